@@ -1,0 +1,21 @@
+# Every target links mpib_flags PRIVATE; nothing sets global flags.
+add_library(mpib_flags INTERFACE)
+target_compile_definitions(mpib_flags INTERFACE _GNU_SOURCE)
+target_compile_options(mpib_flags INTERFACE
+	-Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wcast-qual -Wundef
+	-Wwrite-strings
+	$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+	$<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+	$<$<COMPILE_LANGUAGE:C>:-Wold-style-definition>)
+if(MPIB_WERROR)
+	target_compile_options(mpib_flags INTERFACE -Werror)
+endif()
+
+# A plain if(): a generator expression would split "address,undefined".
+if(MPIB_SANITIZE)
+	target_compile_options(mpib_flags INTERFACE
+		-fsanitize=${MPIB_SANITIZE} -fno-omit-frame-pointer
+		-fno-sanitize-recover=all)
+	target_link_options(mpib_flags INTERFACE
+		-fsanitize=${MPIB_SANITIZE})
+endif()

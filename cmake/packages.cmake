@@ -1,0 +1,17 @@
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+pkg_check_modules(ck REQUIRED IMPORTED_TARGET ck>=0.7)
+pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing>=2.3)
+pkg_check_modules(libibverbs REQUIRED IMPORTED_TARGET libibverbs)
+pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.13)
+pkg_check_modules(inih REQUIRED IMPORTED_TARGET inih)
+pkg_check_modules(libsodium REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(libsystemd IMPORTED_TARGET libsystemd)
+if(BUILD_TESTING)
+	pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka>=1.1.5)
+endif()
+
+# Only the GPU tests and benchmarks want the toolkit; the rest builds without.
+find_package(CUDAToolkit QUIET)

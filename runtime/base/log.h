@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One line per state change, written where the cause is first known. Never
+ * called from a hot path: counters speak there.
+ */
+#ifndef MPIB_BASE_LOG_H
+#define MPIB_BASE_LOG_H
+
+enum mpib_log_level {
+	MPIB_LOG_ERROR,
+	MPIB_LOG_WARN,
+	MPIB_LOG_INFO,
+	MPIB_LOG_DEBUG,
+};
+
+/* Receives whole lines without a newline. Must be safe from any thread. */
+typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
+
+/*
+ * Lines above level are dropped. Any thread. The default is MPIB_LOG_INFO to
+ * stderr, with a "<N>" syslog prefix when stderr is the journal
+ * (sd-daemon(3)).
+ */
+void mpib_log_set_level(enum mpib_log_level level);
+enum mpib_log_level mpib_log_get_level(void);
+
+/* NULL restores stderr. Call before other threads log. */
+void mpib_log_set_sink(mpib_log_sink *sink);
+
+/* Any thread. Keeps errno, so %m may follow a failed call. */
+void mpib_log(enum mpib_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* -EINVAL when name is none of error, warn, info, debug. */
+int mpib_log_level_parse(const char *name, enum mpib_log_level *level);
+
+#define mpib_err(...) mpib_log(MPIB_LOG_ERROR, __VA_ARGS__)
+#define mpib_warn(...) mpib_log(MPIB_LOG_WARN, __VA_ARGS__)
+#define mpib_info(...) mpib_log(MPIB_LOG_INFO, __VA_ARGS__)
+#define mpib_debug(...) mpib_log(MPIB_LOG_DEBUG, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The software HCA beyond verbs: which engine moves its bytes, and the fault
+ * points that stand in for a failing network.
+ */
+#ifndef MPIB_VERBS_SOFT_H
+#define MPIB_VERBS_SOFT_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+enum mpib_soft_engine {
+	MPIB_SOFT_AUTO, /* io_uring, or epoll where io_uring is refused */
+	MPIB_SOFT_IO_URING,
+	MPIB_SOFT_EPOLL,
+};
+
+/* Engine of contexts opened from now on, for the process. Not thread safe:
+ * call before the first open. Also set by MPIB_SOFT_ENGINE=io_uring|epoll. */
+void mpib_soft_set_engine(enum mpib_soft_engine engine);
+/* "io_uring" or "epoll". */
+const char *mpib_soft_engine_name(struct ibv_context *ctx);
+
+/*
+ * Faults of one context's port. All may be changed at any time from any
+ * thread; zero is a healthy port. A random fault draws from seed, so a run
+ * can be repeated.
+ */
+struct mpib_soft_fault {
+	uint64_t seed;
+	uint8_t link_down; /* PORT_ERR, nothing passes; 0 again: PORT_ACTIVE */
+	uint8_t black_hole; /* link up, nothing passes, no event */
+	uint32_t delay_turns; /* hold every outgoing message for up to so many
+				 progress turns, drawn by seed per message */
+	uint64_t rate_bytes_per_s; /* 0: unlimited */
+	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
+			     its QP ends in RETRY_EXC_ERR */
+};
+
+int mpib_soft_set_fault(struct ibv_context *ctx,
+			const struct mpib_soft_fault *fault);
+
+/*
+ * One bounded progress turn without polling a CQ; ibv_poll_cq() does the same
+ * before it looks at the queue. Returns the number of things that moved.
+ * Owner thread of the context.
+ */
+int mpib_soft_turn(struct ibv_context *ctx);
+
+#endif

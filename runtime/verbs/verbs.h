@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verbs layer: standard verbs from two providers. Data verbs
+ * (ibv_post_send, ibv_post_srq_recv, ibv_poll_cq, ibv_req_notify_cq) are the
+ * inline functions of <infiniband/verbs.h>, which dispatch through
+ * ibv_context.ops. Control verbs go through the table below, so that the
+ * engine runs unchanged on rdma-core and on the software HCA.
+ *
+ * Conventions of every call in the table: 0 or a count on success, -errno on
+ * failure, output parameters set only on success.
+ *
+ * Threads: control verbs may be called from any thread, also while another
+ * thread posts to or polls objects of the same context. Objects being
+ * destroyed must be out of use. Data verbs on one CQ, QP or SRQ are called
+ * from one thread at a time, the thread that owns the context's progress.
+ */
+#ifndef MPIB_VERBS_VERBS_H
+#define MPIB_VERBS_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+/* What a rail specification names: "soft:127.0.0.1", "rdma:mlx5_0:1". */
+struct mpib_rail_spec {
+	enum mpib_provider { MPIB_PROVIDER_SOFT, MPIB_PROVIDER_RDMA } provider;
+	char name[64]; /* IPv4 address, or RDMA device name */
+	uint8_t port; /* 1 for soft */
+};
+
+/*
+ * Parse text; -EINVAL with a reason in why (a whole sentence fragment that
+ * names the value and what would be right).
+ */
+int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
+			 char *why, unsigned why_len);
+
+/* What the engine wants to know of an open port. */
+struct mpib_port_info {
+	uint64_t speed_mbps;
+	union ibv_gid gid; /* resolved now; ask again at every QP build */
+	uint8_t gid_index;
+	uint16_t lid;
+	uint8_t link_layer; /* IBV_LINK_LAYER_* */
+	uint8_t state; /* enum ibv_port_state */
+	enum ibv_mtu mtu;
+	uint32_t max_inline;
+	uint32_t max_qp_wr, max_cqe, max_srq_wr;
+	char pci_path[128]; /* /sys path, empty if none */
+};
+
+struct mpib_verbs {
+	const char *name; /* "soft" or "rdma" */
+
+	/*
+	 * Open the device of spec. Each call gives a context with a progress
+	 * of its own: two shards open the same device twice.
+	 */
+	int (*open)(const struct mpib_rail_spec *spec,
+		    struct ibv_context **ctx);
+	int (*close)(struct ibv_context *ctx);
+	int (*query_port)(struct ibv_context *ctx, uint8_t port,
+			  struct mpib_port_info *info);
+
+	int (*alloc_pd)(struct ibv_context *ctx, struct ibv_pd **pd);
+	int (*dealloc_pd)(struct ibv_pd *pd);
+	/* iova == (uint64_t)addr gives the usual registration. */
+	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+		      int access, struct ibv_mr **mr);
+	/* -EOPNOTSUPP where the device has no dma-buf registration. The fd may
+	 * be closed as soon as the call returns. */
+	int (*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t len,
+			     uint64_t iova, int fd, int access,
+			     struct ibv_mr **mr);
+	/* After it returns no DMA of this device touches the range. */
+	int (*dereg_mr)(struct ibv_mr *mr);
+
+	int (*create_comp_channel)(struct ibv_context *ctx,
+				   struct ibv_comp_channel **ch);
+	int (*destroy_comp_channel)(struct ibv_comp_channel *ch);
+	int (*create_cq)(struct ibv_context *ctx, int cqe, void *cq_context,
+			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
+	int (*destroy_cq)(struct ibv_cq *cq);
+	int (*get_cq_event)(struct ibv_comp_channel *ch, struct ibv_cq **cq,
+			    void **cq_context);
+	void (*ack_cq_events)(struct ibv_cq *cq, unsigned nevents);
+
+	int (*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+			  struct ibv_srq **srq);
+	int (*modify_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+			  int mask);
+	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+	int (*destroy_srq)(struct ibv_srq *srq);
+
+	int (*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+			 struct ibv_qp **qp);
+	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr,
+			 int mask);
+	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+			struct ibv_qp_init_attr *init);
+	int (*destroy_qp)(struct ibv_qp *qp);
+
+	/*
+	 * ctx->async_fd is readable when an event waits (make it
+	 * non-blocking to get -EAGAIN). Each event is acked once.
+	 */
+	int (*get_async_event)(struct ibv_context *ctx,
+			       struct ibv_async_event *ev);
+	void (*ack_async_event)(struct ibv_async_event *ev);
+};
+
+extern const struct mpib_verbs mpib_verbs_soft;
+extern const struct mpib_verbs mpib_verbs_rdma;
+
+/* The table of a parsed specification; never NULL. */
+const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);
+
+#endif
