@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The client library: attach a process to the node's mpib-proxy, connect to
+ * another client anywhere, move messages. The NCCL plugin is written on it;
+ * it needs neither NCCL nor verbs.
+ *
+ * Calls return 0 or a count, or -errno. mpib_strerror() gives the last
+ * failure of the calling thread in whole words.
+ *
+ * Threads: a client, a listener and a region may be used by any thread (their
+ * calls serialise on one control socket and may block for a round trip to the
+ * proxy). On one connection, mpib_isend() or mpib_irecv() and mpib_test() are
+ * called by one thread at a time; region calls may run beside them.
+ *
+ * After fork() the child must not use what the parent made: every call
+ * returns -EOWNERDEAD there and the parent is not disturbed.
+ */
+#ifndef MPIB_CLIENT_H
+#define MPIB_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mpib_client;
+struct mpib_listener;
+struct mpib_conn;
+struct mpib_region;
+struct mpib_request;
+struct mpib_handle; /* 128 bytes, see mpib/control.h; treat as opaque */
+
+struct mpib_attach_opts {
+	size_t size; /* sizeof(struct mpib_attach_opts) */
+	const char *run_dir; /* NULL: MPIB_RUN_DIR, else the default */
+	const char *name; /* how tools call this client, NULL: argv[0] */
+	uint64_t job; /* NCCL commId, 0 if none */
+	unsigned timeout_ms; /* 0: 2000 */
+};
+
+struct mpib_rail_info {
+	char name[64];
+	char pci_path[128]; /* "" if none */
+	uint32_t speed_mbps;
+	int up;
+};
+
+struct mpib_node_info {
+	uint32_t client; /* id that tools show */
+	int rails;
+	int dmabuf; /* mpib_reg_dmabuf() works on every rail */
+	struct mpib_rail_info rail[2];
+};
+
+/*
+ * Attach to the proxy of this node. -ECONNREFUSED or -ENOENT: no proxy at the
+ * socket; -EPROTO: versions differ; -ETIMEDOUT. The text names socket and
+ * remedy. Blocks at most opts->timeout_ms. opts may be NULL.
+ */
+int mpib_attach(const struct mpib_attach_opts *opts,
+		struct mpib_client **client);
+
+/* Close everything of the client, also what is outstanding. Never waits for a
+ * peer. NULL is nothing. All its objects are invalid afterwards. */
+void mpib_detach(struct mpib_client *client);
+
+void mpib_query(struct mpib_client *client, struct mpib_node_info *info);
+
+/* 0, or -errno once the proxy is gone; then nothing of the client works. */
+int mpib_alive(struct mpib_client *client);
+
+/* "/run/mpib" as root, else "$XDG_RUNTIME_DIR/mpib"; MPIB_RUN_DIR overrides.
+ * Returns buf, or NULL when there is no sensible place. Any thread. */
+const char *mpib_run_dir(char *buf, size_t len);
+
+/* Last failure of this thread, in a sentence. Never NULL. */
+const char *mpib_strerror(void);
+
+/*
+ * Listen for connections; handle (128 bytes) is what the sender must be given
+ * by any means. Blocks for a proxy round trip, not for a peer.
+ */
+int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
+		struct mpib_listener **listener);
+void mpib_close_listen(struct mpib_listener *listener);
+
+/*
+ * Begin to connect a sending end to a handle, or to accept one receiving end.
+ * Both return at once; poll mpib_ready(), which makes no system call while
+ * pending. One listener may have several accepts begun.
+ */
+int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
+		 int traffic_class, struct mpib_conn **conn);
+int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
+
+/* 1 ready, 0 not yet, -errno failed (close it). Wait-free while pending. */
+int mpib_ready(struct mpib_conn *conn);
+
+/* Close in any state, requests outstanding or not; never waits for a peer.
+ * Its requests are invalid afterwards. */
+void mpib_close(struct mpib_conn *conn);
+
+/*
+ * Regions. mpib_reg() takes any memory of the process: what came from
+ * mpib_mem_alloc() moves without a copy, other memory is copied through the
+ * connection's staging window by the calls of the connection itself.
+ * Registering the same range again is cheap and counted.
+ */
+int mpib_reg(struct mpib_client *client, void *addr, size_t size,
+	     struct mpib_region **region);
+/* flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be closed
+ * on return. */
+int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
+		uint64_t offset, int fd, uint32_t flags,
+		struct mpib_region **region);
+/* A fence: after it nobody but the process touches the memory. */
+int mpib_dereg(struct mpib_region *region);
+
+/* Memory the rails reach without a copy. NULL with errno set. */
+void *mpib_mem_alloc(struct mpib_client *client, size_t size);
+void mpib_mem_free(struct mpib_client *client, void *addr);
+
+/*
+ * Send size bytes at data, inside region. 0 with *req NULL: cannot now, call
+ * again (32 outstanding, or the ring is full). Wait-free for memory that needs
+ * no copy; else it copies up to the staging window and mpib_test() goes on.
+ * tag tells the buffers of a grouped receive apart.
+ */
+int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
+	       struct mpib_region *region, struct mpib_request **req);
+
+/* Receive into n <= 8 buffers, each by one send of its tag (n == 1: any). */
+int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
+	       const size_t *size, const int *tag,
+	       struct mpib_region *const *region, struct mpib_request **req);
+
+/*
+ * *done = 1 once the request is over, then it must not be used again and
+ * sizes[0..n-1], if not NULL, hold the bytes that arrived (or were sent).
+ * -errno: the request failed and is over; -EMSGSIZE: the send was larger than
+ * the posted receive (the text names both sizes, both ends get it);
+ * -ECONNRESET: the peer is gone; -EPIPE: the proxy is gone; -ECANCELED: its
+ * region was deregistered. Makes no system call while the proxy is well,
+ * except one poll(2) each 10 ms of waiting.
+ */
+int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

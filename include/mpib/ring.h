@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The submission ring: one single-producer single-consumer queue per
+ * connection, in the client's submit segment. Client pushes, shard pops.
+ *
+ * The slot carries its own sequence word in the cache line of its descriptor,
+ * so one line moves per message. Slot i of lap k is free for the producer when
+ * its index is less than `size` ahead of the consumer's published head, and
+ * full for the consumer when seq == index + 1. Indices are 64 bits and run
+ * freely; seq is written by the producer alone, the head by the consumer
+ * alone, in a segment the client can only read.
+ *
+ * Neither side trusts the other: each keeps its geometry and its own index in
+ * private memory. A client that writes nonsense into seq stalls or garbles its
+ * own descriptors, which are copied out once and then checked; it cannot make
+ * the consumer read outside the ring or loop. A head that runs ahead of the
+ * producer's own index is refused with -EPROTO.
+ */
+#ifndef MPIB_RING_H
+#define MPIB_RING_H
+
+#include <errno.h>
+#include <mpib/abi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum mpib_op {
+	MPIB_OP_SEND = 1,
+	MPIB_OP_RECV = 2,
+};
+
+/*
+ * One part of a request. A request of ordinary memory is fed part by part
+ * through the staging window, in ascending pos; a request of registered memory
+ * is one part with pos 0 and len == total. A grouped receive is n descriptors
+ * in a row, idx 0..n-1, each with pos 0 and len == total.
+ * Parts of one request are never mixed with those of the next on a connection.
+ */
+struct mpib_desc {
+	uint8_t op; /* enum mpib_op */
+	uint8_t req; /* request index, < MPIB_REQUESTS */
+	uint8_t idx; /* buffer of a grouped receive */
+	uint8_t n; /* buffers of the receive, 1 for a send */
+	uint32_t gen; /* request generation, never 0, comes back in the
+			 completion word */
+	uint32_t mr; /* region handle */
+	int32_t tag;
+	uint64_t off; /* of the part's first byte in the region */
+	uint32_t len; /* bytes of this part */
+	uint32_t pos; /* of this part in the message */
+	uint32_t total; /* bytes of the send, or of the posted buffer */
+	uint32_t rsvd[5];
+};
+
+struct mpib_ring_slot {
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t seq; /* producer writes */
+	struct mpib_desc desc;
+};
+
+/* Client's private side. */
+struct mpib_producer {
+	struct mpib_ring_slot *slot;
+	const _Atomic uint64_t *head; /* consumer's, in the reply segment */
+	uint64_t tail, head_seen;
+	uint32_t size; /* a power of two */
+};
+
+/* Shard's private side. */
+struct mpib_consumer {
+	struct mpib_ring_slot *slot;
+	_Atomic uint64_t *head;
+	uint64_t next;
+	uint32_t size;
+};
+
+/*
+ * Wait-free. Producer thread only. Slots free for push; reads the consumer's
+ * line only when the private copy says fewer than want are free.
+ * -EPROTO when the published head cannot be right.
+ */
+static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
+{
+	if (p->size - (p->tail - p->head_seen) < want) {
+		/* Acquire pairs with the release in mpib_ring_publish(): the
+		 * consumer has copied a slot before we write it again. */
+		uint64_t head = atomic_load_explicit(p->head,
+						     memory_order_acquire);
+
+		if (p->tail - head > p->size)
+			return -EPROTO;
+		p->head_seen = head;
+	}
+	return (int)(p->size - (uint32_t)(p->tail - p->head_seen));
+}
+
+/* Wait-free. Producer thread only, and only after mpib_ring_room() > 0. */
+static inline void mpib_ring_push(struct mpib_producer *p,
+				  const struct mpib_desc *desc)
+{
+	struct mpib_ring_slot *s = &p->slot[p->tail & (p->size - 1)];
+
+	s->desc = *desc;
+	/* Release pairs with the acquire in mpib_ring_pop(): the descriptor is
+	 * whole before its sequence can be seen. */
+	atomic_store_explicit(&s->seq, ++p->tail, memory_order_release);
+}
+
+/*
+ * Wait-free. Consumer thread only. Copies the oldest descriptor into *desc;
+ * false when there is none. Call mpib_ring_publish() once per batch.
+ */
+static inline bool mpib_ring_pop(struct mpib_consumer *c,
+				 struct mpib_desc *desc)
+{
+	struct mpib_ring_slot *s = &c->slot[c->next & (c->size - 1)];
+
+	/* Acquire pairs with the release in mpib_ring_push(). */
+	if (atomic_load_explicit(&s->seq, memory_order_acquire) != c->next + 1)
+		return false;
+	*desc = s->desc;
+	c->next++;
+	return true;
+}
+
+/* Wait-free. Consumer thread only. Gives the popped slots back. */
+static inline void mpib_ring_publish(struct mpib_consumer *c)
+{
+	/* Release pairs with the acquire in mpib_ring_room(): our copies out
+	 * are done before the producer may write the slots again. */
+	atomic_store_explicit(c->head, c->next, memory_order_release);
+}
+
+MPIB_ABI_ASSERT(sizeof(struct mpib_desc) == 56);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ring_slot) == 64);
+MPIB_ABI_ASSERT(ATOMIC_LLONG_LOCK_FREE == 2);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared segments. The proxy creates and seals them all.
+ *
+ *   status   one for the node, every client maps it read-only
+ *   submit   one per client, the client writes: summary bitmap and rings
+ *   reply    one per client, the client can only read: ring heads,
+ *            connection states, completions
+ *
+ * Staging pools and memory from mpib_mem_alloc() are further sealed memfds
+ * without any structure.
+ */
+#ifndef MPIB_SEGMENT_H
+#define MPIB_SEGMENT_H
+
+#include <mpib/abi.h>
+#include <mpib/completion.h>
+#include <mpib/ring.h>
+#include <stddef.h>
+
+#define MPIB_STATUS_MAGIC 0x5350424d4950424dull
+#define MPIB_SUBMIT_MAGIC 0x4253424d4950424dull
+#define MPIB_REPLY_MAGIC 0x5052424d4950424dull
+
+#define MPIB_SHARDS_MAX 16
+#define MPIB_CONNS_MAX 1024 /* connections of one client */
+#define MPIB_RING_SLOTS 64
+
+/*
+ * A client that has pushed reads sleeping after its summary bit is set, and
+ * writes its doorbell eventfd when it is not 0; the shard sets sleeping before
+ * it looks at the summaries a last time. Both sides use sequentially
+ * consistent accesses, so one of them sees the other.
+ */
+struct mpib_status_shard {
+	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
+	uint32_t rsvd;
+	_Atomic uint64_t heartbeat; /* one up per turn, still while asleep */
+};
+
+struct mpib_status {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pid; /* proxy's, in its own pid namespace */
+	uint32_t shards;
+	uint32_t rsvd;
+	struct mpib_status_shard shard[MPIB_SHARDS_MAX];
+};
+
+/*
+ * Which rings may have work. The client pushes, sets bit i % 64 of
+ * word[i / 64], then bit i / 64 of top; the shard takes top, then the words it
+ * names, both by exchange with 0, and serves a ring until it is empty or until
+ * it remembers privately that it is not.
+ */
+struct mpib_summary {
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t top;
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word[MPIB_CONNS_MAX / 64];
+};
+
+struct mpib_submit {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t conns; /* MPIB_CONNS_MAX */
+	struct mpib_summary summary;
+	struct mpib_ring_slot ring[MPIB_CONNS_MAX][MPIB_RING_SLOTS];
+};
+
+enum mpib_conn_state {
+	MPIB_CONN_FREE, /* index may be used for connect or accept */
+	MPIB_CONN_PENDING,
+	MPIB_CONN_READY,
+	MPIB_CONN_FAILED, /* error says why; close it to free the index */
+	MPIB_CONN_CLOSING, /* becomes FREE when nothing can touch memory */
+};
+
+struct mpib_reply_conn {
+	/* Control thread writes. */
+	_Alignas(MPIB_CACHELINE) _Atomic uint32_t state;
+	int32_t error; /* -errno, valid in FAILED */
+	/* Shard writes. */
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* ring's consumer */
+	_Atomic int32_t broken; /* 0, or -errno: no request succeeds again */
+};
+
+struct mpib_reply {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t conns;
+	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
+	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
+};
+
+MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 1088);
+MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
+MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 4194304);
+MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152);
+MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
+
+#endif
