@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The binary interface between NCCL and a network plugin, versions 8 to 12,
+ * declared by us so that building needs no copy of NCCL's headers. A plugin
+ * exports one data symbol "ncclNetPlugin_v<N>" for each version it speaks;
+ * NCCL takes the newest one it knows. Releases: v8 2.20.3, v9 2.24.3,
+ * v10 2.26.2, v11 2.28.3, v12 2.30.3.
+ *
+ * Layouts are facts of those releases and never change: the asserts carry
+ * literal numbers, measured with NCCL's own headers on x86-64. C and C++.
+ */
+#ifndef MPIB_NCCL_ABI_H
+#define MPIB_NCCL_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mpib/abi.h"
+#include "nccl_props.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NCCL_NET_SYMBOL_PREFIX "ncclNetPlugin_v"
+#define NCCL_NET_ABI_OLDEST 8
+#define NCCL_NET_ABI_NEWEST 12
+
+#define NCCL_NET_HANDLE_MAXSIZE 128
+
+/* Outstanding requests of one comm; times maxRecvs on the send side. */
+#define NCCL_NET_MAX_REQUESTS 32
+/* What NCCL really keeps in flight on one connection. */
+#define NCCL_STEPS 8
+
+#define NCCL_MAX_NETDEVS 128
+
+/* NCCL refuses larger sizes to a v8 plugin itself. */
+#define NCCL_MAX_NET_SIZE_V8 (1024L * 1024 * 1024)
+
+/* The caller's value of *request before irecv: completion may be reported at
+ * once, NCCL finds the data by flags inside it. v9 and newer. */
+#define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1
+
+/* A plugin never returns NCCL_IN_PROGRESS: NCCL takes it for no error. */
+enum nccl_result {
+	NCCL_SUCCESS = 0,
+	NCCL_UNHANDLED_CUDA_ERROR = 1,
+	NCCL_SYSTEM_ERROR = 2,
+	NCCL_INTERNAL_ERROR = 3,
+	NCCL_INVALID_ARGUMENT = 4,
+	NCCL_INVALID_USAGE = 5,
+	NCCL_REMOTE_ERROR = 6,
+	NCCL_IN_PROGRESS = 7,
+};
+
+enum nccl_log_level {
+	NCCL_LOG_NONE = 0,
+	NCCL_LOG_VERSION = 1,
+	NCCL_LOG_WARN = 2,
+	NCCL_LOG_INFO = 3,
+	NCCL_LOG_ABORT = 4,
+	NCCL_LOG_TRACE = 5,
+};
+
+/* Subsystems of a log line, a bit mask. The others have no use here. */
+#define NCCL_SUBSYS_INIT 0x1ul
+#define NCCL_SUBSYS_NET 0x10ul
+
+/* Given to init; any thread may call it. Formats and writes synchronously, so
+ * never once per message. For NCCL_LOG_WARN where is a file name. */
+typedef void (*nccl_log_fn)(enum nccl_log_level level, unsigned long flags,
+			    const char *where, int line, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* Given to init from v10 on. type: 0 start, 1 stop, 2 update, 3 both. Does
+ * nothing unless NCCL has a profiler loaded. */
+typedef enum nccl_result (*nccl_profiler_fn)(void **event, int type,
+					     void *phandle, int64_t plugin_id,
+					     void *data);
+
+/*
+ * The function tables, in slot order. What every version shares:
+ *  - listen, connect, accept never block; a NULL comm with NCCL_SUCCESS means
+ *    "call again", and connect gets the same handle memory on every call;
+ *  - isend, irecv never block; a NULL request with NCCL_SUCCESS means "call
+ *    again"; requests of one comm complete in the order they were posted;
+ *  - test fills sizes with 1 int for a send, n for a receive of n buffers; the
+ *    request is the plugin's again once done is 1;
+ *  - deregMr returns only when nothing touches the memory any more;
+ *  - setup calls come from NCCL's Service thread, isend, irecv, iflush and test
+ *    from its Progress thread, both at once on the same comm.
+ * NULL is allowed for regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
+ * setNetAttr, and for iflush of a plugin that never claims GPU memory.
+ */
+struct nccl_net_v8 {
+	const char *name;
+	enum nccl_result (*init)(nccl_log_fn log);
+	enum nccl_result (*devices)(int *ndev);
+	enum nccl_result (*getProperties)(int dev,
+					  struct nccl_net_properties_v8 *props);
+	enum nccl_result (*listen)(int dev, void *handle, void **listen_comm);
+	enum nccl_result (*connect)(int dev, void *handle, void **send_comm,
+				    struct nccl_net_device_handle **send_dev);
+	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
+				   struct nccl_net_device_handle **recv_dev);
+	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
+				  void **mhandle);
+	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
+					int type, uint64_t offset, int fd,
+					void **mhandle);
+	enum nccl_result (*deregMr)(void *comm, void *mhandle);
+	enum nccl_result (*isend)(void *send_comm, void *data, int size,
+				  int tag, void *mhandle, void **request);
+	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
+				  int *sizes, int *tags, void **mhandles,
+				  void **request);
+	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
+				   int *sizes, void **mhandles, void **request);
+	enum nccl_result (*test)(void *request, int *done, int *sizes);
+	enum nccl_result (*closeSend)(void *send_comm);
+	enum nccl_result (*closeRecv)(void *recv_comm);
+	enum nccl_result (*closeListen)(void *listen_comm);
+	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
+					void **dptr_mhandle);
+	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
+					  void *request);
+};
+
+struct nccl_net_v9 {
+	const char *name;
+	enum nccl_result (*init)(nccl_log_fn log);
+	enum nccl_result (*devices)(int *ndev);
+	enum nccl_result (*getProperties)(int dev,
+					  struct nccl_net_properties_v9 *props);
+	enum nccl_result (*listen)(int dev, void *handle, void **listen_comm);
+	enum nccl_result (*connect)(int dev, void *handle, void **send_comm,
+				    struct nccl_net_device_handle **send_dev);
+	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
+				   struct nccl_net_device_handle **recv_dev);
+	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
+				  void **mhandle);
+	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
+					int type, uint64_t offset, int fd,
+					void **mhandle);
+	enum nccl_result (*deregMr)(void *comm, void *mhandle);
+	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
+				  int tag, void *mhandle, void **request);
+	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
+				  size_t *sizes, int *tags, void **mhandles,
+				  void **request);
+	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
+				   int *sizes, void **mhandles, void **request);
+	enum nccl_result (*test)(void *request, int *done, int *sizes);
+	enum nccl_result (*closeSend)(void *send_comm);
+	enum nccl_result (*closeRecv)(void *recv_comm);
+	enum nccl_result (*closeListen)(void *listen_comm);
+	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
+					void **dptr_mhandle);
+	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
+					  void *request);
+	enum nccl_result (*makeVDevice)(
+		int *dev, struct nccl_net_vdevice_props_v9 *props);
+};
+
+struct nccl_net_v10 {
+	const char *name;
+	enum nccl_result (*init)(nccl_log_fn log, nccl_profiler_fn prof);
+	enum nccl_result (*devices)(int *ndev);
+	enum nccl_result (*getProperties)(int dev,
+					  struct nccl_net_properties_v9 *props);
+	enum nccl_result (*listen)(int dev, void *handle, void **listen_comm);
+	enum nccl_result (*connect)(int dev,
+				    struct nccl_net_comm_config *config,
+				    void *handle, void **send_comm,
+				    struct nccl_net_device_handle **send_dev);
+	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
+				   struct nccl_net_device_handle **recv_dev);
+	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
+				  void **mhandle);
+	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
+					int type, uint64_t offset, int fd,
+					void **mhandle);
+	enum nccl_result (*deregMr)(void *comm, void *mhandle);
+	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
+				  int tag, void *mhandle, void *phandle,
+				  void **request);
+	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
+				  size_t *sizes, int *tags, void **mhandles,
+				  void **phandles, void **request);
+	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
+				   int *sizes, void **mhandles, void **request);
+	enum nccl_result (*test)(void *request, int *done, int *sizes);
+	enum nccl_result (*closeSend)(void *send_comm);
+	enum nccl_result (*closeRecv)(void *recv_comm);
+	enum nccl_result (*closeListen)(void *listen_comm);
+	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
+					void **dptr_mhandle);
+	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
+					  void *request);
+	enum nccl_result (*makeVDevice)(
+		int *dev, struct nccl_net_vdevice_props_v9 *props);
+};
+
+struct nccl_net_v11 {
+	const char *name;
+	enum nccl_result (*init)(void **ctx, uint64_t comm_id,
+				 struct nccl_net_comm_config *config,
+				 nccl_log_fn log, nccl_profiler_fn prof);
+	enum nccl_result (*devices)(int *ndev);
+	enum nccl_result (*getProperties)(
+		int dev, struct nccl_net_properties_v11 *props);
+	enum nccl_result (*listen)(void *ctx, int dev, void *handle,
+				   void **listen_comm);
+	enum nccl_result (*connect)(void *ctx, int dev, void *handle,
+				    void **send_comm,
+				    struct nccl_net_device_handle **send_dev);
+	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
+				   struct nccl_net_device_handle **recv_dev);
+	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
+				  void **mhandle);
+	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
+					int type, uint64_t offset, int fd,
+					void **mhandle);
+	enum nccl_result (*deregMr)(void *comm, void *mhandle);
+	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
+				  int tag, void *mhandle, void *phandle,
+				  void **request);
+	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
+				  size_t *sizes, int *tags, void **mhandles,
+				  void **phandles, void **request);
+	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
+				   int *sizes, void **mhandles, void **request);
+	enum nccl_result (*test)(void *request, int *done, int *sizes);
+	enum nccl_result (*closeSend)(void *send_comm);
+	enum nccl_result (*closeRecv)(void *recv_comm);
+	enum nccl_result (*closeListen)(void *listen_comm);
+	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
+					void **dptr_mhandle);
+	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
+					  void *request);
+	enum nccl_result (*makeVDevice)(
+		int *dev, struct nccl_net_vdevice_props_v9 *props);
+	enum nccl_result (*finalize)(void *ctx);
+	enum nccl_result (*setNetAttr)(void *ctx, struct nccl_net_attr *attr);
+};
+
+struct nccl_net_v12 {
+	const char *name;
+	enum nccl_result (*init)(void **ctx, uint64_t comm_id,
+				 struct nccl_net_comm_config *config,
+				 nccl_log_fn log, nccl_profiler_fn prof);
+	enum nccl_result (*devices)(int *ndev);
+	enum nccl_result (*getProperties)(
+		int dev, struct nccl_net_properties_v12 *props);
+	enum nccl_result (*listen)(void *ctx, int dev, void *handle,
+				   void **listen_comm);
+	enum nccl_result (*connect)(void *ctx, int dev, void *handle,
+				    void **send_comm,
+				    struct nccl_net_device_handle **send_dev);
+	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
+				   struct nccl_net_device_handle **recv_dev);
+	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
+				  void **mhandle);
+	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
+					int type, uint64_t offset, int fd,
+					void **mhandle);
+	enum nccl_result (*deregMr)(void *comm, void *mhandle);
+	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
+				  int tag, void *mhandle, void *phandle,
+				  void **request);
+	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
+				  size_t *sizes, int *tags, void **mhandles,
+				  void **phandles, void **request);
+	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
+				   int *sizes, void **mhandles, void **request);
+	enum nccl_result (*test)(void *request, int *done, int *sizes);
+	enum nccl_result (*closeSend)(void *send_comm);
+	enum nccl_result (*closeRecv)(void *recv_comm);
+	enum nccl_result (*closeListen)(void *listen_comm);
+	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
+					void **dptr_mhandle);
+	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
+					  void *request);
+	enum nccl_result (*makeVDevice)(
+		int *dev, struct nccl_net_vdevice_props_v12 *props);
+	enum nccl_result (*finalize)(void *ctx);
+	enum nccl_result (*setNetAttr)(void *ctx, struct nccl_net_attr *attr);
+};
+
+MPIB_ABI_ASSERT(sizeof(enum nccl_result) == 4);
+MPIB_ABI_ASSERT(sizeof(enum nccl_log_level) == 4);
+MPIB_ABI_ASSERT(sizeof(struct nccl_net_v8) == 152);
+MPIB_ABI_ASSERT(sizeof(struct nccl_net_v9) == 160);
+MPIB_ABI_ASSERT(sizeof(struct nccl_net_v10) == 160);
+MPIB_ABI_ASSERT(sizeof(struct nccl_net_v11) == 176);
+MPIB_ABI_ASSERT(sizeof(struct nccl_net_v12) == 176);
+
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v8, irecvConsumed) == 144);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v9, irecvConsumed) == 144);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v10, irecvConsumed) == 144);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v11, irecvConsumed) == 144);
+
+/* v8 to v11 are prefixes of this, but for the types of some arguments. */
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, init) == 8);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, devices) == 16);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, getProperties) == 24);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, listen) == 32);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, connect) == 40);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, accept) == 48);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, regMr) == 56);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, regMrDmaBuf) == 64);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, deregMr) == 72);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, isend) == 80);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, irecv) == 88);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, iflush) == 96);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, test) == 104);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, closeSend) == 112);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, closeRecv) == 120);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, closeListen) == 128);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, getDeviceMr) == 136);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, irecvConsumed) == 144);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, makeVDevice) == 152);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, finalize) == 160);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, setNetAttr) == 168);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
