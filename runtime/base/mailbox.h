@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages to the one thread that owns something: "run fn(msg) over there".
+ * Any thread sends; the owner runs. Intrusive and unbounded, so sending never
+ * fails, waits or allocates: the message is a member of what it is about.
+ */
+#ifndef MPIB_BASE_MAILBOX_H
+#define MPIB_BASE_MAILBOX_H
+
+#include <ck_stack.h>
+#include <stdatomic.h>
+
+struct mpib_msg;
+typedef void mpib_msg_fn(struct mpib_msg *msg);
+
+/* Owned by the mailbox from mpib_mailbox_send() until fn runs. */
+struct mpib_msg {
+	ck_stack_entry_t entry;
+	mpib_msg_fn *fn;
+};
+
+struct mpib_mailbox {
+	ck_stack_t stack;
+	_Atomic unsigned pending; /* 1: the owner was or will be woken */
+	int fd; /* eventfd, readable when a message waits */
+};
+
+/* -errno. */
+int mpib_mailbox_init(struct mpib_mailbox *mb);
+void mpib_mailbox_fini(struct mpib_mailbox *mb);
+
+/*
+ * Lock-free. Any thread. Messages of one sender run in the order sent. Makes
+ * one system call when the mailbox was empty.
+ */
+void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
+		       mpib_msg_fn *fn);
+
+/* Owner only. Runs all that waits, returns how many. No system call when
+ * there is none. */
+int mpib_mailbox_run(struct mpib_mailbox *mb);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine as the rest of the proxy sees it. Every call here is made on the
+ * control thread and returns without waiting for a shard; what takes a shard's
+ * turn ends in a callback, which mpib_engine_dispatch() runs on the control
+ * thread. Objects are freed by their last callback, never earlier.
+ *
+ *   engine      the rails, opened once per shard, and the shard threads
+ *   tenant      one uid on one shard: a PD and an SRQ per rail
+ *   attachment  one client process on its shard
+ *   mr          one registered region of an attachment
+ *   lane        all QPs between a tenant here and the same tenant on a peer's
+ *               shard
+ *   flow        one connection, sending or receiving, on a lane
+ */
+#ifndef MPIB_ENGINE_ENGINE_H
+#define MPIB_ENGINE_ENGINE_H
+
+#include <mpib/abi.h>
+#include <mpib/segment.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "verbs/verbs.h"
+
+#define MPIB_QPS_MAX 16 /* QPs of one rail of one lane */
+
+struct mpib_engine;
+struct mpib_tenant;
+struct mpib_attachment;
+struct mpib_lane;
+struct mpib_flow;
+
+struct mpib_engine_config {
+	unsigned rails; /* 1 (SOUT only) or 2 */
+	struct mpib_rail_spec rail[MPIB_RAILS];
+	unsigned shards; /* 1..MPIB_SHARDS_MAX */
+	unsigned qps[MPIB_RAILS]; /* per lane, 1..MPIB_QPS_MAX */
+	uint32_t sup_bw; /* SUP's share, parts per 1024 */
+	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
+	uint32_t sq_depth; /* send WRs per QP */
+	uint32_t cts_signal; /* every so many CTS are signalled */
+	uint32_t lane_window; /* bytes in flight per lane and rail */
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* ibv_modify_qp
+								 encodings */
+	int traffic_class; /* -1: 0 */
+};
+
+/* The defaults: 2 rails "soft", 2 + 4 QPs, 64/512, 128, rnr_retry 6, ... */
+void mpib_engine_config_init(struct mpib_engine_config *cfg);
+
+/* status 0 or -errno. Control thread. */
+typedef void mpib_done_fn(void *arg, int status);
+
+/* What the engine tells unasked. Control thread. why is one sentence. */
+struct mpib_engine_events {
+	/* The flow takes no more work: its clients' requests fail with error.
+	 * It still has to be stopped and destroyed. */
+	void (*flow_broken)(void *ctx, struct mpib_flow *flow, int error,
+			    const char *why);
+	/* A QP of the lane failed; every flow on it is broken already. */
+	void (*lane_broken)(void *ctx, struct mpib_lane *lane, int error,
+			    const char *why);
+	/* up follows the port's state. */
+	void (*rail_changed)(void *ctx, unsigned rail, bool up);
+};
+
+/*
+ * Open both rails once per shard and start the shard threads. On failure
+ * *engine is untouched, -errno is returned and why says which rail, call and
+ * remedy.
+ */
+int mpib_engine_open(const struct mpib_engine_config *cfg,
+		     const struct mpib_engine_events *events, void *ctx,
+		     struct mpib_engine **engine, char *why, size_t why_len);
+/* Joins the shards and frees what is left, without waiting for any peer. */
+void mpib_engine_close(struct mpib_engine *engine);
+
+/* Readable when mpib_engine_dispatch() has something to run. */
+int mpib_engine_fd(const struct mpib_engine *engine);
+void mpib_engine_dispatch(struct mpib_engine *engine);
+
+/* For the clients: the sealed status segment, and a shard's doorbell. The fds
+ * stay the engine's. */
+int mpib_engine_status_fd(const struct mpib_engine *engine);
+int mpib_engine_doorbell_fd(const struct mpib_engine *engine, unsigned shard);
+
+/* Asks the device, so the GID is today's. -errno. */
+int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
+		     struct mpib_port_info *info);
+/* "soft (io_uring)", "rdma". */
+const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
+/* Whether every rail registered a dma-buf in a probe at start. */
+bool mpib_engine_dmabuf(const struct mpib_engine *engine);
+
+/* Counted; creates PD and SRQ on first use and fills the SRQ. -errno. */
+int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
+		    struct mpib_tenant **tenant);
+void mpib_tenant_put(struct mpib_tenant *tenant);
+
+/* The maps stay valid until mpib_attachment_close() calls back. id is what
+ * tools show. -errno. */
+int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
+			 struct mpib_submit *submit, struct mpib_reply *reply,
+			 struct mpib_attachment **attachment);
+/* After all its flows are destroyed and its regions deleted. */
+void mpib_attachment_close(struct mpib_attachment *attachment,
+			   mpib_done_fn *done, void *arg);
+
+struct mpib_mr_attr {
+	void *addr; /* proxy's own mapping; NULL for a dma-buf */
+	size_t len;
+	int dmabuf_fd; /* -1 unless a dma-buf; caller's */
+	uint64_t dmabuf_offset;
+	bool strict; /* no relaxed ordering */
+};
+
+/*
+ * Register on every rail. done(arg, 0) when descriptors may name *handle;
+ * an error return means done is never called. Handles are small numbers from 1
+ * and are reused.
+ */
+int mpib_mr_add(struct mpib_attachment *attachment,
+		const struct mpib_mr_attr *attr, uint32_t *handle,
+		mpib_done_fn *done, void *arg);
+/*
+ * A fence: flows of the attachment that still use the region are broken with
+ * -ECANCELED (flow_broken is called, the owner stops and destroys them); done
+ * when nothing uses it and it is deregistered. -ENOENT: no such handle.
+ */
+int mpib_mr_del(struct mpib_attachment *attachment, uint32_t handle,
+		mpib_done_fn *done, void *arg);
+
+/* One end of a lane, as the other end must know it. Sent on the peer link. */
+struct mpib_lane_info {
+	uint8_t imm_version; /* MPIB_IMM_V1: this lane serves one flow */
+	uint8_t rails;
+	struct mpib_lane_rail_info {
+		uint8_t gid[16];
+		uint16_t lid;
+		uint8_t mtu; /* enum ibv_mtu */
+		uint8_t link_layer;
+		uint8_t qps;
+		uint32_t qpn[MPIB_QPS_MAX];
+		uint32_t psn[MPIB_QPS_MAX];
+	} rail[MPIB_RAILS];
+};
+
+/*
+ * Create the QPs. qps, rails and imm_version come from the end that opens the
+ * lane (want == NULL: by configuration and imm_version; else as the opener's
+ * info says, -ENOTSUP when that cannot be). -errno.
+ */
+int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
+		     const struct mpib_lane_info *want,
+		     struct mpib_lane **lane);
+void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
+/* To RTR and RTS against the other end, and hand over to the shard. -errno and
+ * why (device, call, cause). */
+int mpib_lane_connect(struct mpib_lane *lane,
+		      const struct mpib_lane_info *remote, char *why,
+		      size_t why_len);
+/* Move its QPs to ERR and flush them: after done nothing of the lane is in
+ * flight here and no peer can write through it. Breaks its flows. */
+void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
+/* Not connected, or killed, and no flow left. */
+void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
+
+/* One end of a flow, as the other end must know it. */
+struct mpib_flow_info {
+	uint32_t id; /* flow number for imm v2, as the receiver has it */
+	uint32_t rkey[MPIB_RAILS];
+	uint64_t addr; /* CTS table (sender's end), record table (receiver's) */
+};
+
+/*
+ * A flow at index of the attachment's tables, with its tables zeroed and
+ * registered. The attachment's and the lane's tenant are the same. -errno.
+ */
+int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
+		     bool sender, struct mpib_lane *lane,
+		     struct mpib_flow **flow);
+void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info);
+/* Hand over to the shard, which serves its ring from now on. */
+void mpib_flow_start(struct mpib_flow *flow,
+		     const struct mpib_flow_info *remote);
+/*
+ * Take no more work, fail the client's outstanding requests with error after
+ * what has already arrived is completed, and wait for our own WRs. done when
+ * this end writes nothing any more. Started or not; a second call waits too.
+ */
+void mpib_flow_stop(struct mpib_flow *flow, int error, mpib_done_fn *done,
+		    void *arg);
+/* After stop, and when the peer cannot write to it any more (it said so, or
+ * the lane was killed): drop its holds on regions and free it. */
+void mpib_flow_destroy(struct mpib_flow *flow, mpib_done_fn *done, void *arg);
+
+#endif

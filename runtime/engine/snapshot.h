@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counters of the whole engine, taken by each shard between two turns, so that
+ * within a shard bytes by rail equal bytes by flow. Counters only grow; what
+ * closed flows and clients moved stays in the rails' and lanes' sums.
+ */
+#ifndef MPIB_ENGINE_SNAPSHOT_H
+#define MPIB_ENGINE_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "engine/engine.h"
+
+#define MPIB_LABEL_MAX 64
+
+/* Payload and work of one rail, whoever counts it. */
+struct mpib_rail_counts {
+	uint64_t tx_bytes, rx_bytes; /* payload; CTS and records not counted */
+	uint64_t tx_wrs; /* all send WRs posted, CTS and records too */
+	uint64_t rx_imms; /* receive completions */
+	uint64_t cts; /* CTS writes posted */
+};
+
+struct mpib_snap_rail {
+	struct mpib_rail_counts n;
+	uint64_t cqes, cqe_errors, posts, srq_refills, stale_imms, bad_imms;
+	uint32_t srq_posted, qps;
+	bool up;
+};
+
+struct mpib_snap_shard {
+	uint64_t turns, busy_turns, sleeps;
+};
+
+struct mpib_snap_lane {
+	uint32_t shard;
+	uid_t uid;
+	uint8_t imm_version;
+	bool broken;
+	char peer[MPIB_LABEL_MAX];
+	uint32_t qps[MPIB_RAILS], flows;
+	struct mpib_rail_counts n[MPIB_RAILS];
+};
+
+struct mpib_snap_flow {
+	uint32_t client, index, shard;
+	bool sender, broken;
+	char peer[MPIB_LABEL_MAX];
+	int32_t local_rank, remote_rank; /* from tags, -1 unknown */
+	uint32_t outstanding; /* requests */
+	uint64_t messages, stalls_cts, stalls_slot, stalls_sq;
+	struct mpib_rail_counts n[MPIB_RAILS];
+};
+
+struct mpib_snapshot {
+	struct mpib_snap_rail rail[MPIB_RAILS]; /* all shards */
+	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];
+	uint32_t rails, shards, lanes, flows;
+	struct mpib_snap_lane *lane;
+	struct mpib_snap_flow *flow;
+};
+
+/*
+ * Control thread. fn gets the snapshot on the control thread and owns it
+ * (mpib_snapshot_free()); NULL when memory was short. Shards are not stopped:
+ * each copies its counters in one turn.
+ */
+typedef void mpib_snapshot_fn(void *arg, struct mpib_snapshot *snap);
+int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
+			 void *arg);
+void mpib_snapshot_free(struct mpib_snapshot *snap);
+
+/* For tools: the peer that the lane and its flows lead to. Control thread,
+ * before mpib_lane_connect(). */
+void mpib_lane_set_label(struct mpib_lane *lane, const char *peer);
+
+#endif
