@@ -21,8 +21,8 @@ static void stderr_sink(enum mpib_log_level level, const char *line)
 	int n;
 
 	if (getenv("JOURNAL_STREAM"))
-		n = snprintf(out, sizeof(out), "<%d>%s\n",
-			     syslog_levels[level], line);
+		n = snprintf(out, sizeof(out), "<%d>%s\n", syslog_levels[level],
+			     line);
 	else
 		n = snprintf(out, sizeof(out), "mpib: %s: %s\n", names[level],
 			     line);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attached processes and the regions they registered.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/flow.h"
+
+static void on_open(struct mpib_msg *msg)
+{
+	struct mpib_attachment *a =
+		(struct mpib_attachment *)((char *)msg -
+					   offsetof(struct mpib_attachment,
+						    msg));
+
+	TAILQ_INSERT_TAIL(&a->shard->attachments, a, link);
+}
+
+int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
+			 struct mpib_submit *submit, struct mpib_reply *reply,
+			 struct mpib_attachment **attachment)
+{
+	struct mpib_attachment *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->mr = calloc(MPIB_MRS_MAX, sizeof(*a->mr));
+	a->mr_made = calloc(MPIB_MRS_MAX, sizeof(*a->mr_made));
+	if (!a->mr || !a->mr_made) {
+		free(a->mr);
+		free(a->mr_made);
+		free(a);
+		return -ENOMEM;
+	}
+	a->shard = tenant->shard;
+	a->tenant = tenant;
+	a->id = id;
+	a->submit = submit;
+	a->reply = reply;
+	mpib_mailbox_send(&a->shard->mailbox, &a->msg, on_open);
+	*attachment = a;
+	return 0;
+}
+
+static void on_close(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_attachment *a = call->what;
+
+	TAILQ_REMOVE(&a->shard->attachments, a, link);
+	mpib_call_done(a->shard, call, 0);
+}
+
+struct closing {
+	struct mpib_attachment *a;
+	mpib_done_fn *done;
+	void *arg;
+};
+
+static void closed(void *arg, int status)
+{
+	struct closing *c = arg;
+
+	mpib_attachment_free(c->a);
+	c->done(c->arg, status);
+	free(c);
+}
+
+void mpib_attachment_close(struct mpib_attachment *attachment,
+			   mpib_done_fn *done, void *arg)
+{
+	struct closing *c = malloc(sizeof(*c));
+	struct mpib_call *call;
+
+	if (!c)
+		abort();
+	*c = (struct closing){ attachment, done, arg };
+	call = mpib_call_new(attachment, closed, c);
+	mpib_mailbox_send(&attachment->shard->mailbox, &call->msg, on_close);
+}
+
+static void dereg(struct mpib_mr *mr)
+{
+	struct mpib_shard *s = mr->attachment->shard;
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (mr->mr[r])
+			s->rail[r].verbs->dereg_mr(mr->mr[r]);
+	}
+	free(mr);
+}
+
+void mpib_attachment_free(struct mpib_attachment *a)
+{
+	for (unsigned h = 0; h < MPIB_MRS_MAX; h++) {
+		if (a->mr_made[h])
+			dereg(a->mr_made[h]);
+	}
+	free(a->mr);
+	free(a->mr_made);
+	free(a);
+}
+
+static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct mpib_attachment *a = mr->attachment;
+
+	if (!attr->strict)
+		access |= IBV_ACCESS_RELAXED_ORDERING;
+	for (unsigned r = 0; r < a->shard->engine->cfg.rails; r++) {
+		struct mpib_rail *rail = &a->shard->rail[r];
+		struct ibv_pd *pd = a->tenant->pd[r];
+		int rc;
+
+		if (attr->dmabuf_fd >= 0)
+			rc = rail->verbs->reg_dmabuf_mr(
+				pd, attr->dmabuf_offset, attr->len, mr->addr,
+				attr->dmabuf_fd, access, &mr->mr[r]);
+		else
+			rc = rail->verbs->reg_mr(pd, attr->addr, attr->len,
+						 mr->addr, access, &mr->mr[r]);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void on_mr_add(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_mr *mr = call->what;
+
+	mr->attachment->mr[mr->handle] = mr;
+	mpib_call_done(mr->attachment->shard, call, 0);
+}
+
+int mpib_mr_add(struct mpib_attachment *attachment,
+		const struct mpib_mr_attr *attr, uint32_t *handle,
+		mpib_done_fn *done, void *arg)
+{
+	struct mpib_call *call;
+	struct mpib_mr *mr;
+	uint32_t h = 1;
+	int rc;
+
+	while (h < MPIB_MRS_MAX && attachment->mr_made[h])
+		h++;
+	if (h == MPIB_MRS_MAX)
+		return -ENOSPC;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	mr->attachment = attachment;
+	mr->handle = h;
+	mr->addr = (uint64_t)(uintptr_t)attr->addr;
+	mr->len = attr->len;
+	rc = reg(mr, attr);
+	if (rc < 0) {
+		dereg(mr);
+		return rc;
+	}
+	attachment->mr_made[h] = mr;
+	*handle = h;
+	call = mpib_call_new(mr, done, arg);
+	mpib_mailbox_send(&attachment->shard->mailbox, &call->msg, on_mr_add);
+	return 0;
+}
+
+void mpib_mr_unref(struct mpib_mr *mr)
+{
+	struct mpib_call *del = mr->del;
+
+	if (--mr->refs > 0 || !del)
+		return;
+	mr->del = NULL;
+	mpib_call_done(mr->attachment->shard, del, 0);
+}
+
+static void break_users(struct mpib_mr *mr)
+{
+	struct mpib_attachment *a = mr->attachment;
+
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+		struct mpib_flow *f = a->flow[i];
+
+		if (f && (f->is_sender ? mpib_sender_uses(f, mr)
+				       : mpib_receiver_uses(f, mr)))
+			mpib_flow_break(f, -ECANCELED,
+					"its memory was deregistered");
+	}
+}
+
+static void on_mr_del(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_mr *mr = call->what;
+
+	mr->attachment->mr[mr->handle] = NULL;
+	mr->refs++; /* so that the last user does not answer yet */
+	mr->del = call;
+	if (mr->refs > 1)
+		break_users(mr);
+	mpib_mr_unref(mr);
+}
+
+struct deleting {
+	struct mpib_mr *mr;
+	mpib_done_fn *done;
+	void *arg;
+};
+
+static void deleted(void *arg, int status)
+{
+	struct deleting *d = arg;
+
+	d->mr->attachment->mr_made[d->mr->handle] = NULL;
+	dereg(d->mr);
+	d->done(d->arg, status);
+	free(d);
+}
+
+int mpib_mr_del(struct mpib_attachment *attachment, uint32_t handle,
+		mpib_done_fn *done, void *arg)
+{
+	struct mpib_mr *mr;
+	struct deleting *d;
+	struct mpib_call *call;
+
+	mr = handle < MPIB_MRS_MAX ? attachment->mr_made[handle] : NULL;
+	if (!mr || mr->dead)
+		return -ENOENT;
+	d = malloc(sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	mr->dead = true;
+	*d = (struct deleting){ mr, done, arg };
+	call = mpib_call_new(mr, deleted, d);
+	mpib_mailbox_send(&attachment->shard->mailbox, &call->msg, on_mr_del);
+	return 0;
+}

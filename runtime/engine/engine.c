@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/flow.h"
+#include "verbs/soft.h"
+
+void mpib_engine_config_init(struct mpib_engine_config *cfg)
+{
+	*cfg = (struct mpib_engine_config){
+		.rails = 2,
+		.shards = 1,
+		.qps = { 2, 4 },
+		.sup_bw = 512,
+		.srq_low = 64,
+		.srq_high = 512,
+		.sq_depth = 512,
+		.cts_signal = 128,
+		.lane_window = 8u << 20,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 6,
+		.min_rnr_timer = 12,
+		.traffic_class = -1,
+	};
+}
+
+/* Asked with fd -1: the answer is EBADF where dma-buf is known, EOPNOTSUPP or
+ * EPROTONOSUPPORT where it is not. */
+static bool probe_dmabuf(struct mpib_rail *rail)
+{
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	bool works;
+
+	if (rail->verbs->alloc_pd(rail->ctx, &pd) < 0)
+		return false;
+	works = rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
+					   IBV_ACCESS_LOCAL_WRITE,
+					   &mr) == -EBADF;
+	rail->verbs->dealloc_pd(pd);
+	return works;
+}
+
+static int make_status(struct mpib_engine *e)
+{
+	int rc = mpib_memseg_create(&e->status_seg, "mpib-status",
+				    sizeof(struct mpib_status), true);
+
+	if (rc < 0)
+		return rc;
+	e->status = e->status_seg.addr;
+	e->status->magic = MPIB_STATUS_MAGIC;
+	e->status->version = MPIB_ABI_VERSION;
+	e->status->pid = (uint32_t)getpid();
+	e->status->shards = e->cfg.shards;
+	return 0;
+}
+
+static int watch(struct mpib_engine *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, e->mailbox.fd, &ev) < 0)
+		return -errno;
+	for (unsigned i = 0; i < e->shards; i++) {
+		for (unsigned r = 0; r < e->cfg.rails; r++) {
+			int fd = e->shard[i].rail[r].ctx->async_fd;
+
+			if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
+				return -errno;
+		}
+	}
+	return 0;
+}
+
+static int start_shards(struct mpib_engine *e, char *why, size_t why_len)
+{
+	int rc;
+
+	for (unsigned i = 0; i < e->cfg.shards; i++) {
+		rc = mpib_shard_init(&e->shard[i], e, i, why, why_len);
+		if (rc < 0)
+			return rc;
+		e->shards++;
+	}
+	e->dmabuf = true;
+	for (unsigned r = 0; r < e->cfg.rails; r++) {
+		e->dmabuf &= probe_dmabuf(&e->shard[0].rail[r]);
+		e->rail_up[r] =
+			e->shard[0].rail[r].port.state == IBV_PORT_ACTIVE;
+	}
+	rc = watch(e);
+	if (rc < 0)
+		goto err_why;
+	for (unsigned i = 0; i < e->shards; i++) {
+		rc = mpib_shard_start(&e->shard[i]);
+		if (rc < 0)
+			goto err_join;
+		e->running++;
+	}
+	return 0;
+
+err_join:
+	while (e->running > 0)
+		mpib_shard_join(&e->shard[--e->running]);
+err_why:
+	snprintf(why, why_len, "cannot start the shards: %s", strerror(-rc));
+	return rc;
+}
+
+int mpib_engine_open(const struct mpib_engine_config *cfg,
+		     const struct mpib_engine_events *events, void *ctx,
+		     struct mpib_engine **engine, char *why, size_t why_len)
+{
+	size_t bytes = sizeof(struct mpib_engine) +
+		       cfg->shards * sizeof(struct mpib_shard);
+	struct mpib_engine *e = calloc(1, bytes);
+	int rc = -ENOMEM;
+
+	if (!e)
+		goto err_why;
+	e->cfg = *cfg;
+	e->events = events;
+	e->ctx = ctx;
+	rc = mpib_mailbox_init(&e->mailbox);
+	if (rc < 0)
+		goto err_free;
+	e->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (e->epfd < 0) {
+		rc = -errno;
+		goto err_mailbox;
+	}
+	rc = make_status(e);
+	if (rc < 0)
+		goto err_epfd;
+	rc = start_shards(e, why, why_len);
+	if (rc < 0)
+		goto err_shards;
+	*engine = e;
+	return 0;
+
+err_shards:
+	while (e->shards > 0)
+		mpib_shard_fini(&e->shard[--e->shards]);
+	mpib_memseg_fini(&e->status_seg);
+	close(e->epfd);
+	mpib_mailbox_fini(&e->mailbox);
+	free(e);
+	return rc;
+err_epfd:
+	close(e->epfd);
+err_mailbox:
+	mpib_mailbox_fini(&e->mailbox);
+err_free:
+	free(e);
+err_why:
+	snprintf(why, why_len, "engine: %s", strerror(-rc));
+	return rc;
+}
+
+static void free_lanes(struct mpib_shard *s)
+{
+	struct mpib_lane *lane;
+
+	while ((lane = TAILQ_FIRST(&s->lanes))) {
+		struct mpib_flow *f;
+
+		TAILQ_REMOVE(&s->lanes, lane, link);
+		while ((f = TAILQ_FIRST(&lane->flows))) {
+			TAILQ_REMOVE(&lane->flows, f, lane_link);
+			free(f);
+		}
+		mpib_lane_free(lane);
+	}
+}
+
+static void free_attachments(struct mpib_shard *s)
+{
+	struct mpib_attachment *a;
+
+	while ((a = TAILQ_FIRST(&s->attachments))) {
+		TAILQ_REMOVE(&s->attachments, a, link);
+		mpib_attachment_free(a);
+	}
+}
+
+void mpib_engine_close(struct mpib_engine *engine)
+{
+	while (engine->running > 0)
+		mpib_shard_join(&engine->shard[--engine->running]);
+	/* This thread owns everything now: finish what was on its way. */
+	for (unsigned i = 0; i < engine->shards; i++) {
+		while (mpib_mailbox_run(&engine->shard[i].mailbox) +
+			       mpib_mailbox_run(&engine->mailbox) >
+		       0)
+			;
+	}
+	for (unsigned i = 0; i < engine->shards; i++) {
+		free_lanes(&engine->shard[i]);
+		free_attachments(&engine->shard[i]);
+	}
+	mpib_tenants_free(engine);
+	while (engine->shards > 0)
+		mpib_shard_fini(&engine->shard[--engine->shards]);
+	mpib_memseg_fini(&engine->status_seg);
+	close(engine->epfd);
+	mpib_mailbox_fini(&engine->mailbox);
+	free(engine);
+}
+
+int mpib_engine_fd(const struct mpib_engine *engine)
+{
+	return engine->epfd;
+}
+
+static void set_rail(struct mpib_engine *e, unsigned r, bool up)
+{
+	if (e->rail_up[r] == up)
+		return;
+	e->rail_up[r] = up;
+	mpib_warn("rail %u (%s): port is %s", r, e->cfg.rail[r].name,
+		  up ? "active" : "down");
+	if (e->events && e->events->rail_changed)
+		e->events->rail_changed(e->ctx, r, up);
+}
+
+static void take_async(struct mpib_engine *e, struct mpib_rail *rail,
+		       unsigned r)
+{
+	struct ibv_async_event ev;
+
+	while (rail->verbs->get_async_event(rail->ctx, &ev) == 0) {
+		if (ev.event_type == IBV_EVENT_PORT_ERR)
+			set_rail(e, r, false);
+		else if (ev.event_type == IBV_EVENT_PORT_ACTIVE)
+			set_rail(e, r, true);
+		else
+			mpib_debug("rail %u: %s", r,
+				   ibv_event_type_str(ev.event_type));
+		rail->verbs->ack_async_event(&ev);
+	}
+}
+
+void mpib_engine_dispatch(struct mpib_engine *engine)
+{
+	mpib_mailbox_run(&engine->mailbox);
+	for (unsigned i = 0; i < engine->shards; i++) {
+		for (unsigned r = 0; r < engine->cfg.rails; r++)
+			take_async(engine, &engine->shard[i].rail[r], r);
+	}
+}
+
+int mpib_engine_status_fd(const struct mpib_engine *engine)
+{
+	return engine->status_seg.fd;
+}
+
+int mpib_engine_doorbell_fd(const struct mpib_engine *engine, unsigned shard)
+{
+	return engine->shard[shard].doorbell;
+}
+
+int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
+		     struct mpib_port_info *info)
+{
+	struct mpib_rail *r = &engine->shard[0].rail[rail];
+
+	return r->verbs->query_port(r->ctx, r->port_num, info);
+}
+
+const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail)
+{
+	struct mpib_rail *r = &engine->shard[0].rail[rail];
+
+	if (r->verbs != &mpib_verbs_soft)
+		return r->verbs->name;
+	return strcmp(mpib_soft_engine_name(r->ctx), "epoll")
+		       ? "soft (io_uring)"
+		       : "soft (epoll)";
+}
+
+bool mpib_engine_dmabuf(const struct mpib_engine *engine)
+{
+	return engine->dmabuf;
+}

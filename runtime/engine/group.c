@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends that answer a grouped receive. Each send takes the free buffer of its
+ * tag. A send whose bytes lie in one extent is held until every buffer has
+ * its send, so that the whole group is one chain per rail; one that comes in
+ * parts is written as it comes, for its staging window would run dry.
+ */
+#include <string.h>
+
+#include "engine/chain.h"
+#include "engine/flow.h"
+#include "engine/policy.h"
+
+static struct mpib_extent *oldest(struct mpib_flow *f)
+{
+	return &f->tx.ext[f->tx.ext_tail % MPIB_EXTENTS];
+}
+
+static void split(struct mpib_flow *f, uint32_t len, uint32_t *rail)
+{
+	uint32_t sup = mpib_sup_bytes(mpib_get_sup_bw(f, len), len);
+
+	rail[MPIB_RAIL_SUP] = sup;
+	rail[MPIB_RAIL_SOUT] = len - sup;
+}
+
+/* One rail's share of len bytes at from, SUP in front. */
+static struct mpib_span share(const struct mpib_extent *e,
+			      const struct mpib_cts *cts, uint32_t done,
+			      const uint32_t *rail, unsigned r)
+{
+	uint32_t off = r == MPIB_RAIL_SUP ? 0 : rail[MPIB_RAIL_SUP];
+
+	return (struct mpib_span){
+		.mr = e->mr,
+		.from = e->addr + off,
+		.to = cts->addr + done + off,
+		.rkey = cts->rkey[r],
+		.len = rail[r],
+	};
+}
+
+static int buffer_of_tag(const struct mpib_group *g, int32_t tag)
+{
+	for (int i = 0; i < g->n; i++) {
+		if (!(g->matched & 1u << i) && g->cts[i].tag == tag)
+			return i;
+	}
+	return -1;
+}
+
+uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first)
+{
+	struct mpib_group *g = &f->tx.group;
+
+	g->cts[0] = *first;
+	for (unsigned i = 1; i < first->n; i++) {
+		uint64_t slot = f->tx.cts_next + i;
+
+		if (!mpib_sender_cts(f, slot, &g->cts[i]))
+			return 0; /* its entries came in two writes */
+		if (g->cts[i].n != first->n || g->cts[i].idx != i ||
+		    g->cts[i].msg != first->msg) {
+			mpib_flow_break(f, -EPROTO,
+					"peer sent a broken group of CTS");
+			return 0;
+		}
+	}
+	g->n = (uint8_t)first->n;
+	g->complete = g->matched = g->held = g->mask = 0;
+	memset(g->rail, 0, sizeof(g->rail));
+	memset(g->size, 0, sizeof(g->size));
+	return mpib_group_step(f);
+}
+
+/* Post a partial extent as it is, signalled, without an IMM. */
+static uint64_t write_part(struct mpib_flow *f, unsigned i)
+{
+	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	struct mpib_group *g = &f->tx.group;
+	struct mpib_extent *e = oldest(f);
+	uint32_t rail[MPIB_RAILS], len = e->len;
+	uint8_t mask = 0;
+
+	split(f, len, rail);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		struct mpib_span s = share(e, &g->cts[i], e->pos, rail, r);
+
+		if (s.len == 0)
+			continue;
+		mpib_chain_write(f, &chain[r], r, &s);
+		mask |= (uint8_t)(1u << r);
+	}
+	if (!mpib_sender_may_post(f, mask, 1, rail))
+		return 0;
+	if (mpib_sender_post(f, chain, e, &len, 1) < 0)
+		return 0;
+
+	g->mask |= mask;
+	g->size[i] += len;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		g->rail[r] += rail[r];
+	if (g->size[i] == e->total) {
+		g->complete++;
+		f->messages++;
+	}
+	mpib_sender_pop(f);
+	return (uint64_t)len + 1;
+}
+
+static void fill_record(struct mpib_flow *f, struct mpib_record *rec,
+			const uint32_t (*rail)[MPIB_RAILS])
+{
+	struct mpib_group *g = &f->tx.group;
+
+	rec->n = g->n;
+	memcpy(rec->size, g->size, sizeof(rec->size));
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		rec->rail[r] = g->rail[r];
+		for (unsigned i = 0; i < g->n; i++)
+			rec->rail[r] += g->held & 1u << i ? rail[i][r] : 0;
+	}
+}
+
+/* Every buffer has its send: what was held, then one IMM per active rail. */
+static uint64_t write_all(struct mpib_flow *f)
+{
+	uint32_t rail[MPIB_GROUP_MAX][MPIB_RAILS] = { 0 }, len[MPIB_GROUP_MAX];
+	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	uint32_t sum[MPIB_RAILS] = { 0 };
+	struct mpib_extent held[MPIB_GROUP_MAX];
+	struct mpib_group *g = &f->tx.group;
+	struct mpib_record *rec;
+	uint8_t mask = g->mask;
+	unsigned n = 0;
+	uint32_t imm;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		if (!(g->held & 1u << i))
+			continue;
+		split(f, g->ext[i].len, rail[i]);
+		for (unsigned r = 0; r < f->lane->rails; r++) {
+			struct mpib_span s =
+				share(&g->ext[i], &g->cts[i], 0, rail[i], r);
+
+			sum[r] += s.len;
+			if (s.len == 0)
+				continue;
+			mpib_chain_write(f, &chain[r], r, &s);
+			mask |= (uint8_t)(1u << r);
+		}
+		held[n] = g->ext[i];
+		len[n++] = g->ext[i].len;
+	}
+	if (mask == 0)
+		mask = (uint8_t)(1u << f->home);
+	if (!mpib_sender_may_post(f, mask, MPIB_CHAIN_MAX, sum))
+		return 0;
+
+	rec = mpib_sender_record(f);
+	fill_record(f, rec, rail);
+	imm = mpib_sender_imm(f, mask, true, 0);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		bool leader = r == (mask & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP);
+
+		if (mask & 1u << r)
+			mpib_chain_imm(f, &chain[r], r, imm,
+				       leader ? rec : NULL);
+	}
+	if (mpib_sender_post(f, chain, held, len, n) < 0)
+		return 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (held[i].mr)
+			mpib_mr_unref(held[i].mr);
+	}
+	f->messages += n;
+	f->tx.cts_next += g->n;
+	f->tx.msg++;
+	g->n = g->held = 0;
+	return (uint64_t)sum[0] + sum[1] + 1;
+}
+
+uint64_t mpib_group_step(struct mpib_flow *f)
+{
+	struct mpib_group *g = &f->tx.group;
+	struct mpib_extent *e;
+	int i;
+
+	while (g->complete < g->n) {
+		if (!mpib_sender_has_work(f))
+			return 0;
+		e = oldest(f);
+		i = e->pos ? g->current : buffer_of_tag(g, e->tag);
+		if (i < 0)
+			return 0; /* its group comes later */
+		if (e->total > g->cts[i].total) {
+			mpib_flow_break(f, -EMSGSIZE,
+					"send of %u bytes is larger than the "
+					"posted receive of %u bytes",
+					e->total, g->cts[i].total);
+			return 0;
+		}
+		g->matched |= (uint8_t)(1u << i);
+		g->current = (uint8_t)i;
+		if (e->len != e->total)
+			return write_part(f, (unsigned)i);
+
+		/* The hold on its region moves along. */
+		g->ext[i] = *e;
+		g->size[i] = e->total;
+		g->held |= (uint8_t)(1u << i);
+		g->complete++;
+		f->tx.ext_tail++;
+	}
+	return write_all(f);
+}
+
+void mpib_group_drop(struct mpib_flow *f)
+{
+	struct mpib_group *g = &f->tx.group;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		if (g->held & 1u << i && g->ext[i].mr)
+			mpib_mr_unref(g->ext[i].mr);
+	}
+	g->n = g->held = 0;
+}

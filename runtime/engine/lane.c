@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lanes on the control thread: QPs made, connected, killed, destroyed.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "engine/flow.h"
+
+static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
+{
+	struct mpib_rail *rail = &lane->shard->rail[r];
+	struct mpib_lane_qp *q = &lane->qp[r][i];
+	uint32_t in = rail->port.max_inline;
+	struct ibv_qp_init_attr init = {
+		.send_cq = rail->cq,
+		.recv_cq = rail->cq,
+		.srq = lane->tenant->srq[r],
+		.cap = {
+			.max_send_wr = lane->depth,
+			.max_send_sge = 1,
+			.max_inline_data = in < 64 ? in : 64,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = rail->port_num,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	int rc;
+
+	q->lane = lane;
+	q->rail = (uint8_t)r;
+	/* Random, so that a packet of an older QP cannot match. */
+	if (getrandom(&q->psn, sizeof(q->psn), 0) != sizeof(q->psn))
+		return -EIO;
+	q->psn &= 0xffffff;
+	rc = rail->verbs->create_qp(lane->tenant->pd[r], &init, &q->qp);
+	if (rc < 0)
+		return rc;
+	q->qpn = q->qp->qp_num;
+	return rail->verbs->modify_qp(q->qp, &attr,
+				      IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+					      IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS);
+}
+
+void mpib_lane_free(struct mpib_lane *lane)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		for (unsigned i = 0; i < lane->qps[r]; i++) {
+			struct ibv_qp *qp = lane->qp[r][i].qp;
+
+			if (qp)
+				lane->shard->rail[r].verbs->destroy_qp(qp);
+		}
+	}
+	lane->shard->lanes_made--;
+	free(lane);
+}
+
+static int check_want(const struct mpib_engine_config *cfg,
+		      const struct mpib_lane_info *want)
+{
+	if (want->rails != cfg->rails || (want->imm_version != MPIB_IMM_V1 &&
+					  want->imm_version != MPIB_IMM_V2))
+		return -ENOTSUP;
+	for (unsigned r = 0; r < want->rails; r++) {
+		if (want->rail[r].qps < 1 || want->rail[r].qps > MPIB_QPS_MAX)
+			return -ENOTSUP;
+	}
+	return 0;
+}
+
+int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
+		     const struct mpib_lane_info *want, struct mpib_lane **lane)
+{
+	const struct mpib_engine_config *cfg = &tenant->shard->engine->cfg;
+	struct mpib_lane *l;
+	int rc = want ? check_want(cfg, want) : 0;
+
+	if (rc < 0)
+		return rc;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->shard = tenant->shard;
+	l->tenant = tenant;
+	l->rails = (uint8_t)cfg->rails;
+	l->imm_version = want ? want->imm_version : imm_version;
+	l->depth = cfg->sq_depth;
+	TAILQ_INIT(&l->flows);
+	TAILQ_INIT(&l->ready);
+	l->shard->lanes_made++;
+	for (unsigned r = 0; r < l->rails; r++) {
+		unsigned n = want ? want->rail[r].qps : cfg->qps[r];
+
+		for (unsigned i = 0; i < n; i++) {
+			l->qps[r] = i + 1;
+			rc = make_qp(l, r, i);
+			if (rc < 0)
+				goto err_lane;
+		}
+	}
+	*lane = l;
+	return 0;
+
+err_lane:
+	mpib_lane_free(l);
+	return rc;
+}
+
+void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->imm_version = lane->imm_version;
+	info->rails = lane->rails;
+	for (unsigned r = 0; r < lane->rails; r++) {
+		struct mpib_rail *rail = &lane->shard->rail[r];
+		struct mpib_lane_rail_info *out = &info->rail[r];
+		struct mpib_port_info port = rail->port;
+
+		/* Today's GID: it moves when a link flaps. */
+		rail->verbs->query_port(rail->ctx, rail->port_num, &port);
+		memcpy(out->gid, port.gid.raw, sizeof(out->gid));
+		out->lid = port.lid;
+		out->mtu = (uint8_t)port.mtu;
+		out->link_layer = port.link_layer;
+		out->qps = (uint8_t)lane->qps[r];
+		for (unsigned i = 0; i < lane->qps[r]; i++) {
+			out->qpn[i] = lane->qp[r][i].qpn;
+			out->psn[i] = lane->qp[r][i].psn;
+		}
+	}
+}
+
+static int to_rtr(struct mpib_lane_qp *q, const struct mpib_port_info *port,
+		  const struct mpib_lane_rail_info *remote, unsigned i)
+{
+	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
+	const struct mpib_engine_config *cfg = &q->lane->shard->engine->cfg;
+	enum ibv_mtu mtu = (enum ibv_mtu)remote->mtu;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = mtu < port->mtu ? mtu : port->mtu,
+		.dest_qp_num = remote->qpn[i],
+		.rq_psn = remote->psn[i],
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = cfg->min_rnr_timer,
+		.ah_attr = {
+			.dlid = remote->lid,
+			.port_num = rail->port_num,
+			.is_global = port->link_layer ==
+				     IBV_LINK_LAYER_ETHERNET,
+			.grh = {
+				.sgid_index = port->gid_index,
+				.hop_limit = 255,
+				.traffic_class = cfg->traffic_class < 0 ?
+					0 :
+					(uint8_t)cfg->traffic_class,
+			},
+		},
+	};
+
+	memcpy(attr.ah_attr.grh.dgid.raw, remote->gid, sizeof(remote->gid));
+	return rail->verbs->modify_qp(
+		q->qp, &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+			IBV_QP_MIN_RNR_TIMER);
+}
+
+static int to_rts(struct mpib_lane_qp *q)
+{
+	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
+	const struct mpib_engine_config *cfg = &q->lane->shard->engine->cfg;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = cfg->timeout,
+		.retry_cnt = cfg->retry_cnt,
+		.rnr_retry = cfg->rnr_retry,
+		.sq_psn = q->psn,
+		.max_rd_atomic = 1,
+	};
+
+	return rail->verbs->modify_qp(q->qp, &attr,
+				      IBV_QP_STATE | IBV_QP_TIMEOUT |
+					      IBV_QP_RETRY_CNT |
+					      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					      IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void on_connect(struct mpib_msg *msg)
+{
+	struct mpib_lane *lane =
+		(struct mpib_lane *)((char *)msg -
+				     offsetof(struct mpib_lane, msg));
+	struct mpib_shard *s = lane->shard;
+
+	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
+	for (unsigned r = 0; r < lane->rails; r++) {
+		for (unsigned i = 0; i < lane->qps[r]; i++) {
+			struct mpib_lane_qp *q = &lane->qp[r][i];
+
+			HASH_ADD(hh, s->rail[r].qps, qpn, sizeof(q->qpn), q);
+			s->rail[r].n.qps++;
+		}
+	}
+}
+
+static bool same_shape(const struct mpib_lane *lane,
+		       const struct mpib_lane_info *remote)
+{
+	if (remote->rails != lane->rails ||
+	    remote->imm_version != lane->imm_version)
+		return false;
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (remote->rail[r].qps != lane->qps[r])
+			return false;
+	}
+	return true;
+}
+
+int mpib_lane_connect(struct mpib_lane *lane,
+		      const struct mpib_lane_info *remote, char *why,
+		      size_t why_len)
+{
+	if (!same_shape(lane, remote)) {
+		snprintf(why, why_len, "rails or QPs of the two ends differ");
+		return -EPROTO;
+	}
+	for (unsigned r = 0; r < lane->rails; r++) {
+		struct mpib_rail *rail = &lane->shard->rail[r];
+		struct mpib_port_info port;
+		int rc = rail->verbs->query_port(rail->ctx, rail->port_num,
+						 &port);
+
+		for (unsigned i = 0; rc == 0 && i < lane->qps[r]; i++) {
+			rc = to_rtr(&lane->qp[r][i], &port, &remote->rail[r],
+				    i);
+			if (rc == 0)
+				rc = to_rts(&lane->qp[r][i]);
+		}
+		if (rc < 0) {
+			snprintf(why, why_len,
+				 "rail %u (%s): QP cannot be connected: %s", r,
+				 rail->verbs->name, strerror(-rc));
+			return rc;
+		}
+	}
+	lane->connected = true;
+	mpib_mailbox_send(&lane->shard->mailbox, &lane->msg, on_connect);
+	return 0;
+}
+
+void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
+{
+	snprintf(lane->peer, sizeof(lane->peer), "%s", peer);
+}
+
+static void on_kill(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_lane *lane = call->what;
+
+	mpib_lane_break(lane, -ECONNRESET, "lane to %s was closed", lane->peer);
+	lane->kill = call;
+	mpib_lane_drain(lane);
+}
+
+void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
+{
+	struct mpib_call *call = mpib_call_new(lane, done, arg);
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		for (unsigned i = 0; i < lane->qps[r]; i++)
+			lane->shard->rail[r].verbs->modify_qp(
+				lane->qp[r][i].qp, &err, IBV_QP_STATE);
+	}
+	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);
+}
+
+static void on_destroy(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_lane *lane = call->what;
+	struct mpib_shard *s = lane->shard;
+
+	if (lane->active)
+		TAILQ_REMOVE(&s->active, lane, active_link);
+	if (lane->connected) {
+		TAILQ_REMOVE(&s->lanes, lane, link);
+		for (unsigned r = 0; r < lane->rails; r++) {
+			for (unsigned i = 0; i < lane->qps[r]; i++) {
+				HASH_DELETE(hh, s->rail[r].qps,
+					    &lane->qp[r][i]);
+				s->rail[r].n.qps--;
+			}
+		}
+	}
+	mpib_call_done(s, call, 0);
+}
+
+struct destroy {
+	struct mpib_lane *lane;
+	mpib_done_fn *done;
+	void *arg;
+};
+
+static void destroyed(void *arg, int status)
+{
+	struct destroy *d = arg;
+
+	mpib_lane_free(d->lane);
+	d->done(d->arg, status);
+	free(d);
+}
+
+void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
+{
+	struct destroy *d = malloc(sizeof(*d));
+	struct mpib_call *call;
+
+	if (!d)
+		abort();
+	*d = (struct destroy){ lane, done, arg };
+	call = mpib_call_new(lane, destroyed, d);
+	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_destroy);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the engine: tenants, attachments, regions and lanes.
+ */
+#ifndef MPIB_ENGINE_LANE_H
+#define MPIB_ENGINE_LANE_H
+
+#include "engine/shard.h"
+
+/* A flow's two tables: what the peer writes, and what we write from. */
+#define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64)
+#define MPIB_TABLES_PER_SLAB 64
+
+struct mpib_slab; /* registered memory for the tables of 64 flows */
+
+struct mpib_tables {
+	struct mpib_slab *slab;
+	unsigned index;
+	void *in, *out; /* MPIB_TABLE_BYTES each */
+	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS];
+};
+
+struct mpib_tenant {
+	struct mpib_shard *shard;
+	uid_t uid;
+	unsigned refs; /* control thread */
+	struct ibv_pd *pd[MPIB_RAILS];
+	struct ibv_srq *srq[MPIB_RAILS];
+	uint32_t srq_posted[MPIB_RAILS]; /* shard */
+	LIST_HEAD(, mpib_slab) slabs; /* control thread */
+	struct mpib_msg msg;
+	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
+	struct mpib_tenant *next; /* control thread's list */
+};
+
+/* Shard: keep each SRQ between the water marks. */
+int mpib_srq_turn(struct mpib_shard *s);
+int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
+/* Control thread. */
+int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables);
+void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables);
+void mpib_tenants_free(struct mpib_engine *e);
+
+struct mpib_mr {
+	struct mpib_attachment *attachment;
+	uint32_t handle;
+	uint64_t addr; /* what the rails call its first byte */
+	uint64_t len;
+	struct ibv_mr *mr[MPIB_RAILS];
+	bool dead; /* control thread: being deleted */
+	/* Shard: pieces in flight or waiting, slots posted. */
+	uint32_t refs;
+	struct mpib_call *del; /* who waits for refs == 0 */
+};
+
+/* Control thread, shard joined or never told. */
+void mpib_attachment_free(struct mpib_attachment *a);
+void mpib_lane_free(struct mpib_lane *lane);
+
+/* Shard: drop one hold. */
+void mpib_mr_unref(struct mpib_mr *mr);
+
+struct mpib_attachment {
+	struct mpib_shard *shard;
+	struct mpib_tenant *tenant;
+	uint32_t id;
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	struct mpib_mr **mr; /* by handle; shard */
+	struct mpib_flow *flow[MPIB_CONNS_MAX]; /* by index; shard */
+	/* Control thread. */
+	struct mpib_mr **mr_made;
+	TAILQ_ENTRY(mpib_attachment) link;
+	struct mpib_msg msg;
+};
+
+struct mpib_lane_qp {
+	struct mpib_lane *lane;
+	struct ibv_qp *qp;
+	uint32_t qpn; /* key */
+	uint8_t rail;
+	uint32_t psn;
+	uint32_t posted, retired; /* WRs, modulo 2^24 as wr_id carries it */
+	uint32_t cts_quiet; /* CTS since the last signalled one */
+	UT_hash_handle hh;
+};
+
+struct mpib_lane {
+	struct mpib_shard *shard;
+	struct mpib_tenant *tenant;
+	uint8_t imm_version;
+	uint8_t rails;
+	uint32_t epoch;
+	uint32_t qps[MPIB_RAILS];
+	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
+	uint32_t depth; /* send WRs per QP */
+	char peer[MPIB_LABEL_MAX];
+	bool connected; /* control thread: handed to the shard */
+	/* Shard. */
+	bool broken;
+	uint64_t inflight[MPIB_RAILS]; /* payload bytes */
+	struct mpib_flow_list flows;
+	struct mpib_flow_list ready; /* with something to send */
+	unsigned nflows;
+	bool active; /* on shard->active */
+	TAILQ_ENTRY(mpib_lane) link, active_link;
+	struct mpib_rail_counts n[MPIB_RAILS];
+	struct mpib_call *kill;
+	struct mpib_msg msg;
+};
+
+/*
+ * wr_id: kind 4 | flow 20 | piece 16 | QP's posted count 24. Valid on error
+ * completions too, where opcode is not.
+ */
+enum mpib_wr_kind {
+	MPIB_WR_QUIET = 1, /* inside a chain, or an unsignalled CTS */
+	MPIB_WR_PIECE, /* last of a chain: this rail's share of a piece */
+	MPIB_WR_CTS,
+	MPIB_WR_FENCE, /* a stopping flow's last write */
+	MPIB_WR_DRAIN, /* a killed lane's last flush */
+};
+
+static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
+{
+	return (enum mpib_wr_kind)(wr_id >> 60);
+}
+
+static inline uint32_t mpib_wr_flow(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> 40) & 0xfffff;
+}
+
+static inline uint32_t mpib_wr_piece(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> 24) & 0xffff;
+}
+
+/* WRs that may be posted to the QP now, never more than its CQ can hold. */
+static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
+{
+	const struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
+	uint32_t sq = q->lane->depth - ((q->posted - q->retired) & 0xffffff);
+	uint32_t cq = rail->cq_size - rail->cq_owed;
+
+	return sq < cq ? sq : cq;
+}
+
+/*
+ * Post a chain of n WRs with one ibv_post_send(). wr[i].wr_id comes with kind,
+ * flow and piece (mpib_wr_tag()); the count is added here, the links are set
+ * here. -errno breaks the lane.
+ */
+int mpib_qp_post(struct mpib_lane_qp *q, struct ibv_send_wr *wr, unsigned n);
+
+static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t flow,
+				   uint32_t piece)
+{
+	return (uint64_t)kind << 60 | (uint64_t)flow << 40 |
+	       (uint64_t)piece << 24;
+}
+
+/* A completion came: what it retires. */
+void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id);
+
+/* Shard: every flow fails with error, control is told. */
+void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Shard, QPs in ERR: answer lane->kill when everything is flushed. */
+void mpib_lane_drain(struct mpib_lane *lane);
+void mpib_lane_check_drained(struct mpib_lane *lane);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the engine: what a shard tells the control thread unasked.
+ */
+#ifndef MPIB_ENGINE_NOTICE_H
+#define MPIB_ENGINE_NOTICE_H
+
+#include <stdarg.h>
+
+#include "engine/flow.h"
+
+struct mpib_notice {
+	struct mpib_msg msg;
+	void *what;
+	int error;
+	char why[200];
+};
+
+/* The one allocation on a shard, made when something broke. Aborts when there
+ * is no memory. */
+struct mpib_notice *mpib_notice_new(void *what, int error, const char *fmt,
+				    va_list ap);
+
+/* Run on the control thread and free the notice. */
+void mpib_notice_flow(struct mpib_msg *msg);
+void mpib_notice_lane(struct mpib_msg *msg);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/policy.h"
+
+#include "engine/flow.h"
+
+uint32_t mpib_get_sup_bw(const struct mpib_flow *flow, uint32_t size)
+{
+	(void)size;
+	if (flow->lane->rails < MPIB_RAILS)
+		return 0;
+	return flow->shard->engine->cfg.sup_bw;
+}

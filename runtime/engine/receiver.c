@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The receiving end: slots, CTS, and the IMMs that end them. Which rails to
+ * wait for is learnt from the first IMM of a slot.
+ */
+#include <mpib/wire.h>
+#include <string.h>
+
+#include "engine/flow.h"
+
+static struct mpib_slot *slot_at(struct mpib_flow *f, uint64_t number)
+{
+	return &f->rx.slot[number % MPIB_SLOTS];
+}
+
+/* For a whole group: a slot is reused only after the peer read its CTS. */
+bool mpib_receiver_room(const struct mpib_flow *f)
+{
+	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= MPIB_SLOTS;
+}
+
+static bool well_formed(const struct mpib_desc *d)
+{
+	return d->op == MPIB_OP_RECV && d->n >= 1 && d->n <= MPIB_GROUP_MAX &&
+	       d->idx < d->n && d->req < MPIB_REQUESTS && d->gen != 0 &&
+	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
+	       d->len <= d->total - d->pos && (d->len > 0 || d->total == 0) &&
+	       (d->n == 1 || d->len == d->total);
+}
+
+static void write_cts(struct mpib_flow *f, const struct mpib_desc *d,
+		      const struct mpib_mr *mr, uint64_t addr)
+{
+	struct mpib_cts *cts = f->tables.out;
+
+	cts += f->rx.next % MPIB_SLOTS;
+	*cts = (struct mpib_cts){
+		.addr = addr,
+		.len = d->len,
+		.pos = d->pos,
+		.total = d->total,
+		.msg = f->req[d->req].msg,
+		.tag = d->tag,
+		.n = d->n,
+		.idx = d->idx,
+		.seq = f->rx.next + 1,
+	};
+	for (unsigned r = 0; mr && r < f->lane->rails; r++)
+		cts->rkey[r] = mr->mr[r]->rkey;
+}
+
+/* Takes over the hold on mr. */
+static void open_slot(struct mpib_flow *f, const struct mpib_desc *d,
+		      struct mpib_mr *mr, uint64_t addr)
+{
+	struct mpib_slot *s = slot_at(f, f->rx.next);
+
+	write_cts(f, d, mr, addr);
+	*s = (struct mpib_slot){
+		.state = d->idx ? MPIB_SLOT_MEMBER : MPIB_SLOT_POSTED,
+		.req = d->req,
+		.n = d->n,
+		.idx = d->idx,
+		.pos = d->pos,
+		.len = d->len,
+		.mr = mr,
+	};
+	f->rx.next++;
+	if (!f->on_cts) {
+		f->on_cts = true;
+		TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
+	}
+}
+
+static int take_member(struct mpib_flow *f, const struct mpib_desc *d)
+{
+	const struct mpib_desc *first = &f->rx.group[0];
+	struct mpib_mr *mr;
+	uint64_t addr;
+	int rc;
+
+	if (d->idx != f->rx.group_got ||
+	    (d->idx && (d->n != first->n || d->req != first->req ||
+			d->gen != first->gen)))
+		return -EINVAL;
+	rc = d->idx ? 0 : mpib_flow_feed(f, d);
+	if (rc < 0)
+		return rc;
+	f->rx.group[f->rx.group_got++] = *d;
+	if (f->rx.group_got < d->n)
+		return 1;
+
+	for (unsigned i = 0; i < d->n; i++) {
+		rc = mpib_flow_hold(f, &f->rx.group[i], &mr, &addr);
+		if (rc < 0)
+			return rc;
+		open_slot(f, &f->rx.group[i], mr, addr);
+	}
+	f->rx.group_got = 0;
+	return 1;
+}
+
+int mpib_receiver_take(struct mpib_flow *f, const struct mpib_desc *d)
+{
+	const struct mpib_freq *r;
+	struct mpib_mr *mr;
+	uint64_t addr;
+	int rc;
+
+	if (!well_formed(d))
+		return -EINVAL;
+	r = &f->req[d->req];
+	if (d->pos > 0 && !r->active && r->gen == d->gen)
+		return 1; /* the message ended before this part */
+	if (d->n > 1 || f->rx.group_got)
+		return take_member(f, d);
+
+	rc = mpib_flow_hold(f, d, &mr, &addr);
+	if (rc < 0)
+		return rc;
+	rc = mpib_flow_feed(f, d);
+	if (rc < 0) {
+		if (mr)
+			mpib_mr_unref(mr);
+		return rc;
+	}
+	open_slot(f, d, mr, addr);
+	return 1;
+}
+
+/* As many entries in one WRITE as lie together in the table. */
+static unsigned cts_run(const struct mpib_flow *f)
+{
+	uint64_t first = f->rx.cts_posted, n = f->rx.next - first;
+	uint64_t edge = MPIB_SLOTS - first % MPIB_SLOTS;
+
+	return (unsigned)(n < edge ? n : edge);
+}
+
+static int post_run(struct mpib_flow *f, struct mpib_lane_qp *q, unsigned n)
+{
+	uint64_t off = f->rx.cts_posted % MPIB_SLOTS * sizeof(struct mpib_cts);
+	struct ibv_sge sge = {
+		.addr = (uint64_t)(uintptr_t)f->tables.out + off,
+		.length = n * (uint32_t)sizeof(struct mpib_cts),
+		.lkey = f->tables.lkey[q->rail],
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_QUIET, f->id, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	struct mpib_rail *rail = &f->shard->rail[q->rail];
+
+	wr.wr.rdma.remote_addr = f->remote.addr + off;
+	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
+	if (sge.length <= rail->port.max_inline)
+		wr.send_flags |= IBV_SEND_INLINE;
+	/* Unsignalled writes leave the SQ with the next signalled one. */
+	q->cts_quiet += n;
+	if (q->cts_quiet >= f->shard->engine->cfg.cts_signal) {
+		wr.send_flags |= IBV_SEND_SIGNALED;
+		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
+		q->cts_quiet = 0;
+	}
+	f->wrote = true;
+	f->n[q->rail].tx_wrs++;
+	f->n[q->rail].cts += n;
+	q->lane->n[q->rail].tx_wrs++;
+	q->lane->n[q->rail].cts += n;
+	rail->n.n.tx_wrs++;
+	rail->n.n.cts += n;
+	return mpib_qp_post(q, &wr, 1);
+}
+
+int mpib_receiver_post_cts(struct mpib_flow *f)
+{
+	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
+	int posted = 0;
+
+	while (f->rx.cts_posted != f->rx.next && !f->broken) {
+		unsigned n = cts_run(f);
+
+		if (mpib_qp_room(q) == 0) {
+			f->stalls_sq++;
+			break;
+		}
+		if (post_run(f, q, n) < 0)
+			break;
+		f->rx.cts_posted += n;
+		posted += (int)n;
+	}
+	return posted;
+}
+
+static void release(struct mpib_slot *s)
+{
+	if (s->mr)
+		mpib_mr_unref(s->mr);
+	s->mr = NULL;
+}
+
+/* What is posted beyond the end of a message will not be written: the sender
+ * skips those CTS. */
+static void cancel_rest(struct mpib_flow *f, unsigned req)
+{
+	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
+		struct mpib_slot *s = slot_at(f, i);
+
+		if (s->req != req || s->state != MPIB_SLOT_POSTED)
+			break;
+		s->state = MPIB_SLOT_CANCELLED;
+		release(s);
+	}
+}
+
+/* A record counts only when it was written for this very slot. */
+static bool read_record(struct mpib_flow *f, uint64_t number,
+			struct mpib_record *rec)
+{
+	const struct mpib_record *table = f->tables.in;
+
+	*rec = table[number % MPIB_SLOTS];
+	return rec->seq == number + 1;
+}
+
+static void count_rx(struct mpib_flow *f, const uint32_t *rail)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		f->n[r].rx_bytes += rail[r];
+		f->lane->n[r].rx_bytes += rail[r];
+		f->shard->rail[r].n.n.rx_bytes += rail[r];
+	}
+}
+
+static int end_group(struct mpib_flow *f, struct mpib_slot *s,
+		     const struct mpib_record *rec)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct mpib_slot *m = slot_at(f, f->rx.tail + i);
+
+		if (rec->size[i] > m->len)
+			return -EPROTO;
+		sum += rec->size[i];
+		release(m);
+		m->state = MPIB_SLOT_FREE;
+	}
+	mpib_flow_finish(f, s->req,
+			 (int32_t)(sum > MPIB_SIZE_MAX ? MPIB_SIZE_MAX : sum),
+			 rec->size, s->n);
+	return 0;
+}
+
+/* byte_len of the IMMs, checked against v1's rounded size. */
+static int size_by_imm(const struct mpib_flow *f, const struct mpib_slot *s,
+		       uint32_t *bytes)
+{
+	uint64_t sum = (uint64_t)s->rail[0] + s->rail[1];
+
+	if (sum > s->len || s->n > 1)
+		return -EPROTO;
+	if (f->lane->imm_version == MPIB_IMM_V1 &&
+	    s->size_q != mpib_size_q(sum))
+		return -EPROTO;
+	*bytes = (uint32_t)sum;
+	return 0;
+}
+
+static int end_part(struct mpib_flow *f, struct mpib_slot *s, bool recorded,
+		    const struct mpib_record *rec)
+{
+	struct mpib_freq *r = &f->req[s->req];
+	uint32_t bytes, end;
+	bool last;
+	int rc;
+
+	if (recorded) {
+		if (rec->size[0] < s->pos || rec->size[0] > r->total)
+			return -EPROTO;
+		bytes = rec->size[0] - s->pos;
+		bytes = bytes < s->len ? bytes : s->len;
+		end = s->pos + bytes;
+		last = end == rec->size[0];
+	} else {
+		rc = size_by_imm(f, s, &bytes);
+		if (rc < 0)
+			return rc;
+		end = s->pos + bytes;
+		last = bytes < s->len || end == r->total;
+	}
+	release(s);
+	s->state = MPIB_SLOT_FREE;
+	if (!r->active)
+		return 0;
+	r->done = end;
+	if (!last) {
+		mpib_flow_progress(f, s->req, end);
+		return 0;
+	}
+	cancel_rest(f, s->req);
+	mpib_flow_finish(f, s->req, (int32_t)end, &end, 1);
+	return 0;
+}
+
+static void refused(struct mpib_flow *f, struct mpib_slot *s,
+		    const struct mpib_record *rec)
+{
+	uint32_t sizes[2] = { rec->size[0], f->req[s->req].total };
+
+	cancel_rest(f, s->req);
+	release(s);
+	s->state = MPIB_SLOT_FREE;
+	mpib_flow_finish(f, s->req, -EMSGSIZE, sizes, 2);
+}
+
+static int end_slot(struct mpib_flow *f, struct mpib_slot *s)
+{
+	struct mpib_record rec;
+	bool recorded = read_record(f, f->rx.tail, &rec);
+
+	if (f->lane->imm_version == MPIB_IMM_V1 &&
+	    recorded != (s->size_q == MPIB_IMM_SIZEQ_SENTINEL))
+		return -EPROTO;
+	if (recorded && rec.status < 0) {
+		refused(f, s, &rec);
+		return 0;
+	}
+	count_rx(f, recorded ? rec.rail : s->rail);
+	f->messages++;
+	if (s->n > 1)
+		return recorded ? end_group(f, s, &rec) : -EPROTO;
+	return end_part(f, s, recorded, &rec);
+}
+
+/* Slots end in order, so that progress has no gaps. */
+static void end_slots(struct mpib_flow *f)
+{
+	struct mpib_receiver *rx = &f->rx;
+
+	while (rx->tail != rx->next && !f->broken) {
+		struct mpib_slot *s = slot_at(f, rx->tail);
+		unsigned n = s->n;
+
+		if (s->state == MPIB_SLOT_CANCELLED) {
+			rx->tail++;
+			continue;
+		}
+		if (s->state != MPIB_SLOT_ARRIVED)
+			return;
+		if (end_slot(f, s) < 0) {
+			mpib_flow_break(f, -EPROTO,
+					"peer's sizes cannot be right");
+			return;
+		}
+		rx->tail += n;
+		/* The sender goes by slots in order: answering this one, it has
+		 * read every CTS before it. */
+		rx->freed = rx->tail;
+	}
+}
+
+/* The slot that this IMM may end, or NULL when it ends none. */
+static struct mpib_slot *claim(struct mpib_flow *f, unsigned rail, uint32_t qpn,
+			       uint32_t imm)
+{
+	uint32_t mask = mpib_imm_mask(imm), slot = mpib_imm_slot(imm);
+	uint64_t number =
+		f->rx.tail + ((slot - (uint32_t)f->rx.tail) & (MPIB_SLOTS - 1));
+	struct mpib_slot *s = slot_at(f, number);
+
+	if (number >= f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
+	    mask == 0 || mask >= 1u << f->lane->rails || !(mask & 1u << rail) ||
+	    s->seen & 1u << rail || (s->expected && s->expected != mask) ||
+	    mpib_flow_qp(f, rail, number)->qpn != qpn)
+		return NULL;
+	return s;
+}
+
+void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
+			   uint32_t imm, uint32_t byte_len)
+{
+	struct mpib_slot *s = claim(f, rail, qpn, imm);
+
+	if (!s) {
+		f->shard->rail[rail].n.bad_imms++;
+		mpib_flow_break(f, -EPROTO,
+				"imm 0x%08x on rail %u fits no posted receive",
+				imm, rail);
+		return;
+	}
+	f->n[rail].rx_imms++;
+	s->expected = (uint8_t)mpib_imm_mask(imm);
+	s->size_q = mpib_imm_v1_size_q(imm);
+	s->seen |= (uint8_t)(1u << rail);
+	s->rail[rail] = byte_len;
+	if (s->seen != s->expected)
+		return;
+	s->state = MPIB_SLOT_ARRIVED;
+	end_slots(f);
+}
+
+void mpib_receiver_drop(struct mpib_flow *f)
+{
+	for (unsigned i = 0; i < MPIB_SLOTS; i++) {
+		release(&f->rx.slot[i]);
+		f->rx.slot[i].state = MPIB_SLOT_FREE;
+	}
+	f->rx.cts_posted = f->rx.next;
+}
+
+bool mpib_receiver_uses(const struct mpib_flow *f, const struct mpib_mr *mr)
+{
+	for (unsigned i = 0; i < MPIB_SLOTS; i++) {
+		if (f->rx.slot[i].mr == mr)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The progress thread. It spins while there is traffic, then yields, then says
+ * that it sleeps, looks a last time and sleeps until a doorbell, a rail or the
+ * mailbox wakes it.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/flow.h"
+
+#define SPIN_MIN_NS 5000ull
+#define SPIN_MAX_NS 200000ull
+/* Nothing should need it: a bound on what a lost wake-up could cost. */
+#define SLEEP_MS 100
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
+{
+	struct mpib_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		abort();
+	call->what = what;
+	call->done = done;
+	call->arg = arg;
+	return call;
+}
+
+static void run_done(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+
+	call->done(call->arg, call->status);
+	free(call);
+}
+
+void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status)
+{
+	call->status = status;
+	mpib_mailbox_send(&s->engine->mailbox, &call->msg, run_done);
+}
+
+int mpib_shard_turn(struct mpib_shard *s)
+{
+	int work;
+
+	work = mpib_mailbox_run(&s->mailbox);
+	work += mpib_cq_turn(s);
+	work += mpib_intake_turn(s);
+	work += mpib_sched_turn(s);
+	work += mpib_srq_turn(s);
+
+	s->n.turns++;
+	s->n.busy_turns += work > 0;
+	/* Relaxed: a client only wants to see it move. */
+	atomic_store_explicit(&s->status->heartbeat, s->n.turns,
+			      memory_order_relaxed);
+	return work;
+}
+
+static void arm(struct mpib_shard *s)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
+		ibv_req_notify_cq(s->rail[r].cq, 0);
+}
+
+static void take_events(struct mpib_shard *s)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		struct mpib_rail *rail = &s->rail[r];
+		struct ibv_cq *cq;
+		void *ctx;
+
+		while (rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
+			rail->verbs->ack_cq_events(cq, 1);
+	}
+}
+
+/* Said before the last look, sequentially consistent with the clients' pushes
+ * (segment.h). */
+static void sleep_now(struct mpib_shard *s)
+{
+	struct epoll_event ev[8];
+	uint64_t count;
+
+	atomic_store(&s->status->sleeping, 1);
+	arm(s);
+	if (mpib_shard_turn(s) == 0 &&
+	    !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
+		s->n.sleeps++;
+		epoll_wait(s->epfd, ev, 8, SLEEP_MS);
+	}
+	atomic_store(&s->status->sleeping, 0);
+	if (read(s->doorbell, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		mpib_err("shard %u: doorbell: %m", s->index);
+	take_events(s);
+}
+
+/* A sleep that was cut short at once was a mistake: spin longer next time. */
+static void adapt(struct mpib_shard *s, uint64_t slept_ns)
+{
+	if (slept_ns < 4 * SPIN_MAX_NS) {
+		s->spin_ns *= 2;
+		if (s->spin_ns > SPIN_MAX_NS)
+			s->spin_ns = SPIN_MAX_NS;
+	} else {
+		s->spin_ns /= 2;
+		if (s->spin_ns < SPIN_MIN_NS)
+			s->spin_ns = SPIN_MIN_NS;
+	}
+}
+
+static void *run(void *arg)
+{
+	struct mpib_shard *s = arg;
+	bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < 4;
+	uint64_t idle_since = 0;
+
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
+		uint64_t now;
+
+		if (mpib_shard_turn(s) > 0) {
+			idle_since = 0;
+			continue;
+		}
+		now = now_ns();
+		if (idle_since == 0)
+			idle_since = now;
+		if (now - idle_since < s->spin_ns) {
+			/* With fewer cores than pollers the one we wait for
+			 * may need ours. */
+			if (crowded)
+				sched_yield();
+			else
+				ck_pr_stall();
+			continue;
+		}
+		sleep_now(s);
+		adapt(s, now_ns() - now);
+		idle_since = 0;
+	}
+	return NULL;
+}
+
+static int watch(struct mpib_shard *s, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int watch_all(struct mpib_shard *s)
+{
+	int rc = watch(s, s->doorbell);
+
+	if (rc == 0)
+		rc = watch(s, s->mailbox.fd);
+	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++)
+		rc = watch(s, s->rail[r].channel->fd);
+	return rc;
+}
+
+static int open_rails(struct mpib_shard *s, char *why, size_t why_len)
+{
+	const struct mpib_engine_config *cfg = &s->engine->cfg;
+
+	for (unsigned r = 0; r < cfg->rails; r++) {
+		int rc = mpib_rail_open(&s->rail[r], &cfg->rail[r], 65536, why,
+					why_len);
+
+		if (rc < 0) {
+			while (r-- > 0)
+				mpib_rail_close(&s->rail[r]);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
+		    char *why, size_t why_len)
+{
+	int rc;
+
+	s->engine = e;
+	s->index = index;
+	s->status = &e->status->shard[index];
+	s->spin_ns = SPIN_MAX_NS / 4;
+	TAILQ_INIT(&s->attachments);
+	TAILQ_INIT(&s->tenants);
+	TAILQ_INIT(&s->lanes);
+	TAILQ_INIT(&s->active);
+	TAILQ_INIT(&s->intake);
+	TAILQ_INIT(&s->cts);
+	s->flow = calloc(MPIB_FLOWS_MAX, sizeof(*s->flow));
+	s->flow_ids = calloc(MPIB_FLOWS_MAX / 64, sizeof(*s->flow_ids));
+	if (!s->flow || !s->flow_ids) {
+		rc = -ENOMEM;
+		goto err_tables;
+	}
+	rc = mpib_mailbox_init(&s->mailbox);
+	if (rc < 0)
+		goto err_tables;
+	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->doorbell < 0 || s->epfd < 0) {
+		rc = -errno;
+		goto err_fds;
+	}
+	rc = open_rails(s, why, why_len);
+	if (rc < 0)
+		goto err_said;
+	rc = watch_all(s);
+	if (rc < 0)
+		goto err_rails;
+	return 0;
+
+err_rails:
+	for (unsigned r = 0; r < e->cfg.rails; r++)
+		mpib_rail_close(&s->rail[r]);
+err_fds:
+	snprintf(why, why_len, "shard %u: %s", index, strerror(-rc));
+err_said:
+	if (s->epfd >= 0)
+		close(s->epfd);
+	if (s->doorbell >= 0)
+		close(s->doorbell);
+	mpib_mailbox_fini(&s->mailbox);
+err_tables:
+	free(s->flow_ids);
+	free(s->flow);
+	return rc;
+}
+
+int mpib_shard_start(struct mpib_shard *s)
+{
+	char name[16];
+	int rc = pthread_create(&s->thread, NULL, run, s);
+
+	if (rc)
+		return -rc;
+	snprintf(name, sizeof(name), "mpib-shard-%u", s->index % 100);
+	pthread_setname_np(s->thread, name);
+	return 0;
+}
+
+void mpib_shard_join(struct mpib_shard *s)
+{
+	uint64_t one = 1;
+
+	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
+	if (write(s->doorbell, &one, sizeof(one)) < 0)
+		mpib_err("shard %u: doorbell: %m", s->index);
+	pthread_join(s->thread, NULL);
+}
+
+void mpib_shard_fini(struct mpib_shard *s)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
+		mpib_rail_close(&s->rail[r]);
+	close(s->epfd);
+	close(s->doorbell);
+	mpib_mailbox_fini(&s->mailbox);
+	free(s->flow_ids);
+	free(s->flow);
+}

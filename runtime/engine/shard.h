@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the engine: the shard and its rails. What a shard owns is touched by
+ * its thread alone; a comment says where the control thread may look.
+ */
+#ifndef MPIB_ENGINE_SHARD_H
+#define MPIB_ENGINE_SHARD_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "base/mailbox.h"
+#include "base/memseg.h"
+#include "engine/engine.h"
+#include "engine/snapshot.h"
+
+/* Flows of one shard: 20 bits on the wire, fewer in memory. */
+#define MPIB_FLOWS_MAX 65536u
+#define MPIB_MRS_MAX 4096u
+
+struct mpib_lane_qp;
+
+/* One rail as one shard has it: a context of its own. */
+struct mpib_rail {
+	const struct mpib_verbs *verbs;
+	struct ibv_context *ctx;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct mpib_port_info port; /* as of start: limits, not addresses */
+	uint8_t port_num;
+	uint32_t cq_size;
+	uint32_t cq_owed; /* completions that may still come: never above
+			     cq_size, so the CQ cannot overrun */
+	struct mpib_lane_qp *qps; /* by number, for v1 and for errors */
+	struct mpib_snap_rail n;
+};
+
+TAILQ_HEAD(mpib_flow_list, mpib_flow);
+TAILQ_HEAD(mpib_lane_list, mpib_lane);
+TAILQ_HEAD(mpib_attachment_list, mpib_attachment);
+TAILQ_HEAD(mpib_tenant_list, mpib_tenant);
+
+struct mpib_shard {
+	struct mpib_engine *engine;
+	unsigned index;
+	pthread_t thread;
+	struct mpib_mailbox mailbox;
+	struct mpib_status_shard *status;
+	int doorbell; /* eventfd, clients write it */
+	int epfd; /* what wakes us */
+	_Atomic bool stop;
+	struct mpib_rail rail[MPIB_RAILS];
+	struct mpib_flow **flow; /* by id, NULL where none is started */
+	struct mpib_attachment_list attachments;
+	struct mpib_tenant_list tenants;
+	struct mpib_lane_list lanes; /* connected */
+	struct mpib_lane_list active; /* lanes with something to send */
+	struct mpib_flow_list intake; /* rings known not to be empty */
+	struct mpib_flow_list cts; /* receivers with CTS to post */
+	struct mpib_snap_shard n;
+	uint64_t spin_ns; /* idle time before sleep, follows the traffic */
+	/* Control thread: which flow ids are taken, and counts for snapshot
+	 * buffers. */
+	uint64_t *flow_ids;
+	unsigned flows_made, lanes_made;
+};
+
+struct mpib_engine {
+	struct mpib_engine_config cfg;
+	const struct mpib_engine_events *events;
+	void *ctx;
+	struct mpib_mailbox mailbox; /* to the control thread */
+	int epfd;
+	struct mpib_memseg status_seg;
+	struct mpib_status *status;
+	bool dmabuf;
+	bool rail_up[MPIB_RAILS];
+	struct mpib_tenant *tenants; /* control thread */
+	unsigned shards, running;
+	struct mpib_shard shard[];
+};
+
+/* A copy of a call for the shard with a callback for the control thread.
+ * Freed after the callback. */
+struct mpib_call {
+	struct mpib_msg msg;
+	void *what;
+	int status;
+	mpib_done_fn *done;
+	void *arg;
+	TAILQ_ENTRY(mpib_call) link;
+};
+TAILQ_HEAD(mpib_call_list, mpib_call);
+
+/* Control thread. Aborts when there is no memory: a hundred bytes. */
+struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
+/* Shard thread: run done(arg, status) over there. */
+void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
+
+/* shard.c */
+int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
+		    char *why, size_t why_len);
+int mpib_shard_start(struct mpib_shard *s);
+void mpib_shard_join(struct mpib_shard *s);
+void mpib_shard_fini(struct mpib_shard *s);
+/* One bounded round of everything; how much moved. Shard thread, or a test
+ * that drives turns by hand. */
+int mpib_shard_turn(struct mpib_shard *s);
+
+/* rail.c: control thread, before the shard runs and after it was joined. */
+int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
+		   uint32_t cqe, char *why, size_t why_len);
+void mpib_rail_close(struct mpib_rail *rail);
+
+/* cq.c: bounded poll of both rails; how many completions. */
+int mpib_cq_turn(struct mpib_shard *s);
+/* Until both are empty, or a bound is met. */
+void mpib_cq_drain(struct mpib_shard *s);
+
+/* intake.c: descriptors out of the rings that have work. */
+int mpib_intake_turn(struct mpib_shard *s);
+
+/* sched.c: post what lanes have to send, deficit round robin. */
+int mpib_sched_turn(struct mpib_shard *s);
+
+#endif

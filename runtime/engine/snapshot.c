@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/flow.h"
+
+/* Goes from shard to shard; each adds what is its own between two turns. */
+struct taking {
+	struct mpib_msg msg;
+	struct mpib_engine *engine;
+	unsigned shard; /* next to ask */
+	struct mpib_snapshot *snap;
+	uint32_t lanes_max, flows_max;
+	mpib_snapshot_fn *fn;
+	void *arg;
+};
+
+static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
+{
+	sum->n.tx_bytes += n->n.tx_bytes;
+	sum->n.rx_bytes += n->n.rx_bytes;
+	sum->n.tx_wrs += n->n.tx_wrs;
+	sum->n.rx_imms += n->n.rx_imms;
+	sum->n.cts += n->n.cts;
+	sum->cqes += n->cqes;
+	sum->cqe_errors += n->cqe_errors;
+	sum->posts += n->posts;
+	sum->srq_refills += n->srq_refills;
+	sum->stale_imms += n->stale_imms;
+	sum->bad_imms += n->bad_imms;
+	sum->qps += n->qps;
+}
+
+static void add_rails(struct taking *t, struct mpib_shard *s)
+{
+	struct mpib_tenant *tenant;
+
+	for (unsigned r = 0; r < t->snap->rails; r++)
+		add_rail(&t->snap->rail[r], &s->rail[r].n);
+	TAILQ_FOREACH(tenant, &s->tenants, link)
+	{
+		for (unsigned r = 0; r < t->snap->rails; r++)
+			t->snap->rail[r].srq_posted += tenant->srq_posted[r];
+	}
+}
+
+static void add_flow(struct taking *t, const struct mpib_flow *f)
+{
+	struct mpib_snap_flow *out;
+
+	if (t->snap->flows == t->flows_max)
+		return;
+	out = &t->snap->flow[t->snap->flows++];
+	*out = (struct mpib_snap_flow){
+		.client = f->attachment->id,
+		.index = f->index,
+		.shard = f->shard->index,
+		.sender = f->is_sender,
+		.broken = f->broken != 0,
+		.local_rank = f->local_rank,
+		.remote_rank = f->remote_rank,
+		.outstanding = f->outstanding,
+		.messages = f->messages,
+		.stalls_cts = f->stalls_cts,
+		.stalls_slot = f->stalls_slot,
+		.stalls_sq = f->stalls_sq,
+	};
+	memcpy(out->peer, f->lane->peer, sizeof(out->peer));
+	memcpy(out->n, f->n, sizeof(out->n));
+}
+
+static void add_lane(struct taking *t, const struct mpib_lane *lane)
+{
+	struct mpib_snap_lane *out;
+	const struct mpib_flow *f;
+
+	if (t->snap->lanes < t->lanes_max) {
+		out = &t->snap->lane[t->snap->lanes++];
+		*out = (struct mpib_snap_lane){
+			.shard = lane->shard->index,
+			.uid = lane->tenant->uid,
+			.imm_version = lane->imm_version,
+			.broken = lane->broken,
+			.flows = lane->nflows,
+		};
+		memcpy(out->peer, lane->peer, sizeof(out->peer));
+		memcpy(out->qps, lane->qps, sizeof(out->qps));
+		memcpy(out->n, lane->n, sizeof(out->n));
+	}
+	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	add_flow(t, f);
+}
+
+static void on_shard(struct mpib_msg *msg);
+
+static void on_control(struct mpib_msg *msg)
+{
+	struct taking *t = (struct taking *)msg;
+	struct mpib_engine *e = t->engine;
+
+	if (t->shard < e->shards) {
+		mpib_mailbox_send(&e->shard[t->shard].mailbox, &t->msg,
+				  on_shard);
+		return;
+	}
+	for (unsigned r = 0; r < t->snap->rails; r++)
+		t->snap->rail[r].up = e->rail_up[r];
+	t->fn(t->arg, t->snap);
+	free(t);
+}
+
+static void on_shard(struct mpib_msg *msg)
+{
+	struct taking *t = (struct taking *)msg;
+	struct mpib_shard *s = &t->engine->shard[t->shard];
+	struct mpib_lane *lane;
+
+	add_rails(t, s);
+	t->snap->shard[s->index] = s->n;
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	add_lane(t, lane);
+	t->shard++;
+	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
+}
+
+/* Counted on the control thread, which makes them, so they are enough. */
+static void count(struct taking *t)
+{
+	for (unsigned i = 0; i < t->engine->shards; i++) {
+		t->lanes_max += t->engine->shard[i].lanes_made;
+		t->flows_max += t->engine->shard[i].flows_made;
+	}
+}
+
+int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
+			 void *arg)
+{
+	struct taking *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->engine = engine;
+	t->fn = fn;
+	t->arg = arg;
+	count(t);
+	t->snap = calloc(1, sizeof(*t->snap));
+	if (!t->snap)
+		goto err_free;
+	t->snap->rails = engine->cfg.rails;
+	t->snap->shards = engine->shards;
+	t->snap->lane = calloc(t->lanes_max + 1, sizeof(*t->snap->lane));
+	t->snap->flow = calloc(t->flows_max + 1, sizeof(*t->snap->flow));
+	if (!t->snap->lane || !t->snap->flow)
+		goto err_snap;
+	mpib_mailbox_send(&engine->shard[0].mailbox, &t->msg, on_shard);
+	return 0;
+
+err_snap:
+	mpib_snapshot_free(t->snap);
+err_free:
+	free(t);
+	return -ENOMEM;
+}
+
+void mpib_snapshot_free(struct mpib_snapshot *snap)
+{
+	free(snap->lane);
+	free(snap->flow);
+	free(snap);
+}

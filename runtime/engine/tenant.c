@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tenants: a protection domain and a shared receive queue per rail, and
+ * registered slabs for the tables of their flows.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "engine/lane.h"
+
+struct mpib_slab {
+	LIST_ENTRY(mpib_slab) link;
+	uint64_t free; /* bit per pair of tables */
+	char *mem;
+	struct ibv_mr *mr[MPIB_RAILS];
+};
+
+#define SLAB_BYTES (2 * MPIB_TABLE_BYTES * MPIB_TABLES_PER_SLAB)
+
+static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (slab->mr[r])
+			t->shard->rail[r].verbs->dereg_mr(slab->mr[r]);
+	}
+	munmap(slab->mem, SLAB_BYTES);
+	free(slab);
+}
+
+static int new_slab(struct mpib_tenant *t)
+{
+	struct mpib_slab *slab = calloc(1, sizeof(*slab));
+	int rc;
+
+	if (!slab)
+		return -ENOMEM;
+	slab->free = UINT64_MAX;
+	slab->mem = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (slab->mem == MAP_FAILED) {
+		free(slab);
+		return -ENOMEM;
+	}
+	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
+		/* No relaxed ordering: a CTS's seq must be placed last. */
+		rc = t->shard->rail[r].verbs->reg_mr(
+			t->pd[r], slab->mem, SLAB_BYTES,
+			(uint64_t)(uintptr_t)slab->mem,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+			&slab->mr[r]);
+		if (rc < 0)
+			goto err_slab;
+	}
+	LIST_INSERT_HEAD(&t->slabs, slab, link);
+	return 0;
+
+err_slab:
+	free_slab(t, slab);
+	return rc;
+}
+
+static struct mpib_slab *slab_with_room(struct mpib_tenant *t)
+{
+	struct mpib_slab *slab;
+
+	LIST_FOREACH(slab, &t->slabs, link)
+	{
+		if (slab->free)
+			return slab;
+	}
+	return NULL;
+}
+
+int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
+{
+	struct mpib_slab *slab = slab_with_room(t);
+	unsigned i;
+	int rc;
+
+	if (!slab) {
+		rc = new_slab(t);
+		if (rc < 0)
+			return rc;
+		slab = slab_with_room(t);
+	}
+	i = (unsigned)__builtin_ctzll(slab->free);
+	slab->free &= ~(1ull << i);
+	tables->slab = slab;
+	tables->index = i;
+	tables->in = slab->mem + 2 * i * MPIB_TABLE_BYTES;
+	tables->out = (char *)tables->in + MPIB_TABLE_BYTES;
+	memset(tables->in, 0, 2 * MPIB_TABLE_BYTES);
+	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
+		tables->lkey[r] = slab->mr[r]->lkey;
+		tables->rkey[r] = slab->mr[r]->rkey;
+	}
+	return 0;
+}
+
+void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables)
+{
+	(void)t;
+	tables->slab->free |= 1ull << tables->index;
+}
+
+int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
+{
+	uint32_t high = t->shard->engine->cfg.srq_high;
+	struct ibv_recv_wr wr[32], *bad;
+
+	while (t->srq_posted[rail] < high) {
+		uint32_t n = high - t->srq_posted[rail];
+		struct mpib_rail *r = &t->shard->rail[rail];
+
+		if (n > 32)
+			n = 32;
+		if (n > r->cq_size - r->cq_owed)
+			return -ENOSPC;
+		memset(wr, 0, n * sizeof(wr[0]));
+		for (uint32_t i = 0; i + 1 < n; i++)
+			wr[i].next = &wr[i + 1];
+		if (ibv_post_srq_recv(t->srq[rail], wr, &bad))
+			return -EIO;
+		t->srq_posted[rail] += n;
+		r->cq_owed += n;
+	}
+	return 0;
+}
+
+int mpib_srq_turn(struct mpib_shard *s)
+{
+	const struct mpib_engine_config *cfg = &s->engine->cfg;
+	struct mpib_tenant *t;
+	int filled = 0;
+
+	TAILQ_FOREACH(t, &s->tenants, link)
+	{
+		for (unsigned r = 0; r < cfg->rails; r++) {
+			if (t->srq_posted[r] >= cfg->srq_low)
+				continue;
+			if (mpib_srq_fill(t, r) == 0) {
+				s->rail[r].n.srq_refills++;
+				filled++;
+			}
+		}
+	}
+	return filled;
+}
+
+static void free_tenant(struct mpib_tenant *t)
+{
+	struct mpib_slab *slab;
+
+	while ((slab = LIST_FIRST(&t->slabs))) {
+		LIST_REMOVE(slab, link);
+		free_slab(t, slab);
+	}
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		const struct mpib_verbs *v = t->shard->rail[r].verbs;
+
+		if (t->srq[r])
+			v->destroy_srq(t->srq[r]);
+		if (t->pd[r])
+			v->dealloc_pd(t->pd[r]);
+	}
+	free(t);
+}
+
+static void on_add(struct mpib_msg *msg)
+{
+	struct mpib_tenant *t =
+		(struct mpib_tenant *)((char *)msg -
+				       offsetof(struct mpib_tenant, msg));
+
+	TAILQ_INSERT_TAIL(&t->shard->tenants, t, link);
+	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++)
+		t->shard->rail[r].cq_owed += t->srq_posted[r];
+}
+
+static int make_rail(struct mpib_tenant *t, unsigned r)
+{
+	struct mpib_shard *s = t->shard;
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = s->engine->cfg.srq_high, .max_sge = 1 },
+	};
+	struct mpib_rail *rail = &s->rail[r];
+	struct ibv_recv_wr wr, *bad;
+	int rc;
+
+	rc = rail->verbs->alloc_pd(rail->ctx, &t->pd[r]);
+	if (rc < 0)
+		return rc;
+	rc = rail->verbs->create_srq(t->pd[r], &attr, &t->srq[r]);
+	if (rc < 0)
+		return rc;
+	/* Filled here, before any QP exists, so before RTR. */
+	memset(&wr, 0, sizeof(wr));
+	for (uint32_t i = 0; i < s->engine->cfg.srq_high; i++) {
+		if (ibv_post_srq_recv(t->srq[r], &wr, &bad))
+			return -EIO;
+		t->srq_posted[r]++;
+	}
+	return 0;
+}
+
+static struct mpib_tenant *find(struct mpib_engine *e, unsigned shard,
+				uid_t uid)
+{
+	struct mpib_tenant *t;
+
+	for (t = e->tenants; t; t = t->next) {
+		if (t->shard->index == shard && t->uid == uid)
+			return t;
+	}
+	return NULL;
+}
+
+int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
+		    struct mpib_tenant **tenant)
+{
+	struct mpib_tenant *t = find(engine, shard, uid);
+	int rc;
+
+	if (t) {
+		t->refs++;
+		*tenant = t;
+		return 0;
+	}
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->shard = &engine->shard[shard];
+	t->uid = uid;
+	t->refs = 1;
+	LIST_INIT(&t->slabs);
+	for (unsigned r = 0; r < engine->cfg.rails; r++) {
+		rc = make_rail(t, r);
+		if (rc < 0) {
+			mpib_err("rail %u: no PD or SRQ for uid %u: %s", r, uid,
+				 strerror(-rc));
+			free_tenant(t);
+			return rc;
+		}
+	}
+	t->next = engine->tenants;
+	engine->tenants = t;
+	mpib_mailbox_send(&t->shard->mailbox, &t->msg, on_add);
+	*tenant = t;
+	return 0;
+}
+
+/* Kept for the next client of the uid: a PD and an SRQ cost little, and lanes
+ * to peers outlive clients. mpib_engine_close() frees them. */
+void mpib_tenant_put(struct mpib_tenant *tenant)
+{
+	tenant->refs--;
+}
+
+void mpib_tenants_free(struct mpib_engine *e)
+{
+	while (e->tenants) {
+		struct mpib_tenant *t = e->tenants;
+
+		e->tenants = t->next;
+		free_tenant(t);
+	}
+}
