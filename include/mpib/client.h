@@ -147,6 +147,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
+/* Buffers of a request: n of mpib_irecv(), 1 for a send. Before it is done. */
+int mpib_request_buffers(const struct mpib_request *req);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The five tables NCCL looks for, and what fits the older ones to net.h: v8
+ * has 32-bit sizes, v8 to v10 know no contexts, v8 to v11 older properties.
+ */
+#include "net.h"
+
+#define MPIB_EXPORT __attribute__((visibility("default")))
+#define NAME "MPIB"
+
+#define COPY_COMMON(to, from)                                                  \
+	((to)->name = (from)->name, (to)->pciPath = (from)->pciPath,           \
+	 (to)->guid = (from)->guid, (to)->ptrSupport = (from)->ptrSupport,     \
+	 (to)->regIsGlobal = (from)->regIsGlobal,                              \
+	 (to)->speed = (from)->speed, (to)->port = (from)->port,               \
+	 (to)->latency = (from)->latency, (to)->maxComms = (from)->maxComms,   \
+	 (to)->maxRecvs = (from)->maxRecvs,                                    \
+	 (to)->netDeviceType = (from)->netDeviceType,                          \
+	 (to)->netDeviceVersion = (from)->netDeviceVersion)
+
+#define COPY_V9(to, from)                                                      \
+	((to)->forceFlush = (from)->forceFlush,                                \
+	 (to)->vProps.ndevs = (from)->vProps.ndevs,                            \
+	 (to)->vProps.devs[0] = (from)->vProps.devs[0],                        \
+	 (to)->maxP2pBytes = (from)->maxP2pBytes,                              \
+	 (to)->maxCollBytes = (from)->maxCollBytes)
+
+static enum nccl_result properties_v8(int dev,
+				      struct nccl_net_properties_v8 *props)
+{
+	mpib_net_props p;
+	enum nccl_result res = mpib_net_properties(dev, &p);
+
+	if (res == NCCL_SUCCESS)
+		COPY_COMMON(props, &p);
+	return res;
+}
+
+static enum nccl_result properties_v9(int dev,
+				      struct nccl_net_properties_v9 *props)
+{
+	mpib_net_props p;
+	enum nccl_result res = mpib_net_properties(dev, &p);
+
+	if (res == NCCL_SUCCESS) {
+		*props = (struct nccl_net_properties_v9){ 0 };
+		COPY_COMMON(props, &p);
+		COPY_V9(props, &p);
+	}
+	return res;
+}
+
+static enum nccl_result properties_v11(int dev,
+				       struct nccl_net_properties_v11 *props)
+{
+	mpib_net_props p;
+	enum nccl_result res = mpib_net_properties(dev, &p);
+
+	if (res == NCCL_SUCCESS) {
+		*props = (struct nccl_net_properties_v11){ 0 };
+		COPY_COMMON(props, &p);
+		COPY_V9(props, &p);
+		props->maxMultiRequestSize = p.maxMultiRequestSize;
+	}
+	return res;
+}
+
+static enum nccl_result init_v10(nccl_log_fn log, nccl_profiler_fn prof)
+{
+	(void)prof;
+	return mpib_net_init_default(log);
+}
+
+static enum nccl_result init_v11(void **ctx, uint64_t comm_id,
+				 struct nccl_net_comm_config *config,
+				 nccl_log_fn log, nccl_profiler_fn prof)
+{
+	(void)prof;
+	return mpib_net_init(ctx, comm_id, config ? config->trafficClass : -1,
+			     log);
+}
+
+static enum nccl_result listen_v8(int dev, void *handle, void **listen_comm)
+{
+	return mpib_net_listen(mpib_net_default(), dev, handle, listen_comm);
+}
+
+static enum nccl_result connect_v8(int dev, void *handle, void **send_comm,
+				   struct nccl_net_device_handle **send_dev)
+{
+	return mpib_net_connect(mpib_net_default(), dev, -1, handle, send_comm,
+				send_dev);
+}
+
+static enum nccl_result connect_v10(int dev,
+				    struct nccl_net_comm_config *config,
+				    void *handle, void **send_comm,
+				    struct nccl_net_device_handle **send_dev)
+{
+	return mpib_net_connect(mpib_net_default(), dev,
+				config ? config->trafficClass : -1, handle,
+				send_comm, send_dev);
+}
+
+static enum nccl_result connect_v11(void *ctx, int dev, void *handle,
+				    void **send_comm,
+				    struct nccl_net_device_handle **send_dev)
+{
+	return mpib_net_connect(ctx, dev, -1, handle, send_comm, send_dev);
+}
+
+static enum nccl_result isend_v8(void *send_comm, void *data, int size, int tag,
+				 void *mhandle, void **request)
+{
+	if (size < 0)
+		return NCCL_INVALID_ARGUMENT;
+	return mpib_net_isend(send_comm, data, (size_t)size, tag, mhandle,
+			      request);
+}
+
+static enum nccl_result irecv_v8(void *recv_comm, int n, void **data,
+				 int *sizes, int *tags, void **mhandles,
+				 void **request)
+{
+	size_t wide[MPIB_GROUP_MAX];
+
+	if (n < 1 || n > MPIB_GROUP_MAX)
+		return NCCL_INVALID_ARGUMENT;
+	for (int i = 0; i < n; i++) {
+		if (sizes[i] < 0)
+			return NCCL_INVALID_ARGUMENT;
+		wide[i] = (size_t)sizes[i];
+	}
+	return mpib_net_irecv(recv_comm, n, data, wide, tags, mhandles,
+			      request);
+}
+
+static enum nccl_result isend_v10(void *send_comm, void *data, size_t size,
+				  int tag, void *mhandle, void *phandle,
+				  void **request)
+{
+	(void)phandle;
+	return mpib_net_isend(send_comm, data, size, tag, mhandle, request);
+}
+
+static enum nccl_result irecv_v10(void *recv_comm, int n, void **data,
+				  size_t *sizes, int *tags, void **mhandles,
+				  void **phandles, void **request)
+{
+	(void)phandles;
+	return mpib_net_irecv(recv_comm, n, data, sizes, tags, mhandles,
+			      request);
+}
+
+static enum nccl_result no_vdevice_v9(int *dev,
+				      struct nccl_net_vdevice_props_v9 *props)
+{
+	(void)dev;
+	(void)props;
+	return mpib_net_no_vdevice();
+}
+
+static enum nccl_result no_vdevice_v12(int *dev,
+				       struct nccl_net_vdevice_props_v12 *props)
+{
+	(void)dev;
+	(void)props;
+	return mpib_net_no_vdevice();
+}
+
+/* Alike in name and type in every version. */
+#define COMMON                                                                 \
+	.name = NAME, .devices = mpib_net_devices, .accept = mpib_net_accept,  \
+	.regMr = mpib_net_reg, .regMrDmaBuf = mpib_net_reg_dmabuf,             \
+	.deregMr = mpib_net_dereg, .iflush = mpib_net_iflush,                  \
+	.test = mpib_net_test, .closeSend = mpib_net_close,                    \
+	.closeRecv = mpib_net_close, .closeListen = mpib_net_close_listen
+
+MPIB_EXPORT const struct nccl_net_v8 ncclNetPlugin_v8 = {
+	COMMON,
+	.init = mpib_net_init_default,
+	.getProperties = properties_v8,
+	.listen = listen_v8,
+	.connect = connect_v8,
+	.isend = isend_v8,
+	.irecv = irecv_v8,
+};
+
+MPIB_EXPORT const struct nccl_net_v9 ncclNetPlugin_v9 = {
+	COMMON,
+	.init = mpib_net_init_default,
+	.getProperties = properties_v9,
+	.listen = listen_v8,
+	.connect = connect_v8,
+	.isend = mpib_net_isend,
+	.irecv = mpib_net_irecv,
+	.makeVDevice = no_vdevice_v9,
+};
+
+MPIB_EXPORT const struct nccl_net_v10 ncclNetPlugin_v10 = {
+	COMMON,
+	.init = init_v10,
+	.getProperties = properties_v9,
+	.listen = listen_v8,
+	.connect = connect_v10,
+	.isend = isend_v10,
+	.irecv = irecv_v10,
+	.makeVDevice = no_vdevice_v9,
+};
+
+MPIB_EXPORT const struct nccl_net_v11 ncclNetPlugin_v11 = {
+	COMMON,
+	.init = init_v11,
+	.getProperties = properties_v11,
+	.listen = mpib_net_listen,
+	.connect = connect_v11,
+	.isend = isend_v10,
+	.irecv = irecv_v10,
+	.makeVDevice = no_vdevice_v9,
+	.finalize = mpib_net_finalize,
+};
+
+MPIB_EXPORT const struct nccl_net_v12 ncclNetPlugin_v12 = {
+	COMMON,
+	.init = init_v11,
+	.getProperties = mpib_net_properties,
+	.listen = mpib_net_listen,
+	.connect = connect_v11,
+	.isend = isend_v10,
+	.irecv = irecv_v10,
+	.makeVDevice = no_vdevice_v12,
+	.finalize = mpib_net_finalize,
+};
