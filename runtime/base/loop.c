@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/loop.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static void on_wake(void *arg, uint32_t events)
+{
+	struct mpib_watch *wake = arg;
+	uint64_t count;
+
+	(void)events;
+	if (read(wake->fd, &count, sizeof(count)) < 0)
+		return; /* EAGAIN: taken already */
+}
+
+int mpib_loop_init(struct mpib_loop *loop)
+{
+	int fd, rc;
+
+	memset(loop, 0, sizeof(*loop));
+	atomic_init(&loop->stop, false);
+
+	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epfd < 0)
+		return -errno;
+	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0) {
+		rc = -errno;
+		goto err_close;
+	}
+	rc = mpib_loop_add(loop, &loop->wake, fd, EPOLLIN, on_wake,
+			   &loop->wake);
+	if (rc < 0)
+		goto err_close_wake;
+	return 0;
+
+err_close_wake:
+	close(fd);
+err_close:
+	close(loop->epfd);
+	return rc;
+}
+
+void mpib_loop_fini(struct mpib_loop *loop)
+{
+	close(loop->wake.fd);
+	close(loop->epfd);
+}
+
+int mpib_loop_add(struct mpib_loop *loop, struct mpib_watch *watch, int fd,
+		  uint32_t events, mpib_watch_fn *fn, void *arg)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = watch };
+
+	assert(!watch->added);
+	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		return -errno;
+	*watch = (struct mpib_watch){
+		.fd = fd, .added = true, .fn = fn, .arg = arg
+	};
+	return 0;
+}
+
+int mpib_loop_mod(struct mpib_loop *loop, struct mpib_watch *watch,
+		  uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = watch };
+
+	assert(watch->added);
+	if (epoll_ctl(loop->epfd, EPOLL_CTL_MOD, watch->fd, &ev) < 0)
+		return -errno;
+	return 0;
+}
+
+void mpib_loop_del(struct mpib_loop *loop, struct mpib_watch *watch)
+{
+	if (!watch->added)
+		return;
+	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, watch->fd, NULL);
+	watch->added = false;
+
+	/* Events of it that this turn took but has not run yet. */
+	for (int i = loop->at; i < loop->taken; i++) {
+		if (loop->batch[i].data.ptr == watch)
+			loop->batch[i].data.ptr = NULL;
+	}
+}
+
+static bool before(const struct mpib_timer *a, const struct mpib_timer *b)
+{
+	if (a->deadline != b->deadline)
+		return a->deadline < b->deadline;
+	return a->seq < b->seq;
+}
+
+/* prev is the left sibling, or the parent of a first child. */
+static struct mpib_timer *meld(struct mpib_timer *a, struct mpib_timer *b)
+{
+	struct mpib_timer *swap;
+
+	if (!a || !b)
+		return a ? a : b;
+	if (before(b, a)) {
+		swap = a;
+		a = b;
+		b = swap;
+	}
+	b->next = a->child;
+	if (b->next)
+		b->next->prev = b;
+	b->prev = a;
+	a->child = b;
+	return a;
+}
+
+/* Meld the siblings two by two, then all pairs from the last to the first. */
+static struct mpib_timer *meld_siblings(struct mpib_timer *t)
+{
+	struct mpib_timer *pairs = NULL, *root = NULL;
+
+	while (t) {
+		struct mpib_timer *a = t, *b = t->next, *rest;
+
+		rest = b ? b->next : NULL;
+		a->next = a->prev = NULL;
+		if (b)
+			b->next = b->prev = NULL;
+		a = meld(a, b);
+		a->next = pairs;
+		pairs = a;
+		t = rest;
+	}
+	while (pairs) {
+		struct mpib_timer *rest = pairs->next;
+
+		pairs->next = NULL;
+		root = meld(root, pairs);
+		pairs = rest;
+	}
+	return root;
+}
+
+void mpib_timer_disarm(struct mpib_loop *loop, struct mpib_timer *timer)
+{
+	struct mpib_timer *below;
+
+	if (!timer->armed)
+		return;
+	below = meld_siblings(timer->child);
+	if (loop->timers == timer) {
+		loop->timers = below;
+	} else {
+		if (timer->prev->child == timer)
+			timer->prev->child = timer->next;
+		else
+			timer->prev->next = timer->next;
+		if (timer->next)
+			timer->next->prev = timer->prev;
+		loop->timers = meld(loop->timers, below);
+	}
+	timer->child = timer->next = timer->prev = NULL;
+	timer->armed = false;
+}
+
+void mpib_timer_arm(struct mpib_loop *loop, struct mpib_timer *timer,
+		    uint64_t ns, mpib_timer_fn *fn, void *arg)
+{
+	mpib_timer_disarm(loop, timer);
+	timer->deadline = mpib_loop_now(loop) + ns;
+	timer->seq = loop->seq++;
+	timer->fn = fn;
+	timer->arg = arg;
+	timer->armed = true;
+	loop->timers = meld(loop->timers, timer);
+}
+
+uint64_t mpib_loop_now(struct mpib_loop *loop)
+{
+	struct timespec ts;
+
+	if (!loop->manual) {
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		loop->clock =
+			(uint64_t)ts.tv_sec * MPIB_SEC + (uint64_t)ts.tv_nsec;
+	}
+	return loop->clock;
+}
+
+void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns)
+{
+	mpib_loop_now(loop);
+	loop->manual = true;
+	loop->clock += ns;
+}
+
+/* Milliseconds for epoll_wait(): rounded up, so that a timer is due after. */
+static int wait_ms(struct mpib_loop *loop, int64_t ns)
+{
+	uint64_t now = mpib_loop_now(loop), ms;
+
+	if (loop->timers && loop->timers->deadline <= now)
+		ns = 0;
+	else if (loop->timers && !loop->manual &&
+		 (ns < 0 || loop->timers->deadline - now < (uint64_t)ns))
+		ns = (int64_t)(loop->timers->deadline - now);
+	if (ns < 0)
+		return -1;
+	ms = ((uint64_t)ns + MPIB_MSEC - 1) / MPIB_MSEC;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static int run_timers(struct mpib_loop *loop)
+{
+	uint64_t now = mpib_loop_now(loop), first_new = loop->seq;
+	struct mpib_timer *t;
+	int ran = 0;
+
+	while ((t = loop->timers) && t->deadline <= now && t->seq < first_new) {
+		mpib_timer_disarm(loop, t);
+		t->fn(t->arg);
+		ran++;
+	}
+	return ran;
+}
+
+int mpib_loop_turn(struct mpib_loop *loop, int64_t ns)
+{
+	int ran = 0, n;
+
+	n = epoll_wait(loop->epfd, loop->batch, MPIB_LOOP_BATCH,
+		       wait_ms(loop, ns));
+	if (n < 0 && errno != EINTR)
+		return -errno;
+
+	loop->taken = n < 0 ? 0 : n;
+	for (loop->at = 0; loop->at < loop->taken;) {
+		struct epoll_event *ev = &loop->batch[loop->at++];
+		struct mpib_watch *watch = ev->data.ptr;
+
+		if (!watch)
+			continue;
+		watch->fn(watch->arg, ev->events);
+		ran++;
+	}
+	loop->at = loop->taken = 0;
+	return ran + run_timers(loop);
+}
+
+int mpib_loop_run(struct mpib_loop *loop)
+{
+	int rc;
+
+	/* Relaxed: what the stopper wrote before is ordered by the eventfd
+	 * only for those who need it, and the loop needs nothing of it. */
+	while (!atomic_exchange_explicit(&loop->stop, false,
+					 memory_order_relaxed)) {
+		rc = mpib_loop_turn(loop, MPIB_FOREVER);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void mpib_loop_stop(struct mpib_loop *loop)
+{
+	int saved = errno;
+	uint64_t one = 1;
+
+	atomic_store_explicit(&loop->stop, true, memory_order_relaxed);
+	if (write(loop->wake.fd, &one, sizeof(one)) < 0)
+		errno = saved; /* EAGAIN: the counter is full, so it wakes */
+}
