@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ipc/client.h"
+#include "ipc/message.h"
+
+/* How often this process is a child of one that loaded the library. */
+unsigned mpib_forks;
+
+static void count_fork(void)
+{
+	mpib_forks++;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, count_fork);
+}
+
+const char *mpib_run_dir(char *buf, size_t len)
+{
+	const char *dir = getenv("MPIB_RUN_DIR");
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (dir && *dir)
+		n = snprintf(buf, len, "%s", dir);
+	else if (geteuid() == 0)
+		n = snprintf(buf, len, "/run/mpib");
+	else if (xdg && *xdg)
+		n = snprintf(buf, len, "%s/mpib", xdg);
+	else
+		return NULL;
+	return n > 0 && (size_t)n < len ? buf : NULL;
+}
+
+static int find_socket(const char *run_dir, char *path, size_t len)
+{
+	char dir[96];
+	int n;
+
+	if (!run_dir)
+		run_dir = mpib_run_dir(dir, sizeof(dir));
+	if (!run_dir)
+		return mpib_fail(-ENOENT, "no run directory (set MPIB_RUN_DIR "
+					  "to mpib-proxy's --run-dir)");
+	n = snprintf(path, len, "%s/" MPIB_CONTROL_SOCK, run_dir);
+	if (n < 0 || (size_t)n >= len)
+		return mpib_fail(-ENAMETOOLONG,
+				 "%s: too long for a socket's path", run_dir);
+	return 0;
+}
+
+static int connect_socket(struct mpib_client *c)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+
+	memcpy(sun.sun_path, c->path, sizeof(sun.sun_path));
+	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			 0);
+	if (c->sock < 0)
+		return mpib_fail(-errno, "socket: %m");
+	if (connect(c->sock, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
+		int rc = -errno;
+
+		close(c->sock);
+		return mpib_fail(rc,
+				 "no mpib-proxy answers at %s: %s (start "
+				 "mpib-proxy on this node, or set MPIB_RUN_DIR "
+				 "to its run directory)",
+				 c->path, strerror(-rc));
+	}
+	return 0;
+}
+
+/* Only attach waits for so short a time; afterwards the socket is known. */
+static int greet(struct mpib_client *c, const struct mpib_attach_opts *opts,
+		 struct mpib_message *m)
+{
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+		.pid = (uint32_t)getpid(),
+		.job = opts->job,
+	};
+	struct pollfd p = { .fd = c->sock, .events = POLLIN };
+	int rc;
+
+	snprintf(hello.name, sizeof(hello.name), "%s",
+		 opts->name ? opts->name : program_invocation_short_name);
+	rc = mpib_message_send(c->sock, &hello.h, NULL, 0);
+	if (rc < 0)
+		return mpib_fail(rc, "%s: %s", c->path, strerror(-rc));
+	rc = poll(&p, 1, opts->timeout_ms ? (int)opts->timeout_ms : 2000);
+	if (rc == 0)
+		return mpib_fail(-ETIMEDOUT,
+				 "mpib-proxy at %s does not answer (is it "
+				 "stopped?)",
+				 c->path);
+	rc = mpib_message_recv(c->sock, m);
+	if (rc <= 0)
+		return mpib_fail(rc == 0 ? -ECONNREFUSED : rc,
+				 "mpib-proxy at %s hung up (see its log)",
+				 c->path);
+	if (m->h.status < 0) {
+		const struct mpib_ctl_error *e = (const void *)m->bytes;
+
+		rc = m->h.status;
+		mpib_message_close_fds(m);
+		return mpib_fail(rc, "%s: %.*s", c->path, (int)sizeof(e->why),
+				 m->len >= sizeof(*e) ? e->why : strerror(-rc));
+	}
+	return 0;
+}
+
+static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
+{
+	if (m->len < sizeof(c->welcome) || m->fds != 4)
+		return mpib_fail(-EPROTO, "%s: no proper welcome", c->path);
+	memcpy(&c->welcome, m->bytes, sizeof(c->welcome));
+	if (c->welcome.version != MPIB_ABI_VERSION)
+		return mpib_fail(-EPROTO,
+				 "%s: the proxy speaks version %u, this client "
+				 "%u (upgrade the older one)",
+				 c->path, c->welcome.version, MPIB_ABI_VERSION);
+	if (c->welcome.shard >= MPIB_SHARDS_MAX || c->welcome.rails < 1 ||
+	    c->welcome.rails > MPIB_RAILS || c->welcome.part == 0 ||
+	    c->welcome.part % MPIB_ALIGN || c->welcome.window < c->welcome.part)
+		return mpib_fail(-EPROTO, "%s: nonsense in the welcome",
+				 c->path);
+	return 0;
+}
+
+static int map_segments(struct mpib_client *c, const struct mpib_message *m)
+{
+	static const size_t size[3] = { sizeof(struct mpib_status),
+					sizeof(struct mpib_submit),
+					sizeof(struct mpib_reply) };
+
+	for (int i = 0; i < 3; i++) {
+		int rc = mpib_memseg_attach(&c->seg[i], m->fd[i], size[i],
+					    i == 1);
+
+		if (rc < 0)
+			return mpib_fail(rc, "%s: segment %d: %s", c->path, i,
+					 strerror(-rc));
+	}
+	c->status = c->seg[0].addr;
+	c->submit = c->seg[1].addr;
+	c->reply = c->seg[2].addr;
+	if (c->status->magic != MPIB_STATUS_MAGIC ||
+	    c->submit->magic != MPIB_SUBMIT_MAGIC ||
+	    c->reply->magic != MPIB_REPLY_MAGIC)
+		return mpib_fail(-EPROTO, "%s: segments in disorder", c->path);
+	return 0;
+}
+
+static void unmap_segments(struct mpib_client *c)
+{
+	for (int i = 0; i < 3; i++)
+		mpib_memseg_fini(&c->seg[i]);
+}
+
+static int set_up(struct mpib_client *c, const struct mpib_attach_opts *opts)
+{
+	struct mpib_message m;
+	int rc = greet(c, opts, &m);
+
+	if (rc < 0)
+		return rc;
+	rc = check_welcome(c, &m);
+	if (rc == 0)
+		rc = map_segments(c, &m);
+	if (rc == 0) {
+		c->doorbell = m.fd[3];
+		m.fds = 3;
+	} else {
+		unmap_segments(c);
+	}
+	mpib_message_close_fds(&m);
+	return rc;
+}
+
+int mpib_attach(const struct mpib_attach_opts *opts,
+		struct mpib_client **client)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static const struct mpib_attach_opts none;
+	struct mpib_client *c = calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return mpib_fail(-ENOMEM, "out of memory");
+	if (!opts)
+		opts = &none;
+	pthread_once(&once, watch_forks);
+	rc = find_socket(opts->run_dir, c->path, sizeof(c->path));
+	if (rc < 0)
+		goto err_free;
+	rc = connect_socket(c);
+	if (rc < 0)
+		goto err_free;
+	rc = set_up(c, opts);
+	if (rc < 0)
+		goto err_close;
+	c->forks = mpib_forks;
+	c->next_id = 1;
+	pthread_mutex_init(&c->lock, NULL);
+	*client = c;
+	return 0;
+
+err_close:
+	close(c->sock);
+err_free:
+	free(c);
+	return rc;
+}
+
+void mpib_detach(struct mpib_client *client)
+{
+	struct mpib_client *c = client;
+	struct mpib_region *r;
+	struct mpib_pool *p;
+
+	if (!c)
+		return;
+	/* The proxy sees the hang-up and cleans up after us. In a forked child
+	 * only the child's copies go. */
+	close(c->sock);
+	close(c->doorbell);
+	if (c->forks != mpib_forks)
+		return; /* the maps were not inherited */
+	while ((p = LIST_FIRST(&c->pools)))
+		mpib_pool_free(p);
+	while ((r = LIST_FIRST(&c->regions))) {
+		LIST_REMOVE(r, link);
+		free(r);
+	}
+	while ((r = LIST_FIRST(&c->graves))) {
+		LIST_REMOVE(r, link);
+		free(r);
+	}
+	unmap_segments(c);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
+{
+	const struct mpib_ctl_welcome *w = &client->welcome;
+
+	*info = (struct mpib_node_info){
+		.client = w->client,
+		.rails = (int)w->rails,
+		.dmabuf = (int)w->dmabuf,
+	};
+	for (unsigned i = 0; i < w->rails; i++) {
+		snprintf(info->rail[i].name, sizeof(info->rail[i].name), "%.*s",
+			 (int)sizeof(w->rail[i].name) - 1, w->rail[i].name);
+		snprintf(info->rail[i].pci_path, sizeof(info->rail[i].pci_path),
+			 "%.*s", (int)sizeof(w->rail[i].pci_path) - 1,
+			 w->rail[i].pci_path);
+		info->rail[i].speed_mbps = w->rail[i].speed_mbps;
+		info->rail[i].up = (int)w->rail[i].up;
+	}
+}
+
+int mpib_alive(struct mpib_client *client)
+{
+	int rc = mpib_client_check(client);
+
+	return rc < 0 ? rc : mpib_client_look(client);
+}

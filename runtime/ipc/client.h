@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the client library.
+ *
+ * A connection's requests are fed to the shard strictly in the order posted:
+ * those of registered memory whole, those of ordinary memory part by part
+ * through the connection's staging window, a ring of bytes whose parts are
+ * taken and given back in that same order.
+ */
+#ifndef MPIB_IPC_CLIENT_H
+#define MPIB_IPC_CLIENT_H
+
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <mpib/segment.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "base/memseg.h"
+
+#define MPIB_PARTS 256 /* staged parts of one connection under way */
+
+/* Memory behind a region handle of the proxy, mapped here. */
+struct mpib_pool {
+	LIST_ENTRY(mpib_pool) link;
+	struct mpib_memseg seg;
+	uint32_t mr;
+	uint64_t windows_free; /* a pool carved into windows: bit each */
+	bool carved;
+};
+
+struct mpib_region {
+	LIST_ENTRY(mpib_region) link;
+	struct mpib_client *client;
+	char *addr;
+	size_t size;
+	bool staged;
+	bool own_mr; /* from mpib_reg_fd(): ours to deregister */
+	uint32_t mr;
+	uint64_t off; /* of addr in mr */
+	unsigned regs; /* mpib_reg() calls; under the client's lock */
+	_Atomic unsigned refs; /* regs > 0, and requests that name it */
+	/* Copies under way, plus MPIB_REGION_DEAD once deregistered. */
+	_Atomic unsigned copying;
+};
+
+#define MPIB_REGION_DEAD 0x80000000u
+
+/* A piece of a window, in the order taken. */
+struct mpib_part {
+	uint8_t req;
+	uint8_t idx; /* buffer of a grouped receive */
+	uint32_t pos, len;
+	uint64_t at; /* in the window, running */
+};
+
+struct mpib_buffer {
+	char *addr;
+	struct mpib_region *region;
+	uint32_t size;
+	int32_t tag;
+};
+
+struct mpib_request {
+	struct mpib_conn *conn;
+	uint32_t gen;
+	uint8_t index, n;
+	bool busy, staged;
+	bool fed; /* everything was pushed, or never will be */
+	bool cancelled; /* its memory was deregistered under it */
+	uint16_t parts; /* in the window */
+	uint32_t pos; /* bytes pushed */
+	struct mpib_buffer buf[MPIB_GROUP_MAX];
+};
+
+struct mpib_window {
+	struct mpib_pool *pool; /* NULL until first needed */
+	char *base;
+	uint64_t off; /* of base in the pool's region */
+	uint64_t head, tail; /* running bytes */
+	uint32_t size;
+	struct mpib_part part[MPIB_PARTS];
+	uint32_t part_head, part_tail;
+};
+
+struct mpib_conn {
+	struct mpib_producer ring;
+	const struct mpib_completion *completion;
+	const struct mpib_reply_conn *reply;
+	struct mpib_client *client;
+	uint32_t index;
+	bool is_sender, ready;
+	uint32_t free; /* bit per request */
+	uint32_t gen;
+	uint32_t idle; /* tests that found nothing */
+	/* Requests not wholly pushed, oldest first. */
+	uint8_t feed[MPIB_REQUESTS];
+	uint32_t feed_head, feed_tail;
+	struct mpib_request req[MPIB_REQUESTS];
+	struct mpib_window window;
+};
+
+/* What outlives a connection at an index of the tables. */
+struct mpib_index {
+	bool taken;
+	uint64_t tail; /* of its ring */
+	uint32_t gen;
+	struct mpib_pool *pool; /* window to give back when it is FREE */
+	uint64_t off;
+};
+
+struct mpib_listener {
+	struct mpib_client *client;
+	uint32_t id;
+};
+
+struct mpib_client {
+	int sock, doorbell;
+	unsigned forks; /* process generation that attached */
+	_Atomic int dead; /* 0 or -errno */
+	_Atomic uint64_t looked; /* when the socket was last looked at, ns */
+	const struct mpib_status *status;
+	struct mpib_submit *submit;
+	const struct mpib_reply *reply;
+	struct mpib_memseg seg[3];
+	struct mpib_ctl_welcome welcome;
+	char path[108];
+	pthread_mutex_t lock; /* all below, and the control socket */
+	uint32_t next_id;
+	LIST_HEAD(, mpib_pool) pools;
+	LIST_HEAD(, mpib_region) regions;
+	LIST_HEAD(, mpib_region) graves; /* requests may still name them */
+	struct mpib_index index[MPIB_CONNS_MAX];
+};
+
+/* error.c: remember a sentence for mpib_strerror(), return rc. */
+int mpib_fail(int rc, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* attach.c: how often this process is a child of one that used the library. */
+extern unsigned mpib_forks;
+
+/* rpc.c. Under the lock. The answer replaces what is in *m; its fds are the
+ * caller's. -EPIPE: the proxy is gone; or the status of the answer. */
+struct mpib_message;
+int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
+	     unsigned fds, struct mpib_message *m, size_t want);
+/* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
+int mpib_client_check(struct mpib_client *c);
+/* Any thread, while waiting: look at the socket if 10 ms have passed. */
+int mpib_client_look(struct mpib_client *c);
+
+/* pool.c. Under the lock. */
+int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool);
+void mpib_pool_free(struct mpib_pool *pool);
+int mpib_window_get(struct mpib_conn *conn, uint32_t size);
+void mpib_window_put(struct mpib_client *c, struct mpib_pool *pool,
+		     uint64_t off);
+
+/* region.c: hold a region while a request names it; a staged copy goes between
+ * begin (false: deregistered) and end. */
+void mpib_region_ref(struct mpib_region *r);
+void mpib_region_unref(struct mpib_region *r);
+bool mpib_region_copy_begin(struct mpib_region *r);
+void mpib_region_copy_end(struct mpib_region *r);
+
+/* stage.c. Connection's thread. */
+/* Empty and refill the window, push what the ring takes. 0 or -errno. */
+int mpib_stage(struct mpib_conn *conn);
+/* Push one whole request of registered memory. Ring has room. */
+void mpib_push_whole(struct mpib_conn *conn, struct mpib_request *r);
+/* Tell the shard that the ring has something. */
+void mpib_ring_bell(struct mpib_conn *conn);
+
+/* copy.c: into memory that somebody polls: ascending, 16 bytes at a time. */
+void mpib_copy_up(void *to, const void *from, size_t len);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ipc/client.h"
+
+static __thread char last[320];
+
+int mpib_fail(int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(last, sizeof(last), fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+const char *mpib_strerror(void)
+{
+	return last[0] ? last : "no error";
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/message.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FDS_BYTES (sizeof(int) * MPIB_CTL_FDS_MAX)
+
+int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
+		      unsigned fds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_BYTES)] = { 0 };
+	struct iovec iov = { .iov_len = h->len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	/* iovec is not const; sendmsg() only reads. */
+	memcpy(&iov.iov_base, &h, sizeof(h));
+	if (fds) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * fds);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * fds);
+		memcpy(CMSG_DATA(c), fd, sizeof(int) * fds);
+	}
+	if (sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return -errno;
+	return 0;
+}
+
+static void take_fds(struct mpib_message *m, struct msghdr *msg)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		/* The control buffer has room for no more than this. */
+		for (size_t i = 0; i < n && m->fds < MPIB_CTL_FDS_MAX; i++)
+			memcpy(&m->fd[m->fds++], CMSG_DATA(c) + i * sizeof(int),
+			       sizeof(int));
+	}
+}
+
+int mpib_message_recv(int sock, struct mpib_message *m)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_BYTES)];
+	struct iovec iov = { .iov_base = m->bytes,
+			     .iov_len = sizeof(m->bytes) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	m->fds = 0;
+	if (n < 0)
+		return -errno;
+	take_fds(m, &msg);
+	if (n == 0 && m->fds == 0)
+		return 0;
+	m->len = (size_t)n;
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || m->len < sizeof(m->h) ||
+	    m->h.len != m->len) {
+		mpib_message_close_fds(m);
+		return -EPROTO;
+	}
+	return 1;
+}
+
+void mpib_message_close_fds(struct mpib_message *m)
+{
+	while (m->fds > 0)
+		close(m->fd[--m->fds]);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory the proxy made and registered: staging pools, carved into one window
+ * a connection, and what mpib_mem_alloc() gives out.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/client.h"
+#include "ipc/message.h"
+
+#define POOL_BYTES (64ull << 20)
+
+int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
+{
+	struct mpib_ctl_pool ask = {
+		.h = { .type = MPIB_CTL_POOL, .len = sizeof(ask) },
+		.size = size,
+	};
+	struct mpib_pool *p = calloc(1, sizeof(*p));
+	struct mpib_ctl_region got;
+	struct mpib_message m;
+	int rc;
+
+	if (!p)
+		return mpib_fail(-ENOMEM, "out of memory");
+	rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(got));
+	if (rc < 0)
+		goto err_free;
+	memcpy(&got, m.bytes, sizeof(got));
+	rc = m.fds == 1 ? mpib_memseg_attach(&p->seg, m.fd[0], size, true)
+			: -EPROTO;
+	mpib_message_close_fds(&m);
+	if (rc < 0) {
+		mpib_fail(rc, "pool of %zu bytes: %s", size, strerror(-rc));
+		goto err_free;
+	}
+	p->mr = got.mr;
+	LIST_INSERT_HEAD(&c->pools, p, link);
+	*pool = p;
+	return 0;
+
+err_free:
+	free(p);
+	return rc;
+}
+
+void mpib_pool_free(struct mpib_pool *pool)
+{
+	LIST_REMOVE(pool, link);
+	mpib_memseg_fini(&pool->seg);
+	free(pool);
+}
+
+static struct mpib_pool *pool_with_window(struct mpib_client *c)
+{
+	struct mpib_pool *p;
+
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		if (p->carved && p->windows_free)
+			return p;
+	}
+	return NULL;
+}
+
+static int carve(struct mpib_client *c, struct mpib_pool **pool)
+{
+	unsigned n = (unsigned)(POOL_BYTES / c->welcome.window);
+	struct mpib_pool *p;
+	int rc;
+
+	n = n < 1 ? 1 : n > 64 ? 64 : n;
+	rc = mpib_pool_new(c, (size_t)n * c->welcome.window, &p);
+	if (rc < 0)
+		return rc;
+	p->carved = true;
+	p->windows_free = n == 64 ? UINT64_MAX : (1ull << n) - 1;
+	*pool = p;
+	return 0;
+}
+
+static void use(struct mpib_window *w, struct mpib_pool *pool, uint64_t off,
+		uint32_t size)
+{
+	w->pool = pool;
+	w->off = off;
+	w->base = (char *)pool->seg.addr + off;
+	w->size = size;
+	w->head = w->tail = 0;
+}
+
+/* The usual size comes out of a shared pool, a larger one is its own. */
+int mpib_window_get(struct mpib_conn *conn, uint32_t size)
+{
+	struct mpib_client *c = conn->client;
+	struct mpib_pool *p;
+	unsigned i;
+	int rc;
+
+	if (size > c->welcome.window) {
+		rc = mpib_pool_new(c, size, &p);
+		if (rc == 0)
+			use(&conn->window, p, 0, size);
+		return rc;
+	}
+	p = pool_with_window(c);
+	if (!p) {
+		rc = carve(c, &p);
+		if (rc < 0)
+			return rc;
+	}
+	i = (unsigned)__builtin_ctzll(p->windows_free);
+	p->windows_free &= ~(1ull << i);
+	use(&conn->window, p, (uint64_t)i * c->welcome.window,
+	    c->welcome.window);
+	return 0;
+}
+
+void mpib_window_put(struct mpib_client *c, struct mpib_pool *pool,
+		     uint64_t off)
+{
+	struct mpib_ctl_id ask = {
+		.h = { .type = MPIB_CTL_DEREG, .len = sizeof(ask) },
+		.id = pool->mr,
+	};
+	struct mpib_message m;
+
+	if (pool->carved) {
+		pool->windows_free |= 1ull << off / c->welcome.window;
+		return;
+	}
+	/* Gone or not, nobody here uses it any more. */
+	mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(m.h));
+	mpib_pool_free(pool);
+}
+
+void *mpib_mem_alloc(struct mpib_client *client, size_t size)
+{
+	struct mpib_pool *p;
+	int rc;
+
+	pthread_mutex_lock(&client->lock);
+	rc = mpib_pool_new(client, size, &p);
+	pthread_mutex_unlock(&client->lock);
+	if (rc < 0) {
+		errno = -rc;
+		return NULL;
+	}
+	return p->seg.addr;
+}
+
+void mpib_mem_free(struct mpib_client *client, void *addr)
+{
+	struct mpib_pool *p;
+
+	pthread_mutex_lock(&client->lock);
+	LIST_FOREACH(p, &client->pools, link)
+	{
+		if (!p->carved && p->seg.addr == addr)
+			break;
+	}
+	if (p)
+		mpib_window_put(client, p, 0);
+	pthread_mutex_unlock(&client->lock);
+}

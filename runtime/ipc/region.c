@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/client.h"
+#include "ipc/message.h"
+
+void mpib_region_ref(struct mpib_region *r)
+{
+	/* Relaxed: the caller's own hold keeps it alive. */
+	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+}
+
+void mpib_region_unref(struct mpib_region *r)
+{
+	struct mpib_client *c = r->client;
+
+	/* Acquire and release: the last one frees after all uses. */
+	if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) > 1)
+		return;
+	pthread_mutex_lock(&c->lock);
+	LIST_REMOVE(r, link);
+	pthread_mutex_unlock(&c->lock);
+	free(r);
+}
+
+bool mpib_region_copy_begin(struct mpib_region *r)
+{
+	/* Acquire pairs with the release in mpib_dereg(). */
+	unsigned was =
+		atomic_fetch_add_explicit(&r->copying, 1, memory_order_acquire);
+
+	if (!(was & MPIB_REGION_DEAD))
+		return true;
+	mpib_region_copy_end(r);
+	return false;
+}
+
+void mpib_region_copy_end(struct mpib_region *r)
+{
+	/* Release pairs with the acquire in mpib_dereg(): our copy is over
+	 * when the count falls. */
+	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
+}
+
+static struct mpib_region *find(struct mpib_client *c, const char *addr,
+				size_t size)
+{
+	struct mpib_region *r;
+
+	LIST_FOREACH(r, &c->regions, link)
+	{
+		if (r->addr == addr && r->size == size && !r->own_mr)
+			return r;
+	}
+	return NULL;
+}
+
+static struct mpib_region *new_region(struct mpib_client *c, void *addr,
+				      size_t size)
+{
+	struct mpib_region *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->client = c;
+	r->addr = addr;
+	r->size = size;
+	r->regs = 1;
+	atomic_init(&r->refs, 1);
+	LIST_INSERT_HEAD(&c->regions, r, link);
+	return r;
+}
+
+/* Memory from mpib_mem_alloc() needs no copy. */
+static void place(struct mpib_region *r)
+{
+	struct mpib_pool *p;
+
+	r->staged = true;
+	LIST_FOREACH(p, &r->client->pools, link)
+	{
+		char *base = p->seg.addr;
+
+		if (p->carved || r->addr < base ||
+		    r->addr + r->size > base + p->seg.size)
+			continue;
+		r->staged = false;
+		r->mr = p->mr;
+		r->off = (uint64_t)(r->addr - base);
+	}
+}
+
+int mpib_reg(struct mpib_client *client, void *addr, size_t size,
+	     struct mpib_region **region)
+{
+	struct mpib_region *r;
+	int rc = mpib_client_check(client);
+
+	if (rc < 0)
+		return rc;
+	if (!addr || size == 0)
+		return mpib_fail(-EINVAL,
+				 "cannot register %zu bytes at %p (a region "
+				 "has an address and at least one byte)",
+				 size, addr);
+	pthread_mutex_lock(&client->lock);
+	r = find(client, addr, size);
+	if (r) {
+		r->regs++;
+	} else {
+		r = new_region(client, addr, size);
+		if (r)
+			place(r);
+	}
+	pthread_mutex_unlock(&client->lock);
+	if (!r)
+		return mpib_fail(-ENOMEM, "out of memory");
+	*region = r;
+	return 0;
+}
+
+int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
+		uint64_t offset, int fd, uint32_t flags,
+		struct mpib_region **region)
+{
+	struct mpib_ctl_reg_fd ask = {
+		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
+		.offset = offset,
+		.size = size,
+		.flags = flags,
+	};
+	const struct mpib_ctl_region *got;
+	struct mpib_region *r = NULL;
+	struct mpib_message m;
+	int rc;
+
+	pthread_mutex_lock(&client->lock);
+	rc = mpib_rpc(client, &ask.h, &fd, 1, &m, sizeof(*got));
+	if (rc == 0) {
+		mpib_message_close_fds(&m);
+		got = (const void *)m.bytes;
+		r = new_region(client, addr, size);
+		if (r) {
+			r->own_mr = true;
+			r->mr = got->mr;
+		} else {
+			rc = mpib_fail(-ENOMEM, "out of memory");
+		}
+	}
+	pthread_mutex_unlock(&client->lock);
+	if (rc == 0)
+		*region = r;
+	return rc;
+}
+
+/* Under the lock. */
+static int release_mr(struct mpib_region *r)
+{
+	struct mpib_ctl_id ask = {
+		.h = { .type = MPIB_CTL_DEREG, .len = sizeof(ask) },
+		.id = r->mr,
+	};
+	struct mpib_message m;
+
+	return mpib_rpc(r->client, &ask.h, NULL, 0, &m, sizeof(m.h));
+}
+
+int mpib_dereg(struct mpib_region *region)
+{
+	struct mpib_client *c = region->client;
+	int rc = 0;
+
+	if (c->forks != mpib_forks)
+		return mpib_client_check(c);
+	pthread_mutex_lock(&c->lock);
+	if (--region->regs > 0) {
+		pthread_mutex_unlock(&c->lock);
+		return 0;
+	}
+	/* From now on nobody finds it; who copies is waited for. */
+	LIST_REMOVE(region, link);
+	LIST_INSERT_HEAD(&c->graves, region, link);
+	if (region->own_mr)
+		rc = release_mr(region);
+	pthread_mutex_unlock(&c->lock);
+
+	atomic_fetch_or_explicit(&region->copying, MPIB_REGION_DEAD,
+				 memory_order_release);
+	while (atomic_load_explicit(&region->copying, memory_order_acquire) !=
+	       MPIB_REGION_DEAD)
+		sched_yield();
+	mpib_region_unref(region);
+	return rc == -EPIPE ? 0 : rc; /* a proxy that is gone touches nothing */
+}
