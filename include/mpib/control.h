@@ -24,7 +24,7 @@ struct mpib_handle {
 	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy's plugin */
 	uint32_t addr; /* IPv4 of its peer link, network order */
 	uint16_t port; /* host order */
-	uint16_t rsvd16;
+	uint16_t shard; /* that the listening client is on */
 	uint32_t listen_id;
 	uint64_t nonce; /* proves the handle came from the listener */
 	uint64_t node; /* boot nonce of the proxy, tells a restart */

@@ -257,6 +257,11 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 	}
 }
 
+unsigned mpib_engine_shards(const struct mpib_engine *engine)
+{
+	return engine->shards;
+}
+
 int mpib_engine_status_fd(const struct mpib_engine *engine)
 {
 	return engine->status_seg.fd;

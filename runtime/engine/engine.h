@@ -81,6 +81,8 @@ void mpib_engine_close(struct mpib_engine *engine);
 int mpib_engine_fd(const struct mpib_engine *engine);
 void mpib_engine_dispatch(struct mpib_engine *engine);
 
+unsigned mpib_engine_shards(const struct mpib_engine *engine);
+
 /* For the clients: the sealed status segment, and a shard's doorbell. The fds
  * stay the engine's. */
 int mpib_engine_status_fd(const struct mpib_engine *engine);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The listening side: CONN_OPENs are matched with armed accepts, first come
+ * first served; those that come early wait in the listener's backlog.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "peer/internal.h"
+
+static void reject(struct mpib_peer *p, uint32_t to, int error, const char *why)
+{
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_CONN_REJECT,
+		.to = to,
+		.error = error,
+	};
+
+	snprintf(m.why, sizeof(m.why), "%s", why);
+	mpib_peer_tell(p, &m);
+}
+
+static void drop_waiter(struct mpib_listener_entry *l, struct mpib_waiter *w)
+{
+	TAILQ_REMOVE(&l->backlog, w, entry);
+	l->waiting--;
+	mpib_blane_put(w->lane);
+	free(w);
+}
+
+/* An accept is armed: give it the oldest connect. */
+static void match(struct mpib_listener_entry *l)
+{
+	struct mpib_bconn *c = TAILQ_FIRST(&l->accepts);
+	struct mpib_waiter *w = TAILQ_FIRST(&l->backlog);
+
+	if (!c || !w)
+		return;
+	TAILQ_REMOVE(&l->accepts, c, entry);
+	c->listener = NULL;
+	mpib_accept_begin(c, w);
+	drop_waiter(l, w);
+}
+
+static int admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
+		 struct mpib_listener_entry **listener,
+		 struct mpib_blane **lane, const char **why)
+{
+	struct mpib_listener_entry *l;
+
+	HASH_FIND(hh, p->broker->listeners, &m->listen_id, sizeof(m->listen_id),
+		  l);
+	*why = "nobody listens there any more";
+	if (!l || l->nonce != m->nonce)
+		return -ECONNREFUSED;
+	*why = "the listener belongs to another user";
+	if (l->owner->uid != m->uid)
+		return -EACCES;
+	*lane = mpib_blane_find(p, m->lane);
+	*why = "the lane is gone";
+	if (!*lane || (*lane)->state != MPIB_BLANE_UP ||
+	    (*lane)->key.uid != m->uid)
+		return -ECONNRESET;
+	*why = "the listener's backlog is full";
+	if (l->waiting >= MPIB_BACKLOG_MAX)
+		return -EAGAIN;
+	*listener = l;
+	return 0;
+}
+
+void mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_listener_entry *l;
+	struct mpib_blane *lane;
+	struct mpib_waiter *w;
+	const char *why;
+	int rc = admit(p, m, &l, &lane, &why);
+
+	w = rc == 0 ? calloc(1, sizeof(*w)) : NULL;
+	if (!w) {
+		reject(p, m->from, rc < 0 ? rc : -ENOMEM,
+		       rc < 0 ? why : "out of memory");
+		return;
+	}
+	w->peer = p;
+	w->lane = lane;
+	w->from = m->from;
+	w->flow = m->flow;
+	lane->conns++;
+	TAILQ_INSERT_TAIL(&l->backlog, w, entry);
+	l->waiting++;
+	match(l);
+}
+
+void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
+{
+	struct mpib_listener_entry *l, *next;
+	struct mpib_waiter *w;
+
+	HASH_ITER(hh, p->broker->listeners, l, next)
+	{
+		TAILQ_FOREACH(w, &l->backlog, entry)
+		{
+			if (w->peer != p || w->from != from)
+				continue;
+			reject(p, from, -ECANCELED, "it was called off");
+			drop_waiter(l, w);
+			return;
+		}
+	}
+	/* It was accepted: CONN_ACCEPT is on its way. */
+}
+
+void mpib_accept_lost(struct mpib_peer *p)
+{
+	struct mpib_listener_entry *l, *next;
+	struct mpib_waiter *w, *after;
+
+	HASH_ITER(hh, p->broker->listeners, l, next)
+	{
+		for (w = TAILQ_FIRST(&l->backlog); w; w = after) {
+			after = TAILQ_NEXT(w, entry);
+			if (w->peer == p)
+				drop_waiter(l, w);
+		}
+	}
+}
+
+void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
+{
+	struct mpib_bconn *c;
+	struct mpib_waiter *w;
+
+	HASH_DELETE(hh, b->listeners, l);
+	while ((w = TAILQ_FIRST(&l->backlog))) {
+		reject(w->peer, w->from, -ECONNREFUSED,
+		       "nobody listens there any more");
+		drop_waiter(l, w);
+	}
+	while ((c = TAILQ_FIRST(&l->accepts)))
+		mpib_bconn_fail(c, -ECANCELED, "the listener was closed");
+	free(l);
+}
+
+int mpib_broker_accept(struct mpib_broker *b, struct mpib_owner *owner,
+		       uint32_t listen_id, uint32_t index)
+{
+	struct mpib_listener_entry *l;
+	struct mpib_bconn *c;
+	int rc;
+
+	HASH_FIND(hh, b->listeners, &listen_id, sizeof(listen_id), l);
+	if (!l || l->owner != owner)
+		return -ENOENT;
+	rc = mpib_bconn_new(b, owner, index, false, &c);
+	if (rc < 0)
+		return rc;
+	c->state = MPIB_BCONN_ACCEPT;
+	c->listener = l;
+	TAILQ_INSERT_TAIL(&l->accepts, c, entry);
+	match(l);
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker: turns what local clients ask (listen, connect, accept, close)
+ * into flows on lanes, together with the brokers of other nodes. Control
+ * thread only; nothing blocks; outcomes appear in the connection's state word
+ * of the client's reply segment.
+ *
+ * Memory that a peer may still write is never given up before the peer said
+ * that it stopped, or the lane was killed. A connection therefore ends so:
+ * stop our flow; CONN_CLOSE; CONN_CLOSED; destroy the flow; index FREE. The
+ * end that got the CONN_CLOSE is quiet in both directions and ends alone. A
+ * peer that does not answer within a bound costs its lane.
+ */
+#ifndef MPIB_PEER_BROKER_H
+#define MPIB_PEER_BROKER_H
+
+#include <mpib/control.h>
+
+#include "base/loop.h"
+#include "engine/engine.h"
+
+struct mpib_broker;
+
+struct mpib_broker_opts {
+	struct mpib_loop *loop;
+	struct mpib_engine *engine;
+	uint32_t addr; /* peer link listens here, IPv4 in network order */
+	uint16_t port; /* 0: any */
+	bool private_lanes; /* lanes we open serve one connection, imm v1 */
+	unsigned connect_ms; /* how long a connect may take, 0: 10000 */
+};
+
+/* One attached client, as the broker knows it. The caller's, and in place
+ * until mpib_broker_forget() calls back. */
+struct mpib_owner {
+	uid_t uid;
+	unsigned shard;
+	struct mpib_tenant *tenant;
+	struct mpib_attachment *attachment;
+	struct mpib_reply *reply;
+	/* The broker's. */
+	struct mpib_bconn *conn[MPIB_CONNS_MAX];
+	unsigned conns;
+	bool leaving;
+	mpib_done_fn *done;
+	void *arg;
+};
+
+/* -errno and why: the address cannot be bound, most of all. */
+int mpib_broker_open(const struct mpib_broker_opts *opts,
+		     struct mpib_broker **broker, char *why, size_t why_len);
+/* Closes links and listeners at once; flows are left to the engine's end. */
+void mpib_broker_close(struct mpib_broker *broker);
+
+/* To be given to mpib_engine_open() with a pointer to a struct mpib_broker *
+ * that is set before the loop runs. */
+extern const struct mpib_engine_events mpib_broker_events;
+
+uint16_t mpib_broker_port(const struct mpib_broker *broker);
+
+/* -ENOSPC: too many listeners. */
+int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
+		       uint32_t *id, struct mpib_handle *handle);
+/* -ENOENT. Accepts that wait fail. */
+int mpib_broker_close_listen(struct mpib_broker *broker,
+			     struct mpib_owner *owner, uint32_t id);
+
+/* -EINVAL: no such index, or not free; -ENOENT: no such listener. */
+int mpib_broker_connect(struct mpib_broker *broker, struct mpib_owner *owner,
+			uint32_t index, const struct mpib_handle *handle);
+int mpib_broker_accept(struct mpib_broker *broker, struct mpib_owner *owner,
+		       uint32_t listen_id, uint32_t index);
+/* -ENOENT: nothing at the index. */
+int mpib_broker_drop(struct mpib_broker *broker, struct mpib_owner *owner,
+		     uint32_t index);
+/* Why a connection failed, "" if it did not. */
+const char *mpib_broker_why(const struct mpib_owner *owner, uint32_t index);
+
+/* The client is gone: close all of it. done when nothing is left. */
+void mpib_broker_forget(struct mpib_broker *broker, struct mpib_owner *owner,
+			mpib_done_fn *done, void *arg);
+
+#endif

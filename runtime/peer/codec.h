@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fixed little-endian fields in and out of a byte buffer. Neither ever goes
+ * past the end: a reader that would fails for good, and gives zeros.
+ */
+#ifndef MPIB_PEER_CODEC_H
+#define MPIB_PEER_CODEC_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct mpib_writer {
+	uint8_t *at, *end;
+	bool failed;
+};
+
+struct mpib_reader {
+	const uint8_t *at, *end;
+	bool failed;
+};
+
+static inline void mpib_put(struct mpib_writer *w, const void *p, size_t n)
+{
+	if ((size_t)(w->end - w->at) < n) {
+		w->failed = true;
+		return;
+	}
+	memcpy(w->at, p, n);
+	w->at += n;
+}
+
+static inline void mpib_get(struct mpib_reader *r, void *p, size_t n)
+{
+	if (r->failed || (size_t)(r->end - r->at) < n) {
+		r->failed = true;
+		memset(p, 0, n);
+		return;
+	}
+	memcpy(p, r->at, n);
+	r->at += n;
+}
+
+static inline void mpib_put8(struct mpib_writer *w, uint8_t v)
+{
+	mpib_put(w, &v, sizeof(v));
+}
+
+static inline void mpib_put16(struct mpib_writer *w, uint16_t v)
+{
+	v = htole16(v);
+	mpib_put(w, &v, sizeof(v));
+}
+
+static inline void mpib_put32(struct mpib_writer *w, uint32_t v)
+{
+	v = htole32(v);
+	mpib_put(w, &v, sizeof(v));
+}
+
+static inline void mpib_put64(struct mpib_writer *w, uint64_t v)
+{
+	v = htole64(v);
+	mpib_put(w, &v, sizeof(v));
+}
+
+static inline uint8_t mpib_get8(struct mpib_reader *r)
+{
+	uint8_t v;
+
+	mpib_get(r, &v, sizeof(v));
+	return v;
+}
+
+static inline uint16_t mpib_get16(struct mpib_reader *r)
+{
+	uint16_t v;
+
+	mpib_get(r, &v, sizeof(v));
+	return le16toh(v);
+}
+
+static inline uint32_t mpib_get32(struct mpib_reader *r)
+{
+	uint32_t v;
+
+	mpib_get(r, &v, sizeof(v));
+	return le32toh(v);
+}
+
+static inline uint64_t mpib_get64(struct mpib_reader *r)
+{
+	uint64_t v;
+
+	mpib_get(r, &v, sizeof(v));
+	return le64toh(v);
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the broker.
+ */
+#ifndef MPIB_PEER_INTERNAL_H
+#define MPIB_PEER_INTERNAL_H
+
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "engine/snapshot.h"
+#include "peer/broker.h"
+#include "peer/link.h"
+
+#define MPIB_LISTENERS_MAX 65536u
+#define MPIB_BACKLOG_MAX 64u
+#define MPIB_CLOSE_NS (3 * MPIB_SEC)
+
+TAILQ_HEAD(mpib_bconn_list, mpib_bconn);
+TAILQ_HEAD(mpib_blane_list, mpib_blane);
+TAILQ_HEAD(mpib_peer_list, mpib_peer);
+TAILQ_HEAD(mpib_waiter_list, mpib_waiter);
+
+enum mpib_peer_state {
+	MPIB_PEER_IDLE, /* no link; made again when wanted */
+	MPIB_PEER_CALLING, /* our link connects or awaits the WELCOME */
+	MPIB_PEER_UP,
+};
+
+/* Another proxy, or this one: then once as who calls and once as who is
+ * called, so that the two ends of a lane to ourselves are two lanes. */
+struct mpib_peer {
+	struct mpib_broker *broker;
+	struct mpib_node_id node; /* boot is 0 until it was told */
+	bool called; /* this node's own called side */
+	enum mpib_peer_state state;
+	struct mpib_link *link;
+	struct mpib_timer retry;
+	char label[MPIB_LABEL_MAX];
+	char trouble[128]; /* why the last link failed */
+	struct mpib_blane_list lanes;
+	struct mpib_bconn_list waiting; /* for the link */
+	TAILQ_ENTRY(mpib_peer) entry;
+};
+
+enum mpib_blane_state {
+	MPIB_BLANE_ASKED, /* LANE_OPEN sent */
+	MPIB_BLANE_UP,
+	MPIB_BLANE_DYING, /* being killed */
+	MPIB_BLANE_DEAD, /* killed: nothing writes through it */
+};
+
+struct mpib_blane {
+	struct mpib_peer *peer;
+	enum mpib_blane_state state;
+	bool ours; /* we opened it */
+	struct mpib_lane_key key; /* as the opener sees it */
+	uint32_t id, their_id;
+	struct mpib_lane *lane;
+	unsigned conns;
+	struct mpib_bconn_list waiting; /* for it to be up */
+	TAILQ_ENTRY(mpib_blane) entry;
+	UT_hash_handle hh;
+};
+
+enum mpib_bconn_state {
+	MPIB_BCONN_LINK, /* waits for the peer's link */
+	MPIB_BCONN_LANE, /* waits for the lane */
+	MPIB_BCONN_OPEN, /* CONN_OPEN sent */
+	MPIB_BCONN_ACCEPT, /* waits for somebody to connect */
+	MPIB_BCONN_READY,
+	MPIB_BCONN_OVER, /* failed or closing */
+};
+
+struct mpib_bconn {
+	struct mpib_broker *broker;
+	struct mpib_owner *owner;
+	uint32_t index, id, their_id;
+	bool sender;
+	enum mpib_bconn_state state;
+	struct mpib_handle handle; /* sender's */
+	struct mpib_listener_entry *listener; /* receiver's, while waiting */
+	struct mpib_peer *peer;
+	struct mpib_blane *lane;
+	struct mpib_flow *flow;
+	/* The end of it, see mpib_bconn_step(). */
+	bool known; /* their_id is set */
+	bool dropped; /* the client closed it */
+	bool stopping, stopped;
+	bool close_sent, asked; /* by us; by the peer */
+	bool quiet; /* the peer cannot write to us any more */
+	bool destroying;
+	struct mpib_timer timer;
+	char why[240];
+	TAILQ_ENTRY(mpib_bconn) entry; /* on whichever list it waits */
+	UT_hash_handle hh;
+};
+
+/* A CONN_OPEN for which no accept is armed yet. */
+struct mpib_waiter {
+	struct mpib_peer *peer;
+	struct mpib_blane *lane;
+	uint32_t from;
+	struct mpib_flow_info flow;
+	TAILQ_ENTRY(mpib_waiter) entry;
+};
+
+struct mpib_listener_entry {
+	uint32_t id;
+	uint64_t nonce;
+	struct mpib_owner *owner;
+	struct mpib_bconn_list accepts;
+	struct mpib_waiter_list backlog;
+	unsigned waiting;
+	UT_hash_handle hh;
+};
+
+struct mpib_broker {
+	struct mpib_loop *loop;
+	struct mpib_engine *engine;
+	struct mpib_node_id self;
+	bool private_lanes;
+	uint64_t connect_ns;
+	uint64_t serial;
+	int fd;
+	struct mpib_watch accept;
+	struct mpib_watch engine_watch;
+	struct mpib_peer_list peers;
+	/* Links whose HELLO has not come. */
+	LIST_HEAD(, mpib_stranger) strangers;
+	struct mpib_listener_entry *listeners;
+	struct mpib_blane *lanes;
+	struct mpib_bconn *conns;
+	uint32_t next_id;
+};
+
+/* peer.c */
+int mpib_peer_listen(struct mpib_broker *b, char *why, size_t why_len);
+void mpib_peers_close(struct mpib_broker *b);
+struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
+				 uint16_t port, bool called);
+/* Have its link made, if it is not there. */
+void mpib_peer_want(struct mpib_peer *p);
+
+/* lane_table.c */
+/* The lane for a connection, asked for if need be. NULL: no memory or QPs. */
+struct mpib_blane *mpib_blane_get(struct mpib_bconn *c);
+void mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+struct mpib_blane *mpib_blane_find(struct mpib_peer *p, uint32_t id);
+/* Kill it; its connections become quiet. */
+void mpib_blane_kill(struct mpib_blane *l, const char *why);
+/* A connection left it. */
+void mpib_blane_put(struct mpib_blane *l);
+/* The link is gone: so is every lane. */
+void mpib_blanes_lost(struct mpib_peer *p, const char *why);
+void mpib_blanes_free(struct mpib_broker *b);
+
+/* conn.c */
+int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
+		   uint32_t index, bool sender, struct mpib_bconn **conn);
+void mpib_bconn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* The link, or the lane, is up. */
+void mpib_bconn_linked(struct mpib_bconn *c);
+void mpib_bconn_laned(struct mpib_bconn *c);
+void mpib_bconn_fail(struct mpib_bconn *c, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Do whatever the end of it needs next. */
+void mpib_bconn_step(struct mpib_bconn *c);
+struct mpib_bconn *mpib_bconn_of_flow(struct mpib_broker *b,
+				      const struct mpib_flow *flow);
+
+/* accept.c */
+void mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
+void mpib_accept_cancel(struct mpib_peer *p, uint32_t from);
+/* Forget the peer's connects that nobody has accepted. */
+void mpib_accept_lost(struct mpib_peer *p);
+void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);
+void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w);
+
+static inline void mpib_peer_tell(struct mpib_peer *p,
+				  const struct mpib_peer_msg *m)
+{
+	if (p->state == MPIB_PEER_UP)
+		mpib_link_send(p->link, m);
+}
+
+#endif

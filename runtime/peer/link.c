@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peer/link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define OUT_MAX (1u << 20)
+/* Without a byte from the peer for so long, the link is dead. */
+#define DEAD_MS 5000
+
+static void free_link(struct mpib_link *l)
+{
+	if (l->gone)
+		*l->gone = true;
+	mpib_loop_del(l->loop, &l->watch);
+	close(l->fd);
+	free(l->out);
+	free(l);
+}
+
+static void fail(struct mpib_link *l, const char *why)
+{
+	if (l->closing)
+		return;
+	l->closing = true;
+	l->events->down(l->ctx, l, why);
+	free_link(l);
+}
+
+void mpib_link_close(struct mpib_link *link)
+{
+	/* What is queued, a COLLISION say, should still arrive. */
+	if (link->out_len > link->out_at && !link->connecting &&
+	    send(link->fd, link->out + link->out_at,
+		 link->out_len - link->out_at, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		errno = 0;
+	free_link(link);
+}
+
+static int watch_for(struct mpib_link *l, bool out)
+{
+	return mpib_loop_mod(l->loop, &l->watch,
+			     EPOLLIN | (out ? EPOLLOUT : 0u));
+}
+
+/* False: the link is gone. */
+static bool flush(struct mpib_link *l)
+{
+	while (l->out_at < l->out_len) {
+		ssize_t n =
+			send(l->fd, l->out + l->out_at, l->out_len - l->out_at,
+			     MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EAGAIN) {
+			watch_for(l, true);
+			return true;
+		}
+		if (n < 0) {
+			fail(l, strerror(errno));
+			return false;
+		}
+		l->out_at += (size_t)n;
+	}
+	l->out_len = l->out_at = 0;
+	watch_for(l, false);
+	return true;
+}
+
+static bool reserve(struct mpib_link *l, size_t more)
+{
+	size_t want = l->out_len + more;
+	uint8_t *out;
+
+	if (want <= l->out_cap)
+		return true;
+	if (want > OUT_MAX)
+		return false;
+	out = realloc(l->out, want * 2);
+	if (!out)
+		return false;
+	l->out = out;
+	l->out_cap = want * 2;
+	return true;
+}
+
+void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	size_t n = mpib_peer_encode(m, frame);
+
+	if (!reserve(link, n)) {
+		/* The loop finds the hang-up and calls down(). */
+		shutdown(link->fd, SHUT_RDWR);
+		return;
+	}
+	memcpy(link->out + link->out_len, frame, n);
+	link->out_len += n;
+	if (!link->connecting)
+		watch_for(link, true);
+}
+
+/* False: the link is gone. */
+static bool take_frames(struct mpib_link *l)
+{
+	size_t at = 0;
+
+	while (l->in_len - at >= 4) {
+		struct mpib_reader r = { l->in + at, l->in + at + 4, false };
+		uint32_t len = mpib_get32(&r);
+		struct mpib_peer_msg m;
+		bool gone = false;
+
+		if (len < 1 || len > MPIB_PEER_FRAME_MAX - 4) {
+			fail(l, "it sent a frame of an impossible length");
+			return false;
+		}
+		if (l->in_len - at - 4 < len)
+			break;
+		if (mpib_peer_decode(l->in + at + 4, len, &m) < 0) {
+			fail(l, "it sent what is no message");
+			return false;
+		}
+		at += 4 + len;
+		/* The handler may close us. */
+		l->gone = &gone;
+		l->events->message(l->ctx, l, &m);
+		if (gone)
+			return false;
+		l->gone = NULL;
+	}
+	memmove(l->in, l->in + at, l->in_len - at);
+	l->in_len -= at;
+	return true;
+}
+
+static bool receive(struct mpib_link *l)
+{
+	ssize_t n = recv(l->fd, l->in + l->in_len, sizeof(l->in) - l->in_len,
+			 MSG_DONTWAIT);
+
+	if (n < 0 && errno == EAGAIN)
+		return true;
+	if (n <= 0) {
+		fail(l, n < 0 ? strerror(errno) : "it closed the link");
+		return false;
+	}
+	l->in_len += (size_t)n;
+	return take_frames(l);
+}
+
+static bool connected(struct mpib_link *l)
+{
+	socklen_t len = sizeof(int);
+	bool gone = false;
+	int err = 0;
+
+	getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	if (err) {
+		fail(l, strerror(err));
+		return false;
+	}
+	l->connecting = false;
+	l->gone = &gone;
+	l->events->up(l->ctx, l);
+	if (gone)
+		return false;
+	l->gone = NULL;
+	return true;
+}
+
+static void on_ready(void *arg, uint32_t events)
+{
+	struct mpib_link *l = arg;
+
+	if (l->connecting && events & (EPOLLOUT | EPOLLERR | EPOLLHUP) &&
+	    !connected(l))
+		return;
+	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !receive(l))
+		return;
+	flush(l);
+}
+
+static void tune(int fd)
+{
+	int one = 1, count = DEAD_MS / 1000;
+	unsigned dead = DEAD_MS;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
+}
+
+static int make(struct mpib_loop *loop, int fd, bool connecting,
+		const struct mpib_link_events *events, void *ctx,
+		struct mpib_link **link)
+{
+	struct mpib_link *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	tune(fd);
+	l->loop = loop;
+	l->fd = fd;
+	l->connecting = connecting;
+	l->events = events;
+	l->ctx = ctx;
+	rc = mpib_loop_add(loop, &l->watch, fd, connecting ? EPOLLOUT : EPOLLIN,
+			   on_ready, l);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	*link = l;
+	return 0;
+}
+
+static void set_label(struct mpib_link *l, const struct sockaddr_in *sin)
+{
+	char text[INET_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text));
+	snprintf(l->label, sizeof(l->label), "%s:%u", text,
+		 ntohs(sin->sin_port));
+}
+
+int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
+		      uint16_t port, const struct mpib_link_events *events,
+		      void *ctx, struct mpib_link **link)
+{
+	struct sockaddr_in src = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = from };
+	struct sockaddr_in dst = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = addr,
+				   .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if ((from && bind(fd, (struct sockaddr *)&src, sizeof(src)) < 0) ||
+	    (connect(fd, (struct sockaddr *)&dst, sizeof(dst)) < 0 &&
+	     errno != EINPROGRESS)) {
+		rc = -errno;
+		goto err_close;
+	}
+	rc = make(loop, fd, true, events, ctx, link);
+	if (rc < 0)
+		goto err_close;
+	set_label(*link, &dst);
+	return 0;
+
+err_close:
+	close(fd);
+	return rc;
+}
+
+int mpib_link_accept(struct mpib_loop *loop, int fd,
+		     const struct mpib_link_events *events, void *ctx,
+		     struct mpib_link **link)
+{
+	struct sockaddr_in sin = { 0 };
+	socklen_t len = sizeof(sin);
+	int rc = make(loop, fd, false, events, ctx, link);
+
+	if (rc < 0)
+		return rc;
+	if (getpeername(fd, (struct sockaddr *)&sin, &len) == 0)
+		set_label(*link, &sin);
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One TCP connection between two proxies, as a stream of messages. Control
+ * thread only; nothing blocks.
+ */
+#ifndef MPIB_PEER_LINK_H
+#define MPIB_PEER_LINK_H
+
+#include "base/loop.h"
+#include "peer/protocol.h"
+
+struct mpib_link;
+
+struct mpib_link_events {
+	/* The connection stands (a connecting link only). */
+	void (*up)(void *ctx, struct mpib_link *link);
+	/* May close the link. */
+	void (*message)(void *ctx, struct mpib_link *link,
+			const struct mpib_peer_msg *m);
+	/* It is over; the link is freed when this returns. */
+	void (*down)(void *ctx, struct mpib_link *link, const char *why);
+};
+
+struct mpib_link {
+	struct mpib_loop *loop;
+	struct mpib_watch watch;
+	int fd;
+	bool connecting, closing;
+	bool *gone; /* set when freed under a handler */
+	const struct mpib_link_events *events;
+	void *ctx;
+	char label[32]; /* "address:port" of the other end */
+	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
+	size_t in_len;
+	uint8_t *out;
+	size_t out_len, out_at, out_cap;
+};
+
+/* From addr (NULL: any) to a peer; -errno. */
+int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
+		      uint16_t port, const struct mpib_link_events *events,
+		      void *ctx, struct mpib_link **link);
+/* Of an accepted socket, which becomes the link's. */
+int mpib_link_accept(struct mpib_loop *loop, int fd,
+		     const struct mpib_link_events *events, void *ctx,
+		     struct mpib_link **link);
+/* Never fails: a peer that does not read until 1 MiB waits is cut off, and
+ * down() is called from the loop. */
+void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
+/* Without down(). */
+void mpib_link_close(struct mpib_link *link);
+
+#endif

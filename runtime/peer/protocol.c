@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peer/protocol.h"
+
+#include <errno.h>
+#include <mpib/wire.h>
+
+static void put_node(struct mpib_writer *w, const struct mpib_node_id *n)
+{
+	mpib_put(w, &n->addr, sizeof(n->addr));
+	mpib_put16(w, n->port);
+	mpib_put64(w, n->boot);
+}
+
+static void get_node(struct mpib_reader *r, struct mpib_node_id *n)
+{
+	mpib_get(r, &n->addr, sizeof(n->addr));
+	n->port = mpib_get16(r);
+	n->boot = mpib_get64(r);
+}
+
+static void put_key(struct mpib_writer *w, const struct mpib_lane_key *k)
+{
+	mpib_put32(w, k->uid);
+	mpib_put16(w, k->from_shard);
+	mpib_put16(w, k->to_shard);
+	mpib_put64(w, k->serial);
+}
+
+static void get_key(struct mpib_reader *r, struct mpib_lane_key *k)
+{
+	k->uid = mpib_get32(r);
+	k->from_shard = mpib_get16(r);
+	k->to_shard = mpib_get16(r);
+	k->serial = mpib_get64(r);
+}
+
+static void put_lane(struct mpib_writer *w, const struct mpib_lane_info *i)
+{
+	mpib_put8(w, i->imm_version);
+	mpib_put8(w, i->rails);
+	for (unsigned r = 0; r < i->rails; r++) {
+		const struct mpib_lane_rail_info *p = &i->rail[r];
+
+		mpib_put(w, p->gid, sizeof(p->gid));
+		mpib_put16(w, p->lid);
+		mpib_put8(w, p->mtu);
+		mpib_put8(w, p->link_layer);
+		mpib_put8(w, p->qps);
+		for (unsigned q = 0; q < p->qps; q++) {
+			mpib_put32(w, p->qpn[q]);
+			mpib_put32(w, p->psn[q]);
+		}
+	}
+}
+
+static void get_lane(struct mpib_reader *r, struct mpib_lane_info *i)
+{
+	i->imm_version = mpib_get8(r);
+	i->rails = mpib_get8(r);
+	if (i->rails < 1 || i->rails > MPIB_RAILS ||
+	    (i->imm_version != MPIB_IMM_V1 && i->imm_version != MPIB_IMM_V2)) {
+		r->failed = true;
+		i->rails = 0;
+	}
+	for (unsigned n = 0; n < i->rails; n++) {
+		struct mpib_lane_rail_info *p = &i->rail[n];
+
+		mpib_get(r, p->gid, sizeof(p->gid));
+		p->lid = mpib_get16(r);
+		p->mtu = mpib_get8(r);
+		p->link_layer = mpib_get8(r);
+		p->qps = mpib_get8(r);
+		if (p->qps < 1 || p->qps > MPIB_QPS_MAX || p->mtu < 1 ||
+		    p->mtu > IBV_MTU_4096) {
+			r->failed = true;
+			return;
+		}
+		for (unsigned q = 0; q < p->qps; q++) {
+			p->qpn[q] = mpib_get32(r) & 0xffffff;
+			p->psn[q] = mpib_get32(r) & 0xffffff;
+		}
+	}
+}
+
+static void put_flow(struct mpib_writer *w, const struct mpib_flow_info *f)
+{
+	mpib_put32(w, f->id);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_put32(w, f->rkey[r]);
+	mpib_put64(w, f->addr);
+}
+
+static void get_flow(struct mpib_reader *r, struct mpib_flow_info *f)
+{
+	f->id = mpib_get32(r);
+	for (unsigned i = 0; i < MPIB_RAILS; i++)
+		f->rkey[i] = mpib_get32(r);
+	f->addr = mpib_get64(r);
+	if (f->id >= MPIB_FLOW_MAX)
+		r->failed = true;
+}
+
+static void put_why(struct mpib_writer *w, const struct mpib_peer_msg *m)
+{
+	uint16_t n = (uint16_t)strnlen(m->why, sizeof(m->why) - 1);
+
+	mpib_put32(w, (uint32_t)-m->error);
+	mpib_put16(w, n);
+	mpib_put(w, m->why, n);
+}
+
+static void get_why(struct mpib_reader *r, struct mpib_peer_msg *m)
+{
+	uint32_t error = mpib_get32(r);
+	uint16_t n = mpib_get16(r);
+
+	if (error == 0 || error > 4095 || n >= sizeof(m->why)) {
+		r->failed = true;
+		return;
+	}
+	m->error = -(int32_t)error;
+	mpib_get(r, m->why, n);
+	/* It ends up in logs: nothing that a terminal would obey. */
+	for (unsigned i = 0; i < n; i++) {
+		if (m->why[i] < ' ' || m->why[i] > '~')
+			m->why[i] = '?';
+	}
+}
+
+static void put_body(struct mpib_writer *w, const struct mpib_peer_msg *m)
+{
+	switch (m->type) {
+	case MPIB_PEER_HELLO:
+		mpib_put64(w, m->magic);
+		/* fall through */
+	case MPIB_PEER_WELCOME:
+		mpib_put32(w, m->version);
+		put_node(w, &m->node);
+		break;
+	case MPIB_PEER_COLLISION:
+		break;
+	case MPIB_PEER_LANE_OPEN:
+		mpib_put32(w, m->from);
+		put_key(w, &m->key);
+		put_lane(w, &m->lane_info);
+		break;
+	case MPIB_PEER_LANE_ACCEPT:
+		mpib_put32(w, m->to);
+		mpib_put32(w, m->from);
+		put_lane(w, &m->lane_info);
+		break;
+	case MPIB_PEER_CONN_OPEN:
+		mpib_put32(w, m->from);
+		mpib_put32(w, m->lane);
+		mpib_put32(w, m->listen_id);
+		mpib_put64(w, m->nonce);
+		mpib_put32(w, m->uid);
+		put_flow(w, &m->flow);
+		break;
+	case MPIB_PEER_CONN_ACCEPT:
+		mpib_put32(w, m->to);
+		mpib_put32(w, m->from);
+		put_flow(w, &m->flow);
+		break;
+	case MPIB_PEER_LANE_REJECT:
+	case MPIB_PEER_CONN_REJECT:
+		mpib_put32(w, m->to);
+		put_why(w, m);
+		break;
+	case MPIB_PEER_CONN_CANCEL:
+	case MPIB_PEER_CONN_CLOSE:
+	case MPIB_PEER_CONN_CLOSED:
+		mpib_put32(w, m->to);
+		break;
+	}
+}
+
+static void get_body(struct mpib_reader *r, struct mpib_peer_msg *m)
+{
+	switch (m->type) {
+	case MPIB_PEER_HELLO:
+		m->magic = mpib_get64(r);
+		/* fall through */
+	case MPIB_PEER_WELCOME:
+		m->version = mpib_get32(r);
+		get_node(r, &m->node);
+		break;
+	case MPIB_PEER_COLLISION:
+		break;
+	case MPIB_PEER_LANE_OPEN:
+		m->from = mpib_get32(r);
+		get_key(r, &m->key);
+		get_lane(r, &m->lane_info);
+		break;
+	case MPIB_PEER_LANE_ACCEPT:
+		m->to = mpib_get32(r);
+		m->from = mpib_get32(r);
+		get_lane(r, &m->lane_info);
+		break;
+	case MPIB_PEER_CONN_OPEN:
+		m->from = mpib_get32(r);
+		m->lane = mpib_get32(r);
+		m->listen_id = mpib_get32(r);
+		m->nonce = mpib_get64(r);
+		m->uid = mpib_get32(r);
+		get_flow(r, &m->flow);
+		break;
+	case MPIB_PEER_CONN_ACCEPT:
+		m->to = mpib_get32(r);
+		m->from = mpib_get32(r);
+		get_flow(r, &m->flow);
+		break;
+	case MPIB_PEER_LANE_REJECT:
+	case MPIB_PEER_CONN_REJECT:
+		m->to = mpib_get32(r);
+		get_why(r, m);
+		break;
+	case MPIB_PEER_CONN_CANCEL:
+	case MPIB_PEER_CONN_CLOSE:
+	case MPIB_PEER_CONN_CLOSED:
+		m->to = mpib_get32(r);
+		break;
+	default:
+		r->failed = true;
+	}
+}
+
+size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
+{
+	struct mpib_writer w = { buf + 4, buf + MPIB_PEER_FRAME_MAX, false };
+	struct mpib_writer len = { buf, buf + 4, false };
+
+	mpib_put8(&w, (uint8_t)m->type);
+	put_body(&w, m);
+	mpib_put32(&len, (uint32_t)(w.at - buf) - 4);
+	return (size_t)(w.at - buf);
+}
+
+int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m)
+{
+	struct mpib_reader r = { buf, buf + len, false };
+
+	memset(m, 0, sizeof(*m));
+	m->type = (enum mpib_peer_type)mpib_get8(&r);
+	get_body(&r, m);
+	return r.failed || r.at != r.end ? -EPROTO : 0;
+}
+
+const char *mpib_peer_type_name(enum mpib_peer_type type)
+{
+	static const char *const name[] = {
+		[MPIB_PEER_HELLO] = "HELLO",
+		[MPIB_PEER_WELCOME] = "WELCOME",
+		[MPIB_PEER_COLLISION] = "COLLISION",
+		[MPIB_PEER_LANE_OPEN] = "LANE_OPEN",
+		[MPIB_PEER_LANE_ACCEPT] = "LANE_ACCEPT",
+		[MPIB_PEER_LANE_REJECT] = "LANE_REJECT",
+		[MPIB_PEER_CONN_OPEN] = "CONN_OPEN",
+		[MPIB_PEER_CONN_ACCEPT] = "CONN_ACCEPT",
+		[MPIB_PEER_CONN_REJECT] = "CONN_REJECT",
+		[MPIB_PEER_CONN_CANCEL] = "CONN_CANCEL",
+		[MPIB_PEER_CONN_CLOSE] = "CONN_CLOSE",
+		[MPIB_PEER_CONN_CLOSED] = "CONN_CLOSED",
+	};
+
+	return type <= MPIB_PEER_CONN_CLOSED && name[type] ? name[type] : "?";
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The peer link's messages. On the wire: u32 length of what follows, u8 type,
+ * then the fields below in order, little-endian. Ids named "to" are the
+ * addressee's own, so that it looks up nothing of ours.
+ *
+ *   HELLO        magic, version, node; the connecting end, first
+ *   WELCOME      version, node; the link is up
+ *   COLLISION    both ends connected at once and the other link won
+ *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
+ *   LANE_ACCEPT  to, from, lane_info
+ *   LANE_REJECT  to, error, why
+ *   CONN_OPEN    from, lane, listener, flow    -> CONN_ACCEPT | CONN_REJECT
+ *   CONN_ACCEPT  to, from, flow
+ *   CONN_REJECT  to, error, why
+ *   CONN_CANCEL  to is the sender's own id: it never learnt another
+ *   CONN_CLOSE   to; the sender writes nothing any more -> CONN_CLOSED
+ *   CONN_CLOSED  to; nor does this end
+ */
+#ifndef MPIB_PEER_PROTOCOL_H
+#define MPIB_PEER_PROTOCOL_H
+
+#include "engine/engine.h"
+#include "peer/codec.h"
+
+#define MPIB_PEER_MAGIC 0x7265657062697031ull
+#define MPIB_PEER_VERSION 1u
+#define MPIB_PEER_FRAME_MAX 2048u
+
+enum mpib_peer_type {
+	MPIB_PEER_HELLO = 1,
+	MPIB_PEER_WELCOME,
+	MPIB_PEER_COLLISION,
+	MPIB_PEER_LANE_OPEN,
+	MPIB_PEER_LANE_ACCEPT,
+	MPIB_PEER_LANE_REJECT,
+	MPIB_PEER_CONN_OPEN,
+	MPIB_PEER_CONN_ACCEPT,
+	MPIB_PEER_CONN_REJECT,
+	MPIB_PEER_CONN_CANCEL,
+	MPIB_PEER_CONN_CLOSE,
+	MPIB_PEER_CONN_CLOSED,
+};
+
+/* Who a proxy is: where its peer link listens, and which life of it. */
+struct mpib_node_id {
+	uint32_t addr; /* IPv4, network order */
+	uint16_t port; /* host order */
+	uint64_t boot; /* random at start */
+};
+
+/* Which lane two proxies mean; serial tells private lanes apart. */
+struct mpib_lane_key {
+	uint32_t uid;
+	uint16_t from_shard, to_shard; /* opener's, acceptor's */
+	uint64_t serial; /* 0: shared */
+};
+
+struct mpib_peer_msg {
+	enum mpib_peer_type type;
+	uint64_t magic;
+	uint32_t version;
+	struct mpib_node_id node;
+	uint32_t to, from;
+	struct mpib_lane_key key;
+	struct mpib_lane_info lane_info;
+	uint32_t lane; /* addressee's id of it */
+	uint32_t listen_id;
+	uint64_t nonce;
+	uint32_t uid;
+	struct mpib_flow_info flow;
+	int32_t error; /* -errno */
+	char why[200];
+};
+
+/* Bytes written to buf (MPIB_PEER_FRAME_MAX), length included. */
+size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
+/* One frame without its length. -EPROTO: not a message of this protocol. */
+int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
+const char *mpib_peer_type_name(enum mpib_peer_type type);
+
+#endif
