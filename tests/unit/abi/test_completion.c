@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <mpib/completion.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void a_word_of_another_generation_is_pending(void **state)
+{
+	struct mpib_completion c = { 0 };
+	int32_t result = 42;
+
+	(void)state;
+	assert_false(mpib_completion_poll(&c, 1, &result));
+	mpib_completion_finish(&c, 1, 4096);
+	assert_false(mpib_completion_poll(&c, 2, &result));
+	assert_int_equal(result, 42);
+	assert_true(mpib_completion_poll(&c, 1, &result));
+	assert_int_equal(result, 4096);
+}
+
+static void results_keep_their_sign_and_the_generation_its_bits(void **state)
+{
+	static const int32_t results[] = { 0,  1,	  INT32_MAX,
+					   -1, -EMSGSIZE, INT32_MIN };
+	static const uint32_t gens[] = { 1, 0x7fffffff, 0x80000000,
+					 UINT32_MAX };
+	struct mpib_completion c = { 0 };
+
+	(void)state;
+	for (unsigned g = 0; g < 4; g++) {
+		for (unsigned i = 0; i < 6; i++) {
+			int32_t result;
+
+			mpib_completion_finish(&c, gens[g], results[i]);
+			assert_true(mpib_completion_poll(&c, gens[g], &result));
+			assert_int_equal(result, results[i]);
+		}
+	}
+	mpib_completion_finish(&c, 0x12345678, -2);
+	assert_true(atomic_load(&c.word) == 0x12345678fffffffeull);
+}
+
+static void progress_of_another_generation_counts_nothing(void **state)
+{
+	struct mpib_completion c = { 0 };
+	int32_t result;
+
+	(void)state;
+	mpib_completion_advance(&c, 3, 1 << 20);
+	assert_int_equal(mpib_completion_progress(&c, 3), 1 << 20);
+	assert_int_equal(mpib_completion_progress(&c, 4), 0);
+	assert_false(mpib_completion_poll(&c, 3, &result));
+}
+
+#define LAPS 100000u
+
+static void *finish_all(void *arg)
+{
+	struct mpib_completion *c = arg;
+	_Atomic uint64_t *ack = (void *)c->rsvd;
+
+	for (uint32_t gen = 1; gen <= LAPS; gen++) {
+		c->size[0] = gen * 3;
+		mpib_completion_finish(c, gen, (int32_t)gen);
+		while (atomic_load(ack) != gen)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void sizes_are_there_when_the_word_turns(void **state)
+{
+	struct mpib_completion c = { 0 };
+	_Atomic uint64_t *ack = (void *)c.rsvd;
+	unsigned wrong = 0;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, finish_all, &c), 0);
+	for (uint32_t gen = 1; gen <= LAPS; gen++) {
+		int32_t result;
+
+		while (!mpib_completion_poll(&c, gen, &result))
+			sched_yield();
+		wrong += c.size[0] != gen * 3 || result != (int32_t)gen;
+		atomic_store(ack, gen);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_word_of_another_generation_is_pending),
+		cmocka_unit_test(
+			results_keep_their_sign_and_the_generation_its_bits),
+		cmocka_unit_test(progress_of_another_generation_counts_nothing),
+		cmocka_unit_test(sizes_are_there_when_the_word_turns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <mpib/ring.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SLOTS 64u
+
+struct ring {
+	struct mpib_ring_slot slot[SLOTS];
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head;
+	struct mpib_producer p;
+	struct mpib_consumer c;
+};
+
+/* A ring that has been in use for `start` descriptors. */
+static void open_ring(struct ring *r, uint64_t start)
+{
+	memset(r, 0, sizeof(*r));
+	atomic_init(&r->head, start);
+	r->p = (struct mpib_producer){ r->slot, &r->head, start, start, SLOTS };
+	r->c = (struct mpib_consumer){ r->slot, &r->head, start, SLOTS };
+}
+
+static struct mpib_desc numbered(uint64_t i)
+{
+	return (struct mpib_desc){ .op = MPIB_OP_SEND, .off = i, .gen = 7 };
+}
+
+static void push(struct ring *r, uint64_t i)
+{
+	struct mpib_desc d = numbered(i);
+
+	assert_true(mpib_ring_room(&r->p, 1) > 0);
+	mpib_ring_push(&r->p, &d);
+}
+
+static void pop(struct ring *r, uint64_t i)
+{
+	struct mpib_desc d, want = numbered(i);
+
+	assert_true(mpib_ring_pop(&r->c, &d));
+	assert_memory_equal(&d, &want, sizeof(d));
+}
+
+static void descriptors_come_out_in_the_order_pushed(void **state)
+{
+	struct ring r;
+	struct mpib_desc d;
+
+	(void)state;
+	open_ring(&r, 0);
+	assert_false(mpib_ring_pop(&r.c, &d));
+	for (uint64_t i = 0; i < 40; i++)
+		push(&r, i);
+	for (uint64_t i = 0; i < 40; i++)
+		pop(&r, i);
+	assert_false(mpib_ring_pop(&r.c, &d));
+}
+
+static void a_full_ring_has_room_only_once_the_head_is_published(void **state)
+{
+	struct ring r;
+
+	(void)state;
+	open_ring(&r, 0);
+	for (uint64_t i = 0; i < SLOTS; i++)
+		push(&r, i);
+	assert_int_equal(mpib_ring_room(&r.p, 1), 0);
+	pop(&r, 0);
+	pop(&r, 1);
+	assert_int_equal(mpib_ring_room(&r.p, 1), 0);
+	mpib_ring_publish(&r.c);
+	assert_int_equal(mpib_ring_room(&r.p, 1), 2);
+	push(&r, SLOTS);
+	push(&r, SLOTS + 1);
+	assert_int_equal(mpib_ring_room(&r.p, 1), 0);
+}
+
+/* In turn over the edge, at every fill: a fill-then-drain run lets a wrong
+ * comparison live. */
+static void cross(uint64_t edge)
+{
+	for (unsigned depth = 1; depth <= SLOTS; depth++) {
+		uint64_t start = edge - 100, i;
+		struct ring r;
+
+		open_ring(&r, start);
+		for (i = 0; i < depth; i++)
+			push(&r, i);
+		for (; i < 300; i++) {
+			pop(&r, i - depth);
+			mpib_ring_publish(&r.c);
+			push(&r, i);
+		}
+		if (depth == SLOTS)
+			assert_int_equal(mpib_ring_room(&r.p, 1), 0);
+		for (i -= depth; i < 300; i++)
+			pop(&r, i);
+	}
+}
+
+static void indices_cross_2_to_the_32(void **state)
+{
+	(void)state;
+	cross(1ull << 32);
+}
+
+static void indices_cross_2_to_the_64(void **state)
+{
+	(void)state;
+	cross(0);
+}
+
+static void a_head_that_cannot_be_right_is_refused(void **state)
+{
+	struct ring r;
+
+	(void)state;
+	open_ring(&r, 1000);
+	for (uint64_t i = 0; i < SLOTS; i++)
+		push(&r, i);
+	atomic_store(&r.head, 1000 + SLOTS + 1); /* ahead of the tail */
+	assert_int_equal(mpib_ring_room(&r.p, 1), -EPROTO);
+	atomic_store(&r.head, 999); /* more than a ring behind it */
+	assert_int_equal(mpib_ring_room(&r.p, 1), -EPROTO);
+	atomic_store(&r.head, 1000 + SLOTS);
+	assert_int_equal(mpib_ring_room(&r.p, 1), SLOTS);
+}
+
+static void a_lying_sequence_is_not_popped(void **state)
+{
+	struct mpib_desc d;
+	struct ring r;
+
+	(void)state;
+	open_ring(&r, 5);
+	atomic_store(&r.slot[5].seq, 5 + SLOTS + 1);
+	assert_false(mpib_ring_pop(&r.c, &d));
+	atomic_store(&r.slot[5].seq, 5);
+	assert_false(mpib_ring_pop(&r.c, &d));
+	assert_int_equal(r.c.next, 5);
+}
+
+#define RUN 200000u
+
+static void *produce(void *arg)
+{
+	struct ring *r = arg;
+
+	for (uint64_t i = 0; i < RUN; i++) {
+		struct mpib_desc d = numbered(i);
+
+		while (mpib_ring_room(&r->p, 1) == 0)
+			sched_yield();
+		mpib_ring_push(&r->p, &d);
+	}
+	return NULL;
+}
+
+static void two_threads_lose_and_garble_nothing(void **state)
+{
+	pthread_t thread;
+	struct ring r;
+	uint64_t wrong = 0;
+
+	(void)state;
+	open_ring(&r, (1ull << 32) - RUN / 2);
+	assert_int_equal(pthread_create(&thread, NULL, produce, &r), 0);
+	for (uint64_t i = 0; i < RUN; i++) {
+		struct mpib_desc d, want = numbered(i);
+
+		while (!mpib_ring_pop(&r.c, &d))
+			sched_yield();
+		wrong += memcmp(&d, &want, sizeof(d)) != 0;
+		if (i % 8 == 7)
+			mpib_ring_publish(&r.c);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(descriptors_come_out_in_the_order_pushed),
+		cmocka_unit_test(
+			a_full_ring_has_room_only_once_the_head_is_published),
+		cmocka_unit_test(indices_cross_2_to_the_32),
+		cmocka_unit_test(indices_cross_2_to_the_64),
+		cmocka_unit_test(a_head_that_cannot_be_right_is_refused),
+		cmocka_unit_test(a_lying_sequence_is_not_popped),
+		cmocka_unit_test(two_threads_lose_and_garble_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
