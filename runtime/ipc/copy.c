@@ -10,30 +10,34 @@
 
 #include "ipc/client.h"
 
+/* The compiler must neither reorder stores across this nor turn a loop that
+ * has it into a memcpy(). The processor keeps the order of stores by itself, or
+ * is told to by the release below. */
+static inline void in_order(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
 #if defined(__x86_64__)
 #include <emmintrin.h>
+
+static inline void copy_16(char *to, const char *from)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)from);
+
+	_mm_storeu_si128((__m128i *)(void *)to, v);
+	in_order();
+}
 
 static size_t copy_lines(char *to, const char *from, size_t len)
 {
 	size_t i;
 
 	for (i = 0; i + 64 <= len; i += 64) {
-		__m128i a = _mm_loadu_si128(
-			(const __m128i *)(const void *)(from + i));
-		__m128i b = _mm_loadu_si128(
-			(const __m128i *)(const void *)(from + i + 16));
-		__m128i c = _mm_loadu_si128(
-			(const __m128i *)(const void *)(from + i + 32));
-		__m128i d = _mm_loadu_si128(
-			(const __m128i *)(const void *)(from + i + 48));
-
-		_mm_storeu_si128((__m128i *)(void *)(to + i), a);
-		_mm_storeu_si128((__m128i *)(void *)(to + i + 16), b);
-		_mm_storeu_si128((__m128i *)(void *)(to + i + 32), c);
-		_mm_storeu_si128((__m128i *)(void *)(to + i + 48), d);
-		/* The compiler must not reorder the stores or make this loop a
-		 * memcpy(); the processor does not. */
-		__asm__ volatile("" ::: "memory");
+		copy_16(to + i, from + i);
+		copy_16(to + i + 16, from + i + 16);
+		copy_16(to + i + 32, from + i + 32);
+		copy_16(to + i + 48, from + i + 48);
 	}
 	return i;
 }
@@ -57,13 +61,16 @@ void mpib_copy_up(void *to, const void *from, size_t len)
 		uint64_t word;
 
 		memcpy(&word, src + i, sizeof(word));
-		/* Release: after everything below it. */
+		/* Release: whoever polls this word finds all below it. */
 		if ((uintptr_t)(dst + i) % 8 == 0)
 			__atomic_store_n((uint64_t *)(void *)(dst + i), word,
 					 __ATOMIC_RELEASE);
 		else
 			memcpy(dst + i, &word, sizeof(word));
+		in_order();
 	}
-	for (; i < len; i++)
+	for (; i < len; i++) {
 		dst[i] = src[i];
+		in_order();
+	}
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ipc/client.h"
+
+#include <cmocka.h>
+
+#define PAGES 4u
+
+static unsigned char byte_of(size_t i)
+{
+	return (unsigned char)(i * 131 + (i >> 8) + 1) | 1; /* never 0 */
+}
+
+static void every_length_and_alignment_is_copied_exactly(void **state)
+{
+	unsigned char from[512], to[512], want[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = byte_of(i);
+	for (size_t len = 0; len <= 300; len++) {
+		for (size_t off = 0; off < 17; off++) {
+			memset(to, 0xee, sizeof(to));
+			memset(want, 0xee, sizeof(want));
+			memcpy(want + 32 + off, from + off / 2, len);
+			mpib_copy_up(to + 32 + off, from + off / 2, len);
+			assert_memory_equal(to, want, sizeof(to));
+		}
+	}
+}
+
+/*
+ * The destination's pages can not be written at first. The copy must meet them
+ * from the lowest on, each at its first byte or at a store that reaches over
+ * its edge, with all below already there.
+ */
+static struct {
+	unsigned char *base, *start;
+	size_t page;
+	unsigned faults, wrong;
+} trap;
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	unsigned char *edge = trap.base + trap.faults * trap.page;
+	unsigned char *at = info->si_addr;
+
+	(void)sig;
+	(void)context;
+	if (trap.faults >= PAGES || at < edge - 15 || at >= edge + trap.page)
+		_exit(3);
+	/* A lower byte's store comes first, so this is the lowest missing. */
+	if (trap.faults > 0 && at > edge)
+		trap.wrong++;
+	/* Stores are 16 bytes at most: this far all must be in place. */
+	for (unsigned char *p = trap.start; p + 16 <= edge; p++)
+		trap.wrong += *p != byte_of((size_t)(p - trap.start));
+	mprotect(edge, trap.page, PROT_READ | PROT_WRITE);
+	trap.faults++;
+}
+
+static void lines_fill_strictly_upwards(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_fault,
+				.sa_flags = SA_SIGINFO };
+	struct sigaction old;
+	unsigned char *from;
+	size_t len;
+
+	(void)state;
+	trap.page = (size_t)sysconf(_SC_PAGESIZE);
+	len = PAGES * trap.page - 16;
+	from = malloc(len);
+	for (size_t i = 0; i < len; i++)
+		from[i] = byte_of(i);
+	sigaction(SIGSEGV, &sa, &old);
+	for (size_t off = 0; off < 16; off++) {
+		trap.base = mmap(NULL, PAGES * trap.page, PROT_READ,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		trap.start = trap.base + off;
+		trap.faults = 0;
+		mpib_copy_up(trap.start, from, len);
+		assert_int_equal(trap.faults, PAGES);
+		assert_memory_equal(trap.start, from, len);
+		munmap(trap.base, PAGES * trap.page);
+	}
+	sigaction(SIGSEGV, &old, NULL);
+	free(from);
+	assert_int_equal(trap.wrong, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_length_and_alignment_is_copied_exactly),
+		cmocka_unit_test(lines_fill_strictly_upwards),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
