@@ -80,7 +80,7 @@ static int watch(struct mpib_engine *e)
 	return 0;
 }
 
-static int start_shards(struct mpib_engine *e, char *why, size_t why_len)
+static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 {
 	int rc;
 
@@ -98,26 +98,15 @@ static int start_shards(struct mpib_engine *e, char *why, size_t why_len)
 	}
 	rc = watch(e);
 	if (rc < 0)
-		goto err_why;
-	for (unsigned i = 0; i < e->shards; i++) {
-		rc = mpib_shard_start(&e->shard[i]);
-		if (rc < 0)
-			goto err_join;
-		e->running++;
-	}
-	return 0;
-
-err_join:
-	while (e->running > 0)
-		mpib_shard_join(&e->shard[--e->running]);
-err_why:
-	snprintf(why, why_len, "cannot start the shards: %s", strerror(-rc));
+		snprintf(why, why_len, "cannot watch the rails: %s",
+			 strerror(-rc));
 	return rc;
 }
 
-int mpib_engine_open(const struct mpib_engine_config *cfg,
-		     const struct mpib_engine_events *events, void *ctx,
-		     struct mpib_engine **engine, char *why, size_t why_len)
+int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
+			  const struct mpib_engine_events *events, void *ctx,
+			  struct mpib_engine **engine, char *why,
+			  size_t why_len)
 {
 	size_t bytes = sizeof(struct mpib_engine) +
 		       cfg->shards * sizeof(struct mpib_shard);
@@ -140,7 +129,7 @@ int mpib_engine_open(const struct mpib_engine_config *cfg,
 	rc = make_status(e);
 	if (rc < 0)
 		goto err_epfd;
-	rc = start_shards(e, why, why_len);
+	rc = init_shards(e, why, why_len);
 	if (rc < 0)
 		goto err_shards;
 	*engine = e;
@@ -165,9 +154,36 @@ err_why:
 	return rc;
 }
 
+int mpib_engine_open(const struct mpib_engine_config *cfg,
+		     const struct mpib_engine_events *events, void *ctx,
+		     struct mpib_engine **engine, char *why, size_t why_len)
+{
+	struct mpib_engine *e;
+	int rc = mpib_engine_open_idle(cfg, events, ctx, &e, why, why_len);
+
+	if (rc < 0)
+		return rc;
+	for (unsigned i = 0; i < e->shards; i++) {
+		rc = mpib_shard_start(&e->shard[i]);
+		if (rc < 0)
+			goto err_close;
+		e->running++;
+	}
+	*engine = e;
+	return 0;
+
+err_close:
+	mpib_engine_close(e);
+	snprintf(why, why_len, "cannot start a shard: %s", strerror(-rc));
+	return rc;
+}
+
 static void free_lanes(struct mpib_shard *s)
 {
 	struct mpib_lane *lane;
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		HASH_CLEAR(hh, s->rail[r].qps);
 
 	while ((lane = TAILQ_FIRST(&s->lanes))) {
 		struct mpib_flow *f;

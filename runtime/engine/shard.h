@@ -98,6 +98,13 @@ struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
 /* Shard thread: run done(arg, status) over there. */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
 
+/* engine.c: as mpib_engine_open(), but no shard thread runs: the caller drives
+ * mpib_shard_turn(). */
+int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
+			  const struct mpib_engine_events *events, void *ctx,
+			  struct mpib_engine **engine, char *why,
+			  size_t why_len);
+
 /* shard.c */
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len);

@@ -226,6 +226,22 @@ static int finish(struct mpib_conn *conn, struct mpib_request *r, int32_t res,
 	return 0;
 }
 
+static int break_off(struct mpib_conn *conn, struct mpib_request *req,
+		     int *done, int rc, size_t *sizes)
+{
+	int32_t res;
+
+	if (mpib_completion_poll(&conn->completion[req->index], req->gen,
+				 &res)) {
+		if (res >= 0 && req->parts > 0)
+			return 0; /* whole, but not copied out yet */
+		rc = res;
+	}
+	req->fed = true;
+	*done = 1;
+	return finish(conn, req, rc, sizes);
+}
+
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
 {
 	struct mpib_conn *conn = req->conn;
@@ -255,13 +271,11 @@ int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
 	}
 	if (atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
 		return mpib_client_check(conn->client);
-	/* One that was never pushed cannot be completed by the shard. */
-	if (!req->fed &&
-	    atomic_load_explicit(&conn->reply->broken, memory_order_acquire)) {
-		req->fed = true;
-		*done = 1;
-		return failed(conn, req, conn->reply->broken);
-	}
+	/* The shard breaks a flow first and then ends its requests: one that it
+	 * had not seen yet ends here. */
+	rc = atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
+	if (__builtin_expect(rc != 0, 0))
+		return break_off(conn, req, done, rc, sizes);
 	return pending(conn);
 }
 

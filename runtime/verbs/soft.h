@@ -22,6 +22,16 @@ void mpib_soft_set_engine(enum mpib_soft_engine engine);
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
 /*
+ * As mpib_verbs_soft.open(), but a thread of the context's own makes the
+ * progress: a process that only looks at its memory still is a target.
+ * Data verbs then may be called from any thread and take the context's lock;
+ * mpib_soft_turn() does nothing. Close it as any other. Any thread.
+ */
+struct mpib_rail_spec;
+int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
+			    struct ibv_context **ctx);
+
+/*
  * Faults of one context's port. All may be changed at any time from any
  * thread; zero is a healthy port. A random fault draws from seed, so a run
  * can be repeated.

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wire of the software HCA: what travels on the TCP connection of a QP
+ * pair. The connecting side sends a hello, the other answers with a hello of
+ * its own; after a good answer both send messages: a header of 32 bytes and,
+ * for some, payload. All integers are big-endian; imm is copied as it is.
+ *
+ * msn numbers the requests of one direction from 0. ack, in every header, is
+ * the number of requests of the other direction that are done: placed, and
+ * their completions pushed. So an ACK is a header without payload, and any
+ * other message carries one for free.
+ */
+#ifndef MPIB_VERBS_SOFT_WIRE_H
+#define MPIB_VERBS_SOFT_WIRE_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SOFT_HDR_LEN 32
+#define SOFT_HELLO_LEN 64
+#define SOFT_HELLO_MAGIC 0x4d50494253465431ull /* "MPIBSFT1" */
+#define SOFT_MAX_MSG (1u << 30)
+
+enum soft_wire_op {
+	SOFT_OP_ACK = 1, /* ack only */
+	SOFT_OP_NAK, /* request msn failed with status; nothing follows */
+	SOFT_OP_RNR, /* no receive for request msn: send again from there */
+	SOFT_OP_WRITE,
+	SOFT_OP_WRITE_IMM,
+	SOFT_OP_SEND,
+	SOFT_OP_SEND_IMM,
+	SOFT_OP_READ, /* len bytes from addr, please */
+	SOFT_OP_READ_RESP, /* payload of READ msn */
+	SOFT_OP_LAST = SOFT_OP_READ_RESP,
+};
+
+/* Bits of soft_hdr.flags. */
+#define SOFT_F_SOLICITED 1
+
+/* soft_hdr.status of a NAK. RNR carries the encoded timer there instead. */
+enum soft_nak {
+	SOFT_NAK_ACCESS = 1,
+	SOFT_NAK_INVALID,
+	SOFT_NAK_OP,
+	SOFT_NAK_LAST = SOFT_NAK_OP,
+};
+
+struct soft_hdr {
+	uint8_t op, flags, status;
+	uint32_t msn, ack, len, rkey;
+	uint64_t addr;
+	uint32_t imm;
+};
+
+/* soft_hello.status of an answer. */
+enum soft_hello_status {
+	SOFT_HELLO_ASK, /* a hello, not an answer */
+	SOFT_HELLO_OK,
+	SOFT_HELLO_LATER, /* no such QP, or not ready to receive: try again */
+};
+
+/* soft_hello.sq_psn of a QP that is not yet in RTS. */
+#define SOFT_PSN_UNKNOWN 0xffffffffu
+
+struct soft_hello {
+	uint32_t status;
+	uint32_t qpn, dest_qpn;
+	uint32_t sq_psn, rq_psn;
+	uint8_t gid[16], dest_gid[16];
+};
+
+static inline void soft_put32(uint8_t *p, uint32_t v)
+{
+	v = htobe32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline uint32_t soft_get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be32toh(v);
+}
+
+static inline void soft_put64(uint8_t *p, uint64_t v)
+{
+	v = htobe64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline uint64_t soft_get64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be64toh(v);
+}
+
+static inline void soft_hdr_encode(uint8_t *p, const struct soft_hdr *h)
+{
+	p[0] = h->op;
+	p[1] = h->flags;
+	p[2] = h->status;
+	p[3] = 0;
+	soft_put32(p + 4, h->msn);
+	soft_put32(p + 8, h->ack);
+	soft_put32(p + 12, h->len);
+	soft_put64(p + 16, h->addr);
+	soft_put32(p + 24, h->rkey);
+	memcpy(p + 28, &h->imm, 4);
+}
+
+/*
+ * False when no honest peer can have sent this. Whether msn and ack fit the
+ * state of the QP is for the reader to judge.
+ */
+static inline bool soft_hdr_decode(const uint8_t *p, struct soft_hdr *h)
+{
+	bool payload;
+
+	h->op = p[0];
+	h->flags = p[1];
+	h->status = p[2];
+	h->msn = soft_get32(p + 4);
+	h->ack = soft_get32(p + 8);
+	h->len = soft_get32(p + 12);
+	h->addr = soft_get64(p + 16);
+	h->rkey = soft_get32(p + 24);
+	memcpy(&h->imm, p + 28, 4);
+
+	if (h->op < SOFT_OP_ACK || h->op > SOFT_OP_LAST || p[3])
+		return false;
+	if (h->flags & ~SOFT_F_SOLICITED || h->len > SOFT_MAX_MSG)
+		return false;
+	if (h->op == SOFT_OP_NAK && (!h->status || h->status > SOFT_NAK_LAST))
+		return false;
+	if (h->op == SOFT_OP_RNR && h->status > 31)
+		return false;
+	if (h->op != SOFT_OP_NAK && h->op != SOFT_OP_RNR && h->status)
+		return false;
+	payload = h->op >= SOFT_OP_WRITE;
+	return payload || !h->len;
+}
+
+static inline void soft_hello_encode(uint8_t *p, const struct soft_hello *h)
+{
+	soft_put64(p, SOFT_HELLO_MAGIC);
+	soft_put32(p + 8, h->status);
+	soft_put32(p + 12, h->qpn);
+	soft_put32(p + 16, h->dest_qpn);
+	soft_put32(p + 20, h->sq_psn);
+	soft_put32(p + 24, h->rq_psn);
+	soft_put32(p + 28, 0);
+	memcpy(p + 32, h->gid, 16);
+	memcpy(p + 48, h->dest_gid, 16);
+}
+
+static inline bool soft_hello_decode(const uint8_t *p, struct soft_hello *h)
+{
+	h->status = soft_get32(p + 8);
+	h->qpn = soft_get32(p + 12);
+	h->dest_qpn = soft_get32(p + 16);
+	h->sq_psn = soft_get32(p + 20);
+	h->rq_psn = soft_get32(p + 24);
+	memcpy(h->gid, p + 32, 16);
+	memcpy(h->dest_gid, p + 48, 16);
+	return soft_get64(p) == SOFT_HELLO_MAGIC && !soft_get32(p + 28) &&
+	       h->status <= SOFT_HELLO_LATER;
+}
+
+#endif

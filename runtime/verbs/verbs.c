@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/verbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(const char *text, const char *what, char *why,
+		  unsigned why_len)
+{
+	snprintf(why, why_len, "\"%s\": %s", text, what);
+	return -EINVAL;
+}
+
+static int parse_soft(const char *text, const char *addr,
+		      struct mpib_rail_spec *spec, char *why, unsigned why_len)
+{
+	struct in_addr in;
+
+	if (inet_pton(AF_INET, addr, &in) != 1)
+		return refuse(text,
+			      "soft: wants an IPv4 address of this "
+			      "machine, as in soft:127.0.0.1",
+			      why, why_len);
+	*spec = (struct mpib_rail_spec){ .provider = MPIB_PROVIDER_SOFT,
+					 .port = 1 };
+	inet_ntop(AF_INET, &in, spec->name, sizeof(spec->name));
+	return 0;
+}
+
+static int parse_rdma(const char *text, const char *name,
+		      struct mpib_rail_spec *spec, char *why, unsigned why_len)
+{
+	const char *colon = strchr(name, ':');
+	size_t len = colon ? (size_t)(colon - name) : strlen(name);
+	unsigned long port = 1;
+	char *end = NULL;
+
+	if (colon)
+		port = strtoul(colon + 1, &end, 10);
+	if (len == 0 || len >= sizeof(spec->name) || port < 1 || port > 255 ||
+	    (colon && (end == colon + 1 || *end)))
+		return refuse(text,
+			      "rdma: wants a device and perhaps a port, "
+			      "as in rdma:mlx5_0:1",
+			      why, why_len);
+	*spec = (struct mpib_rail_spec){ .provider = MPIB_PROVIDER_RDMA,
+					 .port = (uint8_t)port };
+	memcpy(spec->name, name, len);
+	return 0;
+}
+
+int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
+			 char *why, unsigned why_len)
+{
+	if (!strncmp(text, "soft:", 5))
+		return parse_soft(text, text + 5, spec, why, why_len);
+	if (!strncmp(text, "rdma:", 5))
+		return parse_rdma(text, text + 5, spec, why, why_len);
+	return refuse(text, "a rail is soft:IPv4 or rdma:DEVICE[:PORT]", why,
+		      why_len);
+}
+
+const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec)
+{
+	return spec->provider == MPIB_PROVIDER_SOFT ? &mpib_verbs_soft
+						    : &mpib_verbs_rdma;
+}

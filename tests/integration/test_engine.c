@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine between two nodes on software rails, turn by turn: what lands
+ * where, over which rail, and that nothing else moves.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine_pair.h"
+
+#define MIB (1u << 20)
+#define RX (32u << 20) /* where receives lie in a node's memory */
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void open_with(uint32_t sup_bw, uint8_t imm_version)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = sup_bw;
+	pair_open(&pair, &cfg, imm_version);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	return 0;
+}
+
+static void fill(char *p, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		p[i] = (char)(seed + i * 31 + (i >> 8));
+}
+
+/* One message of len bytes into a buffer of room bytes, checked whole. */
+static void transfer(uint8_t req, uint32_t len, uint32_t room, unsigned seed)
+{
+	char *from = pair.node[0].mem + 4096, *to = pair.node[1].mem + RX;
+	uint32_t g_rx, g_tx;
+
+	fill(from, len, seed);
+	memset(to, 0x55, room + 64);
+	g_rx = pair_post(&rx, MPIB_OP_RECV, req, pair.node[1].mr, RX, room, 7);
+	g_tx = pair_post(&tx, MPIB_OP_SEND, req, pair.node[0].mr, 4096, len, 7);
+	assert_int_equal(pair_wait(&pair, &rx, req, g_rx), len);
+	assert_int_equal(pair_wait(&pair, &tx, req, g_tx), len);
+	assert_int_equal(pair_completion(&rx, req)->size[0], len);
+	assert_memory_equal(from, to, len);
+	for (uint32_t i = len; i < room + 64; i++)
+		assert_int_equal(to[i], 0x55);
+}
+
+static void messages_of_all_sizes_arrive_whole(void **state)
+{
+	static const uint32_t size[] = { 0,    1,     127,   128, 129,
+					 4095, 65536, 65537, MIB, 5 * MIB + 3 };
+	(void)state;
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		open_with(512, v);
+		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+			transfer((uint8_t)(i % 32), size[i], size[i], i);
+			transfer((uint8_t)(i % 32), size[i], size[i] + 100, i);
+		}
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+static void
+the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
+{
+	static const struct {
+		uint32_t sup_bw, sup, sout;
+	} row[] = {
+		{ 0, 0, MIB },		 { 256, 262144, 786432 },
+		{ 512, 524288, 524288 }, { 768, 786432, 262144 },
+		{ 1024, MIB, 0 },
+	};
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct mpib_snapshot *a, *b;
+
+		open_with(row[i].sup_bw, MPIB_IMM_V2);
+		transfer(0, MIB, MIB, i);
+		a = pair_snapshot(&pair, 0);
+		b = pair_snapshot(&pair, 1);
+		assert_int_equal(a->rail[0].n.tx_bytes, row[i].sout);
+		assert_int_equal(a->rail[1].n.tx_bytes, row[i].sup);
+		assert_int_equal(b->rail[0].n.rx_bytes, row[i].sout);
+		assert_int_equal(b->rail[1].n.rx_bytes, row[i].sup);
+		assert_int_equal(a->rail[0].n.tx_wrs, row[i].sout > 0);
+		assert_int_equal(a->rail[1].n.tx_wrs, row[i].sup > 0);
+		assert_int_equal(b->rail[0].n.rx_imms, row[i].sout > 0);
+		assert_int_equal(b->rail[1].n.rx_imms, row[i].sup > 0);
+		/* The receiver's CTS keeps to its home rail. */
+		assert_int_equal(b->rail[0].n.tx_wrs, row[i].sup_bw < 1024);
+		assert_int_equal(b->rail[1].n.tx_wrs, row[i].sup_bw == 1024);
+		mpib_snapshot_free(a);
+		mpib_snapshot_free(b);
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+static void a_send_that_is_too_large_fails_on_both_sides(void **state)
+{
+	char *to = pair.node[1].mem;
+	uint32_t g_rx, g_tx;
+
+	(void)state;
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		open_with(512, v);
+		to = pair.node[1].mem + RX;
+		memset(to, 0x55, MIB);
+		g_rx = pair_post(&rx, MPIB_OP_RECV, 3, pair.node[1].mr, RX,
+				 1000, 0);
+		g_tx = pair_post(&tx, MPIB_OP_SEND, 4, pair.node[0].mr, 0, 5000,
+				 0);
+		assert_int_equal(pair_wait(&pair, &tx, 4, g_tx), -EMSGSIZE);
+		assert_int_equal(pair_wait(&pair, &rx, 3, g_rx), -EMSGSIZE);
+		assert_int_equal(pair_completion(&tx, 4)->size[0], 5000);
+		assert_int_equal(pair_completion(&tx, 4)->size[1], 1000);
+		assert_int_equal(pair_completion(&rx, 3)->size[0], 5000);
+		assert_int_equal(pair_completion(&rx, 3)->size[1], 1000);
+		for (unsigned i = 0; i < MIB; i++)
+			assert_int_equal(to[i], 0x55);
+		transfer(5, 3000, 3000, 1); /* and the connection goes on */
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+static void push_part(struct pair_end *e, enum mpib_op op, uint8_t req,
+		      uint32_t gen, uint32_t mr, uint64_t off, uint32_t len,
+		      uint32_t pos, uint32_t total)
+{
+	struct mpib_desc d = {
+		.op = (uint8_t)op,
+		.req = req,
+		.n = 1,
+		.gen = gen,
+		.mr = mr,
+		.off = off,
+		.len = len,
+		.pos = pos,
+		.total = total,
+	};
+
+	pair_push(e, &d);
+}
+
+/* Parts of the two ends fall on different bounds, and the message ends before
+ * the posted parts do. */
+static void parts_of_both_ends_are_fitted_together(void **state)
+{
+	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };
+	static const uint32_t cuts[] = { 4096, 10240, 65536 };
+
+	(void)state;
+	for (unsigned v = 0; v < 2 * 6 * 9; v++) {
+		uint32_t len = lens[v % 6], total = 65536;
+		uint32_t cut_tx = cuts[v / 6 % 3], cut_rx = cuts[v / 18 % 3];
+		char *from, *to;
+		uint32_t gen;
+
+		if (v % 54 == 0) {
+			if (pair.node[0].engine)
+				pair_close(&pair);
+			open_with(512, (uint8_t)(1 + v / 54));
+		}
+		from = pair.node[0].mem;
+		to = pair.node[1].mem + RX;
+		gen = ++rx.gen;
+		tx.gen = gen;
+		fill(from, len, v);
+		memset(to, 0x55, total);
+		for (uint32_t pos = 0; pos < total; pos += cut_rx)
+			push_part(&rx, MPIB_OP_RECV, 9, gen, pair.node[1].mr,
+				  RX + pos,
+				  cut_rx < total - pos ? cut_rx : total - pos,
+				  pos, total);
+		for (uint32_t pos = 0; pos < len; pos += cut_tx)
+			push_part(&tx, MPIB_OP_SEND, 9, gen, pair.node[0].mr,
+				  pos, cut_tx < len - pos ? cut_tx : len - pos,
+				  pos, len);
+		assert_int_equal(pair_wait(&pair, &rx, 9, gen), len);
+		assert_int_equal(pair_wait(&pair, &tx, 9, gen), len);
+		assert_memory_equal(from, to, len);
+		for (uint32_t i = len; i < total; i++)
+			assert_int_equal(to[i], 0x55);
+	}
+}
+
+static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
+{
+	static const uint32_t len[8] = { 0, 1, 128, 1000, 70000, 5, 4096, 131 };
+
+	(void)state;
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		uint32_t gen, g_tx[8];
+
+		open_with(512, v);
+		for (unsigned round = 0; round < 40; round++) {
+			gen = ++rx.gen;
+			memset(pair.node[1].mem + RX, 0x55, 8 * 131072);
+			for (uint8_t i = 0; i < 8; i++) {
+				struct mpib_desc d = {
+					.op = MPIB_OP_RECV,
+					.req = 2,
+					.idx = i,
+					.n = 8,
+					.gen = gen,
+					.mr = pair.node[1].mr,
+					.tag = 100 + i,
+					.off = RX + i * 131072u,
+					.len = 131072,
+					.total = 131072,
+				};
+				pair_push(&rx, &d);
+			}
+			for (uint8_t i = 0; i < 8; i++) {
+				uint8_t k = (uint8_t)((i + round) % 8);
+
+				fill(pair.node[0].mem + k * 131072u, len[k],
+				     k + round);
+				g_tx[i] = pair_post(
+					&tx, MPIB_OP_SEND, i, pair.node[0].mr,
+					k * 131072u, len[k], 100 + k);
+			}
+			pair_wait(&pair, &rx, 2, gen);
+			for (uint8_t i = 0; i < 8; i++) {
+				pair_wait(&pair, &tx, i, g_tx[i]);
+				assert_int_equal(
+					pair_completion(&rx, 2)->size[i],
+					len[i]);
+				assert_memory_equal(
+					pair.node[0].mem + i * 131072u,
+					pair.node[1].mem + RX + i * 131072u,
+					len[i]);
+			}
+		}
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+static void slots_wrap_many_times_with_requests_in_flight(void **state)
+{
+	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
+	unsigned rnd = 1;
+
+	(void)state;
+	open_with(512, MPIB_IMM_V2);
+	while (done < 4000) {
+		while (posted < 4000 && posted - done < 8) {
+			uint8_t i = (uint8_t)(posted % 8);
+
+			rnd = rnd * 1103515245 + 12345;
+			len[i] = (rnd >> 8) % 3000;
+			fill(pair.node[0].mem + i * 4096u, len[i], posted);
+			g_rx[i] =
+				pair_post(&rx, MPIB_OP_RECV, i, pair.node[1].mr,
+					  RX + i * 4096u, 4096, 0);
+			g_tx[i] =
+				pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr,
+					  i * 4096u, len[i], 0);
+			posted++;
+		}
+		for (; done < posted; done++) {
+			uint8_t i = (uint8_t)(done % 8);
+
+			assert_int_equal(pair_wait(&pair, &rx, i, g_rx[i]),
+					 len[i]);
+			assert_int_equal(pair_wait(&pair, &tx, i, g_tx[i]),
+					 len[i]);
+			assert_memory_equal(pair.node[0].mem + i * 4096u,
+					    pair.node[1].mem + RX + i * 4096u,
+					    len[i]);
+		}
+	}
+	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
+}
+
+static void
+a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
+{
+	struct pair_end tx2, rx2;
+
+	(void)state;
+	open_with(512, MPIB_IMM_V2);
+	pair_connect(&pair, 6, 0, &tx2, &rx2);
+	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, PAIR_MEM - 10, 11, 0);
+	for (int i = 0; i < 10; i++)
+		pair_turn(&pair);
+	assert_int_equal(pair.node[0].broken, 1);
+	assert_int_not_equal(atomic_load(&tx.reply->conn[tx.index].broken), 0);
+	tx = tx2;
+	rx = rx2;
+	transfer(1, 5000, 5000, 3);
+}
+
+static void set_flag(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
+
+static void deregistering_waits_for_what_uses_the_region(void **state)
+{
+	bool gone = false, stopped = false, destroyed = false;
+	uint32_t g;
+
+	(void)state;
+	open_with(512, MPIB_IMM_V2);
+	g = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, RX, 4096, 0);
+	for (int i = 0; i < 20; i++)
+		pair_turn(&pair);
+	assert_int_equal(mpib_mr_del(pair.node[1].attachment, pair.node[1].mr,
+				     set_flag, &gone),
+			 0);
+	assert_int_equal(pair_wait(&pair, &rx, 0, g), -ECANCELED);
+	for (int i = 0; i < 20; i++)
+		pair_turn(&pair);
+	assert_false(gone); /* the peer may still write there */
+	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &stopped);
+	pair_until(&pair, &stopped);
+	mpib_flow_destroy(rx.flow, set_flag, &destroyed);
+	pair_until(&pair, &destroyed);
+	pair_until(&pair, &gone);
+}
+
+static void killing_a_lane_ends_everything_on_it(void **state)
+{
+	bool killed = false;
+	uint32_t g;
+
+	(void)state;
+	open_with(512, MPIB_IMM_V2);
+	transfer(0, 100000, 100000, 1);
+	g = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, RX, 4096, 0);
+	for (int i = 0; i < 20; i++)
+		pair_turn(&pair);
+	mpib_lane_kill(pair.node[1].lane, set_flag, &killed);
+	pair_until(&pair, &killed);
+	assert_int_equal(pair_wait(&pair, &rx, 1, g), -ECONNRESET);
+	assert_int_equal(pair.node[1].broken, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(messages_of_all_sizes_arrive_whole,
+					  teardown),
+		cmocka_unit_test_teardown(
+			the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr,
+			teardown),
+		cmocka_unit_test_teardown(
+			a_send_that_is_too_large_fails_on_both_sides, teardown),
+		cmocka_unit_test_teardown(
+			parts_of_both_ends_are_fitted_together, teardown),
+		cmocka_unit_test_teardown(
+			a_grouped_receive_gives_each_send_its_tags_buffer,
+			teardown),
+		cmocka_unit_test_teardown(
+			slots_wrap_many_times_with_requests_in_flight,
+			teardown),
+		cmocka_unit_test_teardown(
+			a_descriptor_outside_its_region_breaks_that_connection_only,
+			teardown),
+		cmocka_unit_test_teardown(
+			deregistering_waits_for_what_uses_the_region, teardown),
+		cmocka_unit_test_teardown(killing_a_lane_ends_everything_on_it,
+					  teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine_pair.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#define MANY_TURNS 2000000
+
+static void on_flow_broken(void *ctx, struct mpib_flow *flow, int error,
+			   const char *why)
+{
+	struct pair_node *n = ctx;
+
+	(void)flow;
+	(void)error;
+	n->broken++;
+	snprintf(n->why, sizeof(n->why), "%s", why);
+}
+
+static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
+			   const char *why)
+{
+	struct pair_node *n = ctx;
+
+	(void)lane;
+	(void)error;
+	n->lanes_broken++;
+	snprintf(n->why, sizeof(n->why), "%s", why);
+}
+
+static const struct mpib_engine_events events = {
+	.flow_broken = on_flow_broken,
+	.lane_broken = on_lane_broken,
+};
+
+static void set_flag(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
+
+static void *zeroed(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	return p;
+}
+
+int pair_turn(struct pair *p)
+{
+	int moved = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!p->node[i].engine)
+			continue;
+		moved += mpib_shard_turn(&p->node[i].engine->shard[0]);
+		mpib_engine_dispatch(p->node[i].engine);
+	}
+	return moved;
+}
+
+void pair_until(struct pair *p, const bool *flag)
+{
+	for (unsigned i = 0; i < MANY_TURNS && !*flag; i++)
+		pair_turn(p);
+	assert_true(*flag);
+}
+
+static void open_node(struct pair *p, unsigned i)
+{
+	struct pair_node *n = &p->node[i];
+	char why[200] = "", spec[64];
+	bool ready = false;
+	struct mpib_mr_attr attr;
+
+	for (unsigned r = 0; r < p->cfg.rails; r++) {
+		snprintf(spec, sizeof(spec), "soft:127.25.%u.%u", r, i + 1);
+		assert_int_equal(mpib_rail_spec_parse(spec, &p->cfg.rail[r],
+						      why, sizeof(why)),
+				 0);
+	}
+	if (mpib_engine_open_idle(&p->cfg, &events, n, &n->engine, why,
+				  sizeof(why)) < 0)
+		fail_msg("%s", why);
+	assert_int_equal(mpib_tenant_get(n->engine, 0, 0, &n->tenant), 0);
+	n->submit = zeroed(sizeof(*n->submit));
+	n->reply = zeroed(sizeof(*n->reply));
+	n->mem = zeroed(PAIR_MEM);
+	assert_int_equal(mpib_attachment_open(n->tenant, i + 1, n->submit,
+					      n->reply, &n->attachment),
+			 0);
+	attr = (struct mpib_mr_attr){ .addr = n->mem,
+				      .len = PAIR_MEM,
+				      .dmabuf_fd = -1 };
+	assert_int_equal(
+		mpib_mr_add(n->attachment, &attr, &n->mr, set_flag, &ready), 0);
+	pair_until(p, &ready);
+}
+
+void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
+	       uint8_t imm_version)
+{
+	struct mpib_lane_info a, b;
+	char why[200] = "";
+
+	memset(p, 0, sizeof(*p));
+	p->cfg = *cfg;
+	open_node(p, 0);
+	open_node(p, 1);
+	assert_int_equal(mpib_lane_create(p->node[0].tenant, imm_version, NULL,
+					  &p->node[0].lane),
+			 0);
+	mpib_lane_local(p->node[0].lane, &a);
+	assert_int_equal(
+		mpib_lane_create(p->node[1].tenant, 0, &a, &p->node[1].lane),
+		0);
+	mpib_lane_local(p->node[1].lane, &b);
+	assert_int_equal(
+		mpib_lane_connect(p->node[1].lane, &a, why, sizeof(why)), 0);
+	assert_int_equal(
+		mpib_lane_connect(p->node[0].lane, &b, why, sizeof(why)), 0);
+}
+
+void pair_close(struct pair *p)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		mpib_engine_close(p->node[i].engine);
+		p->node[i].engine = NULL;
+		munmap(p->node[i].submit, sizeof(*p->node[i].submit));
+		munmap(p->node[i].reply, sizeof(*p->node[i].reply));
+		munmap(p->node[i].mem, PAIR_MEM);
+	}
+}
+
+static void make_end(struct pair_node *n, uint32_t index, bool sender,
+		     struct pair_end *e)
+{
+	memset(e, 0, sizeof(*e));
+	assert_int_equal(mpib_flow_create(n->attachment, index, sender, n->lane,
+					  &e->flow),
+			 0);
+	e->submit = n->submit;
+	e->reply = n->reply;
+	e->index = index;
+	e->ring = (struct mpib_producer){
+		.slot = n->submit->ring[index],
+		.head = &n->reply->conn[index].head,
+		.size = MPIB_RING_SLOTS,
+	};
+}
+
+void pair_connect(struct pair *p, uint32_t index, unsigned from,
+		  struct pair_end *tx, struct pair_end *rx)
+{
+	struct mpib_flow_info a, b;
+
+	make_end(&p->node[from], index, true, tx);
+	make_end(&p->node[!from], index, false, rx);
+	mpib_flow_local(tx->flow, &a);
+	mpib_flow_local(rx->flow, &b);
+	mpib_flow_start(rx->flow, &a);
+	mpib_flow_start(tx->flow, &b);
+	for (int i = 0; i < 8; i++)
+		pair_turn(p);
+}
+
+void pair_push(struct pair_end *e, const struct mpib_desc *d)
+{
+	assert_true(mpib_ring_room(&e->ring, 1) > 0);
+	mpib_ring_push(&e->ring, d);
+	atomic_fetch_or(&e->submit->summary.word[e->index / 64],
+			1ull << e->index % 64);
+	atomic_fetch_or(&e->submit->summary.top, 1ull << e->index / 64);
+}
+
+uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
+		   uint32_t mr, uint64_t off, uint32_t len, int32_t tag)
+{
+	struct mpib_desc d = {
+		.op = (uint8_t)op,
+		.req = req,
+		.n = 1,
+		.gen = ++e->gen,
+		.mr = mr,
+		.tag = tag,
+		.off = off,
+		.len = len,
+		.total = len,
+	};
+
+	pair_push(e, &d);
+	return d.gen;
+}
+
+const struct mpib_completion *pair_completion(const struct pair_end *e,
+					      uint8_t req)
+{
+	return &e->reply->completion[e->index][req];
+}
+
+int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req, uint32_t gen)
+{
+	int32_t result = 0;
+
+	for (unsigned i = 0; i < MANY_TURNS; i++) {
+		if (mpib_completion_poll(pair_completion(e, req), gen, &result))
+			return result;
+		pair_turn(p);
+	}
+	fail_msg("request %u of generation %u never ended", req, gen);
+	return 0;
+}
+
+struct taken {
+	bool done;
+	struct mpib_snapshot *snap;
+};
+
+static void on_snapshot(void *arg, struct mpib_snapshot *snap)
+{
+	struct taken *t = arg;
+
+	t->snap = snap;
+	t->done = true;
+}
+
+struct mpib_snapshot *pair_snapshot(struct pair *p, unsigned node)
+{
+	struct taken t = { 0 };
+
+	assert_int_equal(
+		mpib_engine_snapshot(p->node[node].engine, on_snapshot, &t), 0);
+	pair_until(p, &t.done);
+	return t.snap;
+}

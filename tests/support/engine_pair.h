@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two engines in one process, a lane between them, and clients played by the
+ * test: it pushes descriptors and reads completions as the client library
+ * would. Shards are driven by hand, so no test depends on time.
+ */
+#ifndef MPIB_TESTS_ENGINE_PAIR_H
+#define MPIB_TESTS_ENGINE_PAIR_H
+
+#include <mpib/segment.h>
+#include <mpib/wire.h>
+
+#include "engine/engine.h"
+#include "engine/shard.h"
+#include "engine/snapshot.h"
+
+/* One end of a connection. */
+struct pair_end {
+	struct mpib_flow *flow;
+	struct mpib_producer ring;
+	struct mpib_reply *reply;
+	struct mpib_submit *submit;
+	uint32_t index;
+	uint32_t gen;
+};
+
+struct pair_node {
+	struct mpib_engine *engine;
+	struct mpib_tenant *tenant;
+	struct mpib_attachment *attachment;
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	struct mpib_lane *lane;
+	char *mem; /* PAIR_MEM bytes, region mr */
+	uint32_t mr;
+	unsigned broken; /* flow_broken calls */
+	unsigned lanes_broken;
+	char why[200];
+};
+
+#define PAIR_MEM (64u << 20)
+
+struct pair {
+	struct pair_node node[2];
+	struct mpib_engine_config cfg;
+};
+
+/* cfg: rails and addresses are filled in here. */
+void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
+	       uint8_t imm_version);
+void pair_close(struct pair *p);
+
+/* A few turns of both nodes and their control threads; what moved. */
+int pair_turn(struct pair *p);
+/* Turns until *flag, failing the test after many. */
+void pair_until(struct pair *p, const bool *flag);
+
+/* Connection at index from node 0 to node 1 (or back). */
+void pair_connect(struct pair *p, uint32_t index, unsigned from,
+		  struct pair_end *tx, struct pair_end *rx);
+
+/* One whole descriptor; returns the request's generation. */
+uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
+		   uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
+void pair_push(struct pair_end *e, const struct mpib_desc *d);
+const struct mpib_completion *pair_completion(const struct pair_end *e,
+					      uint8_t req);
+/* Result of a request, turning until it is over. */
+int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req,
+		  uint32_t gen);
+/* Counters of a node; the caller frees. */
+struct mpib_snapshot *pair_snapshot(struct pair *p, unsigned node);
+
+#endif
