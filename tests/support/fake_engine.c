@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/snapshot.h"
+
+struct fake_call {
+	TAILQ_ENTRY(fake_call) link;
+	mpib_done_fn *done; /* NULL: an event */
+	void *arg;
+	bool *mark; /* becomes true as done is called */
+	struct mpib_flow *flow; /* event of */
+	struct mpib_lane *lane;
+	int error;
+	char why[64];
+};
+
+static TAILQ_HEAD(, mpib_tenant) tenants = TAILQ_HEAD_INITIALIZER(tenants);
+static TAILQ_HEAD(, mpib_lane) lanes = TAILQ_HEAD_INITIALIZER(lanes);
+static TAILQ_HEAD(, mpib_flow) flows = TAILQ_HEAD_INITIALIZER(flows);
+static uint64_t next_addr = 0x1000;
+static uint32_t next_qpn = 1;
+static unsigned violations;
+static char violation[128];
+
+static void violate(const char *what)
+{
+	if (violations++ == 0)
+		snprintf(violation, sizeof(violation), "%s", what);
+}
+
+static void expect(bool ok, const char *what)
+{
+	if (!ok)
+		violate(what);
+}
+
+unsigned fake_violations(void)
+{
+	return violations;
+}
+
+const char *fake_violation(void)
+{
+	return violation;
+}
+
+void fake_reset(void)
+{
+	struct mpib_tenant *t;
+	struct mpib_lane *l;
+	struct mpib_flow *f;
+
+	while ((f = TAILQ_FIRST(&flows))) {
+		TAILQ_REMOVE(&flows, f, link);
+		free(f);
+	}
+	while ((l = TAILQ_FIRST(&lanes))) {
+		TAILQ_REMOVE(&lanes, l, link);
+		free(l);
+	}
+	while ((t = TAILQ_FIRST(&tenants))) {
+		TAILQ_REMOVE(&tenants, t, link);
+		free(t);
+	}
+	violations = 0;
+	violation[0] = 0;
+}
+
+void fake_engine_init(struct mpib_engine *e, unsigned rails,
+		      const struct mpib_engine_events *events, void *ctx)
+{
+	*e = (struct mpib_engine){
+		.shards = 2, .rails = rails, .events = events, .ctx = ctx
+	};
+	TAILQ_INIT(&e->calls);
+	e->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+void fake_engine_fini(struct mpib_engine *e)
+{
+	struct fake_call *c;
+
+	while ((c = TAILQ_FIRST(&e->calls))) {
+		TAILQ_REMOVE(&e->calls, c, link);
+		free(c);
+	}
+	close(e->fd);
+}
+
+void fake_engine_die(struct mpib_engine *e)
+{
+	struct mpib_lane *l;
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(l, &lanes, link)
+	{
+		if (l->tenant->engine == e)
+			l->killed = l->destroyed = true;
+	}
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->attachment->tenant->engine == e)
+			f->stopped = f->destroyed = true;
+	}
+}
+
+bool fake_engine_idle(const struct mpib_engine *e)
+{
+	return TAILQ_EMPTY(&e->calls);
+}
+
+static struct fake_call *add_call(struct mpib_engine *e)
+{
+	struct fake_call *c = calloc(1, sizeof(*c));
+
+	TAILQ_INSERT_TAIL(&e->calls, c, link);
+	eventfd_write(e->fd, 1);
+	return c;
+}
+
+static void later(struct mpib_engine *e, mpib_done_fn *done, void *arg,
+		  bool *mark)
+{
+	struct fake_call *c = add_call(e);
+
+	c->done = done;
+	c->arg = arg;
+	c->mark = mark;
+}
+
+static void run(struct mpib_engine *e, struct fake_call *c)
+{
+	TAILQ_REMOVE(&e->calls, c, link);
+	if (c->done) {
+		*c->mark = true;
+		c->done(c->arg, 0);
+	} else if (c->flow && !c->flow->destroyed) {
+		e->events->flow_broken(e->ctx, c->flow, c->error, c->why);
+	} else if (c->lane && !c->lane->destroyed) {
+		e->events->lane_broken(e->ctx, c->lane, c->error, c->why);
+	}
+	free(c);
+}
+
+static struct fake_call *pick(struct mpib_engine *e)
+{
+	struct fake_call *c;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(c, &e->calls, link)
+	n++;
+	c = TAILQ_FIRST(&e->calls);
+	for (n = n ? (unsigned)rand_r(&e->seed) % n : 0; n > 0; n--)
+		c = TAILQ_NEXT(c, link);
+	return c;
+}
+
+int mpib_engine_fd(const struct mpib_engine *engine)
+{
+	return engine->fd;
+}
+
+unsigned mpib_engine_shards(const struct mpib_engine *engine)
+{
+	return engine->shards;
+}
+
+void mpib_engine_dispatch(struct mpib_engine *engine)
+{
+	eventfd_t count;
+
+	eventfd_read(engine->fd, &count);
+	if (engine->hold)
+		return;
+	if (!engine->seed) {
+		fake_engine_flush(engine);
+		return;
+	}
+	if (!fake_engine_idle(engine))
+		run(engine, pick(engine));
+	if (!fake_engine_idle(engine))
+		eventfd_write(engine->fd, 1);
+}
+
+int fake_engine_flush(struct mpib_engine *e)
+{
+	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);
+	int ran = 0;
+
+	while (last && (c = TAILQ_FIRST(&e->calls))) {
+		bool end = c == last;
+
+		run(e, c);
+		ran++;
+		if (end)
+			break;
+	}
+	return ran;
+}
+
+static void add_event(struct mpib_engine *e, struct mpib_flow *flow,
+		      struct mpib_lane *lane, int error, const char *why)
+{
+	struct fake_call *c = add_call(e);
+
+	c->flow = flow;
+	c->lane = lane;
+	c->error = error;
+	snprintf(c->why, sizeof(c->why), "%s", why);
+}
+
+void fake_flow_break(struct mpib_flow *flow, int error, const char *why)
+{
+	if (flow->broken || flow->stopping || !flow->started)
+		return;
+	flow->broken = true;
+	add_event(flow->attachment->tenant->engine, flow, NULL, error, why);
+}
+
+void fake_lane_break(struct mpib_lane *lane, int error, const char *why)
+{
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->lane == lane && !f->destroyed)
+			fake_flow_break(f, error, why);
+	}
+	add_event(lane->tenant->engine, NULL, lane, error, why);
+}
+
+int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
+		    struct mpib_tenant **tenant)
+{
+	struct mpib_tenant *t;
+
+	expect(shard < engine->shards, "a tenant on no shard");
+	TAILQ_FOREACH(t, &tenants, link)
+	{
+		if (t->engine == engine && t->shard == shard && t->uid == uid)
+			break;
+	}
+	if (!t) {
+		t = calloc(1, sizeof(*t));
+		t->engine = engine;
+		t->shard = shard;
+		t->uid = uid;
+		TAILQ_INSERT_TAIL(&tenants, t, link);
+	}
+	t->refs++;
+	*tenant = t;
+	return 0;
+}
+
+void mpib_tenant_put(struct mpib_tenant *tenant)
+{
+	expect(tenant->refs-- > 0, "a tenant put too often");
+}
+
+int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
+		     const struct mpib_lane_info *want, struct mpib_lane **lane)
+{
+	struct mpib_engine *e = tenant->engine;
+	struct mpib_lane *l;
+	int rc = e->fail_lane;
+
+	e->fail_lane = 0;
+	if (rc < 0)
+		return rc;
+	if (want && want->rails != e->rails)
+		return -ENOTSUP;
+	l = calloc(1, sizeof(*l));
+	l->tenant = tenant;
+	l->local.imm_version = want ? want->imm_version : imm_version;
+	l->local.rails = (uint8_t)e->rails;
+	for (unsigned r = 0; r < e->rails; r++) {
+		l->local.rail[r].mtu = 3;
+		l->local.rail[r].qps = want ? want->rail[r].qps : 2;
+		for (unsigned q = 0; q < l->local.rail[r].qps; q++)
+			l->local.rail[r].qpn[q] = next_qpn++;
+	}
+	TAILQ_INSERT_TAIL(&lanes, l, link);
+	*lane = l;
+	return 0;
+}
+
+void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
+{
+	expect(!lane->connected && peer[0], "a label too late");
+}
+
+void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
+{
+	*info = lane->local;
+}
+
+int mpib_lane_connect(struct mpib_lane *lane,
+		      const struct mpib_lane_info *remote, char *why,
+		      size_t why_len)
+{
+	struct mpib_engine *e = lane->tenant->engine;
+	int rc = e->fail_connect;
+
+	e->fail_connect = 0;
+	if (rc == 0 && (remote->rails != lane->local.rails ||
+			remote->imm_version != lane->local.imm_version))
+		rc = -EPROTO;
+	if (rc < 0) {
+		snprintf(why, why_len, "the fake lane does not connect");
+		return rc;
+	}
+	expect(!lane->connected && !lane->destroying, "a lane connected late");
+	lane->connected = true;
+	lane->remote = *remote;
+	return 0;
+}
+
+void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
+{
+	struct mpib_flow *f;
+
+	expect(!lane->killing && !lane->destroying, "a lane killed twice");
+	lane->killing = true;
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->lane == lane && !f->destroyed)
+			fake_flow_break(f, -ECONNRESET, "its lane was killed");
+	}
+	later(lane->tenant->engine, done, arg, &lane->killed);
+}
+
+void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
+{
+	struct mpib_flow *f;
+
+	expect(!lane->destroying, "a lane destroyed twice");
+	expect(!lane->connected || lane->killed, "a lane destroyed alive");
+	TAILQ_FOREACH(f, &flows, link)
+	expect(f->lane != lane || f->destroyed, "a lane destroyed with flows");
+	lane->destroying = true;
+	later(lane->tenant->engine, done, arg, &lane->destroyed);
+}
+
+int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
+		     bool sender, struct mpib_lane *lane,
+		     struct mpib_flow **flow)
+{
+	struct mpib_engine *e = attachment->tenant->engine;
+	struct mpib_flow *f;
+	int rc = e->fail_flow;
+
+	e->fail_flow = 0;
+	if (rc < 0)
+		return rc;
+	expect(lane->tenant == attachment->tenant, "a flow of two tenants");
+	expect(!lane->destroying, "a flow on a destroyed lane");
+	expect(!fake_flow(attachment, index), "two flows of one index");
+	if (lane->local.imm_version == 1) {
+		TAILQ_FOREACH(f, &flows, link)
+		expect(f->lane != lane, "two flows on a lane of one");
+	}
+	f = calloc(1, sizeof(*f));
+	f->attachment = attachment;
+	f->lane = lane;
+	f->index = index;
+	f->sender = sender;
+	f->addr = next_addr;
+	next_addr += 0x1000;
+	TAILQ_INSERT_TAIL(&flows, f, link);
+	*flow = f;
+	return 0;
+}
+
+void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info)
+{
+	*info = (struct mpib_flow_info){ .id = 1, .addr = flow->addr };
+}
+
+/* Whether what from writes can still end up in the memory of to. */
+static bool can_reach(const struct mpib_flow *from, const struct mpib_flow *to)
+{
+	return from->started && !from->stopped && !from->lane->killed &&
+	       !to->lane->killed;
+}
+
+void mpib_flow_start(struct mpib_flow *flow,
+		     const struct mpib_flow_info *remote)
+{
+	struct mpib_flow *f;
+
+	expect(!flow->started && !flow->stopping, "a flow started late");
+	expect(flow->lane->connected, "a flow started on no lane");
+	flow->started = true;
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->addr != remote->addr)
+			continue;
+		flow->peer = f;
+		expect(!f->destroying || !can_reach(flow, f),
+		       "a flow started against freed memory");
+	}
+}
+
+void mpib_flow_stop(struct mpib_flow *flow, int error, mpib_done_fn *done,
+		    void *arg)
+{
+	expect(!flow->destroying, "a flow stopped after its end");
+	if (!flow->stopping)
+		flow->error = error;
+	flow->stopping = true;
+	later(flow->attachment->tenant->engine, done, arg, &flow->stopped);
+}
+
+void mpib_flow_destroy(struct mpib_flow *flow, mpib_done_fn *done, void *arg)
+{
+	struct mpib_flow *f;
+
+	expect(flow->stopped, "a flow destroyed unstopped");
+	expect(!flow->destroying, "a flow destroyed twice");
+	TAILQ_FOREACH(f, &flows, link)
+	expect(f->peer != flow || !can_reach(f, flow),
+	       "memory freed under a peer's writes");
+	flow->destroying = true;
+	later(flow->attachment->tenant->engine, done, arg, &flow->destroyed);
+}
+
+unsigned fake_lanes(const struct mpib_engine *e)
+{
+	struct mpib_lane *l;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(l, &lanes, link)
+	n += !l->destroyed && (!e || l->tenant->engine == e);
+	return n;
+}
+
+unsigned fake_flows(const struct mpib_engine *e)
+{
+	struct mpib_flow *f;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(f, &flows, link)
+	n += !f->destroyed && (!e || f->attachment->tenant->engine == e);
+	return n;
+}
+
+struct mpib_flow *fake_flow(const struct mpib_attachment *a, uint32_t index)
+{
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->attachment == a && f->index == index && !f->destroyed)
+			return f;
+	}
+	return NULL;
+}
+
+struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n)
+{
+	struct mpib_lane *l;
+
+	TAILQ_FOREACH(l, &lanes, link)
+	{
+		if (!l->destroyed && l->tenant->engine == e && n-- == 0)
+			return l;
+	}
+	return NULL;
+}

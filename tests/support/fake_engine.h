@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/engine.h without rails and shards, for tests of what stands on it.
+ * Calls are recorded; callbacks wait in a queue until the test lets them run,
+ * in order or in one that a seed picks.
+ *
+ * It watches the rule that memory is never released while a peer may write it:
+ * all engines of the process know each other, so a flow that is destroyed while
+ * its peer's flow runs, and no lane of the two was killed, is a violation, as
+ * are calls out of order. Objects stay until fake_reset(), so that late use is
+ * seen, not guessed.
+ */
+#ifndef MPIB_FAKE_ENGINE_H
+#define MPIB_FAKE_ENGINE_H
+
+#include <sys/queue.h>
+
+#include "engine/engine.h"
+
+struct mpib_tenant {
+	struct mpib_engine *engine;
+	unsigned shard;
+	uid_t uid;
+	int refs;
+	TAILQ_ENTRY(mpib_tenant) link;
+};
+
+struct mpib_attachment {
+	struct mpib_tenant *tenant;
+};
+
+struct mpib_lane {
+	struct mpib_tenant *tenant;
+	struct mpib_lane_info local, remote;
+	bool connected, killing, killed, destroying, destroyed;
+	int flows;
+	TAILQ_ENTRY(mpib_lane) link;
+};
+
+struct mpib_flow {
+	struct mpib_attachment *attachment;
+	struct mpib_lane *lane;
+	uint32_t index;
+	bool sender, started, broken, stopping, stopped, destroying, destroyed;
+	int error; /* of the first stop */
+	uint64_t addr; /* its table, by which its peer knows it */
+	struct mpib_flow *peer; /* whose table it writes, once started */
+	TAILQ_ENTRY(mpib_flow) link;
+};
+
+struct fake_call;
+TAILQ_HEAD(fake_calls, fake_call);
+
+struct mpib_engine {
+	unsigned shards, rails;
+	const struct mpib_engine_events *events;
+	void *ctx;
+	int fd;
+	struct fake_calls calls; /* callbacks to come */
+	bool hold; /* run none of them */
+	unsigned seed; /* not 0: one a dispatch, and which by chance */
+	int fail_lane, fail_connect, fail_flow; /* -errno for the next one */
+};
+
+void fake_engine_init(struct mpib_engine *e, unsigned rails,
+		      const struct mpib_engine_events *events, void *ctx);
+void fake_engine_fini(struct mpib_engine *e);
+/* Its process is killed: nothing of it writes any more, nothing calls back. */
+void fake_engine_die(struct mpib_engine *e);
+
+/* Run waiting callbacks whatever hold says. Returns how many ran. */
+int fake_engine_flush(struct mpib_engine *e);
+bool fake_engine_idle(const struct mpib_engine *e);
+
+/* What a shard would find. */
+void fake_flow_break(struct mpib_flow *flow, int error, const char *why);
+void fake_lane_break(struct mpib_lane *lane, int error, const char *why);
+
+/* Of the engine (NULL: all), in any state but destroyed. */
+unsigned fake_lanes(const struct mpib_engine *e);
+unsigned fake_flows(const struct mpib_engine *e);
+/* At the index of an attachment, NULL if there is none. */
+struct mpib_flow *fake_flow(const struct mpib_attachment *a, uint32_t index);
+/* The n-th lane of the engine that is not destroyed. */
+struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n);
+
+/* Breaches of the rules since the last reset; the first is in words. */
+unsigned fake_violations(void);
+const char *fake_violation(void);
+/* Free all objects; no broker may know them any more. */
+void fake_reset(void);
+
+#endif

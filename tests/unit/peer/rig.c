@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+
+int rig_setup(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	rig->rails = 2;
+	rig->seed = 1;
+	mpib_log_set_level(getenv("MPIB_TEST_LOG") ? MPIB_LOG_DEBUG
+						   : MPIB_LOG_ERROR);
+	*state = rig;
+	return 0;
+}
+
+void rig_up(struct rig *rig, unsigned n)
+{
+	struct node *node = &rig->node[n];
+	char why[200] = "";
+	struct mpib_broker_opts opts = {
+		.loop = &node->loop,
+		.engine = &node->engine,
+		.addr = htonl(0x7f170001u + n),
+		.private_lanes = rig->private_lanes,
+	};
+	int rc;
+
+	assert_int_equal(mpib_loop_init(&node->loop), 0);
+	mpib_loop_advance(&node->loop, 0);
+	fake_engine_init(&node->engine, rig->rails, &mpib_broker_events,
+			 &node->broker);
+	rc = mpib_broker_open(&opts, &node->broker, why, sizeof(why));
+	if (rc < 0)
+		fail_msg("%s", why);
+}
+
+static void take_down(struct node *node)
+{
+	mpib_broker_close(node->broker);
+	fake_engine_fini(&node->engine);
+	mpib_loop_fini(&node->loop);
+	for (unsigned i = 0; i < node->clients; i++) {
+		if (node->client[i].attached)
+			free(node->client[i].owner.reply);
+	}
+	memset(node, 0, sizeof(*node));
+}
+
+void rig_kill(struct rig *rig, unsigned n)
+{
+	fake_engine_die(&rig->node[n].engine);
+	take_down(&rig->node[n]);
+}
+
+static void on_gone(void *arg, int status)
+{
+	struct client *c = arg;
+
+	(void)status;
+	assert_false(c->gone);
+	c->gone = true;
+}
+
+int rig_teardown(void **state)
+{
+	struct rig *rig = *state;
+	struct node *n;
+
+	for (n = rig->node; n < rig->node + NODES; n++) {
+		n->engine.hold = false;
+		for (unsigned i = 0; n->broker && i < n->clients; i++) {
+			struct client *c = &n->client[i];
+
+			if (!c->owner.leaving)
+				mpib_broker_forget(n->broker, &c->owner,
+						   on_gone, c);
+		}
+	}
+	rig_pass(rig, 20 * MPIB_SEC);
+	for (n = rig->node; n < rig->node + NODES; n++) {
+		for (unsigned i = 0; n->broker && i < n->clients; i++)
+			assert_true(n->client[i].gone);
+		if (n->broker)
+			assert_int_equal(fake_flows(&n->engine), 0);
+	}
+	for (n = rig->node; n < rig->node + NODES; n++) {
+		if (n->broker)
+			take_down(n);
+	}
+	if (fake_violations())
+		fail_msg("%s", fake_violation());
+	fake_reset();
+	free(rig);
+	return 0;
+}
+
+struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
+			  unsigned shard)
+{
+	struct node *node = &rig->node[n];
+	struct client *c = &node->client[node->clients++];
+
+	c->node = node;
+	c->attached = true;
+	c->owner.uid = uid;
+	c->owner.shard = shard;
+	c->owner.attachment = &c->attachment;
+	c->owner.reply = calloc(1, sizeof(struct mpib_reply));
+	assert_int_equal(
+		mpib_tenant_get(&node->engine, shard, uid, &c->owner.tenant),
+		0);
+	c->attachment.tenant = c->owner.tenant;
+	return c;
+}
+
+uint32_t rig_state(const struct client *c, uint32_t index)
+{
+	return atomic_load(&c->owner.reply->conn[index].state);
+}
+
+int rig_error(const struct client *c, uint32_t index)
+{
+	return c->owner.reply->conn[index].error;
+}
+
+static int turn(struct node *n)
+{
+	int ran = n->broker ? mpib_loop_turn(&n->loop, 0) : 0;
+
+	assert_true(ran >= 0);
+	return ran;
+}
+
+void rig_step(struct rig *rig)
+{
+	turn(&rig->node[(unsigned)rand_r(&rig->seed) % NODES]);
+}
+
+void rig_settle(struct rig *rig)
+{
+	int still = 0;
+
+	while (still < 3) {
+		unsigned first = (unsigned)rand_r(&rig->seed) % NODES;
+		int ran = 0;
+
+		for (unsigned i = 0; i < NODES; i++)
+			ran += turn(&rig->node[(first + i) % NODES]);
+		still = ran ? 0 : still + 1;
+	}
+}
+
+void rig_advance(struct rig *rig, uint64_t ns)
+{
+	for (unsigned i = 0; i < NODES; i++) {
+		if (rig->node[i].broker)
+			mpib_loop_advance(&rig->node[i].loop, ns);
+	}
+}
+
+void rig_pass(struct rig *rig, uint64_t ns)
+{
+	uint64_t each = 100 * MPIB_MSEC;
+
+	rig_settle(rig);
+	for (uint64_t t = 0; t < ns; t += each) {
+		rig_advance(rig, each);
+		rig_settle(rig);
+	}
+}
+
+void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
+		 struct client *to, uint32_t to_index)
+{
+	struct mpib_handle handle;
+	uint32_t id;
+
+	assert_int_equal(
+		mpib_broker_listen(to->node->broker, &to->owner, &id, &handle),
+		0);
+	assert_int_equal(mpib_broker_connect(from->node->broker, &from->owner,
+					     from_index, &handle),
+			 0);
+	assert_int_equal(
+		mpib_broker_accept(to->node->broker, &to->owner, id, to_index),
+		0);
+	rig_settle(rig);
+	assert_int_equal(rig_state(from, from_index), MPIB_CONN_READY);
+	assert_int_equal(rig_state(to, to_index), MPIB_CONN_READY);
+	assert_int_equal(
+		mpib_broker_close_listen(to->node->broker, &to->owner, id), 0);
+}

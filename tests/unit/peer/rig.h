@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Brokers of several nodes in one process, each with its own loop, turned by
+ * hand, on addresses 127.23.0.n, over fake engines. Time moves by
+ * rig_advance() alone.
+ */
+#ifndef MPIB_RIG_H
+#define MPIB_RIG_H
+
+#include "fake_engine.h"
+#include "peer/broker.h"
+
+#define NODES 3
+#define CLIENTS 8
+
+struct client {
+	struct node *node;
+	struct mpib_owner owner;
+	struct mpib_attachment attachment;
+	bool attached, gone;
+};
+
+struct node {
+	struct mpib_loop loop;
+	struct mpib_engine engine;
+	struct mpib_broker *broker; /* NULL: down */
+	struct client client[CLIENTS];
+	unsigned clients;
+};
+
+struct rig {
+	struct node node[NODES];
+	unsigned seed; /* order of turns */
+	bool private_lanes; /* set before rig_up() */
+	unsigned rails;
+};
+
+/* cmocka fixture: *state is a rig with no node up. Teardown takes everything
+ * down and asserts that no rule was broken and nothing is left. */
+int rig_setup(void **state);
+int rig_teardown(void **state);
+
+/* A broker on 127.23.0.(n + 1), port 0 is any. */
+void rig_up(struct rig *rig, unsigned n);
+/* As if the proxy were killed: its sockets close, its flows and lanes are
+ * gone. */
+void rig_kill(struct rig *rig, unsigned n);
+
+struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
+			  unsigned shard);
+uint32_t rig_state(const struct client *c, uint32_t index);
+int rig_error(const struct client *c, uint32_t index);
+
+/* One turn of one node, by chance. */
+void rig_step(struct rig *rig);
+/* Turns until nothing moves any more. */
+void rig_settle(struct rig *rig);
+void rig_advance(struct rig *rig, uint64_t ns);
+/* Settle, step by step, while time goes by. */
+void rig_pass(struct rig *rig, uint64_t ns);
+
+/* Listen, connect and accept at these indices, up to READY on both ends. */
+void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
+		 struct client *to, uint32_t to_index);
+
+#endif

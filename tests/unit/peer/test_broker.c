@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peer/broker.h between nodes that mean well: connections come up, share lanes,
+ * end in any order, and what is refused says why.
+ */
+#include "rig.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void connects_two_nodes(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 1);
+	rig_connect(rig, a, 3, b, 5);
+	assert_ptr_equal(fake_flow(&a->attachment, 3)->peer,
+			 fake_flow(&b->attachment, 5));
+	assert_ptr_equal(fake_flow(&b->attachment, 5)->peer,
+			 fake_flow(&a->attachment, 3));
+	assert_true(fake_flow(&a->attachment, 3)->sender);
+	assert_false(fake_flow(&b->attachment, 5)->sender);
+}
+
+static void shares_a_lane_in_both_directions(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 1);
+	rig_connect(rig, a, 0, b, 0);
+	rig_connect(rig, b, 1, a, 1);
+	rig_connect(rig, a, 2, b, 2);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
+}
+
+static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b, *c, *d;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 1);
+	c = rig_client(rig, 0, 1001, 0);
+	d = rig_client(rig, 1, 1001, 1);
+	rig_connect(rig, a, 0, b, 0);
+	rig_connect(rig, c, 0, d, 0);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 2);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, a, 1, b, 0);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 3);
+}
+
+static void connects_clients_of_one_node_over_two_lanes(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 0, 1000, 1);
+	rig_connect(rig, a, 0, b, 0);
+	rig_connect(rig, a, 1, b, 1);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 2);
+	/* The other way round the opener's end is on the other shard. */
+	rig_connect(rig, b, 2, a, 2);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 4);
+	rig_connect(rig, a, 3, a, 4);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 6);
+}
+
+static void gives_each_connection_a_private_lane(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig->private_lanes = true;
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, a, 0, b, 0);
+	rig_connect(rig, a, 1, b, 1);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 2);
+	mpib_broker_drop(a->node->broker, &a->owner, 0);
+	mpib_broker_drop(b->node->broker, &b->owner, 0);
+	rig_settle(rig);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
+}
+
+/* Who closes first, or both at once: indices become FREE, flows go. */
+static void closes_in_any_order(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		rig_connect(rig, a, i, b, i);
+
+	mpib_broker_drop(a->node->broker, &a->owner, 0);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_CLOSING);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FREE);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(b, 0), -ECONNRESET);
+	assert_non_null(strstr(mpib_broker_why(&b->owner, 0), "127.23.0.1"));
+
+	mpib_broker_drop(b->node->broker, &b->owner, 1);
+	mpib_broker_drop(a->node->broker, &a->owner, 2);
+	mpib_broker_drop(b->node->broker, &b->owner, 2);
+	rig_settle(rig);
+	assert_int_equal(rig_state(b, 1), MPIB_CONN_FREE);
+	assert_int_equal(rig_state(a, 2), MPIB_CONN_FREE);
+	assert_int_equal(rig_state(b, 2), MPIB_CONN_FREE);
+	mpib_broker_drop(b->node->broker, &b->owner, 0);
+	mpib_broker_drop(a->node->broker, &a->owner, 1);
+	rig_settle(rig);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_FREE);
+	assert_int_equal(rig_state(a, 1), MPIB_CONN_FREE);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(connects_two_nodes, rig_setup,
+						rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			shares_a_lane_in_both_directions, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			keeps_users_and_shards_on_lanes_of_their_own, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			connects_clients_of_one_node_over_two_lanes, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			gives_each_connection_a_private_lane, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(closes_in_any_order, rig_setup,
+						rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
