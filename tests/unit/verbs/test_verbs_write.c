@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RDMA WRITE, with and without immediate data: placement, sizes, fields. */
+#include "vt.h"
+
+#include <arpa/inet.h>
+
+static void write_places_the_bytes_and_completes(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, 4096);
+	struct ibv_qp *qa, *qb;
+	struct ibv_wc wc;
+
+	vt_fill(src.p, src.len, 1);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 7, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
+			 0);
+	wc = vt_expect(t, &t->a.send, 7, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
+	assert_int_equal(wc.qp_num, qa->qp_num);
+	assert_memory_equal(src.p, dst.p, 4096);
+	vt_quiet(t, &t->b.recv, 20);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void write_with_imm_tells_the_receiver_length_and_imm(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 31, 4064, 4065, 65536, 1 << 20 };
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 1 << 20, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 1 << 20, VT_ALL);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct ibv_sge sge = vt_sge(&src, 0, sizes[i]);
+		struct ibv_wc wc;
+
+		vt_fill(src.p, sizes[i], i);
+		assert_int_equal(vt_recv(qb, 100 + i, NULL, 0), 0);
+		assert_int_equal(vt_write_imm(qa, i, IBV_SEND_SIGNALED,
+					      0x12340000 + i, &sge, 1,
+					      vt_addr(&dst), dst.mr->rkey),
+				 0);
+		wc = vt_expect(t, &t->b.recv, 100 + i, IBV_WC_SUCCESS);
+		assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+		assert_int_equal(wc.byte_len, sizes[i]);
+		assert_int_equal(ntohl(wc.imm_data), 0x12340000 + i);
+		assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
+		assert_int_equal(wc.qp_num, qb->qp_num);
+		assert_memory_equal(src.p, dst.p, sizes[i]);
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	}
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void both_directions_at_once_do_not_disturb_each_other(void **state)
+{
+	enum {
+		SIZE = 1 << 20,
+		N = 8
+	};
+	struct vt *t = *state;
+	struct vt_mem a = vt_mem(t, &t->a, 2 * SIZE, VT_ALL);
+	struct vt_mem b = vt_mem(t, &t->b, 2 * SIZE, VT_ALL);
+	struct ibv_sge sa = vt_sge(&a, 0, SIZE), sb = vt_sge(&b, 0, SIZE);
+	struct ibv_qp *qa, *qb;
+
+	vt_fill(a.p, SIZE, 11);
+	vt_fill(b.p, SIZE, 22);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(vt_recv(qa, 1, NULL, 0), 0);
+		assert_int_equal(vt_recv(qb, 2, NULL, 0), 0);
+		assert_int_equal(vt_write_imm(qa, 3, IBV_SEND_SIGNALED, 5, &sa,
+					      1, vt_addr(&b) + SIZE,
+					      b.mr->rkey),
+				 0);
+		assert_int_equal(vt_write_imm(qb, 4, IBV_SEND_SIGNALED, 6, &sb,
+					      1, vt_addr(&a) + SIZE,
+					      a.mr->rkey),
+				 0);
+	}
+	for (int i = 0; i < N; i++) {
+		vt_expect(t, &t->a.recv, 1, IBV_WC_SUCCESS);
+		vt_expect(t, &t->b.recv, 2, IBV_WC_SUCCESS);
+		vt_expect(t, &t->a.send, 3, IBV_WC_SUCCESS);
+		vt_expect(t, &t->b.send, 4, IBV_WC_SUCCESS);
+	}
+	assert_memory_equal(a.p, b.p + SIZE, SIZE);
+	assert_memory_equal(b.p, a.p + SIZE, SIZE);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &a);
+	vt_mem_free(t, &b);
+}
+
+static void gathers_a_list_of_pieces_from_several_regions(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem s1 = vt_mem(t, &t->a, 8192, VT_LOCAL);
+	struct vt_mem s2 = vt_mem(t, &t->a, 8192, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 16384, VT_ALL);
+	struct ibv_sge sge[4] = { vt_sge(&s1, 5, 1000), vt_sge(&s2, 0, 0),
+				  vt_sge(&s2, 17, 8000), vt_sge(&s1, 4000, 3) };
+	struct ibv_qp *qa, *qb;
+
+	vt_fill(s1.p, s1.len, 3);
+	vt_fill(s2.p, s2.len, 4);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 sge, 4, vt_addr(&dst) + 9, dst.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(dst.p + 9, s1.p + 5, 1000);
+	assert_memory_equal(dst.p + 1009, s2.p + 17, 8000);
+	assert_memory_equal(dst.p + 9009, s1.p + 4000, 3);
+	assert_int_equal(dst.p[8], 0);
+	assert_int_equal(dst.p[9012], 0);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &s1);
+	vt_mem_free(t, &s2);
+	vt_mem_free(t, &dst);
+}
+
+static void a_chain_goes_out_with_one_post(void **state)
+{
+	enum {
+		N = 40
+	};
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, N * 512, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, N * 512, VT_ALL);
+	struct ibv_send_wr wr[N] = { 0 }, *bad = NULL;
+	struct ibv_sge sge[N];
+	struct ibv_qp *qa, *qb;
+
+	vt_fill(src.p, src.len, 9);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_recv(qb, 5, NULL, 0), 0);
+	for (size_t i = 0; i < N; i++) {
+		sge[i] = vt_sge(&src, i * 512, 512);
+		wr[i].wr_id = i;
+		wr[i].sg_list = &sge[i];
+		wr[i].num_sge = 1;
+		wr[i].opcode = IBV_WR_RDMA_WRITE;
+		wr[i].wr.rdma.remote_addr = vt_addr(&dst) + i * 512;
+		wr[i].wr.rdma.rkey = dst.mr->rkey;
+		wr[i].next = i + 1 < N ? &wr[i + 1] : NULL;
+	}
+	wr[N - 1].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr[N - 1].send_flags = IBV_SEND_SIGNALED;
+	assert_int_equal(ibv_post_send(qa, wr, &bad), 0);
+	assert_int_equal(vt_expect(t, &t->b.recv, 5, IBV_WC_SUCCESS).byte_len,
+			 512);
+	assert_memory_equal(src.p, dst.p, src.len);
+	vt_expect(t, &t->a.send, N - 1, IBV_WC_SUCCESS);
+	vt_quiet(t, &t->a.send, 20);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void write_to_rtr(struct vt *t, struct vt_end *from, struct vt_end *to)
+{
+	struct vt_mem src = vt_mem(t, from, 64, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, to, 64, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, 64);
+	struct ibv_qp *q = vt_qp(t, from, &vt_usual);
+	struct ibv_qp *r = vt_qp(t, to, &vt_usual);
+
+	assert_int_equal(vt_to_init(t, q, VT_ALL), 0);
+	assert_int_equal(vt_to_init(t, r, VT_ALL), 0);
+	assert_int_equal(vt_to_rtr(t, q, to, r->qp_num, 5, &vt_usual), 0);
+	assert_int_equal(vt_to_rtr(t, r, from, q->qp_num, 6, &vt_usual), 0);
+	vt_turn(t);
+	assert_int_equal(vt_to_rts(t, q, 6, &vt_usual), 0);
+	assert_int_equal(vt_rdma(q, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
+			 0);
+	vt_expect(t, &from->send, 1, IBV_WC_SUCCESS);
+	vt_destroy(t, q, r);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void a_responder_may_stay_in_rtr(void **state)
+{
+	struct vt *t = *state;
+
+	/* Whichever of the two opens the connection. */
+	write_to_rtr(t, &t->a, &t->b);
+	write_to_rtr(t, &t->b, &t->a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(write_places_the_bytes_and_completes),
+		cmocka_unit_test(
+			write_with_imm_tells_the_receiver_length_and_imm),
+		cmocka_unit_test(
+			both_directions_at_once_do_not_disturb_each_other),
+		cmocka_unit_test(gathers_a_list_of_pieces_from_several_regions),
+		cmocka_unit_test(a_chain_goes_out_with_one_post),
+		cmocka_unit_test(a_responder_may_stay_in_rtr),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}

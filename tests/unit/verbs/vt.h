@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two ports and what the verbs tests do with them. Nothing here knows the
+ * provider: MPIB_TEST_RAIL_A and _B name the ports (by default two soft ones),
+ * MPIB_TEST_SAME=1 puts both ends into one context.
+ *
+ * Nobody else makes progress: every wait polls all completion queues.
+ */
+#ifndef VT_H
+#define VT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka wants the ones above. */
+#include <cmocka.h>
+
+#include "verbs/verbs.h"
+
+#define VT_CQE 4096
+#define VT_LOCAL IBV_ACCESS_LOCAL_WRITE
+#define VT_ALL                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+	 IBV_ACCESS_REMOTE_READ)
+
+/* A completion queue, and what has been polled from it but not yet read. */
+struct vt_cq {
+	struct ibv_cq *cq;
+	struct ibv_wc *wc;
+	unsigned head, tail;
+};
+
+struct vt_end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct vt_cq send, recv;
+	struct mpib_port_info info;
+};
+
+struct vt {
+	const struct mpib_verbs *v;
+	struct mpib_rail_spec spec_a, spec_b;
+	struct vt_end a, b;
+	bool same; /* one context */
+	bool can_fault; /* the soft HCA's fault points are there */
+};
+
+/* A buffer with its registration. */
+struct vt_mem {
+	uint8_t *p;
+	size_t len;
+	struct ibv_mr *mr;
+};
+
+/* What a test wants different from the usual. */
+struct vt_opt {
+	uint32_t send_wr, recv_wr, sge, inline_data;
+	struct ibv_srq *srq;
+	bool sig_all;
+	unsigned access; /* of the QP */
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, rd_atomic;
+};
+extern const struct vt_opt vt_usual;
+
+int vt_setup(void **state);
+int vt_teardown(void **state);
+
+struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
+void vt_mem_free(struct vt *t, struct vt_mem *m);
+
+struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o);
+int vt_to_init(struct vt *t, struct ibv_qp *qp, unsigned access);
+int vt_to_rtr(struct vt *t, struct ibv_qp *qp, const struct vt_end *peer,
+	      uint32_t dest, uint32_t rq_psn, const struct vt_opt *o);
+int vt_to_rts(struct vt *t, struct ibv_qp *qp, uint32_t sq_psn,
+	      const struct vt_opt *o);
+int vt_to(struct vt *t, struct ibv_qp *qp, enum ibv_qp_state state);
+enum ibv_qp_state vt_state(struct vt *t, struct ibv_qp *qp);
+/* RESET to RTS at both ends. */
+void vt_connect(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb,
+		const struct vt_opt *o);
+/* A connected pair. */
+void vt_pair(struct vt *t, const struct vt_opt *o, struct ibv_qp **qa,
+	     struct ibv_qp **qb);
+void vt_destroy(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb);
+
+struct ibv_srq *vt_srq(struct vt *t, struct vt_end *e, uint32_t wr);
+struct ibv_sge vt_sge(const struct vt_mem *m, size_t off, size_t len);
+
+int vt_send(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
+	    unsigned flags, struct ibv_sge *sge, int nsge);
+int vt_send_imm(struct ibv_qp *qp, uint64_t id, uint32_t imm,
+		struct ibv_sge *sge, int nsge);
+int vt_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
+	    unsigned flags, struct ibv_sge *sge, int nsge, uint64_t raddr,
+	    uint32_t rkey);
+int vt_write_imm(struct ibv_qp *qp, uint64_t id, unsigned flags, uint32_t imm,
+		 struct ibv_sge *sge, int nsge, uint64_t raddr, uint32_t rkey);
+int vt_recv(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge, int nsge);
+int vt_srq_recv(struct ibv_srq *srq, uint64_t id, struct ibv_sge *sge,
+		int nsge);
+
+/* Poll everything once. */
+void vt_turn(struct vt *t);
+/* The next completion of q; fails the test after ten seconds. */
+struct ibv_wc vt_wait(struct vt *t, struct vt_cq *q);
+/* As vt_wait(), and it must be so. */
+struct ibv_wc vt_expect(struct vt *t, struct vt_cq *q, uint64_t id,
+			enum ibv_wc_status status);
+bool vt_try(struct vt *t, struct vt_cq *q, struct ibv_wc *wc);
+/* n turns with nothing left to arrive at q. */
+void vt_quiet(struct vt *t, struct vt_cq *q, int n);
+/* The next asynchronous event of e; fails after ten seconds. */
+enum ibv_event_type vt_event(struct vt *t, struct vt_end *e);
+bool vt_no_event(struct vt *t, struct vt_end *e);
+
+uint64_t vt_rand(uint64_t *state);
+void vt_fill(uint8_t *p, size_t len, uint64_t seed);
+uint64_t vt_addr(const struct vt_mem *m);
+int64_t vt_ms(void);
+
+#endif
