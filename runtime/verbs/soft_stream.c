@@ -187,11 +187,14 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 	if (payload > n)
 		payload = n;
 	conn->rlen += n - payload;
-	if (conn->state != SOFT_CONN_UP) {
+	if (conn->state == SOFT_CONN_UP) {
+		conn->qp->rx_off += payload;
+		conn->qp->progress++;
+	} else {
 		soft_hello_recv(conn);
-		return;
+		/* Requests may have come right behind the answer. */
+		if (conn->state != SOFT_CONN_UP)
+			return;
 	}
-	conn->qp->rx_off += payload;
-	conn->qp->progress++;
 	parse(conn);
 }
