@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of mpib-perf, checked as a whole before anything starts. */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PERF_NODES_MAX 64
+#define PERF_RANKS_MAX 256
+#define PERF_CHANNELS_MAX 64
+#define PERF_INFLIGHT_MAX 32
+#define PERF_GROUP_MAX 8
+#define PERF_ENV_MAX 64
+#define PERF_ROWS_MAX 64
+
+enum perf_pattern {
+	PERF_SENDRECV,
+	PERF_RING,
+	PERF_ALLTOALL,
+	PERF_PINGPONG,
+};
+
+/* One --env: node is -1 for every node. */
+struct perf_env {
+	int node;
+	char *name;
+	const char *value;
+};
+
+struct perf_options {
+	const char *plugin;
+	int abi; /* 0: the newest the plugin has */
+	int dev;
+	int nnodes;
+	char *nodes[PERF_NODES_MAX]; /* NULL: leave MPIB_RUN_DIR alone */
+	int ranks_per_node;
+	bool block_order; /* ranks 0..n-1 on node 0, not dealt out in turn */
+	int nranks;
+	enum perf_pattern pattern;
+	uint64_t min, max, factor;
+	uint64_t iters, warmup;
+	int channels;
+	int inflight;
+	uint64_t chunk; /* 0: a transfer is one isend */
+	bool check;
+	int group;
+	uint64_t seed;
+	const char *json;
+	uint64_t random_sizes; /* messages per connection, 0: not this mode */
+	uint64_t steady_count; /* iterations, 0: not this mode */
+	double steady_seconds;
+	double timeout;
+	bool early_completion;
+	bool churn;
+	bool verbose;
+	struct perf_env env[PERF_ENV_MAX];
+	int nenv;
+};
+
+enum perf_parse {
+	PERF_PARSE_RUN,
+	PERF_PARSE_EXIT, /* --help or --version has been answered */
+	PERF_PARSE_BAD, /* one line with the remedy is on stderr */
+};
+
+/* Fills opt, whose strings point into argv or are freed by
+ * perf_options_free(). */
+enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
+				   char **argv);
+void perf_options_free(struct perf_options *opt);
+
+/* Says on stderr, in one line, what is wrong and what would be right. Returns
+ * -EINVAL, so that callers can pass it on. */
+int perf_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Second half of parsing: fills in what follows from other options and refuses
+ * what does not go together. -EINVAL after perf_bad(). */
+int perf_options_settle(struct perf_options *opt);
+
+extern const char perf_help[];
+
+/* "64", "8K", "4M", "1G"; powers of 1024. -EINVAL or -ERANGE. */
+int perf_parse_size(const char *text, uint64_t *size);
+
+/* The sizes to run, at most PERF_ROWS_MAX of them; the number. */
+int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes);
+
+const char *perf_pattern_name(enum perf_pattern pattern);
+
+/* The node that rank runs on, and its number there. */
+int perf_rank_node(const struct perf_options *opt, int rank);
+int perf_rank_local(const struct perf_options *opt, int rank);
+
+/* A random-size or steady run gives one row of its own. */
+static inline bool perf_is_steady(const struct perf_options *opt)
+{
+	return opt->steady_count || opt->steady_seconds > 0;
+}
+
+#endif

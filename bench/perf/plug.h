@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any NCCL network plugin behind one set of calls, whatever ABI version it
+ * speaks. Every call returns what the plugin returned.
+ */
+#ifndef PERF_PLUG_H
+#define PERF_PLUG_H
+
+#include "nccl_abi.h"
+
+struct perf_plug {
+	void *lib;
+	int abi;
+	const char *name;
+	const void *table;
+	void *ctx;
+	nccl_log_fn log;
+	/* Of device dev, once init succeeded. */
+	char dev_name[128];
+	int speed, max_recvs, devices;
+};
+
+/* 0, or -EINVAL after a line on stderr. abi 0: the newest there is. */
+int perf_plug_load(struct perf_plug *p, const char *path, int abi);
+
+enum nccl_result perf_plug_init(struct perf_plug *p, int dev, nccl_log_fn log);
+enum nccl_result perf_plug_listen(struct perf_plug *p, int dev, void *handle,
+				  void **comm);
+enum nccl_result perf_plug_connect(struct perf_plug *p, int dev, void *handle,
+				   void **comm);
+enum nccl_result perf_plug_accept(struct perf_plug *p, void *lcomm,
+				  void **comm);
+enum nccl_result perf_plug_reg(struct perf_plug *p, void *comm, void *data,
+			       size_t size, void **mh);
+enum nccl_result perf_plug_dereg(struct perf_plug *p, void *comm, void *mh);
+enum nccl_result perf_plug_isend(struct perf_plug *p, void *comm, void *data,
+				 size_t size, int tag, void *mh, void **req);
+enum nccl_result perf_plug_irecv(struct perf_plug *p, void *comm, int n,
+				 void **data, size_t *sizes, int *tags,
+				 void **mh, void **req);
+enum nccl_result perf_plug_test(struct perf_plug *p, void *req, int *done,
+				int *sizes);
+enum nccl_result perf_plug_close_send(struct perf_plug *p, void *comm);
+enum nccl_result perf_plug_close_recv(struct perf_plug *p, void *comm);
+enum nccl_result perf_plug_close_listen(struct perf_plug *p, void *comm);
+enum nccl_result perf_plug_finalize(struct perf_plug *p);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages of random sizes into receives that are larger, each checked when it
+ * comes: sizes, data, and that nothing beyond was touched.
+ */
+#ifndef PERF_RANDOM_H
+#define PERF_RANDOM_H
+
+#include "perf/pattern.h"
+
+size_t perf_random_memory(const struct perf_options *opt);
+bool perf_random_run(struct perf_rank *r, struct perf_result *res);
+
+#endif

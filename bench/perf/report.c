@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "perf/world.h"
+
+/* A row over all ranks. */
+struct row {
+	uint64_t size, count, wrong;
+	double seconds; /* of one iteration, slowest rank */
+	double algbw, busbw; /* GB/s */
+	double cpu_ranks, cpu_proxies; /* s/GB sent, < 0 unknown */
+	double p50, p99; /* us, < 0 where not measured */
+};
+
+void perf_report_header(const struct perf_world *w)
+{
+	const struct perf_options *opt = &w->opt;
+
+	printf("# mpib-perf: plugin %s (v%d), device %s, %d Mb/s\n",
+	       w->plugin_name, w->abi, w->dev_name, w->speed);
+	printf("# %d ranks on %d nodes, pattern %s, %d channels, %d in flight, "
+	       "group %d\n",
+	       opt->nranks, opt->nnodes, perf_pattern_name(opt->pattern),
+	       opt->channels, opt->inflight, opt->group);
+	printf("#%11s %11s %10s %8s %8s %8s %9s %9s", "size", "count",
+	       "time(us)", "algbw", "busbw", "#wrong", "cpu-ranks",
+	       "cpu-proxy");
+	if (opt->pattern == PERF_PINGPONG)
+		printf(" %9s %9s", "p50(us)", "p99(us)");
+	printf("\n");
+	fflush(stdout);
+}
+
+static double bus_factor(const struct perf_options *opt)
+{
+	double n = opt->nranks;
+
+	if (opt->pattern == PERF_RING)
+		return 2 * (n - 1) / n;
+	return opt->pattern == PERF_ALLTOALL ? (n - 1) / n : 1;
+}
+
+static struct row make_row(const struct perf_world *w, int i)
+{
+	const struct perf_options *opt = &w->opt;
+	struct row row = { .size = w->size[i],
+			   .count = w->size[i] / sizeof(float),
+			   .cpu_proxies = -1,
+			   .p50 = -1,
+			   .p99 = -1 };
+	double slowest = 0, cpu = 0, gb, moved;
+	static struct perf_hist hist;
+	uint64_t sent = 0;
+
+	memset(&hist, 0, sizeof(hist));
+	for (int r = 0; r < opt->nranks; r++) {
+		const struct perf_result *res = &w->result[i * opt->nranks + r];
+
+		slowest = res->seconds > slowest ? res->seconds : slowest;
+		cpu += res->cpu;
+		sent += res->sent;
+		row.wrong += res->wrong;
+		perf_hist_merge(&hist, &res->hist);
+	}
+	gb = (double)sent / 1e9;
+	row.cpu_ranks = gb > 0 ? cpu / gb : -1;
+	if (gb > 0 && w->proxy_cpu[i] >= 0)
+		row.cpu_proxies = w->proxy_cpu[i] / gb;
+	if (opt->random_sizes || perf_is_steady(opt)) {
+		row.seconds = slowest;
+		moved = (double)sent / opt->nranks;
+		row.algbw = slowest > 0 ? moved / slowest / 1e9 : 0;
+		row.busbw = row.algbw;
+	} else {
+		row.seconds = slowest / (double)opt->iters;
+		if (opt->pattern == PERF_PINGPONG)
+			row.seconds /= 2;
+		row.algbw = row.seconds > 0
+				    ? (double)row.size / row.seconds / 1e9
+				    : 0;
+		row.busbw = row.algbw * bus_factor(opt);
+	}
+	if (opt->pattern == PERF_PINGPONG) {
+		row.p50 = perf_hist_quantile(&hist, 0.5) / 1e3;
+		row.p99 = perf_hist_quantile(&hist, 0.99) / 1e3;
+	}
+	return row;
+}
+
+static void print_cpu(double cpu)
+{
+	if (cpu < 0)
+		printf(" %9s", "-");
+	else
+		printf(" %9.3f", cpu);
+}
+
+static void print_row(const struct perf_world *w, const struct row *row)
+{
+	printf(" %11llu %11llu %10.2f %8.3f %8.3f %8llu",
+	       (unsigned long long)row->size, (unsigned long long)row->count,
+	       row->seconds * 1e6, row->algbw, row->busbw,
+	       (unsigned long long)row->wrong);
+	print_cpu(row->cpu_ranks);
+	print_cpu(row->cpu_proxies);
+	if (w->opt.pattern == PERF_PINGPONG)
+		printf(" %9.2f %9.2f", row->p50, row->p99);
+	printf("\n");
+}
+
+static json_t *json_of(const struct row *row)
+{
+	return json_pack("{s:I,s:I,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f}", "size",
+			 (json_int_t)row->size, "count", (json_int_t)row->count,
+			 "time_us", row->seconds * 1e6, "algbw", row->algbw,
+			 "busbw", row->busbw, "wrong", (json_int_t)row->wrong,
+			 "cpu_ranks_s_per_gb", row->cpu_ranks,
+			 "cpu_proxies_s_per_gb", row->cpu_proxies, "p50_us",
+			 row->p50, "p99_us", row->p99);
+}
+
+static void write_json(const struct perf_world *w, json_t *rows, double avg,
+		       uint64_t wrong)
+{
+	json_t *all = json_pack(
+		"{s:s,s:i,s:s,s:i,s:i,s:s,s:i,s:i,s:o,s:f,s:I}", "plugin",
+		w->plugin_name, "abi", w->abi, "device", w->dev_name, "nodes",
+		w->opt.nnodes, "ranks", w->opt.nranks, "pattern",
+		perf_pattern_name(w->opt.pattern), "channels", w->opt.channels,
+		"inflight", w->opt.inflight, "rows", rows, "avg_busbw", avg,
+		"wrong", (json_int_t)wrong);
+	FILE *f = strcmp(w->opt.json, "-") ? fopen(w->opt.json, "we") : stdout;
+
+	if (!f || json_dumpf(all, f, JSON_INDENT(1)) < 0)
+		fprintf(stderr, "mpib-perf: cannot write %s: %s\n", w->opt.json,
+			strerror(errno));
+	else
+		fputc('\n', f);
+	if (f && f != stdout)
+		fclose(f);
+	json_decref(all);
+}
+
+bool perf_report(const struct perf_world *w)
+{
+	json_t *rows = json_array();
+	uint64_t wrong = 0;
+	double sum = 0;
+
+	for (int i = 0; i < w->rows; i++) {
+		struct row row = make_row(w, i);
+
+		print_row(w, &row);
+		json_array_append_new(rows, json_of(&row));
+		wrong += row.wrong;
+		sum += row.busbw;
+	}
+	printf("# Avg bus bandwidth : %.4f GB/s\n", sum / w->rows);
+	printf("# wrong : %llu\n", (unsigned long long)wrong);
+	if (w->opt.json)
+		write_json(w, rows, sum / w->rows, wrong);
+	else
+		json_decref(rows);
+	return wrong == 0;
+}

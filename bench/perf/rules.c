@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perf/options.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nccl_abi.h"
+
+/* Sizes below this follow 0 in no useful step. */
+#define SMALLEST 8
+
+const char *perf_pattern_name(enum perf_pattern pattern)
+{
+	static const char *const names[] = {
+		[PERF_SENDRECV] = "sendrecv",
+		[PERF_RING] = "ring",
+		[PERF_ALLTOALL] = "alltoall",
+		[PERF_PINGPONG] = "pingpong",
+	};
+
+	return names[pattern];
+}
+
+int perf_rank_node(const struct perf_options *opt, int rank)
+{
+	return opt->block_order ? rank / opt->ranks_per_node
+				: rank % opt->nnodes;
+}
+
+int perf_rank_local(const struct perf_options *opt, int rank)
+{
+	return opt->block_order ? rank % opt->ranks_per_node
+				: rank / opt->nnodes;
+}
+
+int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes)
+{
+	uint64_t size = opt->min;
+	int n = 0;
+
+	while (size <= opt->max && n < PERF_ROWS_MAX) {
+		sizes[n++] = size;
+		if (size > UINT64_MAX / opt->factor)
+			break;
+		size = size ? size * opt->factor : SMALLEST;
+	}
+	return n;
+}
+
+static int settle_ranks(struct perf_options *opt)
+{
+	if (!opt->ranks_per_node)
+		opt->ranks_per_node = opt->nnodes ? 1 : 2;
+	if (!opt->nnodes)
+		opt->nodes[opt->nnodes++] = NULL;
+	opt->nranks = opt->nnodes * opt->ranks_per_node;
+	if (opt->nranks < 2)
+		return perf_bad("one rank has nobody to talk to: give more "
+				"--nodes or --ranks-per-node");
+	if (opt->nranks > PERF_RANKS_MAX)
+		return perf_bad("%d ranks are too many: stay below %d",
+				opt->nranks, PERF_RANKS_MAX + 1);
+	if (opt->pattern == PERF_PINGPONG && opt->nranks % 2)
+		return perf_bad("pingpong pairs ranks up and %d is odd: change "
+				"--nodes or --ranks-per-node",
+				opt->nranks);
+	for (int i = 0; i < opt->nenv; i++) {
+		if (opt->env[i].node >= opt->nnodes)
+			return perf_bad("--env names node %d: nodes are 0..%d",
+					opt->env[i].node, opt->nnodes - 1);
+	}
+	return 0;
+}
+
+static int settle_paths(const struct perf_options *opt)
+{
+	if (!opt->plugin)
+		return perf_bad("no plugin: give --plugin PATH, for example "
+				"--plugin build/plugin/libnccl-net-mpib.so");
+	if (strchr(opt->plugin, '/') && access(opt->plugin, R_OK) < 0)
+		return perf_bad("cannot read plugin %s: %s; give --plugin the "
+				"path of a NCCL network plugin",
+				opt->plugin, strerror(errno));
+	for (int i = 0; i < opt->nnodes; i++) {
+		if (opt->nodes[i] && access(opt->nodes[i], F_OK) < 0)
+			return perf_bad("cannot use run dir %s: %s; start "
+					"mpib-proxy --run-dir %s first",
+					opt->nodes[i], strerror(errno),
+					opt->nodes[i]);
+	}
+	return 0;
+}
+
+static int settle_sizes(struct perf_options *opt)
+{
+	uint64_t message = opt->chunk;
+
+	if (opt->max < opt->min)
+		return perf_bad("--max is below --min: swap them");
+	if (opt->random_sizes || !message || message > opt->max)
+		message = opt->max;
+	if (message > NCCL_MAX_NET_SIZE_V8)
+		return perf_bad("one isend of %llu bytes is more than NCCL's "
+				"1G: give a smaller --chunk or --max",
+				(unsigned long long)message);
+	if (opt->pattern == PERF_RING && opt->chunk % sizeof(float))
+		return perf_bad("--pattern ring moves floats: give a --chunk "
+				"that is a multiple of 4");
+	return 0;
+}
+
+static int settle_modes(const struct perf_options *opt)
+{
+	bool p2p =
+		opt->pattern == PERF_SENDRECV || opt->pattern == PERF_ALLTOALL;
+
+	if (opt->random_sizes && !p2p)
+		return perf_bad("--random-sizes does not go with --pattern %s: "
+				"use sendrecv or alltoall",
+				perf_pattern_name(opt->pattern));
+	if (opt->group > 1 && !p2p)
+		return perf_bad("--group does not go with --pattern %s: use "
+				"sendrecv or alltoall",
+				perf_pattern_name(opt->pattern));
+	if (!perf_is_steady(opt))
+		return 0;
+	if (opt->random_sizes)
+		return perf_bad("--steady and --random-sizes are two modes: "
+				"choose one");
+	if (opt->pattern != PERF_PINGPONG && opt->pattern != PERF_SENDRECV)
+		return perf_bad("--steady does not go with --pattern %s: use "
+				"pingpong or sendrecv",
+				perf_pattern_name(opt->pattern));
+	return 0;
+}
+
+static int settle_early(const struct perf_options *opt)
+{
+	if (!opt->early_completion)
+		return 0;
+	if (opt->pattern != PERF_SENDRECV && opt->pattern != PERF_ALLTOALL)
+		return perf_bad("--early-completion: --pattern %s needs data "
+				"when test() says done; use sendrecv or "
+				"alltoall",
+				perf_pattern_name(opt->pattern));
+	if (opt->random_sizes || opt->group > 1)
+		return perf_bad("--early-completion is for single receives of "
+				"known sizes: leave out --random-sizes and "
+				"--group");
+	return 0;
+}
+
+int perf_options_settle(struct perf_options *opt)
+{
+	/* The default maximum is for one buffer, not for every slot. */
+	if (opt->random_sizes && opt->max == 64 << 20)
+		opt->max = 1 << 20;
+	if (settle_ranks(opt) < 0 || settle_paths(opt) < 0 ||
+	    settle_sizes(opt) < 0 || settle_modes(opt) < 0 ||
+	    settle_early(opt) < 0)
+		return -EINVAL;
+	return 0;
+}

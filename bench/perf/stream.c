@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perf/stream.h"
+
+#include <sched.h>
+#include <string.h>
+
+const char *perf_result_name(enum nccl_result res)
+{
+	static const char *const name[] = {
+		"success",	  "unhandled CUDA error", "system error",
+		"internal error", "invalid argument",	  "invalid usage",
+		"remote error",	  "in progress",
+	};
+
+	return (unsigned)res < sizeof(name) / sizeof(name[0]) ? name[res] : "?";
+}
+
+static int say(struct perf_world *w, struct perf_stream *s, const char *call,
+	       enum nccl_result res)
+{
+	perf_world_fail(
+		w, s->self, "%s %s rank %d, channel %d, message %llu: %s (%d)",
+		call, s->sends ? "to" : "from", s->peer, s->channel,
+		(unsigned long long)s->done, perf_result_name(res), (int)res);
+	return -1;
+}
+
+/* A send carries the tag that its receive has for it. */
+static int tag_of(const struct perf_stream *s, uint64_t i)
+{
+	int from = s->sends ? s->self : s->peer;
+
+	return s->group > 1
+		       ? from * PERF_GROUP_MAX + (int)(i % (unsigned)s->group)
+		       : from;
+}
+
+static enum nccl_result post_recv(struct perf_stream *s, int n, void **req)
+{
+	void *addr[PERF_GROUP_MAX], *mh[PERF_GROUP_MAX];
+	size_t len[PERF_GROUP_MAX];
+	int tag[PERF_GROUP_MAX];
+
+	for (int k = 0; k < n; k++) {
+		char *at;
+
+		s->place(s, s->posted + (unsigned)k, &at, &len[k]);
+		addr[k] = at;
+		mh[k] = s->mh;
+		tag[k] = tag_of(s, s->posted + (unsigned)k);
+	}
+	*req = s->early && n == 1 ? (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION
+				  : NULL;
+	return perf_plug_irecv(s->plug, s->comm, n, addr, len, tag, mh, req);
+}
+
+static enum nccl_result post_send(struct perf_stream *s, void **req)
+{
+	size_t len;
+	char *addr;
+
+	s->place(s, s->posted, &addr, &len);
+	*req = NULL;
+	return perf_plug_isend(s->plug, s->comm, addr, len,
+			       tag_of(s, s->posted), s->mh, req);
+}
+
+static bool may_post(struct perf_world *w, struct perf_stream *s)
+{
+	return s->posted < s->total &&
+	       s->head - s->tail < (unsigned)w->opt.inflight &&
+	       (!s->ready || s->ready(s, s->posted));
+}
+
+/* 1: posted; 0: the plugin cannot now; -1: failed. */
+static int post(struct perf_world *w, struct perf_stream *s)
+{
+	uint64_t left = s->total - s->posted;
+	int n = s->sends ? 1 : s->group;
+	enum nccl_result res;
+	unsigned at = s->head % PERF_INFLIGHT_MAX;
+	void *req;
+
+	if ((uint64_t)n > left)
+		n = (int)left;
+	res = s->sends ? post_send(s, &req) : post_recv(s, n, &req);
+	if (res != NCCL_SUCCESS)
+		return say(w, s, s->sends ? "isend" : "irecv", res);
+	if (!req)
+		return 0;
+	s->slot[at].req = req;
+	s->slot[at].first = s->posted;
+	s->slot[at].n = n;
+	s->head++;
+	s->posted += (unsigned)n;
+	return 1;
+}
+
+/* 1: the oldest is done; 0: not yet; -1: failed. */
+static int test(struct perf_world *w, struct perf_stream *s)
+{
+	unsigned at = s->tail % PERF_INFLIGHT_MAX;
+	int sizes[PERF_GROUP_MAX] = { 0 }, done = 0;
+	enum nccl_result res;
+
+	res = perf_plug_test(s->plug, s->slot[at].req, &done, sizes);
+	if (res != NCCL_SUCCESS)
+		return say(w, s, "test", res);
+	if (!done)
+		return 0;
+	s->tail++;
+	for (int k = 0; k < s->slot[at].n; k++) {
+		if (s->over)
+			s->over(s, s->slot[at].first + (unsigned)k,
+				(size_t)sizes[k]);
+		s->done++;
+	}
+	return 1;
+}
+
+static void stuck(struct perf_world *w, struct perf_stream *s, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (s[i].done == s[i].total)
+			continue;
+		perf_world_fail(
+			w, s[i].self,
+			"stuck for %.0f s: %s rank %d, channel %d: %llu "
+			"of %llu messages done, %u requests in flight",
+			w->opt.timeout, s[i].sends ? "send to" : "receive from",
+			s[i].peer, s[i].channel, (unsigned long long)s[i].done,
+			(unsigned long long)s[i].total, s[i].head - s[i].tail);
+	}
+}
+
+bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n)
+{
+	double moved = perf_now();
+	unsigned idle = 0;
+	int left = 0;
+
+	for (int i = 0; i < n; i++) {
+		s[i].posted = s[i].done = 0;
+		left += s[i].total > 0;
+	}
+	while (left > 0) {
+		bool progress = false;
+
+		for (int i = 0; i < n; i++) {
+			int rc = 0;
+
+			if (s[i].done == s[i].total)
+				continue;
+			if (may_post(w, &s[i]))
+				rc = post(w, &s[i]);
+			if (rc == 0 && s[i].head != s[i].tail)
+				rc = test(w, &s[i]);
+			if (rc < 0)
+				return false;
+			progress |= rc > 0;
+			left -= s[i].done == s[i].total;
+		}
+		if (progress) {
+			idle = 0;
+			continue;
+		}
+		sched_yield();
+		if (idle++ == 0)
+			moved = perf_now();
+		if (idle % 256)
+			continue;
+		if (perf_world_failed(w))
+			return false;
+		if (perf_now() - moved > w->opt.timeout) {
+			stuck(w, s, n);
+			return false;
+		}
+	}
+	return true;
+}

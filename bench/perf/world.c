@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perf/world.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *shared(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+struct perf_world *perf_world_new(const struct perf_options *opt)
+{
+	size_t n = (size_t)opt->nranks;
+	struct perf_world *w = shared(sizeof(*w));
+
+	if (w) {
+		w->opt = *opt;
+		w->rows = perf_options_sizes(opt, w->size);
+		w->result = shared((size_t)w->rows * n * sizeof(*w->result));
+		w->handle = shared(n * n * (size_t)opt->channels *
+				   sizeof(*w->handle));
+	}
+	if (!w || !w->result || !w->handle) {
+		perf_bad("no memory for %d ranks: %s", opt->nranks,
+			 strerror(errno));
+		return NULL;
+	}
+	return w;
+}
+
+bool perf_world_failed(const struct perf_world *w)
+{
+	return atomic_load_explicit(&w->failed, memory_order_acquire) != 0;
+}
+
+bool perf_world_barrier(struct perf_world *w)
+{
+	int phase = atomic_load(&w->phase);
+
+	if (atomic_fetch_add(&w->arrived, 1) == w->opt.nranks - 1) {
+		atomic_store(&w->arrived, 0);
+		atomic_fetch_add(&w->phase, 1);
+	}
+	while (atomic_load(&w->phase) == phase && !perf_world_failed(w))
+		sched_yield();
+	return !perf_world_failed(w);
+}
+
+void perf_world_fail(struct perf_world *w, int rank, const char *fmt, ...)
+{
+	char text[400];
+	va_list ap;
+
+	if (atomic_exchange(&w->failed, 1))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "mpib-perf: rank %d: %s\n", rank, text);
+}
+
+struct perf_handle *perf_world_handle(struct perf_world *w, int to, int from,
+				      int channel)
+{
+	size_t n = (size_t)w->opt.nranks;
+
+	return &w->handle[((size_t)to * n + (size_t)from) *
+				  (size_t)w->opt.channels +
+			  (size_t)channel];
+}
+
+struct perf_result *perf_world_result(struct perf_world *w, int row, int rank)
+{
+	return &w->result[row * w->opt.nranks + rank];
+}
+
+double perf_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+double perf_cpu(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+static double cpu_of_pid(long pid)
+{
+	unsigned long user, sys;
+	char path[64], line[1024], *at;
+	double cpu = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	/* Fields 14 and 15, counted after the name, which may have blanks. */
+	if (fgets(line, sizeof(line), f) && (at = strrchr(line, ')')) &&
+	    sscanf(at + 1,
+		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu "
+		   "%lu",
+		   &user, &sys) == 2)
+		cpu = (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
+	fclose(f);
+	return cpu;
+}
+
+double perf_proxy_cpu(const struct perf_options *opt)
+{
+	double sum = 0;
+	int found = 0;
+
+	for (int i = 0; i < opt->nnodes; i++) {
+		char path[512], text[32] = "";
+		double cpu;
+		FILE *f;
+
+		if (!opt->nodes[i])
+			continue;
+		snprintf(path, sizeof(path), "%s/proxy.pid", opt->nodes[i]);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		if (fgets(text, sizeof(text), f)) {
+			cpu = cpu_of_pid(strtol(text, NULL, 10));
+			if (cpu >= 0) {
+				sum += cpu;
+				found++;
+			}
+		}
+		fclose(f);
+	}
+	return found ? sum : -1;
+}
