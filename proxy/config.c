@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *field(struct mpib_config *cfg, const struct mpib_setting *s)
+{
+	return (char *)cfg + s->offset;
+}
+
+static void store(struct mpib_config *cfg, const struct mpib_setting *s,
+		  int64_t n)
+{
+	void *p = field(cfg, s);
+
+	switch (s->width) {
+	case 1:
+		*(uint8_t *)p = (uint8_t)n;
+		break;
+	case 4:
+		*(uint32_t *)p = (uint32_t)n;
+		break;
+	default:
+		*(uint64_t *)p = (uint64_t)n;
+	}
+}
+
+static int64_t load(const struct mpib_config *cfg, const struct mpib_setting *s)
+{
+	const void *p = (const char *)cfg + s->offset;
+
+	switch (s->width) {
+	case 1:
+		return *(const uint8_t *)p;
+	case 4:
+		if (s->type == MPIB_SET_INT)
+			return *(const int32_t *)p;
+		return *(const uint32_t *)p;
+	default:
+		return *(const int64_t *)p;
+	}
+}
+
+static int bad(char *why, const struct mpib_setting *s, const char *value,
+	       const char *origin, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static int bad(char *why, const struct mpib_setting *s, const char *value,
+	       const char *origin, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(why, MPIB_WHY_MAX, "%s: %s.%s = \"%.64s\" %s", origin,
+		 s->section, s->key, value, text);
+	return -EINVAL;
+}
+
+/* K, M and G are binary, a B may follow. -1: something else follows. */
+static int suffix_shift(const char *end)
+{
+	static const char units[] = "KMGT";
+	const char *u;
+
+	if (!*end)
+		return 0;
+	u = strchr(units, toupper((unsigned char)*end));
+	if (!u || !*u)
+		return -1;
+	end++;
+	if (!strcasecmp(end, "iB") || !strcasecmp(end, "B") || !*end)
+		return 10 * (int)(u - units + 1);
+	return -1;
+}
+
+static int set_number(struct mpib_config *cfg, const struct mpib_setting *s,
+		      const char *value, const char *origin, char *why)
+{
+	char *end;
+	int64_t n;
+	int shift = 0;
+
+	errno = 0;
+	n = strtoll(value, &end, 10);
+	if (s->type == MPIB_SET_SIZE)
+		shift = suffix_shift(end);
+	if (end == value || shift < 0 || (shift == 0 && *end) ||
+	    isspace((unsigned char)*value))
+		return bad(why, s, value, origin, "is not a %s (give %s)",
+			   s->type == MPIB_SET_SIZE ? "size" : "number",
+			   s->type == MPIB_SET_SIZE ? "bytes, such as 512K"
+						    : "digits only");
+	if (errno || (shift && n < 0) || n > s->max >> shift ||
+	    n * (INT64_C(1) << shift) < s->min)
+		return bad(why, s, value, origin,
+			   "is out of range (give %" PRId64 " to %" PRId64 ")",
+			   s->min, s->max);
+
+	store(cfg, s, n * (INT64_C(1) << shift));
+	return 0;
+}
+
+static int set_choice(struct mpib_config *cfg, const struct mpib_setting *s,
+		      const char *value, const char *origin, char *why)
+{
+	char list[128] = "";
+
+	for (unsigned i = 0; s->choices[i]; i++) {
+		if (!strcmp(value, s->choices[i])) {
+			store(cfg, s, i);
+			return 0;
+		}
+		snprintf(list + strlen(list), sizeof(list) - strlen(list),
+			 "%s%s", i ? ", " : "", s->choices[i]);
+	}
+	return bad(why, s, value, origin, "is none of its values (give %s)",
+		   list);
+}
+
+static int set_text(struct mpib_config *cfg, const struct mpib_setting *s,
+		    const char *value, const char *origin, char *why)
+{
+	if (strlen(value) >= s->width)
+		return bad(why, s, value, origin,
+			   "is too long (give at most %zu bytes)",
+			   s->width - 1);
+	memcpy(field(cfg, s), value, strlen(value) + 1);
+	return 0;
+}
+
+int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
+		    const char *value, const char *origin, char *why)
+{
+	char *at = cfg->origin[s - mpib_settings];
+	int rc = -EINVAL;
+
+	switch (s->type) {
+	case MPIB_SET_UINT:
+	case MPIB_SET_INT:
+	case MPIB_SET_SIZE:
+		rc = set_number(cfg, s, value, origin, why);
+		break;
+	case MPIB_SET_CHOICE:
+		rc = set_choice(cfg, s, value, origin, why);
+		break;
+	case MPIB_SET_TEXT:
+		rc = set_text(cfg, s, value, origin, why);
+		break;
+	}
+	if (rc == 0)
+		snprintf(at, MPIB_ORIGIN_MAX, "%s", origin);
+	return rc;
+}
+
+void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len)
+{
+	snprintf(buf, len, "MPIB_%s_%s", s->section, s->key);
+	for (char *c = buf; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+}
+
+static const char *env_value(char **env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *env; env++) {
+		if (!strncmp(*env, name, len) && (*env)[len] == '=')
+			return *env + len + 1;
+	}
+	return NULL;
+}
+
+int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why)
+{
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		char name[64], origin[80];
+		const char *value;
+		int rc;
+
+		mpib_config_env_name(&mpib_settings[i], name, sizeof(name));
+		value = env_value(env, name);
+		if (!value)
+			continue;
+		snprintf(origin, sizeof(origin), "environment %s", name);
+		rc = mpib_config_set(cfg, &mpib_settings[i], value, origin,
+				     why);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void mpib_config_value(const struct mpib_config *cfg,
+		       const struct mpib_setting *s, char *buf, size_t len)
+{
+	switch (s->type) {
+	case MPIB_SET_TEXT:
+		snprintf(buf, len, "%s", (const char *)cfg + s->offset);
+		break;
+	case MPIB_SET_CHOICE:
+		snprintf(buf, len, "%s", s->choices[load(cfg, s)]);
+		break;
+	case MPIB_SET_UINT:
+	case MPIB_SET_INT:
+	case MPIB_SET_SIZE:
+		snprintf(buf, len, "%" PRId64, load(cfg, s));
+		break;
+	}
+}
+
+void mpib_config_dump(const struct mpib_config *cfg, FILE *out)
+{
+	const char *section = "";
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+		char value[128], line[192];
+
+		if (strcmp(section, s->section))
+			fprintf(out, "%s[%s]\n", i ? "\n" : "", s->section);
+		section = s->section;
+		mpib_config_value(cfg, s, value, sizeof(value));
+		snprintf(line, sizeof(line), "%s = %s", s->key, value);
+		fprintf(out, "%-40s ; %s\n", line, cfg->origin[i]);
+	}
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "suggest.h"
+
+/* inih tells its handler no line number, but it takes its lines from us. */
+struct reader {
+	struct mpib_config *cfg;
+	FILE *in;
+	const char *path;
+	char *why;
+	unsigned line;
+	int rc; /* of the first error, told in why */
+};
+
+static void fail(struct reader *r, int rc)
+{
+	if (r->rc == 0)
+		r->rc = rc;
+}
+
+/* As fgets(); leading blanks go, since to inih they continue a value. */
+static char *next_line(char *buf, int len, void *stream)
+{
+	struct reader *r = stream;
+	size_t blanks;
+
+	if (r->rc < 0 || !fgets(buf, len, r->in))
+		return NULL;
+	r->line++;
+	if (!strchr(buf, '\n') && !feof(r->in)) {
+		snprintf(r->why, MPIB_WHY_MAX,
+			 "%s:%u: the line is too long (give at most %d bytes)",
+			 r->path, r->line, len - 2);
+		fail(r, -EINVAL);
+		return NULL;
+	}
+	blanks = strspn(buf, " \t");
+	memmove(buf, buf + blanks, strlen(buf + blanks) + 1);
+	return buf;
+}
+
+static void unknown(struct reader *r, const char *section, const char *key)
+{
+	struct mpib_suggest s = { .typed = section };
+	char names[MPIB_SETTINGS_MAX][64], typed[128], hint[96] = "";
+	bool have_section = false;
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		mpib_suggest_try(&s, mpib_settings[i].section);
+		if (!strcmp(section, mpib_settings[i].section))
+			have_section = true;
+	}
+	if (have_section) {
+		snprintf(typed, sizeof(typed), "%s.%s", section, key);
+		s = (struct mpib_suggest){ .typed = typed };
+		for (unsigned i = 0; i < mpib_settings_count; i++) {
+			snprintf(names[i], sizeof(names[i]), "%s.%s",
+				 mpib_settings[i].section,
+				 mpib_settings[i].key);
+			mpib_suggest_try(&s, names[i]);
+		}
+	}
+	if (mpib_suggest_best(&s))
+		snprintf(hint, sizeof(hint), "did you mean %s?",
+			 mpib_suggest_best(&s));
+	else
+		snprintf(hint, sizeof(hint), "mpib.conf(5) lists them");
+	snprintf(r->why, MPIB_WHY_MAX,
+		 "%s:%u: unknown %s \"%.80s%s%.80s\" (%s)", r->path, r->line,
+		 have_section ? "setting" : "section", section,
+		 have_section ? "." : "", have_section ? key : "", hint);
+	fail(r, -EINVAL);
+}
+
+static int handle(void *user, const char *section, const char *key,
+		  const char *value)
+{
+	struct reader *r = user;
+	char origin[MPIB_ORIGIN_MAX];
+
+	if (r->rc < 0)
+		return 0;
+	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+
+		if (strcmp(s->section, section) || strcmp(s->key, key))
+			continue;
+		fail(r, mpib_config_set(r->cfg, s, value, origin, r->why));
+		return r->rc == 0;
+	}
+	unknown(r, section, key);
+	return 0;
+}
+
+int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
+{
+	struct reader r = { .cfg = cfg, .path = path, .why = why };
+	int bad_line;
+
+	r.in = fopen(path, "re");
+	if (!r.in) {
+		int rc = -errno;
+
+		snprintf(why, MPIB_WHY_MAX, "%s: %s (name a readable file)",
+			 path, strerror(-rc));
+		return rc;
+	}
+	bad_line = ini_parse_stream(next_line, &r, handle, &r);
+	if (r.rc == 0 && bad_line > 0) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s:%d: neither [section] nor key = value (comments "
+			 "start with ;)",
+			 path, bad_line);
+		r.rc = -EINVAL;
+	} else if (r.rc == 0 && ferror(r.in)) {
+		snprintf(why, MPIB_WHY_MAX, "%s: %s (name a readable file)",
+			 path, strerror(EIO));
+		r.rc = -EIO;
+	}
+	fclose(r.in);
+	return r.rc;
+}
+
+static int is_conf(const struct dirent *e)
+{
+	size_t len = strlen(e->d_name);
+
+	return e->d_name[0] != '.' && len > 5 &&
+	       !strcmp(e->d_name + len - 5, ".conf");
+}
+
+int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
+{
+	struct dirent **names;
+	char path[512];
+	int n, rc;
+
+	snprintf(path, sizeof(path), "%s/mpib.conf", dir);
+	rc = mpib_config_read_file(cfg, path, why);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+
+	snprintf(path, sizeof(path), "%s/conf.d", dir);
+	n = scandir(path, &names, is_conf, alphasort);
+	if (n < 0)
+		return 0;
+	rc = 0;
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/conf.d/%s", dir,
+			 names[i]->d_name);
+		if (rc == 0)
+			rc = mpib_config_read_file(cfg, path, why);
+		free(names[i]);
+	}
+	free(names);
+	return rc;
+}

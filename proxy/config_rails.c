@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *origin_of(const struct mpib_config *cfg, const char *section,
+			     const char *key)
+{
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		if (!strcmp(mpib_settings[i].section, section) &&
+		    !strcmp(mpib_settings[i].key, key))
+			return cfg->origin[i];
+	}
+	return "built-in";
+}
+
+/* MPIB_HCA_SOUT=mlx5_0, as NCCL_IB_HCA would have it, means rdma:mlx5_0. */
+static int parse_rail(struct mpib_config *cfg, const char *key,
+		      const char *text, struct mpib_rail_spec *spec, char *why)
+{
+	char full[96], reason[256];
+	bool bare = strncmp(text, "soft:", 5) && strncmp(text, "rdma:", 5);
+	int rc;
+
+	snprintf(full, sizeof(full), "%s%s", bare ? "rdma:" : "", text);
+	rc = mpib_rail_spec_parse(full, spec, reason, sizeof(reason));
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: hca.%s: %s (give soft:IPv4 or "
+			 "rdma:DEVICE[:PORT])",
+			 origin_of(cfg, "hca", key), key, reason);
+	return rc;
+}
+
+static int rails(struct mpib_config *cfg, char *why)
+{
+	bool no_sup = !cfg->sup[0] || !strcmp(cfg->sup, "none");
+	int rc;
+
+	if (!cfg->sout[0] && cfg->sup[0]) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: hca.sup is given without hca.sout (name both)",
+			 origin_of(cfg, "hca", "sup"));
+		return -EINVAL;
+	}
+	if (!cfg->sout[0]) {
+		cfg->soft_by_default = true;
+		snprintf(cfg->sout, sizeof(cfg->sout), "soft:127.0.0.1");
+		snprintf(cfg->sup, sizeof(cfg->sup), "soft:127.0.0.2");
+		no_sup = false;
+	}
+
+	cfg->engine.rails = no_sup ? 1 : 2;
+	rc = parse_rail(cfg, "sout", cfg->sout,
+			&cfg->engine.rail[MPIB_RAIL_SOUT], why);
+	if (rc == 0 && !no_sup)
+		rc = parse_rail(cfg, "sup", cfg->sup,
+				&cfg->engine.rail[MPIB_RAIL_SUP], why);
+	return rc;
+}
+
+void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
+			   char *buf, size_t len)
+{
+	const struct mpib_rail_spec *spec = &cfg->engine.rail[rail];
+
+	if (spec->provider == MPIB_PROVIDER_SOFT)
+		snprintf(buf, len, "soft:%s", spec->name);
+	else
+		snprintf(buf, len, "rdma:%s:%u", spec->name, spec->port);
+}
+
+static bool same_port(const struct mpib_engine_config *e)
+{
+	return e->rails == 2 && e->rail[0].provider == e->rail[1].provider &&
+	       e->rail[0].port == e->rail[1].port &&
+	       !strcmp(e->rail[0].name, e->rail[1].name);
+}
+
+int mpib_config_finish(struct mpib_config *cfg, char *why)
+{
+	const struct mpib_engine_config *e = &cfg->engine;
+	int rc = rails(cfg, why);
+
+	if (rc < 0)
+		return rc;
+	if (same_port(e))
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: both rails are %s (give two ports, or --sup "
+			 "none)",
+			 origin_of(cfg, "hca", "sup"), cfg->sup);
+	else if (e->srq_low >= e->srq_high)
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: srq.low = %u is not below srq.high = %u (lower "
+			 "it)",
+			 origin_of(cfg, "srq", "low"), e->srq_low, e->srq_high);
+	else if (cfg->part % MPIB_ALIGN || cfg->part > cfg->window)
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: client.part = %u is no multiple of 128 up to "
+			 "client.window = %u (change either)",
+			 origin_of(cfg, "client", "part"), cfg->part,
+			 cfg->window);
+	else
+		return 0;
+	return -EINVAL;
+}

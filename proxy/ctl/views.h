@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MPIB_CTL_VIEWS_H
+#define MPIB_CTL_VIEWS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* What a noun shows of the data that the proxy answered. Missing fields show
+ * as nothing, so that an older proxy can be looked at too. */
+struct mpib_ctl_view {
+	const char *noun;
+	void (*print)(const json_t *data, unsigned width, FILE *out);
+	const char *desc;
+};
+
+extern const struct mpib_ctl_view mpib_ctl_views[];
+extern const unsigned mpib_ctl_view_count;
+
+/* NULL when there is none of that name. */
+const struct mpib_ctl_view *mpib_ctl_view(const char *noun);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* One write, well below PIPE_BUF: all of it arrives or nothing. */
+struct outcome {
+	int status;
+	char text[1000];
+};
+
+/* Never returns. */
+static void await_daemon(int fd)
+{
+	struct outcome o;
+	ssize_t n;
+
+	do {
+		n = read(fd, &o, sizeof(o));
+	} while (n < 0 && errno == EINTR);
+
+	if (n != (ssize_t)sizeof(o)) {
+		fprintf(stderr, "mpib-proxy: start: the daemon ended before it "
+				"was ready (run it in the foreground)\n");
+		_exit(1);
+	}
+	o.text[sizeof(o.text) - 1] = '\0';
+	fprintf(o.status ? stderr : stdout, "%s\n", o.text);
+	fflush(NULL);
+	_exit(o.status);
+}
+
+int mpib_daemon_start(int *report)
+{
+	int pipefd[2];
+	pid_t pid;
+
+	if (pipe2(pipefd, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid > 0) {
+		close(pipefd[1]);
+		waitpid(pid, NULL, 0);
+		await_daemon(pipefd[0]);
+	}
+
+	/* A session of our own, and by the second fork not its leader, so that
+	 * no terminal can become ours. */
+	close(pipefd[0]);
+	setsid();
+	pid = fork();
+	if (pid != 0)
+		_exit(pid < 0);
+	*report = pipefd[1];
+	return 0;
+}
+
+static void syslog_sink(enum mpib_log_level level, const char *line)
+{
+	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO,
+					LOG_DEBUG };
+
+	syslog(priority[level], "%s", line);
+}
+
+static void leave_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; null >= 0 && fd < 3; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+	if (chdir("/") < 0)
+		mpib_warn("daemon: cannot leave the start directory: %m");
+}
+
+void mpib_daemon_report(int report, int status, const char *text)
+{
+	struct outcome o = { .status = status };
+
+	if (status == 0) {
+		openlog("mpib-proxy", LOG_PID | LOG_CONS, LOG_DAEMON);
+		mpib_log_set_sink(syslog_sink);
+		leave_terminal();
+	}
+	snprintf(o.text, sizeof(o.text), "%s", text);
+	if (write(report, &o, sizeof(o)) < 0)
+		mpib_warn("daemon: cannot tell who started it: %m");
+	close(report);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon.h"
+#include "options.h"
+#include "proxy.h"
+
+#define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
+
+/* Every failure has this form, also through the daemon's starter. */
+static int fail(int report, int status, const char *why)
+{
+	char line[MPIB_WHY_MAX + 16];
+
+	snprintf(line, sizeof(line), "mpib-proxy: %s", why);
+	if (report >= 0)
+		mpib_daemon_report(report, status, line);
+	else
+		fprintf(stderr, "%s\n", line);
+	return status;
+}
+
+/* The run directory by default, and so that a daemon finds it from "/". */
+static int settle_run_dir(struct mpib_config *cfg, char *why)
+{
+	char cwd[sizeof(cfg->run_dir)], dir[sizeof(cfg->run_dir)];
+
+	if (!cfg->run_dir[0])
+		return mpib_rundir_default(cfg->run_dir, sizeof(cfg->run_dir),
+					   why);
+	if (cfg->run_dir[0] == '/')
+		return 0;
+	snprintf(dir, sizeof(dir), "%s", cfg->run_dir);
+	if (!getcwd(cwd, sizeof(cwd)) ||
+	    snprintf(cfg->run_dir, sizeof(cfg->run_dir), "%s/%s", cwd, dir) >=
+		    (int)sizeof(cfg->run_dir)) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "run directory %s: its whole path is too long (give a "
+			 "shorter one)",
+			 dir);
+		return -ENAMETOOLONG;
+	}
+	return 0;
+}
+
+static int serve(struct mpib_proxy *p, int report)
+{
+	char why[MPIB_WHY_MAX], ready[900];
+	int rc = mpib_proxy_start(p, why);
+
+	if (rc < 0)
+		return fail(report, EXIT_FAILURE, why);
+
+	mpib_proxy_ready_line(p, ready, sizeof(ready));
+	if (report >= 0) {
+		mpib_daemon_report(report, 0, ready);
+	} else {
+		printf("%s\n", ready);
+		fflush(stdout);
+	}
+	rc = mpib_proxy_run(p);
+	if (rc < 0)
+		mpib_err("control thread: %s", strerror(-rc));
+	mpib_proxy_stop(p);
+	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int start(struct mpib_proxy *p)
+{
+	char why[MPIB_WHY_MAX];
+	int report = -1, rc;
+
+	if (p->cfg.soft_by_default)
+		mpib_info("no rail is named, so the software HCA serves %s and "
+			  "%s (--sout and --sup name RDMA ports)",
+			  p->cfg.sout, p->cfg.sup);
+	if (p->cfg.daemon) {
+		rc = mpib_daemon_start(&report);
+		if (rc < 0) {
+			snprintf(why, sizeof(why),
+				 "daemon: %s (run it in the foreground)",
+				 strerror(-rc));
+			return fail(-1, EXIT_FAILURE, why);
+		}
+	}
+	return serve(p, report);
+}
+
+int main(int argc, char **argv)
+{
+	static struct mpib_proxy proxy;
+	enum mpib_action action;
+	char why[MPIB_WHY_MAX];
+	int rc = mpib_options_read(&proxy.cfg, argc, argv, environ,
+				   MPIB_CONFIG_DIR, &action, why);
+
+	if (rc == 0 && action == MPIB_ACTION_RUN)
+		rc = settle_run_dir(&proxy.cfg, why);
+	if (rc < 0)
+		return fail(-1, EXIT_CONFIG, why);
+
+	switch (action) {
+	case MPIB_ACTION_CHECK:
+		mpib_config_dump(&proxy.cfg, stdout);
+		return EXIT_SUCCESS;
+	case MPIB_ACTION_HELP:
+		mpib_options_help(stdout);
+		return EXIT_SUCCESS;
+	case MPIB_ACTION_VERSION:
+		printf("mpib-proxy %s\n", MPIB_VERSION);
+		return EXIT_SUCCESS;
+	case MPIB_ACTION_RUN:
+		break;
+	}
+	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
+	return start(&proxy);
+}

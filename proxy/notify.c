@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notify.h"
+
+#ifdef MPIB_HAVE_SYSTEMD
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+
+void mpib_notify(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	sd_notify(0, text);
+}
+
+int mpib_activation_socket(void)
+{
+	int n = sd_listen_fds(1);
+
+	for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++) {
+		if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) > 0)
+			return fd;
+	}
+	return -1;
+}
+
+#else
+
+void mpib_notify(const char *fmt, ...)
+{
+	(void)fmt;
+}
+
+int mpib_activation_socket(void)
+{
+	return -1;
+}
+
+#endif

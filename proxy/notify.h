@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What systemd wants to know and what it hands us. Without libsystemd, or when
+ * systemd did not start us, every call is harmless. Control thread.
+ */
+#ifndef MPIB_PROXY_NOTIFY_H
+#define MPIB_PROXY_NOTIFY_H
+
+/* A line of sd_notify(3), such as "STOPPING=1". */
+void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The listening SOCK_SEQPACKET socket systemd passed (socket activation), -1
+ * when it passed none. */
+int mpib_activation_socket(void);
+
+#endif

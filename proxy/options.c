@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "suggest.h"
+
+/* Values of getopt_long() beyond the index of a setting. */
+enum {
+	OPT_CONFIG = 1000,
+	OPT_CHECK,
+	OPT_HELP,
+	OPT_VERSION
+};
+
+static const struct option extra[] = {
+	{ "config", required_argument, NULL, OPT_CONFIG },
+	{ "check-config", no_argument, NULL, OPT_CHECK },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+};
+
+#define EXTRA (sizeof(extra) / sizeof(extra[0]))
+
+struct options {
+	struct option list[MPIB_SETTINGS_MAX + EXTRA + 1];
+	unsigned count;
+};
+
+static void make_options(struct options *o)
+{
+	*o = (struct options){ .count = mpib_settings_count };
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+
+		o->list[i].name = s->flag;
+		o->list[i].has_arg =
+			s->arg ? required_argument : optional_argument;
+		o->list[i].val = (int)i;
+	}
+	for (unsigned i = 0; i < EXTRA; i++)
+		o->list[o->count++] = extra[i];
+}
+
+static int complain(const struct options *o, int c, char **argv, char *why)
+{
+	char typed[64];
+	struct mpib_suggest s = { .typed = typed };
+	const char *near;
+
+	if (optind < 1 || !argv[optind - 1])
+		return -EINVAL;
+	snprintf(typed, sizeof(typed), "%.*s",
+		 (int)strcspn(argv[optind - 1] + strspn(argv[optind - 1], "-"),
+			      "="),
+		 argv[optind - 1] + strspn(argv[optind - 1], "-"));
+	if (c == ':') {
+		snprintf(why, MPIB_WHY_MAX,
+			 "command line: --%s wants a value (see --help)",
+			 typed);
+		return -EINVAL;
+	}
+	for (unsigned i = 0; i < o->count; i++)
+		mpib_suggest_try(&s, o->list[i].name);
+	near = mpib_suggest_best(&s);
+	snprintf(why, MPIB_WHY_MAX,
+		 "command line: %.80s cannot be used (%s%s%s)",
+		 argv[optind - 1], near ? "did you mean --" : "see --help",
+		 near ? near : "", near ? "?" : "");
+	return -EINVAL;
+}
+
+/* The flags that say what to do and from which file; settings only if cfg. */
+static int scan(const struct options *o, struct mpib_config *cfg, int argc,
+		char **argv, enum mpib_action *action, const char **file,
+		char *why)
+{
+	int c, rc = 0;
+
+	optind = 0;
+	opterr = 0;
+	while (rc == 0 &&
+	       (c = getopt_long(argc, argv, ":", o->list, NULL)) != -1) {
+		if (c == OPT_CONFIG) {
+			*file = optarg;
+		} else if (c == OPT_CHECK) {
+			*action = MPIB_ACTION_CHECK;
+		} else if (c == OPT_HELP || c == OPT_VERSION) {
+			*action = c == OPT_HELP ? MPIB_ACTION_HELP
+						: MPIB_ACTION_VERSION;
+			return 0;
+		} else if (c == '?' || c == ':') {
+			rc = complain(o, c, argv, why);
+		} else if (cfg) {
+			const struct mpib_setting *s = &mpib_settings[c];
+			char origin[64];
+
+			snprintf(origin, sizeof(origin), "flag --%s", s->flag);
+			rc = mpib_config_set(cfg, s, optarg ? optarg : "yes",
+					     origin, why);
+		}
+	}
+	if (rc == 0 && optind < argc) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "command line: \"%.80s\" is not expected (see "
+			 "--help)",
+			 argv[optind]);
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
+int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
+		      char **env, const char *dir, enum mpib_action *action,
+		      char *why)
+{
+	const char *file = NULL;
+	struct options o;
+	int rc;
+
+	*action = MPIB_ACTION_RUN;
+	make_options(&o);
+	mpib_config_init(cfg);
+	/* Twice: flags come last, but one of them names the file. */
+	rc = scan(&o, NULL, argc, argv, action, &file, why);
+	if (rc < 0 || *action == MPIB_ACTION_HELP ||
+	    *action == MPIB_ACTION_VERSION)
+		return rc;
+
+	rc = file ? mpib_config_read_file(cfg, file, why)
+		  : mpib_config_read_dir(cfg, dir, why);
+	if (rc == 0)
+		rc = mpib_config_read_env(cfg, env, why);
+	if (rc == 0)
+		rc = scan(&o, cfg, argc, argv, action, &file, why);
+	if (rc == 0)
+		rc = mpib_config_finish(cfg, why);
+	return rc;
+}
+
+static void help_setting(const struct mpib_config *cfg,
+			 const struct mpib_setting *s, FILE *out)
+{
+	char env[64], value[128], note[160] = "";
+
+	mpib_config_env_name(s, env, sizeof(env));
+	mpib_config_value(cfg, s, value, sizeof(value));
+	if (value[0] && s->arg)
+		snprintf(note, sizeof(note), " [%s]", value);
+	fprintf(out, "  --%s%s%s, %s%s\n      %s\n", s->flag, s->arg ? " " : "",
+		s->arg ? s->arg : "", env, note, s->help);
+}
+
+void mpib_options_help(FILE *out)
+{
+	struct mpib_config cfg;
+
+	mpib_config_init(&cfg);
+	fprintf(out,
+		"usage: mpib-proxy [OPTION]...\n"
+		"Serve both rails of this node to the processes that attach.\n"
+		"Without --sout the software HCA runs on 127.0.0.1 and "
+		"127.0.0.2.\n\n"
+		"  --config FILE                read FILE, not " MPIB_CONFIG_DIR
+		"/mpib.conf and conf.d\n"
+		"  --check-config               show every setting and its "
+		"origin, then exit:\n"
+		"                               0, or 78 when something is "
+		"wrong\n"
+		"  --help, --version\n\n"
+		"Settings, with their names in the environment; [sup] bw in a "
+		"file is\nMPIB_SUP_BW and --sup-bw. Flags win over the "
+		"environment, that over files.\n");
+	for (unsigned i = 0; i < mpib_settings_count; i++)
+		help_setting(&cfg, &mpib_settings[i], out);
+}

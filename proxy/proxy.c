@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "notify.h"
+#include "peer/broker.h"
+
+/* Peers get so long to hear that we leave; nobody may hold us up. */
+#define FAREWELL (300 * MPIB_MSEC)
+
+static void on_signal(void *arg, uint32_t events)
+{
+	struct mpib_proxy *p = arg;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	mpib_info("%s from pid %u: the proxy stops",
+		  strsignal((int)info.ssi_signo), info.ssi_pid);
+	mpib_loop_stop(&p->loop);
+}
+
+static int catch_signals(struct mpib_proxy *p)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	/* Before there are threads, which inherit the mask. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (p->signals < 0)
+		return -errno;
+	return mpib_loop_add(&p->loop, &p->signal_watch, p->signals, EPOLLIN,
+			     on_signal, p);
+}
+
+static int open_engine(struct mpib_proxy *p, char *why)
+{
+	char reason[300];
+	int rc = mpib_engine_open(&p->cfg.engine, &mpib_broker_events,
+				  &p->broker, &p->engine, reason,
+				  sizeof(reason));
+
+	if (rc < 0) {
+		p->engine = NULL;
+		snprintf(why, MPIB_WHY_MAX, "rails: %s", reason);
+	}
+	return rc;
+}
+
+/* The peer link's address: as given, else the IPv4 of the SOUT rail. */
+static int peer_address(struct mpib_proxy *p, struct in_addr *addr, char *why)
+{
+	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
+	struct mpib_port_info port;
+	struct in6_addr gid;
+
+	if (p->cfg.peer_addr[0]) {
+		if (inet_pton(AF_INET, p->cfg.peer_addr, addr) == 1)
+			return 0;
+		snprintf(why, MPIB_WHY_MAX,
+			 "peer link: \"%s\" is no IPv4 address (give a.b.c.d)",
+			 p->cfg.peer_addr);
+		return -EINVAL;
+	}
+	if (sout->provider == MPIB_PROVIDER_SOFT &&
+	    inet_pton(AF_INET, sout->name, addr) == 1)
+		return 0;
+	if (mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) == 0) {
+		memcpy(&gid, port.gid.raw, sizeof(gid));
+		if (IN6_IS_ADDR_V4MAPPED(&gid)) {
+			memcpy(addr, &gid.s6_addr[12], sizeof(*addr));
+			return 0;
+		}
+	}
+	snprintf(why, MPIB_WHY_MAX,
+		 "peer link: rail SOUT has no IPv4 address (give --peer-addr)");
+	return -EADDRNOTAVAIL;
+}
+
+static int open_broker(struct mpib_proxy *p, char *why)
+{
+	char reason[300], text[INET_ADDRSTRLEN];
+	struct in_addr addr;
+	int rc = peer_address(p, &addr, why);
+	struct mpib_broker_opts opts = {
+		.loop = &p->loop,
+		.engine = p->engine,
+		.port = (uint16_t)p->cfg.peer_port,
+		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
+	};
+
+	if (rc < 0)
+		return rc;
+	opts.addr = addr.s_addr;
+	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
+	if (rc < 0) {
+		p->broker = NULL;
+		snprintf(why, MPIB_WHY_MAX,
+			 "peer link: %s (give another --peer-port or --sout)",
+			 reason);
+		return rc;
+	}
+	inet_ntop(AF_INET, &addr, text, sizeof(text));
+	snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s:%u", text,
+		 mpib_broker_port(p->broker));
+	return 0;
+}
+
+static void fill_view(struct mpib_proxy *p)
+{
+	struct mpib_view *v = &p->view;
+
+	v->cfg = &p->cfg;
+	v->sessions = &p->sessions;
+	v->run_dir = p->rundir.path;
+	v->pid = (uint32_t)getpid();
+	for (unsigned r = 0; r < p->cfg.engine.rails; r++) {
+		struct mpib_port_info port = { 0 };
+
+		mpib_engine_port(p->engine, r, &port);
+		mpib_config_rail_name(&p->cfg, r, v->rail[r].name,
+				      sizeof(v->rail[r].name));
+		v->rail[r].provider = mpib_engine_provider(p->engine, r);
+		v->rail[r].speed_mbps = port.speed_mbps;
+		v->rail[r].mtu = (uint8_t)port.mtu;
+		v->rail[r].gid = port.gid;
+	}
+}
+
+static int serve(struct mpib_proxy *p, char *why)
+{
+	int rc;
+
+	fill_view(p);
+	p->control = mpib_activation_socket();
+	p->activated = p->control >= 0;
+	if (!p->activated)
+		p->control = mpib_rundir_listen(&p->rundir, MPIB_CONTROL_SOCK,
+						SOCK_SEQPACKET, why);
+	if (p->control < 0)
+		return p->control;
+	p->stats_fd = mpib_rundir_listen(&p->rundir, MPIB_STATS_SOCK,
+					 SOCK_STREAM, why);
+	if (p->stats_fd < 0)
+		return p->stats_fd;
+
+	rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
+			     &p->stats);
+	if (rc < 0)
+		p->stats = NULL;
+	else
+		rc = mpib_sessions_init(&p->sessions, &p->loop, p->engine,
+					p->broker, &p->cfg, p->control);
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
+			 strerror(-rc));
+	p->serving = rc == 0;
+	return rc;
+}
+
+int mpib_proxy_start(struct mpib_proxy *p, char *why)
+{
+	int rc;
+
+	p->control = p->stats_fd = p->signals = -1;
+	p->rundir.dir = -1;
+	rc = mpib_loop_init(&p->loop);
+	if (rc == 0)
+		rc = catch_signals(p);
+	if (rc < 0) {
+		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
+			 strerror(-rc));
+		goto err_stop;
+	}
+	rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
+			      why);
+	if (rc == 0)
+		rc = mpib_rundir_write_pid(&p->rundir, why);
+	if (rc == 0)
+		rc = open_engine(p, why);
+	if (rc == 0)
+		rc = open_broker(p, why);
+	if (rc == 0)
+		rc = serve(p, why);
+	if (rc < 0)
+		goto err_stop;
+	return 0;
+
+err_stop:
+	mpib_proxy_stop(p);
+	return rc;
+}
+
+void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len)
+{
+	const struct mpib_view *v = &p->view;
+	int n = snprintf(buf, len,
+			 "ready pid %u control %s/" MPIB_CONTROL_SOCK
+			 " stats %s/" MPIB_STATS_SOCK " peer-link %s",
+			 v->pid, v->run_dir, v->run_dir, v->peer_link);
+
+	for (unsigned r = 0; r < p->cfg.engine.rails; r++)
+		n += snprintf(buf + n, len > (size_t)n ? len - (size_t)n : 0,
+			      " %s %s", r == MPIB_RAIL_SOUT ? "SOUT" : "SUP",
+			      v->rail[r].name);
+}
+
+static void on_status(void *arg)
+{
+	struct mpib_proxy *p = arg;
+
+	mpib_notify("STATUS=%u rails, %u clients", p->cfg.engine.rails,
+		    p->sessions.ledger.attached);
+	mpib_timer_arm(&p->loop, &p->status_timer, 10 * MPIB_SEC, on_status, p);
+}
+
+int mpib_proxy_run(struct mpib_proxy *p)
+{
+	mpib_notify("READY=1");
+	on_status(p);
+	return mpib_loop_run(&p->loop);
+}
+
+/* Peers learn from us, not from a reset, that our clients' connections end. */
+static void say_farewell(struct mpib_proxy *p)
+{
+	uint64_t until = mpib_loop_now(&p->loop) + FAREWELL;
+	uint64_t now;
+
+	mpib_sessions_stop(&p->sessions);
+	while (p->sessions.ledger.attached > 0 &&
+	       (now = mpib_loop_now(&p->loop)) < until) {
+		if (mpib_loop_turn(&p->loop, (int64_t)(until - now)) < 0)
+			break;
+	}
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void mpib_proxy_stop(struct mpib_proxy *p)
+{
+	mpib_notify("STOPPING=1");
+	mpib_timer_disarm(&p->loop, &p->status_timer);
+	if (p->serving)
+		say_farewell(p);
+	if (p->stats)
+		mpib_stats_stop(p->stats);
+	/* What it still has to say reaches sessions, broker and stats. */
+	if (p->engine)
+		mpib_engine_close(p->engine);
+	if (p->serving)
+		mpib_sessions_fini(&p->sessions);
+	if (p->broker)
+		mpib_broker_close(p->broker);
+	if (p->stats)
+		mpib_stats_free(p->stats);
+	close_fd(&p->control);
+	close_fd(&p->stats_fd);
+	mpib_rundir_close(&p->rundir, p->activated ? MPIB_CONTROL_SOCK : NULL);
+	mpib_loop_del(&p->loop, &p->signal_watch);
+	close_fd(&p->signals);
+	mpib_loop_fini(&p->loop);
+}

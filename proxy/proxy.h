@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The running proxy: what it is made of, brought up in order and taken down in
+ * the reverse one. Control thread only.
+ */
+#ifndef MPIB_PROXY_PROXY_H
+#define MPIB_PROXY_PROXY_H
+
+#include "base/loop.h"
+#include "config.h"
+#include "rundir.h"
+#include "session.h"
+#include "stats.h"
+
+struct mpib_proxy {
+	struct mpib_config cfg;
+	struct mpib_loop loop;
+	struct mpib_rundir rundir;
+	int signals;
+	struct mpib_watch signal_watch;
+	struct mpib_engine *engine;
+	struct mpib_broker *broker;
+	int control, stats_fd;
+	bool activated; /* control is systemd's, with its path */
+	bool serving; /* sessions are up */
+	struct mpib_sessions sessions;
+	struct mpib_stats *stats;
+	struct mpib_view view;
+	struct mpib_timer status_timer;
+};
+
+/* cfg is complete. SIGTERM, SIGINT and SIGQUIT are blocked and end the loop.
+ * -errno and why as in config.h; then nothing is left of it. */
+int mpib_proxy_start(struct mpib_proxy *p, char *why);
+/* "ready ...", once it started. */
+void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
+/* Until a signal asks to stop. */
+int mpib_proxy_run(struct mpib_proxy *p);
+/* Ends what started; within 1 s, whatever peers and clients do. */
+void mpib_proxy_stop(struct mpib_proxy *p);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <mpib/control.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "config.h"
+
+#define LOCK "lock"
+#define PID "proxy.pid"
+
+static int fail(char *why, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(char *why, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, MPIB_WHY_MAX, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+int mpib_rundir_default(char *buf, size_t len, char *why)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+
+	if (geteuid() == 0)
+		snprintf(buf, len, "/run/mpib");
+	else if (xdg && xdg[0] == '/')
+		snprintf(buf, len, "%s/mpib", xdg);
+	else
+		return fail(why, -ENOENT,
+			    "run directory: XDG_RUNTIME_DIR is not set (give "
+			    "--run-dir)");
+	return 0;
+}
+
+static gid_t group_of(const char *name)
+{
+	struct group *g = name[0] ? getgrnam(name) : NULL;
+
+	return g ? g->gr_gid : (gid_t)-1;
+}
+
+/* Whoever else can write here could put his own socket in our place. */
+static int check_dir(const char *path, const struct stat *st, char *why)
+{
+	if (st->st_uid != geteuid() && st->st_uid != 0)
+		return fail(why, -EPERM,
+			    "run directory %s: belongs to uid %u (remove it "
+			    "or give another --run-dir)",
+			    path, st->st_uid);
+	if (st->st_mode & S_IWOTH)
+		return fail(why, -EPERM,
+			    "run directory %s: anybody may write there (give "
+			    "a directory of its own)",
+			    path);
+	return 0;
+}
+
+static int open_dir(struct mpib_rundir *rd, char *why)
+{
+	struct stat st;
+	int rc;
+
+	rd->made = mkdir(rd->path, 0750) == 0;
+	if (!rd->made && errno != EEXIST)
+		return fail(why, -errno,
+			    "run directory %s: %s (create its parent, or give "
+			    "--run-dir)",
+			    rd->path, strerror(errno));
+	rd->dir =
+		open(rd->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (rd->dir < 0 || fstat(rd->dir, &st) < 0)
+		return fail(why, -errno,
+			    "run directory %s: %s (give a directory, not a "
+			    "link)",
+			    rd->path, strerror(errno));
+
+	rc = check_dir(rd->path, &st, why);
+	/* Where we may not, only our own user can attach; that is safe. */
+	if (rc == 0 && rd->made && rd->gid != (gid_t)-1 &&
+	    fchown(rd->dir, (uid_t)-1, rd->gid) < 0)
+		rd->gid = (gid_t)-1;
+	return rc;
+}
+
+static int holder(const struct mpib_rundir *rd)
+{
+	char text[16] = "";
+	int fd = openat(rd->dir, PID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return atoi(text);
+}
+
+/* A killed proxy leaves in the lock file that it had made the directory, so
+ * that the next one still removes it. */
+static void inherit(struct mpib_rundir *rd)
+{
+	char mark;
+
+	if (pread(rd->lock, &mark, 1, 0) == 1)
+		rd->made = true;
+	else if (rd->made && pwrite(rd->lock, "made\n", 5, 0) < 0)
+		rd->made = false;
+}
+
+/* 0 locked, 1 the last holder removed it meanwhile: start again. */
+static int take_lock(struct mpib_rundir *rd, char *why)
+{
+	struct stat ours, there;
+	int pid;
+
+	rd->lock = openat(rd->dir, LOCK,
+			  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (rd->lock < 0)
+		return errno == ENOENT ? 1
+				       : fail(why, -errno,
+					      "lock %s/" LOCK ": %s (give "
+					      "--run-dir)",
+					      rd->path, strerror(errno));
+	if (flock(rd->lock, LOCK_EX | LOCK_NB) < 0) {
+		pid = holder(rd);
+		return fail(why, -EBUSY,
+			    "run directory %s: mpib-proxy already runs there, "
+			    "pid %d (stop it, or give another --run-dir)",
+			    rd->path, pid);
+	}
+	if (fstat(rd->lock, &ours) < 0 ||
+	    fstatat(rd->dir, LOCK, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    ours.st_ino != there.st_ino)
+		return 1;
+	inherit(rd);
+	return 0;
+}
+
+static void release(struct mpib_rundir *rd)
+{
+	if (rd->lock >= 0)
+		close(rd->lock);
+	if (rd->dir >= 0)
+		close(rd->dir);
+	rd->lock = rd->dir = -1;
+}
+
+static void clear(struct mpib_rundir *rd, const char *keep)
+{
+	static const char *const names[] = { MPIB_CONTROL_SOCK, MPIB_STATS_SOCK,
+					     PID };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!keep || strcmp(names[i], keep))
+			unlinkat(rd->dir, names[i], 0);
+	}
+}
+
+int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
+		     const char *group, char *why)
+{
+	int rc = 1;
+
+	*rd = (struct mpib_rundir){ .dir = -1, .lock = -1 };
+	/* sockaddr_un holds 108 bytes, and the socket's name comes behind. */
+	if (strlen(path) >= sizeof(rd->path) - 1)
+		return fail(why, -ENAMETOOLONG,
+			    "run directory %.120s: longer than %zu bytes (give "
+			    "a shorter --run-dir)",
+			    path, sizeof(rd->path) - 2);
+	snprintf(rd->path, sizeof(rd->path), "%s", path);
+	rd->gid = group_of(group);
+
+	for (int tries = 0; rc > 0 && tries < 100; tries++) {
+		rc = open_dir(rd, why);
+		if (rc == 0)
+			rc = take_lock(rd, why);
+		if (rc != 0)
+			release(rd);
+	}
+	if (rc > 0)
+		return fail(why, -EBUSY,
+			    "run directory %s: another mpib-proxy starts and "
+			    "stops there (give another --run-dir)",
+			    path);
+	return rc;
+}
+
+int mpib_rundir_write_pid(struct mpib_rundir *rd, char *why)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d\n", getpid());
+	int rc = 0;
+	int fd = openat(rd->dir, PID,
+			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			0644);
+
+	if (fd < 0 || write(fd, text, (size_t)len) != len)
+		rc = fail(why, -errno, "%s/" PID ": %s (free some space)",
+			  rd->path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
+		       char *why)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd, rc;
+
+	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", rd->path,
+		     name) >= (int)sizeof(sun.sun_path))
+		return fail(why, -ENAMETOOLONG, "socket %s/%s: too long",
+			    rd->path, name);
+
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		goto err_why;
+	unlinkat(rd->dir, name, 0); /* a dead proxy's: we hold the lock */
+
+	/* Nobody may connect before the mode is right. */
+	if (fchmod(fd, 0600) < 0 ||
+	    bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+	    (rd->gid != (gid_t)-1 &&
+	     fchownat(rd->dir, name, (uid_t)-1, rd->gid, AT_SYMLINK_NOFOLLOW) <
+		     0 &&
+	     errno != EPERM) ||
+	    fchmodat(rd->dir, name, 0660, 0) < 0 || listen(fd, 256) < 0)
+		goto err_close;
+	return fd;
+
+err_close:
+	rc = errno;
+	close(fd);
+	errno = rc;
+err_why:
+	return fail(why, -errno, "socket %s/%s: %s (give another --run-dir)",
+		    rd->path, name, strerror(errno));
+}
+
+void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
+{
+	if (rd->dir < 0)
+		return;
+	clear(rd, keep);
+	/* Last, and while we hold it: whoever waits starts in an empty one. */
+	unlinkat(rd->dir, LOCK, 0);
+	if (rd->made && !keep)
+		rmdir(rd->path);
+	release(rd);
+}

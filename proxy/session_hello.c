@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <mpib/control.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "session.h"
+
+/* A label goes to terminals and logs: printable ASCII and nothing else. */
+static void take_name(struct mpib_session *s, const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len && i < sizeof(s->name) - 1 && name[i]; i++)
+		s->name[i] = name[i] > ' ' && name[i] < 0x7f ? name[i] : '_';
+	s->name[i] = '\0';
+	if (i == 0)
+		snprintf(s->name, sizeof(s->name), "unnamed");
+}
+
+static unsigned emptiest_shard(const struct mpib_sessions *all)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < all->cfg->engine.shards; i++) {
+		if (all->on_shard[i] < all->on_shard[best])
+			best = i;
+	}
+	return best;
+}
+
+static int make_segments(struct mpib_session *s)
+{
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	int rc = mpib_memseg_create(&s->submit, "mpib-submit", sizeof(*submit),
+				    false);
+
+	if (rc < 0)
+		return rc;
+	rc = mpib_memseg_create(&s->reply, "mpib-reply", sizeof(*reply), true);
+	if (rc < 0) {
+		mpib_memseg_fini(&s->submit);
+		s->submit = (struct mpib_memseg){ .fd = -1 };
+		return rc;
+	}
+
+	submit = s->submit.addr;
+	submit->magic = MPIB_SUBMIT_MAGIC;
+	submit->version = MPIB_ABI_VERSION;
+	submit->conns = MPIB_CONNS_MAX;
+	reply = s->reply.addr;
+	reply->magic = MPIB_REPLY_MAGIC;
+	reply->version = MPIB_ABI_VERSION;
+	reply->conns = MPIB_CONNS_MAX;
+	s->all->ledger.mapped += s->submit.size + s->reply.size;
+	return 0;
+}
+
+/* What fails here is undone when the session, still NEW, is dropped. */
+static int attach(struct mpib_session *s)
+{
+	struct mpib_sessions *all = s->all;
+	int rc = make_segments(s);
+
+	if (rc < 0)
+		return rc;
+	s->owner.shard = emptiest_shard(all);
+	rc = mpib_tenant_get(all->engine, s->owner.shard, s->uid,
+			     &s->owner.tenant);
+	if (rc < 0)
+		return rc;
+	rc = mpib_attachment_open(s->owner.tenant, s->id, s->submit.addr,
+				  s->reply.addr, &s->owner.attachment);
+	if (rc < 0) {
+		mpib_tenant_put(s->owner.tenant);
+		return rc;
+	}
+	s->owner.uid = s->uid;
+	s->owner.reply = s->reply.addr;
+	all->on_shard[s->owner.shard]++;
+	all->ledger.attached++;
+	s->state = MPIB_SESSION_LIVE;
+	mpib_timer_disarm(all->loop, &s->hello_timer);
+	return 0;
+}
+
+static void describe_rail(struct mpib_sessions *all, unsigned i,
+			  struct mpib_ctl_rail *rail)
+{
+	const struct mpib_config *cfg = all->cfg;
+	struct mpib_port_info port;
+
+	mpib_config_rail_name(cfg, i, rail->name, sizeof(rail->name));
+	if (mpib_engine_port(all->engine, i, &port) < 0)
+		return;
+	rail->speed_mbps = (uint32_t)port.speed_mbps;
+	rail->up = port.state == IBV_PORT_ACTIVE;
+	snprintf(rail->pci_path, sizeof(rail->pci_path), "%.127s",
+		 port.pci_path);
+}
+
+static void welcome(struct mpib_session *s, const struct mpib_ctl_header *ask)
+{
+	struct mpib_sessions *all = s->all;
+	struct mpib_ctl_welcome w = {
+		.h = { .type = ask->type, .id = ask->id, .len = sizeof(w) },
+		.version = MPIB_ABI_VERSION,
+		.client = s->id,
+		.shard = s->owner.shard,
+		.rails = all->cfg->engine.rails,
+		.dmabuf = mpib_engine_dmabuf(all->engine),
+		.window = all->cfg->window,
+		.part = all->cfg->part,
+	};
+	const int fd[MPIB_CTL_FDS_MAX] = {
+		mpib_engine_status_fd(all->engine),
+		s->submit.fd,
+		s->reply.fd,
+		mpib_engine_doorbell_fd(all->engine, s->owner.shard),
+	};
+
+	for (unsigned i = 0; i < w.rails; i++)
+		describe_rail(all, i, &w.rail[i]);
+	if (mpib_session_send(s, &w.h, fd, MPIB_CTL_FDS_MAX) == 0)
+		mpib_info("client %u (%s, pid %u, uid %u) attached to shard %u",
+			  s->id, s->name, s->pid, s->uid, s->owner.shard);
+}
+
+void mpib_session_hello(struct mpib_session *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
+	struct mpib_sessions *all = s->all;
+	int rc;
+
+	if (s->state == MPIB_SESSION_LIVE) {
+		mpib_session_refuse(s, &m->h, -EALREADY,
+				    "this client has said its HELLO");
+		return;
+	}
+	if (m->len < sizeof(*hello) || hello->version != MPIB_ABI_VERSION) {
+		mpib_session_refuse(
+			s, &m->h, -EPROTO,
+			"the client speaks version %u, this mpib-proxy version "
+			"%u (install the same mpib for both)",
+			m->len >= sizeof(m->h) + 4 ? hello->version : 0,
+			MPIB_ABI_VERSION);
+		goto err_drop;
+	}
+	take_name(s, hello->name, sizeof(hello->name));
+	s->job = hello->job;
+	if (all->ledger.attached >= all->cfg->max_clients) {
+		mpib_session_refuse(s, &m->h, -EDQUOT,
+				    "%u clients are attached already (raise "
+				    "limit.clients)",
+				    all->ledger.attached);
+		goto err_drop;
+	}
+	rc = attach(s);
+	if (rc < 0) {
+		mpib_session_refuse(s, &m->h, rc,
+				    "the proxy cannot serve another client: "
+				    "%s (see its log)",
+				    strerror(-rc));
+		goto err_drop;
+	}
+	welcome(s, &m->h);
+	return;
+
+err_drop:
+	all->refused++;
+	mpib_session_drop(s, "its HELLO was refused");
+}

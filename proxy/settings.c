@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <mpib/control.h>
+#include <mpib/segment.h>
+
+#define FIELD(f)                                                               \
+	offsetof(struct mpib_config, f), sizeof(((struct mpib_config *)0)->f)
+#define UINT(lo, hi, a) lo, hi, NULL, a
+#define TEXT(a) 0, 0, NULL, a
+#define CHOICE(list, a) 0, 0, list, a
+
+static const char *const lanes[] = { "shared", "private", NULL };
+static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const no_yes[] = { "no", "yes", NULL };
+
+/* Named so that MPIB_SECTION_KEY gives the names people know. */
+const struct mpib_setting mpib_settings[] = {
+	{ "run", "dir", "run-dir", MPIB_SET_TEXT, FIELD(run_dir), TEXT("DIR"),
+	  "of the sockets; default /run/mpib as root, else "
+	  "$XDG_RUNTIME_DIR/mpib" },
+	{ "run", "group", "run-group", MPIB_SET_TEXT, FIELD(run_group),
+	  TEXT("NAME"), "group that may attach, where it exists" },
+	{ "hca", "sout", "sout", MPIB_SET_TEXT, FIELD(sout), TEXT("SPEC"),
+	  "scale-out rail: soft:IPv4 or rdma:DEVICE[:PORT]" },
+	{ "hca", "sup", "sup", MPIB_SET_TEXT, FIELD(sup), TEXT("SPEC"),
+	  "scale-up rail, or none" },
+	{ "peer", "addr", "peer-addr", MPIB_SET_TEXT, FIELD(peer_addr),
+	  TEXT("IPv4"), "address of the peer link; default that of SOUT" },
+	{ "peer", "port", "peer-port", MPIB_SET_UINT, FIELD(peer_port),
+	  UINT(1, 65535, "PORT"), "TCP port of the peer link" },
+	{ "proxy", "threads", "threads", MPIB_SET_UINT, FIELD(engine.shards),
+	  UINT(1, MPIB_SHARDS_MAX, "N"), "progress threads" },
+	{ "proxy", "daemon", "daemon", MPIB_SET_CHOICE, FIELD(daemon),
+	  CHOICE(no_yes, NULL),
+	  "go to the background, once clients can attach" },
+	{ "log", "level", "log-level", MPIB_SET_CHOICE, FIELD(log_level),
+	  CHOICE(levels, "LEVEL"), "error, warn, info or debug" },
+	{ "lane", "mode", "lanes", MPIB_SET_CHOICE, FIELD(lanes),
+	  CHOICE(lanes, "MODE"),
+	  "shared: one a peer; private: one a connection" },
+	{ "lane", "window", "lane-window", MPIB_SET_SIZE,
+	  FIELD(engine.lane_window), UINT(4096, 1 << 30, "BYTES"),
+	  "bytes in flight on a lane and rail" },
+	{ "sout", "qp", "sout-qp", MPIB_SET_UINT,
+	  FIELD(engine.qps[MPIB_RAIL_SOUT]), UINT(1, MPIB_QPS_MAX, "N"),
+	  "QPs of a lane on SOUT" },
+	{ "sup", "qp", "sup-qp", MPIB_SET_UINT,
+	  FIELD(engine.qps[MPIB_RAIL_SUP]), UINT(1, MPIB_QPS_MAX, "N"),
+	  "QPs of a lane on SUP" },
+	{ "sup", "bw", "sup-bw", MPIB_SET_UINT, FIELD(engine.sup_bw),
+	  UINT(0, 1024, "N"), "SUP's share of the payload, of 1024" },
+	{ "srq", "low", "srq-low", MPIB_SET_UINT, FIELD(engine.srq_low),
+	  UINT(1, 32768, "N"), "refill the SRQ below so many receives" },
+	{ "srq", "high", "srq-high", MPIB_SET_UINT, FIELD(engine.srq_high),
+	  UINT(2, 32768, "N"), "receives in a full SRQ" },
+	{ "cts", "signal_interval", "cts-signal-interval", MPIB_SET_UINT,
+	  FIELD(engine.cts_signal), UINT(1, 1024, "N"),
+	  "every so many clear-to-sends are signalled" },
+	{ "qp", "sq_depth", "qp-sq-depth", MPIB_SET_UINT,
+	  FIELD(engine.sq_depth), UINT(16, 16384, "N"),
+	  "send requests a QP holds" },
+	{ "qp", "timeout", "qp-timeout", MPIB_SET_UINT, FIELD(engine.timeout),
+	  UINT(1, 31, "N"), "ack timeout, 4.096 us * 2^N" },
+	{ "qp", "retry_cnt", "qp-retry-cnt", MPIB_SET_UINT,
+	  FIELD(engine.retry_cnt), UINT(0, 7, "N"), "retries after a timeout" },
+	{ "qp", "rnr_retry", "qp-rnr-retry", MPIB_SET_UINT,
+	  FIELD(engine.rnr_retry), UINT(0, 7, "N"),
+	  "retries when the peer has no receive; 7 is for ever" },
+	{ "qp", "min_rnr_timer", "qp-min-rnr-timer", MPIB_SET_UINT,
+	  FIELD(engine.min_rnr_timer), UINT(0, 31, "N"),
+	  "pause between those, in verbs' encoding" },
+	{ "qp", "traffic_class", "qp-traffic-class", MPIB_SET_INT,
+	  FIELD(engine.traffic_class), UINT(-1, 255, "N"),
+	  "of RoCE packets; -1 leaves it 0" },
+	{ "client", "window", "client-window", MPIB_SET_SIZE, FIELD(window),
+	  UINT(4096, 1 << 30, "BYTES"), "staging memory of a connection" },
+	{ "client", "part", "client-part", MPIB_SET_SIZE, FIELD(part),
+	  UINT(128, 1 << 30, "BYTES"),
+	  "largest part staged at once, a multiple of 128" },
+	{ "limit", "clients", "limit-clients", MPIB_SET_UINT,
+	  FIELD(max_clients), UINT(1, 65536, "N"), "processes attached" },
+	{ "limit", "regions", "limit-regions", MPIB_SET_UINT,
+	  FIELD(max_regions), UINT(1, 1 << 20, "N"), "regions of a client" },
+	{ "limit", "memory", "limit-memory", MPIB_SET_SIZE, FIELD(max_memory),
+	  UINT(0, INT64_MAX, "BYTES"),
+	  "registered by a client; 0 is half of the machine's memory" },
+	{ "limit", "readers", "limit-readers", MPIB_SET_UINT,
+	  FIELD(max_readers), UINT(1, 1024, "N"),
+	  "connections to the stats socket" },
+};
+
+const unsigned mpib_settings_count =
+	sizeof(mpib_settings) / sizeof(mpib_settings[0]);
+
+_Static_assert(sizeof(mpib_settings) / sizeof(mpib_settings[0]) <=
+		       MPIB_SETTINGS_MAX,
+	       "origins have no room");
+
+void mpib_config_init(struct mpib_config *cfg)
+{
+	*cfg = (struct mpib_config){
+		.run_group = "mpib",
+		.peer_port = 24790,
+		.log_level = 2,
+		.window = 4 << 20,
+		.part = 512 << 10,
+		.max_clients = 1024,
+		.max_regions = 65536,
+		.max_readers = 32,
+	};
+	mpib_engine_config_init(&cfg->engine);
+	for (unsigned i = 0; i < mpib_settings_count; i++)
+		snprintf(cfg->origin[i], sizeof(cfg->origin[i]), "built-in");
+}

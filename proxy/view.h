@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the stats socket shows, as JSON. Built from plain data, so that it says
+ * the same of a snapshot made by hand. Fields are only ever added.
+ *
+ * Bytes are payload and by rail. Those of open connections and of the closed
+ * ones add up to the rail's.
+ */
+#ifndef MPIB_PROXY_VIEW_H
+#define MPIB_PROXY_VIEW_H
+
+#include <jansson.h>
+
+#include "engine/snapshot.h"
+#include "session.h"
+
+#define MPIB_STATS_PROTO 1
+
+struct mpib_view_rail {
+	char name[64];
+	const char *provider;
+	uint64_t speed_mbps;
+	uint8_t mtu; /* enum ibv_mtu */
+	union ibv_gid gid;
+};
+
+struct mpib_view {
+	const struct mpib_config *cfg;
+	const struct mpib_sessions *sessions;
+	const struct mpib_snapshot *snap; /* for what wants one */
+	struct mpib_view_rail rail[MPIB_RAILS];
+	const char *run_dir;
+	char peer_link[64];
+	uint32_t pid;
+	double uptime_s;
+};
+
+/* A new reference, NULL when memory is short. */
+typedef json_t *mpib_view_fn(const struct mpib_view *v);
+mpib_view_fn mpib_view_info, mpib_view_rails, mpib_view_clients,
+	mpib_view_conns, mpib_view_lanes, mpib_view_peers, mpib_view_config,
+	mpib_view_help;
+
+/* A command of the stats socket. */
+struct mpib_view_command {
+	const char *name;
+	bool snapshot; /* wants one */
+	mpib_view_fn *fn;
+	const char *desc;
+};
+
+extern const struct mpib_view_command mpib_view_commands[];
+extern const unsigned mpib_view_command_count;
+
+/* NULL when there is none of that name. */
+const struct mpib_view_command *mpib_view_command(const char *name);
+
+#endif
