@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/config.h: files, environment, ranges, errors that name their place. */
+#include "config.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "scratch.h"
+
+static struct mpib_config cfg;
+static char why[MPIB_WHY_MAX];
+
+static int fresh(void **state)
+{
+	mpib_config_init(&cfg);
+	why[0] = '\0';
+	return scratch_make(state);
+}
+
+static const struct mpib_setting *setting(const char *section, const char *key)
+{
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		if (!strcmp(mpib_settings[i].section, section) &&
+		    !strcmp(mpib_settings[i].key, key))
+			return &mpib_settings[i];
+	}
+	fail_msg("no setting %s.%s", section, key);
+	return NULL;
+}
+
+static int set(const char *section, const char *key, const char *value)
+{
+	return mpib_config_set(&cfg, setting(section, key), value, "here", why);
+}
+
+static int read_file(const char *text)
+{
+	scratch_write("f.conf", text);
+	return mpib_config_read_file(&cfg, scratch_path("f.conf"), why);
+}
+
+static void assert_why(const char *part)
+{
+	if (!strstr(why, part))
+		fail_msg("\"%s\" is not in \"%s\"", part, why);
+}
+
+static void the_defaults_are_complete(void **state)
+{
+	(void)state;
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_true(cfg.soft_by_default);
+	assert_int_equal(cfg.engine.rails, 2);
+	assert_string_equal(cfg.engine.rail[0].name, "127.0.0.1");
+	assert_string_equal(cfg.engine.rail[1].name, "127.0.0.2");
+	assert_int_equal(cfg.engine.sup_bw, 512);
+	assert_int_equal(cfg.engine.qps[0], 2);
+	assert_int_equal(cfg.engine.qps[1], 4);
+	assert_int_equal(cfg.peer_port, 24790);
+}
+
+static void every_default_is_in_its_own_range(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		char value[128];
+
+		mpib_config_value(&cfg, &mpib_settings[i], value,
+				  sizeof(value));
+		if (mpib_config_set(&cfg, &mpib_settings[i], value, "x", why))
+			fail_msg("%s", why);
+	}
+}
+
+static void a_file_sets_what_it_names(void **state)
+{
+	(void)state;
+	assert_int_equal(read_file("; a comment\n[sup]\nbw = 256\n  qp=3\n"
+				   "[lane]\nmode = private\nwindow = 2M\n"),
+			 0);
+	assert_int_equal(cfg.engine.sup_bw, 256);
+	assert_int_equal(cfg.engine.qps[1], 3);
+	assert_int_equal(cfg.lanes, MPIB_LANES_PRIVATE);
+	assert_int_equal(cfg.engine.lane_window, 2 << 20);
+}
+
+static void the_origin_names_file_and_line(void **state)
+{
+	char want[160];
+
+	(void)state;
+	assert_int_equal(read_file("[sup]\n\nbw = 256\n"), 0);
+	snprintf(want, sizeof(want), "%s:3", scratch_path("f.conf"));
+	assert_string_equal(cfg.origin[setting("sup", "bw") - mpib_settings],
+			    want);
+}
+
+static void an_unknown_key_names_its_line_and_the_nearest(void **state)
+{
+	(void)state;
+	assert_int_equal(read_file("[sup]\nqp = 1\nbww = 3\n"), -EINVAL);
+	assert_why("f.conf:3: unknown setting \"sup.bww\" (did you mean "
+		   "sup.bw?)");
+}
+
+static void an_unknown_section_names_the_nearest(void **state)
+{
+	(void)state;
+	assert_int_equal(read_file("[lanes]\nmode = shared\n"), -EINVAL);
+	assert_why("f.conf:2: unknown section \"lanes\" (did you mean lane?)");
+}
+
+static void a_line_that_is_none_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(read_file("[sup]\nbw 3\n"), -EINVAL);
+	assert_why("f.conf:2: neither [section] nor key = value");
+}
+
+static void a_line_too_long_is_told(void **state)
+{
+	char text[600];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "[run]\ndir = /", 13);
+	strcpy(text + sizeof(text) - 2, "\n");
+	assert_int_equal(read_file(text), -EINVAL);
+	assert_why("f.conf:2: the line is too long");
+}
+
+static void a_bad_value_keeps_the_old_one(void **state)
+{
+	(void)state;
+	assert_int_equal(read_file("[sup]\nbw = 1025\n"), -EINVAL);
+	assert_why("f.conf:2: sup.bw = \"1025\" is out of range (give 0 to "
+		   "1024)");
+	assert_int_equal(cfg.engine.sup_bw, 512);
+}
+
+static void numbers_are_whole_and_in_range(void **state)
+{
+	static const char *const bad[] = {
+		"",	"x",   "1x", " 1",   "-1",
+		"0x10", "1.5", "1K", "1025", "99999999999999999999"
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (set("sup", "bw", bad[i]) != -EINVAL)
+			fail_msg("\"%s\" was taken", bad[i]);
+	}
+	assert_int_equal(set("sup", "bw", "0"), 0);
+	assert_int_equal(set("sup", "bw", "1024"), 0);
+	assert_int_equal(set("qp", "traffic_class", "-1"), 0);
+	assert_int_equal(cfg.engine.traffic_class, -1);
+	assert_int_equal(set("qp", "traffic_class", "-2"), -EINVAL);
+}
+
+static void sizes_take_binary_units(void **state)
+{
+	(void)state;
+	assert_int_equal(set("client", "window", "1M"), 0);
+	assert_int_equal(cfg.window, 1 << 20);
+	assert_int_equal(set("client", "window", "64KiB"), 0);
+	assert_int_equal(cfg.window, 64 << 10);
+	assert_int_equal(set("client", "window", "8192"), 0);
+	assert_int_equal(cfg.window, 8192);
+	assert_int_equal(set("limit", "memory", "3TB"), 0);
+	assert_true(cfg.max_memory == 3ull << 40);
+	assert_int_equal(set("client", "window", "1Q"), -EINVAL);
+	assert_int_equal(set("client", "window", "2G"), -EINVAL);
+	assert_int_equal(set("client", "window", "-1K"), -EINVAL);
+	assert_int_equal(set("limit", "memory", "9000000T"), -EINVAL);
+}
+
+static void a_choice_lists_its_values(void **state)
+{
+	(void)state;
+	assert_int_equal(set("lane", "mode", "common"), -EINVAL);
+	assert_why("(give shared, private)");
+}
+
+static void text_too_long_is_refused(void **state)
+{
+	char text[200];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(set("run", "dir", text), -EINVAL);
+	assert_why("too long");
+}
+
+static void the_environment_wins_over_files(void **state)
+{
+	char bw[] = "MPIB_SUP_BW=7", other[] = "MPIB_SUP_BWW=x";
+	char cts[] = "MPIB_CTS_SIGNAL_INTERVAL=64";
+	char hca[] = "MPIB_HCA_SOUT=mlx5_0";
+	char *env[] = { other, bw, cts, hca, NULL };
+
+	(void)state;
+	assert_int_equal(read_file("[sup]\nbw = 256\n"), 0);
+	assert_int_equal(mpib_config_read_env(&cfg, env, why), 0);
+	assert_int_equal(cfg.engine.sup_bw, 7);
+	assert_int_equal(cfg.engine.cts_signal, 64);
+	assert_string_equal(cfg.sout, "mlx5_0");
+	assert_string_equal(cfg.origin[setting("sup", "bw") - mpib_settings],
+			    "environment MPIB_SUP_BW");
+}
+
+static void a_bad_environment_is_named(void **state)
+{
+	char bw[] = "MPIB_SUP_BW=much";
+	char *env[] = { bw, NULL };
+
+	(void)state;
+	assert_int_equal(mpib_config_read_env(&cfg, env, why), -EINVAL);
+	assert_why("environment MPIB_SUP_BW: sup.bw = \"much\" is not a "
+		   "number");
+}
+
+static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir(scratch_path("conf.d"), 0700), 0);
+	scratch_write("mpib.conf", "[sup]\nbw = 1\nqp = 1\n[sout]\nqp = 7\n");
+	scratch_write("conf.d/20-b.conf", "[sup]\nbw = 3\n");
+	scratch_write("conf.d/10-a.conf", "[sup]\nbw = 2\nqp = 2\n");
+	scratch_write("conf.d/30-c.conf.old", "[sup]\nbw = 4\n");
+	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), 0);
+	assert_int_equal(cfg.engine.sup_bw, 3);
+	assert_int_equal(cfg.engine.qps[1], 2);
+	assert_int_equal(cfg.engine.qps[0], 7);
+}
+
+static void no_files_at_all_are_fine(void **state)
+{
+	(void)state;
+	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), 0);
+	assert_int_equal(mpib_config_read_file(&cfg, scratch_path("none"), why),
+			 -ENOENT);
+}
+
+static void a_bare_device_is_an_rdma_one(void **state)
+{
+	(void)state;
+	assert_int_equal(set("hca", "sout", "mlx5_0:2"), 0);
+	assert_int_equal(set("hca", "sup", "none"), 0);
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.rail[0].provider, MPIB_PROVIDER_RDMA);
+	assert_string_equal(cfg.engine.rail[0].name, "mlx5_0");
+	assert_int_equal(cfg.engine.rail[0].port, 2);
+	assert_int_equal(cfg.engine.rails, 1);
+	assert_false(cfg.soft_by_default);
+}
+
+static void what_does_not_fit_together_is_refused(void **state)
+{
+	(void)state;
+	set("hca", "sup", "soft:127.24.1.1");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("hca.sup is given without hca.sout");
+	set("hca", "sout", "soft:127.24.1.1");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("both rails are");
+	set("hca", "sup", "soft:nowhere");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("hca.sup");
+	set("hca", "sup", "soft:127.24.1.2");
+	set("srq", "low", "512");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("srq.low");
+	set("srq", "low", "64");
+	set("client", "part", "130");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("client.part");
+	set("client", "part", "128");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+}
+
+static void a_dump_is_a_file_that_gives_the_same(void **state)
+{
+	struct mpib_config again;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	set("sup", "bw", "77");
+	set("lane", "mode", "private");
+	set("qp", "traffic_class", "96");
+	mpib_config_dump(&cfg, f);
+	fclose(f);
+	assert_non_null(strstr(text, "; here"));
+	again = cfg;
+	mpib_config_init(&cfg);
+	assert_int_equal(read_file(text), 0);
+	free(text);
+	assert_memory_equal(&cfg, &again, offsetof(struct mpib_config, origin));
+}
+
+#define SCRATCH_TEST(f)                                                        \
+	cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCRATCH_TEST(the_defaults_are_complete),
+		SCRATCH_TEST(every_default_is_in_its_own_range),
+		SCRATCH_TEST(a_file_sets_what_it_names),
+		SCRATCH_TEST(the_origin_names_file_and_line),
+		SCRATCH_TEST(an_unknown_key_names_its_line_and_the_nearest),
+		SCRATCH_TEST(an_unknown_section_names_the_nearest),
+		SCRATCH_TEST(a_line_that_is_none_is_told),
+		SCRATCH_TEST(a_line_too_long_is_told),
+		SCRATCH_TEST(a_bad_value_keeps_the_old_one),
+		SCRATCH_TEST(numbers_are_whole_and_in_range),
+		SCRATCH_TEST(sizes_take_binary_units),
+		SCRATCH_TEST(a_choice_lists_its_values),
+		SCRATCH_TEST(text_too_long_is_refused),
+		SCRATCH_TEST(the_environment_wins_over_files),
+		SCRATCH_TEST(a_bad_environment_is_named),
+		SCRATCH_TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
+		SCRATCH_TEST(no_files_at_all_are_fine),
+		SCRATCH_TEST(a_bare_device_is_an_rdma_one),
+		SCRATCH_TEST(what_does_not_fit_together_is_refused),
+		SCRATCH_TEST(a_dump_is_a_file_that_gives_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/ctl/views.h: every noun fits 80 columns, whatever the numbers, and
+ * bears an answer without a field. */
+#include "views.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LONG_TEXT "a-name-that-somebody-has-found-worth-being-so-long"
+#define BYTES "{\"sout\": 1152921504606846976, \"sup\": 1099511627776}"
+
+/* All fields of all nouns at once. */
+static const char *const entry =
+	"{\"name\": \"" LONG_TEXT "\", \"device\": \"" LONG_TEXT "\","
+	"\"state\": \"active\", \"provider\": \"soft (io_uring)\","
+	"\"qps\": 65536, \"tx_bytes\": 1152921504606846976,"
+	"\"rx_bytes\": 1152921504606846976, \"tx_wrs\": 123456789,"
+	"\"cqe_errors\": 123456789}";
+static const char *const peer_entry =
+	"{\"id\": 12345, \"client\": 12345, \"name\": \"" LONG_TEXT "\","
+	"\"index\": 1023, \"direction\": \"send\","
+	"\"peer\": \"255.255.255.255:65535\", \"pid\": 4194304, \"uid\": 65534,"
+	"\"shard\": 15, \"imm\": 2, \"connections\": 1024, \"lanes\": 1024,"
+	"\"registered_bytes\": 1152921504606846976, \"local_rank\": 1023,"
+	"\"remote_rank\": 1023, \"messages\": 123456789, \"broken\": true,"
+	"\"stalls\": {\"cts\": 123456789}, \"qps\": {\"sout\": 16, \"sup\": 16},"
+	"\"tx_bytes\": " BYTES ", \"rx_bytes\": " BYTES "}";
+
+static char *print(const char *noun, const json_t *data)
+{
+	const struct mpib_ctl_view *view = mpib_ctl_view(noun);
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(view);
+	view->print(data, 80, f);
+	fclose(f);
+	return text;
+}
+
+static void assert_fits(const char *noun, json_t *data)
+{
+	char *text = print(noun, data), *line, *rest;
+
+	json_decref(data);
+	for (line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		if (strlen(line) > 80)
+			fail_msg("%s is too wide: %s", noun, line);
+	}
+	free(text);
+}
+
+static json_t *list(const char *text)
+{
+	json_t *o = json_loads(text, 0, NULL);
+
+	assert_non_null(o);
+	return json_pack("[oO]", o, o);
+}
+
+static void every_noun_fits_80_columns(void **state)
+{
+	(void)state;
+	assert_fits("rails", list(entry));
+	assert_fits("clients", list(peer_entry));
+	assert_fits("lanes", list(peer_entry));
+	assert_fits("peers", list(peer_entry));
+	assert_fits("conns",
+		    json_pack("{so s{}}", "open", list(peer_entry), "closed"));
+	assert_fits("info", json_pack("{ss}", "run_dir", "/run/mpib"));
+	assert_fits("config",
+		    json_pack("[{ss ss ss ss}]", "section", "hca", "key",
+			      "sout", "value", LONG_TEXT, "origin", LONG_TEXT));
+}
+
+static void an_answer_without_fields_is_borne(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < mpib_ctl_view_count; i++) {
+		json_t *empty = json_pack("[{}]"), *none = json_null();
+
+		free(print(mpib_ctl_views[i].noun, empty));
+		free(print(mpib_ctl_views[i].noun, none));
+		json_decref(empty);
+	}
+}
+
+static void a_rail_shows_what_it_is(void **state)
+{
+	json_t *data = json_pack("[{ss ss ss sI sI ss}]", "name", "SOUT",
+				 "device", "soft:127.24.0.1", "state", "active",
+				 "qps", (json_int_t)2, "tx_bytes",
+				 (json_int_t)1 << 30, "provider", "soft");
+	char *text = print("rails", data);
+
+	(void)state;
+	assert_non_null(strstr(text, "SOUT"));
+	assert_non_null(strstr(text, "soft:127.24.0.1"));
+	assert_non_null(strstr(text, "1.00 GiB"));
+	free(text);
+	json_decref(data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_noun_fits_80_columns),
+		cmocka_unit_test(an_answer_without_fields_is_borne),
+		cmocka_unit_test(a_rail_shows_what_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/rundir.h: one holder, nothing left, strangers' directories refused. */
+#include "rundir.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+#include "scratch.h"
+
+static char why[MPIB_WHY_MAX];
+static char path[96];
+
+static int fresh(void **state)
+{
+	int rc = scratch_make(state);
+
+	snprintf(path, sizeof(path), "%.80s", scratch_path("run"));
+	return rc;
+}
+
+static void assert_why(const char *part)
+{
+	if (!strstr(why, part))
+		fail_msg("\"%s\" is not in \"%s\"", part, why);
+}
+
+static void what_it_made_is_gone_afterwards(void **state)
+{
+	struct mpib_rundir rd;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0750);
+	assert_int_equal(mpib_rundir_write_pid(&rd, why), 0);
+	fd = mpib_rundir_listen(&rd, "proxy.sock", SOCK_SEQPACKET, why);
+	assert_true(fd >= 0);
+	assert_int_equal(stat(scratch_path("run/proxy.sock"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	close(fd);
+	mpib_rundir_close(&rd, NULL);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_directory_of_somebody_else_stays(void **state)
+{
+	struct mpib_rundir rd;
+
+	(void)state;
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
+	mpib_rundir_close(&rd, NULL);
+	assert_int_equal(rmdir(path), 0); /* there, and empty */
+}
+
+static void a_second_holder_is_refused_with_the_pid(void **state)
+{
+	struct mpib_rundir a, b;
+	char pid[32];
+
+	(void)state;
+	snprintf(pid, sizeof(pid), "pid %d", getpid());
+	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
+	assert_int_equal(mpib_rundir_write_pid(&a, why), 0);
+	assert_int_equal(mpib_rundir_open(&b, path, "", why), -EBUSY);
+	assert_why(pid);
+	mpib_rundir_close(&b, NULL); /* nothing, it holds nothing */
+	assert_int_equal(access(path, F_OK), 0);
+	mpib_rundir_close(&a, NULL);
+	assert_int_equal(mpib_rundir_open(&b, path, "", why), 0);
+	mpib_rundir_close(&b, NULL);
+}
+
+static void what_a_killed_one_left_is_taken_over(void **state)
+{
+	struct mpib_rundir a, b;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
+	fd = mpib_rundir_listen(&a, "stats.sock", SOCK_STREAM, why);
+	close(fd);
+	close(a.lock);
+	close(a.dir);
+	assert_int_equal(mpib_rundir_open(&b, path, "", why), 0);
+	fd = mpib_rundir_listen(&b, "stats.sock", SOCK_STREAM, why);
+	assert_true(fd >= 0);
+	close(fd);
+	mpib_rundir_close(&b, NULL);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_directory_open_to_all_is_refused(void **state)
+{
+	struct mpib_rundir rd;
+
+	(void)state;
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 01777), 0);
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -EPERM);
+	assert_why("anybody may write");
+}
+
+static void a_link_is_refused(void **state)
+{
+	struct mpib_rundir rd;
+
+	(void)state;
+	assert_int_equal(symlink(scratch, path), 0);
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -ENOTDIR);
+}
+
+static void what_cannot_be_made_is_told(void **state)
+{
+	struct mpib_rundir rd;
+	char longer[200];
+
+	(void)state;
+	assert_int_equal(mpib_rundir_open(&rd, scratch_path("a/b"), "", why),
+			 -ENOENT);
+	assert_why("create its parent");
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[0] = '/';
+	longer[sizeof(longer) - 1] = '\0';
+	assert_int_equal(mpib_rundir_open(&rd, longer, "", why), -ENAMETOOLONG);
+}
+
+#define SCRATCH_TEST(f)                                                        \
+	cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCRATCH_TEST(what_it_made_is_gone_afterwards),
+		SCRATCH_TEST(a_directory_of_somebody_else_stays),
+		SCRATCH_TEST(a_second_holder_is_refused_with_the_pid),
+		SCRATCH_TEST(what_a_killed_one_left_is_taken_over),
+		SCRATCH_TEST(a_directory_open_to_all_is_refused),
+		SCRATCH_TEST(a_link_is_refused),
+		SCRATCH_TEST(what_cannot_be_made_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

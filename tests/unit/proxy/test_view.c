@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/view.h: the JSON of a snapshot made by hand, whose bytes add up. */
+#include "view.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct world {
+	struct mpib_config cfg;
+	struct mpib_sessions sessions;
+	struct mpib_session client;
+	struct mpib_snap_flow flow[2];
+	struct mpib_snap_lane lane[2];
+	struct mpib_snapshot snap;
+	struct mpib_view view;
+};
+
+static void add_client(struct world *w)
+{
+	struct mpib_session *s = &w->client;
+
+	TAILQ_INIT(&w->sessions.list);
+	TAILQ_INSERT_TAIL(&w->sessions.list, s, link);
+	s->id = 7;
+	s->pid = 1234;
+	s->uid = 1000;
+	s->state = MPIB_SESSION_LIVE;
+	s->registered = 4096;
+	s->region_count = 1;
+	s->owner.attachment = (struct mpib_attachment *)w; /* any but NULL */
+	snprintf(s->name, sizeof(s->name), "rank0");
+	w->sessions.ledger = (struct mpib_ledger){
+		.sessions = 1, .attached = 1, .regions = 1, .registered = 4096
+	};
+}
+
+static int make_world(void **state)
+{
+	static struct world w;
+
+	memset(&w, 0, sizeof(w));
+	mpib_config_init(&w.cfg);
+	add_client(&w);
+	w.flow[0] = (struct mpib_snap_flow){
+		.client = 7,
+		.sender = true,
+		.peer = "127.24.0.9:24790",
+		.local_rank = 0,
+		.remote_rank = 3,
+		.messages = 5,
+		.stalls_cts = 2,
+		.n = { { .tx_bytes = 100 }, { .tx_bytes = 50 } },
+	};
+	w.flow[1] = (struct mpib_snap_flow){
+		.client = 7,
+		.index = 1,
+		.local_rank = -1,
+		.remote_rank = -1,
+		.n = { { .rx_bytes = 10 }, { .rx_bytes = 20 } },
+	};
+	w.lane[0] = (struct mpib_snap_lane){ .peer = "a",
+					     .qps = { 2, 4 },
+					     .flows = 1 };
+	w.lane[1] = (struct mpib_snap_lane){ .peer = "a",
+					     .qps = { 2, 4 },
+					     .flows = 1 };
+	w.snap = (struct mpib_snapshot){
+		.rail = { { .n = { .tx_bytes = 300, .rx_bytes = 10 },
+			    .qps = 4,
+			    .up = true },
+			  { .n = { .tx_bytes = 50, .rx_bytes = 21 } } },
+		.rails = 2,
+		.shards = 1,
+		.flows = 2,
+		.lanes = 2,
+		.flow = w.flow,
+		.lane = w.lane,
+	};
+	w.view = (struct mpib_view){
+		.cfg = &w.cfg,
+		.sessions = &w.sessions,
+		.snap = &w.snap,
+		.rail = { { .name = "soft:127.24.0.1", .provider = "soft" },
+			  { .name = "soft:127.24.0.2", .provider = "soft" } },
+		.run_dir = "/run/x",
+		.pid = 42,
+	};
+	*state = &w;
+	return 0;
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+	const json_t *n = json_object_get(o, key);
+
+	if (!json_is_integer(n))
+		fail_msg("no integer %s", key);
+	return json_integer_value(n);
+}
+
+static json_int_t rail(const json_t *o, const char *key, const char *name)
+{
+	return num(json_object_get(o, key), name);
+}
+
+static void every_command_gives_a_value(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned i = 0; i < mpib_view_command_count; i++) {
+		json_t *v = mpib_view_commands[i].fn(&w->view);
+
+		if (!v)
+			fail_msg("%s gives nothing",
+				 mpib_view_commands[i].name);
+		json_decref(v);
+	}
+	assert_null(mpib_view_command("rail"));
+	assert_non_null(mpib_view_command("rails"));
+}
+
+static void rails_show_state_and_bytes(void **state)
+{
+	struct world *w = *state;
+	json_t *v = mpib_view_rails(&w->view);
+	const json_t *sout = json_array_get(v, 0), *sup = json_array_get(v, 1);
+
+	assert_int_equal(json_array_size(v), 2);
+	assert_string_equal(json_string_value(json_object_get(sout, "name")),
+			    "SOUT");
+	assert_string_equal(json_string_value(json_object_get(sout, "state")),
+			    "active");
+	assert_string_equal(json_string_value(json_object_get(sup, "state")),
+			    "down");
+	assert_int_equal(num(sout, "tx_bytes"), 300);
+	assert_int_equal(num(sout, "qps"), 4);
+	json_decref(v);
+}
+
+static void a_client_has_the_sum_of_its_connections(void **state)
+{
+	struct world *w = *state;
+	json_t *v = mpib_view_clients(&w->view);
+	const json_t *c = json_array_get(v, 0);
+
+	assert_int_equal(json_array_size(v), 1);
+	assert_int_equal(num(c, "id"), 7);
+	assert_int_equal(num(c, "connections"), 2);
+	assert_int_equal(num(c, "registered_bytes"), 4096);
+	assert_int_equal(rail(c, "tx_bytes", "sout"), 100);
+	assert_int_equal(rail(c, "rx_bytes", "sup"), 20);
+	json_decref(v);
+}
+
+static void a_client_that_never_attached_is_not_shown(void **state)
+{
+	struct world *w = *state;
+	json_t *v;
+
+	w->client.owner.attachment = NULL;
+	v = mpib_view_clients(&w->view);
+	assert_int_equal(json_array_size(v), 0);
+	json_decref(v);
+}
+
+static void open_and_closed_connections_add_up_to_the_rails(void **state)
+{
+	static const char *const key[] = { "sout", "sup" };
+	static const char *const field[] = { "tx_bytes", "rx_bytes" };
+	struct world *w = *state;
+	json_t *conns = mpib_view_conns(&w->view);
+	json_t *rails = mpib_view_rails(&w->view);
+	const json_t *closed = json_object_get(conns, "closed");
+	const json_t *c;
+	size_t at;
+
+	for (unsigned r = 0; r < 2; r++) {
+		for (unsigned f = 0; f < 2; f++) {
+			json_int_t sum = rail(closed, field[f], key[r]);
+
+			json_array_foreach(json_object_get(conns, "open"), at,
+					   c) sum += rail(c, field[f], key[r]);
+			assert_int_equal(
+				sum, num(json_array_get(rails, r), field[f]));
+		}
+	}
+	assert_int_equal(rail(closed, "tx_bytes", "sout"), 200);
+	assert_int_equal(rail(closed, "rx_bytes", "sup"), 1);
+	json_decref(conns);
+	json_decref(rails);
+}
+
+static void unknown_ranks_are_null(void **state)
+{
+	struct world *w = *state;
+	json_t *v = mpib_view_conns(&w->view);
+	const json_t *open = json_object_get(v, "open");
+
+	assert_int_equal(num(json_array_get(open, 0), "remote_rank"), 3);
+	assert_true(json_is_null(
+		json_object_get(json_array_get(open, 1), "remote_rank")));
+	json_decref(v);
+}
+
+static void lanes_of_a_peer_are_one_peer(void **state)
+{
+	struct world *w = *state;
+	json_t *v = mpib_view_peers(&w->view);
+
+	assert_int_equal(json_array_size(v), 1);
+	assert_int_equal(num(json_array_get(v, 0), "lanes"), 2);
+	assert_int_equal(rail(json_array_get(v, 0), "qps", "sup"), 8);
+	json_decref(v);
+	snprintf(w->lane[1].peer, sizeof(w->lane[1].peer), "b");
+	v = mpib_view_peers(&w->view);
+	assert_int_equal(json_array_size(v), 2);
+	json_decref(v);
+}
+
+static void one_rail_shows_nothing_of_the_other(void **state)
+{
+	struct world *w = *state;
+	json_t *v;
+
+	w->snap.rails = 1;
+	v = mpib_view_clients(&w->view);
+	assert_null(json_object_get(
+		json_object_get(json_array_get(v, 0), "tx_bytes"), "sup"));
+	json_decref(v);
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup(f, make_world)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WORLD_TEST(every_command_gives_a_value),
+		WORLD_TEST(rails_show_state_and_bytes),
+		WORLD_TEST(a_client_has_the_sum_of_its_connections),
+		WORLD_TEST(a_client_that_never_attached_is_not_shown),
+		WORLD_TEST(open_and_closed_connections_add_up_to_the_rails),
+		WORLD_TEST(unknown_ranks_are_null),
+		WORLD_TEST(lanes_of_a_peer_are_one_peer),
+		WORLD_TEST(one_rail_shows_nothing_of_the_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
