@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RDMA READ: placement, depth, order with writes, fences, refusals. */
+#include "vt.h"
+
+struct fixture {
+	struct vt_mem local, remote;
+	struct ibv_qp *qa, *qb;
+};
+
+static void begin(struct vt *t, struct fixture *f, const struct vt_opt *o,
+		  size_t len, int access)
+{
+	f->local = vt_mem(t, &t->a, len, VT_LOCAL);
+	f->remote = vt_mem(t, &t->b, len, access);
+	vt_fill(f->remote.p, len, 5);
+	vt_pair(t, o, &f->qa, &f->qb);
+}
+
+static void end(struct vt *t, struct fixture *f)
+{
+	vt_destroy(t, f->qa, f->qb);
+	vt_mem_free(t, &f->local);
+	vt_mem_free(t, &f->remote);
+}
+
+static int post_read(struct fixture *f, uint64_t id, unsigned flags, size_t off,
+		     size_t len)
+{
+	struct ibv_sge sge = vt_sge(&f->local, off, len);
+
+	return vt_rdma(f->qa, IBV_WR_RDMA_READ, id, IBV_SEND_SIGNALED | flags,
+		       &sge, 1, vt_addr(&f->remote) + off, f->remote.mr->rkey);
+}
+
+static void read_fetches_any_size(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 4063, 4064, 100000, 1 << 20 };
+	struct vt *t = *state;
+	struct fixture f;
+
+	begin(t, &f, &vt_usual, 1 << 20, VT_ALL);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct ibv_wc wc;
+
+		memset(f.local.p, 0, f.local.len);
+		assert_int_equal(post_read(&f, i, 0, 0, sizes[i]), 0);
+		wc = vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+		assert_int_equal(wc.opcode, IBV_WC_RDMA_READ);
+		assert_int_equal(wc.byte_len, sizes[i]);
+		assert_memory_equal(f.local.p, f.remote.p, sizes[i]);
+	}
+	vt_quiet(t, &t->b.recv, 5);
+	end(t, &f);
+}
+
+static void read_scatters_over_several_pieces(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+	struct ibv_sge sge[3];
+
+	begin(t, &f, &vt_usual, 65536, VT_ALL);
+	sge[0] = vt_sge(&f.local, 10, 5000);
+	sge[1] = vt_sge(&f.local, 10000, 1);
+	sge[2] = vt_sge(&f.local, 20000, 10000);
+	assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED,
+				 sge, 3, vt_addr(&f.remote) + 3,
+				 f.remote.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(f.local.p + 10, f.remote.p + 3, 5000);
+	assert_memory_equal(f.local.p + 10000, f.remote.p + 5003, 1);
+	assert_memory_equal(f.local.p + 20000, f.remote.p + 5004, 10000);
+	end(t, &f);
+}
+
+static void more_reads_than_the_depth_wait_their_turn(void **state)
+{
+	enum {
+		N = 40,
+		SIZE = 3000
+	};
+	struct vt *t = *state;
+	struct fixture f;
+
+	begin(t, &f, &vt_usual, N * SIZE, VT_ALL);
+	for (size_t i = 0; i < N; i++)
+		assert_int_equal(post_read(&f, i, 0, i * SIZE, SIZE), 0);
+	for (size_t i = 0; i < N; i++)
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	assert_memory_equal(f.local.p, f.remote.p, f.local.len);
+	end(t, &f);
+}
+
+static void reads_and_writes_complete_in_posted_order(void **state)
+{
+	enum {
+		N = 30,
+		SIZE = 2000
+	};
+	struct vt *t = *state;
+	struct fixture f;
+	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
+	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
+
+	begin(t, &f, &vt_usual, N * SIZE, VT_ALL);
+	vt_fill(src.p, SIZE, 6);
+	for (size_t i = 0; i < N; i++) {
+		uint64_t at = vt_addr(&f.remote) + i * SIZE;
+
+		if (i % 3)
+			assert_int_equal(post_read(&f, i, 0, i * SIZE, SIZE),
+					 0);
+		else
+			assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_WRITE, i,
+						 IBV_SEND_SIGNALED, &sge, 1, at,
+						 f.remote.mr->rkey),
+					 0);
+	}
+	for (size_t i = 0; i < N; i++)
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	for (size_t i = 0; i < N; i++)
+		assert_memory_equal(i % 3 ? f.local.p + i * SIZE : src.p,
+				    f.remote.p + i * SIZE, SIZE);
+	vt_mem_free(t, &src);
+	end(t, &f);
+}
+
+static void a_read_sees_the_write_posted_before_it(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+	struct vt_mem src = vt_mem(t, &t->a, 50000, VT_LOCAL);
+	struct ibv_sge sge = vt_sge(&src, 0, 50000);
+
+	begin(t, &f, &vt_usual, 50000, VT_ALL);
+	vt_fill(src.p, src.len, 99);
+	assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_WRITE, 1, 0, &sge, 1,
+				 vt_addr(&f.remote), f.remote.mr->rkey),
+			 0);
+	assert_int_equal(post_read(&f, 2, 0, 0, 50000), 0);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(f.local.p, src.p, 50000);
+	vt_mem_free(t, &src);
+	end(t, &f);
+}
+
+static void a_fenced_send_carries_what_the_read_fetched(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+	struct vt_mem dst = vt_mem(t, &t->b, 30000, VT_LOCAL);
+	struct ibv_sge in, out = vt_sge(&dst, 0, 30000);
+
+	begin(t, &f, &vt_usual, 30000, VT_ALL);
+	in = vt_sge(&f.local, 0, 30000);
+	assert_int_equal(vt_recv(f.qb, 3, &out, 1), 0);
+	assert_int_equal(post_read(&f, 1, 0, 0, 30000), 0);
+	assert_int_equal(vt_send(f.qa, IBV_WR_SEND, 2,
+				 IBV_SEND_SIGNALED | IBV_SEND_FENCE, &in, 1),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	vt_expect(t, &t->b.recv, 3, IBV_WC_SUCCESS);
+	assert_memory_equal(dst.p, f.remote.p, 30000);
+	vt_mem_free(t, &dst);
+	end(t, &f);
+}
+
+static void both_sides_read_at_once(void **state)
+{
+	enum {
+		SIZE = 600000
+	};
+	struct vt *t = *state;
+	struct fixture f;
+	struct vt_mem back = vt_mem(t, &t->b, SIZE, VT_LOCAL);
+	struct vt_mem theirs = vt_mem(t, &t->a, SIZE, VT_ALL);
+	struct ibv_sge sge = vt_sge(&back, 0, SIZE);
+
+	begin(t, &f, &vt_usual, SIZE, VT_ALL);
+	vt_fill(theirs.p, SIZE, 8);
+	assert_int_equal(post_read(&f, 1, 0, 0, SIZE), 0);
+	assert_int_equal(vt_rdma(f.qb, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&theirs), theirs.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->b.send, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(f.local.p, f.remote.p, SIZE);
+	assert_memory_equal(back.p, theirs.p, SIZE);
+	vt_mem_free(t, &back);
+	vt_mem_free(t, &theirs);
+	end(t, &f);
+}
+
+static void a_region_not_for_reading_is_refused(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+
+	begin(t, &f, &vt_usual, 4096,
+	      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_int_equal(post_read(&f, 1, 0, 0, 64), 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(vt_state(t, f.qa), IBV_QPS_ERR);
+	assert_int_equal(f.local.p[0], 0);
+	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_QP_ACCESS_ERR);
+	end(t, &f);
+}
+
+static void a_qp_not_for_reading_refuses(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct fixture f;
+	struct ibv_wc wc;
+
+	o.access = IBV_ACCESS_REMOTE_WRITE;
+	begin(t, &f, &o, 4096, VT_ALL);
+	assert_int_equal(post_read(&f, 1, 0, 0, 64), 0);
+	wc = vt_wait(t, &t->a.send);
+	assert_true(wc.status == IBV_WC_REM_INV_REQ_ERR ||
+		    wc.status == IBV_WC_REM_ACCESS_ERR);
+	vt_event(t, &t->b);
+	end(t, &f);
+}
+
+static void reading_into_what_may_not_be_written_fails_here(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+	struct vt_mem ro = vt_mem(t, &t->a, 4096, 0);
+	struct ibv_sge sge = vt_sge(&ro, 0, 64);
+
+	begin(t, &f, &vt_usual, 4096, VT_ALL);
+	assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&f.remote),
+				 f.remote.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(ro.p[0], 0);
+	vt_mem_free(t, &ro);
+	end(t, &f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(read_fetches_any_size),
+		cmocka_unit_test(read_scatters_over_several_pieces),
+		cmocka_unit_test(more_reads_than_the_depth_wait_their_turn),
+		cmocka_unit_test(reads_and_writes_complete_in_posted_order),
+		cmocka_unit_test(a_read_sees_the_write_posted_before_it),
+		cmocka_unit_test(a_fenced_send_carries_what_the_read_fetched),
+		cmocka_unit_test(both_sides_read_at_once),
+		cmocka_unit_test(a_region_not_for_reading_is_refused),
+		cmocka_unit_test(a_qp_not_for_reading_refuses),
+		cmocka_unit_test(
+			reading_into_what_may_not_be_written_fails_here),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}

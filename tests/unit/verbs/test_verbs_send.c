@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SEND and RECV: scattering, immediate data, RNR, inline, send queue space. */
+#include "vt.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+
+static void send_scatters_over_the_receives_pieces(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 131072, VT_LOCAL);
+	struct ibv_sge in = vt_sge(&src, 0, 60000);
+	struct ibv_sge out[3] = { vt_sge(&dst, 7, 100),
+				  vt_sge(&dst, 1000, 50000),
+				  vt_sge(&dst, 65536, 65536) };
+	struct ibv_qp *qa, *qb;
+	struct ibv_wc wc;
+
+	vt_fill(src.p, src.len, 2);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_recv(qb, 9, out, 3), 0);
+	assert_int_equal(vt_send(qa, IBV_WR_SEND, 8, IBV_SEND_SIGNALED, &in, 1),
+			 0);
+	wc = vt_expect(t, &t->b.recv, 9, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, 60000);
+	assert_false(wc.wc_flags & IBV_WC_WITH_IMM);
+	assert_memory_equal(dst.p + 7, src.p, 100);
+	assert_memory_equal(dst.p + 1000, src.p + 100, 50000);
+	assert_memory_equal(dst.p + 65536, src.p + 50100, 9900);
+	assert_int_equal(dst.p[65536 + 9900], 0);
+	assert_int_equal(vt_expect(t, &t->a.send, 8, IBV_WC_SUCCESS).opcode,
+			 IBV_WC_SEND);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void send_with_imm_delivers_both(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_LOCAL);
+	struct ibv_sge in = vt_sge(&src, 0, 10), out = vt_sge(&dst, 0, 4096);
+	struct ibv_qp *qa, *qb;
+	struct ibv_wc wc;
+
+	vt_fill(src.p, src.len, 2);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_recv(qb, 9, &out, 1), 0);
+	assert_int_equal(vt_send_imm(qa, 8, 0xcafe1234, &in, 1), 0);
+	wc = vt_expect(t, &t->b.recv, 9, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, 10);
+	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
+	assert_int_equal(ntohl(wc.imm_data), 0xcafe1234);
+	assert_memory_equal(dst.p, src.p, 10);
+	vt_expect(t, &t->a.send, 8, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void inline_data_is_taken_at_the_post(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
+	char text[] = "not registered at all";
+	struct ibv_sge sge = { .addr = (uintptr_t)text,
+			       .length = sizeof(text),
+			       .lkey = 0xdead };
+	struct ibv_sge out = vt_sge(&dst, 0, 64);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_INLINE,
+				 &sge, 1, vt_addr(&dst) + 100, dst.mr->rkey),
+			 0);
+	assert_int_equal(vt_recv(qb, 3, &out, 1), 0);
+	assert_int_equal(vt_send(qa, IBV_WR_SEND, 2,
+				 IBV_SEND_INLINE | IBV_SEND_SIGNALED, &sge, 1),
+			 0);
+	memset(text, 0, sizeof(text));
+	vt_expect(t, &t->b.recv, 3, IBV_WC_SUCCESS);
+	assert_string_equal((char *)dst.p, "not registered at all");
+	assert_string_equal((char *)dst.p + 100, "not registered at all");
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &dst);
+}
+
+static void more_inline_than_granted_is_refused(void **state)
+{
+	struct vt *t = *state;
+	static char big[4096];
+	struct ibv_sge sge = { .addr = (uintptr_t)big, .length = sizeof(big) };
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_not_equal(
+		vt_send(qa, IBV_WR_SEND, 2, IBV_SEND_INLINE, &sge, 1), 0);
+	vt_quiet(t, &t->a.send, 10);
+	vt_destroy(t, qa, qb);
+}
+
+static void without_a_receive_the_sender_gives_up_after_rnr_retry(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qa, *qb;
+
+	o.rnr_retry = 2;
+	vt_pair(t, &o, &qa, &qb);
+	assert_int_equal(vt_send_imm(qa, 8, 1, NULL, 0), 0);
+	assert_int_equal(vt_send_imm(qa, 9, 1, NULL, 0), 0);
+	vt_expect(t, &t->a.send, 8, IBV_WC_RNR_RETRY_EXC_ERR);
+	vt_expect(t, &t->a.send, 9, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(t, qa), IBV_QPS_ERR);
+	assert_int_equal(vt_state(t, qb), IBV_QPS_RTS);
+	vt_destroy(t, qa, qb);
+}
+
+static void rnr_retry_seven_waits_for_ever_and_keeps_the_order(void **state)
+{
+	enum {
+		N = 10,
+		SIZE = 20000
+	};
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, N * SIZE, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, N * SIZE, VT_ALL);
+	struct ibv_qp *qa, *qb;
+
+	vt_fill(src.p, src.len, 77);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (size_t i = 0; i < N; i++) {
+		struct ibv_sge sge = vt_sge(&src, i * SIZE, SIZE);
+
+		assert_int_equal(vt_write_imm(qa, i, IBV_SEND_SIGNALED,
+					      (uint32_t)i, &sge, 1,
+					      vt_addr(&dst) + i * SIZE,
+					      dst.mr->rkey),
+				 0);
+	}
+	vt_quiet(t, &t->a.send, 300);
+	for (size_t i = 0; i < N; i++) {
+		struct ibv_wc wc;
+
+		vt_quiet(t, &t->b.recv, 20);
+		assert_int_equal(vt_recv(qb, 50 + i, NULL, 0), 0);
+		wc = vt_expect(t, &t->b.recv, 50 + i, IBV_WC_SUCCESS);
+		assert_int_equal(ntohl(wc.imm_data), i);
+		assert_int_equal(wc.byte_len, SIZE);
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	}
+	assert_memory_equal(src.p, dst.p, src.len);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static uint32_t send_room(struct vt *t, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+
+	assert_int_equal(t->v->query_qp(qp, &attr, IBV_QP_CAP, &init), 0);
+	return init.cap.max_send_wr;
+}
+
+static void a_full_send_queue_names_the_bad_request(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_send_wr wr[2] = { { .opcode = IBV_WR_RDMA_WRITE },
+				     { .opcode = IBV_WR_RDMA_WRITE } };
+	struct ibv_send_wr *bad = NULL;
+	struct ibv_qp *qa, *qb;
+	uint32_t n = 0;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	while (n < 65536 &&
+	       !vt_rdma(qa, IBV_WR_RDMA_WRITE, n, 0, NULL, 0, 0, 0))
+		n++;
+	assert_true(n >= vt_usual.send_wr);
+	wr[0].next = &wr[1];
+	assert_int_equal(ibv_post_send(qa, wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[0]);
+	vt_destroy(t, qa, qb);
+}
+
+static void unsignalled_requests_are_freed_by_a_later_completion(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qa, *qb;
+	uint32_t room, i;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	room = send_room(t, qa);
+	for (int round = 0; round < 5; round++) {
+		for (i = 0; i + 1 < room; i++)
+			assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i, 0,
+						 NULL, 0, 0, 0),
+					 0);
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 777,
+					 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
+				 0);
+		vt_expect(t, &t->a.send, 777, IBV_WC_SUCCESS);
+		vt_quiet(t, &t->a.send, 5);
+	}
+	vt_destroy(t, qa, qb);
+}
+
+static void sq_sig_all_signals_every_request(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qa, *qb;
+
+	o.sig_all = true;
+	vt_pair(t, &o, &qa, &qb);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(
+			vt_rdma(qa, IBV_WR_RDMA_WRITE, i, 0, NULL, 0, 0, 0), 0);
+	for (unsigned i = 0; i < 10; i++)
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+}
+
+static void a_full_receive_queue_is_refused(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_recv_wr wr = { 0 }, *bad = NULL;
+	struct ibv_qp *qa, *qb;
+	int n = 0;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	while (n < 65536 && !vt_recv(qb, 1, NULL, 0))
+		n++;
+	assert_true(n >= (int)vt_usual.recv_wr);
+	assert_int_equal(ibv_post_recv(qb, &wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr);
+	vt_destroy(t, qa, qb);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(send_scatters_over_the_receives_pieces),
+		cmocka_unit_test(send_with_imm_delivers_both),
+		cmocka_unit_test(inline_data_is_taken_at_the_post),
+		cmocka_unit_test(more_inline_than_granted_is_refused),
+		cmocka_unit_test(
+			without_a_receive_the_sender_gives_up_after_rnr_retry),
+		cmocka_unit_test(
+			rnr_retry_seven_waits_for_ever_and_keeps_the_order),
+		cmocka_unit_test(a_full_send_queue_names_the_bad_request),
+		cmocka_unit_test(
+			unsignalled_requests_are_freed_by_a_later_completion),
+		cmocka_unit_test(sq_sig_all_signals_every_request),
+		cmocka_unit_test(a_full_receive_queue_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}

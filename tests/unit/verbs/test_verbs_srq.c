@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared receive queues: sharing, the limit event, RNR, fullness, errors. */
+#include "vt.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+
+static void several_qps_take_receives_in_the_order_they_were_posted(void **s)
+{
+	enum {
+		N = 4
+	};
+	struct vt *t = *s;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qa[N], *qb[N];
+
+	o.srq = vt_srq(t, &t->b, 64);
+	for (int i = 0; i < N; i++) {
+		qb[i] = vt_qp(t, &t->b, &o);
+		o.srq = qb[i]->srq;
+		qa[i] = vt_qp(t, &t->a, &vt_usual);
+		vt_connect(t, qa[i], qb[i], &vt_usual);
+	}
+	for (unsigned i = 0; i < 3 * N; i++)
+		assert_int_equal(vt_srq_recv(o.srq, 500 + i, NULL, 0), 0);
+	for (unsigned i = 0; i < 3 * N; i++) {
+		struct ibv_wc wc;
+
+		assert_int_equal(vt_send_imm(qa[i % N], i, 70 + i, NULL, 0), 0);
+		wc = vt_expect(t, &t->b.recv, 500 + i, IBV_WC_SUCCESS);
+		assert_int_equal(ntohl(wc.imm_data), 70 + i);
+		assert_int_equal(wc.qp_num, qb[i % N]->qp_num);
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	}
+	for (int i = 0; i < N; i++)
+		vt_destroy(t, qa[i], qb[i]);
+	assert_int_equal(t->v->destroy_srq(o.srq), 0);
+}
+
+static void pair_on_srq(struct vt *t, struct vt_opt *o, uint32_t wr,
+			struct ibv_qp **qa, struct ibv_qp **qb)
+{
+	struct vt_opt plain = *o;
+
+	o->srq = vt_srq(t, &t->b, wr);
+	*qb = vt_qp(t, &t->b, o);
+	*qa = vt_qp(t, &t->a, &plain);
+	vt_connect(t, *qa, *qb, o);
+}
+
+static void consume(struct vt *t, struct ibv_qp *qa)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(vt_send_imm(qa, 1, 0, NULL, 0), 0);
+	wc = vt_wait(t, &t->b.recv);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+}
+
+static void set_limit(struct vt *t, struct ibv_srq *srq, uint32_t limit)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	assert_int_equal(t->v->modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+}
+
+static void the_limit_fires_once_when_fewer_are_left(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct ibv_srq_attr attr;
+	struct ibv_qp *qa, *qb;
+
+	pair_on_srq(t, &o, 64, &qa, &qb);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(vt_srq_recv(o.srq, i, NULL, 0), 0);
+	consume(t, qa);
+	assert_true(vt_no_event(t, &t->b));
+	set_limit(t, o.srq, 5);
+	assert_int_equal(t->v->query_srq(o.srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 5);
+	consume(t, qa);
+	consume(t, qa);
+	assert_true(vt_no_event(t, &t->b));
+	consume(t, qa);
+	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_SRQ_LIMIT_REACHED);
+	consume(t, qa);
+	assert_true(vt_no_event(t, &t->b));
+	assert_int_equal(t->v->query_srq(o.srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 0);
+	set_limit(t, o.srq, 2);
+	consume(t, qa);
+	consume(t, qa);
+	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_SRQ_LIMIT_REACHED);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->destroy_srq(o.srq), 0);
+}
+
+static void an_empty_srq_makes_the_sender_wait(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qa, *qb;
+
+	pair_on_srq(t, &o, 16, &qa, &qb);
+	assert_int_equal(vt_send_imm(qa, 1, 4, NULL, 0), 0);
+	vt_quiet(t, &t->a.send, 100);
+	assert_int_equal(vt_srq_recv(o.srq, 2, NULL, 0), 0);
+	vt_expect(t, &t->b.recv, 2, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->destroy_srq(o.srq), 0);
+}
+
+static void a_full_srq_names_the_bad_request(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_srq *srq = vt_srq(t, &t->b, 16);
+	struct ibv_recv_wr wr[2] = { { 0 }, { 0 } }, *bad = NULL;
+	struct ibv_srq_attr attr;
+	unsigned n = 0;
+
+	assert_int_equal(t->v->query_srq(srq, &attr), 0);
+	while (n < 65536 && !vt_srq_recv(srq, n, NULL, 0))
+		n++;
+	assert_true(n >= 16);
+	wr[0].next = &wr[1];
+	assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[0]);
+	assert_int_equal(t->v->destroy_srq(srq), 0);
+}
+
+static void an_error_tells_when_the_last_receive_is_in(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qa, *qb;
+
+	pair_on_srq(t, &o, 16, &qa, &qb);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(vt_srq_recv(o.srq, i, NULL, 0), 0);
+	consume(t, qa);
+	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
+	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_QP_LAST_WQE_REACHED);
+	/* The shared queue keeps what no QP has taken. */
+	vt_quiet(t, &t->b.recv, 20);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->destroy_srq(o.srq), 0);
+}
+
+static void a_qp_on_an_srq_has_no_receive_queue(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qa, *qb;
+
+	pair_on_srq(t, &o, 16, &qa, &qb);
+	if (t->can_fault)
+		assert_int_not_equal(vt_recv(qb, 1, NULL, 0), 0);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->destroy_srq(o.srq), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			several_qps_take_receives_in_the_order_they_were_posted),
+		cmocka_unit_test(the_limit_fires_once_when_fewer_are_left),
+		cmocka_unit_test(an_empty_srq_makes_the_sender_wait),
+		cmocka_unit_test(a_full_srq_names_the_bad_request),
+		cmocka_unit_test(an_error_tells_when_the_last_receive_is_in),
+		cmocka_unit_test(a_qp_on_an_srq_has_no_receive_queue),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}
