@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ipc/client.h"
@@ -80,6 +81,29 @@ static int connect_socket(struct mpib_client *c)
 	return 0;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* 0: timed out. Signals do not end the wait. */
+static int wait_readable(int sock, unsigned timeout_ms)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	int64_t end = now_ms() + timeout_ms;
+	int rc;
+
+	do {
+		int64_t left = end - now_ms();
+
+		rc = poll(&p, 1, left > 0 ? (int)left : 0);
+	} while (rc < 0 && errno == EINTR);
+	return rc;
+}
+
 /* Only attach waits for so short a time; afterwards the socket is known. */
 static int greet(struct mpib_client *c, const struct mpib_attach_opts *opts,
 		 struct mpib_message *m)
@@ -90,7 +114,6 @@ static int greet(struct mpib_client *c, const struct mpib_attach_opts *opts,
 		.pid = (uint32_t)getpid(),
 		.job = opts->job,
 	};
-	struct pollfd p = { .fd = c->sock, .events = POLLIN };
 	int rc;
 
 	snprintf(hello.name, sizeof(hello.name), "%s",
@@ -98,7 +121,7 @@ static int greet(struct mpib_client *c, const struct mpib_attach_opts *opts,
 	rc = mpib_message_send(c->sock, &hello.h, NULL, 0);
 	if (rc < 0)
 		return mpib_fail(rc, "%s: %s", c->path, strerror(-rc));
-	rc = poll(&p, 1, opts->timeout_ms ? (int)opts->timeout_ms : 2000);
+	rc = wait_readable(c->sock, opts->timeout_ms ? opts->timeout_ms : 2000);
 	if (rc == 0)
 		return mpib_fail(-ETIMEDOUT,
 				 "mpib-proxy at %s does not answer (is it "
@@ -130,7 +153,8 @@ static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
 				 "%s: the proxy speaks version %u, this client "
 				 "%u (upgrade the older one)",
 				 c->path, c->welcome.version, MPIB_ABI_VERSION);
-	if (c->welcome.shard >= MPIB_SHARDS_MAX || c->welcome.rails < 1 ||
+	if (c->welcome.window % MPIB_ALIGN ||
+	    c->welcome.shard >= MPIB_SHARDS_MAX || c->welcome.rails < 1 ||
 	    c->welcome.rails > MPIB_RAILS || c->welcome.part == 0 ||
 	    c->welcome.part % MPIB_ALIGN || c->welcome.window < c->welcome.part)
 		return mpib_fail(-EPROTO, "%s: nonsense in the welcome",
@@ -223,20 +247,21 @@ err_free:
 	return rc;
 }
 
-void mpib_detach(struct mpib_client *client)
+static void free_objects(struct mpib_client *c)
 {
-	struct mpib_client *c = client;
+	struct mpib_listener *l;
 	struct mpib_region *r;
+	struct mpib_conn *conn;
 	struct mpib_pool *p;
 
-	if (!c)
-		return;
-	/* The proxy sees the hang-up and cleans up after us. In a forked child
-	 * only the child's copies go. */
-	close(c->sock);
-	close(c->doorbell);
-	if (c->forks != mpib_forks)
-		return; /* the maps were not inherited */
+	while ((conn = LIST_FIRST(&c->conns))) {
+		LIST_REMOVE(conn, link);
+		free(conn);
+	}
+	while ((l = LIST_FIRST(&c->listeners))) {
+		LIST_REMOVE(l, link);
+		free(l);
+	}
 	while ((p = LIST_FIRST(&c->pools)))
 		mpib_pool_free(p);
 	while ((r = LIST_FIRST(&c->regions))) {
@@ -247,6 +272,21 @@ void mpib_detach(struct mpib_client *client)
 		LIST_REMOVE(r, link);
 		free(r);
 	}
+}
+
+void mpib_detach(struct mpib_client *client)
+{
+	struct mpib_client *c = client;
+
+	if (!c)
+		return;
+	/* The proxy sees the hang-up and cleans up after us. In a forked child
+	 * only the child's copies go. */
+	close(c->sock);
+	close(c->doorbell);
+	if (c->forks != mpib_forks)
+		return; /* the maps were not inherited */
+	free_objects(c);
 	unmap_segments(c);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

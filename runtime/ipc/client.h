@@ -85,12 +85,15 @@ struct mpib_window {
 };
 
 struct mpib_conn {
+	LIST_ENTRY(mpib_conn) link;
 	struct mpib_producer ring;
 	const struct mpib_completion *completion;
 	const struct mpib_reply_conn *reply;
 	struct mpib_client *client;
 	uint32_t index;
-	bool is_sender, ready;
+	bool is_sender;
+	bool ready; /* may post; off again once error is set */
+	int error; /* 0 or -errno: what we found wrong with it ourselves */
 	uint32_t free; /* bit per request */
 	uint32_t gen;
 	uint32_t idle; /* tests that found nothing */
@@ -111,6 +114,7 @@ struct mpib_index {
 };
 
 struct mpib_listener {
+	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 	uint32_t id;
 };
@@ -128,6 +132,8 @@ struct mpib_client {
 	char path[108];
 	pthread_mutex_t lock; /* all below, and the control socket */
 	uint32_t next_id;
+	LIST_HEAD(, mpib_conn) conns;
+	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools;
 	LIST_HEAD(, mpib_region) regions;
 	LIST_HEAD(, mpib_region) graves; /* requests may still name them */
@@ -148,6 +154,9 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want);
 /* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
+/* Take the lock, unless in a forked child: another thread of the parent may
+ * have held it. 0 or -EOWNERDEAD. */
+int mpib_client_lock(struct mpib_client *c);
 /* Any thread, while waiting: look at the socket if 10 ms have passed. */
 int mpib_client_look(struct mpib_client *c);
 
@@ -166,8 +175,11 @@ bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 
 /* stage.c. Connection's thread. */
-/* Empty and refill the window, push what the ring takes. 0 or -errno. */
-int mpib_stage(struct mpib_conn *conn);
+/* Empty and refill the window, push what the ring takes. What cannot go on
+ * leaves its -errno in conn->error. */
+void mpib_stage(struct mpib_conn *conn);
+/* Staged bytes of all buffers, as they lie in the window. */
+uint64_t mpib_staged_bytes(const struct mpib_request *r);
 /* Push one whole request of registered memory. Ring has room. */
 void mpib_push_whole(struct mpib_conn *conn, struct mpib_request *r);
 /* Tell the shard that the ring has something. */

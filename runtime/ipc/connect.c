@@ -18,19 +18,26 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 
 	if (!l)
 		return mpib_fail(-ENOMEM, "out of memory");
-	pthread_mutex_lock(&client->lock);
+	rc = mpib_client_lock(client);
+	if (rc < 0)
+		goto err_free;
 	rc = mpib_rpc(client, &ask, NULL, 0, &m, sizeof(*got));
-	pthread_mutex_unlock(&client->lock);
-	if (rc < 0) {
-		free(l);
-		return rc;
-	}
+	if (rc < 0)
+		goto err_unlock;
 	got = (const void *)m.bytes;
 	memcpy(handle, &got->handle, sizeof(*handle));
 	l->client = client;
 	l->id = got->listen_id;
+	LIST_INSERT_HEAD(&client->listeners, l, link);
+	pthread_mutex_unlock(&client->lock);
 	*listener = l;
 	return 0;
+
+err_unlock:
+	pthread_mutex_unlock(&client->lock);
+err_free:
+	free(l);
+	return rc;
 }
 
 static int tell(struct mpib_client *c, enum mpib_control_type type, uint32_t id)
@@ -48,11 +55,11 @@ void mpib_close_listen(struct mpib_listener *listener)
 {
 	struct mpib_client *c = listener->client;
 
-	if (c->forks == mpib_forks) {
-		pthread_mutex_lock(&c->lock);
-		tell(c, MPIB_CTL_CLOSE_LISTEN, listener->id);
-		pthread_mutex_unlock(&c->lock);
-	}
+	if (mpib_client_lock(c) < 0)
+		return; /* the parent's */
+	tell(c, MPIB_CTL_CLOSE_LISTEN, listener->id);
+	LIST_REMOVE(listener, link);
+	pthread_mutex_unlock(&c->lock);
 	free(listener);
 }
 
@@ -102,6 +109,31 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 	return conn;
 }
 
+/*
+ * Descriptors that the last connection here pushed and the shard never took
+ * must not be taken for this one's. While the state is FREE nobody reads the
+ * ring, and its next reader goes on at the published head.
+ */
+static int clear_ring(struct mpib_client *c, uint32_t i)
+{
+	struct mpib_index *x = &c->index[i];
+	/* Acquire pairs with the release in mpib_ring_publish(). */
+	uint64_t head = atomic_load_explicit(&c->reply->conn[i].head,
+					     memory_order_acquire);
+
+	if (x->tail - head > MPIB_RING_SLOTS)
+		return mpib_fail(-EPROTO,
+				 "the proxy's ring head is impossible");
+	while (x->tail != head) {
+		struct mpib_ring_slot *s =
+			&c->submit->ring[i][--x->tail % MPIB_RING_SLOTS];
+
+		/* Relaxed: the request for a connection comes after it. */
+		atomic_store_explicit(&s->seq, 0, memory_order_relaxed);
+	}
+	return 0;
+}
+
 static void set_index(struct mpib_conn *conn, uint32_t i)
 {
 	struct mpib_client *c = conn->client;
@@ -131,23 +163,30 @@ static int begin(struct mpib_client *c, bool is_sender,
 
 	if (!conn)
 		return mpib_fail(-ENOMEM, "out of memory");
-	pthread_mutex_lock(&c->lock);
+	rc = mpib_client_lock(c);
+	if (rc < 0)
+		goto err_free;
 	rc = take_index(c, &i);
 	if (rc < 0)
 		goto err_unlock;
 	*ask_index = i;
+	rc = clear_ring(c, i);
+	if (rc < 0)
+		goto err_untake;
 	set_index(conn, i);
 	rc = mpib_rpc(c, ask, NULL, 0, &m, sizeof(m.h));
-	if (rc < 0) {
-		c->index[i].taken = false;
-		goto err_unlock;
-	}
+	if (rc < 0)
+		goto err_untake;
+	LIST_INSERT_HEAD(&c->conns, conn, link);
 	pthread_mutex_unlock(&c->lock);
 	*out = conn;
 	return 0;
 
+err_untake:
+	c->index[i].taken = false;
 err_unlock:
 	pthread_mutex_unlock(&c->lock);
+err_free:
 	free(conn);
 	return rc;
 }
@@ -208,7 +247,7 @@ int mpib_ready(struct mpib_conn *conn)
 		return mpib_client_check(conn->client);
 	state = state_of(conn->client, conn->index);
 	if (state == MPIB_CONN_READY) {
-		conn->ready = true;
+		conn->ready = conn->error == 0;
 		return 1;
 	}
 	if (state != MPIB_CONN_PENDING)
@@ -224,10 +263,10 @@ void mpib_close(struct mpib_conn *conn)
 	struct mpib_client *c = conn->client;
 	struct mpib_index *x = &c->index[conn->index];
 
-	if (c->forks != mpib_forks)
-		return;
-	pthread_mutex_lock(&c->lock);
+	if (mpib_client_lock(c) < 0)
+		return; /* the parent's */
 	tell(c, MPIB_CTL_CLOSE, conn->index);
+	LIST_REMOVE(conn, link);
 	x->tail = conn->ring.tail;
 	x->gen = conn->gen;
 	x->pool = conn->window.pool;

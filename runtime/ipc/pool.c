@@ -139,11 +139,12 @@ void mpib_window_put(struct mpib_client *c, struct mpib_pool *pool,
 void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 {
 	struct mpib_pool *p;
-	int rc;
+	int rc = mpib_client_lock(client);
 
-	pthread_mutex_lock(&client->lock);
-	rc = mpib_pool_new(client, size, &p);
-	pthread_mutex_unlock(&client->lock);
+	if (rc == 0) {
+		rc = mpib_pool_new(client, size, &p);
+		pthread_mutex_unlock(&client->lock);
+	}
 	if (rc < 0) {
 		errno = -rc;
 		return NULL;
@@ -155,7 +156,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 {
 	struct mpib_pool *p;
 
-	pthread_mutex_lock(&client->lock);
+	if (mpib_client_lock(client) < 0)
+		return; /* the parent's */
 	LIST_FOREACH(p, &client->pools, link)
 	{
 		if (!p->carved && p->seg.addr == addr)

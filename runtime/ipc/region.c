@@ -135,9 +135,10 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	const struct mpib_ctl_region *got;
 	struct mpib_region *r = NULL;
 	struct mpib_message m;
-	int rc;
+	int rc = mpib_client_lock(client);
 
-	pthread_mutex_lock(&client->lock);
+	if (rc < 0)
+		return rc;
 	rc = mpib_rpc(client, &ask.h, &fd, 1, &m, sizeof(*got));
 	if (rc == 0) {
 		mpib_message_close_fds(&m);

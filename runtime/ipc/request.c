@@ -27,11 +27,11 @@ static int check(struct mpib_conn *conn)
 		return mpib_client_check(conn->client);
 	/* Acquire pairs with the release when the shard breaks the flow. */
 	rc = atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
-	if (__builtin_expect(rc != 0, 0))
-		return broken(conn, rc);
-	return conn->ready ? 0
-			   : mpib_fail(-ENOTCONN, "connection %u is not ready",
-				       conn->index);
+	if (__builtin_expect(rc == 0 && conn->ready, 1))
+		return 0;
+	if (rc != 0 || conn->error != 0)
+		return broken(conn, rc ? rc : conn->error);
+	return mpib_fail(-ENOTCONN, "connection %u is not ready", conn->index);
 }
 
 static bool inside(const struct mpib_region *r, const char *addr, size_t size)
@@ -89,6 +89,11 @@ static int enqueue(struct mpib_conn *conn, struct mpib_request *r)
 
 	for (unsigned i = 0; i < r->n; i++)
 		staged |= r->buf[i].region && r->buf[i].region->staged;
+	if (r->n > 1 && mpib_staged_bytes(r) > MPIB_SIZE_MAX)
+		return mpib_fail(-E2BIG,
+				 "a grouped receive of more than %u bytes of "
+				 "ordinary memory",
+				 MPIB_SIZE_MAX);
 	if (staged && !conn->window.pool) {
 		pthread_mutex_lock(&conn->client->lock);
 		rc = mpib_window_get(conn, 0);
@@ -102,7 +107,8 @@ static int enqueue(struct mpib_conn *conn, struct mpib_request *r)
 	}
 	r->staged = true;
 	conn->feed[conn->feed_head++ % MPIB_REQUESTS] = r->index;
-	return mpib_stage(conn);
+	mpib_stage(conn);
+	return 0;
 }
 
 static int submit(struct mpib_conn *conn, struct mpib_request *r, bool direct,
@@ -203,14 +209,6 @@ static int failed(struct mpib_conn *conn, struct mpib_request *r, int rc)
 	return rc;
 }
 
-/* Nothing yet. Now and then make sure that there still can be. */
-static int pending(struct mpib_conn *conn)
-{
-	if (++conn->idle % LOOK_EVERY)
-		return 0;
-	return mpib_client_look(conn->client);
-}
-
 static int finish(struct mpib_conn *conn, struct mpib_request *r, int32_t res,
 		  size_t *sizes)
 {
@@ -220,63 +218,89 @@ static int finish(struct mpib_conn *conn, struct mpib_request *r, int32_t res,
 		res = -ECANCELED;
 	if (res < 0)
 		return failed(conn, r, res);
-	for (unsigned i = 0; sizes && i < r->n; i++)
+	if (sizes && r->n == 1)
+		sizes[0] = (size_t)res;
+	for (unsigned i = 0; sizes && r->n > 1 && i < r->n; i++)
 		sizes[i] = cpl->size[i];
 	give(conn, r);
 	return 0;
 }
 
-static int break_off(struct mpib_conn *conn, struct mpib_request *req,
-		     int *done, int rc, size_t *sizes)
+/* All its bytes are where they belong and its word has turned. */
+static bool over(struct mpib_request *r, int32_t *res)
 {
+	struct mpib_conn *conn = r->conn;
+
+	if (r->parts > 0 ||
+	    !mpib_completion_poll(&conn->completion[r->index], r->gen, res))
+		return false;
+	if (!r->fed) {
+		/* Ended early: off the feed queue before its index can be used
+		 * again. */
+		r->fed = true;
+		mpib_stage(conn);
+	}
+	return true;
+}
+
+/*
+ * A broken connection's shard finishes what it has taken and takes no more, so
+ * what is pending now stays so. 0: nothing is wrong.
+ */
+static int lost(struct mpib_request *r, int *done, size_t *sizes)
+{
+	struct mpib_conn *conn = r->conn;
+	/* Acquire pairs with the shard's release: words it turned before it
+	 * broke the connection are seen below. */
+	int rc = atomic_load_explicit(&conn->reply->broken,
+				      memory_order_acquire);
 	int32_t res;
 
-	if (mpib_completion_poll(&conn->completion[req->index], req->gen,
-				 &res)) {
-		if (res >= 0 && req->parts > 0)
-			return 0; /* whole, but not copied out yet */
+	if (rc == 0)
+		rc = conn->error;
+	if (rc == 0)
+		return 0;
+	mpib_stage(conn);
+	if (mpib_completion_poll(&conn->completion[r->index], r->gen, &res)) {
+		if (res >= 0 && r->parts > 0)
+			return 0; /* whole, but those before it still end */
 		rc = res;
 	}
-	req->fed = true;
+	r->fed = true;
 	*done = 1;
-	return finish(conn, req, rc, sizes);
+	return finish(conn, r, rc, sizes);
+}
+
+/* Nothing yet. Now and then make sure that there still can be. */
+static int pending(struct mpib_request *r, int *done, size_t *sizes)
+{
+	struct mpib_conn *conn = r->conn;
+	int rc;
+
+	if (++conn->idle % LOOK_EVERY)
+		return 0;
+	rc = lost(r, done, sizes);
+	return rc < 0 || *done ? rc : mpib_client_look(conn->client);
 }
 
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
 {
 	struct mpib_conn *conn = req->conn;
 	int32_t res;
-	int rc;
 
 	*done = 0;
 	if (__builtin_expect(conn->client->forks != mpib_forks, 0))
 		return mpib_client_check(conn->client);
 	if (conn->window.part_tail != conn->window.part_head ||
-	    conn->feed_tail != conn->feed_head) {
-		rc = mpib_stage(conn);
-		if (rc < 0)
-			return rc;
-	}
-	if (req->parts == 0 &&
-	    mpib_completion_poll(&conn->completion[req->index], req->gen,
-				 &res)) {
+	    conn->feed_tail != conn->feed_head)
+		mpib_stage(conn);
+	if (over(req, &res)) {
 		*done = 1;
-		if (!req->fed) {
-			/* Ended early: off the feed queue before its index can
-			 * be used again. */
-			req->fed = true;
-			mpib_stage(conn);
-		}
 		return finish(conn, req, res, sizes);
 	}
 	if (atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
 		return mpib_client_check(conn->client);
-	/* The shard breaks a flow first and then ends its requests: one that it
-	 * had not seen yet ends here. */
-	rc = atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
-	if (__builtin_expect(rc != 0, 0))
-		return break_off(conn, req, done, rc, sizes);
-	return pending(conn);
+	return pending(req, done, sizes);
 }
 
 int mpib_request_buffers(const struct mpib_request *req)

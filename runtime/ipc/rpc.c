@@ -31,6 +31,14 @@ int mpib_client_check(struct mpib_client *c)
 	return 0;
 }
 
+int mpib_client_lock(struct mpib_client *c)
+{
+	if (c->forks != mpib_forks)
+		return mpib_client_check(c);
+	pthread_mutex_lock(&c->lock);
+	return 0;
+}
+
 int mpib_client_look(struct mpib_client *c)
 {
 	struct pollfd p = { .fd = c->sock };

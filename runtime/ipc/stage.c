@@ -99,17 +99,21 @@ static char *part_addr(const struct mpib_window *w, const struct mpib_part *p)
 	return w->base + p->at % w->size;
 }
 
-/* Send: the bytes go into the window now. False: they are no longer ours. */
-static bool copy_in(struct mpib_conn *conn, struct mpib_request *r,
+/* Send: the bytes go into the window now, or none of whatever lay there if
+ * they are no longer ours. */
+static void copy_in(struct mpib_conn *conn, struct mpib_request *r,
 		    const struct mpib_part *p)
 {
 	const struct mpib_buffer *b = &r->buf[p->idx];
+	char *to = part_addr(&conn->window, p);
 
-	if (!mpib_region_copy_begin(b->region))
-		return false;
-	memcpy(part_addr(&conn->window, p), b->addr + p->pos, p->len);
+	if (!mpib_region_copy_begin(b->region)) {
+		r->cancelled = true;
+		memset(to, 0, p->len);
+		return;
+	}
+	memcpy(to, b->addr + p->pos, p->len);
 	mpib_region_copy_end(b->region);
-	return true;
 }
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
@@ -150,29 +154,28 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 	if (!window_take(&conn->window, len, &at))
 		return 0;
 	p = add_part(conn, r, 0, r->pos, len, at);
-	if (conn->is_sender && !copy_in(conn, r, p))
-		r->cancelled = true;
+	if (conn->is_sender)
+		copy_in(conn, r, p);
 	push_part(conn, r, p);
 	r->pos += len;
 	r->fed = r->pos == total;
 	return 1;
 }
 
-static uint32_t group_bytes(const struct mpib_request *r)
+uint64_t mpib_staged_bytes(const struct mpib_request *r)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < r->n; i++)
 		sum += is_direct(&r->buf[i]) ? 0 : padded(r->buf[i].size);
-	return sum > MPIB_SIZE_MAX ? MPIB_SIZE_MAX : (uint32_t)sum;
+	return sum;
 }
 
 /* A group must lie in the window whole: get a larger one when it is empty. */
 static int group_room(struct mpib_conn *conn, const struct mpib_request *r)
 {
 	struct mpib_window *w = &conn->window;
-	/* Twice, so that no wrap can be in the way. */
-	uint64_t need = 2ull * group_bytes(r);
+	uint64_t need = mpib_staged_bytes(r);
 	struct mpib_window old = { 0 };
 	int rc;
 
@@ -180,11 +183,6 @@ static int group_room(struct mpib_conn *conn, const struct mpib_request *r)
 		return 1;
 	if (w->part_head != w->part_tail)
 		return 0;
-	if (need > MPIB_SIZE_MAX)
-		return mpib_fail(-E2BIG,
-				 "a grouped receive of %u bytes of "
-				 "ordinary memory is too large",
-				 group_bytes(r));
 	old.pool = w->pool;
 	old.off = w->off;
 	pthread_mutex_lock(&conn->client->lock);
@@ -198,7 +196,7 @@ static int group_room(struct mpib_conn *conn, const struct mpib_request *r)
 static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 {
 	struct mpib_window *w = &conn->window;
-	uint64_t head = w->head, at[MPIB_GROUP_MAX];
+	uint64_t head, at[MPIB_GROUP_MAX];
 	int room = mpib_ring_room(&conn->ring, r->n);
 
 	if (room < r->n)
@@ -208,6 +206,7 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 		return room;
 	if (w->part_head - w->part_tail > MPIB_PARTS - MPIB_GROUP_MAX)
 		return 0;
+	head = w->head;
 	for (unsigned i = 0; i < r->n; i++) {
 		if (is_direct(&r->buf[i]))
 			continue;
@@ -228,11 +227,22 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 	return 1;
 }
 
-static int feed(struct mpib_conn *conn)
+/* An error of our own is as final as one of the shard's. */
+static void fail_conn(struct mpib_conn *conn, int error)
+{
+	conn->error = error;
+	conn->ready = false;
+}
+
+static void feed(struct mpib_conn *conn)
 {
 	bool pushed = false;
-	int rc = 0;
+	int rc;
 
+	/* Acquire pairs with the release when the shard breaks the flow. */
+	if (conn->error ||
+	    atomic_load_explicit(&conn->reply->broken, memory_order_acquire))
+		return;
 	while (conn->feed_tail != conn->feed_head) {
 		struct mpib_request *r =
 			&conn->req[conn->feed[conn->feed_tail % MPIB_REQUESTS]];
@@ -242,13 +252,14 @@ static int feed(struct mpib_conn *conn)
 			continue;
 		}
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
+		if (rc < 0)
+			fail_conn(conn, rc);
 		if (rc <= 0)
 			break;
 		pushed = true;
 	}
 	if (pushed)
 		mpib_ring_bell(conn);
-	return rc < 0 ? rc : 0;
 }
 
 /* Bytes of the part that are there to take, and whether it is over. */
@@ -261,6 +272,8 @@ static bool part_over(const struct mpib_conn *conn,
 	int32_t res;
 
 	*arrived = 0;
+	if (!r->busy)
+		return true; /* it failed with the connection */
 	if (mpib_completion_poll(cpl, r->gen, &res)) {
 		if (res < 0)
 			return true;
@@ -312,11 +325,14 @@ static void drain(struct mpib_conn *conn)
 					 &res))
 			r->fed = true;
 	}
+	/* From its start again, so that no gap at the end is in the way. */
+	w->head = w->tail = 0;
 }
 
-int mpib_stage(struct mpib_conn *conn)
+void mpib_stage(struct mpib_conn *conn)
 {
 	if (conn->window.part_tail != conn->window.part_head)
 		drain(conn);
-	return conn->feed_tail == conn->feed_head ? 0 : feed(conn);
+	if (conn->feed_tail != conn->feed_head)
+		feed(conn);
 }

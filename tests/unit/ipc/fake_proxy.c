@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_proxy.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ipc/message.h"
+
+#define ANSWER_MAX sizeof(struct mpib_ctl_welcome)
+
+void fake_set_state(struct fake_proxy *f, unsigned index, uint32_t state,
+		    int32_t error)
+{
+	f->reply->conn[index].error = error;
+	atomic_store(&f->reply->conn[index].state, state);
+}
+
+static int answer(struct fake_proxy *f, const struct mpib_message *ask,
+		  void *msg, size_t len, const int *fd, unsigned fds)
+{
+	struct mpib_ctl_header *h = msg;
+
+	h->type = ask->h.type;
+	h->id = ask->h.id;
+	h->len = (uint32_t)len;
+	return mpib_message_send(f->sock, h, fd, fds);
+}
+
+static int error(struct fake_proxy *f, const struct mpib_message *ask, int rc,
+		 const char *why)
+{
+	struct mpib_ctl_error e = { .h = { .status = rc } };
+
+	snprintf(e.why, sizeof(e.why), "%s", why);
+	return answer(f, ask, &e, sizeof(e), NULL, 0);
+}
+
+static int hello(struct fake_proxy *f, const struct mpib_message *ask)
+{
+	const int fd[4] = { f->status_seg.fd, f->submit_seg.fd, f->reply_seg.fd,
+			    f->doorbell };
+
+	if (f->mute)
+		return 0;
+	if (f->refuse_hello)
+		return error(f, ask, f->refuse_hello, "no room at the inn");
+	return answer(f, ask, &f->welcome, sizeof(f->welcome), fd, 4);
+}
+
+static int pool(struct fake_proxy *f, const struct mpib_message *ask)
+{
+	const struct mpib_ctl_pool *p = (const void *)ask->bytes;
+	struct mpib_ctl_region r = { .size = p->size };
+	struct mpib_memseg *seg = &f->pool[f->pools];
+
+	if (f->pools == FAKE_POOLS ||
+	    mpib_memseg_create(seg, "pool", p->size, false) < 0)
+		return error(f, ask, -ENOSPC, "the quota is used up");
+	r.mr = f->pools++;
+	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
+}
+
+static int begin(struct fake_proxy *f, const struct mpib_message *ask,
+		 uint32_t index)
+{
+	struct mpib_ctl_id ok = { .id = index };
+	int rc = atomic_load(&f->refuse_conn);
+
+	if (rc < 0)
+		fake_set_state(f, index, MPIB_CONN_FAILED, rc);
+	else if (atomic_load(&f->hold_pending))
+		fake_set_state(f, index, MPIB_CONN_PENDING, 0);
+	else
+		fake_set_state(f, index, MPIB_CONN_READY, 0);
+	return answer(f, ask, &ok, sizeof(ok), NULL, 0);
+}
+
+static int serve(struct fake_proxy *f, const struct mpib_message *ask)
+{
+	const struct mpib_ctl_id *id = (const void *)ask->bytes;
+	struct mpib_ctl_listening l = { .listen_id = 5 };
+	struct mpib_ctl_text text = { .text = "the peer has no such listener" };
+	struct mpib_ctl_region r = { .mr = 999 };
+	struct mpib_ctl_id ok = { 0 };
+
+	atomic_fetch_add(&f->asked[ask->h.type % 16], 1);
+	switch (ask->h.type) {
+	case MPIB_CTL_HELLO:
+		return hello(f, ask);
+	case MPIB_CTL_POOL:
+		return pool(f, ask);
+	case MPIB_CTL_REG_FD:
+		return answer(f, ask, &r, sizeof(r), NULL, 0);
+	case MPIB_CTL_LISTEN:
+		l.handle.magic = MPIB_HANDLE_MAGIC;
+		return answer(f, ask, &l, sizeof(l), NULL, 0);
+	case MPIB_CTL_CONNECT:
+		return begin(f, ask,
+			     ((const struct mpib_ctl_connect *)(const void *)
+				      ask->bytes)
+				     ->conn);
+	case MPIB_CTL_ACCEPT:
+		return begin(f, ask,
+			     ((const struct mpib_ctl_accept *)(const void *)
+				      ask->bytes)
+				     ->conn);
+	case MPIB_CTL_CLOSE:
+		fake_set_state(f, id->id,
+			       atomic_load(&f->hold_closing) ? MPIB_CONN_CLOSING
+							     : MPIB_CONN_FREE,
+			       0);
+		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
+	case MPIB_CTL_WHY:
+		return answer(f, ask, &text, sizeof(text), NULL, 0);
+	default:
+		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
+	}
+}
+
+/* One client after the other, until stopped. */
+static void *run(void *arg)
+{
+	struct fake_proxy *f = arg;
+	struct mpib_message m;
+
+	for (;;) {
+		struct pollfd p[2] = {
+			{ .fd = f->stop, .events = POLLIN },
+			{ .fd = f->sock >= 0 ? f->sock : f->listen,
+			  .events = POLLIN },
+		};
+
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return NULL;
+		if (p[0].revents)
+			return NULL;
+		if (!p[1].revents)
+			continue;
+		if (f->sock < 0) {
+			f->sock = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);
+			continue;
+		}
+		if (mpib_message_recv(f->sock, &m) == 1) {
+			pthread_mutex_lock(&f->lock);
+			serve(f, &m);
+			pthread_mutex_unlock(&f->lock);
+			mpib_message_close_fds(&m);
+		} else {
+			close(f->sock);
+			f->sock = -1;
+		}
+	}
+}
+
+static int make_segments(struct fake_proxy *f)
+{
+	if (mpib_memseg_create(&f->status_seg, "status", sizeof(*f->status),
+			       true) < 0 ||
+	    mpib_memseg_create(&f->submit_seg, "submit", sizeof(*f->submit),
+			       false) < 0 ||
+	    mpib_memseg_create(&f->reply_seg, "reply", sizeof(*f->reply),
+			       true) < 0)
+		return -1;
+	f->status = f->status_seg.addr;
+	f->submit = f->submit_seg.addr;
+	f->reply = f->reply_seg.addr;
+	f->status->magic = MPIB_STATUS_MAGIC;
+	f->submit->magic = MPIB_SUBMIT_MAGIC;
+	f->reply->magic = MPIB_REPLY_MAGIC;
+	return 0;
+}
+
+static int open_socket(struct fake_proxy *f)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+
+	strcpy(f->dir, "/tmp/mpib-test-XXXXXX");
+	if (!mkdtemp(f->dir))
+		return -1;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
+		 f->dir);
+	f->listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (bind(f->listen, (struct sockaddr *)&sun, sizeof(sun)) < 0)
+		return -1;
+	return listen(f->listen, 4);
+}
+
+struct fake_proxy *fake_proxy_start(void)
+{
+	struct fake_proxy *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->welcome = (struct mpib_ctl_welcome){
+		.version = MPIB_ABI_VERSION,
+		.client = 7,
+		.shard = 1,
+		.rails = 2,
+		.window = 64 << 10,
+		.part = 16 << 10,
+		.rail = { { .name = "soft:127.0.0.1", .up = 1 },
+			  { .name = "soft:127.0.0.2", .speed_mbps = 400000 } },
+	};
+	f->sock = -1;
+	f->seed = 1;
+	f->stop = eventfd(0, EFD_CLOEXEC);
+	f->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&f->lock, NULL);
+	if (make_segments(f) < 0 || open_socket(f) < 0 ||
+	    pthread_create(&f->thread, NULL, run, f) != 0)
+		return NULL;
+	return f;
+}
+
+static void join(struct fake_proxy *f)
+{
+	uint64_t one = 1;
+
+	if (write(f->stop, &one, sizeof(one)) == sizeof(one))
+		pthread_join(f->thread, NULL);
+	close(f->stop);
+	f->stop = -1;
+	close(f->listen);
+	if (f->sock >= 0)
+		close(f->sock);
+}
+
+void fake_proxy_die(struct fake_proxy *f)
+{
+	join(f);
+}
+
+void fake_proxy_stop(struct fake_proxy *f)
+{
+	char path[64];
+
+	if (f->stop >= 0)
+		join(f);
+	for (unsigned i = 0; i < f->pools; i++)
+		mpib_memseg_fini(&f->pool[i]);
+	mpib_memseg_fini(&f->status_seg);
+	mpib_memseg_fini(&f->submit_seg);
+	mpib_memseg_fini(&f->reply_seg);
+	close(f->doorbell);
+	snprintf(path, sizeof(path), "%s/" MPIB_CONTROL_SOCK, f->dir);
+	unlink(path);
+	rmdir(f->dir);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+int fake_attach(struct fake_proxy *f, struct mpib_client **client)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = f->dir,
+					 .timeout_ms = f->mute ? 50 : 0 };
+
+	return mpib_attach(&opts, client);
+}

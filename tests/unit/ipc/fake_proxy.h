@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A proxy for tests of the client library: a thread answers the control
+ * socket, the test turns the shard by hand. Everything a client sends goes
+ * back to the same client.
+ */
+#ifndef FAKE_PROXY_H
+#define FAKE_PROXY_H
+
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <mpib/segment.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/memseg.h"
+
+#define FAKE_POOLS 64
+#define FAKE_FLOWS 4 /* connection indices the shard serves */
+#define FAKE_QUEUE 512
+
+/* One end as the shard sees it: what was popped and is not used up. */
+struct fake_flow {
+	struct mpib_consumer ring;
+	struct mpib_desc queue[FAKE_QUEUE];
+	unsigned first, last;
+	uint32_t moved; /* bytes of the message under way */
+	uint32_t in_part; /* of them, bytes of the part under way */
+	uint32_t size[MPIB_GROUP_MAX]; /* of a group under way */
+	uint32_t ended[MPIB_REQUESTS]; /* generation that is over */
+	unsigned group_done;
+};
+
+struct fake_proxy {
+	pthread_mutex_t lock; /* the welcome and the pools */
+	struct mpib_ctl_welcome welcome;
+	int refuse_hello; /* -errno */
+	bool mute; /* answers nothing */
+	_Atomic bool hold_pending, hold_closing;
+	_Atomic int refuse_conn; /* -errno: state FAILED */
+
+	char dir[32];
+	int listen, stop, sock, doorbell;
+	pthread_t thread;
+	struct mpib_memseg status_seg, submit_seg, reply_seg;
+	struct mpib_status *status;
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	struct mpib_memseg pool[FAKE_POOLS]; /* region handle is the index */
+	unsigned pools;
+	_Atomic unsigned asked[16]; /* requests by type */
+	struct fake_flow flow[FAKE_FLOWS];
+	unsigned seed;
+};
+
+/* NULL when something failed. */
+struct fake_proxy *fake_proxy_start(void);
+void fake_proxy_stop(struct fake_proxy *f);
+/* Hang up on the client. */
+void fake_proxy_die(struct fake_proxy *f);
+
+int fake_attach(struct fake_proxy *f, struct mpib_client **client);
+
+/* The index will be served from its published head on, as by a new flow. */
+void fake_flow_open(struct fake_proxy *f, unsigned index);
+
+/* Pop what there is, then move up to `bytes` from index `from` to `to`, in
+ * pieces of random length. */
+void fake_turn(struct fake_proxy *f, unsigned from, unsigned to,
+	       uint32_t bytes);
+
+void fake_set_state(struct fake_proxy *f, unsigned index, uint32_t state,
+		    int32_t error);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_proxy.h"
+
+#include <cmocka.h>
+
+static struct fake_proxy *f;
+static struct mpib_client *c;
+
+static int start(void **state)
+{
+	(void)state;
+	f = fake_proxy_start();
+	c = NULL;
+	return f ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	mpib_detach(c);
+	fake_proxy_stop(f);
+	return 0;
+}
+
+static void attach(void)
+{
+	assert_int_equal(fake_attach(f, &c), 0);
+}
+
+/* A sending end, ready. Takes the lowest free index. */
+static struct mpib_conn *connected(void)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn;
+
+	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
+	assert_int_equal(mpib_ready(conn), 1);
+	return conn;
+}
+
+static void attaching_learns_the_node(void **state)
+{
+	struct mpib_node_info info;
+
+	(void)state;
+	attach();
+	mpib_query(c, &info);
+	assert_int_equal(info.client, 7);
+	assert_int_equal(info.rails, 2);
+	assert_string_equal(info.rail[1].name, "soft:127.0.0.2");
+	assert_int_equal(info.rail[1].speed_mbps, 400000);
+	assert_int_equal(mpib_alive(c), 0);
+}
+
+static void set_up_hello(int refuse, uint32_t version, uint32_t part, bool mute)
+{
+	pthread_mutex_lock(&f->lock);
+	f->refuse_hello = refuse;
+	f->welcome.version = version;
+	f->welcome.part = part;
+	f->mute = mute;
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void attach_errors_say_socket_and_remedy(void **state)
+{
+	struct mpib_attach_opts nowhere = { .run_dir = "/nonexistent" };
+
+	(void)state;
+	assert_int_equal(mpib_attach(&nowhere, &c), -ENOENT);
+	assert_non_null(strstr(mpib_strerror(), "/nonexistent/proxy.sock"));
+	assert_non_null(strstr(mpib_strerror(), "start mpib-proxy"));
+
+	set_up_hello(-EPROTO, MPIB_ABI_VERSION, 128, false);
+	assert_int_equal(fake_attach(f, &c), -EPROTO);
+	assert_non_null(strstr(mpib_strerror(), "no room at the inn"));
+	set_up_hello(0, 99, 128, false);
+	assert_int_equal(fake_attach(f, &c), -EPROTO);
+	assert_non_null(strstr(mpib_strerror(), "version 99"));
+	set_up_hello(0, MPIB_ABI_VERSION, 100, false);
+	assert_int_equal(fake_attach(f, &c), -EPROTO);
+	set_up_hello(0, MPIB_ABI_VERSION, 128, true);
+	assert_int_equal(fake_attach(f, &c), -ETIMEDOUT);
+	assert_non_null(strstr(mpib_strerror(), "does not answer"));
+	fake_proxy_die(f);
+	assert_int_equal(fake_attach(f, &c), -ECONNREFUSED);
+	c = NULL;
+}
+
+static void connecting_shows_in_the_state_word(void **state)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_listener *l;
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+
+	(void)state;
+	attach();
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	atomic_store(&f->hold_pending, true);
+	assert_int_equal(mpib_accept(l, &conn), 0);
+	assert_int_equal(mpib_ready(conn), 0);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -ENOTCONN);
+	fake_set_state(f, 0, MPIB_CONN_READY, 0);
+	assert_int_equal(mpib_ready(conn), 1);
+	mpib_close(conn);
+	mpib_close_listen(l);
+	h.magic = 1;
+	assert_int_equal(mpib_connect(c, &h, -1, &conn), -EINVAL);
+}
+
+static void a_failed_connection_tells_why(void **state)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn;
+
+	(void)state;
+	attach();
+	atomic_store(&f->refuse_conn, -ECONNREFUSED);
+	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
+	assert_int_equal(mpib_ready(conn), -ECONNREFUSED);
+	assert_string_equal(mpib_strerror(), "the peer has no such listener");
+	mpib_close(conn);
+}
+
+/* What one descriptor of a ring should say. */
+static void expect_desc(unsigned index, uint32_t gen, uint64_t off,
+			uint32_t len, int32_t tag)
+{
+	struct mpib_desc d;
+
+	assert_true(mpib_ring_pop(&f->flow[index].ring, &d));
+	mpib_ring_publish(&f->flow[index].ring);
+	assert_int_equal(d.op, MPIB_OP_SEND);
+	assert_int_equal(d.n, 1);
+	assert_int_equal(d.gen, gen);
+	assert_int_equal(d.off, off);
+	assert_int_equal(d.len, len);
+	assert_int_equal(d.total, len);
+	assert_int_equal(d.pos, 0);
+	assert_int_equal(d.tag, tag);
+}
+
+static void allocated_memory_is_sent_where_it_lies(void **state)
+{
+	struct mpib_region *region, *again;
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+	size_t size = 0;
+	char *mem;
+	int done;
+
+	(void)state;
+	attach();
+	conn = connected();
+	fake_flow_open(f, 0);
+	mem = mpib_mem_alloc(c, 1 << 20);
+	assert_non_null(mem);
+	assert_int_equal(mpib_reg(c, mem + 4096, 8192, &region), 0);
+	assert_int_equal(mpib_reg(c, mem + 4096, 8192, &again), 0);
+	assert_ptr_equal(region, again);
+	assert_int_equal(mpib_dereg(again), 0);
+
+	assert_int_equal(mpib_isend(conn, mem + 5000, 700, 3, region, &r), 0);
+	assert_non_null(r);
+	assert_int_equal(mpib_request_buffers(r), 1);
+	expect_desc(0, 1, 5000, 700, 3);
+	assert_int_equal(mpib_test(r, &done, NULL), 0);
+	assert_int_equal(done, 0);
+	mpib_completion_finish(&f->reply->completion[0][0], 1, 700);
+	assert_int_equal(mpib_test(r, &done, &size), 0);
+	assert_int_equal(done, 1);
+	assert_int_equal(size, 700);
+
+	assert_int_equal(mpib_isend(conn, mem, 1, 0, region, &r), -EFAULT);
+	assert_int_equal(mpib_isend(conn, mem + 12287, 2, 0, region, &r),
+			 -EFAULT);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 9, NULL, &r), 0);
+	expect_desc(0, 2, 0, 0, 9);
+	assert_int_equal(mpib_dereg(region), 0);
+	mpib_close(conn);
+	mpib_mem_free(c, mem);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
+}
+
+static void thirty_two_may_be_outstanding(void **state)
+{
+	struct mpib_request *r[33];
+	struct mpib_conn *conn;
+	int done;
+
+	(void)state;
+	attach();
+	conn = connected();
+	for (int i = 0; i < 33; i++)
+		assert_int_equal(mpib_isend(conn, NULL, 0, i, NULL, &r[i]), 0);
+	assert_non_null(r[31]);
+	assert_null(r[32]);
+	mpib_completion_finish(&f->reply->completion[0][4], 5, 0);
+	assert_int_equal(mpib_test(r[4], &done, NULL), 0);
+	assert_int_equal(done, 1);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r[32]), 0);
+	assert_non_null(r[32]);
+	mpib_close(conn);
+}
+
+static void a_full_ring_takes_nothing_until_the_shard_has(void **state)
+{
+	struct mpib_request *r = NULL;
+	struct mpib_conn *conn;
+	unsigned sent = 0;
+	int done;
+
+	(void)state;
+	attach();
+	conn = connected();
+	for (; sent < 200; sent++) {
+		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+		if (!r)
+			break;
+		mpib_completion_finish(&f->reply->completion[0][0], sent + 1,
+				       0);
+		assert_int_equal(mpib_test(r, &done, NULL), 0);
+		assert_int_equal(done, 1);
+	}
+	assert_int_equal(sent, MPIB_RING_SLOTS);
+	atomic_store(&f->reply->conn[0].head, 1);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	assert_non_null(r);
+	atomic_store(&f->reply->conn[0].head, 1000);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -EPROTO);
+	mpib_close(conn);
+}
+
+static void the_bell_rings_only_for_a_sleeper(void **state)
+{
+	struct pollfd p = { .fd = f->doorbell, .events = POLLIN };
+	struct mpib_summary *sum = &f->submit->summary;
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+
+	(void)state;
+	attach();
+	conn = connected();
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(atomic_load(&sum->top), 1);
+	assert_int_equal(atomic_load(&sum->word[0]), 1);
+	atomic_store(&f->status->shard[1].sleeping, 1);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	mpib_close(conn);
+}
+
+static void an_index_is_used_again_only_when_free(void **state)
+{
+	struct mpib_conn *a, *b, *again;
+	struct mpib_request *r;
+	struct mpib_desc d;
+
+	(void)state;
+	attach();
+	a = connected();
+	atomic_store(&f->hold_closing, true);
+	/* One is never taken: it must not come out of the next connection. */
+	assert_int_equal(mpib_isend(a, NULL, 0, 11, NULL, &r), 0);
+	mpib_close(a);
+	b = connected();
+	fake_flow_open(f, 1);
+	assert_int_equal(mpib_isend(b, NULL, 0, 22, NULL, &r), 0);
+	expect_desc(1, 1, 0, 0, 22);
+
+	fake_set_state(f, 0, MPIB_CONN_FREE, 0);
+	again = connected();
+	fake_flow_open(f, 0);
+	assert_false(mpib_ring_pop(&f->flow[0].ring, &d));
+	assert_int_equal(mpib_isend(again, NULL, 0, 33, NULL, &r), 0);
+	/* Generations go on, so no old word can complete the request. */
+	expect_desc(0, 2, 0, 0, 33);
+	mpib_close(again);
+	mpib_close(b);
+}
+
+static void a_broken_connection_fails_all_that_waits(void **state)
+{
+	struct mpib_request *a, *b, *r;
+	struct mpib_conn *conn;
+	int done = 0, rc = 0;
+
+	(void)state;
+	attach();
+	conn = connected();
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &a), 0);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &b), 0);
+	mpib_completion_finish(&f->reply->completion[0][0], 1, 0);
+	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -ECONNRESET);
+	assert_null(r);
+	assert_int_equal(mpib_test(a, &done, NULL), 0);
+	assert_int_equal(done, 1);
+	for (int i = 0; i < 2000 && rc == 0; i++)
+		rc = mpib_test(b, &done, NULL);
+	assert_int_equal(rc, -ECONNRESET);
+	assert_int_equal(done, 1);
+	mpib_close(conn);
+}
+
+static void a_dead_proxy_is_noticed_by_who_waits(void **state)
+{
+	struct mpib_region *region;
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+	int done, rc = 0;
+	char byte;
+
+	(void)state;
+	attach();
+	conn = connected();
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	fake_proxy_die(f);
+	while (rc == 0)
+		rc = mpib_test(r, &done, NULL);
+	assert_int_equal(rc, -EPIPE);
+	assert_int_equal(mpib_alive(c), -EPIPE);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -EPIPE);
+	assert_int_equal(mpib_reg(c, &byte, 1, &region), -EPIPE);
+	assert_null(mpib_mem_alloc(c, 4096));
+	mpib_close(conn);
+}
+
+static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
+			 struct mpib_region *region)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_listener *l;
+	struct mpib_request *q;
+	struct mpib_conn *n;
+	int done, wrong = 0;
+
+	wrong |= mpib_isend(conn, NULL, 0, 0, NULL, &q) != -EOWNERDEAD;
+	wrong |= mpib_test(r, &done, NULL) != -EOWNERDEAD;
+	wrong |= mpib_alive(c) != -EOWNERDEAD;
+	wrong |= mpib_ready(conn) != -EOWNERDEAD;
+	wrong |= mpib_listen(c, &h, &l) != -EOWNERDEAD;
+	wrong |= mpib_connect(c, &h, -1, &n) != -EOWNERDEAD;
+	wrong |= mpib_dereg(region) != -EOWNERDEAD;
+	wrong |= mpib_mem_alloc(c, 1) != NULL || errno != EOWNERDEAD;
+	mpib_close(conn);
+	mpib_detach(c);
+	return wrong;
+}
+
+static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
+{
+	struct mpib_region *region;
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+	int status, done;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	attach();
+	conn = connected();
+	assert_int_equal(mpib_reg(c, &byte, 1, &region), 0);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(child_of_fork(conn, r, region));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(mpib_alive(c), 0);
+	mpib_completion_finish(&f->reply->completion[0][0], 1, 0);
+	assert_int_equal(mpib_test(r, &done, NULL), 0);
+	assert_int_equal(done, 1);
+	assert_int_equal(mpib_dereg(region), 0);
+	mpib_close(conn);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(attaching_learns_the_node),
+		TEST(attach_errors_say_socket_and_remedy),
+		TEST(connecting_shows_in_the_state_word),
+		TEST(a_failed_connection_tells_why),
+		TEST(allocated_memory_is_sent_where_it_lies),
+		TEST(thirty_two_may_be_outstanding),
+		TEST(a_full_ring_takes_nothing_until_the_shard_has),
+		TEST(the_bell_rings_only_for_a_sleeper),
+		TEST(an_index_is_used_again_only_when_free),
+		TEST(a_broken_connection_fails_all_that_waits),
+		TEST(a_dead_proxy_is_noticed_by_who_waits),
+		TEST(a_forked_child_is_refused_and_the_parent_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
