@@ -14,7 +14,6 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 {
 	struct mpib_rail *rail = &lane->shard->rail[r];
 	struct mpib_lane_qp *q = &lane->qp[r][i];
-	uint32_t in = rail->port.max_inline;
 	struct ibv_qp_init_attr init = {
 		.send_cq = rail->cq,
 		.recv_cq = rail->cq,
@@ -22,7 +21,7 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 		.cap = {
 			.max_send_wr = lane->depth,
 			.max_send_sge = 1,
-			.max_inline_data = in < 64 ? in : 64,
+			.max_inline_data = rail->port.max_inline,
 		},
 		.qp_type = IBV_QPT_RC,
 	};

@@ -35,6 +35,9 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		say(why, why_len, spec, "cannot query the port", rc, NULL);
 		goto err_close;
 	}
+	/* What QPs are made with: a few CTS in one write. */
+	if (rail->port.max_inline > MPIB_INLINE_MAX)
+		rail->port.max_inline = MPIB_INLINE_MAX;
 	rail->cq_size = cqe < rail->port.max_cqe ? cqe : rail->port.max_cqe;
 	rc = v->create_comp_channel(rail->ctx, &rail->channel);
 	if (rc < 0) {

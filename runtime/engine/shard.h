@@ -18,6 +18,7 @@
 /* Flows of one shard: 20 bits on the wire, fewer in memory. */
 #define MPIB_FLOWS_MAX 65536u
 #define MPIB_MRS_MAX 4096u
+#define MPIB_INLINE_MAX 256u
 
 struct mpib_lane_qp;
 
