@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ordinary memory through the staging window: index 0 sends, index 1 receives,
+ * the test turns the shard between them.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_proxy.h"
+
+#include <cmocka.h>
+
+#define BYTES (1u << 20)
+
+static struct fake_proxy *f;
+static struct mpib_client *c;
+static struct mpib_conn *tx, *rx;
+static struct mpib_region *from_region, *to_region;
+static char *from, *to;
+
+static void connect_both(void)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_listener *l;
+
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	assert_int_equal(mpib_connect(c, &h, -1, &tx), 0);
+	assert_int_equal(mpib_accept(l, &rx), 0);
+	assert_int_equal(mpib_ready(tx), 1);
+	assert_int_equal(mpib_ready(rx), 1);
+	fake_flow_open(f, 0);
+	fake_flow_open(f, 1);
+	mpib_close_listen(l);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	f = fake_proxy_start();
+	if (!f || fake_attach(f, &c) < 0)
+		return -1;
+	from = malloc(BYTES);
+	to = malloc(BYTES);
+	for (unsigned i = 0; i < BYTES; i++)
+		from[i] = (char)(i * 7 + (i >> 9));
+	memset(to, 0, BYTES);
+	if (mpib_reg(c, from, BYTES, &from_region) < 0 ||
+	    mpib_reg(c, to, BYTES, &to_region) < 0)
+		return -1;
+	connect_both();
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	mpib_detach(c);
+	fake_proxy_stop(f);
+	free(from);
+	free(to);
+	return 0;
+}
+
+static struct mpib_request *send_at(size_t off, size_t size, int tag)
+{
+	struct mpib_request *r;
+
+	assert_int_equal(mpib_isend(tx, from + off, size, tag, from_region, &r),
+			 0);
+	assert_non_null(r);
+	return r;
+}
+
+static struct mpib_request *recv_at(size_t off, size_t size)
+{
+	struct mpib_request *r;
+	void *data = to + off;
+
+	assert_int_equal(mpib_irecv(rx, 1, &data, &size, NULL, &to_region, &r),
+			 0);
+	assert_non_null(r);
+	return r;
+}
+
+/* Test until it is over; the other end is tested beside it. */
+static int finish(struct mpib_request *r, struct mpib_request *other,
+		  size_t *sizes)
+{
+	int done = 0, other_done, rc = 0;
+
+	for (int i = 0; i < 100000 && !done && rc == 0; i++) {
+		fake_turn(f, 0, 1, 30000);
+		rc = mpib_test(r, &done, sizes);
+		if (other && mpib_test(other, &other_done, NULL) == 0 &&
+		    other_done)
+			other = NULL;
+	}
+	assert_int_equal(done, 1);
+	return rc;
+}
+
+static void a_message_larger_than_the_window_passes_through(void **state)
+{
+	struct mpib_request *s = send_at(0, BYTES, 0), *r = recv_at(0, BYTES);
+	size_t size = 0;
+
+	(void)state;
+	assert_int_equal(finish(r, s, &size), 0);
+	assert_int_equal(size, BYTES);
+	assert_memory_equal(to, from, BYTES);
+	/* Both windows out of one pool. */
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
+}
+
+static void a_message_may_end_before_the_receive_does(void **state)
+{
+	static const size_t sizes[] = { 0,     1,     16383, 16384,
+					16385, 70000, 0,     200000 };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		struct mpib_request *r = recv_at(0, BYTES - i);
+		struct mpib_request *s = send_at(i, sizes[i], 0);
+		size_t size = 99;
+
+		memset(to, 0x55, BYTES);
+		assert_int_equal(finish(r, s, &size), 0);
+		assert_int_equal(size, sizes[i]);
+		assert_memory_equal(to, from + i, size);
+		assert_int_equal(to[size], 0x55);
+	}
+}
+
+/* A stream of random messages, each into its own place. */
+struct stream {
+	struct mpib_request *s[MPIB_REQUESTS], *r[MPIB_REQUESTS];
+	size_t size[64], got[64];
+	unsigned sent, posted, s_done, r_done, n;
+};
+
+static void post_some(struct stream *st)
+{
+	void *data;
+	size_t room;
+
+	while (st->sent < st->n && st->sent - st->s_done < MPIB_REQUESTS) {
+		st->s[st->sent % MPIB_REQUESTS] =
+			send_at(st->sent * 100, st->size[st->sent], 0);
+		st->sent++;
+	}
+	while (st->posted < st->n && st->posted - st->r_done < MPIB_REQUESTS) {
+		/* Posted for more than will come, but never overlapping. */
+		room = st->size[st->posted] + st->posted % 3 * 100;
+		data = to + st->posted * 16384;
+		room = room > 16384 ? 16384 : room;
+		assert_int_equal(mpib_irecv(rx, 1, &data, &room, NULL,
+					    &to_region,
+					    &st->r[st->posted % MPIB_REQUESTS]),
+				 0);
+		st->posted++;
+	}
+}
+
+static void take_some(struct stream *st)
+{
+	int done = 1;
+
+	while (done && st->s_done < st->sent) {
+		assert_int_equal(mpib_test(st->s[st->s_done % MPIB_REQUESTS],
+					   &done, NULL),
+				 0);
+		st->s_done += (unsigned)done;
+	}
+	done = 1;
+	while (done && st->r_done < st->posted) {
+		assert_int_equal(mpib_test(st->r[st->r_done % MPIB_REQUESTS],
+					   &done, &st->got[st->r_done]),
+				 0);
+		st->r_done += (unsigned)done;
+	}
+}
+
+static void many_messages_in_flight_keep_apart(void **state)
+{
+	unsigned seed = 42;
+
+	(void)state;
+	for (int lap = 0; lap < 20; lap++) {
+		struct stream st = { .n = 60 };
+
+		for (unsigned i = 0; i < st.n; i++)
+			st.size[i] =
+				(size_t)rand_r(&seed) % (i % 4 ? 16385 : 70);
+		for (int i = 0; i < 100000 && st.r_done < st.n; i++) {
+			post_some(&st);
+			fake_turn(f, 0, 1, (uint32_t)rand_r(&seed) % 40000);
+			take_some(&st);
+		}
+		assert_int_equal(st.r_done, st.n);
+		take_some(&st);
+		assert_int_equal(st.s_done, st.n);
+		for (unsigned i = 0; i < st.n; i++) {
+			assert_int_equal(st.got[i], st.size[i]);
+			assert_memory_equal(to + i * 16384, from + i * 100,
+					    st.size[i]);
+		}
+	}
+}
+
+static void mixed_memory_is_pushed_in_the_order_posted(void **state)
+{
+	char *mem = mpib_mem_alloc(c, 4096);
+	struct mpib_request *big, *small, *a, *b;
+	struct mpib_region *region;
+
+	(void)state;
+	strcpy(mem, "after");
+	assert_int_equal(mpib_reg(c, mem, 4096, &region), 0);
+	big = send_at(0, 300000, 0);
+	assert_int_equal(mpib_isend(tx, mem, 6, 0, region, &small), 0);
+	a = recv_at(0, 300000);
+	b = recv_at(400000, 6);
+	assert_int_equal(finish(a, big, NULL), 0);
+	assert_int_equal(finish(b, small, NULL), 0);
+	assert_memory_equal(to, from, 300000);
+	assert_string_equal(to + 400000, "after");
+}
+
+static struct mpib_request *recv_group(int n, size_t each, const int *tag)
+{
+	struct mpib_region *region[8];
+	struct mpib_request *r;
+	size_t size[8];
+	void *data[8];
+
+	for (int i = 0; i < n; i++) {
+		data[i] = to + (size_t)i * 100000;
+		size[i] = each;
+		region[i] = to_region;
+	}
+	assert_int_equal(mpib_irecv(rx, n, data, size, tag, region, &r), 0);
+	assert_non_null(r);
+	return r;
+}
+
+static void check_group(size_t each)
+{
+	static const int tag[8] = { 10, 11, 12, 13, 14, 15, 16, 17 };
+	struct mpib_request *r = recv_group(8, each, tag), *s[8];
+	size_t sizes[8] = { 0 };
+
+	assert_int_equal(mpib_request_buffers(r), 8);
+	/* In another order than they were posted in. */
+	for (int i = 0; i < 8; i++)
+		s[i] = send_at((size_t)i * 50, each - (size_t)i,
+			       10 + i * 3 % 8);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(finish(s[i], NULL, NULL), 0);
+	assert_int_equal(finish(r, NULL, sizes), 0);
+	for (int i = 0; i < 8; i++) {
+		size_t at = (size_t)(i * 3 % 8);
+
+		assert_int_equal(sizes[at], each - (size_t)i);
+		assert_memory_equal(to + at * 100000, from + i * 50, sizes[at]);
+	}
+}
+
+static void a_group_is_filled_by_tag(void **state)
+{
+	(void)state;
+	check_group(1000);
+	check_group(8192); /* the whole window */
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
+}
+
+static void a_group_larger_than_the_window_gets_a_larger_one(void **state)
+{
+	struct mpib_request *r = recv_at(0, 60000), *s = send_at(0, 60000, 0);
+
+	(void)state;
+	assert_int_equal(finish(r, s, NULL), 0);
+	check_group(90000);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
+	check_group(70);
+	check_group(90000);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
+}
+
+static void a_send_too_large_fails_with_both_sizes(void **state)
+{
+	struct mpib_request *r = recv_at(0, 40000), *s = send_at(0, 50000, 0);
+	int done = 0;
+
+	(void)state;
+	assert_int_equal(finish(r, NULL, NULL), -EMSGSIZE);
+	assert_string_equal(mpib_strerror(),
+			    "send of 50000 bytes is larger than the posted "
+			    "receive of 40000 bytes");
+	assert_int_equal(mpib_test(s, &done, NULL), -EMSGSIZE);
+	assert_int_equal(done, 1);
+	/* The connection is as good as before. */
+	s = send_at(7, 100000, 0);
+	r = recv_at(0, 100000);
+	assert_int_equal(finish(r, s, NULL), 0);
+	assert_memory_equal(to, from + 7, 100000);
+}
+
+static void a_window_is_given_to_the_next_connection(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		/* Closed with requests under way, at any point of them. */
+		struct mpib_request *s = send_at(0, 200000, 0);
+		struct mpib_request *r = recv_at(0, 200000);
+
+		(void)s;
+		(void)r;
+		fake_turn(f, 0, 1, (uint32_t)i * 17000);
+		mpib_close(tx);
+		mpib_close(rx);
+		connect_both();
+		r = recv_at(0, 100000);
+		s = send_at((size_t)i, 100000, 0);
+		assert_int_equal(finish(r, s, NULL), 0);
+		assert_memory_equal(to, from + i, 100000);
+	}
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
+}
+
+struct dereg {
+	_Atomic bool go, over;
+	unsigned wrong;
+};
+
+/* Takes the receive buffer away and uses it for something else. */
+static void *deregister(void *arg)
+{
+	struct dereg *d = arg;
+
+	while (!atomic_load(&d->go))
+		sched_yield();
+	d->wrong = mpib_dereg(to_region) != 0;
+	memset(to, 0x77, BYTES);
+	for (int i = 0; i < 20; i++)
+		sched_yield();
+	for (unsigned i = 0; i < BYTES; i++)
+		d->wrong += to[i] != 0x77;
+	atomic_store(&d->over, true);
+	return NULL;
+}
+
+static void after_dereg_nobody_touches_the_memory(void **state)
+{
+	(void)state;
+	for (int lap = 0; lap < 8; lap++) {
+		struct mpib_request *s = send_at(0, BYTES, 0);
+		struct mpib_request *r = recv_at(0, BYTES);
+		struct dereg d = { 0 };
+		int done = 0, rc = 0;
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, deregister, &d),
+				 0);
+		for (int i = 0; !done && rc == 0; i++) {
+			if (i == lap * 5)
+				atomic_store(&d.go, true);
+			/* The last bytes wait for the other thread. */
+			if (i < 100 || atomic_load(&d.over))
+				fake_turn(f, 0, 1, 9000);
+			rc = mpib_test(r, &done, NULL);
+			if (s && mpib_test(s, &(int){ 0 }, NULL) < 0)
+				s = NULL;
+		}
+		pthread_join(thread, NULL);
+		assert_int_equal(rc, -ECANCELED);
+		assert_int_equal(done, 1);
+		assert_int_equal(d.wrong, 0);
+		assert_int_equal(mpib_reg(c, to, BYTES, &to_region), 0);
+		mpib_close(tx);
+		mpib_close(rx);
+		connect_both();
+	}
+}
+
+static void a_deregistered_send_puts_nothing_on_the_wire(void **state)
+{
+	struct mpib_request *s = send_at(0, 200000, 0);
+	struct mpib_request *r = recv_at(0, 200000);
+
+	(void)state;
+	assert_int_equal(mpib_dereg(from_region), 0);
+	memset(from, 0x33, BYTES);
+	assert_int_equal(finish(s, r, NULL), -ECANCELED);
+	assert_null(memchr(to + 65536, 0x33, 200000 - 65536));
+	assert_int_equal(to[199999], 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_message_larger_than_the_window_passes_through),
+		TEST(a_message_may_end_before_the_receive_does),
+		TEST(many_messages_in_flight_keep_apart),
+		TEST(mixed_memory_is_pushed_in_the_order_posted),
+		TEST(a_group_is_filled_by_tag),
+		TEST(a_group_larger_than_the_window_gets_a_larger_one),
+		TEST(a_send_too_large_fails_with_both_sizes),
+		TEST(a_window_is_given_to_the_next_connection),
+		TEST(after_dereg_nobody_touches_the_memory),
+		TEST(a_deregistered_send_puts_nothing_on_the_wire),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
