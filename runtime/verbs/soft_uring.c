@@ -5,13 +5,13 @@
  * (MSG_DONTWAIT), so they are done when the enter that submits them returns:
  * one system call a turn moves every ready QP, and none stays in the kernel.
  *
+ * A sleeper waits on an eventfd of the ring: the ring's own fd is not woken by
+ * task work that is deferred. It is silent while nobody sleeps.
+ *
  * A single-issuer ring belongs to the thread that turns first. If another
  * thread takes over, the ring is replaced by a plain one: only polls are lost
  * with it, and those are made anew.
  */
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "verbs/soft_internal.h"
 
 #include <errno.h>
@@ -19,6 +19,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define SQ_ENTRIES 256
 #define CQ_ENTRIES 4096
@@ -35,6 +38,9 @@ struct soft_uring {
 	struct io_uring ring;
 	bool deferred; /* single issuer, task work run by enter */
 	bool enabled;
+	int event_fd;
+	bool audible; /* event_fd is signalled */
+	_Atomic int barrier;
 };
 
 static uint64_t tag(unsigned kind, uint32_t gen, uint32_t id)
@@ -59,10 +65,13 @@ static int ring_init(struct soft_uring *u, bool deferred)
 		return rc;
 	u->deferred = deferred;
 	u->enabled = !deferred;
+	u->audible = true;
+	rc = -ENOSYS;
 	if (p.features & IORING_FEAT_NODROP)
-		return 0;
-	io_uring_queue_exit(&u->ring);
-	return -ENOSYS;
+		rc = io_uring_register_eventfd(&u->ring, u->event_fd);
+	if (rc < 0)
+		io_uring_queue_exit(&u->ring);
+	return rc;
 }
 
 static int uring_open(struct soft_ctx *ctx)
@@ -72,13 +81,23 @@ static int uring_open(struct soft_ctx *ctx)
 	ctx->uring = calloc(1, sizeof(*ctx->uring));
 	if (!ctx->uring)
 		return -ENOMEM;
+	ctx->uring->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ctx->uring->event_fd < 0) {
+		rc = -errno;
+		goto err_free;
+	}
 	rc = ring_init(ctx->uring, true);
 	if (rc < 0)
 		rc = ring_init(ctx->uring, false);
-	if (rc < 0) {
-		free(ctx->uring);
-		ctx->uring = NULL;
-	}
+	if (rc < 0)
+		goto err_close;
+	return 0;
+
+err_close:
+	close(ctx->uring->event_fd);
+err_free:
+	free(ctx->uring);
+	ctx->uring = NULL;
 	return rc;
 }
 
@@ -87,13 +106,14 @@ static void uring_close(struct soft_ctx *ctx)
 	if (!ctx->uring)
 		return;
 	io_uring_queue_exit(&ctx->uring->ring);
+	close(ctx->uring->event_fd);
 	free(ctx->uring);
 	ctx->uring = NULL;
 }
 
 static int uring_fd(struct soft_ctx *ctx)
 {
-	return ctx->uring->ring.ring_fd;
+	return ctx->uring->event_fd;
 }
 
 static struct io_uring_sqe *get_sqe(struct soft_ctx *ctx)
@@ -145,7 +165,7 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 static void replace_ring(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
-	struct soft_uring fresh;
+	struct soft_uring fresh = { .event_fd = ctx->uring->event_fd };
 
 	if (ring_init(&fresh, false) < 0)
 		return;
@@ -270,10 +290,31 @@ static int enter(struct soft_uring *u)
 	return io_uring_submit_and_get_events(&u->ring);
 }
 
+/* Before the last look at the flags: task work that is added after that look
+ * finds the eventfd audible. */
+static void listen_for_sleep(struct soft_ctx *ctx)
+{
+	struct soft_uring *u = ctx->uring;
+	bool asleep = atomic_load(&ctx->sleepers) > 0;
+	eventfd_t n;
+
+	if (u->audible)
+		eventfd_read(u->event_fd, &n);
+	if (asleep == u->audible)
+		return;
+	u->audible = asleep;
+	io_uring_cq_eventfd_toggle(&u->ring, asleep);
+	/* A full barrier towards the kernel, which sets the flag and then
+	 * looks whether anybody listens. */
+	atomic_exchange(&u->barrier, 1);
+}
+
 static void uring_run(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
 	unsigned want, got = 0;
+
+	listen_for_sleep(ctx);
 
 	watch(ctx);
 	want = prep_ops(ctx);
