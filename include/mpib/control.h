@@ -4,7 +4,8 @@
  * a datagram, file descriptors by SCM_RIGHTS. The client asks, the proxy
  * answers each request once with the same id; slow things (connect, accept,
  * close) are answered at once and their outcome appears in the connection's
- * state in the reply segment. Who the client is comes from SO_PEERCRED, never
+ * state in the reply segment, which has left FREE before connect and accept
+ * are answered and READY before close is. Who the client is comes from SO_PEERCRED, never
  * from a message.
  */
 #ifndef MPIB_CONTROL_H

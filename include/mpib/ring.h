@@ -43,7 +43,7 @@ struct mpib_desc {
 	uint8_t n; /* buffers of the receive, 1 for a send */
 	uint32_t gen; /* request generation, never 0, comes back in the
 			 completion word */
-	uint32_t mr; /* region handle */
+	uint32_t mr; /* region handle, ignored when len is 0 */
 	int32_t tag;
 	uint64_t off; /* of the part's first byte in the region */
 	uint32_t len; /* bytes of this part */

@@ -34,8 +34,9 @@
  */
 struct mpib_status_shard {
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
-	uint32_t rsvd;
-	_Atomic uint64_t heartbeat; /* one up per turn, still while asleep */
+	/* One up per turn, still while asleep. On a line of its own: every push
+	 * reads sleeping, which should stay in the pushers' caches. */
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t heartbeat;
 };
 
 struct mpib_status {
@@ -67,7 +68,8 @@ struct mpib_submit {
 };
 
 enum mpib_conn_state {
-	MPIB_CONN_FREE, /* index may be used for connect or accept */
+	MPIB_CONN_FREE, /* index may be used for connect or accept; the ring
+			   goes on at the published head */
 	MPIB_CONN_PENDING,
 	MPIB_CONN_READY,
 	MPIB_CONN_FAILED, /* error says why; close it to free the index */
@@ -91,7 +93,7 @@ struct mpib_reply {
 	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
 };
 
-MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 1088);
+MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 2112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 4194304);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152);
