@@ -115,8 +115,17 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region);
-/* A fence: after it nobody but the process touches the memory. */
+/*
+ * A fence: after it nobody but the process touches the memory, except what
+ * came from mpib_mem_alloc(), where mpib_mem_free() is the fence. Requests
+ * that still name it end in -ECANCELED, and so does the connection where one
+ * was not handed over yet.
+ */
 int mpib_dereg(struct mpib_region *region);
+
+/* What the first request of conn with this region would otherwise wait for: a
+ * staging window if it needs one. Optional. Blocks for a round trip. */
+int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region);
 
 /* Memory the rails reach without a copy. NULL with errno set. */
 void *mpib_mem_alloc(struct mpib_client *client, size_t size);

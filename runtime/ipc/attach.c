@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ipc/client.h"
@@ -59,54 +58,33 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 	return 0;
 }
 
-static int connect_socket(struct mpib_client *c)
+static int connect_socket(struct mpib_client *c, unsigned timeout_ms)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	/* A full backlog makes connect() wait, for no longer than this. */
+	struct timeval tv = { .tv_sec = timeout_ms / 1000,
+			      .tv_usec = timeout_ms % 1000 * 1000 };
+	int rc;
 
 	memcpy(sun.sun_path, c->path, sizeof(sun.sun_path));
-	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			 0);
+	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (c->sock < 0)
 		return mpib_fail(-errno, "socket: %m");
-	if (connect(c->sock, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
-		int rc = -errno;
-
+	if (setsockopt(c->sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0 ||
+	    connect(c->sock, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
+		rc = errno == EAGAIN ? -ETIMEDOUT : -errno;
 		close(c->sock);
 		return mpib_fail(rc,
 				 "no mpib-proxy answers at %s: %s (start "
 				 "mpib-proxy on this node, or set MPIB_RUN_DIR "
 				 "to its run directory)",
-				 c->path, strerror(-rc));
+				 c->path, mpib_errtext(rc));
 	}
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* 0: timed out. Signals do not end the wait. */
-static int wait_readable(int sock, unsigned timeout_ms)
-{
-	struct pollfd p = { .fd = sock, .events = POLLIN };
-	int64_t end = now_ms() + timeout_ms;
-	int rc;
-
-	do {
-		int64_t left = end - now_ms();
-
-		rc = poll(&p, 1, left > 0 ? (int)left : 0);
-	} while (rc < 0 && errno == EINTR);
-	return rc;
-}
-
-/* Only attach waits for so short a time; afterwards the socket is known. */
-static int greet(struct mpib_client *c, const struct mpib_attach_opts *opts,
-		 struct mpib_message *m)
+static int send_hello(struct mpib_client *c,
+		      const struct mpib_attach_opts *opts)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
@@ -120,25 +98,35 @@ static int greet(struct mpib_client *c, const struct mpib_attach_opts *opts,
 		 opts->name ? opts->name : program_invocation_short_name);
 	rc = mpib_message_send(c->sock, &hello.h, NULL, 0);
 	if (rc < 0)
-		return mpib_fail(rc, "%s: %s", c->path, strerror(-rc));
-	rc = wait_readable(c->sock, opts->timeout_ms ? opts->timeout_ms : 2000);
-	if (rc == 0)
-		return mpib_fail(-ETIMEDOUT,
+		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
+				 mpib_errtext(rc));
+	return 0;
+}
+
+static int recv_welcome(struct mpib_client *c, uint64_t deadline,
+			struct mpib_message *m)
+{
+	int rc = mpib_wait_socket(c, POLLIN, deadline);
+
+	if (rc == -ETIMEDOUT)
+		return mpib_fail(rc,
 				 "mpib-proxy at %s does not answer (is it "
 				 "stopped?)",
 				 c->path);
-	rc = mpib_message_recv(c->sock, m);
+	if (rc == 0)
+		rc = mpib_message_recv(c->sock, m);
 	if (rc <= 0)
 		return mpib_fail(rc == 0 ? -ECONNREFUSED : rc,
 				 "mpib-proxy at %s hung up (see its log)",
 				 c->path);
 	if (m->h.status < 0) {
-		const struct mpib_ctl_error *e = (const void *)m->bytes;
+		struct mpib_ctl_error e = { 0 };
 
-		rc = m->h.status;
+		memcpy(&e, m->bytes, m->len < sizeof(e) ? m->len : sizeof(e));
+		e.why[sizeof(e.why) - 1] = 0;
 		mpib_message_close_fds(m);
-		return mpib_fail(rc, "%s: %.*s", c->path, (int)sizeof(e->why),
-				 m->len >= sizeof(*e) ? e->why : strerror(-rc));
+		return mpib_fail(e.h.status, "%s: %s", c->path,
+				 e.why[0] ? e.why : mpib_errtext(e.h.status));
 	}
 	return 0;
 }
@@ -153,10 +141,11 @@ static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
 				 "%s: the proxy speaks version %u, this client "
 				 "%u (upgrade the older one)",
 				 c->path, c->welcome.version, MPIB_ABI_VERSION);
-	if (c->welcome.window % MPIB_ALIGN ||
-	    c->welcome.shard >= MPIB_SHARDS_MAX || c->welcome.rails < 1 ||
+	if (c->welcome.shard >= MPIB_SHARDS_MAX || c->welcome.rails < 1 ||
 	    c->welcome.rails > MPIB_RAILS || c->welcome.part == 0 ||
-	    c->welcome.part % MPIB_ALIGN || c->welcome.window < c->welcome.part)
+	    c->welcome.part % MPIB_ALIGN || c->welcome.window % MPIB_ALIGN ||
+	    c->welcome.window < c->welcome.part ||
+	    c->welcome.window > MPIB_WINDOW_MAX)
 		return mpib_fail(-EPROTO, "%s: nonsense in the welcome",
 				 c->path);
 	return 0;
@@ -174,9 +163,10 @@ static int map_segments(struct mpib_client *c, const struct mpib_message *m)
 
 		if (rc < 0)
 			return mpib_fail(rc, "%s: segment %d: %s", c->path, i,
-					 strerror(-rc));
+					 mpib_errtext(rc));
 	}
 	c->status = c->seg[0].addr;
+	c->sleeping = &c->status->shard[c->welcome.shard].sleeping;
 	c->submit = c->seg[1].addr;
 	c->reply = c->seg[2].addr;
 	if (c->status->magic != MPIB_STATUS_MAGIC ||
@@ -192,11 +182,14 @@ static void unmap_segments(struct mpib_client *c)
 		mpib_memseg_fini(&c->seg[i]);
 }
 
-static int set_up(struct mpib_client *c, const struct mpib_attach_opts *opts)
+static int set_up(struct mpib_client *c, const struct mpib_attach_opts *opts,
+		  uint64_t deadline)
 {
 	struct mpib_message m;
-	int rc = greet(c, opts, &m);
+	int rc = send_hello(c, opts);
 
+	if (rc == 0)
+		rc = recv_welcome(c, deadline, &m);
 	if (rc < 0)
 		return rc;
 	rc = check_welcome(c, &m);
@@ -212,26 +205,38 @@ static int set_up(struct mpib_client *c, const struct mpib_attach_opts *opts)
 	return rc;
 }
 
+/* Callers built with an older, shorter structure get the defaults. */
+static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
+{
+	struct mpib_attach_opts o = { 0 };
+
+	if (opts)
+		memcpy(&o, opts,
+		       opts->size < sizeof(o) ? opts->size : sizeof(o));
+	if (o.timeout_ms == 0)
+		o.timeout_ms = 2000;
+	return o;
+}
+
 int mpib_attach(const struct mpib_attach_opts *opts,
 		struct mpib_client **client)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	static const struct mpib_attach_opts none;
+	struct mpib_attach_opts o = full_opts(opts);
 	struct mpib_client *c = calloc(1, sizeof(*c));
+	uint64_t deadline = mpib_now_ms() + o.timeout_ms;
 	int rc;
 
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
-	if (!opts)
-		opts = &none;
 	pthread_once(&once, watch_forks);
-	rc = find_socket(opts->run_dir, c->path, sizeof(c->path));
+	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
 	if (rc < 0)
 		goto err_free;
-	rc = connect_socket(c);
+	rc = connect_socket(c, o.timeout_ms);
 	if (rc < 0)
 		goto err_free;
-	rc = set_up(c, opts);
+	rc = set_up(c, &o, deadline);
 	if (rc < 0)
 		goto err_close;
 	c->forks = mpib_forks;
@@ -281,11 +286,12 @@ void mpib_detach(struct mpib_client *client)
 	if (!c)
 		return;
 	/* The proxy sees the hang-up and cleans up after us. In a forked child
-	 * only the child's copies go. */
+	 * only the child's copies go: the maps were not inherited, and the
+	 * lists may have been caught half changed. */
 	close(c->sock);
 	close(c->doorbell);
 	if (c->forks != mpib_forks)
-		return; /* the maps were not inherited */
+		return;
 	free_objects(c);
 	unmap_segments(c);
 	pthread_mutex_destroy(&c->lock);

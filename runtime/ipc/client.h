@@ -19,6 +19,8 @@
 
 #include "base/memseg.h"
 
+#define MPIB_LOOK_EVERY 64 /* calls in vain before the clock is read */
+#define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* staged parts of one connection under way */
 
 /* Memory behind a region handle of the proxy, mapped here. */
@@ -40,7 +42,7 @@ struct mpib_region {
 	uint32_t mr;
 	uint64_t off; /* of addr in mr */
 	unsigned regs; /* mpib_reg() calls; under the client's lock */
-	_Atomic unsigned refs; /* regs > 0, and requests that name it */
+	_Atomic unsigned refs; /* requests that name it */
 	/* Copies under way, plus MPIB_REGION_DEAD once deregistered. */
 	_Atomic unsigned copying;
 };
@@ -66,42 +68,48 @@ struct mpib_request {
 	struct mpib_conn *conn;
 	uint32_t gen;
 	uint8_t index, n;
-	bool busy, staged;
+	/* Queued behind others or staged. The rest matters only then. */
+	bool slow;
+	bool held; /* its regions are */
 	bool fed; /* everything was pushed, or never will be */
 	bool cancelled; /* its memory was deregistered under it */
-	uint16_t parts; /* in the window */
+	uint16_t parts; /* in the window; 0 unless slow */
 	uint32_t pos; /* bytes pushed */
 	struct mpib_buffer buf[MPIB_GROUP_MAX];
 };
 
 struct mpib_window {
-	struct mpib_pool *pool; /* NULL until first needed */
-	char *base;
-	uint64_t off; /* of base in the pool's region */
-	uint64_t head, tail; /* running bytes */
+	char *base; /* NULL until first needed */
+	uint64_t off; /* of base in its region */
+	uint32_t mr;
 	uint32_t size;
+	uint64_t head, tail; /* running bytes; both 0 when empty */
 	struct mpib_part part[MPIB_PARTS];
 	uint32_t part_head, part_tail;
 };
 
 struct mpib_conn {
-	LIST_ENTRY(mpib_conn) link;
-	struct mpib_producer ring;
-	const struct mpib_completion *completion;
-	const struct mpib_reply_conn *reply;
 	struct mpib_client *client;
-	uint32_t index;
-	bool is_sender;
-	bool ready; /* may post; off again once error is set */
-	int error; /* 0 or -errno: what we found wrong with it ourselves */
+	/* 0: usable; -ENOTCONN until ready; else why nothing is pushed or
+	 * copied any more, as why says. */
+	int error;
 	uint32_t free; /* bit per request */
 	uint32_t gen;
+	uint32_t work; /* parts in the window and requests to feed */
+	struct mpib_producer ring;
+	const struct mpib_completion *completion;
+	_Atomic uint64_t *summary; /* ours in the submit segment */
+	uint64_t bit;
+	uint32_t index;
 	uint32_t idle; /* tests that found nothing */
+	bool is_sender;
 	/* Requests not wholly pushed, oldest first. */
 	uint8_t feed[MPIB_REQUESTS];
 	uint32_t feed_head, feed_tail;
+	LIST_ENTRY(mpib_conn) link;
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_window window;
+	char why[256];
 };
 
 /* What outlives a connection at an index of the tables. */
@@ -109,8 +117,11 @@ struct mpib_index {
 	bool taken;
 	uint64_t tail; /* of its ring */
 	uint32_t gen;
-	struct mpib_pool *pool; /* window to give back when it is FREE */
+	/* Its window: held from the first staged use until the next user of
+	 * the index, since a closing connection may still be written to. */
+	struct mpib_pool *pool;
 	uint64_t off;
+	uint32_t size;
 };
 
 struct mpib_listener {
@@ -125,6 +136,7 @@ struct mpib_client {
 	_Atomic int dead; /* 0 or -errno */
 	_Atomic uint64_t looked; /* when the socket was last looked at, ns */
 	const struct mpib_status *status;
+	const _Atomic uint32_t *sleeping; /* our shard's */
 	struct mpib_submit *submit;
 	const struct mpib_reply *reply;
 	struct mpib_memseg seg[3];
@@ -143,47 +155,75 @@ struct mpib_client {
 /* error.c: remember a sentence for mpib_strerror(), return rc. */
 int mpib_fail(int rc, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* As strerror(-rc), safe in any thread. */
+const char *mpib_errtext(int rc);
 
 /* attach.c: how often this process is a child of one that used the library. */
 extern unsigned mpib_forks;
 
-/* rpc.c. Under the lock. The answer replaces what is in *m; its fds are the
+/* rpc.c. Monotonic. */
+uint64_t mpib_now_ms(void);
+/* Until the control socket has events (poll(2)'s). -ETIMEDOUT, -errno. */
+int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline);
+/* Under the lock. The answer replaces what is in *m; its fds are the
  * caller's. -EPIPE: the proxy is gone; or the status of the answer. */
 struct mpib_message;
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want);
 /* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
-/* Take the lock, unless in a forked child: another thread of the parent may
- * have held it. 0 or -EOWNERDEAD. */
-int mpib_client_lock(struct mpib_client *c);
 /* Any thread, while waiting: look at the socket if 10 ms have passed. */
 int mpib_client_look(struct mpib_client *c);
 
 /* pool.c. Under the lock. */
 int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool);
 void mpib_pool_free(struct mpib_pool *pool);
-int mpib_window_get(struct mpib_conn *conn, uint32_t size);
-void mpib_window_put(struct mpib_client *c, struct mpib_pool *pool,
-		     uint64_t off);
+/* Give the index a window of at least size bytes; one that is too small must
+ * be out of use and goes back. */
+int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size);
+void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
 
 /* region.c: hold a region while a request names it; a staged copy goes between
  * begin (false: deregistered) and end. */
-void mpib_region_ref(struct mpib_region *r);
-void mpib_region_unref(struct mpib_region *r);
+void mpib_regions_ref(struct mpib_request *r);
+void mpib_regions_unref(struct mpib_request *r);
 bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
+bool mpib_region_dead(const struct mpib_region *r);
+
+/* connect.c. Connection's thread: take what has arrived, then never push or
+ * copy again. why NULL: the proxy is asked. Returns rc, with the text. */
+int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
+/* 0, or the failure that the shard has published. */
+int mpib_conn_broken(const struct mpib_conn *conn);
 
 /* stage.c. Connection's thread. */
-/* Empty and refill the window, push what the ring takes. What cannot go on
- * leaves its -errno in conn->error. */
+/* Let a request wait for its turn, its parts for the window. 0 or -errno. */
+int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
+/* Empty and refill the window, push what the ring takes. On failure the
+ * connection has failed. */
 void mpib_stage(struct mpib_conn *conn);
-/* Staged bytes of all buffers, as they lie in the window. */
-uint64_t mpib_staged_bytes(const struct mpib_request *r);
-/* Push one whole request of registered memory. Ring has room. */
-void mpib_push_whole(struct mpib_conn *conn, struct mpib_request *r);
-/* Tell the shard that the ring has something. */
-void mpib_ring_bell(struct mpib_conn *conn);
+/* Empty the window of what has arrived. */
+void mpib_stage_drain(struct mpib_conn *conn);
+/* Push buffer i, registered memory. The ring has room. */
+void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
+		      unsigned i);
+
+/* stage.c. Wake the shard. */
+void mpib_bell_write(struct mpib_client *c);
+
+/* Wait-free unless the shard sleeps. Tell it that the ring has something. */
+static inline void mpib_ring_bell(struct mpib_conn *conn)
+{
+	struct mpib_client *c = conn->client;
+
+	/* All three sequentially consistent (segment.h): the shard sees the
+	 * bits in its last look, or we see that it sleeps. */
+	atomic_fetch_or(conn->summary, conn->bit);
+	atomic_fetch_or(&c->submit->summary.top, 1ull << conn->index / 64);
+	if (__builtin_expect(atomic_load(c->sleeping), 0))
+		mpib_bell_write(c);
+}
 
 /* copy.c: into memory that somebody polls: ascending, 16 bytes at a time. */
 void mpib_copy_up(void *to, const void *from, size_t len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,33 +12,32 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 {
 	struct mpib_ctl_header ask = { .type = MPIB_CTL_LISTEN,
 				       .len = sizeof(ask) };
-	struct mpib_listener *l = calloc(1, sizeof(*l));
 	const struct mpib_ctl_listening *got;
+	struct mpib_listener *l;
 	struct mpib_message m;
-	int rc;
+	int rc = mpib_client_check(client);
 
+	if (rc < 0)
+		return rc;
+	l = calloc(1, sizeof(*l));
 	if (!l)
 		return mpib_fail(-ENOMEM, "out of memory");
-	rc = mpib_client_lock(client);
-	if (rc < 0)
-		goto err_free;
+	pthread_mutex_lock(&client->lock);
 	rc = mpib_rpc(client, &ask, NULL, 0, &m, sizeof(*got));
-	if (rc < 0)
-		goto err_unlock;
+	if (rc == 0)
+		LIST_INSERT_HEAD(&client->listeners, l, link);
+	pthread_mutex_unlock(&client->lock);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	mpib_message_close_fds(&m);
 	got = (const void *)m.bytes;
 	memcpy(handle, &got->handle, sizeof(*handle));
 	l->client = client;
 	l->id = got->listen_id;
-	LIST_INSERT_HEAD(&client->listeners, l, link);
-	pthread_mutex_unlock(&client->lock);
 	*listener = l;
 	return 0;
-
-err_unlock:
-	pthread_mutex_unlock(&client->lock);
-err_free:
-	free(l);
-	return rc;
 }
 
 static int tell(struct mpib_client *c, enum mpib_control_type type, uint32_t id)
@@ -47,16 +47,20 @@ static int tell(struct mpib_client *c, enum mpib_control_type type, uint32_t id)
 		.id = id,
 	};
 	struct mpib_message m;
+	int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(m.h));
 
-	return mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(m.h));
+	if (rc == 0)
+		mpib_message_close_fds(&m);
+	return rc;
 }
 
 void mpib_close_listen(struct mpib_listener *listener)
 {
 	struct mpib_client *c = listener->client;
 
-	if (mpib_client_lock(c) < 0)
-		return; /* the parent's */
+	if (c->forks != mpib_forks)
+		return;
+	pthread_mutex_lock(&c->lock);
 	tell(c, MPIB_CTL_CLOSE_LISTEN, listener->id);
 	LIST_REMOVE(listener, link);
 	pthread_mutex_unlock(&c->lock);
@@ -70,6 +74,23 @@ static uint32_t state_of(const struct mpib_client *c, uint32_t index)
 				    memory_order_acquire);
 }
 
+/*
+ * The next user of the ring goes on where the proxy stopped reading: what the
+ * last one pushed beyond that is taken back, or it would be served again.
+ */
+static void rewind_ring(struct mpib_client *c, uint32_t index)
+{
+	struct mpib_index *x = &c->index[index];
+	struct mpib_ring_slot *ring = c->submit->ring[index];
+	/* Relaxed: nobody reads this ring while it is FREE. */
+	uint64_t head = atomic_load_explicit(&c->reply->conn[index].head,
+					     memory_order_relaxed);
+
+	for (uint64_t i = 0; x->tail != head && i < MPIB_RING_SLOTS; i++)
+		atomic_store_explicit(&ring[i].seq, 0, memory_order_relaxed);
+	x->tail = head;
+}
+
 /* Under the lock. A closed index is free once the proxy says so; what it had
  * of the staging memory is given back then. */
 static int take_index(struct mpib_client *c, uint32_t *index)
@@ -79,10 +100,8 @@ static int take_index(struct mpib_client *c, uint32_t *index)
 
 		if (x->taken || state_of(c, i) != MPIB_CONN_FREE)
 			continue;
-		if (x->pool) {
-			mpib_window_put(c, x->pool, x->off);
-			x->pool = NULL;
-		}
+		mpib_window_put(c, x);
+		rewind_ring(c, i);
 		x->taken = true;
 		*index = i;
 		return 0;
@@ -101,6 +120,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		return NULL;
 	conn->client = c;
 	conn->is_sender = is_sender;
+	conn->error = -ENOTCONN;
 	conn->free = UINT32_MAX;
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
 		conn->req[i].conn = conn;
@@ -109,39 +129,15 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 	return conn;
 }
 
-/*
- * Descriptors that the last connection here pushed and the shard never took
- * must not be taken for this one's. While the state is FREE nobody reads the
- * ring, and its next reader goes on at the published head.
- */
-static int clear_ring(struct mpib_client *c, uint32_t i)
-{
-	struct mpib_index *x = &c->index[i];
-	/* Acquire pairs with the release in mpib_ring_publish(). */
-	uint64_t head = atomic_load_explicit(&c->reply->conn[i].head,
-					     memory_order_acquire);
-
-	if (x->tail - head > MPIB_RING_SLOTS)
-		return mpib_fail(-EPROTO,
-				 "the proxy's ring head is impossible");
-	while (x->tail != head) {
-		struct mpib_ring_slot *s =
-			&c->submit->ring[i][--x->tail % MPIB_RING_SLOTS];
-
-		/* Relaxed: the request for a connection comes after it. */
-		atomic_store_explicit(&s->seq, 0, memory_order_relaxed);
-	}
-	return 0;
-}
-
 static void set_index(struct mpib_conn *conn, uint32_t i)
 {
 	struct mpib_client *c = conn->client;
 
 	conn->index = i;
 	conn->gen = c->index[i].gen;
-	conn->reply = &c->reply->conn[i];
 	conn->completion = c->reply->completion[i];
+	conn->summary = &c->submit->summary.word[i / 64];
+	conn->bit = 1ull << i % 64;
 	conn->ring = (struct mpib_producer){
 		.slot = c->submit->ring[i],
 		.head = &c->reply->conn[i].head,
@@ -156,37 +152,36 @@ static int begin(struct mpib_client *c, bool is_sender,
 		 struct mpib_ctl_header *ask, uint32_t *ask_index,
 		 struct mpib_conn **out)
 {
-	struct mpib_conn *conn = new_conn(c, is_sender);
+	struct mpib_conn *conn;
 	struct mpib_message m;
 	uint32_t i = 0;
-	int rc;
+	int rc = mpib_client_check(c);
 
+	if (rc < 0)
+		return rc;
+	conn = new_conn(c, is_sender);
 	if (!conn)
 		return mpib_fail(-ENOMEM, "out of memory");
-	rc = mpib_client_lock(c);
-	if (rc < 0)
-		goto err_free;
+	pthread_mutex_lock(&c->lock);
 	rc = take_index(c, &i);
 	if (rc < 0)
 		goto err_unlock;
 	*ask_index = i;
-	rc = clear_ring(c, i);
-	if (rc < 0)
-		goto err_untake;
 	set_index(conn, i);
 	rc = mpib_rpc(c, ask, NULL, 0, &m, sizeof(m.h));
-	if (rc < 0)
-		goto err_untake;
+	if (rc < 0) {
+		/* Without an answer it may yet be made. */
+		c->index[i].taken = rc == -ETIMEDOUT;
+		goto err_unlock;
+	}
+	mpib_message_close_fds(&m);
 	LIST_INSERT_HEAD(&c->conns, conn, link);
 	pthread_mutex_unlock(&c->lock);
 	*out = conn;
 	return 0;
 
-err_untake:
-	c->index[i].taken = false;
 err_unlock:
 	pthread_mutex_unlock(&c->lock);
-err_free:
 	free(conn);
 	return rc;
 }
@@ -217,44 +212,90 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 	return begin(listener->client, false, &ask.h, &ask.conn, conn);
 }
 
-/* The proxy knows the reason in words. */
-static int why(struct mpib_conn *conn)
+/* The proxy's sentence about a failed connection into conn->why. */
+static void ask_why(struct mpib_conn *conn, int rc)
 {
 	struct mpib_ctl_id ask = {
 		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
 		.id = conn->index,
 	};
 	struct mpib_client *c = conn->client;
-	int rc = conn->reply->error;
-	const struct mpib_ctl_text *got;
+	struct mpib_ctl_text got = { 0 };
 	struct mpib_message m;
+	int asked;
 
 	pthread_mutex_lock(&c->lock);
-	if (mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got)) == 0) {
-		got = (const void *)m.bytes;
-		mpib_fail(rc, "%.*s", (int)sizeof(got->text), got->text);
+	asked = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(got));
+	if (asked == 0) {
+		mpib_message_close_fds(&m);
+		memcpy(&got, m.bytes, sizeof(got));
 	}
 	pthread_mutex_unlock(&c->lock);
-	return rc < 0 ? rc : -EIO;
+	got.text[sizeof(got.text) - 1] = 0;
+	if (got.text[0])
+		memcpy(conn->why, got.text, sizeof(got.text));
+	else
+		snprintf(conn->why, sizeof(conn->why),
+			 "connection %u is broken: %s (see mpib-proxy's log)",
+			 conn->index, mpib_errtext(rc));
+}
+
+int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why)
+{
+	if (conn->error == 0 || conn->error == -ENOTCONN) {
+		mpib_stage_drain(conn);
+		if (why)
+			snprintf(conn->why, sizeof(conn->why), "%s", why);
+		else
+			ask_why(conn, rc);
+		conn->error = rc;
+	}
+	return mpib_fail(conn->error, "%s", conn->why);
+}
+
+int mpib_conn_broken(const struct mpib_conn *conn)
+{
+	/* Acquire pairs with the release when the shard breaks the flow: what
+	 * it completed before is seen as complete. */
+	return atomic_load_explicit(
+		&conn->client->reply->conn[conn->index].broken,
+		memory_order_acquire);
 }
 
 int mpib_ready(struct mpib_conn *conn)
 {
+	struct mpib_client *c = conn->client;
 	uint32_t state;
 	int rc;
 
-	if (conn->client->forks != mpib_forks)
-		return mpib_client_check(conn->client);
-	state = state_of(conn->client, conn->index);
+	if (c->forks != mpib_forks)
+		return mpib_client_check(c);
+	state = state_of(c, conn->index);
 	if (state == MPIB_CONN_READY) {
-		conn->ready = conn->error == 0;
+		if (conn->error == -ENOTCONN)
+			conn->error = 0;
 		return 1;
 	}
-	if (state != MPIB_CONN_PENDING)
-		return why(conn);
-	if (++conn->idle % 1024)
-		return 0;
-	rc = mpib_client_look(conn->client);
+	if (state != MPIB_CONN_PENDING) {
+		rc = c->reply->conn[conn->index].error;
+		return mpib_conn_fail(conn, rc < 0 ? rc : -EIO, NULL);
+	}
+	rc = mpib_client_check(c);
+	if (rc == 0 && ++conn->idle % MPIB_LOOK_EVERY == 0)
+		rc = mpib_client_look(c);
+	return rc;
+}
+
+int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
+{
+	struct mpib_client *c = conn->client;
+	int rc = mpib_client_check(c);
+
+	if (rc < 0 || !region->staged)
+		return rc;
+	pthread_mutex_lock(&c->lock);
+	rc = mpib_window_get(c, &c->index[conn->index], 0);
+	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
 
@@ -263,23 +304,20 @@ void mpib_close(struct mpib_conn *conn)
 	struct mpib_client *c = conn->client;
 	struct mpib_index *x = &c->index[conn->index];
 
-	if (mpib_client_lock(c) < 0)
-		return; /* the parent's */
+	if (c->forks != mpib_forks)
+		return;
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
+		struct mpib_request *r = &conn->req[i];
+
+		if (r->held)
+			mpib_regions_unref(r);
+	}
+	pthread_mutex_lock(&c->lock);
 	tell(c, MPIB_CTL_CLOSE, conn->index);
 	LIST_REMOVE(conn, link);
 	x->tail = conn->ring.tail;
 	x->gen = conn->gen;
-	x->pool = conn->window.pool;
-	x->off = conn->window.off;
 	x->taken = false;
 	pthread_mutex_unlock(&c->lock);
-	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		struct mpib_request *r = &conn->req[i];
-
-		for (unsigned b = 0; r->busy && r->staged && b < r->n; b++) {
-			if (r->buf[b].region)
-				mpib_region_unref(r->buf[b].region);
-		}
-	}
 	free(conn);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ipc/client.h"
 
@@ -14,6 +15,13 @@ int mpib_fail(int rc, const char *fmt, ...)
 	vsnprintf(last, sizeof(last), fmt, ap);
 	va_end(ap);
 	return rc;
+}
+
+const char *mpib_errtext(int rc)
+{
+	const char *text = strerrordesc_np(-rc);
+
+	return text ? text : "unknown error";
 }
 
 const char *mpib_strerror(void)

@@ -15,6 +15,8 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
 	struct iovec iov = { .iov_len = h->len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
+	if (fds > MPIB_CTL_FDS_MAX)
+		return -EINVAL;
 	/* iovec is not const; sendmsg() only reads. */
 	memcpy(&iov.iov_base, &h, sizeof(h));
 	if (fds) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "ipc/client.h"
 #include "ipc/message.h"
@@ -33,7 +34,7 @@ int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 			: -EPROTO;
 	mpib_message_close_fds(&m);
 	if (rc < 0) {
-		mpib_fail(rc, "pool of %zu bytes: %s", size, strerror(-rc));
+		mpib_fail(rc, "pool of %zu bytes: %s", size, mpib_errtext(rc));
 		goto err_free;
 	}
 	p->mr = got.mr;
@@ -81,28 +82,18 @@ static int carve(struct mpib_client *c, struct mpib_pool **pool)
 	return 0;
 }
 
-static void use(struct mpib_window *w, struct mpib_pool *pool, uint64_t off,
-		uint32_t size)
-{
-	w->pool = pool;
-	w->off = off;
-	w->base = (char *)pool->seg.addr + off;
-	w->size = size;
-	w->head = w->tail = 0;
-}
-
 /* The usual size comes out of a shared pool, a larger one is its own. */
-int mpib_window_get(struct mpib_conn *conn, uint32_t size)
+static int window_new(struct mpib_client *c, uint32_t size,
+		      struct mpib_index *x)
 {
-	struct mpib_client *c = conn->client;
 	struct mpib_pool *p;
 	unsigned i;
 	int rc;
 
 	if (size > c->welcome.window) {
-		rc = mpib_pool_new(c, size, &p);
-		if (rc == 0)
-			use(&conn->window, p, 0, size);
+		rc = mpib_pool_new(c, size, &x->pool);
+		x->off = 0;
+		x->size = size;
 		return rc;
 	}
 	p = pool_with_window(c);
@@ -113,13 +104,35 @@ int mpib_window_get(struct mpib_conn *conn, uint32_t size)
 	}
 	i = (unsigned)__builtin_ctzll(p->windows_free);
 	p->windows_free &= ~(1ull << i);
-	use(&conn->window, p, (uint64_t)i * c->welcome.window,
-	    c->welcome.window);
+	x->pool = p;
+	x->off = (uint64_t)i * c->welcome.window;
+	x->size = c->welcome.window;
 	return 0;
 }
 
-void mpib_window_put(struct mpib_client *c, struct mpib_pool *pool,
-		     uint64_t off)
+int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size)
+{
+	struct mpib_index got = { 0 };
+	int rc;
+
+	if (x->pool && x->size >= size)
+		return 0;
+	rc = window_new(c, size, &got);
+	if (rc < 0)
+		return rc;
+	mpib_window_put(c, x);
+	x->pool = got.pool;
+	x->off = got.off;
+	x->size = got.size;
+	/* Page faults now, not under the first messages. A kernel that cannot
+	 * do it (before 5.14) faults later. */
+	madvise((char *)x->pool->seg.addr + x->off, x->size,
+		MADV_POPULATE_WRITE);
+	return 0;
+}
+
+/* Gone or not, nobody here uses it any more. */
+static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
 {
 	struct mpib_ctl_id ask = {
 		.h = { .type = MPIB_CTL_DEREG, .len = sizeof(ask) },
@@ -127,21 +140,30 @@ void mpib_window_put(struct mpib_client *c, struct mpib_pool *pool,
 	};
 	struct mpib_message m;
 
-	if (pool->carved) {
-		pool->windows_free |= 1ull << off / c->welcome.window;
-		return;
-	}
-	/* Gone or not, nobody here uses it any more. */
-	mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(m.h));
+	if (mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(m.h)) == 0)
+		mpib_message_close_fds(&m);
 	mpib_pool_free(pool);
+}
+
+void mpib_window_put(struct mpib_client *c, struct mpib_index *x)
+{
+	if (!x->pool)
+		return;
+	if (x->pool->carved)
+		x->pool->windows_free |= 1ull << x->off / c->welcome.window;
+	else
+		pool_return(c, x->pool);
+	x->pool = NULL;
+	x->size = 0;
 }
 
 void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 {
 	struct mpib_pool *p;
-	int rc = mpib_client_lock(client);
+	int rc = mpib_client_check(client);
 
 	if (rc == 0) {
+		pthread_mutex_lock(&client->lock);
 		rc = mpib_pool_new(client, size, &p);
 		pthread_mutex_unlock(&client->lock);
 	}
@@ -156,14 +178,15 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 {
 	struct mpib_pool *p;
 
-	if (mpib_client_lock(client) < 0)
-		return; /* the parent's */
+	if (client->forks != mpib_forks)
+		return;
+	pthread_mutex_lock(&client->lock);
 	LIST_FOREACH(p, &client->pools, link)
 	{
 		if (!p->carved && p->seg.addr == addr)
 			break;
 	}
 	if (p)
-		mpib_window_put(client, p, 0);
+		pool_return(client, p);
 	pthread_mutex_unlock(&client->lock);
 }

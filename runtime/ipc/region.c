@@ -7,28 +7,47 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-void mpib_region_ref(struct mpib_region *r)
+void mpib_regions_ref(struct mpib_request *r)
 {
-	/* Relaxed: the caller's own hold keeps it alive. */
-	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+	r->held = true;
+	for (unsigned i = 0; i < r->n; i++) {
+		/* Relaxed: the caller's own hold keeps it alive. */
+		if (r->buf[i].region)
+			atomic_fetch_add_explicit(&r->buf[i].region->refs, 1,
+						  memory_order_relaxed);
+	}
 }
 
-void mpib_region_unref(struct mpib_region *r)
+void mpib_regions_unref(struct mpib_request *r)
 {
-	struct mpib_client *c = r->client;
+	r->held = false;
+	for (unsigned i = 0; i < r->n; i++) {
+		/* Release pairs with the acquire in bury(): freed after all
+		 * uses. */
+		if (r->buf[i].region)
+			atomic_fetch_sub_explicit(&r->buf[i].region->refs, 1,
+						  memory_order_release);
+	}
+}
 
-	/* Acquire and release: the last one frees after all uses. */
-	if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) > 1)
-		return;
-	pthread_mutex_lock(&c->lock);
-	LIST_REMOVE(r, link);
-	pthread_mutex_unlock(&c->lock);
-	free(r);
+/* Under the lock: free what no request names any more. Not done by the last
+ * request itself, which must not wait for the lock. */
+static void bury(struct mpib_client *c)
+{
+	struct mpib_region *r, *next;
+
+	for (r = LIST_FIRST(&c->graves); r; r = next) {
+		next = LIST_NEXT(r, link);
+		if (atomic_load_explicit(&r->refs, memory_order_acquire))
+			continue;
+		LIST_REMOVE(r, link);
+		free(r);
+	}
 }
 
 bool mpib_region_copy_begin(struct mpib_region *r)
 {
-	/* Acquire pairs with the release in mpib_dereg(). */
+	/* Acquire pairs with the release of the mark in mpib_dereg(). */
 	unsigned was =
 		atomic_fetch_add_explicit(&r->copying, 1, memory_order_acquire);
 
@@ -36,6 +55,13 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 		return true;
 	mpib_region_copy_end(r);
 	return false;
+}
+
+bool mpib_region_dead(const struct mpib_region *r)
+{
+	/* Relaxed: who loses the race meets the mark when it copies. */
+	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
+	       MPIB_REGION_DEAD;
 }
 
 void mpib_region_copy_end(struct mpib_region *r)
@@ -69,7 +95,7 @@ static struct mpib_region *new_region(struct mpib_client *c, void *addr,
 	r->addr = addr;
 	r->size = size;
 	r->regs = 1;
-	atomic_init(&r->refs, 1);
+	atomic_init(&r->refs, 0);
 	LIST_INSERT_HEAD(&c->regions, r, link);
 	return r;
 }
@@ -107,6 +133,7 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 				 "has an address and at least one byte)",
 				 size, addr);
 	pthread_mutex_lock(&client->lock);
+	bury(client);
 	r = find(client, addr, size);
 	if (r) {
 		r->regs++;
@@ -135,10 +162,11 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	const struct mpib_ctl_region *got;
 	struct mpib_region *r = NULL;
 	struct mpib_message m;
-	int rc = mpib_client_lock(client);
+	int rc = mpib_client_check(client);
 
 	if (rc < 0)
 		return rc;
+	pthread_mutex_lock(&client->lock);
 	rc = mpib_rpc(client, &ask.h, &fd, 1, &m, sizeof(*got));
 	if (rc == 0) {
 		mpib_message_close_fds(&m);
@@ -165,8 +193,11 @@ static int release_mr(struct mpib_region *r)
 		.id = r->mr,
 	};
 	struct mpib_message m;
+	int rc = mpib_rpc(r->client, &ask.h, NULL, 0, &m, sizeof(m.h));
 
-	return mpib_rpc(r->client, &ask.h, NULL, 0, &m, sizeof(m.h));
+	if (rc == 0)
+		mpib_message_close_fds(&m);
+	return rc;
 }
 
 int mpib_dereg(struct mpib_region *region)
@@ -181,18 +212,19 @@ int mpib_dereg(struct mpib_region *region)
 		pthread_mutex_unlock(&c->lock);
 		return 0;
 	}
-	/* From now on nobody finds it; who copies is waited for. */
+	/* From now on nobody finds it. */
 	LIST_REMOVE(region, link);
-	LIST_INSERT_HEAD(&c->graves, region, link);
-	if (region->own_mr)
-		rc = release_mr(region);
-	pthread_mutex_unlock(&c->lock);
-
+	/* Acquire pairs with the release in mpib_region_copy_end(); who begins
+	 * a copy after this sees the mark. Who is at it ends within a part. */
 	atomic_fetch_or_explicit(&region->copying, MPIB_REGION_DEAD,
-				 memory_order_release);
+				 memory_order_acq_rel);
 	while (atomic_load_explicit(&region->copying, memory_order_acquire) !=
 	       MPIB_REGION_DEAD)
 		sched_yield();
-	mpib_region_unref(region);
+	if (region->own_mr)
+		rc = release_mr(region);
+	LIST_INSERT_HEAD(&c->graves, region, link);
+	bury(c);
+	pthread_mutex_unlock(&c->lock);
 	return rc == -EPIPE ? 0 : rc; /* a proxy that is gone touches nothing */
 }

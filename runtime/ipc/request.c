@@ -7,31 +7,39 @@
 
 #include "ipc/client.h"
 
-#define LOOK_EVERY 1024 /* tests in vain before the clock is read */
+#define unlikely(x) __builtin_expect(!!(x), 0)
 
-static int broken(struct mpib_conn *conn, int rc)
+/* Whether a later call could do more. Relaxed: the death of the proxy orders
+ * nothing. */
+static bool unusable(const struct mpib_conn *conn)
 {
-	return mpib_fail(rc,
-			 "connection %u is broken: %s (see the proxy's "
-			 "log for the cause)",
-			 conn->index, strerror(-rc));
+	const struct mpib_client *c = conn->client;
+
+	return unlikely(
+		(c->forks ^ mpib_forks) | (unsigned)conn->error |
+		(unsigned)atomic_load_explicit(&c->dead, memory_order_relaxed));
 }
 
-/* Why nothing can be posted, or 0. */
-static int check(struct mpib_conn *conn)
+static int why_unusable(struct mpib_conn *conn)
 {
-	int rc;
+	int rc = mpib_client_check(conn->client);
 
-	if (__builtin_expect(conn->client->forks != mpib_forks, 0) ||
-	    atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
-		return mpib_client_check(conn->client);
-	/* Acquire pairs with the release when the shard breaks the flow. */
-	rc = atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
-	if (__builtin_expect(rc == 0 && conn->ready, 1))
-		return 0;
-	if (rc != 0 || conn->error != 0)
-		return broken(conn, rc ? rc : conn->error);
-	return mpib_fail(-ENOTCONN, "connection %u is not ready", conn->index);
+	if (rc < 0)
+		return rc;
+	if (conn->error == -ENOTCONN)
+		return mpib_fail(-ENOTCONN,
+				 "connection %u is not ready (poll "
+				 "mpib_ready() first)",
+				 conn->index);
+	return mpib_fail(conn->error, "%s", conn->why);
+}
+
+/* All requests or all of the ring are taken: for now, or for ever? */
+static int cannot_now(struct mpib_conn *conn)
+{
+	int rc = mpib_conn_broken(conn);
+
+	return rc < 0 ? mpib_conn_fail(conn, rc, NULL) : 0;
 }
 
 static bool inside(const struct mpib_region *r, const char *addr, size_t size)
@@ -51,85 +59,32 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
+/* conn->free is not 0. */
 static struct mpib_request *take(struct mpib_conn *conn, int n)
 {
-	struct mpib_request *r;
-	unsigned i;
+	struct mpib_request *r = &conn->req[__builtin_ctz(conn->free)];
 
-	if (conn->free == 0)
-		return NULL;
-	i = (unsigned)__builtin_ctz(conn->free);
 	conn->free &= conn->free - 1;
-	r = &conn->req[i];
-	r->gen = ++conn->gen ? conn->gen : ++conn->gen;
+	if (unlikely(++conn->gen == 0))
+		conn->gen = 1;
+	r->gen = conn->gen;
 	r->n = (uint8_t)n;
-	r->busy = true;
-	r->staged = r->fed = r->cancelled = false;
-	r->parts = 0;
-	r->pos = 0;
+	r->slow = false;
 	return r;
 }
 
 static void give(struct mpib_conn *conn, struct mpib_request *r)
 {
-	for (unsigned i = 0; r->staged && i < r->n; i++) {
-		if (r->buf[i].region)
-			mpib_region_unref(r->buf[i].region);
-	}
-	r->busy = false;
 	conn->free |= 1u << r->index;
+	if (unlikely(r->held))
+		mpib_regions_unref(r);
 }
 
-/* The staged, queued or grouped way: remember it in the order posted and push
- * what can be pushed. */
-static int enqueue(struct mpib_conn *conn, struct mpib_request *r)
+static int submit_slow(struct mpib_conn *conn, struct mpib_request *r,
+		       struct mpib_request **req)
 {
-	bool staged = false;
-	int rc = 0;
+	int rc = mpib_stage_add(conn, r);
 
-	for (unsigned i = 0; i < r->n; i++)
-		staged |= r->buf[i].region && r->buf[i].region->staged;
-	if (r->n > 1 && mpib_staged_bytes(r) > MPIB_SIZE_MAX)
-		return mpib_fail(-E2BIG,
-				 "a grouped receive of more than %u bytes of "
-				 "ordinary memory",
-				 MPIB_SIZE_MAX);
-	if (staged && !conn->window.pool) {
-		pthread_mutex_lock(&conn->client->lock);
-		rc = mpib_window_get(conn, 0);
-		pthread_mutex_unlock(&conn->client->lock);
-		if (rc < 0)
-			return rc;
-	}
-	for (unsigned i = 0; i < r->n; i++) {
-		if (r->buf[i].region)
-			mpib_region_ref(r->buf[i].region);
-	}
-	r->staged = true;
-	conn->feed[conn->feed_head++ % MPIB_REQUESTS] = r->index;
-	mpib_stage(conn);
-	return 0;
-}
-
-static int submit(struct mpib_conn *conn, struct mpib_request *r, bool direct,
-		  struct mpib_request **req)
-{
-	int rc;
-
-	/* Requests are pushed in order: not past one that still waits. */
-	if (direct && conn->feed_tail == conn->feed_head) {
-		rc = mpib_ring_room(&conn->ring, r->n);
-		if (rc < r->n) {
-			give(conn, r);
-			return rc < 0 ? mpib_fail(rc, "the proxy's ring head "
-						      "is impossible")
-				      : 0;
-		}
-		mpib_push_whole(conn, r);
-		*req = r;
-		return 0;
-	}
-	rc = enqueue(conn, r);
 	if (rc < 0) {
 		give(conn, r);
 		return rc;
@@ -138,38 +93,57 @@ static int submit(struct mpib_conn *conn, struct mpib_request *r, bool direct,
 	return 0;
 }
 
+/* Requests are pushed in order: not past one that still waits. Room for all
+ * descriptors of n buffers, 0, or -errno. */
+static int room(struct mpib_conn *conn, int n)
+{
+	int rc = mpib_ring_room(&conn->ring, (uint32_t)n);
+
+	if (rc < 0)
+		return mpib_conn_fail(conn, rc,
+				      "the head of the proxy's ring is "
+				      "impossible");
+	return rc >= n ? 1 : cannot_now(conn);
+}
+
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req)
 {
 	struct mpib_request *r;
+	bool direct;
 	char *addr;
-	int rc = check(conn);
+	int rc;
 
 	*req = NULL;
-	if (rc < 0)
-		return rc;
+	if (unusable(conn))
+		return why_unusable(conn);
 	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
-	if (size > MPIB_SIZE_MAX || (size && !inside(region, addr, size)))
+	if (unlikely(size > MPIB_SIZE_MAX ||
+		     (size && !inside(region, addr, size))))
 		return bad_buffer(data, size);
+	if (unlikely(conn->free == 0))
+		return cannot_now(conn);
+	direct = (size == 0 || !region->staged) &&
+		 conn->feed_tail == conn->feed_head;
+	if (direct && unlikely((rc = room(conn, 1)) <= 0))
+		return rc;
 	r = take(conn, 1);
-	if (!r)
-		return 0;
 	r->buf[0] = (struct mpib_buffer){ addr, size ? region : NULL,
 					  (uint32_t)size, tag };
-	return submit(conn, r, size == 0 || !region->staged, req);
+	if (!direct)
+		return submit_slow(conn, r, req);
+	mpib_push_direct(conn, r, 0);
+	mpib_ring_bell(conn);
+	*req = r;
+	return 0;
 }
 
-int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
-	       const size_t *size, const int *tag,
-	       struct mpib_region *const *region, struct mpib_request **req)
+/* 1: all of it is registered memory; 0: not; -errno. */
+static int check_buffers(int n, void *const *data, const size_t *size,
+			 struct mpib_region *const *region)
 {
-	struct mpib_request *r;
-	bool direct = true;
-	int rc = check(conn);
+	size_t staged = 0;
 
-	*req = NULL;
-	if (rc < 0)
-		return rc;
 	if (n < 1 || n > MPIB_GROUP_MAX)
 		return mpib_fail(-EINVAL,
 				 "a receive of %d buffers (1 to %d are "
@@ -179,19 +153,51 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 		if (size[i] > MPIB_SIZE_MAX ||
 		    (size[i] && !inside(region[i], data[i], size[i])))
 			return bad_buffer(data[i], size[i]);
-		direct &= size[i] == 0 || !region[i]->staged;
+		if (size[i] && region[i]->staged)
+			staged += size[i] + MPIB_ALIGN;
 	}
+	if (n > 1 && staged > MPIB_WINDOW_MAX)
+		return mpib_fail(-E2BIG,
+				 "a grouped receive of %zu bytes of ordinary "
+				 "memory (up to %u are possible)",
+				 staged, MPIB_WINDOW_MAX);
+	return staged == 0;
+}
+
+int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
+	       const size_t *size, const int *tag,
+	       struct mpib_region *const *region, struct mpib_request **req)
+{
+	struct mpib_request *r;
+	int rc, direct;
+
+	*req = NULL;
+	if (unusable(conn))
+		return why_unusable(conn);
+	direct = check_buffers(n, data, size, region);
+	if (unlikely(direct < 0))
+		return direct;
+	if (unlikely(conn->free == 0))
+		return cannot_now(conn);
+	direct = direct && conn->feed_tail == conn->feed_head;
+	if (direct && unlikely((rc = room(conn, n)) <= 0))
+		return rc;
 	r = take(conn, n);
-	if (!r)
-		return 0;
 	for (int i = 0; i < n; i++)
 		r->buf[i] = (struct mpib_buffer){ data[i],
 						  size[i] ? region[i] : NULL,
 						  (uint32_t)size[i],
 						  tag ? tag[i] : 0 };
-	return submit(conn, r, direct, req);
+	if (!direct)
+		return submit_slow(conn, r, req);
+	for (int i = 0; i < n; i++)
+		mpib_push_direct(conn, r, (unsigned)i);
+	mpib_ring_bell(conn);
+	*req = r;
+	return 0;
 }
 
+/* The request is over and failed. */
 static int failed(struct mpib_conn *conn, struct mpib_request *r, int rc)
 {
 	const struct mpib_completion *cpl = &conn->completion[r->index];
@@ -201,86 +207,57 @@ static int failed(struct mpib_conn *conn, struct mpib_request *r, int rc)
 			  "send of %u bytes is larger than the posted receive "
 			  "of %u bytes",
 			  cpl->size[0], cpl->size[1]);
-	else if (rc == -ECANCELED)
+	else if (rc == -ECANCELED && r->slow && r->cancelled)
 		mpib_fail(rc, "its memory was deregistered");
 	else
-		broken(conn, rc);
+		rc = mpib_conn_fail(conn, rc, NULL);
 	give(conn, r);
 	return rc;
 }
 
-static int finish(struct mpib_conn *conn, struct mpib_request *r, int32_t res,
-		  size_t *sizes)
+/* Of a request that is over. */
+static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
+		       int32_t res, size_t *sizes)
 {
 	const struct mpib_completion *cpl = &conn->completion[r->index];
 
-	if (r->cancelled)
-		res = -ECANCELED;
-	if (res < 0)
-		return failed(conn, r, res);
-	if (sizes && r->n == 1)
-		sizes[0] = (size_t)res;
-	for (unsigned i = 0; sizes && r->n > 1 && i < r->n; i++)
-		sizes[i] = cpl->size[i];
-	give(conn, r);
-	return 0;
-}
-
-/* All its bytes are where they belong and its word has turned. */
-static bool over(struct mpib_request *r, int32_t *res)
-{
-	struct mpib_conn *conn = r->conn;
-
-	if (r->parts > 0 ||
-	    !mpib_completion_poll(&conn->completion[r->index], r->gen, res))
-		return false;
-	if (!r->fed) {
+	if (r->slow && !r->fed) {
 		/* Ended early: off the feed queue before its index can be used
 		 * again. */
 		r->fed = true;
 		mpib_stage(conn);
 	}
-	return true;
-}
-
-/*
- * A broken connection's shard finishes what it has taken and takes no more, so
- * what is pending now stays so. 0: nothing is wrong.
- */
-static int lost(struct mpib_request *r, int *done, size_t *sizes)
-{
-	struct mpib_conn *conn = r->conn;
-	/* Acquire pairs with the shard's release: words it turned before it
-	 * broke the connection are seen below. */
-	int rc = atomic_load_explicit(&conn->reply->broken,
-				      memory_order_acquire);
-	int32_t res;
-
-	if (rc == 0)
-		rc = conn->error;
-	if (rc == 0)
-		return 0;
-	mpib_stage(conn);
-	if (mpib_completion_poll(&conn->completion[r->index], r->gen, &res)) {
-		if (res >= 0 && r->parts > 0)
-			return 0; /* whole, but those before it still end */
-		rc = res;
-	}
-	r->fed = true;
-	*done = 1;
-	return finish(conn, r, rc, sizes);
+	if (r->slow && r->cancelled)
+		res = -ECANCELED;
+	if (res < 0)
+		return failed(conn, r, res);
+	for (unsigned i = 0; sizes && i < r->n; i++)
+		sizes[i] = r->n == 1 ? (size_t)res : cpl->size[i];
+	give(conn, r);
+	return 0;
 }
 
 /* Nothing yet. Now and then make sure that there still can be. */
-static int pending(struct mpib_request *r, int *done, size_t *sizes)
+static int pending(struct mpib_conn *conn, struct mpib_request *r, int *done,
+		   size_t *sizes)
 {
-	struct mpib_conn *conn = r->conn;
 	int rc;
 
-	if (++conn->idle % LOOK_EVERY)
+	if (conn->error) {
+		*done = 1;
+		give(conn, r);
+		return mpib_fail(conn->error, "%s", conn->why);
+	}
+	if (atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
+		return mpib_client_check(conn->client);
+	if (++conn->idle % MPIB_LOOK_EVERY)
 		return 0;
-	rc = lost(r, done, sizes);
-	return rc < 0 || *done ? rc : mpib_client_look(conn->client);
+	rc = mpib_conn_broken(conn);
+	if (rc == 0)
+		return mpib_client_look(conn->client);
+	mpib_conn_fail(conn, rc, NULL);
+	/* What ended before it broke counts: look again, a last time. */
+	return mpib_test(r, done, sizes);
 }
 
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
@@ -289,18 +266,21 @@ int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
 	int32_t res;
 
 	*done = 0;
-	if (__builtin_expect(conn->client->forks != mpib_forks, 0))
+	if (unlikely(conn->client->forks != mpib_forks))
 		return mpib_client_check(conn->client);
-	if (conn->window.part_tail != conn->window.part_head ||
-	    conn->feed_tail != conn->feed_head)
+	if (conn->work)
 		mpib_stage(conn);
-	if (over(req, &res)) {
-		*done = 1;
-		return finish(conn, req, res, sizes);
-	}
-	if (atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
-		return mpib_client_check(conn->client);
-	return pending(req, done, sizes);
+	if ((req->slow && req->parts) ||
+	    !mpib_completion_poll(&conn->completion[req->index], req->gen,
+				  &res))
+		return pending(conn, req, done, sizes);
+	*done = 1;
+	if (unlikely(res < 0 || req->slow || req->n > 1))
+		return finish_slow(conn, req, res, sizes);
+	if (sizes)
+		sizes[0] = (size_t)res;
+	conn->free |= 1u << req->index;
+	return 0;
 }
 
 int mpib_request_buffers(const struct mpib_request *req)

@@ -57,54 +57,84 @@ int mpib_client_look(struct mpib_client *c)
 	return 0;
 }
 
-static int wait_answer(struct mpib_client *c, struct mpib_message *m)
+uint64_t mpib_now_ms(void)
 {
-	struct pollfd p = { .fd = c->sock, .events = POLLIN };
-	int rc;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)
+{
+	struct pollfd p = { .fd = c->sock, .events = events };
 
 	for (;;) {
-		rc = mpib_message_recv(c->sock, m);
-		if (rc == 1)
+		uint64_t now = mpib_now_ms();
+		int rc =
+			now < deadline ? poll(&p, 1, (int)(deadline - now)) : 0;
+
+		if (rc > 0)
 			return 0;
-		if (rc != -EAGAIN)
-			return gone(c);
-		rc = poll(&p, 1, ANSWER_MS);
 		if (rc == 0)
 			return mpib_fail(-ETIMEDOUT,
 					 "the proxy at %s did not answer "
 					 "within %d s (is it stopped?)",
 					 c->path, ANSWER_MS / 1000);
-		if (rc < 0 && errno != EINTR)
+		if (errno != EINTR)
 			return mpib_fail(-errno, "poll: %m");
 	}
 }
 
-/* An answer that came too late for its own call is passed over. */
-static int wait_for(struct mpib_client *c, uint32_t id, struct mpib_message *m)
+static int ask(struct mpib_client *c, const struct mpib_ctl_header *h,
+	       const int *fd, unsigned fds, uint64_t deadline)
 {
 	for (;;) {
-		int rc = wait_answer(c, m);
+		int rc = mpib_message_send(c->sock, h, fd, fds);
 
+		if (rc == 0)
+			return 0;
+		if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
+			return gone(c);
+		if (rc != -EAGAIN)
+			return mpib_fail(rc, "asking the proxy at %s: %s",
+					 c->path, mpib_errtext(rc));
+		rc = mpib_wait_socket(c, POLLOUT, deadline);
 		if (rc < 0)
 			return rc;
-		if (m->h.id == id)
+	}
+}
+
+/* An answer that came too late for its own call is passed over. */
+static int answer(struct mpib_client *c, uint32_t id, struct mpib_message *m,
+		  uint64_t deadline)
+{
+	for (;;) {
+		int rc = mpib_message_recv(c->sock, m);
+
+		if (rc == 1 && m->h.id == id)
 			return 0;
-		mpib_message_close_fds(m);
+		if (rc == 1)
+			mpib_message_close_fds(m);
+		else if (rc != -EAGAIN)
+			return gone(c);
+		else if ((rc = mpib_wait_socket(c, POLLIN, deadline)) < 0)
+			return rc;
 	}
 }
 
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want)
 {
+	uint64_t deadline = mpib_now_ms() + ANSWER_MS;
 	int rc = mpib_client_check(c);
 
 	if (rc < 0)
 		return rc;
 	h->id = ++c->next_id;
-	rc = mpib_message_send(c->sock, h, fd, fds);
-	if (rc < 0)
-		return gone(c);
-	rc = wait_for(c, h->id, m);
+	rc = ask(c, h, fd, fds, deadline);
+	if (rc == 0)
+		rc = answer(c, h->id, m, deadline);
 	if (rc < 0)
 		return rc;
 	if (m->h.status < 0) {
@@ -114,7 +144,7 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 		e.why[sizeof(e.why) - 1] = 0;
 		mpib_message_close_fds(m);
 		return mpib_fail(e.h.status, "%s",
-				 e.why[0] ? e.why : strerror(-e.h.status));
+				 e.why[0] ? e.why : mpib_errtext(e.h.status));
 	}
 	if (m->len < want) {
 		mpib_message_close_fds(m);
