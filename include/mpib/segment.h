@@ -80,9 +80,10 @@ struct mpib_reply_conn {
 	/* Control thread writes. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t state;
 	int32_t error; /* -errno, valid in FAILED */
-	/* Shard writes. */
+	/* Shard writes: 0, or -errno: no request succeeds again. Every post
+	 * reads it, so it is kept apart from the busy head. */
+	_Atomic int32_t broken;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* ring's consumer */
-	_Atomic int32_t broken; /* 0, or -errno: no request succeeds again */
 };
 
 struct mpib_reply {
