@@ -33,7 +33,7 @@ struct mpib_request;
 struct mpib_handle; /* 128 bytes, see mpib/control.h; treat as opaque */
 
 struct mpib_attach_opts {
-	size_t size; /* sizeof(struct mpib_attach_opts) */
+	size_t size; /* sizeof(struct mpib_attach_opts), or 0 for it */
 	const char *run_dir; /* NULL: MPIB_RUN_DIR, else the default */
 	const char *name; /* how tools call this client, NULL: argv[0] */
 	uint64_t job; /* NCCL commId, 0 if none */

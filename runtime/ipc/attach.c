@@ -209,10 +209,10 @@ static int set_up(struct mpib_client *c, const struct mpib_attach_opts *opts,
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 {
 	struct mpib_attach_opts o = { 0 };
+	size_t size = opts && opts->size ? opts->size : sizeof(o);
 
 	if (opts)
-		memcpy(&o, opts,
-		       opts->size < sizeof(o) ? opts->size : sizeof(o));
+		memcpy(&o, opts, size < sizeof(o) ? size : sizeof(o));
 	if (o.timeout_ms == 0)
 		o.timeout_ms = 2000;
 	return o;

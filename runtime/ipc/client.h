@@ -98,6 +98,7 @@ struct mpib_conn {
 	uint32_t work; /* parts in the window and requests to feed */
 	struct mpib_producer ring;
 	const struct mpib_completion *completion;
+	const struct mpib_reply_conn *reply;
 	_Atomic uint64_t *summary; /* ours in the submit segment */
 	uint64_t bit;
 	uint32_t index;
@@ -172,6 +173,9 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want);
 /* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
+/* Take the lock, unless in a forked child: another thread of the parent may
+ * have held it. 0 or -EOWNERDEAD. */
+int mpib_client_lock(struct mpib_client *c);
 /* Any thread, while waiting: look at the socket if 10 ms have passed. */
 int mpib_client_look(struct mpib_client *c);
 
@@ -195,7 +199,12 @@ bool mpib_region_dead(const struct mpib_region *r);
  * copy again. why NULL: the proxy is asked. Returns rc, with the text. */
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
 /* 0, or the failure that the shard has published. */
-int mpib_conn_broken(const struct mpib_conn *conn);
+static inline int mpib_conn_broken(const struct mpib_conn *conn)
+{
+	/* Acquire pairs with the release when the shard breaks the flow: what
+	 * it completed before is seen as complete. */
+	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
+}
 
 /* stage.c. Connection's thread. */
 /* Let a request wait for its turn, its parts for the window. 0 or -errno. */

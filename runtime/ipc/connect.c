@@ -13,31 +13,33 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 	struct mpib_ctl_header ask = { .type = MPIB_CTL_LISTEN,
 				       .len = sizeof(ask) };
 	const struct mpib_ctl_listening *got;
-	struct mpib_listener *l;
+	struct mpib_listener *l = calloc(1, sizeof(*l));
 	struct mpib_message m;
-	int rc = mpib_client_check(client);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	l = calloc(1, sizeof(*l));
 	if (!l)
 		return mpib_fail(-ENOMEM, "out of memory");
-	pthread_mutex_lock(&client->lock);
+	rc = mpib_client_lock(client);
+	if (rc < 0)
+		goto err_free;
 	rc = mpib_rpc(client, &ask, NULL, 0, &m, sizeof(*got));
-	if (rc == 0)
-		LIST_INSERT_HEAD(&client->listeners, l, link);
-	pthread_mutex_unlock(&client->lock);
-	if (rc < 0) {
-		free(l);
-		return rc;
-	}
+	if (rc < 0)
+		goto err_unlock;
 	mpib_message_close_fds(&m);
 	got = (const void *)m.bytes;
 	memcpy(handle, &got->handle, sizeof(*handle));
 	l->client = client;
 	l->id = got->listen_id;
+	LIST_INSERT_HEAD(&client->listeners, l, link);
+	pthread_mutex_unlock(&client->lock);
 	*listener = l;
 	return 0;
+
+err_unlock:
+	pthread_mutex_unlock(&client->lock);
+err_free:
+	free(l);
+	return rc;
 }
 
 static int tell(struct mpib_client *c, enum mpib_control_type type, uint32_t id)
@@ -58,9 +60,8 @@ void mpib_close_listen(struct mpib_listener *listener)
 {
 	struct mpib_client *c = listener->client;
 
-	if (c->forks != mpib_forks)
-		return;
-	pthread_mutex_lock(&c->lock);
+	if (mpib_client_lock(c) < 0)
+		return; /* the parent's */
 	tell(c, MPIB_CTL_CLOSE_LISTEN, listener->id);
 	LIST_REMOVE(listener, link);
 	pthread_mutex_unlock(&c->lock);
@@ -135,12 +136,13 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 
 	conn->index = i;
 	conn->gen = c->index[i].gen;
+	conn->reply = &c->reply->conn[i];
 	conn->completion = c->reply->completion[i];
 	conn->summary = &c->submit->summary.word[i / 64];
 	conn->bit = 1ull << i % 64;
 	conn->ring = (struct mpib_producer){
 		.slot = c->submit->ring[i],
-		.head = &c->reply->conn[i].head,
+		.head = &conn->reply->head,
 		.tail = c->index[i].tail,
 		.head_seen = c->index[i].tail,
 		.size = MPIB_RING_SLOTS,
@@ -152,17 +154,16 @@ static int begin(struct mpib_client *c, bool is_sender,
 		 struct mpib_ctl_header *ask, uint32_t *ask_index,
 		 struct mpib_conn **out)
 {
-	struct mpib_conn *conn;
+	struct mpib_conn *conn = new_conn(c, is_sender);
 	struct mpib_message m;
 	uint32_t i = 0;
-	int rc = mpib_client_check(c);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	conn = new_conn(c, is_sender);
 	if (!conn)
 		return mpib_fail(-ENOMEM, "out of memory");
-	pthread_mutex_lock(&c->lock);
+	rc = mpib_client_lock(c);
+	if (rc < 0)
+		goto err_free;
 	rc = take_index(c, &i);
 	if (rc < 0)
 		goto err_unlock;
@@ -182,6 +183,7 @@ static int begin(struct mpib_client *c, bool is_sender,
 
 err_unlock:
 	pthread_mutex_unlock(&c->lock);
+err_free:
 	free(conn);
 	return rc;
 }
@@ -253,15 +255,6 @@ int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why)
 	return mpib_fail(conn->error, "%s", conn->why);
 }
 
-int mpib_conn_broken(const struct mpib_conn *conn)
-{
-	/* Acquire pairs with the release when the shard breaks the flow: what
-	 * it completed before is seen as complete. */
-	return atomic_load_explicit(
-		&conn->client->reply->conn[conn->index].broken,
-		memory_order_acquire);
-}
-
 int mpib_ready(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -277,7 +270,7 @@ int mpib_ready(struct mpib_conn *conn)
 		return 1;
 	}
 	if (state != MPIB_CONN_PENDING) {
-		rc = c->reply->conn[conn->index].error;
+		rc = conn->reply->error;
 		return mpib_conn_fail(conn, rc < 0 ? rc : -EIO, NULL);
 	}
 	rc = mpib_client_check(c);
@@ -289,12 +282,12 @@ int mpib_ready(struct mpib_conn *conn)
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 {
 	struct mpib_client *c = conn->client;
-	int rc = mpib_client_check(c);
+	int rc = mpib_client_lock(c);
 
-	if (rc < 0 || !region->staged)
+	if (rc < 0)
 		return rc;
-	pthread_mutex_lock(&c->lock);
-	rc = mpib_window_get(c, &c->index[conn->index], 0);
+	if (region->staged)
+		rc = mpib_window_get(c, &c->index[conn->index], 0);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }

@@ -160,10 +160,9 @@ void mpib_window_put(struct mpib_client *c, struct mpib_index *x)
 void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 {
 	struct mpib_pool *p;
-	int rc = mpib_client_check(client);
+	int rc = mpib_client_lock(client);
 
 	if (rc == 0) {
-		pthread_mutex_lock(&client->lock);
 		rc = mpib_pool_new(client, size, &p);
 		pthread_mutex_unlock(&client->lock);
 	}
@@ -178,9 +177,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 {
 	struct mpib_pool *p;
 
-	if (client->forks != mpib_forks)
-		return;
-	pthread_mutex_lock(&client->lock);
+	if (mpib_client_lock(client) < 0)
+		return; /* the parent's */
 	LIST_FOREACH(p, &client->pools, link)
 	{
 		if (!p->carved && p->seg.addr == addr)

@@ -162,11 +162,10 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	const struct mpib_ctl_region *got;
 	struct mpib_region *r = NULL;
 	struct mpib_message m;
-	int rc = mpib_client_check(client);
+	int rc = mpib_client_lock(client);
 
 	if (rc < 0)
 		return rc;
-	pthread_mutex_lock(&client->lock);
 	rc = mpib_rpc(client, &ask.h, &fd, 1, &m, sizeof(*got));
 	if (rc == 0) {
 		mpib_message_close_fds(&m);
@@ -203,11 +202,10 @@ static int release_mr(struct mpib_region *r)
 int mpib_dereg(struct mpib_region *region)
 {
 	struct mpib_client *c = region->client;
-	int rc = 0;
+	int rc = mpib_client_lock(c);
 
-	if (c->forks != mpib_forks)
-		return mpib_client_check(c);
-	pthread_mutex_lock(&c->lock);
+	if (rc < 0)
+		return rc;
 	if (--region->regs > 0) {
 		pthread_mutex_unlock(&c->lock);
 		return 0;

@@ -9,15 +9,14 @@
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Whether a later call could do more. Relaxed: the death of the proxy orders
- * nothing. */
+/* Relaxed: the death of the proxy orders nothing. */
 static bool unusable(const struct mpib_conn *conn)
 {
 	const struct mpib_client *c = conn->client;
 
-	return unlikely(
-		(c->forks ^ mpib_forks) | (unsigned)conn->error |
-		(unsigned)atomic_load_explicit(&c->dead, memory_order_relaxed));
+	return unlikely(c->forks != mpib_forks) ||
+	       unlikely(conn->error | mpib_conn_broken(conn) |
+			atomic_load_explicit(&c->dead, memory_order_relaxed));
 }
 
 static int why_unusable(struct mpib_conn *conn)
@@ -31,15 +30,7 @@ static int why_unusable(struct mpib_conn *conn)
 				 "connection %u is not ready (poll "
 				 "mpib_ready() first)",
 				 conn->index);
-	return mpib_fail(conn->error, "%s", conn->why);
-}
-
-/* All requests or all of the ring are taken: for now, or for ever? */
-static int cannot_now(struct mpib_conn *conn)
-{
-	int rc = mpib_conn_broken(conn);
-
-	return rc < 0 ? mpib_conn_fail(conn, rc, NULL) : 0;
+	return mpib_conn_fail(conn, mpib_conn_broken(conn), NULL);
 }
 
 static bool inside(const struct mpib_region *r, const char *addr, size_t size)
@@ -103,7 +94,7 @@ static int room(struct mpib_conn *conn, int n)
 		return mpib_conn_fail(conn, rc,
 				      "the head of the proxy's ring is "
 				      "impossible");
-	return rc >= n ? 1 : cannot_now(conn);
+	return rc >= n;
 }
 
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
@@ -122,7 +113,7 @@ int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 		     (size && !inside(region, addr, size))))
 		return bad_buffer(data, size);
 	if (unlikely(conn->free == 0))
-		return cannot_now(conn);
+		return 0;
 	direct = (size == 0 || !region->staged) &&
 		 conn->feed_tail == conn->feed_head;
 	if (direct && unlikely((rc = room(conn, 1)) <= 0))
@@ -178,7 +169,7 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	if (unlikely(direct < 0))
 		return direct;
 	if (unlikely(conn->free == 0))
-		return cannot_now(conn);
+		return 0;
 	direct = direct && conn->feed_tail == conn->feed_head;
 	if (direct && unlikely((rc = room(conn, n)) <= 0))
 		return rc;
@@ -237,27 +228,25 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	return 0;
 }
 
-/* Nothing yet. Now and then make sure that there still can be. */
+/* Nothing yet. Make sure that there still can be. */
 static int pending(struct mpib_conn *conn, struct mpib_request *r, int *done,
 		   size_t *sizes)
 {
-	int rc;
-
 	if (conn->error) {
 		*done = 1;
 		give(conn, r);
 		return mpib_fail(conn->error, "%s", conn->why);
 	}
+	if (unlikely(mpib_conn_broken(conn))) {
+		mpib_conn_fail(conn, mpib_conn_broken(conn), NULL);
+		/* What ended before it broke counts: look a last time. */
+		return mpib_test(r, done, sizes);
+	}
 	if (atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
 		return mpib_client_check(conn->client);
 	if (++conn->idle % MPIB_LOOK_EVERY)
 		return 0;
-	rc = mpib_conn_broken(conn);
-	if (rc == 0)
-		return mpib_client_look(conn->client);
-	mpib_conn_fail(conn, rc, NULL);
-	/* What ended before it broke counts: look again, a last time. */
-	return mpib_test(r, done, sizes);
+	return mpib_client_look(conn->client);
 }
 
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
