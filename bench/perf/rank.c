@@ -255,8 +255,10 @@ static void *progress(void *arg)
 	struct perf_rank *r = arg;
 
 	for (int row = 0; row < r->w->rows; row++) {
-		if (!one_row(r, row))
+		if (!one_row(r, row) || !perf_world_barrier(r->w))
 			return NULL;
+		if (r->rank == 0)
+			perf_report_row(r->w, row);
 	}
 	return r;
 }

@@ -145,6 +145,14 @@ static void write_json(const struct perf_world *w, json_t *rows, double avg,
 	json_decref(all);
 }
 
+void perf_report_row(const struct perf_world *w, int i)
+{
+	struct row row = make_row(w, i);
+
+	print_row(w, &row);
+	fflush(stdout);
+}
+
 bool perf_report(const struct perf_world *w)
 {
 	json_t *rows = json_array();
@@ -154,7 +162,6 @@ bool perf_report(const struct perf_world *w)
 	for (int i = 0; i < w->rows; i++) {
 		struct row row = make_row(w, i);
 
-		print_row(w, &row);
 		json_array_append_new(rows, json_of(&row));
 		wrong += row.wrong;
 		sum += row.busbw;
