@@ -226,18 +226,21 @@ static int populate(void *addr, size_t len, int access)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = (uintptr_t)addr & ~(page - 1);
 	uintptr_t to = ((uintptr_t)addr + len + page - 1) & ~(page - 1);
-	int advice = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE
-						     : MADV_POPULATE_READ;
+	char *start = (char *)addr - ((uintptr_t)addr - from);
+	bool write = access & IBV_ACCESS_LOCAL_WRITE;
 
 	if (to <= from)
 		return len ? -EFAULT : 0;
-	if (!madvise((char *)addr - ((uintptr_t)addr - from), to - from,
-		     advice))
+	if (!madvise(start, to - from,
+		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	/* Before Linux 5.14 there is no such advice. */
-	if (errno == EINVAL)
-		return 0;
-	return errno == ENOMEM ? -EFAULT : -errno;
+	if (errno != EINVAL)
+		return errno == ENOMEM ? -EFAULT : -errno;
+	/* Not writable, or a kernel before 5.14, or device memory: only the
+	 * first can be read. */
+	if (write && !madvise(start, to - from, MADV_POPULATE_READ))
+		return -EFAULT;
+	return 0;
 }
 
 static int mr_create(struct ibv_pd *p, struct soft_mr proto,

@@ -168,8 +168,14 @@ void soft_tx_complete(struct soft_qp *qp)
 		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
 }
 
+/* Has the peer seen any of the request? A big one may not be out whole. */
 static bool outstanding(struct soft_qp *qp, uint32_t idx)
 {
+	const struct soft_conn *conn = qp->conn;
+
+	if (conn && conn->has_cur && conn->cur.kind == SOFT_ITEM_WQE &&
+	    !conn->cur_stale && conn->cur.idx == idx)
+		return true;
 	return idx - qp->sq_una < qp->sq_next - qp->sq_una;
 }
 

@@ -160,6 +160,39 @@ static void rnr_retry_seven_waits_for_ever_and_keeps_the_order(void **state)
 	vt_mem_free(t, &dst);
 }
 
+/* It is refused while most of it has not even left. */
+static void a_message_bigger_than_any_buffer_survives_rnr(void **state)
+{
+	enum {
+		SIZE = 24 << 20
+	};
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
+	struct ibv_qp *qa, *qb;
+
+	vt_fill(src.p, SIZE, 31);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_write_imm(qa, 1, IBV_SEND_SIGNALED, 0, &sge, 1,
+				      vt_addr(&dst), dst.mr->rkey),
+			 0);
+	assert_int_equal(
+		vt_write_imm(qa, 2, IBV_SEND_SIGNALED, 0, NULL, 0, 0, 0), 0);
+	vt_quiet(t, &t->a.send, 30);
+	assert_int_equal(vt_recv(qb, 3, NULL, 0), 0);
+	assert_int_equal(vt_recv(qb, 4, NULL, 0), 0);
+	assert_int_equal(vt_expect(t, &t->b.recv, 3, IBV_WC_SUCCESS).byte_len,
+			 SIZE);
+	assert_memory_equal(src.p, dst.p, SIZE);
+	vt_expect(t, &t->b.recv, 4, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
 static uint32_t send_room(struct vt *t, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr;
@@ -254,6 +287,7 @@ int main(void)
 			without_a_receive_the_sender_gives_up_after_rnr_retry),
 		cmocka_unit_test(
 			rnr_retry_seven_waits_for_ever_and_keeps_the_order),
+		cmocka_unit_test(a_message_bigger_than_any_buffer_survives_rnr),
 		cmocka_unit_test(a_full_send_queue_names_the_bad_request),
 		cmocka_unit_test(
 			unsignalled_requests_are_freed_by_a_later_completion),

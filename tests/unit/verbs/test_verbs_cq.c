@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completion queues and channels: arming, solicited events, overrun, and
+ * owners that sleep on the channel's fd instead of polling.
+ */
+#include "vt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A pair whose receives complete into a queue with a channel. */
+struct fixture {
+	struct ibv_comp_channel *ch;
+	struct vt_cq plain; /* what end b had */
+	struct ibv_cq *cq;
+	struct ibv_qp *qa, *qb;
+};
+
+static void set_nonblock(int fd)
+{
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK),
+			 0);
+}
+
+static void begin(struct vt *t, struct fixture *f)
+{
+	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &f->ch), 0);
+	set_nonblock(f->ch->fd);
+	assert_int_equal(t->v->create_cq(t->b.ctx, 64, f, f->ch, &f->cq), 0);
+	f->plain = t->b.recv;
+	t->b.recv.cq = f->cq;
+	vt_pair(t, &vt_usual, &f->qa, &f->qb);
+}
+
+static void end(struct vt *t, struct fixture *f)
+{
+	vt_destroy(t, f->qa, f->qb);
+	t->b.recv.cq = f->plain.cq;
+	assert_int_equal(t->v->destroy_comp_channel(f->ch), -EBUSY);
+	assert_int_equal(t->v->destroy_cq(f->cq), 0);
+	assert_int_equal(t->v->destroy_comp_channel(f->ch), 0);
+}
+
+static int get_event(struct vt *t, struct fixture *f)
+{
+	struct ibv_cq *cq = NULL;
+	void *context = NULL;
+	int rc = t->v->get_cq_event(f->ch, &cq, &context);
+
+	if (rc)
+		return rc;
+	assert_ptr_equal(cq, f->cq);
+	assert_ptr_equal(context, f);
+	t->v->ack_cq_events(cq, 1);
+	return 0;
+}
+
+static void wait_event(struct vt *t, struct fixture *f)
+{
+	int64_t until = vt_ms() + 10000;
+	int rc;
+
+	while ((rc = get_event(t, f)) == -EAGAIN) {
+		vt_turn(t);
+		assert_true(vt_ms() < until);
+	}
+	assert_int_equal(rc, 0);
+}
+
+static void one_message(struct vt *t, struct fixture *f, unsigned flags)
+{
+	assert_int_equal(vt_recv(f->qb, 1, NULL, 0), 0);
+	assert_int_equal(vt_send(f->qa, IBV_WR_SEND, 2,
+				 IBV_SEND_SIGNALED | flags, NULL, 0),
+			 0);
+	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+}
+
+static void an_armed_queue_gives_one_event_and_is_disarmed(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+
+	begin(t, &f);
+	one_message(t, &f, 0);
+	assert_int_equal(get_event(t, &f), -EAGAIN);
+	assert_int_equal(ibv_req_notify_cq(f.cq, 0), 0);
+	one_message(t, &f, 0);
+	one_message(t, &f, 0);
+	wait_event(t, &f);
+	assert_int_equal(get_event(t, &f), -EAGAIN);
+	assert_int_equal(ibv_req_notify_cq(f.cq, 0), 0);
+	one_message(t, &f, 0);
+	wait_event(t, &f);
+	end(t, &f);
+}
+
+static void solicited_only_waits_for_a_solicited_message(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+
+	begin(t, &f);
+	assert_int_equal(ibv_req_notify_cq(f.cq, 1), 0);
+	one_message(t, &f, 0);
+	assert_int_equal(get_event(t, &f), -EAGAIN);
+	one_message(t, &f, IBV_SEND_SOLICITED);
+	wait_event(t, &f);
+	end(t, &f);
+}
+
+static void an_error_counts_as_solicited(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+
+	begin(t, &f);
+	assert_int_equal(vt_recv(f.qb, 1, NULL, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(f.cq, 1), 0);
+	assert_int_equal(vt_to(t, f.qb, IBV_QPS_ERR), 0);
+	vt_expect(t, &t->b.recv, 1, IBV_WC_WR_FLUSH_ERR);
+	wait_event(t, &f);
+	end(t, &f);
+}
+
+static void the_channel_is_readable_while_an_event_waits(void **state)
+{
+	struct vt *t = *state;
+	struct pollfd pfd;
+	struct fixture f;
+
+	begin(t, &f);
+	pfd = (struct pollfd){ .fd = f.ch->fd, .events = POLLIN };
+	assert_int_equal(ibv_req_notify_cq(f.cq, 0), 0);
+	one_message(t, &f, 0);
+	assert_int_equal(poll(&pfd, 1, 5000), 1);
+	wait_event(t, &f);
+	end(t, &f);
+}
+
+static void an_event_left_unread_does_not_outlive_its_queue(void **state)
+{
+	struct vt *t = *state;
+	struct fixture f;
+
+	begin(t, &f);
+	assert_int_equal(ibv_req_notify_cq(f.cq, 0), 0);
+	one_message(t, &f, 0);
+	end(t, &f);
+}
+
+/*
+ * The owner of end b sleeps: it arms, polls once more, and waits for the fd.
+ * End a is turned by the test's own thread.
+ */
+struct sleeper {
+	struct vt *t;
+	struct fixture *f;
+	unsigned messages;
+	_Atomic unsigned seen;
+	_Atomic int failed;
+};
+
+static bool drain(struct sleeper *s)
+{
+	struct ibv_wc wc;
+	bool any = false;
+
+	while (ibv_poll_cq(s->f->cq, 1, &wc) == 1) {
+		if (wc.status != IBV_WC_SUCCESS ||
+		    vt_recv(s->f->qb, 1, NULL, 0))
+			atomic_store(&s->failed, 1);
+		atomic_fetch_add(&s->seen, 1);
+		any = true;
+	}
+	return any;
+}
+
+static void *sleep_and_drain(void *arg)
+{
+	struct sleeper *s = arg;
+	struct pollfd pfd = { .fd = s->f->ch->fd, .events = POLLIN };
+
+	while (atomic_load(&s->seen) < s->messages &&
+	       !atomic_load(&s->failed)) {
+		ibv_req_notify_cq(s->f->cq, 0);
+		if (drain(s))
+			continue;
+		if (poll(&pfd, 1, 5000) <= 0)
+			atomic_store(&s->failed, 2);
+		while (!get_event(s->t, s->f))
+			;
+	}
+	/* The acks of the last ones. */
+	for (int i = 0; i < 100; i++)
+		drain(s);
+	return NULL;
+}
+
+static void a_sleeping_owner_misses_nothing(void **state)
+{
+	enum {
+		N = 500
+	};
+	struct vt *t = *state;
+	struct sleeper s = { .t = t, .messages = N };
+	struct fixture f;
+	pthread_t thread;
+	struct ibv_wc wc;
+	unsigned sent = 0, done = 0;
+	int64_t until = vt_ms() + 20000;
+
+	/* One context has one owner; here there are two. */
+	if (t->same)
+		skip();
+	begin(t, &f);
+	s.f = &f;
+	for (int i = 0; i < 32; i++)
+		assert_int_equal(vt_recv(f.qb, 1, NULL, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, sleep_and_drain, &s), 0);
+	while (done < N && !atomic_load(&s.failed) && vt_ms() < until) {
+		if (sent < N && sent - done < 3 &&
+		    !vt_send(f.qa, IBV_WR_SEND, 2, IBV_SEND_SIGNALED, NULL, 0))
+			sent++;
+		if (ibv_poll_cq(t->a.send.cq, 1, &wc) == 1)
+			done++;
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(atomic_load(&s.failed), 0);
+	assert_int_equal(atomic_load(&s.seen), N);
+	assert_int_equal(done, N);
+	end(t, &f);
+}
+
+static void an_overrun_is_an_event_of_the_queue(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_cq *small, *usual = t->a.send.cq;
+	struct ibv_qp *qa, *qb;
+	struct ibv_async_event ev;
+	int64_t until = vt_ms() + 10000;
+	unsigned posted = 0;
+	int rc;
+
+	if (!t->can_fault)
+		skip();
+	assert_int_equal(t->v->create_cq(t->a.ctx, 4, NULL, NULL, &small), 0);
+	t->a.send.cq = small;
+	vt_pair(t, &vt_usual, &qa, &qb);
+	t->a.send.cq = usual;
+	while (posted < (unsigned)small->cqe + 2) {
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, posted,
+					 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
+				 0);
+		posted++;
+	}
+	while ((rc = t->v->get_async_event(t->a.ctx, &ev)) == -EAGAIN) {
+		vt_turn(t);
+		assert_true(vt_ms() < until);
+	}
+	assert_int_equal(rc, 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(ev.element.cq, small);
+	t->v->ack_async_event(&ev);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->destroy_cq(small), 0);
+	while (t->v->get_async_event(t->a.ctx, &ev) == 0)
+		t->v->ack_async_event(&ev);
+}
+
+static void poll_of_nothing_returns_nothing(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_poll_cq(t->a.send.cq, 0, &wc), 0);
+	assert_int_equal(ibv_poll_cq(t->a.send.cq, 1, &wc), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			an_armed_queue_gives_one_event_and_is_disarmed),
+		cmocka_unit_test(solicited_only_waits_for_a_solicited_message),
+		cmocka_unit_test(an_error_counts_as_solicited),
+		cmocka_unit_test(the_channel_is_readable_while_an_event_waits),
+		cmocka_unit_test(
+			an_event_left_unread_does_not_outlive_its_queue),
+		cmocka_unit_test(a_sleeping_owner_misses_nothing),
+		cmocka_unit_test(an_overrun_is_an_event_of_the_queue),
+		cmocka_unit_test(poll_of_nothing_returns_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}

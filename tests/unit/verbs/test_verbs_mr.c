@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory regions: keys, iova, access, dma-buf, and what dereg promises. */
+#include "vt.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void an_iova_replaces_the_address(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct vt_mem raw = vt_mem(t, &t->b, 8192, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, 100);
+	struct ibv_qp *qa, *qb;
+	struct ibv_mr *mr;
+
+	vt_fill(src.p, 100, 1);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(
+		t->v->reg_mr(t->b.pd, raw.p, 8192, 0x10000, VT_ALL, &mr), 0);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, 0x10000 + 50, mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(raw.p + 50, src.p, 100);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&raw), mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 2, IBV_WC_REM_ACCESS_ERR);
+	vt_event(t, &t->b);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->dereg_mr(mr), 0);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &raw);
+}
+
+static void a_deregistered_key_is_dead_even_if_registered_again(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, 100);
+	uint32_t old = dst.mr->rkey;
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(t->v->dereg_mr(dst.mr), 0);
+	assert_int_equal(t->v->reg_mr(t->b.pd, dst.p, 4096, vt_addr(&dst),
+				      VT_ALL, &dst.mr),
+			 0);
+	assert_int_not_equal(dst.mr->rkey, old);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&dst), old),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_REM_ACCESS_ERR);
+	vt_event(t, &t->b);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void writing_by_others_needs_writing_by_oneself(void **state)
+{
+	struct vt *t = *state;
+	static char buf[64];
+	struct ibv_mr *mr;
+
+	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
+				      IBV_ACCESS_REMOTE_WRITE, &mr),
+			 -EINVAL);
+}
+
+static void memory_that_is_not_there_is_not_registered(void **state)
+{
+	struct vt *t = *state;
+	long page = sysconf(_SC_PAGESIZE);
+	struct ibv_mr *mr;
+	void *p = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	munmap((char *)p + page, (size_t)page);
+	assert_true(t->v->reg_mr(t->a.pd, p, (size_t)page * 2, (uintptr_t)p,
+				 VT_LOCAL, &mr) < 0);
+	munmap(p, (size_t)page);
+}
+
+static void memory_for_reading_is_not_registered_for_writing(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_mr *mr;
+	void *p =
+		mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_true(t->v->reg_mr(t->a.pd, p, 4096, (uintptr_t)p, VT_ALL, &mr) <
+		    0);
+	munmap(p, 4096);
+}
+
+static void relaxed_ordering_may_be_asked_for_anywhere(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem m =
+		vt_mem(t, &t->a, 4096, VT_ALL | IBV_ACCESS_RELAXED_ORDERING);
+
+	vt_mem_free(t, &m);
+}
+
+static void a_dmabuf_is_written_through_its_fd(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct ibv_sge sge = vt_sge(&src, 0, 1000);
+	struct ibv_qp *qa, *qb;
+	uint8_t back[1000];
+	struct ibv_mr *mr;
+	int fd, rc, copy;
+
+	fd = memfd_create("dmabuf", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 65536), 0);
+	rc = t->v->reg_dmabuf_mr(t->b.pd, 5000, 10000, 0x7000, fd, VT_ALL, &mr);
+	if (!t->can_fault) {
+		/* A memfd is no dma-buf to a real device. */
+		assert_true(rc < 0);
+		close(fd);
+		vt_mem_free(t, &src);
+		return;
+	}
+	assert_int_equal(rc, 0);
+	copy = dup(fd);
+	close(fd);
+	vt_fill(src.p, 1000, 3);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, 0x7000 + 9000, mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	assert_int_equal(pread(copy, back, 1000, 14000), 1000);
+	assert_memory_equal(back, src.p, 1000);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->dereg_mr(mr), 0);
+	close(copy);
+	vt_mem_free(t, &src);
+}
+
+static void a_dmabuf_has_an_end(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_mr *mr;
+	int fd;
+
+	if (!t->can_fault)
+		skip();
+	fd = memfd_create("dmabuf", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(
+		t->v->reg_dmabuf_mr(t->b.pd, 4096, 4097, 0, fd, VT_ALL, &mr),
+		-EINVAL);
+	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, UINT64_MAX - 10, 100, 0,
+					     fd, VT_ALL, &mr),
+			 -EINVAL);
+	close(fd);
+	assert_true(t->v->reg_dmabuf_mr(t->b.pd, 0, 4096, 0, fd, VT_ALL, &mr) <
+		    0);
+}
+
+/* A big WRITE is stopped half way: nothing may touch what was given back. */
+static void dereg_fences_a_write_that_is_arriving(void **state)
+{
+	enum {
+		SIZE = 32 << 20
+	};
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
+	struct ibv_qp *qa, *qb;
+
+	if (t->same || !t->can_fault)
+		skip();
+	memset(src.p, 1, SIZE);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
+			 0);
+	while (!dst.p[4096])
+		vt_turn(t);
+	assert_int_equal(dst.p[SIZE - 1], 0);
+	vt_mem_free(t, &dst);
+	vt_expect(t, &t->a.send, 1, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_QP_ACCESS_ERR);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+}
+
+static void dereg_fences_a_write_that_is_leaving(void **state)
+{
+	enum {
+		SIZE = 32 << 20
+	};
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
+	struct ibv_qp *qa, *qb;
+
+	if (t->same || !t->can_fault)
+		skip();
+	memset(src.p, 1, SIZE);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_write_imm(qa, 1, IBV_SEND_SIGNALED, 0, &sge, 1,
+				      vt_addr(&dst), dst.mr->rkey),
+			 0);
+	assert_int_equal(vt_recv(qb, 2, NULL, 0), 0);
+	while (!dst.p[4096])
+		vt_turn(t);
+	assert_int_equal(dst.p[SIZE - 1], 0);
+	vt_mem_free(t, &src);
+	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
+	/* Half a message is none. */
+	vt_quiet(t, &t->b.recv, 50);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &dst);
+}
+
+static void many_regions_keep_their_keys_apart(void **state)
+{
+	enum {
+		N = 1000
+	};
+	struct vt *t = *state;
+	static char buf[N];
+	struct ibv_mr *mr[N];
+
+	for (int i = 0; i < N; i++)
+		assert_int_equal(t->v->reg_mr(t->a.pd, buf + i, 1,
+					      (uintptr_t)buf + (unsigned)i,
+					      VT_ALL, &mr[i]),
+				 0);
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < i; j++) {
+			assert_true(mr[i]->rkey != mr[j]->rkey);
+			assert_true(mr[i]->lkey != mr[j]->lkey);
+		}
+	for (int i = 0; i < N; i++)
+		assert_int_equal(t->v->dereg_mr(mr[i]), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_iova_replaces_the_address),
+		cmocka_unit_test(
+			a_deregistered_key_is_dead_even_if_registered_again),
+		cmocka_unit_test(writing_by_others_needs_writing_by_oneself),
+		cmocka_unit_test(memory_that_is_not_there_is_not_registered),
+		cmocka_unit_test(
+			memory_for_reading_is_not_registered_for_writing),
+		cmocka_unit_test(relaxed_ordering_may_be_asked_for_anywhere),
+		cmocka_unit_test(a_dmabuf_is_written_through_its_fd),
+		cmocka_unit_test(a_dmabuf_has_an_end),
+		cmocka_unit_test(dereg_fences_a_write_that_is_arriving),
+		cmocka_unit_test(dereg_fences_a_write_that_is_leaving),
+		cmocka_unit_test(many_regions_keep_their_keys_apart),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}
