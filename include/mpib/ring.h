@@ -83,8 +83,8 @@ static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 	if (p->size - (p->tail - p->head_seen) < want) {
 		/* Acquire pairs with the release in mpib_ring_publish(): the
 		 * consumer has copied a slot before we write it again. */
-		uint64_t head = atomic_load_explicit(p->head,
-						     memory_order_acquire);
+		uint64_t head =
+			atomic_load_explicit(p->head, memory_order_acquire);
 
 		if (p->tail - head > p->size)
 			return -EPROTO;
@@ -93,16 +93,32 @@ static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 	return (int)(p->size - (uint32_t)(p->tail - p->head_seen));
 }
 
+/*
+ * Wait-free. Producer thread only, and only after mpib_ring_room() > 0. The
+ * slot to fill in place; nobody reads it before mpib_ring_commit(). What is
+ * left out of it keeps what an older descriptor had.
+ */
+static inline struct mpib_desc *mpib_ring_next(struct mpib_producer *p)
+{
+	return &p->slot[p->tail & (p->size - 1)].desc;
+}
+
+/* Wait-free. Producer thread only. Hands over what mpib_ring_next() gave. */
+static inline void mpib_ring_commit(struct mpib_producer *p)
+{
+	struct mpib_ring_slot *s = &p->slot[p->tail & (p->size - 1)];
+
+	/* Release pairs with the acquire in mpib_ring_pop(): the descriptor is
+	 * whole before its sequence can be seen. */
+	atomic_store_explicit(&s->seq, ++p->tail, memory_order_release);
+}
+
 /* Wait-free. Producer thread only, and only after mpib_ring_room() > 0. */
 static inline void mpib_ring_push(struct mpib_producer *p,
 				  const struct mpib_desc *desc)
 {
-	struct mpib_ring_slot *s = &p->slot[p->tail & (p->size - 1)];
-
-	s->desc = *desc;
-	/* Release pairs with the acquire in mpib_ring_pop(): the descriptor is
-	 * whole before its sequence can be seen. */
-	atomic_store_explicit(&s->seq, ++p->tail, memory_order_release);
+	*mpib_ring_next(p) = *desc;
+	mpib_ring_commit(p);
 }
 
 /*

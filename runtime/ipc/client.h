@@ -160,7 +160,7 @@ int mpib_fail(int rc, const char *fmt, ...)
 const char *mpib_errtext(int rc);
 
 /* attach.c: how often this process is a child of one that used the library. */
-extern unsigned mpib_forks;
+extern unsigned mpib_forks __attribute__((visibility("hidden")));
 
 /* rpc.c. Monotonic. */
 uint64_t mpib_now_ms(void);

@@ -10,7 +10,7 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* Relaxed: the death of the proxy orders nothing. */
-static bool unusable(const struct mpib_conn *conn)
+static inline bool unusable(const struct mpib_conn *conn)
 {
 	const struct mpib_client *c = conn->client;
 
@@ -97,13 +97,53 @@ static int room(struct mpib_conn *conn, int n)
 	return rc >= n;
 }
 
+/*
+ * One buffer of registered memory with nothing before it that waits: nearly
+ * every message, so it is written straight into the slot. 0, *req NULL when
+ * there is no room.
+ */
+static inline int post(struct mpib_conn *conn, enum mpib_op op,
+		       const void *data, size_t size, int tag,
+		       const struct mpib_region *region,
+		       struct mpib_request **req)
+{
+	struct mpib_request *r;
+	struct mpib_desc *d;
+	int rc;
+
+	/* The ring's own copy of the head says yes nearly always. */
+	if (unlikely(conn->ring.tail - conn->ring.head_seen ==
+		     conn->ring.size) &&
+	    (rc = room(conn, 1)) <= 0)
+		return rc;
+	r = take(conn, 1);
+	d = mpib_ring_next(&conn->ring);
+	d->op = (uint8_t)op;
+	d->req = r->index;
+	d->idx = 0;
+	d->n = 1;
+	d->gen = r->gen;
+	d->tag = tag;
+	d->len = d->total = (uint32_t)size;
+	d->pos = 0;
+	d->mr = 0;
+	d->off = 0;
+	if (size > 0) {
+		d->mr = region->mr;
+		d->off = region->off +
+			 (uint64_t)((const char *)data - region->addr);
+	}
+	mpib_ring_commit(&conn->ring);
+	mpib_ring_bell(conn);
+	*req = r;
+	return 0;
+}
+
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req)
 {
 	struct mpib_request *r;
-	bool direct;
 	char *addr;
-	int rc;
 
 	*req = NULL;
 	if (unusable(conn))
@@ -114,19 +154,13 @@ int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 		return bad_buffer(data, size);
 	if (unlikely(conn->free == 0))
 		return 0;
-	direct = (size == 0 || !region->staged) &&
-		 conn->feed_tail == conn->feed_head;
-	if (direct && unlikely((rc = room(conn, 1)) <= 0))
-		return rc;
+	if ((size == 0 || !region->staged) &&
+	    conn->feed_tail == conn->feed_head)
+		return post(conn, MPIB_OP_SEND, data, size, tag, region, req);
 	r = take(conn, 1);
 	r->buf[0] = (struct mpib_buffer){ addr, size ? region : NULL,
 					  (uint32_t)size, tag };
-	if (!direct)
-		return submit_slow(conn, r, req);
-	mpib_push_direct(conn, r, 0);
-	mpib_ring_bell(conn);
-	*req = r;
-	return 0;
+	return submit_slow(conn, r, req);
 }
 
 /* 1: all of it is registered memory; 0: not; -errno. */
@@ -171,6 +205,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	if (unlikely(conn->free == 0))
 		return 0;
 	direct = direct && conn->feed_tail == conn->feed_head;
+	if (direct && n == 1)
+		return post(conn, MPIB_OP_RECV, data[0], size[0],
+			    tag ? tag[0] : 0, region[0], req);
 	if (direct && unlikely((rc = room(conn, n)) <= 0))
 		return rc;
 	r = take(conn, n);

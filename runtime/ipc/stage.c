@@ -16,32 +16,39 @@ void mpib_bell_write(struct mpib_client *c)
 		return; /* EAGAIN: it rings already */
 }
 
-static struct mpib_desc describe(const struct mpib_conn *conn,
-				 const struct mpib_request *r, unsigned i)
+/* In the slot itself: a struct built elsewhere and copied costs more than all
+ * the rest of a push. */
+static void push(struct mpib_conn *conn, const struct mpib_request *r,
+		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
+		 uint32_t len)
 {
-	return (struct mpib_desc){
-		.op = conn->is_sender ? MPIB_OP_SEND : MPIB_OP_RECV,
-		.req = r->index,
-		.idx = (uint8_t)i,
-		.n = r->n,
-		.gen = r->gen,
-		.tag = r->buf[i].tag,
-		.len = r->buf[i].size,
-		.total = r->buf[i].size,
-	};
+	struct mpib_desc *d = mpib_ring_next(&conn->ring);
+
+	d->op = conn->is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
+	d->req = r->index;
+	d->idx = (uint8_t)i;
+	d->n = r->n;
+	d->gen = r->gen;
+	d->mr = mr;
+	d->tag = r->buf[i].tag;
+	d->off = off;
+	d->len = len;
+	d->pos = pos;
+	d->total = r->buf[i].size;
+	mpib_ring_commit(&conn->ring);
 }
 
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i)
 {
-	struct mpib_desc d = describe(conn, r, i);
 	const struct mpib_buffer *b = &r->buf[i];
 
-	if (b->size > 0) {
-		d.mr = b->region->mr;
-		d.off = b->region->off + (uint64_t)(b->addr - b->region->addr);
-	}
-	mpib_ring_push(&conn->ring, &d);
+	if (b->size > 0)
+		push(conn, r, i, b->region->mr,
+		     b->region->off + (uint64_t)(b->addr - b->region->addr), 0,
+		     b->size);
+	else
+		push(conn, r, i, 0, 0, 0, 0);
 }
 
 static uint32_t padded(uint32_t len)
@@ -104,13 +111,8 @@ static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 		      const struct mpib_part *p)
 {
 	const struct mpib_window *w = &conn->window;
-	struct mpib_desc d = describe(conn, r, p->idx);
 
-	d.mr = w->mr;
-	d.off = w->off + p->at % w->size;
-	d.pos = p->pos;
-	d.len = p->len;
-	mpib_ring_push(&conn->ring, &d);
+	push(conn, r, p->idx, w->mr, w->off + p->at % w->size, p->pos, p->len);
 }
 
 static bool is_direct(const struct mpib_buffer *b)

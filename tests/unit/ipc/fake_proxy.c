@@ -181,7 +181,7 @@ static int open_socket(struct fake_proxy *f)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 
-	strcpy(f->dir, "/tmp/mpib-test-XXXXXX");
+	strcpy(f->dir, "/tmp/mpib-fake-XXXXXX");
 	if (!mkdtemp(f->dir))
 		return -1;
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
