@@ -28,6 +28,10 @@ struct perf_world *perf_world_new(const struct perf_options *opt)
 	if (w) {
 		w->opt = *opt;
 		w->rows = perf_options_sizes(opt, w->size);
+		if (opt->random_sizes) {
+			w->rows = 1;
+			w->size[0] = opt->max;
+		}
 		w->result = shared((size_t)w->rows * n * sizeof(*w->result));
 		w->handle = shared(n * n * (size_t)opt->channels *
 				   sizeof(*w->handle));

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# traffic.sh BUILD NAME [proxy options --] mpib-perf options...
+#
+# Two real proxies on software rails in private run dirs, mpib-perf over them
+# through the plugin, and after it: no lane, client or connection is left, the
+# bytes of the rails are those of the connections, what one node sent the other
+# received, and the proxies end cleanly and leave nothing behind.
+set -uo pipefail
+build=$1 name=$2
+shift 2
+proxy_args=()
+perf_args=("$@")
+for i in "${!perf_args[@]}"; do
+	if [ "${perf_args[$i]}" = -- ]; then
+		proxy_args=("${perf_args[@]:0:$i}")
+		perf_args=("${perf_args[@]:$((i + 1))}")
+		break
+	fi
+done
+
+dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
+# Addresses of its own for each test, so that tests may run side by side.
+net=127.$((128 + $(cksum <<<"$name$$" | cut -d' ' -f1) % 100))
+pids=()
+failed=0
+
+cleanup() {
+	for pid in "${pids[@]}"; do
+		kill -9 "$pid" 2>/dev/null
+	done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+complain() {
+	echo "$name: $*"
+	failed=1
+}
+
+for node in 0 1; do
+	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
+		--sout "soft:$net.0.$((node + 1))" \
+		--sup "soft:$net.1.$((node + 1))" \
+		${proxy_args[@]+"${proxy_args[@]}"} \
+		>"$dir/out$node" 2>"$dir/log$node" &
+	pids+=($!)
+done
+for node in 0 1; do
+	for _ in $(seq 600); do
+		grep -q '^ready' "$dir/out$node" && break
+		kill -0 "${pids[$node]}" 2>/dev/null || break
+		sleep 0.05
+	done
+	if ! grep -q '^ready' "$dir/out$node"; then
+		cat "$dir/log$node"
+		complain "proxy $node is not ready"
+		exit 1
+	fi
+done
+
+# A sanitized plugin needs its runtime in the program that loads it, and
+# mpib-perf is built alike, so nothing is preloaded here.
+timeout 280 "$build/bench/mpib-perf" \
+	--plugin "$build/plugin/libnccl-net-mpib.so" \
+	--nodes "$dir/n0,$dir/n1" --timeout 60 "${perf_args[@]}" \
+	>"$dir/perf" 2>&1
+rc=$?
+cat "$dir/perf"
+[ "$rc" -eq 0 ] || complain "mpib-perf ended with $rc"
+grep -q '^# wrong : 0$' "$dir/perf" || complain "data was wrong"
+
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n$1" -j "$2"
+}
+# Clients leave when their processes end; the proxies hear of it soon after.
+for node in 0 1; do
+	for _ in $(seq 200); do
+		ctl "$node" clients | grep -q '"id"' || break
+		sleep 0.05
+	done
+	ctl "$node" clients | grep -q '"id"' &&
+		complain "node $node still has clients"
+done
+
+for node in 0 1; do
+	kill -TERM "${pids[$node]}"
+done
+for node in 0 1; do
+	wait "${pids[$node]}"
+	rc=$?
+	if [ "$rc" -ne 0 ]; then
+		tail -n 50 "$dir/log$node"
+		complain "proxy $node ended with $rc"
+	fi
+	[ -e "$dir/n$node" ] && complain "proxy $node left its run dir"
+	grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' \
+		"$dir/log$node" && complain "a sanitizer spoke"
+done
+[ "$failed" -eq 0 ] || grep -h . "$dir/log0" "$dir/log1"
+exit "$failed"
