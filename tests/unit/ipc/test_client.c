@@ -3,10 +3,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "fake_proxy.h"
 
@@ -45,55 +42,6 @@ static struct mpib_conn *connected(void)
 	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
 	assert_int_equal(mpib_ready(conn), 1);
 	return conn;
-}
-
-static void attaching_learns_the_node(void **state)
-{
-	struct mpib_node_info info;
-
-	(void)state;
-	attach();
-	mpib_query(c, &info);
-	assert_int_equal(info.client, 7);
-	assert_int_equal(info.rails, 2);
-	assert_string_equal(info.rail[1].name, "soft:127.0.0.2");
-	assert_int_equal(info.rail[1].speed_mbps, 400000);
-	assert_int_equal(mpib_alive(c), 0);
-}
-
-static void set_up_hello(int refuse, uint32_t version, uint32_t part, bool mute)
-{
-	pthread_mutex_lock(&f->lock);
-	f->refuse_hello = refuse;
-	f->welcome.version = version;
-	f->welcome.part = part;
-	f->mute = mute;
-	pthread_mutex_unlock(&f->lock);
-}
-
-static void attach_errors_say_socket_and_remedy(void **state)
-{
-	struct mpib_attach_opts nowhere = { .run_dir = "/nonexistent" };
-
-	(void)state;
-	assert_int_equal(mpib_attach(&nowhere, &c), -ENOENT);
-	assert_non_null(strstr(mpib_strerror(), "/nonexistent/proxy.sock"));
-	assert_non_null(strstr(mpib_strerror(), "start mpib-proxy"));
-
-	set_up_hello(-EPROTO, MPIB_ABI_VERSION, 128, false);
-	assert_int_equal(fake_attach(f, &c), -EPROTO);
-	assert_non_null(strstr(mpib_strerror(), "no room at the inn"));
-	set_up_hello(0, 99, 128, false);
-	assert_int_equal(fake_attach(f, &c), -EPROTO);
-	assert_non_null(strstr(mpib_strerror(), "version 99"));
-	set_up_hello(0, MPIB_ABI_VERSION, 100, false);
-	assert_int_equal(fake_attach(f, &c), -EPROTO);
-	set_up_hello(0, MPIB_ABI_VERSION, 128, true);
-	assert_int_equal(fake_attach(f, &c), -ETIMEDOUT);
-	assert_non_null(strstr(mpib_strerror(), "does not answer"));
-	fake_proxy_die(f);
-	assert_int_equal(fake_attach(f, &c), -ECONNREFUSED);
-	c = NULL;
 }
 
 static void connecting_shows_in_the_state_word(void **state)
@@ -314,85 +262,11 @@ static void a_broken_connection_fails_all_that_waits(void **state)
 	mpib_close(conn);
 }
 
-static void a_dead_proxy_is_noticed_by_who_waits(void **state)
-{
-	struct mpib_region *region;
-	struct mpib_request *r;
-	struct mpib_conn *conn;
-	int done, rc = 0;
-	char byte;
-
-	(void)state;
-	attach();
-	conn = connected();
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-	fake_proxy_die(f);
-	while (rc == 0)
-		rc = mpib_test(r, &done, NULL);
-	assert_int_equal(rc, -EPIPE);
-	assert_int_equal(mpib_alive(c), -EPIPE);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -EPIPE);
-	assert_int_equal(mpib_reg(c, &byte, 1, &region), -EPIPE);
-	assert_null(mpib_mem_alloc(c, 4096));
-	mpib_close(conn);
-}
-
-static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
-			 struct mpib_region *region)
-{
-	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
-	struct mpib_listener *l;
-	struct mpib_request *q;
-	struct mpib_conn *n;
-	int done, wrong = 0;
-
-	wrong |= mpib_isend(conn, NULL, 0, 0, NULL, &q) != -EOWNERDEAD;
-	wrong |= mpib_test(r, &done, NULL) != -EOWNERDEAD;
-	wrong |= mpib_alive(c) != -EOWNERDEAD;
-	wrong |= mpib_ready(conn) != -EOWNERDEAD;
-	wrong |= mpib_listen(c, &h, &l) != -EOWNERDEAD;
-	wrong |= mpib_connect(c, &h, -1, &n) != -EOWNERDEAD;
-	wrong |= mpib_dereg(region) != -EOWNERDEAD;
-	wrong |= mpib_mem_alloc(c, 1) != NULL || errno != EOWNERDEAD;
-	mpib_close(conn);
-	mpib_detach(c);
-	return wrong;
-}
-
-static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
-{
-	struct mpib_region *region;
-	struct mpib_request *r;
-	struct mpib_conn *conn;
-	int status, done;
-	char byte;
-	pid_t pid;
-
-	(void)state;
-	attach();
-	conn = connected();
-	assert_int_equal(mpib_reg(c, &byte, 1, &region), 0);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-	pid = fork();
-	if (pid == 0)
-		_exit(child_of_fork(conn, r, region));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	assert_int_equal(mpib_alive(c), 0);
-	mpib_completion_finish(&f->reply->completion[0][0], 1, 0);
-	assert_int_equal(mpib_test(r, &done, NULL), 0);
-	assert_int_equal(done, 1);
-	assert_int_equal(mpib_dereg(region), 0);
-	mpib_close(conn);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(attaching_learns_the_node),
-		TEST(attach_errors_say_socket_and_remedy),
 		TEST(connecting_shows_in_the_state_word),
 		TEST(a_failed_connection_tells_why),
 		TEST(allocated_memory_is_sent_where_it_lies),
@@ -401,8 +275,6 @@ int main(void)
 		TEST(the_bell_rings_only_for_a_sleeper),
 		TEST(an_index_is_used_again_only_when_free),
 		TEST(a_broken_connection_fails_all_that_waits),
-		TEST(a_dead_proxy_is_noticed_by_who_waits),
-		TEST(a_forked_child_is_refused_and_the_parent_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

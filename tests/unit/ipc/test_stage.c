@@ -11,98 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_proxy.h"
-
 #include <cmocka.h>
 
-#define BYTES (1u << 20)
-
-static struct fake_proxy *f;
-static struct mpib_client *c;
-static struct mpib_conn *tx, *rx;
-static struct mpib_region *from_region, *to_region;
-static char *from, *to;
-
-static void connect_both(void)
-{
-	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
-	struct mpib_listener *l;
-
-	assert_int_equal(mpib_listen(c, &h, &l), 0);
-	assert_int_equal(mpib_connect(c, &h, -1, &tx), 0);
-	assert_int_equal(mpib_accept(l, &rx), 0);
-	assert_int_equal(mpib_ready(tx), 1);
-	assert_int_equal(mpib_ready(rx), 1);
-	fake_flow_open(f, 0);
-	fake_flow_open(f, 1);
-	mpib_close_listen(l);
-}
-
-static int start(void **state)
-{
-	(void)state;
-	f = fake_proxy_start();
-	if (!f || fake_attach(f, &c) < 0)
-		return -1;
-	from = malloc(BYTES);
-	to = malloc(BYTES);
-	for (unsigned i = 0; i < BYTES; i++)
-		from[i] = (char)(i * 7 + (i >> 9));
-	memset(to, 0, BYTES);
-	if (mpib_reg(c, from, BYTES, &from_region) < 0 ||
-	    mpib_reg(c, to, BYTES, &to_region) < 0)
-		return -1;
-	connect_both();
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	mpib_detach(c);
-	fake_proxy_stop(f);
-	free(from);
-	free(to);
-	return 0;
-}
-
-static struct mpib_request *send_at(size_t off, size_t size, int tag)
-{
-	struct mpib_request *r;
-
-	assert_int_equal(mpib_isend(tx, from + off, size, tag, from_region, &r),
-			 0);
-	assert_non_null(r);
-	return r;
-}
-
-static struct mpib_request *recv_at(size_t off, size_t size)
-{
-	struct mpib_request *r;
-	void *data = to + off;
-
-	assert_int_equal(mpib_irecv(rx, 1, &data, &size, NULL, &to_region, &r),
-			 0);
-	assert_non_null(r);
-	return r;
-}
-
-/* Test until it is over; the other end is tested beside it. */
-static int finish(struct mpib_request *r, struct mpib_request *other,
-		  size_t *sizes)
-{
-	int done = 0, other_done, rc = 0;
-
-	for (int i = 0; i < 100000 && !done && rc == 0; i++) {
-		fake_turn(f, 0, 1, 30000);
-		rc = mpib_test(r, &done, sizes);
-		if (other && mpib_test(other, &other_done, NULL) == 0 &&
-		    other_done)
-			other = NULL;
-	}
-	assert_int_equal(done, 1);
-	return rc;
-}
+#include "loop.h"
 
 static void a_message_larger_than_the_window_passes_through(void **state)
 {
@@ -231,66 +142,6 @@ static void mixed_memory_is_pushed_in_the_order_posted(void **state)
 	assert_string_equal(to + 400000, "after");
 }
 
-static struct mpib_request *recv_group(int n, size_t each, const int *tag)
-{
-	struct mpib_region *region[8];
-	struct mpib_request *r;
-	size_t size[8];
-	void *data[8];
-
-	for (int i = 0; i < n; i++) {
-		data[i] = to + (size_t)i * 100000;
-		size[i] = each;
-		region[i] = to_region;
-	}
-	assert_int_equal(mpib_irecv(rx, n, data, size, tag, region, &r), 0);
-	assert_non_null(r);
-	return r;
-}
-
-static void check_group(size_t each)
-{
-	static const int tag[8] = { 10, 11, 12, 13, 14, 15, 16, 17 };
-	struct mpib_request *r = recv_group(8, each, tag), *s[8];
-	size_t sizes[8] = { 0 };
-
-	assert_int_equal(mpib_request_buffers(r), 8);
-	/* In another order than they were posted in. */
-	for (int i = 0; i < 8; i++)
-		s[i] = send_at((size_t)i * 50, each - (size_t)i,
-			       10 + i * 3 % 8);
-	for (int i = 0; i < 8; i++)
-		assert_int_equal(finish(s[i], NULL, NULL), 0);
-	assert_int_equal(finish(r, NULL, sizes), 0);
-	for (int i = 0; i < 8; i++) {
-		size_t at = (size_t)(i * 3 % 8);
-
-		assert_int_equal(sizes[at], each - (size_t)i);
-		assert_memory_equal(to + at * 100000, from + i * 50, sizes[at]);
-	}
-}
-
-static void a_group_is_filled_by_tag(void **state)
-{
-	(void)state;
-	check_group(1000);
-	check_group(8192); /* the whole window */
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
-}
-
-static void a_group_larger_than_the_window_gets_a_larger_one(void **state)
-{
-	struct mpib_request *r = recv_at(0, 60000), *s = send_at(0, 60000, 0);
-
-	(void)state;
-	assert_int_equal(finish(r, s, NULL), 0);
-	check_group(90000);
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
-	check_group(70);
-	check_group(90000);
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
-}
-
 static void a_send_too_large_fails_with_both_sizes(void **state)
 {
 	struct mpib_request *r = recv_at(0, 40000), *s = send_at(0, 50000, 0);
@@ -400,7 +251,7 @@ static void a_deregistered_send_puts_nothing_on_the_wire(void **state)
 	assert_int_equal(to[199999], 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
 int main(void)
 {
@@ -409,8 +260,6 @@ int main(void)
 		TEST(a_message_may_end_before_the_receive_does),
 		TEST(many_messages_in_flight_keep_apart),
 		TEST(mixed_memory_is_pushed_in_the_order_posted),
-		TEST(a_group_is_filled_by_tag),
-		TEST(a_group_larger_than_the_window_gets_a_larger_one),
 		TEST(a_send_too_large_fails_with_both_sizes),
 		TEST(a_window_is_given_to_the_next_connection),
 		TEST(after_dereg_nobody_touches_the_memory),

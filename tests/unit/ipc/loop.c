@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "loop.h"
+
+struct fake_proxy *f;
+struct mpib_client *c;
+struct mpib_conn *tx, *rx;
+struct mpib_region *from_region, *to_region;
+char *from, *to;
+
+void connect_both(void)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_listener *l;
+
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	assert_int_equal(mpib_connect(c, &h, -1, &tx), 0);
+	assert_int_equal(mpib_accept(l, &rx), 0);
+	assert_int_equal(mpib_ready(tx), 1);
+	assert_int_equal(mpib_ready(rx), 1);
+	fake_flow_open(f, 0);
+	fake_flow_open(f, 1);
+	mpib_close_listen(l);
+}
+
+int loop_start(void **state)
+{
+	(void)state;
+	f = fake_proxy_start();
+	if (!f || fake_attach(f, &c) < 0)
+		return -1;
+	from = malloc(BYTES);
+	to = malloc(BYTES);
+	for (unsigned i = 0; i < BYTES; i++)
+		from[i] = (char)(i * 7 + (i >> 9));
+	memset(to, 0, BYTES);
+	if (mpib_reg(c, from, BYTES, &from_region) < 0 ||
+	    mpib_reg(c, to, BYTES, &to_region) < 0)
+		return -1;
+	connect_both();
+	return 0;
+}
+
+int loop_stop(void **state)
+{
+	(void)state;
+	mpib_detach(c);
+	fake_proxy_stop(f);
+	free(from);
+	free(to);
+	return 0;
+}
+
+struct mpib_request *send_at(size_t off, size_t size, int tag)
+{
+	struct mpib_request *r;
+
+	assert_int_equal(mpib_isend(tx, from + off, size, tag, from_region, &r),
+			 0);
+	assert_non_null(r);
+	return r;
+}
+
+struct mpib_request *recv_at(size_t off, size_t size)
+{
+	struct mpib_request *r;
+	void *data = to + off;
+
+	assert_int_equal(mpib_irecv(rx, 1, &data, &size, NULL, &to_region, &r),
+			 0);
+	assert_non_null(r);
+	return r;
+}
+
+int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes)
+{
+	int done = 0, other_done, rc = 0;
+
+	for (int i = 0; i < 100000 && !done && rc == 0; i++) {
+		fake_turn(f, 0, 1, 30000);
+		rc = mpib_test(r, &done, sizes);
+		if (other && mpib_test(other, &other_done, NULL) == 0 &&
+		    other_done)
+			other = NULL;
+	}
+	assert_int_equal(done, 1);
+	return rc;
+}

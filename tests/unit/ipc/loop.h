@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client connected to itself: index 0 sends from `from`, index 1 receives
+ * into `to`, both ordinary memory, and the test turns the shard between them.
+ */
+#ifndef LOOP_H
+#define LOOP_H
+
+#include "fake_proxy.h"
+
+#define BYTES (1u << 20) /* of from and to */
+
+extern struct fake_proxy *f;
+extern struct mpib_client *c;
+extern struct mpib_conn *tx, *rx;
+extern struct mpib_region *from_region, *to_region;
+extern char *from, *to;
+
+/* Setup and teardown of a test. */
+int loop_start(void **state);
+int loop_stop(void **state);
+
+/* New tx and rx, both ready. */
+void connect_both(void);
+struct mpib_request *send_at(size_t off, size_t size, int tag);
+struct mpib_request *recv_at(size_t off, size_t size);
+
+/* Turn and test r until it is over, and other beside it. Its result. */
+int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes);
+
+#endif

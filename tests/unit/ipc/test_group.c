@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grouped receives of ordinary memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "loop.h"
+
+static struct mpib_request *recv_group(int n, size_t each, const int *tag)
+{
+	struct mpib_region *region[8];
+	struct mpib_request *r;
+	size_t size[8];
+	void *data[8];
+
+	for (int i = 0; i < n; i++) {
+		data[i] = to + (size_t)i * 100000;
+		size[i] = each;
+		region[i] = to_region;
+	}
+	assert_int_equal(mpib_irecv(rx, n, data, size, tag, region, &r), 0);
+	assert_non_null(r);
+	return r;
+}
+
+static void check_group(size_t each)
+{
+	static const int tag[8] = { 10, 11, 12, 13, 14, 15, 16, 17 };
+	struct mpib_request *r = recv_group(8, each, tag), *s[8];
+	size_t sizes[8] = { 0 };
+
+	assert_int_equal(mpib_request_buffers(r), 8);
+	/* In another order than they were posted in. */
+	for (int i = 0; i < 8; i++)
+		s[i] = send_at((size_t)i * 50, each - (size_t)i,
+			       10 + i * 3 % 8);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(finish(s[i], NULL, NULL), 0);
+	assert_int_equal(finish(r, NULL, sizes), 0);
+	for (int i = 0; i < 8; i++) {
+		size_t at = (size_t)(i * 3 % 8);
+
+		assert_int_equal(sizes[at], each - (size_t)i);
+		assert_memory_equal(to + at * 100000, from + i * 50, sizes[at]);
+	}
+}
+
+static void a_group_is_filled_by_tag(void **state)
+{
+	(void)state;
+	check_group(1000);
+	check_group(8192); /* the whole window */
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
+}
+
+static void a_group_larger_than_the_window_gets_a_larger_one(void **state)
+{
+	struct mpib_request *r = recv_at(0, 60000), *s = send_at(0, 60000, 0);
+
+	(void)state;
+	assert_int_equal(finish(r, s, NULL), 0);
+	check_group(90000);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
+	check_group(70);
+	check_group(90000);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_group_is_filled_by_tag),
+		TEST(a_group_larger_than_the_window_gets_a_larger_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
