@@ -73,18 +73,6 @@ static const struct option longopts[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-int perf_bad(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("mpib-perf: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return -EINVAL;
-}
-
 int perf_parse_size(const char *text, uint64_t *size)
 {
 	static const char suffixes[] = "KMG";

@@ -39,6 +39,10 @@ static bool probe_dmabuf(struct mpib_rail *rail)
 	struct ibv_mr *mr;
 	bool works;
 
+	/* The software HCA maps what it is given, and what a GPU driver
+	 * exports cannot be mapped. */
+	if (rail->verbs == &mpib_verbs_soft)
+		return false;
 	if (rail->verbs->alloc_pd(rail->ctx, &pd) < 0)
 		return false;
 	works = rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,

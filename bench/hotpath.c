@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a message costs the process that sends it: one isend, and the test that
+ * finds it done. bench/hotpath counts the instructions of hot_isend() and
+ * hot_test() with callgrind, and the system calls of the loop with strace.
+ */
+#include <mpib/control.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "perf/plug.h"
+
+#define MEM 65536
+#define SIZE 64
+
+static struct perf_plug plug;
+static void *send_comm, *recv_comm, *send_mh, *recv_mh;
+
+static void quiet(enum nccl_log_level level, unsigned long flags,
+		  const char *where, int line, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static void quiet(enum nccl_log_level level, unsigned long flags,
+		  const char *where, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)flags;
+	(void)where;
+	(void)line;
+	if (level != NCCL_LOG_WARN)
+		return;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+static void must(enum nccl_result res, const char *call)
+{
+	if (res == NCCL_SUCCESS)
+		return;
+	fprintf(stderr, "hotpath: %s: error %d\n", call, (int)res);
+	exit(1);
+}
+
+/* Alone in their functions, so that callgrind can be told their names. */
+__attribute__((noinline)) static enum nccl_result
+hot_isend(const struct nccl_net_v12 *net, void *data, void **req)
+{
+	return net->isend(send_comm, data, SIZE, 0, send_mh, NULL, req);
+}
+
+__attribute__((noinline)) static enum nccl_result
+hot_test(const struct nccl_net_v12 *net, void *req, int *done)
+{
+	return net->test(req, done, NULL);
+}
+
+static void connect_self(void)
+{
+	char handle[NCCL_NET_HANDLE_MAXSIZE];
+	void *lcomm;
+
+	must(perf_plug_listen(&plug, 0, handle, &lcomm), "listen");
+	while (!send_comm || !recv_comm) {
+		if (!send_comm)
+			must(perf_plug_connect(&plug, 0, handle, &send_comm),
+			     "connect");
+		if (!recv_comm)
+			must(perf_plug_accept(&plug, lcomm, &recv_comm),
+			     "accept");
+	}
+	must(perf_plug_close_listen(&plug, lcomm), "closeListen");
+}
+
+/* Registered by fd, as GPU memory is: no copy is in the way. */
+static void *reg(const struct nccl_net_v12 *net, void *comm, void **mh)
+{
+	int fd = memfd_create("hotpath", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *mem;
+
+	if (fd < 0 || ftruncate(fd, MEM) < 0) {
+		perror("hotpath: memfd");
+		exit(1);
+	}
+	mem = mmap(NULL, MEM, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	must(net->regMrDmaBuf(comm, mem, MEM, NCCL_PTR_CUDA, 0, fd, mh),
+	     "regMrDmaBuf");
+	close(fd);
+	return mem;
+}
+
+static void one(const struct nccl_net_v12 *net, char *from, char *to, int pause)
+{
+	void *rreq = NULL, *sreq = NULL;
+	int done = 0, tag = 0;
+	size_t size = SIZE;
+	void *addr = to;
+
+	while (!rreq)
+		must(net->irecv(recv_comm, 1, &addr, &size, &tag, &recv_mh,
+				NULL, &rreq),
+		     "irecv");
+	while (!sreq)
+		must(hot_isend(net, from, &sreq), "isend");
+	while (!done)
+		must(net->test(rreq, &done, NULL), "test");
+	/* Received, so the send is over as soon as the proxy says so: the one
+	 * test that is counted shall find it. */
+	if (pause)
+		usleep(20000);
+	do {
+		must(hot_test(net, sreq, &done), "test");
+	} while (!done);
+}
+
+int main(int argc, char **argv)
+{
+	const struct nccl_net_v12 *net;
+	int count = argc > 2 ? atoi(argv[2]) : 0;
+	int pause = argc > 3 && !strcmp(argv[3], "pause");
+	char *from, *to;
+
+	if (argc < 3 || count < 1) {
+		fprintf(stderr, "usage: hotpath PLUGIN MESSAGES [pause]\n");
+		return 2;
+	}
+	if (perf_plug_load(&plug, argv[1], 12) < 0)
+		return 1;
+	net = plug.table;
+	must(perf_plug_init(&plug, 0, quiet), "init");
+	connect_self();
+	from = reg(net, send_comm, &send_mh);
+	to = reg(net, recv_comm, &recv_mh);
+	/* strace -c begins to count here. */
+	if (write(STDOUT_FILENO, "steady\n", 7) != 7)
+		return 1;
+	for (int i = 0; i < count; i++) {
+		memset(from, i, SIZE);
+		one(net, from, to, pause);
+		if (memcmp(from, to, SIZE)) {
+			fprintf(stderr, "hotpath: message %d is wrong\n", i);
+			return 1;
+		}
+	}
+	_exit(0); /* what tearing down costs is not asked */
+}

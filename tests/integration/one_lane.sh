@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# one_lane.sh BUILD: 16 ranks on each of two proxies, 64 connections a proxy,
+# share one lane: the QPs are those of a single one, 2 + 4.
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+net=127.$((20 + $$ % 100))
+pids=()
+trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+
+for node in 0 1; do
+	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
+		--sout "soft:$net.2.$((node + 1))" \
+		--sup "soft:$net.3.$((node + 1))" \
+		>"$dir/out$node" 2>"$dir/log$node" &
+	pids+=($!)
+done
+for node in 0 1; do
+	for _ in $(seq 600); do
+		grep -q '^ready' "$dir/out$node" && break
+		sleep 0.05
+	done
+done
+
+"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+	--nodes "$dir/n0,$dir/n1" --ranks-per-node 16 --channels 2 \
+	--min 4K --max 4K --steady 60s --timeout 120 >"$dir/perf" 2>&1 &
+pids+=($!)
+
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n0" -j "$1"
+}
+conns=0
+for _ in $(seq 1200); do
+	conns=$(ctl conns | grep -o '"index"' | wc -l)
+	[ "$conns" -ge 64 ] && break
+	kill -0 "${pids[2]}" 2>/dev/null || break
+	sleep 0.05
+done
+"$build/proxy/mpibctl" -s "$dir/n0" rails
+"$build/proxy/mpibctl" -s "$dir/n0" lanes
+qps=$(ctl rails | grep -o '"qps": *[0-9]*' | grep -o '[0-9]*$' |
+	awk '{ n += $1 } END { print n + 0 }')
+echo "connections $conns, QPs $qps"
+if [ "$conns" -ne 64 ] || [ "$qps" -ne 6 ]; then
+	cat "$dir/perf" "$dir/log0"
+	exit 1
+fi
