@@ -2,6 +2,7 @@
 #include "net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <pthread.h>
@@ -422,6 +423,15 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	return NCCL_SUCCESS;
 }
 
+/* A sealed memfd is memory that the proxy can map, HCA or not. */
+static uint32_t kind_of(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_SHRINK ? MPIB_REG_MEMFD
+						   : MPIB_REG_DMABUF;
+}
+
 enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 				     int type, uint64_t offset, int fd,
 				     void **mhandle)
@@ -432,7 +442,7 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 
 	(void)type;
 	rc = mpib_reg_fd(c->session->client, data, size, offset, fd,
-			 MPIB_REG_DMABUF, &region);
+			 kind_of(fd), &region);
 	if (rc < 0)
 		return fail("regMrDmaBuf", rc);
 	*mhandle = region;
