@@ -34,13 +34,20 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 	return count;
 }
 
+/* What one peer gets of an iteration. */
+static uint64_t share(const struct perf_options *opt, uint64_t size)
+{
+	return opt->pattern == PERF_ALLTOALL ? size / (unsigned)opt->nranks
+					     : size;
+}
+
 size_t perf_pattern_memory(const struct perf_options *opt, bool sends)
 {
 	if (opt->random_sizes)
 		return perf_random_memory(opt);
 	if (opt->pattern == PERF_RING)
 		return perf_ring_memory(opt, sends);
-	return opt->max > 64 ? (size_t)opt->max : 64;
+	return (size_t)share(opt, opt->max > 64 ? opt->max : 64);
 }
 
 /* Equal iterations of one size. */
