@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The software HCA's fault points: each one, and the soak under delay. */
+#include "vt.h"
+
+#include "verbs/soft.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+static void set(struct vt_end *e, struct mpib_soft_fault fault)
+{
+	assert_int_equal(mpib_soft_set_fault(e->ctx, &fault), 0);
+}
+
+static void heal(struct vt *t)
+{
+	set(&t->a, (struct mpib_soft_fault){ 0 });
+	set(&t->b, (struct mpib_soft_fault){ 0 });
+}
+
+static struct vt_opt quick(void)
+{
+	struct vt_opt o = vt_usual;
+
+	o.timeout = 8;
+	o.retry_cnt = 1;
+	return o;
+}
+
+static uint8_t port_state(struct vt *t, struct vt_end *e)
+{
+	struct mpib_port_info info;
+
+	assert_int_equal(t->v->query_port(e->ctx, 1, &info), 0);
+	return info.state;
+}
+
+static void a_link_that_comes_back_in_time_loses_nothing(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+	set(&t->a, (struct mpib_soft_fault){ .link_down = 1 });
+	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ERR);
+	assert_int_equal(port_state(t, &t->a), IBV_PORT_DOWN);
+	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
+	vt_quiet(t, &t->b.recv, 20);
+	heal(t);
+	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ACTIVE);
+	assert_int_equal(port_state(t, &t->a), IBV_PORT_ACTIVE);
+	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+}
+
+static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = quick();
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &o, &qa, &qb);
+	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
+	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	set(&t->a, (struct mpib_soft_fault){ .link_down = 1 });
+	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ERR);
+	assert_int_equal(vt_send_imm(qa, 3, 3, NULL, 0), 0);
+	assert_int_equal(vt_send_imm(qa, 4, 3, NULL, 0), 0);
+	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
+	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
+	heal(t);
+	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ACTIVE);
+	vt_destroy(t, qa, qb);
+}
+
+static void a_flapping_link_tells_every_change(void **state)
+{
+	struct vt *t = *state;
+
+	for (int i = 0; i < 3; i++) {
+		set(&t->b, (struct mpib_soft_fault){ .link_down = 1 });
+		set(&t->b, (struct mpib_soft_fault){ 0 });
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(vt_event(t, &t->b), IBV_EVENT_PORT_ERR);
+		assert_int_equal(vt_event(t, &t->b), IBV_EVENT_PORT_ACTIVE);
+	}
+	assert_true(vt_no_event(t, &t->b));
+}
+
+static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = quick();
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &o, &qa, &qb);
+	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1 });
+	assert_int_equal(vt_send_imm(qa, 3, 3, NULL, 0), 0);
+	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(port_state(t, &t->a), IBV_PORT_ACTIVE);
+	assert_int_equal(t->b.recv.head, t->b.recv.tail);
+	heal(t);
+	vt_destroy(t, qa, qb);
+}
+
+static void a_peer_in_a_black_hole_ends_in_retry_exceeded_here(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = quick();
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &o, &qa, &qb);
+	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+	set(&t->b, (struct mpib_soft_fault){ .black_hole = 1 });
+	assert_int_equal(vt_send_imm(qa, 3, 3, NULL, 0), 0);
+	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
+	heal(t);
+	vt_destroy(t, qa, qb);
+}
+
+static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qa[2], *qb[2];
+
+	for (int i = 0; i < 2; i++)
+		vt_pair(t, &vt_usual, &qa[i], &qb[i]);
+	set(&t->a, (struct mpib_soft_fault){ .drop_at = 4 });
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(vt_rdma(qa[0], IBV_WR_RDMA_WRITE, i,
+					 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
+				 0);
+	for (unsigned i = 0; i < 3; i++)
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
+	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(t, &t->a.send, 5, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_rdma(qa[1], IBV_WR_RDMA_WRITE, 9, IBV_SEND_SIGNALED,
+				 NULL, 0, 0, 0),
+			 0);
+	vt_expect(t, &t->a.send, 9, IBV_WC_SUCCESS);
+	heal(t);
+	for (int i = 0; i < 2; i++)
+		vt_destroy(t, qa[i], qb[i]);
+}
+
+static void a_rate_makes_bytes_take_their_time(void **state)
+{
+	enum {
+		SIZE = 1 << 20
+	};
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
+	struct ibv_qp *qa, *qb;
+	int64_t start;
+
+	/* Inside one context nothing crosses the port. */
+	vt_pair(t, &vt_usual, &qa, &qb);
+	set(&t->a, (struct mpib_soft_fault){ .rate_bytes_per_s = 10 << 20 });
+	start = vt_ms();
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	if (!t->same)
+		assert_true(vt_ms() - start >= 90);
+	heal(t);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+enum {
+	QPS = 4,
+	EACH = 50
+};
+
+/* Who arrived when: 1 if the order over all QPs is not that of the posts. */
+static bool run_delayed(struct vt *t, uint64_t seed, uint8_t *order)
+{
+	struct ibv_qp *qa[QPS], *qb[QPS];
+	uint32_t next[QPS] = { 0 };
+	bool mixed = false;
+
+	for (int i = 0; i < QPS; i++)
+		vt_pair(t, &vt_usual, &qa[i], &qb[i]);
+	set(&t->a, (struct mpib_soft_fault){ .seed = seed, .delay_turns = 7 });
+	for (unsigned i = 0; i < QPS * EACH; i++) {
+		assert_int_equal(vt_recv(qb[i % QPS], i % QPS, NULL, 0), 0);
+		assert_int_equal(vt_send_imm(qa[i % QPS], i, i / QPS, NULL, 0),
+				 0);
+	}
+	for (unsigned i = 0; i < QPS * EACH; i++) {
+		struct ibv_wc wc = vt_wait(t, &t->b.recv);
+
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(ntohl(wc.imm_data), next[wc.wr_id]++);
+		mixed |= wc.wr_id != i % QPS;
+		order[i] = (uint8_t)wc.wr_id;
+	}
+	for (unsigned i = 0; i < QPS * EACH; i++)
+		assert_int_equal(vt_wait(t, &t->a.send).status, IBV_WC_SUCCESS);
+	heal(t);
+	for (int i = 0; i < QPS; i++)
+		vt_destroy(t, qa[i], qb[i]);
+	return mixed;
+}
+
+static void delay_reorders_between_qps_but_never_within_one(void **state)
+{
+	uint8_t first[QPS * EACH], again[QPS * EACH], other[QPS * EACH];
+	struct vt *t = *state;
+
+	assert_true(run_delayed(t, 42, first));
+	set(&t->a, (struct mpib_soft_fault){ .seed = 1 });
+	assert_true(run_delayed(t, 42, again));
+	assert_true(run_delayed(t, 43, other));
+	assert_memory_not_equal(first, other, sizeof(first));
+	/* With sockets in between the kernel has a say, too. */
+	if (t->same)
+		assert_memory_equal(first, again, sizeof(first));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_link_that_comes_back_in_time_loses_nothing),
+		cmocka_unit_test(a_link_that_stays_down_ends_in_retry_exceeded),
+		cmocka_unit_test(a_flapping_link_tells_every_change),
+		cmocka_unit_test(
+			a_black_hole_is_silent_and_ends_in_retry_exceeded),
+		cmocka_unit_test(
+			a_peer_in_a_black_hole_ends_in_retry_exceeded_here),
+		cmocka_unit_test(
+			the_nth_message_is_lost_and_costs_its_qp_alone),
+		cmocka_unit_test(a_rate_makes_bytes_take_their_time),
+		cmocka_unit_test(
+			delay_reorders_between_qps_but_never_within_one),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads: a context that turns itself, control verbs beside a running owner,
+ * and an owner that is replaced by another.
+ */
+#include "vt.h"
+
+#include "verbs/soft.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* End b opened in threaded mode, instead of vt_setup()'s. */
+static void open_b(struct vt *t, struct vt_end *saved)
+{
+	*saved = t->b;
+	assert_int_equal(mpib_soft_open_threaded(&t->spec_b, &t->b.ctx), 0);
+	assert_int_equal(t->v->query_port(t->b.ctx, 1, &t->b.info), 0);
+	assert_int_equal(t->v->alloc_pd(t->b.ctx, &t->b.pd), 0);
+	assert_int_equal(
+		t->v->create_cq(t->b.ctx, VT_CQE, NULL, NULL, &t->b.send.cq),
+		0);
+	t->b.recv.cq = t->b.send.cq;
+}
+
+static void close_b(struct vt *t, const struct vt_end *saved)
+{
+	assert_int_equal(t->v->destroy_cq(t->b.send.cq), 0);
+	assert_int_equal(t->v->dealloc_pd(t->b.pd), 0);
+	assert_int_equal(t->v->close(t->b.ctx), 0);
+	t->b = *saved;
+}
+
+static struct ibv_wc wait_a(struct vt *t)
+{
+	int64_t until = vt_ms() + 10000;
+	struct ibv_wc wc;
+
+	/* Only end a is turned. */
+	while (ibv_poll_cq(t->a.send.cq, 1, &wc) == 0)
+		assert_true(vt_ms() < until);
+	return wc;
+}
+
+static void a_passive_target_needs_nobody_to_poll(void **state)
+{
+	enum {
+		SIZE = 300000
+	};
+	struct vt *t = *state;
+	struct vt_end saved;
+	struct vt_mem src, dst;
+	struct ibv_sge out, in;
+	struct ibv_qp *qa, *qb;
+
+	open_b(t, &saved);
+	src = vt_mem(t, &t->a, 2 * SIZE, VT_LOCAL);
+	dst = vt_mem(t, &t->b, SIZE, VT_ALL);
+	vt_fill(src.p, SIZE, 15);
+	out = vt_sge(&src, 0, SIZE);
+	in = vt_sge(&src, SIZE, SIZE);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1,
+					 IBV_SEND_SIGNALED, &out, 1,
+					 vt_addr(&dst), dst.mr->rkey),
+				 0);
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_READ, 2,
+					 IBV_SEND_SIGNALED, &in, 1,
+					 vt_addr(&dst), dst.mr->rkey),
+				 0);
+		assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
+		assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
+		assert_memory_equal(src.p, src.p + SIZE, SIZE);
+	}
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+	close_b(t, &saved);
+}
+
+static void a_blocking_channel_wakes_in_threaded_mode(void **state)
+{
+	struct vt *t = *state;
+	struct vt_end saved;
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *plain, *cq, *which;
+	struct ibv_qp *qa, *qb;
+	struct ibv_wc wc;
+	void *ctx;
+
+	open_b(t, &saved);
+	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
+	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
+	plain = t->b.recv.cq;
+	t->b.recv.cq = cq;
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+		assert_int_equal(vt_send_imm(qa, 2, 0, NULL, 0), 0);
+		assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
+		assert_int_equal(t->v->get_cq_event(ch, &which, &ctx), 0);
+		assert_ptr_equal(which, cq);
+		t->v->ack_cq_events(cq, 1);
+		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	}
+	vt_destroy(t, qa, qb);
+	t->b.recv.cq = plain;
+	assert_int_equal(t->v->destroy_cq(cq), 0);
+	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
+	close_b(t, &saved);
+}
+
+struct poster {
+	struct ibv_qp *qp;
+	_Atomic int failed;
+};
+
+static void *post_many(void *arg)
+{
+	struct poster *p = arg;
+
+	for (int i = 0; i < 2000; i++) {
+		int rc;
+
+		do {
+			rc = vt_rdma(p->qp, IBV_WR_RDMA_WRITE, 1,
+				     IBV_SEND_SIGNALED, NULL, 0, 0, 0);
+		} while (rc == ENOMEM);
+		if (rc)
+			atomic_store(&p->failed, 1);
+	}
+	return NULL;
+}
+
+static void several_threads_post_while_another_polls(void **state)
+{
+	enum {
+		N = 3
+	};
+	struct vt *t = *state;
+	struct poster p[N] = { 0 };
+	struct vt_end saved;
+	struct ibv_qp *qa[N];
+	pthread_t thread[N];
+	int done = 0;
+	int64_t until = vt_ms() + 30000;
+
+	open_b(t, &saved);
+	for (int i = 0; i < N; i++) {
+		vt_pair(t, &vt_usual, &qa[i], &p[i].qp);
+		assert_int_equal(
+			pthread_create(&thread[i], NULL, post_many, &p[i]), 0);
+	}
+	while (done < N * 2000 && vt_ms() < until) {
+		struct ibv_wc wc[8], none;
+		int n = ibv_poll_cq(t->b.send.cq, 8, wc);
+
+		assert_true(n >= 0);
+		for (int i = 0; i < n; i++)
+			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		done += n;
+		ibv_poll_cq(t->a.recv.cq, 1, &none);
+	}
+	assert_int_equal(done, N * 2000);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+		assert_int_equal(atomic_load(&p[i].failed), 0);
+		vt_destroy(t, qa[i], p[i].qp);
+	}
+	close_b(t, &saved);
+}
+
+struct control {
+	struct vt *t;
+	_Atomic int stop;
+	_Atomic int failed;
+	unsigned rounds;
+};
+
+static int control_round(struct vt *t, struct ibv_cq *cq, char *buf)
+{
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .cap = { .max_send_wr = 4,
+						  .max_recv_wr = 4 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_srq_init_attr sattr = { .attr = { .max_wr = 8 } };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	int rc;
+
+	rc = t->v->reg_mr(t->b.pd, buf, 64, (uintptr_t)buf, VT_ALL, &mr);
+	rc = rc ?: t->v->create_srq(t->b.pd, &sattr, &srq);
+	rc = rc ?: t->v->create_qp(t->b.pd, &init, &qp);
+	rc = rc ?: t->v->modify_qp(qp, &attr, IBV_QP_STATE);
+	rc = rc ?: t->v->query_qp(qp, &attr, IBV_QP_STATE, &init);
+	rc = rc ?: t->v->destroy_qp(qp);
+	rc = rc ?: t->v->destroy_srq(srq);
+	return rc ?: t->v->dereg_mr(mr);
+}
+
+static void *control_loop(void *arg)
+{
+	struct control *c = arg;
+	static char buf[64];
+	struct ibv_cq *cq;
+
+	if (c->t->v->create_cq(c->t->b.ctx, 16, NULL, NULL, &cq))
+		atomic_store(&c->failed, 1);
+	while (!atomic_load(&c->stop) && !atomic_load(&c->failed)) {
+		if (control_round(c->t, cq, buf))
+			atomic_store(&c->failed, 1);
+		c->rounds++;
+	}
+	if (c->t->v->destroy_cq(cq))
+		atomic_store(&c->failed, 1);
+	return NULL;
+}
+
+static void control_verbs_do_not_disturb_a_running_owner(void **state)
+{
+	struct vt *t = *state;
+	struct control c = { .t = t };
+	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 65536, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, 65536);
+	struct ibv_qp *qa, *qb;
+	pthread_t thread;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(pthread_create(&thread, NULL, control_loop, &c), 0);
+	for (unsigned i = 0; i < 500; i++) {
+		vt_fill(src.p, 64, i);
+		assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+		assert_int_equal(vt_write_imm(qa, 2, IBV_SEND_SIGNALED, 0, &sge,
+					      1, vt_addr(&dst), dst.mr->rkey),
+				 0);
+		vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
+		assert_memory_equal(src.p, dst.p, 64);
+		vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	}
+	atomic_store(&c.stop, 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(atomic_load(&c.failed), 0);
+	assert_true(c.rounds > 0);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+/* Everything of both ends, from another thread than the one before. */
+struct move {
+	struct vt *t;
+	struct ibv_qp *qa, *qb;
+	int done;
+};
+
+static void *exchange(void *arg)
+{
+	struct move *m = arg;
+	int64_t until = vt_ms() + 10000;
+	struct ibv_wc wc;
+	bool sent = false, received = false;
+
+	if (vt_recv(m->qb, 1, NULL, 0) || vt_send_imm(m->qa, 2, 0, NULL, 0))
+		return NULL;
+	while ((!sent || !received) && vt_ms() < until) {
+		received |= vt_try(m->t, &m->t->b.recv, &wc);
+		sent |= vt_try(m->t, &m->t->a.send, &wc);
+	}
+	m->done += sent && received;
+	return NULL;
+}
+
+static void progress_may_move_to_another_thread(void **state)
+{
+	struct vt *t = *state;
+	struct move m = { .t = t };
+	pthread_t thread;
+
+	vt_pair(t, &vt_usual, &m.qa, &m.qb);
+	for (int i = 0; i < 4; i++) {
+		exchange(&m);
+		assert_int_equal(pthread_create(&thread, NULL, exchange, &m),
+				 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	assert_int_equal(m.done, 8);
+	vt_destroy(t, m.qa, m.qb);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_passive_target_needs_nobody_to_poll),
+		cmocka_unit_test(a_blocking_channel_wakes_in_threaded_mode),
+		cmocka_unit_test(several_threads_post_while_another_polls),
+		cmocka_unit_test(control_verbs_do_not_disturb_a_running_owner),
+		cmocka_unit_test(progress_may_move_to_another_thread),
+	};
+
+	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+}
