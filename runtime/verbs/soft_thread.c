@@ -33,8 +33,8 @@ static void *run(void *arg)
 	unsigned idle = 0;
 
 	while (!atomic_load(&ctx->stop)) {
-		while (atomic_load_explicit(&ctx->waiters,
-					    memory_order_relaxed) > 0)
+		/* Once: those who poll in a loop always wait. */
+		if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed))
 			sched_yield();
 		if (soft_turn(ctx)) {
 			idle = 0;

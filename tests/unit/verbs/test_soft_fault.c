@@ -117,6 +117,10 @@ static void a_peer_in_a_black_hole_ends_in_retry_exceeded_here(void **state)
 
 	vt_pair(t, &o, &qa, &qb);
 	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
+	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	set(&t->b, (struct mpib_soft_fault){ .black_hole = 1 });
 	assert_int_equal(vt_send_imm(qa, 3, 3, NULL, 0), 0);
 	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);

@@ -277,7 +277,7 @@ static void lies_cost_no_more_than_the_qp(void **state)
 	assert_int_equal(t->v->reg_mr(t->a.pd, middle.p, PAGE, vt_addr(&middle),
 				      VT_ALL, &middle.mr),
 			 0);
-	for (int round = 0; round < 300; round++) {
+	for (int round = 0; round < 1500; round++) {
 		struct ibv_qp *qp = victim(t);
 		struct soft_hello h = greeting(t, qp);
 		int fd = dial(t, qp->qp_num);

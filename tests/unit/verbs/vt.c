@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "verbs/soft.h"
+
 #define WAIT_MS 10000
 
 const struct vt_opt vt_usual = {
@@ -81,6 +83,21 @@ static const char *env_or(const char *name, const char *otherwise)
 	return value ? value : otherwise;
 }
 
+/* MPIB_TEST_DELAY holds every message for up to so many turns. */
+static void disturb(struct vt *t)
+{
+	struct mpib_soft_fault fault = {
+		.seed = 1,
+		.delay_turns = (uint32_t)atoi(env_or("MPIB_TEST_DELAY", "0")),
+	};
+
+	if (!t->can_fault || !fault.delay_turns)
+		return;
+	assert_int_equal(mpib_soft_set_fault(t->a.ctx, &fault), 0);
+	fault.seed = 2;
+	assert_int_equal(mpib_soft_set_fault(t->b.ctx, &fault), 0);
+}
+
 int vt_setup(void **state)
 {
 	struct vt *t = calloc(1, sizeof(*t));
@@ -102,6 +119,7 @@ int vt_setup(void **state)
 		assert_int_equal(t->v->open(&t->spec_b, &t->b.ctx), 0);
 	end_init(t, &t->a, &t->spec_a);
 	end_init(t, &t->b, &t->spec_b);
+	disturb(t);
 	*state = t;
 	return 0;
 }
