@@ -43,6 +43,12 @@ static void match(struct mpib_listener_entry *l)
 	drop_waiter(l, w);
 }
 
+/* The shard that our end of the lane is on. */
+static unsigned shard_of(const struct mpib_blane *l)
+{
+	return l->ours ? l->key.from_shard : l->key.to_shard;
+}
+
 static int admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 		 struct mpib_listener_entry **listener,
 		 struct mpib_blane **lane, const char **why)
@@ -52,45 +58,57 @@ static int admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	HASH_FIND(hh, p->broker->listeners, &m->listen_id, sizeof(m->listen_id),
 		  l);
 	*why = "nobody listens there any more";
-	if (!l || l->nonce != m->nonce)
+	if (!l)
+		return -ECONNREFUSED;
+	*why = "the handle is not the listener's";
+	if (l->nonce != m->nonce)
 		return -ECONNREFUSED;
 	*why = "the listener belongs to another user";
 	if (l->owner->uid != m->uid)
 		return -EACCES;
 	*lane = mpib_blane_find(p, m->lane);
 	*why = "the lane is gone";
-	if (!*lane || (*lane)->state != MPIB_BLANE_UP ||
-	    (*lane)->key.uid != m->uid)
+	if (!*lane || (*lane)->state != MPIB_BLANE_UP)
 		return -ECONNRESET;
-	*why = "the listener's backlog is full";
+	*why = "the lane leads to somebody else";
+	if ((*lane)->key.uid != m->uid || shard_of(*lane) != l->owner->shard)
+		return -EACCES;
+	*why = "the lane is private to another connection";
+	if ((*lane)->key.serial && (*lane)->uses > 0)
+		return -EBUSY;
+	*why = "too many connects wait for the listener's accepts";
 	if (l->waiting >= MPIB_BACKLOG_MAX)
 		return -EAGAIN;
 	*listener = l;
 	return 0;
 }
 
-void mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct mpib_listener_entry *l;
 	struct mpib_blane *lane;
 	struct mpib_waiter *w;
 	const char *why;
-	int rc = admit(p, m, &l, &lane, &why);
+	int rc;
 
+	if (m->from == 0)
+		return false;
+	rc = admit(p, m, &l, &lane, &why);
 	w = rc == 0 ? calloc(1, sizeof(*w)) : NULL;
 	if (!w) {
 		reject(p, m->from, rc < 0 ? rc : -ENOMEM,
-		       rc < 0 ? why : "out of memory");
-		return;
+		       rc < 0 ? why : "its proxy is out of memory");
+		return true;
 	}
 	w->peer = p;
 	w->lane = lane;
 	w->from = m->from;
 	w->flow = m->flow;
-	lane->conns++;
+	lane->uses++;
 	TAILQ_INSERT_TAIL(&l->backlog, w, entry);
 	l->waiting++;
 	match(l);
+	return true;
 }
 
 void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
@@ -112,16 +130,16 @@ void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
 	/* It was accepted: CONN_ACCEPT is on its way. */
 }
 
-void mpib_accept_lost(struct mpib_peer *p)
+void mpib_accept_lane_gone(struct mpib_blane *lane)
 {
 	struct mpib_listener_entry *l, *next;
 	struct mpib_waiter *w, *after;
 
-	HASH_ITER(hh, p->broker->listeners, l, next)
+	HASH_ITER(hh, lane->peer->broker->listeners, l, next)
 	{
 		for (w = TAILQ_FIRST(&l->backlog); w; w = after) {
 			after = TAILQ_NEXT(w, entry);
-			if (w->peer == p)
+			if (w->lane == lane)
 				drop_waiter(l, w);
 		}
 	}

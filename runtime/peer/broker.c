@@ -14,6 +14,22 @@ static int random64(uint64_t *v)
 	return getrandom(v, sizeof(*v), 0) == sizeof(*v) ? 0 : -EIO;
 }
 
+uint32_t mpib_broker_new_id(struct mpib_broker *b)
+{
+	struct mpib_listener_entry *l;
+	struct mpib_blane *lane;
+	struct mpib_bconn *c;
+	uint32_t id;
+
+	do {
+		id = ++b->next_id;
+		HASH_FIND(hh, b->listeners, &id, sizeof(id), l);
+		HASH_FIND(hh, b->lanes, &id, sizeof(id), lane);
+		HASH_FIND(hh, b->conns, &id, sizeof(id), c);
+	} while (id == 0 || l || lane || c);
+	return id;
+}
+
 static void on_engine(void *arg, uint32_t events)
 {
 	struct mpib_broker *b = arg;
@@ -37,12 +53,13 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->private_lanes = opts->private_lanes;
 	b->connect_ns =
 		(opts->connect_ms ? opts->connect_ms : 10000) * MPIB_MSEC;
-	b->next_id = 1;
+	b->accept_ns = (opts->accept_ms ? opts->accept_ms : 120000) * MPIB_MSEC;
 	TAILQ_INIT(&b->peers);
+	TAILQ_INIT(&b->strangers);
 	rc = random64(&b->self.boot);
 	if (rc < 0)
 		goto err_free;
-	rc = mpib_peer_listen(b, why, why_len);
+	rc = mpib_hello_listen(b, why, why_len);
 	if (rc < 0) {
 		free(b);
 		return rc;
@@ -55,7 +72,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	return 0;
 
 err_peers:
-	mpib_peers_close(b);
+	mpib_hello_close(b);
 err_free:
 	free(b);
 err_why:
@@ -79,6 +96,7 @@ void mpib_broker_close(struct mpib_broker *broker)
 		}
 		free(l);
 	}
+	HASH_CLEAR(hh_flow, broker->by_flow);
 	HASH_ITER(hh, broker->conns, c, next_c)
 	{
 		HASH_DELETE(hh, broker->conns, c);
@@ -87,7 +105,8 @@ void mpib_broker_close(struct mpib_broker *broker)
 	}
 	mpib_blanes_free(broker);
 	mpib_loop_del(broker->loop, &broker->engine_watch);
-	mpib_peers_close(broker);
+	mpib_hello_close(broker);
+	mpib_peers_free(broker);
 	free(broker);
 }
 
@@ -112,7 +131,7 @@ int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
 		free(l);
 		return rc;
 	}
-	l->id = broker->next_id++;
+	l->id = mpib_broker_new_id(broker);
 	l->owner = owner;
 	TAILQ_INIT(&l->accepts);
 	TAILQ_INIT(&l->backlog);
@@ -195,13 +214,12 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 	struct mpib_broker *b = of(ctx);
 	struct mpib_blane *l, *next;
 
-	(void)error;
 	HASH_ITER(hh, b->lanes, l, next)
 	{
 		if (l->lane == lane && l->state == MPIB_BLANE_UP) {
 			mpib_warn("peer %s: lane is broken: %s", l->peer->label,
 				  why);
-			mpib_blane_kill(l, why);
+			mpib_blane_kill(l, error, why);
 			return;
 		}
 	}

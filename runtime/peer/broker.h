@@ -6,10 +6,13 @@
  * of the client's reply segment.
  *
  * Memory that a peer may still write is never given up before the peer said
- * that it stopped, or the lane was killed. A connection therefore ends so:
- * stop our flow; CONN_CLOSE; CONN_CLOSED; destroy the flow; index FREE. The
- * end that got the CONN_CLOSE is quiet in both directions and ends alone. A
- * peer that does not answer within a bound costs its lane.
+ * that it stopped, or the lane was killed. So every close ends, at the latest
+ *
+ *    5 s  after the peer fell silent: its link is dead, and so are its lanes;
+ *   10 s  after the close, when the peer's link lives but it does not answer:
+ *         the lane is killed, and with it what else is on it, for a peer that
+ *         cannot stop one flow cannot be trusted with the others;
+ *    2 s  on a private lane, which carries nothing else.
  */
 #ifndef MPIB_PEER_BROKER_H
 #define MPIB_PEER_BROKER_H
@@ -27,7 +30,8 @@ struct mpib_broker_opts {
 	uint32_t addr; /* peer link listens here, IPv4 in network order */
 	uint16_t port; /* 0: any */
 	bool private_lanes; /* lanes we open serve one connection, imm v1 */
-	unsigned connect_ms; /* how long a connect may take, 0: 10000 */
+	unsigned connect_ms; /* to reach the peer and make a lane, 0: 10000 */
+	unsigned accept_ms; /* then, for the peer's accept, 0: 120000 */
 };
 
 /* One attached client, as the broker knows it. The caller's, and in place
@@ -49,7 +53,8 @@ struct mpib_owner {
 /* -errno and why: the address cannot be bound, most of all. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
-/* Closes links and listeners at once; flows are left to the engine's end. */
+/* After mpib_engine_close(), whose last callbacks still need the broker. Closes
+ * links and listeners at once; peers see that and fail what they have here. */
 void mpib_broker_close(struct mpib_broker *broker);
 
 /* To be given to mpib_engine_open() with a pointer to a struct mpib_broker *

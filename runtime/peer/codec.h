@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fixed little-endian fields in and out of a byte buffer. Neither ever goes
- * past the end: a reader that would fails for good, and gives zeros.
+ * past the end: one that would fails for good, and a reader gives zeros.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H
@@ -24,7 +24,7 @@ struct mpib_reader {
 
 static inline void mpib_put(struct mpib_writer *w, const void *p, size_t n)
 {
-	if ((size_t)(w->end - w->at) < n) {
+	if (w->failed || (size_t)(w->end - w->at) < n) {
 		w->failed = true;
 		return;
 	}

@@ -13,13 +13,20 @@
 #include "peer/link.h"
 
 #define MPIB_LISTENERS_MAX 65536u
-#define MPIB_BACKLOG_MAX 64u
-#define MPIB_CLOSE_NS (3 * MPIB_SEC)
+#define MPIB_BACKLOG_MAX 256u
+/* Lanes that one peer may have us hold. */
+#define MPIB_LANES_MAX 4096u
+/* A peer whose link lives must answer a close within this, or loses the lane.
+ * A shared lane has others on it, so it gets longer; a link that dies takes
+ * its lanes with it much sooner. */
+#define MPIB_CLOSE_SHARED_NS (10 * MPIB_SEC)
+#define MPIB_CLOSE_PRIVATE_NS (2 * MPIB_SEC)
 
 TAILQ_HEAD(mpib_bconn_list, mpib_bconn);
 TAILQ_HEAD(mpib_blane_list, mpib_blane);
 TAILQ_HEAD(mpib_peer_list, mpib_peer);
 TAILQ_HEAD(mpib_waiter_list, mpib_waiter);
+TAILQ_HEAD(mpib_stranger_list, mpib_stranger);
 
 enum mpib_peer_state {
 	MPIB_PEER_IDLE, /* no link; made again when wanted */
@@ -35,10 +42,13 @@ struct mpib_peer {
 	bool called; /* this node's own called side */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
+	uint64_t link_no; /* links that have been up */
+	struct mpib_stranger *candidate; /* called us, not READY yet */
 	struct mpib_timer retry;
 	char label[MPIB_LABEL_MAX];
 	char trouble[128]; /* why the last link failed */
 	struct mpib_blane_list lanes;
+	unsigned lane_count;
 	struct mpib_bconn_list waiting; /* for the link */
 	TAILQ_ENTRY(mpib_peer) entry;
 };
@@ -55,15 +65,18 @@ struct mpib_blane {
 	enum mpib_blane_state state;
 	bool ours; /* we opened it */
 	struct mpib_lane_key key; /* as the opener sees it */
-	uint32_t id, their_id;
+	uint32_t id, their_id; /* their_id is 0 until it is known */
+	uint64_t link_no; /* the peer's link it was made on */
 	struct mpib_lane *lane;
-	unsigned conns;
-	struct mpib_bconn_list waiting; /* for it to be up */
+	unsigned uses; /* connections, and connects that wait on it */
+	struct mpib_bconn_list conns;
+	struct mpib_bconn_list waiting; /* of these, for it to be up */
 	TAILQ_ENTRY(mpib_blane) entry;
 	UT_hash_handle hh;
 };
 
 enum mpib_bconn_state {
+	MPIB_BCONN_NEW, /* on no list */
 	MPIB_BCONN_LINK, /* waits for the peer's link */
 	MPIB_BCONN_LANE, /* waits for the lane */
 	MPIB_BCONN_OPEN, /* CONN_OPEN sent */
@@ -84,16 +97,19 @@ struct mpib_bconn {
 	struct mpib_blane *lane;
 	struct mpib_flow *flow;
 	/* The end of it, see mpib_bconn_step(). */
-	bool known; /* their_id is set */
+	bool offered; /* CONN_OPEN sent, not answered */
+	bool known; /* their_id is set: they may write to us */
 	bool dropped; /* the client closed it */
 	bool stopping, stopped;
 	bool close_sent, asked; /* by us; by the peer */
 	bool quiet; /* the peer cannot write to us any more */
 	bool destroying;
 	struct mpib_timer timer;
+	int error;
 	char why[240];
 	TAILQ_ENTRY(mpib_bconn) entry; /* on whichever list it waits */
-	UT_hash_handle hh;
+	TAILQ_ENTRY(mpib_bconn) lane_entry;
+	UT_hash_handle hh, hh_flow;
 };
 
 /* A CONN_OPEN for which no accept is armed yet. */
@@ -120,45 +136,75 @@ struct mpib_broker {
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
 	bool private_lanes;
-	uint64_t connect_ns;
+	uint64_t connect_ns, accept_ns;
 	uint64_t serial;
 	int fd;
 	struct mpib_watch accept;
+	struct mpib_timer pause; /* of accept, without descriptors */
 	struct mpib_watch engine_watch;
 	struct mpib_peer_list peers;
-	/* Links whose HELLO has not come. */
-	LIST_HEAD(, mpib_stranger) strangers;
+	unsigned peer_count;
+	struct mpib_stranger_list strangers; /* oldest first */
+	unsigned stranger_count;
 	struct mpib_listener_entry *listeners;
 	struct mpib_blane *lanes;
-	struct mpib_bconn *conns;
+	struct mpib_bconn *conns; /* by id */
+	struct mpib_bconn *by_flow;
 	uint32_t next_id;
 };
 
+/* Not in use for a listener, a lane or a connection, and not 0. */
+uint32_t mpib_broker_new_id(struct mpib_broker *b);
+
+/* hello.c */
+int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
+void mpib_hello_close(struct mpib_broker *b);
+
 /* peer.c */
-int mpib_peer_listen(struct mpib_broker *b, char *why, size_t why_len);
-void mpib_peers_close(struct mpib_broker *b);
+void mpib_peers_free(struct mpib_broker *b);
+/* Made if need be. NULL: no memory, or too many. */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 				 uint16_t port, bool called);
-/* Have its link made, if it is not there. */
+bool mpib_peer_we_are_lower(const struct mpib_peer *p);
+/* Have its link made, if connections wait for it. */
 void mpib_peer_want(struct mpib_peer *p);
+void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
+		     uint64_t boot);
+/* Its link, if any, is gone; is to go. */
+void mpib_peer_lost(struct mpib_peer *p, const char *why);
+void mpib_peer_cut(struct mpib_peer *p, const char *why);
 
-/* lane_table.c */
-/* The lane for a connection, asked for if need be. NULL: no memory or QPs. */
-struct mpib_blane *mpib_blane_get(struct mpib_bconn *c);
-void mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/*
+ * lane_table.c and lane_setup.c. Those that take a message return false when
+ * no sound peer would send it now.
+ */
+/* The lane for a connection, which joins it; asked for if need be. -errno. */
+int mpib_blane_get(struct mpib_bconn *c);
+bool mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct mpib_blane *mpib_blane_find(struct mpib_peer *p, uint32_t id);
-/* Kill it; its connections become quiet. */
-void mpib_blane_kill(struct mpib_blane *l, const char *why);
-/* A connection left it. */
+struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
+				  const struct mpib_lane_key *key, bool ours);
+struct mpib_blane *mpib_blane_find_shared(struct mpib_peer *p,
+					  const struct mpib_lane_key *key,
+					  bool ours);
+/* Send, unless the link that both ends know the lane from is gone, or its end
+ * is told already. */
+void mpib_blane_tell(const struct mpib_blane *l, const struct mpib_peer_msg *m);
+/* Kill it; its connections fail and become quiet, the peer is told. */
+void mpib_blane_kill(struct mpib_blane *l, int error, const char *why);
+void mpib_blane_join(struct mpib_blane *l, struct mpib_bconn *c);
+void mpib_blane_leave(struct mpib_bconn *c);
+/* Something that counted in uses went. */
 void mpib_blane_put(struct mpib_blane *l);
 /* The link is gone: so is every lane. */
 void mpib_blanes_lost(struct mpib_peer *p, const char *why);
 void mpib_blanes_free(struct mpib_broker *b);
 
-/* conn.c */
+/* conn.c and conn_end.c */
+void mpib_bconn_set_state(struct mpib_bconn *c, enum mpib_conn_state state);
 int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 		   uint32_t index, bool sender, struct mpib_bconn **conn);
-void mpib_bconn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+bool mpib_bconn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* The link, or the lane, is up. */
 void mpib_bconn_linked(struct mpib_bconn *c);
 void mpib_bconn_laned(struct mpib_bconn *c);
@@ -167,13 +213,13 @@ void mpib_bconn_fail(struct mpib_bconn *c, int error, const char *fmt, ...)
 /* Do whatever the end of it needs next. */
 void mpib_bconn_step(struct mpib_bconn *c);
 struct mpib_bconn *mpib_bconn_of_flow(struct mpib_broker *b,
-				      const struct mpib_flow *flow);
+				      struct mpib_flow *flow);
 
 /* accept.c */
-void mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
+bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void mpib_accept_cancel(struct mpib_peer *p, uint32_t from);
-/* Forget the peer's connects that nobody has accepted. */
-void mpib_accept_lost(struct mpib_peer *p);
+/* Forget the connects on this lane that nobody has accepted. */
+void mpib_accept_lane_gone(struct mpib_blane *l);
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);
 void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w);
 

@@ -11,13 +11,16 @@
 #include <unistd.h>
 
 #define OUT_MAX (1u << 20)
-/* Without a byte from the peer for so long, the link is dead. */
-#define DEAD_MS 5000
+/* Without a byte from the peer for so many ticks, the link is dead. Ticks, not
+ * time: when it was this process that stood still, the peer's bytes wait. */
+#define TICK_NS MPIB_SEC
+#define DEAD_TICKS 5
 
 static void free_link(struct mpib_link *l)
 {
 	if (l->gone)
 		*l->gone = true;
+	mpib_timer_disarm(l->loop, &l->tick);
 	mpib_loop_del(l->loop, &l->watch);
 	close(l->fd);
 	free(l->out);
@@ -35,7 +38,7 @@ static void fail(struct mpib_link *l, const char *why)
 
 void mpib_link_close(struct mpib_link *link)
 {
-	/* What is queued, a COLLISION say, should still arrive. */
+	/* What is queued, a REFUSED say, should still arrive. */
 	if (link->out_len > link->out_at && !link->connecting &&
 	    send(link->fd, link->out + link->out_at,
 		 link->out_len - link->out_at, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
@@ -43,10 +46,12 @@ void mpib_link_close(struct mpib_link *link)
 	free_link(link);
 }
 
-static int watch_for(struct mpib_link *l, bool out)
+static void watch_for(struct mpib_link *l, bool out)
 {
-	return mpib_loop_mod(l->loop, &l->watch,
-			     EPOLLIN | (out ? EPOLLOUT : 0u));
+	if (l->writing == out)
+		return;
+	l->writing = out;
+	mpib_loop_mod(l->loop, &l->watch, EPOLLIN | (out ? EPOLLOUT : 0u));
 }
 
 /* False: the link is gone. */
@@ -57,15 +62,14 @@ static bool flush(struct mpib_link *l)
 			send(l->fd, l->out + l->out_at, l->out_len - l->out_at,
 			     MSG_DONTWAIT | MSG_NOSIGNAL);
 
-		if (n < 0 && errno == EAGAIN) {
-			watch_for(l, true);
+		if (n < 0 && errno == EAGAIN)
 			return true;
-		}
 		if (n < 0) {
 			fail(l, strerror(errno));
 			return false;
 		}
 		l->out_at += (size_t)n;
+		l->tx_bytes += (size_t)n;
 	}
 	l->out_len = l->out_at = 0;
 	watch_for(l, false);
@@ -74,16 +78,26 @@ static bool flush(struct mpib_link *l)
 
 static bool reserve(struct mpib_link *l, size_t more)
 {
-	size_t want = l->out_len + more;
+	size_t want;
 	uint8_t *out;
 
+	if (l->out_len + more > l->out_cap && l->out_at > 0) {
+		l->out_len -= l->out_at;
+		memmove(l->out, l->out + l->out_at, l->out_len);
+		l->out_at = 0;
+	}
+	want = l->out_len + more;
 	if (want <= l->out_cap)
 		return true;
-	if (want > OUT_MAX)
+	if (want > OUT_MAX) {
+		l->overflow = "it does not read what it is sent";
 		return false;
+	}
 	out = realloc(l->out, want * 2);
-	if (!out)
+	if (!out) {
+		l->overflow = "no memory for what it should be sent";
 		return false;
+	}
 	l->out = out;
 	l->out_cap = want * 2;
 	return true;
@@ -94,16 +108,22 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	uint8_t frame[MPIB_PEER_FRAME_MAX];
 	size_t n = mpib_peer_encode(m, frame);
 
-	if (!reserve(link, n)) {
-		/* The loop finds the hang-up and calls down(). */
-		shutdown(link->fd, SHUT_RDWR);
+	if (link->overflow)
 		return;
+	if (reserve(link, n)) {
+		memcpy(link->out + link->out_len, frame, n);
+		link->out_len += n;
+	} else {
+		/* Our caller is not ready for down(): the hang-up brings the
+		 * loop to it. */
+		shutdown(link->fd, SHUT_RDWR);
 	}
-	memcpy(link->out + link->out_len, frame, n);
-	link->out_len += n;
 	if (!link->connecting)
 		watch_for(link, true);
 }
+
+static const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
+static const struct mpib_peer_msg pong = { .type = MPIB_PEER_PONG };
 
 /* False: the link is gone. */
 static bool take_frames(struct mpib_link *l)
@@ -127,6 +147,10 @@ static bool take_frames(struct mpib_link *l)
 			return false;
 		}
 		at += 4 + len;
+		if (m.type == MPIB_PEER_PING)
+			mpib_link_send(l, &pong);
+		if (m.type == MPIB_PEER_PING || m.type == MPIB_PEER_PONG)
+			continue;
 		/* The handler may close us. */
 		l->gone = &gone;
 		l->events->message(l->ctx, l, &m);
@@ -151,6 +175,8 @@ static bool receive(struct mpib_link *l)
 		return false;
 	}
 	l->in_len += (size_t)n;
+	l->rx_bytes += (size_t)n;
+	l->silent = 0;
 	return take_frames(l);
 }
 
@@ -178,24 +204,37 @@ static void on_ready(void *arg, uint32_t events)
 {
 	struct mpib_link *l = arg;
 
-	if (l->connecting && events & (EPOLLOUT | EPOLLERR | EPOLLHUP) &&
-	    !connected(l))
+	if (l->overflow) {
+		fail(l, l->overflow);
+		return;
+	}
+	if (l->connecting && !connected(l))
 		return;
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !receive(l))
 		return;
 	flush(l);
 }
 
+static void on_tick(void *arg)
+{
+	struct mpib_link *l = arg;
+
+	if (++l->silent >= DEAD_TICKS) {
+		fail(l, l->connecting ? "it does not answer"
+				      : "no sign of life for 5 s");
+		return;
+	}
+	if (!l->connecting)
+		mpib_link_send(l, &ping);
+	mpib_timer_arm(l->loop, &l->tick, TICK_NS, on_tick, l);
+}
+
 static void tune(int fd)
 {
-	int one = 1, count = DEAD_MS / 1000;
-	unsigned dead = DEAD_MS;
+	unsigned dead = DEAD_TICKS * TICK_NS / MPIB_MSEC;
+	int one = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
 }
 
@@ -211,15 +250,16 @@ static int make(struct mpib_loop *loop, int fd, bool connecting,
 	tune(fd);
 	l->loop = loop;
 	l->fd = fd;
-	l->connecting = connecting;
+	l->connecting = l->writing = connecting;
 	l->events = events;
 	l->ctx = ctx;
-	rc = mpib_loop_add(loop, &l->watch, fd, connecting ? EPOLLOUT : EPOLLIN,
-			   on_ready, l);
+	rc = mpib_loop_add(loop, &l->watch, fd,
+			   EPOLLIN | (connecting ? EPOLLOUT : 0u), on_ready, l);
 	if (rc < 0) {
 		free(l);
 		return rc;
 	}
+	mpib_timer_arm(loop, &l->tick, TICK_NS, on_tick, l);
 	*link = l;
 	return 0;
 }
@@ -227,6 +267,8 @@ static int make(struct mpib_loop *loop, int fd, bool connecting,
 static void set_label(struct mpib_link *l, const struct sockaddr_in *sin)
 {
 	char text[INET_ADDRSTRLEN];
+
+	l->addr = sin->sin_addr.s_addr;
 
 	inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text));
 	snprintf(l->label, sizeof(l->label), "%s:%u", text,

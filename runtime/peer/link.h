@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One TCP connection between two proxies, as a stream of messages. Control
- * thread only; nothing blocks.
+ * thread only; nothing blocks. It asks each second whether the other end still
+ * lives, and answers when asked; messages of that kind go no further.
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -24,12 +25,17 @@ struct mpib_link_events {
 struct mpib_link {
 	struct mpib_loop *loop;
 	struct mpib_watch watch;
+	struct mpib_timer tick;
+	unsigned silent; /* ticks without a byte */
 	int fd;
-	bool connecting, closing;
+	bool connecting, closing, writing;
+	const char *overflow; /* why it has to go, once it has */
 	bool *gone; /* set when freed under a handler */
 	const struct mpib_link_events *events;
 	void *ctx;
+	uint32_t addr; /* of the other end, network order */
 	char label[32]; /* "address:port" of the other end */
+	uint64_t tx_bytes, rx_bytes;
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
 	uint8_t *out;
@@ -47,7 +53,7 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 /* Never fails: a peer that does not read until 1 MiB waits is cut off, and
  * down() is called from the loop. */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
-/* Without down(). */
+/* Without down(); what was sent before still leaves, if the kernel takes it. */
 void mpib_link_close(struct mpib_link *link);
 
 #endif

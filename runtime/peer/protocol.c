@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer/protocol.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <mpib/wire.h>
+
+static const uint8_t no_key[32];
 
 static void put_node(struct mpib_writer *w, const struct mpib_node_id *n)
 {
@@ -127,17 +130,40 @@ static void get_why(struct mpib_reader *r, struct mpib_peer_msg *m)
 	}
 }
 
+static void get_hello(struct mpib_reader *r, struct mpib_peer_msg *m)
+{
+	uint8_t key[sizeof(no_key)];
+
+	m->magic = mpib_get64(r);
+	m->version_min = mpib_get16(r);
+	m->version = mpib_get16(r);
+	get_node(r, &m->node);
+	mpib_get(r, key, sizeof(key));
+	if (m->magic != MPIB_PEER_MAGIC || m->version_min > m->version ||
+	    memcmp(key, no_key, sizeof(key)))
+		r->failed = true;
+}
+
 static void put_body(struct mpib_writer *w, const struct mpib_peer_msg *m)
 {
 	switch (m->type) {
 	case MPIB_PEER_HELLO:
 		mpib_put64(w, m->magic);
-		/* fall through */
+		mpib_put16(w, m->version_min);
+		mpib_put16(w, m->version);
+		put_node(w, &m->node);
+		mpib_put(w, no_key, sizeof(no_key));
+		break;
 	case MPIB_PEER_WELCOME:
-		mpib_put32(w, m->version);
+		mpib_put16(w, m->version);
 		put_node(w, &m->node);
 		break;
-	case MPIB_PEER_COLLISION:
+	case MPIB_PEER_REFUSED:
+		put_why(w, m);
+		break;
+	case MPIB_PEER_READY:
+	case MPIB_PEER_PING:
+	case MPIB_PEER_PONG:
 		break;
 	case MPIB_PEER_LANE_OPEN:
 		mpib_put32(w, m->from);
@@ -162,13 +188,18 @@ static void put_body(struct mpib_writer *w, const struct mpib_peer_msg *m)
 		mpib_put32(w, m->from);
 		put_flow(w, &m->flow);
 		break;
+	case MPIB_PEER_LANE_CLOSE:
+		mpib_put32(w, m->to);
+		mpib_put32(w, m->from);
+		put_why(w, m);
+		break;
 	case MPIB_PEER_LANE_REJECT:
 	case MPIB_PEER_CONN_REJECT:
+	case MPIB_PEER_CONN_CLOSE:
 		mpib_put32(w, m->to);
 		put_why(w, m);
 		break;
 	case MPIB_PEER_CONN_CANCEL:
-	case MPIB_PEER_CONN_CLOSE:
 	case MPIB_PEER_CONN_CLOSED:
 		mpib_put32(w, m->to);
 		break;
@@ -179,13 +210,18 @@ static void get_body(struct mpib_reader *r, struct mpib_peer_msg *m)
 {
 	switch (m->type) {
 	case MPIB_PEER_HELLO:
-		m->magic = mpib_get64(r);
-		/* fall through */
+		get_hello(r, m);
+		break;
 	case MPIB_PEER_WELCOME:
-		m->version = mpib_get32(r);
+		m->version = mpib_get16(r);
 		get_node(r, &m->node);
 		break;
-	case MPIB_PEER_COLLISION:
+	case MPIB_PEER_REFUSED:
+		get_why(r, m);
+		break;
+	case MPIB_PEER_READY:
+	case MPIB_PEER_PING:
+	case MPIB_PEER_PONG:
 		break;
 	case MPIB_PEER_LANE_OPEN:
 		m->from = mpib_get32(r);
@@ -210,13 +246,18 @@ static void get_body(struct mpib_reader *r, struct mpib_peer_msg *m)
 		m->from = mpib_get32(r);
 		get_flow(r, &m->flow);
 		break;
+	case MPIB_PEER_LANE_CLOSE:
+		m->to = mpib_get32(r);
+		m->from = mpib_get32(r);
+		get_why(r, m);
+		break;
 	case MPIB_PEER_LANE_REJECT:
 	case MPIB_PEER_CONN_REJECT:
+	case MPIB_PEER_CONN_CLOSE:
 		m->to = mpib_get32(r);
 		get_why(r, m);
 		break;
 	case MPIB_PEER_CONN_CANCEL:
-	case MPIB_PEER_CONN_CLOSE:
 	case MPIB_PEER_CONN_CLOSED:
 		m->to = mpib_get32(r);
 		break;
@@ -232,6 +273,8 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 
 	mpib_put8(&w, (uint8_t)m->type);
 	put_body(&w, m);
+	/* The longest message, a LANE_OPEN, is a fifth of a frame. */
+	assert(!w.failed);
 	mpib_put32(&len, (uint32_t)(w.at - buf) - 4);
 	return (size_t)(w.at - buf);
 }
@@ -251,10 +294,14 @@ const char *mpib_peer_type_name(enum mpib_peer_type type)
 	static const char *const name[] = {
 		[MPIB_PEER_HELLO] = "HELLO",
 		[MPIB_PEER_WELCOME] = "WELCOME",
-		[MPIB_PEER_COLLISION] = "COLLISION",
+		[MPIB_PEER_REFUSED] = "REFUSED",
+		[MPIB_PEER_READY] = "READY",
+		[MPIB_PEER_PING] = "PING",
+		[MPIB_PEER_PONG] = "PONG",
 		[MPIB_PEER_LANE_OPEN] = "LANE_OPEN",
 		[MPIB_PEER_LANE_ACCEPT] = "LANE_ACCEPT",
 		[MPIB_PEER_LANE_REJECT] = "LANE_REJECT",
+		[MPIB_PEER_LANE_CLOSE] = "LANE_CLOSE",
 		[MPIB_PEER_CONN_OPEN] = "CONN_OPEN",
 		[MPIB_PEER_CONN_ACCEPT] = "CONN_ACCEPT",
 		[MPIB_PEER_CONN_REJECT] = "CONN_REJECT",

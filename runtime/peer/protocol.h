@@ -4,17 +4,25 @@
  * then the fields below in order, little-endian. Ids named "to" are the
  * addressee's own, so that it looks up nothing of ours.
  *
- *   HELLO        magic, version, node; the connecting end, first
- *   WELCOME      version, node; the link is up
- *   COLLISION    both ends connected at once and the other link won
+ *   HELLO        magic, lowest and highest version, node, 32 bytes of zeros
+ *                (the place for a proof that both know a cluster's key); the
+ *                connecting end, first           -> WELCOME | REFUSED
+ *   WELCOME      version, node
+ *   REFUSED      error, why; -EALREADY: both called at once, yours lost
+ *   READY        the caller took the WELCOME: the link is up at both ends
+ *   PING         the other end answers PONG
  *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
  *   LANE_ACCEPT  to, from, lane_info
  *   LANE_REJECT  to, error, why
+ *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
+ *                end, the other end kills its own
  *   CONN_OPEN    from, lane, listener, flow    -> CONN_ACCEPT | CONN_REJECT
  *   CONN_ACCEPT  to, from, flow
  *   CONN_REJECT  to, error, why
  *   CONN_CANCEL  to is the sender's own id: it never learnt another
- *   CONN_CLOSE   to; the sender writes nothing any more -> CONN_CLOSED
+ *                                              -> as to CONN_OPEN
+ *   CONN_CLOSE   to, error, why; the sender writes nothing any more
+ *                                              -> CONN_CLOSED
  *   CONN_CLOSED  to; nor does this end
  */
 #ifndef MPIB_PEER_PROTOCOL_H
@@ -24,16 +32,21 @@
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
+#define MPIB_PEER_VERSION_MIN 1u
 #define MPIB_PEER_VERSION 1u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
 	MPIB_PEER_HELLO = 1,
 	MPIB_PEER_WELCOME,
-	MPIB_PEER_COLLISION,
+	MPIB_PEER_REFUSED,
+	MPIB_PEER_READY,
+	MPIB_PEER_PING,
+	MPIB_PEER_PONG,
 	MPIB_PEER_LANE_OPEN,
 	MPIB_PEER_LANE_ACCEPT,
 	MPIB_PEER_LANE_REJECT,
+	MPIB_PEER_LANE_CLOSE,
 	MPIB_PEER_CONN_OPEN,
 	MPIB_PEER_CONN_ACCEPT,
 	MPIB_PEER_CONN_REJECT,
@@ -59,7 +72,7 @@ struct mpib_lane_key {
 struct mpib_peer_msg {
 	enum mpib_peer_type type;
 	uint64_t magic;
-	uint32_t version;
+	uint16_t version_min, version;
 	struct mpib_node_id node;
 	uint32_t to, from;
 	struct mpib_lane_key key;
@@ -73,9 +86,12 @@ struct mpib_peer_msg {
 	char why[200];
 };
 
-/* Bytes written to buf (MPIB_PEER_FRAME_MAX), length included. */
+/* Bytes written to buf (MPIB_PEER_FRAME_MAX), length included. Any thread, as
+ * the two below. */
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
-/* One frame without its length. -EPROTO: not a message of this protocol. */
+/* One frame without its length, from anybody: every count, enum and number is
+ * in its range afterwards, and why is printable. -EPROTO: not a message of this
+ * protocol. */
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
 

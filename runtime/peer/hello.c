@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The called side of links: whoever connects is a stranger until its HELLO,
+ * and once welcomed a candidate until its READY. Both have little time.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "peer/internal.h"
+
+#define PATIENCE_NS (5 * MPIB_SEC)
+#define PAUSE_NS (100 * MPIB_MSEC)
+#define STRANGERS_MAX 256
+
+struct mpib_stranger {
+	struct mpib_broker *broker;
+	struct mpib_link *link;
+	struct mpib_peer *peer; /* whose candidate it is, NULL: unknown yet */
+	uint16_t version;
+	uint64_t boot;
+	struct mpib_timer timer;
+	TAILQ_ENTRY(mpib_stranger) entry;
+};
+
+/* Not its link. */
+static void free_stranger(struct mpib_stranger *s)
+{
+	struct mpib_broker *b = s->broker;
+	struct mpib_peer *p = s->peer;
+
+	mpib_timer_disarm(b->loop, &s->timer);
+	TAILQ_REMOVE(&b->strangers, s, entry);
+	b->stranger_count--;
+	free(s);
+	if (p) {
+		p->candidate = NULL;
+		mpib_peer_want(p);
+	}
+}
+
+static void drop(struct mpib_stranger *s)
+{
+	mpib_link_close(s->link);
+	free_stranger(s);
+}
+
+static void refuse(struct mpib_stranger *s, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void refuse(struct mpib_stranger *s, int error, const char *fmt, ...)
+{
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_REFUSED,
+		.error = error,
+	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(m.why, sizeof(m.why), fmt, ap);
+	va_end(ap);
+	if (error != -EALREADY)
+		mpib_warn("peer link from %s refused: %s", s->link->label,
+			  m.why);
+	mpib_link_send(s->link, &m);
+	drop(s);
+}
+
+static void welcome(struct mpib_stranger *s, struct mpib_peer *p)
+{
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_WELCOME,
+		.version = s->version,
+		.node = s->broker->self,
+	};
+
+	if (p->candidate)
+		drop(p->candidate);
+	/* Our own call, if any, loses; a link that is up stays for now. */
+	s->peer = p;
+	p->candidate = s;
+	if (p->state == MPIB_PEER_CALLING)
+		mpib_peer_cut(p, "it called at the same time");
+	mpib_link_send(s->link, &m);
+}
+
+static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
+{
+	struct mpib_broker *b = s->broker;
+	bool self =
+		m->node.addr == b->self.addr && m->node.port == b->self.port;
+	struct mpib_peer *p;
+
+	if (m->version_min > MPIB_PEER_VERSION ||
+	    m->version < MPIB_PEER_VERSION_MIN) {
+		refuse(s, -EPROTONOSUPPORT,
+		       "it speaks peer protocol %u to %u, this proxy %u to %u "
+		       "(upgrade the older one)",
+		       m->version_min, m->version, MPIB_PEER_VERSION_MIN,
+		       MPIB_PEER_VERSION);
+		return;
+	}
+	/* Who can call from an address may speak for it, and nobody else. */
+	if (m->node.addr != s->link->addr || m->node.port == 0) {
+		refuse(s, -EADDRNOTAVAIL,
+		       "it calls from %s and is not of that address",
+		       s->link->label);
+		return;
+	}
+	if (self && m->node.boot != b->self.boot) {
+		refuse(s, -EADDRINUSE, "it says that it is this proxy");
+		return;
+	}
+	p = mpib_peer_find(b, m->node.addr, m->node.port, self);
+	if (!p) {
+		refuse(s, -ENOSPC, "too many peers");
+		return;
+	}
+	/* Ours has greeted them, or is about to: they have seen it, or will. */
+	if (!self && p->state == MPIB_PEER_CALLING && !p->link->connecting &&
+	    mpib_peer_we_are_lower(p)) {
+		refuse(s, -EALREADY, "both called at the same time");
+		return;
+	}
+	s->version =
+		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
+	s->boot = m->node.boot;
+	welcome(s, p);
+}
+
+static void on_ready(struct mpib_stranger *s)
+{
+	struct mpib_link *link = s->link;
+	struct mpib_peer *p = s->peer;
+	uint64_t boot = s->boot;
+
+	s->peer = NULL;
+	p->candidate = NULL;
+	free_stranger(s);
+	/* It has a link to us no more, or it would not have called: what is
+	 * left of the old one is ours to take down. */
+	mpib_peer_cut(p, boot == p->node.boot ? "it called again"
+					      : "its proxy was restarted");
+	mpib_peer_is_up(p, link, boot);
+}
+
+static void on_message(void *ctx, struct mpib_link *link,
+		       const struct mpib_peer_msg *m)
+{
+	struct mpib_stranger *s = ctx;
+
+	if (!s->peer && m->type == MPIB_PEER_HELLO) {
+		on_hello(s, m);
+	} else if (s->peer && m->type == MPIB_PEER_READY) {
+		on_ready(s);
+	} else {
+		mpib_warn("peer link from %s: %s out of turn", link->label,
+			  mpib_peer_type_name(m->type));
+		drop(s);
+	}
+}
+
+static void on_down(void *ctx, struct mpib_link *link, const char *why)
+{
+	mpib_debug("peer link from %s: %s before it was up", link->label, why);
+	free_stranger(ctx);
+}
+
+static const struct mpib_link_events stranger_events = {
+	.message = on_message,
+	.down = on_down,
+};
+
+static void on_patience_end(void *arg)
+{
+	drop(arg);
+}
+
+static void on_pause_end(void *arg)
+{
+	struct mpib_broker *b = arg;
+
+	mpib_loop_mod(b->loop, &b->accept, EPOLLIN);
+}
+
+static void on_accept(void *arg, uint32_t events)
+{
+	struct mpib_broker *b = arg;
+	struct mpib_stranger *s;
+	int fd;
+
+	(void)events;
+	fd = accept4(b->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+		mpib_err("peer link: no descriptor for a caller: %m");
+		mpib_loop_mod(b->loop, &b->accept, 0);
+		mpib_timer_arm(b->loop, &b->pause, PAUSE_NS, on_pause_end, b);
+	}
+	if (fd < 0)
+		return;
+	/* Whoever fills the waiting room pushes its oldest out. */
+	if (b->stranger_count >= STRANGERS_MAX)
+		drop(TAILQ_FIRST(&b->strangers));
+	s = calloc(1, sizeof(*s));
+	if (!s ||
+	    mpib_link_accept(b->loop, fd, &stranger_events, s, &s->link) < 0) {
+		free(s);
+		close(fd);
+		return;
+	}
+	s->broker = b;
+	TAILQ_INSERT_TAIL(&b->strangers, s, entry);
+	b->stranger_count++;
+	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
+}
+
+int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = b->self.addr,
+				   .sin_port = htons(b->self.port) };
+	socklen_t len = sizeof(sin);
+	char ip[INET_ADDRSTRLEN];
+	int one = 1, rc;
+
+	b->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (b->fd < 0) {
+		rc = -errno;
+		snprintf(why, why_len, "peer link: no socket: %s",
+			 strerror(-rc));
+		return rc;
+	}
+	setsockopt(b->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(b->fd, (struct sockaddr *)&sin, sizeof(sin)) < 0 ||
+	    listen(b->fd, 512) < 0 ||
+	    getsockname(b->fd, (struct sockaddr *)&sin, &len) < 0) {
+		rc = -errno;
+		goto err_close;
+	}
+	b->self.port = ntohs(sin.sin_port);
+	rc = mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN, on_accept, b);
+	if (rc < 0)
+		goto err_close;
+	return 0;
+
+err_close:
+	inet_ntop(AF_INET, &b->self.addr, ip, sizeof(ip));
+	snprintf(why, why_len,
+		 "peer link cannot listen on %s:%u: %s (choose another "
+		 "--peer-port, or stop what uses it)",
+		 ip, b->self.port, strerror(-rc));
+	close(b->fd);
+	return rc;
+}
+
+void mpib_hello_close(struct mpib_broker *b)
+{
+	mpib_timer_disarm(b->loop, &b->pause);
+	mpib_loop_del(b->loop, &b->accept);
+	close(b->fd);
+	while (!TAILQ_EMPTY(&b->strangers))
+		drop(TAILQ_FIRST(&b->strangers));
+}

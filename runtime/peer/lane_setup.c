@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How lanes come up. When both ends open the same shared lane at once, the
+ * lower node id's opening counts: the lower ignores the other's, the higher
+ * gives its own up.
+ */
+#include <errno.h>
+#include <mpib/wire.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "peer/internal.h"
+
+static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
+{
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_LANE_OPEN,
+		.from = l->id,
+		.key = l->key,
+	};
+	uint8_t version = l->key.serial ? MPIB_IMM_V1 : MPIB_IMM_V2;
+	int rc = mpib_lane_create(tenant, version, NULL, &l->lane);
+
+	if (rc < 0) {
+		l->lane = NULL;
+		mpib_err("peer %s: cannot make a lane: %s", l->peer->label,
+			 strerror(-rc));
+		return rc;
+	}
+	mpib_lane_set_label(l->lane, l->peer->label);
+	mpib_lane_local(l->lane, &m.lane_info);
+	mpib_blane_tell(l, &m);
+	return 0;
+}
+
+int mpib_blane_get(struct mpib_bconn *c)
+{
+	struct mpib_lane_key key = {
+		.uid = c->owner->uid,
+		.from_shard = (uint16_t)c->owner->shard,
+		.to_shard = c->handle.shard,
+		.serial = c->broker->private_lanes ? ++c->broker->serial : 0,
+	};
+	struct mpib_blane *l =
+		key.serial ? NULL : mpib_blane_find_shared(c->peer, &key, true);
+	int rc;
+
+	if (l) {
+		mpib_blane_join(l, c);
+		return 0;
+	}
+	l = mpib_blane_new(c->peer, &key, true);
+	if (!l)
+		return -ENOMEM;
+	rc = ask(l, c->owner->tenant);
+	if (rc < 0) {
+		l->state = MPIB_BLANE_DEAD;
+		l->uses++;
+		mpib_blane_put(l);
+		return rc;
+	}
+	mpib_blane_join(l, c);
+	return 0;
+}
+
+static void came_up(struct mpib_blane *l)
+{
+	struct mpib_bconn *c;
+
+	l->state = MPIB_BLANE_UP;
+	while ((c = TAILQ_FIRST(&l->waiting))) {
+		TAILQ_REMOVE(&l->waiting, c, entry);
+		mpib_bconn_laned(c);
+	}
+}
+
+/* Both ends opened it; ours is given up for theirs, connections move over. */
+static void yield_to(struct mpib_blane *mine, struct mpib_blane *theirs)
+{
+	struct mpib_bconn *c;
+
+	mine->state = MPIB_BLANE_DEAD;
+	mine->uses++;
+	while ((c = TAILQ_FIRST(&mine->waiting))) {
+		TAILQ_REMOVE(&mine->waiting, c, entry);
+		mpib_blane_leave(c);
+		mpib_blane_join(theirs, c);
+		TAILQ_INSERT_TAIL(&theirs->waiting, c, entry);
+	}
+	mpib_blane_put(mine);
+}
+
+static bool somebody_listens(const struct mpib_broker *b, uint32_t uid,
+			     unsigned shard)
+{
+	const struct mpib_listener_entry *l;
+
+	for (l = b->listeners; l; l = l->hh.next) {
+		if (l->owner->uid == uid && l->owner->shard == shard)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a lane as asked for may be made at all. */
+static int admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
+		 char *why, size_t why_len)
+{
+	struct mpib_broker *b = p->broker;
+
+	if (m->key.to_shard >= mpib_engine_shards(b->engine)) {
+		snprintf(why, why_len,
+			 "there is no shard %u (is the handle "
+			 "damaged?)",
+			 m->key.to_shard);
+		return -EINVAL;
+	}
+	/* Else a peer could have us make what no client here wants. */
+	if (!somebody_listens(b, m->key.uid, m->key.to_shard)) {
+		snprintf(why, why_len, "nobody of uid %u listens there",
+			 m->key.uid);
+		return -ECONNREFUSED;
+	}
+	if (p->lane_count >= MPIB_LANES_MAX) {
+		snprintf(why, why_len,
+			 "it holds %u lanes for this node "
+			 "already (no more are possible)",
+			 p->lane_count);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
+		size_t why_len)
+{
+	struct mpib_tenant *tenant;
+	int rc;
+
+	rc = mpib_tenant_get(l->peer->broker->engine, m->key.to_shard,
+			     m->key.uid, &tenant);
+	if (rc < 0) {
+		snprintf(why, why_len, "it has no protection domain: %s",
+			 strerror(-rc));
+		return rc;
+	}
+	rc = mpib_lane_create(tenant, m->lane_info.imm_version, &m->lane_info,
+			      &l->lane);
+	mpib_tenant_put(tenant);
+	if (rc < 0) {
+		l->lane = NULL;
+		if (rc == -ENOTSUP)
+			snprintf(why, why_len,
+				 "it cannot match a lane of %u rail%s (give "
+				 "both nodes the same rails)",
+				 m->lane_info.rails,
+				 m->lane_info.rails == 1 ? "" : "s");
+		else
+			snprintf(why, why_len, "it cannot make the QPs: %s",
+				 strerror(-rc));
+		return rc;
+	}
+	mpib_lane_set_label(l->lane, l->peer->label);
+	return mpib_lane_connect(l->lane, &m->lane_info, why, why_len);
+}
+
+static void reject(struct mpib_peer *p, uint32_t to, int error, const char *why)
+{
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_LANE_REJECT,
+		.to = to,
+		.error = error,
+	};
+
+	snprintf(m.why, sizeof(m.why), "%s", why);
+	mpib_peer_tell(p, &m);
+	mpib_warn("peer %s: lane refused: %s", p->label, why);
+}
+
+static struct mpib_blane *accept_lane(struct mpib_peer *p,
+				      const struct mpib_peer_msg *m, int *error,
+				      char *why, size_t why_len)
+{
+	struct mpib_blane *l;
+
+	*error = admit(p, m, why, why_len);
+	if (*error < 0)
+		return NULL;
+	l = mpib_blane_new(p, &m->key, false);
+	if (!l) {
+		*error = -ENOMEM;
+		snprintf(why, why_len, "it is out of memory");
+		return NULL;
+	}
+	l->their_id = m->from;
+	*error = make(l, m, why, why_len);
+	if (*error == 0)
+		return l;
+	l->state = MPIB_BLANE_DEAD;
+	l->uses++;
+	mpib_blane_put(l);
+	return NULL;
+}
+
+static bool on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_peer_msg reply = {
+		.type = MPIB_PEER_LANE_ACCEPT,
+		.to = m->from,
+	};
+	bool is_private = m->lane_info.imm_version == MPIB_IMM_V1;
+	struct mpib_blane *mine = mpib_blane_find_shared(p, &m->key, false);
+	struct mpib_blane *l;
+	char why[160];
+	int error;
+
+	if (m->from == 0 || is_private != (m->key.serial != 0) ||
+	    m->key.from_shard >= MPIB_SHARDS_MAX)
+		return false;
+	/* They know of the one we have. */
+	if (mine && mine->state == MPIB_BLANE_UP)
+		return false;
+	/* The other end will drop its own on receiving ours. */
+	if (mine && mpib_peer_we_are_lower(p))
+		return true;
+	l = accept_lane(p, m, &error, why, sizeof(why));
+	if (!l) {
+		reject(p, m->from, error, why);
+		/* They ignored ours for the sake of this one. */
+		if (mine)
+			mpib_blane_kill(mine, error, why);
+		return true;
+	}
+	reply.from = l->id;
+	mpib_lane_local(l->lane, &reply.lane_info);
+	mpib_blane_tell(l, &reply);
+	if (mine)
+		yield_to(mine, l);
+	came_up(l);
+	return true;
+}
+
+static bool on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_blane *l = mpib_blane_find(p, m->to);
+	char why[160];
+	int rc;
+
+	if (!l || l->state == MPIB_BLANE_DEAD)
+		return true; /* given up meanwhile; they are told */
+	if (!l->ours || l->state != MPIB_BLANE_ASKED || m->from == 0)
+		return false;
+	l->their_id = m->from;
+	rc = mpib_lane_connect(l->lane, &m->lane_info, why, sizeof(why));
+	if (rc < 0) {
+		mpib_warn("peer %s: %s", p->label, why);
+		mpib_blane_kill(l, rc, why);
+		return true;
+	}
+	came_up(l);
+	return true;
+}
+
+static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_blane *l = mpib_blane_find(p, m->to);
+
+	if (!l || l->state == MPIB_BLANE_DEAD)
+		return true;
+	if (!l->ours || l->state != MPIB_BLANE_ASKED)
+		return false;
+	l->link_no = 0; /* nothing to tell them of it */
+	mpib_blane_kill(l, m->error, m->why);
+	return true;
+}
+
+static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_blane *l = m->to ? mpib_blane_find(p, m->to) : NULL;
+
+	if (!m->to) {
+		/* Its opener has not seen our answer. */
+		TAILQ_FOREACH(l, &p->lanes, entry)
+		{
+			if (!l->ours && l->their_id == m->from)
+				break;
+		}
+	}
+	if (!l || l->state >= MPIB_BLANE_DYING)
+		return true;
+	if (l->their_id != m->from)
+		return false;
+	l->link_no = 0;
+	mpib_blane_kill(l, -ECONNRESET, m->why);
+	return true;
+}
+
+bool mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	switch (m->type) {
+	case MPIB_PEER_LANE_OPEN:
+		return on_open(p, m);
+	case MPIB_PEER_LANE_ACCEPT:
+		return on_accept(p, m);
+	case MPIB_PEER_LANE_REJECT:
+		return on_reject(p, m);
+	default:
+		return on_close(p, m);
+	}
+}
