@@ -112,8 +112,6 @@ static void part(struct mpib_bconn *c)
 		c->close_sent = true;
 		tell(c, MPIB_PEER_CONN_CLOSE, c->their_id);
 	}
-	if (c->lane->state == MPIB_BLANE_DEAD)
-		c->quiet = true;
 	if (c->quiet && !c->destroying) {
 		c->destroying = true;
 		mpib_timer_disarm(c->broker->loop, &c->timer);

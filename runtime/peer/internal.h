@@ -42,7 +42,6 @@ struct mpib_peer {
 	bool called; /* this node's own called side */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
-	uint64_t link_no; /* links that have been up */
 	struct mpib_stranger *candidate; /* called us, not READY yet */
 	struct mpib_timer retry;
 	char label[MPIB_LABEL_MAX];
@@ -66,7 +65,7 @@ struct mpib_blane {
 	bool ours; /* we opened it */
 	struct mpib_lane_key key; /* as the opener sees it */
 	uint32_t id, their_id; /* their_id is 0 until it is known */
-	uint64_t link_no; /* the peer's link it was made on */
+	bool muted; /* the other end is told, or does not know it any more */
 	struct mpib_lane *lane;
 	unsigned uses; /* connections, and connects that wait on it */
 	struct mpib_bconn_list conns;
@@ -187,8 +186,7 @@ struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
 struct mpib_blane *mpib_blane_find_shared(struct mpib_peer *p,
 					  const struct mpib_lane_key *key,
 					  bool ours);
-/* Send, unless the link that both ends know the lane from is gone, or its end
- * is told already. */
+/* Send something about it, unless it is muted. */
 void mpib_blane_tell(const struct mpib_blane *l, const struct mpib_peer_msg *m);
 /* Kill it; its connections fail and become quiet, the peer is told. */
 void mpib_blane_kill(struct mpib_blane *l, int error, const char *why);

@@ -270,7 +270,7 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	if (!l->ours || l->state != MPIB_BLANE_ASKED)
 		return false;
-	l->link_no = 0; /* nothing to tell them of it */
+	l->muted = true; /* they keep nothing of it */
 	mpib_blane_kill(l, m->error, m->why);
 	return true;
 }
@@ -291,7 +291,7 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	if (l->their_id != m->from)
 		return false;
-	l->link_no = 0;
+	l->muted = true;
 	mpib_blane_kill(l, -ECONNRESET, m->why);
 	return true;
 }

@@ -55,7 +55,6 @@ struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
 	l->key = *key;
 	l->ours = ours;
 	l->id = mpib_broker_new_id(p->broker);
-	l->link_no = p->link_no;
 	TAILQ_INIT(&l->conns);
 	TAILQ_INIT(&l->waiting);
 	TAILQ_INSERT_TAIL(&p->lanes, l, entry);
@@ -92,7 +91,7 @@ static void destroy(struct mpib_blane *l)
 
 void mpib_blane_tell(const struct mpib_blane *l, const struct mpib_peer_msg *m)
 {
-	if (l->link_no == l->peer->link_no)
+	if (!l->muted)
 		mpib_peer_tell(l->peer, m);
 }
 
@@ -107,7 +106,7 @@ static void tell_end(struct mpib_blane *l, int error, const char *why)
 
 	snprintf(m.why, sizeof(m.why), "%s", why);
 	mpib_blane_tell(l, &m);
-	l->link_no = 0;
+	l->muted = true;
 }
 
 static void on_killed(void *arg, int status)

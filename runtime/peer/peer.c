@@ -182,7 +182,6 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link, uint64_t boot)
 	link->ctx = p;
 	p->link = link;
 	p->state = MPIB_PEER_UP;
-	p->link_no++;
 	p->node.boot = boot;
 	p->trouble[0] = 0;
 	mpib_timer_disarm(p->broker->loop, &p->retry);

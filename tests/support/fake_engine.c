@@ -189,6 +189,13 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 		eventfd_write(engine->fd, 1);
 }
 
+void fake_engine_hold(struct mpib_engine *e, bool hold)
+{
+	e->hold = hold;
+	if (!hold)
+		eventfd_write(e->fd, 1);
+}
+
 int fake_engine_flush(struct mpib_engine *e)
 {
 	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);

@@ -68,6 +68,8 @@ void fake_engine_fini(struct mpib_engine *e);
 /* Its process is killed: nothing of it writes any more, nothing calls back. */
 void fake_engine_die(struct mpib_engine *e);
 
+/* Keep callbacks back, or let them run again. */
+void fake_engine_hold(struct mpib_engine *e, bool hold);
 /* Run waiting callbacks whatever hold says. Returns how many ran. */
 int fake_engine_flush(struct mpib_engine *e);
 bool fake_engine_idle(const struct mpib_engine *e);

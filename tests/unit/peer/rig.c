@@ -77,7 +77,8 @@ int rig_teardown(void **state)
 	struct node *n;
 
 	for (n = rig->node; n < rig->node + NODES; n++) {
-		n->engine.hold = false;
+		if (n->broker)
+			fake_engine_hold(&n->engine, false);
 		for (unsigned i = 0; n->broker && i < n->clients; i++) {
 			struct client *c = &n->client[i];
 
