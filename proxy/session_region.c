@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <mpib/control.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -246,14 +248,32 @@ static void reg_memfd(struct mpib_session *s, struct mpib_message *m,
 				    .strict = ask->flags & MPIB_REG_STRICT });
 }
 
+/* The software HCA maps what it is given; a file could shrink below it. A
+ * sealed memfd does as well for it as a dma-buf, which cannot shrink. */
+static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
+{
+	struct statfs fs;
+	uint64_t unit;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
+		return NULL;
+	return check_memfd(fd, ask, &unit) ? "the descriptor is no dma-buf" :
+					     NULL;
+}
+
 static void reg_dmabuf(struct mpib_session *s, struct mpib_message *m,
 		       const struct mpib_ctl_reg_fd *ask)
 {
 	struct mpib_session_region *r;
+	const char *why = check_dmabuf(m->fd[0], ask);
 
 	if (!mpib_engine_dmabuf(s->all->engine)) {
 		mpib_session_refuse(s, &m->h, -EOPNOTSUPP,
 				    "not every rail can register a dma-buf");
+		return;
+	}
+	if (why) {
+		mpib_session_refuse(s, &m->h, -EPERM, "%s", why);
 		return;
 	}
 	r = new_region(s, m, ask->size);
