@@ -267,13 +267,13 @@ static void reg_dmabuf(struct mpib_session *s, struct mpib_message *m,
 	struct mpib_session_region *r;
 	const char *why = check_dmabuf(m->fd[0], ask);
 
+	if (why) {
+		mpib_session_refuse(s, &m->h, -EPERM, "%s", why);
+		return;
+	}
 	if (!mpib_engine_dmabuf(s->all->engine)) {
 		mpib_session_refuse(s, &m->h, -EOPNOTSUPP,
 				    "not every rail can register a dma-buf");
-		return;
-	}
-	if (why) {
-		mpib_session_refuse(s, &m->h, -EPERM, "%s", why);
 		return;
 	}
 	r = new_region(s, m, ask->size);

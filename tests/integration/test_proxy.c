@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpib-proxy as a process: how it starts, refuses to start, and ends. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node.h"
+
+static void assert_in(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in \"%s\"", part, text);
+}
+
+static void assert_one_line(const char *text)
+{
+	const char *nl = strchr(text, '\n');
+
+	if (!nl || nl[1])
+		fail_msg("not one line: \"%s\"", text);
+}
+
+static void the_ready_line_names_sockets_and_rails(void **state)
+{
+	struct node n;
+	char want[1024];
+
+	(void)state;
+	node_start(&n, 1, NULL);
+	assert_in(n.ready, "/proxy.sock");
+	assert_in(n.ready, "/stats.sock");
+	snprintf(want, sizeof(want), " peer-link %s:24790 SOUT %s SUP %s",
+		 n.sout + 5, n.sout, n.sup);
+	assert_in(n.ready, want);
+	node_stop(&n);
+}
+
+static void it_stops_within_a_second_and_leaves_nothing(void **state)
+{
+	struct node n;
+	int a, b;
+
+	(void)state;
+	node_start(&n, 1, NULL);
+	a = node_dial(&n, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+	b = node_dial(&n, MPIB_STATS_SOCK, SOCK_STREAM);
+	assert_true(node_stop(&n) < 1000);
+	close(a);
+	close(b);
+}
+
+static void one_rail_is_enough(void **state)
+{
+	struct node n;
+	json_t *rails;
+
+	(void)state;
+	node_start(&n, 1, "--sup", "none", NULL);
+	rails = node_ask(&n, "rails");
+	assert_int_equal(json_array_size(rails), 1);
+	json_decref(rails);
+	node_stop(&n);
+}
+
+static void several_shards_start(void **state)
+{
+	struct node n;
+	json_t *info;
+
+	(void)state;
+	node_start(&n, 1, "--threads", "3", NULL);
+	info = node_ask(&n, "info");
+	assert_int_equal(json_array_size(json_object_get(info, "shards")), 3);
+	json_decref(info);
+	node_stop(&n);
+}
+
+static void a_second_one_is_refused_and_told_the_pid(void **state)
+{
+	struct node n;
+	struct run r;
+	char pid[32], sout[32];
+
+	(void)state;
+	node_start(&n, 1, NULL);
+	node_rail(sout, sizeof(sout), 3);
+	run_wait(&r,
+		 (const char *[]){ "mpib-proxy", "--config", n.conf,
+				   "--run-dir", n.dir, "--sout", sout, NULL });
+	snprintf(pid, sizeof(pid), "pid %d", n.pid);
+	assert_int_equal(r.status, 1);
+	assert_in(r.err, pid);
+	assert_one_line(r.err);
+	assert_string_equal(r.out, "");
+	/* The first one is as well as before. */
+	json_decref(node_ask(&n, "info"));
+	node_stop(&n);
+}
+
+static void a_taken_address_is_told(void **state)
+{
+	struct node n;
+	struct run r;
+	char dir[100];
+
+	(void)state;
+	node_start(&n, 1, NULL);
+	snprintf(dir, sizeof(dir), "%s/other", n.base);
+	run_wait(&r,
+		 (const char *[]){ "mpib-proxy", "--config", n.conf,
+				   "--run-dir", dir, "--sout", n.sout, NULL });
+	assert_int_equal(r.status, 1);
+	assert_in(r.err, "mpib-proxy: ");
+	assert_in(r.err, n.sout + 5);
+	assert_int_equal(access(dir, F_OK), -1);
+	node_stop(&n);
+}
+
+static void what_a_killed_one_left_does_not_stop_the_next(void **state)
+{
+	struct node n, m;
+
+	(void)state;
+	node_start(&n, 1, NULL);
+	assert_int_equal(kill(n.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(n.pid, NULL, 0), n.pid);
+	node_start(&m, 1, "--run-dir", n.dir, NULL);
+	assert_in(m.ready, n.dir);
+	assert_int_equal(rmdir(m.dir), -1); /* it runs in the other's */
+	node_stop(&m);
+	assert_int_equal(access(n.dir, F_OK), -1);
+	unlink(n.conf);
+	assert_int_equal(rmdir(n.base), 0);
+}
+
+static void a_bad_configuration_ends_with_78(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
+				       "--sup-bw", "2000", NULL });
+	assert_int_equal(r.status, 78);
+	assert_in(r.err, "mpib-proxy: flag --sup-bw: ");
+	assert_one_line(r.err);
+	run_wait(&r,
+		 (const char *[]){ "mpib-proxy", "--config", "/nonexistent/f",
+				   "--check-config", NULL });
+	assert_int_equal(r.status, 78);
+	assert_in(r.err, "/nonexistent/f: ");
+	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
+				       "--check-config", NULL });
+	assert_int_equal(r.status, 0);
+	assert_in(r.out, "[sup]");
+	assert_in(r.out, "; built-in");
+}
+
+static void a_rail_that_is_not_there_is_named(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
+				       "--run-dir", "/tmp/mpib-no-rail",
+				       "--sout", "rdma:no_such_hca", NULL });
+	assert_int_equal(r.status, 1);
+	assert_in(r.err, "no_such_hca");
+	assert_int_equal(access("/tmp/mpib-no-rail", F_OK), -1);
+}
+
+static void a_daemon_returns_when_it_is_ready(void **state)
+{
+	char base[] = "/tmp/mpib-daemon-XXXXXX", dir[64], sout[32];
+	struct run r;
+	int pid, i;
+
+	(void)state;
+	assert_non_null(mkdtemp(base));
+	node_rail(sout, sizeof(sout), 5);
+	snprintf(dir, sizeof(dir), "%s/run", base);
+	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
+				       "--run-dir", dir, "--sout", sout,
+				       "--daemon", NULL });
+	assert_int_equal(r.status, 0);
+	assert_int_equal(sscanf(r.out, "ready pid %d", &pid), 1);
+	run_wait(&r, (const char *[]){ "mpibctl", "-s", dir, "info", NULL });
+	assert_int_equal(r.status, 0);
+	/* Its error comes through, too. */
+	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
+				       "--run-dir", dir, "--sout", sout,
+				       "--daemon", NULL });
+	assert_int_equal(r.status, 1);
+	assert_in(r.err, "already runs there");
+
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	for (i = 0; i < 5000 && access(dir, F_OK) == 0; i++)
+		usleep(1000);
+	assert_int_equal(rmdir(base), 0);
+}
+
+static void mpibctl_tells_usage_from_no_proxy(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run_wait(&r, (const char *[]){ "mpibctl", "-s", "/nonexistent", "info",
+				       NULL });
+	assert_int_equal(r.status, 3);
+	assert_in(r.err, "/nonexistent/stats.sock");
+	assert_one_line(r.err);
+	run_wait(&r, (const char *[]){ "mpibctl", "rail", NULL });
+	assert_int_equal(r.status, 2);
+	assert_in(r.err, "did you mean rails?");
+	assert_one_line(r.err);
+	run_wait(&r, (const char *[]){ "mpibctl", NULL });
+	assert_int_equal(r.status, 2);
+	run_wait(&r, (const char *[]){ "mpibctl", "--version", NULL });
+	assert_int_equal(r.status, 0);
+}
+
+static void mpibctl_shows_every_noun(void **state)
+{
+	static const char *const nouns[] = { "rails", "clients", "conns",
+					     "lanes", "peers",	 "info",
+					     "config" };
+	struct node n;
+	struct run r;
+
+	(void)state;
+	node_start(&n, 1, NULL);
+	for (unsigned i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
+		json_t *v;
+
+		run_wait(&r, (const char *[]){ "mpibctl", "-s", n.dir, nouns[i],
+					       NULL });
+		assert_int_equal(r.status, 0);
+		assert_string_equal(r.err, "");
+		run_wait(&r, (const char *[]){ "mpibctl", "-j", "-s", n.dir,
+					       nouns[i], NULL });
+		assert_int_equal(r.status, 0);
+		v = json_loads(r.out, 0, NULL);
+		assert_non_null(v);
+		json_decref(v);
+	}
+	node_stop(&n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_ready_line_names_sockets_and_rails),
+		cmocka_unit_test(it_stops_within_a_second_and_leaves_nothing),
+		cmocka_unit_test(one_rail_is_enough),
+		cmocka_unit_test(several_shards_start),
+		cmocka_unit_test(a_second_one_is_refused_and_told_the_pid),
+		cmocka_unit_test(a_taken_address_is_told),
+		cmocka_unit_test(what_a_killed_one_left_does_not_stop_the_next),
+		cmocka_unit_test(a_bad_configuration_ends_with_78),
+		cmocka_unit_test(a_rail_that_is_not_there_is_named),
+		cmocka_unit_test(a_daemon_returns_when_it_is_ready),
+		cmocka_unit_test(mpibctl_tells_usage_from_no_proxy),
+		cmocka_unit_test(mpibctl_shows_every_noun),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stats socket of two real proxies: its line protocol, and bytes that add
+ * up: by connection and by rail, open and closed, here and there.
+ */
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node.h"
+
+static struct node a, b;
+
+static int start(void **state)
+{
+	(void)state;
+	node_start(&a, 3, "--limit-readers", "3", NULL);
+	node_start(&b, 4, NULL);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	node_stop(&a);
+	node_stop(&b);
+	return 0;
+}
+
+static FILE *reader(const struct node *n)
+{
+	FILE *f = fdopen(node_dial(n, MPIB_STATS_SOCK, SOCK_STREAM), "r");
+
+	assert_non_null(f);
+	return f;
+}
+
+/* The next line as JSON, NULL at the end. */
+static json_t *next(FILE *f)
+{
+	char *line = NULL;
+	size_t room = 0;
+	json_t *v = NULL;
+
+	if (getline(&line, &room, f) > 0) {
+		v = json_loads(line, 0, NULL);
+		assert_non_null(v);
+	}
+	free(line);
+	return v;
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+static void pass_line(FILE *f)
+{
+	json_t *v = next(f);
+
+	assert_non_null(v);
+	json_decref(v);
+}
+
+static void the_greeting_tells_version_and_pid(void **state)
+{
+	FILE *f = reader(&a);
+	json_t *v = next(f);
+
+	(void)state;
+	assert_true(*text(v, "mpib"));
+	assert_int_equal(json_integer_value(json_object_get(v, "proto")), 1);
+	assert_int_equal(json_integer_value(json_object_get(v, "pid")), a.pid);
+	json_decref(v);
+	fclose(f);
+}
+
+static void commands_sent_at_once_are_answered_in_order(void **state)
+{
+	FILE *f = reader(&a);
+	json_t *v;
+
+	(void)state;
+	dprintf(fileno(f), "rails\r\n\n  help \nconns\n");
+	shutdown(fileno(f), SHUT_WR);
+	pass_line(f);
+	v = next(f);
+	assert_int_equal(json_array_size(json_object_get(v, "data")), 2);
+	json_decref(v);
+	v = next(f);
+	assert_true(json_array_size(json_object_get(v, "data")) >= 6);
+	json_decref(v);
+	v = next(f);
+	assert_non_null(json_object_get(json_object_get(v, "data"), "closed"));
+	json_decref(v);
+	assert_null(next(f));
+	fclose(f);
+}
+
+static void an_unknown_command_gets_a_hint(void **state)
+{
+	FILE *f = reader(&a);
+	json_t *v;
+
+	(void)state;
+	pass_line(f);
+	dprintf(fileno(f), "cleints\n\xff\xfe\n");
+	v = next(f);
+	assert_true(json_is_false(json_object_get(v, "ok")));
+	assert_string_equal(text(v, "hint"), "did you mean clients?");
+	json_decref(v);
+	v = next(f);
+	assert_true(json_is_false(json_object_get(v, "ok")));
+	json_decref(v);
+	fclose(f);
+}
+
+static void a_line_without_end_is_hung_up_on(void **state)
+{
+	char junk[5000];
+	FILE *f = reader(&a);
+
+	(void)state;
+	memset(junk, 'x', sizeof(junk));
+	pass_line(f);
+	assert_true(send(fileno(f), junk, sizeof(junk), MSG_NOSIGNAL) > 0);
+	assert_null(next(f));
+	fclose(f);
+}
+
+static void readers_are_counted(void **state)
+{
+	FILE *f[4];
+	json_t *v;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		f[i] = reader(&a);
+		v = next(f[i]);
+		if (i < 3)
+			assert_true(*text(v, "mpib"));
+		else
+			assert_string_equal(text(v, "error"),
+					    "too many readers");
+		json_decref(v);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		fclose(f[i]);
+	/* The proxy may see the hang-ups a little later than we made them. */
+	for (bool served = false; !served;) {
+		f[0] = reader(&a);
+		v = next(f[0]);
+		served = *text(v, "mpib");
+		json_decref(v);
+		fclose(f[0]);
+	}
+}
+
+static void a_reader_that_leaves_early_harms_nobody(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 50; i++) {
+		FILE *f = reader(&b);
+
+		dprintf(fileno(f), "info\nrails\nclients\nconns\nlanes\n");
+		fclose(f);
+	}
+	json_decref(node_ask(&b, "info"));
+}
+
+static json_int_t rail(const json_t *o, const char *key, const char *name)
+{
+	return json_integer_value(
+		json_object_get(json_object_get(o, key), name));
+}
+
+/* Bytes of one rail and direction, by rail and by connection. */
+static json_int_t checked_sum(const struct node *n, unsigned r,
+			      const char *field, json_int_t *closed)
+{
+	static const char *const name[] = { "sout", "sup" };
+	json_t *rails = node_ask(n, "rails"), *conns = node_ask(n, "conns");
+	json_int_t total = json_integer_value(
+		json_object_get(json_array_get(rails, r), field));
+	json_int_t sum = rail(json_object_get(conns, "closed"), field, name[r]);
+	const json_t *c;
+	size_t i;
+
+	*closed = sum;
+	json_array_foreach(json_object_get(conns, "open"), i, c) sum +=
+		rail(c, field, name[r]);
+	assert_int_equal(sum, total);
+	json_decref(rails);
+	json_decref(conns);
+	return total;
+}
+
+struct link {
+	struct mpib_client *tx_client, *rx_client;
+	struct mpib_listener *listener;
+	struct mpib_conn *tx, *rx;
+	char *from, *to;
+	struct mpib_region *from_mr, *to_mr;
+};
+
+#define BUF (4u << 20)
+
+static void link_up(struct link *l)
+{
+	struct mpib_attach_opts at_a = { .size = sizeof(at_a),
+					 .run_dir = a.dir,
+					 .name = "sender" };
+	struct mpib_attach_opts at_b = { .size = sizeof(at_b),
+					 .run_dir = b.dir,
+					 .name = "receiver" };
+	struct mpib_handle handle;
+
+	assert_int_equal(mpib_attach(&at_a, &l->tx_client), 0);
+	assert_int_equal(mpib_attach(&at_b, &l->rx_client), 0);
+	assert_int_equal(mpib_listen(l->rx_client, &handle, &l->listener), 0);
+	assert_int_equal(mpib_accept(l->listener, &l->rx), 0);
+	assert_int_equal(mpib_connect(l->tx_client, &handle, -1, &l->tx), 0);
+	while (mpib_ready(l->tx) == 0 || mpib_ready(l->rx) == 0)
+		usleep(100);
+	assert_int_equal(mpib_ready(l->tx), 1);
+	assert_int_equal(mpib_ready(l->rx), 1);
+	l->from = mpib_mem_alloc(l->tx_client, BUF);
+	l->to = mpib_mem_alloc(l->rx_client, BUF);
+	assert_int_equal(mpib_reg(l->tx_client, l->from, BUF, &l->from_mr), 0);
+	assert_int_equal(mpib_reg(l->rx_client, l->to, BUF, &l->to_mr), 0);
+}
+
+static void move(struct link *l, size_t size)
+{
+	struct mpib_request *send = NULL, *recv = NULL;
+	int tag = 1, done;
+	void *to = l->to;
+	size_t room = BUF, got = 0;
+
+	for (size_t i = 0; i < size; i++)
+		l->from[i] = (char)(i * 7 + size);
+	assert_int_equal(
+		mpib_irecv(l->rx, 1, &to, &room, &tag, &l->to_mr, &recv), 0);
+	assert_non_null(recv);
+	while (!send)
+		assert_int_equal(mpib_isend(l->tx, l->from, size, tag,
+					    l->from_mr, &send),
+				 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(recv, &done, &got), 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(send, &done, NULL), 0);
+	assert_int_equal(got, size);
+	assert_memory_equal(l->from, l->to, size);
+}
+
+static void bytes_add_up_here_there_and_afterwards(void **state)
+{
+	static const size_t size[] = { 1, 0, 100, 4096, 1000000, BUF };
+	static const char *const dir[] = { "tx_bytes", "rx_bytes" };
+	json_int_t tx = 0, rx = 0, sent = 0, closed;
+	struct link l;
+	json_t *v;
+
+	(void)state;
+	link_up(&l);
+	for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+		move(&l, size[i]);
+		sent += (json_int_t)size[i];
+	}
+	for (unsigned r = 0; r < 2; r++) {
+		json_int_t there = checked_sum(&b, r, dir[1], &closed);
+
+		tx += checked_sum(&a, r, dir[0], &closed);
+		assert_int_equal(closed, 0);
+		assert_true(there > 0);
+		rx += there;
+	}
+	assert_int_equal(tx, sent);
+	assert_int_equal(rx, sent);
+
+	v = node_ask(&a, "clients");
+	assert_int_equal(json_array_size(v), 1);
+	assert_string_equal(text(json_array_get(v, 0), "name"), "sender");
+	json_decref(v);
+	v = node_ask(&a, "lanes");
+	assert_int_equal(json_array_size(v), 1);
+	assert_int_equal(rail(json_array_get(v, 0), "qps", "sout"), 2);
+	assert_int_equal(rail(json_array_get(v, 0), "qps", "sup"), 4);
+	json_decref(v);
+
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&a, "attached", 0);
+	node_until_ledger(&b, "attached", 0);
+	for (unsigned r = 0; r < 2; r++) {
+		json_int_t all = checked_sum(&a, r, dir[0], &closed);
+
+		assert_int_equal(closed, all);
+		tx -= all;
+	}
+	assert_int_equal(tx, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_greeting_tells_version_and_pid),
+		cmocka_unit_test(commands_sent_at_once_are_answered_in_order),
+		cmocka_unit_test(an_unknown_command_gets_a_hint),
+		cmocka_unit_test(a_line_without_end_is_hung_up_on),
+		cmocka_unit_test(readers_are_counted),
+		cmocka_unit_test(a_reader_that_leaves_early_harms_nobody),
+		cmocka_unit_test(bytes_add_up_here_there_and_afterwards),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ARGS_MAX 32
+#define READY_MS 30000
+
+unsigned long long node_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (unsigned long long)ts.tv_sec * 1000 +
+	       (unsigned long long)ts.tv_nsec / 1000000;
+}
+
+static void forget_environment(void)
+{
+	for (char **e = environ; *e;) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
+		/* MPIB_SOFT_ENGINE is the whole test run's choice. */
+		if (!strncmp(name, "MPIB_", 5) &&
+		    strncmp(name, "MPIB_SOFT_", 10))
+			unsetenv(name); /* moves the next one here */
+		else
+			e++;
+	}
+}
+
+/* out and err become the child's; -1 leaves the test's. */
+static pid_t spawn(const char *const *argv, int out, int err)
+{
+	const char *path = argv[0];
+	pid_t parent = getpid();
+	char *args[ARGS_MAX];
+	unsigned n = 0;
+	pid_t pid;
+
+	if (!strcmp(path, "mpib-proxy"))
+		path = MPIB_PROXY_PATH;
+	else if (!strcmp(path, "mpibctl"))
+		path = MPIB_CTL_PATH;
+	for (; argv[n]; n++) {
+		assert_true(n + 1 < ARGS_MAX);
+		args[n] = strdup(argv[n]);
+	}
+	args[n] = NULL;
+
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(126);
+		if (out >= 0)
+			dup2(out, STDOUT_FILENO);
+		if (err >= 0)
+			dup2(err, STDERR_FILENO);
+		forget_environment();
+		execv(path, args);
+		_exit(127);
+	}
+	while (n > 0)
+		free(args[--n]);
+	return pid;
+}
+
+static int wait_status(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void take(FILE *f, char *buf, size_t len)
+{
+	rewind(f);
+	len = fread(buf, 1, len - 1, f);
+	buf[len] = '\0';
+	fclose(f);
+}
+
+void run_wait(struct run *run, const char *const *argv)
+{
+	FILE *out = tmpfile(), *err = tmpfile();
+
+	assert_non_null(out);
+	assert_non_null(err);
+	run->status = wait_status(spawn(argv, fileno(out), fileno(err)));
+	take(out, run->out, sizeof(run->out));
+	take(err, run->err, sizeof(run->err));
+}
+
+/* A line within READY_MS, without its newline. */
+static void read_line(int fd, char *buf, size_t len)
+{
+	unsigned long long until = node_ms() + READY_MS;
+	size_t at = 0;
+
+	while (at + 1 < len) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		unsigned long long now = node_ms();
+
+		if (now >= until || poll(&p, 1, (int)(until - now)) == 0)
+			fail_msg("no line came");
+		if (read(fd, buf + at, 1) != 1)
+			break;
+		if (buf[at] == '\n')
+			break;
+		at++;
+	}
+	buf[at] = '\0';
+}
+
+void node_rail(char *buf, size_t len, unsigned i)
+{
+	snprintf(buf, len, "soft:127.24.%d.%u", getpid() % 254 + 1, i);
+}
+
+void node_start(struct node *node, unsigned n, ...)
+{
+	const char *argv[ARGS_MAX] = { "mpib-proxy", "--config", node->conf,
+				       "--run-dir",  node->dir,	 "--sout",
+				       node->sout,   "--sup",	 node->sup };
+	unsigned argc = 9;
+	int out[2], fd;
+	va_list ap;
+
+	snprintf(node->base, sizeof(node->base), "/tmp/mpib-node-XXXXXX");
+	assert_non_null(mkdtemp(node->base));
+	snprintf(node->dir, sizeof(node->dir), "%s/run", node->base);
+	snprintf(node->conf, sizeof(node->conf), "%s/conf", node->base);
+	fd = open(node->conf, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	node_rail(node->sout, sizeof(node->sout), 10 * n);
+	node_rail(node->sup, sizeof(node->sup), 10 * n + 1);
+	va_start(ap, n);
+	while (argc + 1 < ARGS_MAX && (argv[argc] = va_arg(ap, const char *)))
+		argc++;
+	va_end(ap);
+
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	node->pid = spawn(argv, out[1], -1);
+	close(out[1]);
+	read_line(out[0], node->ready, sizeof(node->ready));
+	close(out[0]);
+	if (strncmp(node->ready, "ready ", 6))
+		fail_msg("mpib-proxy is not ready: \"%s\"", node->ready);
+}
+
+unsigned node_stop(struct node *node)
+{
+	unsigned long long start = node_ms();
+	unsigned took;
+	int status;
+
+	assert_int_equal(kill(node->pid, SIGTERM), 0);
+	status = wait_status(node->pid);
+	took = (unsigned)(node_ms() - start);
+	if (status != 0)
+		fail_msg("mpib-proxy ended with %d", status);
+	assert_int_equal(access(node->dir, F_OK), -1);
+	assert_int_equal(unlink(node->conf), 0);
+	assert_int_equal(rmdir(node->base), 0);
+	return took;
+}
+
+int node_dial(const struct node *node, const char *name, int type)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", node->dir, name);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	return fd;
+}
+
+json_t *node_ask(const struct node *node, const char *command)
+{
+	int fd = node_dial(node, MPIB_STATS_SOCK, SOCK_STREAM);
+	FILE *f = fdopen(fd, "r");
+	json_t *answer, *data;
+	char *line = NULL;
+	size_t room = 0;
+
+	assert_non_null(f);
+	dprintf(fd, "%s\n", command);
+	assert_true(getline(&line, &room, f) > 0); /* the greeting */
+	assert_true(getline(&line, &room, f) > 0);
+	answer = json_loads(line, 0, NULL);
+	assert_non_null(answer);
+	assert_true(json_is_true(json_object_get(answer, "ok")));
+	data = json_incref(json_object_get(answer, "data"));
+	json_decref(answer);
+	free(line);
+	fclose(f);
+	return data;
+}
+
+json_int_t node_ledger(const struct node *node, const char *key)
+{
+	json_t *info = node_ask(node, "info");
+	const json_t *n = json_object_get(json_object_get(info, "ledger"), key);
+	json_int_t value = json_integer_value(n);
+
+	assert_true(json_is_integer(n));
+	json_decref(info);
+	return value;
+}
+
+void node_until_ledger(const struct node *node, const char *key, json_int_t n)
+{
+	unsigned long long until = node_ms() + 10000;
+	json_int_t now;
+
+	while ((now = node_ledger(node, key)) != n) {
+		if (node_ms() > until)
+			fail_msg("%s of the ledger stays %d", key, (int)now);
+		usleep(1000);
+	}
+}
