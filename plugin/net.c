@@ -495,17 +495,9 @@ enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 
 enum nccl_result mpib_net_test(void *request, int *done, int *sizes)
 {
-	int n = mpib_request_buffers(request);
-	size_t bytes[MPIB_GROUP_MAX];
-	int rc = mpib_test(request, done, bytes);
+	int rc = mpib_test_int(request, done, sizes);
 
-	if (__builtin_expect(rc < 0, 0))
-		return fail("test", rc);
-	if (*done && sizes) {
-		for (int i = 0; i < n; i++)
-			sizes[i] = (int)bytes[i];
-	}
-	return NCCL_SUCCESS;
+	return __builtin_expect(rc < 0, 0) ? fail("test", rc) : NCCL_SUCCESS;
 }
 
 enum nccl_result mpib_net_close(void *comm)

@@ -156,7 +156,11 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
-/* Buffers of a request: n of mpib_irecv(), 1 for a send. Before it is done. */
+/* The same for who keeps sizes in int, as NCCL does. */
+int mpib_test_int(struct mpib_request *req, int *done, int *sizes);
+
+/* Buffers of a request: n of mpib_irecv(), 1 for a send. Until the next request
+ * is posted on its connection. */
 int mpib_request_buffers(const struct mpib_request *req);
 
 #ifdef __cplusplus

@@ -23,6 +23,7 @@
 #include <mpib/abi.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 enum mpib_op {
 	MPIB_OP_SEND = 1,
@@ -103,10 +104,14 @@ static inline struct mpib_desc *mpib_ring_next(struct mpib_producer *p)
 	return &p->slot[p->tail & (p->size - 1)].desc;
 }
 
-/* Wait-free. Producer thread only. Hands over what mpib_ring_next() gave. */
-static inline void mpib_ring_commit(struct mpib_producer *p)
+/* Wait-free. Producer thread only. Hands over d, which mpib_ring_next() gave. */
+static inline void mpib_ring_commit(struct mpib_producer *p,
+				    struct mpib_desc *d)
 {
-	struct mpib_ring_slot *s = &p->slot[p->tail & (p->size - 1)];
+	struct mpib_ring_slot *s =
+		(struct mpib_ring_slot *)((char *)d -
+					  offsetof(struct mpib_ring_slot,
+						   desc));
 
 	/* Release pairs with the acquire in mpib_ring_pop(): the descriptor is
 	 * whole before its sequence can be seen. */
@@ -117,8 +122,10 @@ static inline void mpib_ring_commit(struct mpib_producer *p)
 static inline void mpib_ring_push(struct mpib_producer *p,
 				  const struct mpib_desc *desc)
 {
-	*mpib_ring_next(p) = *desc;
-	mpib_ring_commit(p);
+	struct mpib_desc *d = mpib_ring_next(p);
+
+	*d = *desc;
+	mpib_ring_commit(p, d);
 }
 
 /*

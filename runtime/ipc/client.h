@@ -37,6 +37,8 @@ struct mpib_region {
 	struct mpib_client *client;
 	char *addr;
 	size_t size;
+	/* Longest request that needs no copy: 0 for staged memory. */
+	size_t direct;
 	bool staged;
 	bool own_mr; /* from mpib_reg_fd(): ours to deregister */
 	uint32_t mr;
@@ -65,18 +67,27 @@ struct mpib_buffer {
 };
 
 struct mpib_request {
-	struct mpib_conn *conn;
+	_Alignas(256) struct mpib_conn *conn;
+	struct mpib_request *next; /* on the free list */
+	const struct mpib_completion *completion;
+	uint8_t plain[4]; /* op, req, idx, n of a request of one buffer */
 	uint32_t gen;
-	uint8_t index, n;
-	/* Queued behind others or staged. The rest matters only then. */
+	uint8_t n;
+	/* Queued behind others, staged or grouped. The rest matters only
+	 * then. */
 	bool slow;
 	bool held; /* its regions are */
-	bool fed; /* everything was pushed, or never will be */
+	bool feeding; /* something of it is still to be pushed */
 	bool cancelled; /* its memory was deregistered under it */
-	uint16_t parts; /* in the window; 0 unless slow */
+	uint16_t parts; /* in the window */
 	uint32_t pos; /* bytes pushed */
 	struct mpib_buffer buf[MPIB_GROUP_MAX];
 };
+
+static inline uint8_t mpib_request_index(const struct mpib_request *r)
+{
+	return r->plain[1];
+}
 
 struct mpib_window {
 	char *base; /* NULL until first needed */
@@ -90,19 +101,22 @@ struct mpib_window {
 
 struct mpib_conn {
 	struct mpib_client *client;
+	/* Parts in the window, requests to feed, and 1 for an error: while it
+	 * is not 0 every call takes the slow way. */
+	uint32_t work;
+	uint32_t gen;
+	struct mpib_request *free;
+	uint32_t idle; /* tests that found nothing */
+	struct mpib_producer ring;
+	const struct mpib_reply_conn *reply;
+	/* Ours in the submit segment. */
+	_Atomic uint64_t *word, *top;
+	uint64_t word_bit, top_bit;
+	const struct mpib_completion *completion;
 	/* 0: usable; -ENOTCONN until ready; else why nothing is pushed or
 	 * copied any more, as why says. */
 	int error;
-	uint32_t free; /* bit per request */
-	uint32_t gen;
-	uint32_t work; /* parts in the window and requests to feed */
-	struct mpib_producer ring;
-	const struct mpib_completion *completion;
-	const struct mpib_reply_conn *reply;
-	_Atomic uint64_t *summary; /* ours in the submit segment */
-	uint64_t bit;
 	uint32_t index;
-	uint32_t idle; /* tests that found nothing */
 	bool is_sender;
 	/* Requests not wholly pushed, oldest first. */
 	uint8_t feed[MPIB_REQUESTS];
@@ -197,6 +211,7 @@ bool mpib_region_dead(const struct mpib_region *r);
 
 /* connect.c. Connection's thread: take what has arrived, then never push or
  * copy again. why NULL: the proxy is asked. Returns rc, with the text. */
+#define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
 /* 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
@@ -219,19 +234,21 @@ void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
 
 /* stage.c. Wake the shard. */
-void mpib_bell_write(struct mpib_client *c);
+int mpib_bell_write(struct mpib_client *c);
 
-/* Wait-free unless the shard sleeps. Tell it that the ring has something. */
-static inline void mpib_ring_bell(struct mpib_conn *conn)
+/* Wait-free unless the shard sleeps. Tell it that the ring has something.
+ * Returns 0, as mpib_bell_write() does. */
+static inline int mpib_ring_bell(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
 
 	/* All three sequentially consistent (segment.h): the shard sees the
 	 * bits in its last look, or we see that it sleeps. */
-	atomic_fetch_or(conn->summary, conn->bit);
-	atomic_fetch_or(&c->submit->summary.top, 1ull << conn->index / 64);
+	atomic_fetch_or(conn->word, conn->word_bit);
+	atomic_fetch_or(conn->top, conn->top_bit);
 	if (__builtin_expect(atomic_load(c->sleeping), 0))
-		mpib_bell_write(c);
+		return mpib_bell_write(c);
+	return 0;
 }
 
 /* copy.c: into memory that somebody polls: ascending, 16 bytes at a time. */

@@ -115,18 +115,26 @@ static int take_index(struct mpib_client *c, uint32_t *index)
 
 static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 {
-	struct mpib_conn *conn = calloc(1, sizeof(*conn));
+	struct mpib_conn *conn =
+		aligned_alloc(_Alignof(struct mpib_conn), sizeof(*conn));
 
 	if (!conn)
 		return NULL;
+	memset(conn, 0, sizeof(*conn));
 	conn->client = c;
+	conn->work = 1; /* not ready */
 	conn->is_sender = is_sender;
 	conn->error = -ENOTCONN;
-	conn->free = UINT32_MAX;
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		conn->req[i].conn = conn;
-		conn->req[i].index = (uint8_t)i;
+		struct mpib_request *r = &conn->req[i];
+
+		r->conn = conn;
+		r->next = i + 1 < MPIB_REQUESTS ? r + 1 : NULL;
+		r->plain[0] = is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
+		r->plain[1] = (uint8_t)i;
+		r->plain[3] = 1;
 	}
+	conn->free = conn->req;
 	return conn;
 }
 
@@ -138,8 +146,12 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	conn->gen = c->index[i].gen;
 	conn->reply = &c->reply->conn[i];
 	conn->completion = c->reply->completion[i];
-	conn->summary = &c->submit->summary.word[i / 64];
-	conn->bit = 1ull << i % 64;
+	conn->word = &c->submit->summary.word[i / 64];
+	conn->word_bit = 1ull << i % 64;
+	conn->top = &c->submit->summary.top;
+	conn->top_bit = 1ull << i / 64;
+	for (unsigned r = 0; r < MPIB_REQUESTS; r++)
+		conn->req[r].completion = &conn->completion[r];
 	conn->ring = (struct mpib_producer){
 		.slot = c->submit->ring[i],
 		.head = &conn->reply->head,
@@ -250,6 +262,7 @@ int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why)
 			snprintf(conn->why, sizeof(conn->why), "%s", why);
 		else
 			ask_why(conn, rc);
+		conn->work += conn->error == 0;
 		conn->error = rc;
 	}
 	return mpib_fail(conn->error, "%s", conn->why);
@@ -265,8 +278,10 @@ int mpib_ready(struct mpib_conn *conn)
 		return mpib_client_check(c);
 	state = state_of(c, conn->index);
 	if (state == MPIB_CONN_READY) {
-		if (conn->error == -ENOTCONN)
+		if (conn->error == -ENOTCONN) {
 			conn->error = 0;
+			conn->work = 0;
+		}
 		return 1;
 	}
 	if (state != MPIB_CONN_PENDING) {

@@ -94,6 +94,7 @@ static struct mpib_region *new_region(struct mpib_client *c, void *addr,
 	r->client = c;
 	r->addr = addr;
 	r->size = size;
+	r->direct = size < MPIB_SIZE_MAX ? size : MPIB_SIZE_MAX;
 	r->regs = 1;
 	atomic_init(&r->refs, 0);
 	LIST_INSERT_HEAD(&c->regions, r, link);
@@ -104,8 +105,10 @@ static struct mpib_region *new_region(struct mpib_client *c, void *addr,
 static void place(struct mpib_region *r)
 {
 	struct mpib_pool *p;
+	size_t size = r->direct;
 
 	r->staged = true;
+	r->direct = 0;
 	LIST_FOREACH(p, &r->client->pools, link)
 	{
 		char *base = p->seg.addr;
@@ -114,6 +117,7 @@ static void place(struct mpib_region *r)
 		    r->addr + r->size > base + p->seg.size)
 			continue;
 		r->staged = false;
+		r->direct = size;
 		r->mr = p->mr;
 		r->off = (uint64_t)(r->addr - base);
 	}

@@ -7,19 +7,11 @@
 
 #include "ipc/client.h"
 
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Relaxed: the death of the proxy orders nothing. */
-static inline bool unusable(const struct mpib_conn *conn)
-{
-	const struct mpib_client *c = conn->client;
-
-	return unlikely(c->forks != mpib_forks) ||
-	       unlikely(conn->error | mpib_conn_broken(conn) |
-			atomic_load_explicit(&c->dead, memory_order_relaxed));
-}
-
-static int why_unusable(struct mpib_conn *conn)
+/* 0, or why nothing can be posted, with the text. */
+static int usable(struct mpib_conn *conn)
 {
 	int rc = mpib_client_check(conn->client);
 
@@ -30,7 +22,8 @@ static int why_unusable(struct mpib_conn *conn)
 				 "connection %u is not ready (poll "
 				 "mpib_ready() first)",
 				 conn->index);
-	return mpib_conn_fail(conn, mpib_conn_broken(conn), NULL);
+	rc = mpib_conn_broken(conn);
+	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 0;
 }
 
 static bool inside(const struct mpib_region *r, const char *addr, size_t size)
@@ -50,120 +43,96 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
-/* conn->free is not 0. */
-static struct mpib_request *take(struct mpib_conn *conn, int n)
+/* conn->free is not NULL. */
+static inline struct mpib_request *take(struct mpib_conn *conn, int n)
 {
-	struct mpib_request *r = &conn->req[__builtin_ctz(conn->free)];
+	struct mpib_request *r = conn->free;
 
-	conn->free &= conn->free - 1;
+	conn->free = r->next;
 	if (unlikely(++conn->gen == 0))
 		conn->gen = 1;
 	r->gen = conn->gen;
 	r->n = (uint8_t)n;
-	r->slow = false;
+	r->slow = n > 1;
 	return r;
 }
 
-static void give(struct mpib_conn *conn, struct mpib_request *r)
+static inline void give(struct mpib_conn *conn, struct mpib_request *r)
 {
-	conn->free |= 1u << r->index;
-	if (unlikely(r->held))
+	r->next = conn->free;
+	conn->free = r;
+}
+
+static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
+{
+	if (r->held)
 		mpib_regions_unref(r);
-}
-
-static int submit_slow(struct mpib_conn *conn, struct mpib_request *r,
-		       struct mpib_request **req)
-{
-	int rc = mpib_stage_add(conn, r);
-
-	if (rc < 0) {
-		give(conn, r);
-		return rc;
-	}
-	*req = r;
-	return 0;
-}
-
-/* Requests are pushed in order: not past one that still waits. Room for all
- * descriptors of n buffers, 0, or -errno. */
-static int room(struct mpib_conn *conn, int n)
-{
-	int rc = mpib_ring_room(&conn->ring, (uint32_t)n);
-
-	if (rc < 0)
-		return mpib_conn_fail(conn, rc,
-				      "the head of the proxy's ring is "
-				      "impossible");
-	return rc >= n;
+	r->feeding = r->cancelled = false;
+	r->parts = 0;
+	give(conn, r);
 }
 
 /*
- * One buffer of registered memory with nothing before it that waits: nearly
- * every message, so it is written straight into the slot. 0, *req NULL when
- * there is no room.
+ * The usual case: registered memory, nothing waiting before it, room for it.
+ * NULL when anything is unusual, and post() knows what.
  */
-static inline int post(struct mpib_conn *conn, enum mpib_op op,
-		       const void *data, size_t size, int tag,
-		       const struct mpib_region *region,
-		       struct mpib_request **req)
+__attribute__((always_inline)) static inline struct mpib_request *
+post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
+	  const struct mpib_region *region)
 {
+	const struct mpib_client *c = conn->client;
 	struct mpib_request *r;
 	struct mpib_desc *d;
-	int rc;
+	uint64_t off;
 
-	/* The ring's own copy of the head says yes nearly always. */
-	if (unlikely(conn->ring.tail - conn->ring.head_seen ==
-		     conn->ring.size) &&
-	    (rc = room(conn, 1)) <= 0)
-		return rc;
+	/* Also when size is 0. */
+	if (unlikely(!region || size - 1 >= region->direct))
+		return NULL;
+	off = addr - (uintptr_t)region->addr;
+	if (unlikely(off > region->size - size || c->forks != mpib_forks))
+		return NULL;
+	/* Relaxed: the death of the proxy orders nothing. */
+	if (unlikely((int)conn->work | mpib_conn_broken(conn) |
+		     atomic_load_explicit(&c->dead, memory_order_relaxed)))
+		return NULL;
+	if (unlikely(!conn->free ||
+		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
+		return NULL;
 	r = take(conn, 1);
 	d = mpib_ring_next(&conn->ring);
-	d->op = (uint8_t)op;
-	d->req = r->index;
-	d->idx = 0;
-	d->n = 1;
+	memcpy(&d->op, r->plain, sizeof(r->plain));
 	d->gen = r->gen;
+	d->mr = region->mr;
 	d->tag = tag;
-	d->len = d->total = (uint32_t)size;
+	d->off = region->off + off;
+	d->len = (uint32_t)size;
 	d->pos = 0;
-	d->mr = 0;
-	d->off = 0;
-	if (size > 0) {
-		d->mr = region->mr;
-		d->off = region->off +
-			 (uint64_t)((const char *)data - region->addr);
-	}
-	mpib_ring_commit(&conn->ring);
-	mpib_ring_bell(conn);
-	*req = r;
-	return 0;
+	d->total = (uint32_t)size;
+	mpib_ring_commit(&conn->ring, d);
+	return r;
 }
 
-int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
-	       struct mpib_region *region, struct mpib_request **req)
+/* Requests are pushed in order: one that cannot be pushed now, or is staged,
+ * waits for its turn. */
+static int submit(struct mpib_conn *conn, struct mpib_request *r, bool direct)
 {
-	struct mpib_request *r;
-	char *addr;
+	int rc;
 
-	*req = NULL;
-	if (unusable(conn))
-		return why_unusable(conn);
-	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
-	if (unlikely(size > MPIB_SIZE_MAX ||
-		     (size && !inside(region, addr, size))))
-		return bad_buffer(data, size);
-	if (unlikely(conn->free == 0))
-		return 0;
-	if ((size == 0 || !region->staged) &&
-	    conn->feed_tail == conn->feed_head)
-		return post(conn, MPIB_OP_SEND, data, size, tag, region, req);
-	r = take(conn, 1);
-	r->buf[0] = (struct mpib_buffer){ addr, size ? region : NULL,
-					  (uint32_t)size, tag };
-	return submit_slow(conn, r, req);
+	if (direct && conn->feed_tail == conn->feed_head) {
+		rc = mpib_ring_room(&conn->ring, r->n);
+		if (rc < 0)
+			return mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
+		if (rc < r->n)
+			return 0;
+		for (unsigned i = 0; i < r->n; i++)
+			mpib_push_direct(conn, r, i);
+		mpib_ring_bell(conn);
+		return 1;
+	}
+	rc = mpib_stage_add(conn, r);
+	return rc < 0 ? rc : 1;
 }
 
-/* 1: all of it is registered memory; 0: not; -errno. */
 static int check_buffers(int n, void *const *data, const size_t *size,
 			 struct mpib_region *const *region)
 {
@@ -186,98 +155,132 @@ static int check_buffers(int n, void *const *data, const size_t *size,
 				 "a grouped receive of %zu bytes of ordinary "
 				 "memory (up to %u are possible)",
 				 staged, MPIB_WINDOW_MAX);
-	return staged == 0;
+	return 0;
+}
+
+__attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
+					  void *const *data, const size_t *size,
+					  const int *tag,
+					  struct mpib_region *const *region,
+					  struct mpib_request **req)
+{
+	struct mpib_request *r;
+	bool direct = true;
+	int rc = usable(conn);
+
+	if (rc == 0)
+		rc = check_buffers(n, data, size, region);
+	if (rc < 0 || !conn->free)
+		return rc;
+	r = take(conn, n);
+	for (int i = 0; i < n; i++) {
+		r->buf[i] = (struct mpib_buffer){ data[i],
+						  size[i] ? region[i] : NULL,
+						  (uint32_t)size[i],
+						  tag ? tag[i] : 0 };
+		direct &= size[i] == 0 || !region[i]->staged;
+	}
+	rc = submit(conn, r, direct);
+	if (rc <= 0) {
+		give_slow(conn, r);
+		return rc;
+	}
+	*req = r;
+	return 0;
+}
+
+/* With mpib_isend()'s own arguments, so that calling it costs that a jump. */
+__attribute__((noinline)) static int
+send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
+	  struct mpib_region *region, struct mpib_request **req)
+{
+	void *addr;
+
+	*req = NULL;
+	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
+	return post(conn, 1, &addr, &size, &tag, &region, req);
+}
+
+int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
+	       struct mpib_region *region, struct mpib_request **req)
+{
+	struct mpib_request *r =
+		post_fast(conn, (uintptr_t)data, size, tag, region);
+
+	if (unlikely(!r))
+		return send_slow(conn, data, size, tag, region, req);
+	*req = r;
+	return mpib_ring_bell(conn);
 }
 
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req)
 {
-	struct mpib_request *r;
-	int rc, direct;
+	struct mpib_request *r = NULL;
 
-	*req = NULL;
-	if (unusable(conn))
-		return why_unusable(conn);
-	direct = check_buffers(n, data, size, region);
-	if (unlikely(direct < 0))
-		return direct;
-	if (unlikely(conn->free == 0))
-		return 0;
-	direct = direct && conn->feed_tail == conn->feed_head;
-	if (direct && n == 1)
-		return post(conn, MPIB_OP_RECV, data[0], size[0],
-			    tag ? tag[0] : 0, region[0], req);
-	if (direct && unlikely((rc = room(conn, n)) <= 0))
-		return rc;
-	r = take(conn, n);
-	for (int i = 0; i < n; i++)
-		r->buf[i] = (struct mpib_buffer){ data[i],
-						  size[i] ? region[i] : NULL,
-						  (uint32_t)size[i],
-						  tag ? tag[i] : 0 };
-	if (!direct)
-		return submit_slow(conn, r, req);
-	for (int i = 0; i < n; i++)
-		mpib_push_direct(conn, r, (unsigned)i);
-	mpib_ring_bell(conn);
+	if (likely(n == 1))
+		r = post_fast(conn, (uintptr_t)data[0], size[0],
+			      tag ? tag[0] : 0, region[0]);
 	*req = r;
-	return 0;
+	if (unlikely(!r))
+		return post(conn, n, data, size, tag, region, req);
+	return mpib_ring_bell(conn);
 }
 
 /* The request is over and failed. */
 static int failed(struct mpib_conn *conn, struct mpib_request *r, int rc)
 {
-	const struct mpib_completion *cpl = &conn->completion[r->index];
+	const struct mpib_completion *cpl = r->completion;
 
 	if (rc == -EMSGSIZE)
 		mpib_fail(rc,
 			  "send of %u bytes is larger than the posted receive "
 			  "of %u bytes",
 			  cpl->size[0], cpl->size[1]);
-	else if (rc == -ECANCELED && r->slow && r->cancelled)
+	else if (rc == -ECANCELED && r->cancelled)
 		mpib_fail(rc, "its memory was deregistered");
 	else
 		rc = mpib_conn_fail(conn, rc, NULL);
-	give(conn, r);
+	give_slow(conn, r);
 	return rc;
 }
 
 /* Of a request that is over. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
-		       int32_t res, size_t *sizes)
+		       int32_t res, int *sizes)
 {
-	const struct mpib_completion *cpl = &conn->completion[r->index];
+	const struct mpib_completion *cpl = r->completion;
 
-	if (r->slow && !r->fed) {
+	if (r->feeding) {
 		/* Ended early: off the feed queue before its index can be used
 		 * again. */
-		r->fed = true;
+		r->feeding = false;
 		mpib_stage(conn);
 	}
-	if (r->slow && r->cancelled)
+	if (r->cancelled)
 		res = -ECANCELED;
 	if (res < 0)
 		return failed(conn, r, res);
 	for (unsigned i = 0; sizes && i < r->n; i++)
-		sizes[i] = r->n == 1 ? (size_t)res : cpl->size[i];
-	give(conn, r);
+		sizes[i] = r->n == 1 ? res : (int)cpl->size[i];
+	give_slow(conn, r);
 	return 0;
 }
 
 /* Nothing yet. Make sure that there still can be. */
 static int pending(struct mpib_conn *conn, struct mpib_request *r, int *done,
-		   size_t *sizes)
+		   int *sizes)
 {
 	if (conn->error) {
 		*done = 1;
-		give(conn, r);
+		give_slow(conn, r);
 		return mpib_fail(conn->error, "%s", conn->why);
 	}
 	if (unlikely(mpib_conn_broken(conn))) {
 		mpib_conn_fail(conn, mpib_conn_broken(conn), NULL);
 		/* What ended before it broke counts: look a last time. */
-		return mpib_test(r, done, sizes);
+		return mpib_test_int(r, done, sizes);
 	}
 	if (atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
 		return mpib_client_check(conn->client);
@@ -286,27 +289,50 @@ static int pending(struct mpib_conn *conn, struct mpib_request *r, int *done,
 	return mpib_client_look(conn->client);
 }
 
-int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
+/* With mpib_test_int()'s own arguments, so that calling it costs that a jump. */
+__attribute__((noinline)) static int test_slow(struct mpib_request *req,
+					       int *done, int *sizes)
 {
 	struct mpib_conn *conn = req->conn;
 	int32_t res;
 
 	*done = 0;
-	if (unlikely(conn->client->forks != mpib_forks))
+	if (conn->client->forks != mpib_forks)
 		return mpib_client_check(conn->client);
 	if (conn->work)
 		mpib_stage(conn);
-	if ((req->slow && req->parts) ||
-	    !mpib_completion_poll(&conn->completion[req->index], req->gen,
-				  &res))
+	if (req->parts ||
+	    !mpib_completion_poll(req->completion, req->gen, &res))
 		return pending(conn, req, done, sizes);
 	*done = 1;
-	if (unlikely(res < 0 || req->slow || req->n > 1))
-		return finish_slow(conn, req, res, sizes);
+	return finish_slow(conn, req, res, sizes);
+}
+
+int mpib_test_int(struct mpib_request *req, int *done, int *sizes)
+{
+	struct mpib_conn *conn = req->conn;
+	int32_t res;
+
+	if (unlikely(conn->client->forks != mpib_forks) ||
+	    unlikely(conn->work | req->slow) ||
+	    !mpib_completion_poll(req->completion, req->gen, &res) ||
+	    unlikely(res < 0))
+		return test_slow(req, done, sizes);
+	give(conn, req);
+	*done = 1;
 	if (sizes)
-		sizes[0] = (size_t)res;
-	conn->free |= 1u << req->index;
+		*sizes = res;
 	return 0;
+}
+
+int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
+{
+	int got[MPIB_GROUP_MAX], n = req->n;
+	int rc = mpib_test_int(req, done, got);
+
+	for (int i = 0; rc == 0 && *done && sizes && i < n; i++)
+		sizes[i] = (size_t)got[i];
+	return rc;
 }
 
 int mpib_request_buffers(const struct mpib_request *req)

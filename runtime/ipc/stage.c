@@ -8,12 +8,14 @@
 
 #include "ipc/client.h"
 
-void mpib_bell_write(struct mpib_client *c)
+int mpib_bell_write(struct mpib_client *c)
 {
 	uint64_t one = 1;
 
-	if (write(c->doorbell, &one, sizeof(one)) < 0)
-		return; /* EAGAIN: it rings already */
+	ssize_t n = write(c->doorbell, &one, sizeof(one));
+
+	(void)n; /* EAGAIN: it rings already */
+	return 0;
 }
 
 /* In the slot itself: a struct built elsewhere and copied costs more than all
@@ -25,7 +27,7 @@ static void push(struct mpib_conn *conn, const struct mpib_request *r,
 	struct mpib_desc *d = mpib_ring_next(&conn->ring);
 
 	d->op = conn->is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
-	d->req = r->index;
+	d->req = mpib_request_index(r);
 	d->idx = (uint8_t)i;
 	d->n = r->n;
 	d->gen = r->gen;
@@ -35,7 +37,7 @@ static void push(struct mpib_conn *conn, const struct mpib_request *r,
 	d->len = len;
 	d->pos = pos;
 	d->total = r->buf[i].size;
-	mpib_ring_commit(&conn->ring);
+	mpib_ring_commit(&conn->ring, d);
 }
 
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
@@ -78,7 +80,8 @@ static struct mpib_part *add_part(struct mpib_conn *conn,
 	struct mpib_window *w = &conn->window;
 	struct mpib_part *p = &w->part[w->part_head++ % MPIB_PARTS];
 
-	*p = (struct mpib_part){ r->index, (uint8_t)i, r->pos, len, at };
+	*p = (struct mpib_part){ mpib_request_index(r), (uint8_t)i, r->pos, len,
+				 at };
 	r->parts++;
 	conn->work++;
 	return p;
@@ -152,7 +155,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 		if (is_lost(b))
 			return lost(conn);
 		mpib_push_direct(conn, r, 0);
-		r->fed = true;
+		r->feeding = false;
 		return 1;
 	}
 	if (len > conn->client->welcome.part)
@@ -165,7 +168,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 		return lost(conn);
 	push_part(conn, r, p);
 	r->pos += len;
-	r->fed = r->pos == b->size;
+	r->feeding = r->pos < b->size;
 	return 1;
 }
 
@@ -223,7 +226,7 @@ static void push_group(struct mpib_conn *conn, struct mpib_request *r,
 		else
 			push_part(conn, r, add_part(conn, r, i, len, at[i]));
 	}
-	r->fed = true;
+	r->feeding = false;
 }
 
 static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
@@ -260,16 +263,14 @@ static void feed(struct mpib_conn *conn)
 			&conn->req[conn->feed[conn->feed_tail % MPIB_REQUESTS]];
 		int rc;
 
-		if (r->fed) {
+		if (!r->feeding) {
 			conn->feed_tail++;
 			conn->work--;
 			continue;
 		}
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
 		if (rc == -EPROTO)
-			mpib_conn_fail(conn, rc,
-				       "the head of the proxy's ring is "
-				       "impossible");
+			mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
 		if (rc <= 0)
 			return;
 		/* Each part at once: it moves while we copy the next. */
@@ -278,11 +279,10 @@ static void feed(struct mpib_conn *conn)
 }
 
 /* How many bytes of the part are there to take; false: it is not over. */
-static bool part_over(const struct mpib_conn *conn,
-		      const struct mpib_request *r, const struct mpib_part *p,
+static bool part_over(const struct mpib_request *r, const struct mpib_part *p,
 		      uint32_t *arrived)
 {
-	const struct mpib_completion *cpl = &conn->completion[r->index];
+	const struct mpib_completion *cpl = r->completion;
 	uint32_t end = 0;
 	int32_t res;
 
@@ -325,7 +325,7 @@ void mpib_stage_drain(struct mpib_conn *conn)
 		const struct mpib_part *p = &w->part[w->part_tail % MPIB_PARTS];
 		struct mpib_request *r = &conn->req[p->req];
 
-		if (!part_over(conn, r, p, &arrived))
+		if (!part_over(r, p, &arrived))
 			return;
 		if (!conn->is_sender && arrived)
 			copy_out(conn, r, p, arrived);
@@ -334,9 +334,8 @@ void mpib_stage_drain(struct mpib_conn *conn)
 		conn->work--;
 		r->parts--;
 		/* Ended early: what was not pushed never will be. */
-		if (mpib_completion_poll(&conn->completion[r->index], r->gen,
-					 &res))
-			r->fed = true;
+		if (mpib_completion_poll(r->completion, r->gen, &res))
+			r->feeding = false;
 	}
 	/* From the start again, so that the largest part fits. */
 	w->head = w->tail = 0;
@@ -348,8 +347,7 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	int rc = 0;
 
 	r->slow = true;
-	r->fed = r->cancelled = false;
-	r->parts = 0;
+	r->feeding = true;
 	r->pos = 0;
 	for (unsigned i = 0; i < r->n; i++)
 		staged |= !is_direct(&r->buf[i]);
@@ -358,7 +356,7 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	if (rc < 0)
 		return rc;
 	mpib_regions_ref(r);
-	conn->feed[conn->feed_head++ % MPIB_REQUESTS] = r->index;
+	conn->feed[conn->feed_head++ % MPIB_REQUESTS] = mpib_request_index(r);
 	conn->work++;
 	mpib_stage(conn);
 	return 0;
