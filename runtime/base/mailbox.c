@@ -6,31 +6,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/*
- * ck orders by inline assembly, which ThreadSanitizer cannot see; these tell
- * it what ck_stack_push_upmc() and ck_stack_batch_pop_upmc() promise.
- */
-#if defined(__SANITIZE_THREAD__)
-#define MPIB_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MPIB_TSAN 1
-#endif
-#endif
-
-#ifdef MPIB_TSAN
-void __tsan_acquire(void *addr);
-void __tsan_release(void *addr);
-#else
-#define __tsan_acquire(addr) ((void)(addr))
-#define __tsan_release(addr) ((void)(addr))
-#endif
-
-CK_STACK_CONTAINER(struct mpib_msg, entry, msg_of)
-
 int mpib_mailbox_init(struct mpib_mailbox *mb)
 {
-	ck_stack_init(&mb->stack);
+	atomic_init(&mb->newest, NULL);
 	atomic_init(&mb->pending, 0);
 	mb->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return mb->fd < 0 ? -errno : 0;
@@ -47,8 +25,14 @@ void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 	uint64_t one = 1;
 
 	msg->fn = fn;
-	__tsan_release(msg);
-	ck_stack_push_upmc(&mb->stack, &msg->entry);
+	/* Relaxed: only the exchange below needs to see what it replaces. */
+	msg->next = atomic_load_explicit(&mb->newest, memory_order_relaxed);
+	/* Release pairs with the acquire in mpib_mailbox_run(): the message is
+	 * whole before the owner finds it. */
+	while (!atomic_compare_exchange_weak_explicit(&mb->newest, &msg->next,
+						      msg, memory_order_release,
+						      memory_order_relaxed))
+		;
 
 	/* Sequentially consistent with the exchange in mpib_mailbox_run(): either
 	 * we see 0 and wake the owner, or the owner sees our message. */
@@ -57,25 +41,24 @@ void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 		return; /* EAGAIN: the counter is full, so it is readable */
 }
 
-/* The stack gives the newest first; senders expect the oldest first. */
-static ck_stack_entry_t *reverse(ck_stack_entry_t *entry)
+/* Senders expect the oldest first. */
+static struct mpib_msg *reverse(struct mpib_msg *msg)
 {
-	ck_stack_entry_t *done = NULL;
+	struct mpib_msg *done = NULL;
 
-	while (entry) {
-		ck_stack_entry_t *next = entry->next;
+	while (msg) {
+		struct mpib_msg *next = msg->next;
 
-		__tsan_acquire(msg_of(entry));
-		entry->next = done;
-		done = entry;
-		entry = next;
+		msg->next = done;
+		done = msg;
+		msg = next;
 	}
 	return done;
 }
 
 int mpib_mailbox_run(struct mpib_mailbox *mb)
 {
-	ck_stack_entry_t *entry;
+	struct mpib_msg *msg;
 	uint64_t count;
 	int ran = 0;
 
@@ -89,12 +72,13 @@ int mpib_mailbox_run(struct mpib_mailbox *mb)
 	 * that came before it is read here, so its push is seen below. */
 	atomic_exchange(&mb->pending, 0);
 
-	entry = reverse(ck_stack_batch_pop_upmc(&mb->stack));
-	while (entry) {
-		struct mpib_msg *msg = msg_of(entry);
+	msg = reverse(atomic_exchange_explicit(&mb->newest, NULL,
+					       memory_order_acquire));
+	while (msg) {
+		struct mpib_msg *next = msg->next;
 
-		entry = entry->next; /* fn may send or free the message */
-		msg->fn(msg);
+		msg->fn(msg); /* may send or free it */
+		msg = next;
 		ran++;
 	}
 	return ran;

@@ -7,7 +7,6 @@
 #ifndef MPIB_BASE_MAILBOX_H
 #define MPIB_BASE_MAILBOX_H
 
-#include <ck_stack.h>
 #include <stdatomic.h>
 
 struct mpib_msg;
@@ -15,12 +14,14 @@ typedef void mpib_msg_fn(struct mpib_msg *msg);
 
 /* Owned by the mailbox from mpib_mailbox_send() until fn runs. */
 struct mpib_msg {
-	ck_stack_entry_t entry;
+	struct mpib_msg *next;
 	mpib_msg_fn *fn;
 };
 
+/* Senders push onto a stack, the owner takes all of it at once: no ABA. Plain
+ * C11 and not ck's stack, whose inline assembly ThreadSanitizer cannot follow. */
 struct mpib_mailbox {
-	ck_stack_t stack;
+	_Atomic(struct mpib_msg *) newest;
 	_Atomic unsigned pending; /* 1: the owner was or will be woken */
 	int fd; /* eventfd, readable when a message waits */
 };

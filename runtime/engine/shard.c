@@ -4,6 +4,7 @@
  * that it sleeps, looks a last time and sleeps until a doorbell, a rail or the
  * mailbox wakes it.
  */
+#include <ck_pr.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/mailbox.h: order, wake-ups, and several senders at once.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/mailbox.h"
+
+#define SENDERS 4
+#define EACH 20000
+
+struct note {
+	struct mpib_msg msg;
+	unsigned sender, number;
+};
+
+static struct mpib_mailbox box;
+static unsigned next_of[SENDERS], got;
+
+static int setup(void **state)
+{
+	(void)state;
+	got = 0;
+	for (unsigned i = 0; i < SENDERS; i++)
+		next_of[i] = 0;
+	return mpib_mailbox_init(&box);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mpib_mailbox_fini(&box);
+	return 0;
+}
+
+static void take(struct mpib_msg *msg)
+{
+	struct note *n = (struct note *)msg;
+
+	assert_int_equal(n->number, next_of[n->sender]);
+	next_of[n->sender]++;
+	got++;
+	free(n);
+}
+
+static void send_one(unsigned sender, unsigned number)
+{
+	struct note *n = malloc(sizeof(*n));
+
+	n->sender = sender;
+	n->number = number;
+	mpib_mailbox_send(&box, &n->msg, take);
+}
+
+static bool readable(void)
+{
+	struct pollfd p = { .fd = box.fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void messages_run_in_the_order_sent(void **state)
+{
+	(void)state;
+	assert_int_equal(mpib_mailbox_run(&box), 0);
+	for (unsigned i = 0; i < 5; i++)
+		send_one(0, i);
+	assert_int_equal(mpib_mailbox_run(&box), 5);
+	assert_int_equal(mpib_mailbox_run(&box), 0);
+}
+
+static void the_fd_is_readable_while_a_message_waits(void **state)
+{
+	(void)state;
+	assert_false(readable());
+	send_one(0, 0);
+	assert_true(readable());
+	mpib_mailbox_run(&box);
+	assert_false(readable());
+	send_one(0, 1);
+	assert_true(readable());
+	mpib_mailbox_run(&box);
+}
+
+static void *sender(void *arg)
+{
+	unsigned me = *(unsigned *)arg;
+
+	for (unsigned i = 0; i < EACH; i++)
+		send_one(me, i);
+	return NULL;
+}
+
+static void nothing_of_several_senders_is_lost(void **state)
+{
+	struct pollfd p = { .fd = box.fd, .events = POLLIN };
+	pthread_t thread[SENDERS];
+	unsigned me[SENDERS];
+
+	(void)state;
+	for (unsigned i = 0; i < SENDERS; i++) {
+		me[i] = i;
+		assert_int_equal(pthread_create(&thread[i], NULL, sender,
+						&me[i]),
+				 0);
+	}
+	/* Only ever woken by the fd: a lost wake-up would hang here. */
+	while (got < SENDERS * EACH) {
+		assert_int_equal(poll(&p, 1, 30000), 1);
+		mpib_mailbox_run(&box);
+	}
+	for (unsigned i = 0; i < SENDERS; i++)
+		pthread_join(thread[i], NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(messages_run_in_the_order_sent,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_fd_is_readable_while_a_message_waits, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			nothing_of_several_senders_is_lost, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
