@@ -82,6 +82,29 @@ for node in 0 1; do
 		complain "node $node still has clients"
 done
 
+# tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails, and by the connections that
+# moved it, all closed by now.
+by_rail() {
+	ctl "$1" rails | tr -d , | awk '/"tx_bytes"/ { tx = tx " " $2 }
+		/"rx_bytes"/ { rx = rx " " $2 } END { print tx rx }'
+}
+by_conn() {
+	ctl "$1" conns | tr -d , | awk '/"sout"|"sup"/ { all = all " " $2 }
+		END { print all }'
+}
+for node in 0 1; do
+	for _ in $(seq 100); do
+		[ "$(by_rail "$node")" = "$(by_conn "$node")" ] && break
+		sleep 0.05
+	done
+	[ "$(by_rail "$node")" = "$(by_conn "$node")" ] ||
+		complain "node $node: rails moved$(by_rail "$node")," \
+			"connections$(by_conn "$node")"
+done
+echo "$(by_rail 0)$(by_rail 1)" | awk '
+	{ exit !($1 + $5 == $3 + $7 && $2 + $6 == $4 + $8) }' ||
+	complain "sent is not received:$(by_rail 0) and$(by_rail 1)"
+
 for node in 0 1; do
 	kill -TERM "${pids[$node]}"
 done

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# exports.sh PLUGIN: it exports the five tables and nothing else, and cannot
+# be unloaded under a thread of NCCL's.
+want=$(printf 'ncclNetPlugin_v%s\n' 8 9 10 11 12 | sort)
+got=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)
+if [ "$want" != "$got" ]; then
+	echo "exported is"
+	echo "$got"
+	exit 1
+fi
+readelf -d "$1" | grep -q NODELETE || {
+	echo "not linked with -z nodelete"
+	exit 1
+}
+readelf -d "$1" | grep -E 'NEEDED.*(ibverbs|uring)' && exit 1
+exit 0
