@@ -80,13 +80,8 @@ static void add_traffic(json_t *o, const struct mpib_view *v,
 static void add_counts(struct mpib_rail_counts *sum,
 		       const struct mpib_rail_counts *n)
 {
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		sum[r].tx_bytes += n[r].tx_bytes;
-		sum[r].rx_bytes += n[r].rx_bytes;
-		sum[r].tx_wrs += n[r].tx_wrs;
-		sum[r].rx_imms += n[r].rx_imms;
-		sum[r].cts += n[r].cts;
-	}
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_rail_counts_add(&sum[r], &n[r]);
 }
 
 static json_t *ledger(const struct mpib_ledger *l)
@@ -196,6 +191,10 @@ static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 			continue;
 		add_counts(sum, v->snap->flow[i].n);
 		conns++;
+	}
+	for (uint32_t i = 0; i < v->snap->clients; i++) {
+		if (v->snap->client[i].id == s->id)
+			add_counts(sum, v->snap->client[i].closed);
 	}
 	o = json_pack(
 		"{sI ss sI sI sI sI ss sI sI sI}", "id", (json_int_t)s->id,

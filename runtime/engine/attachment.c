@@ -38,6 +38,7 @@ int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
 	a->id = id;
 	a->submit = submit;
 	a->reply = reply;
+	a->shard->attachments_made++;
 	mpib_mailbox_send(&a->shard->mailbox, &a->msg, on_open);
 	*attachment = a;
 	return 0;
@@ -62,6 +63,7 @@ static void closed(void *arg, int status)
 {
 	struct closing *c = arg;
 
+	c->a->shard->attachments_made--;
 	mpib_attachment_free(c->a);
 	c->done(c->arg, status);
 	free(c);

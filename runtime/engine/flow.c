@@ -215,6 +215,9 @@ static void on_destroy(struct mpib_msg *msg)
 		f->attachment->flow[f->index] = NULL;
 		TAILQ_REMOVE(&f->lane->flows, f, lane_link);
 		f->lane->nflows--;
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			mpib_rail_counts_add(&f->attachment->closed[r],
+					     &f->n[r]);
 		if (f->on_ready)
 			TAILQ_REMOVE(&f->lane->ready, f, ready_link);
 		if (f->is_sender)

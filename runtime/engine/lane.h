@@ -68,6 +68,7 @@ struct mpib_attachment {
 	struct mpib_reply *reply;
 	struct mpib_mr **mr; /* by handle; shard */
 	struct mpib_flow *flow[MPIB_CONNS_MAX]; /* by index; shard */
+	struct mpib_rail_counts closed[MPIB_RAILS]; /* of past flows; shard */
 	/* Control thread. */
 	struct mpib_mr **mr_made;
 	TAILQ_ENTRY(mpib_attachment) link;

@@ -64,7 +64,7 @@ struct mpib_shard {
 	/* Control thread: which flow ids are taken, and counts for snapshot
 	 * buffers. */
 	uint64_t *flow_ids;
-	unsigned flows_made, lanes_made;
+	unsigned flows_made, lanes_made, attachments_made;
 };
 
 struct mpib_engine {

@@ -13,18 +13,14 @@ struct taking {
 	struct mpib_engine *engine;
 	unsigned shard; /* next to ask */
 	struct mpib_snapshot *snap;
-	uint32_t lanes_max, flows_max;
+	uint32_t lanes_max, flows_max, clients_max;
 	mpib_snapshot_fn *fn;
 	void *arg;
 };
 
 static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 {
-	sum->n.tx_bytes += n->n.tx_bytes;
-	sum->n.rx_bytes += n->n.rx_bytes;
-	sum->n.tx_wrs += n->n.tx_wrs;
-	sum->n.rx_imms += n->n.rx_imms;
-	sum->n.cts += n->n.cts;
+	mpib_rail_counts_add(&sum->n, &n->n);
 	sum->cqes += n->cqes;
 	sum->cqe_errors += n->cqe_errors;
 	sum->posts += n->posts;
@@ -94,6 +90,17 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 	add_flow(t, f);
 }
 
+static void add_client(struct taking *t, const struct mpib_attachment *a)
+{
+	struct mpib_snap_client *out;
+
+	if (t->snap->clients == t->clients_max)
+		return;
+	out = &t->snap->client[t->snap->clients++];
+	out->id = a->id;
+	memcpy(out->closed, a->closed, sizeof(out->closed));
+}
+
 static void on_shard(struct mpib_msg *msg);
 
 static void on_control(struct mpib_msg *msg)
@@ -116,12 +123,15 @@ static void on_shard(struct mpib_msg *msg)
 {
 	struct taking *t = (struct taking *)msg;
 	struct mpib_shard *s = &t->engine->shard[t->shard];
+	struct mpib_attachment *a;
 	struct mpib_lane *lane;
 
 	add_rails(t, s);
 	t->snap->shard[s->index] = s->n;
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	add_lane(t, lane);
+	TAILQ_FOREACH(a, &s->attachments, link)
+	add_client(t, a);
 	t->shard++;
 	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
 }
@@ -132,6 +142,7 @@ static void count(struct taking *t)
 	for (unsigned i = 0; i < t->engine->shards; i++) {
 		t->lanes_max += t->engine->shard[i].lanes_made;
 		t->flows_max += t->engine->shard[i].flows_made;
+		t->clients_max += t->engine->shard[i].attachments_made;
 	}
 }
 
@@ -153,7 +164,8 @@ int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
 	t->snap->shards = engine->shards;
 	t->snap->lane = calloc(t->lanes_max + 1, sizeof(*t->snap->lane));
 	t->snap->flow = calloc(t->flows_max + 1, sizeof(*t->snap->flow));
-	if (!t->snap->lane || !t->snap->flow)
+	t->snap->client = calloc(t->clients_max + 1, sizeof(*t->snap->client));
+	if (!t->snap->lane || !t->snap->flow || !t->snap->client)
 		goto err_snap;
 	mpib_mailbox_send(&engine->shard[0].mailbox, &t->msg, on_shard);
 	return 0;
@@ -169,5 +181,6 @@ void mpib_snapshot_free(struct mpib_snapshot *snap)
 {
 	free(snap->lane);
 	free(snap->flow);
+	free(snap->client);
 	free(snap);
 }

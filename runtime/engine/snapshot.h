@@ -24,6 +24,16 @@ struct mpib_rail_counts {
 	uint64_t cts; /* CTS writes posted */
 };
 
+static inline void mpib_rail_counts_add(struct mpib_rail_counts *sum,
+					const struct mpib_rail_counts *n)
+{
+	sum->tx_bytes += n->tx_bytes;
+	sum->rx_bytes += n->rx_bytes;
+	sum->tx_wrs += n->tx_wrs;
+	sum->rx_imms += n->rx_imms;
+	sum->cts += n->cts;
+}
+
 struct mpib_snap_rail {
 	struct mpib_rail_counts n;
 	uint64_t cqes, cqe_errors, posts, srq_refills, stale_imms, bad_imms;
@@ -55,12 +65,19 @@ struct mpib_snap_flow {
 	struct mpib_rail_counts n[MPIB_RAILS];
 };
 
+/* What a client's closed connections moved. */
+struct mpib_snap_client {
+	uint32_t id;
+	struct mpib_rail_counts closed[MPIB_RAILS];
+};
+
 struct mpib_snapshot {
 	struct mpib_snap_rail rail[MPIB_RAILS]; /* all shards */
 	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];
-	uint32_t rails, shards, lanes, flows;
+	uint32_t rails, shards, lanes, flows, clients;
 	struct mpib_snap_lane *lane;
 	struct mpib_snap_flow *flow;
+	struct mpib_snap_client *client;
 };
 
 /*

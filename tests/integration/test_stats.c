@@ -208,6 +208,15 @@ static json_int_t checked_sum(const struct node *n, unsigned r,
 	return total;
 }
 
+static size_t open_conns(const struct node *n)
+{
+	json_t *conns = node_ask(n, "conns");
+	size_t open = json_array_size(json_object_get(conns, "open"));
+
+	json_decref(conns);
+	return open;
+}
+
 struct link {
 	struct mpib_client *tx_client, *rx_client;
 	struct mpib_listener *listener;
@@ -300,6 +309,17 @@ static void bytes_add_up_here_there_and_afterwards(void **state)
 	assert_int_equal(json_array_size(v), 1);
 	assert_int_equal(rail(json_array_get(v, 0), "qps", "sout"), 2);
 	assert_int_equal(rail(json_array_get(v, 0), "qps", "sup"), 4);
+	json_decref(v);
+
+	/* A client keeps what its closed connections moved. */
+	mpib_close(l.tx);
+	mpib_close(l.rx);
+	while (open_conns(&a) > 0)
+		usleep(1000);
+	v = node_ask(&a, "clients");
+	assert_int_equal(rail(json_array_get(v, 0), "tx_bytes", "sout") +
+				 rail(json_array_get(v, 0), "tx_bytes", "sup"),
+			 sent);
 	json_decref(v);
 
 	mpib_detach(l.tx_client);
