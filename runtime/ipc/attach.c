@@ -285,9 +285,12 @@ void mpib_detach(struct mpib_client *client)
 
 	if (!c)
 		return;
-	/* The proxy sees the hang-up and cleans up after us. In a forked child
-	 * only the child's copies go: the maps were not inherited, and the
-	 * lists may have been caught half changed. */
+	/* The proxy sees the hang-up and cleans up after us, also when a forked
+	 * child has a copy of the socket. In such a child only its copies go:
+	 * the maps were not inherited, and the lists may have been caught half
+	 * changed. */
+	if (c->forks == mpib_forks)
+		shutdown(c->sock, SHUT_RDWR);
 	close(c->sock);
 	close(c->doorbell);
 	if (c->forks != mpib_forks)

@@ -554,6 +554,28 @@ static void a_client_is_dead_although_its_child_holds_the_socket(void **state)
 	munmap(orphan, 4096);
 }
 
+static void
+a_detached_client_is_gone_although_its_child_has_the_socket(void **state)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = node.dir };
+	struct mpib_client *c;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(mpib_attach(&opts, &c), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	mpib_detach(c);
+	node_until_ledger(&node, "attached", 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void many_come_and_go(void **state)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
@@ -592,6 +614,8 @@ int main(void)
 		SESSION_TEST(a_killed_client_leaves_nothing),
 		SESSION_TEST(
 			a_client_is_dead_although_its_child_holds_the_socket),
+		SESSION_TEST(
+			a_detached_client_is_gone_although_its_child_has_the_socket),
 		SESSION_TEST(many_come_and_go),
 	};
 
