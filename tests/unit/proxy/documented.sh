@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# documented.sh BUILD SOURCE: every setting, option and noun has its place in
+# the manual, with the default it has.
+set -uo pipefail
+proxy=$1/proxy/mpib-proxy ctl=$1/proxy/mpibctl man=$2/proxy/man
+missing=0
+
+need() {
+	grep -qF -- "$2" "$1" && return
+	echo "$1 does not have: $2"
+	missing=1
+}
+
+section=
+while read -r key equals value _; do
+	case $key in
+	'['*) section=$key && need "$man/mpib.conf.5.scd" "## $section" ;;
+	?*)
+		[ "$equals" = = ] || continue
+		need "$man/mpib.conf.5.scd" "*${key//_/\\_}*, *--"
+		case $section$value in
+		*';' | '[hca]'*) ;;
+		*) need "$man/mpib.conf.5.scd" "[$value]" ;;
+		esac
+		;;
+	esac
+done < <(env -i "$proxy" --config /dev/null --check-config)
+[ -n "$section" ] || { echo "no settings"; exit 1; }
+
+for option in $("$proxy" --help | grep -oE '^  --[a-z-]+' | tr -d ' '); do
+	grep -qF -- "*$option*" "$man"/mpib-proxy.8.scd \
+		"$man"/mpib.conf.5.scd && continue
+	echo "nothing in $man has: $option"
+	missing=1
+done
+for noun in $("$ctl" --help | grep -oE '^  [a-z]+' | tr -d ' '); do
+	need "$man/mpibctl.1.scd" "*$noun*"
+done
+exit $missing
