@@ -185,7 +185,12 @@ void mpib_sender_forget(struct mpib_flow *f);
 bool mpib_sender_quiet(const struct mpib_flow *f);
 bool mpib_sender_uses(const struct mpib_flow *f, const struct mpib_mr *mr);
 
-/* sender.c, for group.c */
+static inline struct mpib_extent *mpib_sender_oldest(struct mpib_flow *f)
+{
+	return &f->tx.ext[f->tx.ext_tail % MPIB_EXTENTS];
+}
+
+/* sender.c and piece.c, for group.c */
 struct mpib_chain;
 bool mpib_sender_cts(struct mpib_flow *f, uint64_t slot, struct mpib_cts *cts);
 bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
@@ -209,6 +214,9 @@ void mpib_group_drop(struct mpib_flow *f);
 int mpib_receiver_take(struct mpib_flow *f, const struct mpib_desc *d);
 bool mpib_receiver_room(const struct mpib_flow *f);
 bool mpib_receiver_uses(const struct mpib_flow *f, const struct mpib_mr *mr);
+/* cts.c: fill the entry of the next slot. */
+void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
+		    const struct mpib_mr *mr, uint64_t addr);
 /* Post CTS that wait; how many. */
 int mpib_receiver_post_cts(struct mpib_flow *f);
 void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,

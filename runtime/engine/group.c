@@ -11,19 +11,6 @@
 #include "engine/flow.h"
 #include "engine/policy.h"
 
-static struct mpib_extent *oldest(struct mpib_flow *f)
-{
-	return &f->tx.ext[f->tx.ext_tail % MPIB_EXTENTS];
-}
-
-static void split(struct mpib_flow *f, uint32_t len, uint32_t *rail)
-{
-	uint32_t sup = mpib_sup_bytes(mpib_get_sup_bw(f, len), len);
-
-	rail[MPIB_RAIL_SUP] = sup;
-	rail[MPIB_RAIL_SOUT] = len - sup;
-}
-
 /* One rail's share of len bytes at from, SUP in front. */
 static struct mpib_span share(const struct mpib_extent *e,
 			      const struct mpib_cts *cts, uint32_t done,
@@ -78,11 +65,11 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 {
 	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	struct mpib_group *g = &f->tx.group;
-	struct mpib_extent *e = oldest(f);
+	struct mpib_extent *e = mpib_sender_oldest(f);
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	uint8_t mask = 0;
 
-	split(f, len, rail);
+	mpib_split(f, len, rail);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		struct mpib_span s = share(e, &g->cts[i], e->pos, rail, r);
 
@@ -138,7 +125,7 @@ static uint64_t write_all(struct mpib_flow *f)
 	for (unsigned i = 0; i < g->n; i++) {
 		if (!(g->held & 1u << i))
 			continue;
-		split(f, g->ext[i].len, rail[i]);
+		mpib_split(f, g->ext[i].len, rail[i]);
 		for (unsigned r = 0; r < f->lane->rails; r++) {
 			struct mpib_span s =
 				share(&g->ext[i], &g->cts[i], 0, rail[i], r);
@@ -190,7 +177,7 @@ uint64_t mpib_group_step(struct mpib_flow *f)
 	while (g->complete < g->n) {
 		if (!mpib_sender_has_work(f))
 			return 0;
-		e = oldest(f);
+		e = mpib_sender_oldest(f);
 		i = e->pos ? g->current : buffer_of_tag(g, e->tag);
 		if (i < 0)
 			return 0; /* its group comes later */

@@ -29,4 +29,7 @@ static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 	return (uint32_t)(((uint64_t)size * sup_bw) >> 10) & ~(MPIB_ALIGN - 1);
 }
 
+/* Bytes of each rail for a piece of len bytes, by the policy of now. */
+void mpib_split(const struct mpib_flow *flow, uint32_t len, uint32_t *rail);
+
 #endif

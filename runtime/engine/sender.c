@@ -20,11 +20,6 @@ bool mpib_sender_has_work(const struct mpib_flow *f)
 	return f->tx.ext_head != f->tx.ext_tail;
 }
 
-static struct mpib_extent *oldest(struct mpib_flow *f)
-{
-	return &f->tx.ext[f->tx.ext_tail % MPIB_EXTENTS];
-}
-
 static bool well_formed(const struct mpib_desc *d)
 {
 	return d->op == MPIB_OP_SEND && d->n == 1 && d->idx == 0 &&
@@ -68,7 +63,7 @@ int mpib_sender_take(struct mpib_flow *f, const struct mpib_desc *d)
 
 void mpib_sender_pop(struct mpib_flow *f)
 {
-	struct mpib_extent *e = oldest(f);
+	struct mpib_extent *e = mpib_sender_oldest(f);
 
 	if (e->mr)
 		mpib_mr_unref(e->mr);
@@ -117,96 +112,6 @@ static bool next_cts(struct mpib_flow *f, struct mpib_cts *cts)
 	return false;
 }
 
-static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
-{
-	uint64_t inflight = f->lane->inflight[rail];
-
-	return inflight == 0 ||
-	       inflight + bytes <= f->shard->engine->cfg.lane_window;
-}
-
-/* Room on every rail of mask for a chain of wrs and its bytes, and a piece to
- * account for them. */
-bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
-			  const uint32_t *bytes)
-{
-	struct mpib_sender *tx = &f->tx;
-
-	if (tx->piece_head - tx->piece_tail == MPIB_PIECES)
-		return false;
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		if (!(mask & 1u << r))
-			continue;
-		if (mpib_qp_room(mpib_flow_qp(f, r, tx->cts_next)) < wrs ||
-		    !window_open(f, r, bytes[r])) {
-			f->stalls_sq++;
-			return false;
-		}
-	}
-	return true;
-}
-
-static void add_share(struct mpib_piece *p, const struct mpib_extent *e,
-		      uint32_t len)
-{
-	p->req[p->n] = e->req;
-	p->len[p->n] = len;
-	p->mr[p->n] = e->mr;
-	if (e->mr)
-		e->mr->refs++;
-	p->n++;
-}
-
-int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
-		     const struct mpib_extent *e, const uint32_t *len,
-		     unsigned n)
-{
-	uint32_t number = f->tx.piece_head++ % MPIB_PIECES;
-	struct mpib_piece *p = &f->tx.piece[number];
-
-	memset(p, 0, sizeof(*p));
-	for (unsigned i = 0; i < n; i++)
-		add_share(p, &e[i], len[i]);
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		p->pending |= (uint8_t)((chain[r].n > 0) << r);
-		p->rail[r] = chain[r].bytes;
-		f->lane->inflight[r] += chain[r].bytes;
-	}
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		int rc;
-
-		if (chain[r].n == 0)
-			continue;
-		rc = mpib_chain_post(f, &chain[r],
-				     mpib_flow_qp(f, r, f->tx.cts_next),
-				     number);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-struct mpib_record *mpib_sender_record(struct mpib_flow *f)
-{
-	struct mpib_record *rec = f->tables.out;
-
-	rec += f->tx.cts_next % MPIB_SLOTS;
-	*rec = (struct mpib_record){ .seq = f->tx.cts_next + 1, .n = 1 };
-	return rec;
-}
-
-uint32_t mpib_sender_imm(struct mpib_flow *f, uint8_t mask, bool record,
-			 uint32_t bytes)
-{
-	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
-
-	if (f->lane->imm_version == MPIB_IMM_V1)
-		return mpib_imm_v1(slot, mask,
-				   record ? MPIB_IMM_SIZEQ_SENTINEL
-					  : mpib_size_q(bytes));
-	return mpib_imm_v2(slot, mask, f->lane->epoch, f->remote.id);
-}
-
 /*
  * Tell the peer that its receive is too small: a record with both sizes and an
  * empty IMM on the home rail. Nothing of the message is written.
@@ -215,7 +120,7 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 {
 	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	const uint32_t none[MPIB_RAILS] = { 0 };
-	struct mpib_extent *e = oldest(f);
+	struct mpib_extent *e = mpib_sender_oldest(f);
 	uint8_t mask = (uint8_t)(1u << f->home), req = e->req;
 	uint32_t sizes[2] = { e->total, cts->total };
 	struct mpib_record *rec;
@@ -232,7 +137,7 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 		return false;
 
 	mpib_flow_finish(f, req, -EMSGSIZE, sizes, 2);
-	while (mpib_sender_has_work(f) && oldest(f)->req == req)
+	while (mpib_sender_has_work(f) && mpib_sender_oldest(f)->req == req)
 		mpib_sender_pop(f);
 	f->tx.cts_next++;
 	f->tx.msg++;
@@ -247,14 +152,6 @@ struct step {
 	uint8_t imm; /* rails that get an IMM now; 0: the part goes on */
 	bool ends_message, record;
 };
-
-static void split(struct mpib_flow *f, uint32_t len, uint32_t *rail)
-{
-	uint32_t sup = mpib_sup_bytes(mpib_get_sup_bw(f, len), len);
-
-	rail[MPIB_RAIL_SUP] = sup;
-	rail[MPIB_RAIL_SOUT] = len - sup;
-}
 
 static uint8_t rails_with_bytes(const uint32_t *rail)
 {
@@ -273,7 +170,7 @@ static void plan(struct mpib_flow *f, const struct mpib_extent *e,
 
 	*s = (struct step){ .len = end - tx->pos,
 			    .ends_message = end == e->total };
-	split(f, s->len, s->rail);
+	mpib_split(f, s->len, s->rail);
 	s->data = rails_with_bytes(s->rail);
 	if (end != part_end && !s->ends_message)
 		return;
@@ -354,7 +251,7 @@ static void advance(struct mpib_flow *f, const struct mpib_extent *e,
 static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 {
 	struct mpib_chain chain[MPIB_RAILS] = { 0 };
-	struct mpib_extent *e = oldest(f);
+	struct mpib_extent *e = mpib_sender_oldest(f);
 	struct step s;
 
 	if (e->total > cts->total)
@@ -395,59 +292,11 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 	return stream_step(f, &cts);
 }
 
-/* Pieces are reported in the order posted, whatever rail was faster. */
-static void retire_piece(struct mpib_flow *f, const struct mpib_piece *p)
-{
-	for (unsigned i = 0; i < p->n; i++) {
-		struct mpib_freq *r = &f->req[p->req[i]];
-
-		if (p->mr[i])
-			mpib_mr_unref(p->mr[i]);
-		if (!r->active)
-			continue;
-		r->done += p->len[i];
-		if (r->done == r->total)
-			mpib_flow_finish(f, p->req[i], (int32_t)r->total,
-					 &r->total, 1);
-		else
-			mpib_flow_progress(f, p->req[i], r->done);
-	}
-}
-
-void mpib_sender_completed(struct mpib_flow *f, unsigned piece, unsigned rail,
-			   bool ok)
-{
-	struct mpib_sender *tx = &f->tx;
-	struct mpib_piece *p = &tx->piece[piece % MPIB_PIECES];
-
-	if (!(p->pending & 1u << rail))
-		return;
-	p->pending &= (uint8_t) ~(1u << rail);
-	f->lane->inflight[rail] -= p->rail[rail];
-	if (!ok)
-		memset(p->len, 0, sizeof(p->len)); /* the lane breaks us */
-
-	while (tx->piece_tail != tx->piece_head) {
-		p = &tx->piece[tx->piece_tail % MPIB_PIECES];
-		if (p->pending)
-			break;
-		tx->piece_tail++;
-		retire_piece(f, p);
-	}
-	if (f->stopping)
-		mpib_flow_check_stopped(f);
-}
-
 void mpib_sender_drop(struct mpib_flow *f)
 {
 	mpib_group_drop(f);
 	while (mpib_sender_has_work(f))
 		mpib_sender_pop(f);
-}
-
-bool mpib_sender_quiet(const struct mpib_flow *f)
-{
-	return f->tx.piece_tail == f->tx.piece_head;
 }
 
 bool mpib_sender_uses(const struct mpib_flow *f, const struct mpib_mr *mr)
@@ -463,18 +312,4 @@ bool mpib_sender_uses(const struct mpib_flow *f, const struct mpib_mr *mr)
 			return true;
 	}
 	return false;
-}
-
-void mpib_sender_forget(struct mpib_flow *f)
-{
-	struct mpib_sender *tx = &f->tx;
-
-	for (; tx->piece_tail != tx->piece_head; tx->piece_tail++) {
-		struct mpib_piece *p = &tx->piece[tx->piece_tail % MPIB_PIECES];
-
-		for (unsigned i = 0; i < p->n; i++) {
-			if (p->mr[i])
-				mpib_mr_unref(p->mr[i]);
-		}
-	}
 }

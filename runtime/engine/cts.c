@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clear-to-send: the receiver's entries, written into the sender's table by
+ * RDMA on one QP of the home rail.
+ */
+#include <mpib/wire.h>
+
+#include "engine/flow.h"
+
+void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
+		    const struct mpib_mr *mr, uint64_t addr)
+{
+	struct mpib_cts *cts = f->tables.out;
+
+	cts += f->rx.next % MPIB_SLOTS;
+	*cts = (struct mpib_cts){
+		.addr = addr,
+		.len = d->len,
+		.pos = d->pos,
+		.total = d->total,
+		.msg = f->req[d->req].msg,
+		.tag = d->tag,
+		.n = d->n,
+		.idx = d->idx,
+		.seq = f->rx.next + 1,
+	};
+	for (unsigned r = 0; mr && r < f->lane->rails; r++)
+		cts->rkey[r] = mr->mr[r]->rkey;
+}
+
+/* As many entries in one WRITE as lie together in the table. */
+static unsigned cts_run(const struct mpib_flow *f)
+{
+	uint64_t first = f->rx.cts_posted, n = f->rx.next - first;
+	uint64_t edge = MPIB_SLOTS - first % MPIB_SLOTS;
+
+	return (unsigned)(n < edge ? n : edge);
+}
+
+static int post_run(struct mpib_flow *f, struct mpib_lane_qp *q, unsigned n)
+{
+	uint64_t off = f->rx.cts_posted % MPIB_SLOTS * sizeof(struct mpib_cts);
+	struct ibv_sge sge = {
+		.addr = (uint64_t)(uintptr_t)f->tables.out + off,
+		.length = n * (uint32_t)sizeof(struct mpib_cts),
+		.lkey = f->tables.lkey[q->rail],
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_QUIET, f->id, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	struct mpib_rail *rail = &f->shard->rail[q->rail];
+
+	wr.wr.rdma.remote_addr = f->remote.addr + off;
+	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
+	if (sge.length <= rail->port.max_inline)
+		wr.send_flags |= IBV_SEND_INLINE;
+	/* Unsignalled writes leave the SQ with the next signalled one. */
+	q->cts_quiet += n;
+	if (q->cts_quiet >= f->shard->engine->cfg.cts_signal) {
+		wr.send_flags |= IBV_SEND_SIGNALED;
+		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
+		q->cts_quiet = 0;
+	}
+	f->wrote = true;
+	f->n[q->rail].tx_wrs++;
+	f->n[q->rail].cts += n;
+	q->lane->n[q->rail].tx_wrs++;
+	q->lane->n[q->rail].cts += n;
+	rail->n.n.tx_wrs++;
+	rail->n.n.cts += n;
+	return mpib_qp_post(q, &wr, 1);
+}
+
+int mpib_receiver_post_cts(struct mpib_flow *f)
+{
+	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
+	int posted = 0;
+
+	while (f->rx.cts_posted != f->rx.next && !f->broken) {
+		unsigned n = cts_run(f);
+
+		if (mpib_qp_room(q) == 0) {
+			f->stalls_sq++;
+			break;
+		}
+		if (post_run(f, q, n) < 0)
+			break;
+		f->rx.cts_posted += n;
+		posted += (int)n;
+	}
+	return posted;
+}
