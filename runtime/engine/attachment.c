@@ -96,8 +96,15 @@ static void dereg(struct mpib_mr *mr)
 void mpib_attachment_free(struct mpib_attachment *a)
 {
 	for (unsigned h = 0; h < MPIB_MRS_MAX; h++) {
-		if (a->mr_made[h])
-			dereg(a->mr_made[h]);
+		struct mpib_mr *mr = a->mr_made[h];
+
+		if (!mr)
+			continue;
+		if (mr->del) {
+			free(mr->del->arg); /* struct deleting */
+			free(mr->del);
+		}
+		dereg(mr);
 	}
 	free(a->mr);
 	free(a->mr_made);

@@ -182,21 +182,33 @@ err_close:
 	return rc;
 }
 
+/* Calls that still waited for something are not answered any more. */
+static void free_flow(struct mpib_flow *f)
+{
+	struct mpib_call *call;
+
+	while ((call = TAILQ_FIRST(&f->stops))) {
+		TAILQ_REMOVE(&f->stops, call, link);
+		free(call);
+	}
+	free(f);
+}
+
 static void free_lanes(struct mpib_shard *s)
 {
 	struct mpib_lane *lane;
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		HASH_CLEAR(hh, s->rail[r].qps);
-
 	while ((lane = TAILQ_FIRST(&s->lanes))) {
 		struct mpib_flow *f;
 
 		TAILQ_REMOVE(&s->lanes, lane, link);
 		while ((f = TAILQ_FIRST(&lane->flows))) {
 			TAILQ_REMOVE(&lane->flows, f, lane_link);
-			free(f);
+			free_flow(f);
 		}
+		free(lane->kill);
 		mpib_lane_free(lane);
 	}
 }
