@@ -257,8 +257,8 @@ static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 
 	if (fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
 		return NULL;
-	return check_memfd(fd, ask, &unit) ? "the descriptor is no dma-buf" :
-					     NULL;
+	return check_memfd(fd, ask, &unit) ? "the descriptor is no dma-buf"
+					   : NULL;
 }
 
 static void reg_dmabuf(struct mpib_session *s, struct mpib_message *m,
