@@ -15,6 +15,16 @@ static const char *origin_of(const struct mpib_config *cfg, const char *section,
 	return "built-in";
 }
 
+/* Of two that do not fit together, the one that somebody gave. */
+static const char *origin_of_pair(const struct mpib_config *cfg,
+				  const char *section, const char *a,
+				  const char *b)
+{
+	const char *origin = origin_of(cfg, section, a);
+
+	return strcmp(origin, "built-in") ? origin : origin_of(cfg, section, b);
+}
+
 /* MPIB_HCA_SOUT=mlx5_0, as NCCL_IB_HCA would have it, means rdma:mlx5_0. */
 static int parse_rail(struct mpib_config *cfg, const char *key,
 		      const char *text, struct mpib_rail_spec *spec, char *why)
@@ -94,13 +104,14 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: srq.low = %u is not below srq.high = %u (lower "
 			 "it)",
-			 origin_of(cfg, "srq", "low"), e->srq_low, e->srq_high);
+			 origin_of_pair(cfg, "srq", "low", "high"), e->srq_low,
+			 e->srq_high);
 	else if (cfg->part % MPIB_ALIGN || cfg->part > cfg->window)
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: client.part = %u is no multiple of 128 up to "
 			 "client.window = %u (change either)",
-			 origin_of(cfg, "client", "part"), cfg->part,
-			 cfg->window);
+			 origin_of_pair(cfg, "client", "part", "window"),
+			 cfg->part, cfg->window);
 	else
 		return 0;
 	return -EINVAL;

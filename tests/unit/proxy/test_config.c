@@ -274,10 +274,10 @@ static void what_does_not_fit_together_is_refused(void **state)
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
 	assert_why("hca.sup");
 	set("hca", "sup", "soft:127.24.1.2");
-	set("srq", "low", "512");
+	set("srq", "high", "64");
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("srq.low");
-	set("srq", "low", "64");
+	assert_why("here: srq.low = 64 is not below srq.high = 64");
+	set("srq", "low", "63");
 	set("client", "part", "130");
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
 	assert_why("client.part");
