@@ -9,46 +9,76 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "context.h"
+#include "session.h"
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == NCCL_NET_HANDLE_MAXSIZE);
 
 /* NCCL's send, receive and listen comms. */
 struct net_comm {
-	struct mpib_session_ref *session;
 	struct mpib_conn *conn;
+	struct session *session;
 	struct mpib_listener *listener;
 	struct mpib_conn *accepting; /* of a listener */
-	const void *handle; /* a pending connect: whose memory this is */
+	/* Of a connect that is pending. */
+	const struct net_ctx *ctx;
+	const void *handle; /* whose memory this is */
 	uint64_t nonce;
 	LIST_ENTRY(net_comm) link;
 };
 
-/* Guards the list. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, net_comm) connecting = LIST_HEAD_INITIALIZER(connecting);
 
-static struct net_comm *new_comm(struct mpib_session_ref *s)
+void net_in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	LIST_INIT(&connecting);
+}
+
+static struct net_comm *new_comm(struct session *s)
 {
 	struct net_comm *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
-	mpib_session_hold(s);
+	session_ref(s);
 	c->session = s;
 	return c;
 }
 
 static void free_comm(struct net_comm *c)
 {
-	mpib_session_drop(c->session);
+	session_put(c->session);
 	free(c);
+}
+
+/* What NCCL gave up to connect goes with its context. */
+enum nccl_result mpib_net_finalize(void *ctx)
+{
+	struct net_ctx *n = ctx;
+	struct net_comm *c, *next;
+
+	if (!n)
+		return NCCL_SUCCESS;
+	pthread_mutex_lock(&lock);
+	for (c = LIST_FIRST(&connecting); c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (c->ctx != n)
+			continue;
+		LIST_REMOVE(c, link);
+		mpib_close(c->conn);
+		free_comm(c);
+	}
+	pthread_mutex_unlock(&lock);
+	session_put(n->session);
+	free(n);
+	return NCCL_SUCCESS;
 }
 
 enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 				 void **listen_comm)
 {
-	struct mpib_net_ctx *n = ctx;
+	struct net_ctx *n = ctx;
 	struct net_comm *c;
 	int rc;
 
@@ -60,7 +90,7 @@ enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 	rc = mpib_listen(c->session->client, handle, &c->listener);
 	if (rc < 0) {
 		free_comm(c);
-		return mpib_net_fail("listen", rc);
+		return net_fail_local("listen", rc);
 	}
 	*listen_comm = c;
 	return NCCL_SUCCESS;
@@ -68,14 +98,16 @@ enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 
 /* The comm that an earlier call began for this handle. NCCL passes the same
  * memory on every retry; the nonce tells a later use of that memory. */
-static struct net_comm *find_connecting(const struct mpib_handle *handle)
+static struct net_comm *find_connecting(const struct net_ctx *n,
+					const struct mpib_handle *handle)
 {
 	struct net_comm *c;
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(c, &connecting, link)
 	{
-		if (c->handle == handle && c->nonce == handle->nonce)
+		if (c->handle == handle && c->nonce == handle->nonce &&
+		    c->ctx == n)
 			break;
 	}
 	pthread_mutex_unlock(&lock);
@@ -89,9 +121,8 @@ static void forget_connecting(struct net_comm *c)
 	pthread_mutex_unlock(&lock);
 }
 
-static int begin_connect(struct mpib_net_ctx *n,
-			 const struct mpib_handle *handle, int traffic_class,
-			 struct net_comm **comm)
+static int begin_connect(struct net_ctx *n, const struct mpib_handle *handle,
+			 int traffic_class, struct net_comm **comm)
 {
 	struct net_comm *c = new_comm(n->session);
 	int rc;
@@ -105,6 +136,7 @@ static int begin_connect(struct mpib_net_ctx *n,
 		free_comm(c);
 		return rc;
 	}
+	c->ctx = n;
 	c->handle = handle;
 	c->nonce = handle->nonce;
 	pthread_mutex_lock(&lock);
@@ -118,7 +150,7 @@ enum nccl_result mpib_net_connect(void *ctx, int dev, int traffic_class,
 				  void *handle, void **send_comm,
 				  struct nccl_net_device_handle **send_dev)
 {
-	struct mpib_net_ctx *n = ctx;
+	struct net_ctx *n = ctx;
 	struct net_comm *c;
 	int rc;
 
@@ -127,18 +159,18 @@ enum nccl_result mpib_net_connect(void *ctx, int dev, int traffic_class,
 		*send_dev = NULL;
 	if (!n || dev != 0)
 		return NCCL_INVALID_ARGUMENT;
-	c = find_connecting(handle);
+	c = find_connecting(n, handle);
 	if (!c) {
 		rc = begin_connect(n, handle, traffic_class, &c);
 		if (rc < 0)
-			return mpib_net_fail("connect", rc);
+			return net_fail("connect", rc);
 	}
 	rc = mpib_ready(c->conn);
 	if (rc == 0)
 		return NCCL_SUCCESS;
 	forget_connecting(c);
 	if (rc < 0) {
-		enum nccl_result res = mpib_net_fail("connect", rc);
+		enum nccl_result res = net_fail("connect", rc);
 
 		mpib_close(c->conn);
 		free_comm(c);
@@ -160,13 +192,13 @@ enum nccl_result mpib_net_accept(void *listen_comm, void **recv_comm,
 	if (!l->accepting) {
 		rc = mpib_accept(l->listener, &l->accepting);
 		if (rc < 0)
-			return mpib_net_fail("accept", rc);
+			return net_fail("accept", rc);
 	}
 	rc = mpib_ready(l->accepting);
 	if (rc == 0)
 		return NCCL_SUCCESS;
 	if (rc < 0) {
-		enum nccl_result res = mpib_net_fail("accept", rc);
+		enum nccl_result res = net_fail("accept", rc);
 
 		mpib_close(l->accepting);
 		l->accepting = NULL;
@@ -189,16 +221,20 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	int rc;
 
 	if (type != NCCL_PTR_HOST) {
-		mpib_net_warn(
-			"regMr: memory of type %d needs a dma-buf, which %s",
-			type,
-			"NCCL did not offer; set NCCL_DMABUF_ENABLE=1 or "
-			"NCCL_NET_GDR_LEVEL=LOC");
+		net_say(false, "regMr: GPU memory is taken as a dma-buf only, "
+			       "which NCCL did not offer (set "
+			       "NCCL_DMABUF_ENABLE=1, or "
+			       "NCCL_NET_GDR_LEVEL=LOC to go by host memory)");
 		return NCCL_INVALID_USAGE;
 	}
 	rc = mpib_reg(c->session->client, data, size, &region);
 	if (rc < 0)
-		return mpib_net_fail("regMr", rc);
+		return net_fail_local("regMr", rc);
+	rc = mpib_prepare(c->conn, region);
+	if (rc < 0) {
+		mpib_dereg(region);
+		return net_fail_local("regMr", rc);
+	}
 	*mhandle = region;
 	return NCCL_SUCCESS;
 }
@@ -224,7 +260,7 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 	rc = mpib_reg_fd(c->session->client, data, size, offset, fd,
 			 kind_of(fd), &region);
 	if (rc < 0)
-		return mpib_net_fail("regMrDmaBuf", rc);
+		return net_fail_local("regMrDmaBuf", rc);
 	*mhandle = region;
 	return NCCL_SUCCESS;
 }
@@ -234,7 +270,7 @@ enum nccl_result mpib_net_dereg(void *comm, void *mhandle)
 	int rc = mhandle ? mpib_dereg(mhandle) : 0;
 
 	(void)comm;
-	return rc < 0 ? mpib_net_fail("deregMr", rc) : NCCL_SUCCESS;
+	return rc < 0 ? net_fail_local("deregMr", rc) : NCCL_SUCCESS;
 }
 
 enum nccl_result mpib_net_isend(void *send_comm, void *data, size_t size,
@@ -244,7 +280,7 @@ enum nccl_result mpib_net_isend(void *send_comm, void *data, size_t size,
 	int rc = mpib_isend(c->conn, data, size, tag, mhandle,
 			    (struct mpib_request **)request);
 
-	return __builtin_expect(rc < 0, 0) ? mpib_net_fail("isend", rc)
+	return __builtin_expect(rc < 0, 0) ? net_fail("isend", rc)
 					   : NCCL_SUCCESS;
 }
 
@@ -257,12 +293,12 @@ enum nccl_result mpib_net_irecv(void *recv_comm, int n, void **data,
 			    (struct mpib_region *const *)mhandles,
 			    (struct mpib_request **)request);
 
-	return __builtin_expect(rc < 0, 0) ? mpib_net_fail("irecv", rc)
+	return __builtin_expect(rc < 0, 0) ? net_fail("irecv", rc)
 					   : NCCL_SUCCESS;
 }
 
-/* A completion is seen only after the data is in place: host memory needs no
- * flush, and PCIe keeps the order to GPU memory. */
+/* A completion is seen only after the data is in place in host memory. To GPU
+ * memory PCIe keeps the order of writes, and NCCL does not ask from Hopper on. */
 enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 				 int *sizes, void **mhandles, void **request)
 {
@@ -279,7 +315,7 @@ enum nccl_result mpib_net_test(void *request, int *done, int *sizes)
 {
 	int rc = mpib_test_int(request, done, sizes);
 
-	return __builtin_expect(rc < 0, 0) ? mpib_net_fail("test", rc)
+	return __builtin_expect(rc < 0, 0) ? net_fail("test", rc)
 					   : NCCL_SUCCESS;
 }
 
@@ -287,6 +323,8 @@ enum nccl_result mpib_net_close(void *comm)
 {
 	struct net_comm *c = comm;
 
+	if (!c)
+		return NCCL_SUCCESS;
 	mpib_close(c->conn);
 	free_comm(c);
 	return NCCL_SUCCESS;
@@ -296,6 +334,8 @@ enum nccl_result mpib_net_close_listen(void *listen_comm)
 {
 	struct net_comm *c = listen_comm;
 
+	if (!c)
+		return NCCL_SUCCESS;
 	if (c->accepting)
 		mpib_close(c->accepting);
 	mpib_close_listen(c->listener);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "net.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct session *current;
+static _Atomic(struct net_ctx *) default_ctx;
+
+/* Another thread of the parent may have held it. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	net_in_child();
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+static int attach(uint64_t job, struct session **out)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts), .job = job };
+	struct session *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	rc = mpib_attach(&opts, &s->client);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+/* Under the lock. */
+static int get_session(uint64_t job, struct session **out)
+{
+	struct session *s = current;
+	int rc;
+
+	if (!s || mpib_alive(s->client) < 0) {
+		rc = attach(job, &s);
+		if (rc < 0)
+			return rc;
+		current = s;
+	}
+	s->refs++;
+	*out = s;
+	return 0;
+}
+
+void session_ref(struct session *s)
+{
+	pthread_mutex_lock(&lock);
+	s->refs++;
+	pthread_mutex_unlock(&lock);
+}
+
+void session_put(struct session *s)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = --s->refs == 0;
+	if (last && current == s)
+		current = NULL;
+	pthread_mutex_unlock(&lock);
+	if (!last)
+		return;
+	mpib_detach(s->client);
+	free(s);
+}
+
+bool session_query(struct mpib_node_info *info)
+{
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = current != NULL;
+	if (found)
+		mpib_query(current->client, info);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
+			       nccl_log_fn log)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct net_ctx *c = calloc(1, sizeof(*c));
+	int rc;
+
+	pthread_once(&once, watch_forks);
+	net_log_set(log);
+	if (!c)
+		return NCCL_SYSTEM_ERROR;
+	c->traffic_class = traffic_class;
+	pthread_mutex_lock(&lock);
+	rc = get_session(comm_id, &c->session);
+	pthread_mutex_unlock(&lock);
+	if (rc < 0) {
+		free(c);
+		return net_fail_local("init", rc);
+	}
+	*ctx = c;
+	return NCCL_SUCCESS;
+}
+
+/* NCCL before v11 has no contexts, may call this once or for every
+ * communicator, and never ends it. What a dead one leaves is not freed, since
+ * another thread may be using it. */
+enum nccl_result mpib_net_init_default(nccl_log_fn log)
+{
+	struct net_ctx *c = mpib_net_default();
+	enum nccl_result res;
+	void *ctx;
+
+	if (c && mpib_alive(c->session->client) == 0)
+		return NCCL_SUCCESS;
+	res = mpib_net_init(&ctx, 0, NCCL_NET_TRAFFIC_CLASS_UNDEF, log);
+	if (res == NCCL_SUCCESS)
+		/* Release pairs with the acquire in mpib_net_default(). */
+		atomic_store_explicit(&default_ctx, ctx, memory_order_release);
+	return res;
+}
+
+void *mpib_net_default(void)
+{
+	return atomic_load_explicit(&default_ctx, memory_order_acquire);
+}

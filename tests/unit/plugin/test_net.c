@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plugin's behaviour towards NCCL: what it says when there is no proxy,
+ * retried connects, contexts, and which result and which sentence each
+ * failure ends in.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig.h"
+
+#include <cmocka.h>
+
+static struct rig *r;
+static char from[4096], to[4096];
+
+static int set_up(void **state)
+{
+	(void)state;
+	r = rig_new();
+	return r ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	rig_free(r);
+	return 0;
+}
+
+static unsigned asked(enum mpib_control_type type)
+{
+	return atomic_load(&r->f->asked[type]);
+}
+
+static void *registered(void *comm, void *addr, size_t size)
+{
+	void *mr;
+
+	assert_int_equal(r->net->regMr(comm, addr, size, NCCL_PTR_HOST, &mr),
+			 NCCL_SUCCESS);
+	return mr;
+}
+
+static void without_a_proxy_init_says_where_and_what_to_do(void **state)
+{
+	void *ctx;
+
+	(void)state;
+	setenv("MPIB_RUN_DIR", "/nonexistent", 1);
+	assert_int_equal(r->net->init(&ctx, 0, NULL, rig_log, NULL),
+			 NCCL_SYSTEM_ERROR);
+	assert_non_null(strstr(rig_warning, "/nonexistent/proxy.sock"));
+	assert_non_null(strstr(rig_warning, "start mpib-proxy"));
+	assert_int_equal(rig_warnings, 1);
+	/* Another communicator that tries is told again. */
+	assert_int_equal(r->net->init(&ctx, 0, NULL, rig_log, NULL),
+			 NCCL_SYSTEM_ERROR);
+	assert_int_equal(rig_warnings, 2);
+}
+
+static void all_contexts_share_one_attachment(void **state)
+{
+	void *a, *b;
+
+	(void)state;
+	assert_int_equal(r->net->init(&a, 1, NULL, rig_log, NULL), 0);
+	assert_int_equal(r->net->init(&b, 2, NULL, rig_log, NULL), 0);
+	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
+	assert_int_equal(r->net->finalize(a), 0);
+	assert_int_equal(rig_connect(r), 0);
+	assert_int_equal(r->net->finalize(b), 0);
+	/* The comms keep it, contexts or not. */
+	assert_int_equal(r->net->finalize(r->ctx), 0);
+	r->ctx = NULL;
+	registered(r->tx, from, sizeof(from));
+	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
+}
+
+static void a_connect_that_is_retried_is_one_connection(void **state)
+{
+	char handle[NCCL_NET_HANDLE_MAXSIZE];
+
+	(void)state;
+	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
+	assert_int_equal(r->net->listen(r->ctx, 0, handle, &r->listener), 0);
+	atomic_store(&r->f->hold_pending, true);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(
+			r->net->connect(r->ctx, 0, handle, &r->tx, NULL), 0);
+		assert_null(r->tx);
+		assert_int_equal(r->net->accept(r->listener, &r->rx, NULL), 0);
+		assert_null(r->rx);
+	}
+	assert_int_equal(asked(MPIB_CTL_CONNECT), 1);
+	assert_int_equal(asked(MPIB_CTL_ACCEPT), 1);
+	fake_set_state(r->f, 0, MPIB_CONN_READY, 0);
+	fake_set_state(r->f, 1, MPIB_CONN_READY, 0);
+	assert_int_equal(r->net->connect(r->ctx, 0, handle, &r->tx, NULL), 0);
+	assert_non_null(r->tx);
+	assert_int_equal(r->net->accept(r->listener, &r->rx, NULL), 0);
+	assert_non_null(r->rx);
+}
+
+static void a_connect_given_up_is_closed_with_its_context(void **state)
+{
+	char handle[NCCL_NET_HANDLE_MAXSIZE];
+
+	(void)state;
+	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
+	assert_int_equal(r->net->listen(r->ctx, 0, handle, &r->listener), 0);
+	atomic_store(&r->f->hold_pending, true);
+	assert_int_equal(r->net->connect(r->ctx, 0, handle, &r->tx, NULL), 0);
+	assert_int_equal(r->net->finalize(r->ctx), 0);
+	r->ctx = NULL;
+	assert_int_equal(asked(MPIB_CTL_CLOSE), 1);
+}
+
+static void a_peer_that_refuses_is_a_remote_error(void **state)
+{
+	char handle[NCCL_NET_HANDLE_MAXSIZE];
+
+	(void)state;
+	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
+	assert_int_equal(r->net->listen(r->ctx, 0, handle, &r->listener), 0);
+	atomic_store(&r->f->refuse_conn, -ECONNREFUSED);
+	assert_int_equal(r->net->connect(r->ctx, 0, handle, &r->tx, NULL),
+			 NCCL_REMOTE_ERROR);
+	assert_null(r->tx);
+	assert_non_null(strstr(rig_warning, "the peer has no such listener"));
+	assert_int_equal(asked(MPIB_CTL_CLOSE), 1);
+	/* A handle of another plugin is an argument error. */
+	memset(handle, 1, sizeof(handle));
+	assert_int_equal(r->net->connect(r->ctx, 0, handle, &r->tx, NULL),
+			 NCCL_INVALID_ARGUMENT);
+}
+
+/* Test until it is over; its result. */
+static enum nccl_result finish(void *req, int *sizes)
+{
+	enum nccl_result res = NCCL_SUCCESS;
+	int done = 0;
+
+	for (int i = 0; i < 100000 && res == NCCL_SUCCESS && !done; i++) {
+		fake_turn(r->f, 0, 1, 1 << 20);
+		res = r->net->test(req, &done, sizes);
+	}
+	return res;
+}
+
+static void receive(void *mr, size_t size, void **req)
+{
+	void *addr = to;
+	int tag = 0;
+
+	*req = (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION;
+	assert_int_equal(
+		r->net->irecv(r->rx, 1, &addr, &size, &tag, &mr, NULL, req),
+		NCCL_SUCCESS);
+	/* The hint in it never stays there. */
+	assert_ptr_not_equal(*req, (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION);
+}
+
+static void a_send_too_large_is_a_usage_error_with_both_sizes(void **state)
+{
+	void *from_mr, *to_mr, *s, *v;
+	int size;
+
+	(void)state;
+	assert_int_equal(rig_connect(r), 0);
+	from_mr = registered(r->tx, from, sizeof(from));
+	to_mr = registered(r->rx, to, sizeof(to));
+	receive(to_mr, 100, &v);
+	assert_int_equal(r->net->isend(r->tx, from, 300, 0, from_mr, NULL, &s),
+			 NCCL_SUCCESS);
+	assert_int_equal(finish(s, &size), NCCL_INVALID_USAGE);
+	assert_non_null(strstr(rig_warning, "300 bytes"));
+	assert_non_null(strstr(rig_warning, "100 bytes"));
+	assert_int_equal(finish(v, &size), NCCL_INVALID_USAGE);
+	assert_int_equal(rig_warnings, 1);
+}
+
+static void a_lost_peer_is_a_remote_error_told_once(void **state)
+{
+	void *mr, *s, *again;
+	int size;
+
+	(void)state;
+	assert_int_equal(rig_connect(r), 0);
+	mr = registered(r->tx, from, sizeof(from));
+	assert_int_equal(r->net->isend(r->tx, from, 300, 0, mr, NULL, &s),
+			 NCCL_SUCCESS);
+	atomic_store(&r->f->reply->conn[0].broken, -ECONNRESET);
+	assert_int_equal(finish(s, &size), NCCL_REMOTE_ERROR);
+	assert_non_null(strstr(rig_warning, "the peer has no such listener"));
+	rig_warnings = 0;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(
+			r->net->isend(r->tx, from, 300, 0, mr, NULL, &again),
+			NCCL_REMOTE_ERROR);
+	assert_int_equal(rig_warnings, 1); /* for isend, as for test before */
+}
+
+static void a_dead_proxy_is_a_system_error_told_once(void **state)
+{
+	void *mr, *s, *ctx;
+	int size, done;
+
+	(void)state;
+	assert_int_equal(rig_connect(r), 0);
+	mr = registered(r->tx, from, sizeof(from));
+	assert_int_equal(r->net->isend(r->tx, from, 300, 0, mr, NULL, &s),
+			 NCCL_SUCCESS);
+	fake_proxy_die(r->f);
+	assert_int_equal(finish(s, &size), NCCL_SYSTEM_ERROR);
+	assert_non_null(strstr(rig_warning, "is gone"));
+	assert_int_equal(rig_warnings, 1);
+	assert_int_equal(r->net->test(s, &done, &size), NCCL_SYSTEM_ERROR);
+	assert_int_equal(rig_warnings, 1);
+	/* And so it stays, closing included. */
+	assert_int_equal(r->net->deregMr(r->tx, mr), NCCL_SUCCESS);
+	assert_int_equal(r->net->init(&ctx, 1, NULL, rig_log, NULL),
+			 NCCL_SYSTEM_ERROR);
+}
+
+static void gpu_memory_without_dma_buf_is_refused_in_words(void **state)
+{
+	void *mr;
+
+	(void)state;
+	assert_int_equal(rig_connect(r), 0);
+	assert_int_equal(r->net->regMr(r->tx, from, 100, NCCL_PTR_CUDA, &mr),
+			 NCCL_INVALID_USAGE);
+	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));
+}
+
+static void registering_gets_the_window_before_the_first_message(void **state)
+{
+	void *mr;
+
+	(void)state;
+	assert_int_equal(rig_connect(r), 0);
+	assert_int_equal(asked(MPIB_CTL_POOL), 0);
+	mr = registered(r->tx, from, sizeof(from));
+	assert_int_equal(asked(MPIB_CTL_POOL), 1);
+	registered(r->rx, to, sizeof(to));
+	assert_int_equal(asked(MPIB_CTL_POOL), 1);
+	assert_int_equal(r->net->deregMr(r->tx, mr), NCCL_SUCCESS);
+}
+
+static void closing_does_not_mind_what_is_outstanding(void **state)
+{
+	void *mr, *s, *v;
+
+	(void)state;
+	assert_int_equal(rig_connect(r), 0);
+	mr = registered(r->rx, to, sizeof(to));
+	receive(mr, 100, &v);
+	mr = registered(r->tx, from, sizeof(from));
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(r->net->isend(r->tx, from, 3, 0, mr, NULL, &s),
+				 0);
+	assert_null(s); /* 32 are the limit */
+	assert_int_equal(r->net->closeSend(NULL), NCCL_SUCCESS);
+}
+
+int main(void)
+{
+#define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		t(without_a_proxy_init_says_where_and_what_to_do),
+		t(all_contexts_share_one_attachment),
+		t(a_connect_that_is_retried_is_one_connection),
+		t(a_connect_given_up_is_closed_with_its_context),
+		t(a_peer_that_refuses_is_a_remote_error),
+		t(a_send_too_large_is_a_usage_error_with_both_sizes),
+		t(a_lost_peer_is_a_remote_error_told_once),
+		t(a_dead_proxy_is_a_system_error_told_once),
+		t(gpu_memory_without_dma_buf_is_refused_in_words),
+		t(registering_gets_the_window_before_the_first_message),
+		t(closing_does_not_mind_what_is_outstanding),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
