@@ -116,21 +116,24 @@ enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 }
 
 /* NCCL before v11 has no contexts, may call this once or for every
- * communicator, and never ends it. What a dead one leaves is not freed, since
- * another thread may be using it. */
+ * communicator, and never ends it. What a dead one leaves is kept, since another
+ * thread may be using it. */
 enum nccl_result mpib_net_init_default(nccl_log_fn log)
 {
-	struct net_ctx *c = mpib_net_default();
+	struct net_ctx *old = mpib_net_default(), *c;
 	enum nccl_result res;
 	void *ctx;
 
-	if (c && mpib_alive(c->session->client) == 0)
+	if (old && mpib_alive(old->session->client) == 0)
 		return NCCL_SUCCESS;
 	res = mpib_net_init(&ctx, 0, NCCL_NET_TRAFFIC_CLASS_UNDEF, log);
-	if (res == NCCL_SUCCESS)
-		/* Release pairs with the acquire in mpib_net_default(). */
-		atomic_store_explicit(&default_ctx, ctx, memory_order_release);
-	return res;
+	if (res != NCCL_SUCCESS)
+		return res;
+	c = ctx;
+	c->older = old;
+	/* Release pairs with the acquire in mpib_net_default(). */
+	atomic_store_explicit(&default_ctx, c, memory_order_release);
+	return NCCL_SUCCESS;
 }
 
 void *mpib_net_default(void)

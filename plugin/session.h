@@ -27,6 +27,7 @@ struct session {
 struct net_ctx {
 	struct session *session;
 	int traffic_class; /* of its communicator, -1 undefined */
+	struct net_ctx *older; /* of the default: dead ones that it replaced */
 };
 
 void session_ref(struct session *s);

@@ -325,5 +325,5 @@ int mpib_alive(struct mpib_client *client)
 {
 	int rc = mpib_client_check(client);
 
-	return rc < 0 ? rc : mpib_client_look(client);
+	return rc < 0 ? rc : mpib_client_look_now(client);
 }

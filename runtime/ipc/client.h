@@ -149,7 +149,7 @@ struct mpib_client {
 	int sock, doorbell;
 	unsigned forks; /* process generation that attached */
 	_Atomic int dead; /* 0 or -errno */
-	_Atomic uint64_t looked; /* when the socket was last looked at, ns */
+	_Atomic uint64_t looked; /* when the socket was last looked at, ms */
 	const struct mpib_status *status;
 	const _Atomic uint32_t *sleeping; /* our shard's */
 	struct mpib_submit *submit;
@@ -192,6 +192,7 @@ int mpib_client_check(struct mpib_client *c);
 int mpib_client_lock(struct mpib_client *c);
 /* Any thread, while waiting: look at the socket if 10 ms have passed. */
 int mpib_client_look(struct mpib_client *c);
+int mpib_client_look_now(struct mpib_client *c);
 
 /* pool.c. Under the lock. */
 int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool);

@@ -8,7 +8,7 @@
 #include "ipc/message.h"
 
 #define ANSWER_MS 10000
-#define LOOK_NS 10000000ull
+#define LOOK_MS 10
 
 static int gone(struct mpib_client *c)
 {
@@ -39,22 +39,25 @@ int mpib_client_lock(struct mpib_client *c)
 	return 0;
 }
 
-int mpib_client_look(struct mpib_client *c)
+int mpib_client_look_now(struct mpib_client *c)
 {
 	struct pollfd p = { .fd = c->sock };
-	struct timespec ts;
-	uint64_t now, then;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-	/* Relaxed: two threads that look at once do no harm. */
-	then = atomic_load_explicit(&c->looked, memory_order_relaxed);
-	if (now - then < LOOK_NS)
-		return 0;
-	atomic_store_explicit(&c->looked, now, memory_order_relaxed);
 	if (poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL))
 		return gone(c);
 	return 0;
+}
+
+int mpib_client_look(struct mpib_client *c)
+{
+	uint64_t now = mpib_now_ms();
+	/* Relaxed: two threads that look at once do no harm. */
+	uint64_t then = atomic_load_explicit(&c->looked, memory_order_relaxed);
+
+	if (now - then < LOOK_MS)
+		return 0;
+	atomic_store_explicit(&c->looked, now, memory_order_relaxed);
+	return mpib_client_look_now(c);
 }
 
 uint64_t mpib_now_ms(void)

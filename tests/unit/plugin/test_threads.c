@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Service and Progress at once, as NCCL has them: memory is registered and
+ * deregistered, also under outstanding requests, while messages move on the
+ * same comms. Worth most under ThreadSanitizer. After deregMr nothing touches
+ * the memory: it is unmapped at once.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rig.h"
+
+#include <cmocka.h>
+
+#define BYTES (256u << 10) /* four windows */
+
+static struct rig *r;
+static _Atomic int stop;
+static _Atomic unsigned bad;
+
+static int set_up(void **state)
+{
+	(void)state;
+	r = rig_new();
+	atomic_store(&stop, 0);
+	atomic_store(&bad, 0);
+	return r && rig_connect(r) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	rig_free(r);
+	return 0;
+}
+
+static void *pages(void)
+{
+	return mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Service: other memory comes and goes on the comms that are busy. */
+static void *churn(void *arg)
+{
+	void *mr[4], *mem = pages();
+
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		for (unsigned i = 0; i < 4; i++)
+			bad += r->net->regMr(i % 2 ? r->rx : r->tx,
+					     (char *)mem + 4096 * (i / 2), 4096,
+					     NCCL_PTR_HOST,
+					     &mr[i]) != NCCL_SUCCESS;
+		for (unsigned i = 0; i < 4; i++)
+			bad += r->net->deregMr(i % 2 ? r->rx : r->tx, mr[i]) !=
+			       NCCL_SUCCESS;
+	}
+	munmap(mem, BYTES);
+	return NULL;
+}
+
+static void post(void *from, void *a, void *to, void *b, void **s, void **v)
+{
+	size_t size = BYTES;
+	int tag = 0;
+
+	assert_int_equal(r->net->irecv(r->rx, 1, &to, &size, &tag, &b, NULL, v),
+			 0);
+	assert_int_equal(r->net->isend(r->tx, from, size, tag, a, NULL, s), 0);
+	assert_non_null(*s);
+	assert_non_null(*v);
+}
+
+static void messages_move_while_memory_comes_and_goes(void **state)
+{
+	char *from = pages(), *to = pages();
+	void *a, *b, *s, *v;
+	pthread_t service;
+	int size;
+
+	(void)state;
+	assert_int_equal(r->net->regMr(r->tx, from, BYTES, 1, &a), 0);
+	assert_int_equal(r->net->regMr(r->rx, to, BYTES, 1, &b), 0);
+	assert_int_equal(pthread_create(&service, NULL, churn, NULL), 0);
+	for (int i = 0; i < 30; i++) {
+		int s_done = 0, v_done = 0;
+
+		memset(from, i + 1, BYTES);
+		post(from, a, to, b, &s, &v);
+		while (!s_done || !v_done) {
+			fake_turn(r->f, 0, 1, 1 << 16);
+			if (!s_done)
+				assert_int_equal(r->net->test(s, &s_done, NULL),
+						 0);
+			if (!v_done)
+				assert_int_equal(
+					r->net->test(v, &v_done, &size), 0);
+		}
+		assert_int_equal(size, BYTES);
+		assert_memory_equal(from, to, BYTES);
+	}
+	atomic_store(&stop, 1);
+	pthread_join(service, NULL);
+	assert_int_equal(atomic_load(&bad), 0);
+	munmap(from, BYTES);
+	munmap(to, BYTES);
+}
+
+struct memory {
+	char *from, *to;
+	void *a, *b;
+};
+
+/* Service: the memory of requests under way goes, and is unmapped. */
+static void *take_away(void *arg)
+{
+	struct memory *m = arg;
+
+	while (!atomic_load(&stop))
+		;
+	bad += r->net->deregMr(r->rx, m->b) != NCCL_SUCCESS;
+	munmap(m->to, BYTES);
+	bad += r->net->deregMr(r->tx, m->a) != NCCL_SUCCESS;
+	munmap(m->from, BYTES);
+	return NULL;
+}
+
+static void memory_taken_away_under_requests_is_touched_no_more(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < 40; round++) {
+		struct memory m = { .from = pages(), .to = pages() };
+		int s_done = 0, v_done = 0;
+		pthread_t service;
+		void *s, *v;
+
+		rig_free(r);
+		assert_int_equal(set_up(NULL), 0);
+		assert_int_equal(r->net->regMr(r->tx, m.from, BYTES, 1, &m.a),
+				 0);
+		assert_int_equal(r->net->regMr(r->rx, m.to, BYTES, 1, &m.b), 0);
+		assert_int_equal(pthread_create(&service, NULL, take_away, &m),
+				 0);
+		post(m.from, m.a, m.to, m.b, &s, &v);
+		/* Both end or fail; what matters is that nobody crashes. */
+		for (unsigned i = 0; i < 2000 && !(s_done && v_done); i++) {
+			if (i == round)
+				atomic_store(&stop, 1);
+			fake_turn(r->f, 0, 1, 1 << 14);
+			if (!s_done && r->net->test(s, &s_done, NULL) != 0)
+				s_done = 1;
+			if (!v_done && r->net->test(v, &v_done, NULL) != 0)
+				v_done = 1;
+		}
+		atomic_store(&stop, 1);
+		pthread_join(service, NULL);
+		assert_true(s_done);
+	}
+	assert_int_equal(atomic_load(&bad), 0);
+}
+
+int main(void)
+{
+#define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		t(messages_move_while_memory_comes_and_goes),
+		t(memory_taken_away_under_requests_is_touched_no_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
