@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public headers that know C++ compile and link there. */
+#include <cstring>
+
+#include <mpib/client.h>
+#include <mpib/control.h>
+
+int main()
+{
+	char dir[128];
+	struct mpib_client *client = nullptr;
+	struct mpib_attach_opts opts = {};
+
+	static_assert(sizeof(struct mpib_handle) == 128, "travels as is");
+	opts.size = sizeof(opts);
+	opts.run_dir = "/nonexistent";
+	if (mpib_attach(&opts, &client) == 0 || client)
+		return 1;
+	if (!std::strstr(mpib_strerror(), "/nonexistent"))
+		return 1;
+	mpib_run_dir(dir, sizeof(dir));
+	return 0;
+}
