@@ -32,6 +32,7 @@ struct owner {
 	uint64_t rng;
 	unsigned sent, acked, received, posted;
 	int failed;
+	_Atomic int *finished; /* owners that have all they wait for */
 };
 
 static void owner_open(struct owner *o)
@@ -109,16 +110,26 @@ static void *own(void *arg)
 		while (!o->t->v->get_cq_event(o->ch, &cq, &ctx))
 			o->t->v->ack_cq_events(cq, 1);
 	}
-	/* The last ack must leave before this owner goes. */
-	for (int i = 0; i < 50; i++)
+	/* The peer may still want our last ack. */
+	atomic_fetch_add(o->finished, 1);
+	while (atomic_load(o->finished) < 2)
 		drain(o);
 	return NULL;
 }
 
 static void run(struct vt *t, bool late, const struct mpib_soft_fault *fault)
 {
-	struct owner a = { .t = t, .e = &t->a, .rng = 3, .late = late };
-	struct owner b = { .t = t, .e = &t->b, .rng = 4, .late = late };
+	_Atomic int finished = 0;
+	struct owner a = { .t = t,
+			   .e = &t->a,
+			   .rng = 3,
+			   .late = late,
+			   .finished = &finished };
+	struct owner b = { .t = t,
+			   .e = &t->b,
+			   .rng = 4,
+			   .late = late,
+			   .finished = &finished };
 	struct ibv_cq *cqs[4] = { t->a.send.cq, t->a.recv.cq, t->b.send.cq,
 				  t->b.recv.cq };
 	const struct mpib_soft_fault none = { 0 };
