@@ -173,7 +173,7 @@ struct soft_qp {
 	bool rnr_wait;
 	uint64_t progress; /* counts whatever the peer lets us do */
 	uint64_t ack_mark; /* progress when ack_at was set */
-	uint64_t ack_since;
+	uint64_t ack_since, ack_turn;
 
 	/* Responder. */
 	struct soft_rwq rq;

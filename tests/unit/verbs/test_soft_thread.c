@@ -177,7 +177,7 @@ struct control {
 	struct vt *t;
 	_Atomic int stop;
 	_Atomic int failed;
-	unsigned rounds;
+	_Atomic unsigned rounds;
 };
 
 static int control_round(struct vt *t, struct ibv_cq *cq, char *buf)
@@ -215,7 +215,7 @@ static void *control_loop(void *arg)
 	while (!atomic_load(&c->stop) && !atomic_load(&c->failed)) {
 		if (control_round(c->t, cq, buf))
 			atomic_store(&c->failed, 1);
-		c->rounds++;
+		atomic_fetch_add(&c->rounds, 1);
 	}
 	if (c->t->v->destroy_cq(cq))
 		atomic_store(&c->failed, 1);
@@ -234,7 +234,7 @@ static void control_verbs_do_not_disturb_a_running_owner(void **state)
 
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(pthread_create(&thread, NULL, control_loop, &c), 0);
-	for (unsigned i = 0; i < 500; i++) {
+	for (unsigned i = 0; i < 500 || atomic_load(&c.rounds) < 20; i++) {
 		vt_fill(src.p, 64, i);
 		assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
 		assert_int_equal(vt_write_imm(qa, 2, IBV_SEND_SIGNALED, 0, &sge,
@@ -247,7 +247,6 @@ static void control_verbs_do_not_disturb_a_running_owner(void **state)
 	atomic_store(&c.stop, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(atomic_load(&c.failed), 0);
-	assert_true(c.rounds > 0);
 	vt_destroy(t, qa, qb);
 	vt_mem_free(t, &src);
 	vt_mem_free(t, &dst);

@@ -139,8 +139,10 @@ static int greet(struct vt *t, int fd, const struct soft_hello *h)
 			recv(fd, buf + got, sizeof(buf) - got, MSG_DONTWAIT);
 
 		vt_turn(t);
-		if (n == 0 || (n < 0 && errno != EAGAIN))
+		if (n == 0 || (n < 0 && errno != EAGAIN)) {
+			print_error("n %zd errno %d\n", n, errno);
 			return -1;
+		}
 		if (n > 0)
 			got += (size_t)n;
 	}
