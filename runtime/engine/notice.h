@@ -19,7 +19,8 @@ struct mpib_notice {
 /* The one allocation on a shard, made when something broke. Aborts when there
  * is no memory. */
 struct mpib_notice *mpib_notice_new(void *what, int error, const char *fmt,
-				    va_list ap);
+				    va_list ap)
+	__attribute__((format(printf, 3, 0)));
 
 /* Run on the control thread and free the notice. */
 void mpib_notice_flow(struct mpib_msg *msg);
