@@ -32,7 +32,11 @@ const char *mpib_soft_engine_name(struct ibv_context *c)
 
 void soft_lock(struct soft_ctx *ctx)
 {
+	/* A spinning owner would take the lock again before we woke up: its
+	 * turns stand back while somebody waits. */
+	atomic_fetch_add(&ctx->waiters, 1);
 	pthread_mutex_lock(&ctx->lock);
+	atomic_fetch_sub(&ctx->waiters, 1);
 }
 
 void soft_unlock(struct soft_ctx *ctx)

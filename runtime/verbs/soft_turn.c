@@ -284,7 +284,9 @@ int soft_turn(struct soft_ctx *ctx)
 		/* The thread must not go to sleep because of a post that
 		 * holds the lock at this moment. */
 		pthread_mutex_lock(&ctx->lock);
-	else if (pthread_mutex_trylock(&ctx->lock))
+	/* Relaxed: soft_unlock() kicks whoever sleeps because of this. */
+	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
+		 pthread_mutex_trylock(&ctx->lock))
 		return 0;
 	moved = turn_locked(ctx);
 	pthread_mutex_unlock(&ctx->lock);
