@@ -63,7 +63,7 @@ struct mpib_producer {
 	struct mpib_ring_slot *slot;
 	const _Atomic uint64_t *head; /* consumer's, in the reply segment */
 	uint64_t tail, head_seen;
-	uint32_t size; /* a power of two */
+	uint64_t mask; /* slots - 1, of a power of two */
 };
 
 /* Shard's private side. */
@@ -81,17 +81,17 @@ struct mpib_consumer {
  */
 static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 {
-	if (p->size - (p->tail - p->head_seen) < want) {
+	if (p->mask + 1 - (p->tail - p->head_seen) < want) {
 		/* Acquire pairs with the release in mpib_ring_publish(): the
 		 * consumer has copied a slot before we write it again. */
 		uint64_t head =
 			atomic_load_explicit(p->head, memory_order_acquire);
 
-		if (p->tail - head > p->size)
+		if (p->tail - head > p->mask + 1)
 			return -EPROTO;
 		p->head_seen = head;
 	}
-	return (int)(p->size - (uint32_t)(p->tail - p->head_seen));
+	return (int)(p->mask + 1 - (p->tail - p->head_seen));
 }
 
 /*
@@ -101,7 +101,7 @@ static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
  */
 static inline struct mpib_desc *mpib_ring_next(struct mpib_producer *p)
 {
-	return &p->slot[p->tail & (p->size - 1)].desc;
+	return &p->slot[p->tail & p->mask].desc;
 }
 
 /* Wait-free. Producer thread only. Hands over d, which mpib_ring_next() gave. */

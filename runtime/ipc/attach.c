@@ -230,6 +230,8 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
 	pthread_once(&once, watch_forks);
+	c->forks = mpib_forks;
+	atomic_init(&c->living, c->forks);
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
 	if (rc < 0)
 		goto err_free;
@@ -239,7 +241,6 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	rc = set_up(c, &o, deadline);
 	if (rc < 0)
 		goto err_close;
-	c->forks = mpib_forks;
 	c->next_id = 1;
 	pthread_mutex_init(&c->lock, NULL);
 	*client = c;

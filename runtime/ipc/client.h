@@ -10,6 +10,7 @@
 #ifndef MPIB_IPC_CLIENT_H
 #define MPIB_IPC_CLIENT_H
 
+#include <limits.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
@@ -104,7 +105,7 @@ struct mpib_conn {
 	/* Parts in the window, requests to feed, and 1 for an error: while it
 	 * is not 0 every call takes the slow way. */
 	uint32_t work;
-	uint32_t gen;
+	uint32_t gen; /* of the next request */
 	struct mpib_request *free;
 	uint32_t idle; /* tests that found nothing */
 	struct mpib_producer ring;
@@ -148,7 +149,9 @@ struct mpib_listener {
 struct mpib_client {
 	int sock, doorbell;
 	unsigned forks; /* process generation that attached */
-	_Atomic int dead; /* 0 or -errno */
+	/* forks, until the proxy is gone: then MPIB_GONE. One comparison with
+	 * mpib_forks tells that all is well. */
+	_Atomic unsigned living;
 	_Atomic uint64_t looked; /* when the socket was last looked at, ms */
 	const struct mpib_status *status;
 	const _Atomic uint32_t *sleeping; /* our shard's */
@@ -175,6 +178,8 @@ const char *mpib_errtext(int rc);
 
 /* attach.c: how often this process is a child of one that used the library. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
+/* No process is as many forks deep. */
+#define MPIB_GONE UINT_MAX
 
 /* rpc.c. Monotonic. */
 uint64_t mpib_now_ms(void);
@@ -187,6 +192,13 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want);
 /* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
+/* The same as a question, wait-free. Relaxed: the death of the proxy orders
+ * nothing, and a later look finds it out just as well. */
+static inline bool mpib_client_ok(const struct mpib_client *c)
+{
+	return atomic_load_explicit(&c->living, memory_order_relaxed) ==
+	       mpib_forks;
+}
 /* Take the lock, unless in a forked child: another thread of the parent may
  * have held it. 0 or -EOWNERDEAD. */
 int mpib_client_lock(struct mpib_client *c);

@@ -143,7 +143,7 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	struct mpib_client *c = conn->client;
 
 	conn->index = i;
-	conn->gen = c->index[i].gen;
+	conn->gen = c->index[i].gen | 1; /* odd: see take() */
 	conn->reply = &c->reply->conn[i];
 	conn->completion = c->reply->completion[i];
 	conn->word = &c->submit->summary.word[i / 64];
@@ -157,7 +157,7 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 		.head = &conn->reply->head,
 		.tail = c->index[i].tail,
 		.head_seen = c->index[i].tail,
-		.size = MPIB_RING_SLOTS,
+		.mask = MPIB_RING_SLOTS - 1,
 	};
 }
 

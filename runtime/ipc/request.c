@@ -49,9 +49,9 @@ static inline struct mpib_request *take(struct mpib_conn *conn, int n)
 	struct mpib_request *r = conn->free;
 
 	conn->free = r->next;
-	if (unlikely(++conn->gen == 0))
-		conn->gen = 1;
+	/* Odd, so that none is 0, as a completion word is at first. */
 	r->gen = conn->gen;
+	conn->gen += 2;
 	r->n = (uint8_t)n;
 	r->slow = n > 1;
 	return r;
@@ -89,17 +89,15 @@ post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
 	if (unlikely(!region || size - 1 >= region->direct))
 		return NULL;
 	off = addr - (uintptr_t)region->addr;
-	if (unlikely(off > region->size - size || c->forks != mpib_forks))
+	if (unlikely(off > region->size - size || !mpib_client_ok(c)))
 		return NULL;
-	/* Relaxed: the death of the proxy orders nothing. */
-	if (unlikely((int)conn->work | mpib_conn_broken(conn) |
-		     atomic_load_explicit(&c->dead, memory_order_relaxed)))
+	if (unlikely((int)conn->work | mpib_conn_broken(conn)))
 		return NULL;
 	if (unlikely(!conn->free ||
 		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
 		return NULL;
-	r = take(conn, 1);
 	d = mpib_ring_next(&conn->ring);
+	r = take(conn, 1);
 	memcpy(&d->op, r->plain, sizeof(r->plain));
 	d->gen = r->gen;
 	d->mr = region->mr;
@@ -282,7 +280,7 @@ static int pending(struct mpib_conn *conn, struct mpib_request *r, int *done,
 		/* What ended before it broke counts: look a last time. */
 		return mpib_test_int(r, done, sizes);
 	}
-	if (atomic_load_explicit(&conn->client->dead, memory_order_relaxed))
+	if (!mpib_client_ok(conn->client))
 		return mpib_client_check(conn->client);
 	if (++conn->idle % MPIB_LOOK_EVERY)
 		return 0;

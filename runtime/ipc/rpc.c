@@ -12,7 +12,7 @@
 
 static int gone(struct mpib_client *c)
 {
-	atomic_store(&c->dead, -EPIPE);
+	atomic_store(&c->living, MPIB_GONE);
 	return mpib_fail(-EPIPE,
 			 "the proxy at %s is gone (restart mpib-proxy, then "
 			 "the job)",
@@ -25,10 +25,7 @@ int mpib_client_check(struct mpib_client *c)
 		return mpib_fail(-EOWNERDEAD,
 				 "attached before fork(); a child attaches "
 				 "for itself");
-	/* Relaxed: a later look finds it out just as well. */
-	if (atomic_load_explicit(&c->dead, memory_order_relaxed))
-		return gone(c);
-	return 0;
+	return mpib_client_ok(c) ? 0 : gone(c);
 }
 
 int mpib_client_lock(struct mpib_client *c)

@@ -153,7 +153,7 @@ static void make_end(struct pair_node *n, uint32_t index, bool sender,
 	e->ring = (struct mpib_producer){
 		.slot = n->submit->ring[index],
 		.head = &n->reply->conn[index].head,
-		.size = MPIB_RING_SLOTS,
+		.mask = MPIB_RING_SLOTS - 1,
 	};
 }
 
