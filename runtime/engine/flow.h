@@ -46,7 +46,7 @@ struct mpib_piece {
 	uint8_t req[MPIB_GROUP_MAX];
 	uint32_t len[MPIB_GROUP_MAX];
 	struct mpib_mr *mr[MPIB_GROUP_MAX];
-	uint32_t rail[MPIB_RAILS]; /* bytes in flight by rail */
+	struct mpib_chunk chunk[MPIB_RAILS];
 };
 
 /* A grouped receive being answered. */

@@ -94,6 +94,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->depth = cfg->sq_depth;
 	TAILQ_INIT(&l->flows);
 	TAILQ_INIT(&l->ready);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_tracker_init(&l->track[r]);
 	l->shard->lanes_made++;
 	for (unsigned r = 0; r < l->rails; r++) {
 		unsigned n = want ? want->rail[r].qps : cfg->qps[r];

@@ -6,6 +6,7 @@
 #define MPIB_ENGINE_LANE_H
 
 #include "engine/shard.h"
+#include "engine/tracker.h"
 
 /* A flow's two tables: what the peer writes, and what we write from. */
 #define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64)
@@ -99,7 +100,7 @@ struct mpib_lane {
 	bool connected; /* control thread: handed to the shard */
 	/* Shard. */
 	bool broken;
-	uint64_t inflight[MPIB_RAILS]; /* payload bytes */
+	struct mpib_tracker track[MPIB_RAILS]; /* of pieces */
 	struct mpib_flow_list flows;
 	struct mpib_flow_list ready; /* with something to send */
 	unsigned nflows;

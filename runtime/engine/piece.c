@@ -10,7 +10,7 @@
 
 static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
 {
-	uint64_t inflight = f->lane->inflight[rail];
+	uint64_t inflight = f->lane->track[rail].inflight;
 
 	return inflight == 0 ||
 	       inflight + bytes <= f->shard->engine->cfg.lane_window;
@@ -60,8 +60,9 @@ int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 		add_share(p, &e[i], len[i]);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		p->pending |= (uint8_t)((chain[r].n > 0) << r);
-		p->rail[r] = chain[r].bytes;
-		f->lane->inflight[r] += chain[r].bytes;
+		if (chain[r].n)
+			mpib_tracker_post(&f->lane->track[r], &p->chunk[r],
+					  chain[r].bytes, f->shard->now);
 	}
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		int rc;
@@ -126,9 +127,14 @@ void mpib_sender_completed(struct mpib_flow *f, unsigned piece, unsigned rail,
 	if (!(p->pending & 1u << rail))
 		return;
 	p->pending &= (uint8_t) ~(1u << rail);
-	f->lane->inflight[rail] -= p->rail[rail];
-	if (!ok)
+	if (ok) {
+		mpib_tracker_ack(&f->lane->track[rail], &p->chunk[rail],
+				 f->shard->now);
+	} else {
+		mpib_tracker_drop(&f->lane->track[rail], &p->chunk[rail],
+				  f->shard->now);
 		memset(p->len, 0, sizeof(p->len)); /* the lane breaks us */
+	}
 
 	while (tx->piece_tail != tx->piece_head) {
 		p = &tx->piece[tx->piece_tail % MPIB_PIECES];
@@ -157,5 +163,8 @@ void mpib_sender_forget(struct mpib_flow *f)
 			if (p->mr[i])
 				mpib_mr_unref(p->mr[i]);
 		}
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			mpib_tracker_drop(&f->lane->track[r], &p->chunk[r],
+					  f->shard->now);
 	}
 }

@@ -61,6 +61,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 {
 	int work;
 
+	s->now = now_ns();
 	work = mpib_mailbox_run(&s->mailbox);
 	work += mpib_cq_turn(s);
 	work += mpib_intake_turn(s);

@@ -60,6 +60,7 @@ struct mpib_shard {
 	struct mpib_flow_list intake; /* rings known not to be empty */
 	struct mpib_flow_list cts; /* receivers with CTS to post */
 	struct mpib_snap_shard n;
+	uint64_t now; /* when this turn began, ns */
 	uint64_t spin_ns; /* idle time before sleep, follows the traffic */
 	/* Control thread: which flow ids are taken, and counts for snapshot
 	 * buffers. */

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/tracker.h: what is unacknowledged and since when, round trips, busy
+ * time and latency, by times that the test sets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/tracker.h"
+
+#define US 1000ull
+
+static struct mpib_tracker t;
+static struct mpib_chunk c[4];
+
+static int setup(void **state)
+{
+	(void)state;
+	mpib_tracker_init(&t);
+	for (unsigned i = 0; i < 4; i++)
+		c[i] = (struct mpib_chunk){ 0 };
+	return 0;
+}
+
+static void the_oldest_is_the_first_posted_without_an_answer(void **state)
+{
+	(void)state;
+	assert_null(mpib_tracker_oldest(&t));
+	for (unsigned i = 0; i < 4; i++)
+		mpib_tracker_post(&t, &c[i], 100, (10 + i) * US);
+	/* Other QPs of the rail answer first. */
+	mpib_tracker_ack(&t, &c[1], 20 * US);
+	assert_ptr_equal(mpib_tracker_oldest(&t), &c[0]);
+	mpib_tracker_ack(&t, &c[0], 21 * US);
+	assert_ptr_equal(mpib_tracker_oldest(&t), &c[2]);
+	assert_int_equal(mpib_tracker_oldest(&t)->posted, 12 * US);
+	mpib_tracker_drop(&t, &c[2], 22 * US);
+	mpib_tracker_ack(&t, &c[3], 23 * US);
+	assert_null(mpib_tracker_oldest(&t));
+	assert_int_equal(t.inflight, 0);
+	assert_int_equal(t.acked, 3);
+	assert_int_equal(t.acked_bytes, 300);
+	assert_int_equal(t.last_ack, 23 * US);
+}
+
+static void round_trips_are_smoothed_by_an_eighth(void **state)
+{
+	(void)state;
+	mpib_tracker_post(&t, &c[0], 1 << 20, 100 * US);
+	mpib_tracker_ack(&t, &c[0], 180 * US);
+	assert_int_equal(t.srtt, 80 * US);
+	assert_int_equal(t.rttvar, 40 * US);
+	mpib_tracker_post(&t, &c[0], 1 << 20, 200 * US);
+	mpib_tracker_ack(&t, &c[0], 360 * US);
+	assert_int_equal(t.srtt, 90 * US);
+	assert_int_equal(t.rttvar, 50 * US);
+}
+
+static void a_dropped_chunk_is_no_sample(void **state)
+{
+	(void)state;
+	mpib_tracker_post(&t, &c[0], 100, 10 * US);
+	mpib_tracker_drop(&t, &c[0], 90 * US);
+	assert_int_equal(t.srtt, 0);
+	assert_int_equal(t.acked_bytes, 0);
+	assert_int_equal(mpib_tracker_busy(&t, 100 * US), 80 * US);
+	mpib_tracker_drop(&t, &c[0], 95 * US); /* twice is nothing */
+	assert_int_equal(t.inflight, 0);
+}
+
+static void busy_time_counts_overlapping_chunks_once(void **state)
+{
+	(void)state;
+	mpib_tracker_post(&t, &c[0], 100, 10 * US);
+	mpib_tracker_post(&t, &c[1], 100, 20 * US);
+	assert_int_equal(mpib_tracker_busy(&t, 25 * US), 15 * US);
+	mpib_tracker_ack(&t, &c[0], 30 * US);
+	mpib_tracker_ack(&t, &c[1], 40 * US);
+	assert_int_equal(mpib_tracker_busy(&t, 90 * US), 30 * US);
+	mpib_tracker_post(&t, &c[2], 100, 100 * US);
+	assert_int_equal(mpib_tracker_busy(&t, 101 * US), 31 * US);
+}
+
+static void only_small_chunks_on_an_idle_rail_tell_its_latency(void **state)
+{
+	(void)state;
+	mpib_tracker_post(&t, &c[0], MPIB_TRACK_SMALL + 1, 10 * US);
+	mpib_tracker_post(&t, &c[1], 8, 10 * US); /* waits for the first */
+	mpib_tracker_ack(&t, &c[0], 50 * US);
+	mpib_tracker_ack(&t, &c[1], 50 * US);
+	assert_int_equal(t.latency, 0);
+	mpib_tracker_post(&t, &c[0], MPIB_TRACK_SMALL, 100 * US);
+	mpib_tracker_ack(&t, &c[0], 108 * US);
+	assert_int_equal(t.latency, 8 * US);
+	assert_int_equal(t.latency_at, 108 * US);
+	mpib_tracker_post(&t, &c[0], 0, 200 * US);
+	mpib_tracker_ack(&t, &c[0], 204 * US);
+	assert_int_equal(t.latency, 7 * US);
+}
+
+static void an_answer_within_the_turn_counts_as_a_nanosecond(void **state)
+{
+	(void)state;
+	mpib_tracker_post(&t, &c[0], 0, 10 * US);
+	mpib_tracker_ack(&t, &c[0], 10 * US);
+	assert_int_equal(t.srtt, 1);
+	assert_int_equal(t.latency, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(
+			the_oldest_is_the_first_posted_without_an_answer,
+			setup),
+		cmocka_unit_test_setup(round_trips_are_smoothed_by_an_eighth,
+				       setup),
+		cmocka_unit_test_setup(a_dropped_chunk_is_no_sample, setup),
+		cmocka_unit_test_setup(busy_time_counts_overlapping_chunks_once,
+				       setup),
+		cmocka_unit_test_setup(
+			only_small_chunks_on_an_idle_rail_tell_its_latency,
+			setup),
+		cmocka_unit_test_setup(
+			an_answer_within_the_turn_counts_as_a_nanosecond,
+			setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
