@@ -252,41 +252,11 @@ int mpib_engine_fd(const struct mpib_engine *engine)
 	return engine->epfd;
 }
 
-static void set_rail(struct mpib_engine *e, unsigned r, bool up)
-{
-	if (e->rail_up[r] == up)
-		return;
-	e->rail_up[r] = up;
-	mpib_warn("rail %u (%s): port is %s", r, e->cfg.rail[r].name,
-		  up ? "active" : "down");
-	if (e->events && e->events->rail_changed)
-		e->events->rail_changed(e->ctx, r, up);
-}
-
-static void take_async(struct mpib_engine *e, struct mpib_rail *rail,
-		       unsigned r)
-{
-	struct ibv_async_event ev;
-
-	while (rail->verbs->get_async_event(rail->ctx, &ev) == 0) {
-		if (ev.event_type == IBV_EVENT_PORT_ERR)
-			set_rail(e, r, false);
-		else if (ev.event_type == IBV_EVENT_PORT_ACTIVE)
-			set_rail(e, r, true);
-		else
-			mpib_debug("rail %u: %s", r,
-				   ibv_event_type_str(ev.event_type));
-		rail->verbs->ack_async_event(&ev);
-	}
-}
-
 void mpib_engine_dispatch(struct mpib_engine *engine)
 {
 	mpib_mailbox_run(&engine->mailbox);
-	for (unsigned i = 0; i < engine->shards; i++) {
-		for (unsigned r = 0; r < engine->cfg.rails; r++)
-			take_async(engine, &engine->shard[i].rail[r], r);
-	}
+	for (unsigned i = 0; i < engine->shards; i++)
+		mpib_async_turn(&engine->shard[i]);
 }
 
 unsigned mpib_engine_shards(const struct mpib_engine *engine)

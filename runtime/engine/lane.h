@@ -38,6 +38,9 @@ struct mpib_tenant {
 int mpib_srq_turn(struct mpib_shard *s);
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
 /* Control thread. */
+/* Have the device tell when fewer than half of srq_low receives are left: the
+ * shard did not come to it in time. */
+void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
 int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables);
 void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables);
 void mpib_tenants_free(struct mpib_engine *e);

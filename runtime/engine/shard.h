@@ -28,8 +28,10 @@ struct mpib_rail {
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct mpib_port_info port; /* as of start: limits, not addresses */
+	struct mpib_port_info port; /* limits as of start; the addresses are
+				       the control thread's, last seen */
 	uint8_t port_num;
+	bool down; /* as mpib_shard_rail_state() was told */
 	uint32_t cq_size;
 	uint32_t cq_owed; /* completions that may still come: never above
 			     cq_size, so the CQ cannot overrun */
@@ -121,6 +123,22 @@ int mpib_shard_turn(struct mpib_shard *s);
 int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
+
+/*
+ * async.c: the one place where a shard learns that a rail of its own failed or
+ * came back; what follows from that is done here. Shard thread, between two
+ * turns' work. The calls come in the order of the events: down on PORT_ERR,
+ * DEVICE_FATAL and CQ_ERR, up on PORT_ACTIVE. A changed address (GID_CHANGE,
+ * LID_CHANGE) is one call down and one up: QPs made before have the old one in
+ * their packets. A rail may be told the state it is in. QPs are left alone by
+ * the device: those of a port that is down keep retrying until their timeout.
+ * why is for the log.
+ */
+void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
+			   const char *why);
+/* async.c: take what the shard's devices have to tell. Control thread; never
+ * waits. */
+void mpib_async_turn(struct mpib_shard *s);
 
 /* cq.c: bounded poll of both rails; how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);

@@ -25,6 +25,8 @@ static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 	sum->cqe_errors += n->cqe_errors;
 	sum->posts += n->posts;
 	sum->srq_refills += n->srq_refills;
+	sum->srq_limits += n->srq_limits;
+	sum->downs += n->downs;
 	sum->stale_imms += n->stale_imms;
 	sum->bad_imms += n->bad_imms;
 	sum->qps += n->qps;

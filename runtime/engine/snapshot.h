@@ -37,6 +37,8 @@ static inline void mpib_rail_counts_add(struct mpib_rail_counts *sum,
 struct mpib_snap_rail {
 	struct mpib_rail_counts n;
 	uint64_t cqes, cqe_errors, posts, srq_refills, stale_imms, bad_imms;
+	uint64_t srq_limits; /* times the device found an SRQ nearly empty */
+	uint64_t downs; /* times the rail was told to be down */
 	uint32_t srq_posted, qps;
 	bool up;
 };

@@ -180,10 +180,26 @@ static void on_add(struct mpib_msg *msg)
 		t->shard->rail[r].cq_owed += t->srq_posted[r];
 }
 
+void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
+{
+	struct mpib_shard *s = t->shard;
+	struct ibv_srq_attr attr = { .srq_limit = s->engine->cfg.srq_low / 2 };
+	int rc;
+
+	if (attr.srq_limit == 0)
+		return;
+	rc = s->rail[rail].verbs->modify_srq(t->srq[rail], &attr,
+					     IBV_SRQ_LIMIT);
+	/* Not every device has it; the shard's own look does. */
+	if (rc < 0)
+		mpib_debug("rail %u: no SRQ limit: %s", rail, strerror(-rc));
+}
+
 static int make_rail(struct mpib_tenant *t, unsigned r)
 {
 	struct mpib_shard *s = t->shard;
 	struct ibv_srq_init_attr attr = {
+		.srq_context = t,
 		.attr = { .max_wr = s->engine->cfg.srq_high, .max_sge = 1 },
 	};
 	struct mpib_rail *rail = &s->rail[r];
@@ -203,6 +219,7 @@ static int make_rail(struct mpib_tenant *t, unsigned r)
 			return -EIO;
 		t->srq_posted[r]++;
 	}
+	mpib_srq_arm(t, r);
 	return 0;
 }
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/async.c: what devices tell unasked reaches the shard it is about, in
+ * order, and the control thread never waits for it.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/lane.h"
+#include "engine_pair.h"
+#include "verbs/soft.h"
+
+static struct pair pair;
+
+/* Events of this test's making, in place of the device's. */
+static struct ibv_async_event script[8];
+static unsigned told, scripted, acked;
+static union ibv_gid gid_now;
+
+static int scripted_event(struct ibv_context *ctx, struct ibv_async_event *ev)
+{
+	(void)ctx;
+	if (told == scripted)
+		return -EAGAIN;
+	*ev = script[told++];
+	return 0;
+}
+
+static void scripted_ack(struct ibv_async_event *ev)
+{
+	(void)ev;
+	acked++;
+}
+
+static int scripted_port(struct ibv_context *ctx, uint8_t port,
+			 struct mpib_port_info *info)
+{
+	int rc = mpib_verbs_soft.query_port(ctx, port, info);
+
+	info->gid = gid_now;
+	return rc;
+}
+
+static struct mpib_verbs scripted_verbs;
+
+static struct mpib_rail *rail_of(unsigned node, unsigned r)
+{
+	return &pair.node[node].engine->shard[0].rail[r];
+}
+
+static void turns(unsigned n)
+{
+	while (n-- > 0)
+		pair_turn(&pair);
+}
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	told = scripted = acked = 0;
+	scripted_verbs = mpib_verbs_soft;
+	scripted_verbs.get_async_event = scripted_event;
+	scripted_verbs.ack_async_event = scripted_ack;
+	scripted_verbs.query_port = scripted_port;
+	gid_now = rail_of(0, 1)->port.gid;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rail_of(0, 1)->verbs = &mpib_verbs_soft;
+	pair_close(&pair);
+	return 0;
+}
+
+static void say(enum ibv_event_type type)
+{
+	script[scripted].event_type = type;
+	script[scripted++].element.port_num = 1;
+}
+
+static void a_link_that_goes_down_and_up_is_told_to_its_shard(void **state)
+{
+	struct mpib_soft_fault fault = { .link_down = 1 };
+
+	(void)state;
+	turns(10);
+	assert_false(rail_of(0, 1)->down);
+	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
+	turns(10);
+	assert_true(rail_of(0, 1)->down);
+	assert_false(rail_of(0, 0)->down);
+	assert_false(pair.node[0].engine->rail_up[1]);
+	fault.link_down = 0;
+	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
+	turns(10);
+	assert_false(rail_of(0, 1)->down);
+	assert_true(pair.node[0].engine->rail_up[1]);
+}
+
+static void a_dead_device_and_a_full_cq_take_the_rail_down(void **state)
+{
+	static const enum ibv_event_type fatal[] = { IBV_EVENT_DEVICE_FATAL,
+						     IBV_EVENT_CQ_ERR };
+
+	(void)state;
+	rail_of(0, 1)->verbs = &scripted_verbs;
+	for (unsigned i = 0; i < 2; i++) {
+		say(fatal[i]);
+		turns(4);
+		assert_true(rail_of(0, 1)->down);
+		say(IBV_EVENT_PORT_ACTIVE);
+		turns(4);
+		assert_false(rail_of(0, 1)->down);
+	}
+	assert_int_equal(acked, 4);
+}
+
+static void another_port_of_the_device_is_nobodys_business(void **state)
+{
+	(void)state;
+	rail_of(0, 1)->verbs = &scripted_verbs;
+	say(IBV_EVENT_PORT_ERR);
+	script[0].element.port_num = 2;
+	turns(4);
+	assert_int_equal(acked, 1);
+	assert_false(rail_of(0, 1)->down);
+}
+
+static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
+{
+	struct mpib_rail *rail = rail_of(0, 1);
+
+	(void)state;
+	rail->verbs = &scripted_verbs;
+	say(IBV_EVENT_GID_CHANGE);
+	turns(4);
+	assert_int_equal(rail->n.downs, 0);
+	gid_now.raw[15]++;
+	say(IBV_EVENT_GID_CHANGE);
+	turns(4);
+	assert_memory_equal(&rail->port.gid, &gid_now, sizeof(gid_now));
+	assert_int_equal(rail->n.downs, 1);
+	assert_false(rail->down);
+}
+
+static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
+{
+	struct mpib_tenant *t = pair.node[0].tenant;
+	struct mpib_rail *rail = rail_of(0, 1);
+	struct ibv_srq_attr attr;
+
+	(void)state;
+	turns(4);
+	rail->verbs = &scripted_verbs;
+	for (unsigned i = 0; i < 2; i++) {
+		attr.srq_limit = 0;
+		mpib_verbs_soft.modify_srq(t->srq[1], &attr, IBV_SRQ_LIMIT);
+		script[scripted].element.srq = t->srq[1];
+		script[scripted++].event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+		turns(4);
+		assert_int_equal(rail->n.srq_limits, i + 1);
+		mpib_verbs_soft.query_srq(t->srq[1], &attr);
+		assert_int_equal(attr.srq_limit, pair.cfg.srq_low / 2);
+	}
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(a_link_that_goes_down_and_up_is_told_to_its_shard),
+		t(a_dead_device_and_a_full_cq_take_the_rail_down),
+		t(another_port_of_the_device_is_nobodys_business),
+		t(a_new_address_is_taken_and_one_that_stays_is_not),
+		t(an_srq_that_runs_low_is_filled_and_armed_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
