@@ -159,6 +159,14 @@ static int serve(struct mpib_proxy *p, char *why)
 					 SOCK_STREAM, why);
 	if (p->stats_fd < 0)
 		return p->stats_fd;
+	p->metrics_fd = mpib_rundir_listen(&p->rundir, MPIB_METRICS_SOCK,
+					   SOCK_STREAM, why);
+	if (p->metrics_fd < 0)
+		return p->metrics_fd;
+	rc = mpib_metrics_open(&p->metrics, &p->loop, p->engine, p->metrics_fd,
+			       &p->view, why);
+	if (rc < 0)
+		return rc;
 
 	rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
 			     &p->stats);
@@ -178,7 +186,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 {
 	int rc;
 
-	p->control = p->stats_fd = p->signals = -1;
+	p->control = p->stats_fd = p->metrics_fd = p->signals = -1;
 	p->rundir.dir = -1;
 	rc = mpib_loop_init(&p->loop);
 	if (rc == 0)
@@ -266,7 +274,8 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		say_farewell(p);
 	if (p->stats)
 		mpib_stats_stop(p->stats);
-	/* What it still has to say reaches sessions, broker and stats. */
+	mpib_metrics_stop(&p->metrics);
+	/* What it still has to say reaches sessions, broker, stats, metrics. */
 	if (p->engine)
 		mpib_engine_close(p->engine);
 	if (p->serving)
@@ -277,6 +286,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		mpib_stats_free(p->stats);
 	close_fd(&p->control);
 	close_fd(&p->stats_fd);
+	close_fd(&p->metrics_fd);
 	mpib_rundir_close(&p->rundir, p->activated ? MPIB_CONTROL_SOCK : NULL);
 	mpib_loop_del(&p->loop, &p->signal_watch);
 	close_fd(&p->signals);

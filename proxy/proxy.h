@@ -8,6 +8,7 @@
 
 #include "base/loop.h"
 #include "config.h"
+#include "metrics/metrics.h"
 #include "rundir.h"
 #include "session.h"
 #include "stats.h"
@@ -20,11 +21,12 @@ struct mpib_proxy {
 	struct mpib_watch signal_watch;
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
-	int control, stats_fd;
+	int control, stats_fd, metrics_fd;
 	bool activated; /* control is systemd's, with its path */
 	bool serving; /* sessions are up */
 	struct mpib_sessions sessions;
 	struct mpib_stats *stats;
+	struct mpib_metrics metrics;
 	struct mpib_view view;
 	struct mpib_timer status_timer;
 };

@@ -164,7 +164,7 @@ static void release(struct mpib_rundir *rd)
 static void clear(struct mpib_rundir *rd, const char *keep)
 {
 	static const char *const names[] = { MPIB_CONTROL_SOCK, MPIB_STATS_SOCK,
-					     PID };
+					     MPIB_METRICS_SOCK, PID };
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!keep || strcmp(names[i], keep))

@@ -95,22 +95,30 @@ static bool flush(struct reader *r)
 	return true;
 }
 
-/* Takes the reference to value. False when r is gone. */
-static bool answer(struct reader *r, json_t *value)
+/* Takes text, NULL for one there was no memory for. False when r is gone. */
+static bool answer_text(struct reader *r, char *text, size_t len)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
-
-	json_decref(value);
 	if (!text) {
 		mpib_warn("stats: out of memory");
 		drop(r);
 		return false;
 	}
-	r->out_len = strlen(text);
+	r->out_len = len;
 	r->out_at = 0;
-	text[r->out_len++] = '\n'; /* in the place of the final NUL */
 	r->out = text;
 	return flush(r);
+}
+
+/* Takes the reference to value. False when r is gone. */
+static bool answer(struct reader *r, json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	json_decref(value);
+	if (text)
+		text[len++] = '\n'; /* in the place of the final NUL */
+	return answer_text(r, text, len);
 }
 
 static json_t *complaint(const char *typed)
@@ -150,6 +158,11 @@ static bool answer_view(struct reader *r, const struct mpib_view_command *c,
 
 	v->snap = snap;
 	v->uptime_s = uptime(r->stats);
+	if (c->text) {
+		char *text = c->text(v);
+
+		return answer_text(r, text, text ? strlen(text) : 0);
+	}
 	return answer(r, json_pack("{sb so}", "ok", 1, "data", c->fn(v)));
 }
 

@@ -5,20 +5,40 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "metrics/openmetrics.h"
+
 static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 
+static char *openmetrics(const struct mpib_view *v)
+{
+	return mpib_metrics_text(v, MPIB_METRICS_OPENMETRICS);
+}
+
+static char *prometheus(const struct mpib_view *v)
+{
+	return mpib_metrics_text(v, MPIB_METRICS_PROMETHEUS);
+}
+
 const struct mpib_view_command mpib_view_commands[] = {
-	{ "help", false, mpib_view_help, "this list" },
-	{ "info", true, mpib_view_info, "the proxy, its shards and ledger" },
-	{ "rails", true, mpib_view_rails, "both rails and their counters" },
-	{ "clients", true, mpib_view_clients, "attached processes" },
+	{ "help", false, mpib_view_help, "this list", NULL },
+	{ "info", true, mpib_view_info, "the proxy, its shards and ledger",
+	  NULL },
+	{ "rails", true, mpib_view_rails, "both rails and their counters",
+	  NULL },
+	{ "clients", true, mpib_view_clients, "attached processes", NULL },
 	{ "conns", true, mpib_view_conns,
 	  "connections, and what closed ones "
-	  "moved" },
-	{ "lanes", true, mpib_view_lanes, "lanes to peers" },
-	{ "peers", true, mpib_view_peers, "peers, over all their lanes" },
-	{ "config", false, mpib_view_config, "settings and their origin" },
+	  "moved",
+	  NULL },
+	{ "lanes", true, mpib_view_lanes, "lanes to peers", NULL },
+	{ "peers", true, mpib_view_peers, "peers, over all their lanes", NULL },
+	{ "config", false, mpib_view_config, "settings and their origin",
+	  NULL },
+	{ "metrics", true, NULL, "OpenMetrics text, ends with # EOF",
+	  openmetrics },
+	{ "metrics prometheus", true, NULL,
+	  "the same in Prometheus' text format", prometheus },
 };
 
 const unsigned mpib_view_command_count =

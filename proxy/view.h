@@ -41,12 +41,16 @@ mpib_view_fn mpib_view_info, mpib_view_rails, mpib_view_clients,
 	mpib_view_conns, mpib_view_lanes, mpib_view_peers, mpib_view_config,
 	mpib_view_help;
 
+/* As text, to be freed, NULL when memory is short. */
+typedef char *mpib_view_text_fn(const struct mpib_view *v);
+
 /* A command of the stats socket. */
 struct mpib_view_command {
 	const char *name;
 	bool snapshot; /* wants one */
 	mpib_view_fn *fn;
 	const char *desc;
+	mpib_view_text_fn *text; /* NULL; or its answer, in place of fn's */
 };
 
 extern const struct mpib_view_command mpib_view_commands[];

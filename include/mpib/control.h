@@ -16,6 +16,7 @@
 
 #define MPIB_CONTROL_SOCK "proxy.sock"
 #define MPIB_STATS_SOCK "stats.sock"
+#define MPIB_METRICS_SOCK "metrics.sock"
 
 /* An NCCL handle holds 128 bytes; this is what travels in one. */
 #define MPIB_HANDLE_MAGIC 0x4c444e484249504dull

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics/families.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
+
+/* The number of the family's field. */
+static uint64_t u64(const struct mpib_exposition *m, const void *base)
+{
+	uint64_t n;
+
+	memcpy(&n, (const char *)base + m->family->field, sizeof(n));
+	return n;
+}
+
+static uint32_t u32(const struct mpib_exposition *m, const void *base)
+{
+	uint32_t n;
+
+	memcpy(&n, (const char *)base + m->family->field, sizeof(n));
+	return n;
+}
+
+static void build(const struct mpib_exposition *m)
+{
+	char abi[12];
+	const struct mpib_label label[] = { { "version", MPIB_VERSION },
+					    { "abi", abi } };
+
+	snprintf(abi, sizeof(abi), "%u", MPIB_ABI_VERSION);
+	mpib_sample(m, label, 2, 1);
+}
+
+static void uptime(const struct mpib_exposition *m)
+{
+	mpib_sample_real(m, NULL, 0, m->view->uptime_s);
+}
+
+static void rail_info(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++) {
+		const struct mpib_view_rail *d = &m->view->rail[r];
+		const struct mpib_label label[] = {
+			{ "rail", rail_name[r] },
+			{ "device", d->name },
+			{ "provider", d->provider ? d->provider : "" },
+		};
+
+		mpib_sample(m, label, 3, 1);
+	}
+}
+
+static void rail_sample(const struct mpib_exposition *m, unsigned r, uint64_t n)
+{
+	const struct mpib_label label = { "rail", rail_name[r] };
+
+	mpib_sample(m, &label, 1, n);
+}
+
+static void rail_up(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++)
+		rail_sample(m, r, m->view->snap->rail[r].up);
+}
+
+static void rail_speed(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++)
+		rail_sample(m, r, m->view->rail[r].speed_mbps * 125000);
+}
+
+static void rail_u64(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++)
+		rail_sample(m, r, u64(m, &m->view->snap->rail[r]));
+}
+
+static void rail_u32(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++)
+		rail_sample(m, r, u32(m, &m->view->snap->rail[r]));
+}
+
+static void snap_u32(const struct mpib_exposition *m)
+{
+	mpib_sample(m, NULL, 0, u32(m, m->view->snap));
+}
+
+static void broken_lanes(const struct mpib_exposition *m)
+{
+	const struct mpib_snapshot *s = m->view->snap;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->lanes; i++)
+		n += s->lane[i].broken;
+	mpib_sample(m, NULL, 0, n);
+}
+
+static void broken_connections(const struct mpib_exposition *m)
+{
+	const struct mpib_snapshot *s = m->view->snap;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->flows; i++)
+		n += s->flow[i].broken;
+	mpib_sample(m, NULL, 0, n);
+}
+
+static void outstanding(const struct mpib_exposition *m)
+{
+	const struct mpib_snapshot *s = m->view->snap;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->flows; i++)
+		n += s->flow[i].outstanding;
+	mpib_sample(m, NULL, 0, n);
+}
+
+static void ledger_u32(const struct mpib_exposition *m)
+{
+	mpib_sample(m, NULL, 0, u32(m, &m->view->sessions->ledger));
+}
+
+static void ledger_u64(const struct mpib_exposition *m)
+{
+	mpib_sample(m, NULL, 0, u64(m, &m->view->sessions->ledger));
+}
+
+static void rejected(const struct mpib_exposition *m)
+{
+	const struct mpib_snapshot *s = m->view->snap;
+	struct mpib_label label = { "reason", "client" };
+	uint64_t bad = 0;
+
+	mpib_sample(m, &label, 1, m->view->sessions->refused);
+	label.value = "request";
+	mpib_sample(m, &label, 1, m->view->sessions->rejected);
+	for (unsigned r = 0; r < s->rails; r++)
+		bad += s->rail[r].bad_imms;
+	label.value = "immediate";
+	mpib_sample(m, &label, 1, bad);
+}
+
+static double share(double used, double of)
+{
+	return of > 0 ? used / of : 0;
+}
+
+static void quota(const struct mpib_exposition *m)
+{
+	const struct mpib_sessions *all = m->view->sessions;
+	const struct mpib_config *cfg = m->view->cfg;
+	struct mpib_label label = { "resource", "clients" };
+	double regions = 0, memory = 0;
+	const struct mpib_session *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->region_count > regions)
+			regions = s->region_count;
+		if ((double)s->registered > memory)
+			memory = (double)s->registered;
+	}
+	mpib_sample_real(m, &label, 1,
+			 share(all->ledger.attached, cfg->max_clients));
+	label.value = "regions";
+	mpib_sample_real(m, &label, 1, share(regions, cfg->max_regions));
+	label.value = "memory";
+	mpib_sample_real(m, &label, 1, share(memory, (double)all->max_memory));
+}
+
+static void thread_u64(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->view->snap->shards; i++) {
+		char id[12];
+		const struct mpib_label label = { "thread", id };
+
+		snprintf(id, sizeof(id), "%u", i);
+		mpib_sample(m, &label, 1, u64(m, &m->view->snap->shard[i]));
+	}
+}
+
+static void thread_busy(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->view->snap->shards; i++) {
+		const struct mpib_snap_shard *s = &m->view->snap->shard[i];
+		char id[12];
+		const struct mpib_label label = { "thread", id };
+
+		snprintf(id, sizeof(id), "%u", i);
+		mpib_sample_real(
+			m, &label, 1,
+			share((double)s->busy_turns, (double)s->turns));
+	}
+}
+
+static void client_info(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->clients; i++) {
+		const struct mpib_exposed_client *c = &m->client[i];
+		char pid[12];
+		const struct mpib_label label[] = {
+			{ "client", c->id },
+			{ "uid", c->uid },
+			{ "pid", pid },
+			{ "name", c->session->name },
+		};
+
+		snprintf(pid, sizeof(pid), "%u", c->session->pid);
+		mpib_sample(m, label, 4, 1);
+	}
+}
+
+static void client_sample(const struct mpib_exposition *m,
+			  const struct mpib_exposed_client *c, uint64_t n)
+{
+	const struct mpib_label label[] = { { "client", c->id },
+					    { "uid", c->uid } };
+
+	mpib_sample(m, label, 2, n);
+}
+
+static void client_connections(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->clients; i++)
+		client_sample(m, &m->client[i], m->client[i].connections);
+}
+
+static void client_registered(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->clients; i++)
+		client_sample(m, &m->client[i],
+			      m->client[i].session->registered);
+}
+
+static void client_rail(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->clients; i++) {
+		const struct mpib_exposed_client *c = &m->client[i];
+
+		for (unsigned r = 0; r < m->view->snap->rails; r++) {
+			const struct mpib_label label[] = {
+				{ "client", c->id },
+				{ "uid", c->uid },
+				{ "rail", rail_name[r] },
+			};
+
+			mpib_sample(m, label, 3, u64(m, &c->n[r]));
+		}
+	}
+}
+
+#define COUNTER(n, unit, fill, field, help)                                    \
+	{                                                                      \
+		"mpib_" n, MPIB_FAMILY_COUNTER, unit, fill, field, help        \
+	}
+#define GAUGE(n, unit, fill, field, help)                                      \
+	{                                                                      \
+		"mpib_" n, MPIB_FAMILY_GAUGE, unit, fill, field, help          \
+	}
+#define INFO(n, fill, help)                                                    \
+	{                                                                      \
+		"mpib_" n, MPIB_FAMILY_INFO, NULL, fill, 0, help               \
+	}
+#define RAIL(f) offsetof(struct mpib_snap_rail, f)
+#define SNAP(f) offsetof(struct mpib_snapshot, f)
+#define SHARD(f) offsetof(struct mpib_snap_shard, f)
+#define LEDGER(f) offsetof(struct mpib_ledger, f)
+#define MOVED(f) offsetof(struct mpib_rail_counts, f)
+
+const struct mpib_family mpib_families[] = {
+	INFO("build", build, "Version of the proxy and of its client ABI."),
+	GAUGE("uptime_seconds", "seconds", uptime, 0,
+	      "Time since the proxy began to serve."),
+
+	INFO("rail", rail_info, "Device behind each rail."),
+	GAUGE("rail_up", NULL, rail_up, 0, "1 when the rail's port is active."),
+	GAUGE("rail_speed_bytes_per_second", NULL, rail_speed, 0,
+	      "Rated speed of the rail's port, 0 when it is not known."),
+	COUNTER("rail_tx_bytes", "bytes", rail_u64, RAIL(n.tx_bytes),
+		"Payload sent."),
+	COUNTER("rail_rx_bytes", "bytes", rail_u64, RAIL(n.rx_bytes),
+		"Payload received."),
+	COUNTER("rail_messages", NULL, rail_u64, RAIL(n.rx_imms),
+		"Messages, or parts of them, that arrived."),
+	COUNTER("rail_work_requests", NULL, rail_u64, RAIL(n.tx_wrs),
+		"Send work requests posted, those of control writes too."),
+	COUNTER("rail_posts", NULL, rail_u64, RAIL(posts),
+		"Chains of work requests posted."),
+	COUNTER("rail_clear_to_sends", NULL, rail_u64, RAIL(n.cts),
+		"Clear-to-send writes posted."),
+	COUNTER("rail_completions", NULL, rail_u64, RAIL(cqes),
+		"Completions taken from the rail's queues."),
+	COUNTER("rail_completion_errors", NULL, rail_u64, RAIL(cqe_errors),
+		"Completions that bore an error."),
+	COUNTER("rail_srq_refills", NULL, rail_u64, RAIL(srq_refills),
+		"Refills of the shared receive queue."),
+	GAUGE("srq_free", NULL, rail_u32, RAIL(srq_posted),
+	      "Receives that wait in the rail's shared receive queues."),
+	COUNTER("stale_chunks", NULL, rail_u64, RAIL(stale_imms),
+		"Arrivals of before a fence, which were dropped."),
+	GAUGE("rail_queue_pairs", NULL, rail_u32, RAIL(qps),
+	      "Queue pairs that exist."),
+
+	GAUGE("lanes", NULL, snap_u32, SNAP(lanes), "Lanes to peers."),
+	GAUGE("lanes_broken", NULL, broken_lanes, 0,
+	      "Lanes whose connections fail."),
+	GAUGE("connections", NULL, snap_u32, SNAP(flows), "Open connections."),
+	GAUGE("connections_broken", NULL, broken_connections, 0,
+	      "Open connections that failed."),
+	GAUGE("requests_outstanding", NULL, outstanding, 0,
+	      "Requests that wait to be done."),
+
+	GAUGE("clients", NULL, ledger_u32, LEDGER(attached),
+	      "Processes attached."),
+	GAUGE("clients_leaving", NULL, ledger_u32, LEDGER(leaving),
+	      "Processes that are gone and whose memory is being fenced."),
+	GAUGE("regions", NULL, ledger_u32, LEDGER(regions),
+	      "Memory regions registered."),
+	GAUGE("registered_bytes", "bytes", ledger_u64, LEDGER(registered),
+	      "Memory registered for clients."),
+	GAUGE("mapped_bytes", "bytes", ledger_u64, LEDGER(mapped),
+	      "Memory of clients that the proxy maps."),
+	COUNTER("rejected", NULL, rejected, 0,
+		"Clients, requests and arrivals that were refused."),
+	GAUGE("quota_used_ratio", "ratio", quota, 0,
+	      "Share of a limit that is used; of memory and regions, by the "
+	      "client that uses most."),
+
+	COUNTER("poll_turns", NULL, thread_u64, SHARD(turns),
+		"Turns of a progress thread."),
+	COUNTER("poll_busy_turns", NULL, thread_u64, SHARD(busy_turns),
+		"Turns in which there was something to do."),
+	COUNTER("poll_sleeps", NULL, thread_u64, SHARD(sleeps),
+		"Times a progress thread went to sleep."),
+	GAUGE("poll_busy_ratio", "ratio", thread_busy, 0,
+	      "Share of busy turns since the start."),
+
+	INFO("client", client_info, "Process behind a client's number."),
+	COUNTER("client_tx_bytes", "bytes", client_rail, MOVED(tx_bytes),
+		"Payload sent by a client."),
+	COUNTER("client_rx_bytes", "bytes", client_rail, MOVED(rx_bytes),
+		"Payload received by a client."),
+	GAUGE("client_connections", NULL, client_connections, 0,
+	      "Open connections of a client."),
+	GAUGE("client_registered_bytes", "bytes", client_registered, 0,
+	      "Memory registered for a client."),
+};
+
+const unsigned mpib_family_count =
+	sizeof(mpib_families) / sizeof(mpib_families[0]);

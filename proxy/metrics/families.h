@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metrics, one entry each. Between the files of metrics/. */
+#ifndef MPIB_METRICS_FAMILIES_H
+#define MPIB_METRICS_FAMILIES_H
+
+#include <stdio.h>
+
+#include "metrics/openmetrics.h"
+
+enum mpib_family_type {
+	MPIB_FAMILY_COUNTER,
+	MPIB_FAMILY_GAUGE,
+	MPIB_FAMILY_INFO, /* always 1; the labels are what it says */
+};
+
+struct mpib_exposition;
+
+struct mpib_family {
+	const char *name; /* without _total and _info; ends with the unit */
+	enum mpib_family_type type;
+	const char *unit; /* or NULL */
+	void (*fill)(const struct mpib_exposition *m);
+	size_t field; /* for fill: of what it goes through */
+	const char *help;
+};
+
+extern const struct mpib_family mpib_families[];
+extern const unsigned mpib_family_count;
+
+struct mpib_exposed_client {
+	const struct mpib_session *session;
+	char id[12], uid[12];
+	uint32_t connections;
+	struct mpib_rail_counts n[MPIB_RAILS]; /* of open and closed ones */
+};
+
+/* A text being written. */
+struct mpib_exposition {
+	FILE *out;
+	const struct mpib_family *family;
+	const struct mpib_view *view;
+	struct mpib_exposed_client client[MPIB_METRICS_CLIENTS];
+	unsigned clients;
+};
+
+struct mpib_label {
+	const char *name, *value;
+};
+
+/* A sample of m->family. */
+void mpib_sample(const struct mpib_exposition *m,
+		 const struct mpib_label *label, unsigned labels,
+		 uint64_t value);
+void mpib_sample_real(const struct mpib_exposition *m,
+		      const struct mpib_label *label, unsigned labels,
+		      double value);
+
+#endif

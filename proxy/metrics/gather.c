@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics/gather.h"
+
+#include "base/log.h"
+
+static void take(void *arg);
+
+void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
+		      struct mpib_engine *engine, const struct mpib_view *view)
+{
+	*g = (struct mpib_gather){
+		.loop = loop,
+		.engine = engine,
+		.view = *view,
+		.start = mpib_loop_now(loop),
+	};
+	TAILQ_INIT(&g->waits);
+}
+
+/* Whoever asked before `begun` was counted up; new ones come after those. */
+static void serve(struct mpib_gather *g, const struct mpib_view *v)
+{
+	uint64_t now = g->begun;
+	struct mpib_gather_wait *w;
+
+	while ((w = TAILQ_FIRST(&g->waits)) && w->ticket <= now) {
+		mpib_gather_forget(g, w);
+		w->fn(w->arg, v);
+	}
+	if (w)
+		mpib_timer_arm(g->loop, &g->again, 0, take, g);
+}
+
+static void on_snapshot(void *arg, struct mpib_snapshot *snap)
+{
+	struct mpib_gather *g = arg;
+
+	g->taking = false;
+	g->view.snap = snap;
+	g->view.uptime_s = (double)(mpib_loop_now(g->loop) - g->start) / 1e9;
+	serve(g, snap ? &g->view : NULL);
+	g->view.snap = NULL;
+	if (snap)
+		mpib_snapshot_free(snap);
+}
+
+static void take(void *arg)
+{
+	struct mpib_gather *g = arg;
+
+	if (g->taking || TAILQ_EMPTY(&g->waits))
+		return;
+	g->begun++;
+	g->taking = true;
+	if (mpib_engine_snapshot(g->engine, on_snapshot, g) == 0)
+		return;
+	g->taking = false;
+	mpib_warn("metrics: out of memory");
+	serve(g, NULL);
+}
+
+void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
+		     mpib_gather_fn *fn, void *arg)
+{
+	wait->fn = fn;
+	wait->arg = arg;
+	wait->waiting = true;
+	/* One under way may have passed a shard before this question. */
+	wait->ticket = g->begun + 1;
+	TAILQ_INSERT_TAIL(&g->waits, wait, link);
+	if (!g->taking)
+		mpib_timer_arm(g->loop, &g->again, 0, take, g);
+}
+
+void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait)
+{
+	if (!wait->waiting)
+		return;
+	wait->waiting = false;
+	TAILQ_REMOVE(&g->waits, wait, link);
+}
+
+void mpib_gather_stop(struct mpib_gather *g)
+{
+	mpib_timer_disarm(g->loop, &g->again);
+	while (!TAILQ_EMPTY(&g->waits))
+		mpib_gather_forget(g, TAILQ_FIRST(&g->waits));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics/openmetrics.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics/families.h"
+
+/* Within quotes, as both formats want it. */
+static void put_label(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			fputc('\\', out);
+		if (*text == '\n')
+			fputs("\\n", out);
+		else
+			fputc(*text, out);
+	}
+}
+
+static void put_name(const struct mpib_exposition *m,
+		     const struct mpib_label *l, unsigned labels)
+{
+	const struct mpib_family *f = m->family;
+
+	fputs(f->name, m->out);
+	if (f->type == MPIB_FAMILY_COUNTER)
+		fputs("_total", m->out);
+	else if (f->type == MPIB_FAMILY_INFO)
+		fputs("_info", m->out);
+	for (unsigned i = 0; i < labels; i++) {
+		fprintf(m->out, "%s%s=\"", i ? "," : "{", l[i].name);
+		put_label(m->out, l[i].value);
+		fputc('"', m->out);
+	}
+	fputs(labels ? "} " : " ", m->out);
+}
+
+void mpib_sample(const struct mpib_exposition *m,
+		 const struct mpib_label *label, unsigned labels,
+		 uint64_t value)
+{
+	put_name(m, label, labels);
+	fprintf(m->out, "%" PRIu64 "\n", value);
+}
+
+void mpib_sample_real(const struct mpib_exposition *m,
+		      const struct mpib_label *label, unsigned labels,
+		      double value)
+{
+	put_name(m, label, labels);
+	fprintf(m->out, "%.9g\n", value);
+}
+
+/*
+ * A counter's family is x with samples x_total in OpenMetrics, and x_total with
+ * samples x_total in the older format; info is known to the new one only.
+ */
+static void put_head(const struct mpib_exposition *m, bool open)
+{
+	static const char *const type[] = { "counter", "gauge", "info" };
+	const struct mpib_family *f = m->family;
+	const char *suffix = "";
+
+	if (!open && f->type == MPIB_FAMILY_COUNTER)
+		suffix = "_total";
+	else if (!open && f->type == MPIB_FAMILY_INFO)
+		suffix = "_info";
+	fprintf(m->out, "# TYPE %s%s %s\n", f->name, suffix,
+		!open && f->type == MPIB_FAMILY_INFO ? "gauge" : type[f->type]);
+	if (open && f->unit)
+		fprintf(m->out, "# UNIT %s %s\n", f->name, f->unit);
+	fprintf(m->out, "# HELP %s%s %s\n", f->name, suffix, f->help);
+}
+
+/* The first of them, with what their connections moved. */
+static void pick_clients(struct mpib_exposition *m)
+{
+	const struct mpib_snapshot *snap = m->view->snap;
+	const struct mpib_session *s;
+
+	TAILQ_FOREACH(s, &m->view->sessions->list, link)
+	{
+		struct mpib_exposed_client *c = &m->client[m->clients];
+
+		if (!s->owner.attachment)
+			continue;
+		if (m->clients == MPIB_METRICS_CLIENTS)
+			break;
+		m->clients++;
+		c->session = s;
+		snprintf(c->id, sizeof(c->id), "%u", s->id);
+		snprintf(c->uid, sizeof(c->uid), "%u", s->uid);
+		for (uint32_t i = 0; i < snap->flows; i++) {
+			if (snap->flow[i].client != s->id)
+				continue;
+			c->connections++;
+			for (unsigned r = 0; r < MPIB_RAILS; r++)
+				mpib_rail_counts_add(&c->n[r],
+						     &snap->flow[i].n[r]);
+		}
+		for (uint32_t i = 0; i < snap->clients; i++) {
+			for (unsigned r = 0;
+			     r < MPIB_RAILS && snap->client[i].id == s->id; r++)
+				mpib_rail_counts_add(
+					&c->n[r], &snap->client[i].closed[r]);
+		}
+	}
+}
+
+char *mpib_metrics_text(const struct mpib_view *v,
+			enum mpib_metrics_format format)
+{
+	struct mpib_exposition m = { .view = v };
+	char *text = NULL;
+	size_t len;
+	bool failed;
+
+	m.out = open_memstream(&text, &len);
+	if (!m.out)
+		return NULL;
+	pick_clients(&m);
+	for (unsigned i = 0; i < mpib_family_count; i++) {
+		m.family = &mpib_families[i];
+		put_head(&m, format == MPIB_METRICS_OPENMETRICS);
+		m.family->fill(&m);
+	}
+	if (format == MPIB_METRICS_OPENMETRICS)
+		fputs("# EOF\n", m.out);
+	failed = ferror(m.out);
+	if (fclose(m.out) == 0 && !failed)
+		return text;
+	free(text);
+	return NULL;
+}

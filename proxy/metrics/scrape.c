@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics/scrape.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "metrics/openmetrics.h"
+
+#define PATIENCE (5 * MPIB_SEC)
+
+struct scrape {
+	struct mpib_scrapes *sock;
+	TAILQ_ENTRY(scrape) link;
+	int fd;
+	struct mpib_watch watch;
+	struct mpib_timer timer;
+	struct mpib_gather_wait wait;
+	char *out; /* NULL until there is a snapshot */
+	size_t len, at;
+};
+
+struct mpib_scrapes {
+	struct mpib_gather *gather;
+	int fd;
+	struct mpib_watch watch;
+	TAILQ_HEAD(, scrape) scrapes;
+	unsigned count;
+};
+
+static void drop(struct scrape *s)
+{
+	struct mpib_scrapes *m = s->sock;
+
+	mpib_gather_forget(m->gather, &s->wait);
+	mpib_timer_disarm(m->gather->loop, &s->timer);
+	mpib_loop_del(m->gather->loop, &s->watch);
+	close(s->fd);
+	TAILQ_REMOVE(&m->scrapes, s, link);
+	m->count--;
+	free(s->out);
+	free(s);
+}
+
+static void on_slow(void *arg)
+{
+	drop(arg);
+}
+
+static void flush(struct scrape *s)
+{
+	while (s->at < s->len) {
+		ssize_t n = send(s->fd, s->out + s->at, s->len - s->at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EAGAIN) {
+			mpib_loop_mod(s->sock->gather->loop, &s->watch,
+				      EPOLLOUT);
+			return;
+		}
+		if (n < 0)
+			break;
+		s->at += (size_t)n;
+	}
+	drop(s);
+}
+
+static void on_view(void *arg, const struct mpib_view *v)
+{
+	struct scrape *s = arg;
+
+	s->out = v ? mpib_metrics_text(v, MPIB_METRICS_OPENMETRICS) : NULL;
+	if (!s->out) {
+		mpib_warn("metrics: out of memory");
+		drop(s);
+		return;
+	}
+	s->len = strlen(s->out);
+	flush(s);
+}
+
+static void on_peer(void *arg, uint32_t events)
+{
+	struct scrape *s = arg;
+
+	if (s->out && !(events & (EPOLLHUP | EPOLLERR)))
+		flush(s);
+	else
+		drop(s); /* before there was anything to take */
+}
+
+static void on_accept(void *arg, uint32_t events)
+{
+	struct mpib_scrapes *m = arg;
+	struct mpib_gather *g = m->gather;
+	int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct scrape *s;
+
+	(void)events;
+	if (fd < 0)
+		return;
+	s = m->count < g->view.cfg->max_readers ? calloc(1, sizeof(*s)) : NULL;
+	if (!s || mpib_loop_add(g->loop, &s->watch, fd, 0, on_peer, s) < 0) {
+		free(s);
+		close(fd);
+		return;
+	}
+	s->sock = m;
+	s->fd = fd;
+	TAILQ_INSERT_TAIL(&m->scrapes, s, link);
+	m->count++;
+	mpib_timer_arm(g->loop, &s->timer, PATIENCE, on_slow, s);
+	mpib_gather_ask(g, &s->wait, on_view, s);
+}
+
+int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
+{
+	struct mpib_scrapes *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return -ENOMEM;
+	m->gather = g;
+	m->fd = fd;
+	TAILQ_INIT(&m->scrapes);
+	rc = mpib_loop_add(g->loop, &m->watch, fd, EPOLLIN, on_accept, m);
+	if (rc < 0) {
+		free(m);
+		return rc;
+	}
+	*sock = m;
+	return 0;
+}
+
+void mpib_scrapes_close(struct mpib_scrapes *sock)
+{
+	mpib_loop_del(sock->gather->loop, &sock->watch);
+	while (!TAILQ_EMPTY(&sock->scrapes))
+		drop(TAILQ_FIRST(&sock->scrapes));
+	free(sock);
+}

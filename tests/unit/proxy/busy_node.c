@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "busy_node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FLOWS 4 /* of a client */
+
+static struct mpib_session session[BUSY_CLIENTS_MAX];
+static struct mpib_snap_flow flow[BUSY_CLIENTS_MAX * FLOWS];
+static struct mpib_snap_client past[BUSY_CLIENTS_MAX];
+static struct mpib_snap_lane lane[16];
+static struct mpib_sessions sessions;
+static struct mpib_snapshot snap;
+static struct mpib_config cfg;
+static struct mpib_view view;
+
+static void add_client(unsigned i)
+{
+	struct mpib_session *s = &session[i];
+
+	s->id = i + 1;
+	s->pid = 1000 + i;
+	s->uid = 1000;
+	s->state = MPIB_SESSION_LIVE;
+	s->registered = 4096 + i;
+	s->region_count = 1 + i;
+	s->owner.attachment = (struct mpib_attachment *)s; /* any but NULL */
+	snprintf(s->name, sizeof(s->name), "rank \"%u\" \\ {a=b}", i);
+	TAILQ_INSERT_TAIL(&sessions.list, s, link);
+	for (unsigned f = 0; f < FLOWS; f++) {
+		struct mpib_snap_flow *fl = &flow[i * FLOWS + f];
+
+		*fl = (struct mpib_snap_flow){
+			.client = s->id,
+			.index = f,
+			.sender = f & 1,
+			.peer = "127.46.0.9:24790",
+			.outstanding = 3,
+			.messages = 100 + f,
+			.stalls_cts = 5,
+			.stalls_slot = 6,
+			.stalls_sq = 7,
+			.n = { { .tx_bytes = 1000, .rx_bytes = 500 },
+			       { .tx_bytes = 100, .rx_bytes = 50 } },
+		};
+	}
+	past[i] = (struct mpib_snap_client){
+		.id = s->id,
+		.closed = { { .tx_bytes = 7 }, { .rx_bytes = 9 } },
+	};
+}
+
+const struct mpib_view *busy_node(unsigned clients, unsigned shards)
+{
+	memset(&sessions, 0, sizeof(sessions));
+	TAILQ_INIT(&sessions.list);
+	for (unsigned i = 0; i < clients; i++)
+		add_client(i);
+	mpib_config_init(&cfg);
+	sessions.ledger = (struct mpib_ledger){
+		.attached = clients,
+		.leaving = 1,
+		.regions = clients,
+		.registered = UINT64_C(1) << 60,
+		.mapped = 1 << 20,
+	};
+	sessions.max_memory = UINT64_C(1) << 40;
+	sessions.refused = 1;
+	sessions.rejected = 2;
+	for (unsigned i = 0; i < 16; i++)
+		lane[i] = (struct mpib_snap_lane){ .peer = "127.46.0.9:24790",
+						   .flows = 1 };
+	snap = (struct mpib_snapshot){
+		.rails = MPIB_RAILS,
+		.shards = shards,
+		.flows = clients * FLOWS,
+		.lanes = 16,
+		.clients = clients,
+		.flow = flow,
+		.lane = lane,
+		.client = past,
+	};
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		snap.rail[r] = (struct mpib_snap_rail){
+			.n = { .tx_bytes = UINT64_C(9007199254740993),
+			       .rx_bytes = 22,
+			       .tx_wrs = 33,
+			       .rx_imms = 44,
+			       .cts = 55 },
+			.cqes = 66,
+			.cqe_errors = 1,
+			.posts = 77,
+			.srq_posted = 88,
+			.qps = 6,
+			.up = true,
+		};
+	for (unsigned i = 0; i < shards; i++)
+		snap.shard[i] = (struct mpib_snap_shard){ 1000, 250, 3 };
+	view = (struct mpib_view){
+		.cfg = &cfg,
+		.sessions = &sessions,
+		.snap = &snap,
+		.rail = { { .name = "soft:127.46.0.1",
+			    .provider = "soft",
+			    .speed_mbps = 400000 },
+			  { .name = "soft:127.46.0.2", .provider = "soft" } },
+		.run_dir = "/run/mpib",
+		.pid = 42,
+		.uptime_s = 12.5,
+	};
+	return &view;
+}

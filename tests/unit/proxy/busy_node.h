@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A view of a node with clients, connections and lanes, made by hand: no
+ * number is 0, and names are as bad as a client can choose them. */
+#ifndef MPIB_TESTS_BUSY_NODE_H
+#define MPIB_TESTS_BUSY_NODE_H
+
+#include "view.h"
+
+#define BUSY_CLIENTS_MAX 1024
+
+/* Of static storage; the next call changes it. */
+const struct mpib_view *busy_node(unsigned clients, unsigned shards);
+
+#endif

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# metrics.sh BUSY_METRICS SOURCE: at 64 clients promtool finds no fault with the
+# metrics and there are at most 2,000 series; every metric is in the manual, and
+# dashboard and alerts name none that is not there.
+set -uo pipefail
+busy=$1 source=$2
+page=$source/proxy/man/mpib-metrics.7.scd
+failed=0
+
+fail() {
+	echo "$*"
+	failed=1
+}
+
+series=$("$busy" prometheus 64 16 | grep -vc '^#')
+echo "$series series at 64 clients and 16 progress threads"
+[ "$series" -gt 500 ] && [ "$series" -le 2000 ] || fail "too few or too many"
+more=$("$busy" prometheus 1024 16 | grep -vc '^#')
+[ "$more" -eq "$series" ] || fail "$more series at 1024 clients"
+
+names=$("$busy" prometheus 1 1 | sed -n 's/^# HELP \([^ ]*\) .*/\1/p')
+[ -n "$names" ] || fail "no metrics"
+for name in $names; do
+	grep -qF -- "*${name//_/\\_}*" "$page" || fail "$page does not have $name"
+done
+while read -r used; do
+	bare=$(sed -E 's/_(bucket|sum|count)$//' <<<"$used")
+	grep -qxE "$used|$bare" <<<"$names" || fail "there is no metric $used"
+done < <(grep -ohE '\bmpib_[a-z0-9_]+' "$source"/proxy/metrics/share/* | sort -u)
+
+if ! command -v promtool >/dev/null; then
+	[ "$failed" -eq 0 ] || exit 1
+	echo "SKIPPED: promtool is not installed (package prometheus)"
+	exit 77
+fi
+for clients in 0 1 64; do
+	out=$("$busy" prometheus "$clients" 2 | promtool check metrics 2>&1) &&
+		[ -z "$out" ] || fail "promtool, $clients clients: $out"
+done
+for rules in "$source"/proxy/metrics/share/*.yml; do
+	promtool check rules "$rules" || fail "$rules"
+done
+exit "$failed"

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/metrics/openmetrics.h: the text is what the OpenMetrics format asks
+ * for, numbers are exact, and what clients are called does not break it. */
+#include "metrics/openmetrics.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "busy_node.h"
+
+static char *text_of(unsigned clients, enum mpib_metrics_format format)
+{
+	char *text = mpib_metrics_text(busy_node(clients, 2), format);
+
+	assert_non_null(text);
+	return text;
+}
+
+static void assert_line(const char *text, const char *line)
+{
+	size_t len = strlen(line);
+	const char *at = text;
+
+	while ((at = strstr(at, line))) {
+		if ((at == text || at[-1] == '\n') && at[len] == '\n')
+			return;
+		at++;
+	}
+	fail_msg("no line \"%s\" in\n%s", line, text);
+}
+
+static void it_ends_with_eof_and_only_openmetrics_does(void **state)
+{
+	char *open = text_of(3, MPIB_METRICS_OPENMETRICS);
+	char *prom = text_of(3, MPIB_METRICS_PROMETHEUS);
+
+	(void)state;
+	assert_string_equal(open + strlen(open) - 6, "# EOF\n");
+	assert_ptr_equal(strstr(open, "# EOF"), open + strlen(open) - 6);
+	assert_null(strstr(prom, "# EOF"));
+	free(open);
+	free(prom);
+}
+
+/* Between two heads there are only samples of the first one's family. */
+static void every_sample_stands_under_its_family(void **state)
+{
+	char *text = text_of(3, MPIB_METRICS_OPENMETRICS), *rest, *line;
+	char family[80] = "", type[16] = "";
+	unsigned samples = 0;
+
+	(void)state;
+	for (line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		size_t len = strlen(family);
+		const char *suffix = "";
+
+		if (sscanf(line, "# TYPE %79s %15s", family, type) == 2)
+			continue;
+		if (line[0] == '#') {
+			assert_true(!strcmp(line, "# EOF") ||
+				    strstr(line, family));
+			continue;
+		}
+		if (!strcmp(type, "counter"))
+			suffix = "_total";
+		else if (!strcmp(type, "info"))
+			suffix = "_info";
+		assert_memory_equal(line, family, len);
+		assert_memory_equal(line + len, suffix, strlen(suffix));
+		assert_non_null(strchr("{ ", line[len + strlen(suffix)]));
+		samples++;
+	}
+	assert_true(samples > 50);
+	free(text);
+}
+
+static void a_unit_is_the_end_of_its_name(void **state)
+{
+	char *text = text_of(1, MPIB_METRICS_OPENMETRICS), *rest, *line;
+	unsigned units = 0;
+
+	(void)state;
+	for (line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		char name[80], unit[16];
+
+		if (sscanf(line, "# UNIT %79s %15s", name, unit) != 2)
+			continue;
+		assert_string_equal(name + strlen(name) - strlen(unit), unit);
+		assert_int_equal(name[strlen(name) - strlen(unit) - 1], '_');
+		units++;
+	}
+	assert_true(units > 5);
+	free(text);
+}
+
+static void large_numbers_are_exact(void **state)
+{
+	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
+
+	(void)state;
+	assert_line(text, "mpib_rail_tx_bytes_total{rail=\"SUP\"} "
+			  "9007199254740993");
+	assert_line(text, "mpib_registered_bytes 1152921504606846976");
+	assert_line(text, "mpib_rail_speed_bytes_per_second{rail=\"SOUT\"} "
+			  "50000000000");
+	free(text);
+}
+
+static void a_clients_bytes_are_those_of_open_and_closed_ones(void **state)
+{
+	char *text = text_of(2, MPIB_METRICS_PROMETHEUS);
+
+	(void)state;
+	assert_line(text, "mpib_client_tx_bytes_total{client=\"2\","
+			  "uid=\"1000\",rail=\"SOUT\"} 4007");
+	assert_line(text, "mpib_client_rx_bytes_total{client=\"2\","
+			  "uid=\"1000\",rail=\"SUP\"} 209");
+	free(text);
+}
+
+static void a_clients_name_is_quoted(void **state)
+{
+	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
+
+	(void)state;
+	assert_line(text, "mpib_client_info{client=\"1\",uid=\"1000\","
+			  "pid=\"1000\","
+			  "name=\"rank \\\"0\\\" \\\\ {a=b}\"} 1");
+	free(text);
+}
+
+static void the_sum_holds_clients_without_a_series(void **state)
+{
+	char *text = text_of(100, MPIB_METRICS_PROMETHEUS);
+
+	(void)state;
+	assert_line(text, "mpib_clients 100");
+	assert_line(text, "mpib_connections 400");
+	assert_non_null(strstr(text, "{client=\"64\","));
+	assert_null(strstr(text, "{client=\"65\","));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_ends_with_eof_and_only_openmetrics_does),
+		cmocka_unit_test(every_sample_stands_under_its_family),
+		cmocka_unit_test(a_unit_is_the_end_of_its_name),
+		cmocka_unit_test(large_numbers_are_exact),
+		cmocka_unit_test(
+			a_clients_bytes_are_those_of_open_and_closed_ones),
+		cmocka_unit_test(a_clients_name_is_quoted),
+		cmocka_unit_test(the_sum_holds_clients_without_a_series),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
