@@ -31,6 +31,7 @@ struct mpib_config {
 	char run_dir[96]; /* "": the default place, see mpib_rundir_default() */
 	char run_group[32];
 	char sout[80], sup[80]; /* specifications; "": by discovery */
+	char peer_key_file[256]; /* "": peers are not asked for a key */
 	char peer_addr[64]; /* "": from the SOUT rail */
 	uint32_t peer_port;
 	uint32_t lanes; /* enum mpib_lanes_mode */

@@ -93,9 +93,22 @@ static int peer_address(struct mpib_proxy *p, struct in_addr *addr, char *why)
 	return -EADDRNOTAVAIL;
 }
 
+static int load_key(const struct mpib_proxy *p, const struct in_addr *addr,
+		    struct mpib_cluster_key *key, char *why)
+{
+	if (p->cfg.peer_key_file[0])
+		return mpib_cluster_key_load(p->cfg.peer_key_file, key, why,
+					     MPIB_WHY_MAX);
+	if (ntohl(addr->s_addr) >> 24 != IN_LOOPBACKNET)
+		mpib_warn("peer link: whoever reaches it is taken for a proxy "
+			  "of the cluster (set peer.key_file)");
+	return 0;
+}
+
 static int open_broker(struct mpib_proxy *p, char *why)
 {
 	char reason[300], text[INET_ADDRSTRLEN];
+	struct mpib_cluster_key key = { 0 };
 	struct in_addr addr;
 	int rc = peer_address(p, &addr, why);
 	struct mpib_broker_opts opts = {
@@ -107,6 +120,10 @@ static int open_broker(struct mpib_proxy *p, char *why)
 
 	if (rc < 0)
 		return rc;
+	rc = load_key(p, &addr, &key, why);
+	if (rc < 0)
+		return rc;
+	opts.key = &key;
 	opts.addr = addr.s_addr;
 	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
 	if (rc < 0) {

@@ -21,6 +21,7 @@
 
 #include "base/loop.h"
 #include "engine/engine.h"
+#include "peer/auth.h"
 
 struct mpib_broker;
 
@@ -29,6 +30,7 @@ struct mpib_broker_opts {
 	struct mpib_engine *engine;
 	uint32_t addr; /* peer link listens here, IPv4 in network order */
 	uint16_t port; /* 0: any */
+	const struct mpib_cluster_key *key; /* NULL: none; copied */
 	bool private_lanes; /* lanes we open serve one connection, imm v1 */
 	unsigned connect_ms; /* to reach the peer and make a lane, 0: 10000 */
 	unsigned accept_ms; /* then, for the peer's accept, 0: 120000 */

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ struct mpib_stranger {
 	struct mpib_peer *peer; /* whose candidate it is, NULL: unknown yet */
 	uint16_t version;
 	uint64_t boot;
+	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_stranger) entry;
 };
@@ -78,6 +80,7 @@ static void welcome(struct mpib_stranger *s, struct mpib_peer *p)
 		.version = s->version,
 		.node = s->broker->self,
 	};
+	const struct mpib_cluster_key *key = &s->broker->key;
 
 	if (p->candidate)
 		drop(p->candidate);
@@ -86,7 +89,26 @@ static void welcome(struct mpib_stranger *s, struct mpib_peer *p)
 	p->candidate = s;
 	if (p->state == MPIB_PEER_CALLING)
 		mpib_peer_cut(p, "it called at the same time");
+	mpib_auth_challenge(key, s->auth.called);
+	memcpy(m.challenge, s->auth.called, sizeof(m.challenge));
+	mpib_auth_prove(key, &s->auth, true, m.proof);
 	mpib_link_send(s->link, &m);
+	mpib_seal_init(&s->link->tx_seal, key, &s->auth, true);
+}
+
+/* Who has a key and who has none cannot talk: tell which it is. */
+static bool same_trust(struct mpib_stranger *s, const struct mpib_peer_msg *m)
+{
+	bool ours = s->broker->key.set, theirs = mpib_auth_given(m->challenge);
+
+	if (ours == theirs)
+		return true;
+	refuse(s, -EACCES,
+	       ours ? "this cluster's proxies share a key and it has none "
+		      "(set its peer.key_file)"
+		    : "it wants a cluster's key and this proxy has none (set "
+		      "peer.key_file here)");
+	return false;
 }
 
 static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
@@ -116,6 +138,8 @@ static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 		refuse(s, -EADDRINUSE, "it says that it is this proxy");
 		return;
 	}
+	if (!same_trust(s, m))
+		return;
 	p = mpib_peer_find(b, m->node.addr, m->node.port, self);
 	if (!p) {
 		refuse(s, -ENOSPC, "too many peers");
@@ -130,15 +154,24 @@ static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	s->version =
 		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
 	s->boot = m->node.boot;
+	memcpy(s->auth.caller, m->challenge, sizeof(s->auth.caller));
 	welcome(s, p);
 }
 
-static void on_ready(struct mpib_stranger *s)
+static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 {
+	const struct mpib_cluster_key *key = &s->broker->key;
 	struct mpib_link *link = s->link;
 	struct mpib_peer *p = s->peer;
 	uint64_t boot = s->boot;
 
+	if (!mpib_auth_check(key, &s->auth, false, m->proof)) {
+		refuse(s, -EACCES,
+		       "it does not know the cluster's key (give both the "
+		       "same peer.key_file)");
+		return;
+	}
+	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
 	s->peer = NULL;
 	p->candidate = NULL;
 	free_stranger(s);
@@ -157,7 +190,7 @@ static void on_message(void *ctx, struct mpib_link *link,
 	if (!s->peer && m->type == MPIB_PEER_HELLO) {
 		on_hello(s, m);
 	} else if (s->peer && m->type == MPIB_PEER_READY) {
-		on_ready(s);
+		on_ready(s, m);
 	} else {
 		mpib_warn("peer link from %s: %s out of turn", link->label,
 			  mpib_peer_type_name(m->type));

@@ -43,6 +43,7 @@ struct mpib_peer {
 	enum mpib_peer_state state;
 	struct mpib_link *link;
 	struct mpib_stranger *candidate; /* called us, not READY yet */
+	struct mpib_auth auth; /* of our call */
 	struct mpib_timer retry;
 	char label[MPIB_LABEL_MAX];
 	char trouble[128]; /* why the last link failed */
@@ -134,6 +135,7 @@ struct mpib_broker {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
+	struct mpib_cluster_key key;
 	bool private_lanes;
 	uint64_t connect_ns, accept_ns;
 	uint64_t serial;

@@ -103,13 +103,28 @@ static bool reserve(struct mpib_link *l, size_t more)
 	return true;
 }
 
+static size_t encode(struct mpib_link *l, const struct mpib_peer_msg *m,
+		     uint8_t *frame)
+{
+	size_t n = mpib_peer_encode(m, frame);
+	struct mpib_writer len = { frame, frame + 4, false };
+
+	if (!l->tx_seal.on)
+		return n;
+	mpib_seal_make(&l->tx_seal, frame + 4, n - 4, frame + n);
+	n += MPIB_SEAL_BYTES;
+	mpib_put32(&len, (uint32_t)n - 4);
+	return n;
+}
+
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 {
 	uint8_t frame[MPIB_PEER_FRAME_MAX];
-	size_t n = mpib_peer_encode(m, frame);
+	size_t n;
 
 	if (link->overflow)
 		return;
+	n = encode(link, m, frame);
 	if (reserve(link, n)) {
 		memcpy(link->out + link->out_len, frame, n);
 		link->out_len += n;
@@ -125,6 +140,22 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 static const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
 static const struct mpib_peer_msg pong = { .type = MPIB_PEER_PONG };
 
+/* One frame without its length; NULL or why the link cannot go on. */
+static const char *decode(struct mpib_link *l, const uint8_t *body, size_t len,
+			  struct mpib_peer_msg *m)
+{
+	if (l->rx_seal.on) {
+		if (len <= MPIB_SEAL_BYTES)
+			return "its message is not sealed";
+		len -= MPIB_SEAL_BYTES;
+		if (!mpib_seal_check(&l->rx_seal, body, len, body + len))
+			return "its message is not sealed with the cluster's "
+			       "key";
+	}
+	return mpib_peer_decode(body, len, m) < 0 ? "it sent what is no message"
+						  : NULL;
+}
+
 /* False: the link is gone. */
 static bool take_frames(struct mpib_link *l)
 {
@@ -135,6 +166,7 @@ static bool take_frames(struct mpib_link *l)
 		uint32_t len = mpib_get32(&r);
 		struct mpib_peer_msg m;
 		bool gone = false;
+		const char *why;
 
 		if (len < 1 || len > MPIB_PEER_FRAME_MAX - 4) {
 			fail(l, "it sent a frame of an impossible length");
@@ -142,8 +174,9 @@ static bool take_frames(struct mpib_link *l)
 		}
 		if (l->in_len - at - 4 < len)
 			break;
-		if (mpib_peer_decode(l->in + at + 4, len, &m) < 0) {
-			fail(l, "it sent what is no message");
+		why = decode(l, l->in + at + 4, len, &m);
+		if (why) {
+			fail(l, why);
 			return false;
 		}
 		at += 4 + len;

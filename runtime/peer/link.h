@@ -36,6 +36,7 @@ struct mpib_link {
 	uint32_t addr; /* of the other end, network order */
 	char label[32]; /* "address:port" of the other end */
 	uint64_t tx_bytes, rx_bytes;
+	struct mpib_seal tx_seal, rx_seal; /* set after the greeting */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
 	uint8_t *out;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "peer/internal.h"
@@ -203,6 +204,8 @@ static void on_called(void *ctx, struct mpib_link *link)
 		.node = p->broker->self,
 	};
 
+	mpib_auth_challenge(&p->broker->key, p->auth.caller);
+	memcpy(hello.challenge, p->auth.caller, sizeof(hello.challenge));
 	mpib_link_send(link, &hello);
 }
 
@@ -212,10 +215,20 @@ static void no_use(struct mpib_peer *p, const char *why)
 	mpib_peer_cut(p, why);
 }
 
+static void send_ready(struct mpib_peer *p, struct mpib_link *link)
+{
+	const struct mpib_cluster_key *key = &p->broker->key;
+	struct mpib_peer_msg ready = { .type = MPIB_PEER_READY };
+
+	mpib_auth_prove(key, &p->auth, false, ready.proof);
+	mpib_link_send(link, &ready);
+	mpib_seal_init(&link->tx_seal, key, &p->auth, false);
+	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
+}
+
 static void on_answer(void *ctx, struct mpib_link *link,
 		      const struct mpib_peer_msg *m)
 {
-	static const struct mpib_peer_msg ready = { .type = MPIB_PEER_READY };
 	struct mpib_peer *p = ctx;
 
 	if (m->type == MPIB_PEER_REFUSED) {
@@ -239,7 +252,13 @@ static void on_answer(void *ctx, struct mpib_link *link,
 			  "address right?)");
 		return;
 	}
-	mpib_link_send(link, &ready);
+	memcpy(p->auth.called, m->challenge, sizeof(p->auth.called));
+	if (!mpib_auth_check(&p->broker->key, &p->auth, true, m->proof)) {
+		no_use(p, "it does not know the cluster's key (give both the "
+			  "same peer.key_file)");
+		return;
+	}
+	send_ready(p, link);
 	mpib_peer_is_up(p, link, m->node.boot);
 }
 

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <mpib/wire.h>
 
-static const uint8_t no_key[32];
-
 static void put_node(struct mpib_writer *w, const struct mpib_node_id *n)
 {
 	mpib_put(w, &n->addr, sizeof(n->addr));
@@ -132,15 +130,12 @@ static void get_why(struct mpib_reader *r, struct mpib_peer_msg *m)
 
 static void get_hello(struct mpib_reader *r, struct mpib_peer_msg *m)
 {
-	uint8_t key[sizeof(no_key)];
-
 	m->magic = mpib_get64(r);
 	m->version_min = mpib_get16(r);
 	m->version = mpib_get16(r);
 	get_node(r, &m->node);
-	mpib_get(r, key, sizeof(key));
-	if (m->magic != MPIB_PEER_MAGIC || m->version_min > m->version ||
-	    memcmp(key, no_key, sizeof(key)))
+	mpib_get(r, m->challenge, sizeof(m->challenge));
+	if (m->magic != MPIB_PEER_MAGIC || m->version_min > m->version)
 		r->failed = true;
 }
 
@@ -152,16 +147,20 @@ static void put_body(struct mpib_writer *w, const struct mpib_peer_msg *m)
 		mpib_put16(w, m->version_min);
 		mpib_put16(w, m->version);
 		put_node(w, &m->node);
-		mpib_put(w, no_key, sizeof(no_key));
+		mpib_put(w, m->challenge, sizeof(m->challenge));
 		break;
 	case MPIB_PEER_WELCOME:
 		mpib_put16(w, m->version);
 		put_node(w, &m->node);
+		mpib_put(w, m->challenge, sizeof(m->challenge));
+		mpib_put(w, m->proof, sizeof(m->proof));
 		break;
 	case MPIB_PEER_REFUSED:
 		put_why(w, m);
 		break;
 	case MPIB_PEER_READY:
+		mpib_put(w, m->proof, sizeof(m->proof));
+		break;
 	case MPIB_PEER_PING:
 	case MPIB_PEER_PONG:
 		break;
@@ -215,11 +214,15 @@ static void get_body(struct mpib_reader *r, struct mpib_peer_msg *m)
 	case MPIB_PEER_WELCOME:
 		m->version = mpib_get16(r);
 		get_node(r, &m->node);
+		mpib_get(r, m->challenge, sizeof(m->challenge));
+		mpib_get(r, m->proof, sizeof(m->proof));
 		break;
 	case MPIB_PEER_REFUSED:
 		get_why(r, m);
 		break;
 	case MPIB_PEER_READY:
+		mpib_get(r, m->proof, sizeof(m->proof));
+		break;
 	case MPIB_PEER_PING:
 	case MPIB_PEER_PONG:
 		break;

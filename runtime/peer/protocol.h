@@ -4,12 +4,12 @@
  * then the fields below in order, little-endian. Ids named "to" are the
  * addressee's own, so that it looks up nothing of ours.
  *
- *   HELLO        magic, lowest and highest version, node, 32 bytes of zeros
- *                (the place for a proof that both know a cluster's key); the
+ *   HELLO        magic, lowest and highest version, node, challenge; the
  *                connecting end, first           -> WELCOME | REFUSED
- *   WELCOME      version, node
+ *   WELCOME      version, node, challenge, proof
  *   REFUSED      error, why; -EALREADY: both called at once, yours lost
- *   READY        the caller took the WELCOME: the link is up at both ends
+ *   READY        proof; the caller took the WELCOME: the link is up at both
+ *                ends
  *   PING         the other end answers PONG
  *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
  *   LANE_ACCEPT  to, from, lane_info
@@ -24,11 +24,16 @@
  *   CONN_CLOSE   to, error, why; the sender writes nothing any more
  *                                              -> CONN_CLOSED
  *   CONN_CLOSED  to; nor does this end
+ *
+ * With a cluster's key (auth.h) what an end sends after its WELCOME or READY
+ * is sealed: 16 bytes after the message, counted in its length. Without one,
+ * challenges and proofs are zeros.
  */
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
 
 #include "engine/engine.h"
+#include "peer/auth.h"
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
@@ -74,6 +79,7 @@ struct mpib_peer_msg {
 	uint64_t magic;
 	uint16_t version_min, version;
 	struct mpib_node_id node;
+	uint8_t challenge[MPIB_AUTH_BYTES], proof[MPIB_AUTH_BYTES];
 	uint32_t to, from;
 	struct mpib_lane_key key;
 	struct mpib_lane_info lane_info;

@@ -31,6 +31,7 @@ void rig_up(struct rig *rig, unsigned n)
 		.loop = &node->loop,
 		.engine = &node->engine,
 		.addr = htonl(0x7f170001u + n),
+		.key = &rig->key,
 		.private_lanes = rig->private_lanes,
 	};
 	int rc;

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peer/auth.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MIN 16
+#define FILE_MAX 4096
+
+_Static_assert(MPIB_AUTH_BYTES == crypto_generichash_BYTES, "hash size");
+_Static_assert(MPIB_SEAL_BYTES == crypto_generichash_BYTES_MIN, "seal size");
+
+static const char *check_file(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "it is no regular file";
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return "it belongs to another user (chown it to root)";
+	if (st->st_mode & 077)
+		return "others can read or write it (chmod 600)";
+	if (st->st_size < FILE_MIN || st->st_size > FILE_MAX)
+		return "a key has 16 to 4096 bytes (head -c 32 /dev/urandom)";
+	return NULL;
+}
+
+int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
+			  char *why, size_t why_len)
+{
+	unsigned char buf[FILE_MAX];
+	const char *bad = NULL;
+	struct stat st;
+	ssize_t n = -1;
+	int rc = -EINVAL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		rc = -errno;
+		bad = strerror(errno);
+		goto out_close;
+	}
+	bad = check_file(&st);
+	if (bad)
+		goto out_close;
+	n = read(fd, buf, sizeof(buf));
+	if (n < FILE_MIN || sodium_init() < 0) {
+		bad = "it cannot be read";
+		goto out_close;
+	}
+	crypto_generichash(key->key, sizeof(key->key), buf, (size_t)n, NULL, 0);
+	sodium_memzero(buf, sizeof(buf));
+	key->set = true;
+	rc = 0;
+
+out_close:
+	if (bad)
+		snprintf(why, why_len, "key file %s: %s", path, bad);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c)
+{
+	memset(c, 0, MPIB_AUTH_BYTES);
+	while (key->set && !mpib_auth_given(c))
+		randombytes_buf(c, MPIB_AUTH_BYTES);
+}
+
+bool mpib_auth_given(const uint8_t *c)
+{
+	return !sodium_is_zero(c, MPIB_AUTH_BYTES);
+}
+
+/* One key, four uses: the label keeps one from standing in for another. */
+static void derive(const struct mpib_cluster_key *key,
+		   const struct mpib_auth *a, const char *label, uint8_t *out)
+{
+	crypto_generichash_state st;
+
+	crypto_generichash_init(&st, key->key, sizeof(key->key),
+				MPIB_AUTH_BYTES);
+	crypto_generichash_update(&st, (const unsigned char *)label,
+				  strlen(label));
+	crypto_generichash_update(&st, a->caller, sizeof(a->caller));
+	crypto_generichash_update(&st, a->called, sizeof(a->called));
+	crypto_generichash_final(&st, out, MPIB_AUTH_BYTES);
+}
+
+void mpib_auth_prove(const struct mpib_cluster_key *key,
+		     const struct mpib_auth *a, bool called, uint8_t *proof)
+{
+	memset(proof, 0, MPIB_AUTH_BYTES);
+	if (key->set)
+		derive(key, a, called ? "mpib called" : "mpib caller", proof);
+}
+
+bool mpib_auth_check(const struct mpib_cluster_key *key,
+		     const struct mpib_auth *a, bool called,
+		     const uint8_t *proof)
+{
+	uint8_t want[MPIB_AUTH_BYTES];
+
+	mpib_auth_prove(key, a, called, want);
+	return sodium_memcmp(want, proof, sizeof(want)) == 0;
+}
+
+void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
+		    const struct mpib_auth *a, bool called)
+{
+	s->on = key->set;
+	s->count = 0;
+	if (s->on)
+		derive(key, a, called ? "mpib seal of called"
+				      : "mpib seal of caller",
+		       s->key);
+}
+
+void mpib_seal_make(struct mpib_seal *s, const uint8_t *msg, size_t len,
+		    uint8_t *seal)
+{
+	uint64_t count = htole64(s->count++);
+	crypto_generichash_state st;
+
+	crypto_generichash_init(&st, s->key, sizeof(s->key), MPIB_SEAL_BYTES);
+	crypto_generichash_update(&st, (const unsigned char *)&count,
+				  sizeof(count));
+	crypto_generichash_update(&st, msg, len);
+	crypto_generichash_final(&st, seal, MPIB_SEAL_BYTES);
+}
+
+bool mpib_seal_check(struct mpib_seal *s, const uint8_t *msg, size_t len,
+		     const uint8_t *seal)
+{
+	uint8_t want[MPIB_SEAL_BYTES];
+
+	mpib_seal_make(s, msg, len, want);
+	return sodium_memcmp(want, seal, sizeof(want)) == 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peer/auth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char path[64];
+
+static int write_key(const void *text, size_t len, mode_t mode)
+{
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/mpib-key.XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, len), len);
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+	return 0;
+}
+
+static struct mpib_cluster_key load(const char *text)
+{
+	struct mpib_cluster_key key = { 0 };
+	char why[200];
+
+	write_key(text, strlen(text), 0600);
+	assert_int_equal(mpib_cluster_key_load(path, &key, why, sizeof(why)),
+			 0);
+	unlink(path);
+	assert_true(key.set);
+	return key;
+}
+
+static void expect_refused(const char *text, size_t len, mode_t mode,
+			   const char *reason)
+{
+	struct mpib_cluster_key key = { 0 };
+	char why[200] = "";
+
+	write_key(text, len, mode);
+	assert_true(mpib_cluster_key_load(path, &key, why, sizeof(why)) < 0);
+	unlink(path);
+	assert_false(key.set);
+	assert_non_null(strstr(why, path));
+	if (!strstr(why, reason))
+		fail_msg("\"%s\" does not say \"%s\"", why, reason);
+}
+
+static void a_key_file_that_others_can_read_is_refused(void **state)
+{
+	(void)state;
+	expect_refused("0123456789abcdef", 16, 0640, "chmod 600");
+	expect_refused("0123456789abcdef", 16, 0602, "chmod 600");
+}
+
+static void a_key_file_of_a_wrong_size_is_refused(void **state)
+{
+	char *big = calloc(1, 4097);
+
+	(void)state;
+	assert_non_null(big);
+	expect_refused("0123456789abcde", 15, 0600, "16 to 4096");
+	expect_refused(big, 4097, 0600, "16 to 4096");
+	free(big);
+}
+
+static void a_key_file_that_is_not_there_is_named(void **state)
+{
+	struct mpib_cluster_key key = { 0 };
+	char why[200] = "";
+
+	(void)state;
+	assert_int_equal(mpib_cluster_key_load("/nonexistent/key", &key, why,
+					       sizeof(why)),
+			 -ENOENT);
+	assert_string_equal(
+		why, "key file /nonexistent/key: No such file or directory");
+}
+
+static void a_proof_holds_for_one_key_one_end_and_one_greeting(void **state)
+{
+	struct mpib_cluster_key key = load("the key of this cluster");
+	struct mpib_cluster_key other = load("the key of another one");
+	uint8_t proof[MPIB_AUTH_BYTES];
+	struct mpib_auth a, b;
+
+	(void)state;
+	mpib_auth_challenge(&key, a.caller);
+	mpib_auth_challenge(&key, a.called);
+	assert_true(mpib_auth_given(a.caller));
+	mpib_auth_prove(&key, &a, true, proof);
+	assert_true(mpib_auth_check(&key, &a, true, proof));
+	assert_false(mpib_auth_check(&key, &a, false, proof));
+	assert_false(mpib_auth_check(&other, &a, true, proof));
+	b = a;
+	mpib_auth_challenge(&key, b.caller);
+	assert_false(mpib_auth_check(&key, &b, true, proof));
+	b = a;
+	mpib_auth_challenge(&key, b.called);
+	assert_false(mpib_auth_check(&key, &b, true, proof));
+}
+
+static void without_a_key_only_zeros_pass(void **state)
+{
+	struct mpib_cluster_key none = { 0 };
+	uint8_t proof[MPIB_AUTH_BYTES];
+	struct mpib_auth a;
+
+	(void)state;
+	mpib_auth_challenge(&none, a.caller);
+	mpib_auth_challenge(&none, a.called);
+	assert_false(mpib_auth_given(a.caller));
+	mpib_auth_prove(&none, &a, true, proof);
+	assert_true(mpib_auth_check(&none, &a, true, proof));
+	proof[7] = 1;
+	assert_false(mpib_auth_check(&none, &a, true, proof));
+}
+
+static void a_sealed_message_cannot_change_repeat_or_be_left_out(void **state)
+{
+	struct mpib_cluster_key key = load("the key of this cluster");
+	uint8_t first[MPIB_SEAL_BYTES], second[MPIB_SEAL_BYTES];
+	struct mpib_seal tx, rx, back;
+	const uint8_t *msg = (const uint8_t *)"message";
+	struct mpib_auth a;
+
+	(void)state;
+	mpib_auth_challenge(&key, a.caller);
+	mpib_auth_challenge(&key, a.called);
+	mpib_seal_init(&tx, &key, &a, false);
+	mpib_seal_make(&tx, msg, 7, first);
+	mpib_seal_make(&tx, msg, 7, second);
+	mpib_seal_init(&rx, &key, &a, false);
+	assert_false(mpib_seal_check(&rx, msg, 7, second)); /* left out */
+	mpib_seal_init(&rx, &key, &a, false);
+	assert_true(mpib_seal_check(&rx, msg, 7, first));
+	assert_false(mpib_seal_check(&rx, msg, 7, first)); /* repeated */
+	mpib_seal_init(&rx, &key, &a, false);
+	assert_false(mpib_seal_check(&rx, msg, 6, first)); /* changed */
+	mpib_seal_init(&back, &key, &a, true);
+	assert_false(mpib_seal_check(&back, msg, 7, first)); /* sent back */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_key_file_that_others_can_read_is_refused),
+		cmocka_unit_test(a_key_file_of_a_wrong_size_is_refused),
+		cmocka_unit_test(a_key_file_that_is_not_there_is_named),
+		cmocka_unit_test(
+			a_proof_holds_for_one_key_one_end_and_one_greeting),
+		cmocka_unit_test(without_a_key_only_zeros_pass),
+		cmocka_unit_test(
+			a_sealed_message_cannot_change_repeat_or_be_left_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
