@@ -481,6 +481,8 @@ int soft_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **qp);
 int soft_destroy_qp(struct ibv_qp *qp);
+int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init);
 struct soft_qp *soft_qp_find(struct soft_ctx *ctx, uint32_t qpn);

@@ -219,3 +219,17 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 		};
 	return 0;
 }
+
+int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return -EOPNOTSUPP;
+}
+
+int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return -EOPNOTSUPP;
+}

@@ -18,6 +18,7 @@
 #define MPIB_VERBS_VERBS_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What a rail specification names: "soft:127.0.0.1", "rdma:mlx5_0:1". */
@@ -39,12 +40,16 @@ struct mpib_port_info {
 	uint64_t speed_mbps;
 	union ibv_gid gid; /* resolved now; ask again at every QP build */
 	uint8_t gid_index;
+	uint8_t gid_type; /* enum ibv_gid_type */
+	bool grh_required; /* also inside an InfiniBand subnet */
 	uint16_t lid;
+	uint16_t pkeys; /* entries of the partition key table; 0: none */
 	uint8_t link_layer; /* IBV_LINK_LAYER_* */
 	uint8_t state; /* enum ibv_port_state */
 	enum ibv_mtu mtu;
-	uint32_t max_inline;
+	uint32_t max_inline; /* 0: not told, a QP that is made shows it */
 	uint32_t max_qp_wr, max_cqe, max_srq_wr;
+	int numa_node; /* -1: unknown or none */
 	char pci_path[128]; /* /sys path, empty if none */
 };
 
@@ -98,6 +103,13 @@ struct mpib_verbs {
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(struct ibv_qp *qp);
+	/*
+	 * Enhanced connection establishment: what the QP offers before RTR and
+	 * has agreed on after it; what the other end offers is set before RTR.
+	 * -EOPNOTSUPP where device or kernel have none.
+	 */
+	int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
+	int (*set_ece)(struct ibv_qp *qp, const struct ibv_ece *ece);
 
 	/*
 	 * ctx->async_fd is readable when an event waits (make it

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/explain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "verbs/rdma.h"
+
+#define SOFT (1 << MPIB_PROVIDER_SOFT)
+#define RDMA (1 << MPIB_PROVIDER_RDMA)
+
+/* First match counts. An error of 0 or a call of NULL matches any. */
+static const struct {
+	int providers;
+	int error;
+	const char *call;
+	const char *cause;
+} causes[] = {
+	{ SOFT, EADDRNOTAVAIL, "ibv_open_device",
+	  "the address must be one of this machine; see ip(8) address" },
+	{ SOFT, EADDRINUSE, "ibv_open_device",
+	  "every port of the address is taken: is another proxy on it?" },
+	{ SOFT | RDMA, EMFILE, NULL, "raise LimitNOFILE, or ulimit -n" },
+	{ RDMA, EACCES, NULL,
+	  "no right to /dev/infiniband/uverbs*: run as root or in its group; "
+	  "a container wants --device /dev/infiniband" },
+	{ RDMA, EPERM, NULL,
+	  "no right to /dev/infiniband/uverbs*: run as root or in its group; "
+	  "a container wants --device /dev/infiniband" },
+	{ RDMA, ENOSYS, NULL,
+	  "the kernel has no user verbs: modprobe ib_uverbs" },
+	{ RDMA, ENETDOWN, NULL,
+	  "look at cable and switch; RoCE: ip link set up; InfiniBand: is a "
+	  "subnet manager running?" },
+	{ RDMA, EADDRNOTAVAIL, "ibv_query_port",
+	  "the port has no RoCE v2 GID: give its network interface an IPv4 "
+	  "address" },
+	{ RDMA, EINVAL, "ibv_query_port",
+	  "the device has no such port; see ibv_devinfo(1)" },
+	{ RDMA, EOPNOTSUPP, "ibv_reg_dmabuf_mr",
+	  "the driver registers no dma-buf: it takes Linux 5.12 and an HCA "
+	  "driver that has it" },
+	{ RDMA, EFAULT, "ibv_reg_mr", "not all of the memory is mapped" },
+	{ RDMA, EINVAL, "ibv_create_qp",
+	  "more than the device has for a QP: lower qp.sq_depth" },
+	{ RDMA, EINVAL, "ibv_modify_qp",
+	  "the two ends do not fit: look at GIDs, MTU, partition key and "
+	  "link layer of both" },
+	{ RDMA, ETIMEDOUT, "ibv_modify_qp",
+	  "the peer's RoCE address does not answer: are both ports in one "
+	  "network, or routed?" },
+	{ RDMA, EHOSTUNREACH, "ibv_modify_qp",
+	  "no route to the peer's RoCE address" },
+	{ RDMA, ENETUNREACH, "ibv_modify_qp",
+	  "no route to the peer's RoCE address" },
+	{ RDMA, EIO, NULL, "the device was removed or reset; see dmesg(1)" },
+	{ RDMA, ENODEV, NULL, "the device was removed or reset; see dmesg(1)" },
+};
+
+static const char *known_cause(const struct mpib_rail_spec *spec,
+			       const char *call, int error)
+{
+	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (causes[i].providers & 1 << spec->provider &&
+		    causes[i].error == error &&
+		    (!causes[i].call || !strcmp(causes[i].call, call)))
+			return causes[i].cause;
+	}
+	return NULL;
+}
+
+/* Whatever pins memory fails this way. */
+static void memlock(char *buf, size_t len)
+{
+	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
+
+	getrlimit(RLIMIT_MEMLOCK, &lim);
+	if (lim.rlim_cur == RLIM_INFINITY)
+		snprintf(buf, len,
+			 "RLIMIT_MEMLOCK is no limit, so memory or the "
+			 "device's objects ran out: fewer QPs or regions");
+	else
+		snprintf(buf, len,
+			 "RLIMIT_MEMLOCK is %llu KiB: give the proxy "
+			 "LimitMEMLOCK=infinity, or ulimit -l unlimited",
+			 (unsigned long long)lim.rlim_cur / 1024);
+}
+
+void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
+			int rc, char *why, size_t why_len)
+{
+	bool soft = spec->provider == MPIB_PROVIDER_SOFT;
+	char cause[256] = "", names[128], port[8] = "";
+
+	if (!soft)
+		snprintf(port, sizeof(port), ":%u", spec->port);
+	if (!soft && rc == -ENODEV && !strcmp(call, "ibv_open_device")) {
+		mpib_rdma_device_names(names, sizeof(names));
+		snprintf(cause, sizeof(cause),
+			 "no RDMA device has this name; there are %s", names);
+	} else if (!soft && rc == -ENOMEM) {
+		memlock(cause, sizeof(cause));
+	} else if (known_cause(spec, call, -rc)) {
+		snprintf(cause, sizeof(cause), "%s",
+			 known_cause(spec, call, -rc));
+	}
+	snprintf(why, why_len, "%s:%s%s: %s: %s%s%s%s", soft ? "soft" : "rdma",
+		 spec->name, port, call, strerror(-rc), cause[0] ? " (" : "",
+		 cause, cause[0] ? ")" : "");
+}
