@@ -31,27 +31,6 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 	};
 }
 
-/* Asked with fd -1: the answer is EBADF where dma-buf is known, EOPNOTSUPP or
- * EPROTONOSUPPORT where it is not. */
-static bool probe_dmabuf(struct mpib_rail *rail)
-{
-	struct ibv_pd *pd;
-	struct ibv_mr *mr;
-	bool works;
-
-	/* The software HCA maps what it is given, and what a GPU driver
-	 * exports cannot be mapped. */
-	if (rail->verbs == &mpib_verbs_soft)
-		return false;
-	if (rail->verbs->alloc_pd(rail->ctx, &pd) < 0)
-		return false;
-	works = rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
-					   IBV_ACCESS_LOCAL_WRITE,
-					   &mr) == -EBADF;
-	rail->verbs->dealloc_pd(pd);
-	return works;
-}
-
 static int make_status(struct mpib_engine *e)
 {
 	int rc = mpib_memseg_create(&e->status_seg, "mpib-status",
@@ -94,12 +73,11 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 			return rc;
 		e->shards++;
 	}
-	e->dmabuf = true;
-	for (unsigned r = 0; r < e->cfg.rails; r++) {
-		e->dmabuf &= probe_dmabuf(&e->shard[0].rail[r]);
-		e->rail_up[r] =
-			e->shard[0].rail[r].port.state == IBV_PORT_ACTIVE;
-	}
+	rc = mpib_engine_probe(e, why, why_len);
+	if (rc < 0)
+		return rc;
+	for (unsigned r = 0; r < e->cfg.rails; r++)
+		e->rail_up[r] = true; /* mpib_rail_open() saw to it */
 	rc = watch(e);
 	if (rc < 0)
 		snprintf(why, why_len, "cannot watch the rails: %s",

@@ -124,6 +124,11 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
 
+/* probe.c: whether the opened rails fit together and can do what the engine
+ * wants of them; fills in max_inline and e->dmabuf. Control thread, before the
+ * shards run. -errno and why. */
+int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
+
 /*
  * async.c: the one place where a shard learns that a rail of its own failed or
  * came back; what follows from that is done here. Shard thread, between two

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What opened rails can do, found by trying, so that a machine that cannot
+ * serve is refused at start and not in the middle of a job.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "engine/shard.h"
+#include "verbs/explain.h"
+#include "verbs/soft.h"
+
+/* As much as a few connections stage. More than the limits that
+ * distributions set for everybody. */
+#define PIN_BYTES ((size_t)65 << 20)
+
+static const char *link_layer_name(uint8_t link_layer)
+{
+	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
+						     : "InfiniBand";
+}
+
+static int check_pair(const struct mpib_engine *e, char *why, size_t why_len)
+{
+	const struct mpib_rail *rail = e->shard[0].rail;
+
+	if (e->cfg.rails < 2 ||
+	    rail[0].port.link_layer == rail[1].port.link_layer)
+		return 0;
+	snprintf(why, why_len,
+		 "SOUT %s is %s and SUP %s is %s (both rails have one link "
+		 "layer: name another port, or --sup none)",
+		 e->cfg.rail[0].name, link_layer_name(rail[0].port.link_layer),
+		 e->cfg.rail[1].name, link_layer_name(rail[1].port.link_layer));
+	return -EINVAL;
+}
+
+static int check_limits(const struct mpib_engine *e, unsigned r, char *why,
+			size_t why_len)
+{
+	const struct mpib_port_info *port = &e->shard[0].rail[r].port;
+	const struct mpib_engine_config *cfg = &e->cfg;
+
+	if (cfg->sq_depth > port->max_qp_wr)
+		snprintf(why, why_len,
+			 "%s: qp.sq_depth = %u is more than the device's %u "
+			 "(lower it)",
+			 cfg->rail[r].name, cfg->sq_depth, port->max_qp_wr);
+	else if (cfg->srq_high > port->max_srq_wr)
+		snprintf(why, why_len,
+			 "%s: srq.high = %u is more than the device's %u "
+			 "(lower it)",
+			 cfg->rail[r].name, cfg->srq_high, port->max_srq_wr);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+/* The software HCA pins nothing. */
+static int try_pin(struct mpib_rail *rail, struct ibv_pd *pd)
+{
+	struct ibv_mr *mr;
+	void *mem;
+	int rc;
+
+	if (rail->verbs == &mpib_verbs_soft)
+		return 0;
+	mem = mmap(NULL, PIN_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mem == MAP_FAILED)
+		return -errno;
+	rc = rail->verbs->reg_mr(pd, mem, PIN_BYTES, (uint64_t)(uintptr_t)mem,
+				 IBV_ACCESS_LOCAL_WRITE, &mr);
+	if (rc == 0)
+		rail->verbs->dereg_mr(mr);
+	munmap(mem, PIN_BYTES);
+	return rc;
+}
+
+/* Asked with fd -1: the answer is EBADF where dma-buf is known, EOPNOTSUPP or
+ * EPROTONOSUPPORT where it is not. */
+static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd)
+{
+	struct ibv_mr *mr;
+
+	/* The software HCA maps what it is given, and what a GPU driver
+	 * exports cannot be mapped. */
+	if (rail->verbs == &mpib_verbs_soft)
+		return false;
+	return rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
+					  IBV_ACCESS_LOCAL_WRITE,
+					  &mr) == -EBADF;
+}
+
+/* Verbs have no query for the inline limit: ask for less until a QP comes,
+ * which then tells what it has. */
+static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
+{
+	uint32_t ask = MPIB_INLINE_MAX;
+	struct ibv_qp *qp;
+	int rc;
+
+	for (;; ask /= 2) {
+		struct ibv_qp_init_attr init = {
+			.send_cq = rail->cq,
+			.recv_cq = rail->cq,
+			.cap = { .max_send_wr = depth,
+				 .max_recv_wr = 1,
+				 .max_send_sge = 1,
+				 .max_recv_sge = 1,
+				 .max_inline_data = ask },
+			.qp_type = IBV_QPT_RC,
+		};
+
+		rc = rail->verbs->create_qp(pd, &init, &qp);
+		if (rc == 0) {
+			ask = init.cap.max_inline_data;
+			break;
+		}
+		if (ask == 0)
+			return rc;
+	}
+	rail->port.max_inline = ask < MPIB_INLINE_MAX ? ask : MPIB_INLINE_MAX;
+	return rail->verbs->destroy_qp(qp);
+}
+
+static int probe(struct mpib_engine *e, unsigned r, char *why, size_t why_len)
+{
+	struct mpib_rail *rail = &e->shard[0].rail[r];
+	const char *call = "ibv_alloc_pd";
+	struct ibv_pd *pd;
+	int rc = rail->verbs->alloc_pd(rail->ctx, &pd);
+
+	if (rc < 0)
+		goto err_why;
+	call = "ibv_create_qp";
+	rc = try_qp(rail, pd, e->cfg.sq_depth);
+	if (rc < 0)
+		goto err_pd;
+	call = "ibv_reg_mr";
+	rc = try_pin(rail, pd);
+	if (rc < 0)
+		goto err_pd;
+	e->dmabuf = e->dmabuf && try_dmabuf(rail, pd);
+	rail->verbs->dealloc_pd(pd);
+	/* The other shards opened the same device. */
+	for (unsigned i = 1; i < e->shards; i++)
+		e->shard[i].rail[r].port.max_inline = rail->port.max_inline;
+	return 0;
+
+err_pd:
+	rail->verbs->dealloc_pd(pd);
+err_why:
+	mpib_verbs_explain(&e->cfg.rail[r], call, rc, why, why_len);
+	return rc;
+}
+
+int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len)
+{
+	int rc = check_pair(e, why, why_len);
+
+	e->dmabuf = true;
+	for (unsigned r = 0; rc == 0 && r < e->cfg.rails; r++) {
+		rc = check_limits(e, r, why, why_len);
+		if (rc == 0)
+			rc = probe(e, r, why, why_len);
+	}
+	return rc;
+}
