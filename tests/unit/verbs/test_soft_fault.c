@@ -236,19 +236,15 @@ static void delay_reorders_between_qps_but_never_within_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_link_that_comes_back_in_time_loses_nothing),
-		cmocka_unit_test(a_link_that_stays_down_ends_in_retry_exceeded),
-		cmocka_unit_test(a_flapping_link_tells_every_change),
-		cmocka_unit_test(
-			a_black_hole_is_silent_and_ends_in_retry_exceeded),
-		cmocka_unit_test(
-			a_peer_in_a_black_hole_ends_in_retry_exceeded_here),
-		cmocka_unit_test(
-			the_nth_message_is_lost_and_costs_its_qp_alone),
-		cmocka_unit_test(a_rate_makes_bytes_take_their_time),
-		cmocka_unit_test(
-			delay_reorders_between_qps_but_never_within_one),
+		vt_test(a_link_that_comes_back_in_time_loses_nothing),
+		vt_test(a_link_that_stays_down_ends_in_retry_exceeded),
+		vt_test(a_flapping_link_tells_every_change),
+		vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded),
+		vt_test(a_peer_in_a_black_hole_ends_in_retry_exceeded_here),
+		vt_test(the_nth_message_is_lost_and_costs_its_qp_alone),
+		vt_test(a_rate_makes_bytes_take_their_time),
+		vt_test(delay_reorders_between_qps_but_never_within_one),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

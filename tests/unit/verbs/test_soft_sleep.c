@@ -220,12 +220,12 @@ static void a_blocking_get_turns_the_context_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sleeping_owners_hear_of_sockets),
-		cmocka_unit_test(sleeping_owners_hear_of_rnr_timers),
-		cmocka_unit_test(sleeping_owners_hear_of_delayed_messages),
-		cmocka_unit_test(sleeping_owners_hear_of_the_rate),
-		cmocka_unit_test(a_blocking_get_turns_the_context_itself),
+		vt_test(sleeping_owners_hear_of_sockets),
+		vt_test(sleeping_owners_hear_of_rnr_timers),
+		vt_test(sleeping_owners_hear_of_delayed_messages),
+		vt_test(sleeping_owners_hear_of_the_rate),
+		vt_test(a_blocking_get_turns_the_context_itself),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,12 +296,12 @@ static void progress_may_move_to_another_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_passive_target_needs_nobody_to_poll),
-		cmocka_unit_test(a_blocking_channel_wakes_in_threaded_mode),
-		cmocka_unit_test(several_threads_post_while_another_polls),
-		cmocka_unit_test(control_verbs_do_not_disturb_a_running_owner),
-		cmocka_unit_test(progress_may_move_to_another_thread),
+		vt_test(a_passive_target_needs_nobody_to_poll),
+		vt_test(a_blocking_channel_wakes_in_threaded_mode),
+		vt_test(several_threads_post_while_another_polls),
+		vt_test(control_verbs_do_not_disturb_a_running_owner),
+		vt_test(progress_may_move_to_another_thread),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -314,13 +314,13 @@ static void lies_cost_no_more_than_the_qp(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_header_survives_the_way),
-		cmocka_unit_test(impossible_headers_are_refused),
-		cmocka_unit_test(only_the_right_greeting_connects),
-		cmocka_unit_test(a_second_connection_is_turned_away),
-		cmocka_unit_test(noise_instead_of_a_greeting_is_cut_off),
-		cmocka_unit_test(lies_cost_no_more_than_the_qp),
+		vt_test(a_header_survives_the_way),
+		vt_test(impossible_headers_are_refused),
+		vt_test(only_the_right_greeting_connects),
+		vt_test(a_second_connection_is_turned_away),
+		vt_test(noise_instead_of_a_greeting_is_cut_off),
+		vt_test(lies_cost_no_more_than_the_qp),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,12 @@ static void all_in_error_at_a(struct vt *t, struct fixture *f)
 	vt_expect(t, &t->a.send, 90, IBV_WC_WR_FLUSH_ERR);
 }
 
+/* How a key that this end does not know is told. */
+static enum ibv_wc_status bad_lkey(struct vt *t)
+{
+	return t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR;
+}
+
 static void an_unknown_lkey_fails_after_what_was_before_it(void **state)
 {
 	struct vt *t = *state;
@@ -58,7 +64,7 @@ static void an_unknown_lkey_fails_after_what_was_before_it(void **state)
 		post_write(&f, 2, bad, vt_addr(&f.dst), f.dst.mr->rkey), 0);
 	assert_int_equal(good_write(&f, 3), 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
+	vt_expect(t, &t->a.send, 2, bad_lkey(t));
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
 	all_in_error_at_a(t, &f);
 	end(t, &f);
@@ -93,7 +99,7 @@ static void a_region_of_another_pd_is_refused_here(void **state)
 	assert_int_equal(post_write(&f, 2, vt_sge(&mem, 0, 64), vt_addr(&f.dst),
 				    f.dst.mr->rkey),
 			 0);
-	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
+	vt_expect(t, &t->a.send, 2, bad_lkey(t));
 	vt_mem_free(t, &mem);
 	assert_int_equal(t->v->dealloc_pd(other), 0);
 	end(t, &f);
@@ -111,8 +117,7 @@ static void refused(struct vt *t, struct fixture *f, uint64_t raddr,
 	vt_expect(t, &t->a.send, 2, IBV_WC_REM_ACCESS_ERR);
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
 	all_in_error_at_a(t, f);
-	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_QP_ACCESS_ERR);
-	assert_int_equal(vt_state(t, f->qb), IBV_QPS_ERR);
+	vt_refused(t, f->qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
 static void an_unknown_rkey_is_refused_by_the_responder(void **state)
@@ -193,17 +198,14 @@ static void a_qp_not_for_writing_refuses(void **state)
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct fixture f;
-	struct ibv_wc wc;
 
 	begin(t, &f);
 	vt_destroy(t, f.qa, f.qb);
 	o.access = IBV_ACCESS_REMOTE_READ;
 	vt_pair(t, &o, &f.qa, &f.qb);
 	assert_int_equal(good_write(&f, 1), 0);
-	wc = vt_wait(t, &t->a.send);
-	assert_true(wc.status == IBV_WC_REM_INV_REQ_ERR ||
-		    wc.status == IBV_WC_REM_ACCESS_ERR);
-	vt_event(t, &t->b);
+	vt_expect(t, &t->a.send, 1, IBV_WC_REM_INV_REQ_ERR);
+	vt_refused(t, f.qb, IBV_EVENT_QP_REQ_ERR);
 	assert_int_equal(f.dst.p[0], 0);
 	end(t, &f);
 }
@@ -234,8 +236,10 @@ static void a_receive_too_small_fails_at_both_ends(void **state)
 	assert_int_equal(vt_recv(f.qb, 6, &out, 1), 0);
 	assert_int_equal(
 		vt_send(f.qa, IBV_WR_SEND, 7, IBV_SEND_SIGNALED, &in, 1), 0);
-	vt_expect(t, &t->b.recv, 5, IBV_WC_LOC_LEN_ERR);
-	vt_expect(t, &t->a.send, 7, IBV_WC_REM_INV_REQ_ERR);
+	vt_expect(t, &t->b.recv, 5,
+		  t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR);
+	vt_expect(t, &t->a.send, 7,
+		  t->rxe ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR);
 	vt_expect(t, &t->b.recv, 6, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(vt_state(t, f.qb), IBV_QPS_ERR);
 	end(t, &f);
@@ -254,7 +258,7 @@ static void a_receive_with_a_bad_key_fails_at_both_ends(void **state)
 	assert_int_equal(vt_recv(f.qb, 5, &out, 1), 0);
 	assert_int_equal(
 		vt_send(f.qa, IBV_WR_SEND, 7, IBV_SEND_SIGNALED, &in, 1), 0);
-	vt_expect(t, &t->b.recv, 5, IBV_WC_LOC_PROT_ERR);
+	vt_expect(t, &t->b.recv, 5, bad_lkey(t));
 	vt_expect(t, &t->a.send, 7, IBV_WC_REM_OP_ERR);
 	end(t, &f);
 }
@@ -277,7 +281,11 @@ static void moving_to_error_flushes_everything_in_order(void **state)
 	}
 	all_in_error_at_a(t, &f);
 	assert_int_equal(vt_recv(f.qa, 200, NULL, 0), 0);
-	vt_expect(t, &t->a.recv, 200, IBV_WC_WR_FLUSH_ERR);
+	/* librxe rings no bell for a receive, so nothing flushes it. */
+	if (t->rxe)
+		vt_quiet(t, &t->a.recv, 50);
+	else
+		vt_expect(t, &t->a.recv, 200, IBV_WC_WR_FLUSH_ERR);
 	end(t, &f);
 }
 
@@ -355,7 +363,7 @@ static void an_error_leaves_other_qps_alone(void **state)
 	assert_int_equal(vt_send_imm(qa, 3, 0, NULL, 0), 0);
 	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 3, IBV_WC_SUCCESS);
-	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_QP_ACCESS_ERR);
+	vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
 	vt_destroy(t, qa, qb);
 	end(t, &f);
 }
@@ -381,28 +389,26 @@ static void what_was_received_is_acked_though_the_qp_goes_at_once(void **s)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			an_unknown_lkey_fails_after_what_was_before_it),
-		cmocka_unit_test(a_piece_beyond_its_region_is_refused_here),
-		cmocka_unit_test(a_region_of_another_pd_is_refused_here),
-		cmocka_unit_test(an_unknown_rkey_is_refused_by_the_responder),
-		cmocka_unit_test(a_write_beyond_the_region_is_refused),
-		cmocka_unit_test(a_write_before_the_region_is_refused),
-		cmocka_unit_test(an_address_that_wraps_round_is_refused),
-		cmocka_unit_test(a_region_not_for_writing_is_refused),
-		cmocka_unit_test(an_rkey_of_another_pd_is_refused),
-		cmocka_unit_test(a_qp_not_for_writing_refuses),
-		cmocka_unit_test(a_zero_length_write_needs_no_valid_key),
-		cmocka_unit_test(a_receive_too_small_fails_at_both_ends),
-		cmocka_unit_test(a_receive_with_a_bad_key_fails_at_both_ends),
-		cmocka_unit_test(moving_to_error_flushes_everything_in_order),
-		cmocka_unit_test(an_error_completion_names_its_qp),
-		cmocka_unit_test(a_peer_that_is_gone_ends_in_retry_exceeded),
-		cmocka_unit_test(a_peer_that_never_was_ends_in_retry_exceeded),
-		cmocka_unit_test(an_error_leaves_other_qps_alone),
-		cmocka_unit_test(
-			what_was_received_is_acked_though_the_qp_goes_at_once),
+		vt_test(an_unknown_lkey_fails_after_what_was_before_it),
+		vt_test(a_piece_beyond_its_region_is_refused_here),
+		vt_test(a_region_of_another_pd_is_refused_here),
+		vt_test(an_unknown_rkey_is_refused_by_the_responder),
+		vt_test(a_write_beyond_the_region_is_refused),
+		vt_test(a_write_before_the_region_is_refused),
+		vt_test(an_address_that_wraps_round_is_refused),
+		vt_test(a_region_not_for_writing_is_refused),
+		vt_test(an_rkey_of_another_pd_is_refused),
+		vt_test(a_qp_not_for_writing_refuses),
+		vt_test(a_zero_length_write_needs_no_valid_key),
+		vt_test(a_receive_too_small_fails_at_both_ends),
+		vt_test(a_receive_with_a_bad_key_fails_at_both_ends),
+		vt_test(moving_to_error_flushes_everything_in_order),
+		vt_test(an_error_completion_names_its_qp),
+		vt_test(a_peer_that_is_gone_ends_in_retry_exceeded),
+		vt_test(a_peer_that_never_was_ends_in_retry_exceeded),
+		vt_test(an_error_leaves_other_qps_alone),
+		vt_test(what_was_received_is_acked_though_the_qp_goes_at_once),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

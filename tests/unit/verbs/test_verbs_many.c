@@ -100,10 +100,10 @@ static void destroying_at_any_moment_harms_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hundreds_of_qps_share_two_ports),
-		cmocka_unit_test(numbers_are_all_different),
-		cmocka_unit_test(destroying_at_any_moment_harms_nobody),
+		vt_test(hundreds_of_qps_share_two_ports),
+		vt_test(numbers_are_all_different),
+		vt_test(destroying_at_any_moment_harms_nobody),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,9 +175,9 @@ static void a_soak_of_random_writes_delivers_every_byte(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writes_become_visible_in_posted_order),
-		cmocka_unit_test(a_soak_of_random_writes_delivers_every_byte),
+		vt_test(writes_become_visible_in_posted_order),
+		vt_test(a_soak_of_random_writes_delivers_every_byte),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,11 @@ static void an_error_tells_when_the_last_receive_is_in(void **state)
 		assert_int_equal(vt_srq_recv(o.srq, i, NULL, 0), 0);
 	consume(t, qa);
 	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
-	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_QP_LAST_WQE_REACHED);
+	if (t->rxe)
+		assert_true(vt_no_event(t, &t->b));
+	else
+		assert_int_equal(vt_event(t, &t->b),
+				 IBV_EVENT_QP_LAST_WQE_REACHED);
 	/* The shared queue keeps what no QP has taken. */
 	vt_quiet(t, &t->b.recv, 20);
 	vt_destroy(t, qa, qb);
@@ -156,7 +160,8 @@ static void a_qp_on_an_srq_has_no_receive_queue(void **state)
 	struct ibv_qp *qa, *qb;
 
 	pair_on_srq(t, &o, 16, &qa, &qb);
-	if (t->can_fault)
+	/* librxe writes into a queue that is not there. */
+	if (!t->rxe)
 		assert_int_not_equal(vt_recv(qb, 1, NULL, 0), 0);
 	vt_destroy(t, qa, qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
@@ -165,14 +170,13 @@ static void a_qp_on_an_srq_has_no_receive_queue(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			several_qps_take_receives_in_the_order_they_were_posted),
-		cmocka_unit_test(the_limit_fires_once_when_fewer_are_left),
-		cmocka_unit_test(an_empty_srq_makes_the_sender_wait),
-		cmocka_unit_test(a_full_srq_names_the_bad_request),
-		cmocka_unit_test(an_error_tells_when_the_last_receive_is_in),
-		cmocka_unit_test(a_qp_on_an_srq_has_no_receive_queue),
+		vt_test(several_qps_take_receives_in_the_order_they_were_posted),
+		vt_test(the_limit_fires_once_when_fewer_are_left),
+		vt_test(an_empty_srq_makes_the_sender_wait),
+		vt_test(a_full_srq_names_the_bad_request),
+		vt_test(an_error_tells_when_the_last_receive_is_in),
+		vt_test(a_qp_on_an_srq_has_no_receive_queue),
 	};
 
-	return cmocka_run_group_tests(tests, vt_setup, vt_teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
