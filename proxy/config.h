@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "quota.h"
 
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 48
@@ -40,6 +41,7 @@ struct mpib_config {
 	uint32_t window, part; /* staging of one connection, bytes */
 	uint32_t max_clients, max_regions, max_readers;
 	uint64_t max_memory; /* registered bytes of a client */
+	uint64_t quota[MPIB_QUOTAS]; /* of a user; 0: none, or built-in */
 	struct mpib_engine_config engine;
 
 	bool soft_by_default; /* nobody named a rail and there is no HCA */

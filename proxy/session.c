@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <mpib/control.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,6 +87,17 @@ int mpib_session_refuse(struct mpib_session *s,
 	return mpib_session_send(s, &e.h, NULL, 0);
 }
 
+bool mpib_session_may(struct mpib_session *s, const struct mpib_ctl_header *ask,
+		      enum mpib_quota q, uint64_t more)
+{
+	char why[200];
+	int rc = mpib_quota_check(s, q, more, why, sizeof(why));
+
+	if (rc < 0)
+		mpib_session_refuse(s, ask, rc, "%s", why);
+	return rc == 0;
+}
+
 int mpib_session_ok(struct mpib_session *s, const struct mpib_ctl_header *ask,
 		    uint32_t id)
 {
@@ -133,6 +145,23 @@ static const char *why_ended(int rc)
 	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
+/* False when it has sent too many lately; s may be gone from its list. */
+static bool patient(struct mpib_session *s, const struct mpib_message *m)
+{
+	int rc = mpib_quota_message(s, mpib_loop_now(s->all->loop));
+
+	if (rc == -EPIPE)
+		mpib_session_drop(s, "it sends without end (quota.messages)");
+	else if (rc < 0)
+		mpib_session_refuse(s, &m->h, rc,
+				    "uid %u sends more than quota.messages = "
+				    "%" PRIu64 " in a second (send fewer, or "
+				    "raise it)",
+				    (unsigned)s->uid,
+				    s->all->cfg->quota[MPIB_QUOTA_MESSAGES]);
+	return rc == 0;
+}
+
 static void on_message(void *arg, uint32_t events)
 {
 	struct mpib_session *s = arg;
@@ -148,7 +177,7 @@ static void on_message(void *arg, uint32_t events)
 			mpib_session_drop(s, why_ended(rc));
 			return;
 		}
-		if (check(s, &m))
+		if (patient(s, &m) && check(s, &m))
 			requests[m.h.type].fn(s, &m);
 		mpib_message_close_fds(&m);
 	}
@@ -175,6 +204,7 @@ static void free_session(void *arg)
 	mpib_memseg_fini(&s->submit);
 	mpib_memseg_fini(&s->reply);
 	TAILQ_REMOVE(&all->list, s, link);
+	mpib_quota_end(s);
 	all->ledger.sessions--;
 	free(s->by_handle);
 	free(s);
@@ -289,6 +319,16 @@ static int watch_session(struct mpib_session *s, const struct ucred *cred)
 	return 0;
 }
 
+/* One over the quota is told so when it says HELLO; but those that never do
+ * must not use up descriptors either. */
+static bool crowded(const struct mpib_session *s)
+{
+	uint64_t limit = s->all->cfg->quota[MPIB_QUOTA_FDS];
+
+	return limit &&
+	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
+}
+
 /* sock is ours from now on. */
 static void take(struct mpib_sessions *all, int sock)
 {
@@ -306,13 +346,23 @@ static void take(struct mpib_sessions *all, int sock)
 	s->uid = cred.uid;
 	s->gid = cred.gid;
 	LIST_INIT(&s->regions);
-	if (watch_session(s, &cred) < 0)
+	if (crowded(s)) {
+		all->refused++;
+		close(sock);
+		free(s);
+		return;
+	}
+	if (mpib_quota_begin(s) < 0)
 		goto err_close;
+	if (watch_session(s, &cred) < 0)
+		goto err_end;
 	TAILQ_INSERT_TAIL(&all->list, s, link);
 	all->ledger.sessions++;
 	all->accepted++;
 	return;
 
+err_end:
+	mpib_quota_end(s);
 err_close:
 	mpib_warn("client refused: %m");
 	all->refused++;
@@ -356,6 +406,9 @@ int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd)
 {
+	const uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			      (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+
 	*all = (struct mpib_sessions){
 		.loop = loop,
 		.engine = engine,
@@ -366,8 +419,10 @@ int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 		.next_id = 1,
 	};
 	if (all->max_memory == 0)
-		all->max_memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-				  (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+		all->max_memory = half;
+	all->max_pool = cfg->quota[MPIB_QUOTA_POOL];
+	if (all->max_pool == 0)
+		all->max_pool = half;
 	TAILQ_INIT(&all->list);
 	return mpib_loop_add(loop, &all->watch, fd, EPOLLIN, on_client, all);
 }

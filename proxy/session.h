@@ -23,6 +23,7 @@
 #include "engine/engine.h"
 #include "ipc/message.h"
 #include "peer/broker.h"
+#include "quota.h"
 
 struct mpib_sessions;
 struct mpib_session;
@@ -40,6 +41,7 @@ struct mpib_session_region {
 	uint32_t handle;
 	struct mpib_ctl_header ask; /* what to answer; type 0: nobody asks */
 	uint64_t size; /* bytes the ledger counts */
+	bool pool;
 	void *map; /* our mapping, NULL for a dma-buf */
 	size_t map_len;
 	int fd; /* of a pool, until the client has it; else -1 */
@@ -75,7 +77,9 @@ struct mpib_session {
 	struct mpib_session_region **by_handle;
 	uint32_t handles; /* entries of by_handle */
 	unsigned region_count, adding;
-	uint64_t registered;
+	uint64_t registered, pooled; /* pooled is a part of registered */
+	unsigned listeners;
+	struct mpib_quota_user *user;
 };
 
 /* What is held for clients; all zero when nobody is attached. */
@@ -89,12 +93,13 @@ struct mpib_sessions {
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;
-	uint64_t max_memory;
+	uint64_t max_memory, max_pool;
 
 	int fd;
 	struct mpib_watch watch;
 	struct mpib_timer pause; /* after accept() found no descriptor */
 	TAILQ_HEAD(mpib_session_list, mpib_session) list;
+	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
 	struct mpib_ledger ledger;
@@ -126,6 +131,10 @@ int mpib_session_refuse(struct mpib_session *s,
 			const struct mpib_ctl_header *ask, int status,
 			const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* True when the user of s may hold so much more; else ask was refused, and s
+ * may have been dropped. */
+bool mpib_session_may(struct mpib_session *s, const struct mpib_ctl_header *ask,
+		      enum mpib_quota q, uint64_t more);
 /* The bare answer, struct mpib_ctl_id. As _send(). */
 int mpib_session_ok(struct mpib_session *s, const struct mpib_ctl_header *ask,
 		    uint32_t id);

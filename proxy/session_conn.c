@@ -13,14 +13,19 @@ void mpib_session_listen(struct mpib_session *s, struct mpib_message *m)
 		       .id = m->h.id,
 		       .len = sizeof(answer) },
 	};
-	int rc = mpib_broker_listen(s->all->broker, &s->owner,
-				    &answer.listen_id, &answer.handle);
+	int rc;
 
-	if (rc < 0)
+	if (!mpib_session_may(s, &m->h, MPIB_QUOTA_LISTENERS, 1))
+		return;
+	rc = mpib_broker_listen(s->all->broker, &s->owner, &answer.listen_id,
+				&answer.handle);
+	if (rc < 0) {
 		mpib_session_refuse(s, &m->h, rc, "no further listener: %s",
 				    strerror(-rc));
-	else
-		mpib_session_send(s, &answer.h, NULL, 0);
+		return;
+	}
+	s->listeners++;
+	mpib_session_send(s, &answer.h, NULL, 0);
 }
 
 void mpib_session_close_listen(struct mpib_session *s, struct mpib_message *m)
@@ -28,19 +33,30 @@ void mpib_session_close_listen(struct mpib_session *s, struct mpib_message *m)
 	const struct mpib_ctl_id *ask = (const void *)m->bytes;
 	int rc = mpib_broker_close_listen(s->all->broker, &s->owner, ask->id);
 
-	if (rc < 0)
+	if (rc < 0) {
 		mpib_session_refuse(s, &m->h, rc,
 				    "this client has no listener %u", ask->id);
-	else
-		mpib_session_ok(s, &m->h, ask->id);
+		return;
+	}
+	s->listeners--;
+	mpib_session_ok(s, &m->h, ask->id);
+}
+
+static bool one_more(struct mpib_session *s, const struct mpib_ctl_header *ask)
+{
+	return mpib_session_may(s, ask, MPIB_QUOTA_CONNECTIONS, 1) &&
+	       mpib_session_may(s, ask, MPIB_QUOTA_REQUESTS, MPIB_REQUESTS);
 }
 
 void mpib_session_connect(struct mpib_session *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_connect *ask = (const void *)m->bytes;
-	int rc = mpib_broker_connect(s->all->broker, &s->owner, ask->conn,
-				     &ask->handle);
+	int rc;
 
+	if (!one_more(s, &m->h))
+		return;
+	rc = mpib_broker_connect(s->all->broker, &s->owner, ask->conn,
+				 &ask->handle);
 	if (rc < 0)
 		mpib_session_refuse(s, &m->h, rc, "connection %u: %s",
 				    ask->conn,
@@ -53,9 +69,12 @@ void mpib_session_connect(struct mpib_session *s, struct mpib_message *m)
 void mpib_session_accept(struct mpib_session *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_accept *ask = (const void *)m->bytes;
-	int rc = mpib_broker_accept(s->all->broker, &s->owner, ask->listen_id,
-				    ask->conn);
+	int rc;
 
+	if (!one_more(s, &m->h))
+		return;
+	rc = mpib_broker_accept(s->all->broker, &s->owner, ask->listen_id,
+				ask->conn);
 	if (rc == -ENOENT)
 		mpib_session_refuse(s, &m->h, rc,
 				    "this client has no listener %u",

@@ -157,6 +157,9 @@ void mpib_session_hello(struct mpib_session *s, struct mpib_message *m)
 				    all->ledger.attached);
 		goto err_drop;
 	}
+	if (!mpib_session_may(s, &m->h, MPIB_QUOTA_CLIENTS, 1) ||
+	    !mpib_session_may(s, &m->h, MPIB_QUOTA_FDS, 0))
+		goto err_drop;
 	rc = attach(s);
 	if (rc < 0) {
 		mpib_session_refuse(s, &m->h, rc,

@@ -48,6 +48,8 @@ static void free_region(struct mpib_session_region *r)
 	LIST_REMOVE(r, link);
 	s->region_count--;
 	s->registered -= r->size;
+	if (r->pool)
+		s->pooled -= r->size;
 	ledger->regions--;
 	ledger->registered -= r->size;
 	free(r);
@@ -77,7 +79,7 @@ new_region(struct mpib_session *s, const struct mpib_message *m, uint64_t size)
 
 /* True when the client may have size bytes more; else it was refused. */
 static bool allowed(struct mpib_session *s, const struct mpib_ctl_header *ask,
-		    uint64_t size)
+		    uint64_t size, bool pool)
 {
 	const struct mpib_sessions *all = s->all;
 
@@ -101,7 +103,9 @@ static bool allowed(struct mpib_session *s, const struct mpib_ctl_header *ask,
 				    s->region_count);
 		return false;
 	}
-	return true;
+	return mpib_session_may(s, ask, MPIB_QUOTA_REGIONS, 1) &&
+	       mpib_session_may(s, ask, MPIB_QUOTA_MEMORY, size) &&
+	       (!pool || mpib_session_may(s, ask, MPIB_QUOTA_POOL, size));
 }
 
 static void on_added(void *arg, int status)
@@ -162,7 +166,7 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 	uint64_t size;
 	int rc;
 
-	if (!allowed(s, &m->h, ask->size))
+	if (!allowed(s, &m->h, ask->size, true))
 		return;
 	size = (ask->size + page - 1) / page * page;
 	r = new_region(s, m, size);
@@ -180,6 +184,8 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 	r->map = seg.addr;
 	r->map_len = seg.size;
 	r->fd = seg.fd;
+	r->pool = true;
+	s->pooled += size;
 	s->all->ledger.mapped += seg.size;
 	add(r, &(struct mpib_mr_attr){
 		       .addr = seg.addr, .len = size, .dmabuf_fd = -1 });
@@ -290,7 +296,7 @@ void mpib_session_reg_fd(struct mpib_session *s, struct mpib_message *m)
 	const struct mpib_ctl_reg_fd *ask = (const void *)m->bytes;
 	uint32_t kind = ask->flags & ~MPIB_REG_STRICT;
 
-	if (!allowed(s, &m->h, ask->size))
+	if (!allowed(s, &m->h, ask->size, false))
 		return;
 	if (kind == MPIB_REG_MEMFD)
 		reg_memfd(s, m, ask);

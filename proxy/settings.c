@@ -6,6 +6,12 @@
 
 #define FIELD(f)                                                               \
 	offsetof(struct mpib_config, f), sizeof(((struct mpib_config *)0)->f)
+#define QUOTA(name, q, arg, text)                                              \
+	{                                                                      \
+		"quota", name, "quota-" name, MPIB_SET_SIZE,                   \
+			FIELD(quota[MPIB_QUOTA_##q]), UINT(0, INT64_MAX, arg), \
+			text                                                   \
+	}
 #define UINT(lo, hi, a) lo, hi, NULL, a
 #define TEXT(a) 0, 0, NULL, a
 #define CHOICE(list, a) 0, 0, list, a
@@ -88,6 +94,17 @@ const struct mpib_setting mpib_settings[] = {
 	{ "limit", "memory", "limit-memory", MPIB_SET_SIZE, FIELD(max_memory),
 	  UINT(0, INT64_MAX, "BYTES"),
 	  "registered by a client; 0 is half of the machine's memory" },
+	QUOTA("clients", CLIENTS, "N", "processes of a user; 0 is no limit"),
+	QUOTA("connections", CONNECTIONS, "N", "connections of a user"),
+	QUOTA("requests", REQUESTS, "N",
+	      "requests of a user in flight, 32 a connection"),
+	QUOTA("listeners", LISTENERS, "N", "listeners of a user"),
+	QUOTA("regions", REGIONS, "N", "regions of a user"),
+	QUOTA("memory", MEMORY, "BYTES", "registered by a user"),
+	QUOTA("pool", POOL, "BYTES", "staging memory of a user; 0 is half of the machine's"),
+	QUOTA("fds", FDS, "N", "descriptors held for a user, 4 a process"),
+	QUOTA("messages", MESSAGES, "N",
+	      "control messages of a user in a second"),
 	{ "limit", "readers", "limit-readers", MPIB_SET_UINT,
 	  FIELD(max_readers), UINT(1, 1024, "N"),
 	  "connections to the stats socket" },
@@ -110,6 +127,15 @@ void mpib_config_init(struct mpib_config *cfg)
 		.part = 512 << 10,
 		.max_clients = 1024,
 		.max_regions = 65536,
+		.quota = {
+			[MPIB_QUOTA_CLIENTS] = 512,
+			[MPIB_QUOTA_CONNECTIONS] = 65536,
+			[MPIB_QUOTA_REQUESTS] = 2097152,
+			[MPIB_QUOTA_LISTENERS] = 32768,
+			[MPIB_QUOTA_REGIONS] = 1048576,
+			[MPIB_QUOTA_FDS] = 4096,
+			[MPIB_QUOTA_MESSAGES] = 50000,
+		},
 		.max_readers = 32,
 	};
 	mpib_engine_config_init(&cfg->engine);

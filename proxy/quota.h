@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one user may hold of a proxy that many share. A user is a uid: what it
+ * is refused is not taken from another. Usage is summed over the user's
+ * sessions when it is asked for, so nothing has to be given back; sessions
+ * that are leaving count until their last region is gone. Control thread only.
+ */
+#ifndef MPIB_PROXY_QUOTA_H
+#define MPIB_PROXY_QUOTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uthash.h>
+
+struct mpib_session;
+struct mpib_sessions;
+
+enum mpib_quota {
+	MPIB_QUOTA_CLIENTS,
+	MPIB_QUOTA_CONNECTIONS, /* in any state */
+	MPIB_QUOTA_REQUESTS, /* in flight: MPIB_REQUESTS a connection */
+	MPIB_QUOTA_LISTENERS,
+	MPIB_QUOTA_REGIONS,
+	MPIB_QUOTA_MEMORY, /* bytes registered, staging pools included */
+	MPIB_QUOTA_POOL, /* bytes of staging pools: memory of ours */
+	MPIB_QUOTA_FDS, /* that the proxy holds open for the user */
+	MPIB_QUOTA_MESSAGES, /* of the control socket, a second */
+	MPIB_QUOTAS,
+};
+
+/* "clients": as in the setting quota.clients. */
+const char *mpib_quota_name(enum mpib_quota q);
+
+/* 0, or -EDQUOT with a sentence that names user, quota and remedy, when the
+ * user of s would hold more than it may with so many more. */
+int mpib_quota_check(const struct mpib_session *s, enum mpib_quota q,
+		     uint64_t more, char *why, size_t why_len);
+
+/* What a user holds; not for MESSAGES. */
+uint64_t mpib_quota_used(const struct mpib_sessions *all, uid_t uid,
+			 enum mpib_quota q);
+
+/* Control messages of one user: a bucket that a second fills. */
+struct mpib_quota_user {
+	uid_t uid;
+	unsigned sessions;
+	int64_t left; /* below 0: refused ones */
+	uint64_t filled_at; /* ns */
+	UT_hash_handle hh;
+};
+
+/* A session begins and ends. begin: -ENOMEM. */
+int mpib_quota_begin(struct mpib_session *s);
+void mpib_quota_end(struct mpib_session *s);
+/* One more message. 0; -EDQUOT; -EPIPE: refused as often as allowed, and to be
+ * dropped. */
+int mpib_quota_message(struct mpib_session *s, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Quotas of a real proxy: what passes one is refused by its name, what was
+ * given back can be had again, and another user does not notice.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <mpib/client.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ipc/message.h"
+#include "node.h"
+
+#define NOBODY 65534
+
+static struct node node;
+
+static int stop(void **state)
+{
+	(void)state;
+	node_stop(&node);
+	return 0;
+}
+
+static void start(const char *flag, const char *value)
+{
+	node_start(&node, 5, "--run-group", "nogroup", flag, value, NULL);
+	/* The directory around it is the test's. */
+	assert_int_equal(chmod(node.base, 0755), 0);
+}
+
+static int attach(struct mpib_client **c)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = node.dir };
+
+	return mpib_attach(&opts, c);
+}
+
+static struct mpib_client *attached(void)
+{
+	struct mpib_client *c;
+
+	assert_int_equal(attach(&c), 0);
+	return c;
+}
+
+static void expect_said(const char *part)
+{
+	if (!strstr(mpib_strerror(), part))
+		fail_msg("\"%s\" is not in \"%s\"", part, mpib_strerror());
+}
+
+/* fn as another user, in a process of its own. */
+static void as_nobody(int (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
+			_exit(100);
+		_exit(fn());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Attach, listen, get memory: all that the other user was refused. */
+static int use_a_little_of_all(void)
+{
+	struct mpib_listener *l;
+	struct mpib_handle h;
+	struct mpib_conn *conn;
+	struct mpib_client *c;
+
+	if (attach(&c) < 0)
+		return 1;
+	if (!mpib_mem_alloc(c, 1 << 20))
+		return 2;
+	if (mpib_listen(c, &h, &l) < 0)
+		return 3;
+	if (mpib_accept(l, &conn) < 0)
+		return 4;
+	mpib_detach(c);
+	return 0;
+}
+
+static void need_root(void)
+{
+	if (geteuid() != 0) {
+		print_message("skipped: another user needs root\n");
+		skip();
+	}
+}
+
+static void clients_of_a_user_are_bounded(void **state)
+{
+	struct mpib_client *c[3];
+
+	(void)state;
+	start("--quota-clients", "2");
+	c[0] = attached();
+	c[1] = attached();
+	assert_int_equal(attach(&c[2]), -EDQUOT);
+	expect_said("quota.clients = 2");
+	mpib_detach(c[1]);
+	node_until_ledger(&node, "attached", 1);
+	c[1] = attached();
+	mpib_detach(c[0]);
+	mpib_detach(c[1]);
+}
+
+static void descriptors_of_a_user_are_bounded(void **state)
+{
+	struct mpib_client *c, *more, *third;
+	int idle[8];
+
+	(void)state;
+	start("--quota-fds", "8");
+	c = attached();
+	for (unsigned i = 0; i < 8; i++)
+		idle[i] = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+	assert_true(attach(&more) < 0);
+	/* Four processes' worth at the most, with those that say nothing. */
+	assert_true(node_ledger(&node, "sessions") <= 4);
+	for (unsigned i = 0; i < 8; i++)
+		close(idle[i]);
+	node_until_ledger(&node, "sessions", 1);
+	more = attached();
+	assert_int_equal(attach(&third), -EDQUOT);
+	expect_said("quota.fds = 8");
+	mpib_detach(more);
+	mpib_detach(c);
+}
+
+static void connections_of_a_user_are_bounded(void **state)
+{
+	struct mpib_client *a, *b;
+	struct mpib_listener *l;
+	struct mpib_conn *conn[3];
+	struct mpib_handle h;
+
+	(void)state;
+	start("--quota-connections", "2");
+	a = attached();
+	b = attached();
+	assert_int_equal(mpib_listen(a, &h, &l), 0);
+	assert_int_equal(mpib_accept(l, &conn[0]), 0);
+	assert_int_equal(mpib_connect(b, &h, -1, &conn[1]), 0);
+	assert_int_equal(mpib_accept(l, &conn[2]), -EDQUOT);
+	expect_said("quota.connections = 2");
+	mpib_detach(b);
+	mpib_detach(a);
+}
+
+static void requests_in_flight_are_bounded_by_connections(void **state)
+{
+	struct mpib_client *a;
+	struct mpib_listener *l;
+	struct mpib_conn *conn[2];
+	struct mpib_handle h;
+
+	(void)state;
+	start("--quota-requests", "63");
+	a = attached();
+	assert_int_equal(mpib_listen(a, &h, &l), 0);
+	assert_int_equal(mpib_accept(l, &conn[0]), 0);
+	assert_int_equal(mpib_accept(l, &conn[1]), -EDQUOT);
+	expect_said("quota.requests = 63");
+	mpib_detach(a);
+}
+
+static void listeners_of_a_user_are_bounded(void **state)
+{
+	struct mpib_listener *l[2];
+	struct mpib_client *a;
+	struct mpib_handle h;
+
+	(void)state;
+	start("--quota-listeners", "1");
+	a = attached();
+	assert_int_equal(mpib_listen(a, &h, &l[0]), 0);
+	assert_int_equal(mpib_listen(a, &h, &l[1]), -EDQUOT);
+	expect_said("quota.listeners = 1");
+	mpib_close_listen(l[0]);
+	assert_int_equal(mpib_listen(a, &h, &l[1]), 0);
+	mpib_detach(a);
+}
+
+static void staging_memory_of_a_user_is_bounded(void **state)
+{
+	struct mpib_client *a, *b;
+	void *p;
+
+	(void)state;
+	start("--quota-pool", "3M");
+	a = attached();
+	b = attached();
+	p = mpib_mem_alloc(a, 2 << 20);
+	assert_non_null(p);
+	/* Another process of the same user. */
+	assert_null(mpib_mem_alloc(b, 2 << 20));
+	assert_int_equal(errno, EDQUOT);
+	expect_said("quota.pool = 3145728");
+	mpib_mem_free(a, p);
+	assert_non_null(mpib_mem_alloc(b, 2 << 20));
+	mpib_detach(a);
+	mpib_detach(b);
+}
+
+static int memfd_region(struct mpib_client *c, size_t size)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct mpib_region *r;
+	void *addr;
+	int rc;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(addr, MAP_FAILED);
+	rc = mpib_reg_fd(c, addr, size, 0, fd, MPIB_REG_MEMFD, &r);
+	close(fd);
+	return rc;
+}
+
+static void regions_of_a_user_are_bounded(void **state)
+{
+	struct mpib_client *a;
+
+	(void)state;
+	start("--quota-regions", "1");
+	a = attached();
+	assert_int_equal(memfd_region(a, 4096), 0);
+	assert_int_equal(memfd_region(a, 4096), -EDQUOT);
+	expect_said("quota.regions = 1");
+	mpib_detach(a);
+}
+
+static void registered_bytes_of_a_user_are_bounded(void **state)
+{
+	struct mpib_client *a, *b;
+
+	(void)state;
+	start("--quota-memory", "1M");
+	a = attached();
+	b = attached();
+	assert_int_equal(memfd_region(a, 1 << 20), 0);
+	assert_int_equal(memfd_region(b, 4096), -EDQUOT);
+	expect_said("quota.memory = 1048576");
+	mpib_detach(a);
+	mpib_detach(b);
+}
+
+/* Refused when too many, and hung up on when it does not stop. */
+static void control_messages_of_a_user_are_bounded(void **state)
+{
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+	};
+	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	unsigned refused = 0, other = 0;
+	struct mpib_message m;
+	int sock, rc = 1;
+
+	(void)state;
+	start("--quota-messages", "50");
+	sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+	assert_int_equal(mpib_message_send(sock, &hello.h, NULL, 0), 0);
+	while (rc > 0) {
+		char byte;
+
+		if (recv(sock, &byte, 1, MSG_PEEK) <= 0)
+			break;
+		rc = mpib_message_recv(sock, &m);
+		if (rc <= 0)
+			break;
+		mpib_message_close_fds(&m);
+		if (m.h.status == -EDQUOT) {
+			refused++;
+			assert_non_null(strstr(
+				((struct mpib_ctl_error *)(void *)m.bytes)->why,
+				"quota.messages = 50"));
+		} else {
+			other++;
+		}
+		if (mpib_message_send(sock, &h, NULL, 0) < 0)
+			break;
+	}
+	close(sock);
+	assert_true(refused >= 50);
+	assert_true(other >= 50);
+	node_until_ledger(&node, "attached", 0);
+}
+
+static void another_user_has_quotas_of_its_own(void **state)
+{
+	struct mpib_client *a;
+	struct mpib_listener *l;
+	struct mpib_conn *conn;
+	struct mpib_handle h;
+
+	(void)state;
+	need_root();
+	node_start(&node, 5, "--run-group", "nogroup", "--quota-clients", "1",
+		   "--quota-pool", "1M", "--quota-listeners", "1",
+		   "--quota-connections", "1", NULL);
+	assert_int_equal(chmod(node.base, 0755), 0);
+	a = attached();
+	assert_non_null(mpib_mem_alloc(a, 1 << 20));
+	assert_int_equal(mpib_listen(a, &h, &l), 0);
+	assert_int_equal(mpib_accept(l, &conn), 0);
+	as_nobody(use_a_little_of_all);
+	mpib_detach(a);
+}
+
+#define QUOTA_TEST(fn) cmocka_unit_test_teardown(fn, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		QUOTA_TEST(clients_of_a_user_are_bounded),
+		QUOTA_TEST(descriptors_of_a_user_are_bounded),
+		QUOTA_TEST(connections_of_a_user_are_bounded),
+		QUOTA_TEST(requests_in_flight_are_bounded_by_connections),
+		QUOTA_TEST(listeners_of_a_user_are_bounded),
+		QUOTA_TEST(staging_memory_of_a_user_is_bounded),
+		QUOTA_TEST(regions_of_a_user_are_bounded),
+		QUOTA_TEST(registered_bytes_of_a_user_are_bounded),
+		QUOTA_TEST(control_messages_of_a_user_are_bounded),
+		QUOTA_TEST(another_user_has_quotas_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
