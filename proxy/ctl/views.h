@@ -9,8 +9,8 @@
  * as nothing, so that an older proxy can be looked at too. */
 struct mpib_ctl_view {
 	const char *noun;
+	const char *rows; /* the key of its rows, NULL: data itself */
 	void (*print)(const json_t *data, unsigned width, FILE *out);
-	const char *desc;
 };
 
 extern const struct mpib_ctl_view mpib_ctl_views[];

@@ -127,8 +127,7 @@ char *mpib_metrics_text(const struct mpib_view *v,
 		put_head(&m, format == MPIB_METRICS_OPENMETRICS);
 		m.family->fill(&m);
 	}
-	if (format == MPIB_METRICS_OPENMETRICS)
-		fputs("# EOF\n", m.out);
+	fputs("# EOF\n", m.out); /* to the older format, a comment */
 	failed = ferror(m.out);
 	if (fclose(m.out) == 0 && !failed)
 		return text;

@@ -18,11 +18,11 @@
 #define MPIB_PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 enum mpib_metrics_format {
-	MPIB_METRICS_OPENMETRICS, /* ends with "# EOF" */
+	MPIB_METRICS_OPENMETRICS,
 	MPIB_METRICS_PROMETHEUS,
 };
 
-/* To be freed; NULL when memory is short. v->snap is set. Control thread. */
+/* Ends with "# EOF". To be freed; NULL when memory is short. v->snap is set. Control thread. */
 char *mpib_metrics_text(const struct mpib_view *v,
 			enum mpib_metrics_format format);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# documented.sh BUILD SOURCE: every setting, option and noun has its place in
+# documented.sh BUILD SOURCE: every setting, option, noun and verb has its place in
 # the manual, with the default it has.
 set -uo pipefail
 proxy=$1/proxy/mpib-proxy ctl=$1/proxy/mpibctl man=$2/proxy/man
@@ -33,7 +33,14 @@ for option in $("$proxy" --help | grep -oE '^  --[a-z-]+' | tr -d ' '); do
 	echo "nothing in $man has: $option"
 	missing=1
 done
-for noun in $("$ctl" --help | grep -oE '^  [a-z]+' | tr -d ' '); do
-	need "$man/mpibctl.1.scd" "*$noun*"
+while read -r noun verb _; do
+	if [ "$verb" = show ]; then
+		need "$man/mpibctl.1.scd" "*$noun* [*show*]"
+	else
+		need "$man/mpibctl.1.scd" "*$noun $verb*"
+	fi
+done < <("$ctl" --commands)
+for option in $("$ctl" --help | grep -oE -- '--[a-z-]+'); do
+	need "$man/mpibctl.1.scd" "*$option*"
 done
 exit $missing

@@ -34,17 +34,16 @@ static void assert_line(const char *text, const char *line)
 	fail_msg("no line \"%s\" in\n%s", line, text);
 }
 
-static void it_ends_with_eof_and_only_openmetrics_does(void **state)
+static void both_formats_end_with_eof(void **state)
 {
-	char *open = text_of(3, MPIB_METRICS_OPENMETRICS);
-	char *prom = text_of(3, MPIB_METRICS_PROMETHEUS);
-
 	(void)state;
-	assert_string_equal(open + strlen(open) - 6, "# EOF\n");
-	assert_ptr_equal(strstr(open, "# EOF"), open + strlen(open) - 6);
-	assert_null(strstr(prom, "# EOF"));
-	free(open);
-	free(prom);
+	for (unsigned f = 0; f < 2; f++) {
+		char *text = text_of(3, (enum mpib_metrics_format)f);
+		char *end = text + strlen(text) - 6;
+
+		assert_ptr_equal(strstr(text, "# EOF\n"), end);
+		free(text);
+	}
 }
 
 /* Between two heads there are only samples of the first one's family. */
@@ -151,7 +150,7 @@ static void the_sum_holds_clients_without_a_series(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_ends_with_eof_and_only_openmetrics_does),
+		cmocka_unit_test(both_formats_end_with_eof),
 		cmocka_unit_test(every_sample_stands_under_its_family),
 		cmocka_unit_test(a_unit_is_the_end_of_its_name),
 		cmocka_unit_test(large_numbers_are_exact),

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands.h"
+
+#include <string.h>
+
+#include "suggest.h"
+
+const struct mpib_ctl_command mpib_ctl_commands[] = {
+	{ "rails", "show", true, "", 0, 0, "rails", mpib_ctl_show,
+	  "both rails, their state and traffic" },
+	{ "clients", "show", true, "", 0, 0, "clients", mpib_ctl_show,
+	  "attached processes" },
+	{ "conns", "show", true, "[CLIENT]", 0, 1, "conns", mpib_ctl_show,
+	  "connections, and what closed ones moved" },
+	{ "lanes", "show", true, "", 0, 0, "lanes", mpib_ctl_show,
+	  "lanes to peers and their QPs" },
+	{ "peers", "show", true, "", 0, 0, "peers", mpib_ctl_show,
+	  "peers over all their lanes" },
+	{ "info", "show", true, "", 0, 0, "info", mpib_ctl_show,
+	  "the proxy and what it holds" },
+	{ "config", "show", true, "", 0, 0, "config", mpib_ctl_show,
+	  "settings and where they come from" },
+	{ "metrics", "show", true, "", 0, 0, "metrics", mpib_ctl_metrics,
+	  "metrics, OpenMetrics text" },
+	{ "metrics", "prometheus", false, "", 0, 0, "metrics prometheus",
+	  mpib_ctl_metrics, "the same in the format of Prometheus" },
+	{ "ping", "show", true, "", 0, 0, NULL, mpib_ctl_ping,
+	  "whether a proxy answers" },
+	{ "doctor", "show", true, "", 0, 0, NULL, mpib_ctl_doctor,
+	  "what is wrong on this node, and what helps" },
+};
+
+const unsigned mpib_ctl_command_count =
+	sizeof(mpib_ctl_commands) / sizeof(mpib_ctl_commands[0]);
+
+static const struct mpib_ctl_command *find(const char *noun, const char *verb)
+{
+	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
+		const struct mpib_ctl_command *c = &mpib_ctl_commands[i];
+
+		if (!strcmp(c->noun, noun) &&
+		    (verb ? !strcmp(c->verb, verb) : c->bare))
+			return c;
+	}
+	return NULL;
+}
+
+static void remedy(const struct mpib_suggest *s, char *buf, size_t len)
+{
+	const char *best = mpib_suggest_best(s);
+
+	snprintf(buf, len, "%s%s%s", best ? "did you mean " : "see mpibctl ",
+		 best ? best : "--help", best ? "?" : "");
+}
+
+static bool no_noun(const char *noun, char *why, size_t len)
+{
+	struct mpib_suggest s = { .typed = noun };
+	char text[96];
+
+	for (unsigned i = 0; i < mpib_ctl_command_count; i++)
+		mpib_suggest_try(&s, mpib_ctl_commands[i].noun);
+	remedy(&s, text, sizeof(text));
+	snprintf(why, len, "command line: there is no noun \"%.64s\" (%s)",
+		 noun, text);
+	return false;
+}
+
+/* A word too many: perhaps a verb that was not spelt right. */
+static bool bad_words(const struct mpib_ctl_command *c, const char *word,
+		      unsigned words, char *why, size_t len)
+{
+	struct mpib_suggest s = { .typed = word ? word : "" };
+	char text[96];
+
+	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
+		if (!strcmp(mpib_ctl_commands[i].noun, c->noun))
+			mpib_suggest_try(&s, mpib_ctl_commands[i].verb);
+	}
+	remedy(&s, text, sizeof(text));
+	if (words < c->min)
+		snprintf(why, len,
+			 "command line: %s%s%s wants %s (see mpibctl "
+			 "--help)",
+			 c->noun, c->bare ? "" : " ", c->bare ? "" : c->verb,
+			 c->args);
+	else
+		snprintf(why, len,
+			 "command line: %s does not take \"%.64s\" (%s)",
+			 c->noun, word, text);
+	return false;
+}
+
+bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
+		    char *why, size_t len)
+{
+	const struct mpib_ctl_command *c;
+	unsigned at = 1;
+
+	if (count == 0) {
+		snprintf(why, len,
+			 "command line: no noun is given (rails, "
+			 "clients, info, ...; see mpibctl --help)");
+		return false;
+	}
+	c = count > 1 ? find(words[0], words[1]) : NULL;
+	if (c)
+		at = 2;
+	else
+		c = find(words[0], NULL);
+	if (!c)
+		return no_noun(words[0], why, len);
+	if (count - at < c->min || count - at > c->max)
+		return bad_words(c, count > at ? words[at] : NULL, count - at,
+				 why, len);
+	call->command = c;
+	call->argc = count - at;
+	for (unsigned i = 0; i < call->argc; i++)
+		call->argv[i] = words[at + i];
+	return true;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dial.h"
+
+#include <errno.h>
+#include <mpib/control.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PATIENCE_S 10
+
+static int fail(struct mpib_dial *d, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(struct mpib_dial *d, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(d->why, sizeof(d->why), fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
+		    size_t len)
+{
+	const char *sub = "";
+
+	if (!run_dir)
+		run_dir = getenv("MPIB_RUN_DIR");
+	if ((!run_dir || !*run_dir) && geteuid() == 0) {
+		run_dir = "/run/mpib";
+	} else if (!run_dir || !*run_dir) {
+		run_dir = getenv("XDG_RUNTIME_DIR");
+		sub = "/mpib";
+	}
+	if (!run_dir || !*run_dir)
+		return false;
+	return snprintf(buf, len, "%s%s/%s", run_dir, sub, name) < (int)len;
+}
+
+static int unreachable(struct mpib_dial *d, int error)
+{
+	const char *remedy = "start mpib-proxy, or name its run directory by "
+			     "-s or MPIB_RUN_DIR";
+
+	if (error == EACCES)
+		remedy = "join the group that owns the socket";
+	return fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (%s)", d->path,
+		    strerror(error), remedy);
+}
+
+/* fd or -errno. */
+static int dial(const char *path)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct timeval limit = { .tv_sec = PATIENCE_S };
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(sun.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(sun.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* The proxy's next line. */
+static int next_line(struct mpib_dial *d)
+{
+	ssize_t n;
+
+	errno = 0;
+	n = getline(&d->line, &d->room, d->in);
+	if (n > 0) {
+		d->line[strcspn(d->line, "\n")] = '\0';
+		return MPIB_EXIT_OK;
+	}
+	return fail(d, MPIB_EXIT_NO_PROXY,
+		    "%s: the proxy %s (see the log of mpib-proxy)", d->path,
+		    errno == EAGAIN ? "is stuck" : "hung up");
+}
+
+/* The next line as JSON. */
+static int next_value(struct mpib_dial *d, json_t **value)
+{
+	int rc = next_line(d);
+
+	*value = NULL;
+	if (rc != MPIB_EXIT_OK)
+		return rc;
+	*value = json_loads(d->line, 0, NULL);
+	if (json_is_object(*value))
+		return MPIB_EXIT_OK;
+	json_decref(*value);
+	*value = NULL;
+	return fail(d, MPIB_EXIT_FAILED,
+		    "%s: what answers is no mpib-proxy (name another run "
+		    "directory by -s)",
+		    d->path);
+}
+
+/* What the proxy says when it cannot do it. */
+static int refusal(struct mpib_dial *d, const json_t *answer)
+{
+	const char *hint = json_string_value(json_object_get(answer, "hint"));
+	const char *why = json_string_value(json_object_get(answer, "error"));
+
+	return fail(d, MPIB_EXIT_FAILED, "mpib-proxy: %s (%s)",
+		    why ? why : "it refused",
+		    hint ? hint : "is it of another version?");
+}
+
+int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
+{
+	int fd, rc;
+
+	*d = (struct mpib_dial){ 0 };
+	if (!mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
+		return fail(d, MPIB_EXIT_NO_PROXY,
+			    "run directory: unknown or too long (name it by -s "
+			    "or MPIB_RUN_DIR)");
+	fd = dial(d->path);
+	if (fd < 0)
+		return unreachable(d, -fd);
+	d->in = fdopen(fd, "r");
+	if (!d->in) {
+		close(fd);
+		return fail(d, MPIB_EXIT_FAILED, "%s: %s (free some memory)",
+			    d->path, strerror(errno));
+	}
+	rc = next_value(d, &d->greeting);
+	/* A proxy with too many readers says so in place of its greeting. */
+	if (rc == MPIB_EXIT_OK && !json_object_get(d->greeting, "mpib"))
+		rc = refusal(d, d->greeting);
+	if (rc != MPIB_EXIT_OK)
+		mpib_dial_close(d);
+	return rc;
+}
+
+void mpib_dial_close(struct mpib_dial *d)
+{
+	if (d->in)
+		fclose(d->in);
+	d->in = NULL;
+	json_decref(d->greeting);
+	d->greeting = NULL;
+	free(d->line);
+	d->line = NULL;
+	d->room = 0;
+}
+
+int mpib_dial_say(struct mpib_dial *d, const char *command)
+{
+	char line[1024];
+	int len = snprintf(line, sizeof(line), "%s\n", command);
+
+	if (len >= (int)sizeof(line) ||
+	    strlen(command) != strcspn(command, "\n"))
+		return fail(d, MPIB_EXIT_USAGE,
+			    "%.40s...: not a line the proxy takes (see mpibctl "
+			    "--help)",
+			    command);
+	if (send(fileno(d->in), line, (size_t)len, MSG_NOSIGNAL) == len)
+		return MPIB_EXIT_OK;
+	return fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (try again)", d->path,
+		    strerror(errno));
+}
+
+int mpib_dial_answer(struct mpib_dial *d, json_t **data)
+{
+	json_t *value;
+	int rc = next_value(d, &value);
+
+	*data = NULL;
+	if (rc != MPIB_EXIT_OK)
+		return rc;
+	if (json_is_true(json_object_get(value, "ok")))
+		*data = json_incref(json_object_get(value, "data"));
+	else
+		rc = refusal(d, value);
+	json_decref(value);
+	return rc;
+}
+
+int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data)
+{
+	int rc = mpib_dial_say(d, command);
+
+	*data = NULL;
+	return rc == MPIB_EXIT_OK ? mpib_dial_answer(d, data) : rc;
+}
+
+int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
+{
+	int rc = mpib_dial_say(d, command);
+
+	while (rc == MPIB_EXIT_OK && (rc = next_line(d)) == MPIB_EXIT_OK) {
+		json_t *value = NULL;
+
+		if (d->line[0] == '{' && (value = json_loads(d->line, 0, NULL)))
+			rc = refusal(d, value);
+		json_decref(value);
+		if (rc == MPIB_EXIT_OK)
+			fprintf(out, "%s\n", d->line);
+		if (!strcmp(d->line, "# EOF"))
+			break;
+	}
+	return rc;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fields.h"
+
+#include <string.h>
+
+#include "suggest.h"
+
+#define FIELDS_MAX 32
+#define NAME_MAX_BYTES 64
+
+struct fields {
+	char name[FIELDS_MAX][NAME_MAX_BYTES];
+	unsigned count;
+};
+
+/* False when one is too long or there are too many or none. */
+static bool split(struct fields *f, const char *list)
+{
+	f->count = 0;
+	for (;;) {
+		size_t len = strcspn(list, ",");
+
+		if (len == 0 || len >= NAME_MAX_BYTES || f->count == FIELDS_MAX)
+			return false;
+		memcpy(f->name[f->count], list, len);
+		f->name[f->count++][len] = '\0';
+		if (!list[len])
+			return true;
+		list += len + 1;
+	}
+}
+
+/* "tx_bytes.sout" of a row; NULL when it has none. */
+static const json_t *find(const json_t *row, const char *name)
+{
+	while (row && *name) {
+		char key[NAME_MAX_BYTES];
+		size_t len = strcspn(name, ".");
+
+		memcpy(key, name, len);
+		key[len] = '\0';
+		row = json_object_get(row, key);
+		name += len + (name[len] == '.');
+	}
+	return row;
+}
+
+static void print_value(const json_t *v, FILE *out)
+{
+	if (json_is_string(v)) {
+		/* Tabs and newlines would be taken for separators. */
+		for (const char *c = json_string_value(v); *c; c++)
+			fputc(strchr("\t\r\n", *c) ? ' ' : *c, out);
+	} else if (v && !json_is_null(v)) {
+		json_dumpf(v, out, JSON_ENCODE_ANY | JSON_COMPACT);
+	} else {
+		fputc('-', out);
+	}
+}
+
+static void print_row(const json_t *row, const struct fields *f, FILE *out)
+{
+	for (unsigned i = 0; i < f->count; i++) {
+		if (i)
+			fputc('\t', out);
+		print_value(find(row, f->name[i]), out);
+	}
+	fputc('\n', out);
+}
+
+/* The nearest name of a row, or some of them. */
+static void complain(json_t *row, const char *name, char *why, size_t len)
+{
+	struct mpib_suggest s = { .typed = name };
+	char some[160] = "";
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(row, key, value)
+	{
+		size_t at = strlen(some);
+
+		mpib_suggest_try(&s, key);
+		if (at + strlen(key) + 3 < sizeof(some))
+			snprintf(some + at, sizeof(some) - at, "%s%s",
+				 at ? ", " : "", key);
+	}
+	if (mpib_suggest_best(&s))
+		snprintf(why, len,
+			 "field \"%s\": the answer has none of that name (did "
+			 "you mean %s?)",
+			 name, mpib_suggest_best(&s));
+	else
+		snprintf(why, len,
+			 "field \"%s\": the answer has none of that name (it "
+			 "has %s, ...; see -j)",
+			 name, some);
+}
+
+bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
+		       size_t len)
+{
+	size_t rows = json_is_array(data) ? json_array_size(data) : 1;
+	json_t *first = json_is_array(data) ? json_array_get(data, 0) : data;
+	struct fields f;
+
+	if (!split(&f, list)) {
+		snprintf(
+			why, len,
+			"fields \"%.64s\": not a list (give names with a comma "
+			"between them)",
+			list);
+		return false;
+	}
+	for (unsigned i = 0; first && i < f.count; i++) {
+		bool some = false;
+
+		/* A rail that is not there, say, may still be asked for. */
+		for (size_t r = 0; r < rows && !some; r++)
+			some = find(json_is_array(data)
+					    ? json_array_get(data, r)
+					    : data,
+				    f.name[i]);
+		if (!some) {
+			complain(first, f.name[i], why, len);
+			return false;
+		}
+	}
+	for (size_t r = 0; r < rows; r++)
+		print_row(json_is_array(data) ? json_array_get(data, r) : data,
+			  &f, out);
+	return true;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands do that ask the proxy. */
+#include <errno.h>
+#include <string.h>
+
+#include "commands.h"
+#include "fields.h"
+#include "textfile.h"
+#include "views.h"
+
+#define WIDTH 80
+
+int mpib_ctl_fail(int status, const char *why)
+{
+	fprintf(stderr, "mpibctl: %s\n", why);
+	return status;
+}
+
+int mpib_ctl_finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "mpibctl: standard output: %s (see where it leads)\n",
+		strerror(errno));
+	return MPIB_EXIT_FAILED;
+}
+
+/* The command for the proxy; false when it does not fit a line. */
+static bool line_of(const struct mpib_ctl_call *call, char *buf, size_t len)
+{
+	int n = snprintf(buf, len, "%s", call->command->ask);
+
+	for (unsigned i = 0; i < call->argc && n < (int)len; i++)
+		n += snprintf(buf + n, len - (size_t)n, " %s", call->argv[i]);
+	return n < (int)len;
+}
+
+static int ask(const struct mpib_ctl_call *call, json_t **data)
+{
+	struct mpib_dial d;
+	char line[512];
+	int rc;
+
+	*data = NULL;
+	if (!line_of(call, line, sizeof(line)))
+		return mpib_ctl_fail(MPIB_EXIT_USAGE,
+				     "command line: an argument is too long "
+				     "(see mpibctl --help)");
+	rc = mpib_dial_open(&d, call->run_dir);
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_ask(&d, line, data);
+	if (rc != MPIB_EXIT_OK)
+		mpib_ctl_fail(rc, d.why);
+	mpib_dial_close(&d);
+	return rc;
+}
+
+static int print(const struct mpib_ctl_call *call, json_t *data)
+{
+	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
+	char why[MPIB_DIAL_WHY];
+
+	if (call->fields) {
+		json_t *rows = data;
+
+		if (view && view->rows)
+			rows = json_object_get(data, view->rows);
+		if (!mpib_fields_print(rows, call->fields, stdout, why,
+				       sizeof(why)))
+			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	} else if (call->json || !view) {
+		json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+		putchar('\n');
+	} else {
+		view->print(data, WIDTH, stdout);
+	}
+	return MPIB_EXIT_OK;
+}
+
+int mpib_ctl_show(const struct mpib_ctl_call *call)
+{
+	json_t *data;
+	int rc = ask(call, &data);
+
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_ctl_finish(print(call, data));
+	json_decref(data);
+	return rc;
+}
+
+int mpib_ctl_metrics(const struct mpib_ctl_call *call)
+{
+	const char *command = call->command->ask;
+	struct mpib_dial d;
+	int rc;
+
+	if (call->textfile)
+		command = "metrics prometheus";
+	rc = mpib_dial_open(&d, call->run_dir);
+	if (rc == MPIB_EXIT_OK && call->textfile)
+		rc = mpib_textfile_write(&d, command, call->textfile);
+	else if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_text(&d, command, stdout);
+	if (rc != MPIB_EXIT_OK)
+		mpib_ctl_fail(rc, d.why);
+	mpib_dial_close(&d);
+	return mpib_ctl_finish(rc);
+}
+
+int mpib_ctl_ping(const struct mpib_ctl_call *call)
+{
+	struct mpib_dial d;
+	int rc = mpib_dial_open(&d, call->run_dir);
+
+	if (rc != MPIB_EXIT_OK)
+		return mpib_ctl_fail(rc, d.why);
+	if (call->fields || call->json)
+		rc = print(call, d.greeting);
+	else
+		printf("mpib-proxy %s answers, pid %" JSON_INTEGER_FORMAT
+		       ", up %.0f s\n",
+		       json_string_value(json_object_get(d.greeting, "mpib")),
+		       json_integer_value(json_object_get(d.greeting, "pid")),
+		       json_number_value(
+			       json_object_get(d.greeting, "uptime_s")));
+	mpib_dial_close(&d);
+	return mpib_ctl_finish(rc);
+}

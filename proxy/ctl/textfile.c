@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "textfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail(struct mpib_dial *d, const char *file)
+{
+	snprintf(d->why, sizeof(d->why),
+		 "%.256s: %s (name a file in a directory you may write)", file,
+		 strerror(errno));
+	return MPIB_EXIT_FAILED;
+}
+
+/* In the same directory, so that it can be renamed; a leading dot, since
+ * collectors read what ends with .prom. */
+static int temporary(const char *file, char *path, size_t len)
+{
+	const char *slash = strrchr(file, '/');
+	int dir = slash ? (int)(slash - file + 1) : 0;
+
+	if (snprintf(path, len, "%.*s.mpib-XXXXXX", dir, file) >= (int)len) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return mkostemp(path, O_CLOEXEC);
+}
+
+int mpib_textfile_write(struct mpib_dial *d, const char *command,
+			const char *file)
+{
+	char path[PATH_MAX];
+	int fd = temporary(file, path, sizeof(path)), rc;
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	bool failed;
+
+	if (!out)
+		return fail(d, file);
+	rc = mpib_dial_text(d, command, out);
+	failed = fflush(out) || ferror(out) || fchmod(fd, 0644) < 0;
+	failed |= fclose(out) != 0;
+	if (rc == MPIB_EXIT_OK && (failed || rename(path, file) < 0))
+		rc = fail(d, file);
+	if (rc != MPIB_EXIT_OK)
+		unlink(path);
+	return rc;
+}

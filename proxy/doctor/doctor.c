@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor.h"
+
+#include <mpib/control.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fields.h"
+
+#define WIDTH 80
+#define INDENT 19 /* of what is found */
+
+static const char *const verdicts[] = { "OK", "WARN", "FAIL" };
+
+void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
+	       const char *check, const char *fix, const char *fmt, ...)
+{
+	char what[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	d->count[verdict]++;
+	json_array_append_new(d->findings,
+			      json_pack("{ss ss ss ss*}", "status",
+					verdicts[verdict], "check", check,
+					"what", what, "fix", fix));
+}
+
+bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
+{
+	char path[512];
+	va_list ap;
+	FILE *f;
+	bool ok;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	f = fopen(path, "re");
+	ok = f && fgets(buf, (int)len, f);
+	if (f)
+		fclose(f);
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	return ok;
+}
+
+/* Words of text, from column at on, in lines that fit. */
+static void wrap(const char *text, unsigned at)
+{
+	while (*text) {
+		unsigned len = (unsigned)strcspn(text, " ");
+
+		if (at > INDENT && at + 1 + len > WIDTH) {
+			printf("\n%*s", INDENT, "");
+			at = INDENT;
+		} else if (at > INDENT) {
+			putchar(' ');
+			at++;
+		}
+		printf("%.*s", (int)len, text);
+		at += len;
+		text += len + strspn(text + len, " ");
+	}
+	putchar('\n');
+}
+
+static void print(const json_t *finding, bool colour)
+{
+	static const char *const shade[] = { "32", "33", "31" };
+	const char *status =
+		json_string_value(json_object_get(finding, "status"));
+	const char *fix = json_string_value(json_object_get(finding, "fix"));
+	unsigned v = 0;
+
+	while (v < MPIB_FAIL && strcmp(verdicts[v], status))
+		v++;
+	if (colour)
+		printf("\033[%sm%-4s\033[0m  %-12s ", shade[v], status,
+		       json_string_value(json_object_get(finding, "check")));
+	else
+		printf("%-4s  %-12s ", status,
+		       json_string_value(json_object_get(finding, "check")));
+	wrap(json_string_value(json_object_get(finding, "what")), INDENT);
+	if (fix) {
+		printf("%*sfix:", INDENT, "");
+		wrap(fix, INDENT + 4);
+	}
+}
+
+static void examine(struct mpib_doctor *d)
+{
+	static mpib_check_fn *const checks[] = {
+		mpib_check_run_dir,  mpib_check_socket,
+		mpib_check_versions, mpib_check_rails,
+		mpib_check_lanes,    mpib_check_memlock,
+		mpib_check_numa,     mpib_check_io_uring,
+		mpib_check_plugin,   mpib_check_environment,
+	};
+	struct mpib_dial dial;
+
+	mpib_dial_path(d->run_dir, MPIB_STATS_SOCK, d->socket,
+		       sizeof(d->socket));
+	d->reached = mpib_dial_open(&dial, d->run_dir);
+	if (d->reached == MPIB_EXIT_OK) {
+		d->greeting = json_incref(dial.greeting);
+		d->reached = mpib_dial_ask(&dial, "info", &d->info);
+	}
+	if (d->reached == MPIB_EXIT_OK)
+		d->reached = mpib_dial_ask(&dial, "rails", &d->rails);
+	if (d->reached == MPIB_EXIT_OK)
+		d->reached = mpib_dial_ask(&dial, "lanes", &d->lanes);
+	snprintf(d->why, sizeof(d->why), "%s", dial.why);
+	mpib_dial_close(&dial);
+	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		checks[i](d);
+}
+
+static int report(const struct mpib_doctor *d, const struct mpib_ctl_call *call)
+{
+	const char *no_color = getenv("NO_COLOR");
+	bool colour = isatty(STDOUT_FILENO) && (!no_color || !*no_color);
+	char why[MPIB_DIAL_WHY];
+	const json_t *f;
+	size_t i;
+
+	if (call->fields) {
+		if (!mpib_fields_print(d->findings, call->fields, stdout, why,
+				       sizeof(why)))
+			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	} else if (call->json) {
+		json_dumpf(d->findings, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else {
+		json_array_foreach(d->findings, i, f) print(f, colour);
+		printf("%u ok, %u to look at, %u failed\n", d->count[MPIB_OK],
+		       d->count[MPIB_WARN], d->count[MPIB_FAIL]);
+	}
+	return mpib_ctl_finish(MPIB_EXIT_OK);
+}
+
+int mpib_ctl_doctor(const struct mpib_ctl_call *call)
+{
+	struct mpib_doctor d = { .run_dir = call->run_dir,
+				 .findings = json_array() };
+	int rc;
+
+	examine(&d);
+	rc = report(&d, call);
+	if (rc == MPIB_EXIT_OK && d.count[MPIB_FAIL])
+		rc = MPIB_EXIT_FAILED;
+	if (rc == MPIB_EXIT_FAILED && d.reached == MPIB_EXIT_NO_PROXY)
+		rc = MPIB_EXIT_NO_PROXY;
+	json_decref(d.findings);
+	json_decref(d.greeting);
+	json_decref(d.info);
+	json_decref(d.rails);
+	json_decref(d.lanes);
+	return rc;
+}

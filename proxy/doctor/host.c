@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the machine allows, and what a rank started from here would find. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <grp.h>
+#include <link.h>
+#include <mpib/control.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+static void check_mode(struct mpib_doctor *d, const char *dir)
+{
+	struct group *group;
+	struct stat st;
+
+	if (stat(dir, &st) < 0) {
+		if (errno == EACCES)
+			mpib_find(d, MPIB_FAIL, "run dir",
+				  "join the group that owns it (adduser USER "
+				  "mpib)",
+				  "%s: %s", dir, strerror(errno));
+		else
+			mpib_find(d, MPIB_FAIL, "run dir",
+				  "start mpib-proxy, which makes it, or name "
+				  "another by -s or MPIB_RUN_DIR",
+				  "%s: %s", dir, strerror(errno));
+		return;
+	}
+	group = getgrgid(st.st_gid);
+	if (st.st_mode & S_IWOTH)
+		mpib_find(d, MPIB_FAIL, "run dir", "chmod o-w it",
+			  "%s: anybody can replace its sockets (mode %04o)",
+			  dir, st.st_mode & 07777);
+	else if (access(dir, X_OK) < 0)
+		mpib_find(d, MPIB_FAIL, "run dir",
+			  "join that group (adduser USER GROUP)",
+			  "%s: only uid %u and group %s may enter", dir,
+			  st.st_uid, group ? group->gr_name : "?");
+	else
+		mpib_find(d, MPIB_OK, "run dir", NULL,
+			  "%s: mode %04o, uid %u, group %s", dir,
+			  st.st_mode & 07777, st.st_uid,
+			  group ? group->gr_name : "?");
+}
+
+void mpib_check_run_dir(struct mpib_doctor *d)
+{
+	char path[128];
+
+	if (!mpib_dial_path(d->run_dir, MPIB_CONTROL_SOCK, path,
+			    sizeof(path))) {
+		mpib_find(d, MPIB_FAIL, "run dir",
+			  "name it by -s or MPIB_RUN_DIR",
+			  "nothing says where it is");
+		return;
+	}
+	*strrchr(path, '/') = '\0';
+	check_mode(d, path);
+	strcat(path, "/" MPIB_CONTROL_SOCK);
+	if (d->reached != MPIB_EXIT_NO_PROXY && access(path, W_OK) < 0)
+		mpib_find(d, MPIB_FAIL, "run dir",
+			  "join the group that owns it, or set [run] group",
+			  "%s: no process of uid %u can attach: %s", path,
+			  geteuid(), strerror(errno));
+}
+
+/* Only the software HCA wants it; it has another engine without. */
+void mpib_check_io_uring(struct mpib_doctor *d)
+{
+	static const char fix[] =
+		"sysctl kernel.io_uring_disabled=0, and allow "
+		"it in the container's seccomp profile";
+
+	/* Allowed, it finds fault with the arguments. */
+	syscall(__NR_io_uring_setup, 1, NULL);
+	if (errno == EPERM || errno == ENOSYS)
+		mpib_find(
+			d, MPIB_WARN, "io_uring", fix,
+			"forbidden here (%s); a software HCA takes its slower "
+			"epoll engine",
+			strerror(errno));
+	else
+		mpib_find(d, MPIB_OK, "io_uring", NULL, "allowed here");
+}
+
+static int node_of(const char *pci)
+{
+	char line[16];
+
+	if (!mpib_read_line(line, sizeof(line), "%s/numa_node", pci))
+		return -1;
+	return atoi(line);
+}
+
+/* The distance of two nodes; 10 is the node itself. */
+static int distance(int from, int to)
+{
+	char line[1024], *at = line;
+	long n = 10;
+
+	if (from < 0 || to < 0 || from == to ||
+	    !mpib_read_line(line, sizeof(line),
+			    "/sys/devices/system/node/node%d/distance", from))
+		return 10;
+	for (int i = 0; i <= to; i++)
+		n = strtol(at, &at, 10);
+	return (int)n;
+}
+
+/* The GPU nearest to an HCA; its rails cannot be nearer. */
+static int nearest_gpu(int node)
+{
+	DIR *dir = opendir("/sys/bus/pci/devices");
+	int best = -1;
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		char path[320], vendor[16], class[16];
+		int far;
+
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s",
+			 e->d_name);
+		if (!mpib_read_line(vendor, sizeof(vendor), "%s/vendor",
+				    path) ||
+		    !mpib_read_line(class, sizeof(class), "%s/class", path) ||
+		    strcmp(vendor, "0x10de") != 0 ||
+		    strncmp(class, "0x03", 4) != 0)
+			continue;
+		far = distance(node, node_of(path));
+		if (best < 0 || far < best)
+			best = far;
+	}
+	if (dir)
+		closedir(dir);
+	return best;
+}
+
+static void check_distance(struct mpib_doctor *d, const char *rail,
+			   const char *dev)
+{
+	char path[128];
+	int node, far;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%.48s/device", dev);
+	node = node_of(path);
+	far = nearest_gpu(node);
+	if (far > 10)
+		mpib_find(d, MPIB_WARN, "NUMA",
+			  "use an HCA of the GPUs' node for this rail",
+			  "%s: %s is on node %d, the nearest GPU at distance "
+			  "%d",
+			  rail, dev, node, far);
+	else
+		mpib_find(d, MPIB_OK, "NUMA", NULL, "%s: %s is on node %d%s",
+			  rail, dev, node,
+			  far < 0 ? ", there is no GPU" : ", as a GPU is");
+}
+
+void mpib_check_numa(struct mpib_doctor *d)
+{
+	bool hardware = false;
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach(d->rails, i, r)
+	{
+		const char *spec =
+			json_string_value(json_object_get(r, "device"));
+		char dev[49];
+
+		if (!spec || sscanf(spec, "rdma:%48[^:]", dev) != 1)
+			continue;
+		hardware = true;
+		check_distance(d, json_string_value(json_object_get(r, "name")),
+			       dev);
+	}
+	if (d->rails && !hardware)
+		mpib_find(d, MPIB_OK, "NUMA", NULL,
+			  "no rail is a device with a place");
+}
+
+/* One name of NCCL_NET_PLUGIN, as NCCL looks for it: a file name as it is,
+ * else libnccl-net-NAME.so. */
+static void *open_plugin(const char *name, char *file, size_t len)
+{
+	void *so = NULL;
+
+	snprintf(file, len, "%s", name);
+	if (strchr(name, '/') || strstr(name, ".so"))
+		so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	if (!so) {
+		snprintf(file, len, "libnccl-net-%s.so", name);
+		so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	}
+	return so;
+}
+
+static bool is_ours(void *so)
+{
+	const char *const *name; /* the first member of every version's table */
+
+	name = dlsym(so, "ncclNetPlugin_v8");
+	return name && *name && !strcmp(*name, "MPIB");
+}
+
+static void check_found(struct mpib_doctor *d, void *so, const char *file)
+{
+	struct link_map *map;
+	const char *net = getenv("NCCL_NET");
+
+	if (!is_ours(so)) {
+		mpib_find(d, MPIB_FAIL, "plugin",
+			  "export NCCL_NET_PLUGIN=mpib, and see which "
+			  "libnccl-net-mpib.so comes first in LD_LIBRARY_PATH",
+			  "%s is a plugin, but not mpib's", file);
+		return;
+	}
+	if (dlinfo(so, RTLD_DI_LINKMAP, &map) == 0)
+		file = map->l_name;
+	if (!net || strcmp(net, "MPIB") != 0)
+		mpib_find(d, MPIB_WARN, "plugin",
+			  "export NCCL_NET=MPIB: then a rank whose proxy is "
+			  "down fails, where it would take another network",
+			  "NCCL finds %s, but may use another network", file);
+	else
+		mpib_find(d, MPIB_OK, "plugin", NULL, "NCCL finds %s", file);
+}
+
+void mpib_check_plugin(struct mpib_doctor *d)
+{
+	const char *list = getenv("NCCL_NET_PLUGIN");
+	char name[256] = "", file[300];
+	void *so = NULL;
+
+	if (!list || !*list) {
+		mpib_find(d, MPIB_WARN, "plugin",
+			  "export NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB on every "
+			  "rank",
+			  "NCCL_NET_PLUGIN is not set here, so NCCL takes "
+			  "libnccl-net.so or none");
+		return;
+	}
+	for (; !so && *list; list += strspn(list, ",")) {
+		size_t len = strcspn(list, ",");
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, list);
+		so = open_plugin(name, file, sizeof(file));
+		list += len;
+	}
+	if (!so) {
+		mpib_find(d, MPIB_FAIL, "plugin",
+			  "export LD_LIBRARY_PATH=DIR, where it is, or run "
+			  "ldconfig once it is in /usr/local/lib",
+			  "NCCL_NET_PLUGIN=%s: %s", name, dlerror());
+		return;
+	}
+	check_found(d, so, file);
+	dlclose(so);
+}
+
+void mpib_check_environment(struct mpib_doctor *d)
+{
+	(void)d;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the proxy says of itself. Nothing is told where it did not answer: that
+ * is one finding, of the socket. */
+#include <glob.h>
+#include <inttypes.h>
+#include <mpib/abi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+
+static uint64_t num(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+static const char *str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+void mpib_check_socket(struct mpib_doctor *d)
+{
+	char *remedy;
+
+	if (d->reached == MPIB_EXIT_OK) {
+		mpib_find(d, MPIB_OK, "socket", NULL,
+			  "%s: pid %" PRIu64 " answers", d->socket,
+			  num(d->greeting, "pid"));
+		return;
+	}
+	/* "what: why (remedy)" */
+	remedy = strrchr(d->why, '(');
+	if (remedy) {
+		*remedy++ = '\0';
+		remedy[strcspn(remedy, ")")] = '\0';
+	}
+	mpib_find(d, MPIB_FAIL, "socket", remedy, "%s", d->why);
+}
+
+void mpib_check_versions(struct mpib_doctor *d)
+{
+	const char *proxy = str(d->greeting, "mpib");
+
+	if (!d->info)
+		return;
+	if (num(d->info, "abi") != MPIB_ABI_VERSION)
+		mpib_find(d, MPIB_FAIL, "versions",
+			  "install mpib-proxy and plugin of one version and "
+			  "restart the proxy",
+			  "the proxy speaks client ABI %" PRIu64
+			  ", what is installed here %u",
+			  num(d->info, "abi"), MPIB_ABI_VERSION);
+	else if (strcmp(proxy, MPIB_VERSION) != 0)
+		mpib_find(d, MPIB_WARN, "versions",
+			  "restart mpib-proxy when no job runs",
+			  "the proxy is %s, what is installed here %s", proxy,
+			  MPIB_VERSION);
+	else
+		mpib_find(d, MPIB_OK, "versions", NULL,
+			  "proxy and tools are %s, client ABI %u", proxy,
+			  MPIB_ABI_VERSION);
+}
+
+/* PCI often trains lower than a device could, and then caps its port. */
+static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
+{
+	static const char *const what[] = { "speed", "width" };
+	char now[64], max[64];
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!mpib_read_line(now, sizeof(now),
+				    "/sys/class/infiniband/%s/device/"
+				    "current_link_%s",
+				    dev, what[i]) ||
+		    !mpib_read_line(max, sizeof(max),
+				    "/sys/class/infiniband/%s/device/"
+				    "max_link_%s",
+				    dev, what[i]) ||
+		    !strcmp(now, max))
+			continue;
+		mpib_find(d, MPIB_WARN, check,
+			  "reseat the card or use a slot with more lanes",
+			  "PCI link of %s has %s %s of %s", dev, what[i], now,
+			  max);
+	}
+}
+
+/* "100 Gb/sec (4X EDR)": a port at one lane lost three. */
+static void check_rate(struct mpib_doctor *d, const char *check,
+		       const char *dev, unsigned port)
+{
+	char rate[64];
+
+	if (!mpib_read_line(rate, sizeof(rate),
+			    "/sys/class/infiniband/%s/ports/%u/rate", dev,
+			    port))
+		return;
+	if (strstr(rate, "(1X "))
+		mpib_find(d, MPIB_WARN, check,
+			  "look at the cable and its connectors",
+			  "%s came up with one lane: %s", dev, rate);
+	else
+		mpib_find(d, MPIB_OK, check, NULL, "%s runs at %s", dev, rate);
+}
+
+static void check_rdma(struct mpib_doctor *d, const json_t *rail)
+{
+	char check[32], dev[64];
+	const char *spec = str(rail, "device");
+	unsigned port = 1;
+
+	snprintf(check, sizeof(check), "rail %.8s", str(rail, "name"));
+	if (sscanf(spec, "rdma:%63[^:]:%u", dev, &port) < 1)
+		return;
+	check_rate(d, check, dev, port);
+	check_pci(d, check, dev);
+	if (num(rail, "mtu") < 4096)
+		mpib_find(d, MPIB_WARN, check,
+			  "raise the MTU of its network interface to 4200 or "
+			  "more",
+			  "%s has an RDMA MTU of %" PRIu64 ", not 4096", dev,
+			  num(rail, "mtu"));
+}
+
+static void check_gid(struct mpib_doctor *d, const char *check,
+		      const json_t *rail)
+{
+	const char *gid = str(rail, "gid");
+
+	if (!*gid || !strcmp(gid, "::"))
+		mpib_find(d, MPIB_FAIL, check,
+			  "give its network interface an address",
+			  "%s has no GID", str(rail, "device"));
+	else if (!strncmp(gid, "fe80:", 5))
+		mpib_find(d, MPIB_WARN, check,
+			  "give its network interface an IPv4 address (RoCEv2)",
+			  "GID %s of %s reaches its own link only", gid,
+			  str(rail, "device"));
+}
+
+static void check_rail(struct mpib_doctor *d, const json_t *rail)
+{
+	const char *dev = str(rail, "device");
+	bool up = !strcmp(str(rail, "state"), "active");
+	char check[32];
+
+	snprintf(check, sizeof(check), "rail %.8s", str(rail, "name"));
+	if (!up)
+		mpib_find(d, MPIB_FAIL, check,
+			  "bring its port up: cable, switch, ip link, rdma "
+			  "link",
+			  "%s is down", dev);
+	check_gid(d, check, rail);
+	if (num(rail, "cqe_errors"))
+		mpib_find(d, MPIB_WARN, check,
+			  "mpibctl events, and the proxy's log, name the peers",
+			  "%" PRIu64 " completions of %s bore an error",
+			  num(rail, "cqe_errors"), dev);
+	if (!strncmp(dev, "rdma:", 5))
+		check_rdma(d, rail);
+	else if (up)
+		mpib_find(
+			d, MPIB_OK, check, NULL,
+			"%s is up, a software HCA: it has no rated speed, GID "
+			"%s, MTU %" PRIu64,
+			dev, str(rail, "gid"), num(rail, "mtu"));
+}
+
+static bool have_hardware(void)
+{
+	glob_t found;
+	bool some =
+		glob("/sys/class/infiniband/*", GLOB_NOSORT, NULL, &found) == 0;
+
+	globfree(&found);
+	return some;
+}
+
+/* Whether a rail's device begins so. */
+static bool has_rail(const struct mpib_doctor *d, const char *prefix)
+{
+	const json_t *rail;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach(d->rails, i, rail) found |=
+		!strncmp(str(rail, "device"), prefix, strlen(prefix));
+	return found;
+}
+
+void mpib_check_rails(struct mpib_doctor *d)
+{
+	const json_t *rail;
+	uint64_t mtu = 0;
+	size_t i;
+
+	json_array_foreach(d->rails, i, rail)
+	{
+		check_rail(d, rail);
+		if (mtu && num(rail, "mtu") != mtu)
+			mpib_find(d, MPIB_WARN, "rails",
+				  "give both network interfaces one MTU",
+				  "their MTUs differ");
+		mtu = num(rail, "mtu");
+	}
+	if (d->rails && json_array_size(d->rails) < 2)
+		mpib_find(
+			d, MPIB_WARN, "rails",
+			"name the second one: [hca] sup, or --sup",
+			"there is only one; nothing takes over when it fails");
+	if (has_rail(d, "soft:") && have_hardware())
+		mpib_find(d, MPIB_WARN, "rails",
+			  "name its ports: [hca] sout and sup in mpib.conf",
+			  "the software HCA serves although this machine has "
+			  "RDMA devices");
+}
+
+void mpib_check_lanes(struct mpib_doctor *d)
+{
+	const json_t *lane;
+	unsigned broken = 0;
+	size_t i;
+
+	if (!d->lanes)
+		return;
+	json_array_foreach(d->lanes, i, lane) broken +=
+		json_is_true(json_object_get(lane, "broken"));
+	if (broken)
+		mpib_find(d, MPIB_WARN, "lanes",
+			  "end the jobs that use them; mpibctl lanes names the "
+			  "peers",
+			  "%u of %zu are broken", broken,
+			  json_array_size(d->lanes));
+	else
+		mpib_find(d, MPIB_OK, "lanes", NULL, "%zu, none broken",
+			  json_array_size(d->lanes));
+}
+
+/* Pinned memory counts against the proxy's limit, not the job's. */
+void mpib_check_memlock(struct mpib_doctor *d)
+{
+	uint64_t pid = num(d->greeting, "pid");
+	char path[64], line[256], soft[32];
+	bool found = false;
+	FILE *f;
+
+	if (!pid)
+		return;
+	if (!has_rail(d, "rdma:")) {
+		mpib_find(d, MPIB_OK, "memlock", NULL,
+			  "a software HCA locks no memory");
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/limits", pid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "Max locked memory %31s", soft) == 1;
+	if (f)
+		fclose(f);
+	if (!found)
+		mpib_find(d, MPIB_WARN, "memlock",
+			  "ask as the user who runs the proxy, or in its pid "
+			  "namespace",
+			  "the limit of pid %" PRIu64 " cannot be read", pid);
+	else if (strcmp(soft, "unlimited") != 0 &&
+		 strtoull(soft, NULL, 10) < UINT64_C(1) << 30)
+		mpib_find(d, MPIB_WARN, "memlock",
+			  "LimitMEMLOCK=infinity in mpib-proxy.service, or "
+			  "ulimit -l unlimited",
+			  "the proxy may lock %s bytes only", soft);
+	else
+		mpib_find(d, MPIB_OK, "memlock", NULL,
+			  "the proxy may lock %s%s", soft,
+			  strcmp(soft, "unlimited") ? " bytes" : " memory");
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# new_user.sh BUILD SOURCE: every command as somebody tries it who has not read
+# the manual. What goes wrong is one line, "tool: what: why (remedy)", with the
+# right exit status: 1 failed, 2 usage, 3 no proxy. Tables fit 80 columns.
+set -uo pipefail
+build=$1 source=$2
+top=$(mktemp -d /tmp/mpib-user.XXXXXX)
+failed=0
+cleanup() {
+	[ -n "${proxy:-}" ] && kill "$proxy" && wait "$proxy"
+	rm -rf "$top"
+}
+trap cleanup EXIT
+
+# Where anybody may run it, as the build folder need not be.
+chmod 755 "$top"
+cp "$build/proxy/mpibctl" "$top/"
+export PATH=$top:$PATH
+unset MPIB_RUN_DIR NCCL_NET_PLUGIN
+
+fail() {
+	echo "$*"
+	failed=1
+}
+
+# refused STATUS COMMAND...
+refused() {
+	local want=$1 out err rc
+	shift
+	out=$("$@" 2>"$top/err" </dev/null)
+	rc=$? err=$(<"$top/err")
+	[ "$rc" -eq "$want" ] || fail "$*: status $rc, not $want: $err"
+	[ -z "$out" ] || fail "$*: says on stdout: $out"
+	[[ $err =~ ^mpib[a-z-]+:\ [^$'\n']+:\ [^$'\n']+\ \([^$'\n']+\)$ ]] ||
+		fail "$*: not one line with what, why and remedy: $err"
+}
+
+# shown COMMAND...: it works, and what it prints fits.
+shown() {
+	local rc wide
+	"$@" >"$top/out" 2>"$top/err" </dev/null
+	rc=$?
+	[ "$rc" -eq 0 ] || fail "$*: status $rc: $(<"$top/err")"
+	[ -s "$top/out" ] || fail "$*: prints nothing"
+	wide=$(awk 'length > 80' "$top/out")
+	[ -z "$wide" ] || fail "$*: wider than 80 columns: $wide"
+}
+
+# A word for each argument that a command must have.
+words() {
+	local word
+	for word in $1; do
+		[[ $word == \[* ]] || echo 1
+	done
+}
+
+mpibctl --commands >"$top/commands" || fail "mpibctl --commands"
+[ -s "$top/commands" ] || fail "no commands"
+
+refused 2 mpibctl
+refused 2 mpibctl nonsense
+refused 2 mpibctl rials
+refused 2 mpibctl --nonsense rails
+refused 2 mpibctl rails -o
+refused 2 mpibctl rails --textfile "$top/f"
+grep -q 'did you mean rails?' < <(mpibctl rials 2>&1) || fail "rials: no hint"
+for option in --help --version; do
+	shown mpibctl $option
+done
+
+none=$top/none run=$top/run
+while read -r noun verb args; do
+	need=$(words "$args")
+	refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3
+	[ -z "$need" ] || refused 2 mpibctl -s "$none" "$noun" "$verb"
+	[ "$noun" = doctor ] || refused 3 mpibctl -s "$none" "$noun" "$verb" $need
+done <"$top/commands"
+MPIB_RUN_DIR=$(printf 'x%.0s' {1..200}) refused 3 mpibctl rails
+mpibctl -s "$none" doctor >"$top/out"
+[ $? -eq 3 ] || fail "doctor without a proxy does not end with 3"
+grep -q '^FAIL  socket' "$top/out" || fail "doctor does not find it missing"
+
+net=127.$((32 + RANDOM % 14)).$((RANDOM % 250))
+"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
+	--sout "soft:$net.1" --sup "soft:$net.2" >"$top/proxy.out" 2>&1 &
+proxy=$!
+for _ in $(seq 300); do
+	grep -q ^ready "$top/proxy.out" && break
+	sleep 0.1
+done
+grep -q ^ready "$top/proxy.out" || { cat "$top/proxy.out"; exit 1; }
+
+export MPIB_RUN_DIR=$run
+while read -r noun verb args; do
+	[ -z "$(words "$args")" ] || continue
+	case $noun in
+	metrics) mpibctl "$noun" "$verb" | tail -n 1 | grep -qx '# EOF' ||
+		fail "$noun $verb is not whole" ;;
+	*) [ "$verb" = follow ] || shown mpibctl "$noun" "$verb" ;;
+	esac
+done <"$top/commands"
+refused 2 mpibctl rails -o nmae
+refused 2 mpibctl rails -o ,
+[ "$(mpibctl rails -o name,state | tr '\t\n' ' ;')" = "SOUT active;SUP active;" ] ||
+	fail "fields: $(mpibctl rails -o name,state)"
+mpibctl metrics --textfile "$top/m.prom" || fail "textfile"
+[ "$(stat -c %a "$top/m.prom")" = 644 ] || fail "textfile: its mode"
+grep -q '^mpib_rail_up{rail="SUP"} 1$' "$top/m.prom" || fail "textfile: a rail"
+refused 1 mpibctl metrics --textfile "$top/nowhere/m.prom"
+[ -z "$(find "$top" -name '.mpib-*')" ] || fail "textfile: leaves a file"
+refused 1 sh -c 'exec mpibctl rails >/dev/full'
+
+# Somebody who may not.
+if [ "$(id -u)" -eq 0 ]; then
+	other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+else
+	other=() && chmod 0 "$run/stats.sock"
+fi
+while read -r noun verb args; do
+	[ "$noun" = doctor ] ||
+		refused 3 "${other[@]}" mpibctl "$noun" "$verb" $(words "$args")
+	grep -q 'Permission denied' "$top/err" || fail "$noun: $(<"$top/err")"
+done <"$top/commands"
+
+# Completion knows nouns and verbs.
+complete_at() {
+	bash -c 'source "$1"; shift; COMP_WORDS=("$@" ""); COMP_CWORD=$#
+		_mpibctl; echo "${COMPREPLY[@]}"' bash \
+		"$source/proxy/ctl/completion/mpibctl.bash" "$@"
+}
+[[ " $(complete_at mpibctl) " == *" clients "* ]] || fail "completion: nouns"
+[[ " $(complete_at mpibctl -s x metrics) " == *" prometheus "* ]] ||
+	fail "completion: verbs"
+exit "$failed"
