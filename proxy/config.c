@@ -114,7 +114,11 @@ static int set_choice(struct mpib_config *cfg, const struct mpib_setting *s,
 	char list[128] = "";
 
 	for (unsigned i = 0; s->choices[i]; i++) {
-		if (!strcmp(value, s->choices[i])) {
+		char digit[2] = { (char)('0' + i), '\0' };
+
+		/* By number too where that is how people know them. */
+		if (!strcmp(value, s->choices[i]) ||
+		    (s->env && !strcmp(value, digit))) {
 			store(cfg, s, i);
 			return 0;
 		}
@@ -162,6 +166,10 @@ int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 
 void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len)
 {
+	if (s->env) {
+		snprintf(buf, len, "%s", s->env);
+		return;
+	}
 	snprintf(buf, len, "MPIB_%s_%s", s->section, s->key);
 	for (char *c = buf; *c; c++)
 		*c = (char)toupper((unsigned char)*c);
@@ -222,7 +230,7 @@ void mpib_config_dump(const struct mpib_config *cfg, FILE *out)
 
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		const struct mpib_setting *s = &mpib_settings[i];
-		char value[128], line[192];
+		char value[MPIB_VALUE_MAX], line[MPIB_VALUE_MAX + 64];
 
 		if (strcmp(section, s->section))
 			fprintf(out, "%s[%s]\n", i ? "\n" : "", s->section);

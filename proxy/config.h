@@ -16,12 +16,18 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "engine/policy.h"
 #include "quota.h"
 
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 48
 #define MPIB_ORIGIN_MAX 128
 #define MPIB_WHY_MAX 512
+#define MPIB_VALUE_MAX 512 /* of a setting, as text */
+
+/* After the modes of the engine: vanilla with islands, static with a share
+ * that somebody gave, else adaptive. */
+#define MPIB_MODE_AUTO (MPIB_MODE_STATIC + 1)
 
 enum mpib_lanes_mode {
 	MPIB_LANES_SHARED, /* imm v2, one lane a peer and tenant */
@@ -35,6 +41,10 @@ struct mpib_config {
 	char peer_key_file[256]; /* "": peers are not asked for a key */
 	char peer_addr[64]; /* "": from the SOUT rail */
 	uint32_t peer_port;
+	uint32_t mode; /* enum mpib_mode, or MPIB_MODE_AUTO */
+	uint32_t island_prefix;
+	char island_networks[MPIB_VALUE_MAX];
+	struct mpib_islands islands; /* after mpib_config_finish() */
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t daemon;
@@ -64,6 +74,7 @@ struct mpib_setting {
 	int64_t min, max; /* of numbers and sizes */
 	const char *const *choices; /* NULL-ended */
 	const char *arg; /* what help calls the value */
+	const char *env; /* NULL: MPIB_SECTION_KEY */
 	const char *help;
 };
 

@@ -88,11 +88,47 @@ static bool same_port(const struct mpib_engine_config *e)
 	       !strcmp(e->rail[0].name, e->rail[1].name);
 }
 
+static bool given(const struct mpib_config *cfg, const char *section,
+		  const char *key)
+{
+	return strcmp(origin_of(cfg, section, key), "built-in") != 0;
+}
+
+static int policy(struct mpib_config *cfg, char *why)
+{
+	char reason[256];
+	int rc = mpib_islands_parse(&cfg->islands, cfg->island_prefix,
+				    cfg->island_networks, reason,
+				    sizeof(reason));
+
+	if (rc < 0) {
+		snprintf(why, MPIB_WHY_MAX, "%s: island.networks: %s",
+			 origin_of(cfg, "island", "networks"), reason);
+		return rc;
+	}
+	cfg->engine.mode = (uint8_t)cfg->mode;
+	if (cfg->mode == MPIB_MODE_AUTO && mpib_islands_given(&cfg->islands))
+		cfg->engine.mode = MPIB_MODE_VANILLA;
+	else if (cfg->mode == MPIB_MODE_AUTO)
+		cfg->engine.mode = given(cfg, "sup", "bw") ? MPIB_MODE_STATIC
+							   : MPIB_MODE_ADAPTIVE;
+	if (cfg->engine.mode != MPIB_MODE_VANILLA ||
+	    mpib_islands_given(&cfg->islands))
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: policy.mode is vanilla, and nothing says what an island "
+		 "is (give island.prefix, such as 24, or island.networks)",
+		 origin_of(cfg, "policy", "mode"));
+	return -EINVAL;
+}
+
 int mpib_config_finish(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
 	int rc = rails(cfg, why);
 
+	if (rc == 0)
+		rc = policy(cfg, why);
 	if (rc < 0)
 		return rc;
 	if (same_port(e))

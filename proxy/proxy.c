@@ -105,6 +105,21 @@ static int load_key(const struct mpib_proxy *p, const struct in_addr *addr,
 	return 0;
 }
 
+/* IPv4 of the SOUT rail, by which islands are told apart; 0: it has none. */
+static uint32_t sout_address(struct mpib_proxy *p)
+{
+	struct mpib_port_info port;
+	struct in6_addr gid;
+	uint32_t addr = 0;
+
+	if (mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) < 0)
+		return 0;
+	memcpy(&gid, port.gid.raw, sizeof(gid));
+	if (IN6_IS_ADDR_V4MAPPED(&gid))
+		memcpy(&addr, &gid.s6_addr[12], sizeof(addr));
+	return addr;
+}
+
 static int open_broker(struct mpib_proxy *p, char *why)
 {
 	char reason[300], text[INET_ADDRSTRLEN];
@@ -115,6 +130,7 @@ static int open_broker(struct mpib_proxy *p, char *why)
 		.loop = &p->loop,
 		.engine = p->engine,
 		.port = (uint16_t)p->cfg.peer_port,
+		.islands = &p->cfg.islands,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
 	};
 
@@ -125,6 +141,7 @@ static int open_broker(struct mpib_proxy *p, char *why)
 		return rc;
 	opts.key = &key;
 	opts.addr = addr.s_addr;
+	opts.sout = sout_address(p);
 	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
 	if (rc < 0) {
 		p->broker = NULL;

@@ -12,12 +12,15 @@
 			FIELD(quota[MPIB_QUOTA_##q]), UINT(0, INT64_MAX, arg), \
 			text                                                   \
 	}
-#define UINT(lo, hi, a) lo, hi, NULL, a
-#define TEXT(a) 0, 0, NULL, a
-#define CHOICE(list, a) 0, 0, list, a
+#define UINT(lo, hi, a) lo, hi, NULL, a, NULL
+#define TEXT(a) 0, 0, NULL, a, NULL
+#define CHOICE(list, a) 0, 0, list, a, NULL
+#define CHOICE_AS(list, a, env) 0, 0, list, a, env
 
 static const char *const lanes[] = { "shared", "private", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const modes[] = { "vanilla", "advanced", "adaptive",
+				     "static",	"auto",	    NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Named so that MPIB_SECTION_KEY gives the names people know. */
@@ -59,6 +62,18 @@ const struct mpib_setting mpib_settings[] = {
 	  "QPs of a lane on SUP" },
 	{ "sup", "bw", "sup-bw", MPIB_SET_UINT, FIELD(engine.sup_bw),
 	  UINT(0, 1024, "N"), "SUP's share of the payload, of 1024" },
+	{ "policy", "mode", "mode", MPIB_SET_CHOICE, FIELD(mode),
+	  CHOICE_AS(modes, "MODE", "MPIB_MODE"),
+	  "vanilla (0), advanced (1), adaptive (2), static (3) or auto" },
+	{ "policy", "bdp", "policy-bdp", MPIB_SET_SIZE, FIELD(engine.bdp),
+	  UINT(0, 1 << 30, "BYTES"),
+	  "advanced: smaller messages to other islands stay on SOUT" },
+	{ "island", "prefix", "island-prefix", MPIB_SET_UINT,
+	  FIELD(island_prefix), UINT(0, 32, "BITS"),
+	  "nodes whose SOUT addresses begin alike share an island" },
+	{ "island", "networks", "island-networks", MPIB_SET_TEXT,
+	  FIELD(island_networks), TEXT("LIST"),
+	  "networks of the islands: NET/BITS[+NET/BITS...],..." },
 	{ "srq", "low", "srq-low", MPIB_SET_UINT, FIELD(engine.srq_low),
 	  UINT(1, 32768, "N"), "refill the SRQ below so many receives" },
 	{ "srq", "high", "srq-high", MPIB_SET_UINT, FIELD(engine.srq_high),
@@ -122,6 +137,7 @@ void mpib_config_init(struct mpib_config *cfg)
 	*cfg = (struct mpib_config){
 		.run_group = "mpib",
 		.peer_port = 24790,
+		.mode = MPIB_MODE_AUTO,
 		.log_level = 2,
 		.window = 4 << 20,
 		.part = 512 << 10,

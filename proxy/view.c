@@ -365,7 +365,7 @@ json_t *mpib_view_config(const struct mpib_view *v)
 
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		const struct mpib_setting *s = &mpib_settings[i];
-		char value[128];
+		char value[MPIB_VALUE_MAX];
 
 		mpib_config_value(v->cfg, s, value, sizeof(value));
 		json_array_append_new(

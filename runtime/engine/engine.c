@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/flow.h"
+#include "engine/policy.h"
 #include "verbs/soft.h"
 
 void mpib_engine_config_init(struct mpib_engine_config *cfg)
@@ -17,7 +18,9 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.rails = 2,
 		.shards = 1,
 		.qps = { 2, 4 },
+		.mode = MPIB_MODE_STATIC,
 		.sup_bw = 512,
+		.bdp = 64u << 10,
 		.srq_low = 64,
 		.srq_high = 512,
 		.sq_depth = 512,
@@ -274,4 +277,15 @@ const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail)
 bool mpib_engine_dmabuf(const struct mpib_engine *engine)
 {
 	return engine->dmabuf;
+}
+
+uint8_t mpib_engine_mode(const struct mpib_engine *engine)
+{
+	return engine->cfg.mode;
+}
+
+void mpib_engine_set_hints(struct mpib_engine *engine,
+			   const struct mpib_hint_shm *hints)
+{
+	engine->hints = hints;
 }

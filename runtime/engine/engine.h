@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "engine/island.h"
 #include "verbs/verbs.h"
 
 #define MPIB_QPS_MAX 16 /* QPs of one rail of one lane */
@@ -37,7 +38,10 @@ struct mpib_engine_config {
 	struct mpib_rail_spec rail[MPIB_RAILS];
 	unsigned shards; /* 1..MPIB_SHARDS_MAX */
 	unsigned qps[MPIB_RAILS]; /* per lane, 1..MPIB_QPS_MAX */
-	uint32_t sup_bw; /* SUP's share, parts per 1024 */
+	uint8_t mode; /* enum mpib_mode, policy.h */
+	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
+	uint32_t bdp; /* advanced mode: inter-island messages up to so many
+			 bytes stay on SOUT */
 	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* every so many CTS are signalled */
@@ -47,7 +51,8 @@ struct mpib_engine_config {
 	int traffic_class; /* -1: 0 */
 };
 
-/* The defaults: 2 rails "soft", 2 + 4 QPs, 64/512, 128, rnr_retry 6, ... */
+/* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,
+ * rnr_retry 6, ... */
 void mpib_engine_config_init(struct mpib_engine_config *cfg);
 
 /* status 0 or -errno. Control thread. */
@@ -95,6 +100,11 @@ int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
 /* Whether every rail registered a dma-buf in a probe at start. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
+/* Where hints are read, valid until mpib_engine_close(). Before the first
+ * flow. */
+struct mpib_hint_shm;
+void mpib_engine_set_hints(struct mpib_engine *engine,
+			   const struct mpib_hint_shm *hints);
 
 /* Counted; creates PD and SRQ on first use and fills the SRQ. -errno. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
@@ -137,7 +147,9 @@ int mpib_mr_del(struct mpib_attachment *attachment, uint32_t handle,
 /* One end of a lane, as the other end must know it. Sent on the peer link. */
 struct mpib_lane_info {
 	uint8_t imm_version; /* MPIB_IMM_V1: this lane serves one flow */
-	uint8_t rails;
+	uint8_t mode; /* enum mpib_mode of this end */
+	uint8_t path; /* enum mpib_path as this end sees it */
+	uint8_t rails; /* 1 where isolation leaves SUP out */
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
 		uint16_t lid;
@@ -152,11 +164,17 @@ struct mpib_lane_info {
 /*
  * Create the QPs. qps, rails and imm_version come from the end that opens the
  * lane (want == NULL: by configuration and imm_version; else as the opener's
- * info says, -ENOTSUP when that cannot be). -errno.
+ * info says, -ENOTSUP when that cannot be). path is where this end sees the
+ * peer; in vanilla mode a lane to another island has no QPs on SUP, and both
+ * ends have to see it alike (-EPROTO). -errno.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     const struct mpib_lane_info *want,
+		     enum mpib_path path, const struct mpib_lane_info *want,
 		     struct mpib_lane **lane);
+/* "vanilla, inter-island": what -EPROTO is about. Returns buf. */
+char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
+/* Mode of this engine. Any thread. */
+uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
 /* To RTR and RTS against the other end, and hand over to the shard. -errno and
  * why (device, call, cause). */
@@ -184,6 +202,8 @@ int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
 		     bool sender, struct mpib_lane *lane,
 		     struct mpib_flow **flow);
 void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info);
+/* Which hint an agent gives it; UINT32_MAX: none. */
+void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot);
 /* Hand over to the shard, which serves its ring from now on. */
 void mpib_flow_start(struct mpib_flow *flow,
 		     const struct mpib_flow_info *remote);

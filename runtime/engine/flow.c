@@ -291,8 +291,8 @@ int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
 	f->index = index;
 	f->is_sender = sender;
 	f->local_rank = f->remote_rank = -1;
-	if (lane->rails > 1 && s->engine->cfg.sup_bw >= MPIB_SUP_BW_ALL)
-		f->home = MPIB_RAIL_SUP;
+	f->home = mpib_policy_home(lane);
+	f->hint_slot = UINT32_MAX;
 	TAILQ_INIT(&f->stops);
 	s->flows_made++;
 	*flow = f;
@@ -312,6 +312,12 @@ void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info)
 		.rkey = { flow->tables.rkey[0], flow->tables.rkey[1] },
 		.addr = (uint64_t)(uintptr_t)flow->tables.in,
 	};
+}
+
+void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot)
+{
+	/* Relaxed: read alone, see policy.c. */
+	atomic_store_explicit(&flow->hint_slot, slot, memory_order_relaxed);
 }
 
 void mpib_flow_start(struct mpib_flow *flow,

@@ -118,6 +118,9 @@ struct mpib_flow {
 	bool started, stopping, stopped;
 	int broken; /* 0 or -errno */
 	uint8_t home; /* rail of CTS and of empty messages */
+	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
+	uint32_t hint; /* as last read */
+	uint64_t hint_since; /* when it became so */
 	bool on_ready, on_intake, on_cts;
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *conn;

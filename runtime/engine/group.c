@@ -69,7 +69,7 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	uint8_t mask = 0;
 
-	mpib_split(f, len, rail);
+	mpib_split(f, e->total, e->pos, len, rail);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		struct mpib_span s = share(e, &g->cts[i], e->pos, rail, r);
 
@@ -125,7 +125,7 @@ static uint64_t write_all(struct mpib_flow *f)
 	for (unsigned i = 0; i < g->n; i++) {
 		if (!(g->held & 1u << i))
 			continue;
-		mpib_split(f, g->ext[i].len, rail[i]);
+		mpib_split(f, g->ext[i].total, 0, g->ext[i].len, rail[i]);
 		for (unsigned r = 0; r < f->lane->rails; r++) {
 			struct mpib_span s =
 				share(&g->ext[i], &g->cts[i], 0, rail[i], r);

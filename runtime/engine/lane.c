@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "engine/flow.h"
+#include "engine/policy.h"
 
 static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 {
@@ -62,11 +63,40 @@ void mpib_lane_free(struct mpib_lane *lane)
 	free(lane);
 }
 
-static int check_want(const struct mpib_engine_config *cfg,
+/* Isolation leaves SUP out of a lane to another island altogether. */
+static uint8_t rails_of(const struct mpib_engine_config *cfg,
+			enum mpib_path path)
+{
+	bool isolated = cfg->mode == MPIB_MODE_VANILLA;
+
+	return isolated && path != MPIB_PATH_INTRA ? 1 : (uint8_t)cfg->rails;
+}
+
+static bool same_view(const struct mpib_engine_config *cfg, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
-	if (want->rails != cfg->rails || (want->imm_version != MPIB_IMM_V1 &&
-					  want->imm_version != MPIB_IMM_V2))
+	bool isolated = cfg->mode == MPIB_MODE_VANILLA;
+
+	if (isolated != (want->mode == MPIB_MODE_VANILLA))
+		return false;
+	return !isolated || want->path == path;
+}
+
+char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s, %s", mpib_mode_name((enum mpib_mode)mode),
+		 mpib_path_name((enum mpib_path)path));
+	return buf;
+}
+
+static int check_want(const struct mpib_engine_config *cfg, enum mpib_path path,
+		      const struct mpib_lane_info *want)
+{
+	if (!same_view(cfg, path, want))
+		return -EPROTO;
+	if (want->rails != rails_of(cfg, path) ||
+	    (want->imm_version != MPIB_IMM_V1 &&
+	     want->imm_version != MPIB_IMM_V2))
 		return -ENOTSUP;
 	for (unsigned r = 0; r < want->rails; r++) {
 		if (want->rail[r].qps < 1 || want->rail[r].qps > MPIB_QPS_MAX)
@@ -76,11 +106,12 @@ static int check_want(const struct mpib_engine_config *cfg,
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     const struct mpib_lane_info *want, struct mpib_lane **lane)
+		     enum mpib_path path, const struct mpib_lane_info *want,
+		     struct mpib_lane **lane)
 {
 	const struct mpib_engine_config *cfg = &tenant->shard->engine->cfg;
 	struct mpib_lane *l;
-	int rc = want ? check_want(cfg, want) : 0;
+	int rc = want ? check_want(cfg, path, want) : 0;
 
 	if (rc < 0)
 		return rc;
@@ -89,7 +120,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		return -ENOMEM;
 	l->shard = tenant->shard;
 	l->tenant = tenant;
-	l->rails = (uint8_t)cfg->rails;
+	l->rails = rails_of(cfg, path);
+	l->path = (uint8_t)path;
 	l->imm_version = want ? want->imm_version : imm_version;
 	l->depth = cfg->sq_depth;
 	TAILQ_INIT(&l->flows);
@@ -119,6 +151,8 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->imm_version = lane->imm_version;
+	info->mode = lane->shard->engine->cfg.mode;
+	info->path = lane->path;
 	info->rails = lane->rails;
 	for (unsigned r = 0; r < lane->rails; r++) {
 		struct mpib_rail *rail = &lane->shard->rail[r];
@@ -202,6 +236,8 @@ static void on_connect(struct mpib_msg *msg)
 				     offsetof(struct mpib_lane, msg));
 	struct mpib_shard *s = lane->shard;
 
+	lane->since = s->now;
+	mpib_adapt_init(&lane->adapt, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
 	for (unsigned r = 0; r < lane->rails; r++) {
 		for (unsigned i = 0; i < lane->qps[r]; i++) {

@@ -5,8 +5,8 @@
 #ifndef MPIB_ENGINE_LANE_H
 #define MPIB_ENGINE_LANE_H
 
+#include "engine/adapt.h"
 #include "engine/shard.h"
-#include "engine/tracker.h"
 
 /* A flow's two tables: what the peer writes, and what we write from. */
 #define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64)
@@ -95,6 +95,7 @@ struct mpib_lane {
 	struct mpib_tenant *tenant;
 	uint8_t imm_version;
 	uint8_t rails;
+	uint8_t path; /* enum mpib_path */
 	uint32_t epoch;
 	uint32_t qps[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
@@ -103,7 +104,9 @@ struct mpib_lane {
 	bool connected; /* control thread: handed to the shard */
 	/* Shard. */
 	bool broken;
+	uint64_t since; /* when the shard got it */
 	struct mpib_tracker track[MPIB_RAILS]; /* of pieces */
+	struct mpib_adapt adapt;
 	struct mpib_flow_list flows;
 	struct mpib_flow_list ready; /* with something to send */
 	unsigned nflows;

@@ -7,16 +7,50 @@
 #define MPIB_ENGINE_POLICY_H
 
 #include <mpib/abi.h>
+#include <stdbool.h>
 
 struct mpib_flow;
+struct mpib_lane;
 
 #define MPIB_SUP_BW_ALL 1024u
 
+/* MPIB_MODE; the numbers are those of the environment. */
+enum mpib_mode {
+	MPIB_MODE_VANILLA, /* path isolation: SUP inside an island, else SOUT */
+	MPIB_MODE_ADVANCED, /* an agent's hints */
+	MPIB_MODE_ADAPTIVE, /* by measured completion rates, adapt.h */
+	MPIB_MODE_STATIC, /* sup_bw */
+};
+
+/* "vanilla". */
+const char *mpib_mode_name(enum mpib_mode mode);
+
+/* Who says how a connection is split now. */
+enum mpib_split_source {
+	MPIB_SPLIT_STATIC,
+	MPIB_SPLIT_HINT,
+	MPIB_SPLIT_ISOLATION,
+	MPIB_SPLIT_ADAPTIVE,
+	MPIB_SPLIT_FAILOVER, /* only one rail is left */
+};
+
+/* "adaptive". */
+const char *mpib_split_source_name(enum mpib_split_source source);
+
+struct mpib_split_why {
+	uint32_t sup_bw; /* 0..MPIB_SUP_BW_ALL */
+	enum mpib_split_source source;
+	uint64_t age_ns; /* since it became so */
+	bool hinted; /* an agent gave the connection a hint slot */
+};
+
 /*
- * The only policy entry: SUP's share of a transfer of size bytes, in parts per
- * 1024, more meaning all. Shard thread, once per posted piece; wait-free.
+ * The only policy entry: SUP's share of len bytes at pos of a message of total
+ * bytes, in parts per 1024, more meaning all. An agent's hint is read once a
+ * message, when pos is 0. Shard thread; bounded.
  */
-uint32_t mpib_get_sup_bw(const struct mpib_flow *flow, uint32_t size);
+uint32_t mpib_get_sup_bw(struct mpib_flow *flow, uint32_t total, uint32_t pos,
+			 uint32_t len);
 
 /*
  * SUP's bytes of a transfer. SUP is rounded down to 128, SOUT takes the tail;
@@ -29,7 +63,14 @@ static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 	return (uint32_t)(((uint64_t)size * sup_bw) >> 10) & ~(MPIB_ALIGN - 1);
 }
 
-/* Bytes of each rail for a piece of len bytes, by the policy of now. */
-void mpib_split(const struct mpib_flow *flow, uint32_t len, uint32_t *rail);
+/* Bytes of each rail for a piece, by the policy of now; arguments as above. */
+void mpib_split(struct mpib_flow *flow, uint32_t total, uint32_t pos,
+		uint32_t len, uint32_t *rail);
+
+/* The rail of a lane's CTS and empty messages. Any thread. */
+uint8_t mpib_policy_home(const struct mpib_lane *lane);
+
+/* The split in force. Shard thread. */
+void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why);
 
 #endif

@@ -170,7 +170,7 @@ static void plan(struct mpib_flow *f, const struct mpib_extent *e,
 
 	*s = (struct step){ .len = end - tx->pos,
 			    .ends_message = end == e->total };
-	mpib_split(f, s->len, s->rail);
+	mpib_split(f, e->total, tx->pos, s->len, s->rail);
 	s->data = rails_with_bytes(s->rail);
 	if (end != part_end && !s->ends_message)
 		return;

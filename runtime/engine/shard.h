@@ -80,6 +80,7 @@ struct mpib_engine {
 	struct mpib_status *status;
 	bool dmabuf;
 	bool rail_up[MPIB_RAILS];
+	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	struct mpib_tenant *tenants; /* control thread */
 	unsigned shards, running;
 	struct mpib_shard shard[];

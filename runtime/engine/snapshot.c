@@ -55,6 +55,7 @@ static void add_flow(struct taking *t, const struct mpib_flow *f)
 	*out = (struct mpib_snap_flow){
 		.client = f->attachment->id,
 		.index = f->index,
+		.lane = t->snap->lanes - 1, /* the last one added */
 		.shard = f->shard->index,
 		.sender = f->is_sender,
 		.broken = f->broken != 0,
@@ -68,6 +69,23 @@ static void add_flow(struct taking *t, const struct mpib_flow *f)
 	};
 	memcpy(out->peer, f->lane->peer, sizeof(out->peer));
 	memcpy(out->n, f->n, sizeof(out->n));
+	mpib_policy_why(f, &out->why);
+}
+
+static void add_track(struct mpib_snap_track *out, const struct mpib_tracker *t,
+		      uint64_t now)
+{
+	const struct mpib_chunk *oldest = mpib_tracker_oldest(t);
+
+	*out = (struct mpib_snap_track){
+		.acked = t->acked,
+		.acked_bytes = t->acked_bytes,
+		.busy_ns = mpib_tracker_busy(t, now),
+		.inflight = t->inflight,
+		.srtt = t->srtt,
+		.latency = t->latency,
+		.oldest_ns = oldest ? now - oldest->posted : 0,
+	};
 }
 
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
@@ -81,12 +99,16 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 			.shard = lane->shard->index,
 			.uid = lane->tenant->uid,
 			.imm_version = lane->imm_version,
+			.path = lane->path,
 			.broken = lane->broken,
 			.flows = lane->nflows,
 		};
 		memcpy(out->peer, lane->peer, sizeof(out->peer));
 		memcpy(out->qps, lane->qps, sizeof(out->qps));
 		memcpy(out->n, lane->n, sizeof(out->n));
+		for (unsigned r = 0; r < lane->rails; r++)
+			add_track(&out->track[r], &lane->track[r],
+				  lane->shard->now);
 	}
 	TAILQ_FOREACH(f, &lane->flows, lane_link)
 	add_flow(t, f);

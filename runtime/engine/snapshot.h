@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "engine/engine.h"
+#include "engine/policy.h"
 
 #define MPIB_LABEL_MAX 64
 
@@ -47,24 +48,33 @@ struct mpib_snap_shard {
 	uint64_t turns, busy_turns, sleeps;
 };
 
+/* What a rail of a lane answered, see tracker.h. */
+struct mpib_snap_track {
+	uint64_t acked, acked_bytes, busy_ns, inflight;
+	uint64_t srtt, latency, oldest_ns; /* ns; 0: none */
+};
+
 struct mpib_snap_lane {
 	uint32_t shard;
 	uid_t uid;
-	uint8_t imm_version;
+	uint8_t imm_version, path; /* enum mpib_path */
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
 	uint32_t qps[MPIB_RAILS], flows;
 	struct mpib_rail_counts n[MPIB_RAILS];
+	struct mpib_snap_track track[MPIB_RAILS];
 };
 
 struct mpib_snap_flow {
 	uint32_t client, index, shard;
+	uint32_t lane; /* its place in the snapshot */
 	bool sender, broken;
 	char peer[MPIB_LABEL_MAX];
 	int32_t local_rank, remote_rank; /* from tags, -1 unknown */
 	uint32_t outstanding; /* requests */
 	uint64_t messages, stalls_cts, stalls_slot, stalls_sq;
 	struct mpib_rail_counts n[MPIB_RAILS];
+	struct mpib_split_why why;
 };
 
 /* What a client's closed connections moved. */

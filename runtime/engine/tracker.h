@@ -14,7 +14,7 @@
 #include <sys/queue.h>
 
 /* Chunks up to this size tell a rail's latency rather than its rate. */
-#define MPIB_TRACK_SMALL 4096u
+#define MPIB_TRACK_SMALL 16384u
 
 /* One rail's share of a piece: what one chain of WRs carries. In place from
  * post to ack or drop. */

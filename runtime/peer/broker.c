@@ -52,6 +52,8 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->self.port = opts->port;
 	if (opts->key)
 		b->key = *opts->key;
+	b->self.sout = opts->sout;
+	b->islands = opts->islands;
 	b->private_lanes = opts->private_lanes;
 	b->connect_ns =
 		(opts->connect_ms ? opts->connect_ms : 10000) * MPIB_MSEC;

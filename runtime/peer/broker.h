@@ -31,6 +31,8 @@ struct mpib_broker_opts {
 	uint32_t addr; /* peer link listens here, IPv4 in network order */
 	uint16_t port; /* 0: any */
 	const struct mpib_cluster_key *key; /* NULL: none; copied */
+	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
+	const struct mpib_islands *islands; /* NULL: none; the caller's */
 	bool private_lanes; /* lanes we open serve one connection, imm v1 */
 	unsigned connect_ms; /* to reach the peer and make a lane, 0: 10000 */
 	unsigned accept_ms; /* then, for the peer's accept, 0: 120000 */

@@ -24,7 +24,7 @@ struct mpib_stranger {
 	struct mpib_link *link;
 	struct mpib_peer *peer; /* whose candidate it is, NULL: unknown yet */
 	uint16_t version;
-	uint64_t boot;
+	struct mpib_node_id node; /* as it says */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_stranger) entry;
@@ -153,7 +153,7 @@ static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	}
 	s->version =
 		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
-	s->boot = m->node.boot;
+	s->node = m->node;
 	memcpy(s->auth.caller, m->challenge, sizeof(s->auth.caller));
 	welcome(s, p);
 }
@@ -163,7 +163,7 @@ static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	const struct mpib_cluster_key *key = &s->broker->key;
 	struct mpib_link *link = s->link;
 	struct mpib_peer *p = s->peer;
-	uint64_t boot = s->boot;
+	struct mpib_node_id node = s->node;
 
 	if (!mpib_auth_check(key, &s->auth, false, m->proof)) {
 		refuse(s, -EACCES,
@@ -177,9 +177,9 @@ static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	free_stranger(s);
 	/* It has a link to us no more, or it would not have called: what is
 	 * left of the old one is ours to take down. */
-	mpib_peer_cut(p, boot == p->node.boot ? "it called again"
-					      : "its proxy was restarted");
-	mpib_peer_is_up(p, link, boot);
+	mpib_peer_cut(p, node.boot == p->node.boot ? "it called again"
+						   : "its proxy was restarted");
+	mpib_peer_is_up(p, link, &node);
 }
 
 static void on_message(void *ctx, struct mpib_link *link,

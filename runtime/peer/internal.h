@@ -136,6 +136,7 @@ struct mpib_broker {
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
 	struct mpib_cluster_key key;
+	const struct mpib_islands *islands;
 	bool private_lanes;
 	uint64_t connect_ns, accept_ns;
 	uint64_t serial;
@@ -170,7 +171,9 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p);
 /* Have its link made, if connections wait for it. */
 void mpib_peer_want(struct mpib_peer *p);
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
-		     uint64_t boot);
+		     const struct mpib_node_id *node);
+/* Its island, as this end sees it. */
+enum mpib_path mpib_peer_path(const struct mpib_peer *p);
 /* Its link, if any, is gone; is to go. */
 void mpib_peer_lost(struct mpib_peer *p, const char *why);
 void mpib_peer_cut(struct mpib_peer *p, const char *why);

@@ -20,7 +20,8 @@ static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 		.key = l->key,
 	};
 	uint8_t version = l->key.serial ? MPIB_IMM_V1 : MPIB_IMM_V2;
-	int rc = mpib_lane_create(tenant, version, NULL, &l->lane);
+	int rc = mpib_lane_create(tenant, version, mpib_peer_path(l->peer),
+				  NULL, &l->lane);
 
 	if (rc < 0) {
 		l->lane = NULL;
@@ -132,6 +133,23 @@ static int admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 0;
 }
 
+/* Isolation is each end's own finding, and holds only if both find the same. */
+static void say_views(const struct mpib_peer *p,
+		      const struct mpib_lane_info *theirs, char *why,
+		      size_t why_len)
+{
+	uint8_t mode = mpib_engine_mode(p->broker->engine);
+	char ours[48], other[48];
+
+	snprintf(why, why_len,
+		 "it sees the path as %s, and the other end as %s (give both "
+		 "nodes the same mode and islands)",
+		 mpib_lane_view(mode, (uint8_t)mpib_peer_path(p), ours,
+				sizeof(ours)),
+		 mpib_lane_view(theirs->mode, theirs->path, other,
+				sizeof(other)));
+}
+
 static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 		size_t why_len)
 {
@@ -145,12 +163,14 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 			 strerror(-rc));
 		return rc;
 	}
-	rc = mpib_lane_create(tenant, m->lane_info.imm_version, &m->lane_info,
-			      &l->lane);
+	rc = mpib_lane_create(tenant, m->lane_info.imm_version,
+			      mpib_peer_path(l->peer), &m->lane_info, &l->lane);
 	mpib_tenant_put(tenant);
 	if (rc < 0) {
 		l->lane = NULL;
-		if (rc == -ENOTSUP)
+		if (rc == -EPROTO)
+			say_views(l->peer, &m->lane_info, why, why_len);
+		else if (rc == -ENOTSUP)
 			snprintf(why, why_len,
 				 "it cannot match a lane of %u rail%s (give "
 				 "both nodes the same rails)",

@@ -175,7 +175,17 @@ static const struct mpib_link_events up_events = {
 	.down = on_down,
 };
 
-void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link, uint64_t boot)
+enum mpib_path mpib_peer_path(const struct mpib_peer *p)
+{
+	const struct mpib_broker *b = p->broker;
+
+	return b->islands ? mpib_islands_path(b->islands, b->self.sout,
+					      p->node.sout)
+			  : MPIB_PATH_UNKNOWN;
+}
+
+void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
+		     const struct mpib_node_id *node)
 {
 	struct mpib_bconn *c;
 
@@ -183,7 +193,8 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link, uint64_t boot)
 	link->ctx = p;
 	p->link = link;
 	p->state = MPIB_PEER_UP;
-	p->node.boot = boot;
+	p->node.boot = node->boot;
+	p->node.sout = node->sout;
 	p->trouble[0] = 0;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
 	mpib_info("peer %s: link is up", p->label);
@@ -259,7 +270,7 @@ static void on_answer(void *ctx, struct mpib_link *link,
 		return;
 	}
 	send_ready(p, link);
-	mpib_peer_is_up(p, link, m->node.boot);
+	mpib_peer_is_up(p, link, &m->node);
 }
 
 static const struct mpib_link_events link_events = {

@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <mpib/wire.h>
 
+#include "engine/policy.h"
+
 static void put_node(struct mpib_writer *w, const struct mpib_node_id *n)
 {
 	mpib_put(w, &n->addr, sizeof(n->addr));
 	mpib_put16(w, n->port);
 	mpib_put64(w, n->boot);
+	mpib_put(w, &n->sout, sizeof(n->sout));
 }
 
 static void get_node(struct mpib_reader *r, struct mpib_node_id *n)
@@ -17,6 +20,7 @@ static void get_node(struct mpib_reader *r, struct mpib_node_id *n)
 	mpib_get(r, &n->addr, sizeof(n->addr));
 	n->port = mpib_get16(r);
 	n->boot = mpib_get64(r);
+	mpib_get(r, &n->sout, sizeof(n->sout));
 }
 
 static void put_key(struct mpib_writer *w, const struct mpib_lane_key *k)
@@ -38,6 +42,8 @@ static void get_key(struct mpib_reader *r, struct mpib_lane_key *k)
 static void put_lane(struct mpib_writer *w, const struct mpib_lane_info *i)
 {
 	mpib_put8(w, i->imm_version);
+	mpib_put8(w, i->mode);
+	mpib_put8(w, i->path);
 	mpib_put8(w, i->rails);
 	for (unsigned r = 0; r < i->rails; r++) {
 		const struct mpib_lane_rail_info *p = &i->rail[r];
@@ -57,8 +63,11 @@ static void put_lane(struct mpib_writer *w, const struct mpib_lane_info *i)
 static void get_lane(struct mpib_reader *r, struct mpib_lane_info *i)
 {
 	i->imm_version = mpib_get8(r);
+	i->mode = mpib_get8(r);
+	i->path = mpib_get8(r);
 	i->rails = mpib_get8(r);
 	if (i->rails < 1 || i->rails > MPIB_RAILS ||
+	    i->mode > MPIB_MODE_STATIC || i->path > MPIB_PATH_INTER ||
 	    (i->imm_version != MPIB_IMM_V1 && i->imm_version != MPIB_IMM_V2)) {
 		r->failed = true;
 		i->rails = 0;

@@ -65,6 +65,7 @@ struct mpib_node_id {
 	uint32_t addr; /* IPv4, network order */
 	uint16_t port; /* host order */
 	uint64_t boot; /* random at start */
+	uint32_t sout; /* IPv4 of its SOUT rail, network order; 0: none */
 };
 
 /* Which lane two proxies mean; serial tells private lanes apart. */

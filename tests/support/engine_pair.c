@@ -108,20 +108,27 @@ static void open_node(struct pair *p, unsigned i)
 void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
 	       uint8_t imm_version)
 {
+	pair_open_on(p, cfg, imm_version, MPIB_PATH_UNKNOWN);
+}
+
+void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
+		  uint8_t imm_version, enum mpib_path path)
+{
 	struct mpib_lane_info a, b;
 	char why[200] = "";
 
 	memset(p, 0, sizeof(*p));
 	p->cfg = *cfg;
+	p->path = path;
 	open_node(p, 0);
 	open_node(p, 1);
-	assert_int_equal(mpib_lane_create(p->node[0].tenant, imm_version, NULL,
-					  &p->node[0].lane),
+	assert_int_equal(mpib_lane_create(p->node[0].tenant, imm_version,
+					  p->path, NULL, &p->node[0].lane),
 			 0);
 	mpib_lane_local(p->node[0].lane, &a);
-	assert_int_equal(
-		mpib_lane_create(p->node[1].tenant, 0, &a, &p->node[1].lane),
-		0);
+	assert_int_equal(mpib_lane_create(p->node[1].tenant, 0, p->path, &a,
+					  &p->node[1].lane),
+			 0);
 	mpib_lane_local(p->node[1].lane, &b);
 	assert_int_equal(
 		mpib_lane_connect(p->node[1].lane, &a, why, sizeof(why)), 0);

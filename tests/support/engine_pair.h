@@ -43,11 +43,15 @@ struct pair_node {
 struct pair {
 	struct pair_node node[2];
 	struct mpib_engine_config cfg;
+	enum mpib_path path;
 };
 
 /* cfg: rails and addresses are filled in here. */
 void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
 	       uint8_t imm_version);
+/* The same, with both ends seeing the other where path says. */
+void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
+		  uint8_t imm_version, enum mpib_path path);
 void pair_close(struct pair *p);
 
 /* A few turns of both nodes and their control threads; what moved. */

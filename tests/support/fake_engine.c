@@ -272,7 +272,8 @@ void mpib_tenant_put(struct mpib_tenant *tenant)
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     const struct mpib_lane_info *want, struct mpib_lane **lane)
+		     enum mpib_path path, const struct mpib_lane_info *want,
+		     struct mpib_lane **lane)
 {
 	struct mpib_engine *e = tenant->engine;
 	struct mpib_lane *l;
@@ -281,11 +282,15 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	e->fail_lane = 0;
 	if (rc < 0)
 		return rc;
+	/* As if isolated, once there are islands. */
+	if (want && want->path != path)
+		return -EPROTO;
 	if (want && want->rails != e->rails)
 		return -ENOTSUP;
 	l = calloc(1, sizeof(*l));
 	l->tenant = tenant;
 	l->local.imm_version = want ? want->imm_version : imm_version;
+	l->local.path = (uint8_t)path;
 	l->local.rails = (uint8_t)e->rails;
 	for (unsigned r = 0; r < e->rails; r++) {
 		l->local.rail[r].mtu = 3;
@@ -296,6 +301,18 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	TAILQ_INSERT_TAIL(&lanes, l, link);
 	*lane = l;
 	return 0;
+}
+
+uint8_t mpib_engine_mode(const struct mpib_engine *engine)
+{
+	(void)engine;
+	return 0;
+}
+
+char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
+{
+	snprintf(buf, len, "mode %u, path %u", mode, path);
+	return buf;
 }
 
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)

@@ -32,6 +32,8 @@ void rig_up(struct rig *rig, unsigned n)
 		.engine = &node->engine,
 		.addr = htonl(0x7f170001u + n),
 		.key = &rig->key,
+		.sout = htonl(rig->sout[n]),
+		.islands = &rig->islands[n],
 		.private_lanes = rig->private_lanes,
 	};
 	int rc;

@@ -34,6 +34,8 @@ struct rig {
 	bool private_lanes; /* set before rig_up() */
 	struct mpib_cluster_key key; /* likewise */
 	unsigned rails;
+	struct mpib_islands islands[NODES]; /* likewise */
+	uint32_t sout[NODES]; /* likewise, host order */
 };
 
 /* cmocka fixture: *state is a rig with no node up. Teardown takes everything

@@ -80,8 +80,7 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 
 static void refuses_a_caller_without_the_key(void **state)
 {
-	expect_refused(*state, &none, &cluster,
-		       "share a key and it has none");
+	expect_refused(*state, &none, &cluster, "share a key and it has none");
 }
 
 static void a_caller_with_a_key_wants_one_of_the_called(void **state)
@@ -204,6 +203,67 @@ static void closes_in_any_order(void **state)
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
 }
 
+static void set_islands(struct rig *rig, unsigned n, uint32_t sout,
+			unsigned prefix)
+{
+	char why[100];
+
+	rig->sout[n] = sout;
+	assert_int_equal(mpib_islands_parse(&rig->islands[n], prefix, "", why,
+					    sizeof(why)),
+			 0);
+}
+
+/* By their SOUT addresses, which are not those of their links. */
+static void both_ends_find_the_same_path(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_lane_info info;
+	struct client *c[NODES];
+
+	for (unsigned n = 0; n < NODES; n++) {
+		set_islands(rig, n, 0x0a000001u + (n << 8) / 2, 24);
+		rig_up(rig, n);
+		c[n] = rig_client(rig, n, 1000, 0);
+	}
+	rig_connect(rig, c[0], 0, c[1], 0);
+	mpib_lane_local(fake_lane(&rig->node[0].engine, 0), &info);
+	assert_int_equal(info.path, MPIB_PATH_INTRA);
+	mpib_lane_local(fake_lane(&rig->node[1].engine, 0), &info);
+	assert_int_equal(info.path, MPIB_PATH_INTRA);
+	rig_connect(rig, c[2], 1, c[0], 1);
+	mpib_lane_local(fake_lane(&rig->node[2].engine, 0), &info);
+	assert_int_equal(info.path, MPIB_PATH_INTER);
+	mpib_lane_local(fake_lane(&rig->node[0].engine, 1), &info);
+	assert_int_equal(info.path, MPIB_PATH_INTER);
+}
+
+static void ends_that_see_different_islands_make_no_lane(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_handle handle;
+	struct client *a, *b;
+	uint32_t id;
+
+	set_islands(rig, 0, 0x0a000001u, 24);
+	set_islands(rig, 1, 0x0a000101u, 16);
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	assert_int_equal(
+		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
+		0);
+	assert_int_equal(
+		mpib_broker_connect(a->node->broker, &a->owner, 0, &handle), 0);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	/* What the one sees, and what the other. */
+	assert_non_null(strstr(mpib_broker_why(&a->owner, 0), "path 1,"));
+	assert_non_null(strstr(mpib_broker_why(&a->owner, 0), "path 2 "));
+	assert_non_null(strstr(mpib_broker_why(&a->owner, 0), "islands"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +294,11 @@ int main(void)
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(closes_in_any_order, rig_setup,
 						rig_teardown),
+		cmocka_unit_test_setup_teardown(both_ends_find_the_same_path,
+						rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			ends_that_see_different_islands_make_no_lane, rig_setup,
+			rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Islands: which nodes reach each other on SUP. A node belongs to one by the
+ * IPv4 address of its SOUT rail, either by the first bits of it or by lists of
+ * networks. Addresses are in network order. Pure; any thread.
+ */
+#ifndef MPIB_ENGINE_ISLAND_H
+#define MPIB_ENGINE_ISLAND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MPIB_ISLAND_NETS 64
+
+/* Where a peer is, as one end sees it. On the wire of the peer link. */
+enum mpib_path {
+	MPIB_PATH_UNKNOWN, /* no islands are configured */
+	MPIB_PATH_INTRA,
+	MPIB_PATH_INTER,
+};
+
+struct mpib_islands {
+	uint8_t prefix; /* bits; 0: by the networks, if there are any */
+	unsigned n;
+	struct mpib_island_net {
+		uint32_t net, mask; /* host order */
+		unsigned island;
+	} net[MPIB_ISLAND_NETS];
+};
+
+/*
+ * prefix 1..32, or 0 and text: islands separated by commas, the networks of an
+ * island joined by plus signs, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16". Both 0
+ * and empty: no islands. -EINVAL with why, a sentence fragment that names what
+ * is wrong and what would be right.
+ */
+int mpib_islands_parse(struct mpib_islands *is, unsigned prefix,
+		       const char *text, char *why, size_t why_len);
+
+static inline int mpib_islands_given(const struct mpib_islands *is)
+{
+	return is->prefix || is->n;
+}
+
+/* The longest network that holds an address counts; an address in none is in
+ * an island of its own. Address 0 is unknown, and like one in none. */
+enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
+				 uint32_t b);
+
+/* "intra-island". */
+const char *mpib_path_name(enum mpib_path path);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/policy.h between two nodes on software rails: what each mode puts on
+ * which rail, to the byte, and what it leaves alone.
+ */
+#include <errno.h>
+#include <mpib/agent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/flow.h"
+#include "engine/policy.h"
+#include "engine_pair.h"
+
+#define MIB (1u << 20)
+#define RX (32u << 20)
+#define SLOT 7u
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static struct mpib_hint_shm hints;
+static uint64_t seen[MPIB_RAILS];
+
+static void open_mode(enum mpib_mode mode, enum mpib_path path)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.mode = (uint8_t)mode;
+	pair_open_on(&pair, &cfg, MPIB_IMM_V2, path);
+	memset(&hints, 0, sizeof(hints));
+	memset(seen, 0, sizeof(seen));
+	mpib_engine_set_hints(pair.node[0].engine, &hints);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	return 0;
+}
+
+static void transfer(uint32_t len)
+{
+	uint32_t g_rx =
+		pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, RX, len, 0);
+	uint32_t g_tx =
+		pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, len, 0);
+
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), len);
+	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), len);
+}
+
+/* What was moved by rail since the last look. */
+static void expect_moved(uint64_t sout, uint64_t sup)
+{
+	struct mpib_snapshot *a = pair_snapshot(&pair, 0);
+	struct mpib_snapshot *b = pair_snapshot(&pair, 1);
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		assert_int_equal(a->rail[r].n.tx_bytes, b->rail[r].n.rx_bytes);
+	assert_int_equal(a->rail[0].n.tx_bytes - seen[0], sout);
+	assert_int_equal(a->rail[1].n.tx_bytes - seen[1], sup);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		seen[r] = a->rail[r].n.tx_bytes;
+	mpib_snapshot_free(a);
+	mpib_snapshot_free(b);
+}
+
+/* The table of the agent's contract, and the rows that it says in words. */
+static void an_agents_hint_is_followed_to_the_byte(void **state)
+{
+	static const struct {
+		uint32_t sup_bw, len, sup;
+	} row[] = {
+		{ 0, MIB, 0 },		{ 256, MIB, 262144 },
+		{ 512, MIB, 524288 },	{ 768, MIB, 786432 },
+		{ 1024, MIB, MIB },	{ 5000, MIB, MIB },
+		{ UINT32_MAX, 5, 5 },	{ 512, 255, 0 },
+		{ 512, 256, 128 },	{ 1023, 1000, 896 },
+		{ 1, 128 * 1024, 128 }, { 1, 128 * 1024 - 1, 0 },
+	};
+	(void)state;
+	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
+	mpib_flow_set_hint(tx.flow, SLOT);
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
+
+		mpib_hint_write(&hints.entries[SLOT], row[i].sup_bw);
+		transfer(row[i].len);
+		b = pair_snapshot(&pair, 0);
+		assert_int_equal(b->rail[1].n.tx_bytes - a->rail[1].n.tx_bytes,
+				 row[i].sup);
+		assert_int_equal(b->rail[0].n.tx_bytes - a->rail[0].n.tx_bytes,
+				 row[i].len - row[i].sup);
+		assert_int_equal(b->rail[1].n.tx_wrs - a->rail[1].n.tx_wrs,
+				 row[i].sup > 0);
+		assert_int_equal(b->rail[0].n.tx_wrs - a->rail[0].n.tx_wrs,
+				 row[i].len > row[i].sup);
+		mpib_snapshot_free(a);
+		mpib_snapshot_free(b);
+	}
+}
+
+static void without_a_slot_everything_stays_on_sout(void **state)
+{
+	static const uint32_t slot[] = { UINT32_MAX, MPIB_HINT_MAX_ENTRIES,
+					 SLOT };
+
+	(void)state;
+	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
+	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
+		mpib_hint_write(&hints.entries[i], 1024);
+	for (unsigned i = 0; i < 3; i++) {
+		mpib_flow_set_hint(tx.flow, slot[i]);
+		transfer(MIB);
+		expect_moved(slot[i] == SLOT ? 0 : MIB,
+			     slot[i] == SLOT ? MIB : 0);
+	}
+	/* The agent is gone. */
+	mpib_flow_set_hint(tx.flow, UINT32_MAX);
+	transfer(MIB);
+	expect_moved(MIB, 0);
+}
+
+static void a_writer_that_died_writing_leaves_the_last_hint(void **state)
+{
+	(void)state;
+	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
+	mpib_flow_set_hint(tx.flow, SLOT);
+	mpib_hint_write(&hints.entries[SLOT], 256);
+	transfer(MIB);
+	expect_moved(786432, 262144);
+	hints.entries[SLOT].seq++;
+	hints.entries[SLOT].sup_bw = 1024;
+	transfer(MIB);
+	expect_moved(786432, 262144);
+	/* The next writer is understood again. */
+	mpib_hint_write(&hints.entries[SLOT], 512);
+	transfer(MIB);
+	expect_moved(524288, 524288);
+}
+
+/* The client feeds a message part by part; the hint changes in between. */
+static void the_hint_is_read_once_a_message(void **state)
+{
+	struct mpib_desc d = {
+		.op = MPIB_OP_SEND,
+		.req = 3,
+		.n = 1,
+		.len = MIB,
+		.total = 2 * MIB,
+	};
+	uint32_t g;
+
+	(void)state;
+	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
+	mpib_flow_set_hint(tx.flow, SLOT);
+	mpib_hint_write(&hints.entries[SLOT], 256);
+	g = pair_post(&rx, MPIB_OP_RECV, 3, pair.node[1].mr, RX, 2 * MIB, 0);
+	d.mr = pair.node[0].mr;
+	d.gen = ++tx.gen;
+	pair_push(&tx, &d);
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+	mpib_hint_write(&hints.entries[SLOT], 1024);
+	d.off = d.pos = MIB;
+	pair_push(&tx, &d);
+	assert_int_equal(pair_wait(&pair, &rx, 3, g), 2 * MIB);
+	assert_int_equal(pair_wait(&pair, &tx, 3, d.gen), 2 * MIB);
+	expect_moved(2 * 786432, 2 * 262144);
+	transfer(MIB);
+	expect_moved(0, MIB);
+}
+
+static void small_messages_to_another_island_spare_themselves_sup(void **state)
+{
+	(void)state;
+	for (unsigned p = MPIB_PATH_INTRA; p <= MPIB_PATH_INTER; p++) {
+		bool far = p == MPIB_PATH_INTER;
+
+		open_mode(MPIB_MODE_ADVANCED, (enum mpib_path)p);
+		mpib_flow_set_hint(tx.flow, SLOT);
+		mpib_hint_write(&hints.entries[SLOT], 1024);
+		transfer(64 << 10);
+		expect_moved(far ? 64 << 10 : 0, far ? 0 : 64 << 10);
+		transfer((64 << 10) + 1);
+		expect_moved(0, (64 << 10) + 1);
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+/* Everything on one rail: payload, empty messages, CTS. */
+static void isolation_keeps_inside_an_island_to_sup(void **state)
+{
+	struct mpib_snapshot *a, *b;
+
+	(void)state;
+	open_mode(MPIB_MODE_VANILLA, MPIB_PATH_INTRA);
+	transfer(MIB + 5);
+	transfer(0);
+	transfer(1);
+	a = pair_snapshot(&pair, 0);
+	b = pair_snapshot(&pair, 1);
+	assert_int_equal(a->rail[1].n.tx_bytes, MIB + 6);
+	assert_int_equal(a->rail[1].qps, 4);
+	assert_int_equal(a->rail[0].qps, 2);
+	assert_int_equal(b->rail[1].n.cts, 3);
+	assert_int_equal(a->rail[0].n.tx_wrs + b->rail[0].n.tx_wrs, 0);
+	assert_int_equal(a->rail[0].cqes + b->rail[0].cqes, 0);
+	assert_int_equal(a->flow[0].why.sup_bw, 1024);
+	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_ISOLATION);
+	mpib_snapshot_free(a);
+	mpib_snapshot_free(b);
+}
+
+static void isolation_makes_no_sup_qps_to_another_island(void **state)
+{
+	struct mpib_lane_info info;
+	struct mpib_snapshot *a, *b;
+
+	(void)state;
+	open_mode(MPIB_MODE_VANILLA, MPIB_PATH_INTER);
+	transfer(MIB + 5);
+	transfer(0);
+	transfer(1);
+	mpib_lane_local(pair.node[0].lane, &info);
+	assert_int_equal(info.rails, 1);
+	a = pair_snapshot(&pair, 0);
+	b = pair_snapshot(&pair, 1);
+	assert_int_equal(a->rail[0].n.tx_bytes, MIB + 6);
+	assert_int_equal(a->rail[0].qps, 2);
+	assert_int_equal(a->rail[1].qps + b->rail[1].qps, 0);
+	assert_int_equal(a->lane[0].qps[1], 0);
+	assert_int_equal(b->rail[0].n.cts, 3);
+	assert_int_equal(a->rail[1].n.tx_wrs + b->rail[1].n.tx_wrs, 0);
+	assert_int_equal(a->flow[0].why.sup_bw, 0);
+	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_ISOLATION);
+	mpib_snapshot_free(a);
+	mpib_snapshot_free(b);
+}
+
+static void ends_that_see_it_differently_make_no_lane(void **state)
+{
+	struct mpib_lane_info info;
+	struct mpib_lane *lane;
+	struct mpib_tenant *t;
+	char view[64];
+
+	(void)state;
+	open_mode(MPIB_MODE_VANILLA, MPIB_PATH_INTRA);
+	mpib_lane_local(pair.node[0].lane, &info);
+	t = pair.node[1].tenant;
+	assert_int_equal(mpib_lane_create(t, 0, MPIB_PATH_INTER, &info, &lane),
+			 -EPROTO);
+	info.mode = MPIB_MODE_ADAPTIVE;
+	assert_int_equal(mpib_lane_create(t, 0, MPIB_PATH_INTRA, &info, &lane),
+			 -EPROTO);
+	assert_string_equal(
+		mpib_lane_view(info.mode, info.path, view, sizeof(view)),
+		"adaptive, intra-island");
+	pair_close(&pair);
+
+	/* Where SUP is used anyway, each end splits as it likes. */
+	open_mode(MPIB_MODE_STATIC, MPIB_PATH_INTRA);
+	mpib_lane_local(pair.node[0].lane, &info);
+	t = pair.node[1].tenant;
+	info.mode = MPIB_MODE_ADAPTIVE;
+	assert_int_equal(
+		mpib_lane_create(t, 0, MPIB_PATH_UNKNOWN, &info, &lane), 0);
+	mpib_lane_free(lane);
+}
+
+static void the_split_in_force_is_told_with_its_source(void **state)
+{
+	struct mpib_snapshot *a;
+
+	(void)state;
+	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
+	mpib_flow_set_hint(tx.flow, SLOT);
+	mpib_hint_write(&hints.entries[SLOT], 300);
+	transfer(MIB);
+	a = pair_snapshot(&pair, 0);
+	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_HINT);
+	assert_int_equal(a->flow[0].why.sup_bw, 300);
+	assert_true(a->flow[0].why.hinted);
+	mpib_snapshot_free(a);
+	mpib_flow_set_hint(tx.flow, UINT32_MAX);
+	a = pair_snapshot(&pair, 0);
+	assert_int_equal(a->flow[0].why.sup_bw, 0);
+	assert_false(a->flow[0].why.hinted);
+	mpib_snapshot_free(a);
+	pair_close(&pair);
+
+	open_mode(MPIB_MODE_ADAPTIVE, MPIB_PATH_UNKNOWN);
+	for (unsigned i = 0; i < 20; i++)
+		transfer(MIB);
+	a = pair_snapshot(&pair, 0);
+	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_ADAPTIVE);
+	assert_in_range(a->flow[0].why.sup_bw, 0, 1024);
+	assert_true(a->lane[0].track[0].acked > 0);
+	assert_true(a->lane[0].track[0].srtt > 0);
+	mpib_snapshot_free(a);
+	pair_close(&pair);
+
+	open_mode(MPIB_MODE_STATIC, MPIB_PATH_UNKNOWN);
+	a = pair_snapshot(&pair, 0);
+	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_STATIC);
+	assert_int_equal(a->flow[0].why.sup_bw, 512);
+	mpib_snapshot_free(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			an_agents_hint_is_followed_to_the_byte, teardown),
+		cmocka_unit_test_teardown(
+			without_a_slot_everything_stays_on_sout, teardown),
+		cmocka_unit_test_teardown(
+			a_writer_that_died_writing_leaves_the_last_hint,
+			teardown),
+		cmocka_unit_test_teardown(the_hint_is_read_once_a_message,
+					  teardown),
+		cmocka_unit_test_teardown(
+			small_messages_to_another_island_spare_themselves_sup,
+			teardown),
+		cmocka_unit_test_teardown(
+			isolation_keeps_inside_an_island_to_sup, teardown),
+		cmocka_unit_test_teardown(
+			isolation_makes_no_sup_qps_to_another_island, teardown),
+		cmocka_unit_test_teardown(
+			ends_that_see_it_differently_make_no_lane, teardown),
+		cmocka_unit_test_teardown(
+			the_split_in_force_is_told_with_its_source, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/island.h: who shares an island with whom, and what is refused. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/island.h"
+
+static struct mpib_islands is;
+static char why[200];
+
+static int parse(unsigned prefix, const char *text)
+{
+	return mpib_islands_parse(&is, prefix, text, why, sizeof(why));
+}
+
+static enum mpib_path path(const char *a, const char *b)
+{
+	enum mpib_path there =
+		mpib_islands_path(&is, inet_addr(a), inet_addr(b));
+
+	/* Both ends find the same. */
+	assert_int_equal(there,
+			 mpib_islands_path(&is, inet_addr(b), inet_addr(a)));
+	return there;
+}
+
+static void without_islands_nobody_knows(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(0, ""), 0);
+	assert_false(mpib_islands_given(&is));
+	assert_int_equal(path("10.0.0.1", "10.0.0.1"), MPIB_PATH_UNKNOWN);
+}
+
+static void a_prefix_makes_islands_of_its_length(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(24, ""), 0);
+	assert_true(mpib_islands_given(&is));
+	assert_int_equal(path("10.0.0.1", "10.0.0.254"), MPIB_PATH_INTRA);
+	assert_int_equal(path("10.0.0.255", "10.0.1.0"), MPIB_PATH_INTER);
+	assert_int_equal(parse(9, ""), 0);
+	assert_int_equal(path("10.0.0.1", "10.127.0.1"), MPIB_PATH_INTRA);
+	assert_int_equal(path("10.0.0.1", "10.128.0.1"), MPIB_PATH_INTER);
+	assert_int_equal(parse(32, ""), 0);
+	assert_int_equal(path("10.0.0.1", "10.0.0.1"), MPIB_PATH_INTRA);
+	assert_int_equal(path("10.0.0.1", "10.0.0.0"), MPIB_PATH_INTER);
+}
+
+static void an_unknown_address_is_in_no_island(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(1, ""), 0);
+	assert_int_equal(path("0.0.0.0", "10.0.0.1"), MPIB_PATH_INTER);
+	assert_int_equal(path("0.0.0.0", "0.0.0.0"), MPIB_PATH_INTER);
+}
+
+static void networks_of_an_island_need_not_be_neighbours(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(0, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16"), 0);
+	assert_int_equal(path("10.1.0.1", "10.3.9.9"), MPIB_PATH_INTRA);
+	assert_int_equal(path("10.1.0.1", "10.2.0.1"), MPIB_PATH_INTER);
+	assert_int_equal(path("10.2.0.1", "10.2.255.1"), MPIB_PATH_INTRA);
+	/* Of no list: alone, but for itself. */
+	assert_int_equal(path("10.4.0.1", "10.4.0.2"), MPIB_PATH_INTER);
+	assert_int_equal(path("10.4.0.1", "10.4.0.1"), MPIB_PATH_INTRA);
+}
+
+static void the_longest_network_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(0, "10.0.0.0/8,10.1.2.0/24,0.0.0.0/0"), 0);
+	assert_int_equal(path("10.1.2.3", "10.1.3.3"), MPIB_PATH_INTER);
+	assert_int_equal(path("10.1.3.3", "10.200.0.1"), MPIB_PATH_INTRA);
+	assert_int_equal(path("11.0.0.1", "192.168.0.1"), MPIB_PATH_INTRA);
+}
+
+static void what_is_no_list_of_networks_is_refused_by_name(void **state)
+{
+	static const char *const bad[] = {
+		"10.0.0.0",
+		"10.0.0.0/33",
+		"10.0.0.1/24",
+		"/8",
+		"10.0.0.0/8,",
+		",10.0.0.0/8",
+		"10.0.0.0/",
+		"x/8",
+		"10.0.0.0/8+",
+		"10.0.0.0/8 ",
+		"10.0.0/8",
+		"10.0.0.0/ 8",
+		"10.0.0.0/-1",
+		"10.0.0.0/8,10.0.0.0/8",
+		"10.0.0.0/8+11.0.0.0/8+10.0.0.0/8",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		why[0] = '\0';
+		assert_int_equal(parse(0, bad[i]), -EINVAL);
+		assert_non_null(strchr(why, '"'));
+	}
+	assert_int_equal(parse(24, "10.0.0.0/8"), -EINVAL);
+	assert_non_null(strstr(why, "exclude"));
+}
+
+static void one_network_too_many_is_refused(void **state)
+{
+	char text[(MPIB_ISLAND_NETS + 1) * 16] = "";
+
+	(void)state;
+	for (unsigned i = 0; i < MPIB_ISLAND_NETS; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "%s10.%u.0.0/16", i ? "," : "", i);
+	assert_int_equal(parse(0, text), 0);
+	strcat(text, ",11.0.0.0/8");
+	assert_int_equal(parse(0, text), -EINVAL);
+	assert_non_null(strstr(why, "too many"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_islands_nobody_knows),
+		cmocka_unit_test(a_prefix_makes_islands_of_its_length),
+		cmocka_unit_test(an_unknown_address_is_in_no_island),
+		cmocka_unit_test(networks_of_an_island_need_not_be_neighbours),
+		cmocka_unit_test(the_longest_network_counts),
+		cmocka_unit_test(
+			what_is_no_list_of_networks_is_refused_by_name),
+		cmocka_unit_test(one_network_too_many_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
