@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# Install what building mpib needs, on Debian 12, and nothing when it is there.
+# setup-debian.sh [tests]: install what building mpib needs, on Debian 12, and
+# nothing when it is there; with "tests" what all tests need, too.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+
+lists=("$here/debian-packages.txt")
+[ "${1:-}" = tests ] && lists+=("$here/debian-packages-tests.txt")
 
 missing=()
 while read -r package; do
 	dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null |
 		grep -q '^install ok installed$' || missing+=("$package")
-done <"$here/debian-packages.txt"
+done < <(cat "${lists[@]}")
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" -ne 0 ]; then

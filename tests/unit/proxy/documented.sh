@@ -43,4 +43,7 @@ done < <("$ctl" --commands)
 for option in $("$ctl" --help | grep -oE -- '--[a-z-]+'); do
 	need "$man/mpibctl.1.scd" "*$option*"
 done
+for option in $("$1/proxy/mpib-top" --help | grep -oE -- '--[a-z-]+'); do
+	need "$man/mpib-top.1.scd" "*$option*"
+done
 exit $missing

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "screen.h"
+#include "suggest.h"
+#include "tabs.h"
+
+#define WIDTH 80
+
+struct options {
+	const char *run_dir;
+	bool batch;
+	int tab; /* -1: not given */
+	unsigned rounds; /* 0: without end */
+	double seconds;
+};
+
+static void help(void)
+{
+	printf("usage: mpib-top [OPTION]...\n"
+	       "Watch what this node's mpib-proxy moves.\n\n"
+	       "  -b, --batch            plain text, for files and pipes\n"
+	       "  -n, --rounds N         so many rounds of it; default: no end\n"
+	       "  -d, --delay SECONDS    between samples; default 1\n"
+	       "  -t, --tab NAME         rails, clients or connections; batch "
+	       "mode shows all\n"
+	       "                         three without it\n"
+	       "  -s, --run-dir DIR      the proxy's run directory; default "
+	       "MPIB_RUN_DIR, else\n"
+	       "                         /run/mpib as root, else "
+	       "$XDG_RUNTIME_DIR/mpib\n"
+	       "  -h, --help, -V, --version\n\n"
+	       "Key h shows the keys. Exit status: 0 ok, 1 failed, 2 usage, 3 "
+	       "no proxy\nanswers.\n");
+}
+
+static int fail(int status, const char *why)
+{
+	fprintf(stderr, "mpib-top: %s\n", why);
+	return status;
+}
+
+static int usage(const char *what, const char *typed, const char *remedy)
+{
+	fprintf(stderr, "mpib-top: command line: %s \"%.64s\" (%s)\n", what,
+		typed, remedy);
+	return MPIB_EXIT_USAGE;
+}
+
+static void pause_for(double seconds)
+{
+	struct timespec ts = { .tv_sec = (time_t)seconds };
+
+	ts.tv_nsec = (long)((seconds - (double)ts.tv_sec) * 1e9);
+	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
+}
+
+static void print_round(const struct options *o, const struct top_span *s)
+{
+	char line[WIDTH + 1];
+
+	top_summary(s, line, WIDTH);
+	printf("%s\n", line);
+	for (int i = 0; i < TOP_TABS; i++) {
+		const struct top_tab *tab = &top_tabs[i];
+
+		if (o->tab >= 0 && o->tab != i)
+			continue;
+		printf("\n");
+		top_tab_print(tab, s, top_order(tab, tab->sort), WIDTH, stdout);
+	}
+}
+
+static int batch(const struct options *o)
+{
+	struct top_span s = { 0 };
+	struct mpib_dial d;
+	int rc = mpib_dial_open(&d, o->run_dir);
+
+	if (rc == MPIB_EXIT_OK)
+		rc = top_sample_take(&d, &s.now);
+	for (unsigned i = 0;
+	     rc == MPIB_EXIT_OK && (!o->rounds || i < o->rounds); i++) {
+		pause_for(o->seconds);
+		top_sample_free(&s.was);
+		s.was = s.now;
+		rc = top_sample_take(&d, &s.now);
+		if (rc != MPIB_EXIT_OK)
+			break;
+		if (i)
+			printf("\n");
+		print_round(o, &s);
+		if (fflush(stdout) || ferror(stdout)) {
+			snprintf(d.why, sizeof(d.why),
+				 "standard output: %s (see where it leads)",
+				 strerror(errno));
+			rc = MPIB_EXIT_FAILED;
+		}
+	}
+	if (rc != MPIB_EXIT_OK)
+		fail(rc, d.why);
+	top_sample_free(&s.was);
+	top_sample_free(&s.now);
+	mpib_dial_close(&d);
+	return rc;
+}
+
+static int read_tab(const char *name, struct options *o)
+{
+	struct mpib_suggest s = { .typed = name };
+	char remedy[64] = "rails, clients or connections";
+
+	for (int i = 0; i < TOP_TABS; i++) {
+		mpib_suggest_try(&s, top_tabs[i].name);
+		if (!strcmp(name, top_tabs[i].name))
+			o->tab = i;
+	}
+	if (o->tab >= 0)
+		return MPIB_EXIT_OK;
+	if (mpib_suggest_best(&s))
+		snprintf(remedy, sizeof(remedy), "did you mean %s?",
+			 mpib_suggest_best(&s));
+	return usage("there is no tab", name, remedy);
+}
+
+static int read_option(int c, char **argv, struct options *o)
+{
+	char *end;
+
+	switch (c) {
+	case 'b':
+		o->batch = true;
+		return MPIB_EXIT_OK;
+	case 's':
+		o->run_dir = optarg;
+		return MPIB_EXIT_OK;
+	case 't':
+		return read_tab(optarg, o);
+	case 'n':
+		o->rounds = (unsigned)strtoul(optarg, &end, 10);
+		if (o->rounds && !*end && *optarg != '-')
+			return MPIB_EXIT_OK;
+		return usage("no number of rounds is", optarg,
+			     "give 1 or more");
+	case 'd':
+		o->seconds = strtod(optarg, &end);
+		if (o->seconds >= 0.05 && o->seconds <= 3600 && !*end)
+			return MPIB_EXIT_OK;
+		return usage("no number of seconds is", optarg,
+			     "give 0.05 to 3600");
+	default:
+		return usage(c == ':' ? "a value is missing behind"
+				      : "there is no option",
+			     argv[optind - 1], "see mpib-top --help");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "batch", no_argument, NULL, 'b' },
+		{ "rounds", required_argument, NULL, 'n' },
+		{ "delay", required_argument, NULL, 'd' },
+		{ "tab", required_argument, NULL, 't' },
+		{ "run-dir", required_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options o = { .seconds = 1, .tab = -1 };
+	int c, rc;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":bn:d:t:s:hV", options, NULL)) !=
+	       -1) {
+		if (c == 'h') {
+			help();
+			return MPIB_EXIT_OK;
+		}
+		if (c == 'V') {
+			printf("mpib-top %s\n", MPIB_VERSION);
+			return MPIB_EXIT_OK;
+		}
+		rc = read_option(c, argv, &o);
+		if (rc != MPIB_EXIT_OK)
+			return rc;
+	}
+	if (optind < argc)
+		return usage("nothing is expected to be called", argv[optind],
+			     "see mpib-top --help");
+	if (o.batch)
+		return batch(&o);
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !getenv("TERM"))
+		return fail(MPIB_EXIT_USAGE, "screen: this is no terminal (use "
+					     "-b for plain text)");
+	return top_screen(o.run_dir, o.tab < 0 ? 0 : (unsigned)o.tab,
+			  o.seconds);
+}

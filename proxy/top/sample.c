@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sample.h"
+
+#include <string.h>
+#include <time.h>
+
+int top_sample_take(struct mpib_dial *d, struct top_sample *s)
+{
+	struct timespec now;
+	int rc;
+
+	*s = (struct top_sample){ 0 };
+	rc = mpib_dial_ask(d, "info", &s->info);
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_ask(d, "rails", &s->rails);
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_ask(d, "clients", &s->clients);
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_ask(d, "conns", &s->conns);
+	if (rc != MPIB_EXIT_OK) {
+		top_sample_free(s);
+		return rc;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	s->time = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return rc;
+}
+
+void top_sample_free(struct top_sample *s)
+{
+	json_decref(s->info);
+	json_decref(s->rails);
+	json_decref(s->clients);
+	json_decref(s->conns);
+	*s = (struct top_sample){ 0 };
+}
+
+double top_num(const json_t *o, const char *key)
+{
+	const char *dot = strchr(key, '.');
+	char first[32];
+
+	if (!dot)
+		return json_number_value(json_object_get(o, key));
+	snprintf(first, sizeof(first), "%.*s", (int)(dot - key), key);
+	return json_number_value(
+		json_object_get(json_object_get(o, first), dot + 1));
+}
+
+const char *top_str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+const json_t *top_match(const json_t *list, const json_t *like, const char *a,
+			const char *b)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(list, i, row)
+	{
+		if (json_equal(json_object_get(row, a),
+			       json_object_get(like, a)) &&
+		    (!b || json_equal(json_object_get(row, b),
+				      json_object_get(like, b))))
+			return row;
+	}
+	return NULL;
+}
+
+double top_rate(const struct top_span *s, const json_t *was, const json_t *now,
+		const char *key)
+{
+	double dt = s->now.time - s->was.time;
+	double grown = top_num(now, key) - (was ? top_num(was, key) : 0);
+
+	/* Less than before is another proxy, or another connection. */
+	return s->was.time > 0 && dt > 0 && grown > 0 ? grown / dt : 0;
+}

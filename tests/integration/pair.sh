@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# Sourced with $build set: two nodes of two rails with traffic between them, for
+# tests of what looks at them. All of it ends with the test.
+dir=$(mktemp -d /tmp/mpib-pair.XXXXXX)
+net=127.$((32 + RANDOM % 14)).$((RANDOM % 250))
+pids=()
+failed=0
+
+pair_end() {
+	for pid in "${pids[@]}"; do
+		kill -9 "$pid" 2>/dev/null
+		wait "$pid" 2>/dev/null
+	done
+	rm -rf "$dir"
+}
+trap pair_end EXIT
+
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+
+# pair_start [OPTIONS OF NODE 0]...: run directories $dir/n0 and $dir/n1.
+pair_start() {
+	local node
+	for node in 0 1; do
+		[ "$node" -eq 0 ] || set --
+		"$build/proxy/mpib-proxy" --config /dev/null \
+			--run-dir "$dir/n$node" --sout "soft:$net.$((1 + node))" \
+			--sup "soft:$net.$((11 + node))" "$@" \
+			>"$dir/out$node" 2>"$dir/log$node" &
+		pids+=($!)
+	done
+	for node in 0 1; do
+		for _ in $(seq 600); do
+			grep -q '^ready' "$dir/out$node" && break
+			sleep 0.05
+		done
+		grep -q '^ready' "$dir/out$node" && continue
+		cat "$dir/log$node"
+		echo "proxy $node is not ready"
+		exit 1
+	done
+}
+
+# pair_traffic RANKS_A_NODE: starts, and returns once bytes move.
+pair_traffic() {
+	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+		--nodes "$dir/n0,$dir/n1" --ranks-per-node "$1" --pattern ring \
+		--min 1M --max 1M --iters 1000000 --warmup 1 \
+		>"$dir/perf" 2>&1 &
+	pids+=($!)
+	for _ in $(seq 600); do
+		[ "$("$build/proxy/mpibctl" -s "$dir/n0" rails -o rx_bytes |
+			sort -n | head -n 1)" -gt 1000000 ] && return
+		sleep 0.05
+	done
+	cat "$dir/perf"
+	echo "no bytes move"
+	exit 1
+}

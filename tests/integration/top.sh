@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# top.sh BUILD: mpib-top beside traffic, in batch mode and on a terminal.
+set -uo pipefail
+build=$1
+here=$(dirname "$0")
+. "$here/pair.sh"
+top=$build/proxy/mpib-top
+
+# What a new user tries.
+refused() {
+	local want=$1 rc
+	shift
+	"$@" >"$dir/o" 2>"$dir/e" </dev/null
+	rc=$?
+	[ "$rc" -eq "$want" ] || fail "$*: status $rc, not $want"
+	[ -s "$dir/o" ] && fail "$*: prints $(<"$dir/o")"
+	[ "$(wc -l <"$dir/e")" -eq 1 ] &&
+		grep -qE '^mpib-top: .+: .+ \(.+\)$|^mpib-top: .+ ".*" \(.+\)$' \
+			"$dir/e" || fail "$*: not one clear line: $(<"$dir/e")"
+}
+refused 2 "$top"
+refused 2 "$top" --nonsense
+refused 2 "$top" -b -n
+refused 2 "$top" -b -n 0
+refused 2 "$top" -b -d x
+refused 2 "$top" -b -t connectoins
+refused 2 "$top" rails
+refused 3 "$top" -b -n 1 -s "$dir/none"
+"$top" --help >"$dir/o" || fail "--help"
+
+pair_start
+pair_traffic 2
+
+refused 1 sh -c 'exec "$0" -s "$1" -b -n 1 -d 0.1 >/dev/full' "$top" "$dir/n0"
+"$top" -s "$dir/n0" -b -n 2 -d 0.5 >"$dir/o" || fail "batch: status $?"
+wide=$(awk 'length > 80' "$dir/o")
+[ -z "$wide" ] || fail "wider than 80 columns: $wide"
+[ "$(grep -c ^RAIL "$dir/o")" -eq 2 ] || fail "not two rounds"
+for rail in SOUT SUP; do
+	# A rate that is not "0 B".
+	[ "$(grep -cE "^$rail .* active .* [1-9][0-9.]* .iB " "$dir/o")" -eq 2 ] ||
+		fail "$rail does not move"
+done
+[ "$(grep -c ' mpib-perf ' "$dir/o")" -eq 4 ] || fail "not two clients"
+[ "$(grep -cE ' (send|recv) ' "$dir/o")" -eq 8 ] || fail "not four connections"
+"$top" -s "$dir/n0" -b -n 1 -d 0.1 -t clients | grep -q ^RAIL && fail "-t"
+[ "$failed" -eq 0 ] || cat "$dir/o"
+
+if ! command -v tmux >/dev/null; then
+	echo "SKIPPED: the screen, as tmux is not installed"
+	[ "$failed" -eq 0 ] && exit 77
+	exit 1
+fi
+t() {
+	tmux -L "mpib-top-$$" -f /dev/null "$@"
+}
+# until PATTERN: the screen shows it, within 10 s.
+until_shown() {
+	for _ in $(seq 100); do
+		t capture-pane -p >"$dir/screen" 2>/dev/null
+		grep -qE "$1" "$dir/screen" && return
+		sleep 0.1
+	done
+	fail "the screen never shows \"$1\""
+	cat "$dir/screen"
+}
+t new-session -d -x 80 -y 24 \
+	"LC_ALL=C.UTF-8 $top -s $dir/n0 -d 0.2; echo left \$?; sleep 60"
+until_shown '^SOUT .* [1-9][0-9.]* .iB/s'
+until_shown '^SUP .* [1-9][0-9.]* .iB/s'
+until_shown '^RAIL\^ +DEVICE'
+t send-keys 2
+until_shown '^ID .*TX/sv'
+until_shown ' mpib-perf '
+t send-keys s
+until_shown 'RX/sv'
+t send-keys r
+until_shown 'RX/s\^'
+t send-keys 3
+until_shown '^CL +NO +DIR'
+t send-keys h
+until_shown 'reverse the order'
+t send-keys p
+until_shown 'PAUSED'
+t send-keys p
+t resize-window -x 60 -y 10
+until_shown '^ 1 rails'
+kill "${pids[0]}"
+until_shown 'hung up|No such file|refused'
+t send-keys q
+until_shown 'left 0'
+t kill-server
+exit "$failed"
