@@ -176,8 +176,8 @@ void soft_conn_lost(struct soft_conn *conn)
 	}
 	if (qp->dying)
 		soft_qp_error(qp);
-	else if (qp->sq_una != soft_sq_tail(qp))
-		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	else
+		soft_tx_unanswered(qp);
 }
 
 /* An HCA acks by itself. So what has been placed is acked before we go. */

@@ -509,6 +509,8 @@ static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 }
 /* qp has been posted to. */
 void soft_tx_start(struct soft_qp *qp);
+/* The peer is gone: what waits fails when its retries are used up. */
+void soft_tx_unanswered(struct soft_qp *qp);
 /* The WQE at idx if it may be sent now; else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);

@@ -104,7 +104,7 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 static void unreachable(struct soft_qp *qp)
 {
 	if (qp->was_up)
-		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
+		soft_tx_unanswered(qp);
 	else
 		soft_dial_later(qp);
 }

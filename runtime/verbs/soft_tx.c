@@ -39,6 +39,16 @@ static void arm(struct soft_qp *qp)
 	soft_timer_update(qp);
 }
 
+/*
+ * An HCA does not hear that its peer is gone: it tries as long as it was told
+ * to, and what the owner still does in that time is up to the owner.
+ */
+void soft_tx_unanswered(struct soft_qp *qp)
+{
+	if (qp->sq_una != soft_sq_tail(qp))
+		arm(qp);
+}
+
 void soft_tx_start(struct soft_qp *qp)
 {
 	int state = qp_state(qp);
@@ -49,10 +59,6 @@ void soft_tx_start(struct soft_qp *qp)
 	}
 	if (state != IBV_QPS_RTS || qp->sq_una == soft_sq_tail(qp))
 		return;
-	if (qp->was_up && !qp->loop && !qp->conn) {
-		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
-		return;
-	}
 	arm(qp);
 	soft_conn_work(qp);
 }

@@ -325,6 +325,27 @@ static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
 	end(t, &f);
 }
 
+static void a_peer_that_is_gone_is_given_its_retries(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct fixture f;
+
+	begin(t, &f);
+	vt_destroy(t, f.qa, f.qb);
+	/* Half a minute. */
+	o.timeout = 20;
+	vt_pair(t, &o, &f.qa, &f.qb);
+	assert_int_equal(good_write(&f, 1), 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_destroy(t, NULL, f.qb);
+	f.qb = NULL;
+	assert_int_equal(good_write(&f, 2), 0);
+	vt_quiet(t, &t->a.send, 50);
+	assert_int_equal(vt_state(t, f.qa), IBV_QPS_RTS);
+	end(t, &f);
+}
+
 static void a_peer_that_never_was_ends_in_retry_exceeded(void **state)
 {
 	struct vt *t = *state;
@@ -405,6 +426,7 @@ int main(void)
 		vt_test(moving_to_error_flushes_everything_in_order),
 		vt_test(an_error_completion_names_its_qp),
 		vt_test(a_peer_that_is_gone_ends_in_retry_exceeded),
+		vt_test(a_peer_that_is_gone_is_given_its_retries),
 		vt_test(a_peer_that_never_was_ends_in_retry_exceeded),
 		vt_test(an_error_leaves_other_qps_alone),
 		vt_test(what_was_received_is_acked_though_the_qp_goes_at_once),
