@@ -32,6 +32,17 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
 			    struct ibv_context **ctx);
 
 /*
+ * Close a context that still has objects, as the kernel does with what a
+ * process left: the QPs fall silent, and the memory of the objects is lost.
+ * Nobody may use them any more. Any thread.
+ */
+void mpib_soft_abandon(struct ibv_context *ctx);
+
+/* Every limit of a context, and zero for what identifies a device. Any
+ * thread. */
+void mpib_soft_limits(struct ibv_device_attr *attr);
+
+/*
  * Faults of one context's port. All may be changed at any time from any
  * thread; zero is a healthy port. A random fault draws from seed, so a run
  * can be repeated.

@@ -247,6 +247,19 @@ static int soft_close(struct ibv_context *c)
 	return 0;
 }
 
+void mpib_soft_abandon(struct ibv_context *c)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+
+	soft_lock(ctx);
+	for (uint32_t i = 0; i < SOFT_NQP; i++)
+		if (ctx->qps[i].qp)
+			soft_conn_leave(ctx->qps[i].qp);
+	soft_unlock(ctx);
+	soft_thread_stop(ctx);
+	ctx_free(ctx);
+}
+
 static int soft_query_port(struct ibv_context *c, uint8_t port,
 			   struct mpib_port_info *info)
 {

@@ -36,6 +36,7 @@
 #define SOFT_MAX_INLINE 256
 #define SOFT_MAX_RD 16
 #define SOFT_NQP 65536
+#define SOFT_MAX_MR (1u << 20)
 #define SOFT_OPS 64 /* socket operations of one turn */
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define MR_IDX_BITS 20
-#define MR_MAX (1u << MR_IDX_BITS)
 #define GEN_MASK 0xfffu
 #define MIX_A 0x9e3779b1u
 #define MIX_A_INV 0x0e8b2f51u /* MIX_A * MIX_A_INV == 1 mod 2^32 */
@@ -23,6 +22,8 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_HUGETLB |                         \
 	 IBV_ACCESS_OPTIONAL_RANGE)
+
+_Static_assert(SOFT_MAX_MR == 1u << MR_IDX_BITS, "an index fills its bits");
 
 static uint32_t mix(uint32_t v, uint32_t secret)
 {
@@ -61,7 +62,7 @@ static int table_grow(struct soft_mr_table *t)
 	struct soft_mr **slot;
 	uint16_t *gen;
 
-	if (size > MR_MAX)
+	if (size > SOFT_MAX_MR)
 		return -ENOMEM;
 	slot = realloc(t->slot, size * sizeof(*slot));
 	if (!slot)
@@ -109,7 +110,7 @@ static struct soft_mr *table_find(struct soft_mr_table *t, uint32_t key,
 				  uint32_t secret)
 {
 	uint32_t tag = unmix(key, secret);
-	uint32_t idx = tag & (MR_MAX - 1);
+	uint32_t idx = tag & (SOFT_MAX_MR - 1);
 	struct soft_mr *mr;
 
 	if (idx >= t->size)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts: open, close, asynchronous events. */
+#include "softverbs/softverbs.h"
+
+#include <string.h>
+
+#include "base/log.h"
+
+static void fill_operations(struct ibv_context *ctx)
+{
+	struct verbs_context *v = verbs_get_ctx(ctx);
+
+	v->query_port = sv_query_port;
+	v->query_device_ex = sv_query_device_ex;
+}
+
+SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct sv_device *dev = to_sv_device(device);
+	struct ibv_context *ctx;
+	int rc = mpib_soft_open_threaded(&dev->spec, &ctx);
+
+	if (rc < 0) {
+		mpib_err("%s: cannot open %s: %s%s", device->name,
+			 dev->spec.name, strerror(-rc),
+			 rc == -ENODEV ? "; MPIB_SOFT_DEVICES must name an "
+					 "address of this machine"
+				       : "");
+		return sv_object(rc, NULL);
+	}
+	/* Programs find the device they opened by this pointer. */
+	ctx->device = device;
+	fill_operations(ctx);
+	return ctx;
+}
+
+SV_EXPORT int ibv_close_device(struct ibv_context *ctx)
+{
+	/* On an HCA it closes a file, whatever has not been destroyed. */
+	if (mpib_verbs_soft.close(ctx) == -EBUSY)
+		mpib_soft_abandon(ctx);
+	return 0;
+}
+
+SV_EXPORT int ibv_get_async_event(struct ibv_context *ctx,
+				  struct ibv_async_event *event)
+{
+	return sv_minus_one(mpib_verbs_soft.get_async_event(ctx, event));
+}
+
+SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	mpib_verbs_soft.ack_async_event(event);
+}
+
+/*
+ * The thread of a context writes like any other thread of the process, so
+ * copy on write does the parent no harm and nothing has to be prepared.
+ */
+SV_EXPORT int ibv_fork_init(void)
+{
+	return 0;
+}
+
+SV_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+/* Of the providers' part of libibverbs, so in no header. */
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
+SV_EXPORT int ibv_dontfork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}
+
+SV_EXPORT int ibv_dofork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}

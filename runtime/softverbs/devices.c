@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which devices there are: MPIB_SOFT_DEVICES. */
+#include "softverbs/softverbs.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define VARIABLE "MPIB_SOFT_DEVICES"
+#define DEFAULT_DEVICES "soft0=127.0.0.1"
+#define MAX_DEVICES 64
+
+static struct sv_device *table;
+static int count;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int complain(const char *entry, size_t len, const char *what)
+{
+	mpib_err(VARIABLE ": \"%.*s\": %s", (int)len, entry, what);
+	return -EINVAL;
+}
+
+static bool is_name(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)s[i]) && !strchr("_.-", s[i]))
+			return false;
+	return len > 0 && len < IBV_SYSFS_NAME_MAX;
+}
+
+/* An EUI-64 of the address 02:00:a:b:c:d, which no vendor gives out. */
+static __be64 guid_of(struct in_addr addr)
+{
+	uint8_t raw[8] = { 0x02, 0, 0, 0xff, 0xfe };
+	const uint8_t *ip = (const uint8_t *)&addr;
+	__be64 guid;
+
+	raw[2] = ip[0];
+	memcpy(&raw[5], &ip[1], 3);
+	memcpy(&guid, raw, sizeof(guid));
+	return guid;
+}
+
+static void fill(struct sv_device *dev, const char *name, size_t len,
+		 struct in_addr addr)
+{
+	struct ibv_device *ibv = &dev->ibv;
+
+	*dev = (struct sv_device){
+		.ibv = { .node_type = IBV_NODE_CA,
+			 .transport_type = IBV_TRANSPORT_IB },
+		.spec = { .provider = MPIB_PROVIDER_SOFT, .port = 1 },
+		.guid = guid_of(addr),
+		.index = count,
+	};
+	inet_ntop(AF_INET, &addr, dev->spec.name, sizeof(dev->spec.name));
+	memcpy(ibv->name, name, len);
+	/* No kernel device stands behind it: these name nothing in sysfs, and
+	 * must not name some other device's files. */
+	memcpy(ibv->dev_name, name, len);
+	snprintf(ibv->dev_path, sizeof(ibv->dev_path),
+		 "/sys/class/infiniband_verbs/%s", ibv->name);
+	snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path),
+		 "/sys/class/infiniband/%s", ibv->name);
+}
+
+static int add(const char *entry, size_t len)
+{
+	const char *eq = memchr(entry, '=', len);
+	size_t name_len = eq ? (size_t)(eq - entry) : len;
+	char text[INET_ADDRSTRLEN] = "";
+	struct in_addr addr;
+
+	if (!eq || !is_name(entry, name_len))
+		return complain(entry, len,
+				"wants NAME=IPv4, as in "
+				"soft0=127.0.0.2");
+	if (len - name_len - 1 < sizeof(text))
+		memcpy(text, eq + 1, len - name_len - 1);
+	if (inet_pton(AF_INET, text, &addr) != 1)
+		return complain(entry, len,
+				"wants an IPv4 address of this "
+				"machine, as in soft0=127.0.0.2");
+	for (int i = 0; i < count; i++)
+		if (!strncmp(table[i].ibv.name, entry, name_len) &&
+		    !table[i].ibv.name[name_len])
+			return complain(entry, len, "names a device twice");
+	if (count == MAX_DEVICES)
+		return complain(entry, len,
+				"is one device too many, "
+				"64 are allowed");
+	fill(&table[count], entry, name_len, addr);
+	count++;
+	return 0;
+}
+
+static void read_variable(void)
+{
+	const char *s = getenv(VARIABLE);
+	int rc = 0;
+
+	if (!s)
+		s = DEFAULT_DEVICES;
+	table = calloc(MAX_DEVICES, sizeof(*table));
+	if (!table) {
+		count = -ENOMEM;
+		return;
+	}
+	while (*s && !rc) {
+		size_t len = strcspn(s, ",");
+
+		rc = add(s, len);
+		s += len;
+		s += *s == ',';
+	}
+	if (rc < 0)
+		count = rc;
+}
+
+int sv_devices(struct sv_device **devices)
+{
+	pthread_once(&once, read_variable);
+	*devices = table;
+	return count;
+}
+
+#undef ibv_get_device_list
+SV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
+{
+	struct ibv_device **list;
+	struct sv_device *devices;
+	int n = sv_devices(&devices);
+
+	if (num)
+		*num = 0;
+	if (n < 0)
+		return sv_object(n, NULL);
+	list = calloc((size_t)n + 1, sizeof(struct ibv_device *));
+	if (!list)
+		return NULL;
+	for (int i = 0; i < n; i++)
+		list[i] = &devices[i].ibv;
+	if (num)
+		*num = n;
+	return list;
+}
+
+SV_EXPORT void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+SV_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+SV_EXPORT int ibv_get_device_index(struct ibv_device *device)
+{
+	return to_sv_device(device)->index;
+}
+
+SV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	return to_sv_device(device)->guid;
+}

@@ -1,0 +1,23 @@
+# Sourced by the scripts here, with the preload library as $lib. Every test
+# has devices of its own, so that tests may run side by side:
+# 127.A.B.1 and .2 by name and process.
+mix=$(cksum <<<"$0$*$$" | cut -d' ' -f1)
+net=127.$((230 + mix % 24)).$((mix / 24 % 250))
+export MPIB_SOFT_DEVICES=soft0=$net.1,soft1=$net.2
+
+# A sanitized library wants its runtime first in programs that have none. What
+# these programs leak themselves is not ours to report.
+runtime=$(ldd "$lib" | awk '/lib(a|t|ub)san/ { print $3 }' | tr '\n' ' ')
+preload=$runtime$lib
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+
+need() {
+	command -v "$1" >/dev/null && return
+	echo "SKIP: $1 is not installed; Debian has it in $2"
+	exit 77
+}
+
+listens() {
+	grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A" \
+		/proc/net/tcp /proc/net/tcp6
+}

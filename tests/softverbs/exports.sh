@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# exports.sh PRELOAD DROPIN: both give every public function of libibverbs,
+# each in its version where there are versions, and nothing else.
+set -uo pipefail
+export LC_ALL=C
+preload=$1 dropin=$2
+
+defined() {
+	nm -D --defined-only --with-symbol-versions "$1" |
+		awk '$2 != "A" { print $3 }' | sed 's/@@/@/' | sort
+}
+
+# What programs may call: not what providers call, nor the ABI before 1.1.
+real=$(ldconfig -p | awk '/libibverbs\.so\.1 / { print $NF; exit }')
+public=$(defined "$real" | grep -v -e IBVERBS_PRIVATE -e '^ibv_copy_' \
+	-e ibv_register_driver)
+current=$(awk -F@ '$2 != "IBVERBS_1.0" || !($1 in v) { v[$1] = $2 }
+	END { for (n in v) print n "@" v[n] }' <<<"$public" | sort)
+
+if ! diff <(echo "$current") <(defined "$dropin"); then
+	echo "the drop-in (>) differs from $real (<)"
+	exit 1
+fi
+missing=$(comm -23 <(cut -d@ -f1 <<<"$current" | sort) <(defined "$preload"))
+if [ -n "$missing" ]; then
+	echo "the preload library lacks $missing"
+	exit 1
+fi
+if defined "$preload" | grep -vE '^_?ibv_|^(mbps|mult)_to_ibv_rate$'; then
+	echo "the preload library exports more than ibv_*"
+	exit 1
+fi
