@@ -106,7 +106,9 @@ void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 		snprintf(cause, sizeof(cause), "%s",
 			 known_cause(spec, call, -rc));
 	}
-	snprintf(why, why_len, "%s:%s%s: %s: %s%s%s%s", soft ? "soft" : "rdma",
-		 spec->name, port, call, strerror(-rc), cause[0] ? " (" : "",
+	/* A port that is down is no failure of the call that told so. */
+	snprintf(why, why_len, "%s:%s%s: %s%s%s%s%s%s", soft ? "soft" : "rdma",
+		 spec->name, port, call, rc == -ENETDOWN ? "" : ": ",
+		 rc == -ENETDOWN ? "" : strerror(-rc), cause[0] ? " (" : "",
 		 cause, cause[0] ? ")" : "");
 }

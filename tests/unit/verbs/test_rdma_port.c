@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rdma_port.c and rdma_gid.c over devices of the test's making: speed, limits,
+ * and which GID is chosen, each time anew.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fake_ibv.h"
+#include "verbs/rdma.h"
+
+static const struct mpib_verbs *const v = &mpib_verbs_rdma;
+static const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_RDMA,
+					    .name = "fake_0",
+					    .port = 1 };
+static struct fake_device *dev;
+static struct ibv_context *ctx;
+static struct mpib_port_info info;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_ibv_reset();
+	dev = fake_ibv_add("fake_0", "127.41.0.1");
+	dev->port[0].gids = 0;
+	return v->open(&spec, &ctx);
+}
+
+static int teardown(void **state)
+{
+	char why[64];
+
+	(void)state;
+	mpib_rdma_prefer_nets("", why, sizeof(why));
+	return v->close(ctx);
+}
+
+static void add(const char *addr, enum ibv_gid_type type)
+{
+	fake_ibv_add_gid(dev, 1, addr, type);
+}
+
+static void expect(const char *addr, unsigned index)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	assert_int_equal(v->query_port(ctx, 1, &info), 0);
+	inet_ntop(AF_INET6, info.gid.raw, text, sizeof(text));
+	assert_string_equal(text, addr);
+	assert_int_equal(info.gid_index, index);
+	assert_int_equal(info.gid_type, IBV_GID_TYPE_ROCE_V2);
+}
+
+static void an_ipv4_address_by_roce_v2_comes_first(void **state)
+{
+	(void)state;
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
+	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
+	expect("fe80::1", 1);
+	add("2001:db8::1", IBV_GID_TYPE_ROCE_V2);
+	expect("2001:db8::1", 2);
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:10.0.0.1", 3);
+	add("10.0.0.2", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:10.0.0.1", 3);
+}
+
+static void a_preferred_network_comes_before_the_rest(void **state)
+{
+	char why[128];
+
+	(void)state;
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	add("10.7.0.1", IBV_GID_TYPE_ROCE_V2);
+	assert_int_equal(mpib_rdma_prefer_nets("192.168.0.0/16,10.7.0.0/16",
+					       why, sizeof(why)),
+			 0);
+	expect("::ffff:10.7.0.1", 1);
+	dev->port[0].gids = 1; /* rather another than none */
+	expect("::ffff:10.0.0.1", 0);
+}
+
+static void a_list_of_networks_that_is_none_is_refused(void **state)
+{
+	static const char *const bad[] = { "10.0.0.0/33", "10.0.0/8",
+					   "10.0.0.0/",	  "ten",
+					   "10.0.0.0/0",  ",",
+					   "10.0.0.0/8x" };
+	char why[160];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(
+			mpib_rdma_prefer_nets(bad[i], why, sizeof(why)),
+			-EINVAL);
+		assert_non_null(strstr(why, bad[i]));
+	}
+}
+
+static void a_gid_that_moved_is_found_where_it_is_now(void **state)
+{
+	(void)state;
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:10.0.0.1", 0);
+	dev->port[0].gids = 0;
+	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:10.0.0.1", 1);
+}
+
+static void an_active_port_without_a_gid_is_an_error(void **state)
+{
+	(void)state;
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
+	assert_int_equal(v->query_port(ctx, 1, &info), -EADDRNOTAVAIL);
+	/* That it is down says more. */
+	dev->port[0].attr.state = IBV_PORT_DOWN;
+	assert_int_equal(v->query_port(ctx, 1, &info), 0);
+	assert_int_equal(info.state, IBV_PORT_DOWN);
+}
+
+static void the_gids_of_the_other_port_are_not_ours(void **state)
+{
+	(void)state;
+	dev->attr.phys_port_cnt = 2;
+	fake_ibv_add_gid(dev, 2, "10.0.0.2", IBV_GID_TYPE_ROCE_V2);
+	add("2001:db8::1", IBV_GID_TYPE_ROCE_V2);
+	expect("2001:db8::1", 0);
+}
+
+static void infiniband_has_the_gid_at_index_0_and_a_lid(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(dev, 77);
+	dev->port[0].attr.flags = IBV_QPF_GRH_REQUIRED;
+	assert_int_equal(v->query_port(ctx, 1, &info), 0);
+	assert_int_equal(info.link_layer, IBV_LINK_LAYER_INFINIBAND);
+	assert_int_equal(info.lid, 77);
+	assert_int_equal(info.gid_index, 0);
+	assert_int_equal(info.gid_type, IBV_GID_TYPE_IB);
+	assert_true(info.grh_required);
+}
+
+static void speed_is_width_times_lane(void **state)
+{
+	static const struct {
+		uint8_t width, speed;
+		uint64_t mbps;
+	} row[] = {
+		{ 1, 1, 2500 },	   { 2, 4, 40000 },    { 2, 8, 40000 },
+		{ 2, 16, 56000 },  { 2, 32, 100000 },  { 16, 64, 100000 },
+		{ 2, 64, 200000 }, { 2, 128, 400000 }, { 8, 1, 30000 },
+		{ 4, 2, 40000 },
+	};
+
+	(void)state;
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		dev->port[0].attr.active_width = row[i].width;
+		dev->port[0].attr.active_speed = row[i].speed;
+		assert_int_equal(v->query_port(ctx, 1, &info), 0);
+		assert_int_equal(info.speed_mbps, row[i].mbps);
+	}
+}
+
+static void write_attr(const char *name, const char *text)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dev->ibv.ibdev_path, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void make_dir(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dev->ibv.ibdev_path, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void what_verbs_do_not_tell_comes_from_sysfs(void **state)
+{
+	char dir[] = "/tmp/mpib-ibdev-XXXXXX", rm[64];
+
+	(void)state;
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	assert_int_equal(v->query_port(ctx, 1, &info), 0);
+	assert_int_equal(info.numa_node, -1);
+	assert_string_equal(info.pci_path, "");
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "%s", dir);
+	make_dir("device");
+	make_dir("ports");
+	make_dir("ports/1");
+	write_attr("device/numa_node", "1\n");
+	write_attr("ports/1/rate", "800 Gb/sec (4X XDR)\n");
+	dev->port[0].attr.active_speed = 0;
+	assert_int_equal(v->query_port(ctx, 1, &info), 0);
+	assert_int_equal(info.speed_mbps, 800000);
+	assert_int_equal(info.numa_node, 1);
+	assert_non_null(strstr(info.pci_path, dir));
+	snprintf(rm, sizeof(rm), "rm -r %s", dir);
+	assert_int_equal(system(rm), 0);
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(an_ipv4_address_by_roce_v2_comes_first),
+		t(a_preferred_network_comes_before_the_rest),
+		t(a_list_of_networks_that_is_none_is_refused),
+		t(a_gid_that_moved_is_found_where_it_is_now),
+		t(an_active_port_without_a_gid_is_an_error),
+		t(the_gids_of_the_other_port_are_not_ours),
+		t(infiniband_has_the_gid_at_index_0_and_a_lid),
+		t(speed_is_width_times_lane),
+		t(what_verbs_do_not_tell_comes_from_sysfs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/rail.c, engine/probe.c and verbs/explain.c: what an engine on RDMA
+ * devices finds at start, and what it says when that will not do.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "engine/shard.h"
+#include "fake_ibv.h"
+
+static struct mpib_engine_config cfg;
+static struct mpib_engine *engine;
+static struct fake_device *sout, *sup;
+static char why[300];
+
+static void name_rails(const char *a, const char *b)
+{
+	assert_int_equal(
+		mpib_rail_spec_parse(a, &cfg.rail[0], why, sizeof(why)), 0);
+	assert_int_equal(
+		mpib_rail_spec_parse(b, &cfg.rail[1], why, sizeof(why)), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_ibv_reset();
+	sout = fake_ibv_add("fake_0", "127.41.1.1");
+	sup = fake_ibv_add("fake_1", "127.41.1.2");
+	mpib_engine_config_init(&cfg);
+	name_rails("rdma:fake_0:1", "rdma:fake_1");
+	engine = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (engine)
+		mpib_engine_close(engine);
+	return 0;
+}
+
+static int start(void)
+{
+	return mpib_engine_open_idle(&cfg, NULL, NULL, &engine, why,
+				     sizeof(why));
+}
+
+static void refused(int error, const char *const *words)
+{
+	assert_int_equal(start(), error);
+	assert_null(engine);
+	for (; *words; words++) {
+		if (!strstr(why, *words))
+			fail_msg("\"%s\" does not say \"%s\"", why, *words);
+	}
+}
+
+#define REFUSED(error, ...)                                                    \
+	refused(error, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void two_active_ports_are_opened(void **state)
+{
+	(void)state;
+	if (start() < 0)
+		fail_msg("%s", why);
+	assert_string_equal(mpib_engine_provider(engine, 0), "rdma");
+}
+
+static void every_shard_has_the_inline_limit_of_the_device(void **state)
+{
+	(void)state;
+	cfg.shards = 2;
+	assert_int_equal(start(), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(
+			engine->shard[i / 2].rail[i % 2].port.max_inline, 128);
+}
+
+static void a_device_without_inline_is_used_without(void **state)
+{
+	(void)state;
+	fake_ibv.max_inline = 0;
+	assert_int_equal(start(), 0);
+	assert_int_equal(engine->shard[0].rail[0].port.max_inline, 0);
+}
+
+static void a_wrong_name_is_told_with_the_right_ones(void **state)
+{
+	(void)state;
+	name_rails("rdma:mlx5_7", "rdma:fake_1");
+	REFUSED(-ENODEV, "rdma:mlx5_7:1", "ibv_open_device", "fake_0, fake_1");
+}
+
+static void a_machine_without_devices_is_told_so(void **state)
+{
+	(void)state;
+	fake_ibv.devices = 0;
+	REFUSED(-ENODEV, "there are none", "/dev/infiniband");
+}
+
+static void a_device_that_may_not_be_opened_names_the_right(void **state)
+{
+	(void)state;
+	fake_ibv.fail = "ibv_open_device";
+	fake_ibv.error = EACCES;
+	fake_ibv.times = 1;
+	REFUSED(-EACCES, "rdma:fake_0:1: ibv_open_device: Permission denied",
+		"/dev/infiniband/uverbs");
+}
+
+static void a_port_that_the_device_has_not_is_told(void **state)
+{
+	(void)state;
+	name_rails("rdma:fake_0:2", "rdma:fake_1");
+	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
+}
+
+static void a_port_that_is_down_is_told(void **state)
+{
+	(void)state;
+	sup->port[0].attr.state = IBV_PORT_DOWN;
+	REFUSED(-ENETDOWN, "rdma:fake_1:1", "the port is down (look at cable");
+	sup->port[0].attr.state = IBV_PORT_INIT;
+	REFUSED(-ENETDOWN, "the port is init", "subnet manager");
+}
+
+static void a_port_without_a_gid_is_told(void **state)
+{
+	(void)state;
+	sout->port[0].gids = 0;
+	REFUSED(-EADDRNOTAVAIL, "rdma:fake_0:1", "no RoCE v2 GID", "IPv4");
+}
+
+static void two_link_layers_are_refused(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(sup, 3);
+	REFUSED(-EINVAL, "fake_0 is Ethernet", "fake_1 is InfiniBand",
+		"--sup none");
+}
+
+static void a_limit_on_pinned_memory_is_told(void **state)
+{
+	struct rlimit old, low;
+
+	(void)state;
+	getrlimit(RLIMIT_MEMLOCK, &old);
+	low = old;
+	low.rlim_cur = 8 << 20;
+	setrlimit(RLIMIT_MEMLOCK, &low);
+	fake_ibv.fail = "ibv_reg_mr";
+	fake_ibv.error = ENOMEM;
+	fake_ibv.times = 2;
+	REFUSED(-ENOMEM, "ibv_reg_mr", "RLIMIT_MEMLOCK is 8192 KiB",
+		"LimitMEMLOCK=infinity");
+	setrlimit(RLIMIT_MEMLOCK, &old);
+}
+
+static void a_cq_that_cannot_be_pinned_is_told(void **state)
+{
+	(void)state;
+	fake_ibv.fail = "ibv_create_cq";
+	fake_ibv.error = ENOMEM;
+	fake_ibv.times = 1;
+	REFUSED(-ENOMEM, "rdma:fake_0:1: ibv_create_cq: Cannot allocate",
+		"RLIMIT_MEMLOCK");
+}
+
+static void queues_longer_than_the_devices_name_the_setting(void **state)
+{
+	(void)state;
+	cfg.sq_depth = 5000;
+	REFUSED(-EINVAL, "qp.sq_depth = 5000", "4096");
+	cfg.sq_depth = 512;
+	cfg.srq_high = 5000;
+	REFUSED(-EINVAL, "srq.high = 5000", "4096");
+}
+
+static void relaxed_ordering_is_dropped_where_it_is_refused(void **state)
+{
+	const struct mpib_verbs *v = &mpib_verbs_rdma;
+	int wish = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	char mem[64];
+
+	(void)state;
+	assert_int_equal(v->open(&cfg.rail[0], &ctx), 0);
+	assert_int_equal(v->alloc_pd(ctx, &pd), 0);
+	for (unsigned times = 0; times < 2; times++) {
+		fake_ibv.fail = "ibv_reg_mr";
+		fake_ibv.error = EINVAL;
+		fake_ibv.times = times;
+		assert_int_equal(v->reg_mr(pd, mem, sizeof(mem),
+					   (uint64_t)(uintptr_t)mem, wish, &mr),
+				 0);
+		assert_int_equal(fake_ibv.access,
+				 times ? IBV_ACCESS_LOCAL_WRITE : wish);
+		assert_int_equal(v->dereg_mr(mr), 0);
+	}
+	/* What was not wished for is not dropped. */
+	fake_ibv.times = 1;
+	assert_int_equal(v->reg_mr(pd, mem, sizeof(mem),
+				   (uint64_t)(uintptr_t)mem,
+				   IBV_ACCESS_LOCAL_WRITE, &mr),
+			 -EINVAL);
+	assert_int_equal(v->dealloc_pd(pd), 0);
+	assert_int_equal(v->close(ctx), 0);
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(two_active_ports_are_opened),
+		t(every_shard_has_the_inline_limit_of_the_device),
+		t(a_device_without_inline_is_used_without),
+		t(a_wrong_name_is_told_with_the_right_ones),
+		t(a_machine_without_devices_is_told_so),
+		t(a_device_that_may_not_be_opened_names_the_right),
+		t(a_port_that_the_device_has_not_is_told),
+		t(a_port_that_is_down_is_told),
+		t(a_port_without_a_gid_is_told),
+		t(two_link_layers_are_refused),
+		t(a_limit_on_pinned_memory_is_told),
+		t(a_cq_that_cannot_be_pinned_is_told),
+		t(queues_longer_than_the_devices_name_the_setting),
+		t(relaxed_ordering_is_dropped_where_it_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
