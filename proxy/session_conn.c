@@ -56,7 +56,7 @@ void mpib_session_connect(struct mpib_session *s, struct mpib_message *m)
 	if (!one_more(s, &m->h))
 		return;
 	rc = mpib_broker_connect(s->all->broker, &s->owner, ask->conn,
-				 &ask->handle);
+				 ask->traffic_class, &ask->handle);
 	if (rc < 0)
 		mpib_session_refuse(s, &m->h, rc, "connection %u: %s",
 				    ask->conn,

@@ -31,6 +31,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.rnr_retry = 6,
 		.min_rnr_timer = 12,
 		.traffic_class = -1,
+		.service_level = -1,
 	};
 }
 

@@ -49,6 +49,8 @@ struct mpib_engine_config {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* ibv_modify_qp
 								 encodings */
 	int traffic_class; /* -1: 0 */
+	int service_level; /* -1: on InfiniBand the communicator's class */
+	uint16_t pkey_index;
 };
 
 /* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,
@@ -176,6 +178,10 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
 /* Mode of this engine. Any thread. */
 uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
+/* Packets of the lane carry this class (RoCE: traffic class; InfiniBand: service
+ * level, too) and not the configured one; 0: no class of its own. Both ends
+ * set the same, before mpib_lane_connect(). */
+void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
 /* To RTR and RTS against the other end, and hand over to the shard. -errno and
  * why (device, call, cause). */
 int mpib_lane_connect(struct mpib_lane *lane,

@@ -29,6 +29,7 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = rail->port_num,
+		.pkey_index = lane->shard->engine->cfg.pkey_index,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	int rc;
@@ -186,22 +187,9 @@ static int to_rtr(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 		.rq_psn = remote->psn[i],
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = cfg->min_rnr_timer,
-		.ah_attr = {
-			.dlid = remote->lid,
-			.port_num = rail->port_num,
-			.is_global = port->link_layer ==
-				     IBV_LINK_LAYER_ETHERNET,
-			.grh = {
-				.sgid_index = port->gid_index,
-				.hop_limit = 255,
-				.traffic_class = cfg->traffic_class < 0 ?
-					0 :
-					(uint8_t)cfg->traffic_class,
-			},
-		},
 	};
 
-	memcpy(attr.ah_attr.grh.dgid.raw, remote->gid, sizeof(remote->gid));
+	mpib_route_fill(q->lane, rail, port, remote, &attr.ah_attr);
 	return rail->verbs->modify_qp(
 		q->qp, &attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |

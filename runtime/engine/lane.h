@@ -96,6 +96,7 @@ struct mpib_lane {
 	uint8_t imm_version;
 	uint8_t rails;
 	uint8_t path; /* enum mpib_path */
+	uint8_t traffic_class; /* 0: as configured */
 	uint32_t epoch;
 	uint32_t qps[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
@@ -170,6 +171,13 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t flow,
 
 /* A completion came: what it retires. */
 void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id);
+
+/* route.c: the way from the port of rail to remote's, for RTR. port is what the
+ * port is now. Control thread. */
+void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
+		    const struct mpib_port_info *port,
+		    const struct mpib_lane_rail_info *remote,
+		    struct ibv_ah_attr *ah);
 
 /* Shard: every flow fails with error, control is told. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)

@@ -74,9 +74,12 @@ int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
 int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct mpib_owner *owner, uint32_t id);
 
-/* -EINVAL: no such index, or not free; -ENOENT: no such listener. */
+/* -EINVAL: no such index, or not free; -ENOENT: no such listener. Connections
+ * share a lane only with those of their traffic class; one that is not 1 to 255
+ * is the configured class. */
 int mpib_broker_connect(struct mpib_broker *broker, struct mpib_owner *owner,
-			uint32_t index, const struct mpib_handle *handle);
+			uint32_t index, int traffic_class,
+			const struct mpib_handle *handle);
 int mpib_broker_accept(struct mpib_broker *broker, struct mpib_owner *owner,
 		       uint32_t listen_id, uint32_t index);
 /* -ENOENT: nothing at the index. */

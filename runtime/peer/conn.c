@@ -78,7 +78,8 @@ static void begin(struct mpib_bconn *c)
 }
 
 int mpib_broker_connect(struct mpib_broker *b, struct mpib_owner *owner,
-			uint32_t index, const struct mpib_handle *handle)
+			uint32_t index, int traffic_class,
+			const struct mpib_handle *handle)
 {
 	struct mpib_peer *p;
 	struct mpib_bconn *c;
@@ -94,6 +95,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct mpib_owner *owner,
 	if (rc < 0)
 		return rc;
 	c->handle = *handle;
+	if (traffic_class > 0 && traffic_class <= UINT8_MAX)
+		c->traffic_class = (uint8_t)traffic_class;
 	c->peer = p;
 	begin(c);
 	return 0;

@@ -92,6 +92,7 @@ struct mpib_bconn {
 	bool sender;
 	enum mpib_bconn_state state;
 	struct mpib_handle handle; /* sender's */
+	uint8_t traffic_class; /* sender's wish, 0: none */
 	struct mpib_listener_entry *listener; /* receiver's, while waiting */
 	struct mpib_peer *peer;
 	struct mpib_blane *lane;

@@ -30,6 +30,7 @@ static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 		return rc;
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
+	mpib_lane_set_class(l->lane, l->key.traffic_class);
 	mpib_lane_local(l->lane, &m.lane_info);
 	mpib_blane_tell(l, &m);
 	return 0;
@@ -41,6 +42,7 @@ int mpib_blane_get(struct mpib_bconn *c)
 		.uid = c->owner->uid,
 		.from_shard = (uint16_t)c->owner->shard,
 		.to_shard = c->handle.shard,
+		.traffic_class = c->traffic_class,
 		.serial = c->broker->private_lanes ? ++c->broker->serial : 0,
 	};
 	struct mpib_blane *l =
@@ -182,6 +184,7 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 		return rc;
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
+	mpib_lane_set_class(l->lane, l->key.traffic_class);
 	return mpib_lane_connect(l->lane, &m->lane_info, why, why_len);
 }
 

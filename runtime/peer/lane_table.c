@@ -18,8 +18,9 @@ static bool same_key(const struct mpib_blane *l, const struct mpib_lane_key *k,
 	uint16_t l_mine = l->ours ? l->key.from_shard : l->key.to_shard;
 	uint16_t l_theirs = l->ours ? l->key.to_shard : l->key.from_shard;
 
-	return l->key.uid == k->uid && l_mine == mine && l_theirs == theirs &&
-	       l->key.serial == 0 && k->serial == 0;
+	return l->key.uid == k->uid &&
+	       l->key.traffic_class == k->traffic_class && l_mine == mine &&
+	       l_theirs == theirs && l->key.serial == 0 && k->serial == 0;
 }
 
 struct mpib_blane *mpib_blane_find_shared(struct mpib_peer *p,

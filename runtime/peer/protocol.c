@@ -28,6 +28,7 @@ static void put_key(struct mpib_writer *w, const struct mpib_lane_key *k)
 	mpib_put32(w, k->uid);
 	mpib_put16(w, k->from_shard);
 	mpib_put16(w, k->to_shard);
+	mpib_put8(w, k->traffic_class);
 	mpib_put64(w, k->serial);
 }
 
@@ -36,6 +37,7 @@ static void get_key(struct mpib_reader *r, struct mpib_lane_key *k)
 	k->uid = mpib_get32(r);
 	k->from_shard = mpib_get16(r);
 	k->to_shard = mpib_get16(r);
+	k->traffic_class = mpib_get8(r);
 	k->serial = mpib_get64(r);
 }
 

@@ -72,6 +72,7 @@ struct mpib_node_id {
 struct mpib_lane_key {
 	uint32_t uid;
 	uint16_t from_shard, to_shard; /* opener's, acceptor's */
+	uint8_t traffic_class; /* both ends send with it; 0: as configured */
 	uint64_t serial; /* 0: shared */
 };
 

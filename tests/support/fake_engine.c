@@ -320,6 +320,12 @@ void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 	expect(!lane->connected && peer[0], "a label too late");
 }
 
+void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
+{
+	expect(!lane->connected, "a class too late");
+	lane->traffic_class = traffic_class;
+}
+
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 {
 	*info = lane->local;

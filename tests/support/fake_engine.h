@@ -32,6 +32,7 @@ struct mpib_attachment {
 struct mpib_lane {
 	struct mpib_tenant *tenant;
 	struct mpib_lane_info local, remote;
+	uint8_t traffic_class;
 	bool connected, killing, killed, destroying, destroyed;
 	int flows;
 	TAILQ_ENTRY(mpib_lane) link;

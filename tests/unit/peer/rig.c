@@ -193,7 +193,8 @@ void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
 		mpib_broker_listen(to->node->broker, &to->owner, &id, &handle),
 		0);
 	assert_int_equal(mpib_broker_connect(from->node->broker, &from->owner,
-					     from_index, &handle),
+					     from_index, rig->traffic_class,
+					     &handle),
 			 0);
 	assert_int_equal(
 		mpib_broker_accept(to->node->broker, &to->owner, id, to_index),

@@ -32,6 +32,7 @@ struct rig {
 	struct node node[NODES];
 	unsigned seed; /* order of turns */
 	bool private_lanes; /* set before rig_up() */
+	int traffic_class; /* of connections from now on; 0: none */
 	struct mpib_cluster_key key; /* likewise */
 	unsigned rails;
 	struct mpib_islands islands[NODES]; /* likewise */

@@ -69,7 +69,8 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
 		0);
 	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->owner, 0, &handle), 0);
+		mpib_broker_connect(a->node->broker, &a->owner, 0, -1, &handle),
+		0);
 	rig_pass(rig, 11 * MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	if (!strstr(mpib_broker_why(&a->owner, 0), why))
@@ -127,6 +128,32 @@ static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
 	b = rig_client(rig, 1, 1000, 0);
 	rig_connect(rig, a, 1, b, 0);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 3);
+}
+
+static void keeps_traffic_classes_on_lanes_of_their_own(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 1);
+	rig_connect(rig, a, 0, b, 0);
+	rig->traffic_class = 104;
+	rig_connect(rig, a, 1, b, 1);
+	rig_connect(rig, a, 2, b, 2);
+	/* Their class, whoever opens the lane. */
+	rig_connect(rig, b, 3, a, 3);
+	rig->traffic_class = 256; /* none that there is */
+	rig_connect(rig, b, 4, a, 4);
+	for (unsigned n = 0; n < 2; n++) {
+		assert_int_equal(fake_lanes(&rig->node[n].engine), 2);
+		assert_int_equal(
+			fake_lane(&rig->node[n].engine, 0)->traffic_class, 0);
+		assert_int_equal(
+			fake_lane(&rig->node[n].engine, 1)->traffic_class, 104);
+	}
 }
 
 static void connects_clients_of_one_node_over_two_lanes(void **state)
@@ -255,7 +282,8 @@ static void ends_that_see_different_islands_make_no_lane(void **state)
 		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
 		0);
 	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->owner, 0, &handle), 0);
+		mpib_broker_connect(a->node->broker, &a->owner, 0, -1, &handle),
+		0);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	/* What the one sees, and what the other. */
@@ -282,6 +310,9 @@ int main(void)
 						rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			shares_a_lane_in_both_directions, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			keeps_traffic_classes_on_lanes_of_their_own, rig_setup,
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			keeps_users_and_shards_on_lanes_of_their_own, rig_setup,

@@ -78,7 +78,8 @@ static void connect_somewhere(struct storm *s, struct client *c)
 		h.shard ^= 1;
 	if (roll(s, 40) == 0)
 		h.node++;
-	mpib_broker_connect(c->node->broker, &c->owner, roll(s, INDICES), &h);
+	mpib_broker_connect(c->node->broker, &c->owner, roll(s, INDICES),
+			    roll(s, 20) ? -1 : 7, &h);
 }
 
 static void accept_somewhere(struct storm *s)
