@@ -20,7 +20,7 @@
 #include "quota.h"
 
 #define MPIB_CONFIG_DIR "/etc/mpib"
-#define MPIB_SETTINGS_MAX 48
+#define MPIB_SETTINGS_MAX 80
 #define MPIB_ORIGIN_MAX 128
 #define MPIB_WHY_MAX 512
 #define MPIB_VALUE_MAX 512 /* of a setting, as text */
@@ -40,11 +40,13 @@ struct mpib_config {
 	char sout[80], sup[80]; /* specifications; "": by discovery */
 	char peer_key_file[256]; /* "": peers are not asked for a key */
 	char peer_addr[64]; /* "": from the SOUT rail */
+	char gid_net[160]; /* "": any network will do */
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode, or MPIB_MODE_AUTO */
 	uint32_t island_prefix;
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* after mpib_config_finish() */
+	uint32_t silence, answer; /* seconds: of a peer, of the proxy */
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t daemon;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "verbs/rdma.h"
+
 static const char *origin_of(const struct mpib_config *cfg, const char *section,
 			     const char *key)
 {
@@ -126,11 +128,18 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
 	int rc = rails(cfg, why);
+	char reason[256];
 
 	if (rc == 0)
 		rc = policy(cfg, why);
 	if (rc < 0)
 		return rc;
+	rc = mpib_rdma_prefer_nets(cfg->gid_net, reason, sizeof(reason));
+	if (rc < 0) {
+		snprintf(why, MPIB_WHY_MAX, "%s: hca.gid_net: %s",
+			 origin_of(cfg, "hca", "gid_net"), reason);
+		return rc;
+	}
 	if (same_port(e))
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: both rails are %s (give two ports, or --sup "

@@ -132,6 +132,7 @@ static int open_broker(struct mpib_proxy *p, char *why)
 		.port = (uint16_t)p->cfg.peer_port,
 		.islands = &p->cfg.islands,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
+		.silence_s = p->cfg.silence,
 	};
 
 	if (rc < 0)

@@ -113,6 +113,7 @@ static void welcome(struct mpib_session *s, const struct mpib_ctl_header *ask)
 		.dmabuf = mpib_engine_dmabuf(all->engine),
 		.window = all->cfg->window,
 		.part = all->cfg->part,
+		.answer_ms = all->cfg->answer * 1000,
 	};
 	const int fd[MPIB_CTL_FDS_MAX] = {
 		mpib_engine_status_fd(all->engine),

@@ -4,6 +4,8 @@
 #include <mpib/control.h>
 #include <mpib/segment.h>
 
+#include "peer/link.h"
+
 #define FIELD(f)                                                               \
 	offsetof(struct mpib_config, f), sizeof(((struct mpib_config *)0)->f)
 #define QUOTA(name, q, arg, text)                                              \
@@ -34,6 +36,9 @@ const struct mpib_setting mpib_settings[] = {
 	  "scale-out rail: soft:IPv4 or rdma:DEVICE[:PORT]" },
 	{ "hca", "sup", "sup", MPIB_SET_TEXT, FIELD(sup), TEXT("SPEC"),
 	  "scale-up rail, or none" },
+	{ "hca", "gid_net", "gid-net", MPIB_SET_TEXT, FIELD(gid_net),
+	  TEXT("NET,..."),
+	  "networks whose addresses RoCE ports prefer, as 10.1.0.0/16" },
 	{ "peer", "addr", "peer-addr", MPIB_SET_TEXT, FIELD(peer_addr),
 	  TEXT("IPv4"), "address of the peer link; default that of SOUT" },
 	{ "peer", "port", "peer-port", MPIB_SET_UINT, FIELD(peer_port),
@@ -41,6 +46,8 @@ const struct mpib_setting mpib_settings[] = {
 	{ "peer", "key_file", "peer-key-file", MPIB_SET_TEXT,
 	  FIELD(peer_key_file), TEXT("FILE"),
 	  "secret that all proxies of a cluster share" },
+	{ "peer", "silence", "peer-silence", MPIB_SET_UINT, FIELD(silence),
+	  UINT(1, 600, "SECONDS"), "of a peer, before its link is dead" },
 	{ "proxy", "threads", "threads", MPIB_SET_UINT, FIELD(engine.shards),
 	  UINT(1, MPIB_SHARDS_MAX, "N"), "progress threads" },
 	{ "proxy", "daemon", "daemon", MPIB_SET_CHOICE, FIELD(daemon),
@@ -97,6 +104,15 @@ const struct mpib_setting mpib_settings[] = {
 	{ "qp", "traffic_class", "qp-traffic-class", MPIB_SET_INT,
 	  FIELD(engine.traffic_class), UINT(-1, 255, "N"),
 	  "of RoCE packets; -1 leaves it 0" },
+	{ "qp", "service_level", "qp-service-level", MPIB_SET_INT,
+	  FIELD(engine.service_level), UINT(-1, 15, "N"),
+	  "-1: on InfiniBand that of the communicator, else 0" },
+	{ "qp", "pkey_index", "qp-pkey-index", MPIB_SET_UINT,
+	  FIELD(engine.pkey_index), UINT(0, 65535, "N"),
+	  "entry of the port's partition key table" },
+	{ "client", "answer", "client-answer", MPIB_SET_UINT, FIELD(answer),
+	  UINT(1, 3600, "SECONDS"),
+	  "a client waits so long for the proxy's answer" },
 	{ "client", "window", "client-window", MPIB_SET_SIZE, FIELD(window),
 	  UINT(4096, 1 << 30, "BYTES"), "staging memory of a connection" },
 	{ "client", "part", "client-part", MPIB_SET_SIZE, FIELD(part),
@@ -138,6 +154,8 @@ void mpib_config_init(struct mpib_config *cfg)
 		.run_group = "mpib",
 		.peer_port = 24790,
 		.mode = MPIB_MODE_AUTO,
+		.silence = MPIB_SILENCE_S,
+		.answer = 10,
 		.log_level = 2,
 		.window = 4 << 20,
 		.part = 512 << 10,

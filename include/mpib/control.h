@@ -84,7 +84,7 @@ struct mpib_ctl_welcome {
 	uint32_t dmabuf; /* dma-buf registration works on every rail */
 	uint32_t window; /* staging bytes a connection gets */
 	uint32_t part; /* largest staged part, a multiple of 128 */
-	uint32_t rsvd;
+	uint32_t answer_ms; /* wait so long for an answer; 0: 10000 */
 	struct mpib_ctl_rail rail[MPIB_RAILS];
 };
 

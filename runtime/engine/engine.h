@@ -50,7 +50,7 @@ struct mpib_engine_config {
 								 encodings */
 	int traffic_class; /* -1: 0 */
 	int service_level; /* -1: on InfiniBand the communicator's class */
-	uint16_t pkey_index;
+	uint32_t pkey_index;
 };
 
 /* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,

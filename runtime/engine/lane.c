@@ -29,7 +29,7 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = rail->port_num,
-		.pkey_index = lane->shard->engine->cfg.pkey_index,
+		.pkey_index = (uint16_t)lane->shard->engine->cfg.pkey_index,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	int rc;

@@ -53,6 +53,11 @@ static int check_limits(const struct mpib_engine *e, unsigned r, char *why,
 			 "%s: srq.high = %u is more than the device's %u "
 			 "(lower it)",
 			 cfg->rail[r].name, cfg->srq_high, port->max_srq_wr);
+	else if (cfg->pkey_index > 0 && cfg->pkey_index >= port->pkeys)
+		snprintf(why, why_len,
+			 "%s: qp.pkey_index = %u is beyond the port's %u "
+			 "partition keys (lower it)",
+			 cfg->rail[r].name, cfg->pkey_index, port->pkeys);
 	else
 		return 0;
 	return -EINVAL;

@@ -136,6 +136,7 @@ static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
 	if (m->len < sizeof(c->welcome) || m->fds != 4)
 		return mpib_fail(-EPROTO, "%s: no proper welcome", c->path);
 	memcpy(&c->welcome, m->bytes, sizeof(c->welcome));
+	c->answer_ms = c->welcome.answer_ms ? c->welcome.answer_ms : 10000;
 	if (c->welcome.version != MPIB_ABI_VERSION)
 		return mpib_fail(-EPROTO,
 				 "%s: the proxy speaks version %u, this client "
@@ -229,6 +230,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
+	c->answer_ms = o.timeout_ms;
 	pthread_once(&once, watch_forks);
 	c->forks = mpib_forks;
 	atomic_init(&c->living, c->forks);

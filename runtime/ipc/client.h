@@ -159,6 +159,7 @@ struct mpib_client {
 	const struct mpib_reply *reply;
 	struct mpib_memseg seg[3];
 	struct mpib_ctl_welcome welcome;
+	uint32_t answer_ms; /* patience with the proxy */
 	char path[108];
 	pthread_mutex_t lock; /* all below, and the control socket */
 	uint32_t next_id;

@@ -7,7 +7,6 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-#define ANSWER_MS 10000
 #define LOOK_MS 10
 
 static int gone(struct mpib_client *c)
@@ -79,8 +78,9 @@ int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)
 		if (rc == 0)
 			return mpib_fail(-ETIMEDOUT,
 					 "the proxy at %s did not answer "
-					 "within %d s (is it stopped?)",
-					 c->path, ANSWER_MS / 1000);
+					 "within %u s (is it stopped? "
+					 "client.answer is its patience)",
+					 c->path, c->answer_ms / 1000);
 		if (errno != EINTR)
 			return mpib_fail(-errno, "poll: %m");
 	}
@@ -126,7 +126,7 @@ static int answer(struct mpib_client *c, uint32_t id, struct mpib_message *m,
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want)
 {
-	uint64_t deadline = mpib_now_ms() + ANSWER_MS;
+	uint64_t deadline = mpib_now_ms() + c->answer_ms;
 	int rc = mpib_client_check(c);
 
 	if (rc < 0)

@@ -55,6 +55,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->self.sout = opts->sout;
 	b->islands = opts->islands;
 	b->private_lanes = opts->private_lanes;
+	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
 	b->connect_ns =
 		(opts->connect_ms ? opts->connect_ms : 10000) * MPIB_MSEC;
 	b->accept_ns = (opts->accept_ms ? opts->accept_ms : 120000) * MPIB_MSEC;

@@ -8,7 +8,8 @@
  * Memory that a peer may still write is never given up before the peer said
  * that it stopped, or the lane was killed. So every close ends, at the latest
  *
- *    5 s  after the peer fell silent: its link is dead, and so are its lanes;
+ *    5 s  (silence_s) after the peer fell silent: its link is dead, and so are
+ *         its lanes;
  *   10 s  after the close, when the peer's link lives but it does not answer:
  *         the lane is killed, and with it what else is on it, for a peer that
  *         cannot stop one flow cannot be trusted with the others;
@@ -36,6 +37,7 @@ struct mpib_broker_opts {
 	bool private_lanes; /* lanes we open serve one connection, imm v1 */
 	unsigned connect_ms; /* to reach the peer and make a lane, 0: 10000 */
 	unsigned accept_ms; /* then, for the peer's accept, 0: 120000 */
+	unsigned silence_s; /* of a peer, before its link is dead; 0: 5 */
 };
 
 /* One attached client, as the broker knows it. The caller's, and in place

@@ -247,6 +247,7 @@ static void on_accept(void *arg, uint32_t events)
 		return;
 	}
 	s->broker = b;
+	mpib_link_set_patience(s->link, b->silence_s);
 	TAILQ_INSERT_TAIL(&b->strangers, s, entry);
 	b->stranger_count++;
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);

@@ -140,6 +140,7 @@ struct mpib_broker {
 	const struct mpib_islands *islands;
 	bool private_lanes;
 	uint64_t connect_ns, accept_ns;
+	unsigned silence_s;
 	uint64_t serial;
 	int fd;
 	struct mpib_watch accept;

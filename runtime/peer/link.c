@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #define OUT_MAX (1u << 20)
-/* Without a byte from the peer for so many ticks, the link is dead. Ticks, not
- * time: when it was this process that stood still, the peer's bytes wait. */
+/* Patience is counted in ticks, not time: when it was this process that stood
+ * still, the peer's bytes wait. */
 #define TICK_NS MPIB_SEC
-#define DEAD_TICKS 5
 
 static void free_link(struct mpib_link *l)
 {
@@ -252,9 +251,12 @@ static void on_tick(void *arg)
 {
 	struct mpib_link *l = arg;
 
-	if (++l->silent >= DEAD_TICKS) {
-		fail(l, l->connecting ? "it does not answer"
-				      : "no sign of life for 5 s");
+	if (++l->silent >= l->patience) {
+		char why[48];
+
+		snprintf(why, sizeof(why), "no sign of life for %u s",
+			 l->patience);
+		fail(l, l->connecting ? "it does not answer" : why);
 		return;
 	}
 	if (!l->connecting)
@@ -262,13 +264,12 @@ static void on_tick(void *arg)
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, on_tick, l);
 }
 
-static void tune(int fd)
+void mpib_link_set_patience(struct mpib_link *link, unsigned seconds)
 {
-	unsigned dead = DEAD_TICKS * TICK_NS / MPIB_MSEC;
-	int one = 1;
+	unsigned ms = seconds * 1000;
 
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
+	link->patience = seconds;
+	setsockopt(link->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
 static int make(struct mpib_loop *loop, int fd, bool connecting,
@@ -276,13 +277,14 @@ static int make(struct mpib_loop *loop, int fd, bool connecting,
 		struct mpib_link **link)
 {
 	struct mpib_link *l = calloc(1, sizeof(*l));
-	int rc;
+	int rc, one = 1;
 
 	if (!l)
 		return -ENOMEM;
-	tune(fd);
 	l->loop = loop;
 	l->fd = fd;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	mpib_link_set_patience(l, MPIB_SILENCE_S);
 	l->connecting = l->writing = connecting;
 	l->events = events;
 	l->ctx = ctx;

@@ -26,7 +26,8 @@ struct mpib_link {
 	struct mpib_loop *loop;
 	struct mpib_watch watch;
 	struct mpib_timer tick;
-	unsigned silent; /* ticks without a byte */
+	unsigned silent; /* seconds without a byte */
+	unsigned patience; /* how many make it dead */
 	int fd;
 	bool connecting, closing, writing;
 	const char *overflow; /* why it has to go, once it has */
@@ -51,6 +52,10 @@ int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
+/* How long the other end may be silent before the link is dead; MPIB_SILENCE_S
+ * unless it is told. */
+#define MPIB_SILENCE_S 5
+void mpib_link_set_patience(struct mpib_link *link, unsigned seconds);
 /* Never fails: a peer that does not read until 1 MiB waits is cut off, and
  * down() is called from the loop. */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);

@@ -95,6 +95,7 @@ static void call(struct mpib_peer *p)
 		retry(p);
 		return;
 	}
+	mpib_link_set_patience(p->link, b->silence_s);
 	p->state = MPIB_PEER_CALLING;
 }
 
