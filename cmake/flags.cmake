@@ -19,3 +19,9 @@ if(MPIB_SANITIZE)
 	target_link_options(mpib_flags INTERFACE
 		-fsanitize=${MPIB_SANITIZE})
 endif()
+
+# Coverage for libFuzzer in everything; its main() only in the targets.
+if(MPIB_FUZZ)
+	target_compile_options(mpib_flags INTERFACE -fsanitize=fuzzer-no-link)
+	target_link_options(mpib_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

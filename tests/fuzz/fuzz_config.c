@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A configuration file: read, or refused with one line that names it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "fuzz.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct mpib_config cfg;
+	int fd = memfd_create("fuzz.conf", MFD_CLOEXEC);
+	char path[64], why[MPIB_WHY_MAX] = "";
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		fuzz_found("no memfd");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	mpib_config_init(&cfg);
+	if (mpib_config_read_file(&cfg, path, why) < 0) {
+		if (!strstr(why, path) || strchr(why, '\n'))
+			fuzz_found("the refusal is not one line with the file");
+	} else if (mpib_config_finish(&cfg, why) < 0 && !why[0]) {
+		fuzz_found("refused without a reason");
+	}
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The peer link: frames after a greeting of another node, or bytes at once.
+ * What decodes is encoded and decoded again to the same message; and the proxy
+ * itself takes all of it and greets the next caller.
+ *
+ * Input: a flag byte, then the stream.
+ */
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "peer/protocol.h"
+
+#define PORT 4711
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	fuzz_proxy_start();
+	return 0;
+}
+
+static void check_frames(const uint8_t *at, size_t left)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX], again[MPIB_PEER_FRAME_MAX];
+
+	while (left > 4) {
+		struct mpib_reader r = { at, at + 4, false };
+		uint32_t len = mpib_get32(&r);
+		struct mpib_peer_msg m, n;
+
+		if (len > left - 4)
+			return;
+		if (mpib_peer_decode(at + 4, len, &m) == 0) {
+			size_t a = mpib_peer_encode(&m, frame), b;
+
+			if (mpib_peer_decode(frame + 4, a - 4, &n) < 0)
+				fuzz_found("what was encoded does not decode");
+			b = mpib_peer_encode(&n, again);
+			if (a != b || memcmp(frame, again, a))
+				fuzz_found("it decodes to another message");
+		}
+		at += 4 + len;
+		left -= 4 + len;
+	}
+}
+
+static void tell(int fd, const struct mpib_peer_msg *m)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	size_t n = mpib_peer_encode(m, frame);
+
+	if (send(fd, frame, n, MSG_NOSIGNAL) != (ssize_t)n)
+		fuzz_found("the greeting is not taken");
+}
+
+static void greet(int fd, bool ready)
+{
+	struct mpib_peer_msg hello = {
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = { fuzz_peer_addr(), PORT, 1 },
+	};
+	struct mpib_peer_msg up = { .type = MPIB_PEER_READY };
+	uint8_t byte;
+
+	tell(fd, &hello);
+	if (recv(fd, &byte, 1, MSG_PEEK) <= 0)
+		fuzz_found("the greeting is not answered");
+	if (ready)
+		tell(fd, &up);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input in = { data, size };
+	uint8_t flags = fuzz_take8(&in);
+	struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
+	uint8_t frame[MPIB_PEER_FRAME_MAX], buf[4096];
+	size_t n = mpib_peer_encode(&ping, frame);
+	int fd = fuzz_dial_peer();
+
+	check_frames(in.at, in.left);
+	if (flags & 1)
+		greet(fd, flags & 2);
+	/* Answers are read until the proxy has heard us out or hung up. */
+	if (send(fd, in.at, in.left, MSG_NOSIGNAL) >= 0 &&
+	    send(fd, frame, n, MSG_NOSIGNAL) >= 0 && shutdown(fd, SHUT_WR) == 0)
+		while (recv(fd, buf, sizeof(buf), 0) > 0)
+			;
+	close(fd);
+	return 0;
+}

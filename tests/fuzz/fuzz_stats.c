@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines for the stats socket. Each is answered by one line of JSON or ends the
+ * connection; afterwards a proper question is still answered.
+ */
+#include <jansson.h>
+#include <mpib/control.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	fuzz_proxy_start();
+	return 0;
+}
+
+/* An answer of the proxy is JSON, whatever was asked; but "metrics" is answered
+ * by lines of OpenMetrics. */
+static void check(const char *line, size_t len)
+{
+	json_error_t e;
+	json_t *o;
+
+	if (len > 1 && (line[0] == '#' || (len > 5 && !memcmp(line, "mpib_", 5))))
+		return;
+	o = json_loadb(line, len, 0, &e);
+	if (!o)
+		fuzz_found("the answer is no JSON");
+	json_decref(o);
+}
+
+static void read_all(int fd)
+{
+	static char buf[1 << 20];
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < sizeof(buf) &&
+	       (n = recv(fd, buf + len, sizeof(buf) - len, 0)) > 0) {
+		char *nl, *at = buf;
+
+		len += (size_t)n;
+		while ((nl = memchr(at, '\n', len - (size_t)(at - buf)))) {
+			check(at, (size_t)(nl - at));
+			at = nl + 1;
+		}
+		len -= (size_t)(at - buf);
+		memmove(buf, at, len);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = fuzz_dial(MPIB_STATS_SOCK, SOCK_STREAM);
+
+	/* What never ends by itself is for another test. */
+	if (!memmem(data, size, "monitor", 7) &&
+	    send(fd, data, size, MSG_NOSIGNAL) >= 0 &&
+	    send(fd, "\nhelp\n", 6, MSG_NOSIGNAL) >= 0 &&
+	    shutdown(fd, SHUT_WR) == 0)
+		read_all(fd);
+	close(fd);
+	return 0;
+}
