@@ -28,6 +28,7 @@ enum {
 	OPT_CHANNELS,
 	OPT_INFLIGHT,
 	OPT_CHUNK,
+	OPT_MEMORY,
 	OPT_CHECK,
 	OPT_GROUP,
 	OPT_SEED,
@@ -57,6 +58,7 @@ static const struct option longopts[] = {
 	{ "channels", required_argument, NULL, OPT_CHANNELS },
 	{ "inflight", required_argument, NULL, OPT_INFLIGHT },
 	{ "chunk", required_argument, NULL, OPT_CHUNK },
+	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "check", required_argument, NULL, OPT_CHECK },
 	{ "group", required_argument, NULL, OPT_GROUP },
 	{ "seed", required_argument, NULL, OPT_SEED },
@@ -136,8 +138,8 @@ static int get_pattern(const char *text, enum perf_pattern *pattern)
 			return 0;
 		}
 	}
-	return perf_bad("--pattern \"%s\" is not known: use sendrecv, ring, "
-			"alltoall or pingpong",
+	return perf_bad("--pattern \"%s\" is not known: use sendrecv, stream, "
+			"ring, alltoall or pingpong",
 			text);
 }
 
@@ -147,6 +149,16 @@ static int get_order(const char *text, bool *block)
 	if (!*block && strcmp(text, "cyclic") != 0)
 		return perf_bad(
 			"--order \"%s\" is not known: use cyclic or block",
+			text);
+	return 0;
+}
+
+static int get_memory(const char *text, bool *sealed)
+{
+	*sealed = strcmp(text, "sealed") == 0;
+	if (!*sealed && strcmp(text, "private") != 0)
+		return perf_bad(
+			"--memory \"%s\" is not known: use private or sealed",
 			text);
 	return 0;
 }
@@ -275,6 +287,8 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 			       &opt->inflight);
 	case OPT_CHUNK:
 		return get_size("chunk", arg, &opt->chunk);
+	case OPT_MEMORY:
+		return get_memory(arg, &opt->sealed);
 	case OPT_GROUP:
 		return get_int("group", arg, 1, PERF_GROUP_MAX, &opt->group);
 	case OPT_SEED:

@@ -17,6 +17,7 @@
 
 enum perf_pattern {
 	PERF_SENDRECV,
+	PERF_STREAM,
 	PERF_RING,
 	PERF_ALLTOALL,
 	PERF_PINGPONG,
@@ -44,6 +45,7 @@ struct perf_options {
 	int channels;
 	int inflight;
 	uint64_t chunk; /* 0: a transfer is one isend */
+	bool sealed; /* buffers are sealed memfds, which need no copy */
 	bool check;
 	int group;
 	uint64_t seed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sendrecv, alltoall and pingpong. A transfer of an iteration is cut into
+ * All patterns but ring. A transfer of an iteration is cut into
  * chunks, each one message; chunk k goes by channel k % channels.
  */
 #include "perf/pattern.h"
@@ -24,6 +24,10 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 		break;
 	case PERF_PINGPONG:
 		if ((rank ^ 1) < n)
+			peer[count++] = rank ^ 1;
+		break;
+	case PERF_STREAM:
+		if ((rank ^ 1) < n && sends == !(rank & 1))
 			peer[count++] = rank ^ 1;
 		break;
 	case PERF_ALLTOALL:

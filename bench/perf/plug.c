@@ -149,6 +149,14 @@ enum nccl_result perf_plug_reg(struct perf_plug *p, void *comm, void *data,
 	return ANY(p)->regMr(comm, data, size, NCCL_PTR_HOST, mh);
 }
 
+enum nccl_result perf_plug_reg_fd(struct perf_plug *p, void *comm, void *data,
+				  size_t size, int fd, void **mh)
+{
+	if (!ANY(p)->regMrDmaBuf)
+		return NCCL_INVALID_USAGE;
+	return ANY(p)->regMrDmaBuf(comm, data, size, NCCL_PTR_CUDA, 0, fd, mh);
+}
+
 enum nccl_result perf_plug_dereg(struct perf_plug *p, void *comm, void *mh)
 {
 	return ANY(p)->deregMr(comm, mh);

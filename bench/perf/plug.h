@@ -32,6 +32,10 @@ enum nccl_result perf_plug_accept(struct perf_plug *p, void *lcomm,
 				  void **comm);
 enum nccl_result perf_plug_reg(struct perf_plug *p, void *comm, void *data,
 			       size_t size, void **mh);
+/* Memory that fd is of, from its first byte on. NCCL_INVALID_USAGE: the plugin
+ * cannot. */
+enum nccl_result perf_plug_reg_fd(struct perf_plug *p, void *comm, void *data,
+				  size_t size, int fd, void **mh);
 enum nccl_result perf_plug_dereg(struct perf_plug *p, void *comm, void *mh);
 enum nccl_result perf_plug_isend(struct perf_plug *p, void *comm, void *data,
 				 size_t size, int tag, void *mh, void **req);

@@ -13,7 +13,7 @@ struct row {
 	double seconds; /* of one iteration, slowest rank */
 	double algbw, busbw; /* GB/s */
 	double cpu_ranks, cpu_proxies; /* s/GB sent, < 0 unknown */
-	double p50, p99; /* us, < 0 where not measured */
+	double p50, p90, p99, p999; /* us, < 0 where not measured */
 };
 
 void perf_report_header(const struct perf_world *w)
@@ -51,8 +51,11 @@ static struct row make_row(const struct perf_world *w, int i)
 			   .count = w->size[i] / sizeof(float),
 			   .cpu_proxies = -1,
 			   .p50 = -1,
-			   .p99 = -1 };
+			   .p90 = -1,
+			   .p99 = -1,
+			   .p999 = -1 };
 	double slowest = 0, cpu = 0, gb, moved;
+	int senders = 0;
 	static struct perf_hist hist;
 	uint64_t sent = 0;
 
@@ -63,6 +66,7 @@ static struct row make_row(const struct perf_world *w, int i)
 		slowest = res->seconds > slowest ? res->seconds : slowest;
 		cpu += res->cpu;
 		sent += res->sent;
+		senders += res->sent > 0;
 		row.wrong += res->wrong;
 		perf_hist_merge(&hist, &res->hist);
 	}
@@ -72,7 +76,7 @@ static struct row make_row(const struct perf_world *w, int i)
 		row.cpu_proxies = w->proxy_cpu[i] / gb;
 	if (opt->random_sizes || perf_is_steady(opt)) {
 		row.seconds = slowest;
-		moved = (double)sent / opt->nranks;
+		moved = senders ? (double)sent / senders : 0;
 		row.algbw = slowest > 0 ? moved / slowest / 1e9 : 0;
 		row.busbw = row.algbw;
 	} else {
@@ -86,7 +90,9 @@ static struct row make_row(const struct perf_world *w, int i)
 	}
 	if (opt->pattern == PERF_PINGPONG) {
 		row.p50 = perf_hist_quantile(&hist, 0.5) / 1e3;
+		row.p90 = perf_hist_quantile(&hist, 0.9) / 1e3;
 		row.p99 = perf_hist_quantile(&hist, 0.99) / 1e3;
+		row.p999 = perf_hist_quantile(&hist, 0.999) / 1e3;
 	}
 	return row;
 }
@@ -114,13 +120,14 @@ static void print_row(const struct perf_world *w, const struct row *row)
 
 static json_t *json_of(const struct row *row)
 {
-	return json_pack("{s:I,s:I,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f}", "size",
-			 (json_int_t)row->size, "count", (json_int_t)row->count,
-			 "time_us", row->seconds * 1e6, "algbw", row->algbw,
-			 "busbw", row->busbw, "wrong", (json_int_t)row->wrong,
-			 "cpu_ranks_s_per_gb", row->cpu_ranks,
-			 "cpu_proxies_s_per_gb", row->cpu_proxies, "p50_us",
-			 row->p50, "p99_us", row->p99);
+	return json_pack("{s:I,s:I,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f,s:f,s:f}",
+			 "size", (json_int_t)row->size, "count",
+			 (json_int_t)row->count, "time_us", row->seconds * 1e6,
+			 "algbw", row->algbw, "busbw", row->busbw, "wrong",
+			 (json_int_t)row->wrong, "cpu_ranks_s_per_gb",
+			 row->cpu_ranks, "cpu_proxies_s_per_gb",
+			 row->cpu_proxies, "p50_us", row->p50, "p90_us",
+			 row->p90, "p99_us", row->p99, "p999_us", row->p999);
 }
 
 static void write_json(const struct perf_world *w, json_t *rows, double avg,

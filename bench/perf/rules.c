@@ -13,9 +13,8 @@
 const char *perf_pattern_name(enum perf_pattern pattern)
 {
 	static const char *const names[] = {
-		[PERF_SENDRECV] = "sendrecv",
-		[PERF_RING] = "ring",
-		[PERF_ALLTOALL] = "alltoall",
+		[PERF_SENDRECV] = "sendrecv", [PERF_STREAM] = "stream",
+		[PERF_RING] = "ring",	      [PERF_ALLTOALL] = "alltoall",
 		[PERF_PINGPONG] = "pingpong",
 	};
 
@@ -61,10 +60,11 @@ static int settle_ranks(struct perf_options *opt)
 	if (opt->nranks > PERF_RANKS_MAX)
 		return perf_bad("%d ranks are too many: stay below %d",
 				opt->nranks, PERF_RANKS_MAX + 1);
-	if (opt->pattern == PERF_PINGPONG && opt->nranks % 2)
-		return perf_bad("pingpong pairs ranks up and %d is odd: change "
+	if ((opt->pattern == PERF_PINGPONG || opt->pattern == PERF_STREAM) &&
+	    opt->nranks % 2)
+		return perf_bad("%s pairs ranks up and %d is odd: change "
 				"--nodes or --ranks-per-node",
-				opt->nranks);
+				perf_pattern_name(opt->pattern), opt->nranks);
 	for (int i = 0; i < opt->nenv; i++) {
 		if (opt->env[i].node >= opt->nnodes)
 			return perf_bad("--env names node %d: nodes are 0..%d",
@@ -128,9 +128,10 @@ static int settle_modes(const struct perf_options *opt)
 	if (opt->random_sizes)
 		return perf_bad("--steady and --random-sizes are two modes: "
 				"choose one");
-	if (opt->pattern != PERF_PINGPONG && opt->pattern != PERF_SENDRECV)
+	if (opt->pattern != PERF_PINGPONG && opt->pattern != PERF_SENDRECV &&
+	    opt->pattern != PERF_STREAM)
 		return perf_bad("--steady does not go with --pattern %s: use "
-				"pingpong or sendrecv",
+				"pingpong, stream or sendrecv",
 				perf_pattern_name(opt->pattern));
 	return 0;
 }

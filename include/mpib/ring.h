@@ -28,6 +28,9 @@
 enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
+	/* Sending ends only, n 1, all else 0: the shard completes it in the
+	 * turn that takes it. What the way there and back costs. */
+	MPIB_OP_NOP = 3,
 };
 
 /*

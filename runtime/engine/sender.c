@@ -28,6 +28,21 @@ static bool well_formed(const struct mpib_desc *d)
 	       d->len <= d->total - d->pos && (d->len > 0 || d->total == 0);
 }
 
+/* 1, or -EINVAL: it is not even a no-op. */
+static int take_nop(struct mpib_flow *f, const struct mpib_desc *d)
+{
+	int rc;
+
+	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
+	    d->gen == 0 || d->pos || d->len || d->total)
+		return -EINVAL;
+	rc = mpib_flow_feed(f, d);
+	if (rc < 0)
+		return rc;
+	mpib_flow_finish(f, d->req, 0, NULL, 0);
+	return 1;
+}
+
 int mpib_sender_take(struct mpib_flow *f, const struct mpib_desc *d)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -36,7 +51,7 @@ int mpib_sender_take(struct mpib_flow *f, const struct mpib_desc *d)
 	int rc;
 
 	if (!well_formed(d))
-		return -EINVAL;
+		return take_nop(f, d);
 	r = &f->req[d->req];
 	if (d->pos > 0 && !r->active && r->gen == d->gen)
 		return 1; /* failed while the client fed it */

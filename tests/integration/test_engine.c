@@ -330,6 +330,26 @@ a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
 	transfer(1, 5000, 5000, 3);
 }
 
+static void a_no_op_completes_between_messages(void **state)
+{
+	struct mpib_desc d = { .op = MPIB_OP_NOP, .req = 31, .n = 1 };
+
+	(void)state;
+	open_with(512, MPIB_IMM_V2);
+	transfer(0, 5000, 5000, 1);
+	d.gen = ++tx.gen;
+	pair_push(&tx, &d);
+	assert_int_equal(pair_wait(&pair, &tx, 31, d.gen), 0);
+	transfer(1, 5000, 5000, 2);
+
+	d.gen = ++tx.gen;
+	d.total = 1; /* which a no-op has not */
+	pair_push(&tx, &d);
+	for (int i = 0; i < 10; i++)
+		pair_turn(&pair);
+	assert_int_equal(pair.node[0].broken, 1);
+}
+
 static void set_flag(void *arg, int status)
 {
 	assert_int_equal(status, 0);
@@ -393,6 +413,8 @@ int main(void)
 			a_grouped_receive_gives_each_send_its_tags_buffer,
 			teardown),
 		cmocka_unit_test_teardown(slots_wrap_many_times_out_of_order,
+					  teardown),
+		cmocka_unit_test_teardown(a_no_op_completes_between_messages,
 					  teardown),
 		cmocka_unit_test_teardown(
 			a_descriptor_outside_its_region_breaks_that_connection_only,

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queues of 64-byte slots between two processes, each on a core of its own:
+ * the round trip of one message, and messages per second one way.
+ *
+ *   bench-rings      line_rtt, seq_rtt, ck_rtt: us; seq_rate, ck_rate: M/s
+ *
+ * line: one cache line with a number, the least there can be. seq: mpib/ring.h.
+ * ck: ck_ring, which ships with Debian, single producer and consumer.
+ */
+#include <ck_ring.h>
+#include <mpib/ring.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "peers/peer.h"
+
+#define SLOTS 64
+#define ROUNDS 200000
+#define MESSAGES 4000000
+
+struct item {
+	uint64_t number;
+	char rest[48];
+};
+
+CK_RING_PROTOTYPE(item, item)
+
+struct seq_queue {
+	struct mpib_ring_slot slot[SLOTS];
+	_Alignas(64) _Atomic uint64_t head;
+};
+
+struct ck_queue {
+	ck_ring_t ring;
+	_Alignas(64) struct item item[SLOTS];
+};
+
+struct shared {
+	_Alignas(64) _Atomic uint64_t line;
+	struct seq_queue seq[2];
+	struct ck_queue ck[2];
+};
+
+/* One end: in is what it takes from, out what it puts into. */
+struct end {
+	struct shared *s;
+	struct mpib_producer out;
+	struct mpib_consumer in;
+	unsigned me;
+};
+
+static struct end end_of(struct shared *s, unsigned me)
+{
+	struct seq_queue *out = &s->seq[me], *in = &s->seq[!me];
+
+	peer_pin(me);
+	return (struct end){
+		.s = s,
+		.me = me,
+		.out = { .slot = out->slot,
+			 .head = &out->head,
+			 .mask = SLOTS - 1 },
+		.in = { .slot = in->slot, .head = &in->head, .size = SLOTS },
+	};
+}
+
+static void line_put(struct end *e, uint64_t n)
+{
+	atomic_store_explicit(&e->s->line, n, memory_order_release);
+}
+
+static void line_take(struct end *e, uint64_t n)
+{
+	while (atomic_load_explicit(&e->s->line, memory_order_acquire) != n)
+		;
+}
+
+static void seq_put(struct end *e, uint64_t n)
+{
+	struct mpib_desc d = { .off = n };
+	int room;
+
+	while ((room = mpib_ring_room(&e->out, 1)) == 0)
+		;
+	if (room < 0)
+		peer_die("the ring's head is impossible");
+	mpib_ring_push(&e->out, &d);
+}
+
+static void seq_take(struct end *e, uint64_t n)
+{
+	struct mpib_desc d;
+
+	while (!mpib_ring_pop(&e->in, &d))
+		;
+	if (d.off != n)
+		peer_die("ring: %llu came for %llu", (unsigned long long)d.off,
+			 (unsigned long long)n);
+	/* In batches, as the shard does once a turn. */
+	if (n % 16 == 0)
+		mpib_ring_publish(&e->in);
+}
+
+static void ck_put(struct end *e, uint64_t n)
+{
+	struct ck_queue *q = &e->s->ck[e->me];
+	struct item it = { .number = n };
+
+	while (!CK_RING_ENQUEUE_SPSC(item, &q->ring, q->item, &it))
+		;
+}
+
+static void ck_take(struct end *e, uint64_t n)
+{
+	struct ck_queue *q = &e->s->ck[!e->me];
+	struct item it;
+
+	while (!CK_RING_DEQUEUE_SPSC(item, &q->ring, q->item, &it))
+		;
+	if (it.number != n)
+		peer_die("ck_ring: %llu came for %llu",
+			 (unsigned long long)it.number, (unsigned long long)n);
+}
+
+struct queue {
+	const char *name;
+	void (*put)(struct end *e, uint64_t n);
+	void (*take)(struct end *e, uint64_t n);
+};
+
+static const struct queue queues[] = {
+	{ "seq", seq_put, seq_take },
+	{ "ck", ck_put, ck_take },
+};
+
+static void say(const char *name, const char *what, double value)
+{
+	char metric[32];
+
+	strcpy(metric, name);
+	strcat(metric, what);
+	peer_say(metric, value);
+}
+
+static void first(void *arg)
+{
+	struct end e = end_of(arg, 0);
+	uint64_t begun = peer_ns();
+
+	/* Odd numbers there, even ones back. */
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		line_put(&e, 2 * i + 1);
+		line_take(&e, 2 * i + 2);
+	}
+	say("line", "_rtt", (double)(peer_ns() - begun) / ROUNDS / 1e3);
+
+	for (unsigned k = 0; k < 2; k++) {
+		begun = peer_ns();
+		for (uint64_t i = 0; i < ROUNDS; i++) {
+			queues[k].put(&e, i);
+			queues[k].take(&e, i);
+		}
+		say(queues[k].name, "_rtt",
+		    (double)(peer_ns() - begun) / ROUNDS / 1e3);
+		begun = peer_ns();
+		for (uint64_t i = ROUNDS; i < ROUNDS + MESSAGES; i++)
+			queues[k].take(&e, i);
+		say(queues[k].name, "_rate",
+		    MESSAGES * 1e3 / (double)(peer_ns() - begun));
+	}
+}
+
+static void second(void *arg)
+{
+	struct end e = end_of(arg, 1);
+
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		line_take(&e, 2 * i + 1);
+		line_put(&e, 2 * i + 2);
+	}
+	for (unsigned k = 0; k < 2; k++) {
+		for (uint64_t i = 0; i < ROUNDS; i++) {
+			queues[k].take(&e, i);
+			queues[k].put(&e, i);
+		}
+		for (uint64_t i = ROUNDS; i < ROUNDS + MESSAGES; i++)
+			queues[k].put(&e, i);
+	}
+}
+
+int main(void)
+{
+	struct shared *s = peer_shared(sizeof(*s));
+
+	for (unsigned i = 0; i < 2; i++)
+		ck_ring_init(&s->ck[i].ring, SLOTS);
+	peer_pair(first, second, s);
+	return 0;
+}

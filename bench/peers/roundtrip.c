@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a process to its proxy's shard and back, with nothing to do there: a
+ * no-op through the connection's ring, its completion word awaited.
+ *
+ *   bench-roundtrip RUNDIR [ROUNDS]    rtt: us, mean; lat_p50...: us
+ *
+ * Compares with the seq_rtt of bench-rings, which is the same ring without a
+ * proxy behind it.
+ */
+#include <mpib/control.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ipc/client.h"
+#include "peers/peer.h"
+
+#define YIELD_EVERY 4096 /* looks in vain, where cores are few */
+
+static struct mpib_conn *tx, *rx;
+
+static void must(int rc, const char *call)
+{
+	if (rc < 0)
+		peer_die("%s: %s", call, mpib_strerror());
+}
+
+/* To ourselves: a no-op ends at the first shard anyway. */
+static void connect_self(struct mpib_client *c)
+{
+	struct mpib_handle handle;
+	struct mpib_listener *l;
+	int a = 0, b = 0;
+
+	must(mpib_listen(c, &handle, &l), "mpib_listen");
+	must(mpib_accept(l, &rx), "mpib_accept");
+	must(mpib_connect(c, &handle, -1, &tx), "mpib_connect");
+	while (!a || !b) {
+		must(a = mpib_ready(tx), "mpib_ready");
+		must(b = mpib_ready(rx), "mpib_ready");
+		sched_yield();
+	}
+	mpib_close_listen(l);
+}
+
+static void push(uint32_t gen)
+{
+	struct mpib_desc d = { .op = MPIB_OP_NOP, .n = 1, .gen = gen };
+
+	while (mpib_ring_room(&tx->ring, 1) == 0)
+		;
+	mpib_ring_push(&tx->ring, &d);
+	must(mpib_ring_bell(tx), "doorbell");
+}
+
+static void await(uint32_t gen)
+{
+	unsigned looks = 0;
+	int32_t res;
+
+	while (!mpib_completion_poll(tx->completion, gen, &res)) {
+		if (++looks % YIELD_EVERY == 0) {
+			sched_yield();
+			must(-!mpib_client_ok(tx->client), "proxy");
+		}
+	}
+	if (res)
+		peer_die("no-op: %d", res);
+}
+
+int main(int argc, char **argv)
+{
+	struct mpib_attach_opts opts = { .name = "bench-roundtrip" };
+	static struct perf_hist hist;
+	struct mpib_client *c;
+	uint64_t rounds, begun;
+	uint32_t gen;
+
+	if (argc < 2 || argc > 3) {
+		fprintf(stderr, "usage: bench-roundtrip RUNDIR [ROUNDS]\n");
+		return 2;
+	}
+	rounds = argc > 2 ? peer_size(argv[2]) : 100000;
+	opts.run_dir = argv[1];
+	must(mpib_attach(&opts, &c), "mpib_attach");
+	connect_self(c);
+	gen = tx->gen;
+	for (uint64_t i = 0; i < rounds / 10; i++, gen += 2) {
+		push(gen);
+		await(gen);
+	}
+	begun = peer_ns();
+	for (uint64_t i = 0; i < rounds; i++, gen += 2) {
+		push(gen);
+		await(gen);
+	}
+	peer_say("rtt", (double)(peer_ns() - begun) / (double)rounds / 1e3);
+	for (uint64_t i = 0; i < rounds; i++, gen += 2) {
+		begun = peer_ns();
+		push(gen);
+		await(gen);
+		perf_hist_add(&hist, peer_ns() - begun);
+	}
+	peer_say_latency(&hist);
+	mpib_detach(c);
+	return 0;
+}

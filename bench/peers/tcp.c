@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Raw TCP on loopback between two processes: what a network of sockets can do
+ * at most.
+ *
+ *   bench-tcp block|spin|discard SIZE TOTAL   bw (GB/s), cpu (s/GB, both ends)
+ *   bench-tcp block|spin lat ROUNDS           8 bytes, half a round trip, us
+ *
+ * Messages of SIZE bytes go from and to eight buffers in turn, as NCCL's do.
+ * discard: the receiver lets the kernel throw the bytes away, which shows the
+ * limit without the copy on its side.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "peers/peer.h"
+
+#define BUFFERS 8
+#define PING 8
+
+struct test {
+	int flags; /* of send and recv; discard adds MSG_TRUNC to recv */
+	int discard;
+	size_t size;
+	uint64_t count;
+	int listener;
+	in_port_t port;
+	double sender_cpu;
+};
+
+static void listen_here(struct test *t)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	socklen_t len = sizeof(a);
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	t->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (t->listener < 0 ||
+	    bind(t->listener, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    listen(t->listener, 1) < 0 ||
+	    getsockname(t->listener, (struct sockaddr *)&a, &len) < 0)
+		peer_die("listen: %s", strerror(errno));
+	t->port = a.sin_port;
+}
+
+static void no_delay(int fd)
+{
+	int one = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+static int answer(struct test *t)
+{
+	int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		peer_die("accept: %s", strerror(errno));
+	no_delay(fd);
+	return fd;
+}
+
+static int call(struct test *t)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = t->port };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		peer_die("connect: %s", strerror(errno));
+	no_delay(fd);
+	return fd;
+}
+
+static void check(ssize_t n, const char *what)
+{
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		peer_die("%s: %s", what, n ? strerror(errno) : "closed");
+}
+
+static void send_all(const struct test *t, int fd, const char *at, size_t len)
+{
+	while (len) {
+		ssize_t n = send(fd, at, len, t->flags);
+
+		if (n <= 0) {
+			check(n, "send");
+			continue;
+		}
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+static void recv_all(const struct test *t, int fd, char *at, size_t len)
+{
+	int flags = t->flags;
+
+	if (t->discard)
+		flags |= MSG_TRUNC;
+	else if (!flags)
+		flags = MSG_WAITALL;
+	while (len) {
+		ssize_t n = recv(fd, at, len, flags);
+
+		if (n <= 0) {
+			check(n, "recv");
+			continue;
+		}
+		at += t->discard ? 0 : n;
+		len -= (size_t)n;
+	}
+}
+
+static char *buffers(const struct test *t)
+{
+	char *mem = aligned_alloc(4096, BUFFERS * t->size + 4096);
+
+	if (!mem)
+		peer_die("no memory");
+	memset(mem, 1, BUFFERS * t->size);
+	return mem;
+}
+
+/* One round through the buffers comes before the clock starts. */
+static void send_stream(void *arg)
+{
+	struct test *t = arg;
+	int fd = call(t);
+	char *mem = buffers(t);
+	double cpu = 0;
+
+	for (uint64_t i = 0; i < t->count + BUFFERS; i++) {
+		if (i == BUFFERS)
+			cpu = peer_cpu();
+		send_all(t, fd, mem + i % BUFFERS * t->size, t->size);
+	}
+	t->sender_cpu = peer_cpu() - cpu;
+	close(fd);
+}
+
+static void recv_stream(void *arg)
+{
+	struct test *t = arg;
+	int fd = answer(t);
+	char *mem = buffers(t);
+	uint64_t begun = 0;
+	double cpu = 0;
+
+	for (uint64_t i = 0; i < t->count + BUFFERS; i++) {
+		if (i == BUFFERS) {
+			begun = peer_ns();
+			cpu = peer_cpu();
+		}
+		recv_all(t, fd, mem + i % BUFFERS * t->size, t->size);
+	}
+	begun = peer_ns() - begun;
+	cpu = peer_cpu() - cpu;
+	peer_say("bw", (double)(t->count * t->size) / (double)begun);
+	/* The sender wrote its share before it closed. */
+	if (recv(fd, mem, 1, 0) == 0)
+		peer_say("cpu", (cpu + t->sender_cpu) /
+					((double)(t->count * t->size) / 1e9));
+	close(fd);
+}
+
+static void ping(void *arg)
+{
+	static struct perf_hist hist;
+	struct test *t = arg;
+	int fd = answer(t);
+	char word[PING] = { 0 };
+
+	for (uint64_t i = 0; i < t->count + t->count / 10; i++) {
+		uint64_t begun = peer_ns();
+
+		send_all(t, fd, word, PING);
+		recv_all(t, fd, word, PING);
+		if (i >= t->count / 10)
+			perf_hist_add(&hist, (peer_ns() - begun) / 2);
+	}
+	peer_say_latency(&hist);
+	close(fd);
+}
+
+static void pong(void *arg)
+{
+	struct test *t = arg;
+	int fd = call(t);
+	char word[PING];
+
+	for (uint64_t i = 0; i < t->count + t->count / 10; i++) {
+		recv_all(t, fd, word, PING);
+		send_all(t, fd, word, PING);
+	}
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	struct test *t = peer_shared(sizeof(*t));
+
+	if (argc != 4 || (strcmp(argv[1], "block") && strcmp(argv[1], "spin") &&
+			  strcmp(argv[1], "discard"))) {
+		fprintf(stderr, "usage: bench-tcp block|spin|discard SIZE "
+				"TOTAL\n"
+				"       bench-tcp block|spin lat ROUNDS\n");
+		return 2;
+	}
+	t->flags = strcmp(argv[1], "spin") ? 0 : MSG_DONTWAIT;
+	t->discard = !strcmp(argv[1], "discard");
+	listen_here(t);
+	if (!strcmp(argv[2], "lat")) {
+		t->size = PING;
+		t->count = peer_size(argv[3]);
+		peer_pair(ping, pong, t);
+		return 0;
+	}
+	t->size = peer_size(argv[2]);
+	if (t->size == 0)
+		peer_die("SIZE is 0");
+	t->count = peer_size(argv[3]) / t->size;
+	peer_pair(recv_stream, send_stream, t);
+	return 0;
+}
