@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# setup-debian.sh [tests]: install what building mpib needs, on Debian 12, and
-# nothing when it is there; with "tests" what all tests need, too.
+# setup-debian.sh [tests|bench]: install what building mpib needs, on Debian 12,
+# and nothing when it is there; with "tests" what all tests need, too, with
+# "bench" what the commands of bench/ put beside mpib.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 lists=("$here/debian-packages.txt")
-[ "${1:-}" = tests ] && lists+=("$here/debian-packages-tests.txt")
+[ -n "${1:-}" ] && lists+=("$here/debian-packages-$1.txt")
 
 missing=()
 while read -r package; do

@@ -1,0 +1,126 @@
+# Shared by the commands of this folder; sourced, not run.
+#
+#   bench_setup NAME [BUILD]  packages, a build, a scratch directory $dir
+#   bench_nodes N [options]   N proxies of two software rails each, run
+#                             directories $dir/n0.., until bench_nodes_stop
+#   bench_load                one line about this machine and what it does
+#   need TOOL PACKAGE         whether a tool is there, complaining once
+#
+# MPIB_BENCH_NET=127.44 fixes the addresses, which are random otherwise.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+pids=()
+
+bench_die() {
+	echo "$bench: $*" >&2
+	exit 1
+}
+
+bench_cleanup() {
+	trap - EXIT INT TERM
+	bench_nodes_stop
+	rm -rf "$dir"
+}
+
+bench_setup() {
+	bench=$1 build=${2:-}
+	bash "$top/cmake/setup-debian.sh" bench ||
+		echo "$bench: going on without what is missing" >&2
+	if [ -z "$build" ]; then
+		build=$top/build
+		(cd "$top" && cmake --preset dev && cmake --build build) \
+			>"$top/build.log" 2>&1 || {
+			tail -n 40 "$top/build.log"
+			bench_die "the build failed"
+		}
+		rm -f "$top/build.log"
+	fi
+	build=$(cd "$build" && pwd) || exit 1
+	plugin=$build/plugin/libnccl-net-mpib.so
+	[ -x "$build/bench/mpib-perf" ] || bench_die "$build is no build"
+	net=${MPIB_BENCH_NET:-127.$((64 + RANDOM % 63))}
+	dir=$(mktemp -d /tmp/mpib-bench.XXXXXX)
+	trap bench_cleanup EXIT
+	trap 'bench_cleanup; exit 130' INT TERM
+}
+
+# Each set of nodes has addresses of its own: closed sockets linger.
+bench_set=0
+bench_nodes() {
+	local n=$1 i
+	shift
+	bench_set=$((bench_set + 1))
+	for ((i = 0; i < n; i++)); do
+		rm -rf "$dir/n$i"
+		"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
+			--sout "soft:$net.$((2 * bench_set)).$((i + 1))" \
+			--sup "soft:$net.$((2 * bench_set + 1)).$((i + 1))" \
+			"$@" >"$dir/out$i" 2>"$dir/log$i" &
+		pids+=($!)
+	done
+	for ((i = 0; i < n; i++)); do
+		for _ in $(seq 400); do
+			grep -q '^ready' "$dir/out$i" && break
+			kill -0 "${pids[$i]}" 2>/dev/null || break
+			sleep 0.05
+		done
+		grep -q '^ready' "$dir/out$i" || {
+			cat "$dir/log$i" >&2
+			bench_die "the proxy of node $i did not start"
+		}
+	done
+}
+
+bench_nodes_stop() {
+	local pid
+	for pid in "${pids[@]}"; do
+		kill "$pid" 2>/dev/null
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" 2>/dev/null
+	done
+	pids=()
+}
+
+# "$dir/n0,$dir/n1,..."
+bench_dirs() {
+	local i list=
+	for ((i = 0; i < $1; i++)); do
+		list="$list${list:+,}$dir/n$i"
+	done
+	echo "$list"
+}
+
+bench_load() {
+	echo "$(date -u +%Y-%m-%dT%H:%MZ), $(nproc) x" \
+		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
+		"Linux $(uname -r), load $(cut -d' ' -f1-3 /proc/loadavg)," \
+		"$(ps -eo stat= | grep -c '^R') runnable"
+}
+
+need() {
+	command -v "$1" >/dev/null && return 0
+	echo "$bench: no $1 (package $2): left out" >&2
+	return 1
+}
+
+# User and system seconds of processes, 0.01 s at the finest.
+cpu_of() {
+	local pid sum=0 hz
+	hz=$(getconf CLK_TCK)
+	for pid in "$@"; do
+		sum=$((sum + $(sed 's/.*) //' "/proc/$pid/stat" |
+			awk '{ print $12 + $13 }')))
+	done
+	awk -v t="$sum" -v hz="$hz" 'BEGIN { printf "%.2f", t / hz }'
+}
+
+# perf_json FILE KEY...: values of the last row of mpib-perf's --json.
+perf_json() {
+	local file=$1 key
+	shift
+	for key in "$@"; do
+		sed -n "s/^ *\"$key\": \\(-\\{0,1\\}[0-9.e+-]*\\),\\{0,1\\}\$/\\1/p" \
+			"$file" | tail -n 1
+	done | paste -sd' '
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "many/many.h"
+#include "peers/peer.h"
+
+static const char usage[] =
+	"Usage: bench-many --send DIR --recv DIR [OPTION]...\n"
+	"Connections between processes of two nodes (or of one), each "
+	"streaming\n"
+	"on its own for the same time.\n"
+	"\n"
+	"  --procs N       processes on either side (1)\n"
+	"  --conns N       busy connections of each (1); 0: only attached\n"
+	"  --idle N        idle connections of each, beside them (0)\n"
+	"  --size S        bytes of a message (64K)\n"
+	"  --inflight N    messages under way on a connection, 1..32 (8)\n"
+	"  --seconds S     how long (2)\n"
+	"  --memory M      shared (mpib_mem_alloc) or private (shared)\n"
+	"  --ready-fd N    write a line there when all are connected, and go on\n"
+	"                  when a line can be read from stdin\n"
+	"\n"
+	"Prints lines \"metric value\": bw (GB/s), messages (1/s), cpu (s/GB of\n"
+	"both sides' processes), cpu_us (us per message), jain_conns and "
+	"jain_procs\n"
+	"(Jain's index of fairness), lat_p50.. (us from isend to completion),\n"
+	"connect (s until the slowest process had all its connections).\n";
+
+enum {
+	OPT_SEND = 1,
+	OPT_RECV,
+	OPT_PROCS,
+	OPT_CONNS,
+	OPT_IDLE,
+	OPT_SIZE,
+	OPT_INFLIGHT,
+	OPT_SECONDS,
+	OPT_MEMORY,
+	OPT_READY,
+	OPT_HELP
+};
+
+static const struct option options[] = {
+	{ "send", required_argument, NULL, OPT_SEND },
+	{ "recv", required_argument, NULL, OPT_RECV },
+	{ "procs", required_argument, NULL, OPT_PROCS },
+	{ "conns", required_argument, NULL, OPT_CONNS },
+	{ "idle", required_argument, NULL, OPT_IDLE },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "inflight", required_argument, NULL, OPT_INFLIGHT },
+	{ "seconds", required_argument, NULL, OPT_SECONDS },
+	{ "memory", required_argument, NULL, OPT_MEMORY },
+	{ "ready-fd", required_argument, NULL, OPT_READY },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+static pid_t child[2 * MANY_PROCS_MAX];
+
+static unsigned number(const char *name, const char *text, uint64_t max)
+{
+	uint64_t n = peer_size(text);
+
+	if (n > max)
+		peer_die("--%s %s: %llu is the most", name, text,
+			 (unsigned long long)max);
+	return (unsigned)n;
+}
+
+static void set(struct many_options *o, int opt, const char *arg, int *ready)
+{
+	switch (opt) {
+	case OPT_SEND:
+		o->dir[0] = arg;
+		break;
+	case OPT_RECV:
+		o->dir[1] = arg;
+		break;
+	case OPT_PROCS:
+		o->procs = number("procs", arg, MANY_PROCS_MAX);
+		break;
+	case OPT_CONNS:
+		o->conns = number("conns", arg, MANY_CONNS_MAX);
+		break;
+	case OPT_IDLE:
+		o->idle = number("idle", arg, MANY_CONNS_MAX);
+		break;
+	case OPT_SIZE:
+		o->size = peer_size(arg);
+		break;
+	case OPT_INFLIGHT:
+		o->inflight = number("inflight", arg, MANY_INFLIGHT_MAX);
+		break;
+	case OPT_SECONDS:
+		o->seconds = strtod(arg, NULL);
+		break;
+	case OPT_MEMORY:
+		o->shared = !strcmp(arg, "shared");
+		if (!o->shared && strcmp(arg, "private"))
+			peer_die("--memory %s: shared or private", arg);
+		break;
+	default:
+		*ready = (int)number("ready-fd", arg, 1024);
+	}
+}
+
+static struct many_options parse(int argc, char **argv, int *ready)
+{
+	struct many_options o = { .procs = 1,
+				  .conns = 1,
+				  .inflight = 8,
+				  .size = 64 << 10,
+				  .seconds = 2,
+				  .shared = true };
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (opt == OPT_HELP || opt == 'h') {
+			fputs(usage, stdout);
+			exit(0);
+		}
+		if (opt == '?')
+			exit(2);
+		set(&o, opt, optarg, ready);
+	}
+	if (!o.dir[0] || !o.dir[1] || o.procs == 0 || o.inflight == 0 ||
+	    !(o.seconds > 0) || o.size > UINT32_MAX / 2 ||
+	    o.conns + o.idle > MANY_CONNS_MAX)
+		peer_die("--send, --recv and sensible numbers are needed; see "
+			 "--help");
+	return o;
+}
+
+static void start_all(struct many_world *w)
+{
+	pid_t parent = getpid();
+
+	for (unsigned i = 0; i < 2 * w->opt.procs; i++) {
+		child[i] = fork();
+		if (child[i] < 0)
+			peer_die("fork: %s", strerror(errno));
+		if (child[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		many_run(w, i / 2, (int)(i % 2));
+		exit(0);
+	}
+}
+
+/* Dies, and its children with it, when one of them has. */
+static bool one_ended(int flags)
+{
+	int status;
+	pid_t pid = waitpid(-1, &status, flags);
+
+	if (pid > 0 && status)
+		peer_die("process %d failed (status %#x)", (int)pid, status);
+	return pid > 0;
+}
+
+static double jain(const double *x, unsigned n)
+{
+	double sum = 0, squares = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		sum += x[i];
+		squares += x[i] * x[i];
+	}
+	return squares > 0 ? sum * sum / (n * squares) : 0;
+}
+
+static void report(const struct many_world *w)
+{
+	static double conn[MANY_PROCS_MAX * MANY_CONNS_MAX];
+	static struct perf_hist all;
+	double proc[MANY_PROCS_MAX] = { 0 }, cpu = 0, sum = 0, slowest = 0, gb;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w->opt.procs; i++) {
+		const struct many_proc *p = &w->proc[i];
+
+		perf_hist_merge(&all, &p->hist);
+		cpu += p->cpu[0] + p->cpu[1];
+		slowest = p->connected > slowest ? p->connected : slowest;
+		for (unsigned c = 0; c < w->opt.conns; c++) {
+			conn[n++] = (double)p->messages[c];
+			proc[i] += (double)p->messages[c];
+		}
+		sum += proc[i];
+	}
+	peer_say("connect", slowest);
+	peer_say("cpu_core", cpu / w->opt.seconds);
+	if (sum == 0)
+		return;
+	gb = sum * (double)w->opt.size / 1e9;
+	peer_say("bw", gb / w->opt.seconds);
+	peer_say("messages", sum / w->opt.seconds);
+	peer_say("cpu", gb > 0 ? cpu / gb : 0);
+	peer_say("cpu_us", cpu / sum * 1e6);
+	peer_say("jain_conns", jain(conn, n));
+	peer_say("jain_procs", jain(proc, w->opt.procs));
+	peer_say_latency(&all);
+}
+
+/* Whoever started us looks at the proxies now. */
+static void wait_for_word(int ready)
+{
+	char c;
+
+	if (ready < 0)
+		return;
+	if (write(ready, "ready\n", 6) != 6)
+		peer_die("--ready-fd %d: %s", ready, strerror(errno));
+	while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
+		;
+}
+
+int main(int argc, char **argv)
+{
+	struct many_options o;
+	struct many_world *w;
+	int ready = -1;
+
+	o = parse(argc, argv, &ready);
+	w = peer_shared(sizeof(*w) + o.procs * sizeof(w->proc[0]));
+	w->opt = o;
+	for (unsigned i = 0; i < o.procs; i++)
+		atomic_store(&w->proc[i].sending, 1);
+	start_all(w);
+	while (atomic_load(&w->arrived) < 2 * o.procs) {
+		if (one_ended(WNOHANG))
+			peer_die("a process ended early");
+		usleep(1000);
+	}
+	wait_for_word(ready);
+	atomic_store(&w->go, 1);
+	for (unsigned i = 0; i < 2 * o.procs; i++)
+		one_ended(0);
+	report(w);
+	return 0;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two engines in one process, turned by hand, for bench/budget: callgrind
+ * counts the instructions of budget_sender() and budget_receiver() alone.
+ *
+ *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE   turns of either node
+ *
+ * INFLIGHT 0: no message, but MESSAGES turns that find nothing.
+ *
+ * Between turns the process sleeps, so that a turn finds what the kernel has
+ * moved meanwhile and their number follows from the work, not from timing.
+ * IDLE pairs of connections lie beside the one that is used.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/shard.h"
+#include "peers/peer.h"
+#include "rig/rig.h"
+
+#define PAUSE_US 200
+
+static struct rig_node node[2];
+static unsigned turns[2];
+
+/* Alone in their functions, so that callgrind can be told their names. */
+__attribute__((noinline)) static void budget_sender(void)
+{
+	mpib_shard_turn(&node[0].engine->shard[0]);
+	turns[0]++; /* after it: a tail call would hide the name */
+}
+
+__attribute__((noinline)) static void budget_receiver(void)
+{
+	mpib_shard_turn(&node[1].engine->shard[0]);
+	turns[1]++; /* after it: a tail call would hide the name */
+}
+
+/* What a poller that finds nothing to do costs. */
+static void idle_turns(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		budget_receiver();
+		budget_sender();
+	}
+}
+
+static void turn_both(void)
+{
+	budget_receiver();
+	usleep(PAUSE_US);
+	budget_sender();
+	usleep(PAUSE_US);
+	for (unsigned i = 0; i < 2; i++)
+		mpib_engine_dispatch(node[i].engine);
+}
+
+static bool all_done(struct rig_end *e, unsigned n)
+{
+	while (n > 0 && rig_done(e, n - 1))
+		n--;
+	return n == 0;
+}
+
+/* n messages posted at both ends, turned until they are over at both. */
+static void batch(uint32_t size, unsigned n)
+{
+	struct rig_end *tx = &node[0].tx[0], *rx = &node[1].rx[0];
+
+	for (unsigned i = 0; i < n; i++)
+		rig_post(rx, MPIB_OP_RECV, i, (uint64_t)i * size, size);
+	for (unsigned i = 0; i < n; i++)
+		rig_post(tx, MPIB_OP_SEND, i, (uint64_t)i * size, size);
+	while (!all_done(rx, n) || !all_done(tx, n))
+		turn_both();
+}
+
+static void connect_both(void)
+{
+	bool more = true;
+
+	while (more) {
+		bool a = rig_connect(&node[0]), b = rig_connect(&node[1]);
+
+		more = a || b;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct rig_card *cards = peer_shared(2 * sizeof(*cards));
+	unsigned messages, inflight, idle;
+	uint32_t size;
+
+	if (argc != 6) {
+		fprintf(stderr, "usage: bench-budget NET SIZE MESSAGES "
+				"INFLIGHT IDLE\n");
+		return 2;
+	}
+	size = (uint32_t)peer_size(argv[2]);
+	messages = (unsigned)peer_size(argv[3]);
+	inflight = (unsigned)peer_size(argv[4]);
+	idle = (unsigned)peer_size(argv[5]);
+	if (messages == 0 || inflight > MPIB_REQUESTS || messages < inflight ||
+	    2 * (idle + 1) > MPIB_CONNS_MAX)
+		peer_die("INFLIGHT is 0..%d, at most MESSAGES; IDLE below %d",
+			 MPIB_REQUESTS, MPIB_CONNS_MAX / 2);
+	for (unsigned i = 0; i < 2; i++)
+		rig_open(&node[i], i, argv[1], false, idle + 1,
+			 (size_t)size * inflight + 4096, cards);
+	connect_both();
+	if (inflight == 0)
+		idle_turns(messages);
+	for (unsigned i = 0; inflight && i < messages; i += inflight)
+		batch(size, inflight);
+	peer_say("turns_sender", (double)turns[0] / messages);
+	peer_say("turns_receiver", (double)turns[1] / messages);
+	_exit(0); /* what taking down costs is not asked */
+}

@@ -1,0 +1,71 @@
+# Callgrind's output (--compress-strings=no --compress-pos=no) by stage of a
+# message: FILES of sources first, then the output; -v stages=bench/stages.txt.
+# Costs are by source line, so what the compiler inlined counts where it was
+# written. Prints "stage instructions", and with -v functions=1 what is in it.
+BEGIN {
+	while ((getline line < stages) > 0) {
+		if (line ~ /^#|^$/)
+			continue
+		split(line, word)
+		rule_file[++rules] = word[1]
+		rule_fn[rules] = word[2]
+		rule_stage[rules] = word[3]
+	}
+}
+
+function short(path) {
+	if (match(path, /(runtime|include\/mpib|bench)\/[^.][^\/]*(\/[^\/]*)?$/))
+		return substr(path, RSTART)
+	sub(/.*\//, "", path)
+	return path
+}
+
+# Sources: a function begins where a line does not, and ends with its brace.
+FNR == 1 {
+	is_source = FILENAME ~ /\.[ch]$/
+	source = short(FILENAME)
+	current = ""
+}
+is_source && /^[a-z_].*\(/ {
+	current = $0
+	sub(/\(.*/, "", current)
+	sub(/.*[ *]/, "", current)
+}
+is_source {
+	if (current != "")
+		owner[source, FNR] = current
+	if (/^}/)
+		current = ""
+	next
+}
+
+/^fl=/ || /^fi=/ || /^fe=/ { file = short(substr($0, 4)); next }
+/^ob=/ { object = short(substr($0, 4)); next }
+/^fn=/ { fn = substr($0, 4); sub(/\.(constprop|isra|part|cold).*/, "", fn); next }
+/^calls=/ { getline; next }
+/^[0-9]/ {
+	name = ((file, $1) in owner) ? owner[file, $1] : fn
+	where = file == "???" || file !~ /\// ? object : file
+	cost[where " " name] += $2
+}
+
+function stage_of(where, name,   i) {
+	for (i = 1; i <= rules; i++)
+		if (where ~ ("^" rule_file[i] "$") &&
+		    name ~ ("^" rule_fn[i] "$"))
+			return rule_stage[i]
+	return "other"
+}
+
+END {
+	for (k in cost) {
+		split(k, part, " ")
+		s = stage_of(part[1], part[2])
+		sum[s] += cost[k]
+		if (functions)
+			print s, k, cost[k]
+	}
+	if (!functions)
+		for (s in sum)
+			print s, sum[s]
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench-tally: samples of several repetitions into medians, ranges, a Markdown
+ * table, JSON and files for gnuplot.
+ *
+ * A sample is a line "REP ROW METRIC VALUE". A metric with "@X" is a point of
+ * a series over X, as in bw@65536. The layout has one item a line, its words
+ * set apart by tabs:
+ *
+ *   title TEXT                          note TEXT
+ *   column METRIC HEADING [DIGITS]      row ROW LABEL
+ *   derive ROW METRIC FACTOR FROMROW FROMMETRIC
+ *   mark TEXT >=|<= LIMIT ROW METRIC [DIVROW DIVMETRIC]
+ *
+ * A mark with a divisor is the ratio of two samples of one repetition, since
+ * those were taken close together; then the median of the ratios counts.
+ */
+#ifndef BENCH_TALLY_H
+#define BENCH_TALLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TALLY_WORDS 8
+#define TALLY_REPS 1000
+
+struct tally_item {
+	char *line; /* words point into it */
+	char *word[TALLY_WORDS];
+	unsigned words;
+};
+
+struct tally_layout {
+	struct tally_item *item;
+	size_t count;
+};
+
+struct tally_sample {
+	unsigned rep;
+	char row[48], metric[48];
+	double value;
+};
+
+struct tally_samples {
+	struct tally_sample *sample;
+	size_t count;
+};
+
+/* Medians over repetitions, of what was there. */
+struct tally_stat {
+	unsigned n;
+	double median, min, max;
+};
+
+/* These die with a line on stderr when a file cannot be read or is wrong. */
+void tally_read_layout(struct tally_layout *l, const char *path);
+void tally_read_samples(struct tally_samples *s, const char *path);
+void tally_derive(struct tally_samples *s, const struct tally_layout *l);
+
+/* One metric of a row; with divrow: the ratio by repetition. */
+struct tally_stat tally_stat(const struct tally_samples *s, const char *row,
+			     const char *metric, const char *divrow,
+			     const char *divmetric);
+
+/* The next item of that kind after *at (start with 0); NULL after the last. */
+const struct tally_item *tally_next(const struct tally_layout *l, size_t *at,
+				    const char *kind);
+
+/* NULL: stdout. */
+void tally_markdown(const struct tally_layout *l, const struct tally_samples *s,
+		    const char *path);
+void tally_json(const struct tally_layout *l, const struct tally_samples *s,
+		const char *path);
+/* DIR/METRIC.ROW.dat of each series, "x median min max"; DIR/METRIC.dat of
+ * each column, "label median min max" by row. */
+void tally_plots(const struct tally_layout *l, const struct tally_samples *s,
+		 const char *dir);
+
+void tally_die(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+
+#endif
