@@ -43,6 +43,7 @@ struct mpib_config {
 	char gid_net[160]; /* "": any network will do */
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode, or MPIB_MODE_AUTO */
+	char agent_dir[96];
 	uint32_t island_prefix;
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* after mpib_config_finish() */

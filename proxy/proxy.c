@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "base/log.h"
 #include "notify.h"
 #include "peer/broker.h"
@@ -120,6 +121,18 @@ static uint32_t sout_address(struct mpib_proxy *p)
 	return addr;
 }
 
+static int open_agent(struct mpib_proxy *p, char *why)
+{
+	int rc;
+
+	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED)
+		return 0;
+	rc = mpib_agent_open(&p->loop, p->engine, p->cfg.agent_dir, &p->agent);
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "agent: %s", strerror(-rc));
+	return rc;
+}
+
 static int open_broker(struct mpib_proxy *p, char *why)
 {
 	char reason[300], text[INET_ADDRSTRLEN];
@@ -131,6 +144,7 @@ static int open_broker(struct mpib_proxy *p, char *why)
 		.engine = p->engine,
 		.port = (uint16_t)p->cfg.peer_port,
 		.islands = &p->cfg.islands,
+		.agent = p->agent,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
 		.silence_s = p->cfg.silence,
 	};
@@ -238,6 +252,8 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = open_engine(p, why);
 	if (rc == 0)
+		rc = open_agent(p, why);
+	if (rc == 0)
 		rc = open_broker(p, why);
 	if (rc == 0)
 		rc = serve(p, why);
@@ -317,6 +333,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		mpib_sessions_fini(&p->sessions);
 	if (p->broker)
 		mpib_broker_close(p->broker);
+	mpib_agent_close(p->agent);
 	if (p->stats)
 		mpib_stats_free(p->stats);
 	close_fd(&p->control);

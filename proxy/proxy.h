@@ -20,6 +20,7 @@ struct mpib_proxy {
 	int signals;
 	struct mpib_watch signal_watch;
 	struct mpib_engine *engine;
+	struct mpib_agent_link *agent; /* advanced mode */
 	struct mpib_broker *broker;
 	int control, stats_fd, metrics_fd;
 	bool activated; /* control is systemd's, with its path */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <mpib/agent.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
 
@@ -75,6 +76,8 @@ const struct mpib_setting mpib_settings[] = {
 	{ "policy", "bdp", "policy-bdp", MPIB_SET_SIZE, FIELD(engine.bdp),
 	  UINT(0, 1 << 30, "BYTES"),
 	  "advanced: smaller messages to other islands stay on SOUT" },
+	{ "agent", "dir", "agent-dir", MPIB_SET_TEXT, FIELD(agent_dir),
+	  TEXT("DIR"), "advanced: where the agent's socket and hints are" },
 	{ "island", "prefix", "island-prefix", MPIB_SET_UINT,
 	  FIELD(island_prefix), UINT(0, 32, "BITS"),
 	  "nodes whose SOUT addresses begin alike share an island" },
@@ -154,6 +157,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.run_group = "mpib",
 		.peer_port = 24790,
 		.mode = MPIB_MODE_AUTO,
+		.agent_dir = MPIB_AGENT_DIR,
 		.silence = MPIB_SILENCE_S,
 		.answer = 10,
 		.log_level = 2,

@@ -54,6 +54,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 		b->key = *opts->key;
 	b->self.sout = opts->sout;
 	b->islands = opts->islands;
+	b->agent = opts->agent;
 	b->private_lanes = opts->private_lanes;
 	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
 	b->connect_ns =

@@ -25,6 +25,7 @@
 #include "peer/auth.h"
 
 struct mpib_broker;
+struct mpib_agent_link;
 
 struct mpib_broker_opts {
 	struct mpib_loop *loop;
@@ -34,6 +35,7 @@ struct mpib_broker_opts {
 	const struct mpib_cluster_key *key; /* NULL: none; copied */
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
 	const struct mpib_islands *islands; /* NULL: none; the caller's */
+	struct mpib_agent_link *agent; /* NULL: none; the caller's */
 	bool private_lanes; /* lanes we open serve one connection, imm v1 */
 	unsigned connect_ms; /* to reach the peer and make a lane, 0: 10000 */
 	unsigned accept_ms; /* then, for the peer's accept, 0: 120000 */

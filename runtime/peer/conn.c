@@ -198,6 +198,19 @@ void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w)
 	mpib_bconn_set_state(c, MPIB_CONN_READY);
 }
 
+/* Only the sending end splits anything. */
+static void want_hint(struct mpib_bconn *c)
+{
+	const struct mpib_agent_route route = {
+		.sout_src = c->broker->self.sout,
+		.sout_dst = c->peer->node.sout,
+		.sup_src = c->lane->sup_src,
+		.sup_dst = c->lane->sup_dst,
+	};
+
+	c->hint = mpib_agent_add(c->broker->agent, c->flow, &route);
+}
+
 static void on_accepted(struct mpib_bconn *c, const struct mpib_peer_msg *m)
 {
 	c->offered = false;
@@ -210,6 +223,7 @@ static void on_accepted(struct mpib_bconn *c, const struct mpib_peer_msg *m)
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = MPIB_BCONN_READY;
 	mpib_flow_start(c->flow, &m->flow);
+	want_hint(c);
 	mpib_bconn_set_state(c, MPIB_CONN_READY);
 }
 

@@ -94,6 +94,8 @@ static void stop(struct mpib_bconn *c)
 					  : MPIB_CLOSE_SHARED_NS;
 
 	c->stopping = true;
+	mpib_agent_del(c->hint);
+	c->hint = NULL;
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
 	/* They answer whether they had begun to write. */
 	if (c->offered)

@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 #include <uthash.h>
 
+#include "agent/agent.h"
 #include "engine/snapshot.h"
 #include "peer/broker.h"
 #include "peer/link.h"
@@ -68,6 +69,7 @@ struct mpib_blane {
 	uint32_t id, their_id; /* their_id is 0 until it is known */
 	bool muted; /* the other end is told, or does not know it any more */
 	struct mpib_lane *lane;
+	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
 	unsigned uses; /* connections, and connects that wait on it */
 	struct mpib_bconn_list conns;
 	struct mpib_bconn_list waiting; /* of these, for it to be up */
@@ -97,6 +99,7 @@ struct mpib_bconn {
 	struct mpib_peer *peer;
 	struct mpib_blane *lane;
 	struct mpib_flow *flow;
+	struct mpib_agent_conn *hint; /* sender's, or NULL */
 	/* The end of it, see mpib_bconn_step(). */
 	bool offered; /* CONN_OPEN sent, not answered */
 	bool known; /* their_id is set: they may write to us */
@@ -138,6 +141,7 @@ struct mpib_broker {
 	struct mpib_node_id self;
 	struct mpib_cluster_key key;
 	const struct mpib_islands *islands;
+	struct mpib_agent_link *agent;
 	bool private_lanes;
 	uint64_t connect_ns, accept_ns;
 	unsigned silence_s;

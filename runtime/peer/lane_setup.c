@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <mpib/wire.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,6 +66,29 @@ int mpib_blane_get(struct mpib_bconn *c)
 	}
 	mpib_blane_join(l, c);
 	return 0;
+}
+
+static uint32_t ipv4_of_sup(const struct mpib_lane_info *info)
+{
+	const uint8_t *gid = info->rail[MPIB_RAIL_SUP].gid;
+	struct in6_addr addr;
+	uint32_t ip = 0;
+
+	memcpy(&addr, gid, sizeof(addr));
+	if (info->rails > MPIB_RAIL_SUP && IN6_IS_ADDR_V4MAPPED(&addr))
+		memcpy(&ip, gid + 12, sizeof(ip));
+	return ip;
+}
+
+/* For the agent: which way SUP goes. */
+static void note_route(struct mpib_blane *l,
+		       const struct mpib_lane_info *theirs)
+{
+	struct mpib_lane_info ours;
+
+	mpib_lane_local(l->lane, &ours);
+	l->sup_src = ipv4_of_sup(&ours);
+	l->sup_dst = ipv4_of_sup(theirs);
 }
 
 static void came_up(struct mpib_blane *l)
@@ -257,6 +281,7 @@ static bool on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	}
 	reply.from = l->id;
 	mpib_lane_local(l->lane, &reply.lane_info);
+	note_route(l, &m->lane_info);
 	mpib_blane_tell(l, &reply);
 	if (mine)
 		yield_to(mine, l);
@@ -281,6 +306,7 @@ static bool on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_blane_kill(l, rc, why);
 		return true;
 	}
+	note_route(l, &m->lane_info);
 	came_up(l);
 	return true;
 }

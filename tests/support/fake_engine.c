@@ -315,6 +315,19 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 	return buf;
 }
 
+void mpib_engine_set_hints(struct mpib_engine *engine,
+			   const struct mpib_hint_shm *hints)
+{
+	(void)engine;
+	(void)hints;
+}
+
+void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot)
+{
+	expect(!flow->destroying, "a hint for a flow that is no more");
+	flow->hint = slot + 1;
+}
+
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 {
 	expect(!lane->connected && peer[0], "a label too late");

@@ -44,6 +44,7 @@ struct mpib_flow {
 	uint32_t index;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
 	int error; /* of the first stop */
+	uint32_t hint; /* slot + 1, as last set */
 	uint64_t addr; /* its table, by which its peer knows it */
 	struct mpib_flow *peer; /* whose table it writes, once started */
 	TAILQ_ENTRY(mpib_flow) link;

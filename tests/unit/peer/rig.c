@@ -42,6 +42,11 @@ void rig_up(struct rig *rig, unsigned n)
 	mpib_loop_advance(&node->loop, 0);
 	fake_engine_init(&node->engine, rig->rails, &mpib_broker_events,
 			 &node->broker);
+	if (rig->agent_dir)
+		assert_int_equal(mpib_agent_open(&node->loop, &node->engine,
+						 rig->agent_dir, &node->agent),
+				 0);
+	opts.agent = node->agent;
 	rc = mpib_broker_open(&opts, &node->broker, why, sizeof(why));
 	if (rc < 0)
 		fail_msg("%s", why);
@@ -50,6 +55,7 @@ void rig_up(struct rig *rig, unsigned n)
 static void take_down(struct node *node)
 {
 	mpib_broker_close(node->broker);
+	mpib_agent_close(node->agent);
 	fake_engine_fini(&node->engine);
 	mpib_loop_fini(&node->loop);
 	for (unsigned i = 0; i < node->clients; i++) {

@@ -7,6 +7,7 @@
 #ifndef MPIB_RIG_H
 #define MPIB_RIG_H
 
+#include "agent/agent.h"
 #include "fake_engine.h"
 #include "peer/broker.h"
 
@@ -23,6 +24,7 @@ struct client {
 struct node {
 	struct mpib_loop loop;
 	struct mpib_engine engine;
+	struct mpib_agent_link *agent; /* with rig->agent_dir */
 	struct mpib_broker *broker; /* NULL: down */
 	struct client client[CLIENTS];
 	unsigned clients;
@@ -37,6 +39,7 @@ struct rig {
 	unsigned rails;
 	struct mpib_islands islands[NODES]; /* likewise */
 	uint32_t sout[NODES]; /* likewise, host order */
+	const char *agent_dir; /* likewise; NULL: none */
 };
 
 /* cmocka fixture: *state is a rig with no node up. Teardown takes everything

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <mpib/agent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#include "base/log.h"
+
+#define RETRY (1000 * MPIB_MSEC)
+#define NO_HINT UINT32_MAX
+
+enum conn_state {
+	CONN_NEW, /* to be registered */
+	CONN_ASKED, /* the answer is on its way */
+	CONN_HELD, /* it has a slot */
+	CONN_REFUSED, /* asked for again later */
+};
+
+TAILQ_HEAD(conn_list, mpib_agent_conn);
+
+struct mpib_agent_conn {
+	struct mpib_agent_link *link;
+	struct mpib_flow *flow; /* NULL: deleted, the agent does not know yet */
+	uint64_t id;
+	struct mpib_agent_route route;
+	enum conn_state state;
+	TAILQ_ENTRY(mpib_agent_conn) entry, asked_entry;
+	UT_hash_handle hh;
+};
+
+struct mpib_agent_link {
+	struct mpib_loop *loop;
+	char dir[96];
+	void *shm; /* always mapped: an agent's file, or zeros */
+	size_t shm_bytes;
+	int fd; /* -1: no agent */
+	struct mpib_watch watch;
+	struct mpib_timer timer;
+	int told; /* what was wrong last time, so that it is told once */
+	uint16_t counter;
+	struct conn_list conns;
+	struct conn_list asked; /* in the order of their answers */
+	struct mpib_agent_conn *by_id;
+};
+
+static void set_hint(struct mpib_agent_conn *c, uint32_t slot)
+{
+	if (c->flow)
+		mpib_flow_set_hint(c->flow, slot);
+}
+
+static void free_conn(struct mpib_agent_conn *c)
+{
+	TAILQ_REMOVE(&c->link->conns, c, entry);
+	HASH_DELETE(hh, c->link->by_id, c);
+	free(c);
+}
+
+/* Shards read the old mapping or the new one, never none. */
+static int map_shm(struct mpib_agent_link *l, int fd)
+{
+	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	void *p = mmap(l->shm, l->shm_bytes, PROT_READ,
+		       flags | (l->shm ? MAP_FIXED : 0), fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	l->shm = p;
+	return 0;
+}
+
+static void on_retry(void *arg);
+
+static void hang_up(struct mpib_agent_link *l, const char *why)
+{
+	struct mpib_agent_conn *c, *next;
+
+	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections stay on SOUT",
+		  l->dir, why);
+	mpib_loop_del(l->loop, &l->watch);
+	close(l->fd);
+	l->fd = -1;
+	TAILQ_INIT(&l->asked);
+	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
+		next = TAILQ_NEXT(c, entry);
+		c->state = CONN_NEW;
+		set_hint(c, NO_HINT);
+		if (!c->flow)
+			free_conn(c);
+	}
+	/* What the next agent has may be another file. */
+	if (map_shm(l, -1) < 0)
+		mpib_err("agent: cannot let go of its hints: %m");
+	mpib_timer_arm(l->loop, &l->timer, RETRY, on_retry, l);
+}
+
+/* 1: sent; 0: no room now; -errno: the agent is gone. */
+static int request(struct mpib_agent_link *l, const struct mpib_agent_conn *c,
+		   uint32_t type)
+{
+	struct mpib_agent_request r = {
+		.type = type,
+		.conn_id = c->id,
+		.sout_src_ip = c->route.sout_src,
+		.sout_dst_ip = c->route.sout_dst,
+		.sup_src_ip = c->route.sup_src,
+		.sup_dst_ip = c->route.sup_dst,
+	};
+
+	if (send(l->fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	    sizeof(r))
+		return 1;
+	return errno == EAGAIN ? 0 : -errno;
+}
+
+/* What the connection needs next; as request(), 1 also when that is nothing. */
+static int advance(struct mpib_agent_link *l, struct mpib_agent_conn *c)
+{
+	int rc = 1;
+
+	switch (c->state) {
+	case CONN_NEW:
+		if (!c->flow) {
+			free_conn(c);
+			break;
+		}
+		rc = request(l, c, MPIB_AGENT_REGISTER);
+		if (rc > 0) {
+			c->state = CONN_ASKED;
+			TAILQ_INSERT_TAIL(&l->asked, c, asked_entry);
+		}
+		break;
+	case CONN_HELD:
+		if (c->flow)
+			break;
+		rc = request(l, c, MPIB_AGENT_DEREGISTER);
+		if (rc > 0)
+			free_conn(c);
+		break;
+	case CONN_REFUSED:
+		if (!c->flow)
+			free_conn(c);
+		break;
+	case CONN_ASKED:
+		break;
+	}
+	return rc;
+}
+
+static void pump(struct mpib_agent_link *l)
+{
+	struct mpib_agent_conn *c, *next;
+	int rc = 1;
+
+	if (l->fd < 0)
+		return;
+	for (c = TAILQ_FIRST(&l->conns); c && rc > 0; c = next) {
+		next = TAILQ_NEXT(c, entry);
+		rc = advance(l, c);
+	}
+	if (rc < 0)
+		hang_up(l, strerror(-rc));
+	else
+		mpib_loop_mod(l->loop, &l->watch,
+			      rc ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
+/* False: it makes no sense. */
+static bool on_answer(struct mpib_agent_link *l,
+		      const struct mpib_agent_response *r)
+{
+	struct mpib_agent_conn *c = TAILQ_FIRST(&l->asked);
+
+	if (!c || (r->status == 0 && r->hint_slot >= MPIB_HINT_MAX_ENTRIES))
+		return false;
+	TAILQ_REMOVE(&l->asked, c, asked_entry);
+	if (r->status == 0) {
+		c->state = CONN_HELD;
+		set_hint(c, r->hint_slot);
+		return true;
+	}
+	c->state = CONN_REFUSED;
+	if (!l->timer.armed)
+		mpib_timer_arm(l->loop, &l->timer, RETRY, on_retry, l);
+	return true;
+}
+
+static void on_agent(void *arg, uint32_t events)
+{
+	struct mpib_agent_link *l = arg;
+	struct mpib_agent_response r;
+	ssize_t n;
+
+	(void)events;
+	while ((n = recv(l->fd, &r, sizeof(r), MSG_DONTWAIT | MSG_TRUNC)) > 0) {
+		if (n != sizeof(r) || !on_answer(l, &r)) {
+			hang_up(l, "what answers is no agent");
+			return;
+		}
+	}
+	if (n == 0 || errno != EAGAIN)
+		hang_up(l, n ? strerror(errno) : "the agent left");
+	else
+		pump(l);
+}
+
+static int find_agent(struct mpib_agent_link *l)
+{
+	int dir = mpib_agent_dir_open(l->dir), hints, rc;
+
+	if (dir < 0)
+		return dir;
+	rc = hints = mpib_agent_hints_open(dir);
+	if (rc < 0)
+		goto out_dir;
+	rc = l->fd = mpib_agent_dial(dir);
+	if (rc < 0)
+		goto out_hints;
+	rc = map_shm(l, hints);
+	if (rc == 0)
+		rc = mpib_loop_add(l->loop, &l->watch, l->fd, EPOLLIN, on_agent,
+				   l);
+	if (rc < 0)
+		close(l->fd);
+out_hints:
+	close(hints);
+out_dir:
+	close(dir);
+	if (rc < 0)
+		l->fd = -1;
+	return rc;
+}
+
+static const char *trouble(int rc)
+{
+	switch (rc) {
+	case -EPERM:
+		return "it must belong to root or to the proxy's user, and be "
+		       "writable for nobody else";
+	case -EPROTO:
+		return "its hints are not of this format (is the agent of "
+		       "another version?)";
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return "no agent is there (start mpib-agent)";
+	default:
+		return strerror(-rc);
+	}
+}
+
+static void on_retry(void *arg)
+{
+	struct mpib_agent_link *l = arg;
+	struct mpib_agent_conn *c;
+	int rc = 0;
+
+	if (l->fd < 0) {
+		rc = find_agent(l);
+		if (rc == 0)
+			mpib_info("agent: hints come from %s", l->dir);
+		else if (rc != l->told)
+			mpib_warn("agent: %s: %s; connections stay on SOUT",
+				  l->dir, trouble(rc));
+		l->told = rc;
+	}
+	if (rc < 0) {
+		mpib_timer_arm(l->loop, &l->timer, RETRY, on_retry, l);
+		return;
+	}
+	TAILQ_FOREACH(c, &l->conns, entry)
+	{
+		if (c->state == CONN_REFUSED)
+			c->state = CONN_NEW;
+	}
+	pump(l);
+}
+
+int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
+		    const char *dir, struct mpib_agent_link **link)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct mpib_agent_link *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	l->loop = loop;
+	l->fd = -1;
+	snprintf(l->dir, sizeof(l->dir), "%s", dir);
+	l->shm_bytes = (sizeof(struct mpib_hint_shm) + page - 1) & ~(page - 1);
+	TAILQ_INIT(&l->conns);
+	TAILQ_INIT(&l->asked);
+	rc = map_shm(l, -1);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	mpib_engine_set_hints(engine, l->shm);
+	on_retry(l);
+	*link = l;
+	return 0;
+}
+
+void mpib_agent_close(struct mpib_agent_link *link)
+{
+	if (!link)
+		return;
+	while (!TAILQ_EMPTY(&link->conns))
+		free_conn(TAILQ_FIRST(&link->conns));
+	mpib_timer_disarm(link->loop, &link->timer);
+	mpib_loop_del(link->loop, &link->watch);
+	if (link->fd >= 0)
+		close(link->fd);
+	munmap(link->shm, link->shm_bytes);
+	free(link);
+}
+
+/* PID << 16 | counter, of none that lives. False: all are taken. */
+static bool new_id(struct mpib_agent_link *l, uint64_t *id)
+{
+	struct mpib_agent_conn *c;
+
+	if (HASH_COUNT(l->by_id) > UINT16_MAX)
+		return false;
+	do {
+		*id = (uint64_t)getpid() << 16 | l->counter++;
+		HASH_FIND(hh, l->by_id, id, sizeof(*id), c);
+	} while (c);
+	return true;
+}
+
+struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
+				       struct mpib_flow *flow,
+				       const struct mpib_agent_route *route)
+{
+	struct mpib_agent_conn *c;
+	uint64_t id;
+
+	if (!link || !new_id(link, &id))
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->link = link;
+	c->flow = flow;
+	c->id = id;
+	c->route = *route;
+	TAILQ_INSERT_TAIL(&link->conns, c, entry);
+	HASH_ADD(hh, link->by_id, id, sizeof(c->id), c);
+	pump(link);
+	return c;
+}
+
+void mpib_agent_del(struct mpib_agent_conn *conn)
+{
+	struct mpib_agent_link *l;
+
+	if (!conn)
+		return;
+	l = conn->link;
+	set_hint(conn, NO_HINT);
+	conn->flow = NULL;
+	if (l->fd < 0)
+		free_conn(conn);
+	else
+		pump(l);
+}

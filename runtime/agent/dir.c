@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What lies in the agent's directory, and whether it may be trusted: who could
+ * truncate the hint file could kill us with SIGBUS, so only root and our own
+ * user may be able to.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/agent.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+
+static int trusted(const struct stat *st)
+{
+	if ((st->st_uid != 0 && st->st_uid != geteuid()) ||
+	    st->st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	return 0;
+}
+
+int mpib_agent_dir_open(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = fstat(fd, &st) < 0 ? -errno : trusted(&st);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int mpib_agent_dial(int dir)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int rc, fd = socket(AF_UNIX,
+			    SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* The directory that was looked at, whatever its name leads to now. */
+	snprintf(sun.sun_path, sizeof(sun.sun_path),
+		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, dir);
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		rc = -errno;
+	else
+		rc = cred.uid == 0 || cred.uid == geteuid() ? 0 : -EPERM;
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int mpib_agent_hints_open(int dir)
+{
+	int rc, fd = openat(dir, MPIB_AGENT_HINTS,
+			    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct mpib_hint_header h;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	rc = fstat(fd, &st) < 0 ? -errno : trusted(&st);
+	if (rc == 0 && (!S_ISREG(st.st_mode) ||
+			st.st_size != sizeof(struct mpib_hint_shm) ||
+			pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
+			h.magic != MPIB_HINT_MAGIC ||
+			h.max_entries != MPIB_HINT_MAX_ENTRIES))
+		rc = -EPROTO;
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
