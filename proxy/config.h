@@ -37,7 +37,7 @@ enum mpib_lanes_mode {
 struct mpib_config {
 	char run_dir[96]; /* "": the default place, see mpib_rundir_default() */
 	char run_group[32];
-	char sout[80], sup[80]; /* specifications; "": by discovery */
+	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
 	char peer_key_file[256]; /* "": peers are not asked for a key */
 	char peer_addr[64]; /* "": from the SOUT rail */
 	char gid_net[160]; /* "": any network will do */
@@ -57,7 +57,9 @@ struct mpib_config {
 	uint64_t quota[MPIB_QUOTAS]; /* of a user; 0: none, or built-in */
 	struct mpib_engine_config engine;
 
-	bool soft_by_default; /* nobody named a rail and there is no HCA */
+	/* Nobody named a rail: RDMA ports were found, or there are none. */
+	bool found, soft_by_default;
+	char passed_over[256]; /* why not those, or not others */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
 };
 

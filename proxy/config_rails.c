@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "verbs/rdma.h"
+#include "rails/discover.h"
 
 static const char *origin_of(const struct mpib_config *cfg, const char *section,
 			     const char *key)
@@ -45,23 +45,44 @@ static int parse_rail(struct mpib_config *cfg, const char *key,
 	return rc;
 }
 
-static int rails(struct mpib_config *cfg, char *why)
+static bool is_auto(const char *rail)
 {
-	bool no_sup = !cfg->sup[0] || !strcmp(cfg->sup, "none");
-	int rc;
+	return !rail[0] || !strcmp(rail, "auto");
+}
 
-	if (!cfg->sout[0] && cfg->sup[0]) {
+/* Nobody named SOUT: the machine's ports, or the software HCA. */
+static int find_rails(struct mpib_config *cfg, char *why)
+{
+	bool one = !strcmp(cfg->sup, "none");
+	char name[2][80] = { "soft:127.0.0.1", "soft:127.0.0.2" };
+	unsigned n;
+
+	if (!one && !is_auto(cfg->sup)) {
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: hca.sup is given without hca.sout (name both)",
 			 origin_of(cfg, "hca", "sup"));
 		return -EINVAL;
 	}
-	if (!cfg->sout[0]) {
-		cfg->soft_by_default = true;
-		snprintf(cfg->sout, sizeof(cfg->sout), "soft:127.0.0.1");
-		snprintf(cfg->sup, sizeof(cfg->sup), "soft:127.0.0.2");
-		no_sup = false;
-	}
+	n = mpib_rails_discover(one ? 1 : 2, name, cfg->passed_over,
+				sizeof(cfg->passed_over));
+	cfg->found = n > 0;
+	cfg->soft_by_default = n == 0;
+	memcpy(cfg->sout, name[0], sizeof(cfg->sout));
+	if (n == 1 || one)
+		snprintf(cfg->sup, sizeof(cfg->sup), "none");
+	else
+		memcpy(cfg->sup, name[1], sizeof(cfg->sup));
+	return 0;
+}
+
+static int rails(struct mpib_config *cfg, char *why)
+{
+	bool no_sup;
+	int rc = is_auto(cfg->sout) ? find_rails(cfg, why) : 0;
+
+	if (rc < 0)
+		return rc;
+	no_sup = !cfg->sup[0] || !strcmp(cfg->sup, "none");
 
 	cfg->engine.rails = no_sup ? 1 : 2;
 	rc = parse_rail(cfg, "sout", cfg->sout,

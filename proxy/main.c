@@ -55,7 +55,8 @@ static int serve(struct mpib_proxy *p, int report)
 	int rc = mpib_proxy_start(p, why);
 
 	if (rc < 0)
-		return fail(report, EXIT_FAILURE, why);
+		return fail(report,
+			    p->misconfigured ? EXIT_CONFIG : EXIT_FAILURE, why);
 
 	mpib_proxy_ready_line(p, ready, sizeof(ready));
 	if (report >= 0) {
@@ -77,9 +78,13 @@ static int start(struct mpib_proxy *p)
 	int report = -1, rc;
 
 	if (p->cfg.soft_by_default)
-		mpib_info("no rail is named, so the software HCA serves %s and "
-			  "%s (--sout and --sup name RDMA ports)",
-			  p->cfg.sout, p->cfg.sup);
+		mpib_info("no rail is named and %s, so the software HCA serves "
+			  "%s and %s (--sout and --sup name others)",
+			  p->cfg.passed_over, p->cfg.sout, p->cfg.sup);
+	if (p->cfg.found)
+		mpib_info("no rail is named, so %s and %s were chosen; %s "
+			  "(--sout and --sup name others)",
+			  p->cfg.sout, p->cfg.sup, p->cfg.passed_over);
 	if (p->cfg.daemon) {
 		rc = mpib_daemon_start(&report);
 		if (rc < 0) {

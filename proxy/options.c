@@ -162,7 +162,8 @@ void mpib_options_help(FILE *out)
 	fprintf(out,
 		"usage: mpib-proxy [OPTION]...\n"
 		"Serve both rails of this node to the processes that attach.\n"
-		"Without --sout the software HCA runs on 127.0.0.1 and "
+		"Without --sout it looks for active RDMA ports; where there "
+		"are none, the\nsoftware HCA runs on 127.0.0.1 and "
 		"127.0.0.2.\n\n"
 		"  --config FILE                read FILE, not " MPIB_CONFIG_DIR
 		"/mpib.conf and conf.d\n"

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "notify.h"
 #include "peer/broker.h"
+#include "rails/describe.h"
 
 /* Peers get so long to hear that we leave; nobody may hold us up. */
 #define FAREWELL (300 * MPIB_MSEC)
@@ -59,6 +60,8 @@ static int open_engine(struct mpib_proxy *p, char *why)
 
 	if (rc < 0) {
 		p->engine = NULL;
+		/* A port may come up by itself. */
+		p->misconfigured = rc != -ENETDOWN;
 		snprintf(why, MPIB_WHY_MAX, "rails: %s", reason);
 	}
 	return rc;
@@ -174,6 +177,7 @@ static int open_broker(struct mpib_proxy *p, char *why)
 static void fill_view(struct mpib_proxy *p)
 {
 	struct mpib_view *v = &p->view;
+	char line[256];
 
 	v->cfg = &p->cfg;
 	v->sessions = &p->sessions;
@@ -189,6 +193,9 @@ static void fill_view(struct mpib_proxy *p)
 		v->rail[r].speed_mbps = port.speed_mbps;
 		v->rail[r].mtu = (uint8_t)port.mtu;
 		v->rail[r].gid = port.gid;
+		mpib_rail_describe(r, v->rail[r].name, &port, line,
+				   sizeof(line));
+		mpib_info("%s", line);
 	}
 }
 

@@ -25,6 +25,7 @@ struct mpib_proxy {
 	int control, stats_fd, metrics_fd;
 	bool activated; /* control is systemd's, with its path */
 	bool serving; /* sessions are up */
+	bool misconfigured; /* it did not start, nor will it unchanged */
 	struct mpib_sessions sessions;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;

@@ -6,6 +6,7 @@
 #ifndef MPIB_VERBS_RDMA_H
 #define MPIB_VERBS_RDMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,19 @@
  */
 #define MPIB_RDMA_NETS 8
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
+
+struct mpib_rdma_port {
+	char name[64];
+	uint8_t port;
+	bool is_virtual; /* no hardware below, as soft-RoCE */
+	int error; /* -errno: it cannot be used, and info is void */
+	struct mpib_port_info info;
+};
+
+/* The ports of all RDMA devices that have RC with WRITE_WITH_IMM, at most max;
+ * how many, or -errno (-ENOSYS: the kernel has no RDMA). Opens each device for
+ * a moment. Control thread. */
+int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max);
 
 /* The names of this machine's RDMA devices, "mlx5_0, mlx5_1", or what hinders
  * the look. Any thread. */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MPIB_PROXY_RAILS_DESCRIBE_H
+#define MPIB_PROXY_RAILS_DESCRIBE_H
+
+#include "verbs/verbs.h"
+
+/*
+ * What ibv_devinfo(1) tells of a port, in a line: "rail SOUT rdma:mlx5_0:1:
+ * active, InfiniBand, 400 Gb/s, MTU 4096, LID 12, GID 0 fe80::1, NUMA node 1".
+ */
+void mpib_rail_describe(unsigned rail, const char *name,
+			const struct mpib_port_info *port, char *buf,
+			size_t len);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rails/discover.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rails/numa.h"
+
+#define PORTS_MAX 64
+
+static bool usable(const struct mpib_rdma_port *p)
+{
+	return p->error == 0 && !p->is_virtual &&
+	       p->info.state == IBV_PORT_ACTIVE;
+}
+
+/* How good a choice is; compared member by member. */
+struct merit {
+	uint64_t speed; /* of all rails */
+	unsigned devices;
+	unsigned nearness;
+};
+
+static bool better(const struct merit *a, const struct merit *b)
+{
+	if (a->speed != b->speed)
+		return a->speed > b->speed;
+	if (a->devices != b->devices)
+		return a->devices > b->devices;
+	return a->nearness > b->nearness;
+}
+
+static bool fit(const struct mpib_rdma_port *a, const struct mpib_rdma_port *b)
+{
+	uint64_t x = a->info.speed_mbps, y = b->info.speed_mbps;
+
+	return usable(a) && usable(b) &&
+	       a->info.link_layer == b->info.link_layer && x * 4 >= y &&
+	       y * 4 >= x;
+}
+
+static struct merit of_pair(const struct mpib_rdma_port *a,
+			    const struct mpib_rdma_port *b,
+			    mpib_numa_fn *distance)
+{
+	return (struct merit){
+		.speed = a->info.speed_mbps + b->info.speed_mbps,
+		.devices = strcmp(a->name, b->name) ? 2 : 1,
+		.nearness = UINT32_MAX -
+			    distance(a->info.numa_node, b->info.numa_node),
+	};
+}
+
+unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
+			   unsigned most, mpib_numa_fn *distance,
+			   unsigned pick[2])
+{
+	struct merit best = { 0 }, m;
+	unsigned rails = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		m = (struct merit){ .speed = port[i].info.speed_mbps };
+		if (usable(&port[i]) && (!rails || better(&m, &best))) {
+			best = m;
+			pick[0] = i;
+			rails = 1;
+		}
+	}
+	for (unsigned i = 0; most > 1 && i < n; i++) {
+		for (unsigned j = i + 1; j < n; j++) {
+			if (!fit(&port[i], &port[j]))
+				continue;
+			m = of_pair(&port[i], &port[j], distance);
+			if (!better(&m, &best))
+				continue;
+			best = m;
+			pick[0] = i;
+			pick[1] = j;
+			rails = 2;
+		}
+	}
+	return rails;
+}
+
+static const char *fault(const struct mpib_rdma_port *p)
+{
+	if (p->error == -EADDRNOTAVAIL)
+		return "has no RoCE v2 GID";
+	if (p->error)
+		return strerror(-p->error);
+	if (p->is_virtual)
+		return "is soft-RoCE";
+	return p->info.state == IBV_PORT_ACTIVE ? NULL : "is not active";
+}
+
+static void tell_faults(const struct mpib_rdma_port *port, unsigned n,
+			char *note, size_t len)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < n && at < len; i++) {
+		const char *why = fault(&port[i]);
+
+		if (why)
+			at += (size_t)snprintf(note + at, len - at,
+					       "%s%s:%u %s", at ? ", " : "",
+					       port[i].name, port[i].port, why);
+	}
+}
+
+unsigned mpib_rails_discover(unsigned most, char name[2][80], char *note,
+			     size_t note_len)
+{
+	struct mpib_rdma_port port[PORTS_MAX];
+	unsigned pick[2] = { 0 }, rails;
+	int n = mpib_rdma_ports(port, PORTS_MAX);
+
+	snprintf(note, note_len, "there is no RDMA device");
+	if (n <= 0)
+		return 0;
+	snprintf(note, note_len, "every port was taken");
+	tell_faults(port, (unsigned)n, note, note_len);
+	rails = mpib_rails_choose(port, (unsigned)n, most, mpib_numa_distance,
+				  pick);
+	for (unsigned r = 0; r < rails; r++)
+		snprintf(name[r], sizeof(name[r]), "rdma:%s:%u",
+			 port[pick[r]].name, port[pick[r]].port);
+	return rails;
+}

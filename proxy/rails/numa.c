@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rails/numa.h"
+
+#include <hwloc.h>
+#include <hwloc/distances.h>
+#include <stdbool.h>
+
+#define SAME 10
+#define OTHER 20 /* where the firmware tells nothing */
+
+static int index_of(const struct hwloc_distances_s *d, int node)
+{
+	for (unsigned i = 0; i < d->nbobjs; i++) {
+		if (d->objs[i] && d->objs[i]->os_index == (unsigned)node)
+			return (int)i;
+	}
+	return -1;
+}
+
+static unsigned ask(hwloc_topology_t topology, int a, int b)
+{
+	struct hwloc_distances_s *d = NULL;
+	unsigned nr = 1, found = OTHER;
+	int i, j;
+
+	if (hwloc_distances_get_by_name(topology, "NUMALatency", &nr, &d, 0) <
+		    0 ||
+	    nr == 0 || !d)
+		return OTHER;
+	i = index_of(d, a);
+	j = index_of(d, b);
+	if (i >= 0 && j >= 0)
+		found = (unsigned)d
+				->values[(unsigned)i * d->nbobjs + (unsigned)j];
+	hwloc_distances_release(topology, d);
+	return found;
+}
+
+unsigned mpib_numa_distance(int a, int b)
+{
+	hwloc_topology_t topology;
+	unsigned found = OTHER;
+
+	if (a == b || a < 0 || b < 0)
+		return SAME;
+	if (hwloc_topology_init(&topology) < 0)
+		return OTHER;
+	if (hwloc_topology_load(topology) == 0)
+		found = ask(topology, a, b);
+	hwloc_topology_destroy(topology);
+	return found;
+}
