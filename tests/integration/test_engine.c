@@ -268,6 +268,9 @@ static void hold_back(unsigned turns)
 			};
 			struct mpib_shard *s = &pair.node[n].engine->shard[0];
 
+			/* On a real rail the order is the network's. */
+			if (s->rail[r].verbs != &mpib_verbs_soft)
+				continue;
 			assert_int_equal(
 				mpib_soft_set_fault(s->rail[r].ctx, &fault), 0);
 		}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # traffic.sh BUILD NAME [proxy options --] mpib-perf options...
 #
-# Two real proxies on software rails in private run dirs, mpib-perf over them
+# Two real proxies on software rails in private run dirs (or on the rails named
+# by MPIB_TEST_RAILS, "SOUT,SUP SOUT,SUP", for a node each), mpib-perf over them
 # through the plugin, and after it: no lane, client or connection is left, the
 # bytes of the rails are those of the connections, what one node sent the other
 # received, and the proxies end cleanly and leave nothing behind.
@@ -21,6 +22,8 @@ done
 dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
 # Addresses of its own for each test, so that tests may run side by side.
 net=127.$((128 + $(cksum <<<"$name$$" | cut -d' ' -f1) % 100))
+soft="soft:$net.0.1,soft:$net.1.1 soft:$net.0.2,soft:$net.1.2"
+read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
 pids=()
 failed=0
 
@@ -39,8 +42,7 @@ complain() {
 
 for node in 0 1; do
 	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
-		--sout "soft:$net.0.$((node + 1))" \
-		--sup "soft:$net.1.$((node + 1))" \
+		--sout "${rails[$node]%,*}" --sup "${rails[$node]#*,}" \
 		${proxy_args[@]+"${proxy_args[@]}"} \
 		>"$dir/out$node" 2>"$dir/log$node" &
 	pids+=($!)

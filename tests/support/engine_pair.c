@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine_pair.h"
+#include "rails.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +83,9 @@ static void open_node(struct pair *p, unsigned i)
 	struct mpib_mr_attr attr;
 
 	for (unsigned r = 0; r < p->cfg.rails; r++) {
-		snprintf(spec, sizeof(spec), "soft:127.25.%u.%u", r, i + 1);
+		if (!test_rail(spec, sizeof(spec), i, r))
+			snprintf(spec, sizeof(spec), "soft:127.25.%u.%u", r,
+				 i + 1);
 		assert_int_equal(mpib_rail_spec_parse(spec, &p->cfg.rail[r],
 						      why, sizeof(why)),
 				 0);

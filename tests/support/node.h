@@ -20,7 +20,8 @@ struct node {
 	pid_t pid;
 };
 
-/* "soft:127.24.P.i", for i from 1 to 254; number n has i of 10 n and 10 n + 1. */
+/* "soft:127.24.P.i", for i from 1 to 254; number n has i of 10 n and 10 n + 1.
+ * Where rails.h has rails, odd numbers have the first node's. */
 void node_rail(char *buf, size_t len, unsigned i);
 /* Start number n, with further arguments up to a NULL, and wait for ready. */
 void node_start(struct node *node, unsigned n, ...);

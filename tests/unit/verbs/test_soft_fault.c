@@ -35,48 +35,6 @@ static uint8_t port_state(struct vt *t, struct vt_end *e)
 	return info.state;
 }
 
-static void a_link_that_comes_back_in_time_loses_nothing(void **state)
-{
-	struct vt *t = *state;
-	struct ibv_qp *qa, *qb;
-
-	vt_pair(t, &vt_usual, &qa, &qb);
-	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
-	set(&t->a, (struct mpib_soft_fault){ .link_down = 1 });
-	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ERR);
-	assert_int_equal(port_state(t, &t->a), IBV_PORT_DOWN);
-	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
-	vt_quiet(t, &t->b.recv, 20);
-	heal(t);
-	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ACTIVE);
-	assert_int_equal(port_state(t, &t->a), IBV_PORT_ACTIVE);
-	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
-	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
-}
-
-static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
-{
-	struct vt *t = *state;
-	struct vt_opt o = quick();
-	struct ibv_qp *qa, *qb;
-
-	vt_pair(t, &o, &qa, &qb);
-	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
-	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
-	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
-	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	set(&t->a, (struct mpib_soft_fault){ .link_down = 1 });
-	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ERR);
-	assert_int_equal(vt_send_imm(qa, 3, 3, NULL, 0), 0);
-	assert_int_equal(vt_send_imm(qa, 4, 3, NULL, 0), 0);
-	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
-	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
-	heal(t);
-	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_PORT_ACTIVE);
-	vt_destroy(t, qa, qb);
-}
-
 static void a_flapping_link_tells_every_change(void **state)
 {
 	struct vt *t = *state;
@@ -236,8 +194,6 @@ static void delay_reorders_between_qps_but_never_within_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		vt_test(a_link_that_comes_back_in_time_loses_nothing),
-		vt_test(a_link_that_stays_down_ends_in_retry_exceeded),
 		vt_test(a_flapping_link_tells_every_change),
 		vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded),
 		vt_test(a_peer_in_a_black_hole_ends_in_retry_exceeded_here),

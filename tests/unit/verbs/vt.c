@@ -157,6 +157,30 @@ int vt_teardown(void **state)
 	return rc;
 }
 
+static void soft_link(struct vt_end *e, bool up)
+{
+	struct mpib_soft_fault fault = { .link_down = !up };
+
+	assert_int_equal(mpib_soft_set_fault(e->ctx, &fault), 0);
+}
+
+void vt_link(struct vt *t, struct vt_end *e, bool up)
+{
+	const char *tool = getenv("MPIB_TEST_LINK");
+	char command[512];
+
+	if (t->can_fault) {
+		soft_link(e, up);
+		return;
+	}
+	if (!tool)
+		skip();
+	snprintf(command, sizeof(command), "%s %s %s", tool,
+		 e == &t->a ? t->spec_a.name : t->spec_b.name,
+		 up ? "up" : "down");
+	assert_int_equal(system(command), 0);
+}
+
 struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access)
 {
 	struct vt_mem m = { .len = len };

@@ -76,6 +76,11 @@ extern const struct vt_opt vt_usual;
 int vt_setup(void **state);
 int vt_teardown(void **state);
 
+/* Cut the cable of e's port or join it. For a real device the program that
+ * MPIB_TEST_LINK names does it, "PROGRAM DEVICE up|down"; without it the test
+ * is skipped, so call this first with up. */
+void vt_link(struct vt *t, struct vt_end *e, bool up);
+
 struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
 void vt_mem_free(struct vt *t, struct vt_mem *m);
 
