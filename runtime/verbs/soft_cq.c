@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion queues: a ring with one producer, whoever holds ctx->lock, and
- * one consumer, poll_cq. In threaded mode poll_cq takes the lock as well.
+ * one consumer, poll_cq. In threaded mode consumers take turns by a lock.
  */
 #include "verbs/soft_internal.h"
 
@@ -41,6 +41,7 @@ int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
 	cq->ibv.channel = ch;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)size;
+	pthread_mutex_init(&cq->poll_lock, NULL);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 
@@ -51,6 +52,13 @@ int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
 	soft_unlock(ctx);
 	*out = &cq->ibv;
 	return 0;
+}
+
+/* Must the owner be woken for an armed c? The thread of threaded mode sleeps
+ * on its own account. */
+static bool keeps_awake(struct ibv_cq *c)
+{
+	return c->channel && !to_ctx(c->context)->threaded;
 }
 
 int soft_destroy_cq(struct ibv_cq *c)
@@ -64,8 +72,7 @@ int soft_destroy_cq(struct ibv_cq *c)
 		return -EBUSY;
 	}
 	ctx->ncqs--;
-	/* Relaxed: the count only says whether a kick is worth it. */
-	if (atomic_exchange(&cq->armed, 0) && c->channel)
+	if (atomic_exchange(&cq->armed, 0) && keeps_awake(c))
 		atomic_fetch_sub(&ctx->sleepers, 1);
 	soft_unlock(ctx);
 
@@ -79,6 +86,7 @@ int soft_destroy_cq(struct ibv_cq *c)
 	}
 	pthread_cond_destroy(&c->cond);
 	pthread_mutex_destroy(&c->mutex);
+	pthread_mutex_destroy(&cq->poll_lock);
 	free(cq->ring);
 	free(cq);
 	return 0;
@@ -94,7 +102,7 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	if (was == 1)
 		return 0;
 	was = atomic_exchange(&cq->armed, want);
-	if (!was && c->channel) {
+	if (!was && keeps_awake(c)) {
 		atomic_fetch_add(&to_ctx(c->context)->sleepers, 1);
 		/* What was posted and not yet moved must wake the sleeper. */
 		soft_nudge(to_ctx(c->context));
@@ -118,7 +126,8 @@ static void notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 		return;
 	if (!atomic_exchange(&cq->armed, 0) || !cq->ibv.channel)
 		return;
-	atomic_fetch_sub(&ctx->sleepers, 1);
+	if (keeps_awake(&cq->ibv))
+		atomic_fetch_sub(&ctx->sleepers, 1);
 	soft_channel_push((struct soft_channel *)cq->ibv.channel, cq);
 }
 
@@ -211,7 +220,8 @@ void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st)
 static void reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 {
 	_Atomic uint64_t *done = &ctx->qps[e->wc.qp_num & 0xffff].sq_done;
-	/* Relaxed: post_send runs on this thread; destroy_qp and reset change
+	/* Relaxed: post_send runs on this thread, or, threaded, comes after
+	 * the turn that completed e by ctx->lock; destroy_qp and reset change
 	 * the word as a whole. */
 	uint64_t was = atomic_load_explicit(done, memory_order_relaxed);
 
@@ -258,19 +268,26 @@ static bool wants_turn(struct soft_cq *cq, int n)
 	return tail - head < (uint32_t)n;
 }
 
+static int poll_threaded(struct soft_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got;
+
+	do {
+		pthread_mutex_lock(&cq->poll_lock);
+		got = poll_ring(cq, n, wc);
+		pthread_mutex_unlock(&cq->poll_lock);
+	} while (!got && n && soft_poll_turn(to_ctx(cq->ibv.context), cq));
+	return got;
+}
+
 int soft_poll_cq(struct ibv_cq *c, int n, struct ibv_wc *wc)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
-	int got;
 
 	if (n < 0)
 		return -EINVAL;
-	if (ctx->threaded) {
-		soft_data_lock(ctx);
-		got = poll_ring(to_cq(c), n, wc);
-		soft_data_unlock(ctx);
-		return got;
-	}
+	if (ctx->threaded)
+		return poll_threaded(to_cq(c), n, wc);
 	if (wants_turn(to_cq(c), n))
 		soft_turn(ctx);
 	return poll_ring(to_cq(c), n, wc);

@@ -63,6 +63,8 @@ static int open_engine(struct soft_ctx *ctx)
 	else if (env && !strcmp(env, "epoll"))
 		choice = MPIB_SOFT_EPOLL;
 
+	if (choice == MPIB_SOFT_AUTO && ctx->threaded)
+		choice = MPIB_SOFT_EPOLL;
 	if (choice != MPIB_SOFT_EPOLL) {
 		ctx->engine = &soft_engine_uring;
 		rc = ctx->engine->open(ctx);
@@ -200,6 +202,7 @@ static int soft_open_mode(const struct mpib_rail_spec *spec, bool threaded,
 		return -ENOMEM;
 
 	ctx->addr = addr;
+	ctx->threaded = threaded;
 	init_lists(ctx);
 	init_identity(ctx, spec);
 	rc = init_resources(ctx);

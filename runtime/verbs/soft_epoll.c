@@ -105,6 +105,7 @@ static bool epoll_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 
 const struct soft_engine soft_engine_epoll = {
 	.name = "epoll",
+	.shared = true,
 	.open = epoll_open,
 	.close = epoll_close,
 	.fd = epoll_get_fd,

@@ -100,6 +100,7 @@ struct soft_cq {
 	uint32_t mask;
 	_Atomic uint32_t head, tail;
 	struct soft_cqe *ring;
+	pthread_mutex_t poll_lock; /* the consumer's, in threaded mode */
 	_Atomic int armed; /* 0, 1: any, 2: solicited only */
 	bool overrun;
 	unsigned refs;
@@ -283,6 +284,8 @@ struct soft_op {
 
 struct soft_engine {
 	const char *name;
+	/* Threads may take turns at it and find nothing dearer for that. */
+	bool shared;
 	int (*open)(struct soft_ctx *ctx);
 	void (*close)(struct soft_ctx *ctx);
 	/* The fd a sleeper polls; may change after run(). */
@@ -315,7 +318,9 @@ struct soft_ctx {
 	_Atomic int stop;
 	pthread_t thread;
 	int sleep_fd; /* an epoll set, as of a channel */
-	_Atomic int waiters; /* in threaded mode, for the lock */
+	_Atomic int waiters; /* for the lock, but for those who only turn */
+	_Atomic int polled; /* in threaded mode: somebody else turns */
+	unsigned empty_polls; /* in a row */
 	_Atomic int sleepers; /* armed CQs, and a thread about to sleep */
 	_Atomic int kicked;
 	int kick_fd, timer_fd;
@@ -405,11 +410,10 @@ void soft_port_event(struct soft_ctx *ctx);
 void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);
 
 /* soft_turn.c */
-/* For data verbs in threaded mode: the thread gives way to who waits. */
-void soft_data_lock(struct soft_ctx *ctx);
-void soft_data_unlock(struct soft_ctx *ctx);
 uint64_t soft_now(void);
 int soft_turn(struct soft_ctx *ctx);
+/* Under ctx->lock. */
+int soft_turn_locked(struct soft_ctx *ctx);
 void soft_kick(struct soft_ctx *ctx);
 /* As soft_kick(), if anybody sleeps. */
 void soft_nudge(struct soft_ctx *ctx);
@@ -417,9 +421,16 @@ void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
 /* The timers of qp changed. */
 void soft_timer_update(struct soft_qp *qp);
+void soft_sleep_fds(struct soft_ctx *ctx, int epfd);
+
+/* soft_thread.c: threaded mode. */
 int soft_thread_start(struct soft_ctx *ctx);
 void soft_thread_stop(struct soft_ctx *ctx);
-void soft_sleep_fds(struct soft_ctx *ctx, int epfd);
+/* Around posts. */
+void soft_data_lock(struct soft_ctx *ctx);
+void soft_data_unlock(struct soft_ctx *ctx);
+/* cq is empty: make a turn, unless others see to it. True: things moved. */
+bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
 /* soft_mr.c */
 int soft_mr_table_init(struct soft_mr_table *t);

@@ -64,7 +64,9 @@ void soft_bell(struct soft_qp *qp)
 			&ctx->bell, &head, qp, memory_order_acq_rel,
 			memory_order_relaxed));
 	}
-	soft_nudge(ctx);
+	/* Else soft_data_unlock() turns, which is cheaper than a kick. */
+	if (!ctx->threaded || !ctx->engine->shared)
+		soft_nudge(ctx);
 }
 
 void soft_bells_drain(struct soft_ctx *ctx)
@@ -247,7 +249,7 @@ static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 		soft_kick(ctx);
 }
 
-static int turn_locked(struct soft_ctx *ctx)
+int soft_turn_locked(struct soft_ctx *ctx)
 {
 	bool timed = ctx->timer_min != UINT64_MAX ||
 		     ctx->idle_min != UINT64_MAX || ctx->fault.rate_bytes_per_s;
@@ -288,7 +290,7 @@ int soft_turn(struct soft_ctx *ctx)
 	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
 		 pthread_mutex_trylock(&ctx->lock))
 		return 0;
-	moved = turn_locked(ctx);
+	moved = soft_turn_locked(ctx);
 	pthread_mutex_unlock(&ctx->lock);
 	return moved;
 }

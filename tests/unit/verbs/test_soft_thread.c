@@ -173,6 +173,101 @@ static void several_threads_post_while_another_polls(void **state)
 	close_b(t, &saved);
 }
 
+#define POLLED 2000
+
+struct polled {
+	struct ibv_cq *cq;
+	_Atomic int done;
+	_Atomic int seen[POLLED];
+};
+
+static void *poll_many(void *arg)
+{
+	struct polled *p = arg;
+	int64_t until = vt_ms() + 30000;
+
+	while (atomic_load(&p->done) < POLLED && vt_ms() < until) {
+		struct ibv_wc wc[4];
+		int n = ibv_poll_cq(p->cq, 4, wc);
+
+		for (int i = 0; i < n; i++)
+			if (wc[i].status == IBV_WC_SUCCESS)
+				atomic_fetch_add(&p->seen[wc[i].wr_id], 1);
+		atomic_fetch_add(&p->done, n > 0 ? n : 0);
+	}
+	return NULL;
+}
+
+static void
+several_threads_poll_one_queue_and_each_entry_comes_once(void **state)
+{
+	enum {
+		N = 3
+	};
+	static struct polled p;
+	struct vt *t = *state;
+	struct vt_end saved;
+	struct ibv_qp *qa, *qb;
+	pthread_t thread[N];
+
+	open_b(t, &saved);
+	p = (struct polled){ .cq = t->b.send.cq };
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(
+			pthread_create(&thread[i], NULL, poll_many, &p), 0);
+	for (uint64_t i = 0; i < POLLED; i++) {
+		struct ibv_wc none;
+		int rc;
+
+		do {
+			rc = vt_rdma(qb, IBV_WR_RDMA_WRITE, i,
+				     IBV_SEND_SIGNALED, NULL, 0, 0, 0);
+			ibv_poll_cq(t->a.recv.cq, 1, &none);
+		} while (rc == ENOMEM);
+		assert_int_equal(rc, 0);
+	}
+	while (atomic_load(&p.done) < POLLED) {
+		struct ibv_wc none;
+
+		ibv_poll_cq(t->a.recv.cq, 1, &none);
+	}
+	for (int i = 0; i < N; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	for (int i = 0; i < POLLED; i++)
+		assert_int_equal(atomic_load(&p.seen[i]), 1);
+	vt_destroy(t, qa, qb);
+	close_b(t, &saved);
+}
+
+static void a_context_may_go_with_its_objects(void **state)
+{
+	/* Its memory is lost to the program; not to the leak checker. */
+	static struct vt_end left;
+	static struct ibv_qp *left_qp;
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct vt_end saved;
+	struct ibv_qp *qa;
+
+	open_b(t, &saved);
+	/* A second, in which b's thread must run for the pair to connect. */
+	o.timeout = 18;
+	o.retry_cnt = 0;
+	vt_pair(t, &o, &qa, &left_qp);
+	assert_int_equal(vt_recv(left_qp, 1, NULL, 0), 0);
+	assert_int_equal(vt_send_imm(qa, 2, 0, NULL, 0), 0);
+	assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
+	assert_int_equal(t->v->close(t->b.ctx), -EBUSY);
+	mpib_soft_abandon(t->b.ctx);
+	left = t->b;
+	t->b = saved;
+	assert_ptr_equal(left.pd->context, left.ctx);
+	assert_int_equal(vt_send_imm(qa, 3, 0, NULL, 0), 0);
+	assert_int_equal(wait_a(t).status, IBV_WC_RETRY_EXC_ERR);
+	vt_destroy(t, qa, NULL);
+}
+
 struct control {
 	struct vt *t;
 	_Atomic int stop;
@@ -299,6 +394,8 @@ int main(void)
 		vt_test(a_passive_target_needs_nobody_to_poll),
 		vt_test(a_blocking_channel_wakes_in_threaded_mode),
 		vt_test(several_threads_post_while_another_polls),
+		vt_test(several_threads_poll_one_queue_and_each_entry_comes_once),
+		vt_test(a_context_may_go_with_its_objects),
 		vt_test(control_verbs_do_not_disturb_a_running_owner),
 		vt_test(progress_may_move_to_another_thread),
 	};
