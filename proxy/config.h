@@ -54,6 +54,7 @@ struct mpib_config {
 	uint32_t window, part; /* staging of one connection, bytes */
 	uint32_t max_clients, max_regions, max_readers;
 	uint64_t max_memory; /* registered bytes of a client */
+	char metrics_listen[32]; /* of HTTP, "": none */
 	uint64_t quota[MPIB_QUOTAS]; /* of a user; 0: none, or built-in */
 	struct mpib_engine_config engine;
 

@@ -285,6 +285,9 @@ void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len)
 		n += snprintf(buf + n, len > (size_t)n ? len - (size_t)n : 0,
 			      " %s %s", r == MPIB_RAIL_SOUT ? "SOUT" : "SUP",
 			      v->rail[r].name);
+	if (p->metrics.http)
+		snprintf(buf + n, len > (size_t)n ? len - (size_t)n : 0,
+			 " http %s", mpib_http_address(p->metrics.http));
 }
 
 static void on_status(void *arg)

@@ -142,6 +142,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "limit", "readers", "limit-readers", MPIB_SET_UINT,
 	  FIELD(max_readers), UINT(1, 1024, "N"),
 	  "connections to the stats socket" },
+	{ "metrics", "listen", "metrics-listen", MPIB_SET_TEXT,
+	  FIELD(metrics_listen), TEXT("ADDRESS:PORT"),
+	  "loopback address of HTTP: metrics and a live page; empty is none" },
 };
 
 const unsigned mpib_settings_count =

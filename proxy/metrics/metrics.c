@@ -15,7 +15,14 @@ int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 	if (rc < 0) {
 		m->scrapes = NULL;
 		snprintf(why, MPIB_WHY_MAX, "metrics: %s", strerror(-rc));
+		return rc;
 	}
+	m->http = NULL;
+	if (view->cfg->metrics_listen[0])
+		rc = mpib_http_open(&m->gather, view->cfg->metrics_listen,
+				    &m->http, why);
+	if (rc < 0)
+		mpib_metrics_stop(m);
 	return rc;
 }
 
@@ -23,6 +30,9 @@ void mpib_metrics_stop(struct mpib_metrics *m)
 {
 	if (!m->scrapes)
 		return;
+	if (m->http)
+		mpib_http_close(m->http);
+	m->http = NULL;
 	mpib_scrapes_close(m->scrapes);
 	m->scrapes = NULL;
 	mpib_gather_stop(&m->gather);

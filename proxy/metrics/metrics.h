@@ -8,14 +8,16 @@
 
 #include "metrics/gather.h"
 #include "metrics/scrape.h"
+#include "web/http.h"
 
 struct mpib_metrics {
 	struct mpib_gather gather;
-	struct mpib_scrapes *scrapes;
+	struct mpib_scrapes *scrapes; /* NULL: nothing is open */
+	struct mpib_http *http; /* NULL: no address is set */
 };
 
-/* Serve the listening socket fd, which stays the caller's. view describes the
- * proxy. -errno, with why as in config.h; then it is as after _free(). */
+/* Serve the listening socket fd, which stays the caller's, and HTTP where view's
+ * configuration says so. -errno, with why as in config.h; then m is not open. */
 int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 		      struct mpib_engine *engine, int fd,
 		      const struct mpib_view *view, char *why);

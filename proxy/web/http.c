@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libmicrohttpd without a thread of its own: its epoll descriptor is one more
+ * watch of the control loop. A request that wants a snapshot is suspended until
+ * there is one, then its handler is called again and finds the answer.
+ */
+#include "web/http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "metrics/openmetrics.h"
+#include "web/listen.h"
+#include "web/page.h"
+#include "web/stats_json.h"
+
+#define READERS 32
+#define PATIENCE_S 10
+
+typedef char *render_fn(const struct mpib_view *v, bool openmetrics);
+
+struct request {
+	struct mpib_http *http;
+	TAILQ_ENTRY(request) link;
+	struct MHD_Connection *conn;
+	struct mpib_gather_wait wait;
+	bool suspended, failed;
+	bool openmetrics; /* the reader takes it */
+	render_fn *render;
+	char *text; /* the answer */
+};
+
+struct mpib_http {
+	struct mpib_gather *gather;
+	struct MHD_Daemon *mhd;
+	char address[32];
+	struct mpib_watch watch;
+	struct mpib_timer timer;
+	TAILQ_HEAD(, request) requests;
+};
+
+static void turn(void *arg);
+
+static void on_ready(void *arg, uint32_t events)
+{
+	(void)events;
+	turn(arg);
+}
+
+/* Whatever it can do now; then when it wants to be called without an event. */
+static void turn(void *arg)
+{
+	struct mpib_http *h = arg;
+	unsigned long long ms;
+
+	MHD_run(h->mhd);
+	if (MHD_get_timeout(h->mhd, &ms) == MHD_YES)
+		mpib_timer_arm(h->gather->loop, &h->timer, ms * MPIB_MSEC, turn,
+			       h);
+	else
+		mpib_timer_disarm(h->gather->loop, &h->timer);
+}
+
+static char *render_metrics(const struct mpib_view *v, bool openmetrics)
+{
+	return mpib_metrics_text(v, openmetrics ? MPIB_METRICS_OPENMETRICS
+						: MPIB_METRICS_PROMETHEUS);
+}
+
+static char *render_stats(const struct mpib_view *v, bool openmetrics)
+{
+	(void)openmetrics;
+	return mpib_stats_json(v);
+}
+
+static void on_view(void *arg, const struct mpib_view *v)
+{
+	struct request *r = arg;
+
+	r->text = v ? r->render(v, r->openmetrics) : NULL;
+	r->failed = !r->text;
+	r->suspended = false;
+	MHD_resume_connection(r->conn);
+	mpib_timer_arm(r->http->gather->loop, &r->http->timer, 0, turn,
+		       r->http);
+}
+
+static enum MHD_Result reply(struct request *r, unsigned status,
+			     const char *type, const char *text, size_t len,
+			     enum MHD_ResponseMemoryMode mode)
+{
+	/* It takes a plain pointer for the text of any mode. */
+	union {
+		const char *text;
+		void *buffer;
+	} body = { text };
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, body.buffer, mode);
+	enum MHD_Result rc = MHD_NO;
+
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Content-Security-Policy",
+				"default-src 'none'; script-src "
+				"'unsafe-inline'; style-src 'unsafe-inline'; "
+				"connect-src 'self'; img-src data:; "
+				"frame-ancestors 'none'");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	rc = MHD_queue_response(r->conn, status, response);
+	MHD_destroy_response(response);
+	return rc;
+}
+
+static enum MHD_Result complain(struct request *r, unsigned status,
+				const char *text)
+{
+	return reply(r, status, "text/plain; charset=utf-8", text, strlen(text),
+		     MHD_RESPMEM_PERSISTENT);
+}
+
+static enum MHD_Result wait_for(struct request *r, render_fn *render)
+{
+	const char *accept = MHD_lookup_connection_value(
+		r->conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+	r->render = render;
+	r->openmetrics =
+		accept && strstr(accept, "application/openmetrics-text");
+	r->suspended = true;
+	MHD_suspend_connection(r->conn);
+	mpib_gather_ask(r->http->gather, &r->wait, on_view, r);
+	return MHD_YES;
+}
+
+static enum MHD_Result answer_text(struct request *r)
+{
+	const char *type = "application/json";
+
+	if (r->render == render_metrics)
+		type = r->openmetrics ? MPIB_OPENMETRICS_TYPE
+				      : MPIB_PROMETHEUS_TYPE;
+	return reply(r, MHD_HTTP_OK, type, r->text, strlen(r->text),
+		     MHD_RESPMEM_MUST_COPY);
+}
+
+static enum MHD_Result route(struct request *r, const char *url,
+			     const char *method)
+{
+	if (!mpib_http_host(MHD_lookup_connection_value(
+		    r->conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST)))
+		return complain(r, MHD_HTTP_FORBIDDEN,
+				"ask for 127.0.0.1 or localhost by name\n");
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return complain(r, MHD_HTTP_METHOD_NOT_ALLOWED,
+				"nothing can be changed here\n");
+	if (!strcmp(url, "/"))
+		return reply(r, MHD_HTTP_OK, "text/html; charset=utf-8",
+			     mpib_page, mpib_page_len, MHD_RESPMEM_PERSISTENT);
+	if (!strcmp(url, "/metrics"))
+		return wait_for(r, render_metrics);
+	if (!strcmp(url, "/stats.json"))
+		return wait_for(r, render_stats);
+	return complain(r, MHD_HTTP_NOT_FOUND,
+			"there are /, /metrics and /stats.json\n");
+}
+
+static struct request *begin(struct mpib_http *h, struct MHD_Connection *conn)
+{
+	struct request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->http = h;
+	r->conn = conn;
+	TAILQ_INSERT_TAIL(&h->requests, r, link);
+	return r;
+}
+
+/* Called once with the headers, then for each part of a body, at its end, and
+ * again after a suspension. */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
+				  const char *url, const char *method,
+				  const char *version, const char *body,
+				  size_t *size, void **state)
+{
+	struct request *r = *state;
+
+	(void)version;
+	(void)body;
+	if (!r) {
+		*state = begin(cls, conn);
+		return *state ? MHD_YES : MHD_NO;
+	}
+	if (*size) {
+		*size = 0; /* a body, which nobody wants */
+		return MHD_YES;
+	}
+	if (r->failed)
+		return complain(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+				"mpib-proxy is out of memory\n");
+	return r->text ? answer_text(r) : route(r, url, method);
+}
+
+static void on_end(void *cls, struct MHD_Connection *conn, void **state,
+		   enum MHD_RequestTerminationCode code)
+{
+	struct request *r = *state;
+	struct mpib_http *h = cls;
+
+	(void)conn;
+	(void)code;
+	if (!r)
+		return;
+	mpib_gather_forget(h->gather, &r->wait);
+	TAILQ_REMOVE(&h->requests, r, link);
+	free(r->text);
+	free(r);
+	*state = NULL;
+}
+
+static int start(struct mpib_http *h, int fd)
+{
+	const union MHD_DaemonInfo *info;
+
+	h->mhd = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+		on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_NOTIFY_COMPLETED, on_end, h,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)READERS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)PATIENCE_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
+		MHD_OPTION_END);
+	if (!h->mhd) {
+		close(fd);
+		return -ENOMEM;
+	}
+	/* The socket is the daemon's from here on. */
+	info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	return mpib_loop_add(h->gather->loop, &h->watch, info->epoll_fd,
+			     EPOLLIN, on_ready, h);
+}
+
+int mpib_http_open(struct mpib_gather *g, const char *listen,
+		   struct mpib_http **http, char *why)
+{
+	struct mpib_http *h = calloc(1, sizeof(*h));
+	int rc;
+
+	if (!h) {
+		snprintf(why, MPIB_WHY_MAX, "metrics.listen: out of memory");
+		return -ENOMEM;
+	}
+	h->gather = g;
+	TAILQ_INIT(&h->requests);
+	rc = mpib_http_listen(listen, h->address, sizeof(h->address), why);
+	if (rc < 0) {
+		free(h);
+		return rc;
+	}
+	rc = start(h, rc);
+	if (rc < 0) {
+		snprintf(why, MPIB_WHY_MAX, "metrics.listen: %s",
+			 strerror(-rc));
+		mpib_http_close(h);
+		return rc;
+	}
+	*http = h;
+	mpib_info("metrics and a live page are on http://%s/", h->address);
+	return 0;
+}
+
+const char *mpib_http_address(const struct mpib_http *http)
+{
+	return http->address;
+}
+
+void mpib_http_close(struct mpib_http *http)
+{
+	struct request *r;
+
+	/* None may be suspended when it stops. */
+	TAILQ_FOREACH(r, &http->requests, link)
+	{
+		mpib_gather_forget(http->gather, &r->wait);
+		if (r->suspended)
+			MHD_resume_connection(r->conn);
+		r->suspended = false;
+		r->failed = true;
+	}
+	mpib_timer_disarm(http->gather->loop, &http->timer);
+	mpib_loop_del(http->gather->loop, &http->watch);
+	if (http->mhd)
+		MHD_stop_daemon(http->mhd);
+	free(http);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of http.c where libmicrohttpd is not installed. */
+#include <errno.h>
+
+#include "web/http.h"
+
+int mpib_http_open(struct mpib_gather *g, const char *listen,
+		   struct mpib_http **http, char *why)
+{
+	(void)g;
+	(void)http;
+	snprintf(why, MPIB_WHY_MAX,
+		 "metrics.listen = \"%.64s\": this mpib-proxy has no HTTP "
+		 "(build it with libmicrohttpd, or leave the setting empty)",
+		 listen);
+	return -EOPNOTSUPP;
+}
+
+const char *mpib_http_address(const struct mpib_http *http)
+{
+	(void)http;
+	return "";
+}
+
+void mpib_http_close(struct mpib_http *http)
+{
+	(void)http;
+}

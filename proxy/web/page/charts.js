@@ -1,0 +1,199 @@
+/* Canvases, drawn anew for each sample; sharp on any screen. */
+"use strict";
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const railColour = (i) => css("--r" + (i % 8));
+const KIB = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+function bytes(n) {
+	let u = 0;
+	while (n >= 999.5 && u < KIB.length - 1) {
+		n /= 1024;
+		u++;
+	}
+	return (u === 0 ? n.toFixed(0) : n.toFixed(n < 9.995 ? 2 : n < 99.95 ? 1 : 0)) + " " + KIB[u];
+}
+
+function count(n) {
+	const units = ["", "k", "M", "G", "T"];
+	let u = 0;
+	while (n >= 999.5 && u < 4) {
+		n /= 1000;
+		u++;
+	}
+	return (u === 0 ? n.toFixed(n < 10 && n % 1 ? 1 : 0) : n.toFixed(n < 9.995 ? 2 : n < 99.95 ? 1 : 0)) +
+		(units[u] ? " " + units[u] : "");
+}
+
+const percent = (x) => (100 * x).toFixed(x < 0.0995 && x > 0 ? 1 : 0) + "%";
+
+function seconds(s) {
+	if (s < 1e-6)
+		return (s * 1e9).toFixed(0) + " ns";
+	if (s < 1e-3)
+		return (s * 1e6).toFixed(s < 1e-5 ? 1 : 0) + " \u00b5s";
+	return s < 1 ? (s * 1e3).toFixed(s < 1e-2 ? 1 : 0) + " ms" : s.toFixed(1) + " s";
+}
+
+function context(canvas) {
+	const scale = window.devicePixelRatio || 1;
+	const w = canvas.clientWidth || 300;
+	const h = canvas.dataset.h ? +canvas.dataset.h : canvas.height;
+	canvas.dataset.h = h;
+	canvas.width = Math.round(w * scale);
+	canvas.height = Math.round(h * scale);
+	canvas.style.height = h + "px";
+	const c = canvas.getContext("2d");
+	c.scale(scale, scale);
+	c.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+	return { c, w, h };
+}
+
+/* The next of 1, 2, 4 times a power of 1024 or 10 above n. */
+function ceiling(n) {
+	let step = 1;
+	while (step * 4 < n)
+		step *= 2;
+	return Math.max(1, Math.ceil(n / step) * step);
+}
+
+function line(c, points, colour, base) {
+	c.beginPath();
+	points.forEach(([x, y], i) => (i ? c.lineTo(x, y) : c.moveTo(x, y)));
+	c.strokeStyle = colour;
+	c.lineWidth = 1.8;
+	c.lineJoin = "round";
+	c.stroke();
+	if (base === undefined || points.length < 2)
+		return;
+	c.lineTo(points[points.length - 1][0], base);
+	c.lineTo(points[0][0], base);
+	c.closePath();
+	c.globalAlpha = 0.12;
+	c.fillStyle = colour;
+	c.fill();
+	c.globalAlpha = 1;
+}
+
+function grid(c, w, left, rows, label) {
+	c.strokeStyle = css("--line");
+	c.fillStyle = css("--dim");
+	c.lineWidth = 1;
+	c.textAlign = "right";
+	c.textBaseline = "middle";
+	for (const [y, v] of rows) {
+		c.beginPath();
+		c.moveTo(left, Math.round(y) + 0.5);
+		c.lineTo(w, Math.round(y) + 0.5);
+		c.stroke();
+		c.fillText(label(v), left - 8, y);
+	}
+}
+
+const LEFT = 68, BOTTOM = 18;
+const xOf = (i, n, w) => LEFT + (w - LEFT) * (KEEP - n + i) / (KEEP - 1);
+
+function timeAxis(c, w, h) {
+	c.fillStyle = css("--dim");
+	c.textBaseline = "alphabetic";
+	const whole = KEEP * PERIOD / 1000;
+	for (const part of [1, 0.5, 0]) {
+		const x = LEFT + (w - LEFT) * (1 - part);
+		c.textAlign = part === 0 ? "right" : part === 1 ? "left" : "center";
+		c.fillText(part ? part * whole + " s ago" : "now", x, h - 3);
+	}
+}
+
+/* Sent goes up from the middle, received down, on one scale. */
+function drawFlow(canvas) {
+	const { c, w, h } = context(canvas);
+	let high = 1;
+	for (const s of model.history.values())
+		high = Math.max(high, ...s.tx, ...s.rx);
+	high = ceiling(high * 1.05);
+	const mid = (h - BOTTOM) / 2, half = mid - 8;
+	grid(c, w, LEFT, [[mid - half, high], [mid - half / 2, high / 2], [mid, 0],
+		[mid + half / 2, high / 2], [mid + half, high]], (v) => v ? bytes(v) + "/s" : "0");
+	timeAxis(c, w, h);
+	model.rails.forEach((r, k) => {
+		const s = model.history.get(r.name);
+		for (const [list, sign] of [[s.tx, -1], [s.rx, 1]])
+			line(c, list.map((v, i) => [xOf(i, list.length, w), mid + sign * half * v / high]),
+				railColour(k), model.rails.length > 4 ? undefined : mid);
+	});
+}
+
+/* Shares of what is sent, one above the other. */
+function drawSplit(canvas) {
+	const { c, w, h } = context(canvas);
+	const top = 6, bottom = h - BOTTOM, n = model.times.length;
+	const base = new Array(n).fill(0);
+	const y = (v) => bottom - (bottom - top) * v;
+	model.rails.forEach((r, k) => {
+		const s = model.history.get(r.name).share;
+		c.fillStyle = railColour(k);
+		c.globalAlpha = 0.85;
+		for (let i = 0; i < s.length; i++) {
+			const at = n - s.length + i;
+			if (s[i] === null)
+				continue;
+			const x = xOf(i, s.length, w), wide = (w - LEFT) / (KEEP - 1);
+			c.fillRect(x - wide, y(base[at] + s[i]), wide + 0.6, y(base[at]) - y(base[at] + s[i]));
+			base[at] += s[i];
+		}
+		c.globalAlpha = 1;
+	});
+	grid(c, w, LEFT, [[y(1), 1], [y(0.5), 0.5], [y(0), 0]], percent);
+	timeAxis(c, w, h);
+}
+
+function drawSpark(canvas, list, colour) {
+	const { c, w, h } = context(canvas);
+	const high = Math.max(1, ...list);
+	line(c, list.map((v, i) => [w - (list.length - 1 - i) * w / 59, h - 2 - (h - 4) * v / high]),
+		colour, h - 1);
+}
+
+/* Time to the right, latency upwards, the darker the more requests. */
+function drawHeat(canvas) {
+	const { c, w, h } = context(canvas);
+	const columns = model.heat, bounds = model.bounds || [];
+	if (!bounds.length) {
+		c.fillStyle = css("--dim");
+		c.textAlign = "center";
+		c.fillText("this proxy keeps no histogram", w / 2, h / 2);
+		return;
+	}
+	let low = bounds.length, top = 0, most = 1;
+	for (const col of columns)
+		col.forEach((n, b) => {
+			if (n > 0) {
+				low = Math.min(low, b);
+				top = Math.max(top, b);
+				most = Math.max(most, n);
+			}
+		});
+	if (low > top) {
+		low = 0;
+		top = bounds.length - 1;
+	}
+	low = Math.max(0, low - 1);
+	top = Math.min(bounds.length - 1, top + 1);
+	const rows = top - low + 1, bottom = h - BOTTOM, high = bottom / rows;
+	const rgb = css("--heat0"), wide = (w - LEFT) / (KEEP - 1);
+	columns.forEach((col, i) => {
+		for (let b = low; b <= top; b++) {
+			if (!col[b])
+				continue;
+			const strength = 0.12 + 0.88 * Math.log1p(col[b]) / Math.log1p(most);
+			c.fillStyle = `rgb(${rgb} / ${strength})`;
+			c.fillRect(xOf(i, columns.length, w) - wide, bottom - (b - low + 1) * high,
+				wide + 0.6, high + 0.4);
+		}
+	});
+	const marks = [];
+	for (let b = low; b <= top; b += Math.max(1, Math.ceil(rows / 6)))
+		marks.push([bottom - (b - low) * high, b ? bounds[b - 1] : 0]);
+	grid(c, w, LEFT, marks, (v) => v ? seconds(v) : "0");
+	timeAxis(c, w, h);
+}

@@ -1,0 +1,122 @@
+/* What the proxy says, one sample after the other, as rates. */
+"use strict";
+
+const KEEP = 120; /* samples of history */
+
+const model = {
+	last: null, now: null, dt: 0,
+	times: [], rails: [], clients: [], conns: [],
+	history: new Map(), /* rail: {tx: [], rx: []}, newest last */
+	clientHistory: new Map(), /* id: [] */
+	heat: [], /* columns: counts by bucket */
+	events: [],
+};
+
+const grown = (now, was) => Math.max(0, (now || 0) - (was || 0)) / model.dt;
+const total = (o) => Object.values(o || {}).reduce((a, b) => a + b, 0);
+const byKey = (list, key) => new Map((list || []).map((x) => [key(x), x]));
+
+function push(list, value, keep = KEEP) {
+	list.push(value);
+	while (list.length > keep)
+		list.shift();
+}
+
+/* {"sout": n, ...} as rates by rail, in the order of the rails. */
+function railRates(now, was) {
+	return model.now.rails.map((r) => {
+		const key = r.name.toLowerCase();
+		return grown((now || {})[key], (was || {})[key]);
+	});
+}
+
+function takeRails(now, was) {
+	const old = byKey(was.rails, (r) => r.name);
+	model.rails = now.rails.map((r) => {
+		const o = old.get(r.name) || r;
+		return {
+			...r,
+			tx: grown(r.tx_bytes, o.tx_bytes), rx: grown(r.rx_bytes, o.rx_bytes),
+			wrs: grown(r.tx_wrs, o.tx_wrs), arrived: grown(r.rx_imms, o.rx_imms),
+		};
+	});
+	const sum = model.rails.reduce((a, r) => a + r.tx, 0);
+	for (const r of model.rails) {
+		r.share = sum > 0 ? r.tx / sum : 0;
+		r.rated = r.speed_mbps ? r.tx / (r.speed_mbps * 125000) : 0;
+		if (!model.history.has(r.name))
+			model.history.set(r.name, { tx: [], rx: [], share: [] });
+		const h = model.history.get(r.name);
+		push(h.tx, r.tx);
+		push(h.rx, r.rx);
+		push(h.share, sum > 0 ? r.share : null);
+	}
+}
+
+function takeClients(now, was) {
+	const old = byKey(was.clients, (c) => c.id);
+	model.clients = now.clients.map((c) => {
+		const o = old.get(c.id) || c;
+		const tx = railRates(c.tx_bytes, o.tx_bytes);
+		return {
+			...c, byRail: tx, tx: tx.reduce((a, b) => a + b, 0),
+			rx: grown(total(c.rx_bytes), total(o.rx_bytes)),
+		};
+	});
+	for (const c of model.clients) {
+		if (!model.clientHistory.has(c.id))
+			model.clientHistory.set(c.id, []);
+		push(model.clientHistory.get(c.id), c.tx + c.rx, 60);
+	}
+	for (const id of model.clientHistory.keys()) {
+		if (!now.clients.some((c) => c.id === id))
+			model.clientHistory.delete(id);
+	}
+}
+
+function takeConns(now, was) {
+	const key = (c) => c.client + "/" + c.index;
+	const old = byKey(was.conns.open, key);
+	model.conns = now.conns.open.map((c) => {
+		const o = old.get(key(c)) || c;
+		const way = c.direction === "send" ? "tx_bytes" : "rx_bytes";
+		const byRail = railRates(c[way], o[way]);
+		return {
+			...c, byRail, rate: byRail.reduce((a, b) => a + b, 0),
+			msgs: grown(c.messages, o.messages),
+			stalled: grown(total(c.stalls), total(o.stalls)),
+		};
+	});
+}
+
+function takeShards(now, was) {
+	let turns = 0, busy = 0;
+	now.info.shards.forEach((s, i) => {
+		const o = was.info.shards[i] || s;
+		turns += grown(s.turns, o.turns);
+		busy += grown(s.busy_turns, o.busy_turns);
+	});
+	model.busy = turns > 0 ? busy / turns : 0;
+}
+
+/* True when there are rates to show. */
+function feed(sample) {
+	const was = model.now;
+	/* Another proxy starts anew. */
+	const again = was && was.info.pid === sample.info.pid;
+	model.last = was;
+	model.now = sample;
+	if (!again)
+		return false;
+	model.dt = sample.time - was.time;
+	if (model.dt <= 0)
+		return false;
+	push(model.times, sample.time);
+	takeRails(sample, was);
+	takeClients(sample, was);
+	takeConns(sample, was);
+	takeShards(sample, was);
+	takeHeat(sample, was);
+	takeEvents(sample);
+	return true;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/stats_json.h"
+
+#include <time.h>
+
+static const struct {
+	const char *key;
+	mpib_view_fn *fn;
+} parts[] = {
+	{ "info", mpib_view_info },	  { "rails", mpib_view_rails },
+	{ "clients", mpib_view_clients }, { "conns", mpib_view_conns },
+	{ "lanes", mpib_view_lanes },	  { "peers", mpib_view_peers },
+};
+
+char *mpib_stats_json(const struct mpib_view *v)
+{
+	struct timespec now;
+	json_t *all = json_object();
+	char *text;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	json_object_set_new(
+		all, "time",
+		json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		json_object_set_new(all, parts[i].key, parts[i].fn(v));
+	text = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+	return text;
+}

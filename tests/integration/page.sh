@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# page.sh BUILD: the live page in headless Chromium beside traffic: both rails
+# move, the numbers are those of the proxy, a node of 8 rails and 64 clients
+# fits, and a proxy that ends is told. Leaves page-*.png in BUILD.
+set -uo pipefail
+build=$1
+for need in chromium chromedriver curl; do
+	command -v "$need" >/dev/null && continue
+	echo "SKIPPED: the live page, as $need is not installed"
+	exit 77
+done
+. "$(dirname "$0")/pair.sh"
+
+pair_start --metrics-listen 127.0.0.1:0
+http=$(sed -n 's/^ready .* http //p' "$dir/out0")
+if [ -z "$http" ]; then
+	echo "SKIPPED: this mpib-proxy is built without libmicrohttpd"
+	exit 77
+fi
+pair_traffic 2
+
+curl -s "http://$http/" >"$dir/page.html"
+grep -qE 'https?://|<link rel="?stylesheet|src=' "$dir/page.html" &&
+	fail "the page asks others for something"
+[ "$(curl -s -o /dev/null -w '%{http_code}' -X DELETE "http://$http/")" = 405 ] ||
+	fail "a method that changes things is taken"
+[ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: x.example' \
+	"http://$http/stats.json")" = 403 ] || fail "another host's name is taken"
+curl -s "http://$http/metrics" | tail -n 1 | grep -qx '# EOF' || fail "/metrics"
+# As many at once as the proxy takes, and more.
+for _ in $(seq 40); do
+	curl -s -o /dev/null --max-time 20 "http://$http/stats.json" &
+	curls+=($!)
+done
+wait "${curls[@]}"
+
+# A user data directory of its own: nobody's profile is touched.
+chromedriver --port=0 >"$dir/driver" 2>&1 &
+pids+=($!)
+for _ in $(seq 200); do
+	port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' \
+		"$dir/driver")
+	[ -n "$port" ] && break
+	sleep 0.05
+done
+session=
+browser() { # METHOD PATH [BODY]
+	curl -s --max-time 60 -X "$1" -H 'Content-Type: application/json' \
+		${3+-d "$3"} "http://127.0.0.1:$port/session$session$2"
+}
+args='"--headless=new","--no-sandbox","--disable-gpu","--disable-quic",
+	"--no-first-run","--disable-background-networking",
+	"--disable-component-update","--disable-sync",
+	"--disable-dev-shm-usage","--window-size=1600,1250",
+	"--user-data-dir='$dir'/profile"'
+session=/$(browser POST '' '{"capabilities":{"alwaysMatch":{
+	"goog:chromeOptions":{"args":['"$args"']}}}}' |
+	sed -n 's/.*"sessionId":"\([^"]*\)".*/\1/p')
+if [ "$session" = / ]; then
+	cat "$dir/driver"
+	echo "chromium did not start"
+	exit 1
+fi
+# js EXPRESSION: its value as JSON.
+js() {
+	local text=${1//\\/\\\\}
+	text=${text//[$'\n\t']/ }
+	browser POST /execute/sync \
+		'{"script":"return '"${text//\"/\\\"}"'","args":[]}' |
+		sed 's/^{"value":\(.*\)}$/\1/'
+}
+# until EXPRESSION: it is true, within 20 s.
+until_true() {
+	for _ in $(seq 200); do
+		[ "$(js "$1")" = true ] && return
+		sleep 0.1
+	done
+	fail "the page never shows: $1 (now $(js "document.body.innerText"))"
+}
+picture() {
+	browser GET /screenshot | sed 's/^{"value":"\(.*\)"}$/\1/' |
+		base64 -d >"$build/page-$1.png"
+	[ "$(head -c 4 "$build/page-$1.png" | tail -c 3)" = PNG ] ||
+		fail "no picture $1"
+}
+open_page() {
+	browser POST /url '{"url":"http://'"$http/$1"'"}' >"$dir/url"
+}
+
+open_page '?theme=light&period=500'
+until_true 'document.documentElement.dataset.samples > 12'
+for rail in SOUT SUP; do
+	number="+document.querySelector('[data-rail=$rail]').dataset"
+	until_true "$number.tx > 1e6 && $number.rx > 1e6"
+done
+until_true "document.querySelectorAll('#clients tbody tr').length === 2"
+until_true "document.querySelectorAll('#conns tbody tr').length === 4"
+until_true "document.getElementById('live').textContent === 'live'"
+# What stands there is what the proxy's counters did meanwhile, about.
+until_true "Math.abs(+document.getElementById('sent').dataset.value -
+	[...document.querySelectorAll('[data-rail]')].reduce((a, e) =>
+	a + +e.dataset.tx, 0)) < 1"
+# Both colours are on the canvas, with no more than a shade between.
+until_true "['--r0', '--r1'].every((name) => {
+	const c = document.getElementById('flow');
+	const want = css(name).slice(1).match(/../g).map((x) => parseInt(x, 16));
+	const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+	for (let i = 0; i < d.length; i += 4)
+		if (want.every((v, k) => Math.abs(v - d[i + k]) < 40) && d[i + 3] > 200)
+			return true;
+	return false; })"
+picture light
+js "document.getElementById('theme').click()" >/dev/null
+until_true "document.documentElement.dataset.theme === 'dark'"
+sleep 1
+picture dark
+
+# A larger node, made up: 8 rails, 64 clients.
+open_page '?hold&theme=light'
+js "(() => {
+	const rails = [...Array(8).keys()].map((i) => 'RAIL' + i);
+	const by = (f) => Object.fromEntries(rails.map((r, i) => [r.toLowerCase(), f(i)]));
+	for (let t = 1; t < 130; t++)
+		feed({ time: t, info: { version: '1', pid: 1, uptime_s: t, peer_link: '10.0.0.1:24790',
+			clients: 64, connections: 512, lanes: 7, shards: [{ turns: t * 100, busy_turns: t * 60 }],
+			ledger: { registered_bytes: 2 ** 38 } },
+		rails: rails.map((name, i) => ({ name, device: 'rdma:mlx5_' + i, state: i === 5 ? 'down' : 'active',
+			speed_mbps: 400000, tx_bytes: t * 4e10 + 2e10 * Math.sin(t / 9 + i), rx_bytes: t * 4.2e10,
+			tx_wrs: t * 1e6, rx_imms: t * 1e6, cqe_errors: i === 5 ? 12 : 0, qps: 64, srq_posted: 500 })),
+		clients: [...Array(64).keys()].map((i) => ({ id: i + 1, name: 'rank' + i + ' of a job with a long name',
+			pid: 4000000 + i, connections: 8, registered_bytes: 2 ** 32, tx_bytes: by((r) => t * 6e8 * (1 + (i + r) % 3)),
+			rx_bytes: by(() => t * 6e8) })),
+		conns: { open: [...Array(512).keys()].map((i) => ({ client: i >> 3, index: i & 7,
+			direction: i & 1 ? 'send' : 'recv', peer: '10.0.0.' + (2 + i % 7) + ':24790', broken: false,
+			local_rank: i >> 3, remote_rank: (i >> 3) + 1, outstanding: 8, messages: t * 1e5, stalls: { cts: t * 10 },
+			tx_bytes: by(() => t * 1e8), rx_bytes: by(() => t * 1e8) })) } });
+	const start = performance.now();
+	show();
+	window.took = performance.now() - start;
+	return true; })()" >/dev/null
+until_true "document.querySelectorAll('.rail').length === 8"
+until_true "document.querySelectorAll('#clients tbody tr').length === 64"
+until_true "document.documentElement.scrollWidth <= innerWidth"
+until_true "window.took < 1000"
+echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
+picture large
+
+open_page '?period=300'
+until_true "document.getElementById('live').textContent === 'live'"
+kill "${pids[0]}"
+until_true "document.getElementById('live').textContent.includes('does not answer')"
+browser DELETE '' >/dev/null
+exit "$failed"

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/web/listen.h: only loopback is listened on, and only its names are
+ * answered. */
+#include "web/listen.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+
+static void assert_refused(const char *text, int error)
+{
+	char address[32], why[MPIB_WHY_MAX] = "";
+	int fd = mpib_http_listen(text, address, sizeof(address), why);
+
+	if (fd != -error)
+		fail_msg("\"%s\" gives %d", text, fd);
+	assert_non_null(strstr(why, "metrics.listen = \""));
+	assert_non_null(strchr(why, '('));
+}
+
+static void a_loopback_port_is_listened_on(void **state)
+{
+	char address[32], again[32], why[MPIB_WHY_MAX];
+	int fd =
+		mpib_http_listen("127.46.9.1:0", address, sizeof(address), why);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(strncmp(address, "127.46.9.1:", 11), 0);
+	assert_string_not_equal(address, "127.46.9.1:0");
+	assert_refused(address, EADDRINUSE);
+	close(fd);
+	fd = mpib_http_listen(address, again, sizeof(again), why);
+	assert_true(fd >= 0);
+	assert_string_equal(address, again);
+	close(fd);
+}
+
+static void nothing_else_is(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		":",
+		"127.0.0.1",
+		"127.0.0.1:",
+		"127.0.0.1:x",
+		"127.0.0.1:65536",
+		"0.0.0.0:9495",
+		"10.0.0.1:9495",
+		"localhost:9495",
+		"127.0.0.1:-1",
+		":9495",
+		"127.0.0.1:9495 ",
+		"[::]:9495",
+		"127.0.0.256:1",
+		"126.0.0.1:1",
+		"1270.0.0.1111111111111111:1",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_refused(bad[i], EINVAL);
+}
+
+static void a_host_is_this_machine_by_address_or_localhost(void **state)
+{
+	static const char *const good[] = { "127.0.0.1", "127.0.0.1:9495",
+					    "127.9.8.7:1", "localhost",
+					    "LOCALHOST:9495" };
+	static const char *const bad[] = { "",
+					   ":9495",
+					   "evil.example",
+					   "127.0.0.1.evil.example",
+					   "localhost.evil.example:9495",
+					   "10.0.0.1",
+					   "0.0.0.0:9495" };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (!mpib_http_host(good[i]))
+			fail_msg("%s is refused", good[i]);
+	}
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (mpib_http_host(bad[i]))
+			fail_msg("%s is answered", bad[i]);
+	}
+	assert_false(mpib_http_host(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_loopback_port_is_listened_on),
+		cmocka_unit_test(nothing_else_is),
+		cmocka_unit_test(
+			a_host_is_this_machine_by_address_or_localhost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
