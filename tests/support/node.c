@@ -25,6 +25,7 @@
 #include <cmocka.h>
 
 #define ARGS_MAX 32
+#define ARGS_OWN (sizeof(((struct node *)0)->args) / sizeof(char *))
 #define READY_MS 30000
 
 unsigned long long node_ms(void)
@@ -143,14 +144,31 @@ void node_rail(char *buf, size_t len, unsigned i)
 		snprintf(buf, len, "soft:127.24.%d.%u", getpid() % 254 + 1, i);
 }
 
-void node_start(struct node *node, unsigned n, ...)
+static void launch(struct node *node)
 {
 	const char *argv[ARGS_MAX] = { "mpib-proxy", "--config", node->conf,
 				       "--run-dir",  node->dir,	 "--sout",
 				       node->sout,   "--sup",	 node->sup };
 	unsigned argc = 9;
-	int out[2], fd;
+	int out[2];
+
+	for (unsigned i = 0; node->args[i]; i++)
+		argv[argc++] = node->args[i];
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	node->pid = spawn(argv, out[1], -1);
+	close(out[1]);
+	read_line(out[0], node->ready, sizeof(node->ready));
+	close(out[0]);
+	if (strncmp(node->ready, "ready ", 6))
+		fail_msg("mpib-proxy is not ready: \"%s\"", node->ready);
+}
+
+void node_start(struct node *node, unsigned n, ...)
+{
+	unsigned args = 0;
+	const char *arg;
 	va_list ap;
+	int fd;
 
 	snprintf(node->base, sizeof(node->base), "/tmp/mpib-node-XXXXXX");
 	assert_non_null(mkdtemp(node->base));
@@ -162,17 +180,24 @@ void node_start(struct node *node, unsigned n, ...)
 	node_rail(node->sout, sizeof(node->sout), 10 * n);
 	node_rail(node->sup, sizeof(node->sup), 10 * n + 1);
 	va_start(ap, n);
-	while (argc + 1 < ARGS_MAX && (argv[argc] = va_arg(ap, const char *)))
-		argc++;
+	while ((arg = va_arg(ap, const char *))) {
+		assert_true(args + 1 < ARGS_OWN);
+		node->args[args++] = strdup(arg);
+	}
 	va_end(ap);
+	node->args[args] = NULL;
+	launch(node);
+}
 
-	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	node->pid = spawn(argv, out[1], -1);
-	close(out[1]);
-	read_line(out[0], node->ready, sizeof(node->ready));
-	close(out[0]);
-	if (strncmp(node->ready, "ready ", 6))
-		fail_msg("mpib-proxy is not ready: \"%s\"", node->ready);
+void node_again(struct node *node)
+{
+	launch(node);
+}
+
+void node_kill(struct node *node)
+{
+	assert_int_equal(kill(node->pid, SIGKILL), 0);
+	assert_int_equal(wait_status(node->pid), 128 + SIGKILL);
 }
 
 unsigned node_stop(struct node *node)
@@ -189,6 +214,8 @@ unsigned node_stop(struct node *node)
 	assert_int_equal(access(node->dir, F_OK), -1);
 	assert_int_equal(unlink(node->conf), 0);
 	assert_int_equal(rmdir(node->base), 0);
+	for (unsigned i = 0; node->args[i]; i++)
+		free(node->args[i]);
 	return took;
 }
 

@@ -17,6 +17,7 @@ struct node {
 	char conf[80]; /* an empty file: the machine's own must not matter */
 	char sout[32], sup[32]; /* its rails */
 	char ready[512]; /* its ready line */
+	char *args[20]; /* further ones, up to a NULL */
 	pid_t pid;
 };
 
@@ -25,6 +26,9 @@ struct node {
 void node_rail(char *buf, size_t len, unsigned i);
 /* Start number n, with further arguments up to a NULL, and wait for ready. */
 void node_start(struct node *node, unsigned n, ...);
+/* SIGKILL and wait; and start it again where it was. */
+void node_kill(struct node *node);
+void node_again(struct node *node);
 /* SIGTERM and wait; the exit status is 0 or the test fails. Nothing of the
  * run directory is left. Returns how long it took in ms. */
 unsigned node_stop(struct node *node);

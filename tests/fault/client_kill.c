@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * client_kill [N]: clients that attach, register, connect, move and close are
+ * killed at N instants by chance, beside two that must not notice. Afterwards
+ * the proxies hold what they held before: ledger, QPs, descriptors, maps.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mover.h"
+#include "node.h"
+
+#define VICTIMS 4
+#define WITNESSES 2
+#define LIFE_US 30000
+
+static struct node node[2];
+static unsigned kills = 40;
+
+/* What a proxy holds, by its own account and by the kernel's. */
+struct holdings {
+	json_int_t attached, regions, registered, mapped, lanes, qps;
+	unsigned fds, maps;
+};
+
+static unsigned entries(pid_t pid, const char *what)
+{
+	char path[64];
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static unsigned lines(pid_t pid, const char *what, const char *with)
+{
+	char path[64], line[512];
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, with) != NULL;
+	fclose(f);
+	return n;
+}
+
+static json_int_t sum_of(const struct node *n, const char *command,
+			 const char *key)
+{
+	json_t *list = node_ask(n, command), *o;
+	json_int_t sum = 0;
+	size_t i;
+
+	json_array_foreach(list, i, o)
+		sum += json_integer_value(json_object_get(o, key));
+	json_decref(list);
+	return sum;
+}
+
+static json_int_t count_of(const struct node *n, const char *command)
+{
+	json_t *list = node_ask(n, command);
+	json_int_t count = (json_int_t)json_array_size(list);
+
+	json_decref(list);
+	return count;
+}
+
+static struct holdings look(const struct node *n)
+{
+	return (struct holdings){
+		.attached = node_ledger(n, "attached"),
+		.regions = node_ledger(n, "regions"),
+		.registered = node_ledger(n, "registered_bytes"),
+		.mapped = node_ledger(n, "mapped_bytes"),
+		.lanes = count_of(n, "lanes"),
+		.qps = sum_of(n, "rails", "qps"),
+		.fds = entries(n->pid, "fd"),
+		.maps = lines(n->pid, "maps", "memfd:mpib"),
+	};
+}
+
+static void say(const char *when, unsigned i, const struct holdings *h)
+{
+	printf("node %u %s: clients %lld, regions %lld, registered %lld, "
+	       "mapped %lld, lanes %lld, QPs %lld, fds %u, maps %u\n",
+	       i, when, (long long)h->attached, (long long)h->regions,
+	       (long long)h->registered, (long long)h->mapped,
+	       (long long)h->lanes, (long long)h->qps, h->fds, h->maps);
+}
+
+static void until_same(unsigned i, const struct holdings *before)
+{
+	unsigned long long until = node_ms() + 20000;
+	struct holdings now;
+
+	while (now = look(&node[i]), memcmp(&now, before, sizeof(now)) != 0) {
+		if (node_ms() > until) {
+			say("before", i, before);
+			say("after ", i, &now);
+			fail_msg("node %u does not hold what it held", i);
+		}
+		usleep(10000);
+	}
+	say("after ", i, &now);
+}
+
+/* Everything a client does, over and over, until it is killed. */
+static void live(unsigned seed)
+{
+	for (unsigned i = seed;; i++) {
+		struct mover m;
+		int rc = mover_open(&m, node[i & 1].dir, node[i >> 1 & 1].dir,
+				    4096u << i % 8, i & 4, i);
+
+		while (rc == 0 && (rc = mover_ready(&m)) == 0)
+			usleep(50);
+		for (unsigned n = 0; rc >= 0 && n < i % 16;) {
+			rc = mover_step(&m);
+			n += rc > 0;
+		}
+		if (rc < 0 || m.wrong) {
+			fprintf(stderr, "victim: %s\n",
+				m.wrong ? "wrong data" : mpib_strerror());
+			_exit(1);
+		}
+		mover_close(&m);
+	}
+}
+
+static pid_t bear(unsigned seed)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		live(seed);
+	}
+	return pid;
+}
+
+static void slay(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		fail_msg("a victim ended by itself");
+}
+
+static void step_all(struct mover *m)
+{
+	for (unsigned i = 0; i < WITNESSES; i++) {
+		if (mover_step(&m[i]) < 0)
+			fail_msg("witness %u: %s", i, mpib_strerror());
+	}
+}
+
+static void pass(struct mover *witness, unsigned long long us)
+{
+	unsigned long long until = node_ms() * 1000 + us;
+
+	do {
+		step_all(witness);
+		usleep(20);
+	} while (node_ms() * 1000 < until);
+}
+
+static void open_witnesses(struct mover *m)
+{
+	for (unsigned i = 0; i < WITNESSES; i++) {
+		if (mover_open(&m[i], node[i].dir, node[1 - i].dir, 100000,
+			       i & 1, 77 + i) < 0)
+			fail_msg("witness: %s", mpib_strerror());
+		while (mover_ready(&m[i]) == 0)
+			usleep(100);
+	}
+	while (m[0].messages < 3 || m[1].messages < 3)
+		step_all(m);
+}
+
+/* A node's lanes to itself: lanes stay once they are made. */
+static void make_own_lanes(const struct node *n)
+{
+	struct mover m;
+
+	if (mover_open(&m, n->dir, n->dir, 4096, true, 1) < 0)
+		fail_msg("%s", mpib_strerror());
+	while (mover_ready(&m) == 0)
+		usleep(100);
+	mover_close(&m);
+	node_until_ledger(n, "attached", 2);
+}
+
+static void killed_clients_leave_nothing_and_hurt_nobody(void **state)
+{
+	struct mover witness[WITNESSES];
+	struct holdings before[2];
+	pid_t victim[VICTIMS];
+	uint64_t messages = 0;
+
+	(void)state;
+	node_start(&node[0], 1, "--log-level", "warn", NULL);
+	node_start(&node[1], 2, "--log-level", "warn", NULL);
+	open_witnesses(witness);
+	make_own_lanes(&node[0]);
+	make_own_lanes(&node[1]);
+	for (unsigned i = 0; i < 2; i++) {
+		before[i] = look(&node[i]);
+		say("before", i, &before[i]);
+	}
+
+	srand(4711);
+	for (unsigned v = 0; v < VICTIMS; v++)
+		victim[v] = bear(v * 1000);
+	for (unsigned k = 0; k < kills; k++) {
+		unsigned v = (unsigned)rand() % VICTIMS;
+
+		pass(witness, (unsigned)rand() % LIFE_US);
+		slay(victim[v]);
+		victim[v] = bear((unsigned)rand() % 100000);
+	}
+	for (unsigned v = 0; v < VICTIMS; v++)
+		slay(victim[v]);
+	pass(witness, 100000);
+	/* Between messages a staging window may be as it was before. */
+	until_same(0, &before[0]);
+	until_same(1, &before[1]);
+
+	for (unsigned i = 0; i < WITNESSES; i++) {
+		messages += witness[i].messages;
+		assert_int_equal(witness[i].wrong, 0);
+		mover_close(&witness[i]);
+	}
+	node_stop(&node[0]);
+	node_stop(&node[1]);
+	printf("%u clients killed: 0 leaked, %llu messages of witnesses, 0 "
+	       "wrong\n",
+	       kills + VICTIMS, (unsigned long long)messages);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(killed_clients_leave_nothing_and_hurt_nobody),
+	};
+
+	if (argc > 1)
+		kills = (unsigned)atoi(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

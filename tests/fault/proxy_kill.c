@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proxy_kill [N]: one of two proxies is killed N times under traffic. Every
+ * call of its clients ends in an error, and so do those of its peers' clients
+ * that talk to it; connections that have nothing to do with it go on. Started
+ * again where it was, with nothing cleaned up, it serves whoever attaches.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mover.h"
+#include "node.h"
+
+#define MOVERS 8
+#define HANG_MS 20000
+
+static struct node node[2];
+static unsigned kills = 4;
+
+/* What took how long, in ms. */
+struct times {
+	unsigned *ms, n;
+};
+
+static struct times to_error, to_attach, to_traffic;
+
+static void note(struct times *t, unsigned long long since)
+{
+	t->ms = reallocarray(t->ms, t->n + 1, sizeof(*t->ms));
+	assert_non_null(t->ms);
+	t->ms[t->n++] = (unsigned)(node_ms() - since);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const unsigned *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void say(const char *what, struct times *t)
+{
+	qsort(t->ms, t->n, sizeof(*t->ms), by_value);
+	printf("%s: p50 %u ms, p99 %u ms, max %u ms of %u\n", what,
+	       t->ms[t->n / 2], t->ms[t->n * 99 / 100], t->ms[t->n - 1], t->n);
+	free(t->ms);
+	*t = (struct times){ 0 };
+}
+
+/* Half of them send from the node that dies, half to it. */
+static void open_movers(struct mover *m, unsigned seed)
+{
+	for (unsigned i = 0; i < MOVERS; i++) {
+		if (mover_open(&m[i], node[i & 1].dir, node[1 - (i & 1)].dir,
+			       200000, i & 2, seed * MOVERS + i) < 0)
+			fail_msg("mover: %s", mpib_strerror());
+	}
+	for (unsigned i = 0; i < MOVERS; i++) {
+		unsigned long long since = node_ms();
+		int rc;
+
+		while ((rc = mover_ready(&m[i])) == 0 &&
+		       node_ms() - since < HANG_MS)
+			usleep(100);
+		if (rc != 1)
+			fail_msg("mover %u: %s", i,
+				 rc ? mpib_strerror() : "never ready");
+	}
+}
+
+static void move(struct mover *m, unsigned n, uint64_t messages)
+{
+	unsigned long long since = node_ms();
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t until = m[i].messages + messages;
+
+		while (m[i].messages < until) {
+			if (mover_step(&m[i]) < 0)
+				fail_msg("mover: %s", mpib_strerror());
+			if (node_ms() - since > HANG_MS)
+				fail_msg("a message never arrives");
+		}
+	}
+}
+
+static void until_all_failed(struct mover *m, unsigned long long since)
+{
+	unsigned left = (1u << MOVERS) - 1;
+
+	while (left) {
+		for (unsigned i = 0; i < MOVERS; i++) {
+			if (!(left >> i & 1) || mover_step(&m[i]) >= 0)
+				continue;
+			left &= ~(1u << i);
+			note(&to_error, since);
+			/* A sentence, not a number. */
+			assert_true(strlen(mpib_strerror()) > 20);
+		}
+		if (node_ms() - since > HANG_MS)
+			fail_msg("calls hang after the proxy was killed");
+	}
+}
+
+static void until_attached(unsigned long long since)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = node[0].dir };
+	struct mpib_client *c;
+
+	while (mpib_attach(&opts, &c) < 0) {
+		if (node_ms() - since > HANG_MS)
+			fail_msg("attach: %s", mpib_strerror());
+	}
+	note(&to_attach, since);
+	mpib_detach(c);
+}
+
+static void a_killed_proxy_fails_calls_and_comes_back(void **state)
+{
+	struct mover m[MOVERS], alone;
+	uint64_t wrong = 0;
+
+	(void)state;
+	node_start(&node[0], 3, "--log-level", "error", NULL);
+	node_start(&node[1], 4, "--log-level", "error", NULL);
+	if (mover_open(&alone, node[1].dir, node[1].dir, 50000, true, 3) < 0)
+		fail_msg("%s", mpib_strerror());
+	while (mover_ready(&alone) == 0)
+		usleep(100);
+
+	srand(815);
+	for (unsigned k = 0; k < kills; k++) {
+		unsigned long long since;
+
+		open_movers(m, k);
+		move(m, MOVERS, (unsigned)rand() % 8);
+		for (unsigned i = 0; i < MOVERS; i++)
+			mover_step(&m[i]);
+		since = node_ms();
+		node_kill(&node[0]);
+		until_all_failed(m, since);
+		move(&alone, 1, 5);
+		since = node_ms();
+		node_again(&node[0]);
+		until_attached(since);
+		for (unsigned i = 0; i < MOVERS; i++) {
+			wrong += m[i].wrong;
+			mover_close(&m[i]);
+		}
+		open_movers(m, k + 1000);
+		move(m, MOVERS, 1);
+		note(&to_traffic, since);
+		for (unsigned i = 0; i < MOVERS; i++)
+			mover_close(&m[i]);
+	}
+	assert_int_equal(wrong + alone.wrong, 0);
+	mover_close(&alone);
+	node_stop(&node[0]);
+	node_stop(&node[1]);
+	printf("%u proxies killed: 0 hangs, 0 wrong\n", kills);
+	say("calls failed after", &to_error);
+	say("attached again after", &to_attach);
+	say("traffic on 8 connections again after", &to_traffic);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_killed_proxy_fails_calls_and_comes_back),
+	};
+
+	if (argc > 1)
+		kills = (unsigned)atoi(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mover.h"
+
+#include <errno.h>
+#include <mpib/control.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t next(struct mover *m)
+{
+	m->seed = m->seed * 6364136223846793005u + 1442695040888963407u;
+	return m->seed >> 20;
+}
+
+static int attach(const char *dir, struct mpib_client **c)
+{
+	struct mpib_attach_opts opts = {
+		.size = sizeof(opts),
+		.run_dir = dir,
+		.name = "mover",
+		.timeout_ms = 10000,
+	};
+
+	return mpib_attach(&opts, c);
+}
+
+static int get_memory(struct mover *m, bool direct)
+{
+	int rc;
+
+	m->allocated = direct;
+	m->src = direct ? mpib_mem_alloc(m->from, m->room) : malloc(m->room);
+	m->dst = direct ? mpib_mem_alloc(m->to, m->room) : malloc(m->room);
+	if (!m->src || !m->dst)
+		return -ENOMEM;
+	rc = mpib_reg(m->from, m->src, m->room, &m->tx_mr);
+	if (rc < 0)
+		return rc;
+	return mpib_reg(m->to, m->dst, m->room, &m->rx_mr);
+}
+
+int mover_open(struct mover *m, const char *from, const char *to, size_t room,
+	       bool direct, uint64_t seed)
+{
+	struct mpib_listener *l;
+	struct mpib_handle h;
+	int rc;
+
+	*m = (struct mover){ .room = room, .seed = seed };
+	rc = attach(from, &m->from);
+	if (rc == 0)
+		rc = attach(to, &m->to);
+	if (rc == 0)
+		rc = get_memory(m, direct);
+	if (rc == 0)
+		rc = mpib_listen(m->to, &h, &l);
+	if (rc == 0)
+		rc = mpib_accept(l, &m->rx);
+	if (rc == 0)
+		rc = mpib_connect(m->from, &h, -1, &m->tx);
+	return rc;
+}
+
+int mover_ready(struct mover *m)
+{
+	int tx = mpib_ready(m->tx), rx = mpib_ready(m->rx);
+
+	if (tx < 0 || rx < 0)
+		return tx < 0 ? tx : rx;
+	return tx && rx;
+}
+
+/* Bytes that tell this message from the one before in every place. */
+static void fill(struct mover *m)
+{
+	uint64_t v = next(m);
+
+	for (size_t i = 0; i < m->size; i += 8, v += 0x9e3779b97f4a7c15u)
+		memcpy(m->src + i, &v, m->size - i < 8 ? m->size - i : 8);
+}
+
+/* A receive, then its send. */
+static int post(struct mover *m)
+{
+	void *to = m->dst;
+	int rc;
+
+	if (m->stage == MOVER_IDLE) {
+		m->size = next(m) % (m->room + 1);
+		fill(m);
+		rc = mpib_irecv(m->rx, 1, &to, &m->room, NULL, &m->rx_mr,
+				&m->received);
+		if (rc < 0 || !m->received)
+			return rc;
+		m->stage = MOVER_POSTED;
+	}
+	rc = mpib_isend(m->tx, m->src, m->size, 0, m->tx_mr, &m->sent);
+	if (rc < 0 || !m->sent)
+		return rc;
+	m->stage = MOVER_FLYING;
+	return 1;
+}
+
+/* 1: *r, if there was one, is over. */
+static int look(struct mpib_request **r, size_t *size)
+{
+	int done = 0, rc;
+
+	if (!*r)
+		return 1;
+	rc = mpib_test(*r, &done, size);
+	if (rc < 0 || done)
+		*r = NULL;
+	return rc < 0 ? rc : done;
+}
+
+int mover_step(struct mover *m)
+{
+	int tx, rx;
+
+	if (m->stage != MOVER_FLYING)
+		return post(m);
+	tx = look(&m->sent, NULL);
+	rx = look(&m->received, &m->got);
+	if (tx < 0 || rx < 0)
+		return tx < 0 ? tx : rx;
+	if (!tx || !rx)
+		return 0;
+	m->messages++;
+	m->bytes += m->size;
+	m->wrong += m->got != m->size || memcmp(m->src, m->dst, m->size);
+	m->stage = MOVER_IDLE;
+	return 1;
+}
+
+void mover_close(struct mover *m)
+{
+	if (m->tx)
+		mpib_close(m->tx);
+	if (m->rx)
+		mpib_close(m->rx);
+	if (m->src && m->allocated)
+		mpib_mem_free(m->from, m->src);
+	if (m->dst && m->allocated)
+		mpib_mem_free(m->to, m->dst);
+	mpib_detach(m->from);
+	mpib_detach(m->to);
+	if (!m->allocated) {
+		free(m->src);
+		free(m->dst);
+	}
+	*m = (struct mover){ 0 };
+}
