@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -72,6 +73,17 @@ static int serve(struct mpib_proxy *p, int report)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Every process and every dma-buf takes some. */
+static void allow_descriptors(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
 static int start(struct mpib_proxy *p)
 {
 	char why[MPIB_WHY_MAX];
@@ -123,6 +135,7 @@ int main(int argc, char **argv)
 	case MPIB_ACTION_RUN:
 		break;
 	}
+	allow_descriptors();
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
 	return start(&proxy);
 }

@@ -46,7 +46,7 @@ static uint64_t used_by(const struct mpib_session *s, enum mpib_quota q)
 	case MPIB_QUOTA_POOL:
 		return s->pooled;
 	case MPIB_QUOTA_FDS:
-		return FDS_OF_A_SESSION;
+		return FDS_OF_A_SESSION + s->dmabufs;
 	case MPIB_QUOTA_MESSAGES:
 	case MPIB_QUOTAS:
 		break;

@@ -45,6 +45,7 @@ struct mpib_session_region {
 	void *map; /* our mapping, NULL for a dma-buf */
 	size_t map_len;
 	int fd; /* of a pool, until the client has it; else -1 */
+	int dmabuf; /* ours until it is deregistered; -1: it is none */
 };
 
 enum mpib_session_state {
@@ -76,7 +77,7 @@ struct mpib_session {
 	LIST_HEAD(, mpib_session_region) regions;
 	struct mpib_session_region **by_handle;
 	uint32_t handles; /* entries of by_handle */
-	unsigned region_count, adding;
+	unsigned region_count, dmabufs, adding;
 	uint64_t registered, pooled; /* pooled is a part of registered */
 	unsigned listeners;
 	struct mpib_quota_user *user;

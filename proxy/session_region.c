@@ -45,6 +45,10 @@ static void free_region(struct mpib_session_region *r)
 	}
 	if (r->fd >= 0)
 		close(r->fd);
+	if (r->dmabuf >= 0) {
+		close(r->dmabuf);
+		s->dmabufs--;
+	}
 	LIST_REMOVE(r, link);
 	s->region_count--;
 	s->registered -= r->size;
@@ -68,7 +72,7 @@ new_region(struct mpib_session *s, const struct mpib_message *m, uint64_t size)
 	r->session = s;
 	r->ask = m->h;
 	r->size = size;
-	r->fd = -1;
+	r->fd = r->dmabuf = -1;
 	LIST_INSERT_HEAD(&s->regions, r, link);
 	s->region_count++;
 	s->registered += size;
@@ -282,13 +286,22 @@ static void reg_dmabuf(struct mpib_session *s, struct mpib_message *m,
 				    "not every rail can register a dma-buf");
 		return;
 	}
+	if (!mpib_session_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+		return;
 	r = new_region(s, m, ask->size);
-	if (r)
-		add(r, &(struct mpib_mr_attr){ .len = ask->size,
-					       .dmabuf_fd = m->fd[0],
-					       .dmabuf_offset = ask->offset,
-					       .strict = ask->flags &
-							 MPIB_REG_STRICT });
+	if (!r)
+		return;
+	/* The kernel made it ours as the message came: the client may close
+	 * its own before it hears from us. Kept, so that the memory stays what
+	 * it is for as long as it has this handle. */
+	r->dmabuf = m->fd[0];
+	m->fds = 0;
+	s->dmabufs++;
+	add(r,
+	    &(struct mpib_mr_attr){ .len = ask->size,
+				    .dmabuf_fd = r->dmabuf,
+				    .dmabuf_offset = ask->offset,
+				    .strict = ask->flags & MPIB_REG_STRICT });
 }
 
 void mpib_session_reg_fd(struct mpib_session *s, struct mpib_message *m)

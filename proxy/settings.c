@@ -24,6 +24,7 @@ static const char *const lanes[] = { "shared", "private", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const modes[] = { "vanilla", "advanced", "adaptive",
 				     "static",	"auto",	    NULL };
+static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Named so that MPIB_SECTION_KEY gives the names people know. */
@@ -40,6 +41,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "hca", "gid_net", "gid-net", MPIB_SET_TEXT, FIELD(gid_net),
 	  TEXT("NET,..."),
 	  "networks whose addresses RoCE ports prefer, as 10.1.0.0/16" },
+	{ "hca", "dmabuf", "dmabuf", MPIB_SET_CHOICE, FIELD(engine.dmabuf),
+	  CHOICE(dmabuf, "MODE"),
+	  "dma-bufs: auto, yes (or do not start) or no" },
 	{ "peer", "addr", "peer-addr", MPIB_SET_TEXT, FIELD(peer_addr),
 	  TEXT("IPv4"), "address of the peer link; default that of SOUT" },
 	{ "peer", "port", "peer-port", MPIB_SET_UINT, FIELD(peer_port),
@@ -136,7 +140,8 @@ const struct mpib_setting mpib_settings[] = {
 	QUOTA("regions", REGIONS, "N", "regions of a user"),
 	QUOTA("memory", MEMORY, "BYTES", "registered by a user"),
 	QUOTA("pool", POOL, "BYTES", "staging memory of a user; 0 is half of the machine's"),
-	QUOTA("fds", FDS, "N", "descriptors held for a user, 4 a process"),
+	QUOTA("fds", FDS, "N",
+	      "descriptors held for a user: 4 a process, 1 a dma-buf"),
 	QUOTA("messages", MESSAGES, "N",
 	      "control messages of a user in a second"),
 	{ "limit", "readers", "limit-readers", MPIB_SET_UINT,
@@ -174,7 +179,7 @@ void mpib_config_init(struct mpib_config *cfg)
 			[MPIB_QUOTA_REQUESTS] = 2097152,
 			[MPIB_QUOTA_LISTENERS] = 32768,
 			[MPIB_QUOTA_REGIONS] = 1048576,
-			[MPIB_QUOTA_FDS] = 4096,
+			[MPIB_QUOTA_FDS] = 16384,
 			[MPIB_QUOTA_MESSAGES] = 50000,
 		},
 		.max_readers = 32,

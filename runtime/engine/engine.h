@@ -33,6 +33,12 @@ struct mpib_attachment;
 struct mpib_lane;
 struct mpib_flow;
 
+enum mpib_dmabuf_mode {
+	MPIB_DMABUF_AUTO, /* where every rail can; never on the software HCA */
+	MPIB_DMABUF_YES, /* an engine that cannot does not open */
+	MPIB_DMABUF_NO,
+};
+
 struct mpib_engine_config {
 	unsigned rails; /* 1 (SOUT only) or 2 */
 	struct mpib_rail_spec rail[MPIB_RAILS];
@@ -51,6 +57,7 @@ struct mpib_engine_config {
 	int traffic_class; /* -1: 0 */
 	int service_level; /* -1: on InfiniBand the communicator's class */
 	uint32_t pkey_index;
+	uint32_t dmabuf; /* enum mpib_dmabuf_mode */
 };
 
 /* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,
@@ -100,7 +107,7 @@ int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
 /* "soft (io_uring)", "rdma". */
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
-/* Whether every rail registered a dma-buf in a probe at start. */
+/* Whether every rail registers dma-bufs, by a probe at start. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
 /* Where hints are read, valid until mpib_engine_close(). Before the first
  * flow. */

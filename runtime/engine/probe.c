@@ -86,14 +86,15 @@ static int try_pin(struct mpib_rail *rail, struct ibv_pd *pd)
 
 /* Asked with fd -1: the answer is EBADF where dma-buf is known, EOPNOTSUPP or
  * EPROTONOSUPPORT where it is not. */
-static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd)
+static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
+		       enum mpib_dmabuf_mode mode)
 {
 	struct ibv_mr *mr;
 
 	/* The software HCA maps what it is given, and what a GPU driver
-	 * exports cannot be mapped. */
+	 * exports cannot be mapped: only who knows better may ask for it. */
 	if (rail->verbs == &mpib_verbs_soft)
-		return false;
+		return mode == MPIB_DMABUF_YES;
 	return rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
 					  IBV_ACCESS_LOCAL_WRITE,
 					  &mr) == -EBADF;
@@ -148,7 +149,11 @@ static int probe(struct mpib_engine *e, unsigned r, char *why, size_t why_len)
 	rc = try_pin(rail, pd);
 	if (rc < 0)
 		goto err_pd;
-	e->dmabuf = e->dmabuf && try_dmabuf(rail, pd);
+	e->dmabuf = e->dmabuf && try_dmabuf(rail, pd, e->cfg.dmabuf);
+	call = "ibv_reg_dmabuf_mr";
+	rc = e->cfg.dmabuf == MPIB_DMABUF_YES && !e->dmabuf ? -EOPNOTSUPP : 0;
+	if (rc < 0)
+		goto err_pd;
 	rail->verbs->dealloc_pd(pd);
 	/* The other shards opened the same device. */
 	for (unsigned i = 1; i < e->shards; i++)
@@ -166,7 +171,7 @@ int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len)
 {
 	int rc = check_pair(e, why, why_len);
 
-	e->dmabuf = true;
+	e->dmabuf = e->cfg.dmabuf != MPIB_DMABUF_NO;
 	for (unsigned r = 0; rc == 0 && r < e->cfg.rails; r++) {
 		rc = check_limits(e, r, why, why_len);
 		if (rc == 0)

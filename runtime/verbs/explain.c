@@ -40,8 +40,8 @@ static const struct {
 	{ RDMA, EINVAL, "ibv_query_port",
 	  "the device has no such port; see ibv_devinfo(1)" },
 	{ RDMA, EOPNOTSUPP, "ibv_reg_dmabuf_mr",
-	  "the driver registers no dma-buf: it takes Linux 5.12 and an HCA "
-	  "driver that has it" },
+	  "no dma-buf on this rail: it takes Linux 5.12 and an HCA driver that "
+	  "has it; hca.dmabuf = auto does without" },
 	{ RDMA, EFAULT, "ibv_reg_mr", "not all of the memory is mapped" },
 	{ RDMA, EINVAL, "ibv_create_qp",
 	  "more than the device has for a QP: lower qp.sq_depth" },
