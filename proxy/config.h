@@ -79,6 +79,7 @@ struct mpib_setting {
 	size_t offset, width; /* in struct mpib_config */
 	int64_t min, max; /* of numbers and sizes */
 	const char *const *choices; /* NULL-ended */
+	bool runtime; /* the admin command set may change it */
 	const char *arg; /* what help calls the value */
 	const char *env; /* NULL: MPIB_SECTION_KEY */
 	const char *help;

@@ -6,12 +6,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "base/log.h"
+#include "base/event.h"
 #include "notify.h"
 #include "peer/broker.h"
 #include "rails/describe.h"
@@ -27,8 +28,9 @@ static void on_signal(void *arg, uint32_t events)
 	(void)events;
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
 		return;
-	mpib_info("%s from pid %u: the proxy stops",
-		  strsignal((int)info.ssi_signo), info.ssi_pid);
+	mpib_event(MPIB_LOG_INFO, "stop", NULL,
+		   "%s from pid %u: the proxy stops",
+		   strsignal((int)info.ssi_signo), info.ssi_pid);
 	mpib_loop_stop(&p->loop);
 }
 
@@ -49,6 +51,19 @@ static int catch_signals(struct mpib_proxy *p)
 		return -errno;
 	return mpib_loop_add(&p->loop, &p->signal_watch, p->signals, EPOLLIN,
 			     on_signal, p);
+}
+
+/* A client costs half a dozen descriptors and a reader one; the soft limit is
+ * low for the sake of select(2), which nobody calls here. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		mpib_warn("cannot raise the limit of descriptors: %m");
 }
 
 static int open_engine(struct mpib_proxy *p, char *why)
@@ -235,7 +250,15 @@ static int serve(struct mpib_proxy *p, char *why)
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
 			 strerror(-rc));
 	p->serving = rc == 0;
-	return rc;
+	if (!p->serving)
+		return rc;
+	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
+					.sessions = &p->sessions,
+					.engine = p->engine };
+	mpib_stats_admin(p->stats, &p->admin);
+	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
+		   MPIB_VERSION, p->rundir.path);
+	return 0;
 }
 
 int mpib_proxy_start(struct mpib_proxy *p, char *why)
@@ -244,6 +267,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 
 	p->control = p->stats_fd = p->metrics_fd = p->signals = -1;
 	p->rundir.dir = -1;
+	raise_descriptors();
 	rc = mpib_loop_init(&p->loop);
 	if (rc == 0)
 		rc = catch_signals(p);

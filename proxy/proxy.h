@@ -29,6 +29,7 @@ struct mpib_proxy {
 	struct mpib_sessions sessions;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
+	struct mpib_admin admin;
 	struct mpib_view view;
 	struct mpib_timer status_timer;
 };

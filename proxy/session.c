@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/event.h"
 
 /* Messages of one client in a turn, so that a chatty one delays nobody. */
 #define BURST 16
@@ -238,8 +238,10 @@ void mpib_session_drop(struct mpib_session *s, const char *why)
 			       s);
 		return;
 	}
-	mpib_info("client %u (%s, pid %u) leaves: %s", s->id, s->name, s->pid,
-		  why);
+	mpib_event(MPIB_LOG_INFO, "client_leaves",
+		   &(struct mpib_event_about){ .client = s->id },
+		   "client %u (%s, pid %u) leaves: %s", s->id, s->name, s->pid,
+		   why);
 	s->all->ledger.leaving++;
 	s->state = MPIB_SESSION_CONNS;
 	mpib_session_drop_conns(s);
@@ -402,27 +404,32 @@ static void on_client(void *arg, uint32_t events)
 	}
 }
 
-int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
-		       struct mpib_engine *engine, struct mpib_broker *broker,
-		       const struct mpib_config *cfg, int fd)
+void mpib_sessions_tune(struct mpib_sessions *all)
 {
 	const uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) *
 			      (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 
+	all->max_memory = all->cfg->max_memory;
+	if (all->max_memory == 0)
+		all->max_memory = half;
+	all->max_pool = all->cfg->quota[MPIB_QUOTA_POOL];
+	if (all->max_pool == 0)
+		all->max_pool = half;
+}
+
+int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
+		       struct mpib_engine *engine, struct mpib_broker *broker,
+		       const struct mpib_config *cfg, int fd)
+{
 	*all = (struct mpib_sessions){
 		.loop = loop,
 		.engine = engine,
 		.broker = broker,
 		.cfg = cfg,
-		.max_memory = cfg->max_memory,
 		.fd = fd,
 		.next_id = 1,
 	};
-	if (all->max_memory == 0)
-		all->max_memory = half;
-	all->max_pool = cfg->quota[MPIB_QUOTA_POOL];
-	if (all->max_pool == 0)
-		all->max_pool = half;
+	mpib_sessions_tune(all);
 	TAILQ_INIT(&all->list);
 	return mpib_loop_add(loop, &all->watch, fd, EPOLLIN, on_client, all);
 }

@@ -111,6 +111,8 @@ struct mpib_sessions {
 int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd);
+/* Take over limits that changed in the configuration. */
+void mpib_sessions_tune(struct mpib_sessions *all);
 /* Take no more, and hang up on everybody at once. */
 void mpib_sessions_stop(struct mpib_sessions *all);
 /* Free all, after mpib_engine_close(): nothing calls back any more. */

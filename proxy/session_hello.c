@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/event.h"
 #include "session.h"
 
 /* A label goes to terminals and logs: printable ASCII and nothing else. */
@@ -125,8 +125,11 @@ static void welcome(struct mpib_session *s, const struct mpib_ctl_header *ask)
 	for (unsigned i = 0; i < w.rails; i++)
 		describe_rail(all, i, &w.rail[i]);
 	if (mpib_session_send(s, &w.h, fd, MPIB_CTL_FDS_MAX) == 0)
-		mpib_info("client %u (%s, pid %u, uid %u) attached to shard %u",
-			  s->id, s->name, s->pid, s->uid, s->owner.shard);
+		mpib_event(
+			MPIB_LOG_INFO, "client_attaches",
+			&(struct mpib_event_about){ .client = s->id },
+			"client %u (%s, pid %u, uid %u) attached to shard %u",
+			s->id, s->name, s->pid, s->uid, s->owner.shard);
 }
 
 void mpib_session_hello(struct mpib_session *s, struct mpib_message *m)

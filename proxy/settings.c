@@ -12,13 +12,16 @@
 #define QUOTA(name, q, arg, text)                                              \
 	{                                                                      \
 		"quota", name, "quota-" name, MPIB_SET_SIZE,                   \
-			FIELD(quota[MPIB_QUOTA_##q]), UINT(0, INT64_MAX, arg), \
-			text                                                   \
+			FIELD(quota[MPIB_QUOTA_##q]),                          \
+			UINT_RUN(0, INT64_MAX, arg), text                      \
 	}
-#define UINT(lo, hi, a) lo, hi, NULL, a, NULL
-#define TEXT(a) 0, 0, NULL, a, NULL
-#define CHOICE(list, a) 0, 0, list, a, NULL
-#define CHOICE_AS(list, a, env) 0, 0, list, a, env
+#define UINT(lo, hi, a) lo, hi, NULL, false, a, NULL
+#define TEXT(a) 0, 0, NULL, false, a, NULL
+#define CHOICE(list, a) 0, 0, list, false, a, NULL
+#define CHOICE_AS(list, a, env) 0, 0, list, false, a, env
+/* The same, and may change while the proxy runs. */
+#define UINT_RUN(lo, hi, a) lo, hi, NULL, true, a, NULL
+#define CHOICE_RUN(list, a) 0, 0, list, true, a, NULL
 
 static const char *const lanes[] = { "shared", "private", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
@@ -59,12 +62,12 @@ const struct mpib_setting mpib_settings[] = {
 	  CHOICE(no_yes, NULL),
 	  "go to the background, once clients can attach" },
 	{ "log", "level", "log-level", MPIB_SET_CHOICE, FIELD(log_level),
-	  CHOICE(levels, "LEVEL"), "error, warn, info or debug" },
+	  CHOICE_RUN(levels, "LEVEL"), "error, warn, info or debug" },
 	{ "lane", "mode", "lanes", MPIB_SET_CHOICE, FIELD(lanes),
 	  CHOICE(lanes, "MODE"),
 	  "shared: one a peer; private: one a connection" },
 	{ "lane", "window", "lane-window", MPIB_SET_SIZE,
-	  FIELD(engine.lane_window), UINT(4096, 1 << 30, "BYTES"),
+	  FIELD(engine.lane_window), UINT_RUN(4096, 1 << 30, "BYTES"),
 	  "bytes in flight on a lane and rail" },
 	{ "sout", "qp", "sout-qp", MPIB_SET_UINT,
 	  FIELD(engine.qps[MPIB_RAIL_SOUT]), UINT(1, MPIB_QPS_MAX, "N"),
@@ -73,7 +76,7 @@ const struct mpib_setting mpib_settings[] = {
 	  FIELD(engine.qps[MPIB_RAIL_SUP]), UINT(1, MPIB_QPS_MAX, "N"),
 	  "QPs of a lane on SUP" },
 	{ "sup", "bw", "sup-bw", MPIB_SET_UINT, FIELD(engine.sup_bw),
-	  UINT(0, 1024, "N"), "SUP's share of the payload, of 1024" },
+	  UINT_RUN(0, 1024, "N"), "SUP's share of the payload, of 1024" },
 	{ "policy", "mode", "mode", MPIB_SET_CHOICE, FIELD(mode),
 	  CHOICE_AS(modes, "MODE", "MPIB_MODE"),
 	  "vanilla (0), advanced (1), adaptive (2), static (3) or auto" },
@@ -126,11 +129,12 @@ const struct mpib_setting mpib_settings[] = {
 	  UINT(128, 1 << 30, "BYTES"),
 	  "largest part staged at once, a multiple of 128" },
 	{ "limit", "clients", "limit-clients", MPIB_SET_UINT,
-	  FIELD(max_clients), UINT(1, 65536, "N"), "processes attached" },
+	  FIELD(max_clients), UINT_RUN(1, 65536, "N"), "processes attached" },
 	{ "limit", "regions", "limit-regions", MPIB_SET_UINT,
-	  FIELD(max_regions), UINT(1, 1 << 20, "N"), "regions of a client" },
+	  FIELD(max_regions), UINT_RUN(1, 1 << 20, "N"),
+	  "regions of a client" },
 	{ "limit", "memory", "limit-memory", MPIB_SET_SIZE, FIELD(max_memory),
-	  UINT(0, INT64_MAX, "BYTES"),
+	  UINT_RUN(0, INT64_MAX, "BYTES"),
 	  "registered by a client; 0 is half of the machine's memory" },
 	QUOTA("clients", CLIENTS, "N", "processes of a user; 0 is no limit"),
 	QUOTA("connections", CONNECTIONS, "N", "connections of a user"),
@@ -145,7 +149,7 @@ const struct mpib_setting mpib_settings[] = {
 	QUOTA("messages", MESSAGES, "N",
 	      "control messages of a user in a second"),
 	{ "limit", "readers", "limit-readers", MPIB_SET_UINT,
-	  FIELD(max_readers), UINT(1, 1024, "N"),
+	  FIELD(max_readers), UINT_RUN(1, 65536, "N"),
 	  "connections to the stats socket" },
 	{ "metrics", "listen", "metrics-listen", MPIB_SET_TEXT,
 	  FIELD(metrics_listen), TEXT("ADDRESS:PORT"),
@@ -182,7 +186,7 @@ void mpib_config_init(struct mpib_config *cfg)
 			[MPIB_QUOTA_FDS] = 16384,
 			[MPIB_QUOTA_MESSAGES] = 50000,
 		},
-		.max_readers = 32,
+		.max_readers = 1000,
 	};
 	mpib_engine_config_init(&cfg->engine);
 	for (unsigned i = 0; i < mpib_settings_count; i++)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/event.h"
 #include "engine/lane.h"
 
 struct change {
@@ -65,7 +65,9 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 	if (e->rail_up[r] == up)
 		return;
 	e->rail_up[r] = up;
-	mpib_warn("rail %u (%s): %s", r, e->cfg.rail[r].name, why);
+	mpib_event(MPIB_LOG_WARN, up ? "rail_up" : "rail_down",
+		   &(struct mpib_event_about){ .rails = (uint8_t)(1u << r) },
+		   "rail %u (%s): %s", r, e->cfg.rail[r].name, why);
 	if (e->events && e->events->rail_changed)
 		e->events->rail_changed(e->ctx, r, up);
 }

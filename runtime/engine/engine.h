@@ -115,6 +115,18 @@ struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
+/*
+ * Put no new payload on a rail, or do again. What is in flight goes on, and so
+ * do clear-to-sends and empty messages, which stay on their home rail.
+ * -EBUSY: no other rail is left.
+ */
+int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
+/* Bit per drained rail. Any thread. */
+unsigned mpib_engine_drained(const struct mpib_engine *engine);
+/* Take over what may change while it runs: sup_bw and lane_window. */
+void mpib_engine_tune(struct mpib_engine *engine,
+		      const struct mpib_engine_config *cfg);
+
 /* Counted; creates PD and SRQ on first use and fills the SRQ. -errno. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);

@@ -13,7 +13,9 @@ static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
 	uint64_t inflight = f->lane->track[rail].inflight;
 
 	return inflight == 0 ||
-	       inflight + bytes <= f->shard->engine->cfg.lane_window;
+	       inflight + bytes <=
+		       __atomic_load_n(&f->shard->engine->cfg.lane_window,
+				       __ATOMIC_RELAXED);
 }
 
 /* Room on every rail of mask for a chain of wrs and its bytes, and a piece to

@@ -60,17 +60,32 @@ uint32_t mpib_get_sup_bw(struct mpib_flow *flow, uint32_t total, uint32_t pos,
 	case MPIB_MODE_STATIC:
 		break;
 	}
-	return cfg->sup_bw;
+	/* Relaxed: mpib_engine_tune() changes it between any two pieces. */
+	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
+}
+
+/* A drained rail gets nothing, whatever the policy says, if its lane has QPs on
+ * the other one. */
+static uint32_t allowed(const struct mpib_flow *f, uint32_t sup_bw)
+{
+	unsigned drained = mpib_engine_drained(f->shard->engine);
+
+	if (drained & 1u << MPIB_RAIL_SUP && f->lane->qps[MPIB_RAIL_SOUT])
+		return 0;
+	if (drained & 1u << MPIB_RAIL_SOUT && f->lane->qps[MPIB_RAIL_SUP])
+		return UINT32_MAX;
+	return sup_bw;
 }
 
 void mpib_split(struct mpib_flow *flow, uint32_t total, uint32_t pos,
 		uint32_t len, uint32_t *rail)
 {
-	uint32_t sup = 0;
+	uint32_t sup = 0, sup_bw;
 
-	if (len)
-		sup = mpib_sup_bytes(mpib_get_sup_bw(flow, total, pos, len),
-				     len);
+	if (len) {
+		sup_bw = mpib_get_sup_bw(flow, total, pos, len);
+		sup = mpib_sup_bytes(allowed(flow, sup_bw), len);
+	}
 	rail[MPIB_RAIL_SUP] = sup;
 	rail[MPIB_RAIL_SOUT] = len - sup;
 }

@@ -81,6 +81,7 @@ struct mpib_engine {
 	bool dmabuf;
 	bool rail_up[MPIB_RAILS];
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
+	_Atomic unsigned drained; /* bit per rail, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
 	unsigned shards, running;
 	struct mpib_shard shard[];

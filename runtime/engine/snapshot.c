@@ -137,8 +137,10 @@ static void on_control(struct mpib_msg *msg)
 				  on_shard);
 		return;
 	}
-	for (unsigned r = 0; r < t->snap->rails; r++)
+	for (unsigned r = 0; r < t->snap->rails; r++) {
 		t->snap->rail[r].up = e->rail_up[r];
+		t->snap->rail[r].drained = mpib_engine_drained(e) >> r & 1;
+	}
 	t->fn(t->arg, t->snap);
 	free(t);
 }

@@ -35,13 +35,23 @@ static inline void mpib_rail_counts_add(struct mpib_rail_counts *sum,
 	sum->cts += n->cts;
 }
 
+static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
+					const struct mpib_rail_counts *n)
+{
+	sum->tx_bytes -= n->tx_bytes;
+	sum->rx_bytes -= n->rx_bytes;
+	sum->tx_wrs -= n->tx_wrs;
+	sum->rx_imms -= n->rx_imms;
+	sum->cts -= n->cts;
+}
+
 struct mpib_snap_rail {
 	struct mpib_rail_counts n;
 	uint64_t cqes, cqe_errors, posts, srq_refills, stale_imms, bad_imms;
 	uint64_t srq_limits; /* times the device found an SRQ nearly empty */
 	uint64_t downs; /* times the rail was told to be down */
 	uint32_t srq_posted, qps;
-	bool up;
+	bool up, drained;
 };
 
 struct mpib_snap_shard {

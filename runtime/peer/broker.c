@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "base/log.h"
+#include "base/event.h"
 #include "peer/internal.h"
 
 static int random64(uint64_t *v)
@@ -210,8 +210,18 @@ static void on_flow_broken(void *ctx, struct mpib_flow *flow, int error,
 
 	if (!c || c->state == MPIB_BCONN_OVER)
 		return;
-	mpib_warn("connection %u to %s: %s", c->index, c->peer->label, why);
+	mpib_event(MPIB_LOG_WARN, "connection_broken",
+		   &(struct mpib_event_about){ .peer = c->peer->label },
+		   "connection %u to %s: %s", c->index, c->peer->label, why);
 	mpib_bconn_fail(c, error, "%s", why);
+}
+
+static void tell_lane_broken(const struct mpib_blane *l, const char *why)
+{
+	const struct mpib_event_about about = { .peer = l->peer->label };
+
+	mpib_event(MPIB_LOG_WARN, "lane_broken", &about,
+		   "peer %s: lane is broken: %s", l->peer->label, why);
 }
 
 static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
@@ -223,8 +233,7 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 	HASH_ITER(hh, b->lanes, l, next)
 	{
 		if (l->lane == lane && l->state == MPIB_BLANE_UP) {
-			mpib_warn("peer %s: lane is broken: %s", l->peer->label,
-				  why);
+			tell_lane_broken(l, why);
 			mpib_blane_kill(l, error, why);
 			return;
 		}

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/event.h"
 #include "peer/internal.h"
 
 #define RETRY_NS (100 * MPIB_MSEC)
@@ -114,7 +114,9 @@ void mpib_peer_lost(struct mpib_peer *p, const char *why)
 	p->state = MPIB_PEER_IDLE;
 	snprintf(p->trouble, sizeof(p->trouble), "%s", why);
 	if (was_up) {
-		mpib_warn("peer %s: link is down: %s", p->label, why);
+		mpib_event(MPIB_LOG_WARN, "peer_down",
+			   &(struct mpib_event_about){ .peer = p->label },
+			   "peer %s: link is down: %s", p->label, why);
 		mpib_blanes_lost(p, why);
 	}
 	retry(p);
@@ -198,7 +200,9 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	p->node.sout = node->sout;
 	p->trouble[0] = 0;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	mpib_info("peer %s: link is up", p->label);
+	mpib_event(MPIB_LOG_INFO, "peer_up",
+		   &(struct mpib_event_about){ .peer = p->label },
+		   "peer %s: link is up", p->label);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		mpib_bconn_linked(c);

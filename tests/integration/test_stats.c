@@ -24,7 +24,7 @@ static struct node a, b;
 static int start(void **state)
 {
 	(void)state;
-	node_start(&a, 3, "--limit-readers", "3", NULL);
+	node_start(&a, 3, "--limit-readers", "3", "--sup-bw", "512", NULL);
 	node_start(&b, 4, NULL);
 	return 0;
 }
@@ -181,6 +181,93 @@ static void a_reader_that_leaves_early_harms_nobody(void **state)
 	json_decref(node_ask(&b, "info"));
 }
 
+/* Data of the answer to a command that works. */
+static json_t *ask(FILE *f, const char *command)
+{
+	json_t *v, *data;
+
+	dprintf(fileno(f), "%s\n", command);
+	v = next(f);
+	if (!json_is_true(json_object_get(v, "ok")))
+		fail_msg("%s: %s", command, text(v, "error"));
+	data = json_incref(json_object_get(v, "data"));
+	json_decref(v);
+	return data;
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+static void events_are_told_once(void **state)
+{
+	FILE *f = reader(&a);
+	json_int_t last;
+	char line[64];
+	json_t *v;
+
+	(void)state;
+	pass_line(f);
+	v = ask(f, "events");
+	last = num(v, "last");
+	assert_int_equal(num(v, "lost"), 0);
+	assert_string_equal(
+		text(json_array_get(json_object_get(v, "events"), 0), "kind"),
+		"start");
+	json_decref(v);
+	json_decref(ask(f, "log debug"));
+	snprintf(line, sizeof(line), "events %lld", (long long)last);
+	v = ask(f, line);
+	assert_int_equal(num(v, "last"), last + 1);
+	assert_string_equal(
+		text(json_array_get(json_object_get(v, "events"), 0), "kind"),
+		"set");
+	json_decref(v);
+	json_decref(ask(f, "log info"));
+	fclose(f);
+}
+
+static void a_monitor_goes_on_until_something_else_is_said(void **state)
+{
+	FILE *f = reader(&a);
+	json_t *v;
+
+	(void)state;
+	pass_line(f);
+	v = ask(f, "monitor 1");
+	assert_int_equal(json_array_size(json_object_get(v, "rails")), 2);
+	assert_true(num(v, "last_event") > 0);
+	json_decref(v);
+	v = next(f);
+	assert_non_null(json_object_get(json_object_get(v, "data"), "rails"));
+	json_decref(v);
+	v = ask(f, "help");
+	assert_true(json_is_array(v));
+	json_decref(v);
+	fclose(f);
+}
+
+static void a_drained_rail_shows_and_the_last_one_stays(void **state)
+{
+	FILE *f = reader(&a);
+	json_t *v;
+
+	(void)state;
+	pass_line(f);
+	json_decref(ask(f, "drain sup"));
+	v = ask(f, "rails");
+	assert_true(
+		json_is_true(json_object_get(json_array_get(v, 1), "drained")));
+	json_decref(v);
+	dprintf(fileno(f), "drain SOUT\n");
+	v = next(f);
+	assert_string_equal(text(v, "error"), "SOUT is the only rail in use");
+	json_decref(v);
+	json_decref(ask(f, "resume SUP"));
+	fclose(f);
+}
+
 static json_int_t rail(const json_t *o, const char *key, const char *name)
 {
 	return json_integer_value(
@@ -321,7 +408,6 @@ static void bytes_add_up_here_there_and_afterwards(void **state)
 				 rail(json_array_get(v, 0), "tx_bytes", "sup"),
 			 sent);
 	json_decref(v);
-
 	mpib_detach(l.tx_client);
 	mpib_detach(l.rx_client);
 	node_until_ledger(&a, "attached", 0);
@@ -335,6 +421,61 @@ static void bytes_add_up_here_there_and_afterwards(void **state)
 	assert_int_equal(tx, 0);
 }
 
+static json_int_t sup_bytes(FILE *f)
+{
+	json_t *v = ask(f, "rails");
+	json_int_t n = num(json_array_get(v, 1), "tx_bytes");
+
+	json_decref(v);
+	return n;
+}
+
+static void what_is_set_and_drained_steers_the_next_message(void **state)
+{
+	FILE *f = reader(&a);
+	json_int_t before;
+	struct link l;
+
+	(void)state;
+	pass_line(f);
+	link_up(&l);
+	before = sup_bytes(f);
+	json_decref(ask(f, "set sup.bw 1024"));
+	move(&l, 1 << 20);
+	assert_int_equal(sup_bytes(f) - before, 1 << 20);
+	json_decref(ask(f, "drain SUP"));
+	move(&l, 1 << 20);
+	assert_int_equal(sup_bytes(f) - before, 1 << 20);
+	json_decref(ask(f, "resume SUP"));
+	json_decref(ask(f, "set sup.bw 256"));
+	move(&l, 1 << 20);
+	assert_int_equal(sup_bytes(f) - before, (1 << 20) + (1 << 18));
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&a, "attached", 0);
+	fclose(f);
+}
+
+static void a_kicked_client_is_gone(void **state)
+{
+	struct mpib_attach_opts at = { .size = sizeof(at), .run_dir = a.dir };
+	struct mpib_node_info info;
+	struct mpib_client *client;
+	FILE *f = reader(&a);
+	char line[32];
+
+	(void)state;
+	pass_line(f);
+	assert_int_equal(mpib_attach(&at, &client), 0);
+	mpib_query(client, &info);
+	snprintf(line, sizeof(line), "kick %u", info.client);
+	json_decref(ask(f, line));
+	node_until_ledger(&a, "attached", 0);
+	assert_true(mpib_alive(client) < 0);
+	mpib_detach(client);
+	fclose(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +486,13 @@ int main(void)
 		cmocka_unit_test(readers_are_counted),
 		cmocka_unit_test(a_reader_that_leaves_early_harms_nobody),
 		cmocka_unit_test(bytes_add_up_here_there_and_afterwards),
+		cmocka_unit_test(events_are_told_once),
+		cmocka_unit_test(
+			a_monitor_goes_on_until_something_else_is_said),
+		cmocka_unit_test(a_drained_rail_shows_and_the_last_one_stays),
+		cmocka_unit_test(
+			what_is_set_and_drained_steers_the_next_message),
+		cmocka_unit_test(a_kicked_client_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -91,7 +91,8 @@ by_rail() {
 		/"rx_bytes"/ { rx = rx " " $2 } END { print tx rx }'
 }
 by_conn() {
-	ctl "$1" conns | tr -d , | awk '/"sout"|"sup"/ { all = all " " $2 }
+	ctl "$1" conns | tr -d , | awk '/\{$/ { what = $1 }
+		/"sout"|"sup"/ && what ~ /_bytes/ { all = all " " $2 }
 		END { print all }'
 }
 for node in 0 1; do

@@ -35,28 +35,20 @@ struct mpib_view {
 	double uptime_s;
 };
 
+/* "SOUT", "SUP". */
+const char *mpib_view_rail_name(unsigned rail);
+/* The client of that id, leaving or not; NULL. */
+const struct mpib_session *mpib_view_client(const struct mpib_view *v,
+					    uint32_t id);
+
 /* A new reference, NULL when memory is short. */
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
-mpib_view_fn mpib_view_info, mpib_view_rails, mpib_view_clients,
-	mpib_view_conns, mpib_view_lanes, mpib_view_peers, mpib_view_config,
-	mpib_view_help;
-
-/* As text, to be freed, NULL when memory is short. */
-typedef char *mpib_view_text_fn(const struct mpib_view *v);
-
-/* A command of the stats socket. */
-struct mpib_view_command {
-	const char *name;
-	bool snapshot; /* wants one */
-	mpib_view_fn *fn;
-	const char *desc;
-	mpib_view_text_fn *text; /* NULL; or its answer, in place of fn's */
-};
-
-extern const struct mpib_view_command mpib_view_commands[];
-extern const unsigned mpib_view_command_count;
-
-/* NULL when there is none of that name. */
-const struct mpib_view_command *mpib_view_command(const char *name);
+mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
+	mpib_view_clients, mpib_view_conns, mpib_view_lanes, mpib_view_peers,
+	mpib_view_config, mpib_view_monitor;
+/* Of one client; 0: of all. */
+json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client);
+/* The journal of base/event.h, after event number since. */
+json_t *mpib_view_events(uint64_t since);
 
 #endif

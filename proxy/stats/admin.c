@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands that change something. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/event.h"
+#include "command.h"
+#include "suggest.h"
+
+static bool can_change(struct mpib_ask *ask)
+{
+	if (ask->admin)
+		return true;
+	mpib_ask_fail(ask, "ask the running proxy", "nothing can be changed");
+	return false;
+}
+
+static json_t *drain(struct mpib_ask *ask, bool on)
+{
+	const char *name = ask->argv[0];
+	unsigned rail;
+	int rc;
+
+	if (!can_change(ask))
+		return NULL;
+	for (rail = 0; rail < MPIB_RAILS; rail++) {
+		if (!strcasecmp(name, mpib_view_rail_name(rail)))
+			break;
+	}
+	if (rail >= ask->admin->cfg->engine.rails)
+		return mpib_ask_fail(ask, "rails lists them",
+				     "there is no rail \"%.32s\"", name);
+	rc = mpib_engine_drain(ask->admin->engine, rail, on);
+	if (rc < 0)
+		return mpib_ask_fail(ask, "resume the other rail first",
+				     "%s is the only rail in use",
+				     mpib_view_rail_name(rail));
+	mpib_event(MPIB_LOG_WARN, on ? "drain" : "resume",
+		   &(struct mpib_event_about){ .rails = (uint8_t)(1u << rail) },
+		   "rail %s is %s by uid %u", mpib_view_rail_name(rail),
+		   on ? "drained" : "resumed", ask->uid);
+	return json_pack("{ss sb}", "rail", mpib_view_rail_name(rail),
+			 "drained", on);
+}
+
+json_t *mpib_admin_drain(struct mpib_ask *ask)
+{
+	return drain(ask, true);
+}
+
+json_t *mpib_admin_resume(struct mpib_ask *ask)
+{
+	return drain(ask, false);
+}
+
+json_t *mpib_admin_kick(struct mpib_ask *ask)
+{
+	struct mpib_session *s;
+	char why[48];
+	uint64_t id;
+
+	if (!can_change(ask) || !mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
+		return NULL;
+	TAILQ_FOREACH(s, &ask->admin->sessions->list, link)
+	{
+		if (s->id == id && s->state == MPIB_SESSION_LIVE)
+			break;
+	}
+	if (!s)
+		return mpib_ask_fail(ask, "clients lists them",
+				     "no client %llu is attached",
+				     (unsigned long long)id);
+	snprintf(why, sizeof(why), "uid %u kicked it", ask->uid);
+	mpib_session_drop(s, why);
+	return json_pack("{sI}", "client", (json_int_t)id);
+}
+
+/* "section.key", as config shows it. */
+static const struct mpib_setting *find_setting(struct mpib_ask *ask)
+{
+	struct mpib_suggest best = { .typed = ask->argv[0] };
+	char name[MPIB_SETTINGS_MAX][48];
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+
+		snprintf(name[i], sizeof(name[i]), "%s.%s", s->section, s->key);
+		if (strcmp(name[i], ask->argv[0])) {
+			mpib_suggest_try(&best, name[i]);
+			continue;
+		}
+		if (s->runtime)
+			return s;
+		mpib_ask_fail(ask, "change mpib.conf and restart the proxy",
+			      "%s cannot change while the proxy runs", name[i]);
+		return NULL;
+	}
+	mpib_ask_fail(ask, "config lists them", "there is no setting \"%.64s\"",
+		      ask->argv[0]);
+	if (mpib_suggest_best(&best))
+		snprintf(ask->hint, sizeof(ask->hint), "did you mean %s?",
+			 mpib_suggest_best(&best));
+	return NULL;
+}
+
+/* What was copied out of the configuration at the start. */
+static void apply(const struct mpib_admin *a)
+{
+	mpib_log_set_level((enum mpib_log_level)a->cfg->log_level);
+	mpib_sessions_tune(a->sessions);
+	mpib_engine_tune(a->engine, &a->cfg->engine);
+}
+
+static json_t *set(struct mpib_ask *ask, const struct mpib_setting *s,
+		   const char *value)
+{
+	const struct mpib_admin *a = ask->admin;
+	char why[MPIB_WHY_MAX], origin[32], now[MPIB_VALUE_MAX];
+
+	if (s->offset == offsetof(struct mpib_config, engine.sup_bw) &&
+	    a->cfg->engine.mode != MPIB_MODE_STATIC)
+		return mpib_ask_fail(ask, "restart with policy.mode = static",
+				     "sup.bw counts in static mode only");
+	snprintf(origin, sizeof(origin), "set by uid %u", ask->uid);
+	if (mpib_config_set(a->cfg, s, value, origin, why) < 0)
+		return mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);
+	apply(a);
+	mpib_config_value(a->cfg, s, now, sizeof(now));
+	mpib_event(MPIB_LOG_INFO, "set", NULL, "%s.%s is %s, %s", s->section,
+		   s->key, now, origin);
+	return json_pack("{ss ss ss ss}", "section", s->section, "key", s->key,
+			 "value", now, "origin", origin);
+}
+
+json_t *mpib_admin_set(struct mpib_ask *ask)
+{
+	const struct mpib_setting *s;
+
+	if (!can_change(ask))
+		return NULL;
+	s = find_setting(ask);
+	return s ? set(ask, s, ask->argv[1]) : NULL;
+}
+
+json_t *mpib_admin_log(struct mpib_ask *ask)
+{
+	const char *level = ask->argv[0];
+
+	ask->argv[0] = "log.level";
+	if (!can_change(ask))
+		return NULL;
+	return set(ask, find_setting(ask), level);
+}

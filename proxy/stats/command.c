@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "metrics/openmetrics.h"
+#include "suggest.h"
+
+json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
+		      ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(ask->error, sizeof(ask->error), fmt, ap);
+	va_end(ap);
+	snprintf(ask->hint, sizeof(ask->hint), "%s", hint);
+	return NULL;
+}
+
+bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
+		     uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	*value = dflt;
+	if (n >= ask->argc)
+		return true;
+	errno = 0;
+	*value = strtoull(ask->argv[n], &end, 10);
+	if (*ask->argv[n] >= '0' && *ask->argv[n] <= '9' && !*end && !errno &&
+	    *value <= max)
+		return true;
+	mpib_ask_fail(ask, "give digits only",
+		      "\"%.32s\" is not a number from 0 to %llu", ask->argv[n],
+		      (unsigned long long)max);
+	return false;
+}
+
+static json_t *help(struct mpib_ask *ask)
+{
+	json_t *list = json_array();
+
+	(void)ask;
+	for (unsigned i = 0; i < mpib_command_count; i++) {
+		const struct mpib_command *c = &mpib_commands[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{ss ss sb ss}", "command", c->name, "args",
+				  c->args, "admin", c->admin, "desc", c->desc));
+	}
+	return list;
+}
+
+#define VIEW(noun)                                                             \
+	static json_t *noun(struct mpib_ask *ask)                              \
+	{                                                                      \
+		return mpib_view_##noun(ask->view);                            \
+	}
+
+VIEW(info)
+VIEW(rails)
+VIEW(clients)
+VIEW(lanes)
+VIEW(peers)
+VIEW(config)
+
+static json_t *conns(struct mpib_ask *ask)
+{
+	uint64_t client;
+
+	if (!mpib_ask_number(ask, 0, 0, UINT32_MAX, &client))
+		return NULL;
+	if (ask->argc && !mpib_view_client(ask->view, (uint32_t)client))
+		return mpib_ask_fail(ask, "clients lists them",
+				     "there is no client %llu",
+				     (unsigned long long)client);
+	return mpib_view_conns_of(ask->view, (uint32_t)client);
+}
+
+static json_t *events(struct mpib_ask *ask)
+{
+	uint64_t since;
+
+	if (!mpib_ask_number(ask, 0, 0, INT64_MAX, &since))
+		return NULL;
+	return mpib_view_events(since);
+}
+
+static json_t *monitor(struct mpib_ask *ask)
+{
+	return mpib_view_monitor(ask->view);
+}
+
+static json_t *metrics(struct mpib_ask *ask)
+{
+	enum mpib_metrics_format format = MPIB_METRICS_OPENMETRICS;
+
+	if (ask->argc && strcmp(ask->argv[0], "prometheus"))
+		return mpib_ask_fail(ask, "give prometheus or nothing",
+				     "there is no format \"%.32s\"",
+				     ask->argv[0]);
+	if (ask->argc)
+		format = MPIB_METRICS_PROMETHEUS;
+	ask->text = mpib_metrics_text(ask->view, format);
+	return NULL;
+}
+
+const struct mpib_command mpib_commands[] = {
+	{ "help", "", 0, 0, MPIB_NEEDS_NOTHING, false, help, "this list" },
+	{ "info", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, info,
+	  "the proxy, its shards and ledger" },
+	{ "rails", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, rails,
+	  "both rails and their counters" },
+	{ "clients", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, clients,
+	  "attached processes" },
+	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, conns,
+	  "connections, and what closed ones moved" },
+	{ "lanes", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, lanes,
+	  "lanes to peers" },
+	{ "peers", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, peers,
+	  "peers, over all their lanes" },
+	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false, events,
+	  "state changes after number since" },
+	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false, monitor,
+	  "rails, shards, clients, each so many seconds" },
+	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config,
+	  "settings and their origin" },
+	{ "metrics", "[prometheus]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, metrics,
+	  "OpenMetrics, or Prometheus' older text format" },
+	{ "drain", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_drain,
+	  "put nothing new on a rail" },
+	{ "resume", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_resume,
+	  "use a drained rail again" },
+	{ "kick", "CLIENT", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_kick,
+	  "disconnect a client" },
+	{ "set", "KEY VALUE", 2, 2, MPIB_NEEDS_NOTHING, true, mpib_admin_set,
+	  "change a setting that may change while running" },
+	{ "log", "LEVEL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_log,
+	  "error, warn, info or debug" },
+};
+
+const unsigned mpib_command_count =
+	sizeof(mpib_commands) / sizeof(mpib_commands[0]);
+
+static const struct mpib_command *find(const char *name, struct mpib_ask *ask)
+{
+	struct mpib_suggest s = { .typed = name };
+
+	for (unsigned i = 0; i < mpib_command_count; i++) {
+		if (!strcmp(mpib_commands[i].name, name))
+			return &mpib_commands[i];
+		mpib_suggest_try(&s, mpib_commands[i].name);
+	}
+	mpib_ask_fail(ask, "help lists the commands",
+		      "unknown command \"%.64s\"", name);
+	if (mpib_suggest_best(&s))
+		snprintf(ask->hint, sizeof(ask->hint), "did you mean %s?",
+			 mpib_suggest_best(&s));
+	return NULL;
+}
+
+static bool may(const struct mpib_command *c, struct mpib_ask *ask)
+{
+	if (!c->admin || ask->uid == 0 || ask->uid == geteuid())
+		return true;
+	mpib_ask_fail(ask, "ask as root or as the user who runs the proxy",
+		      "%s: uid %u may not change anything", c->name, ask->uid);
+	return false;
+}
+
+const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
+{
+	static const char blank[] = " \t\r";
+	const struct mpib_command *c;
+	char *save, *word = strtok_r(line, blank, &save);
+	unsigned words = 0;
+
+	c = find(word ? word : "", ask);
+	if (!c)
+		return NULL;
+	while ((word = strtok_r(NULL, blank, &save))) {
+		if (words < MPIB_COMMAND_ARGS)
+			ask->argv[words] = word;
+		words++;
+	}
+	if (words < c->min || words > c->max) {
+		mpib_ask_fail(ask, "help lists the commands", "%s takes %s%s%s",
+			      c->name, *c->args ? c->args : "no argument",
+			      words ? ", not " : "",
+			      words > c->max ? "so many words"
+			      : words	     ? "so few words"
+					     : "");
+		return NULL;
+	}
+	ask->argc = words;
+	return may(c, ask) ? c : NULL;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fields.h"
+
+static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
+
+/* What counts has by rail, and what it is called. */
+static const struct {
+	const char *name;
+	size_t offset;
+} fields[] = {
+	{ "tx_bytes", offsetof(struct mpib_rail_counts, tx_bytes) },
+	{ "rx_bytes", offsetof(struct mpib_rail_counts, rx_bytes) },
+	{ "wrs", offsetof(struct mpib_rail_counts, tx_wrs) },
+	{ "imms", offsetof(struct mpib_rail_counts, rx_imms) },
+	{ "cts", offsetof(struct mpib_rail_counts, cts) },
+};
+
+json_t *mpib_field_u64(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+json_t *mpib_field_by_rail(const struct mpib_view *v, const uint64_t *n)
+{
+	json_t *o = json_object();
+
+	for (unsigned r = 0; r < v->snap->rails; r++)
+		json_object_set_new(o, rail_key[r], mpib_field_u64(n[r]));
+	return o;
+}
+
+json_t *mpib_field_by_rail_u32(const struct mpib_view *v, const uint32_t *n)
+{
+	const uint64_t wide[MPIB_RAILS] = { n[0], n[1] };
+
+	return mpib_field_by_rail(v, wide);
+}
+
+json_t *mpib_field_rank(int32_t rank)
+{
+	return rank < 0 ? json_null() : json_integer(rank);
+}
+
+void mpib_field_counts(json_t *o, const struct mpib_view *v,
+		       const struct mpib_rail_counts *n)
+{
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		uint64_t value[MPIB_RAILS];
+
+		for (unsigned r = 0; r < MPIB_RAILS; r++) {
+			const char *base = (const char *)&n[r];
+
+			value[r] = *(const uint64_t *)(base + fields[i].offset);
+		}
+		json_object_set_new(o, fields[i].name,
+				    mpib_field_by_rail(v, value));
+	}
+}
+
+void mpib_field_add(struct mpib_rail_counts *sum,
+		    const struct mpib_rail_counts *n)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_rail_counts_add(&sum[r], &n[r]);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define LINE_MAX_BYTES 4096
+#define PATIENCE (5 * MPIB_SEC)
+/* What the kernel may hold for a reader, and we for all of them together. */
+#define SEND_BUFFER 32768
+#define HELD_MAX (16u << 20)
+#define PERIOD_MAX_S 3600
+
+static void forget_answer(struct mpib_reader *r)
+{
+	if (r->held)
+		r->stats->held -= r->out_len;
+	r->held = false;
+	free(r->out);
+	r->out = NULL;
+}
+
+static void forget_question(struct mpib_reader *r)
+{
+	mpib_timer_disarm(r->stats->loop, &r->tick);
+	r->waits = r->stream = NULL;
+	free(r->line);
+	r->line = NULL;
+}
+
+void mpib_reader_drop(struct mpib_reader *r)
+{
+	struct mpib_stats *st = r->stats;
+
+	mpib_timer_disarm(st->loop, &r->timer);
+	mpib_loop_del(st->loop, &r->watch);
+	close(r->fd);
+	TAILQ_REMOVE(&st->readers, r, link);
+	st->count--;
+	forget_answer(r);
+	forget_question(r);
+	free(r->in);
+	free(r);
+}
+
+void mpib_reader_expire(void *arg)
+{
+	mpib_debug("a reader of the stats socket was dropped: it does not "
+		   "take its answer");
+	mpib_reader_drop(arg);
+}
+
+/* The rest of the answer has to wait for r. False when r is gone. */
+static bool hold(struct mpib_reader *r)
+{
+	struct mpib_stats *st = r->stats;
+
+	if (!r->held && st->held + r->out_len > HELD_MAX) {
+		mpib_debug("a reader of the stats socket was dropped: too much "
+			   "waits for slow ones");
+		mpib_reader_drop(r);
+		return false;
+	}
+	if (!r->held)
+		st->held += r->out_len;
+	r->held = true;
+	if (!r->timer.armed)
+		mpib_timer_arm(st->loop, &r->timer, PATIENCE,
+			       mpib_reader_expire, r);
+	mpib_loop_mod(st->loop, &r->watch, EPOLLOUT);
+	return true;
+}
+
+/* False when r is gone. */
+static bool flush(struct mpib_reader *r)
+{
+	struct mpib_loop *loop = r->stats->loop;
+
+	while (r->out && r->out_at < r->out_len) {
+		ssize_t n =
+			send(r->fd, r->out + r->out_at, r->out_len - r->out_at,
+			     MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EAGAIN)
+			return hold(r);
+		if (n < 0) {
+			mpib_reader_drop(r);
+			return false;
+		}
+		r->out_at += (size_t)n;
+	}
+	mpib_timer_disarm(loop, &r->timer);
+	forget_answer(r);
+	/* Nothing more is read while an answer is due. */
+	mpib_loop_mod(loop, &r->watch, r->waits ? 0 : EPOLLIN);
+	return true;
+}
+
+/* Takes text, NULL for one there was no memory for. False when r is gone. */
+static bool answer_text(struct mpib_reader *r, char *text, size_t len)
+{
+	if (!text) {
+		mpib_warn("stats: out of memory");
+		mpib_reader_drop(r);
+		return false;
+	}
+	r->out_len = len;
+	r->out_at = 0;
+	r->out = text;
+	return flush(r);
+}
+
+/* Takes the reference to value. False when r is gone. */
+static bool answer(struct mpib_reader *r, json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	json_decref(value);
+	if (text)
+		text[len++] = '\n'; /* in the place of the final NUL */
+	return answer_text(r, text, len);
+}
+
+static bool complain(struct mpib_reader *r)
+{
+	json_t *error = json_string(r->ask.error);
+
+	if (!error) /* what was typed is not UTF-8 */
+		error = json_string("unknown command");
+	return answer(r, json_pack("{sb so ss}", "ok", 0, "error", error,
+				   "hint", r->ask.hint));
+}
+
+/* False when r is gone. */
+static bool answer_ask(struct mpib_reader *r, const struct mpib_command *c)
+{
+	json_t *data = c->fn(&r->ask);
+
+	char *text = r->ask.text;
+
+	r->ask.text = NULL;
+	if (text)
+		return answer_text(r, text, strlen(text));
+	if (!data && r->ask.error[0])
+		return complain(r);
+	return answer(r, data ? json_pack("{sb so}", "ok", 1, "data", data)
+			      : NULL);
+}
+
+static void on_tick(void *arg)
+{
+	struct mpib_reader *r = arg;
+
+	mpib_timer_arm(r->stats->loop, &r->tick, r->period, on_tick, r);
+	/* Who has not taken the last one misses this one. */
+	if (!r->out && !r->waits)
+		mpib_stats_wait(r, r->stream);
+}
+
+/* False when r is gone. */
+static bool begin_stream(struct mpib_reader *r, const struct mpib_command *c)
+{
+	uint64_t seconds;
+
+	if (!mpib_ask_number(&r->ask, 0, 1, PERIOD_MAX_S, &seconds))
+		return complain(r);
+	r->stream = c;
+	r->period = (seconds ? seconds : 1) * MPIB_SEC;
+	mpib_timer_arm(r->stats->loop, &r->tick, r->period, on_tick, r);
+	mpib_stats_wait(r, c);
+	return true;
+}
+
+/* Takes line over. False when r is gone. */
+static bool command(struct mpib_reader *r, char *line)
+{
+	struct mpib_stats *st = r->stats;
+	const struct mpib_command *c;
+
+	forget_question(r);
+	r->line = line;
+	r->ask = (struct mpib_ask){ .view = &st->view,
+				    .admin = st->admin,
+				    .uid = r->uid };
+	if (!line[strspn(line, " \t\r")])
+		return true;
+	c = mpib_command_parse(line, &r->ask);
+	if (!c)
+		return complain(r);
+	if (c->needs == MPIB_NEEDS_STREAM)
+		return begin_stream(r, c);
+	if (c->needs == MPIB_NEEDS_NOTHING)
+		return answer_ask(r, c);
+	mpib_stats_wait(r, c);
+	return true;
+}
+
+/* The oldest line of what was said, as a string of its own; NULL: none, or no
+ * memory. */
+static char *next_line(struct mpib_reader *r)
+{
+	char *nl = r->in ? memchr(r->in, '\n', r->in_len) : NULL;
+	char *line;
+	size_t len;
+
+	if (!nl)
+		return NULL;
+	len = (size_t)(nl - r->in);
+	line = strndup(r->in, len);
+	if (line) {
+		r->in_len -= len + 1;
+		memmove(r->in, nl + 1, r->in_len);
+	}
+	return line;
+}
+
+/* Commands, until one has to wait. False when r is gone. */
+static bool take_lines(struct mpib_reader *r)
+{
+	char *line;
+
+	while (!r->out && !r->waits && (line = next_line(r))) {
+		if (!command(r, line))
+			return false;
+	}
+	if (r->in_len == LINE_MAX_BYTES && !memchr(r->in, '\n', r->in_len)) {
+		mpib_reader_drop(r); /* no command is that long */
+		return false;
+	}
+	if (r->in_len == 0) {
+		free(r->in);
+		r->in = NULL;
+	}
+	return true;
+}
+
+void mpib_reader_resume(struct mpib_reader *r)
+{
+	const struct mpib_command *c = r->waits;
+
+	r->waits = NULL;
+	if (answer_ask(r, c) && !r->out)
+		take_lines(r);
+}
+
+static void on_reader(void *arg, uint32_t events)
+{
+	struct mpib_reader *r = arg;
+	ssize_t n;
+
+	if (r->out) {
+		if (events & (EPOLLHUP | EPOLLERR))
+			mpib_reader_drop(r);
+		else if (flush(r) && !r->out)
+			take_lines(r);
+		return;
+	}
+	if (!r->in)
+		r->in = malloc(LINE_MAX_BYTES);
+	if (r->waits || !r->in) {
+		mpib_reader_drop(r); /* only a hang-up is told while it waits */
+		return;
+	}
+	n = recv(r->fd, r->in + r->in_len, LINE_MAX_BYTES - r->in_len,
+		 MSG_DONTWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n <= 0) {
+		mpib_reader_drop(r);
+		return;
+	}
+	r->in_len += (size_t)n;
+	take_lines(r);
+}
+
+void mpib_reader_new(struct mpib_stats *st, int fd, const json_t *greeting)
+{
+	struct mpib_reader *r = calloc(1, sizeof(*r));
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int room = SEND_BUFFER;
+
+	if (!r ||
+	    mpib_loop_add(st->loop, &r->watch, fd, EPOLLIN, on_reader, r) < 0) {
+		free(r);
+		close(fd);
+		return;
+	}
+	r->stats = st;
+	r->fd = fd;
+	r->uid = (uid_t)-1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		r->uid = cred.uid;
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	TAILQ_INSERT_TAIL(&st->readers, r, link);
+	st->count++;
+	answer(r, json_deep_copy(greeting));
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between the files of the stats socket: one connected reader, what it has
+ * said and what it has not taken yet. An idle one costs a few hundred bytes.
+ */
+#ifndef MPIB_PROXY_STATS_READER_H
+#define MPIB_PROXY_STATS_READER_H
+
+#include <sys/queue.h>
+#include <time.h>
+
+#include "stats.h"
+
+struct mpib_reader {
+	struct mpib_stats *stats;
+	TAILQ_ENTRY(mpib_reader) link;
+	int fd;
+	uid_t uid;
+	struct mpib_watch watch;
+	struct mpib_timer timer; /* of an answer not taken */
+	char *in; /* what it said, NULL while that is nothing */
+	size_t in_len;
+	char *out; /* the answer, NULL: none */
+	size_t out_len, out_at;
+	bool held; /* out counts among what is held for slow readers */
+	char *line; /* that ask points into */
+	struct mpib_ask ask;
+	const struct mpib_command *waits; /* for a snapshot, or NULL */
+	uint64_t ticket; /* of the first snapshot young enough */
+	const struct mpib_command *stream; /* under way, or NULL */
+	struct mpib_timer tick;
+	uint64_t period;
+};
+
+struct mpib_stats {
+	struct mpib_loop *loop;
+	struct mpib_engine *engine;
+	struct mpib_view view;
+	const struct mpib_admin *admin;
+	int fd;
+	struct mpib_watch watch;
+	struct mpib_timer pause; /* after accept() found no descriptor */
+	TAILQ_HEAD(, mpib_reader) readers;
+	unsigned count;
+	size_t held; /* bytes of answers that were not taken at once */
+	uint64_t asked; /* snapshots begun */
+	bool taking; /* one is on its way */
+	struct timespec start;
+};
+
+/* Serve fd, which is the reader's from now on. */
+void mpib_reader_new(struct mpib_stats *st, int fd, const json_t *greeting);
+void mpib_reader_drop(struct mpib_reader *r);
+/* For a timer: it did not take its answer, or there is none for it. */
+void mpib_reader_expire(void *arg);
+/* Run what it waits for, now that view has the snapshot, and what it said
+ * since. May drop r. */
+void mpib_reader_resume(struct mpib_reader *r);
+
+/* stats.c: have mpib_reader_resume() called when there is a snapshot that is
+ * younger than now. */
+void mpib_stats_wait(struct mpib_reader *r, const struct mpib_command *c);
+double mpib_stats_uptime(const struct mpib_stats *st);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stats.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "reader.h"
+
+#define PAUSE (MPIB_SEC / 10)
+
+double mpib_stats_uptime(const struct mpib_stats *st)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - st->start.tv_sec) +
+	       (double)(now.tv_nsec - st->start.tv_nsec) / 1e9;
+}
+
+static void take_snapshot(struct mpib_stats *st);
+
+static void on_snapshot(void *arg, struct mpib_snapshot *snap)
+{
+	struct mpib_stats *st = arg;
+	uint64_t ticket = st->asked;
+	struct mpib_reader *r, *next;
+	bool more = false;
+
+	st->taking = false;
+	for (r = TAILQ_FIRST(&st->readers); r; r = next) {
+		next = TAILQ_NEXT(r, link);
+		if (!r->waits || r->ticket > ticket)
+			continue;
+		/* Each time: a line that follows may be answered without. */
+		st->view.snap = snap;
+		st->view.uptime_s = mpib_stats_uptime(st);
+		if (snap)
+			mpib_reader_resume(r);
+		else
+			mpib_reader_drop(r);
+	}
+	st->view.snap = NULL;
+	if (snap)
+		mpib_snapshot_free(snap);
+	/* Lines taken just now may wait for another. */
+	TAILQ_FOREACH(r, &st->readers, link)
+	more |= r->waits != NULL;
+	if (more && !st->taking)
+		take_snapshot(st);
+}
+
+static void take_snapshot(struct mpib_stats *st)
+{
+	struct mpib_reader *r;
+
+	st->asked++;
+	st->taking = true;
+	if (mpib_engine_snapshot(st->engine, on_snapshot, st) == 0)
+		return;
+	mpib_warn("stats: out of memory");
+	st->taking = false;
+	/* Later: our callers go through the readers. */
+	TAILQ_FOREACH(r, &st->readers, link)
+	{
+		if (r->waits)
+			mpib_timer_arm(st->loop, &r->timer, 0,
+				       mpib_reader_expire, r);
+	}
+}
+
+/* One under way may have passed a shard before this question. */
+void mpib_stats_wait(struct mpib_reader *r, const struct mpib_command *c)
+{
+	struct mpib_stats *st = r->stats;
+
+	r->waits = c;
+	r->ticket = st->asked + 1;
+	mpib_loop_mod(st->loop, &r->watch, 0);
+	if (!st->taking)
+		take_snapshot(st);
+}
+
+static void refuse(int fd)
+{
+	static const char full[] =
+		"{\"ok\":false,\"error\":\"too many readers\",\"hint\":"
+		"\"raise limit.readers\"}\n";
+
+	if (send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL) < 0)
+		mpib_debug("stats: a refused reader was gone: %m");
+	close(fd);
+}
+
+static void welcome(struct mpib_stats *st, int fd)
+{
+	json_t *greeting = json_pack("{ss sI sI sf}", "mpib", MPIB_VERSION,
+				     "proto", (json_int_t)MPIB_STATS_PROTO,
+				     "pid", (json_int_t)st->view.pid,
+				     "uptime_s", mpib_stats_uptime(st));
+
+	mpib_reader_new(st, fd, greeting);
+	json_decref(greeting);
+}
+
+static void on_accept(void *arg, uint32_t events);
+
+static void on_resume(void *arg)
+{
+	struct mpib_stats *st = arg;
+
+	mpib_loop_add(st->loop, &st->watch, st->fd, EPOLLIN, on_accept, st);
+}
+
+static void on_accept(void *arg, uint32_t events)
+{
+	struct mpib_stats *st = arg;
+	int fd = accept4(st->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd >= 0) {
+		if (st->count >= st->view.cfg->max_readers)
+			refuse(fd);
+		else
+			welcome(st, fd);
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+		/* It stays readable; looking again at once would spin. */
+		mpib_warn("a reader of the stats socket waits: accept: %m "
+			  "(raise LimitNOFILE)");
+		mpib_loop_del(st->loop, &st->watch);
+		mpib_timer_arm(st->loop, &st->pause, PAUSE, on_resume, st);
+	}
+}
+
+int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
+		    const struct mpib_view *view, struct mpib_stats **stats)
+{
+	struct mpib_stats *st = calloc(1, sizeof(*st));
+	int rc;
+
+	if (!st)
+		return -ENOMEM;
+	st->loop = loop;
+	st->engine = engine;
+	st->fd = fd;
+	st->view = *view;
+	TAILQ_INIT(&st->readers);
+	clock_gettime(CLOCK_MONOTONIC, &st->start);
+	rc = mpib_loop_add(loop, &st->watch, fd, EPOLLIN, on_accept, st);
+	if (rc < 0) {
+		free(st);
+		return rc;
+	}
+	*stats = st;
+	return 0;
+}
+
+void mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin)
+{
+	stats->admin = admin;
+}
+
+void mpib_stats_stop(struct mpib_stats *stats)
+{
+	mpib_timer_disarm(stats->loop, &stats->pause);
+	mpib_loop_del(stats->loop, &stats->watch);
+	while (!TAILQ_EMPTY(&stats->readers))
+		mpib_reader_drop(TAILQ_FIRST(&stats->readers));
+}
+
+void mpib_stats_free(struct mpib_stats *stats)
+{
+	free(stats);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fields.h"
+
+static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
+
+const char *mpib_view_rail_name(unsigned rail)
+{
+	return rail_name[rail];
+}
+
+static json_t *ledger(const struct mpib_ledger *l)
+{
+	return json_pack(
+		"{sI sI sI sI sI sI}", "sessions", (json_int_t)l->sessions,
+		"attached", (json_int_t)l->attached, "leaving",
+		(json_int_t)l->leaving, "regions", (json_int_t)l->regions,
+		"registered_bytes", (json_int_t)l->registered, "mapped_bytes",
+		(json_int_t)l->mapped);
+}
+
+json_t *mpib_view_shards(const struct mpib_view *v)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < v->snap->shards; i++) {
+		const struct mpib_snap_shard *s = &v->snap->shard[i];
+
+		json_array_append_new(
+			list, json_pack("{sI sI sI sI}", "turns",
+					(json_int_t)s->turns, "busy_turns",
+					(json_int_t)s->busy_turns, "sleeps",
+					(json_int_t)s->sleeps, "clients",
+					(json_int_t)v->sessions->on_shard[i]));
+	}
+	return list;
+}
+
+json_t *mpib_view_info(const struct mpib_view *v)
+{
+	const struct mpib_sessions *all = v->sessions;
+	json_t *names = json_array();
+
+	for (unsigned r = 0; r < v->snap->rails; r++)
+		json_array_append_new(names, json_string(v->rail[r].name));
+	return json_pack(
+		"{ss sI sI ss sf so ss ss sI sI sI sI sI sI so so}", "version",
+		MPIB_VERSION, "abi", (json_int_t)MPIB_ABI_VERSION, "pid",
+		(json_int_t)v->pid, "run_dir", v->run_dir, "uptime_s",
+		v->uptime_s, "rails", names, "peer_link", v->peer_link,
+		"lanes_mode",
+		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
+		"sup_bw", (json_int_t)v->cfg->engine.sup_bw, "clients",
+		(json_int_t)all->ledger.attached, "connections",
+		(json_int_t)v->snap->flows, "lanes", (json_int_t)v->snap->lanes,
+		"refused_clients", (json_int_t)all->refused,
+		"rejected_requests", (json_int_t)all->rejected, "shards",
+		mpib_view_shards(v), "ledger", ledger(&all->ledger));
+}
+
+static json_t *rail(const struct mpib_view *v, unsigned r)
+{
+	const struct mpib_snap_rail *n = &v->snap->rail[r];
+	const struct mpib_view_rail *d = &v->rail[r];
+	char gid[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(AF_INET6, d->gid.raw, gid, sizeof(gid));
+	return json_pack(
+		"{ss ss ss ss sb sI sI ss sI sI sI sI sI sI sI sI sI sI sI "
+		"sI sI}",
+		"name", rail_name[r], "device", d->name, "provider",
+		d->provider, "state", n->up ? "active" : "down", "drained",
+		n->drained, "speed_mbps", (json_int_t)d->speed_mbps, "mtu",
+		(json_int_t)(d->mtu ? 128 << d->mtu : 0), "gid", gid,
+		"tx_bytes", (json_int_t)n->n.tx_bytes, "rx_bytes",
+		(json_int_t)n->n.rx_bytes, "tx_wrs", (json_int_t)n->n.tx_wrs,
+		"rx_imms", (json_int_t)n->n.rx_imms, "cts",
+		(json_int_t)n->n.cts, "cqes", (json_int_t)n->cqes, "cqe_errors",
+		(json_int_t)n->cqe_errors, "posts", (json_int_t)n->posts,
+		"srq_refills", (json_int_t)n->srq_refills, "srq_posted",
+		(json_int_t)n->srq_posted, "stale_imms",
+		(json_int_t)n->stale_imms, "bad_imms", (json_int_t)n->bad_imms,
+		"qps", (json_int_t)n->qps);
+}
+
+json_t *mpib_view_rails(const struct mpib_view *v)
+{
+	json_t *list = json_array();
+
+	for (unsigned r = 0; r < v->snap->rails; r++)
+		json_array_append_new(list, rail(v, r));
+	return list;
+}
+
+const struct mpib_session *mpib_view_client(const struct mpib_view *v,
+					    uint32_t id)
+{
+	const struct mpib_session *s;
+
+	TAILQ_FOREACH(s, &v->sessions->list, link)
+	{
+		if (s->id == id && s->owner.attachment)
+			return s;
+	}
+	return NULL;
+}
+
+static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
+{
+	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
+	json_int_t conns = 0;
+	json_t *o;
+
+	for (uint32_t i = 0; i < v->snap->flows; i++) {
+		if (v->snap->flow[i].client != s->id)
+			continue;
+		mpib_field_add(sum, v->snap->flow[i].n);
+		conns++;
+	}
+	for (uint32_t i = 0; i < v->snap->clients; i++) {
+		if (v->snap->client[i].id == s->id)
+			mpib_field_add(sum, v->snap->client[i].closed);
+	}
+	o = json_pack(
+		"{sI ss sI sI sI sI ss sI sI sI}", "id", (json_int_t)s->id,
+		"name", s->name, "pid", (json_int_t)s->pid, "uid",
+		(json_int_t)s->uid, "shard", (json_int_t)s->owner.shard, "job",
+		(json_int_t)s->job, "state",
+		s->state == MPIB_SESSION_LIVE ? "attached" : "leaving",
+		"connections", conns, "regions", (json_int_t)s->region_count,
+		"registered_bytes", (json_int_t)s->registered);
+	mpib_field_counts(o, v, sum);
+	return o;
+}
+
+json_t *mpib_view_clients(const struct mpib_view *v)
+{
+	const struct mpib_session *s;
+	json_t *list = json_array();
+
+	TAILQ_FOREACH(s, &v->sessions->list, link)
+	{
+		if (s->owner.attachment)
+			json_array_append_new(list, client(v, s));
+	}
+	return list;
+}
+
+json_t *mpib_view_config(const struct mpib_view *v)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+		char value[MPIB_VALUE_MAX];
+
+		mpib_config_value(v->cfg, s, value, sizeof(value));
+		json_array_append_new(
+			list,
+			json_pack("{ss ss ss ss sb}", "section", s->section,
+				  "key", s->key, "value", value, "origin",
+				  v->cfg->origin[i], "runtime", s->runtime));
+	}
+	return list;
+}

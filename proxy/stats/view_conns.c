@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections, the lanes they share and the peers those lead to. */
+#include <string.h>
+
+#include "fields.h"
+
+static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
+{
+	const struct mpib_session *s = mpib_view_client(v, f->client);
+	json_t *o = json_pack(
+		"{sI ss sI sI ss ss sb sI sI sI so so s{sI sI sI}}", "client",
+		(json_int_t)f->client, "client_name", s ? s->name : "", "index",
+		(json_int_t)f->index, "shard", (json_int_t)f->shard,
+		"direction", f->sender ? "send" : "recv", "peer", f->peer,
+		"broken", f->broken, "outstanding", (json_int_t)f->outstanding,
+		"messages", (json_int_t)f->messages, "tx_wrs",
+		(json_int_t)(f->n[0].tx_wrs + f->n[1].tx_wrs), "local_rank",
+		mpib_field_rank(f->local_rank), "remote_rank",
+		mpib_field_rank(f->remote_rank), "stalls", "cts",
+		(json_int_t)f->stalls_cts, "slot", (json_int_t)f->stalls_slot,
+		"sq", (json_int_t)f->stalls_sq);
+
+	mpib_field_counts(o, v, f->n);
+	return o;
+}
+
+/* Rails count all there ever was, so the rest was moved by closed ones. */
+static void rest_of_all(const struct mpib_view *v,
+			struct mpib_rail_counts *rest)
+{
+	for (unsigned r = 0; r < v->snap->rails; r++)
+		rest[r] = v->snap->rail[r].n;
+	for (uint32_t i = 0; i < v->snap->flows; i++) {
+		for (unsigned r = 0; r < v->snap->rails; r++)
+			mpib_rail_counts_sub(&rest[r], &v->snap->flow[i].n[r]);
+	}
+}
+
+/* A client leaves with its connections, so nothing else was closed. */
+static void rest_of_client(const struct mpib_view *v, uint32_t client,
+			   struct mpib_rail_counts *rest)
+{
+	for (uint32_t i = 0; i < v->snap->clients; i++) {
+		if (v->snap->client[i].id == client)
+			mpib_field_add(rest, v->snap->client[i].closed);
+	}
+}
+
+json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client)
+{
+	struct mpib_rail_counts rest[MPIB_RAILS] = { 0 };
+	json_t *list = json_array(), *closed = json_object();
+
+	for (uint32_t i = 0; i < v->snap->flows; i++) {
+		if (client == 0 || v->snap->flow[i].client == client)
+			json_array_append_new(list, conn(v, &v->snap->flow[i]));
+	}
+	if (client == 0)
+		rest_of_all(v, rest);
+	else
+		rest_of_client(v, client, rest);
+	mpib_field_counts(closed, v, rest);
+	return json_pack("{so so}", "open", list, "closed", closed);
+}
+
+json_t *mpib_view_conns(const struct mpib_view *v)
+{
+	return mpib_view_conns_of(v, 0);
+}
+
+json_t *mpib_view_lanes(const struct mpib_view *v)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < v->snap->lanes; i++) {
+		const struct mpib_snap_lane *l = &v->snap->lane[i];
+		json_t *o = json_pack(
+			"{ss sI sI sI sb sI so}", "peer", l->peer, "uid",
+			(json_int_t)l->uid, "shard", (json_int_t)l->shard,
+			"imm", (json_int_t)l->imm_version, "broken", l->broken,
+			"connections", (json_int_t)l->flows, "qps",
+			mpib_field_by_rail_u32(v, l->qps));
+
+		mpib_field_counts(o, v, l->n);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+static json_t *peer(const struct mpib_view *v, uint32_t first)
+{
+	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
+	const char *name = v->snap->lane[first].peer;
+	uint32_t qps[MPIB_RAILS] = { 0 };
+	json_int_t lanes = 0, conns = 0;
+	json_t *o;
+
+	for (uint32_t i = first; i < v->snap->lanes; i++) {
+		const struct mpib_snap_lane *l = &v->snap->lane[i];
+
+		if (strcmp(l->peer, name))
+			continue;
+		lanes++;
+		conns += l->flows;
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			qps[r] += l->qps[r];
+		mpib_field_add(sum, l->n);
+	}
+	o = json_pack("{ss sI sI so}", "peer", name, "lanes", lanes,
+		      "connections", conns, "qps",
+		      mpib_field_by_rail_u32(v, qps));
+	mpib_field_counts(o, v, sum);
+	return o;
+}
+
+json_t *mpib_view_peers(const struct mpib_view *v)
+{
+	const struct mpib_snap_lane *lane = v->snap->lane;
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < v->snap->lanes; i++) {
+		uint32_t before = 0;
+
+		while (before < i && strcmp(lane[before].peer, lane[i].peer))
+			before++;
+		if (before == i)
+			json_array_append_new(list, peer(v, i));
+	}
+	return list;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What may change under a running engine. The control thread writes, shards
+ * read; relaxed, for each value stands for itself and a piece more or less by
+ * the old one harms nobody.
+ */
+#include <errno.h>
+
+#include "engine/shard.h"
+
+static void store(uint32_t *to, uint32_t value)
+{
+	__atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
+void mpib_engine_tune(struct mpib_engine *engine,
+		      const struct mpib_engine_config *cfg)
+{
+	store(&engine->cfg.sup_bw, cfg->sup_bw);
+	store(&engine->cfg.lane_window, cfg->lane_window);
+}
+
+int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
+{
+	unsigned all = (1u << engine->cfg.rails) - 1;
+	unsigned off = mpib_engine_drained(engine);
+
+	off = on ? off | 1u << rail : off & ~(1u << rail);
+	if (on && (off & all) == all)
+		return -EBUSY;
+	atomic_store_explicit(&engine->drained, off, memory_order_relaxed);
+	return 0;
+}
+
+unsigned mpib_engine_drained(const struct mpib_engine *engine)
+{
+	return atomic_load_explicit(&engine->drained, memory_order_relaxed);
+}

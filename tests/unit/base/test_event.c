@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/event.h: the journal keeps the last events, in order, and logs each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/event.h"
+
+static char logged[256];
+static struct mpib_event got[2 * MPIB_EVENTS];
+
+static void sink(enum mpib_log_level level, const char *line)
+{
+	(void)level;
+	strncpy(logged, line, sizeof(logged) - 1);
+}
+
+static uint64_t newest(void)
+{
+	uint64_t last;
+
+	mpib_events_after(UINT64_MAX, got, 1, &last);
+	return last;
+}
+
+static void an_event_is_logged_and_kept_with_what_it_is_about(void **state)
+{
+	const struct mpib_event_about about = {
+		.rails = 2, .client = 7, .peer = "a:1", .ns = 5, .bytes = 6
+	};
+	uint64_t before = newest(), last;
+
+	(void)state;
+	mpib_event(MPIB_LOG_WARN, "rail_down", &about, "rail %s", "SUP");
+	assert_string_equal(logged, "rail SUP");
+	assert_int_equal(mpib_events_after(before, got, 8, &last), 1);
+	assert_int_equal(last, before + 1);
+	assert_int_equal(got[0].seq, last);
+	assert_string_equal(got[0].kind, "rail_down");
+	assert_string_equal(got[0].text, "rail SUP");
+	assert_string_equal(got[0].peer, "a:1");
+	assert_int_equal(got[0].rails, 2);
+	assert_int_equal(got[0].client, 7);
+	assert_int_equal(got[0].ns, 5);
+	assert_int_equal(got[0].bytes, 6);
+	assert_true(got[0].time_ns > 0);
+}
+
+static void an_event_below_the_log_level_is_kept_too(void **state)
+{
+	uint64_t before = newest(), last;
+
+	(void)state;
+	logged[0] = '\0';
+	mpib_event(MPIB_LOG_DEBUG, "set", NULL, "quiet");
+	assert_string_equal(logged, "");
+	assert_int_equal(mpib_events_after(before, got, 8, &last), 1);
+}
+
+static void only_the_last_are_kept_and_the_gap_shows(void **state)
+{
+	uint64_t before = newest(), last;
+
+	(void)state;
+	for (unsigned i = 0; i < MPIB_EVENTS + 10; i++)
+		mpib_event(MPIB_LOG_DEBUG, "set", NULL, "%u", i);
+	assert_int_equal(mpib_events_after(before, got, 2 * MPIB_EVENTS, &last),
+			 MPIB_EVENTS);
+	assert_int_equal(got[0].seq, before + 11);
+	assert_string_equal(got[0].text, "10");
+	assert_int_equal(got[MPIB_EVENTS - 1].seq, last);
+	assert_int_equal(mpib_events_after(last - 3, got, 2, &last), 2);
+	assert_int_equal(got[1].seq, last - 1);
+}
+
+static void nothing_comes_after_the_newest(void **state)
+{
+	uint64_t last;
+
+	(void)state;
+	assert_int_equal(mpib_events_after(newest(), got, 8, &last), 0);
+	assert_int_equal(mpib_events_after(newest() + 5, got, 8, &last), 0);
+	assert_int_equal(mpib_events_after(UINT64_MAX, got, 8, &last), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			an_event_is_logged_and_kept_with_what_it_is_about),
+		cmocka_unit_test(an_event_below_the_log_level_is_kept_too),
+		cmocka_unit_test(only_the_last_are_kept_and_the_gap_shows),
+		cmocka_unit_test(nothing_comes_after_the_newest),
+	};
+
+	mpib_log_set_sink(sink);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

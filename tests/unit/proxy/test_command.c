@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats/command.h: what a line of the stats socket asks for, who may give it,
+ * and what is wrong with one that asks for nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "command.h"
+
+static char line[128];
+static struct mpib_ask ask;
+static struct mpib_config cfg;
+
+static const struct mpib_command *parse(const char *text, uid_t uid)
+{
+	snprintf(line, sizeof(line), "%s", text);
+	ask = (struct mpib_ask){ .uid = uid };
+	return mpib_command_parse(line, &ask);
+}
+
+static void words_are_taken_apart(void **state)
+{
+	const struct mpib_command *c = parse(" set  sup.bw\t100 \r", 0);
+
+	(void)state;
+	assert_non_null(c);
+	assert_string_equal(c->name, "set");
+	assert_int_equal(ask.argc, 2);
+	assert_string_equal(ask.argv[0], "sup.bw");
+	assert_string_equal(ask.argv[1], "100");
+}
+
+static void a_command_tells_what_it_takes(void **state)
+{
+	(void)state;
+	assert_null(parse("set sup.bw", 0));
+	assert_string_equal(ask.error, "set takes KEY VALUE, not so few words");
+	assert_null(parse("kick 1 2 3 4 5", 0));
+	assert_string_equal(ask.error, "kick takes CLIENT, not so many words");
+	assert_null(parse("rails all", 0));
+	assert_string_equal(ask.error,
+			    "rails takes no argument, not so many words");
+}
+
+static void only_root_and_the_proxys_user_may_change_anything(void **state)
+{
+	(void)state;
+	assert_non_null(parse("drain SUP", 0));
+	assert_non_null(parse("drain SUP", geteuid()));
+	assert_null(parse("drain SUP", geteuid() + 1));
+	assert_non_null(strstr(ask.error, "may not change anything"));
+	assert_null(parse("log debug", (uid_t)-1));
+	assert_non_null(parse("rails", geteuid() + 1));
+}
+
+static void an_unknown_command_has_a_hint(void **state)
+{
+	(void)state;
+	assert_null(parse("monitr", 0));
+	assert_string_equal(ask.hint, "did you mean monitor?");
+	assert_null(parse("xyzzy", 0));
+	assert_string_equal(ask.hint, "help lists the commands");
+}
+
+static void a_number_is_digits_and_in_its_range(void **state)
+{
+	static const char *const bad[] = { "events -1", "events x", "events 1x",
+					   "events +1",
+					   "events 99999999999999999999" };
+	uint64_t n;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_non_null(parse(bad[i], 0));
+		assert_false(mpib_ask_number(&ask, 0, 7, INT64_MAX, &n));
+		assert_true(ask.error[0]);
+	}
+	assert_non_null(parse("events 12", 0));
+	assert_true(mpib_ask_number(&ask, 0, 7, 12, &n));
+	assert_int_equal(n, 12);
+	assert_false(mpib_ask_number(&ask, 0, 7, 11, &n));
+	assert_non_null(parse("events", 0));
+	assert_true(mpib_ask_number(&ask, 0, 7, 12, &n));
+	assert_int_equal(n, 7);
+}
+
+static void nothing_changes_where_nothing_can(void **state)
+{
+	static const char *const each[] = { "drain SUP", "resume SUP", "kick 1",
+					    "set sup.bw 1", "log info" };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		assert_null(parse(each[i], 0)->fn(&ask));
+		assert_string_equal(ask.error, "nothing can be changed");
+	}
+}
+
+static void a_share_counts_in_static_mode_only(void **state)
+{
+	const struct mpib_admin admin = { .cfg = &cfg };
+	const struct mpib_command *c = parse("set sup.bw 1", 0);
+
+	(void)state;
+	mpib_config_init(&cfg);
+	cfg.engine.mode = MPIB_MODE_ADAPTIVE;
+	ask.admin = &admin;
+	assert_null(c->fn(&ask));
+	assert_string_equal(ask.error, "sup.bw counts in static mode only");
+}
+
+static void what_cannot_be_set_says_why(void **state)
+{
+	static const struct {
+		const char *line, *error, *hint;
+	} each[] = {
+		{ "set run.dir /x",
+		  "run.dir cannot change while the proxy runs",
+		  "change mpib.conf and restart the proxy" },
+		{ "set sup.bv 1", "there is no setting \"sup.bv\"",
+		  "did you mean sup.bw?" },
+		{ "set sup.bw 5000",
+		  "set by uid 0: sup.bw = \"5000\" is out of range (give 0 to "
+		  "1024)",
+		  "see mpib.conf(5)" },
+		{ "log loud",
+		  "set by uid 0: log.level = \"loud\" is none of its values "
+		  "(give error, warn, info, debug)",
+		  "see mpib.conf(5)" },
+		{ "drain EAST", "there is no rail \"EAST\"",
+		  "rails lists them" },
+	};
+	const struct mpib_admin admin = { .cfg = &cfg };
+
+	(void)state;
+	mpib_config_init(&cfg);
+	cfg.engine.mode = MPIB_MODE_STATIC;
+	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		const struct mpib_command *c = parse(each[i].line, 0);
+
+		ask.admin = &admin;
+		assert_null(c->fn(&ask));
+		assert_string_equal(ask.error, each[i].error);
+		assert_string_equal(ask.hint, each[i].hint);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_taken_apart),
+		cmocka_unit_test(a_command_tells_what_it_takes),
+		cmocka_unit_test(
+			only_root_and_the_proxys_user_may_change_anything),
+		cmocka_unit_test(an_unknown_command_has_a_hint),
+		cmocka_unit_test(a_number_is_digits_and_in_its_range),
+		cmocka_unit_test(nothing_changes_where_nothing_can),
+		cmocka_unit_test(a_share_counts_in_static_mode_only),
+		cmocka_unit_test(what_cannot_be_set_says_why),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
