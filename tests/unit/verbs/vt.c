@@ -110,6 +110,7 @@ int vt_setup(void **state)
 		return -1;
 	t->v = mpib_verbs_of(&t->spec_a);
 	t->can_fault = t->spec_a.provider == MPIB_PROVIDER_SOFT;
+	t->soft = t->can_fault || !strncmp(t->spec_a.name, "soft", 4);
 	t->rxe = !t->can_fault && !strncmp(t->spec_a.name, "rxe", 3);
 	t->same = getenv("MPIB_TEST_SAME") != NULL;
 	if (t->same)

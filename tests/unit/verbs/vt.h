@@ -49,6 +49,7 @@ struct vt {
 	struct vt_end a, b;
 	bool same; /* one context */
 	bool can_fault; /* the soft HCA's fault points are there */
+	bool soft; /* the soft HCA, perhaps behind libibverbs */
 	/* Linux 6.1's soft-RoCE. A test that meets one of its gaps (they are in
 	 * docs/providers.md) holds it to what it does instead. */
 	bool rxe;

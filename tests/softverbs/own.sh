@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# own.sh LIBRARY PROGRAM [options...]
+#
+# A test of our own, on the provider that calls libibverbs, with the library
+# preloaded: so that provider, and the engine on it, run where no HCA is.
+set -uo pipefail
+lib=$1
+shift
+. "$(dirname "$0")/common.sh"
+export MPIB_SOFT_DEVICES=$MPIB_SOFT_DEVICES,soft2=$net.3,soft3=$net.4
+export MPIB_TEST_RAIL_A=rdma:soft0:1 MPIB_TEST_RAIL_B=rdma:soft1:1
+export MPIB_TEST_RAILS="rdma:soft0:1,rdma:soft2:1 rdma:soft1:1,rdma:soft3:1"
+LD_PRELOAD=$preload exec "$@"
