@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stats.h"
+
+#include "dial.h"
+
+static uint64_t num(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+static void take_row(struct mpib_agent *a, uint64_t pid, const json_t *row)
+{
+	static const char *const key[MPIB_RAILS] = { "sout", "sup" };
+	const json_t *slot = json_object_get(row, "hint_slot");
+	const json_t *rails = json_object_get(row, "rails");
+	struct mpib_agent_sample sample;
+	struct mpib_agent_slot *s;
+	json_int_t i = json_integer_value(slot);
+
+	if (!json_is_integer(slot) || i < 0 || i >= MPIB_HINT_MAX_ENTRIES)
+		return;
+	s = &a->slot[i];
+	if (!s->proxy || mpib_agent_pid(s) != pid)
+		return;
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		const json_t *rail = json_object_get(rails, key[r]);
+
+		sample.acked_bytes[r] = num(rail, "acked_bytes");
+		sample.busy_ns[r] = num(rail, "busy_ns");
+	}
+	mpib_agent_hint(a, (unsigned)i, mpib_agent_balance(s, &sample));
+}
+
+bool mpib_agent_look(struct mpib_agent *a, const char *run_dir, char *why)
+{
+	json_t *rows = NULL, *row;
+	struct mpib_dial d;
+	size_t i;
+	int rc;
+
+	rc = mpib_dial_open(&d, run_dir);
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_ask(&d, "why", &rows);
+	if (rc == MPIB_EXIT_OK) {
+		uint64_t pid = num(d.greeting, "pid");
+
+		json_array_foreach(rows, i, row) take_row(a, pid, row);
+	} else {
+		snprintf(why, MPIB_AGENT_WHY, "%.250s", d.why);
+	}
+	json_decref(rows);
+	mpib_dial_close(&d);
+	return rc == MPIB_EXIT_OK;
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# agent.sh BUILD: two proxies in advanced mode and mpib-agent, which is killed,
+# comes back with other rules, and outlives a proxy. What the sending node's
+# rails move between two looks is in the agent's ratio, to the byte.
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+net=127.$((20 + $$ % 100))
+declare -A pid
+failed=0
+trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+
+complain() {
+	echo "agent: $*"
+	failed=1
+}
+
+ready() {
+	for _ in $(seq 600); do
+		grep -q '^ready' "$dir/$1.out" && return
+		sleep 0.05
+	done
+	cat "$dir/$1.log"
+	complain "$1 is not ready"
+	exit 1
+}
+proxy() {
+	rm -f "$dir/n$1.out"
+	"$build/proxy/mpib-proxy" --run-dir "$dir/n$1" --mode advanced \
+		--agent-dir "$dir/agent" --sout "soft:$net.6.$(($1 + 1))" \
+		--sup "soft:$net.7.$(($1 + 1))" \
+		>"$dir/n$1.out" 2>>"$dir/n$1.log" &
+	pid[n$1]=$!
+	ready "n$1"
+}
+agent() {
+	rm -f "$dir/agent.out"
+	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
+		--run-dir "$dir/n1" "$@" \
+		>"$dir/agent.out" 2>>"$dir/agent.log" &
+	pid[agent]=$!
+	ready agent
+}
+end() {
+	kill "$1" "${pid[$2]}"
+	wait "${pid[$2]}" 2>/dev/null
+}
+traffic() {
+	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+		--nodes "$dir/n0,$dir/n1" --pattern stream --min 1M --max 1M \
+		--steady 100s --timeout 90 >"$dir/perf" 2>&1 &
+	pid[perf]=$!
+}
+
+moved() {
+	"$build/proxy/mpibctl" -s "$dir/n0" rails -o tx_bytes | tr '\n' ' '
+}
+# SOUT and SUP between two looks.
+look() {
+	local a b
+	read -r -a a <<<"$(moved)"
+	sleep 0.1
+	read -r -a b <<<"$(moved)"
+	echo "$((b[0] - a[0])) $((b[1] - a[1]))"
+}
+# expect WHAT AWK-CONDITION on $1 SOUT and $2 SUP, both of them fresh.
+expect() {
+	local seen
+	for _ in $(seq 200); do
+		seen=$(look)
+		awk "{ exit !(\$1 + \$2 > 0 && $2) }" <<<"$seen" && {
+			echo "$1: $seen"
+			return
+		}
+		kill -0 "${pid[perf]}" 2>/dev/null || break
+	done
+	cat "$dir/perf" "$dir/n0.log" "$dir/agent.log"
+	complain "$1: SOUT and SUP moved $seen"
+}
+
+proxy 0
+proxy 1
+traffic
+expect "no agent yet" '$2 == 0'
+agent static 256
+expect "static 256" '$1 == 3 * $2'
+end -9 agent
+expect "agent killed" '$2 == 0'
+agent weights 1:3
+expect "weights 1:3" '$2 == 3 * $1'
+end -TERM agent
+agent drain sout
+expect "drain sout" '$1 == 0'
+end -TERM agent
+agent drain sup
+expect "drain sup" '$2 == 0'
+end -TERM agent
+agent static 512
+expect "static 512" '$1 == $2'
+
+# The proxies are restarted, the agent is not.
+end -9 perf
+end -TERM n0
+end -TERM n1
+proxy 0
+proxy 1
+traffic
+expect "proxies restarted" '$1 == $2'
+end -9 perf
+end -TERM agent
+[ -z "$(ls "$dir/agent")" ] || complain "the agent left $(ls "$dir/agent")"
+exit "$failed"

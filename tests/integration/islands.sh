@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# islands.sh BUILD: four proxies in two islands, vanilla mode.
+#
+#   within an island (4 ranks): payload and clear-to-sends on SUP, 2 + 4 QPs
+#   between islands (4 ranks): on SOUT, 2 QPs, none on SUP
+#   all four nodes (8 ranks): each path as above
+#   a node with other islands: no lane, and both views in the message
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+net=127.$((20 + $$ % 100))
+pids=()
+failed=0
+trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+
+complain() {
+	echo "islands: $*"
+	failed=1
+}
+
+# proxy NAME ISLAND HOST [ARGS...]
+proxy() {
+	local name=$1 island=$2 host=$3
+	shift 3
+	"$build/proxy/mpib-proxy" --run-dir "$dir/$name" \
+		--sout "soft:$net.$island.$host" \
+		--sup "soft:$net.$((island + 10)).$host" "$@" \
+		>"$dir/$name.out" 2>"$dir/$name.log" &
+	pids+=($!)
+	for _ in $(seq 600); do
+		grep -q '^ready' "$dir/$name.out" && return
+		sleep 0.05
+	done
+	cat "$dir/$name.log"
+	complain "$name is not ready"
+	exit 1
+}
+proxy a0 1 1 --island-prefix 24
+proxy a1 1 2 --island-prefix 24
+proxy b0 2 1 --island-networks "$net.1.0/24,$net.2.0/24"
+proxy b1 2 2 --island-networks "$net.1.0/24,$net.2.0/24"
+
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/$1" "${@:2}"
+}
+# Lines of: peer, its port, QPs on SOUT and SUP, payload on SOUT and SUP.
+lanes() {
+	ctl "$1" lanes -o peer,qps.sout,qps.sup,tx_bytes.sout,rx_bytes.sout,tx_bytes.sup,rx_bytes.sup |
+		awk -F '[\t:]' '{ print $1, $2, $3, $4, $5 + $6, $7 + $8 }'
+}
+rails() {
+	ctl "$1" rails -o name,tx_bytes,cts | tr '\n\t' '  '
+}
+perf() {
+	local nodes=$1
+	shift
+	timeout 120 "$build/bench/mpib-perf" \
+		--plugin "$build/plugin/libnccl-net-mpib.so" --nodes "$nodes" \
+		--timeout 60 --min 0 --max 1M --factor 32 --iters 2 "$@" \
+		>"$dir/perf" 2>&1 && grep -q '^# wrong : 0$' "$dir/perf" &&
+		return
+	cat "$dir/perf"
+	complain "$nodes: traffic failed"
+}
+
+# SOUT carried nothing so far: payload, clear-to-sends.
+perf "$dir/a0,$dir/a1" --ranks-per-node 2 --pattern alltoall
+for node in a0 a1; do
+	read -r _ sout sout_cts _ sup sup_cts <<<"$(rails $node)"
+	[ "$sout" -eq 0 ] && [ "$sout_cts" -eq 0 ] && [ "$sup" -gt 0 ] &&
+		[ "$sup_cts" -gt 0 ] ||
+		complain "within an island: $node moved $(rails $node)"
+done
+
+# Ranks in node order, so that each only talks to the other island.
+before=$(rails a1)
+perf "$dir/a1,$dir/b1" --pattern sendrecv --channels 2
+read -r _ _ _ _ sup0 cts0 <<<"$before"
+read -r _ sout _ _ sup cts <<<"$(rails a1)"
+[ "$sout" -gt 0 ] && [ "$sup" -eq "$sup0" ] && [ "$cts" -eq "$cts0" ] ||
+	complain "between islands: a1 moved $before, then $(rails a1)"
+[ "$(rails b1 | awk '{ print $5 }')" -eq 0 ] ||
+	complain "between islands: b1 moved $(rails b1)"
+
+all=$dir/a0,$dir/a1,$dir/b0,$dir/b1
+perf "$all" --ranks-per-node 2 --pattern alltoall
+
+# A ring over all four; lanes are there while it runs.
+"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+	--nodes "$all" --ranks-per-node 2 --pattern sendrecv --min 64K \
+	--max 64K --steady 60s --timeout 60 >"$dir/ring" 2>&1 &
+ring=$!
+pids+=("$ring")
+for _ in $(seq 400); do
+	lanes b0 2>/dev/null | awk '$5 + $6 > 0 { n++ } END { exit n < 2 }' &&
+		break
+	sleep 0.05
+done
+lanes b0 >"$dir/lanes"
+cat "$dir/lanes"
+awk -v net="$net" '
+	{ n++; intra = index($1, net ".2.") == 1 }
+	intra && !($3 == 2 && $4 == 4 && $5 == 0 && $6 > 0) { bad = 1 }
+	!intra && !($3 == 2 && $4 == 0 && $5 > 0 && $6 == 0) { bad = 1 }
+	END { exit bad || n < 2 }' "$dir/lanes" ||
+	complain "the lanes of b0 are not as they should be"
+kill -9 "$ring"
+
+# One that sees all of them in one island.
+proxy odd 1 3 --island-prefix 8
+timeout 60 "$build/bench/mpib-perf" \
+	--plugin "$build/plugin/libnccl-net-mpib.so" \
+	--nodes "$dir/odd,$dir/b0" --timeout 20 --min 1K --max 1K \
+	>"$dir/perf" 2>&1 && complain "ends that disagree made a lane"
+grep -q 'vanilla, intra-island' "$dir/perf" &&
+	grep -q 'vanilla, inter-island' "$dir/perf" || {
+	cat "$dir/perf"
+	complain "the message has not both views"
+}
+exit "$failed"

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/agent/rule.h: the rules and their words, and balance by samples. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rule.h"
+
+static struct mpib_agent_rule rule;
+static char why[MPIB_AGENT_WHY];
+
+static bool parse(const char *first, const char *second)
+{
+	char a[32] = "", b[32] = "", *words[2] = { a, b };
+	int count = (first != NULL) + (second != NULL);
+
+	if (first)
+		strcpy(a, first);
+	if (second)
+		strcpy(b, second);
+	return mpib_agent_rule_parse(&rule, words, count, why);
+}
+
+static void a_fixed_rule_is_one_share(void **state)
+{
+	static const struct {
+		const char *word, *arg;
+		uint32_t share;
+	} row[] = {
+		{ "static", "0", 0 },	       { "static", "1024", 1024 },
+		{ "weights", "400:234", 377 }, { "weights", "1:1", 512 },
+		{ "weights", "0:9", 1024 },    { "drain", "sout", 1024 },
+		{ "drain", "sup", 0 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		assert_true(parse(row[i].word, row[i].arg));
+		assert_int_equal(rule.kind, MPIB_RULE_FIXED);
+		assert_int_equal(rule.share, row[i].share);
+	}
+	assert_true(parse("balance", NULL));
+	assert_int_equal(rule.kind, MPIB_RULE_BALANCE);
+	assert_int_equal(rule.share, 512);
+}
+
+static void what_is_no_rule_is_refused_by_name(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "static", "1025" },	{ "static", "-1" },  { "static", NULL },
+		{ "static", "x" },	{ "static", "5x" },  { "weights", "1" },
+		{ "weights", "0:0" },	{ "weights", "1:" }, { "balance", "1" },
+		{ "weights", "1:2:3" }, { "drain", "up" },   { "drain", NULL },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(parse(bad[i][0], bad[i][1]));
+		assert_non_null(strstr(why, bad[i][0]));
+	}
+	assert_false(parse("steady", "1"));
+	assert_non_null(strstr(why, "steady"));
+	assert_false(parse(NULL, NULL));
+}
+
+/* Two rails at these bytes per ms, busy all the time. */
+static uint32_t after(struct mpib_agent_slot *s, struct mpib_agent_sample *now,
+		      uint64_t sout, uint64_t sup, unsigned looks)
+{
+	uint32_t share = 0;
+
+	while (looks--) {
+		now->acked_bytes[MPIB_RAIL_SOUT] += sout * 100;
+		now->acked_bytes[MPIB_RAIL_SUP] += sup * 100;
+		now->busy_ns[0] += 100000000;
+		now->busy_ns[1] += 100000000;
+		share = mpib_agent_balance(s, now);
+	}
+	return share;
+}
+
+static void balance_goes_to_the_ratio_of_the_rates(void **state)
+{
+	struct mpib_agent_slot s = { .sup_bw = 512 };
+	struct mpib_agent_sample now = { 0 };
+
+	(void)state;
+	assert_in_range(after(&s, &now, 100000, 25000, 1), 200, 210);
+	assert_in_range(after(&s, &now, 23400, 40000, 10), 640, 650);
+	/* None is given up: else it would never be seen to recover. */
+	assert_int_equal(after(&s, &now, 1000000, 1000, 20), 32);
+	assert_int_equal(after(&s, &now, 1000, 1000000, 20), 1024 - 32);
+}
+
+static void balance_stays_without_news_of_both_rails(void **state)
+{
+	struct mpib_agent_slot s = { .sup_bw = 300 };
+	struct mpib_agent_sample now = { .acked_bytes = { 1 << 20, 0 },
+					 .busy_ns = { 1000, 0 } };
+
+	(void)state;
+	assert_int_equal(mpib_agent_balance(&s, &now), 300);
+	now.acked_bytes[MPIB_RAIL_SUP] = 100; /* too few to tell */
+	now.busy_ns[MPIB_RAIL_SUP] = 100;
+	assert_int_equal(mpib_agent_balance(&s, &now), 300);
+}
+
+static void counters_of_another_lane_are_no_rate(void **state)
+{
+	struct mpib_agent_slot s = { .sup_bw = 512 };
+	struct mpib_agent_sample now = { 0 };
+	uint32_t share = after(&s, &now, 1000, 1000, 5);
+
+	(void)state;
+	now = (struct mpib_agent_sample){ .acked_bytes = { 5, 5 },
+					  .busy_ns = { 5, 5 } };
+	assert_int_equal(mpib_agent_balance(&s, &now), share);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fixed_rule_is_one_share),
+		cmocka_unit_test(what_is_no_rule_is_refused_by_name),
+		cmocka_unit_test(balance_goes_to_the_ratio_of_the_rates),
+		cmocka_unit_test(balance_stays_without_news_of_both_rails),
+		cmocka_unit_test(counters_of_another_lane_are_no_rate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
