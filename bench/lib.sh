@@ -115,12 +115,30 @@ cpu_of() {
 	awk -v t="$sum" -v hz="$hz" 'BEGIN { printf "%.2f", t / hz }'
 }
 
-# perf_json FILE KEY...: values of the last row of mpib-perf's --json.
-perf_json() {
-	local file=$1 key
-	shift
-	for key in "$@"; do
-		sed -n "s/^ *\"$key\": \\(-\\{0,1\\}[0-9.e+-]*\\),\\{0,1\\}\$/\\1/p" \
-			"$file" | tail -n 1
-	done | paste -sd' '
+# samples REP ROW FILE: "metric value" lines as samples.
+samples() {
+	awk -v rep="$1" -v row="$2" 'NF == 2 { print rep, row, $1, $2 }' "$3"
+}
+
+# perf_rows FILE: mpib-perf's --json as lines "SIZE KEY VALUE".
+perf_rows() {
+	tr -d '", ' <"$1" | awk -F: '$1 == "size" { size = $2 }
+		size && NF == 2 && $2 ~ /^[-0-9]/ { print size, $1, $2 }
+		$1 ~ /^\]/ { size = "" }'
+}
+
+# bench_plot NAME DIR: a gnuplot script on stdin, to DIR/NAME.svg and .png.
+bench_plot() {
+	local body name=$1 to=$2 t
+	body=$(cat)
+	command -v gnuplot >/dev/null || return 0
+	for t in "svg size 900,540 dynamic background 'white'" \
+		"png size 900,540"; do
+		printf 'set terminal %s\nset output "%s/%s.%s"\nset grid\n%s\n' \
+			"$t" "$to" "$name" "${t%% *}" "$body" |
+			gnuplot 2>"$dir/gnuplot" || {
+			cat "$dir/gnuplot" >&2
+			return 1
+		}
+	done
 }
