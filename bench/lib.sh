@@ -18,6 +18,8 @@ bench_die() {
 
 bench_cleanup() {
 	trap - EXIT INT TERM
+	# A child that has not yet become its program has our traps.
+	[ "$BASHPID" -eq "$$" ] || return
 	bench_nodes_stop
 	rm -rf "$dir"
 }
@@ -51,7 +53,7 @@ bench_nodes() {
 	shift
 	bench_set=$((bench_set + 1))
 	for ((i = 0; i < n; i++)); do
-		rm -rf "$dir/n$i"
+		rm -rf "$dir/n$i" "$dir/out$i"
 		"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
 			--sout "soft:$net.$((2 * bench_set)).$((i + 1))" \
 			--sup "soft:$net.$((2 * bench_set + 1)).$((i + 1))" \
@@ -60,7 +62,7 @@ bench_nodes() {
 	done
 	for ((i = 0; i < n; i++)); do
 		for _ in $(seq 400); do
-			grep -q '^ready' "$dir/out$i" && break
+			grep -qs '^ready' "$dir/out$i" && break
 			kill -0 "${pids[$i]}" 2>/dev/null || break
 			sleep 0.05
 		done
@@ -141,4 +143,23 @@ bench_plot() {
 			return 1
 		}
 	done
+}
+
+# item WORD...: one of a layout of bench-tally.
+item() {
+	local IFS=$'\t'
+	echo "$*"
+}
+
+# series METRIC USING ROW TITLE...: what gnuplot's plot takes, of the rows that
+# were measured, out of $dir/plot.
+series() {
+	local metric=$1 style=$2 list=
+	shift 2
+	while [ $# -gt 1 ]; do
+		[ -s "$dir/plot/$metric.$1.dat" ] &&
+			list="$list${list:+, }'$dir/plot/$metric.$1.dat' using $style title '$2'"
+		shift 2
+	done
+	echo "$list"
 }

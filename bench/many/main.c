@@ -11,6 +11,7 @@
 
 #include "many/many.h"
 #include "peers/peer.h"
+#include "perf/proxy.h"
 
 static const char usage[] =
 	"Usage: bench-many --send DIR --recv DIR [OPTION]...\n"
@@ -25,14 +26,14 @@ static const char usage[] =
 	"  --inflight N    messages under way on a connection, 1..32 (8)\n"
 	"  --seconds S     how long (2)\n"
 	"  --memory M      shared (mpib_mem_alloc) or private (shared)\n"
-	"  --ready-fd N    write a line there when all are connected, and go on\n"
-	"                  when a line can be read from stdin\n"
 	"\n"
-	"Prints lines \"metric value\": bw (GB/s), messages (1/s), cpu (s/GB of\n"
-	"both sides' processes), cpu_us (us per message), jain_conns and "
-	"jain_procs\n"
-	"(Jain's index of fairness), lat_p50.. (us from isend to completion),\n"
-	"connect (s until the slowest process had all its connections).\n";
+	"Prints lines \"metric value\": bw (GB/s), messages (1/s), cpu (s/GB)\n"
+	"and cpu_us (us per message) of processes and proxies,\n"
+	"jain_conns and jain_procs (Jain's index of fairness), lat_p50..\n"
+	"(us from isend to completion),\n"
+	"connect (s until the slowest process had all its connections),\n"
+	"proxy_core (cores' worth of both proxies), proxy_us (us per message),\n"
+	"proxy_rss (bytes of both, when all are connected).\n";
 
 enum {
 	OPT_SEND = 1,
@@ -44,7 +45,6 @@ enum {
 	OPT_INFLIGHT,
 	OPT_SECONDS,
 	OPT_MEMORY,
-	OPT_READY,
 	OPT_HELP
 };
 
@@ -58,7 +58,6 @@ static const struct option options[] = {
 	{ "inflight", required_argument, NULL, OPT_INFLIGHT },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
 	{ "memory", required_argument, NULL, OPT_MEMORY },
-	{ "ready-fd", required_argument, NULL, OPT_READY },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
@@ -75,7 +74,7 @@ static unsigned number(const char *name, const char *text, uint64_t max)
 	return (unsigned)n;
 }
 
-static void set(struct many_options *o, int opt, const char *arg, int *ready)
+static void set(struct many_options *o, int opt, const char *arg)
 {
 	switch (opt) {
 	case OPT_SEND:
@@ -102,17 +101,14 @@ static void set(struct many_options *o, int opt, const char *arg, int *ready)
 	case OPT_SECONDS:
 		o->seconds = strtod(arg, NULL);
 		break;
-	case OPT_MEMORY:
+	default:
 		o->shared = !strcmp(arg, "shared");
 		if (!o->shared && strcmp(arg, "private"))
 			peer_die("--memory %s: shared or private", arg);
-		break;
-	default:
-		*ready = (int)number("ready-fd", arg, 1024);
 	}
 }
 
-static struct many_options parse(int argc, char **argv, int *ready)
+static struct many_options parse(int argc, char **argv)
 {
 	struct many_options o = { .procs = 1,
 				  .conns = 1,
@@ -129,7 +125,7 @@ static struct many_options parse(int argc, char **argv, int *ready)
 		}
 		if (opt == '?')
 			exit(2);
-		set(&o, opt, optarg, ready);
+		set(&o, opt, optarg);
 	}
 	if (!o.dir[0] || !o.dir[1] || o.procs == 0 || o.inflight == 0 ||
 	    !(o.seconds > 0) || o.size > UINT32_MAX / 2 ||
@@ -179,59 +175,72 @@ static double jain(const double *x, unsigned n)
 	return squares > 0 ? sum * sum / (n * squares) : 0;
 }
 
-static void report(const struct many_world *w)
+/* What the proxies of both sides have used so far, or hold. */
+static double of_proxies(const struct many_options *o,
+			 double (*what)(const char *run_dir))
+{
+	double sum = what(o->dir[0]);
+
+	if (strcmp(o->dir[0], o->dir[1]))
+		sum += what(o->dir[1]);
+	return sum;
+}
+
+struct totals {
+	double rank_cpu, proxy_cpu, rss, messages, slowest;
+};
+
+static void report_work(const struct many_world *w, const struct totals *t)
 {
 	static double conn[MANY_PROCS_MAX * MANY_CONNS_MAX];
 	static struct perf_hist all;
-	double proc[MANY_PROCS_MAX] = { 0 }, cpu = 0, sum = 0, slowest = 0, gb;
+	double proc[MANY_PROCS_MAX] = { 0 }, cpu = t->rank_cpu + t->proxy_cpu;
+	double gb = t->messages * (double)w->opt.size / 1e9;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < w->opt.procs; i++) {
-		const struct many_proc *p = &w->proc[i];
-
-		perf_hist_merge(&all, &p->hist);
-		cpu += p->cpu[0] + p->cpu[1];
-		slowest = p->connected > slowest ? p->connected : slowest;
+		perf_hist_merge(&all, &w->proc[i].hist);
 		for (unsigned c = 0; c < w->opt.conns; c++) {
-			conn[n++] = (double)p->messages[c];
-			proc[i] += (double)p->messages[c];
+			conn[n++] = (double)w->proc[i].messages[c];
+			proc[i] += (double)w->proc[i].messages[c];
 		}
-		sum += proc[i];
 	}
-	peer_say("connect", slowest);
-	peer_say("cpu_core", cpu / w->opt.seconds);
-	if (sum == 0)
-		return;
-	gb = sum * (double)w->opt.size / 1e9;
 	peer_say("bw", gb / w->opt.seconds);
-	peer_say("messages", sum / w->opt.seconds);
-	peer_say("cpu", gb > 0 ? cpu / gb : 0);
-	peer_say("cpu_us", cpu / sum * 1e6);
+	peer_say("messages", t->messages / w->opt.seconds);
+	if (gb > 0)
+		peer_say("cpu", cpu / gb);
+	peer_say("cpu_us", cpu / t->messages * 1e6);
+	peer_say("proxy_us", t->proxy_cpu / t->messages * 1e6);
 	peer_say("jain_conns", jain(conn, n));
 	peer_say("jain_procs", jain(proc, w->opt.procs));
 	peer_say_latency(&all);
 }
 
-/* Whoever started us looks at the proxies now. */
-static void wait_for_word(int ready)
+static void report(const struct many_world *w, struct totals *t)
 {
-	char c;
+	for (unsigned i = 0; i < w->opt.procs; i++) {
+		const struct many_proc *p = &w->proc[i];
 
-	if (ready < 0)
-		return;
-	if (write(ready, "ready\n", 6) != 6)
-		peer_die("--ready-fd %d: %s", ready, strerror(errno));
-	while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
-		;
+		t->rank_cpu += p->cpu[0] + p->cpu[1];
+		if (p->connected > t->slowest)
+			t->slowest = p->connected;
+		for (unsigned c = 0; c < w->opt.conns; c++)
+			t->messages += (double)p->messages[c];
+	}
+	peer_say("connect", t->slowest);
+	peer_say("proxy_core", t->proxy_cpu / w->opt.seconds);
+	peer_say("proxy_rss", t->rss);
+	if (t->messages > 0)
+		report_work(w, t);
 }
 
 int main(int argc, char **argv)
 {
+	struct totals totals = { 0 };
 	struct many_options o;
 	struct many_world *w;
-	int ready = -1;
 
-	o = parse(argc, argv, &ready);
+	o = parse(argc, argv);
 	w = peer_shared(sizeof(*w) + o.procs * sizeof(w->proc[0]));
 	w->opt = o;
 	for (unsigned i = 0; i < o.procs; i++)
@@ -242,10 +251,13 @@ int main(int argc, char **argv)
 			peer_die("a process ended early");
 		usleep(1000);
 	}
-	wait_for_word(ready);
+	totals.rss = of_proxies(&o, perf_proxy_resident);
+	totals.proxy_cpu = -of_proxies(&o, perf_proxy_seconds);
 	atomic_store(&w->go, 1);
+	usleep((useconds_t)(o.seconds * 1e6));
+	totals.proxy_cpu += of_proxies(&o, perf_proxy_seconds);
 	for (unsigned i = 0; i < 2 * o.procs; i++)
 		one_ended(0);
-	report(w);
+	report(w, &totals);
 	return 0;
 }

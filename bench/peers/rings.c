@@ -3,7 +3,8 @@
  * Queues of 64-byte slots between two processes, each on a core of its own:
  * the round trip of one message, and messages per second one way.
  *
- *   bench-rings      line_rtt, seq_rtt, ck_rtt: us; seq_rate, ck_rate: M/s
+ *   bench-rings [MESSAGES]   line_rtt, seq_rtt, ck_rtt: us; seq_rate,
+ *                            ck_rate: M/s. A twentieth makes round trips.
  *
  * line: one cache line with a number, the least there can be. seq: mpib/ring.h.
  * ck: ck_ring, which ships with Debian, single producer and consumer.
@@ -16,7 +17,6 @@
 #include "peers/peer.h"
 
 #define SLOTS 64
-#define ROUNDS 200000
 #define MESSAGES 4000000
 
 struct item {
@@ -40,6 +40,7 @@ struct shared {
 	_Alignas(64) _Atomic uint64_t line;
 	struct seq_queue seq[2];
 	struct ck_queue ck[2];
+	uint64_t messages, rounds;
 };
 
 /* One end: in is what it takes from, out what it puts into. */
@@ -146,52 +147,59 @@ static void say(const char *name, const char *what, double value)
 static void first(void *arg)
 {
 	struct end e = end_of(arg, 0);
+	uint64_t rounds = e.s->rounds, messages = e.s->messages;
 	uint64_t begun = peer_ns();
 
 	/* Odd numbers there, even ones back. */
-	for (uint64_t i = 0; i < ROUNDS; i++) {
+	for (uint64_t i = 0; i < rounds; i++) {
 		line_put(&e, 2 * i + 1);
 		line_take(&e, 2 * i + 2);
 	}
-	say("line", "_rtt", (double)(peer_ns() - begun) / ROUNDS / 1e3);
+	say("line", "_rtt", (double)(peer_ns() - begun) / (double)rounds / 1e3);
 
 	for (unsigned k = 0; k < 2; k++) {
 		begun = peer_ns();
-		for (uint64_t i = 0; i < ROUNDS; i++) {
+		for (uint64_t i = 0; i < rounds; i++) {
 			queues[k].put(&e, i);
 			queues[k].take(&e, i);
 		}
 		say(queues[k].name, "_rtt",
-		    (double)(peer_ns() - begun) / ROUNDS / 1e3);
+		    (double)(peer_ns() - begun) / (double)rounds / 1e3);
 		begun = peer_ns();
-		for (uint64_t i = ROUNDS; i < ROUNDS + MESSAGES; i++)
+		for (uint64_t i = rounds; i < rounds + messages; i++)
 			queues[k].take(&e, i);
 		say(queues[k].name, "_rate",
-		    MESSAGES * 1e3 / (double)(peer_ns() - begun));
+		    (double)messages * 1e3 / (double)(peer_ns() - begun));
 	}
 }
 
 static void second(void *arg)
 {
 	struct end e = end_of(arg, 1);
+	uint64_t rounds = e.s->rounds, messages = e.s->messages;
 
-	for (uint64_t i = 0; i < ROUNDS; i++) {
+	for (uint64_t i = 0; i < rounds; i++) {
 		line_take(&e, 2 * i + 1);
 		line_put(&e, 2 * i + 2);
 	}
 	for (unsigned k = 0; k < 2; k++) {
-		for (uint64_t i = 0; i < ROUNDS; i++) {
+		for (uint64_t i = 0; i < rounds; i++) {
 			queues[k].take(&e, i);
 			queues[k].put(&e, i);
 		}
-		for (uint64_t i = ROUNDS; i < ROUNDS + MESSAGES; i++)
+		for (uint64_t i = rounds; i < rounds + messages; i++)
 			queues[k].put(&e, i);
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct shared *s = peer_shared(sizeof(*s));
+
+	s->messages = argc > 1 ? peer_size(argv[1]) : MESSAGES;
+	s->rounds = s->messages / 20;
+	if (s->rounds == 0)
+		peer_die("MESSAGES is 20 at least");
 
 	for (unsigned i = 0; i < 2; i++)
 		ck_ring_init(&s->ck[i].ring, SLOTS);

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "perf/proxy.h"
+
 static void *shared(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -107,52 +109,19 @@ double perf_cpu(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-static double cpu_of_pid(long pid)
-{
-	unsigned long user, sys;
-	char path[64], line[1024], *at;
-	double cpu = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return -1;
-	/* Fields 14 and 15, counted after the name, which may have blanks. */
-	if (fgets(line, sizeof(line), f) && (at = strrchr(line, ')')) &&
-	    sscanf(at + 1,
-		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu "
-		   "%lu",
-		   &user, &sys) == 2)
-		cpu = (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
-	fclose(f);
-	return cpu;
-}
-
 double perf_proxy_cpu(const struct perf_options *opt)
 {
 	double sum = 0;
 	int found = 0;
 
 	for (int i = 0; i < opt->nnodes; i++) {
-		char path[512], text[32] = "";
-		double cpu;
-		FILE *f;
+		double cpu =
+			opt->nodes[i] ? perf_proxy_seconds(opt->nodes[i]) : -1;
 
-		if (!opt->nodes[i])
+		if (cpu < 0)
 			continue;
-		snprintf(path, sizeof(path), "%s/proxy.pid", opt->nodes[i]);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		if (fgets(text, sizeof(text), f)) {
-			cpu = cpu_of_pid(strtol(text, NULL, 10));
-			if (cpu >= 0) {
-				sum += cpu;
-				found++;
-			}
-		}
-		fclose(f);
+		sum += cpu;
+		found++;
 	}
 	return found ? sum : -1;
 }

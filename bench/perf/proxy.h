@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel says about the proxy of a run directory, by its proxy.pid.
+ * Negative when there is none to look at.
+ */
+#ifndef PERF_PROXY_H
+#define PERF_PROXY_H
+
+/* User and system seconds, 0.01 s at the finest. */
+double perf_proxy_seconds(const char *run_dir);
+/* Resident bytes, shared ones too. */
+double perf_proxy_resident(const char *run_dir);
+
+#endif

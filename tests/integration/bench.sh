@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# bench.sh BUILD: the programs that measure measure something: each prints the
+# metrics that the commands of bench/ read, above zero.
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+net=127.$((128 + $$ % 100))
+pids=()
+trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+failed=0
+
+for node in 0 1; do
+	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
+		--sout "soft:$net.6.$((node + 1))" \
+		--sup "soft:$net.7.$((node + 1))" \
+		>"$dir/out$node" 2>"$dir/log$node" &
+	pids+=($!)
+done
+for node in 0 1; do
+	for _ in $(seq 600); do
+		grep -qs '^ready' "$dir/out$node" && break
+		sleep 0.05
+	done
+done
+
+# positive METRICS PROGRAM ARG...
+positive() {
+	local metrics=$1 m
+	shift
+	timeout 100 "$build/bench/$1" "${@:2}" >"$dir/got" 2>&1 || {
+		cat "$dir/got"
+		echo "$*: failed"
+		failed=1
+		return
+	}
+	for m in $metrics; do
+		awk -v m="$m" '$1 == m && $2 > 0 { ok = 1 }
+			END { exit !ok }' "$dir/got" && continue
+		cat "$dir/got"
+		echo "$*: no $m"
+		failed=1
+	done
+}
+
+positive "bw" bench-tcp block 64K 4M
+positive "bw" bench-tcp spin 64K 4M
+positive "bw" bench-tcp discard 64K 4M
+positive "lat_p50 lat_p999" bench-tcp block lat 100
+positive "hot cold crossed crossed_cpu" bench-memory
+positive "line_rtt seq_rtt ck_rtt seq_rate ck_rate" bench-rings 2K
+positive "rtt lat_p50" bench-roundtrip "$dir/n0" 1000
+both="--send $dir/n0 --recv $dir/n1 --seconds 0.3"
+# shellcheck disable=SC2086
+positive "bw messages cpu_us jain_conns jain_procs lat_p99 proxy_rss" \
+	bench-many $both --procs 2 --conns 3 --idle 5 --size 4K
+# shellcheck disable=SC2086
+positive "connect proxy_rss" bench-many $both --conns 0 --procs 2
+positive "bw" bench-tax "$net" polled 64K 4M
+positive "bw" bench-tax "$net" threaded 64K 4M
+positive "lat_p50" bench-tax "$net" polled lat 100
+positive "turns_sender turns_receiver" bench-budget "$net" 4K 32 8 3
+exit "$failed"
