@@ -28,6 +28,7 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const modes[] = { "vanilla", "advanced", "adaptive",
 				     "static",	"auto",	    NULL };
 static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
+static const char *const ar[] = { "auto", "on", "off", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Named so that MPIB_SECTION_KEY gives the names people know. */
@@ -120,6 +121,12 @@ const struct mpib_setting mpib_settings[] = {
 	{ "qp", "pkey_index", "qp-pkey-index", MPIB_SET_UINT,
 	  FIELD(engine.pkey_index), UINT(0, 65535, "N"),
 	  "entry of the port's partition key table" },
+	{ "ar", "mode", "ar-mode", MPIB_SET_CHOICE, FIELD(engine.ar),
+	  CHOICE(ar, "MODE"),
+	  "adaptive routing: auto (on InfiniBand), on or off" },
+	{ "ar", "threshold", "ar-threshold", MPIB_SET_SIZE,
+	  FIELD(engine.ar_threshold), UINT(0, INT32_MAX, "BYTES"),
+	  "with it, up to so many bytes ride on their notice" },
 	{ "client", "answer", "client-answer", MPIB_SET_UINT, FIELD(answer),
 	  UINT(1, 3600, "SECONDS"),
 	  "a client waits so long for the proxy's answer" },

@@ -32,6 +32,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.min_rnr_timer = 12,
 		.traffic_class = -1,
 		.service_level = -1,
+		.ar_threshold = 8192,
 	};
 }
 

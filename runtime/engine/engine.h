@@ -39,6 +39,17 @@ enum mpib_dmabuf_mode {
 	MPIB_DMABUF_NO,
 };
 
+/*
+ * Where switches send the packets of one QP over many paths, the last packet
+ * of a message may come before others. Then payload goes by RDMA WRITE, and an
+ * RDMA WRITE_WITH_IMM that carries at most the completion record follows it.
+ */
+enum mpib_ar_mode {
+	MPIB_AR_AUTO, /* on InfiniBand */
+	MPIB_AR_ON,
+	MPIB_AR_OFF,
+};
+
 struct mpib_engine_config {
 	unsigned rails; /* 1 (SOUT only) or 2 */
 	struct mpib_rail_spec rail[MPIB_RAILS];
@@ -58,6 +69,8 @@ struct mpib_engine_config {
 	int service_level; /* -1: on InfiniBand the communicator's class */
 	uint32_t pkey_index;
 	uint32_t dmabuf; /* enum mpib_dmabuf_mode */
+	uint32_t ar; /* enum mpib_ar_mode */
+	uint32_t ar_threshold; /* bytes; up to so many ride on their IMM */
 };
 
 /* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,

@@ -167,6 +167,17 @@ err_why:
 	return rc;
 }
 
+static void settle_routing(struct mpib_engine *e)
+{
+	const struct mpib_port_info *port = &e->shard[0].rail[0].port;
+	bool on = e->cfg.ar == MPIB_AR_ON ||
+		  (e->cfg.ar == MPIB_AR_AUTO &&
+		   port->link_layer == IBV_LINK_LAYER_INFINIBAND);
+
+	for (unsigned i = 0; i < e->shards; i++)
+		e->shard[i].ar_above = on ? e->cfg.ar_threshold : UINT32_MAX;
+}
+
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len)
 {
 	int rc = check_pair(e, why, why_len);
@@ -177,5 +188,6 @@ int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len)
 		if (rc == 0)
 			rc = probe(e, r, why, why_len);
 	}
+	settle_routing(e);
 	return rc;
 }

@@ -166,6 +166,7 @@ struct step {
 	uint8_t data; /* rails with bytes of this piece */
 	uint8_t imm; /* rails that get an IMM now; 0: the part goes on */
 	bool ends_message, record;
+	bool apart; /* payload and IMM travel apart */
 };
 
 static uint8_t rails_with_bytes(const uint32_t *rail)
@@ -193,9 +194,10 @@ static void plan(struct mpib_flow *f, const struct mpib_extent *e,
 	s->imm = tx->mask | s->data;
 	if (s->imm == 0)
 		s->imm = (uint8_t)(1u << f->home);
+	s->apart = s->len > f->shard->ar_above;
 	/* byte_len says it all when each rail's bytes ride on its IMM, and
 	 * when a full part cannot be mistaken for "more follows". */
-	whole = tx->pos == cts->pos;
+	whole = tx->pos == cts->pos && !s->apart;
 	s->record =
 		!whole ||
 		(s->ends_message && end == part_end && part_end < cts->total) ||
@@ -233,10 +235,12 @@ static void build(struct mpib_flow *f, const struct mpib_extent *e,
 			.len = s->rail[r],
 		};
 
+		if (span.len && (s->apart || !(s->imm & 1u << r))) {
+			mpib_chain_write(f, &chain[r], r, &span);
+			span.len = 0;
+		}
 		if (s->imm & 1u << r)
 			mpib_chain_last(f, &chain[r], r, &span, imm, mine);
-		else if (span.len)
-			mpib_chain_write(f, &chain[r], r, &span);
 	}
 }
 

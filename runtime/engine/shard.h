@@ -63,6 +63,7 @@ struct mpib_shard {
 	struct mpib_flow_list cts; /* receivers with CTS to post */
 	struct mpib_snap_shard n;
 	uint64_t now; /* when this turn began, ns */
+	uint32_t ar_above; /* longer pieces: payload by WRITE, then the IMM */
 	uint64_t spin_ns; /* idle time before sleep, follows the traffic */
 	/* Control thread: which flow ids are taken, and counts for snapshot
 	 * buffers. */
@@ -127,7 +128,7 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 void mpib_rail_close(struct mpib_rail *rail);
 
 /* probe.c: whether the opened rails fit together and can do what the engine
- * wants of them; fills in max_inline and e->dmabuf. Control thread, before the
+ * wants of them; fills in max_inline, e->dmabuf and ar_above. Control thread, before the
  * shards run. -errno and why. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 

@@ -93,6 +93,19 @@ static void a_device_without_inline_is_used_without(void **state)
 	assert_int_equal(engine->shard[0].rail[0].port.max_inline, 0);
 }
 
+static void adaptive_routing_is_met_on_infiniband(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(sout, 1);
+	fake_ibv_make_ib(sup, 2);
+	assert_int_equal(start(), 0);
+	assert_int_equal(engine->shard[0].ar_above, 8192);
+	mpib_engine_close(engine);
+	cfg.ar = MPIB_AR_OFF;
+	assert_int_equal(start(), 0);
+	assert_int_equal(engine->shard[0].ar_above, UINT32_MAX);
+}
+
 static void a_wrong_name_is_told_with_the_right_ones(void **state)
 {
 	(void)state;
@@ -226,6 +239,7 @@ int main(void)
 		t(two_active_ports_are_opened),
 		t(every_shard_has_the_inline_limit_of_the_device),
 		t(a_device_without_inline_is_used_without),
+		t(adaptive_routing_is_met_on_infiniband),
 		t(a_wrong_name_is_told_with_the_right_ones),
 		t(a_machine_without_devices_is_told_so),
 		t(a_device_that_may_not_be_opened_names_the_right),

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For networks with adaptive routing: payload by WRITE, then an IMM without
+ * any, and the exact size all the same.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine_pair.h"
+
+#define MIB (1u << 20)
+#define RX (32u << 20) /* where receives lie in a node's memory */
+#define THRESHOLD 8192u
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+/* What the receiver's IMMs carried themselves. */
+static int (*real_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+static uint32_t largest;
+
+static int spy_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	n = real_poll(cq, n, wc);
+	for (int i = 0; i < n; i++) {
+		if (wc[i].wr_id == 0 && wc[i].byte_len > largest)
+			largest = wc[i].byte_len;
+	}
+	return n;
+}
+
+static void open_pair(enum mpib_ar_mode mode, uint8_t imm_version)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.ar = mode;
+	cfg.ar_threshold = THRESHOLD;
+	pair_open(&pair, &cfg, imm_version);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	largest = 0;
+	for (unsigned r = 0; r < 2; r++) {
+		struct ibv_context *ctx =
+			pair.node[1].engine->shard[0].rail[r].ctx;
+
+		real_poll = ctx->ops.poll_cq;
+		ctx->ops.poll_cq = spy_poll;
+	}
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	return 0;
+}
+
+static void transfer(uint8_t req, uint32_t len, uint32_t room)
+{
+	char *from = pair.node[0].mem + 4096, *to = pair.node[1].mem + RX;
+	uint32_t g_rx, g_tx;
+
+	for (uint32_t i = 0; i < len; i++)
+		from[i] = (char)(len + i * 31 + (i >> 8));
+	memset(to, 0x55, room + 64);
+	g_rx = pair_post(&rx, MPIB_OP_RECV, req, pair.node[1].mr, RX, room, 7);
+	g_tx = pair_post(&tx, MPIB_OP_SEND, req, pair.node[0].mr, 4096, len, 7);
+	assert_int_equal(pair_wait(&pair, &rx, req, g_rx), len);
+	assert_int_equal(pair_wait(&pair, &tx, req, g_tx), len);
+	assert_int_equal(pair_completion(&rx, req)->size[0], len);
+	assert_memory_equal(from, to, len);
+	for (uint32_t i = len; i < room + 64; i++)
+		assert_int_equal(to[i], 0x55);
+}
+
+static void sizes_are_exact_on_both_sides_of_the_threshold(void **state)
+{
+	static const uint32_t size[] = { 0,
+					 1,
+					 THRESHOLD - 1,
+					 THRESHOLD,
+					 THRESHOLD + 1,
+					 2 * THRESHOLD + 100,
+					 65537,
+					 5 * MIB + 3 };
+	(void)state;
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		open_pair(MPIB_AR_ON, v);
+		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+			transfer((uint8_t)(i % 32), size[i], size[i]);
+			transfer((uint8_t)(i % 32), size[i], size[i] + 1000);
+		}
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+static uint64_t requests_of(uint32_t len)
+{
+	struct mpib_snapshot *s = pair_snapshot(&pair, 0);
+	uint64_t before = s->rail[0].n.tx_wrs + s->rail[1].n.tx_wrs, after;
+
+	mpib_snapshot_free(s);
+	largest = 0;
+	transfer(0, len, len);
+	s = pair_snapshot(&pair, 0);
+	after = s->rail[0].n.tx_wrs + s->rail[1].n.tx_wrs;
+	mpib_snapshot_free(s);
+	return after - before;
+}
+
+static void above_the_threshold_an_imm_carries_the_record_at_most(void **state)
+{
+	(void)state;
+	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
+	assert_int_equal(requests_of(THRESHOLD), 2); /* one a rail */
+	assert_int_equal(largest, THRESHOLD / 2);
+	assert_int_equal(requests_of(THRESHOLD + 1), 4);
+	assert_int_equal(largest, sizeof(struct mpib_record));
+	assert_int_equal(requests_of(MIB), 4);
+	assert_int_equal(largest, sizeof(struct mpib_record));
+}
+
+static void a_receive_in_parts_ends_where_the_message_does(void **state)
+{
+	struct mpib_desc d = {
+		.op = MPIB_OP_RECV, .req = 4, .n = 1, .total = 65536
+	};
+	uint32_t gen;
+
+	(void)state;
+	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
+	/* Ends at the end of a part that is not the last, and within one. */
+	for (uint32_t len = 32768; len <= 40000; len += 40000 - 32768) {
+		d.gen = ++rx.gen;
+		d.mr = pair.node[1].mr;
+		for (d.pos = 0; d.pos < d.total; d.pos += 16384) {
+			d.off = RX + d.pos;
+			d.len = 16384;
+			pair_push(&rx, &d);
+		}
+		gen = pair_post(&tx, MPIB_OP_SEND, 4, pair.node[0].mr, 4096,
+				len, 7);
+		assert_int_equal(pair_wait(&pair, &rx, 4, d.gen), len);
+		assert_int_equal(pair_wait(&pair, &tx, 4, gen), len);
+	}
+}
+
+static void by_itself_it_is_off_on_ethernet(void **state)
+{
+	(void)state;
+	open_pair(MPIB_AR_AUTO, MPIB_IMM_V2);
+	assert_int_equal(requests_of(MIB), 2);
+	assert_int_equal(largest, MIB / 2);
+}
+
+#define t(f) cmocka_unit_test_teardown(f, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(sizes_are_exact_on_both_sides_of_the_threshold),
+		t(above_the_threshold_an_imm_carries_the_record_at_most),
+		t(a_receive_in_parts_ends_where_the_message_does),
+		t(by_itself_it_is_off_on_ethernet),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
