@@ -196,6 +196,7 @@ static void fill_view(struct mpib_proxy *p)
 
 	v->cfg = &p->cfg;
 	v->sessions = &p->sessions;
+	v->engine = p->engine;
 	v->run_dir = p->rundir.path;
 	v->pid = (uint32_t)getpid();
 	for (unsigned r = 0; r < p->cfg.engine.rails; r++) {

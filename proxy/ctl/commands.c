@@ -18,6 +18,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "peers over all their lanes" },
 	{ "info", "show", true, "", 0, 0, "info", mpib_ctl_show,
 	  "the proxy and what it holds" },
+	{ "stuck", "show", true, "[SECONDS]", 0, 1, "stuck", mpib_ctl_show,
+	  "requests that hang, and what they wait for" },
 	{ "config", "show", true, "", 0, 0, "config", mpib_ctl_show,
 	  "settings and where they come from" },
 	{ "metrics", "show", true, "", 0, 0, "metrics", mpib_ctl_metrics,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "stuck.h"
 #include "table.h"
 
 #define BUF 16
@@ -300,6 +301,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "conns", "open", print_conns }, { "lanes", NULL, print_lanes },
 	{ "peers", NULL, print_peers },	  { "info", NULL, print_info },
 	{ "config", NULL, print_config },
+	{ "stuck", "requests", mpib_ctl_print_stuck },
 };
 
 const unsigned mpib_ctl_view_count =

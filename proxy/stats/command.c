@@ -83,6 +83,43 @@ static json_t *conns(struct mpib_ask *ask)
 	return mpib_view_conns_of(ask->view, (uint32_t)client);
 }
 
+static json_t *hist(struct mpib_ask *ask)
+{
+	uint64_t client;
+	json_t *o;
+
+	if (!mpib_ask_number(ask, 1, 0, UINT32_MAX, &client))
+		return NULL;
+	if (client && !mpib_view_client(ask->view, (uint32_t)client))
+		return mpib_ask_fail(ask, "clients lists them",
+				     "there is no client %llu",
+				     (unsigned long long)client);
+	o = mpib_view_hist(ask->view, ask->argc ? ask->argv[0] : NULL,
+			   (uint32_t)client);
+	if (!o)
+		return mpib_ask_fail(ask, "hist lists them",
+				     "there is no histogram \"%.64s\"",
+				     ask->argc ? ask->argv[0] : "");
+	return o;
+}
+
+#define STUCK_S 5
+
+bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns)
+{
+	bool ok = mpib_ask_number(ask, 0, STUCK_S, UINT32_MAX, ns);
+
+	*ns *= 1000000000ull;
+	return ok;
+}
+
+static json_t *stuck(struct mpib_ask *ask)
+{
+	uint64_t ns;
+
+	return mpib_ask_age(ask, &ns) ? mpib_view_stuck(ask->view, ns) : NULL;
+}
+
 static json_t *events(struct mpib_ask *ask)
 {
 	uint64_t since;
@@ -125,6 +162,10 @@ const struct mpib_command mpib_commands[] = {
 	  "lanes to peers" },
 	{ "peers", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, peers,
 	  "peers, over all their lanes" },
+	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false, hist,
+	  "latency histograms" },
+	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, stuck,
+	  "requests that are older, and what they wait for" },
 	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false, events,
 	  "state changes after number since" },
 	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false, monitor,

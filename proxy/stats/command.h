@@ -38,6 +38,7 @@ enum mpib_command_needs {
 	MPIB_NEEDS_NOTHING,
 	MPIB_NEEDS_SNAPSHOT, /* view->snap is filled in */
 	MPIB_NEEDS_STREAM, /* the same, again and again */
+	MPIB_NEEDS_REQUESTS, /* a snapshot with requests under way */
 };
 
 struct mpib_command {
@@ -66,6 +67,9 @@ json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
  * with the failure set, when it is none. */
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value);
+
+/* Of "stuck": how old a request has to be, in ns. As mpib_ask_number(). */
+bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns);
 
 /* admin.c */
 mpib_command_fn mpib_admin_drain, mpib_admin_resume, mpib_admin_kick,

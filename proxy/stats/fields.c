@@ -13,6 +13,11 @@ static const struct {
 	{ "wrs", offsetof(struct mpib_rail_counts, tx_wrs) },
 	{ "imms", offsetof(struct mpib_rail_counts, rx_imms) },
 	{ "cts", offsetof(struct mpib_rail_counts, cts) },
+	{ "posts", offsetof(struct mpib_rail_counts, posts) },
+	{ "tx_imms", offsetof(struct mpib_rail_counts, tx_imms) },
+	{ "tx_cqes", offsetof(struct mpib_rail_counts, tx_cqes) },
+	{ "replays", offsetof(struct mpib_rail_counts, replays) },
+	{ "replayed_bytes", offsetof(struct mpib_rail_counts, replayed_bytes) },
 };
 
 json_t *mpib_field_u64(uint64_t n)
@@ -39,6 +44,11 @@ json_t *mpib_field_by_rail_u32(const struct mpib_view *v, const uint32_t *n)
 json_t *mpib_field_rank(int32_t rank)
 {
 	return rank < 0 ? json_null() : json_integer(rank);
+}
+
+json_t *mpib_field_job(uint64_t job)
+{
+	return json_sprintf("0x%llx", (unsigned long long)job);
 }
 
 void mpib_field_counts(json_t *o, const struct mpib_view *v,

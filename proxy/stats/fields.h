@@ -11,6 +11,8 @@ json_t *mpib_field_by_rail(const struct mpib_view *v, const uint64_t *n);
 json_t *mpib_field_by_rail_u32(const struct mpib_view *v, const uint32_t *n);
 /* A rank, null when it is not known. */
 json_t *mpib_field_rank(int32_t rank);
+/* A job as people write it, since JSON has no 64 bits without a sign. */
+json_t *mpib_field_job(uint64_t job);
 /* Payload and work by rail: tx_bytes, rx_bytes, ... */
 void mpib_field_counts(json_t *o, const struct mpib_view *v,
 		       const struct mpib_rail_counts *n);

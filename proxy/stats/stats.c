@@ -52,13 +52,35 @@ static void on_snapshot(void *arg, struct mpib_snapshot *snap)
 		take_snapshot(st);
 }
 
+/* Age in ns from which somebody wants to see requests; UINT64_MAX: nobody. */
+static uint64_t youngest_asked_for(const struct mpib_stats *st)
+{
+	uint64_t least = UINT64_MAX, ns;
+	struct mpib_reader *r;
+
+	TAILQ_FOREACH(r, &st->readers, link)
+	{
+		if (r->waits && r->waits->needs == MPIB_NEEDS_REQUESTS &&
+		    mpib_ask_age(&r->ask, &ns) && ns < least)
+			least = ns;
+	}
+	return least;
+}
+
 static void take_snapshot(struct mpib_stats *st)
 {
+	uint64_t older = youngest_asked_for(st);
 	struct mpib_reader *r;
+	int rc;
 
 	st->asked++;
 	st->taking = true;
-	if (mpib_engine_snapshot(st->engine, on_snapshot, st) == 0)
+	if (older < UINT64_MAX)
+		rc = mpib_engine_snapshot_requests(st->engine, older,
+						   on_snapshot, st);
+	else
+		rc = mpib_engine_snapshot(st->engine, on_snapshot, st);
+	if (rc == 0)
 		return;
 	mpib_warn("stats: out of memory");
 	st->taking = false;

@@ -32,11 +32,14 @@ json_t *mpib_view_shards(const struct mpib_view *v)
 		const struct mpib_snap_shard *s = &v->snap->shard[i];
 
 		json_array_append_new(
-			list, json_pack("{sI sI sI sI}", "turns",
+			list, json_pack("{sI sI sI sI sf sf sf}", "turns",
 					(json_int_t)s->turns, "busy_turns",
 					(json_int_t)s->busy_turns, "sleeps",
 					(json_int_t)s->sleeps, "clients",
-					(json_int_t)v->sessions->on_shard[i]));
+					(json_int_t)v->sessions->on_shard[i],
+					"busy_s", (double)s->busy_ns / 1e9,
+					"idle_s", (double)s->idle_ns / 1e9,
+					"slept_s", (double)s->slept_ns / 1e9));
 	}
 	return list;
 }
@@ -63,14 +66,33 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		mpib_view_shards(v), "ledger", ledger(&all->ledger));
 }
 
+/* What hurts a rail, and what it cost. */
+static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
+{
+	const struct mpib_snap_rail *n = &v->snap->rail[r];
+	json_t *more = json_pack(
+		"{sI sI sI sI sI sI sI sI sI sf}", "tx_imms",
+		(json_int_t)n->n.tx_imms, "tx_cqes", (json_int_t)n->n.tx_cqes,
+		"srq_low", (json_int_t)v->cfg->engine.srq_low, "srq_high",
+		(json_int_t)v->cfg->engine.srq_high, "srq_limits",
+		(json_int_t)n->srq_limits, "downs", (json_int_t)n->downs,
+		"replays", (json_int_t)n->n.replays, "replayed_bytes",
+		(json_int_t)n->n.replayed_bytes, "failovers",
+		(json_int_t)n->failovers, "failover_s",
+		(double)n->failover_ns / 1e9);
+
+	json_object_update_new(o, more);
+}
+
 static json_t *rail(const struct mpib_view *v, unsigned r)
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
 	const struct mpib_view_rail *d = &v->rail[r];
 	char gid[INET6_ADDRSTRLEN] = "";
+	json_t *o;
 
 	inet_ntop(AF_INET6, d->gid.raw, gid, sizeof(gid));
-	return json_pack(
+	o = json_pack(
 		"{ss ss ss ss sb sI sI ss sI sI sI sI sI sI sI sI sI sI sI "
 		"sI sI}",
 		"name", rail_name[r], "device", d->name, "provider",
@@ -86,6 +108,8 @@ static json_t *rail(const struct mpib_view *v, unsigned r)
 		(json_int_t)n->srq_posted, "stale_imms",
 		(json_int_t)n->stale_imms, "bad_imms", (json_int_t)n->bad_imms,
 		"qps", (json_int_t)n->qps);
+	add_troubles(o, v, r);
+	return o;
 }
 
 json_t *mpib_view_rails(const struct mpib_view *v)
@@ -113,27 +137,31 @@ const struct mpib_session *mpib_view_client(const struct mpib_view *v,
 static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
-	json_int_t conns = 0;
+	json_int_t conns = 0, messages = 0;
 	json_t *o;
 
 	for (uint32_t i = 0; i < v->snap->flows; i++) {
 		if (v->snap->flow[i].client != s->id)
 			continue;
 		mpib_field_add(sum, v->snap->flow[i].n);
+		messages += (json_int_t)v->snap->flow[i].messages;
 		conns++;
 	}
 	for (uint32_t i = 0; i < v->snap->clients; i++) {
-		if (v->snap->client[i].id == s->id)
-			mpib_field_add(sum, v->snap->client[i].closed);
+		if (v->snap->client[i].id != s->id)
+			continue;
+		mpib_field_add(sum, v->snap->client[i].closed);
+		messages += (json_int_t)v->snap->client[i].closed_messages;
 	}
-	o = json_pack(
-		"{sI ss sI sI sI sI ss sI sI sI}", "id", (json_int_t)s->id,
-		"name", s->name, "pid", (json_int_t)s->pid, "uid",
-		(json_int_t)s->uid, "shard", (json_int_t)s->owner.shard, "job",
-		(json_int_t)s->job, "state",
-		s->state == MPIB_SESSION_LIVE ? "attached" : "leaving",
-		"connections", conns, "regions", (json_int_t)s->region_count,
-		"registered_bytes", (json_int_t)s->registered);
+	o = json_pack("{sI ss sI sI sI sI so ss sI sI sI sI}", "id",
+		      (json_int_t)s->id, "name", s->name, "pid",
+		      (json_int_t)s->pid, "uid", (json_int_t)s->uid, "shard",
+		      (json_int_t)s->owner.shard, "job", (json_int_t)s->job,
+		      "job_id", mpib_field_job(s->job), "state",
+		      s->state == MPIB_SESSION_LIVE ? "attached" : "leaving",
+		      "connections", conns, "regions",
+		      (json_int_t)s->region_count, "registered_bytes",
+		      (json_int_t)s->registered, "messages", messages);
 	mpib_field_counts(o, v, sum);
 	return o;
 }

@@ -28,6 +28,7 @@ struct mpib_view {
 	const struct mpib_config *cfg;
 	const struct mpib_sessions *sessions;
 	const struct mpib_snapshot *snap; /* for what wants one */
+	const struct mpib_engine *engine; /* for histograms, or NULL */
 	struct mpib_view_rail rail[MPIB_RAILS];
 	const char *run_dir;
 	char peer_link[64];
@@ -48,6 +49,12 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_config, mpib_view_monitor;
 /* Of one client; 0: of all. */
 json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client);
+/* A histogram by name, of a client's connections or (0) of all; NULL name: the
+ * quantiles of all of them. NULL also when there is none of that name. */
+json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
+		       uint32_t client);
+/* Requests of the snapshot that are at least so old, the oldest first. */
+json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* The journal of base/event.h, after event number since. */
 json_t *mpib_view_events(uint64_t since);
 

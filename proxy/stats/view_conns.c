@@ -4,11 +4,32 @@
 
 #include "fields.h"
 
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+static void add_stalls(json_t *o, const struct mpib_snap_flow *f)
+{
+	static const char *const cause[MPIB_STALLS] = { NULL, "cts", "slot",
+							"sq", "window" };
+	json_t *count = json_object(), *time = json_object();
+
+	for (unsigned i = MPIB_STALL_NONE + 1; i < MPIB_STALLS; i++) {
+		json_object_set_new(count, cause[i],
+				    mpib_field_u64(f->stalls[i]));
+		json_object_set_new(time, cause[i],
+				    json_real(seconds(f->stall_ns[i])));
+	}
+	json_object_set_new(o, "stalls", count);
+	json_object_set_new(o, "stall_s", time);
+}
+
 static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
 {
 	const struct mpib_session *s = mpib_view_client(v, f->client);
 	json_t *o = json_pack(
-		"{sI ss sI sI ss ss sb sI sI sI so so s{sI sI sI}}", "client",
+		"{sI ss sI sI ss ss sb sI sI sI so so sf}", "client",
 		(json_int_t)f->client, "client_name", s ? s->name : "", "index",
 		(json_int_t)f->index, "shard", (json_int_t)f->shard,
 		"direction", f->sender ? "send" : "recv", "peer", f->peer,
@@ -16,10 +37,10 @@ static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
 		"messages", (json_int_t)f->messages, "tx_wrs",
 		(json_int_t)(f->n[0].tx_wrs + f->n[1].tx_wrs), "local_rank",
 		mpib_field_rank(f->local_rank), "remote_rank",
-		mpib_field_rank(f->remote_rank), "stalls", "cts",
-		(json_int_t)f->stalls_cts, "slot", (json_int_t)f->stalls_slot,
-		"sq", (json_int_t)f->stalls_sq);
+		mpib_field_rank(f->remote_rank), "oldest_s",
+		seconds(f->oldest_ns));
 
+	add_stalls(o, f);
 	mpib_field_counts(o, v, f->n);
 	return o;
 }
@@ -68,6 +89,23 @@ json_t *mpib_view_conns(const struct mpib_view *v)
 	return mpib_view_conns_of(v, 0);
 }
 
+/* What the rails answered, by rail. */
+static void add_track(json_t *o, const struct mpib_view *v,
+		      const struct mpib_snap_lane *l)
+{
+	uint64_t inflight[MPIB_RAILS], rtt[MPIB_RAILS], oldest[MPIB_RAILS];
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		inflight[r] = l->track[r].inflight;
+		rtt[r] = l->track[r].srtt;
+		oldest[r] = l->track[r].oldest_ns;
+	}
+	json_object_set_new(o, "inflight_bytes",
+			    mpib_field_by_rail(v, inflight));
+	json_object_set_new(o, "rtt_ns", mpib_field_by_rail(v, rtt));
+	json_object_set_new(o, "oldest_ns", mpib_field_by_rail(v, oldest));
+}
+
 json_t *mpib_view_lanes(const struct mpib_view *v)
 {
 	json_t *list = json_array();
@@ -81,6 +119,8 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 			"connections", (json_int_t)l->flows, "qps",
 			mpib_field_by_rail_u32(v, l->qps));
 
+		json_object_set_new(o, "messages", mpib_field_u64(l->messages));
+		add_track(o, v, l);
 		mpib_field_counts(o, v, l->n);
 		json_array_append_new(list, o);
 	}
@@ -92,7 +132,7 @@ static json_t *peer(const struct mpib_view *v, uint32_t first)
 	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
 	const char *name = v->snap->lane[first].peer;
 	uint32_t qps[MPIB_RAILS] = { 0 };
-	json_int_t lanes = 0, conns = 0;
+	json_int_t lanes = 0, conns = 0, messages = 0;
 	json_t *o;
 
 	for (uint32_t i = first; i < v->snap->lanes; i++) {
@@ -102,12 +142,13 @@ static json_t *peer(const struct mpib_view *v, uint32_t first)
 			continue;
 		lanes++;
 		conns += l->flows;
+		messages += (json_int_t)l->messages;
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			qps[r] += l->qps[r];
 		mpib_field_add(sum, l->n);
 	}
-	o = json_pack("{ss sI sI so}", "peer", name, "lanes", lanes,
-		      "connections", conns, "qps",
+	o = json_pack("{ss sI sI sI so}", "peer", name, "lanes", lanes,
+		      "connections", conns, "messages", messages, "qps",
 		      mpib_field_by_rail_u32(v, qps));
 	mpib_field_counts(o, v, sum);
 	return o;

@@ -3,6 +3,8 @@
 
 #include <endian.h>
 
+#include "engine/count.h"
+
 static struct ibv_send_wr *add(struct mpib_chain *c, uint64_t from,
 			       uint32_t len, uint32_t lkey)
 {
@@ -88,11 +90,7 @@ int mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
 	c->wr[n - 1].wr_id = mpib_wr_tag(MPIB_WR_PIECE, f->id, piece);
 	c->wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
 
-	f->n[q->rail].tx_bytes += c->bytes;
-	f->n[q->rail].tx_wrs += n;
-	q->lane->n[q->rail].tx_bytes += c->bytes;
-	q->lane->n[q->rail].tx_wrs += n;
-	f->shard->rail[q->rail].n.n.tx_bytes += c->bytes;
-	f->shard->rail[q->rail].n.n.tx_wrs += n;
+	mpib_count_post(f, q, n, c->bytes,
+			c->wr[n - 1].opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
 	return mpib_qp_post(q, c->wr, n);
 }

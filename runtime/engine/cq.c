@@ -76,7 +76,11 @@ static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		s->flow[mpib_wr_flow(wc->wr_id) & (MPIB_FLOWS_MAX - 1)];
 	bool ok = wc->status == IBV_WC_SUCCESS;
 
+	s->rail[r].n.n.tx_cqes++;
+	if (f)
+		f->n[r].tx_cqes++;
 	if (q) {
+		q->lane->n[r].tx_cqes++;
 		mpib_qp_retire(q, wc->wr_id);
 		if (!ok)
 			mpib_lane_break(q->lane, -EIO,

@@ -5,7 +5,7 @@
  */
 #include <mpib/wire.h>
 
-#include "engine/flow.h"
+#include "engine/count.h"
 
 void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
 		    const struct mpib_mr *mr, uint64_t addr)
@@ -65,13 +65,26 @@ static int post_run(struct mpib_flow *f, struct mpib_lane_qp *q, unsigned n)
 		q->cts_quiet = 0;
 	}
 	f->wrote = true;
-	f->n[q->rail].tx_wrs++;
+	mpib_count_post(f, q, 1, 0, false);
 	f->n[q->rail].cts += n;
-	q->lane->n[q->rail].tx_wrs++;
 	q->lane->n[q->rail].cts += n;
-	rail->n.n.tx_wrs++;
 	rail->n.n.cts += n;
 	return mpib_qp_post(q, &wr, 1);
+}
+
+static void note_posted(struct mpib_flow *f, unsigned n)
+{
+	uint64_t now = f->shard->now;
+
+	for (uint64_t i = f->rx.cts_posted; i < f->rx.cts_posted + n; i++) {
+		struct mpib_slot *s = &f->rx.slot[i % MPIB_SLOTS];
+		struct mpib_freq *r = &f->req[s->req];
+
+		s->posted = now;
+		if (!r->posted)
+			mpib_record(f, MPIB_TIME_SUBMIT_POST, now - r->since);
+		r->posted = true;
+	}
 }
 
 int mpib_receiver_post_cts(struct mpib_flow *f)
@@ -83,11 +96,13 @@ int mpib_receiver_post_cts(struct mpib_flow *f)
 		unsigned n = cts_run(f);
 
 		if (mpib_qp_room(q) == 0) {
-			f->stalls_sq++;
+			mpib_stall(f, MPIB_STALL_SQ);
 			break;
 		}
 		if (post_run(f, q, n) < 0)
 			break;
+		mpib_unstall(f);
+		note_posted(f, n);
 		f->rx.cts_posted += n;
 		posted += (int)n;
 	}

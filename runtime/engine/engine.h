@@ -63,6 +63,7 @@ struct mpib_engine_config {
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* every so many CTS are signalled */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
+	uint32_t times; /* histograms are kept, see times.h */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* ibv_modify_qp
 								 encodings */
 	int traffic_class; /* -1: 0 */
@@ -136,7 +137,8 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Bit per drained rail. Any thread. */
 unsigned mpib_engine_drained(const struct mpib_engine *engine);
-/* Take over what may change while it runs: sup_bw and lane_window. */
+/* Take over what may change while it runs: sup_bw, lane_window
+ * and times. */
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
 

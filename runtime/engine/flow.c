@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/count.h"
 #include "engine/notice.h"
 #include "engine/policy.h"
 
@@ -53,6 +54,7 @@ int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d)
 		.msg = f->is_sender ? 0 : f->rx.msg++,
 		.total = d->total,
 		.fed = d->len,
+		.since = f->shard->now,
 	};
 	f->outstanding++;
 	return 0;
@@ -67,9 +69,22 @@ void mpib_flow_finish(struct mpib_flow *f, unsigned req, int32_t result,
 		return;
 	r->active = false;
 	f->outstanding--;
+	if (result >= 0)
+		mpib_record(f, MPIB_TIME_SUBMIT_DONE, f->shard->now - r->since);
 	for (unsigned i = 0; i < n; i++)
 		f->completion[req].size[i] = sizes[i];
 	mpib_completion_finish(&f->completion[req], r->gen, result);
+}
+
+uint64_t mpib_flow_oldest_ns(const struct mpib_flow *f)
+{
+	uint64_t oldest = f->shard->now;
+
+	for (unsigned i = 0; f->outstanding && i < MPIB_REQUESTS; i++) {
+		if (f->req[i].active && f->req[i].since < oldest)
+			oldest = f->req[i].since;
+	}
+	return f->shard->now - oldest;
 }
 
 void mpib_flow_progress(struct mpib_flow *f, unsigned req, uint32_t bytes)
@@ -137,9 +152,7 @@ static bool post_fence(struct mpib_flow *f)
 	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
 	f->fencing = true;
 	f->wrote = false;
-	f->n[q->rail].tx_wrs++;
-	q->lane->n[q->rail].tx_wrs++;
-	f->shard->rail[q->rail].n.n.tx_wrs++;
+	mpib_count_post(f, q, 1, 0, false);
 	if (mpib_qp_post(q, &wr, 1) < 0)
 		f->fencing = false;
 	return true;
@@ -218,6 +231,7 @@ static void on_destroy(struct mpib_msg *msg)
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			mpib_rail_counts_add(&f->attachment->closed[r],
 					     &f->n[r]);
+		f->attachment->closed_messages += f->messages;
 		if (f->on_ready)
 			TAILQ_REMOVE(&f->lane->ready, f, ready_link);
 		if (f->is_sender)
@@ -295,6 +309,7 @@ int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
 	f->hint_slot = UINT32_MAX;
 	TAILQ_INIT(&f->stops);
 	s->flows_made++;
+	mpib_times_watch(f);
 	*flow = f;
 	return 0;
 
@@ -348,6 +363,7 @@ static void destroyed(void *arg, int status)
 	struct destroy *d = arg;
 	struct mpib_shard *s = d->flow->shard;
 
+	mpib_times_close(d->flow);
 	mpib_tables_put(d->flow->attachment->tenant, &d->flow->tables);
 	give_flow_id(s, d->flow->id);
 	s->flows_made--;

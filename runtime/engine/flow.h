@@ -16,6 +16,7 @@
 #include <mpib/wire.h>
 
 #include "engine/lane.h"
+#include "engine/times.h"
 
 #define MPIB_EXTENTS 64
 #define MPIB_PIECES 256
@@ -25,11 +26,13 @@ struct mpib_freq {
 	uint32_t gen; /* of the last one, also when it is over */
 	bool active;
 	bool multipart; /* progress is worth publishing */
+	bool posted; /* some of it was given to a rail */
 	uint8_t n;
 	uint32_t msg; /* receive: its number on the wire */
 	uint32_t total; /* size sent, or posted */
 	uint32_t fed; /* bytes the client described so far */
 	uint32_t done; /* bytes in order */
+	uint64_t since; /* when its first descriptor came, see shard->now */
 };
 
 struct mpib_extent {
@@ -93,6 +96,7 @@ struct mpib_slot {
 	uint8_t n, idx;
 	uint8_t expected, seen; /* rails */
 	uint32_t size_q; /* v1: learnt with expected */
+	uint64_t posted; /* when its CTS was */
 	uint32_t pos, len;
 	uint32_t rail[MPIB_RAILS]; /* byte_len of the IMMs */
 	struct mpib_mr *mr;
@@ -134,9 +138,14 @@ struct mpib_flow {
 	struct mpib_call_list stops;
 	TAILQ_ENTRY(mpib_flow) lane_link, ready_link, intake_link, cts_link;
 	struct mpib_msg msg;
-	uint64_t messages, stalls_cts, stalls_slot, stalls_sq;
+	uint64_t messages;
+	enum mpib_stall stall; /* what it waits for now */
+	uint64_t stall_since;
+	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
 	int32_t local_rank, remote_rank;
 	struct mpib_rail_counts n[MPIB_RAILS];
+	struct mpib_times times; /* the control thread reads them, too */
+	TAILQ_ENTRY(mpib_flow) times_link; /* control thread */
 	union {
 		struct mpib_sender tx;
 		struct mpib_receiver rx;
@@ -147,6 +156,8 @@ struct mpib_flow {
 void mpib_flow_finish(struct mpib_flow *f, unsigned req, int32_t result,
 		      const uint32_t *sizes, unsigned n);
 void mpib_flow_progress(struct mpib_flow *f, unsigned req, uint32_t bytes);
+/* Shard. Age of the oldest request, 0 if there is none. */
+uint64_t mpib_flow_oldest_ns(const struct mpib_flow *f);
 /* Shard. The flow takes no more work; control is told once. */
 void mpib_flow_break(struct mpib_flow *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -170,6 +181,14 @@ int mpib_flow_hold(struct mpib_flow *f, const struct mpib_desc *d,
 /* Shard. Begin or continue the request of a descriptor. -EINVAL when it does
  * not follow what came before. */
 int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d);
+
+/* stuck.c: the flow's requests that are older, when it was just added. */
+void mpib_stuck_add(const struct mpib_flow *f, uint64_t older_ns,
+		    struct mpib_snapshot *snap);
+
+/* times.c, control thread: have the flow's times read, and keep what it had. */
+void mpib_times_watch(struct mpib_flow *f);
+void mpib_times_close(struct mpib_flow *f);
 
 /* sender.c */
 /* 1: taken; -errno: the descriptor is bad. Only when there is room. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/chain.h"
+#include "engine/count.h"
 #include "engine/flow.h"
 #include "engine/policy.h"
 
@@ -89,7 +90,7 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 		g->rail[r] += rail[r];
 	if (g->size[i] == e->total) {
 		g->complete++;
-		f->messages++;
+		mpib_count_messages(f, 1);
 	}
 	mpib_sender_pop(f);
 	return (uint64_t)len + 1;
@@ -161,7 +162,7 @@ static uint64_t write_all(struct mpib_flow *f)
 		if (held[i].mr)
 			mpib_mr_unref(held[i].mr);
 	}
-	f->messages += n;
+	mpib_count_messages(f, n);
 	f->tx.cts_next += g->n;
 	f->tx.msg++;
 	g->n = g->held = 0;

@@ -4,7 +4,7 @@
  * that have any, so idle connections cost nothing; a ring that could not be
  * emptied is remembered on shard->intake.
  */
-#include "engine/flow.h"
+#include "engine/count.h"
 
 #define PER_RING 32
 
@@ -111,11 +111,13 @@ static int serve_remembered(struct mpib_shard *s)
 		next = f == last ? NULL : TAILQ_NEXT(f, intake_link);
 		if (!room(f)) {
 			if (!f->is_sender)
-				f->stalls_slot++;
+				mpib_stall(f, MPIB_STALL_SLOT);
 			continue;
 		}
 		f->on_intake = false;
 		TAILQ_REMOVE(&s->intake, f, intake_link);
+		if (f->stall == MPIB_STALL_SLOT)
+			mpib_unstall(f);
 		taken += serve(f);
 	}
 	return taken;

@@ -73,6 +73,7 @@ struct mpib_attachment {
 	struct mpib_mr **mr; /* by handle; shard */
 	struct mpib_flow *flow[MPIB_CONNS_MAX]; /* by index; shard */
 	struct mpib_rail_counts closed[MPIB_RAILS]; /* of past flows; shard */
+	uint64_t closed_messages;
 	/* Control thread. */
 	struct mpib_mr **mr_made;
 	TAILQ_ENTRY(mpib_attachment) link;
@@ -113,6 +114,7 @@ struct mpib_lane {
 	unsigned nflows;
 	bool active; /* on shard->active */
 	TAILQ_ENTRY(mpib_lane) link, active_link;
+	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;
 	struct mpib_msg msg;

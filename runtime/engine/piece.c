@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/chain.h"
-#include "engine/flow.h"
+#include "engine/count.h"
 
 static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
 {
@@ -25,23 +25,33 @@ bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
 {
 	struct mpib_sender *tx = &f->tx;
 
-	if (tx->piece_head - tx->piece_tail == MPIB_PIECES)
+	if (tx->piece_head - tx->piece_tail == MPIB_PIECES) {
+		mpib_stall(f, MPIB_STALL_SLOT);
 		return false;
+	}
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		if (!(mask & 1u << r))
 			continue;
-		if (mpib_qp_room(mpib_flow_qp(f, r, tx->cts_next)) < wrs ||
-		    !window_open(f, r, bytes[r])) {
-			f->stalls_sq++;
+		if (mpib_qp_room(mpib_flow_qp(f, r, tx->cts_next)) < wrs) {
+			mpib_stall(f, MPIB_STALL_SQ);
+			return false;
+		}
+		if (!window_open(f, r, bytes[r])) {
+			mpib_stall(f, MPIB_STALL_WINDOW);
 			return false;
 		}
 	}
 	return true;
 }
 
-static void add_share(struct mpib_piece *p, const struct mpib_extent *e,
-		      uint32_t len)
+static void add_share(struct mpib_flow *f, struct mpib_piece *p,
+		      const struct mpib_extent *e, uint32_t len)
 {
+	struct mpib_freq *r = &f->req[e->req];
+
+	if (!r->posted)
+		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
+	r->posted = true;
 	p->req[p->n] = e->req;
 	p->len[p->n] = len;
 	p->mr[p->n] = e->mr;
@@ -57,9 +67,10 @@ int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 	uint32_t number = f->tx.piece_head++ % MPIB_PIECES;
 	struct mpib_piece *p = &f->tx.piece[number];
 
+	mpib_unstall(f);
 	memset(p, 0, sizeof(*p));
 	for (unsigned i = 0; i < n; i++)
-		add_share(p, &e[i], len[i]);
+		add_share(f, p, &e[i], len[i]);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		p->pending |= (uint8_t)((chain[r].n > 0) << r);
 		if (chain[r].n)
@@ -130,6 +141,8 @@ void mpib_sender_completed(struct mpib_flow *f, unsigned piece, unsigned rail,
 		return;
 	p->pending &= (uint8_t) ~(1u << rail);
 	if (ok) {
+		mpib_record(f, MPIB_TIME_POST_SOUT + rail,
+			    f->shard->now - p->chunk[rail].posted);
 		mpib_tracker_ack(&f->lane->track[rail], &p->chunk[rail],
 				 f->shard->now);
 	} else {

@@ -6,7 +6,7 @@
 #include <mpib/wire.h>
 #include <string.h>
 
-#include "engine/flow.h"
+#include "engine/count.h"
 
 static struct mpib_slot *slot_at(struct mpib_flow *f, uint64_t number)
 {
@@ -242,7 +242,7 @@ static int end_slot(struct mpib_flow *f, struct mpib_slot *s)
 		return 0;
 	}
 	count_rx(f, recorded ? rec.rail : s->rail);
-	f->messages++;
+	mpib_count_messages(f, 1);
 	if (s->n > 1)
 		return recorded ? end_group(f, s, &rec) : -EPROTO;
 	return end_part(f, s, recorded, &rec);
@@ -305,6 +305,7 @@ void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 		return;
 	}
 	f->n[rail].rx_imms++;
+	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
 	s->expected = (uint8_t)mpib_imm_mask(imm);
 	s->size_q = mpib_imm_v1_size_q(imm);
 	s->seen |= (uint8_t)(1u << rail);

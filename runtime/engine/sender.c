@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/chain.h"
+#include "engine/count.h"
 #include "engine/flow.h"
 #include "engine/policy.h"
 
@@ -263,7 +264,7 @@ static void advance(struct mpib_flow *f, const struct mpib_extent *e,
 	if (s->ends_message) {
 		tx->msg++;
 		tx->pos = 0;
-		f->messages++;
+		mpib_count_messages(f, 1);
 	}
 }
 
@@ -300,7 +301,7 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 	if (f->tx.group.n)
 		return mpib_group_step(f);
 	if (!next_cts(f, &cts)) {
-		f->stalls_cts += !f->tx.waiting;
+		mpib_stall(f, MPIB_STALL_CTS);
 		f->tx.waiting = true;
 		return 0;
 	}

@@ -59,9 +59,11 @@ void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status)
 
 int mpib_shard_turn(struct mpib_shard *s)
 {
+	uint64_t now = now_ns();
 	int work;
 
-	s->now = now_ns();
+	*(s->busy ? &s->n.busy_ns : &s->n.idle_ns) += now - s->now;
+	s->now = now;
 	work = mpib_mailbox_run(&s->mailbox);
 	work += mpib_cq_turn(s);
 	work += mpib_intake_turn(s);
@@ -69,7 +71,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_srq_turn(s);
 
 	s->n.turns++;
-	s->n.busy_turns += work > 0;
+	s->busy = work > 0;
+	s->n.busy_turns += s->busy;
 	/* Relaxed: a client only wants to see it move. */
 	atomic_store_explicit(&s->status->heartbeat, s->n.turns,
 			      memory_order_relaxed);
@@ -154,7 +157,9 @@ static void *run(void *arg)
 			continue;
 		}
 		sleep_now(s);
-		adapt(s, now_ns() - now);
+		now = now_ns() - now;
+		s->n.slept_ns += now;
+		adapt(s, now);
 		idle_since = 0;
 	}
 	return NULL;
@@ -210,6 +215,8 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	TAILQ_INIT(&s->active);
 	TAILQ_INIT(&s->intake);
 	TAILQ_INIT(&s->cts);
+	TAILQ_INIT(&s->timed);
+	s->now = now_ns();
 	s->flow = calloc(MPIB_FLOWS_MAX, sizeof(*s->flow));
 	s->flow_ids = calloc(MPIB_FLOWS_MAX / 64, sizeof(*s->flow_ids));
 	if (!s->flow || !s->flow_ids) {

@@ -14,6 +14,7 @@
 #include "base/memseg.h"
 #include "engine/engine.h"
 #include "engine/snapshot.h"
+#include "engine/times.h"
 
 /* Flows of one shard: 20 bits on the wire, fewer in memory. */
 #define MPIB_FLOWS_MAX 65536u
@@ -62,6 +63,7 @@ struct mpib_shard {
 	struct mpib_flow_list intake; /* rings known not to be empty */
 	struct mpib_flow_list cts; /* receivers with CTS to post */
 	struct mpib_snap_shard n;
+	bool busy; /* the last turn moved something */
 	uint64_t now; /* when this turn began, ns */
 	uint32_t ar_above; /* longer pieces: payload by WRITE, then the IMM */
 	uint64_t spin_ns; /* idle time before sleep, follows the traffic */
@@ -69,6 +71,8 @@ struct mpib_shard {
 	 * buffers. */
 	uint64_t *flow_ids;
 	unsigned flows_made, lanes_made, attachments_made;
+	struct mpib_flow_list timed; /* whose times are read */
+	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */
 };
 
 struct mpib_engine {

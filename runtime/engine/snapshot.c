@@ -14,6 +14,7 @@ struct taking {
 	unsigned shard; /* next to ask */
 	struct mpib_snapshot *snap;
 	uint32_t lanes_max, flows_max, clients_max;
+	uint64_t older_ns; /* for requests, if there is room for any */
 	mpib_snapshot_fn *fn;
 	void *arg;
 };
@@ -27,6 +28,8 @@ static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 	sum->srq_refills += n->srq_refills;
 	sum->srq_limits += n->srq_limits;
 	sum->downs += n->downs;
+	sum->failovers += n->failovers;
+	sum->failover_ns += n->failover_ns;
 	sum->stale_imms += n->stale_imms;
 	sum->bad_imms += n->bad_imms;
 	sum->qps += n->qps;
@@ -63,13 +66,17 @@ static void add_flow(struct taking *t, const struct mpib_flow *f)
 		.remote_rank = f->remote_rank,
 		.outstanding = f->outstanding,
 		.messages = f->messages,
-		.stalls_cts = f->stalls_cts,
-		.stalls_slot = f->stalls_slot,
-		.stalls_sq = f->stalls_sq,
+		.oldest_ns = mpib_flow_oldest_ns(f),
 	};
 	memcpy(out->peer, f->lane->peer, sizeof(out->peer));
 	memcpy(out->n, f->n, sizeof(out->n));
+	memcpy(out->stalls, f->stalls, sizeof(out->stalls));
+	memcpy(out->stall_ns, f->stall_ns, sizeof(out->stall_ns));
+	if (f->stall != MPIB_STALL_NONE)
+		out->stall_ns[f->stall] += f->shard->now - f->stall_since;
 	mpib_policy_why(f, &out->why);
+	if (t->snap->request)
+		mpib_stuck_add(f, t->older_ns, t->snap);
 }
 
 static void add_track(struct mpib_snap_track *out, const struct mpib_tracker *t,
@@ -102,6 +109,7 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 			.path = lane->path,
 			.broken = lane->broken,
 			.flows = lane->nflows,
+			.messages = lane->messages,
 		};
 		memcpy(out->peer, lane->peer, sizeof(out->peer));
 		memcpy(out->qps, lane->qps, sizeof(out->qps));
@@ -122,6 +130,7 @@ static void add_client(struct taking *t, const struct mpib_attachment *a)
 		return;
 	out = &t->snap->client[t->snap->clients++];
 	out->id = a->id;
+	out->closed_messages = a->closed_messages;
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }
 
@@ -172,14 +181,15 @@ static void count(struct taking *t)
 	}
 }
 
-int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
-			 void *arg)
+static int take(struct mpib_engine *engine, bool requests, uint64_t older_ns,
+		mpib_snapshot_fn *fn, void *arg)
 {
 	struct taking *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
 	t->engine = engine;
+	t->older_ns = older_ns;
 	t->fn = fn;
 	t->arg = arg;
 	count(t);
@@ -191,7 +201,11 @@ int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
 	t->snap->lane = calloc(t->lanes_max + 1, sizeof(*t->snap->lane));
 	t->snap->flow = calloc(t->flows_max + 1, sizeof(*t->snap->flow));
 	t->snap->client = calloc(t->clients_max + 1, sizeof(*t->snap->client));
-	if (!t->snap->lane || !t->snap->flow || !t->snap->client)
+	if (requests)
+		t->snap->request =
+			calloc(MPIB_SNAP_REQUESTS, sizeof(*t->snap->request));
+	if (!t->snap->lane || !t->snap->flow || !t->snap->client ||
+	    (requests && !t->snap->request))
 		goto err_snap;
 	mpib_mailbox_send(&engine->shard[0].mailbox, &t->msg, on_shard);
 	return 0;
@@ -203,8 +217,21 @@ err_free:
 	return -ENOMEM;
 }
 
+int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
+			 void *arg)
+{
+	return take(engine, false, 0, fn, arg);
+}
+
+int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
+				  mpib_snapshot_fn *fn, void *arg)
+{
+	return take(engine, true, older_ns, fn, arg);
+}
+
 void mpib_snapshot_free(struct mpib_snapshot *snap)
 {
+	free(snap->request);
 	free(snap->lane);
 	free(snap->flow);
 	free(snap->client);

@@ -23,6 +23,10 @@ struct mpib_rail_counts {
 	uint64_t tx_wrs; /* all send WRs posted, CTS and records too */
 	uint64_t rx_imms; /* receive completions */
 	uint64_t cts; /* CTS writes posted */
+	uint64_t posts; /* calls of ibv_post_send(), a chain each */
+	uint64_t tx_imms; /* sends with an immediate value: ends of parts */
+	uint64_t tx_cqes; /* send completions */
+	uint64_t replays, replayed_bytes; /* work sent again after a failure */
 };
 
 static inline void mpib_rail_counts_add(struct mpib_rail_counts *sum,
@@ -33,6 +37,11 @@ static inline void mpib_rail_counts_add(struct mpib_rail_counts *sum,
 	sum->tx_wrs += n->tx_wrs;
 	sum->rx_imms += n->rx_imms;
 	sum->cts += n->cts;
+	sum->posts += n->posts;
+	sum->tx_imms += n->tx_imms;
+	sum->tx_cqes += n->tx_cqes;
+	sum->replays += n->replays;
+	sum->replayed_bytes += n->replayed_bytes;
 }
 
 static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
@@ -43,6 +52,11 @@ static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 	sum->tx_wrs -= n->tx_wrs;
 	sum->rx_imms -= n->rx_imms;
 	sum->cts -= n->cts;
+	sum->posts -= n->posts;
+	sum->tx_imms -= n->tx_imms;
+	sum->tx_cqes -= n->tx_cqes;
+	sum->replays -= n->replays;
+	sum->replayed_bytes -= n->replayed_bytes;
 }
 
 struct mpib_snap_rail {
@@ -50,12 +64,27 @@ struct mpib_snap_rail {
 	uint64_t cqes, cqe_errors, posts, srq_refills, stale_imms, bad_imms;
 	uint64_t srq_limits; /* times the device found an SRQ nearly empty */
 	uint64_t downs; /* times the rail was told to be down */
+	/* Lanes moved off this rail, and how long that took in all. */
+	uint64_t failovers, failover_ns;
 	uint32_t srq_posted, qps;
 	bool up, drained;
 };
 
 struct mpib_snap_shard {
 	uint64_t turns, busy_turns, sleeps;
+	/* Time of turns that moved something, of the others, and of sleep,
+	 * which counts as idle, too. */
+	uint64_t busy_ns, idle_ns, slept_ns;
+};
+
+/* Why a flow cannot go on. Each wait counts once. */
+enum mpib_stall {
+	MPIB_STALL_NONE,
+	MPIB_STALL_CTS, /* no clear-to-send */
+	MPIB_STALL_SLOT, /* no receive slot, no room for a piece in flight */
+	MPIB_STALL_SQ, /* a send queue or its completion queue is full */
+	MPIB_STALL_WINDOW, /* enough bytes of the lane are in flight */
+	MPIB_STALLS,
 };
 
 /* What a rail of a lane answered, see tracker.h. */
@@ -71,6 +100,7 @@ struct mpib_snap_lane {
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
 	uint32_t qps[MPIB_RAILS], flows;
+	uint64_t messages; /* of its flows, past ones too */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_snap_track track[MPIB_RAILS];
 };
@@ -82,7 +112,9 @@ struct mpib_snap_flow {
 	char peer[MPIB_LABEL_MAX];
 	int32_t local_rank, remote_rank; /* from tags, -1 unknown */
 	uint32_t outstanding; /* requests */
-	uint64_t messages, stalls_cts, stalls_slot, stalls_sq;
+	uint64_t messages;
+	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
+	uint64_t oldest_ns; /* age of the oldest request, 0: none */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_split_why why;
 };
@@ -90,7 +122,35 @@ struct mpib_snap_flow {
 /* What a client's closed connections moved. */
 struct mpib_snap_client {
 	uint32_t id;
+	uint64_t closed_messages;
 	struct mpib_rail_counts closed[MPIB_RAILS];
+};
+
+/* The last that happened to a request, or what it waits for. */
+enum mpib_last {
+	MPIB_LAST_QUEUED, /* behind others of its connection */
+	MPIB_LAST_NO_CTS, /* send: the peer posted no receive for it */
+	MPIB_LAST_NO_SLOT, /* send: too many pieces are in flight */
+	MPIB_LAST_NO_SQ, /* send: the send queue is full */
+	MPIB_LAST_NO_WINDOW, /* send: the lane has enough in flight */
+	MPIB_LAST_NO_GROUP, /* send: others of its group are missing */
+	MPIB_LAST_UNACKED, /* send: posted, rails did not answer */
+	MPIB_LAST_NO_DATA, /* its client gave only a part of it yet */
+	MPIB_LAST_CTS_UNSENT, /* receive: the send queue is full */
+	MPIB_LAST_NO_SENDER, /* receive: announced, nothing came */
+	MPIB_LAST_NO_IMM, /* receive: some rails are still to end it */
+	MPIB_LAST_ARRIVED, /* receive: whole, but not one before it */
+	MPIB_LASTS,
+};
+
+#define MPIB_SNAP_REQUESTS 4096u
+
+struct mpib_snap_request {
+	uint32_t flow; /* its place in the snapshot */
+	enum mpib_last last;
+	uint8_t rails; /* that it waits for, as far as is known */
+	uint64_t age_ns;
+	uint32_t bytes, done; /* of the request as posted */
 };
 
 struct mpib_snapshot {
@@ -100,6 +160,10 @@ struct mpib_snapshot {
 	struct mpib_snap_lane *lane;
 	struct mpib_snap_flow *flow;
 	struct mpib_snap_client *client;
+	/* Only when asked for: at most MPIB_SNAP_REQUESTS, and how many more
+	 * there were. */
+	uint32_t requests, more_requests;
+	struct mpib_snap_request *request;
 };
 
 /*
@@ -110,6 +174,9 @@ struct mpib_snapshot {
 typedef void mpib_snapshot_fn(void *arg, struct mpib_snapshot *snap);
 int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
 			 void *arg);
+/* The same with all requests that are at least so old. */
+int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
+				  mpib_snapshot_fn *fn, void *arg);
 void mpib_snapshot_free(struct mpib_snapshot *snap);
 
 /* For tools: the peer that the lane and its flows lead to. Control thread,

@@ -92,7 +92,7 @@ by_rail() {
 }
 by_conn() {
 	ctl "$1" conns | tr -d , | awk '/\{$/ { what = $1 }
-		/"sout"|"sup"/ && what ~ /_bytes/ { all = all " " $2 }
+		/"sout"|"sup"/ && what ~ /x_bytes/ { all = all " " $2 }
 		END { print all }'
 }
 for node in 0 1; do

@@ -38,9 +38,7 @@ static void add_client(unsigned i)
 			.peer = "127.46.0.9:24790",
 			.outstanding = 3,
 			.messages = 100 + f,
-			.stalls_cts = 5,
-			.stalls_slot = 6,
-			.stalls_sq = 7,
+			.stalls = { 0, 5, 6, 7, 8 },
 			.n = { { .tx_bytes = 1000, .rx_bytes = 500 },
 			       { .tx_bytes = 100, .rx_bytes = 50 } },
 		};
@@ -96,7 +94,9 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 			.up = true,
 		};
 	for (unsigned i = 0; i < shards; i++)
-		snap.shard[i] = (struct mpib_snap_shard){ 1000, 250, 3 };
+		snap.shard[i] = (struct mpib_snap_shard){ .turns = 1000,
+							  .busy_turns = 250,
+							  .sleeps = 3 };
 	view = (struct mpib_view){
 		.cfg = &cfg,
 		.sessions = &sessions,

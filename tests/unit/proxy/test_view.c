@@ -53,7 +53,7 @@ static int make_world(void **state)
 		.local_rank = 0,
 		.remote_rank = 3,
 		.messages = 5,
-		.stalls_cts = 2,
+		.stalls = { [MPIB_STALL_CTS] = 2 },
 		.n = { { .tx_bytes = 100 }, { .tx_bytes = 50 } },
 	};
 	w.flow[1] = (struct mpib_snap_flow){

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long things take. */
+#include <string.h>
+
+#include "engine/times.h"
+#include "fields.h"
+
+static const struct {
+	const char *name;
+	bool sender;
+	enum mpib_time time;
+} hists[] = {
+	{ "send.submit_post", true, MPIB_TIME_SUBMIT_POST },
+	{ "send.post_cqe.sout", true, MPIB_TIME_POST_SOUT },
+	{ "send.post_cqe.sup", true, MPIB_TIME_POST_SUP },
+	{ "send.submit_done", true, MPIB_TIME_SUBMIT_DONE },
+	{ "recv.submit_cts", false, MPIB_TIME_SUBMIT_POST },
+	{ "recv.cts_imm.sout", false, MPIB_TIME_POST_SOUT },
+	{ "recv.cts_imm.sup", false, MPIB_TIME_POST_SUP },
+	{ "recv.submit_done", false, MPIB_TIME_SUBMIT_DONE },
+};
+
+#define HISTS (sizeof(hists) / sizeof(hists[0]))
+
+static void read_all(const struct mpib_view *v, unsigned which,
+		     struct mpib_hist_counts *h)
+{
+	memset(h, 0, sizeof(*h));
+	if (v->engine)
+		mpib_engine_times(v->engine, hists[which].sender,
+				  hists[which].time, h);
+}
+
+static json_t *quantiles(const struct mpib_hist_counts *h)
+{
+	return json_pack("{sI sI sI sI sI sI sI}", "count",
+			 (json_int_t)h->count, "sum_ns", (json_int_t)h->sum,
+			 "p50_ns", (json_int_t)mpib_hist_quantile(h, 0.5),
+			 "p90_ns", (json_int_t)mpib_hist_quantile(h, 0.9),
+			 "p99_ns", (json_int_t)mpib_hist_quantile(h, 0.99),
+			 "p999_ns", (json_int_t)mpib_hist_quantile(h, 0.999),
+			 "max_ns", (json_int_t)h->max);
+}
+
+/* [[first ns above, count], ...]; empty ones are left out, and above the last
+ * bound null. */
+static json_t *buckets(const struct mpib_hist_counts *h)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < MPIB_HIST_BUCKETS; i++) {
+		uint64_t bound = mpib_hist_bound(i);
+
+		if (h->bucket[i] == 0)
+			continue;
+		json_array_append_new(list,
+				      json_pack("[o, I]",
+						bound == UINT64_MAX
+							? json_null()
+							: mpib_field_u64(bound),
+						(json_int_t)h->bucket[i]));
+	}
+	return list;
+}
+
+static json_t *by_connection(const struct mpib_view *v, unsigned which,
+			     uint32_t client)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; v->engine && i < v->snap->flows; i++) {
+		const struct mpib_snap_flow *f = &v->snap->flow[i];
+		struct mpib_hist_counts h = { 0 };
+		json_t *o;
+
+		if ((client && f->client != client) ||
+		    f->sender != hists[which].sender ||
+		    mpib_engine_flow_times(v->engine, f->client, f->index,
+					   hists[which].time, &h) < 0)
+			continue;
+		o = quantiles(&h);
+		json_object_set_new(o, "client", json_integer(f->client));
+		json_object_set_new(o, "index", json_integer(f->index));
+		json_object_set_new(o, "peer", json_string(f->peer));
+		json_object_set_new(o, "local_rank",
+				    mpib_field_rank(f->local_rank));
+		json_object_set_new(o, "remote_rank",
+				    mpib_field_rank(f->remote_rank));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+static json_t *one(const struct mpib_view *v, unsigned which, uint32_t client)
+{
+	struct mpib_hist_counts h;
+	json_t *o;
+
+	read_all(v, which, &h);
+	o = quantiles(&h);
+	json_object_set_new(o, "name", json_string(hists[which].name));
+	json_object_set_new(o, "buckets", buckets(&h));
+	json_object_set_new(o, "connections", by_connection(v, which, client));
+	return o;
+}
+
+json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
+		       uint32_t client)
+{
+	struct mpib_hist_counts h;
+	json_t *list;
+
+	for (unsigned i = 0; name && i < HISTS; i++) {
+		if (!strcmp(name, hists[i].name))
+			return one(v, i, client);
+	}
+	if (name)
+		return NULL;
+	list = json_array();
+	for (unsigned i = 0; i < HISTS; i++) {
+		json_t *o;
+
+		read_all(v, i, &h);
+		o = quantiles(&h);
+		json_object_set_new(o, "name", json_string(hists[i].name));
+		json_array_append_new(list, o);
+	}
+	return list;
+}

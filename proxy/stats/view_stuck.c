@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that do not come to their end. */
+#include <stdlib.h>
+
+#include "fields.h"
+
+static const struct {
+	const char *word, *text;
+} lasts[MPIB_LASTS] = {
+	[MPIB_LAST_QUEUED] = { "queued", "behind others of its connection" },
+	[MPIB_LAST_NO_CTS] = { "no_cts", "its peer has posted no receive" },
+	[MPIB_LAST_NO_SLOT] = { "no_slot", "too many pieces are in flight" },
+	[MPIB_LAST_NO_SQ] = { "no_sq", "the send queue is full" },
+	[MPIB_LAST_NO_WINDOW] = { "no_window",
+				  "its lane has enough in flight" },
+	[MPIB_LAST_NO_GROUP] = { "no_group",
+				 "other sends of its group are missing" },
+	[MPIB_LAST_UNACKED] = { "unacked", "posted, but not acknowledged" },
+	[MPIB_LAST_NO_DATA] = { "no_data",
+				"its process gave only a part of it" },
+	[MPIB_LAST_CTS_UNSENT] = { "cts_unsent",
+				   "no room to send its clear-to-send" },
+	[MPIB_LAST_NO_SENDER] = { "no_sender", "its peer has sent nothing" },
+	[MPIB_LAST_NO_IMM] = { "no_imm", "a rail has not ended its share" },
+	[MPIB_LAST_ARRIVED] = { "arrived", "whole, but not one before it" },
+};
+
+static json_t *rails(uint8_t mask)
+{
+	json_t *list = json_array();
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (mask & 1u << r)
+			json_array_append_new(
+				list, json_string(mpib_view_rail_name(r)));
+	}
+	return list;
+}
+
+static json_t *request(const struct mpib_view *v,
+		       const struct mpib_snap_request *q)
+{
+	const struct mpib_snap_flow *f = &v->snap->flow[q->flow];
+	const struct mpib_session *s = mpib_view_client(v, f->client);
+
+	return json_pack(
+		"{sI ss sI sI sI so sI ss ss so so sf sI sI so ss ss}",
+		"client", (json_int_t)f->client, "client_name",
+		s ? s->name : "", "pid", (json_int_t)(s ? s->pid : 0), "uid",
+		(json_int_t)(s ? s->uid : 0), "job",
+		(json_int_t)(s ? s->job : 0), "job_id",
+		mpib_field_job(s ? s->job : 0), "index", (json_int_t)f->index,
+		"direction", f->sender ? "send" : "recv", "peer", f->peer,
+		"local_rank", mpib_field_rank(f->local_rank), "remote_rank",
+		mpib_field_rank(f->remote_rank), "age_s",
+		(double)q->age_ns / 1e9, "bytes", (json_int_t)q->bytes, "done",
+		(json_int_t)q->done, "rails", rails(q->rails), "last",
+		lasts[q->last].word, "text", lasts[q->last].text);
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct mpib_snap_request *x = *(void *const *)a;
+	const struct mpib_snap_request *y = *(void *const *)b;
+
+	return (x->age_ns < y->age_ns) - (x->age_ns > y->age_ns);
+}
+
+json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns)
+{
+	const struct mpib_snapshot *snap = v->snap;
+	const struct mpib_snap_request **old =
+		calloc(snap->requests + 1, sizeof(const void *));
+	json_t *list = json_array();
+	uint32_t n = 0;
+
+	if (!old)
+		return NULL;
+	for (uint32_t i = 0; i < snap->requests; i++) {
+		if (snap->request[i].age_ns >= older_ns)
+			old[n++] = &snap->request[i];
+	}
+	qsort(old, n, sizeof(const void *), by_age);
+	for (uint32_t i = 0; i < n; i++)
+		json_array_append_new(list, request(v, old[i]));
+	free(old);
+	return json_pack("{sf so sI}", "older_s", (double)older_ns / 1e9,
+			 "requests", list, "more",
+			 (json_int_t)snap->more_requests);
+}

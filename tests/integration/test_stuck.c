@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hang is found by one command: a receiver that never posts, a sender that
+ * never sends, and a peer that answers no more.
+ */
+#include <mpib/client.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node.h"
+
+#define BUF 65536
+#define JOB 0xfedcba9876543210ull
+
+static struct node a, b;
+static struct mpib_client *tx_client, *rx_client;
+static struct mpib_listener *listener;
+static struct mpib_conn *tx, *rx;
+static struct mpib_region *from_mr, *to_mr;
+static char *from, *to;
+
+static struct mpib_client *attach(const struct node *n, const char *name)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = n->dir,
+					 .name = name,
+					 .job = JOB };
+	struct mpib_client *client;
+
+	assert_int_equal(mpib_attach(&opts, &client), 0);
+	return client;
+}
+
+static int setup(void **state)
+{
+	struct mpib_handle handle;
+
+	(void)state;
+	node_start(&a, 5, NULL);
+	node_start(&b, 6, NULL);
+	tx_client = attach(&a, "sender");
+	rx_client = attach(&b, "receiver");
+	assert_int_equal(mpib_listen(rx_client, &handle, &listener), 0);
+	assert_int_equal(mpib_accept(listener, &rx), 0);
+	assert_int_equal(mpib_connect(tx_client, &handle, -1, &tx), 0);
+	while (mpib_ready(tx) == 0 || mpib_ready(rx) == 0)
+		usleep(100);
+	from = mpib_mem_alloc(tx_client, BUF);
+	to = mpib_mem_alloc(rx_client, BUF);
+	assert_int_equal(mpib_reg(tx_client, from, BUF, &from_mr), 0);
+	assert_int_equal(mpib_reg(rx_client, to, BUF, &to_mr), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mpib_detach(tx_client);
+	mpib_detach(rx_client);
+	node_stop(&a);
+	node_stop(&b);
+	return 0;
+}
+
+static struct mpib_request *send_one(int tag)
+{
+	struct mpib_request *r = NULL;
+
+	while (!r)
+		assert_int_equal(mpib_isend(tx, from, BUF, tag, from_mr, &r),
+				 0);
+	return r;
+}
+
+static struct mpib_request *receive_one(int tag)
+{
+	struct mpib_request *r = NULL;
+	void *addr = to;
+	size_t size = BUF;
+
+	while (!r)
+		assert_int_equal(
+			mpib_irecv(rx, 1, &addr, &size, &tag, &to_mr, &r), 0);
+	return r;
+}
+
+static void finish(struct mpib_request *r)
+{
+	for (int done = 0; !done;)
+		assert_int_equal(mpib_test(r, &done, NULL), 0);
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+/* The one request that is stuck on the node, once there is one. */
+static json_t *the_stuck_one(const struct node *n, const char *command)
+{
+	json_t *requests = NULL, *r;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		json_t *v = node_ask(n, command);
+
+		requests = json_incref(json_object_get(v, "requests"));
+		json_decref(v);
+		if (json_array_size(requests) > 0)
+			break;
+		json_decref(requests);
+		usleep(10000);
+	}
+	assert_int_equal(json_array_size(requests), 1);
+	r = json_incref(json_array_get(requests, 0));
+	json_decref(requests);
+	return r;
+}
+
+/* Tags are known at both ends once a message went. */
+static void exchange_ranks(void)
+{
+	struct mpib_request *recv = receive_one(12), *sent = send_one(11);
+
+	finish(recv);
+	finish(sent);
+}
+
+static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
+{
+	struct mpib_request *sent, *recv;
+	json_t *r;
+
+	(void)state;
+	exchange_ranks();
+	sent = send_one(11);
+	r = the_stuck_one(&a, "stuck 0");
+	assert_string_equal(text(r, "last"), "no_cts");
+	assert_string_equal(text(r, "direction"), "send");
+	assert_string_equal(text(r, "client_name"), "sender");
+	assert_string_equal(text(r, "job_id"), "0xfedcba9876543210");
+	assert_int_equal(num(r, "pid"), getpid());
+	assert_int_equal(num(r, "local_rank"), 11);
+	assert_int_equal(num(r, "remote_rank"), 12);
+	assert_int_equal(num(r, "bytes"), BUF);
+	assert_non_null(strstr(text(r, "peer"), ":24790"));
+	json_decref(r);
+	recv = receive_one(12);
+	finish(recv);
+	finish(sent);
+}
+
+static void a_receive_without_a_send_is_told_at_the_receiver(void **state)
+{
+	struct mpib_request *recv = receive_one(12), *sent;
+	json_t *r = the_stuck_one(&b, "stuck 0");
+
+	(void)state;
+	assert_string_equal(text(r, "last"), "no_sender");
+	assert_string_equal(text(r, "direction"), "recv");
+	assert_string_equal(text(r, "client_name"), "receiver");
+	json_decref(r);
+	sent = send_one(11);
+	finish(recv);
+	finish(sent);
+}
+
+static void what_moves_is_not_stuck(void **state)
+{
+	json_t *v;
+
+	(void)state;
+	exchange_ranks();
+	v = node_ask(&a, "stuck 0");
+	assert_int_equal(json_array_size(json_object_get(v, "requests")), 0);
+	json_decref(v);
+}
+
+static void mpibctl_finds_it_in_one_command(void **state)
+{
+	const char *const argv[] = {
+		"mpibctl", "-s", a.dir, "stuck", "0", NULL
+	};
+	struct mpib_request *sent = send_one(11), *recv;
+	struct run run;
+
+	(void)state;
+	json_decref(the_stuck_one(&a, "stuck 0"));
+	run_wait(&run, argv);
+	assert_int_equal(run.status, 0);
+	assert_non_null(strstr(run.out, "no_cts"));
+	assert_non_null(strstr(run.out, "127.24."));
+	recv = receive_one(12);
+	finish(recv);
+	finish(sent);
+}
+
+/* Stopped, the peer's proxy takes and acknowledges nothing while its sockets
+ * stay open: a black hole. Its receive is announced already. */
+static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
+{
+	struct mpib_request *recv, *sent;
+	json_t *r;
+
+	(void)state;
+	recv = receive_one(12);
+	json_decref(the_stuck_one(&b, "stuck 0"));
+	kill(b.pid, SIGSTOP);
+	sent = send_one(11);
+	r = the_stuck_one(&a, "stuck 1");
+	kill(b.pid, SIGCONT);
+	assert_string_equal(text(r, "last"), "unacked");
+	assert_true(json_array_size(json_object_get(r, "rails")) > 0);
+	assert_true(json_real_value(json_object_get(r, "age_s")) >= 1);
+	json_decref(r);
+	finish(recv);
+	finish(sent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_send_without_a_receive_names_its_peer_and_owner),
+		cmocka_unit_test(
+			a_receive_without_a_send_is_told_at_the_receiver),
+		cmocka_unit_test(what_moves_is_not_stuck),
+		cmocka_unit_test(mpibctl_finds_it_in_one_command),
+		cmocka_unit_test(
+			a_peer_that_answers_no_more_is_told_with_the_rails),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

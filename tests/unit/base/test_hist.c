@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/hist.h: buckets without gaps, quantiles within their promise, and a
+ * reader beside the one that records. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hist.h"
+
+static struct mpib_hist hist;
+
+static struct mpib_hist_counts counts(void)
+{
+	struct mpib_hist_counts c = { 0 };
+
+	mpib_hist_read(&hist, &c);
+	return c;
+}
+
+static int clear(void **state)
+{
+	(void)state;
+	memset(&hist, 0, sizeof(hist));
+	return 0;
+}
+
+static void each_bucket_begins_where_the_one_before_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(mpib_hist_index(0), 0);
+	assert_int_equal(mpib_hist_bound(0), 256);
+	for (unsigned i = 0; i + 1 < MPIB_HIST_BUCKETS; i++) {
+		uint64_t bound = mpib_hist_bound(i);
+
+		assert_int_equal(mpib_hist_index(bound - 1), i);
+		assert_int_equal(mpib_hist_index(bound), i + 1);
+	}
+	assert_true(mpib_hist_bound(MPIB_HIST_BUCKETS - 1) == UINT64_MAX);
+	assert_int_equal(mpib_hist_index(UINT64_MAX), MPIB_HIST_BUCKETS - 1);
+}
+
+static void a_bucket_is_at_most_a_quarter_wide(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i + 1 < MPIB_HIST_BUCKETS; i++) {
+		uint64_t from = mpib_hist_bound(i - 1);
+
+		assert_true(mpib_hist_bound(i) - from <= from / 4);
+	}
+}
+
+static void sums_counts_and_the_maximum_are_exact(void **state)
+{
+	struct mpib_hist_counts c, twice = { 0 };
+
+	(void)state;
+	mpib_hist_record(&hist, 0);
+	mpib_hist_record(&hist, 1000);
+	mpib_hist_record(&hist, UINT32_MAX);
+	c = counts();
+	assert_int_equal(c.count, 3);
+	assert_int_equal(c.sum, 1000 + (uint64_t)UINT32_MAX);
+	assert_int_equal(c.max, UINT32_MAX);
+	mpib_hist_add(&twice, &c);
+	mpib_hist_add(&twice, &c);
+	assert_int_equal(twice.count, 6);
+	assert_int_equal(twice.sum, 2 * c.sum);
+	assert_int_equal(twice.max, c.max);
+	assert_int_equal(twice.bucket[mpib_hist_index(1000)], 2);
+}
+
+static void a_quantile_is_right_to_within_a_quarter(void **state)
+{
+	static const double q[] = { 0.01, 0.5, 0.9, 0.99 };
+	struct mpib_hist_counts c;
+
+	(void)state;
+	for (unsigned i = 1; i <= 10000; i++)
+		mpib_hist_record(&hist, i * 1000);
+	c = counts();
+	for (unsigned i = 0; i < 4; i++) {
+		double exact = q[i] * 10000 * 1000;
+		double told = (double)mpib_hist_quantile(&c, q[i]);
+
+		assert_true(told >= exact && told <= exact * 1.25);
+	}
+	assert_int_equal(mpib_hist_quantile(&c, 1), 10000000);
+}
+
+static void an_empty_one_has_no_quantiles(void **state)
+{
+	struct mpib_hist_counts c = counts();
+
+	(void)state;
+	assert_int_equal(mpib_hist_quantile(&c, 0.5), 0);
+	assert_int_equal(mpib_hist_quantile(&c, 1), 0);
+}
+
+#define RECORDS 200000
+
+static void *record(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < RECORDS; i++)
+		mpib_hist_record(&hist, i);
+	return NULL;
+}
+
+static void a_reader_never_sees_a_count_fall(void **state)
+{
+	uint64_t before = 0;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, record, NULL), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t now = counts().count;
+
+		assert_true(now >= before && now <= RECORDS);
+		before = now;
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(counts().count, RECORDS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_bucket_begins_where_the_one_before_ends),
+		cmocka_unit_test(a_bucket_is_at_most_a_quarter_wide),
+		cmocka_unit_test_setup(sums_counts_and_the_maximum_are_exact,
+				       clear),
+		cmocka_unit_test_setup(a_quantile_is_right_to_within_a_quarter,
+				       clear),
+		cmocka_unit_test_setup(an_empty_one_has_no_quantiles, clear),
+		cmocka_unit_test_setup(a_reader_never_sees_a_count_fall, clear),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
