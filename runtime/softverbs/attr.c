@@ -30,6 +30,11 @@ int sv_query_device_ex(struct ibv_context *ctx,
 		return EINVAL;
 	memset(attr, 0, size);
 	ibv_query_device(ctx, &attr->orig_attr);
+	if (size > offsetof(struct ibv_device_attr_ex, hca_core_clock)) {
+		/* Nanoseconds; the clock is told in kHz. */
+		attr->completion_timestamp_mask = UINT64_MAX;
+		attr->hca_core_clock = 1000000;
+	}
 	if (size > offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex))
 		attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
 	return 0;

@@ -12,6 +12,9 @@ static void fill_operations(struct ibv_context *ctx)
 
 	v->query_port = sv_query_port;
 	v->query_device_ex = sv_query_device_ex;
+	v->create_cq_ex = sv_create_cq_ex;
+	v->create_qp_ex = sv_create_qp_ex;
+	v->query_rt_values = sv_query_rt_values;
 }
 
 SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)

@@ -89,7 +89,12 @@ SV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe,
 
 SV_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	return sv_result(soft->destroy_cq(cq));
+	struct sv_reader *reader = ((struct mpib_soft_cq_ex *)cq)->reader;
+	int rc = soft->destroy_cq(cq);
+
+	if (!rc)
+		sv_reader_free(reader);
+	return sv_result(rc);
 }
 
 SV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
@@ -151,5 +156,10 @@ SV_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 
 SV_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	return sv_result(soft->destroy_qp(qp));
+	struct sv_builder *b = ((struct mpib_soft_qp_ex *)qp)->builder;
+	int rc = soft->destroy_qp(qp);
+
+	if (!rc)
+		sv_builder_free(b);
+	return sv_result(rc);
 }

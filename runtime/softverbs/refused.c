@@ -143,12 +143,6 @@ SV_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
 	(void)dm;
 }
 
-SV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	(void)qp;
-	return none();
-}
-
 SV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;

@@ -49,6 +49,19 @@ int sv_query_device_ex(struct ibv_context *ctx,
 int sv_query_port(struct ibv_context *ctx, uint8_t port,
 		  struct ibv_port_attr *attr, size_t size);
 
+/* wr.c: a QP that is posted to by ibv_wr_*(). */
+struct ibv_qp *sv_create_qp_ex(struct ibv_context *ctx,
+			       struct ibv_qp_init_attr_ex *attr);
+/* NULL is nothing. */
+void sv_builder_free(struct sv_builder *b);
+
+/* cq_ex.c */
+struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
+				  struct ibv_cq_init_attr_ex *attr);
+void sv_reader_free(struct sv_reader *r);
+/* The clock of time stamps. */
+int sv_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
+
 /* errno set and a positive value returned for -errno; else 0. */
 static inline int sv_result(int rc)
 {

@@ -38,6 +38,31 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
  */
 void mpib_soft_abandon(struct ibv_context *ctx);
 
+/*
+ * What every QP and CQ of the software HCA begins with: room for the extended
+ * form, which the HCA itself leaves alone, zero from the start.
+ */
+struct sv_builder;
+struct sv_reader;
+struct mpib_soft_qp_ex {
+	struct ibv_qp_ex ex;
+	struct sv_builder *builder;
+};
+
+struct mpib_soft_cq_ex {
+	struct ibv_cq_ex ex;
+	struct sv_reader *reader;
+};
+
+/* From now on entries of cq carry the time at which they are made. Before the
+ * first entry; any thread. */
+void mpib_soft_stamp(struct ibv_cq *cq);
+/* As ibv_poll_cq(cq, 1, wc), with that time, CLOCK_MONOTONIC in ns. */
+int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns);
+
+/* How many requests ibv_post_send() takes now. Any thread in threaded mode. */
+unsigned mpib_soft_send_room(struct ibv_qp *qp);
+
 /* Every limit of a context, and zero for what identifies a device. Any
  * thread. */
 void mpib_soft_limits(struct ibv_device_attr *attr);

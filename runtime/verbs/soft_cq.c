@@ -150,6 +150,8 @@ static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
+	if (cq->stamped)
+		cq->ring[tail & cq->mask].ns = soft_now();
 	/* Release: the entry is whole before poll_ring() can see it. */
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	notify(ctx, cq, solicited);
@@ -236,7 +238,8 @@ static void reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 	}
 }
 
-static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc)
+/* ns, of the last entry, may be NULL. */
+static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 {
 	struct soft_ctx *ctx = to_ctx(cq->ibv.context);
 	uint32_t head, tail;
@@ -249,6 +252,8 @@ static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc)
 		struct soft_cqe *e = &cq->ring[head & cq->mask];
 
 		wc[i] = e->wc;
+		if (ns)
+			*ns = e->ns;
 		if (e->of_sq)
 			reclaim(ctx, e);
 	}
@@ -268,27 +273,43 @@ static bool wants_turn(struct soft_cq *cq, int n)
 	return tail - head < (uint32_t)n;
 }
 
-static int poll_threaded(struct soft_cq *cq, int n, struct ibv_wc *wc)
+static int poll_threaded(struct soft_cq *cq, int n, struct ibv_wc *wc,
+			 uint64_t *ns)
 {
 	int got;
 
 	do {
 		pthread_mutex_lock(&cq->poll_lock);
-		got = poll_ring(cq, n, wc);
+		got = poll_ring(cq, n, wc, ns);
 		pthread_mutex_unlock(&cq->poll_lock);
 	} while (!got && n && soft_poll_turn(to_ctx(cq->ibv.context), cq));
 	return got;
 }
 
-int soft_poll_cq(struct ibv_cq *c, int n, struct ibv_wc *wc)
+static int poll_cq(struct ibv_cq *c, int n, struct ibv_wc *wc, uint64_t *ns)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 
 	if (n < 0)
 		return -EINVAL;
 	if (ctx->threaded)
-		return poll_threaded(to_cq(c), n, wc);
+		return poll_threaded(to_cq(c), n, wc, ns);
 	if (wants_turn(to_cq(c), n))
 		soft_turn(ctx);
-	return poll_ring(to_cq(c), n, wc);
+	return poll_ring(to_cq(c), n, wc, ns);
+}
+
+int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return poll_cq(cq, n, wc, NULL);
+}
+
+void mpib_soft_stamp(struct ibv_cq *cq)
+{
+	to_cq(cq)->stamped = true;
+}
+
+int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns)
+{
+	return poll_cq(cq, 1, wc, ns);
 }

@@ -93,16 +93,20 @@ struct soft_cqe {
 	struct ibv_wc wc;
 	uint32_t sq_done; /* with of_sq: the send queue is free up to here */
 	bool of_sq;
+	uint64_t ns; /* when it was made, if the CQ is stamped */
 };
 
 struct soft_cq {
-	struct ibv_cq ibv;
+	union {
+		struct ibv_cq ibv;
+		struct mpib_soft_cq_ex x;
+	};
 	uint32_t mask;
 	_Atomic uint32_t head, tail;
 	struct soft_cqe *ring;
 	pthread_mutex_t poll_lock; /* the consumer's, in threaded mode */
 	_Atomic int armed; /* 0, 1: any, 2: solicited only */
-	bool overrun;
+	bool overrun, stamped;
 	unsigned refs;
 	TAILQ_ENTRY(soft_cq) ch_link;
 	uint32_t ch_pending, ch_taken; /* under the channel's lock */
@@ -149,7 +153,10 @@ enum soft_place {
 };
 
 struct soft_qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct mpib_soft_qp_ex x;
+	};
 	struct soft_ctx *ctx;
 	struct soft_pd *pd;
 	struct soft_cq *scq, *rcq;

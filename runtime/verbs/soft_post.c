@@ -85,6 +85,18 @@ static int fill(struct soft_qp *qp, uint32_t idx, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+unsigned mpib_soft_send_room(struct ibv_qp *q)
+{
+	struct soft_qp *qp = to_qp(q);
+	uint64_t done = atomic_load_explicit(&qp->ctx->qps[qp->idx].sq_done,
+					     memory_order_relaxed);
+	uint32_t tail =
+		atomic_load_explicit(&qp->sq_tail, memory_order_relaxed);
+
+	/* Relaxed: as in post_chain(), which looks again. */
+	return qp->sq_mask + 1 - (tail - (uint32_t)done);
+}
+
 static int post_chain(struct soft_qp *qp, struct ibv_send_wr *wr,
 		      struct ibv_send_wr **bad)
 {

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Extended completion queues: an entry is polled as ever and read field by
+ * field. Time stamps are those of the moment an entry was made, in ns of
+ * CLOCK_MONOTONIC.
+ */
+#include "softverbs/softverbs.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FIELDS (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+
+struct sv_reader {
+	pthread_mutex_t lock; /* from a start that found one to its end */
+	struct ibv_wc wc;
+	uint64_t ns;
+};
+
+static struct sv_reader *reader_of(struct ibv_cq_ex *cq)
+{
+	return ((struct mpib_soft_cq_ex *)cq)->reader;
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+	struct sv_reader *r = reader_of(cq);
+	int n = mpib_soft_poll_stamped(ibv_cq_ex_to_cq(cq), &r->wc, &r->ns);
+
+	if (n <= 0)
+		return n ? -n : ENOENT;
+	cq->wr_id = r->wc.wr_id;
+	cq->status = r->wc.status;
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	struct sv_reader *r = reader_of(cq);
+	int rc;
+
+	if (attr && attr->comp_mask)
+		return EINVAL;
+	pthread_mutex_lock(&r->lock);
+	rc = next_poll(cq);
+	if (rc)
+		pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+static void end_poll(struct ibv_cq_ex *cq)
+{
+	pthread_mutex_unlock(&reader_of(cq)->lock);
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.byte_len;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.imm_data;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.qp_num;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.src_qp;
+}
+
+static unsigned read_wc_flags(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.wc_flags;
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.slid;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->wc.dlid_path_bits;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
+{
+	return reader_of(cq)->ns;
+}
+
+static void fill(struct ibv_cq_ex *cq)
+{
+	cq->start_poll = start_poll;
+	cq->next_poll = next_poll;
+	cq->end_poll = end_poll;
+	cq->read_opcode = read_opcode;
+	cq->read_vendor_err = read_vendor_err;
+	cq->read_byte_len = read_byte_len;
+	cq->read_imm_data = read_imm_data;
+	cq->read_qp_num = read_qp_num;
+	cq->read_src_qp = read_src_qp;
+	cq->read_wc_flags = read_wc_flags;
+	cq->read_slid = read_slid;
+	cq->read_sl = read_sl;
+	cq->read_dlid_path_bits = read_dlid_path_bits;
+	cq->read_completion_ts = read_completion_ts;
+}
+
+static int check(const struct ibv_cq_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+
+	if (attr->wc_flags & ~(uint64_t)FIELDS ||
+	    attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	    attr->flags & ~known)
+		return EOPNOTSUPP;
+	return 0;
+}
+
+struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
+				  struct ibv_cq_init_attr_ex *attr)
+{
+	struct mpib_soft_cq_ex *x;
+	struct ibv_cq *cq;
+	int rc = check(attr);
+
+	if (rc)
+		return sv_object(-rc, NULL);
+	cq = ibv_create_cq(ctx, (int)attr->cqe, attr->cq_context, attr->channel,
+			   (int)attr->comp_vector);
+	if (!cq)
+		return NULL;
+	x = (struct mpib_soft_cq_ex *)cq;
+	x->reader = calloc(1, sizeof(*x->reader));
+	if (!x->reader) {
+		ibv_destroy_cq(cq);
+		return sv_object(-ENOMEM, NULL);
+	}
+	pthread_mutex_init(&x->reader->lock, NULL);
+	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		mpib_soft_stamp(cq);
+	fill(&x->ex);
+	return &x->ex;
+}
+
+void sv_reader_free(struct sv_reader *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+int sv_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
+{
+	(void)ctx;
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EOPNOTSUPP;
+	clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+	return 0;
+}
