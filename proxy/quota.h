@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <uthash.h>
+
+#include "base/hash.h"
 
 struct mpib_session;
 struct mpib_sessions;

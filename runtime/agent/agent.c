@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "agent/agent.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "base/log.h"
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/event.h"
+#include "base/sure.h"
 #include "engine/lane.h"
 
 struct change {
@@ -45,11 +46,9 @@ static void free_change(void *arg, int status)
 static void tell_shard(struct mpib_shard *s, unsigned rail, bool up,
 		       const char *why)
 {
-	struct change *c = malloc(sizeof(*c));
+	struct change *c = mpib_sure_alloc(sizeof(*c));
 	struct mpib_call *call;
 
-	if (!c)
-		abort();
 	*c = (struct change){ .shard = s, .rail = rail, .up = up };
 	snprintf(c->why, sizeof(c->why), "%s", why);
 	call = mpib_call_new(c, free_change, c);
@@ -124,11 +123,9 @@ static void rearm(void *arg, int status)
 static void srq_limit(struct mpib_shard *s, unsigned r, const struct ibv_srq *q)
 {
 	struct mpib_tenant *t = q->srq_context;
-	struct limit *l = malloc(sizeof(*l));
+	struct limit *l = mpib_sure_alloc(sizeof(*l));
 	struct mpib_call *call;
 
-	if (!l)
-		abort();
 	*l = (struct limit){ .tenant = t, .rail = r };
 	call = mpib_call_new(l, rearm, l);
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_srq_limit);

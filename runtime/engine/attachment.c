@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/sure.h"
 #include "engine/flow.h"
 
 static void on_open(struct mpib_msg *msg)
@@ -72,11 +73,9 @@ static void closed(void *arg, int status)
 void mpib_attachment_close(struct mpib_attachment *attachment,
 			   mpib_done_fn *done, void *arg)
 {
-	struct closing *c = malloc(sizeof(*c));
+	struct closing *c = mpib_sure_alloc(sizeof(*c));
 	struct mpib_call *call;
 
-	if (!c)
-		abort();
 	*c = (struct closing){ attachment, done, arg };
 	call = mpib_call_new(attachment, closed, c);
 	mpib_mailbox_send(&attachment->shard->mailbox, &call->msg, on_close);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sure.h"
 #include "engine/count.h"
 #include "engine/notice.h"
 #include "engine/policy.h"
@@ -374,11 +375,9 @@ static void destroyed(void *arg, int status)
 
 void mpib_flow_destroy(struct mpib_flow *flow, mpib_done_fn *done, void *arg)
 {
-	struct destroy *d = malloc(sizeof(*d));
+	struct destroy *d = mpib_sure_alloc(sizeof(*d));
 	struct mpib_call *call;
 
-	if (!d)
-		abort();
 	*d = (struct destroy){ flow, done, arg };
 	call = mpib_call_new(flow, destroyed, d);
 	mpib_mailbox_send(&flow->shard->mailbox, &call->msg, on_destroy);

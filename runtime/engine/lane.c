@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/sure.h"
 #include "engine/flow.h"
 #include "engine/policy.h"
 
@@ -348,11 +349,9 @@ static void destroyed(void *arg, int status)
 
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
-	struct destroy *d = malloc(sizeof(*d));
+	struct destroy *d = mpib_sure_alloc(sizeof(*d));
 	struct mpib_call *call;
 
-	if (!d)
-		abort();
 	*d = (struct destroy){ lane, done, arg };
 	call = mpib_call_new(lane, destroyed, d);
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_destroy);

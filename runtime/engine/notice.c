@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/sure.h"
+
 struct mpib_notice *mpib_notice_new(void *what, int error, const char *fmt,
 				    va_list ap)
 {
-	struct mpib_notice *n = malloc(sizeof(*n));
+	struct mpib_notice *n = mpib_sure_alloc(sizeof(*n));
 
-	if (!n)
-		abort();
 	n->what = what;
 	n->error = error;
 	vsnprintf(n->why, sizeof(n->why), fmt, ap);

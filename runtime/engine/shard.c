@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sure.h"
 #include "engine/flow.h"
 
 #define SPIN_MIN_NS 5000ull
@@ -33,10 +34,8 @@ static uint64_t now_ns(void)
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
 {
-	struct mpib_call *call = calloc(1, sizeof(*call));
+	struct mpib_call *call = mpib_sure_alloc(sizeof(*call));
 
-	if (!call)
-		abort();
 	call->what = what;
 	call->done = done;
 	call->arg = arg;

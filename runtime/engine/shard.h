@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 #include <sys/queue.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/mailbox.h"
 #include "base/memseg.h"
 #include "engine/engine.h"

@@ -6,8 +6,8 @@
 #define MPIB_PEER_INTERNAL_H
 
 #include <sys/queue.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "agent/agent.h"
 #include "engine/snapshot.h"
 #include "peer/broker.h"

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sure.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define TRIES 1000
+
+void *mpib_sure_alloc(size_t size)
+{
+	void *p = calloc(1, size);
+
+	for (int i = 0; !p && i < TRIES; i++) {
+		usleep(1000);
+		p = calloc(1, size);
+	}
+	if (!p) {
+		mpib_err("out of memory: %zu bytes to take something down with",
+			 size);
+		abort();
+	}
+	return p;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory for what cannot be refused: the message that takes something down.
+ * Such steps are small and rare, and none of their callers could go back.
+ */
+#ifndef MPIB_BASE_SURE_H
+#define MPIB_BASE_SURE_H
+
+#include <stddef.h>
+
+/* Zeroed, to be given to free(); never NULL. Any thread, not the hot path:
+ * without memory it waits up to a second for some, then ends the process. */
+void *mpib_sure_alloc(size_t size);
+
+#endif
