@@ -41,6 +41,8 @@ void mpib_reader_drop(struct mpib_reader *r)
 	mpib_loop_del(st->loop, &r->watch);
 	close(r->fd);
 	TAILQ_REMOVE(&st->readers, r, link);
+	if (r->queued)
+		TAILQ_REMOVE(&st->queue, r, queue_link);
 	st->count--;
 	forget_answer(r);
 	forget_question(r);
@@ -76,11 +78,36 @@ static bool hold(struct mpib_reader *r)
 	return true;
 }
 
+static bool has_line(const struct mpib_reader *r)
+{
+	return r->in && memchr(r->in, '\n', r->in_len);
+}
+
+/* Nothing is due to r: its next line, or wait for more of them. False when r is
+ * gone. */
+static bool go_on(struct mpib_reader *r)
+{
+	if (has_line(r)) {
+		/* Nothing more is read meanwhile. */
+		mpib_loop_mod(r->stats->loop, &r->watch, 0);
+		mpib_stats_queue(r);
+		return true;
+	}
+	if (r->in_len == LINE_MAX_BYTES) {
+		mpib_reader_drop(r); /* no command is that long */
+		return false;
+	}
+	if (r->in_len == 0) {
+		free(r->in);
+		r->in = NULL;
+	}
+	mpib_loop_mod(r->stats->loop, &r->watch, EPOLLIN);
+	return true;
+}
+
 /* False when r is gone. */
 static bool flush(struct mpib_reader *r)
 {
-	struct mpib_loop *loop = r->stats->loop;
-
 	while (r->out && r->out_at < r->out_len) {
 		ssize_t n =
 			send(r->fd, r->out + r->out_at, r->out_len - r->out_at,
@@ -94,11 +121,9 @@ static bool flush(struct mpib_reader *r)
 		}
 		r->out_at += (size_t)n;
 	}
-	mpib_timer_disarm(loop, &r->timer);
+	mpib_timer_disarm(r->stats->loop, &r->timer);
 	forget_answer(r);
-	/* Nothing more is read while an answer is due. */
-	mpib_loop_mod(loop, &r->watch, r->waits ? 0 : EPOLLIN);
-	return true;
+	return go_on(r);
 }
 
 /* Takes text, NULL for one there was no memory for. False when r is gone. */
@@ -159,7 +184,7 @@ static void on_tick(void *arg)
 
 	mpib_timer_arm(r->stats->loop, &r->tick, r->period, on_tick, r);
 	/* Who has not taken the last one misses this one. */
-	if (!r->out && !r->waits)
+	if (!r->out && !r->waits && !r->queued)
 		mpib_stats_wait(r, r->stream);
 }
 
@@ -189,7 +214,7 @@ static bool command(struct mpib_reader *r, char *line)
 				    .admin = st->admin,
 				    .uid = r->uid };
 	if (!line[strspn(line, " \t\r")])
-		return true;
+		return go_on(r);
 	c = mpib_command_parse(line, &r->ask);
 	if (!c)
 		return complain(r);
@@ -201,70 +226,44 @@ static bool command(struct mpib_reader *r, char *line)
 	return true;
 }
 
-/* The oldest line of what was said, as a string of its own; NULL: none, or no
- * memory. */
+/* The oldest line of what was said, as a string of its own; NULL: no memory. */
 static char *next_line(struct mpib_reader *r)
 {
-	char *nl = r->in ? memchr(r->in, '\n', r->in_len) : NULL;
-	char *line;
-	size_t len;
+	size_t len = (size_t)((char *)memchr(r->in, '\n', r->in_len) - r->in);
+	char *line = strndup(r->in, len);
 
-	if (!nl)
-		return NULL;
-	len = (size_t)(nl - r->in);
-	line = strndup(r->in, len);
 	if (line) {
 		r->in_len -= len + 1;
-		memmove(r->in, nl + 1, r->in_len);
+		memmove(r->in, r->in + len + 1, r->in_len);
 	}
 	return line;
 }
 
-/* Commands, until one has to wait. False when r is gone. */
-static bool take_lines(struct mpib_reader *r)
-{
-	char *line;
-
-	while (!r->out && !r->waits && (line = next_line(r))) {
-		if (!command(r, line))
-			return false;
-	}
-	if (r->in_len == LINE_MAX_BYTES && !memchr(r->in, '\n', r->in_len)) {
-		mpib_reader_drop(r); /* no command is that long */
-		return false;
-	}
-	if (r->in_len == 0) {
-		free(r->in);
-		r->in = NULL;
-	}
-	return true;
-}
-
-void mpib_reader_resume(struct mpib_reader *r)
+void mpib_reader_step(struct mpib_reader *r)
 {
 	const struct mpib_command *c = r->waits;
+	char *line;
 
-	r->waits = NULL;
-	if (answer_ask(r, c) && !r->out)
-		take_lines(r);
-}
-
-static void on_reader(void *arg, uint32_t events)
-{
-	struct mpib_reader *r = arg;
-	ssize_t n;
-
-	if (r->out) {
-		if (events & (EPOLLHUP | EPOLLERR))
-			mpib_reader_drop(r);
-		else if (flush(r) && !r->out)
-			take_lines(r);
+	if (c) {
+		r->waits = NULL;
+		answer_ask(r, c);
 		return;
 	}
+	line = next_line(r);
+	if (line)
+		command(r, line);
+	else
+		mpib_reader_drop(r);
+}
+
+static void take(struct mpib_reader *r)
+{
+	ssize_t n;
+
 	if (!r->in)
 		r->in = malloc(LINE_MAX_BYTES);
-	if (r->waits || !r->in) {
-		mpib_reader_drop(r); /* only a hang-up is told while it waits */
+	if (!r->in) {
+		mpib_reader_drop(r);
 		return;
 	}
 	n = recv(r->fd, r->in + r->in_len, LINE_MAX_BYTES - r->in_len,
@@ -276,7 +275,19 @@ static void on_reader(void *arg, uint32_t events)
 		return;
 	}
 	r->in_len += (size_t)n;
-	take_lines(r);
+	go_on(r);
+}
+
+static void on_reader(void *arg, uint32_t events)
+{
+	struct mpib_reader *r = arg;
+
+	if (r->out && !(events & (EPOLLHUP | EPOLLERR)))
+		flush(r);
+	else if (r->out || r->waits || r->queued)
+		mpib_reader_drop(r); /* only a hang-up is told now */
+	else
+		take(r);
 }
 
 void mpib_reader_new(struct mpib_stats *st, int fd, const json_t *greeting)

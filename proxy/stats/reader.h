@@ -27,6 +27,8 @@ struct mpib_reader {
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* for a snapshot, or NULL */
 	uint64_t ticket; /* of the first snapshot young enough */
+	bool queued; /* for its next step */
+	TAILQ_ENTRY(mpib_reader) queue_link;
 	const struct mpib_command *stream; /* under way, or NULL */
 	struct mpib_timer tick;
 	uint64_t period;
@@ -41,10 +43,15 @@ struct mpib_stats {
 	struct mpib_watch watch;
 	struct mpib_timer pause; /* after accept() found no descriptor */
 	TAILQ_HEAD(, mpib_reader) readers;
+	/* Who has something to be answered. Between the steps of the queue the
+	 * loop does everything else, so that a thousand readers delay no peer. */
+	TAILQ_HEAD(, mpib_reader) queue;
+	struct mpib_timer work;
 	unsigned count;
 	size_t held; /* bytes of answers that were not taken at once */
 	uint64_t asked; /* snapshots begun */
 	bool taking; /* one is on its way */
+	struct mpib_snapshot *snap; /* being answered from, or NULL */
 	struct timespec start;
 };
 
@@ -53,12 +60,13 @@ void mpib_reader_new(struct mpib_stats *st, int fd, const json_t *greeting);
 void mpib_reader_drop(struct mpib_reader *r);
 /* For a timer: it did not take its answer, or there is none for it. */
 void mpib_reader_expire(void *arg);
-/* Run what it waits for, now that view has the snapshot, and what it said
- * since. May drop r. */
-void mpib_reader_resume(struct mpib_reader *r);
+/* One answer: to what it waits for, now that view has the snapshot, or to the
+ * next line it said. May drop r. */
+void mpib_reader_step(struct mpib_reader *r);
 
-/* stats.c: have mpib_reader_resume() called when there is a snapshot that is
- * younger than now. */
+/* stats.c: have mpib_reader_step() called soon. */
+void mpib_stats_queue(struct mpib_reader *r);
+/* The same, when there is a snapshot that is younger than now. */
 void mpib_stats_wait(struct mpib_reader *r, const struct mpib_command *c);
 double mpib_stats_uptime(const struct mpib_stats *st);
 

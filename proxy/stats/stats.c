@@ -10,6 +10,7 @@
 #include "reader.h"
 
 #define PAUSE (MPIB_SEC / 10)
+#define BUDGET (MPIB_MSEC / 2) /* before others have their turn */
 
 double mpib_stats_uptime(const struct mpib_stats *st)
 {
@@ -22,34 +23,81 @@ double mpib_stats_uptime(const struct mpib_stats *st)
 
 static void take_snapshot(struct mpib_stats *st);
 
+/* Whether r can be answered from the snapshot that st has. */
+static bool served(const struct mpib_stats *st, const struct mpib_reader *r)
+{
+	return st->snap && r->waits && r->ticket <= st->asked;
+}
+
+/* The snapshot goes when nobody waits for it any more, and who asked
+ * meanwhile gets the next one. */
+static void end_snapshot(struct mpib_stats *st)
+{
+	struct mpib_reader *r;
+	bool more = false;
+
+	TAILQ_FOREACH(r, &st->readers, link)
+	{
+		if (served(st, r))
+			return;
+		more |= r->waits != NULL;
+	}
+	if (st->snap)
+		mpib_snapshot_free(st->snap);
+	st->snap = NULL;
+	if (more && !st->taking)
+		take_snapshot(st);
+}
+
+static void on_work(void *arg)
+{
+	struct mpib_stats *st = arg;
+	uint64_t until = mpib_loop_now(st->loop) + BUDGET;
+	struct mpib_reader *r;
+
+	do {
+		r = TAILQ_FIRST(&st->queue);
+		if (!r)
+			break;
+		TAILQ_REMOVE(&st->queue, r, queue_link);
+		r->queued = false;
+		st->view.snap = r->waits ? st->snap : NULL;
+		st->view.uptime_s = mpib_stats_uptime(st);
+		mpib_reader_step(r);
+	} while (mpib_loop_now(st->loop) < until);
+	st->view.snap = NULL;
+	if (!TAILQ_EMPTY(&st->queue))
+		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
+	end_snapshot(st);
+}
+
+void mpib_stats_queue(struct mpib_reader *r)
+{
+	struct mpib_stats *st = r->stats;
+
+	r->queued = true;
+	TAILQ_INSERT_TAIL(&st->queue, r, queue_link);
+	if (!st->work.armed)
+		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
+}
+
 static void on_snapshot(void *arg, struct mpib_snapshot *snap)
 {
 	struct mpib_stats *st = arg;
-	uint64_t ticket = st->asked;
 	struct mpib_reader *r, *next;
-	bool more = false;
 
 	st->taking = false;
+	st->snap = snap;
 	for (r = TAILQ_FIRST(&st->readers); r; r = next) {
 		next = TAILQ_NEXT(r, link);
-		if (!r->waits || r->ticket > ticket)
+		if (!r->waits || r->ticket > st->asked)
 			continue;
-		/* Each time: a line that follows may be answered without. */
-		st->view.snap = snap;
-		st->view.uptime_s = mpib_stats_uptime(st);
 		if (snap)
-			mpib_reader_resume(r);
+			mpib_stats_queue(r);
 		else
 			mpib_reader_drop(r);
 	}
-	st->view.snap = NULL;
-	if (snap)
-		mpib_snapshot_free(snap);
-	/* Lines taken just now may wait for another. */
-	TAILQ_FOREACH(r, &st->readers, link)
-	more |= r->waits != NULL;
-	if (more && !st->taking)
-		take_snapshot(st);
+	end_snapshot(st);
 }
 
 /* Age in ns from which somebody wants to see requests; UINT64_MAX: nobody. */
@@ -101,7 +149,7 @@ void mpib_stats_wait(struct mpib_reader *r, const struct mpib_command *c)
 	r->waits = c;
 	r->ticket = st->asked + 1;
 	mpib_loop_mod(st->loop, &r->watch, 0);
-	if (!st->taking)
+	if (!st->taking && !st->snap)
 		take_snapshot(st);
 }
 
@@ -169,6 +217,7 @@ int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
 	st->fd = fd;
 	st->view = *view;
 	TAILQ_INIT(&st->readers);
+	TAILQ_INIT(&st->queue);
 	clock_gettime(CLOCK_MONOTONIC, &st->start);
 	rc = mpib_loop_add(loop, &st->watch, fd, EPOLLIN, on_accept, st);
 	if (rc < 0) {
@@ -190,6 +239,8 @@ void mpib_stats_stop(struct mpib_stats *stats)
 	mpib_loop_del(stats->loop, &stats->watch);
 	while (!TAILQ_EMPTY(&stats->readers))
 		mpib_reader_drop(TAILQ_FIRST(&stats->readers));
+	mpib_timer_disarm(stats->loop, &stats->work);
+	end_snapshot(stats);
 }
 
 void mpib_stats_free(struct mpib_stats *stats)

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * 1,000 readers of the stats socket that never read: messages move as before,
+ * the proxy's memory stays within its bound, number 1,001 is refused in words.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node.h"
+
+#define READERS 1000
+#define SIZE 4096
+#define MESSAGES 500
+/* reader.c lets answers of 16 MiB wait, the rest is room for the allocator. */
+#define GROWTH_MAX_KIB (24 * 1024)
+#define IDLE_MAX_KIB (4 * 1024)
+
+static struct node node;
+static int reader[READERS];
+static struct mpib_client *client;
+static struct mpib_conn *tx, *rx;
+static struct mpib_region *region;
+static char *mem;
+
+static int setup(void **state)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts) };
+	struct mpib_listener *listener;
+	struct mpib_handle handle;
+	struct rlimit limit;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (limit.rlim_max < READERS + 200) {
+		printf("skipped: only %lu descriptors are allowed\n",
+		       (unsigned long)limit.rlim_max);
+		exit(77);
+	}
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	node_start(&node, 7, NULL);
+	opts.run_dir = node.dir;
+	assert_int_equal(mpib_attach(&opts, &client), 0);
+	assert_int_equal(mpib_listen(client, &handle, &listener), 0);
+	assert_int_equal(mpib_accept(listener, &rx), 0);
+	assert_int_equal(mpib_connect(client, &handle, -1, &tx), 0);
+	while (mpib_ready(tx) == 0 || mpib_ready(rx) == 0)
+		usleep(100);
+	mem = mpib_mem_alloc(client, 2 * SIZE);
+	assert_int_equal(mpib_reg(client, mem, 2 * SIZE, &region), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mpib_detach(client);
+	node_stop(&node);
+	return 0;
+}
+
+static void move_one(unsigned i)
+{
+	struct mpib_request *recv = NULL, *send = NULL;
+	void *to = mem + SIZE;
+	size_t size = SIZE;
+	int tag = 0, done = 0;
+
+	memset(mem, (int)i, SIZE);
+	while (!recv)
+		assert_int_equal(
+			mpib_irecv(rx, 1, &to, &size, &tag, &region, &recv), 0);
+	while (!send)
+		assert_int_equal(mpib_isend(tx, mem, SIZE, tag, region, &send),
+				 0);
+	while (!done)
+		assert_int_equal(mpib_test(recv, &done, NULL), 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(send, &done, NULL), 0);
+	assert_memory_equal(mem, to, SIZE);
+}
+
+static double now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Told, not judged: the machine has other things to do, too. */
+static void move_many(const char *when)
+{
+	static double us[MESSAGES];
+
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		double start = now_us();
+
+		move_one(i);
+		us[i] = now_us() - start;
+	}
+	qsort(us, MESSAGES, sizeof(us[0]), by_size);
+	printf("%s: p50 %.1f us, p99 %.1f us\n", when, us[MESSAGES / 2],
+	       us[MESSAGES * 99 / 100]);
+}
+
+static long rss_kib(void)
+{
+	char path[64], line[128];
+	long kib = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", node.pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (kib == 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "VmRSS: %ld", &kib);
+	fclose(f);
+	return kib;
+}
+
+/* The first line that comes, without its end. */
+static void first_line(int fd, char *buf, size_t len)
+{
+	ssize_t n = recv(fd, buf, len - 1, 0);
+
+	assert_true(n > 0);
+	buf[n] = '\0';
+}
+
+static void a_thousand_idle_readers_cost_little(void **state)
+{
+	long before;
+
+	(void)state;
+	move_many("no reader");
+	before = rss_kib();
+	for (unsigned i = 0; i < READERS; i++)
+		reader[i] = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
+	move_many("1000 readers");
+	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
+	assert_true(rss_kib() - before < IDLE_MAX_KIB);
+}
+
+static void the_next_one_is_refused_in_words(void **state)
+{
+	char line[256];
+	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
+
+	(void)state;
+	first_line(fd, line, sizeof(line));
+	assert_non_null(strstr(line, "too many readers"));
+	assert_non_null(strstr(line, "raise limit.readers"));
+	assert_int_equal(recv(fd, line, sizeof(line), 0), 0);
+	close(fd);
+}
+
+/* All that each may say without being answered. */
+static void ask_all(void)
+{
+	static const char ask[] = "config\n";
+	char many[64 * (sizeof(ask) - 1)];
+
+	for (unsigned i = 0; i < 64; i++)
+		memcpy(many + i * (sizeof(ask) - 1), ask, sizeof(ask) - 1);
+	for (unsigned i = 0; i < READERS; i++) {
+		ssize_t n = send(reader[i], many, sizeof(many),
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		assert_true(n == (ssize_t)sizeof(many) || errno == EPIPE ||
+			    errno == ECONNRESET);
+	}
+}
+
+static bool hung_up(int fd)
+{
+	char buf[65536];
+	ssize_t n;
+
+	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+		;
+	return n == 0 || errno == ECONNRESET;
+}
+
+static void those_that_ask_and_never_read_are_dropped(void **state)
+{
+	long before = rss_kib();
+	unsigned gone = 0;
+
+	(void)state;
+	ask_all();
+	move_many("1000 readers that asked");
+	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
+	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
+	/* The patience is 5 s; until then there may be no room. */
+	for (unsigned i = 0; i < 100 && gone == 0; i++) {
+		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
+		char line[256];
+
+		first_line(fd, line, sizeof(line));
+		close(fd);
+		gone = strstr(line, "\"mpib\"") != NULL;
+		if (!gone)
+			usleep(100000);
+	}
+	assert_int_equal(gone, 1);
+	gone = 0;
+	for (unsigned i = 0; i < READERS; i++)
+		gone += hung_up(reader[i]);
+	printf("%u of %u were dropped\n", gone, READERS);
+	assert_true(gone > 0);
+	move_many("afterwards");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thousand_idle_readers_cost_little),
+		cmocka_unit_test(the_next_one_is_refused_in_words),
+		cmocka_unit_test(those_that_ask_and_never_read_are_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
