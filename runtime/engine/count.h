@@ -6,6 +6,7 @@
 #ifndef MPIB_ENGINE_COUNT_H
 #define MPIB_ENGINE_COUNT_H
 
+#include "base/trace.h"
 #include "engine/flow.h"
 
 /* A chain of wrs went to q for f; bytes of payload, and whether it ends with
@@ -22,6 +23,8 @@ static inline void mpib_count_post(struct mpib_flow *f, struct mpib_lane_qp *q,
 		n[i]->tx_bytes += bytes;
 		n[i]->tx_imms += imm;
 	}
+	MPIB_TRACE(post, f->attachment->id, f->index, q->rail, q->qpn, wrs,
+		   bytes, imm);
 }
 
 static inline void mpib_count_messages(struct mpib_flow *f, unsigned n)

@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 
+#include "base/trace.h"
 #include "engine/flow.h"
 
 #define BATCH 32
@@ -43,6 +44,7 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	uint32_t imm = be32toh(wc->imm_data);
 	struct mpib_flow *f;
 
+	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
 	rail->cq_owed--;
 	if (!q) {
 		rail->n.bad_imms++;
@@ -76,6 +78,7 @@ static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		s->flow[mpib_wr_flow(wc->wr_id) & (MPIB_FLOWS_MAX - 1)];
 	bool ok = wc->status == IBV_WC_SUCCESS;
 
+	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wc->wr_id, 0);
 	s->rail[r].n.n.tx_cqes++;
 	if (f)
 		f->n[r].tx_cqes++;

@@ -58,6 +58,8 @@ int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d)
 		.since = f->shard->now,
 	};
 	f->outstanding++;
+	MPIB_TRACE(enqueue, f->attachment->id, f->index, d->req, d->total,
+		   f->is_sender);
 	return 0;
 }
 
@@ -75,6 +77,8 @@ void mpib_flow_finish(struct mpib_flow *f, unsigned req, int32_t result,
 	for (unsigned i = 0; i < n; i++)
 		f->completion[req].size[i] = sizes[i];
 	mpib_completion_finish(&f->completion[req], r->gen, result);
+	MPIB_TRACE(complete, f->attachment->id, f->index, req, result,
+		   f->shard->now - r->since);
 }
 
 uint64_t mpib_flow_oldest_ns(const struct mpib_flow *f)

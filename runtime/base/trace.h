@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * USDT probes of provider "mpib" (docs/tracing.md). One that nobody has armed
+ * is a single nop; without <sys/sdt.h> there are none.
+ */
+#ifndef MPIB_BASE_TRACE_H
+#define MPIB_BASE_TRACE_H
+
+#if defined(__has_include)
+#if __has_include(<sys/sdt.h>)
+#define MPIB_HAVE_SDT 1
+#endif
+#endif
+
+#ifdef MPIB_HAVE_SDT
+#define SDT_USE_VARIADIC
+#include <sys/sdt.h>
+#define MPIB_TRACE(...) STAP_PROBEV(mpib, __VA_ARGS__)
+#else
+/* Never evaluated, yet its values count as used. The name is none of them. */
+#define MPIB_TRACE(...)                                                        \
+	((void)sizeof(mpib_trace_nothing(0, MPIB_TRACE_ARGS(__VA_ARGS__))))
+#define MPIB_TRACE_ARGS(name, ...) __VA_ARGS__
+int mpib_trace_nothing(int n, ...);
+#endif
+
+#endif
