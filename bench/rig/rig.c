@@ -71,12 +71,12 @@ static void set_flag(void *arg, int status)
 	*(bool *)arg = true;
 }
 
-static void open_engine(struct rig_node *n, const char *net)
+static void open_engine(struct rig_node *n, const char *net,
+			const struct mpib_engine_config *base)
 {
-	struct mpib_engine_config cfg;
+	struct mpib_engine_config cfg = *base;
 	char spec[64], why[200] = "";
 
-	mpib_engine_config_init(&cfg);
 	for (unsigned r = 0; r < cfg.rails; r++) {
 		snprintf(spec, sizeof(spec), "soft:%s.%u.%u", net, r,
 			 n->me + 1);
@@ -96,6 +96,18 @@ static void open_engine(struct rig_node *n, const char *net)
 void rig_open(struct rig_node *n, unsigned me, const char *net, bool threaded,
 	      unsigned flows, size_t mem, struct rig_card cards[2])
 {
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	rig_open_as(n, me, net, threaded, flows, mem, cards, &cfg,
+		    MPIB_PATH_UNKNOWN);
+}
+
+void rig_open_as(struct rig_node *n, unsigned me, const char *net,
+		 bool threaded, unsigned flows, size_t mem,
+		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
+		 enum mpib_path path)
+{
 	struct mpib_mr_attr attr = { .len = mem, .dmabuf_fd = -1 };
 	bool ready = false;
 
@@ -105,7 +117,8 @@ void rig_open(struct rig_node *n, unsigned me, const char *net, bool threaded,
 	n->threaded = threaded;
 	n->mine = &cards[me];
 	n->theirs = &cards[!me];
-	open_engine(n, net);
+	n->path = path;
+	open_engine(n, net, cfg);
 	n->submit = zeroed(sizeof(*n->submit));
 	n->reply = zeroed(sizeof(*n->reply));
 	n->mem = zeroed(mem);
@@ -175,8 +188,8 @@ static void connect_lane(struct rig_node *n)
 
 static void create_lane(struct rig_node *n, const struct mpib_lane_info *want)
 {
-	must(mpib_lane_create(n->tenant, want ? 0 : MPIB_IMM_V2,
-			      MPIB_PATH_UNKNOWN, want, &n->lane),
+	must(mpib_lane_create(n->tenant, want ? 0 : MPIB_IMM_V2, n->path, want,
+			      &n->lane),
 	     "lane", "");
 	mpib_lane_local(n->lane, &n->mine->lane);
 	say(n, SAID_LANE);

@@ -38,6 +38,7 @@ struct rig_end {
 struct rig_node {
 	unsigned me; /* 0 or 1 */
 	unsigned flows;
+	enum mpib_path path; /* to the other one */
 	bool threaded; /* the shard has a thread, else rig_turn() drives it */
 	struct mpib_engine *engine;
 	struct mpib_tenant *tenant;
@@ -56,6 +57,12 @@ struct rig_node {
  * turn, so that one process can play both. */
 void rig_open(struct rig_node *n, unsigned me, const char *net, bool threaded,
 	      unsigned flows, size_t mem, struct rig_card cards[2]);
+/* The same, with its settings but for the rails, and where it sees the other
+ * node. */
+void rig_open_as(struct rig_node *n, unsigned me, const char *net,
+		 bool threaded, unsigned flows, size_t mem,
+		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
+		 enum mpib_path path);
 /* One step; false when the node is connected. */
 bool rig_connect(struct rig_node *n);
 void rig_close(struct rig_node *n);

@@ -16,6 +16,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "lanes to peers and their QPs" },
 	{ "peers", "show", true, "", 0, 0, "peers", mpib_ctl_show,
 	  "peers over all their lanes" },
+	{ "why", "show", true, "[CLIENT.CONN]", 0, 1, "why", mpib_ctl_show,
+	  "the split of a sending connection, and its reason" },
 	{ "info", "show", true, "", 0, 0, "info", mpib_ctl_show,
 	  "the proxy and what it holds" },
 	{ "stuck", "show", true, "[SECONDS]", 0, 1, "stuck", mpib_ctl_show,

@@ -221,6 +221,60 @@ static void print_peers(const json_t *data, unsigned width, FILE *out)
 	mpib_table_fini(&t);
 }
 
+static void set_age(struct mpib_table *t, unsigned column, double s)
+{
+	if (s < 100)
+		mpib_table_set(t, column, "%.1f s", s);
+	else if (s < 6000)
+		mpib_table_set(t, column, "%.0f min", s / 60);
+	else
+		mpib_table_set(t, column, "%.0f h", s / 3600);
+}
+
+static void set_rtt(struct mpib_table *t, unsigned column, const json_t *c,
+		    const char *rail)
+{
+	uint64_t ns = num(json_object_get(json_object_get(c, "rails"), rail),
+			  "rtt_ns");
+
+	if (ns)
+		mpib_table_set(t, column, "%" PRIu64 " us", (ns + 500) / 1000);
+	else
+		mpib_table_set(t, column, "-");
+}
+
+static void print_why(const json_t *data, unsigned width, FILE *out)
+{
+	static const char *const heads[] = {
+		"CONN", "PEER",	     "#SUP/1024", "SOURCE", "#FOR",
+		"PATH", "#RTT SOUT", "#RTT SUP",  NULL
+	};
+	struct mpib_table t;
+	const json_t *c;
+	size_t i;
+
+	mpib_table_init(&t, heads);
+	json_array_foreach(data, i, c)
+	{
+		bool waits = !strcmp(str(c, "source"), "hint") &&
+			     !json_is_integer(json_object_get(c, "hint_slot"));
+
+		mpib_table_row(&t);
+		mpib_table_set(&t, 0, "%" PRIu64 ".%" PRIu64, num(c, "client"),
+			       num(c, "index"));
+		mpib_table_set(&t, 1, "%s", str(c, "peer"));
+		set_num(&t, 2, num(c, "sup_bw"));
+		mpib_table_set(&t, 3, "%s",
+			       waits ? "no hint" : str(c, "source"));
+		set_age(&t, 4, json_number_value(json_object_get(c, "age_s")));
+		mpib_table_set(&t, 5, "%s", str(c, "path"));
+		set_rtt(&t, 6, c, "sout");
+		set_rtt(&t, 7, c, "sup");
+	}
+	mpib_table_print(&t, width, out);
+	mpib_table_fini(&t);
+}
+
 static void print_ledger(const json_t *ledger, FILE *out)
 {
 	char registered[BUF], mapped[BUF];
@@ -265,9 +319,12 @@ static void print_info(const json_t *data, unsigned width, FILE *out)
 	fprintf(out, "rails      ");
 	json_array_foreach(json_object_get(data, "rails"), i, item)
 		fprintf(out, " %s", json_string_value(item));
-	fprintf(out, "\nlanes       %" PRIu64 ", %s; %" PRIu64 "/1024 to SUP\n",
-		num(data, "lanes"), str(data, "lanes_mode"),
-		num(data, "sup_bw"));
+	fprintf(out, "\nlanes       %" PRIu64 ", %s\n", num(data, "lanes"),
+		str(data, "lanes_mode"));
+	fprintf(out, "split       %s", str(data, "mode"));
+	if (!strcmp(str(data, "mode"), "static"))
+		fprintf(out, ", %" PRIu64 "/1024 to SUP", num(data, "sup_bw"));
+	fprintf(out, "\n");
 	fprintf(out, "clients     %" PRIu64 ", %" PRIu64 " connections\n",
 		num(data, "clients"), num(data, "connections"));
 	print_ledger(json_object_get(data, "ledger"), out);
@@ -302,6 +359,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "peers", NULL, print_peers },	  { "info", NULL, print_info },
 	{ "config", NULL, print_config },
 	{ "stuck", "requests", mpib_ctl_print_stuck },
+	{ "why", NULL, print_why },
 };
 
 const unsigned mpib_ctl_view_count =

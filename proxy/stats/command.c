@@ -120,6 +120,33 @@ static json_t *stuck(struct mpib_ask *ask)
 	return mpib_ask_age(ask, &ns) ? mpib_view_stuck(ask->view, ns) : NULL;
 }
 
+/* "7.0", as conns shows client and connection. */
+static bool conn_number(const char *text, uint32_t *client, uint32_t *index)
+{
+	int used = 0;
+
+	return sscanf(text, "%9u.%9u%n", client, index, &used) == 2 &&
+	       !text[used];
+}
+
+static json_t *why(struct mpib_ask *ask)
+{
+	uint32_t client = 0, index = UINT32_MAX;
+	json_t *list;
+
+	if (ask->argc && !conn_number(ask->argv[0], &client, &index))
+		return mpib_ask_fail(ask, "conns lists them, as in 7.0",
+				     "\"%.32s\" is no CLIENT.CONNECTION",
+				     ask->argv[0]);
+	list = mpib_view_why_of(ask->view, client, index);
+	if (ask->argc && json_array_size(list) == 0) {
+		json_decref(list);
+		return mpib_ask_fail(ask, "conns lists them",
+				     "no connection %.32s sends", ask->argv[0]);
+	}
+	return list;
+}
+
 static json_t *events(struct mpib_ask *ask)
 {
 	uint64_t since;
@@ -166,6 +193,8 @@ const struct mpib_command mpib_commands[] = {
 	  "latency histograms" },
 	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, stuck,
 	  "requests that are older, and what they wait for" },
+	{ "why", "[client.conn]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, why,
+	  "how sending connections are split, and why" },
 	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false, events,
 	  "state changes after number since" },
 	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false, monitor,

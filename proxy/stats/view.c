@@ -52,12 +52,13 @@ json_t *mpib_view_info(const struct mpib_view *v)
 	for (unsigned r = 0; r < v->snap->rails; r++)
 		json_array_append_new(names, json_string(v->rail[r].name));
 	return json_pack(
-		"{ss sI sI ss sf so ss ss sI sI sI sI sI sI so so}", "version",
-		MPIB_VERSION, "abi", (json_int_t)MPIB_ABI_VERSION, "pid",
-		(json_int_t)v->pid, "run_dir", v->run_dir, "uptime_s",
+		"{ss sI sI ss sf so ss ss ss sI sI sI sI sI sI so so}",
+		"version", MPIB_VERSION, "abi", (json_int_t)MPIB_ABI_VERSION,
+		"pid", (json_int_t)v->pid, "run_dir", v->run_dir, "uptime_s",
 		v->uptime_s, "rails", names, "peer_link", v->peer_link,
 		"lanes_mode",
 		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
+		"mode", mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
 		"sup_bw", (json_int_t)v->cfg->engine.sup_bw, "clients",
 		(json_int_t)all->ledger.attached, "connections",
 		(json_int_t)v->snap->flows, "lanes", (json_int_t)v->snap->lanes,

@@ -47,6 +47,9 @@ typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_clients, mpib_view_conns, mpib_view_lanes, mpib_view_peers,
 	mpib_view_config, mpib_view_monitor;
+/* Sending connections; client 0: of all, index UINT32_MAX: all of it. */
+json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
+			 uint32_t index);
 /* Of one client; 0: of all. */
 json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client);
 /* A histogram by name, of a client's connections or (0) of all; NULL name: the

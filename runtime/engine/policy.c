@@ -5,14 +5,18 @@
 
 #include "engine/flow.h"
 
+static uint32_t hint_slot(const struct mpib_flow *f)
+{
+	/* Relaxed: the control thread writes a whole number and nothing that
+	 * goes with it. */
+	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
+}
+
 /* No agent, no slot, or a slot that makes no sense: nothing on SUP. */
 static const struct mpib_hint_entry *hint_of(const struct mpib_flow *f)
 {
 	const struct mpib_hint_shm *shm = f->shard->engine->hints;
-	/* Relaxed: the control thread writes a whole number and nothing that
-	 * goes with it. */
-	uint32_t slot =
-		atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
+	uint32_t slot = hint_slot(f);
 
 	if (!shm || slot >= MPIB_HINT_MAX_ENTRIES)
 		return NULL;
@@ -109,7 +113,7 @@ void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why)
 	uint64_t since = lane->since;
 
 	*why = (struct mpib_split_why){ .source = MPIB_SPLIT_STATIC,
-					.hinted = hint_of(flow) != NULL };
+					.hint_slot = UINT32_MAX };
 	if (cfg->mode == MPIB_MODE_VANILLA) {
 		why->source = MPIB_SPLIT_ISOLATION;
 		why->sup_bw = lane->rails > 1 && lane->path == MPIB_PATH_INTRA
@@ -119,7 +123,8 @@ void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why)
 		why->sup_bw = 0; /* there is no other rail */
 	} else if (cfg->mode == MPIB_MODE_ADVANCED) {
 		why->source = MPIB_SPLIT_HINT;
-		why->sup_bw = why->hinted ? flow->hint : 0;
+		why->hint_slot = hint_slot(flow);
+		why->sup_bw = hint_of(flow) ? flow->hint : 0;
 		since = flow->hint_since ? flow->hint_since : since;
 	} else if (cfg->mode == MPIB_MODE_ADAPTIVE) {
 		why->source = MPIB_SPLIT_ADAPTIVE;

@@ -41,7 +41,7 @@ struct mpib_split_why {
 	uint32_t sup_bw; /* 0..MPIB_SUP_BW_ALL */
 	enum mpib_split_source source;
 	uint64_t age_ns; /* since it became so */
-	bool hinted; /* an agent gave the connection a hint slot */
+	uint32_t hint_slot; /* of an agent; UINT32_MAX: none */
 };
 
 /*

@@ -10,6 +10,8 @@
 
 #include <errno.h>
 
+#define RATE_CREDIT (25 * SOFT_MS)
+
 struct gather {
 	struct soft_qp *qp;
 	struct soft_op *op;
@@ -275,8 +277,10 @@ static void spend(struct soft_ctx *ctx, size_t n)
 	if (!ctx->fault.rate_bytes_per_s)
 		return;
 	now = soft_now();
-	if (ctx->rate_at < now)
-		ctx->rate_at = now;
+	/* What an owner without a CPU has missed is made up for: a rate is that
+	 * of the link, not of the machine. */
+	if (ctx->rate_at + RATE_CREDIT < now)
+		ctx->rate_at = now - RATE_CREDIT;
 	ctx->rate_at += n * 1000 * SOFT_MS / ctx->fault.rate_bytes_per_s;
 }
 

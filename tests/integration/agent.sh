@@ -88,12 +88,16 @@ end -9 agent
 expect "agent killed" '$2 == 0'
 agent weights 1:3
 expect "weights 1:3" '$2 == 3 * $1'
+"$build/proxy/mpibctl" -s "$dir/n0" why
 end -TERM agent
 agent drain sout
 expect "drain sout" '$1 == 0'
 end -TERM agent
 agent drain sup
 expect "drain sup" '$2 == 0'
+end -TERM agent
+agent balance
+expect "balance" '$1 > 0 && $2 > 0'
 end -TERM agent
 agent static 512
 expect "static 512" '$1 == $2'

@@ -290,12 +290,12 @@ static void the_split_in_force_is_told_with_its_source(void **state)
 	a = pair_snapshot(&pair, 0);
 	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_HINT);
 	assert_int_equal(a->flow[0].why.sup_bw, 300);
-	assert_true(a->flow[0].why.hinted);
+	assert_int_equal(a->flow[0].why.hint_slot, SLOT);
 	mpib_snapshot_free(a);
 	mpib_flow_set_hint(tx.flow, UINT32_MAX);
 	a = pair_snapshot(&pair, 0);
 	assert_int_equal(a->flow[0].why.sup_bw, 0);
-	assert_false(a->flow[0].why.hinted);
+	assert_int_equal(a->flow[0].why.hint_slot, UINT32_MAX);
 	mpib_snapshot_free(a);
 	pair_close(&pair);
 

@@ -74,6 +74,13 @@ static void every_noun_fits_80_columns(void **state)
 	assert_fits("peers", list(peer_entry));
 	assert_fits("conns",
 		    json_pack("{so s{}}", "open", list(peer_entry), "closed"));
+	assert_fits("why",
+		    list("{\"client\": 12345, \"index\": 1023,"
+			 "\"peer\": \"255.255.255.255:65535\","
+			 "\"sup_bw\": 1024, \"source\": \"isolation\","
+			 "\"path\": \"intra-island\", \"age_s\": 5999.0,"
+			 "\"rails\": {\"sout\": {\"rtt_ns\": 1234567890},"
+			 "\"sup\": {\"rtt_ns\": 1234567890}}}"));
 	assert_fits("info", json_pack("{ss}", "run_dir", "/run/mpib"));
 	assert_fits("config",
 		    json_pack("[{ss ss ss ss}]", "section", "hca", "key",

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why each sending connection is split as it is. */
+#include "view.h"
+
+static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
+
+/* What a split may go by: round trips, and what a busy rail carries. */
+static json_t *tracks(const struct mpib_view *v,
+		      const struct mpib_snap_lane *lane)
+{
+	json_t *o = json_object();
+
+	for (unsigned r = 0; r < v->snap->rails; r++) {
+		const struct mpib_snap_track *t = &lane->track[r];
+
+		json_object_set_new(
+			o, rail_key[r],
+			json_pack("{sI sI sI sI sI sI}", "rtt_ns",
+				  (json_int_t)t->srtt, "latency_ns",
+				  (json_int_t)t->latency, "acked_bytes",
+				  (json_int_t)t->acked_bytes, "busy_ns",
+				  (json_int_t)t->busy_ns, "inflight_bytes",
+				  (json_int_t)t->inflight, "oldest_ns",
+				  (json_int_t)t->oldest_ns));
+	}
+	return o;
+}
+
+static json_t *why(const struct mpib_view *v, const struct mpib_snap_flow *f)
+{
+	const struct mpib_snap_lane *lane = &v->snap->lane[f->lane];
+
+	return json_pack("{sI sI ss ss ss sI ss sf so so}", "client",
+			 (json_int_t)f->client, "index", (json_int_t)f->index,
+			 "peer", f->peer, "mode",
+			 mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
+			 "path", mpib_path_name((enum mpib_path)lane->path),
+			 "sup_bw", (json_int_t)f->why.sup_bw, "source",
+			 mpib_split_source_name(f->why.source), "age_s",
+			 (double)f->why.age_ns / 1e9, "hint_slot",
+			 f->why.hint_slot == UINT32_MAX
+				 ? json_null()
+				 : json_integer(f->why.hint_slot),
+			 "rails", tracks(v, lane));
+}
+
+json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
+			 uint32_t index)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < v->snap->flows; i++) {
+		const struct mpib_snap_flow *f = &v->snap->flow[i];
+
+		if (!f->sender || f->lane >= v->snap->lanes ||
+		    (client && f->client != client) ||
+		    (index != UINT32_MAX && f->index != index))
+			continue;
+		json_array_append_new(list, why(v, f));
+	}
+	return list;
+}
