@@ -34,6 +34,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.traffic_class = -1,
 		.service_level = -1,
 		.ar_threshold = 8192,
+		.ece = 1,
 	};
 }
 

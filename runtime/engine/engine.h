@@ -69,6 +69,7 @@ struct mpib_engine_config {
 	int traffic_class; /* -1: 0 */
 	int service_level; /* -1: on InfiniBand the communicator's class */
 	uint32_t pkey_index;
+	uint32_t ece; /* negotiate it, where both ends have it */
 	uint32_t dmabuf; /* enum mpib_dmabuf_mode */
 	uint32_t ar; /* enum mpib_ar_mode */
 	uint32_t ar_threshold; /* bytes; up to so many ride on their IMM */
@@ -194,6 +195,9 @@ struct mpib_lane_info {
 		uint8_t qps;
 		uint32_t qpn[MPIB_QPS_MAX];
 		uint32_t psn[MPIB_QPS_MAX];
+		bool ece; /* the next two hold: struct ibv_ece */
+		uint32_t ece_vendor[MPIB_QPS_MAX];
+		uint32_t ece_options[MPIB_QPS_MAX];
 	} rail[MPIB_RAILS];
 };
 

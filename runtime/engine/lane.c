@@ -11,6 +11,7 @@
 #include "base/sure.h"
 #include "engine/flow.h"
 #include "engine/policy.h"
+#include "verbs/explain.h"
 
 static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 {
@@ -172,6 +173,7 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 			out->qpn[i] = lane->qp[r][i].qpn;
 			out->psn[i] = lane->qp[r][i].psn;
 		}
+		mpib_ece_offer(lane, r, out);
 	}
 }
 
@@ -190,6 +192,7 @@ static int to_rtr(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 		.min_rnr_timer = cfg->min_rnr_timer,
 	};
 
+	mpib_ece_take(q, remote, i);
 	mpib_route_fill(q->lane, rail, port, remote, &attr.ah_attr);
 	return rail->verbs->modify_qp(
 		q->qp, &attr,
@@ -251,6 +254,31 @@ static bool same_shape(const struct mpib_lane *lane,
 	return true;
 }
 
+static const char *layer_name(uint8_t link_layer)
+{
+	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
+						     : "InfiniBand";
+}
+
+static int check_layers(const struct mpib_lane *lane,
+			const struct mpib_lane_info *remote, char *why,
+			size_t why_len)
+{
+	for (unsigned r = 0; r < lane->rails; r++) {
+		uint8_t ours = lane->shard->rail[r].port.link_layer;
+		uint8_t theirs = remote->rail[r].link_layer;
+
+		if (ours == theirs)
+			continue;
+		snprintf(why, why_len,
+			 "rail %u is %s here and %s there (give both nodes "
+			 "rails of one link layer)",
+			 r, layer_name(ours), layer_name(theirs));
+		return -EPROTO;
+	}
+	return 0;
+}
+
 int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len)
@@ -259,6 +287,8 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		snprintf(why, why_len, "rails or QPs of the two ends differ");
 		return -EPROTO;
 	}
+	if (check_layers(lane, remote, why, why_len) < 0)
+		return -EPROTO;
 	for (unsigned r = 0; r < lane->rails; r++) {
 		struct mpib_rail *rail = &lane->shard->rail[r];
 		struct mpib_port_info port;
@@ -272,9 +302,11 @@ int mpib_lane_connect(struct mpib_lane *lane,
 				rc = to_rts(&lane->qp[r][i]);
 		}
 		if (rc < 0) {
-			snprintf(why, why_len,
-				 "rail %u (%s): QP cannot be connected: %s", r,
-				 rail->verbs->name, strerror(-rc));
+			mpib_verbs_explain(&lane->shard->engine->cfg.rail[r],
+					   rc == -EADDRNOTAVAIL
+						   ? "ibv_query_port"
+						   : "ibv_modify_qp",
+					   rc, why, why_len);
 			return rc;
 		}
 	}

@@ -87,6 +87,7 @@ struct mpib_lane_qp {
 	uint8_t rail;
 	uint32_t psn;
 	uint32_t posted, retired; /* WRs, modulo 2^24 as wr_id carries it */
+	bool no_ece; /* not set, so not to be answered */
 	uint32_t cts_quiet; /* CTS since the last signalled one */
 	UT_hash_handle hh;
 };
@@ -180,6 +181,13 @@ void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		    const struct mpib_port_info *port,
 		    const struct mpib_lane_rail_info *remote,
 		    struct ibv_ah_attr *ah);
+
+/* ece.c, control thread. What this end's QPs of a rail have, into info. */
+void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
+		    struct mpib_lane_rail_info *info);
+/* Before RTR: set what the other end said of its i-th QP. */
+void mpib_ece_take(struct mpib_lane_qp *q,
+		   const struct mpib_lane_rail_info *remote, unsigned i);
 
 /* Shard: every flow fails with error, control is told. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)

@@ -59,6 +59,11 @@ static void put_lane(struct mpib_writer *w, const struct mpib_lane_info *i)
 			mpib_put32(w, p->qpn[q]);
 			mpib_put32(w, p->psn[q]);
 		}
+		mpib_put8(w, p->ece);
+		for (unsigned q = 0; p->ece && q < p->qps; q++) {
+			mpib_put32(w, p->ece_vendor[q]);
+			mpib_put32(w, p->ece_options[q]);
+		}
 	}
 }
 
@@ -90,6 +95,11 @@ static void get_lane(struct mpib_reader *r, struct mpib_lane_info *i)
 		for (unsigned q = 0; q < p->qps; q++) {
 			p->qpn[q] = mpib_get32(r) & 0xffffff;
 			p->psn[q] = mpib_get32(r) & 0xffffff;
+		}
+		p->ece = mpib_get8(r);
+		for (unsigned q = 0; p->ece && q < p->qps; q++) {
+			p->ece_vendor[q] = mpib_get32(r);
+			p->ece_options[q] = mpib_get32(r);
 		}
 	}
 }

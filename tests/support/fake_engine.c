@@ -297,6 +297,9 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		l->local.rail[r].qps = want ? want->rail[r].qps : 2;
 		for (unsigned q = 0; q < l->local.rail[r].qps; q++)
 			l->local.rail[r].qpn[q] = next_qpn++;
+		l->local.rail[r].ece = r == 0;
+		for (unsigned q = 0; r == 0 && q < l->local.rail[r].qps; q++)
+			l->local.rail[r].ece_options[q] = ~next_qpn;
 	}
 	TAILQ_INSERT_TAIL(&lanes, l, link);
 	*lane = l;

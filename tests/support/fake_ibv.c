@@ -354,6 +354,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	}
 	/* The software HCA below is RoCE whatever the device pretends. */
 	below.ah_attr.is_global = 1;
+	below.ah_attr.grh.sgid_index = 1;
 	below.pkey_index = 0;
 	return rc ? rc : told(soft->modify_qp(qp, &below, mask));
 }
@@ -386,6 +387,8 @@ int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	(void)qp;
 	if (!fake_ibv.ece)
 		return EOPNOTSUPP;
+	if (fails("ibv_set_ece"))
+		return fake_ibv.error;
 	fake_ibv.set = *ece;
 	fake_ibv.ece_sets++;
 	return 0;

@@ -111,6 +111,26 @@ static void shares_a_lane_in_both_directions(void **state)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
+static void tells_each_end_of_a_lane_what_the_other_has(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+	struct mpib_lane *x, *y;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 1);
+	rig_connect(rig, a, 0, b, 0);
+	x = fake_lane(&rig->node[0].engine, 0);
+	y = fake_lane(&rig->node[1].engine, 0);
+	assert_true(x->local.rail[0].ece);
+	assert_memory_equal(x->local.rail, y->remote.rail,
+			    sizeof(x->local.rail));
+	assert_memory_equal(y->local.rail, x->remote.rail,
+			    sizeof(y->local.rail));
+}
+
 static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
 {
 	struct rig *rig = *state;
@@ -310,6 +330,9 @@ int main(void)
 						rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			shares_a_lane_in_both_directions, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			tells_each_end_of_a_lane_what_the_other_has, rig_setup,
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			keeps_traffic_classes_on_lanes_of_their_own, rig_setup,

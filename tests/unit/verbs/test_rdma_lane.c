@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/lane.c, route.c and ece.c on RDMA devices: what a QP is told of the
+ * way to its peer. Two engines, whose devices are the test's.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <mpib/wire.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/lane.h"
+#include "fake_ibv.h"
+
+static struct mpib_engine_config cfg;
+static struct fake_device *dev[2];
+static struct mpib_engine *engine[2];
+static struct mpib_tenant *tenant[2];
+static struct mpib_lane *lane[2];
+static struct mpib_lane_info info[2];
+static char why[300];
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_ibv_reset();
+	dev[0] = fake_ibv_add("fake_0", "127.41.3.1");
+	dev[1] = fake_ibv_add("fake_1", "127.41.3.2");
+	dev[0]->port[0].attr.pkey_tbl_len = 8;
+	dev[1]->port[0].attr.pkey_tbl_len = 8;
+	mpib_engine_config_init(&cfg);
+	cfg.rails = 1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		if (lane[i])
+			mpib_lane_free(lane[i]);
+		lane[i] = NULL;
+		if (engine[i])
+			mpib_engine_close(engine[i]);
+		engine[i] = NULL;
+	}
+	return 0;
+}
+
+static void open_engines(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const char *name = i ? "rdma:fake_1" : "rdma:fake_0";
+
+		assert_int_equal(mpib_rail_spec_parse(name, &cfg.rail[0], why,
+						      sizeof(why)),
+				 0);
+		if (mpib_engine_open_idle(&cfg, NULL, NULL, &engine[i], why,
+					  sizeof(why)) < 0)
+			fail_msg("%s", why);
+		assert_int_equal(mpib_tenant_get(engine[i], 0, 0, &tenant[i]),
+				 0);
+	}
+}
+
+/* The opener is 0. */
+static void make_lanes(uint8_t class)
+{
+	assert_int_equal(mpib_lane_create(tenant[0], MPIB_IMM_V2,
+					  MPIB_PATH_INTRA, NULL, &lane[0]),
+			 0);
+	mpib_lane_set_class(lane[0], class);
+	mpib_lane_local(lane[0], &info[0]);
+	assert_int_equal(mpib_lane_create(tenant[1], 0, MPIB_PATH_INTRA,
+					  &info[0], &lane[1]),
+			 0);
+	mpib_lane_set_class(lane[1], class);
+}
+
+/* The acceptor connects first; fake_ibv then has what the opener asked for. */
+static int try_connect(void)
+{
+	int rc = mpib_lane_connect(lane[1], &info[0], why, sizeof(why));
+
+	if (rc < 0)
+		return rc;
+	mpib_lane_local(lane[1], &info[1]);
+	rc = mpib_lane_connect(lane[0], &info[1], why, sizeof(why));
+	/* The lanes are freed here, not by their shards. */
+	return rc;
+}
+
+static void connect_lanes(void)
+{
+	if (try_connect() < 0)
+		fail_msg("%s", why);
+}
+
+static void connected_with(uint8_t class)
+{
+	open_engines();
+	make_lanes(class);
+	connect_lanes();
+}
+
+static const struct ibv_ah_attr *ah(void)
+{
+	return &fake_ibv.rtr.ah_attr;
+}
+
+/* Connected lanes are their shard's, which the engine frees with itself. */
+static int forget(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (lane[i] && lane[i]->connected)
+			lane[i] = NULL;
+	}
+	return teardown(state);
+}
+
+static void roce_goes_by_gid_and_traffic_class(void **state)
+{
+	(void)state;
+	cfg.traffic_class = 104;
+	connected_with(0);
+	assert_true(ah()->is_global);
+	assert_int_equal(ah()->grh.sgid_index, 1);
+	assert_memory_equal(ah()->grh.dgid.raw, dev[1]->port[0].gid[1].gid.raw,
+			    16);
+	assert_int_equal(ah()->grh.traffic_class, 104);
+	assert_int_equal(ah()->sl, 0);
+	assert_int_equal(fake_ibv.init.port_num, 1);
+}
+
+static void a_communicators_class_comes_before_the_setting(void **state)
+{
+	(void)state;
+	cfg.traffic_class = 104;
+	connected_with(96);
+	assert_int_equal(ah()->grh.traffic_class, 96);
+	assert_int_equal(ah()->sl, 0); /* RoCE: the class says it */
+}
+
+static void infiniband_goes_by_lid_within_a_subnet(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(dev[0], 7);
+	fake_ibv_make_ib(dev[1], 9);
+	cfg.pkey_index = 3;
+	connected_with(5);
+	assert_false(ah()->is_global);
+	assert_int_equal(ah()->dlid, 9);
+	assert_int_equal(ah()->sl, 5);
+	assert_int_equal(fake_ibv.init.pkey_index, 3);
+}
+
+static void a_service_level_that_was_set_stays(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(dev[0], 7);
+	fake_ibv_make_ib(dev[1], 9);
+	cfg.service_level = 2;
+	connected_with(5);
+	assert_int_equal(ah()->sl, 2);
+}
+
+static void infiniband_takes_a_grh_where_one_is_needed(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(dev[0], 7);
+	fake_ibv_make_ib(dev[1], 9);
+	/* Another subnet: a router lies between. */
+	dev[1]->port[0].gid[0].gid.raw[0] = 0xfe;
+	open_engines();
+	make_lanes(0);
+	mpib_lane_local(lane[1], &info[1]);
+	/* The software HCA below does not go there: only look at what it was
+	 * told. */
+	assert_true(mpib_lane_connect(lane[0], &info[1], why, sizeof(why)) < 0);
+	assert_true(ah()->is_global);
+	assert_int_equal(ah()->dlid, 9);
+	assert_int_equal(ah()->grh.dgid.raw[0], 0xfe);
+}
+
+static void infiniband_takes_a_grh_where_the_port_says_so(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(dev[0], 7);
+	fake_ibv_make_ib(dev[1], 9);
+	dev[0]->port[0].attr.flags = IBV_QPF_GRH_REQUIRED;
+	connected_with(0);
+	assert_true(ah()->is_global);
+}
+
+static void the_smaller_mtu_of_both_ends_is_taken(void **state)
+{
+	(void)state;
+	dev[1]->port[0].attr.active_mtu = IBV_MTU_1024;
+	connected_with(0);
+	assert_int_equal(fake_ibv.rtr.path_mtu, IBV_MTU_1024);
+}
+
+static void the_timers_are_those_of_the_settings(void **state)
+{
+	(void)state;
+	cfg.timeout = 17;
+	cfg.retry_cnt = 5;
+	cfg.min_rnr_timer = 3;
+	connected_with(0);
+	assert_int_equal(fake_ibv.rts.timeout, 17);
+	assert_int_equal(fake_ibv.rts.retry_cnt, 5);
+	assert_int_equal(fake_ibv.rts.rnr_retry, 6);
+	assert_int_equal(fake_ibv.rtr.min_rnr_timer, 3);
+}
+
+static void a_gid_that_moved_since_start_is_used_where_it_is(void **state)
+{
+	(void)state;
+	open_engines();
+	for (unsigned i = 0; i < 2; i++) {
+		dev[i]->port[0].gids = 0;
+		fake_ibv_add_gid(dev[i], 1, "fe80::1", IBV_GID_TYPE_ROCE_V1);
+		fake_ibv_add_gid(dev[i], 1, "fe80::1", IBV_GID_TYPE_ROCE_V2);
+		fake_ibv_add_gid(dev[i], 1, dev[i]->soft, IBV_GID_TYPE_ROCE_V2);
+	}
+	make_lanes(0);
+	connect_lanes();
+	assert_int_equal(ah()->grh.sgid_index, 2);
+}
+
+static void a_qp_that_does_not_connect_names_device_and_cause(void **state)
+{
+	(void)state;
+	open_engines();
+	make_lanes(0);
+	fake_ibv.fail = "RTR";
+	fake_ibv.error = ETIMEDOUT;
+	fake_ibv.times = 1;
+	assert_int_equal(try_connect(), -ETIMEDOUT);
+	if (!strstr(why, "rdma:fake_1:1: ibv_modify_qp: ") ||
+	    !strstr(why, "RoCE address does not answer"))
+		fail_msg("%s", why);
+}
+
+static void two_link_layers_do_not_connect(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(dev[0], 7);
+	open_engines();
+	make_lanes(0);
+	assert_int_equal(try_connect(), -EPROTO);
+	if (!strstr(why, "InfiniBand") || !strstr(why, "Ethernet"))
+		fail_msg("%s", why);
+}
+
+static void ece_of_both_ends_is_agreed_on(void **state)
+{
+	(void)state;
+	fake_ibv.ece = true;
+	open_engines();
+	make_lanes(0);
+	assert_true(info[0].rail[0].ece);
+	assert_int_equal(info[0].rail[0].ece_vendor[1], 0x15b3);
+	assert_int_equal(info[0].rail[0].ece_options[1], 3);
+	info[0].rail[0].ece_options[1] = 1; /* the opener has less */
+	connect_lanes();
+	/* What the acceptor's second QP was left with came back to the opener. */
+	assert_true(info[1].rail[0].ece);
+	assert_int_equal(info[1].rail[0].ece_options[1], 1);
+	assert_int_equal(fake_ibv.ece_sets, 4);
+	assert_int_equal(fake_ibv.set.options, 1);
+}
+
+static void an_end_without_ece_is_met_without(void **state)
+{
+	(void)state;
+	fake_ibv.ece = true;
+	open_engines();
+	make_lanes(0);
+	info[0].rail[0].ece = false;
+	connect_lanes();
+	assert_false(info[1].rail[0].ece);
+	assert_int_equal(fake_ibv.ece_sets, 0);
+}
+
+static void ece_that_is_refused_is_done_without(void **state)
+{
+	(void)state;
+	fake_ibv.ece = true;
+	open_engines();
+	make_lanes(0);
+	fake_ibv.fail = "ibv_set_ece";
+	fake_ibv.error = EINVAL;
+	fake_ibv.times = 1;
+	connect_lanes();
+	assert_false(info[1].rail[0].ece);
+}
+
+static void without_the_setting_ece_is_not_offered(void **state)
+{
+	(void)state;
+	fake_ibv.ece = true;
+	cfg.ece = 0;
+	connected_with(0);
+	assert_false(info[0].rail[0].ece);
+	assert_int_equal(fake_ibv.ece_sets, 0);
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, forget)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(roce_goes_by_gid_and_traffic_class),
+		t(a_communicators_class_comes_before_the_setting),
+		t(infiniband_goes_by_lid_within_a_subnet),
+		t(a_service_level_that_was_set_stays),
+		t(infiniband_takes_a_grh_where_one_is_needed),
+		t(infiniband_takes_a_grh_where_the_port_says_so),
+		t(the_smaller_mtu_of_both_ends_is_taken),
+		t(the_timers_are_those_of_the_settings),
+		t(a_gid_that_moved_since_start_is_used_where_it_is),
+		t(a_qp_that_does_not_connect_names_device_and_cause),
+		t(two_link_layers_do_not_connect),
+		t(ece_of_both_ends_is_agreed_on),
+		t(an_end_without_ece_is_met_without),
+		t(ece_that_is_refused_is_done_without),
+		t(without_the_setting_ece_is_not_offered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
