@@ -37,6 +37,7 @@ enum mpib_lanes_mode {
 struct mpib_config {
 	char run_dir[96]; /* "": the default place, see mpib_rundir_default() */
 	char run_group[32];
+	char run_user[32]; /* "": whoever starts it */
 	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
 	char peer_key_file[256]; /* "": peers are not asked for a key */
 	char peer_addr[64]; /* "": from the SOUT rail */

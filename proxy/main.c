@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon.h"
+#include "drop.h"
 #include "options.h"
 #include "proxy.h"
 
@@ -136,6 +137,9 @@ int main(int argc, char **argv)
 		break;
 	}
 	allow_descriptors();
+	rc = mpib_drop(&proxy.cfg, why);
+	if (rc < 0)
+		return fail(-1, EXIT_CONFIG, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
 	return start(&proxy);
 }

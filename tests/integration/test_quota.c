@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,8 +37,6 @@ static int stop(void **state)
 static void start(const char *flag, const char *value)
 {
 	node_start(&node, 5, "--run-group", "nogroup", flag, value, NULL);
-	/* The directory around it is the test's. */
-	assert_int_equal(chmod(node.base, 0755), 0);
 }
 
 static int attach(struct mpib_client **c)
@@ -323,7 +320,6 @@ static void another_user_has_quotas_of_its_own(void **state)
 	node_start(&node, 5, "--run-group", "nogroup", "--quota-clients", "1",
 		   "--quota-pool", "1M", "--quota-listeners", "1",
 		   "--quota-connections", "1", NULL);
-	assert_int_equal(chmod(node.base, 0755), 0);
 	a = attached();
 	assert_non_null(mpib_mem_alloc(a, 1 << 20));
 	assert_int_equal(mpib_listen(a, &h, &l), 0);

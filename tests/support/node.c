@@ -172,6 +172,8 @@ void node_start(struct node *node, unsigned n, ...)
 
 	snprintf(node->base, sizeof(node->base), "/tmp/mpib-node-XXXXXX");
 	assert_non_null(mkdtemp(node->base));
+	/* For proxies and clients of other users. */
+	assert_int_equal(chmod(node->base, 0755), 0);
 	snprintf(node->dir, sizeof(node->dir), "%s/run", node->base);
 	snprintf(node->conf, sizeof(node->conf), "%s/conf", node->base);
 	fd = open(node->conf, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drop.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
+			char *why)
+{
+	const struct group *gr = getgrnam(cfg->run_group);
+
+	if (mkdir(cfg->run_dir, 0750) < 0) {
+		if (errno == EEXIST)
+			return 0; /* whose it is, is looked at later */
+	} else if (chown(cfg->run_dir, pw->pw_uid,
+			 gr ? gr->gr_gid : pw->pw_gid) == 0) {
+		return 0;
+	}
+	snprintf(why, MPIB_WHY_MAX,
+		 "run directory %s: %s (create its parent, or give --run-dir)",
+		 cfg->run_dir, strerror(errno));
+	return -errno;
+}
+
+/* A user may not lock what its rails register. In a container root may not
+ * raise the limit either; registration says so when it meets it. */
+static void allow_locked_memory(void)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &all) == 0 ||
+	    getrlimit(RLIMIT_MEMLOCK, &all) < 0)
+		return;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &all);
+}
+
+static int become(const struct passwd *pw)
+{
+	allow_locked_memory();
+	if (initgroups(pw->pw_name, pw->pw_gid) < 0 ||
+	    setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
+	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int mpib_drop(const struct mpib_config *cfg, char *why)
+{
+	const struct passwd *pw;
+	int rc;
+
+	if (!cfg->run_user[0])
+		return 0;
+	errno = 0;
+	pw = getpwnam(cfg->run_user);
+	if (!pw) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "run.user: there is no user \"%s\" (create it, or "
+			 "give another --run-user)",
+			 cfg->run_user);
+		return -ENOENT;
+	}
+	if (pw->pw_uid == geteuid())
+		return 0;
+	if (geteuid() != 0) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "run.user: only root can become \"%s\" (start as root "
+			 "or as that user)",
+			 cfg->run_user);
+		return -EPERM;
+	}
+	rc = make_run_dir(cfg, pw, why);
+	if (rc < 0)
+		return rc;
+	rc = become(pw);
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "run.user: becoming \"%s\": %s",
+			 cfg->run_user, strerror(-rc));
+	return rc;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A proxy that gives up root at its start. */
+#include <errno.h>
+#include <mpib/client.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node.h"
+
+static void need_root(void)
+{
+	if (geteuid() != 0) {
+		print_message("skipped: only root can become another user\n");
+		skip();
+	}
+}
+
+/* The value of a field of /proc/PID/status. */
+static void field(pid_t pid, const char *name, char *buf, size_t len)
+{
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	buf[0] = '\0';
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, name, strlen(name)))
+			snprintf(buf, len, "%s",
+				 line + strlen(name) +
+					 strspn(line + strlen(name), ":\t"));
+	}
+	fclose(f);
+	buf[strcspn(buf, "\n")] = '\0';
+}
+
+static void no_right_is_left_and_clients_are_served(void **state)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts) };
+	struct mpib_client *c;
+	struct node node;
+	char text[128];
+	struct stat st;
+
+	(void)state;
+	need_root();
+	node_start(&node, 6, "--run-user", "nobody", NULL);
+	field(node.pid, "Uid", text, sizeof(text));
+	assert_string_equal(text, "65534\t65534\t65534\t65534");
+	field(node.pid, "CapEff", text, sizeof(text));
+	assert_string_equal(text, "0000000000000000");
+	field(node.pid, "CapPrm", text, sizeof(text));
+	assert_string_equal(text, "0000000000000000");
+	field(node.pid, "NoNewPrivs", text, sizeof(text));
+	assert_string_equal(text, "1");
+	assert_int_equal(stat(node.dir, &st), 0);
+	assert_int_equal(st.st_uid, 65534);
+
+	opts.run_dir = node.dir;
+	assert_int_equal(mpib_attach(&opts, &c), 0);
+	assert_non_null(mpib_mem_alloc(c, 1 << 20));
+	mpib_detach(c);
+
+	/* Killed and started again in the directory that it does not own any
+	 * more; the directory itself stays. */
+	node_kill(&node);
+	node_again(&node);
+	assert_int_equal(mpib_attach(&opts, &c), 0);
+	mpib_detach(c);
+	node_kill(&node);
+	snprintf(text, sizeof(text), "rm -r %s", node.base);
+	assert_int_equal(system(text), 0);
+}
+
+static void an_unknown_user_is_named(void **state)
+{
+	const char *argv[] = { "mpib-proxy",   "--run-dir", "/tmp/mpib-drop",
+			       "--run-user", "no-such-user", NULL };
+	struct run run;
+
+	(void)state;
+	run_wait(&run, argv);
+	assert_int_equal(run.status, 78);
+	assert_string_equal(run.err,
+			    "mpib-proxy: run.user: there is no user "
+			    "\"no-such-user\" (create it, or give another "
+			    "--run-user)\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_right_is_left_and_clients_are_served),
+		cmocka_unit_test(an_unknown_user_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
