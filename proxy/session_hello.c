@@ -168,8 +168,8 @@ void mpib_session_hello(struct mpib_session *s, struct mpib_message *m)
 	if (rc < 0) {
 		mpib_session_refuse(s, &m->h, rc,
 				    "the proxy cannot serve another client: "
-				    "%s (see its log)",
-				    strerror(-rc));
+				    "%s",
+				    mpib_engine_trouble(all->engine, rc));
 		goto err_drop;
 	}
 	welcome(s, &m->h);

@@ -149,9 +149,9 @@ static void add(struct mpib_session_region *r, const struct mpib_mr_attr *attr)
 
 	if (rc < 0) {
 		mpib_session_refuse(s, &r->ask, rc,
-				    "the rails cannot register %zu bytes: %s "
-				    "(for ENOMEM raise LimitMEMLOCK)",
-				    attr->len, strerror(-rc));
+				    "the rails cannot register %zu bytes: %s",
+				    attr->len,
+				    mpib_engine_trouble(s->all->engine, rc));
 		free_region(r);
 		return;
 	}

@@ -120,6 +120,8 @@ static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 	for (unsigned r = 0; r < a->shard->engine->cfg.rails; r++) {
 		struct mpib_rail *rail = &a->shard->rail[r];
 		struct ibv_pd *pd = a->tenant->pd[r];
+		const char *call = attr->dmabuf_fd >= 0 ? "ibv_reg_dmabuf_mr"
+							: "ibv_reg_mr";
 		int rc;
 
 		if (attr->dmabuf_fd >= 0)
@@ -130,7 +132,7 @@ static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 			rc = rail->verbs->reg_mr(pd, attr->addr, attr->len,
 						 mr->addr, access, &mr->mr[r]);
 		if (rc < 0)
-			return rc;
+			return mpib_trouble(a->shard->engine, r, call, rc);
 	}
 	return 0;
 }

@@ -143,6 +143,13 @@ unsigned mpib_engine_drained(const struct mpib_engine *engine);
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
 
+/*
+ * Why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
+ * mpib_flow_create() failed just now with rc: device, call, cause and remedy
+ * where it was a verbs call. Control thread; valid until the next failure.
+ */
+const char *mpib_engine_trouble(struct mpib_engine *engine, int rc);
+
 /* Counted; creates PD and SRQ on first use and fills the SRQ. -errno. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);

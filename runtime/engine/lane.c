@@ -44,12 +44,13 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	q->psn &= 0xffffff;
 	rc = rail->verbs->create_qp(lane->tenant->pd[r], &init, &q->qp);
 	if (rc < 0)
-		return rc;
+		return mpib_trouble(lane->shard->engine, r, "ibv_create_qp",
+				    rc);
 	q->qpn = q->qp->qp_num;
-	return rail->verbs->modify_qp(q->qp, &attr,
-				      IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-					      IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS);
+	rc = rail->verbs->modify_qp(q->qp, &attr,
+				    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+					    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return mpib_trouble(lane->shard->engine, r, "ibv_modify_qp", rc);
 }
 
 void mpib_lane_free(struct mpib_lane *lane)

@@ -84,6 +84,8 @@ struct mpib_engine {
 	struct mpib_memseg status_seg;
 	struct mpib_status *status;
 	bool dmabuf;
+	int trouble_rc; /* 0: none that is not told; control thread */
+	char trouble[256];
 	bool rail_up[MPIB_RAILS];
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	_Atomic unsigned drained; /* bit per rail, see tune.c */
@@ -130,6 +132,11 @@ int mpib_shard_turn(struct mpib_shard *s);
 int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
+
+/* trouble.c: passes rc on; of a failure mpib_engine_trouble() tells then.
+ * Control thread. */
+int mpib_trouble(struct mpib_engine *e, unsigned rail, const char *call,
+		 int rc);
 
 /* probe.c: whether the opened rails fit together and can do what the engine
  * wants of them; fills in max_inline, e->dmabuf and ar_above. Control thread, before the

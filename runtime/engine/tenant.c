@@ -51,6 +51,7 @@ static int new_slab(struct mpib_tenant *t)
 			(uint64_t)(uintptr_t)slab->mem,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 			&slab->mr[r]);
+		mpib_trouble(t->shard->engine, r, "ibv_reg_mr", rc);
 		if (rc < 0)
 			goto err_slab;
 	}
@@ -208,15 +209,17 @@ static int make_rail(struct mpib_tenant *t, unsigned r)
 
 	rc = rail->verbs->alloc_pd(rail->ctx, &t->pd[r]);
 	if (rc < 0)
-		return rc;
+		return mpib_trouble(s->engine, r, "ibv_alloc_pd", rc);
 	rc = rail->verbs->create_srq(t->pd[r], &attr, &t->srq[r]);
 	if (rc < 0)
-		return rc;
+		return mpib_trouble(s->engine, r, "ibv_create_srq", rc);
 	/* Filled here, before any QP exists, so before RTR. */
 	memset(&wr, 0, sizeof(wr));
 	for (uint32_t i = 0; i < s->engine->cfg.srq_high; i++) {
-		if (ibv_post_srq_recv(t->srq[r], &wr, &bad))
-			return -EIO;
+		rc = -ibv_post_srq_recv(t->srq[r], &wr, &bad);
+		if (rc < 0)
+			return mpib_trouble(s->engine, r, "ibv_post_srq_recv",
+					    rc);
 		t->srq_posted[r]++;
 	}
 	mpib_srq_arm(t, r);
@@ -256,8 +259,6 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
 		rc = make_rail(t, r);
 		if (rc < 0) {
-			mpib_err("rail %u: no PD or SRQ for uid %u: %s", r, uid,
-				 strerror(-rc));
 			free_tenant(t);
 			return rc;
 		}

@@ -117,7 +117,7 @@ void mpib_bconn_linked(struct mpib_bconn *c)
 	rc = mpib_blane_get(c);
 	if (rc < 0) {
 		mpib_bconn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
-				strerror(-rc));
+				mpib_engine_trouble(c->broker->engine, rc));
 		return;
 	}
 	if (c->lane->state == MPIB_BLANE_UP) {
@@ -158,7 +158,7 @@ void mpib_bconn_laned(struct mpib_bconn *c)
 	rc = make_flow(c, &m.flow);
 	if (rc < 0) {
 		mpib_bconn_fail(c, rc, "no tables for a connection: %s",
-				strerror(-rc));
+				mpib_engine_trouble(c->broker->engine, rc));
 		return;
 	}
 	c->offered = true;
@@ -185,10 +185,9 @@ void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w)
 		m.type = MPIB_PEER_CONN_REJECT;
 		m.error = rc;
 		snprintf(m.why, sizeof(m.why), "its proxy has no tables: %s",
-			 strerror(-rc));
+			 mpib_engine_trouble(c->broker->engine, rc));
 		mpib_blane_tell(c->lane, &m);
-		mpib_bconn_fail(c, rc, "no tables for a connection: %s",
-				strerror(-rc));
+		mpib_bconn_fail(c, rc, "%s", m.why);
 		return;
 	}
 	c->their_id = w->from;

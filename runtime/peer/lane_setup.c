@@ -26,8 +26,6 @@ static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 
 	if (rc < 0) {
 		l->lane = NULL;
-		mpib_err("peer %s: cannot make a lane: %s", l->peer->label,
-			 strerror(-rc));
 		return rc;
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
@@ -186,7 +184,7 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 			     m->key.uid, &tenant);
 	if (rc < 0) {
 		snprintf(why, why_len, "it has no protection domain: %s",
-			 strerror(-rc));
+			 mpib_engine_trouble(l->peer->broker->engine, rc));
 		return rc;
 	}
 	rc = mpib_lane_create(tenant, m->lane_info.imm_version,
@@ -204,7 +202,8 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 				 m->lane_info.rails == 1 ? "" : "s");
 		else
 			snprintf(why, why_len, "it cannot make the QPs: %s",
-				 strerror(-rc));
+				 mpib_engine_trouble(l->peer->broker->engine,
+						     rc));
 		return rc;
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);

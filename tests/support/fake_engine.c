@@ -243,6 +243,12 @@ void fake_lane_break(struct mpib_lane *lane, int error, const char *why)
 	add_event(lane->tenant->engine, NULL, lane, error, why);
 }
 
+const char *mpib_engine_trouble(struct mpib_engine *engine, int rc)
+{
+	(void)engine;
+	return strerror(-rc);
+}
+
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant)
 {

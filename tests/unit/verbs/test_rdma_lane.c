@@ -246,6 +246,57 @@ static void a_qp_that_does_not_connect_names_device_and_cause(void **state)
 		fail_msg("%s", why);
 }
 
+static void what_cannot_be_made_names_device_and_cause(void **state)
+{
+	static const struct {
+		const char *call;
+		int error;
+		const char *cause;
+	} row[] = {
+		{ "ibv_create_qp", ENOMEM, "RLIMIT_MEMLOCK" },
+		{ "INIT", EINVAL, "partition key" },
+	};
+	struct mpib_lane *l;
+	const char *text;
+
+	(void)state;
+	open_engines();
+	for (unsigned i = 0; i < 2; i++) {
+		fake_ibv.fail = row[i].call;
+		fake_ibv.error = row[i].error;
+		fake_ibv.times = 1;
+		assert_int_equal(mpib_lane_create(tenant[1], MPIB_IMM_V2,
+						  MPIB_PATH_INTRA, NULL, &l),
+				 -row[i].error);
+		text = mpib_engine_trouble(engine[1], -row[i].error);
+		if (!strstr(text, "rdma:fake_1:1: ibv_") ||
+		    !strstr(text, row[i].cause))
+			fail_msg("%s", text);
+		/* It is told once. */
+		assert_string_equal(
+			mpib_engine_trouble(engine[1], -row[i].error),
+			strerror(row[i].error));
+	}
+}
+
+static void a_user_that_cannot_be_served_names_the_call(void **state)
+{
+	static const char *const call[] = { "ibv_alloc_pd", "ibv_create_srq" };
+	struct mpib_tenant *t;
+
+	(void)state;
+	open_engines();
+	for (unsigned i = 0; i < 2; i++) {
+		fake_ibv.fail = call[i];
+		fake_ibv.error = ENOMEM;
+		fake_ibv.times = 1;
+		assert_int_equal(mpib_tenant_get(engine[0], 0, 77, &t),
+				 -ENOMEM);
+		assert_non_null(strstr(mpib_engine_trouble(engine[0], -ENOMEM),
+				       call[i]));
+	}
+}
+
 static void two_link_layers_do_not_connect(void **state)
 {
 	(void)state;
@@ -325,6 +376,8 @@ int main(void)
 		t(the_timers_are_those_of_the_settings),
 		t(a_gid_that_moved_since_start_is_used_where_it_is),
 		t(a_qp_that_does_not_connect_names_device_and_cause),
+		t(what_cannot_be_made_names_device_and_cause),
+		t(a_user_that_cannot_be_served_names_the_call),
 		t(two_link_layers_do_not_connect),
 		t(ece_of_both_ends_is_agreed_on),
 		t(an_end_without_ece_is_met_without),

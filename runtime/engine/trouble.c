@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a verbs call of the control thread failed of, kept for whoever has
+ * somebody to tell.
+ */
+#include <string.h>
+
+#include "engine/shard.h"
+#include "verbs/explain.h"
+
+int mpib_trouble(struct mpib_engine *e, unsigned rail, const char *call, int rc)
+{
+	if (rc >= 0)
+		return rc;
+	e->trouble_rc = rc;
+	mpib_verbs_explain(&e->cfg.rail[rail], call, rc, e->trouble,
+			   sizeof(e->trouble));
+	return rc;
+}
+
+const char *mpib_engine_trouble(struct mpib_engine *engine, int rc)
+{
+	if (engine->trouble_rc != rc)
+		return strerror(-rc);
+	engine->trouble_rc = 0; /* told; a later failure may be another's */
+	return engine->trouble;
+}
