@@ -13,7 +13,7 @@
 #include "engine_pair.h"
 
 #define MIB (1u << 20)
-#define RX (32u << 20) /* where receives lie in a node's memory */
+#define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
 #define THRESHOLD 8192u
 
 static struct pair pair;

@@ -15,7 +15,7 @@
 #include "verbs/soft.h"
 
 #define MIB (1u << 20)
-#define RX (32u << 20) /* where receives lie in a node's memory */
+#define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
 
 static struct pair pair;
 static struct pair_end tx, rx;

@@ -17,7 +17,7 @@
 #include "engine_pair.h"
 
 #define MIB (1u << 20)
-#define RX (32u << 20)
+#define RX (PAIR_MEM / 2)
 #define SLOT 7u
 
 static struct pair pair;

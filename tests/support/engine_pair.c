@@ -83,7 +83,9 @@ static void open_node(struct pair *p, unsigned i)
 	struct mpib_mr_attr attr;
 
 	for (unsigned r = 0; r < p->cfg.rails; r++) {
-		if (!test_rail(spec, sizeof(spec), i, r))
+		if (test_rail(spec, sizeof(spec), i, r))
+			p->cfg.timeout = TEST_RAIL_TIMEOUT;
+		else
 			snprintf(spec, sizeof(spec), "soft:127.25.%u.%u", r,
 				 i + 1);
 		assert_int_equal(mpib_rail_spec_parse(spec, &p->cfg.rail[r],

@@ -38,7 +38,7 @@ struct pair_node {
 	char why[200];
 };
 
-#define PAIR_MEM (64u << 20)
+#define PAIR_MEM (16u << 20)
 
 struct pair {
 	struct pair_node node[2];

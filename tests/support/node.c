@@ -178,6 +178,8 @@ void node_start(struct node *node, unsigned n, ...)
 	snprintf(node->conf, sizeof(node->conf), "%s/conf", node->base);
 	fd = open(node->conf, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
+	if (test_rail(node->sout, sizeof(node->sout), 0, 0))
+		dprintf(fd, "[qp]\ntimeout = %d\n", TEST_RAIL_TIMEOUT);
 	close(fd);
 	node_rail(node->sout, sizeof(node->sout), 10 * n);
 	node_rail(node->sup, sizeof(node->sup), 10 * n + 1);

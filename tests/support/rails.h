@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ack timeout of rails that are named, a second: they may be emulated, and rxe
+ * errs in repeating writes (docs/providers.md). */
+#define TEST_RAIL_TIMEOUT 18
+
 /* Node and rail are 0 or 1. False where nothing is named. */
 static inline bool test_rail(char *buf, size_t len, unsigned node,
 			     unsigned rail)

@@ -311,7 +311,7 @@ static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
 
 	begin(t, &f);
 	vt_destroy(t, f.qa, f.qb);
-	o.timeout = 8;
+	o.timeout = 14;
 	o.retry_cnt = 1;
 	vt_pair(t, &o, &f.qa, &f.qb);
 	assert_int_equal(good_write(&f, 1), 0);
@@ -354,7 +354,7 @@ static void a_peer_that_never_was_ends_in_retry_exceeded(void **state)
 	struct ibv_sge sge = vt_sge(&src, 0, 64);
 	struct ibv_qp *qa, *qb;
 
-	o.timeout = 8;
+	o.timeout = 14;
 	o.retry_cnt = 1;
 	qa = vt_qp(t, &t->a, &o);
 	qb = vt_qp(t, &t->b, &o);

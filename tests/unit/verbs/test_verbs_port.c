@@ -70,7 +70,7 @@ static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
 	struct ibv_qp *qa, *qb;
 
 	vt_link(t, &t->a, true);
-	o.timeout = 8;
+	o.timeout = 14;
 	o.retry_cnt = 1;
 	vt_pair(t, &o, &qa, &qb);
 	exchange(t, qa, qb);

@@ -234,7 +234,7 @@ static void a_wrong_first_psn_never_connects(void **state)
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
-	o.timeout = 8;
+	o.timeout = 14;
 	o.retry_cnt = 2;
 	qa = vt_qp(t, &t->a, &o);
 	qb = vt_qp(t, &t->b, &o);
