@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * DQPLB: fragments over all QPs, each with an IMM that numbers it; the last of
+ * a message says so. The receiver puts the numbers in order, so nothing waits
+ * for an answer.
+ */
+#include "vqp/internal.h"
+
+bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
+{
+	struct mpib_vwr *w = mpib_vqp_tx(v, id);
+
+	while (!w->begun || w->offset < w->wr.length) {
+		uint64_t rest = w->wr.length - w->offset;
+		uint32_t len =
+			rest < v->attr.frag ? (uint32_t)rest : v->attr.frag;
+		uint32_t imm = v->seq | (rest == len ? MPIB_VQP_NOTIFY : 0);
+		struct mpib_phys *p;
+
+		if (w->status != IBV_WC_SUCCESS)
+			return true;
+		p = mpib_vqp_pick(v);
+		if (!p ||
+		    !mpib_vqp_fragment(p, id, w->offset, len, MPIB_VQP_DATA,
+				       IBV_WR_RDMA_WRITE_WITH_IMM, imm))
+			return false;
+		v->seq = mpib_seq_next(v->seq);
+		w->offset += len;
+		w->begun = true;
+	}
+	return true;
+}

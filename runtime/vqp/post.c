@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fragments out, and their completions. */
+#include <endian.h>
+#include <errno.h>
+
+#include "vqp/internal.h"
+
+bool mpib_vqp_room(const struct mpib_phys *p)
+{
+	return !p->dead && p->inflight < p->vqp->attr.cap;
+}
+
+struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v)
+{
+	for (unsigned i = 0; i < v->attr.n; i++) {
+		struct mpib_phys *p = &v->data[v->turn];
+
+		v->turn = v->turn + 1 == v->attr.n ? 0 : v->turn + 1;
+		if (mpib_vqp_room(p))
+			return p;
+	}
+	return NULL;
+}
+
+struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device)
+{
+	for (unsigned i = 0; i < v->attr.n; i++) {
+		struct mpib_phys *p = &v->data[v->turn_of[device]];
+
+		v->turn_of[device] = v->turn_of[device] + 1 == v->attr.n
+					     ? 0
+					     : v->turn_of[device] + 1;
+		if (p->device == device && mpib_vqp_room(p))
+			return p;
+	}
+	return NULL;
+}
+
+/* Onto the chain that the turn ends with. */
+static void enqueue(struct mpib_phys *p, struct mpib_wr *w)
+{
+	p->count++;
+	w->wr.wr_id = mpib_vqp_wr_id((enum mpib_vqp_kind)w->kind, p);
+	STAILQ_INSERT_TAIL(&p->wrs, w, link);
+	p->inflight++;
+	mpib_wr_chain_add(&p->chain, w);
+	if (!p->rung) {
+		p->rung = true;
+		LIST_INSERT_HEAD(&p->vqp->vcq->rung, p, ring_link);
+	}
+}
+
+bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
+		       uint32_t len, enum mpib_vqp_kind kind,
+		       enum ibv_wr_opcode opcode, uint32_t imm)
+{
+	struct mpib_vwr *v = mpib_vqp_tx(p->vqp, id);
+	struct mpib_wr *w = mpib_wr_take(p->vqp->vcq->pool);
+	const struct mpib_vqp_key *key = &v->wr.key[p->device];
+
+	if (!w)
+		return false;
+	w->owner = id;
+	w->kind = (uint8_t)kind;
+	w->sge.addr = v->wr.local + off;
+	w->sge.length = len;
+	w->sge.lkey = key->lkey;
+	/* sg_list stays: some drivers look at it whatever num_sge says. */
+	w->wr.num_sge = len > 0;
+	w->wr.opcode = opcode;
+	w->wr.imm_data = htobe32(imm);
+	w->wr.wr.rdma.remote_addr = v->wr.remote + off;
+	w->wr.wr.rdma.rkey = key->rkey;
+	v->left++;
+	enqueue(p, w);
+	return true;
+}
+
+void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error)
+{
+	if (w->status != IBV_WC_SUCCESS)
+		return; /* the first one counts */
+	w->status = status;
+	w->error = error;
+	/* What is not posted is not posted any more, so it can end. */
+	w->dispatched = true;
+	w->to_tell = 0;
+}
+
+void mpib_vqp_make_ready(struct mpib_vqp *v)
+{
+	if (v->ready)
+		return;
+	v->ready = true;
+	TAILQ_INSERT_TAIL(&v->vcq->ready, v, ready_link);
+}
+
+unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
+{
+	return vqp->alive;
+}
+
+static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
+		      enum ibv_wc_status status, int error)
+{
+	struct mpib_vwr *vw = mpib_vqp_tx(v, w->owner);
+
+	mpib_vwr_fail(vw, status, error);
+	vw->left--;
+	mpib_wr_give(v->vcq->pool, w);
+}
+
+/* Nothing waits for what will not come. */
+static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
+			 int error)
+{
+	struct mpib_wr *w;
+
+	while ((w = STAILQ_FIRST(&v->lost))) {
+		STAILQ_REMOVE_HEAD(&v->lost, link);
+		end_share(v, w, status, error);
+	}
+	for (uint64_t id = v->tx_tail; id != v->tx_head; id++) {
+		struct mpib_vwr *vw = mpib_vqp_tx(v, id);
+
+		if (!vw->dispatched || vw->to_tell)
+			mpib_vwr_fail(vw, status, error);
+	}
+	mpib_vqp_fail_recvs(v, status, error);
+	mpib_vqp_make_ready(v);
+}
+
+static bool device_left(const struct mpib_vqp *v, unsigned device)
+{
+	for (unsigned i = 0; i < v->attr.n; i++) {
+		if (!v->data[i].dead && v->data[i].device == device)
+			return true;
+	}
+	return false;
+}
+
+static bool notify_lost(const struct mpib_vqp *v)
+{
+	for (unsigned i = 0; i < v->attr.notifies; i++) {
+		if (v->notifies[i].dead)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the mode can go on without the QPs that are dead, p the last one. */
+static bool can_go_on(const struct mpib_vqp *v, const struct mpib_phys *p)
+{
+	if (!v->alive || v->broken || notify_lost(v))
+		return false;
+	return v->attr.mode != MPIB_VQP_SPLIT || device_left(v, p->device);
+}
+
+static void mark_dead(struct mpib_phys *p)
+{
+	if (p->dead)
+		return;
+	p->dead = true;
+	p->vqp->alive -= p->index < p->vqp->attr.n;
+}
+
+void mpib_vqp_bury(struct mpib_phys *p)
+{
+	struct mpib_vqp *v = p->vqp;
+
+	mark_dead(p);
+	if (can_go_on(v, p))
+		return;
+	v->broken = true;
+	fail_waiting(v, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
+}
+
+/* The receiver waits for the number of this WR, and would for ever. */
+static bool leaves_gap(const struct mpib_vqp *v, const struct mpib_wr *w)
+{
+	return v->multi && w->kind != MPIB_VQP_PASS &&
+	       w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* A WR of p ended badly. It is kept for a replay, or ends its virtual WR, with
+ * its own error rather than what follows from it. */
+static void lose(struct mpib_phys *p, struct mpib_wr *w,
+		 enum ibv_wc_status status, int error)
+{
+	struct mpib_vqp *v = p->vqp;
+	const struct mpib_vwr *vw = mpib_vqp_tx(v, w->owner);
+	bool gap = leaves_gap(v, w);
+
+	mark_dead(p);
+	if (v->attr.replay && w->kind == MPIB_VQP_DATA && can_go_on(v, p) &&
+	    vw->status == IBV_WC_SUCCESS) {
+		STAILQ_INSERT_TAIL(&v->lost, w, link);
+		return;
+	}
+	end_share(v, w, status, error);
+	if (gap)
+		v->broken = true;
+	mpib_vqp_bury(p);
+	mpib_vqp_make_ready(v);
+}
+
+static struct mpib_wr *pop(struct mpib_phys *p)
+{
+	struct mpib_wr *w = STAILQ_FIRST(&p->wrs);
+
+	STAILQ_REMOVE_HEAD(&p->wrs, link);
+	p->inflight--;
+	return w;
+}
+
+/* From bad on, the QP's WRs were not taken: they get no completion. */
+static void unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error)
+{
+	struct mpib_wr_list rest = STAILQ_HEAD_INITIALIZER(rest);
+	struct mpib_wr_list kept = STAILQ_HEAD_INITIALIZER(kept);
+	struct mpib_wr *w;
+	bool found = false;
+
+	while ((w = STAILQ_FIRST(&p->wrs))) {
+		STAILQ_REMOVE_HEAD(&p->wrs, link);
+		found |= w == bad;
+		if (found)
+			STAILQ_INSERT_TAIL(&rest, w, link);
+		else
+			STAILQ_INSERT_TAIL(&kept, w, link);
+	}
+	STAILQ_CONCAT(&p->wrs, &kept);
+	while ((w = STAILQ_FIRST(&rest))) {
+		STAILQ_REMOVE_HEAD(&rest, link);
+		p->inflight--;
+		lose(p, w, IBV_WC_LOC_QP_OP_ERR, error);
+	}
+}
+
+void mpib_vqp_flush(struct mpib_vcq *vcq)
+{
+	struct mpib_phys *p;
+
+	while ((p = LIST_FIRST(&vcq->rung))) {
+		uint32_t n = p->chain.n;
+		struct mpib_wr *bad;
+		int rc;
+
+		LIST_REMOVE(p, ring_link);
+		p->rung = false;
+		rc = mpib_wr_chain_post(&p->chain, p->qp, &bad);
+		vcq->counts.doorbells++;
+		vcq->counts.wrs += n;
+		if (rc < 0)
+			unpost(p, bad, rc);
+	}
+}
+
+bool mpib_vqp_pass(struct mpib_vqp *v, uint64_t id)
+{
+	struct mpib_vwr *w = mpib_vqp_tx(v, id);
+	struct mpib_phys *p = &v->data[0];
+
+	if (p->dead) {
+		mpib_vwr_fail(w, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
+		return true;
+	}
+	return mpib_vqp_room(p) &&
+	       mpib_vqp_fragment(p, id, 0, (uint32_t)w->wr.length,
+				 MPIB_VQP_PASS, w->wr.opcode, w->wr.imm);
+}
+
+static bool dispatch(struct mpib_vqp *v, uint64_t id)
+{
+	const struct mpib_vwr *w = mpib_vqp_tx(v, id);
+
+	if (!v->multi || w->wr.opcode == IBV_WR_SEND)
+		return mpib_vqp_pass(v, id);
+	switch (v->attr.mode) {
+	case MPIB_VQP_SPLIT:
+		return mpib_vqp_split(v, id);
+	case MPIB_VQP_SPRAY:
+		return mpib_vqp_spray(v, id);
+	case MPIB_VQP_DQPLB:
+		break;
+	}
+	return mpib_vqp_dqplb(v, id);
+}
+
+/* Notices of messages whose data is all there, in the order of the messages;
+ * left counts the notices, too, once the first of them is posted. */
+static void tell_waiting(struct mpib_vqp *v)
+{
+	for (uint64_t id = v->tx_tail; id != v->tx_next; id++) {
+		const struct mpib_vwr *w = mpib_vqp_tx(v, id);
+
+		if (!w->to_tell)
+			continue; /* told, failed, or nobody is to know */
+		if (!w->begun && w->left > 0)
+			return;
+		mpib_vqp_tell(v, id);
+		if (w->to_tell)
+			return;
+	}
+}
+
+void mpib_vqp_advance(struct mpib_vqp *v)
+{
+	while (v->tx_next != v->tx_head) {
+		struct mpib_vwr *w = mpib_vqp_tx(v, v->tx_next);
+
+		if (!w->dispatched && !dispatch(v, v->tx_next))
+			break;
+		w->dispatched = true;
+		v->tx_next++;
+		mpib_vqp_make_ready(v);
+	}
+	if (v->attr.notifies)
+		tell_waiting(v);
+}
+
+void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
+{
+	struct mpib_vqp *v = p->vqp;
+	struct mpib_wr *w = STAILQ_FIRST(&p->wrs);
+	struct mpib_vwr *vw;
+
+	/* Each QP answers in the order posted; anything else is not ours. */
+	if (!w || w->wr.wr_id != wc->wr_id) {
+		v->vcq->counts.unknown++;
+		return;
+	}
+	pop(p);
+	if (wc->status != IBV_WC_SUCCESS) {
+		lose(p, w, wc->status, 0);
+		return;
+	}
+	vw = mpib_vqp_tx(v, w->owner);
+	vw->left--;
+	mpib_wr_give(v->vcq->pool, w);
+	if (vw->left == 0)
+		mpib_vqp_make_ready(v);
+}
+
+int mpib_vqp_replay(struct mpib_vqp *vqp)
+{
+	struct mpib_vcq *vcq = vqp->vcq;
+	struct mpib_wr *w;
+
+	while ((w = STAILQ_FIRST(&vqp->lost))) {
+		const struct mpib_vwr *vw = mpib_vqp_tx(vqp, w->owner);
+		struct mpib_phys *p = mpib_vqp_pick(vqp);
+
+		if (!p)
+			return mpib_vqp_healthy(vqp) ? -EAGAIN : -ENETDOWN;
+		STAILQ_REMOVE_HEAD(&vqp->lost, link);
+		/* The same WR; only the keys are those of its new device. */
+		w->sge.lkey = vw->wr.key[p->device].lkey;
+		w->wr.wr.rdma.rkey = vw->wr.key[p->device].rkey;
+		enqueue(p, w);
+		vcq->counts.replayed++;
+	}
+	mpib_vqp_flush(vcq);
+	return 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receives: what arrives on the QPs, put in order, meets those who wait. */
+#include <endian.h>
+#include <errno.h>
+
+#include "vqp/internal.h"
+
+/* Empty receives, so that cap of them are posted. While more messages have come
+ * than anybody waits for, the peer has to wait, too. */
+static int replenish(struct mpib_phys *p)
+{
+	struct ibv_sge none = { 0 };
+
+	p->vqp->held_back |= p->vqp->arrived >= p->vqp->attr.depth;
+	while (!p->dead && p->recvs < p->vqp->attr.cap && !p->vqp->held_back) {
+		struct ibv_recv_wr *bad, wr = {
+			.wr_id = mpib_vqp_wr_id(MPIB_VQP_RECV, p),
+			.sg_list = &none,
+		};
+		int rc = ibv_post_recv(p->qp, &wr, &bad);
+
+		if (rc)
+			return -rc;
+		p->recvs++;
+	}
+	return 0;
+}
+
+int mpib_vqp_prepare(struct mpib_vqp *vqp)
+{
+	int rc = 0;
+
+	if (!vqp->multi)
+		return 0;
+	if (vqp->attr.mode == MPIB_VQP_SPRAY) {
+		for (unsigned i = 0; rc == 0 && i < vqp->attr.notifies; i++)
+			rc = replenish(&vqp->notifies[i]);
+		return rc;
+	}
+	for (unsigned i = 0; rc == 0 && i < vqp->attr.n; i++)
+		rc = replenish(&vqp->data[i]);
+	return rc;
+}
+
+static void finish(struct mpib_vqp *v, struct mpib_vrx *r,
+		   enum ibv_wc_status status, int error, uint64_t bytes)
+{
+	r->done = true;
+	r->status = status;
+	r->error = error;
+	r->bytes = bytes;
+	mpib_vqp_make_ready(v);
+}
+
+void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
+			 int error)
+{
+	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
+		struct mpib_vrx *r = mpib_vqp_rx(v, id);
+
+		if (!r->done)
+			finish(v, r, status, error, 0);
+	}
+	v->rx_next = v->rx_head;
+}
+
+/* A whole message: to the oldest receive that waits for a notice, or kept. */
+static void notify(struct mpib_vqp *v, uint64_t bytes)
+{
+	while (v->rx_next != v->rx_head) {
+		struct mpib_vrx *r = mpib_vqp_rx(v, v->rx_next++);
+
+		if (r->pass)
+			continue;
+		finish(v, r, IBV_WC_SUCCESS, 0, bytes);
+		return;
+	}
+	/* There is room for all that the posted receives let in. */
+	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
+}
+
+static void arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
+{
+	struct mpib_vqp *v = p->vqp;
+	uint32_t len;
+	bool last, took;
+
+	if (v->attr.mode == MPIB_VQP_DQPLB)
+		took = mpib_seq_arrived(v->in, imm & 0xffffff, 1, 1,
+					imm & MPIB_VQP_NOTIFY, bytes);
+	else
+		took = mpib_seq_arrived(v->in, imm & 0xffffff,
+					(uint8_t)(imm >> 28),
+					(uint8_t)(imm >> 24 & 15), true, bytes);
+	if (!took)
+		v->vcq->counts.late++;
+	while (mpib_seq_take(v->in, &last, &len)) {
+		v->bytes += len;
+		if (!last)
+			continue;
+		notify(v, v->bytes);
+		v->bytes = 0;
+	}
+}
+
+/* A receive of the caller's own, on QP 0, in order. */
+static void passed(struct mpib_vqp *v, const struct ibv_wc *wc)
+{
+	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
+		struct mpib_vrx *r = mpib_vqp_rx(v, id);
+
+		if (!r->pass || r->done)
+			continue;
+		finish(v, r, wc->status, 0,
+		       wc->status == IBV_WC_SUCCESS ? wc->byte_len : 0);
+		if (wc->status == IBV_WC_SUCCESS &&
+		    wc->wc_flags & IBV_WC_WITH_IMM) {
+			r->has_imm = true;
+			r->imm = be32toh(wc->imm_data);
+		}
+		return;
+	}
+	v->vcq->counts.unknown++;
+}
+
+void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
+{
+	struct mpib_vqp *v = p->vqp;
+	int rc;
+
+	if (wc->wr_id >> 56 == MPIB_VQP_RECV_PASS) {
+		passed(v, wc);
+		if (wc->status != IBV_WC_SUCCESS)
+			mpib_vqp_bury(p);
+		return;
+	}
+	if (p->recvs == 0) {
+		v->vcq->counts.unknown++;
+		return;
+	}
+	p->recvs--;
+	if (wc->status != IBV_WC_SUCCESS) {
+		mpib_vqp_bury(p);
+		return;
+	}
+	arrived(p, be32toh(wc->imm_data), wc->byte_len);
+	/* A receive that cannot be posted again would be missed some day. */
+	rc = replenish(p);
+	if (rc < 0) {
+		mpib_vqp_bury(p);
+		mpib_vqp_fail_recvs(v, IBV_WC_LOC_QP_OP_ERR, rc);
+	}
+}
+
+static int post_pass(struct mpib_vqp *v, const struct mpib_vrecv *wr)
+{
+	struct mpib_phys *p = &v->data[0];
+	struct ibv_sge sge = { .addr = wr->addr,
+			       .length = wr->length,
+			       .lkey = wr->lkey };
+	struct ibv_recv_wr *bad, rwr = {
+		.wr_id = mpib_vqp_wr_id(MPIB_VQP_RECV_PASS, p),
+		.sg_list = &sge,
+		.num_sge = wr->length > 0,
+	};
+
+	return p->dead ? -ENETDOWN : -ibv_post_recv(p->qp, &rwr, &bad);
+}
+
+int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
+{
+	bool pass = !vqp->multi || wr->length > 0;
+	struct mpib_vrx *r;
+	int rc;
+
+	if (vqp->rx_head - vqp->rx_tail > vqp->mask)
+		return -EAGAIN;
+	if (!mpib_vqp_healthy(vqp))
+		return -ENETDOWN;
+	if (pass) {
+		rc = post_pass(vqp, wr);
+		if (rc < 0)
+			return rc;
+	}
+	r = mpib_vqp_rx(vqp, vqp->rx_head++);
+	*r = (struct mpib_vrx){ .wr_id = wr->wr_id, .pass = pass };
+	if (!pass && vqp->arrived) {
+		uint64_t bytes =
+			vqp->early[vqp->early_tail++ & vqp->early_mask];
+
+		vqp->arrived--;
+		/* Those before it are passed, or had a message as well. */
+		vqp->rx_next = vqp->rx_head;
+		finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
+	}
+	if (vqp->held_back && vqp->arrived < vqp->attr.depth) {
+		vqp->held_back = false;
+		rc = mpib_vqp_prepare(vqp);
+		if (rc < 0)
+			mpib_vqp_fail_recvs(vqp, IBV_WC_LOC_QP_OP_ERR, rc);
+	}
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SPRAY: fragments over all QPs as WRITEs. Only when all of them are answered
+ * may the receiver be told, for QPs keep no order among each other; and it is
+ * told on each device that carried any, for neither do devices. Numbers are
+ * given to the notices, in the order of the messages, so that one that failed
+ * leaves no gap.
+ */
+#include "vqp/internal.h"
+
+bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
+{
+	struct mpib_vwr *w = mpib_vqp_tx(v, id);
+	bool imm = w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+
+	while (w->offset < w->wr.length && w->status == IBV_WC_SUCCESS) {
+		uint64_t rest = w->wr.length - w->offset;
+		uint32_t len =
+			rest < v->attr.frag ? (uint32_t)rest : v->attr.frag;
+		struct mpib_phys *p = mpib_vqp_pick(v);
+
+		if (!p ||
+		    !mpib_vqp_fragment(p, id, w->offset, len, MPIB_VQP_DATA,
+				       IBV_WR_RDMA_WRITE, 0))
+			return false;
+		w->offset += len;
+		w->used |= (uint8_t)(1u << p->device);
+	}
+	if (imm && w->status == IBV_WC_SUCCESS) {
+		/* Of nothing, the first notify QP tells. */
+		if (!w->used)
+			w->used = (uint8_t)(1u << v->notifies[0].device);
+		w->to_tell = w->used;
+	}
+	return true;
+}
+
+void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id)
+{
+	struct mpib_vwr *w = mpib_vqp_tx(v, id);
+
+	if (!w->begun) {
+		w->begun = true;
+		w->seq = v->seq;
+		v->seq = mpib_seq_next(v->seq);
+	}
+	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
+		struct mpib_phys *p = v->notify[d];
+
+		if (!(w->to_tell & 1u << d))
+			continue;
+		if (!mpib_vqp_room(p) ||
+		    !mpib_vqp_fragment(
+			    p, id, 0, 0, MPIB_VQP_TELL,
+			    IBV_WR_RDMA_WRITE_WITH_IMM,
+			    mpib_vqp_part_imm(w->seq, w->used, 1u << d)))
+			return;
+		w->to_tell &= (uint8_t) ~(1u << d);
+	}
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The virtual CQ: whose a completion is, and what may be reported. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vqp/internal.h"
+
+#define BATCHES 8 /* of MPIB_VQP_POLL, per device and poll */
+
+int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
+		    struct mpib_wr_pool *pool, struct mpib_vcq **vcq)
+{
+	struct mpib_vcq *c;
+
+	if (n < 1 || n > MPIB_VQP_DEVICES)
+		return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++)
+		c->cq[i] = cqs[i];
+	c->n = n;
+	c->pool = pool;
+	TAILQ_INIT(&c->vqps);
+	TAILQ_INIT(&c->ready);
+	LIST_INIT(&c->rung);
+	*vcq = c;
+	return 0;
+}
+
+void mpib_vcq_destroy(struct mpib_vcq *vcq)
+{
+	free(vcq);
+}
+
+void mpib_vcq_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n)
+{
+	*n = vcq->counts;
+}
+
+/* By device, number and our own tag: all of them valid on errors, too. */
+static void route(struct mpib_vcq *vcq, unsigned device,
+		  const struct ibv_wc *wc)
+{
+	struct mpib_phys_key key = { device, wc->qp_num };
+	struct mpib_phys *p;
+
+	HASH_FIND(hh, vcq->known, &key, sizeof(key), p);
+	if (!p || (wc->wr_id >> 40 & 0xffff) != p->index) {
+		vcq->counts.unknown++;
+		return;
+	}
+	switch ((enum mpib_vqp_kind)(wc->wr_id >> 56)) {
+	case MPIB_VQP_DATA:
+	case MPIB_VQP_TELL:
+	case MPIB_VQP_PASS:
+		mpib_vqp_sent(p, wc);
+		break;
+	case MPIB_VQP_RECV:
+	case MPIB_VQP_RECV_PASS:
+		mpib_vqp_received(p, wc);
+		break;
+	default:
+		vcq->counts.unknown++;
+		return;
+	}
+	mpib_vqp_make_ready(p->vqp);
+}
+
+static void drain(struct mpib_vcq *vcq, unsigned device)
+{
+	struct ibv_wc wc[MPIB_VQP_POLL];
+
+	for (unsigned b = 0; b < BATCHES; b++) {
+		int n = ibv_poll_cq(vcq->cq[device], MPIB_VQP_POLL, wc);
+
+		for (int i = 0; i < n; i++)
+			route(vcq, device, &wc[i]);
+		if (n > 0)
+			vcq->counts.cqes += (unsigned)n;
+		if (n < MPIB_VQP_POLL)
+			return;
+	}
+}
+
+static bool take_sent(struct mpib_vqp *v, struct mpib_vwc *wc)
+{
+	while (v->tx_tail != v->tx_next) {
+		struct mpib_vwr *w = mpib_vqp_tx(v, v->tx_tail);
+
+		if (!w->dispatched || w->left || w->to_tell)
+			return false;
+		v->tx_tail++;
+		/* Who asked for no completion hears of failures alone. */
+		if (!(w->wr.flags & IBV_SEND_SIGNALED) &&
+		    w->status == IBV_WC_SUCCESS)
+			continue;
+		*wc = (struct mpib_vwc){
+			.wr_id = w->wr.wr_id,
+			.status = w->status,
+			.error = w->error,
+			.qp_num = v->attr.number,
+		};
+		return true;
+	}
+	return false;
+}
+
+static bool take_received(struct mpib_vqp *v, struct mpib_vwc *wc)
+{
+	struct mpib_vrx *r = mpib_vqp_rx(v, v->rx_tail);
+
+	if (v->rx_tail == v->rx_head || !r->done)
+		return false;
+	v->rx_tail++;
+	if (v->rx_next < v->rx_tail)
+		v->rx_next = v->rx_tail;
+	*wc = (struct mpib_vwc){
+		.wr_id = r->wr_id,
+		.status = r->status,
+		.error = r->error,
+		.recv = true,
+		.qp_num = v->attr.number,
+		.imm = r->imm,
+		.has_imm = r->has_imm,
+		.bytes = r->bytes,
+	};
+	return true;
+}
+
+int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc)
+{
+	struct mpib_vqp *v;
+	int got = 0;
+
+	for (unsigned i = 0; i < vcq->n; i++)
+		drain(vcq, (vcq->first + i) % vcq->n);
+	vcq->first = (vcq->first + 1) % vcq->n;
+	TAILQ_FOREACH(v, &vcq->vqps, entry)
+	mpib_vqp_advance(v);
+	mpib_vqp_flush(vcq);
+
+	while (got < n && (v = TAILQ_FIRST(&vcq->ready))) {
+		if (take_sent(v, &wc[got]) || take_received(v, &wc[got])) {
+			got++;
+			continue;
+		}
+		v->ready = false;
+		TAILQ_REMOVE(&vcq->ready, v, ready_link);
+	}
+	return got;
+}

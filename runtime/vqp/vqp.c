@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a virtual QP, and what may be posted to it. */
+#include "vqp/vqp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vqp/internal.h"
+
+#define DEPTH 256u
+#define DEPTH_MAX 65536u
+
+static bool fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
+{
+	bool multi = a->n > 1;
+
+	if (a->n < 1 || a->n > MPIB_VQP_QPS || a->cap < 1 ||
+	    a->mode > MPIB_VQP_DQPLB || a->depth > DEPTH_MAX ||
+	    a->depth & (a->depth - 1) || a->frag > MPIB_VQP_FRAG_MAX ||
+	    a->frag % 128)
+		return false;
+	/* A notice in use, and none that is not. */
+	if ((multi && a->mode == MPIB_VQP_SPRAY) != (a->notifies > 0) ||
+	    a->notifies > MPIB_VQP_DEVICES)
+		return false;
+	/* What may be on its way fits the receiver's window. */
+	if ((uint64_t)a->cap * a->n > MPIB_SEQ_WINDOW)
+		return false;
+	for (unsigned i = 0; i < a->n; i++) {
+		if (a->qp[i].device >= vcq->n)
+			return false;
+	}
+	for (unsigned i = 0; i < a->notifies; i++) {
+		if (a->notify[i].device >= vcq->n)
+			return false;
+	}
+	return true;
+}
+
+static int make_phys(struct mpib_vqp *v, struct mpib_phys *p,
+		     const struct mpib_vqp_qp *qp, unsigned index)
+{
+	struct mpib_phys *there;
+
+	p->vqp = v;
+	p->qp = qp->qp;
+	p->device = qp->device;
+	p->index = (uint16_t)index;
+	/* Devices number their QPs each for itself. */
+	p->key.device = qp->device;
+	p->key.qpn = qp->qp->qp_num;
+	STAILQ_INIT(&p->wrs);
+	HASH_FIND(hh, v->vcq->known, &p->key, sizeof(p->key), there);
+	if (there)
+		return -EEXIST;
+	HASH_ADD(hh, v->vcq->known, key, sizeof(p->key), p);
+	return 0;
+}
+
+static void forget(struct mpib_vqp *v, struct mpib_phys *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (p[i].vqp && p[i].hh.tbl)
+			HASH_DELETE(hh, v->vcq->known, &p[i]);
+	}
+}
+
+static void free_vqp(struct mpib_vqp *v)
+{
+	if (v->data)
+		forget(v, v->data, v->attr.n);
+	if (v->notifies)
+		forget(v, v->notifies, v->attr.notifies);
+	free(v->data);
+	free(v->notifies);
+	free(v->tx);
+	free(v->rx);
+	free(v->early);
+	free(v->in);
+	free(v);
+}
+
+static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < a->n; i++) {
+		rc = make_phys(v, &v->data[i], &a->qp[i], i);
+		v->devices |= 1u << a->qp[i].device;
+	}
+	for (unsigned i = 0; rc == 0 && i < a->notifies; i++) {
+		rc = make_phys(v, &v->notifies[i], &a->notify[i], a->n + i);
+		v->notify[a->notify[i].device] = &v->notifies[i];
+	}
+	/* A notice for whatever device carries data. */
+	for (unsigned d = 0; rc == 0 && d < MPIB_VQP_DEVICES; d++) {
+		if (a->notifies && v->devices & 1u << d && !v->notify[d])
+			rc = -EINVAL;
+	}
+	return rc;
+}
+
+/* Equal where nothing is said; of devices that are there, all of 1024. */
+static int set_weights(struct mpib_vqp *v)
+{
+	uint32_t *w = v->attr.weight, sum = 0;
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
+		bool there = v->devices & 1u << d;
+
+		if (w[d] && !there)
+			return -EINVAL;
+		sum += w[d];
+		n += there;
+	}
+	for (unsigned d = 0; sum == 0 && d < MPIB_VQP_DEVICES; d++)
+		w[d] = v->devices & 1u << d ? 1024 / n : 0;
+	return sum == 0 || sum == 1024 ? 0 : -EINVAL;
+}
+
+int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
+		    struct mpib_vqp **vqp)
+{
+	struct mpib_vqp *v;
+	int rc = -ENOMEM;
+
+	if (!fits(vcq, attr))
+		return -EINVAL;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v->vcq = vcq;
+	v->attr = *attr;
+	v->attr.frag = attr->frag ? attr->frag : MPIB_VQP_FRAG;
+	v->attr.depth = attr->depth ? attr->depth : DEPTH;
+	v->mask = v->attr.depth - 1;
+	v->multi = attr->n > 1;
+	v->alive = attr->n;
+	STAILQ_INIT(&v->lost);
+	v->data = calloc(attr->n, sizeof(*v->data));
+	v->notifies = calloc(attr->notifies + 1, sizeof(*v->notifies));
+	v->tx = calloc(v->attr.depth, sizeof(*v->tx));
+	v->rx = calloc(v->attr.depth, sizeof(*v->rx));
+	v->early_mask = v->mask;
+	while (v->early_mask < v->attr.depth + (uint64_t)attr->cap * attr->n)
+		v->early_mask = 2 * v->early_mask + 1;
+	v->early = calloc((size_t)v->early_mask + 1, sizeof(*v->early));
+	v->in = v->multi ? calloc(1, sizeof(*v->in)) : NULL;
+	if (!v->data || !v->notifies || !v->tx || !v->rx || !v->early ||
+	    (v->multi && !v->in))
+		goto err_free;
+	rc = register_all(v, attr);
+	if (rc == 0)
+		rc = set_weights(v);
+	if (rc < 0)
+		goto err_free;
+	TAILQ_INSERT_TAIL(&vcq->vqps, v, entry);
+	*vqp = v;
+	return 0;
+
+err_free:
+	free_vqp(v);
+	return rc;
+}
+
+static bool quiet(const struct mpib_phys *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (p[i].inflight || p[i].recvs)
+			return false;
+	}
+	return true;
+}
+
+int mpib_vqp_destroy(struct mpib_vqp *vqp)
+{
+	struct mpib_wr *w;
+
+	if (!quiet(vqp->data, vqp->attr.n) ||
+	    !quiet(vqp->notifies, vqp->attr.notifies))
+		return -EBUSY;
+	while ((w = STAILQ_FIRST(&vqp->lost))) {
+		STAILQ_REMOVE_HEAD(&vqp->lost, link);
+		mpib_wr_give(vqp->vcq->pool, w);
+	}
+	if (vqp->ready)
+		TAILQ_REMOVE(&vqp->vcq->ready, vqp, ready_link);
+	TAILQ_REMOVE(&vqp->vcq->vqps, vqp, entry);
+	free_vqp(vqp);
+	return 0;
+}
+
+static bool keys_given(const struct mpib_vqp *v, const struct mpib_vsend *wr)
+{
+	unsigned need = v->devices;
+
+	if (!v->multi || wr->opcode == IBV_WR_SEND)
+		need = 1u << v->data[0].device;
+	/* No bytes, and still SPRAY's notice names a remote key. */
+	return (wr->devices & need) == need;
+}
+
+static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
+{
+	bool imm = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	bool pass = !v->multi || wr->opcode == IBV_WR_SEND;
+
+	if (wr->opcode != IBV_WR_RDMA_WRITE && !imm &&
+	    wr->opcode != IBV_WR_SEND)
+		return -EINVAL;
+	/* Its completion is what the receiver's is the other side of. */
+	if (imm && !(wr->flags & IBV_SEND_SIGNALED))
+		return -EINVAL;
+	/* Without an IMM there is no number, and the next message no order. */
+	if (v->multi && v->attr.mode == MPIB_VQP_DQPLB &&
+	    wr->opcode == IBV_WR_RDMA_WRITE)
+		return -EINVAL;
+	if (!keys_given(v, wr))
+		return -EINVAL;
+	/* Goes as one physical WR, or as one a device. */
+	if ((pass || v->attr.mode == MPIB_VQP_SPLIT) &&
+	    wr->length > MPIB_VQP_FRAG_MAX)
+		return -EMSGSIZE;
+	return 0;
+}
+
+int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
+{
+	int rc = check_send(vqp, wr);
+
+	if (rc < 0)
+		return rc;
+	if (vqp->broken || !mpib_vqp_healthy(vqp))
+		return -ENETDOWN;
+	if (vqp->tx_head - vqp->tx_tail > vqp->mask)
+		return -EAGAIN;
+	*mpib_vqp_tx(vqp, vqp->tx_head++) = (struct mpib_vwr){ .wr = *wr };
+	mpib_vqp_advance(vqp);
+	mpib_vqp_flush(vqp->vcq);
+	return 0;
+}

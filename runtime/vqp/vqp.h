@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One queue pair made of many, perhaps on several devices: a virtual WR becomes
+ * fragments on physical QPs, their completions become one virtual completion.
+ *
+ *   SPLIT  one part per device, each on one QP of it, each with an IMM
+ *   SPRAY  WRITEs of at most frag bytes over all QPs; when all are answered, an
+ *          empty IMM on the notify QP of each device that carried any
+ *   DQPLB  WRITEs with IMM of at most frag bytes over all QPs, each numbered
+ *
+ * Virtual completions of a direction come in the order posted. Receives are
+ * notices: an empty receive completes with the next whole message. What a mode
+ * needs of physical receives is posted by mpib_vqp_prepare(), before the QPs
+ * are in RTR, and replenished.
+ *
+ * A fragment that is lost leaves the receiver waiting for its number: without
+ * a replay that ends the virtual QP. Only SPRAY, which numbers its notices,
+ * loses nothing but the message.
+ *
+ * The caller makes, connects and destroys the QPs; both ends are made alike. A
+ * QP that fails takes no more work, others go on. With a single QP everything
+ * passes through, SENDs always do, on QP 0.
+ *
+ * Owner thread of the virtual CQ; nothing blocks, and nothing allocates but
+ * mpib_vqp_create(). Calls return 0 or -errno.
+ */
+#ifndef MPIB_VQP_VQP_H
+#define MPIB_VQP_VQP_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "vqp/wr_pool.h"
+
+#define MPIB_VQP_DEVICES 2
+#define MPIB_VQP_QPS 1024
+#define MPIB_VQP_POLL 32 /* completions taken from a physical CQ at once */
+#define MPIB_VQP_FRAG (512u << 10) /* default */
+#define MPIB_VQP_FRAG_MAX (1u << 30)
+#define MPIB_VQP_NOTIFY (1u << 31) /* DQPLB's IMM: last of its message */
+
+enum mpib_vqp_mode {
+	MPIB_VQP_SPLIT,
+	MPIB_VQP_SPRAY,
+	MPIB_VQP_DQPLB,
+};
+
+struct mpib_vcq;
+struct mpib_vqp;
+
+/* One physical QP of a virtual one. */
+struct mpib_vqp_qp {
+	struct ibv_qp *qp;
+	uint8_t device; /* index of its keys */
+};
+
+struct mpib_vqp_attr {
+	enum mpib_vqp_mode mode;
+	unsigned n; /* data QPs, 1..MPIB_VQP_QPS */
+	const struct mpib_vqp_qp *qp; /* copied */
+	/* SPRAY with more than one QP: one a device used, else NULL. */
+	const struct mpib_vqp_qp *notify;
+	unsigned notifies;
+	uint32_t cap; /* WRs in flight per QP, 1 or more; its SQ holds them */
+	uint32_t frag; /* bytes, a multiple of 128; 0: MPIB_VQP_FRAG */
+	uint32_t depth; /* virtual WRs a direction, a power of two; 0: 256 */
+	/* SPLIT: each device's parts of 1024; all 0: equal. */
+	uint32_t weight[MPIB_VQP_DEVICES];
+	uint32_t number; /* qp_num of its completions */
+	/* Keep what a failed QP had in flight for mpib_vqp_replay(), in place
+	 * of failing the virtual WR. */
+	bool replay;
+};
+
+struct mpib_vqp_key {
+	uint32_t lkey, rkey;
+};
+
+/* WRITE, WRITE_WITH_IMM or SEND of one range. */
+struct mpib_vsend {
+	uint64_t wr_id;
+	uint64_t local, remote;
+	uint64_t length; /* 0 is allowed */
+	enum ibv_wr_opcode opcode;
+	unsigned flags; /* IBV_SEND_SIGNALED */
+	uint32_t imm; /* host order; only a single QP carries it */
+	unsigned devices; /* keys given: a bit per device */
+	struct mpib_vqp_key key[MPIB_VQP_DEVICES];
+};
+
+struct mpib_vrecv {
+	uint64_t wr_id;
+	uint64_t addr; /* length > 0: a SEND's, on QP 0 */
+	uint32_t length;
+	uint32_t lkey;
+};
+
+struct mpib_vwc {
+	uint64_t wr_id;
+	enum ibv_wc_status status; /* the first that was not SUCCESS */
+	int error; /* -errno of a post that failed, else 0 */
+	bool recv;
+	uint32_t qp_num; /* attr.number */
+	uint32_t imm; /* host order, valid if has_imm */
+	bool has_imm;
+	uint64_t bytes; /* receive: payload that the QPs tell of */
+};
+
+/* What all virtual QPs of a virtual CQ did. */
+struct mpib_vcq_counts {
+	uint64_t cqes, doorbells, wrs, unknown, late, replayed;
+};
+
+/* cqs stay the caller's and outlive it; index is the device. */
+int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
+		    struct mpib_wr_pool *pool, struct mpib_vcq **vcq);
+/* After its virtual QPs. */
+void mpib_vcq_destroy(struct mpib_vcq *vcq);
+
+/*
+ * Take what the physical CQs have, within a budget of completions, let the
+ * virtual QPs go on, and return at most n virtual completions. A completion of
+ * an unknown QP is counted and dropped.
+ */
+int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
+void mpib_vcq_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n);
+
+/* -EINVAL: the attributes do not fit together. -EEXIST: one of the QPs belongs
+ * to another already. */
+int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
+		    struct mpib_vqp **vqp);
+/* -EBUSY while physical WRs are in flight: move the QPs to ERR and poll. */
+int mpib_vqp_destroy(struct mpib_vqp *vqp);
+
+/* Post the physical receives that the mode needs. QPs in INIT or later. */
+int mpib_vqp_prepare(struct mpib_vqp *vqp);
+
+/*
+ * -EINVAL: an opcode that the mode cannot carry, an unsignalled
+ * WRITE_WITH_IMM, or no key for a device; -EMSGSIZE: longer than the parts may
+ * be; -EAGAIN: depth are outstanding; -ENETDOWN: no QP is left. Later failures
+ * are the completion's.
+ */
+int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr);
+int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
+
+/*
+ * Post again what failed QPs had in flight, on those that are left. Only when
+ * nothing can arrive of it any more: the QPs are in ERR at both ends. WRs that
+ * may have arrived are the same again, and the receiver drops them by their
+ * number.
+ */
+int mpib_vqp_replay(struct mpib_vqp *vqp);
+
+/* QPs that still take work. */
+unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
+
+#endif

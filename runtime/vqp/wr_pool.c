@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vqp/wr_pool.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+_Static_assert((MPIB_WR_POOL & (MPIB_WR_POOL - 1)) == 0, "a power of two");
+
+int mpib_wr_pool_init(struct mpib_wr_pool *pool)
+{
+	*pool = (struct mpib_wr_pool){ .left = MPIB_WR_POOL };
+	STAILQ_INIT(&pool->free);
+	pool->all = calloc(MPIB_WR_POOL, sizeof(*pool->all));
+	if (!pool->all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < MPIB_WR_POOL; i++) {
+		struct mpib_wr *w = &pool->all[i];
+
+		w->wr.sg_list = &w->sge;
+		w->wr.num_sge = 1;
+		w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		w->wr.send_flags = IBV_SEND_SIGNALED;
+		STAILQ_INSERT_TAIL(&pool->free, w, link);
+	}
+	return 0;
+}
+
+void mpib_wr_pool_fini(struct mpib_wr_pool *pool)
+{
+	free(pool->all);
+	pool->all = NULL;
+}
+
+struct mpib_wr *mpib_wr_take(struct mpib_wr_pool *pool)
+{
+	struct mpib_wr *w = STAILQ_FIRST(&pool->free);
+
+	if (!w)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&pool->free, link);
+	pool->left--;
+	return w;
+}
+
+void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w)
+{
+	w->wr.num_sge = 1;
+	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	/* The one that was used last is the one in the cache. */
+	STAILQ_INSERT_HEAD(&pool->free, w, link);
+	pool->left++;
+}
+
+void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w)
+{
+	w->wr.next = NULL;
+	if (c->last)
+		c->last->wr.next = &w->wr;
+	else
+		c->first = w;
+	c->last = w;
+	c->n++;
+}
+
+int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
+		       struct mpib_wr **bad)
+{
+	struct ibv_send_wr *refused = NULL;
+	struct mpib_wr *first = c->first;
+	int rc = ibv_post_send(qp, &first->wr, &refused);
+
+	*c = (struct mpib_wr_chain){ 0 };
+	if (rc == 0)
+		return 0;
+	/* wr is the first member. */
+	*bad = refused ? (struct mpib_wr *)refused : first;
+	return -rc;
+}

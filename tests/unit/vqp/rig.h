@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two nodes of up to two devices, a virtual QP between them, and memory. */
+#ifndef MPIB_TESTS_VQP_RIG_H
+#define MPIB_TESTS_VQP_RIG_H
+
+#include "hca.h"
+#include "vqp/vqp.h"
+
+struct side {
+	struct hca hca[MPIB_VQP_DEVICES];
+	struct mpib_wr_pool pool;
+	struct mpib_vcq *vcq;
+	struct mpib_vqp *vqp;
+	struct hca_qp *data[HCA_QPS], *notify[MPIB_VQP_DEVICES];
+	char *mem;
+	uint64_t recvs, notices; /* posted, come */
+};
+
+struct rig {
+	struct side tx, rx;
+	struct mpib_vqp_attr attr; /* qp and notify are filled in */
+	unsigned devices;
+	size_t bytes;
+	unsigned seed;
+	uint64_t sent; /* posted */
+	struct mpib_vwc wc[64]; /* of the last rig_send_turn() */
+};
+
+/* n QPs dealt out over the devices; joined, prepared. */
+void rig_up(struct rig *r, const struct mpib_vqp_attr *attr, unsigned devices,
+	    size_t bytes);
+/* Breaks all QPs, drains them and takes everything down. */
+void rig_down(struct rig *r);
+
+/* WRITE_WITH_IMM of len bytes at off in both memories; 0 or -errno. */
+int rig_write(struct rig *r, uint64_t wr_id, uint64_t off, uint64_t len);
+int rig_post(struct rig *r, uint64_t wr_id, enum ibv_wr_opcode opcode,
+	     unsigned flags, uint64_t off, uint64_t len);
+void rig_recv(struct rig *r, uint64_t wr_id);
+
+/* Virtual completions of one side into wc, at most n. */
+int rig_poll(struct side *s, struct mpib_vwc *wc, int n);
+/* Some steps of the sending devices. */
+unsigned rig_steps(struct rig *r, unsigned n);
+/* Until the sending side reports one; dies if it never does. */
+struct mpib_vwc rig_sent(struct rig *r);
+struct mpib_vwc rig_got(struct rig *r);
+void rig_fill(char *p, uint64_t len, unsigned seed);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vqp/wr_pool.h: WRs are ready when taken, and one call posts a chain. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "vqp/wr_pool.h"
+
+static struct mpib_wr_pool pool;
+static struct ibv_context ctx;
+static struct ibv_qp qp = { .context = &ctx };
+static unsigned calls, wrs, fail_after;
+
+static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
+		     struct ibv_send_wr **bad)
+{
+	(void)q;
+	calls++;
+	for (; wr; wr = wr->next) {
+		if (wrs == fail_after) {
+			*bad = wr;
+			return ENOMEM;
+		}
+		wrs++;
+	}
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	ctx.ops.post_send = post_send;
+	calls = wrs = 0;
+	fail_after = UINT32_MAX;
+	return mpib_wr_pool_init(&pool);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mpib_wr_pool_fini(&pool);
+	return 0;
+}
+
+static void a_wr_is_ready_when_taken(void **state)
+{
+	struct mpib_wr *w = mpib_wr_take(&pool);
+
+	(void)state;
+	assert_ptr_equal(w->wr.sg_list, &w->sge);
+	assert_int_equal(w->wr.num_sge, 1);
+	assert_int_equal(w->wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
+	assert_true(w->wr.send_flags & IBV_SEND_SIGNALED);
+	w->wr.num_sge = 0;
+	w->wr.opcode = IBV_WR_SEND;
+	mpib_wr_give(&pool, w);
+	assert_ptr_equal(mpib_wr_take(&pool), w);
+	assert_int_equal(w->wr.num_sge, 1);
+	assert_int_equal(w->wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
+}
+
+static void there_are_4096_and_each_is_taken_once(void **state)
+{
+	struct mpib_wr *w, *last = NULL;
+
+	(void)state;
+	for (unsigned i = 0; i < 4096; i++) {
+		w = mpib_wr_take(&pool);
+		assert_non_null(w);
+		assert_int_equal(w->owner, 0);
+		w->owner = 1;
+		last = w;
+	}
+	assert_null(mpib_wr_take(&pool));
+	mpib_wr_give(&pool, last);
+	assert_ptr_equal(mpib_wr_take(&pool), last);
+}
+
+static void a_chain_is_one_doorbell_in_order(void **state)
+{
+	struct mpib_wr_chain chain = { 0 };
+	struct mpib_wr *w[5], *bad;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		w[i] = mpib_wr_take(&pool);
+		mpib_wr_chain_add(&chain, w[i]);
+	}
+	assert_int_equal(chain.n, 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_ptr_equal(w[i]->wr.next, i < 4 ? &w[i + 1]->wr : NULL);
+	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), 0);
+	assert_int_equal(calls, 1);
+	assert_int_equal(wrs, 5);
+	assert_int_equal(chain.n, 0);
+	/* A WR that is posted once more ends its new chain. */
+	mpib_wr_chain_add(&chain, w[1]);
+	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), 0);
+	assert_int_equal(wrs, 6);
+}
+
+static void the_first_wr_not_taken_is_named(void **state)
+{
+	struct mpib_wr_chain chain = { 0 };
+	struct mpib_wr *w[3], *bad = NULL;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		w[i] = mpib_wr_take(&pool);
+		mpib_wr_chain_add(&chain, w[i]);
+	}
+	fail_after = 2;
+	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), -ENOMEM);
+	assert_ptr_equal(bad, w[2]);
+}
+
+#define POOL_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POOL_TEST(a_wr_is_ready_when_taken),
+		POOL_TEST(there_are_4096_and_each_is_taken_once),
+		POOL_TEST(a_chain_is_one_doorbell_in_order),
+		POOL_TEST(the_first_wr_not_taken_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
