@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the commands of this folder; sourced, not run.
 #
 #   bench_setup NAME [BUILD]  packages, a build, a scratch directory $dir

@@ -143,6 +143,7 @@ static void send_stream(void *arg)
 	}
 	t->sender_cpu = peer_cpu() - cpu;
 	close(fd);
+	free(mem);
 }
 
 static void recv_stream(void *arg)
@@ -168,6 +169,7 @@ static void recv_stream(void *arg)
 		peer_say("cpu", (cpu + t->sender_cpu) /
 					((double)(t->count * t->size) / 1e9));
 	close(fd);
+	free(mem);
 }
 
 static void ping(void *arg)

@@ -79,12 +79,11 @@ static void batch(uint32_t size, unsigned n)
 
 static void connect_both(void)
 {
-	bool more = true;
+	bool more[2] = { true, true };
 
-	while (more) {
-		bool a = rig_connect(&node[0]), b = rig_connect(&node[1]);
-
-		more = a || b;
+	while (more[0] || more[1]) {
+		for (unsigned i = 0; i < 2; i++)
+			more[i] = more[i] && rig_connect(&node[i]);
 	}
 }
 

@@ -9,13 +9,15 @@
 #include <unistd.h>
 
 #include "engine/shard.h"
+#include "engine/snapshot.h"
 #include "peers/peer.h"
 
 /* Steps of a card. */
 enum {
 	SAID_NOTHING,
 	SAID_LANE,
-	SAID_FLOWS
+	SAID_FLOWS,
+	SAID_SENDING
 };
 
 static void flow_broken(void *ctx, struct mpib_flow *flow, int error,
@@ -159,21 +161,42 @@ static void make_flows(struct rig_node *n)
 	}
 }
 
-static void start_flows(struct rig_node *n)
-{
-	const struct mpib_flow_info *there = n->theirs->flow;
-
-	for (unsigned i = 0; i < n->flows; i++) {
-		mpib_flow_start(n->rx[i].flow, &there[n->rx[i].index]);
-		mpib_flow_start(n->tx[i].flow, &there[n->tx[i].index]);
-	}
-}
-
 static void say(struct rig_node *n, int what)
 {
 	/* Release pairs with the acquire in rig_connect(): the card is whole
 	 * so far. */
 	atomic_store_explicit(&n->mine->said, what, memory_order_release);
+}
+
+static void got_snapshot(void *arg, struct mpib_snapshot *snap)
+{
+	mpib_snapshot_free(snap);
+	*(bool *)arg = true;
+}
+
+/* Sending ends first, and the shard has them before the peer may write to
+ * their tables. */
+static void start_sending(struct rig_node *n)
+{
+	bool there = false;
+
+	for (unsigned i = 0; i < n->flows; i++)
+		mpib_flow_start(n->tx[i].flow,
+				&n->theirs->flow[n->tx[i].index]);
+	must(mpib_engine_snapshot(n->engine, got_snapshot, &there), "snapshot",
+	     "");
+	while (!there)
+		rig_turn(n);
+	say(n, SAID_SENDING);
+}
+
+static void start_receiving(struct rig_node *n)
+{
+	for (unsigned i = 0; i < n->flows; i++)
+		mpib_flow_start(n->rx[i].flow,
+				&n->theirs->flow[n->rx[i].index]);
+	for (int i = 0; i < 8; i++)
+		rig_turn(n);
 }
 
 static void connect_lane(struct rig_node *n)
@@ -201,17 +224,25 @@ bool rig_connect(struct rig_node *n)
 		atomic_load_explicit(&n->theirs->said, memory_order_acquire);
 
 	rig_turn(n);
-	if (!n->lane && (n->me == 0 || there >= SAID_LANE))
-		create_lane(n, n->me ? &n->theirs->lane : NULL);
-	else if (n->lane && n->mine->said == SAID_LANE && there >= SAID_LANE)
-		connect_lane(n);
-	else if (n->mine->said == SAID_FLOWS && there == SAID_FLOWS) {
-		start_flows(n);
-		for (int i = 0; i < 8; i++)
-			rig_turn(n);
+	switch (n->mine->said) {
+	case SAID_NOTHING:
+		if (n->me == 0 || there >= SAID_LANE)
+			create_lane(n, n->me ? &n->theirs->lane : NULL);
+		return true;
+	case SAID_LANE:
+		if (there >= SAID_LANE)
+			connect_lane(n);
+		return true;
+	case SAID_FLOWS:
+		if (there >= SAID_FLOWS)
+			start_sending(n);
+		return true;
+	default:
+		if (there < SAID_SENDING)
+			return true;
+		start_receiving(n);
 		return false;
 	}
-	return true;
 }
 
 void rig_close(struct rig_node *n)

@@ -71,5 +71,6 @@ int main(int argc, char **argv)
 		tally_json(&l, &samples, json);
 	if (dir)
 		tally_plots(&l, &samples, dir);
-	return 0; /* what was read lives as long as we do */
+	tally_free(&l, &samples);
+	return 0;
 }

@@ -120,6 +120,14 @@ void tally_derive(struct tally_samples *s, const struct tally_layout *l)
 	}
 }
 
+void tally_free(struct tally_layout *l, struct tally_samples *s)
+{
+	for (size_t i = 0; i < l->count; i++)
+		free(l->item[i].line);
+	free(l->item);
+	free(s->sample);
+}
+
 const struct tally_item *tally_next(const struct tally_layout *l, size_t *at,
 				    const char *kind)
 {

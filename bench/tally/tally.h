@@ -57,6 +57,8 @@ void tally_read_layout(struct tally_layout *l, const char *path);
 void tally_read_samples(struct tally_samples *s, const char *path);
 void tally_derive(struct tally_samples *s, const struct tally_layout *l);
 
+void tally_free(struct tally_layout *l, struct tally_samples *s);
+
 /* One metric of a row; with divrow: the ratio by repetition. */
 struct tally_stat tally_stat(const struct tally_samples *s, const char *row,
 			     const char *metric, const char *divrow,

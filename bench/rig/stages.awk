@@ -1,5 +1,5 @@
 # Callgrind's output (--compress-strings=no --compress-pos=no) by stage of a
-# message: FILES of sources first, then the output; -v stages=bench/stages.txt.
+# message: FILES of sources first, then the output; -v stages=bench/rig/stages.txt.
 # Costs are by source line, so what the compiler inlined counts where it was
 # written. Prints "stage instructions", and with -v functions=1 what is in it.
 BEGIN {

@@ -1,0 +1,205 @@
+# shellcheck shell=bash
+# How each row of bench/compare is measured; sourced by it. A function takes a
+# row's name and what to run, and emits the samples of repetition $rep; $dir,
+# $build and $b, the options and bench/lib.sh are the command's.
+
+wanted() {
+	[[ $1 =~ ^($only)$ ]]
+}
+
+# emit ROW METRIC VALUE
+emit() {
+	[ -n "$3" ] && echo "$rep $1 $2 $3" >>"$out/samples"
+}
+
+complain() {
+	echo "compare: $*" >&2
+}
+
+# run_perf ROW OPTION...: mpib-perf, its rows in $dir/rows; false when it failed.
+run_perf() {
+	local row=$1
+	shift
+	timeout 120 "$b/mpib-perf" --json "$dir/json" "$@" >"$dir/perf" 2>&1 || {
+		complain "$row: $(tail -n 1 "$dir/perf")"
+		return 1
+	}
+	perf_rows "$dir/json" >"$dir/rows"
+}
+
+value() {
+	awk -v k="$1" '$2 == k { v = $3 } END { print v }' "$dir/rows"
+}
+
+# plugin_rows ROW OPTION...: how the plugin is reached. Eight messages make an
+# iteration, so buffers are as many as NCCL's.
+plugin_rows() {
+	local row=$1 size
+	shift
+	wanted "$row" || return 0
+	for size in "${sizes[@]}"; do
+		run_perf "$row" "$@" --pattern stream --chunk "$size" \
+			--min $((8 * size)) --max $((8 * size)) \
+			--iters $((total / (8 * size) + 1)) || return
+		emit "$row" "bw@$size" "$(value algbw)"
+		[ "$size" -eq 524288 ] || continue
+		emit "$row" cpu "$(awk '$2 ~ /^cpu_/ && $3 > 0 { v += $3 }
+			END { print v }' "$dir/rows")"
+	done
+	run_perf "$row" "$@" --pattern pingpong --min 8 --max 8 --iters 5000 ||
+		return
+	emit "$row" lat@50 "$(value p50_us)"
+	emit "$row" lat@90 "$(value p90_us)"
+	emit "$row" lat@99 "$(value p99_us)"
+	emit "$row" lat@99.9 "$(value p999_us)"
+}
+
+# Eight ranks, two nodes, every hop leaves the node.
+all_reduce() {
+	local row=$1
+	shift
+	wanted "$row" || return 0
+	run_perf "$row" "$@" --pattern ring --min 1M --max 64M --factor 8 \
+		--iters 3 --warmup 1 || return
+	while read -r size key v; do
+		[ "$key" = busbw ] && emit "$row" "ring@$size" "$v"
+	done <"$dir/rows"
+}
+
+measure_mpib() {
+	local mpib=(--plugin "$plugin" --nodes "$dir/n0,$dir/n1")
+
+	plugin_rows mpib_private "${mpib[@]}"
+	plugin_rows mpib_shared "${mpib[@]}" --memory sealed
+	plugin_rows mpib_local --plugin "$plugin" --nodes "$dir/n0" \
+		--ranks-per-node 2 --memory sealed
+	plugin_rows mpib_local_private --plugin "$plugin" --nodes "$dir/n0" \
+		--ranks-per-node 2
+	all_reduce mpib_private "${mpib[@]}" --ranks-per-node 4
+	wanted noop || return 0
+	timeout 60 "$b/bench-roundtrip" "$dir/n0" >"$dir/peer" || return
+	emit noop rtt "$(awk '$1 == "rtt" { print $2 }' "$dir/peer")"
+	latency noop
+}
+
+measure_plugins() {
+	local i
+	for i in "${!plugins[@]}"; do
+		plugin_rows "plugin$i" --plugin "${plugins[$i]}" \
+			--ranks-per-node 2 "${env[@]}"
+		all_reduce "plugin$i" --plugin "${plugins[$i]}" \
+			--ranks-per-node 8 "${env[@]}"
+	done
+	[ -n "$socket" ] || return 0
+	plugin_rows nccl_socket --plugin "$socket" --ranks-per-node 2 "${env[@]}"
+	all_reduce nccl_socket --plugin "$socket" --ranks-per-node 8 "${env[@]}"
+}
+
+latency() {
+	awk '/^lat_p/ { sub(/lat_p/, ""); sub(/^999/, "99.9"); print }' \
+		"$dir/peer" | while read -r q v; do
+		emit "$1" "lat@$q" "$v"
+	done
+}
+
+measure_tcp() {
+	local how=$1 size
+	wanted "tcp_$how" || return 0
+	for size in "${sizes[@]}"; do
+		timeout 60 "$b/bench-tcp" "$how" "$size" "$bytes" \
+			>"$dir/peer" || return
+		emit "tcp_$how" "bw@$size" "$(awk '$1 == "bw" { print $2 }' "$dir/peer")"
+		[ "$size" -eq 524288 ] &&
+			emit "tcp_$how" cpu "$(awk '$1 == "cpu" { print $2 }' "$dir/peer")"
+	done
+	[ "$how" = discard ] && return
+	timeout 60 "$b/bench-tcp" "$how" lat 10000 >"$dir/peer" || return
+	latency "tcp_$how"
+}
+
+measure_memory() {
+	wanted memory || return 0
+	timeout 60 "$b/bench-memory" >"$dir/peer" || return
+	while read -r metric v; do
+		case $metric in
+		hot) emit memcpy_hot bw@524288 "$v" ;;
+		cold) emit memcpy_cold bw@67108864 "$v" ;;
+		crossed) emit memcpy_crossed bw@524288 "$v" ;;
+		crossed_cpu) emit memcpy_crossed cpu "$v" ;;
+		esac
+	done <"$dir/peer"
+}
+
+measure_rings() {
+	wanted rings || return 0
+	timeout 60 "$b/bench-rings" >"$dir/peer" || return
+	while read -r metric v; do
+		emit "ring_${metric%_*}" "${metric#*_}" "$v"
+	done <"$dir/peer"
+}
+
+port() {
+	echo $((20000 + RANDOM % 10000))
+}
+
+# ucx TLS TEST SIZE ITERATIONS [OPTION]...: the last line in $dir/peer, CPU
+# seconds of both processes in $cpu.
+ucx() {
+	local p TIMEFORMAT='%U %S'
+	p=$(port)
+	export UCX_TLS=$1 UCX_WARN_UNUSED_ENV_VARS=n
+	unset UCX_NET_DEVICES
+	[ "$1" = tcp ] && export UCX_NET_DEVICES=lo
+	shift
+	{ time {
+		timeout 60 ucx_perftest -p "$p" -f >/dev/null 2>&1 &
+		sleep 0.2
+		timeout 60 ucx_perftest 127.0.0.1 -p "$p" -t "$1" -s "$2" \
+			-n "$3" -w 100 -f "${@:4}" >"$dir/ucx" 2>/dev/null
+		wait $!
+	}; } 2>"$dir/time"
+	cpu=$(awk '{ print $1 + $2 }' "$dir/time")
+	tail -n 1 "$dir/ucx" >"$dir/peer"
+}
+
+measure_ucx() {
+	local row=$1 tls=$2 size n full q
+	[ -n "$ucx" ] && wanted "$row" || return 0
+	for size in "${sizes[@]}"; do
+		n=$((total / size + 1))
+		ucx "$tls" tag_bw "$size" "$n"
+		emit "$row" "bw@$size" "$(awk 'NF >= 6 { print $6 * 1.048576e-3 }' \
+			"$dir/peer")"
+		[ "$size" -eq 524288 ] || continue
+		full=$cpu
+		# What starting and ending costs is not the stream's.
+		ucx "$tls" tag_bw "$size" 1
+		emit "$row" cpu "$(awk -v f="$full" -v i="$cpu" \
+			-v gb="$((n * size))e-9" 'BEGIN { print (f - i) / gb }')"
+	done
+	for q in 50 90 99 99.9; do
+		ucx "$tls" tag_lat 8 10000 -R "$q"
+		emit "$row" "lat@$q" "$(awk 'NF >= 6 { print $2 }' "$dir/peer")"
+	done
+}
+
+# One message at a time, back and forth: its bandwidth is no stream's.
+measure_fabric() {
+	local row=$1 size n p
+	[ -n "$fabric" ] && wanted "$row" || return 0
+	for size in 8 "${sizes[@]}"; do
+		n=$((size == 8 ? 5000 : total / size / 4 + 1))
+		p=$(port)
+		timeout 60 fi_pingpong -p "$2" -e rdm -B "$p" -S "$size" \
+			-I "$n" >/dev/null 2>&1 &
+		sleep 0.3
+		timeout 60 fi_pingpong -p "$2" -e rdm -P "$p" -S "$size" \
+			-I "$n" 127.0.0.1 2>/dev/null | tail -n 1 >"$dir/peer"
+		wait $!
+		if [ "$size" -eq 8 ]; then
+			emit "$row" lat@50 "$(awk '{ print $7 }' "$dir/peer")"
+		else
+			emit "$row" "bw@$size" "$(awk '{ print $6 / 1e3 }' "$dir/peer")"
+		fi
+	done
+}
