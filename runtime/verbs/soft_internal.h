@@ -43,6 +43,7 @@
 #define SOFT_OP_BYTES (4u << 20)
 #define SOFT_RBUF 4096
 #define SOFT_SCRATCH 65536
+#define SOFT_TAIL 64 /* of a message of any size, written upwards */
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MS 1000000ull
 
@@ -461,6 +462,12 @@ int soft_sge_iov(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t nsge,
 		 int max);
 bool soft_sge_valid(struct soft_qp *qp, const struct ibv_sge *sge,
 		    uint32_t nsge, int access);
+
+/* soft_copy.c */
+/* From the first byte to the last. No overlap. */
+void soft_copy_up(void *to, const void *from, size_t n);
+/* Take by bytes off the end; how many there were to take. */
+size_t soft_iov_trim(struct iovec *iov, int *n, size_t by);
 
 /* soft_cq.c, soft_channel.c */
 int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **ch);

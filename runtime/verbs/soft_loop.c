@@ -19,6 +19,19 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 	return soft_peer_matches(peer, &h) ? peer : NULL;
 }
 
+/* One may write to where one reads. */
+static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
+{
+	size_t bulk = n > SOFT_RBUF ? n - SOFT_TAIL : 0;
+
+	if (to < from + n && from < to + n) {
+		memmove(to, from, n);
+		return;
+	}
+	memcpy(to, from, bulk);
+	soft_copy_up(to + bulk, from + bulk, n - bulk);
+}
+
 static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 {
 	struct iovec src[SOFT_MAX_SGE], dst[SOFT_MAX_SGE];
@@ -32,7 +45,7 @@ static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len
 							   : dst[d].iov_len;
 
-		memmove(dst[d].iov_base, src[s].iov_base, n);
+		copy_piece(dst[d].iov_base, src[s].iov_base, n);
 		src[s].iov_base = (char *)src[s].iov_base + n;
 		dst[d].iov_base = (char *)dst[d].iov_base + n;
 		src[s].iov_len -= n;
@@ -52,7 +65,7 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 	int n = soft_tx_iov(qp, idx, 0, h->len, dst, SOFT_MAX_SGE);
 
 	for (int i = 0; i < n; i++) {
-		memmove(dst[i].iov_base, src, dst[i].iov_len);
+		copy_piece(dst[i].iov_base, src, dst[i].iov_len);
 		src += dst[i].iov_len;
 	}
 	soft_tx_read_done(qp, idx);

@@ -21,6 +21,7 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 {
 	struct soft_qp *qp = conn->qp;
 	size_t asked = 0;
+	bool last;
 	int n = 0;
 
 	op->conn = conn;
@@ -39,9 +40,13 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 		for (int i = 0; i < n; i++)
 			asked += op->iov[i].iov_len;
 	}
+	last = !n || asked == qp->rx.len - qp->rx_off;
+	/* The end comes by the buffer, for soft_copy_up(). */
+	if (n && last)
+		asked -= soft_iov_trim(op->iov, &n, SOFT_TAIL);
 	/* Items tells rx_done how much of the answer is payload. */
 	op->nitems = (unsigned)asked;
-	if (!n || asked == qp->rx.len - qp->rx_off) {
+	if (last) {
 		op->iov[n].iov_base = conn->rbuf + conn->rlen;
 		op->iov[n].iov_len = SOFT_RBUF - conn->rlen;
 		asked += op->iov[n++].iov_len;
@@ -66,7 +71,8 @@ static bool place_buffered(struct soft_conn *conn)
 		}
 		if (iov.iov_len > have)
 			iov.iov_len = have;
-		memcpy(iov.iov_base, conn->rbuf + conn->rpos, iov.iov_len);
+		soft_copy_up(iov.iov_base, conn->rbuf + conn->rpos,
+			     iov.iov_len);
 		conn->rpos += (uint32_t)iov.iov_len;
 		qp->rx_off += (uint32_t)iov.iov_len;
 	}

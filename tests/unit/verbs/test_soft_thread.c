@@ -113,6 +113,56 @@ static void a_blocking_channel_wakes_in_threaded_mode(void **state)
 	close_b(t, &saved);
 }
 
+/* As ib_write_lat does, and the engine with its CTS. */
+static void the_end_of_a_write_is_seen_last(void **state)
+{
+	enum {
+		ROUNDS = 300
+	};
+	static const uint32_t sizes[] = { 8, 64, 104, 4000, 4104, 100000 };
+	struct vt *t = *state;
+	struct vt_end saved;
+	struct vt_mem src, dst;
+	struct ibv_qp *qa, *qb;
+
+	open_b(t, &saved);
+	src = vt_mem(t, &t->a, 100000, VT_LOCAL);
+	dst = vt_mem(t, &t->b, 100000, VT_ALL);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint32_t len = sizes[i % 6];
+		struct ibv_sge sge = vt_sge(&src, 0, len);
+		uint64_t *last = (uint64_t *)(void *)(dst.p + len - 8), want;
+		int64_t until = vt_ms() + 10000;
+		struct mpib_port_info info;
+		struct ibv_wc wc;
+		int n = 0;
+
+		memset(dst.p, 0, len);
+		/* Takes b's lock, and so comes before what b's thread does:
+		 * ThreadSanitizer does not see order made by the wire. */
+		assert_int_equal(t->v->query_port(t->b.ctx, 1, &info), 0);
+		vt_fill(src.p, len, i + 1);
+		memcpy(&want, src.p + len - 8, 8);
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1,
+					 IBV_SEND_SIGNALED, &sge, 1,
+					 vt_addr(&dst), dst.mr->rkey),
+				 0);
+		while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != want) {
+			n += ibv_poll_cq(t->a.send.cq, 1, &wc);
+			assert_true(vt_ms() < until);
+		}
+		assert_memory_equal(src.p, dst.p, len);
+		if (!n)
+			wc = wait_a(t);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+	close_b(t, &saved);
+}
+
 struct poster {
 	struct ibv_qp *qp;
 	_Atomic int failed;
@@ -393,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		vt_test(a_passive_target_needs_nobody_to_poll),
 		vt_test(a_blocking_channel_wakes_in_threaded_mode),
+		vt_test(the_end_of_a_write_is_seen_last),
 		vt_test(several_threads_post_while_another_polls),
 		vt_test(several_threads_poll_one_queue_and_each_entry_comes_once),
 		vt_test(a_context_may_go_with_its_objects),
