@@ -19,6 +19,13 @@ void mpib_notify(const char *fmt, ...)
 	sd_notify(0, text);
 }
 
+uint64_t mpib_watchdog(void)
+{
+	uint64_t us;
+
+	return sd_watchdog_enabled(0, &us) > 0 ? us * 1000 : 0;
+}
+
 int mpib_activation_socket(void)
 {
 	int n = sd_listen_fds(1);
@@ -35,6 +42,11 @@ int mpib_activation_socket(void)
 void mpib_notify(const char *fmt, ...)
 {
 	(void)fmt;
+}
+
+uint64_t mpib_watchdog(void)
+{
+	return 0;
 }
 
 int mpib_activation_socket(void)

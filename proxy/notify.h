@@ -6,8 +6,13 @@
 #ifndef MPIB_PROXY_NOTIFY_H
 #define MPIB_PROXY_NOTIFY_H
 
+#include <stdint.h>
+
 /* A line of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Nanoseconds within which systemd wants to hear WATCHDOG=1; 0: it does not. */
+uint64_t mpib_watchdog(void);
 
 /* The listening SOCK_SEQPACKET socket systemd passed (socket activation), -1
  * when it passed none. */

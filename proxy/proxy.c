@@ -319,9 +319,13 @@ static void on_status(void *arg)
 {
 	struct mpib_proxy *p = arg;
 
-	mpib_notify("STATUS=%u rails, %u clients", p->cfg.engine.rails,
-		    p->sessions.ledger.attached);
-	mpib_timer_arm(&p->loop, &p->status_timer, 10 * MPIB_SEC, on_status, p);
+	uint64_t next = 10 * MPIB_SEC, watchdog = mpib_watchdog();
+
+	mpib_notify("WATCHDOG=1\nSTATUS=%u rails, %u clients",
+		    p->cfg.engine.rails, p->sessions.ledger.attached);
+	if (watchdog && watchdog / 2 < next)
+		next = watchdog / 2;
+	mpib_timer_arm(&p->loop, &p->status_timer, next, on_status, p);
 }
 
 int mpib_proxy_run(struct mpib_proxy *p)

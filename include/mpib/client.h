@@ -71,7 +71,8 @@ void mpib_query(struct mpib_client *client, struct mpib_node_info *info);
 /* 0, or -errno once the proxy is gone; then nothing of the client works. */
 int mpib_alive(struct mpib_client *client);
 
-/* "/run/mpib" as root, else "$XDG_RUNTIME_DIR/mpib"; MPIB_RUN_DIR overrides.
+/* Where mpib-proxy is looked for: MPIB_RUN_DIR, else "$XDG_RUNTIME_DIR/mpib" of
+ * who is not root and has one, else "/run/mpib".
  * Returns buf, or NULL when there is no sensible place. Any thread. */
 const char *mpib_run_dir(char *buf, size_t len);
 

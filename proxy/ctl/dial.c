@@ -29,19 +29,21 @@ static int fail(struct mpib_dial *d, int status, const char *fmt, ...)
 bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		    size_t len)
 {
-	const char *sub = "";
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	char own[128];
 
 	if (!run_dir)
 		run_dir = getenv("MPIB_RUN_DIR");
-	if ((!run_dir || !*run_dir) && geteuid() == 0) {
+	if (!run_dir || !*run_dir) {
 		run_dir = "/run/mpib";
-	} else if (!run_dir || !*run_dir) {
-		run_dir = getenv("XDG_RUNTIME_DIR");
-		sub = "/mpib";
+		/* A proxy of the user's own comes before the node's. */
+		if (geteuid() != 0 && xdg && *xdg &&
+		    snprintf(own, sizeof(own), "%s/mpib", xdg) <
+			    (int)sizeof(own) &&
+		    access(own, F_OK) == 0)
+			run_dir = own;
 	}
-	if (!run_dir || !*run_dir)
-		return false;
-	return snprintf(buf, len, "%s%s/%s", run_dir, sub, name) < (int)len;
+	return snprintf(buf, len, "%s/%s", run_dir, name) < (int)len;
 }
 
 static int unreachable(struct mpib_dial *d, int error)
@@ -129,9 +131,10 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 
 	*d = (struct mpib_dial){ 0 };
 	if (!mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
-		return fail(d, MPIB_EXIT_NO_PROXY,
-			    "run directory: unknown or too long (name it by -s "
-			    "or MPIB_RUN_DIR)");
+		return fail(
+			d, MPIB_EXIT_NO_PROXY,
+			"run directory: its path is too long (name it by -s "
+			"or MPIB_RUN_DIR)");
 	fd = dial(d->path);
 	if (fd < 0)
 		return unreachable(d, -fd);

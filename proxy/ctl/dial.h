@@ -30,8 +30,8 @@ struct mpib_dial {
 	char why[MPIB_DIAL_WHY];
 };
 
-/* "DIR/name" of the run directory given, else MPIB_RUN_DIR, else the usual one.
- * False when nothing says where it is, or the path is longer than len. */
+/* "DIR/name" of the run directory given, else of the one that clients look in,
+ * see mpib_run_dir(). False when the path is longer than len. */
 bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		    size_t len);
 

@@ -30,8 +30,8 @@ static void help(void)
 	       "      --textfile FILE    metrics into FILE, replaced at once\n"
 	       "  -s, --run-dir DIR      the proxy's run directory; default "
 	       "MPIB_RUN_DIR, else\n"
-	       "                         /run/mpib as root, else "
-	       "$XDG_RUNTIME_DIR/mpib\n"
+	       "                         $XDG_RUNTIME_DIR/mpib where it is, "
+	       "else /run/mpib\n"
 	       "  -h, --help, -V, --version\n\n"
 	       "Exit status: 0 ok, 1 failed, 2 usage, 3 no proxy answers.\n");
 }

@@ -32,12 +32,12 @@ const char *mpib_run_dir(char *buf, size_t len)
 
 	if (dir && *dir)
 		n = snprintf(buf, len, "%s", dir);
-	else if (geteuid() == 0)
-		n = snprintf(buf, len, "/run/mpib");
-	else if (xdg && *xdg)
-		n = snprintf(buf, len, "%s/mpib", xdg);
+	else if (geteuid() != 0 && xdg && *xdg &&
+		 snprintf(buf, len, "%s/mpib", xdg) < (int)len &&
+		 access(buf, F_OK) == 0)
+		return buf; /* a proxy of the user's own */
 	else
-		return NULL;
+		n = snprintf(buf, len, "/run/mpib");
 	return n > 0 && (size_t)n < len ? buf : NULL;
 }
 

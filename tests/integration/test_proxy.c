@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -255,9 +257,54 @@ static void mpibctl_shows_every_noun(void **state)
 	node_stop(&n);
 }
 
+/* The next datagram of a service manager's socket. */
+static void next_notice(int fd, char *buf, size_t len)
+{
+	struct timeval limit = { .tv_sec = 20 };
+	ssize_t n;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	n = recv(fd, buf, len - 1, 0);
+	assert_true(n > 0);
+	buf[n] = '\0';
+}
+
+static void a_service_manager_hears_ready_and_that_it_lives(void **state)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	unsigned ready = 0, alive = 0;
+	struct node n;
+	char text[512];
+
+	(void)state;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "/tmp/mpib-notify-%d",
+		 getpid());
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	setenv("NOTIFY_SOCKET", sun.sun_path, 1);
+	setenv("WATCHDOG_USEC", "100000", 1);
+	node_start(&n, 1, NULL);
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	while (alive < 3) {
+		next_notice(fd, text, sizeof(text));
+		ready += strstr(text, "READY=1") != NULL;
+		alive += strstr(text, "WATCHDOG=1") != NULL;
+	}
+	assert_int_equal(ready, 1);
+	node_stop(&n);
+	do {
+		next_notice(fd, text, sizeof(text));
+	} while (!strstr(text, "STOPPING=1"));
+	close(fd);
+	unlink(sun.sun_path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_service_manager_hears_ready_and_that_it_lives),
 		cmocka_unit_test(the_ready_line_names_sockets_and_rails),
 		cmocka_unit_test(it_stops_within_a_second_and_leaves_nothing),
 		cmocka_unit_test(one_rail_is_enough),

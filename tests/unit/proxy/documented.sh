@@ -51,4 +51,7 @@ commands=$(grep -oE '^	\{ "[a-z]+", "' "$2/proxy/stats/command.c" | grep -oE '[a
 for command in $commands; do
 	need "$man/mpib-protocol.7.scd" "*$command*"
 done
+for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
+	need "$man/mpib-perf.1.scd" "*$option*"
+done
 exit $missing

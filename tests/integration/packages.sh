@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# packages.sh BUILD: what cpack makes of this build. Every program has its
+# manual page; installed in a scratch copy of this machine's root, the proxy
+# runs as its own user and the tools find it; purged, nothing is left. The
+# machine itself is not changed.
+set -uo pipefail
+build=$(realpath "$1")
+top=$(mktemp -d /tmp/mpib-deb.XXXXXX)
+trap 'rm -rf "$top"' EXIT
+failed=0
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+
+if ! command -v dpkg-shlibdeps >/dev/null; then
+	echo "SKIPPED: packages, as this is no Debian (no dpkg-shlibdeps)"
+	exit 77
+fi
+mkdir "$top/debs"
+(cd "$build" && cpack -G DEB -D CPACK_OUTPUT_FILE_PREFIX="$top/debs") \
+	>"$top/cpack" 2>&1 || { cat "$top/cpack"; exit 1; }
+for name in mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev mpib-softverbs
+do
+	deb=$(echo "$top/debs/${name}"_*.deb)
+	[ -f "$deb" ] || { fail "there is no package $name"; continue; }
+	dpkg-deb -x "$deb" "$top/all"
+	[[ "$(dpkg-deb -f "$deb" Depends)" == *libc6* ]] ||
+		[ "$name" = libmpib-dev ] || fail "$name depends on nothing"
+	[ -s "$top/all/usr/share/doc/$name/copyright" ] ||
+		fail "$name says not under what terms it is"
+done
+[ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 5 ] || fail "another package"
+files=$(cd "$top/all" && find . -type f | sort)
+for program in "$top"/all/usr/bin/* "$top"/all/usr/sbin/*; do
+	name=$(basename "$program")
+	grep -qE "/man[18]/$name\.[18]$" <<<"$files" ||
+		fail "$name has no manual page"
+done
+if grep -rIlE '@[A-Z_]+@|/usr/local|'"$build" "$top/all"; then
+	fail "those name a place of this build"
+fi
+
+if [ "$(id -u)" -ne 0 ] ||
+	! unshare -m sh -c "mount -t tmpfs none $top/all && mkdir -p $top/all/u \
+		$top/all/w $top/all/m && mount -t overlay none -o \
+		lowerdir=/,upperdir=$top/all/u,workdir=$top/all/w $top/all/m" \
+		2>"$top/why"; then
+	echo "SKIPPED: installing them, as there is no overlay: $(cat "$top/why")"
+	[ "$failed" -eq 0 ] && exit 77
+	exit 1
+fi
+
+# Runs in the scratch root.
+cat >"$top/inside" <<'EOF'
+set -u
+failed=0
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+mpib_files() {
+	find /usr /etc /lib /var /run /opt -xdev \( -name '*mpib*' \
+		-o -path '*/mpib/*' \) 2>/dev/null | grep -v ^/var/cache | sort
+}
+export DEBIAN_FRONTEND=noninteractive
+mpib_files >/before
+dpkg -i /debs/*.deb >/log 2>&1 || { cat /log; fail "dpkg -i"; }
+id mpib >/dev/null || fail "there is no user mpib"
+[ "$(stat -c '%a %U %G' /run/mpib)" = "750 mpib mpib" ] ||
+	fail "/run/mpib: $(stat -c '%a %U %G' /run/mpib)"
+
+# As the unit would start it, but on rails of its own.
+setpriv --reuid=mpib --regid=mpib --init-groups mpib-proxy --config /dev/null \
+	--run-dir /run/mpib --sout "soft:$1.1" --sup "soft:$1.2" >/out 2>&1 &
+proxy=$!
+for _ in $(seq 200); do
+	grep -q ^ready /out && break
+	sleep 0.05
+done
+grep -q ^ready /out || { cat /out; fail "the proxy does not start"; }
+mpibctl ping || fail "ping"
+NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB mpibctl doctor >/doctor ||
+	{ cat /doctor; fail "doctor"; }
+grep -q '^OK    plugin .*/lib/libnccl-net-mpib.so' /doctor ||
+	{ cat /doctor; fail "NCCL would not find the plugin"; }
+mpib-top -b -n 1 -d 0.1 | grep -q ^SUP || fail "mpib-top"
+usermod -a -G mpib nobody
+setpriv --reuid=nobody --regid=nogroup --init-groups \
+	env MPIB_RUN_DIR=/run/mpib mpibctl ping || fail "the group may not enter"
+cat >/attach.c <<'C'
+#include <mpib/client.h>
+#include <stdio.h>
+int main(void)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts) };
+	struct mpib_client *client;
+	int rc = mpib_attach(&opts, &client);
+
+	if (rc < 0)
+		return printf("%s\n", mpib_strerror()), 1;
+	mpib_detach(client);
+	return 0;
+}
+C
+cc -o /attach /attach.c $(pkg-config --cflags --libs mpib) ||
+	fail "a program does not build"
+/attach || fail "a program does not attach"
+kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
+
+if command -v systemd-analyze >/dev/null; then
+	systemd-analyze verify /usr/lib/systemd/system/mpib-proxy.service \
+		/usr/lib/systemd/system/mpib-proxy.socket >/verify 2>&1
+	grep -i mpib /verify && fail "systemd-analyze verify"
+	systemd-analyze security --offline=true --threshold=30 \
+		/usr/lib/systemd/system/mpib-proxy.service >/security 2>&1 ||
+		{ cat /security; fail "the sandbox is open"; }
+	tail -n 1 /security
+else
+	echo "SKIPPED: the units, as systemd-analyze is not installed"
+fi
+
+dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev \
+	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }
+mpib_files >/after
+diff /before /after || fail "those are left"
+exit "$failed"
+EOF
+cat >"$top/outside" <<'EOF'
+set -e
+top=$1 net=$2 root=$1/all/m
+mount -t tmpfs none "$top/all"
+mkdir "$top/all/u" "$top/all/w" "$root"
+mount -t overlay none -o \
+	"lowerdir=/,upperdir=$top/all/u,workdir=$top/all/w" "$root"
+mount --rbind /proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs none "$root/run"
+mount -t tmpfs none "$root/tmp"
+mkdir "$root/debs"
+cp "$top"/debs/*.deb "$root/debs/"
+cp "$top/inside" "$root/inside"
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" \
+	bash /inside "$net"
+EOF
+rm -rf "$top/all" && mkdir "$top/all"
+unshare -m --propagation private bash "$top/outside" "$top" \
+	"127.$((32 + RANDOM % 14)).$((RANDOM % 250))" || failed=1
+exit "$failed"
