@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/environ.h"
 #include "net.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -92,15 +94,31 @@ bool session_query(struct mpib_node_info *info)
 	return found;
 }
 
+static void say_unknown(void *arg, const char *name, const char *nearest)
+{
+	(void)arg;
+	net_say(false, "environment: nothing reads %s (%s%s%s)", name,
+		nearest ? "did you mean " : "mpib.conf(5) has the names",
+		nearest ? nearest : "", nearest ? "?" : "");
+}
+
+/* Of a process, whichever of its communicators comes first. */
+static void check_environment(void)
+{
+	mpib_environ_check(environ, say_unknown, NULL);
+}
+
 enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 			       nccl_log_fn log)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static pthread_once_t checked = PTHREAD_ONCE_INIT;
 	struct net_ctx *c = calloc(1, sizeof(*c));
 	int rc;
 
 	pthread_once(&once, watch_forks);
 	net_log_set(log);
+	pthread_once(&checked, check_environment);
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
 	c->traffic_class = traffic_class;

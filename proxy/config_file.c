@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "suggest.h"
+#include "base/suggest.h"
 
 /* inih tells its handler no line number, but it takes its lines from us. */
 struct reader {

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/environ.h"
 #include "base/log.h"
 #include "daemon.h"
 #include "drop.h"
@@ -85,11 +86,20 @@ static void allow_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &lim);
 }
 
+static void warn_unknown(void *arg, const char *name, const char *nearest)
+{
+	(void)arg;
+	mpib_warn("environment: nothing reads %s (%s%s%s)", name,
+		  nearest ? "did you mean " : "mpib.conf(5) has the names",
+		  nearest ? nearest : "", nearest ? "?" : "");
+}
+
 static int start(struct mpib_proxy *p)
 {
 	char why[MPIB_WHY_MAX];
 	int report = -1, rc;
 
+	mpib_environ_check(environ, warn_unknown, NULL);
 	if (p->cfg.soft_by_default)
 		mpib_info("no rail is named and %s, so the software HCA serves "
 			  "%s and %s (--sout and --sup name others)",

@@ -6,7 +6,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "suggest.h"
+#include "base/suggest.h"
 
 /* Values of getopt_long() beyond the index of a setting. */
 enum {

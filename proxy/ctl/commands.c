@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "suggest.h"
+#include "base/suggest.h"
 
 const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "rails", "show", true, "", 0, 0, "rails", mpib_ctl_show,

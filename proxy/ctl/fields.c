@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "suggest.h"
+#include "base/suggest.h"
 
 #define FIELDS_MAX 32
 #define NAME_MAX_BYTES 64

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/environ.h"
 #include "doctor.h"
 
 static void check_mode(struct mpib_doctor *d, const char *dir)
@@ -264,7 +265,22 @@ void mpib_check_plugin(struct mpib_doctor *d)
 	dlclose(so);
 }
 
+static void find_unknown(void *doctor, const char *name, const char *nearest)
+{
+	char fix[96] = "unset it; mpib.conf(5) has the names";
+
+	if (nearest)
+		snprintf(fix, sizeof(fix), "perhaps %s is meant", nearest);
+	mpib_find(doctor, MPIB_WARN, "environment", fix, "nothing reads %s",
+		  name);
+}
+
 void mpib_check_environment(struct mpib_doctor *d)
 {
-	(void)d;
+	unsigned before = d->count[MPIB_WARN];
+
+	mpib_environ_check(environ, find_unknown, d);
+	if (d->count[MPIB_WARN] == before)
+		mpib_find(d, MPIB_OK, "environment", NULL,
+			  "every MPIB_ variable here has a meaning");
 }

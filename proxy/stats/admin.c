@@ -7,7 +7,7 @@
 
 #include "base/event.h"
 #include "command.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 static bool can_change(struct mpib_ask *ask)
 {

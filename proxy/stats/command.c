@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "metrics/openmetrics.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "screen.h"
-#include "suggest.h"
+#include "base/suggest.h"
 #include "tabs.h"
 
 #define WIDTH 80

@@ -54,4 +54,10 @@ done
 for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
 	need "$man/mpib-perf.1.scd" "*$option*"
 done
+# What the environment is checked against is what is read from it.
+for name in $("$proxy" --help | grep -oE 'MPIB_[A-Z_]+') \
+	$(grep -rhoE 'getenv\("MPIB_[A-Z_]+' --include='*.c' "$2/runtime" \
+		"$2/plugin" "$2/proxy" | grep -oE 'MPIB_.*'); do
+	need "$2/runtime/base/environ.c" "\"$name\","
+done
 exit $missing

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MPIB_PROXY_SUGGEST_H
-#define MPIB_PROXY_SUGGEST_H
+#ifndef MPIB_BASE_SUGGEST_H
+#define MPIB_BASE_SUGGEST_H
 
 /* Insertions, removals and replacements between a and b; large where one is
  * longer than 63 bytes. Any thread. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/suggest.h. */
-#include "suggest.h"
+/* base/suggest.h. */
+#include "base/suggest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

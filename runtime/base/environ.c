@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/environ.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/suggest.h"
+
+#define PREFIX "MPIB_"
+
+/* The proxy's settings, so that a rank that shares its environment is not told
+ * about them, and what is read by name. A test holds the list to both. */
+const char *const mpib_environ_names[] = {
+	"MPIB_AGENT_DIR",
+	"MPIB_CLIENT_ANSWER",
+	"MPIB_CLIENT_PART",
+	"MPIB_CLIENT_WINDOW",
+	"MPIB_CTS_SIGNAL_INTERVAL",
+	"MPIB_HCA_GID_NET",
+	"MPIB_HCA_DMABUF",
+	"MPIB_HCA_SOUT",
+	"MPIB_HCA_SUP",
+	"MPIB_ISLAND_NETWORKS",
+	"MPIB_ISLAND_PREFIX",
+	"MPIB_LANE_MODE",
+	"MPIB_LANE_WINDOW",
+	"MPIB_LIMIT_CLIENTS",
+	"MPIB_LIMIT_MEMORY",
+	"MPIB_LIMIT_READERS",
+	"MPIB_LIMIT_REGIONS",
+	"MPIB_LOG_LEVEL",
+	"MPIB_METRICS_LISTEN",
+	"MPIB_MODE",
+	"MPIB_PEER_ADDR",
+	"MPIB_PEER_KEY_FILE",
+	"MPIB_PEER_PORT",
+	"MPIB_PEER_SILENCE",
+	"MPIB_POLICY_BDP",
+	"MPIB_PROXY_DAEMON",
+	"MPIB_PROXY_THREADS",
+	"MPIB_QP_MIN_RNR_TIMER",
+	"MPIB_QP_PKEY_INDEX",
+	"MPIB_QP_RETRY_CNT",
+	"MPIB_QP_RNR_RETRY",
+	"MPIB_QP_SERVICE_LEVEL",
+	"MPIB_QP_SQ_DEPTH",
+	"MPIB_QP_TIMEOUT",
+	"MPIB_QP_TRAFFIC_CLASS",
+	"MPIB_QUOTA_CLIENTS",
+	"MPIB_QUOTA_CONNECTIONS",
+	"MPIB_QUOTA_FDS",
+	"MPIB_QUOTA_LISTENERS",
+	"MPIB_QUOTA_MEMORY",
+	"MPIB_QUOTA_MESSAGES",
+	"MPIB_QUOTA_POOL",
+	"MPIB_QUOTA_REGIONS",
+	"MPIB_QUOTA_REQUESTS",
+	"MPIB_RUN_DIR",
+	"MPIB_RUN_GROUP",
+	"MPIB_SOFT_DEVICES",
+	"MPIB_SOFT_ENGINE",
+	"MPIB_SOFT_PORT_BASE",
+	"MPIB_SOUT_QP",
+	"MPIB_SRQ_HIGH",
+	"MPIB_SRQ_LOW",
+	"MPIB_SUP_BW",
+	"MPIB_SUP_QP",
+	NULL,
+};
+
+static const char *nearest(const char *name)
+{
+	/* What they all begin with would make any two of them near. */
+	struct mpib_suggest s = { .typed = name + strlen(PREFIX) };
+
+	for (unsigned i = 0; mpib_environ_names[i]; i++)
+		mpib_suggest_try(&s, mpib_environ_names[i] + strlen(PREFIX));
+	return mpib_suggest_best(&s) ? mpib_suggest_best(&s) - strlen(PREFIX)
+				     : NULL;
+}
+
+static bool is_known(const char *name)
+{
+	for (unsigned i = 0; mpib_environ_names[i]; i++) {
+		if (!strcmp(name, mpib_environ_names[i]))
+			return true;
+	}
+	return false;
+}
+
+void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg)
+{
+	for (; *env; env++) {
+		char name[64];
+
+		if (strncmp(*env, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*env, "="),
+			 *env);
+		if (!is_known(name))
+			fn(arg, name, nearest(name));
+	}
+}

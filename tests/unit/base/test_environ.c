@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/environ.h: what nothing reads is told with the name that was meant. */
+#include "base/environ.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct told {
+	unsigned count;
+	char name[64], nearest[64];
+};
+
+static void tell(void *arg, const char *name, const char *nearest)
+{
+	struct told *t = arg;
+
+	t->count++;
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	snprintf(t->nearest, sizeof(t->nearest), "%s", nearest ? nearest : "-");
+}
+
+static struct told check(const char *variable)
+{
+	char text[128];
+	char path[] = "PATH=/bin";
+	char *env[] = { path, text, NULL };
+	struct told t = { 0 };
+
+	snprintf(text, sizeof(text), "%s", variable);
+	mpib_environ_check(env, tell, &t);
+	return t;
+}
+
+static void a_misspelt_name_is_told_with_the_right_one(void **state)
+{
+	struct told t = check("MPIB_SUPBW=100");
+
+	(void)state;
+	assert_int_equal(t.count, 1);
+	assert_string_equal(t.name, "MPIB_SUPBW");
+	assert_string_equal(t.nearest, "MPIB_SUP_BW");
+}
+
+static void a_name_like_none_has_no_suggestion(void **state)
+{
+	struct told t = check("MPIB_FRUIT_SALAD=1");
+
+	(void)state;
+	assert_int_equal(t.count, 1);
+	assert_string_equal(t.nearest, "-");
+}
+
+static void every_name_that_is_read_is_known(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; mpib_environ_names[i]; i++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "%s=x", mpib_environ_names[i]);
+		assert_int_equal(check(text).count, 0);
+	}
+}
+
+static void other_names_are_nobodys_business(void **state)
+{
+	(void)state;
+	assert_int_equal(check("MPIBRAIN=1").count, 0);
+	assert_int_equal(check("XMPIB_SUPBW=1").count, 0);
+}
+
+static void a_name_without_end_is_cut(void **state)
+{
+	char text[128];
+
+	(void)state;
+	memset(text, 'A', sizeof(text));
+	memcpy(text, "MPIB_", 5);
+	text[127] = '\0';
+	assert_int_equal(check(text).count, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_misspelt_name_is_told_with_the_right_one),
+		cmocka_unit_test(a_name_like_none_has_no_suggestion),
+		cmocka_unit_test(every_name_that_is_read_is_known),
+		cmocka_unit_test(other_names_are_nobodys_business),
+		cmocka_unit_test(a_name_without_end_is_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
