@@ -47,8 +47,13 @@ int mpib_ctl_fail(int status, const char *why);
 /* status, or MPIB_EXIT_FAILED, told, when stdout did not take all. */
 int mpib_ctl_finish(int status);
 
+/* The command line for the proxy; false, told, when it does not fit. */
+bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len);
+
 int mpib_ctl_show(const struct mpib_ctl_call *call);
+/* These go on until the reader or the proxy ends. */
 int mpib_ctl_follow(const struct mpib_ctl_call *call);
+int mpib_ctl_monitor(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);
 int mpib_ctl_metrics(const struct mpib_ctl_call *call);
 int mpib_ctl_ping(const struct mpib_ctl_call *call);

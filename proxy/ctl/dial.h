@@ -41,6 +41,8 @@ void mpib_dial_close(struct mpib_dial *d);
 
 /* Give a command. */
 int mpib_dial_say(struct mpib_dial *d, const char *command);
+/* From now on wait for an answer as long as it takes. */
+void mpib_dial_patient(struct mpib_dial *d);
 /* The data of the next answer, a new reference. */
 int mpib_dial_answer(struct mpib_dial *d, json_t **data);
 /* Both. */

@@ -25,14 +25,17 @@ int mpib_ctl_finish(int status)
 	return MPIB_EXIT_FAILED;
 }
 
-/* The command for the proxy; false when it does not fit a line. */
-static bool line_of(const struct mpib_ctl_call *call, char *buf, size_t len)
+bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len)
 {
 	int n = snprintf(buf, len, "%s", call->command->ask);
 
 	for (unsigned i = 0; i < call->argc && n < (int)len; i++)
 		n += snprintf(buf + n, len - (size_t)n, " %s", call->argv[i]);
-	return n < (int)len;
+	if (n < (int)len)
+		return true;
+	mpib_ctl_fail(MPIB_EXIT_USAGE, "command line: an argument is too long "
+				       "(see mpibctl --help)");
+	return false;
 }
 
 static int ask(const struct mpib_ctl_call *call, json_t **data)
@@ -42,10 +45,8 @@ static int ask(const struct mpib_ctl_call *call, json_t **data)
 	int rc;
 
 	*data = NULL;
-	if (!line_of(call, line, sizeof(line)))
-		return mpib_ctl_fail(MPIB_EXIT_USAGE,
-				     "command line: an argument is too long "
-				     "(see mpibctl --help)");
+	if (!mpib_ctl_line(call, line, sizeof(line)))
+		return MPIB_EXIT_USAGE;
 	rc = mpib_dial_open(&d, call->run_dir);
 	if (rc == MPIB_EXIT_OK)
 		rc = mpib_dial_ask(&d, line, data);
@@ -86,6 +87,31 @@ int mpib_ctl_show(const struct mpib_ctl_call *call)
 		rc = mpib_ctl_finish(print(call, data));
 	json_decref(data);
 	return rc;
+}
+
+/* What the proxy says has changed: "rail SUP, drained true". */
+int mpib_ctl_change(const struct mpib_ctl_call *call)
+{
+	const char *key, *sep = "";
+	json_t *data, *value;
+	int rc = ask(call, &data);
+
+	if (rc == MPIB_EXIT_OK && (call->json || call->fields)) {
+		rc = print(call, data);
+	} else if (rc == MPIB_EXIT_OK) {
+		json_object_foreach(data, key, value)
+		{
+			printf("%s%s ", sep, key);
+			if (json_is_string(value))
+				printf("%s", json_string_value(value));
+			else
+				json_dumpf(value, stdout, JSON_ENCODE_ANY);
+			sep = ", ";
+		}
+		putchar('\n');
+	}
+	json_decref(data);
+	return mpib_ctl_finish(rc);
 }
 
 int mpib_ctl_metrics(const struct mpib_ctl_call *call)

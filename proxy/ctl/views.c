@@ -67,7 +67,10 @@ static void print_rails(const json_t *data, unsigned width, FILE *out)
 		mpib_table_row(&t);
 		mpib_table_set(&t, 0, "%s", str(r, "name"));
 		mpib_table_set(&t, 1, "%s", str(r, "device"));
-		mpib_table_set(&t, 2, "%s", str(r, "state"));
+		mpib_table_set(&t, 2, "%s",
+			       json_is_true(json_object_get(r, "drained"))
+				       ? "drained"
+				       : str(r, "state"));
 		set_num(&t, 3, num(r, "qps"));
 		set_bytes(&t, 4, num(r, "tx_bytes"));
 		set_bytes(&t, 5, num(r, "rx_bytes"));
@@ -354,12 +357,16 @@ static void print_config(const json_t *data, unsigned width, FILE *out)
 }
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
-	{ "rails", NULL, print_rails },	  { "clients", NULL, print_clients },
-	{ "conns", "open", print_conns }, { "lanes", NULL, print_lanes },
-	{ "peers", NULL, print_peers },	  { "info", NULL, print_info },
+	{ "rails", NULL, print_rails },
+	{ "clients", NULL, print_clients },
+	{ "conns", "open", print_conns },
+	{ "lanes", NULL, print_lanes },
+	{ "peers", NULL, print_peers },
+	{ "info", NULL, print_info },
 	{ "config", NULL, print_config },
 	{ "stuck", "requests", mpib_ctl_print_stuck },
 	{ "why", NULL, print_why },
+	{ "events", "events", mpib_ctl_print_events },
 };
 
 const unsigned mpib_ctl_view_count =

@@ -13,6 +13,9 @@ struct mpib_ctl_view {
 	void (*print)(const json_t *data, unsigned width, FILE *out);
 };
 
+/* views_events.c */
+void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out);
+
 extern const struct mpib_ctl_view mpib_ctl_views[];
 extern const unsigned mpib_ctl_view_count;
 

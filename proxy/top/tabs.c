@@ -75,7 +75,10 @@ static void fill_rail(const struct top_span *s, const json_t *r,
 
 	set_text(row, 0, top_str(r, "name"));
 	set_text(row, 1, top_str(r, "device"));
-	set_text(row, 2, top_str(r, "state"));
+	set_text(row, 2,
+		 json_is_true(json_object_get(r, "drained"))
+			 ? "drained"
+			 : top_str(r, "state"));
 	set_int(row, 3, top_num(r, "qps"));
 	set_bytes(row, 4, tx);
 	set_bytes(row, 5, top_rate(s, was, r, "rx_bytes"));

@@ -93,10 +93,17 @@ grep -q ^ready "$top/proxy.out" || { cat "$top/proxy.out"; exit 1; }
 export MPIB_RUN_DIR=$run
 while read -r noun verb args; do
 	[ -z "$(words "$args")" ] || continue
-	case $noun in
-	metrics) mpibctl "$noun" "$verb" | tail -n 1 | grep -qx '# EOF' ||
+	case $noun-$verb in
+	events-follow | monitor-show) # no end of their own
+		timeout 1.5 mpibctl "$noun" "$verb" >"$top/out" 2>"$top/err"
+		[ $? -eq 124 ] || fail "$noun $verb ends: $(<"$top/err")"
+		[ "$noun" = events ] || [ -s "$top/out" ] || fail "$noun: nothing"
+		[ -z "$(awk 'length > 80' "$top/out")" ] || fail "$noun: too wide"
+		;;
+	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | grep -qx '# EOF' ||
 		fail "$noun $verb is not whole" ;;
-	*) [ "$verb" = follow ] || shown mpibctl "$noun" "$verb" ;;
+	events-*) mpibctl events >"$top/out" || fail "events" ;;
+	*) shown mpibctl "$noun" "$verb" ;;
 	esac
 done <"$top/commands"
 refused 2 mpibctl rails -o nmae
@@ -109,6 +116,31 @@ grep -q '^mpib_rail_up{rail="SUP"} 1$' "$top/m.prom" || fail "textfile: a rail"
 refused 1 mpibctl metrics --textfile "$top/nowhere/m.prom"
 [ -z "$(find "$top" -name '.mpib-*')" ] || fail "textfile: leaves a file"
 refused 1 sh -c 'exec mpibctl rails >/dev/full'
+
+# What changes something: the right way, the wrong way, and with no right to.
+mpibctl rails drain SUP >"$top/out" || fail "drain"
+grep -q 'SUP' "$top/out" || fail "drain says nothing"
+mpibctl rails | grep -q '^SUP .* drained' || fail "SUP is not drained"
+refused 1 mpibctl rails drain SOUT
+refused 1 mpibctl rails drain SIDEWAYS
+mpibctl rails resume SUP >"$top/out" || fail "resume"
+mpibctl rails | grep -q '^SUP .* active' || fail "SUP is not back"
+mpibctl events -o text | grep -q 'SUP is drained' || fail "no event of it"
+mpibctl config set limit.readers 64 >"$top/out" || fail "config set"
+[ "$(mpibctl config -o key,value | sed -n "s/^readers\t//p")" = 64 ] ||
+	fail "limit.readers is not set"
+mpibctl log debug >"$top/out" || fail "log"
+refused 1 mpibctl log shouting
+refused 1 mpibctl config set sup.bandwidth 1
+refused 1 mpibctl config set limit.readers none
+refused 1 mpibctl clients kick 77
+refused 1 mpibctl conns 77
+refused 1 mpibctl events yesterday
+if [ "$(id -u)" -eq 0 ]; then # in the group, and no more than that
+	member=(setpriv --reuid=65534 --regid=0 --clear-groups)
+	"${member[@]}" "$top/mpibctl" ping >"$top/out" || fail "the group"
+	refused 1 "${member[@]}" mpibctl rails drain SUP
+fi
 
 # Somebody who may not.
 if [ "$(id -u)" -eq 0 ]; then

@@ -34,11 +34,8 @@ for option in $("$proxy" --help | grep -oE '^  --[a-z-]+' | tr -d ' '); do
 	missing=1
 done
 while read -r noun verb _; do
-	if [ "$verb" = show ]; then
-		need "$man/mpibctl.1.scd" "*$noun* [*show*]"
-	else
+	grep -qF "*$noun* [*$verb*]" "$man/mpibctl.1.scd" ||
 		need "$man/mpibctl.1.scd" "*$noun $verb*"
-	fi
 done < <("$ctl" --commands)
 for option in $("$ctl" --help | grep -oE -- '--[a-z-]+'); do
 	need "$man/mpibctl.1.scd" "*$option*"

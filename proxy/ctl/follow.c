@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes on until somebody ends it. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "table.h"
+#include "views.h"
+
+#define WIDTH 80
+#define PAUSE_US 300000
+#define RAILS 2
+
+/* New events, as text or each as a line of JSON. */
+static void print_news(const struct mpib_ctl_call *call, const json_t *data)
+{
+	const json_t *e;
+	size_t i;
+
+	if (!call->json) {
+		mpib_ctl_print_events(data, WIDTH, stdout);
+		return;
+	}
+	json_array_foreach(json_object_get(data, "events"), i, e)
+	{
+		json_dumpf(e, stdout, JSON_COMPACT);
+		putchar('\n');
+	}
+}
+
+int mpib_ctl_follow(const struct mpib_ctl_call *call)
+{
+	json_int_t last = 0;
+	struct mpib_dial d;
+	int rc = mpib_dial_open(&d, call->run_dir);
+
+	while (rc == MPIB_EXIT_OK) {
+		char line[64];
+		json_t *data;
+
+		snprintf(line, sizeof(line), "events %" JSON_INTEGER_FORMAT,
+			 last);
+		rc = mpib_dial_ask(&d, line, &data);
+		if (rc != MPIB_EXIT_OK)
+			break;
+		last = json_integer_value(json_object_get(data, "last"));
+		print_news(call, data);
+		json_decref(data);
+		if (mpib_ctl_finish(rc) != MPIB_EXIT_OK)
+			goto out;
+		usleep(PAUSE_US);
+	}
+	mpib_ctl_fail(rc, d.why);
+	mpib_dial_close(&d);
+	return rc;
+
+out:
+	mpib_dial_close(&d);
+	return MPIB_EXIT_FAILED;
+}
+
+struct rate {
+	double uptime, tx[RAILS], rx[RAILS];
+};
+
+static double num(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+static void print_sample(const json_t *data, struct rate *was, unsigned line)
+{
+	struct rate now = { .uptime = num(data, "uptime_s") };
+	double dt = now.uptime - was->uptime;
+	const json_t *r;
+	size_t i;
+
+	if (line % 20 == 1)
+		printf("%8s  %21s  %21s  %7s  %6s\n", "UP",
+		       "SOUT sent, received", "SUP sent, received", "CLIENTS",
+		       "EVENTS");
+	if (line)
+		printf("%7.0fs", now.uptime);
+	json_array_foreach(json_object_get(data, "rails"), i, r)
+	{
+		char tx[16], rx[16];
+
+		if (i == RAILS)
+			break;
+		now.tx[i] = num(r, "tx_bytes");
+		now.rx[i] = num(r, "rx_bytes");
+		if (!line || dt <= 0)
+			continue;
+		mpib_human_bytes((uint64_t)((now.tx[i] - was->tx[i]) / dt), tx,
+				 sizeof(tx));
+		mpib_human_bytes((uint64_t)((now.rx[i] - was->rx[i]) / dt), rx,
+				 sizeof(rx));
+		printf("  %8s/s %8s/s", tx, rx);
+	}
+	if (line)
+		printf("  %7zu  %6.0f\n",
+		       json_array_size(json_object_get(data, "clients")),
+		       num(data, "last_event"));
+	*was = now;
+}
+
+int mpib_ctl_monitor(const struct mpib_ctl_call *call)
+{
+	struct rate was = { 0 };
+	struct mpib_dial d;
+	char line[64];
+	int rc;
+
+	if (!mpib_ctl_line(call, line, sizeof(line)))
+		return MPIB_EXIT_USAGE;
+	rc = mpib_dial_open(&d, call->run_dir);
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_say(&d, line);
+	for (unsigned n = 0; rc == MPIB_EXIT_OK; n++) {
+		json_t *data;
+
+		rc = mpib_dial_answer(&d, &data);
+		mpib_dial_patient(&d);
+		if (rc != MPIB_EXIT_OK)
+			break;
+		if (call->json) {
+			json_dumpf(data, stdout, JSON_COMPACT);
+			putchar('\n');
+		} else {
+			print_sample(data, &was, n);
+		}
+		json_decref(data);
+		if (mpib_ctl_finish(rc) != MPIB_EXIT_OK) {
+			mpib_dial_close(&d);
+			return MPIB_EXIT_FAILED;
+		}
+	}
+	mpib_ctl_fail(rc, d.why);
+	mpib_dial_close(&d);
+	return rc;
+}
