@@ -65,6 +65,12 @@ static void rail_up(const struct mpib_exposition *m)
 		rail_sample(m, r, m->view->snap->rail[r].up);
 }
 
+static void rail_drained(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++)
+		rail_sample(m, r, m->view->snap->rail[r].drained);
+}
+
 static void rail_speed(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
@@ -277,6 +283,10 @@ const struct mpib_family mpib_families[] = {
 
 	INFO("rail", rail_info, "Device behind each rail."),
 	GAUGE("rail_up", NULL, rail_up, 0, "1 when the rail's port is active."),
+	GAUGE("rail_drained", NULL, rail_drained, 0,
+	      "1 when no new payload is put on the rail."),
+	COUNTER("rail_downs", NULL, rail_u64, RAIL(downs),
+		"Times the rail's port went down."),
 	GAUGE("rail_speed_bytes_per_second", NULL, rail_speed, 0,
 	      "Rated speed of the rail's port, 0 when it is not known."),
 	COUNTER("rail_tx_bytes", "bytes", rail_u64, RAIL(n.tx_bytes),
@@ -297,6 +307,8 @@ const struct mpib_family mpib_families[] = {
 		"Completions that bore an error."),
 	COUNTER("rail_srq_refills", NULL, rail_u64, RAIL(srq_refills),
 		"Refills of the shared receive queue."),
+	COUNTER("rail_srq_limits", NULL, rail_u64, RAIL(srq_limits),
+		"Times the device found a shared receive queue nearly empty."),
 	GAUGE("srq_free", NULL, rail_u32, RAIL(srq_posted),
 	      "Receives that wait in the rail's shared receive queues."),
 	COUNTER("stale_chunks", NULL, rail_u64, RAIL(stale_imms),

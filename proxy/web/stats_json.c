@@ -3,6 +3,10 @@
 
 #include <time.h>
 
+#include "base/event.h"
+
+#define EVENTS 100
+
 static const struct {
 	const char *key;
 	mpib_view_fn *fn;
@@ -11,6 +15,15 @@ static const struct {
 	{ "clients", mpib_view_clients }, { "conns", mpib_view_conns },
 	{ "lanes", mpib_view_lanes },	  { "peers", mpib_view_peers },
 };
+
+/* The latest ones. */
+static json_t *events(void)
+{
+	uint64_t last;
+
+	mpib_events_after(UINT64_MAX, NULL, 0, &last);
+	return mpib_view_events(last > EVENTS ? last - EVENTS : 0);
+}
 
 char *mpib_stats_json(const struct mpib_view *v)
 {
@@ -24,6 +37,7 @@ char *mpib_stats_json(const struct mpib_view *v)
 		json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		json_object_set_new(all, parts[i].key, parts[i].fn(v));
+	json_object_set_new(all, "events", events());
 	text = json_dumps(all, JSON_COMPACT);
 	json_decref(all);
 	return text;

@@ -58,9 +58,10 @@ function showTiles() {
 function showRails() {
 	const row = (name, value) => [el("dt", {}, name), el("dd", { title: value }, value)];
 	$("rails").replaceChildren(...model.rails.map((r, i) => {
-		const up = r.state === "active";
+		const up = r.state === "active" && !r.drained;
 		return el("div", { class: "card rail", c: railColour(i) },
-			el("h2", {}, r.name, el("span", { class: "badge " + (up ? "ok" : "no") }, r.state),
+			el("h2", {}, r.name, el("span", { class: "badge " + (up ? "ok" : "no") },
+				r.drained ? "drained" : r.state),
 				el("span", { class: "dim mono legend" }, r.device)),
 			el("div", { class: "big", data: { rail: r.name, tx: r.tx, rx: r.rx } },
 				el("span", {}, "\u2191 " + bytes(r.tx) + "/s"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# page.sh BUILD: the live page in headless Chromium beside traffic: both rails
+# live_page.sh BUILD: the live page in headless Chromium beside traffic: both rails
 # move, the numbers are those of the proxy, a node of 8 rails and 64 clients
 # fits, and a proxy that ends is told. Leaves page-*.png in BUILD.
 set -uo pipefail
@@ -109,6 +109,12 @@ until_true "['--r0', '--r1'].every((name) => {
 		if (want.every((v, k) => Math.abs(v - d[i + k]) < 40) && d[i + 3] > 200)
 			return true;
 	return false; })"
+"$build/proxy/mpibctl" -s "$dir/n0" rails drain SUP >"$dir/drain"
+until_true "document.querySelectorAll('.rail .badge')[1].textContent === 'drained'"
+until_true "document.getElementById('events').innerText.includes('SUP is drained')"
+until_true "+document.querySelector('[data-rail=SUP]').dataset.tx < 1e4"
+"$build/proxy/mpibctl" -s "$dir/n0" rails resume SUP >"$dir/drain"
+until_true "+document.querySelector('[data-rail=SUP]').dataset.tx > 1e6"
 picture light
 js "document.getElementById('theme').click()" >/dev/null
 until_true "document.documentElement.dataset.theme === 'dark'"
