@@ -14,41 +14,6 @@
 
 static const char *const verdicts[] = { "OK", "WARN", "FAIL" };
 
-void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
-	       const char *check, const char *fix, const char *fmt, ...)
-{
-	char what[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	d->count[verdict]++;
-	json_array_append_new(d->findings,
-			      json_pack("{ss ss ss ss*}", "status",
-					verdicts[verdict], "check", check,
-					"what", what, "fix", fix));
-}
-
-bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
-{
-	char path[512];
-	va_list ap;
-	FILE *f;
-	bool ok;
-
-	va_start(ap, fmt);
-	vsnprintf(path, sizeof(path), fmt, ap);
-	va_end(ap);
-	f = fopen(path, "re");
-	ok = f && fgets(buf, (int)len, f);
-	if (f)
-		fclose(f);
-	if (ok)
-		buf[strcspn(buf, "\n")] = '\0';
-	return ok;
-}
-
 /* Words of text, from column at on, in lines that fit. */
 static void wrap(const char *text, unsigned at)
 {
@@ -146,6 +111,7 @@ static int report(const struct mpib_doctor *d, const struct mpib_ctl_call *call)
 int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 {
 	struct mpib_doctor d = { .run_dir = call->run_dir,
+				 .sysfs = "/sys",
 				 .findings = json_array() };
 	int rc;
 

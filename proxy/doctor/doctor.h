@@ -17,6 +17,7 @@ enum mpib_verdict {
 
 struct mpib_doctor {
 	const char *run_dir; /* -s, or NULL */
+	const char *sysfs; /* "/sys", but in tests */
 	json_t *findings; /* {"status", "check", "what", "fix"} each */
 	unsigned count[MPIB_FAIL + 1];
 	/* What the proxy says, NULL when it does not. */

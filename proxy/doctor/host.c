@@ -100,14 +100,15 @@ static int node_of(const char *pci)
 }
 
 /* The distance of two nodes; 10 is the node itself. */
-static int distance(int from, int to)
+static int distance(const char *sysfs, int from, int to)
 {
 	char line[1024], *at = line;
 	long n = 10;
 
 	if (from < 0 || to < 0 || from == to ||
 	    !mpib_read_line(line, sizeof(line),
-			    "/sys/devices/system/node/node%d/distance", from))
+			    "%s/devices/system/node/node%d/distance", sysfs,
+			    from))
 		return 10;
 	for (int i = 0; i <= to; i++)
 		n = strtol(at, &at, 10);
@@ -115,25 +116,27 @@ static int distance(int from, int to)
 }
 
 /* The GPU nearest to an HCA; its rails cannot be nearer. */
-static int nearest_gpu(int node)
+static int nearest_gpu(const char *sysfs, int node)
 {
-	DIR *dir = opendir("/sys/bus/pci/devices");
+	char all[256];
+	DIR *dir;
 	int best = -1;
 	struct dirent *e;
 
+	snprintf(all, sizeof(all), "%s/bus/pci/devices", sysfs);
+	dir = opendir(all);
 	while (dir && (e = readdir(dir))) {
-		char path[320], vendor[16], class[16];
+		char path[512], vendor[16], class[16];
 		int far;
 
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s",
-			 e->d_name);
+		snprintf(path, sizeof(path), "%s/%.200s", all, e->d_name);
 		if (!mpib_read_line(vendor, sizeof(vendor), "%s/vendor",
 				    path) ||
 		    !mpib_read_line(class, sizeof(class), "%s/class", path) ||
 		    strcmp(vendor, "0x10de") != 0 ||
 		    strncmp(class, "0x03", 4) != 0)
 			continue;
-		far = distance(node, node_of(path));
+		far = distance(sysfs, node, node_of(path));
 		if (best < 0 || far < best)
 			best = far;
 	}
@@ -145,12 +148,13 @@ static int nearest_gpu(int node)
 static void check_distance(struct mpib_doctor *d, const char *rail,
 			   const char *dev)
 {
-	char path[128];
+	char path[256];
 	int node, far;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%.48s/device", dev);
+	snprintf(path, sizeof(path), "%s/class/infiniband/%.48s/device",
+		 d->sysfs, dev);
 	node = node_of(path);
-	far = nearest_gpu(node);
+	far = nearest_gpu(d->sysfs, node);
 	if (far > 10)
 		mpib_find(d, MPIB_WARN, "NUMA",
 			  "use an HCA of the GPUs' node for this rail",

@@ -72,13 +72,13 @@ static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (!mpib_read_line(now, sizeof(now),
-				    "/sys/class/infiniband/%s/device/"
+				    "%s/class/infiniband/%s/device/"
 				    "current_link_%s",
-				    dev, what[i]) ||
+				    d->sysfs, dev, what[i]) ||
 		    !mpib_read_line(max, sizeof(max),
-				    "/sys/class/infiniband/%s/device/"
+				    "%s/class/infiniband/%s/device/"
 				    "max_link_%s",
-				    dev, what[i]) ||
+				    d->sysfs, dev, what[i]) ||
 		    !strcmp(now, max))
 			continue;
 		mpib_find(d, MPIB_WARN, check,
@@ -95,8 +95,8 @@ static void check_rate(struct mpib_doctor *d, const char *check,
 	char rate[64];
 
 	if (!mpib_read_line(rate, sizeof(rate),
-			    "/sys/class/infiniband/%s/ports/%u/rate", dev,
-			    port))
+			    "%s/class/infiniband/%s/ports/%u/rate", d->sysfs,
+			    dev, port))
 		return;
 	if (strstr(rate, "(1X "))
 		mpib_find(d, MPIB_WARN, check,
@@ -169,12 +169,14 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail)
 			dev, str(rail, "gid"), num(rail, "mtu"));
 }
 
-static bool have_hardware(void)
+static bool have_hardware(const struct mpib_doctor *d)
 {
+	char pattern[256];
 	glob_t found;
-	bool some =
-		glob("/sys/class/infiniband/*", GLOB_NOSORT, NULL, &found) == 0;
+	bool some;
 
+	snprintf(pattern, sizeof(pattern), "%s/class/infiniband/*", d->sysfs);
+	some = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
 	globfree(&found);
 	return some;
 }
@@ -211,7 +213,7 @@ void mpib_check_rails(struct mpib_doctor *d)
 			d, MPIB_WARN, "rails",
 			"name the second one: [hca] sup, or --sup",
 			"there is only one; nothing takes over when it fails");
-	if (has_rail(d, "soft:") && have_hardware())
+	if (has_rail(d, "soft:") && have_hardware(d))
 		mpib_find(d, MPIB_WARN, "rails",
 			  "name its ports: [hca] sout and sup in mpib.conf",
 			  "the software HCA serves although this machine has "

@@ -122,7 +122,7 @@ function showEvents() {
 	}
 	$("events").replaceChildren(...[...model.events].reverse().map((e) =>
 		el("li", { class: e.level },
-			el("time", {}, new Date(e.time * 1000).toLocaleTimeString()), e.text)));
+			el("time", {}, new Date(e.time * 1000).toLocaleTimeString([], { hour12: false })), e.text)));
 }
 
 function showHeat() {
