@@ -14,12 +14,14 @@
  * about them, and what is read by name. A test holds the list to both. */
 const char *const mpib_environ_names[] = {
 	"MPIB_AGENT_DIR",
+	"MPIB_AR_MODE",
+	"MPIB_AR_THRESHOLD",
 	"MPIB_CLIENT_ANSWER",
 	"MPIB_CLIENT_PART",
 	"MPIB_CLIENT_WINDOW",
 	"MPIB_CTS_SIGNAL_INTERVAL",
-	"MPIB_HCA_GID_NET",
 	"MPIB_HCA_DMABUF",
+	"MPIB_HCA_GID_NET",
 	"MPIB_HCA_SOUT",
 	"MPIB_HCA_SUP",
 	"MPIB_ISLAND_NETWORKS",
@@ -31,6 +33,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_LIMIT_READERS",
 	"MPIB_LIMIT_REGIONS",
 	"MPIB_LOG_LEVEL",
+	"MPIB_LOG_TIMES",
 	"MPIB_METRICS_LISTEN",
 	"MPIB_MODE",
 	"MPIB_PEER_ADDR",
