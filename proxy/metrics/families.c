@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
-
 /* The number of the family's field. */
 static uint64_t u64(const struct mpib_exposition *m, const void *base)
 {
@@ -43,7 +41,7 @@ static void rail_info(const struct mpib_exposition *m)
 	for (unsigned r = 0; r < m->view->snap->rails; r++) {
 		const struct mpib_view_rail *d = &m->view->rail[r];
 		const struct mpib_label label[] = {
-			{ "rail", rail_name[r] },
+			{ "rail", mpib_view_rail_name(r) },
 			{ "device", d->name },
 			{ "provider", d->provider ? d->provider : "" },
 		};
@@ -54,7 +52,7 @@ static void rail_info(const struct mpib_exposition *m)
 
 static void rail_sample(const struct mpib_exposition *m, unsigned r, uint64_t n)
 {
-	const struct mpib_label label = { "rail", rail_name[r] };
+	const struct mpib_label label = { "rail", mpib_view_rail_name(r) };
 
 	mpib_sample(m, &label, 1, n);
 }
@@ -196,9 +194,9 @@ static void thread_busy(const struct mpib_exposition *m)
 		const struct mpib_label label = { "thread", id };
 
 		snprintf(id, sizeof(id), "%u", i);
-		mpib_sample_real(
-			m, &label, 1,
-			share((double)s->busy_turns, (double)s->turns));
+		mpib_sample_real(m, &label, 1,
+				 share((double)s->busy_ns,
+				       (double)(s->busy_ns + s->idle_ns)));
 	}
 }
 
@@ -250,7 +248,7 @@ static void client_rail(const struct mpib_exposition *m)
 			const struct mpib_label label[] = {
 				{ "client", c->id },
 				{ "uid", c->uid },
-				{ "rail", rail_name[r] },
+				{ "rail", mpib_view_rail_name(r) },
 			};
 
 			mpib_sample(m, label, 3, u64(m, &c->n[r]));
@@ -265,6 +263,10 @@ static void client_rail(const struct mpib_exposition *m)
 #define GAUGE(n, unit, fill, field, help)                                      \
 	{                                                                      \
 		"mpib_" n, MPIB_FAMILY_GAUGE, unit, fill, field, help          \
+	}
+#define HISTOGRAM(n, fill, help)                                               \
+	{                                                                      \
+		"mpib_" n, MPIB_FAMILY_HISTOGRAM, "seconds", fill, 0, help     \
 	}
 #define INFO(n, fill, help)                                                    \
 	{                                                                      \
@@ -311,6 +313,12 @@ const struct mpib_family mpib_families[] = {
 		"Times the device found a shared receive queue nearly empty."),
 	GAUGE("srq_free", NULL, rail_u32, RAIL(srq_posted),
 	      "Receives that wait in the rail's shared receive queues."),
+	COUNTER("rail_failovers", NULL, rail_u64, RAIL(failovers),
+		"Lanes that were moved off the rail."),
+	COUNTER("rail_failover_seconds", "seconds", mpib_fill_failover_seconds,
+		0, "Time that this took."),
+	COUNTER("replayed_bytes", "bytes", rail_u64, RAIL(n.replayed_bytes),
+		"Payload sent again after a failure."),
 	COUNTER("stale_chunks", NULL, rail_u64, RAIL(stale_imms),
 		"Arrivals of before a fence, which were dropped."),
 	GAUGE("rail_queue_pairs", NULL, rail_u32, RAIL(qps),
@@ -324,6 +332,12 @@ const struct mpib_family mpib_families[] = {
 	      "Open connections that failed."),
 	GAUGE("requests_outstanding", NULL, outstanding, 0,
 	      "Requests that wait to be done."),
+	GAUGE("oldest_request_seconds", "seconds", mpib_fill_oldest_request, 0,
+	      "Age of the request that waits longest."),
+	HISTOGRAM("request_seconds", mpib_fill_request_seconds,
+		  "Time from a request's submission to its completion."),
+	HISTOGRAM("rail_completion_seconds", mpib_fill_completion_seconds,
+		  "Time from a post to its completion."),
 
 	GAUGE("clients", NULL, ledger_u32, LEDGER(attached),
 	      "Processes attached."),
@@ -348,7 +362,9 @@ const struct mpib_family mpib_families[] = {
 	COUNTER("poll_sleeps", NULL, thread_u64, SHARD(sleeps),
 		"Times a progress thread went to sleep."),
 	GAUGE("poll_busy_ratio", "ratio", thread_busy, 0,
-	      "Share of busy turns since the start."),
+	      "Share of its time since the start in which it moved something."),
+	COUNTER("poll_seconds", "seconds", mpib_fill_thread_seconds, 0,
+		"Time of a progress thread."),
 
 	INFO("client", client_info, "Process behind a client's number."),
 	COUNTER("client_tx_bytes", "bytes", client_rail, MOVED(tx_bytes),

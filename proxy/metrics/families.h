@@ -5,12 +5,14 @@
 
 #include <stdio.h>
 
+#include "base/hist.h"
 #include "metrics/openmetrics.h"
 
 enum mpib_family_type {
 	MPIB_FAMILY_COUNTER,
 	MPIB_FAMILY_GAUGE,
 	MPIB_FAMILY_INFO, /* always 1; the labels are what it says */
+	MPIB_FAMILY_HISTOGRAM, /* of seconds */
 };
 
 struct mpib_exposition;
@@ -54,5 +56,15 @@ void mpib_sample(const struct mpib_exposition *m,
 void mpib_sample_real(const struct mpib_exposition *m,
 		      const struct mpib_label *label, unsigned labels,
 		      double value);
+
+/* All samples of one histogram, in buckets of two octaves. */
+void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
+		      const struct mpib_hist_counts *h);
+
+/* times.c */
+typedef void mpib_fill_fn(const struct mpib_exposition *m);
+mpib_fill_fn mpib_fill_request_seconds, mpib_fill_completion_seconds,
+	mpib_fill_oldest_request, mpib_fill_thread_seconds,
+	mpib_fill_failover_seconds;
 
 #endif

@@ -54,13 +54,48 @@ void mpib_sample_real(const struct mpib_exposition *m,
 	fprintf(m->out, "%.9g\n", value);
 }
 
+/* Buckets that end at a power of two, and that a scrape has room for. */
+#define HIST_FIRST 10
+#define HIST_LAST MPIB_HIST_HIGH_BITS
+#define HIST_STEP 2
+
+static uint64_t below(const struct mpib_hist_counts *h, uint64_t ns)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < MPIB_HIST_BUCKETS; i++) {
+		if (mpib_hist_bound(i) <= ns)
+			n += h->bucket[i];
+	}
+	return n;
+}
+
+void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
+		      const struct mpib_hist_counts *h)
+{
+	const char *name = m->family->name;
+
+	for (unsigned bits = HIST_FIRST; bits <= HIST_LAST; bits += HIST_STEP)
+		fprintf(m->out,
+			"%s_bucket{%s=\"%s\",le=\"%.9g\"} %" PRIu64 "\n", name,
+			label.name, label.value, (double)(1ull << bits) / 1e9,
+			below(h, 1ull << bits));
+	fprintf(m->out, "%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name,
+		label.name, label.value, h->count);
+	fprintf(m->out, "%s_sum{%s=\"%s\"} %.9g\n", name, label.name,
+		label.value, (double)h->sum / 1e9);
+	fprintf(m->out, "%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label.name,
+		label.value, h->count);
+}
+
 /*
  * A counter's family is x with samples x_total in OpenMetrics, and x_total with
  * samples x_total in the older format; info is known to the new one only.
  */
 static void put_head(const struct mpib_exposition *m, bool open)
 {
-	static const char *const type[] = { "counter", "gauge", "info" };
+	static const char *const type[] = { "counter", "gauge", "info",
+					    "histogram" };
 	const struct mpib_family *f = m->family;
 	const char *suffix = "";
 

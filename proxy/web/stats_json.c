@@ -25,6 +25,24 @@ static json_t *events(void)
 	return mpib_view_events(last > EVENTS ? last - EVENTS : 0);
 }
 
+/* All histograms by name, without those of single connections. */
+static json_t *hists(const struct mpib_view *v)
+{
+	json_t *names = mpib_view_hist(v, NULL, 0), *all = json_object(), *h;
+	size_t i;
+
+	json_array_foreach(names, i, h)
+	{
+		const char *name =
+			json_string_value(json_object_get(h, "name"));
+
+		json_object_set_new(all, name,
+				    mpib_view_hist(v, name, UINT32_MAX));
+	}
+	json_decref(names);
+	return all;
+}
+
 char *mpib_stats_json(const struct mpib_view *v)
 {
 	struct timespec now;
@@ -38,6 +56,7 @@ char *mpib_stats_json(const struct mpib_view *v)
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		json_object_set_new(all, parts[i].key, parts[i].fn(v));
 	json_object_set_new(all, "events", events());
+	json_object_set_new(all, "hist", hists(v));
 	text = json_dumps(all, JSON_COMPACT);
 	json_decref(all);
 	return text;

@@ -26,7 +26,20 @@ grep -qE 'https?://|<link rel="?stylesheet|src=' "$dir/page.html" &&
 	fail "a method that changes things is taken"
 [ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: x.example' \
 	"http://$http/stats.json")" = 403 ] || fail "another host's name is taken"
-curl -s "http://$http/metrics" | tail -n 1 | grep -qx '# EOF' || fail "/metrics"
+curl -s "http://$http/metrics" >"$dir/metrics"
+[ "$(tail -n 1 "$dir/metrics")" = '# EOF' ] || fail "/metrics is not whole"
+for some in 'mpib_request_seconds_count{direction="send"}' \
+	'mpib_request_seconds_bucket{direction="recv",le="+Inf"}' \
+	'mpib_rail_completion_seconds_sum{rail="SUP"}' \
+	'mpib_poll_seconds_total{thread="0",state="busy"}' \
+	'mpib_client_tx_bytes_total{client="2",uid="'"$(id -u)"'",rail="SUP"}'; do
+	grep -F "$some " "$dir/metrics" | grep -q ' [0-9.e-]*[1-9]' ||
+		fail "nothing counts $some"
+done
+if command -v promtool >/dev/null; then
+	out=$(promtool check metrics <"$dir/metrics" 2>&1) && [ -z "$out" ] ||
+		fail "promtool: $out"
+fi
 # As many at once as the proxy takes, and more.
 for _ in $(seq 40); do
 	curl -s -o /dev/null --max-time 20 "http://$http/stats.json" &
@@ -109,6 +122,8 @@ until_true "['--r0', '--r1'].every((name) => {
 		if (want.every((v, k) => Math.abs(v - d[i + k]) < 40) && d[i + 3] > 200)
 			return true;
 	return false; })"
+until_true "+document.getElementById('heat-now').dataset.p99 > 1e-6"
+until_true "document.getElementById('heat-name').options.length >= 4"
 "$build/proxy/mpibctl" -s "$dir/n0" rails drain SUP >"$dir/drain"
 until_true "document.querySelectorAll('.rail .badge')[1].textContent === 'drained'"
 until_true "document.getElementById('events').innerText.includes('SUP is drained')"

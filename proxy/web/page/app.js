@@ -125,12 +125,22 @@ function showEvents() {
 			el("time", {}, new Date(e.time * 1000).toLocaleTimeString([], { hour12: false })), e.text)));
 }
 
+/* "send.post_cqe.sout": "send: post to cqe, SOUT" */
+function heatText(name) {
+	const [side, span, rail] = name.split(".");
+	return side + ": " + span.replace("_", " to ") + (rail ? ", " + rail.toUpperCase() : "");
+}
+
 function showHeat() {
-	const p50 = quantile(0.5), p99 = quantile(0.99);
-	$("heat-name").textContent = model.heatName ? model.heatName.replace("_", " to ") : "";
-	$("heat-now").textContent = p99 ? "p50 " + seconds(p50) + "  p99 " + seconds(p99) : "";
+	const choice = $("heat-name"), names = [...model.heat.keys()];
+	if (choice.options.length !== names.length) {
+		choice.replaceChildren(...names.map((n) => el("option", { value: n }, heatText(n))));
+		choice.value = names.includes("send.submit_done") ? "send.submit_done" : names[0];
+	}
+	const p50 = quantile(choice.value, 0.5), p99 = quantile(choice.value, 0.99);
+	$("heat-now").textContent = p99 ? "p50 < " + seconds(p50) + "  p99 < " + seconds(p99) : "";
 	$("heat-now").dataset.p99 = p99;
-	drawHeat($("heat"));
+	drawHeat($("heat"), choice.value);
 }
 
 function show() {
@@ -190,6 +200,7 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 setTheme(query.get("theme") || (dark.matches ? "dark" : "light"));
 dark.onchange = () => setTheme(dark.matches ? "dark" : "light");
 $("theme").onclick = () => setTheme(root.dataset.theme === "dark" ? "light" : "dark");
+$("heat-name").onchange = () => model.times.length && showHeat();
 window.onresize = () => model.now && show();
 
 /* What stood at a moment, beside the pointer. */

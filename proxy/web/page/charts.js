@@ -155,16 +155,10 @@ function drawSpark(canvas, list, colour) {
 }
 
 /* Time to the right, latency upwards, the darker the more requests. */
-function drawHeat(canvas) {
+function drawHeat(canvas, name) {
 	const { c, w, h } = context(canvas);
-	const columns = model.heat, bounds = model.bounds || [];
-	if (!bounds.length) {
-		c.fillStyle = css("--dim");
-		c.textAlign = "center";
-		c.fillText("this proxy keeps no histogram", w / 2, h / 2);
-		return;
-	}
-	let low = bounds.length, top = 0, most = 1;
+	const columns = model.heat.get(name) || [];
+	let low = BOUNDS.length, top = 0, most = 1;
 	for (const col of columns)
 		col.forEach((n, b) => {
 			if (n > 0) {
@@ -174,12 +168,14 @@ function drawHeat(canvas) {
 			}
 		});
 	if (low > top) {
-		low = 0;
-		top = bounds.length - 1;
+		c.fillStyle = css("--dim");
+		c.textAlign = "center";
+		c.fillText("none in the last " + KEEP * PERIOD / 1000 + " s", w / 2, h / 2);
+		return;
 	}
 	low = Math.max(0, low - 1);
-	top = Math.min(bounds.length - 1, top + 1);
-	const rows = top - low + 1, bottom = h - BOTTOM, high = bottom / rows;
+	top = Math.min(BOUNDS.length, Math.max(top + 1, low + 5));
+	const rows = top - low + 1, bottom = h - BOTTOM, high = (bottom - 6) / rows;
 	const rgb = css("--heat0"), wide = (w - LEFT) / (KEEP - 1);
 	columns.forEach((col, i) => {
 		for (let b = low; b <= top; b++) {
@@ -193,7 +189,7 @@ function drawHeat(canvas) {
 	});
 	const marks = [];
 	for (let b = low; b <= top; b += Math.max(1, Math.ceil(rows / 6)))
-		marks.push([bottom - (b - low) * high, b ? bounds[b - 1] : 0]);
+		marks.push([bottom - (b - low) * high, b ? BOUNDS[b - 1] * 1e-9 : 0]);
 	grid(c, w, LEFT, marks, (v) => v ? seconds(v) : "0");
 	timeAxis(c, w, h);
 }

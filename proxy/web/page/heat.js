@@ -1,50 +1,45 @@
 /* Latency histograms: what was added to each bucket since the last sample. */
 "use strict";
 
-/* One latency wherever several are kept: the whole way of a request. */
-const HEAT = ["submit_done", "post_cqe", "submit_post"];
-
-/* Rounded to buckets of a factor of 2, as a column has few pixels. */
-const BOUNDS = Array.from({ length: 30 }, (_, i) => 2 ** i * 1e-7);
+/* Rounded to buckets of a factor of two, as a column has few pixels. */
+const BOUNDS = Array.from({ length: 27 }, (_, i) => 2 ** (i + 8));
 
 function takeHeat(now, was) {
-	const list = now.hist || {}, old = was.hist || {};
-	const name = HEAT.find((n) => list[n]);
-	if (!name)
-		return;
-	const column = new Array(BOUNDS.length + 1).fill(0);
-	const before = byKey((old[name] || {}).buckets, (b) => b.le_ns);
-	for (const b of list[name].buckets) {
-		const o = before.get(b.le_ns);
-		const n = b.count - (o ? o.count : 0);
-		let at = BOUNDS.findIndex((x) => b.le_ns * 1e-9 <= x);
-		if (at < 0)
-			at = BOUNDS.length;
-		if (n > 0)
-			column[at] += n;
+	for (const [name, h] of Object.entries(now.hist || {})) {
+		const column = new Array(BOUNDS.length + 1).fill(0);
+		const old = new Map(((was.hist || {})[name] || { buckets: [] }).buckets);
+		for (const [above, n] of h.buckets) {
+			const more = n - (old.get(above) || 0);
+			const at = above === null ? -1 : BOUNDS.findIndex((x) => above <= x);
+			if (more > 0)
+				column[at < 0 ? BOUNDS.length : at] += more;
+		}
+		if (!model.heat.has(name))
+			model.heat.set(name, []);
+		push(model.heat.get(name), column);
 	}
-	model.heatName = name;
-	model.bounds = BOUNDS;
-	push(model.heat, column);
 }
 
-/* The latency that a share of the latest column's requests had at most. */
-function quantile(share) {
-	const column = model.heat[model.heat.length - 1] || [];
-	const all = column.reduce((a, b) => a + b, 0);
-	let sum = 0;
-	for (let i = 0; i < column.length; i++) {
-		sum += column[i];
-		if (all > 0 && sum >= share * all)
-			return BOUNDS[Math.min(i, BOUNDS.length - 1)];
+/* The latency in seconds that a share of the latest columns' requests stayed
+ * below; 0 when there were none. */
+function quantile(name, share) {
+	const sum = new Array(BOUNDS.length + 1).fill(0);
+	for (const column of (model.heat.get(name) || []).slice(-10))
+		column.forEach((n, i) => (sum[i] += n));
+	const all = sum.reduce((a, b) => a + b, 0);
+	let below = 0;
+	for (let i = 0; i < sum.length; i++) {
+		below += sum[i];
+		if (all > 0 && below >= share * all)
+			return BOUNDS[Math.min(i, BOUNDS.length - 1)] * 1e-9;
 	}
 	return 0;
 }
 
 function takeEvents(now) {
-	const list = now.events ? now.events.events : [];
-	for (const e of list) {
-		if (!model.events.some((x) => x.seq === e.seq))
+	const seen = new Set(model.events.map((e) => e.seq));
+	for (const e of now.events ? now.events.events : []) {
+		if (!seen.has(e.seq))
 			push(model.events, e, 200);
 	}
 }

@@ -8,7 +8,7 @@ const model = {
 	times: [], rails: [], clients: [], conns: [],
 	history: new Map(), /* rail: {tx: [], rx: []}, newest last */
 	clientHistory: new Map(), /* id: [] */
-	heat: [], /* columns: counts by bucket */
+	heat: new Map(), /* name: columns of counts by bucket */
 	events: [],
 };
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics that are seconds. */
+#include "engine/times.h"
+
+#include "metrics/families.h"
+
+static void times(const struct mpib_exposition *m, bool sender,
+		  enum mpib_time which, struct mpib_label label)
+{
+	struct mpib_hist_counts h = { 0 };
+
+	if (m->view->engine)
+		mpib_engine_times(m->view->engine, sender, which, &h);
+	mpib_sample_hist(m, label, &h);
+}
+
+void mpib_fill_request_seconds(const struct mpib_exposition *m)
+{
+	times(m, true, MPIB_TIME_SUBMIT_DONE,
+	      (struct mpib_label){ "direction", "send" });
+	times(m, false, MPIB_TIME_SUBMIT_DONE,
+	      (struct mpib_label){ "direction", "recv" });
+}
+
+void mpib_fill_completion_seconds(const struct mpib_exposition *m)
+{
+	static const enum mpib_time by_rail[MPIB_RAILS] = {
+		MPIB_TIME_POST_SOUT, MPIB_TIME_POST_SUP
+	};
+
+	for (unsigned r = 0; r < m->view->snap->rails; r++)
+		times(m, true, by_rail[r],
+		      (struct mpib_label){ "rail", mpib_view_rail_name(r) });
+}
+
+void mpib_fill_oldest_request(const struct mpib_exposition *m)
+{
+	const struct mpib_snapshot *s = m->view->snap;
+	uint64_t oldest = 0;
+
+	for (uint32_t i = 0; i < s->flows; i++) {
+		if (s->flow[i].oldest_ns > oldest)
+			oldest = s->flow[i].oldest_ns;
+	}
+	mpib_sample_real(m, NULL, 0, (double)oldest / 1e9);
+}
+
+void mpib_fill_failover_seconds(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++) {
+		const struct mpib_label label = { "rail",
+						  mpib_view_rail_name(r) };
+
+		mpib_sample_real(m, &label, 1,
+				 (double)m->view->snap->rail[r].failover_ns /
+					 1e9);
+	}
+}
+
+void mpib_fill_thread_seconds(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->view->snap->shards; i++) {
+		const struct mpib_snap_shard *s = &m->view->snap->shard[i];
+		/* Idle time holds that of sleep; here they add up. */
+		const struct {
+			const char *state;
+			uint64_t ns;
+		} part[] = { { "busy", s->busy_ns },
+			     { "idle", s->idle_ns - s->slept_ns },
+			     { "asleep", s->slept_ns } };
+		char id[12];
+
+		snprintf(id, sizeof(id), "%u", i);
+		for (unsigned p = 0; p < 3; p++) {
+			const struct mpib_label label[] = {
+				{ "thread", id }, { "state", part[p].state }
+			};
+
+			mpib_sample_real(m, label, 2, (double)part[p].ns / 1e9);
+		}
+	}
+}
