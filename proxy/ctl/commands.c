@@ -26,6 +26,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "the split of a sending connection, and its reason" },
 	{ "info", "show", true, "", 0, 0, "info", mpib_ctl_show,
 	  "the proxy and what it holds" },
+	{ "hist", "show", true, "[NAME] [CLIENT]", 0, 2, "hist", mpib_ctl_show,
+	  "how long requests take" },
 	{ "stuck", "show", true, "[SECONDS]", 0, 1, "stuck", mpib_ctl_show,
 	  "requests that hang, and what they wait for" },
 	{ "events", "show", true, "[SINCE]", 0, 1, "events", mpib_ctl_show,

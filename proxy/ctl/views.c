@@ -364,6 +364,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "peers", NULL, print_peers },
 	{ "info", NULL, print_info },
 	{ "config", NULL, print_config },
+	{ "hist", NULL, mpib_ctl_print_hist },
 	{ "stuck", "requests", mpib_ctl_print_stuck },
 	{ "why", NULL, print_why },
 	{ "events", "events", mpib_ctl_print_events },

@@ -13,7 +13,8 @@ struct mpib_ctl_view {
 	void (*print)(const json_t *data, unsigned width, FILE *out);
 };
 
-/* views_events.c */
+/* views_hist.c, views_events.c */
+void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out);
 
 extern const struct mpib_ctl_view mpib_ctl_views[];

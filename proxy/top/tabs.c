@@ -243,23 +243,20 @@ void top_tab_print(const struct top_tab *tab, const struct top_span *s,
 	free(rows);
 }
 
-/* The share of turns in which a thread had something to do, over all. */
+/* The share of their time in which threads moved something, over all. */
 static double busy(const struct top_span *s)
 {
 	const json_t *now = json_object_get(s->now.info, "shards");
 	const json_t *was = json_object_get(s->was.info, "shards");
-	double turns = 0, useful = 0;
+	double useful = 0;
 	const json_t *shard;
 	size_t i;
 
-	json_array_foreach(now, i, shard)
-	{
-		const json_t *old = json_array_get(was, i);
-
-		turns += top_rate(s, old, shard, "turns");
-		useful += top_rate(s, old, shard, "busy_turns");
-	}
-	return turns > 0 ? useful * 100 / turns : 0;
+	json_array_foreach(now, i, shard) useful +=
+		top_rate(s, json_array_get(was, i), shard, "busy_s");
+	return json_array_size(now) > 0
+		       ? useful * 100 / (double)json_array_size(now)
+		       : 0;
 }
 
 void top_summary(const struct top_span *s, char *buf, size_t width)

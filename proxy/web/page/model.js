@@ -90,13 +90,8 @@ function takeConns(now, was) {
 }
 
 function takeShards(now, was) {
-	let turns = 0, busy = 0;
-	now.info.shards.forEach((s, i) => {
-		const o = was.info.shards[i] || s;
-		turns += grown(s.turns, o.turns);
-		busy += grown(s.busy_turns, o.busy_turns);
-	});
-	model.busy = turns > 0 ? busy / turns : 0;
+	const busy = now.info.shards.map((s, i) => grown(s.busy_s, (was.info.shards[i] || s).busy_s));
+	model.busy = total(busy) / Math.max(1, busy.length);
 }
 
 /* True when there are rates to show. */

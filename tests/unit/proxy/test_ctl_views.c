@@ -87,6 +87,33 @@ static void every_noun_fits_80_columns(void **state)
 			      "sout", "value", LONG_TEXT, "origin", LONG_TEXT));
 }
 
+#define TIMES                                                                  \
+	"\"count\":123456789012,\"sum_ns\":1,\"p50_ns\":999499,"               \
+	"\"p90_ns\":123456789,\"p99_ns\":9999999999,\"p999_ns\":99999999999,"  \
+	"\"max_ns\":17179869184"
+
+static void histograms_and_events_fit_80_columns(void **state)
+{
+	json_t *one = json_loads(
+		"{\"name\":\"send.post_cqe.sout\"," TIMES ",\"buckets\":"
+		"[[256,1],[1024,123456789],[null,7]],\"connections\":["
+		"{\"client\":12345,\"index\":1023,"
+		"\"peer\":\"255.255.255.255:65535\"," TIMES "}]}",
+		0, NULL);
+	json_t *event =
+		json_pack("{sI sf ss ss}", "seq", (json_int_t)99999, "time",
+			  1e9, "level", "error", "text",
+			  LONG_TEXT LONG_TEXT " " LONG_TEXT " and "
+					      "something that is " LONG_TEXT);
+
+	(void)state;
+	assert_non_null(one);
+	assert_fits("hist", json_pack("[O]", one));
+	assert_fits("hist", one);
+	assert_fits("events", json_pack("{sI s[oO]}", "lost", (json_int_t)3,
+					"events", event, event));
+}
+
 static void an_answer_without_fields_is_borne(void **state)
 {
 	(void)state;
@@ -119,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_noun_fits_80_columns),
+		cmocka_unit_test(histograms_and_events_fit_80_columns),
 		cmocka_unit_test(an_answer_without_fields_is_borne),
 		cmocka_unit_test(a_rail_shows_what_it_is),
 	};
