@@ -51,6 +51,17 @@ static void set_num(struct mpib_table *t, unsigned column, uint64_t n)
 	mpib_table_set(t, column, "%" PRIu64, n);
 }
 
+/* "soft (io_uring)" in a word, as a line has no room for more. */
+static const char *engine_of(const char *provider)
+{
+	static char word[32];
+	const char *inner = strchr(provider, '(');
+
+	snprintf(word, sizeof(word), "%s", inner ? inner + 1 : provider);
+	word[strcspn(word, ")")] = '\0';
+	return word;
+}
+
 static void print_rails(const json_t *data, unsigned width, FILE *out)
 {
 	static const char *const heads[] = { "RAIL", "DEVICE",	"STATE",
@@ -76,7 +87,7 @@ static void print_rails(const json_t *data, unsigned width, FILE *out)
 		set_bytes(&t, 5, num(r, "rx_bytes"));
 		set_count(&t, 6, num(r, "tx_wrs"));
 		set_count(&t, 7, num(r, "cqe_errors"));
-		mpib_table_set(&t, 8, "%s", str(r, "provider"));
+		mpib_table_set(&t, 8, "%s", engine_of(str(r, "provider")));
 	}
 	mpib_table_print(&t, width, out);
 	mpib_table_fini(&t);
