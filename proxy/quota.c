@@ -68,11 +68,15 @@ uint64_t mpib_quota_used(const struct mpib_sessions *all, uid_t uid,
 	return sum;
 }
 
+uint64_t mpib_quota_limit(const struct mpib_sessions *all, enum mpib_quota q)
+{
+	return q == MPIB_QUOTA_POOL ? all->max_pool : all->cfg->quota[q];
+}
+
 int mpib_quota_check(const struct mpib_session *s, enum mpib_quota q,
 		     uint64_t more, char *why, size_t why_len)
 {
-	uint64_t limit = q == MPIB_QUOTA_POOL ? s->all->max_pool
-					      : s->all->cfg->quota[q];
+	uint64_t limit = mpib_quota_limit(s->all, q);
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);
 
 	if (limit == 0 || (more <= limit && used <= limit - more))
@@ -124,7 +128,8 @@ int mpib_quota_message(struct mpib_session *s, uint64_t now_ns)
 	if (rate == 0)
 		return 0;
 	/* The first message finds it full. */
-	more = ns >= MPIB_SEC ? rate : (int64_t)(ns * (uint64_t)rate / MPIB_SEC);
+	more = ns >= MPIB_SEC ? rate
+			      : (int64_t)(ns * (uint64_t)rate / MPIB_SEC);
 	if (more > 0) {
 		u->left = u->left + more > rate ? rate : u->left + more;
 		u->filled_at = now_ns;

@@ -38,6 +38,8 @@ const char *mpib_quota_name(enum mpib_quota q);
 int mpib_quota_check(const struct mpib_session *s, enum mpib_quota q,
 		     uint64_t more, char *why, size_t why_len);
 
+/* What a user may hold; 0: as much as there is. */
+uint64_t mpib_quota_limit(const struct mpib_sessions *all, enum mpib_quota q);
 /* What a user holds; not for MESSAGES. */
 uint64_t mpib_quota_used(const struct mpib_sessions *all, uid_t uid,
 			 enum mpib_quota q);

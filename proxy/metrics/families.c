@@ -152,29 +152,6 @@ static double share(double used, double of)
 	return of > 0 ? used / of : 0;
 }
 
-static void quota(const struct mpib_exposition *m)
-{
-	const struct mpib_sessions *all = m->view->sessions;
-	const struct mpib_config *cfg = m->view->cfg;
-	struct mpib_label label = { "resource", "clients" };
-	double regions = 0, memory = 0;
-	const struct mpib_session *s;
-
-	TAILQ_FOREACH(s, &all->list, link)
-	{
-		if (s->region_count > regions)
-			regions = s->region_count;
-		if ((double)s->registered > memory)
-			memory = (double)s->registered;
-	}
-	mpib_sample_real(m, &label, 1,
-			 share(all->ledger.attached, cfg->max_clients));
-	label.value = "regions";
-	mpib_sample_real(m, &label, 1, share(regions, cfg->max_regions));
-	label.value = "memory";
-	mpib_sample_real(m, &label, 1, share(memory, (double)all->max_memory));
-}
-
 static void thread_u64(const struct mpib_exposition *m)
 {
 	for (unsigned i = 0; i < m->view->snap->shards; i++) {
@@ -351,9 +328,11 @@ const struct mpib_family mpib_families[] = {
 	      "Memory of clients that the proxy maps."),
 	COUNTER("rejected", NULL, rejected, 0,
 		"Clients, requests and arrivals that were refused."),
-	GAUGE("quota_used_ratio", "ratio", quota, 0,
+	GAUGE("limit_used_ratio", "ratio", mpib_fill_limits, 0,
 	      "Share of a limit that is used; of memory and regions, by the "
 	      "client that uses most."),
+	GAUGE("quota_used_ratio", "ratio", mpib_fill_quotas, 0,
+	      "Share of a user's quota that is used."),
 
 	COUNTER("poll_turns", NULL, thread_u64, SHARD(turns),
 		"Turns of a progress thread."),

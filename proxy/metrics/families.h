@@ -66,5 +66,7 @@ typedef void mpib_fill_fn(const struct mpib_exposition *m);
 mpib_fill_fn mpib_fill_request_seconds, mpib_fill_completion_seconds,
 	mpib_fill_oldest_request, mpib_fill_thread_seconds,
 	mpib_fill_failover_seconds;
+/* quotas.c */
+mpib_fill_fn mpib_fill_limits, mpib_fill_quotas;
 
 #endif

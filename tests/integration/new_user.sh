@@ -81,7 +81,7 @@ mpibctl -s "$none" doctor >"$top/out"
 grep -q '^FAIL  socket' "$top/out" || fail "doctor does not find it missing"
 
 net=127.$((32 + RANDOM % 14)).$((RANDOM % 250))
-"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
+MPIB_SUPBW=1 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
 	--sout "soft:$net.1" --sup "soft:$net.2" >"$top/proxy.out" 2>&1 &
 proxy=$!
 for _ in $(seq 300); do
@@ -89,6 +89,16 @@ for _ in $(seq 300); do
 	sleep 0.1
 done
 grep -q ^ready "$top/proxy.out" || { cat "$top/proxy.out"; exit 1; }
+
+# A name that nothing reads is told, in proxy and rank, with the right one.
+grep -q 'nothing reads MPIB_SUPBW (did you mean MPIB_SUP_BW?)' \
+	"$top/proxy.out" || fail "proxy: $(<"$top/proxy.out")"
+MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
+	--plugin "$build/plugin/libnccl-net-mpib.so" --nodes "$run" \
+	--ranks-per-node 2 --max 1K --iters 1 --warmup 0 >"$top/perf" 2>&1 ||
+	fail "mpib-perf: $(<"$top/perf")"
+grep -q 'nothing reads MPIB_RUNDIR (did you mean MPIB_RUN_DIR?)' \
+	"$top/perf" || fail "plugin: $(<"$top/perf")"
 
 export MPIB_RUN_DIR=$run
 while read -r noun verb args; do

@@ -21,7 +21,7 @@ static void add_client(unsigned i)
 
 	s->id = i + 1;
 	s->pid = 1000 + i;
-	s->uid = 1000;
+	s->uid = 1000 + i % 20;
 	s->state = MPIB_SESSION_LIVE;
 	s->registered = 4096 + i;
 	s->region_count = 1 + i;
@@ -63,6 +63,9 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 		.registered = UINT64_C(1) << 60,
 		.mapped = 1 << 20,
 	};
+	sessions.cfg = &cfg;
+	for (unsigned q = 0; q < MPIB_QUOTAS; q++)
+		cfg.quota[q] = 100000;
 	sessions.max_memory = UINT64_C(1) << 40;
 	sessions.refused = 1;
 	sessions.rejected = 2;

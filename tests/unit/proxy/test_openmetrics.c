@@ -122,9 +122,9 @@ static void a_clients_bytes_are_those_of_open_and_closed_ones(void **state)
 
 	(void)state;
 	assert_line(text, "mpib_client_tx_bytes_total{client=\"2\","
-			  "uid=\"1000\",rail=\"SOUT\"} 4007");
+			  "uid=\"1001\",rail=\"SOUT\"} 4007");
 	assert_line(text, "mpib_client_rx_bytes_total{client=\"2\","
-			  "uid=\"1000\",rail=\"SUP\"} 209");
+			  "uid=\"1001\",rail=\"SUP\"} 209");
 	free(text);
 }
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How near clients and users are to what they may hold. */
+#include "metrics/families.h"
+#include "quota.h"
+
+#define USERS 8 /* with series of their own, the longest attached first */
+
+static double share(double used, double of)
+{
+	return of > 0 ? used / of : 0;
+}
+
+void mpib_fill_limits(const struct mpib_exposition *m)
+{
+	const struct mpib_sessions *all = m->view->sessions;
+	const struct mpib_config *cfg = m->view->cfg;
+	struct mpib_label label = { "resource", "clients" };
+	double regions = 0, memory = 0;
+	const struct mpib_session *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->region_count > regions)
+			regions = s->region_count;
+		if ((double)s->registered > memory)
+			memory = (double)s->registered;
+	}
+	mpib_sample_real(m, &label, 1,
+			 share(all->ledger.attached, cfg->max_clients));
+	label.value = "regions";
+	mpib_sample_real(m, &label, 1, share(regions, cfg->max_regions));
+	label.value = "memory";
+	mpib_sample_real(m, &label, 1, share(memory, (double)all->max_memory));
+}
+
+static void fill_user(const struct mpib_exposition *m, uid_t uid)
+{
+	const struct mpib_sessions *all = m->view->sessions;
+	char text[12];
+
+	snprintf(text, sizeof(text), "%u", uid);
+	for (unsigned q = 0; q < MPIB_QUOTAS; q++) {
+		const struct mpib_label label[] = {
+			{ "uid", text }, { "resource", mpib_quota_name(q) }
+		};
+		uint64_t limit = mpib_quota_limit(all, q);
+
+		if (q == MPIB_QUOTA_MESSAGES || limit == 0)
+			continue;
+		mpib_sample_real(m, label, 2,
+				 share((double)mpib_quota_used(all, uid, q),
+				       (double)limit));
+	}
+}
+
+void mpib_fill_quotas(const struct mpib_exposition *m)
+{
+	const struct mpib_session *s;
+	uid_t seen[USERS];
+	unsigned users = 0;
+
+	TAILQ_FOREACH(s, &m->view->sessions->list, link)
+	{
+		unsigned i = 0;
+
+		while (i < users && seen[i] != s->uid)
+			i++;
+		if (i < users || users == USERS)
+			continue;
+		seen[users++] = s->uid;
+		fill_user(m, s->uid);
+	}
+}
