@@ -110,7 +110,8 @@ kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 
 if command -v systemd-analyze >/dev/null; then
 	systemd-analyze verify /usr/lib/systemd/system/mpib-proxy.service \
-		/usr/lib/systemd/system/mpib-proxy.socket >/verify 2>&1
+		/usr/lib/systemd/system/mpib-proxy.socket \
+		/usr/lib/systemd/system/mpib-agent.service >/verify 2>&1
 	grep -i mpib /verify && fail "systemd-analyze verify"
 	systemd-analyze security --offline=true --threshold=30 \
 		/usr/lib/systemd/system/mpib-proxy.service >/security 2>&1 ||
