@@ -55,6 +55,7 @@ done
 for name in $("$proxy" --help | grep -oE 'MPIB_[A-Z_]+') \
 	$(grep -rhoE 'getenv\("MPIB_[A-Z_]+' --include='*.c' "$2/runtime" \
 		"$2/plugin" "$2/proxy" | grep -oE 'MPIB_.*'); do
-	need "$2/runtime/base/environ.c" "\"$name\","
+	grep -qF "\"$name\"," "$1/runtime/base/environ_settings.h" ||
+		need "$2/runtime/base/environ.c" "\"$name\"," # or the table
 done
 exit $missing

@@ -24,6 +24,7 @@ static void add_client(struct world *w)
 {
 	struct mpib_session *s = &w->client;
 
+	w->sessions.cfg = &w->cfg;
 	TAILQ_INIT(&w->sessions.list);
 	TAILQ_INSERT_TAIL(&w->sessions.list, s, link);
 	s->id = 7;
