@@ -34,7 +34,7 @@ done
 files=$(cd "$top/all" && find . -type f | sort)
 for program in "$top"/all/usr/bin/* "$top"/all/usr/sbin/*; do
 	name=$(basename "$program")
-	grep -qE "/man[18]/$name\.[18]$" <<<"$files" ||
+	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
 		fail "$name has no manual page"
 done
 if grep -rIlE '@[A-Z_]+@|/usr/local|'"$build" "$top/all"; then

@@ -1,0 +1,24 @@
+# mpib_manual(COMPONENT PAGES...): NAME.SECTION.scd of this folder as manual
+# pages, packed as Debian wants them, where scdoc is there to make them.
+find_program(SCDOC scdoc)
+
+function(mpib_manual component)
+	if(NOT SCDOC)
+		return()
+	endif()
+	set(all)
+	foreach(page ${ARGN})
+		set(out ${CMAKE_CURRENT_BINARY_DIR}/${page})
+		add_custom_command(OUTPUT ${out}.gz
+			COMMAND sh -c "\"$1\" <\"$2\" >\"$3\"" sh ${SCDOC}
+				${CMAKE_CURRENT_SOURCE_DIR}/${page}.scd ${out}
+			COMMAND gzip -9nkf ${out}
+			DEPENDS ${page}.scd VERBATIM)
+		list(APPEND all ${out}.gz)
+		string(REGEX MATCH "[0-9]$" section ${page})
+		install(FILES ${out}.gz
+			DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
+			COMPONENT ${component})
+	endforeach()
+	add_custom_target(mpib_man_${component} ALL DEPENDS ${all})
+endfunction()
