@@ -117,6 +117,20 @@ if command -v systemd-analyze >/dev/null; then
 		/usr/lib/systemd/system/mpib-proxy.service >/security 2>&1 ||
 		{ cat /security; fail "the sandbox is open"; }
 	tail -n 1 /security
+	# As mpib-proxy.socket does: whoever attaches first starts it.
+	systemd-socket-activate --seqpacket -l /run/mpib/proxy.sock \
+		setpriv --reuid=mpib --regid=mpib --init-groups \
+		mpib-proxy --config /dev/null --run-dir /run/mpib \
+		--sout "soft:$1.3" --sup "soft:$1.4" >/out 2>&1 &
+	proxy=$!
+	for _ in $(seq 100); do
+		[ -S /run/mpib/proxy.sock ] && break
+		sleep 0.05
+	done
+	mpibctl ping 2>/dev/null && fail "it runs before somebody attaches"
+	/attach || fail "nobody can attach to the socket"
+	mpibctl ping || fail "it was not started"
+	kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 else
 	echo "SKIPPED: the units, as systemd-analyze is not installed"
 fi
