@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/ctl/views.h: every noun fits 80 columns, whatever the numbers, and
+/* proxy/ctl/show/views.h: every noun fits 80 columns, whatever the numbers, and
  * bears an answer without a field. */
 #include "views.h"
 

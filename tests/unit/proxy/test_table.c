@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/ctl/table.h: alignment, width, human numbers. */
+/* proxy/ctl/show/table.h: alignment, width, human numbers. */
 #include "table.h"
 
 #include <setjmp.h>
