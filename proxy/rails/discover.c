@@ -90,7 +90,7 @@ static const char *fault(const struct mpib_rdma_port *p)
 	if (p->error)
 		return strerror(-p->error);
 	if (p->is_virtual)
-		return "is soft-RoCE";
+		return "has no hardware behind it";
 	return p->info.state == IBV_PORT_ACTIVE ? NULL : "is not active";
 }
 

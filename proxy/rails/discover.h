@@ -26,7 +26,7 @@ unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
 /*
  * Look at this machine and choose. Returns how many rails, their names as
  * specifications ("rdma:mlx5_0:1"). note says in words why no or no other port
- * was taken: "mlx5_1:1 is down, rxe0:1 is soft-RoCE". Start-up.
+ * was taken: "mlx5_1:1 is down, rxe0:1 has no hardware behind it". Start-up.
  */
 unsigned mpib_rails_discover(unsigned most, char name[2][80], char *note,
 			     size_t note_len);

@@ -47,8 +47,6 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 	const int fd[4] = { f->status_seg.fd, f->submit_seg.fd, f->reply_seg.fd,
 			    f->doorbell };
 
-	if (f->mute)
-		return 0;
 	if (f->refuse_hello)
 		return error(f, ask, f->refuse_hello, "no room at the inn");
 	return answer(f, ask, &f->welcome, sizeof(f->welcome), fd, 4);
@@ -91,6 +89,8 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 	struct mpib_ctl_id ok = { 0 };
 
 	atomic_fetch_add(&f->asked[ask->h.type % 16], 1);
+	if (f->mute)
+		return 0;
 	switch (ask->h.type) {
 	case MPIB_CTL_HELLO:
 		return hello(f, ask);

@@ -95,6 +95,20 @@ static void attach_errors_say_socket_and_remedy(void **state)
 	c = NULL;
 }
 
+static void an_answer_is_awaited_as_long_as_the_proxy_said(void **state)
+{
+	struct mpib_listener *l;
+	struct mpib_handle handle;
+
+	(void)state;
+	f->welcome.answer_ms = 1000;
+	attach();
+	set_up_hello(0, MPIB_ABI_VERSION, f->welcome.part, true);
+	assert_int_equal(mpib_listen(c, &handle, &l), -ETIMEDOUT);
+	assert_non_null(strstr(mpib_strerror(), "within 1 s"));
+	assert_non_null(strstr(mpib_strerror(), "client.answer"));
+}
+
 static void a_dead_proxy_is_noticed_by_who_waits(void **state)
 {
 	struct mpib_region *region;
@@ -174,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(attaching_learns_the_node),
 		TEST(attach_errors_say_socket_and_remedy),
+		TEST(an_answer_is_awaited_as_long_as_the_proxy_said),
 		TEST(a_dead_proxy_is_noticed_by_who_waits),
 		TEST(a_forked_child_is_refused_and_the_parent_goes_on),
 	};

@@ -35,6 +35,7 @@ void rig_up(struct rig *rig, unsigned n)
 		.sout = htonl(rig->sout[n]),
 		.islands = &rig->islands[n],
 		.private_lanes = rig->private_lanes,
+		.silence_s = rig->silence_s,
 	};
 	int rc;
 

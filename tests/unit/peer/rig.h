@@ -34,6 +34,7 @@ struct rig {
 	struct node node[NODES];
 	unsigned seed; /* order of turns */
 	bool private_lanes; /* set before rig_up() */
+	unsigned silence_s; /* likewise; 0: as it comes */
 	int traffic_class; /* of connections from now on; 0: none */
 	struct mpib_cluster_key key; /* likewise */
 	unsigned rails;

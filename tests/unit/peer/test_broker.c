@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -129,6 +130,45 @@ static void tells_each_end_of_a_lane_what_the_other_has(void **state)
 			    sizeof(x->local.rail));
 	assert_memory_equal(y->local.rail, x->remote.rail,
 			    sizeof(y->local.rail));
+}
+
+/* Node 1 stands still, node 0 does not. */
+static void pass_alone(struct rig *rig, unsigned seconds)
+{
+	struct mpib_loop *loop = &rig->node[0].loop;
+
+	while (seconds-- > 0) {
+		mpib_loop_advance(loop, MPIB_SEC);
+		while (mpib_loop_turn(loop, 0) > 0)
+			;
+	}
+}
+
+static void a_silent_peer_is_given_up_when_patience_ends(void **state)
+{
+	static const unsigned silence[] = { 0, 30 };
+	struct rig *rig = *state;
+	struct client *a, *b;
+	char text[64];
+
+	rig_up(rig, 1);
+	b = rig_client(rig, 1, 1000, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned limit = silence[i] ? silence[i] : 5;
+
+		rig->silence_s = silence[i];
+		rig_up(rig, 0);
+		a = rig_client(rig, 0, 1000, 0);
+		rig_connect(rig, a, 0, b, i);
+		pass_alone(rig, limit - 1);
+		assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+		pass_alone(rig, 2);
+		assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+		snprintf(text, sizeof(text), "no sign of life for %u s", limit);
+		assert_non_null(strstr(mpib_broker_why(&a->owner, 0), text));
+		rig_kill(rig, 0);
+		rig_settle(rig);
+	}
 }
 
 static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
@@ -333,6 +373,9 @@ int main(void)
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			tells_each_end_of_a_lane_what_the_other_has, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_silent_peer_is_given_up_when_patience_ends, rig_setup,
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			keeps_traffic_classes_on_lanes_of_their_own, rig_setup,

@@ -247,7 +247,8 @@ static void soft_roce_is_not_taken_unasked(void **state)
 	fake_ibv_add("rxe0", "127.41.2.1");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_true(cfg.soft_by_default);
-	assert_string_equal(cfg.passed_over, "rxe0:1 is soft-RoCE");
+	assert_string_equal(cfg.passed_over,
+			    "rxe0:1 has no hardware behind it");
 }
 
 static void a_device_that_cannot_be_opened_is_told(void **state)
