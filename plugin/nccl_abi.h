@@ -79,6 +79,21 @@ typedef enum nccl_result (*nccl_profiler_fn)(void **event, int type,
 					     void *phandle, int64_t plugin_id,
 					     void *data);
 
+/* data of the events of an IB transport: plugin type 1, record version 1. */
+#define NCCL_PROFILER_IB_V1 ((int64_t)1 << 16 | 1)
+#define NCCL_PROFILE_QP 1
+
+struct nccl_profiler_ib_v1 {
+	uint8_t type; /* NCCL_PROFILE_QP */
+	struct {
+		int device;
+		uint64_t wr_id;
+		int opcode;
+		int qpNum;
+		size_t length;
+	} qp;
+};
+
 /*
  * The function tables, in slot order. What every version shares:
  *  - listen, connect, accept never block; a NULL comm with NCCL_SUCCESS means

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "profile.h"
 #include "session.h"
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == NCCL_NET_HANDLE_MAXSIZE);
@@ -16,6 +17,8 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == NCCL_NET_HANDLE_MAXSIZE);
 /* NCCL's send, receive and listen comms. */
 struct net_comm {
 	struct mpib_conn *conn;
+	struct net_phandle phandle;
+	struct net_profile *profile;
 	struct session *session;
 	struct mpib_listener *listener;
 	struct mpib_conn *accepting; /* of a listener */
@@ -176,6 +179,7 @@ enum nccl_result mpib_net_connect(void *ctx, int dev, int traffic_class,
 		free_comm(c);
 		return res;
 	}
+	c->profile = net_profile_new(c->conn, &c->phandle);
 	*send_comm = c;
 	return NCCL_SUCCESS;
 }
@@ -209,6 +213,7 @@ enum nccl_result mpib_net_accept(void *listen_comm, void **recv_comm,
 		return NCCL_SYSTEM_ERROR;
 	c->conn = l->accepting;
 	l->accepting = NULL;
+	c->profile = net_profile_new(c->conn, &c->phandle);
 	*recv_comm = c;
 	return NCCL_SUCCESS;
 }
@@ -274,25 +279,30 @@ enum nccl_result mpib_net_dereg(void *comm, void *mhandle)
 }
 
 enum nccl_result mpib_net_isend(void *send_comm, void *data, size_t size,
-				int tag, void *mhandle, void **request)
+				int tag, void *mhandle, void *phandle,
+				void **request)
 {
 	struct net_comm *c = send_comm;
-	int rc = mpib_isend(c->conn, data, size, tag, mhandle,
-			    (struct mpib_request **)request);
+	int rc;
 
+	c->phandle.one = phandle;
+	rc = mpib_isend(c->conn, data, size, tag, mhandle,
+			(struct mpib_request **)request);
 	return __builtin_expect(rc < 0, 0) ? net_fail("isend", rc)
 					   : NCCL_SUCCESS;
 }
 
 enum nccl_result mpib_net_irecv(void *recv_comm, int n, void **data,
 				size_t *sizes, int *tags, void **mhandles,
-				void **request)
+				void **phandles, void **request)
 {
 	struct net_comm *c = recv_comm;
-	int rc = mpib_irecv(c->conn, n, data, sizes, tags,
-			    (struct mpib_region *const *)mhandles,
-			    (struct mpib_request **)request);
+	int rc;
 
+	c->phandle.each = phandles;
+	rc = mpib_irecv(c->conn, n, data, sizes, tags,
+			(struct mpib_region *const *)mhandles,
+			(struct mpib_request **)request);
 	return __builtin_expect(rc < 0, 0) ? net_fail("irecv", rc)
 					   : NCCL_SUCCESS;
 }
@@ -325,6 +335,7 @@ enum nccl_result mpib_net_close(void *comm)
 
 	if (!c)
 		return NCCL_SUCCESS;
+	net_profile_free(c->profile);
 	mpib_close(c->conn);
 	free_comm(c);
 	return NCCL_SUCCESS;

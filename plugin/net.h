@@ -4,6 +4,8 @@
  * ABI; vtable.c fits them to each. All return NCCL_SUCCESS or an error that
  * was also written to NCCL's log, never NCCL_IN_PROGRESS.
  *
+ * phandle and phandles are the profiler's, NULL before v10.
+ *
  * Threads: as NCCL calls (nccl_abi.h): Service and Progress at once on one
  * comm, several pairs of them in one process.
  */
@@ -41,10 +43,11 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 				     void **mhandle);
 enum nccl_result mpib_net_dereg(void *comm, void *mhandle);
 enum nccl_result mpib_net_isend(void *send_comm, void *data, size_t size,
-				int tag, void *mhandle, void **request);
+				int tag, void *mhandle, void *phandle,
+				void **request);
 enum nccl_result mpib_net_irecv(void *recv_comm, int n, void **data,
 				size_t *sizes, int *tags, void **mhandles,
-				void **request);
+				void **phandles, void **request);
 enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 				 int *sizes, void **mhandles, void **request);
 enum nccl_result mpib_net_test(void *request, int *done, int *sizes);

@@ -4,6 +4,7 @@
  * has 32-bit sizes, v8 to v10 know no contexts, v8 to v11 older properties.
  */
 #include "net.h"
+#include "profile.h"
 
 #define MPIB_EXPORT __attribute__((visibility("default")))
 #define NAME "MPIB"
@@ -11,10 +12,9 @@
 #define COPY_COMMON(to, from)                                                  \
 	((to)->name = (from)->name, (to)->pciPath = (from)->pciPath,           \
 	 (to)->guid = (from)->guid, (to)->ptrSupport = (from)->ptrSupport,     \
-	 (to)->regIsGlobal = (from)->regIsGlobal,                              \
-	 (to)->speed = (from)->speed, (to)->port = (from)->port,               \
-	 (to)->latency = (from)->latency, (to)->maxComms = (from)->maxComms,   \
-	 (to)->maxRecvs = (from)->maxRecvs,                                    \
+	 (to)->regIsGlobal = (from)->regIsGlobal, (to)->speed = (from)->speed, \
+	 (to)->port = (from)->port, (to)->latency = (from)->latency,           \
+	 (to)->maxComms = (from)->maxComms, (to)->maxRecvs = (from)->maxRecvs, \
 	 (to)->netDeviceType = (from)->netDeviceType,                          \
 	 (to)->netDeviceVersion = (from)->netDeviceVersion)
 
@@ -67,7 +67,7 @@ static enum nccl_result properties_v11(int dev,
 
 static enum nccl_result init_v10(nccl_log_fn log, nccl_profiler_fn prof)
 {
-	(void)prof;
+	net_profile_set(prof);
 	return mpib_net_init_default(log);
 }
 
@@ -75,7 +75,7 @@ static enum nccl_result init_v11(void **ctx, uint64_t comm_id,
 				 struct nccl_net_comm_config *config,
 				 nccl_log_fn log, nccl_profiler_fn prof)
 {
-	(void)prof;
+	net_profile_set(prof);
 	return mpib_net_init(ctx, comm_id, config ? config->trafficClass : -1,
 			     log);
 }
@@ -114,7 +114,7 @@ static enum nccl_result isend_v8(void *send_comm, void *data, int size, int tag,
 {
 	if (size < 0)
 		return NCCL_INVALID_ARGUMENT;
-	return mpib_net_isend(send_comm, data, (size_t)size, tag, mhandle,
+	return mpib_net_isend(send_comm, data, (size_t)size, tag, mhandle, NULL,
 			      request);
 }
 
@@ -131,24 +131,22 @@ static enum nccl_result irecv_v8(void *recv_comm, int n, void **data,
 			return NCCL_INVALID_ARGUMENT;
 		wide[i] = (size_t)sizes[i];
 	}
-	return mpib_net_irecv(recv_comm, n, data, wide, tags, mhandles,
+	return mpib_net_irecv(recv_comm, n, data, wide, tags, mhandles, NULL,
 			      request);
 }
 
-static enum nccl_result isend_v10(void *send_comm, void *data, size_t size,
-				  int tag, void *mhandle, void *phandle,
-				  void **request)
+static enum nccl_result isend_v9(void *send_comm, void *data, size_t size,
+				 int tag, void *mhandle, void **request)
 {
-	(void)phandle;
-	return mpib_net_isend(send_comm, data, size, tag, mhandle, request);
+	return mpib_net_isend(send_comm, data, size, tag, mhandle, NULL,
+			      request);
 }
 
-static enum nccl_result irecv_v10(void *recv_comm, int n, void **data,
-				  size_t *sizes, int *tags, void **mhandles,
-				  void **phandles, void **request)
+static enum nccl_result irecv_v9(void *recv_comm, int n, void **data,
+				 size_t *sizes, int *tags, void **mhandles,
+				 void **request)
 {
-	(void)phandles;
-	return mpib_net_irecv(recv_comm, n, data, sizes, tags, mhandles,
+	return mpib_net_irecv(recv_comm, n, data, sizes, tags, mhandles, NULL,
 			      request);
 }
 
@@ -192,8 +190,8 @@ MPIB_EXPORT const struct nccl_net_v9 ncclNetPlugin_v9 = {
 	.getProperties = properties_v9,
 	.listen = listen_v8,
 	.connect = connect_v8,
-	.isend = mpib_net_isend,
-	.irecv = mpib_net_irecv,
+	.isend = isend_v9,
+	.irecv = irecv_v9,
 	.makeVDevice = no_vdevice_v9,
 };
 
@@ -203,8 +201,8 @@ MPIB_EXPORT const struct nccl_net_v10 ncclNetPlugin_v10 = {
 	.getProperties = properties_v9,
 	.listen = listen_v8,
 	.connect = connect_v10,
-	.isend = isend_v10,
-	.irecv = irecv_v10,
+	.isend = mpib_net_isend,
+	.irecv = mpib_net_irecv,
 	.makeVDevice = no_vdevice_v9,
 };
 
@@ -214,8 +212,8 @@ MPIB_EXPORT const struct nccl_net_v11 ncclNetPlugin_v11 = {
 	.getProperties = properties_v11,
 	.listen = mpib_net_listen,
 	.connect = connect_v11,
-	.isend = isend_v10,
-	.irecv = irecv_v10,
+	.isend = mpib_net_isend,
+	.irecv = mpib_net_irecv,
 	.makeVDevice = no_vdevice_v9,
 	.finalize = mpib_net_finalize,
 };
@@ -226,8 +224,8 @@ MPIB_EXPORT const struct nccl_net_v12 ncclNetPlugin_v12 = {
 	.getProperties = mpib_net_properties,
 	.listen = mpib_net_listen,
 	.connect = connect_v11,
-	.isend = isend_v10,
-	.irecv = irecv_v10,
+	.isend = mpib_net_isend,
+	.irecv = mpib_net_irecv,
 	.makeVDevice = no_vdevice_v12,
 	.finalize = mpib_net_finalize,
 };

@@ -54,6 +54,7 @@ static int make_segments(struct mpib_session *s)
 	reply->magic = MPIB_REPLY_MAGIC;
 	reply->version = MPIB_ABI_VERSION;
 	reply->conns = MPIB_CONNS_MAX;
+	reply->features = MPIB_FEATURE_REPORT;
 	s->all->ledger.mapped += s->submit.size + s->reply.size;
 	return 0;
 }

@@ -160,6 +160,35 @@ int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 /* The same for who keeps sizes in int, as NCCL does. */
 int mpib_test_int(struct mpib_request *req, int *done, int *sizes);
 
+/* For profilers: reports on what each rail does for a request, which is slower
+ * for it. */
+enum mpib_report {
+	MPIB_REPORT_OFF,
+	MPIB_REPORT_ALL, /* requests posted from now on */
+	MPIB_REPORT_NEXT, /* the next one, then off */
+	MPIB_REPORT_LATER, /* one, after a thousand tests that found nothing */
+};
+
+enum mpib_watch {
+	MPIB_WATCH_POSTED, /* mpib_isend() or mpib_irecv() is about to return */
+	MPIB_WATCH_TESTED, /* mpib_test() is */
+	MPIB_WATCH_OVER, /* the same for the last time: done, or failed */
+};
+
+/* Of each request with reports. In the call it says, with req readable. */
+typedef void mpib_watch_fn(void *user, struct mpib_request *req,
+			   enum mpib_watch what);
+
+/* -EOPNOTSUPP: the proxy is too old. Connection's thread, once it is ready. */
+int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
+		void *user);
+struct mpib_rail_report; /* mpib/completion.h */
+/* What the rails did for it; report has room for both. */
+void mpib_request_rails(const struct mpib_request *req,
+			struct mpib_rail_report *report);
+/* 0 to 31, no other outstanding request of its connection has it. */
+unsigned mpib_request_slot(const struct mpib_request *req);
+
 /* Buffers of a request: n of mpib_irecv(), 1 for a send. Until the next request
  * is posted on its connection. */
 int mpib_request_buffers(const struct mpib_request *req);

@@ -22,7 +22,9 @@ struct mpib_completion {
 	/* Of each buffer of a receive; with -EMSGSIZE size[0] is what was sent
 	 * and size[1] what was posted. Valid once word is the request's. */
 	uint32_t size[MPIB_GROUP_MAX];
-	uint64_t rsvd[2];
+	/* What each rail did, for requests with MPIB_OP_REPORT alone; see
+	 * mpib_completion_report(). */
+	_Atomic uint64_t rail[MPIB_RAILS];
 };
 
 /* Wait-free. Shard only, once per generation, after filling size[]. */
@@ -62,10 +64,57 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 						uint32_t gen)
 {
 	/* Acquire pairs with the release in mpib_completion_advance(). */
-	uint64_t word = atomic_load_explicit(&c->progress,
-					     memory_order_acquire);
+	uint64_t word =
+		atomic_load_explicit(&c->progress, memory_order_acquire);
 
 	return (uint32_t)(word >> 32) == gen ? (uint32_t)word : 0;
+}
+
+/*
+ * A rail's part in a request: generation's low 6 bits | state 2 | QP number 24 |
+ * bytes 32. A word of another generation says nothing yet. bytes is what was
+ * posted or has arrived, 0 where a grouped send does not tell.
+ */
+enum mpib_rail_state {
+	MPIB_RAIL_IDLE, /* nothing of it went there */
+	MPIB_RAIL_POSTED, /* something is under way, or announced */
+	MPIB_RAIL_DONE, /* all that was posted so far is over */
+};
+
+struct mpib_rail_report {
+	enum mpib_rail_state state;
+	uint32_t qpn; /* that it last used */
+	uint32_t bytes;
+};
+
+/* Wait-free. Shard only. */
+static inline void mpib_completion_report(struct mpib_completion *c,
+					  unsigned rail, uint32_t gen,
+					  const struct mpib_rail_report *r)
+{
+	/* Relaxed: a word stands for itself. */
+	atomic_store_explicit(
+		&c->rail[rail],
+		(uint64_t)(gen & 63) << 58 | (uint64_t)r->state << 56 |
+			(uint64_t)(r->qpn & 0xffffff) << 32 | r->bytes,
+		memory_order_relaxed);
+}
+
+/* Wait-free. Any thread of the client. */
+static inline struct mpib_rail_report
+mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
+		     uint32_t gen)
+{
+	uint64_t word =
+		atomic_load_explicit(&c->rail[rail], memory_order_relaxed);
+	struct mpib_rail_report r = { MPIB_RAIL_IDLE, 0, 0 };
+
+	if (word >> 58 != (gen & 63))
+		return r;
+	r.state = (enum mpib_rail_state)(word >> 56 & 3);
+	r.qpn = (uint32_t)(word >> 32) & 0xffffff;
+	r.bytes = (uint32_t)word;
+	return r;
 }
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_completion) == 64);

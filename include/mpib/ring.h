@@ -33,6 +33,12 @@ enum mpib_op {
 	MPIB_OP_NOP = 3,
 };
 
+/* Or'ed to op, of a request's first descriptor: the shard tells in the
+ * completion what each rail does for it. Only where the reply segment has
+ * MPIB_FEATURE_REPORT. */
+#define MPIB_OP_REPORT 0x80u
+#define MPIB_OP_MASK 0x7fu
+
 /*
  * One part of a request. A request of ordinary memory is fed part by part
  * through the staging window, in ascending pos; a request of registered memory
@@ -41,7 +47,7 @@ enum mpib_op {
  * Parts of one request are never mixed with those of the next on a connection.
  */
 struct mpib_desc {
-	uint8_t op; /* enum mpib_op */
+	uint8_t op; /* enum mpib_op, with MPIB_OP_REPORT or not */
 	uint8_t req; /* request index, < MPIB_REQUESTS */
 	uint8_t idx; /* buffer of a grouped receive */
 	uint8_t n; /* buffers of the receive, 1 for a send */

@@ -59,10 +59,23 @@ struct mpib_summary {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word[MPIB_CONNS_MAX / 64];
 };
 
+/*
+ * What only the client knows. Its threads add, relaxed, where they copy or have
+ * to wait; the proxy shows it and trusts it with nothing.
+ */
+struct mpib_client_counts {
+	_Atomic uint64_t copies; /* parts through a staging window */
+	_Atomic uint64_t copied_bytes;
+	_Atomic uint64_t stalls_pool; /* the staging window was full */
+	_Atomic uint64_t stalls_ring; /* the ring was, or 32 requests wait */
+	uint64_t rsvd[2];
+};
+
 struct mpib_submit {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns; /* MPIB_CONNS_MAX */
+	struct mpib_client_counts counts; /* in what was padding */
 	struct mpib_summary summary;
 	struct mpib_ring_slot ring[MPIB_CONNS_MAX][MPIB_RING_SLOTS];
 };
@@ -86,10 +99,13 @@ struct mpib_reply_conn {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* ring's consumer */
 };
 
+#define MPIB_FEATURE_REPORT 1u /* MPIB_OP_REPORT may be used */
+
 struct mpib_reply {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns;
+	uint32_t features; /* MPIB_FEATURE_*, 0 of a proxy that knows none */
 	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
 	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
 };
@@ -97,6 +113,7 @@ struct mpib_reply {
 MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 2112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 4194304);
+MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
 

@@ -135,6 +135,26 @@ const struct mpib_session *mpib_view_client(const struct mpib_view *v,
 	return NULL;
 }
 
+static json_int_t said(const _Atomic uint64_t *n)
+{
+	/* Relaxed: whatever the client says, each number for itself. */
+	return (json_int_t)atomic_load_explicit(n, memory_order_relaxed);
+}
+
+/* What the client itself counts; an empty one where it has no segment yet. */
+static void add_own_counts(json_t *o, const struct mpib_session *s)
+{
+	static const struct mpib_client_counts none;
+	const struct mpib_submit *submit = s->submit.addr;
+	const struct mpib_client_counts *n = submit ? &submit->counts : &none;
+
+	json_object_update_new(o, json_pack("{sI sI s{sI sI}}", "copies",
+					    said(&n->copies), "copied_bytes",
+					    said(&n->copied_bytes), "stalls",
+					    "pool", said(&n->stalls_pool),
+					    "ring", said(&n->stalls_ring)));
+}
+
 static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
@@ -163,6 +183,7 @@ static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 		      "connections", conns, "regions",
 		      (json_int_t)s->region_count, "registered_bytes",
 		      (json_int_t)s->registered, "messages", messages);
+	add_own_counts(o, s);
 	mpib_field_counts(o, v, sum);
 	return o;
 }

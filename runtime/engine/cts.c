@@ -6,6 +6,7 @@
 #include <mpib/wire.h>
 
 #include "engine/count.h"
+#include "engine/report.h"
 
 void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
 		    const struct mpib_mr *mr, uint64_t addr)
@@ -81,6 +82,8 @@ static void note_posted(struct mpib_flow *f, unsigned n)
 		struct mpib_freq *r = &f->req[s->req];
 
 		s->posted = now;
+		mpib_report_post(f, s->req, f->home, mpib_flow_cts_qp(f)->qpn,
+				 0);
 		if (!r->posted)
 			mpib_record(f, MPIB_TIME_SUBMIT_POST, now - r->since);
 		r->posted = true;

@@ -56,6 +56,7 @@ int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d)
 		.total = d->total,
 		.fed = d->len,
 		.since = f->shard->now,
+		.report = d->op & MPIB_OP_REPORT,
 	};
 	f->outstanding++;
 	MPIB_TRACE(enqueue, f->attachment->id, f->index, d->req, d->total,

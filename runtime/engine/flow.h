@@ -27,12 +27,16 @@ struct mpib_freq {
 	bool active;
 	bool multipart; /* progress is worth publishing */
 	bool posted; /* some of it was given to a rail */
+	bool report; /* MPIB_OP_REPORT */
 	uint8_t n;
 	uint32_t msg; /* receive: its number on the wire */
 	uint32_t total; /* size sent, or posted */
 	uint32_t fed; /* bytes the client described so far */
 	uint32_t done; /* bytes in order */
 	uint64_t since; /* when its first descriptor came, see shard->now */
+	/* With report only: what is told of the rails, and chains under way. */
+	struct mpib_rail_report rail[MPIB_RAILS];
+	uint16_t chains[MPIB_RAILS];
 };
 
 struct mpib_extent {

@@ -7,6 +7,7 @@
 
 #include "engine/chain.h"
 #include "engine/count.h"
+#include "engine/report.h"
 
 static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
 {
@@ -78,13 +79,16 @@ int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 					  chain[r].bytes, f->shard->now);
 	}
 	for (unsigned r = 0; r < f->lane->rails; r++) {
+		struct mpib_lane_qp *q = mpib_flow_qp(f, r, f->tx.cts_next);
 		int rc;
 
 		if (chain[r].n == 0)
 			continue;
-		rc = mpib_chain_post(f, &chain[r],
-				     mpib_flow_qp(f, r, f->tx.cts_next),
-				     number);
+		/* The rail's bytes are those of one request, or of a group. */
+		for (unsigned i = 0; i < n; i++)
+			mpib_report_post(f, e[i].req, r, q->qpn,
+					 n == 1 ? chain[r].bytes : 0);
+		rc = mpib_chain_post(f, &chain[r], q, number);
 		if (rc < 0)
 			return rc;
 	}
@@ -140,6 +144,8 @@ void mpib_sender_completed(struct mpib_flow *f, unsigned piece, unsigned rail,
 	if (!(p->pending & 1u << rail))
 		return;
 	p->pending &= (uint8_t) ~(1u << rail);
+	for (unsigned i = 0; ok && i < p->n; i++)
+		mpib_report_done(f, p->req[i], rail, 0, 0);
 	if (ok) {
 		mpib_record(f, MPIB_TIME_POST_SOUT + rail,
 			    f->shard->now - p->chunk[rail].posted);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/count.h"
+#include "engine/report.h"
 
 static struct mpib_slot *slot_at(struct mpib_flow *f, uint64_t number)
 {
@@ -21,8 +22,9 @@ bool mpib_receiver_room(const struct mpib_flow *f)
 
 static bool well_formed(const struct mpib_desc *d)
 {
-	return d->op == MPIB_OP_RECV && d->n >= 1 && d->n <= MPIB_GROUP_MAX &&
-	       d->idx < d->n && d->req < MPIB_REQUESTS && d->gen != 0 &&
+	return (d->op & MPIB_OP_MASK) == MPIB_OP_RECV && d->n >= 1 &&
+	       d->n <= MPIB_GROUP_MAX && d->idx < d->n &&
+	       d->req < MPIB_REQUESTS && d->gen != 0 &&
 	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
 	       d->len <= d->total - d->pos && (d->len > 0 || d->total == 0) &&
 	       (d->n == 1 || d->len == d->total);
@@ -306,6 +308,7 @@ void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 	}
 	f->n[rail].rx_imms++;
 	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
+	mpib_report_done(f, s->req, rail, qpn, byte_len);
 	s->expected = (uint8_t)mpib_imm_mask(imm);
 	s->size_q = mpib_imm_v1_size_q(imm);
 	s->seen |= (uint8_t)(1u << rail);

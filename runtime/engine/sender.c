@@ -23,8 +23,8 @@ bool mpib_sender_has_work(const struct mpib_flow *f)
 
 static bool well_formed(const struct mpib_desc *d)
 {
-	return d->op == MPIB_OP_SEND && d->n == 1 && d->idx == 0 &&
-	       d->req < MPIB_REQUESTS && d->gen != 0 &&
+	return (d->op & MPIB_OP_MASK) == MPIB_OP_SEND && d->n == 1 &&
+	       d->idx == 0 && d->req < MPIB_REQUESTS && d->gen != 0 &&
 	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
 	       d->len <= d->total - d->pos && (d->len > 0 || d->total == 0);
 }

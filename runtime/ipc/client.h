@@ -80,6 +80,7 @@ struct mpib_request {
 	bool held; /* its regions are */
 	bool feeding; /* something of it is still to be pushed */
 	bool cancelled; /* its memory was deregistered under it */
+	bool watched; /* reports were asked for */
 	uint16_t parts; /* in the window */
 	uint32_t pos; /* bytes pushed */
 	struct mpib_buffer buf[MPIB_GROUP_MAX];
@@ -119,6 +120,11 @@ struct mpib_conn {
 	int error;
 	uint32_t index;
 	bool is_sender;
+	/* See report.c. Armed, work is one more, so posts take the slow way. */
+	enum mpib_report report;
+	bool armed;
+	mpib_watch_fn *watch;
+	void *user;
 	/* Requests not wholly pushed, oldest first. */
 	uint8_t feed[MPIB_REQUESTS];
 	uint32_t feed_head, feed_tail;
@@ -246,6 +252,22 @@ void mpib_stage_drain(struct mpib_conn *conn);
 /* Push buffer i, registered memory. The ring has room. */
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
+
+/* Any thread: several connections share the counters. */
+static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
+{
+	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
+}
+
+/* report.c, connection's thread, on the slow way. Before r is submitted, and
+ * when it was. */
+void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
+void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
+/* It was not. */
+void mpib_report_drop(struct mpib_request *r);
+/* r is tested; over: for the last time. */
+void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
+		      bool over);
 
 /* stage.c. Wake the shard. */
 int mpib_bell_write(struct mpib_client *c);

@@ -120,8 +120,11 @@ static int submit(struct mpib_conn *conn, struct mpib_request *r, bool direct)
 		rc = mpib_ring_room(&conn->ring, r->n);
 		if (rc < 0)
 			return mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
-		if (rc < r->n)
+		if (rc < r->n) {
+			mpib_count(&conn->client->submit->counts.stalls_ring,
+				   1);
 			return 0;
+		}
 		for (unsigned i = 0; i < r->n; i++)
 			mpib_push_direct(conn, r, i);
 		mpib_ring_bell(conn);
@@ -168,6 +171,8 @@ __attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
 
 	if (rc == 0)
 		rc = check_buffers(n, data, size, region);
+	if (rc == 0 && !conn->free)
+		mpib_count(&conn->client->submit->counts.stalls_ring, 1);
 	if (rc < 0 || !conn->free)
 		return rc;
 	r = take(conn, n);
@@ -178,12 +183,15 @@ __attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
 						  tag ? tag[i] : 0 };
 		direct &= size[i] == 0 || !region[i]->staged;
 	}
+	mpib_report_ask(conn, r);
 	rc = submit(conn, r, direct);
 	if (rc <= 0) {
+		mpib_report_drop(r);
 		give_slow(conn, r);
 		return rc;
 	}
 	*req = r;
+	mpib_report_asked(conn, r);
 	return 0;
 }
 
@@ -293,14 +301,18 @@ __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 {
 	struct mpib_conn *conn = req->conn;
 	int32_t res;
+	bool over;
 
 	*done = 0;
 	if (conn->client->forks != mpib_forks)
 		return mpib_client_check(conn->client);
 	if (conn->work)
 		mpib_stage(conn);
-	if (req->parts ||
-	    !mpib_completion_poll(req->completion, req->gen, &res))
+	over = !req->parts &&
+	       mpib_completion_poll(req->completion, req->gen, &res);
+	if (req->watched || conn->report == MPIB_REPORT_LATER)
+		mpib_report_look(conn, req, over);
+	if (!over)
 		return pending(conn, req, done, sizes);
 	*done = 1;
 	return finish_slow(conn, req, res, sizes);

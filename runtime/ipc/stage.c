@@ -26,7 +26,7 @@ static void push(struct mpib_conn *conn, const struct mpib_request *r,
 {
 	struct mpib_desc *d = mpib_ring_next(&conn->ring);
 
-	d->op = conn->is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
+	d->op = r->plain[0];
 	d->req = mpib_request_index(r);
 	d->idx = (uint8_t)i;
 	d->n = r->n;
@@ -97,6 +97,14 @@ static char *part_addr(const struct mpib_window *w, const struct mpib_part *p)
 	return w->base + p->at % w->size;
 }
 
+static void count_copy(struct mpib_conn *conn, uint32_t len)
+{
+	struct mpib_client_counts *n = &conn->client->submit->counts;
+
+	mpib_count(&n->copies, 1);
+	mpib_count(&n->copied_bytes, len);
+}
+
 /* Send: the bytes go into the window now. False: they are no longer ours. */
 static bool copy_in(struct mpib_conn *conn, struct mpib_request *r,
 		    const struct mpib_part *p)
@@ -107,6 +115,7 @@ static bool copy_in(struct mpib_conn *conn, struct mpib_request *r,
 		return false;
 	memcpy(part_addr(&conn->window, p), b->addr + p->pos, p->len);
 	mpib_region_copy_end(b->region);
+	count_copy(conn, p->len);
 	return true;
 }
 
@@ -161,8 +170,10 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 	if (len > conn->client->welcome.part)
 		len = conn->client->welcome.part;
 	if (!parts_left(&conn->window, 1) ||
-	    !window_take(&conn->window, len, &at))
+	    !window_take(&conn->window, len, &at)) {
+		mpib_count(&conn->client->submit->counts.stalls_pool, 1);
 		return 0;
+	}
 	p = add_part(conn, r, 0, len, at);
 	if (conn->is_sender && !copy_in(conn, r, p))
 		return lost(conn);
@@ -312,6 +323,7 @@ static void copy_out(struct mpib_conn *conn, struct mpib_request *r,
 	}
 	mpib_copy_up(b->addr + p->pos, part_addr(&conn->window, p), len);
 	mpib_region_copy_end(b->region);
+	count_copy(conn, len);
 }
 
 /* Requests end in the order posted, so do their parts. */

@@ -456,6 +456,79 @@ static void what_is_set_and_drained_steers_the_next_message(void **state)
 	fclose(f);
 }
 
+static void copies_through_staging_memory_are_the_clients_own(void **state)
+{
+	struct mpib_region *plain_mr;
+	struct mpib_request *send = NULL, *recv = NULL;
+	void *to, *plain = malloc(BUF);
+	size_t room = BUF;
+	int tag = 1, done;
+	struct link l;
+	json_t *v;
+
+	(void)state;
+	link_up(&l);
+	memset(plain, 5, BUF);
+	assert_int_equal(mpib_reg(l.tx_client, plain, BUF, &plain_mr), 0);
+	to = l.to;
+	assert_int_equal(mpib_irecv(l.rx, 1, &to, &room, &tag, &l.to_mr, &recv),
+			 0);
+	assert_int_equal(mpib_isend(l.tx, plain, BUF, tag, plain_mr, &send), 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(send, &done, NULL), 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(recv, &done, NULL), 0);
+	v = node_ask(&a, "clients");
+	assert_int_equal(num(json_array_get(v, 0), "copied_bytes"), BUF);
+	assert_true(num(json_array_get(v, 0), "copies") > 1);
+	json_decref(v);
+	v = node_ask(&b, "clients");
+	assert_int_equal(num(json_array_get(v, 0), "copies"), 0);
+	json_decref(v);
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&a, "attached", 0);
+	node_until_ledger(&b, "attached", 0);
+	free(plain);
+}
+
+static void latencies_are_counted_for_each_message(void **state)
+{
+	FILE *f = reader(&a);
+	json_int_t before, buckets = 0;
+	const json_t *one;
+	struct link l;
+	json_t *v;
+	size_t i;
+
+	(void)state;
+	pass_line(f);
+	link_up(&l);
+	v = ask(f, "hist send.submit_done");
+	before = num(v, "count");
+	json_decref(v);
+	for (unsigned n = 0; n < 20; n++)
+		move(&l, 1 << 20);
+	v = ask(f, "hist send.submit_done");
+	assert_int_equal(num(v, "count"), before + 20);
+	assert_true(num(v, "p50_ns") > 0);
+	assert_true(num(v, "p50_ns") <= num(v, "max_ns"));
+	json_array_foreach(json_object_get(v, "buckets"), i, one) buckets +=
+		json_integer_value(json_array_get(one, 1));
+	assert_int_equal(buckets, before + 20);
+	one = json_array_get(json_object_get(v, "connections"), 0);
+	assert_int_equal(num(one, "count"), 20);
+	json_decref(v);
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&a, "attached", 0);
+	/* What a connection had is kept when it is no more. */
+	v = ask(f, "hist send.submit_done");
+	assert_int_equal(num(v, "count"), before + 20);
+	json_decref(v);
+	fclose(f);
+}
+
 static void a_kicked_client_is_gone(void **state)
 {
 	struct mpib_attach_opts at = { .size = sizeof(at), .run_dir = a.dir };
@@ -492,6 +565,9 @@ int main(void)
 		cmocka_unit_test(a_drained_rail_shows_and_the_last_one_stays),
 		cmocka_unit_test(
 			what_is_set_and_drained_steers_the_next_message),
+		cmocka_unit_test(
+			copies_through_staging_memory_are_the_clients_own),
+		cmocka_unit_test(latencies_are_counted_for_each_message),
 		cmocka_unit_test(a_kicked_client_is_gone),
 	};
 

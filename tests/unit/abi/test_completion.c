@@ -63,7 +63,7 @@ static void progress_of_another_generation_counts_nothing(void **state)
 static void *finish_all(void *arg)
 {
 	struct mpib_completion *c = arg;
-	_Atomic uint64_t *ack = (void *)c->rsvd;
+	_Atomic uint64_t *ack = &c->rail[0];
 
 	for (uint32_t gen = 1; gen <= LAPS; gen++) {
 		c->size[0] = gen * 3;
@@ -77,7 +77,7 @@ static void *finish_all(void *arg)
 static void sizes_are_there_when_the_word_turns(void **state)
 {
 	struct mpib_completion c = { 0 };
-	_Atomic uint64_t *ack = (void *)c.rsvd;
+	_Atomic uint64_t *ack = &c.rail[0];
 	unsigned wrong = 0;
 	pthread_t thread;
 
@@ -95,6 +95,39 @@ static void sizes_are_there_when_the_word_turns(void **state)
 	assert_int_equal(wrong, 0);
 }
 
+static void a_rails_report_keeps_all_its_bits(void **state)
+{
+	const struct mpib_rail_report most = { MPIB_RAIL_DONE, 0xffffff,
+					       UINT32_MAX };
+	const struct mpib_rail_report some = { MPIB_RAIL_POSTED, 0x123, 7 };
+	struct mpib_completion c = { 0 };
+	struct mpib_rail_report r;
+
+	(void)state;
+	mpib_completion_report(&c, 0, 5, &most);
+	mpib_completion_report(&c, 1, 5, &some);
+	r = mpib_completion_rail(&c, 0, 5);
+	assert_int_equal(r.state, MPIB_RAIL_DONE);
+	assert_int_equal(r.qpn, 0xffffff);
+	assert_int_equal(r.bytes, UINT32_MAX);
+	r = mpib_completion_rail(&c, 1, 5);
+	assert_int_equal(r.state, MPIB_RAIL_POSTED);
+	assert_int_equal(r.qpn, 0x123);
+	assert_int_equal(r.bytes, 7);
+}
+
+static void a_rails_report_of_another_generation_says_nothing(void **state)
+{
+	const struct mpib_rail_report some = { MPIB_RAIL_POSTED, 1, 1 };
+	struct mpib_completion c = { 0 };
+
+	(void)state;
+	mpib_completion_report(&c, 0, 5, &some);
+	assert_int_equal(mpib_completion_rail(&c, 0, 6).state, MPIB_RAIL_IDLE);
+	assert_int_equal(mpib_completion_rail(&c, 0, 4).state, MPIB_RAIL_IDLE);
+	assert_int_equal(mpib_completion_rail(&c, 1, 5).state, MPIB_RAIL_IDLE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +136,9 @@ int main(void)
 			results_keep_their_sign_and_the_generation_its_bits),
 		cmocka_unit_test(progress_of_another_generation_counts_nothing),
 		cmocka_unit_test(sizes_are_there_when_the_word_turns),
+		cmocka_unit_test(a_rails_report_keeps_all_its_bits),
+		cmocka_unit_test(
+			a_rails_report_of_another_generation_says_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reports on requests. All of it lies on the slow way of posts and tests, where
+ * a connection that wants one is sent by work and a watched request by slow, so
+ * that the fast way knows nothing of it.
+ */
+#include <errno.h>
+
+#include "ipc/client.h"
+
+#define LATER 1024 /* tests in vain */
+
+static void arm(struct mpib_conn *conn, bool on)
+{
+	if (conn->armed == on)
+		return;
+	conn->armed = on;
+	conn->work += on ? 1u : -1u;
+}
+
+int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
+		void *user)
+{
+	if (how != MPIB_REPORT_OFF &&
+	    !(conn->client->reply->features & MPIB_FEATURE_REPORT))
+		return mpib_fail(-EOPNOTSUPP,
+				 "this mpib-proxy tells nothing of its rails "
+				 "(install the same mpib for both)");
+	conn->report = how;
+	conn->watch = fn;
+	conn->user = user;
+	arm(conn, how == MPIB_REPORT_ALL || how == MPIB_REPORT_NEXT);
+	return 0;
+}
+
+void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r)
+{
+	if (!conn->armed)
+		return;
+	r->plain[0] |= MPIB_OP_REPORT;
+	r->watched = r->slow = true;
+}
+
+void mpib_report_drop(struct mpib_request *r)
+{
+	r->watched = false;
+	r->plain[0] &= MPIB_OP_MASK;
+}
+
+void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r)
+{
+	if (!r->watched)
+		return;
+	if (conn->report == MPIB_REPORT_NEXT) {
+		conn->report = MPIB_REPORT_OFF;
+		arm(conn, false);
+	}
+	conn->watch(conn->user, r, MPIB_WATCH_POSTED);
+}
+
+void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
+{
+	if (conn->report == MPIB_REPORT_LATER && conn->idle % LATER == 0) {
+		conn->report = MPIB_REPORT_NEXT;
+		arm(conn, true);
+	}
+	if (!r->watched)
+		return;
+	conn->watch(conn->user, r, over ? MPIB_WATCH_OVER : MPIB_WATCH_TESTED);
+	if (over)
+		mpib_report_drop(r);
+}
+
+void mpib_request_rails(const struct mpib_request *req,
+			struct mpib_rail_report *report)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		report[r] = mpib_completion_rail(req->completion, r, req->gen);
+}
+
+unsigned mpib_request_slot(const struct mpib_request *req)
+{
+	return mpib_request_index(req);
+}
