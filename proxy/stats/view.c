@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fields.h"
+#include "hw.h"
 
 static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
 
@@ -85,6 +86,18 @@ static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
 	json_object_update_new(o, more);
 }
 
+/* What a driver counts; the software HCA has none. */
+static void add_hw(json_t *o, const struct mpib_view *v, unsigned r)
+{
+	const struct mpib_rail_spec *spec = &v->cfg->engine.rail[r];
+	json_t *hw = json_null();
+
+	if (spec->provider == MPIB_PROVIDER_RDMA)
+		hw = mpib_hw_counters("/sys", spec->name, spec->port);
+	json_object_set_new(o, "retries", mpib_hw_retries(hw));
+	json_object_set_new(o, "hw", hw);
+}
+
 static json_t *rail(const struct mpib_view *v, unsigned r)
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
@@ -110,6 +123,7 @@ static json_t *rail(const struct mpib_view *v, unsigned r)
 		(json_int_t)n->stale_imms, "bad_imms", (json_int_t)n->bad_imms,
 		"qps", (json_int_t)n->qps);
 	add_troubles(o, v, r);
+	add_hw(o, v, r);
 	return o;
 }
 

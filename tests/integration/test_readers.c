@@ -27,8 +27,13 @@
 #define SIZE 4096
 #define MESSAGES 500
 /* reader.c lets answers of 16 MiB wait, the rest is room for the allocator. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GROWTH_MAX_KIB (1024 * 1024) /* most of it is the sanitizer's own */
+#define IDLE_MAX_KIB GROWTH_MAX_KIB
+#else
 #define GROWTH_MAX_KIB (24 * 1024)
 #define IDLE_MAX_KIB (4 * 1024)
+#endif
 
 static struct node node;
 static int reader[READERS];

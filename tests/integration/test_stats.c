@@ -456,6 +456,67 @@ static void what_is_set_and_drained_steers_the_next_message(void **state)
 	fclose(f);
 }
 
+/* By the rails and by the clients, from one snapshot; nobody has left since
+ * before says how much there was of others. */
+static json_int_t not_of_clients(const json_t *line, unsigned r,
+				 const char *field)
+{
+	static const char *const name[] = { "sout", "sup" };
+	json_int_t rest =
+		num(json_array_get(json_object_get(line, "rails"), r), field);
+	const json_t *c;
+	size_t i;
+
+	json_array_foreach(json_object_get(line, "clients"), i, c) rest -=
+		rail(c, field, name[r]);
+	return rest;
+}
+
+static void rails_and_clients_fit_while_messages_move(void **state)
+{
+	struct mpib_request *send = NULL, *recv = NULL;
+	FILE *f = reader(&a);
+	json_int_t before[2];
+	int tag = 1, done;
+	size_t room = BUF;
+	struct link l;
+	json_t *v;
+
+	(void)state;
+	pass_line(f);
+	link_up(&l);
+	v = ask(f, "monitor 3600");
+	for (unsigned r = 0; r < 2; r++)
+		before[r] = not_of_clients(v, r, "tx_bytes");
+	json_decref(v);
+	for (unsigned n = 0; n < 30; n++) {
+		void *to = l.to;
+
+		send = recv = NULL;
+		assert_int_equal(
+			mpib_irecv(l.rx, 1, &to, &room, &tag, &l.to_mr, &recv),
+			0);
+		while (!send)
+			assert_int_equal(mpib_isend(l.tx, l.from, BUF, tag,
+						    l.from_mr, &send),
+					 0);
+		v = ask(f, "monitor 3600");
+		for (unsigned r = 0; r < 2; r++)
+			assert_int_equal(not_of_clients(v, r, "tx_bytes"),
+					 before[r]);
+		json_decref(v);
+		for (done = 0; !done;)
+			assert_int_equal(mpib_test(recv, &done, NULL), 0);
+		for (done = 0; !done;)
+			assert_int_equal(mpib_test(send, &done, NULL), 0);
+	}
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&a, "attached", 0);
+	node_until_ledger(&b, "attached", 0);
+	fclose(f);
+}
+
 static void copies_through_staging_memory_are_the_clients_own(void **state)
 {
 	struct mpib_region *plain_mr;
@@ -565,6 +626,7 @@ int main(void)
 		cmocka_unit_test(a_drained_rail_shows_and_the_last_one_stays),
 		cmocka_unit_test(
 			what_is_set_and_drained_steers_the_next_message),
+		cmocka_unit_test(rails_and_clients_fit_while_messages_move),
 		cmocka_unit_test(
 			copies_through_staging_memory_are_the_clients_own),
 		cmocka_unit_test(latencies_are_counted_for_each_message),

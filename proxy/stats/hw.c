@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hw.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Of mlx5 and of rxe. */
+static const char *const retries[] = { "local_ack_timeout_err",
+				       "packet_seq_err", "rnr_nak_retry_err",
+				       "completer_retry_err", "rcvd_rnr_err" };
+
+/* NULL when the file is no number. */
+static json_t *read_one(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char text[32], *end;
+	long long n;
+	ssize_t len;
+
+	if (fd < 0)
+		return NULL;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return NULL;
+	text[len] = '\0';
+	n = strtoll(text, &end, 10);
+	return end > text ? json_integer(n) : NULL;
+}
+
+json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	json_t *all;
+	DIR *dir;
+
+	snprintf(path, sizeof(path),
+		 "%s/class/infiniband/%s/ports/%u/hw_counters", root, device,
+		 port);
+	dir = opendir(path);
+	if (!dir)
+		return json_null();
+	all = json_object();
+	while ((entry = readdir(dir))) {
+		json_t *n = read_one(dirfd(dir), entry->d_name);
+
+		if (n)
+			json_object_set_new(all, entry->d_name, n);
+	}
+	closedir(dir);
+	json_object_del(all, "lifespan"); /* of the kernel's cache, in ms */
+	return all;
+}
+
+json_t *mpib_hw_retries(const json_t *counters)
+{
+	json_int_t sum = 0;
+
+	if (!json_is_object(counters))
+		return json_null();
+	for (unsigned i = 0; i < sizeof(retries) / sizeof(retries[0]); i++)
+		sum += json_integer_value(
+			json_object_get(counters, retries[i]));
+	return json_integer(sum);
+}
