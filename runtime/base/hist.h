@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A histogram of durations in fixed memory: four buckets an octave from 256 ns
- * to 17 s, so a quantile is right to within a fifth, in 864 bytes. One thread
+ * to 17 s, so a quantile is a quarter too high at most, in 864 bytes. One thread
  * records, any thread reads meanwhile. All accesses are relaxed: each bucket
  * only grows and stands for itself, and a reader that sees some of a moment's
  * counts sees the rest a moment later.

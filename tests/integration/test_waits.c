@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine says of waiting: each wait counts once, by its cause; what a
+ * request waits for is told when asked; times are counted once a request.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/times.h"
+#include "engine_pair.h"
+
+#define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void open_with(uint32_t lane_window)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.lane_window = lane_window;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+}
+
+static int open_pair(void **state)
+{
+	(void)state;
+	open_with(8u << 20);
+	return 0;
+}
+
+static int close_pair(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static uint32_t send(uint8_t req, uint32_t len)
+{
+	return pair_post(&tx, MPIB_OP_SEND, req, pair.node[0].mr, 4096, len, 7);
+}
+
+static uint32_t receive(uint8_t req, uint32_t len)
+{
+	return pair_post(&rx, MPIB_OP_RECV, req, pair.node[1].mr, RX, len, 7);
+}
+
+static void turn_often(void)
+{
+	for (unsigned i = 0; i < 200; i++)
+		pair_turn(&pair);
+}
+
+static void keep(void *arg, struct mpib_snapshot *snap)
+{
+	*(struct mpib_snapshot **)arg = snap;
+}
+
+/* All requests under way at a node; the caller frees. */
+static struct mpib_snapshot *requests(unsigned node)
+{
+	struct mpib_snapshot *snap = NULL;
+
+	assert_int_equal(mpib_engine_snapshot_requests(pair.node[node].engine,
+						       0, keep, &snap),
+			 0);
+	while (!snap)
+		pair_turn(&pair);
+	return snap;
+}
+
+static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
+{
+	struct mpib_snapshot *snap = requests(node);
+
+	assert_int_equal(snap->requests, 1);
+	assert_int_equal(snap->request[0].last, last);
+	assert_int_equal(snap->request[0].bytes, bytes);
+	mpib_snapshot_free(snap);
+}
+
+static void a_send_without_a_receive_waits_once(void **state)
+{
+	struct mpib_snapshot *snap;
+	uint32_t g_tx, g_rx;
+
+	(void)state;
+	g_tx = send(0, 5000);
+	turn_often();
+	snap = pair_snapshot(&pair, 0);
+	assert_int_equal(snap->flow[0].stalls[MPIB_STALL_CTS], 1);
+	assert_true(snap->flow[0].stall_ns[MPIB_STALL_CTS] > 0);
+	assert_true(snap->flow[0].oldest_ns > 0);
+	mpib_snapshot_free(snap);
+	the_one_request(0, MPIB_LAST_NO_CTS, 5000);
+
+	g_rx = receive(0, 5000);
+	assert_int_equal(pair_wait(&pair, &rx, 0, g_rx), 5000);
+	assert_int_equal(pair_wait(&pair, &tx, 0, g_tx), 5000);
+	snap = pair_snapshot(&pair, 0);
+	assert_int_equal(snap->flow[0].stalls[MPIB_STALL_CTS], 1);
+	assert_int_equal(snap->flow[0].oldest_ns, 0);
+	mpib_snapshot_free(snap);
+}
+
+static void a_receive_without_a_send_waits_for_its_sender(void **state)
+{
+	uint32_t g_rx, g_tx;
+
+	(void)state;
+	g_rx = receive(3, 100);
+	turn_often();
+	the_one_request(1, MPIB_LAST_NO_SENDER, 100);
+	g_tx = send(3, 100);
+	assert_int_equal(pair_wait(&pair, &rx, 3, g_rx), 100);
+	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), 100);
+}
+
+static void those_behind_a_waiting_send_are_queued(void **state)
+{
+	struct mpib_snapshot *snap;
+
+	(void)state;
+	send(0, 64);
+	send(1, 64);
+	turn_often();
+	snap = requests(0);
+	assert_int_equal(snap->requests, 2);
+	assert_int_equal(snap->request[0].last, MPIB_LAST_NO_CTS);
+	assert_int_equal(snap->request[1].last, MPIB_LAST_QUEUED);
+	mpib_snapshot_free(snap);
+}
+
+static void a_request_that_is_young_is_not_told(void **state)
+{
+	struct mpib_snapshot *snap = NULL;
+
+	(void)state;
+	send(0, 64);
+	turn_often();
+	assert_int_equal(mpib_engine_snapshot_requests(pair.node[0].engine,
+						       3600ull * 1000000000ull,
+						       keep, &snap),
+			 0);
+	while (!snap)
+		pair_turn(&pair);
+	assert_int_equal(snap->requests, 0);
+	assert_int_equal(snap->more_requests, 0);
+	mpib_snapshot_free(snap);
+}
+
+static void a_full_lane_is_a_wait_of_its_own(void **state)
+{
+	uint32_t g_rx[4], g_tx[4];
+	struct mpib_snapshot *snap;
+
+	(void)state;
+	pair_close(&pair);
+	open_with(4096);
+	for (uint8_t i = 0; i < 4; i++)
+		g_rx[i] = receive(i, 1 << 20);
+	turn_often();
+	for (uint8_t i = 0; i < 4; i++)
+		g_tx[i] = send(i, 1 << 20);
+	for (uint8_t i = 0; i < 4; i++) {
+		assert_int_equal(pair_wait(&pair, &rx, i, g_rx[i]), 1 << 20);
+		assert_int_equal(pair_wait(&pair, &tx, i, g_tx[i]), 1 << 20);
+	}
+	snap = pair_snapshot(&pair, 0);
+	assert_true(snap->flow[0].stalls[MPIB_STALL_WINDOW] > 0);
+	assert_true(snap->flow[0].stalls[MPIB_STALL_WINDOW] <= 3);
+	mpib_snapshot_free(snap);
+}
+
+static uint64_t counted(unsigned node, bool sender, enum mpib_time which)
+{
+	struct mpib_hist_counts h = { 0 };
+
+	mpib_engine_times(pair.node[node].engine, sender, which, &h);
+	return h.count;
+}
+
+static void each_request_is_timed_once(void **state)
+{
+	uint32_t g_rx, g_tx;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		g_rx = receive(0, 1 << 20);
+		g_tx = send(0, 1 << 20);
+		pair_wait(&pair, &rx, 0, g_rx);
+		pair_wait(&pair, &tx, 0, g_tx);
+	}
+	assert_int_equal(counted(0, true, MPIB_TIME_SUBMIT_POST), 10);
+	assert_int_equal(counted(0, true, MPIB_TIME_SUBMIT_DONE), 10);
+	assert_int_equal(counted(0, false, MPIB_TIME_SUBMIT_DONE), 0);
+	assert_int_equal(counted(1, false, MPIB_TIME_SUBMIT_POST), 10);
+	assert_int_equal(counted(1, false, MPIB_TIME_SUBMIT_DONE), 10);
+	assert_true(counted(0, true, MPIB_TIME_POST_SOUT) +
+			    counted(0, true, MPIB_TIME_POST_SUP) >=
+		    10);
+}
+
+static void nothing_is_timed_when_it_is_off(void **state)
+{
+	uint32_t g_rx, g_tx;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct mpib_engine_config cfg = pair.node[i].engine->cfg;
+
+		cfg.times = false;
+		mpib_engine_tune(pair.node[i].engine, &cfg);
+	}
+	g_rx = receive(0, 64);
+	g_tx = send(0, 64);
+	pair_wait(&pair, &rx, 0, g_rx);
+	pair_wait(&pair, &tx, 0, g_tx);
+	for (unsigned t = 0; t < MPIB_TIMES; t++)
+		assert_int_equal(counted(0, true, t), 0);
+}
+
+static void chains_posts_and_messages_are_counted_alike(void **state)
+{
+	const struct mpib_snap_flow *f;
+	struct mpib_snapshot *snap;
+	uint32_t g_rx, g_tx;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		g_rx = receive(0, 1 << 20);
+		g_tx = send(0, 1 << 20);
+		pair_wait(&pair, &rx, 0, g_rx);
+		pair_wait(&pair, &tx, 0, g_tx);
+	}
+	snap = pair_snapshot(&pair, 0);
+	f = &snap->flow[0];
+	assert_int_equal(f->messages, 5);
+	assert_int_equal(snap->lane[0].messages, 5);
+	for (unsigned r = 0; r < 2; r++) {
+		assert_int_equal(f->n[r].posts, snap->rail[r].n.posts);
+		assert_int_equal(f->n[r].posts, snap->rail[r].posts);
+		assert_int_equal(f->n[r].posts, snap->lane[0].n[r].posts);
+		assert_int_equal(f->n[r].tx_imms, f->n[r].posts);
+		assert_int_equal(f->n[r].tx_cqes, f->n[r].posts);
+	}
+	mpib_snapshot_free(snap);
+}
+
+#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PAIR_TEST(a_send_without_a_receive_waits_once),
+		PAIR_TEST(a_receive_without_a_send_waits_for_its_sender),
+		PAIR_TEST(those_behind_a_waiting_send_are_queued),
+		PAIR_TEST(a_request_that_is_young_is_not_told),
+		PAIR_TEST(a_full_lane_is_a_wait_of_its_own),
+		PAIR_TEST(each_request_is_timed_once),
+		PAIR_TEST(nothing_is_timed_when_it_is_off),
+		PAIR_TEST(chains_posts_and_messages_are_counted_alike),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
