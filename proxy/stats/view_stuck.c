@@ -58,6 +58,36 @@ static json_t *request(const struct mpib_view *v,
 		lasts[q->last].word, "text", lasts[q->last].text);
 }
 
+struct adding {
+	const struct mpib_session *session;
+	json_t *list;
+};
+
+static void add_pending(void *arg, const struct mpib_pending *p)
+{
+	const struct adding *to = arg;
+	const struct mpib_session *s = to->session;
+
+	json_array_append_new(
+		to->list,
+		json_pack("{sI ss sI sI so sI ss ss sf ss}", "client",
+			  (json_int_t)s->id, "client_name", s->name, "pid",
+			  (json_int_t)s->pid, "uid", (json_int_t)s->uid,
+			  "job_id", mpib_field_job(s->job), "index",
+			  (json_int_t)p->index, "direction",
+			  p->sender ? "send" : "recv", "peer", p->peer, "age_s",
+			  (double)p->age_ns / 1e9, "text", p->why));
+}
+
+static json_t *connecting(const struct mpib_view *v, uint64_t older_ns)
+{
+	struct adding to = { .list = json_array() };
+
+	TAILQ_FOREACH(to.session, &v->sessions->list, link)
+	mpib_broker_pending(&to.session->owner, older_ns, add_pending, &to);
+	return to.list;
+}
+
 static int by_age(const void *a, const void *b)
 {
 	const struct mpib_snap_request *x = *(void *const *)a;
@@ -84,7 +114,8 @@ json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns)
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(list, request(v, old[i]));
 	free(old);
-	return json_pack("{sf so sI}", "older_s", (double)older_ns / 1e9,
+	return json_pack("{sf so sI so}", "older_s", (double)older_ns / 1e9,
 			 "requests", list, "more",
-			 (json_int_t)snap->more_requests);
+			 (json_int_t)snap->more_requests, "connecting",
+			 connecting(v, older_ns));
 }

@@ -92,6 +92,19 @@ int mpib_broker_drop(struct mpib_broker *broker, struct mpib_owner *owner,
 /* Why a connection failed, "" if it did not. */
 const char *mpib_broker_why(const struct mpib_owner *owner, uint32_t index);
 
+/* A connection that was asked for and is not ready. */
+struct mpib_pending {
+	uint32_t index;
+	bool sender;
+	const char *peer; /* "" before one is known */
+	const char *why; /* what it waits for */
+	uint64_t age_ns;
+};
+typedef void mpib_pending_fn(void *arg, const struct mpib_pending *p);
+/* Calls fn for each of the owner's that is at least so old. */
+void mpib_broker_pending(const struct mpib_owner *owner, uint64_t older_ns,
+			 mpib_pending_fn *fn, void *arg);
+
 /* The client is gone: close all of it. done when nothing is left. */
 void mpib_broker_forget(struct mpib_broker *broker, struct mpib_owner *owner,
 			mpib_done_fn *done, void *arg);

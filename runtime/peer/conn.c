@@ -30,6 +30,7 @@ int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 	c->owner = owner;
 	c->index = index;
 	c->sender = sender;
+	c->since = mpib_loop_now(b->loop);
 	c->id = mpib_broker_new_id(b);
 	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
 	owner->conn[index] = c;
@@ -37,18 +38,6 @@ int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 	mpib_bconn_set_state(c, MPIB_CONN_PENDING);
 	*conn = c;
 	return 0;
-}
-
-static const char *trouble(const struct mpib_bconn *c)
-{
-	switch (c->state) {
-	case MPIB_BCONN_LINK:
-		return c->peer->trouble[0] ? c->peer->trouble : "no answer";
-	case MPIB_BCONN_LANE:
-		return "its proxy answers, but not for a lane";
-	default:
-		return "nobody accepts there";
-	}
 }
 
 static void on_late(void *arg)
@@ -60,7 +49,7 @@ static void on_late(void *arg)
 	mpib_bconn_fail(c, -ETIMEDOUT,
 			"peer %s: not connected within %llu s: %s",
 			c->peer->label, (unsigned long long)(limit / MPIB_SEC),
-			trouble(c));
+			mpib_bconn_trouble(c));
 }
 
 static void begin(struct mpib_bconn *c)

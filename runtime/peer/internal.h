@@ -93,6 +93,7 @@ struct mpib_bconn {
 	uint32_t index, id, their_id;
 	bool sender;
 	enum mpib_bconn_state state;
+	uint64_t since; /* when the client asked for it */
 	struct mpib_handle handle; /* sender's */
 	uint8_t traffic_class; /* sender's wish, 0: none */
 	struct mpib_listener_entry *listener; /* receiver's, while waiting */
@@ -115,6 +116,9 @@ struct mpib_bconn {
 	TAILQ_ENTRY(mpib_bconn) lane_entry;
 	UT_hash_handle hh, hh_flow;
 };
+
+/* pending.c: what a connection that is not ready waits for. */
+const char *mpib_bconn_trouble(const struct mpib_bconn *c);
 
 /* A CONN_OPEN for which no accept is armed yet. */
 struct mpib_waiter {

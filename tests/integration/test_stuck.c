@@ -210,6 +210,32 @@ static void mpibctl_finds_it_in_one_command(void **state)
 	finish(sent);
 }
 
+static void a_connection_that_nobody_accepts_is_told(void **state)
+{
+	struct mpib_listener *silent;
+	struct mpib_handle handle;
+	struct mpib_conn *conn;
+	const json_t *c;
+	json_t *v;
+
+	(void)state;
+	assert_int_equal(mpib_listen(rx_client, &handle, &silent), 0);
+	assert_int_equal(mpib_connect(tx_client, &handle, -1, &conn), 0);
+	v = node_ask(&a, "stuck 0");
+	assert_int_equal(json_array_size(json_object_get(v, "connecting")), 1);
+	c = json_array_get(json_object_get(v, "connecting"), 0);
+	assert_string_equal(text(c, "client_name"), "sender");
+	assert_string_equal(text(c, "direction"), "send");
+	assert_true(*text(c, "text"));
+	json_decref(v);
+	mpib_close(conn);
+	mpib_close_listen(silent);
+	/* What is closed waits for nothing. */
+	v = node_ask(&a, "stuck 0");
+	assert_int_equal(json_array_size(json_object_get(v, "connecting")), 0);
+	json_decref(v);
+}
+
 /* Stopped, the peer's proxy takes and acknowledges nothing while its sockets
  * stay open: a black hole. Its receive is announced already. */
 static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
@@ -240,6 +266,7 @@ int main(void)
 		cmocka_unit_test(
 			a_receive_without_a_send_is_told_at_the_receiver),
 		cmocka_unit_test(what_moves_is_not_stuck),
+		cmocka_unit_test(a_connection_that_nobody_accepts_is_told),
 		cmocka_unit_test(mpibctl_finds_it_in_one_command),
 		cmocka_unit_test(
 			a_peer_that_answers_no_more_is_told_with_the_rails),

@@ -66,6 +66,11 @@ void mpib_ctl_print_stuck(const json_t *data, unsigned width, FILE *out)
 
 	mpib_table_init(&t, heads);
 	json_array_foreach(json_object_get(data, "requests"), i, q) add(&t, q);
+	json_array_foreach(json_object_get(data, "connecting"), i, q)
+	{
+		add(&t, q);
+		mpib_table_set(&t, 7, "%s", "not connected");
+	}
 	mpib_table_print(&t, width, out);
 	mpib_table_fini(&t);
 	if (more)
