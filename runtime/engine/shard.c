@@ -64,9 +64,11 @@ int mpib_shard_turn(struct mpib_shard *s)
 	*(s->busy ? &s->n.busy_ns : &s->n.idle_ns) += now - s->now;
 	s->now = now;
 	work = mpib_mailbox_run(&s->mailbox);
-	work += mpib_cq_turn(s);
+	/* The CQs last: polling them is what moves the software HCA's wire, and
+	 * what was posted just now leaves with it. */
 	work += mpib_intake_turn(s);
 	work += mpib_sched_turn(s);
+	work += mpib_cq_turn(s);
 	work += mpib_srq_turn(s);
 
 	s->n.turns++;
@@ -84,36 +86,59 @@ static void arm(struct mpib_shard *s)
 		ibv_req_notify_cq(s->rail[r].cq, 0);
 }
 
-static void take_events(struct mpib_shard *s)
-{
-	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
-		struct mpib_rail *rail = &s->rail[r];
-		struct ibv_cq *cq;
-		void *ctx;
+/* What an epoll event names. */
+enum {
+	WAKE_DOORBELL,
+	WAKE_MAILBOX,
+	WAKE_RAIL, /* and those that follow */
+	WAKES = WAKE_RAIL + MPIB_RAILS,
+};
 
-		while (rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
-			rail->verbs->ack_cq_events(cq, 1);
-	}
+/* Awake again: a CQ has its event, or should not bother to make one. */
+static void disarm(struct mpib_shard *s, unsigned r, bool spoke)
+{
+	struct mpib_rail *rail = &s->rail[r];
+	struct ibv_cq *cq;
+	void *ctx;
+
+	if (rail->verbs->disarm_cq)
+		spoke = !rail->verbs->disarm_cq(rail->cq);
+	if (spoke &&
+	    rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
+		rail->verbs->ack_cq_events(cq, 1);
+}
+
+/* A bell that rings after this is heard next time. */
+static void hush(struct mpib_shard *s)
+{
+	uint64_t count;
+
+	if (read(s->doorbell, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		mpib_err("shard %u: doorbell: %m", s->index);
 }
 
 /* Said before the last look, sequentially consistent with the clients' pushes
  * (segment.h). */
 static void sleep_now(struct mpib_shard *s)
 {
-	struct epoll_event ev[8];
-	uint64_t count;
+	struct epoll_event ev[WAKES];
+	bool woke[WAKES] = { false };
+	int n = 0;
 
 	atomic_store(&s->status->sleeping, 1);
 	arm(s);
 	if (mpib_shard_turn(s) == 0 &&
 	    !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		s->n.sleeps++;
-		epoll_wait(s->epfd, ev, 8, SLEEP_MS);
+		n = epoll_wait(s->epfd, ev, WAKES, SLEEP_MS);
 	}
 	atomic_store(&s->status->sleeping, 0);
-	if (read(s->doorbell, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		mpib_err("shard %u: doorbell: %m", s->index);
-	take_events(s);
+	for (int i = 0; i < n; i++)
+		woke[ev[i].data.u32] = true;
+	if (woke[WAKE_DOORBELL])
+		hush(s);
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
+		disarm(s, r, woke[WAKE_RAIL + r]);
 }
 
 /* A sleep that was cut short at once was a mistake: spin longer next time. */
@@ -164,21 +189,21 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int watch(struct mpib_shard *s, int fd)
+static int watch(struct mpib_shard *s, int fd, unsigned wake)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = wake };
 
 	return epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
 static int watch_all(struct mpib_shard *s)
 {
-	int rc = watch(s, s->doorbell);
+	int rc = watch(s, s->doorbell, WAKE_DOORBELL);
 
 	if (rc == 0)
-		rc = watch(s, s->mailbox.fd);
+		rc = watch(s, s->mailbox.fd, WAKE_MAILBOX);
 	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++)
-		rc = watch(s, s->rail[r].channel->fd);
+		rc = watch(s, s->rail[r].channel->fd, WAKE_RAIL + r);
 	return rc;
 }
 

@@ -90,6 +90,15 @@ void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
+/* Readable exactly as long as an event waits. */
+static void hush(struct soft_channel *ch)
+{
+	eventfd_t n;
+
+	if (TAILQ_EMPTY(&ch->queue))
+		eventfd_read(ch->event_fd, &n);
+}
+
 void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 {
 	uint32_t taken;
@@ -98,6 +107,7 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 	if (cq->ch_pending)
 		TAILQ_REMOVE(&ch->queue, cq, ch_link);
 	cq->ch_pending = 0;
+	hush(ch);
 	taken = cq->ch_taken;
 	pthread_mutex_unlock(&ch->lock);
 
@@ -110,7 +120,6 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 static struct soft_cq *take(struct soft_channel *ch)
 {
 	struct soft_cq *cq;
-	eventfd_t n;
 
 	pthread_mutex_lock(&ch->lock);
 	cq = TAILQ_FIRST(&ch->queue);
@@ -118,10 +127,8 @@ static struct soft_cq *take(struct soft_channel *ch)
 		if (!--cq->ch_pending)
 			TAILQ_REMOVE(&ch->queue, cq, ch_link);
 		cq->ch_taken++;
+		hush(ch);
 	}
-	/* Readable exactly as long as an event waits. */
-	if (TAILQ_EMPTY(&ch->queue))
-		eventfd_read(ch->event_fd, &n);
 	pthread_mutex_unlock(&ch->lock);
 	return cq;
 }
@@ -135,13 +142,14 @@ int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 
 	while (!cq) {
 		struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
-		int flags = fcntl(c->fd, F_GETFL);
+		int flags;
 
 		if (!ctx->threaded)
 			soft_turn(ctx);
 		cq = take(ch);
 		if (cq)
 			break;
+		flags = fcntl(c->fd, F_GETFL);
 		if (flags < 0)
 			return -errno;
 		if (flags & O_NONBLOCK)

@@ -61,6 +61,15 @@ static bool keeps_awake(struct ibv_cq *c)
 	return c->channel && !to_ctx(c->context)->threaded;
 }
 
+bool soft_disarm_cq(struct ibv_cq *c)
+{
+	if (!atomic_exchange(&to_cq(c)->armed, 0))
+		return false;
+	if (keeps_awake(c))
+		atomic_fetch_sub(&to_ctx(c->context)->sleepers, 1);
+	return true;
+}
+
 int soft_destroy_cq(struct ibv_cq *c)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
@@ -72,8 +81,7 @@ int soft_destroy_cq(struct ibv_cq *c)
 		return -EBUSY;
 	}
 	ctx->ncqs--;
-	if (atomic_exchange(&cq->armed, 0) && keeps_awake(c))
-		atomic_fetch_sub(&ctx->sleepers, 1);
+	soft_disarm_cq(c);
 	soft_unlock(ctx);
 
 	if (c->channel)

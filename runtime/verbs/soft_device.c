@@ -303,6 +303,7 @@ const struct mpib_verbs mpib_verbs_soft = {
 	.create_comp_channel = soft_create_channel,
 	.destroy_comp_channel = soft_destroy_channel,
 	.create_cq = soft_create_cq,
+	.disarm_cq = soft_disarm_cq,
 	.destroy_cq = soft_destroy_cq,
 	.get_cq_event = soft_get_cq_event,
 	.ack_cq_events = soft_ack_cq_events,

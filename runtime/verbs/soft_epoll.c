@@ -68,8 +68,10 @@ static void readiness(struct soft_ctx *ctx)
 				      (uint32_t)(ev[i].data.u64 >> 32));
 		if (!conn)
 			continue;
-		if (ev[i].events & ~(uint32_t)EPOLLOUT)
+		if (ev[i].events & ~(uint32_t)EPOLLOUT) {
 			conn->events |= SOFT_EV_IN;
+			ctx->told = true;
+		}
 		if (ev[i].events & ~(uint32_t)EPOLLIN)
 			conn->events |= SOFT_EV_OUT;
 		soft_conn_ready(conn);

@@ -338,6 +338,7 @@ struct soft_ctx {
 	struct soft_uring *uring;
 	int epoll_fd;
 	bool accept_ready, listen_watched;
+	bool told; /* of a readable socket, in this turn */
 	struct soft_conn_list to_watch;
 	unsigned nops;
 	struct soft_op *ops;
@@ -482,6 +483,7 @@ int soft_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents);
 int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+bool soft_disarm_cq(struct ibv_cq *cq);
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);
 /* Of the receive in qp->recv_wr_id, for the request in qp->rx. */
 void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st);

@@ -271,8 +271,16 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		moved = run_loops(ctx);
 		prepare(ctx, now);
 	}
+	ctx->told = false;
 	ctx->engine->run(ctx);
 	moved += finish(ctx);
+	/* A socket that has just been told to be readable is read now: another
+	 * turn would come to the kernel no more seldom, only later. */
+	if (ctx->told && !ctx->paused) {
+		prepare(ctx, now);
+		ctx->engine->run(ctx);
+		moved += finish(ctx);
+	}
 	if (atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) > 0)
 		prepare_sleep(ctx, timed ? now : soft_now());
 	return moved;

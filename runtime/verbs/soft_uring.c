@@ -3,7 +3,8 @@
  * The io_uring engine. Sockets are watched by multishot polls, which live in
  * the ring and cost nothing while idle. Sends and receives never wait
  * (MSG_DONTWAIT), so they are done when the enter that submits them returns:
- * one system call a turn moves every ready QP, and none stays in the kernel.
+ * one system call moves every ready QP, and none stays in the kernel. A turn that
+ * hears of readable sockets makes a second one, to read them.
  *
  * A sleeper waits on an eventfd of the ring: the ring's own fd is not woken by
  * task work that is deferred. It is silent while nobody sleeps.
@@ -200,8 +201,10 @@ static void on_conn(struct soft_ctx *ctx, const struct io_uring_cqe *cqe)
 		conn->watched = false;
 		soft_conn_watch(conn);
 	}
-	if (cqe->res & ~POLLOUT)
+	if (cqe->res & ~POLLOUT) {
 		conn->events |= SOFT_EV_IN;
+		ctx->told = true;
+	}
 	if (cqe->res & ~POLLIN)
 		conn->events |= SOFT_EV_OUT;
 	soft_conn_ready(conn);

@@ -85,6 +85,12 @@ struct mpib_verbs {
 	int (*create_cq)(struct ibv_context *ctx, int cqe, void *cq_context,
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
+	/*
+	 * Who slept on an armed cq is awake for another reason: no event is
+	 * wanted any more. True when none will come; else take it. The thread
+	 * that owns the context's progress. NULL: an armed CQ costs nothing.
+	 */
+	bool (*disarm_cq)(struct ibv_cq *cq);
 	int (*get_cq_event)(struct ibv_comp_channel *ch, struct ibv_cq **cq,
 			    void **cq_context);
 	void (*ack_cq_events)(struct ibv_cq *cq, unsigned nevents);
