@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define IDLE_TURNS 200
+#define IDLE_TURNS_CROWDED 16
+#define POLLERS 4 /* two processes, each with a thread of ours */
 #define NAP_NS 50000
 #define EMPTY_POLLS 16
 
@@ -88,10 +90,21 @@ static void sleep_until_work(struct soft_ctx *ctx)
 	atomic_fetch_sub(&ctx->sleepers, 1);
 }
 
+/* On few cores to spin is to take one from whom we wait for. */
+static unsigned idle_turns(void)
+{
+	cpu_set_t cpus;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0 ||
+	    CPU_COUNT(&cpus) < POLLERS)
+		return IDLE_TURNS_CROWDED;
+	return IDLE_TURNS;
+}
+
 static void *run(void *arg)
 {
 	struct soft_ctx *ctx = arg;
-	unsigned idle = 0;
+	unsigned idle = 0, most = idle_turns();
 
 	/* A nap is not to be prolonged by what suits the kernel. */
 	prctl(PR_SET_TIMERSLACK, 1000);
@@ -106,7 +119,7 @@ static void *run(void *arg)
 			sched_yield();
 		if (soft_turn(ctx)) {
 			idle = 0;
-		} else if (++idle >= IDLE_TURNS) {
+		} else if (++idle >= most) {
 			sleep_until_work(ctx);
 			idle = 0;
 		}
