@@ -42,6 +42,7 @@ struct mpib_config {
 	char peer_key_file[256]; /* "": peers are not asked for a key */
 	char peer_addr[64]; /* "": from the SOUT rail */
 	char gid_net[160]; /* "": any network will do */
+	char hca_filter[256]; /* of discovery, see rails/filter.h */
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode, or MPIB_MODE_AUTO */
 	char agent_dir[96];

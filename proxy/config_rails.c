@@ -54,6 +54,8 @@ static bool is_auto(const char *rail)
 static int find_rails(struct mpib_config *cfg, char *why)
 {
 	bool one = !strcmp(cfg->sup, "none");
+	struct mpib_hca_filter filter;
+	char reason[200];
 	char name[2][80] = { "soft:127.0.0.1", "soft:127.0.0.2" };
 	unsigned n;
 
@@ -63,7 +65,13 @@ static int find_rails(struct mpib_config *cfg, char *why)
 			 origin_of(cfg, "hca", "sup"));
 		return -EINVAL;
 	}
-	n = mpib_rails_discover(one ? 1 : 2, name, cfg->passed_over,
+	if (mpib_hca_filter_parse(&filter, cfg->hca_filter, reason,
+				  sizeof(reason)) < 0) {
+		snprintf(why, MPIB_WHY_MAX, "%s: hca.filter: %s",
+			 origin_of(cfg, "hca", "filter"), reason);
+		return -EINVAL;
+	}
+	n = mpib_rails_discover(one ? 1 : 2, &filter, name, cfg->passed_over,
 				sizeof(cfg->passed_over));
 	cfg->found = n > 0;
 	cfg->soft_by_default = n == 0;

@@ -109,8 +109,22 @@ static void tell_faults(const struct mpib_rdma_port *port, unsigned n,
 	}
 }
 
-unsigned mpib_rails_discover(unsigned most, char name[2][80], char *note,
-			     size_t note_len)
+/* The ports that the filter allows, in place; how many. */
+static unsigned sift(struct mpib_rdma_port *port, unsigned n,
+		     const struct mpib_hca_filter *filter)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (mpib_hca_filter_allows(filter, port[i].name, port[i].port))
+			port[left++] = port[i];
+	}
+	return left;
+}
+
+unsigned mpib_rails_discover(unsigned most,
+			     const struct mpib_hca_filter *filter,
+			     char name[2][80], char *note, size_t note_len)
 {
 	struct mpib_rdma_port port[PORTS_MAX];
 	unsigned pick[2] = { 0 }, rails;
@@ -118,6 +132,10 @@ unsigned mpib_rails_discover(unsigned most, char name[2][80], char *note,
 
 	snprintf(note, note_len, "there is no RDMA device");
 	if (n <= 0)
+		return 0;
+	n = (int)sift(port, (unsigned)n, filter);
+	snprintf(note, note_len, "hca.filter leaves no port");
+	if (n == 0)
 		return 0;
 	snprintf(note, note_len, "every port was taken");
 	tell_faults(port, (unsigned)n, note, note_len);

@@ -5,6 +5,7 @@
 #ifndef MPIB_PROXY_RAILS_DISCOVER_H
 #define MPIB_PROXY_RAILS_DISCOVER_H
 
+#include "rails/filter.h"
 #include "verbs/rdma.h"
 
 /* Between two NUMA nodes, in hwloc's units: 10 is one node. */
@@ -24,11 +25,12 @@ unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
 			   unsigned pick[2]);
 
 /*
- * Look at this machine and choose. Returns how many rails, their names as
+ * Look at this machine and choose among the ports that filter allows. Returns how many rails, their names as
  * specifications ("rdma:mlx5_0:1"). note says in words why no or no other port
  * was taken: "mlx5_1:1 is down, rxe0:1 has no hardware behind it". Start-up.
  */
-unsigned mpib_rails_discover(unsigned most, char name[2][80], char *note,
-			     size_t note_len);
+unsigned mpib_rails_discover(unsigned most,
+			     const struct mpib_hca_filter *filter,
+			     char name[2][80], char *note, size_t note_len);
 
 #endif

@@ -103,6 +103,11 @@ static void an_agents_hint_is_followed_to_the_byte(void **state)
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.tx_wrs - a->rail[0].n.tx_wrs,
 				 row[i].len > row[i].sup);
+		/* A WR and a completion per active rail, no more. */
+		assert_int_equal(b->rail[1].cqes - a->rail[1].cqes,
+				 row[i].sup > 0);
+		assert_int_equal(b->rail[0].cqes - a->rail[0].cqes,
+				 row[i].len > row[i].sup);
 		mpib_snapshot_free(a);
 		mpib_snapshot_free(b);
 	}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/rails/filter.h: the words of NCCL_IB_HCA. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rails/filter.h"
+
+static struct mpib_hca_filter filter;
+static char why[200];
+
+static bool allows(const char *text, const char *name, uint8_t port)
+{
+	assert_int_equal(mpib_hca_filter_parse(&filter, text, why, sizeof(why)),
+			 0);
+	return mpib_hca_filter_allows(&filter, name, port);
+}
+
+static void nothing_said_allows_all(void **state)
+{
+	(void)state;
+	assert_true(allows("", "mlx5_0", 1));
+}
+
+static void names_are_beginnings(void **state)
+{
+	(void)state;
+	assert_true(allows("mlx5", "mlx5_0", 1));
+	assert_true(allows("mlx5_1", "mlx5_10", 2));
+	assert_false(allows("mlx5_1", "mlx5_0", 1));
+	assert_true(allows("bnxt,mlx5_1", "mlx5_1", 1));
+	assert_false(allows("mlx5_10", "mlx5_1", 1));
+}
+
+static void an_equals_sign_wants_the_very_name(void **state)
+{
+	(void)state;
+	assert_true(allows("=mlx5_1", "mlx5_1", 1));
+	assert_false(allows("=mlx5_1", "mlx5_10", 1));
+	assert_false(allows("=mlx5", "mlx5_1", 1));
+	assert_true(allows("=mlx5_0,mlx5_1", "mlx5_1", 1)); /* for all */
+}
+
+static void a_port_is_that_port_alone(void **state)
+{
+	(void)state;
+	assert_true(allows("mlx5_0:2", "mlx5_0", 2));
+	assert_false(allows("mlx5_0:2", "mlx5_0", 1));
+	assert_true(allows("=mlx5_0:2,mlx5_1", "mlx5_1", 7));
+	assert_false(allows("=mlx5_0:2,mlx5_1", "mlx5_0", 7));
+}
+
+static void a_caret_takes_all_the_others(void **state)
+{
+	(void)state;
+	assert_false(allows("^mlx5_3", "mlx5_3", 1));
+	assert_true(allows("^mlx5_3", "mlx5_2", 1));
+	assert_false(allows("^mlx5_3", "mlx5_30", 1));
+	assert_true(allows("^=mlx5_3", "mlx5_30", 1));
+	assert_false(allows("^=mlx5_3,mlx5_30:1", "mlx5_30", 1));
+	assert_true(allows("^=mlx5_3,mlx5_30:1", "mlx5_30", 2));
+}
+
+static void what_names_no_device_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"^",	    "=",	 "^=",	     "mlx5_0,",
+		",mlx5_0",  "mlx5_0:",	 "mlx5_0:0", "mlx5_0:256",
+		"mlx5_0:x", "mlx5_0:1x", ":1",	     "mlx5_0:1:2",
+	};
+	char long_name[100], many[MPIB_HCA_FILTERS * 4 + 8] = "";
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(mpib_hca_filter_parse(&filter, bad[i], why,
+						       sizeof(why)),
+				 -EINVAL);
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	assert_int_equal(
+		mpib_hca_filter_parse(&filter, long_name, why, sizeof(why)),
+		-EINVAL);
+	for (unsigned i = 0; i <= MPIB_HCA_FILTERS; i++)
+		strcat(many, i ? ",ab" : "ab");
+	assert_int_equal(mpib_hca_filter_parse(&filter, many, why, sizeof(why)),
+			 -EINVAL);
+	assert_non_null(strstr(why, "too many"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_said_allows_all),
+		cmocka_unit_test(names_are_beginnings),
+		cmocka_unit_test(an_equals_sign_wants_the_very_name),
+		cmocka_unit_test(a_port_is_that_port_alone),
+		cmocka_unit_test(a_caret_takes_all_the_others),
+		cmocka_unit_test(what_names_no_device_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
