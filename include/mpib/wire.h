@@ -7,6 +7,10 @@
  *
  * v1 (lane of one connection): slot[7:0] | active_mask[9:8] | size_q[31:10]
  * v2 (lane shared):  slot[7:0] | active_mask[9:8] | epoch[11:10] | flow[31:12]
+ *
+ * epoch is the rail's: it is raised each time the rail's QPs are fenced.
+ * active_mask 0 is a replay: chunks that a fenced rail lost come over another
+ * one, and the slot's record says which (size_q is all ones then).
  */
 #ifndef MPIB_WIRE_H
 #define MPIB_WIRE_H
@@ -98,8 +102,8 @@ struct mpib_cts {
  * table, on the leader rail (SOUT if active, else SUP), ahead of that rail's
  * WRITE_WITH_IMM on the same QP. Needed where the sum of byte_len does not say
  * it all: grouped receives, a part sent in several writes, a message that
- * ends exactly at the end of a part that is not its last, v1's sentinel, and
- * errors. Valid when seq is the CTS's own.
+ * ends exactly at the end of a part that is not its last, v1's sentinel,
+ * errors and replays. Valid when seq is the CTS's own.
  */
 struct mpib_record {
 	uint64_t seq;
@@ -107,7 +111,8 @@ struct mpib_record {
 	uint32_t n;
 	uint32_t size[MPIB_GROUP_MAX]; /* n == 1: bytes of the whole message */
 	uint32_t rail[MPIB_RAILS]; /* bytes of this slot by rail */
-	uint32_t rsvd[2];
+	uint32_t expected; /* of a replay: chunks that end the slot, */
+	uint32_t ends; /* and those that this IMM ends */
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_cts) == 64);

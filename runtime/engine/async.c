@@ -53,6 +53,7 @@ static void tell_shard(struct mpib_shard *s, unsigned rail, bool up,
 	snprintf(c->why, sizeof(c->why), "%s", why);
 	call = mpib_call_new(c, free_change, c);
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_change);
+	mpib_engine_rail_port(s->engine, s->index, rail, up);
 }
 
 static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)

@@ -9,6 +9,8 @@
 #include "engine/flow.h"
 
 #define MPIB_CHAIN_MAX (MPIB_GROUP_MAX + 2)
+/* Both chunks of a group on one QP, and the IMM. */
+#define MPIB_REPLAY_WRS (2 * MPIB_GROUP_MAX + 1)
 
 struct mpib_chain {
 	struct ibv_send_wr wr[MPIB_CHAIN_MAX];

@@ -52,15 +52,17 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	}
 	q->lane->tenant->srq_posted[r]--;
 	if (wc->status != IBV_WC_SUCCESS) {
-		mpib_lane_break(q->lane, -EIO,
-				"rail %u: receive on QP 0x%x: %s", r,
-				wc->qp_num, ibv_wc_status_str(wc->status));
+		if (!mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
+			mpib_lane_break(q->lane, -EIO,
+					"rail %u: receive on QP 0x%x: %s", r,
+					wc->qp_num,
+					ibv_wc_status_str(wc->status));
 		return;
 	}
 	rail->n.n.rx_imms++;
 	q->lane->n[r].rx_imms++;
 	if (q->lane->imm_version == MPIB_IMM_V2 &&
-	    mpib_imm_v2_epoch(imm) != (q->lane->epoch & 3)) {
+	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
 		rail->n.stale_imms++;
 		return;
 	}
@@ -71,12 +73,69 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		mpib_receiver_arrived(f, r, wc->qp_num, imm, wc->byte_len);
 }
 
+/* The request itself was at fault, so that it would fail on any rail. */
+static bool condemned(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether the lane lives on: over its other rail. */
+static bool send_failed(struct mpib_lane_qp *q, struct mpib_flow *f, unsigned r,
+			const struct ibv_wc *wc)
+{
+	if (q->lane->failover && f && f->lane == q->lane &&
+	    condemned(wc->status))
+		mpib_flow_break(f, -EIO, "rail %u: QP 0x%x to %s: %s", r,
+				wc->qp_num, q->lane->peer,
+				ibv_wc_status_str(wc->status));
+	if (mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
+		return true;
+	mpib_lane_break(q->lane, -EIO, "rail %u: QP 0x%x to %s: %s", r,
+			wc->qp_num, q->lane->peer,
+			ibv_wc_status_str(wc->status));
+	return false;
+}
+
+/* What a completion means for whom; not when it failed and a fence decides. */
+static void sent_for(struct mpib_flow *f, unsigned r, uint64_t wr_id, bool ok)
+{
+	uint32_t piece = mpib_wr_piece(wr_id);
+
+	switch (mpib_wr_kind(wr_id)) {
+	case MPIB_WR_PIECE:
+		mpib_sender_completed(f, piece, (uint8_t)(1u << r), ok);
+		break;
+	case MPIB_WR_REPLAY:
+		mpib_sender_completed(f, piece, (uint8_t)(piece >> 8), ok);
+		break;
+	case MPIB_WR_FENCE:
+		f->fencing &= (uint8_t)~(1u << r);
+		mpib_flow_check_stopped(f);
+		break;
+	case MPIB_WR_QUIET:
+	case MPIB_WR_CTS:
+	case MPIB_WR_DRAIN:
+	case MPIB_WR_PROBE:
+		break;
+	}
+}
+
 static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 {
 	struct mpib_lane_qp *q = find_qp(&s->rail[r], wc->qp_num);
 	struct mpib_flow *f =
 		s->flow[mpib_wr_flow(wc->wr_id) & (MPIB_FLOWS_MAX - 1)];
-	bool ok = wc->status == IBV_WC_SUCCESS;
+	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wc->wr_id, 0);
 	s->rail[r].n.n.tx_cqes++;
@@ -86,28 +145,16 @@ static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		q->lane->n[r].tx_cqes++;
 		mpib_qp_retire(q, wc->wr_id);
 		if (!ok)
-			mpib_lane_break(q->lane, -EIO,
-					"rail %u: QP 0x%x to %s: %s", r,
-					wc->qp_num, q->lane->peer,
-					ibv_wc_status_str(wc->status));
+			fenced = send_failed(q, f, r, wc);
+		if (mpib_wr_kind(wc->wr_id) == MPIB_WR_PROBE)
+			mpib_rail_probed(q->lane, r, ok);
 	}
-	switch (mpib_wr_kind(wc->wr_id)) {
-	case MPIB_WR_PIECE:
-		if (f)
-			mpib_sender_completed(f, mpib_wr_piece(wc->wr_id), r,
-					      ok);
-		break;
-	case MPIB_WR_FENCE:
-		if (f) {
-			f->fencing = false;
-			mpib_flow_check_stopped(f);
-		}
-		break;
-	case MPIB_WR_QUIET:
-	case MPIB_WR_CTS:
-	case MPIB_WR_DRAIN:
-		break;
-	}
+	if (f && fenced && mpib_wr_kind(wc->wr_id) == MPIB_WR_FENCE)
+		f->fencing &= (uint8_t)~(1u << r); /* the rail's takes over */
+	else if (f && !fenced)
+		sent_for(f, r, wc->wr_id, ok);
+	if (q && q->lane->stop[r].drained)
+		mpib_rail_check_stopped(q->lane, r);
 	if (q && q->lane->kill)
 		mpib_lane_check_drained(q->lane);
 }

@@ -30,17 +30,17 @@ void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
 }
 
 /* As many entries in one WRITE as lie together in the table. */
-static unsigned cts_run(const struct mpib_flow *f)
+static unsigned cts_run(uint64_t first, uint64_t end)
 {
-	uint64_t first = f->rx.cts_posted, n = f->rx.next - first;
-	uint64_t edge = MPIB_SLOTS - first % MPIB_SLOTS;
+	uint64_t n = end - first, edge = MPIB_SLOTS - first % MPIB_SLOTS;
 
 	return (unsigned)(n < edge ? n : edge);
 }
 
-static int post_run(struct mpib_flow *f, struct mpib_lane_qp *q, unsigned n)
+static int post_run(struct mpib_flow *f, struct mpib_lane_qp *q, uint64_t first,
+		    unsigned n)
 {
-	uint64_t off = f->rx.cts_posted % MPIB_SLOTS * sizeof(struct mpib_cts);
+	uint64_t off = first % MPIB_SLOTS * sizeof(struct mpib_cts);
 	struct ibv_sge sge = {
 		.addr = (uint64_t)(uintptr_t)f->tables.out + off,
 		.length = n * (uint32_t)sizeof(struct mpib_cts),
@@ -65,7 +65,7 @@ static int post_run(struct mpib_flow *f, struct mpib_lane_qp *q, unsigned n)
 		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
 		q->cts_quiet = 0;
 	}
-	f->wrote = true;
+	f->wrote |= (uint8_t)(1u << q->rail);
 	mpib_count_post(f, q, 1, 0, false);
 	f->n[q->rail].cts += n;
 	q->lane->n[q->rail].cts += n;
@@ -73,11 +73,11 @@ static int post_run(struct mpib_flow *f, struct mpib_lane_qp *q, unsigned n)
 	return mpib_qp_post(q, &wr, 1);
 }
 
-static void note_posted(struct mpib_flow *f, unsigned n)
+static void note_posted(struct mpib_flow *f, uint64_t first, unsigned n)
 {
 	uint64_t now = f->shard->now;
 
-	for (uint64_t i = f->rx.cts_posted; i < f->rx.cts_posted + n; i++) {
+	for (uint64_t i = first; i < first + n; i++) {
 		struct mpib_slot *s = &f->rx.slot[i % MPIB_SLOTS];
 		struct mpib_freq *r = &f->req[s->req];
 
@@ -90,24 +90,39 @@ static void note_posted(struct mpib_flow *f, unsigned n)
 	}
 }
 
-int mpib_receiver_post_cts(struct mpib_flow *f)
+/* From *next up to end; how many. */
+static int post_runs(struct mpib_flow *f, uint64_t *next, uint64_t end)
 {
 	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
 	int posted = 0;
 
-	while (f->rx.cts_posted != f->rx.next && !f->broken) {
-		unsigned n = cts_run(f);
+	while (*next != end && !f->broken) {
+		unsigned n = cts_run(*next, end);
 
-		if (mpib_qp_room(q) == 0) {
+		if (!(f->lane->open & 1u << q->rail) || mpib_qp_room(q) == 0) {
 			mpib_stall(f, MPIB_STALL_SQ);
 			break;
 		}
-		if (post_run(f, q, n) < 0)
+		if (post_run(f, q, *next, n) < 0)
 			break;
 		mpib_unstall(f);
-		note_posted(f, n);
-		f->rx.cts_posted += n;
+		note_posted(f, *next, n);
+		*next += n;
 		posted += (int)n;
+	}
+	return posted;
+}
+
+int mpib_receiver_post_cts(struct mpib_flow *f)
+{
+	struct mpib_receiver *rx = &f->rx;
+	int posted = 0;
+
+	if (rx->cts_again != rx->cts_posted)
+		posted += post_runs(f, &rx->cts_again, rx->cts_posted);
+	if (rx->cts_again == rx->cts_posted) {
+		posted += post_runs(f, &rx->cts_posted, rx->next);
+		rx->cts_again = rx->cts_posted;
 	}
 	return posted;
 }

@@ -35,6 +35,9 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.service_level = -1,
 		.ar_threshold = 8192,
 		.ece = 1,
+		.failover = true,
+		.hold_ms = 3000,
+		.grace_ms = 10000,
 	};
 }
 
@@ -70,6 +73,13 @@ static int watch(struct mpib_engine *e)
 	return 0;
 }
 
+static void set_up(struct mpib_engine *e, unsigned rail)
+{
+	e->rail_up[rail] = true;
+	for (unsigned i = 0; i < e->shards; i++)
+		e->shard[i].rail[rail].up = true;
+}
+
 static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 {
 	int rc;
@@ -84,7 +94,7 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 	if (rc < 0)
 		return rc;
 	for (unsigned r = 0; r < e->cfg.rails; r++)
-		e->rail_up[r] = true; /* mpib_rail_open() saw to it */
+		set_up(e, r); /* mpib_rail_open() saw to it */
 	rc = watch(e);
 	if (rc < 0)
 		snprintf(why, why_len, "cannot watch the rails: %s",
@@ -115,9 +125,12 @@ int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 		rc = -errno;
 		goto err_mailbox;
 	}
-	rc = make_status(e);
+	rc = mpib_failover_init(e);
 	if (rc < 0)
 		goto err_epfd;
+	rc = make_status(e);
+	if (rc < 0)
+		goto err_failover;
 	rc = init_shards(e, why, why_len);
 	if (rc < 0)
 		goto err_shards;
@@ -128,10 +141,13 @@ err_shards:
 	while (e->shards > 0)
 		mpib_shard_fini(&e->shard[--e->shards]);
 	mpib_memseg_fini(&e->status_seg);
+	mpib_failover_fini(e);
 	close(e->epfd);
 	mpib_mailbox_fini(&e->mailbox);
 	free(e);
 	return rc;
+err_failover:
+	mpib_failover_fini(e);
 err_epfd:
 	close(e->epfd);
 err_mailbox:
@@ -179,6 +195,16 @@ static void free_flow(struct mpib_flow *f)
 	free(f);
 }
 
+static void free_job(struct mpib_rail_stop *stop)
+{
+	struct mpib_call *call = stop->drained ? stop->drained : stop->probed;
+
+	if (!call)
+		return;
+	mpib_rail_job_free(call->what);
+	free(call);
+}
+
 static void free_lanes(struct mpib_shard *s)
 {
 	struct mpib_lane *lane;
@@ -194,6 +220,8 @@ static void free_lanes(struct mpib_shard *s)
 			free_flow(f);
 		}
 		free(lane->kill);
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			free_job(&lane->stop[r]);
 		mpib_lane_free(lane);
 	}
 }
@@ -227,6 +255,7 @@ void mpib_engine_close(struct mpib_engine *engine)
 	while (engine->shards > 0)
 		mpib_shard_fini(&engine->shard[--engine->shards]);
 	mpib_memseg_fini(&engine->status_seg);
+	mpib_failover_fini(engine);
 	close(engine->epfd);
 	mpib_mailbox_fini(&engine->mailbox);
 	free(engine);
@@ -242,6 +271,7 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 	mpib_mailbox_run(&engine->mailbox);
 	for (unsigned i = 0; i < engine->shards; i++)
 		mpib_async_turn(&engine->shard[i]);
+	mpib_failover_dispatch(engine);
 }
 
 unsigned mpib_engine_shards(const struct mpib_engine *engine)

@@ -73,6 +73,9 @@ struct mpib_engine_config {
 	uint32_t dmabuf; /* enum mpib_dmabuf_mode */
 	uint32_t ar; /* enum mpib_ar_mode */
 	uint32_t ar_threshold; /* bytes; up to so many ride on their IMM */
+	bool failover; /* with two rails: a rail may fail, see failover.h */
+	uint32_t hold_ms; /* a rail that came back waits so long */
+	uint32_t grace_ms; /* without any rail a lane waits so long */
 };
 
 /* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,
@@ -81,6 +84,8 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg);
 
 /* status 0 or -errno. Control thread. */
 typedef void mpib_done_fn(void *arg, int status);
+
+struct mpib_rail_msg; /* engine/failover.h */
 
 /* What the engine tells unasked. Control thread. why is one sentence. */
 struct mpib_engine_events {
@@ -93,6 +98,9 @@ struct mpib_engine_events {
 			    const char *why);
 	/* up follows the port's state. */
 	void (*rail_changed)(void *ctx, unsigned rail, bool up);
+	/* To the other end of the lane, in order: mpib_lane_receive() there. */
+	void (*lane_send)(void *ctx, struct mpib_lane *lane,
+			  const struct mpib_rail_msg *msg);
 };
 
 /*
@@ -131,9 +139,8 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
 /*
- * Put no new payload on a rail, or do again. What is in flight goes on, and so
- * do clear-to-sends and empty messages, which stay on their home rail.
- * -EBUSY: no other rail is left.
+ * Put nothing new on a rail, or do again, at both ends of every lane. What is
+ * in flight goes on. -EBUSY: no other rail is left.
  */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Bit per drained rail. Any thread. */
@@ -194,6 +201,7 @@ struct mpib_lane_info {
 	uint8_t mode; /* enum mpib_mode of this end */
 	uint8_t path; /* enum mpib_path as this end sees it */
 	uint8_t rails; /* 1 where isolation leaves SUP out */
+	uint8_t failover; /* this end can move traffic between rails */
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
 		uint16_t lid;

@@ -141,34 +141,54 @@ static bool quiet(const struct mpib_flow *f)
 
 /*
  * CTS are mostly unsignalled, so a last, signalled and empty write on their QP
- * tells that all of them are done.
+ * tells that all of them are done. False: not now.
  */
-static bool post_fence(struct mpib_flow *f)
+static bool post_fence(struct mpib_flow *f, unsigned rail)
 {
-	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
+	struct mpib_lane_qp *q = &f->lane->qp[rail][0];
 	struct ibv_send_wr wr = {
 		.wr_id = mpib_wr_tag(MPIB_WR_FENCE, f->id, 0),
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
+	uint8_t bit = (uint8_t)(1u << rail);
 
+	if (!(f->lane->open & bit)) {
+		f->wrote &= (uint8_t)~bit; /* the rail itself was fenced */
+		return true;
+	}
 	if (mpib_qp_room(q) == 0)
 		return false;
 	wr.wr.rdma.remote_addr = f->remote.addr;
-	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
-	f->fencing = true;
-	f->wrote = false;
+	wr.wr.rdma.rkey = f->remote.rkey[rail];
+	f->fencing |= bit;
+	f->wrote &= (uint8_t)~bit;
 	mpib_count_post(f, q, 1, 0, false);
 	if (mpib_qp_post(q, &wr, 1) < 0)
-		f->fencing = false;
+		f->fencing &= (uint8_t)~bit;
 	return true;
+}
+
+static bool post_fences(struct mpib_flow *f)
+{
+	bool all = true;
+
+	for (unsigned r = 0; r < MPIB_RAILS && !f->lane->broken; r++) {
+		if (f->wrote & 1u << r)
+			all &= post_fence(f, r);
+	}
+	return all;
 }
 
 void mpib_flow_check_stopped(struct mpib_flow *f)
 {
 	struct mpib_call *call;
 
-	if (f->wrote && !f->lane->broken && !post_fence(f)) {
+	/* Until it is through with that, a rail being fenced may still write;
+	 * then we are asked again. */
+	if (f->lane->fencing && !f->lane->broken)
+		return;
+	if (!post_fences(f)) {
 		if (!f->on_cts) {
 			f->on_cts = true;
 			TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);

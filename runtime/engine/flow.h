@@ -17,6 +17,7 @@
 
 #include "engine/lane.h"
 #include "engine/times.h"
+#include "failover/chunks.h"
 
 #define MPIB_EXTENTS 64
 #define MPIB_PIECES 256
@@ -47,13 +48,24 @@ struct mpib_extent {
 	uint32_t len, pos, total;
 };
 
+/* Bytes of one request in a piece: where they lie and where they go, so that
+ * they can be posted again. */
+struct mpib_share {
+	struct mpib_mr *mr; /* NULL when len is 0 */
+	uint64_t from;
+	uint32_t at; /* in the buffer of the CTS */
+	uint32_t len;
+	uint32_t sup; /* of these, in front: SUP's */
+	uint8_t req;
+	uint8_t buf; /* of the group */
+};
+
 struct mpib_piece {
-	uint8_t pending; /* rails whose completion is still to come */
-	uint8_t n; /* requests it carries a share of */
-	uint8_t req[MPIB_GROUP_MAX];
-	uint32_t len[MPIB_GROUP_MAX];
-	struct mpib_mr *mr[MPIB_GROUP_MAX];
+	struct mpib_chunks c; /* chunk k is what rail k was given */
+	uint8_t n; /* shares */
 	struct mpib_chunk chunk[MPIB_RAILS];
+	uint64_t slot;
+	struct mpib_share share[MPIB_GROUP_MAX];
 };
 
 /* A grouped receive being answered. */
@@ -75,6 +87,10 @@ struct mpib_sender {
 	uint32_t ext_head, ext_tail; /* free-running */
 	struct mpib_piece piece[MPIB_PIECES];
 	uint32_t piece_head, piece_tail;
+	uint32_t lost; /* pieces with chunks to be posted again */
+	/* By slot, of those that may not have ended: chunks whose IMM was
+	 * posted, 2 bits, then the rail that carries each, a bit a chunk. */
+	uint8_t ended[MPIB_SLOTS];
 	uint64_t cts_next; /* slot number awaited */
 	uint32_t msg; /* receive being answered */
 	uint32_t pos; /* bytes of the message posted */
@@ -110,6 +126,7 @@ struct mpib_receiver {
 	struct mpib_slot slot[MPIB_SLOTS];
 	uint64_t next; /* next slot to hand out */
 	uint64_t cts_posted; /* CTS before this one are posted */
+	uint64_t cts_again; /* from here to there, again: a fence lost them */
 	uint64_t tail; /* oldest slot not dealt with */
 	uint64_t freed; /* the peer has read the CTS before this one */
 	uint32_t msg; /* receives begun */
@@ -137,8 +154,8 @@ struct mpib_flow {
 	struct mpib_flow_info remote;
 	struct mpib_freq req[MPIB_REQUESTS];
 	uint32_t outstanding; /* requests */
-	bool fencing; /* MPIB_WR_FENCE is under way */
-	bool wrote; /* something that no completion will tell of */
+	uint8_t fencing; /* rails with a MPIB_WR_FENCE under way */
+	uint8_t wrote; /* rails: something that no completion will tell of */
 	struct mpib_call_list stops;
 	TAILQ_ENTRY(mpib_flow) lane_link, ready_link, intake_link, cts_link;
 	struct mpib_msg msg;
@@ -165,6 +182,8 @@ uint64_t mpib_flow_oldest_ns(const struct mpib_flow *f);
 /* Shard. The flow takes no more work; control is told once. */
 void mpib_flow_break(struct mpib_flow *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Shard. A sender has something to post. */
+void mpib_flow_make_ready(struct mpib_flow *f);
 /* Shard. Look whether a stop can be answered. */
 void mpib_flow_check_stopped(struct mpib_flow *f);
 /* Shard. The QP of this flow's slot number on a rail. */
@@ -173,9 +192,15 @@ static inline struct mpib_lane_qp *mpib_flow_qp(struct mpib_flow *f,
 {
 	return &f->lane->qp[rail][slot % f->lane->qps[rail]];
 }
+/* The rail of CTS and of empty messages: home, or the other one while home is
+ * not in use. */
+static inline unsigned mpib_flow_home(const struct mpib_flow *f)
+{
+	return f->home ^ !(f->lane->use >> f->home & 1);
+}
 static inline struct mpib_lane_qp *mpib_flow_cts_qp(struct mpib_flow *f)
 {
-	return &f->lane->qp[f->home][0];
+	return &f->lane->qp[mpib_flow_home(f)][0];
 }
 
 /* Shard. Check a descriptor's place in its region and hold that: *mr stays
@@ -201,7 +226,8 @@ bool mpib_sender_room(const struct mpib_flow *f);
 bool mpib_sender_has_work(const struct mpib_flow *f);
 /* Post at most one piece: bytes posted + 1, or 0 when nothing can go now. */
 uint64_t mpib_sender_step(struct mpib_flow *f);
-void mpib_sender_completed(struct mpib_flow *f, unsigned piece, unsigned rail,
+/* Chunks of a piece are placed, or the lane is broken (not ok). */
+void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
 			   bool ok);
 /* Forget what is not posted. */
 void mpib_sender_drop(struct mpib_flow *f);
@@ -222,13 +248,22 @@ bool mpib_sender_cts(struct mpib_flow *f, uint64_t slot, struct mpib_cts *cts);
 bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
 			  const uint32_t *bytes);
 struct mpib_record *mpib_sender_record(struct mpib_flow *f);
-uint32_t mpib_sender_imm(struct mpib_flow *f, uint8_t mask, bool record,
-			 uint32_t bytes);
-/* One piece that carries len[i] bytes of e[i]'s requests. */
+uint32_t mpib_sender_imm(struct mpib_flow *f, unsigned rail, uint8_t mask,
+			 bool record, uint32_t bytes);
+/* One piece, of n shares; imm: rails whose chain ends the slot. */
 int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
-		     const struct mpib_extent *e, const uint32_t *len,
-		     unsigned n);
+		     const struct mpib_share *share, unsigned n, uint8_t imm);
 void mpib_sender_pop(struct mpib_flow *f);
+/* The peer's words, checked. */
+bool mpib_cts_sane(const struct mpib_cts *c);
+
+/* replay.c: as mpib_sender_step(), for what a fence lost. */
+uint64_t mpib_replay_step(struct mpib_flow *f);
+/* The flow is over: nothing is posted again. */
+void mpib_replay_drop(struct mpib_flow *f);
+/* An IMM with mask 0. False: it cannot be one of ours. */
+bool mpib_replay_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
+			 uint32_t imm);
 
 /* group.c */
 uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first);
@@ -247,6 +282,10 @@ void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
 int mpib_receiver_post_cts(struct mpib_flow *f);
 void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
+/* All its chunks are seen. */
+void mpib_receiver_whole(struct mpib_flow *f, struct mpib_slot *s);
+bool mpib_receiver_record(struct mpib_flow *f, uint64_t slot,
+			  struct mpib_record *rec);
 /* The peer can write no more: drop the slots' holds. */
 void mpib_receiver_drop(struct mpib_flow *f);
 

@@ -68,9 +68,19 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	struct mpib_group *g = &f->tx.group;
 	struct mpib_extent *e = mpib_sender_oldest(f);
 	uint32_t rail[MPIB_RAILS], len = e->len;
+	struct mpib_share whole;
 	uint8_t mask = 0;
 
 	mpib_split(f, e->total, e->pos, len, rail);
+	whole = (struct mpib_share){
+		.mr = e->mr,
+		.from = e->addr,
+		.at = e->pos,
+		.len = len,
+		.sup = rail[MPIB_RAIL_SUP],
+		.req = e->req,
+		.buf = (uint8_t)i,
+	};
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		struct mpib_span s = share(e, &g->cts[i], e->pos, rail, r);
 
@@ -81,7 +91,7 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	}
 	if (!mpib_sender_may_post(f, mask, 1, rail))
 		return 0;
-	if (mpib_sender_post(f, chain, e, &len, 1) < 0)
+	if (mpib_sender_post(f, chain, &whole, 1, 0) < 0)
 		return 0;
 
 	g->mask |= mask;
@@ -113,15 +123,14 @@ static void fill_record(struct mpib_flow *f, struct mpib_record *rec,
 /* Every buffer has its send: what was held, then one IMM per active rail. */
 static uint64_t write_all(struct mpib_flow *f)
 {
-	uint32_t rail[MPIB_GROUP_MAX][MPIB_RAILS] = { 0 }, len[MPIB_GROUP_MAX];
+	uint32_t rail[MPIB_GROUP_MAX][MPIB_RAILS] = { 0 };
 	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	uint32_t sum[MPIB_RAILS] = { 0 };
-	struct mpib_extent held[MPIB_GROUP_MAX];
+	struct mpib_share held[MPIB_GROUP_MAX];
 	struct mpib_group *g = &f->tx.group;
 	struct mpib_record *rec;
 	uint8_t mask = g->mask;
 	unsigned n = 0;
-	uint32_t imm;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		if (!(g->held & 1u << i))
@@ -137,25 +146,31 @@ static uint64_t write_all(struct mpib_flow *f)
 			mpib_chain_write(f, &chain[r], r, &s);
 			mask |= (uint8_t)(1u << r);
 		}
-		held[n] = g->ext[i];
-		len[n++] = g->ext[i].len;
+		held[n++] = (struct mpib_share){
+			.mr = g->ext[i].mr,
+			.from = g->ext[i].addr,
+			.len = g->ext[i].len,
+			.sup = rail[i][MPIB_RAIL_SUP],
+			.req = g->ext[i].req,
+			.buf = (uint8_t)i,
+		};
 	}
 	if (mask == 0)
-		mask = (uint8_t)(1u << f->home);
+		mask = (uint8_t)(1u << mpib_flow_home(f));
 	if (!mpib_sender_may_post(f, mask, MPIB_CHAIN_MAX, sum))
 		return 0;
 
 	rec = mpib_sender_record(f);
 	fill_record(f, rec, rail);
-	imm = mpib_sender_imm(f, mask, true, 0);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		bool leader = r == (mask & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP);
 
 		if (mask & 1u << r)
-			mpib_chain_imm(f, &chain[r], r, imm,
+			mpib_chain_imm(f, &chain[r], r,
+				       mpib_sender_imm(f, r, mask, true, 0),
 				       leader ? rec : NULL);
 	}
-	if (mpib_sender_post(f, chain, held, len, n) < 0)
+	if (mpib_sender_post(f, chain, held, n, mask) < 0)
 		return 0;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -163,6 +178,8 @@ static uint64_t write_all(struct mpib_flow *f)
 			mpib_mr_unref(held[i].mr);
 	}
 	mpib_count_messages(f, n);
+	for (unsigned i = 1; i < g->n; i++)
+		f->tx.ended[(f->tx.cts_next + i) % MPIB_SLOTS] = 0;
 	f->tx.cts_next += g->n;
 	f->tx.msg++;
 	g->n = g->held = 0;

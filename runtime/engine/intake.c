@@ -8,7 +8,7 @@
 
 #define PER_RING 32
 
-static void make_ready(struct mpib_flow *f)
+void mpib_flow_make_ready(struct mpib_flow *f)
 {
 	struct mpib_lane *lane = f->lane;
 
@@ -61,7 +61,7 @@ static int serve(struct mpib_flow *f)
 	if (taken == PER_RING || !room(f))
 		remember(f);
 	if (taken && f->is_sender)
-		make_ready(f);
+		mpib_flow_make_ready(f);
 	return taken;
 }
 

@@ -36,6 +36,7 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	};
 	int rc;
 
+	memset(q, 0, sizeof(*q));
 	q->lane = lane;
 	q->rail = (uint8_t)r;
 	/* Random, so that a packet of an older QP cannot match. */
@@ -53,16 +54,38 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	return mpib_trouble(lane->shard->engine, r, "ibv_modify_qp", rc);
 }
 
+int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps)
+{
+	for (unsigned i = 0; i < qps; i++) {
+		int rc;
+
+		if (lane->qps[rail] <= i)
+			lane->qps[rail] = i + 1;
+		rc = make_qp(lane, rail, i);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
+{
+	for (unsigned i = 0; i < lane->qps[rail]; i++) {
+		struct mpib_lane_qp *q = &lane->qp[rail][i];
+
+		if (q->qp)
+			lane->shard->rail[rail].verbs->destroy_qp(q->qp);
+		q->qp = NULL;
+	}
+}
+
 void mpib_lane_free(struct mpib_lane *lane)
 {
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		for (unsigned i = 0; i < lane->qps[r]; i++) {
-			struct ibv_qp *qp = lane->qp[r][i].qp;
-
-			if (qp)
-				lane->shard->rail[r].verbs->destroy_qp(qp);
-		}
-	}
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_lane_free_qps(lane, r);
+	if (lane->connected)
+		TAILQ_REMOVE(&lane->shard->engine->lanes, lane, made_link);
+	mpib_failover_end(lane);
 	lane->shard->lanes_made--;
 	free(lane);
 }
@@ -128,20 +151,19 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->path = (uint8_t)path;
 	l->imm_version = want ? want->imm_version : imm_version;
 	l->depth = cfg->sq_depth;
+	l->failover = cfg->failover && l->rails > 1 &&
+		      (!want || want->failover);
+	l->all = l->held = l->open = l->use = (uint8_t)((1u << l->rails) - 1);
 	TAILQ_INIT(&l->flows);
 	TAILQ_INIT(&l->ready);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_tracker_init(&l->track[r]);
 	l->shard->lanes_made++;
 	for (unsigned r = 0; r < l->rails; r++) {
-		unsigned n = want ? want->rail[r].qps : cfg->qps[r];
-
-		for (unsigned i = 0; i < n; i++) {
-			l->qps[r] = i + 1;
-			rc = make_qp(l, r, i);
-			if (rc < 0)
-				goto err_lane;
-		}
+		rc = mpib_lane_make_qps(
+			l, r, want ? want->rail[r].qps : cfg->qps[r]);
+		if (rc < 0)
+			goto err_lane;
 	}
 	*lane = l;
 	return 0;
@@ -151,6 +173,27 @@ err_lane:
 	return rc;
 }
 
+void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
+			  struct mpib_lane_rail_info *out)
+{
+	struct mpib_rail *rail = &lane->shard->rail[r];
+	struct mpib_port_info port = rail->port;
+
+	memset(out, 0, sizeof(*out));
+	/* Today's GID: it moves when a link flaps. */
+	rail->verbs->query_port(rail->ctx, rail->port_num, &port);
+	memcpy(out->gid, port.gid.raw, sizeof(out->gid));
+	out->lid = port.lid;
+	out->mtu = (uint8_t)port.mtu;
+	out->link_layer = port.link_layer;
+	out->qps = (uint8_t)lane->qps[r];
+	for (unsigned i = 0; i < lane->qps[r]; i++) {
+		out->qpn[i] = lane->qp[r][i].qpn;
+		out->psn[i] = lane->qp[r][i].psn;
+	}
+	mpib_ece_offer(lane, r, out);
+}
+
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 {
 	memset(info, 0, sizeof(*info));
@@ -158,24 +201,9 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 	info->mode = lane->shard->engine->cfg.mode;
 	info->path = lane->path;
 	info->rails = lane->rails;
-	for (unsigned r = 0; r < lane->rails; r++) {
-		struct mpib_rail *rail = &lane->shard->rail[r];
-		struct mpib_lane_rail_info *out = &info->rail[r];
-		struct mpib_port_info port = rail->port;
-
-		/* Today's GID: it moves when a link flaps. */
-		rail->verbs->query_port(rail->ctx, rail->port_num, &port);
-		memcpy(out->gid, port.gid.raw, sizeof(out->gid));
-		out->lid = port.lid;
-		out->mtu = (uint8_t)port.mtu;
-		out->link_layer = port.link_layer;
-		out->qps = (uint8_t)lane->qps[r];
-		for (unsigned i = 0; i < lane->qps[r]; i++) {
-			out->qpn[i] = lane->qp[r][i].qpn;
-			out->psn[i] = lane->qp[r][i].psn;
-		}
-		mpib_ece_offer(lane, r, out);
-	}
+	info->failover = lane->failover;
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_lane_rail_local(lane, r, &info->rail[r]);
 }
 
 static int to_rtr(struct mpib_lane_qp *q, const struct mpib_port_info *port,
@@ -222,6 +250,32 @@ static int to_rts(struct mpib_lane_qp *q)
 					      IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
+{
+	struct mpib_rail *rail = &lane->shard->rail[r];
+
+	for (unsigned i = 0; i < lane->qps[r]; i++) {
+		struct mpib_lane_qp *q = &lane->qp[r][i];
+
+		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
+		rail->n.qps++;
+	}
+	lane->held |= (uint8_t)(1u << r);
+}
+
+void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
+{
+	struct mpib_rail *rail = &lane->shard->rail[r];
+
+	if (!(lane->held & 1u << r))
+		return;
+	for (unsigned i = 0; i < lane->qps[r]; i++) {
+		HASH_DELETE(hh, rail->qps, &lane->qp[r][i]);
+		rail->n.qps--;
+	}
+	lane->held &= (uint8_t)~(1u << r);
+}
+
 static void on_connect(struct mpib_msg *msg)
 {
 	struct mpib_lane *lane =
@@ -232,14 +286,9 @@ static void on_connect(struct mpib_msg *msg)
 	lane->since = s->now;
 	mpib_adapt_init(&lane->adapt, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
-	for (unsigned r = 0; r < lane->rails; r++) {
-		for (unsigned i = 0; i < lane->qps[r]; i++) {
-			struct mpib_lane_qp *q = &lane->qp[r][i];
-
-			HASH_ADD(hh, s->rail[r].qps, qpn, sizeof(q->qpn), q);
-			s->rail[r].n.qps++;
-		}
-	}
+	lane->held = 0;
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_lane_hold_rail(lane, r);
 }
 
 static bool same_shape(const struct mpib_lane *lane,
@@ -280,6 +329,21 @@ static int check_layers(const struct mpib_lane *lane,
 	return 0;
 }
 
+int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned r,
+			   const struct mpib_lane_rail_info *remote)
+{
+	struct mpib_rail *rail = &lane->shard->rail[r];
+	struct mpib_port_info port;
+	int rc = rail->verbs->query_port(rail->ctx, rail->port_num, &port);
+
+	for (unsigned i = 0; rc == 0 && i < lane->qps[r]; i++) {
+		rc = to_rtr(&lane->qp[r][i], &port, remote, i);
+		if (rc == 0)
+			rc = to_rts(&lane->qp[r][i]);
+	}
+	return rc;
+}
+
 int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len)
@@ -291,17 +355,8 @@ int mpib_lane_connect(struct mpib_lane *lane,
 	if (check_layers(lane, remote, why, why_len) < 0)
 		return -EPROTO;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		struct mpib_rail *rail = &lane->shard->rail[r];
-		struct mpib_port_info port;
-		int rc = rail->verbs->query_port(rail->ctx, rail->port_num,
-						 &port);
+		int rc = mpib_lane_connect_rail(lane, r, &remote->rail[r]);
 
-		for (unsigned i = 0; rc == 0 && i < lane->qps[r]; i++) {
-			rc = to_rtr(&lane->qp[r][i], &port, &remote->rail[r],
-				    i);
-			if (rc == 0)
-				rc = to_rts(&lane->qp[r][i]);
-		}
 		if (rc < 0) {
 			mpib_verbs_explain(&lane->shard->engine->cfg.rail[r],
 					   rc == -EADDRNOTAVAIL
@@ -311,7 +366,9 @@ int mpib_lane_connect(struct mpib_lane *lane,
 			return rc;
 		}
 	}
+	lane->failover = lane->failover && remote->failover;
 	lane->connected = true;
+	TAILQ_INSERT_TAIL(&lane->shard->engine->lanes, lane, made_link);
 	mpib_mailbox_send(&lane->shard->mailbox, &lane->msg, on_connect);
 	return 0;
 }
@@ -331,16 +388,26 @@ static void on_kill(struct mpib_msg *msg)
 	mpib_lane_drain(lane);
 }
 
+void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
+{
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+
+	for (unsigned i = 0; i < lane->qps[r]; i++) {
+		struct ibv_qp *qp = lane->qp[r][i].qp;
+
+		if (qp)
+			lane->shard->rail[r].verbs->modify_qp(qp, &err,
+							      IBV_QP_STATE);
+	}
+}
+
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
 	struct mpib_call *call = mpib_call_new(lane, done, arg);
-	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 
-	for (unsigned r = 0; r < lane->rails; r++) {
-		for (unsigned i = 0; i < lane->qps[r]; i++)
-			lane->shard->rail[r].verbs->modify_qp(
-				lane->qp[r][i].qp, &err, IBV_QP_STATE);
-	}
+	mpib_failover_end(lane);
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_lane_rail_to_err(lane, r);
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);
 }
 
@@ -354,13 +421,8 @@ static void on_destroy(struct mpib_msg *msg)
 		TAILQ_REMOVE(&s->active, lane, active_link);
 	if (lane->connected) {
 		TAILQ_REMOVE(&s->lanes, lane, link);
-		for (unsigned r = 0; r < lane->rails; r++) {
-			for (unsigned i = 0; i < lane->qps[r]; i++) {
-				HASH_DELETE(hh, s->rail[r].qps,
-					    &lane->qp[r][i]);
-				s->rail[r].n.qps--;
-			}
-		}
+		for (unsigned r = 0; r < lane->rails; r++)
+			mpib_lane_drop_rail(lane, r);
 	}
 	mpib_call_done(s, call, 0);
 }

@@ -6,6 +6,7 @@
 #define MPIB_ENGINE_LANE_H
 
 #include "engine/adapt.h"
+#include "engine/failover.h"
 #include "engine/shard.h"
 
 /* A flow's two tables: what the peer writes, and what we write from. */
@@ -87,6 +88,7 @@ struct mpib_lane_qp {
 	uint8_t rail;
 	uint32_t psn;
 	uint32_t posted, retired; /* WRs, modulo 2^24 as wr_id carries it */
+	uint32_t asked; /* posted, as of the last signalled one */
 	bool no_ece; /* not set, so not to be answered */
 	uint32_t cts_quiet; /* CTS since the last signalled one */
 	UT_hash_handle hh;
@@ -99,17 +101,28 @@ struct mpib_lane {
 	uint8_t rails;
 	uint8_t path; /* enum mpib_path */
 	uint8_t traffic_class; /* 0: as configured */
-	uint32_t epoch;
+	bool failover; /* both ends can */
 	uint32_t qps[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
 	char peer[MPIB_LABEL_MAX];
 	bool connected; /* control thread: handed to the shard */
+	struct mpib_lane_life life; /* control thread */
+	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
 	/* Shard. */
 	bool broken;
 	uint64_t since; /* when the shard got it */
 	struct mpib_tracker track[MPIB_RAILS]; /* of pieces */
 	struct mpib_adapt adapt;
+	uint8_t all; /* rails it was made with, as a mask */
+	uint8_t held; /* rails whose QPs are the shard's */
+	uint8_t open; /* of these: rails that may be posted to */
+	uint8_t use; /* of these: rails that new traffic goes to */
+	uint8_t drain; /* rails that an operator wants left alone */
+	uint8_t fencing; /* rails that stopped; old writes may still land */
+	uint32_t epoch[MPIB_RAILS];
+	struct mpib_rail_stop stop[MPIB_RAILS];
+	struct mpib_rail_watch watch[MPIB_RAILS];
 	struct mpib_flow_list flows;
 	struct mpib_flow_list ready; /* with something to send */
 	unsigned nflows;
@@ -130,7 +143,9 @@ enum mpib_wr_kind {
 	MPIB_WR_PIECE, /* last of a chain: this rail's share of a piece */
 	MPIB_WR_CTS,
 	MPIB_WR_FENCE, /* a stopping flow's last write */
-	MPIB_WR_DRAIN, /* a killed lane's last flush */
+	MPIB_WR_DRAIN, /* the last flush of a QP in ERR */
+	MPIB_WR_REPLAY, /* last of what a fence lost; piece names chunks, too */
+	MPIB_WR_PROBE, /* does the QP carry? */
 };
 
 static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
@@ -195,5 +210,21 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 /* Shard, QPs in ERR: answer lane->kill when everything is flushed. */
 void mpib_lane_drain(struct mpib_lane *lane);
 void mpib_lane_check_drained(struct mpib_lane *lane);
+/* Shard, QPs of the rail in ERR: a last WR each, so that its completion is the
+ * last. */
+void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
+bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
+
+/* lane.c: control thread, for one rail. */
+int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
+void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
+void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
+			  struct mpib_lane_rail_info *info);
+int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
+			   const struct mpib_lane_rail_info *remote);
+void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
+/* Shard: completions of the rail's QPs find them, or no longer. */
+void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned rail);
+void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned rail);
 
 #endif

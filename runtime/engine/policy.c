@@ -68,28 +68,18 @@ uint32_t mpib_get_sup_bw(struct mpib_flow *flow, uint32_t total, uint32_t pos,
 	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
 }
 
-/* A drained rail gets nothing, whatever the policy says, if its lane has QPs on
- * the other one. */
-static uint32_t allowed(const struct mpib_flow *f, uint32_t sup_bw)
-{
-	unsigned drained = mpib_engine_drained(f->shard->engine);
-
-	if (drained & 1u << MPIB_RAIL_SUP && f->lane->qps[MPIB_RAIL_SOUT])
-		return 0;
-	if (drained & 1u << MPIB_RAIL_SOUT && f->lane->qps[MPIB_RAIL_SUP])
-		return UINT32_MAX;
-	return sup_bw;
-}
-
 void mpib_split(struct mpib_flow *flow, uint32_t total, uint32_t pos,
 		uint32_t len, uint32_t *rail)
 {
-	uint32_t sup = 0, sup_bw;
+	uint8_t use = flow->lane->use;
+	uint32_t sup = 0;
 
-	if (len) {
-		sup_bw = mpib_get_sup_bw(flow, total, pos, len);
-		sup = mpib_sup_bytes(allowed(flow, sup_bw), len);
-	}
+	/* A rail that is out of use gets nothing, whatever the policy says. */
+	if (__builtin_expect(use != flow->lane->all, 0))
+		sup = use & 1u << MPIB_RAIL_SUP ? len : 0;
+	else if (len)
+		sup = mpib_sup_bytes(mpib_get_sup_bw(flow, total, pos, len),
+				     len);
 	rail[MPIB_RAIL_SUP] = sup;
 	rail[MPIB_RAIL_SOUT] = len - sup;
 }
@@ -121,6 +111,10 @@ void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why)
 				      : 0;
 	} else if (lane->rails < MPIB_RAILS) {
 		why->sup_bw = 0; /* there is no other rail */
+	} else if (lane->use != lane->all) {
+		why->source = MPIB_SPLIT_FAILOVER;
+		why->sup_bw = lane->use & 1u << MPIB_RAIL_SUP ? MPIB_SUP_BW_ALL
+							      : 0;
 	} else if (cfg->mode == MPIB_MODE_ADVANCED) {
 		why->source = MPIB_SPLIT_HINT;
 		why->hint_slot = hint_slot(flow);

@@ -8,6 +8,25 @@
 #include "engine/flow.h"
 #include "engine/notice.h"
 
+/* What stands before bad was taken. With another rail to go to, the rest is
+ * lost like what a fault loses, and found by the same way. */
+static int refused(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
+		   unsigned n, const struct ibv_send_wr *bad, int error)
+{
+	unsigned taken = 0;
+
+	while (taken < n && &wr[taken] != bad)
+		taken++;
+	q->posted += taken;
+	q->lane->shard->rail[q->rail].cq_owed += taken;
+	if (mpib_lane_fault(q->lane, q->rail, MPIB_CAUSE_ERROR))
+		return 0;
+	mpib_lane_break(q->lane, -EIO,
+			"rail %u: ibv_post_send on QP 0x%x to %s: %s", q->rail,
+			q->qpn, q->lane->peer, strerror(error));
+	return -error;
+}
+
 int mpib_qp_post(struct mpib_lane_qp *q, struct ibv_send_wr *wr, unsigned n)
 {
 	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
@@ -19,13 +38,11 @@ int mpib_qp_post(struct mpib_lane_qp *q, struct ibv_send_wr *wr, unsigned n)
 		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
 	}
 	rc = ibv_post_send(q->qp, wr, &bad);
-	if (rc) {
-		mpib_lane_break(q->lane, -EIO,
-				"rail %u: ibv_post_send on QP 0x%x to %s: %s",
-				q->rail, q->qpn, q->lane->peer, strerror(rc));
-		return -rc;
-	}
+	if (rc)
+		return refused(q, wr, n, bad, rc);
 	q->posted += n;
+	if (wr[n - 1].send_flags & IBV_SEND_SIGNALED)
+		q->asked = q->posted;
 	rail->cq_owed += n;
 	rail->n.posts++;
 	return 0;
@@ -53,6 +70,7 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	if (lane->broken)
 		return;
 	lane->broken = true;
+	lane->open = 0;
 	va_start(ap, fmt);
 	notice = mpib_notice_new(lane, error, fmt, ap);
 	va_end(ap);
@@ -82,23 +100,29 @@ static void post_last(struct mpib_lane_qp *q)
 	}
 }
 
-static bool drained(const struct mpib_lane *lane)
+void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 {
-	for (unsigned r = 0; r < lane->rails; r++) {
-		for (unsigned i = 0; i < lane->qps[r]; i++) {
-			if (lane->qp[r][i].posted != lane->qp[r][i].retired)
-				return false;
-		}
+	if (!(lane->held & 1u << rail))
+		return;
+	for (unsigned i = 0; i < lane->qps[rail]; i++)
+		post_last(&lane->qp[rail][i]);
+}
+
+bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)
+{
+	if (!(lane->held & 1u << rail))
+		return true;
+	for (unsigned i = 0; i < lane->qps[rail]; i++) {
+		if (lane->qp[rail][i].posted != lane->qp[rail][i].retired)
+			return false;
 	}
 	return true;
 }
 
 void mpib_lane_drain(struct mpib_lane *lane)
 {
-	for (unsigned r = 0; r < lane->rails; r++) {
-		for (unsigned i = 0; i < lane->qps[r]; i++)
-			post_last(&lane->qp[r][i]);
-	}
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_rail_post_last(lane, r);
 	mpib_lane_check_drained(lane);
 }
 
@@ -106,8 +130,12 @@ void mpib_lane_check_drained(struct mpib_lane *lane)
 {
 	struct mpib_call *kill = lane->kill;
 
-	if (!kill || !drained(lane))
+	if (!kill)
 		return;
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (!mpib_rail_drained(lane, r))
+			return;
+	}
 	lane->kill = NULL;
 	mpib_call_done(lane->shard, kill, 0);
 }

@@ -131,8 +131,8 @@ static void cancel_rest(struct mpib_flow *f, unsigned req)
 }
 
 /* A record counts only when it was written for this very slot. */
-static bool read_record(struct mpib_flow *f, uint64_t number,
-			struct mpib_record *rec)
+bool mpib_receiver_record(struct mpib_flow *f, uint64_t number,
+			  struct mpib_record *rec)
 {
 	const struct mpib_record *table = f->tables.in;
 
@@ -234,7 +234,7 @@ static void refused(struct mpib_flow *f, struct mpib_slot *s,
 static int end_slot(struct mpib_flow *f, struct mpib_slot *s)
 {
 	struct mpib_record rec;
-	bool recorded = read_record(f, f->rx.tail, &rec);
+	bool recorded = mpib_receiver_record(f, f->rx.tail, &rec);
 
 	if (f->lane->imm_version == MPIB_IMM_V1 &&
 	    recorded != (s->size_q == MPIB_IMM_SIZEQ_SENTINEL))
@@ -277,6 +277,12 @@ static void end_slots(struct mpib_flow *f)
 	}
 }
 
+void mpib_receiver_whole(struct mpib_flow *f, struct mpib_slot *s)
+{
+	s->state = MPIB_SLOT_ARRIVED;
+	end_slots(f);
+}
+
 /* The slot that this IMM may end, or NULL when it ends none. */
 static struct mpib_slot *claim(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 			       uint32_t imm)
@@ -300,6 +306,9 @@ void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 	struct mpib_slot *s = claim(f, rail, qpn, imm);
 
 	if (!s) {
+		if (mpib_imm_mask(imm) == 0 &&
+		    mpib_replay_arrived(f, rail, qpn, imm))
+			return;
 		f->shard->rail[rail].n.bad_imms++;
 		mpib_flow_break(f, -EPROTO,
 				"imm 0x%08x on rail %u fits no posted receive",
@@ -310,13 +319,13 @@ void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
 	mpib_report_done(f, s->req, rail, qpn, byte_len);
 	s->expected = (uint8_t)mpib_imm_mask(imm);
-	s->size_q = mpib_imm_v1_size_q(imm);
+	/* All ones wins: a replay may have come first. */
+	if (mpib_imm_v1_size_q(imm) > s->size_q)
+		s->size_q = mpib_imm_v1_size_q(imm);
 	s->seen |= (uint8_t)(1u << rail);
 	s->rail[rail] = byte_len;
-	if (s->seen != s->expected)
-		return;
-	s->state = MPIB_SLOT_ARRIVED;
-	end_slots(f);
+	if (s->seen == s->expected)
+		mpib_receiver_whole(f, s);
 }
 
 void mpib_receiver_drop(struct mpib_flow *f)
@@ -325,7 +334,7 @@ void mpib_receiver_drop(struct mpib_flow *f)
 		release(&f->rx.slot[i]);
 		f->rx.slot[i].state = MPIB_SLOT_FREE;
 	}
-	f->rx.cts_posted = f->rx.next;
+	f->rx.cts_posted = f->rx.cts_again = f->rx.next;
 }
 
 bool mpib_receiver_uses(const struct mpib_flow *f, const struct mpib_mr *mr)

@@ -50,7 +50,8 @@ static int serve_lane(struct mpib_lane *lane)
 		if (f->tx.deficit > QUANTUM || alone)
 			f->tx.deficit = QUANTUM;
 		posted += visit(f, alone);
-		if (!mpib_sender_has_work(f) && f->tx.group.n == 0)
+		if (!mpib_sender_has_work(f) && f->tx.group.n == 0 &&
+		    f->tx.lost == 0)
 			retire_ready(f);
 	}
 	/* The next round begins with another flow, for the SQ may have filled
@@ -73,8 +74,8 @@ static int post_cts(struct mpib_shard *s)
 		if (!f->stopping)
 			posted += mpib_receiver_post_cts(f);
 		if (!f->stopping && !f->broken &&
-		    f->rx.cts_posted != f->rx.next)
-			continue; /* the SQ is full */
+		    f->rx.cts_again != f->rx.next)
+			continue; /* the SQ is full, or no rail is open */
 		f->on_cts = false;
 		TAILQ_REMOVE(&s->cts, f, cts_link);
 		if (f->stopping && !f->stopped)

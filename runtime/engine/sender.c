@@ -87,7 +87,7 @@ void mpib_sender_pop(struct mpib_flow *f)
 }
 
 /* The peer is another proxy, but its bytes are checked like anybody's. */
-static bool sane(const struct mpib_cts *c)
+bool mpib_cts_sane(const struct mpib_cts *c)
 {
 	return c->total <= MPIB_SIZE_MAX && c->pos <= c->total &&
 	       c->len <= c->total - c->pos && c->n >= 1 &&
@@ -116,14 +116,14 @@ static bool next_cts(struct mpib_flow *f, struct mpib_cts *cts)
 	while (mpib_sender_cts(f, tx->cts_next, cts)) {
 		int32_t ahead = (int32_t)(cts->msg - tx->msg);
 
-		if (!sane(cts) || ahead > 0) {
+		if (!mpib_cts_sane(cts) || ahead > 0) {
 			mpib_flow_break(f, -EPROTO,
 					"peer sent a CTS that cannot be right");
 			return false;
 		}
 		if (ahead == 0)
 			return true;
-		tx->cts_next++;
+		tx->ended[tx->cts_next++ % MPIB_SLOTS] = 0;
 	}
 	return false;
 }
@@ -137,7 +137,8 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	const uint32_t none[MPIB_RAILS] = { 0 };
 	struct mpib_extent *e = mpib_sender_oldest(f);
-	uint8_t mask = (uint8_t)(1u << f->home), req = e->req;
+	unsigned home = mpib_flow_home(f);
+	uint8_t mask = (uint8_t)(1u << home), req = e->req;
 	uint32_t sizes[2] = { e->total, cts->total };
 	struct mpib_record *rec;
 
@@ -147,9 +148,9 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 	rec = mpib_sender_record(f);
 	rec->status = -EMSGSIZE;
 	rec->size[0] = e->total;
-	mpib_chain_imm(f, &chain[f->home], f->home,
-		       mpib_sender_imm(f, mask, true, 0), rec);
-	if (mpib_sender_post(f, chain, NULL, NULL, 0) < 0)
+	mpib_chain_imm(f, &chain[home], home,
+		       mpib_sender_imm(f, home, mask, true, 0), rec);
+	if (mpib_sender_post(f, chain, NULL, 0, mask) < 0)
 		return false;
 
 	mpib_flow_finish(f, req, -EMSGSIZE, sizes, 2);
@@ -194,7 +195,7 @@ static void plan(struct mpib_flow *f, const struct mpib_extent *e,
 
 	s->imm = tx->mask | s->data;
 	if (s->imm == 0)
-		s->imm = (uint8_t)(1u << f->home);
+		s->imm = (uint8_t)(1u << mpib_flow_home(f));
 	s->apart = s->len > f->shard->ar_above;
 	/* byte_len says it all when each rail's bytes ride on its IMM, and
 	 * when a full part cannot be mistaken for "more follows". */
@@ -220,7 +221,6 @@ static void build(struct mpib_flow *f, const struct mpib_extent *e,
 {
 	struct mpib_record *rec = s->record ? mpib_sender_record(f) : NULL;
 	unsigned leader = s->imm & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP;
-	uint32_t imm = mpib_sender_imm(f, s->imm, s->record, s->len);
 
 	if (rec)
 		fill_record(f, e, s, rec);
@@ -241,7 +241,10 @@ static void build(struct mpib_flow *f, const struct mpib_extent *e,
 			span.len = 0;
 		}
 		if (s->imm & 1u << r)
-			mpib_chain_last(f, &chain[r], r, &span, imm, mine);
+			mpib_chain_last(f, &chain[r], r, &span,
+					mpib_sender_imm(f, r, s->imm, s->record,
+							s->len),
+					mine);
 	}
 }
 
@@ -272,6 +275,7 @@ static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 {
 	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	struct mpib_extent *e = mpib_sender_oldest(f);
+	struct mpib_share share;
 	struct step s;
 
 	if (e->total > cts->total)
@@ -286,7 +290,15 @@ static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 		return 0;
 
 	build(f, e, cts, &s, chain);
-	if (mpib_sender_post(f, chain, e, &s.len, 1) < 0)
+	share = (struct mpib_share){
+		.mr = e->mr,
+		.from = e->addr + (f->tx.pos - e->pos),
+		.at = f->tx.pos - cts->pos,
+		.len = s.len,
+		.sup = s.rail[MPIB_RAIL_SUP],
+		.req = e->req,
+	};
+	if (mpib_sender_post(f, chain, &share, 1, s.imm) < 0)
 		return 0;
 	advance(f, e, &s);
 	return (uint64_t)s.len + 1;
@@ -296,6 +308,8 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 {
 	struct mpib_cts cts;
 
+	if (__builtin_expect(f->tx.lost, 0))
+		return mpib_replay_step(f);
 	if (!mpib_sender_has_work(f) || f->broken || f->stopping)
 		return 0;
 	if (f->tx.group.n)
@@ -314,6 +328,7 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 
 void mpib_sender_drop(struct mpib_flow *f)
 {
+	mpib_replay_drop(f);
 	mpib_group_drop(f);
 	while (mpib_sender_has_work(f))
 		mpib_sender_pop(f);

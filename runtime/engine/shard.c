@@ -70,6 +70,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_sched_turn(s);
 	work += mpib_cq_turn(s);
 	work += mpib_srq_turn(s);
+	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
+		mpib_watch(s);
 
 	s->n.turns++;
 	s->busy = work > 0;
@@ -127,10 +129,12 @@ static void sleep_now(struct mpib_shard *s)
 
 	atomic_store(&s->status->sleeping, 1);
 	arm(s);
+	s->watch_turns = MPIB_WATCH_TURNS;
 	if (mpib_shard_turn(s) == 0 &&
 	    !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		s->n.sleeps++;
-		n = epoll_wait(s->epfd, ev, WAKES, SLEEP_MS);
+		n = epoll_wait(s->epfd, ev, WAKES,
+			       s->watching ? MPIB_WATCH_MS : SLEEP_MS);
 	}
 	atomic_store(&s->status->sleeping, 0);
 	for (int i = 0; i < n; i++)

@@ -36,6 +36,7 @@ struct mpib_rail {
 	uint32_t cq_size;
 	uint32_t cq_owed; /* completions that may still come: never above
 			     cq_size, so the CQ cannot overrun */
+	bool up; /* the port's state, by events; control thread */
 	struct mpib_lane_qp *qps; /* by number, for v1 and for errors */
 	struct mpib_snap_rail n;
 };
@@ -67,6 +68,9 @@ struct mpib_shard {
 	uint64_t now; /* when this turn began, ns */
 	uint32_t ar_above; /* longer pieces: payload by WRITE, then the IMM */
 	uint64_t spin_ns; /* idle time before sleep, follows the traffic */
+	uint32_t watch_turns; /* since the watchdog looked */
+	uint64_t watched_ns; /* when that was */
+	bool watching; /* something was outstanding then */
 	/* Control thread: which flow ids are taken, and counts for snapshot
 	 * buffers. */
 	uint64_t *flow_ids;
@@ -74,6 +78,9 @@ struct mpib_shard {
 	struct mpib_flow_list timed; /* whose times are read */
 	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */
 };
+
+struct mpib_lane;
+TAILQ_HEAD(mpib_made_list, mpib_lane);
 
 struct mpib_engine {
 	struct mpib_engine_config cfg;
@@ -90,6 +97,8 @@ struct mpib_engine {
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	_Atomic unsigned drained; /* bit per rail, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
+	struct mpib_made_list lanes; /* connected; control thread */
+	int timer; /* timerfd of hold-downs and graces */
 	unsigned shards, running;
 	struct mpib_shard shard[];
 };

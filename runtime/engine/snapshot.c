@@ -19,9 +19,24 @@ struct taking {
 	void *arg;
 };
 
+static void add_failover(struct mpib_snap_failover *sum,
+			 const struct mpib_snap_failover *n)
+{
+	for (unsigned i = 0; i < MPIB_CAUSES; i++)
+		sum->count[i] += n->count[i];
+	sum->failbacks += n->failbacks;
+	sum->lost_bytes += n->lost_bytes;
+	sum->lost_chunks += n->lost_chunks;
+	sum->replayed_bytes += n->replayed_bytes;
+	sum->last_ns = n->last_ns ? n->last_ns : sum->last_ns;
+	sum->max_ns = n->max_ns > sum->max_ns ? n->max_ns : sum->max_ns;
+	sum->sum_ns += n->sum_ns;
+}
+
 static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 {
 	mpib_rail_counts_add(&sum->n, &n->n);
+	add_failover(&sum->failover, &n->failover);
 	sum->cqes += n->cqes;
 	sum->cqe_errors += n->cqe_errors;
 	sum->posts += n->posts;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "engine/engine.h"
+#include "engine/failover.h"
 #include "engine/policy.h"
 
 #define MPIB_LABEL_MAX 64
@@ -59,8 +59,23 @@ static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 	sum->replayed_bytes -= n->replayed_bytes;
 }
 
+/*
+ * A rail of a lane stopped, was fenced at both ends, and what it had went over
+ * another rail. Times run from noticing the fault to having judged what was
+ * lost. At the sender tx_bytes - lost_bytes of a rail is what the receiver's
+ * rx_bytes counts.
+ */
+struct mpib_snap_failover {
+	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
+	uint64_t failbacks; /* traffic uses the rail again */
+	uint64_t lost_bytes, lost_chunks; /* of this rail, to travel again */
+	uint64_t replayed_bytes; /* over this rail, lost by whichever */
+	uint64_t last_ns, max_ns, sum_ns;
+};
+
 struct mpib_snap_rail {
 	struct mpib_rail_counts n;
+	struct mpib_snap_failover failover;
 	uint64_t cqes, cqe_errors, posts, srq_refills, stale_imms, bad_imms;
 	uint64_t srq_limits; /* times the device found an SRQ nearly empty */
 	uint64_t downs; /* times the rail was told to be down */

@@ -18,6 +18,16 @@ static enum mpib_last stalled(const struct mpib_flow *f)
 	return last[f->stall];
 }
 
+/* Rails that carry what is pending; a fence moves chunks. */
+static uint8_t waited_for(const struct mpib_piece *p)
+{
+	uint8_t rails = 0;
+
+	for (unsigned k = 0; k < MPIB_RAILS; k++)
+		rails |= (uint8_t)((p->c.pending >> k & 1) << p->c.carrier[k]);
+	return rails;
+}
+
 /* Rails that have not acknowledged a piece with bytes of the request. */
 static uint8_t unacked(const struct mpib_flow *f, unsigned req)
 {
@@ -27,7 +37,7 @@ static uint8_t unacked(const struct mpib_flow *f, unsigned req)
 		const struct mpib_piece *p = &f->tx.piece[i % MPIB_PIECES];
 
 		for (unsigned k = 0; k < p->n; k++)
-			rails |= p->req[k] == req ? p->pending : 0;
+			rails |= p->share[k].req == req ? waited_for(p) : 0;
 	}
 	return rails;
 }

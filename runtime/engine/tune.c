@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "engine/failover.h"
 #include "engine/shard.h"
 
 static void store(uint32_t *to, uint32_t value)
@@ -29,7 +30,10 @@ int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
 	off = on ? off | 1u << rail : off & ~(1u << rail);
 	if (on && (off & all) == all)
 		return -EBUSY;
+	if (off == mpib_engine_drained(engine))
+		return 0;
 	atomic_store_explicit(&engine->drained, off, memory_order_relaxed);
+	mpib_rail_drain(engine, rail, on);
 	return 0;
 }
 

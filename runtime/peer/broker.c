@@ -240,7 +240,24 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 	}
 }
 
+static void on_lane_send(void *ctx, struct mpib_lane *lane,
+			 const struct mpib_rail_msg *msg)
+{
+	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_RAIL, .rail = *msg };
+	struct mpib_blane *l, *next;
+
+	HASH_ITER(hh, of(ctx)->lanes, l, next)
+	{
+		if (l->lane == lane && l->state == MPIB_BLANE_UP) {
+			m.to = l->their_id;
+			mpib_blane_tell(l, &m);
+			return;
+		}
+	}
+}
+
 const struct mpib_engine_events mpib_broker_events = {
+	.lane_send = on_lane_send,
 	.flow_broken = on_flow_broken,
 	.lane_broken = on_lane_broken,
 };

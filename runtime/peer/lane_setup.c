@@ -94,6 +94,7 @@ static void came_up(struct mpib_blane *l)
 	struct mpib_bconn *c;
 
 	l->state = MPIB_BLANE_UP;
+	mpib_lane_settled(l->lane);
 	while ((c = TAILQ_FIRST(&l->waiting))) {
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		mpib_bconn_laned(c);
@@ -344,6 +345,16 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
+static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_blane *l = mpib_blane_find(p, m->to);
+
+	if (!l || l->state >= MPIB_BLANE_DYING)
+		return true; /* they are told */
+	return l->state == MPIB_BLANE_UP &&
+	       mpib_lane_receive(l->lane, &m->rail);
+}
+
 bool mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	switch (m->type) {
@@ -353,6 +364,8 @@ bool mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return on_accept(p, m);
 	case MPIB_PEER_LANE_REJECT:
 		return on_reject(p, m);
+	case MPIB_PEER_LANE_RAIL:
+		return on_rail(p, m);
 	default:
 		return on_close(p, m);
 	}

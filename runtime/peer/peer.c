@@ -148,6 +148,7 @@ static void on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_LANE_ACCEPT:
 	case MPIB_PEER_LANE_REJECT:
 	case MPIB_PEER_LANE_CLOSE:
+	case MPIB_PEER_LANE_RAIL:
 		sound = mpib_blane_message(p, m);
 		break;
 	case MPIB_PEER_CONN_OPEN:

@@ -41,30 +41,56 @@ static void get_key(struct mpib_reader *r, struct mpib_lane_key *k)
 	k->serial = mpib_get64(r);
 }
 
+static void put_qps(struct mpib_writer *w, const struct mpib_lane_rail_info *p)
+{
+	mpib_put(w, p->gid, sizeof(p->gid));
+	mpib_put16(w, p->lid);
+	mpib_put8(w, p->mtu);
+	mpib_put8(w, p->link_layer);
+	mpib_put8(w, p->qps);
+	for (unsigned q = 0; q < p->qps; q++) {
+		mpib_put32(w, p->qpn[q]);
+		mpib_put32(w, p->psn[q]);
+	}
+	mpib_put8(w, p->ece);
+	for (unsigned q = 0; p->ece && q < p->qps; q++) {
+		mpib_put32(w, p->ece_vendor[q]);
+		mpib_put32(w, p->ece_options[q]);
+	}
+}
+
+static void get_qps(struct mpib_reader *r, struct mpib_lane_rail_info *p)
+{
+	mpib_get(r, p->gid, sizeof(p->gid));
+	p->lid = mpib_get16(r);
+	p->mtu = mpib_get8(r);
+	p->link_layer = mpib_get8(r);
+	p->qps = mpib_get8(r);
+	if (p->qps < 1 || p->qps > MPIB_QPS_MAX || p->mtu < 1 ||
+	    p->mtu > IBV_MTU_4096) {
+		r->failed = true;
+		p->qps = 0;
+	}
+	for (unsigned q = 0; q < p->qps; q++) {
+		p->qpn[q] = mpib_get32(r) & 0xffffff;
+		p->psn[q] = mpib_get32(r) & 0xffffff;
+	}
+	p->ece = mpib_get8(r);
+	for (unsigned q = 0; p->ece && q < p->qps; q++) {
+		p->ece_vendor[q] = mpib_get32(r);
+		p->ece_options[q] = mpib_get32(r);
+	}
+}
+
 static void put_lane(struct mpib_writer *w, const struct mpib_lane_info *i)
 {
 	mpib_put8(w, i->imm_version);
 	mpib_put8(w, i->mode);
 	mpib_put8(w, i->path);
+	mpib_put8(w, i->failover);
 	mpib_put8(w, i->rails);
-	for (unsigned r = 0; r < i->rails; r++) {
-		const struct mpib_lane_rail_info *p = &i->rail[r];
-
-		mpib_put(w, p->gid, sizeof(p->gid));
-		mpib_put16(w, p->lid);
-		mpib_put8(w, p->mtu);
-		mpib_put8(w, p->link_layer);
-		mpib_put8(w, p->qps);
-		for (unsigned q = 0; q < p->qps; q++) {
-			mpib_put32(w, p->qpn[q]);
-			mpib_put32(w, p->psn[q]);
-		}
-		mpib_put8(w, p->ece);
-		for (unsigned q = 0; p->ece && q < p->qps; q++) {
-			mpib_put32(w, p->ece_vendor[q]);
-			mpib_put32(w, p->ece_options[q]);
-		}
-	}
+	for (unsigned r = 0; r < i->rails; r++)
+		put_qps(w, &i->rail[r]);
 }
 
 static void get_lane(struct mpib_reader *r, struct mpib_lane_info *i)
@@ -72,6 +98,7 @@ static void get_lane(struct mpib_reader *r, struct mpib_lane_info *i)
 	i->imm_version = mpib_get8(r);
 	i->mode = mpib_get8(r);
 	i->path = mpib_get8(r);
+	i->failover = mpib_get8(r);
 	i->rails = mpib_get8(r);
 	if (i->rails < 1 || i->rails > MPIB_RAILS ||
 	    i->mode > MPIB_MODE_STATIC || i->path > MPIB_PATH_INTER ||
@@ -79,29 +106,96 @@ static void get_lane(struct mpib_reader *r, struct mpib_lane_info *i)
 		r->failed = true;
 		i->rails = 0;
 	}
-	for (unsigned n = 0; n < i->rails; n++) {
-		struct mpib_lane_rail_info *p = &i->rail[n];
+	for (unsigned n = 0; n < i->rails && !r->failed; n++)
+		get_qps(r, &i->rail[n]);
+}
 
-		mpib_get(r, p->gid, sizeof(p->gid));
-		p->lid = mpib_get16(r);
-		p->mtu = mpib_get8(r);
-		p->link_layer = mpib_get8(r);
-		p->qps = mpib_get8(r);
-		if (p->qps < 1 || p->qps > MPIB_QPS_MAX || p->mtu < 1 ||
-		    p->mtu > IBV_MTU_4096) {
-			r->failed = true;
-			return;
-		}
-		for (unsigned q = 0; q < p->qps; q++) {
-			p->qpn[q] = mpib_get32(r) & 0xffffff;
-			p->psn[q] = mpib_get32(r) & 0xffffff;
-		}
-		p->ece = mpib_get8(r);
-		for (unsigned q = 0; p->ece && q < p->qps; q++) {
-			p->ece_vendor[q] = mpib_get32(r);
-			p->ece_options[q] = mpib_get32(r);
-		}
+/* Of seen only what slots asks for. */
+static unsigned seen_bytes(const struct mpib_answer *a)
+{
+	return (a->slots * MPIB_RAILS + 7u) / 8;
+}
+
+static void put_answer(struct mpib_writer *w, const struct mpib_answer *a)
+{
+	mpib_put32(w, a->flow);
+	mpib_put8(w, a->sender);
+	mpib_put64(w, a->first);
+	mpib_put16(w, a->slots);
+	mpib_put(w, a->seen, seen_bytes(a));
+}
+
+static void get_answer(struct mpib_reader *r, struct mpib_answer *a)
+{
+	a->flow = mpib_get32(r);
+	a->sender = mpib_get8(r);
+	a->first = mpib_get64(r);
+	a->slots = mpib_get16(r);
+	if (a->slots > MPIB_SLOTS || a->flow >= MPIB_FLOW_MAX) {
+		r->failed = true;
+		return;
 	}
+	mpib_get(r, a->seen, seen_bytes(a));
+}
+
+static void put_rail(struct mpib_writer *w, const struct mpib_rail_msg *m)
+{
+	mpib_put8(w, m->type);
+	mpib_put8(w, m->rail);
+	mpib_put32(w, m->epoch);
+	switch ((enum mpib_rail_msg_type)m->type) {
+	case MPIB_RAIL_FENCE:
+		mpib_put8(w, m->cause);
+		break;
+	case MPIB_RAIL_FENCED:
+		mpib_put8(w, m->more);
+		mpib_put8(w, m->answers);
+		for (unsigned i = 0; i < m->answers; i++)
+			put_answer(w, &m->answer[i]);
+		break;
+	case MPIB_RAIL_OFFER:
+		put_qps(w, &m->info);
+		break;
+	case MPIB_RAIL_UP:
+		break;
+	case MPIB_RAIL_DRAIN:
+		mpib_put8(w, m->on);
+		break;
+	}
+}
+
+static void get_rail(struct mpib_reader *r, struct mpib_rail_msg *m)
+{
+	m->type = mpib_get8(r);
+	m->rail = mpib_get8(r);
+	m->epoch = mpib_get32(r);
+	switch ((enum mpib_rail_msg_type)m->type) {
+	case MPIB_RAIL_FENCE:
+		m->cause = mpib_get8(r);
+		break;
+	case MPIB_RAIL_FENCED:
+		m->more = mpib_get8(r);
+		m->answers = mpib_get8(r);
+		if (m->answers > MPIB_ANSWERS) {
+			r->failed = true;
+			m->answers = 0;
+		}
+		for (unsigned i = 0; i < m->answers; i++)
+			get_answer(r, &m->answer[i]);
+		break;
+	case MPIB_RAIL_OFFER:
+		get_qps(r, &m->info);
+		break;
+	case MPIB_RAIL_UP:
+		break;
+	case MPIB_RAIL_DRAIN:
+		m->on = mpib_get8(r);
+		break;
+	default:
+		r->failed = true;
+	}
+	if (m->rail >= MPIB_RAILS || m->cause >= MPIB_CAUSES)
+		r->failed = true;
 }
 
 static void put_flow(struct mpib_writer *w, const struct mpib_flow_info *f)
@@ -195,6 +289,10 @@ static void put_body(struct mpib_writer *w, const struct mpib_peer_msg *m)
 		mpib_put32(w, m->from);
 		put_lane(w, &m->lane_info);
 		break;
+	case MPIB_PEER_LANE_RAIL:
+		mpib_put32(w, m->to);
+		put_rail(w, &m->rail);
+		break;
 	case MPIB_PEER_CONN_OPEN:
 		mpib_put32(w, m->from);
 		mpib_put32(w, m->lane);
@@ -257,6 +355,10 @@ static void get_body(struct mpib_reader *r, struct mpib_peer_msg *m)
 		m->from = mpib_get32(r);
 		get_lane(r, &m->lane_info);
 		break;
+	case MPIB_PEER_LANE_RAIL:
+		m->to = mpib_get32(r);
+		get_rail(r, &m->rail);
+		break;
 	case MPIB_PEER_CONN_OPEN:
 		m->from = mpib_get32(r);
 		m->lane = mpib_get32(r);
@@ -297,7 +399,8 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 
 	mpib_put8(&w, (uint8_t)m->type);
 	put_body(&w, m);
-	/* The longest message, a LANE_OPEN, is a fifth of a frame. */
+	/* The longest message, a FENCED with MPIB_ANSWERS of the longest
+	 * answers, is two thirds of a frame. */
 	assert(!w.failed);
 	mpib_put32(&len, (uint32_t)(w.at - buf) - 4);
 	return (size_t)(w.at - buf);
@@ -332,7 +435,8 @@ const char *mpib_peer_type_name(enum mpib_peer_type type)
 		[MPIB_PEER_CONN_CANCEL] = "CONN_CANCEL",
 		[MPIB_PEER_CONN_CLOSE] = "CONN_CLOSE",
 		[MPIB_PEER_CONN_CLOSED] = "CONN_CLOSED",
+		[MPIB_PEER_LANE_RAIL] = "LANE_RAIL",
 	};
 
-	return type <= MPIB_PEER_CONN_CLOSED && name[type] ? name[type] : "?";
+	return type <= MPIB_PEER_LANE_RAIL && name[type] ? name[type] : "?";
 }

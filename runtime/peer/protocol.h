@@ -16,6 +16,7 @@
  *   LANE_REJECT  to, error, why
  *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
  *                end, the other end kills its own
+ *   LANE_RAIL    to, rail_msg: one rail of the lane stops, or comes back
  *   CONN_OPEN    from, lane, listener, flow    -> CONN_ACCEPT | CONN_REJECT
  *   CONN_ACCEPT  to, from, flow
  *   CONN_REJECT  to, error, why
@@ -32,13 +33,13 @@
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
 
-#include "engine/engine.h"
+#include "engine/failover.h"
 #include "peer/auth.h"
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 1u
-#define MPIB_PEER_VERSION 1u
+#define MPIB_PEER_VERSION_MIN 2u
+#define MPIB_PEER_VERSION 2u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -58,6 +59,7 @@ enum mpib_peer_type {
 	MPIB_PEER_CONN_CANCEL,
 	MPIB_PEER_CONN_CLOSE,
 	MPIB_PEER_CONN_CLOSED,
+	MPIB_PEER_LANE_RAIL,
 };
 
 /* Who a proxy is: where its peer link listens, and which life of it. */
@@ -90,6 +92,7 @@ struct mpib_peer_msg {
 	uint64_t nonce;
 	uint32_t uid;
 	struct mpib_flow_info flow;
+	struct mpib_rail_msg rail;
 	int32_t error; /* -errno */
 	char why[200];
 };

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sender must remember of a piece to write again what a fence lost.
+ * Pure: no I/O, no time.
+ *
+ * A piece is split over the rails: chunk k is what rail k was given. A slot of
+ * the receiver is ended by one IMM per chunk, each covering all writes before
+ * it on its QP; the receiver's bitmap of a slot is which of these it has seen.
+ * A chunk is carried by the rail it was last posted on.
+ */
+#ifndef MPIB_FAILOVER_CHUNKS_H
+#define MPIB_FAILOVER_CHUNKS_H
+
+#include <mpib/abi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mpib_chunks {
+	uint8_t pending; /* not known to be placed */
+	uint8_t lost; /* of these: to be posted again */
+	uint8_t imm; /* chunks of the slot's end that this piece posted */
+	uint8_t carrier[MPIB_RAILS];
+	uint8_t cover[MPIB_RAILS]; /* which chunk's IMM tells of it */
+};
+
+static inline void mpib_chunks_post(struct mpib_chunks *c, uint8_t chunks,
+				    uint8_t imm)
+{
+	*c = (struct mpib_chunks){ .pending = chunks,
+				   .imm = imm,
+				   .carrier = { 0, 1 },
+				   .cover = { 0, 1 } };
+}
+
+/*
+ * Both ends of rail are drained, and the receiver has said what it has: all of
+ * the slot (done), or the chunks seen. Returns the chunks that turn out to be
+ * placed, still pending; those that are not become lost.
+ */
+static inline uint8_t mpib_chunks_judge(struct mpib_chunks *c, unsigned rail,
+					bool done, uint8_t seen)
+{
+	uint8_t placed = 0;
+
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		uint8_t bit = (uint8_t)(1u << k);
+
+		if (!(c->pending & bit) || c->lost & bit ||
+		    c->carrier[k] != rail)
+			continue;
+		if (done || seen & 1u << c->cover[k])
+			placed |= bit;
+		else
+			c->lost |= bit;
+	}
+	return placed;
+}
+
+/*
+ * What was lost is posted on rail. open: the slot's IMMs are not posted yet,
+ * so the one that will be posted on rail, on the same QP, covers it. Returns
+ * which chunks.
+ */
+static inline uint8_t mpib_chunks_repost(struct mpib_chunks *c, unsigned rail,
+					 bool open)
+{
+	uint8_t again = c->lost;
+
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		if (!(again & 1u << k))
+			continue;
+		c->carrier[k] = (uint8_t)rail;
+		if (open)
+			c->cover[k] = (uint8_t)rail;
+	}
+	c->lost = 0;
+	return again;
+}
+
+#endif

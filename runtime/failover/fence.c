@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "failover/fence.h"
+
+void mpib_fence_init(struct mpib_fence *f, bool healthy)
+{
+	*f = (struct mpib_fence){ .state = MPIB_FENCE_LIVE,
+				  .healthy = healthy };
+}
+
+/* Whether the fence of this epoch has not begun here. */
+static bool standing(const struct mpib_fence *f)
+{
+	return f->state != MPIB_FENCE_STOPPING &&
+	       f->state != MPIB_FENCE_STOPPED;
+}
+
+static unsigned stop(struct mpib_fence *f)
+{
+	f->state = MPIB_FENCE_STOPPING;
+	return MPIB_FENCE_STOP;
+}
+
+static unsigned complete(struct mpib_fence *f)
+{
+	f->state = MPIB_FENCE_DOWN;
+	f->epoch++;
+	f->held = true;
+	f->probed = f->peer_fenced = f->peer_offered = f->peer_up = false;
+	return MPIB_FENCE_REPLAY | MPIB_FENCE_HOLD;
+}
+
+static unsigned try_connect(struct mpib_fence *f)
+{
+	if (f->state != MPIB_FENCE_OFFERED || !f->peer_offered)
+		return 0;
+	f->state = MPIB_FENCE_PROBING;
+	return MPIB_FENCE_CONNECT;
+}
+
+static unsigned try_offer(struct mpib_fence *f)
+{
+	if (f->state != MPIB_FENCE_DOWN || !f->healthy || f->held)
+		return 0;
+	f->state = MPIB_FENCE_OFFERED;
+	return MPIB_FENCE_OFFER | try_connect(f);
+}
+
+static unsigned try_resume(struct mpib_fence *f)
+{
+	if (f->state != MPIB_FENCE_PROBING || !f->probed || !f->peer_up)
+		return 0;
+	f->state = MPIB_FENCE_LIVE;
+	return MPIB_FENCE_RESUME;
+}
+
+unsigned mpib_fence_fault(struct mpib_fence *f)
+{
+	/* In DOWN there is nothing of ours that could be at fault. */
+	if (!standing(f) || f->state == MPIB_FENCE_DOWN)
+		return 0;
+	return stop(f) | MPIB_FENCE_TELL;
+}
+
+unsigned mpib_fence_health(struct mpib_fence *f, bool healthy)
+{
+	f->healthy = healthy;
+	return healthy ? try_offer(f) : mpib_fence_fault(f);
+}
+
+unsigned mpib_fence_drained(struct mpib_fence *f)
+{
+	if (f->state != MPIB_FENCE_STOPPING)
+		return 0;
+	f->state = MPIB_FENCE_STOPPED;
+	return MPIB_FENCE_ANSWER | (f->peer_fenced ? complete(f) : 0);
+}
+
+unsigned mpib_fence_hold_over(struct mpib_fence *f)
+{
+	f->held = false;
+	return try_offer(f);
+}
+
+unsigned mpib_fence_probed(struct mpib_fence *f, bool ok)
+{
+	if (f->state != MPIB_FENCE_PROBING || f->probed)
+		return 0;
+	if (!ok)
+		return mpib_fence_fault(f);
+	f->probed = true;
+	return MPIB_FENCE_TELL_UP | try_resume(f);
+}
+
+bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
+			uint32_t epoch, unsigned *actions)
+{
+	*actions = 0;
+	if (epoch != f->epoch)
+		return false;
+	switch (msg) {
+	case MPIB_FENCE_MSG_FENCE:
+		/* In DOWN, too: the peer has begun the next attempt and given
+		 * it up, and waits for our answer. */
+		*actions = standing(f) ? stop(f) : 0;
+		return true;
+	case MPIB_FENCE_MSG_FENCED:
+		if (f->peer_fenced)
+			return false;
+		f->peer_fenced = true;
+		if (standing(f))
+			*actions = stop(f);
+		else if (f->state == MPIB_FENCE_STOPPED)
+			*actions = complete(f);
+		return true;
+	case MPIB_FENCE_MSG_OFFER:
+		if (f->peer_offered || epoch == 0)
+			return false;
+		f->peer_offered = true;
+		*actions = try_connect(f);
+		return true;
+	case MPIB_FENCE_MSG_UP:
+		if (f->peer_up || !f->peer_offered)
+			return false;
+		f->peer_up = true;
+		*actions = try_resume(f);
+		return true;
+	}
+	return false;
+}
+
+const char *mpib_fence_state_name(enum mpib_fence_state state)
+{
+	static const char *const name[] = {
+		[MPIB_FENCE_LIVE] = "live",
+		[MPIB_FENCE_STOPPING] = "stopping",
+		[MPIB_FENCE_STOPPED] = "stopped",
+		[MPIB_FENCE_DOWN] = "down",
+		[MPIB_FENCE_OFFERED] = "offered",
+		[MPIB_FENCE_PROBING] = "probing",
+	};
+
+	return name[state];
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two whole nodes in one process: engine with its shard thread, broker on a
+ * control thread of its own, two software rails, a real peer link between
+ * them. The test plays the clients and breaks the rails. What cannot be done
+ * ends the program with a message.
+ */
+#ifndef MPIB_TESTS_FAULT_NODES_H
+#define MPIB_TESTS_FAULT_NODES_H
+
+#include <mpib/control.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/loop.h"
+#include "base/mailbox.h"
+#include "engine/snapshot.h"
+#include "peer/broker.h"
+#include "verbs/soft.h"
+
+struct node {
+	unsigned number;
+	struct mpib_loop loop;
+	struct mpib_mailbox box;
+	struct mpib_watch box_watch;
+	pthread_t thread;
+	struct mpib_engine *engine;
+	struct mpib_broker *broker;
+	struct mpib_tenant *tenant;
+	struct mpib_attachment *attachment;
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	struct mpib_owner owner;
+	char *mem;
+	uint32_t mr;
+	const struct mpib_status *status;
+	/* CLOCK_MONOTONIC ns of the last FENCE that this end sent. */
+	_Atomic uint64_t fenced_ns;
+	_Atomic unsigned fences;
+};
+
+struct nodes {
+	struct node node[2];
+	size_t mem; /* bytes a node */
+};
+
+/* net: the second byte of the rails' addresses. private_lanes: imm v1. */
+void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
+		unsigned net, size_t mem, bool private_lanes);
+/* Connection at index of both, from one node to the other; before
+ * nodes_start(). */
+void nodes_connect(struct nodes *n, unsigned from, uint32_t index);
+/* The control threads run from here on. */
+void nodes_start(struct nodes *n);
+void nodes_close(struct nodes *n);
+
+/* Run fn(node, arg) on the node's control thread and wait for it. */
+void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
+	       void *arg);
+void node_fault(struct node *node, unsigned rail,
+		const struct mpib_soft_fault *fault);
+/* Move a QP of the rail of the node's lane to ERR; false: it has none now. */
+bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
+/* Mask of the rails that are live at this end. */
+uint8_t node_live(struct node *node);
+/* The caller frees. */
+struct mpib_snapshot *node_snapshot(struct node *node);
+void node_ring(struct node *node); /* the shard's doorbell, if it sleeps */
+
+uint64_t now_ns(void);
+void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rails of two real nodes fail at random under checked traffic: which rail, at
+ * which end, when, how (link down, black hole, a QP killed), and sometimes the
+ * other one fails while traffic is being moved. Nothing may be lost, doubled or
+ * changed, no client may see an error, nobody may hang.
+ *
+ *   storm [-n faults] [-s seed] [-c connections] [-p] [-a net]
+ *
+ * Ends with histograms of the time to detection and of the time until every
+ * connection moved messages again that were posted after the fault.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "traffic.h"
+
+#define MS 1000000ull
+#define BUCKETS 16
+#define HANG_MS 15000
+
+enum kind {
+	KIND_DOWN,
+	KIND_HOLE,
+	KIND_KILL,
+	KIND_BOTH, /* the other rail, too, while the first is dealt with */
+	KINDS,
+};
+
+static const char *const kind_name[] = { "link down", "black hole", "QP killed",
+					 "both rails" };
+
+struct times {
+	uint64_t *ns;
+	unsigned n;
+};
+
+static struct times detect[KINDS], resume[KINDS];
+static struct nodes nodes;
+static struct traffic traffic;
+static uint64_t rng;
+
+static uint64_t draw(uint64_t n)
+{
+	uint64_t z = rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return (z ^ z >> 31) % n;
+}
+
+static void add(struct times *t, uint64_t ns)
+{
+	t->ns = realloc(t->ns, (t->n + 1) * sizeof(*t->ns));
+	t->ns[t->n++] = ns;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_times(const char *what, enum kind kind, struct times *t)
+{
+	unsigned bucket[BUCKETS] = { 0 };
+
+	if (t->n == 0)
+		return;
+	qsort(t->ns, t->n, sizeof(*t->ns), by_size);
+	for (unsigned i = 0; i < t->n; i++) {
+		unsigned b = 0;
+
+		while (b + 1 < BUCKETS && t->ns[i] >> b > MS / 2)
+			b++;
+		bucket[b]++;
+	}
+	printf("%-10s %-10s n %4u  p50 %7.2f  p99 %7.2f  max %7.2f ms |",
+	       kind_name[kind], what, t->n, (double)t->ns[t->n / 2] / 1e6,
+	       (double)t->ns[t->n * 99 / 100] / 1e6,
+	       (double)t->ns[t->n - 1] / 1e6);
+	for (unsigned b = 0; b < BUCKETS; b++) {
+		if (bucket[b])
+			printf(" <%g:%u", 0.5 * (1u << b), bucket[b]);
+	}
+	printf("\n");
+}
+
+static void run_for(uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	while (now_ns() < end)
+		traffic_turn(&traffic, true);
+}
+
+static uint64_t until_marked(const char *what)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (!traffic_marked(&traffic)) {
+		traffic_turn(&traffic, true);
+		if (now_ns() > end)
+			die("%s: no traffic for %u ms", what, HANG_MS);
+	}
+	return traffic_marked(&traffic);
+}
+
+static void until_live(void)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (node_live(&nodes.node[0]) != 3 ||
+	       node_live(&nodes.node[1]) != 3) {
+		run_for(5 * MS);
+		if (now_ns() > end)
+			die("a rail does not come back");
+	}
+}
+
+static unsigned fences(void)
+{
+	return atomic_load(&nodes.node[0].fences) +
+	       atomic_load(&nodes.node[1].fences);
+}
+
+/* When the first end said so, 0: it has not. */
+static uint64_t detected(unsigned before, uint64_t since)
+{
+	uint64_t first = 0;
+
+	if (fences() == before)
+		return 0;
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t ns = atomic_load(&nodes.node[i].fenced_ns);
+
+		if (ns > since && (!first || ns < first))
+			first = ns;
+	}
+	return first;
+}
+
+static bool strike(enum kind kind, unsigned end, unsigned rail)
+{
+	struct mpib_soft_fault fault = { 0 };
+
+	if (kind == KIND_KILL)
+		return node_kill_qp(&nodes.node[end], rail, (unsigned)draw(16));
+	fault.link_down = kind == KIND_DOWN;
+	fault.black_hole = kind == KIND_HOLE;
+	node_fault(&nodes.node[end], rail, &fault);
+	return true;
+}
+
+static void heal(unsigned end, unsigned rail)
+{
+	static const struct mpib_soft_fault none;
+
+	node_fault(&nodes.node[end], rail, &none);
+}
+
+/* One rail of one end. The other carries on. */
+static void one_rail(enum kind kind)
+{
+	unsigned end = (unsigned)draw(2), rail = (unsigned)draw(2);
+	unsigned before = fences();
+	uint64_t start = now_ns(), hit, back;
+
+	if (!strike(kind, end, rail))
+		return;
+	traffic_mark(&traffic);
+	back = until_marked(kind_name[kind]);
+	/* A killed QP may have been idle, and a fault without traffic on that
+	 * rail is none. */
+	hit = detected(before, start);
+	if (hit) {
+		add(&detect[kind], hit - start);
+		add(&resume[kind], back > hit ? back - start : 0);
+	}
+	run_for(draw(20) * MS);
+	heal(end, rail);
+}
+
+static void both_rails(void)
+{
+	unsigned end[2] = { (unsigned)draw(2), (unsigned)draw(2) };
+	unsigned first = (unsigned)draw(2);
+	enum kind kind[2] = { (enum kind)draw(3), (enum kind)draw(3) };
+	uint64_t start;
+
+	strike(kind[0], end[0], first);
+	run_for(draw(150000) * 1000);
+	strike(kind[1], end[1], !first);
+	run_for(draw(300) * MS);
+	heal(end[0], first);
+	heal(end[1], !first);
+	start = now_ns();
+	traffic_mark(&traffic);
+	add(&resume[KIND_BOTH], until_marked("both rails") - start);
+}
+
+static void run_dry(void)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (!traffic_dry(&traffic)) {
+		traffic_turn(&traffic, false);
+		if (now_ns() > end)
+			die("what was posted does not end");
+	}
+}
+
+/* What one end sent is what the other got, but for what was lost and sent
+ * again. */
+static void check_counts(void)
+{
+	struct mpib_snapshot *s[2] = { node_snapshot(&nodes.node[0]),
+				       node_snapshot(&nodes.node[1]) };
+	uint64_t lost = 0, stale = 0, count = 0, back = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned r = 0; r < 2; r++) {
+			const struct mpib_snap_rail *tx = &s[i]->rail[r];
+			const struct mpib_snap_rail *rx = &s[!i]->rail[r];
+
+			if (tx->n.tx_bytes - tx->failover.lost_bytes !=
+			    rx->n.rx_bytes)
+				die("node %u rail %u: sent %llu, of these lost "
+				    "%llu, received %llu",
+				    i, r, (unsigned long long)tx->n.tx_bytes,
+				    (unsigned long long)tx->failover.lost_bytes,
+				    (unsigned long long)rx->n.rx_bytes);
+			if (tx->bad_imms)
+				die("node %u rail %u: %llu bad imms", i, r,
+				    (unsigned long long)tx->bad_imms);
+			lost += tx->failover.lost_bytes;
+			stale += tx->stale_imms;
+			back += tx->failover.failbacks;
+			for (unsigned c = 0; c < MPIB_CAUSES; c++)
+				count += tx->failover.count[c];
+		}
+	}
+	printf("fences %llu (both ends counted), came back %llu, replayed %llu "
+	       "bytes, stale %llu\n",
+	       (unsigned long long)count, (unsigned long long)back,
+	       (unsigned long long)lost, (unsigned long long)stale);
+	for (unsigned i = 0; i < 2; i++)
+		mpib_snapshot_free(s[i]);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned faults = 30, conns = TRAFFIC_CONNS, net = 60;
+	struct mpib_engine_config cfg;
+	bool private_lanes = false;
+	int opt;
+
+	rng = 1;
+	net += (unsigned)getpid() % 40;
+	while ((opt = getopt(argc, argv, "n:s:c:pa:")) != -1) {
+		if (opt == 'n')
+			faults = (unsigned)atoi(optarg);
+		else if (opt == 's')
+			rng = strtoull(optarg, NULL, 0);
+		else if (opt == 'c')
+			conns = (unsigned)atoi(optarg);
+		else if (opt == 'p')
+			private_lanes = true;
+		else if (opt == 'a')
+			net = (unsigned)atoi(optarg);
+		else
+			return 2;
+	}
+	mpib_engine_config_init(&cfg);
+	cfg.hold_ms = 10;
+	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, private_lanes);
+	traffic_open(&traffic, &nodes, conns);
+	nodes_start(&nodes);
+	run_for(50 * MS);
+	for (unsigned i = 0; i < faults; i++) {
+		enum kind kind = draw(10) == 0 ? KIND_BOTH : (enum kind)draw(3);
+
+		run_for(draw(20000) * 1000);
+		if (kind == KIND_BOTH)
+			both_rails();
+		else
+			one_rail(kind);
+		if (draw(3))
+			until_live();
+	}
+	until_live();
+	run_dry();
+	printf("%u faults, %llu messages, %llu bytes: 0 lost, 0 doubled, 0 "
+	       "changed, 0 errors\n",
+	       faults, (unsigned long long)traffic.messages,
+	       (unsigned long long)traffic.bytes);
+	for (enum kind k = 0; k < KINDS; k++) {
+		print_times("detected", k, &detect[k]);
+		print_times("resumed", k, &resume[k]);
+	}
+	check_counts();
+	nodes_close(&nodes);
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checked traffic between two nodes, played on one thread. Every message is
+ * known from its connection and number. A buffer is overwritten the moment it
+ * is handed back and looked at before it is posted again: what is replayed from
+ * it, or lands in it, after that is found out.
+ */
+#ifndef MPIB_TESTS_FAULT_TRAFFIC_H
+#define MPIB_TESTS_FAULT_TRAFFIC_H
+
+#include "nodes.h"
+
+#define TRAFFIC_CONNS 8
+#define TRAFFIC_WINDOW 8
+#define TRAFFIC_MAX (192u << 10)
+#define TRAFFIC_MEM ((size_t)2 * TRAFFIC_CONNS * TRAFFIC_WINDOW * TRAFFIC_MAX)
+
+enum traffic_kind {
+	TRAFFIC_PLAIN,
+	TRAFFIC_PARTS, /* both ends describe their buffers in parts */
+	TRAFFIC_GROUP, /* receives of four buffers */
+};
+
+struct end {
+	struct node *node;
+	struct mpib_producer ring;
+	uint32_t index;
+	uint64_t posted, done; /* messages (groups) */
+	uint32_t gen[TRAFFIC_WINDOW * 4];
+};
+
+struct conn {
+	enum traffic_kind kind;
+	unsigned number;
+	struct end tx, rx;
+	bool poisoned[TRAFFIC_WINDOW];
+	uint64_t last_ns; /* a message ended that was posted after mark */
+	uint64_t mark; /* number of the first message posted after it */
+};
+
+struct traffic {
+	struct conn conn[TRAFFIC_CONNS];
+	unsigned conns;
+	uint32_t fixed; /* 0: sizes by chance; else all of this size */
+	bool unchecked; /* only move bytes */
+	uint64_t messages, bytes;
+};
+
+/* Connects all; before nodes_start(). */
+void traffic_open(struct traffic *t, struct nodes *n, unsigned conns);
+/* Post and take what can be; posting false lets it run dry. */
+void traffic_turn(struct traffic *t, bool posting);
+/* Everything posted has ended. */
+bool traffic_dry(const struct traffic *t);
+/* From now on a message of each connection is waited for. */
+void traffic_mark(struct traffic *t);
+/* The time when the last of them ended; 0: not yet. */
+uint64_t traffic_marked(const struct traffic *t);
+
+#endif
