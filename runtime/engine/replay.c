@@ -356,6 +356,21 @@ static void repost(struct mpib_flow *f, struct mpib_piece *p, uint32_t number,
 	     mpib_wr_tag(MPIB_WR_REPLAY, f->id, number | again << 8));
 }
 
+/* Nothing that the piece's IMM covers is under way on another rail. */
+static bool ordered(struct mpib_flow *f, uint32_t last, unsigned q)
+{
+	const struct mpib_piece *p = piece_at(f, last);
+
+	for (uint32_t i = f->tx.piece_tail; p->c.imm && i != last; i++) {
+		const struct mpib_piece *earlier = piece_at(f, i);
+
+		if (earlier->slot == p->slot &&
+		    !mpib_chunks_ordered(&earlier->c, p->c.lost, q))
+			return false;
+	}
+	return true;
+}
+
 uint64_t mpib_replay_step(struct mpib_flow *f)
 {
 	struct mpib_chain chain[MPIB_RAILS];
@@ -368,7 +383,8 @@ uint64_t mpib_replay_step(struct mpib_flow *f)
 		i++;
 	p = piece_at(f, i);
 	if (i == f->tx.piece_head || !(f->lane->open & 1u << q) ||
-	    mpib_qp_room(mpib_flow_qp(f, q, p->slot)) < MPIB_REPLAY_WRS)
+	    mpib_qp_room(mpib_flow_qp(f, q, p->slot)) < MPIB_REPLAY_WRS ||
+	    !ordered(f, i, q))
 		return 0;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		chain[k].n = chain[k].bytes = 0;

@@ -57,6 +57,23 @@ static inline uint8_t mpib_chunks_judge(struct mpib_chunks *c, unsigned rail,
 }
 
 /*
+ * May IMMs that end the chunks of ends be posted on rail, as far as an earlier
+ * piece of the slot is concerned? Not while what they cover is under way on
+ * another rail: nothing would order the two.
+ */
+static inline bool mpib_chunks_ordered(const struct mpib_chunks *earlier,
+				       uint8_t ends, unsigned rail)
+{
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		if (earlier->pending >> k & 1 &&
+		    ends >> earlier->cover[k] & 1 &&
+		    (earlier->lost >> k & 1 || earlier->carrier[k] != rail))
+			return false;
+	}
+	return true;
+}
+
+/*
  * What was lost is posted on rail. open: the slot's IMMs are not posted yet,
  * so the one that will be posted on rail, on the same QP, covers it. Returns
  * which chunks.
