@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "failover/chunks.h"
+#include "failover/fence.h"
+
+static unsigned take(struct mpib_fence *f, enum mpib_fence_msg msg,
+		     uint32_t epoch)
+{
+	unsigned actions;
+
+	assert_true(mpib_fence_message(f, msg, epoch, &actions));
+	return actions;
+}
+
+static void a_fault_is_told_and_replayed_when_both_are_drained(void **state)
+{
+	struct mpib_fence f;
+
+	(void)state;
+	mpib_fence_init(&f, true);
+	assert_int_equal(mpib_fence_fault(&f),
+			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
+	assert_int_equal(mpib_fence_fault(&f), 0);
+	assert_int_equal(mpib_fence_drained(&f), MPIB_FENCE_ANSWER);
+	assert_int_equal(f.epoch, 0);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0),
+			 MPIB_FENCE_REPLAY | MPIB_FENCE_HOLD);
+	assert_int_equal(f.epoch, 1);
+	assert_int_equal(f.state, MPIB_FENCE_DOWN);
+}
+
+static void nothing_is_replayed_before_this_end_is_drained(void **state)
+{
+	struct mpib_fence f;
+
+	(void)state;
+	mpib_fence_init(&f, true);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), MPIB_FENCE_STOP);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0), 0);
+	assert_int_equal(mpib_fence_drained(&f), MPIB_FENCE_ANSWER |
+							 MPIB_FENCE_REPLAY |
+							 MPIB_FENCE_HOLD);
+}
+
+static void both_ends_may_find_the_fault_at_once(void **state)
+{
+	struct mpib_fence f;
+
+	(void)state;
+	mpib_fence_init(&f, true);
+	mpib_fence_fault(&f);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), 0);
+	mpib_fence_drained(&f);
+	take(&f, MPIB_FENCE_MSG_FENCED, 0);
+	assert_int_equal(f.epoch, 1);
+}
+
+static void a_message_of_another_epoch_is_refused(void **state)
+{
+	struct mpib_fence f;
+	unsigned actions;
+
+	(void)state;
+	mpib_fence_init(&f, true);
+	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 1, &actions));
+	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_OFFER, 0, &actions));
+	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_UP, 0, &actions));
+}
+
+static void down(struct mpib_fence *f)
+{
+	mpib_fence_init(f, true);
+	mpib_fence_fault(f);
+	mpib_fence_drained(f);
+	take(f, MPIB_FENCE_MSG_FENCED, 0);
+}
+
+static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
+{
+	struct mpib_fence f;
+
+	(void)state;
+	down(&f);
+	assert_int_equal(mpib_fence_health(&f, false), 0);
+	assert_int_equal(mpib_fence_hold_over(&f), 0);
+	assert_int_equal(mpib_fence_health(&f, true), MPIB_FENCE_OFFER);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_OFFER, 1), MPIB_FENCE_CONNECT);
+	assert_int_equal(mpib_fence_probed(&f, true), MPIB_FENCE_TELL_UP);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), MPIB_FENCE_RESUME);
+	assert_int_equal(f.state, MPIB_FENCE_LIVE);
+}
+
+static void an_offer_that_came_early_is_kept(void **state)
+{
+	struct mpib_fence f;
+
+	(void)state;
+	down(&f);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_OFFER, 1), 0);
+	assert_int_equal(mpib_fence_hold_over(&f),
+			 MPIB_FENCE_OFFER | MPIB_FENCE_CONNECT);
+}
+
+static void a_fault_while_it_comes_back_ends_that_attempt(void **state)
+{
+	struct mpib_fence f;
+
+	(void)state;
+	down(&f);
+	mpib_fence_hold_over(&f);
+	take(&f, MPIB_FENCE_MSG_OFFER, 1);
+	assert_int_equal(mpib_fence_probed(&f, false),
+			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
+	/* The other end believed in it already. */
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), 0);
+	mpib_fence_drained(&f);
+	take(&f, MPIB_FENCE_MSG_FENCED, 1);
+	assert_int_equal(f.epoch, 2);
+	assert_false(f.peer_up);
+}
+
+static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
+{
+	struct mpib_fence f;
+
+	(void)state;
+	down(&f);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 1), MPIB_FENCE_STOP);
+	assert_int_equal(mpib_fence_drained(&f), MPIB_FENCE_ANSWER);
+}
+
+static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
+{
+	struct mpib_chunks c;
+
+	(void)state;
+	mpib_chunks_post(&c, 3, 3);
+	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0), 0);
+	assert_int_equal(c.lost, 1);
+	mpib_chunks_post(&c, 3, 3);
+	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2), 2);
+	assert_int_equal(c.lost, 0);
+	mpib_chunks_post(&c, 3, 3);
+	assert_int_equal(mpib_chunks_judge(&c, 0, true, 0), 1);
+}
+
+static void a_chunk_follows_the_rail_it_was_posted_on_again(void **state)
+{
+	struct mpib_chunks c;
+
+	(void)state;
+	mpib_chunks_post(&c, 3, 0);
+	mpib_chunks_judge(&c, 0, false, 0);
+	/* The slot is open: the IMM to come on rail 1 will cover it. */
+	assert_int_equal(mpib_chunks_repost(&c, 1, true), 1);
+	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0), 0);
+	assert_int_equal(c.lost, 0);
+	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2), 3);
+	assert_int_equal(mpib_chunks_judge(&c, 1, false, 1), 0);
+	assert_int_equal(c.lost, 3);
+}
+
+static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
+{
+	struct mpib_chunks c;
+
+	(void)state;
+	mpib_chunks_post(&c, 1, 0);
+	assert_true(mpib_chunks_ordered(&c, 1, 0));
+	assert_false(mpib_chunks_ordered(&c, 1, 1));
+	assert_true(mpib_chunks_ordered(&c, 2, 1));
+	mpib_chunks_judge(&c, 0, false, 0);
+	assert_false(mpib_chunks_ordered(&c, 1, 0));
+	mpib_chunks_repost(&c, 1, false);
+	assert_true(mpib_chunks_ordered(&c, 1, 1));
+	c.pending = 0;
+	assert_true(mpib_chunks_ordered(&c, 1, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_fault_is_told_and_replayed_when_both_are_drained),
+		cmocka_unit_test(
+			nothing_is_replayed_before_this_end_is_drained),
+		cmocka_unit_test(both_ends_may_find_the_fault_at_once),
+		cmocka_unit_test(a_message_of_another_epoch_is_refused),
+		cmocka_unit_test(
+			a_rail_comes_back_healthy_held_and_probed_at_both_ends),
+		cmocka_unit_test(an_offer_that_came_early_is_kept),
+		cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
+		cmocka_unit_test(
+			the_peer_may_give_up_what_this_end_has_not_begun),
+		cmocka_unit_test(
+			only_what_the_rail_carried_and_nobody_saw_is_lost),
+		cmocka_unit_test(
+			a_chunk_follows_the_rail_it_was_posted_on_again),
+		cmocka_unit_test(
+			an_imm_waits_for_what_it_covers_on_another_rail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fail-over stands on: from the moment a responder's QP is in ERR nothing
+ * that was sent to it is placed any more, and what had been acknowledged has
+ * its completion in the queue. */
+#include "vt.h"
+
+#include <stdlib.h>
+
+#define BIG (1u << 20)
+
+static void nothing_is_placed_by_a_queue_pair_in_error(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, BIG, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, BIG, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, 64);
+	struct ibv_qp *qa, *qb;
+	uint8_t *before;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	vt_fill(src.p, src.len, 4);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+
+	/* On its way when the responder is stopped. */
+	sge = vt_sge(&src, 0, BIG);
+	for (uint64_t id = 2; id < 6; id++)
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, id,
+					 IBV_SEND_SIGNALED, &sge, 1,
+					 vt_addr(&dst), dst.mr->rkey),
+				 0);
+	for (int i = 0; i < 3; i++)
+		vt_turn(t);
+	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
+	before = malloc(BIG);
+	assert_non_null(before);
+	memcpy(before, dst.p, BIG);
+
+	for (int i = 0; i < 2000; i++)
+		vt_turn(t);
+	assert_memory_equal(before, dst.p, BIG);
+	free(before);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void what_was_acknowledged_has_its_completion_though_the_queue_pair_died(
+	void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, 64);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (uint64_t id = 1; id <= 4; id++) {
+		assert_int_equal(vt_recv(qb, 100 + id, NULL, 0), 0);
+		assert_int_equal(vt_write_imm(qa, id, IBV_SEND_SIGNALED,
+					      (uint32_t)id, &sge, 1,
+					      vt_addr(&dst), dst.mr->rkey),
+				 0);
+		vt_expect(t, &t->a.send, id, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
+	for (uint64_t id = 1; id <= 4; id++)
+		vt_expect(t, &t->b.recv, 100 + id, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vt_test(nothing_is_placed_by_a_queue_pair_in_error),
+		vt_test(what_was_acknowledged_has_its_completion_though_the_queue_pair_died),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
