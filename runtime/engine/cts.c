@@ -93,13 +93,15 @@ static void note_posted(struct mpib_flow *f, uint64_t first, unsigned n)
 /* From *next up to end; how many. */
 static int post_runs(struct mpib_flow *f, uint64_t *next, uint64_t end)
 {
+	/* While no rail is open its QPs are the control thread's. */
+	bool open = f->lane->open & 1u << mpib_flow_home(f);
 	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
 	int posted = 0;
 
 	while (*next != end && !f->broken) {
 		unsigned n = cts_run(*next, end);
 
-		if (!(f->lane->open & 1u << q->rail) || mpib_qp_room(q) == 0) {
+		if (!open || mpib_qp_room(q) == 0) {
 			mpib_stall(f, MPIB_STALL_SQ);
 			break;
 		}
