@@ -8,8 +8,10 @@
 
 #include "base/suggest.h"
 
-/* Values of getopt_long() beyond the index of a setting. */
+/* Values of getopt_long(): above the characters, of which ':' and '?' mean
+ * something, and settings by their index from there. */
 enum {
+	OPT_SETTING = 256,
 	OPT_CONFIG = 1000,
 	OPT_CHECK,
 	OPT_HELP,
@@ -39,7 +41,7 @@ static void make_options(struct options *o)
 		o->list[i].name = s->flag;
 		o->list[i].has_arg =
 			s->arg ? required_argument : optional_argument;
-		o->list[i].val = (int)i;
+		o->list[i].val = OPT_SETTING + (int)i;
 	}
 	for (unsigned i = 0; i < EXTRA; i++)
 		o->list[o->count++] = extra[i];
@@ -95,7 +97,8 @@ static int scan(const struct options *o, struct mpib_config *cfg, int argc,
 		} else if (c == '?' || c == ':') {
 			rc = complain(o, c, argv, why);
 		} else if (cfg) {
-			const struct mpib_setting *s = &mpib_settings[c];
+			const struct mpib_setting *s =
+				&mpib_settings[c - OPT_SETTING];
 			char origin[64];
 
 			snprintf(origin, sizeof(origin), "flag --%s", s->flag);
