@@ -82,8 +82,8 @@ static void note_posted(struct mpib_flow *f, uint64_t first, unsigned n)
 		struct mpib_freq *r = &f->req[s->req];
 
 		s->posted = now;
-		mpib_report_post(f, s->req, f->home, mpib_flow_cts_qp(f)->qpn,
-				 0);
+		mpib_report_post(f, s->req, mpib_flow_home(f),
+				 mpib_flow_cts_qp(f)->qpn, 0);
 		if (!r->posted)
 			mpib_record(f, MPIB_TIME_SUBMIT_POST, now - r->since);
 		r->posted = true;

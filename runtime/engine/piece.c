@@ -98,7 +98,7 @@ int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 			continue;
 		/* The rail's bytes are those of one request, or of a group. */
 		for (unsigned i = 0; i < n; i++)
-			mpib_report_post(f, e[i].req, r, q->qpn,
+			mpib_report_post(f, share[i].req, r, q->qpn,
 					 n == 1 ? chain[r].bytes : 0);
 		rc = mpib_chain_post(f, &chain[r], q, number);
 		if (rc < 0)
