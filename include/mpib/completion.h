@@ -73,7 +73,7 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 /*
  * A rail's part in a request: generation's low 6 bits | state 2 | QP number 24 |
  * bytes 32. A word of another generation says nothing yet. bytes is what was
- * posted or has arrived, 0 where a grouped send does not tell.
+ * posted or has arrived.
  */
 enum mpib_rail_state {
 	MPIB_RAIL_IDLE, /* nothing of it went there */

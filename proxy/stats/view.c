@@ -68,6 +68,26 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		mpib_view_shards(v), "ledger", ledger(&all->ledger));
 }
 
+static json_t *failover(const struct mpib_snap_failover *n)
+{
+	static const char *const cause[MPIB_CAUSES] = {
+		[MPIB_CAUSE_NONE] = "none",   [MPIB_CAUSE_PORT] = "port",
+		[MPIB_CAUSE_ERROR] = "error", [MPIB_CAUSE_STUCK] = "stuck",
+		[MPIB_CAUSE_PEER] = "peer",   [MPIB_CAUSE_PROBE] = "probe",
+	};
+	json_t *causes = json_object();
+
+	for (unsigned i = MPIB_CAUSE_NONE + 1; i < MPIB_CAUSES; i++)
+		json_object_set_new(causes, cause[i],
+				    mpib_field_u64(n->count[i]));
+	return json_pack("{so sI sI sI sf sf}", "causes", causes, "failbacks",
+			 (json_int_t)n->failbacks, "lost_bytes",
+			 (json_int_t)n->lost_bytes, "lost_chunks",
+			 (json_int_t)n->lost_chunks, "last_s",
+			 (double)n->last_ns / 1e9, "max_s",
+			 (double)n->max_ns / 1e9);
+}
+
 /* What hurts a rail, and what it cost. */
 static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
 {
@@ -84,6 +104,7 @@ static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
 		(double)n->failover_ns / 1e9);
 
 	json_object_update_new(o, more);
+	json_object_set_new(o, "failover", failover(&n->failover));
 }
 
 /* What a driver counts; the software HCA has none. */

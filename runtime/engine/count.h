@@ -27,6 +27,19 @@ static inline void mpib_count_post(struct mpib_flow *f, struct mpib_lane_qp *q,
 		   bytes, imm);
 }
 
+/* A chunk that another rail lost goes by rail. */
+static inline void mpib_count_replay(struct mpib_flow *f, unsigned rail,
+				     uint32_t bytes)
+{
+	struct mpib_rail_counts *n[] = { &f->n[rail], &f->lane->n[rail],
+					 &f->shard->rail[rail].n.n };
+
+	for (unsigned i = 0; i < 3; i++) {
+		n[i]->replays++;
+		n[i]->replayed_bytes += bytes;
+	}
+}
+
 static inline void mpib_count_messages(struct mpib_flow *f, unsigned n)
 {
 	f->messages += n;

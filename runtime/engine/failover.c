@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/log.h"
+#include "base/event.h"
+#include "base/trace.h"
 #include "engine/lane.h"
 
 /* Both directions of every flow of a shard. */
@@ -135,6 +136,28 @@ static void on_stopped(void *arg, int status)
 	mpib_rail_job_free(job);
 }
 
+static void tell_failover(const struct mpib_rail_job *job, uint64_t us)
+{
+	const struct mpib_lane *lane = job->lane;
+	enum mpib_rail_cause cause = lane->life.rail[job->rail].cause;
+	const struct mpib_event_about about = {
+		.rails = (uint8_t)(1u << job->rail),
+		.peer = lane->peer,
+		.ns = us * 1000,
+		.bytes = job->lost_bytes,
+	};
+
+	MPIB_TRACE(failover, job->rail, cause, us, job->lost_chunks,
+		   job->lost_bytes);
+	mpib_event(MPIB_LOG_WARN, "failover", &about,
+		   "rail %s to %s: %s, fenced in %llu.%llu ms, %u chunks (%llu "
+		   "bytes) take another way",
+		   mpib_rail_name(job->rail), lane->peer,
+		   mpib_rail_cause_name(cause), (unsigned long long)us / 1000,
+		   (unsigned long long)us / 100 % 10, job->lost_chunks,
+		   (unsigned long long)job->lost_bytes);
+}
+
 static void on_replayed(void *arg, int status)
 {
 	struct mpib_rail_job *job = arg;
@@ -145,13 +168,7 @@ static void on_replayed(void *arg, int status)
 	if (!lane->life.over) {
 		uint64_t us = (mpib_now_ns() - life->stopped_ns) / 1000;
 
-		mpib_warn("rail %s to %s: %s, fenced in %llu.%llu ms, %u "
-			  "chunks (%llu bytes) take another way",
-			  mpib_rail_name(job->rail), lane->peer,
-			  mpib_rail_cause_name(life->cause),
-			  (unsigned long long)us / 1000,
-			  (unsigned long long)us / 100 % 10, job->lost_chunks,
-			  (unsigned long long)job->lost_bytes);
+		tell_failover(job, us);
 		/* The shard has let go of its QPs. */
 		life->replaying = false;
 		mpib_rail_hold(lane, job->rail);

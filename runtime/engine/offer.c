@@ -11,7 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/event.h"
 #include "engine/failover.h"
 #include "engine/lane.h"
 
@@ -196,13 +196,15 @@ void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_life *life = &lane->life.rail[rail];
+	struct mpib_event_about about = { .rails = (uint8_t)(1u << rail),
+					  .peer = lane->peer };
 
 	life->resumed_ns = mpib_now_ns();
 	lane->life.grace_until = 0;
-	mpib_warn("rail %s to %s: back after %llu ms", mpib_rail_name(rail),
-		  lane->peer,
-		  (unsigned long long)(life->resumed_ns - life->stopped_ns) /
-			  1000000);
+	about.ns = life->resumed_ns - life->stopped_ns;
+	mpib_event(MPIB_LOG_WARN, "failback", &about,
+		   "rail %s to %s: back after %llu ms", mpib_rail_name(rail),
+		   lane->peer, (unsigned long long)about.ns / 1000000);
 	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_resume,
 			  on_said);
 }

@@ -181,9 +181,12 @@ static void judge_receiver(struct mpib_flow *f, struct mpib_rail_job *job)
 
 static void count(struct mpib_lane *lane, const struct mpib_rail_job *job)
 {
-	struct mpib_snap_failover *n = &lane->shard->rail[job->rail].n.failover;
+	struct mpib_snap_rail *rail = &lane->shard->rail[job->rail].n;
+	struct mpib_snap_failover *n = &rail->failover;
 	uint64_t ns = mpib_now_ns() - lane->stop[job->rail].fault_ns;
 
+	rail->failovers++;
+	rail->failover_ns += ns;
 	n->count[job->cause]++;
 	n->lost_bytes += job->lost_bytes;
 	n->lost_chunks += job->lost_chunks;
@@ -293,6 +296,7 @@ static void move_bytes(struct mpib_flow *f, struct mpib_piece *p, unsigned q,
 				  p->chunk[k].bytes, f->shard->now);
 		f->shard->rail[q].n.failover.replayed_bytes +=
 			p->chunk[k].bytes;
+		mpib_count_replay(f, q, p->chunk[k].bytes);
 	}
 }
 
