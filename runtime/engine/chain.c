@@ -80,8 +80,8 @@ void mpib_chain_last(struct mpib_flow *f, struct mpib_chain *c, unsigned rail,
 	wr->imm_data = htobe32(imm);
 }
 
-int mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
-		    struct mpib_lane_qp *q, uint32_t piece)
+void mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
+		     struct mpib_lane_qp *q, uint32_t piece)
 {
 	unsigned n = c->n;
 
@@ -92,5 +92,5 @@ int mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
 
 	mpib_count_post(f, q, n, c->bytes,
 			c->wr[n - 1].opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
-	return mpib_qp_post(q, c->wr, n);
+	mpib_qp_post(q, c->wr, n);
 }

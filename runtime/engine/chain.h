@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: the WRs of one rail for one piece, posted with a single
- * ibv_post_send(). Only the last is signalled.
+ * Inside the engine: the WRs of one rail for one piece, posted in one go.
+ * Only the last is signalled.
  */
 #ifndef MPIB_ENGINE_CHAIN_H
 #define MPIB_ENGINE_CHAIN_H
@@ -38,8 +38,7 @@ void mpib_chain_last(struct mpib_flow *f, struct mpib_chain *c, unsigned rail,
 /* An IMM that carries the record, or nothing when record is NULL. */
 void mpib_chain_imm(struct mpib_flow *f, struct mpib_chain *c, unsigned rail,
 		    uint32_t imm, struct mpib_record *record);
-/* -errno breaks the lane. */
-int mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
-		    struct mpib_lane_qp *q, uint32_t piece);
+void mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
+		     struct mpib_lane_qp *q, uint32_t piece);
 
 #endif

@@ -164,8 +164,7 @@ static bool post_fence(struct mpib_flow *f, unsigned rail)
 	f->fencing |= bit;
 	f->wrote &= (uint8_t)~bit;
 	mpib_count_post(f, q, 1, 0, false);
-	if (mpib_qp_post(q, &wr, 1) < 0)
-		f->fencing &= (uint8_t)~bit;
+	mpib_qp_post(q, &wr, 1);
 	return true;
 }
 

@@ -251,8 +251,8 @@ struct mpib_record *mpib_sender_record(struct mpib_flow *f);
 uint32_t mpib_sender_imm(struct mpib_flow *f, unsigned rail, uint8_t mask,
 			 bool record, uint32_t bytes);
 /* One piece, of n shares; imm: rails whose chain ends the slot. */
-int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
-		     const struct mpib_share *share, unsigned n, uint8_t imm);
+void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
+		      const struct mpib_share *share, unsigned n, uint8_t imm);
 void mpib_sender_pop(struct mpib_flow *f);
 /* The peer's words, checked. */
 bool mpib_cts_sane(const struct mpib_cts *c);

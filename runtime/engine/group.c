@@ -91,8 +91,7 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	}
 	if (!mpib_sender_may_post(f, mask, 1, rail))
 		return 0;
-	if (mpib_sender_post(f, chain, &whole, 1, 0) < 0)
-		return 0;
+	mpib_sender_post(f, chain, &whole, 1, 0);
 
 	g->mask |= mask;
 	g->size[i] += len;
@@ -170,8 +169,7 @@ static uint64_t write_all(struct mpib_flow *f)
 				       mpib_sender_imm(f, r, mask, true, 0),
 				       leader ? rec : NULL);
 	}
-	if (mpib_sender_post(f, chain, held, n, mask) < 0)
-		return 0;
+	mpib_sender_post(f, chain, held, n, mask);
 
 	for (unsigned i = 0; i < n; i++) {
 		if (held[i].mr)

@@ -151,8 +151,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->path = (uint8_t)path;
 	l->imm_version = want ? want->imm_version : imm_version;
 	l->depth = cfg->sq_depth;
-	l->failover = cfg->failover && l->rails > 1 &&
-		      (!want || want->failover);
+	l->failover =
+		cfg->failover && l->rails > 1 && (!want || want->failover);
 	l->all = l->held = l->open = l->use = (uint8_t)((1u << l->rails) - 1);
 	TAILQ_INIT(&l->flows);
 	TAILQ_INIT(&l->ready);
@@ -160,8 +160,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		mpib_tracker_init(&l->track[r]);
 	l->shard->lanes_made++;
 	for (unsigned r = 0; r < l->rails; r++) {
-		rc = mpib_lane_make_qps(
-			l, r, want ? want->rail[r].qps : cfg->qps[r]);
+		rc = mpib_lane_make_qps(l, r,
+					want ? want->rail[r].qps : cfg->qps[r]);
 		if (rc < 0)
 			goto err_lane;
 	}
@@ -270,10 +270,11 @@ void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 	if (!(lane->held & 1u << r))
 		return;
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
+		mpib_qp_ring(&lane->qp[r][i]);
 		HASH_DELETE(hh, rail->qps, &lane->qp[r][i]);
 		rail->n.qps--;
 	}
-	lane->held &= (uint8_t)~(1u << r);
+	lane->held &= (uint8_t) ~(1u << r);
 }
 
 static void on_connect(struct mpib_msg *msg)

@@ -91,6 +91,8 @@ struct mpib_lane_qp {
 	uint32_t asked; /* posted, as of the last signalled one */
 	bool no_ece; /* not set, so not to be answered */
 	uint32_t cts_quiet; /* CTS since the last signalled one */
+	struct mpib_wr_chain chain; /* of this turn */
+	LIST_ENTRY(mpib_lane_qp) ring_link; /* with a chain */
 	UT_hash_handle hh;
 };
 
@@ -163,22 +165,33 @@ static inline uint32_t mpib_wr_piece(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
 
-/* WRs that may be posted to the QP now, never more than its CQ can hold. */
+/* Beyond what room was asked for: the other rail's chain, and a replay. */
+#define MPIB_WR_SPARE 128u
+
+/* WRs that may be posted to the QP now, never more than its CQ can hold, nor
+ * than the turn has left. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
-	const struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
+	const struct mpib_shard *s = q->lane->shard;
+	const struct mpib_rail *rail = &s->rail[q->rail];
 	uint32_t sq = q->lane->depth - ((q->posted - q->retired) & 0xffffff);
 	uint32_t cq = rail->cq_size - rail->cq_owed;
 
+	if (s->wrs.left < 2 * MPIB_WR_SPARE)
+		return 0;
 	return sq < cq ? sq : cq;
 }
 
 /*
- * Post a chain of n WRs with one ibv_post_send(). wr[i].wr_id comes with kind,
- * flow and piece (mpib_wr_tag()); the count is added here, the links are set
- * here. -errno breaks the lane.
+ * doorbell.c: n WRs for the QP, copied, with one SGE at most; they go out in
+ * order, with one doorbell a turn. wr[i].wr_id comes with kind, flow and piece
+ * (mpib_wr_tag()); the count is added here. What cannot be posted then breaks
+ * the rail or the lane.
  */
-int mpib_qp_post(struct mpib_lane_qp *q, struct ibv_send_wr *wr, unsigned n);
+void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
+		  unsigned n);
+/* Now, rather than at the end of the turn. */
+void mpib_qp_ring(struct mpib_lane_qp *q);
 
 static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t flow,
 				   uint32_t piece)
@@ -193,9 +206,9 @@ void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id);
 /* route.c: the way from the port of rail to remote's, for RTR. port is what the
  * port is now. Control thread. */
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
-		    const struct mpib_port_info *port,
-		    const struct mpib_lane_rail_info *remote,
-		    struct ibv_ah_attr *ah);
+		     const struct mpib_port_info *port,
+		     const struct mpib_lane_rail_info *remote,
+		     struct ibv_ah_attr *ah);
 
 /* ece.c, control thread. What this end's QPs of a rail have, into info. */
 void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,

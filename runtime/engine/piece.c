@@ -67,8 +67,8 @@ static void note_imm(struct mpib_flow *f, uint8_t imm)
 		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS);
 }
 
-int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
-		     const struct mpib_share *share, unsigned n, uint8_t imm)
+void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
+		      const struct mpib_share *share, unsigned n, uint8_t imm)
 {
 	uint32_t number = f->tx.piece_head++ % MPIB_PIECES;
 	struct mpib_piece *p = &f->tx.piece[number];
@@ -92,7 +92,6 @@ int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 		note_imm(f, imm);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		struct mpib_lane_qp *q = mpib_flow_qp(f, r, f->tx.cts_next);
-		int rc;
 
 		if (chain[r].n == 0)
 			continue;
@@ -100,11 +99,8 @@ int mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 		for (unsigned i = 0; i < n; i++)
 			mpib_report_post(f, share[i].req, r, q->qpn,
 					 n == 1 ? chain[r].bytes : 0);
-		rc = mpib_chain_post(f, &chain[r], q, number);
-		if (rc < 0)
-			return rc;
+		mpib_chain_post(f, &chain[r], q, number);
 	}
-	return 0;
 }
 
 struct mpib_record *mpib_sender_record(struct mpib_flow *f)
@@ -148,8 +144,8 @@ static void retire_piece(struct mpib_flow *f, const struct mpib_piece *p)
 	}
 }
 
-static void leave_tracker(struct mpib_flow *f, struct mpib_piece *p,
-			  unsigned k, bool ok)
+static void leave_tracker(struct mpib_flow *f, struct mpib_piece *p, unsigned k,
+			  bool ok)
 {
 	struct mpib_tracker *t = &f->lane->track[p->c.carrier[k]];
 

@@ -8,46 +8,6 @@
 #include "engine/flow.h"
 #include "engine/notice.h"
 
-/* What stands before bad was taken. With another rail to go to, the rest is
- * lost like what a fault loses, and found by the same way. */
-static int refused(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
-		   unsigned n, const struct ibv_send_wr *bad, int error)
-{
-	unsigned taken = 0;
-
-	while (taken < n && &wr[taken] != bad)
-		taken++;
-	q->posted += taken;
-	q->lane->shard->rail[q->rail].cq_owed += taken;
-	if (mpib_lane_fault(q->lane, q->rail, MPIB_CAUSE_ERROR))
-		return 0;
-	mpib_lane_break(q->lane, -EIO,
-			"rail %u: ibv_post_send on QP 0x%x to %s: %s", q->rail,
-			q->qpn, q->lane->peer, strerror(error));
-	return -error;
-}
-
-int mpib_qp_post(struct mpib_lane_qp *q, struct ibv_send_wr *wr, unsigned n)
-{
-	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
-	struct ibv_send_wr *bad;
-	int rc;
-
-	for (unsigned i = 0; i < n; i++) {
-		wr[i].wr_id |= (q->posted + i + 1) & 0xffffff;
-		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
-	}
-	rc = ibv_post_send(q->qp, wr, &bad);
-	if (rc)
-		return refused(q, wr, n, bad, rc);
-	q->posted += n;
-	if (wr[n - 1].send_flags & IBV_SEND_SIGNALED)
-		q->asked = q->posted;
-	rail->cq_owed += n;
-	rail->n.posts++;
-	return 0;
-}
-
 void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
 {
 	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
@@ -93,6 +53,7 @@ static void post_last(struct mpib_lane_qp *q)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
+	mpib_qp_ring(q); /* it is to be the last */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
 		q->posted++;

@@ -68,10 +68,12 @@ int mpib_shard_turn(struct mpib_shard *s)
 	 * what was posted just now leaves with it. */
 	work += mpib_intake_turn(s);
 	work += mpib_sched_turn(s);
+	mpib_ring_turn(s);
 	work += mpib_cq_turn(s);
 	work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);
+	mpib_ring_turn(s); /* probes, and what a fault has brought */
 
 	s->n.turns++;
 	s->busy = work > 0;
@@ -243,6 +245,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	TAILQ_INIT(&s->active);
 	TAILQ_INIT(&s->intake);
 	TAILQ_INIT(&s->cts);
+	LIST_INIT(&s->rung);
 	TAILQ_INIT(&s->timed);
 	s->now = now_ns();
 	s->flow = calloc(MPIB_FLOWS_MAX, sizeof(*s->flow));
@@ -251,6 +254,9 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		rc = -ENOMEM;
 		goto err_tables;
 	}
+	rc = mpib_wr_pool_init(&s->wrs);
+	if (rc < 0)
+		goto err_tables;
 	rc = mpib_mailbox_init(&s->mailbox);
 	if (rc < 0)
 		goto err_tables;
@@ -280,6 +286,7 @@ err_said:
 		close(s->doorbell);
 	mpib_mailbox_fini(&s->mailbox);
 err_tables:
+	mpib_wr_pool_fini(&s->wrs);
 	free(s->flow_ids);
 	free(s->flow);
 	return rc;
@@ -314,6 +321,7 @@ void mpib_shard_fini(struct mpib_shard *s)
 	close(s->epfd);
 	close(s->doorbell);
 	mpib_mailbox_fini(&s->mailbox);
+	mpib_wr_pool_fini(&s->wrs);
 	free(s->flow_ids);
 	free(s->flow);
 }

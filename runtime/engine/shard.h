@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/snapshot.h"
 #include "engine/times.h"
+#include "vqp/wr_pool.h"
 
 /* Flows of one shard: 20 bits on the wire, fewer in memory. */
 #define MPIB_FLOWS_MAX 65536u
@@ -63,6 +64,8 @@ struct mpib_shard {
 	struct mpib_lane_list active; /* lanes with something to send */
 	struct mpib_flow_list intake; /* rings known not to be empty */
 	struct mpib_flow_list cts; /* receivers with CTS to post */
+	struct mpib_wr_pool wrs;
+	LIST_HEAD(, mpib_lane_qp) rung; /* QPs with something to post */
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn moved something */
 	uint64_t now; /* when this turn began, ns */
@@ -175,6 +178,9 @@ void mpib_cq_drain(struct mpib_shard *s);
 
 /* intake.c: descriptors out of the rings that have work. */
 int mpib_intake_turn(struct mpib_shard *s);
+
+/* doorbell.c: one doorbell for each QP that a turn has something for. */
+void mpib_ring_turn(struct mpib_shard *s);
 
 /* sched.c: post what lanes have to send, deficit round robin. */
 int mpib_sched_turn(struct mpib_shard *s);

@@ -169,7 +169,10 @@ static bool probe(struct mpib_lane_qp *q)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	return mpib_qp_room(q) > 0 && mpib_qp_post(q, &wr, 1) == 0;
+	if (mpib_qp_room(q) == 0)
+		return false;
+	mpib_qp_post(q, &wr, 1);
+	return true;
 }
 
 /* New QPs of the rail are connected: see whether they carry. */

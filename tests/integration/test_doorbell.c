@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/doorbell.c between two nodes on software rails: what a turn has for a
+ * QP goes out with one doorbell, whoever it is of, and in order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/flow.h"
+#include "engine_pair.h"
+
+#define FLOWS 8
+#define LEN 1000u
+#define RX (PAIR_MEM / 2)
+
+static struct pair pair;
+static struct pair_end tx[FLOWS], rx[FLOWS];
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 0;
+	cfg.qps[0] = cfg.qps[1] = 1;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	for (uint32_t i = 0; i < FLOWS; i++)
+		pair_connect(&pair, i, 0, &tx[i], &rx[i]);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static void counts(uint64_t *posts, uint64_t *wrs)
+{
+	const struct mpib_snap_rail *n =
+		&pair.node[0].engine->shard[0].rail[0].n;
+
+	*posts = n->posts;
+	*wrs = n->n.tx_wrs;
+}
+
+static void sends_of_many_connections_are_one_doorbell(void **state)
+{
+	uint64_t posts[2], wrs[2];
+	uint32_t g_rx[FLOWS], g_tx[FLOWS];
+
+	(void)state;
+	for (uint32_t i = 0; i < FLOWS; i++)
+		g_rx[i] = pair_post(&rx[i], MPIB_OP_RECV, 0, pair.node[1].mr,
+				    RX + i * LEN, LEN, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+	memset(pair.node[0].mem, 7, FLOWS * LEN);
+	for (uint32_t i = 0; i < FLOWS; i++)
+		g_tx[i] = pair_post(&tx[i], MPIB_OP_SEND, 0, pair.node[0].mr,
+				    i * LEN, LEN, 0);
+	counts(&posts[0], &wrs[0]);
+	mpib_shard_turn(&pair.node[0].engine->shard[0]);
+	counts(&posts[1], &wrs[1]);
+	assert_int_equal(wrs[1] - wrs[0], FLOWS);
+	assert_int_equal(posts[1] - posts[0], 1);
+	for (uint32_t i = 0; i < FLOWS; i++) {
+		assert_int_equal(pair_wait(&pair, &rx[i], 0, g_rx[i]), LEN);
+		assert_int_equal(pair_wait(&pair, &tx[i], 0, g_tx[i]), LEN);
+	}
+	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + RX,
+			    FLOWS * LEN);
+}
+
+/* Every WR comes back to the pool with its turn. */
+static void a_turn_leaves_nothing_behind(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < 50; round++) {
+		uint32_t g[FLOWS];
+
+		for (uint32_t i = 0; i < FLOWS; i++) {
+			pair_post(&rx[i], MPIB_OP_RECV, 1, pair.node[1].mr, RX,
+				  LEN, 0);
+			g[i] = pair_post(&tx[i], MPIB_OP_SEND, 1,
+					 pair.node[0].mr, 0, LEN, 0);
+		}
+		for (uint32_t i = 0; i < FLOWS; i++)
+			pair_wait(&pair, &tx[i], 1, g[i]);
+		pair_turn(&pair);
+		for (uint32_t i = 0; i < FLOWS; i++)
+			pair_wait(&pair, &rx[i], 1, rx[i].gen);
+	}
+	for (unsigned n = 0; n < 2; n++) {
+		struct mpib_shard *s = &pair.node[n].engine->shard[0];
+
+		assert_int_equal(s->wrs.left, MPIB_WR_POOL);
+		assert_true(LIST_EMPTY(&s->rung));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			sends_of_many_connections_are_one_doorbell, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_turn_leaves_nothing_behind,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
