@@ -19,6 +19,14 @@ struct mpib_chain {
 	uint32_t bytes; /* payload */
 };
 
+/* Nothing to post on any rail, yet. WRs are written whole when they are added:
+ * clearing all their places would cost more than the rest of a post. */
+static inline void mpib_chains_begin(struct mpib_chain chain[MPIB_RAILS])
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		chain[r].n = chain[r].bytes = 0;
+}
+
 /* Bytes of a region and where they go. len 0: nothing. */
 struct mpib_span {
 	const struct mpib_mr *mr;

@@ -64,13 +64,14 @@ uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first)
 /* Post a partial extent as it is, signalled, without an IMM. */
 static uint64_t write_part(struct mpib_flow *f, unsigned i)
 {
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	struct mpib_chain chain[MPIB_RAILS];
 	struct mpib_group *g = &f->tx.group;
 	struct mpib_extent *e = mpib_sender_oldest(f);
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	struct mpib_share whole;
 	uint8_t mask = 0;
 
+	mpib_chains_begin(chain);
 	mpib_split(f, e->total, e->pos, len, rail);
 	whole = (struct mpib_share){
 		.mr = e->mr,
@@ -123,7 +124,7 @@ static void fill_record(struct mpib_flow *f, struct mpib_record *rec,
 static uint64_t write_all(struct mpib_flow *f)
 {
 	uint32_t rail[MPIB_GROUP_MAX][MPIB_RAILS] = { 0 };
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	struct mpib_chain chain[MPIB_RAILS];
 	uint32_t sum[MPIB_RAILS] = { 0 };
 	struct mpib_share held[MPIB_GROUP_MAX];
 	struct mpib_group *g = &f->tx.group;
@@ -131,6 +132,7 @@ static uint64_t write_all(struct mpib_flow *f)
 	uint8_t mask = g->mask;
 	unsigned n = 0;
 
+	mpib_chains_begin(chain);
 	for (unsigned i = 0; i < g->n; i++) {
 		if (!(g->held & 1u << i))
 			continue;

@@ -134,7 +134,7 @@ static bool next_cts(struct mpib_flow *f, struct mpib_cts *cts)
  */
 static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 {
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	struct mpib_chain chain[MPIB_RAILS];
 	const uint32_t none[MPIB_RAILS] = { 0 };
 	struct mpib_extent *e = mpib_sender_oldest(f);
 	unsigned home = mpib_flow_home(f);
@@ -142,6 +142,7 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 	uint32_t sizes[2] = { e->total, cts->total };
 	struct mpib_record *rec;
 
+	mpib_chains_begin(chain);
 	if (!mpib_sender_may_post(f, mask, 1, none))
 		return false;
 
@@ -272,11 +273,12 @@ static void advance(struct mpib_flow *f, const struct mpib_extent *e,
 
 static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 {
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	struct mpib_chain chain[MPIB_RAILS];
 	struct mpib_extent *e = mpib_sender_oldest(f);
 	struct mpib_share share;
 	struct step s;
 
+	mpib_chains_begin(chain);
 	if (e->total > cts->total)
 		return refuse(f, cts);
 	if (f->tx.pos < e->pos || f->tx.pos < cts->pos ||

@@ -287,7 +287,4 @@ static inline int mpib_ring_bell(struct mpib_conn *conn)
 	return 0;
 }
 
-/* copy.c: into memory that somebody polls: ascending, 16 bytes at a time. */
-void mpib_copy_up(void *to, const void *from, size_t len);
-
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/copy.h"
 #include "ipc/client.h"
 
 int mpib_bell_write(struct mpib_client *c)

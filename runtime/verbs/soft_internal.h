@@ -464,9 +464,7 @@ int soft_sge_iov(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t nsge,
 bool soft_sge_valid(struct soft_qp *qp, const struct ibv_sge *sge,
 		    uint32_t nsge, int access);
 
-/* soft_copy.c */
-/* From the first byte to the last. No overlap. */
-void soft_copy_up(void *to, const void *from, size_t n);
+/* soft_iov.c */
 /* Take by bytes off the end; how many there were to take. */
 size_t soft_iov_trim(struct iovec *iov, int *n, size_t by);
 

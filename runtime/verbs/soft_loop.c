@@ -5,6 +5,8 @@
  */
 #include "verbs/soft_internal.h"
 
+#include "base/copy.h"
+
 #define LOOP_BUDGET 64
 #define LOOP_BYTES (8u << 20)
 
@@ -29,7 +31,7 @@ static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 		return;
 	}
 	memcpy(to, from, bulk);
-	soft_copy_up(to + bulk, from + bulk, n - bulk);
+	mpib_copy_up(to + bulk, from + bulk, n - bulk);
 }
 
 static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)

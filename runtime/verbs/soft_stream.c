@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include "base/copy.h"
+
 static void set_msg(struct soft_op *op, size_t iovlen, size_t asked)
 {
 	memset(&op->msg, 0, sizeof(op->msg));
@@ -41,7 +43,7 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 			asked += op->iov[i].iov_len;
 	}
 	last = !n || asked == qp->rx.len - qp->rx_off;
-	/* The end comes by the buffer, for soft_copy_up(). */
+	/* The end comes by the buffer, for mpib_copy_up(). */
 	if (n && last)
 		asked -= soft_iov_trim(op->iov, &n, SOFT_TAIL);
 	/* Items tells rx_done how much of the answer is payload. */
@@ -71,7 +73,7 @@ static bool place_buffered(struct soft_conn *conn)
 		}
 		if (iov.iov_len > have)
 			iov.iov_len = have;
-		soft_copy_up(iov.iov_base, conn->rbuf + conn->rpos,
+		mpib_copy_up(iov.iov_base, conn->rbuf + conn->rpos,
 			     iov.iov_len);
 		conn->rpos += (uint32_t)iov.iov_len;
 		qp->rx_off += (uint32_t)iov.iov_len;

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ipc/client.h"
+#include "base/copy.h"
 
 #include <cmocka.h>
 

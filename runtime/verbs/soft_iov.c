@@ -4,28 +4,10 @@
  * find several records in one WRITE by the last word of each, since HCAs write
  * upwards. The kernel and memcpy() write in any order, and where a thread
  * makes progress, or a process polls memory of another's registration, that
- * shows. So what came in with a header is written upwards, and of what is too
- * big for that at least the end is not left to the kernel.
+ * shows. So what came in with a header is written by mpib_copy_up(), and of
+ * what is too big for that at least the end is not left to the kernel.
  */
 #include "verbs/soft_internal.h"
-
-void soft_copy_up(void *to, const void *from, size_t n)
-{
-	const uint8_t *src = from;
-	uint8_t *dst = to;
-	uint64_t word;
-
-	/* Release, each pairs with whoever polls that very word or byte. */
-	for (; n && (uintptr_t)dst & 7; n--)
-		__atomic_store_n(dst++, *src++, __ATOMIC_RELEASE);
-	for (; n >= 8; n -= 8, dst += 8, src += 8) {
-		memcpy(&word, src, 8);
-		__atomic_store_n((uint64_t *)(void *)dst, word,
-				 __ATOMIC_RELEASE);
-	}
-	for (; n; n--)
-		__atomic_store_n(dst++, *src++, __ATOMIC_RELEASE);
-}
 
 size_t soft_iov_trim(struct iovec *iov, int *n, size_t by)
 {

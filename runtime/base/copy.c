@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NCCL's LL and LL128 kernels poll flags inside the receive buffer, and verbs
+ * programs the end of a message, since HCAs write upwards. memcpy() promises
+ * neither an order nor whole words: it may use "rep movsb" or overlapping stores
+ * from both ends. Aligned 16-byte stores are atomic on every processor with AVX,
+ * and x86 keeps their order.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "base/copy.h"
+
+/* The compiler must neither reorder stores across this nor turn a loop that
+ * has it into a memcpy(). The processor keeps the order of stores by itself, or
+ * is told to by the release below. */
+static inline void in_order(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+/* ThreadSanitizer wants to see atomic stores, and then gets them. */
+#if defined(__SANITIZE_THREAD__)
+#define WORDS_ONLY
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WORDS_ONLY
+#endif
+#endif
+
+#if defined(__x86_64__) && !defined(WORDS_ONLY)
+#include <emmintrin.h>
+
+/* to is aligned. */
+static inline void copy_16(char *to, const char *from)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)from);
+
+	_mm_store_si128((__m128i *)(void *)to, v);
+	in_order();
+}
+
+static size_t copy_lines(char *to, const char *from, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i + 64 <= len; i += 64) {
+		copy_16(to + i, from + i);
+		copy_16(to + i + 16, from + i + 16);
+		copy_16(to + i + 32, from + i + 32);
+		copy_16(to + i + 48, from + i + 48);
+	}
+	return i;
+}
+#else
+static size_t copy_lines(char *to, const char *from, size_t len)
+{
+	(void)to;
+	(void)from;
+	(void)len;
+	return 0;
+}
+#endif
+
+static size_t copy_byte(char *to, const char *from)
+{
+	__atomic_store_n(to, *from, __ATOMIC_RELEASE);
+	return 1;
+}
+
+static size_t copy_word(char *to, const char *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof(word));
+	/* Release: whoever polls this word finds all below it. */
+	__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
+	return sizeof(word);
+}
+
+void mpib_copy_up(void *to, const void *from, size_t len)
+{
+	const char *src = from;
+	char *dst = to;
+	size_t i = 0;
+
+	while (i < len && (uintptr_t)(dst + i) % 8)
+		i += copy_byte(dst + i, src + i);
+	if (i + 8 <= len && (uintptr_t)(dst + i) % 16)
+		i += copy_word(dst + i, src + i);
+	i += copy_lines(dst + i, src + i, len - i);
+	while (i + 8 <= len)
+		i += copy_word(dst + i, src + i);
+	while (i < len)
+		i += copy_byte(dst + i, src + i);
+}
