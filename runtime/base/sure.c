@@ -2,6 +2,7 @@
 #include "base/sure.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,4 +23,14 @@ void *mpib_sure_alloc(size_t size)
 		abort();
 	}
 	return p;
+}
+
+void *mpib_sure_grow(void *p, size_t used, size_t size)
+{
+	void *more = mpib_sure_alloc(size);
+
+	if (used)
+		memcpy(more, p, used);
+	free(p);
+	return more;
 }

@@ -11,5 +11,7 @@
 /* Zeroed, to be given to free(); never NULL. Any thread, not the hot path:
  * without memory it waits up to a second for some, then ends the process. */
 void *mpib_sure_alloc(size_t size);
+/* Likewise, with the first used bytes of p, which is freed and may be NULL. */
+void *mpib_sure_grow(void *p, size_t used, size_t size);
 
 #endif

@@ -78,7 +78,6 @@ static bool condemned(enum ibv_wc_status status)
 {
 	switch (status) {
 	case IBV_WC_LOC_LEN_ERR:
-	case IBV_WC_LOC_QP_OP_ERR:
 	case IBV_WC_LOC_PROT_ERR:
 	case IBV_WC_LOC_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/event.h"
+#include "base/sure.h"
 #include "base/trace.h"
 #include "engine/lane.h"
 
@@ -50,10 +51,8 @@ static void answers_free(struct mpib_answers *a)
 
 struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail)
 {
-	struct mpib_rail_job *job = calloc(1, sizeof(*job));
+	struct mpib_rail_job *job = mpib_sure_alloc(sizeof(*job));
 
-	if (!job)
-		abort();
 	job->lane = lane;
 	job->rail = rail;
 	job->epoch = lane->life.rail[rail].fence.epoch;
@@ -328,9 +327,8 @@ static bool take_answers(struct mpib_rail_life *life,
 		return false;
 	while (a->n + msg->answers > a->room) {
 		a->room = a->room ? 2 * a->room : 64;
-		a->v = realloc(a->v, a->room * sizeof(*a->v));
-		if (!a->v)
-			abort();
+		a->v = mpib_sure_grow(a->v, a->n * sizeof(*a->v),
+				      a->room * sizeof(*a->v));
 	}
 	for (unsigned i = 0; i < msg->answers; i++)
 		a->v[a->n++] = msg->answer[i];

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sure.h"
 #include "engine/flow.h"
 
 struct fault {
@@ -52,9 +53,7 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	if (stop->fault_ns)
 		return true;
 	/* Something broke: as mpib_notice_new(). */
-	fault = malloc(sizeof(*fault));
-	if (!fault)
-		abort();
+	fault = mpib_sure_alloc(sizeof(*fault));
 	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
 	stop->fault_ns = mpib_now_ns();
 	close_rail(lane, rail);
@@ -66,9 +65,8 @@ static struct mpib_answer *add_answer(struct mpib_answers *a)
 {
 	if (a->n == a->room) {
 		a->room = a->room ? 2 * a->room : 64;
-		a->v = realloc(a->v, a->room * sizeof(*a->v));
-		if (!a->v)
-			abort();
+		a->v = mpib_sure_grow(a->v, a->n * sizeof(*a->v),
+				      a->room * sizeof(*a->v));
 	}
 	memset(&a->v[a->n], 0, sizeof(*a->v));
 	return &a->v[a->n++];

@@ -3,8 +3,8 @@
  * The progress watchdog, for rails that fail without a word. A rail is stuck
  * while something signalled is outstanding and nothing retires. It is at fault
  * when that lasts longer than max(50 ms, 8 x the smoothed time of a
- * round trip), at most 120 ms, and the other rail
- * of the lane moves meanwhile; if that has nothing to do, it is given a probe.
+ * round trip), at most 120 ms, and twice the time that what is in flight takes
+ * at the rail's rate, and the other rail of the lane moves meanwhile; if that has nothing to do, it is given a probe.
  * When neither moves the other node stands still, which is no rail's fault.
  */
 #include "engine/flow.h"
@@ -13,6 +13,7 @@
 #define STUCK_MIN_NS 50000000ull
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
+#define NS_PER_BYTE_MAX 100u
 /* Looks at which the other rail moved. */
 #define MOVES 2
 
@@ -78,6 +79,20 @@ static void note_progress(struct mpib_rail_watch *w, uint32_t retired)
 	w->stuck = 0;
 }
 
+/* What is in flight takes so long at the rate seen up to the last ack. A rail
+ * of which little is known is not taken to be slower than 10 MB/s. */
+static uint64_t transfer_ns(const struct mpib_tracker *t)
+{
+	uint64_t most = t->inflight * NS_PER_BYTE_MAX;
+	double ns;
+
+	if (!t->acked_bytes)
+		return most;
+	ns = (double)t->inflight * (double)mpib_tracker_busy(t, t->last_ack) /
+	     (double)t->acked_bytes;
+	return ns < (double)most ? (uint64_t)ns : most;
+}
+
 static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 {
 	uint64_t usual = USUAL * lane->track[r].srtt;
@@ -85,8 +100,9 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 	if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
 	/* A rail that slow is as good as dead while the other one moves. */
-	return lane->watch[r].stuck >
-	       (usual < STUCK_MAX_NS ? usual : STUCK_MAX_NS);
+	if (usual > STUCK_MAX_NS)
+		usual = STUCK_MAX_NS;
+	return lane->watch[r].stuck > usual + 2 * transfer_ns(&lane->track[r]);
 }
 
 /* True while something of the rail is outstanding. */

@@ -104,8 +104,16 @@ awk -v net="$net" '
 	!intra && !($3 == 2 && $4 == 0 && $5 > 0 && $6 == 0) { bad = 1 }
 	END { exit bad || n < 2 }' "$dir/lanes" ||
 	complain "the lanes of b0 are not as they should be"
-{ ctl b0 why -o source,path,sup_bw; ctl b1 why -o source,path,sup_bw; } |
-	sort -u >"$dir/why"
+why() {
+	{ ctl b0 why -o source,path,sup_bw; ctl b1 why -o source,path,sup_bw; } |
+		sort -u
+}
+# The lanes are older than the ring's connections.
+for _ in $(seq 400); do
+	why >"$dir/why"
+	[ "$(wc -l <"$dir/why")" -ge 2 ] && break
+	sleep 0.05
+done
 printf 'isolation\tinter-island\t0\nisolation\tintra-island\t1024\n' |
 	diff - "$dir/why" || complain "why says something else"
 kill -9 "$ring"
