@@ -64,7 +64,7 @@ static void greet(int fd, bool ready)
 		.magic = MPIB_PEER_MAGIC,
 		.version_min = MPIB_PEER_VERSION_MIN,
 		.version = MPIB_PEER_VERSION,
-		.node = { fuzz_peer_addr(), PORT, 1 },
+		.node = { .addr = fuzz_peer_addr(), .port = PORT, .boot = 1 },
 	};
 	struct mpib_peer_msg up = { .type = MPIB_PEER_READY };
 	uint8_t byte;

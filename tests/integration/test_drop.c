@@ -77,9 +77,7 @@ static void no_right_is_left_and_clients_are_served(void **state)
 	node_again(&node);
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	mpib_detach(c);
-	node_kill(&node);
-	snprintf(text, sizeof(text), "rm -r %s", node.base);
-	assert_int_equal(system(text), 0);
+	node_wipe(&node);
 }
 
 static void an_unknown_user_is_named(void **state)

@@ -204,6 +204,22 @@ void node_kill(struct node *node)
 	assert_int_equal(wait_status(node->pid), 128 + SIGKILL);
 }
 
+static void free_args(struct node *node)
+{
+	for (unsigned i = 0; node->args[i]; i++)
+		free(node->args[i]);
+}
+
+void node_wipe(struct node *node)
+{
+	char text[128];
+
+	node_kill(node);
+	snprintf(text, sizeof(text), "rm -r %s", node->base);
+	assert_int_equal(system(text), 0);
+	free_args(node);
+}
+
 unsigned node_stop(struct node *node)
 {
 	unsigned long long start = node_ms();
@@ -218,8 +234,7 @@ unsigned node_stop(struct node *node)
 	assert_int_equal(access(node->dir, F_OK), -1);
 	assert_int_equal(unlink(node->conf), 0);
 	assert_int_equal(rmdir(node->base), 0);
-	for (unsigned i = 0; node->args[i]; i++)
-		free(node->args[i]);
+	free_args(node);
 	return took;
 }
 

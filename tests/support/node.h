@@ -29,6 +29,8 @@ void node_start(struct node *node, unsigned n, ...);
 /* SIGKILL and wait; and start it again where it was. */
 void node_kill(struct node *node);
 void node_again(struct node *node);
+/* As node_kill(), and nothing of it is left. */
+void node_wipe(struct node *node);
 /* SIGTERM and wait; the exit status is 0 or the test fails. Nothing of the
  * run directory is left. Returns how long it took in ms. */
 unsigned node_stop(struct node *node);

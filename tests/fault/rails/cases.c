@@ -128,6 +128,11 @@ static bool all_failed(const struct end *e)
 	return atomic_load(&e->node->reply->conn[e->index].broken) < 0;
 }
 
+static void take_why(struct node *node, void *arg)
+{
+	snprintf(arg, 256, "%s", mpib_broker_why(&node->owner, 0));
+}
+
 static void without_any_rail_both_ends_fail_after_the_grace(void)
 {
 	uint64_t start, took = 0;
@@ -152,8 +157,9 @@ static void without_any_rail_both_ends_fail_after_the_grace(void)
 		die("no rail: failed after %llu ms already",
 		    (unsigned long long)took);
 	for (unsigned i = 0; i < 2; i++) {
-		const char *why = mpib_broker_why(&nodes.node[i].owner, 0);
+		char why[256];
 
+		node_call(&nodes.node[i], take_why, why);
 		printf("no rail: node %u after %llu ms: %s\n", i,
 		       (unsigned long long)took, why);
 		if (!strstr(why, "no rail"))
