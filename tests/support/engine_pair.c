@@ -124,6 +124,8 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 
 	memset(p, 0, sizeof(*p));
 	p->cfg = *cfg;
+	/* No peer link here, over which both ends could agree on a fence. */
+	p->cfg.failover = false;
 	p->path = path;
 	open_node(p, 0);
 	open_node(p, 1);
