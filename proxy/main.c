@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/environ.h"
@@ -75,17 +74,6 @@ static int serve(struct mpib_proxy *p, int report)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Every process and every dma-buf takes some. */
-static void allow_descriptors(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
-		return;
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
-}
-
 static void warn_unknown(void *arg, const char *name, const char *nearest)
 {
 	(void)arg;
@@ -146,7 +134,6 @@ int main(int argc, char **argv)
 	case MPIB_ACTION_RUN:
 		break;
 	}
-	allow_descriptors();
 	rc = mpib_drop(&proxy.cfg, why);
 	if (rc < 0)
 		return fail(-1, EXIT_CONFIG, why);

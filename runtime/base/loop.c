@@ -6,8 +6,9 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 static void on_wake(void *arg, uint32_t events)
 {
@@ -182,13 +183,8 @@ void mpib_timer_arm(struct mpib_loop *loop, struct mpib_timer *timer,
 
 uint64_t mpib_loop_now(struct mpib_loop *loop)
 {
-	struct timespec ts;
-
-	if (!loop->manual) {
-		clock_gettime(CLOCK_MONOTONIC, &ts);
-		loop->clock =
-			(uint64_t)ts.tv_sec * MPIB_SEC + (uint64_t)ts.tv_nsec;
-	}
+	if (!loop->manual)
+		loop->clock = mpib_now_ns();
 	return loop->clock;
 }
 

@@ -6,8 +6,8 @@
 #include "engine/failover.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/event.h"
 #include "base/sure.h"
 #include "base/trace.h"
@@ -15,14 +15,6 @@
 
 /* Both directions of every flow of a shard. */
 #define ANSWERS_MAX (2 * MPIB_FLOWS_MAX)
-
-uint64_t mpib_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 const char *mpib_rail_name(unsigned rail)
 {

@@ -159,7 +159,6 @@ void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		    unsigned type, unsigned rail, uint32_t epoch);
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
-uint64_t mpib_now_ns(void);
 /* offer.c */
 void mpib_rail_offer(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);

@@ -11,6 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/event.h"
 #include "engine/failover.h"
 #include "engine/lane.h"

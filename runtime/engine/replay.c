@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <mpib/wire.h>
 
+#include "base/clock.h"
 #include "engine/chain.h"
 #include "engine/count.h"
 

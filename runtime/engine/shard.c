@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sure.h"
 #include "engine/flow.h"
@@ -23,14 +23,6 @@
 #define SPIN_MAX_NS 200000ull
 /* Nothing should need it: a bound on what a lost wake-up could cost. */
 #define SLEEP_MS 100
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
 {
@@ -58,7 +50,7 @@ void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status)
 
 int mpib_shard_turn(struct mpib_shard *s)
 {
-	uint64_t now = now_ns();
+	uint64_t now = mpib_now_ns();
 	int work;
 
 	*(s->busy ? &s->n.busy_ns : &s->n.idle_ns) += now - s->now;
@@ -174,7 +166,7 @@ static void *run(void *arg)
 			idle_since = 0;
 			continue;
 		}
-		now = now_ns();
+		now = mpib_now_ns();
 		if (idle_since == 0)
 			idle_since = now;
 		if (now - idle_since < s->spin_ns) {
@@ -187,7 +179,7 @@ static void *run(void *arg)
 			continue;
 		}
 		sleep_now(s);
-		now = now_ns() - now;
+		now = mpib_now_ns() - now;
 		s->n.slept_ns += now;
 		adapt(s, now);
 		idle_since = 0;
@@ -247,7 +239,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	TAILQ_INIT(&s->cts);
 	LIST_INIT(&s->rung);
 	TAILQ_INIT(&s->timed);
-	s->now = now_ns();
+	s->now = mpib_now_ns();
 	s->flow = calloc(MPIB_FLOWS_MAX, sizeof(*s->flow));
 	s->flow_ids = calloc(MPIB_FLOWS_MAX / 64, sizeof(*s->flow_ids));
 	if (!s->flow || !s->flow_ids) {

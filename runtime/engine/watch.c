@@ -2,10 +2,11 @@
 /*
  * The progress watchdog, for rails that fail without a word. A rail is stuck
  * while something signalled is outstanding and nothing retires. It is at fault
- * when that lasts longer than max(50 ms, 8 x the smoothed time of a
- * round trip), at most 120 ms, and twice the time that what is in flight takes
- * at the rail's rate, and the other rail of the lane moves meanwhile; if that has nothing to do, it is given a probe.
- * When neither moves the other node stands still, which is no rail's fault.
+ * when that lasts longer than max(50 ms, 8 x the smoothed time of a round trip),
+ * at most 120 ms, and twice the time that what is in flight takes at the rail's
+ * rate, and the other rail of the lane moves meanwhile; if that has nothing to
+ * do, it is given a probe. When neither moves the other node stands still, which
+ * is no rail's fault.
  */
 #include "engine/flow.h"
 

@@ -51,7 +51,7 @@ static void set_idle(struct soft_conn *conn, uint64_t ns)
 {
 	struct soft_ctx *ctx = conn->ctx;
 
-	conn->expires = soft_now() + ns;
+	conn->expires = mpib_now_ns() + ns;
 	TAILQ_INSERT_TAIL(&ctx->idle, conn, idle_link);
 	if (conn->expires < ctx->idle_min)
 		ctx->idle_min = conn->expires;

@@ -159,7 +159,7 @@ static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	if (cq->stamped)
-		cq->ring[tail & cq->mask].ns = soft_now();
+		cq->ring[tail & cq->mask].ns = mpib_now_ns();
 	/* Release: the entry is whole before poll_ring() can see it. */
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	notify(ctx, cq, solicited);

@@ -23,7 +23,7 @@ int mpib_soft_set_fault(struct ibv_context *c,
 		soft_port_event(ctx);
 	ctx->fault = *fault;
 	ctx->paused = fault->link_down || fault->black_hole;
-	ctx->rate_at = soft_now(); /* no credit for the time before */
+	ctx->rate_at = mpib_now_ns(); /* no credit for the time before */
 	soft_unlock(ctx);
 	return 0;
 }

@@ -99,7 +99,7 @@ void soft_dial_later(struct soft_qp *qp)
 	if (next > BACKOFF_MAX)
 		next = BACKOFF_MAX;
 	qp->conn_backoff = next;
-	qp->conn_at = soft_now() + next;
+	qp->conn_at = mpib_now_ns() + next;
 	soft_timer_update(qp);
 }
 

@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/clock.h"
 #include "verbs/soft.h"
 #include "verbs/soft_wire.h"
 #include "verbs/verbs.h"
@@ -419,7 +420,6 @@ void soft_port_event(struct soft_ctx *ctx);
 void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);
 
 /* soft_turn.c */
-uint64_t soft_now(void);
 int soft_turn(struct soft_ctx *ctx);
 /* Under ctx->lock. */
 int soft_turn_locked(struct soft_ctx *ctx);

@@ -18,7 +18,7 @@ static void die(struct soft_qp *qp, enum soft_nak nak)
 	qp->nak = (uint8_t)nak;
 	qp->dying = true;
 	/* If the NAK cannot leave, the error comes all the same. */
-	qp->conn_at = soft_now() + 2000 * SOFT_MS;
+	qp->conn_at = mpib_now_ns() + 2000 * SOFT_MS;
 	soft_timer_update(qp);
 	soft_conn_work(qp);
 }

@@ -276,7 +276,7 @@ static void spend(struct soft_ctx *ctx, size_t n)
 
 	if (!ctx->fault.rate_bytes_per_s)
 		return;
-	now = soft_now();
+	now = mpib_now_ns();
 	/* What an owner without a CPU has missed is made up for: a rate is that
 	 * of the link, not of the machine. */
 	if (ctx->rate_at + RATE_CREDIT < now)

@@ -16,14 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-uint64_t soft_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 void soft_kick(struct soft_ctx *ctx)
 {
 	/* Pairs with the exchange in unkick(): either that turn sees the work
@@ -253,7 +245,7 @@ int soft_turn_locked(struct soft_ctx *ctx)
 {
 	bool timed = ctx->timer_min != UINT64_MAX ||
 		     ctx->idle_min != UINT64_MAX || ctx->fault.rate_bytes_per_s;
-	uint64_t now = timed ? soft_now() : 0;
+	uint64_t now = timed ? mpib_now_ns() : 0;
 	int moved = 0;
 
 	ctx->turn++;
@@ -282,7 +274,7 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		moved += finish(ctx);
 	}
 	if (atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) > 0)
-		prepare_sleep(ctx, timed ? now : soft_now());
+		prepare_sleep(ctx, timed ? now : mpib_now_ns());
 	return moved;
 }
 

@@ -32,7 +32,7 @@ static void arm(struct soft_qp *qp)
 {
 	if (qp->ack_at || !qp->attr.timeout)
 		return;
-	qp->ack_since = soft_now();
+	qp->ack_since = mpib_now_ns();
 	qp->ack_mark = qp->progress;
 	qp->ack_turn = qp->ctx->turn;
 	qp->ack_at = qp->ack_since + patience(qp);
@@ -234,7 +234,7 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 	qp->rd_idx = idx;
 	qp->reads_out = 0;
 	qp->rnr_wait = true;
-	qp->rnr_at = soft_now() + rnr_us[timer & 31] * 1000ull;
+	qp->rnr_at = mpib_now_ns() + rnr_us[timer & 31] * 1000ull;
 	if (qp->conn && qp->conn->has_cur &&
 	    qp->conn->cur.kind == SOFT_ITEM_WQE)
 		qp->conn->cur_stale = true;
