@@ -167,6 +167,21 @@ static void a_dmabuf_has_an_end(void **state)
 		    0);
 }
 
+/* A device that moves bytes by itself may be through with a big WRITE before
+ * anyone can look. One that moves in our turns is always stopped half way. */
+static bool was_through(const struct vt *t, const struct ibv_wc *wc)
+{
+	return !t->can_fault && wc->status == IBV_WC_SUCCESS;
+}
+
+static void begun(struct vt *t, const struct vt_mem *dst)
+{
+	while (!dst->p[4096])
+		vt_turn(t);
+	if (t->can_fault)
+		assert_int_equal(dst->p[dst->len - 1], 0);
+}
+
 /* A big WRITE is stopped half way: nothing may touch what was given back. */
 static void stop_arriving(struct vt *t)
 {
@@ -177,18 +192,20 @@ static void stop_arriving(struct vt *t)
 	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
 	struct ibv_qp *qa, *qb;
+	struct ibv_wc wc;
 
 	memset(src.p, 1, SIZE);
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
 				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
 			 0);
-	while (!dst.p[4096])
-		vt_turn(t);
-	assert_int_equal(dst.p[SIZE - 1], 0);
+	begun(t, &dst);
 	vt_mem_free(t, &dst);
-	vt_expect(t, &t->a.send, 1, IBV_WC_REM_ACCESS_ERR);
-	vt_refused(t, qb, IBV_EVENT_QP_ACCESS_ERR);
+	wc = vt_wait(t, &t->a.send);
+	if (!was_through(t, &wc)) {
+		assert_int_equal(wc.status, IBV_WC_REM_ACCESS_ERR);
+		vt_refused(t, qb, IBV_EVENT_QP_ACCESS_ERR);
+	}
 	vt_destroy(t, qa, qb);
 	vt_mem_free(t, &src);
 }
@@ -202,6 +219,7 @@ static void stop_leaving(struct vt *t)
 	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
 	struct ibv_qp *qa, *qb;
+	struct ibv_wc wc;
 
 	memset(src.p, 1, SIZE);
 	vt_pair(t, &vt_usual, &qa, &qb);
@@ -209,14 +227,15 @@ static void stop_leaving(struct vt *t)
 				      vt_addr(&dst), dst.mr->rkey),
 			 0);
 	assert_int_equal(vt_recv(qb, 2, NULL, 0), 0);
-	while (!dst.p[4096])
-		vt_turn(t);
-	assert_int_equal(dst.p[SIZE - 1], 0);
+	begun(t, &dst);
 	vt_mem_free(t, &src);
-	vt_expect(t, &t->a.send, 1,
-		  t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR);
-	/* Half a message is none. */
-	vt_quiet(t, &t->b.recv, 50);
+	wc = vt_wait(t, &t->a.send);
+	if (!was_through(t, &wc)) {
+		assert_int_equal(wc.status, t->rxe ? IBV_WC_LOC_QP_OP_ERR
+						   : IBV_WC_LOC_PROT_ERR);
+		/* Half a message is none. */
+		vt_quiet(t, &t->b.recv, 50);
+	}
 	vt_destroy(t, qa, qb);
 	vt_mem_free(t, &dst);
 }
