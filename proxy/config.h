@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
-#include "engine/policy.h"
+#include "engine/split/policy.h"
 #include "quota.h"
 
 #define MPIB_CONFIG_DIR "/etc/mpib"

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/policy.h"
+#include "engine/measure/snapshot.h"
 #include "engine/shard.h"
-#include "engine/snapshot.h"
+#include "engine/split/policy.h"
 #include "peers/peer.h"
 #include "rig/rig.h"
 #include "verbs/soft.h"

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/measure/snapshot.h"
 #include "engine/shard.h"
-#include "engine/snapshot.h"
 #include "peers/peer.h"
 
 /* Steps of a card. */

@@ -37,6 +37,6 @@
 #define MPIB_ABI_ASSERT(cond) _Static_assert(cond, #cond)
 #endif
 
-MPIB_ABI_ASSERT(MPIB_REQUESTS * MPIB_GROUP_MAX == MPIB_SLOTS);
+MPIB_ABI_ASSERT(MPIB_REQUESTS *MPIB_GROUP_MAX == MPIB_SLOTS);
 
 #endif

@@ -60,8 +60,8 @@ static inline uint32_t mpib_size_q(uint64_t size)
 	return (uint32_t)((size + MPIB_IMM_SIZE_G - 1) / MPIB_IMM_SIZE_G);
 }
 
-static inline uint32_t mpib_imm_v2(uint32_t slot, uint32_t mask,
-				   uint32_t epoch, uint32_t flow)
+static inline uint32_t mpib_imm_v2(uint32_t slot, uint32_t mask, uint32_t epoch,
+				   uint32_t flow)
 {
 	return slot | mask << 8 | (epoch & 3) << 10 | flow << 12;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics that are seconds. */
-#include "engine/times.h"
+#include "engine/measure/times.h"
 
 #include "metrics/families.h"
 

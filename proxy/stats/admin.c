@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "base/event.h"
-#include "command.h"
 #include "base/suggest.h"
+#include "command.h"
 
 static bool can_change(struct mpib_ask *ask)
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "metrics/openmetrics.h"
 #include "base/suggest.h"
+#include "metrics/openmetrics.h"
 
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...)

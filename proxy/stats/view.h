@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "engine/snapshot.h"
+#include "engine/measure/snapshot.h"
 #include "session.h"
 
 #define MPIB_STATS_PROTO 1

@@ -2,7 +2,7 @@
 /* How long things take. */
 #include <string.h>
 
-#include "engine/times.h"
+#include "engine/measure/times.h"
 #include "fields.h"
 
 static const struct {

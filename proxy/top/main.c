@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "screen.h"
 #include "base/suggest.h"
+#include "screen.h"
 #include "tabs.h"
 
 #define WIDTH 80

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/sure.h"
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 
 static void on_open(struct mpib_msg *msg)
 {

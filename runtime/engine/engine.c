@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/flow.h"
-#include "engine/policy.h"
+#include "engine/flow/flow.h"
+#include "engine/split/policy.h"
 #include "verbs/soft.h"
 
 void mpib_engine_config_init(struct mpib_engine_config *cfg)

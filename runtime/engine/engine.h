@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "engine/island.h"
+#include "engine/split/island.h"
 #include "verbs/verbs.h"
 
 #define MPIB_QPS_MAX 16 /* QPs of one rail of one lane */
@@ -85,7 +85,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg);
 /* status 0 or -errno. Control thread. */
 typedef void mpib_done_fn(void *arg, int status);
 
-struct mpib_rail_msg; /* engine/failover.h */
+struct mpib_rail_msg; /* engine/recovery/failover.h */
 
 /* What the engine tells unasked. Control thread. why is one sentence. */
 struct mpib_engine_events {

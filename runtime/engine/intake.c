@@ -4,7 +4,7 @@
  * that have any, so idle connections cost nothing; a ring that could not be
  * emptied is remembered on shard->intake.
  */
-#include "engine/count.h"
+#include "engine/measure/count.h"
 
 #define PER_RING 32
 

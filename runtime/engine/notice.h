@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 
 struct mpib_notice {
 	struct mpib_msg msg;

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sure.h"
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 
 #define SPIN_MIN_NS 5000ull
 #define SPIN_MAX_NS 200000ull
@@ -99,8 +99,7 @@ static void disarm(struct mpib_shard *s, unsigned r, bool spoke)
 
 	if (rail->verbs->disarm_cq)
 		spoke = !rail->verbs->disarm_cq(rail->cq);
-	if (spoke &&
-	    rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
+	if (spoke && rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
 		rail->verbs->ack_cq_events(cq, 1);
 }
 

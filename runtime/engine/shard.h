@@ -13,8 +13,8 @@
 #include "base/mailbox.h"
 #include "base/memseg.h"
 #include "engine/engine.h"
-#include "engine/snapshot.h"
-#include "engine/times.h"
+#include "engine/measure/snapshot.h"
+#include "engine/measure/times.h"
 #include "vqp/wr_pool.h"
 
 /* Flows of one shard: 20 bits on the wire, fewer in memory. */

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
-#include "engine/lane.h"
+#include "engine/lane/lane.h"
 
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;

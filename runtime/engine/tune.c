@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "engine/failover.h"
+#include "engine/recovery/failover.h"
 #include "engine/shard.h"
 
 static void store(uint32_t *to, uint32_t value)

@@ -116,8 +116,8 @@ void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 	s->on = key->set;
 	s->count = 0;
 	if (s->on)
-		derive(key, a, called ? "mpib seal of called"
-				      : "mpib seal of caller",
+		derive(key, a,
+		       called ? "mpib seal of called" : "mpib seal of caller",
 		       s->key);
 }
 

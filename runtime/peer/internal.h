@@ -7,9 +7,9 @@
 
 #include <sys/queue.h>
 
-#include "base/hash.h"
 #include "agent/agent.h"
-#include "engine/snapshot.h"
+#include "base/hash.h"
+#include "engine/measure/snapshot.h"
 #include "peer/broker.h"
 #include "peer/link.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <mpib/wire.h>
 
-#include "engine/policy.h"
+#include "engine/split/policy.h"
 
 static void put_node(struct mpib_writer *w, const struct mpib_node_id *n)
 {

@@ -33,7 +33,7 @@
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
 
-#include "engine/failover.h"
+#include "engine/recovery/failover.h"
 #include "peer/auth.h"
 #include "peer/codec.h"
 

@@ -23,7 +23,10 @@
 
 /* What a rail specification names: "soft:127.0.0.1", "rdma:mlx5_0:1". */
 struct mpib_rail_spec {
-	enum mpib_provider { MPIB_PROVIDER_SOFT, MPIB_PROVIDER_RDMA } provider;
+	enum mpib_provider {
+		MPIB_PROVIDER_SOFT,
+		MPIB_PROVIDER_RDMA
+	} provider;
 	char name[64]; /* IPv4 address, or RDMA device name */
 	uint8_t port; /* 1 for soft */
 };
@@ -104,8 +107,7 @@ struct mpib_verbs {
 
 	int (*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 			 struct ibv_qp **qp);
-	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr,
-			 int mask);
+	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(struct ibv_qp *qp);

@@ -72,8 +72,8 @@ static json_int_t sum_of(const struct node *n, const char *command,
 	json_int_t sum = 0;
 	size_t i;
 
-	json_array_foreach(list, i, o)
-		sum += json_integer_value(json_object_get(o, key));
+	json_array_foreach(list, i, o) sum +=
+		json_integer_value(json_object_get(o, key));
 	json_decref(list);
 	return sum;
 }

@@ -104,8 +104,8 @@ static void expect_end(unsigned long n, pid_t pid, bool was_ready)
 	if (was_ready && WEXITSTATUS(status) != 0)
 		fail_msg("point %lu: the proxy ended with %d: %s", n,
 			 WEXITSTATUS(status), text);
-	if (!was_ready && (WEXITSTATUS(status) == 0 ||
-			   !strstr(text, "mpib-proxy: ")))
+	if (!was_ready &&
+	    (WEXITSTATUS(status) == 0 || !strstr(text, "mpib-proxy: ")))
 		fail_msg("point %lu: no reason: %d, \"%s\"", n,
 			 WEXITSTATUS(status), text);
 }

@@ -75,7 +75,9 @@ static int say(int sock, struct fuzz_input *in)
 static void hear_all(int sock)
 {
 	struct mpib_ctl_id last = {
-		.h = { .type = MPIB_CTL_WHY, .id = 0xfeed, .len = sizeof(last) },
+		.h = { .type = MPIB_CTL_WHY,
+		       .id = 0xfeed,
+		       .len = sizeof(last) },
 	};
 	struct mpib_message m;
 	char byte;

@@ -27,7 +27,8 @@ static void check(const char *line, size_t len)
 	json_error_t e;
 	json_t *o;
 
-	if (len > 1 && (line[0] == '#' || (len > 5 && !memcmp(line, "mpib_", 5))))
+	if (len > 1 &&
+	    (line[0] == '#' || (len > 5 && !memcmp(line, "mpib_", 5))))
 		return;
 	o = json_loadb(line, len, 0, &e);
 	if (!o)

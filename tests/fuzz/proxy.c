@@ -47,8 +47,8 @@ static void set(const char *section, const char *key, const char *value)
 		const struct mpib_setting *s = &mpib_settings[i];
 
 		if (!strcmp(s->section, section) && !strcmp(s->key, key)) {
-			if (mpib_config_set(&proxy.cfg, s, value, "fuzz",
-					    why) < 0)
+			if (mpib_config_set(&proxy.cfg, s, value, "fuzz", why) <
+			    0)
 				fuzz_found(why);
 			return;
 		}
@@ -112,8 +112,8 @@ int fuzz_dial(const char *name, int type)
 	struct timeval patience = { .tv_sec = 10 };
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s",
-		 proxy.cfg.run_dir, name);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", proxy.cfg.run_dir,
+		 name);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	return dial(fd, &sun, sizeof(sun));
 }

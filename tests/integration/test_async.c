@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/lane.h"
+#include "engine/lane/lane.h"
 #include "engine_pair.h"
 #include "verbs/soft.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 #include "engine_pair.h"
 
 #define FLOWS 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/policy.h between two nodes on software rails: what each mode puts on
+ * engine/split/policy.h between two nodes on software rails: what each mode puts on
  * which rail, to the byte, and what it leaves alone.
  */
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "engine/flow.h"
-#include "engine/policy.h"
+#include "engine/flow/flow.h"
+#include "engine/split/policy.h"
 #include "engine_pair.h"
 
 #define MIB (1u << 20)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/times.h"
+#include "engine/measure/times.h"
 #include "engine_pair.h"
 
 #define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */

@@ -11,8 +11,8 @@
 #include <mpib/wire.h>
 
 #include "engine/engine.h"
+#include "engine/measure/snapshot.h"
 #include "engine/shard.h"
-#include "engine/snapshot.h"
 
 /* One end of a connection. */
 struct pair_end {

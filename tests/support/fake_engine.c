@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "engine/snapshot.h"
+#include "engine/measure/snapshot.h"
 
 struct fake_call {
 	TAILQ_ENTRY(fake_call) link;

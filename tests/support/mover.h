@@ -19,7 +19,11 @@ struct mover {
 	char *src, *dst;
 	bool allocated; /* both from mpib_mem_alloc() */
 	size_t room, size, got;
-	enum { MOVER_IDLE, MOVER_POSTED, MOVER_FLYING } stage;
+	enum {
+		MOVER_IDLE,
+		MOVER_POSTED,
+		MOVER_FLYING
+	} stage;
 	uint64_t seed, messages, bytes, wrong;
 };
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/lane.h"
+#include "engine/lane/lane.h"
 
 void die(const char *fmt, ...)
 {

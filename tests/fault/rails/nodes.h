@@ -14,7 +14,7 @@
 
 #include "base/loop.h"
 #include "base/mailbox.h"
-#include "engine/snapshot.h"
+#include "engine/measure/snapshot.h"
 #include "peer/broker.h"
 #include "verbs/soft.h"
 

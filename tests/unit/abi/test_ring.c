@@ -25,7 +25,7 @@ static void open_ring(struct ring *r, uint64_t start)
 	memset(r, 0, sizeof(*r));
 	atomic_init(&r->head, start);
 	r->p = (struct mpib_producer){ r->slot, &r->head, start, start,
-				      SLOTS - 1 };
+				       SLOTS - 1 };
 	r->c = (struct mpib_consumer){ r->slot, &r->head, start, SLOTS };
 }
 

@@ -108,9 +108,8 @@ static void nothing_of_several_senders_is_lost(void **state)
 	(void)state;
 	for (unsigned i = 0; i < SENDERS; i++) {
 		me[i] = i;
-		assert_int_equal(pthread_create(&thread[i], NULL, sender,
-						&me[i]),
-				 0);
+		assert_int_equal(
+			pthread_create(&thread[i], NULL, sender, &me[i]), 0);
 	}
 	/* Only ever woken by the fd: a lost wake-up would hang here. */
 	while (got < SENDERS * EACH) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/adapt.h against two rails that are a queue and a rate each, in time
+ * engine/split/adapt.h against two rails that are a queue and a rate each, in time
  * that the test counts: what is carried within a second and after it, beside
  * the sum of the rails and the best static share; steps, idle rails, latency.
  */
@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "engine/adapt.h"
-#include "engine/policy.h"
+#include "engine/split/adapt.h"
+#include "engine/split/policy.h"
 
 #define STEP 10000ull /* ns */
 #define SEC 1000000000ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/island.h: who shares an island with whom, and what is refused. */
+/* engine/split/island.h: who shares an island with whom, and what is refused. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/island.h"
+#include "engine/split/island.h"
 
 static struct mpib_islands is;
 static char why[200];

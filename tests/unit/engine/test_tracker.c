@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/tracker.h: what is unacknowledged and since when, round trips, busy
+ * engine/split/tracker.h: what is unacknowledged and since when, round trips, busy
  * time and latency, by times that the test sets.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/tracker.h"
+#include "engine/split/tracker.h"
 
 #define US 1000ull
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "engine/lane.h"
+#include "engine/lane/lane.h"
 #include "fake_ibv.h"
 
 static struct mpib_engine_config cfg;

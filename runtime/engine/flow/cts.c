@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clear-to-send: the receiver's entries, written into the sender's table by
+ * RDMA on one QP of the home rail.
+ */
+#include <mpib/wire.h>
+
+#include "engine/flow/report.h"
+#include "engine/measure/count.h"
+
+void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
+		    const struct mpib_mr *mr, uint64_t addr)
+{
+	struct mpib_cts *cts = f->tables.out;
+
+	cts += f->rx.next % MPIB_SLOTS;
+	*cts = (struct mpib_cts){
+		.addr = addr,
+		.len = d->len,
+		.pos = d->pos,
+		.total = d->total,
+		.msg = f->req[d->req].msg,
+		.tag = d->tag,
+		.n = d->n,
+		.idx = d->idx,
+		.seq = f->rx.next + 1,
+	};
+	for (unsigned r = 0; mr && r < f->lane->rails; r++)
+		cts->rkey[r] = mr->mr[r]->rkey;
+}
+
+/* As many entries in one WRITE as lie together in the table. */
+static unsigned cts_run(uint64_t first, uint64_t end)
+{
+	uint64_t n = end - first, edge = MPIB_SLOTS - first % MPIB_SLOTS;
+
+	return (unsigned)(n < edge ? n : edge);
+}
+
+static void post_run(struct mpib_flow *f, struct mpib_lane_qp *q,
+		     uint64_t first, unsigned n)
+{
+	uint64_t off = first % MPIB_SLOTS * sizeof(struct mpib_cts);
+	struct ibv_sge sge = {
+		.addr = (uint64_t)(uintptr_t)f->tables.out + off,
+		.length = n * (uint32_t)sizeof(struct mpib_cts),
+		.lkey = f->tables.lkey[q->rail],
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_QUIET, f->id, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	struct mpib_rail *rail = &f->shard->rail[q->rail];
+
+	wr.wr.rdma.remote_addr = f->remote.addr + off;
+	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
+	if (sge.length <= rail->port.max_inline)
+		wr.send_flags |= IBV_SEND_INLINE;
+	/* Unsignalled writes leave the SQ with the next signalled one. */
+	q->cts_quiet += n;
+	if (q->cts_quiet >= f->shard->engine->cfg.cts_signal) {
+		wr.send_flags |= IBV_SEND_SIGNALED;
+		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
+		q->cts_quiet = 0;
+	}
+	f->wrote |= (uint8_t)(1u << q->rail);
+	mpib_count_post(f, q, 1, 0, false);
+	f->n[q->rail].cts += n;
+	q->lane->n[q->rail].cts += n;
+	rail->n.n.cts += n;
+	mpib_qp_post(q, &wr, 1);
+}
+
+static void note_posted(struct mpib_flow *f, uint64_t first, unsigned n)
+{
+	uint64_t now = f->shard->now;
+
+	for (uint64_t i = first; i < first + n; i++) {
+		struct mpib_slot *s = &f->rx.slot[i % MPIB_SLOTS];
+		struct mpib_freq *r = &f->req[s->req];
+
+		s->posted = now;
+		mpib_report_post(f, s->req, mpib_flow_home(f),
+				 mpib_flow_cts_qp(f)->qpn, 0);
+		if (!r->posted)
+			mpib_record(f, MPIB_TIME_SUBMIT_POST, now - r->since);
+		r->posted = true;
+	}
+}
+
+/* From *next up to end; how many. */
+static int post_runs(struct mpib_flow *f, uint64_t *next, uint64_t end)
+{
+	/* While no rail is open its QPs are the control thread's. */
+	bool open = f->lane->open & 1u << mpib_flow_home(f);
+	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
+	int posted = 0;
+
+	while (*next != end && !f->broken) {
+		unsigned n = cts_run(*next, end);
+
+		if (!open || mpib_qp_room(q) == 0) {
+			mpib_stall(f, MPIB_STALL_SQ);
+			break;
+		}
+		post_run(f, q, *next, n);
+		mpib_unstall(f);
+		note_posted(f, *next, n);
+		*next += n;
+		posted += (int)n;
+	}
+	return posted;
+}
+
+int mpib_receiver_post_cts(struct mpib_flow *f)
+{
+	struct mpib_receiver *rx = &f->rx;
+	int posted = 0;
+
+	if (rx->cts_again != rx->cts_posted)
+		posted += post_runs(f, &rx->cts_again, rx->cts_posted);
+	if (rx->cts_again == rx->cts_posted) {
+		posted += post_runs(f, &rx->cts_posted, rx->next);
+		rx->cts_again = rx->cts_posted;
+	}
+	return posted;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the engine: one connection. Everything below belongs to the shard
+ * between mpib_flow_start() and mpib_flow_stop()'s callback.
+ *
+ * Sending: descriptors become extents (where bytes lie), extents are matched
+ * with CTS in order and posted as pieces; a piece is what one set of chained
+ * posts carries, one chain per active rail.
+ * Receiving: descriptors become slots; each slot is announced by one CTS and
+ * ended by one IMM per active rail. Slots are numbered without end, slot
+ * s % 256 is entry s of the tables.
+ */
+#ifndef MPIB_ENGINE_FLOW_H
+#define MPIB_ENGINE_FLOW_H
+
+#include <mpib/wire.h>
+
+#include "engine/lane/lane.h"
+#include "engine/measure/times.h"
+#include "failover/chunks.h"
+
+#define MPIB_EXTENTS 64
+#define MPIB_PIECES 256
+
+/* A request of the client, either direction. */
+struct mpib_freq {
+	uint32_t gen; /* of the last one, also when it is over */
+	bool active;
+	bool multipart; /* progress is worth publishing */
+	bool posted; /* some of it was given to a rail */
+	bool report; /* MPIB_OP_REPORT */
+	uint8_t n;
+	uint32_t msg; /* receive: its number on the wire */
+	uint32_t total; /* size sent, or posted */
+	uint32_t fed; /* bytes the client described so far */
+	uint32_t done; /* bytes in order */
+	uint64_t since; /* when its first descriptor came, see shard->now */
+	/* With report only: what is told of the rails, and chains under way. */
+	struct mpib_rail_report rail[MPIB_RAILS];
+	uint16_t chains[MPIB_RAILS];
+};
+
+struct mpib_extent {
+	uint8_t req;
+	int32_t tag;
+	struct mpib_mr *mr; /* NULL when len is 0 */
+	uint64_t addr;
+	uint32_t len, pos, total;
+};
+
+/* Bytes of one request in a piece: where they lie and where they go, so that
+ * they can be posted again. */
+struct mpib_share {
+	struct mpib_mr *mr; /* NULL when len is 0 */
+	uint64_t from;
+	uint32_t at; /* in the buffer of the CTS */
+	uint32_t len;
+	uint32_t sup; /* of these, in front: SUP's */
+	uint8_t req;
+	uint8_t buf; /* of the group */
+};
+
+struct mpib_piece {
+	struct mpib_chunks c; /* chunk k is what rail k was given */
+	uint8_t n; /* shares */
+	struct mpib_chunk chunk[MPIB_RAILS];
+	uint64_t slot;
+	struct mpib_share share[MPIB_GROUP_MAX];
+};
+
+/* A grouped receive being answered. */
+struct mpib_group {
+	uint8_t n; /* 0: none */
+	uint8_t complete; /* buffers whose send is whole */
+	uint8_t matched; /* bit per buffer */
+	uint8_t held; /* bit per buffer: ext waits for the final chain */
+	uint8_t current; /* buffer that a send in parts is filling */
+	uint8_t mask; /* rails that carried something already */
+	uint32_t rail[MPIB_RAILS]; /* what they carried */
+	uint32_t size[MPIB_GROUP_MAX];
+	struct mpib_extent ext[MPIB_GROUP_MAX];
+	struct mpib_cts cts[MPIB_GROUP_MAX];
+};
+
+struct mpib_sender {
+	struct mpib_extent ext[MPIB_EXTENTS];
+	uint32_t ext_head, ext_tail; /* free-running */
+	struct mpib_piece piece[MPIB_PIECES];
+	uint32_t piece_head, piece_tail;
+	uint32_t lost; /* pieces with chunks to be posted again */
+	/* By slot, of those that may not have ended: chunks whose IMM was
+	 * posted, 2 bits, then the rail that carries each, a bit a chunk. */
+	uint8_t ended[MPIB_SLOTS];
+	uint64_t cts_next; /* slot number awaited */
+	uint32_t msg; /* receive being answered */
+	uint32_t pos; /* bytes of the message posted */
+	/* Of the part being filled. */
+	uint8_t mask;
+	uint32_t rail[MPIB_RAILS];
+	struct mpib_group group;
+	int64_t deficit; /* credit of this round, in bytes */
+	bool waiting; /* counted as stalled for want of a CTS */
+};
+
+enum mpib_slot_state {
+	MPIB_SLOT_FREE,
+	MPIB_SLOT_POSTED,
+	MPIB_SLOT_MEMBER, /* of the group whose first slot is before it */
+	MPIB_SLOT_ARRIVED,
+	MPIB_SLOT_CANCELLED, /* its message ended earlier */
+};
+
+struct mpib_slot {
+	uint8_t state; /* enum mpib_slot_state */
+	uint8_t req;
+	uint8_t n, idx;
+	uint8_t expected, seen; /* rails */
+	uint32_t size_q; /* v1: learnt with expected */
+	uint64_t posted; /* when its CTS was */
+	uint32_t pos, len;
+	uint32_t rail[MPIB_RAILS]; /* byte_len of the IMMs */
+	struct mpib_mr *mr;
+};
+
+struct mpib_receiver {
+	struct mpib_slot slot[MPIB_SLOTS];
+	uint64_t next; /* next slot to hand out */
+	uint64_t cts_posted; /* CTS before this one are posted */
+	uint64_t cts_again; /* from here to there, again: a fence lost them */
+	uint64_t tail; /* oldest slot not dealt with */
+	uint64_t freed; /* the peer has read the CTS before this one */
+	uint32_t msg; /* receives begun */
+	uint8_t group_got; /* descriptors of an unfinished group */
+	struct mpib_desc group[MPIB_GROUP_MAX];
+};
+
+struct mpib_flow {
+	struct mpib_shard *shard;
+	struct mpib_attachment *attachment;
+	struct mpib_lane *lane;
+	uint32_t id, index;
+	bool is_sender;
+	bool started, stopping, stopped;
+	int broken; /* 0 or -errno */
+	uint8_t home; /* rail of CTS and of empty messages */
+	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
+	uint32_t hint; /* as last read */
+	uint64_t hint_since; /* when it became so */
+	bool on_ready, on_intake, on_cts;
+	struct mpib_consumer ring;
+	struct mpib_reply_conn *conn;
+	struct mpib_completion *completion;
+	struct mpib_tables tables;
+	struct mpib_flow_info remote;
+	struct mpib_freq req[MPIB_REQUESTS];
+	uint32_t outstanding; /* requests */
+	uint8_t fencing; /* rails with a MPIB_WR_FENCE under way */
+	uint8_t wrote; /* rails: something that no completion will tell of */
+	struct mpib_call_list stops;
+	TAILQ_ENTRY(mpib_flow) lane_link, ready_link, intake_link, cts_link;
+	struct mpib_msg msg;
+	uint64_t messages;
+	enum mpib_stall stall; /* what it waits for now */
+	uint64_t stall_since;
+	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
+	int32_t local_rank, remote_rank;
+	struct mpib_rail_counts n[MPIB_RAILS];
+	struct mpib_times times; /* the control thread reads them, too */
+	TAILQ_ENTRY(mpib_flow) times_link; /* control thread */
+	union {
+		struct mpib_sender tx;
+		struct mpib_receiver rx;
+	};
+};
+
+/* Shard. The request is over; sizes may be NULL. */
+void mpib_flow_finish(struct mpib_flow *f, unsigned req, int32_t result,
+		      const uint32_t *sizes, unsigned n);
+void mpib_flow_progress(struct mpib_flow *f, unsigned req, uint32_t bytes);
+/* Shard. Age of the oldest request, 0 if there is none. */
+uint64_t mpib_flow_oldest_ns(const struct mpib_flow *f);
+/* Shard. The flow takes no more work; control is told once. */
+void mpib_flow_break(struct mpib_flow *f, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Shard. A sender has something to post. */
+void mpib_flow_make_ready(struct mpib_flow *f);
+/* Shard. Look whether a stop can be answered. */
+void mpib_flow_check_stopped(struct mpib_flow *f);
+/* Shard. The QP of this flow's slot number on a rail. */
+static inline struct mpib_lane_qp *mpib_flow_qp(struct mpib_flow *f,
+						unsigned rail, uint64_t slot)
+{
+	return &f->lane->qp[rail][slot % f->lane->qps[rail]];
+}
+/* The rail of CTS and of empty messages: home, or the other one while home is
+ * not in use. */
+static inline unsigned mpib_flow_home(const struct mpib_flow *f)
+{
+	return f->home ^ !(f->lane->use >> f->home & 1);
+}
+static inline struct mpib_lane_qp *mpib_flow_cts_qp(struct mpib_flow *f)
+{
+	return &f->lane->qp[mpib_flow_home(f)][0];
+}
+
+/* Shard. Check a descriptor's place in its region and hold that: *mr stays
+ * NULL for an empty part. */
+int mpib_flow_hold(struct mpib_flow *f, const struct mpib_desc *d,
+		   struct mpib_mr **mr, uint64_t *addr);
+/* Shard. Begin or continue the request of a descriptor. -EINVAL when it does
+ * not follow what came before. */
+int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d);
+
+/* stuck.c: the flow's requests that are older, when it was just added. */
+void mpib_stuck_add(const struct mpib_flow *f, uint64_t older_ns,
+		    struct mpib_snapshot *snap);
+
+/* times.c, control thread: have the flow's times read, and keep what it had. */
+void mpib_times_watch(struct mpib_flow *f);
+void mpib_times_close(struct mpib_flow *f);
+
+/* sender.c */
+/* 1: taken; -errno: the descriptor is bad. Only when there is room. */
+int mpib_sender_take(struct mpib_flow *f, const struct mpib_desc *d);
+bool mpib_sender_room(const struct mpib_flow *f);
+bool mpib_sender_has_work(const struct mpib_flow *f);
+/* Post at most one piece: bytes posted + 1, or 0 when nothing can go now. */
+uint64_t mpib_sender_step(struct mpib_flow *f);
+/* Chunks of a piece are placed, or the lane is broken (not ok). */
+void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
+			   bool ok);
+/* Forget what is not posted. */
+void mpib_sender_drop(struct mpib_flow *f);
+/* The lane was killed: pieces in flight hold nothing any more. */
+void mpib_sender_forget(struct mpib_flow *f);
+/* No piece is in flight. */
+bool mpib_sender_quiet(const struct mpib_flow *f);
+bool mpib_sender_uses(const struct mpib_flow *f, const struct mpib_mr *mr);
+
+static inline struct mpib_extent *mpib_sender_oldest(struct mpib_flow *f)
+{
+	return &f->tx.ext[f->tx.ext_tail % MPIB_EXTENTS];
+}
+
+/* sender.c and piece.c, for group.c */
+struct mpib_chain;
+bool mpib_sender_cts(struct mpib_flow *f, uint64_t slot, struct mpib_cts *cts);
+bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
+			  const uint32_t *bytes);
+struct mpib_record *mpib_sender_record(struct mpib_flow *f);
+uint32_t mpib_sender_imm(struct mpib_flow *f, unsigned rail, uint8_t mask,
+			 bool record, uint32_t bytes);
+/* One piece, of n shares; imm: rails whose chain ends the slot. */
+void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
+		      const struct mpib_share *share, unsigned n, uint8_t imm);
+void mpib_sender_pop(struct mpib_flow *f);
+/* The peer's words, checked. */
+bool mpib_cts_sane(const struct mpib_cts *c);
+
+/* replay.c: as mpib_sender_step(), for what a fence lost. */
+uint64_t mpib_replay_step(struct mpib_flow *f);
+/* The flow is over: nothing is posted again. */
+void mpib_replay_drop(struct mpib_flow *f);
+/* An IMM with mask 0. False: it cannot be one of ours. */
+bool mpib_replay_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
+			 uint32_t imm);
+
+/* group.c */
+uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first);
+uint64_t mpib_group_step(struct mpib_flow *f);
+void mpib_group_drop(struct mpib_flow *f);
+
+/* receiver.c */
+/* As mpib_sender_take(). */
+int mpib_receiver_take(struct mpib_flow *f, const struct mpib_desc *d);
+bool mpib_receiver_room(const struct mpib_flow *f);
+bool mpib_receiver_uses(const struct mpib_flow *f, const struct mpib_mr *mr);
+/* cts.c: fill the entry of the next slot. */
+void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
+		    const struct mpib_mr *mr, uint64_t addr);
+/* Post CTS that wait; how many. */
+int mpib_receiver_post_cts(struct mpib_flow *f);
+void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
+			   uint32_t imm, uint32_t byte_len);
+/* All its chunks are seen. */
+void mpib_receiver_whole(struct mpib_flow *f, struct mpib_slot *s);
+bool mpib_receiver_record(struct mpib_flow *f, uint64_t slot,
+			  struct mpib_record *rec);
+/* The peer can write no more: drop the slots' holds. */
+void mpib_receiver_drop(struct mpib_flow *f);
+
+#endif

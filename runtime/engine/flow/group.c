@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends that answer a grouped receive. Each send takes the free buffer of its
+ * tag. A send whose bytes lie in one extent is held until every buffer has
+ * its send, so that the whole group is one chain per rail; one that comes in
+ * parts is written as it comes, for its staging window would run dry.
+ */
+#include <string.h>
+
+#include "engine/flow/chain.h"
+#include "engine/flow/flow.h"
+#include "engine/measure/count.h"
+#include "engine/split/policy.h"
+
+/* One rail's share of len bytes at from, SUP in front. */
+static struct mpib_span share(const struct mpib_extent *e,
+			      const struct mpib_cts *cts, uint32_t done,
+			      const uint32_t *rail, unsigned r)
+{
+	uint32_t off = r == MPIB_RAIL_SUP ? 0 : rail[MPIB_RAIL_SUP];
+
+	return (struct mpib_span){
+		.mr = e->mr,
+		.from = e->addr + off,
+		.to = cts->addr + done + off,
+		.rkey = cts->rkey[r],
+		.len = rail[r],
+	};
+}
+
+static int buffer_of_tag(const struct mpib_group *g, int32_t tag)
+{
+	for (int i = 0; i < g->n; i++) {
+		if (!(g->matched & 1u << i) && g->cts[i].tag == tag)
+			return i;
+	}
+	return -1;
+}
+
+uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first)
+{
+	struct mpib_group *g = &f->tx.group;
+
+	g->cts[0] = *first;
+	for (unsigned i = 1; i < first->n; i++) {
+		uint64_t slot = f->tx.cts_next + i;
+
+		if (!mpib_sender_cts(f, slot, &g->cts[i]))
+			return 0; /* its entries came in two writes */
+		if (g->cts[i].n != first->n || g->cts[i].idx != i ||
+		    g->cts[i].msg != first->msg) {
+			mpib_flow_break(f, -EPROTO,
+					"peer sent a broken group of CTS");
+			return 0;
+		}
+	}
+	g->n = (uint8_t)first->n;
+	g->complete = g->matched = g->held = g->mask = 0;
+	memset(g->rail, 0, sizeof(g->rail));
+	memset(g->size, 0, sizeof(g->size));
+	return mpib_group_step(f);
+}
+
+/* Post a partial extent as it is, signalled, without an IMM. */
+static uint64_t write_part(struct mpib_flow *f, unsigned i)
+{
+	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_group *g = &f->tx.group;
+	struct mpib_extent *e = mpib_sender_oldest(f);
+	uint32_t rail[MPIB_RAILS], len = e->len;
+	struct mpib_share whole;
+	uint8_t mask = 0;
+
+	mpib_chains_begin(chain);
+	mpib_split(f, e->total, e->pos, len, rail);
+	whole = (struct mpib_share){
+		.mr = e->mr,
+		.from = e->addr,
+		.at = e->pos,
+		.len = len,
+		.sup = rail[MPIB_RAIL_SUP],
+		.req = e->req,
+		.buf = (uint8_t)i,
+	};
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		struct mpib_span s = share(e, &g->cts[i], e->pos, rail, r);
+
+		if (s.len == 0)
+			continue;
+		mpib_chain_write(f, &chain[r], r, &s);
+		mask |= (uint8_t)(1u << r);
+	}
+	if (!mpib_sender_may_post(f, mask, 1, rail))
+		return 0;
+	mpib_sender_post(f, chain, &whole, 1, 0);
+
+	g->mask |= mask;
+	g->size[i] += len;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		g->rail[r] += rail[r];
+	if (g->size[i] == e->total) {
+		g->complete++;
+		mpib_count_messages(f, 1);
+	}
+	mpib_sender_pop(f);
+	return (uint64_t)len + 1;
+}
+
+static void fill_record(struct mpib_flow *f, struct mpib_record *rec,
+			const uint32_t (*rail)[MPIB_RAILS])
+{
+	struct mpib_group *g = &f->tx.group;
+
+	rec->n = g->n;
+	memcpy(rec->size, g->size, sizeof(rec->size));
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		rec->rail[r] = g->rail[r];
+		for (unsigned i = 0; i < g->n; i++)
+			rec->rail[r] += g->held & 1u << i ? rail[i][r] : 0;
+	}
+}
+
+/* Every buffer has its send: what was held, then one IMM per active rail. */
+static uint64_t write_all(struct mpib_flow *f)
+{
+	uint32_t rail[MPIB_GROUP_MAX][MPIB_RAILS] = { 0 };
+	struct mpib_chain chain[MPIB_RAILS];
+	uint32_t sum[MPIB_RAILS] = { 0 };
+	struct mpib_share held[MPIB_GROUP_MAX];
+	struct mpib_group *g = &f->tx.group;
+	struct mpib_record *rec;
+	uint8_t mask = g->mask;
+	unsigned n = 0;
+
+	mpib_chains_begin(chain);
+	for (unsigned i = 0; i < g->n; i++) {
+		if (!(g->held & 1u << i))
+			continue;
+		mpib_split(f, g->ext[i].total, 0, g->ext[i].len, rail[i]);
+		for (unsigned r = 0; r < f->lane->rails; r++) {
+			struct mpib_span s =
+				share(&g->ext[i], &g->cts[i], 0, rail[i], r);
+
+			sum[r] += s.len;
+			if (s.len == 0)
+				continue;
+			mpib_chain_write(f, &chain[r], r, &s);
+			mask |= (uint8_t)(1u << r);
+		}
+		held[n++] = (struct mpib_share){
+			.mr = g->ext[i].mr,
+			.from = g->ext[i].addr,
+			.len = g->ext[i].len,
+			.sup = rail[i][MPIB_RAIL_SUP],
+			.req = g->ext[i].req,
+			.buf = (uint8_t)i,
+		};
+	}
+	if (mask == 0)
+		mask = (uint8_t)(1u << mpib_flow_home(f));
+	if (!mpib_sender_may_post(f, mask, MPIB_CHAIN_MAX, sum))
+		return 0;
+
+	rec = mpib_sender_record(f);
+	fill_record(f, rec, rail);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		bool leader = r == (mask & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP);
+
+		if (mask & 1u << r)
+			mpib_chain_imm(f, &chain[r], r,
+				       mpib_sender_imm(f, r, mask, true, 0),
+				       leader ? rec : NULL);
+	}
+	mpib_sender_post(f, chain, held, n, mask);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (held[i].mr)
+			mpib_mr_unref(held[i].mr);
+	}
+	mpib_count_messages(f, n);
+	for (unsigned i = 1; i < g->n; i++)
+		f->tx.ended[(f->tx.cts_next + i) % MPIB_SLOTS] = 0;
+	f->tx.cts_next += g->n;
+	f->tx.msg++;
+	g->n = g->held = 0;
+	return (uint64_t)sum[0] + sum[1] + 1;
+}
+
+uint64_t mpib_group_step(struct mpib_flow *f)
+{
+	struct mpib_group *g = &f->tx.group;
+	struct mpib_extent *e;
+	int i;
+
+	while (g->complete < g->n) {
+		if (!mpib_sender_has_work(f))
+			return 0;
+		e = mpib_sender_oldest(f);
+		i = e->pos ? g->current : buffer_of_tag(g, e->tag);
+		if (i < 0)
+			return 0; /* its group comes later */
+		if (e->total > g->cts[i].total) {
+			mpib_flow_break(f, -EMSGSIZE,
+					"send of %u bytes is larger than the "
+					"posted receive of %u bytes",
+					e->total, g->cts[i].total);
+			return 0;
+		}
+		g->matched |= (uint8_t)(1u << i);
+		g->current = (uint8_t)i;
+		if (e->len != e->total)
+			return write_part(f, (unsigned)i);
+
+		/* The hold on its region moves along. */
+		g->ext[i] = *e;
+		g->size[i] = e->total;
+		g->held |= (uint8_t)(1u << i);
+		g->complete++;
+		f->tx.ext_tail++;
+	}
+	return write_all(f);
+}
+
+void mpib_group_drop(struct mpib_flow *f)
+{
+	struct mpib_group *g = &f->tx.group;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		if (g->held & 1u << i && g->ext[i].mr)
+			mpib_mr_unref(g->ext[i].mr);
+	}
+	g->n = g->held = 0;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pieces in flight: what was posted for whom, until every rail's completion is
+ * in.
+ */
+#include <string.h>
+
+#include "engine/flow/chain.h"
+#include "engine/flow/report.h"
+#include "engine/measure/count.h"
+
+static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
+{
+	uint64_t inflight = f->lane->track[rail].inflight;
+
+	return inflight == 0 ||
+	       inflight + bytes <=
+		       __atomic_load_n(&f->shard->engine->cfg.lane_window,
+				       __ATOMIC_RELAXED);
+}
+
+/* Room on every rail of mask for a chain of wrs and its bytes, and a piece to
+ * account for them. */
+bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
+			  const uint32_t *bytes)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	if (mask & ~f->lane->open)
+		return false;
+	if (tx->piece_head - tx->piece_tail == MPIB_PIECES) {
+		mpib_stall(f, MPIB_STALL_SLOT);
+		return false;
+	}
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		if (!(mask & 1u << r))
+			continue;
+		if (mpib_qp_room(mpib_flow_qp(f, r, tx->cts_next)) < wrs) {
+			mpib_stall(f, MPIB_STALL_SQ);
+			return false;
+		}
+		if (!window_open(f, r, bytes[r])) {
+			mpib_stall(f, MPIB_STALL_WINDOW);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void add_share(struct mpib_flow *f, struct mpib_piece *p,
+		      const struct mpib_share *share)
+{
+	struct mpib_freq *r = &f->req[share->req];
+
+	if (!r->posted)
+		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
+	r->posted = true;
+	if (share->mr)
+		share->mr->refs++;
+	p->share[p->n++] = *share;
+}
+
+static void note_imm(struct mpib_flow *f, uint8_t imm)
+{
+	/* Chunk k on rail k. */
+	f->tx.ended[f->tx.cts_next % MPIB_SLOTS] =
+		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS);
+}
+
+void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
+		      const struct mpib_share *share, unsigned n, uint8_t imm)
+{
+	uint32_t number = f->tx.piece_head++ % MPIB_PIECES;
+	struct mpib_piece *p = &f->tx.piece[number];
+	uint8_t chunks = 0;
+
+	mpib_unstall(f);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		chunks |= (uint8_t)((chain[r].n > 0) << r);
+		p->chunk[r].posted = 0;
+		p->chunk[r].bytes = 0;
+		if (chain[r].n)
+			mpib_tracker_post(&f->lane->track[r], &p->chunk[r],
+					  chain[r].bytes, f->shard->now);
+	}
+	mpib_chunks_post(&p->c, chunks, imm);
+	p->slot = f->tx.cts_next;
+	p->n = 0;
+	for (unsigned i = 0; i < n; i++)
+		add_share(f, p, &share[i]);
+	if (imm)
+		note_imm(f, imm);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		struct mpib_lane_qp *q = mpib_flow_qp(f, r, f->tx.cts_next);
+
+		if (chain[r].n == 0)
+			continue;
+		/* The rail's bytes are those of one request, or of a group. */
+		for (unsigned i = 0; i < n; i++)
+			mpib_report_post(f, share[i].req, r, q->qpn,
+					 n == 1 ? chain[r].bytes : 0);
+		mpib_chain_post(f, &chain[r], q, number);
+	}
+}
+
+struct mpib_record *mpib_sender_record(struct mpib_flow *f)
+{
+	struct mpib_record *rec = f->tables.out;
+
+	rec += f->tx.cts_next % MPIB_SLOTS;
+	*rec = (struct mpib_record){ .seq = f->tx.cts_next + 1, .n = 1 };
+	return rec;
+}
+
+uint32_t mpib_sender_imm(struct mpib_flow *f, unsigned rail, uint8_t mask,
+			 bool record, uint32_t bytes)
+{
+	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
+
+	if (f->lane->imm_version == MPIB_IMM_V1)
+		return mpib_imm_v1(slot, mask,
+				   record ? MPIB_IMM_SIZEQ_SENTINEL
+					  : mpib_size_q(bytes));
+	return mpib_imm_v2(slot, mask, f->lane->epoch[rail], f->remote.id);
+}
+
+/* Pieces are reported in the order posted, whatever rail was faster. */
+static void retire_piece(struct mpib_flow *f, const struct mpib_piece *p)
+{
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct mpib_share *s = &p->share[i];
+		struct mpib_freq *r = &f->req[s->req];
+
+		if (s->mr)
+			mpib_mr_unref(s->mr);
+		if (!r->active)
+			continue;
+		r->done += s->len;
+		if (r->done == r->total)
+			mpib_flow_finish(f, s->req, (int32_t)r->total,
+					 &r->total, 1);
+		else
+			mpib_flow_progress(f, s->req, r->done);
+	}
+}
+
+static void leave_tracker(struct mpib_flow *f, struct mpib_piece *p, unsigned k,
+			  bool ok)
+{
+	struct mpib_tracker *t = &f->lane->track[p->c.carrier[k]];
+
+	for (unsigned i = 0; ok && i < p->n; i++)
+		mpib_report_done(f, p->share[i].req, p->c.carrier[k], 0, 0);
+	if (ok) {
+		mpib_record(f, MPIB_TIME_POST_SOUT + p->c.carrier[k],
+			    f->shard->now - p->chunk[k].posted);
+		mpib_tracker_ack(t, &p->chunk[k], f->shard->now);
+	} else {
+		mpib_tracker_drop(t, &p->chunk[k], f->shard->now);
+	}
+}
+
+void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
+			   bool ok)
+{
+	struct mpib_sender *tx = &f->tx;
+	struct mpib_piece *p = &tx->piece[piece % MPIB_PIECES];
+
+	chunks &= p->c.pending;
+	if (!chunks)
+		return;
+	p->c.pending &= (uint8_t)~chunks;
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		if (chunks & 1u << k)
+			leave_tracker(f, p, k, ok);
+	}
+	for (unsigned i = 0; !ok && i < p->n; i++)
+		p->share[i].len = 0; /* the lane breaks us */
+
+	while (tx->piece_tail != tx->piece_head) {
+		p = &tx->piece[tx->piece_tail % MPIB_PIECES];
+		if (p->c.pending)
+			break;
+		tx->piece_tail++;
+		retire_piece(f, p);
+	}
+	if (f->stopping)
+		mpib_flow_check_stopped(f);
+}
+
+bool mpib_sender_quiet(const struct mpib_flow *f)
+{
+	return f->tx.piece_tail == f->tx.piece_head;
+}
+
+void mpib_sender_forget(struct mpib_flow *f)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	for (; tx->piece_tail != tx->piece_head; tx->piece_tail++) {
+		struct mpib_piece *p = &tx->piece[tx->piece_tail % MPIB_PIECES];
+
+		for (unsigned i = 0; i < p->n; i++) {
+			if (p->share[i].mr)
+				mpib_mr_unref(p->share[i].mr);
+		}
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			leave_tracker(f, p, r, false);
+	}
+}

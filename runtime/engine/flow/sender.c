@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sending end: extents against CTS, in order. One step posts one piece:
+ * what the next extent and the next CTS have in common.
+ */
+#include <mpib/wire.h>
+#include <string.h>
+
+#include "engine/flow/chain.h"
+#include "engine/flow/flow.h"
+#include "engine/measure/count.h"
+#include "engine/split/policy.h"
+
+bool mpib_sender_room(const struct mpib_flow *f)
+{
+	return f->tx.ext_head - f->tx.ext_tail < MPIB_EXTENTS;
+}
+
+bool mpib_sender_has_work(const struct mpib_flow *f)
+{
+	return f->tx.ext_head != f->tx.ext_tail;
+}
+
+static bool well_formed(const struct mpib_desc *d)
+{
+	return (d->op & MPIB_OP_MASK) == MPIB_OP_SEND && d->n == 1 &&
+	       d->idx == 0 && d->req < MPIB_REQUESTS && d->gen != 0 &&
+	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
+	       d->len <= d->total - d->pos && (d->len > 0 || d->total == 0);
+}
+
+/* 1, or -EINVAL: it is not even a no-op. */
+static int take_nop(struct mpib_flow *f, const struct mpib_desc *d)
+{
+	int rc;
+
+	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
+	    d->gen == 0 || d->pos || d->len || d->total)
+		return -EINVAL;
+	rc = mpib_flow_feed(f, d);
+	if (rc < 0)
+		return rc;
+	mpib_flow_finish(f, d->req, 0, NULL, 0);
+	return 1;
+}
+
+int mpib_sender_take(struct mpib_flow *f, const struct mpib_desc *d)
+{
+	struct mpib_sender *tx = &f->tx;
+	struct mpib_extent e;
+	struct mpib_freq *r;
+	int rc;
+
+	if (!well_formed(d))
+		return take_nop(f, d);
+	r = &f->req[d->req];
+	if (d->pos > 0 && !r->active && r->gen == d->gen)
+		return 1; /* failed while the client fed it */
+
+	e = (struct mpib_extent){ .req = d->req,
+				  .tag = d->tag,
+				  .len = d->len,
+				  .pos = d->pos,
+				  .total = d->total };
+	rc = mpib_flow_hold(f, d, &e.mr, &e.addr);
+	if (rc < 0)
+		return rc;
+	rc = mpib_flow_feed(f, d);
+	if (rc < 0) {
+		if (e.mr)
+			mpib_mr_unref(e.mr);
+		return rc;
+	}
+	if (d->tag >= 0)
+		f->local_rank = d->tag;
+	tx->ext[tx->ext_head++ % MPIB_EXTENTS] = e;
+	return 1;
+}
+
+void mpib_sender_pop(struct mpib_flow *f)
+{
+	struct mpib_extent *e = mpib_sender_oldest(f);
+
+	if (e->mr)
+		mpib_mr_unref(e->mr);
+	f->tx.ext_tail++;
+}
+
+/* The peer is another proxy, but its bytes are checked like anybody's. */
+bool mpib_cts_sane(const struct mpib_cts *c)
+{
+	return c->total <= MPIB_SIZE_MAX && c->pos <= c->total &&
+	       c->len <= c->total - c->pos && c->n >= 1 &&
+	       c->n <= MPIB_GROUP_MAX && c->idx < c->n &&
+	       (c->n == 1 || c->len == c->total);
+}
+
+bool mpib_sender_cts(struct mpib_flow *f, uint64_t slot, struct mpib_cts *cts)
+{
+	const struct mpib_cts *entry = f->tables.in;
+
+	entry += slot % MPIB_SLOTS;
+	/* Acquire: the rail wrote seq last, after the rest of the entry. */
+	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
+		return false;
+	*cts = *entry;
+	return true;
+}
+
+/* The CTS that the message being sent has to go by; skips those of messages
+ * that ended before their last part. */
+static bool next_cts(struct mpib_flow *f, struct mpib_cts *cts)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	while (mpib_sender_cts(f, tx->cts_next, cts)) {
+		int32_t ahead = (int32_t)(cts->msg - tx->msg);
+
+		if (!mpib_cts_sane(cts) || ahead > 0) {
+			mpib_flow_break(f, -EPROTO,
+					"peer sent a CTS that cannot be right");
+			return false;
+		}
+		if (ahead == 0)
+			return true;
+		tx->ended[tx->cts_next++ % MPIB_SLOTS] = 0;
+	}
+	return false;
+}
+
+/*
+ * Tell the peer that its receive is too small: a record with both sizes and an
+ * empty IMM on the home rail. Nothing of the message is written.
+ */
+static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
+{
+	struct mpib_chain chain[MPIB_RAILS];
+	const uint32_t none[MPIB_RAILS] = { 0 };
+	struct mpib_extent *e = mpib_sender_oldest(f);
+	unsigned home = mpib_flow_home(f);
+	uint8_t mask = (uint8_t)(1u << home), req = e->req;
+	uint32_t sizes[2] = { e->total, cts->total };
+	struct mpib_record *rec;
+
+	mpib_chains_begin(chain);
+	if (!mpib_sender_may_post(f, mask, 1, none))
+		return false;
+
+	rec = mpib_sender_record(f);
+	rec->status = -EMSGSIZE;
+	rec->size[0] = e->total;
+	mpib_chain_imm(f, &chain[home], home,
+		       mpib_sender_imm(f, home, mask, true, 0), rec);
+	mpib_sender_post(f, chain, NULL, 0, mask);
+
+	mpib_flow_finish(f, req, -EMSGSIZE, sizes, 2);
+	while (mpib_sender_has_work(f) && mpib_sender_oldest(f)->req == req)
+		mpib_sender_pop(f);
+	f->tx.cts_next++;
+	f->tx.msg++;
+	return true;
+}
+
+/* What one stream step does. */
+struct step {
+	uint32_t len; /* bytes of this piece */
+	uint32_t rail[MPIB_RAILS];
+	uint8_t data; /* rails with bytes of this piece */
+	uint8_t imm; /* rails that get an IMM now; 0: the part goes on */
+	bool ends_message, record;
+	bool apart; /* payload and IMM travel apart */
+};
+
+static uint8_t rails_with_bytes(const uint32_t *rail)
+{
+	return (uint8_t)((rail[MPIB_RAIL_SOUT] > 0) << MPIB_RAIL_SOUT |
+			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
+}
+
+static void plan(struct mpib_flow *f, const struct mpib_extent *e,
+		 const struct mpib_cts *cts, struct step *s)
+{
+	struct mpib_sender *tx = &f->tx;
+	uint32_t part_end = cts->pos + cts->len;
+	uint32_t ext_end = e->pos + e->len;
+	uint32_t end = part_end < ext_end ? part_end : ext_end;
+	bool whole;
+
+	*s = (struct step){ .len = end - tx->pos,
+			    .ends_message = end == e->total };
+	mpib_split(f, e->total, tx->pos, s->len, s->rail);
+	s->data = rails_with_bytes(s->rail);
+	if (end != part_end && !s->ends_message)
+		return;
+
+	s->imm = tx->mask | s->data;
+	if (s->imm == 0)
+		s->imm = (uint8_t)(1u << mpib_flow_home(f));
+	s->apart = s->len > f->shard->ar_above;
+	/* byte_len says it all when each rail's bytes ride on its IMM, and
+	 * when a full part cannot be mistaken for "more follows". */
+	whole = tx->pos == cts->pos && !s->apart;
+	s->record =
+		!whole ||
+		(s->ends_message && end == part_end && part_end < cts->total) ||
+		(f->lane->imm_version == MPIB_IMM_V1 &&
+		 mpib_size_q(s->len) == MPIB_IMM_SIZEQ_SENTINEL);
+}
+
+static void fill_record(struct mpib_flow *f, const struct mpib_extent *e,
+			const struct step *s, struct mpib_record *rec)
+{
+	rec->size[0] = e->total;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		rec->rail[r] = f->tx.rail[r] + s->rail[r];
+}
+
+static void build(struct mpib_flow *f, const struct mpib_extent *e,
+		  const struct mpib_cts *cts, const struct step *s,
+		  struct mpib_chain *chain)
+{
+	struct mpib_record *rec = s->record ? mpib_sender_record(f) : NULL;
+	unsigned leader = s->imm & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP;
+
+	if (rec)
+		fill_record(f, e, s, rec);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		/* SUP has the front, so that the cut is on 128 bytes. */
+		uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
+		struct mpib_record *mine = r == leader ? rec : NULL;
+		struct mpib_span span = {
+			.mr = e->mr,
+			.from = e->addr + (f->tx.pos - e->pos) + off,
+			.to = cts->addr + (f->tx.pos - cts->pos) + off,
+			.rkey = cts->rkey[r],
+			.len = s->rail[r],
+		};
+
+		if (span.len && (s->apart || !(s->imm & 1u << r))) {
+			mpib_chain_write(f, &chain[r], r, &span);
+			span.len = 0;
+		}
+		if (s->imm & 1u << r)
+			mpib_chain_last(f, &chain[r], r, &span,
+					mpib_sender_imm(f, r, s->imm, s->record,
+							s->len),
+					mine);
+	}
+}
+
+static void advance(struct mpib_flow *f, const struct mpib_extent *e,
+		    const struct step *s)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	tx->pos += s->len;
+	tx->mask |= s->data;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		tx->rail[r] += s->rail[r];
+	if (s->imm) {
+		tx->cts_next++;
+		tx->mask = 0;
+		memset(tx->rail, 0, sizeof(tx->rail));
+	}
+	if (tx->pos == e->pos + e->len)
+		mpib_sender_pop(f);
+	if (s->ends_message) {
+		tx->msg++;
+		tx->pos = 0;
+		mpib_count_messages(f, 1);
+	}
+}
+
+static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
+{
+	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_extent *e = mpib_sender_oldest(f);
+	struct mpib_share share;
+	struct step s;
+
+	mpib_chains_begin(chain);
+	if (e->total > cts->total)
+		return refuse(f, cts);
+	if (f->tx.pos < e->pos || f->tx.pos < cts->pos ||
+	    f->tx.pos > cts->pos + cts->len || f->tx.pos > e->pos + e->len) {
+		mpib_flow_break(f, -EPROTO, "parts out of order");
+		return 0;
+	}
+	plan(f, e, cts, &s);
+	if (!mpib_sender_may_post(f, s.data | s.imm, 2, s.rail))
+		return 0;
+
+	build(f, e, cts, &s, chain);
+	share = (struct mpib_share){
+		.mr = e->mr,
+		.from = e->addr + (f->tx.pos - e->pos),
+		.at = f->tx.pos - cts->pos,
+		.len = s.len,
+		.sup = s.rail[MPIB_RAIL_SUP],
+		.req = e->req,
+	};
+	mpib_sender_post(f, chain, &share, 1, s.imm);
+	advance(f, e, &s);
+	return (uint64_t)s.len + 1;
+}
+
+uint64_t mpib_sender_step(struct mpib_flow *f)
+{
+	struct mpib_cts cts;
+
+	if (__builtin_expect(f->tx.lost, 0))
+		return mpib_replay_step(f);
+	if (!mpib_sender_has_work(f) || f->broken || f->stopping)
+		return 0;
+	if (f->tx.group.n)
+		return mpib_group_step(f);
+	if (!next_cts(f, &cts)) {
+		mpib_stall(f, MPIB_STALL_CTS);
+		f->tx.waiting = true;
+		return 0;
+	}
+	f->tx.waiting = false;
+	f->remote_rank = cts.tag;
+	if (cts.n > 1)
+		return mpib_group_begin(f, &cts);
+	return stream_step(f, &cts);
+}
+
+void mpib_sender_drop(struct mpib_flow *f)
+{
+	mpib_replay_drop(f);
+	mpib_group_drop(f);
+	while (mpib_sender_has_work(f))
+		mpib_sender_pop(f);
+}
+
+bool mpib_sender_uses(const struct mpib_flow *f, const struct mpib_mr *mr)
+{
+	const struct mpib_sender *tx = &f->tx;
+
+	for (uint32_t i = tx->ext_tail; i != tx->ext_head; i++) {
+		if (tx->ext[i % MPIB_EXTENTS].mr == mr)
+			return true;
+	}
+	for (unsigned i = 0; i < tx->group.n; i++) {
+		if (tx->group.held & 1u << i && tx->group.ext[i].mr == mr)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completions of both rails, taken to the flow they belong to. On an error
+ * only wr_id, status and qp_num are read: the rest is undefined then.
+ */
+#include <endian.h>
+
+#include "base/trace.h"
+#include "engine/flow/flow.h"
+
+#define BATCH 32
+#define BATCHES_PER_TURN 4
+
+static struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
+{
+	struct mpib_lane_qp *q;
+
+	HASH_FIND(hh, rail->qps, &qpn, sizeof(qpn), q);
+	return q;
+}
+
+/* v1 lanes serve one flow each; the only receiver on it is meant. */
+static struct mpib_flow *flow_of(struct mpib_shard *s, struct mpib_lane_qp *q,
+				 uint32_t imm)
+{
+	struct mpib_flow *f;
+	uint32_t id;
+
+	if (q->lane->imm_version == MPIB_IMM_V1) {
+		f = TAILQ_FIRST(&q->lane->flows);
+	} else {
+		id = mpib_imm_v2_flow(imm);
+		f = id < MPIB_FLOWS_MAX ? s->flow[id] : NULL;
+	}
+	if (!f || f->lane != q->lane || f->is_sender)
+		return NULL;
+	return f;
+}
+
+static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
+{
+	struct mpib_rail *rail = &s->rail[r];
+	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
+	uint32_t imm = be32toh(wc->imm_data);
+	struct mpib_flow *f;
+
+	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
+	rail->cq_owed--;
+	if (!q) {
+		rail->n.bad_imms++;
+		return;
+	}
+	q->lane->tenant->srq_posted[r]--;
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (!mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
+			mpib_lane_break(q->lane, -EIO,
+					"rail %u: receive on QP 0x%x: %s", r,
+					wc->qp_num,
+					ibv_wc_status_str(wc->status));
+		return;
+	}
+	rail->n.n.rx_imms++;
+	q->lane->n[r].rx_imms++;
+	if (q->lane->imm_version == MPIB_IMM_V2 &&
+	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
+		rail->n.stale_imms++;
+		return;
+	}
+	f = flow_of(s, q, imm);
+	if (!f)
+		rail->n.bad_imms++;
+	else if (!f->broken && !f->stopping)
+		mpib_receiver_arrived(f, r, wc->qp_num, imm, wc->byte_len);
+}
+
+/* The request itself was at fault, so that it would fail on any rail. */
+static bool condemned(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether the lane lives on: over its other rail. */
+static bool send_failed(struct mpib_lane_qp *q, struct mpib_flow *f, unsigned r,
+			const struct ibv_wc *wc)
+{
+	if (q->lane->failover && f && f->lane == q->lane &&
+	    condemned(wc->status))
+		mpib_flow_break(f, -EIO, "rail %u: QP 0x%x to %s: %s", r,
+				wc->qp_num, q->lane->peer,
+				ibv_wc_status_str(wc->status));
+	if (mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
+		return true;
+	mpib_lane_break(q->lane, -EIO, "rail %u: QP 0x%x to %s: %s", r,
+			wc->qp_num, q->lane->peer,
+			ibv_wc_status_str(wc->status));
+	return false;
+}
+
+/* What a completion means for whom; not when it failed and a fence decides. */
+static void sent_for(struct mpib_flow *f, unsigned r, uint64_t wr_id, bool ok)
+{
+	uint32_t piece = mpib_wr_piece(wr_id);
+
+	switch (mpib_wr_kind(wr_id)) {
+	case MPIB_WR_PIECE:
+		mpib_sender_completed(f, piece, (uint8_t)(1u << r), ok);
+		break;
+	case MPIB_WR_REPLAY:
+		mpib_sender_completed(f, piece, (uint8_t)(piece >> 8), ok);
+		break;
+	case MPIB_WR_FENCE:
+		f->fencing &= (uint8_t) ~(1u << r);
+		mpib_flow_check_stopped(f);
+		break;
+	case MPIB_WR_QUIET:
+	case MPIB_WR_CTS:
+	case MPIB_WR_DRAIN:
+	case MPIB_WR_PROBE:
+		break;
+	}
+}
+
+static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
+{
+	struct mpib_lane_qp *q = find_qp(&s->rail[r], wc->qp_num);
+	struct mpib_flow *f =
+		s->flow[mpib_wr_flow(wc->wr_id) & (MPIB_FLOWS_MAX - 1)];
+	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
+
+	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wc->wr_id, 0);
+	s->rail[r].n.n.tx_cqes++;
+	if (f)
+		f->n[r].tx_cqes++;
+	if (q) {
+		q->lane->n[r].tx_cqes++;
+		mpib_qp_retire(q, wc->wr_id);
+		if (!ok)
+			fenced = send_failed(q, f, r, wc);
+		if (mpib_wr_kind(wc->wr_id) == MPIB_WR_PROBE)
+			mpib_rail_probed(q->lane, r, ok);
+	}
+	if (f && fenced && mpib_wr_kind(wc->wr_id) == MPIB_WR_FENCE)
+		f->fencing &= (uint8_t) ~(1u << r); /* the rail's takes over */
+	else if (f && !fenced)
+		sent_for(f, r, wc->wr_id, ok);
+	if (q && q->lane->stop[r].drained)
+		mpib_rail_check_stopped(q->lane, r);
+	if (q && q->lane->kill)
+		mpib_lane_check_drained(q->lane);
+}
+
+static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
+{
+	struct mpib_rail *rail = &s->rail[r];
+	struct ibv_wc wc[BATCH];
+	int total = 0;
+
+	for (int b = 0; b < batches; b++) {
+		int n = ibv_poll_cq(rail->cq, BATCH, wc);
+
+		for (int i = 0; i < n; i++) {
+			rail->n.cqe_errors += wc[i].status != IBV_WC_SUCCESS;
+			/* Receives are posted with wr_id 0, sends never. */
+			if (wc[i].wr_id == 0)
+				received(s, r, &wc[i]);
+			else
+				sent(s, r, &wc[i]);
+		}
+		if (n <= 0)
+			break;
+		rail->n.cqes += (uint64_t)n;
+		total += n;
+		if (n < BATCH)
+			break;
+	}
+	return total;
+}
+
+int mpib_cq_turn(struct mpib_shard *s)
+{
+	int n = 0;
+
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
+		n += poll_rail(s, r, BATCHES_PER_TURN);
+	return n;
+}
+
+void mpib_cq_drain(struct mpib_shard *s)
+{
+	for (int i = 0; i < 64 && mpib_cq_turn(s) > 0; i++)
+		;
+}

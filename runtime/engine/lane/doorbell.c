@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Posting. What a turn has for a QP, of whatever connections, is one chain of
+ * pooled WRs and goes out with one doorbell at the end of the turn. An inline
+ * WR's bytes are read only then, so they stay where they are until the turn is
+ * over: they are entries of the flows' tables.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "engine/flow/flow.h"
+
+/* What stands before bad was taken. With another rail to go to, the rest is
+ * lost like what a fault loses, and found by the same way. */
+static void refused(struct mpib_lane_qp *q, struct mpib_wr *first, uint32_t n,
+		    const struct mpib_wr *bad, int error)
+{
+	uint32_t taken = 0;
+
+	for (const struct ibv_send_wr *wr = &first->wr; wr && wr != &bad->wr;
+	     wr = wr->next)
+		taken++;
+	q->posted -= n - taken;
+	q->lane->shard->rail[q->rail].cq_owed -= n - taken;
+	if (mpib_lane_fault(q->lane, q->rail, MPIB_CAUSE_ERROR))
+		return;
+	mpib_lane_break(q->lane, -EIO,
+			"rail %u: ibv_post_send on QP 0x%x to %s: %s", q->rail,
+			q->qpn, q->lane->peer, strerror(-error));
+}
+
+void mpib_qp_ring(struct mpib_lane_qp *q)
+{
+	struct mpib_shard *s = q->lane->shard;
+	struct mpib_wr *first = q->chain.first, *bad;
+	uint32_t n = q->chain.n;
+	struct ibv_send_wr *wr, *next;
+	int rc;
+
+	if (!n)
+		return;
+	LIST_REMOVE(q, ring_link);
+	rc = mpib_wr_chain_post(&q->chain, q->qp, &bad);
+	s->rail[q->rail].n.posts++;
+	if (rc < 0)
+		refused(q, first, n, bad, rc);
+	/* The device has its copy. */
+	for (wr = &first->wr; wr; wr = next) {
+		next = wr->next;
+		mpib_wr_give(&s->wrs, (struct mpib_wr *)wr);
+	}
+}
+
+void mpib_ring_turn(struct mpib_shard *s)
+{
+	while (!LIST_EMPTY(&s->rung))
+		mpib_qp_ring(LIST_FIRST(&s->rung));
+}
+
+void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
+		  unsigned n)
+{
+	struct mpib_shard *s = q->lane->shard;
+
+	/* Who posts has asked mpib_qp_room(). */
+	assert(s->wrs.left >= n);
+	if (!q->chain.n)
+		LIST_INSERT_HEAD(&s->rung, q, ring_link);
+	for (unsigned i = 0; i < n; i++) {
+		struct mpib_wr *w = mpib_wr_take(&s->wrs);
+
+		w->wr = wr[i];
+		w->wr.sg_list = &w->sge;
+		if (wr[i].num_sge)
+			w->sge = *wr[i].sg_list;
+		w->wr.wr_id |= ++q->posted & 0xffffff;
+		mpib_wr_chain_add(&q->chain, w);
+	}
+	if (wr[n - 1].send_flags & IBV_SEND_SIGNALED)
+		q->asked = q->posted;
+	s->rail[q->rail].cq_owed += n;
+}

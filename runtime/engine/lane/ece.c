@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Enhanced connection establishment: vendor options of a QP, congestion control
+ * say, that both ends must have. The opener offers what its QPs have; the
+ * acceptor sets that before RTR and answers with what is left of it after RTR,
+ * which the opener sets in turn. An end without offers nothing, and the other
+ * then sets nothing.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/lane/lane.h"
+
+void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
+		    struct mpib_lane_rail_info *info)
+{
+	const struct mpib_verbs *v = lane->shard->rail[rail].verbs;
+
+	info->ece = lane->shard->engine->cfg.ece;
+	for (unsigned i = 0; info->ece && i < lane->qps[rail]; i++) {
+		const struct mpib_lane_qp *q = &lane->qp[rail][i];
+		struct ibv_ece ece = { 0 };
+
+		if (q->no_ece || v->query_ece(q->qp, &ece) < 0) {
+			info->ece = false;
+			return;
+		}
+		info->ece_vendor[i] = ece.vendor_id;
+		info->ece_options[i] = ece.options;
+	}
+}
+
+void mpib_ece_take(struct mpib_lane_qp *q,
+		   const struct mpib_lane_rail_info *remote, unsigned i)
+{
+	const struct mpib_shard *s = q->lane->shard;
+	struct ibv_ece ece = { .vendor_id = remote->ece_vendor[i],
+			       .options = remote->ece_options[i] };
+	int rc;
+
+	q->no_ece = true;
+	if (!s->engine->cfg.ece || !remote->ece)
+		return;
+	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
+	q->no_ece = rc < 0;
+	/* Another vendor's, say: the QP does without. */
+	if (rc < 0)
+		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
+			   q->qpn, strerror(-rc));
+}

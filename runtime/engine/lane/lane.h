@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the engine: tenants, attachments, regions and lanes.
+ */
+#ifndef MPIB_ENGINE_LANE_H
+#define MPIB_ENGINE_LANE_H
+
+#include "engine/recovery/failover.h"
+#include "engine/shard.h"
+#include "engine/split/adapt.h"
+
+/* A flow's two tables: what the peer writes, and what we write from. */
+#define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64)
+#define MPIB_TABLES_PER_SLAB 64
+
+struct mpib_slab; /* registered memory for the tables of 64 flows */
+
+struct mpib_tables {
+	struct mpib_slab *slab;
+	unsigned index;
+	void *in, *out; /* MPIB_TABLE_BYTES each */
+	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS];
+};
+
+struct mpib_tenant {
+	struct mpib_shard *shard;
+	uid_t uid;
+	unsigned refs; /* control thread */
+	struct ibv_pd *pd[MPIB_RAILS];
+	struct ibv_srq *srq[MPIB_RAILS];
+	uint32_t srq_posted[MPIB_RAILS]; /* shard */
+	LIST_HEAD(, mpib_slab) slabs; /* control thread */
+	struct mpib_msg msg;
+	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
+	struct mpib_tenant *next; /* control thread's list */
+};
+
+/* Shard: keep each SRQ between the water marks. */
+int mpib_srq_turn(struct mpib_shard *s);
+int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
+/* Control thread. */
+/* Have the device tell when fewer than half of srq_low receives are left: the
+ * shard did not come to it in time. */
+void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
+int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables);
+void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables);
+void mpib_tenants_free(struct mpib_engine *e);
+
+struct mpib_mr {
+	struct mpib_attachment *attachment;
+	uint32_t handle;
+	uint64_t addr; /* what the rails call its first byte */
+	uint64_t len;
+	struct ibv_mr *mr[MPIB_RAILS];
+	bool dead; /* control thread: being deleted */
+	/* Shard: pieces in flight or waiting, slots posted. */
+	uint32_t refs;
+	struct mpib_call *del; /* who waits for refs == 0 */
+};
+
+/* Control thread, shard joined or never told. */
+void mpib_attachment_free(struct mpib_attachment *a);
+void mpib_lane_free(struct mpib_lane *lane);
+
+/* Shard: drop one hold. */
+void mpib_mr_unref(struct mpib_mr *mr);
+
+struct mpib_attachment {
+	struct mpib_shard *shard;
+	struct mpib_tenant *tenant;
+	uint32_t id;
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	struct mpib_mr **mr; /* by handle; shard */
+	struct mpib_flow *flow[MPIB_CONNS_MAX]; /* by index; shard */
+	struct mpib_rail_counts closed[MPIB_RAILS]; /* of past flows; shard */
+	uint64_t closed_messages;
+	/* Control thread. */
+	struct mpib_mr **mr_made;
+	TAILQ_ENTRY(mpib_attachment) link;
+	struct mpib_msg msg;
+};
+
+struct mpib_lane_qp {
+	struct mpib_lane *lane;
+	struct ibv_qp *qp;
+	uint32_t qpn; /* key */
+	uint8_t rail;
+	uint32_t psn;
+	uint32_t posted, retired; /* WRs, modulo 2^24 as wr_id carries it */
+	uint32_t asked; /* posted, as of the last signalled one */
+	bool no_ece; /* not set, so not to be answered */
+	uint32_t cts_quiet; /* CTS since the last signalled one */
+	struct mpib_wr_chain chain; /* of this turn */
+	LIST_ENTRY(mpib_lane_qp) ring_link; /* with a chain */
+	UT_hash_handle hh;
+};
+
+struct mpib_lane {
+	struct mpib_shard *shard;
+	struct mpib_tenant *tenant;
+	uint8_t imm_version;
+	uint8_t rails;
+	uint8_t path; /* enum mpib_path */
+	uint8_t traffic_class; /* 0: as configured */
+	bool failover; /* both ends can */
+	uint32_t qps[MPIB_RAILS];
+	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
+	uint32_t depth; /* send WRs per QP */
+	char peer[MPIB_LABEL_MAX];
+	bool connected; /* control thread: handed to the shard */
+	struct mpib_lane_life life; /* control thread */
+	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
+	/* Shard. */
+	bool broken;
+	uint64_t since; /* when the shard got it */
+	struct mpib_tracker track[MPIB_RAILS]; /* of pieces */
+	struct mpib_adapt adapt;
+	uint8_t all; /* rails it was made with, as a mask */
+	uint8_t held; /* rails whose QPs are the shard's */
+	uint8_t open; /* of these: rails that may be posted to */
+	uint8_t use; /* of these: rails that new traffic goes to */
+	uint8_t drain; /* rails that an operator wants left alone */
+	uint8_t fencing; /* rails that stopped; old writes may still land */
+	uint32_t epoch[MPIB_RAILS];
+	struct mpib_rail_stop stop[MPIB_RAILS];
+	struct mpib_rail_watch watch[MPIB_RAILS];
+	struct mpib_flow_list flows;
+	struct mpib_flow_list ready; /* with something to send */
+	unsigned nflows;
+	bool active; /* on shard->active */
+	TAILQ_ENTRY(mpib_lane) link, active_link;
+	uint64_t messages;
+	struct mpib_rail_counts n[MPIB_RAILS];
+	struct mpib_call *kill;
+	struct mpib_msg msg;
+};
+
+/*
+ * wr_id: kind 4 | flow 20 | piece 16 | QP's posted count 24. Valid on error
+ * completions too, where opcode is not.
+ */
+enum mpib_wr_kind {
+	MPIB_WR_QUIET = 1, /* inside a chain, or an unsignalled CTS */
+	MPIB_WR_PIECE, /* last of a chain: this rail's share of a piece */
+	MPIB_WR_CTS,
+	MPIB_WR_FENCE, /* a stopping flow's last write */
+	MPIB_WR_DRAIN, /* the last flush of a QP in ERR */
+	MPIB_WR_REPLAY, /* last of what a fence lost; piece names chunks, too */
+	MPIB_WR_PROBE, /* does the QP carry? */
+};
+
+static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
+{
+	return (enum mpib_wr_kind)(wr_id >> 60);
+}
+
+static inline uint32_t mpib_wr_flow(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> 40) & 0xfffff;
+}
+
+static inline uint32_t mpib_wr_piece(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> 24) & 0xffff;
+}
+
+/* Beyond what room was asked for: the other rail's chain, and a replay. */
+#define MPIB_WR_SPARE 128u
+
+/* WRs that may be posted to the QP now, never more than its CQ can hold, nor
+ * than the turn has left. */
+static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
+{
+	const struct mpib_shard *s = q->lane->shard;
+	const struct mpib_rail *rail = &s->rail[q->rail];
+	uint32_t sq = q->lane->depth - ((q->posted - q->retired) & 0xffffff);
+	uint32_t cq = rail->cq_size - rail->cq_owed;
+
+	if (s->wrs.left < 2 * MPIB_WR_SPARE)
+		return 0;
+	return sq < cq ? sq : cq;
+}
+
+/*
+ * doorbell.c: n WRs for the QP, copied, with one SGE at most; they go out in
+ * order, with one doorbell a turn. wr[i].wr_id comes with kind, flow and piece
+ * (mpib_wr_tag()); the count is added here. What cannot be posted then breaks
+ * the rail or the lane.
+ */
+void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
+		  unsigned n);
+/* Now, rather than at the end of the turn. */
+void mpib_qp_ring(struct mpib_lane_qp *q);
+
+static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t flow,
+				   uint32_t piece)
+{
+	return (uint64_t)kind << 60 | (uint64_t)flow << 40 |
+	       (uint64_t)piece << 24;
+}
+
+/* A completion came: what it retires. */
+void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id);
+
+/* route.c: the way from the port of rail to remote's, for RTR. port is what the
+ * port is now. Control thread. */
+void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
+		     const struct mpib_port_info *port,
+		     const struct mpib_lane_rail_info *remote,
+		     struct ibv_ah_attr *ah);
+
+/* ece.c, control thread. What this end's QPs of a rail have, into info. */
+void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
+		    struct mpib_lane_rail_info *info);
+/* Before RTR: set what the other end said of its i-th QP. */
+void mpib_ece_take(struct mpib_lane_qp *q,
+		   const struct mpib_lane_rail_info *remote, unsigned i);
+
+/* Shard: every flow fails with error, control is told. */
+void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Shard, QPs in ERR: answer lane->kill when everything is flushed. */
+void mpib_lane_drain(struct mpib_lane *lane);
+void mpib_lane_check_drained(struct mpib_lane *lane);
+/* Shard, QPs of the rail in ERR: a last WR each, so that its completion is the
+ * last. */
+void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
+bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
+
+/* lane.c: control thread, for one rail. */
+int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
+void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
+void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
+			  struct mpib_lane_rail_info *info);
+int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
+			   const struct mpib_lane_rail_info *remote);
+void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
+/* Shard: completions of the rail's QPs find them, or no longer. */
+void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned rail);
+void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned rail);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lanes on the shard: posting, retiring, breaking, draining.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "engine/flow/flow.h"
+#include "engine/notice.h"
+
+void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
+{
+	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
+	uint32_t n = (upto - q->retired) & 0xffffff;
+
+	/* A flush after the count has already passed tells nothing new. */
+	if (n > ((q->posted - q->retired) & 0xffffff))
+		return;
+	q->retired += n;
+	q->lane->shard->rail[q->rail].cq_owed -= n;
+}
+
+void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
+{
+	struct mpib_engine *e = lane->shard->engine;
+	struct mpib_notice *notice;
+	struct mpib_flow *f, *next;
+	va_list ap;
+
+	if (lane->broken)
+		return;
+	lane->broken = true;
+	lane->open = 0;
+	va_start(ap, fmt);
+	notice = mpib_notice_new(lane, error, fmt, ap);
+	va_end(ap);
+	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
+		next = TAILQ_NEXT(f, lane_link);
+		mpib_flow_break(f, -ECONNRESET, "%s", notice->why);
+		if (f->stopping)
+			mpib_flow_check_stopped(f);
+	}
+	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_notice_lane);
+}
+
+/* The QPs are in ERR: a WR posted now is flushed after all that are ahead of
+ * it, so its completion is the last. */
+static void post_last(struct mpib_lane_qp *q)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_DRAIN, 0, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	mpib_qp_ring(q); /* it is to be the last */
+	wr.wr_id |= (q->posted + 1) & 0xffffff;
+	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
+		q->posted++;
+		q->lane->shard->rail[q->rail].cq_owed++;
+	}
+}
+
+void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
+{
+	if (!(lane->held & 1u << rail))
+		return;
+	for (unsigned i = 0; i < lane->qps[rail]; i++)
+		post_last(&lane->qp[rail][i]);
+}
+
+bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)
+{
+	if (!(lane->held & 1u << rail))
+		return true;
+	for (unsigned i = 0; i < lane->qps[rail]; i++) {
+		if (lane->qp[rail][i].posted != lane->qp[rail][i].retired)
+			return false;
+	}
+	return true;
+}
+
+void mpib_lane_drain(struct mpib_lane *lane)
+{
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_rail_post_last(lane, r);
+	mpib_lane_check_drained(lane);
+}
+
+void mpib_lane_check_drained(struct mpib_lane *lane)
+{
+	struct mpib_call *kill = lane->kill;
+
+	if (!kill)
+		return;
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (!mpib_rail_drained(lane, r))
+			return;
+	}
+	lane->kill = NULL;
+	mpib_call_done(lane->shard, kill, 0);
+}

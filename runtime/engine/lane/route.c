@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How packets of a lane get from a port here to the peer's.
+ */
+#include <string.h>
+
+#include "engine/lane/lane.h"
+
+/* InfiniBand has 16 service levels, and a communicator's class names one. */
+static uint8_t service_level(const struct mpib_lane *lane,
+			     const struct mpib_port_info *port)
+{
+	int level = lane->shard->engine->cfg.service_level;
+
+	if (level >= 0)
+		return (uint8_t)level;
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET ||
+	    lane->traffic_class > 15)
+		return 0;
+	return lane->traffic_class;
+}
+
+static uint8_t traffic_class(const struct mpib_lane *lane)
+{
+	int class = lane->shard->engine->cfg.traffic_class;
+
+	if (lane->traffic_class)
+		return lane->traffic_class;
+	return class < 0 ? 0 : (uint8_t) class;
+}
+
+/* RoCE has nothing else; InfiniBand wants one where the switches do (it says
+ * so) and where a router lies between: the subnet prefixes differ. */
+static bool needs_grh(const struct mpib_port_info *port,
+		      const struct mpib_lane_rail_info *remote)
+{
+	return port->link_layer == IBV_LINK_LAYER_ETHERNET ||
+	       port->grh_required || remote->lid == 0 ||
+	       memcmp(port->gid.raw, remote->gid, 8) != 0;
+}
+
+void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
+		     const struct mpib_port_info *port,
+		     const struct mpib_lane_rail_info *remote,
+		     struct ibv_ah_attr *ah)
+{
+	*ah = (struct ibv_ah_attr){
+		.dlid = remote->lid,
+		.sl = service_level(lane, port),
+		.port_num = rail->port_num,
+		.is_global = needs_grh(port, remote),
+		.grh = { .sgid_index = port->gid_index,
+			 .hop_limit = 255,
+			 .traffic_class = traffic_class(lane) },
+	};
+	memcpy(ah->grh.dgid.raw, remote->gid, sizeof(remote->gid));
+}
+
+void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
+{
+	lane->traffic_class = traffic_class;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/measure/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/flow/flow.h"
+
+/* Goes from shard to shard; each adds what is its own between two turns. */
+struct taking {
+	struct mpib_msg msg;
+	struct mpib_engine *engine;
+	unsigned shard; /* next to ask */
+	struct mpib_snapshot *snap;
+	uint32_t lanes_max, flows_max, clients_max;
+	uint64_t older_ns; /* for requests, if there is room for any */
+	mpib_snapshot_fn *fn;
+	void *arg;
+};
+
+static void add_failover(struct mpib_snap_failover *sum,
+			 const struct mpib_snap_failover *n)
+{
+	for (unsigned i = 0; i < MPIB_CAUSES; i++)
+		sum->count[i] += n->count[i];
+	sum->failbacks += n->failbacks;
+	sum->lost_bytes += n->lost_bytes;
+	sum->lost_chunks += n->lost_chunks;
+	sum->replayed_bytes += n->replayed_bytes;
+	sum->last_ns = n->last_ns ? n->last_ns : sum->last_ns;
+	sum->max_ns = n->max_ns > sum->max_ns ? n->max_ns : sum->max_ns;
+	sum->sum_ns += n->sum_ns;
+}
+
+static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
+{
+	mpib_rail_counts_add(&sum->n, &n->n);
+	add_failover(&sum->failover, &n->failover);
+	sum->cqes += n->cqes;
+	sum->cqe_errors += n->cqe_errors;
+	sum->posts += n->posts;
+	sum->srq_refills += n->srq_refills;
+	sum->srq_limits += n->srq_limits;
+	sum->downs += n->downs;
+	sum->failovers += n->failovers;
+	sum->failover_ns += n->failover_ns;
+	sum->stale_imms += n->stale_imms;
+	sum->bad_imms += n->bad_imms;
+	sum->qps += n->qps;
+}
+
+static void add_rails(struct taking *t, struct mpib_shard *s)
+{
+	struct mpib_tenant *tenant;
+
+	for (unsigned r = 0; r < t->snap->rails; r++)
+		add_rail(&t->snap->rail[r], &s->rail[r].n);
+	TAILQ_FOREACH(tenant, &s->tenants, link)
+	{
+		for (unsigned r = 0; r < t->snap->rails; r++)
+			t->snap->rail[r].srq_posted += tenant->srq_posted[r];
+	}
+}
+
+static void add_flow(struct taking *t, const struct mpib_flow *f)
+{
+	struct mpib_snap_flow *out;
+
+	if (t->snap->flows == t->flows_max)
+		return;
+	out = &t->snap->flow[t->snap->flows++];
+	*out = (struct mpib_snap_flow){
+		.client = f->attachment->id,
+		.index = f->index,
+		.lane = t->snap->lanes - 1, /* the last one added */
+		.shard = f->shard->index,
+		.sender = f->is_sender,
+		.broken = f->broken != 0,
+		.local_rank = f->local_rank,
+		.remote_rank = f->remote_rank,
+		.outstanding = f->outstanding,
+		.messages = f->messages,
+		.oldest_ns = mpib_flow_oldest_ns(f),
+	};
+	memcpy(out->peer, f->lane->peer, sizeof(out->peer));
+	memcpy(out->n, f->n, sizeof(out->n));
+	memcpy(out->stalls, f->stalls, sizeof(out->stalls));
+	memcpy(out->stall_ns, f->stall_ns, sizeof(out->stall_ns));
+	if (f->stall != MPIB_STALL_NONE)
+		out->stall_ns[f->stall] += f->shard->now - f->stall_since;
+	mpib_policy_why(f, &out->why);
+	if (t->snap->request)
+		mpib_stuck_add(f, t->older_ns, t->snap);
+}
+
+static void add_track(struct mpib_snap_track *out, const struct mpib_tracker *t,
+		      uint64_t now)
+{
+	const struct mpib_chunk *oldest = mpib_tracker_oldest(t);
+
+	*out = (struct mpib_snap_track){
+		.acked = t->acked,
+		.acked_bytes = t->acked_bytes,
+		.busy_ns = mpib_tracker_busy(t, now),
+		.inflight = t->inflight,
+		.srtt = t->srtt,
+		.latency = t->latency,
+		.oldest_ns = oldest ? now - oldest->posted : 0,
+	};
+}
+
+static void add_lane(struct taking *t, const struct mpib_lane *lane)
+{
+	struct mpib_snap_lane *out;
+	const struct mpib_flow *f;
+
+	if (t->snap->lanes < t->lanes_max) {
+		out = &t->snap->lane[t->snap->lanes++];
+		*out = (struct mpib_snap_lane){
+			.shard = lane->shard->index,
+			.uid = lane->tenant->uid,
+			.imm_version = lane->imm_version,
+			.path = lane->path,
+			.broken = lane->broken,
+			.flows = lane->nflows,
+			.messages = lane->messages,
+		};
+		memcpy(out->peer, lane->peer, sizeof(out->peer));
+		memcpy(out->qps, lane->qps, sizeof(out->qps));
+		memcpy(out->n, lane->n, sizeof(out->n));
+		for (unsigned r = 0; r < lane->rails; r++)
+			add_track(&out->track[r], &lane->track[r],
+				  lane->shard->now);
+	}
+	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	add_flow(t, f);
+}
+
+static void add_client(struct taking *t, const struct mpib_attachment *a)
+{
+	struct mpib_snap_client *out;
+
+	if (t->snap->clients == t->clients_max)
+		return;
+	out = &t->snap->client[t->snap->clients++];
+	out->id = a->id;
+	out->closed_messages = a->closed_messages;
+	memcpy(out->closed, a->closed, sizeof(out->closed));
+}
+
+static void on_shard(struct mpib_msg *msg);
+
+static void on_control(struct mpib_msg *msg)
+{
+	struct taking *t = (struct taking *)msg;
+	struct mpib_engine *e = t->engine;
+
+	if (t->shard < e->shards) {
+		mpib_mailbox_send(&e->shard[t->shard].mailbox, &t->msg,
+				  on_shard);
+		return;
+	}
+	for (unsigned r = 0; r < t->snap->rails; r++) {
+		t->snap->rail[r].up = e->rail_up[r];
+		t->snap->rail[r].drained = mpib_engine_drained(e) >> r & 1;
+	}
+	t->fn(t->arg, t->snap);
+	free(t);
+}
+
+static void on_shard(struct mpib_msg *msg)
+{
+	struct taking *t = (struct taking *)msg;
+	struct mpib_shard *s = &t->engine->shard[t->shard];
+	struct mpib_attachment *a;
+	struct mpib_lane *lane;
+
+	add_rails(t, s);
+	t->snap->shard[s->index] = s->n;
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	add_lane(t, lane);
+	TAILQ_FOREACH(a, &s->attachments, link)
+	add_client(t, a);
+	t->shard++;
+	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
+}
+
+/* Counted on the control thread, which makes them, so they are enough. */
+static void count(struct taking *t)
+{
+	for (unsigned i = 0; i < t->engine->shards; i++) {
+		t->lanes_max += t->engine->shard[i].lanes_made;
+		t->flows_max += t->engine->shard[i].flows_made;
+		t->clients_max += t->engine->shard[i].attachments_made;
+	}
+}
+
+static int take(struct mpib_engine *engine, bool requests, uint64_t older_ns,
+		mpib_snapshot_fn *fn, void *arg)
+{
+	struct taking *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->engine = engine;
+	t->older_ns = older_ns;
+	t->fn = fn;
+	t->arg = arg;
+	count(t);
+	t->snap = calloc(1, sizeof(*t->snap));
+	if (!t->snap)
+		goto err_free;
+	t->snap->rails = engine->cfg.rails;
+	t->snap->shards = engine->shards;
+	t->snap->lane = calloc(t->lanes_max + 1, sizeof(*t->snap->lane));
+	t->snap->flow = calloc(t->flows_max + 1, sizeof(*t->snap->flow));
+	t->snap->client = calloc(t->clients_max + 1, sizeof(*t->snap->client));
+	if (requests)
+		t->snap->request =
+			calloc(MPIB_SNAP_REQUESTS, sizeof(*t->snap->request));
+	if (!t->snap->lane || !t->snap->flow || !t->snap->client ||
+	    (requests && !t->snap->request))
+		goto err_snap;
+	mpib_mailbox_send(&engine->shard[0].mailbox, &t->msg, on_shard);
+	return 0;
+
+err_snap:
+	mpib_snapshot_free(t->snap);
+err_free:
+	free(t);
+	return -ENOMEM;
+}
+
+int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
+			 void *arg)
+{
+	return take(engine, false, 0, fn, arg);
+}
+
+int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
+				  mpib_snapshot_fn *fn, void *arg)
+{
+	return take(engine, true, older_ns, fn, arg);
+}
+
+void mpib_snapshot_free(struct mpib_snapshot *snap)
+{
+	free(snap->request);
+	free(snap->lane);
+	free(snap->flow);
+	free(snap->client);
+	free(snap);
+}

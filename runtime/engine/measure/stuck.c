@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What requests under way wait for, found out when somebody asks: the hot path
+ * keeps nothing for it but the time at which each request came.
+ */
+#include "engine/flow/flow.h"
+
+static enum mpib_last stalled(const struct mpib_flow *f)
+{
+	static const enum mpib_last last[MPIB_STALLS] = {
+		[MPIB_STALL_NONE] = MPIB_LAST_QUEUED,
+		[MPIB_STALL_CTS] = MPIB_LAST_NO_CTS,
+		[MPIB_STALL_SLOT] = MPIB_LAST_NO_SLOT,
+		[MPIB_STALL_SQ] = MPIB_LAST_NO_SQ,
+		[MPIB_STALL_WINDOW] = MPIB_LAST_NO_WINDOW,
+	};
+
+	return last[f->stall];
+}
+
+/* Rails that carry what is pending; a fence moves chunks. */
+static uint8_t waited_for(const struct mpib_piece *p)
+{
+	uint8_t rails = 0;
+
+	for (unsigned k = 0; k < MPIB_RAILS; k++)
+		rails |= (uint8_t)((p->c.pending >> k & 1) << p->c.carrier[k]);
+	return rails;
+}
+
+/* Rails that have not acknowledged a piece with bytes of the request. */
+static uint8_t unacked(const struct mpib_flow *f, unsigned req)
+{
+	uint8_t rails = 0;
+
+	for (uint32_t i = f->tx.piece_tail; i != f->tx.piece_head; i++) {
+		const struct mpib_piece *p = &f->tx.piece[i % MPIB_PIECES];
+
+		for (unsigned k = 0; k < p->n; k++)
+			rails |= p->share[k].req == req ? waited_for(p) : 0;
+	}
+	return rails;
+}
+
+static bool has_extent(const struct mpib_flow *f, unsigned req)
+{
+	for (uint32_t i = f->tx.ext_tail; i != f->tx.ext_head; i++) {
+		if (f->tx.ext[i % MPIB_EXTENTS].req == req)
+			return true;
+	}
+	return false;
+}
+
+static void look_at_send(const struct mpib_flow *f, unsigned req,
+			 struct mpib_snap_request *out)
+{
+	uint32_t oldest = f->tx.ext_tail % MPIB_EXTENTS;
+
+	out->rails = unacked(f, req);
+	if (out->rails)
+		out->last = MPIB_LAST_UNACKED;
+	else if (has_extent(f, req))
+		out->last = f->tx.ext[oldest].req == req ? stalled(f)
+							 : MPIB_LAST_QUEUED;
+	else if (f->tx.group.n && !f->req[req].posted)
+		out->last = MPIB_LAST_NO_GROUP;
+	else
+		out->last = MPIB_LAST_NO_DATA;
+}
+
+/* The oldest slot of the request tells; a message in parts has several. */
+static void look_at_receive(const struct mpib_flow *f, unsigned req,
+			    struct mpib_snap_request *out)
+{
+	out->last = MPIB_LAST_NO_DATA;
+	for (uint64_t i = f->rx.tail; i < f->rx.next; i++) {
+		const struct mpib_slot *s = &f->rx.slot[i % MPIB_SLOTS];
+
+		if (s->req != req || (s->state != MPIB_SLOT_POSTED &&
+				      s->state != MPIB_SLOT_ARRIVED))
+			continue;
+		out->rails = s->expected & (uint8_t)~s->seen;
+		if (s->state == MPIB_SLOT_ARRIVED)
+			out->last = MPIB_LAST_ARRIVED;
+		else if (i >= f->rx.cts_posted)
+			out->last = MPIB_LAST_CTS_UNSENT;
+		else
+			out->last = s->seen ? MPIB_LAST_NO_IMM
+					    : MPIB_LAST_NO_SENDER;
+		return;
+	}
+}
+
+void mpib_stuck_add(const struct mpib_flow *f, uint64_t older_ns,
+		    struct mpib_snapshot *snap)
+{
+	for (unsigned i = 0; f->outstanding && i < MPIB_REQUESTS; i++) {
+		const struct mpib_freq *r = &f->req[i];
+		uint64_t age = f->shard->now - r->since;
+		struct mpib_snap_request *out;
+
+		if (!r->active || age < older_ns)
+			continue;
+		if (snap->requests == MPIB_SNAP_REQUESTS) {
+			snap->more_requests++;
+			continue;
+		}
+		out = &snap->request[snap->requests++];
+		*out = (struct mpib_snap_request){
+			.flow = snap->flows - 1, /* the last one added */
+			.age_ns = age,
+			.bytes = r->total,
+			.done = r->done,
+		};
+		if (f->is_sender)
+			look_at_send(f, i, out);
+		else
+			look_at_receive(f, i, out);
+	}
+}

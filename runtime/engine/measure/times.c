@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/measure/times.h"
+
+#include <errno.h>
+
+#include "engine/flow/flow.h"
+
+void mpib_times_watch(struct mpib_flow *f)
+{
+	TAILQ_INSERT_TAIL(&f->shard->timed, f, times_link);
+}
+
+void mpib_times_close(struct mpib_flow *f)
+{
+	struct mpib_shard *s = f->shard;
+
+	TAILQ_REMOVE(&s->timed, f, times_link);
+	for (unsigned i = 0; i < MPIB_TIMES; i++)
+		mpib_hist_read(&f->times.hist[i],
+			       &s->closed_times[f->is_sender][i]);
+}
+
+void mpib_engine_times(const struct mpib_engine *engine, bool sender,
+		       enum mpib_time which, struct mpib_hist_counts *sum)
+{
+	const struct mpib_flow *f;
+
+	for (unsigned i = 0; i < engine->shards; i++) {
+		const struct mpib_shard *s = &engine->shard[i];
+
+		mpib_hist_add(sum, &s->closed_times[sender][which]);
+		TAILQ_FOREACH(f, &s->timed, times_link)
+		{
+			if (f->is_sender == sender)
+				mpib_hist_read(&f->times.hist[which], sum);
+		}
+	}
+}
+
+int mpib_engine_flow_times(const struct mpib_engine *engine, uint32_t client,
+			   uint32_t index, enum mpib_time which,
+			   struct mpib_hist_counts *sum)
+{
+	const struct mpib_flow *f;
+
+	for (unsigned i = 0; i < engine->shards; i++) {
+		TAILQ_FOREACH(f, &engine->shard[i].timed, times_link)
+		{
+			if (f->attachment->id != client || f->index != index)
+				continue;
+			mpib_hist_read(&f->times.hist[which], sum);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a device tells unasked. The control thread takes the events from the
+ * contexts' async_fd, never waiting for one, and sends each shard by mailbox
+ * what is about its own context: the shard never makes a control verb's system
+ * call for it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/event.h"
+#include "base/sure.h"
+#include "engine/lane/lane.h"
+
+struct change {
+	struct mpib_shard *shard;
+	unsigned rail;
+	bool up;
+	char why[96];
+};
+
+void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
+			   const char *why)
+{
+	(void)why;
+	s->rail[rail].down = !up;
+	s->rail[rail].n.downs += !up;
+}
+
+static void on_change(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct change *c = call->what;
+
+	mpib_shard_rail_state(c->shard, c->rail, c->up, c->why);
+	mpib_call_done(c->shard, call, 0);
+}
+
+static void free_change(void *arg, int status)
+{
+	(void)status;
+	free(arg);
+}
+
+static void tell_shard(struct mpib_shard *s, unsigned rail, bool up,
+		       const char *why)
+{
+	struct change *c = mpib_sure_alloc(sizeof(*c));
+	struct mpib_call *call;
+
+	*c = (struct change){ .shard = s, .rail = rail, .up = up };
+	snprintf(c->why, sizeof(c->why), "%s", why);
+	call = mpib_call_new(c, free_change, c);
+	mpib_mailbox_send(&s->mailbox, &call->msg, on_change);
+	mpib_engine_rail_port(s->engine, s->index, rail, up);
+}
+
+static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
+{
+	struct mpib_engine *e = s->engine;
+
+	tell_shard(s, r, up, why);
+	/* Every shard's context tells of the same port. */
+	if (e->rail_up[r] == up)
+		return;
+	e->rail_up[r] = up;
+	mpib_event(MPIB_LOG_WARN, up ? "rail_up" : "rail_down",
+		   &(struct mpib_event_about){ .rails = (uint8_t)(1u << r) },
+		   "rail %u (%s): %s", r, e->cfg.rail[r].name, why);
+	if (e->events && e->events->rail_changed)
+		e->events->rail_changed(e->ctx, r, up);
+}
+
+/* What was connected through the old address is lost, although the port never
+ * was down: for the shard that is down and up. */
+static void check_address(struct mpib_shard *s, unsigned r)
+{
+	struct mpib_rail *rail = &s->rail[r];
+	struct mpib_port_info now;
+
+	if (rail->verbs->query_port(rail->ctx, rail->port_num, &now) < 0)
+		return; /* without a GID for the moment; another event comes */
+	if (!memcmp(&now.gid, &rail->port.gid, sizeof(now.gid)) &&
+	    now.lid == rail->port.lid)
+		return;
+	mpib_warn("shard %u: rail %u (%s): the port's address changed",
+		  s->index, r, s->engine->cfg.rail[r].name);
+	rail->port.gid = now.gid;
+	rail->port.gid_index = now.gid_index;
+	rail->port.lid = now.lid;
+	tell_shard(s, r, false, "the port's address changed");
+	tell_shard(s, r, true, "the port has a new address");
+}
+
+struct limit {
+	struct mpib_tenant *tenant;
+	unsigned rail;
+};
+
+static void on_srq_limit(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct limit *l = call->what;
+	struct mpib_shard *s = l->tenant->shard;
+
+	s->rail[l->rail].n.srq_limits++;
+	/* The shard may have come to it by itself meanwhile. */
+	if (l->tenant->srq_posted[l->rail] < s->engine->cfg.srq_low &&
+	    mpib_srq_fill(l->tenant, l->rail) == 0)
+		s->rail[l->rail].n.srq_refills++;
+	mpib_call_done(s, call, 0);
+}
+
+static void rearm(void *arg, int status)
+{
+	struct limit *l = arg;
+
+	(void)status;
+	mpib_srq_arm(l->tenant, l->rail);
+	free(l);
+}
+
+static void srq_limit(struct mpib_shard *s, unsigned r, const struct ibv_srq *q)
+{
+	struct mpib_tenant *t = q->srq_context;
+	struct limit *l = mpib_sure_alloc(sizeof(*l));
+	struct mpib_call *call;
+
+	*l = (struct limit){ .tenant = t, .rail = r };
+	call = mpib_call_new(l, rearm, l);
+	mpib_mailbox_send(&s->mailbox, &call->msg, on_srq_limit);
+}
+
+static bool is_of_port(const struct ibv_async_event *ev)
+{
+	return ev->event_type == IBV_EVENT_PORT_ERR ||
+	       ev->event_type == IBV_EVENT_PORT_ACTIVE ||
+	       ev->event_type == IBV_EVENT_GID_CHANGE ||
+	       ev->event_type == IBV_EVENT_LID_CHANGE;
+}
+
+static void take(struct mpib_shard *s, unsigned r,
+		 const struct ibv_async_event *ev)
+{
+	const char *rail = s->engine->cfg.rail[r].name;
+
+	if (is_of_port(ev) && ev->element.port_num != s->rail[r].port_num)
+		return;
+	switch (ev->event_type) {
+	case IBV_EVENT_PORT_ERR:
+		set_rail(s, r, false, "the port is down (look at its cable)");
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		set_rail(s, r, true, "the port is active");
+		check_address(s, r);
+		break;
+	case IBV_EVENT_GID_CHANGE:
+	case IBV_EVENT_LID_CHANGE:
+		check_address(s, r);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		set_rail(s, r, false,
+			 "the device failed or was removed (restart the proxy "
+			 "when it is back)");
+		break;
+	case IBV_EVENT_CQ_ERR:
+		set_rail(s, r, false,
+			 "a completion queue overran (restart the proxy)");
+		break;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		srq_limit(s, r, ev->element.srq);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		mpib_warn("rail %u (%s): QP 0x%x: %s", r, rail,
+			  ev->element.qp->qp_num,
+			  ibv_event_type_str(ev->event_type));
+		break;
+	default:
+		mpib_debug("rail %u (%s): %s", r, rail,
+			   ibv_event_type_str(ev->event_type));
+	}
+}
+
+void mpib_async_turn(struct mpib_shard *s)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		struct mpib_rail *rail = &s->rail[r];
+		struct ibv_async_event ev;
+
+		while (rail->verbs->get_async_event(rail->ctx, &ev) == 0) {
+			take(s, r, &ev);
+			rail->verbs->ack_async_event(&ev);
+		}
+	}
+}

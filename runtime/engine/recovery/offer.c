@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a rail comes back: hold-down, new QPs with new PSNs and the GID of now,
+ * connected and probed before traffic goes over them; and the operator's wish
+ * to leave a rail alone. Control thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "engine/lane/lane.h"
+#include "engine/recovery/failover.h"
+
+#define PROBE_NS 2000000000ull
+#define HOLD_DOUBLINGS 4
+
+int mpib_failover_init(struct mpib_engine *engine)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	TAILQ_INIT(&engine->lanes);
+	engine->timer =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (engine->timer < 0)
+		return -errno;
+	if (epoll_ctl(engine->epfd, EPOLL_CTL_ADD, engine->timer, &ev) < 0) {
+		int rc = -errno;
+
+		close(engine->timer);
+		return rc;
+	}
+	return 0;
+}
+
+void mpib_failover_fini(struct mpib_engine *engine)
+{
+	close(engine->timer);
+}
+
+/* Look at all deadlines at this time, or earlier. */
+void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
+{
+	struct itimerspec now,
+		set = { .it_value = {
+				.tv_sec = (time_t)(at / 1000000000u),
+				.tv_nsec = (long)(at % 1000000000u),
+			} };
+
+	timerfd_gettime(engine->timer, &now);
+	if (now.it_value.tv_sec || now.it_value.tv_nsec) {
+		uint64_t left = (uint64_t)now.it_value.tv_sec * 1000000000ull +
+				(uint64_t)now.it_value.tv_nsec;
+
+		if (mpib_now_ns() + left <= at)
+			return;
+	}
+	timerfd_settime(engine->timer, TFD_TIMER_ABSTIME, &set, NULL);
+}
+
+static void on_said(void *arg, int status)
+{
+	(void)status;
+	mpib_rail_job_free(arg);
+}
+
+/* Returns the next deadline of the lane, UINT64_MAX for none. */
+static uint64_t look(struct mpib_lane *lane, uint64_t now)
+{
+	struct mpib_lane_life *life = &lane->life;
+	uint64_t next = UINT64_MAX;
+
+	if (life->over)
+		return next;
+	if (life->grace_until && now >= life->grace_until) {
+		life->grace_until = 0;
+		mpib_rail_job_run(mpib_rail_job_new(lane, life->last),
+				  mpib_rail_on_grace, on_said);
+	} else if (life->grace_until) {
+		next = life->grace_until;
+	}
+	for (unsigned r = 0; r < lane->rails; r++) {
+		struct mpib_rail_life *rail = &life->rail[r];
+
+		if (rail->hold_until && now >= rail->hold_until) {
+			rail->hold_until = 0;
+			mpib_rail_act(lane, r,
+				      mpib_fence_hold_over(&rail->fence));
+		}
+		if (rail->probe_until && now >= rail->probe_until) {
+			rail->probe_until = 0;
+			rail->cause = MPIB_CAUSE_PROBE;
+			mpib_rail_act(lane, r,
+				      mpib_fence_probed(&rail->fence, false));
+		}
+		if (rail->hold_until && rail->hold_until < next)
+			next = rail->hold_until;
+		if (rail->probe_until && rail->probe_until < next)
+			next = rail->probe_until;
+	}
+	return next;
+}
+
+void mpib_failover_dispatch(struct mpib_engine *engine)
+{
+	uint64_t count, now, next = UINT64_MAX;
+	struct mpib_lane *lane;
+
+	if (read(engine->timer, &count, sizeof(count)) != sizeof(count))
+		return;
+	now = mpib_now_ns();
+	TAILQ_FOREACH(lane, &engine->lanes, made_link)
+	{
+		uint64_t at = look(lane, now);
+
+		if (at < next)
+			next = at;
+	}
+	if (next != UINT64_MAX)
+		mpib_rail_arm(engine, next);
+}
+
+void mpib_rail_hold(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_life *life = &lane->life.rail[rail];
+	struct mpib_engine *e = lane->shard->engine;
+	unsigned doublings = life->failures ? life->failures - 1 : 0;
+
+	if (doublings > HOLD_DOUBLINGS)
+		doublings = HOLD_DOUBLINGS;
+	life->hold_until = mpib_now_ns() +
+			   ((uint64_t)e->cfg.hold_ms << doublings) * 1000000u;
+	mpib_rail_arm(e, life->hold_until);
+}
+
+static void refuse(struct mpib_lane *lane, unsigned rail, const char *what,
+		   int rc)
+{
+	mpib_warn("rail %s to %s: %s: %s", mpib_rail_name(rail), lane->peer,
+		  what, strerror(-rc));
+	mpib_failover_fault(lane, rail, MPIB_CAUSE_ERROR);
+}
+
+void mpib_rail_offer(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_msg msg = { 0 };
+	int rc;
+
+	mpib_lane_free_qps(lane, rail);
+	rc = mpib_lane_make_qps(lane, rail, lane->qps[rail]);
+	if (rc < 0) {
+		refuse(lane, rail, "no QPs", rc);
+		return;
+	}
+	mpib_lane_rail_local(lane, rail, &msg.info);
+	mpib_rail_send(lane, &msg, MPIB_RAIL_OFFER, rail,
+		       lane->life.rail[rail].fence.epoch);
+}
+
+static void on_probed(void *arg, int status)
+{
+	struct mpib_rail_job *job = arg;
+	struct mpib_lane *lane = job->lane;
+	struct mpib_rail_life *life = &lane->life.rail[job->rail];
+
+	/* Of this attempt, not of one that was given up meanwhile. */
+	if (!lane->life.over && status != -ECANCELED &&
+	    job->epoch == life->fence.epoch) {
+		life->probe_until = 0;
+		if (status < 0)
+			life->cause = MPIB_CAUSE_PROBE;
+		mpib_rail_act(lane, job->rail,
+			      mpib_fence_probed(&life->fence, status == 0));
+	}
+	mpib_rail_job_free(job);
+}
+
+void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_life *life = &lane->life.rail[rail];
+	int rc = mpib_lane_connect_rail(lane, rail, &life->offer);
+
+	if (rc < 0) {
+		refuse(lane, rail, "QPs cannot be connected", rc);
+		return;
+	}
+	life->probe_until = mpib_now_ns() + PROBE_NS;
+	mpib_rail_arm(lane->shard->engine, life->probe_until);
+	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_connect,
+			  on_probed);
+}
+
+void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_life *life = &lane->life.rail[rail];
+	struct mpib_event_about about = { .rails = (uint8_t)(1u << rail),
+					  .peer = lane->peer };
+
+	life->resumed_ns = mpib_now_ns();
+	lane->life.grace_until = 0;
+	about.ns = life->resumed_ns - life->stopped_ns;
+	mpib_event(MPIB_LOG_WARN, "failback", &about,
+		   "rail %s to %s: back after %llu ms", mpib_rail_name(rail),
+		   lane->peer, (unsigned long long)about.ns / 1000000);
+	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_resume,
+			  on_said);
+}
+
+/* Either end's wish counts. */
+void mpib_rail_drained_set(struct mpib_lane *lane)
+{
+	struct mpib_rail_job *job = mpib_rail_job_new(lane, 0);
+
+	job->drain = (uint8_t)mpib_engine_drained(lane->shard->engine);
+	for (unsigned r = 0; r < lane->rails; r++)
+		job->drain |= (uint8_t)(lane->life.rail[r].peer_drains << r);
+	mpib_rail_job_run(job, mpib_rail_on_drain, on_said);
+}
+
+void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on)
+{
+	struct mpib_rail_msg msg = { .on = on };
+
+	if (lane->failover)
+		mpib_rail_send(lane, &msg, MPIB_RAIL_DRAIN, rail, 0);
+	mpib_rail_drained_set(lane);
+}
+
+void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on)
+{
+	struct mpib_lane *lane;
+
+	TAILQ_FOREACH(lane, &engine->lanes, made_link)
+	{
+		if (lane->life.settled && !lane->life.over)
+			mpib_rail_tell_drain(lane, rail, on);
+	}
+}

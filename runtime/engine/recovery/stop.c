@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shard's part in stopping a rail of a lane and in starting it again: no
+ * more posts, everything drained, and then, in the same step, an answer of
+ * what we have. No completion of the rail can come after that step, so the
+ * answer stays true.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/sure.h"
+#include "engine/flow/flow.h"
+
+struct fault {
+	struct mpib_msg msg;
+	struct mpib_lane *lane;
+	unsigned rail;
+	enum mpib_rail_cause cause;
+};
+
+/* Rails for new traffic: the open ones but those to be left alone, unless it
+ * is all that there is. */
+static void reckon(struct mpib_lane *lane)
+{
+	uint8_t use = lane->open & (uint8_t)~lane->drain;
+
+	lane->use = use ? use : lane->open;
+}
+
+static void close_rail(struct mpib_lane *lane, unsigned rail)
+{
+	lane->open &= (uint8_t) ~(1u << rail);
+	reckon(lane);
+}
+
+static void on_fault(struct mpib_msg *msg)
+{
+	struct fault *fault = (struct fault *)msg;
+
+	mpib_failover_fault(fault->lane, fault->rail, fault->cause);
+	free(fault);
+}
+
+bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
+		     enum mpib_rail_cause cause)
+{
+	struct mpib_rail_stop *stop = &lane->stop[rail];
+	struct fault *fault;
+
+	if (!lane->failover || lane->broken)
+		return false;
+	if (stop->fault_ns)
+		return true;
+	/* Something broke: as mpib_notice_new(). */
+	fault = mpib_sure_alloc(sizeof(*fault));
+	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
+	stop->fault_ns = mpib_now_ns();
+	close_rail(lane, rail);
+	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
+	return true;
+}
+
+static struct mpib_answer *add_answer(struct mpib_answers *a)
+{
+	if (a->n == a->room) {
+		a->room = a->room ? 2 * a->room : 64;
+		a->v = mpib_sure_grow(a->v, a->n * sizeof(*a->v),
+				      a->room * sizeof(*a->v));
+	}
+	memset(&a->v[a->n], 0, sizeof(*a->v));
+	return &a->v[a->n++];
+}
+
+static void answer_receiver(const struct mpib_flow *f, struct mpib_answer *a)
+{
+	const struct mpib_receiver *rx = &f->rx;
+
+	a->flow = f->id;
+	a->first = rx->tail;
+	for (uint64_t i = rx->tail; i < rx->cts_posted; i++) {
+		const struct mpib_slot *s = &rx->slot[i % MPIB_SLOTS];
+		unsigned bit = (unsigned)(i - rx->tail) * MPIB_RAILS;
+		uint8_t seen = s->seen;
+
+		/* Nobody waits for it: as if it were all there. */
+		if (s->state == MPIB_SLOT_CANCELLED)
+			seen = (1u << MPIB_RAILS) - 1;
+		if (!seen)
+			continue;
+		a->seen[bit / 8] |= (uint8_t)(seen << bit % 8);
+		a->slots = (uint16_t)(i - rx->tail + 1);
+	}
+}
+
+static void answer_sender(struct mpib_flow *f, struct mpib_answer *a)
+{
+	struct mpib_cts cts;
+
+	a->flow = f->remote.id;
+	a->sender = true;
+	a->first = f->tx.cts_next;
+	while (a->first - f->tx.cts_next < MPIB_SLOTS &&
+	       mpib_sender_cts(f, a->first, &cts))
+		a->first++;
+}
+
+static void answer(struct mpib_lane *lane, struct mpib_answers *out)
+{
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	{
+		if (f->is_sender)
+			answer_sender(f, add_answer(out));
+		else
+			answer_receiver(f, add_answer(out));
+	}
+}
+
+void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_call *call = lane->stop[rail].drained;
+	struct mpib_rail_job *job;
+
+	if (!call || !mpib_rail_drained(lane, rail))
+		return;
+	lane->stop[rail].drained = NULL;
+	job = call->what;
+	answer(lane, &job->answers);
+	mpib_call_done(lane->shard, call, 0);
+}
+
+static void give_up_probes(struct mpib_lane *lane, unsigned rail, int status)
+{
+	struct mpib_call *call = lane->stop[rail].probed;
+
+	lane->stop[rail].probed = NULL;
+	lane->stop[rail].probes = 0;
+	if (call)
+		mpib_call_done(lane->shard, call, status);
+}
+
+/* The QPs are in ERR already. */
+void mpib_rail_on_stop(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_rail_job *job = call->what;
+	struct mpib_lane *lane = job->lane;
+	unsigned rail = job->rail;
+
+	if (!lane->stop[rail].fault_ns)
+		lane->stop[rail].fault_ns = mpib_now_ns();
+	close_rail(lane, rail);
+	lane->fencing |= (uint8_t)(1u << rail);
+	give_up_probes(lane, rail, -ECANCELED);
+	lane->stop[rail].drained = call;
+	mpib_rail_post_last(lane, rail);
+	mpib_rail_check_stopped(lane, rail);
+}
+
+static bool probe(struct mpib_lane_qp *q)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, 0, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (mpib_qp_room(q) == 0)
+		return false;
+	mpib_qp_post(q, &wr, 1);
+	return true;
+}
+
+/* New QPs of the rail are connected: see whether they carry. */
+void mpib_rail_on_connect(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_rail_job *job = call->what;
+	struct mpib_lane *lane = job->lane;
+	struct mpib_rail_stop *stop = &lane->stop[job->rail];
+
+	memset(&lane->watch[job->rail], 0, sizeof(lane->watch[0]));
+	mpib_lane_hold_rail(lane, job->rail);
+	stop->fault_ns = 0;
+	stop->probed = call;
+	stop->probes = lane->qps[job->rail];
+	for (unsigned i = 0; i < lane->qps[job->rail]; i++) {
+		if (!probe(&lane->qp[job->rail][i])) {
+			give_up_probes(lane, job->rail, -EIO);
+			return;
+		}
+	}
+}
+
+void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok)
+{
+	struct mpib_rail_stop *stop = &lane->stop[rail];
+
+	if (!stop->probed)
+		return;
+	if (!ok)
+		give_up_probes(lane, rail, -EIO);
+	else if (--stop->probes == 0)
+		give_up_probes(lane, rail, 0);
+}
+
+void mpib_rail_on_resume(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_rail_job *job = call->what;
+	struct mpib_lane *lane = job->lane;
+
+	/* Unless it failed again since: then its fence is on the way. */
+	if (!lane->stop[job->rail].fault_ns && !lane->broken)
+		lane->open |= (uint8_t)(1u << job->rail);
+	reckon(lane);
+	lane->shard->rail[job->rail].n.failover.failbacks++;
+	mpib_call_done(lane->shard, call, 0);
+}
+
+void mpib_rail_on_drain(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_rail_job *job = call->what;
+
+	job->lane->drain = job->drain;
+	reckon(job->lane);
+	mpib_call_done(job->lane->shard, call, 0);
+}
+
+/* The lane has waited long enough for a rail. */
+void mpib_rail_on_grace(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_rail_job *job = call->what;
+	struct mpib_lane *lane = job->lane;
+	uint32_t ms = lane->shard->engine->cfg.grace_ms;
+	struct mpib_flow *f, *next;
+
+	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
+		next = TAILQ_NEXT(f, lane_link);
+		mpib_flow_break(f, -ETIMEDOUT,
+				"no rail to %s for %u ms, the last to fail was "
+				"%s (rank %d to rank %d): check links and "
+				"cables",
+				lane->peer, ms, mpib_rail_name(job->rail),
+				f->is_sender ? f->local_rank : f->remote_rank,
+				f->is_sender ? f->remote_rank : f->local_rank);
+	}
+	mpib_lane_break(lane, -ETIMEDOUT,
+			"no rail for %u ms, the last to fail was %s", ms,
+			mpib_rail_name(job->rail));
+	mpib_call_done(lane->shard, call, 0);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The progress watchdog, for rails that fail without a word. A rail is stuck
+ * while something signalled is outstanding and nothing retires. It is at fault
+ * when that lasts longer than max(50 ms, 8 x the smoothed time of a round trip),
+ * at most 120 ms, and twice the time that what is in flight takes at the rail's
+ * rate, and the other rail of the lane moves meanwhile; if that has nothing to
+ * do, it is given a probe. When neither moves the other node stands still, which
+ * is no rail's fault.
+ */
+#include "engine/flow/flow.h"
+
+#define WATCH_NS (MPIB_WATCH_MS * 1000000ull)
+#define STUCK_MIN_NS 50000000ull
+#define STUCK_MAX_NS 120000000ull
+#define USUAL 8
+#define NS_PER_BYTE_MAX 100u
+/* Looks at which the other rail moved. */
+#define MOVES 2
+
+/* Between two looks nobody may have turned: that time counts only so far. */
+static uint64_t elapsed(struct mpib_shard *s, uint64_t now)
+{
+	uint64_t ns = now - s->watched_ns;
+
+	s->watched_ns = now;
+	return ns < 2 * WATCH_NS ? ns : 2 * WATCH_NS;
+}
+
+static void probe(struct mpib_lane_qp *q)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, 0, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (mpib_qp_room(q) > 0)
+		mpib_qp_post(q, &wr, 1);
+}
+
+struct sums {
+	uint32_t retired, quiet;
+	bool outstanding;
+};
+
+static void add_up(const struct mpib_lane *lane, unsigned r, struct sums *sum)
+{
+	*sum = (struct sums){ 0 };
+	for (unsigned i = 0; i < lane->qps[r]; i++) {
+		const struct mpib_lane_qp *q = &lane->qp[r][i];
+
+		sum->retired += q->retired;
+		sum->quiet += q->posted - q->asked;
+		sum->outstanding |= (int32_t)(q->asked - q->retired) > 0;
+	}
+}
+
+/* CTS are mostly unsignalled: nobody would hear of their loss in time. */
+static void ask_quiet(struct mpib_lane *lane, unsigned r,
+		      const struct sums *sum)
+{
+	struct mpib_rail_watch *w = &lane->watch[r];
+
+	if (sum->quiet && sum->quiet >= w->quiet && w->quiet) {
+		for (unsigned i = 0; i < lane->qps[r]; i++) {
+			if (lane->qp[r][i].posted != lane->qp[r][i].asked)
+				probe(&lane->qp[r][i]);
+		}
+		w->quiet = 0;
+		return;
+	}
+	w->quiet = sum->quiet;
+}
+
+static void note_progress(struct mpib_rail_watch *w, uint32_t retired)
+{
+	w->seen = retired;
+	w->moves++;
+	w->stuck = 0;
+}
+
+/* What is in flight takes so long at the rate seen up to the last ack. A rail
+ * of which little is known is not taken to be slower than 10 MB/s. */
+static uint64_t transfer_ns(const struct mpib_tracker *t)
+{
+	uint64_t most = t->inflight * NS_PER_BYTE_MAX;
+	double ns;
+
+	if (!t->acked_bytes)
+		return most;
+	ns = (double)t->inflight * (double)mpib_tracker_busy(t, t->last_ack) /
+	     (double)t->acked_bytes;
+	return ns < (double)most ? (uint64_t)ns : most;
+}
+
+static bool is_stuck(const struct mpib_lane *lane, unsigned r)
+{
+	uint64_t usual = USUAL * lane->track[r].srtt;
+
+	if (usual < STUCK_MIN_NS)
+		usual = STUCK_MIN_NS;
+	/* A rail that slow is as good as dead while the other one moves. */
+	if (usual > STUCK_MAX_NS)
+		usual = STUCK_MAX_NS;
+	return lane->watch[r].stuck > usual + 2 * transfer_ns(&lane->track[r]);
+}
+
+/* True while something of the rail is outstanding. */
+static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
+{
+	struct mpib_rail_watch *w = &lane->watch[r];
+	struct mpib_rail_watch *other = &lane->watch[r ^ 1];
+	bool other_open = lane->open & 1u << (r ^ 1);
+	struct sums sum;
+
+	add_up(lane, r, &sum);
+	ask_quiet(lane, r, &sum);
+	if (sum.retired != w->seen)
+		note_progress(w, sum.retired);
+	if (!sum.outstanding) {
+		w->stuck = 0;
+		return sum.quiet;
+	}
+	if (w->stuck == 0)
+		w->moves_other = other->moves;
+	w->stuck += ns;
+	if (!is_stuck(lane, r) || !other_open)
+		return true;
+	if (other->moves - w->moves_other >= MOVES) {
+		mpib_lane_fault(lane, r, MPIB_CAUSE_STUCK);
+		return true;
+	}
+	add_up(lane, r ^ 1, &sum);
+	if (!sum.outstanding)
+		probe(&lane->qp[r ^ 1][0]);
+	return true;
+}
+
+void mpib_watch(struct mpib_shard *s)
+{
+	uint64_t now = s->now, ns;
+	struct mpib_lane *lane;
+
+	s->watch_turns = 0;
+	if (now - s->watched_ns < WATCH_NS)
+		return;
+	ns = elapsed(s, now);
+	s->watching = false;
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	{
+		if (!lane->failover || lane->broken)
+			continue;
+		for (unsigned r = 0; r < lane->rails; r++) {
+			if (lane->open & 1u << r)
+				s->watching |= watch_rail(lane, r, ns);
+		}
+	}
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/split/tracker.h"
+
+void mpib_tracker_init(struct mpib_tracker *t)
+{
+	*t = (struct mpib_tracker){ 0 };
+	TAILQ_INIT(&t->unacked);
+}
+
+void mpib_tracker_post(struct mpib_tracker *t, struct mpib_chunk *c,
+		       uint32_t bytes, uint64_t now)
+{
+	c->posted = now;
+	c->bytes = bytes;
+	c->alone = TAILQ_EMPTY(&t->unacked);
+	if (c->alone)
+		t->busy_since = now;
+	t->inflight += bytes;
+	TAILQ_INSERT_TAIL(&t->unacked, c, link);
+}
+
+static void take_out(struct mpib_tracker *t, struct mpib_chunk *c, uint64_t now)
+{
+	TAILQ_REMOVE(&t->unacked, c, link);
+	t->inflight -= c->bytes;
+	if (TAILQ_EMPTY(&t->unacked))
+		t->busy_ns += now - t->busy_since;
+	c->posted = 0;
+}
+
+static void sample(struct mpib_tracker *t, uint64_t rtt)
+{
+	uint64_t off = rtt > t->srtt ? rtt - t->srtt : t->srtt - rtt;
+
+	if (!t->srtt) {
+		t->srtt = rtt;
+		t->rttvar = rtt / 2;
+		return;
+	}
+	t->rttvar = (3 * t->rttvar + off) / 4;
+	t->srtt = (7 * t->srtt + rtt) / 8;
+}
+
+void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_chunk *c,
+		      uint64_t now)
+{
+	/* An answer within one turn still took some time. */
+	uint64_t rtt = now > c->posted ? now - c->posted : 1;
+
+	sample(t, rtt);
+	if (c->alone && c->bytes <= MPIB_TRACK_SMALL) {
+		t->latency = t->latency ? (3 * t->latency + rtt) / 4 : rtt;
+		t->latency_at = now;
+	}
+	t->acked++;
+	t->acked_bytes += c->bytes;
+	t->last_ack = now;
+	take_out(t, c, now);
+}
+
+void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_chunk *c,
+		       uint64_t now)
+{
+	if (c->posted)
+		take_out(t, c, now);
+}
+
+uint64_t mpib_tracker_busy(const struct mpib_tracker *t, uint64_t now)
+{
+	if (TAILQ_EMPTY(&t->unacked))
+		return t->busy_ns;
+	return t->busy_ns + (now - t->busy_since);
+}
