@@ -19,7 +19,7 @@
 #include "engine/split/policy.h"
 #include "peers/peer.h"
 #include "rig/rig.h"
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 #define MS 1000000ull
 #define MB 1e6

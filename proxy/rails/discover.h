@@ -6,7 +6,7 @@
 #define MPIB_PROXY_RAILS_DISCOVER_H
 
 #include "rails/filter.h"
-#include "verbs/rdma.h"
+#include "verbs/rdma/rdma.h"
 
 /* Between two NUMA nodes, in hwloc's units: 10 is one node. */
 typedef unsigned mpib_numa_fn(int a, int b);

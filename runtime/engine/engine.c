@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "engine/flow/flow.h"
 #include "engine/split/policy.h"
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 void mpib_engine_config_init(struct mpib_engine_config *cfg)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "verbs/soft_wire.h"
+#include "verbs/soft/wire/wire.h"
 
 #define DEFAULT_PKEY 0xffff
 /* 4 lanes of 10 Gb/s, in the encodings of PortInfo. */

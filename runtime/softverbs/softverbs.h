@@ -15,7 +15,7 @@
 #include <infiniband/verbs.h>
 #include <stddef.h>
 
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 #include "verbs/verbs.h"
 
 #define SV_EXPORT __attribute__((visibility("default")))

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "verbs/rdma.h"
+#include "verbs/rdma/rdma.h"
 
 #define SOFT (1 << MPIB_PROVIDER_SOFT)
 #define RDMA (1 << MPIB_PROVIDER_RDMA)

@@ -13,7 +13,7 @@
 
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 static struct pair pair;
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "engine_pair.h"
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 #define MIB (1u << 20)
 #define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */

@@ -10,7 +10,7 @@
 
 #include "engine/shard.h"
 #include "verbs/explain.h"
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 /* As much as a few connections stage. More than the limits that
  * distributions set for everybody. */

@@ -16,7 +16,7 @@
 #include "base/mailbox.h"
 #include "engine/measure/snapshot.h"
 #include "peer/broker.h"
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 struct node {
 	unsigned number;

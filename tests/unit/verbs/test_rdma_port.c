@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rdma_port.c and rdma_gid.c over devices of the test's making: speed, limits,
+ * rdma/port.c and rdma/gid.c over devices of the test's making: speed, limits,
  * and which GID is chosen, each time anew.
  */
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "fake_ibv.h"
-#include "verbs/rdma.h"
+#include "verbs/rdma/rdma.h"
 
 static const struct mpib_verbs *const v = &mpib_verbs_rdma;
 static const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_RDMA,

@@ -2,7 +2,7 @@
 /* The software HCA's fault points: each one, and the soak under delay. */
 #include "vt.h"
 
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

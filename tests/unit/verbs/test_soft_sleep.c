@@ -6,7 +6,7 @@
  */
 #include "vt.h"
 
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
  */
 #include "vt.h"
 
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 #include <errno.h>
 #include <pthread.h>

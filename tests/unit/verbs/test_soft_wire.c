@@ -5,7 +5,7 @@
  */
 #include "vt.h"
 
-#include "verbs/soft_wire.h"
+#include "verbs/soft/wire/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "verbs/soft.h"
+#include "verbs/soft/soft.h"
 
 #define WAIT_MS 10000
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completion queues, their channels, and asynchronous events.
+ */
+#include "verbs/rdma/internal.h"
+
+int mpib_rdma_create_channel(struct ibv_context *ctx,
+			     struct ibv_comp_channel **ch)
+{
+	struct ibv_comp_channel *c;
+
+	errno = 0;
+	c = ibv_create_comp_channel(ctx);
+	if (!c)
+		return mpib_rdma_err();
+	*ch = c;
+	return 0;
+}
+
+int mpib_rdma_destroy_channel(struct ibv_comp_channel *ch)
+{
+	return -ibv_destroy_comp_channel(ch);
+}
+
+int mpib_rdma_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
+			struct ibv_comp_channel *ch, struct ibv_cq **cq)
+{
+	struct ibv_cq *c;
+
+	errno = 0;
+	c = ibv_create_cq(ctx, cqe, cq_context, ch, 0);
+	if (!c)
+		return mpib_rdma_err();
+	*cq = c;
+	return 0;
+}
+
+int mpib_rdma_destroy_cq(struct ibv_cq *cq)
+{
+	return -ibv_destroy_cq(cq);
+}
+
+int mpib_rdma_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
+			   void **cq_context)
+{
+	return ibv_get_cq_event(ch, cq, cq_context) ? mpib_rdma_err() : 0;
+}
+
+int mpib_rdma_get_async_event(struct ibv_context *ctx,
+			      struct ibv_async_event *ev)
+{
+	return ibv_get_async_event(ctx, ev) ? mpib_rdma_err() : 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs/rdma/internal.h"
+
+/* WRITE_WITH_IMM on RC is InfiniBand's and RoCE's; iWARP and the rest have
+ * another transport. */
+static bool is_ours(const struct ibv_device *device)
+{
+	return device->node_type == IBV_NODE_CA &&
+	       device->transport_type == IBV_TRANSPORT_IB;
+}
+
+static void ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
+{
+	p->error = mpib_rdma_query_port(ctx, p->port, &p->info);
+	/* Soft-RoCE has no device below it. */
+	p->is_virtual = p->error == 0 && p->info.pci_path[0] == '\0';
+}
+
+static unsigned ports_of(struct ibv_device *device, struct mpib_rdma_port *port,
+			 unsigned max)
+{
+	struct ibv_device_attr attr = { .phys_port_cnt = 1 };
+	struct ibv_context *ctx;
+	unsigned n = 0;
+	int error = 0;
+
+	errno = 0;
+	ctx = ibv_open_device(device);
+	if (!ctx || ibv_query_device(ctx, &attr))
+		error = mpib_rdma_err();
+	for (; n < attr.phys_port_cnt && n < max; n++) {
+		struct mpib_rdma_port *p = &port[n];
+
+		*p = (struct mpib_rdma_port){ .port = (uint8_t)(n + 1),
+					      .error = error };
+		snprintf(p->name, sizeof(p->name), "%s",
+			 ibv_get_device_name(device));
+		if (!error)
+			ask(ctx, p);
+	}
+	if (ctx)
+		ibv_close_device(ctx);
+	return n;
+}
+
+int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max)
+{
+	struct ibv_device **list;
+	unsigned n = 0;
+
+	errno = 0;
+	list = ibv_get_device_list(NULL);
+	if (!list)
+		return mpib_rdma_err();
+	for (int i = 0; list[i]; i++) {
+		if (is_ours(list[i]))
+			n += ports_of(list[i], port + n, max - n);
+	}
+	ibv_free_device_list(list);
+	return (int)n;
+}

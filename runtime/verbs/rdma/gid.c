@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which GID of a port to use. The table's order means nothing and entries move
+ * when an address changes or a link flaps, so the choice goes by address and
+ * is made again each time somebody asks.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/rdma/internal.h"
+
+struct net {
+	uint32_t addr, mask; /* host order */
+};
+
+/* Written before the first open, read by whoever asks a port. */
+static struct net nets[MPIB_RDMA_NETS];
+static unsigned net_count;
+
+static int parse_net(const char *text, size_t len, struct net *net)
+{
+	char buf[32], *slash, *end;
+	unsigned long bits = 32;
+	struct in_addr in;
+
+	if (len == 0 || len >= sizeof(buf))
+		return -EINVAL;
+	memcpy(buf, text, len);
+	buf[len] = '\0';
+	slash = strchr(buf, '/');
+	if (slash) {
+		*slash = '\0';
+		bits = strtoul(slash + 1, &end, 10);
+		if (end == slash + 1 || *end || bits < 1 || bits > 32)
+			return -EINVAL;
+	}
+	if (inet_pton(AF_INET, buf, &in) != 1)
+		return -EINVAL;
+	net->mask = UINT32_MAX << (32 - bits);
+	net->addr = ntohl(in.s_addr) & net->mask;
+	return 0;
+}
+
+int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
+{
+	struct net parsed[MPIB_RDMA_NETS];
+	unsigned n = 0;
+
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		if (n == MPIB_RDMA_NETS ||
+		    parse_net(text, len, &parsed[n]) < 0) {
+			snprintf(why, why_len,
+				 "\"%s\" is no list of at most %u networks "
+				 "(give them as 10.1.0.0/16,10.2.0.0/16)",
+				 text, MPIB_RDMA_NETS);
+			return -EINVAL;
+		}
+		n++;
+		text += len;
+		text += *text == ',';
+	}
+	memcpy(nets, parsed, n * sizeof(nets[0]));
+	net_count = n;
+	return 0;
+}
+
+static bool is_v4_mapped(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
+static bool is_preferred(const union ibv_gid *gid)
+{
+	uint32_t addr;
+
+	memcpy(&addr, gid->raw + 12, sizeof(addr));
+	addr = ntohl(addr);
+	for (unsigned i = 0; i < net_count; i++) {
+		if ((addr & nets[i].mask) == nets[i].addr)
+			return true;
+	}
+	return false;
+}
+
+static bool is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+/* RoCE v2 alone: v1 frames are not routed, and the two do not mix. 0: not to
+ * be used. */
+static int rank(const struct ibv_gid_entry *e)
+{
+	static const union ibv_gid none;
+
+	if (e->gid_type != IBV_GID_TYPE_ROCE_V2 ||
+	    !memcmp(&e->gid, &none, sizeof(none)))
+		return 0;
+	if (is_v4_mapped(&e->gid))
+		return is_preferred(&e->gid) ? 4 : 3;
+	return is_link_local(&e->gid) ? 1 : 2;
+}
+
+static void take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
+{
+	info->gid = e->gid;
+	info->gid_index = (uint8_t)e->gid_index;
+	info->gid_type = (uint8_t)e->gid_type;
+}
+
+static int choose(const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
+		  struct mpib_port_info *info)
+{
+	int best = 0;
+
+	for (ssize_t i = 0; i < n; i++) {
+		if (e[i].port_num != port || e[i].gid_index > UINT8_MAX ||
+		    rank(&e[i]) <= best)
+			continue;
+		best = rank(&e[i]);
+		take(&e[i], info);
+	}
+	return best ? 0 : -EADDRNOTAVAIL;
+}
+
+int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
+			 const struct ibv_port_attr *attr,
+			 struct mpib_port_info *info)
+{
+	struct ibv_device_attr dev;
+	struct ibv_gid_entry *table;
+	ssize_t n;
+	int rc;
+
+	/* InfiniBand: the port's own, at index 0. */
+	if (attr->link_layer != IBV_LINK_LAYER_ETHERNET) {
+		info->gid_type = IBV_GID_TYPE_IB;
+		errno = 0;
+		return ibv_query_gid(ctx, port, 0, &info->gid) ? mpib_rdma_err()
+							       : 0;
+	}
+	rc = ibv_query_device(ctx, &dev);
+	if (rc)
+		return -rc;
+	/* Entries of all ports come together. */
+	n = (ssize_t)attr->gid_tbl_len * dev.phys_port_cnt;
+	table = calloc((size_t)n + 1, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	n = ibv_query_gid_table(ctx, table, (size_t)n, 0);
+	rc = n < 0 ? (int)n : choose(table, n, port, info);
+	free(table);
+	return rc;
+}

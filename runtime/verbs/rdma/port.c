@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a port is now: its state, speed, limits and addresses.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/rdma/internal.h"
+
+/* Mb/s of one lane by active_speed, an encoding of the InfiniBand PortInfo;
+ * 0: newer than this table. */
+static uint64_t lane_mbps(uint8_t speed)
+{
+	switch (speed) {
+	case 1:
+		return 2500;
+	case 2:
+		return 5000;
+	case 4:
+	case 8:
+		return 10000;
+	case 16:
+		return 14000;
+	case 32:
+		return 25000;
+	case 64:
+		return 50000;
+	case 128:
+		return 100000;
+	default:
+		return 0;
+	}
+}
+
+static unsigned lanes(uint8_t width)
+{
+	switch (width) {
+	case 2:
+		return 4;
+	case 4:
+		return 8;
+	case 8:
+		return 12;
+	case 16:
+		return 2;
+	default:
+		return 1;
+	}
+}
+
+static FILE *open_attr(const struct ibv_context *ctx, const char *name)
+{
+	char path[IBV_SYSFS_PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", ctx->device->ibdev_path, name);
+	return fopen(path, "re");
+}
+
+/* "800 Gb/sec (4X XDR)": for speeds that active_speed has no bit for. */
+static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
+{
+	double gbps = 0;
+	char name[32];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "ports/%u/rate", port);
+	f = open_attr(ctx, name);
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lf", &gbps) != 1 || gbps < 0 || gbps > 1e6)
+		gbps = 0;
+	fclose(f);
+	return (uint64_t)(gbps * 1000);
+}
+
+static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
+			  const struct ibv_port_attr *attr)
+{
+	uint64_t mbps =
+		lanes(attr->active_width) * lane_mbps(attr->active_speed);
+
+	return mbps ? mbps : sysfs_mbps(ctx, port);
+}
+
+static int numa_node(const struct ibv_context *ctx)
+{
+	FILE *f = open_attr(ctx, "device/numa_node");
+	int node = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%d", &node) != 1)
+		node = -1;
+	fclose(f);
+	return node;
+}
+
+/* Empty for a device without one, as soft-RoCE. */
+static void pci_path(const struct ibv_context *ctx, char *buf, size_t len)
+{
+	char path[IBV_SYSFS_PATH_MAX + 16], *real;
+
+	snprintf(path, sizeof(path), "%s/device", ctx->device->ibdev_path);
+	real = realpath(path, NULL);
+	buf[0] = '\0';
+	if (real && strlen(real) < len)
+		memcpy(buf, real, strlen(real) + 1);
+	free(real);
+}
+
+int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
+			 struct mpib_port_info *info)
+{
+	struct mpib_port_info out = { 0 };
+	struct ibv_device_attr dev;
+	struct ibv_port_attr attr;
+	int rc = ibv_query_port(ctx, port, &attr);
+
+	if (rc)
+		return -rc;
+	rc = ibv_query_device(ctx, &dev);
+	if (rc)
+		return -rc;
+	out.speed_mbps = port_mbps(ctx, port, &attr);
+	out.lid = attr.lid;
+	out.link_layer = attr.link_layer;
+	out.state = (uint8_t)attr.state;
+	out.grh_required = attr.flags & IBV_QPF_GRH_REQUIRED;
+	out.mtu = attr.active_mtu;
+	out.max_qp_wr = (uint32_t)dev.max_qp_wr;
+	out.max_cqe = (uint32_t)dev.max_cqe;
+	out.max_srq_wr = (uint32_t)dev.max_srq_wr;
+	out.pkeys = attr.pkey_tbl_len;
+	out.numa_node = numa_node(ctx);
+	pci_path(ctx, out.pci_path, sizeof(out.pci_path));
+	rc = mpib_rdma_choose_gid(ctx, port, &attr, &out);
+	/* A port that is down may have lost its addresses; that it is down is
+	 * the better answer. */
+	if (rc < 0 && (rc != -EADDRNOTAVAIL || attr.state == IBV_PORT_ACTIVE))
+		return rc;
+	*info = out;
+	return 0;
+}

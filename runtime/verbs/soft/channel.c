@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completion channels. The fd of a channel is an epoll set over everything
+ * that its owner must not sleep through: completion events, sockets with
+ * work, timers that are due, and kicks from other threads.
+ */
+#include "verbs/soft/cq.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs/soft/ctx.h"
+
+static int watch(int epfd, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+	struct soft_channel *ch = calloc(1, sizeof(*ch));
+	int rc;
+
+	if (!ch)
+		return -ENOMEM;
+	ch->ibv.context = c;
+	TAILQ_INIT(&ch->queue);
+	ch->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	ch->ibv.fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ch->event_fd < 0 || ch->ibv.fd < 0) {
+		rc = -errno;
+		goto err_close;
+	}
+	rc = watch(ch->ibv.fd, ch->event_fd);
+	if (rc < 0)
+		goto err_close;
+	pthread_mutex_init(&ch->lock, NULL);
+	soft_lock(ctx);
+	/* In threaded mode the thread sees to all but the events. */
+	if (!ctx->threaded)
+		soft_sleep_fds(ctx, ch->ibv.fd);
+	ctx->nchannels++;
+	LIST_INSERT_HEAD(&ctx->channels, ch, link);
+	soft_unlock(ctx);
+	*out = &ch->ibv;
+	return 0;
+
+err_close:
+	if (ch->event_fd >= 0)
+		close(ch->event_fd);
+	if (ch->ibv.fd >= 0)
+		close(ch->ibv.fd);
+	free(ch);
+	return rc;
+}
+
+int soft_destroy_channel(struct ibv_comp_channel *c)
+{
+	struct soft_ctx *ctx = to_ctx(c->context);
+	struct soft_channel *ch = (struct soft_channel *)c;
+
+	soft_lock(ctx);
+	if (c->refcnt) {
+		soft_unlock(ctx);
+		return -EBUSY;
+	}
+	ctx->nchannels--;
+	LIST_REMOVE(ch, link);
+	soft_unlock(ctx);
+	close(c->fd);
+	close(ch->event_fd);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+	return 0;
+}
+
+void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
+{
+	pthread_mutex_lock(&ch->lock);
+	if (!cq->ch_pending++)
+		TAILQ_INSERT_TAIL(&ch->queue, cq, ch_link);
+	/* Cannot fail below 2^64 - 2 unread events. */
+	eventfd_write(ch->event_fd, 1);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* Readable exactly as long as an event waits. */
+static void hush(struct soft_channel *ch)
+{
+	eventfd_t n;
+
+	if (TAILQ_EMPTY(&ch->queue))
+		eventfd_read(ch->event_fd, &n);
+}
+
+void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
+{
+	uint32_t taken;
+
+	pthread_mutex_lock(&ch->lock);
+	if (cq->ch_pending)
+		TAILQ_REMOVE(&ch->queue, cq, ch_link);
+	cq->ch_pending = 0;
+	hush(ch);
+	taken = cq->ch_taken;
+	pthread_mutex_unlock(&ch->lock);
+
+	pthread_mutex_lock(&cq->ibv.mutex);
+	while (taken != cq->ibv.comp_events_completed)
+		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+	pthread_mutex_unlock(&cq->ibv.mutex);
+}
+
+static struct soft_cq *take(struct soft_channel *ch)
+{
+	struct soft_cq *cq;
+
+	pthread_mutex_lock(&ch->lock);
+	cq = TAILQ_FIRST(&ch->queue);
+	if (cq) {
+		if (!--cq->ch_pending)
+			TAILQ_REMOVE(&ch->queue, cq, ch_link);
+		cq->ch_taken++;
+		hush(ch);
+	}
+	pthread_mutex_unlock(&ch->lock);
+	return cq;
+}
+
+int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
+		      void **cq_context)
+{
+	struct soft_ctx *ctx = to_ctx(c->context);
+	struct soft_channel *ch = (struct soft_channel *)c;
+	struct soft_cq *cq = take(ch);
+
+	while (!cq) {
+		struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
+		int flags;
+
+		if (!ctx->threaded)
+			soft_turn(ctx);
+		cq = take(ch);
+		if (cq)
+			break;
+		flags = fcntl(c->fd, F_GETFL);
+		if (flags < 0)
+			return -errno;
+		if (flags & O_NONBLOCK)
+			return -EAGAIN;
+		if (poll(&pfd, 1, -1) < 0)
+			return -errno;
+	}
+	*out = &cq->ibv;
+	*cq_context = cq->ibv.cq_context;
+	return 0;
+}
+
+void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_broadcast(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}

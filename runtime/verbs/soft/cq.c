@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completion queues: a ring with one producer, whoever holds ctx->lock, and
+ * one consumer, poll_cq. In threaded mode consumers take turns by a lock.
+ */
+#include "verbs/soft/cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/event.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/soft.h"
+#include "verbs/soft/wire/rc.h"
+#include "verbs/soft/wire/wire.h"
+
+static uint32_t round_up(uint32_t n)
+{
+	uint32_t size = 1;
+
+	while (size < n)
+		size *= 2;
+	return size;
+}
+
+int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
+		   struct ibv_comp_channel *ch, struct ibv_cq **out)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+	struct soft_cq *cq;
+	uint32_t size;
+
+	if (cqe < 1 || cqe > SOFT_MAX_CQE)
+		return -EINVAL;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	size = round_up((uint32_t)cqe);
+	cq->ring = calloc(size, sizeof(*cq->ring));
+	if (!cq->ring) {
+		free(cq);
+		return -ENOMEM;
+	}
+	cq->mask = size - 1;
+	cq->ev.element = &cq->ibv;
+	cq->ibv.context = c;
+	cq->ibv.channel = ch;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.cqe = (int)size;
+	pthread_mutex_init(&cq->poll_lock, NULL);
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+
+	soft_lock(ctx);
+	ctx->ncqs++;
+	if (ch)
+		ch->refcnt++;
+	soft_unlock(ctx);
+	*out = &cq->ibv;
+	return 0;
+}
+
+/* Must the owner be woken for an armed c? The thread of threaded mode sleeps
+ * on its own account. */
+static bool keeps_awake(struct ibv_cq *c)
+{
+	return c->channel && !to_ctx(c->context)->threaded;
+}
+
+bool soft_disarm_cq(struct ibv_cq *c)
+{
+	if (!atomic_exchange(&to_cq(c)->armed, 0))
+		return false;
+	if (keeps_awake(c))
+		atomic_fetch_sub(&to_ctx(c->context)->sleepers, 1);
+	return true;
+}
+
+int soft_destroy_cq(struct ibv_cq *c)
+{
+	struct soft_ctx *ctx = to_ctx(c->context);
+	struct soft_cq *cq = to_cq(c);
+
+	soft_lock(ctx);
+	if (cq->refs) {
+		soft_unlock(ctx);
+		return -EBUSY;
+	}
+	ctx->ncqs--;
+	soft_disarm_cq(c);
+	soft_unlock(ctx);
+
+	if (c->channel)
+		soft_channel_forget((struct soft_channel *)c->channel, cq);
+	soft_events_drain(ctx, &cq->ev);
+	if (c->channel) {
+		soft_lock(ctx);
+		c->channel->refcnt--;
+		soft_unlock(ctx);
+	}
+	pthread_cond_destroy(&c->cond);
+	pthread_mutex_destroy(&c->mutex);
+	pthread_mutex_destroy(&cq->poll_lock);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
+{
+	struct soft_cq *cq = to_cq(c);
+	int want = solicited_only ? 2 : 1, was;
+
+	was = atomic_load_explicit(&cq->armed, memory_order_relaxed);
+	/* Any completion includes the solicited ones. */
+	if (was == 1)
+		return 0;
+	was = atomic_exchange(&cq->armed, want);
+	if (!was && keeps_awake(c)) {
+		atomic_fetch_add(&to_ctx(c->context)->sleepers, 1);
+		/* What was posted and not yet moved must wake the sleeper. */
+		soft_nudge(to_ctx(c->context));
+	}
+	return 0;
+}
+
+static void overrun(struct soft_ctx *ctx, struct soft_cq *cq)
+{
+	if (cq->overrun)
+		return;
+	cq->overrun = true;
+	soft_event(ctx, &cq->ev, IBV_EVENT_CQ_ERR);
+}
+
+static void notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
+{
+	int armed = atomic_load(&cq->armed);
+
+	if (!armed || (armed == 2 && !solicited))
+		return;
+	if (!atomic_exchange(&cq->armed, 0) || !cq->ibv.channel)
+		return;
+	if (keeps_awake(&cq->ibv))
+		atomic_fetch_sub(&ctx->sleepers, 1);
+	soft_channel_push((struct soft_channel *)cq->ibv.channel, cq);
+}
+
+static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
+{
+	uint32_t tail, head;
+
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	/* Acquire pairs with the release in poll_ring(): the consumer has
+	 * copied the entry that is about to be overwritten. */
+	head = atomic_load_explicit(&cq->head, memory_order_acquire);
+	if (cq->overrun || tail - head > cq->mask) {
+		overrun(ctx, cq);
+		return NULL;
+	}
+	return &cq->ring[tail & cq->mask];
+}
+
+static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if (cq->stamped)
+		cq->ring[tail & cq->mask].ns = mpib_now_ns();
+	/* Release: the entry is whole before poll_ring() can see it. */
+	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+	notify(ctx, cq, solicited);
+}
+
+/*
+ * On an error an HCA fills in four fields and leaves the rest as it was;
+ * nonsense makes sure that nobody leans on it.
+ */
+static void garbage(struct ibv_wc *wc)
+{
+	wc->opcode = (enum ibv_wc_opcode)0x5a;
+	wc->byte_len = 0xdeadbeef;
+	wc->imm_data = 0xa5a5a5a5;
+	wc->src_qp = 0xbadbad;
+	wc->wc_flags = IBV_WC_WITH_IMM | IBV_WC_GRH;
+	wc->vendor_err = 0x100 + (uint32_t)wc->status;
+}
+
+void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st)
+{
+	struct soft_swqe *w = soft_swqe(qp, idx);
+	struct soft_cqe *e = cqe_begin(qp->ctx, qp->scq);
+
+	if (!e)
+		return;
+	e->of_sq = true;
+	e->sq_done = idx + 1;
+	e->wc = (struct ibv_wc){
+		.wr_id = w->wr_id,
+		.status = st,
+		.opcode = (enum ibv_wc_opcode)w->wc_op,
+		.byte_len = w->len,
+		.qp_num = qp->ibv.qp_num,
+	};
+	if (st)
+		garbage(&e->wc);
+	cqe_end(qp->ctx, qp->scq, st != IBV_WC_SUCCESS);
+}
+
+void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st)
+{
+	const struct soft_hdr *h = &qp->rx;
+	struct soft_cqe *e = cqe_begin(qp->ctx, qp->rcq);
+	bool write = h->op == SOFT_OP_WRITE_IMM;
+
+	if (!e)
+		return;
+	e->of_sq = false;
+	e->wc = (struct ibv_wc){
+		.wr_id = qp->recv_wr_id,
+		.status = st,
+		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.byte_len = h->len,
+		.qp_num = qp->ibv.qp_num,
+	};
+	if (write || h->op == SOFT_OP_SEND_IMM) {
+		e->wc.imm_data = h->imm;
+		e->wc.wc_flags = IBV_WC_WITH_IMM;
+	}
+	if (st)
+		garbage(&e->wc);
+	cqe_end(qp->ctx, qp->rcq,
+		st != IBV_WC_SUCCESS || h->flags & SOFT_F_SOLICITED);
+}
+
+/* The send queue of e's QP is free up to e: if that QP still lives. */
+static void reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
+{
+	_Atomic uint64_t *done = &ctx->qps[e->wc.qp_num & 0xffff].sq_done;
+	/* Relaxed: post_send runs on this thread, or, threaded, comes after
+	 * the turn that completed e by ctx->lock; destroy_qp and reset change
+	 * the word as a whole. */
+	uint64_t was = atomic_load_explicit(done, memory_order_relaxed);
+
+	while (was >> 32 == e->wc.qp_num &&
+	       (int32_t)(e->sq_done - (uint32_t)was) > 0) {
+		uint64_t now = was >> 32 << 32 | e->sq_done;
+
+		if (atomic_compare_exchange_weak_explicit(done, &was, now,
+							  memory_order_relaxed,
+							  memory_order_relaxed))
+			break;
+	}
+}
+
+/* ns, of the last entry, may be NULL. */
+static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
+{
+	struct soft_ctx *ctx = to_ctx(cq->ibv.context);
+	uint32_t head, tail;
+	int i = 0;
+
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	/* Acquire pairs with the release in cqe_end(). */
+	tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
+	for (; i < n && head != tail; i++, head++) {
+		struct soft_cqe *e = &cq->ring[head & cq->mask];
+
+		wc[i] = e->wc;
+		if (ns)
+			*ns = e->ns;
+		if (e->of_sq)
+			reclaim(ctx, e);
+	}
+	if (i)
+		/* Release pairs with the acquire in cqe_begin(). */
+		atomic_store_explicit(&cq->head, head, memory_order_release);
+	return i;
+}
+
+static bool wants_turn(struct soft_cq *cq, int n)
+{
+	uint32_t head, tail;
+
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	/* Relaxed: only decides whether a turn is worth it. */
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	return tail - head < (uint32_t)n;
+}
+
+static int poll_threaded(struct soft_cq *cq, int n, struct ibv_wc *wc,
+			 uint64_t *ns)
+{
+	int got;
+
+	do {
+		pthread_mutex_lock(&cq->poll_lock);
+		got = poll_ring(cq, n, wc, ns);
+		pthread_mutex_unlock(&cq->poll_lock);
+	} while (!got && n && soft_poll_turn(to_ctx(cq->ibv.context), cq));
+	return got;
+}
+
+static int poll_cq(struct ibv_cq *c, int n, struct ibv_wc *wc, uint64_t *ns)
+{
+	struct soft_ctx *ctx = to_ctx(c->context);
+
+	if (n < 0)
+		return -EINVAL;
+	if (ctx->threaded)
+		return poll_threaded(to_cq(c), n, wc, ns);
+	if (wants_turn(to_cq(c), n))
+		soft_turn(ctx);
+	return poll_ring(to_cq(c), n, wc, ns);
+}
+
+int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return poll_cq(cq, n, wc, NULL);
+}
+
+void mpib_soft_stamp(struct ibv_cq *cq)
+{
+	to_cq(cq)->stamped = true;
+}
+
+int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns)
+{
+	return poll_cq(cq, 1, wc, ns);
+}

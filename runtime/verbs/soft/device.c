@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device of the software HCA: open, close, port, asynchronous events. */
+#include "verbs/soft/ctx.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "verbs/soft/cq.h"
+#include "verbs/soft/event.h"
+#include "verbs/soft/mr.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/soft.h"
+#include "verbs/soft/srq.h"
+#include "verbs/soft/wire/conn.h"
+#include "verbs/verbs.h"
+
+/* What a stream of the loopback interface carries, roughly. */
+#define SOFT_SPEED_MBPS 40000
+
+static _Atomic int engine_choice = MPIB_SOFT_AUTO;
+
+void mpib_soft_set_engine(enum mpib_soft_engine engine)
+{
+	/* Relaxed: set before the first open, by the same thread. */
+	atomic_store_explicit(&engine_choice, (int)engine,
+			      memory_order_relaxed);
+}
+
+const char *mpib_soft_engine_name(struct ibv_context *c)
+{
+	return to_ctx(c)->engine->name;
+}
+
+void soft_lock(struct soft_ctx *ctx)
+{
+	/* A spinning owner would take the lock again before we woke up: its
+	 * turns stand back while somebody waits. */
+	atomic_fetch_add(&ctx->waiters, 1);
+	pthread_mutex_lock(&ctx->lock);
+	atomic_fetch_sub(&ctx->waiters, 1);
+}
+
+void soft_unlock(struct soft_ctx *ctx)
+{
+	pthread_mutex_unlock(&ctx->lock);
+	/*
+	 * A turn that found the lock taken has done nothing, and its owner
+	 * may be about to sleep. A read-modify-write: it either sees the
+	 * sleeper's increment or is seen by it, and then the sleeper finds
+	 * the lock free.
+	 */
+	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
+		soft_kick(ctx);
+}
+
+static int open_engine(struct soft_ctx *ctx)
+{
+	int choice = atomic_load_explicit(&engine_choice, memory_order_relaxed);
+	const char *env = getenv("MPIB_SOFT_ENGINE");
+	int rc = -ENOSYS;
+
+	if (env && !strcmp(env, "io_uring"))
+		choice = MPIB_SOFT_IO_URING;
+	else if (env && !strcmp(env, "epoll"))
+		choice = MPIB_SOFT_EPOLL;
+
+	if (choice == MPIB_SOFT_AUTO && ctx->threaded)
+		choice = MPIB_SOFT_EPOLL;
+	if (choice != MPIB_SOFT_EPOLL) {
+		ctx->engine = &soft_engine_uring;
+		rc = ctx->engine->open(ctx);
+		if (rc < 0 && choice == MPIB_SOFT_IO_URING)
+			return rc;
+	}
+	if (rc < 0) {
+		ctx->engine = &soft_engine_epoll;
+		rc = ctx->engine->open(ctx);
+	}
+	return rc;
+}
+
+static void init_identity(struct soft_ctx *ctx,
+			  const struct mpib_rail_spec *spec)
+{
+	const char *env = getenv("MPIB_SOFT_PORT_BASE");
+	long base = env ? strtol(env, NULL, 10) : 0;
+
+	ctx->port_base = 24791;
+	if (base > 0 && base <= 65535 - 255)
+		ctx->port_base = (uint16_t)base;
+
+	ctx->gid.raw[10] = 0xff;
+	ctx->gid.raw[11] = 0xff;
+	memcpy(&ctx->gid.raw[12], &ctx->addr, 4);
+
+	ctx->dev.node_type = IBV_NODE_CA;
+	ctx->dev.transport_type = IBV_TRANSPORT_IB;
+	snprintf(ctx->dev.name, sizeof(ctx->dev.name), "soft_%.15s",
+		 spec->name);
+	ctx->vctx.sz = sizeof(ctx->vctx);
+	ctx->vctx.context.device = &ctx->dev;
+	ctx->vctx.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	ctx->vctx.context.num_comp_vectors = 1;
+	ctx->vctx.context.cmd_fd = -1;
+	ctx->vctx.context.ops.post_send = soft_post_send;
+	ctx->vctx.context.ops.post_recv = soft_post_recv;
+	ctx->vctx.context.ops.post_srq_recv = soft_post_srq_recv;
+	ctx->vctx.context.ops.poll_cq = soft_poll_cq;
+	ctx->vctx.context.ops.req_notify_cq = soft_req_notify_cq;
+}
+
+static void init_lists(struct soft_ctx *ctx)
+{
+	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_mutex_init(&ctx->ev_lock, NULL);
+	pthread_cond_init(&ctx->ev_cond, NULL);
+	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
+	TAILQ_INIT(&ctx->to_watch);
+	TAILQ_INIT(&ctx->ready);
+	TAILQ_INIT(&ctx->idle);
+	TAILQ_INIT(&ctx->dead);
+	TAILQ_INIT(&ctx->loop_ready);
+	TAILQ_INIT(&ctx->timers);
+	TAILQ_INIT(&ctx->events);
+	LIST_INIT(&ctx->channels);
+	ctx->listen_fd = -1;
+	ctx->kick_fd = -1;
+	ctx->timer_fd = -1;
+	ctx->epoll_fd = -1;
+	ctx->vctx.context.async_fd = -1;
+	ctx->timer_min = UINT64_MAX;
+	ctx->idle_min = UINT64_MAX;
+}
+
+static void ctx_free(struct soft_ctx *ctx)
+{
+	for (uint32_t i = 0; i < ctx->conn_size; i++)
+		if (ctx->conn_tab[i])
+			soft_conn_close(ctx->conn_tab[i]);
+	/* The engine lets go of every conn at once; so reap after it. */
+	if (ctx->engine)
+		ctx->engine->close(ctx);
+	ctx->engine = NULL;
+	soft_conn_reap(ctx);
+	if (ctx->listen_fd >= 0)
+		close(ctx->listen_fd);
+	if (ctx->kick_fd >= 0)
+		close(ctx->kick_fd);
+	if (ctx->timer_fd >= 0)
+		close(ctx->timer_fd);
+	if (ctx->vctx.context.async_fd >= 0)
+		close(ctx->vctx.context.async_fd);
+	soft_mr_table_free(&ctx->mrs);
+	free(ctx->conn_tab);
+	free(ctx->qps);
+	free(ctx->ops);
+	free(ctx->scratch);
+	pthread_cond_destroy(&ctx->ev_cond);
+	pthread_mutex_destroy(&ctx->ev_lock);
+	pthread_mutex_destroy(&ctx->lock);
+	pthread_mutex_destroy(&ctx->vctx.context.mutex);
+	free(ctx);
+}
+
+static int init_resources(struct soft_ctx *ctx)
+{
+	int rc;
+
+	ctx->qps = calloc(SOFT_NQP, sizeof(*ctx->qps));
+	ctx->ops = calloc(SOFT_OPS, sizeof(*ctx->ops));
+	ctx->scratch = malloc(SOFT_SCRATCH);
+	if (!ctx->qps || !ctx->ops || !ctx->scratch)
+		return -ENOMEM;
+	ctx->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	ctx->timer_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (ctx->kick_fd < 0 || ctx->timer_fd < 0 ||
+	    ctx->vctx.context.async_fd < 0)
+		return -errno;
+	if (getrandom(&ctx->qp_hint, sizeof(ctx->qp_hint), 0) !=
+	    sizeof(ctx->qp_hint))
+		return -EIO;
+	rc = soft_mr_table_init(&ctx->mrs);
+	if (rc < 0)
+		return rc;
+	rc = soft_listen(ctx);
+	return rc < 0 ? rc : open_engine(ctx);
+}
+
+static int soft_open_mode(const struct mpib_rail_spec *spec, bool threaded,
+			  struct ibv_context **out)
+{
+	struct soft_ctx *ctx;
+	struct in_addr addr;
+	int rc;
+
+	if (spec->provider != MPIB_PROVIDER_SOFT || spec->port != 1 ||
+	    inet_pton(AF_INET, spec->name, &addr) != 1)
+		return -EINVAL;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return -ENOMEM;
+
+	ctx->addr = addr;
+	ctx->threaded = threaded;
+	init_lists(ctx);
+	init_identity(ctx, spec);
+	rc = init_resources(ctx);
+	if (rc < 0)
+		goto err_free;
+	if (threaded) {
+		rc = soft_thread_start(ctx);
+		if (rc < 0)
+			goto err_free;
+	}
+	mpib_debug("soft device %s slot %u engine %s", spec->name, ctx->slot,
+		   ctx->engine->name);
+	*out = &ctx->vctx.context;
+	return 0;
+
+err_free:
+	ctx_free(ctx);
+	return rc;
+}
+
+static int soft_open(const struct mpib_rail_spec *spec,
+		     struct ibv_context **out)
+{
+	return soft_open_mode(spec, false, out);
+}
+
+int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
+			    struct ibv_context **out)
+{
+	return soft_open_mode(spec, true, out);
+}
+
+static int soft_close(struct ibv_context *c)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+	bool busy;
+
+	soft_lock(ctx);
+	busy = ctx->nqps || ctx->npds || ctx->ncqs || ctx->nchannels;
+	soft_unlock(ctx);
+	if (busy)
+		return -EBUSY;
+	soft_thread_stop(ctx);
+	ctx_free(ctx);
+	return 0;
+}
+
+void mpib_soft_abandon(struct ibv_context *c)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+
+	soft_lock(ctx);
+	for (uint32_t i = 0; i < SOFT_NQP; i++)
+		if (ctx->qps[i].qp)
+			soft_conn_leave(ctx->qps[i].qp);
+	soft_unlock(ctx);
+	soft_thread_stop(ctx);
+	ctx_free(ctx);
+}
+
+static int soft_query_port(struct ibv_context *c, uint8_t port,
+			   struct mpib_port_info *info)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+
+	if (port != 1)
+		return -EINVAL;
+	soft_lock(ctx);
+	*info = (struct mpib_port_info){
+		.speed_mbps = SOFT_SPEED_MBPS,
+		.gid = ctx->gid,
+		.gid_index = 1,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.pkeys = 1,
+		.numa_node = -1,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.state = ctx->fault.link_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
+		.mtu = IBV_MTU_4096,
+		.max_inline = SOFT_MAX_INLINE,
+		.max_qp_wr = SOFT_MAX_WR,
+		.max_cqe = SOFT_MAX_CQE,
+		.max_srq_wr = SOFT_MAX_WR,
+	};
+	soft_unlock(ctx);
+	return 0;
+}
+
+const struct mpib_verbs mpib_verbs_soft = {
+	.name = "soft",
+	.open = soft_open,
+	.close = soft_close,
+	.query_port = soft_query_port,
+	.alloc_pd = soft_alloc_pd,
+	.dealloc_pd = soft_dealloc_pd,
+	.reg_mr = soft_reg_mr,
+	.reg_dmabuf_mr = soft_reg_dmabuf_mr,
+	.dereg_mr = soft_dereg_mr,
+	.create_comp_channel = soft_create_channel,
+	.destroy_comp_channel = soft_destroy_channel,
+	.create_cq = soft_create_cq,
+	.disarm_cq = soft_disarm_cq,
+	.destroy_cq = soft_destroy_cq,
+	.get_cq_event = soft_get_cq_event,
+	.ack_cq_events = soft_ack_cq_events,
+	.create_srq = soft_create_srq,
+	.modify_srq = soft_modify_srq,
+	.query_srq = soft_query_srq,
+	.destroy_srq = soft_destroy_srq,
+	.create_qp = soft_create_qp,
+	.modify_qp = soft_modify_qp,
+	.query_qp = soft_query_qp,
+	.destroy_qp = soft_destroy_qp,
+	.query_ece = soft_query_ece,
+	.set_ece = soft_set_ece,
+	.get_async_event = soft_get_async_event,
+	.ack_async_event = soft_ack_async_event,
+};

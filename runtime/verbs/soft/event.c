@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asynchronous events. An object holds a bit for each type that waits, so
+ * raising one needs no memory. async_fd is a semaphore that counts the bits.
+ */
+#include "verbs/soft/event.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs/soft/cq.h"
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/srq.h"
+
+static void async_fd_post(struct soft_ctx *ctx)
+{
+	/* Cannot fail below 2^64 - 2 unread events. */
+	eventfd_write(ctx->vctx.context.async_fd, 1);
+}
+
+void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
+		enum ibv_event_type type)
+{
+	pthread_mutex_lock(&ctx->ev_lock);
+	if (!(ev->pending & 1u << type)) {
+		if (!ev->pending)
+			TAILQ_INSERT_TAIL(&ctx->events, ev, link);
+		ev->pending |= 1u << type;
+		async_fd_post(ctx);
+	}
+	pthread_mutex_unlock(&ctx->ev_lock);
+}
+
+/*
+ * The port changes sides every time, so a count says it all: the events are
+ * taken as PORT_ERR, PORT_ACTIVE, PORT_ERR... in turn.
+ */
+void soft_port_event(struct soft_ctx *ctx)
+{
+	pthread_mutex_lock(&ctx->ev_lock);
+	if (!ctx->port_toggles++) {
+		ctx->port_ev.pending = 1u << IBV_EVENT_PORT_ERR;
+		TAILQ_INSERT_TAIL(&ctx->events, &ctx->port_ev, link);
+	}
+	async_fd_post(ctx);
+	pthread_mutex_unlock(&ctx->ev_lock);
+}
+
+static void take_port(struct soft_ctx *ctx, struct ibv_async_event *out)
+{
+	ctx->port_told_down = !ctx->port_told_down;
+	out->element.port_num = 1;
+	out->event_type = ctx->port_told_down ? IBV_EVENT_PORT_ERR
+					      : IBV_EVENT_PORT_ACTIVE;
+	if (!--ctx->port_toggles) {
+		ctx->port_ev.pending = 0;
+		TAILQ_REMOVE(&ctx->events, &ctx->port_ev, link);
+	}
+}
+
+static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
+			struct ibv_async_event *out)
+{
+	unsigned type = (unsigned)__builtin_ctz(ev->pending);
+
+	out->event_type = (enum ibv_event_type)type;
+	/* The members of element share their place. */
+	out->element.qp = ev->element;
+	ev->pending &= ev->pending - 1;
+	ev->taken++;
+	if (!ev->pending)
+		TAILQ_REMOVE(&ctx->events, ev, link);
+}
+
+int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+	struct soft_events *ev = NULL;
+	uint64_t one;
+
+	/* A count may be left of an object that was destroyed: go on. */
+	while (!ev) {
+		if (read(c->async_fd, &one, sizeof(one)) < 0)
+			return -errno;
+		pthread_mutex_lock(&ctx->ev_lock);
+		ev = TAILQ_FIRST(&ctx->events);
+		if (ev == &ctx->port_ev)
+			take_port(ctx, out);
+		else if (ev)
+			take_object(ctx, ev, out);
+		pthread_mutex_unlock(&ctx->ev_lock);
+	}
+	return 0;
+}
+
+static struct soft_events *events_of(struct ibv_async_event *ev)
+{
+	switch (ev->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return &to_cq(ev->element.cq)->ev;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return &to_srq(ev->element.srq)->ev;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return &to_qp(ev->element.qp)->ev;
+	default:
+		return NULL;
+	}
+}
+
+void soft_ack_async_event(struct ibv_async_event *event)
+{
+	struct soft_events *ev = events_of(event);
+	struct soft_ctx *ctx;
+
+	if (!ev)
+		return;
+	/* All three kinds of object begin with their context. */
+	ctx = to_ctx(event->element.qp->context);
+	pthread_mutex_lock(&ctx->ev_lock);
+	ev->acked++;
+	pthread_cond_broadcast(&ctx->ev_cond);
+	pthread_mutex_unlock(&ctx->ev_lock);
+}
+
+void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev)
+{
+	pthread_mutex_lock(&ctx->ev_lock);
+	if (ev->pending)
+		TAILQ_REMOVE(&ctx->events, ev, link);
+	ev->pending = 0;
+	while (ev->taken != ev->acked)
+		pthread_cond_wait(&ctx->ev_cond, &ctx->ev_lock);
+	pthread_mutex_unlock(&ctx->ev_lock);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asynchronous events of the software HCA. */
+#ifndef MPIB_VERBS_SOFT_EVENT_H
+#define MPIB_VERBS_SOFT_EVENT_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct soft_ctx;
+
+/* Asynchronous events of one object: each type waits at most once. */
+struct soft_events {
+	TAILQ_ENTRY(soft_events) link;
+	uint32_t pending; /* 1 << enum ibv_event_type */
+	uint32_t taken, acked;
+	void *element; /* ibv_qp, ibv_cq or ibv_srq; NULL: the port */
+};
+TAILQ_HEAD(soft_event_list, soft_events);
+
+int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *ev);
+void soft_ack_async_event(struct ibv_async_event *ev);
+/* Any holder of ctx->lock. */
+void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
+		enum ibv_event_type type);
+void soft_port_event(struct soft_ctx *ctx);
+/* Drop what waits; wait until all that was taken is acked. */
+void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);
+
+#endif

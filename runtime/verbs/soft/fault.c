@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults of a port, drawn from a seed. */
+#include "verbs/soft/ctx.h"
+
+#include "verbs/soft/event.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/soft.h"
+
+uint64_t soft_rand(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+int mpib_soft_set_fault(struct ibv_context *c,
+			const struct mpib_soft_fault *fault)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+
+	soft_lock(ctx);
+	if (fault->seed != ctx->fault.seed)
+		ctx->rng = fault->seed;
+	if (!fault->link_down != !ctx->fault.link_down)
+		soft_port_event(ctx);
+	ctx->fault = *fault;
+	ctx->paused = fault->link_down || fault->black_hole;
+	ctx->rate_at = mpib_now_ns(); /* no credit for the time before */
+	soft_unlock(ctx);
+	return 0;
+}
+
+bool soft_fault_hold(struct soft_qp *qp)
+{
+	struct soft_ctx *ctx = qp->ctx;
+
+	if (!qp->hold_until)
+		qp->hold_until = ctx->turn +
+				 soft_rand(&ctx->rng) %
+					 ((uint64_t)ctx->fault.delay_turns + 1);
+	if (ctx->turn < qp->hold_until)
+		return true;
+	qp->hold_until = 0;
+	return false;
+}
+
+bool soft_fault_drops(struct soft_ctx *ctx)
+{
+	return ctx->fault.drop_at && !--ctx->fault.drop_at;
+}

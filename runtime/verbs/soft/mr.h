@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protection domains, memory regions, and what an SGE may touch. */
+#ifndef MPIB_VERBS_SOFT_MR_H
+#define MPIB_VERBS_SOFT_MR_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define SOFT_MAX_MR (1u << 20)
+
+struct soft_ctx;
+struct soft_qp;
+
+struct soft_pd {
+	struct ibv_pd ibv;
+	unsigned refs;
+};
+
+struct soft_mr {
+	struct ibv_mr ibv;
+	uint64_t iova;
+	uint8_t *host;
+	int access;
+	uint32_t idx, gen;
+	void *map; /* of a dma-buf stand-in */
+	size_t map_len;
+};
+
+struct soft_mr_table {
+	struct soft_mr **slot;
+	uint16_t *gen;
+	uint32_t size, hint;
+	uint32_t lsecret, rsecret;
+};
+
+static inline struct soft_pd *to_pd(struct ibv_pd *p)
+{
+	return (struct soft_pd *)p;
+}
+
+int soft_mr_table_init(struct soft_mr_table *t);
+void soft_mr_table_free(struct soft_mr_table *t);
+int soft_alloc_pd(struct ibv_context *c, struct ibv_pd **pd);
+int soft_dealloc_pd(struct ibv_pd *pd);
+int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+		int access, struct ibv_mr **mr);
+int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
+		       uint64_t iova, int fd, int access, struct ibv_mr **mr);
+int soft_dereg_mr(struct ibv_mr *mr);
+/* NULL unless all of [addr, addr + len) may be accessed so. */
+uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
+			uint64_t addr, uint64_t len, int access);
+/*
+ * The pieces of an SGE list from byte off on, at most len bytes and max
+ * pieces. Returns how many, or -EACCES when a piece is not ours to use.
+ */
+int soft_sge_iov(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t nsge,
+		 uint64_t off, uint64_t len, int access, struct iovec *iov,
+		 int max);
+bool soft_sge_valid(struct soft_qp *qp, const struct ibv_sge *sge,
+		    uint32_t nsge, int access);
+
+#endif

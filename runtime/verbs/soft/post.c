@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Posting. Work requests are copied into the queue and the QP rings its bell;
+ * nothing moves before the next turn, so a batch of posts costs one socket
+ * operation. Owner thread of the context; in threaded mode under its lock.
+ */
+#include "verbs/soft/qp.h"
+
+#include <errno.h>
+
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/soft.h"
+#include "verbs/soft/srq.h"
+#include "verbs/soft/wire/rc.h"
+#include "verbs/soft/wire/wire.h"
+
+/* The wire's operation and the completion's, or 0 for what we do not do. */
+static uint8_t wire_op(enum ibv_wr_opcode op, uint8_t *wc_op)
+{
+	switch (op) {
+	case IBV_WR_RDMA_WRITE:
+		*wc_op = IBV_WC_RDMA_WRITE;
+		return SOFT_OP_WRITE;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		*wc_op = IBV_WC_RDMA_WRITE;
+		return SOFT_OP_WRITE_IMM;
+	case IBV_WR_SEND:
+		*wc_op = IBV_WC_SEND;
+		return SOFT_OP_SEND;
+	case IBV_WR_SEND_WITH_IMM:
+		*wc_op = IBV_WC_SEND;
+		return SOFT_OP_SEND_IMM;
+	case IBV_WR_RDMA_READ:
+		*wc_op = IBV_WC_RDMA_READ;
+		return SOFT_OP_READ;
+	default:
+		return 0;
+	}
+}
+
+static int copy_inline(struct soft_qp *qp, uint32_t idx,
+		       const struct ibv_send_wr *wr, uint64_t len)
+{
+	uint32_t max = qp->cap.max_inline_data;
+	uint8_t *p = qp->sinline + (size_t)(idx & qp->sq_mask) * max;
+
+	if (len > max || wr->opcode == IBV_WR_RDMA_READ)
+		return EINVAL;
+	for (int i = 0; i < wr->num_sge; i++) {
+		if (!wr->sg_list[i].length)
+			continue;
+		memcpy(p, (const void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		p += wr->sg_list[i].length;
+	}
+	return 0;
+}
+
+static int fill(struct soft_qp *qp, uint32_t idx, const struct ibv_send_wr *wr)
+{
+	struct soft_swqe *w = soft_swqe(qp, idx);
+	uint64_t len = 0;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+		return EINVAL;
+	for (int i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	*w = (struct soft_swqe){
+		.wr_id = wr->wr_id,
+		.raddr = wr->wr.rdma.remote_addr,
+		.rkey = wr->wr.rdma.rkey,
+		.imm = wr->imm_data,
+		.len = (uint32_t)len,
+		.nsge = (uint32_t)wr->num_sge,
+		.signaled = qp->sig_all || wr->send_flags & IBV_SEND_SIGNALED,
+		.solicited = wr->send_flags & IBV_SEND_SOLICITED,
+		.fence = wr->send_flags & IBV_SEND_FENCE,
+		.is_inline = wr->send_flags & IBV_SEND_INLINE,
+	};
+	w->op = wire_op(wr->opcode, &w->wc_op);
+	if (!w->op)
+		return EINVAL;
+	if (len > SOFT_MAX_MSG)
+		w->status = IBV_WC_LOC_LEN_ERR;
+	if (w->is_inline)
+		return copy_inline(qp, idx, wr, len);
+	if (wr->num_sge)
+		memcpy(&qp->ssge[(size_t)(idx & qp->sq_mask) *
+				 qp->cap.max_send_sge],
+		       wr->sg_list, (size_t)wr->num_sge * sizeof(*wr->sg_list));
+	return 0;
+}
+
+unsigned mpib_soft_send_room(struct ibv_qp *q)
+{
+	struct soft_qp *qp = to_qp(q);
+	uint64_t done = atomic_load_explicit(&qp->ctx->qps[qp->idx].sq_done,
+					     memory_order_relaxed);
+	uint32_t tail =
+		atomic_load_explicit(&qp->sq_tail, memory_order_relaxed);
+
+	/* Relaxed: as in post_chain(), which looks again. */
+	return qp->sq_mask + 1 - (tail - (uint32_t)done);
+}
+
+static int post_chain(struct soft_qp *qp, struct ibv_send_wr *wr,
+		      struct ibv_send_wr **bad)
+{
+	/* Relaxed: poll_cq moves it on this very thread. */
+	uint64_t done = atomic_load_explicit(&qp->ctx->qps[qp->idx].sq_done,
+					     memory_order_relaxed);
+	uint32_t tail =
+		atomic_load_explicit(&qp->sq_tail, memory_order_relaxed);
+	uint32_t first = tail;
+	int state = qp_state(qp);
+	int rc = 0;
+
+	for (; wr && !rc; wr = wr->next) {
+		if (state != IBV_QPS_RTS && state != IBV_QPS_ERR)
+			rc = EINVAL;
+		else if (tail - (uint32_t)done > qp->sq_mask)
+			rc = ENOMEM;
+		else
+			rc = fill(qp, tail, wr);
+		if (rc)
+			*bad = wr;
+		else
+			tail++;
+	}
+	if (tail != first) {
+		/* Release pairs with the acquire in soft_sq_tail(). */
+		atomic_store_explicit(&qp->sq_tail, tail, memory_order_release);
+		soft_bell(qp);
+	}
+	return rc;
+}
+
+int soft_post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad)
+{
+	struct soft_qp *qp = to_qp(q);
+	int rc;
+
+	if (!qp->ctx->threaded)
+		return post_chain(qp, wr, bad);
+	soft_data_lock(qp->ctx);
+	rc = post_chain(qp, wr, bad);
+	soft_data_unlock(qp->ctx);
+	return rc;
+}
+
+int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad)
+{
+	struct soft_qp *qp = to_qp(q);
+	int state = qp_state(qp);
+	int rc;
+
+	if (state == IBV_QPS_RESET || qp->srq) {
+		*bad = wr;
+		return EINVAL;
+	}
+	if (qp->ctx->threaded)
+		soft_data_lock(qp->ctx);
+	rc = soft_rwq_post(&qp->rq, wr, bad);
+	/* In ERR the next turn flushes it. A read-modify-write, to be ordered
+	 * with the exchange in soft_qp_set_state(): either that thread sees
+	 * the post, or this one sees ERR. */
+	state = atomic_fetch_or_explicit(&qp->state, 0, memory_order_acq_rel);
+	if (state == IBV_QPS_ERR)
+		soft_bell(qp);
+	if (qp->ctx->threaded)
+		soft_data_unlock(qp->ctx);
+	return rc;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queue pairs: creation, destruction, queries, and the number table. */
+#include "verbs/soft/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/soft/cq.h"
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/event.h"
+#include "verbs/soft/mr.h"
+#include "verbs/soft/srq.h"
+#include "verbs/soft/wire/conn.h"
+
+/*
+ * Bits 23..16 of a number are the port slot of the context, so that a peer
+ * that knows GID and number knows where to connect. The rest is an index into
+ * ctx->qps, handed out in turn so that a number comes back late.
+ */
+static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
+{
+	for (uint32_t i = 0; i < SOFT_NQP; i++) {
+		uint32_t idx = (ctx->qp_hint + i) % SOFT_NQP;
+
+		if (idx < 2 || ctx->qps[idx].qp)
+			continue;
+		ctx->qp_hint = idx + 1;
+		ctx->qps[idx].qp = qp;
+		qp->idx = idx;
+		qp->ibv.qp_num = (uint32_t)ctx->slot << 16 | idx;
+		qp->ibv.handle = qp->ibv.qp_num;
+		/* Relaxed: reaches other threads with the QP itself. */
+		atomic_store_explicit(&ctx->qps[idx].sq_done,
+				      (uint64_t)qp->ibv.qp_num << 32,
+				      memory_order_relaxed);
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+struct soft_qp *soft_qp_find(struct soft_ctx *ctx, uint32_t qpn)
+{
+	struct soft_qp *qp = ctx->qps[qpn & (SOFT_NQP - 1)].qp;
+
+	return qp && qp->ibv.qp_num == qpn ? qp : NULL;
+}
+
+static int check_init(const struct ibv_qp_init_attr *a)
+{
+	const struct ibv_qp_cap *c = &a->cap;
+
+	if (a->qp_type != IBV_QPT_RC)
+		return -EOPNOTSUPP;
+	if (!a->send_cq || !a->recv_cq)
+		return -EINVAL;
+	if (c->max_send_wr > SOFT_MAX_WR || c->max_send_sge > SOFT_MAX_SGE ||
+	    c->max_inline_data > SOFT_MAX_INLINE)
+		return -EINVAL;
+	if (!a->srq &&
+	    (c->max_recv_wr > SOFT_MAX_WR || c->max_recv_sge > SOFT_MAX_SGE))
+		return -EINVAL;
+	return 0;
+}
+
+static void queues_free(struct soft_qp *qp)
+{
+	free(qp->swqe);
+	free(qp->ssge);
+	free(qp->sinline);
+	soft_rwq_free(&qp->rq);
+}
+
+static int queues_alloc(struct soft_qp *qp, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_cap *c = &attr->cap;
+	uint32_t size = 1;
+
+	while (size < c->max_send_wr)
+		size *= 2;
+	qp->sq_mask = size - 1;
+	c->max_send_wr = size;
+	if (!c->max_send_sge)
+		c->max_send_sge = 1;
+	qp->swqe = calloc(size, sizeof(*qp->swqe));
+	qp->ssge = calloc((size_t)size * c->max_send_sge, sizeof(*qp->ssge));
+	qp->sinline = malloc((size_t)size * c->max_inline_data + 1);
+	if (!qp->swqe || !qp->ssge || !qp->sinline)
+		return -ENOMEM;
+	if (attr->srq) {
+		c->max_recv_wr = 0;
+		c->max_recv_sge = 0;
+		return 0;
+	}
+	if (soft_rwq_init(&qp->rq, c->max_recv_wr, c->max_recv_sge) < 0)
+		return -ENOMEM;
+	c->max_recv_wr = qp->rq.mask + 1;
+	return 0;
+}
+
+static void objects_hold(struct soft_qp *qp, int n)
+{
+	qp->pd->refs += (unsigned)n;
+	qp->scq->refs += (unsigned)n;
+	qp->rcq->refs += (unsigned)n;
+	if (qp->srq)
+		qp->srq->refs += (unsigned)n;
+	qp->ctx->nqps += (unsigned)n;
+}
+
+static struct soft_qp *qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct soft_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	qp->ctx = to_ctx(pd->context);
+	qp->pd = to_pd(pd);
+	qp->scq = to_cq(attr->send_cq);
+	qp->rcq = to_cq(attr->recv_cq);
+	qp->srq = attr->srq ? to_srq(attr->srq) : NULL;
+	qp->sig_all = attr->sq_sig_all;
+	qp->ev.element = &qp->ibv;
+	qp->ibv.context = pd->context;
+	qp->ibv.qp_context = attr->qp_context;
+	qp->ibv.pd = pd;
+	qp->ibv.send_cq = attr->send_cq;
+	qp->ibv.recv_cq = attr->recv_cq;
+	qp->ibv.srq = attr->srq;
+	qp->ibv.qp_type = attr->qp_type;
+	qp->ibv.state = IBV_QPS_RESET;
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	return qp;
+}
+
+static void qp_free(struct soft_qp *qp)
+{
+	pthread_cond_destroy(&qp->ibv.cond);
+	pthread_mutex_destroy(&qp->ibv.mutex);
+	queues_free(qp);
+	free(qp);
+}
+
+int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		   struct ibv_qp **out)
+{
+	struct ibv_qp_init_attr a = *attr;
+	struct soft_qp *qp;
+	int rc = check_init(attr);
+
+	if (rc < 0)
+		return rc;
+	qp = qp_new(pd, attr);
+	if (!qp)
+		return -ENOMEM;
+	rc = queues_alloc(qp, &a);
+	if (rc < 0)
+		goto err_free;
+	qp->cap = a.cap;
+
+	soft_lock(qp->ctx);
+	rc = number_take(qp->ctx, qp);
+	if (!rc)
+		objects_hold(qp, 1);
+	soft_unlock(qp->ctx);
+	if (rc < 0)
+		goto err_free;
+	attr->cap = a.cap;
+	*out = &qp->ibv;
+	return 0;
+
+err_free:
+	qp_free(qp);
+	return rc;
+}
+
+int soft_destroy_qp(struct ibv_qp *q)
+{
+	struct soft_qp *qp = to_qp(q);
+	struct soft_ctx *ctx = qp->ctx;
+
+	soft_lock(ctx);
+	soft_bells_drain(ctx);
+	soft_conn_leave(qp);
+	if (qp->ready)
+		TAILQ_REMOVE(&ctx->loop_ready, qp, ready_link);
+	qp->conn_at = 0;
+	qp->rnr_at = 0;
+	qp->ack_at = 0;
+	soft_timer_update(qp);
+	ctx->qps[qp->idx].qp = NULL;
+	/* Relaxed: see reclaim() in cq.c. */
+	atomic_store_explicit(&ctx->qps[qp->idx].sq_done, 0,
+			      memory_order_relaxed);
+	objects_hold(qp, -1);
+	soft_unlock(ctx);
+
+	soft_events_drain(ctx, &qp->ev);
+	qp_free(qp);
+	return 0;
+}
+
+int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init)
+{
+	struct soft_qp *qp = to_qp(q);
+
+	/* What libibverbs refuses for every device. Otherwise everything is
+	 * filled in, whatever was asked for, as most providers do. */
+	if (mask & ~((IBV_QP_DEST_QPN << 1) - 1))
+		return -EOPNOTSUPP;
+	soft_lock(qp->ctx);
+	*attr = qp->attr;
+	attr->cap = qp->cap;
+	attr->qp_state = (enum ibv_qp_state)qp_state(qp);
+	attr->cur_qp_state = attr->qp_state;
+	q->state = attr->qp_state;
+	soft_unlock(qp->ctx);
+	if (init)
+		*init = (struct ibv_qp_init_attr){
+			.qp_context = q->qp_context,
+			.send_cq = q->send_cq,
+			.recv_cq = q->recv_cq,
+			.srq = q->srq,
+			.cap = qp->cap,
+			.qp_type = q->qp_type,
+			.sq_sig_all = qp->sig_all,
+		};
+	return 0;
+}
+
+int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return -EOPNOTSUPP;
+}
+
+int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return -EOPNOTSUPP;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The progress turn, and what keeps its owner from sleeping through work.
+ *
+ * A sleeper counts in ctx->sleepers (an armed CQ does) and waits on an epoll
+ * set of: the engine's fd, for sockets; timer_fd; kick_fd, for everything
+ * else. Kicks are written by whoever leaves work behind while sleepers > 0:
+ * a turn that could not finish, a post, a control verb.
+ */
+#include "verbs/soft/ctx.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "verbs/soft/qp.h"
+#include "verbs/soft/soft.h"
+#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/rc.h"
+
+void soft_kick(struct soft_ctx *ctx)
+{
+	/* Pairs with the exchange in unkick(): either that turn sees the work
+	 * left before this, or we see 0 and write. */
+	if (!atomic_exchange(&ctx->kicked, 1))
+		eventfd_write(ctx->kick_fd, 1);
+}
+
+void soft_nudge(struct soft_ctx *ctx)
+{
+	if (atomic_load(&ctx->sleepers) > 0)
+		soft_kick(ctx);
+}
+
+static void unkick(struct soft_ctx *ctx)
+{
+	eventfd_t n;
+
+	if (!atomic_load_explicit(&ctx->kicked, memory_order_relaxed))
+		return;
+	eventfd_read(ctx->kick_fd, &n);
+	/* Only now: a kick between the two would be lost the other way. */
+	atomic_exchange(&ctx->kicked, 0);
+}
+
+void soft_bell(struct soft_qp *qp)
+{
+	struct soft_ctx *ctx = qp->ctx;
+	struct soft_qp *head;
+
+	/* Pairs with the exchange in soft_bells_drain(). */
+	if (!atomic_exchange(&qp->belled, 1)) {
+		/* Relaxed: the exchange below orders it. */
+		head = atomic_load_explicit(&ctx->bell, memory_order_relaxed);
+		do {
+			qp->bell_next = head;
+		} while (!atomic_compare_exchange_weak_explicit(
+			&ctx->bell, &head, qp, memory_order_acq_rel,
+			memory_order_relaxed));
+	}
+	/* Else soft_data_unlock() turns, which is cheaper than a kick. */
+	if (!ctx->threaded || !ctx->engine->shared)
+		soft_nudge(ctx);
+}
+
+void soft_bells_drain(struct soft_ctx *ctx)
+{
+	struct soft_qp *qp, *next;
+
+	/* Relaxed: a bell that is rung this instant is seen next turn. */
+	if (!atomic_load_explicit(&ctx->bell, memory_order_relaxed))
+		return;
+	/* Acquire pairs with the push in soft_bell(). */
+	qp = atomic_exchange(&ctx->bell, NULL);
+	for (; qp; qp = next) {
+		next = qp->bell_next;
+		/* From here a new post rings again; older ones are seen. */
+		atomic_exchange(&qp->belled, 0);
+		soft_tx_start(qp);
+	}
+}
+
+void soft_timer_update(struct soft_qp *qp)
+{
+	struct soft_ctx *ctx = qp->ctx;
+	const uint64_t at[] = { qp->conn_at, qp->rnr_at, qp->ack_at };
+	bool any = false;
+
+	for (int i = 0; i < 3; i++) {
+		any |= at[i] != 0;
+		if (at[i] && at[i] < ctx->timer_min)
+			ctx->timer_min = at[i];
+	}
+	if (any && !qp->timed) {
+		TAILQ_INSERT_TAIL(&ctx->timers, qp, timer_link);
+		ctx->ntimers++;
+	} else if (!any && qp->timed) {
+		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
+		ctx->ntimers--;
+	}
+	qp->timed = any;
+}
+
+static void run_timers(struct soft_ctx *ctx, uint64_t now)
+{
+	unsigned n = ctx->ntimers;
+	struct soft_qp *qp;
+
+	if (now < ctx->timer_min)
+		return;
+	/* What is set from here on counts; what is left is added below. */
+	ctx->timer_min = UINT64_MAX;
+	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
+		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
+		TAILQ_INSERT_TAIL(&ctx->timers, qp, timer_link);
+		soft_dial(qp, now);
+		soft_tx_timers(qp, now);
+		soft_timer_update(qp);
+	}
+}
+
+/* One conn's share of this turn. */
+static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
+{
+	if (conn->events & SOFT_EV_IN)
+		conn->rx_ready = true;
+	if (conn->events & SOFT_EV_OUT)
+		conn->tx_blocked = false;
+	conn->events = 0;
+	if (conn->state == SOFT_CONN_ASKING && !conn->tx_blocked)
+		soft_hello_send(conn);
+	if (send && conn->tx_work && !conn->tx_blocked) {
+		if (soft_stream_tx_prep(conn, &ctx->ops[ctx->nops]))
+			ctx->nops++;
+		else if (!conn->qp || !conn->qp->hold_until)
+			conn->tx_work = false;
+	}
+	if (conn->state != SOFT_CONN_DEAD && conn->rx_ready &&
+	    soft_stream_rx_prep(conn, &ctx->ops[ctx->nops]))
+		ctx->nops++;
+}
+
+static bool conn_has_work(struct soft_conn *conn)
+{
+	if (conn->state == SOFT_CONN_DEAD)
+		return false;
+	if (conn->tx_work && !conn->tx_blocked)
+		return true;
+	return conn->events ||
+	       (conn->rx_ready && !(conn->qp && conn->qp->dying));
+}
+
+static void prepare(struct soft_ctx *ctx, uint64_t now)
+{
+	struct soft_conn *conn, *last = TAILQ_LAST(&ctx->ready, soft_conn_list);
+	bool send = !ctx->fault.rate_bytes_per_s || now >= ctx->rate_at;
+	bool more = last;
+
+	while (more && ctx->nops + 2 <= SOFT_OPS &&
+	       (conn = TAILQ_FIRST(&ctx->ready))) {
+		more = conn != last;
+		TAILQ_REMOVE(&ctx->ready, conn, ready_link);
+		conn->queued = false;
+		conn_ops(ctx, conn, send);
+		/* Without an operation nobody else would look again. */
+		if (conn_has_work(conn))
+			soft_conn_ready(conn);
+	}
+}
+
+static int finish(struct soft_ctx *ctx)
+{
+	int moved = 0;
+
+	/* Sends first: an answer that was read in this very turn may be to
+	 * what was sent in it. */
+	for (unsigned i = 0; i < ctx->nops; i++)
+		if (ctx->ops[i].tx)
+			soft_stream_tx_done(ctx->ops[i].conn, &ctx->ops[i]);
+	for (unsigned i = 0; i < ctx->nops; i++) {
+		struct soft_op *op = &ctx->ops[i];
+
+		if (!op->tx)
+			soft_stream_rx_done(op->conn, op);
+		moved += op->res > 0;
+		if (conn_has_work(op->conn))
+			soft_conn_ready(op->conn);
+	}
+	ctx->nops = 0;
+	return moved;
+}
+
+static int run_loops(struct soft_ctx *ctx)
+{
+	struct soft_qp *qp, *last = TAILQ_LAST(&ctx->loop_ready, soft_qp_list);
+	bool more = last;
+	int moved = 0;
+
+	while (more && (qp = TAILQ_FIRST(&ctx->loop_ready))) {
+		more = qp != last;
+		TAILQ_REMOVE(&ctx->loop_ready, qp, ready_link);
+		qp->ready = false;
+		moved += soft_loop_run(qp);
+	}
+	return moved;
+}
+
+static bool has_work(struct soft_ctx *ctx)
+{
+	return !TAILQ_EMPTY(&ctx->ready) || !TAILQ_EMPTY(&ctx->loop_ready) ||
+	       !TAILQ_EMPTY(&ctx->to_watch) || ctx->accept_ready ||
+	       !ctx->listen_watched;
+}
+
+static void set_timer(struct soft_ctx *ctx, uint64_t at)
+{
+	struct itimerspec its = { .it_value = {
+					  .tv_sec = (time_t)(at / 1000000000u),
+					  .tv_nsec = (long)(at % 1000000000u),
+				  } };
+
+	if (at == ctx->timer_set)
+		return;
+	ctx->timer_set = at;
+	if (at == UINT64_MAX)
+		its.it_value = (struct timespec){ 0 };
+	/* Setting also clears an expiry that nobody has read. */
+	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+/* Leave nothing behind that a sleeper would not hear of. */
+static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
+{
+	uint64_t at = ctx->timer_min;
+	bool rated = ctx->fault.rate_bytes_per_s && ctx->rate_at > now;
+
+	if (ctx->idle_min < at)
+		at = ctx->idle_min;
+	if (rated && ctx->rate_at < at)
+		at = ctx->rate_at;
+	set_timer(ctx, at);
+	if (!ctx->paused && !rated && has_work(ctx))
+		soft_kick(ctx);
+}
+
+int soft_turn_locked(struct soft_ctx *ctx)
+{
+	bool timed = ctx->timer_min != UINT64_MAX ||
+		     ctx->idle_min != UINT64_MAX || ctx->fault.rate_bytes_per_s;
+	uint64_t now = timed ? mpib_now_ns() : 0;
+	int moved = 0;
+
+	ctx->turn++;
+	unkick(ctx);
+	if (!TAILQ_EMPTY(&ctx->dead))
+		soft_conn_reap(ctx);
+	soft_bells_drain(ctx);
+	if (timed) {
+		run_timers(ctx, now);
+		soft_conn_expire(ctx, now);
+	}
+	if (!ctx->paused) {
+		if (ctx->accept_ready)
+			soft_accept(ctx);
+		moved = run_loops(ctx);
+		prepare(ctx, now);
+	}
+	ctx->told = false;
+	ctx->engine->run(ctx);
+	moved += finish(ctx);
+	/* A socket that has just been told to be readable is read now: another
+	 * turn would come to the kernel no more seldom, only later. */
+	if (ctx->told && !ctx->paused) {
+		prepare(ctx, now);
+		ctx->engine->run(ctx);
+		moved += finish(ctx);
+	}
+	if (atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) > 0)
+		prepare_sleep(ctx, timed ? now : mpib_now_ns());
+	return moved;
+}
+
+int soft_turn(struct soft_ctx *ctx)
+{
+	int moved;
+
+	if (ctx->threaded)
+		/* The thread must not go to sleep because of a post that
+		 * holds the lock at this moment. */
+		pthread_mutex_lock(&ctx->lock);
+	/* Relaxed: soft_unlock() kicks whoever sleeps because of this. */
+	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
+		 pthread_mutex_trylock(&ctx->lock))
+		return 0;
+	moved = soft_turn_locked(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	return moved;
+}
+
+int mpib_soft_turn(struct ibv_context *c)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+
+	return ctx->threaded ? 0 : soft_turn(ctx);
+}
+
+void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
+{
+	const int fds[] = { ctx->kick_fd, ctx->timer_fd, ctx->engine->fd(ctx) };
+
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		struct epoll_event ev = { .events = EPOLLIN };
+
+		/* After an engine was replaced two are there already. */
+		epoll_ctl(epfd, EPOLL_CTL_ADD, fds[i], &ev);
+	}
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a connection after it was opened. A conn that is closed stays
+ * DEAD until the next turn, so that nobody in this one holds a bad pointer.
+ */
+#include "verbs/soft/wire/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/wire/rc.h"
+#include "verbs/soft/wire/wire.h"
+
+#define ASKED_NS (5000 * SOFT_MS)
+#define LINGER_NS (2000 * SOFT_MS)
+
+static int table_grow(struct soft_ctx *ctx)
+{
+	uint32_t size = ctx->conn_size ? ctx->conn_size * 2 : 64;
+	struct soft_conn **tab;
+
+	tab = realloc(ctx->conn_tab, size * sizeof(*tab));
+	if (!tab)
+		return -ENOMEM;
+	for (uint32_t i = ctx->conn_size; i < size; i++)
+		tab[i] = NULL;
+	ctx->conn_hint = ctx->conn_size;
+	ctx->conn_tab = tab;
+	ctx->conn_size = size;
+	return 0;
+}
+
+static int table_insert(struct soft_ctx *ctx, struct soft_conn *conn)
+{
+	uint32_t i;
+
+	for (i = 0; i < ctx->conn_size; i++)
+		if (!ctx->conn_tab[(ctx->conn_hint + i) % ctx->conn_size])
+			break;
+	if (i == ctx->conn_size) {
+		if (table_grow(ctx) < 0)
+			return -ENOMEM;
+		i = 0;
+	}
+	conn->id = (ctx->conn_hint + i) % ctx->conn_size;
+	conn->gen = ++ctx->conn_gen & 0xffffff;
+	ctx->conn_hint = conn->id + 1;
+	ctx->conn_tab[conn->id] = conn;
+	return 0;
+}
+
+static void set_idle(struct soft_conn *conn, uint64_t ns)
+{
+	struct soft_ctx *ctx = conn->ctx;
+
+	conn->expires = mpib_now_ns() + ns;
+	TAILQ_INSERT_TAIL(&ctx->idle, conn, idle_link);
+	if (conn->expires < ctx->idle_min)
+		ctx->idle_min = conn->expires;
+}
+
+struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,
+				enum soft_conn_state state)
+{
+	struct soft_conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return NULL;
+	conn->ctx = ctx;
+	conn->fd = fd;
+	conn->state = state;
+	if (table_insert(ctx, conn) < 0) {
+		free(conn);
+		return NULL;
+	}
+	if (state == SOFT_CONN_ASKED) {
+		set_idle(conn, ASKED_NS);
+		ctx->nembryos++;
+	}
+	soft_conn_watch(conn);
+	return conn;
+}
+
+struct soft_conn *soft_conn_find(struct soft_ctx *ctx, uint32_t id,
+				 uint32_t gen)
+{
+	struct soft_conn *conn = id < ctx->conn_size ? ctx->conn_tab[id] : NULL;
+
+	if (!conn || conn->gen != gen || conn->state == SOFT_CONN_DEAD)
+		return NULL;
+	return conn;
+}
+
+void soft_conn_watch(struct soft_conn *conn)
+{
+	if (conn->to_watch)
+		return;
+	conn->to_watch = true;
+	TAILQ_INSERT_TAIL(&conn->ctx->to_watch, conn, watch_link);
+}
+
+void soft_conn_ready(struct soft_conn *conn)
+{
+	if (conn->queued || conn->state == SOFT_CONN_DEAD)
+		return;
+	conn->queued = true;
+	TAILQ_INSERT_TAIL(&conn->ctx->ready, conn, ready_link);
+}
+
+void soft_conn_work(struct soft_qp *qp)
+{
+	if (qp->loop) {
+		if (!qp->ready)
+			TAILQ_INSERT_TAIL(&qp->ctx->loop_ready, qp, ready_link);
+		qp->ready = true;
+	} else if (qp->conn) {
+		qp->conn->tx_work = true;
+		if (!qp->conn->tx_blocked)
+			soft_conn_ready(qp->conn);
+	}
+}
+
+static void leave_idle(struct soft_conn *conn)
+{
+	if (conn->state == SOFT_CONN_ASKED)
+		conn->ctx->nembryos--;
+	if (conn->expires)
+		TAILQ_REMOVE(&conn->ctx->idle, conn, idle_link);
+	conn->expires = 0;
+}
+
+void soft_conn_close(struct soft_conn *conn)
+{
+	struct soft_ctx *ctx = conn->ctx;
+
+	if (conn->state == SOFT_CONN_DEAD)
+		return;
+	leave_idle(conn);
+	if (conn->queued)
+		TAILQ_REMOVE(&ctx->ready, conn, ready_link);
+	if (conn->to_watch)
+		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
+	conn->state = SOFT_CONN_DEAD;
+	/* The engine may hold the file for a while: the peer must know now. */
+	shutdown(conn->fd, SHUT_RDWR);
+	close(conn->fd);
+	conn->fd = -1;
+	TAILQ_INSERT_TAIL(&ctx->dead, conn, idle_link);
+}
+
+void soft_conn_reap(struct soft_ctx *ctx)
+{
+	struct soft_conn *conn;
+
+	while ((conn = TAILQ_FIRST(&ctx->dead))) {
+		if (conn->watched && ctx->engine &&
+		    !ctx->engine->forget(ctx, conn))
+			return;
+		TAILQ_REMOVE(&ctx->dead, conn, idle_link);
+		ctx->conn_tab[conn->id] = NULL;
+		free(conn);
+	}
+}
+
+void soft_conn_lost(struct soft_conn *conn)
+{
+	struct soft_qp *qp = conn->qp;
+	bool was_up = conn->state == SOFT_CONN_UP;
+
+	conn->qp = NULL;
+	soft_conn_close(conn);
+	if (!qp)
+		return;
+	qp->conn = NULL;
+	if (!was_up) {
+		soft_dial_later(qp);
+		return;
+	}
+	if (qp->dying)
+		soft_qp_error(qp);
+	else
+		soft_tx_unanswered(qp);
+}
+
+/* An HCA acks by itself. So what has been placed is acked before we go. */
+static void last_ack(struct soft_qp *qp, struct soft_conn *conn)
+{
+	struct soft_hdr h = { .op = SOFT_OP_ACK, .ack = qp->rx_msn };
+	uint8_t out[SOFT_HDR_LEN];
+	ssize_t n;
+
+	if (conn->has_cur || qp->ack_sent == qp->rx_msn || qp->ctx->paused)
+		return;
+	soft_hdr_encode(out, &h);
+	n = send(conn->fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n == sizeof(out))
+		qp->ack_sent = qp->rx_msn;
+}
+
+void soft_conn_linger(struct soft_conn *conn)
+{
+	leave_idle(conn);
+	conn->qp = NULL;
+	conn->state = SOFT_CONN_LINGER;
+	conn->tx_work = false;
+	/* Closing with bytes unread would reset the connection, and with it
+	 * what the peer has not read. Read on until the peer closes. */
+	shutdown(conn->fd, SHUT_WR);
+	set_idle(conn, LINGER_NS);
+	conn->rx_ready = true;
+	soft_conn_ready(conn);
+}
+
+void soft_conn_leave(struct soft_qp *qp)
+{
+	struct soft_conn *conn = qp->conn;
+
+	if (!conn)
+		return;
+	qp->conn = NULL;
+	conn->qp = NULL;
+	if (conn->state != SOFT_CONN_UP) {
+		soft_conn_close(conn);
+		return;
+	}
+	last_ack(qp, conn);
+	soft_conn_linger(conn);
+}
+
+void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
+{
+	struct soft_conn *conn, *next;
+	uint64_t min = UINT64_MAX;
+
+	if (now < ctx->idle_min)
+		return;
+	for (conn = TAILQ_FIRST(&ctx->idle); conn; conn = next) {
+		next = TAILQ_NEXT(conn, idle_link);
+		if (now >= conn->expires)
+			soft_conn_close(conn);
+		else if (conn->expires < min)
+			min = conn->expires;
+	}
+	ctx->idle_min = min;
+}

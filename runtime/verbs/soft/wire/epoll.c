@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine for where io_uring is refused: one system call a message. */
+#include "verbs/soft/wire/conn.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "verbs/soft/ctx.h"
+
+#define LISTEN_TAG UINT64_MAX
+#define EVENTS 128
+
+static int epoll_open(struct soft_ctx *ctx)
+{
+	ctx->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return ctx->epoll_fd < 0 ? -errno : 0;
+}
+
+static void epoll_close(struct soft_ctx *ctx)
+{
+	close(ctx->epoll_fd);
+	ctx->epoll_fd = -1;
+}
+
+static int epoll_get_fd(struct soft_ctx *ctx)
+{
+	return ctx->epoll_fd;
+}
+
+static int add(struct soft_ctx *ctx, int fd, uint32_t events, uint64_t tag)
+{
+	struct epoll_event ev = { .events = events, .data.u64 = tag };
+
+	return epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void watch(struct soft_ctx *ctx)
+{
+	struct soft_conn *conn;
+
+	if (!ctx->listen_watched)
+		ctx->listen_watched = !add(ctx, ctx->listen_fd,
+					   EPOLLIN | EPOLLET, LISTEN_TAG);
+	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
+		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
+
+		/* Only memory can fail it: try again next turn. */
+		if (add(ctx, conn->fd,
+			EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, tag) < 0)
+			return;
+		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
+		conn->to_watch = false;
+	}
+}
+
+static void readiness(struct soft_ctx *ctx)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(ctx->epoll_fd, ev, EVENTS, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct soft_conn *conn;
+
+		if (ev[i].data.u64 == LISTEN_TAG) {
+			ctx->accept_ready = true;
+			continue;
+		}
+		conn = soft_conn_find(ctx, (uint32_t)ev[i].data.u64,
+				      (uint32_t)(ev[i].data.u64 >> 32));
+		if (!conn)
+			continue;
+		if (ev[i].events & ~(uint32_t)EPOLLOUT) {
+			conn->events |= SOFT_EV_IN;
+			ctx->told = true;
+		}
+		if (ev[i].events & ~(uint32_t)EPOLLIN)
+			conn->events |= SOFT_EV_OUT;
+		soft_conn_ready(conn);
+	}
+}
+
+static void epoll_run(struct soft_ctx *ctx)
+{
+	for (unsigned i = 0; i < ctx->nops; i++) {
+		struct soft_op *op = &ctx->ops[i];
+		ssize_t n;
+
+		if (op->conn->state == SOFT_CONN_DEAD)
+			n = -ECANCELED;
+		else if (op->tx)
+			n = sendmsg(op->conn->fd, &op->msg,
+				    MSG_DONTWAIT | MSG_NOSIGNAL);
+		else
+			n = recvmsg(op->conn->fd, &op->msg, MSG_DONTWAIT);
+		op->res = n < 0 && op->conn->fd >= 0 ? -errno : (int)n;
+	}
+	watch(ctx);
+	readiness(ctx);
+}
+
+static bool epoll_forget(struct soft_ctx *ctx, struct soft_conn *conn)
+{
+	/* Closing the fd has taken it out of the set. */
+	(void)ctx;
+	conn->watched = false;
+	return true;
+}
+
+const struct soft_engine soft_engine_epoll = {
+	.name = "epoll",
+	.shared = true,
+	.open = epoll_open,
+	.close = epoll_close,
+	.fd = epoll_get_fd,
+	.run = epoll_run,
+	.forget = epoll_forget,
+};

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a connection comes up. Of the two QPs of a pair the one with the
+ * smaller address, then number, connects; so there is never more than one
+ * connection. Its hello names both QPs and both first PSNs, and the answer
+ * says whether there is such a QP, ready to receive. Until then it asks
+ * again, for as long as the QP lives: the other side may need it.
+ */
+#include "verbs/soft/wire/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/wire/wire.h"
+
+#define BACKOFF_MIN (1 * SOFT_MS)
+#define BACKOFF_MAX (64 * SOFT_MS)
+#define ACCEPTS_A_TURN 16
+
+static struct sockaddr_in address(struct in_addr addr, unsigned port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr = addr,
+		.sin_port = htons((uint16_t)port),
+	};
+}
+
+static int try_slot(struct soft_ctx *ctx, unsigned slot)
+{
+	struct sockaddr_in sa = address(ctx->addr, ctx->port_base + slot);
+	int one = 1, rc;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* Old connections of a former owner of the port do not matter. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
+	    listen(fd, 1024) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int soft_listen(struct soft_ctx *ctx)
+{
+	for (unsigned slot = 0; slot < 256; slot++) {
+		int fd = try_slot(ctx, slot);
+
+		if (fd == -EADDRNOTAVAIL)
+			return -ENODEV;
+		if (fd == -EADDRINUSE)
+			continue;
+		if (fd < 0)
+			return fd;
+		ctx->listen_fd = fd;
+		ctx->slot = (uint8_t)slot;
+		return 0;
+	}
+	return -EADDRINUSE;
+}
+
+void soft_accept(struct soft_ctx *ctx)
+{
+	int one = 1;
+
+	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		int fd = accept4(ctx->listen_fd, NULL, NULL,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			ctx->accept_ready = false;
+			return;
+		}
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (ctx->nembryos >= SOFT_MAX_EMBRYOS ||
+		    !soft_conn_new(ctx, fd, SOFT_CONN_ASKED))
+			close(fd);
+	}
+}
+
+static bool dials(struct soft_qp *qp)
+{
+	uint32_t own = ntohl(qp->ctx->addr.s_addr);
+	uint32_t peer = ntohl(qp->peer_addr.s_addr);
+
+	return own != peer ? own < peer : qp->ibv.qp_num < qp->attr.dest_qp_num;
+}
+
+void soft_dial_later(struct soft_qp *qp)
+{
+	uint64_t next = qp->conn_backoff * 2;
+
+	if (next < BACKOFF_MIN)
+		next = BACKOFF_MIN;
+	if (next > BACKOFF_MAX)
+		next = BACKOFF_MAX;
+	qp->conn_backoff = next;
+	qp->conn_at = mpib_now_ns() + next;
+	soft_timer_update(qp);
+}
+
+static int open_socket(struct soft_qp *qp)
+{
+	struct sockaddr_in from = address(qp->ctx->addr, 0);
+	struct sockaddr_in to =
+		address(qp->peer_addr,
+			qp->ctx->port_base + (qp->attr.dest_qp_num >> 16));
+	int one = 1, rc;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+	/* The peer checks where we come from. */
+	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||
+	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 &&
+	     errno != EINPROGRESS)) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+void soft_dial(struct soft_qp *qp, uint64_t now)
+{
+	struct soft_conn *conn;
+	int fd;
+
+	if (!qp->conn_at || now < qp->conn_at)
+		return;
+	qp->conn_at = 0;
+	if (qp->dying) {
+		soft_qp_error(qp);
+		return;
+	}
+	if (qp->loop) {
+		soft_conn_work(qp);
+		return;
+	}
+	if (qp->conn || qp->was_up || !dials(qp))
+		return;
+	fd = open_socket(qp);
+	conn = fd < 0 ? NULL : soft_conn_new(qp->ctx, fd, SOFT_CONN_ASKING);
+	if (!conn) {
+		if (fd >= 0)
+			close(fd);
+		soft_dial_later(qp);
+		return;
+	}
+	conn->qp = qp;
+	qp->conn = conn;
+}
+
+void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
+{
+	h->qpn = qp->ibv.qp_num;
+	h->dest_qpn = qp->attr.dest_qp_num;
+	h->sq_psn = qp_state(qp) == IBV_QPS_RTS ? qp->attr.sq_psn
+						: SOFT_PSN_UNKNOWN;
+	h->rq_psn = qp->attr.rq_psn;
+	memcpy(h->gid, qp->ctx->gid.raw, 16);
+	memcpy(h->dest_gid, qp->attr.ah_attr.grh.dgid.raw, 16);
+}
+
+/* Does h come from the very QP that qp is connected to? */
+bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
+{
+	int state = qp_state(qp);
+
+	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
+		return false;
+	/* In RTR one does not know one's own first PSN yet. */
+	if (state == IBV_QPS_RTS && h->rq_psn != qp->attr.sq_psn)
+		return false;
+	if (h->sq_psn != SOFT_PSN_UNKNOWN && h->sq_psn != qp->attr.rq_psn)
+		return false;
+	return h->dest_qpn == qp->ibv.qp_num &&
+	       h->qpn == qp->attr.dest_qp_num &&
+	       !memcmp(h->gid, qp->attr.ah_attr.grh.dgid.raw, 16) &&
+	       !memcmp(h->dest_gid, qp->ctx->gid.raw, 16);
+}
+
+static bool send_hello(struct soft_conn *conn, const struct soft_hello *h)
+{
+	uint8_t out[SOFT_HELLO_LEN];
+
+	soft_hello_encode(out, h);
+	/* The first bytes of a connection always fit its buffer. */
+	return send(conn->fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	       sizeof(out);
+}
+
+void soft_hello_send(struct soft_conn *conn)
+{
+	struct soft_hello h = { .status = SOFT_HELLO_ASK };
+
+	if (conn->greeted)
+		return;
+	soft_hello_of(conn->qp, &h);
+	if (send_hello(conn, &h))
+		conn->greeted = true;
+	else if (errno != EAGAIN && errno != ENOTCONN)
+		soft_conn_lost(conn);
+}
+
+static void come_up(struct soft_conn *conn, struct soft_qp *qp)
+{
+	conn->state = SOFT_CONN_UP;
+	conn->qp = qp;
+	qp->conn = conn;
+	qp->was_up = true;
+	qp->conn_at = 0;
+	qp->conn_backoff = 0;
+	qp->progress++;
+	soft_timer_update(qp);
+	soft_conn_work(qp);
+}
+
+static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
+{
+	struct sockaddr_in sa;
+	socklen_t len = sizeof(sa);
+
+	return !getpeername(conn->fd, (struct sockaddr *)&sa, &len) &&
+	       sa.sin_family == AF_INET &&
+	       !memcmp(&sa.sin_addr, &h->gid[12], 4);
+}
+
+static void answer(struct soft_conn *conn, const struct soft_hello *ask)
+{
+	struct soft_ctx *ctx = conn->ctx;
+	struct soft_hello h = { .status = SOFT_HELLO_LATER };
+	struct soft_qp *qp = soft_qp_find(ctx, ask->dest_qpn);
+
+	if (!comes_from(conn, ask) || !qp || qp->conn || qp->was_up ||
+	    qp->loop || dials(qp) || !soft_peer_matches(qp, ask)) {
+		send_hello(conn, &h);
+		soft_conn_linger(conn);
+		return;
+	}
+	h.status = SOFT_HELLO_OK;
+	soft_hello_of(qp, &h);
+	if (!send_hello(conn, &h)) {
+		soft_conn_close(conn);
+		return;
+	}
+	TAILQ_REMOVE(&ctx->idle, conn, idle_link);
+	conn->expires = 0;
+	ctx->nembryos--;
+	come_up(conn, qp);
+}
+
+void soft_hello_recv(struct soft_conn *conn)
+{
+	struct soft_qp *qp = conn->qp;
+	struct soft_hello h;
+
+	if (conn->rlen < SOFT_HELLO_LEN)
+		return;
+	if (!soft_hello_decode(conn->rbuf, &h)) {
+		soft_conn_lost(conn);
+		return;
+	}
+	conn->rlen -= SOFT_HELLO_LEN;
+	memmove(conn->rbuf, conn->rbuf + SOFT_HELLO_LEN, conn->rlen);
+	if (conn->state == SOFT_CONN_ASKED) {
+		if (h.status == SOFT_HELLO_ASK && !conn->rlen)
+			answer(conn, &h);
+		else
+			soft_conn_close(conn);
+		return;
+	}
+	if (h.status == SOFT_HELLO_OK && soft_peer_matches(qp, &h))
+		come_up(conn, qp);
+	else
+		soft_conn_lost(conn);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The responder: what a request may do here, where its bytes go, and what is
+ * answered. Shared by sockets and by pairs inside one context.
+ */
+#include "verbs/soft/wire/rc.h"
+
+#include <errno.h>
+
+#include "verbs/soft/cq.h"
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/event.h"
+#include "verbs/soft/mr.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/srq.h"
+#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/wire.h"
+
+uint32_t soft_rx_payload(const struct soft_hdr *h)
+{
+	return h->op == SOFT_OP_READ ? 0 : h->len;
+}
+
+static void die(struct soft_qp *qp, enum soft_nak nak)
+{
+	qp->place = SOFT_PLACE_DROP;
+	qp->nak = (uint8_t)nak;
+	qp->dying = true;
+	/* If the NAK cannot leave, the error comes all the same. */
+	qp->conn_at = mpib_now_ns() + 2000 * SOFT_MS;
+	soft_timer_update(qp);
+	soft_conn_work(qp);
+}
+
+static void refuse(struct soft_qp *qp, enum soft_nak nak,
+		   enum ibv_event_type event)
+{
+	soft_event(qp->ctx, &qp->ev, event);
+	die(qp, nak);
+}
+
+/* The receive itself was at fault: say so in its completion. */
+static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
+			enum soft_nak nak)
+{
+	soft_cq_recv(qp, st);
+	qp->has_recv = false;
+	die(qp, nak);
+}
+
+static bool has_access(struct soft_qp *qp, unsigned access)
+{
+	if (qp->attr.qp_access_flags & access)
+		return true;
+	refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+	return false;
+}
+
+static bool has_region(struct soft_qp *qp, int access)
+{
+	const struct soft_hdr *h = &qp->rx;
+
+	/* Nothing is touched, nothing is checked. */
+	if (!h->len ||
+	    soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len, access))
+		return true;
+	refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	return false;
+}
+
+static bool take_recv(struct soft_qp *qp)
+{
+	if (soft_recv_take(qp))
+		return true;
+	qp->rnr = true;
+	qp->place = SOFT_PLACE_DROP;
+	soft_conn_work(qp);
+	return false;
+}
+
+static void begin_read(struct soft_qp *qp)
+{
+	qp->place = SOFT_PLACE_NONE;
+	if (!has_access(qp, IBV_ACCESS_REMOTE_READ))
+		return;
+	if (qp->resp_tail - qp->resp_head >= qp->attr.max_dest_rd_atomic) {
+		refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+		return;
+	}
+	if (!has_region(qp, IBV_ACCESS_REMOTE_READ))
+		return;
+	qp->resp[qp->resp_tail++ % SOFT_MAX_RD] = qp->rx;
+	qp->rx_msn++;
+	soft_conn_work(qp);
+}
+
+static void begin_send(struct soft_qp *qp)
+{
+	uint64_t room = 0;
+
+	if (!take_recv(qp))
+		return;
+	for (uint32_t i = 0; i < qp->recv_nsge; i++)
+		room += qp->recv_sge[i].length;
+	if (qp->rx.len > room)
+		refuse_recv(qp, IBV_WC_LOC_LEN_ERR, SOFT_NAK_INVALID);
+	else if (!soft_sge_valid(qp, qp->recv_sge, qp->recv_nsge,
+				 IBV_ACCESS_LOCAL_WRITE))
+		refuse_recv(qp, IBV_WC_LOC_PROT_ERR, SOFT_NAK_OP);
+	else
+		qp->place = SOFT_PLACE_RECV;
+}
+
+void soft_rx_begin(struct soft_qp *qp)
+{
+	qp->rx_off = 0;
+	qp->place = SOFT_PLACE_DROP;
+	/* After RNR, what was under way is dropped until it comes again. */
+	if (qp->rx.msn != qp->rx_msn || qp->rnr || qp->dying) {
+		if (qp->rx.op == SOFT_OP_READ)
+			qp->place = SOFT_PLACE_NONE;
+		return;
+	}
+	switch ((enum soft_wire_op)qp->rx.op) {
+	case SOFT_OP_READ:
+		begin_read(qp);
+		break;
+	case SOFT_OP_SEND:
+	case SOFT_OP_SEND_IMM:
+		begin_send(qp);
+		break;
+	case SOFT_OP_WRITE:
+	case SOFT_OP_WRITE_IMM:
+		if (!has_access(qp, IBV_ACCESS_REMOTE_WRITE) ||
+		    !has_region(qp, IBV_ACCESS_REMOTE_WRITE))
+			break;
+		if (qp->rx.op == SOFT_OP_WRITE_IMM && !take_recv(qp))
+			break;
+		qp->place = SOFT_PLACE_RKEY;
+		break;
+	case SOFT_OP_ACK:
+	case SOFT_OP_NAK:
+	case SOFT_OP_RNR:
+	case SOFT_OP_READ_RESP:
+		break;
+	}
+}
+
+static int rkey_iov(struct soft_qp *qp, struct iovec *iov)
+{
+	const struct soft_hdr *h = &qp->rx;
+	uint32_t left = h->len - qp->rx_off;
+
+	if (!left)
+		return 0;
+	iov->iov_len = left;
+	iov->iov_base =
+		soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr + qp->rx_off,
+			       left, IBV_ACCESS_REMOTE_WRITE);
+	return iov->iov_base ? 1 : -EACCES;
+}
+
+int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
+{
+	uint32_t left = qp->rx.len - qp->rx_off;
+
+	switch (qp->place) {
+	case SOFT_PLACE_RKEY:
+		return rkey_iov(qp, iov);
+	case SOFT_PLACE_RECV:
+		return soft_sge_iov(qp, qp->recv_sge, qp->recv_nsge, qp->rx_off,
+				    left, IBV_ACCESS_LOCAL_WRITE, iov, max);
+	case SOFT_PLACE_READ:
+		return soft_tx_iov(qp, qp->sq_base + qp->rx.msn, qp->rx_off,
+				   left, iov, max);
+	case SOFT_PLACE_DROP:
+		iov->iov_base = qp->ctx->scratch;
+		iov->iov_len = left < SOFT_SCRATCH ? left : SOFT_SCRATCH;
+		return left ? 1 : 0;
+	case SOFT_PLACE_NONE:
+		break;
+	}
+	return 0;
+}
+
+void soft_rx_end(struct soft_qp *qp)
+{
+	enum soft_place place = qp->place;
+
+	qp->place = SOFT_PLACE_NONE;
+	if (place == SOFT_PLACE_READ) {
+		soft_tx_read_done(qp, qp->sq_base + qp->rx.msn);
+		return;
+	}
+	if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
+		return;
+	if (qp->has_recv) {
+		soft_cq_recv(qp, IBV_WC_SUCCESS);
+		qp->has_recv = false;
+	}
+	qp->rx_msn++;
+	soft_conn_work(qp);
+}
+
+void soft_rx_abort(struct soft_qp *qp)
+{
+	if (qp->place == SOFT_PLACE_READ)
+		soft_tx_fail(qp, IBV_WC_LOC_PROT_ERR);
+	else if (qp->place == SOFT_PLACE_RECV)
+		refuse_recv(qp, IBV_WC_LOC_PROT_ERR, SOFT_NAK_OP);
+	else if (qp->place == SOFT_PLACE_RKEY)
+		refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+}

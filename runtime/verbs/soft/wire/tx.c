@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The requester: which WQE goes next, what the peer's answers mean for it,
+ * and when to give up. The send queue is three indices that run free:
+ * sq_una <= sq_next <= sq_tail.
+ */
+#include "verbs/soft/wire/rc.h"
+
+#include <errno.h>
+
+#include "verbs/soft/cq.h"
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/mr.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/wire.h"
+
+/*
+ * While the peer's kernel answers, silence may only mean that its owner does
+ * something else than turn, which no real HCA suffers from. So a live
+ * connection is given at least this long.
+ */
+#define PATIENCE_NS (2000 * SOFT_MS)
+#define PATIENCE_TURNS 32
+
+static const uint32_t rnr_us[32] = {
+	655360, 10,    20,    30,     40,     60,     80,     120,
+	160,	240,   320,   480,    640,    960,    1280,   1920,
+	2560,	3840,  5120,  7680,   10240,  15360,  20480,  30720,
+	40960,	61440, 81920, 122880, 163840, 245760, 327680, 491520,
+};
+
+static uint64_t patience(struct soft_qp *qp)
+{
+	return (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1u);
+}
+
+static void arm(struct soft_qp *qp)
+{
+	if (qp->ack_at || !qp->attr.timeout)
+		return;
+	qp->ack_since = mpib_now_ns();
+	qp->ack_mark = qp->progress;
+	qp->ack_turn = qp->ctx->turn;
+	qp->ack_at = qp->ack_since + patience(qp);
+	soft_timer_update(qp);
+}
+
+/*
+ * An HCA does not hear that its peer is gone: it tries as long as it was told
+ * to, and what the owner still does in that time is up to the owner.
+ */
+void soft_tx_unanswered(struct soft_qp *qp)
+{
+	if (qp->sq_una != soft_sq_tail(qp))
+		arm(qp);
+}
+
+void soft_tx_start(struct soft_qp *qp)
+{
+	int state = qp_state(qp);
+
+	if (state == IBV_QPS_ERR) {
+		soft_qp_flush(qp);
+		return;
+	}
+	if (state != IBV_QPS_RTS || qp->sq_una == soft_sq_tail(qp))
+		return;
+	arm(qp);
+	soft_conn_work(qp);
+}
+
+static const struct ibv_sge *sges(struct soft_qp *qp, uint32_t idx)
+{
+	return &qp->ssge[(size_t)(idx & qp->sq_mask) * qp->cap.max_send_sge];
+}
+
+static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
+{
+	struct soft_swqe *w = soft_swqe(qp, idx);
+	bool read = w->op == SOFT_OP_READ;
+
+	if (w->status)
+		return w->status;
+	if (read && !qp->attr.max_rd_atomic)
+		return IBV_WC_LOC_QP_OP_ERR;
+	if (!w->is_inline && !soft_sge_valid(qp, sges(qp, idx), w->nsge,
+					     read ? IBV_ACCESS_LOCAL_WRITE : 0))
+		return IBV_WC_LOC_PROT_ERR;
+	if (!w->counted && soft_fault_drops(qp->ctx))
+		return IBV_WC_RETRY_EXC_ERR;
+	w->counted = true;
+	return 0;
+}
+
+struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx)
+{
+	struct soft_swqe *w = soft_swqe(qp, idx);
+
+	if (qp_state(qp) != IBV_QPS_RTS || idx == soft_sq_tail(qp) ||
+	    qp->rnr_wait || qp->dying)
+		return NULL;
+	if (w->fence && qp->reads_out)
+		return NULL;
+	if (w->op == SOFT_OP_READ && qp->reads_out &&
+	    qp->reads_out >= qp->attr.max_rd_atomic)
+		return NULL;
+	w->status = check_wqe(qp, idx);
+	return w->status ? NULL : w;
+}
+
+void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h)
+{
+	struct soft_swqe *w = soft_swqe(qp, idx);
+
+	*h = (struct soft_hdr){
+		.op = w->op,
+		.flags = w->solicited ? SOFT_F_SOLICITED : 0,
+		.msn = idx - qp->sq_base,
+		.ack = qp->rx_msn,
+		.len = w->len,
+	};
+	if (w->op != SOFT_OP_SEND && w->op != SOFT_OP_SEND_IMM) {
+		h->rkey = w->rkey;
+		h->addr = w->raddr;
+	}
+	if (w->op == SOFT_OP_WRITE_IMM || w->op == SOFT_OP_SEND_IMM)
+		h->imm = w->imm;
+}
+
+int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
+		struct iovec *iov, int max)
+{
+	struct soft_swqe *w = soft_swqe(qp, idx);
+	size_t slot = idx & qp->sq_mask;
+
+	if (!w->is_inline)
+		return soft_sge_iov(
+			qp, sges(qp, idx), w->nsge, off, len,
+			w->op == SOFT_OP_READ ? IBV_ACCESS_LOCAL_WRITE : 0, iov,
+			max);
+	if (!len || !max)
+		return 0;
+	iov->iov_base = qp->sinline + slot * qp->cap.max_inline_data + off;
+	iov->iov_len = len;
+	return 1;
+}
+
+void soft_tx_sent(struct soft_qp *qp, uint32_t idx)
+{
+	qp->sq_next = idx + 1;
+	if (soft_swqe(qp, idx)->op == SOFT_OP_READ)
+		qp->reads_out++;
+	arm(qp);
+}
+
+void soft_tx_fail(struct soft_qp *qp, enum ibv_wc_status st)
+{
+	if (qp->sq_una != soft_sq_tail(qp)) {
+		soft_cq_send(qp, qp->sq_una, st);
+		qp->sq_una++;
+	}
+	soft_qp_error(qp);
+}
+
+void soft_tx_complete(struct soft_qp *qp)
+{
+	while (qp->sq_una != qp->sq_next) {
+		struct soft_swqe *w = soft_swqe(qp, qp->sq_una);
+
+		if (w->op == SOFT_OP_READ
+			    ? !w->done
+			    : (int32_t)(qp->sq_acked - qp->sq_una) <= 0)
+			return;
+		if (w->signaled)
+			soft_cq_send(qp, qp->sq_una, IBV_WC_SUCCESS);
+		qp->sq_una++;
+		qp->rnr_tries = 0;
+		qp->progress++;
+	}
+	/* All before it is done: a WQE that failed here now may say so. */
+	if (qp->sq_una != soft_sq_tail(qp) && soft_swqe(qp, qp->sq_una)->status)
+		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
+}
+
+/* Has the peer seen any of the request? A big one may not be out whole. */
+static bool outstanding(struct soft_qp *qp, uint32_t idx)
+{
+	const struct soft_conn *conn = qp->conn;
+
+	if (conn && conn->has_cur && conn->cur.kind == SOFT_ITEM_WQE &&
+	    !conn->cur_stale && conn->cur.idx == idx)
+		return true;
+	return idx - qp->sq_una < qp->sq_next - qp->sq_una;
+}
+
+bool soft_tx_ack(struct soft_qp *qp, uint32_t ack)
+{
+	uint32_t idx = qp->sq_base + ack;
+
+	if ((int32_t)(idx - qp->sq_next) > 0)
+		return false;
+	if ((int32_t)(idx - qp->sq_acked) <= 0)
+		return idx == qp->sq_acked;
+	qp->sq_acked = idx;
+	soft_tx_complete(qp);
+	return true;
+}
+
+bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak)
+{
+	static const enum ibv_wc_status st[] = {
+		[SOFT_NAK_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[SOFT_NAK_INVALID] = IBV_WC_REM_INV_REQ_ERR,
+		[SOFT_NAK_OP] = IBV_WC_REM_OP_ERR,
+	};
+	uint32_t idx = qp->sq_base + msn;
+
+	/* Its ack has completed what came before. */
+	if (idx != qp->sq_una || !outstanding(qp, idx))
+		return false;
+	soft_tx_fail(qp, st[nak]);
+	return true;
+}
+
+bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
+{
+	uint32_t idx = qp->sq_base + msn;
+
+	if (idx != qp->sq_una || !outstanding(qp, idx))
+		return false;
+	if (qp->attr.rnr_retry != 7 && qp->rnr_tries >= qp->attr.rnr_retry) {
+		soft_tx_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+		return true;
+	}
+	if (qp->attr.rnr_retry != 7)
+		qp->rnr_tries++;
+	qp->progress++;
+	/* The peer drops all that follows: begin again here, later. */
+	qp->sq_next = idx;
+	qp->rd_idx = idx;
+	qp->reads_out = 0;
+	qp->rnr_wait = true;
+	qp->rnr_at = mpib_now_ns() + rnr_us[timer & 31] * 1000ull;
+	if (qp->conn && qp->conn->has_cur &&
+	    qp->conn->cur.kind == SOFT_ITEM_WQE)
+		qp->conn->cur_stale = true;
+	soft_timer_update(qp);
+	return true;
+}
+
+bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx)
+{
+	struct soft_swqe *w;
+
+	if ((int32_t)(qp->rd_idx - qp->sq_una) < 0)
+		qp->rd_idx = qp->sq_una;
+	for (; qp->rd_idx != qp->sq_next; qp->rd_idx++) {
+		w = soft_swqe(qp, qp->rd_idx);
+		if (w->op == SOFT_OP_READ && !w->done) {
+			*idx = qp->rd_idx;
+			return true;
+		}
+	}
+	return false;
+}
+
+void soft_tx_read_done(struct soft_qp *qp, uint32_t idx)
+{
+	soft_swqe(qp, idx)->done = true;
+	qp->reads_out--;
+	soft_tx_complete(qp);
+	/* A fence, or one READ too many, may have waited for this. */
+	if (qp_state(qp) == IBV_QPS_RTS)
+		soft_conn_work(qp);
+}
+
+static void ack_expired(struct soft_qp *qp, uint64_t now)
+{
+	bool alive =
+		qp->conn && qp->conn->state == SOFT_CONN_UP && !qp->ctx->paused;
+
+	qp->ack_at = 0;
+	if (qp->sq_una == soft_sq_tail(qp))
+		return;
+	if (qp->progress != qp->ack_mark || qp->rnr_wait) {
+		arm(qp);
+		return;
+	}
+	if (alive && now < qp->ack_since + PATIENCE_NS) {
+		qp->ack_at = qp->ack_since + PATIENCE_NS;
+		return;
+	}
+	/* Time in which nobody turned the context does not count either. */
+	if (qp->ctx->turn < qp->ack_turn + PATIENCE_TURNS) {
+		qp->ack_at = now + SOFT_MS;
+		return;
+	}
+	soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
+}
+
+void soft_tx_timers(struct soft_qp *qp, uint64_t now)
+{
+	if (qp->rnr_at && now >= qp->rnr_at) {
+		qp->rnr_at = 0;
+		qp->rnr_wait = false;
+		soft_conn_work(qp);
+	}
+	if (qp->ack_at && now >= qp->ack_at)
+		ack_expired(qp, now);
+}

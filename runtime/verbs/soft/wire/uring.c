@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The io_uring engine. Sockets are watched by multishot polls, which live in
+ * the ring and cost nothing while idle. Sends and receives never wait
+ * (MSG_DONTWAIT), so they are done when the enter that submits them returns:
+ * one system call moves every ready QP, and none stays in the kernel. A turn that
+ * hears of readable sockets makes a second one, to read them.
+ *
+ * A sleeper waits on an eventfd of the ring: the ring's own fd is not woken by
+ * task work that is deferred. It is silent while nobody sleeps.
+ *
+ * A single-issuer ring belongs to the thread that turns first. If another
+ * thread takes over, the ring is replaced by a plain one: only polls are lost
+ * with it, and those are made anew.
+ */
+#include "verbs/soft/wire/conn.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verbs/soft/cq.h"
+#include "verbs/soft/ctx.h"
+
+#define SQ_ENTRIES 256
+#define CQ_ENTRIES 4096
+
+/* The kind is in the top byte of user_data, then gen (24 bits), then id. */
+enum {
+	TAG_OP = 1,
+	TAG_CONN,
+	TAG_LISTEN,
+	TAG_IGNORE
+};
+
+struct soft_uring {
+	struct io_uring ring;
+	bool deferred; /* single issuer, task work run by enter */
+	bool enabled;
+	int event_fd;
+	bool audible; /* event_fd is signalled */
+	_Atomic int barrier;
+};
+
+static uint64_t tag(unsigned kind, uint32_t gen, uint32_t id)
+{
+	return (uint64_t)kind << 56 | (uint64_t)gen << 32 | id;
+}
+
+static int ring_init(struct soft_uring *u, bool deferred)
+{
+	struct io_uring_params p = {
+		.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
+		.cq_entries = CQ_ENTRIES,
+	};
+	int rc;
+
+	if (deferred)
+		p.flags |= IORING_SETUP_SINGLE_ISSUER |
+			   IORING_SETUP_DEFER_TASKRUN |
+			   IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED;
+	rc = io_uring_queue_init_params(SQ_ENTRIES, &u->ring, &p);
+	if (rc < 0)
+		return rc;
+	u->deferred = deferred;
+	u->enabled = !deferred;
+	u->audible = true;
+	rc = -ENOSYS;
+	if (p.features & IORING_FEAT_NODROP)
+		rc = io_uring_register_eventfd(&u->ring, u->event_fd);
+	if (rc < 0)
+		io_uring_queue_exit(&u->ring);
+	return rc;
+}
+
+static int uring_open(struct soft_ctx *ctx)
+{
+	int rc;
+
+	ctx->uring = calloc(1, sizeof(*ctx->uring));
+	if (!ctx->uring)
+		return -ENOMEM;
+	ctx->uring->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ctx->uring->event_fd < 0) {
+		rc = -errno;
+		goto err_free;
+	}
+	rc = ring_init(ctx->uring, true);
+	if (rc < 0)
+		rc = ring_init(ctx->uring, false);
+	if (rc < 0)
+		goto err_close;
+	return 0;
+
+err_close:
+	close(ctx->uring->event_fd);
+err_free:
+	free(ctx->uring);
+	ctx->uring = NULL;
+	return rc;
+}
+
+static void uring_close(struct soft_ctx *ctx)
+{
+	if (!ctx->uring)
+		return;
+	io_uring_queue_exit(&ctx->uring->ring);
+	close(ctx->uring->event_fd);
+	free(ctx->uring);
+	ctx->uring = NULL;
+}
+
+static int uring_fd(struct soft_ctx *ctx)
+{
+	return ctx->uring->event_fd;
+}
+
+static struct io_uring_sqe *get_sqe(struct soft_ctx *ctx)
+{
+	return io_uring_get_sqe(&ctx->uring->ring);
+}
+
+static bool prep_poll(struct soft_ctx *ctx, int fd, unsigned mask, uint64_t t)
+{
+	struct io_uring_sqe *sqe = get_sqe(ctx);
+
+	if (!sqe)
+		return false;
+	io_uring_prep_poll_multishot(sqe, fd, mask);
+	io_uring_sqe_set_data64(sqe, t);
+	return true;
+}
+
+static void watch(struct soft_ctx *ctx)
+{
+	struct soft_conn *conn;
+
+	if (!ctx->listen_watched)
+		ctx->listen_watched = prep_poll(ctx, ctx->listen_fd, POLLIN,
+						tag(TAG_LISTEN, 0, 0));
+	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
+		if (!prep_poll(ctx, conn->fd, POLLIN | POLLOUT | POLLRDHUP,
+			       tag(TAG_CONN, conn->gen, conn->id)))
+			return;
+		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
+		conn->to_watch = false;
+		conn->watched = true;
+	}
+}
+
+static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
+{
+	struct io_uring_sqe *sqe = get_sqe(ctx);
+
+	if (!sqe)
+		return false;
+	io_uring_prep_poll_remove(sqe, tag(TAG_CONN, conn->gen, conn->id));
+	io_uring_sqe_set_data64(sqe, tag(TAG_IGNORE, 0, 0));
+	conn->watched = false;
+	return true;
+}
+
+/* The polls of the old ring are gone: ask for them again. */
+static void replace_ring(struct soft_ctx *ctx)
+{
+	struct soft_channel *ch;
+	struct soft_uring fresh = { .event_fd = ctx->uring->event_fd };
+
+	if (ring_init(&fresh, false) < 0)
+		return;
+	io_uring_queue_exit(&ctx->uring->ring);
+	*ctx->uring = fresh;
+	ctx->listen_watched = false;
+	for (uint32_t i = 0; i < ctx->conn_size; i++) {
+		struct soft_conn *conn = ctx->conn_tab[i];
+
+		if (!conn || !conn->watched)
+			continue;
+		conn->watched = false;
+		if (conn->state != SOFT_CONN_DEAD)
+			soft_conn_watch(conn);
+	}
+	LIST_FOREACH(ch, &ctx->channels, link)
+	soft_sleep_fds(ctx, ch->ibv.fd);
+	if (ctx->threaded)
+		soft_sleep_fds(ctx, ctx->sleep_fd);
+	watch(ctx);
+}
+
+static void on_conn(struct soft_ctx *ctx, const struct io_uring_cqe *cqe)
+{
+	struct soft_conn *conn;
+
+	conn = soft_conn_find(ctx, (uint32_t)cqe->user_data,
+			      (uint32_t)(cqe->user_data >> 32) & 0xffffff);
+	if (!conn)
+		return;
+	if (!(cqe->flags & IORING_CQE_F_MORE)) {
+		conn->watched = false;
+		soft_conn_watch(conn);
+	}
+	if (cqe->res & ~POLLOUT) {
+		conn->events |= SOFT_EV_IN;
+		ctx->told = true;
+	}
+	if (cqe->res & ~POLLIN)
+		conn->events |= SOFT_EV_OUT;
+	soft_conn_ready(conn);
+}
+
+static unsigned reap(struct soft_ctx *ctx)
+{
+	struct io_uring_cqe *cqe;
+	unsigned head, n = 0, ops = 0;
+
+	io_uring_for_each_cqe(&ctx->uring->ring, head, cqe)
+	{
+		n++;
+		switch (cqe->user_data >> 56) {
+		case TAG_OP:
+			ctx->ops[(uint32_t)cqe->user_data].res = cqe->res;
+			ops++;
+			break;
+		case TAG_CONN:
+			on_conn(ctx, cqe);
+			break;
+		case TAG_LISTEN:
+			ctx->accept_ready = true;
+			if (!(cqe->flags & IORING_CQE_F_MORE))
+				ctx->listen_watched = false;
+			break;
+		default:
+			break;
+		}
+	}
+	io_uring_cq_advance(&ctx->uring->ring, n);
+	return ops;
+}
+
+static unsigned prep_ops(struct soft_ctx *ctx)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ctx->nops; i++) {
+		struct soft_op *op = &ctx->ops[i];
+		struct io_uring_sqe *sqe = NULL;
+
+		op->res = -EAGAIN;
+		if (op->conn->state != SOFT_CONN_DEAD)
+			sqe = get_sqe(ctx);
+		if (!sqe) {
+			op->res = -EINTR;
+			continue;
+		}
+		if (op->tx)
+			io_uring_prep_sendmsg(sqe, op->conn->fd, &op->msg,
+					      MSG_DONTWAIT | MSG_NOSIGNAL);
+		else
+			io_uring_prep_recvmsg(sqe, op->conn->fd, &op->msg,
+					      MSG_DONTWAIT);
+		io_uring_sqe_set_data64(sqe, tag(TAG_OP, 0, i));
+		n++;
+	}
+	return n;
+}
+
+static bool must_enter(struct soft_uring *u)
+{
+	unsigned flags;
+
+	if (io_uring_sq_ready(&u->ring))
+		return true;
+	/* Relaxed: work that appears this instant is seen next turn. */
+	flags = __atomic_load_n(u->ring.sq.kflags, __ATOMIC_RELAXED);
+	return flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
+static int enter(struct soft_uring *u)
+{
+	int rc;
+
+	if (!u->enabled) {
+		/* liburing 2.3 declares io_uring_enable_rings() but does not
+		 * export it. */
+		rc = (int)syscall(__NR_io_uring_register, u->ring.ring_fd,
+				  IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+		if (rc < 0)
+			return -errno;
+		u->enabled = true;
+	}
+	return io_uring_submit_and_get_events(&u->ring);
+}
+
+/* Before the last look at the flags: task work that is added after that look
+ * finds the eventfd audible. */
+static void listen_for_sleep(struct soft_ctx *ctx)
+{
+	struct soft_uring *u = ctx->uring;
+	bool asleep = atomic_load(&ctx->sleepers) > 0;
+	eventfd_t n;
+
+	if (u->audible)
+		eventfd_read(u->event_fd, &n);
+	if (asleep == u->audible)
+		return;
+	u->audible = asleep;
+	io_uring_cq_eventfd_toggle(&u->ring, asleep);
+	/* A full barrier towards the kernel, which sets the flag and then
+	 * looks whether anybody listens. */
+	atomic_exchange(&u->barrier, 1);
+}
+
+static void uring_run(struct soft_ctx *ctx)
+{
+	struct soft_uring *u = ctx->uring;
+	unsigned want, got = 0;
+
+	listen_for_sleep(ctx);
+
+	watch(ctx);
+	want = prep_ops(ctx);
+	if (must_enter(u)) {
+		int rc = enter(u);
+
+		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
+			/* -EEXIST: another thread turns now. Nothing has
+			 * been submitted. */
+			replace_ring(ctx);
+			want = prep_ops(ctx);
+		}
+	}
+	got += reap(ctx);
+	/*
+	 * Sends and receives do not wait, so all that were submitted are
+	 * done. This is for a submission that was refused for want of memory
+	 * or of room for completions: iovecs must not outlive the turn.
+	 */
+	while (got < want) {
+		enter(u);
+		got += reap(ctx);
+	}
+}
+
+const struct soft_engine soft_engine_uring = {
+	.name = "io_uring",
+	.open = uring_open,
+	.close = uring_close,
+	.fd = uring_fd,
+	.run = uring_run,
+	.forget = uring_forget,
+};
