@@ -14,7 +14,7 @@ BEGIN {
 }
 
 function short(path) {
-	if (match(path, /(runtime|include\/mpib|bench)\/[^.][^\/]*(\/[^\/]*)?$/))
+	if (match(path, /(runtime|include\/mpib|bench)\/[^.].*$/))
 		return substr(path, RSTART)
 	sub(/.*\//, "", path)
 	return path

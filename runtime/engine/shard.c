@@ -221,6 +221,18 @@ static int open_rails(struct mpib_shard *s, char *why, size_t why_len)
 	return 0;
 }
 
+static void init_lists(struct mpib_shard *s)
+{
+	TAILQ_INIT(&s->attachments);
+	TAILQ_INIT(&s->tenants);
+	TAILQ_INIT(&s->lanes);
+	TAILQ_INIT(&s->active);
+	TAILQ_INIT(&s->intake);
+	TAILQ_INIT(&s->cts);
+	LIST_INIT(&s->rung);
+	TAILQ_INIT(&s->timed);
+}
+
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len)
 {
@@ -230,14 +242,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	s->index = index;
 	s->status = &e->status->shard[index];
 	s->spin_ns = SPIN_MAX_NS / 4;
-	TAILQ_INIT(&s->attachments);
-	TAILQ_INIT(&s->tenants);
-	TAILQ_INIT(&s->lanes);
-	TAILQ_INIT(&s->active);
-	TAILQ_INIT(&s->intake);
-	TAILQ_INIT(&s->cts);
-	LIST_INIT(&s->rung);
-	TAILQ_INIT(&s->timed);
+	init_lists(s);
 	s->now = mpib_now_ns();
 	s->flow = calloc(MPIB_FLOWS_MAX, sizeof(*s->flow));
 	s->flow_ids = calloc(MPIB_FLOWS_MAX / 64, sizeof(*s->flow_ids));

@@ -237,6 +237,12 @@ void mpib_sender_forget(struct mpib_flow *f);
 bool mpib_sender_quiet(const struct mpib_flow *f);
 bool mpib_sender_uses(const struct mpib_flow *f, const struct mpib_mr *mr);
 
+/* Pieces are counted without end. */
+static inline struct mpib_piece *mpib_piece_at(struct mpib_flow *f, uint32_t i)
+{
+	return &f->tx.piece[i % MPIB_PIECES];
+}
+
 static inline struct mpib_extent *mpib_sender_oldest(struct mpib_flow *f)
 {
 	return &f->tx.ext[f->tx.ext_tail % MPIB_EXTENTS];

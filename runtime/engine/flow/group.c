@@ -61,6 +61,41 @@ uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first)
 	return mpib_group_step(f);
 }
 
+/* An extent's way to buffer i, split as rail says: onto each rail's chain. The
+ * rails that have a part of it. */
+static uint8_t chain_extent(struct mpib_flow *f, struct mpib_chain *chain,
+			    const struct mpib_extent *e, unsigned i,
+			    const uint32_t *rail)
+{
+	uint8_t mask = 0;
+
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		struct mpib_span s =
+			share(e, &f->tx.group.cts[i], e->pos, rail, r);
+
+		if (s.len == 0)
+			continue;
+		mpib_chain_write(f, &chain[r], r, &s);
+		mask |= (uint8_t)(1u << r);
+	}
+	return mask;
+}
+
+/* The same, as it is kept until it has arrived. */
+static struct mpib_share kept(const struct mpib_extent *e, unsigned i,
+			      const uint32_t *rail)
+{
+	return (struct mpib_share){
+		.mr = e->mr,
+		.from = e->addr,
+		.at = e->pos,
+		.len = e->len,
+		.sup = rail[MPIB_RAIL_SUP],
+		.req = e->req,
+		.buf = (uint8_t)i,
+	};
+}
+
 /* Post a partial extent as it is, signalled, without an IMM. */
 static uint64_t write_part(struct mpib_flow *f, unsigned i)
 {
@@ -69,27 +104,12 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	struct mpib_extent *e = mpib_sender_oldest(f);
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	struct mpib_share whole;
-	uint8_t mask = 0;
+	uint8_t mask;
 
 	mpib_chains_begin(chain);
 	mpib_split(f, e->total, e->pos, len, rail);
-	whole = (struct mpib_share){
-		.mr = e->mr,
-		.from = e->addr,
-		.at = e->pos,
-		.len = len,
-		.sup = rail[MPIB_RAIL_SUP],
-		.req = e->req,
-		.buf = (uint8_t)i,
-	};
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		struct mpib_span s = share(e, &g->cts[i], e->pos, rail, r);
-
-		if (s.len == 0)
-			continue;
-		mpib_chain_write(f, &chain[r], r, &s);
-		mask |= (uint8_t)(1u << r);
-	}
+	whole = kept(e, i, rail);
+	mask = chain_extent(f, chain, e, i, rail);
 	if (!mpib_sender_may_post(f, mask, 1, rail))
 		return 0;
 	mpib_sender_post(f, chain, &whole, 1, 0);
@@ -106,63 +126,41 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-static void fill_record(struct mpib_flow *f, struct mpib_record *rec,
-			const uint32_t (*rail)[MPIB_RAILS])
+/* What was held, onto the chains: how many. sum is what each rail gets of it,
+ * beyond what g->rail says of parts that have gone. */
+static unsigned chain_held(struct mpib_flow *f, struct mpib_chain *chain,
+			   struct mpib_share *held, uint32_t *sum,
+			   uint8_t *mask)
 {
 	struct mpib_group *g = &f->tx.group;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		const struct mpib_extent *e = &g->ext[i];
+		uint32_t rail[MPIB_RAILS];
+
+		if (!(g->held & 1u << i))
+			continue;
+		mpib_split(f, e->total, 0, e->len, rail);
+		*mask |= chain_extent(f, chain, e, i, rail);
+		held[n++] = kept(e, i, rail);
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			sum[r] += rail[r];
+	}
+	return n;
+}
+
+/* One IMM per active rail; the record goes with the leader's. */
+static void chain_imms(struct mpib_flow *f, struct mpib_chain *chain,
+		       const uint32_t *sum, uint8_t mask)
+{
+	const struct mpib_group *g = &f->tx.group;
+	struct mpib_record *rec = mpib_sender_record(f);
 
 	rec->n = g->n;
 	memcpy(rec->size, g->size, sizeof(rec->size));
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		rec->rail[r] = g->rail[r];
-		for (unsigned i = 0; i < g->n; i++)
-			rec->rail[r] += g->held & 1u << i ? rail[i][r] : 0;
-	}
-}
-
-/* Every buffer has its send: what was held, then one IMM per active rail. */
-static uint64_t write_all(struct mpib_flow *f)
-{
-	uint32_t rail[MPIB_GROUP_MAX][MPIB_RAILS] = { 0 };
-	struct mpib_chain chain[MPIB_RAILS];
-	uint32_t sum[MPIB_RAILS] = { 0 };
-	struct mpib_share held[MPIB_GROUP_MAX];
-	struct mpib_group *g = &f->tx.group;
-	struct mpib_record *rec;
-	uint8_t mask = g->mask;
-	unsigned n = 0;
-
-	mpib_chains_begin(chain);
-	for (unsigned i = 0; i < g->n; i++) {
-		if (!(g->held & 1u << i))
-			continue;
-		mpib_split(f, g->ext[i].total, 0, g->ext[i].len, rail[i]);
-		for (unsigned r = 0; r < f->lane->rails; r++) {
-			struct mpib_span s =
-				share(&g->ext[i], &g->cts[i], 0, rail[i], r);
-
-			sum[r] += s.len;
-			if (s.len == 0)
-				continue;
-			mpib_chain_write(f, &chain[r], r, &s);
-			mask |= (uint8_t)(1u << r);
-		}
-		held[n++] = (struct mpib_share){
-			.mr = g->ext[i].mr,
-			.from = g->ext[i].addr,
-			.len = g->ext[i].len,
-			.sup = rail[i][MPIB_RAIL_SUP],
-			.req = g->ext[i].req,
-			.buf = (uint8_t)i,
-		};
-	}
-	if (mask == 0)
-		mask = (uint8_t)(1u << mpib_flow_home(f));
-	if (!mpib_sender_may_post(f, mask, MPIB_CHAIN_MAX, sum))
-		return 0;
-
-	rec = mpib_sender_record(f);
-	fill_record(f, rec, rail);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		rec->rail[r] = g->rail[r] + sum[r];
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		bool leader = r == (mask & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP);
 
@@ -171,6 +169,36 @@ static uint64_t write_all(struct mpib_flow *f)
 				       mpib_sender_imm(f, r, mask, true, 0),
 				       leader ? rec : NULL);
 	}
+}
+
+/* The slots of the group are answered. */
+static void close_group(struct mpib_flow *f)
+{
+	struct mpib_group *g = &f->tx.group;
+
+	for (unsigned i = 1; i < g->n; i++)
+		f->tx.ended[(f->tx.cts_next + i) % MPIB_SLOTS] = 0;
+	f->tx.cts_next += g->n;
+	f->tx.msg++;
+	g->n = g->held = 0;
+}
+
+/* Every buffer has its send: what was held, then the IMMs. */
+static uint64_t write_all(struct mpib_flow *f)
+{
+	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_share held[MPIB_GROUP_MAX];
+	uint32_t sum[MPIB_RAILS] = { 0 };
+	uint8_t mask = f->tx.group.mask;
+	unsigned n;
+
+	mpib_chains_begin(chain);
+	n = chain_held(f, chain, held, sum, &mask);
+	if (mask == 0)
+		mask = (uint8_t)(1u << mpib_flow_home(f));
+	if (!mpib_sender_may_post(f, mask, MPIB_CHAIN_MAX, sum))
+		return 0;
+	chain_imms(f, chain, sum, mask);
 	mpib_sender_post(f, chain, held, n, mask);
 
 	for (unsigned i = 0; i < n; i++) {
@@ -178,11 +206,7 @@ static uint64_t write_all(struct mpib_flow *f)
 			mpib_mr_unref(held[i].mr);
 	}
 	mpib_count_messages(f, n);
-	for (unsigned i = 1; i < g->n; i++)
-		f->tx.ended[(f->tx.cts_next + i) % MPIB_SLOTS] = 0;
-	f->tx.cts_next += g->n;
-	f->tx.msg++;
-	g->n = g->held = 0;
+	close_group(f);
 	return (uint64_t)sum[0] + sum[1] + 1;
 }
 

@@ -164,7 +164,7 @@ void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
 			   bool ok)
 {
 	struct mpib_sender *tx = &f->tx;
-	struct mpib_piece *p = &tx->piece[piece % MPIB_PIECES];
+	struct mpib_piece *p = mpib_piece_at(f, piece);
 
 	chunks &= p->c.pending;
 	if (!chunks)
@@ -178,7 +178,7 @@ void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
 		p->share[i].len = 0; /* the lane breaks us */
 
 	while (tx->piece_tail != tx->piece_head) {
-		p = &tx->piece[tx->piece_tail % MPIB_PIECES];
+		p = mpib_piece_at(f, tx->piece_tail);
 		if (p->c.pending)
 			break;
 		tx->piece_tail++;
@@ -198,7 +198,7 @@ void mpib_sender_forget(struct mpib_flow *f)
 	struct mpib_sender *tx = &f->tx;
 
 	for (; tx->piece_tail != tx->piece_head; tx->piece_tail++) {
-		struct mpib_piece *p = &tx->piece[tx->piece_tail % MPIB_PIECES];
+		struct mpib_piece *p = mpib_piece_at(f, tx->piece_tail);
 
 		for (unsigned i = 0; i < p->n; i++) {
 			if (p->share[i].mr)

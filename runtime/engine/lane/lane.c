@@ -1,83 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes on the control thread: QPs made, connected, killed, destroyed.
+ * Lanes on the control thread: made, agreed upon, connected, killed, destroyed.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/sure.h"
 #include "engine/flow/flow.h"
 #include "engine/split/policy.h"
 #include "verbs/explain.h"
-
-static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
-{
-	struct mpib_rail *rail = &lane->shard->rail[r];
-	struct mpib_lane_qp *q = &lane->qp[r][i];
-	struct ibv_qp_init_attr init = {
-		.send_cq = rail->cq,
-		.recv_cq = rail->cq,
-		.srq = lane->tenant->srq[r],
-		.cap = {
-			.max_send_wr = lane->depth,
-			.max_send_sge = 1,
-			.max_inline_data = rail->port.max_inline,
-		},
-		.qp_type = IBV_QPT_RC,
-	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = rail->port_num,
-		.pkey_index = (uint16_t)lane->shard->engine->cfg.pkey_index,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-	};
-	int rc;
-
-	memset(q, 0, sizeof(*q));
-	q->lane = lane;
-	q->rail = (uint8_t)r;
-	/* Random, so that a packet of an older QP cannot match. */
-	if (getrandom(&q->psn, sizeof(q->psn), 0) != sizeof(q->psn))
-		return -EIO;
-	q->psn &= 0xffffff;
-	rc = rail->verbs->create_qp(lane->tenant->pd[r], &init, &q->qp);
-	if (rc < 0)
-		return mpib_trouble(lane->shard->engine, r, "ibv_create_qp",
-				    rc);
-	q->qpn = q->qp->qp_num;
-	rc = rail->verbs->modify_qp(q->qp, &attr,
-				    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-					    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	return mpib_trouble(lane->shard->engine, r, "ibv_modify_qp", rc);
-}
-
-int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps)
-{
-	for (unsigned i = 0; i < qps; i++) {
-		int rc;
-
-		if (lane->qps[rail] <= i)
-			lane->qps[rail] = i + 1;
-		rc = make_qp(lane, rail, i);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
-{
-	for (unsigned i = 0; i < lane->qps[rail]; i++) {
-		struct mpib_lane_qp *q = &lane->qp[rail][i];
-
-		if (q->qp)
-			lane->shard->rail[rail].verbs->destroy_qp(q->qp);
-		q->qp = NULL;
-	}
-}
 
 void mpib_lane_free(struct mpib_lane *lane)
 {
@@ -173,27 +106,6 @@ err_lane:
 	return rc;
 }
 
-void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
-			  struct mpib_lane_rail_info *out)
-{
-	struct mpib_rail *rail = &lane->shard->rail[r];
-	struct mpib_port_info port = rail->port;
-
-	memset(out, 0, sizeof(*out));
-	/* Today's GID: it moves when a link flaps. */
-	rail->verbs->query_port(rail->ctx, rail->port_num, &port);
-	memcpy(out->gid, port.gid.raw, sizeof(out->gid));
-	out->lid = port.lid;
-	out->mtu = (uint8_t)port.mtu;
-	out->link_layer = port.link_layer;
-	out->qps = (uint8_t)lane->qps[r];
-	for (unsigned i = 0; i < lane->qps[r]; i++) {
-		out->qpn[i] = lane->qp[r][i].qpn;
-		out->psn[i] = lane->qp[r][i].psn;
-	}
-	mpib_ece_offer(lane, r, out);
-}
-
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 {
 	memset(info, 0, sizeof(*info));
@@ -204,77 +116,6 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 	info->failover = lane->failover;
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_local(lane, r, &info->rail[r]);
-}
-
-static int to_rtr(struct mpib_lane_qp *q, const struct mpib_port_info *port,
-		  const struct mpib_lane_rail_info *remote, unsigned i)
-{
-	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
-	const struct mpib_engine_config *cfg = &q->lane->shard->engine->cfg;
-	enum ibv_mtu mtu = (enum ibv_mtu)remote->mtu;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = mtu < port->mtu ? mtu : port->mtu,
-		.dest_qp_num = remote->qpn[i],
-		.rq_psn = remote->psn[i],
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = cfg->min_rnr_timer,
-	};
-
-	mpib_ece_take(q, remote, i);
-	mpib_route_fill(q->lane, rail, port, remote, &attr.ah_attr);
-	return rail->verbs->modify_qp(
-		q->qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			IBV_QP_MIN_RNR_TIMER);
-}
-
-static int to_rts(struct mpib_lane_qp *q)
-{
-	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
-	const struct mpib_engine_config *cfg = &q->lane->shard->engine->cfg;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS,
-		.timeout = cfg->timeout,
-		.retry_cnt = cfg->retry_cnt,
-		.rnr_retry = cfg->rnr_retry,
-		.sq_psn = q->psn,
-		.max_rd_atomic = 1,
-	};
-
-	return rail->verbs->modify_qp(q->qp, &attr,
-				      IBV_QP_STATE | IBV_QP_TIMEOUT |
-					      IBV_QP_RETRY_CNT |
-					      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					      IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
-void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
-{
-	struct mpib_rail *rail = &lane->shard->rail[r];
-
-	for (unsigned i = 0; i < lane->qps[r]; i++) {
-		struct mpib_lane_qp *q = &lane->qp[r][i];
-
-		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
-		rail->n.qps++;
-	}
-	lane->held |= (uint8_t)(1u << r);
-}
-
-void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
-{
-	struct mpib_rail *rail = &lane->shard->rail[r];
-
-	if (!(lane->held & 1u << r))
-		return;
-	for (unsigned i = 0; i < lane->qps[r]; i++) {
-		mpib_qp_ring(&lane->qp[r][i]);
-		HASH_DELETE(hh, rail->qps, &lane->qp[r][i]);
-		rail->n.qps--;
-	}
-	lane->held &= (uint8_t) ~(1u << r);
 }
 
 static void on_connect(struct mpib_msg *msg)
@@ -330,21 +171,6 @@ static int check_layers(const struct mpib_lane *lane,
 	return 0;
 }
 
-int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned r,
-			   const struct mpib_lane_rail_info *remote)
-{
-	struct mpib_rail *rail = &lane->shard->rail[r];
-	struct mpib_port_info port;
-	int rc = rail->verbs->query_port(rail->ctx, rail->port_num, &port);
-
-	for (unsigned i = 0; rc == 0 && i < lane->qps[r]; i++) {
-		rc = to_rtr(&lane->qp[r][i], &port, remote, i);
-		if (rc == 0)
-			rc = to_rts(&lane->qp[r][i]);
-	}
-	return rc;
-}
-
 int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len)
@@ -387,19 +213,6 @@ static void on_kill(struct mpib_msg *msg)
 	mpib_lane_break(lane, -ECONNRESET, "lane to %s was closed", lane->peer);
 	lane->kill = call;
 	mpib_lane_drain(lane);
-}
-
-void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
-{
-	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
-
-	for (unsigned i = 0; i < lane->qps[r]; i++) {
-		struct ibv_qp *qp = lane->qp[r][i].qp;
-
-		if (qp)
-			lane->shard->rail[r].verbs->modify_qp(qp, &err,
-							      IBV_QP_STATE);
-	}
 }
 
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)

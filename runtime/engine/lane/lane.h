@@ -228,7 +228,7 @@ void mpib_lane_check_drained(struct mpib_lane *lane);
 void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
 
-/* lane.c: control thread, for one rail. */
+/* qps.c: control thread, for one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,

@@ -211,7 +211,7 @@ static void replay(struct mpib_lane *lane, unsigned rail)
 	if (job->answers.n)
 		qsort(job->answers.v, job->answers.n, sizeof(*job->answers.v),
 		      order);
-	mpib_rail_job_run(job, mpib_rail_on_replay, on_replayed);
+	mpib_rail_job_run(job, mpib_rail_on_answers, on_replayed);
 }
 
 void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)

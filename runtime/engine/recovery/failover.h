@@ -188,9 +188,10 @@ void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_grace(struct mpib_msg *msg);
 
 /*
- * replay.c: shard.
+ * judge.c: shard. A mailbox message as those of stop.c: the job has the other
+ * end's answers.
  */
-void mpib_rail_on_replay(struct mpib_msg *msg);
+void mpib_rail_on_answers(struct mpib_msg *msg);
 
 /*
  * watch.c: shard. Looks at most once in MPIB_WATCH_MS, and is asked to once in

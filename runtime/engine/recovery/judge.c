@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After a fence, on the shard: which chunks the rail lost, by what the other
+ * end says it has. CTS that the sender does not have are posted again, too;
+ * doing so twice changes nothing.
+ */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "engine/flow/flow.h"
+#include "engine/measure/count.h"
+
+/* The answers are sorted, see order() in failover.c. */
+static const struct mpib_answer *find(const struct mpib_answers *a,
+				      uint32_t flow, bool sender)
+{
+	uint32_t lo = 0, hi = a->n;
+
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+		const struct mpib_answer *at = &a->v[mid];
+
+		if (at->sender < sender ||
+		    (at->sender == sender && at->flow < flow))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == a->n || a->v[lo].flow != flow || a->v[lo].sender != sender)
+		return NULL;
+	return &a->v[lo];
+}
+
+static uint8_t seen_of(const struct mpib_answer *a, uint64_t slot)
+{
+	uint64_t i = slot - a->first;
+	unsigned bit = (unsigned)i * MPIB_RAILS;
+
+	return i < a->slots ? a->seen[bit / 8] >> bit % 8 & 3 : 0;
+}
+
+static uint8_t carried_by(const struct mpib_piece *p, unsigned rail)
+{
+	uint8_t bits = 0;
+
+	for (unsigned k = 0; k < MPIB_RAILS; k++)
+		bits |= (uint8_t)((p->c.carrier[k] == rail) << k);
+	return bits & p->c.pending & (uint8_t)~p->c.lost;
+}
+
+/* Of a flow that is over: what the rail had is of no interest. */
+static void forget(struct mpib_flow *f, unsigned rail)
+{
+	for (uint32_t i = f->tx.piece_tail; i != f->tx.piece_head; i++)
+		mpib_sender_completed(
+			f, i, carried_by(mpib_piece_at(f, i), rail), false);
+}
+
+/*
+ * A chunk whose every write was acknowledged on the rail must have been seen,
+ * for its completion was pushed before the acknowledgement left. A device that
+ * died between the two breaks that: the client has its buffer back, so nothing
+ * can be sent again.
+ */
+static bool kept_its_word(struct mpib_flow *f, unsigned rail,
+			  const struct mpib_answer *a)
+{
+	uint8_t pending[MPIB_SLOTS] = { 0 };
+
+	for (uint32_t i = f->tx.piece_tail; i != f->tx.piece_head; i++) {
+		const struct mpib_piece *p = mpib_piece_at(f, i);
+
+		pending[p->slot % MPIB_SLOTS] |= p->c.imm & p->c.pending;
+	}
+	for (uint64_t s = a->first; s < f->tx.cts_next; s++) {
+		uint8_t e = f->tx.ended[s % MPIB_SLOTS];
+		uint8_t missing = e & (uint8_t)~seen_of(a, s) &
+				  (uint8_t)~pending[s % MPIB_SLOTS];
+
+		for (unsigned k = 0; k < MPIB_RAILS; k++) {
+			if (missing >> k & 1 &&
+			    (e >> MPIB_RAILS >> k & 1) == rail)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void judge_piece(struct mpib_flow *f, uint32_t i,
+			struct mpib_rail_job *job, const struct mpib_answer *a)
+{
+	struct mpib_piece *p = mpib_piece_at(f, i);
+	uint8_t before = p->c.lost, lost;
+	uint8_t placed = mpib_chunks_judge(&p->c, job->rail, p->slot < a->first,
+					   seen_of(a, p->slot));
+
+	lost = p->c.lost & (uint8_t)~before;
+	f->tx.lost += !before && lost;
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		if (!(lost & 1u << k))
+			continue;
+		mpib_tracker_drop(&f->lane->track[job->rail], &p->chunk[k],
+				  f->shard->now);
+		job->lost_bytes += p->chunk[k].bytes;
+		job->lost_chunks++;
+	}
+	mpib_sender_completed(f, i, placed, true);
+}
+
+static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
+{
+	const struct mpib_answer *a = find(&job->answers, f->remote.id, false);
+	uint32_t head = f->tx.piece_head;
+	uint8_t others = (uint8_t) ~(1u << job->rail);
+
+	f->tx.mask &= others;
+	f->tx.group.mask &= others;
+	if (!a) {
+		if (!mpib_sender_quiet(f))
+			mpib_flow_break(f, -ECONNRESET,
+					"peer %s has no such connection any "
+					"more",
+					f->lane->peer);
+	} else if (a->first + MPIB_SLOTS < f->tx.cts_next ||
+		   a->first > f->tx.cts_next + MPIB_SLOTS) {
+		/* It may be ahead of us by parts of a message that ended. */
+		mpib_flow_break(f, -EPROTO,
+				"peer %s claims to have what was not sent",
+				f->lane->peer);
+	} else if (!kept_its_word(f, job->rail, a)) {
+		mpib_flow_break(f, -EIO,
+				"rail %u to %s: the peer's device died with "
+				"data it had acknowledged",
+				job->rail, f->lane->peer);
+	}
+	if (f->broken || f->stopping) {
+		forget(f, job->rail);
+		return;
+	}
+	for (uint32_t i = f->tx.piece_tail; a && i != head; i++)
+		judge_piece(f, i, job, a);
+	if (f->tx.lost)
+		mpib_flow_make_ready(f);
+}
+
+static void judge_receiver(struct mpib_flow *f, struct mpib_rail_job *job)
+{
+	const struct mpib_answer *a = find(&job->answers, f->id, true);
+	struct mpib_receiver *rx = &f->rx;
+	/* A sender that has not started yet has taken none. */
+	uint64_t from = a && a->first > rx->tail ? a->first : rx->tail;
+
+	if (from >= rx->cts_posted || f->broken || f->stopping)
+		return;
+	rx->cts_again = from;
+	if (!f->on_cts) {
+		f->on_cts = true;
+		TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
+	}
+}
+
+static void count(struct mpib_lane *lane, const struct mpib_rail_job *job)
+{
+	struct mpib_snap_rail *rail = &lane->shard->rail[job->rail].n;
+	struct mpib_snap_failover *n = &rail->failover;
+	uint64_t ns = mpib_now_ns() - lane->stop[job->rail].fault_ns;
+
+	rail->failovers++;
+	rail->failover_ns += ns;
+	n->count[job->cause]++;
+	n->lost_bytes += job->lost_bytes;
+	n->lost_chunks += job->lost_chunks;
+	n->last_ns = ns;
+	n->sum_ns += ns;
+	if (ns > n->max_ns)
+		n->max_ns = ns;
+}
+
+void mpib_rail_on_answers(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_rail_job *job = call->what;
+	struct mpib_lane *lane = job->lane;
+	struct mpib_flow *f, *next;
+
+	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	{
+		if (f->is_sender)
+			judge_sender(f, job);
+		else
+			judge_receiver(f, job);
+	}
+	mpib_lane_drop_rail(lane, job->rail);
+	lane->epoch[job->rail] = job->epoch;
+	lane->fencing &= (uint8_t) ~(1u << job->rail);
+	count(lane, job);
+	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
+		next = TAILQ_NEXT(f, lane_link);
+		if (f->stopping && !f->stopped)
+			mpib_flow_check_stopped(f);
+	}
+	mpib_call_done(lane->shard, call, 0);
+}
