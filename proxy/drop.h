@@ -6,7 +6,7 @@
 #ifndef MPIB_PROXY_DROP_H
 #define MPIB_PROXY_DROP_H
 
-#include "config.h"
+#include "config/config.h"
 
 /*
  * Become run.user, if it is set, for good: its groups, no capability, nothing

@@ -8,9 +8,9 @@
 
 #include "base/environ.h"
 #include "base/log.h"
+#include "config/options.h"
 #include "daemon.h"
 #include "drop.h"
-#include "options.h"
 #include "proxy.h"
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */

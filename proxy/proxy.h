@@ -7,10 +7,10 @@
 #define MPIB_PROXY_PROXY_H
 
 #include "base/loop.h"
-#include "config.h"
+#include "config/config.h"
 #include "metrics/metrics.h"
 #include "rundir.h"
-#include "session.h"
+#include "session/session.h"
 #include "stats.h"
 
 struct mpib_proxy {

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config.h"
+#include "config/config.h"
 
 #define LOCK "lock"
 #define PID "proxy.pid"

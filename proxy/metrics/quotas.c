@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How near clients and users are to what they may hold. */
 #include "metrics/families.h"
-#include "quota.h"
+#include "session/quota.h"
 
 #define USERS 8 /* with series of their own, the longest attached first */
 

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "engine/measure/snapshot.h"
-#include "session.h"
+#include "session/session.h"
 
 #define MPIB_STATS_PROTO 1
 

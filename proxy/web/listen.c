@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "config.h"
+#include "config/config.h"
 
 static bool is_loopback(const char *addr, struct in_addr *in)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/config.h: files, environment, ranges, errors that name their place. */
-#include "config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <setjmp.h>

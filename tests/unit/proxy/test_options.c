@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/options.h: the order of all sources, and what is refused. */
-#include "options.h"
+#include "config/options.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -15,7 +15,7 @@
 
 #include "rundir.h"
 #include "scratch.h"
-#include "session.h"
+#include "session/session.h"
 #include "stats.h"
 
 static struct mpib_loop loop;

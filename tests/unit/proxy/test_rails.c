@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "config.h"
+#include "config/config.h"
 #include "fake_ibv.h"
 #include "rails/describe.h"
 #include "rails/discover.h"

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "config.h"
+#include "config/config.h"
 #include "scratch.h"
 
 static char why[MPIB_WHY_MAX];

@@ -17,7 +17,6 @@
 
 #include "engine/engine.h"
 #include "engine/split/policy.h"
-#include "quota.h"
 
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 80
@@ -32,6 +31,20 @@
 enum mpib_lanes_mode {
 	MPIB_LANES_SHARED, /* imm v2, one lane a peer and tenant */
 	MPIB_LANES_PRIVATE, /* imm v1, one lane a connection */
+};
+
+/* Of what one user may hold so much, see session/quota.h. */
+enum mpib_quota {
+	MPIB_QUOTA_CLIENTS,
+	MPIB_QUOTA_CONNECTIONS, /* in any state */
+	MPIB_QUOTA_REQUESTS, /* in flight: MPIB_REQUESTS a connection */
+	MPIB_QUOTA_LISTENERS,
+	MPIB_QUOTA_REGIONS,
+	MPIB_QUOTA_MEMORY, /* bytes registered, staging pools included */
+	MPIB_QUOTA_POOL, /* bytes of staging pools: memory of ours */
+	MPIB_QUOTA_FDS, /* that the proxy holds open for the user */
+	MPIB_QUOTA_MESSAGES, /* of the control socket, a second */
+	MPIB_QUOTAS,
 };
 
 struct mpib_config {

@@ -13,22 +13,10 @@
 #include <sys/types.h>
 
 #include "base/hash.h"
+#include "config/config.h"
 
 struct mpib_session;
 struct mpib_sessions;
-
-enum mpib_quota {
-	MPIB_QUOTA_CLIENTS,
-	MPIB_QUOTA_CONNECTIONS, /* in any state */
-	MPIB_QUOTA_REQUESTS, /* in flight: MPIB_REQUESTS a connection */
-	MPIB_QUOTA_LISTENERS,
-	MPIB_QUOTA_REGIONS,
-	MPIB_QUOTA_MEMORY, /* bytes registered, staging pools included */
-	MPIB_QUOTA_POOL, /* bytes of staging pools: memory of ours */
-	MPIB_QUOTA_FDS, /* that the proxy holds open for the user */
-	MPIB_QUOTA_MESSAGES, /* of the control socket, a second */
-	MPIB_QUOTAS,
-};
 
 /* "clients": as in the setting quota.clients. */
 const char *mpib_quota_name(enum mpib_quota q);

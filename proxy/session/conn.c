@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session.h"
+#include "session/session.h"
 
 void mpib_session_listen(struct mpib_session *s, struct mpib_message *m)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "quota.h"
+#include "session/quota.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "session.h"
+#include "session/session.h"
 
 /* Control socket, pidfd, and the two segments. */
 #define FDS_OF_A_SESSION 4

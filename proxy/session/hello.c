@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/event.h"
-#include "session.h"
+#include "session/session.h"
 
 /* A label goes to terminals and logs: printable ASCII and nothing else. */
 static void take_name(struct mpib_session *s, const char *name, size_t len)

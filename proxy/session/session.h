@@ -19,11 +19,11 @@
 
 #include "base/loop.h"
 #include "base/memseg.h"
-#include "config.h"
+#include "config/config.h"
 #include "engine/engine.h"
 #include "ipc/message.h"
 #include "peer/broker.h"
-#include "quota.h"
+#include "session/quota.h"
 
 struct mpib_sessions;
 struct mpib_session;
@@ -123,8 +123,12 @@ void mpib_sessions_fini(struct mpib_sessions *all);
 /* The client is gone, or has to go; why is for the log. Frees s at some later
  * turn, at once when it never attached. */
 void mpib_session_drop(struct mpib_session *s, const char *why);
+/* All of s, which nothing calls back for any more; as a timer calls.  */
+void mpib_session_free(void *s);
 /* One step further in taking a gone session down, if it can be. */
 void mpib_session_advance(struct mpib_session *s);
+/* The client, a watch's argument, has said something. */
+void mpib_session_on_message(void *s, uint32_t events);
 /* Never waits: a client that does not read its answers is dropped, and then
  * -EPIPE is returned and s must not be used. h->len is set by the caller. */
 int mpib_session_send(struct mpib_session *s, const struct mpib_ctl_header *h,

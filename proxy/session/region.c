@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "session.h"
+#include "session/session.h"
 
 static int remember(struct mpib_session *s, struct mpib_session_region *r)
 {

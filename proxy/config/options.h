@@ -3,7 +3,7 @@
 #ifndef MPIB_PROXY_OPTIONS_H
 #define MPIB_PROXY_OPTIONS_H
 
-#include "config.h"
+#include "config/config.h"
 
 enum mpib_action {
 	MPIB_ACTION_RUN,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "options.h"
+#include "config/options.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients come: accept, who they are, how their end is seen.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+#define HELLO_LIMIT (5 * MPIB_SEC)
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
+static void on_death(void *arg, uint32_t events)
+{
+	(void)events;
+	mpib_session_drop(arg, "its process ended");
+}
+
+static void on_late(void *arg)
+{
+	mpib_session_drop(arg, "it said no HELLO");
+}
+
+/*
+ * A descriptor of the process at the other end, so that its death is seen
+ * while a forked child keeps the socket open. -1 where that cannot be had.
+ */
+static int open_pidfd(int sock, const struct ucred *cred)
+{
+	int fd = -1;
+	socklen_t len = sizeof(fd);
+	char proc[32];
+	struct stat st;
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
+		return fd;
+	if (cred->pid <= 0)
+		return -1;
+	/* Before Linux 6.5. The pid may be somebody else's by now; then it is
+	 * most likely not the user's who connected. */
+	fd = (int)syscall(SYS_pidfd_open, cred->pid, 0);
+	snprintf(proc, sizeof(proc), "/proc/%d", cred->pid);
+	if (fd >= 0 && stat(proc, &st) == 0 && st.st_uid != cred->uid) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int watch_session(struct mpib_session *s, const struct ucred *cred)
+{
+	struct mpib_loop *loop = s->all->loop;
+	int rc = mpib_loop_add(loop, &s->sock_watch, s->sock, EPOLLIN,
+			       mpib_session_on_message, s);
+
+	if (rc < 0)
+		return rc;
+	s->pidfd = open_pidfd(s->sock, cred);
+	if (s->pidfd >= 0) {
+		rc = mpib_loop_add(loop, &s->pid_watch, s->pidfd, EPOLLIN,
+				   on_death, s);
+		if (rc < 0) {
+			mpib_loop_del(loop, &s->sock_watch);
+			close(s->pidfd);
+			return rc;
+		}
+	}
+	mpib_timer_arm(loop, &s->hello_timer, HELLO_LIMIT, on_late, s);
+	return 0;
+}
+
+/* One over the quota is told so when it says HELLO; but those that never do
+ * must not use up descriptors either. */
+static bool crowded(const struct mpib_session *s)
+{
+	uint64_t limit = s->all->cfg->quota[MPIB_QUOTA_FDS];
+
+	return limit &&
+	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
+}
+
+/* sock is ours from now on. */
+static void take(struct mpib_sessions *all, int sock)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	struct mpib_session *s = calloc(1, sizeof(*s));
+
+	if (!s || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		goto err_close;
+	s->all = all;
+	s->sock = sock;
+	s->pidfd = -1;
+	s->id = all->next_id++;
+	s->pid = cred.pid > 0 ? (uint32_t)cred.pid : 0;
+	s->uid = cred.uid;
+	s->gid = cred.gid;
+	LIST_INIT(&s->regions);
+	if (crowded(s)) {
+		all->refused++;
+		close(sock);
+		free(s);
+		return;
+	}
+	if (mpib_quota_begin(s) < 0)
+		goto err_close;
+	if (watch_session(s, &cred) < 0)
+		goto err_end;
+	TAILQ_INSERT_TAIL(&all->list, s, link);
+	all->ledger.sessions++;
+	all->accepted++;
+	return;
+
+err_end:
+	mpib_quota_end(s);
+err_close:
+	mpib_warn("client refused: %m");
+	all->refused++;
+	close(sock);
+	free(s);
+}
+
+static void on_client(void *arg, uint32_t events);
+
+static void on_resume(void *arg)
+{
+	struct mpib_sessions *all = arg;
+
+	mpib_loop_add(all->loop, &all->watch, all->fd, EPOLLIN, on_client, all);
+}
+
+static void on_client(void *arg, uint32_t events)
+{
+	struct mpib_sessions *all = arg;
+	int sock = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (sock >= 0) {
+		/* Those that never say HELLO must not use up descriptors. */
+		if (all->ledger.sessions < 2 * all->cfg->max_clients) {
+			take(all, sock);
+		} else {
+			all->refused++;
+			close(sock);
+		}
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+		/* It stays readable; looking again at once would spin. */
+		mpib_warn("a client waits: accept: %m (raise LimitNOFILE)");
+		mpib_loop_del(all->loop, &all->watch);
+		mpib_timer_arm(all->loop, &all->pause, MPIB_SEC / 10, on_resume,
+			       all);
+	}
+}
+
+void mpib_sessions_tune(struct mpib_sessions *all)
+{
+	const uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			      (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+
+	all->max_memory = all->cfg->max_memory;
+	if (all->max_memory == 0)
+		all->max_memory = half;
+	all->max_pool = all->cfg->quota[MPIB_QUOTA_POOL];
+	if (all->max_pool == 0)
+		all->max_pool = half;
+}
+
+int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
+		       struct mpib_engine *engine, struct mpib_broker *broker,
+		       const struct mpib_config *cfg, int fd)
+{
+	*all = (struct mpib_sessions){
+		.loop = loop,
+		.engine = engine,
+		.broker = broker,
+		.cfg = cfg,
+		.fd = fd,
+		.next_id = 1,
+	};
+	mpib_sessions_tune(all);
+	TAILQ_INIT(&all->list);
+	return mpib_loop_add(loop, &all->watch, fd, EPOLLIN, on_client, all);
+}
+
+void mpib_sessions_stop(struct mpib_sessions *all)
+{
+	struct mpib_session *s;
+
+	mpib_timer_disarm(all->loop, &all->pause);
+	mpib_loop_del(all->loop, &all->watch);
+	TAILQ_FOREACH(s, &all->list, link)
+	mpib_session_drop(s, "the proxy stops");
+}
+
+void mpib_sessions_fini(struct mpib_sessions *all)
+{
+	struct mpib_session *s;
+
+	while ((s = TAILQ_FIRST(&all->list))) {
+		mpib_timer_disarm(all->loop, &s->hello_timer);
+		mpib_session_free(s);
+	}
+}
