@@ -11,10 +11,11 @@
  * alone, in a segment the client can only read.
  *
  * Neither side trusts the other: each keeps its geometry and its own index in
- * private memory. A client that writes nonsense into seq stalls or garbles its
- * own descriptors, which are copied out once and then checked; it cannot make
- * the consumer read outside the ring or loop. A head that runs ahead of the
- * producer's own index is refused with -EPROTO.
+ * private memory. A client that writes nonsense into seq garbles its own
+ * descriptors, which are copied out once and then checked, or is found out by
+ * mpib_ring_jumped(); it cannot make the consumer read outside the ring or
+ * loop. A head that runs ahead of the producer's own index is refused with
+ * -EPROTO.
  */
 #ifndef MPIB_RING_H
 #define MPIB_RING_H
@@ -150,8 +151,25 @@ static inline bool mpib_ring_pop(struct mpib_consumer *c,
 	if (atomic_load_explicit(&s->seq, memory_order_acquire) != c->next + 1)
 		return false;
 	*desc = s->desc;
+	/* The copy is what is checked and used: the compiler may not look at
+	 * the slot again in its place. */
+	atomic_signal_fence(memory_order_seq_cst);
 	c->next++;
 	return true;
+}
+
+/*
+ * Wait-free. Consumer thread only, when mpib_ring_pop() found nothing. True
+ * when the slot has a sequence that no producer writes: neither that of the
+ * lap before, nor 0, which an unused or taken back slot has.
+ */
+static inline bool mpib_ring_jumped(const struct mpib_consumer *c)
+{
+	/* Relaxed: only compared. */
+	uint64_t seq = atomic_load_explicit(
+		&c->slot[c->next & (c->size - 1)].seq, memory_order_relaxed);
+
+	return seq != 0 && seq != c->next + 1 && seq != c->next + 1 - c->size;
 }
 
 /* Wait-free. Consumer thread only. Gives the popped slots back. */

@@ -4,6 +4,8 @@
  * that have any, so idle connections cost nothing; a ring that could not be
  * emptied is remembered on shard->intake.
  */
+#include <errno.h>
+
 #include "engine/measure/count.h"
 
 #define PER_RING 32
@@ -58,8 +60,15 @@ static int serve(struct mpib_flow *f)
 		mpib_ring_publish(&f->ring);
 	if (f->broken)
 		return taken;
-	if (taken == PER_RING || !room(f))
+	if (taken == PER_RING || !room(f)) {
 		remember(f);
+	} else if (__builtin_expect(mpib_ring_jumped(&f->ring), 0)) {
+		mpib_flow_break(f, -EPROTO,
+				"client's ring has an index that cannot be "
+				"right, at descriptor %llu",
+				(unsigned long long)f->ring.next);
+		return taken;
+	}
 	if (taken && f->is_sender)
 		mpib_flow_make_ready(f);
 	return taken;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "ipc/message.h"
+#include "raw_client.h"
 
 #define PAIRS 2
 #define MEM 65536u
@@ -26,14 +26,6 @@ static struct mpib_client *good;
 static struct mpib_conn *good_tx, *good_rx;
 static struct mpib_region *good_mr;
 static char *good_mem;
-
-struct hostile {
-	int sock, doorbell;
-	struct mpib_submit *submit;
-	const struct mpib_reply *reply;
-	uint32_t mr;
-	uint64_t tail[2 * PAIRS];
-};
 
 static void must(int rc, const char *what)
 {
@@ -99,111 +91,31 @@ static void move_good_bytes(void)
 		fuzz_found("a proper client's bytes changed");
 }
 
-/* One question and its answer, with its descriptors. */
-static void ask(struct hostile *x, struct mpib_ctl_header *h,
-		struct mpib_message *m)
+static void attach(struct raw_client *x, uint32_t *mr)
 {
-	char byte;
+	void *mem;
 
-	must(mpib_message_send(x->sock, h, NULL, 0), "a question");
-	if (recv(x->sock, &byte, 1, MSG_PEEK) <= 0 ||
-	    mpib_message_recv(x->sock, m) <= 0 || m->h.status < 0)
+	if (!raw_attach(x, fuzz_dial(MPIB_CONTROL_SOCK, SOCK_SEQPACKET)) ||
+	    !raw_pool(x, MEM, mr, &mem))
 		fuzz_found("a proper question was refused");
-}
-
-static void *map(int fd, size_t size, int prot)
-{
-	void *p = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		fuzz_found("a segment cannot be mapped");
-	return p;
-}
-
-static void attach(struct hostile *x)
-{
-	struct mpib_ctl_hello hello = {
-		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
-		.version = MPIB_ABI_VERSION,
-	};
-	struct mpib_ctl_pool pool = {
-		.h = { .type = MPIB_CTL_POOL, .len = sizeof(pool) },
-		.size = MEM,
-	};
-	struct mpib_message m;
-
-	x->sock = fuzz_dial(MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
-	ask(x, &hello.h, &m);
-	x->submit = map(m.fd[1], sizeof(*x->submit), PROT_READ | PROT_WRITE);
-	x->reply = map(m.fd[2], sizeof(*x->reply), PROT_READ);
-	x->doorbell = dup(m.fd[3]);
-	mpib_message_close_fds(&m);
-	ask(x, &pool.h, &m);
-	x->mr = ((struct mpib_ctl_region *)(void *)m.bytes)->mr;
-	mpib_message_close_fds(&m);
-}
-
-static uint32_t conn_state(const struct hostile *x, unsigned i)
-{
-	return atomic_load_explicit(&x->reply->conn[i].state,
-				    memory_order_acquire);
-}
-
-/* Index 2 i receives what 2 i + 1 sends. */
-static void connect_pairs(struct hostile *x)
-{
-	struct mpib_ctl_header listen = { .type = MPIB_CTL_LISTEN,
-					  .len = sizeof(listen) };
-	struct mpib_ctl_listening *heard;
-	struct mpib_message m, n;
-
-	ask(x, &listen, &m);
-	heard = (void *)m.bytes;
+	munmap(mem, MEM);
 	for (uint32_t i = 0; i < PAIRS; i++) {
-		struct mpib_ctl_accept a = {
-			.h = { .type = MPIB_CTL_ACCEPT, .len = sizeof(a) },
-			.listen_id = heard->listen_id,
-			.conn = 2 * i,
-		};
-		struct mpib_ctl_connect c = {
-			.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(c) },
-			.conn = 2 * i + 1,
-			.traffic_class = -1,
-			.handle = heard->handle,
-		};
-
-		ask(x, &a.h, &n);
-		ask(x, &c.h, &n);
+		if (!raw_pair(x, 2 * i, 2 * i + 1))
+			fuzz_found("a proper connect was refused");
 	}
-	for (unsigned i = 0; i < 2 * PAIRS; i++) {
-		while (conn_state(x, i) == MPIB_CONN_PENDING)
-			usleep(100);
-	}
-}
-
-static void ring_bell(struct hostile *x, uint64_t word)
-{
-	uint64_t one = 1;
-
-	atomic_fetch_or(&x->submit->summary.word[0], word);
-	atomic_fetch_or(&x->submit->summary.top, 1);
-	if (write(x->doorbell, &one, sizeof(one)) < 0)
-		fuzz_found("the doorbell is gone");
 }
 
 /* A descriptor that is nearly right, so that it gets far. */
-static void push(struct hostile *x, struct fuzz_input *in)
+static void push(struct raw_client *x, uint32_t mr, struct fuzz_input *in)
 {
 	unsigned i = fuzz_take8(in) % (2 * PAIRS);
 	uint8_t twist = fuzz_take8(in);
-	struct mpib_ring_slot *s =
-		&x->submit->ring[i][x->tail[i] % MPIB_RING_SLOTS];
 	struct mpib_desc d = {
 		.op = i % 2 ? MPIB_OP_SEND : MPIB_OP_RECV,
 		.req = fuzz_take8(in),
 		.n = 1,
 		.gen = (uint32_t)x->tail[i] + 1,
-		.mr = x->mr,
+		.mr = mr,
 		.off = (uint64_t)fuzz_take8(in) << 8,
 		.len = (uint32_t)fuzz_take8(in) << 6,
 	};
@@ -215,12 +127,10 @@ static void push(struct hostile *x, struct fuzz_input *in)
 		fuzz_take(in, (char *)&d + fuzz_take8(in) % 48, 8);
 	if (twist & 4)
 		fuzz_take(in, &d, sizeof(d));
-	s->desc = d;
-	atomic_store(&s->seq, ++x->tail[i]);
-	ring_bell(x, 1ull << i);
+	raw_push(x, i, &d);
 }
 
-static void scribble(struct hostile *x, struct fuzz_input *in)
+static void scribble(struct raw_client *x, struct fuzz_input *in)
 {
 	_Static_assert(sizeof(struct mpib_submit) < 1 << 23, "offset's mask");
 	uint32_t at;
@@ -230,16 +140,16 @@ static void scribble(struct hostile *x, struct fuzz_input *in)
 	fuzz_take(in, &v, sizeof(v));
 	at %= sizeof(*x->submit) / 8;
 	atomic_store((_Atomic uint64_t *)(void *)x->submit + at, v);
-	ring_bell(x, v);
+	raw_ring(x, 0, v);
 }
 
-static void run(struct hostile *x, struct fuzz_input *in)
+static void run(struct raw_client *x, uint32_t mr, struct fuzz_input *in)
 {
 	for (int i = 0; i < STEPS_MAX && in->left > 0; i++) {
 		uint8_t what = fuzz_take8(in);
 
 		if (what & 7)
-			push(x, in);
+			push(x, mr, in);
 		else
 			scribble(x, in);
 	}
@@ -248,15 +158,12 @@ static void run(struct hostile *x, struct fuzz_input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = { data, size };
-	struct hostile x = { 0 };
+	struct raw_client x;
+	uint32_t mr;
 
-	attach(&x);
-	connect_pairs(&x);
-	run(&x, &in);
+	attach(&x, &mr);
+	run(&x, mr, &in);
 	move_good_bytes();
-	close(x.sock);
-	close(x.doorbell);
-	munmap(x.submit, sizeof(*x.submit));
-	munmap((void *)(uintptr_t)x.reply, sizeof(*x.reply));
+	raw_detach(&x);
 	return 0;
 }

@@ -149,6 +149,31 @@ static void a_lying_sequence_is_not_popped(void **state)
 	assert_int_equal(r.c.next, 5);
 }
 
+static void only_a_sequence_of_no_producer_is_a_jump(void **state)
+{
+	static const uint64_t wild[] = {
+		5, 7, 6 + SLOTS, 6 + 2 * SLOTS, 6 + (1ull << 31), UINT64_MAX
+	};
+	struct mpib_desc d;
+	struct ring r;
+
+	(void)state;
+	open_ring(&r, 5);
+	assert_false(mpib_ring_jumped(&r.c));
+	for (uint64_t i = 0; i < 3 * SLOTS; i++) {
+		push(&r, i);
+		assert_false(mpib_ring_jumped(&r.c));
+		assert_true(mpib_ring_pop(&r.c, &d));
+		mpib_ring_publish(&r.c);
+		assert_false(mpib_ring_jumped(&r.c));
+	}
+	open_ring(&r, 5);
+	for (unsigned i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+		atomic_store(&r.slot[5].seq, wild[i]);
+		assert_true(mpib_ring_jumped(&r.c));
+	}
+}
+
 #define RUN 200000u
 
 static void *produce(void *arg)
@@ -197,6 +222,7 @@ int main(void)
 		cmocka_unit_test(indices_cross_2_to_the_64),
 		cmocka_unit_test(a_head_that_cannot_be_right_is_refused),
 		cmocka_unit_test(a_lying_sequence_is_not_popped),
+		cmocka_unit_test(only_a_sequence_of_no_producer_is_a_jump),
 		cmocka_unit_test(two_threads_lose_and_garble_nothing),
 	};
 

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hostile [N]: a client that keeps no rule, beside one that keeps them all.
+ * First N bad descriptors and index jumps, each of which ends its connection
+ * with one error and nothing else. Then 50 N descriptors that two threads
+ * change while the proxy reads them: descriptors, sequence words, summary.
+ * What is taken then was valid as it was copied, the rest ends its connection.
+ * The neighbour's bytes stay right, and memory that no descriptor names stays
+ * as it was. Under AddressSanitizer (preset asan) nothing is touched out of
+ * bounds.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mover.h"
+#include "node.h"
+#include "raw_client.h"
+
+#define MEM 65536u
+#define PAIRS 32u /* pair i: 2 i receives what 2 i + 1 sends */
+#define GOOD PAIRS /* one more, that nothing bad is done to */
+#define WRITERS 2
+#define RACED 4u /* pairs whose rings they change */
+#define CANARY 0xc7
+#define HANG_MS 60000
+
+static unsigned bad = 400;
+static struct node node;
+static struct mover neighbour;
+static struct raw_client client;
+static uint32_t mr;
+static uint8_t *mem, *canary;
+
+static uint64_t draw(uint64_t *rng, uint64_t n)
+{
+	uint64_t z = *rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return (z ^ z >> 31) % n;
+}
+
+static void must(bool ok, const char *what)
+{
+	if (!ok)
+		fail_msg("%s", what);
+}
+
+static void step_neighbour(void)
+{
+	if (mover_step(&neighbour) < 0)
+		fail_msg("the neighbour: %s", mpib_strerror());
+}
+
+static struct mpib_desc valid(uint32_t index)
+{
+	return (struct mpib_desc){
+		.op = index % 2 ? MPIB_OP_SEND : MPIB_OP_RECV,
+		.n = 1,
+		.gen = (uint32_t)client.tail[index] + 1,
+		.mr = mr,
+		.off = index * 256,
+		.len = 64,
+		.total = 64,
+	};
+}
+
+enum {
+	BAD_OP,
+	BAD_WAY, /* a send where receives go */
+	BAD_REQ,
+	BAD_GEN,
+	BAD_N,
+	BAD_IDX,
+	BAD_TOTAL,
+	BAD_POS,
+	BAD_LEN,
+	BAD_EMPTY,
+	BAD_MR,
+	BAD_MR_FAR,
+	BAD_OFF,
+	BAD_END,
+	BAD_WRAP,
+	BAD_PART, /* of a request that did not begin */
+	BAD_TWICE, /* a request that is active */
+	BAD_MEMBER, /* of a group that did not begin */
+	BAD_NOP,
+	BAD_JUMP, /* no descriptor but an index */
+	BADS,
+};
+
+static void spoil(struct mpib_desc *d, unsigned how, uint64_t *rng)
+{
+	uint32_t more = (uint32_t)draw(rng, 1u << 30);
+
+	switch (how) {
+	case BAD_OP:
+		d->op = (uint8_t)(4 + more % 124);
+		break;
+	case BAD_WAY:
+		d->op = d->op == MPIB_OP_SEND ? MPIB_OP_RECV : MPIB_OP_SEND;
+		break;
+	case BAD_REQ:
+		d->req = (uint8_t)(MPIB_REQUESTS + more % 224);
+		break;
+	case BAD_GEN:
+		d->gen = 0;
+		break;
+	case BAD_N:
+		d->n = (uint8_t)(more & 1 ? 0 : MPIB_GROUP_MAX + 1 + more % 99);
+		break;
+	case BAD_IDX:
+		d->idx = (uint8_t)(1 + more % 255);
+		break;
+	case BAD_TOTAL:
+		d->total = d->len = 0x80000000u + more;
+		break;
+	case BAD_POS:
+		d->pos = d->total + 1 + more;
+		break;
+	case BAD_LEN:
+		d->len = d->total + 1 + more;
+		break;
+	case BAD_EMPTY:
+		d->len = 0;
+		break;
+	case BAD_MR:
+		d->mr += 2 + more % 1000;
+		break;
+	case BAD_MR_FAR:
+		d->mr = UINT32_MAX - more;
+		break;
+	case BAD_OFF:
+		d->off = MEM + 1 + more;
+		break;
+	case BAD_END:
+		d->off = MEM - 63 + more % 63;
+		break;
+	case BAD_WRAP:
+		d->off = UINT64_MAX - more % 128;
+		break;
+	case BAD_PART:
+		d->pos = 64;
+		d->total = 128;
+		break;
+	case BAD_MEMBER:
+		d->n = 2;
+		d->idx = 1;
+		break;
+	case BAD_NOP:
+		d->op = MPIB_OP_NOP;
+		break;
+	default: /* BAD_TWICE: as it is */
+		break;
+	}
+}
+
+static void jump(uint32_t index, uint64_t *rng)
+{
+	static const int64_t by[] = { 1,   63,	      64,	 65,
+				      -1,  1ll << 31, 1ll << 62, -(1ll << 31),
+				      -65, -63,	      1000003,	 1ll << 32 };
+	uint64_t next = client.tail[index];
+	uint64_t seq =
+		next + 1 + (uint64_t)by[draw(rng, sizeof(by) / sizeof(*by))];
+
+	atomic_store(&client.submit->ring[index][next % MPIB_RING_SLOTS].seq,
+		     seq ? seq : next + 2);
+	raw_ring(&client, index / 64, 1ull << index % 64);
+}
+
+static void do_bad(uint32_t index, unsigned how, uint64_t *rng)
+{
+	struct mpib_desc d = valid(index);
+
+	if (how == BAD_JUMP) {
+		jump(index, rng);
+		return;
+	}
+	if (how == BAD_TWICE)
+		raw_push(&client, index, &d);
+	spoil(&d, how, rng);
+	raw_push(&client, index, &d);
+}
+
+/* A message over the pair that nothing bad was done to. */
+static void move_good(void)
+{
+	struct mpib_desc r = valid(2 * GOOD), s = valid(2 * GOOD + 1);
+	const struct mpib_completion *c =
+		&client.reply->completion[2 * GOOD][0];
+	unsigned long long since = node_ms();
+	int32_t result;
+
+	memset(mem + s.off, (int)s.gen, s.len);
+	raw_push(&client, 2 * GOOD, &r);
+	raw_push(&client, 2 * GOOD + 1, &s);
+	while (!mpib_completion_poll(c, r.gen, &result) ||
+	       !mpib_completion_poll(&client.reply->completion[2 * GOOD + 1][0],
+				     s.gen, &result)) {
+		if (node_ms() - since > HANG_MS)
+			fail_msg("a good message does not arrive");
+		step_neighbour();
+	}
+	assert_int_equal(result, 64);
+	assert_memory_equal(mem + r.off, mem + s.off, 64);
+}
+
+static void until_failed(uint32_t index, unsigned how)
+{
+	unsigned long long since = node_ms();
+
+	while (raw_state(&client, index) == MPIB_CONN_READY) {
+		if (node_ms() - since > HANG_MS)
+			fail_msg("bad descriptor %u at %u is not told of", how,
+				 index);
+		step_neighbour();
+	}
+	assert_int_equal(raw_state(&client, index), MPIB_CONN_FAILED);
+	assert_int_not_equal(atomic_load(&client.reply->conn[index].broken), 0);
+}
+
+static void open_pair(unsigned pair)
+{
+	must(raw_pair(&client, 2 * pair, 2 * pair + 1), "no pair");
+}
+
+static void close_pair(unsigned pair)
+{
+	must(raw_close(&client, 2 * pair) && raw_close(&client, 2 * pair + 1),
+	     "a pair does not close");
+}
+
+static void each_bad_descriptor_ends_its_connection(void **state)
+{
+	unsigned how[PAIRS], kinds[BADS] = { 0 }, done = 0;
+	uint32_t index[PAIRS];
+	uint64_t rng = 6;
+
+	(void)state;
+	open_pair(GOOD);
+	while (done < bad) {
+		for (unsigned i = 0; i < PAIRS; i++, done++) {
+			how[i] =
+				done < BADS ? done : (unsigned)draw(&rng, BADS);
+			index[i] = 2 * i + (unsigned)draw(&rng, 2);
+			kinds[how[i]]++;
+			open_pair(i);
+			/* Sending ends only. */
+			if (how[i] == BAD_NOP)
+				index[i] |= 1;
+			assert_int_equal(raw_state(&client, index[i]),
+					 MPIB_CONN_READY);
+		}
+		for (unsigned i = 0; i < PAIRS; i++)
+			do_bad(index[i], how[i], &rng);
+		for (unsigned i = 0; i < PAIRS; i++) {
+			until_failed(index[i], how[i]);
+			close_pair(i);
+		}
+		move_good();
+	}
+	close_pair(GOOD);
+	for (unsigned i = 0; i < BADS; i++)
+		assert_true(kinds[i] > 0);
+	printf("%u bad descriptors and index jumps (%u of the latter): each "
+	       "ended its connection, 0 others hurt\n",
+	       done, kinds[BAD_JUMP]);
+}
+
+static _Atomic bool stop;
+static _Atomic uint64_t changes;
+
+/* One field of a descriptor, for a moment. */
+static void change(struct mpib_ring_slot *s, uint64_t *rng)
+{
+	struct {
+		void *at;
+		unsigned bytes;
+		uint64_t value;
+	} field[] = {
+		{ &s->desc.op, 1, draw(rng, 6) },
+		{ &s->desc.req, 1, draw(rng, 40) },
+		{ &s->desc.n, 1, draw(rng, 10) },
+		{ &s->desc.idx, 1, draw(rng, 3) },
+		{ &s->desc.gen, 4, draw(rng, 3) },
+		{ &s->desc.mr, 4, mr + 2 + draw(rng, 1u << 30) },
+		{ &s->desc.off, 8, MEM - 64 + draw(rng, 256) },
+		{ &s->desc.off, 8, UINT64_MAX - draw(rng, 256) },
+		{ &s->desc.len, 4, draw(rng, 1ull << 32) },
+		{ &s->desc.pos, 4, draw(rng, 1ull << 32) },
+		{ &s->desc.total, 4, draw(rng, 1ull << 32) },
+	};
+	unsigned i = (unsigned)draw(rng, sizeof(field) / sizeof(*field));
+	volatile uint8_t *p = field[i].at;
+	uint8_t before[8];
+
+	for (unsigned k = 0; k < field[i].bytes; k++) {
+		before[k] = p[k];
+		p[k] = (uint8_t)(field[i].value >> 8 * k);
+	}
+	for (unsigned k = 0; k < field[i].bytes; k++)
+		p[k] = before[k];
+}
+
+static void *write_wildly(void *arg)
+{
+	uint64_t rng = 1000 + (uint64_t)(uintptr_t)arg;
+
+	while (!atomic_load(&stop)) {
+		unsigned i = (unsigned)draw(&rng, 2 * RACED);
+		struct mpib_ring_slot *s =
+			&client.submit->ring[i][draw(&rng, MPIB_RING_SLOTS)];
+
+		if (draw(&rng, 50000) == 0)
+			atomic_store(&s->seq, draw(&rng, 200));
+		else if (draw(&rng, 1000) == 0)
+			raw_ring(&client, (unsigned)draw(&rng, 16),
+				 draw(&rng, UINT64_MAX));
+		else
+			change(s, &rng);
+		atomic_fetch_add_explicit(&changes, 1, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+/* Push what looks right into every ring that has room; how many. */
+static unsigned push_all(void)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < 2 * RACED; i++) {
+		uint64_t head = atomic_load(&client.reply->conn[i].head);
+
+		for (; client.tail[i] - head < MPIB_RING_SLOTS &&
+		       raw_state(&client, i) == MPIB_CONN_READY;
+		     n++) {
+			struct mpib_desc d = valid(i);
+
+			d.req = (uint8_t)(client.tail[i] % MPIB_REQUESTS);
+			raw_push(&client, i, &d);
+		}
+	}
+	return n;
+}
+
+static unsigned reopen(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < RACED; i++) {
+		if (raw_state(&client, 2 * i) == MPIB_CONN_READY &&
+		    raw_state(&client, 2 * i + 1) == MPIB_CONN_READY)
+			continue;
+		close_pair(i);
+		open_pair(i);
+		n++;
+	}
+	return n;
+}
+
+static void what_changes_under_the_proxys_eyes_harms_nobody(void **state)
+{
+	pthread_t writer[WRITERS];
+	uint64_t pushed = 0;
+	unsigned broken = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < RACED; i++)
+		open_pair(i);
+	for (uintptr_t i = 0; i < WRITERS; i++)
+		assert_int_equal(pthread_create(&writer[i], NULL, write_wildly,
+						(void *)i),
+				 0);
+	while (pushed < 50ull * bad) {
+		pushed += push_all();
+		broken += reopen();
+		step_neighbour();
+	}
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < WRITERS; i++)
+		pthread_join(writer[i], NULL);
+	for (unsigned i = 0; i < MEM; i++)
+		assert_int_equal(canary[i], CANARY);
+	printf("%llu descriptors under %llu changes by %u threads: %u "
+	       "connections ended, 0 bytes written that none may write\n",
+	       (unsigned long long)pushed, (unsigned long long)changes, WRITERS,
+	       broken);
+}
+
+static int setup(void **state)
+{
+	uint32_t unnamed;
+	void *p[2];
+
+	(void)state;
+	node_start(&node, 8, "--log-level", "error", NULL);
+	if (mover_open(&neighbour, node.dir, node.dir, 50000, true, 8) < 0)
+		return -1;
+	while (mover_ready(&neighbour) == 0)
+		usleep(100);
+	if (!raw_attach(&client,
+			node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET)) ||
+	    !raw_pool(&client, MEM, &mr, &p[0]) ||
+	    !raw_pool(&client, MEM, &unnamed, &p[1]))
+		return -1;
+	mem = p[0];
+	canary = p[1];
+	memset(canary, CANARY, MEM);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	raw_detach(&client);
+	node_until_ledger(&node, "attached", 2);
+	for (uint64_t n = neighbour.messages; neighbour.messages < n + 3;)
+		step_neighbour();
+	assert_int_equal(neighbour.wrong, 0);
+	printf("the neighbour: %llu messages, 0 wrong\n",
+	       (unsigned long long)neighbour.messages);
+	mover_close(&neighbour);
+	node_until_ledger(&node, "regions", 0);
+	node_stop(&node);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_bad_descriptor_ends_its_connection),
+		cmocka_unit_test(
+			what_changes_under_the_proxys_eyes_harms_nobody),
+	};
+
+	if (argc > 1)
+		bad = (unsigned)atoi(argv[1]);
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

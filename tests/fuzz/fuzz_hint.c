@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an agent gives the proxy: its hint file, of any size and contents and
+ * changed at any moment, and its answers. The file is refused or mapped, an
+ * answer means a slot of it or the end of the agent, and whatever the entries
+ * say, a share is 0 to all and a split loses no byte.
+ *
+ * Input: the file's size and first bytes, then for each step a byte of what to
+ * do, then its bytes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/agent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/log.h"
+#include "engine/flow/flow.h"
+#include "engine/split/policy.h"
+#include "fuzz.h"
+
+#define FLOWS 4
+#define STEPS_MAX 512
+
+static char dir[64];
+static int listener;
+static struct mpib_loop loop;
+
+struct agent {
+	int file, sock; /* -1: the proxy did not call */
+	struct mpib_engine engine;
+	struct mpib_shard shard;
+	struct mpib_lane lane;
+	struct mpib_flow *flow[FLOWS];
+	struct mpib_agent_link *link;
+	struct mpib_agent_conn *conn[FLOWS];
+};
+
+static void must(bool ok, const char *what)
+{
+	if (!ok)
+		fuzz_found(what);
+}
+
+static void clean_up(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_SOCK, dir);
+	unlink(path);
+	rmdir(dir);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+
+	(void)argc;
+	(void)argv;
+	mpib_log_set_level(MPIB_LOG_ERROR);
+	snprintf(dir, sizeof(dir), "/tmp/mpib-fuzz.XXXXXX");
+	must(mkdtemp(dir) && mpib_loop_init(&loop) == 0, "no place to work");
+	atexit(clean_up);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
+		 dir);
+	listener = socket(AF_UNIX,
+			  SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	must(bind(listener, (struct sockaddr *)&sun, sizeof(sun)) == 0 &&
+		     listen(listener, 4) == 0,
+	     "no socket for the agent");
+	return 0;
+}
+
+/* Nearly right, unless the input says otherwise. */
+static int make_file(struct fuzz_input *in)
+{
+	struct mpib_hint_shm shm = {
+		.header = { .magic = MPIB_HINT_MAGIC,
+			    .max_entries = MPIB_HINT_MAX_ENTRIES,
+			    .version = MPIB_HINT_VERSION },
+	};
+	uint8_t twist = fuzz_take8(in);
+	size_t size = sizeof(shm);
+	char path[128];
+	int fd;
+
+	if (twist & 1)
+		size = (size_t)fuzz_take8(in) * 32;
+	if (twist & 2)
+		fuzz_take(in, &shm.header, sizeof(shm.header));
+	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
+		shm.entries[i].sup_bw = twist & 4 ? UINT32_MAX - i : i * 8;
+	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
+	unlink(path);
+	fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	must(fd >= 0 && ftruncate(fd, (off_t)size) == 0 &&
+		     pwrite(fd, &shm, size < sizeof(shm) ? size : sizeof(shm),
+			    0) >= 0,
+	     "no hint file");
+	return fd;
+}
+
+static void turn(void)
+{
+	for (int i = 0; i < 4; i++)
+		mpib_loop_turn(&loop, 0);
+}
+
+static void start(struct agent *a)
+{
+	a->engine.cfg.mode = MPIB_MODE_ADVANCED;
+	a->shard.engine = &a->engine;
+	a->lane.shard = &a->shard;
+	a->lane.rails = MPIB_RAILS;
+	a->lane.use = a->lane.all = 3;
+	for (unsigned i = 0; i < FLOWS; i++) {
+		a->flow[i] = calloc(1, sizeof(*a->flow[i]));
+		must(a->flow[i], "no memory");
+		a->flow[i]->shard = &a->shard;
+		a->flow[i]->lane = &a->lane;
+		a->flow[i]->hint_slot = UINT32_MAX;
+	}
+	must(mpib_agent_open(&loop, &a->engine, dir, &a->link) == 0,
+	     "the proxy does not start");
+	a->sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static void stop(struct agent *a)
+{
+	for (unsigned i = 0; i < FLOWS; i++) {
+		mpib_agent_del(a->conn[i]);
+		free(a->flow[i]);
+	}
+	mpib_agent_close(a->link);
+	if (a->sock >= 0)
+		close(a->sock);
+	close(a->file);
+}
+
+static void say(struct agent *a, struct fuzz_input *in, uint8_t what)
+{
+	struct mpib_agent_response r = { .hint_slot = fuzz_take8(in) };
+	char bytes[2 * sizeof(r)];
+	size_t n = fuzz_take8(in) % sizeof(bytes);
+
+	fuzz_take(in, bytes, what & 16 ? n : 0);
+	if (what & 32)
+		r.status = -ENOSPC;
+	if (a->sock >= 0 &&
+	    send(a->sock, what & 16 ? (void *)bytes : (void *)&r,
+		 what & 16 ? n : sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		close(a->sock);
+		a->sock = -1;
+	}
+	turn();
+}
+
+static void come_or_go(struct agent *a, unsigned i)
+{
+	const struct mpib_agent_route route = { 1, 2, 3, 4 };
+
+	if (a->conn[i])
+		mpib_agent_del(a->conn[i]);
+	a->conn[i] =
+		a->conn[i] ? NULL : mpib_agent_add(a->link, a->flow[i], &route);
+	turn();
+}
+
+/* Behind the back of whoever reads. */
+static void scribble(struct agent *a, struct fuzz_input *in)
+{
+	uint16_t at;
+	uint8_t bytes[8];
+
+	fuzz_take(in, &at, sizeof(at));
+	fuzz_take(in, bytes, sizeof(bytes));
+	at %= sizeof(struct mpib_hint_shm) - sizeof(bytes);
+	must(pwrite(a->file, bytes, sizeof(bytes), at) >= 0, "no hint file");
+}
+
+static void send_one(struct agent *a, struct fuzz_input *in)
+{
+	struct mpib_flow *f = a->flow[fuzz_take8(in) % FLOWS];
+	uint32_t total, rail[MPIB_RAILS];
+
+	fuzz_take(in, &total, sizeof(total));
+	total &= MPIB_SIZE_MAX;
+	must(f->hint_slot < MPIB_HINT_MAX_ENTRIES || f->hint_slot == UINT32_MAX,
+	     "a hint's slot is out of range");
+	must(mpib_get_sup_bw(f, total, 0, total) <= MPIB_SUP_BW_ALL,
+	     "a share is more than all");
+	mpib_split(f, total, 0, total, rail);
+	must((uint64_t)rail[0] + rail[1] == total, "a split loses bytes");
+	must(rail[MPIB_RAIL_SUP] == total ||
+		     rail[MPIB_RAIL_SUP] % MPIB_ALIGN == 0,
+	     "a split is not on a line");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input in = { data, size };
+	static struct agent a;
+
+	memset(&a, 0, sizeof(a));
+	a.file = make_file(&in);
+	start(&a);
+	for (int i = 0; i < STEPS_MAX && in.left > 0; i++) {
+		uint8_t what = fuzz_take8(&in);
+
+		switch (what & 3) {
+		case 0:
+			scribble(&a, &in);
+			break;
+		case 1:
+			say(&a, &in, what);
+			break;
+		case 2:
+			come_or_go(&a, what >> 4 & (FLOWS - 1));
+			break;
+		default:
+			send_one(&a, &in);
+		}
+	}
+	stop(&a);
+	return 0;
+}
