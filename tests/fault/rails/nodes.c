@@ -255,6 +255,34 @@ void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
 		usleep(20);
 }
 
+struct shard_call {
+	struct mpib_msg msg;
+	struct mpib_shard *shard;
+	void (*fn)(struct mpib_shard *shard, void *arg);
+	void *arg;
+	_Atomic bool done;
+};
+
+static void on_shard_call(struct mpib_msg *msg)
+{
+	struct shard_call *c = (struct shard_call *)msg;
+
+	c->fn(c->shard, c->arg);
+	atomic_store(&c->done, true);
+}
+
+void node_shard_call(struct node *node,
+		     void (*fn)(struct mpib_shard *shard, void *arg), void *arg)
+{
+	struct shard_call c = { .shard = &node->engine->shard[0],
+				.fn = fn,
+				.arg = arg };
+
+	mpib_mailbox_send(&c.shard->mailbox, &c.msg, on_shard_call);
+	while (!atomic_load(&c.done))
+		usleep(20);
+}
+
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault)
 {

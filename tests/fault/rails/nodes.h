@@ -15,6 +15,7 @@
 #include "base/loop.h"
 #include "base/mailbox.h"
 #include "engine/measure/snapshot.h"
+#include "engine/shard.h"
 #include "peer/broker.h"
 #include "verbs/soft/soft.h"
 
@@ -57,6 +58,10 @@ void nodes_close(struct nodes *n);
 /* Run fn(node, arg) on the node's control thread and wait for it. */
 void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
 	       void *arg);
+/* The same on its shard's thread. */
+void node_shard_call(struct node *node,
+		     void (*fn)(struct mpib_shard *shard, void *arg),
+		     void *arg);
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault);
 /* Move a QP of the rail of the node's lane to ERR; false: it has none now. */

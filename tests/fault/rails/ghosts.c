@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ghosts: what an older epoch of a rail left behind turns up under traffic.
+ * Each round a QP is killed, so that the rail comes back under a new epoch.
+ * Then the sending shard posts, on the rail's QPs of now, IMMs of each of the
+ * three other epochs that two bits can tell, for slots that are being filled
+ * right then; and the receiving shard posts again every CTS it has out. Each
+ * IMM must be dropped and counted, and no message may notice. Enough rounds
+ * that the two bits wrap.
+ *
+ *   ghosts [-n rounds] [-a net]
+ */
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/flow/flow.h"
+#include "traffic.h"
+
+#define MS 1000000ull
+#define HANG_MS 60000
+#define PER_FLOW 4 /* of each old epoch */
+
+static struct nodes nodes;
+static struct traffic traffic;
+static uint64_t cts_again;
+
+/* What a shard is asked to do, and says. */
+struct haunt {
+	unsigned rail, seed;
+	unsigned posted;
+	uint32_t epoch;
+	uint64_t cts;
+};
+
+static void post_ghost(struct mpib_flow *f, unsigned rail, uint32_t epoch,
+		       unsigned chance, struct haunt *h)
+{
+	/* From a slot that ended to one that has no CTS yet. */
+	uint32_t slot = (uint32_t)(f->tx.cts_next - 4 + chance % 16);
+	struct mpib_lane_qp *q = mpib_flow_qp(f, rail, slot % MPIB_SLOTS);
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, f->id, 0),
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data =
+			htobe32(mpib_imm_v2(slot % MPIB_SLOTS, chance / 16 % 4,
+					    epoch, f->remote.id)),
+	};
+
+	if (mpib_qp_room(q) == 0)
+		return;
+	wr.wr.rdma.remote_addr = f->remote.addr;
+	wr.wr.rdma.rkey = f->remote.rkey[rail];
+	mpib_qp_post(q, &wr, 1);
+	h->posted++;
+}
+
+static void haunt_lane(struct mpib_lane *lane, struct haunt *h)
+{
+	struct mpib_flow *f;
+
+	if (!(lane->open & 1u << h->rail))
+		return;
+	h->epoch = lane->epoch[h->rail];
+	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	{
+		for (unsigned i = 0; f->is_sender && i < 3 * PER_FLOW; i++)
+			post_ghost(f, h->rail, h->epoch + 1 + i % 3,
+				   h->seed * 31 + f->id * 7 + i * 13, h);
+		if (f->is_sender || f->rx.tail == f->rx.cts_posted)
+			continue;
+		h->cts += f->rx.cts_posted - f->rx.tail;
+		f->rx.cts_again = f->rx.tail;
+		if (!f->on_cts) {
+			f->on_cts = true;
+			TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
+		}
+	}
+}
+
+static void haunt(struct mpib_shard *s, void *arg)
+{
+	struct mpib_lane *lane;
+
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	haunt_lane(lane, arg);
+}
+
+static uint64_t stale(unsigned end, unsigned rail)
+{
+	struct mpib_snapshot *s = node_snapshot(&nodes.node[end]);
+	uint64_t n = s->rail[rail].stale_imms;
+
+	mpib_snapshot_free(s);
+	return n;
+}
+
+static void run_for(uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	while (now_ns() < end)
+		traffic_turn(&traffic, true);
+}
+
+static unsigned fences(void)
+{
+	return atomic_load(&nodes.node[0].fences) +
+	       atomic_load(&nodes.node[1].fences);
+}
+
+static void until_live(void)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (node_live(&nodes.node[0]) != 3 ||
+	       node_live(&nodes.node[1]) != 3) {
+		run_for(MS);
+		if (now_ns() > end)
+			die("a rail does not come back");
+	}
+}
+
+static void new_epoch(unsigned end, unsigned rail)
+{
+	unsigned before = fences();
+	uint64_t limit = now_ns() + HANG_MS * MS;
+
+	until_live();
+	while (!node_kill_qp(&nodes.node[end], rail, 0))
+		until_live();
+	while (fences() == before) {
+		run_for(MS);
+		if (now_ns() > limit)
+			die("a killed QP is not found");
+	}
+	until_live();
+}
+
+/* IMMs from one end over a rail; how many, all of them counted. 0: the rail
+ * failed by itself meanwhile, and some went with it. */
+static unsigned ghosts_from(unsigned end, unsigned rail, unsigned seed,
+			    uint32_t *epoch)
+{
+	struct haunt h = { .rail = rail, .seed = seed };
+	uint64_t before = stale(!end, rail), limit = now_ns() + HANG_MS * MS;
+	unsigned fenced = fences();
+
+	node_shard_call(&nodes.node[end], haunt, &h);
+	cts_again += h.cts;
+	*epoch = h.epoch;
+	while (stale(!end, rail) - before < h.posted) {
+		run_for(MS);
+		if (fences() != fenced)
+			return 0;
+		if (now_ns() > limit)
+			die("%llu of %u old IMMs were counted",
+			    (unsigned long long)(stale(!end, rail) - before),
+			    h.posted);
+	}
+	if (stale(!end, rail) - before != h.posted)
+		die("more old IMMs counted than there were");
+	return h.posted;
+}
+
+static void run_dry(void)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (!traffic_dry(&traffic)) {
+		traffic_turn(&traffic, false);
+		if (now_ns() > end)
+			die("what was posted does not end");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned rounds = 10, net = 140 + (unsigned)getpid() % 20;
+	uint32_t epoch[2] = { 0 };
+	struct mpib_engine_config cfg;
+	uint64_t all = 0;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "n:a:")) != -1) {
+		if (opt == 'n')
+			rounds = (unsigned)atoi(optarg);
+		else if (opt == 'a')
+			net = (unsigned)atoi(optarg);
+		else
+			return 2;
+	}
+	mpib_engine_config_init(&cfg);
+	cfg.hold_ms = 1;
+	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, false);
+	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
+	nodes_start(&nodes);
+	for (unsigned i = 0; i < rounds || epoch[0] < 5 || epoch[1] < 5; i++) {
+		if (i == 100 + 10 * rounds)
+			die("the rails fail by themselves all the time");
+		new_epoch(i & 1, i / 2 & 1);
+		for (unsigned k = 0; k < 4; k++)
+			all += ghosts_from(k & 1, k >> 1, i, &epoch[k >> 1]);
+	}
+	until_live();
+	run_dry();
+	if (all == 0)
+		die("no ghost was seen");
+	printf("%llu IMMs of old epochs, up to epochs %u and %u (2 bits tell): "
+	       "all dropped and counted; %llu CTS posted again; %llu messages, "
+	       "0 lost, doubled or changed\n",
+	       (unsigned long long)all, epoch[0], epoch[1],
+	       (unsigned long long)cts_again,
+	       (unsigned long long)traffic.messages);
+	nodes_close(&nodes);
+	return 0;
+}
