@@ -10,6 +10,7 @@
 # MPIB_BENCH_NET=127.44 fixes the addresses, which are random otherwise.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$top/cmake/usage.sh"
 pids=()
 
 bench_die() {

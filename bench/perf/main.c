@@ -29,8 +29,9 @@ static int start(struct perf_world *w)
 		pid_t pid = fork();
 
 		if (pid < 0)
-			return perf_bad("cannot start rank %d: %s", i,
-					strerror(errno));
+			return perf_bad(
+				"rank %d: it does not start: %s (run fewer)", i,
+				strerror(errno));
 		if (pid == 0) {
 			/* No rank outlives the run, however it ends. */
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -74,7 +75,8 @@ static bool wait_all(struct perf_world *w)
 					WTERMSIG(status),
 					strsignal(WTERMSIG(status)));
 		else
-			perf_world_fail(w, rank_of(pid), "gave up");
+			perf_world_fail(w, rank_of(pid),
+					"it gave up (its last line says why)");
 	}
 	return ok;
 }

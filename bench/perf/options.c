@@ -105,7 +105,7 @@ static int get_size(const char *opt, const char *text, uint64_t *size)
 {
 	if (perf_parse_size(text, size) < 0)
 		return perf_bad(
-			"--%s \"%s\" is no size: give bytes, or K, M, G", opt,
+			"--%s: \"%s\" is no size (give bytes, or K, M, G)", opt,
 			text);
 	return 0;
 }
@@ -114,9 +114,9 @@ static int get_number(const char *opt, const char *text, uint64_t lo,
 		      uint64_t hi, uint64_t *out)
 {
 	if (perf_parse_size(text, out) < 0 || *out < lo || *out > hi)
-		return perf_bad("--%s \"%s\" is out of range: give %llu..%llu",
-				opt, text, (unsigned long long)lo,
-				(unsigned long long)hi);
+		return perf_bad(
+			"--%s: \"%s\" is out of range (give %llu..%llu)", opt,
+			text, (unsigned long long)lo, (unsigned long long)hi);
 	return 0;
 }
 
@@ -138,9 +138,9 @@ static int get_pattern(const char *text, enum perf_pattern *pattern)
 			return 0;
 		}
 	}
-	return perf_bad("--pattern \"%s\" is not known: use sendrecv, stream, "
-			"ring, alltoall or pingpong",
-			text);
+	return perf_bad(
+		"--pattern: there is no \"%s\" (use sendrecv, stream, ring, alltoall or pingpong)",
+		text);
 }
 
 static int get_order(const char *text, bool *block)
@@ -148,7 +148,7 @@ static int get_order(const char *text, bool *block)
 	*block = strcmp(text, "block") == 0;
 	if (!*block && strcmp(text, "cyclic") != 0)
 		return perf_bad(
-			"--order \"%s\" is not known: use cyclic or block",
+			"--order: there is no \"%s\" (use cyclic or block)",
 			text);
 	return 0;
 }
@@ -158,7 +158,7 @@ static int get_memory(const char *text, bool *sealed)
 	*sealed = strcmp(text, "sealed") == 0;
 	if (!*sealed && strcmp(text, "private") != 0)
 		return perf_bad(
-			"--memory \"%s\" is not known: use private or sealed",
+			"--memory: there is no \"%s\" (use private or sealed)",
 			text);
 	return 0;
 }
@@ -171,7 +171,7 @@ static int get_nodes(struct perf_options *opt, const char *text)
 		size_t len = strcspn(text, ",");
 
 		if (len && opt->nnodes == PERF_NODES_MAX)
-			return perf_bad("--nodes: more than %d: give fewer",
+			return perf_bad("--nodes: more than %d (give fewer)",
 					PERF_NODES_MAX);
 		if (len)
 			opt->nodes[opt->nnodes++] = strndup(text, len);
@@ -179,7 +179,7 @@ static int get_nodes(struct perf_options *opt, const char *text)
 	}
 	if (!opt->nnodes)
 		return perf_bad(
-			"--nodes is empty: give run dirs, as DIR0,DIR1");
+			"--nodes: it names none (give run dirs, as DIR0,DIR1)");
 	return 0;
 }
 
@@ -190,7 +190,7 @@ static int get_env(struct perf_options *opt, const char *text)
 	char *end;
 
 	if (opt->nenv == PERF_ENV_MAX)
-		return perf_bad("--env: more than %d: give fewer",
+		return perf_bad("--env: more than %d (give fewer)",
 				PERF_ENV_MAX);
 	env->node = -1;
 	if (*text >= '0' && *text <= '9') {
@@ -200,7 +200,7 @@ static int get_env(struct perf_options *opt, const char *text)
 	eq = strchr(name, '=');
 	if (!eq || eq == name)
 		return perf_bad(
-			"--env \"%s\" sets nothing: give K=V or NODE:K=V",
+			"--env: \"%s\" sets nothing (give K=V or NODE:K=V)",
 			text);
 	env->name = strndup(name, (size_t)(eq - name));
 	env->value = eq + 1;
@@ -215,8 +215,9 @@ static int get_seconds(const char *opt, const char *text, double *out)
 	*out = strtod(text, &end);
 	if (end == text || (*end && strcmp(end, "s") != 0) || !(*out > 0) ||
 	    *out > 1e6)
-		return perf_bad("--%s \"%s\" is no time: give seconds above 0",
-				opt, text);
+		return perf_bad(
+			"--%s: \"%s\" is no time (give seconds above 0)", opt,
+			text);
 	return 0;
 }
 
@@ -329,19 +330,22 @@ static int take_all(struct perf_options *opt, int argc, char **argv)
 			puts("mpib-perf " MPIB_VERSION);
 			return 1;
 		case ':':
-			return perf_bad("%s wants a value: see --help",
-					argv[optind - 1]);
+			return perf_bad(
+				"command line: %s wants a value (see --help)",
+				argv[optind - 1]);
 		case '?':
-			return perf_bad("%s is not an option: see --help",
-					argv[optind - 1]);
+			return perf_bad(
+				"command line: %s is no option (see --help)",
+				argv[optind - 1]);
 		default:
 			if (take_load(opt, c, optarg) < 0)
 				return -EINVAL;
 		}
 	}
 	if (optind < argc)
-		return perf_bad("\"%s\" is left over: see --help",
-				argv[optind]);
+		return perf_bad(
+			"command line: \"%s\" is not expected (see --help)",
+			argv[optind]);
 	return 0;
 }
 

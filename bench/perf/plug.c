@@ -20,7 +20,9 @@ int perf_plug_load(struct perf_plug *p, const char *path, int abi)
 	memset(p, 0, sizeof(*p));
 	p->lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!p->lib)
-		return perf_bad("cannot load the plugin: %s", dlerror());
+		return perf_bad(
+			"plugin: %s (is it whole, and built for this machine?)",
+			dlerror());
 	for (int v = NCCL_NET_ABI_NEWEST; v >= NCCL_NET_ABI_OLDEST; v--) {
 		if (abi && v != abi)
 			continue;
@@ -34,11 +36,12 @@ int perf_plug_load(struct perf_plug *p, const char *path, int abi)
 		}
 	}
 	if (abi)
-		return perf_bad("%s has no ncclNetPlugin_v%d (leave --abi out)",
-				path, abi);
-	return perf_bad("%s has no ncclNetPlugin_v%d to v%d (is it an NCCL "
-			"network plugin?)",
-			path, NCCL_NET_ABI_OLDEST, NCCL_NET_ABI_NEWEST);
+		return perf_bad(
+			"plugin: %s has no ncclNetPlugin_v%d (leave --abi out)",
+			path, abi);
+	return perf_bad(
+		"plugin: %s has no ncclNetPlugin_v%d to v%d (is it an NCCL network plugin?)",
+		path, NCCL_NET_ABI_OLDEST, NCCL_NET_ABI_NEWEST);
 }
 
 static enum nccl_result no_profiler(void **event, int type, void *phandle,

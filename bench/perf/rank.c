@@ -44,8 +44,8 @@ static bool check(struct perf_rank *r, const char *call, enum nccl_result res)
 {
 	if (res == NCCL_SUCCESS)
 		return true;
-	perf_world_fail(r->w, r->rank, "%s: %s (%d)", call,
-			perf_result_name(res), (int)res);
+	perf_world_fail(r->w, r->rank, "%s: %s (%d; its WARN line says more)",
+			call, perf_result_name(res), (int)res);
 	return false;
 }
 
@@ -66,15 +66,18 @@ static bool start_plugin(struct perf_rank *r)
 	struct perf_world *w = r->w;
 
 	if (perf_plug_load(&r->plug, w->opt.plugin, w->opt.abi) < 0) {
-		perf_world_fail(w, r->rank, "the plugin cannot be loaded");
+		perf_world_fail(
+			w, r->rank,
+			"plugin: it cannot be loaded (see the line before)");
 		return false;
 	}
 	if (!check(r, "init", perf_plug_init(&r->plug, w->opt.dev, log_line)))
 		return false;
 	if (w->opt.group > r->plug.max_recvs) {
-		perf_world_fail(w, r->rank,
-				"--group %d: the plugin takes %d at the most",
-				w->opt.group, r->plug.max_recvs);
+		perf_world_fail(
+			w, r->rank,
+			"--group %d: the plugin takes fewer (give at most %d)",
+			w->opt.group, r->plug.max_recvs);
 		return false;
 	}
 	if (r->rank == 0) {
@@ -179,10 +182,11 @@ static bool connect_all(struct perf_rank *r, void **lcomm)
 		if (perf_world_failed(r->w))
 			ok = false;
 		if (ok && perf_now() - begun > r->w->opt.timeout) {
-			perf_world_fail(r->w, r->rank,
-					"%d connections are still pending "
-					"after %.0f s",
-					left, r->w->opt.timeout);
+			perf_world_fail(
+				r->w, r->rank,
+				"%d connections are still pending "
+				"after %.0f s (mpibctl stuck names them)",
+				left, r->w->opt.timeout);
 			ok = false;
 		}
 	}
@@ -236,7 +240,9 @@ static bool register_all(struct perf_rank *r)
 		s->mem_len = perf_pattern_memory(&r->w->opt, s->sends);
 		s->mem = buffer_new(&r->w->opt, s->mem_len, &fd);
 		if (s->mem == MAP_FAILED) {
-			perf_world_fail(r->w, r->rank, "no memory for buffers");
+			perf_world_fail(
+				r->w, r->rank,
+				"no memory for buffers (give a smaller --max)");
 			return false;
 		}
 		/* A receive that never came must not look like zeros. */
@@ -322,7 +328,9 @@ static bool run_rows(struct perf_rank *r)
 	void *out = NULL;
 
 	if (pthread_create(&thread, NULL, progress, r)) {
-		perf_world_fail(r->w, r->rank, "no Progress thread");
+		perf_world_fail(
+			r->w, r->rank,
+			"no Progress thread (raise the limit on threads)");
 		return false;
 	}
 	if (r->w->opt.churn && r->nsend)
@@ -357,7 +365,9 @@ int perf_rank_main(struct perf_world *w, int rank)
 
 	r.stream = calloc(most, sizeof(*r.stream));
 	if (!lcomm || !r.stream) {
-		perf_world_fail(w, rank, "out of memory");
+		perf_world_fail(
+			w, rank,
+			"no memory for connections (give fewer --channels)");
 		return 1;
 	}
 	verbose = w->opt.verbose;

@@ -55,20 +55,21 @@ static int settle_ranks(struct perf_options *opt)
 		opt->nodes[opt->nnodes++] = NULL;
 	opt->nranks = opt->nnodes * opt->ranks_per_node;
 	if (opt->nranks < 2)
-		return perf_bad("one rank has nobody to talk to: give more "
-				"--nodes or --ranks-per-node");
+		return perf_bad(
+			"ranks: one has nobody to talk to (give more --nodes or --ranks-per-node)");
 	if (opt->nranks > PERF_RANKS_MAX)
-		return perf_bad("%d ranks are too many: stay below %d",
+		return perf_bad("ranks: %d are too many (stay below %d)",
 				opt->nranks, PERF_RANKS_MAX + 1);
 	if ((opt->pattern == PERF_PINGPONG || opt->pattern == PERF_STREAM) &&
 	    opt->nranks % 2)
-		return perf_bad("%s pairs ranks up and %d is odd: change "
-				"--nodes or --ranks-per-node",
-				perf_pattern_name(opt->pattern), opt->nranks);
+		return perf_bad(
+			"--pattern %s: it pairs ranks up and %d is odd (change --nodes or --ranks-per-node)",
+			perf_pattern_name(opt->pattern), opt->nranks);
 	for (int i = 0; i < opt->nenv; i++) {
 		if (opt->env[i].node >= opt->nnodes)
-			return perf_bad("--env names node %d: nodes are 0..%d",
-					opt->env[i].node, opt->nnodes - 1);
+			return perf_bad(
+				"--env: there is no node %d (they are 0..%d)",
+				opt->env[i].node, opt->nnodes - 1);
 	}
 	return 0;
 }
@@ -76,18 +77,17 @@ static int settle_ranks(struct perf_options *opt)
 static int settle_paths(const struct perf_options *opt)
 {
 	if (!opt->plugin)
-		return perf_bad("no plugin: give --plugin PATH, for example "
-				"--plugin build/plugin/libnccl-net-mpib.so");
+		return perf_bad(
+			"--plugin: it is missing (for example --plugin build/plugin/libnccl-net-mpib.so)");
 	if (strchr(opt->plugin, '/') && access(opt->plugin, R_OK) < 0)
-		return perf_bad("cannot read plugin %s: %s; give --plugin the "
-				"path of a NCCL network plugin",
-				opt->plugin, strerror(errno));
+		return perf_bad(
+			"--plugin %s: %s (give the path of a NCCL network plugin)",
+			opt->plugin, strerror(errno));
 	for (int i = 0; i < opt->nnodes; i++) {
 		if (opt->nodes[i] && access(opt->nodes[i], F_OK) < 0)
-			return perf_bad("cannot use run dir %s: %s; start "
-					"mpib-proxy --run-dir %s first",
-					opt->nodes[i], strerror(errno),
-					opt->nodes[i]);
+			return perf_bad(
+				"--nodes %s: %s (start mpib-proxy --run-dir %s first)",
+				opt->nodes[i], strerror(errno), opt->nodes[i]);
 	}
 	return 0;
 }
@@ -97,16 +97,16 @@ static int settle_sizes(struct perf_options *opt)
 	uint64_t message = opt->chunk;
 
 	if (opt->max < opt->min)
-		return perf_bad("--max is below --min: swap them");
+		return perf_bad("--max: it is below --min (swap them)");
 	if (opt->random_sizes || !message || message > opt->max)
 		message = opt->max;
 	if (message > NCCL_MAX_NET_SIZE_V8)
-		return perf_bad("one isend of %llu bytes is more than NCCL's "
-				"1G: give a smaller --chunk or --max",
-				(unsigned long long)message);
+		return perf_bad(
+			"--chunk: one isend of %llu bytes is more than NCCL's 1G (give a smaller --chunk or --max)",
+			(unsigned long long)message);
 	if (opt->pattern == PERF_RING && opt->chunk % sizeof(float))
-		return perf_bad("--pattern ring moves floats: give a --chunk "
-				"that is a multiple of 4");
+		return perf_bad(
+			"--chunk: --pattern ring moves floats (give a multiple of 4)");
 	return 0;
 }
 
@@ -116,23 +116,23 @@ static int settle_modes(const struct perf_options *opt)
 		opt->pattern == PERF_SENDRECV || opt->pattern == PERF_ALLTOALL;
 
 	if (opt->random_sizes && !p2p)
-		return perf_bad("--random-sizes does not go with --pattern %s: "
-				"use sendrecv or alltoall",
-				perf_pattern_name(opt->pattern));
+		return perf_bad(
+			"--random-sizes: it does not go with --pattern %s (use sendrecv or alltoall)",
+			perf_pattern_name(opt->pattern));
 	if (opt->group > 1 && !p2p)
-		return perf_bad("--group does not go with --pattern %s: use "
-				"sendrecv or alltoall",
-				perf_pattern_name(opt->pattern));
+		return perf_bad(
+			"--group: it does not go with --pattern %s (use sendrecv or alltoall)",
+			perf_pattern_name(opt->pattern));
 	if (!perf_is_steady(opt))
 		return 0;
 	if (opt->random_sizes)
-		return perf_bad("--steady and --random-sizes are two modes: "
-				"choose one");
+		return perf_bad(
+			"--steady: --random-sizes is another mode (choose one)");
 	if (opt->pattern != PERF_PINGPONG && opt->pattern != PERF_SENDRECV &&
 	    opt->pattern != PERF_STREAM)
-		return perf_bad("--steady does not go with --pattern %s: use "
-				"pingpong, stream or sendrecv",
-				perf_pattern_name(opt->pattern));
+		return perf_bad(
+			"--steady: it does not go with --pattern %s (use pingpong, stream or sendrecv)",
+			perf_pattern_name(opt->pattern));
 	return 0;
 }
 
@@ -141,14 +141,12 @@ static int settle_early(const struct perf_options *opt)
 	if (!opt->early_completion)
 		return 0;
 	if (opt->pattern != PERF_SENDRECV && opt->pattern != PERF_ALLTOALL)
-		return perf_bad("--early-completion: --pattern %s needs data "
-				"when test() says done; use sendrecv or "
-				"alltoall",
-				perf_pattern_name(opt->pattern));
+		return perf_bad(
+			"--early-completion: --pattern %s needs data when test() says done (use sendrecv or alltoall)",
+			perf_pattern_name(opt->pattern));
 	if (opt->random_sizes || opt->group > 1)
-		return perf_bad("--early-completion is for single receives of "
-				"known sizes: leave out --random-sizes and "
-				"--group");
+		return perf_bad(
+			"--early-completion: it is for single receives of known sizes (leave out --random-sizes and --group)");
 	return 0;
 }
 

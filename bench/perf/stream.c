@@ -19,7 +19,8 @@ static int say(struct perf_world *w, struct perf_stream *s, const char *call,
 	       enum nccl_result res)
 {
 	perf_world_fail(
-		w, s->self, "%s %s rank %d, channel %d, message %llu: %s (%d)",
+		w, s->self,
+		"%s %s rank %d, channel %d, message %llu: %s (%d; its WARN line says more)",
 		call, s->sends ? "to" : "from", s->peer, s->channel,
 		(unsigned long long)s->done, perf_result_name(res), (int)res);
 	return -1;

@@ -39,8 +39,8 @@ struct perf_world *perf_world_new(const struct perf_options *opt)
 				   sizeof(*w->handle));
 	}
 	if (!w || !w->result || !w->handle) {
-		perf_bad("no memory for %d ranks: %s", opt->nranks,
-			 strerror(errno));
+		perf_bad("memory: none for %d ranks: %s (run fewer)",
+			 opt->nranks, strerror(errno));
 		return NULL;
 	}
 	return w;

@@ -64,7 +64,8 @@ static int parse(int argc, char **argv, struct options *o, char *why)
 
 	*o = (struct options){ .dir = dir && *dir ? dir : MPIB_AGENT_DIR,
 			       .interval_ms = 100 };
-	while ((c = getopt_long(argc, argv, "", list, NULL)) != -1) {
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", list, NULL)) != -1) {
 		if (c == 'd') {
 			o->dir = optarg;
 		} else if (c == 's' && o->proxies < MPIB_AGENT_PROXIES) {
@@ -79,9 +80,9 @@ static int parse(int argc, char **argv, struct options *o, char *why)
 			return MPIB_EXIT_OK;
 		} else {
 			snprintf(why, MPIB_AGENT_WHY,
-				 "command line: cannot use \"%.64s\" (see "
-				 "--help)",
-				 argv[optind - 1]);
+				 "command line: %.64s %s (see --help)",
+				 argv[optind - 1],
+				 c == ':' ? "wants a value" : "cannot be used");
 			return MPIB_EXIT_USAGE;
 		}
 	}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# programs.sh BUILD SOURCE: every program that is installed, and every script
+# that people run, answers --help and --version and refuses what it cannot use
+# with one line, "program: what failed: why (remedy)", and the exit status that
+# its manual names. Nothing needs a proxy.
+set -uo pipefail
+build=$1 source=$2
+top=$(mktemp -d /tmp/mpib-programs.XXXXXX)
+trap 'rm -rf "$top"' EXIT
+failed=0
+unset MPIB_RUN_DIR MPIB_AGENT_DIR
+version=$(sed -n 's/^project(mpib VERSION \([^ ]*\) .*/\1/p' \
+	"$source/CMakeLists.txt")
+
+fail() {
+	echo "$*"
+	failed=1
+}
+
+# says PATTERN PROGRAM ARGUMENT...: ends well and prints it, and no complaint.
+says() {
+	local pattern=$1 rc
+	shift
+	"$@" >"$top/out" 2>"$top/err" </dev/null
+	rc=$?
+	[ "$rc" -eq 0 ] || fail "$*: status $rc: $(<"$top/err")"
+	[ ! -s "$top/err" ] || fail "$*: complains: $(<"$top/err")"
+	grep -qE -- "$pattern" "$top/out" || fail "$*: prints no $pattern"
+	[ -z "$(awk 'length > 80' "$top/out")" ] || fail "$*: over 80 columns"
+}
+
+# refuses STATUS PROGRAM ARGUMENT...
+refuses() {
+	local want=$1 name rc err
+	shift
+	name=$(basename "$1")
+	timeout 60 "$@" >"$top/out" 2>"$top/err" </dev/null
+	rc=$? err=$(<"$top/err")
+	[ "$rc" -eq "$want" ] || fail "$*: status $rc, not $want: $err"
+	[ ! -s "$top/out" ] || fail "$*: says on stdout: $(<"$top/out")"
+	[[ $err =~ ^$name:\ [^$'\n']+:\ [^$'\n']+\ \([^$'\n']+\)$ ]] ||
+		fail "$*: not one line with what, why and remedy: $err"
+}
+
+proxy=$build/proxy/mpib-proxy ctl=$build/proxy/mpibctl
+monitor=$build/proxy/mpib-top agent=$build/proxy/mpib-agent
+perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
+scripts=(bench/budget bench/compare bench/demo bench/hotpath bench/policy
+	bench/scale bench/stats-cost bench/tax bench/vqp tests/run tests/soak)
+
+# None is forgotten.
+for program in "$source"/bench/* tests/run; do
+	name=${program#"$source/"}
+	[ -f "$program" ] && [ -x "$program" ] || continue
+	[[ " ${scripts[*]} " == *" $name "* ]] || fail "$name is not tried here"
+done
+installed=$(sed -n 's/^install(TARGETS \(mpib[a-z-]*\).*/\1/p' \
+	"$source"/{proxy,proxy/*,bench}/CMakeLists.txt | sort | tr '\n' ' ')
+[ "$installed" = "mpib-agent mpib-perf mpib-proxy mpib-top mpibctl " ] ||
+	fail "installed and not tried here: $installed"
+
+for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
+	name=$(basename "$program") bad=2
+	[ "$name" = mpib-proxy ] && bad=78
+	says '^[Uu]sage: ' "$program" --help
+	says "^$name $version\$" "$program" --version
+	refuses "$bad" "$program" --nonsense
+	refuses "$bad" "$program" --help=1
+done
+for script in "${scripts[@]}"; do
+	says '^ +(bench|tests)/' "$source/$script" --help
+	says "^$(basename "$script") $version\$" "$source/$script" --version
+	refuses 2 "$source/$script" --nonsense
+done
+for script in compare scale tax; do
+	refuses 2 "$source/bench/$script" --reps
+done
+refuses 2 "$source/bench/demo" now
+refuses 2 "$source/tests/run" nonsense
+refuses 2 "$source/tests/soak" none
+refuses 2 "$source/tests/soak" 1 nonsense
+
+refuses 78 "$proxy" --sup-bw
+refuses 78 "$proxy" --sup-bw 1025
+refuses 78 "$proxy" word
+refuses 78 "$proxy" --config "$top/none"
+printf '[sup]\nbandwidth = 1\n' >"$top/conf"
+refuses 78 "$proxy" --config "$top/conf"
+refuses 78 "$proxy" --config /dev/null --sout tape:0
+refuses 78 "$proxy" --config /dev/null --run-dir "$top" --sout soft:127.999.0.1
+refuses 1 "$proxy" --config /dev/null --run-dir "$top/conf/run" \
+	--sout soft:127.0.0.1
+
+refuses 2 "$ctl" rails -o
+refuses 2 "$ctl" nonsense
+refuses 2 "$ctl" rails drain
+refuses 3 "$ctl" -s "$top/none" rails
+
+refuses 2 "$monitor" --tab
+refuses 2 "$monitor" --tab cables
+refuses 2 "$monitor" --delay 0
+refuses 2 "$monitor" word
+refuses 2 "$monitor"
+refuses 3 "$monitor" -b -s "$top/none"
+
+refuses 2 "$agent"
+refuses 2 "$agent" --dir
+refuses 2 "$agent" --interval none balance
+refuses 2 "$agent" static 1025
+refuses 2 "$agent" nonsense
+refuses 1 "$agent" --dir "$top/conf/agent" balance
+
+refuses 2 "$perf"
+refuses 2 "$perf" --plugin
+refuses 2 "$perf" --plugin "$top/none.so"
+refuses 2 "$perf" --plugin "$plugin" --nodes "$top/none" --ranks-per-node 2
+for option in '--min 1X' '--factor 1' '--abi 7' '--pattern star' '--order x' \
+	'--memory x' '--nodes ,' '--env x' '--timeout 0' 'word' \
+	'--ranks-per-node 1' '--pattern pingpong --ranks-per-node 3' \
+	'--env 7:a=b' '--min 2 --max 1' '--chunk 2G --max 2G' \
+	'--pattern ring --chunk 5' '--pattern ring --random-sizes 1' \
+	'--pattern ring --group 2' '--steady 1 --random-sizes 1' \
+	'--steady 1 --pattern ring' '--early-completion --group 2' \
+	'--early-completion --pattern ring'; do
+	# shellcheck disable=SC2086
+	refuses 2 "$perf" --plugin "$plugin" $option
+done
+exit "$failed"
