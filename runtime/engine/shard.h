@@ -71,6 +71,7 @@ struct mpib_shard {
 	uint64_t now; /* when this turn began, ns */
 	uint32_t ar_above; /* longer pieces: payload by WRITE, then the IMM */
 	uint64_t spin_ns; /* idle time before sleep, follows the traffic */
+	unsigned data_rail; /* that a message was last posted to */
 	uint32_t watch_turns; /* since the watchdog looked */
 	uint64_t watched_ns; /* when that was */
 	bool watching; /* something was outstanding then */

@@ -95,6 +95,7 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 
 		if (chain[r].n == 0)
 			continue;
+		f->shard->data_rail = r;
 		/* The rail's bytes are those of one request, or of a group. */
 		for (unsigned i = 0; i < n; i++)
 			mpib_report_post(f, share[i].req, r, q->qpn,

@@ -185,12 +185,15 @@ static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 	return total;
 }
 
+/* With the software HCA polling is what sends, one rail after the other: a
+ * message before the CTS of the next. */
 int mpib_cq_turn(struct mpib_shard *s)
 {
+	unsigned rails = s->engine->cfg.rails;
 	int n = 0;
 
-	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
-		n += poll_rail(s, r, BATCHES_PER_TURN);
+	for (unsigned i = 0; i < rails; i++)
+		n += poll_rail(s, (s->data_rail + i) % rails, BATCHES_PER_TURN);
 	return n;
 }
 

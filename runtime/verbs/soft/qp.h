@@ -79,6 +79,7 @@ struct soft_qp {
 	struct soft_rwq rq;
 	uint32_t rx_msn; /* next request expected, and our ack */
 	uint32_t ack_sent;
+	uint64_t ack_by; /* turn: until then an ack waits for company */
 	enum soft_place place;
 	struct soft_hdr rx;
 	uint32_t rx_off;

@@ -135,7 +135,8 @@ static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 	if (send && conn->tx_work && !conn->tx_blocked) {
 		if (soft_stream_tx_prep(conn, &ctx->ops[ctx->nops]))
 			ctx->nops++;
-		else if (!conn->qp || !conn->qp->hold_until)
+		else if (!conn->qp ||
+			 (!conn->qp->hold_until && !soft_ack_waits(conn->qp)))
 			conn->tx_work = false;
 	}
 	if (conn->state != SOFT_CONN_DEAD && conn->rx_ready &&

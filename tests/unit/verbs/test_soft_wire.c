@@ -311,6 +311,76 @@ static void lies_cost_no_more_than_the_qp(void **state)
 	vt_mem_free(t, &all);
 }
 
+/* n small writes at once, the first is number msn; they have landed. */
+static void write_some(struct vt *t, int fd, uint32_t msn, unsigned n,
+		       struct vt_mem *m)
+{
+	uint8_t buf[2 * (SOFT_HDR_LEN + 8)], *at = buf;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct soft_hdr h = { .op = SOFT_OP_WRITE,
+				      .msn = msn + i,
+				      .len = 8,
+				      .rkey = m->mr->rkey,
+				      .addr = vt_addr(m) };
+
+		soft_hdr_encode(at, &h);
+		memset(at + SOFT_HDR_LEN, (int)h.msn + 1, 8);
+		at += SOFT_HDR_LEN + 8;
+	}
+	assert_int_equal(send(fd, buf, (size_t)(at - buf), MSG_NOSIGNAL),
+			 at - buf);
+	while (m->p[7] != msn + n)
+		vt_turn(t);
+}
+
+static struct soft_hdr heard(int fd)
+{
+	uint8_t buf[SOFT_HDR_LEN];
+	struct soft_hdr h;
+
+	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_WAITALL), sizeof(buf));
+	assert_true(soft_hdr_decode(buf, &h));
+	return h;
+}
+
+static void an_ack_waits_a_little_for_company(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = victim(t);
+	struct soft_hello h = greeting(t, qp);
+	int fd = dial(t, qp->qp_num);
+	struct vt_mem m = vt_mem(t, &t->a, 64, VT_ALL);
+	struct ibv_sge sge = vt_sge(&m, 0, 0);
+	struct soft_hdr got;
+
+	assert_int_equal(greet(t, fd, &h), SOFT_HELLO_OK);
+	/* What the owner sends next carries it. */
+	write_some(t, fd, 0, 1, &m);
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, 2, 0, &sge, 1, 0, 0),
+			 0);
+	vt_turn(t);
+	got = heard(fd);
+	assert_int_equal(got.op, SOFT_OP_WRITE);
+	assert_int_equal(got.ack, 1);
+	/* The owner has nothing to send. */
+	write_some(t, fd, 1, 1, &m);
+	for (int i = 0; i < 8; i++)
+		vt_turn(t);
+	got = heard(fd);
+	assert_int_equal(got.op, SOFT_OP_ACK);
+	assert_int_equal(got.ack, 2);
+	/* With a second one it does not wait. */
+	write_some(t, fd, 2, 2, &m);
+	vt_turn(t);
+	got = heard(fd);
+	assert_int_equal(got.op, SOFT_OP_ACK);
+	assert_int_equal(got.ack, 4);
+	close(fd);
+	vt_destroy(t, qp, NULL);
+	vt_mem_free(t, &m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +390,7 @@ int main(void)
 		vt_test(a_second_connection_is_turned_away),
 		vt_test(noise_instead_of_a_greeting_is_cut_off),
 		vt_test(lies_cost_no_more_than_the_qp),
+		vt_test(an_ack_waits_a_little_for_company),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

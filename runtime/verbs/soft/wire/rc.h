@@ -54,6 +54,8 @@ uint32_t soft_rx_payload(const struct soft_hdr *h);
 /* Pieces for the payload from qp->rx_off on; < 0: no longer ours to write. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
+/* Nothing but an ack is due, and it may still wait. */
+bool soft_ack_waits(struct soft_qp *qp);
 /* rx_iov or the kernel refused: end the request with an error. */
 void soft_rx_abort(struct soft_qp *qp);
 

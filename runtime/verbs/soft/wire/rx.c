@@ -16,6 +16,24 @@
 #include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/wire.h"
 
+/*
+ * A small message is often answered at once, and what the owner then sends
+ * should neither wait behind an ack nor pay for one. So the ack of the first
+ * waits a few turns for company; with a second one unacked it goes alone, as a
+ * stream's sender needs it.
+ */
+#define ACK_SMALL 4096
+#define ACK_TURNS 8
+
+bool soft_ack_waits(struct soft_qp *qp)
+{
+	struct soft_ctx *ctx = qp->ctx;
+
+	/* Relaxed: who is about to sleep turns once more after saying so. */
+	return qp->rx_msn != qp->ack_sent && ctx->turn < qp->ack_by &&
+	       !atomic_load_explicit(&ctx->sleepers, memory_order_relaxed);
+}
+
 uint32_t soft_rx_payload(const struct soft_hdr *h)
 {
 	return h->op == SOFT_OP_READ ? 0 : h->len;
@@ -198,6 +216,9 @@ void soft_rx_end(struct soft_qp *qp)
 		soft_cq_recv(qp, IBV_WC_SUCCESS);
 		qp->has_recv = false;
 	}
+	qp->ack_by = 0;
+	if (qp->rx_msn == qp->ack_sent && qp->rx.len <= ACK_SMALL)
+		qp->ack_by = qp->ctx->turn + ACK_TURNS;
 	qp->rx_msn++;
 	soft_conn_work(qp);
 }

@@ -186,7 +186,7 @@ static int gather(struct gather *g)
 	if (!qp->dying)
 		rc = add_requests(g, slow);
 	if (rc >= 0 && g->op->nitems == conn->has_cur && has_room(g) &&
-	    qp->rx_msn != qp->ack_sent)
+	    qp->rx_msn != qp->ack_sent && !soft_ack_waits(qp))
 		add_item(g, SOFT_ITEM_CTL, 0, &ack);
 	return rc;
 }
