@@ -11,7 +11,7 @@
 #include "metrics/metrics.h"
 #include "rundir.h"
 #include "session/session.h"
-#include "stats.h"
+#include "stats/stats.h"
 
 struct mpib_proxy {
 	struct mpib_config cfg;

@@ -9,9 +9,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/stats.h"
 #include "base/log.h"
-#include "dial.h"
-#include "stats.h"
+#include "ctl/dial.h"
 
 struct options {
 	const char *dir;

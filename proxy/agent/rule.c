@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rule.h"
+#include "agent/rule.h"
 
 #include <stdio.h>
 #include <stdlib.h>

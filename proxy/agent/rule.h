@@ -4,7 +4,7 @@
 #ifndef MPIB_AGENT_RULE_H
 #define MPIB_AGENT_RULE_H
 
-#include "slots.h"
+#include "agent/slots.h"
 
 enum mpib_agent_rule_kind {
 	MPIB_RULE_FIXED, /* static, weights and drain: one share for all */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slots.h"
+#include "agent/slots.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stats.h"
+#include "agent/stats.h"
 
-#include "dial.h"
+#include "ctl/dial.h"
 
 static uint64_t num(const json_t *o, const char *key)
 {

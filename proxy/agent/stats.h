@@ -3,7 +3,7 @@
 #ifndef MPIB_AGENT_STATS_H
 #define MPIB_AGENT_STATS_H
 
-#include "rule.h"
+#include "agent/rule.h"
 
 #define MPIB_AGENT_PROXIES 16
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "dial.h"
+#include "ctl/dial.h"
 
 #define MPIB_CTL_ARGS 2
 

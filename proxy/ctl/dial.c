@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dial.h"
+#include "ctl/dial.h"
 
 #include <errno.h>
 #include <mpib/control.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fields.h"
+#include "ctl/fields.h"
 
 #include <string.h>
 

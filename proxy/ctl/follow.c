@@ -5,9 +5,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "table.h"
-#include "views.h"
+#include "ctl/commands.h"
+#include "ctl/show/table.h"
+#include "ctl/show/views.h"
 
 #define WIDTH 80
 #define PAUSE_US 300000

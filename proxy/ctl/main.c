@@ -2,7 +2,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "commands.h"
+#include "ctl/commands.h"
 
 enum {
 	OPT_TEXTFILE = 1000,

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "commands.h"
-#include "fields.h"
-#include "textfile.h"
-#include "views.h"
+#include "ctl/commands.h"
+#include "ctl/fields.h"
+#include "ctl/show/views.h"
+#include "ctl/textfile.h"
 
 #define WIDTH 80
 

@@ -2,7 +2,7 @@
 #ifndef MPIB_CTL_TEXTFILE_H
 #define MPIB_CTL_TEXTFILE_H
 
-#include "dial.h"
+#include "ctl/dial.h"
 
 /* The text of a command into file, which is whole at every moment: the old one
  * or the new one. Readable for all. As in dial.h. */

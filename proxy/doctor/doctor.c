@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "doctor.h"
+#include "doctor/doctor.h"
 
 #include <mpib/control.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fields.h"
+#include "ctl/fields.h"
 
 #define WIDTH 80
 #define INDENT 19 /* of what is found */

@@ -7,7 +7,7 @@
 #ifndef MPIB_DOCTOR_DOCTOR_H
 #define MPIB_DOCTOR_DOCTOR_H
 
-#include "commands.h"
+#include "ctl/commands.h"
 
 enum mpib_verdict {
 	MPIB_OK,

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "doctor/doctor.h"
 
 void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)

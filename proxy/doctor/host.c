@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/environ.h"
-#include "doctor.h"
+#include "doctor/doctor.h"
 
 static void check_mode(struct mpib_doctor *d, const char *dir)
 {

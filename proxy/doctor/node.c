@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "doctor/doctor.h"
 
 static uint64_t num(const json_t *o, const char *key)
 {

@@ -9,7 +9,7 @@
 #ifndef MPIB_METRICS_OPENMETRICS_H
 #define MPIB_METRICS_OPENMETRICS_H
 
-#include "view.h"
+#include "stats/view.h"
 
 #define MPIB_METRICS_CLIENTS 64
 

@@ -7,7 +7,7 @@
 
 #include "base/event.h"
 #include "base/suggest.h"
-#include "command.h"
+#include "stats/command.h"
 
 static bool can_change(struct mpib_ask *ask)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "command.h"
+#include "stats/command.h"
 
 #include <errno.h>
 #include <stdarg.h>

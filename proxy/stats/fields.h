@@ -3,7 +3,7 @@
 #ifndef MPIB_PROXY_STATS_FIELDS_H
 #define MPIB_PROXY_STATS_FIELDS_H
 
-#include "view.h"
+#include "stats/view.h"
 
 json_t *mpib_field_u64(uint64_t n);
 /* {"sout": n, "sup": n} of the rails there are. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reader.h"
+#include "stats/reader.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <sys/queue.h>
 #include <time.h>
 
-#include "stats.h"
+#include "stats/stats.h"
 
 struct mpib_reader {
 	struct mpib_stats *stats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stats.h"
+#include "stats/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "reader.h"
+#include "stats/reader.h"
 
 #define PAUSE (MPIB_SEC / 10)
 #define BUDGET (MPIB_MSEC / 2) /* before others have their turn */

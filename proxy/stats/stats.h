@@ -10,7 +10,7 @@
 #define MPIB_PROXY_STATS_H
 
 #include "base/loop.h"
-#include "command.h"
+#include "stats/command.h"
 
 struct mpib_stats;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "view.h"
+#include "stats/view.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fields.h"
-#include "hw.h"
+#include "stats/fields.h"
+#include "stats/hw.h"
 
 static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
 

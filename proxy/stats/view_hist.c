@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/measure/times.h"
-#include "fields.h"
+#include "stats/fields.h"
 
 static const struct {
 	const char *name;

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
-#include "screen.h"
-#include "tabs.h"
+#include "top/screen.h"
+#include "top/tabs.h"
 
 #define WIDTH 80
 

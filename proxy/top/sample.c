@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sample.h"
+#include "top/sample.h"
 
 #include <string.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 #ifndef MPIB_TOP_SAMPLE_H
 #define MPIB_TOP_SAMPLE_H
 
-#include "dial.h"
+#include "ctl/dial.h"
 
 struct top_sample {
 	double time; /* seconds of CLOCK_MONOTONIC, 0: nothing was taken */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "screen.h"
+#include "top/screen.h"
 
 #include <curses.h>
 #include <langinfo.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "table.h"
-#include "tabs.h"
+#include "ctl/show/table.h"
+#include "top/tabs.h"
 
 #define HISTORY 60
 #define TOP_LINES 4 /* above the table */

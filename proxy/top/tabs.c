@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tabs.h"
+#include "top/tabs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "table.h"
+#include "ctl/show/table.h"
 
 static void set_text(struct top_row *row, unsigned c, const char *text)
 {

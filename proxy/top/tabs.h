@@ -3,7 +3,7 @@
 #ifndef MPIB_TOP_TABS_H
 #define MPIB_TOP_TABS_H
 
-#include "sample.h"
+#include "top/sample.h"
 
 #define TOP_COLUMNS 10
 

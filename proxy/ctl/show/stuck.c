@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that hang, each with whom to ask. */
-#include "stuck.h"
+#include "ctl/show/stuck.h"
 
 #include <string.h>
 
-#include "table.h"
+#include "ctl/show/table.h"
 
 static const char *str(const json_t *o, const char *key)
 {

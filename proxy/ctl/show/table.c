@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "table.h"
+#include "ctl/show/table.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "views.h"
+#include "ctl/show/views.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "stuck.h"
-#include "table.h"
+#include "ctl/show/stuck.h"
+#include "ctl/show/table.h"
 
 #define BUF 16
 

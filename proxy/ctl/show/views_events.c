@@ -2,7 +2,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "views.h"
+#include "ctl/show/views.h"
 
 /* Words of text from column at on, below each other at column indent. */
 static void wrap(const char *text, unsigned at, unsigned indent, unsigned width,

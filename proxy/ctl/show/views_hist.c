@@ -2,8 +2,8 @@
 /* How long things take: all histograms in a line each, or one as bars. */
 #include <string.h>
 
-#include "table.h"
-#include "views.h"
+#include "ctl/show/table.h"
+#include "ctl/show/views.h"
 
 #define BAR 40
 

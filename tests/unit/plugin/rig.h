@@ -6,7 +6,7 @@
 #ifndef PLUGIN_RIG_H
 #define PLUGIN_RIG_H
 
-#include "fake_proxy.h"
+#include "../ipc/fake_proxy.h"
 #include "nccl_abi.h"
 
 struct rig {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "rule.h"
+#include "agent/rule.h"
 
 static struct mpib_agent_rule rule;
 static char why[MPIB_AGENT_WHY];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/agent/slots.h, with the proxies played by the test over its socket. */
-#include "slots.h"
+#include "agent/slots.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

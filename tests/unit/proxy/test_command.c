@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "command.h"
+#include "stats/command.h"
 
 static char line[128];
 static struct mpib_ask ask;

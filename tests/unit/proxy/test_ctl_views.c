@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/ctl/show/views.h: every noun fits 80 columns, whatever the numbers, and
  * bears an answer without a field. */
-#include "views.h"
+#include "ctl/show/views.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

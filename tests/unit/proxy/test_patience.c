@@ -16,7 +16,7 @@
 #include "rundir.h"
 #include "scratch.h"
 #include "session/session.h"
-#include "stats.h"
+#include "stats/stats.h"
 
 static struct mpib_loop loop;
 static struct mpib_config cfg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/ctl/show/table.h: alignment, width, human numbers. */
-#include "table.h"
+#include "ctl/show/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/top/tabs.h: rates of two samples made by hand, their order, and 80
  * columns whatever the numbers. */
-#include "tabs.h"
+#include "top/tabs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

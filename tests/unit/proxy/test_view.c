@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stats/view.h: the JSON of a snapshot made by hand, whose bytes add up. */
-#include "command.h"
+#include "stats/command.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
