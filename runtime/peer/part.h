@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a message that are more than a number. get fails the reader for
+ * what cannot be.
+ */
+#ifndef MPIB_PEER_PART_H
+#define MPIB_PEER_PART_H
+
+#include "peer/codec.h"
+#include "peer/protocol.h"
+
+typedef void mpib_put_part(struct mpib_writer *w,
+			   const struct mpib_peer_msg *msg);
+typedef void mpib_get_part(struct mpib_reader *r, struct mpib_peer_msg *msg);
+
+/* lane_part.c */
+mpib_put_part mpib_put_lane, mpib_put_rail;
+mpib_get_part mpib_get_lane, mpib_get_rail;
+
+#endif
