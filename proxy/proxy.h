@@ -8,7 +8,7 @@
 
 #include "base/loop.h"
 #include "config/config.h"
-#include "metrics/metrics.h"
+#include "publish.h"
 #include "rundir.h"
 #include "session/session.h"
 #include "stats/stats.h"

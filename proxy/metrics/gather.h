@@ -9,7 +9,7 @@
 #include <sys/queue.h>
 
 #include "base/loop.h"
-#include "stats/view.h"
+#include "view/view.h"
 
 /* v->snap is valid during the call; v is NULL when memory was short. */
 typedef void mpib_gather_fn(void *arg, const struct mpib_view *v);

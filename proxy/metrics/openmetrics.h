@@ -9,7 +9,7 @@
 #ifndef MPIB_METRICS_OPENMETRICS_H
 #define MPIB_METRICS_OPENMETRICS_H
 
-#include "stats/view.h"
+#include "view/view.h"
 
 #define MPIB_METRICS_CLIENTS 64
 

@@ -7,7 +7,7 @@
 #ifndef MPIB_PROXY_STATS_COMMAND_H
 #define MPIB_PROXY_STATS_COMMAND_H
 
-#include "stats/view.h"
+#include "view/view.h"
 
 #define MPIB_COMMAND_ARGS 2
 

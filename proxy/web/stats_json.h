@@ -2,7 +2,7 @@
 #ifndef MPIB_WEB_STATS_JSON_H
 #define MPIB_WEB_STATS_JSON_H
 
-#include "stats/view.h"
+#include "view/view.h"
 
 /*
  * What the commands of the stats socket answer, in one object: {"time": seconds

@@ -4,7 +4,7 @@
 #ifndef MPIB_TESTS_BUSY_NODE_H
 #define MPIB_TESTS_BUSY_NODE_H
 
-#include "stats/view.h"
+#include "view/view.h"
 
 #define BUSY_CLIENTS_MAX 1024
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats/hw.h: counters of an RDMA port, from a tree made by the test. */
-#include "stats/hw.h"
+/* view/hw.h: counters of an RDMA port, from a tree made by the test. */
+#include "view/hw.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats/view.h: the JSON of a snapshot made by hand, whose bytes add up. */
+/* view/view.h: the JSON of a snapshot made by hand, whose bytes add up. */
 #include "stats/command.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /* Connections, the lanes they share and the peers those lead to. */
 #include <string.h>
 
-#include "stats/fields.h"
+#include "view/fields.h"
 
 static double seconds(uint64_t ns)
 {

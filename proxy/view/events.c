@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/event.h"
-#include "stats/view.h"
+#include "view/view.h"
 
 static const char *const level_name[] = { "error", "warn", "info", "debug" };
 

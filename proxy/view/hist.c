@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/measure/times.h"
-#include "stats/fields.h"
+#include "view/fields.h"
 
 static const struct {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "metrics/metrics.h"
+#include "publish.h"
 
 #include <stdio.h>
 #include <string.h>

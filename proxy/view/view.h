@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stats socket shows, as JSON. Built from plain data, so that it says
+ * What the proxy shows of itself, as JSON. Built from plain data, so that it says
  * the same of a snapshot made by hand. Fields are only ever added.
  *
  * Bytes are payload and by rail. Those of open connections and of the closed

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stats/view.h"
+#include "view/view.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "stats/fields.h"
-#include "stats/hw.h"
+#include "view/fields.h"
+#include "view/hw.h"
 
 static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
 

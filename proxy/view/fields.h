@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the files of the views: what several of them show the same way. */
-#ifndef MPIB_PROXY_STATS_FIELDS_H
-#define MPIB_PROXY_STATS_FIELDS_H
+#ifndef MPIB_PROXY_VIEW_FIELDS_H
+#define MPIB_PROXY_VIEW_FIELDS_H
 
-#include "stats/view.h"
+#include "view/view.h"
 
 json_t *mpib_field_u64(uint64_t n);
 /* {"sout": n, "sup": n} of the rails there are. */

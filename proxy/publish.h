@@ -3,8 +3,8 @@
  * Metrics for machines and a page for people: RUNDIR/metrics.sock, and HTTP
  * where an address is set. Control thread only.
  */
-#ifndef MPIB_METRICS_METRICS_H
-#define MPIB_METRICS_METRICS_H
+#ifndef MPIB_PROXY_PUBLISH_H
+#define MPIB_PROXY_PUBLISH_H
 
 #include "metrics/gather.h"
 #include "metrics/scrape.h"

@@ -2,7 +2,7 @@
 /* Requests that do not come to their end. */
 #include <stdlib.h>
 
-#include "stats/fields.h"
+#include "view/fields.h"
 
 static const struct {
 	const char *word, *text;

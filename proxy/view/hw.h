@@ -4,8 +4,8 @@
  * ROOT/class/infiniband/DEVICE/ports/PORT/hw_counters: a file a counter. Names
  * are the driver's.
  */
-#ifndef MPIB_PROXY_STATS_HW_H
-#define MPIB_PROXY_STATS_HW_H
+#ifndef MPIB_PROXY_VIEW_HW_H
+#define MPIB_PROXY_VIEW_HW_H
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stats/hw.h"
+#include "view/hw.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why each sending connection is split as it is. */
-#include "stats/view.h"
+#include "view/view.h"
 
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stats/fields.h"
+#include "view/fields.h"
 
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 
