@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # documented.sh BUILD SOURCE: every setting, option, noun and verb has its place in
-# the manual, with the default it has.
+# the manual, with the default it has; so has every field of an answer and every
+# event. Metrics are metrics.sh's, messages messages.pl's.
 set -uo pipefail
 proxy=$1/proxy/mpib-proxy ctl=$1/proxy/mpibctl man=$2/proxy/man
 missing=0
@@ -47,6 +48,24 @@ commands=$(grep -oE '^	\{ "[a-z]+", "' "$2/proxy/stats/command.c" | grep -oE '[a
 [ -n "$commands" ] || { echo "no commands"; exit 1; }
 for command in $commands; do
 	need "$man/mpib-protocol.7.scd" "*$command*"
+done
+# Keys and words are the lower-case strings of the files that write answers.
+# lifespan is one that is taken out.
+words=$(cat "$2"/proxy/view/*.c | sed 's:/\*.*\*/::' |
+	grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"' | grep -vx lifespan | sort -u)
+[ "$(wc -l <<<"$words")" -gt 100 ] || { echo "no fields"; exit 1; }
+for word in $words; do
+	grep -qE "(^|[_*\"( ])$word([_*\"), .]|\$)" "$man/mpib-protocol.7.scd" &&
+		continue
+	echo "$man/mpib-protocol.7.scd does not have the field or word: $word"
+	missing=1
+done
+events=$(find "$2"/{proxy,runtime} -name '*.c' -exec cat {} + | tr '\n\t' '  ' |
+	grep -oE 'mpib_event\([A-Z_a-z> -]*,[^&;]*' | grep -oE '"[a-z_]+"' |
+	tr -d '"' | sort -u)
+[ "$(wc -l <<<"$events")" -gt 10 ] || { echo "no events"; exit 1; }
+for event in $events; do
+	need "$man/mpib-protocol.7.scd" "*$event*"
 done
 for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
 	need "$man/mpib-perf.1.scd" "*$option*"
