@@ -67,19 +67,41 @@ int soft_listen(struct soft_ctx *ctx)
 	return -EADDRINUSE;
 }
 
-void soft_accept(struct soft_ctx *ctx)
+static bool is_local(struct in_addr own, struct in_addr peer)
 {
+	return own.s_addr == peer.s_addr ||
+	       ntohl(peer.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/*
+ * Inside a machine there is no network to share, and what the system's
+ * congestion control does for one only costs: BBR paces by timers. Every
+ * kernel has reno and lets every user have it.
+ */
+static void tune(int fd, struct in_addr own, struct in_addr peer)
+{
+	static const char reno[] = "reno";
 	int one = 1;
 
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (is_local(own, peer))
+		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno,
+			   sizeof(reno) - 1);
+}
+
+void soft_accept(struct soft_ctx *ctx)
+{
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-		int fd = accept4(ctx->listen_fd, NULL, NULL,
+		struct sockaddr_in peer;
+		socklen_t len = sizeof(peer);
+		int fd = accept4(ctx->listen_fd, (struct sockaddr *)&peer, &len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
 			ctx->accept_ready = false;
 			return;
 		}
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		tune(fd, ctx->addr, peer.sin_addr);
 		if (ctx->nembryos >= SOFT_MAX_EMBRYOS ||
 		    !soft_conn_new(ctx, fd, SOFT_CONN_ASKED))
 			close(fd);
@@ -118,7 +140,7 @@ static int open_socket(struct soft_qp *qp)
 
 	if (fd < 0)
 		return -errno;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	tune(fd, qp->ctx->addr, qp->peer_addr);
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 	/* The peer checks where we come from. */
 	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||
