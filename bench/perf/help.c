@@ -14,6 +14,7 @@ const char perf_help[] =
 	"  --ranks-per-node N   (1, or 2 without --nodes)\n"
 	"  --order cyclic|block deal ranks out over the nodes, or fill a node\n"
 	"                       first (cyclic: every hop leaves the node)\n"
+	"  --pin                each rank on its share of the CPUs, by node\n"
 	"  --env [NODE:]K=V     environment of the ranks, may be repeated\n"
 	"\n"
 	"What is measured\n"

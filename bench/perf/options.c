@@ -19,6 +19,7 @@ enum {
 	OPT_NODES,
 	OPT_RANKS,
 	OPT_ORDER,
+	OPT_PIN,
 	OPT_PATTERN,
 	OPT_MIN,
 	OPT_MAX,
@@ -49,6 +50,7 @@ static const struct option longopts[] = {
 	{ "nodes", required_argument, NULL, OPT_NODES },
 	{ "ranks-per-node", required_argument, NULL, OPT_RANKS },
 	{ "order", required_argument, NULL, OPT_ORDER },
+	{ "pin", no_argument, NULL, OPT_PIN },
 	{ "pattern", required_argument, NULL, OPT_PATTERN },
 	{ "min", required_argument, NULL, OPT_MIN },
 	{ "max", required_argument, NULL, OPT_MAX },
@@ -250,6 +252,9 @@ static int take_run(struct perf_options *opt, int c, const char *arg)
 			       &opt->ranks_per_node);
 	case OPT_ORDER:
 		return get_order(arg, &opt->block_order);
+	case OPT_PIN:
+		opt->pin = true;
+		return 0;
 	case OPT_ENV:
 		return get_env(opt, arg);
 	case OPT_JSON:

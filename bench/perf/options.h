@@ -38,6 +38,7 @@ struct perf_options {
 	char *nodes[PERF_NODES_MAX]; /* NULL: leave MPIB_RUN_DIR alone */
 	int ranks_per_node;
 	bool block_order; /* ranks 0..n-1 on node 0, not dealt out in turn */
+	bool pin;
 	int nranks;
 	enum perf_pattern pattern;
 	uint64_t min, max, factor;
@@ -94,6 +95,8 @@ const char *perf_pattern_name(enum perf_pattern pattern);
 /* The node that rank runs on, and its number there. */
 int perf_rank_node(const struct perf_options *opt, int rank);
 int perf_rank_local(const struct perf_options *opt, int rank);
+/* Keep this process to its rank's share of the CPUs; < 0: said why not. */
+int perf_pin(const struct perf_options *opt, int rank);
 
 /* A random-size or steady run gives one row of its own. */
 static inline bool perf_is_steady(const struct perf_options *opt)

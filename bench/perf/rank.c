@@ -360,9 +360,12 @@ int perf_rank_main(struct perf_world *w, int rank)
 {
 	struct perf_rank r = { .w = w, .rank = rank };
 	size_t most = 2 * (size_t)w->opt.nranks * (size_t)w->opt.channels;
-	void **lcomm = calloc(most, sizeof(*lcomm));
+	void **lcomm;
 	bool ok;
 
+	if (w->opt.pin && perf_pin(&w->opt, rank) < 0)
+		return 1;
+	lcomm = calloc(most, sizeof(*lcomm));
 	r.stream = calloc(most, sizeof(*r.stream));
 	if (!lcomm || !r.stream) {
 		perf_world_fail(
