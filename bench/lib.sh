@@ -3,7 +3,9 @@
 #
 #   bench_setup NAME [BUILD]  packages, a build, a scratch directory $dir
 #   bench_nodes N [options]   N proxies of two software rails each, run
-#                             directories $dir/n0.., until bench_nodes_stop
+#                             directories $dir/n0.., until bench_nodes_stop;
+#                             node i on the CPUs ${bench_cpus[i]}, if set
+#   bench_share I N           CPUs of the I-th of N nodes, as mpib-perf --pin
 #   bench_load                one line about this machine and what it does
 #   need TOOL PACKAGE         whether a tool is there, complaining once
 #
@@ -48,6 +50,19 @@ bench_setup() {
 	trap 'bench_cleanup; exit 130' INT TERM
 }
 
+bench_cpus=()
+bench_share() {
+	local may cpus=() n=0 from to
+	for may in $(taskset -cp $$ | sed 's/.*: //; s/,/ /g'); do
+		mapfile -t -O "$n" cpus < <(seq "${may%-*}" "${may#*-}")
+		n=${#cpus[@]}
+	done
+	from=$(($1 * n / $2)) to=$((($1 + 1) * n / $2))
+	[ "$to" -gt "$from" ] || to=$((from + 1))
+	local IFS=,
+	echo "${cpus[*]:from:to - from}"
+}
+
 # Each set of nodes has addresses of its own: closed sockets linger.
 bench_set=0
 bench_nodes() {
@@ -56,7 +71,8 @@ bench_nodes() {
 	bench_set=$((bench_set + 1))
 	for ((i = 0; i < n; i++)); do
 		rm -rf "$dir/n$i" "$dir/out$i"
-		"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
+		${bench_cpus[$i]:+taskset -c "${bench_cpus[$i]}"} \
+			"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
 			--sout "soft:$net.$((2 * bench_set)).$((i + 1))" \
 			--sup "soft:$net.$((2 * bench_set + 1)).$((i + 1))" \
 			"$@" >"$dir/out$i" 2>"$dir/log$i" &

@@ -38,7 +38,7 @@ plugin_rows() {
 	shift
 	wanted "$row" || return 0
 	for size in "${sizes[@]}"; do
-		run_perf "$row" "$@" --pattern stream --chunk "$size" \
+		run_perf "$row" "$@" --pin --pattern stream --chunk "$size" \
 			--min $((8 * size)) --max $((8 * size)) \
 			--iters $((total / (8 * size) + 1)) || return
 		emit "$row" "bw@$size" "$(value algbw)"
@@ -46,7 +46,7 @@ plugin_rows() {
 		emit "$row" cpu "$(awk '$2 ~ /^cpu_/ && $3 > 0 { v += $3 }
 			END { print v }' "$dir/rows")"
 	done
-	run_perf "$row" "$@" --pattern pingpong --min 8 --max 8 --iters 5000 ||
+	run_perf "$row" "$@" --pin --pattern pingpong --min 8 --max 8 --iters 5000 ||
 		return
 	emit "$row" lat@50 "$(value p50_us)"
 	emit "$row" lat@90 "$(value p90_us)"
@@ -59,7 +59,7 @@ all_reduce() {
 	local row=$1
 	shift
 	wanted "$row" || return 0
-	run_perf "$row" "$@" --pattern ring --min 1M --max 64M --factor 8 \
+	run_perf "$row" "$@" --pin --pattern ring --min 1M --max 64M --factor 8 \
 		--iters 3 --warmup 1 || return
 	while read -r size key v; do
 		[ "$key" = busbw ] && emit "$row" "ring@$size" "$v"
@@ -71,9 +71,9 @@ measure_mpib() {
 
 	plugin_rows mpib_private "${mpib[@]}"
 	plugin_rows mpib_shared "${mpib[@]}" --memory sealed
-	plugin_rows mpib_local --plugin "$plugin" --nodes "$dir/n0" \
+	plugin_rows mpib_local --plugin "$plugin" --nodes "$dir/n2" \
 		--ranks-per-node 2 --memory sealed
-	plugin_rows mpib_local_private --plugin "$plugin" --nodes "$dir/n0" \
+	plugin_rows mpib_local_private --plugin "$plugin" --nodes "$dir/n2" \
 		--ranks-per-node 2
 	all_reduce mpib_private "${mpib[@]}" --ranks-per-node 4
 	wanted noop || return 0
@@ -112,7 +112,7 @@ measure_tcp() {
 		[ "$size" -eq 524288 ] &&
 			emit "tcp_$how" cpu "$(awk '$1 == "cpu" { print $2 }' "$dir/peer")"
 	done
-	[ "$how" = discard ] && return
+	case $how in block | spin) ;; *) return ;; esac
 	timeout 60 "$b/bench-tcp" "$how" lat 10000 >"$dir/peer" || return
 	latency "tcp_$how"
 }
@@ -152,9 +152,10 @@ ucx() {
 	[ "$1" = tcp ] && export UCX_NET_DEVICES=lo
 	shift
 	{ time {
-		timeout 60 ucx_perftest -p "$p" -f >/dev/null 2>&1 &
+		timeout 60 taskset -c "${bench_cpus[0]}" \
+			ucx_perftest -p "$p" -f >/dev/null 2>&1 &
 		sleep 0.2
-		timeout 60 ucx_perftest 127.0.0.1 -p "$p" -t "$1" -s "$2" \
+		timeout 60 taskset -c "${bench_cpus[1]}" ucx_perftest 127.0.0.1 -p "$p" -t "$1" -s "$2" \
 			-n "$3" -w 100 -f "${@:4}" >"$dir/ucx" 2>/dev/null
 		wait $!
 	}; } 2>"$dir/time"
@@ -190,10 +191,10 @@ measure_fabric() {
 	for size in 8 "${sizes[@]}"; do
 		n=$((size == 8 ? 5000 : total / size / 4 + 1))
 		p=$(port)
-		timeout 60 fi_pingpong -p "$2" -e rdm -B "$p" -S "$size" \
+		timeout 60 taskset -c "${bench_cpus[0]}" fi_pingpong -p "$2" -e rdm -B "$p" -S "$size" \
 			-I "$n" >/dev/null 2>&1 &
 		sleep 0.3
-		timeout 60 fi_pingpong -p "$2" -e rdm -P "$p" -S "$size" \
+		timeout 60 taskset -c "${bench_cpus[1]}" fi_pingpong -p "$2" -e rdm -P "$p" -S "$size" \
 			-I "$n" 127.0.0.1 2>/dev/null | tail -n 1 >"$dir/peer"
 		wait $!
 		if [ "$size" -eq 8 ]; then

@@ -3,19 +3,29 @@
  * Raw TCP on loopback between two processes: what a network of sockets can do
  * at most.
  *
- *   bench-tcp block|spin|discard SIZE TOTAL   bw (GB/s), cpu (s/GB, both ends)
- *   bench-tcp block|spin lat ROUNDS           8 bytes, half a round trip, us
+ *   bench-tcp HOW SIZE TOTAL          bw (GB/s), cpu (s/GB, both ends)
+ *   bench-tcp block|spin lat ROUNDS   8 bytes, half a round trip, us
  *
- * Messages of SIZE bytes go from and to eight buffers in turn, as NCCL's do.
- * discard: the receiver lets the kernel throw the bytes away, which shows the
- * limit without the copy on its side.
+ * Messages of SIZE bytes go from and to eight buffers in turn, as NCCL's do;
+ * each end has a CPU. HOW:
+ *   block     send and recv that wait
+ *   spin      that do not
+ *   reno      block, with reno where the system may have another congestion
+ *             control, as NCCL's sockets have the system's
+ *   sendfile  reno, and pages of a memfd for the sender's copy; the receiver
+ *             says when it has one, since until then it must not change
+ *   discard   block; the receiver lets the kernel throw the bytes away, which
+ *             shows the limit without the copy on its side
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +36,7 @@
 
 struct test {
 	int flags; /* of send and recv; discard adds MSG_TRUNC to recv */
-	int discard;
+	int discard, reno, sendfile;
 	size_t size;
 	uint64_t count;
 	int listener;
@@ -49,11 +59,14 @@ static void listen_here(struct test *t)
 	t->port = a.sin_port;
 }
 
-static void no_delay(int fd)
+static void tune(const struct test *t, int fd)
 {
 	int one = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (t->reno &&
+	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4) < 0)
+		peer_die("TCP_CONGESTION: %s", strerror(errno));
 }
 
 static int answer(struct test *t)
@@ -62,7 +75,7 @@ static int answer(struct test *t)
 
 	if (fd < 0)
 		peer_die("accept: %s", strerror(errno));
-	no_delay(fd);
+	tune(t, fd);
 	return fd;
 }
 
@@ -74,7 +87,7 @@ static int call(struct test *t)
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		peer_die("connect: %s", strerror(errno));
-	no_delay(fd);
+	tune(t, fd);
 	return fd;
 }
 
@@ -128,14 +141,74 @@ static char *buffers(const struct test *t)
 	return mem;
 }
 
+/* The same as buffers(), the memfd behind them. */
+static int buffer_file(const struct test *t)
+{
+	size_t len = BUFFERS * t->size;
+	int file = memfd_create("bench-tcp", MFD_CLOEXEC);
+	char *mem;
+
+	if (file < 0 || ftruncate(file, (off_t)len) < 0)
+		peer_die("memfd: %s", strerror(errno));
+	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (mem == MAP_FAILED)
+		peer_die("mmap: %s", strerror(errno));
+	memset(mem, 1, len);
+	munmap(mem, len);
+	return file;
+}
+
+static void send_pages(const struct test *t, int fd, int file, uint64_t i)
+{
+	off_t at = (off_t)(i % BUFFERS * t->size);
+	size_t left = t->size;
+	char said;
+
+	/* Who reads on the way of what it has sent before. */
+	if (i >= BUFFERS)
+		check(recv(fd, &said, 1, 0), "recv");
+	while (left) {
+		ssize_t n = sendfile(fd, file, &at, left);
+
+		check(n, "sendfile");
+		left -= n > 0 ? (size_t)n : 0;
+	}
+}
+
+static void send_file(struct test *t, int fd)
+{
+	int file = buffer_file(t);
+	double cpu = 0;
+
+	for (uint64_t i = 0; i < t->count + BUFFERS; i++) {
+		if (i == BUFFERS)
+			cpu = peer_cpu();
+		send_pages(t, fd, file, i);
+	}
+	t->sender_cpu = peer_cpu() - cpu;
+	close(file);
+}
+
 /* One round through the buffers comes before the clock starts. */
 static void send_stream(void *arg)
 {
 	struct test *t = arg;
-	int fd = call(t);
 	char *mem = buffers(t);
 	double cpu = 0;
+	int fd;
 
+	peer_pin(1);
+	fd = call(t);
+	if (t->sendfile) {
+		send_file(t, fd);
+		shutdown(fd, SHUT_WR);
+		/* Until the receiver ends: it still says what it has. */
+		while (recv(fd, mem, t->size, 0) > 0)
+			;
+		close(fd);
+		free(mem);
+		return;
+	}
 	for (uint64_t i = 0; i < t->count + BUFFERS; i++) {
 		if (i == BUFFERS)
 			cpu = peer_cpu();
@@ -149,10 +222,13 @@ static void send_stream(void *arg)
 static void recv_stream(void *arg)
 {
 	struct test *t = arg;
-	int fd = answer(t);
 	char *mem = buffers(t);
 	uint64_t begun = 0;
 	double cpu = 0;
+	int fd;
+
+	peer_pin(0);
+	fd = answer(t);
 
 	for (uint64_t i = 0; i < t->count + BUFFERS; i++) {
 		if (i == BUFFERS) {
@@ -160,6 +236,8 @@ static void recv_stream(void *arg)
 			cpu = peer_cpu();
 		}
 		recv_all(t, fd, mem + i % BUFFERS * t->size, t->size);
+		if (t->sendfile)
+			send_all(t, fd, "", 1);
 	}
 	begun = peer_ns() - begun;
 	cpu = peer_cpu() - cpu;
@@ -176,8 +254,11 @@ static void ping(void *arg)
 {
 	static struct perf_hist hist;
 	struct test *t = arg;
-	int fd = answer(t);
 	char word[PING] = { 0 };
+	int fd;
+
+	peer_pin(0);
+	fd = answer(t);
 
 	for (uint64_t i = 0; i < t->count + t->count / 10; i++) {
 		uint64_t begun = peer_ns();
@@ -194,8 +275,11 @@ static void ping(void *arg)
 static void pong(void *arg)
 {
 	struct test *t = arg;
-	int fd = call(t);
 	char word[PING];
+	int fd;
+
+	peer_pin(1);
+	fd = call(t);
 
 	for (uint64_t i = 0; i < t->count + t->count / 10; i++) {
 		recv_all(t, fd, word, PING);
@@ -204,19 +288,32 @@ static void pong(void *arg)
 	close(fd);
 }
 
+static bool is_how(const char *text)
+{
+	static const char *const hows[] = { "block", "spin", "reno", "sendfile",
+					    "discard" };
+
+	for (size_t i = 0; i < sizeof(hows) / sizeof(*hows); i++)
+		if (!strcmp(text, hows[i]))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	struct test *t = peer_shared(sizeof(*t));
 
-	if (argc != 4 || (strcmp(argv[1], "block") && strcmp(argv[1], "spin") &&
-			  strcmp(argv[1], "discard"))) {
-		fprintf(stderr, "usage: bench-tcp block|spin|discard SIZE "
-				"TOTAL\n"
-				"       bench-tcp block|spin lat ROUNDS\n");
+	if (argc != 4 || !is_how(argv[1])) {
+		fprintf(stderr,
+			"usage: bench-tcp block|spin|reno|sendfile|discard "
+			"SIZE TOTAL\n"
+			"       bench-tcp block|spin lat ROUNDS\n");
 		return 2;
 	}
 	t->flags = strcmp(argv[1], "spin") ? 0 : MSG_DONTWAIT;
 	t->discard = !strcmp(argv[1], "discard");
+	t->sendfile = !strcmp(argv[1], "sendfile");
+	t->reno = t->sendfile || !strcmp(argv[1], "reno");
 	listen_here(t);
 	if (!strcmp(argv[2], "lat")) {
 		t->size = PING;
