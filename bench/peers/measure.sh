@@ -76,6 +76,7 @@ measure_mpib() {
 	plugin_rows mpib_local_private --plugin "$plugin" --nodes "$dir/n2" \
 		--ranks-per-node 2
 	all_reduce mpib_private "${mpib[@]}" --ranks-per-node 4
+	all_reduce mpib_shared "${mpib[@]}" --ranks-per-node 4 --memory sealed
 	wanted noop || return 0
 	timeout 60 "$b/bench-roundtrip" "$dir/n0" >"$dir/peer" || return
 	emit noop rtt "$(awk '$1 == "rtt" { print $2 }' "$dir/peer")"
@@ -115,6 +116,17 @@ measure_tcp() {
 	case $how in block | spin) ;; *) return ;; esac
 	timeout 60 "$b/bench-tcp" "$how" lat 10000 >"$dir/peer" || return
 	latency "tcp_$how"
+}
+
+# The same all-reduce, every rank a process that yields when nothing moves.
+measure_tcp_ring() {
+	local size
+	wanted tcp_yield || return 0
+	for size in "${ring_sizes[@]}"; do
+		timeout 60 "$b/bench-ring" 8 "$size" 3 >"$dir/peer" || return
+		emit tcp_yield "ring@$size" \
+			"$(awk '$1 == "busbw" { print $2 }' "$dir/peer")"
+	done
 }
 
 measure_memory() {
