@@ -86,6 +86,8 @@ struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
 void vt_mem_free(struct vt *t, struct vt_mem *m);
 
 struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o);
+/* Whose qp is. */
+struct vt_end *vt_end_of(struct vt *t, struct ibv_qp *qp);
 int vt_to_init(struct vt *t, struct ibv_qp *qp, unsigned access);
 int vt_to_rtr(struct vt *t, struct ibv_qp *qp, const struct vt_end *peer,
 	      uint32_t dest, uint32_t rq_psn, const struct vt_opt *o);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tenants, lanes and flows of engines that are not there.
+ */
+#include "fake_objects.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/measure/snapshot.h"
+
+static TAILQ_HEAD(, mpib_tenant) tenants = TAILQ_HEAD_INITIALIZER(tenants);
+static TAILQ_HEAD(, mpib_lane) lanes = TAILQ_HEAD_INITIALIZER(lanes);
+static TAILQ_HEAD(, mpib_flow) flows = TAILQ_HEAD_INITIALIZER(flows);
+static uint64_t next_addr = 0x1000;
+static uint32_t next_qpn = 1;
+
+void fake_reset(void)
+{
+	struct mpib_tenant *t;
+	struct mpib_lane *l;
+	struct mpib_flow *f;
+
+	while ((f = TAILQ_FIRST(&flows))) {
+		TAILQ_REMOVE(&flows, f, link);
+		free(f);
+	}
+	while ((l = TAILQ_FIRST(&lanes))) {
+		TAILQ_REMOVE(&lanes, l, link);
+		free(l);
+	}
+	while ((t = TAILQ_FIRST(&tenants))) {
+		TAILQ_REMOVE(&tenants, t, link);
+		free(t);
+	}
+	fake_forget();
+}
+
+void fake_flow_break(struct mpib_flow *flow, int error, const char *why)
+{
+	if (flow->broken || flow->stopping || !flow->started)
+		return;
+	flow->broken = true;
+	fake_event(flow->attachment->tenant->engine, flow, NULL, error, why);
+}
+
+void fake_lane_break(struct mpib_lane *lane, int error, const char *why)
+{
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->lane == lane && !f->destroyed)
+			fake_flow_break(f, error, why);
+	}
+	fake_event(lane->tenant->engine, NULL, lane, error, why);
+}
+
+int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
+		    struct mpib_tenant **tenant)
+{
+	struct mpib_tenant *t;
+
+	fake_expect(shard < engine->shards, "a tenant on no shard");
+	TAILQ_FOREACH(t, &tenants, link)
+	{
+		if (t->engine == engine && t->shard == shard && t->uid == uid)
+			break;
+	}
+	if (!t) {
+		t = calloc(1, sizeof(*t));
+		t->engine = engine;
+		t->shard = shard;
+		t->uid = uid;
+		TAILQ_INSERT_TAIL(&tenants, t, link);
+	}
+	t->refs++;
+	*tenant = t;
+	return 0;
+}
+
+void mpib_tenant_put(struct mpib_tenant *tenant)
+{
+	fake_expect(tenant->refs-- > 0, "a tenant put too often");
+}
+
+int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
+		     enum mpib_path path, const struct mpib_lane_info *want,
+		     struct mpib_lane **lane)
+{
+	struct mpib_engine *e = tenant->engine;
+	struct mpib_lane *l;
+	int rc = e->fail_lane;
+
+	e->fail_lane = 0;
+	if (rc < 0)
+		return rc;
+	/* As if isolated, once there are islands. */
+	if (want && want->path != path)
+		return -EPROTO;
+	if (want && want->rails != e->rails)
+		return -ENOTSUP;
+	l = calloc(1, sizeof(*l));
+	l->tenant = tenant;
+	l->local.imm_version = want ? want->imm_version : imm_version;
+	l->local.path = (uint8_t)path;
+	l->local.rails = (uint8_t)e->rails;
+	for (unsigned r = 0; r < e->rails; r++) {
+		l->local.rail[r].mtu = 3;
+		l->local.rail[r].qps = want ? want->rail[r].qps : 2;
+		for (unsigned q = 0; q < l->local.rail[r].qps; q++)
+			l->local.rail[r].qpn[q] = next_qpn++;
+		l->local.rail[r].ece = r == 0;
+		for (unsigned q = 0; r == 0 && q < l->local.rail[r].qps; q++)
+			l->local.rail[r].ece_options[q] = ~next_qpn;
+	}
+	TAILQ_INSERT_TAIL(&lanes, l, link);
+	*lane = l;
+	return 0;
+}
+
+uint8_t mpib_engine_mode(const struct mpib_engine *engine)
+{
+	(void)engine;
+	return 0;
+}
+
+char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
+{
+	snprintf(buf, len, "mode %u, path %u", mode, path);
+	return buf;
+}
+
+void mpib_engine_set_hints(struct mpib_engine *engine,
+			   const struct mpib_hint_shm *hints)
+{
+	(void)engine;
+	(void)hints;
+}
+
+void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot)
+{
+	fake_expect(!flow->destroying, "a hint for a flow that is no more");
+	flow->hint = slot + 1;
+}
+
+void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
+{
+	fake_expect(!lane->connected && peer[0], "a label too late");
+}
+
+void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
+{
+	fake_expect(!lane->connected, "a class too late");
+	lane->traffic_class = traffic_class;
+}
+
+void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
+{
+	*info = lane->local;
+}
+
+int mpib_lane_connect(struct mpib_lane *lane,
+		      const struct mpib_lane_info *remote, char *why,
+		      size_t why_len)
+{
+	struct mpib_engine *e = lane->tenant->engine;
+	int rc = e->fail_connect;
+
+	e->fail_connect = 0;
+	if (rc == 0 && (remote->rails != lane->local.rails ||
+			remote->imm_version != lane->local.imm_version))
+		rc = -EPROTO;
+	if (rc < 0) {
+		snprintf(why, why_len, "the fake lane does not connect");
+		return rc;
+	}
+	fake_expect(!lane->connected && !lane->destroying,
+		    "a lane connected late");
+	lane->connected = true;
+	lane->remote = *remote;
+	return 0;
+}
+
+void mpib_lane_settled(struct mpib_lane *lane)
+{
+	fake_expect(lane->connected, "a lane settled unconnected");
+}
+
+bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
+{
+	(void)lane;
+	(void)msg;
+	return true;
+}
+
+void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
+{
+	struct mpib_flow *f;
+
+	fake_expect(!lane->killing && !lane->destroying, "a lane killed twice");
+	lane->killing = true;
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->lane == lane && !f->destroyed)
+			fake_flow_break(f, -ECONNRESET, "its lane was killed");
+	}
+	fake_later(lane->tenant->engine, done, arg, &lane->killed);
+}
+
+void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
+{
+	struct mpib_flow *f;
+
+	fake_expect(!lane->destroying, "a lane destroyed twice");
+	fake_expect(!lane->connected || lane->killed, "a lane destroyed alive");
+	TAILQ_FOREACH(f, &flows, link)
+	fake_expect(f->lane != lane || f->destroyed,
+		    "a lane destroyed with flows");
+	lane->destroying = true;
+	fake_later(lane->tenant->engine, done, arg, &lane->destroyed);
+}
+
+int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
+		     bool sender, struct mpib_lane *lane,
+		     struct mpib_flow **flow)
+{
+	struct mpib_engine *e = attachment->tenant->engine;
+	struct mpib_flow *f;
+	int rc = e->fail_flow;
+
+	e->fail_flow = 0;
+	if (rc < 0)
+		return rc;
+	fake_expect(lane->tenant == attachment->tenant,
+		    "a flow of two tenants");
+	fake_expect(!lane->destroying, "a flow on a destroyed lane");
+	fake_expect(!fake_flow(attachment, index), "two flows of one index");
+	if (lane->local.imm_version == 1) {
+		TAILQ_FOREACH(f, &flows, link)
+		fake_expect(f->lane != lane, "two flows on a lane of one");
+	}
+	f = calloc(1, sizeof(*f));
+	f->attachment = attachment;
+	f->lane = lane;
+	f->index = index;
+	f->sender = sender;
+	f->addr = next_addr;
+	next_addr += 0x1000;
+	TAILQ_INSERT_TAIL(&flows, f, link);
+	*flow = f;
+	return 0;
+}
+
+void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info)
+{
+	*info = (struct mpib_flow_info){ .id = 1, .addr = flow->addr };
+}
+
+/* Whether what from writes can still end up in the memory of to. */
+static bool can_reach(const struct mpib_flow *from, const struct mpib_flow *to)
+{
+	return from->started && !from->stopped && !from->lane->killed &&
+	       !to->lane->killed;
+}
+
+void mpib_flow_start(struct mpib_flow *flow,
+		     const struct mpib_flow_info *remote)
+{
+	struct mpib_flow *f;
+
+	fake_expect(!flow->started && !flow->stopping, "a flow started late");
+	fake_expect(flow->lane->connected, "a flow started on no lane");
+	flow->started = true;
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->addr != remote->addr)
+			continue;
+		flow->peer = f;
+		fake_expect(!f->destroying || !can_reach(flow, f),
+			    "a flow started against freed memory");
+	}
+}
+
+void mpib_flow_stop(struct mpib_flow *flow, int error, mpib_done_fn *done,
+		    void *arg)
+{
+	fake_expect(!flow->destroying, "a flow stopped after its end");
+	if (!flow->stopping)
+		flow->error = error;
+	flow->stopping = true;
+	fake_later(flow->attachment->tenant->engine, done, arg, &flow->stopped);
+}
+
+void mpib_flow_destroy(struct mpib_flow *flow, mpib_done_fn *done, void *arg)
+{
+	struct mpib_flow *f;
+
+	fake_expect(flow->stopped, "a flow destroyed unstopped");
+	fake_expect(!flow->destroying, "a flow destroyed twice");
+	TAILQ_FOREACH(f, &flows, link)
+	fake_expect(f->peer != flow || !can_reach(f, flow),
+		    "memory freed under a peer's writes");
+	flow->destroying = true;
+	fake_later(flow->attachment->tenant->engine, done, arg,
+		   &flow->destroyed);
+}
+
+unsigned fake_lanes(const struct mpib_engine *e)
+{
+	struct mpib_lane *l;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(l, &lanes, link)
+	n += !l->destroyed && (!e || l->tenant->engine == e);
+	return n;
+}
+
+unsigned fake_flows(const struct mpib_engine *e)
+{
+	struct mpib_flow *f;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(f, &flows, link)
+	n += !f->destroyed && (!e || f->attachment->tenant->engine == e);
+	return n;
+}
+
+struct mpib_flow *fake_flow(const struct mpib_attachment *a, uint32_t index)
+{
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->attachment == a && f->index == index && !f->destroyed)
+			return f;
+	}
+	return NULL;
+}
+
+struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n)
+{
+	struct mpib_lane *l;
+
+	TAILQ_FOREACH(l, &lanes, link)
+	{
+		if (!l->destroyed && l->tenant->engine == e && n-- == 0)
+			return l;
+	}
+	return NULL;
+}
+
+void fake_engine_die(struct mpib_engine *e)
+{
+	struct mpib_lane *l;
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(l, &lanes, link)
+	{
+		if (l->tenant->engine == e)
+			l->killed = l->destroyed = true;
+	}
+	TAILQ_FOREACH(f, &flows, link)
+	{
+		if (f->attachment->tenant->engine == e)
+			f->stopped = f->destroyed = true;
+	}
+}
