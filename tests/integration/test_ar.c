@@ -13,7 +13,6 @@
 #include "engine_pair.h"
 
 #define MIB (1u << 20)
-#define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
 #define THRESHOLD 8192u
 
 static struct pair pair;
@@ -60,24 +59,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void transfer(uint8_t req, uint32_t len, uint32_t room)
-{
-	char *from = pair.node[0].mem + 4096, *to = pair.node[1].mem + RX;
-	uint32_t g_rx, g_tx;
-
-	for (uint32_t i = 0; i < len; i++)
-		from[i] = (char)(len + i * 31 + (i >> 8));
-	memset(to, 0x55, room + 64);
-	g_rx = pair_post(&rx, MPIB_OP_RECV, req, pair.node[1].mr, RX, room, 7);
-	g_tx = pair_post(&tx, MPIB_OP_SEND, req, pair.node[0].mr, 4096, len, 7);
-	assert_int_equal(pair_wait(&pair, &rx, req, g_rx), len);
-	assert_int_equal(pair_wait(&pair, &tx, req, g_tx), len);
-	assert_int_equal(pair_completion(&rx, req)->size[0], len);
-	assert_memory_equal(from, to, len);
-	for (uint32_t i = len; i < room + 64; i++)
-		assert_int_equal(to[i], 0x55);
-}
-
 static void sizes_are_exact_on_both_sides_of_the_threshold(void **state)
 {
 	static const uint32_t size[] = { 0,
@@ -92,8 +73,10 @@ static void sizes_are_exact_on_both_sides_of_the_threshold(void **state)
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_pair(MPIB_AR_ON, v);
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
-			transfer((uint8_t)(i % 32), size[i], size[i]);
-			transfer((uint8_t)(i % 32), size[i], size[i] + 1000);
+			pair_transfer(&pair, &tx, &rx, (uint8_t)(i % 32),
+				      size[i], size[i], size[i]);
+			pair_transfer(&pair, &tx, &rx, (uint8_t)(i % 32),
+				      size[i], size[i] + 1000, size[i]);
 		}
 		pair_close(&pair);
 	}
@@ -107,7 +90,7 @@ static uint64_t requests_of(uint32_t len)
 
 	mpib_snapshot_free(s);
 	largest = 0;
-	transfer(0, len, len);
+	pair_transfer(&pair, &tx, &rx, 0, len, len, len);
 	s = pair_snapshot(&pair, 0);
 	after = s->rail[0].n.tx_wrs + s->rail[1].n.tx_wrs;
 	mpib_snapshot_free(s);
@@ -140,7 +123,7 @@ static void a_receive_in_parts_ends_where_the_message_does(void **state)
 		d.gen = ++rx.gen;
 		d.mr = pair.node[1].mr;
 		for (d.pos = 0; d.pos < d.total; d.pos += 16384) {
-			d.off = RX + d.pos;
+			d.off = PAIR_RX + d.pos;
 			d.len = 16384;
 			pair_push(&rx, &d);
 		}

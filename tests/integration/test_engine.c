@@ -15,7 +15,6 @@
 #include "verbs/soft/soft.h"
 
 #define MIB (1u << 20)
-#define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -38,30 +37,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void fill(char *p, size_t len, unsigned seed)
-{
-	for (size_t i = 0; i < len; i++)
-		p[i] = (char)(seed + i * 31 + (i >> 8));
-}
-
-/* One message of len bytes into a buffer of room bytes, checked whole. */
-static void transfer(uint8_t req, uint32_t len, uint32_t room, unsigned seed)
-{
-	char *from = pair.node[0].mem + 4096, *to = pair.node[1].mem + RX;
-	uint32_t g_rx, g_tx;
-
-	fill(from, len, seed);
-	memset(to, 0x55, room + 64);
-	g_rx = pair_post(&rx, MPIB_OP_RECV, req, pair.node[1].mr, RX, room, 7);
-	g_tx = pair_post(&tx, MPIB_OP_SEND, req, pair.node[0].mr, 4096, len, 7);
-	assert_int_equal(pair_wait(&pair, &rx, req, g_rx), len);
-	assert_int_equal(pair_wait(&pair, &tx, req, g_tx), len);
-	assert_int_equal(pair_completion(&rx, req)->size[0], len);
-	assert_memory_equal(from, to, len);
-	for (uint32_t i = len; i < room + 64; i++)
-		assert_int_equal(to[i], 0x55);
-}
-
 static void messages_of_all_sizes_arrive_whole(void **state)
 {
 	static const uint32_t size[] = { 0,    1,     127,   128, 129,
@@ -70,8 +45,10 @@ static void messages_of_all_sizes_arrive_whole(void **state)
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(512, v);
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
-			transfer((uint8_t)(i % 32), size[i], size[i], i);
-			transfer((uint8_t)(i % 32), size[i], size[i] + 100, i);
+			pair_transfer(&pair, &tx, &rx, (uint8_t)(i % 32),
+				      size[i], size[i], i);
+			pair_transfer(&pair, &tx, &rx, (uint8_t)(i % 32),
+				      size[i], size[i] + 100, i);
 		}
 		pair_close(&pair);
 	}
@@ -93,7 +70,7 @@ the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
 		struct mpib_snapshot *a, *b;
 
 		open_with(row[i].sup_bw, MPIB_IMM_V2);
-		transfer(0, MIB, MIB, i);
+		pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, i);
 		a = pair_snapshot(&pair, 0);
 		b = pair_snapshot(&pair, 1);
 		assert_int_equal(a->rail[0].n.tx_bytes, row[i].sout);
@@ -122,9 +99,9 @@ static void a_send_that_is_too_large_fails_on_both_sides(void **state)
 	(void)state;
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(512, v);
-		to = pair.node[1].mem + RX;
+		to = pair.node[1].mem + PAIR_RX;
 		memset(to, 0x55, MIB);
-		g_rx = pair_post(&rx, MPIB_OP_RECV, 3, pair.node[1].mr, RX,
+		g_rx = pair_post(&rx, MPIB_OP_RECV, 3, pair.node[1].mr, PAIR_RX,
 				 1000, 0);
 		g_tx = pair_post(&tx, MPIB_OP_SEND, 4, pair.node[0].mr, 0, 5000,
 				 0);
@@ -136,121 +113,8 @@ static void a_send_that_is_too_large_fails_on_both_sides(void **state)
 		assert_int_equal(pair_completion(&rx, 3)->size[1], 1000);
 		for (unsigned i = 0; i < MIB; i++)
 			assert_int_equal(to[i], 0x55);
-		transfer(5, 3000, 3000, 1); /* and the connection goes on */
-		pair_close(&pair);
-	}
-	pair.node[0].engine = NULL;
-}
-
-static void push_part(struct pair_end *e, enum mpib_op op, uint8_t req,
-		      uint32_t gen, uint32_t mr, uint64_t off, uint32_t len,
-		      uint32_t pos, uint32_t total)
-{
-	struct mpib_desc d = {
-		.op = (uint8_t)op,
-		.req = req,
-		.n = 1,
-		.gen = gen,
-		.mr = mr,
-		.off = off,
-		.len = len,
-		.pos = pos,
-		.total = total,
-	};
-
-	pair_push(e, &d);
-}
-
-/* Parts of the two ends fall on different bounds, and the message ends before
- * the posted parts do. */
-static void parts_of_both_ends_are_fitted_together(void **state)
-{
-	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };
-	static const uint32_t cuts[] = { 4096, 10240, 65536 };
-
-	(void)state;
-	for (unsigned v = 0; v < 2 * 6 * 9; v++) {
-		uint32_t len = lens[v % 6], total = 65536;
-		uint32_t cut_tx = cuts[v / 6 % 3], cut_rx = cuts[v / 18 % 3];
-		char *from, *to;
-		uint32_t gen;
-
-		if (v % 54 == 0) {
-			if (pair.node[0].engine)
-				pair_close(&pair);
-			open_with(512, (uint8_t)(1 + v / 54));
-		}
-		from = pair.node[0].mem;
-		to = pair.node[1].mem + RX;
-		gen = ++rx.gen;
-		tx.gen = gen;
-		fill(from, len, v);
-		memset(to, 0x55, total);
-		for (uint32_t pos = 0; pos < total; pos += cut_rx)
-			push_part(&rx, MPIB_OP_RECV, 9, gen, pair.node[1].mr,
-				  RX + pos,
-				  cut_rx < total - pos ? cut_rx : total - pos,
-				  pos, total);
-		for (uint32_t pos = 0; pos < len; pos += cut_tx)
-			push_part(&tx, MPIB_OP_SEND, 9, gen, pair.node[0].mr,
-				  pos, cut_tx < len - pos ? cut_tx : len - pos,
-				  pos, len);
-		assert_int_equal(pair_wait(&pair, &rx, 9, gen), len);
-		assert_int_equal(pair_wait(&pair, &tx, 9, gen), len);
-		assert_memory_equal(from, to, len);
-		for (uint32_t i = len; i < total; i++)
-			assert_int_equal(to[i], 0x55);
-	}
-}
-
-static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
-{
-	static const uint32_t len[8] = { 0, 1, 128, 1000, 70000, 5, 4096, 131 };
-
-	(void)state;
-	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
-		uint32_t gen, g_tx[8];
-
-		open_with(512, v);
-		for (unsigned round = 0; round < 40; round++) {
-			gen = ++rx.gen;
-			memset(pair.node[1].mem + RX, 0x55, 8 * 131072);
-			for (uint8_t i = 0; i < 8; i++) {
-				struct mpib_desc d = {
-					.op = MPIB_OP_RECV,
-					.req = 2,
-					.idx = i,
-					.n = 8,
-					.gen = gen,
-					.mr = pair.node[1].mr,
-					.tag = 100 + i,
-					.off = RX + i * 131072u,
-					.len = 131072,
-					.total = 131072,
-				};
-				pair_push(&rx, &d);
-			}
-			for (uint8_t i = 0; i < 8; i++) {
-				uint8_t k = (uint8_t)((i + round) % 8);
-
-				fill(pair.node[0].mem + k * 131072u, len[k],
-				     k + round);
-				g_tx[i] = pair_post(
-					&tx, MPIB_OP_SEND, i, pair.node[0].mr,
-					k * 131072u, len[k], 100 + k);
-			}
-			pair_wait(&pair, &rx, 2, gen);
-			for (uint8_t i = 0; i < 8; i++) {
-				pair_wait(&pair, &tx, i, g_tx[i]);
-				assert_int_equal(
-					pair_completion(&rx, 2)->size[i],
-					len[i]);
-				assert_memory_equal(
-					pair.node[0].mem + i * 131072u,
-					pair.node[1].mem + RX + i * 131072u,
-					len[i]);
-			}
-		}
+		pair_transfer(&pair, &tx, &rx, 5, 3000, 3000,
+			      1); /* and the connection goes on */
 		pair_close(&pair);
 	}
 	pair.node[0].engine = NULL;
@@ -291,10 +155,10 @@ static void slots_wrap_many_times_out_of_order(void **state)
 
 			rnd = rnd * 1103515245 + 12345;
 			len[i] = (rnd >> 8) % 3000;
-			fill(pair.node[0].mem + i * 4096u, len[i], posted);
+			pair_fill(pair.node[0].mem + i * 4096u, len[i], posted);
 			g_rx[i] =
 				pair_post(&rx, MPIB_OP_RECV, i, pair.node[1].mr,
-					  RX + i * 4096u, 4096, 0);
+					  PAIR_RX + i * 4096u, 4096, 0);
 			g_tx[i] =
 				pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr,
 					  i * 4096u, len[i], 0);
@@ -307,9 +171,9 @@ static void slots_wrap_many_times_out_of_order(void **state)
 					 len[i]);
 			assert_int_equal(pair_wait(&pair, &tx, i, g_tx[i]),
 					 len[i]);
-			assert_memory_equal(pair.node[0].mem + i * 4096u,
-					    pair.node[1].mem + RX + i * 4096u,
-					    len[i]);
+			assert_memory_equal(
+				pair.node[0].mem + i * 4096u,
+				pair.node[1].mem + PAIR_RX + i * 4096u, len[i]);
 		}
 	}
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
@@ -330,7 +194,7 @@ a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
 	assert_int_not_equal(atomic_load(&tx.reply->conn[tx.index].broken), 0);
 	tx = tx2;
 	rx = rx2;
-	transfer(1, 5000, 5000, 3);
+	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 3);
 }
 
 static void a_no_op_completes_between_messages(void **state)
@@ -339,11 +203,11 @@ static void a_no_op_completes_between_messages(void **state)
 
 	(void)state;
 	open_with(512, MPIB_IMM_V2);
-	transfer(0, 5000, 5000, 1);
+	pair_transfer(&pair, &tx, &rx, 0, 5000, 5000, 1);
 	d.gen = ++tx.gen;
 	pair_push(&tx, &d);
 	assert_int_equal(pair_wait(&pair, &tx, 31, d.gen), 0);
-	transfer(1, 5000, 5000, 2);
+	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 2);
 
 	d.gen = ++tx.gen;
 	d.total = 1; /* which a no-op has not */
@@ -366,7 +230,7 @@ static void deregistering_waits_for_what_uses_the_region(void **state)
 
 	(void)state;
 	open_with(512, MPIB_IMM_V2);
-	g = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, RX, 4096, 0);
+	g = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 4096, 0);
 	for (int i = 0; i < 20; i++)
 		pair_turn(&pair);
 	assert_int_equal(mpib_mr_del(pair.node[1].attachment, pair.node[1].mr,
@@ -390,8 +254,8 @@ static void killing_a_lane_ends_everything_on_it(void **state)
 
 	(void)state;
 	open_with(512, MPIB_IMM_V2);
-	transfer(0, 100000, 100000, 1);
-	g = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, RX, 4096, 0);
+	pair_transfer(&pair, &tx, &rx, 0, 100000, 100000, 1);
+	g = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 4096, 0);
 	for (int i = 0; i < 20; i++)
 		pair_turn(&pair);
 	mpib_lane_kill(pair.node[1].lane, set_flag, &killed);
@@ -410,11 +274,6 @@ int main(void)
 			teardown),
 		cmocka_unit_test_teardown(
 			a_send_that_is_too_large_fails_on_both_sides, teardown),
-		cmocka_unit_test_teardown(
-			parts_of_both_ends_are_fitted_together, teardown),
-		cmocka_unit_test_teardown(
-			a_grouped_receive_gives_each_send_its_tags_buffer,
-			teardown),
 		cmocka_unit_test_teardown(slots_wrap_many_times_out_of_order,
 					  teardown),
 		cmocka_unit_test_teardown(a_no_op_completes_between_messages,

@@ -246,6 +246,31 @@ static void on_snapshot(void *arg, struct mpib_snapshot *snap)
 	t->done = true;
 }
 
+void pair_fill(char *p, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		p[i] = (char)(seed + i * 31 + (i >> 8));
+}
+
+void pair_transfer(struct pair *p, struct pair_end *tx, struct pair_end *rx,
+		   uint8_t req, uint32_t len, uint32_t room, unsigned seed)
+{
+	char *from = p->node[0].mem + 4096, *to = p->node[1].mem + PAIR_RX;
+	uint32_t g_rx, g_tx;
+
+	pair_fill(from, len, seed);
+	memset(to, 0x55, room + 64);
+	g_rx = pair_post(rx, MPIB_OP_RECV, req, p->node[1].mr, PAIR_RX, room,
+			 7);
+	g_tx = pair_post(tx, MPIB_OP_SEND, req, p->node[0].mr, 4096, len, 7);
+	assert_int_equal(pair_wait(p, rx, req, g_rx), len);
+	assert_int_equal(pair_wait(p, tx, req, g_tx), len);
+	assert_int_equal(pair_completion(rx, req)->size[0], len);
+	assert_memory_equal(from, to, len);
+	for (uint32_t i = len; i < room + 64; i++)
+		assert_int_equal(to[i], 0x55);
+}
+
 struct mpib_snapshot *pair_snapshot(struct pair *p, unsigned node)
 {
 	struct taken t = { 0 };

@@ -39,6 +39,7 @@ struct pair_node {
 };
 
 #define PAIR_MEM (16u << 20)
+#define PAIR_RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
 
 struct pair {
 	struct pair_node node[2];
@@ -72,6 +73,12 @@ const struct mpib_completion *pair_completion(const struct pair_end *e,
 /* Result of a request, turning until it is over. */
 int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req,
 		  uint32_t gen);
+/* Bytes that depend on their place and on seed. */
+void pair_fill(char *p, size_t len, unsigned seed);
+/* One message of len bytes into a buffer of room bytes, checked whole; its
+ * bytes are those of pair_fill(). */
+void pair_transfer(struct pair *p, struct pair_end *tx, struct pair_end *rx,
+		   uint8_t req, uint32_t len, uint32_t room, unsigned seed);
 /* Counters of a node; the caller frees. */
 struct mpib_snapshot *pair_snapshot(struct pair *p, unsigned node);
 

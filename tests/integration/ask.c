@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "ask.h"
+
+struct node ask_a, ask_b;
+
+int ask_start(void **state)
+{
+	(void)state;
+	node_start(&ask_a, 3, "--limit-readers", "3", "--sup-bw", "512", NULL);
+	node_start(&ask_b, 4, NULL);
+	return 0;
+}
+
+int ask_stop(void **state)
+{
+	(void)state;
+	node_stop(&ask_a);
+	node_stop(&ask_b);
+	return 0;
+}
+
+FILE *ask_reader(const struct node *n)
+{
+	FILE *f = fdopen(node_dial(n, MPIB_STATS_SOCK, SOCK_STREAM), "r");
+
+	assert_non_null(f);
+	return f;
+}
+
+/* The next line as JSON, NULL at the end. */
+json_t *ask_next(FILE *f)
+{
+	char *line = NULL;
+	size_t room = 0;
+	json_t *v = NULL;
+
+	if (getline(&line, &room, f) > 0) {
+		v = json_loads(line, 0, NULL);
+		assert_non_null(v);
+	}
+	free(line);
+	return v;
+}
+
+const char *ask_text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+void ask_pass(FILE *f)
+{
+	json_t *v = ask_next(f);
+
+	assert_non_null(v);
+	json_decref(v);
+}
+
+/* Data of the answer to a command that works. */
+json_t *ask_data(FILE *f, const char *command)
+{
+	json_t *v, *data;
+
+	dprintf(fileno(f), "%s\n", command);
+	v = ask_next(f);
+	if (!json_is_true(json_object_get(v, "ok")))
+		fail_msg("%s: %s", command, ask_text(v, "error"));
+	data = json_incref(json_object_get(v, "data"));
+	json_decref(v);
+	return data;
+}
+
+json_int_t ask_num(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+json_int_t ask_rail(const json_t *o, const char *key, const char *name)
+{
+	return json_integer_value(
+		json_object_get(json_object_get(o, key), name));
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of sessions share: a proxy, and messages to its control
+ * socket as a client that keeps no rule would send them.
+ */
+#ifndef TALK_H
+#define TALK_H
+
+#include "ipc/message.h"
+#include "node.h"
+
+extern struct node talk_node;
+
+/* Of the group; talk_nothing_is_left() is each test's teardown: the ledger is
+ * zero, and a well-behaved client is served. */
+int talk_start(void **state);
+int talk_stop(void **state);
+int talk_nothing_is_left(void **state);
+#define TALK_TEST(f) cmocka_unit_test_teardown(f, talk_nothing_is_left)
+
+/* A control socket, before its HELLO and after one that was welcome. */
+int talk_dial(void);
+int talk_attach(void);
+
+/* Send bytes as they are. */
+void talk_tell(int sock, const void *msg, size_t len);
+void talk_tell_fd(int sock, const void *msg, int fd);
+void talk_hello(int sock, uint32_t version);
+/* The next answer, which may be a hang-up: returns its length, 0 for that. */
+size_t talk_hear(int sock, struct mpib_message *m);
+/* The next answer is to this request: its status. */
+int talk_hear_status(int sock, uint32_t type, uint32_t id);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine between two nodes, turn by turn: messages that come in parts, and
+ * receives that are grouped.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine_pair.h"
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void open_with(uint32_t sup_bw, uint8_t imm_version)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = sup_bw;
+	pair_open(&pair, &cfg, imm_version);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	return 0;
+}
+
+static void push_part(struct pair_end *e, enum mpib_op op, uint8_t req,
+		      uint32_t gen, uint32_t mr, uint64_t off, uint32_t len,
+		      uint32_t pos, uint32_t total)
+{
+	struct mpib_desc d = {
+		.op = (uint8_t)op,
+		.req = req,
+		.n = 1,
+		.gen = gen,
+		.mr = mr,
+		.off = off,
+		.len = len,
+		.pos = pos,
+		.total = total,
+	};
+
+	pair_push(e, &d);
+}
+
+/* Parts of the two ends fall on different bounds, and the message ends before
+ * the posted parts do. */
+static void parts_of_both_ends_are_fitted_together(void **state)
+{
+	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };
+	static const uint32_t cuts[] = { 4096, 10240, 65536 };
+
+	(void)state;
+	for (unsigned v = 0; v < 2 * 6 * 9; v++) {
+		uint32_t len = lens[v % 6], total = 65536;
+		uint32_t cut_tx = cuts[v / 6 % 3], cut_rx = cuts[v / 18 % 3];
+		char *from, *to;
+		uint32_t gen;
+
+		if (v % 54 == 0) {
+			if (pair.node[0].engine)
+				pair_close(&pair);
+			open_with(512, (uint8_t)(1 + v / 54));
+		}
+		from = pair.node[0].mem;
+		to = pair.node[1].mem + PAIR_RX;
+		gen = ++rx.gen;
+		tx.gen = gen;
+		pair_fill(from, len, v);
+		memset(to, 0x55, total);
+		for (uint32_t pos = 0; pos < total; pos += cut_rx)
+			push_part(&rx, MPIB_OP_RECV, 9, gen, pair.node[1].mr,
+				  PAIR_RX + pos,
+				  cut_rx < total - pos ? cut_rx : total - pos,
+				  pos, total);
+		for (uint32_t pos = 0; pos < len; pos += cut_tx)
+			push_part(&tx, MPIB_OP_SEND, 9, gen, pair.node[0].mr,
+				  pos, cut_tx < len - pos ? cut_tx : len - pos,
+				  pos, len);
+		assert_int_equal(pair_wait(&pair, &rx, 9, gen), len);
+		assert_int_equal(pair_wait(&pair, &tx, 9, gen), len);
+		assert_memory_equal(from, to, len);
+		for (uint32_t i = len; i < total; i++)
+			assert_int_equal(to[i], 0x55);
+	}
+}
+
+static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
+{
+	static const uint32_t len[8] = { 0, 1, 128, 1000, 70000, 5, 4096, 131 };
+
+	(void)state;
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		uint32_t gen, g_tx[8];
+
+		open_with(512, v);
+		for (unsigned round = 0; round < 40; round++) {
+			gen = ++rx.gen;
+			memset(pair.node[1].mem + PAIR_RX, 0x55, 8 * 131072);
+			for (uint8_t i = 0; i < 8; i++) {
+				struct mpib_desc d = {
+					.op = MPIB_OP_RECV,
+					.req = 2,
+					.idx = i,
+					.n = 8,
+					.gen = gen,
+					.mr = pair.node[1].mr,
+					.tag = 100 + i,
+					.off = PAIR_RX + i * 131072u,
+					.len = 131072,
+					.total = 131072,
+				};
+				pair_push(&rx, &d);
+			}
+			for (uint8_t i = 0; i < 8; i++) {
+				uint8_t k = (uint8_t)((i + round) % 8);
+
+				pair_fill(pair.node[0].mem + k * 131072u,
+					  len[k], k + round);
+				g_tx[i] = pair_post(
+					&tx, MPIB_OP_SEND, i, pair.node[0].mr,
+					k * 131072u, len[k], 100 + k);
+			}
+			pair_wait(&pair, &rx, 2, gen);
+			for (uint8_t i = 0; i < 8; i++) {
+				pair_wait(&pair, &tx, i, g_tx[i]);
+				assert_int_equal(
+					pair_completion(&rx, 2)->size[i],
+					len[i]);
+				assert_memory_equal(pair.node[0].mem +
+							    i * 131072u,
+						    pair.node[1].mem + PAIR_RX +
+							    i * 131072u,
+						    len[i]);
+			}
+		}
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			parts_of_both_ends_are_fitted_together, teardown),
+		cmocka_unit_test_teardown(
+			a_grouped_receive_gives_each_send_its_tags_buffer,
+			teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the stats sockets of two real proxies say of messages between them: bytes
+ * add up by connection and by rail, open and closed, here and there.
+ */
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ask.h"
+
+/* Bytes of one rail and direction, by rail and by connection. */
+static json_int_t checked_sum(const struct node *n, unsigned r,
+			      const char *field, json_int_t *closed)
+{
+	static const char *const name[] = { "sout", "sup" };
+	json_t *rails = node_ask(n, "rails"), *conns = node_ask(n, "conns");
+	json_int_t total = json_integer_value(
+		json_object_get(json_array_get(rails, r), field));
+	json_int_t sum =
+		ask_rail(json_object_get(conns, "closed"), field, name[r]);
+	const json_t *c;
+	size_t i;
+
+	*closed = sum;
+	json_array_foreach(json_object_get(conns, "open"), i, c) sum +=
+		ask_rail(c, field, name[r]);
+	assert_int_equal(sum, total);
+	json_decref(rails);
+	json_decref(conns);
+	return total;
+}
+
+static size_t open_conns(const struct node *n)
+{
+	json_t *conns = node_ask(n, "conns");
+	size_t open = json_array_size(json_object_get(conns, "open"));
+
+	json_decref(conns);
+	return open;
+}
+
+struct link {
+	struct mpib_client *tx_client, *rx_client;
+	struct mpib_listener *listener;
+	struct mpib_conn *tx, *rx;
+	char *from, *to;
+	struct mpib_region *from_mr, *to_mr;
+};
+
+#define BUF (4u << 20)
+
+static void link_up(struct link *l)
+{
+	struct mpib_attach_opts at_a = { .size = sizeof(at_a),
+					 .run_dir = ask_a.dir,
+					 .name = "sender" };
+	struct mpib_attach_opts at_b = { .size = sizeof(at_b),
+					 .run_dir = ask_b.dir,
+					 .name = "receiver" };
+	struct mpib_handle handle;
+
+	assert_int_equal(mpib_attach(&at_a, &l->tx_client), 0);
+	assert_int_equal(mpib_attach(&at_b, &l->rx_client), 0);
+	assert_int_equal(mpib_listen(l->rx_client, &handle, &l->listener), 0);
+	assert_int_equal(mpib_accept(l->listener, &l->rx), 0);
+	assert_int_equal(mpib_connect(l->tx_client, &handle, -1, &l->tx), 0);
+	while (mpib_ready(l->tx) == 0 || mpib_ready(l->rx) == 0)
+		usleep(100);
+	assert_int_equal(mpib_ready(l->tx), 1);
+	assert_int_equal(mpib_ready(l->rx), 1);
+	l->from = mpib_mem_alloc(l->tx_client, BUF);
+	l->to = mpib_mem_alloc(l->rx_client, BUF);
+	assert_int_equal(mpib_reg(l->tx_client, l->from, BUF, &l->from_mr), 0);
+	assert_int_equal(mpib_reg(l->rx_client, l->to, BUF, &l->to_mr), 0);
+}
+
+static void move(struct link *l, size_t size)
+{
+	struct mpib_request *send = NULL, *recv = NULL;
+	int tag = 1, done;
+	void *to = l->to;
+	size_t room = BUF, got = 0;
+
+	for (size_t i = 0; i < size; i++)
+		l->from[i] = (char)(i * 7 + size);
+	assert_int_equal(
+		mpib_irecv(l->rx, 1, &to, &room, &tag, &l->to_mr, &recv), 0);
+	assert_non_null(recv);
+	while (!send)
+		assert_int_equal(mpib_isend(l->tx, l->from, size, tag,
+					    l->from_mr, &send),
+				 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(recv, &done, &got), 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(send, &done, NULL), 0);
+	assert_int_equal(got, size);
+	assert_memory_equal(l->from, l->to, size);
+}
+
+static void bytes_add_up_here_there_and_afterwards(void **state)
+{
+	static const size_t size[] = { 1, 0, 100, 4096, 1000000, BUF };
+	static const char *const dir[] = { "tx_bytes", "rx_bytes" };
+	json_int_t tx = 0, rx = 0, sent = 0, closed;
+	struct link l;
+	json_t *v;
+
+	(void)state;
+	link_up(&l);
+	for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+		move(&l, size[i]);
+		sent += (json_int_t)size[i];
+	}
+	for (unsigned r = 0; r < 2; r++) {
+		json_int_t there = checked_sum(&ask_b, r, dir[1], &closed);
+
+		tx += checked_sum(&ask_a, r, dir[0], &closed);
+		assert_int_equal(closed, 0);
+		assert_true(there > 0);
+		rx += there;
+	}
+	assert_int_equal(tx, sent);
+	assert_int_equal(rx, sent);
+
+	v = node_ask(&ask_a, "clients");
+	assert_int_equal(json_array_size(v), 1);
+	assert_string_equal(ask_text(json_array_get(v, 0), "name"), "sender");
+	json_decref(v);
+	v = node_ask(&ask_a, "lanes");
+	assert_int_equal(json_array_size(v), 1);
+	assert_int_equal(ask_rail(json_array_get(v, 0), "qps", "sout"), 2);
+	assert_int_equal(ask_rail(json_array_get(v, 0), "qps", "sup"), 4);
+	json_decref(v);
+
+	/* A client keeps what its closed connections moved. */
+	mpib_close(l.tx);
+	mpib_close(l.rx);
+	while (open_conns(&ask_a) > 0)
+		usleep(1000);
+	v = node_ask(&ask_a, "clients");
+	assert_int_equal(
+		ask_rail(json_array_get(v, 0), "tx_bytes", "sout") +
+			ask_rail(json_array_get(v, 0), "tx_bytes", "sup"),
+		sent);
+	json_decref(v);
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&ask_a, "attached", 0);
+	node_until_ledger(&ask_b, "attached", 0);
+	for (unsigned r = 0; r < 2; r++) {
+		json_int_t all = checked_sum(&ask_a, r, dir[0], &closed);
+
+		assert_int_equal(closed, all);
+		tx -= all;
+	}
+	assert_int_equal(tx, 0);
+}
+
+static json_int_t sup_bytes(FILE *f)
+{
+	json_t *v = ask_data(f, "rails");
+	json_int_t n = ask_num(json_array_get(v, 1), "tx_bytes");
+
+	json_decref(v);
+	return n;
+}
+
+static void what_is_set_and_drained_steers_the_next_message(void **state)
+{
+	FILE *f = ask_reader(&ask_a);
+	json_int_t before;
+	struct link l;
+
+	(void)state;
+	ask_pass(f);
+	link_up(&l);
+	before = sup_bytes(f);
+	json_decref(ask_data(f, "set sup.bw 1024"));
+	move(&l, 1 << 20);
+	assert_int_equal(sup_bytes(f) - before, 1 << 20);
+	json_decref(ask_data(f, "drain SUP"));
+	move(&l, 1 << 20);
+	assert_int_equal(sup_bytes(f) - before, 1 << 20);
+	json_decref(ask_data(f, "resume SUP"));
+	json_decref(ask_data(f, "set sup.bw 256"));
+	move(&l, 1 << 20);
+	assert_int_equal(sup_bytes(f) - before, (1 << 20) + (1 << 18));
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&ask_a, "attached", 0);
+	fclose(f);
+}
+
+/* By the rails and by the clients, from one snapshot; nobody has left since
+ * before says how much there was of others. */
+static json_int_t not_of_clients(const json_t *line, unsigned r,
+				 const char *field)
+{
+	static const char *const name[] = { "sout", "sup" };
+	json_int_t rest = ask_num(
+		json_array_get(json_object_get(line, "rails"), r), field);
+	const json_t *c;
+	size_t i;
+
+	json_array_foreach(json_object_get(line, "clients"), i, c) rest -=
+		ask_rail(c, field, name[r]);
+	return rest;
+}
+
+static void rails_and_clients_fit_while_messages_move(void **state)
+{
+	struct mpib_request *send = NULL, *recv = NULL;
+	FILE *f = ask_reader(&ask_a);
+	json_int_t before[2];
+	int tag = 1, done;
+	size_t room = BUF;
+	struct link l;
+	json_t *v;
+
+	(void)state;
+	ask_pass(f);
+	link_up(&l);
+	v = ask_data(f, "monitor 3600");
+	for (unsigned r = 0; r < 2; r++)
+		before[r] = not_of_clients(v, r, "tx_bytes");
+	json_decref(v);
+	for (unsigned n = 0; n < 30; n++) {
+		void *to = l.to;
+
+		send = recv = NULL;
+		assert_int_equal(
+			mpib_irecv(l.rx, 1, &to, &room, &tag, &l.to_mr, &recv),
+			0);
+		while (!send)
+			assert_int_equal(mpib_isend(l.tx, l.from, BUF, tag,
+						    l.from_mr, &send),
+					 0);
+		v = ask_data(f, "monitor 3600");
+		for (unsigned r = 0; r < 2; r++)
+			assert_int_equal(not_of_clients(v, r, "tx_bytes"),
+					 before[r]);
+		json_decref(v);
+		for (done = 0; !done;)
+			assert_int_equal(mpib_test(recv, &done, NULL), 0);
+		for (done = 0; !done;)
+			assert_int_equal(mpib_test(send, &done, NULL), 0);
+	}
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&ask_a, "attached", 0);
+	node_until_ledger(&ask_b, "attached", 0);
+	fclose(f);
+}
+
+static void copies_through_staging_memory_are_the_clients_own(void **state)
+{
+	struct mpib_region *plain_mr;
+	struct mpib_request *send = NULL, *recv = NULL;
+	void *to, *plain = malloc(BUF);
+	size_t room = BUF;
+	int tag = 1, done;
+	struct link l;
+	json_t *v;
+
+	(void)state;
+	link_up(&l);
+	memset(plain, 5, BUF);
+	assert_int_equal(mpib_reg(l.tx_client, plain, BUF, &plain_mr), 0);
+	to = l.to;
+	assert_int_equal(mpib_irecv(l.rx, 1, &to, &room, &tag, &l.to_mr, &recv),
+			 0);
+	assert_int_equal(mpib_isend(l.tx, plain, BUF, tag, plain_mr, &send), 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(send, &done, NULL), 0);
+	for (done = 0; !done;)
+		assert_int_equal(mpib_test(recv, &done, NULL), 0);
+	v = node_ask(&ask_a, "clients");
+	assert_int_equal(ask_num(json_array_get(v, 0), "copied_bytes"), BUF);
+	assert_true(ask_num(json_array_get(v, 0), "copies") > 1);
+	json_decref(v);
+	v = node_ask(&ask_b, "clients");
+	assert_int_equal(ask_num(json_array_get(v, 0), "copies"), 0);
+	json_decref(v);
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&ask_a, "attached", 0);
+	node_until_ledger(&ask_b, "attached", 0);
+	free(plain);
+}
+
+static void latencies_are_counted_for_each_message(void **state)
+{
+	FILE *f = ask_reader(&ask_a);
+	json_int_t before, buckets = 0;
+	const json_t *one;
+	struct link l;
+	json_t *v;
+	size_t i;
+
+	(void)state;
+	ask_pass(f);
+	link_up(&l);
+	v = ask_data(f, "hist send.submit_done");
+	before = ask_num(v, "count");
+	json_decref(v);
+	for (unsigned n = 0; n < 20; n++)
+		move(&l, 1 << 20);
+	v = ask_data(f, "hist send.submit_done");
+	assert_int_equal(ask_num(v, "count"), before + 20);
+	assert_true(ask_num(v, "p50_ns") > 0);
+	assert_true(ask_num(v, "p50_ns") <= ask_num(v, "max_ns"));
+	json_array_foreach(json_object_get(v, "buckets"), i, one) buckets +=
+		json_integer_value(json_array_get(one, 1));
+	assert_int_equal(buckets, before + 20);
+	one = json_array_get(json_object_get(v, "connections"), 0);
+	assert_int_equal(ask_num(one, "count"), 20);
+	json_decref(v);
+	mpib_detach(l.tx_client);
+	mpib_detach(l.rx_client);
+	node_until_ledger(&ask_a, "attached", 0);
+	/* What a connection had is kept when it is no more. */
+	v = ask_data(f, "hist send.submit_done");
+	assert_int_equal(ask_num(v, "count"), before + 20);
+	json_decref(v);
+	fclose(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_add_up_here_there_and_afterwards),
+		cmocka_unit_test(
+			what_is_set_and_drained_steers_the_next_message),
+		cmocka_unit_test(rails_and_clients_fit_while_messages_move),
+		cmocka_unit_test(
+			copies_through_staging_memory_are_the_clients_own),
+		cmocka_unit_test(latencies_are_counted_for_each_message),
+	};
+
+	return cmocka_run_group_tests(tests, ask_start, ask_stop);
+}
