@@ -67,6 +67,9 @@ events=$(find "$2"/{proxy,runtime} -name '*.c' -exec cat {} + | tr '\n\t' '  ' |
 for event in $events; do
 	need "$man/mpib-protocol.7.scd" "*$event*"
 done
+for alert in $(sed -n 's/.*- alert: //p' "$2"/proxy/metrics/share/*.yml); do
+	need "$2/docs/operating.md" "| \`$alert\` |"
+done
 for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
 	need "$man/mpib-perf.1.scd" "*$option*"
 done

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# tarball.sh NAME DIR: DIR/NAME.tar.xz of the sources this lies in: what git knows,
+# or, where they came out of such a tarball, all but build folders. The same
+# sources give the same file.
+set -euo pipefail
+name=$1 out=$(realpath "$2")
+cd "$(dirname "$0")/.."
+if git rev-parse --show-toplevel 2>/dev/null | grep -qxF "$PWD"; then
+	when=$(git log -1 --format=%ct)
+	files=$(git ls-files)
+else
+	when=$(stat -c %Y CMakeLists.txt)
+	files=$(find . -path './build*' -prune -o -type f -printf '%P\n')
+fi
+mkdir -p "$out"
+sort <<<"$files" | tar -c --no-recursion --owner=0 --group=0 --numeric-owner \
+	--mode=u+rw,go=u-w --mtime="@$when" --transform="s,^,$name/," -T - |
+	xz -T0 >"$out/$name.tar.xz"
+echo "$out/$name.tar.xz"

@@ -1,0 +1,11 @@
+#!/bin/bash
+#SBATCH --job-name=all_reduce
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --gpus-per-node=8
+# sbatch slurm-job.sh: nccl-tests over mpib. The nodes have mpib-proxy running,
+# see slurm-prolog, and libnccl-net-mpib.so where ld.so finds it.
+export NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB MPIB_RUN_DIR=/run/mpib
+srun --export=ALL --mpi=pmix all_reduce_perf -b 8 -e 1G -f 2 -g 1
+# What went over which rail, of one node.
+mpibctl rails

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# tarball.sh BUILD SOURCE: what the target "release" packs as sources, unpacked
+# far from git, is configured, builds a library and its consumer, and packs the
+# same tarball again.
+set -uo pipefail
+build=$(realpath "$1") source=$(realpath "$2")
+top=$(mktemp -d /tmp/mpib-tarball.XXXXXX)
+trap 'rm -rf "$top"' EXIT
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+"$source/cmake/tarball.sh" mpib-x "$top" >"$top/log" 2>&1 || fail "$(<"$top/log")"
+tar -C "$top" -xf "$top/mpib-x.tar.xz" || fail "it does not unpack"
+cd "$top/mpib-x" || fail "it unpacks to another folder"
+[ ! -e .git ] || fail "git came along"
+for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md; do
+	[ -s "$file" ] || fail "$file is not in it"
+done
+compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
+cmake -S . -B build -G Ninja -DCMAKE_C_COMPILER="$compiler" \
+	>"$top/log" 2>&1 || fail "$(<"$top/log")"
+cmake --build build --target mpib mpib-send >"$top/log" 2>&1 ||
+	fail "$(tail -n 20 "$top/log")"
+[ -x build/docs/example/mpib-send ] || fail "it built nothing"
+cmake/tarball.sh mpib-x "$top/again" >"$top/log" 2>&1 || fail "$(<"$top/log")"
+diff <(tar -tf "$top/mpib-x.tar.xz" | sort) \
+	<(tar -tf "$top/again/mpib-x.tar.xz" | sort) || fail "it packs other files"

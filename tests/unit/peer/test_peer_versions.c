@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callers that speak other versions of the peer protocol, at a real broker. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "peer/protocol.h"
+#include "rig.h"
+
+/* A TCP connection to the broker of node 0, from an address of its own. */
+static int call(struct rig *rig, uint32_t *from)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct sockaddr_in self = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	to.sin_addr.s_addr = htonl(0x7f170001u);
+	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
+	self.sin_addr.s_addr = *from = htonl(0x7f170009u);
+	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+/* What a broker answers to a HELLO of these versions. */
+static void greet(struct rig *rig, unsigned lowest, unsigned highest,
+		  struct mpib_peer_msg *answer)
+{
+	struct mpib_peer_msg hello = { .type = MPIB_PEER_HELLO,
+				       .magic = MPIB_PEER_MAGIC,
+				       .version_min = (uint16_t)lowest,
+				       .version = (uint16_t)highest,
+				       .node = { .port = 1, .boot = 1 } };
+	uint8_t buf[MPIB_PEER_FRAME_MAX];
+	uint32_t len;
+	size_t n;
+	int fd = call(rig, &hello.node.addr);
+
+	n = mpib_peer_encode(&hello, buf);
+	assert_int_equal(send(fd, buf, n, MSG_NOSIGNAL), n);
+	/* Its loop waits for what comes; it answers each greeting at once. */
+	while (recv(fd, &len, sizeof(len), MSG_PEEK | MSG_DONTWAIT) < 0) {
+		assert_true(errno == EAGAIN);
+		mpib_loop_turn(&rig->node[0].loop, 1);
+	}
+	assert_int_equal(recv(fd, &len, sizeof(len), MSG_WAITALL), 4);
+	assert_in_range(len, 1, sizeof(buf));
+	assert_int_equal(recv(fd, buf, len, MSG_WAITALL), len);
+	assert_int_equal(mpib_peer_decode(buf, len, answer), 0);
+	close(fd);
+}
+
+static void too_old_and_too_new_are_refused_and_told_both_ranges(void **state)
+{
+	static const unsigned other[] = { MPIB_PEER_VERSION_MIN - 1,
+					  MPIB_PEER_VERSION + 1 };
+	struct mpib_peer_msg answer;
+	char text[100];
+
+	rig_up(*state, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		greet(*state, other[i], other[i], &answer);
+		assert_int_equal(answer.type, MPIB_PEER_REFUSED);
+		assert_int_equal(answer.error, -EPROTONOSUPPORT);
+		snprintf(text, sizeof(text),
+			 "it speaks peer protocol %u to %u, this proxy %u to "
+			 "%u",
+			 other[i], other[i], MPIB_PEER_VERSION_MIN,
+			 MPIB_PEER_VERSION);
+		assert_non_null(strstr(answer.why, text));
+	}
+}
+
+static void the_newest_that_both_know_is_spoken(void **state)
+{
+	struct mpib_peer_msg answer;
+
+	rig_up(*state, 0);
+	greet(*state, MPIB_PEER_VERSION, MPIB_PEER_VERSION + 5, &answer);
+	assert_int_equal(answer.type, MPIB_PEER_WELCOME);
+	assert_int_equal(answer.version, MPIB_PEER_VERSION);
+	greet(*state, 1, MPIB_PEER_VERSION_MIN, &answer);
+	assert_int_equal(answer.type, MPIB_PEER_WELCOME);
+	assert_int_equal(answer.version, MPIB_PEER_VERSION_MIN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			too_old_and_too_new_are_refused_and_told_both_ranges,
+			rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_newest_that_both_know_is_spoken, rig_setup,
+			rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
