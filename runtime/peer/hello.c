@@ -25,6 +25,7 @@ struct mpib_stranger {
 	struct mpib_peer *peer; /* whose candidate it is, NULL: unknown yet */
 	uint16_t version;
 	struct mpib_node_id node; /* as it says */
+	uint64_t offered; /* session that the WELCOME named */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_stranger) entry;
@@ -82,6 +83,8 @@ static void welcome(struct mpib_stranger *s, struct mpib_peer *p)
 	};
 	const struct mpib_cluster_key *key = &s->broker->key;
 
+	if (s->node.boot == p->node.boot)
+		m.session = s->offered = p->resume.id;
 	if (p->candidate)
 		drop(p->candidate);
 	/* Our own call, if any, loses; a link that is up stays for now. */
@@ -158,12 +161,33 @@ static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	welcome(s, p);
 }
 
+/*
+ * The session that goes on, or a new one. The caller has a link to us no more,
+ * or it would not have called: what is left of the old one is ours to take
+ * down, before what came over it is counted. False: the caller goes on with
+ * what is over here.
+ */
+static bool take_session(struct mpib_peer *p, bool again,
+			 const struct mpib_node_id *node, uint64_t session)
+{
+	if (!again)
+		mpib_peer_forget(p, node->boot == p->node.boot
+					    ? "it called again"
+					    : "its proxy was restarted");
+	mpib_peer_cut(p, "it called again");
+	if (again)
+		return p->resume.id == session;
+	mpib_resume_begin(&p->resume, session);
+	return true;
+}
+
 static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 {
 	const struct mpib_cluster_key *key = &s->broker->key;
 	struct mpib_link *link = s->link;
 	struct mpib_peer *p = s->peer;
 	struct mpib_node_id node = s->node;
+	bool again = m->session && m->session == s->offered;
 
 	if (!mpib_auth_check(key, &s->auth, false, m->proof)) {
 		refuse(s, -EACCES,
@@ -175,11 +199,18 @@ static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	s->peer = NULL;
 	p->candidate = NULL;
 	free_stranger(s);
-	/* It has a link to us no more, or it would not have called: what is
-	 * left of the old one is ours to take down. */
-	mpib_peer_cut(p, node.boot == p->node.boot ? "it called again"
-						   : "its proxy was restarted");
+	if (!take_session(p, again, &node, m->session)) {
+		mpib_link_close(link); /* it calls once more, and is told */
+		return;
+	}
+	/* What is said from here on waits its turn behind what it lacks. */
+	p->resuming = p->resume.id != 0;
 	mpib_peer_is_up(p, link, &node);
+	if (!p->resuming)
+		return;
+	mpib_link_tell_seen(link);
+	if (!mpib_peer_again(p, m->seen))
+		mpib_peer_broke(p, "it claims to have what was not sent");
 }
 
 static void on_message(void *ctx, struct mpib_link *link,

@@ -12,6 +12,7 @@
 #include "engine/measure/snapshot.h"
 #include "peer/broker.h"
 #include "peer/link.h"
+#include "peer/resume.h"
 
 #define MPIB_LISTENERS_MAX 65536u
 #define MPIB_BACKLOG_MAX 256u
@@ -46,6 +47,9 @@ struct mpib_peer {
 	struct mpib_stranger *candidate; /* called us, not READY yet */
 	struct mpib_auth auth; /* of our call */
 	struct mpib_timer retry;
+	struct mpib_resume resume; /* what its lanes live by */
+	struct mpib_timer away; /* armed: the link broke, the lanes wait */
+	bool resuming; /* what it lacks of ours is not known yet */
 	char label[MPIB_LABEL_MAX];
 	char trouble[128]; /* why the last link failed */
 	struct mpib_blane_list lanes;
@@ -149,7 +153,7 @@ struct mpib_broker {
 	bool private_lanes;
 	uint64_t connect_ns, accept_ns;
 	unsigned silence_s;
-	uint64_t serial;
+	uint64_t serial, sessions;
 	int fd;
 	struct mpib_watch accept;
 	struct mpib_timer pause; /* of accept, without descriptors */
@@ -180,13 +184,21 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
 /* Have its link made, if connections wait for it. */
 void mpib_peer_want(struct mpib_peer *p);
+/* Under its session, which was begun or goes on. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
 /* Its island, as this end sees it. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
-/* Its link, if any, is gone; is to go. */
-void mpib_peer_lost(struct mpib_peer *p, const char *why);
+/* Its link, if any, is to go. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
+/* Its session is over, and with it its lanes; the link may stay. */
+void mpib_peer_forget(struct mpib_peer *p, const char *why);
+/* It did what no sound peer does: its session and its link end. */
+void mpib_peer_broke(struct mpib_peer *p, const char *what);
+/* Send again what it has not seen. False: it cannot have seen that. */
+bool mpib_peer_again(struct mpib_peer *p, uint64_t seen);
+/* In order and once, if need be over its next link. */
+void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
 
 /*
  * lane_table.c and lane_setup.c. Those that take a message return false when
@@ -235,12 +247,5 @@ void mpib_accept_cancel(struct mpib_peer *p, uint32_t from);
 void mpib_accept_lane_gone(struct mpib_blane *l);
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);
 void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w);
-
-static inline void mpib_peer_tell(struct mpib_peer *p,
-				  const struct mpib_peer_msg *m)
-{
-	if (p->state == MPIB_PEER_UP)
-		mpib_link_send(p->link, m);
-}
 
 #endif

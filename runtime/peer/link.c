@@ -14,6 +14,8 @@
 /* Patience is counted in ticks, not time: when it was this process that stood
  * still, the peer's bytes wait. */
 #define TICK_NS MPIB_SEC
+/* So that the other end need not keep many. */
+#define TELL_EVERY 64
 
 static void free_link(struct mpib_link *l)
 {
@@ -102,31 +104,28 @@ static bool reserve(struct mpib_link *l, size_t more)
 	return true;
 }
 
-static size_t encode(struct mpib_link *l, const struct mpib_peer_msg *m,
-		     uint8_t *frame)
+/* Where the output has room for it. */
+static void append(struct mpib_link *l, const uint8_t *frame, size_t n)
 {
-	size_t n = mpib_peer_encode(m, frame);
-	struct mpib_writer len = { frame, frame + 4, false };
+	uint8_t *to = l->out + l->out_len;
+	struct mpib_writer len = { to, to + 4, false };
 
-	if (!l->tx_seal.on)
-		return n;
-	mpib_seal_make(&l->tx_seal, frame + 4, n - 4, frame + n);
-	n += MPIB_SEAL_BYTES;
-	mpib_put32(&len, (uint32_t)n - 4);
-	return n;
+	memcpy(to, frame, n);
+	if (l->tx_seal.on) {
+		mpib_seal_make(&l->tx_seal, to + 4, n - 4, to + n);
+		n += MPIB_SEAL_BYTES;
+		mpib_put32(&len, (uint32_t)n - 4);
+	}
+	l->out_len += n;
 }
 
-void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
+void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
+			  size_t n)
 {
-	uint8_t frame[MPIB_PEER_FRAME_MAX];
-	size_t n;
-
 	if (link->overflow)
 		return;
-	n = encode(link, m, frame);
-	if (reserve(link, n)) {
-		memcpy(link->out + link->out_len, frame, n);
-		link->out_len += n;
+	if (reserve(link, n + MPIB_SEAL_BYTES)) {
+		append(link, frame, n);
 	} else {
 		/* Our caller is not ready for down(): the hang-up brings the
 		 * loop to it. */
@@ -136,8 +135,29 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 		watch_for(link, true);
 }
 
-static const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
-static const struct mpib_peer_msg pong = { .type = MPIB_PEER_PONG };
+void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+
+	mpib_link_send_frame(link, frame, mpib_peer_encode(m, frame));
+}
+
+/* PING or PONG. */
+static void say(struct mpib_link *l, enum mpib_peer_type type)
+{
+	struct mpib_peer_msg m = { .type = type };
+
+	if (l->seen) {
+		m.version = MPIB_PEER_VERSION_RESUME;
+		m.seen = l->told = *l->seen;
+	}
+	mpib_link_send(l, &m);
+}
+
+void mpib_link_tell_seen(struct mpib_link *link)
+{
+	say(link, MPIB_PEER_PONG);
+}
 
 /* One frame without its length; NULL or why the link cannot go on. */
 static const char *decode(struct mpib_link *l, const uint8_t *body, size_t len,
@@ -153,6 +173,20 @@ static const char *decode(struct mpib_link *l, const uint8_t *body, size_t len,
 	}
 	return mpib_peer_decode(body, len, m) < 0 ? "it sent what is no message"
 						  : NULL;
+}
+
+static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
+{
+	if (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG) {
+		if (l->seen && ++*l->seen - l->told >= TELL_EVERY)
+			say(l, MPIB_PEER_PONG);
+		l->events->message(l->ctx, l, m);
+		return;
+	}
+	if (m->type == MPIB_PEER_PING)
+		say(l, MPIB_PEER_PONG);
+	if (l->seen && m->version >= MPIB_PEER_VERSION_RESUME)
+		l->events->acked(l->ctx, l, m->seen);
 }
 
 /* False: the link is gone. */
@@ -179,13 +213,9 @@ static bool take_frames(struct mpib_link *l)
 			return false;
 		}
 		at += 4 + len;
-		if (m.type == MPIB_PEER_PING)
-			mpib_link_send(l, &pong);
-		if (m.type == MPIB_PEER_PING || m.type == MPIB_PEER_PONG)
-			continue;
 		/* The handler may close us. */
 		l->gone = &gone;
-		l->events->message(l->ctx, l, &m);
+		take_message(l, &m);
 		if (gone)
 			return false;
 		l->gone = NULL;
@@ -220,6 +250,7 @@ static bool connected(struct mpib_link *l)
 
 	getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (err) {
+		l->error = -err;
 		fail(l, strerror(err));
 		return false;
 	}
@@ -260,7 +291,7 @@ static void on_tick(void *arg)
 		return;
 	}
 	if (!l->connecting)
-		mpib_link_send(l, &ping);
+		say(l, MPIB_PEER_PING);
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, on_tick, l);
 }
 

@@ -18,6 +18,9 @@ struct mpib_link_events {
 	/* May close the link. */
 	void (*message)(void *ctx, struct mpib_link *link,
 			const struct mpib_peer_msg *m);
+	/* The other end has so many messages of the session; may close the
+	 * link. Only where seen is set. */
+	void (*acked)(void *ctx, struct mpib_link *link, uint64_t seen);
 	/* It is over; the link is freed when this returns. */
 	void (*down)(void *ctx, struct mpib_link *link, const char *why);
 };
@@ -29,6 +32,7 @@ struct mpib_link {
 	unsigned silent; /* seconds without a byte */
 	unsigned patience; /* how many make it dead */
 	int fd;
+	int error; /* of a connect, -errno; 0 once it stands */
 	bool connecting, closing, writing;
 	const char *overflow; /* why it has to go, once it has */
 	bool *gone; /* set when freed under a handler */
@@ -37,6 +41,9 @@ struct mpib_link {
 	uint32_t addr; /* of the other end, network order */
 	char label[32]; /* "address:port" of the other end */
 	uint64_t tx_bytes, rx_bytes;
+	/* Messages of the session that came, counted here; NULL: there is none.
+	 * Of these, as many as the other end was told of. */
+	uint64_t *seen, told;
 	struct mpib_seal tx_seal, rx_seal; /* set after the greeting */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
@@ -59,6 +66,12 @@ void mpib_link_set_patience(struct mpib_link *link, unsigned seconds);
 /* Never fails: a peer that does not read until 1 MiB waits is cut off, and
  * down() is called from the loop. */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
+/* The same with a message that mpib_peer_encode() made. */
+void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
+			  size_t n);
+/* Tell how many messages of the session came; it is done once a second, and
+ * once in a while when many come. */
+void mpib_link_tell_seen(struct mpib_link *link);
 /* Without down(); what was sent before still leaves, if the kernel takes it. */
 void mpib_link_close(struct mpib_link *link);
 

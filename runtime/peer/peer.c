@@ -5,6 +5,9 @@
  * There is one link a peer. It is up for the caller with the WELCOME, for the
  * called with the READY that follows; only then does it replace another, so a
  * greeting that was given up meanwhile, and is read late, replaces nothing.
+ * A link that breaks is made again by either end, and the session of before
+ * goes on (resume.h); the lanes are lost when the peer was silent for too long,
+ * refuses the call, or has no such session any more.
  * When two nodes greet each other at once, the caller with the lower node id
  * stays: it refuses the other, which drops its own call for the lower's.
  */
@@ -68,19 +71,30 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 					 : NULL;
 }
 
-static void call(struct mpib_peer *p);
-
 static void on_retry(void *arg)
 {
 	mpib_peer_want(arg);
 }
 
-/* Calls wait a little after a failure, so as not to knock without end. */
-static void retry(struct mpib_peer *p)
+/* Somebody waits for a link to it. */
+static bool wanted(const struct mpib_peer *p)
 {
-	if (!TAILQ_EMPTY(&p->waiting))
-		mpib_timer_arm(p->broker->loop, &p->retry, RETRY_NS, on_retry,
-			       p);
+	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
+}
+
+static void retry(struct mpib_peer *p, uint64_t ns)
+{
+	if (wanted(p))
+		mpib_timer_arm(p->broker->loop, &p->retry, ns, on_retry, p);
+}
+
+/* Calls wait a little after a failure, so as not to knock without end. Where
+ * nobody listens any more nobody lives. */
+static void not_called(struct mpib_peer *p, int error)
+{
+	if (p->away.armed && error == -ECONNREFUSED)
+		mpib_peer_forget(p, "its proxy is gone");
+	retry(p, RETRY_NS);
 }
 
 static void call(struct mpib_peer *p)
@@ -92,7 +106,7 @@ static void call(struct mpib_peer *p)
 	if (rc < 0) {
 		p->link = NULL;
 		snprintf(p->trouble, sizeof(p->trouble), "%s", strerror(-rc));
-		retry(p);
+		not_called(p, rc);
 		return;
 	}
 	mpib_link_set_patience(p->link, b->silence_s);
@@ -102,38 +116,131 @@ static void call(struct mpib_peer *p)
 void mpib_peer_want(struct mpib_peer *p)
 {
 	if (p->state == MPIB_PEER_IDLE && !p->retry.armed && !p->candidate &&
-	    !p->called && !TAILQ_EMPTY(&p->waiting))
+	    wanted(p))
 		call(p);
 }
 
-void mpib_peer_lost(struct mpib_peer *p, const char *why)
+void mpib_peer_forget(struct mpib_peer *p, const char *why)
+{
+	char text[sizeof(p->trouble)];
+
+	mpib_timer_disarm(p->broker->loop, &p->away);
+	mpib_resume_end(&p->resume);
+	p->resuming = false;
+	if (TAILQ_EMPTY(&p->lanes))
+		return;
+	/* why may be what ends here says of itself. */
+	snprintf(text, sizeof(text), "%s", why);
+	mpib_event(MPIB_LOG_WARN, "peer_down",
+		   &(struct mpib_event_about){ .peer = p->label },
+		   "peer %s: its lanes are lost: %s", p->label, text);
+	mpib_blanes_lost(p, text);
+}
+
+static void on_away_end(void *arg)
+{
+	struct mpib_peer *p = arg;
+	char why[200];
+
+	snprintf(why, sizeof(why), "its link broke (%s) and was not made again",
+		 p->trouble);
+	mpib_peer_forget(p, why);
+}
+
+/* The lanes wait until the peer was silent for as long as a link may be. */
+static void go_away(struct mpib_peer *p, const struct mpib_link *link,
+		    const char *why)
+{
+	unsigned left = link->silent < link->patience
+				? link->patience - link->silent
+				: 0;
+
+	if (!p->resume.id || left == 0) {
+		mpib_peer_forget(p, why);
+		return;
+	}
+	mpib_event(MPIB_LOG_WARN, "peer_away",
+		   &(struct mpib_event_about){ .peer = p->label },
+		   "peer %s: link broke: %s; its lanes wait %u s for another",
+		   p->label, why, left);
+	mpib_timer_arm(p->broker->loop, &p->away, left * MPIB_SEC, on_away_end,
+		       p);
+}
+
+static void lost(struct mpib_peer *p, const struct mpib_link *link,
+		 const char *why)
 {
 	bool was_up = p->state == MPIB_PEER_UP;
 
 	p->link = NULL;
 	p->state = MPIB_PEER_IDLE;
+	p->resuming = false;
 	snprintf(p->trouble, sizeof(p->trouble), "%s", why);
-	if (was_up) {
-		mpib_event(MPIB_LOG_WARN, "peer_down",
-			   &(struct mpib_event_about){ .peer = p->label },
-			   "peer %s: link is down: %s", p->label, why);
-		mpib_blanes_lost(p, why);
+	if (!was_up) {
+		not_called(p, link->error);
+		return;
 	}
-	retry(p);
+	go_away(p, link, why);
+	retry(p, 0);
 }
 
 void mpib_peer_cut(struct mpib_peer *p, const char *why)
 {
-	if (!p->link)
+	struct mpib_link *link = p->link;
+
+	if (!link)
 		return;
-	mpib_link_close(p->link);
-	mpib_peer_lost(p, why);
+	lost(p, link, why);
+	mpib_link_close(link);
 }
 
 static void on_down(void *ctx, struct mpib_link *link, const char *why)
 {
+	lost(ctx, link, why);
+}
+
+void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	size_t n;
+
+	if (p->state != MPIB_PEER_UP && !p->resume.id)
+		return;
+	n = mpib_peer_encode(m, frame);
+	mpib_resume_keep(&p->resume, frame, n);
+	if (p->state == MPIB_PEER_UP && !p->resuming)
+		mpib_link_send_frame(p->link, frame, n);
+}
+
+bool mpib_peer_again(struct mpib_peer *p, uint64_t seen)
+{
+	const uint8_t *frame;
+	size_t pos = 0, n;
+
+	if (!mpib_resume_acked(&p->resume, seen))
+		return false;
+	p->resuming = false;
+	while ((frame = mpib_resume_next(&p->resume, &pos, &n)))
+		mpib_link_send_frame(p->link, frame, n);
+	return true;
+}
+
+void mpib_peer_broke(struct mpib_peer *p, const char *what)
+{
+	mpib_warn("peer %s: %s, its link is cut", p->label, what);
+	mpib_peer_forget(p, "it broke the protocol");
+	mpib_peer_cut(p, "it broke the protocol");
+}
+
+static void on_acked(void *ctx, struct mpib_link *link, uint64_t seen)
+{
+	struct mpib_peer *p = ctx;
+	bool sound = p->resuming ? mpib_peer_again(p, seen)
+				 : mpib_resume_acked(&p->resume, seen);
+
 	(void)link;
-	mpib_peer_lost(ctx, why);
+	if (!sound)
+		mpib_peer_broke(p, "it claims to have what was not sent");
 }
 
 static void on_message(void *ctx, struct mpib_link *link,
@@ -141,6 +248,7 @@ static void on_message(void *ctx, struct mpib_link *link,
 {
 	struct mpib_peer *p = ctx;
 	bool sound = false;
+	char what[64];
 
 	(void)link;
 	switch (m->type) {
@@ -167,15 +275,16 @@ static void on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_PONG:
 		break;
 	}
-	if (sound)
-		return;
-	mpib_warn("peer %s: %s out of turn, its link is cut", p->label,
-		  mpib_peer_type_name(m->type));
-	mpib_peer_cut(p, "it broke the protocol");
+	if (!sound) {
+		snprintf(what, sizeof(what), "%s out of turn",
+			 mpib_peer_type_name(m->type));
+		mpib_peer_broke(p, what);
+	}
 }
 
 static const struct mpib_link_events up_events = {
 	.message = on_message,
+	.acked = on_acked,
 	.down = on_down,
 };
 
@@ -199,11 +308,15 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	p->state = MPIB_PEER_UP;
 	p->node.boot = node->boot;
 	p->node.sout = node->sout;
+	link->seen = p->resume.id ? &p->resume.seen : NULL;
 	p->trouble[0] = 0;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
 	mpib_event(MPIB_LOG_INFO, "peer_up",
 		   &(struct mpib_event_about){ .peer = p->label },
-		   "peer %s: link is up", p->label);
+		   p->away.armed ? "peer %s: link is up again, its lanes go on"
+				 : "peer %s: link is up",
+		   p->label);
+	mpib_timer_disarm(p->broker->loop, &p->away);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		mpib_bconn_linked(c);
@@ -232,15 +345,39 @@ static void no_use(struct mpib_peer *p, const char *why)
 	mpib_peer_cut(p, why);
 }
 
-static void send_ready(struct mpib_peer *p, struct mpib_link *link)
+static void send_ready(struct mpib_peer *p, struct mpib_link *link,
+		       uint16_t version)
 {
 	const struct mpib_cluster_key *key = &p->broker->key;
-	struct mpib_peer_msg ready = { .type = MPIB_PEER_READY };
+	struct mpib_peer_msg ready = {
+		.type = MPIB_PEER_READY,
+		.version = version,
+		.session = p->resume.id,
+		.seen = p->resume.seen,
+	};
 
 	mpib_auth_prove(key, &p->auth, false, ready.proof);
 	mpib_link_send(link, &ready);
 	mpib_seal_init(&link->tx_seal, key, &p->auth, false);
 	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
+}
+
+/* The session that both ends still have, or a new one. */
+static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_broker *b = p->broker;
+
+	if (m->session && m->session == p->resume.id) {
+		p->resuming = true;
+		return;
+	}
+	mpib_peer_forget(p, m->node.boot == p->node.boot
+				    ? "it knows nothing of them any more"
+				    : "its proxy was restarted");
+	/* Unlike any other of this proxy and, by its boot, of any. */
+	if (m->version >= MPIB_PEER_VERSION_RESUME)
+		mpib_resume_begin(&p->resume,
+				  (b->self.boot + ++b->sessions) | 1ull << 63);
 }
 
 static void on_answer(void *ctx, struct mpib_link *link,
@@ -275,7 +412,8 @@ static void on_answer(void *ctx, struct mpib_link *link,
 			  "same peer.key_file)");
 		return;
 	}
-	send_ready(p, link);
+	begin_session(p, m);
+	send_ready(p, link, m->version);
 	mpib_peer_is_up(p, link, &m->node);
 }
 
@@ -292,6 +430,8 @@ void mpib_peers_free(struct mpib_broker *b)
 	while ((p = TAILQ_FIRST(&b->peers))) {
 		TAILQ_REMOVE(&b->peers, p, entry);
 		mpib_timer_disarm(b->loop, &p->retry);
+		mpib_timer_disarm(b->loop, &p->away);
+		mpib_resume_end(&p->resume);
 		if (p->link)
 			mpib_link_close(p->link);
 		free(p);

@@ -98,6 +98,42 @@ static void get_why(struct mpib_reader *r, struct mpib_peer_msg *m)
 	}
 }
 
+/* What follows is of a version that has more of the message. */
+static bool longer(const struct mpib_reader *r, struct mpib_peer_msg *m)
+{
+	if (r->failed || r->at == r->end)
+		return false;
+	m->version = MPIB_PEER_VERSION_RESUME;
+	return true;
+}
+
+static void put_session(struct mpib_writer *w, const struct mpib_peer_msg *m)
+{
+	if (m->version >= MPIB_PEER_VERSION_RESUME)
+		mpib_put64(w, m->session);
+}
+
+/* A WELCOME says its version, a READY does not. */
+static void get_session(struct mpib_reader *r, struct mpib_peer_msg *m)
+{
+	if (m->type == MPIB_PEER_WELCOME
+		    ? m->version >= MPIB_PEER_VERSION_RESUME
+		    : longer(r, m))
+		m->session = mpib_get64(r);
+}
+
+static void put_seen(struct mpib_writer *w, const struct mpib_peer_msg *m)
+{
+	if (m->version >= MPIB_PEER_VERSION_RESUME)
+		mpib_put64(w, m->seen);
+}
+
+static void get_seen(struct mpib_reader *r, struct mpib_peer_msg *m)
+{
+	if (m->version >= MPIB_PEER_VERSION_RESUME || longer(r, m))
+		m->seen = mpib_get64(r);
+}
+
 /* One after the other: a number or bytes of struct mpib_peer_msg, or a pair of
  * functions. */
 struct part {
@@ -126,6 +162,8 @@ struct part {
 #define WHY PAIR(put_why, get_why)
 #define LANE PAIR(mpib_put_lane, mpib_get_lane)
 #define RAIL PAIR(mpib_put_rail, mpib_get_rail)
+#define SESSION PAIR(put_session, get_session)
+#define SEEN PAIR(put_seen, get_seen)
 #define PARTS 6
 
 static const struct {
@@ -137,11 +175,11 @@ static const struct {
 				NUMBER(version), NODE, BYTES(challenge) } },
 	[MPIB_PEER_WELCOME] = { "WELCOME",
 				{ NUMBER(version), NODE, BYTES(challenge),
-				  BYTES(proof) } },
+				  BYTES(proof), SESSION } },
 	[MPIB_PEER_REFUSED] = { "REFUSED", { WHY } },
-	[MPIB_PEER_READY] = { "READY", { BYTES(proof) } },
-	[MPIB_PEER_PING] = { "PING", { PAIR(NULL, NULL) } },
-	[MPIB_PEER_PONG] = { "PONG", { PAIR(NULL, NULL) } },
+	[MPIB_PEER_READY] = { "READY", { BYTES(proof), SESSION, SEEN } },
+	[MPIB_PEER_PING] = { "PING", { SEEN } },
+	[MPIB_PEER_PONG] = { "PONG", { SEEN } },
 	[MPIB_PEER_LANE_OPEN] = { "LANE_OPEN", { NUMBER(from), KEY, LANE } },
 	[MPIB_PEER_LANE_ACCEPT] = { "LANE_ACCEPT",
 				    { NUMBER(to), NUMBER(from), LANE } },

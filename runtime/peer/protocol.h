@@ -6,11 +6,16 @@
  *
  *   HELLO        magic, lowest and highest version, node, challenge; the
  *                connecting end, first           -> WELCOME | REFUSED
- *   WELCOME      version, node, challenge, proof
+ *   WELCOME      version, node, challenge, proof; from version 3: session, the
+ *                one with the caller that this end still has, or 0
  *   REFUSED      error, why; -EALREADY: both called at once, yours lost
  *   READY        proof; the caller took the WELCOME: the link is up at both
- *                ends
- *   PING         the other end answers PONG
+ *                ends. From version 3: session and seen. The session of the
+ *                WELCOME goes on: the called end answers PONG, and each sends
+ *                again what the other has not seen. Any other is a new one,
+ *                and what belonged to the old is over
+ *   PING         the other end answers PONG. From version 3 both have seen: how
+ *                many messages of the session this end has, these two apart
  *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
  *   LANE_ACCEPT  to, from, lane_info
  *   LANE_REJECT  to, error, why
@@ -39,7 +44,9 @@
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 2u
-#define MPIB_PEER_VERSION 2u
+#define MPIB_PEER_VERSION 3u
+/* The first with sessions that outlive a link. */
+#define MPIB_PEER_VERSION_RESUME 3u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -84,6 +91,8 @@ struct mpib_peer_msg {
 	uint16_t version_min, version;
 	struct mpib_node_id node;
 	uint8_t challenge[MPIB_AUTH_BYTES], proof[MPIB_AUTH_BYTES];
+	uint64_t session, seen; /* by version, which READY, PING and PONG do
+				   not carry: it is 0 or RESUME in them */
 	uint32_t to, from;
 	struct mpib_lane_key key;
 	struct mpib_lane_info lane_info;

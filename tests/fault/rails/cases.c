@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "engine/lane/lane.h"
+#include "peer/internal.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -246,6 +248,41 @@ static void without_any_rail_state_is_kept_for_the_grace(void)
 	printf("no rail within the grace: traffic goes on, 0 errors\n");
 }
 
+static void cut_links(struct node *node, void *arg)
+{
+	struct mpib_peer *p;
+
+	(void)arg;
+	TAILQ_FOREACH(p, &node->broker->peers, entry)
+	{
+		if (p->link)
+			shutdown(p->link->fd, SHUT_RDWR);
+	}
+}
+
+/* Alone, and just when a fence has to be told of. */
+static void the_link_between_the_proxies_may_break(void)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		node_call(&nodes.node[i & 1], cut_links, NULL);
+		until_moved("link broken");
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		unsigned end = i & 1, rail = i >> 1 & 1;
+
+		node_call(&nodes.node[i >> 2], cut_links, NULL);
+		set_link(end, rail, false);
+		until_moved("link and rail broken");
+		set_link(end, rail, true);
+		until(is_held, rail, "link and rail broken");
+		node_call(&nodes.node[!(i >> 2)], cut_links, NULL);
+		back_to_life(rail);
+		until_moved("link and rail broken");
+	}
+	printf("peer link broken 20 times alone, 16 times beside a rail's "
+	       "fence: 0 errors\n");
+}
+
 static bool all_failed(const struct end *e)
 {
 	for (uint64_t n = e->done; n < e->posted; n++) {
@@ -331,6 +368,7 @@ int main(int argc, char **argv)
 	a_flapping_link_gets_no_traffic_until_it_is_calm();
 	a_drained_rail_carries_nothing_from_either_end();
 	without_any_rail_state_is_kept_for_the_grace();
+	the_link_between_the_proxies_may_break();
 	without_any_rail_both_ends_fail_after_the_grace();
 	nodes_close(&nodes);
 	return 0;

@@ -13,7 +13,7 @@
 #include "traffic.h"
 
 #define MS 1000000ull
-#define HANG_MS 120000
+#define HANG_MS 600000
 #define SPELL 60 /* seconds until it is another rail's turn */
 
 static struct nodes nodes;

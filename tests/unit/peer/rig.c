@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "peer/internal.h"
 
 int rig_setup(void **state)
 {
@@ -70,6 +72,22 @@ void rig_kill(struct rig *rig, unsigned n)
 {
 	fake_engine_die(&rig->node[n].engine);
 	take_down(&rig->node[n]);
+}
+
+void rig_cut(struct rig *rig, unsigned n)
+{
+	struct mpib_peer *p;
+	char lost[4096];
+
+	TAILQ_FOREACH(p, &rig->node[n].broker->peers, entry)
+	{
+		if (!p->link)
+			continue;
+		p->link->out_len = p->link->out_at = 0;
+		while (recv(p->link->fd, lost, sizeof(lost), MSG_DONTWAIT) > 0)
+			;
+		shutdown(p->link->fd, SHUT_RDWR);
+	}
 }
 
 static void on_gone(void *arg, int status)

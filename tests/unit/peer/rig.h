@@ -54,6 +54,9 @@ void rig_up(struct rig *rig, unsigned n);
  * gone. */
 void rig_kill(struct rig *rig, unsigned n);
 
+/* Its links break: with them goes what was sent or received but not taken. */
+void rig_cut(struct rig *rig, unsigned n);
+
 struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
 			  unsigned shard);
 uint32_t rig_state(const struct client *c, uint32_t index);

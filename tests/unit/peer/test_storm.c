@@ -166,6 +166,8 @@ static void blow(struct storm *s)
 		mpib_broker_forget(c->node->broker, &c->owner, on_gone, c);
 	} else if (what < 98) {
 		restart_something(s);
+	} else if (what < 99) {
+		rig_cut(s->rig, (unsigned)(c->node - s->rig->node));
 	} else {
 		rig_advance(s->rig, roll(s, 3) * 300 * MPIB_MSEC);
 	}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peer/resume.h alone and under a broker: links break, what was on them goes
+ * with them, and nobody on a lane notices while the other proxy lives.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+
+#define CONNS 200
+
+static size_t frame_of(uint8_t *frame, uint32_t number, uint32_t len)
+{
+	struct mpib_writer w = { frame, frame + 4096, false };
+
+	mpib_put32(&w, len);
+	memset(w.at, (int)number, len);
+	return 4 + (size_t)len;
+}
+
+static void keep(struct mpib_resume *r, uint32_t number)
+{
+	uint8_t frame[4096];
+
+	mpib_resume_keep(r, frame, frame_of(frame, number, number % 50 + 1));
+}
+
+/* Kept are the frames from first up to end. */
+static void assert_kept(const struct mpib_resume *r, uint32_t first,
+			uint32_t end)
+{
+	const uint8_t *frame;
+	uint8_t want[4096];
+	size_t pos = 0, n;
+
+	while ((frame = mpib_resume_next(r, &pos, &n))) {
+		assert_int_equal(n, frame_of(want, first, first % 50 + 1));
+		assert_memory_equal(frame, want, n);
+		first++;
+	}
+	assert_int_equal(first, end);
+}
+
+static void keeps_what_the_other_end_lacks_in_order(void **state)
+{
+	struct mpib_resume r = { 0 };
+
+	(void)state;
+	mpib_resume_begin(&r, 7);
+	for (uint32_t i = 0; i < 1000; i++) {
+		keep(&r, i);
+		if (i % 7 == 0)
+			assert_true(mpib_resume_acked(&r, i / 2));
+	}
+	assert_kept(&r, 497, 1000);
+	assert_false(mpib_resume_acked(&r, 496));
+	assert_false(mpib_resume_acked(&r, 1001));
+	assert_true(mpib_resume_acked(&r, 1000));
+	assert_kept(&r, 1000, 1000);
+	mpib_resume_end(&r);
+}
+
+static void a_session_that_nobody_acknowledges_ends(void **state)
+{
+	struct mpib_resume r = { 0 };
+	uint32_t i = 0;
+
+	(void)state;
+	mpib_resume_begin(&r, 7);
+	while (r.id) {
+		keep(&r, i++);
+		assert_true(i < 1u << 20);
+	}
+	assert_true(i > 10000);
+	assert_true(mpib_resume_acked(&r, 5));
+	mpib_resume_end(&r);
+}
+
+static void both_up(struct rig *rig, struct client **a, struct client **b)
+{
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, *a, 0, *b, 0);
+}
+
+static void assert_ready(const struct client *a, const struct client *b,
+			 uint32_t index)
+{
+	assert_int_equal(rig_state(a, index), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, index), MPIB_CONN_READY);
+}
+
+static void a_link_that_breaks_is_made_again_under_its_lanes(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	both_up(rig, &a, &b);
+	for (uint32_t i = 1; i < 20; i++) {
+		rig_cut(rig, i & 1);
+		rig_settle(rig);
+		for (uint32_t k = 0; k < i; k++)
+			assert_ready(a, b, k);
+		rig_connect(rig, i & 2 ? a : b, i, i & 2 ? b : a, i);
+	}
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
+}
+
+/* Whatever is on its way when the links break. */
+/* How many connections were closed meanwhile. */
+static unsigned break_all_the_time(struct rig *rig)
+{
+	struct mpib_handle handle;
+	uint32_t id, state_of[CONNS], closed = 0;
+	struct client *a, *b;
+
+	for (uint32_t i = 0; i < CONNS; i++)
+		state_of[i] = MPIB_CONN_READY;
+	both_up(rig, &a, &b);
+	assert_int_equal(
+		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
+		0);
+	for (uint32_t i = 1; i < CONNS; i++) {
+		assert_int_equal(mpib_broker_connect(a->node->broker, &a->owner,
+						     i, 0, &handle),
+				 0);
+		assert_int_equal(
+			mpib_broker_accept(b->node->broker, &b->owner, id, i),
+			0);
+		for (unsigned k = (unsigned)rand_r(&rig->seed) % 40; k > 0; k--)
+			rig_step(rig);
+		if (rand_r(&rig->seed) % 3 == 0)
+			rig_cut(rig, i & 1);
+		/* Not one that is under way: the next would get its accept. */
+		if (i > 20 && rig_state(a, i - 10) == MPIB_CONN_READY) {
+			mpib_broker_drop(a->node->broker, &a->owner, i - 10);
+			closed++;
+			state_of[i - 10] = MPIB_CONN_FREE;
+		}
+		for (unsigned k = (unsigned)rand_r(&rig->seed) % 40; k > 0; k--)
+			rig_step(rig);
+	}
+	rig_pass(rig, MPIB_SEC);
+	for (uint32_t i = 0; i < CONNS; i++) {
+		assert_int_equal(rig_state(a, i), state_of[i]);
+		assert_int_equal(rig_state(b, i), state_of[i] == MPIB_CONN_READY
+							  ? MPIB_CONN_READY
+							  : MPIB_CONN_FAILED);
+	}
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
+	return closed;
+}
+
+static void breaks_at_any_moment_lose_and_double_nothing(void **state)
+{
+	unsigned closed = 0;
+
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		struct rig *rig;
+
+		rig_setup(state);
+		rig = *state;
+		rig->seed = seed;
+		rig->key.set = seed & 1;
+		closed += break_all_the_time(rig);
+		rig_teardown(state);
+	}
+	assert_true(closed > 100);
+}
+
+static void a_proxy_that_is_gone_is_not_waited_for(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	both_up(rig, &a, &b);
+	rig_kill(rig, 1);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(a, 0), -ECONNRESET);
+}
+
+static void a_proxy_that_was_restarted_has_no_session(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	both_up(rig, &a, &b);
+	rig_kill(rig, 1);
+	rig_up(rig, 1);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, a, 1, b, 1);
+}
+
+/* Node 1 does nothing, though its kernel takes calls. */
+static void without_a_word_for_long_enough_the_lanes_are_lost(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_loop *loop;
+	struct client *a, *b;
+
+	both_up(rig, &a, &b);
+	loop = &rig->node[0].loop;
+	rig_cut(rig, 0);
+	for (unsigned s = 0; s < 6; s++) {
+		while (mpib_loop_turn(loop, 0) > 0)
+			;
+		if (s < 4)
+			assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+		mpib_loop_advance(loop, MPIB_SEC);
+	}
+	while (mpib_loop_turn(loop, 0) > 0)
+		;
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	assert_non_null(
+		strstr(mpib_broker_why(&a->owner, 0), "was not made again"));
+	/* It comes to itself, and hears that the session is over. */
+	rig_pass(rig, 10 * MPIB_SEC);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
+	rig_connect(rig, a, 1, b, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keeps_what_the_other_end_lacks_in_order),
+		cmocka_unit_test(a_session_that_nobody_acknowledges_ends),
+		cmocka_unit_test_setup_teardown(
+			a_link_that_breaks_is_made_again_under_its_lanes,
+			rig_setup, rig_teardown),
+		cmocka_unit_test(breaks_at_any_moment_lose_and_double_nothing),
+		cmocka_unit_test_setup_teardown(
+			a_proxy_that_is_gone_is_not_waited_for, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_proxy_that_was_restarted_has_no_session, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			without_a_word_for_long_enough_the_lanes_are_lost,
+			rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
