@@ -108,7 +108,7 @@ static int holder(const struct mpib_rundir *rd)
 	if (read(fd, text, sizeof(text) - 1) < 0)
 		text[0] = '\0';
 	close(fd);
-	return atoi(text);
+	return (int)strtol(text, NULL, 10);
 }
 
 /* A killed proxy leaves in the lock file that it had made the directory, so

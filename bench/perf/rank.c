@@ -371,6 +371,8 @@ int perf_rank_main(struct perf_world *w, int rank)
 		perf_world_fail(
 			w, rank,
 			"no memory for connections (give fewer --channels)");
+		free(lcomm);
+		free(r.stream);
 		return 1;
 	}
 	verbose = w->opt.verbose;

@@ -134,6 +134,28 @@ static void stuck(struct perf_world *w, struct perf_stream *s, int n)
 	}
 }
 
+/* One turn of each that is not done. How many moved, or -1. */
+static int turn(struct perf_world *w, struct perf_stream *s, int n, int *left)
+{
+	int moved = 0;
+
+	for (int i = 0; i < n; i++) {
+		int rc = 0;
+
+		if (s[i].done == s[i].total)
+			continue;
+		if (may_post(w, &s[i]))
+			rc = post(w, &s[i]);
+		if (rc == 0 && s[i].head != s[i].tail)
+			rc = test(w, &s[i]);
+		if (rc < 0)
+			return -1;
+		moved += rc > 0;
+		*left -= s[i].done == s[i].total;
+	}
+	return moved;
+}
+
 bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n)
 {
 	double moved = perf_now();
@@ -145,23 +167,11 @@ bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n)
 		left += s[i].total > 0;
 	}
 	while (left > 0) {
-		bool progress = false;
+		int rc = turn(w, s, n, &left);
 
-		for (int i = 0; i < n; i++) {
-			int rc = 0;
-
-			if (s[i].done == s[i].total)
-				continue;
-			if (may_post(w, &s[i]))
-				rc = post(w, &s[i]);
-			if (rc == 0 && s[i].head != s[i].tail)
-				rc = test(w, &s[i]);
-			if (rc < 0)
-				return false;
-			progress |= rc > 0;
-			left -= s[i].done == s[i].total;
-		}
-		if (progress) {
+		if (rc < 0)
+			return false;
+		if (rc > 0) {
 			idle = 0;
 			continue;
 		}

@@ -65,7 +65,7 @@ int perf_rank_main(struct perf_world *w, int rank);
 /* report.c */
 void perf_report_header(const struct perf_world *w);
 /* When all ranks are through with a row. */
-void perf_report_row(const struct perf_world *w, int row);
+void perf_report_row(const struct perf_world *w, int i);
 /* The sums, and the JSON. True when nothing was wrong. */
 bool perf_report(const struct perf_world *w);
 

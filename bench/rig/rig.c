@@ -224,7 +224,7 @@ bool rig_connect(struct rig_node *n)
 		atomic_load_explicit(&n->theirs->said, memory_order_acquire);
 
 	rig_turn(n);
-	switch (n->mine->said) {
+	switch (atomic_load_explicit(&n->mine->said, memory_order_relaxed)) {
 	case SAID_NOTHING:
 		if (n->me == 0 || there >= SAID_LANE)
 			create_lane(n, n->me ? &n->theirs->lane : NULL);

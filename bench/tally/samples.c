@@ -51,10 +51,9 @@ void tally_read_layout(struct tally_layout *l, const char *path)
 	FILE *f = open_input(path);
 	char *line = NULL;
 	size_t room = 0;
-	ssize_t len;
 
 	*l = (struct tally_layout){ 0 };
-	while ((len = getline(&line, &room, f)) > 0) {
+	while (getline(&line, &room, f) > 0) {
 		struct tally_item it = { .line = line };
 		char *rest = line, *word;
 

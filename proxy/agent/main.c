@@ -2,7 +2,9 @@
 /* mpib-agent: hints for proxies in advanced mode, by a simple rule. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +50,15 @@ static void help(void)
 	       "  --help, --version\n");
 }
 
+static bool take_ms(const char *text, unsigned *ms)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*ms = (unsigned)n;
+	return *text != '-' && !*end && n > 0 && n <= UINT_MAX;
+}
+
 /* < 0: go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o, char *why)
 {
@@ -70,8 +81,8 @@ static int parse(int argc, char **argv, struct options *o, char *why)
 			o->dir = optarg;
 		} else if (c == 's' && o->proxies < MPIB_AGENT_PROXIES) {
 			o->run_dir[o->proxies++] = optarg;
-		} else if (c == 'i' && atoi(optarg) > 0) {
-			o->interval_ms = (unsigned)atoi(optarg);
+		} else if (c == 'i' && take_ms(optarg, &o->interval_ms)) {
+			continue;
 		} else if (c == 'h') {
 			help();
 			return MPIB_EXIT_OK;

@@ -52,7 +52,7 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 
 void mpib_check_run_dir(struct mpib_doctor *d)
 {
-	char path[128];
+	char path[128], *slash;
 
 	if (!mpib_dial_path(d->run_dir, MPIB_CONTROL_SOCK, path,
 			    sizeof(path))) {
@@ -61,9 +61,10 @@ void mpib_check_run_dir(struct mpib_doctor *d)
 			  "nothing says where it is");
 		return;
 	}
-	*strrchr(path, '/') = '\0';
+	slash = strrchr(path, '/');
+	*slash = '\0';
 	check_mode(d, path);
-	strcat(path, "/" MPIB_CONTROL_SOCK);
+	*slash = '/';
 	if (d->reached != MPIB_EXIT_NO_PROXY && access(path, W_OK) < 0)
 		mpib_find(d, MPIB_FAIL, "run dir",
 			  "join the group that owns it, or set [run] group",
@@ -96,7 +97,7 @@ static int node_of(const char *pci)
 
 	if (!mpib_read_line(line, sizeof(line), "%s/numa_node", pci))
 		return -1;
-	return atoi(line);
+	return (int)strtol(line, NULL, 10);
 }
 
 /* The distance of two nodes; 10 is the node itself. */

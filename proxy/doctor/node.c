@@ -109,12 +109,15 @@ static void check_rate(struct mpib_doctor *d, const char *check,
 static void check_rdma(struct mpib_doctor *d, const json_t *rail)
 {
 	char check[32], dev[64];
-	const char *spec = str(rail, "device");
+	const char *spec = str(rail, "device"), *colon;
 	unsigned port = 1;
 
 	snprintf(check, sizeof(check), "rail %.8s", str(rail, "name"));
-	if (sscanf(spec, "rdma:%63[^:]:%u", dev, &port) < 1)
+	if (sscanf(spec, "rdma:%63[^:]", dev) != 1)
 		return;
+	colon = strchr(spec + strlen("rdma:"), ':');
+	if (colon)
+		port = (unsigned)strtoul(colon + 1, NULL, 10);
 	check_rate(d, check, dev, port);
 	check_pci(d, check, dev);
 	if (num(rail, "mtu") < 4096)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIB_HCA_FILTERS 32
+#define MPIB_HCA_FILTERS 32u
 
 struct mpib_hca_filter {
 	bool except, exact;

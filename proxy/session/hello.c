@@ -13,7 +13,8 @@ static void take_name(struct mpib_session *s, const char *name, size_t len)
 	size_t i;
 
 	for (i = 0; i < len && i < sizeof(s->name) - 1 && name[i]; i++)
-		s->name[i] = name[i] > ' ' && name[i] < 0x7f ? name[i] : '_';
+		s->name[i] =
+			(char)(name[i] > ' ' && name[i] < 0x7f ? name[i] : '_');
 	s->name[i] = '\0';
 	if (i == 0)
 		snprintf(s->name, sizeof(s->name), "unnamed");

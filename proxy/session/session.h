@@ -124,11 +124,11 @@ void mpib_sessions_fini(struct mpib_sessions *all);
  * turn, at once when it never attached. */
 void mpib_session_drop(struct mpib_session *s, const char *why);
 /* All of s, which nothing calls back for any more; as a timer calls.  */
-void mpib_session_free(void *s);
+void mpib_session_free(void *arg);
 /* One step further in taking a gone session down, if it can be. */
 void mpib_session_advance(struct mpib_session *s);
 /* The client, a watch's argument, has said something. */
-void mpib_session_on_message(void *s, uint32_t events);
+void mpib_session_on_message(void *arg, uint32_t events);
 /* Never waits: a client that does not read its answers is dropped, and then
  * -EPIPE is returned and s must not be used. h->len is set by the caller. */
 int mpib_session_send(struct mpib_session *s, const struct mpib_ctl_header *h,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stats/command.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -123,10 +124,16 @@ static json_t *stuck(struct mpib_ask *ask)
 /* "7.0", as conns shows client and connection. */
 static bool conn_number(const char *text, uint32_t *client, uint32_t *index)
 {
-	int used = 0;
+	const char *dot = strchr(text, '.');
+	char *end;
 
-	return sscanf(text, "%9u.%9u%n", client, index, &used) == 2 &&
-	       !text[used];
+	if (!dot || !isdigit(text[0]) || !isdigit(dot[1]))
+		return false;
+	*client = (uint32_t)strtoul(text, &end, 10);
+	if (end != dot)
+		return false;
+	*index = (uint32_t)strtoul(dot + 1, &end, 10);
+	return !*end;
 }
 
 static json_t *why(struct mpib_ask *ask)

@@ -224,36 +224,70 @@ static void scroll_by(struct screen *s, int lines)
 		s->scroll += (unsigned)lines;
 }
 
+static void on_other_key(struct screen *s, int key)
+{
+	switch (key) {
+	case KEY_DOWN:
+		scroll_by(s, 1);
+		break;
+	case KEY_UP:
+		scroll_by(s, -1);
+		break;
+	case KEY_NPAGE:
+		scroll_by(s, LINES / 2);
+		break;
+	case KEY_PPAGE:
+		scroll_by(s, -(LINES / 2));
+		break;
+	case 'q':
+		s->over = true;
+		break;
+	}
+}
+
 static void on_key(struct screen *s, int key)
 {
-	unsigned last = top_tabs[s->tab].columns - 1;
-
-	if (key >= '1' && key < '1' + TOP_TABS)
+	if (key >= '1' && key < '1' + TOP_TABS) {
 		set_tab(s, (unsigned)key - '1');
-	else if (key == '\t' || key == KEY_RIGHT)
+		return;
+	}
+	switch (key) {
+	case '\t':
+	case KEY_RIGHT:
 		set_tab(s, s->tab + 1);
-	else if (key == KEY_BTAB || key == KEY_LEFT)
+		break;
+	case KEY_BTAB:
+	case KEY_LEFT:
 		set_tab(s, s->tab + TOP_TABS - 1);
-	else if (key == 's' || key == '>')
+		break;
+	case 's':
+	case '>':
 		sort_by(s, 1);
-	else if (key == 'S' || key == '<')
-		sort_by(s, last);
-	else if (key == 'r')
+		break;
+	case 'S':
+	case '<':
+		sort_by(s, top_tabs[s->tab].columns - 1);
+		break;
+	case 'r':
 		s->order[s->tab].ascending = !s->order[s->tab].ascending;
-	else if (key == 'p' || key == ' ')
+		break;
+	case 'p':
+	case ' ':
 		s->paused = !s->paused;
-	else if (key == '+')
+		break;
+	case '+':
 		s->seconds = s->seconds < 60 ? s->seconds * 2 : s->seconds;
-	else if (key == '-')
+		break;
+	case '-':
 		s->seconds = s->seconds > 0.2 ? s->seconds / 2 : s->seconds;
-	else if (key == 'h' || key == '?')
+		break;
+	case 'h':
+	case '?':
 		s->help = !s->help;
-	else if (key == KEY_DOWN || key == KEY_UP)
-		scroll_by(s, key == KEY_DOWN ? 1 : -1);
-	else if (key == KEY_NPAGE || key == KEY_PPAGE)
-		scroll_by(s, key == KEY_NPAGE ? LINES / 2 : -(LINES / 2));
-	else if (key == 'q')
-		s->over = true;
+		break;
+	default:
+		on_other_key(s, key);
+	}
 }
 
 static void run(struct screen *s)

@@ -35,8 +35,8 @@ static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
 		"direction", f->sender ? "send" : "recv", "peer", f->peer,
 		"broken", f->broken, "outstanding", (json_int_t)f->outstanding,
 		"messages", (json_int_t)f->messages, "tx_wrs",
-		(json_int_t)(f->n[0].tx_wrs + f->n[1].tx_wrs), "local_rank",
-		mpib_field_rank(f->local_rank), "remote_rank",
+		(json_int_t)f->n[0].tx_wrs + (json_int_t)f->n[1].tx_wrs,
+		"local_rank", mpib_field_rank(f->local_rank), "remote_rank",
 		mpib_field_rank(f->remote_rank), "oldest_s",
 		seconds(f->oldest_ns));
 

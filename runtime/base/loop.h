@@ -20,7 +20,7 @@
 
 #define MPIB_MSEC 1000000ull
 #define MPIB_SEC 1000000000ull
-#define MPIB_FOREVER (-1ll)
+#define MPIB_FOREVER (-1LL)
 
 /* events: EPOLLIN, EPOLLOUT, ... as epoll_wait(2) gave them. */
 typedef void mpib_watch_fn(void *arg, uint32_t events);

@@ -91,7 +91,7 @@ int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
 	slab->free &= ~(1ull << i);
 	tables->slab = slab;
 	tables->index = i;
-	tables->in = slab->mem + 2 * i * MPIB_TABLE_BYTES;
+	tables->in = slab->mem + (size_t)2 * i * MPIB_TABLE_BYTES;
 	tables->out = (char *)tables->in + MPIB_TABLE_BYTES;
 	memset(tables->in, 0, 2 * MPIB_TABLE_BYTES);
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {

@@ -63,7 +63,7 @@ static int connect_socket(struct mpib_client *c, unsigned timeout_ms)
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	/* A full backlog makes connect() wait, for no longer than this. */
 	struct timeval tv = { .tv_sec = timeout_ms / 1000,
-			      .tv_usec = timeout_ms % 1000 * 1000 };
+			      .tv_usec = timeout_ms % 1000 * 1000L };
 	int rc;
 
 	memcpy(sun.sun_path, c->path, sizeof(sun.sun_path));

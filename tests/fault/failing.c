@@ -96,7 +96,7 @@ static bool fails_for(const void *caller, int error)
 	return true;
 }
 
-#define fails(error) fails_for(__builtin_return_address(0), error)
+#define fails(error) fails_for(__builtin_return_address(0), (error))
 #define NEXT(fn) ((__typeof__(&fn))dlsym(RTLD_NEXT, #fn))
 
 void *malloc(size_t size)

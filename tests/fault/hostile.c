@@ -30,7 +30,7 @@
 #define MEM 65536u
 #define PAIRS 32u /* pair i: 2 i receives what 2 i + 1 sends */
 #define GOOD PAIRS /* one more, that nothing bad is done to */
-#define WRITERS 2
+#define WRITERS 2u
 #define RACED 4u /* pairs whose rings they change */
 #define CANARY 0xc7
 #define HANG_MS 60000

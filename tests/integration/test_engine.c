@@ -93,7 +93,7 @@ the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
 
 static void a_send_that_is_too_large_fails_on_both_sides(void **state)
 {
-	char *to = pair.node[1].mem;
+	char *to;
 	uint32_t g_rx, g_tx;
 
 	(void)state;

@@ -23,7 +23,7 @@
 
 #include "node.h"
 
-#define READERS 1000
+#define READERS 1000u
 #define SIZE 4096
 #define MESSAGES 500
 /* reader.c lets answers of 16 MiB wait, the rest is room for the allocator. */

@@ -232,7 +232,7 @@ bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
-			  struct mpib_lane_rail_info *info);
+			  struct mpib_lane_rail_info *out);
 int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
 			   const struct mpib_lane_rail_info *remote);
 void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);

@@ -45,7 +45,7 @@ static int parse_net(const char *text, size_t len, struct net *net)
 
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
 {
-	struct net parsed[MPIB_RDMA_NETS];
+	struct net parsed[MPIB_RDMA_NETS] = { 0 };
 	unsigned n = 0;
 
 	while (*text) {

@@ -60,18 +60,18 @@ static FILE *open_attr(const struct ibv_context *ctx, const char *name)
 /* "800 Gb/sec (4X XDR)": for speeds that active_speed has no bit for. */
 static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 {
+	char name[32], text[32];
 	double gbps = 0;
-	char name[32];
 	FILE *f;
 
 	snprintf(name, sizeof(name), "ports/%u/rate", port);
 	f = open_attr(ctx, name);
 	if (!f)
 		return 0;
-	if (fscanf(f, "%lf", &gbps) != 1 || gbps < 0 || gbps > 1e6)
-		gbps = 0;
+	if (fgets(text, sizeof(text), f))
+		gbps = strtod(text, NULL);
 	fclose(f);
-	return (uint64_t)(gbps * 1000);
+	return gbps > 0 && gbps < 1e6 ? (uint64_t)(gbps * 1000) : 0;
 }
 
 static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
@@ -86,14 +86,16 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 static int numa_node(const struct ibv_context *ctx)
 {
 	FILE *f = open_attr(ctx, "device/numa_node");
-	int node = -1;
+	char text[16] = "", *end;
+	long node;
 
 	if (!f)
 		return -1;
-	if (fscanf(f, "%d", &node) != 1)
-		node = -1;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
 	fclose(f);
-	return node;
+	node = strtol(text, &end, 10);
+	return end == text ? -1 : (int)node;
 }
 
 /* Empty for a device without one, as soft-RoCE. */

@@ -17,7 +17,7 @@
  * most MPIB_RDMA_NETS, or "" for no preference. -EINVAL with a reason in why.
  * For the process; before the first open. Control thread.
  */
-#define MPIB_RDMA_NETS 8
+#define MPIB_RDMA_NETS 8u
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
 
 struct mpib_rdma_port {

@@ -140,15 +140,17 @@ int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 	struct soft_channel *ch = (struct soft_channel *)c;
-	struct soft_cq *cq = take(ch);
+	struct soft_cq *cq;
 
-	while (!cq) {
+	for (;;) {
 		struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
 		int flags;
 
-		if (!ctx->threaded)
-			soft_turn(ctx);
 		cq = take(ch);
+		if (!cq && !ctx->threaded) {
+			soft_turn(ctx);
+			cq = take(ch);
+		}
 		if (cq)
 			break;
 		flags = fcntl(c->fd, F_GETFL);

@@ -54,14 +54,14 @@ static inline struct soft_cq *to_cq(struct ibv_cq *q)
 	return (struct soft_cq *)q;
 }
 
-int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **ch);
+int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out);
 int soft_destroy_channel(struct ibv_comp_channel *ch);
 void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq);
 void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq);
 int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
-		   struct ibv_comp_channel *ch, struct ibv_cq **cq);
+		   struct ibv_comp_channel *ch, struct ibv_cq **out);
 int soft_destroy_cq(struct ibv_cq *cq);
-int soft_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
+int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 		      void **cq_context);
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents);
 int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);

@@ -18,7 +18,7 @@ struct soft_events {
 };
 TAILQ_HEAD(soft_event_list, soft_events);
 
-int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *ev);
+int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out);
 void soft_ack_async_event(struct ibv_async_event *ev);
 /* Any holder of ctx->lock. */
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,

@@ -26,7 +26,7 @@
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_HUGETLB |                         \
 	 IBV_ACCESS_OPTIONAL_RANGE)
 
-_Static_assert(SOFT_MAX_MR == 1u << MR_IDX_BITS, "an index fills its bits");
+_Static_assert(SOFT_MAX_MR >> MR_IDX_BITS == 1, "an index fills its bits");
 
 static uint32_t mix(uint32_t v, uint32_t secret)
 {

@@ -42,12 +42,12 @@ static inline struct soft_pd *to_pd(struct ibv_pd *p)
 
 int soft_mr_table_init(struct soft_mr_table *t);
 void soft_mr_table_free(struct soft_mr_table *t);
-int soft_alloc_pd(struct ibv_context *c, struct ibv_pd **pd);
+int soft_alloc_pd(struct ibv_context *c, struct ibv_pd **out);
 int soft_dealloc_pd(struct ibv_pd *pd);
 int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-		int access, struct ibv_mr **mr);
+		int access, struct ibv_mr **out);
 int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
-		       uint64_t iova, int fd, int access, struct ibv_mr **mr);
+		       uint64_t iova, int fd, int access, struct ibv_mr **out);
 int soft_dereg_mr(struct ibv_mr *mr);
 /* NULL unless all of [addr, addr + len) may be accessed so. */
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,

@@ -131,7 +131,7 @@ static inline int qp_state(struct soft_qp *qp)
 }
 
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
-		   struct ibv_qp **qp);
+		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);

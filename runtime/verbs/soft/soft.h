@@ -29,7 +29,7 @@ const char *mpib_soft_engine_name(struct ibv_context *ctx);
  */
 struct mpib_rail_spec;
 int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
-			    struct ibv_context **ctx);
+			    struct ibv_context **out);
 
 /*
  * Close a context that still has objects, as the kernel does with what a

@@ -47,7 +47,7 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 /* Take the next receive for qp into qp->recv_*. False: there is none. */
 bool soft_recv_take(struct soft_qp *qp);
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
-		    struct ibv_srq **srq);
+		    struct ibv_srq **out);
 int soft_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
 int soft_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int soft_destroy_srq(struct ibv_srq *srq);

@@ -19,7 +19,7 @@
 #include "traffic.h"
 
 #define MS 1000000ull
-#define AFTER_MS 500
+#define AFTER_MS 500u
 #define ROUNDS_MAX 1000
 #define FED 90 /* per cent of the rate held to */
 #define SKIP 77
@@ -111,7 +111,7 @@ static int by_size(const void *a, const void *b)
 
 static double median(const double *v)
 {
-	double sorted[ROUNDS_MAX];
+	double sorted[ROUNDS_MAX] = { 0 };
 
 	for (unsigned i = 0; i < counted; i++)
 		sorted[i] = v[i];

@@ -51,8 +51,10 @@ struct rig *rig_new(void)
 	rig_warning[0] = 0;
 	r->net = rig_table(NCCL_NET_ABI_NEWEST);
 	r->f = fake_proxy_start();
-	if (!r->net || !r->f)
+	if (!r->net || !r->f) {
+		free(r);
 		return NULL;
+	}
 	setenv("MPIB_RUN_DIR", r->f->dir, 1);
 	return r;
 }

@@ -49,6 +49,24 @@ static void add_client(unsigned i)
 	};
 }
 
+static void add_rails(void)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		snap.rail[r] = (struct mpib_snap_rail){
+			.n = { .tx_bytes = UINT64_C(9007199254740993),
+			       .rx_bytes = 22,
+			       .tx_wrs = 33,
+			       .rx_imms = 44,
+			       .cts = 55 },
+			.cqes = 66,
+			.cqe_errors = 1,
+			.posts = 77,
+			.srq_posted = 88,
+			.qps = 6,
+			.up = true,
+		};
+}
+
 const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 {
 	memset(&sessions, 0, sizeof(sessions));
@@ -82,20 +100,7 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 		.lane = lane,
 		.client = past,
 	};
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		snap.rail[r] = (struct mpib_snap_rail){
-			.n = { .tx_bytes = UINT64_C(9007199254740993),
-			       .rx_bytes = 22,
-			       .tx_wrs = 33,
-			       .rx_imms = 44,
-			       .cts = 55 },
-			.cqes = 66,
-			.cqe_errors = 1,
-			.posts = 77,
-			.srq_posted = 88,
-			.qps = 6,
-			.up = true,
-		};
+	add_rails();
 	for (unsigned i = 0; i < shards; i++)
 		snap.shard[i] = (struct mpib_snap_shard){ .turns = 1000,
 							  .busy_turns = 250,
