@@ -58,9 +58,33 @@ inline tell(e, what, rl, num, has)
 	fi
 }
 
-inline stop(e, rl)
+/*
+ * What can have no effect any more is taken away at once, so that states do not
+ * differ by it: with the receiver's QP in ERR every write under way on the rail
+ * will be refused, with the sender's every acknowledgement ignored.
+ */
+inline forget(ch)
+{
+	do
+	:: nempty(ch) -> ch?_, _
+	:: empty(ch) -> break
+	od
+}
+
+inline to_err(e, rl)
 {
 	side_[e].r[rl].err = true;
+	if
+	:: e == 1 && rl == 0 -> forget(net0)
+	:: e == 1 && rl == 1 -> forget(net1)
+	:: e == 0 && rl == 0 -> forget(ack0)
+	:: e == 0 && rl == 1 -> forget(ack1)
+	fi
+}
+
+inline stop(e, rl)
+{
+	to_err(e, rl);
 	side_[e].r[rl].state = STOPPING
 }
 
@@ -166,8 +190,16 @@ inline steps(e, rl, drained, has)
 inline put(rl, c)
 {
 	if
-	:: rl == 0 -> net0!side_[0].r[0].epoch, c; carrier = carrier & ~(1 << c)
-	:: else -> net1!side_[0].r[1].epoch, c; carrier = carrier | (1 << c)
+	:: rl == 0 -> carrier = carrier & ~(1 << c);
+		if
+		:: side_[1].r[0].err || side_[0].r[0].err
+		:: else -> net0!side_[0].r[0].epoch, c
+		fi
+	:: else -> carrier = carrier | (1 << c);
+		if
+		:: side_[1].r[1].err || side_[0].r[1].err
+		:: else -> net1!side_[0].r[1].epoch, c
+		fi
 	fi
 }
 
@@ -257,7 +289,10 @@ inline deliver(rl, ch, cq, ack)
 	   ep == side_[1].r[rl].epoch ->
 		assert(!(over & (1 << (c / 2))));
 		cq!c;
-		ack!ep, c
+		if
+		:: side_[0].r[rl].err
+		:: else -> ack!ep, c
+		fi
 	:: else /* refused */
 	fi;
 	c = 0;
@@ -282,9 +317,9 @@ end:
 	:: d_step { faults < FAULTS && !hurt[0] -> hurt[0] = true; faults++ }
 	:: d_step { faults < FAULTS && !hurt[1] -> hurt[1] = true; faults++ }
 	:: d_step { faults < FAULTS && side_[0].r[0].state == LIVE ->
-		side_[0].r[0].err = true; faults++ }
+		to_err(0, 0); faults++ }
 	:: d_step { faults < FAULTS && side_[1].r[0].state == LIVE ->
-		side_[1].r[0].err = true; faults++ }
+		to_err(1, 0); faults++ }
 	:: hurt[0] -> hurt[0] = false
 	:: hurt[1] -> hurt[1] = false
 	od
