@@ -29,6 +29,8 @@ static const char *const modes[] = { "vanilla", "advanced", "adaptive",
 				     "static",	"auto",	    NULL };
 static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
 static const char *const ar[] = { "auto", "on", "off", NULL };
+static const char *const spreads[] = { "split", "spray", "dqplb", "auto",
+				       NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Named so that MPIB_SECTION_KEY gives the names people know. */
@@ -77,6 +79,12 @@ const struct mpib_setting mpib_settings[] = {
 	{ "lane", "window", "lane-window", MPIB_SET_SIZE,
 	  FIELD(engine.lane_window), UINT_RUN(4096, 1 << 30, "BYTES"),
 	  "bytes in flight on a lane and rail" },
+	{ "lane", "spread", "lane-spread", MPIB_SET_CHOICE,
+	  FIELD(engine.spread), CHOICE(spreads, "MODE"),
+	  "a rail's part over its QPs: split, spray, dqplb or auto" },
+	{ "lane", "frag", "lane-frag", MPIB_SET_SIZE, FIELD(engine.frag),
+	  UINT(MPIB_FRAG_MIN, MPIB_FRAG_MAX, "BYTES"),
+	  "parts up to so long are not spread" },
 	{ "failover", "enable", "failover", MPIB_SET_CHOICE,
 	  FIELD(engine.failover), CHOICE(no_yes, NULL),
 	  "with two rails: outlive the failure of one" },

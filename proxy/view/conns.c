@@ -120,6 +120,7 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 			mpib_field_by_rail_u32(v, l->qps));
 
 		json_object_set_new(o, "messages", mpib_field_u64(l->messages));
+		json_object_set_new(o, "spread", mpib_view_spread(v, l));
 		add_track(o, v, l);
 		mpib_field_counts(o, v, l->n);
 		json_array_append_new(list, o);

@@ -47,6 +47,9 @@ typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_clients, mpib_view_conns, mpib_view_lanes, mpib_view_peers,
 	mpib_view_config, mpib_view_monitor;
+/* How a lane spreads parts over QPs. */
+json_t *mpib_view_spread(const struct mpib_view *v,
+			 const struct mpib_snap_lane *lane);
 /* Sending connections; client 0: of all, index UINT32_MAX: all of it. */
 json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
 			 uint32_t index);

@@ -26,22 +26,38 @@ static json_t *tracks(const struct mpib_view *v,
 	return o;
 }
 
+json_t *mpib_view_spread(const struct mpib_view *v,
+			 const struct mpib_snap_lane *lane)
+{
+	json_t *above = json_object();
+
+	for (unsigned r = 0; r < v->snap->rails; r++)
+		json_object_set_new(
+			above, rail_key[r],
+			lane->spread_above[r] == UINT32_MAX
+				? json_null()
+				: json_integer(lane->spread_above[r]));
+	return json_pack("{ss so sI}", "mode",
+			 mpib_spread_name((enum mpib_spread)lane->spread),
+			 "above", above, "late", (json_int_t)lane->late);
+}
+
 static json_t *why(const struct mpib_view *v, const struct mpib_snap_flow *f)
 {
 	const struct mpib_snap_lane *lane = &v->snap->lane[f->lane];
 
-	return json_pack("{sI sI ss ss ss sI ss sf so so}", "client",
-			 (json_int_t)f->client, "index", (json_int_t)f->index,
-			 "peer", f->peer, "mode",
-			 mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
-			 "path", mpib_path_name((enum mpib_path)lane->path),
-			 "sup_bw", (json_int_t)f->why.sup_bw, "source",
-			 mpib_split_source_name(f->why.source), "age_s",
-			 (double)f->why.age_ns / 1e9, "hint_slot",
-			 f->why.hint_slot == UINT32_MAX
-				 ? json_null()
-				 : json_integer(f->why.hint_slot),
-			 "rails", tracks(v, lane));
+	return json_pack(
+		"{sI sI ss ss ss sI ss sf so so so}", "client",
+		(json_int_t)f->client, "index", (json_int_t)f->index, "peer",
+		f->peer, "mode",
+		mpib_mode_name((enum mpib_mode)v->cfg->engine.mode), "path",
+		mpib_path_name((enum mpib_path)lane->path), "sup_bw",
+		(json_int_t)f->why.sup_bw, "source",
+		mpib_split_source_name(f->why.source), "age_s",
+		(double)f->why.age_ns / 1e9, "hint_slot",
+		f->why.hint_slot == UINT32_MAX ? json_null()
+					       : json_integer(f->why.hint_slot),
+		"rails", tracks(v, lane), "spread", mpib_view_spread(v, lane));
 }
 
 json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,

@@ -26,6 +26,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.sq_depth = 512,
 		.cts_signal = 128,
 		.lane_window = 8u << 20,
+		.frag = 512u << 10,
 		.times = true,
 		.timeout = 14,
 		.retry_cnt = 7,

@@ -50,6 +50,17 @@ enum mpib_ar_mode {
 	MPIB_AR_OFF,
 };
 
+/* How a rail's part of a message is spread over its QPs, see lane/spread.h. */
+enum mpib_spread {
+	MPIB_SPREAD_SPLIT, /* one QP carries it */
+	MPIB_SPREAD_SPRAY, /* in fragments, and an IMM when they are answered */
+	MPIB_SPREAD_DQPLB, /* in numbered fragments */
+	MPIB_SPREAD_AUTO, /* split or spray, by size, as measured */
+};
+
+#define MPIB_FRAG_MIN 4096u
+#define MPIB_FRAG_MAX (64u << 20)
+
 struct mpib_engine_config {
 	unsigned rails; /* 1 (SOUT only) or 2 */
 	struct mpib_rail_spec rail[MPIB_RAILS];
@@ -63,6 +74,9 @@ struct mpib_engine_config {
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* every so many CTS are signalled */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
+	uint32_t spread; /* enum mpib_spread */
+	uint32_t frag; /* bytes of a fragment, cut to a multiple of 128;
+			  MPIB_FRAG_MIN..MPIB_FRAG_MAX */
 	uint32_t times; /* histograms are kept, see times.h */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* ibv_modify_qp
 								 encodings */
@@ -202,6 +216,7 @@ struct mpib_lane_info {
 	uint8_t path; /* enum mpib_path as this end sees it */
 	uint8_t rails; /* 1 where isolation leaves SUP out */
 	uint8_t failover; /* this end can move traffic between rails */
+	uint8_t spread; /* enum mpib_spread of this end */
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
 		uint16_t lid;
@@ -221,11 +236,17 @@ struct mpib_lane_info {
  * lane (want == NULL: by configuration and imm_version; else as the opener's
  * info says, -ENOTSUP when that cannot be). path is where this end sees the
  * peer; in vanilla mode a lane to another island has no QPs on SUP, and both
- * ends have to see it alike (-EPROTO). -errno.
+ * ends have to see it alike (-EPROTO). So it is with spread, which is
+ * mpib_engine_spread() unless the peer is too old to know of it. -errno.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     enum mpib_path path, const struct mpib_lane_info *want,
+		     enum mpib_path path, enum mpib_spread spread,
+		     const struct mpib_lane_info *want,
 		     struct mpib_lane **lane);
+/* As configured; where the network takes many paths (adaptive routing), spray
+ * in place of dqplb, whose IMMs come with payload. Any thread. */
+enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine);
+const char *mpib_spread_name(enum mpib_spread spread);
 /* "vanilla, inter-island": what -EPROTO is about. Returns buf. */
 char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
 /* Mode of this engine. Any thread. */

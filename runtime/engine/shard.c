@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/sure.h"
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 
 #define SPIN_MIN_NS 5000ull
 #define SPIN_MAX_NS 200000ull
@@ -62,6 +63,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_sched_turn(s);
 	mpib_ring_turn(s);
 	work += mpib_cq_turn(s);
+	work += mpib_spread_turn(s);
 	work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);
@@ -233,6 +235,25 @@ static void init_lists(struct mpib_shard *s)
 	TAILQ_INIT(&s->timed);
 }
 
+/* A pool of its own: what a peer does not answer must not keep others from
+ * posting. */
+static int make_spread(struct mpib_shard *s)
+{
+	int rc;
+
+	if (s->engine->cfg.spread == MPIB_SPREAD_SPLIT)
+		return 0;
+	rc = mpib_wr_pool_init(&s->frags);
+	return rc < 0 ? rc : mpib_vcq_create(NULL, 0, &s->frags, &s->vcq);
+}
+
+static void free_spread(struct mpib_shard *s)
+{
+	if (s->vcq)
+		mpib_vcq_destroy(s->vcq);
+	mpib_wr_pool_fini(&s->frags);
+}
+
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len)
 {
@@ -251,6 +272,9 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		goto err_tables;
 	}
 	rc = mpib_wr_pool_init(&s->wrs);
+	if (rc < 0)
+		goto err_tables;
+	rc = make_spread(s);
 	if (rc < 0)
 		goto err_tables;
 	rc = mpib_mailbox_init(&s->mailbox);
@@ -282,6 +306,7 @@ err_said:
 		close(s->doorbell);
 	mpib_mailbox_fini(&s->mailbox);
 err_tables:
+	free_spread(s);
 	mpib_wr_pool_fini(&s->wrs);
 	free(s->flow_ids);
 	free(s->flow);
@@ -317,6 +342,7 @@ void mpib_shard_fini(struct mpib_shard *s)
 	close(s->epfd);
 	close(s->doorbell);
 	mpib_mailbox_fini(&s->mailbox);
+	free_spread(s);
 	mpib_wr_pool_fini(&s->wrs);
 	free(s->flow_ids);
 	free(s->flow);

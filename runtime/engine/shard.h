@@ -15,7 +15,7 @@
 #include "engine/engine.h"
 #include "engine/measure/snapshot.h"
 #include "engine/measure/times.h"
-#include "vqp/wr_pool.h"
+#include "vqp/vqp.h"
 
 /* Flows of one shard: 20 bits on the wire, fewer in memory. */
 #define MPIB_FLOWS_MAX 65536u
@@ -65,6 +65,9 @@ struct mpib_shard {
 	struct mpib_flow_list intake; /* rings known not to be empty */
 	struct mpib_flow_list cts; /* receivers with CTS to post */
 	struct mpib_wr_pool wrs;
+	struct mpib_wr_pool
+		frags; /* of these, those that stay until answered */
+	struct mpib_vcq *vcq; /* what lanes spread; NULL: none does */
 	LIST_HEAD(, mpib_lane_qp) rung; /* QPs with something to post */
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn moved something */

@@ -19,6 +19,7 @@ struct mpib_chunks {
 	uint8_t pending; /* not known to be placed */
 	uint8_t lost; /* of these: to be posted again */
 	uint8_t imm; /* chunks of the slot's end that this piece posted */
+	uint8_t spread; /* chunks that go by more than one QP of their rail */
 	uint8_t carrier[MPIB_RAILS];
 	uint8_t cover[MPIB_RAILS]; /* which chunk's IMM tells of it */
 };
@@ -59,7 +60,7 @@ static inline uint8_t mpib_chunks_judge(struct mpib_chunks *c, unsigned rail,
 /*
  * May IMMs that end the chunks of ends be posted on rail, as far as an earlier
  * piece of the slot is concerned? Not while what they cover is under way on
- * another rail: nothing would order the two.
+ * another rail, or on several QPs: nothing would order the two.
  */
 static inline bool mpib_chunks_ordered(const struct mpib_chunks *earlier,
 				       uint8_t ends, unsigned rail)
@@ -67,7 +68,8 @@ static inline bool mpib_chunks_ordered(const struct mpib_chunks *earlier,
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		if (earlier->pending >> k & 1 &&
 		    ends >> earlier->cover[k] & 1 &&
-		    (earlier->lost >> k & 1 || earlier->carrier[k] != rail))
+		    (earlier->lost >> k & 1 || earlier->spread >> k & 1 ||
+		     earlier->carrier[k] != rail))
 			return false;
 	}
 	return true;
@@ -90,6 +92,7 @@ static inline uint8_t mpib_chunks_repost(struct mpib_chunks *c, unsigned rail,
 		if (open)
 			c->cover[k] = (uint8_t)rail;
 	}
+	c->spread &= (uint8_t)~again;
 	c->lost = 0;
 	return again;
 }

@@ -188,6 +188,7 @@ static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	struct mpib_peer *p = s->peer;
 	struct mpib_node_id node = s->node;
 	bool again = m->session && m->session == s->offered;
+	uint16_t version = s->version;
 
 	if (!mpib_auth_check(key, &s->auth, false, m->proof)) {
 		refuse(s, -EACCES,
@@ -205,6 +206,7 @@ static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	}
 	/* What is said from here on waits its turn behind what it lacks. */
 	p->resuming = p->resume.id != 0;
+	p->version = version;
 	mpib_peer_is_up(p, link, &node);
 	if (!p->resuming)
 		return;

@@ -42,6 +42,7 @@ struct mpib_peer {
 	struct mpib_broker *broker;
 	struct mpib_node_id node; /* boot is 0 until it was told */
 	bool called; /* this node's own called side */
+	uint16_t version; /* of the protocol on the link */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
 	struct mpib_stranger *candidate; /* called us, not READY yet */
@@ -189,6 +190,8 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
 /* Its island, as this end sees it. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
+/* How lanes to it are spread: it may be too old to know of any way. */
+enum mpib_spread mpib_peer_spread(const struct mpib_peer *p);
 /* Its link, if any, is to go. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
 /* Its session is over, and with it its lanes; the link may stay. */

@@ -22,7 +22,7 @@ static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 	};
 	uint8_t version = l->key.serial ? MPIB_IMM_V1 : MPIB_IMM_V2;
 	int rc = mpib_lane_create(tenant, version, mpib_peer_path(l->peer),
-				  NULL, &l->lane);
+				  mpib_peer_spread(l->peer), NULL, &l->lane);
 
 	if (rc < 0) {
 		l->lane = NULL;
@@ -158,14 +158,24 @@ static int admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 0;
 }
 
-/* Isolation is each end's own finding, and holds only if both find the same. */
+/* Isolation is each end's own finding, and holds only if both find the same. How
+ * a lane is spread is what each end is configured to. */
 static void say_views(const struct mpib_peer *p,
 		      const struct mpib_lane_info *theirs, char *why,
 		      size_t why_len)
 {
 	uint8_t mode = mpib_engine_mode(p->broker->engine);
+	enum mpib_spread spread = mpib_peer_spread(p);
 	char ours[48], other[48];
 
+	if (theirs->spread != spread) {
+		snprintf(why, why_len,
+			 "it spreads lanes by %s, and the other end by %s "
+			 "(give both nodes the same lane.spread)",
+			 mpib_spread_name(spread),
+			 mpib_spread_name((enum mpib_spread)theirs->spread));
+		return;
+	}
 	snprintf(why, why_len,
 		 "it sees the path as %s, and the other end as %s (give both "
 		 "nodes the same mode and islands)",
@@ -188,8 +198,9 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 			 mpib_engine_trouble(l->peer->broker->engine, rc));
 		return rc;
 	}
-	rc = mpib_lane_create(tenant, m->lane_info.imm_version,
-			      mpib_peer_path(l->peer), &m->lane_info, &l->lane);
+	rc = mpib_lane_create(
+		tenant, m->lane_info.imm_version, mpib_peer_path(l->peer),
+		mpib_peer_spread(l->peer), &m->lane_info, &l->lane);
 	mpib_tenant_put(tenant);
 	if (rc < 0) {
 		l->lane = NULL;

@@ -288,6 +288,13 @@ static const struct mpib_link_events up_events = {
 	.down = on_down,
 };
 
+enum mpib_spread mpib_peer_spread(const struct mpib_peer *p)
+{
+	return p->version < MPIB_PEER_VERSION_SPREAD
+		       ? MPIB_SPREAD_SPLIT
+		       : mpib_engine_spread(p->broker->engine);
+}
+
 enum mpib_path mpib_peer_path(const struct mpib_peer *p)
 {
 	const struct mpib_broker *b = p->broker;
@@ -414,6 +421,7 @@ static void on_answer(void *ctx, struct mpib_link *link,
 	}
 	begin_session(p, m);
 	send_ready(p, link, m->version);
+	p->version = m->version;
 	mpib_peer_is_up(p, link, &m->node);
 }
 

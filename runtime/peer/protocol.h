@@ -17,7 +17,8 @@
  *   PING         the other end answers PONG. From version 3 both have seen: how
  *                many messages of the session this end has, these two apart
  *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
- *   LANE_ACCEPT  to, from, lane_info
+ *   LANE_ACCEPT  to, from, lane_info; of both the end, how the lane is spread,
+ *                is left out for a lane that is split: so version 2 had it
  *   LANE_REJECT  to, error, why
  *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
  *                end, the other end kills its own
@@ -47,6 +48,8 @@
 #define MPIB_PEER_VERSION 3u
 /* The first with sessions that outlive a link. */
 #define MPIB_PEER_VERSION_RESUME 3u
+/* The first whose lane_info says how a lane is spread. */
+#define MPIB_PEER_VERSION_SPREAD 3u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {

@@ -2,7 +2,8 @@
 /*
  * DQPLB: fragments over all QPs, each with an IMM that numbers it; the last of
  * a message says so. The receiver puts the numbers in order, so nothing waits
- * for an answer.
+ * for an answer. With an IMM of the caller's there are as many of these as
+ * messages, in the same order.
  */
 #include "vqp/internal.h"
 
@@ -14,7 +15,8 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 		uint64_t rest = w->wr.length - w->offset;
 		uint32_t len =
 			rest < v->attr.frag ? (uint32_t)rest : v->attr.frag;
-		uint32_t imm = v->seq | (rest == len ? MPIB_VQP_NOTIFY : 0);
+		bool last = rest == len && !w->wr.more;
+		uint32_t imm = v->seq | (last ? MPIB_VQP_NOTIFY : 0);
 		struct mpib_phys *p;
 
 		if (w->status != IBV_WC_SUCCESS)
@@ -27,6 +29,7 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 		v->seq = mpib_seq_next(v->seq);
 		w->offset += len;
 		w->begun = true;
+		w->to_tell = last && v->attr.via;
 	}
-	return true;
+	return !w->to_tell || mpib_vqp_tell_own(v, id);
 }

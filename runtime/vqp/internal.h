@@ -71,7 +71,8 @@ struct mpib_vrx {
 
 struct mpib_vqp {
 	struct mpib_vcq *vcq;
-	struct mpib_vqp_attr attr; /* qp and notify are not used any more */
+	/* qp, notify and via are copied; via tells whether there is any. */
+	struct mpib_vqp_attr attr;
 	bool multi;
 	bool broken; /* the receiver misses a number */
 	unsigned devices; /* mask */
@@ -88,15 +89,18 @@ struct mpib_vqp {
 	uint64_t rx_head, rx_next, rx_tail; /* next: notices go to */
 	uint32_t seq; /* next to send */
 	struct mpib_seq *in;
+	uint64_t late; /* of numbers before a reset */
 	uint64_t bytes; /* of the message that is arriving */
 	uint64_t arrived; /* whole messages without a receive */
-	uint64_t *early; /* bytes of these */
+	uint64_t *early; /* bytes of these; NULL via ports */
 	uint64_t early_tail;
 	uint32_t early_mask;
 	bool held_back; /* receives, until somebody waits for notices */
 	struct mpib_wr_list lost; /* for mpib_vqp_replay() */
 	bool ready; /* on the CQ's list: perhaps something to report */
-	TAILQ_ENTRY(mpib_vqp) entry, ready_link;
+	bool busy; /* on the CQ's list: something was posted */
+	struct mpib_vqp_via via;
+	TAILQ_ENTRY(mpib_vqp) busy_link, ready_link;
 };
 
 TAILQ_HEAD(mpib_vqp_list, mpib_vqp);
@@ -107,7 +111,7 @@ struct mpib_vcq {
 	unsigned first; /* device that is polled first */
 	struct mpib_wr_pool *pool;
 	struct mpib_phys *known; /* by device and number */
-	struct mpib_vqp_list vqps, ready;
+	struct mpib_vqp_list busy, ready;
 	struct mpib_phys_list rung;
 	struct mpib_vcq_counts counts;
 };
@@ -129,6 +133,13 @@ static inline uint64_t mpib_vqp_wr_id(enum mpib_vqp_kind kind,
 	       (p->count & 0xffffffffffull);
 }
 
+static inline void mpib_vqp_add_sge(struct mpib_wr *w, uint64_t addr,
+				    uint32_t len, uint32_t lkey)
+{
+	if (len)
+		w->sge[w->wr.num_sge++] = (struct ibv_sge){ addr, len, lkey };
+}
+
 /* post.c */
 /* A QP that may take one more, round robin over all, or of a device. */
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
@@ -139,6 +150,10 @@ bool mpib_vqp_room(const struct mpib_phys *p);
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
+/* Onto the chain that the turn ends with, or through its port. */
+void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
+/* The oldest WR in flight. */
+struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p);
 /* One doorbell per QP with a chain; a failed post fails its WRs. */
 void mpib_vqp_flush(struct mpib_vcq *vcq);
 /* Post what can be posted of what waits. */
@@ -148,6 +163,10 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc);
 void mpib_vqp_bury(struct mpib_phys *p);
 void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error);
 void mpib_vqp_make_ready(struct mpib_vqp *v);
+/* It has something to post or to wait for. */
+void mpib_vqp_make_busy(struct mpib_vqp *v);
+/* It is on no list of its CQ's any more. */
+void mpib_vqp_leave(struct mpib_vqp *v);
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);
@@ -163,6 +182,10 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 {
 	return seq | all << 24 | part << 28;
 }
+
+/* via.c */
+/* The caller's IMM and what is to be written with it. False: not now. */
+bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 
 /* recv.c */
 /* A receive completion. */

@@ -7,7 +7,10 @@
 
 bool mpib_vqp_room(const struct mpib_phys *p)
 {
-	return !p->dead && p->inflight < p->vqp->attr.cap;
+	const struct mpib_vqp *v = p->vqp;
+
+	return !p->dead && p->inflight < v->attr.cap &&
+	       (!v->attr.via || v->via.room(v->via.ctx, p->index) > 0);
 }
 
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v)
@@ -36,13 +39,20 @@ struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device)
 	return NULL;
 }
 
-/* Onto the chain that the turn ends with. */
-static void enqueue(struct mpib_phys *p, struct mpib_wr *w)
+void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w)
 {
+	struct mpib_vqp *v = p->vqp;
+
 	p->count++;
 	w->wr.wr_id = mpib_vqp_wr_id((enum mpib_vqp_kind)w->kind, p);
 	STAILQ_INSERT_TAIL(&p->wrs, w, link);
 	p->inflight++;
+	if (v->attr.via) {
+		v->vcq->counts.wrs++;
+		v->via.post(v->via.ctx, p->index, w,
+			    mpib_vqp_tx(v, w->owner)->wr.wr_id);
+		return;
+	}
 	mpib_wr_chain_add(&p->chain, w);
 	if (!p->rung) {
 		p->rung = true;
@@ -57,22 +67,26 @@ bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 	struct mpib_vwr *v = mpib_vqp_tx(p->vqp, id);
 	struct mpib_wr *w = mpib_wr_take(p->vqp->vcq->pool);
 	const struct mpib_vqp_key *key = &v->wr.key[p->device];
+	const struct mpib_vqp_head *head = &v->wr.head;
 
 	if (!w)
 		return false;
 	w->owner = id;
 	w->kind = (uint8_t)kind;
-	w->sge.addr = v->wr.local + off;
-	w->sge.length = len;
-	w->sge.lkey = key->lkey;
 	/* sg_list stays: some drivers look at it whatever num_sge says. */
-	w->wr.num_sge = len > 0;
+	w->wr.num_sge = 0;
+	w->wr.wr.rdma.remote_addr = v->wr.remote + off;
+	if (kind != MPIB_VQP_TELL && off == 0)
+		mpib_vqp_add_sge(w, head->local, head->length,
+				 head->lkey[p->device]);
+	else
+		w->wr.wr.rdma.remote_addr += head->length;
+	mpib_vqp_add_sge(w, v->wr.local + off, len, key->lkey);
 	w->wr.opcode = opcode;
 	w->wr.imm_data = htobe32(imm);
-	w->wr.wr.rdma.remote_addr = v->wr.remote + off;
 	w->wr.wr.rdma.rkey = key->rkey;
 	v->left++;
-	enqueue(p, w);
+	mpib_vqp_enqueue(p, w);
 	return true;
 }
 
@@ -85,6 +99,14 @@ void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error)
 	/* What is not posted is not posted any more, so it can end. */
 	w->dispatched = true;
 	w->to_tell = 0;
+}
+
+void mpib_vqp_make_busy(struct mpib_vqp *v)
+{
+	if (v->busy)
+		return;
+	v->busy = true;
+	TAILQ_INSERT_TAIL(&v->vcq->busy, v, busy_link);
 }
 
 void mpib_vqp_make_ready(struct mpib_vqp *v)
@@ -204,7 +226,7 @@ static void lose(struct mpib_phys *p, struct mpib_wr *w,
 	mpib_vqp_make_ready(v);
 }
 
-static struct mpib_wr *pop(struct mpib_phys *p)
+struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p)
 {
 	struct mpib_wr *w = STAILQ_FIRST(&p->wrs);
 
@@ -287,17 +309,20 @@ static bool dispatch(struct mpib_vqp *v, uint64_t id)
 	return mpib_vqp_dqplb(v, id);
 }
 
-/* Notices of messages whose data is all there, in the order of the messages;
- * left counts the notices, too, once the first of them is posted. */
+/*
+ * Notices of messages whose data is all there, in the order of the messages. As
+ * on a QP, a notice tells of what was posted before it, too. left counts the
+ * notices as well, once the first of them is posted.
+ */
 static void tell_waiting(struct mpib_vqp *v)
 {
 	for (uint64_t id = v->tx_tail; id != v->tx_next; id++) {
 		const struct mpib_vwr *w = mpib_vqp_tx(v, id);
 
-		if (!w->to_tell)
-			continue; /* told, failed, or nobody is to know */
 		if (!w->begun && w->left > 0)
 			return;
+		if (!w->to_tell)
+			continue; /* told, failed, or nobody is to know */
 		mpib_vqp_tell(v, id);
 		if (w->to_tell)
 			return;
@@ -315,7 +340,7 @@ void mpib_vqp_advance(struct mpib_vqp *v)
 		v->tx_next++;
 		mpib_vqp_make_ready(v);
 	}
-	if (v->attr.notifies)
+	if (v->attr.notifies && v->attr.mode == MPIB_VQP_SPRAY)
 		tell_waiting(v);
 }
 
@@ -330,7 +355,7 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 		v->vcq->counts.unknown++;
 		return;
 	}
-	pop(p);
+	mpib_vqp_pop(p);
 	if (wc->status != IBV_WC_SUCCESS) {
 		lose(p, w, wc->status, 0);
 		return;
@@ -340,6 +365,19 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 	mpib_wr_give(v->vcq->pool, w);
 	if (vw->left == 0)
 		mpib_vqp_make_ready(v);
+}
+
+/* The same WR; only the keys are those of its new device. */
+static void rekey(struct mpib_wr *w, const struct mpib_vwr *vw, unsigned device)
+{
+	const struct mpib_vqp_head *head = &vw->wr.head;
+	bool headed =
+		head->length && w->wr.wr.rdma.remote_addr == vw->wr.remote;
+
+	w->sge[headed].lkey = vw->wr.key[device].lkey;
+	if (headed)
+		w->sge[0].lkey = head->lkey[device];
+	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
 }
 
 int mpib_vqp_replay(struct mpib_vqp *vqp)
@@ -354,10 +392,8 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 		if (!p)
 			return mpib_vqp_healthy(vqp) ? -EAGAIN : -ENETDOWN;
 		STAILQ_REMOVE_HEAD(&vqp->lost, link);
-		/* The same WR; only the keys are those of its new device. */
-		w->sge.lkey = vw->wr.key[p->device].lkey;
-		w->wr.wr.rdma.rkey = vw->wr.key[p->device].rkey;
-		enqueue(p, w);
+		rekey(w, vw, p->device);
+		mpib_vqp_enqueue(p, w);
 		vcq->counts.replayed++;
 	}
 	mpib_vqp_flush(vcq);

@@ -13,7 +13,8 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
 	bool imm = w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 
-	while (w->offset < w->wr.length && w->status == IBV_WC_SUCCESS) {
+	while ((w->offset < w->wr.length || (w->wr.head.length && !w->used)) &&
+	       w->status == IBV_WC_SUCCESS) {
 		uint64_t rest = w->wr.length - w->offset;
 		uint32_t len =
 			rest < v->attr.frag ? (uint32_t)rest : v->attr.frag;
@@ -26,7 +27,7 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 		w->offset += len;
 		w->used |= (uint8_t)(1u << p->device);
 	}
-	if (imm && w->status == IBV_WC_SUCCESS) {
+	if (imm && !w->wr.more && w->status == IBV_WC_SUCCESS) {
 		/* Of nothing, the first notify QP tells. */
 		if (!w->used)
 			w->used = (uint8_t)(1u << v->notifies[0].device);
@@ -39,6 +40,10 @@ void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
 
+	if (v->attr.via) {
+		w->begun |= mpib_vqp_tell_own(v, id);
+		return;
+	}
 	if (!w->begun) {
 		w->begun = true;
 		w->seq = v->seq;

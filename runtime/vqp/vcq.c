@@ -12,7 +12,7 @@ int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 {
 	struct mpib_vcq *c;
 
-	if (n < 1 || n > MPIB_VQP_DEVICES)
+	if (n > MPIB_VQP_DEVICES)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -21,7 +21,7 @@ int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 		c->cq[i] = cqs[i];
 	c->n = n;
 	c->pool = pool;
-	TAILQ_INIT(&c->vqps);
+	TAILQ_INIT(&c->busy);
 	TAILQ_INIT(&c->ready);
 	LIST_INIT(&c->rung);
 	*vcq = c;
@@ -128,18 +128,49 @@ static bool take_received(struct mpib_vqp *v, struct mpib_vwc *wc)
 	return true;
 }
 
+bool mpib_vcq_busy(const struct mpib_vcq *vcq)
+{
+	return !TAILQ_EMPTY(&vcq->busy);
+}
+
+void mpib_vqp_leave(struct mpib_vqp *v)
+{
+	if (v->busy)
+		TAILQ_REMOVE(&v->vcq->busy, v, busy_link);
+	if (v->ready)
+		TAILQ_REMOVE(&v->vcq->ready, v, ready_link);
+	v->busy = v->ready = false;
+}
+
+static void advance_all(struct mpib_vcq *vcq)
+{
+	struct mpib_vqp *v, *next;
+
+	for (v = TAILQ_FIRST(&vcq->busy); v; v = next) {
+		next = TAILQ_NEXT(v, busy_link);
+		mpib_vqp_advance(v);
+		if (v->tx_tail != v->tx_head)
+			continue;
+		v->busy = false;
+		TAILQ_REMOVE(&vcq->busy, v, busy_link);
+	}
+	mpib_vqp_flush(vcq);
+}
+
 int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc)
+{
+	for (unsigned i = 0; i < vcq->n; i++)
+		drain(vcq, (vcq->first + i) % vcq->n);
+	vcq->first = (vcq->first + 1) % vcq->n;
+	return mpib_vcq_take(vcq, n, wc);
+}
+
+int mpib_vcq_take(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc)
 {
 	struct mpib_vqp *v;
 	int got = 0;
 
-	for (unsigned i = 0; i < vcq->n; i++)
-		drain(vcq, (vcq->first + i) % vcq->n);
-	vcq->first = (vcq->first + 1) % vcq->n;
-	TAILQ_FOREACH(v, &vcq->vqps, entry)
-	mpib_vqp_advance(v);
-	mpib_vqp_flush(vcq);
-
+	advance_all(vcq);
 	while (got < n && (v = TAILQ_FIRST(&vcq->ready))) {
 		if (take_sent(v, &wc[got]) || take_received(v, &wc[got])) {
 			got++;

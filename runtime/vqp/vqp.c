@@ -10,11 +10,23 @@
 #define DEPTH 256u
 #define DEPTH_MAX 65536u
 
+static bool fits_via(const struct mpib_vqp_attr *a)
+{
+	return a->n >= 1 && a->n <= MPIB_VQP_QPS && a->notifies >= 1 &&
+	       a->notifies <= MPIB_VQP_QPS && a->cap >= 1 &&
+	       a->mode != MPIB_VQP_SPLIT && a->mode <= MPIB_VQP_DQPLB &&
+	       a->depth <= DEPTH_MAX && !(a->depth & (a->depth - 1)) &&
+	       a->frag <= MPIB_VQP_FRAG_MAX && a->frag % 128 == 0 &&
+	       (uint64_t)a->cap * a->n <= MPIB_SEQ_WINDOW;
+}
+
 static bool fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 {
 	bool multi = a->n > 1;
 
-	if (a->n < 1 || a->n > MPIB_VQP_QPS || a->cap < 1 ||
+	if (a->via)
+		return fits_via(a);
+	if (vcq->n < 1 || a->n < 1 || a->n > MPIB_VQP_QPS || a->cap < 1 ||
 	    a->mode > MPIB_VQP_DQPLB || a->depth > DEPTH_MAX ||
 	    a->depth & (a->depth - 1) || a->frag > MPIB_VQP_FRAG_MAX ||
 	    a->frag % 128)
@@ -60,7 +72,7 @@ static int make_phys(struct mpib_vqp *v, struct mpib_phys *p,
 static void forget(struct mpib_vqp *v, struct mpib_phys *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (p[i].vqp && p[i].hh.tbl)
+		if (p[i].vqp && p[i].qp && p[i].hh.tbl)
 			HASH_DELETE(hh, v->vcq->known, &p[i]);
 	}
 }
@@ -80,10 +92,31 @@ static void free_vqp(struct mpib_vqp *v)
 	free(v);
 }
 
+static void make_port(struct mpib_vqp *v, struct mpib_phys *p, unsigned port)
+{
+	p->vqp = v;
+	p->index = (uint16_t)port;
+	STAILQ_INIT(&p->wrs);
+}
+
+static void make_ports(struct mpib_vqp *v)
+{
+	v->via = *v->attr.via;
+	v->devices = 1;
+	for (unsigned i = 0; i < v->attr.n; i++)
+		make_port(v, &v->data[i], i);
+	for (unsigned i = 0; i < v->attr.notifies; i++)
+		make_port(v, &v->notifies[i], v->attr.n + i);
+}
+
 static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
 {
 	int rc = 0;
 
+	if (a->via) {
+		make_ports(v);
+		return 0;
+	}
 	for (unsigned i = 0; rc == 0 && i < a->n; i++) {
 		rc = make_phys(v, &v->data[i], &a->qp[i], i);
 		v->devices |= 1u << a->qp[i].device;
@@ -119,6 +152,12 @@ static int set_weights(struct mpib_vqp *v)
 	return sum == 0 || sum == 1024 ? 0 : -EINVAL;
 }
 
+/* Whether the receiver puts numbers in order. */
+static bool counts(const struct mpib_vqp_attr *a)
+{
+	return a->via ? a->mode == MPIB_VQP_DQPLB : a->n > 1;
+}
+
 int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 		    struct mpib_vqp **vqp)
 {
@@ -135,7 +174,7 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 	v->attr.frag = attr->frag ? attr->frag : MPIB_VQP_FRAG;
 	v->attr.depth = attr->depth ? attr->depth : DEPTH;
 	v->mask = v->attr.depth - 1;
-	v->multi = attr->n > 1;
+	v->multi = attr->n > 1 || attr->via;
 	v->alive = attr->n;
 	STAILQ_INIT(&v->lost);
 	v->data = calloc(attr->n, sizeof(*v->data));
@@ -145,17 +184,18 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 	v->early_mask = v->mask;
 	while (v->early_mask < v->attr.depth + (uint64_t)attr->cap * attr->n)
 		v->early_mask = 2 * v->early_mask + 1;
-	v->early = calloc((size_t)v->early_mask + 1, sizeof(*v->early));
-	v->in = v->multi ? calloc(1, sizeof(*v->in)) : NULL;
-	if (!v->data || !v->notifies || !v->tx || !v->rx || !v->early ||
-	    (v->multi && !v->in))
+	if (!attr->via)
+		v->early = calloc((size_t)v->early_mask + 1, sizeof(*v->early));
+	if (counts(attr))
+		v->in = calloc(1, sizeof(*v->in));
+	if (!v->data || !v->notifies || !v->tx || !v->rx ||
+	    (!attr->via && !v->early) || (counts(attr) && !v->in))
 		goto err_free;
 	rc = register_all(v, attr);
 	if (rc == 0)
 		rc = set_weights(v);
 	if (rc < 0)
 		goto err_free;
-	TAILQ_INSERT_TAIL(&vcq->vqps, v, entry);
 	*vqp = v;
 	return 0;
 
@@ -184,9 +224,7 @@ int mpib_vqp_destroy(struct mpib_vqp *vqp)
 		STAILQ_REMOVE_HEAD(&vqp->lost, link);
 		mpib_wr_give(vqp->vcq->pool, w);
 	}
-	if (vqp->ready)
-		TAILQ_REMOVE(&vqp->vcq->ready, vqp, ready_link);
-	TAILQ_REMOVE(&vqp->vcq->vqps, vqp, entry);
+	mpib_vqp_leave(vqp);
 	free_vqp(vqp);
 	return 0;
 }
@@ -210,7 +248,14 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 	    wr->opcode != IBV_WR_SEND)
 		return -EINVAL;
 	/* Its completion is what the receiver's is the other side of. */
-	if (imm && !(wr->flags & IBV_SEND_SIGNALED))
+	if (imm && !wr->more && !(wr->flags & IBV_SEND_SIGNALED))
+		return -EINVAL;
+	if (wr->head.length && v->attr.mode == MPIB_VQP_SPLIT && !pass)
+		return -EINVAL;
+	if (v->attr.via &&
+	    (wr->opcode == IBV_WR_SEND || wr->on >= v->attr.notifies))
+		return -EINVAL;
+	if (!v->attr.via && wr->more)
 		return -EINVAL;
 	/* Without an IMM there is no number, and the next message no order. */
 	if (v->multi && v->attr.mode == MPIB_VQP_DQPLB &&
@@ -236,6 +281,7 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
 	if (vqp->tx_head - vqp->tx_tail > vqp->mask)
 		return -EAGAIN;
 	*mpib_vqp_tx(vqp, vqp->tx_head++) = (struct mpib_vwr){ .wr = *wr };
+	mpib_vqp_make_busy(vqp);
 	mpib_vqp_advance(vqp);
 	mpib_vqp_flush(vqp->vcq);
 	return 0;

@@ -21,6 +21,13 @@
  * QP that fails takes no more work, others go on. With a single QP everything
  * passes through, SENDs always do, on QP 0.
  *
+ * QPs that others post to as well are reached through struct mpib_vqp_via. Then
+ * the caller's own IMM is told, on a QP that the caller names: by SPRAY when all
+ * is answered that was posted before it, by DQPLB at once, and the receiver has
+ * the n-th IMM wait for the end of the n-th numbered message (mpib_vqp_told()).
+ * Failures are the caller's to find; he gives up what was posted by
+ * mpib_vqp_reset().
+ *
  * Owner thread of the virtual CQ; nothing blocks, and nothing allocates but
  * mpib_vqp_create(). Calls return 0 or -errno.
  */
@@ -51,6 +58,21 @@ enum mpib_vqp_mode {
 struct mpib_vcq;
 struct mpib_vqp;
 
+/*
+ * Ports are physical QPs as the virtual one numbers them: n for data, then those
+ * for notices. Two ports may lead to one QP.
+ */
+struct mpib_vqp_via {
+	/* WRs that the port takes now. */
+	uint32_t (*room)(void *ctx, unsigned port);
+	/* Post w, a part of virtual WR wr_id, after what the port was given
+	 * before. Its own wr_id is free to use. w is the virtual QP's, until
+	 * mpib_vqp_answered() or mpib_vqp_reset(). */
+	void (*post)(void *ctx, unsigned port, struct mpib_wr *w,
+		     uint64_t wr_id);
+	void *ctx;
+};
+
 /* One physical QP of a virtual one. */
 struct mpib_vqp_qp {
 	struct ibv_qp *qp;
@@ -64,6 +86,8 @@ struct mpib_vqp_attr {
 	/* SPRAY with more than one QP: one a device used, else NULL. */
 	const struct mpib_vqp_qp *notify;
 	unsigned notifies;
+	/* In place of qp and notify: ports of device 0. Not SPLIT. */
+	const struct mpib_vqp_via *via; /* copied */
 	uint32_t cap; /* WRs in flight per QP, 1 or more; its SQ holds them */
 	uint32_t frag; /* bytes, a multiple of 128; 0: MPIB_VQP_FRAG */
 	uint32_t depth; /* virtual WRs a direction, a power of two; 0: 256 */
@@ -79,6 +103,20 @@ struct mpib_vqp_key {
 	uint32_t lkey, rkey;
 };
 
+/* Bytes that go along: gathered into a WR of the same message. */
+struct mpib_vqp_head {
+	uint64_t local;
+	uint32_t length; /* 0: none */
+	uint32_t lkey[MPIB_VQP_DEVICES];
+};
+
+/* What a notice that is told writes; length 0: nothing. */
+struct mpib_vqp_control {
+	uint64_t local, remote;
+	uint32_t length, lkey, rkey;
+	bool copied; /* IBV_SEND_INLINE */
+};
+
 /* WRITE, WRITE_WITH_IMM or SEND of one range. */
 struct mpib_vsend {
 	uint64_t wr_id;
@@ -86,9 +124,16 @@ struct mpib_vsend {
 	uint64_t length; /* 0 is allowed */
 	enum ibv_wr_opcode opcode;
 	unsigned flags; /* IBV_SEND_SIGNALED */
-	uint32_t imm; /* host order; only a single QP carries it */
+	uint32_t imm; /* host order; only a single QP and via carry it */
 	unsigned devices; /* keys given: a bit per device */
 	struct mpib_vqp_key key[MPIB_VQP_DEVICES];
+	/* In front of the bytes, here and there: remote is where it goes. Not
+	 * in SPLIT. */
+	struct mpib_vqp_head head;
+	/* Via: the next message's notice tells of this one, too. */
+	bool more;
+	uint16_t on; /* via: which of the ports for notices tells */
+	struct mpib_vqp_control control; /* via: of the notice */
 };
 
 struct mpib_vrecv {
@@ -114,7 +159,8 @@ struct mpib_vcq_counts {
 	uint64_t cqes, doorbells, wrs, unknown, late, replayed;
 };
 
-/* cqs stay the caller's and outlive it; index is the device. */
+/* cqs stay the caller's and outlive it; index is the device. n is 0 where all
+ * virtual QPs go via ports. */
 int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 		    struct mpib_wr_pool *pool, struct mpib_vcq **vcq);
 /* After its virtual QPs. */
@@ -126,6 +172,10 @@ void mpib_vcq_destroy(struct mpib_vcq *vcq);
  * an unknown QP is counted and dropped.
  */
 int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
+/* The same without looking at physical CQs. */
+int mpib_vcq_take(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
+/* False: all that was posted was reported, a take ago. */
+bool mpib_vcq_busy(const struct mpib_vcq *vcq);
 void mpib_vcq_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n);
 
 /* -EINVAL: the attributes do not fit together. -EEXIST: one of the QPs belongs
@@ -157,5 +207,25 @@ int mpib_vqp_replay(struct mpib_vqp *vqp);
 
 /* QPs that still take work. */
 unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
+
+/*
+ * Via. Virtual WRs that may be posted now.
+ */
+uint32_t mpib_vqp_free(const struct mpib_vqp *vqp);
+/* The oldest WR of the port came to its end. Of one that failed nothing more is
+ * done, and its virtual WR never ends. */
+void mpib_vqp_answered(struct mpib_vqp *vqp, unsigned port, bool ok);
+/* DQPLB's receiver: a numbered fragment came. False: it is late or came twice,
+ * and is counted and dropped. */
+bool mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
+/* An IMM that waits for its message came. False: more wait than a sound peer
+ * can have on its way. */
+bool mpib_vqp_told(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
+/* The next IMM whose message is whole. */
+bool mpib_vqp_whole(struct mpib_vqp *vqp, uint32_t *imm, uint32_t *bytes);
+/* Forget everything, numbers too. Nothing is in flight any more, at either
+ * end. */
+void mpib_vqp_reset(struct mpib_vqp *vqp);
+uint64_t mpib_vqp_late(const struct mpib_vqp *vqp);
 
 #endif

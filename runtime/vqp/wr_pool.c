@@ -17,7 +17,7 @@ int mpib_wr_pool_init(struct mpib_wr_pool *pool)
 	for (uint32_t i = 0; i < MPIB_WR_POOL; i++) {
 		struct mpib_wr *w = &pool->all[i];
 
-		w->wr.sg_list = &w->sge;
+		w->wr.sg_list = w->sge;
 		w->wr.num_sge = 1;
 		w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 		w->wr.send_flags = IBV_SEND_SIGNALED;
@@ -47,6 +47,7 @@ void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w)
 {
 	w->wr.num_sge = 1;
 	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	w->wr.send_flags = IBV_SEND_SIGNALED;
 	/* The one that was used last is the one in the cache. */
 	STAILQ_INSERT_HEAD(&pool->free, w, link);
 	pool->left++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Send WRs made once, each with its SGE in the same object, and chains of them
+ * Send WRs made once, each with its SGEs in the same object, and chains of them
  * that one doorbell posts. A WR stays with who took it until its completion, so
  * that it can be posted again as it is. Owner thread; nothing allocates after
  * mpib_wr_pool_init().
@@ -13,13 +13,14 @@
 #include <sys/queue.h>
 
 #define MPIB_WR_POOL 4096u /* a power of two */
+#define MPIB_WR_SGES 2 /* a head and what follows it */
 
 struct mpib_wr {
 	struct ibv_send_wr wr; /* sg_list is sge, num_sge 1 */
-	struct ibv_sge sge;
+	struct ibv_sge sge[MPIB_WR_SGES];
 	STAILQ_ENTRY(mpib_wr) link; /* free, in flight, or lost */
 	uint64_t owner; /* the taker's */
-	uint8_t kind; /* the taker's */
+	uint8_t kind; /* the taker's; 0: free again once it is posted */
 };
 
 STAILQ_HEAD(mpib_wr_list, mpib_wr);

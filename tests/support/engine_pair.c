@@ -110,6 +110,18 @@ static void open_node(struct pair *p, unsigned i)
 	pair_until(p, &ready);
 }
 
+/* The same tests with lanes that are spread: MPIB_TEST_SPREAD is which of enum
+ * mpib_spread. */
+static void take_spread(struct mpib_engine_config *cfg)
+{
+	const char *spread = getenv("MPIB_TEST_SPREAD");
+
+	if (!spread || cfg->spread != MPIB_SPREAD_SPLIT)
+		return;
+	cfg->spread = (uint32_t)atoi(spread);
+	cfg->frag = MPIB_FRAG_MIN;
+}
+
 void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
 	       uint8_t imm_version)
 {
@@ -120,21 +132,25 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path)
 {
 	struct mpib_lane_info a, b;
+	enum mpib_spread spread;
 	char why[200] = "";
 
 	memset(p, 0, sizeof(*p));
 	p->cfg = *cfg;
 	/* No peer link here, over which both ends could agree on a fence. */
 	p->cfg.failover = false;
+	take_spread(&p->cfg);
 	p->path = path;
 	open_node(p, 0);
 	open_node(p, 1);
+	spread = mpib_engine_spread(p->node[0].engine);
 	assert_int_equal(mpib_lane_create(p->node[0].tenant, imm_version,
-					  p->path, NULL, &p->node[0].lane),
+					  p->path, spread, NULL,
+					  &p->node[0].lane),
 			 0);
 	mpib_lane_local(p->node[0].lane, &a);
-	assert_int_equal(mpib_lane_create(p->node[1].tenant, 0, p->path, &a,
-					  &p->node[1].lane),
+	assert_int_equal(mpib_lane_create(p->node[1].tenant, 0, p->path, spread,
+					  &a, &p->node[1].lane),
 			 0);
 	mpib_lane_local(p->node[1].lane, &b);
 	assert_int_equal(

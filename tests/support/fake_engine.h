@@ -54,6 +54,7 @@ struct fake_call;
 TAILQ_HEAD(fake_calls, fake_call);
 
 struct mpib_engine {
+	enum mpib_spread spread;
 	unsigned shards, rails;
 	const struct mpib_engine_events *events;
 	void *ctx;

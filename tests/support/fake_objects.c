@@ -87,8 +87,8 @@ void mpib_tenant_put(struct mpib_tenant *tenant)
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     enum mpib_path path, const struct mpib_lane_info *want,
-		     struct mpib_lane **lane)
+		     enum mpib_path path, enum mpib_spread spread,
+		     const struct mpib_lane_info *want, struct mpib_lane **lane)
 {
 	struct mpib_engine *e = tenant->engine;
 	struct mpib_lane *l;
@@ -98,7 +98,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	if (rc < 0)
 		return rc;
 	/* As if isolated, once there are islands. */
-	if (want && want->path != path)
+	if (want && (want->path != path || want->spread != spread))
 		return -EPROTO;
 	if (want && want->rails != e->rails)
 		return -ENOTSUP;
@@ -106,6 +106,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->tenant = tenant;
 	l->local.imm_version = want ? want->imm_version : imm_version;
 	l->local.path = (uint8_t)path;
+	l->local.spread = (uint8_t)spread;
 	l->local.rails = (uint8_t)e->rails;
 	for (unsigned r = 0; r < e->rails; r++) {
 		l->local.rail[r].mtu = 3;
@@ -125,6 +126,16 @@ uint8_t mpib_engine_mode(const struct mpib_engine *engine)
 {
 	(void)engine;
 	return 0;
+}
+
+enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine)
+{
+	return engine->spread;
+}
+
+const char *mpib_spread_name(enum mpib_spread spread)
+{
+	return spread == MPIB_SPREAD_SPLIT ? "split" : "spray";
 }
 
 char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)

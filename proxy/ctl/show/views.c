@@ -178,6 +178,12 @@ static void print_conns(const json_t *data, unsigned width, FILE *out)
 	mpib_table_fini(&t);
 }
 
+static void set_spread(struct mpib_table *t, unsigned column, const json_t *o)
+{
+	mpib_table_set(t, column, "%s",
+		       str(json_object_get(o, "spread"), "mode"));
+}
+
 static void print_lanes(const json_t *data, unsigned width, FILE *out)
 {
 	static const char *const heads[] = { "PEER",  "#UID",	  "#SHARD",
@@ -202,8 +208,11 @@ static void print_lanes(const json_t *data, unsigned width, FILE *out)
 		mpib_table_set(&t, 5, "%" PRIu64 "+%" PRIu64,
 			       rail_num(l, "qps", "sout"),
 			       rail_num(l, "qps", "sup"));
-		mpib_table_set(&t, 6, "%s",
-			       json_is_true(broken) ? "broken" : "up");
+		/* Up, it is of more use how. */
+		if (json_is_true(broken))
+			mpib_table_set(&t, 6, "broken");
+		else
+			set_spread(&t, 6, l);
 		set_bytes(&t, 7, rail_num(l, "tx_bytes", "sout"));
 		set_bytes(&t, 8, rail_num(l, "tx_bytes", "sup"));
 		set_bytes(&t, 9, both_num(l, "rx_bytes"));
@@ -245,24 +254,28 @@ static void set_age(struct mpib_table *t, unsigned column, double s)
 		mpib_table_set(t, column, "%.0f h", s / 3600);
 }
 
-static void set_rtt(struct mpib_table *t, unsigned column, const json_t *c,
-		    const char *rail)
+/* SOUT's and SUP's. */
+static void set_rtt(struct mpib_table *t, unsigned column, const json_t *c)
 {
-	uint64_t ns = num(json_object_get(json_object_get(c, "rails"), rail),
-			  "rtt_ns");
+	static const char *const rail[] = { "sout", "sup" };
+	const json_t *rails = json_object_get(c, "rails");
+	char us[2][24] = { "-", "-" };
 
-	if (ns)
-		mpib_table_set(t, column, "%" PRIu64 " us", (ns + 500) / 1000);
-	else
-		mpib_table_set(t, column, "-");
+	for (unsigned r = 0; r < 2; r++) {
+		uint64_t ns = num(json_object_get(rails, rail[r]), "rtt_ns");
+
+		if (ns)
+			snprintf(us[r], sizeof(us[r]), "%" PRIu64,
+				 (ns + 500) / 1000);
+	}
+	mpib_table_set(t, column, "%s/%s", us[0], us[1]);
 }
 
 static void print_why(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = {
-		"CONN", "PEER",	     "#SUP/1024", "SOURCE", "#FOR",
-		"PATH", "#RTT SOUT", "#RTT SUP",  NULL
-	};
+	static const char *const heads[] = { "CONN",	"PEER",	  "#SUP/1024",
+					     "SOURCE",	"#FOR",	  "PATH",
+					     "#RTT US", "SPREAD", NULL };
 	struct mpib_table t;
 	const json_t *c;
 	size_t i;
@@ -282,8 +295,8 @@ static void print_why(const json_t *data, unsigned width, FILE *out)
 			       waits ? "no hint" : str(c, "source"));
 		set_age(&t, 4, json_number_value(json_object_get(c, "age_s")));
 		mpib_table_set(&t, 5, "%s", str(c, "path"));
-		set_rtt(&t, 6, c, "sout");
-		set_rtt(&t, 7, c, "sup");
+		set_rtt(&t, 6, c);
+		set_spread(&t, 7, c);
 	}
 	mpib_table_print(&t, width, out);
 	mpib_table_fini(&t);

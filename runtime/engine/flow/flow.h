@@ -96,6 +96,7 @@ struct mpib_sender {
 	uint32_t pos; /* bytes of the message posted */
 	/* Of the part being filled. */
 	uint8_t mask;
+	uint8_t spread; /* rails with some of it on more than one QP */
 	uint32_t rail[MPIB_RAILS];
 	struct mpib_group group;
 	int64_t deficit; /* credit of this round, in bytes */
@@ -190,7 +191,7 @@ void mpib_flow_check_stopped(struct mpib_flow *f);
 static inline struct mpib_lane_qp *mpib_flow_qp(struct mpib_flow *f,
 						unsigned rail, uint64_t slot)
 {
-	return &f->lane->qp[rail][slot % f->lane->qps[rail]];
+	return &f->lane->qp[rail][slot % f->lane->round[rail]];
 }
 /* The rail of CTS and of empty messages: home, or the other one while home is
  * not in use. */
@@ -251,14 +252,16 @@ static inline struct mpib_extent *mpib_sender_oldest(struct mpib_flow *f)
 /* sender.c and piece.c, for group.c */
 struct mpib_chain;
 bool mpib_sender_cts(struct mpib_flow *f, uint64_t slot, struct mpib_cts *cts);
-bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
-			  const uint32_t *bytes);
+bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, uint8_t spread,
+			  unsigned wrs, const uint32_t *bytes);
 struct mpib_record *mpib_sender_record(struct mpib_flow *f);
 uint32_t mpib_sender_imm(struct mpib_flow *f, unsigned rail, uint8_t mask,
 			 bool record, uint32_t bytes);
-/* One piece, of n shares; imm: rails whose chain ends the slot. */
+/* One piece, of n shares; imm: rails whose chain ends the slot; spread: rails
+ * whose chain goes by more than one QP. */
 void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
-		      const struct mpib_share *share, unsigned n, uint8_t imm);
+		      const struct mpib_share *share, unsigned n, uint8_t imm,
+		      uint8_t spread);
 void mpib_sender_pop(struct mpib_flow *f);
 /* The peer's words, checked. */
 bool mpib_cts_sane(const struct mpib_cts *c);

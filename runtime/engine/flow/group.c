@@ -9,6 +9,7 @@
 
 #include "engine/flow/chain.h"
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 #include "engine/split/policy.h"
 
@@ -104,15 +105,16 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	struct mpib_extent *e = mpib_sender_oldest(f);
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	struct mpib_share whole;
-	uint8_t mask;
+	uint8_t mask, spread;
 
 	mpib_chains_begin(chain);
 	mpib_split(f, e->total, e->pos, len, rail);
 	whole = kept(e, i, rail);
 	mask = chain_extent(f, chain, e, i, rail);
-	if (!mpib_sender_may_post(f, mask, 1, rail))
+	spread = mpib_spread_rails(f, rail, 0);
+	if (!mpib_sender_may_post(f, mask, spread, 1, rail))
 		return 0;
-	mpib_sender_post(f, chain, &whole, 1, 0);
+	mpib_sender_post(f, chain, &whole, 1, 0, spread);
 
 	g->mask |= mask;
 	g->size[i] += len;
@@ -189,17 +191,18 @@ static uint64_t write_all(struct mpib_flow *f)
 	struct mpib_chain chain[MPIB_RAILS];
 	struct mpib_share held[MPIB_GROUP_MAX];
 	uint32_t sum[MPIB_RAILS] = { 0 };
-	uint8_t mask = f->tx.group.mask;
+	uint8_t mask = f->tx.group.mask, spread;
 	unsigned n;
 
 	mpib_chains_begin(chain);
 	n = chain_held(f, chain, held, sum, &mask);
 	if (mask == 0)
 		mask = (uint8_t)(1u << mpib_flow_home(f));
-	if (!mpib_sender_may_post(f, mask, MPIB_CHAIN_MAX, sum))
+	spread = mpib_spread_rails(f, sum, mask);
+	if (!mpib_sender_may_post(f, mask, spread, MPIB_CHAIN_MAX, sum))
 		return 0;
 	chain_imms(f, chain, sum, mask);
-	mpib_sender_post(f, chain, held, n, mask);
+	mpib_sender_post(f, chain, held, n, mask, spread);
 
 	for (unsigned i = 0; i < n; i++) {
 		if (held[i].mr)

@@ -7,6 +7,7 @@
 
 #include "engine/flow/chain.h"
 #include "engine/flow/report.h"
+#include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 
 static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
@@ -19,10 +20,18 @@ static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
 				       __ATOMIC_RELAXED);
 }
 
+/* In a lane of dqplb an IMM may have to be spread that is found only then. */
+static bool room(struct mpib_flow *f, unsigned r, uint8_t spread, unsigned wrs)
+{
+	if ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r)
+		return mpib_spread_room(f, r);
+	return mpib_qp_room(mpib_flow_qp(f, r, f->tx.cts_next)) >= wrs;
+}
+
 /* Room on every rail of mask for a chain of wrs and its bytes, and a piece to
  * account for them. */
-bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
-			  const uint32_t *bytes)
+bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, uint8_t spread,
+			  unsigned wrs, const uint32_t *bytes)
 {
 	struct mpib_sender *tx = &f->tx;
 
@@ -35,7 +44,7 @@ bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, unsigned wrs,
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		if (!(mask & 1u << r))
 			continue;
-		if (mpib_qp_room(mpib_flow_qp(f, r, tx->cts_next)) < wrs) {
+		if (!room(f, r, spread, wrs)) {
 			mpib_stall(f, MPIB_STALL_SQ);
 			return false;
 		}
@@ -68,7 +77,8 @@ static void note_imm(struct mpib_flow *f, uint8_t imm)
 }
 
 void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
-		      const struct mpib_share *share, unsigned n, uint8_t imm)
+		      const struct mpib_share *share, unsigned n, uint8_t imm,
+		      uint8_t spread)
 {
 	uint32_t number = f->tx.piece_head++ % MPIB_PIECES;
 	struct mpib_piece *p = &f->tx.piece[number];
@@ -83,7 +93,11 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 			mpib_tracker_post(&f->lane->track[r], &p->chunk[r],
 					  chain[r].bytes, f->shard->now);
 	}
+	if (f->lane->numbered)
+		spread |= mpib_spread_bare(f, chain);
 	mpib_chunks_post(&p->c, chunks, imm);
+	p->c.spread = spread;
+	f->tx.spread = imm ? 0 : f->tx.spread | spread;
 	p->slot = f->tx.cts_next;
 	p->n = 0;
 	for (unsigned i = 0; i < n; i++)
@@ -100,7 +114,10 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 		for (unsigned i = 0; i < n; i++)
 			mpib_report_post(f, share[i].req, r, q->qpn,
 					 n == 1 ? chain[r].bytes : 0);
-		mpib_chain_post(f, &chain[r], q, number);
+		if (__builtin_expect(spread & 1u << r, 0))
+			mpib_spread_post(f, &chain[r], q, number);
+		else
+			mpib_chain_post(f, &chain[r], q, number);
 	}
 }
 
@@ -145,6 +162,19 @@ static void retire_piece(struct mpib_flow *f, const struct mpib_piece *p)
 	}
 }
 
+/* What the way cost that the chunk went. A replay, which goes none of them, has
+ * another rail for a carrier. */
+static void judge_way(struct mpib_flow *f, const struct mpib_piece *p,
+		      unsigned k)
+{
+	const struct mpib_chunk *c = &p->chunk[k];
+
+	if (p->c.carrier[k] == k && c->bytes > f->lane->frag)
+		mpib_choice_note(&f->lane->choice[k], c->bytes,
+				 p->c.spread >> k & 1,
+				 f->shard->now - c->posted, c->ahead);
+}
+
 static void leave_tracker(struct mpib_flow *f, struct mpib_piece *p, unsigned k,
 			  bool ok)
 {
@@ -153,6 +183,8 @@ static void leave_tracker(struct mpib_flow *f, struct mpib_piece *p, unsigned k,
 	for (unsigned i = 0; ok && i < p->n; i++)
 		mpib_report_done(f, p->share[i].req, p->c.carrier[k], 0, 0);
 	if (ok) {
+		if (f->lane->spread == MPIB_SPREAD_AUTO)
+			judge_way(f, p, k);
 		mpib_record(f, MPIB_TIME_POST_SOUT + p->c.carrier[k],
 			    f->shard->now - p->chunk[k].posted);
 		mpib_tracker_ack(t, &p->chunk[k], f->shard->now);

@@ -8,6 +8,7 @@
 
 #include "engine/flow/chain.h"
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 #include "engine/split/policy.h"
 
@@ -143,7 +144,7 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 	struct mpib_record *rec;
 
 	mpib_chains_begin(chain);
-	if (!mpib_sender_may_post(f, mask, 1, none))
+	if (!mpib_sender_may_post(f, mask, 0, 1, none))
 		return false;
 
 	rec = mpib_sender_record(f);
@@ -151,7 +152,7 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 	rec->size[0] = e->total;
 	mpib_chain_imm(f, &chain[home], home,
 		       mpib_sender_imm(f, home, mask, true, 0), rec);
-	mpib_sender_post(f, chain, NULL, 0, mask);
+	mpib_sender_post(f, chain, NULL, 0, mask, 0);
 
 	mpib_flow_finish(f, req, -EMSGSIZE, sizes, 2);
 	while (mpib_sender_has_work(f) && mpib_sender_oldest(f)->req == req)
@@ -168,6 +169,7 @@ struct step {
 	uint8_t data; /* rails with bytes of this piece */
 	uint8_t imm; /* rails that get an IMM now; 0: the part goes on */
 	bool ends_message, record;
+	uint8_t spread; /* rails whose part goes by more than one QP */
 	bool apart; /* payload and IMM travel apart */
 };
 
@@ -190,13 +192,16 @@ static void plan(struct mpib_flow *f, const struct mpib_extent *e,
 			    .ends_message = end == e->total };
 	mpib_split(f, e->total, tx->pos, s->len, s->rail);
 	s->data = rails_with_bytes(s->rail);
-	if (end != part_end && !s->ends_message)
+	if (end != part_end && !s->ends_message) {
+		s->spread = mpib_spread_rails(f, s->rail, 0);
 		return;
+	}
 
 	s->imm = tx->mask | s->data;
 	if (s->imm == 0)
 		s->imm = (uint8_t)(1u << mpib_flow_home(f));
-	s->apart = s->len > f->shard->ar_above;
+	s->spread = mpib_spread_rails(f, s->rail, s->imm);
+	s->apart = s->len > f->shard->ar_above || s->spread;
 	/* byte_len says it all when each rail's bytes ride on its IMM, and
 	 * when a full part cannot be mistaken for "more follows". */
 	whole = tx->pos == cts->pos && !s->apart;
@@ -287,7 +292,7 @@ static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 		return 0;
 	}
 	plan(f, e, cts, &s);
-	if (!mpib_sender_may_post(f, s.data | s.imm, 2, s.rail))
+	if (!mpib_sender_may_post(f, s.data | s.imm, s.spread, 2, s.rail))
 		return 0;
 
 	build(f, e, cts, &s, chain);
@@ -299,7 +304,7 @@ static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 		.sup = s.rail[MPIB_RAIL_SUP],
 		.req = e->req,
 	};
-	mpib_sender_post(f, chain, &share, 1, s.imm);
+	mpib_sender_post(f, chain, &share, 1, s.imm, s.spread);
 	advance(f, e, &s);
 	return (uint64_t)s.len + 1;
 }

@@ -7,6 +7,7 @@
 
 #include "base/trace.h"
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 
 #define BATCH 32
 #define BATCHES_PER_TURN 4
@@ -37,12 +38,33 @@ static struct mpib_flow *flow_of(struct mpib_shard *s, struct mpib_lane_qp *q,
 	return f;
 }
 
+static void arrived(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
+		    uint32_t bytes)
+{
+	struct mpib_flow *f = flow_of(s, q, imm);
+
+	if (!f)
+		s->rail[q->rail].n.bad_imms++;
+	else if (!f->broken && !f->stopping)
+		mpib_receiver_arrived(f, q->rail, q->qpn, imm, bytes);
+}
+
+/* IMMs that waited for numbered fragments, all on the rail's first QP, whose
+ * epoch is that of the fragments. */
+static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
+{
+	struct mpib_lane_qp *first = &q->lane->qp[q->rail][0];
+	uint32_t imm, bytes;
+
+	while (mpib_spread_next(q, &imm, &bytes))
+		arrived(s, first, imm, bytes);
+}
+
 static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
 	uint32_t imm = be32toh(wc->imm_data);
-	struct mpib_flow *f;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
 	rail->cq_owed--;
@@ -61,16 +83,17 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	}
 	rail->n.n.rx_imms++;
 	q->lane->n[r].rx_imms++;
+	if (__builtin_expect(q->lane->numbered, 0) &&
+	    mpib_spread_received(q, imm, wc->byte_len)) {
+		arrived_whole(s, q);
+		return;
+	}
 	if (q->lane->imm_version == MPIB_IMM_V2 &&
 	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
 		rail->n.stale_imms++;
 		return;
 	}
-	f = flow_of(s, q, imm);
-	if (!f)
-		rail->n.bad_imms++;
-	else if (!f->broken && !f->stopping)
-		mpib_receiver_arrived(f, r, wc->qp_num, imm, wc->byte_len);
+	arrived(s, q, imm, wc->byte_len);
 }
 
 /* The request itself was at fault, so that it would fail on any rail. */
@@ -125,6 +148,7 @@ static void sent_for(struct mpib_flow *f, unsigned r, uint64_t wr_id, bool ok)
 	case MPIB_WR_CTS:
 	case MPIB_WR_DRAIN:
 	case MPIB_WR_PROBE:
+	case MPIB_WR_SPREAD:
 		break;
 	}
 }
@@ -145,6 +169,8 @@ static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		mpib_qp_retire(q, wc->wr_id);
 		if (!ok)
 			fenced = send_failed(q, f, r, wc);
+		if (mpib_wr_kind(wc->wr_id) == MPIB_WR_SPREAD)
+			mpib_spread_sent(q, wc->wr_id, ok);
 		if (mpib_wr_kind(wc->wr_id) == MPIB_WR_PROBE)
 			mpib_rail_probed(q->lane, r, ok);
 	}

@@ -47,7 +47,9 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 	/* The device has its copy. */
 	for (wr = &first->wr; wr; wr = next) {
 		next = wr->next;
-		mpib_wr_give(&s->wrs, (struct mpib_wr *)wr);
+		/* Some stay with the virtual QP until they are answered. */
+		if (!((struct mpib_wr *)wr)->kind)
+			mpib_wr_give(&s->wrs, (struct mpib_wr *)wr);
 	}
 }
 
@@ -55,6 +57,18 @@ void mpib_ring_turn(struct mpib_shard *s)
 {
 	while (!LIST_EMPTY(&s->rung))
 		mpib_qp_ring(LIST_FIRST(&s->rung));
+}
+
+void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
+{
+	struct mpib_shard *s = q->lane->shard;
+
+	if (!q->chain.n)
+		LIST_INSERT_HEAD(&s->rung, q, ring_link);
+	w->wr.wr_id |= ++q->posted & 0xffffff;
+	q->asked = q->posted;
+	mpib_wr_chain_add(&q->chain, w);
+	s->rail[q->rail].cq_owed++;
 }
 
 void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
@@ -70,9 +84,9 @@ void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 		struct mpib_wr *w = mpib_wr_take(&s->wrs);
 
 		w->wr = wr[i];
-		w->wr.sg_list = &w->sge;
+		w->wr.sg_list = w->sge;
 		if (wr[i].num_sge)
-			w->sge = *wr[i].sg_list;
+			w->sge[0] = *wr[i].sg_list;
 		w->wr.wr_id |= ++q->posted & 0xffffff;
 		mpib_wr_chain_add(&q->chain, w);
 	}

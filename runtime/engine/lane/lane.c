@@ -9,11 +9,13 @@
 
 #include "base/sure.h"
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 #include "engine/split/policy.h"
 #include "verbs/explain.h"
 
 void mpib_lane_free(struct mpib_lane *lane)
 {
+	mpib_spread_free(lane);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_lane_free_qps(lane, r);
 	if (lane->connected)
@@ -50,9 +52,10 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 }
 
 static int check_want(const struct mpib_engine_config *cfg, enum mpib_path path,
+		      enum mpib_spread spread,
 		      const struct mpib_lane_info *want)
 {
-	if (!same_view(cfg, path, want))
+	if (!same_view(cfg, path, want) || want->spread != spread)
 		return -EPROTO;
 	if (want->rails != rails_of(cfg, path) ||
 	    (want->imm_version != MPIB_IMM_V1 &&
@@ -66,12 +69,12 @@ static int check_want(const struct mpib_engine_config *cfg, enum mpib_path path,
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     enum mpib_path path, const struct mpib_lane_info *want,
-		     struct mpib_lane **lane)
+		     enum mpib_path path, enum mpib_spread spread,
+		     const struct mpib_lane_info *want, struct mpib_lane **lane)
 {
 	const struct mpib_engine_config *cfg = &tenant->shard->engine->cfg;
 	struct mpib_lane *l;
-	int rc = want ? check_want(cfg, path, want) : 0;
+	int rc = want ? check_want(cfg, path, spread, want) : 0;
 
 	if (rc < 0)
 		return rc;
@@ -84,6 +87,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->path = (uint8_t)path;
 	l->imm_version = want ? want->imm_version : imm_version;
 	l->depth = cfg->sq_depth;
+	l->spread = (uint8_t)spread;
+	l->frag = cfg->frag & ~(uint32_t)(MPIB_ALIGN - 1);
 	l->failover =
 		cfg->failover && l->rails > 1 && (!want || want->failover);
 	l->all = l->held = l->open = l->use = (uint8_t)((1u << l->rails) - 1);
@@ -98,6 +103,9 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		if (rc < 0)
 			goto err_lane;
 	}
+	rc = mpib_spread_make(l);
+	if (rc < 0)
+		goto err_lane;
 	*lane = l;
 	return 0;
 
@@ -114,6 +122,7 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 	info->path = lane->path;
 	info->rails = lane->rails;
 	info->failover = lane->failover;
+	info->spread = lane->spread;
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_local(lane, r, &info->rail[r]);
 }
@@ -137,7 +146,8 @@ static bool same_shape(const struct mpib_lane *lane,
 		       const struct mpib_lane_info *remote)
 {
 	if (remote->rails != lane->rails ||
-	    remote->imm_version != lane->imm_version)
+	    remote->imm_version != lane->imm_version ||
+	    remote->spread != lane->spread)
 		return false;
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (remote->rail[r].qps != lane->qps[r])

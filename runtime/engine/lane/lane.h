@@ -8,6 +8,7 @@
 #include "engine/recovery/failover.h"
 #include "engine/shard.h"
 #include "engine/split/adapt.h"
+#include "engine/split/choice.h"
 
 /* A flow's two tables: what the peer writes, and what we write from. */
 #define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64)
@@ -96,6 +97,14 @@ struct mpib_lane_qp {
 	UT_hash_handle hh;
 };
 
+/* One rail's virtual QP, see spread.h. */
+struct mpib_lane_spread {
+	struct mpib_lane *lane;
+	struct mpib_vqp *vqp; /* NULL: nothing is spread */
+	uint8_t rail;
+	uint8_t qp_of[2 * MPIB_QPS_MAX]; /* by port */
+};
+
 struct mpib_lane {
 	struct mpib_shard *shard;
 	struct mpib_tenant *tenant;
@@ -104,7 +113,13 @@ struct mpib_lane {
 	uint8_t path; /* enum mpib_path */
 	uint8_t traffic_class; /* 0: as configured */
 	bool failover; /* both ends can */
+	uint8_t spread; /* enum mpib_spread */
+	bool numbered; /* dqplb: QPs but the first carry fragments alone */
+	uint32_t frag; /* bytes: a longer part of a rail may be spread */
+	struct mpib_choice choice[MPIB_RAILS]; /* auto */
 	uint32_t qps[MPIB_RAILS];
+	uint32_t round[MPIB_RAILS]; /* of these: QPs that slots go by */
+	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
 	char peer[MPIB_LABEL_MAX];
@@ -148,6 +163,7 @@ enum mpib_wr_kind {
 	MPIB_WR_DRAIN, /* the last flush of a QP in ERR */
 	MPIB_WR_REPLAY, /* last of what a fence lost; piece names chunks, too */
 	MPIB_WR_PROBE, /* does the QP carry? */
+	MPIB_WR_SPREAD, /* a fragment or notice, piece is its port; spread.h */
 };
 
 static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
@@ -190,6 +206,8 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
  */
 void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 		  unsigned n);
+/* The same for one that is signalled and stays with who took it. */
+void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w);
 /* Now, rather than at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
 

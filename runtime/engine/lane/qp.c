@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 #include "engine/notice.h"
 
 void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
@@ -34,6 +35,8 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	va_start(ap, fmt);
 	notice = mpib_notice_new(lane, error, fmt, ap);
 	va_end(ap);
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_spread_reset(lane, r);
 	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
 		mpib_flow_break(f, -ECONNRESET, "%s", notice->why);

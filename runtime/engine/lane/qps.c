@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 
 static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 {
@@ -159,6 +160,7 @@ void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 
 	if (!(lane->held & 1u << r))
 		return;
+	mpib_spread_reset(lane, r);
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		mpib_qp_ring(&lane->qp[r][i]);
 		HASH_DELETE(hh, rail->qps, &lane->qp[r][i]);

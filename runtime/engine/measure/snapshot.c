@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/flow/flow.h"
+#include "engine/lane/spread.h"
 
 /* Goes from shard to shard; each adds what is its own between two turns. */
 struct taking {
@@ -122,6 +123,7 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 			.uid = lane->tenant->uid,
 			.imm_version = lane->imm_version,
 			.path = lane->path,
+			.spread = lane->spread,
 			.broken = lane->broken,
 			.flows = lane->nflows,
 			.messages = lane->messages,
@@ -129,9 +131,12 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 		memcpy(out->peer, lane->peer, sizeof(out->peer));
 		memcpy(out->qps, lane->qps, sizeof(out->qps));
 		memcpy(out->n, lane->n, sizeof(out->n));
-		for (unsigned r = 0; r < lane->rails; r++)
+		for (unsigned r = 0; r < lane->rails; r++) {
+			out->spread_above[r] = mpib_spread_above(lane, r);
+			out->late += mpib_spread_late(lane, r);
 			add_track(&out->track[r], &lane->track[r],
 				  lane->shard->now);
+		}
 	}
 	TAILQ_FOREACH(f, &lane->flows, lane_link)
 	add_flow(t, f);

@@ -112,6 +112,9 @@ struct mpib_snap_lane {
 	uint32_t shard;
 	uid_t uid;
 	uint8_t imm_version, path; /* enum mpib_path */
+	uint8_t spread; /* enum mpib_spread */
+	uint32_t spread_above[MPIB_RAILS]; /* bytes, UINT32_MAX: never */
+	uint64_t late; /* numbered fragments that were dropped */
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
 	uint32_t qps[MPIB_RAILS], flows;

@@ -114,6 +114,7 @@ static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
 	uint8_t others = (uint8_t) ~(1u << job->rail);
 
 	f->tx.mask &= others;
+	f->tx.spread &= others;
 	f->tx.group.mask &= others;
 	if (!a) {
 		if (!mpib_sender_quiet(f))

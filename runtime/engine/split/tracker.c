@@ -15,6 +15,7 @@ void mpib_tracker_post(struct mpib_tracker *t, struct mpib_chunk *c,
 	c->alone = TAILQ_EMPTY(&t->unacked);
 	if (c->alone)
 		t->busy_since = now;
+	c->ahead = t->inflight;
 	t->inflight += bytes;
 	TAILQ_INSERT_TAIL(&t->unacked, c, link);
 }

@@ -23,6 +23,7 @@ struct mpib_chunk {
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
 	bool alone; /* nothing was ahead of it */
+	uint64_t ahead; /* bytes in flight when it was posted */
 };
 
 TAILQ_HEAD(mpib_chunk_list, mpib_chunk);

@@ -5,7 +5,10 @@
  * other one fails while traffic is being moved. Nothing may be lost, doubled or
  * changed, no client may see an error, nobody may hang.
  *
- *   storm [-n faults] [-s seed] [-c connections] [-p] [-a net]
+ *   storm [-n faults] [-s seed] [-c connections] [-p] [-a net] [-m mode]
+ *
+ * mode is how lanes are spread: 0 split, 1 spray, 2 dqplb, 3 auto; in fragments
+ * so small that most messages are spread.
  *
  * Ends with histograms of the time to detection and of the time until every
  * connection moved messages again that were posted after the fault.
@@ -256,11 +259,12 @@ int main(int argc, char **argv)
 	unsigned faults = 30, conns = TRAFFIC_CONNS, net = 60;
 	struct mpib_engine_config cfg;
 	bool private_lanes = false;
+	uint32_t mode = MPIB_SPREAD_SPLIT;
 	int opt;
 
 	rng = 1;
 	net += (unsigned)getpid() % 40;
-	while ((opt = getopt(argc, argv, "n:s:c:pa:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:s:c:pa:m:")) != -1) {
 		if (opt == 'n')
 			faults = (unsigned)atoi(optarg);
 		else if (opt == 's')
@@ -271,11 +275,15 @@ int main(int argc, char **argv)
 			private_lanes = true;
 		else if (opt == 'a')
 			net = (unsigned)atoi(optarg);
+		else if (opt == 'm')
+			mode = (uint32_t)atoi(optarg);
 		else
 			return 2;
 	}
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = 10;
+	cfg.spread = mode;
+	cfg.frag = MPIB_FRAG_MIN;
 	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, conns);
 	nodes_start(&nodes);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lanes whose parts go over several QPs of a rail: which QP gets what, and what
+ * both ends make of it. That messages of every shape arrive whole is tested by
+ * test_engine, once a mode.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/lane/spread.h"
+#include "engine_pair.h"
+
+#define KIB 1024u
+#define RX (PAIR_MEM / 2)
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void open_lane(enum mpib_spread spread, unsigned qps)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 0; /* SOUT has it all */
+	cfg.qps[MPIB_RAIL_SOUT] = qps;
+	cfg.spread = spread;
+	cfg.frag = 4 * KIB;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 0, 0, &tx, &rx);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	return 0;
+}
+
+static void transfer(uint32_t len)
+{
+	char *from = pair.node[0].mem + 4097, *to = pair.node[1].mem + RX + 3;
+	uint32_t g_rx, g_tx;
+
+	for (uint32_t i = 0; i < len; i++)
+		from[i] = (char)(len + i * 31 + (i >> 8));
+	memset(to, 0x55, len + 1);
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, RX + 3, len, 0);
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 4097, len, 0);
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), len);
+	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), len);
+	assert_memory_equal(from, to, len);
+	assert_int_equal(to[len], 0x55);
+}
+
+static uint64_t wrs(void)
+{
+	struct mpib_snapshot *s = pair_snapshot(&pair, 0);
+	uint64_t n = s->rail[MPIB_RAIL_SOUT].n.tx_wrs;
+
+	assert_int_equal(s->lane[0].n[MPIB_RAIL_SOUT].tx_wrs, n);
+	assert_int_equal(s->flow[0].n[MPIB_RAIL_SOUT].tx_wrs, n);
+	mpib_snapshot_free(s);
+	return n;
+}
+
+static struct mpib_lane_qp *qp(unsigned node, unsigned i)
+{
+	return &pair.node[node].lane->qp[MPIB_RAIL_SOUT][i];
+}
+
+static void a_sprayed_part_goes_over_all_qps_and_one_tells(void **state)
+{
+	uint32_t sum = 0;
+
+	(void)state;
+	open_lane(MPIB_SPREAD_SPRAY, 4);
+	transfer(64 * KIB);
+	assert_int_equal(wrs(), 16 + 1);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_in_range(qp(0, i)->posted, 4, 5);
+		sum += qp(0, i)->posted;
+	}
+	assert_int_equal(sum, 17);
+	transfer(64 * KIB + 1);
+	assert_int_equal(wrs(), 17 + 18);
+}
+
+static void a_numbered_part_leaves_the_first_qp_to_imms(void **state)
+{
+	(void)state;
+	open_lane(MPIB_SPREAD_DQPLB, 5);
+	transfer(64 * KIB);
+	assert_int_equal(wrs(), 16 + 1);
+	assert_int_equal(qp(0, 0)->posted, 1);
+	for (unsigned i = 1; i < 5; i++)
+		assert_int_equal(qp(0, i)->posted, 4);
+}
+
+static void a_part_of_one_fragment_is_one_wr(void **state)
+{
+	(void)state;
+	for (unsigned m = MPIB_SPREAD_SPLIT; m <= MPIB_SPREAD_AUTO; m++) {
+		open_lane((enum mpib_spread)m, 4);
+		transfer(4 * KIB);
+		transfer(1);
+		assert_int_equal(wrs(), 2);
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+/* An IMM that carries nothing, or as much as a record, is taken for one that
+ * waits for numbers: so there has to be a number. */
+static void what_looks_like_a_record_is_numbered(void **state)
+{
+	(void)state;
+	open_lane(MPIB_SPREAD_DQPLB, 4);
+	transfer(sizeof(struct mpib_record));
+	assert_int_equal(wrs(), 2);
+	transfer(0);
+	assert_int_equal(wrs(), 4);
+	transfer(sizeof(struct mpib_record) + 1);
+	assert_int_equal(wrs(), 5);
+}
+
+static void a_rail_with_one_qp_is_split(void **state)
+{
+	(void)state;
+	for (unsigned m = MPIB_SPREAD_SPRAY; m <= MPIB_SPREAD_AUTO; m++) {
+		open_lane((enum mpib_spread)m, 1);
+		transfer(64 * KIB);
+		transfer(sizeof(struct mpib_record));
+		assert_int_equal(wrs(), 2);
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+static void auto_tries_both_ways(void **state)
+{
+	struct mpib_snapshot *s;
+	uint64_t n;
+
+	(void)state;
+	open_lane(MPIB_SPREAD_AUTO, 4);
+	s = pair_snapshot(&pair, 0);
+	assert_int_equal(s->lane[0].spread, MPIB_SPREAD_AUTO);
+	assert_int_equal(s->lane[0].spread_above[MPIB_RAIL_SOUT], UINT32_MAX);
+	mpib_snapshot_free(s);
+	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++)
+		transfer(64 * KIB);
+	assert_int_equal(wrs(), MPIB_CHOICE_TRY - 1);
+	transfer(64 * KIB);
+	assert_int_equal(wrs(), MPIB_CHOICE_TRY - 1 + 17);
+	for (unsigned i = 0; i < 4 * MPIB_CHOICE_TRY; i++)
+		transfer(64 * KIB);
+	n = wrs();
+	/* Four times at least the way that is not the usual one. */
+	assert_in_range(
+		n,
+		MPIB_CHOICE_TRY - 1 + 17 + 4 * 17 + 4 * (MPIB_CHOICE_TRY - 1),
+		MPIB_CHOICE_TRY - 1 + 17 + 4 + 4 * (MPIB_CHOICE_TRY - 1) * 17);
+}
+
+static void ends_that_differ_make_no_lane(void **state)
+{
+	struct mpib_lane_info info;
+	struct mpib_lane *lane;
+
+	(void)state;
+	open_lane(MPIB_SPREAD_SPRAY, 4);
+	mpib_lane_local(pair.node[0].lane, &info);
+	assert_int_equal(info.spread, MPIB_SPREAD_SPRAY);
+	for (unsigned m = MPIB_SPREAD_SPLIT; m <= MPIB_SPREAD_AUTO; m++) {
+		int rc = mpib_lane_create(pair.node[1].tenant, 0,
+					  MPIB_PATH_UNKNOWN,
+					  (enum mpib_spread)m, &info, &lane);
+
+		assert_int_equal(rc, m == MPIB_SPREAD_SPRAY ? 0 : -EPROTO);
+		if (rc == 0)
+			mpib_lane_free(lane);
+	}
+}
+
+static void where_paths_are_many_nothing_is_numbered(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.spread = MPIB_SPREAD_DQPLB;
+	cfg.ar = MPIB_AR_ON;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	assert_int_equal(mpib_engine_spread(pair.node[0].engine),
+			 MPIB_SPREAD_SPRAY);
+	assert_int_equal(pair.node[0].lane->spread, MPIB_SPREAD_SPRAY);
+}
+
+static void late_numbers_are_counted_and_dropped(void **state)
+{
+	struct mpib_snapshot *s;
+
+	(void)state;
+	open_lane(MPIB_SPREAD_DQPLB, 4);
+	transfer(64 * KIB);
+	/* Behind; then far beyond what can be under way. */
+	assert_true(mpib_spread_received(qp(1, 1), 3, 4096));
+	assert_true(mpib_spread_received(qp(1, 2), MPIB_VQP_NOTIFY | 3, 4096));
+	assert_true(mpib_spread_received(qp(1, 3), 0x700000, 4096));
+	s = pair_snapshot(&pair, 1);
+	assert_int_equal(s->lane[0].late, 3);
+	mpib_snapshot_free(s);
+	transfer(64 * KIB);
+}
+
+static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
+{
+	(void)state;
+	open_lane(MPIB_SPREAD_DQPLB, 4);
+	for (unsigned i = 0; i < 300; i++)
+		mpib_spread_received(qp(1, 0), mpib_imm_v2(0, 1, 0, 0), 0);
+	for (unsigned i = 0; i < 100; i++)
+		pair_turn(&pair);
+	assert_int_equal(pair.node[1].lanes_broken, 1);
+}
+
+#define SPREAD_TEST(f) cmocka_unit_test_teardown(f, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SPREAD_TEST(a_sprayed_part_goes_over_all_qps_and_one_tells),
+		SPREAD_TEST(a_numbered_part_leaves_the_first_qp_to_imms),
+		SPREAD_TEST(a_part_of_one_fragment_is_one_wr),
+		SPREAD_TEST(what_looks_like_a_record_is_numbered),
+		SPREAD_TEST(a_rail_with_one_qp_is_split),
+		SPREAD_TEST(auto_tries_both_ways),
+		SPREAD_TEST(ends_that_differ_make_no_lane),
+		SPREAD_TEST(where_paths_are_many_nothing_is_numbered),
+		SPREAD_TEST(late_numbers_are_counted_and_dropped),
+		SPREAD_TEST(a_peer_that_tells_of_too_much_loses_the_lane),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

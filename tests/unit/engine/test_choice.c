@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "engine/split/choice.h"
+
+#define MIB (1u << 20)
+
+static struct mpib_choice c;
+
+static int setup(void **state)
+{
+	(void)state;
+	mpib_choice_init(&c);
+	return 0;
+}
+
+/* n parts of bytes, each on an idle rail: a way takes a time to begin with, and
+ * some per KiB. How many were spread. */
+static unsigned parts(unsigned n, uint32_t bytes, const uint64_t *fixed_ns,
+		      const uint64_t *kib_ns)
+{
+	unsigned spread = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		bool way = mpib_choice_spread(&c, bytes);
+
+		spread += way;
+		mpib_choice_note(&c, bytes, way,
+				 fixed_ns[way] + kib_ns[way] * (bytes / 1024),
+				 0);
+	}
+	return spread;
+}
+
+static void nothing_is_spread_until_it_was_tried(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++)
+		assert_false(mpib_choice_spread(&c, MIB));
+	assert_true(mpib_choice_spread(&c, MIB));
+	assert_int_equal(c.above, UINT32_MAX);
+}
+
+static void the_crossover_is_where_the_costs_cross(void **state)
+{
+	static const uint64_t fixed[2] = { 10000, 200000 };
+	static const uint64_t kib[2] = { 100, 40 };
+
+	(void)state;
+	/* Equal at 3.1 MiB: (200000 - 10000) / (100 - 40) KiB. */
+	for (unsigned round = 0; round < 40; round++) {
+		for (uint32_t bytes = MIB / 4; bytes <= 32 * MIB; bytes *= 2)
+			parts(8, bytes, fixed, kib);
+	}
+	assert_in_range(c.above, 2 * MIB - 1, 4 * MIB - 1);
+	assert_true(parts(320, 16 * MIB, fixed, kib) > 300);
+	assert_true(parts(320, MIB, fixed, kib) < 20);
+}
+
+static void what_changes_is_noticed(void **state)
+{
+	static const uint64_t fixed[2] = { 10000, 10000 };
+	static const uint64_t slow_qp[2] = { 100, 30 },
+			      slow_fan[2] = { 30, 100 };
+
+	(void)state;
+	parts(1000, 8 * MIB, fixed, slow_qp);
+	assert_true(c.above < 8 * MIB);
+	parts(1000, 8 * MIB, fixed, slow_fan);
+	assert_int_equal(c.above, UINT32_MAX);
+	parts(1000, 8 * MIB, fixed, slow_qp);
+	assert_true(c.above < 8 * MIB);
+}
+
+static void nearly_equal_ways_do_not_alternate(void **state)
+{
+	static const uint64_t fixed[2] = { 10000, 10000 };
+	static const uint64_t a[2] = { 100, 95 }, b[2] = { 95, 100 };
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		parts(MPIB_CHOICE_TRY, MIB, fixed, i % 2 ? a : b);
+		assert_int_equal(c.above, UINT32_MAX);
+	}
+}
+
+/* What is ahead of a part is no fault of its way. */
+static void a_queue_is_taken_into_account(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		bool way = mpib_choice_spread(&c, MIB);
+
+		/* Spread parts find a queue of 7 MiB, at twice the rate. */
+		if (way)
+			mpib_choice_note(&c, MIB, true, 8 * 50000, 7 * MIB);
+		else
+			mpib_choice_note(&c, MIB, false, 100000, 0);
+	}
+	assert_int_equal(c.above, MIB - 1);
+}
+
+#define CHOICE_TEST(f) cmocka_unit_test_setup(f, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CHOICE_TEST(nothing_is_spread_until_it_was_tried),
+		CHOICE_TEST(the_crossover_is_where_the_costs_cross),
+		CHOICE_TEST(what_changes_is_noticed),
+		CHOICE_TEST(nearly_equal_ways_do_not_alternate),
+		CHOICE_TEST(a_queue_is_taken_into_account),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
