@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress thread. It spins while there is traffic, then yields, then says
- * that it sleeps, looks a last time and sleeps until a doorbell, a rail or the
- * mailbox wakes it.
+ * The progress thread. While there is traffic it looks, yields (pace.h), then
+ * says that it sleeps, looks a last time and sleeps until a doorbell, a rail or
+ * the mailbox wakes it.
  */
 #include <ck_pr.h>
 #include <errno.h>
@@ -20,8 +20,6 @@
 #include "engine/flow/flow.h"
 #include "engine/lane/spread.h"
 
-#define SPIN_MIN_NS 5000ull
-#define SPIN_MAX_NS 200000ull
 /* Nothing should need it: a bound on what a lost wake-up could cost. */
 #define SLEEP_MS 100
 
@@ -140,50 +138,38 @@ static void sleep_now(struct mpib_shard *s)
 		disarm(s, r, woke[WAKE_RAIL + r]);
 }
 
-/* A sleep that was cut short at once was a mistake: spin longer next time. */
-static void adapt(struct mpib_shard *s, uint64_t slept_ns)
+static void yield(struct mpib_shard *s, uint64_t now)
 {
-	if (slept_ns < 4 * SPIN_MAX_NS) {
-		s->spin_ns *= 2;
-		if (s->spin_ns > SPIN_MAX_NS)
-			s->spin_ns = SPIN_MAX_NS;
-	} else {
-		s->spin_ns /= 2;
-		if (s->spin_ns < SPIN_MIN_NS)
-			s->spin_ns = SPIN_MIN_NS;
-	}
+	sched_yield();
+	mpib_pace_yielded(&s->pace, mpib_now_ns() - now);
 }
 
 static void *run(void *arg)
 {
 	struct mpib_shard *s = arg;
-	bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < 4;
-	uint64_t idle_since = 0;
 
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		uint64_t now;
 
 		if (mpib_shard_turn(s) > 0) {
-			idle_since = 0;
+			mpib_pace_busy(&s->pace);
 			continue;
 		}
 		now = mpib_now_ns();
-		if (idle_since == 0)
-			idle_since = now;
-		if (now - idle_since < s->spin_ns) {
-			/* With fewer cores than pollers the one we wait for
-			 * may need ours. */
-			if (crowded)
-				sched_yield();
-			else
-				ck_pr_stall();
-			continue;
+		switch (mpib_pace_idle(&s->pace, now)) {
+		case MPIB_WAIT_SPIN:
+			ck_pr_stall();
+			break;
+		case MPIB_WAIT_YIELD:
+			yield(s, now);
+			break;
+		case MPIB_WAIT_SLEEP:
+			sleep_now(s);
+			now = mpib_now_ns() - now;
+			s->n.slept_ns += now;
+			mpib_pace_slept(&s->pace, now);
+			break;
 		}
-		sleep_now(s);
-		now = mpib_now_ns() - now;
-		s->n.slept_ns += now;
-		adapt(s, now);
-		idle_since = 0;
 	}
 	return NULL;
 }
@@ -262,7 +248,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	s->engine = e;
 	s->index = index;
 	s->status = &e->status->shard[index];
-	s->spin_ns = SPIN_MAX_NS / 4;
+	mpib_pace_init(&s->pace);
 	init_lists(s);
 	s->now = mpib_now_ns();
 	s->flow = calloc(MPIB_FLOWS_MAX, sizeof(*s->flow));

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/measure/snapshot.h"
 #include "engine/measure/times.h"
+#include "engine/pace.h"
 #include "vqp/vqp.h"
 
 /* Flows of one shard: 20 bits on the wire, fewer in memory. */
@@ -73,7 +74,7 @@ struct mpib_shard {
 	bool busy; /* the last turn moved something */
 	uint64_t now; /* when this turn began, ns */
 	uint32_t ar_above; /* longer pieces: payload by WRITE, then the IMM */
-	uint64_t spin_ns; /* idle time before sleep, follows the traffic */
+	struct mpib_pace pace;
 	unsigned data_rail; /* that a message was last posted to */
 	uint32_t watch_turns; /* since the watchdog looked */
 	uint64_t watched_ns; /* when that was */
