@@ -25,6 +25,8 @@
 
 struct mpib_lane_qp;
 
+#define MPIB_RECENT_QPS 64u
+
 /* One rail as one shard has it: a context of its own. */
 struct mpib_rail {
 	const struct mpib_verbs *verbs;
@@ -39,7 +41,9 @@ struct mpib_rail {
 	uint32_t cq_owed; /* completions that may still come: never above
 			     cq_size, so the CQ cannot overrun */
 	bool up; /* the port's state, by events; control thread */
-	struct mpib_lane_qp *qps; /* by number, for v1 and for errors */
+	struct mpib_lane_qp *qps; /* by number */
+	/* Of these, what a completion named last, by the number's low bits. */
+	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
 	struct mpib_snap_rail n;
 };
 

@@ -14,9 +14,14 @@
 
 static struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
 {
-	struct mpib_lane_qp *q;
+	struct mpib_lane_qp **recent = &rail->recent[qpn % MPIB_RECENT_QPS];
+	struct mpib_lane_qp *q = *recent;
 
+	if (q && q->qpn == qpn)
+		return q;
 	HASH_FIND(hh, rail->qps, &qpn, sizeof(qpn), q);
+	if (q)
+		*recent = q;
 	return q;
 }
 

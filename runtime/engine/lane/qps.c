@@ -162,8 +162,14 @@ void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 		return;
 	mpib_spread_reset(lane, r);
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
-		mpib_qp_ring(&lane->qp[r][i]);
-		HASH_DELETE(hh, rail->qps, &lane->qp[r][i]);
+		struct mpib_lane_qp *q = &lane->qp[r][i];
+		struct mpib_lane_qp **recent =
+			&rail->recent[q->qpn % MPIB_RECENT_QPS];
+
+		mpib_qp_ring(q);
+		HASH_DELETE(hh, rail->qps, q);
+		if (*recent == q)
+			*recent = NULL;
 		rail->n.qps--;
 	}
 	lane->held &= (uint8_t) ~(1u << r);
