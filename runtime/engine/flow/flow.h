@@ -168,6 +168,7 @@ struct mpib_flow {
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
 	TAILQ_ENTRY(mpib_flow) times_link; /* control thread */
+	/* Last, and by role: there is no more memory than that needs. */
 	union {
 		struct mpib_sender tx;
 		struct mpib_receiver rx;
