@@ -7,7 +7,7 @@
  *
  * agent.sock, SOCK_SEQPACKET, the agent listens: one mpib_agent_request a
  * packet, each REGISTER answered by one mpib_agent_response, in order. The
- * proxy registers each sending connection when it is ready and deregisters it
+ * proxy registers each connection, sending or receiving, when it is ready and deregisters it
  * when it closes; hanging up deregisters all. Addresses are IPv4 in network
  * order, SUP's 0 where there is none.
  *

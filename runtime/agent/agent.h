@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proxy's side of mpib/agent.h: finds an agent, registers sending
+ * The proxy's side of mpib/agent.h: finds an agent, registers
  * connections with it and tells each flow which hint is its own. An agent may
  * come, go and be restarted at any time; while there is none, flows have no
  * hint and stay on SOUT. Control thread; nothing blocks.

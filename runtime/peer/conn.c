@@ -156,6 +156,20 @@ void mpib_bconn_laned(struct mpib_bconn *c)
 		       on_late, c);
 }
 
+/* Both ends register, as the agent would see them connect; only the sending end
+ * splits by the hint. */
+static void want_hint(struct mpib_bconn *c)
+{
+	const struct mpib_agent_route route = {
+		.sout_src = c->broker->self.sout,
+		.sout_dst = c->peer->node.sout,
+		.sup_src = c->lane->sup_src,
+		.sup_dst = c->lane->sup_dst,
+	};
+
+	c->hint = mpib_agent_add(c->broker->agent, c->flow, &route);
+}
+
 /* A CONN_OPEN was matched with this accept. */
 void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w)
 {
@@ -182,21 +196,9 @@ void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w)
 	c->their_id = w->from;
 	c->known = true;
 	mpib_flow_start(c->flow, &w->flow);
+	want_hint(c);
 	mpib_blane_tell(c->lane, &m);
 	mpib_bconn_set_state(c, MPIB_CONN_READY);
-}
-
-/* Only the sending end splits anything. */
-static void want_hint(struct mpib_bconn *c)
-{
-	const struct mpib_agent_route route = {
-		.sout_src = c->broker->self.sout,
-		.sout_dst = c->peer->node.sout,
-		.sup_src = c->lane->sup_src,
-		.sup_dst = c->lane->sup_dst,
-	};
-
-	c->hint = mpib_agent_add(c->broker->agent, c->flow, &route);
 }
 
 static void on_accepted(struct mpib_bconn *c, const struct mpib_peer_msg *m)

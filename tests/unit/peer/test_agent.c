@@ -169,11 +169,32 @@ static void a_sending_connection_is_registered_until_it_closes(void **state)
 	rig_settle(rig);
 	assert_int_equal(hint_of(e.a, 3), 17 + 1);
 
-	/* A receiving one has nothing to split. */
-	rig_connect(rig, e.b, 5, e.a, 5);
-	assert_false(next(&bye));
-
 	mpib_broker_drop(e.a->node->broker, &e.a->owner, 3);
+	rig_settle(rig);
+	assert_true(next(&bye));
+	assert_int_equal(bye.type, MPIB_AGENT_DEREGISTER);
+	assert_int_equal(bye.conn_id, r.conn_id);
+}
+
+static void a_receiving_connection_is_registered_too(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_agent_request r, bye;
+	struct ends e;
+
+	make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC, 0600);
+	agent_up();
+	e = nodes_up(rig);
+	rig_connect(rig, e.b, 5, e.a, 6);
+	assert_true(take_call());
+	assert_true(next(&r));
+	assert_int_equal(r.type, MPIB_AGENT_REGISTER);
+	assert_int_equal(r.sout_src_ip, htonl(0x0a000001));
+	assert_int_equal(r.sout_dst_ip, htonl(0x0a000002));
+	answer(0, 9);
+	rig_settle(rig);
+	assert_int_equal(hint_of(e.a, 6), 9 + 1);
+	mpib_broker_drop(e.a->node->broker, &e.a->owner, 6);
 	rig_settle(rig);
 	assert_true(next(&bye));
 	assert_int_equal(bye.type, MPIB_AGENT_DEREGISTER);
@@ -322,6 +343,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		AGENT_TEST(a_sending_connection_is_registered_until_it_closes),
+		AGENT_TEST(a_receiving_connection_is_registered_too),
 		AGENT_TEST(answers_belong_to_requests_in_order),
 		AGENT_TEST(an_agent_may_leave_and_come_back),
 		AGENT_TEST(an_agent_that_answers_nonsense_is_left),
