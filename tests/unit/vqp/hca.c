@@ -49,9 +49,11 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		}
 		assert_true(q->sq_head - q->sq_tail < HCA_DEPTH);
 		assert_non_null(wr->sg_list); /* also without an SGE */
-		assert_true(wr->num_sge <= 1);
+		assert_true(wr->num_sge <= 2);
 		w->wr = *wr;
-		w->sge = wr->num_sge ? *wr->sg_list : (struct ibv_sge){ 0 };
+		memset(w->sge, 0, sizeof(w->sge));
+		for (int i = 0; i < wr->num_sge; i++)
+			w->sge[i] = wr->sg_list[i];
 		q->sq_head++;
 		q->wrs++;
 		if (q->err) {
@@ -133,9 +135,14 @@ void hca_join(struct hca_qp *a, struct hca_qp *b)
 
 static void place(const struct hca_wr *w)
 {
-	if (w->sge.length)
-		memcpy((void *)(uintptr_t)w->wr.wr.rdma.remote_addr,
-		       (const void *)(uintptr_t)w->sge.addr, w->sge.length);
+	uint64_t to = w->wr.wr.rdma.remote_addr;
+
+	for (unsigned i = 0; i < 2 && w->sge[i].length; i++) {
+		memcpy((void *)(uintptr_t)to,
+		       (const void *)(uintptr_t)w->sge[i].addr,
+		       w->sge[i].length);
+		to += w->sge[i].length;
+	}
 }
 
 void hca_settle(struct hca *h)
@@ -153,7 +160,7 @@ static void receive(struct hca_qp *q, const struct hca_wr *w)
 				  ? IBV_WC_RECV
 				  : IBV_WC_RECV_RDMA_WITH_IMM,
 		.qp_num = q->qp.qp_num,
-		.byte_len = w->sge.length,
+		.byte_len = w->sge[0].length + w->sge[1].length,
 		.imm_data = w->wr.imm_data,
 		.wc_flags = w->wr.opcode == IBV_WR_SEND ? 0 : IBV_WC_WITH_IMM,
 	};

@@ -17,7 +17,7 @@
 
 struct hca_wr {
 	struct ibv_send_wr wr;
-	struct ibv_sge sge;
+	struct ibv_sge sge[2];
 };
 
 struct hca_qp {

@@ -111,7 +111,7 @@ static void split_is_one_wr_a_device_on_128_bytes(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(rig.tx.data[i]->wrs, 2);
 	for (unsigned i = 0; i < 4; i++) {
-		uint32_t len = rig.tx.data[i]->sq[0].sge.length;
+		uint32_t len = rig.tx.data[i]->sq[0].sge[0].length;
 
 		assert_int_equal(len, i % 2 ? MIB / 4 * 3 + 1 : MIB / 4);
 	}
@@ -138,7 +138,7 @@ static void spray_tells_only_when_all_data_is_answered(void **state)
 	assert_true(hca_step(rig.tx.data[2]));
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
 	assert_int_equal(rig.tx.notify[0]->wrs, 1);
-	assert_int_equal(rig.tx.notify[0]->sq[0].sge.length, 0);
+	assert_int_equal(rig.tx.notify[0]->sq[0].sge[0].length, 0);
 	assert_true(hca_step(rig.tx.notify[0]));
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 1);
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);

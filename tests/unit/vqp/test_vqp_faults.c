@@ -180,7 +180,7 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	for (unsigned i = 0; i < 8; i++) {
 		const struct hca_wr *w = &rig.tx.data[1]->sq[i];
 
-		assert_int_equal(w->sge.length, 4096);
+		assert_int_equal(w->sge[0].length, 4096);
 		assert_int_equal(w->wr.wr.rdma.remote_addr,
 				 (uint64_t)(uintptr_t)rig.rx.mem +
 					 (2ull * i + 1) * 4096);

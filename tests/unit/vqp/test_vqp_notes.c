@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What else the design that vqp/vqp.h follows is known for, beside failures
+ * (test_vqp_faults.c): who allocates, who owns, whose keys, what is gathered.
+ * Each test fails on that behaviour. The linker leads malloc and its like here.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rig.h"
+
+#define MIB (1u << 20)
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *p, size_t bytes);
+
+static unsigned allocations;
+
+void *__wrap_malloc(size_t n)
+{
+	allocations++;
+	return __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+	allocations++;
+	return __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *p, size_t bytes)
+{
+	allocations++;
+	return __real_realloc(p, bytes);
+}
+
+static struct rig rig;
+static bool up;
+
+static void start(enum mpib_vqp_mode mode, unsigned n, unsigned devices)
+{
+	const struct mpib_vqp_attr attr = {
+		.mode = mode, .n = n, .cap = 8, .frag = 4096
+	};
+
+	rig_up(&rig, &attr, devices, 2 * MIB);
+	up = true;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (up)
+		rig_down(&rig);
+	up = false;
+	return 0;
+}
+
+/* T16, T17 */
+static void t16_t17_posts_and_polls_allocate_nothing(void **state)
+{
+	(void)state;
+	for (unsigned mode = 0; mode < 3; mode++) {
+		unsigned before;
+
+		start((enum mpib_vqp_mode)mode, 4, 2);
+		before = allocations;
+		assert_true(before > 0); /* they are seen */
+		for (uint64_t i = 0; i < 50; i++) {
+			rig_recv(&rig, i);
+			assert_int_equal(rig_write(&rig, i, 0, 100000), 0);
+			assert_int_equal(rig_got(&rig).wr_id, i);
+			assert_int_equal(rig_sent(&rig).wr_id, i);
+		}
+		assert_int_equal(allocations, before);
+		teardown(NULL);
+	}
+}
+
+/* T21: there is one way to make one, which takes all or nothing, and keeps
+ * nothing of what it was given to read. */
+static void t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace(void **state)
+{
+	struct mpib_vqp_qp *qp = calloc(3, sizeof(*qp));
+	struct mpib_vqp_attr *attr = calloc(1, sizeof(*attr));
+	struct mpib_vqp *vqp;
+
+	(void)state;
+	start(MPIB_VQP_SPLIT, 2, 1);
+	for (unsigned i = 0; i < 2; i++)
+		qp[i].qp = &hca_qp(&rig.tx.hca[0])->qp;
+	qp[2].qp = &rig.tx.data[0]->qp; /* somebody's already */
+	*attr = (struct mpib_vqp_attr){ .n = 3, .qp = qp, .cap = 4 };
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, attr, &vqp), -EEXIST);
+	attr->n = 2; /* the others are free again */
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, attr, &vqp), 0);
+	memset(qp, 0xff, 3 * sizeof(*qp));
+	memset(attr, 0xff, sizeof(*attr));
+	free(qp);
+	free(attr);
+	assert_int_equal(mpib_vqp_healthy(vqp), 2);
+	assert_int_equal(mpib_vqp_destroy(vqp), 0);
+	rig_recv(&rig, 1);
+	assert_int_equal(rig_write(&rig, 1, 0, 4096), 0);
+	assert_int_equal(rig_got(&rig).wr_id, 1);
+}
+
+static void check_keys(const struct hca_qp *q, unsigned device)
+{
+	static const uint32_t lkey[] = { 1, 3 }, rkey[] = { 2, 4 };
+
+	for (uint32_t i = 0; i < q->sq_head; i++) {
+		const struct hca_wr *w = &q->sq[i];
+
+		assert_int_equal(w->wr.wr.rdma.rkey, rkey[device]);
+		if (w->wr.num_sge)
+			assert_int_equal(w->sge[0].lkey, lkey[device]);
+	}
+}
+
+/* I9 */
+static void i9_each_device_has_its_own_keys(void **state)
+{
+	(void)state;
+	for (unsigned mode = 0; mode < 3; mode++) {
+		start((enum mpib_vqp_mode)mode, 4, 2);
+		rig_recv(&rig, 1);
+		assert_int_equal(rig_write(&rig, 1, 0, 100000), 0);
+		assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
+		for (unsigned i = 0; i < 4; i++) {
+			assert_true(rig.tx.data[i]->wrs > 0 ||
+				    mode == MPIB_VQP_SPLIT);
+			check_keys(rig.tx.data[i], i % 2);
+		}
+		for (unsigned d = 0; rig.tx.notify[0] && d < 2; d++)
+			check_keys(rig.tx.notify[d], d);
+		teardown(NULL);
+	}
+}
+
+/* I13: what is found by a QP's number stays where it is when the table of these
+ * grows under it. */
+static void i13_completions_find_their_qp_while_others_come_and_go(void **state)
+{
+	struct mpib_vqp *other[120];
+	struct mpib_vwc wc;
+
+	(void)state;
+	start(MPIB_VQP_DQPLB, 4, 1);
+	rig_recv(&rig, 1);
+	assert_int_equal(rig_write(&rig, 1, 0, 30 * 4096), 0);
+	for (unsigned i = 0; i < 120; i++) {
+		struct mpib_vqp_qp qp = { &hca_qp(&rig.tx.hca[0])->qp, 0 };
+		const struct mpib_vqp_attr attr = { .n = 1,
+						    .qp = &qp,
+						    .cap = 1 };
+
+		assert_int_equal(mpib_vqp_create(rig.tx.vcq, &attr, &other[i]),
+				 0);
+		if (i % 2) {
+			assert_int_equal(mpib_vqp_destroy(other[i]), 0);
+			other[i] = NULL;
+		}
+		rig_steps(&rig, 1);
+		assert_true(rig_poll(&rig.tx, &wc, 0) == 0);
+		rig_poll(&rig.rx, &wc, 0);
+	}
+	assert_int_equal(rig_got(&rig).wr_id, 1);
+	assert_int_equal(rig_sent(&rig).wr_id, 1);
+	for (unsigned i = 0; i < 120; i += 2)
+		assert_int_equal(mpib_vqp_destroy(other[i]), 0);
+}
+
+/* Control at off in the sender's memory, ahead of payload from elsewhere. */
+static void send_headed(enum ibv_wr_opcode opcode, uint64_t len)
+{
+	const struct mpib_vsend wr = {
+		.wr_id = 1,
+		.local = (uint64_t)(uintptr_t)rig.tx.mem + MIB,
+		.remote = (uint64_t)(uintptr_t)rig.rx.mem,
+		.length = len,
+		.opcode = opcode,
+		.flags = IBV_SEND_SIGNALED,
+		.devices = 3,
+		.key = { { 1, 2 }, { 3, 4 } },
+		.head = { .local = (uint64_t)(uintptr_t)rig.tx.mem,
+			  .length = 12,
+			  .lkey = { 5, 6 } },
+	};
+
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &wr), 0);
+}
+
+/* I14: a list of SGEs, so that control travels in the WR of what it tells of. */
+static void i14_a_head_travels_with_its_payload(void **state)
+{
+	static const uint64_t len[] = { 0, 1, 4096, 4097, 100000 };
+
+	(void)state;
+	for (unsigned mode = 1; mode < 3; mode++) {
+		for (unsigned i = 0; i < 5; i++) {
+			const struct hca_wr *first;
+
+			start((enum mpib_vqp_mode)mode, 4, 2);
+			rig_fill(rig.tx.mem, 12, 1);
+			rig_fill(rig.tx.mem + MIB, len[i], i);
+			rig_recv(&rig, 1);
+			send_headed(IBV_WR_RDMA_WRITE_WITH_IMM, len[i]);
+			first = &rig.tx.data[0]->sq[0];
+			assert_int_equal(first->wr.num_sge, 1 + (len[i] > 0));
+			assert_int_equal(first->sge[0].length, 12);
+			assert_int_equal(first->sge[0].lkey, 5);
+			assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
+			assert_memory_equal(rig.rx.mem, rig.tx.mem, 12);
+			assert_memory_equal(rig.rx.mem + 12, rig.tx.mem + MIB,
+					    len[i]);
+			assert_int_equal(rig.rx.mem[12 + len[i]], 0);
+			teardown(NULL);
+		}
+	}
+	/* A SEND takes it along, too, in one WR. */
+	start(MPIB_VQP_SPRAY, 4, 2);
+	send_headed(IBV_WR_SEND, 1000);
+	assert_int_equal(rig.tx.data[0]->sq[0].wr.num_sge, 2);
+	assert_int_equal(rig.tx.data[0]->sq[0].sge[1].length, 1000);
+	teardown(NULL);
+	/* SPLIT's first part is not always there. */
+	start(MPIB_VQP_SPLIT, 4, 2);
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp,
+					    &(struct mpib_vsend){
+						    .opcode = IBV_WR_RDMA_WRITE,
+						    .devices = 3,
+						    .head.length = 12 }),
+			 -EINVAL);
+}
+
+/* I15: keys are taken once, with the WR, and fragments that wait have them
+ * still when the caller has used his for something else. */
+static void i15_keys_are_taken_with_the_wr(void **state)
+{
+	struct mpib_vsend wr = {
+		.wr_id = 1,
+		.length = 100 * 4096, /* many times what is let out at once */
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.flags = IBV_SEND_SIGNALED,
+		.devices = 3,
+		.key = { { 1, 2 }, { 3, 4 } },
+	};
+
+	(void)state;
+	start(MPIB_VQP_DQPLB, 4, 2);
+	wr.local = (uint64_t)(uintptr_t)rig.tx.mem;
+	wr.remote = (uint64_t)(uintptr_t)rig.rx.mem;
+	rig_recv(&rig, 1);
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &wr), 0);
+	memset(&wr, 0xff, sizeof(wr));
+	assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(rig.tx.data[i]->wrs > 8);
+		check_keys(rig.tx.data[i], i % 2);
+	}
+}
+
+#define NOTE_TEST(f) cmocka_unit_test_teardown(f, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NOTE_TEST(t16_t17_posts_and_polls_allocate_nothing),
+		NOTE_TEST(
+			t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace),
+		NOTE_TEST(i9_each_device_has_its_own_keys),
+		NOTE_TEST(
+			i13_completions_find_their_qp_while_others_come_and_go),
+		NOTE_TEST(i14_a_head_travels_with_its_payload),
+		NOTE_TEST(i15_keys_are_taken_with_the_wr),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
