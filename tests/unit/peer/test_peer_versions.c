@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "peer/protocol.h"
+#include "peer/internal.h"
 #include "rig.h"
 
 /* A TCP connection to the broker of node 0, from an address of its own. */
@@ -93,6 +93,43 @@ static void the_newest_that_both_know_is_spoken(void **state)
 	assert_int_equal(answer.version, MPIB_PEER_VERSION_MIN);
 }
 
+/* An older peer reads to the last byte, and knows of no lane but split ones. */
+static void a_lane_that_is_split_reads_as_version_2_has_it(void **state)
+{
+	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_OPEN,
+				   .lane_info = { .imm_version = 2,
+						  .rails = 1 } };
+	uint8_t split[MPIB_PEER_FRAME_MAX], spray[MPIB_PEER_FRAME_MAX];
+	struct mpib_peer_msg got;
+	size_t n;
+
+	(void)state;
+	m.lane_info.rail[0].qps = m.lane_info.rail[0].mtu = 1;
+	n = mpib_peer_encode(&m, split);
+	assert_int_equal(mpib_peer_decode(split + 4, n - 4, &got), 0);
+	assert_int_equal(got.lane_info.spread, MPIB_SPREAD_SPLIT);
+	m.lane_info.spread = MPIB_SPREAD_AUTO;
+	assert_int_equal(mpib_peer_encode(&m, spray), n + 1);
+	assert_memory_equal(split + 4, spray + 4, n - 4);
+	assert_int_equal(mpib_peer_decode(spray + 4, n - 3, &got), 0);
+	assert_int_equal(got.lane_info.spread, MPIB_SPREAD_AUTO);
+	spray[n] = MPIB_SPREAD_AUTO + 1;
+	assert_int_equal(mpib_peer_decode(spray + 4, n - 3, &got), -EPROTO);
+}
+
+static void lanes_to_an_older_peer_are_split(void **state)
+{
+	struct mpib_engine engine = { .spread = MPIB_SPREAD_SPRAY };
+	struct mpib_broker broker = { .engine = &engine };
+	struct mpib_peer peer = { .broker = &broker };
+
+	(void)state;
+	peer.version = MPIB_PEER_VERSION_SPREAD - 1;
+	assert_int_equal(mpib_peer_spread(&peer), MPIB_SPREAD_SPLIT);
+	peer.version = MPIB_PEER_VERSION_SPREAD;
+	assert_int_equal(mpib_peer_spread(&peer), MPIB_SPREAD_SPRAY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +139,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			the_newest_that_both_know_is_spoken, rig_setup,
 			rig_teardown),
+		cmocka_unit_test(
+			a_lane_that_is_split_reads_as_version_2_has_it),
+		cmocka_unit_test(lanes_to_an_older_peer_are_split),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# spread.sh BUILD: proxies that spread lanes each in its own way.
+#
+#   two that agree: traffic, and mpibctl tells the mode of lanes and connections
+#   two that do not: no lane, and both views in the message
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+net=127.$((20 + $$ % 100))
+pids=()
+failed=0
+trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+
+complain() {
+	echo "spread: $*"
+	failed=1
+}
+
+# proxy NAME HOST MODE
+proxy() {
+	"$build/proxy/mpib-proxy" --run-dir "$dir/$1" --sout "soft:$net.8.$2" \
+		--sup "soft:$net.9.$2" --lane-spread "$3" --lane-frag 4096 \
+		>"$dir/$1.out" 2>"$dir/$1.log" &
+	pids+=($!)
+	for _ in $(seq 600); do
+		grep -q '^ready' "$dir/$1.out" && return
+		sleep 0.05
+	done
+	cat "$dir/$1.log"
+	complain "$1 is not ready"
+	exit 1
+}
+perf() {
+	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+		--nodes "$dir/$1,$dir/$2" --min 64K --max 64K --timeout 60 "${@:3}"
+}
+# Once there is traffic: what VIEW of the first node says of the mode.
+says() {
+	for _ in $(seq 400); do
+		"$build/proxy/mpibctl" -s "$dir/$1" "$2" -o spread.mode \
+			>"$dir/says" 2>/dev/null
+		[ -s "$dir/says" ] && break
+		sleep 0.05
+	done
+	[ "$(sort -u "$dir/says")" = "$3" ] ||
+		complain "$1 $2: $(cat "$dir/says"), not $3"
+}
+
+proxy split 1 split
+proxy spray 2 spray
+proxy spray2 3 spray
+proxy dqplb 4 dqplb
+
+perf spray spray2 --pattern stream --steady 60s >"$dir/perf" 2>&1 &
+pids+=($!)
+says spray why spray
+says spray lanes spray
+says spray2 lanes spray
+kill -9 "${pids[-1]}"
+
+for pair in "split spray" "spray dqplb"; do
+	read -r one other <<<"$pair"
+	timeout 60 "$build/bench/mpib-perf" \
+		--plugin "$build/plugin/libnccl-net-mpib.so" \
+		--nodes "$dir/$one,$dir/$other" --min 1K --max 1K --timeout 20 \
+		>"$dir/perf" 2>&1 && complain "$pair made a lane"
+	grep -q "it spreads lanes by .*$one\|it spreads lanes by .*$other" \
+		"$dir/perf" && grep -q "$one" <(grep spreads "$dir/perf") &&
+		grep -q "$other" <(grep spreads "$dir/perf") || {
+		cat "$dir/perf"
+		complain "$pair: the message has not both views"
+	}
+done
+exit "$failed"
