@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "config/share.h"
 #include "engine/engine.h"
 #include "engine/split/policy.h"
 
@@ -71,6 +72,9 @@ struct mpib_config {
 	uint64_t max_memory; /* registered bytes of a client */
 	char metrics_listen[32]; /* of HTTP, "": none */
 	uint64_t quota[MPIB_QUOTAS]; /* of a user; 0: none, or built-in */
+	uint32_t share_limit; /* of a user that no rule names, Mb/s */
+	char share_rules[MPIB_VALUE_MAX];
+	struct mpib_share_rules shares; /* after mpib_config_finish() */
 	struct mpib_engine_config engine;
 
 	/* Nobody named a rail: RDMA ports were found, or there are none. */

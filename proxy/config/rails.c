@@ -169,7 +169,11 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 			 origin_of(cfg, "hca", "gid_net"), reason);
 		return rc;
 	}
-	if (same_port(e))
+	if (mpib_share_parse(&cfg->shares, cfg->share_rules, reason,
+			     sizeof(reason)) < 0)
+		snprintf(why, MPIB_WHY_MAX, "%s: share.rules: %s",
+			 origin_of(cfg, "share", "rules"), reason);
+	else if (same_port(e))
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: both rails are %s (give two ports, or --sup "
 			 "none)",

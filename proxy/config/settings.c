@@ -21,6 +21,7 @@
 #define CHOICE_AS(list, a, env) 0, 0, list, false, a, env
 /* The same, and may change while the proxy runs. */
 #define UINT_RUN(lo, hi, a) lo, hi, NULL, true, a, NULL
+#define TEXT_RUN(a) 0, 0, NULL, true, a, NULL
 #define CHOICE_RUN(list, a) 0, 0, list, true, a, NULL
 
 static const char *const lanes[] = { "shared", "private", NULL };
@@ -183,6 +184,15 @@ const struct mpib_setting mpib_settings[] = {
 	      "descriptors held for a user: 4 a process, 1 a dma-buf"),
 	QUOTA("messages", MESSAGES, "N",
 	      "control messages of a user in a second"),
+	{ "share", "rules", "share-rules", MPIB_SET_TEXT, FIELD(share_rules),
+	  TEXT_RUN("LIST"),
+	  "WHO:weight=N:limit=MBITS,... with uid=N, name=PATTERN or job=N" },
+	{ "share", "limit", "share-limit", MPIB_SET_UINT, FIELD(share_limit),
+	  UINT_RUN(0, MPIB_SHARE_LIMIT_MAX, "MBITS"),
+	  "Mb/s that a user without a rule may send; 0 is no limit" },
+	{ "share", "window", "share-window", MPIB_SET_SIZE,
+	  FIELD(engine.share_window), UINT_RUN(0, 1 << 30, "BYTES"),
+	  "in flight on a rail while users compete; 0: only lanes share" },
 	{ "limit", "readers", "limit-readers", MPIB_SET_UINT,
 	  FIELD(max_readers), UINT_RUN(1, 65536, "N"),
 	  "connections to the stats socket" },

@@ -16,6 +16,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "attached processes" },
 	{ "clients", "kick", false, "CLIENT", 1, 1, "kick", mpib_ctl_change,
 	  "hang up on a client" },
+	{ "clients", "share", false, "CLIENT[.CONN] weight=N|limit=MBITS...", 2,
+	  3, "share", mpib_ctl_change, "its part of the rails, and its limit" },
 	{ "conns", "show", true, "[CLIENT]", 0, 1, "conns", mpib_ctl_show,
 	  "connections, and what closed ones moved" },
 	{ "lanes", "show", true, "", 0, 0, "lanes", mpib_ctl_show,

@@ -10,7 +10,7 @@
 
 #include "ctl/dial.h"
 
-#define MPIB_CTL_ARGS 2
+#define MPIB_CTL_ARGS 3
 
 /* The command line. */
 struct mpib_ctl_call {

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/lane/claim.h"
+
 /* The number of the family's field. */
 static uint64_t u64(const struct mpib_exposition *m, const void *base)
 {
@@ -216,6 +218,22 @@ static void client_registered(const struct mpib_exposition *m)
 			      m->client[i].session->registered);
 }
 
+static void client_weight(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->clients; i++) {
+		uint32_t weight = m->client[i].session->share.weight;
+
+		client_sample(m, &m->client[i],
+			      weight ? weight : MPIB_CLAIM_WEIGHT);
+	}
+}
+
+static void client_limited(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < m->clients; i++)
+		client_sample(m, &m->client[i], m->client[i].limited);
+}
+
 static void client_rail(const struct mpib_exposition *m)
 {
 	for (unsigned i = 0; i < m->clients; i++) {
@@ -350,6 +368,10 @@ const struct mpib_family mpib_families[] = {
 		"Payload sent by a client."),
 	COUNTER("client_rx_bytes", "bytes", client_rail, MOVED(rx_bytes),
 		"Payload received by a client."),
+	GAUGE("client_weight", NULL, client_weight, 0,
+	      "Weight of a client among those of its user."),
+	COUNTER("client_limited", NULL, client_limited, 0,
+		"Times that a limit held a client back."),
 	GAUGE("client_connections", NULL, client_connections, 0,
 	      "Open connections of a client."),
 	GAUGE("client_registered_bytes", "bytes", client_registered, 0,

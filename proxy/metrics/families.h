@@ -33,6 +33,7 @@ struct mpib_exposed_client {
 	const struct mpib_session *session;
 	char id[12], uid[12];
 	uint32_t connections;
+	uint64_t limited;
 	struct mpib_rail_counts n[MPIB_RAILS]; /* of open and closed ones */
 };
 

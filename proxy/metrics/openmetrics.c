@@ -137,6 +137,8 @@ static void pick_clients(struct mpib_exposition *m)
 						     &snap->flow[i].n[r]);
 		}
 		for (uint32_t i = 0; i < snap->clients; i++) {
+			if (snap->client[i].id == s->id)
+				c->limited = snap->client[i].held;
 			for (unsigned r = 0;
 			     r < MPIB_RAILS && snap->client[i].id == s->id; r++)
 				mpib_rail_counts_add(

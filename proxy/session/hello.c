@@ -84,6 +84,7 @@ static int attach(struct mpib_session *s)
 	all->on_shard[s->owner.shard]++;
 	all->ledger.attached++;
 	s->state = MPIB_SESSION_LIVE;
+	mpib_shares_apply_user(all, s->uid);
 	mpib_timer_disarm(all->loop, &s->hello_timer);
 	return 0;
 }

@@ -72,6 +72,7 @@ static void on_closed(void *arg, int status)
 	all->on_shard[s->owner.shard]--;
 	all->ledger.attached--;
 	all->ledger.leaving--;
+	mpib_shares_apply_user(all, s->uid);
 	mpib_debug("client %u (%s, pid %u) has left", s->id, s->name, s->pid);
 	mpib_session_free(s);
 }

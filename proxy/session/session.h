@@ -81,6 +81,8 @@ struct mpib_session {
 	uint64_t registered, pooled; /* pooled is a part of registered */
 	unsigned listeners;
 	struct mpib_quota_user *user;
+	struct mpib_part share, of_user; /* in force */
+	bool share_said; /* by an operator, so rules do not count */
 };
 
 /* What is held for clients; all zero when nobody is attached. */
@@ -152,6 +154,12 @@ mpib_session_fn mpib_session_hello, mpib_session_pool, mpib_session_reg_fd,
 	mpib_session_dereg, mpib_session_listen, mpib_session_close_listen,
 	mpib_session_connect, mpib_session_accept, mpib_session_close,
 	mpib_session_why;
+
+/* Control thread. The clients of a user came or went: what each of them has,
+ * and each shard's part of the user's limit. */
+void mpib_shares_apply_user(struct mpib_sessions *all, uid_t uid);
+/* The rules changed. */
+void mpib_shares_apply(struct mpib_sessions *all);
 
 /* Fence and drop every region. */
 void mpib_session_drop_regions(struct mpib_session *s);

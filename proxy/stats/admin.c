@@ -7,6 +7,7 @@
 
 #include "base/event.h"
 #include "base/suggest.h"
+#include "engine/lane/claim.h"
 #include "stats/command.h"
 
 static bool can_change(struct mpib_ask *ask)
@@ -55,6 +56,74 @@ json_t *mpib_admin_resume(struct mpib_ask *ask)
 	return drain(ask, false);
 }
 
+static struct mpib_session *find_client(struct mpib_ask *ask, uint64_t id)
+{
+	struct mpib_session *s;
+
+	TAILQ_FOREACH(s, &ask->admin->sessions->list, link)
+	{
+		if (s->id == id && s->state == MPIB_SESSION_LIVE)
+			return s;
+	}
+	mpib_ask_fail(ask, "clients lists them", "no client %llu is attached",
+		      (unsigned long long)id);
+	return NULL;
+}
+
+/* Of a connection: among those of its client. -ENOENT. */
+static int share_conn(struct mpib_ask *ask, struct mpib_session *s,
+		      uint32_t index, struct mpib_part *part)
+{
+	struct mpib_broker *broker = s->all->broker;
+	int rc = mpib_broker_share(broker, &s->owner, index, part->weight,
+				   part->limit * MPIB_SHARE_BYTES);
+
+	if (rc < 0)
+		mpib_ask_fail(ask, "conns lists them, as in 7.0",
+			      "client %u has no connection %u", s->id, index);
+	return rc;
+}
+
+json_t *mpib_admin_share(struct mpib_ask *ask)
+{
+	uint32_t client = 0, index = UINT32_MAX;
+	struct mpib_part part = { 0 };
+	struct mpib_session *s;
+	uint64_t id;
+
+	if (!can_change(ask))
+		return NULL;
+	if (mpib_ask_conn(ask->argv[0], &client, &index))
+		id = client;
+	else if (!mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
+		return NULL;
+	s = find_client(ask, id);
+	if (!s)
+		return NULL;
+	for (unsigned i = 1; i < ask->argc; i++) {
+		if (mpib_share_parse_word(&part, ask->argv[i]) < 0)
+			return mpib_ask_fail(
+				ask, "give weight=1 to 100 or limit=Mb/s",
+				"\"%.32s\" is neither", ask->argv[i]);
+	}
+	if (index != UINT32_MAX && share_conn(ask, s, index, &part) < 0)
+		return NULL;
+	if (index == UINT32_MAX) {
+		s->share = part;
+		s->share_said = true;
+		mpib_shares_apply_user(s->all, s->uid);
+	}
+	mpib_event(MPIB_LOG_INFO, "set",
+		   &(struct mpib_event_about){ .client = s->id },
+		   "share of %.32s is weight %u, limit %u Mb/s, set by uid %u",
+		   ask->argv[0], part.weight ? part.weight : MPIB_CLAIM_WEIGHT,
+		   part.limit, ask->uid);
+	return json_pack(
+		"{ss sI sI}", "of", ask->argv[0], "weight",
+		(json_int_t)(part.weight ? part.weight : MPIB_CLAIM_WEIGHT),
+		"limit_mbps", (json_int_t)part.limit);
+}
+
 json_t *mpib_admin_kick(struct mpib_ask *ask)
 {
 	struct mpib_session *s;
@@ -63,15 +132,9 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 
 	if (!can_change(ask) || !mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
 		return NULL;
-	TAILQ_FOREACH(s, &ask->admin->sessions->list, link)
-	{
-		if (s->id == id && s->state == MPIB_SESSION_LIVE)
-			break;
-	}
+	s = find_client(ask, id);
 	if (!s)
-		return mpib_ask_fail(ask, "clients lists them",
-				     "no client %llu is attached",
-				     (unsigned long long)id);
+		return NULL;
 	snprintf(why, sizeof(why), "uid %u kicked it", ask->uid);
 	mpib_session_drop(s, why);
 	return json_pack("{sI}", "client", (json_int_t)id);
@@ -108,9 +171,28 @@ static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 /* What was copied out of the configuration at the start. */
 static void apply(const struct mpib_admin *a)
 {
+	char why[MPIB_WHY_MAX];
+
 	mpib_log_set_level((enum mpib_log_level)a->cfg->log_level);
 	mpib_sessions_tune(a->sessions);
 	mpib_engine_tune(a->engine, &a->cfg->engine);
+	mpib_share_parse(&a->cfg->shares, a->cfg->share_rules, why,
+			 sizeof(why));
+	mpib_shares_apply(a->sessions);
+}
+
+/* Text that has a meaning of its own. */
+static bool good_value(struct mpib_ask *ask, const struct mpib_setting *s,
+		       const char *value)
+{
+	struct mpib_share_rules rules;
+	char why[MPIB_WHY_MAX];
+
+	if (s->offset != offsetof(struct mpib_config, share_rules) ||
+	    mpib_share_parse(&rules, value, why, sizeof(why)) == 0)
+		return true;
+	mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);
+	return false;
 }
 
 static json_t *set(struct mpib_ask *ask, const struct mpib_setting *s,
@@ -123,6 +205,8 @@ static json_t *set(struct mpib_ask *ask, const struct mpib_setting *s,
 	    a->cfg->engine.mode != MPIB_MODE_STATIC)
 		return mpib_ask_fail(ask, "restart with policy.mode = static",
 				     "sup.bw counts in static mode only");
+	if (!good_value(ask, s, value))
+		return NULL;
 	snprintf(origin, sizeof(origin), "set by uid %u", ask->uid);
 	if (mpib_config_set(a->cfg, s, value, origin, why) < 0)
 		return mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);

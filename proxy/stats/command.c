@@ -121,8 +121,7 @@ static json_t *stuck(struct mpib_ask *ask)
 	return mpib_ask_age(ask, &ns) ? mpib_view_stuck(ask->view, ns) : NULL;
 }
 
-/* "7.0", as conns shows client and connection. */
-static bool conn_number(const char *text, uint32_t *client, uint32_t *index)
+bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index)
 {
 	const char *dot = strchr(text, '.');
 	char *end;
@@ -141,7 +140,7 @@ static json_t *why(struct mpib_ask *ask)
 	uint32_t client = 0, index = UINT32_MAX;
 	json_t *list;
 
-	if (ask->argc && !conn_number(ask->argv[0], &client, &index))
+	if (ask->argc && !mpib_ask_conn(ask->argv[0], &client, &index))
 		return mpib_ask_fail(ask, "conns lists them, as in 7.0",
 				     "\"%.32s\" is no CLIENT.CONNECTION",
 				     ask->argv[0]);
@@ -216,6 +215,9 @@ const struct mpib_command mpib_commands[] = {
 	  "use a drained rail again" },
 	{ "kick", "CLIENT", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_kick,
 	  "disconnect a client" },
+	{ "share", "CLIENT[.CONN] weight=N|limit=MBITS...", 2, 3,
+	  MPIB_NEEDS_NOTHING, true, mpib_admin_share,
+	  "weight and limit of a client, or of a connection among its others" },
 	{ "set", "KEY VALUE", 2, 2, MPIB_NEEDS_NOTHING, true, mpib_admin_set,
 	  "change a setting that may change while running" },
 	{ "log", "LEVEL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_log,

@@ -9,7 +9,7 @@
 
 #include "view/view.h"
 
-#define MPIB_COMMAND_ARGS 2
+#define MPIB_COMMAND_ARGS 3
 
 /* What the admin commands act on. */
 struct mpib_admin {
@@ -70,9 +70,11 @@ bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 
 /* Of "stuck": how old a request has to be, in ns. As mpib_ask_number(). */
 bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns);
+/* "7.0", as conns shows client and connection. */
+bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index);
 
 /* admin.c */
 mpib_command_fn mpib_admin_drain, mpib_admin_resume, mpib_admin_kick,
-	mpib_admin_set, mpib_admin_log;
+	mpib_admin_share, mpib_admin_set, mpib_admin_log;
 
 #endif

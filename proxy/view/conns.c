@@ -11,8 +11,9 @@ static double seconds(uint64_t ns)
 
 static void add_stalls(json_t *o, const struct mpib_snap_flow *f)
 {
-	static const char *const cause[MPIB_STALLS] = { NULL, "cts", "slot",
-							"sq", "window" };
+	static const char *const cause[MPIB_STALLS] = {
+		NULL, "cts", "slot", "sq", "window", "share"
+	};
 	json_t *count = json_object(), *time = json_object();
 
 	for (unsigned i = MPIB_STALL_NONE + 1; i < MPIB_STALLS; i++) {
@@ -40,6 +41,9 @@ static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
 		mpib_field_rank(f->remote_rank), "oldest_s",
 		seconds(f->oldest_ns));
 
+	json_object_set_new(o, "weight", json_integer(f->weight));
+	json_object_set_new(o, "limit_mbps",
+			    json_integer((json_int_t)(f->rate / 125000)));
 	add_stalls(o, f);
 	mpib_field_counts(o, v, f->n);
 	return o;

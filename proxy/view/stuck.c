@@ -13,6 +13,9 @@ static const struct {
 	[MPIB_LAST_NO_SQ] = { "no_sq", "the send queue is full" },
 	[MPIB_LAST_NO_WINDOW] = { "no_window",
 				  "its lane has enough in flight" },
+	[MPIB_LAST_NO_SHARE] = { "no_share", "it is another's turn" },
+	[MPIB_LAST_LIMITED] = { "limited", "it, its process or its user has "
+					   "reached a limit" },
 	[MPIB_LAST_NO_GROUP] = { "no_group",
 				 "other sends of its group are missing" },
 	[MPIB_LAST_UNACKED] = { "unacked", "posted, but not acknowledged" },

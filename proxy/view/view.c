@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/lane/claim.h"
 #include "view/fields.h"
 #include "view/hw.h"
 
@@ -190,10 +191,27 @@ static void add_own_counts(json_t *o, const struct mpib_session *s)
 					    "ring", said(&n->stalls_ring)));
 }
 
+static json_t *part(const struct mpib_part *p)
+{
+	return json_pack(
+		"{sI sI}", "weight",
+		(json_int_t)(p->weight ? p->weight : MPIB_CLAIM_WEIGHT),
+		"limit_mbps", (json_int_t)p->limit);
+}
+
+static void add_share(json_t *o, const struct mpib_session *s, json_int_t held)
+{
+	json_t *share = part(&s->share);
+
+	json_object_set_new(share, "user", part(&s->of_user));
+	json_object_set_new(share, "limited", json_integer(held));
+	json_object_set_new(o, "share", share);
+}
+
 static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
-	json_int_t conns = 0, messages = 0;
+	json_int_t conns = 0, messages = 0, held = 0;
 	json_t *o;
 
 	for (uint32_t i = 0; i < v->snap->flows; i++) {
@@ -208,6 +226,7 @@ static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 			continue;
 		mpib_field_add(sum, v->snap->client[i].closed);
 		messages += (json_int_t)v->snap->client[i].closed_messages;
+		held = (json_int_t)v->snap->client[i].held;
 	}
 	o = json_pack("{sI ss sI sI sI sI so ss sI sI sI sI}", "id",
 		      (json_int_t)s->id, "name", s->name, "pid",
@@ -218,6 +237,7 @@ static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 		      "connections", conns, "regions",
 		      (json_int_t)s->region_count, "registered_bytes",
 		      (json_int_t)s->registered, "messages", messages);
+	add_share(o, s, held);
 	add_own_counts(o, s);
 	mpib_field_counts(o, v, sum);
 	return o;

@@ -47,7 +47,7 @@ static json_t *why(const struct mpib_view *v, const struct mpib_snap_flow *f)
 	const struct mpib_snap_lane *lane = &v->snap->lane[f->lane];
 
 	return json_pack(
-		"{sI sI ss ss ss sI ss sf so so so}", "client",
+		"{sI sI ss ss ss sI ss sf so so so sI sI}", "client",
 		(json_int_t)f->client, "index", (json_int_t)f->index, "peer",
 		f->peer, "mode",
 		mpib_mode_name((enum mpib_mode)v->cfg->engine.mode), "path",
@@ -57,7 +57,9 @@ static json_t *why(const struct mpib_view *v, const struct mpib_snap_flow *f)
 		(double)f->why.age_ns / 1e9, "hint_slot",
 		f->why.hint_slot == UINT32_MAX ? json_null()
 					       : json_integer(f->why.hint_slot),
-		"rails", tracks(v, lane), "spread", mpib_view_spread(v, lane));
+		"rails", tracks(v, lane), "spread", mpib_view_spread(v, lane),
+		"weight", (json_int_t)f->weight, "limit_mbps",
+		(json_int_t)(f->rate / 125000));
 }
 
 json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,

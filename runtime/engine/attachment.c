@@ -35,6 +35,7 @@ int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
 		return -ENOMEM;
 	}
 	a->shard = tenant->shard;
+	mpib_claim_init(&a->claim, &tenant->claim);
 	a->tenant = tenant;
 	a->id = id;
 	a->submit = submit;
@@ -43,6 +44,12 @@ int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
 	mpib_mailbox_send(&a->shard->mailbox, &a->msg, on_open);
 	*attachment = a;
 	return 0;
+}
+
+void mpib_attachment_share(struct mpib_attachment *attachment, uint32_t weight,
+			   uint64_t rate)
+{
+	mpib_claim_set(&attachment->claim, weight, rate);
 }
 
 static void on_close(struct mpib_msg *msg)

@@ -27,6 +27,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.cts_signal = 128,
 		.lane_window = 8u << 20,
 		.frag = 512u << 10,
+		.share_window = 2u << 20,
 		.times = true,
 		.timeout = 14,
 		.retry_cnt = 7,

@@ -77,6 +77,8 @@ struct mpib_engine_config {
 	uint32_t spread; /* enum mpib_spread */
 	uint32_t frag; /* bytes of a fragment, cut to a multiple of 128;
 			  MPIB_FRAG_MIN..MPIB_FRAG_MAX */
+	uint32_t share_window; /* per rail of a shard, where tenants compete; 0:
+				  none */
 	uint32_t times; /* histograms are kept, see times.h */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* ibv_modify_qp
 								 encodings */
@@ -170,6 +172,18 @@ void mpib_engine_tune(struct mpib_engine *engine,
  * where it was a verbs call. Control thread; valid until the next failure.
  */
 const char *mpib_engine_trouble(struct mpib_engine *engine, int rc);
+
+/*
+ * Whose turn it is on the rails, see lane/claim.h: a tenant among those of its
+ * shard, a client among its tenant's, a connection among its client's. weight 1
+ * to 100, 0 is the usual 10; rate bytes a second, 0 without limit. Any thread,
+ * at any time while the object is.
+ */
+void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
+		       uint64_t rate);
+void mpib_attachment_share(struct mpib_attachment *attachment, uint32_t weight,
+			   uint64_t rate);
+void mpib_flow_share(struct mpib_flow *flow, uint32_t weight, uint64_t rate);
 
 /* Counted; creates PD and SRQ on first use and fills the SRQ. -errno. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,

@@ -12,16 +12,8 @@
 
 void mpib_flow_make_ready(struct mpib_flow *f)
 {
-	struct mpib_lane *lane = f->lane;
-
-	if (!f->on_ready) {
-		f->on_ready = true;
-		TAILQ_INSERT_TAIL(&lane->ready, f, ready_link);
-	}
-	if (!lane->active) {
-		lane->active = true;
-		TAILQ_INSERT_TAIL(&f->shard->active, lane, active_link);
-	}
+	if (!f->claim.on)
+		mpib_claim_wake(&f->claim);
 }
 
 static void remember(struct mpib_flow *f)

@@ -127,7 +127,9 @@ static void sleep_now(struct mpib_shard *s)
 	    !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		s->n.sleeps++;
 		n = epoll_wait(s->epfd, ev, WAKES,
-			       s->watching ? MPIB_WATCH_MS : SLEEP_MS);
+			       mpib_sched_sleep_ms(s, s->watching
+							      ? MPIB_WATCH_MS
+							      : SLEEP_MS));
 	}
 	atomic_store(&s->status->sleeping, 0);
 	for (int i = 0; i < n; i++)
@@ -214,7 +216,7 @@ static void init_lists(struct mpib_shard *s)
 	TAILQ_INIT(&s->attachments);
 	TAILQ_INIT(&s->tenants);
 	TAILQ_INIT(&s->lanes);
-	TAILQ_INIT(&s->active);
+	mpib_claim_init(&s->claims, NULL);
 	TAILQ_INIT(&s->intake);
 	TAILQ_INIT(&s->cts);
 	LIST_INIT(&s->rung);

@@ -13,6 +13,7 @@
 #include "base/mailbox.h"
 #include "base/memseg.h"
 #include "engine/engine.h"
+#include "engine/lane/claim.h"
 #include "engine/measure/snapshot.h"
 #include "engine/measure/times.h"
 #include "engine/pace.h"
@@ -40,6 +41,10 @@ struct mpib_rail {
 	uint32_t cq_size;
 	uint32_t cq_owed; /* completions that may still come: never above
 			     cq_size, so the CQ cannot overrun */
+	uint64_t inflight; /* bytes of all lanes */
+	/* sched.c: of these, on lanes that do not move, and when that was
+	 * looked up. */
+	uint64_t parked, parked_ns;
 	bool up; /* the port's state, by events; control thread */
 	struct mpib_lane_qp *qps; /* by number */
 	/* Of these, what a completion named last, by the number's low bits. */
@@ -66,7 +71,10 @@ struct mpib_shard {
 	struct mpib_attachment_list attachments;
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
-	struct mpib_lane_list active; /* lanes with something to send */
+	struct mpib_claim claims; /* whose turn it is; see sched.c */
+	bool contended; /* in this turn order counts */
+	uint8_t full; /* rails for whose room somebody waits in it */
+	uint64_t claim_wake_ns; /* a limit lets somebody go on then */
 	struct mpib_flow_list intake; /* rings known not to be empty */
 	struct mpib_flow_list cts; /* receivers with CTS to post */
 	struct mpib_wr_pool wrs;
@@ -191,7 +199,10 @@ int mpib_intake_turn(struct mpib_shard *s);
 /* doorbell.c: one doorbell for each QP that a turn has something for. */
 void mpib_ring_turn(struct mpib_shard *s);
 
-/* sched.c: post what lanes have to send, deficit round robin. */
+/* sched.c: post what flows have to send, by their claims. */
 int mpib_sched_turn(struct mpib_shard *s);
+/* Milliseconds that may be slept, of most, before a limit lets somebody go
+ * on. */
+int mpib_sched_sleep_ms(const struct mpib_shard *s, int most);
 
 #endif

@@ -253,6 +253,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	if (!t)
 		return -ENOMEM;
 	t->shard = &engine->shard[shard];
+	mpib_claim_init(&t->claim, &t->shard->claims);
 	t->uid = uid;
 	t->refs = 1;
 	LIST_INIT(&t->slabs);
@@ -268,6 +269,12 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	mpib_mailbox_send(&t->shard->mailbox, &t->msg, on_add);
 	*tenant = t;
 	return 0;
+}
+
+void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
+		       uint64_t rate)
+{
+	mpib_claim_set(&tenant->claim, weight, rate);
 }
 
 /* Kept for the next client of the uid: a PD and an SRQ cost little, and lanes

@@ -19,6 +19,7 @@ void mpib_engine_tune(struct mpib_engine *engine,
 {
 	store(&engine->cfg.sup_bw, cfg->sup_bw);
 	store(&engine->cfg.lane_window, cfg->lane_window);
+	store(&engine->cfg.share_window, cfg->share_window);
 	store(&engine->cfg.times, cfg->times);
 }
 

@@ -168,6 +168,19 @@ int mpib_broker_close_listen(struct mpib_broker *broker,
 	return 0;
 }
 
+int mpib_broker_share(struct mpib_broker *broker, struct mpib_owner *owner,
+		      uint32_t index, uint32_t weight, uint64_t rate)
+{
+	const struct mpib_bconn *c =
+		index < MPIB_CONNS_MAX ? owner->conn[index] : NULL;
+
+	(void)broker;
+	if (!c || !c->flow)
+		return -ENOENT;
+	mpib_flow_share(c->flow, weight, rate);
+	return 0;
+}
+
 const char *mpib_broker_why(const struct mpib_owner *owner, uint32_t index)
 {
 	const struct mpib_bconn *c =

@@ -89,6 +89,9 @@ int mpib_broker_accept(struct mpib_broker *broker, struct mpib_owner *owner,
 /* -ENOENT: nothing at the index. */
 int mpib_broker_drop(struct mpib_broker *broker, struct mpib_owner *owner,
 		     uint32_t index);
+/* mpib_flow_share() of the connection. -ENOENT: nothing there has a flow. */
+int mpib_broker_share(struct mpib_broker *broker, struct mpib_owner *owner,
+		      uint32_t index, uint32_t weight, uint64_t rate);
 /* Why a connection failed, "" if it did not. */
 const char *mpib_broker_why(const struct mpib_owner *owner, uint32_t index);
 

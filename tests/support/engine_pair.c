@@ -79,8 +79,6 @@ static void open_node(struct pair *p, unsigned i)
 {
 	struct pair_node *n = &p->node[i];
 	char why[200] = "", spec[64];
-	bool ready = false;
-	struct mpib_mr_attr attr;
 
 	for (unsigned r = 0; r < p->cfg.rails; r++) {
 		if (test_rail(spec, sizeof(spec), i, r))
@@ -95,12 +93,22 @@ static void open_node(struct pair *p, unsigned i)
 	if (mpib_engine_open_idle(&p->cfg, &events, n, &n->engine, why,
 				  sizeof(why)) < 0)
 		fail_msg("%s", why);
-	assert_int_equal(mpib_tenant_get(n->engine, 0, 0, &n->tenant), 0);
+}
+
+/* A client of uid's, with its memory. */
+static void attach(struct pair *p, unsigned i, uid_t uid)
+{
+	struct pair_node *n = &p->node[i];
+	bool ready = false;
+	struct mpib_mr_attr attr;
+
+	assert_int_equal(mpib_tenant_get(n->engine, 0, uid, &n->tenant), 0);
 	n->submit = zeroed(sizeof(*n->submit));
 	n->reply = zeroed(sizeof(*n->reply));
 	n->mem = zeroed(PAIR_MEM);
-	assert_int_equal(mpib_attachment_open(n->tenant, i + 1, n->submit,
-					      n->reply, &n->attachment),
+	assert_int_equal(mpib_attachment_open(n->tenant, 2 * uid + i + 1,
+					      n->submit, n->reply,
+					      &n->attachment),
 			 0);
 	attr = (struct mpib_mr_attr){ .addr = n->mem,
 				      .len = PAIR_MEM,
@@ -122,28 +130,12 @@ static void take_spread(struct mpib_engine_config *cfg)
 	cfg->frag = MPIB_FRAG_MIN;
 }
 
-void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
-	       uint8_t imm_version)
+static void make_lane(struct pair *p, uint8_t imm_version)
 {
-	pair_open_on(p, cfg, imm_version, MPIB_PATH_UNKNOWN);
-}
-
-void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
-		  uint8_t imm_version, enum mpib_path path)
-{
+	enum mpib_spread spread = mpib_engine_spread(p->node[0].engine);
 	struct mpib_lane_info a, b;
-	enum mpib_spread spread;
 	char why[200] = "";
 
-	memset(p, 0, sizeof(*p));
-	p->cfg = *cfg;
-	/* No peer link here, over which both ends could agree on a fence. */
-	p->cfg.failover = false;
-	take_spread(&p->cfg);
-	p->path = path;
-	open_node(p, 0);
-	open_node(p, 1);
-	spread = mpib_engine_spread(p->node[0].engine);
 	assert_int_equal(mpib_lane_create(p->node[0].tenant, imm_version,
 					  p->path, spread, NULL,
 					  &p->node[0].lane),
@@ -159,14 +151,60 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		mpib_lane_connect(p->node[0].lane, &b, why, sizeof(why)), 0);
 }
 
+void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
+	       uint8_t imm_version)
+{
+	pair_open_on(p, cfg, imm_version, MPIB_PATH_UNKNOWN);
+}
+
+void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
+		  uint8_t imm_version, enum mpib_path path)
+{
+	memset(p, 0, sizeof(*p));
+	p->cfg = *cfg;
+	/* No peer link here, over which both ends could agree on a fence. */
+	p->cfg.failover = false;
+	take_spread(&p->cfg);
+	p->path = path;
+	for (unsigned i = 0; i < 2; i++) {
+		open_node(p, i);
+		attach(p, i, 0);
+	}
+	make_lane(p, imm_version);
+}
+
+void pair_join(struct pair *p, struct pair *more, uid_t uid)
+{
+	memset(more, 0, sizeof(*more));
+	more->cfg = p->cfg;
+	more->path = p->path;
+	for (unsigned i = 0; i < 2; i++)
+		more->node[i].engine = p->node[i].engine;
+	for (unsigned i = 0; i < 2; i++)
+		attach(more, i, uid);
+	make_lane(more, MPIB_IMM_V2);
+}
+
+/* Its engines may be closed already. */
+static void unmap(struct pair_node *n)
+{
+	munmap(n->submit, sizeof(*n->submit));
+	munmap(n->reply, sizeof(*n->reply));
+	munmap(n->mem, PAIR_MEM);
+}
+
+void pair_leave(struct pair *more)
+{
+	unmap(&more->node[0]);
+	unmap(&more->node[1]);
+}
+
 void pair_close(struct pair *p)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		mpib_engine_close(p->node[i].engine);
 		p->node[i].engine = NULL;
-		munmap(p->node[i].submit, sizeof(*p->node[i].submit));
-		munmap(p->node[i].reply, sizeof(*p->node[i].reply));
-		munmap(p->node[i].mem, PAIR_MEM);
+		unmap(&p->node[i]);
 	}
 }
 

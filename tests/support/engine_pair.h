@@ -54,6 +54,10 @@ void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
 void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path);
 void pair_close(struct pair *p);
+/* Another tenant of the same engines, with a client of its own on each and a
+ * lane between them; more is used as p is. It leaves after p is closed. */
+void pair_join(struct pair *p, struct pair *more, uid_t uid);
+void pair_leave(struct pair *more);
 
 /* A few turns of both nodes and their control threads; what moved. */
 int pair_turn(struct pair *p);

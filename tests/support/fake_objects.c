@@ -151,6 +151,13 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 	(void)hints;
 }
 
+void mpib_flow_share(struct mpib_flow *flow, uint32_t weight, uint64_t rate)
+{
+	(void)flow;
+	(void)weight;
+	(void)rate;
+}
+
 void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot)
 {
 	fake_expect(!flow->destroying, "a hint for a flow that is no more");

@@ -128,6 +128,8 @@ static void on_start(struct mpib_msg *msg)
 	f->started = true;
 	TAILQ_INSERT_TAIL(&f->lane->flows, f, lane_link);
 	f->lane->nflows++;
+	if (f->is_sender)
+		mpib_claim_enter(&f->claim);
 	if (f->lane->broken)
 		mpib_flow_break(f, -ECONNRESET, "its lane is down");
 	/* The client may have pushed and set its bit before we knew the ring. */
@@ -169,12 +171,12 @@ static void on_destroy(struct mpib_msg *msg)
 			mpib_rail_counts_add(&f->attachment->closed[r],
 					     &f->n[r]);
 		f->attachment->closed_messages += f->messages;
-		if (f->on_ready)
-			TAILQ_REMOVE(&f->lane->ready, f, ready_link);
-		if (f->is_sender)
+		if (f->is_sender) {
+			mpib_claim_leave(&f->claim);
 			mpib_sender_forget(f);
-		else
+		} else {
 			mpib_receiver_drop(f);
+		}
 		if (f->on_cts)
 			TAILQ_REMOVE(&s->cts, f, cts_link);
 	}
@@ -252,6 +254,7 @@ int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
 	f->local_rank = f->remote_rank = -1;
 	f->home = mpib_policy_home(lane);
 	f->hint_slot = UINT32_MAX;
+	mpib_claim_init(&f->claim, &attachment->claim);
 	TAILQ_INIT(&f->stops);
 	s->flows_made++;
 	mpib_times_watch(f);
@@ -278,6 +281,11 @@ void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot)
 {
 	/* Relaxed: read alone, see policy.c. */
 	atomic_store_explicit(&flow->hint_slot, slot, memory_order_relaxed);
+}
+
+void mpib_flow_share(struct mpib_flow *flow, uint32_t weight, uint64_t rate)
+{
+	mpib_claim_set(&flow->claim, weight, rate);
 }
 
 void mpib_flow_start(struct mpib_flow *flow,

@@ -99,8 +99,6 @@ struct mpib_sender {
 	uint8_t spread; /* rails with some of it on more than one QP */
 	uint32_t rail[MPIB_RAILS];
 	struct mpib_group group;
-	int64_t deficit; /* credit of this round, in bytes */
-	bool waiting; /* counted as stalled for want of a CTS */
 };
 
 enum mpib_slot_state {
@@ -147,7 +145,9 @@ struct mpib_flow {
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
 	uint32_t hint; /* as last read */
 	uint64_t hint_since; /* when it became so */
-	bool on_ready, on_intake, on_cts;
+	struct mpib_claim claim; /* of its client's */
+	int8_t stopped_by; /* of MPIB_CLAIM_*, just now */
+	bool on_intake, on_cts;
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *conn;
 	struct mpib_completion *completion;
@@ -158,7 +158,7 @@ struct mpib_flow {
 	uint8_t fencing; /* rails with a MPIB_WR_FENCE under way */
 	uint8_t wrote; /* rails: something that no completion will tell of */
 	struct mpib_call_list stops;
-	TAILQ_ENTRY(mpib_flow) lane_link, ready_link, intake_link, cts_link;
+	TAILQ_ENTRY(mpib_flow) lane_link, intake_link, cts_link;
 	struct mpib_msg msg;
 	uint64_t messages;
 	enum mpib_stall stall; /* what it waits for now */
@@ -186,6 +186,13 @@ void mpib_flow_break(struct mpib_flow *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Shard. A sender has something to post. */
 void mpib_flow_make_ready(struct mpib_flow *f);
+/*
+ * Shard. False while the order of claims says to leave the rail's room, bytes
+ * in flight, to somebody whose turn it is. no_room: the flow found its lane
+ * full, and others are not to take the room it waits for.
+ */
+bool mpib_sched_may(struct mpib_flow *f, unsigned rail);
+void mpib_sched_no_room(struct mpib_flow *f);
 /* Shard. Look whether a stop can be answered. */
 void mpib_flow_check_stopped(struct mpib_flow *f);
 /* Shard. The QP of this flow's slot number on a rail. */

@@ -44,11 +44,17 @@ bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, uint8_t spread,
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		if (!(mask & 1u << r))
 			continue;
+		if (f->shard->contended && !mpib_sched_may(f, r)) {
+			mpib_stall(f, MPIB_STALL_SHARE);
+			return false;
+		}
 		if (!room(f, r, spread, wrs)) {
+			mpib_sched_no_room(f);
 			mpib_stall(f, MPIB_STALL_SQ);
 			return false;
 		}
 		if (!window_open(f, r, bytes[r])) {
+			mpib_sched_no_room(f);
 			mpib_stall(f, MPIB_STALL_WINDOW);
 			return false;
 		}

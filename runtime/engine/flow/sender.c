@@ -321,10 +321,8 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 		return mpib_group_step(f);
 	if (!next_cts(f, &cts)) {
 		mpib_stall(f, MPIB_STALL_CTS);
-		f->tx.waiting = true;
 		return 0;
 	}
-	f->tx.waiting = false;
 	f->remote_rank = cts.tag;
 	if (cts.n > 1)
 		return mpib_group_begin(f, &cts);

@@ -93,9 +93,11 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		cfg->failover && l->rails > 1 && (!want || want->failover);
 	l->all = l->held = l->open = l->use = (uint8_t)((1u << l->rails) - 1);
 	TAILQ_INIT(&l->flows);
-	TAILQ_INIT(&l->ready);
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
+	l->full_turn = UINT64_MAX;
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		mpib_tracker_init(&l->track[r]);
+		l->track[r].sum = &l->shard->rail[r].inflight;
+	}
 	l->shard->lanes_made++;
 	for (unsigned r = 0; r < l->rails; r++) {
 		rc = mpib_lane_make_qps(l, r,
@@ -241,8 +243,6 @@ static void on_destroy(struct mpib_msg *msg)
 	struct mpib_lane *lane = call->what;
 	struct mpib_shard *s = lane->shard;
 
-	if (lane->active)
-		TAILQ_REMOVE(&s->active, lane, active_link);
 	if (lane->connected) {
 		TAILQ_REMOVE(&s->lanes, lane, link);
 		for (unsigned r = 0; r < lane->rails; r++)

@@ -25,6 +25,7 @@ struct mpib_tables {
 
 struct mpib_tenant {
 	struct mpib_shard *shard;
+	struct mpib_claim claim;
 	uid_t uid;
 	unsigned refs; /* control thread */
 	struct ibv_pd *pd[MPIB_RAILS];
@@ -68,6 +69,7 @@ void mpib_mr_unref(struct mpib_mr *mr);
 
 struct mpib_attachment {
 	struct mpib_shard *shard;
+	struct mpib_claim claim; /* of its tenant's */
 	struct mpib_tenant *tenant;
 	uint32_t id;
 	struct mpib_submit *submit;
@@ -141,10 +143,13 @@ struct mpib_lane {
 	struct mpib_rail_stop stop[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];
 	struct mpib_flow_list flows;
-	struct mpib_flow_list ready; /* with something to send */
 	unsigned nflows;
-	bool active; /* on shard->active */
-	TAILQ_ENTRY(mpib_lane) link, active_link;
+	uint64_t full_turn; /* somebody waits for its room, in this turn */
+	struct {
+		uint64_t acked;
+		uint32_t times;
+	} looked[MPIB_RAILS]; /* sched.c: whether it moves */
+	TAILQ_ENTRY(mpib_lane) link;
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;

@@ -1,67 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may post next. Flows of a lane take turns by deficit round robin: a flow
- * posts while its credit is positive, pays what it posted, and is given a
- * quantum a round. Lanes take turns plainly. A flow that is alone on its lane
- * never waits for credit.
+ * Who may post next: flows with something to send are served by their claims
+ * (claim.h), whatever lane they are on.
+ *
+ * Order decides nothing once bytes wait in send queues and sockets, where each
+ * QP has the same turn. So where tenants compete, or weights differ, a rail is
+ * given only so much at once (share.window), and the room that a completion
+ * makes is that of whose turn it is. Elsewhere lanes have only their own
+ * windows, and no lane waits for another.
  */
 #include "engine/flow/flow.h"
 
-#define QUANTUM (128 * 1024)
-#define DEBT_MAX (8 * QUANTUM) /* one huge piece is not held against it long */
-#define PIECES_PER_VISIT 16
+#define PIECES_PER_TURN 64
+#define LOOK_NS 1000000ull
+#define LOOKS 20
 
-static void retire_ready(struct mpib_flow *f)
+static struct mpib_flow *flow_of(struct mpib_claim *leaf)
 {
-	f->on_ready = false;
-	f->tx.deficit = 0;
-	TAILQ_REMOVE(&f->lane->ready, f, ready_link);
+	return (struct mpib_flow *)((char *)leaf -
+				    offsetof(struct mpib_flow, claim));
 }
 
-/* Post what the flow's credit allows; how many pieces. */
-static int visit(struct mpib_flow *f, bool alone)
+static int64_t step(struct mpib_claim *leaf)
 {
-	int posted = 0;
+	struct mpib_flow *f = flow_of(leaf);
+	uint64_t n;
 
-	while (posted < PIECES_PER_VISIT && (alone || f->tx.deficit > 0)) {
-		uint64_t n = mpib_sender_step(f);
-
-		if (n == 0)
-			break;
-		f->tx.deficit -= (int64_t)(n - 1);
-		posted++;
-	}
-	if (f->tx.deficit < -DEBT_MAX)
-		f->tx.deficit = -DEBT_MAX;
-	/* Somebody in debt gets his turn in a later round: no time to sleep. */
-	return posted + (!alone && f->tx.deficit <= 0 && !f->tx.waiting);
+	f->stopped_by = MPIB_CLAIM_NONE;
+	n = mpib_sender_step(f);
+	if (n > 0)
+		return (int64_t)n;
+	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
+		return MPIB_CLAIM_REST;
+	return f->stopped_by;
 }
 
-static int serve_lane(struct mpib_lane *lane)
+/* A lane is parked when it acknowledged nothing at so many looks, and for four
+ * times its round trip. Looks, not time: if the process stood still, no lane is
+ * to blame. */
+static bool is_parked(struct mpib_lane *lane, unsigned r)
 {
-	struct mpib_flow *f, *next,
-		*last = TAILQ_LAST(&lane->ready, mpib_flow_list);
-	bool alone = TAILQ_FIRST(&lane->ready) == last;
-	int posted = 0;
+	const struct mpib_tracker *t = &lane->track[r];
+	uint64_t usual = 4 * t->srtt / LOOK_NS;
 
-	for (f = TAILQ_FIRST(&lane->ready); f; f = next) {
-		next = f == last ? NULL : TAILQ_NEXT(f, ready_link);
-		f->tx.deficit += QUANTUM;
-		if (f->tx.deficit > QUANTUM || alone)
-			f->tx.deficit = QUANTUM;
-		posted += visit(f, alone);
-		if (!mpib_sender_has_work(f) && f->tx.group.n == 0 &&
-		    f->tx.lost == 0)
-			retire_ready(f);
+	if (t->inflight == 0 || t->acked != lane->looked[r].acked)
+		lane->looked[r].times = 0;
+	lane->looked[r].acked = t->acked;
+	return ++lane->looked[r].times > (usual > LOOKS ? usual : LOOKS);
+}
+
+/* Bytes on lanes that do not move: others need not wait for those. */
+static uint64_t parked(struct mpib_shard *s, unsigned r)
+{
+	struct mpib_lane *lane;
+	uint64_t bytes = 0;
+
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	{
+		if (is_parked(lane, r))
+			bytes += lane->track[r].inflight;
 	}
-	/* The next round begins with another flow, for the SQ may have filled
-	 * before the last one's turn. */
-	f = TAILQ_FIRST(&lane->ready);
-	if (f && posted) {
-		TAILQ_REMOVE(&lane->ready, f, ready_link);
-		TAILQ_INSERT_TAIL(&lane->ready, f, ready_link);
+	return bytes;
+}
+
+static bool is_full(struct mpib_shard *s, unsigned r)
+{
+	const struct mpib_engine_config *cfg = &s->engine->cfg;
+	struct mpib_rail *rail = &s->rail[r];
+	uint32_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
+
+	/* One piece may be beyond it, so that any size passes. */
+	if (window == 0 || rail->inflight < window)
+		return false;
+	if (s->now - rail->parked_ns > LOOK_NS) {
+		rail->parked = parked(s, r);
+		rail->parked_ns = s->now;
 	}
-	return posted;
+	return rail->inflight >= rail->parked + window;
+}
+
+bool mpib_sched_may(struct mpib_flow *f, unsigned rail)
+{
+	struct mpib_shard *s = f->shard;
+	uint8_t bit = (uint8_t)(1u << rail);
+
+	if (s->full & bit || is_full(s, rail)) {
+		s->full |= bit;
+		f->stopped_by = MPIB_CLAIM_SHUT;
+	} else if (f->lane->full_turn == s->n.turns) {
+		f->stopped_by = MPIB_CLAIM_KEEP;
+	}
+	return f->stopped_by == MPIB_CLAIM_NONE;
+}
+
+void mpib_sched_no_room(struct mpib_flow *f)
+{
+	f->stopped_by = MPIB_CLAIM_KEEP;
+	f->lane->full_turn = f->shard->n.turns;
 }
 
 static int post_cts(struct mpib_shard *s)
@@ -85,16 +120,25 @@ static int post_cts(struct mpib_shard *s)
 
 int mpib_sched_turn(struct mpib_shard *s)
 {
-	struct mpib_lane *lane, *next;
+	struct mpib_claim_turn t = {
+		.left = PIECES_PER_TURN,
+		.now_ns = s->now,
+		.wake_ns = UINT64_MAX,
+		.step = step,
+	};
 	int posted = post_cts(s);
 
-	for (lane = TAILQ_FIRST(&s->active); lane; lane = next) {
-		next = TAILQ_NEXT(lane, active_link);
-		posted += serve_lane(lane);
-		if (TAILQ_EMPTY(&lane->ready)) {
-			lane->active = false;
-			TAILQ_REMOVE(&s->active, lane, active_link);
-		}
-	}
-	return posted;
+	s->full = 0;
+	s->contended = mpib_claim_contended(&s->claims);
+	mpib_claim_round(&s->claims, &t);
+	s->claim_wake_ns = t.wake_ns;
+	/* Somebody in debt gets his turn in a later round: no time to sleep. */
+	return posted + (int)t.posted + t.owing;
+}
+
+int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
+{
+	uint64_t ms = (s->claim_wake_ns - s->now) / 1000000 + 1;
+
+	return ms < (uint64_t)most ? (int)ms : most;
 }

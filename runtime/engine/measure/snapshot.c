@@ -83,6 +83,8 @@ static void add_flow(struct taking *t, const struct mpib_flow *f)
 		.outstanding = f->outstanding,
 		.messages = f->messages,
 		.oldest_ns = mpib_flow_oldest_ns(f),
+		.weight = f->claim.weight,
+		.rate = f->claim.rate,
 	};
 	memcpy(out->peer, f->lane->peer, sizeof(out->peer));
 	memcpy(out->n, f->n, sizeof(out->n));
@@ -150,6 +152,7 @@ static void add_client(struct taking *t, const struct mpib_attachment *a)
 		return;
 	out = &t->snap->client[t->snap->clients++];
 	out->id = a->id;
+	out->held = a->claim.held + a->tenant->claim.held;
 	out->closed_messages = a->closed_messages;
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }

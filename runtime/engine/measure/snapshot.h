@@ -99,6 +99,7 @@ enum mpib_stall {
 	MPIB_STALL_SLOT, /* no receive slot, no room for a piece in flight */
 	MPIB_STALL_SQ, /* a send queue or its completion queue is full */
 	MPIB_STALL_WINDOW, /* enough bytes of the lane are in flight */
+	MPIB_STALL_SHARE, /* it is another's turn on the rail */
 	MPIB_STALLS,
 };
 
@@ -135,11 +136,14 @@ struct mpib_snap_flow {
 	uint64_t oldest_ns; /* age of the oldest request, 0: none */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_split_why why;
+	uint32_t weight; /* among those of its client */
+	uint64_t rate; /* bytes a second, 0: no limit */
 };
 
 /* What a client's closed connections moved. */
 struct mpib_snap_client {
 	uint32_t id;
+	uint64_t held; /* rounds in which its limit or its user's was reached */
 	uint64_t closed_messages;
 	struct mpib_rail_counts closed[MPIB_RAILS];
 };
@@ -151,6 +155,8 @@ enum mpib_last {
 	MPIB_LAST_NO_SLOT, /* send: too many pieces are in flight */
 	MPIB_LAST_NO_SQ, /* send: the send queue is full */
 	MPIB_LAST_NO_WINDOW, /* send: the lane has enough in flight */
+	MPIB_LAST_NO_SHARE, /* send: it is another's turn on the rail */
+	MPIB_LAST_LIMITED, /* send: its limit, or its client's or user's */
 	MPIB_LAST_NO_GROUP, /* send: others of its group are missing */
 	MPIB_LAST_UNACKED, /* send: posted, rails did not answer */
 	MPIB_LAST_NO_DATA, /* its client gave only a part of it yet */

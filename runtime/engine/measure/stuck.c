@@ -13,7 +13,11 @@ static enum mpib_last stalled(const struct mpib_flow *f)
 		[MPIB_STALL_SLOT] = MPIB_LAST_NO_SLOT,
 		[MPIB_STALL_SQ] = MPIB_LAST_NO_SQ,
 		[MPIB_STALL_WINDOW] = MPIB_LAST_NO_WINDOW,
+		[MPIB_STALL_SHARE] = MPIB_LAST_NO_SHARE,
 	};
+
+	if (mpib_claim_is_held(&f->claim))
+		return MPIB_LAST_LIMITED;
 
 	return last[f->stall];
 }

@@ -17,6 +17,8 @@ void mpib_tracker_post(struct mpib_tracker *t, struct mpib_chunk *c,
 		t->busy_since = now;
 	c->ahead = t->inflight;
 	t->inflight += bytes;
+	if (t->sum)
+		*t->sum += bytes;
 	TAILQ_INSERT_TAIL(&t->unacked, c, link);
 }
 
@@ -24,6 +26,8 @@ static void take_out(struct mpib_tracker *t, struct mpib_chunk *c, uint64_t now)
 {
 	TAILQ_REMOVE(&t->unacked, c, link);
 	t->inflight -= c->bytes;
+	if (t->sum)
+		*t->sum -= c->bytes;
 	if (TAILQ_EMPTY(&t->unacked))
 		t->busy_ns += now - t->busy_since;
 	c->posted = 0;

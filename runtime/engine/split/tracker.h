@@ -31,6 +31,7 @@ TAILQ_HEAD(mpib_chunk_list, mpib_chunk);
 struct mpib_tracker {
 	struct mpib_chunk_list unacked;
 	uint64_t inflight; /* bytes */
+	uint64_t *sum; /* these are counted there, too; may be NULL */
 	/* Since the lane came up. */
 	uint64_t acked, acked_bytes;
 	uint64_t busy_ns; /* something was unacked; see mpib_tracker_busy() */

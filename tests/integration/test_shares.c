@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shares of rails whose rate is limited: three tenants, each with a lane of its
+ * own to the same node, so that nothing but their claims orders them. Senders
+ * are kept busy turn by turn and delivered bytes are compared, so that no
+ * stall of the machine changes what is asserted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/flow/flow.h"
+#include "engine_pair.h"
+#include "verbs/soft/soft.h"
+
+#define RX (PAIR_MEM / 2)
+#define SENDERS 3
+#define DEEP 16 /* requests of a sender under way */
+#define MESSAGE (256u << 10)
+#define WINDOW (512u << 10)
+
+struct sender {
+	struct pair *pair; /* its tenant's */
+	struct pair_end tx, rx;
+	uint32_t tx_gen[DEEP], rx_gen[DEEP];
+	bool idle;
+	uint64_t bytes; /* delivered */
+};
+
+static struct pair pair, more[SENDERS - 1];
+static struct sender sender[SENDERS];
+
+static void limit_rails(uint64_t bytes_per_s)
+{
+	struct mpib_soft_fault fault = { .rate_bytes_per_s = bytes_per_s };
+
+	for (unsigned r = 0; r < pair.cfg.rails; r++)
+		mpib_soft_set_fault(pair.node[0].engine->shard[0].rail[r].ctx,
+				    &fault);
+}
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	memset(sender, 0, sizeof(sender));
+	mpib_engine_config_init(&cfg);
+	cfg.share_window = WINDOW;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		struct sender *s = &sender[i];
+
+		s->pair = i ? &more[i - 1] : &pair;
+		if (i)
+			pair_join(&pair, s->pair, i);
+		pair_connect(s->pair, i, 0, &s->tx, &s->rx);
+	}
+	limit_rails(200000000);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	for (unsigned i = 1; i < SENDERS; i++)
+		pair_leave(sender[i].pair);
+	return 0;
+}
+
+static bool over(const struct pair_end *e, unsigned req, uint32_t gen)
+{
+	int32_t result;
+
+	if (gen == 0)
+		return true;
+	if (!mpib_completion_poll(pair_completion(e, (uint8_t)req), gen,
+				  &result))
+		return false;
+	assert_int_equal(result, MESSAGE);
+	return true;
+}
+
+static void top_up(struct sender *s)
+{
+	for (unsigned i = 0; i < DEEP; i++) {
+		if (!over(&s->rx, i, s->rx_gen[i]))
+			continue;
+		s->bytes += s->rx_gen[i] ? MESSAGE : 0;
+		s->rx_gen[i] =
+			s->idle ? 0
+				: pair_post(&s->rx, MPIB_OP_RECV, (uint8_t)i,
+					    s->pair->node[1].mr, RX, MESSAGE,
+					    0);
+	}
+	for (unsigned i = 0; i < DEEP && !s->idle; i++) {
+		if (over(&s->tx, i, s->tx_gen[i]))
+			s->tx_gen[i] =
+				pair_post(&s->tx, MPIB_OP_SEND, (uint8_t)i,
+					  s->pair->node[0].mr, 0, MESSAGE, 0);
+	}
+}
+
+static uint64_t total(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < SENDERS; i++)
+		sum += sender[i].bytes;
+	return sum;
+}
+
+/* Everybody busy until so many bytes are delivered, counted from here. */
+static void move(uint64_t bytes)
+{
+	for (unsigned i = 0; i < SENDERS; i++)
+		sender[i].bytes = 0;
+	while (total() < bytes) {
+		for (unsigned i = 0; i < SENDERS; i++)
+			top_up(&sender[i]);
+		pair_turn(&pair);
+	}
+}
+
+static void assert_part(unsigned i, unsigned part, unsigned of)
+{
+	uint64_t want = total() * part / of;
+
+	assert_in_range(sender[i].bytes, want * 95 / 100, want * 105 / 100);
+}
+
+static void set_weights(uint32_t a, uint32_t b, uint32_t c)
+{
+	mpib_tenant_share(sender[0].pair->node[0].tenant, a, 0);
+	mpib_tenant_share(sender[1].pair->node[0].tenant, b, 0);
+	mpib_tenant_share(sender[2].pair->node[0].tenant, c, 0);
+}
+
+static void tenants_on_three_lanes_get_one_two_and_five_parts(void **state)
+{
+	(void)state;
+	set_weights(10, 20, 50);
+	move(16u << 20); /* until windows are filled */
+	move(128u << 20);
+	assert_part(0, 1, 8);
+	assert_part(1, 2, 8);
+	assert_part(2, 5, 8);
+}
+
+static void weights_count_from_when_they_are_set(void **state)
+{
+	(void)state;
+	move(16u << 20);
+	move(64u << 20);
+	assert_part(0, 1, 3);
+	assert_part(1, 1, 3);
+	assert_part(2, 1, 3);
+	set_weights(40, 10, 10);
+	move(16u << 20);
+	move(64u << 20);
+	assert_part(0, 4, 6);
+	assert_part(1, 1, 6);
+}
+
+static void what_an_idle_one_leaves_goes_to_the_others(void **state)
+{
+	(void)state;
+	set_weights(10, 20, 50);
+	sender[2].idle = true;
+	move(16u << 20);
+	move(96u << 20);
+	assert_int_equal(sender[2].bytes, 0);
+	assert_part(0, 1, 3);
+	assert_part(1, 2, 3);
+}
+
+static void bytes_in_flight_are_bounded_while_tenants_compete(void **state)
+{
+	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
+
+	(void)state;
+	for (unsigned n = 0; n < 20000; n++) {
+		for (unsigned i = 0; i < SENDERS; i++)
+			top_up(&sender[i]);
+		pair_turn(&pair);
+		for (unsigned r = 0; r < pair.cfg.rails; r++)
+			assert_true(s->rail[r].inflight < WINDOW + MESSAGE);
+	}
+}
+
+/* A lane that does not move has the window in its hands only for a moment. */
+static void a_stuck_lane_does_not_stop_the_others(void **state)
+{
+	struct mpib_shard *s = &pair.node[0].engine->shard[0];
+	struct mpib_lane *lane = sender[2].pair->node[0].lane;
+	struct mpib_chunk chunk[MPIB_RAILS] = { 0 };
+
+	(void)state;
+	sender[2].idle = true;
+	for (unsigned r = 0; r < pair.cfg.rails; r++)
+		mpib_tracker_post(&lane->track[r], &chunk[r], 4 * WINDOW,
+				  s->now);
+	move(32u << 20);
+	assert_part(0, 1, 2);
+	for (unsigned r = 0; r < pair.cfg.rails; r++)
+		mpib_tracker_drop(&lane->track[r], &chunk[r], s->now);
+}
+
+static void a_limited_tenant_stays_within_its_limit(void **state)
+{
+	const uint64_t rate = 20000000;
+	uint64_t began, ns;
+
+	(void)state;
+	mpib_tenant_share(sender[0].pair->node[0].tenant, 0, rate);
+	began = mpib_now_ns();
+	move(64u << 20);
+	ns = mpib_now_ns() - began;
+	/* And what a hundredth of a second is worth, and a message a rail. */
+	assert_true((double)sender[0].bytes <=
+		    (double)rate * ((double)ns / 1e9 + 0.01) + 2 * MESSAGE);
+	assert_true(sender[0].bytes < sender[1].bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			tenants_on_three_lanes_get_one_two_and_five_parts,
+			setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			weights_count_from_when_they_are_set, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_an_idle_one_leaves_goes_to_the_others, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			bytes_in_flight_are_bounded_while_tenants_compete,
+			setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_stuck_lane_does_not_stop_the_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_limited_tenant_stays_within_its_limit, setup,
+			teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

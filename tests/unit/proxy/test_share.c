@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/config/share.c: what rules say, and what is no rule. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/share.h"
+
+static const struct mpib_part none = { 0 };
+static struct mpib_share_rules rules;
+static char why[512];
+
+static int parse(const char *text)
+{
+	return mpib_share_parse(&rules, text, why, sizeof(why));
+}
+
+static void rules_name_users_clients_and_jobs(void **state)
+{
+	struct mpib_part p;
+
+	(void)state;
+	assert_int_equal(parse("uid=1000:weight=20:limit=50000,"
+			       "name=train*:weight=50,job=0xabc:limit=7"),
+			 0);
+	assert_int_equal(rules.n, 3);
+	p = mpib_share_of_user(&rules, 1000, none);
+	assert_int_equal(p.weight, 20);
+	assert_int_equal(p.limit, 50000);
+	p = mpib_share_of_client(&rules, "training", 1);
+	assert_int_equal(p.weight, 50);
+	assert_int_equal(p.limit, 0);
+	p = mpib_share_of_client(&rules, "other", 0xabc);
+	assert_int_equal(p.weight, 0);
+	assert_int_equal(p.limit, 7);
+}
+
+static void the_first_rule_counts_and_the_default_where_none_does(void **state)
+{
+	const struct mpib_part dflt = { .limit = 9 };
+
+	(void)state;
+	assert_int_equal(
+		parse("name=a*:weight=1,name=ab:weight=2,uid=1:weight=3"), 0);
+	assert_int_equal(mpib_share_of_client(&rules, "ab", 0).weight, 1);
+	assert_int_equal(mpib_share_of_client(&rules, "b", 0).weight, 0);
+	assert_int_equal(mpib_share_of_user(&rules, 2, dflt).limit, 9);
+	/* A user's rule says all of it. */
+	assert_int_equal(mpib_share_of_user(&rules, 1, dflt).limit, 0);
+	assert_int_equal(parse(""), 0);
+	assert_int_equal(rules.n, 0);
+}
+
+static void what_is_no_rule_is_named(void **state)
+{
+	static const char *const bad[] = {
+		"uid=1000",	     "uid=:weight=1",
+		"uid=x:weight=1",    "uid=1:weight=0",
+		"uid=1:weight=101",  "uid=1:limit=-1",
+		"uid=1:limit=1G",    "gid=1:weight=1",
+		"name=:weight=1",    "uid=1:weight=1,,",
+		"weight=1",	     "uid=4294967296:weight=1",
+		"job=0xzz:weight=1", "uid=1:wait=1",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (parse(bad[i]) != -EINVAL)
+			fail_msg("%s is taken", bad[i]);
+	}
+	parse("uid=1:weight=1,gid=7:weight=1");
+	assert_non_null(strstr(why, "\"gid=7:weight=1\""));
+}
+
+static void too_many_rules_are_refused(void **state)
+{
+	char text[MPIB_SHARE_RULES * 20 + 40] = "";
+
+	(void)state;
+	for (unsigned i = 0; i < MPIB_SHARE_RULES; i++)
+		strcat(text, "uid=1:weight=1,");
+	assert_int_equal(parse(text), 0);
+	strcat(text, "uid=1:weight=1");
+	assert_int_equal(parse(text), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_name_users_clients_and_jobs),
+		cmocka_unit_test(
+			the_first_rule_counts_and_the_default_where_none_does),
+		cmocka_unit_test(what_is_no_rule_is_named),
+		cmocka_unit_test(too_many_rules_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
