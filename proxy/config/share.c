@@ -67,6 +67,15 @@ static int parse_rule(struct mpib_share_rule *rule, char *text)
 	return rc;
 }
 
+static int bad_rule(const char *text, size_t len, char *why, size_t why_len)
+{
+	snprintf(why, why_len,
+		 "\"%.*s\" is no rule (give uid=N, name=PATTERN or job=N, then "
+		 ":weight=1..%u or :limit=Mb/s, as in uid=1000:weight=20)",
+		 (int)(len < 100 ? len : 100), text, MPIB_CLAIM_WEIGHT_MAX);
+	return -EINVAL;
+}
+
 int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 		     char *why, size_t why_len)
 {
@@ -84,16 +93,8 @@ int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 		}
 		snprintf(one, sizeof(one), "%.*s", (int)len, text);
 		if (len >= sizeof(one) ||
-		    parse_rule(&rules->rule[rules->n], one) < 0) {
-			snprintf(
-				why, why_len,
-				"\"%.*s\" is no rule (give uid=N, name=PATTERN "
-				"or job=N, then :weight=1..%u or :limit=Mb/s, "
-				"as in uid=1000:weight=20)",
-				(int)(len < 100 ? len : 100), text,
-				MPIB_CLAIM_WEIGHT_MAX);
-			return -EINVAL;
-		}
+		    parse_rule(&rules->rule[rules->n], one) < 0)
+			return bad_rule(text, len, why, why_len);
 		rules->n++;
 		text += len + (text[len] == ',');
 	}
