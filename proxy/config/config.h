@@ -68,6 +68,7 @@ struct mpib_config {
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t daemon;
 	uint32_t window, part; /* staging of one connection, bytes */
+	uint32_t huge_pages; /* of pools and mpib_mem_alloc() */
 	uint32_t max_clients, max_regions, max_readers;
 	uint64_t max_memory; /* registered bytes of a client */
 	char metrics_listen[32]; /* of HTTP, "": none */

@@ -176,7 +176,9 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 	r = new_region(s, m, size);
 	if (!r)
 		return;
-	rc = mpib_memseg_create(&seg, "mpib-pool", size, false);
+	rc = s->all->cfg->huge_pages
+		     ? mpib_memseg_create_huge(&seg, "mpib-pool", size)
+		     : mpib_memseg_create(&seg, "mpib-pool", size, false);
 	if (rc < 0) {
 		mpib_session_refuse(s, &m->h, rc,
 				    "no memory segment of %" PRIu64

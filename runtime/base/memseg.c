@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
 
+#define HUGE_BYTES (2u << 20)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static size_t page_round(size_t size)
@@ -21,17 +23,14 @@ static size_t page_round(size_t size)
 	return (size + page - 1) & ~(page - 1);
 }
 
-int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
-		       bool read_only)
+/* size is a whole number of the pages that flags ask for. */
+static int create(struct mpib_memseg *seg, const char *name, size_t size,
+		  unsigned flags, int seals)
 {
-	int seals = SEALS | (read_only ? F_SEAL_FUTURE_WRITE : 0);
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 	void *addr;
-	int fd, rc;
+	int rc;
 
-	size = page_round(size);
-	if (size == 0 || size > INT64_MAX)
-		return -EINVAL;
-	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, (off_t)size) < 0) {
@@ -55,6 +54,33 @@ unmap:
 	munmap(addr, size);
 close_fd:
 	close(fd);
+	return rc;
+}
+
+int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
+		       bool read_only)
+{
+	size = page_round(size);
+	if (size == 0 || size > INT64_MAX)
+		return -EINVAL;
+	return create(seg, name, size, 0,
+		      SEALS | (read_only ? F_SEAL_FUTURE_WRITE : 0));
+}
+
+int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
+			    size_t size)
+{
+	int rc;
+
+	/* mmap() takes the pages out of those set aside, so that no access
+	 * fails later for want of one. */
+	if (size && size % HUGE_BYTES == 0 && size <= INT64_MAX &&
+	    create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, SEALS) == 0)
+		return 0;
+	rc = mpib_memseg_create(seg, name, size, false);
+	/* Where the kernel knows no such pages, or gives none, all is well. */
+	if (rc == 0)
+		(void)madvise(seg->addr, seg->size, MADV_HUGEPAGE);
 	return rc;
 }
 

@@ -25,6 +25,14 @@ int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
 /*
+ * The same, writable for all, of 2 MiB pages when size is a multiple of that
+ * and the machine has enough of them set aside (vm.nr_hugepages); else of
+ * ordinary ones, and the kernel is asked to join them (shmem_enabled).
+ */
+int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
+			    size_t size);
+
+/*
  * Map a segment another process made; fd stays the caller's and may be closed
  * at once. -EPROTO when it is not a sealed memfd of at least size bytes (size
  * 0: of any size, all of it is mapped). Not inherited by a child. Any thread.
