@@ -67,6 +67,11 @@ events=$(find "$2"/{proxy,runtime} -name '*.c' -exec cat {} + | tr '\n\t' '  ' |
 for event in $events; do
 	need "$man/mpib-protocol.7.scd" "*$event*"
 done
+# Versions that the code speaks are those that the document promises.
+while read -r name number; do
+	need "$2/docs/versioning.md" "\`$name\` $number"
+done < <(grep -rhoE '#define MPIB_(ABI|PEER|HINT)_VERSION(_MIN)? [0-9]+' \
+	"$2"/include/mpib "$2"/runtime/peer | cut -d' ' -f2-)
 for alert in $(sed -n 's/.*- alert: //p' "$2"/proxy/metrics/share/*.yml); do
 	need "$2/docs/operating.md" "| \`$alert\` |"
 done
