@@ -61,7 +61,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_sched_turn(s);
 	mpib_ring_turn(s);
 	work += mpib_cq_turn(s);
-	work += mpib_spread_turn(s);
+	if (s->vcq)
+		work += mpib_spread_turn(s);
 	work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);

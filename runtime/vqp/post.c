@@ -366,36 +366,3 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 	if (vw->left == 0)
 		mpib_vqp_make_ready(v);
 }
-
-/* The same WR; only the keys are those of its new device. */
-static void rekey(struct mpib_wr *w, const struct mpib_vwr *vw, unsigned device)
-{
-	const struct mpib_vqp_head *head = &vw->wr.head;
-	bool headed =
-		head->length && w->wr.wr.rdma.remote_addr == vw->wr.remote;
-
-	w->sge[headed].lkey = vw->wr.key[device].lkey;
-	if (headed)
-		w->sge[0].lkey = head->lkey[device];
-	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
-}
-
-int mpib_vqp_replay(struct mpib_vqp *vqp)
-{
-	struct mpib_vcq *vcq = vqp->vcq;
-	struct mpib_wr *w;
-
-	while ((w = STAILQ_FIRST(&vqp->lost))) {
-		const struct mpib_vwr *vw = mpib_vqp_tx(vqp, w->owner);
-		struct mpib_phys *p = mpib_vqp_pick(vqp);
-
-		if (!p)
-			return mpib_vqp_healthy(vqp) ? -EAGAIN : -ENETDOWN;
-		STAILQ_REMOVE_HEAD(&vqp->lost, link);
-		rekey(w, vw, p->device);
-		mpib_vqp_enqueue(p, w);
-		vcq->counts.replayed++;
-	}
-	mpib_vqp_flush(vcq);
-	return 0;
-}

@@ -23,7 +23,8 @@ static bool window_open(struct mpib_flow *f, unsigned rail, uint32_t bytes)
 /* In a lane of dqplb an IMM may have to be spread that is found only then. */
 static bool room(struct mpib_flow *f, unsigned r, uint8_t spread, unsigned wrs)
 {
-	if ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r)
+	if (__builtin_expect(f->lane->numbered | spread, 0) &&
+	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r))
 		return mpib_spread_room(f, r);
 	return mpib_qp_room(mpib_flow_qp(f, r, f->tx.cts_next)) >= wrs;
 }

@@ -115,8 +115,8 @@ static bool worth(struct mpib_lane *lane, unsigned r, uint32_t bytes)
 	       mpib_choice_spread(&lane->choice[r], bytes);
 }
 
-uint8_t mpib_spread_rails(const struct mpib_flow *f, const uint32_t *bytes,
-			  uint8_t imm)
+uint8_t mpib_spread_some(const struct mpib_flow *f, const uint32_t *bytes,
+			 uint8_t imm)
 {
 	struct mpib_lane *lane = f->lane;
 	uint8_t mask = 0;
@@ -278,7 +278,7 @@ int mpib_spread_turn(struct mpib_shard *s)
 	struct mpib_vwc wc[16];
 	int n, total = 0;
 
-	if (!s->vcq || !mpib_vcq_busy(s->vcq))
+	if (!mpib_vcq_busy(s->vcq))
 		return 0;
 	do {
 		n = mpib_vcq_take(s->vcq, 16, wc);

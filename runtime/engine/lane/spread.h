@@ -26,11 +26,10 @@
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
 
-#include "engine/lane/lane.h"
+#include "engine/flow/flow.h"
 #include "vqp/vqp.h"
 
 struct mpib_chain;
-struct mpib_flow;
 
 /* Control thread. -ENOMEM. */
 int mpib_spread_make(struct mpib_lane *lane);
@@ -38,9 +37,18 @@ void mpib_spread_free(struct mpib_lane *lane);
 
 /* Shard. The rail's QPs carry nothing any more that counts. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
-/* Rails whose part is to be spread, where imm ends the slot on some. */
-uint8_t mpib_spread_rails(const struct mpib_flow *f, const uint32_t *bytes,
-			  uint8_t imm);
+/* Rails whose part is to be spread, where imm ends the slot on some. The lane is
+ * not split. */
+uint8_t mpib_spread_some(const struct mpib_flow *f, const uint32_t *bytes,
+			 uint8_t imm);
+/* The same of any lane. */
+static inline uint8_t mpib_spread_rails(const struct mpib_flow *f,
+					const uint32_t *bytes, uint8_t imm)
+{
+	if (__builtin_expect(f->lane->spread == MPIB_SPREAD_SPLIT, 1))
+		return 0;
+	return mpib_spread_some(f, bytes, imm);
+}
 /* Parts of the rail longer than that are spread; UINT32_MAX: none is. */
 uint32_t mpib_spread_above(const struct mpib_lane *lane, unsigned rail);
 /* Numbered fragments of the rail that were dropped. */
@@ -60,7 +68,7 @@ void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
 bool mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
 /* The next IMM that waits no longer. */
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes);
-/* What is whole goes to its senders; how many. */
+/* What is whole goes to its senders; how many. With s->vcq. */
 int mpib_spread_turn(struct mpib_shard *s);
 
 #endif
