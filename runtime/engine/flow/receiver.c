@@ -105,6 +105,8 @@ int mpib_receiver_take(struct mpib_flow *f, const struct mpib_desc *d)
 			mpib_mr_unref(mr);
 		return rc;
 	}
+	if (d->tag >= 0)
+		f->remote_rank = d->tag;
 	open_slot(f, d, mr, addr);
 	return 1;
 }

@@ -323,7 +323,6 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 		mpib_stall(f, MPIB_STALL_CTS);
 		return 0;
 	}
-	f->remote_rank = cts.tag;
 	if (cts.n > 1)
 		return mpib_group_begin(f, &cts);
 	return stream_step(f, &cts);

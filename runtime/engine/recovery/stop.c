@@ -6,6 +6,7 @@
  * answer stays true.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,6 +232,17 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
+/* NCCL tells both ends the rank that sends. Returns buf, "" before it did. */
+static const char *sent_by(const struct mpib_flow *f, char *buf, size_t len)
+{
+	int32_t rank = f->is_sender ? f->local_rank : f->remote_rank;
+
+	buf[0] = '\0';
+	if (rank >= 0)
+		snprintf(buf, len, " (sent by rank %d)", rank);
+	return buf;
+}
+
 /* The lane has waited long enough for a rail. */
 void mpib_rail_on_grace(struct mpib_msg *msg)
 {
@@ -238,17 +250,16 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 	uint32_t ms = lane->shard->engine->cfg.grace_ms;
+	char rank[32];
 	struct mpib_flow *f, *next;
 
 	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
 		mpib_flow_break(f, -ETIMEDOUT,
 				"no rail to %s for %u ms, the last to fail was "
-				"%s (rank %d to rank %d): check links and "
-				"cables",
+				"%s%s: check links and cables",
 				lane->peer, ms, mpib_rail_name(job->rail),
-				f->is_sender ? f->local_rank : f->remote_rank,
-				f->is_sender ? f->remote_rank : f->local_rank);
+				sent_by(f, rank, sizeof(rank)));
 	}
 	mpib_lane_break(lane, -ETIMEDOUT,
 			"no rail for %u ms, the last to fail was %s", ms,
