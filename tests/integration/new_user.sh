@@ -159,6 +159,7 @@ else
 	other=() && chmod 0 "$run/stats.sock"
 fi
 while read -r noun verb args; do
+	# shellcheck disable=SC2046 # an argument for each
 	[ "$noun" = doctor ] ||
 		refused 3 "${other[@]}" mpibctl "$noun" "$verb" $(words "$args")
 	grep -q 'Permission denied' "$top/err" || fail "$noun: $(<"$top/err")"

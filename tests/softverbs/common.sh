@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts here, with the preload library as $lib. Every test
 # has devices of its own, so that tests may run side by side:
 # 127.A.B.1 and .2 by name and process.

@@ -31,71 +31,6 @@ static void connects_two_nodes(void **state)
 	assert_false(fake_flow(&b->attachment, 5)->sender);
 }
 
-static const struct mpib_cluster_key cluster = { true, "cluster" };
-static const struct mpib_cluster_key other = { true, "other" };
-static const struct mpib_cluster_key none;
-
-static void connects_nodes_with_the_same_key(void **state)
-{
-	struct rig *rig = *state;
-	struct client *a, *b;
-
-	rig->key = cluster;
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	rig_connect(rig, a, 0, b, 0);
-	rig_connect(rig, b, 1, a, 1);
-	/* Pings are sealed, too. */
-	rig_pass(rig, 10 * MPIB_SEC);
-	rig_connect(rig, a, 2, b, 2);
-}
-
-/* From a node with the first key to one with the second. */
-static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
-			   const struct mpib_cluster_key *to, const char *why)
-{
-	struct mpib_handle handle;
-	struct client *a, *b;
-	uint32_t id;
-
-	rig->key = *from;
-	rig_up(rig, 0);
-	rig->key = *to;
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
-		0);
-	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->owner, 0, -1, &handle),
-		0);
-	rig_pass(rig, 11 * MPIB_SEC);
-	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
-	if (!strstr(mpib_broker_why(&a->owner, 0), why))
-		fail_msg("\"%s\" does not say \"%s\"",
-			 mpib_broker_why(&a->owner, 0), why);
-	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
-}
-
-static void refuses_a_caller_without_the_key(void **state)
-{
-	expect_refused(*state, &none, &cluster, "share a key and it has none");
-}
-
-static void a_caller_with_a_key_wants_one_of_the_called(void **state)
-{
-	expect_refused(*state, &cluster, &none, "wants a cluster's key");
-}
-
-static void another_key_is_no_key(void **state)
-{
-	expect_refused(*state, &other, &cluster,
-		       "does not know the cluster's key");
-}
-
 static void shares_a_lane_in_both_directions(void **state)
 {
 	struct rig *rig = *state;
@@ -357,17 +292,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(connects_two_nodes, rig_setup,
 						rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			connects_nodes_with_the_same_key, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			refuses_a_caller_without_the_key, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_caller_with_a_key_wants_one_of_the_called, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(another_key_is_no_key,
-						rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			shares_a_lane_in_both_directions, rig_setup,
 			rig_teardown),

@@ -11,27 +11,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* End b opened in threaded mode, instead of vt_setup()'s. */
-static void open_b(struct vt *t, struct vt_end *saved)
-{
-	*saved = t->b;
-	assert_int_equal(mpib_soft_open_threaded(&t->spec_b, &t->b.ctx), 0);
-	assert_int_equal(t->v->query_port(t->b.ctx, 1, &t->b.info), 0);
-	assert_int_equal(t->v->alloc_pd(t->b.ctx, &t->b.pd), 0);
-	assert_int_equal(
-		t->v->create_cq(t->b.ctx, VT_CQE, NULL, NULL, &t->b.send.cq),
-		0);
-	t->b.recv.cq = t->b.send.cq;
-}
-
-static void close_b(struct vt *t, const struct vt_end *saved)
-{
-	assert_int_equal(t->v->destroy_cq(t->b.send.cq), 0);
-	assert_int_equal(t->v->dealloc_pd(t->b.pd), 0);
-	assert_int_equal(t->v->close(t->b.ctx), 0);
-	t->b = *saved;
-}
-
 static struct ibv_wc wait_a(struct vt *t)
 {
 	int64_t until = vt_ms() + 10000;
@@ -54,7 +33,7 @@ static void a_passive_target_needs_nobody_to_poll(void **state)
 	struct ibv_sge out, in;
 	struct ibv_qp *qa, *qb;
 
-	open_b(t, &saved);
+	vt_thread_b(t, &saved);
 	src = vt_mem(t, &t->a, 2 * SIZE, VT_LOCAL);
 	dst = vt_mem(t, &t->b, SIZE, VT_ALL);
 	vt_fill(src.p, SIZE, 15);
@@ -77,7 +56,7 @@ static void a_passive_target_needs_nobody_to_poll(void **state)
 	vt_destroy(t, qa, qb);
 	vt_mem_free(t, &src);
 	vt_mem_free(t, &dst);
-	close_b(t, &saved);
+	vt_unthread_b(t, &saved);
 }
 
 static void a_blocking_channel_wakes_in_threaded_mode(void **state)
@@ -90,7 +69,7 @@ static void a_blocking_channel_wakes_in_threaded_mode(void **state)
 	struct ibv_wc wc;
 	void *ctx;
 
-	open_b(t, &saved);
+	vt_thread_b(t, &saved);
 	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
 	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
 	plain = t->b.recv.cq;
@@ -110,7 +89,7 @@ static void a_blocking_channel_wakes_in_threaded_mode(void **state)
 	t->b.recv.cq = plain;
 	assert_int_equal(t->v->destroy_cq(cq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	close_b(t, &saved);
+	vt_unthread_b(t, &saved);
 }
 
 /* As ib_write_lat does, and the engine with its CTS. */
@@ -125,7 +104,7 @@ static void the_end_of_a_write_is_seen_last(void **state)
 	struct vt_mem src, dst;
 	struct ibv_qp *qa, *qb;
 
-	open_b(t, &saved);
+	vt_thread_b(t, &saved);
 	src = vt_mem(t, &t->a, 100000, VT_LOCAL);
 	dst = vt_mem(t, &t->b, 100000, VT_ALL);
 	vt_pair(t, &vt_usual, &qa, &qb);
@@ -160,134 +139,7 @@ static void the_end_of_a_write_is_seen_last(void **state)
 	vt_destroy(t, qa, qb);
 	vt_mem_free(t, &src);
 	vt_mem_free(t, &dst);
-	close_b(t, &saved);
-}
-
-struct poster {
-	struct ibv_qp *qp;
-	_Atomic int failed;
-};
-
-static void *post_many(void *arg)
-{
-	struct poster *p = arg;
-
-	for (int i = 0; i < 2000; i++) {
-		int rc;
-
-		do {
-			rc = vt_rdma(p->qp, IBV_WR_RDMA_WRITE, 1,
-				     IBV_SEND_SIGNALED, NULL, 0, 0, 0);
-		} while (rc == ENOMEM);
-		if (rc)
-			atomic_store(&p->failed, 1);
-	}
-	return NULL;
-}
-
-static void several_threads_post_while_another_polls(void **state)
-{
-	enum {
-		N = 3
-	};
-	struct vt *t = *state;
-	struct poster p[N] = { 0 };
-	struct vt_end saved;
-	struct ibv_qp *qa[N];
-	pthread_t thread[N];
-	int done = 0;
-	int64_t until = vt_ms() + 30000;
-
-	open_b(t, &saved);
-	for (int i = 0; i < N; i++) {
-		vt_pair(t, &vt_usual, &qa[i], &p[i].qp);
-		assert_int_equal(
-			pthread_create(&thread[i], NULL, post_many, &p[i]), 0);
-	}
-	while (done < N * 2000 && vt_ms() < until) {
-		struct ibv_wc wc[8], none;
-		int n = ibv_poll_cq(t->b.send.cq, 8, wc);
-
-		assert_true(n >= 0);
-		for (int i = 0; i < n; i++)
-			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
-		done += n;
-		ibv_poll_cq(t->a.recv.cq, 1, &none);
-	}
-	assert_int_equal(done, N * 2000);
-	for (int i = 0; i < N; i++) {
-		assert_int_equal(pthread_join(thread[i], NULL), 0);
-		assert_int_equal(atomic_load(&p[i].failed), 0);
-		vt_destroy(t, qa[i], p[i].qp);
-	}
-	close_b(t, &saved);
-}
-
-#define POLLED 2000
-
-struct polled {
-	struct ibv_cq *cq;
-	_Atomic int done;
-	_Atomic int seen[POLLED];
-};
-
-static void *poll_many(void *arg)
-{
-	struct polled *p = arg;
-	int64_t until = vt_ms() + 30000;
-
-	while (atomic_load(&p->done) < POLLED && vt_ms() < until) {
-		struct ibv_wc wc[4];
-		int n = ibv_poll_cq(p->cq, 4, wc);
-
-		for (int i = 0; i < n; i++)
-			if (wc[i].status == IBV_WC_SUCCESS)
-				atomic_fetch_add(&p->seen[wc[i].wr_id], 1);
-		atomic_fetch_add(&p->done, n > 0 ? n : 0);
-	}
-	return NULL;
-}
-
-static void
-several_threads_poll_one_queue_and_each_entry_comes_once(void **state)
-{
-	enum {
-		N = 3
-	};
-	static struct polled p;
-	struct vt *t = *state;
-	struct vt_end saved;
-	struct ibv_qp *qa, *qb;
-	pthread_t thread[N];
-
-	open_b(t, &saved);
-	p = (struct polled){ .cq = t->b.send.cq };
-	vt_pair(t, &vt_usual, &qa, &qb);
-	for (int i = 0; i < N; i++)
-		assert_int_equal(
-			pthread_create(&thread[i], NULL, poll_many, &p), 0);
-	for (uint64_t i = 0; i < POLLED; i++) {
-		struct ibv_wc none;
-		int rc;
-
-		do {
-			rc = vt_rdma(qb, IBV_WR_RDMA_WRITE, i,
-				     IBV_SEND_SIGNALED, NULL, 0, 0, 0);
-			ibv_poll_cq(t->a.recv.cq, 1, &none);
-		} while (rc == ENOMEM);
-		assert_int_equal(rc, 0);
-	}
-	while (atomic_load(&p.done) < POLLED) {
-		struct ibv_wc none;
-
-		ibv_poll_cq(t->a.recv.cq, 1, &none);
-	}
-	for (int i = 0; i < N; i++)
-		assert_int_equal(pthread_join(thread[i], NULL), 0);
-	for (int i = 0; i < POLLED; i++)
-		assert_int_equal(atomic_load(&p.seen[i]), 1);
-	vt_destroy(t, qa, qb);
-	close_b(t, &saved);
+	vt_unthread_b(t, &saved);
 }
 
 static void a_context_may_go_with_its_objects(void **state)
@@ -300,7 +152,7 @@ static void a_context_may_go_with_its_objects(void **state)
 	struct vt_end saved;
 	struct ibv_qp *qa;
 
-	open_b(t, &saved);
+	vt_thread_b(t, &saved);
 	/* A second, in which b's thread must run for the pair to connect. */
 	o.timeout = 18;
 	o.retry_cnt = 0;
@@ -444,8 +296,6 @@ int main(void)
 		vt_test(a_passive_target_needs_nobody_to_poll),
 		vt_test(a_blocking_channel_wakes_in_threaded_mode),
 		vt_test(the_end_of_a_write_is_seen_last),
-		vt_test(several_threads_post_while_another_polls),
-		vt_test(several_threads_poll_one_queue_and_each_entry_comes_once),
 		vt_test(a_context_may_go_with_its_objects),
 		vt_test(control_verbs_do_not_disturb_a_running_owner),
 		vt_test(progress_may_move_to_another_thread),

@@ -77,6 +77,10 @@ extern const struct vt_opt vt_usual;
 int vt_setup(void **state);
 int vt_teardown(void **state);
 
+/* End b opened in threaded mode, instead of vt_setup()'s; and back. */
+void vt_thread_b(struct vt *t, struct vt_end *saved);
+void vt_unthread_b(struct vt *t, const struct vt_end *saved);
+
 /* Cut the cable of e's port or join it. For a real device the program that
  * MPIB_TEST_LINK names does it, "PROGRAM DEVICE up|down"; without it the test
  * is skipped, so call this first with up. */

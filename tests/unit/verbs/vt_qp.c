@@ -45,7 +45,7 @@ int vt_to_init(struct vt *t, struct ibv_qp *qp, unsigned access)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = vt_end_of(t, qp) == &t->a ? t->spec_a.port
-						   : t->spec_b.port,
+						      : t->spec_b.port,
 		.qp_access_flags = access,
 	};
 

@@ -1,0 +1,67 @@
+# Edges of edges.awk against -v arrows=FILE: prints those that it does not have.
+BEGIN {
+	while ((getline line < arrows) > 0) {
+		sub(/#.*/, "", line)
+		if (line !~ /:/)
+			continue
+		name = line
+		sub(/:.*/, "", name)
+		sub(/[^:]*:/, "", line)
+		order[name] = ++rooms
+		n = split(line, word, " ")
+		foreign = 0
+		for (i = 1; i <= n; i++) {
+			if (word[i] == "+") {
+				foreign = 1
+			} else if (foreign) {
+				package[name, ++packages[name]] = word[i]
+			} else {
+				may[name, word[i]] = 1
+				if (word[i] != "*" && !(word[i] in order))
+					print arrows ": " name " stands above " word[i]
+			}
+		}
+	}
+}
+
+# The line of arrows.txt that a file or folder belongs to.
+function line_of(path) {
+	while (path != "" && !(path in order))
+		if (!sub(/\/[^\/]*$/, "", path))
+			path = ""
+	return path
+}
+
+# Headers of the C library and the kernel, which anyone may include.
+function is_libc(header) {
+	return header ~ /^(sys|linux|arpa|netinet|net|asm)\// ||
+		header ~ /^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|ftw|getopt|glob|grp|inttypes|langinfo|limits|link|locale|malloc|math|poll|pthread|pwd|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|unistd|wchar)\.h$/
+}
+
+# Header names as a shell would match them: a star at the end.
+function is_package(room, header,   i, name) {
+	for (i = 1; i <= packages[room]; i++) {
+		name = package[room, i]
+		if (name == header ||
+		    (sub(/\*$/, "", name) && index(header, name) == 1))
+			return 1
+	}
+	return 0
+}
+
+{
+	from = line_of($1)
+	if (from == "") {
+		print $1 ": its room has no line in arrows.txt"
+	} else if ((from, "*") in may) {
+		next
+	} else if (NF == 3) {
+		header = substr($3, 2, length($3) - 2)
+		if (!is_libc(header) && !is_package(from, header))
+			print $1 ": " from " may not include " $3
+	} else {
+		to = line_of($4)
+		if (to != from && !((from, to) in may))
+			print $1 ": no arrow from " from " to " to " (" $3 ")"
+	}
+}

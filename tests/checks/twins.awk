@@ -1,0 +1,45 @@
+# "FILE FIRST LAST FILE FIRST LAST" a line: prints the pairs whose lines are
+# the same, but for blanks. -v known=FILE lists pairs of files that may.
+BEGIN {
+	while ((getline line < known) > 0) {
+		if (line ~ /^#|^$/)
+			continue
+		split(line, word, " ")
+		may[word[1], word[2]] = 1
+	}
+}
+
+function load(file,   n, text) {
+	if (file in lines)
+		return
+	while ((getline text < file) > 0) {
+		gsub(/[ \t]+/, "", text)
+		source[file, ++n] = text
+	}
+	close(file)
+	lines[file] = n
+}
+
+# Lines of both that say something: a brace alone does not.
+function common(a, a1, a2, b, b1, b2,   i, left, same) {
+	for (i = b1; i <= b2; i++)
+		left[source[b, i]]++
+	told = same = 0
+	for (i = a1; i <= a2; i++) {
+		if (length(source[a, i]) < 4)
+			continue
+		told++
+		if (left[source[a, i]]-- > 0)
+			same++
+	}
+	return same
+}
+
+{
+	load($1)
+	load($4)
+	same = common($1, $2, $3, $4, $5, $6)
+	if (same < 8 || same < told * 0.7 || ($1, $4) in may || ($4, $1) in may)
+		next
+	print $1 ":" $2 "-" $3 " and " $4 ":" $5 "-" $6 ": " same " lines"
+}
