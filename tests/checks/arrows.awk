@@ -35,7 +35,7 @@ function line_of(path) {
 # Headers of the C library and the kernel, which anyone may include.
 function is_libc(header) {
 	return header ~ /^(sys|linux|arpa|netinet|net|asm)\// ||
-		header ~ /^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|ftw|getopt|glob|grp|inttypes|langinfo|limits|link|locale|malloc|math|poll|pthread|pwd|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|unistd|wchar)\.h$/
+		header ~ /^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|fnmatch|ftw|getopt|glob|grp|inttypes|langinfo|limits|link|locale|malloc|math|poll|pthread|pwd|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|unistd|wchar)\.h$/
 }
 
 # Header names as a shell would match them: a star at the end.

@@ -21,12 +21,7 @@ static struct pair_end tx, rx;
 
 static void open_with(uint32_t sup_bw, uint8_t imm_version)
 {
-	struct mpib_engine_config cfg;
-
-	mpib_engine_config_init(&cfg);
-	cfg.sup_bw = sup_bw;
-	pair_open(&pair, &cfg, imm_version);
-	pair_connect(&pair, 5, 0, &tx, &rx);
+	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
 static int teardown(void **state)

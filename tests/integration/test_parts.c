@@ -17,12 +17,7 @@ static struct pair_end tx, rx;
 
 static void open_with(uint32_t sup_bw, uint8_t imm_version)
 {
-	struct mpib_engine_config cfg;
-
-	mpib_engine_config_init(&cfg);
-	cfg.sup_bw = sup_bw;
-	pair_open(&pair, &cfg, imm_version);
-	pair_connect(&pair, 5, 0, &tx, &rx);
+	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
 static int teardown(void **state)
@@ -33,23 +28,25 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void push_part(struct pair_end *e, enum mpib_op op, uint8_t req,
-		      uint32_t gen, uint32_t mr, uint64_t off, uint32_t len,
-		      uint32_t pos, uint32_t total)
+/* Request 9 of total bytes at off, in parts of cut. */
+static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
+		       uint32_t mr, uint64_t off, uint32_t total, uint32_t cut)
 {
-	struct mpib_desc d = {
-		.op = (uint8_t)op,
-		.req = req,
-		.n = 1,
-		.gen = gen,
-		.mr = mr,
-		.off = off,
-		.len = len,
-		.pos = pos,
-		.total = total,
-	};
+	for (uint32_t pos = 0; pos < total; pos += cut) {
+		struct mpib_desc d = {
+			.op = (uint8_t)op,
+			.req = 9,
+			.n = 1,
+			.gen = gen,
+			.mr = mr,
+			.off = off + pos,
+			.len = cut < total - pos ? cut : total - pos,
+			.pos = pos,
+			.total = total,
+		};
 
-	pair_push(e, &d);
+		pair_push(e, &d);
+	}
 }
 
 /* Parts of the two ends fall on different bounds, and the message ends before
@@ -77,15 +74,10 @@ static void parts_of_both_ends_are_fitted_together(void **state)
 		tx.gen = gen;
 		pair_fill(from, len, v);
 		memset(to, 0x55, total);
-		for (uint32_t pos = 0; pos < total; pos += cut_rx)
-			push_part(&rx, MPIB_OP_RECV, 9, gen, pair.node[1].mr,
-				  PAIR_RX + pos,
-				  cut_rx < total - pos ? cut_rx : total - pos,
-				  pos, total);
-		for (uint32_t pos = 0; pos < len; pos += cut_tx)
-			push_part(&tx, MPIB_OP_SEND, 9, gen, pair.node[0].mr,
-				  pos, cut_tx < len - pos ? cut_tx : len - pos,
-				  pos, len);
+		push_parts(&rx, MPIB_OP_RECV, gen, pair.node[1].mr, PAIR_RX,
+			   total, cut_rx);
+		push_parts(&tx, MPIB_OP_SEND, gen, pair.node[0].mr, 0, len,
+			   cut_tx);
 		assert_int_equal(pair_wait(&pair, &rx, 9, gen), len);
 		assert_int_equal(pair_wait(&pair, &tx, 9, gen), len);
 		assert_memory_equal(from, to, len);

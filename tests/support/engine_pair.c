@@ -334,3 +334,14 @@ struct mpib_snapshot *pair_snapshot(struct pair *p, unsigned node)
 	pair_until(p, &t.done);
 	return t.snap;
 }
+
+void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
+		  struct pair_end *tx, struct pair_end *rx)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = sup_bw;
+	pair_open(p, &cfg, imm_version);
+	pair_connect(p, 5, 0, tx, rx);
+}

@@ -58,6 +58,9 @@ void pair_close(struct pair *p);
  * lane between them; more is used as p is. It leaves after p is closed. */
 void pair_join(struct pair *p, struct pair *more, uid_t uid);
 void pair_leave(struct pair *more);
+/* With this share for SUP, and a connection from node 0 to node 1. */
+void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
+		  struct pair_end *tx, struct pair_end *rx);
 
 /* A few turns of both nodes and their control threads; what moved. */
 int pair_turn(struct pair *p);

@@ -5,44 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "fake_proxy.h"
-
-#include <cmocka.h>
-
-static struct fake_proxy *f;
-static struct mpib_client *c;
-
-static int start(void **state)
-{
-	(void)state;
-	f = fake_proxy_start();
-	c = NULL;
-	return f ? 0 : -1;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	mpib_detach(c);
-	fake_proxy_stop(f);
-	return 0;
-}
-
-static void attach(void)
-{
-	assert_int_equal(fake_attach(f, &c), 0);
-}
-
-/* A sending end, ready. Takes the lowest free index. */
-static struct mpib_conn *connected(void)
-{
-	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
-	struct mpib_conn *conn;
-
-	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
-	assert_int_equal(mpib_ready(conn), 1);
-	return conn;
-}
+#include "attached.h"
 
 static void connecting_shows_in_the_state_word(void **state)
 {

@@ -182,53 +182,59 @@ static void begun(struct vt *t, const struct vt_mem *dst)
 		assert_int_equal(dst->p[dst->len - 1], 0);
 }
 
+#define BIG (32 << 20)
+
+/* What it takes to WRITE so much. */
+struct big {
+	struct vt_mem src, dst;
+	struct ibv_sge sge;
+	struct ibv_qp *qa, *qb;
+};
+
+static struct big big(struct vt *t)
+{
+	struct big b = {
+		.src = vt_mem(t, &t->a, BIG, VT_LOCAL),
+		.dst = vt_mem(t, &t->b, BIG, VT_ALL),
+	};
+
+	b.sge = vt_sge(&b.src, 0, BIG);
+	memset(b.src.p, 1, BIG);
+	vt_pair(t, &vt_usual, &b.qa, &b.qb);
+	return b;
+}
+
 /* A big WRITE is stopped half way: nothing may touch what was given back. */
 static void stop_arriving(struct vt *t)
 {
-	enum {
-		SIZE = 32 << 20
-	};
-	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
-	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
-	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
-	struct ibv_qp *qa, *qb;
+	struct big b = big(t);
 	struct ibv_wc wc;
 
-	memset(src.p, 1, SIZE);
-	vt_pair(t, &vt_usual, &qa, &qb);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
+	assert_int_equal(vt_rdma(b.qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &b.sge, 1, vt_addr(&b.dst), b.dst.mr->rkey),
 			 0);
-	begun(t, &dst);
-	vt_mem_free(t, &dst);
+	begun(t, &b.dst);
+	vt_mem_free(t, &b.dst);
 	wc = vt_wait(t, &t->a.send);
 	if (!was_through(t, &wc)) {
 		assert_int_equal(wc.status, IBV_WC_REM_ACCESS_ERR);
-		vt_refused(t, qb, IBV_EVENT_QP_ACCESS_ERR);
+		vt_refused(t, b.qb, IBV_EVENT_QP_ACCESS_ERR);
 	}
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
+	vt_destroy(t, b.qa, b.qb);
+	vt_mem_free(t, &b.src);
 }
 
 static void stop_leaving(struct vt *t)
 {
-	enum {
-		SIZE = 32 << 20
-	};
-	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
-	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
-	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
-	struct ibv_qp *qa, *qb;
+	struct big b = big(t);
 	struct ibv_wc wc;
 
-	memset(src.p, 1, SIZE);
-	vt_pair(t, &vt_usual, &qa, &qb);
-	assert_int_equal(vt_write_imm(qa, 1, IBV_SEND_SIGNALED, 0, &sge, 1,
-				      vt_addr(&dst), dst.mr->rkey),
+	assert_int_equal(vt_write_imm(b.qa, 1, IBV_SEND_SIGNALED, 0, &b.sge, 1,
+				      vt_addr(&b.dst), b.dst.mr->rkey),
 			 0);
-	assert_int_equal(vt_recv(qb, 2, NULL, 0), 0);
-	begun(t, &dst);
-	vt_mem_free(t, &src);
+	assert_int_equal(vt_recv(b.qb, 2, NULL, 0), 0);
+	begun(t, &b.dst);
+	vt_mem_free(t, &b.src);
 	wc = vt_wait(t, &t->a.send);
 	if (!was_through(t, &wc)) {
 		assert_int_equal(wc.status, t->rxe ? IBV_WC_LOC_QP_OP_ERR
@@ -236,8 +242,8 @@ static void stop_leaving(struct vt *t)
 		/* Half a message is none. */
 		vt_quiet(t, &t->b.recv, 50);
 	}
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &dst);
+	vt_destroy(t, b.qa, b.qb);
+	vt_mem_free(t, &b.dst);
 }
 
 static void dereg_fences_a_write_that_is_arriving(void **state)

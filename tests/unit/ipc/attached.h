@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How tests of one client of one fake proxy begin and end. Each program has its
+ * own: include it once.
+ */
+#ifndef ATTACHED_H
+#define ATTACHED_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka wants the ones above. */
+#include <cmocka.h>
+
+#include "fake_proxy.h"
+
+static struct fake_proxy *f;
+static struct mpib_client *c;
+
+static int start(void **state)
+{
+	(void)state;
+	f = fake_proxy_start();
+	c = NULL;
+	return f ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	mpib_detach(c);
+	fake_proxy_stop(f);
+	return 0;
+}
+
+static void attach(void)
+{
+	assert_int_equal(fake_attach(f, &c), 0);
+}
+
+/* A sending end, ready. Takes the lowest free index. */
+static struct mpib_conn *connected(void)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn;
+
+	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
+	assert_int_equal(mpib_ready(conn), 1);
+	return conn;
+}
+
+#endif
