@@ -95,8 +95,6 @@ const char *perf_pattern_name(enum perf_pattern pattern);
 /* The node that rank runs on, and its number there. */
 int perf_rank_node(const struct perf_options *opt, int rank);
 int perf_rank_local(const struct perf_options *opt, int rank);
-/* Keep this process to its rank's share of the CPUs; < 0: said why not. */
-int perf_pin(const struct perf_options *opt, int rank);
 
 /* A random-size or steady run gives one row of its own. */
 static inline bool perf_is_steady(const struct perf_options *opt)

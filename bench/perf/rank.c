@@ -15,6 +15,7 @@
 
 #include "perf/data.h"
 #include "perf/pattern.h"
+#include "perf/pin.h"
 
 static bool verbose;
 
@@ -59,6 +60,17 @@ static void set_environment(const struct perf_options *opt, int rank)
 		if (opt->env[i].node < 0 || opt->env[i].node == node)
 			setenv(opt->env[i].name, opt->env[i].value, 1);
 	}
+}
+
+static bool pin(const struct perf_options *opt, int rank)
+{
+	int rc = perf_pin(perf_rank_node(opt, rank) * opt->ranks_per_node +
+				  perf_rank_local(opt, rank),
+			  opt->nranks);
+
+	if (rc < 0)
+		perf_bad("--pin: rank %d: %s", rank, strerror(-rc));
+	return rc == 0;
 }
 
 static bool start_plugin(struct perf_rank *r)
@@ -363,7 +375,7 @@ int perf_rank_main(struct perf_world *w, int rank)
 	void **lcomm;
 	bool ok;
 
-	if (w->opt.pin && perf_pin(&w->opt, rank) < 0)
+	if (w->opt.pin && !pin(&w->opt, rank))
 		return 1;
 	lcomm = calloc(most, sizeof(*lcomm));
 	r.stream = calloc(most, sizeof(*r.stream));

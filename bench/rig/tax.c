@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "peers/peer.h"
+#include "perf/pin.h"
 #include "rig/rig.h"
 
 #define INFLIGHT 8
@@ -35,6 +36,10 @@ static struct rig_node node;
 
 static void open_node(struct test *t, unsigned me)
 {
+	int rc = perf_pin((int)me, 2);
+
+	if (rc < 0)
+		peer_die("a CPU for end %u: %s", me, strerror(-rc));
 	rig_open(&node, me, t->net, t->threaded, 1, (size_t)t->size * INFLIGHT,
 		 t->cards);
 	while (rig_connect(&node))
