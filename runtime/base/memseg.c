@@ -5,13 +5,10 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
-#endif
 
 #define HUGE_BYTES (2u << 20)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -23,31 +20,46 @@ static size_t page_round(size_t size)
 	return (size + page - 1) & ~(page - 1);
 }
 
-/* size is a whole number of the pages that flags ask for. */
-static int create(struct mpib_memseg *seg, const char *name, size_t size,
-		  unsigned flags, int seals)
+/*
+ * A descriptor of the same memory that cannot be mapped for writing. Not by
+ * F_SEAL_FUTURE_WRITE: that would keep out the process which takes over from
+ * us, too. The mode keeps other users from opening it again through /proc.
+ */
+static int reader_of(int fd)
 {
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
-	void *addr;
-	int rc;
+	char path[32];
+	int reader;
 
-	if (fd < 0)
+	if (fchmod(fd, 0600) < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)size) < 0) {
-		rc = -errno;
-		goto close_fd;
-	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	reader = open(path, O_RDONLY | O_CLOEXEC);
+	return reader < 0 ? -errno : reader;
+}
+
+/* fd is the segment's, or closed. */
+static int hold(struct mpib_memseg *seg, int fd, size_t size, bool read_only)
+{
+	void *addr;
+	int rc, reader;
+
 	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED) {
 		rc = -errno;
 		goto close_fd;
 	}
-	/* After our own mapping, which FUTURE_WRITE leaves writable. */
-	if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
-		rc = -errno;
+	*seg = (struct mpib_memseg){
+		.addr = addr, .size = size, .fd = fd, .own = -1
+	};
+	if (!read_only)
+		return 0;
+	reader = reader_of(fd);
+	if (reader < 0) {
+		rc = reader;
 		goto unmap;
 	}
-	*seg = (struct mpib_memseg){ .addr = addr, .size = size, .fd = fd };
+	seg->fd = reader;
+	seg->own = fd;
 	return 0;
 
 unmap:
@@ -57,14 +69,31 @@ close_fd:
 	return rc;
 }
 
+/* size is a whole number of the pages that flags ask for. */
+static int create(struct mpib_memseg *seg, const char *name, size_t size,
+		  unsigned flags, bool read_only)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return hold(seg, fd, size, read_only);
+}
+
 int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only)
 {
 	size = page_round(size);
 	if (size == 0 || size > INT64_MAX)
 		return -EINVAL;
-	return create(seg, name, size, 0,
-		      SEALS | (read_only ? F_SEAL_FUTURE_WRITE : 0));
+	return create(seg, name, size, 0, read_only);
 }
 
 int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
@@ -75,7 +104,7 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 	/* mmap() takes the pages out of those set aside, so that no access
 	 * fails later for want of one. */
 	if (size && size % HUGE_BYTES == 0 && size <= INT64_MAX &&
-	    create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, SEALS) == 0)
+	    create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, false) == 0)
 		return 0;
 	rc = mpib_memseg_create(seg, name, size, false);
 	/* Where the kernel knows no such pages, or gives none, all is well. */
@@ -84,12 +113,9 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 	return rc;
 }
 
-int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
-		       bool writable)
+static int check(int fd, size_t size, size_t *whole)
 {
-	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
 	struct stat st;
-	void *addr;
 	int seals;
 
 	/* Only memfds and their like know seals; all else answers EINVAL. */
@@ -103,19 +129,46 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0 ||
 	    (uint64_t)st.st_size < size)
 		return -EPROTO;
+	*whole = (size_t)st.st_size;
+	return 0;
+}
 
-	size = size ? page_round(size) : (size_t)st.st_size;
+int mpib_memseg_adopt(struct mpib_memseg *seg, int fd, size_t size,
+		      bool read_only)
+{
+	size_t whole;
+	int rc = check(fd, size, &whole);
+
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	return hold(seg, fd, whole, read_only);
+}
+
+int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
+		       bool writable)
+{
+	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
+	size_t whole;
+	void *addr;
+	int rc = check(fd, size, &whole);
+
+	if (rc < 0)
+		return rc;
+	size = size ? page_round(size) : whole;
 	addr = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
 	/* A child that wrote into the parent's rings would garble them. */
 	if (madvise(addr, size, MADV_DONTFORK) < 0) {
-		int rc = -errno;
-
+		rc = -errno;
 		munmap(addr, size);
 		return rc;
 	}
-	*seg = (struct mpib_memseg){ .addr = addr, .size = size, .fd = -1 };
+	*seg = (struct mpib_memseg){
+		.addr = addr, .size = size, .fd = -1, .own = -1
+	};
 	return 0;
 }
 
@@ -126,5 +179,7 @@ void mpib_memseg_fini(struct mpib_memseg *seg)
 	munmap(seg->addr, seg->size);
 	if (seg->fd >= 0)
 		close(seg->fd);
-	*seg = (struct mpib_memseg){ .fd = -1 };
+	if (seg->own >= 0)
+		close(seg->own);
+	*seg = (struct mpib_memseg){ .fd = -1, .own = -1 };
 }

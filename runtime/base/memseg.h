@@ -14,12 +14,14 @@ struct mpib_memseg {
 	void *addr;
 	size_t size; /* of the mapping, whole pages */
 	int fd; /* creator's, to be passed on; -1 for an attached one */
+	int own; /* creator's of a read-only one, which stays; else -1 */
 };
 
 /*
  * Create a zeroed segment of size bytes, rounded up to pages, mapped for
- * reading and writing. With read_only every mapping made later, by whomever,
- * can only be read. Any thread. -EINVAL for size 0, else -errno.
+ * reading and writing. With read_only fd is open for reading only, and nobody
+ * but the creator's user (or root) can open it again for more. Any thread.
+ * -EINVAL for size 0, else -errno.
  */
 int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
@@ -31,6 +33,14 @@ int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
  */
 int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 			    size_t size);
+
+/*
+ * Map again, for writing, what this user's process once created: fd is its own,
+ * or its fd where that is -1. fd becomes the segment's, also on failure.
+ * -EPROTO as below.
+ */
+int mpib_memseg_adopt(struct mpib_memseg *seg, int fd, size_t size,
+		      bool read_only);
 
 /*
  * Map a segment another process made; fd stays the caller's and may be closed

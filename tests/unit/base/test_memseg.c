@@ -50,12 +50,36 @@ static void a_read_only_segment_cannot_be_mapped_for_writing(void **state)
 
 	(void)state;
 	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, true), 0);
-	assert_int_equal(mpib_memseg_attach(&b, a.fd, 4096, true), -EPERM);
+	assert_int_equal(mpib_memseg_attach(&b, a.fd, 4096, true), -EACCES);
 	assert_int_equal(mpib_memseg_attach(&b, a.fd, 4096, false), 0);
 	assert_int_equal(mprotect(b.addr, b.size, PROT_READ | PROT_WRITE), -1);
 	strcpy(a.addr, "owner writes on");
 	assert_string_equal(b.addr, "owner writes on");
 	mpib_memseg_fini(&b);
+	mpib_memseg_fini(&a);
+}
+
+static void only_its_creator_opens_a_read_only_segment_for_writing(void **state)
+{
+	struct mpib_memseg a, b;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, true), 0);
+	assert_int_equal(fcntl(a.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	assert_int_equal(fcntl(a.fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fstat(a.fd, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(write(a.fd, "x", 1), -1);
+	assert_int_equal(mpib_memseg_adopt(&b, dup(a.own), 4096, true), 0);
+	strcpy(b.addr, "the next one writes on");
+	assert_string_equal(a.addr, "the next one writes on");
+	mpib_memseg_fini(&b);
+	mpib_memseg_fini(&a);
+	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, true), 0);
+	assert_int_equal(mpib_memseg_adopt(&b, dup(a.fd), 4096, true), -EACCES);
+	assert_int_equal(mpib_memseg_adopt(&b, dup(a.own), 8192, true),
+			 -EPROTO);
 	mpib_memseg_fini(&a);
 }
 
@@ -162,6 +186,8 @@ int main(void)
 		cmocka_unit_test(the_size_is_sealed),
 		cmocka_unit_test(
 			a_read_only_segment_cannot_be_mapped_for_writing),
+		cmocka_unit_test(
+			only_its_creator_opens_a_read_only_segment_for_writing),
 		cmocka_unit_test(attaching_refuses_what_is_not_sealed),
 		cmocka_unit_test(attaching_refuses_what_is_too_small),
 		cmocka_unit_test(
