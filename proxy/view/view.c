@@ -72,9 +72,10 @@ json_t *mpib_view_info(const struct mpib_view *v)
 static json_t *failover(const struct mpib_snap_failover *n)
 {
 	static const char *const cause[MPIB_CAUSES] = {
-		[MPIB_CAUSE_NONE] = "none",   [MPIB_CAUSE_PORT] = "port",
-		[MPIB_CAUSE_ERROR] = "error", [MPIB_CAUSE_STUCK] = "stuck",
-		[MPIB_CAUSE_PEER] = "peer",   [MPIB_CAUSE_PROBE] = "probe",
+		[MPIB_CAUSE_NONE] = "none",	  [MPIB_CAUSE_PORT] = "port",
+		[MPIB_CAUSE_ERROR] = "error",	  [MPIB_CAUSE_STUCK] = "stuck",
+		[MPIB_CAUSE_PEER] = "peer",	  [MPIB_CAUSE_PROBE] = "probe",
+		[MPIB_CAUSE_UPGRADE] = "upgrade",
 	};
 	json_t *causes = json_object();
 

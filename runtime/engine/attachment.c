@@ -52,6 +52,11 @@ void mpib_attachment_share(struct mpib_attachment *attachment, uint32_t weight,
 	mpib_claim_set(&attachment->claim, weight, rate);
 }
 
+uint32_t mpib_attachment_id(const struct mpib_attachment *attachment)
+{
+	return attachment->id;
+}
+
 static void on_close(struct mpib_msg *msg)
 {
 	struct mpib_call *call = (struct mpib_call *)msg;
@@ -153,6 +158,27 @@ static void on_mr_add(struct mpib_msg *msg)
 	mpib_call_done(mr->attachment->shard, call, 0);
 }
 
+int mpib_mr_make(struct mpib_attachment *a, const struct mpib_mr_attr *attr,
+		 uint32_t handle, struct mpib_mr **made)
+{
+	struct mpib_mr *mr = calloc(1, sizeof(*mr));
+	int rc;
+
+	if (!mr)
+		return -ENOMEM;
+	mr->attachment = a;
+	mr->handle = handle;
+	mr->addr = (uint64_t)(uintptr_t)attr->addr;
+	mr->len = attr->len;
+	rc = reg(mr, attr);
+	if (rc < 0) {
+		dereg(mr);
+		return rc;
+	}
+	a->mr_made[handle] = *made = mr;
+	return 0;
+}
+
 int mpib_mr_add(struct mpib_attachment *attachment,
 		const struct mpib_mr_attr *attr, uint32_t *handle,
 		mpib_done_fn *done, void *arg)
@@ -166,19 +192,9 @@ int mpib_mr_add(struct mpib_attachment *attachment,
 		h++;
 	if (h == MPIB_MRS_MAX)
 		return -ENOSPC;
-	mr = calloc(1, sizeof(*mr));
-	if (!mr)
-		return -ENOMEM;
-	mr->attachment = attachment;
-	mr->handle = h;
-	mr->addr = (uint64_t)(uintptr_t)attr->addr;
-	mr->len = attr->len;
-	rc = reg(mr, attr);
-	if (rc < 0) {
-		dereg(mr);
+	rc = mpib_mr_make(attachment, attr, h, &mr);
+	if (rc < 0)
 		return rc;
-	}
-	attachment->mr_made[h] = mr;
 	*handle = h;
 	call = mpib_call_new(mr, done, arg);
 	mpib_mailbox_send(&attachment->shard->mailbox, &call->msg, on_mr_add);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/flow/flow.h"
+#include "engine/handover/handover.h"
 #include "engine/split/policy.h"
 #include "verbs/soft/soft.h"
 
@@ -45,9 +46,12 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 
 static int make_status(struct mpib_engine *e)
 {
-	int rc = mpib_memseg_create(&e->status_seg, "mpib-status",
-				    sizeof(struct mpib_status), true);
+	int rc;
 
+	if (e->cfg.heirloom)
+		return mpib_engine_inherit(e);
+	rc = mpib_memseg_create(&e->status_seg, "mpib-status",
+				sizeof(struct mpib_status), true);
 	if (rc < 0)
 		return rc;
 	e->status = e->status_seg.addr;
@@ -170,12 +174,9 @@ int mpib_engine_open(const struct mpib_engine_config *cfg,
 
 	if (rc < 0)
 		return rc;
-	for (unsigned i = 0; i < e->shards; i++) {
-		rc = mpib_shard_start(&e->shard[i]);
-		if (rc < 0)
-			goto err_close;
-		e->running++;
-	}
+	rc = cfg->heirloom ? 0 : mpib_engine_run(e);
+	if (rc < 0)
+		goto err_close;
 	*engine = e;
 	return 0;
 
@@ -240,15 +241,7 @@ static void free_attachments(struct mpib_shard *s)
 
 void mpib_engine_close(struct mpib_engine *engine)
 {
-	while (engine->running > 0)
-		mpib_shard_join(&engine->shard[--engine->running]);
-	/* This thread owns everything now: finish what was on its way. */
-	for (unsigned i = 0; i < engine->shards; i++) {
-		while (mpib_mailbox_run(&engine->shard[i].mailbox) +
-			       mpib_mailbox_run(&engine->mailbox) >
-		       0)
-			;
-	}
+	mpib_engine_halt(engine);
 	for (unsigned i = 0; i < engine->shards; i++) {
 		free_lanes(&engine->shard[i]);
 		free_attachments(&engine->shard[i]);

@@ -92,7 +92,21 @@ struct mpib_engine_config {
 	bool failover; /* with two rails: a rail may fail, see failover.h */
 	uint32_t hold_ms; /* a rail that came back waits so long */
 	uint32_t grace_ms; /* without any rail a lane waits so long */
+	const struct mpib_engine_heirloom *heirloom; /* NULL: of nobody */
 };
+
+/*
+ * What clients of a proxy have of its engine, for the one that takes over from
+ * it. Such an engine is opened idle, see handover/handover.h.
+ */
+struct mpib_engine_heirloom {
+	int status; /* the segment, as mpib_engine_heirloom() had it */
+	unsigned shards;
+	int doorbell[MPIB_SHARDS_MAX];
+};
+/* All of it stays the engine's. */
+void mpib_engine_heirloom(const struct mpib_engine *engine,
+			  struct mpib_engine_heirloom *h);
 
 /* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,
  * rnr_retry 6, ... */
@@ -195,6 +209,7 @@ void mpib_tenant_put(struct mpib_tenant *tenant);
 int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
 			 struct mpib_submit *submit, struct mpib_reply *reply,
 			 struct mpib_attachment **attachment);
+uint32_t mpib_attachment_id(const struct mpib_attachment *attachment);
 /* After all its flows are destroyed and its regions deleted. */
 void mpib_attachment_close(struct mpib_attachment *attachment,
 			   mpib_done_fn *done, void *arg);

@@ -6,6 +6,7 @@
  */
 #include <ck_pr.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,7 +270,9 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	rc = mpib_mailbox_init(&s->mailbox);
 	if (rc < 0)
 		goto err_tables;
-	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->doorbell = e->cfg.heirloom ? fcntl(e->cfg.heirloom->doorbell[index],
+					      F_DUPFD_CLOEXEC, 0)
+				      : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->doorbell < 0 || s->epfd < 0) {
 		rc = -errno;
@@ -305,7 +308,10 @@ err_tables:
 int mpib_shard_start(struct mpib_shard *s)
 {
 	char name[16];
-	int rc = pthread_create(&s->thread, NULL, run, s);
+	int rc;
+
+	atomic_store_explicit(&s->stop, false, memory_order_relaxed);
+	rc = pthread_create(&s->thread, NULL, run, s);
 
 	if (rc)
 		return -rc;

@@ -114,6 +114,7 @@ struct mpib_engine {
 	int trouble_rc; /* 0: none that is not told; control thread */
 	char trouble[256];
 	bool rail_up[MPIB_RAILS];
+	bool leaving; /* see handover/handover.h; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	_Atomic unsigned drained; /* bit per rail, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */

@@ -65,7 +65,8 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	rc = random64(&b->self.boot);
 	if (rc < 0)
 		goto err_free;
-	rc = mpib_hello_listen(b, why, why_len);
+	b->fd = -1;
+	rc = opts->idle ? 0 : mpib_hello_listen(b, why, why_len);
 	if (rc < 0) {
 		free(b);
 		return rc;

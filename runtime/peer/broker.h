@@ -40,6 +40,8 @@ struct mpib_broker_opts {
 	unsigned connect_ms; /* to reach the peer and make a lane, 0: 10000 */
 	unsigned accept_ms; /* then, for the peer's accept, 0: 120000 */
 	unsigned silence_s; /* of a peer, before its link is dead; 0: 5 */
+	bool idle; /* takes over from another: does not listen, nobody calls;
+		      addr and port do not count, see handover.h */
 };
 
 /* One attached client, as the broker knows it. The caller's, and in place

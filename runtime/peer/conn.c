@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/handover/handover.h"
 #include "peer/internal.h"
 
 void mpib_bconn_set_state(struct mpib_bconn *c, enum mpib_conn_state state)
@@ -158,7 +159,7 @@ void mpib_bconn_laned(struct mpib_bconn *c)
 
 /* Both ends register, as the agent would see them connect; only the sending end
  * splits by the hint. */
-static void want_hint(struct mpib_bconn *c)
+void mpib_bconn_want_hint(struct mpib_bconn *c)
 {
 	const struct mpib_agent_route route = {
 		.sout_src = c->broker->self.sout,
@@ -196,7 +197,7 @@ void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w)
 	c->their_id = w->from;
 	c->known = true;
 	mpib_flow_start(c->flow, &w->flow);
-	want_hint(c);
+	mpib_bconn_want_hint(c);
 	mpib_blane_tell(c->lane, &m);
 	mpib_bconn_set_state(c, MPIB_CONN_READY);
 }
@@ -213,7 +214,7 @@ static void on_accepted(struct mpib_bconn *c, const struct mpib_peer_msg *m)
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = MPIB_BCONN_READY;
 	mpib_flow_start(c->flow, &m->flow);
-	want_hint(c);
+	mpib_bconn_want_hint(c);
 	mpib_bconn_set_state(c, MPIB_CONN_READY);
 }
 
@@ -267,6 +268,8 @@ bool mpib_bconn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		on_close(c, m);
 	else if (m->type == MPIB_PEER_CONN_CLOSED && c->close_sent)
 		on_closed(c);
+	else if (m->type == MPIB_PEER_CONN_MOVED && c->known && c->flow)
+		sound = mpib_flow_moved(c->flow, &m->flow);
 	else
 		sound = false;
 	return sound;

@@ -286,6 +286,11 @@ static void on_accept(void *arg, uint32_t events)
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
 }
 
+int mpib_hello_accept(struct mpib_broker *b)
+{
+	return mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN, on_accept, b);
+}
+
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
@@ -310,7 +315,7 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 		goto err_close;
 	}
 	b->self.port = ntohs(sin.sin_port);
-	rc = mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN, on_accept, b);
+	rc = mpib_hello_accept(b);
 	if (rc < 0)
 		goto err_close;
 	return 0;
@@ -329,7 +334,8 @@ void mpib_hello_close(struct mpib_broker *b)
 {
 	mpib_timer_disarm(b->loop, &b->pause);
 	mpib_loop_del(b->loop, &b->accept);
-	close(b->fd);
+	if (b->fd >= 0)
+		close(b->fd);
 	while (!TAILQ_EMPTY(&b->strangers))
 		drop(TAILQ_FIRST(&b->strangers));
 }

@@ -175,6 +175,8 @@ uint32_t mpib_broker_new_id(struct mpib_broker *b);
 
 /* hello.c */
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
+/* Take callers on b->fd. -errno. */
+int mpib_hello_accept(struct mpib_broker *b);
 void mpib_hello_close(struct mpib_broker *b);
 
 /* peer.c */
@@ -188,6 +190,8 @@ void mpib_peer_want(struct mpib_peer *p);
 /* Under its session, which was begun or goes on. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
+/* It is up already, by a link that another process made. */
+void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link);
 /* Its island, as this end sees it. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
 /* How lanes to it are spread: it may be too old to know of any way. */
@@ -213,6 +217,10 @@ bool mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct mpib_blane *mpib_blane_find(struct mpib_peer *p, uint32_t id);
 struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
 				  const struct mpib_lane_key *key, bool ours);
+/* Of another process, where it was up. */
+struct mpib_blane *mpib_blane_restore(struct mpib_peer *p,
+				      const struct mpib_lane_key *key,
+				      bool ours, uint32_t id);
 struct mpib_blane *mpib_blane_find_shared(struct mpib_peer *p,
 					  const struct mpib_lane_key *key,
 					  bool ours);
@@ -233,6 +241,8 @@ void mpib_bconn_set_state(struct mpib_bconn *c, enum mpib_conn_state state);
 int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 		   uint32_t index, bool sender, struct mpib_bconn **conn);
 bool mpib_bconn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* Register it with the agent. */
+void mpib_bconn_want_hint(struct mpib_bconn *c);
 /* The link, or the lane, is up. */
 void mpib_bconn_linked(struct mpib_bconn *c);
 void mpib_bconn_laned(struct mpib_bconn *c);

@@ -45,8 +45,9 @@ struct mpib_blane *mpib_blane_find(struct mpib_peer *p, uint32_t id)
 	return l && l->peer == p ? l : NULL;
 }
 
-struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
-				  const struct mpib_lane_key *key, bool ours)
+static struct mpib_blane *new_entry(struct mpib_peer *p,
+				    const struct mpib_lane_key *key, bool ours,
+				    uint32_t id)
 {
 	struct mpib_blane *l = calloc(1, sizeof(*l));
 
@@ -55,12 +56,29 @@ struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
 	l->peer = p;
 	l->key = *key;
 	l->ours = ours;
-	l->id = mpib_broker_new_id(p->broker);
+	l->id = id;
 	TAILQ_INIT(&l->conns);
 	TAILQ_INIT(&l->waiting);
 	TAILQ_INSERT_TAIL(&p->lanes, l, entry);
 	p->lane_count++;
 	HASH_ADD(hh, p->broker->lanes, id, sizeof(l->id), l);
+	return l;
+}
+
+struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
+				  const struct mpib_lane_key *key, bool ours)
+{
+	return new_entry(p, key, ours, mpib_broker_new_id(p->broker));
+}
+
+struct mpib_blane *mpib_blane_restore(struct mpib_peer *p,
+				      const struct mpib_lane_key *key,
+				      bool ours, uint32_t id)
+{
+	struct mpib_blane *l = new_entry(p, key, ours, id);
+
+	if (l)
+		l->state = MPIB_BLANE_UP;
 	return l;
 }
 

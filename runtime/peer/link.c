@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/parcel.h"
+
 #define OUT_MAX (1u << 20)
 /* Patience is counted in ticks, not time: when it was this process that stood
  * still, the peer's bytes wait. */
@@ -328,6 +330,73 @@ static int make(struct mpib_loop *loop, int fd, bool connecting,
 	mpib_timer_arm(loop, &l->tick, TICK_NS, on_tick, l);
 	*link = l;
 	return 0;
+}
+
+static void seal(struct mpib_parcel *p, struct mpib_seal *s)
+{
+	mpib_parcel_bool(p, &s->on);
+	mpib_parcel_raw(p, s->key, sizeof(s->key));
+	mpib_parcel_u64(p, &s->count);
+}
+
+/* What is half read, and half sent. */
+static void buffers(struct mpib_parcel *p, struct mpib_link *l)
+{
+	uint32_t in = (uint32_t)l->in_len;
+	uint32_t out = (uint32_t)(l->out_len - l->out_at);
+
+	mpib_parcel_count(p, &in, sizeof(l->in));
+	mpib_parcel_raw(p, l->in, in);
+	mpib_parcel_count(p, &out, OUT_MAX);
+	if (!p->packing) {
+		l->in_len = in;
+		if (!reserve(l, out)) {
+			mpib_parcel_fail(p, "no memory for a link");
+			return;
+		}
+		l->out_len = out;
+	}
+	if (out)
+		mpib_parcel_raw(p, l->out + l->out_at, out);
+}
+
+void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
+		      struct mpib_link **link)
+{
+	int fd = p->packing ? (*link)->fd : -1;
+	struct mpib_link *l;
+
+	mpib_parcel_mark(p, "link");
+	mpib_parcel_fd(p, &fd);
+	if (!p->packing) {
+		*link = NULL;
+		if (p->failed || make(loop, fd, false, NULL, NULL, link) < 0) {
+			mpib_parcel_fail(p, "no memory for a link");
+			if (fd >= 0)
+				close(fd);
+			return;
+		}
+	}
+	l = *link;
+	mpib_parcel_raw(p, &l->addr, sizeof(l->addr));
+	mpib_parcel_text(p, l->label, sizeof(l->label));
+	mpib_parcel_u64(p, &l->tx_bytes);
+	mpib_parcel_u64(p, &l->rx_bytes);
+	mpib_parcel_u64(p, &l->told);
+	seal(p, &l->tx_seal);
+	seal(p, &l->rx_seal);
+	buffers(p, l);
+	if (!p->packing)
+		mpib_link_listen(l, false);
+}
+
+int mpib_link_listen(struct mpib_link *link, bool on)
+{
+	/* What waits to be sent is looked after when it listens. */
+	link->writing = on && link->out_len > link->out_at;
+	return mpib_loop_mod(link->loop, &link->watch,
+			     on ? EPOLLIN | (link->writing ? EPOLLOUT : 0u)
+				: 0);
 }
 
 static void set_label(struct mpib_link *l, const struct sockaddr_in *sin)

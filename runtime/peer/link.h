@@ -59,6 +59,13 @@ int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
+/* One that is connected goes on in another process, which sets its events:
+ * packed, the link is still ours. NULL on failure. */
+struct mpib_parcel;
+void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
+		      struct mpib_link **link);
+/* Whether it takes what comes. */
+int mpib_link_listen(struct mpib_link *link, bool on);
 /* How long the other end may be silent before the link is dead; MPIB_SILENCE_S
  * unless it is told. */
 #define MPIB_SILENCE_S 5

@@ -24,7 +24,7 @@
 /* So that nobody fills our memory by greeting from every port. */
 #define PEERS_MAX 8192
 
-static const struct mpib_link_events link_events;
+static const struct mpib_link_events link_events, up_events;
 
 bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 {
@@ -33,6 +33,15 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 	if (a->addr != b->addr)
 		return ntohl(a->addr) < ntohl(b->addr);
 	return a->port < b->port;
+}
+
+void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link)
+{
+	link->events = &up_events;
+	link->ctx = p;
+	p->link = link;
+	p->state = MPIB_PEER_UP;
+	link->seen = p->resume.id ? &p->resume.seen : NULL;
 }
 
 static struct mpib_peer *new_peer(struct mpib_broker *b, uint32_t addr,
@@ -265,6 +274,7 @@ static void on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_CONN_CANCEL:
 	case MPIB_PEER_CONN_CLOSE:
 	case MPIB_PEER_CONN_CLOSED:
+	case MPIB_PEER_CONN_MOVED:
 		sound = mpib_bconn_message(p, m);
 		break;
 	case MPIB_PEER_HELLO:
@@ -309,13 +319,9 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 {
 	struct mpib_bconn *c;
 
-	link->events = &up_events;
-	link->ctx = p;
-	p->link = link;
-	p->state = MPIB_PEER_UP;
+	mpib_peer_goes_on(p, link);
 	p->node.boot = node->boot;
 	p->node.sout = node->sout;
-	link->seen = p->resume.id ? &p->resume.seen : NULL;
 	p->trouble[0] = 0;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
 	mpib_event(MPIB_LOG_INFO, "peer_up",

@@ -197,6 +197,7 @@ static const struct {
 	[MPIB_PEER_CONN_CLOSE] = { "CONN_CLOSE", { NUMBER(to), WHY } },
 	[MPIB_PEER_CONN_CLOSED] = { "CONN_CLOSED", { NUMBER(to) } },
 	[MPIB_PEER_LANE_RAIL] = { "LANE_RAIL", { NUMBER(to), RAIL } },
+	[MPIB_PEER_CONN_MOVED] = { "CONN_MOVED", { NUMBER(to), FLOW } },
 };
 
 /* The parts of messages of the type, PARTS of them; NULL: there is no such. */

@@ -31,6 +31,8 @@
  *   CONN_CLOSE   to, error, why; the sender writes nothing any more
  *                                              -> CONN_CLOSED
  *   CONN_CLOSED  to; nor does this end
+ *   CONN_MOVED   to, flow; another process goes on with this end (handover.h):
+ *                flow holds from now on. Both rails are fenced. Since version 4
  *
  * With a cluster's key (auth.h) what an end sends after its WELCOME or READY
  * is sealed: 16 bytes after the message, counted in its length. Without one,
@@ -45,11 +47,12 @@
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 2u
-#define MPIB_PEER_VERSION 3u
+#define MPIB_PEER_VERSION 4u
 /* The first with sessions that outlive a link. */
 #define MPIB_PEER_VERSION_RESUME 3u
 /* The first whose lane_info says how a lane is spread. */
 #define MPIB_PEER_VERSION_SPREAD 3u
+#define MPIB_PEER_VERSION_MOVE 4u /* knows CONN_MOVED, and why rails stop */
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -70,6 +73,7 @@ enum mpib_peer_type {
 	MPIB_PEER_CONN_CLOSE,
 	MPIB_PEER_CONN_CLOSED,
 	MPIB_PEER_LANE_RAIL,
+	MPIB_PEER_CONN_MOVED,
 };
 
 /* Who a proxy is: where its peer link listens, and which life of it. */

@@ -46,6 +46,7 @@ struct mpib_flow {
 	int error; /* of the first stop */
 	uint32_t hint; /* slot + 1, as last set */
 	uint64_t addr; /* its table, by which its peer knows it */
+	uint64_t moved_to; /* its peer's, 0: that never moved */
 	struct mpib_flow *peer; /* whose table it writes, once started */
 	TAILQ_ENTRY(mpib_flow) link;
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/handover/handover.h"
 #include "engine/measure/snapshot.h"
 
 static TAILQ_HEAD(, mpib_tenant) tenants = TAILQ_HEAD_INITIALIZER(tenants);
@@ -282,6 +283,13 @@ static bool can_reach(const struct mpib_flow *from, const struct mpib_flow *to)
 {
 	return from->started && !from->stopped && !from->lane->killed &&
 	       !to->lane->killed;
+}
+
+bool mpib_flow_moved(struct mpib_flow *flow,
+		     const struct mpib_flow_info *remote)
+{
+	flow->moved_to = remote->addr;
+	return true;
 }
 
 void mpib_flow_start(struct mpib_flow *flow,

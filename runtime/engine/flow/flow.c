@@ -183,6 +183,16 @@ static void on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
+static bool take_this_id(struct mpib_shard *s, uint32_t id)
+{
+	uint64_t bit = 1ull << id % 64;
+
+	if (s->flow_ids[id / 64] & bit)
+		return false;
+	s->flow_ids[id / 64] |= bit;
+	return true;
+}
+
 static uint32_t take_flow_id(struct mpib_shard *s)
 {
 	for (uint32_t i = 0; i < MPIB_FLOWS_MAX / 64; i++) {
@@ -228,9 +238,8 @@ static size_t flow_bytes(bool sender)
 				sizeof(struct mpib_receiver);
 }
 
-int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
-		     bool sender, struct mpib_lane *lane,
-		     struct mpib_flow **flow)
+static int make(struct mpib_attachment *attachment, uint32_t index, bool sender,
+		struct mpib_lane *lane, uint32_t id, struct mpib_flow **flow)
 {
 	struct mpib_shard *s = attachment->shard;
 	struct mpib_flow *f = calloc(1, flow_bytes(sender));
@@ -241,11 +250,7 @@ int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
 	rc = mpib_tables_get(attachment->tenant, &f->tables);
 	if (rc < 0)
 		goto err_free;
-	f->id = take_flow_id(s);
-	if (f->id == MPIB_FLOWS_MAX) {
-		rc = -ENOSPC;
-		goto err_tables;
-	}
+	f->id = id;
 	f->shard = s;
 	f->attachment = attachment;
 	f->lane = lane;
@@ -261,11 +266,40 @@ int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
 	*flow = f;
 	return 0;
 
-err_tables:
-	mpib_tables_put(attachment->tenant, &f->tables);
 err_free:
 	free(f);
 	return rc;
+}
+
+int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
+		     bool sender, struct mpib_lane *lane,
+		     struct mpib_flow **flow)
+{
+	uint32_t id = take_flow_id(attachment->shard);
+	int rc = id == MPIB_FLOWS_MAX
+			 ? -ENOSPC
+			 : make(attachment, index, sender, lane, id, flow);
+
+	if (rc < 0 && id != MPIB_FLOWS_MAX)
+		give_flow_id(attachment->shard, id);
+	return rc;
+}
+
+int mpib_flow_restore(struct mpib_attachment *attachment, uint32_t index,
+		      bool sender, struct mpib_lane *lane, uint32_t id,
+		      const struct mpib_flow_info *remote,
+		      struct mpib_flow **flow)
+{
+	int rc = take_this_id(attachment->shard, id)
+			 ? make(attachment, index, sender, lane, id, flow)
+			 : -EEXIST;
+
+	if (rc < 0)
+		return rc;
+	(*flow)->remote = *remote;
+	init_ring(*flow);
+	on_start(&(*flow)->msg);
+	return 0;
 }
 
 void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info)

@@ -76,6 +76,7 @@ struct mpib_group {
 	uint8_t held; /* bit per buffer: ext waits for the final chain */
 	uint8_t current; /* buffer that a send in parts is filling */
 	uint8_t mask; /* rails that carried something already */
+	bool stale; /* cts are of before the peer moved */
 	uint32_t rail[MPIB_RAILS]; /* what they carried */
 	uint32_t size[MPIB_GROUP_MAX];
 	struct mpib_extent ext[MPIB_GROUP_MAX];
@@ -99,6 +100,7 @@ struct mpib_sender {
 	uint8_t spread; /* rails with some of it on more than one QP */
 	uint32_t rail[MPIB_RAILS];
 	struct mpib_group group;
+	bool moved; /* the peer announces anew what it announced before */
 };
 
 enum mpib_slot_state {
@@ -219,6 +221,13 @@ int mpib_flow_hold(struct mpib_flow *f, const struct mpib_desc *d,
 /* Shard. Begin or continue the request of a descriptor. -EINVAL when it does
  * not follow what came before. */
 int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d);
+
+/* Control thread, its shard halted: as mpib_flow_create() and
+ * mpib_flow_start(), with a given id. */
+int mpib_flow_restore(struct mpib_attachment *attachment, uint32_t index,
+		      bool sender, struct mpib_lane *lane, uint32_t id,
+		      const struct mpib_flow_info *remote,
+		      struct mpib_flow **flow);
 
 /* stuck.c: the flow's requests that are older, when it was just added. */
 void mpib_stuck_add(const struct mpib_flow *f, uint64_t older_ns,

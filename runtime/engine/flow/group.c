@@ -5,6 +5,7 @@
  * its send, so that the whole group is one chain per rail; one that comes in
  * parts is written as it comes, for its staging window would run dry.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "engine/flow/chain.h"
@@ -57,6 +58,7 @@ uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first)
 	}
 	g->n = (uint8_t)first->n;
 	g->complete = g->matched = g->held = g->mask = 0;
+	g->stale = false;
 	memset(g->rail, 0, sizeof(g->rail));
 	memset(g->size, 0, sizeof(g->size));
 	return mpib_group_step(f);
@@ -213,12 +215,36 @@ static uint64_t write_all(struct mpib_flow *f)
 	return (uint64_t)sum[0] + sum[1] + 1;
 }
 
+/* The peer's buffers have new keys: what was announced comes again. */
+static bool refresh(struct mpib_flow *f)
+{
+	struct mpib_group *g = &f->tx.group;
+	struct mpib_cts cts[MPIB_GROUP_MAX];
+
+	for (unsigned i = 0; i < g->n; i++) {
+		if (!mpib_sender_cts(f, f->tx.cts_next + i, &cts[i]))
+			return false;
+		if (cts[i].n != g->n || cts[i].idx != i ||
+		    cts[i].msg != g->cts[i].msg ||
+		    cts[i].total != g->cts[i].total) {
+			mpib_flow_break(f, -EPROTO,
+					"peer changed a group of CTS");
+			return false;
+		}
+	}
+	memcpy(g->cts, cts, g->n * sizeof(cts[0]));
+	g->stale = false;
+	return true;
+}
+
 uint64_t mpib_group_step(struct mpib_flow *f)
 {
 	struct mpib_group *g = &f->tx.group;
 	struct mpib_extent *e;
 	int i;
 
+	if (__builtin_expect(g->stale, 0) && !refresh(f))
+		return 0;
 	while (g->complete < g->n) {
 		if (!mpib_sender_has_work(f))
 			return 0;

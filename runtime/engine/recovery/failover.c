@@ -30,6 +30,7 @@ const char *mpib_rail_cause_name(enum mpib_rail_cause cause)
 		[MPIB_CAUSE_STUCK] = "black hole",
 		[MPIB_CAUSE_PEER] = "the peer's notice",
 		[MPIB_CAUSE_PROBE] = "probe without answer",
+		[MPIB_CAUSE_UPGRADE] = "an upgrade",
 	};
 
 	return cause < MPIB_CAUSES ? name[cause] : "?";
@@ -140,7 +141,8 @@ static void tell_failover(const struct mpib_rail_job *job, uint64_t us)
 
 	MPIB_TRACE(failover, job->rail, cause, us, job->lost_chunks,
 		   job->lost_bytes);
-	mpib_event(MPIB_LOG_WARN, "failover", &about,
+	mpib_event(cause == MPIB_CAUSE_UPGRADE ? MPIB_LOG_INFO : MPIB_LOG_WARN,
+		   "failover", &about,
 		   "rail %s to %s: %s, fenced in %llu.%llu ms, %u chunks (%llu "
 		   "bytes) take another way",
 		   mpib_rail_name(job->rail), lane->peer,
@@ -190,7 +192,7 @@ static void stop(struct mpib_lane *lane, unsigned rail)
 	/* What held for a while was sound. */
 	if (life->resumed_ns && now - life->resumed_ns > calm)
 		life->failures = 0;
-	life->failures++;
+	life->failures += life->cause != MPIB_CAUSE_UPGRADE;
 	life->stopped_ns = now;
 	lane->life.last = (uint8_t)rail;
 	life->hold_until = life->probe_until = 0;
@@ -336,7 +338,9 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 	if (!mpib_fence_message(&life->fence, type, msg->epoch, &actions))
 		return false;
 	if (actions & MPIB_FENCE_STOP)
-		life->cause = MPIB_CAUSE_PEER;
+		life->cause = msg->cause == MPIB_CAUSE_UPGRADE
+				      ? MPIB_CAUSE_UPGRADE
+				      : MPIB_CAUSE_PEER;
 	mpib_rail_act(lane, msg->rail, actions);
 	return true;
 }

@@ -29,6 +29,7 @@ enum mpib_rail_cause {
 	MPIB_CAUSE_STUCK, /* no completion while the other rail moves */
 	MPIB_CAUSE_PEER, /* the other end says so */
 	MPIB_CAUSE_PROBE, /* it came back and does not carry */
+	MPIB_CAUSE_UPGRADE, /* the other, or this, proxy is replaced */
 	MPIB_CAUSES,
 };
 
@@ -164,6 +165,8 @@ void mpib_rail_offer(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);
+/* Without any hold-down. */
+void mpib_rail_back(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 const char *mpib_rail_name(unsigned rail);

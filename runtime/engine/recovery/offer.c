@@ -74,7 +74,8 @@ static uint64_t look(struct mpib_lane *lane, uint64_t now)
 	struct mpib_lane_life *life = &lane->life;
 	uint64_t next = UINT64_MAX;
 
-	if (life->over)
+	/* Who takes over brings the rails back, not we. */
+	if (life->over || lane->shard->engine->leaving)
 		return next;
 	if (life->grace_until && now >= life->grace_until) {
 		life->grace_until = 0;
@@ -124,12 +125,24 @@ void mpib_failover_dispatch(struct mpib_engine *engine)
 		mpib_rail_arm(engine, next);
 }
 
+void mpib_rail_back(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_life *life = &lane->life.rail[rail];
+
+	life->hold_until = mpib_now_ns();
+	mpib_rail_arm(lane->shard->engine, life->hold_until);
+}
+
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_life *life = &lane->life.rail[rail];
 	struct mpib_engine *e = lane->shard->engine;
 	unsigned doublings = life->failures ? life->failures - 1 : 0;
 
+	if (life->cause == MPIB_CAUSE_UPGRADE) {
+		mpib_rail_back(lane, rail);
+		return;
+	}
 	if (doublings > HOLD_DOUBLINGS)
 		doublings = HOLD_DOUBLINGS;
 	life->hold_until = mpib_now_ns() +
@@ -203,9 +216,11 @@ void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
 	life->resumed_ns = mpib_now_ns();
 	lane->life.grace_until = 0;
 	about.ns = life->resumed_ns - life->stopped_ns;
-	mpib_event(MPIB_LOG_WARN, "failback", &about,
-		   "rail %s to %s: back after %llu ms", mpib_rail_name(rail),
-		   lane->peer, (unsigned long long)about.ns / 1000000);
+	mpib_event(life->cause == MPIB_CAUSE_UPGRADE ? MPIB_LOG_INFO
+						     : MPIB_LOG_WARN,
+		   "failback", &about, "rail %s to %s: back after %llu ms",
+		   mpib_rail_name(rail), lane->peer,
+		   (unsigned long long)about.ns / 1000000);
 	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_resume,
 			  on_said);
 }

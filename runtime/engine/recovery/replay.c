@@ -31,6 +31,9 @@ static bool share_cts(struct mpib_flow *f, const struct mpib_piece *p,
 	if (mpib_sender_cts(f, p->slot + s->buf, cts) && mpib_cts_sane(cts) &&
 	    s->at <= cts->len && s->len <= cts->len - s->at)
 		return true;
+	/* From a peer that moved it comes again. */
+	if (f->tx.moved && !mpib_sender_cts(f, p->slot + s->buf, cts))
+		return false;
 	mpib_flow_break(f, -EPROTO, "peer %s took back a CTS it had sent",
 			f->lane->peer);
 	return false;

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine as a whole: shards stopped and started, the status segment, and
+ * the regions of attachments.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "engine/flow/flow.h"
+#include "engine/handover/handover.h"
+
+void mpib_engine_halt(struct mpib_engine *engine)
+{
+	int ran;
+
+	while (engine->running > 0)
+		mpib_shard_join(&engine->shard[--engine->running]);
+	/* This thread owns everything now: finish what was on its way. */
+	do {
+		ran = mpib_mailbox_run(&engine->mailbox);
+		for (unsigned i = 0; i < engine->shards; i++)
+			ran += mpib_mailbox_run(&engine->shard[i].mailbox);
+	} while (ran > 0);
+}
+
+int mpib_engine_run(struct mpib_engine *engine)
+{
+	engine->status->pid = (uint32_t)getpid();
+	while (engine->running < engine->shards) {
+		struct mpib_shard *s = &engine->shard[engine->running];
+		/* Whoever watches the heartbeat has seen what was before. */
+		uint64_t beat = atomic_load_explicit(&s->status->heartbeat,
+						     memory_order_relaxed);
+		int rc;
+
+		if (s->n.turns < beat)
+			s->n.turns = beat;
+		rc = mpib_shard_start(s);
+		if (rc < 0)
+			return rc;
+		engine->running++;
+	}
+	return 0;
+}
+
+void mpib_engine_heirloom(const struct mpib_engine *engine,
+			  struct mpib_engine_heirloom *h)
+{
+	*h = (struct mpib_engine_heirloom){
+		.status = engine->status_seg.own,
+		.shards = engine->shards,
+	};
+	for (unsigned i = 0; i < engine->shards; i++)
+		h->doorbell[i] = engine->shard[i].doorbell;
+}
+
+int mpib_engine_inherit(struct mpib_engine *engine)
+{
+	const struct mpib_engine_heirloom *h = engine->cfg.heirloom;
+	const struct mpib_status *status;
+	int fd, rc;
+
+	if (h->shards != engine->cfg.shards)
+		return -EXDEV;
+	fd = fcntl(h->status, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	rc = mpib_memseg_adopt(&engine->status_seg, fd, sizeof(*status), true);
+	if (rc < 0)
+		return rc;
+	status = engine->status = engine->status_seg.addr;
+	if (status->magic == MPIB_STATUS_MAGIC &&
+	    status->version == MPIB_ABI_VERSION)
+		return 0;
+	mpib_memseg_fini(&engine->status_seg);
+	return -EPROTO;
+}
+
+void mpib_engine_parcel(struct mpib_parcel *p, struct mpib_engine *engine)
+{
+	uint32_t drained = mpib_engine_drained(engine);
+
+	mpib_parcel_mark(p, "engine");
+	mpib_parcel_count(p, &drained, (1u << MPIB_RAILS) - 1);
+	if (!p->packing)
+		atomic_store(&engine->drained, drained);
+}
+
+int mpib_mr_restore(struct mpib_attachment *attachment,
+		    const struct mpib_mr_attr *attr, uint32_t handle)
+{
+	if (handle == 0 || handle >= MPIB_MRS_MAX ||
+	    attachment->mr_made[handle])
+		return -EINVAL;
+	return mpib_mr_make(attachment, attr, handle, &attachment->mr[handle]);
+}

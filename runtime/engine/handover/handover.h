@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How an engine hands its connections to that of another process, which goes
+ * on with them over QPs, keys and mappings of its own.
+ *
+ * For the traffic that is the failure of all rails at once (failover.h): every
+ * rail of every lane is fenced, with the other node's help, so that nothing is
+ * under way any more and each end knows what the other has. What a flow then
+ * is, is a matter of numbers, and is put into a parcel. The other node keeps
+ * its flows, is told where the tables and buffers of ours are now
+ * (mpib_flow_moved()), and both ends bring the rails back and replay.
+ *
+ * Control thread, all of it. While halted no shard runs, and this thread owns
+ * what is theirs.
+ */
+#ifndef MPIB_ENGINE_HANDOVER_H
+#define MPIB_ENGINE_HANDOVER_H
+
+#include "base/parcel.h"
+#include "engine/engine.h"
+
+/* Fence what is not; to be called again until mpib_engine_left(). Rails stay
+ * down from now on. */
+void mpib_engine_leave(struct mpib_engine *engine);
+bool mpib_engine_left(const struct mpib_engine *engine);
+/* Rails that are down come back, where both ends can. */
+void mpib_engine_stay(struct mpib_engine *engine);
+/* All connected lanes have a rail. */
+bool mpib_engine_moves(const struct mpib_engine *engine);
+
+/* Stop the shards, and let all that was on its way to and from them arrive. */
+void mpib_engine_halt(struct mpib_engine *engine);
+/* Start them, again or for the first time. -errno: some could not. */
+int mpib_engine_run(struct mpib_engine *engine);
+
+/* engine.c, at open: have the status segment of cfg.heirloom. -errno. */
+int mpib_engine_inherit(struct mpib_engine *engine);
+
+/* Rails that an operator drained. */
+void mpib_engine_parcel(struct mpib_parcel *p, struct mpib_engine *engine);
+/* As mpib_mr_add(), at once and with a given handle; halted. */
+int mpib_mr_restore(struct mpib_attachment *attachment,
+		    const struct mpib_mr_attr *attr, uint32_t handle);
+/* The lane, which has left, without QPs. Unpacking makes it; NULL on failure. */
+void mpib_lane_parcel(struct mpib_parcel *p, struct mpib_lane **lane,
+		      struct mpib_tenant *tenant);
+/* A started flow, whose lane has left. Unpacking makes it, its attachment with
+ * its regions and its lane being there; NULL on failure. */
+void mpib_flow_parcel(struct mpib_parcel *p, struct mpib_flow **flow,
+		      struct mpib_attachment *attachment, uint32_t index,
+		      bool sender, struct mpib_lane *lane);
+/* Whether the lane can be handed over at all, in use or not. */
+bool mpib_lane_can_move(const struct mpib_lane *lane);
+
+/* The flow's other end has other tables now, and will announce its buffers
+ * again. False: no sound peer says so now. */
+bool mpib_flow_moved(struct mpib_flow *flow,
+		     const struct mpib_flow_info *remote);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a broker hands what it has to that of another process: links with their
+ * sockets, lanes, listeners and connections. Other nodes see the same link go
+ * on, by which they are told, connection by connection, where our tables are
+ * now. engine/handover/handover.h is the rails' part in it. Control thread.
+ */
+#ifndef MPIB_PEER_HANDOVER_H
+#define MPIB_PEER_HANDOVER_H
+
+#include "base/parcel.h"
+#include "peer/broker.h"
+
+/*
+ * Whether it can be handed over now. 0; -EAGAIN: something is still on its way
+ * and why names it; -EBUSY: it is not of a kind that can be, and why says what
+ * helps. Lanes that nobody uses and that cannot be handed over are closed.
+ */
+int mpib_broker_settled(struct mpib_broker *b, char *why, size_t why_len);
+
+/* The client whose attachment has the id, or NULL. */
+typedef struct mpib_owner *mpib_owner_fn(void *arg, uint32_t client);
+
+/* Packed, all of it is still ours. Unpacked into a broker that was opened idle;
+ * p fails in words when that cannot be. */
+void mpib_broker_parcel(struct mpib_parcel *p, struct mpib_broker *b,
+			mpib_owner_fn *owner, void *arg);
+
+/* It is the other one's now: listen, take callers, and tell all peers where
+ * our ends are. -errno. */
+int mpib_broker_go_on(struct mpib_broker *b);
+
+#endif
