@@ -74,6 +74,12 @@ static void syslog_sink(enum mpib_log_level level, const char *line)
 	syslog(priority[level], "%s", line);
 }
 
+void mpib_daemon_log(void)
+{
+	openlog("mpib-proxy", LOG_PID | LOG_CONS, LOG_DAEMON);
+	mpib_log_set_sink(syslog_sink);
+}
+
 static void leave_terminal(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -91,8 +97,7 @@ void mpib_daemon_report(int report, int status, const char *text)
 	struct outcome o = { .status = status };
 
 	if (status == 0) {
-		openlog("mpib-proxy", LOG_PID | LOG_CONS, LOG_DAEMON);
-		mpib_log_set_sink(syslog_sink);
+		mpib_daemon_log();
 		leave_terminal();
 	}
 	snprintf(o.text, sizeof(o.text), "%s", text);

@@ -19,4 +19,7 @@ int mpib_daemon_start(int *report);
  * to syslog. */
 void mpib_daemon_report(int report, int status, const char *text);
 
+/* Of a process that takes over from a daemon: log where that did. */
+void mpib_daemon_log(void);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "config/options.h"
 #include "daemon.h"
 #include "drop.h"
+#include "handover/guard.h"
 #include "proxy.h"
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
@@ -51,6 +53,16 @@ static int settle_run_dir(struct mpib_config *cfg, char *why)
 	return 0;
 }
 
+static int run(struct mpib_proxy *p)
+{
+	int rc = mpib_proxy_run(p);
+
+	if (rc < 0)
+		mpib_err("control thread: %s", strerror(-rc));
+	mpib_proxy_stop(p);
+	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int serve(struct mpib_proxy *p, int report)
 {
 	char why[MPIB_WHY_MAX], ready[900];
@@ -60,6 +72,8 @@ static int serve(struct mpib_proxy *p, int report)
 		return fail(report,
 			    p->misconfigured ? EXIT_CONFIG : EXIT_FAILURE, why);
 
+	if (p->takeover)
+		return run(p);
 	mpib_proxy_ready_line(p, ready, sizeof(ready));
 	if (report >= 0) {
 		mpib_daemon_report(report, 0, ready);
@@ -67,11 +81,7 @@ static int serve(struct mpib_proxy *p, int report)
 		printf("%s\n", ready);
 		fflush(stdout);
 	}
-	rc = mpib_proxy_run(p);
-	if (rc < 0)
-		mpib_err("control thread: %s", strerror(-rc));
-	mpib_proxy_stop(p);
-	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run(p);
 }
 
 static void warn_unknown(void *arg, const char *name, const char *nearest)
@@ -96,7 +106,9 @@ static int start(struct mpib_proxy *p)
 		mpib_info("no rail is named, so %s and %s were chosen; %s "
 			  "(--sout and --sup name others)",
 			  p->cfg.sout, p->cfg.sup, p->cfg.passed_over);
-	if (p->cfg.daemon) {
+	if (p->takeover && p->cfg.daemon) {
+		mpib_daemon_log();
+	} else if (p->cfg.daemon) {
 		rc = mpib_daemon_start(&report);
 		if (rc < 0) {
 			snprintf(why, sizeof(why),
@@ -108,18 +120,49 @@ static int start(struct mpib_proxy *p)
 	return serve(p, report);
 }
 
+/* The value of a first argument of that name, which is for ourselves alone. */
+static const char *own_flag(int argc, char **argv, const char *name)
+{
+	size_t n = strlen(name);
+
+	return argc > 1 && !strncmp(argv[1], name, n) ? argv[1] + n : NULL;
+}
+
+/* Why it cannot start is also told to who waits for us to take over. */
+static int misconfigured(const struct mpib_proxy *p, const char *why)
+{
+	if (p->takeover)
+		mpib_takeover_refuse(p->takeover, why);
+	return fail(-1, EXIT_CONFIG, why);
+}
+
 int main(int argc, char **argv)
 {
+	static struct mpib_takeover takeover;
 	static struct mpib_proxy proxy;
+	const char *flag = own_flag(argc, argv, "--guard=");
 	enum mpib_action action;
 	char why[MPIB_WHY_MAX];
-	int rc = mpib_options_read(&proxy.cfg, argc, argv, environ,
-				   MPIB_CONFIG_DIR, &action, why);
+	int rc;
 
+	if (flag)
+		return mpib_guard_run(flag);
+	flag = own_flag(argc, argv, "--takeover=");
+	if (flag) {
+		takeover.sock = atoi(flag);
+		proxy.takeover = &takeover;
+		fcntl(takeover.sock, F_SETFD, FD_CLOEXEC);
+		argv[1] = argv[0];
+		argc--;
+		argv++;
+	}
+	mpib_upgrade_init(&proxy.upgrade, &proxy, argv);
+	rc = mpib_options_read(&proxy.cfg, argc, argv, environ, MPIB_CONFIG_DIR,
+			       &action, why);
 	if (rc == 0 && action == MPIB_ACTION_RUN)
 		rc = settle_run_dir(&proxy.cfg, why);
 	if (rc < 0)
-		return fail(-1, EXIT_CONFIG, why);
+		return misconfigured(&proxy, why);
 
 	switch (action) {
 	case MPIB_ACTION_CHECK:
@@ -136,7 +179,7 @@ int main(int argc, char **argv)
 	}
 	rc = mpib_drop(&proxy.cfg, why);
 	if (rc < 0)
-		return fail(-1, EXIT_CONFIG, why);
+		return misconfigured(&proxy, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
 	return start(&proxy);
 }

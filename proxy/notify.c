@@ -19,6 +19,13 @@ void mpib_notify(const char *fmt, ...)
 	sd_notify(0, text);
 }
 
+void mpib_notify_main(pid_t pid)
+{
+	mpib_notify("MAINPID=%d", (int)pid);
+	/* We end now, and should not be the main process when we do. */
+	sd_notify_barrier(0, 5000000);
+}
+
 uint64_t mpib_watchdog(void)
 {
 	uint64_t us;
@@ -38,6 +45,11 @@ int mpib_activation_socket(void)
 }
 
 #else
+
+void mpib_notify_main(pid_t pid)
+{
+	(void)pid;
+}
 
 void mpib_notify(const char *fmt, ...)
 {

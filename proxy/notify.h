@@ -7,9 +7,13 @@
 #define MPIB_PROXY_NOTIFY_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 /* A line of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* pid is the service's main process from now on; returns when that is known. */
+void mpib_notify_main(pid_t pid);
 
 /* Nanoseconds within which systemd wants to hear WATCHDOG=1; 0: it does not. */
 uint64_t mpib_watchdog(void);

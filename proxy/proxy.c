@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -28,6 +29,10 @@ static void on_signal(void *arg, uint32_t events)
 	(void)events;
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
 		return;
+	if (info.ssi_signo == SIGUSR2) {
+		mpib_upgrade_start(&p->upgrade, NULL);
+		return;
+	}
 	mpib_event(MPIB_LOG_INFO, "stop", NULL,
 		   "%s from pid %u: the proxy stops",
 		   strsignal((int)info.ssi_signo), info.ssi_pid);
@@ -42,6 +47,7 @@ static int catch_signals(struct mpib_proxy *p)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGUSR2);
 	/* Before there are threads, which inherit the mask. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -165,6 +171,7 @@ static int open_broker(struct mpib_proxy *p, char *why)
 		.agent = p->agent,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
 		.silence_s = p->cfg.silence,
+		.idle = p->takeover != NULL,
 	};
 
 	if (rc < 0)
@@ -182,6 +189,11 @@ static int open_broker(struct mpib_proxy *p, char *why)
 			 "peer link: %s (give another --peer-port or --sout)",
 			 reason);
 		return rc;
+	}
+	if (p->takeover) {
+		snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s",
+			 p->takeover->base.peer_link);
+		return 0;
 	}
 	inet_ntop(AF_INET, &addr, text, sizeof(text));
 	snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s:%u", text,
@@ -215,11 +227,8 @@ static void fill_view(struct mpib_proxy *p)
 	}
 }
 
-static int serve(struct mpib_proxy *p, char *why)
+static int listen_all(struct mpib_proxy *p, char *why)
 {
-	int rc;
-
-	fill_view(p);
 	p->control = mpib_activation_socket();
 	p->activated = p->control >= 0;
 	if (!p->activated)
@@ -233,33 +242,124 @@ static int serve(struct mpib_proxy *p, char *why)
 		return p->stats_fd;
 	p->metrics_fd = mpib_rundir_listen(&p->rundir, MPIB_METRICS_SOCK,
 					   SOCK_STREAM, why);
-	if (p->metrics_fd < 0)
-		return p->metrics_fd;
-	rc = mpib_metrics_open(&p->metrics, &p->loop, p->engine, p->metrics_fd,
-			       &p->view, why);
-	if (rc < 0)
-		return rc;
+	return p->metrics_fd < 0 ? p->metrics_fd : 0;
+}
 
-	rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
-			     &p->stats);
-	if (rc < 0)
-		p->stats = NULL;
-	else
-		rc = mpib_sessions_init(&p->sessions, &p->loop, p->engine,
-					p->broker, &p->cfg, p->control);
+static int open_sessions(struct mpib_proxy *p, char *why)
+{
+	int rc = mpib_sessions_init(&p->sessions, &p->loop, p->engine,
+				    p->broker, &p->cfg, p->control);
+
 	if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
 			 strerror(-rc));
 	p->serving = rc == 0;
-	if (!p->serving)
+	return rc;
+}
+
+/* For who wants to look, and to change something. */
+static int open_stats(struct mpib_proxy *p, char *why)
+{
+	int rc;
+
+	fill_view(p);
+	rc = mpib_metrics_open(&p->metrics, &p->loop, p->engine, p->metrics_fd,
+			       &p->view, why);
+	if (rc < 0)
 		return rc;
+	rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
+			     &p->stats);
+	if (rc < 0) {
+		p->stats = NULL;
+		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
+			 strerror(-rc));
+		return rc;
+	}
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
 					.sessions = &p->sessions,
-					.engine = p->engine };
+					.engine = p->engine,
+					.upgrade = &p->upgrade };
 	mpib_stats_admin(p->stats, &p->admin);
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
 		   MPIB_VERSION, p->rundir.path);
 	return 0;
+}
+
+static int open_parts(struct mpib_proxy *p, char *why)
+{
+	int rc = open_engine(p, why);
+
+	if (rc == 0)
+		rc = open_agent(p, why);
+	if (rc == 0)
+		rc = open_broker(p, why);
+	return rc;
+}
+
+static int start_first(struct mpib_proxy *p, char *why)
+{
+	int rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
+				  why);
+
+	if (rc == 0)
+		rc = mpib_rundir_write_pid(&p->rundir, why);
+	if (rc == 0)
+		rc = open_parts(p, why);
+	if (rc == 0)
+		rc = listen_all(p, why);
+	if (rc == 0)
+		rc = open_sessions(p, why);
+	return rc == 0 ? open_stats(p, why) : rc;
+}
+
+/* Its clients come first, and what they have no part in must not hurt them. */
+static int go_on(struct mpib_proxy *p, char *why)
+{
+	const struct mpib_base *b = &p->takeover->base;
+	int rc = mpib_takeover_go_on(p);
+
+	p->control = b->control;
+	p->stats_fd = b->stats;
+	p->metrics_fd = b->metrics;
+	p->activated = b->activated;
+	p->upgrade.count = b->upgrades + 1;
+	if (rc < 0) {
+		snprintf(why, MPIB_WHY_MAX, "upgrade: %s", strerror(-rc));
+		return rc;
+	}
+	if (mpib_rundir_write_pid(&p->rundir, why) < 0)
+		mpib_warn("%s", why);
+	rc = open_stats(p, why);
+	if (rc < 0 && p->cfg.metrics_listen[0]) {
+		mpib_warn("%s", why);
+		p->cfg.metrics_listen[0] = '\0';
+		rc = open_stats(p, why);
+	}
+	return rc;
+}
+
+/* Up to its last step this leaves no trace, so ends without any clean-up. */
+static int start_next(struct mpib_proxy *p, char *why)
+{
+	struct mpib_takeover *t = p->takeover;
+	int rc = mpib_takeover_begin(t, &p->cfg, why);
+
+	p->cfg.engine.heirloom = &t->base.heirloom;
+	if (rc == 0)
+		rc = mpib_rundir_inherit(&p->rundir, p->cfg.run_dir,
+					 p->cfg.run_group, t->base.lock, why);
+	p->rundir.made = t->base.made;
+	if (rc == 0)
+		rc = open_parts(p, why);
+	if (rc == 0)
+		rc = open_sessions(p, why);
+	if (rc == 0)
+		rc = mpib_takeover_state(p, why);
+	if (rc < 0) {
+		mpib_takeover_refuse(t, why);
+		_exit(EXIT_FAILURE);
+	}
+	return go_on(p, why);
 }
 
 int mpib_proxy_start(struct mpib_proxy *p, char *why)
@@ -277,18 +377,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 			 strerror(-rc));
 		goto err_stop;
 	}
-	rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
-			      why);
-	if (rc == 0)
-		rc = mpib_rundir_write_pid(&p->rundir, why);
-	if (rc == 0)
-		rc = open_engine(p, why);
-	if (rc == 0)
-		rc = open_agent(p, why);
-	if (rc == 0)
-		rc = open_broker(p, why);
-	if (rc == 0)
-		rc = serve(p, why);
+	rc = p->takeover ? start_next(p, why) : start_first(p, why);
 	if (rc < 0)
 		goto err_stop;
 	return 0;
@@ -296,6 +385,41 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 err_stop:
 	mpib_proxy_stop(p);
 	return rc;
+}
+
+void mpib_proxy_http(struct mpib_proxy *p, bool on)
+{
+	char why[MPIB_WHY_MAX];
+
+	if (!on && p->metrics.http) {
+		mpib_http_close(p->metrics.http);
+		p->metrics.http = NULL;
+	} else if (on && p->cfg.metrics_listen[0] && !p->metrics.http &&
+		   mpib_http_open(&p->metrics.gather, p->cfg.metrics_listen,
+				  &p->metrics.http, why) < 0) {
+		p->metrics.http = NULL;
+		mpib_warn("%s", why);
+	}
+}
+
+void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
+{
+	*b = (struct mpib_base){
+		.abi = MPIB_ABI_VERSION,
+		.rails = p->cfg.engine.rails,
+		.control = p->control,
+		.stats = p->stats_fd,
+		.metrics = p->metrics_fd,
+		.lock = p->rundir.lock,
+		.guard = p->takeover ? p->takeover->base.guard
+				     : p->upgrade.guard[0],
+		.activated = p->activated,
+		.made = p->rundir.made,
+		.upgrades = p->upgrade.count,
+	};
+	snprintf(b->run_dir, sizeof(b->run_dir), "%s", p->rundir.path);
+	snprintf(b->peer_link, sizeof(b->peer_link), "%s", p->view.peer_link);
+	mpib_engine_heirloom(p->engine, &b->heirloom);
 }
 
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len)
@@ -358,6 +482,7 @@ static void close_fd(int *fd)
 
 void mpib_proxy_stop(struct mpib_proxy *p)
 {
+	mpib_upgrade_stop(&p->upgrade);
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);
 	if (p->serving)

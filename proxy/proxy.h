@@ -8,6 +8,8 @@
 
 #include "base/loop.h"
 #include "config/config.h"
+#include "handover/takeover.h"
+#include "handover/upgrade.h"
 #include "publish.h"
 #include "rundir.h"
 #include "session/session.h"
@@ -32,15 +34,23 @@ struct mpib_proxy {
 	struct mpib_admin admin;
 	struct mpib_view view;
 	struct mpib_timer status_timer;
+	struct mpib_upgrade upgrade;
+	struct mpib_takeover *takeover; /* of another proxy; NULL: of none */
 };
 
-/* cfg is complete. SIGTERM, SIGINT and SIGQUIT are blocked and end the loop.
- * -errno and why as in config.h; then nothing is left of it. */
+/* cfg is complete, and so are upgrade and takeover. SIGTERM, SIGINT and SIGQUIT
+ * are blocked and end the loop, SIGUSR2 upgrades. -errno and why as in
+ * config.h; then nothing is left of it. One that should take over has told the
+ * other proxy why it cannot, and has touched nothing of what that serves. */
 int mpib_proxy_start(struct mpib_proxy *p, char *why);
 /* "ready ...", once it started. */
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
 /* Until a signal asks to stop. */
 int mpib_proxy_run(struct mpib_proxy *p);
+/* The page for browsers is served, or its port is left to another. */
+void mpib_proxy_http(struct mpib_proxy *p, bool on);
+/* What another proxy needs to get ready. */
+void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b);
 /* Ends what started; within 1 s, whatever peers and clients do. */
 void mpib_proxy_stop(struct mpib_proxy *p);
 

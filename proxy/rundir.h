@@ -28,6 +28,10 @@ int mpib_rundir_default(char *buf, size_t len, char *why);
  */
 int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why);
+/* The same of another process of ours, which holds the lock that lock is a
+ * descriptor of; that is ours from now on, and we may outlive it. -errno. */
+int mpib_rundir_inherit(struct mpib_rundir *rd, const char *path,
+			const char *group, int lock, char *why);
 /* Again after a fork, which changes the pid: write proxy.pid. -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, char *why);
 /* A listening socket of SOCK_SEQPACKET or SOCK_STREAM, mode 0660. fd, or

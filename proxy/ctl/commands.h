@@ -57,6 +57,7 @@ int mpib_ctl_monitor(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);
 int mpib_ctl_metrics(const struct mpib_ctl_call *call);
 int mpib_ctl_ping(const struct mpib_ctl_call *call);
+int mpib_ctl_upgrade(const struct mpib_ctl_call *call);
 int mpib_ctl_doctor(const struct mpib_ctl_call *call);
 
 #endif

@@ -56,7 +56,7 @@ static int open_pidfd(int sock, const struct ucred *cred)
 	return fd;
 }
 
-static int watch_session(struct mpib_session *s, const struct ucred *cred)
+int mpib_session_watch(struct mpib_session *s)
 {
 	struct mpib_loop *loop = s->all->loop;
 	int rc = mpib_loop_add(loop, &s->sock_watch, s->sock, EPOLLIN,
@@ -64,17 +64,16 @@ static int watch_session(struct mpib_session *s, const struct ucred *cred)
 
 	if (rc < 0)
 		return rc;
-	s->pidfd = open_pidfd(s->sock, cred);
 	if (s->pidfd >= 0) {
 		rc = mpib_loop_add(loop, &s->pid_watch, s->pidfd, EPOLLIN,
 				   on_death, s);
 		if (rc < 0) {
 			mpib_loop_del(loop, &s->sock_watch);
-			close(s->pidfd);
 			return rc;
 		}
 	}
-	mpib_timer_arm(loop, &s->hello_timer, HELLO_LIMIT, on_late, s);
+	if (s->state == MPIB_SESSION_NEW)
+		mpib_timer_arm(loop, &s->hello_timer, HELLO_LIMIT, on_late, s);
 	return 0;
 }
 
@@ -113,7 +112,8 @@ static void take(struct mpib_sessions *all, int sock)
 	}
 	if (mpib_quota_begin(s) < 0)
 		goto err_close;
-	if (watch_session(s, &cred) < 0)
+	s->pidfd = open_pidfd(sock, &cred);
+	if (mpib_session_watch(s) < 0)
 		goto err_end;
 	TAILQ_INSERT_TAIL(&all->list, s, link);
 	all->ledger.sessions++;
@@ -121,6 +121,8 @@ static void take(struct mpib_sessions *all, int sock)
 	return;
 
 err_end:
+	if (s->pidfd >= 0)
+		close(s->pidfd);
 	mpib_quota_end(s);
 err_close:
 	mpib_warn("client refused: %m");
@@ -174,6 +176,13 @@ void mpib_sessions_tune(struct mpib_sessions *all)
 		all->max_pool = half;
 }
 
+int mpib_sessions_listen(struct mpib_sessions *all, int fd)
+{
+	all->fd = fd;
+	return mpib_loop_add(all->loop, &all->watch, fd, EPOLLIN, on_client,
+			     all);
+}
+
 int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd)
@@ -188,7 +197,7 @@ int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 	};
 	mpib_sessions_tune(all);
 	TAILQ_INIT(&all->list);
-	return mpib_loop_add(loop, &all->watch, fd, EPOLLIN, on_client, all);
+	return fd < 0 ? 0 : mpib_sessions_listen(all, fd);
 }
 
 void mpib_sessions_stop(struct mpib_sessions *all)

@@ -8,8 +8,8 @@
 
 #include "session/session.h"
 
-/* Control socket, pidfd, and the two segments. */
-#define FDS_OF_A_SESSION 4
+/* Control socket, pidfd, and the two segments, one of them twice. */
+#define FDS_OF_A_SESSION 5
 
 static const char *const names[MPIB_QUOTAS] = {
 	[MPIB_QUOTA_CLIENTS] = "clients",
@@ -46,7 +46,7 @@ static uint64_t used_by(const struct mpib_session *s, enum mpib_quota q)
 	case MPIB_QUOTA_POOL:
 		return s->pooled;
 	case MPIB_QUOTA_FDS:
-		return FDS_OF_A_SESSION + s->dmabufs;
+		return FDS_OF_A_SESSION + s->region_fds;
 	case MPIB_QUOTA_MESSAGES:
 	case MPIB_QUOTAS:
 		break;

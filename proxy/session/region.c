@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "engine/handover/handover.h"
 #include "session/session.h"
 
 static int remember(struct mpib_session *s, struct mpib_session_region *r)
@@ -43,11 +44,9 @@ static void free_region(struct mpib_session_region *r)
 		munmap(r->map, r->map_len);
 		ledger->mapped -= r->map_len;
 	}
-	if (r->fd >= 0)
+	if (r->fd >= 0) {
 		close(r->fd);
-	if (r->dmabuf >= 0) {
-		close(r->dmabuf);
-		s->dmabufs--;
+		s->region_fds--;
 	}
 	LIST_REMOVE(r, link);
 	s->region_count--;
@@ -59,25 +58,34 @@ static void free_region(struct mpib_session_region *r)
 	free(r);
 }
 
-static struct mpib_session_region *
-new_region(struct mpib_session *s, const struct mpib_message *m, uint64_t size)
+static struct mpib_session_region *make_region(struct mpib_session *s,
+					       uint64_t size)
 {
 	struct mpib_session_region *r = calloc(1, sizeof(*r));
 
-	if (!r) {
-		mpib_session_refuse(s, &m->h, -ENOMEM,
-				    "the proxy is out of memory");
+	if (!r)
 		return NULL;
-	}
 	r->session = s;
-	r->ask = m->h;
 	r->size = size;
-	r->fd = r->dmabuf = -1;
+	r->fd = -1;
 	LIST_INSERT_HEAD(&s->regions, r, link);
 	s->region_count++;
 	s->registered += size;
 	s->all->ledger.regions++;
 	s->all->ledger.registered += size;
+	return r;
+}
+
+static struct mpib_session_region *
+new_region(struct mpib_session *s, const struct mpib_message *m, uint64_t size)
+{
+	struct mpib_session_region *r = make_region(s, size);
+
+	if (r)
+		r->ask = m->h;
+	else
+		mpib_session_refuse(s, &m->h, -ENOMEM,
+				    "the proxy is out of memory");
 	return r;
 }
 
@@ -134,11 +142,16 @@ static void on_added(void *arg, int status)
 				    strerror(-status));
 		free_region(r);
 	} else {
-		mpib_session_send(s, &answer.h, &r->fd, r->fd >= 0);
-		if (r->fd >= 0)
-			close(r->fd);
-		r->fd = -1;
+		mpib_session_send(s, &answer.h, &r->fd, r->pool);
 	}
+}
+
+/* fd is the region's from now on. */
+static void keep(struct mpib_session_region *r, int fd, uint64_t offset)
+{
+	r->fd = fd;
+	r->offset = offset;
+	r->session->region_fds++;
 }
 
 static void add(struct mpib_session_region *r, const struct mpib_mr_attr *attr)
@@ -170,7 +183,8 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 	uint64_t size;
 	int rc;
 
-	if (!allowed(s, &m->h, ask->size, true))
+	if (!allowed(s, &m->h, ask->size, true) ||
+	    !mpib_session_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
 	size = (ask->size + page - 1) / page * page;
 	r = new_region(s, m, size);
@@ -189,7 +203,7 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 	}
 	r->map = seg.addr;
 	r->map_len = seg.size;
-	r->fd = seg.fd;
+	keep(r, seg.fd, 0);
 	r->pool = true;
 	s->pooled += size;
 	s->all->ledger.mapped += seg.size;
@@ -219,12 +233,27 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
 	return NULL;
 }
 
+/* The pages (of unit bytes) of a file around a region; skip is how far into
+ * them it begins. */
+static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
+			size_t *len, uint64_t *skip)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (unit < page || (unit & (unit - 1)))
+		unit = page;
+	*skip = offset % unit;
+	*len = (size + *skip + unit - 1) / unit * unit;
+	return mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    (off_t)(offset - *skip));
+}
+
 static void reg_memfd(struct mpib_session *s, struct mpib_message *m,
 		      const struct mpib_ctl_reg_fd *ask)
 {
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct mpib_session_region *r;
-	uint64_t unit, skip, len;
+	uint64_t unit, skip;
+	size_t len;
 	const char *why = check_memfd(m->fd[0], ask, &unit);
 	void *map;
 
@@ -232,12 +261,9 @@ static void reg_memfd(struct mpib_session *s, struct mpib_message *m,
 		mpib_session_refuse(s, &m->h, -EPERM, "%s", why);
 		return;
 	}
-	if (unit < page || (unit & (unit - 1)))
-		unit = page;
-	skip = ask->offset % unit;
-	len = (ask->size + skip + unit - 1) / unit * unit;
-	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd[0],
-		   (off_t)(ask->offset - skip));
+	if (!mpib_session_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+		return;
+	map = map_around(m->fd[0], ask->offset, ask->size, unit, &len, &skip);
 	if (map == MAP_FAILED) {
 		mpib_session_refuse(s, &m->h, -errno,
 				    "the proxy cannot map the memfd: %s (it "
@@ -253,11 +279,13 @@ static void reg_memfd(struct mpib_session *s, struct mpib_message *m,
 	r->map = map;
 	r->map_len = len;
 	s->all->ledger.mapped += r->map_len;
-	add(r,
-	    &(struct mpib_mr_attr){ .addr = (char *)map + skip,
-				    .len = ask->size,
-				    .dmabuf_fd = -1,
-				    .strict = ask->flags & MPIB_REG_STRICT });
+	keep(r, m->fd[0], ask->offset);
+	m->fds = 0;
+	r->strict = ask->flags & MPIB_REG_STRICT;
+	add(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
+				       .len = ask->size,
+				       .dmabuf_fd = -1,
+				       .strict = r->strict });
 }
 
 /* The software HCA maps what it is given; a file could shrink below it. A
@@ -294,16 +322,15 @@ static void reg_dmabuf(struct mpib_session *s, struct mpib_message *m,
 	if (!r)
 		return;
 	/* The kernel made it ours as the message came: the client may close
-	 * its own before it hears from us. Kept, so that the memory stays what
-	 * it is for as long as it has this handle. */
-	r->dmabuf = m->fd[0];
+	 * its own before it hears from us. */
+	keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
-	s->dmabufs++;
-	add(r,
-	    &(struct mpib_mr_attr){ .len = ask->size,
-				    .dmabuf_fd = r->dmabuf,
-				    .dmabuf_offset = ask->offset,
-				    .strict = ask->flags & MPIB_REG_STRICT });
+	r->dmabuf = true;
+	r->strict = ask->flags & MPIB_REG_STRICT;
+	add(r, &(struct mpib_mr_attr){ .len = ask->size,
+				       .dmabuf_fd = r->fd,
+				       .dmabuf_offset = ask->offset,
+				       .strict = r->strict });
 }
 
 void mpib_session_reg_fd(struct mpib_session *s, struct mpib_message *m)
@@ -359,6 +386,57 @@ void mpib_session_dereg(struct mpib_session *s, struct mpib_message *m)
 	}
 	r->ask = m->h;
 	r->state = MPIB_REGION_DELETING;
+}
+
+static int remap(struct mpib_session_region *r, struct mpib_mr_attr *attr)
+{
+	struct stat st;
+	uint64_t skip;
+	void *map;
+
+	if (r->dmabuf) {
+		attr->dmabuf_fd = r->fd;
+		attr->dmabuf_offset = r->offset;
+		return 0;
+	}
+	if (fstat(r->fd, &st) < 0)
+		return -1;
+	map = map_around(r->fd, r->offset, r->size, (uint64_t)st.st_blksize,
+			 &r->map_len, &skip);
+	if (map == MAP_FAILED)
+		return -1;
+	r->map = map;
+	attr->addr = (char *)map + skip;
+	r->session->all->ledger.mapped += r->map_len;
+	return 0;
+}
+
+int mpib_session_region_restore(struct mpib_session *s,
+				const struct mpib_session_region *like)
+{
+	struct mpib_mr_attr attr = { .len = like->size,
+				     .dmabuf_fd = -1,
+				     .strict = like->strict };
+	struct mpib_session_region *r = make_region(s, like->size);
+	int rc;
+
+	if (!r)
+		return -1;
+	r->handle = like->handle;
+	r->state = MPIB_REGION_LIVE;
+	r->dmabuf = like->dmabuf;
+	r->strict = like->strict;
+	r->pool = like->pool;
+	if (r->pool)
+		s->pooled += r->size;
+	keep(r, like->fd, like->offset);
+	if (remap(r, &attr) < 0)
+		return -1;
+	rc = mpib_mr_restore(s->owner.attachment, &attr, r->handle);
+	if (rc == 0)
+		rc = remember(s, r);
+	errno = -rc;
+	return rc < 0 ? -1 : 0;
 }
 
 void mpib_session_drop_regions(struct mpib_session *s)

@@ -44,8 +44,11 @@ struct mpib_session_region {
 	bool pool;
 	void *map; /* our mapping, NULL for a dma-buf */
 	size_t map_len;
-	int fd; /* of a pool, until the client has it; else -1 */
-	int dmabuf; /* ours until it is deregistered; -1: it is none */
+	/* What is behind it, ours until it is deregistered: so that the memory
+	 * stays what it is, and for a proxy that takes over. */
+	int fd;
+	uint64_t offset; /* of its first byte in there */
+	bool dmabuf, strict;
 };
 
 enum mpib_session_state {
@@ -77,7 +80,7 @@ struct mpib_session {
 	LIST_HEAD(, mpib_session_region) regions;
 	struct mpib_session_region **by_handle;
 	uint32_t handles; /* entries of by_handle */
-	unsigned region_count, dmabufs, adding;
+	unsigned region_count, region_fds, adding;
 	uint64_t registered, pooled; /* pooled is a part of registered */
 	unsigned listeners;
 	struct mpib_quota_user *user;
@@ -109,7 +112,8 @@ struct mpib_sessions {
 	uint64_t accepted, refused, rejected; /* clients, and bad messages */
 };
 
-/* Serve the listening socket fd, which stays the caller's. -errno. */
+/* Serve the listening socket fd, which stays the caller's; none yet where it is
+ * -1. -errno. */
 int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd);
@@ -120,7 +124,16 @@ void mpib_sessions_stop(struct mpib_sessions *all);
 /* Free all, after mpib_engine_close(): nothing calls back any more. */
 void mpib_sessions_fini(struct mpib_sessions *all);
 
-/* Between the files of sessions. */
+/* Between the files of sessions, and handover/. */
+
+/* Serve the listening socket from now on. -errno. */
+int mpib_sessions_listen(struct mpib_sessions *all, int fd);
+/* Listen to its socket, its process and, before its HELLO, the clock. */
+int mpib_session_watch(struct mpib_session *s);
+/* like with handle, size, offset, pool, dmabuf, strict and fd, which becomes
+ * the region's: map and register it, its shard being halted. -1 and errno. */
+int mpib_session_region_restore(struct mpib_session *s,
+				const struct mpib_session_region *like);
 
 /* The client is gone, or has to go; why is for the log. Frees s at some later
  * turn, at once when it never attached. */

@@ -8,6 +8,7 @@
 #include "base/event.h"
 #include "base/suggest.h"
 #include "engine/lane/claim.h"
+#include "handover/upgrade.h"
 #include "stats/command.h"
 
 static bool can_change(struct mpib_ask *ask)
@@ -132,6 +133,9 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 
 	if (!can_change(ask) || !mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
 		return NULL;
+	if (ask->admin->upgrade->state != MPIB_UPGRADE_NONE)
+		return mpib_ask_fail(ask, "ask again in a second",
+				     "the proxy is being upgraded");
 	s = find_client(ask, id);
 	if (!s)
 		return NULL;
@@ -226,6 +230,35 @@ json_t *mpib_admin_set(struct mpib_ask *ask)
 		return NULL;
 	s = find_setting(ask);
 	return s ? set(ask, s, ask->argv[1]) : NULL;
+}
+
+json_t *mpib_admin_upgrade(struct mpib_ask *ask)
+{
+	const char *path = ask->argc ? ask->argv[0] : NULL;
+	struct mpib_upgrade *u;
+	int rc;
+
+	if (!can_change(ask))
+		return NULL;
+	u = ask->admin->upgrade;
+	if (path && path[0] != '/')
+		return mpib_ask_fail(ask, "give a path from /",
+				     "\"%.64s\" is no whole path", path);
+	rc = mpib_upgrade_start(u, path);
+	if (rc == -EALREADY)
+		return mpib_ask_fail(ask, "upgrades tells how far it is",
+				     "an upgrade is under way already");
+	if (rc < 0)
+		return mpib_ask_fail(ask, "the running proxy goes on", "%s",
+				     u->error);
+	return mpib_upgrade_view(u);
+}
+
+json_t *mpib_admin_upgrades(struct mpib_ask *ask)
+{
+	if (!can_change(ask))
+		return NULL;
+	return mpib_upgrade_view(ask->admin->upgrade);
 }
 
 json_t *mpib_admin_log(struct mpib_ask *ask)

@@ -16,6 +16,7 @@ struct mpib_admin {
 	struct mpib_config *cfg;
 	struct mpib_sessions *sessions;
 	struct mpib_engine *engine;
+	struct mpib_upgrade *upgrade;
 };
 
 /* A command as a reader gave it. */
@@ -75,6 +76,7 @@ bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index);
 
 /* admin.c */
 mpib_command_fn mpib_admin_drain, mpib_admin_resume, mpib_admin_kick,
-	mpib_admin_share, mpib_admin_set, mpib_admin_log;
+	mpib_admin_share, mpib_admin_set, mpib_admin_log, mpib_admin_upgrade,
+	mpib_admin_upgrades;
 
 #endif

@@ -129,7 +129,7 @@ static void descriptors_of_a_user_are_bounded(void **state)
 	int idle[8];
 
 	(void)state;
-	start("--quota-fds", "8");
+	start("--quota-fds", "10");
 	c = attached();
 	for (unsigned i = 0; i < 8; i++)
 		idle[i] = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
@@ -141,7 +141,7 @@ static void descriptors_of_a_user_are_bounded(void **state)
 	node_until_ledger(&node, "sessions", 1);
 	more = attached();
 	assert_int_equal(attach(&third), -EDQUOT);
-	expect_said("quota.fds = 8");
+	expect_said("quota.fds = 10");
 	mpib_detach(more);
 	mpib_detach(c);
 }

@@ -106,15 +106,39 @@ static void take(FILE *f, char *buf, size_t len)
 	fclose(f);
 }
 
+void run_begin(struct run *run, const char *const *argv)
+{
+	run->outfile = tmpfile();
+	run->errfile = tmpfile();
+	assert_non_null(run->outfile);
+	assert_non_null(run->errfile);
+	run->pid = spawn(argv, fileno(run->outfile), fileno(run->errfile));
+}
+
+static void end_run(struct run *run)
+{
+	run->status = wait_status(run->pid);
+	take(run->outfile, run->out, sizeof(run->out));
+	take(run->errfile, run->err, sizeof(run->err));
+}
+
+bool run_over(struct run *run)
+{
+	siginfo_t info = { 0 };
+
+	assert_int_equal(waitid(P_PID, (id_t)run->pid, &info,
+				WEXITED | WNOHANG | WNOWAIT),
+			 0);
+	if (info.si_pid != run->pid)
+		return false;
+	end_run(run);
+	return true;
+}
+
 void run_wait(struct run *run, const char *const *argv)
 {
-	FILE *out = tmpfile(), *err = tmpfile();
-
-	assert_non_null(out);
-	assert_non_null(err);
-	run->status = wait_status(spawn(argv, fileno(out), fileno(err)));
-	take(out, run->out, sizeof(run->out));
-	take(err, run->err, sizeof(run->err));
+	run_begin(run, argv);
+	end_run(run);
 }
 
 /* A line within READY_MS, without its newline. */

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 #include <mpib/control.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct node {
@@ -39,11 +41,16 @@ unsigned node_stop(struct node *node);
 struct run {
 	int status; /* exit status, 128 + signal */
 	char out[8192], err[2048];
+	pid_t pid; /* while it runs */
+	FILE *outfile, *errfile;
 };
 
 /* argv[0] "mpib-proxy" and "mpibctl" are those of the build. Environment
  * variables MPIB_* of the test do not reach them. */
 void run_wait(struct run *run, const char *const *argv);
+/* The same in two steps: start it, and look whether it has ended. */
+void run_begin(struct run *run, const char *const *argv);
+bool run_over(struct run *run);
 
 /* Data of a stats command. */
 json_t *node_ask(const struct node *node, const char *command);

@@ -176,7 +176,12 @@ void mpib_lane_parcel(struct mpib_parcel *p, struct mpib_lane **lane,
 		rail(p, l, r);
 	if (p->packing || p->failed)
 		return;
-	if (mpib_spread_make(l) < 0)
+	if (spread != MPIB_SPREAD_SPLIT && !l->shard->vcq)
+		mpib_parcel_fail(p,
+				 "there are lanes of %s, and lane.spread is "
+				 "split now",
+				 mpib_spread_name((enum mpib_spread)spread));
+	else if (mpib_spread_make(l) < 0)
 		mpib_parcel_fail(p, "no memory for a lane");
 	l->life.settled = true;
 	l->life.grace_until =

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mpibctl upgrade: the proxy is asked to begin, and then, whichever process
+ * answers by now, how it ended.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands.h"
+
+#define PATIENCE_S 60
+
+static int ask(const struct mpib_ctl_call *call, const char *line,
+	       json_t **data, char *why)
+{
+	struct mpib_dial d;
+	int rc = mpib_dial_open(&d, call->run_dir);
+
+	*data = NULL;
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_ask(&d, line, data);
+	if (rc != MPIB_EXIT_OK)
+		snprintf(why, MPIB_DIAL_WHY, "%s", d.why);
+	mpib_dial_close(&d);
+	return rc;
+}
+
+static const char *text_of(const json_t *data, const char *key)
+{
+	const char *text = json_string_value(json_object_get(data, key));
+
+	return text ? text : "";
+}
+
+/* Also NULL: who should answer is just leaving. */
+static bool over(const json_t *data)
+{
+	const char *state = text_of(data, "state");
+
+	return !strcmp(state, "done") || !strcmp(state, "failed");
+}
+
+static int finish(const struct mpib_ctl_call *call, const json_t *data)
+{
+	if (!strcmp(text_of(data, "state"), "failed"))
+		return mpib_ctl_fail(MPIB_EXIT_FAILED, text_of(data, "error"));
+	if (call->json) {
+		json_dumpf(data, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else {
+		printf("mpib-proxy was upgraded, pid %" JSON_INTEGER_FORMAT
+		       ", traffic stood still for %.1f ms\n",
+		       json_integer_value(json_object_get(data, "pid")),
+		       json_number_value(json_object_get(data, "blackout_s")) *
+			       1000);
+	}
+	return MPIB_EXIT_OK;
+}
+
+int mpib_ctl_upgrade(const struct mpib_ctl_call *call)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	time_t until = time(NULL) + PATIENCE_S;
+	char line[512], path[PATH_MAX], why[MPIB_DIAL_WHY];
+	struct mpib_ctl_call whole = *call;
+	json_t *data;
+	int rc;
+
+	if (call->argc) {
+		/* The proxy is somewhere else than we are. */
+		if (!realpath(call->argv[0], path)) {
+			snprintf(why, sizeof(why), "%.256s: %s", call->argv[0],
+				 strerror(errno));
+			return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
+		}
+		whole.argv[0] = path;
+	}
+	if (!mpib_ctl_line(&whole, line, sizeof(line)))
+		return MPIB_EXIT_USAGE;
+	rc = ask(call, line, &data, why);
+	if (rc != MPIB_EXIT_OK)
+		return mpib_ctl_fail(rc, why);
+	while (!over(data) && time(NULL) < until) {
+		json_decref(data);
+		nanosleep(&pause, NULL);
+		rc = ask(call, "upgrades", &data, why);
+	}
+	if (over(data))
+		rc = finish(call, data);
+	else
+		rc = mpib_ctl_fail(MPIB_EXIT_FAILED,
+				   rc == MPIB_EXIT_OK
+					   ? "the upgrade does not come to an "
+					     "end (see mpibctl upgrade show)"
+					   : why);
+	json_decref(data);
+	return mpib_ctl_finish(rc);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a proxy needs to get ready to take over from another: nothing of it
+ * changes anything for the one that serves. Control thread.
+ */
+#ifndef MPIB_PROXY_HANDOVER_BASE_H
+#define MPIB_PROXY_HANDOVER_BASE_H
+
+#include "base/parcel.h"
+#include "engine/engine.h"
+
+struct mpib_base {
+	uint32_t abi; /* MPIB_ABI_VERSION */
+	uint32_t rails;
+	char run_dir[96];
+	char peer_link[64]; /* where it listens, for people */
+	struct mpib_engine_heirloom heirloom;
+	int control, stats, metrics; /* listening */
+	int lock; /* of the run directory */
+	int guard; /* a pipe that ends with the first process, see guard.h; or -1 */
+	bool activated; /* control is systemd's */
+	bool made; /* the run directory */
+	uint32_t upgrades; /* that succeeded before */
+};
+
+void mpib_base_parcel(struct mpib_parcel *p, struct mpib_base *b);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handover/takeover.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "engine/handover/handover.h"
+#include "handover/channel.h"
+#include "handover/sessions.h"
+#include "handover/state.h"
+#include "peer/handover.h"
+#include "proxy.h"
+
+/* Of the old one, which may have to wait for peers. */
+#define PATIENCE_S 60
+/* How often it is looked whether the traffic goes on. */
+#define LOOK MPIB_MSEC
+
+static int fail(char *why, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(char *why, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, MPIB_WHY_MAX, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static int check(const struct mpib_base *b, const struct mpib_config *cfg,
+		 char *why)
+{
+	if (b->abi != MPIB_ABI_VERSION)
+		return fail(why, -ENOTSUP,
+			    "upgrade: clients are attached by version %u, this "
+			    "mpib-proxy serves version %u (restart it)",
+			    b->abi, MPIB_ABI_VERSION);
+	if (b->heirloom.shards != cfg->engine.shards)
+		return fail(why, -EINVAL,
+			    "upgrade: proxy.threads is %u now and was %u "
+			    "(restart to change it)",
+			    cfg->engine.shards, b->heirloom.shards);
+	if (b->rails != cfg->engine.rails)
+		return fail(why, -EINVAL,
+			    "upgrade: there are %u rails now and were %u "
+			    "(restart to change that)",
+			    cfg->engine.rails, b->rails);
+	if (strcmp(b->run_dir, cfg->run_dir))
+		return fail(why, -EINVAL,
+			    "upgrade: the run directory is %.80s now and was "
+			    "%.80s (restart to change it)",
+			    cfg->run_dir, b->run_dir);
+	return 0;
+}
+
+int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
+			char *why)
+{
+	struct mpib_parcel p;
+	int rc = mpib_channel_patience(t->sock, PATIENCE_S);
+
+	if (rc == 0)
+		rc = mpib_channel_recv(t->sock, MPIB_CHANNEL_BASE, &p);
+	if (rc == -ENOTSUP)
+		return fail(why, rc,
+			    "upgrade: the mpib-proxy that runs hands over in "
+			    "another form (restart it)");
+	if (rc < 0)
+		return fail(why, rc,
+			    "--takeover: nobody hands over: %s (it is for "
+			    "mpibctl upgrade alone)",
+			    strerror(-rc));
+	mpib_base_parcel(&p, &t->base);
+	if (p.failed)
+		rc = fail(why, -EPROTO, "upgrade: %s", p.why);
+	mpib_parcel_fini(&p);
+	/* It names the old one. */
+	unsetenv("WATCHDOG_PID");
+	return rc < 0 ? rc : check(&t->base, cfg, why);
+}
+
+void mpib_takeover_refuse(const struct mpib_takeover *t, const char *why)
+{
+	mpib_channel_fail(t->sock, why);
+}
+
+static int lost(int rc, char *why)
+{
+	return fail(why, rc, "upgrade: the mpib-proxy that runs gave up: %s",
+		    strerror(-rc));
+}
+
+/* Say what, and wait for an answer. */
+static int say(const struct mpib_takeover *t, enum mpib_channel_type what,
+	       enum mpib_channel_type want, struct mpib_parcel *answer,
+	       char *why)
+{
+	int rc = mpib_channel_send(t->sock, what, NULL);
+
+	if (rc == 0)
+		rc = mpib_channel_recv(t->sock, want, answer);
+	return rc < 0 ? lost(rc, why) : 0;
+}
+
+/* It was unpacked. */
+static int finish(struct mpib_parcel *p, char *why)
+{
+	int rc = 0;
+
+	if (p->failed)
+		rc = fail(why, -EPROTO, "upgrade: %s", p->why);
+	mpib_parcel_fini(p);
+	return rc;
+}
+
+int mpib_takeover_state(struct mpib_proxy *p, char *why)
+{
+	struct mpib_takeover *t = p->takeover;
+	struct mpib_parcel parcel;
+	int rc;
+
+	rc = say(t, MPIB_CHANNEL_READY, MPIB_CHANNEL_CLIENTS, &parcel, why);
+	if (rc < 0)
+		return rc;
+	mpib_clients_parcel(&parcel, p);
+	rc = finish(&parcel, why);
+	if (rc == 0)
+		rc = say(t, MPIB_CHANNEL_MAPPED, MPIB_CHANNEL_STATE, &parcel,
+			 why);
+	if (rc < 0)
+		return rc;
+	mpib_state_parcel(&parcel, p, &t->began_ns);
+	rc = finish(&parcel, why);
+	if (rc == 0)
+		rc = say(t, MPIB_CHANNEL_PREPARED, MPIB_CHANNEL_GO, &parcel,
+			 why);
+	if (rc < 0)
+		return rc;
+	mpib_parcel_fini(&parcel);
+	rc = mpib_channel_send(t->sock, MPIB_CHANNEL_TAKEN, NULL);
+	return rc < 0 ? lost(rc, why) : 0;
+}
+
+static void on_look(void *arg)
+{
+	struct mpib_proxy *p = arg;
+	struct mpib_takeover *t = p->takeover;
+	struct mpib_event_about about = { 0 };
+
+	if (!mpib_engine_moves(p->engine)) {
+		mpib_timer_arm(&p->loop, &t->timer, LOOK, on_look, p);
+		return;
+	}
+	about.ns = t->blackout_ns = mpib_now_ns() - t->began_ns;
+	mpib_event(MPIB_LOG_INFO, "upgrade", &about,
+		   "mpib-proxy " MPIB_VERSION " goes on with %u clients; their "
+		   "traffic stood still for %llu.%03llu ms",
+		   p->sessions.ledger.attached,
+		   (unsigned long long)about.ns / 1000000,
+		   (unsigned long long)about.ns / 1000 % 1000);
+}
+
+static void on_guard(void *arg, uint32_t events)
+{
+	struct mpib_proxy *p = arg;
+
+	(void)events;
+	mpib_loop_del(&p->loop, &p->takeover->guard_watch);
+	mpib_warn("the process that started first was killed: the proxy stops");
+	mpib_loop_stop(&p->loop);
+}
+
+int mpib_takeover_go_on(struct mpib_proxy *p)
+{
+	struct mpib_takeover *t = p->takeover;
+	int rc = mpib_engine_run(p->engine);
+
+	if (rc == 0)
+		rc = mpib_broker_go_on(p->broker);
+	if (rc == 0)
+		rc = mpib_sessions_go_on(&p->sessions, t->base.control);
+	if (rc == 0 && t->base.guard >= 0)
+		rc = mpib_loop_add(&p->loop, &t->guard_watch, t->base.guard, 0,
+				   on_guard, p);
+	mpib_engine_stay(p->engine);
+	on_look(p);
+	return rc;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upgrade [N]: two proxies, N times one of them is replaced while checked
+ * messages go both ways between them. No call fails, nothing is lost, doubled
+ * or changed, and a new program that does not come up harms nobody.
+ *
+ * The program is its own bad example: started as a proxy that should take over,
+ * it goes as far as the file "bad" beside the run directory says, and ends.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "handover/channel.h"
+#include "mover.h"
+#include "node.h"
+
+#define MOVERS 8
+#define HANG_MS 60000
+
+static struct node node[2];
+static struct mover mover[MOVERS];
+static unsigned upgrades = 6;
+static char self[256];
+
+static void move_one_turn(void)
+{
+	for (unsigned i = 0; i < MOVERS; i++) {
+		if (mover_step(&mover[i]) < 0)
+			fail_msg("mover %u: %s", i, mpib_strerror());
+	}
+}
+
+static void move(uint64_t messages)
+{
+	unsigned long long since = node_ms();
+
+	for (unsigned i = 0; i < MOVERS; i++) {
+		uint64_t until = mover[i].messages + messages;
+
+		while (mover[i].messages < until) {
+			move_one_turn();
+			if (node_ms() - since > HANG_MS)
+				fail_msg("mover %u hangs", i);
+		}
+	}
+}
+
+/* Half of them send from the first node, half of them through windows. */
+static void open_movers(void)
+{
+	for (unsigned i = 0; i < MOVERS; i++) {
+		unsigned long long since = node_ms();
+		int rc = mover_open(&mover[i], node[i & 1].dir,
+				    node[1 - (i & 1)].dir, 400000, i & 2, i);
+
+		while (rc == 0 && node_ms() - since < HANG_MS)
+			rc = mover_ready(&mover[i]);
+		if (rc != 1)
+			fail_msg("mover %u: %s", i, mpib_strerror());
+	}
+}
+
+/* Begun, moved meanwhile, and ended; *run says how. */
+static void upgrade(struct run *run, const struct node *n, const char *path)
+{
+	const char *argv[] = { "mpibctl", "-j", "-s", n->dir,
+			       "upgrade", path, NULL };
+	unsigned long long since = node_ms();
+
+	run_begin(run, argv);
+	while (!run_over(run)) {
+		move_one_turn();
+		if (node_ms() - since > HANG_MS)
+			fail_msg("the upgrade hangs");
+	}
+}
+
+static double number(const char *json, const char *key)
+{
+	json_t *data = json_loads(json, 0, NULL);
+	double value = json_number_value(json_object_get(data, key));
+
+	json_decref(data);
+	return value;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	node_start(&node[0], 5, "--log-level", "error", NULL);
+	node_start(&node[1], 6, "--log-level", "error", NULL);
+	open_movers();
+	move(3);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	uint64_t wrong = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < MOVERS; i++) {
+		wrong += mover[i].wrong;
+		mover_close(&mover[i]);
+	}
+	assert_int_equal(wrong, 0);
+	node_until_ledger(&node[0], "sessions", 0);
+	node_until_ledger(&node[0], "mapped_bytes", 0);
+	node_until_ledger(&node[1], "sessions", 0);
+	node_until_ledger(&node[1], "mapped_bytes", 0);
+	node_stop(&node[0]);
+	node_stop(&node[1]);
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void say(double *ms, unsigned n)
+{
+	static const double edge[] = { 5, 10, 20, 50, 100, 250, 1000 };
+	unsigned at = 0;
+
+	qsort(ms, n, sizeof(*ms), by_value);
+	printf("%u upgrades under traffic: 0 errors, 0 wrong\n", n);
+	printf("traffic stood still: p50 %.1f ms, p99 %.1f ms, max %.1f ms\n",
+	       ms[n / 2], ms[n * 99 / 100], ms[n - 1]);
+	for (unsigned e = 0; e < sizeof(edge) / sizeof(edge[0]); e++) {
+		unsigned from = at;
+
+		while (at < n && ms[at] <= edge[e])
+			at++;
+		if (at > from)
+			printf("up to %.0f ms: %u\n", edge[e], at - from);
+	}
+	if (at < n)
+		printf("longer: %u\n", n - at);
+}
+
+static void traffic_goes_on_over_upgrades(void **state)
+{
+	double *ms = calloc(upgrades, sizeof(*ms));
+	struct run run;
+
+	(void)state;
+	assert_non_null(ms);
+	for (unsigned i = 0; i < upgrades; i++) {
+		/* Each twice in a row. */
+		upgrade(&run, &node[i / 2 % 2], NULL);
+		if (run.status)
+			fail_msg("upgrade %u: %s", i, run.err);
+		ms[i] = number(run.out, "blackout_s") * 1000;
+		assert_true(ms[i] > 0);
+		move(2);
+	}
+	say(ms, upgrades);
+	free(ms);
+}
+
+static void expect_refusal(const char *path, const char *why)
+{
+	struct run run;
+
+	upgrade(&run, &node[0], path);
+	assert_int_equal(run.status, 1);
+	if (!strstr(run.err, why))
+		fail_msg("\"%s\" and not \"%s\"", run.err, why);
+	move(2);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void a_program_that_is_none_of_ours_harms_nobody(void **state)
+{
+	(void)state;
+	expect_refusal("/bin/true", "before it was ready");
+	expect_refusal("/nowhere/mpib-proxy", "No such file");
+	expect_refusal("/etc/passwd", "Permission denied");
+}
+
+static void a_configuration_that_is_wrong_harms_nobody(void **state)
+{
+	(void)state;
+	write_file(node[0].conf, "[lanes]\nsuot = 1\n");
+	expect_refusal(NULL, "lanes");
+	write_file(node[0].conf, "[run]\nthreads = 3\n");
+	expect_refusal(NULL, "threads");
+	write_file(node[0].conf, "");
+}
+
+static void bad_until(const char *how, const char *why)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/bad", node[0].base);
+	write_file(path, how);
+	expect_refusal(self, why);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void one_that_dies_on_the_way_harms_nobody(void **state)
+{
+	(void)state;
+	bad_until("base", "before it was ready");
+	bad_until("ready", "ended");
+	bad_until("clients", "ended");
+	bad_until("mapped", "ended");
+	bad_until("state", "ended");
+	bad_until("prepared", "ended");
+	bad_until("go", "ended");
+	bad_until("refuse", "it has a headache");
+}
+
+static void a_signal_does_the_same(void **state)
+{
+	json_int_t before = 0, now = 0;
+	unsigned long long since = node_ms();
+	json_t *data = node_ask(&node[1], "upgrades");
+
+	(void)state;
+	before = json_integer_value(json_object_get(data, "count"));
+	json_decref(data);
+	assert_int_equal(kill(node[1].pid, SIGUSR2), 0);
+	while (now != before + 1) {
+		const char *argv[] = { "mpibctl", "-j",	  "-s", node[1].dir,
+				       "upgrade", "show", NULL };
+		struct run run;
+
+		run_begin(&run, argv);
+		while (!run_over(&run))
+			move_one_turn();
+		if (run.status == 0)
+			now = (json_int_t)number(run.out, "count");
+		if (node_ms() - since > HANG_MS)
+			fail_msg("the signal does nothing");
+	}
+	move(2);
+}
+
+/* As a proxy that should take over would be started. */
+static int be_bad(int argc, char **argv, int sock)
+{
+	struct mpib_parcel p;
+	char how[32] = "";
+	FILE *f;
+
+	for (int i = 1; i + 1 < argc; i++) {
+		char path[256];
+
+		if (strcmp(argv[i], "--run-dir"))
+			continue;
+		snprintf(path, sizeof(path), "%s/../bad", argv[i + 1]);
+		f = fopen(path, "r");
+		if (!f || !fgets(how, sizeof(how), f))
+			return 2;
+		fclose(f);
+	}
+	mpib_channel_recv(sock, MPIB_CHANNEL_BASE, &p);
+	if (!strcmp(how, "base"))
+		return 3;
+	if (!strcmp(how, "refuse"))
+		return mpib_channel_fail(sock, "it has a headache");
+	mpib_channel_send(sock, MPIB_CHANNEL_READY, NULL);
+	if (!strcmp(how, "ready"))
+		return 3;
+	mpib_channel_recv(sock, MPIB_CHANNEL_CLIENTS, &p);
+	if (!strcmp(how, "clients"))
+		return 3;
+	mpib_channel_send(sock, MPIB_CHANNEL_MAPPED, NULL);
+	if (!strcmp(how, "mapped"))
+		return 3;
+	mpib_channel_recv(sock, MPIB_CHANNEL_STATE, &p);
+	if (!strcmp(how, "state"))
+		return 3;
+	mpib_channel_send(sock, MPIB_CHANNEL_PREPARED, NULL);
+	if (!strcmp(how, "prepared"))
+		return 3;
+	mpib_channel_recv(sock, MPIB_CHANNEL_GO, &p);
+	return 3;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(traffic_goes_on_over_upgrades),
+		cmocka_unit_test(a_program_that_is_none_of_ours_harms_nobody),
+		cmocka_unit_test(a_configuration_that_is_wrong_harms_nobody),
+		cmocka_unit_test(one_that_dies_on_the_way_harms_nobody),
+		cmocka_unit_test(a_signal_does_the_same),
+	};
+	int sock;
+
+	if (argc > 1 && sscanf(argv[1], "--takeover=%d", &sock) == 1)
+		return be_bad(argc, argv, sock);
+	if (argc > 1)
+		upgrades = (unsigned)atoi(argv[1]);
+	if (upgrades == 0 ||
+	    readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		return 2;
+	return cmocka_run_group_tests(tests, start, stop);
+}
