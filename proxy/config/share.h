@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define MPIB_SHARE_RULES 32
+#define MPIB_SHARE_RULES 32u
 #define MPIB_SHARE_LIMIT_MAX 10000000u /* Mb/s */
 #define MPIB_SHARE_BYTES 125000ull /* of an Mb */
 

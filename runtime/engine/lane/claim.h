@@ -26,7 +26,7 @@
 #define MPIB_CLAIM_WEIGHT 10u /* if nobody says otherwise */
 #define MPIB_CLAIM_WEIGHT_MAX 100u
 /* Credit of a round, a weight. */
-#define MPIB_CLAIM_QUANTUM (16 * 1024)
+#define MPIB_CLAIM_QUANTUM (16 * 1024L)
 /* What a piece costs beside its bytes. */
 #define MPIB_CLAIM_PIECE 256
 /* A limit may be exceeded by so much of its own rate, to be saved later. */
