@@ -45,6 +45,7 @@ struct rank {
 	float *data;
 	char *slot;
 	uint64_t seg, chunk, per_seg; /* floats; messages of a segment */
+	uint64_t lap; /* messages of an iteration */
 	uint64_t total; /* messages of the test, each way */
 	uint64_t sent, done;
 	size_t out, in; /* bytes of the present messages that moved */
@@ -144,7 +145,9 @@ static bool recv_some(struct rank *r)
 	size_t len, n;
 	float *to;
 
-	if (r->done == r->total)
+	/* What an iteration still has to send, the next must not add to: no
+	 * hop of the ring waits for that. */
+	if (r->done == r->total || r->sent < r->done / r->lap * r->lap)
 		return false;
 	to = part(r, r->done, false, &len);
 	n = moved(recv(r->from, r->slot + r->in, len - r->in, MSG_DONTWAIT),
@@ -160,7 +163,7 @@ static bool recv_some(struct rank *r)
 
 static void run(struct rank *r, uint64_t iters)
 {
-	r->total += iters * 2 * (r->t->ranks - 1) * r->per_seg;
+	r->total += iters * r->lap;
 	while (r->sent < r->total || r->done < r->total) {
 		bool progress = send_some(r);
 
@@ -201,6 +204,7 @@ static void be_rank(struct test *t, unsigned self)
 	r.seg = t->count / t->ranks;
 	r.chunk = r.seg < CHUNK / sizeof(float) ? r.seg : CHUNK / sizeof(float);
 	r.per_seg = (r.seg + r.chunk - 1) / r.chunk;
+	r.lap = 2 * (t->ranks - 1) * r.per_seg;
 	r.data = malloc(t->count * sizeof(float));
 	r.slot = malloc(r.chunk * sizeof(float));
 	if (!r.data || !r.slot)
