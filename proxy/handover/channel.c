@@ -159,16 +159,20 @@ static int take(int sock, const struct header *h, struct mpib_parcel *p)
 	uint8_t *bytes = malloc(h->len + 1);
 	int *fd = calloc(h->fds + 1, sizeof(*fd));
 	size_t got = 0;
-	int rc = bytes && fd ? 0 : -ENOMEM;
+	int rc = 0;
 
+	if (!bytes || !fd) {
+		free(bytes);
+		free(fd);
+		return -ENOMEM;
+	}
 	while (rc == 0 && got < h->fds) {
 		rc = recv_fds(sock, fd + got, batch(h->fds - got));
 		got += rc == 0 ? batch(h->fds - got) : 0;
 	}
 	if (rc == 0)
 		rc = recv_all(sock, bytes, h->len);
-	if (fd && bytes)
-		mpib_parcel_unpack(p, bytes, h->len, fd, got);
+	mpib_parcel_unpack(p, bytes, h->len, fd, got);
 	if (rc < 0)
 		mpib_parcel_fini(p);
 	return rc;

@@ -71,7 +71,7 @@ done
 none=$top/none run=$top/run
 while read -r noun verb args; do
 	need=$(words "$args")
-	refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3
+	refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3 4
 	[ -z "$need" ] || refused 2 mpibctl -s "$none" "$noun" "$verb"
 	[ "$noun" = doctor ] || refused 3 mpibctl -s "$none" "$noun" "$verb" $need
 done <"$top/commands"

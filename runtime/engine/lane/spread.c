@@ -160,10 +160,12 @@ uint8_t mpib_spread_bare(const struct mpib_flow *f,
 	uint8_t mask = 0;
 
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		const struct ibv_send_wr *last = &chain[r].wr[chain[r].n - 1];
+		const struct ibv_send_wr *last;
 
-		if (chain[r].n && f->lane->via[r].vqp &&
-		    last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
+		if (!chain[r].n || !f->lane->via[r].vqp)
+			continue;
+		last = &chain[r].wr[chain[r].n - 1];
+		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
 		    waits(last->num_sge ? last->sg_list->length : 0))
 			mask |= (uint8_t)(1u << r);
 	}
