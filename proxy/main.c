@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 		return mpib_guard_run(flag);
 	flag = own_flag(argc, argv, "--takeover=");
 	if (flag) {
-		takeover.sock = atoi(flag);
+		takeover.sock = (int)strtol(flag, NULL, 10);
 		proxy.takeover = &takeover;
 		fcntl(takeover.sock, F_SETFD, FD_CLOEXEC);
 		argv[1] = argv[0];

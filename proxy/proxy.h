@@ -9,11 +9,11 @@
 #include "base/loop.h"
 #include "config/config.h"
 #include "handover/takeover.h"
-#include "handover/upgrade.h"
 #include "publish.h"
 #include "rundir.h"
 #include "session/session.h"
 #include "stats/stats.h"
+#include "stats/upgrade.h"
 
 struct mpib_proxy {
 	struct mpib_config cfg;

@@ -33,7 +33,7 @@ static pid_t serving(const char *run_dir)
 		return 0;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	return n > 0 ? (pid_t)atoi(text) : 0;
+	return n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
 }
 
 /* Of whichever ended last: proxies that were replaced end, too. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "handover/upgrade.h"
+#include "stats/upgrade.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,8 +8,8 @@
 #include "base/event.h"
 #include "base/suggest.h"
 #include "engine/lane/claim.h"
-#include "handover/upgrade.h"
 #include "stats/command.h"
+#include "stats/upgrade.h"
 
 static bool can_change(struct mpib_ask *ask)
 {

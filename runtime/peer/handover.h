@@ -24,7 +24,7 @@ typedef struct mpib_owner *mpib_owner_fn(void *arg, uint32_t client);
 /* Packed, all of it is still ours. Unpacked into a broker that was opened idle;
  * p fails in words when that cannot be. */
 void mpib_broker_parcel(struct mpib_parcel *p, struct mpib_broker *b,
-			mpib_owner_fn *owner, void *arg);
+			mpib_owner_fn *by_id, void *arg);
 
 /* It is the other one's now: listen, take callers, and tell all peers where
  * our ends are. -errno. */

@@ -100,6 +100,7 @@ enum {
 	BADS,
 };
 
+/* NOLINTNEXTLINE(readability-function-size): a case for each field. */
 static void spoil(struct mpib_desc *d, unsigned how, uint64_t *rng)
 {
 	uint32_t more = (uint32_t)draw(rng, 1u << 30);
@@ -169,15 +170,15 @@ static void spoil(struct mpib_desc *d, unsigned how, uint64_t *rng)
 static void jump(uint32_t index, uint64_t *rng)
 {
 	static const int64_t by[] = { 1,   63,	      64,	 65,
-				      -1,  1ll << 31, 1ll << 62, -(1ll << 31),
-				      -65, -63,	      1000003,	 1ll << 32 };
+				      -1,  1LL << 31, 1LL << 62, -(1LL << 31),
+				      -65, -63,	      1000003,	 1LL << 32 };
 	uint64_t next = client.tail[index];
 	uint64_t seq =
 		next + 1 + (uint64_t)by[draw(rng, sizeof(by) / sizeof(*by))];
 
 	atomic_store(&client.submit->ring[index][next % MPIB_RING_SLOTS].seq,
 		     seq ? seq : next + 2);
-	raw_ring(&client, index / 64, 1ull << index % 64);
+	raw_ring(&client, index / 64, 1ULL << index % 64);
 }
 
 static void do_bad(uint32_t index, unsigned how, uint64_t *rng)
@@ -298,20 +299,21 @@ static void change(struct mpib_ring_slot *s, uint64_t *rng)
 		{ &s->desc.mr, 4, mr + 2 + draw(rng, 1u << 30) },
 		{ &s->desc.off, 8, MEM - 64 + draw(rng, 256) },
 		{ &s->desc.off, 8, UINT64_MAX - draw(rng, 256) },
-		{ &s->desc.len, 4, draw(rng, 1ull << 32) },
-		{ &s->desc.pos, 4, draw(rng, 1ull << 32) },
-		{ &s->desc.total, 4, draw(rng, 1ull << 32) },
+		{ &s->desc.len, 4, draw(rng, 1ULL << 32) },
+		{ &s->desc.pos, 4, draw(rng, 1ULL << 32) },
+		{ &s->desc.total, 4, draw(rng, 1ULL << 32) },
 	};
 	unsigned i = (unsigned)draw(rng, sizeof(field) / sizeof(*field));
-	volatile uint8_t *p = field[i].at;
+	uint8_t *p = field[i].at;
 	uint8_t before[8];
 
 	for (unsigned k = 0; k < field[i].bytes; k++) {
-		before[k] = p[k];
-		p[k] = (uint8_t)(field[i].value >> 8 * k);
+		before[k] = __atomic_load_n(&p[k], __ATOMIC_RELAXED);
+		__atomic_store_n(&p[k], (uint8_t)(field[i].value >> 8 * k),
+				 __ATOMIC_RELAXED);
 	}
 	for (unsigned k = 0; k < field[i].bytes; k++)
-		p[k] = before[k];
+		__atomic_store_n(&p[k], before[k], __ATOMIC_RELAXED);
 }
 
 static void *write_wildly(void *arg)

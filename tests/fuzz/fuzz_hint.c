@@ -33,11 +33,11 @@ static struct mpib_loop loop;
 
 struct agent {
 	int file, sock; /* -1: the proxy did not call */
-	struct mpib_engine engine;
 	struct mpib_shard shard;
 	struct mpib_lane lane;
 	struct mpib_flow *flow[FLOWS];
 	struct mpib_agent_link *link;
+	struct mpib_engine *engine;
 	struct mpib_agent_conn *conn[FLOWS];
 };
 
@@ -115,8 +115,10 @@ static void turn(void)
 
 static void start(struct agent *a)
 {
-	a->engine.cfg.mode = MPIB_MODE_ADVANCED;
-	a->shard.engine = &a->engine;
+	a->engine = calloc(1, sizeof(*a->engine));
+	must(a->engine, "no memory");
+	a->engine->cfg.mode = MPIB_MODE_ADVANCED;
+	a->shard.engine = a->engine;
 	a->lane.shard = &a->shard;
 	a->lane.rails = MPIB_RAILS;
 	a->lane.use = a->lane.all = 3;
@@ -127,7 +129,7 @@ static void start(struct agent *a)
 		a->flow[i]->lane = &a->lane;
 		a->flow[i]->hint_slot = UINT32_MAX;
 	}
-	must(mpib_agent_open(&loop, &a->engine, dir, &a->link) == 0,
+	must(mpib_agent_open(&loop, a->engine, dir, &a->link) == 0,
 	     "the proxy does not start");
 	a->sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
@@ -142,6 +144,7 @@ static void stop(struct agent *a)
 	if (a->sock >= 0)
 		close(a->sock);
 	close(a->file);
+	free(a->engine);
 }
 
 static void say(struct agent *a, struct fuzz_input *in, uint8_t what)

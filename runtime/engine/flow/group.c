@@ -232,6 +232,8 @@ static bool refresh(struct mpib_flow *f)
 			return false;
 		}
 	}
+	/* As many as were just read. */
+	/* cppcheck-suppress uninitvar */
 	memcpy(g->cts, cts, g->n * sizeof(cts[0]));
 	g->stale = false;
 	return true;

@@ -48,7 +48,7 @@ void mpib_lane_parcel(struct mpib_parcel *p, struct mpib_lane **lane,
  * its regions and its lane being there; NULL on failure. */
 void mpib_flow_parcel(struct mpib_parcel *p, struct mpib_flow **flow,
 		      struct mpib_attachment *attachment, uint32_t index,
-		      bool sender, struct mpib_lane *lane);
+		      bool sending, struct mpib_lane *lane);
 /* Whether the lane can be handed over at all, in use or not. */
 bool mpib_lane_can_move(const struct mpib_lane *lane);
 

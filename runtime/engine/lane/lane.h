@@ -66,7 +66,7 @@ void mpib_lane_free(struct mpib_lane *lane);
 
 /* Control thread: registered, and in mr_made; the shard is not told. */
 int mpib_mr_make(struct mpib_attachment *a, const struct mpib_mr_attr *attr,
-		 uint32_t handle, struct mpib_mr **mr);
+		 uint32_t handle, struct mpib_mr **made);
 /* Shard: drop one hold. */
 void mpib_mr_unref(struct mpib_mr *mr);
 

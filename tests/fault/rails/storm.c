@@ -60,6 +60,11 @@ static void add(struct times *t, uint64_t ns)
 	t->ns[t->n++] = ns;
 }
 
+static double ms_at(const uint64_t *ns, size_t i)
+{
+	return (double)ns[i] / 1e6;
+}
+
 static int by_size(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -82,9 +87,8 @@ static void print_times(const char *what, enum kind kind, struct times *t)
 		bucket[b]++;
 	}
 	printf("%-10s %-10s n %4u  p50 %7.2f  p99 %7.2f  max %7.2f ms |",
-	       kind_name[kind], what, t->n, (double)t->ns[t->n / 2] / 1e6,
-	       (double)t->ns[t->n * 99 / 100] / 1e6,
-	       (double)t->ns[t->n - 1] / 1e6);
+	       kind_name[kind], what, t->n, ms_at(t->ns, t->n / 2),
+	       ms_at(t->ns, t->n * 99 / 100), ms_at(t->ns, t->n - 1));
 	for (unsigned b = 0; b < BUCKETS; b++) {
 		if (bucket[b])
 			printf(" <%g:%u", 0.5 * (1u << b), bucket[b]);

@@ -233,6 +233,7 @@ static bool ordered(const struct world *w, unsigned m, unsigned last,
 	return true;
 }
 
+/* NOLINTNEXTLINE(readability-function-cognitive-complexity): as the engine. */
 static bool replay(struct world *w)
 {
 	int q = open_rail(w, 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The serving proxy's side of an upgrade. It starts the new program as a
- * process beside it, lets that open the rails, and only when it is ready stops
- * the traffic, hands everything over and ends. Until the new one has said that
- * it has it all, the old one can go on, and does whenever anything fails.
- * Control thread.
+ * What the stats socket asks of an upgrade. It is the serving proxy's side of
+ * it, in proxy/handover: it starts the new program as a process beside it, lets
+ * that open the rails, and only when it is ready stops the traffic, hands
+ * everything over and ends. Until the new one has said that it has it all, the
+ * old one can go on, and does whenever anything fails. Control thread.
  */
-#ifndef MPIB_PROXY_HANDOVER_UPGRADE_H
-#define MPIB_PROXY_HANDOVER_UPGRADE_H
+#ifndef MPIB_PROXY_STATS_UPGRADE_H
+#define MPIB_PROXY_STATS_UPGRADE_H
 
 #include <jansson.h>
 #include <sys/types.h>
