@@ -68,12 +68,15 @@ static void free_conn(struct mpib_agent_conn *c)
 /* Shards read the old mapping or the new one, never none. */
 static int map_shm(struct mpib_agent_link *l, int fd)
 {
-	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	/* Words as syscall() takes them: of an int among them the upper half
+	 * may be anything, and the offset is 64 bits. */
+	long flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
+		     (l->shm ? MAP_FIXED : 0);
 	/* Shards go on reading while their page is exchanged, which is the
 	 * kernel's to make whole; ThreadSanitizer would take mmap() for a
 	 * write. */
-	long p = syscall(SYS_mmap, l->shm, l->shm_bytes, PROT_READ,
-			 flags | (l->shm ? MAP_FIXED : 0), fd, 0);
+	long p = syscall(SYS_mmap, l->shm, l->shm_bytes, (long)PROT_READ, flags,
+			 (long)fd, 0L);
 
 	if (p == -1)
 		return -errno;
