@@ -3,7 +3,7 @@
 
 #include "engine/handover/handover.h"
 #include "handover/sessions.h"
-#include "peer/handover.h"
+#include "peer/handover/handover.h"
 #include "proxy.h"
 
 void mpib_clients_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p)

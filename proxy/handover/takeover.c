@@ -13,7 +13,7 @@
 #include "handover/channel.h"
 #include "handover/sessions.h"
 #include "handover/state.h"
-#include "peer/handover.h"
+#include "peer/handover/handover.h"
 #include "proxy.h"
 
 /* Of the old one, which may have to wait for peers. */

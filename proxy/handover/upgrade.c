@@ -21,7 +21,7 @@
 #include "handover/spawn.h"
 #include "handover/state.h"
 #include "notify.h"
-#include "peer/handover.h"
+#include "peer/handover/handover.h"
 #include "proxy.h"
 
 #define START_LIMIT (30 * MPIB_SEC) /* to open the rails */

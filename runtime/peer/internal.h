@@ -185,8 +185,6 @@ void mpib_peers_free(struct mpib_broker *b);
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 				 uint16_t port, bool called);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
-/* Have its link made, if connections wait for it. */
-void mpib_peer_want(struct mpib_peer *p);
 /* Under its session, which was begun or goes on. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
@@ -196,6 +194,9 @@ void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link);
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
 /* How lanes to it are spread: it may be too old to know of any way. */
 enum mpib_spread mpib_peer_spread(const struct mpib_peer *p);
+/* Its link is gone, or goes with this call. */
+void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
+		    const char *why);
 /* Its link, if any, is to go. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
 /* Its session is over, and with it its lanes; the link may stay. */
@@ -206,6 +207,14 @@ void mpib_peer_broke(struct mpib_peer *p, const char *what);
 bool mpib_peer_again(struct mpib_peer *p, uint64_t seen);
 /* In order and once, if need be over its next link. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
+
+/* call.c */
+/* Have its link made, if connections wait for it. */
+void mpib_peer_want(struct mpib_peer *p);
+/* The same in a while. */
+void mpib_call_again(struct mpib_peer *p, uint64_t ns);
+/* Our call came to nothing: -errno, or 0 where it was answered. */
+void mpib_call_failed(struct mpib_peer *p, int error);
 
 /*
  * lane_table.c and lane_setup.c. Those that take a message return false when

@@ -12,7 +12,6 @@
 
 #include "base/parcel.h"
 
-#define OUT_MAX (1u << 20)
 /* Patience is counted in ticks, not time: when it was this process that stood
  * still, the peer's bytes wait. */
 #define TICK_NS MPIB_SEC
@@ -26,7 +25,7 @@ static void free_link(struct mpib_link *l)
 	mpib_timer_disarm(l->loop, &l->tick);
 	mpib_loop_del(l->loop, &l->watch);
 	close(l->fd);
-	free(l->out);
+	mpib_outbox_fini(&l->out);
 	free(l);
 }
 
@@ -42,10 +41,8 @@ static void fail(struct mpib_link *l, const char *why)
 void mpib_link_close(struct mpib_link *link)
 {
 	/* What is queued, a REFUSED say, should still arrive. */
-	if (link->out_len > link->out_at && !link->connecting &&
-	    send(link->fd, link->out + link->out_at,
-		 link->out_len - link->out_at, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		errno = 0;
+	if (!link->connecting)
+		mpib_outbox_send(&link->out, link->fd);
 	free_link(link);
 }
 
@@ -60,79 +57,30 @@ static void watch_for(struct mpib_link *l, bool out)
 /* False: the link is gone. */
 static bool flush(struct mpib_link *l)
 {
-	while (l->out_at < l->out_len) {
-		ssize_t n =
-			send(l->fd, l->out + l->out_at, l->out_len - l->out_at,
-			     MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (!mpib_outbox_empty(&l->out)) {
+		ssize_t n = mpib_outbox_send(&l->out, l->fd);
 
-		if (n < 0 && errno == EAGAIN)
+		if (n == 0)
 			return true;
 		if (n < 0) {
-			fail(l, strerror(errno));
+			fail(l, strerror((int)-n));
 			return false;
 		}
-		l->out_at += (size_t)n;
 		l->tx_bytes += (size_t)n;
 	}
-	l->out_len = l->out_at = 0;
 	watch_for(l, false);
 	return true;
-}
-
-static bool reserve(struct mpib_link *l, size_t more)
-{
-	size_t want;
-	uint8_t *out;
-
-	if (l->out_len + more > l->out_cap && l->out_at > 0) {
-		l->out_len -= l->out_at;
-		memmove(l->out, l->out + l->out_at, l->out_len);
-		l->out_at = 0;
-	}
-	want = l->out_len + more;
-	if (want <= l->out_cap)
-		return true;
-	if (want > OUT_MAX) {
-		l->overflow = "it does not read what it is sent";
-		return false;
-	}
-	out = realloc(l->out, want * 2);
-	if (!out) {
-		l->overflow = "no memory for what it should be sent";
-		return false;
-	}
-	l->out = out;
-	l->out_cap = want * 2;
-	return true;
-}
-
-/* Where the output has room for it. */
-static void append(struct mpib_link *l, const uint8_t *frame, size_t n)
-{
-	uint8_t *to = l->out + l->out_len;
-	struct mpib_writer len = { to, to + 4, false };
-
-	memcpy(to, frame, n);
-	if (l->tx_seal.on) {
-		mpib_seal_make(&l->tx_seal, to + 4, n - 4, to + n);
-		n += MPIB_SEAL_BYTES;
-		mpib_put32(&len, (uint32_t)n - 4);
-	}
-	l->out_len += n;
 }
 
 void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
 			  size_t n)
 {
-	if (link->overflow)
+	if (link->out.overflow)
 		return;
-	if (reserve(link, n + MPIB_SEAL_BYTES)) {
-		append(link, frame, n);
-	} else {
-		/* Our caller is not ready for down(): the hang-up brings the
-		 * loop to it. */
+	/* Our caller is not ready for down(): the hang-up brings the loop to
+	 * it. */
+	if (!mpib_outbox_put(&link->out, &link->tx_seal, frame, n))
 		shutdown(link->fd, SHUT_RDWR);
-	}
 	if (!link->connecting)
 		watch_for(link, true);
 }
@@ -269,8 +217,8 @@ static void on_ready(void *arg, uint32_t events)
 {
 	struct mpib_link *l = arg;
 
-	if (l->overflow) {
-		fail(l, l->overflow);
+	if (l->out.overflow) {
+		fail(l, l->out.overflow);
 		return;
 	}
 	if (l->connecting && !connected(l))
@@ -339,25 +287,15 @@ static void seal(struct mpib_parcel *p, struct mpib_seal *s)
 	mpib_parcel_u64(p, &s->count);
 }
 
-/* What is half read, and half sent. */
-static void buffers(struct mpib_parcel *p, struct mpib_link *l)
+/* What is half read. */
+static void input(struct mpib_parcel *p, struct mpib_link *l)
 {
-	uint32_t in = (uint32_t)l->in_len;
-	uint32_t out = (uint32_t)(l->out_len - l->out_at);
+	uint32_t n = (uint32_t)l->in_len;
 
-	mpib_parcel_count(p, &in, sizeof(l->in));
-	mpib_parcel_raw(p, l->in, in);
-	mpib_parcel_count(p, &out, OUT_MAX);
-	if (!p->packing) {
-		l->in_len = in;
-		if (!reserve(l, out)) {
-			mpib_parcel_fail(p, "no memory for a link");
-			return;
-		}
-		l->out_len = out;
-	}
-	if (out)
-		mpib_parcel_raw(p, l->out + l->out_at, out);
+	mpib_parcel_count(p, &n, sizeof(l->in));
+	mpib_parcel_raw(p, l->in, n);
+	if (!p->packing)
+		l->in_len = n;
 }
 
 void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
@@ -385,7 +323,8 @@ void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
 	mpib_parcel_u64(p, &l->told);
 	seal(p, &l->tx_seal);
 	seal(p, &l->rx_seal);
-	buffers(p, l);
+	input(p, l);
+	mpib_outbox_parcel(p, &l->out);
 	if (!p->packing)
 		mpib_link_listen(l, false);
 }
@@ -393,7 +332,7 @@ void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
 int mpib_link_listen(struct mpib_link *link, bool on)
 {
 	/* What waits to be sent is looked after when it listens. */
-	link->writing = on && link->out_len > link->out_at;
+	link->writing = on && !mpib_outbox_empty(&link->out);
 	return mpib_loop_mod(link->loop, &link->watch,
 			     on ? EPOLLIN | (link->writing ? EPOLLOUT : 0u)
 				: 0);

@@ -8,6 +8,7 @@
 #define MPIB_PEER_LINK_H
 
 #include "base/loop.h"
+#include "peer/outbox.h"
 #include "peer/protocol.h"
 
 struct mpib_link;
@@ -34,7 +35,6 @@ struct mpib_link {
 	int fd;
 	int error; /* of a connect, -errno; 0 once it stands */
 	bool connecting, closing, writing;
-	const char *overflow; /* why it has to go, once it has */
 	bool *gone; /* set when freed under a handler */
 	const struct mpib_link_events *events;
 	void *ctx;
@@ -47,8 +47,7 @@ struct mpib_link {
 	struct mpib_seal tx_seal, rx_seal; /* set after the greeting */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
-	uint8_t *out;
-	size_t out_len, out_at, out_cap;
+	struct mpib_outbox out;
 };
 
 /* From addr (NULL: any) to a peer; -errno. */
@@ -61,7 +60,6 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     struct mpib_link **link);
 /* One that is connected goes on in another process, which sets its events:
  * packed, the link is still ours. NULL on failure. */
-struct mpib_parcel;
 void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
 		      struct mpib_link **link);
 /* Whether it takes what comes. */

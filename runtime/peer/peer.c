@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers, and the calling side of their links; hello.c is the called side.
+ * Peers, and what their links carry; call.c and hello.c make the links.
  *
- * There is one link a peer. It is up for the caller with the WELCOME, for the
- * called with the READY that follows; only then does it replace another, so a
- * greeting that was given up meanwhile, and is read late, replaces nothing.
- * A link that breaks is made again by either end, and the session of before
- * goes on (resume.h); the lanes are lost when the peer was silent for too long,
- * refuses the call, or has no such session any more.
- * When two nodes greet each other at once, the caller with the lower node id
- * stays: it refuses the other, which drops its own call for the lower's.
+ * There is one link a peer. One that breaks is made again by either end, and
+ * the session of before goes on (resume.h); the lanes are lost when the peer
+ * was silent for too long, refuses the call, or has no such session any more.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,11 +15,10 @@
 #include "base/event.h"
 #include "peer/internal.h"
 
-#define RETRY_NS (100 * MPIB_MSEC)
 /* So that nobody fills our memory by greeting from every port. */
 #define PEERS_MAX 8192
 
-static const struct mpib_link_events link_events, up_events;
+static const struct mpib_link_events up_events;
 
 bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 {
@@ -80,55 +74,6 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 					 : NULL;
 }
 
-static void on_retry(void *arg)
-{
-	mpib_peer_want(arg);
-}
-
-/* Somebody waits for a link to it. */
-static bool wanted(const struct mpib_peer *p)
-{
-	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
-}
-
-static void retry(struct mpib_peer *p, uint64_t ns)
-{
-	if (wanted(p))
-		mpib_timer_arm(p->broker->loop, &p->retry, ns, on_retry, p);
-}
-
-/* Calls wait a little after a failure, so as not to knock without end. Where
- * nobody listens any more nobody lives. */
-static void not_called(struct mpib_peer *p, int error)
-{
-	if (p->away.armed && error == -ECONNREFUSED)
-		mpib_peer_forget(p, "its proxy is gone");
-	retry(p, RETRY_NS);
-}
-
-static void call(struct mpib_peer *p)
-{
-	struct mpib_broker *b = p->broker;
-	int rc = mpib_link_connect(b->loop, b->self.addr, p->node.addr,
-				   p->node.port, &link_events, p, &p->link);
-
-	if (rc < 0) {
-		p->link = NULL;
-		snprintf(p->trouble, sizeof(p->trouble), "%s", strerror(-rc));
-		not_called(p, rc);
-		return;
-	}
-	mpib_link_set_patience(p->link, b->silence_s);
-	p->state = MPIB_PEER_CALLING;
-}
-
-void mpib_peer_want(struct mpib_peer *p)
-{
-	if (p->state == MPIB_PEER_IDLE && !p->retry.armed && !p->candidate &&
-	    wanted(p))
-		call(p);
-}
-
 void mpib_peer_forget(struct mpib_peer *p, const char *why)
 {
 	char text[sizeof(p->trouble)];
@@ -176,8 +121,8 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		       p);
 }
 
-static void lost(struct mpib_peer *p, const struct mpib_link *link,
-		 const char *why)
+void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
+		    const char *why)
 {
 	bool was_up = p->state == MPIB_PEER_UP;
 
@@ -186,11 +131,11 @@ static void lost(struct mpib_peer *p, const struct mpib_link *link,
 	p->resuming = false;
 	snprintf(p->trouble, sizeof(p->trouble), "%s", why);
 	if (!was_up) {
-		not_called(p, link->error);
+		mpib_call_failed(p, link->error);
 		return;
 	}
 	go_away(p, link, why);
-	retry(p, 0);
+	mpib_call_again(p, 0);
 }
 
 void mpib_peer_cut(struct mpib_peer *p, const char *why)
@@ -199,13 +144,13 @@ void mpib_peer_cut(struct mpib_peer *p, const char *why)
 
 	if (!link)
 		return;
-	lost(p, link, why);
+	mpib_peer_lost(p, link, why);
 	mpib_link_close(link);
 }
 
 static void on_down(void *ctx, struct mpib_link *link, const char *why)
 {
-	lost(ctx, link, why);
+	mpib_peer_lost(ctx, link, why);
 }
 
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m)
@@ -335,107 +280,6 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		mpib_bconn_linked(c);
 	}
 }
-
-static void on_called(void *ctx, struct mpib_link *link)
-{
-	struct mpib_peer *p = ctx;
-	struct mpib_peer_msg hello = {
-		.type = MPIB_PEER_HELLO,
-		.magic = MPIB_PEER_MAGIC,
-		.version_min = MPIB_PEER_VERSION_MIN,
-		.version = MPIB_PEER_VERSION,
-		.node = p->broker->self,
-	};
-
-	mpib_auth_challenge(&p->broker->key, p->auth.caller);
-	memcpy(hello.challenge, p->auth.caller, sizeof(hello.challenge));
-	mpib_link_send(link, &hello);
-}
-
-static void no_use(struct mpib_peer *p, const char *why)
-{
-	mpib_warn("peer %s: %s", p->label, why);
-	mpib_peer_cut(p, why);
-}
-
-static void send_ready(struct mpib_peer *p, struct mpib_link *link,
-		       uint16_t version)
-{
-	const struct mpib_cluster_key *key = &p->broker->key;
-	struct mpib_peer_msg ready = {
-		.type = MPIB_PEER_READY,
-		.version = version,
-		.session = p->resume.id,
-		.seen = p->resume.seen,
-	};
-
-	mpib_auth_prove(key, &p->auth, false, ready.proof);
-	mpib_link_send(link, &ready);
-	mpib_seal_init(&link->tx_seal, key, &p->auth, false);
-	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
-}
-
-/* The session that both ends still have, or a new one. */
-static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	struct mpib_broker *b = p->broker;
-
-	if (m->session && m->session == p->resume.id) {
-		p->resuming = true;
-		return;
-	}
-	mpib_peer_forget(p, m->node.boot == p->node.boot
-				    ? "it knows nothing of them any more"
-				    : "its proxy was restarted");
-	/* Unlike any other of this proxy and, by its boot, of any. */
-	if (m->version >= MPIB_PEER_VERSION_RESUME)
-		mpib_resume_begin(&p->resume,
-				  (b->self.boot + ++b->sessions) | 1ull << 63);
-}
-
-static void on_answer(void *ctx, struct mpib_link *link,
-		      const struct mpib_peer_msg *m)
-{
-	struct mpib_peer *p = ctx;
-
-	if (m->type == MPIB_PEER_REFUSED) {
-		if (m->error == -EALREADY)
-			mpib_peer_cut(p, m->why); /* its own call comes */
-		else
-			no_use(p, m->why);
-		return;
-	}
-	if (m->type != MPIB_PEER_WELCOME) {
-		no_use(p, "it answered the greeting with something else");
-		return;
-	}
-	if (m->version < MPIB_PEER_VERSION_MIN ||
-	    m->version > MPIB_PEER_VERSION) {
-		no_use(p, "it chose a protocol that was not offered");
-		return;
-	}
-	if (m->node.addr != p->node.addr || m->node.port != p->node.port) {
-		no_use(p, "it says that it is another node (is its peer "
-			  "address right?)");
-		return;
-	}
-	memcpy(p->auth.called, m->challenge, sizeof(p->auth.called));
-	if (!mpib_auth_check(&p->broker->key, &p->auth, true, m->proof)) {
-		no_use(p, "it does not know the cluster's key (give both the "
-			  "same peer.key_file)");
-		return;
-	}
-	begin_session(p, m);
-	send_ready(p, link, m->version);
-	p->version = m->version;
-	mpib_peer_is_up(p, link, &m->node);
-}
-
-static const struct mpib_link_events link_events = {
-	.up = on_called,
-	.message = on_answer,
-	.down = on_down,
-};
 
 void mpib_peers_free(struct mpib_broker *b)
 {

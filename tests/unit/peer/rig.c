@@ -83,7 +83,7 @@ void rig_cut(struct rig *rig, unsigned n)
 	{
 		if (!p->link)
 			continue;
-		p->link->out_len = p->link->out_at = 0;
+		p->link->out.len = p->link->out.at = 0;
 		while (recv(p->link->fd, lost, sizeof(lost), MSG_DONTWAIT) > 0)
 			;
 		shutdown(p->link->fd, SHUT_RDWR);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calling side of a link; hello.c is the called side.
+ *
+ * A link is up for the caller with the WELCOME, for the called with the READY
+ * that follows; only then does it replace another, so a greeting that was given
+ * up meanwhile, and is read late, replaces nothing.
+ * When two nodes greet each other at once, the caller with the lower node id
+ * stays: it refuses the other, which drops its own call for the lower's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "peer/internal.h"
+
+#define RETRY_NS (100 * MPIB_MSEC)
+
+static void on_called(void *ctx, struct mpib_link *link)
+{
+	struct mpib_peer *p = ctx;
+	struct mpib_peer_msg hello = {
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = p->broker->self,
+	};
+
+	mpib_auth_challenge(&p->broker->key, p->auth.caller);
+	memcpy(hello.challenge, p->auth.caller, sizeof(hello.challenge));
+	mpib_link_send(link, &hello);
+}
+
+static void no_use(struct mpib_peer *p, const char *why)
+{
+	mpib_warn("peer %s: %s", p->label, why);
+	mpib_peer_cut(p, why);
+}
+
+static void send_ready(struct mpib_peer *p, struct mpib_link *link,
+		       uint16_t version)
+{
+	const struct mpib_cluster_key *key = &p->broker->key;
+	struct mpib_peer_msg ready = {
+		.type = MPIB_PEER_READY,
+		.version = version,
+		.session = p->resume.id,
+		.seen = p->resume.seen,
+	};
+
+	mpib_auth_prove(key, &p->auth, false, ready.proof);
+	mpib_link_send(link, &ready);
+	mpib_seal_init(&link->tx_seal, key, &p->auth, false);
+	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
+}
+
+/* The session that both ends still have, or a new one. */
+static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_broker *b = p->broker;
+
+	if (m->session && m->session == p->resume.id) {
+		p->resuming = true;
+		return;
+	}
+	mpib_peer_forget(p, m->node.boot == p->node.boot
+				    ? "it knows nothing of them any more"
+				    : "its proxy was restarted");
+	/* Unlike any other of this proxy and, by its boot, of any. */
+	if (m->version >= MPIB_PEER_VERSION_RESUME)
+		mpib_resume_begin(&p->resume,
+				  (b->self.boot + ++b->sessions) | 1ull << 63);
+}
+
+static void on_answer(void *ctx, struct mpib_link *link,
+		      const struct mpib_peer_msg *m)
+{
+	struct mpib_peer *p = ctx;
+
+	if (m->type == MPIB_PEER_REFUSED) {
+		if (m->error == -EALREADY)
+			mpib_peer_cut(p, m->why); /* its own call comes */
+		else
+			no_use(p, m->why);
+		return;
+	}
+	if (m->type != MPIB_PEER_WELCOME) {
+		no_use(p, "it answered the greeting with something else");
+		return;
+	}
+	if (m->version < MPIB_PEER_VERSION_MIN ||
+	    m->version > MPIB_PEER_VERSION) {
+		no_use(p, "it chose a protocol that was not offered");
+		return;
+	}
+	if (m->node.addr != p->node.addr || m->node.port != p->node.port) {
+		no_use(p, "it says that it is another node (is its peer "
+			  "address right?)");
+		return;
+	}
+	memcpy(p->auth.called, m->challenge, sizeof(p->auth.called));
+	if (!mpib_auth_check(&p->broker->key, &p->auth, true, m->proof)) {
+		no_use(p, "it does not know the cluster's key (give both the "
+			  "same peer.key_file)");
+		return;
+	}
+	begin_session(p, m);
+	send_ready(p, link, m->version);
+	p->version = m->version;
+	mpib_peer_is_up(p, link, &m->node);
+}
+
+static void on_down(void *ctx, struct mpib_link *link, const char *why)
+{
+	mpib_peer_lost(ctx, link, why);
+}
+
+static const struct mpib_link_events link_events = {
+	.up = on_called,
+	.message = on_answer,
+	.down = on_down,
+};
+
+static void on_retry(void *arg)
+{
+	mpib_peer_want(arg);
+}
+
+/* Somebody waits for a link to it. */
+static bool wanted(const struct mpib_peer *p)
+{
+	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
+}
+
+void mpib_call_again(struct mpib_peer *p, uint64_t ns)
+{
+	if (wanted(p))
+		mpib_timer_arm(p->broker->loop, &p->retry, ns, on_retry, p);
+}
+
+/* Calls wait a little after a failure, so as not to knock without end. Where
+ * nobody listens any more nobody lives. */
+void mpib_call_failed(struct mpib_peer *p, int error)
+{
+	if (p->away.armed && error == -ECONNREFUSED)
+		mpib_peer_forget(p, "its proxy is gone");
+	mpib_call_again(p, RETRY_NS);
+}
+
+static void call(struct mpib_peer *p)
+{
+	struct mpib_broker *b = p->broker;
+	int rc = mpib_link_connect(b->loop, b->self.addr, p->node.addr,
+				   p->node.port, &link_events, p, &p->link);
+
+	if (rc < 0) {
+		p->link = NULL;
+		snprintf(p->trouble, sizeof(p->trouble), "%s", strerror(-rc));
+		mpib_call_failed(p, rc);
+		return;
+	}
+	mpib_link_set_patience(p->link, b->silence_s);
+	p->state = MPIB_PEER_CALLING;
+}
+
+void mpib_peer_want(struct mpib_peer *p)
+{
+	if (p->state == MPIB_PEER_IDLE && !p->retry.armed && !p->candidate &&
+	    wanted(p))
+		call(p);
+}
