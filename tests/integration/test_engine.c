@@ -245,6 +245,38 @@ static void deregistering_waits_for_what_uses_the_region(void **state)
 	pair_until(&pair, &gone);
 }
 
+static void
+receivers_that_stop_while_the_queue_is_full_all_get_their_fence(void **state)
+{
+	enum {
+		N = 24,
+		DEPTH = 8
+	};
+	struct mpib_engine_config cfg;
+	static struct pair_end to[N], from;
+	static bool stopped[N];
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.sq_depth = DEPTH;
+	cfg.cts_signal = DEPTH / 2;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	for (uint32_t i = 0; i < N; i++) {
+		pair_connect(&pair, i, 0, &from, &to[i]);
+		pair_post(&to[i], MPIB_OP_RECV, 0, pair.node[1].mr,
+			  PAIR_RX + i * 4096, 4096, 0);
+	}
+	/* The other node does not turn, so that nothing is acknowledged. */
+	mpib_shard_turn(&pair.node[1].engine->shard[0]);
+	for (unsigned i = 0; i < N; i++) {
+		stopped[i] = false;
+		mpib_flow_stop(to[i].flow, -ECANCELED, set_flag, &stopped[i]);
+	}
+	mpib_shard_turn(&pair.node[1].engine->shard[0]);
+	for (unsigned i = 0; i < N; i++)
+		pair_until(&pair, &stopped[i]);
+}
+
 static void killing_a_lane_ends_everything_on_it(void **state)
 {
 	bool killed = false;
@@ -281,6 +313,9 @@ int main(void)
 			teardown),
 		cmocka_unit_test_teardown(
 			deregistering_waits_for_what_uses_the_region, teardown),
+		cmocka_unit_test_teardown(
+			receivers_that_stop_while_the_queue_is_full_all_get_their_fence,
+			teardown),
 		cmocka_unit_test_teardown(killing_a_lane_ends_everything_on_it,
 					  teardown),
 	};

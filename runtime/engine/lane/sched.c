@@ -102,10 +102,12 @@ void mpib_sched_no_room(struct mpib_flow *f)
 static int post_cts(struct mpib_shard *s)
 {
 	struct mpib_flow *f, *next;
+	/* Who stops and finds no room for his fence goes to the end again. */
+	struct mpib_flow *last = TAILQ_LAST(&s->cts, mpib_flow_list);
 	int posted = 0;
 
 	for (f = TAILQ_FIRST(&s->cts); f; f = next) {
-		next = TAILQ_NEXT(f, cts_link);
+		next = f == last ? NULL : TAILQ_NEXT(f, cts_link);
 		if (!f->stopping)
 			posted += mpib_receiver_post_cts(f);
 		if (!f->stopping && !f->broken && f->rx.cts_again != f->rx.next)
