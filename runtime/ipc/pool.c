@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory the proxy made and registered: staging pools, carved into one window
- * a connection, and what mpib_mem_alloc() gives out.
+ * a connection, and what mpib_mem_alloc() gives out. To make, pin and map a
+ * window takes milliseconds, and the first message waits for it: the first pool
+ * is one window, each further one as many as there are already.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,13 +68,28 @@ static struct mpib_pool *pool_with_window(struct mpib_client *c)
 	return NULL;
 }
 
+/* Windows of the next pool: as many as there are. */
+static unsigned grow_by(const struct mpib_client *c)
+{
+	unsigned most = (unsigned)(POOL_BYTES / c->welcome.window), n = 0;
+	const struct mpib_pool *p;
+
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		if (p->carved)
+			n += (unsigned)(p->seg.size / c->welcome.window);
+	}
+	most = most > 64 ? 64 : most;
+	n = n > most ? most : n;
+	return n > 0 ? n : 1;
+}
+
 static int carve(struct mpib_client *c, struct mpib_pool **pool)
 {
-	unsigned n = (unsigned)(POOL_BYTES / c->welcome.window);
+	unsigned n = grow_by(c);
 	struct mpib_pool *p;
 	int rc;
 
-	n = n < 1 ? 1 : n > 64 ? 64 : n;
 	rc = mpib_pool_new(c, (size_t)n * c->welcome.window, &p);
 	if (rc < 0)
 		return rc;

@@ -29,7 +29,7 @@ struct times {
 	unsigned *ms, n;
 };
 
-static struct times to_error, to_attach, to_traffic;
+static struct times to_error, to_attach, to_old_peer, to_traffic;
 
 static void note(struct times *t, unsigned long long since)
 {
@@ -55,14 +55,14 @@ static void say(const char *what, struct times *t)
 }
 
 /* Half of them send from the node that dies, half to it. */
-static void open_movers(struct mover *m, unsigned seed)
+static void open_movers(struct mover *m, unsigned n, unsigned seed)
 {
-	for (unsigned i = 0; i < MOVERS; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		if (mover_open(&m[i], node[i & 1].dir, node[1 - (i & 1)].dir,
 			       200000, i & 2, seed * MOVERS + i) < 0)
 			fail_msg("mover: %s", mpib_strerror());
 	}
-	for (unsigned i = 0; i < MOVERS; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		unsigned long long since = node_ms();
 		int rc;
 
@@ -123,6 +123,19 @@ static void until_attached(unsigned long long since)
 	mpib_detach(c);
 }
 
+/* With the peer that outlived it, by a connection each way. */
+static void until_traffic_with_old_peer(unsigned long long since)
+{
+	struct mover m[2];
+
+	open_movers(m, 2, kills + 2000);
+	for (unsigned i = 0; i < 2; i++)
+		move(&m[i], 1, 1);
+	note(&to_old_peer, since);
+	for (unsigned i = 0; i < 2; i++)
+		mover_close(&m[i]);
+}
+
 static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 {
 	struct mover m[MOVERS], alone;
@@ -140,7 +153,7 @@ static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 	for (unsigned k = 0; k < kills; k++) {
 		unsigned long long since;
 
-		open_movers(m, k);
+		open_movers(m, MOVERS, k);
 		move(m, MOVERS, (unsigned)rand() % 8);
 		for (unsigned i = 0; i < MOVERS; i++)
 			mover_step(&m[i]);
@@ -151,11 +164,12 @@ static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 		since = node_ms();
 		node_again(&node[0]);
 		until_attached(since);
+		until_traffic_with_old_peer(since);
 		for (unsigned i = 0; i < MOVERS; i++) {
 			wrong += m[i].wrong;
 			mover_close(&m[i]);
 		}
-		open_movers(m, k + 1000);
+		open_movers(m, MOVERS, k + 1000);
 		move(m, MOVERS, 1);
 		note(&to_traffic, since);
 		for (unsigned i = 0; i < MOVERS; i++)
@@ -168,6 +182,7 @@ static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 	printf("%u proxies killed: 0 hangs, 0 wrong\n", kills);
 	say("calls failed after", &to_error);
 	say("attached again after", &to_attach);
+	say("traffic with the old peer again after", &to_old_peer);
 	say("traffic on 8 connections again after", &to_traffic);
 }
 

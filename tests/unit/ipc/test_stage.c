@@ -24,8 +24,6 @@ static void a_message_larger_than_the_window_passes_through(void **state)
 	assert_int_equal(finish(r, s, &size), 0);
 	assert_int_equal(size, BYTES);
 	assert_memory_equal(to, from, BYTES);
-	/* Both windows out of one pool. */
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
 }
 
 static void a_message_may_end_before_the_receive_does(void **state)
@@ -180,7 +178,28 @@ static void a_window_is_given_to_the_next_connection(void **state)
 		assert_int_equal(finish(r, s, NULL), 0);
 		assert_memory_equal(to, from + i, 100000);
 	}
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
+	/* One window for each. */
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
+}
+
+static void
+pools_begin_with_a_window_and_grow_with_the_connections(void **state)
+{
+	static const size_t windows[] = { 1, 1, 2, 4, 8 };
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++) {
+		assert_int_equal(mpib_connect(c, &h, -1, &conn[i]), 0);
+		assert_int_equal(mpib_prepare(conn[i], from_region), 0);
+	}
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(f->pool[i].size,
+				 windows[i] * f->welcome.window);
+	for (unsigned i = 0; i < 16; i++)
+		mpib_close(conn[i]);
 }
 
 struct dereg {
@@ -262,6 +281,7 @@ int main(void)
 		TEST(mixed_memory_is_pushed_in_the_order_posted),
 		TEST(a_send_too_large_fails_with_both_sizes),
 		TEST(a_window_is_given_to_the_next_connection),
+		TEST(pools_begin_with_a_window_and_grow_with_the_connections),
 		TEST(after_dereg_nobody_touches_the_memory),
 		TEST(a_deregistered_send_puts_nothing_on_the_wire),
 	};
