@@ -171,6 +171,8 @@ static int open_broker(struct mpib_proxy *p, char *why)
 		.agent = p->agent,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
 		.silence_s = p->cfg.silence,
+		.request_s = p->cfg.request_timeout,
+		.connect_s = p->cfg.connect_timeout,
 		.idle = p->takeover != NULL,
 	};
 

@@ -64,6 +64,7 @@ struct mpib_config {
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* after mpib_config_finish() */
 	uint32_t silence, answer; /* seconds: of a peer, of the proxy */
+	uint32_t request_timeout, connect_timeout; /* seconds; 0: none */
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t daemon;

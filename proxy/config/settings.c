@@ -5,6 +5,7 @@
 #include <mpib/control.h>
 #include <mpib/segment.h>
 
+#include "peer/broker.h"
 #include "peer/link.h"
 
 #define FIELD(f)                                                               \
@@ -158,6 +159,12 @@ const struct mpib_setting mpib_settings[] = {
 	{ "client", "answer", "client-answer", MPIB_SET_UINT, FIELD(answer),
 	  UINT(1, 3600, "SECONDS"),
 	  "a client waits so long for the proxy's answer" },
+	{ "client", "request_timeout", "client-request-timeout", MPIB_SET_UINT,
+	  FIELD(request_timeout), UINT_RUN(0, 604800, "SECONDS"),
+	  "a request that is older fails its connection; 0 is no limit" },
+	{ "client", "connect_timeout", "client-connect-timeout", MPIB_SET_UINT,
+	  FIELD(connect_timeout), UINT_RUN(1, 604800, "SECONDS"),
+	  "a connect that is not accepted by then fails" },
 	{ "client", "window", "client-window", MPIB_SET_SIZE, FIELD(window),
 	  UINT(4096, 1 << 30, "BYTES"), "staging memory of a connection" },
 	{ "client", "part", "client-part", MPIB_SET_SIZE, FIELD(part),
@@ -220,6 +227,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.agent_dir = MPIB_AGENT_DIR,
 		.silence = MPIB_SILENCE_S,
 		.answer = 10,
+		.connect_timeout = MPIB_CONNECT_S,
 		.log_level = 2,
 		.window = 4 << 20,
 		.part = 512 << 10,

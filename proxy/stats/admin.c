@@ -180,6 +180,8 @@ static void apply(const struct mpib_admin *a)
 	mpib_log_set_level((enum mpib_log_level)a->cfg->log_level);
 	mpib_sessions_tune(a->sessions);
 	mpib_engine_tune(a->engine, &a->cfg->engine);
+	mpib_broker_patience(a->sessions->broker, a->cfg->request_timeout,
+			     a->cfg->connect_timeout);
 	mpib_share_parse(&a->cfg->shares, a->cfg->share_rules, why,
 			 sizeof(why));
 	mpib_shares_apply(a->sessions);

@@ -4,30 +4,6 @@
 
 #include "view/fields.h"
 
-static const struct {
-	const char *word, *text;
-} lasts[MPIB_LASTS] = {
-	[MPIB_LAST_QUEUED] = { "queued", "behind others of its connection" },
-	[MPIB_LAST_NO_CTS] = { "no_cts", "its peer has posted no receive" },
-	[MPIB_LAST_NO_SLOT] = { "no_slot", "too many pieces are in flight" },
-	[MPIB_LAST_NO_SQ] = { "no_sq", "the send queue is full" },
-	[MPIB_LAST_NO_WINDOW] = { "no_window",
-				  "its lane has enough in flight" },
-	[MPIB_LAST_NO_SHARE] = { "no_share", "it is another's turn" },
-	[MPIB_LAST_LIMITED] = { "limited", "it, its process or its user has "
-					   "reached a limit" },
-	[MPIB_LAST_NO_GROUP] = { "no_group",
-				 "other sends of its group are missing" },
-	[MPIB_LAST_UNACKED] = { "unacked", "posted, but not acknowledged" },
-	[MPIB_LAST_NO_DATA] = { "no_data",
-				"its process gave only a part of it" },
-	[MPIB_LAST_CTS_UNSENT] = { "cts_unsent",
-				   "no room to send its clear-to-send" },
-	[MPIB_LAST_NO_SENDER] = { "no_sender", "its peer has sent nothing" },
-	[MPIB_LAST_NO_IMM] = { "no_imm", "a rail has not ended its share" },
-	[MPIB_LAST_ARRIVED] = { "arrived", "whole, but not one before it" },
-};
-
 static json_t *rails(uint8_t mask)
 {
 	json_t *list = json_array();
@@ -58,7 +34,7 @@ static json_t *request(const struct mpib_view *v,
 		mpib_field_rank(f->remote_rank), "age_s",
 		(double)q->age_ns / 1e9, "bytes", (json_int_t)q->bytes, "done",
 		(json_int_t)q->done, "rails", rails(q->rails), "last",
-		lasts[q->last].word, "text", lasts[q->last].text);
+		mpib_last_word(q->last), "text", mpib_last_text(q->last));
 }
 
 struct adding {

@@ -57,9 +57,6 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->agent = opts->agent;
 	b->private_lanes = opts->private_lanes;
 	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
-	b->connect_ns =
-		(opts->connect_ms ? opts->connect_ms : 10000) * MPIB_MSEC;
-	b->accept_ns = (opts->accept_ms ? opts->accept_ms : 120000) * MPIB_MSEC;
 	TAILQ_INIT(&b->peers);
 	TAILQ_INIT(&b->strangers);
 	rc = random64(&b->self.boot);
@@ -75,6 +72,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 			   EPOLLIN, on_engine, b);
 	if (rc < 0)
 		goto err_peers;
+	mpib_broker_patience(b, opts->request_s, opts->connect_s);
 	*broker = b;
 	return 0;
 
@@ -111,6 +109,7 @@ void mpib_broker_close(struct mpib_broker *broker)
 		free(c);
 	}
 	mpib_blanes_free(broker);
+	mpib_timer_disarm(broker->loop, &broker->sweep);
 	mpib_loop_del(broker->loop, &broker->engine_watch);
 	mpib_hello_close(broker);
 	mpib_peers_free(broker);

@@ -37,8 +37,7 @@ struct mpib_broker_opts {
 	const struct mpib_islands *islands; /* NULL: none; the caller's */
 	struct mpib_agent_link *agent; /* NULL: none; the caller's */
 	bool private_lanes; /* lanes we open serve one connection, imm v1 */
-	unsigned connect_ms; /* to reach the peer and make a lane, 0: 10000 */
-	unsigned accept_ms; /* then, for the peer's accept, 0: 120000 */
+	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* of a peer, before its link is dead; 0: 5 */
 	bool idle; /* takes over from another: does not listen, nobody calls;
 		      addr and port do not count, see handover.h */
@@ -70,6 +69,18 @@ void mpib_broker_close(struct mpib_broker *broker);
 /* To be given to mpib_engine_open() with a pointer to a struct mpib_broker *
  * that is set before the loop runs. */
 extern const struct mpib_engine_events mpib_broker_events;
+
+#define MPIB_CONNECT_S 120u
+
+/*
+ * A request that is older than request_s (0: of any age) fails its connection,
+ * within another quarter of it or a second, whichever is less; a receive may
+ * wait for as long as its sender has nothing to send. A connect that is not
+ * accepted within connect_s (0: MPIB_CONNECT_S) fails. Counts for requests under
+ * way, and for connects from now on.
+ */
+void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
+			  unsigned connect_s);
 
 uint16_t mpib_broker_port(const struct mpib_broker *broker);
 

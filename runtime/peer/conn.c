@@ -44,20 +44,30 @@ int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 static void on_late(void *arg)
 {
 	struct mpib_bconn *c = arg;
-	uint64_t limit = c->state == MPIB_BCONN_OPEN ? c->broker->accept_ns
-						     : c->broker->connect_ns;
+	uint64_t age = mpib_loop_now(c->broker->loop) - c->since;
 
 	mpib_bconn_fail(c, -ETIMEDOUT,
 			"peer %s: not connected within %llu s: %s",
-			c->peer->label, (unsigned long long)(limit / MPIB_SEC),
+			c->peer->label, (unsigned long long)(age / MPIB_SEC),
 			mpib_bconn_trouble(c));
+}
+
+static uint64_t left_ns(const struct mpib_bconn *c)
+{
+	uint64_t now = mpib_loop_now(c->broker->loop);
+
+	return now < c->until ? c->until - now : 0;
 }
 
 static void begin(struct mpib_bconn *c)
 {
 	struct mpib_broker *b = c->broker;
 
-	mpib_timer_arm(b->loop, &c->timer, b->connect_ns, on_late, c);
+	c->until = c->since + b->connect_ns;
+	mpib_timer_arm(b->loop, &c->timer,
+		       b->connect_ns < MPIB_REACH_NS ? b->connect_ns
+						     : MPIB_REACH_NS,
+		       on_late, c);
 	if (c->peer->state == MPIB_PEER_UP) {
 		mpib_bconn_linked(c);
 		return;
@@ -153,8 +163,7 @@ void mpib_bconn_laned(struct mpib_bconn *c)
 	}
 	c->offered = true;
 	mpib_blane_tell(c->lane, &m);
-	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->accept_ns,
-		       on_late, c);
+	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), on_late, c);
 }
 
 /* Both ends register, as the agent would see them connect; only the sending end

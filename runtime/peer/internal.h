@@ -18,6 +18,8 @@
 #define MPIB_BACKLOG_MAX 256u
 /* Lanes that one peer may have us hold. */
 #define MPIB_LANES_MAX 4096u
+/* To be reached and to make a lane with, a peer has so long. */
+#define MPIB_REACH_NS (10 * MPIB_SEC)
 /* A peer whose link lives must answer a close within this, or loses the lane.
  * A shared lane has others on it, so it gets longer; a link that dies takes
  * its lanes with it much sooner. */
@@ -99,6 +101,7 @@ struct mpib_bconn {
 	bool sender;
 	enum mpib_bconn_state state;
 	uint64_t since; /* when the client asked for it */
+	uint64_t until; /* a connect: when it has to be READY */
 	struct mpib_handle handle; /* sender's */
 	uint8_t traffic_class; /* sender's wish, 0: none */
 	struct mpib_listener_entry *listener; /* receiver's, while waiting */
@@ -152,7 +155,9 @@ struct mpib_broker {
 	const struct mpib_islands *islands;
 	struct mpib_agent_link *agent;
 	bool private_lanes;
-	uint64_t connect_ns, accept_ns;
+	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
+	struct mpib_timer sweep; /* for requests that are older */
+	bool sweeping;
 	unsigned silence_s;
 	uint64_t serial, sessions;
 	int fd;

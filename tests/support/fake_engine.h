@@ -16,6 +16,9 @@
 #include <sys/queue.h>
 
 #include "engine/engine.h"
+#include "engine/measure/snapshot.h"
+
+#define FAKE_OLD 4
 
 struct mpib_tenant {
 	struct mpib_engine *engine;
@@ -27,6 +30,7 @@ struct mpib_tenant {
 
 struct mpib_attachment {
 	struct mpib_tenant *tenant;
+	uint32_t id;
 };
 
 struct mpib_lane {
@@ -51,6 +55,12 @@ struct mpib_flow {
 	TAILQ_ENTRY(mpib_flow) link;
 };
 
+/* A request that a snapshot tells of. */
+struct fake_old {
+	struct mpib_snap_flow flow;
+	struct mpib_snap_request request;
+};
+
 struct fake_call;
 TAILQ_HEAD(fake_calls, fake_call);
 
@@ -64,6 +74,8 @@ struct mpib_engine {
 	bool hold; /* run none of them */
 	unsigned seed; /* not 0: one a dispatch, and which by chance */
 	int fail_lane, fail_connect, fail_flow; /* -errno for the next one */
+	struct fake_old old[FAKE_OLD];
+	unsigned olds, sweeps; /* snapshots of requests asked for */
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
@@ -81,6 +93,10 @@ bool fake_engine_idle(const struct mpib_engine *e);
 /* What a shard would find. */
 void fake_flow_break(struct mpib_flow *flow, int error, const char *why);
 void fake_lane_break(struct mpib_lane *lane, int error, const char *why);
+
+/* From now on snapshots tell of this one, at most FAKE_OLD. */
+void fake_old_request(struct mpib_engine *e, const struct mpib_snap_flow *flow,
+		      const struct mpib_snap_request *request);
 
 /* Of the engine (NULL: all), in any state but destroyed. */
 unsigned fake_lanes(const struct mpib_engine *e);

@@ -40,7 +40,7 @@ unsigned node_stop(struct node *node);
 /* What one process wrote and how it ended. */
 struct run {
 	int status; /* exit status, 128 + signal */
-	char out[8192], err[2048];
+	char out[32768], err[2048];
 	pid_t pid; /* while it runs */
 	FILE *outfile, *errfile;
 };

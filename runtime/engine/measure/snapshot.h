@@ -167,6 +167,10 @@ enum mpib_last {
 	MPIB_LASTS,
 };
 
+/* What never changes its meaning, and what people read. */
+const char *mpib_last_word(enum mpib_last last);
+const char *mpib_last_text(enum mpib_last last);
+
 #define MPIB_SNAP_REQUESTS 4096u
 
 struct mpib_snap_request {

@@ -38,6 +38,7 @@ void rig_up(struct rig *rig, unsigned n)
 		.islands = &rig->islands[n],
 		.private_lanes = rig->private_lanes,
 		.silence_s = rig->silence_s,
+		.request_s = rig->request_s,
 	};
 	int rc;
 
@@ -140,6 +141,7 @@ struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
 	struct client *c = &node->client[node->clients++];
 
 	c->node = node;
+	c->attachment.id = node->clients;
 	c->attached = true;
 	c->owner.uid = uid;
 	c->owner.shard = shard;

@@ -35,6 +35,7 @@ struct rig {
 	unsigned seed; /* order of turns */
 	bool private_lanes; /* set before rig_up() */
 	unsigned silence_s; /* likewise; 0: as it comes */
+	unsigned request_s; /* likewise; 0: no deadline */
 	int traffic_class; /* of connections from now on; 0: none */
 	struct mpib_cluster_key key; /* likewise */
 	unsigned rails;

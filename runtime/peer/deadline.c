@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests that are older than requests may be. They are looked for now and
+ * then, by the snapshot that tells what hangs: the hot path keeps nothing for
+ * it. The connection of one fails at both ends, with what there is to say of
+ * that request.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/event.h"
+#include "peer/internal.h"
+
+/* How much later than asked a request may be found. */
+static uint64_t pause_ns(const struct mpib_broker *b)
+{
+	uint64_t ns = b->request_ns / 4;
+
+	return ns < MPIB_SEC ? ns : MPIB_SEC;
+}
+
+/* Whose request it is. Where that connection is over, and another has taken its
+ * place, the other one is younger than the request. */
+static struct mpib_bconn *conn_of(const struct mpib_broker *b,
+				  const struct mpib_snap_flow *f, uint64_t age)
+{
+	uint64_t now = mpib_loop_now(b->loop);
+	struct mpib_bconn *c;
+
+	for (c = b->conns; c; c = c->hh.next) {
+		if (c->state == MPIB_BCONN_READY && c->index == f->index &&
+		    mpib_attachment_id(c->owner->attachment) == f->client)
+			return now - c->since >= age ? c : NULL;
+	}
+	return NULL;
+}
+
+/* " from rank 3", or "" where no rank is known. */
+static const char *rank(char *buf, size_t len, const char *before, int32_t n)
+{
+	buf[0] = 0;
+	if (n >= 0)
+		snprintf(buf, len, " %s rank %d", before, n);
+	return buf;
+}
+
+static const char *rails(uint8_t mask)
+{
+	static const char *const name[] = { "no rail", "rail SOUT", "rail SUP",
+					    "rails SOUT and SUP" };
+
+	return name[mask & 3];
+}
+
+static void fail(struct mpib_bconn *c, const struct mpib_snap_flow *f,
+		 const struct mpib_snap_request *q)
+{
+	const struct mpib_event_about about = { .client = f->client,
+						.peer = c->peer->label,
+						.rails = q->rails };
+	char here[32], there[32], why[sizeof(c->why)];
+
+	rank(here, sizeof(here), f->sender ? "from" : "by", f->local_rank);
+	rank(there, sizeof(there), f->sender ? "to" : "from", f->remote_rank);
+	snprintf(why, sizeof(why),
+		 "%s of %u bytes%s%s at %s not over after %llu s: %s, waits "
+		 "for %s (client.request_timeout = %llu)",
+		 f->sender ? "send" : "receive", q->bytes, here, there,
+		 c->peer->label, (unsigned long long)(q->age_ns / MPIB_SEC),
+		 mpib_last_text(q->last), rails(q->rails),
+		 (unsigned long long)(c->broker->request_ns / MPIB_SEC));
+	mpib_event(MPIB_LOG_WARN, "connection_broken", &about,
+		   "connection %u: %s", c->index, why);
+	mpib_bconn_fail(c, -ETIMEDOUT, "%s", why);
+}
+
+static int oldest_first(const void *a, const void *b)
+{
+	const struct mpib_snap_request *x = a, *y = b;
+
+	return (x->age_ns < y->age_ns) - (x->age_ns > y->age_ns);
+}
+
+static void on_sweep(void *arg);
+
+static void arm(struct mpib_broker *b)
+{
+	if (b->request_ns)
+		mpib_timer_arm(b->loop, &b->sweep, pause_ns(b), on_sweep, b);
+	else
+		mpib_timer_disarm(b->loop, &b->sweep);
+}
+
+static void on_old(void *arg, struct mpib_snapshot *snap)
+{
+	struct mpib_broker *b = arg;
+
+	b->sweeping = false;
+	arm(b);
+	qsort(snap->request, snap->requests, sizeof(*snap->request),
+	      oldest_first);
+	for (uint32_t i = 0; i < snap->requests; i++) {
+		const struct mpib_snap_request *q = &snap->request[i];
+		const struct mpib_snap_flow *f = &snap->flow[q->flow];
+		struct mpib_bconn *c;
+
+		/* It may have been set to more, or to none, meanwhile. */
+		if (!b->request_ns || q->age_ns < b->request_ns)
+			break;
+		c = conn_of(b, f, q->age_ns);
+		if (c)
+			fail(c, f, q);
+	}
+	mpib_snapshot_free(snap);
+}
+
+static void on_sweep(void *arg)
+{
+	struct mpib_broker *b = arg;
+
+	b->sweeping = mpib_engine_snapshot_requests(b->engine, b->request_ns,
+						    on_old, b) == 0;
+	if (!b->sweeping)
+		arm(b); /* memory is short: later */
+}
+
+void mpib_broker_patience(struct mpib_broker *b, unsigned request_s,
+			  unsigned connect_s)
+{
+	b->request_ns = request_s * MPIB_SEC;
+	b->connect_ns = (connect_s ? connect_s : MPIB_CONNECT_S) * MPIB_SEC;
+	if (!b->sweeping)
+		arm(b);
+}
