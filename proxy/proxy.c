@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,14 +8,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "base/event.h"
 #include "notify.h"
 #include "peer/broker.h"
-#include "rails/describe.h"
+#include "start.h"
 
 /* Peers get so long to hear that we leave; nobody may hold us up. */
 #define FAREWELL (300 * MPIB_MSEC)
@@ -72,298 +70,6 @@ static void raise_descriptors(void)
 		mpib_warn("cannot raise the limit of descriptors: %m");
 }
 
-static int open_engine(struct mpib_proxy *p, char *why)
-{
-	char reason[300];
-	int rc = mpib_engine_open(&p->cfg.engine, &mpib_broker_events,
-				  &p->broker, &p->engine, reason,
-				  sizeof(reason));
-
-	if (rc < 0) {
-		p->engine = NULL;
-		/* A port may come up by itself. */
-		p->misconfigured = rc != -ENETDOWN;
-		snprintf(why, MPIB_WHY_MAX, "rails: %s", reason);
-	}
-	return rc;
-}
-
-/* The peer link's address: as given, else the IPv4 of the SOUT rail. */
-static int peer_address(struct mpib_proxy *p, struct in_addr *addr, char *why)
-{
-	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
-	struct mpib_port_info port;
-	struct in6_addr gid;
-
-	if (p->cfg.peer_addr[0]) {
-		if (inet_pton(AF_INET, p->cfg.peer_addr, addr) == 1)
-			return 0;
-		snprintf(why, MPIB_WHY_MAX,
-			 "peer link: \"%s\" is no IPv4 address (give a.b.c.d)",
-			 p->cfg.peer_addr);
-		return -EINVAL;
-	}
-	if (sout->provider == MPIB_PROVIDER_SOFT &&
-	    inet_pton(AF_INET, sout->name, addr) == 1)
-		return 0;
-	if (mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) == 0) {
-		memcpy(&gid, port.gid.raw, sizeof(gid));
-		if (IN6_IS_ADDR_V4MAPPED(&gid)) {
-			memcpy(addr, &gid.s6_addr[12], sizeof(*addr));
-			return 0;
-		}
-	}
-	snprintf(why, MPIB_WHY_MAX,
-		 "peer link: rail SOUT has no IPv4 address (give --peer-addr)");
-	return -EADDRNOTAVAIL;
-}
-
-static int load_key(const struct mpib_proxy *p, const struct in_addr *addr,
-		    struct mpib_cluster_key *key, char *why)
-{
-	if (p->cfg.peer_key_file[0])
-		return mpib_cluster_key_load(p->cfg.peer_key_file, key, why,
-					     MPIB_WHY_MAX);
-	if (ntohl(addr->s_addr) >> 24 != IN_LOOPBACKNET)
-		mpib_warn("peer link: whoever reaches it is taken for a proxy "
-			  "of the cluster (set peer.key_file)");
-	return 0;
-}
-
-/* IPv4 of the SOUT rail, by which islands are told apart; 0: it has none. */
-static uint32_t sout_address(struct mpib_proxy *p)
-{
-	struct mpib_port_info port;
-	struct in6_addr gid;
-	uint32_t addr = 0;
-
-	if (mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) < 0)
-		return 0;
-	memcpy(&gid, port.gid.raw, sizeof(gid));
-	if (IN6_IS_ADDR_V4MAPPED(&gid))
-		memcpy(&addr, &gid.s6_addr[12], sizeof(addr));
-	return addr;
-}
-
-static int open_agent(struct mpib_proxy *p, char *why)
-{
-	int rc;
-
-	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED)
-		return 0;
-	rc = mpib_agent_open(&p->loop, p->engine, p->cfg.agent_dir, &p->agent);
-	if (rc < 0)
-		snprintf(why, MPIB_WHY_MAX, "agent: %s", strerror(-rc));
-	return rc;
-}
-
-static int open_broker(struct mpib_proxy *p, char *why)
-{
-	char reason[300], text[INET_ADDRSTRLEN];
-	struct mpib_cluster_key key = { 0 };
-	struct in_addr addr;
-	int rc = peer_address(p, &addr, why);
-	struct mpib_broker_opts opts = {
-		.loop = &p->loop,
-		.engine = p->engine,
-		.port = (uint16_t)p->cfg.peer_port,
-		.islands = &p->cfg.islands,
-		.agent = p->agent,
-		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
-		.silence_s = p->cfg.silence,
-		.request_s = p->cfg.request_timeout,
-		.connect_s = p->cfg.connect_timeout,
-		.idle = p->takeover != NULL,
-	};
-
-	if (rc < 0)
-		return rc;
-	rc = load_key(p, &addr, &key, why);
-	if (rc < 0)
-		return rc;
-	opts.key = &key;
-	opts.addr = addr.s_addr;
-	opts.sout = sout_address(p);
-	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
-	if (rc < 0) {
-		p->broker = NULL;
-		snprintf(why, MPIB_WHY_MAX,
-			 "peer link: %s (give another --peer-port or --sout)",
-			 reason);
-		return rc;
-	}
-	if (p->takeover) {
-		snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s",
-			 p->takeover->base.peer_link);
-		return 0;
-	}
-	inet_ntop(AF_INET, &addr, text, sizeof(text));
-	snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s:%u", text,
-		 mpib_broker_port(p->broker));
-	return 0;
-}
-
-static void fill_view(struct mpib_proxy *p)
-{
-	struct mpib_view *v = &p->view;
-	char line[256];
-
-	v->cfg = &p->cfg;
-	v->sessions = &p->sessions;
-	v->engine = p->engine;
-	v->run_dir = p->rundir.path;
-	v->pid = (uint32_t)getpid();
-	for (unsigned r = 0; r < p->cfg.engine.rails; r++) {
-		struct mpib_port_info port = { 0 };
-
-		mpib_engine_port(p->engine, r, &port);
-		mpib_config_rail_name(&p->cfg, r, v->rail[r].name,
-				      sizeof(v->rail[r].name));
-		v->rail[r].provider = mpib_engine_provider(p->engine, r);
-		v->rail[r].speed_mbps = port.speed_mbps;
-		v->rail[r].mtu = (uint8_t)port.mtu;
-		v->rail[r].gid = port.gid;
-		mpib_rail_describe(r, v->rail[r].name, &port, line,
-				   sizeof(line));
-		mpib_info("%s", line);
-	}
-}
-
-static int listen_all(struct mpib_proxy *p, char *why)
-{
-	p->control = mpib_activation_socket();
-	p->activated = p->control >= 0;
-	if (!p->activated)
-		p->control = mpib_rundir_listen(&p->rundir, MPIB_CONTROL_SOCK,
-						SOCK_SEQPACKET, why);
-	if (p->control < 0)
-		return p->control;
-	p->stats_fd = mpib_rundir_listen(&p->rundir, MPIB_STATS_SOCK,
-					 SOCK_STREAM, why);
-	if (p->stats_fd < 0)
-		return p->stats_fd;
-	p->metrics_fd = mpib_rundir_listen(&p->rundir, MPIB_METRICS_SOCK,
-					   SOCK_STREAM, why);
-	return p->metrics_fd < 0 ? p->metrics_fd : 0;
-}
-
-static int open_sessions(struct mpib_proxy *p, char *why)
-{
-	int rc = mpib_sessions_init(&p->sessions, &p->loop, p->engine,
-				    p->broker, &p->cfg, p->control);
-
-	if (rc < 0)
-		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
-			 strerror(-rc));
-	p->serving = rc == 0;
-	return rc;
-}
-
-/* For who wants to look, and to change something. */
-static int open_stats(struct mpib_proxy *p, char *why)
-{
-	int rc;
-
-	fill_view(p);
-	rc = mpib_metrics_open(&p->metrics, &p->loop, p->engine, p->metrics_fd,
-			       &p->view, why);
-	if (rc < 0)
-		return rc;
-	rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
-			     &p->stats);
-	if (rc < 0) {
-		p->stats = NULL;
-		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
-			 strerror(-rc));
-		return rc;
-	}
-	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
-					.sessions = &p->sessions,
-					.engine = p->engine,
-					.upgrade = &p->upgrade };
-	mpib_stats_admin(p->stats, &p->admin);
-	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
-		   MPIB_VERSION, p->rundir.path);
-	return 0;
-}
-
-static int open_parts(struct mpib_proxy *p, char *why)
-{
-	int rc = open_engine(p, why);
-
-	if (rc == 0)
-		rc = open_agent(p, why);
-	if (rc == 0)
-		rc = open_broker(p, why);
-	return rc;
-}
-
-static int start_first(struct mpib_proxy *p, char *why)
-{
-	int rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
-				  why);
-
-	if (rc == 0)
-		rc = mpib_rundir_write_pid(&p->rundir, why);
-	if (rc == 0)
-		rc = open_parts(p, why);
-	if (rc == 0)
-		rc = listen_all(p, why);
-	if (rc == 0)
-		rc = open_sessions(p, why);
-	return rc == 0 ? open_stats(p, why) : rc;
-}
-
-/* Its clients come first, and what they have no part in must not hurt them. */
-static int go_on(struct mpib_proxy *p, char *why)
-{
-	const struct mpib_base *b = &p->takeover->base;
-	int rc = mpib_takeover_go_on(p);
-
-	p->control = b->control;
-	p->stats_fd = b->stats;
-	p->metrics_fd = b->metrics;
-	p->activated = b->activated;
-	p->upgrade.count = b->upgrades + 1;
-	if (rc < 0) {
-		snprintf(why, MPIB_WHY_MAX, "upgrade: %s", strerror(-rc));
-		return rc;
-	}
-	if (mpib_rundir_write_pid(&p->rundir, why) < 0)
-		mpib_warn("%s", why);
-	rc = open_stats(p, why);
-	if (rc < 0 && p->cfg.metrics_listen[0]) {
-		mpib_warn("%s", why);
-		p->cfg.metrics_listen[0] = '\0';
-		rc = open_stats(p, why);
-	}
-	return rc;
-}
-
-/* Up to its last step this leaves no trace, so ends without any clean-up. */
-static int start_next(struct mpib_proxy *p, char *why)
-{
-	struct mpib_takeover *t = p->takeover;
-	int rc = mpib_takeover_begin(t, &p->cfg, why);
-
-	p->cfg.engine.heirloom = &t->base.heirloom;
-	if (rc == 0)
-		rc = mpib_rundir_inherit(&p->rundir, p->cfg.run_dir,
-					 p->cfg.run_group, t->base.lock, why);
-	p->rundir.made = t->base.made;
-	if (rc == 0)
-		rc = open_parts(p, why);
-	if (rc == 0)
-		rc = open_sessions(p, why);
-	if (rc == 0)
-		rc = mpib_takeover_state(p, why);
-	if (rc < 0) {
-		mpib_takeover_refuse(t, why);
-		_exit(EXIT_FAILURE);
-	}
-	return go_on(p, why);
-}
-
 int mpib_proxy_start(struct mpib_proxy *p, char *why)
 {
 	int rc;
@@ -379,7 +85,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 			 strerror(-rc));
 		goto err_stop;
 	}
-	rc = p->takeover ? start_next(p, why) : start_first(p, why);
+	rc = p->takeover ? mpib_start_next(p, why) : mpib_start_first(p, why);
 	if (rc < 0)
 		goto err_stop;
 	return 0;

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "start.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/event.h"
+#include "notify.h"
+#include "peer/broker.h"
+#include "rails/describe.h"
+
+static int open_engine(struct mpib_proxy *p, char *why)
+{
+	char reason[300];
+	int rc = mpib_engine_open(&p->cfg.engine, &mpib_broker_events,
+				  &p->broker, &p->engine, reason,
+				  sizeof(reason));
+
+	if (rc < 0) {
+		p->engine = NULL;
+		/* A port may come up by itself. */
+		p->misconfigured = rc != -ENETDOWN;
+		snprintf(why, MPIB_WHY_MAX, "rails: %s", reason);
+	}
+	return rc;
+}
+
+static int open_agent(struct mpib_proxy *p, char *why)
+{
+	int rc;
+
+	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED)
+		return 0;
+	rc = mpib_agent_open(&p->loop, p->engine, p->cfg.agent_dir, &p->agent);
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "agent: %s", strerror(-rc));
+	return rc;
+}
+
+static void fill_view(struct mpib_proxy *p)
+{
+	struct mpib_view *v = &p->view;
+	char line[256];
+
+	v->cfg = &p->cfg;
+	v->sessions = &p->sessions;
+	v->engine = p->engine;
+	v->run_dir = p->rundir.path;
+	v->pid = (uint32_t)getpid();
+	for (unsigned r = 0; r < p->cfg.engine.rails; r++) {
+		struct mpib_port_info port = { 0 };
+
+		mpib_engine_port(p->engine, r, &port);
+		mpib_config_rail_name(&p->cfg, r, v->rail[r].name,
+				      sizeof(v->rail[r].name));
+		v->rail[r].provider = mpib_engine_provider(p->engine, r);
+		v->rail[r].speed_mbps = port.speed_mbps;
+		v->rail[r].mtu = (uint8_t)port.mtu;
+		v->rail[r].gid = port.gid;
+		mpib_rail_describe(r, v->rail[r].name, &port, line,
+				   sizeof(line));
+		mpib_info("%s", line);
+	}
+}
+
+static int listen_all(struct mpib_proxy *p, char *why)
+{
+	p->control = mpib_activation_socket();
+	p->activated = p->control >= 0;
+	if (!p->activated)
+		p->control = mpib_rundir_listen(&p->rundir, MPIB_CONTROL_SOCK,
+						SOCK_SEQPACKET, why);
+	if (p->control < 0)
+		return p->control;
+	p->stats_fd = mpib_rundir_listen(&p->rundir, MPIB_STATS_SOCK,
+					 SOCK_STREAM, why);
+	if (p->stats_fd < 0)
+		return p->stats_fd;
+	p->metrics_fd = mpib_rundir_listen(&p->rundir, MPIB_METRICS_SOCK,
+					   SOCK_STREAM, why);
+	return p->metrics_fd < 0 ? p->metrics_fd : 0;
+}
+
+static int open_sessions(struct mpib_proxy *p, char *why)
+{
+	int rc = mpib_sessions_init(&p->sessions, &p->loop, p->engine,
+				    p->broker, &p->cfg, p->control);
+
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
+			 strerror(-rc));
+	p->serving = rc == 0;
+	return rc;
+}
+
+/* For who wants to look, and to change something. */
+static int open_stats(struct mpib_proxy *p, char *why)
+{
+	int rc;
+
+	fill_view(p);
+	rc = mpib_metrics_open(&p->metrics, &p->loop, p->engine, p->metrics_fd,
+			       &p->view, why);
+	if (rc < 0)
+		return rc;
+	rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
+			     &p->stats);
+	if (rc < 0) {
+		p->stats = NULL;
+		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
+			 strerror(-rc));
+		return rc;
+	}
+	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
+					.sessions = &p->sessions,
+					.engine = p->engine,
+					.upgrade = &p->upgrade };
+	mpib_stats_admin(p->stats, &p->admin);
+	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
+		   MPIB_VERSION, p->rundir.path);
+	return 0;
+}
+
+static int open_parts(struct mpib_proxy *p, char *why)
+{
+	int rc = open_engine(p, why);
+
+	if (rc == 0)
+		rc = open_agent(p, why);
+	if (rc == 0)
+		rc = mpib_start_peer_link(p, why);
+	return rc;
+}
+
+int mpib_start_first(struct mpib_proxy *p, char *why)
+{
+	int rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
+				  why);
+
+	if (rc == 0)
+		rc = mpib_rundir_write_pid(&p->rundir, why);
+	if (rc == 0)
+		rc = open_parts(p, why);
+	if (rc == 0)
+		rc = listen_all(p, why);
+	if (rc == 0)
+		rc = open_sessions(p, why);
+	return rc == 0 ? open_stats(p, why) : rc;
+}
+
+/* Its clients come first, and what they have no part in must not hurt them. */
+static int go_on(struct mpib_proxy *p, char *why)
+{
+	const struct mpib_base *b = &p->takeover->base;
+	int rc = mpib_takeover_go_on(p);
+
+	p->control = b->control;
+	p->stats_fd = b->stats;
+	p->metrics_fd = b->metrics;
+	p->activated = b->activated;
+	p->upgrade.count = b->upgrades + 1;
+	if (rc < 0) {
+		snprintf(why, MPIB_WHY_MAX, "upgrade: %s", strerror(-rc));
+		return rc;
+	}
+	if (mpib_rundir_write_pid(&p->rundir, why) < 0)
+		mpib_warn("%s", why);
+	rc = open_stats(p, why);
+	if (rc < 0 && p->cfg.metrics_listen[0]) {
+		mpib_warn("%s", why);
+		p->cfg.metrics_listen[0] = '\0';
+		rc = open_stats(p, why);
+	}
+	return rc;
+}
+
+int mpib_start_next(struct mpib_proxy *p, char *why)
+{
+	struct mpib_takeover *t = p->takeover;
+	int rc = mpib_takeover_begin(t, &p->cfg, why);
+
+	p->cfg.engine.heirloom = &t->base.heirloom;
+	if (rc == 0)
+		rc = mpib_rundir_inherit(&p->rundir, p->cfg.run_dir,
+					 p->cfg.run_group, t->base.lock, why);
+	p->rundir.made = t->base.made;
+	if (rc == 0)
+		rc = open_parts(p, why);
+	if (rc == 0)
+		rc = open_sessions(p, why);
+	if (rc == 0)
+		rc = mpib_takeover_state(p, why);
+	if (rc < 0) {
+		mpib_takeover_refuse(t, why);
+		_exit(EXIT_FAILURE);
+	}
+	return go_on(p, why);
+}
