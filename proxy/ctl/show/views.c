@@ -4,248 +4,237 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ctl/show/columns.h"
 #include "ctl/show/stuck.h"
-#include "ctl/show/table.h"
-
-#define BUF 16
-
-static uint64_t num(const json_t *o, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(o, key));
-}
-
-static const char *str(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
-/* Of one rail: {"sout": n, "sup": n}. */
-static uint64_t rail_num(const json_t *o, const char *key, const char *rail)
-{
-	return num(json_object_get(o, key), rail);
-}
-
-static uint64_t both_num(const json_t *o, const char *key)
-{
-	return rail_num(o, key, "sout") + rail_num(o, key, "sup");
-}
-
-static void set_bytes(struct mpib_table *t, unsigned column, uint64_t n)
-{
-	char buf[BUF];
-
-	mpib_table_set(t, column, "%s", mpib_human_bytes(n, buf, sizeof(buf)));
-}
-
-static void set_count(struct mpib_table *t, unsigned column, uint64_t n)
-{
-	char buf[BUF];
-
-	mpib_table_set(t, column, "%s", mpib_human_count(n, buf, sizeof(buf)));
-}
-
-static void set_num(struct mpib_table *t, unsigned column, uint64_t n)
-{
-	mpib_table_set(t, column, "%" PRIu64, n);
-}
 
 /* "soft (io_uring)" in a word, as a line has no room for more. */
-static const char *engine_of(const char *provider)
+static void provider(struct mpib_table *t, unsigned column, const json_t *row,
+		     const char *key)
 {
-	static char word[32];
-	const char *inner = strchr(provider, '(');
+	const char *whole = mpib_json_str(row, key);
+	const char *inner = strchr(whole, '(');
 
-	snprintf(word, sizeof(word), "%s", inner ? inner + 1 : provider);
-	word[strcspn(word, ")")] = '\0';
-	return word;
+	inner = inner ? inner + 1 : whole;
+	mpib_table_set(t, column, "%.*s", (int)strcspn(inner, ")"), inner);
 }
+
+static void rail_state(struct mpib_table *t, unsigned column, const json_t *row,
+		       const char *key)
+{
+	if (json_is_true(json_object_get(row, "drained")))
+		mpib_table_set(t, column, "drained");
+	else
+		mpib_cell_text(t, column, row, key);
+}
+
+static const struct mpib_column rails[] = {
+	{ "RAIL", mpib_cell_text, "name" },
+	{ "DEVICE", mpib_cell_text, "device" },
+	{ "STATE", rail_state, "state" },
+	{ "#QPS", mpib_cell_number, "qps" },
+	{ "#TX", mpib_cell_bytes, "tx_bytes" },
+	{ "#RX", mpib_cell_bytes, "rx_bytes" },
+	{ "#WRS", mpib_cell_count, "tx_wrs" },
+	{ "#ERRORS", mpib_cell_count, "cqe_errors" },
+	{ "PROVIDER", provider, "provider" },
+	{ NULL, NULL, NULL },
+};
 
 static void print_rails(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = { "RAIL", "DEVICE",	"STATE",
-					     "#QPS", "#TX",	"#RX",
-					     "#WRS", "#ERRORS", "PROVIDER",
-					     NULL };
-	struct mpib_table t;
-	const json_t *r;
-	size_t i;
-
-	mpib_table_init(&t, heads);
-	json_array_foreach(data, i, r)
-	{
-		mpib_table_row(&t);
-		mpib_table_set(&t, 0, "%s", str(r, "name"));
-		mpib_table_set(&t, 1, "%s", str(r, "device"));
-		mpib_table_set(&t, 2, "%s",
-			       json_is_true(json_object_get(r, "drained"))
-				       ? "drained"
-				       : str(r, "state"));
-		set_num(&t, 3, num(r, "qps"));
-		set_bytes(&t, 4, num(r, "tx_bytes"));
-		set_bytes(&t, 5, num(r, "rx_bytes"));
-		set_count(&t, 6, num(r, "tx_wrs"));
-		set_count(&t, 7, num(r, "cqe_errors"));
-		mpib_table_set(&t, 8, "%s", engine_of(str(r, "provider")));
-	}
-	mpib_table_print(&t, width, out);
-	mpib_table_fini(&t);
+	mpib_columns_print(rails, data, width, out);
 }
+
+static const struct mpib_column clients[] = {
+	{ "#ID", mpib_cell_number, "id" },
+	{ "NAME", mpib_cell_text, "name" },
+	{ "#PID", mpib_cell_number, "pid" },
+	{ "#UID", mpib_cell_number, "uid" },
+	{ "#CONNS", mpib_cell_number, "connections" },
+	{ "#MEMORY", mpib_cell_bytes, "registered_bytes" },
+	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes" },
+	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes" },
+	{ "#RX", mpib_cell_bytes_both, "rx_bytes" },
+	{ NULL, NULL, NULL },
+};
 
 static void print_clients(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = { "#ID",	 "NAME",    "#PID",
-					     "#UID",	 "#CONNS",  "#MEMORY",
-					     "#TX SOUT", "#TX SUP", "#RX",
-					     NULL };
-	struct mpib_table t;
-	const json_t *c;
-	size_t i;
-
-	mpib_table_init(&t, heads);
-	json_array_foreach(data, i, c)
-	{
-		mpib_table_row(&t);
-		set_num(&t, 0, num(c, "id"));
-		mpib_table_set(&t, 1, "%s", str(c, "name"));
-		set_num(&t, 2, num(c, "pid"));
-		set_num(&t, 3, num(c, "uid"));
-		set_num(&t, 4, num(c, "connections"));
-		set_bytes(&t, 5, num(c, "registered_bytes"));
-		set_bytes(&t, 6, rail_num(c, "tx_bytes", "sout"));
-		set_bytes(&t, 7, rail_num(c, "tx_bytes", "sup"));
-		set_bytes(&t, 8, both_num(c, "rx_bytes"));
-	}
-	mpib_table_print(&t, width, out);
-	mpib_table_fini(&t);
+	mpib_columns_print(clients, data, width, out);
 }
 
-static void set_rank(struct mpib_table *t, unsigned column, const json_t *rank)
+static void rank(struct mpib_table *t, unsigned column, const json_t *row,
+		 const char *key)
 {
-	if (json_is_integer(rank))
-		mpib_table_set(t, column, "%" JSON_INTEGER_FORMAT,
-			       json_integer_value(rank));
+	if (json_is_integer(json_object_get(row, key)))
+		mpib_cell_number(t, column, row, key);
 	else
 		mpib_table_set(t, column, "-");
 }
 
-static void add_conn(struct mpib_table *t, const json_t *c)
+static void stalls(struct mpib_table *t, unsigned column, const json_t *row,
+		   const char *key)
 {
-	bool sends = !strcmp(str(c, "direction"), "send");
-	const char *bytes = sends ? "tx_bytes" : "rx_bytes";
-	const json_t *stalls = json_object_get(c, "stalls");
+	const json_t *all = json_object_get(row, key);
+	char buf[16];
+
+	mpib_table_set(t, column, "%s",
+		       mpib_human_count(mpib_json_num(all, "cts") +
+						mpib_json_num(all, "slot") +
+						mpib_json_num(all, "sq"),
+					buf, sizeof(buf)));
+}
+
+static const char *moved(const json_t *row)
+{
+	return strcmp(mpib_json_str(row, "direction"), "send") ? "rx_bytes"
+							       : "tx_bytes";
+}
+
+static void moved_sout(struct mpib_table *t, unsigned column, const json_t *row,
+		       const char *key)
+{
+	(void)key;
+	mpib_cell_bytes_sout(t, column, row, moved(row));
+}
+
+static void moved_sup(struct mpib_table *t, unsigned column, const json_t *row,
+		      const char *key)
+{
+	(void)key;
+	mpib_cell_bytes_sup(t, column, row, moved(row));
+}
+
+static const struct mpib_column conns[] = {
+	{ "#CLIENT", mpib_cell_number, "client" },
+	{ "#CONN", mpib_cell_number, "index" },
+	{ "DIR", mpib_cell_text, "direction" },
+	{ "PEER", mpib_cell_text, "peer" },
+	{ "#RANK", rank, "local_rank" },
+	{ "#TO", rank, "remote_rank" },
+	{ "#SOUT", moved_sout, NULL },
+	{ "#SUP", moved_sup, NULL },
+	{ "#MSGS", mpib_cell_count, "messages" },
+	{ "#STALLS", stalls, "stalls" },
+	{ NULL, NULL, NULL },
+};
+
+static void add_closed(struct mpib_table *t, const json_t *closed, bool sent)
+{
+	const char *key = sent ? "tx_bytes" : "rx_bytes";
 
 	mpib_table_row(t);
-	set_num(t, 0, num(c, "client"));
-	set_num(t, 1, num(c, "index"));
-	mpib_table_set(t, 2, "%s", str(c, "direction"));
-	mpib_table_set(t, 3, "%s", str(c, "peer"));
-	set_rank(t, 4, json_object_get(c, "local_rank"));
-	set_rank(t, 5, json_object_get(c, "remote_rank"));
-	set_bytes(t, 6, rail_num(c, bytes, "sout"));
-	set_bytes(t, 7, rail_num(c, bytes, "sup"));
-	set_count(t, 8, num(c, "messages"));
-	set_count(t, 9,
-		  num(stalls, "cts") + num(stalls, "slot") + num(stalls, "sq"));
+	mpib_table_set(t, 0, "-");
+	mpib_table_set(t, 1, "-");
+	mpib_table_set(t, 2, "%s", sent ? "send" : "recv");
+	mpib_table_set(t, 3, "(closed)");
+	mpib_cell_bytes_sout(t, 6, closed, key);
+	mpib_cell_bytes_sup(t, 7, closed, key);
 }
 
 static void print_conns(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = { "#CLIENT", "#CONN", "DIR",
-					     "PEER",	"#RANK", "#TO",
-					     "#SOUT",	"#SUP",	 "#MSGS",
-					     "#STALLS", NULL };
 	const json_t *closed = json_object_get(data, "closed");
 	const json_t *c;
 	struct mpib_table t;
 	size_t i;
 
-	mpib_table_init(&t, heads);
-	json_array_foreach(json_object_get(data, "open"), i, c) add_conn(&t, c);
-	for (i = 0; i < 2; i++) {
-		const char *bytes = i ? "rx_bytes" : "tx_bytes";
-
-		mpib_table_row(&t);
-		mpib_table_set(&t, 0, "-");
-		mpib_table_set(&t, 1, "-");
-		mpib_table_set(&t, 2, "%s", i ? "recv" : "send");
-		mpib_table_set(&t, 3, "(closed)");
-		set_bytes(&t, 6, rail_num(closed, bytes, "sout"));
-		set_bytes(&t, 7, rail_num(closed, bytes, "sup"));
-	}
+	mpib_columns_init(&t, conns);
+	json_array_foreach(json_object_get(data, "open"), i, c)
+		mpib_columns_row(&t, conns, c);
+	add_closed(&t, closed, true);
+	add_closed(&t, closed, false);
 	mpib_table_print(&t, width, out);
 	mpib_table_fini(&t);
 }
 
-static void set_spread(struct mpib_table *t, unsigned column, const json_t *o)
+static void imm(struct mpib_table *t, unsigned column, const json_t *row,
+		const char *key)
 {
-	mpib_table_set(t, column, "%s",
-		       str(json_object_get(o, "spread"), "mode"));
+	mpib_table_set(t, column, "v%" PRIu64, mpib_json_num(row, key));
 }
+
+static void qps_of_each(struct mpib_table *t, unsigned column,
+			const json_t *row, const char *key)
+{
+	const json_t *qps = json_object_get(row, key);
+
+	mpib_table_set(t, column, "%" PRIu64 "+%" PRIu64,
+		       mpib_json_num(qps, "sout"), mpib_json_num(qps, "sup"));
+}
+
+static void spread(struct mpib_table *t, unsigned column, const json_t *row,
+		   const char *key)
+{
+	mpib_cell_text(t, column, json_object_get(row, key), "mode");
+}
+
+/* Up, it is of more use how. */
+static void lane_state(struct mpib_table *t, unsigned column, const json_t *row,
+		       const char *key)
+{
+	if (json_is_true(json_object_get(row, "broken")))
+		mpib_table_set(t, column, "broken");
+	else
+		spread(t, column, row, key);
+}
+
+static const struct mpib_column lanes[] = {
+	{ "PEER", mpib_cell_text, "peer" },
+	{ "#UID", mpib_cell_number, "uid" },
+	{ "#SHARD", mpib_cell_number, "shard" },
+	{ "#IMM", imm, "imm" },
+	{ "#CONNS", mpib_cell_number, "connections" },
+	{ "#QPS", qps_of_each, "qps" },
+	{ "STATE", lane_state, "spread" },
+	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes" },
+	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes" },
+	{ "#RX", mpib_cell_bytes_both, "rx_bytes" },
+	{ NULL, NULL, NULL },
+};
 
 static void print_lanes(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = { "PEER",  "#UID",	  "#SHARD",
-					     "#IMM",  "#CONNS",	  "#QPS",
-					     "STATE", "#TX SOUT", "#TX SUP",
-					     "#RX",   NULL };
-	struct mpib_table t;
-	const json_t *l;
-	size_t i;
-
-	mpib_table_init(&t, heads);
-	json_array_foreach(data, i, l)
-	{
-		const json_t *broken = json_object_get(l, "broken");
-
-		mpib_table_row(&t);
-		mpib_table_set(&t, 0, "%s", str(l, "peer"));
-		set_num(&t, 1, num(l, "uid"));
-		set_num(&t, 2, num(l, "shard"));
-		mpib_table_set(&t, 3, "v%" PRIu64, num(l, "imm"));
-		set_num(&t, 4, num(l, "connections"));
-		mpib_table_set(&t, 5, "%" PRIu64 "+%" PRIu64,
-			       rail_num(l, "qps", "sout"),
-			       rail_num(l, "qps", "sup"));
-		/* Up, it is of more use how. */
-		if (json_is_true(broken))
-			mpib_table_set(&t, 6, "broken");
-		else
-			set_spread(&t, 6, l);
-		set_bytes(&t, 7, rail_num(l, "tx_bytes", "sout"));
-		set_bytes(&t, 8, rail_num(l, "tx_bytes", "sup"));
-		set_bytes(&t, 9, both_num(l, "rx_bytes"));
-	}
-	mpib_table_print(&t, width, out);
-	mpib_table_fini(&t);
+	mpib_columns_print(lanes, data, width, out);
 }
+
+static const struct mpib_column peers[] = {
+	{ "PEER", mpib_cell_text, "peer" },
+	{ "#LANES", mpib_cell_number, "lanes" },
+	{ "#CONNS", mpib_cell_number, "connections" },
+	{ "#QPS", mpib_cell_number_both, "qps" },
+	{ "#TX", mpib_cell_bytes_both, "tx_bytes" },
+	{ "#RX", mpib_cell_bytes_both, "rx_bytes" },
+	{ NULL, NULL, NULL },
+};
 
 static void print_peers(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = { "PEER", "#LANES", "#CONNS", "#QPS",
-					     "#TX",  "#RX",    NULL };
-	struct mpib_table t;
-	const json_t *p;
-	size_t i;
-
-	mpib_table_init(&t, heads);
-	json_array_foreach(data, i, p)
-	{
-		mpib_table_row(&t);
-		mpib_table_set(&t, 0, "%s", str(p, "peer"));
-		set_num(&t, 1, num(p, "lanes"));
-		set_num(&t, 2, num(p, "connections"));
-		set_num(&t, 3, both_num(p, "qps"));
-		set_bytes(&t, 4, both_num(p, "tx_bytes"));
-		set_bytes(&t, 5, both_num(p, "rx_bytes"));
-	}
-	mpib_table_print(&t, width, out);
-	mpib_table_fini(&t);
+	mpib_columns_print(peers, data, width, out);
 }
 
-static void set_age(struct mpib_table *t, unsigned column, double s)
+static void conn_name(struct mpib_table *t, unsigned column, const json_t *row,
+		      const char *key)
 {
+	mpib_table_set(t, column, "%" PRIu64 ".%" PRIu64,
+		       mpib_json_num(row, "client"), mpib_json_num(row, key));
+}
+
+static void source(struct mpib_table *t, unsigned column, const json_t *row,
+		   const char *key)
+{
+	if (!strcmp(mpib_json_str(row, key), "hint") &&
+	    !json_is_integer(json_object_get(row, "hint_slot")))
+		mpib_table_set(t, column, "no hint");
+	else
+		mpib_cell_text(t, column, row, key);
+}
+
+static void age(struct mpib_table *t, unsigned column, const json_t *row,
+		const char *key)
+{
+	double s = json_number_value(json_object_get(row, key));
+
 	if (s < 100)
 		mpib_table_set(t, column, "%.1f s", s);
 	else if (s < 6000)
@@ -255,14 +244,16 @@ static void set_age(struct mpib_table *t, unsigned column, double s)
 }
 
 /* SOUT's and SUP's. */
-static void set_rtt(struct mpib_table *t, unsigned column, const json_t *c)
+static void rtt(struct mpib_table *t, unsigned column, const json_t *row,
+		const char *key)
 {
 	static const char *const rail[] = { "sout", "sup" };
-	const json_t *rails = json_object_get(c, "rails");
+	const json_t *all = json_object_get(row, key);
 	char us[2][24] = { "-", "-" };
 
 	for (unsigned r = 0; r < 2; r++) {
-		uint64_t ns = num(json_object_get(rails, rail[r]), "rtt_ns");
+		uint64_t ns =
+			mpib_json_num(json_object_get(all, rail[r]), "rtt_ns");
 
 		if (ns)
 			snprintf(us[r], sizeof(us[r]), "%" PRIu64,
@@ -271,113 +262,40 @@ static void set_rtt(struct mpib_table *t, unsigned column, const json_t *c)
 	mpib_table_set(t, column, "%s/%s", us[0], us[1]);
 }
 
+static const struct mpib_column why[] = {
+	{ "CONN", conn_name, "index" },
+	{ "PEER", mpib_cell_text, "peer" },
+	{ "#SUP/1024", mpib_cell_number, "sup_bw" },
+	{ "SOURCE", source, "source" },
+	{ "#FOR", age, "age_s" },
+	{ "PATH", mpib_cell_text, "path" },
+	{ "#RTT US", rtt, "rails" },
+	{ "SPREAD", spread, "spread" },
+	{ NULL, NULL, NULL },
+};
+
 static void print_why(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = { "CONN",	"PEER",	  "#SUP/1024",
-					     "SOURCE",	"#FOR",	  "PATH",
-					     "#RTT US", "SPREAD", NULL };
-	struct mpib_table t;
-	const json_t *c;
-	size_t i;
-
-	mpib_table_init(&t, heads);
-	json_array_foreach(data, i, c)
-	{
-		bool waits = !strcmp(str(c, "source"), "hint") &&
-			     !json_is_integer(json_object_get(c, "hint_slot"));
-
-		mpib_table_row(&t);
-		mpib_table_set(&t, 0, "%" PRIu64 ".%" PRIu64, num(c, "client"),
-			       num(c, "index"));
-		mpib_table_set(&t, 1, "%s", str(c, "peer"));
-		set_num(&t, 2, num(c, "sup_bw"));
-		mpib_table_set(&t, 3, "%s",
-			       waits ? "no hint" : str(c, "source"));
-		set_age(&t, 4, json_number_value(json_object_get(c, "age_s")));
-		mpib_table_set(&t, 5, "%s", str(c, "path"));
-		set_rtt(&t, 6, c);
-		set_spread(&t, 7, c);
-	}
-	mpib_table_print(&t, width, out);
-	mpib_table_fini(&t);
+	mpib_columns_print(why, data, width, out);
 }
 
-static void print_ledger(const json_t *ledger, FILE *out)
+static void setting(struct mpib_table *t, unsigned column, const json_t *row,
+		    const char *key)
 {
-	char registered[BUF], mapped[BUF];
-
-	mpib_human_bytes(num(ledger, "registered_bytes"), registered,
-			 sizeof(registered));
-	mpib_human_bytes(num(ledger, "mapped_bytes"), mapped, sizeof(mapped));
-	fprintf(out,
-		"held        %" PRIu64 " clients (%" PRIu64
-		" leaving), %" PRIu64 " regions of %s, %s mapped\n",
-		num(ledger, "attached"), num(ledger, "leaving"),
-		num(ledger, "regions"), registered, mapped);
+	mpib_table_set(t, column, "%s.%s", mpib_json_str(row, "section"),
+		       mpib_json_str(row, key));
 }
 
-static void print_shard(size_t i, const json_t *s, FILE *out)
-{
-	uint64_t turns = num(s, "turns");
-	double busy = 0;
-	char buf[BUF];
-
-	if (turns)
-		busy = (double)num(s, "busy_turns") * 100 / (double)turns;
-	fprintf(out,
-		"shard %-5zu %s turns, %.1f %% busy, %" PRIu64
-		" sleeps, %" PRIu64 " clients\n",
-		i, mpib_human_count(turns, buf, sizeof(buf)), busy,
-		num(s, "sleeps"), num(s, "clients"));
-}
-
-static void print_info(const json_t *data, unsigned width, FILE *out)
-{
-	const json_t *item;
-	size_t i;
-
-	(void)width;
-	fprintf(out,
-		"mpib-proxy  %s, ABI %" PRIu64 ", pid %" PRIu64 ", up %.0f s\n",
-		str(data, "version"), num(data, "abi"), num(data, "pid"),
-		json_real_value(json_object_get(data, "uptime_s")));
-	fprintf(out, "run dir     %s\n", str(data, "run_dir"));
-	fprintf(out, "peer link   %s\n", str(data, "peer_link"));
-	fprintf(out, "rails      ");
-	json_array_foreach(json_object_get(data, "rails"), i, item)
-		fprintf(out, " %s", json_string_value(item));
-	fprintf(out, "\nlanes       %" PRIu64 ", %s\n", num(data, "lanes"),
-		str(data, "lanes_mode"));
-	fprintf(out, "split       %s", str(data, "mode"));
-	if (!strcmp(str(data, "mode"), "static"))
-		fprintf(out, ", %" PRIu64 "/1024 to SUP", num(data, "sup_bw"));
-	fprintf(out, "\n");
-	fprintf(out, "clients     %" PRIu64 ", %" PRIu64 " connections\n",
-		num(data, "clients"), num(data, "connections"));
-	print_ledger(json_object_get(data, "ledger"), out);
-	json_array_foreach(json_object_get(data, "shards"), i, item)
-		print_shard(i, item, out);
-}
+static const struct mpib_column config[] = {
+	{ "SETTING", setting, "key" },
+	{ "VALUE", mpib_cell_text, "value" },
+	{ "ORIGIN", mpib_cell_text, "origin" },
+	{ NULL, NULL, NULL },
+};
 
 static void print_config(const json_t *data, unsigned width, FILE *out)
 {
-	static const char *const heads[] = { "SETTING", "VALUE", "ORIGIN",
-					     NULL };
-	struct mpib_table t;
-	const json_t *s;
-	size_t i;
-
-	mpib_table_init(&t, heads);
-	json_array_foreach(data, i, s)
-	{
-		mpib_table_row(&t);
-		mpib_table_set(&t, 0, "%s.%s", str(s, "section"),
-			       str(s, "key"));
-		mpib_table_set(&t, 1, "%s", str(s, "value"));
-		mpib_table_set(&t, 2, "%s", str(s, "origin"));
-	}
-	mpib_table_print(&t, width, out);
-	mpib_table_fini(&t);
+	mpib_columns_print(config, data, width, out);
 }
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
@@ -386,7 +304,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "conns", "open", print_conns },
 	{ "lanes", NULL, print_lanes },
 	{ "peers", NULL, print_peers },
-	{ "info", NULL, print_info },
+	{ "info", NULL, mpib_ctl_print_info },
 	{ "config", NULL, print_config },
 	{ "hist", NULL, mpib_ctl_print_hist },
 	{ "stuck", "requests", mpib_ctl_print_stuck },

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/show/columns.h"
+
+#include <inttypes.h>
+
+uint64_t mpib_json_num(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+const char *mpib_json_str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+/* {"sout": n, "sup": n} */
+static uint64_t both(const json_t *row, const char *key)
+{
+	const json_t *rails = json_object_get(row, key);
+
+	return mpib_json_num(rails, "sout") + mpib_json_num(rails, "sup");
+}
+
+static void set_bytes(struct mpib_table *t, unsigned column, uint64_t n)
+{
+	char buf[16];
+
+	mpib_table_set(t, column, "%s", mpib_human_bytes(n, buf, sizeof(buf)));
+}
+
+void mpib_cell_text(struct mpib_table *t, unsigned column, const json_t *row,
+		    const char *key)
+{
+	mpib_table_set(t, column, "%s", mpib_json_str(row, key));
+}
+
+void mpib_cell_number(struct mpib_table *t, unsigned column, const json_t *row,
+		      const char *key)
+{
+	mpib_table_set(t, column, "%" PRIu64, mpib_json_num(row, key));
+}
+
+void mpib_cell_bytes(struct mpib_table *t, unsigned column, const json_t *row,
+		     const char *key)
+{
+	set_bytes(t, column, mpib_json_num(row, key));
+}
+
+void mpib_cell_count(struct mpib_table *t, unsigned column, const json_t *row,
+		     const char *key)
+{
+	char buf[16];
+
+	mpib_table_set(
+		t, column, "%s",
+		mpib_human_count(mpib_json_num(row, key), buf, sizeof(buf)));
+}
+
+void mpib_cell_bytes_sout(struct mpib_table *t, unsigned column,
+			  const json_t *row, const char *key)
+{
+	mpib_cell_bytes(t, column, json_object_get(row, key), "sout");
+}
+
+void mpib_cell_bytes_sup(struct mpib_table *t, unsigned column,
+			 const json_t *row, const char *key)
+{
+	mpib_cell_bytes(t, column, json_object_get(row, key), "sup");
+}
+
+void mpib_cell_bytes_both(struct mpib_table *t, unsigned column,
+			  const json_t *row, const char *key)
+{
+	set_bytes(t, column, both(row, key));
+}
+
+void mpib_cell_number_both(struct mpib_table *t, unsigned column,
+			   const json_t *row, const char *key)
+{
+	mpib_table_set(t, column, "%" PRIu64, both(row, key));
+}
+
+void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns)
+{
+	const char *heads[MPIB_TABLE_COLUMNS + 1];
+	unsigned n = 0;
+
+	for (; columns[n].head; n++)
+		heads[n] = columns[n].head;
+	heads[n] = NULL;
+	mpib_table_init(t, heads);
+}
+
+void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
+		      const json_t *row)
+{
+	mpib_table_row(t);
+	for (unsigned i = 0; columns[i].head; i++) {
+		if (columns[i].cell)
+			columns[i].cell(t, i, row, columns[i].key);
+	}
+}
+
+void mpib_columns_print(const struct mpib_column *columns, const json_t *rows,
+			unsigned width, FILE *out)
+{
+	struct mpib_table t;
+	const json_t *row;
+	size_t i;
+
+	mpib_columns_init(&t, columns);
+	json_array_foreach(rows, i, row) mpib_columns_row(&t, columns, row);
+	mpib_table_print(&t, width, out);
+	mpib_table_fini(&t);
+}
