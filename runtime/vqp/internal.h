@@ -160,13 +160,22 @@ void mpib_vqp_flush(struct mpib_vcq *vcq);
 void mpib_vqp_advance(struct mpib_vqp *v);
 /* A send completion. */
 void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc);
-void mpib_vqp_bury(struct mpib_phys *p);
-void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error);
 void mpib_vqp_make_ready(struct mpib_vqp *v);
 /* It has something to post or to wait for. */
 void mpib_vqp_make_busy(struct mpib_vqp *v);
 /* It is on no list of its CQ's any more. */
 void mpib_vqp_leave(struct mpib_vqp *v);
+
+/* loss.c */
+/* A WR of p ended badly. It is kept for a replay, or ends its virtual WR, with
+ * its own error rather than what follows from it. */
+void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
+		   enum ibv_wc_status status, int error);
+/* From bad on, the QP's WRs were not taken: they get no completion. */
+void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
+/* The QP is dead, and with it perhaps the virtual QP. */
+void mpib_vqp_bury(struct mpib_phys *p);
+void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error);
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);

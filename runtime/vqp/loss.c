@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of fragments, virtual WRs and the virtual QP when a WR fails. */
+#include <errno.h>
+
+#include "vqp/internal.h"
+
+unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
+{
+	return vqp->alive;
+}
+
+void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error)
+{
+	if (w->status != IBV_WC_SUCCESS)
+		return; /* the first one counts */
+	w->status = status;
+	w->error = error;
+	/* What is not posted is not posted any more, so it can end. */
+	w->dispatched = true;
+	w->to_tell = 0;
+}
+
+static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
+		      enum ibv_wc_status status, int error)
+{
+	struct mpib_vwr *vw = mpib_vqp_tx(v, w->owner);
+
+	mpib_vwr_fail(vw, status, error);
+	vw->left--;
+	mpib_wr_give(v->vcq->pool, w);
+}
+
+/* Nothing waits for what will not come. */
+static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
+			 int error)
+{
+	struct mpib_wr *w;
+
+	while ((w = STAILQ_FIRST(&v->lost))) {
+		STAILQ_REMOVE_HEAD(&v->lost, link);
+		end_share(v, w, status, error);
+	}
+	for (uint64_t id = v->tx_tail; id != v->tx_head; id++) {
+		struct mpib_vwr *vw = mpib_vqp_tx(v, id);
+
+		if (!vw->dispatched || vw->to_tell)
+			mpib_vwr_fail(vw, status, error);
+	}
+	mpib_vqp_fail_recvs(v, status, error);
+	mpib_vqp_make_ready(v);
+}
+
+static bool device_left(const struct mpib_vqp *v, unsigned device)
+{
+	for (unsigned i = 0; i < v->attr.n; i++) {
+		if (!v->data[i].dead && v->data[i].device == device)
+			return true;
+	}
+	return false;
+}
+
+static bool notify_lost(const struct mpib_vqp *v)
+{
+	for (unsigned i = 0; i < v->attr.notifies; i++) {
+		if (v->notifies[i].dead)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the mode can go on without the QPs that are dead, p the last one. */
+static bool can_go_on(const struct mpib_vqp *v, const struct mpib_phys *p)
+{
+	if (!v->alive || v->broken || notify_lost(v))
+		return false;
+	return v->attr.mode != MPIB_VQP_SPLIT || device_left(v, p->device);
+}
+
+static void mark_dead(struct mpib_phys *p)
+{
+	if (p->dead)
+		return;
+	p->dead = true;
+	p->vqp->alive -= p->index < p->vqp->attr.n;
+}
+
+void mpib_vqp_bury(struct mpib_phys *p)
+{
+	struct mpib_vqp *v = p->vqp;
+
+	mark_dead(p);
+	if (can_go_on(v, p))
+		return;
+	v->broken = true;
+	fail_waiting(v, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
+}
+
+/* The receiver waits for the number of this WR, and would for ever. */
+static bool leaves_gap(const struct mpib_vqp *v, const struct mpib_wr *w)
+{
+	return v->multi && w->kind != MPIB_VQP_PASS &&
+	       w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
+		   enum ibv_wc_status status, int error)
+{
+	struct mpib_vqp *v = p->vqp;
+	const struct mpib_vwr *vw = mpib_vqp_tx(v, w->owner);
+	bool gap = leaves_gap(v, w);
+
+	mark_dead(p);
+	if (v->attr.replay && w->kind == MPIB_VQP_DATA && can_go_on(v, p) &&
+	    vw->status == IBV_WC_SUCCESS) {
+		STAILQ_INSERT_TAIL(&v->lost, w, link);
+		return;
+	}
+	end_share(v, w, status, error);
+	if (gap)
+		v->broken = true;
+	mpib_vqp_bury(p);
+	mpib_vqp_make_ready(v);
+}
+
+void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error)
+{
+	struct mpib_wr_list rest = STAILQ_HEAD_INITIALIZER(rest);
+	struct mpib_wr_list kept = STAILQ_HEAD_INITIALIZER(kept);
+	struct mpib_wr *w;
+	bool found = false;
+
+	while ((w = STAILQ_FIRST(&p->wrs))) {
+		STAILQ_REMOVE_HEAD(&p->wrs, link);
+		found |= w == bad;
+		if (found)
+			STAILQ_INSERT_TAIL(&rest, w, link);
+		else
+			STAILQ_INSERT_TAIL(&kept, w, link);
+	}
+	STAILQ_CONCAT(&p->wrs, &kept);
+	while ((w = STAILQ_FIRST(&rest))) {
+		STAILQ_REMOVE_HEAD(&rest, link);
+		p->inflight--;
+		mpib_vqp_lose(p, w, IBV_WC_LOC_QP_OP_ERR, error);
+	}
+}
