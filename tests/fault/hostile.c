@@ -26,8 +26,8 @@
 #include "mover.h"
 #include "node.h"
 #include "raw_client.h"
+#include "spoil.h"
 
-#define MEM 65536u
 #define PAIRS 32u /* pair i: 2 i receives what 2 i + 1 sends */
 #define GOOD PAIRS /* one more, that nothing bad is done to */
 #define WRITERS 2u
@@ -71,100 +71,9 @@ static struct mpib_desc valid(uint32_t index)
 		.gen = (uint32_t)client.tail[index] + 1,
 		.mr = mr,
 		.off = index * 256,
-		.len = 64,
-		.total = 64,
+		.len = SPOIL_LEN,
+		.total = SPOIL_LEN,
 	};
-}
-
-enum {
-	BAD_OP,
-	BAD_WAY, /* a send where receives go */
-	BAD_REQ,
-	BAD_GEN,
-	BAD_N,
-	BAD_IDX,
-	BAD_TOTAL,
-	BAD_POS,
-	BAD_LEN,
-	BAD_EMPTY,
-	BAD_MR,
-	BAD_MR_FAR,
-	BAD_OFF,
-	BAD_END,
-	BAD_WRAP,
-	BAD_PART, /* of a request that did not begin */
-	BAD_TWICE, /* a request that is active */
-	BAD_MEMBER, /* of a group that did not begin */
-	BAD_NOP,
-	BAD_JUMP, /* no descriptor but an index */
-	BADS,
-};
-
-/* NOLINTNEXTLINE(readability-function-size): a case for each field. */
-static void spoil(struct mpib_desc *d, unsigned how, uint64_t *rng)
-{
-	uint32_t more = (uint32_t)draw(rng, 1u << 30);
-
-	switch (how) {
-	case BAD_OP:
-		d->op = (uint8_t)(4 + more % 124);
-		break;
-	case BAD_WAY:
-		d->op = d->op == MPIB_OP_SEND ? MPIB_OP_RECV : MPIB_OP_SEND;
-		break;
-	case BAD_REQ:
-		d->req = (uint8_t)(MPIB_REQUESTS + more % 224);
-		break;
-	case BAD_GEN:
-		d->gen = 0;
-		break;
-	case BAD_N:
-		d->n = (uint8_t)(more & 1 ? 0 : MPIB_GROUP_MAX + 1 + more % 99);
-		break;
-	case BAD_IDX:
-		d->idx = (uint8_t)(1 + more % 255);
-		break;
-	case BAD_TOTAL:
-		d->total = d->len = 0x80000000u + more;
-		break;
-	case BAD_POS:
-		d->pos = d->total + 1 + more;
-		break;
-	case BAD_LEN:
-		d->len = d->total + 1 + more;
-		break;
-	case BAD_EMPTY:
-		d->len = 0;
-		break;
-	case BAD_MR:
-		d->mr += 2 + more % 1000;
-		break;
-	case BAD_MR_FAR:
-		d->mr = UINT32_MAX - more;
-		break;
-	case BAD_OFF:
-		d->off = MEM + 1 + more;
-		break;
-	case BAD_END:
-		d->off = MEM - 63 + more % 63;
-		break;
-	case BAD_WRAP:
-		d->off = UINT64_MAX - more % 128;
-		break;
-	case BAD_PART:
-		d->pos = 64;
-		d->total = 128;
-		break;
-	case BAD_MEMBER:
-		d->n = 2;
-		d->idx = 1;
-		break;
-	case BAD_NOP:
-		d->op = MPIB_OP_NOP;
-		break;
-	default: /* BAD_TWICE: as it is */
-		break;
-	}
 }
 
 static void jump(uint32_t index, uint64_t *rng)
@@ -191,7 +100,10 @@ static void do_bad(uint32_t index, unsigned how, uint64_t *rng)
 	}
 	if (how == BAD_TWICE)
 		raw_push(&client, index, &d);
-	spoil(&d, how, rng);
+	else if (how == BAD_WAY)
+		d.op = valid(index ^ 1).op;
+	else
+		spoil(&d, (enum spoil)how, (uint32_t)draw(rng, 1u << 30));
 	raw_push(&client, index, &d);
 }
 
@@ -214,8 +126,8 @@ static void move_good(void)
 			fail_msg("a good message does not arrive");
 		step_neighbour();
 	}
-	assert_int_equal(result, 64);
-	assert_memory_equal(mem + r.off, mem + s.off, 64);
+	assert_int_equal(result, SPOIL_LEN);
+	assert_memory_equal(mem + r.off, mem + s.off, SPOIL_LEN);
 }
 
 static void until_failed(uint32_t index, unsigned how)
@@ -297,7 +209,7 @@ static void change(struct mpib_ring_slot *s, uint64_t *rng)
 		{ &s->desc.idx, 1, draw(rng, 3) },
 		{ &s->desc.gen, 4, draw(rng, 3) },
 		{ &s->desc.mr, 4, mr + 2 + draw(rng, 1u << 30) },
-		{ &s->desc.off, 8, MEM - 64 + draw(rng, 256) },
+		{ &s->desc.off, 8, SPOIL_MEM - SPOIL_LEN + draw(rng, 256) },
 		{ &s->desc.off, 8, UINT64_MAX - draw(rng, 256) },
 		{ &s->desc.len, 4, draw(rng, 1ULL << 32) },
 		{ &s->desc.pos, 4, draw(rng, 1ULL << 32) },
@@ -396,7 +308,7 @@ static void what_changes_under_the_proxys_eyes_harms_nobody(void **state)
 	atomic_store(&stop, true);
 	for (unsigned i = 0; i < WRITERS; i++)
 		pthread_join(writer[i], NULL);
-	for (unsigned i = 0; i < MEM; i++)
+	for (unsigned i = 0; i < SPOIL_MEM; i++)
 		assert_int_equal(canary[i], CANARY);
 	printf("%llu descriptors under %llu changes by %u threads: %u "
 	       "connections ended, 0 bytes written that none may write\n",
@@ -417,12 +329,12 @@ static int setup(void **state)
 		usleep(100);
 	if (!raw_attach(&client,
 			node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET)) ||
-	    !raw_pool(&client, MEM, &mr, &p[0]) ||
-	    !raw_pool(&client, MEM, &unnamed, &p[1]))
+	    !raw_pool(&client, SPOIL_MEM, &mr, &p[0]) ||
+	    !raw_pool(&client, SPOIL_MEM, &unnamed, &p[1]))
 		return -1;
 	mem = p[0];
 	canary = p[1];
-	memset(canary, CANARY, MEM);
+	memset(canary, CANARY, SPOIL_MEM);
 	return 0;
 }
 
