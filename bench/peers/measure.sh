@@ -54,7 +54,7 @@ plugin_rows() {
 	emit "$row" lat@99.9 "$(value p999_us)"
 }
 
-# Eight ranks, two nodes, every hop leaves the node.
+# Eight ranks on two nodes, or of what has no nodes.
 all_reduce() {
 	local row=$1
 	shift
@@ -75,8 +75,11 @@ measure_mpib() {
 		--ranks-per-node 2 --memory sealed
 	plugin_rows mpib_local_private --plugin "$plugin" --nodes "$dir/n2" \
 		--ranks-per-node 2
-	all_reduce mpib_private "${mpib[@]}" --ranks-per-node 4
-	all_reduce mpib_shared "${mpib[@]}" --ranks-per-node 4 --memory sealed
+	mpib+=(--ranks-per-node 4)
+	all_reduce ring_private "${mpib[@]}" --order block
+	all_reduce ring_shared "${mpib[@]}" --order block --memory sealed
+	all_reduce ring_private_far "${mpib[@]}"
+	all_reduce ring_shared_far "${mpib[@]}" --memory sealed
 	wanted noop || return 0
 	timeout 60 "$b/bench-roundtrip" "$dir/n0" >"$dir/peer" || return
 	emit noop rtt "$(awk '$1 == "rtt" { print $2 }' "$dir/peer")"
@@ -88,12 +91,12 @@ measure_plugins() {
 	for i in "${!plugins[@]}"; do
 		plugin_rows "plugin$i" --plugin "${plugins[$i]}" \
 			--ranks-per-node 2 "${env[@]}"
-		all_reduce "plugin$i" --plugin "${plugins[$i]}" \
+		all_reduce "ring_plugin$i" --plugin "${plugins[$i]}" \
 			--ranks-per-node 8 "${env[@]}"
 	done
 	[ -n "$socket" ] || return 0
 	plugin_rows nccl_socket --plugin "$socket" --ranks-per-node 2 "${env[@]}"
-	all_reduce nccl_socket --plugin "$socket" --ranks-per-node 8 "${env[@]}"
+	all_reduce ring_socket --plugin "$socket" --ranks-per-node 8 "${env[@]}"
 }
 
 latency() {
