@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "engine/flow/flow.h"
 #include "engine_pair.h"
 
 static struct pair pair;
@@ -140,6 +141,60 @@ static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
 	pair.node[0].engine = NULL;
 }
 
+static void push_receive_of_two(uint32_t gen)
+{
+	for (uint8_t i = 0; i < 2; i++) {
+		struct mpib_desc d = {
+			.op = MPIB_OP_RECV,
+			.req = 2,
+			.idx = i,
+			.n = 2,
+			.gen = gen,
+			.mr = pair.node[1].mr,
+			.tag = 100 + i,
+			.off = PAIR_RX + i * 4096u,
+			.len = 4096,
+			.total = 4096,
+		};
+		pair_push(&rx, &d);
+	}
+}
+
+/* Sends the group has, once it has so many. */
+static void until_complete(unsigned n)
+{
+	for (unsigned i = 0; tx.flow->tx.group.complete != n; i++) {
+		assert_true(i < 100000);
+		pair_turn(&pair);
+	}
+}
+
+/* Nothing else follows on its connection, that would have it looked at. */
+static void
+a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
+{
+	uint32_t gen, g[2];
+	uint8_t open;
+
+	(void)state;
+	open_with(512, MPIB_IMM_V2);
+	gen = ++rx.gen;
+	push_receive_of_two(gen);
+	pair_fill(pair.node[0].mem, 8192, 3);
+	g[0] = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, 4096, 100);
+	until_complete(1);
+	open = tx.flow->lane->open;
+	tx.flow->lane->open = 0;
+	g[1] = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 4096, 4096,
+			 101);
+	until_complete(2);
+	tx.flow->lane->open = open;
+	pair_wait(&pair, &rx, 2, gen);
+	pair_wait(&pair, &tx, 0, g[0]);
+	pair_wait(&pair, &tx, 1, g[1]);
+	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX, 8192);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +202,9 @@ int main(void)
 			parts_of_both_ends_are_fitted_together, teardown),
 		cmocka_unit_test_teardown(
 			a_grouped_receive_gives_each_send_its_tags_buffer,
+			teardown),
+		cmocka_unit_test_teardown(
+			a_whole_group_that_finds_no_room_goes_when_there_is_some,
 			teardown),
 	};
 

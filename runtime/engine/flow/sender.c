@@ -315,10 +315,13 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 
 	if (__builtin_expect(f->tx.lost, 0))
 		return mpib_replay_step(f);
-	if (!mpib_sender_has_work(f) || f->broken || f->stopping)
+	if (f->broken || f->stopping)
 		return 0;
+	/* Whole, it may be waiting for room only, with no send behind it. */
 	if (f->tx.group.n)
 		return mpib_group_step(f);
+	if (!mpib_sender_has_work(f))
+		return 0;
 	if (!next_cts(f, &cts)) {
 		mpib_stall(f, MPIB_STALL_CTS);
 		return 0;
