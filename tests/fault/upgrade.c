@@ -20,68 +20,18 @@
 #include <cmocka.h>
 
 #include "handover/channel.h"
-#include "mover.h"
-#include "node.h"
-
-#define MOVERS 8
-#define HANG_MS 60000
+#include "moving.h"
 
 static struct node node[2];
-static struct mover mover[MOVERS];
+static struct moving moving;
 static unsigned upgrades = 6;
 static char self[256];
-
-static void move_one_turn(void)
-{
-	for (unsigned i = 0; i < MOVERS; i++) {
-		if (mover_step(&mover[i]) < 0)
-			fail_msg("mover %u: %s", i, mpib_strerror());
-	}
-}
-
-static void move(uint64_t messages)
-{
-	unsigned long long since = node_ms();
-
-	for (unsigned i = 0; i < MOVERS; i++) {
-		uint64_t until = mover[i].messages + messages;
-
-		while (mover[i].messages < until) {
-			move_one_turn();
-			if (node_ms() - since > HANG_MS)
-				fail_msg("mover %u hangs", i);
-		}
-	}
-}
-
-/* Half of them send from the first node, half of them through windows. */
-static void open_movers(void)
-{
-	for (unsigned i = 0; i < MOVERS; i++) {
-		unsigned long long since = node_ms();
-		int rc = mover_open(&mover[i], node[i & 1].dir,
-				    node[1 - (i & 1)].dir, 400000, i & 2, i);
-
-		while (rc == 0 && node_ms() - since < HANG_MS)
-			rc = mover_ready(&mover[i]);
-		if (rc != 1)
-			fail_msg("mover %u: %s", i, mpib_strerror());
-	}
-}
 
 /* Begun, moved meanwhile, and ended; *run says how. */
 static void upgrade(struct run *run, const struct node *n, const char *path)
 {
-	const char *argv[] = { "mpibctl", "-j", "-s", n->dir,
-			       "upgrade", path, NULL };
-	unsigned long long since = node_ms();
-
-	run_begin(run, argv);
-	while (!run_over(run)) {
-		move_one_turn();
-		if (node_ms() - since > HANG_MS)
-			fail_msg("the upgrade hangs");
-	}
+	moving_upgrade_begin(run, n, path);
+	moving_until(&moving, run, 1);
 }
 
 static double number(const char *json, const char *key)
@@ -98,21 +48,15 @@ static int start(void **state)
 	(void)state;
 	node_start(&node[0], 5, "--log-level", "error", NULL);
 	node_start(&node[1], 6, "--log-level", "error", NULL);
-	open_movers();
-	move(3);
+	moving_open(&moving, node);
+	moving_by(&moving, 3);
 	return 0;
 }
 
 static int stop(void **state)
 {
-	uint64_t wrong = 0;
-
 	(void)state;
-	for (unsigned i = 0; i < MOVERS; i++) {
-		wrong += mover[i].wrong;
-		mover_close(&mover[i]);
-	}
-	assert_int_equal(wrong, 0);
+	moving_close(&moving);
 	node_until_ledger(&node[0], "sessions", 0);
 	node_until_ledger(&node[0], "mapped_bytes", 0);
 	node_until_ledger(&node[1], "sessions", 0);
@@ -164,7 +108,7 @@ static void traffic_goes_on_over_upgrades(void **state)
 			fail_msg("upgrade %u: %s", i, run.err);
 		ms[i] = number(run.out, "blackout_s") * 1000;
 		assert_true(ms[i] > 0);
-		move(2);
+		moving_by(&moving, 2);
 	}
 	say(ms, upgrades);
 	free(ms);
@@ -178,7 +122,7 @@ static void expect_refusal(const char *path, const char *why)
 	assert_int_equal(run.status, 1);
 	if (!strstr(run.err, why))
 		fail_msg("\"%s\" and not \"%s\"", run.err, why);
-	move(2);
+	moving_by(&moving, 2);
 }
 
 static void write_file(const char *path, const char *text)
@@ -248,13 +192,13 @@ static void a_signal_does_the_same(void **state)
 
 		run_begin(&run, argv);
 		while (!run_over(&run))
-			move_one_turn();
+			moving_turn(&moving);
 		if (run.status == 0)
 			now = (json_int_t)number(run.out, "count");
-		if (node_ms() - since > HANG_MS)
+		if (node_ms() - since > MOVING_HANG_MS)
 			fail_msg("the signal does nothing");
 	}
-	move(2);
+	moving_by(&moving, 2);
 }
 
 static void hear(int sock, enum mpib_channel_type type)

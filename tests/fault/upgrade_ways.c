@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upgrade_ways [N]: proxies of each kind are replaced under checked traffic, one
+ * after the other and then both at once, N times each; and clients are killed
+ * while they are handed over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "moving.h"
+
+#define ARGS 8
+#define VICTIMS 4
+
+static struct node node[2];
+static struct moving moving;
+static unsigned rounds = 1;
+
+static void start(const char *const *a)
+{
+	/* What follows the last of them are NULLs. */
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 3 + i, "--log-level", "error", a[0], a[1],
+			   a[2], a[3], a[4], a[5], a[6], a[7], NULL);
+	moving_open(&moving, node);
+	moving_by(&moving, 2);
+}
+
+static void stop(void)
+{
+	moving_close(&moving);
+	for (unsigned i = 0; i < 2; i++) {
+		node_until_ledger(&node[i], "sessions", 0);
+		node_until_ledger(&node[i], "mapped_bytes", 0);
+		node_until_ledger(&node[i], "regions", 0);
+		node_stop(&node[i]);
+	}
+}
+
+/* The first n of these, at once. */
+static void upgrade(const struct node *first, unsigned n)
+{
+	struct run run[2];
+
+	for (unsigned i = 0; i < n; i++)
+		moving_upgrade_begin(&run[i], &first[i], NULL);
+	moving_until(&moving, run, n);
+	for (unsigned i = 0; i < n; i++) {
+		if (run[i].status)
+			fail_msg("%s", run[i].err);
+	}
+	moving_by(&moving, 2);
+}
+
+static void upgrades_of(const char *const *args)
+{
+	start(args);
+	for (unsigned i = 0; i < rounds; i++) {
+		upgrade(&node[0], 1);
+		upgrade(&node[1], 1);
+		upgrade(&node[0], 2);
+	}
+	stop();
+}
+
+static void of_a_rail_of_one_qp(void **state)
+{
+	static const char *const args[ARGS] = { "--sout-qp", "1", "--sup-qp",
+						"1" };
+
+	(void)state;
+	upgrades_of(args);
+}
+
+static void of_lanes_that_are_spread(void **state)
+{
+	static const char *const mode[] = { "split", "spray", "dqplb", "auto" };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		const char *const args[ARGS] = { "--lane-spread", mode[i],
+						 "--lane-frag",	  "4096",
+						 "--sout-qp",	  "4",
+						 "--sup-qp",	  "4" };
+
+		upgrades_of(args);
+	}
+}
+
+static void of_private_lanes(void **state)
+{
+	static const char *const args[ARGS] = { "--lanes", "private" };
+
+	(void)state;
+	upgrades_of(args);
+}
+
+static void of_two_shards(void **state)
+{
+	static const char *const args[ARGS] = { "--threads", "2" };
+
+	(void)state;
+	upgrades_of(args);
+}
+
+static void of_a_cluster_with_a_key(void **state)
+{
+	char path[] = "/tmp/mpib-key-XXXXXX";
+	const char *const args[ARGS] = { "--peer-key-file", path };
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "of one cluster, and no other", 28), 28);
+	close(fd);
+	upgrades_of(args);
+	unlink(path);
+}
+
+/* Until it is killed. Not from the test's process: that lives on. */
+static void live(unsigned seed, int ready)
+{
+	struct mover m;
+	int rc = mover_open(&m, node[seed & 1].dir, node[1 - (seed & 1)].dir,
+			    100000, seed & 2, seed);
+
+	while (rc == 0)
+		rc = mover_ready(&m);
+	if (rc > 0 && write(ready, "r", 1) == 1) {
+		do
+			rc = mover_step(&m);
+		while (rc >= 0 && !m.wrong);
+	}
+	fprintf(stderr, "victim: %s\n", rc < 0 ? mpib_strerror() : "wrong");
+	_exit(1);
+}
+
+static pid_t bear(unsigned seed)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		live(seed, ready[1]);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void slay(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		fail_msg("a victim ended by itself");
+}
+
+/* One after the other, at moments that differ from round to round. */
+static void upgrade_and_kill(const struct node *n, pid_t *victim,
+			     unsigned turns)
+{
+	struct run run;
+
+	moving_upgrade_begin(&run, n, NULL);
+	for (unsigned i = 0; i < VICTIMS; i++) {
+		for (unsigned t = 0; t < turns; t++)
+			moving_turn(&moving);
+		slay(victim[i]);
+	}
+	moving_until(&moving, &run, 1);
+	if (run.status)
+		fail_msg("%s", run.err);
+	moving_by(&moving, 2);
+}
+
+static void clients_may_be_killed_meanwhile(void **state)
+{
+	static const char *const args[ARGS] = { NULL };
+	json_int_t sessions;
+
+	(void)state;
+	start(args);
+	sessions = node_ledger(&node[0], "sessions");
+	for (unsigned i = 0; i < 6 * rounds; i++) {
+		pid_t victim[VICTIMS];
+
+		for (unsigned v = 0; v < VICTIMS; v++)
+			victim[v] = bear(i * VICTIMS + v);
+		upgrade_and_kill(&node[i & 1], victim, 50u << i % 6);
+		node_until_ledger(&node[0], "sessions", sessions);
+		node_until_ledger(&node[1], "sessions", sessions);
+	}
+	stop();
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_a_rail_of_one_qp),
+		cmocka_unit_test(of_lanes_that_are_spread),
+		cmocka_unit_test(of_private_lanes),
+		cmocka_unit_test(of_two_shards),
+		cmocka_unit_test(of_a_cluster_with_a_key),
+		cmocka_unit_test(clients_may_be_killed_meanwhile),
+	};
+
+	if (argc > 1)
+		rounds = (unsigned)atoi(argv[1]);
+	return rounds ? cmocka_run_group_tests(tests, NULL, NULL) : 2;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "moving.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Half of them send from the first node, half of them through windows. */
+static void open_one(struct mover *m, const struct node node[2], unsigned i)
+{
+	unsigned long long since = node_ms();
+	int rc = mover_open(m, node[i & 1].dir, node[1 - (i & 1)].dir, 400000,
+			    i & 2, i);
+
+	while (rc == 0 && node_ms() - since < MOVING_HANG_MS)
+		rc = mover_ready(m);
+	if (rc != 1)
+		fail_msg("mover %u: %s", i, mpib_strerror());
+}
+
+void moving_open(struct moving *m, const struct node node[2])
+{
+	memset(m, 0, sizeof(*m));
+	for (unsigned i = 0; i < MOVING_SINGLE; i++)
+		open_one(&m->single[i], node, i);
+	for (unsigned i = 0; i < MOVING_GROUPED; i++)
+		open_one(&m->grouped[i].m, node, i);
+}
+
+void moving_turn(struct moving *m)
+{
+	for (unsigned i = 0; i < MOVING_SINGLE; i++) {
+		if (mover_step(&m->single[i]) < 0)
+			fail_msg("mover %u: %s", i, mpib_strerror());
+	}
+	for (unsigned i = 0; i < MOVING_GROUPED; i++) {
+		if (grouper_step(&m->grouped[i]) < 0)
+			fail_msg("grouper %u: %s", i, mpib_strerror());
+	}
+}
+
+static void until(struct moving *m, const struct mover *one, uint64_t messages,
+		  unsigned long long since)
+{
+	while (one->messages < messages) {
+		moving_turn(m);
+		if (node_ms() - since > MOVING_HANG_MS)
+			fail_msg("message %llu of seed %llu never arrives",
+				 (unsigned long long)one->messages,
+				 (unsigned long long)one->seed);
+	}
+}
+
+void moving_by(struct moving *m, uint64_t messages)
+{
+	unsigned long long since = node_ms();
+	uint64_t goal[MOVING_SINGLE + MOVING_GROUPED];
+
+	for (unsigned i = 0; i < MOVING_SINGLE; i++)
+		goal[i] = m->single[i].messages + messages;
+	for (unsigned i = 0; i < MOVING_GROUPED; i++)
+		goal[MOVING_SINGLE + i] = m->grouped[i].m.messages + messages;
+	for (unsigned i = 0; i < MOVING_SINGLE; i++)
+		until(m, &m->single[i], goal[i], since);
+	for (unsigned i = 0; i < MOVING_GROUPED; i++)
+		until(m, &m->grouped[i].m, goal[MOVING_SINGLE + i], since);
+}
+
+void moving_close(struct moving *m)
+{
+	uint64_t wrong = 0;
+
+	for (unsigned i = 0; i < MOVING_SINGLE; i++) {
+		wrong += m->single[i].wrong;
+		mover_close(&m->single[i]);
+	}
+	for (unsigned i = 0; i < MOVING_GROUPED; i++) {
+		wrong += m->grouped[i].m.wrong;
+		mover_close(&m->grouped[i].m);
+	}
+	assert_int_equal(wrong, 0);
+}
+
+void moving_upgrade_begin(struct run *run, const struct node *n,
+			  const char *path)
+{
+	const char *argv[] = { "mpibctl", "-j", "-s", n->dir,
+			       "upgrade", path, NULL };
+
+	run_begin(run, argv);
+}
+
+void moving_until(struct moving *m, struct run *run, unsigned n)
+{
+	unsigned long long since = node_ms();
+	unsigned left = (1u << n) - 1;
+
+	while (left) {
+		for (unsigned i = 0; i < n; i++) {
+			if (left >> i & 1 && run_over(&run[i]))
+				left &= ~(1u << i);
+		}
+		moving_turn(m);
+		if (node_ms() - since > MOVING_HANG_MS)
+			fail_msg("the upgrade hangs");
+	}
+}
