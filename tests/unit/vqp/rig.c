@@ -59,6 +59,7 @@ void rig_up(struct rig *r, const struct mpib_vqp_attr *attr, unsigned devices,
 	r->devices = devices;
 	r->bytes = bytes;
 	r->seed = seed ? seed : 1;
+	r->up = true;
 	make_side(r, &r->tx);
 	make_side(r, &r->rx);
 	for (unsigned i = 0; i < attr->n; i++)
@@ -89,8 +90,21 @@ static void take_down(struct rig *r, struct side *s)
 	munmap(s->mem, r->bytes);
 }
 
+void rig_start(struct rig *r, enum mpib_vqp_mode mode, unsigned n,
+	       unsigned devices, bool replay)
+{
+	const struct mpib_vqp_attr attr = {
+		.mode = mode, .n = n, .cap = 8, .frag = 4096, .replay = replay
+	};
+
+	rig_up(r, &attr, devices, 2u << 20);
+}
+
 void rig_down(struct rig *r)
 {
+	if (!r->up)
+		return;
+	r->up = false;
 	take_down(r, &r->tx);
 	take_down(r, &r->rx);
 }

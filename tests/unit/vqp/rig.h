@@ -17,6 +17,7 @@ struct side {
 };
 
 struct rig {
+	bool up;
 	struct side tx, rx;
 	struct mpib_vqp_attr attr; /* qp and notify are filled in */
 	unsigned devices;
@@ -29,7 +30,10 @@ struct rig {
 /* n QPs dealt out over the devices; joined, prepared. */
 void rig_up(struct rig *r, const struct mpib_vqp_attr *attr, unsigned devices,
 	    size_t bytes);
-/* Breaks all QPs, drains them and takes everything down. */
+/* Of n QPs that take 8 WRs each, in fragments of 4096 bytes, and 2 MiB. */
+void rig_start(struct rig *r, enum mpib_vqp_mode mode, unsigned n,
+	       unsigned devices, bool replay);
+/* Breaks all QPs, drains them and takes everything down, if it is up. */
 void rig_down(struct rig *r);
 
 /* WRITE_WITH_IMM of len bytes at off in both memories; 0 or -errno. */
