@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/rank.h"
+
+static void add_streams(struct perf_rank *r, bool sends)
+{
+	const struct perf_options *opt = &r->w->opt;
+	int peer[PERF_RANKS_MAX];
+	int n = perf_pattern_peers(opt, r->rank, sends, peer);
+
+	for (int i = 0; i < n; i++) {
+		for (int c = 0; c < opt->channels; c++) {
+			struct perf_stream *s = &r->stream[r->nsend + r->nrecv];
+
+			s->plug = &r->plug;
+			s->sends = sends;
+			s->self = r->rank;
+			s->peer = peer[i];
+			s->channel = c;
+			s->group = opt->group;
+			s->early = opt->early_completion;
+			*(sends ? &r->nsend : &r->nrecv) += 1;
+		}
+	}
+}
+
+static bool listen_all(struct perf_rank *r, void **lcomm)
+{
+	for (int i = 0; i < r->nrecv; i++) {
+		struct perf_stream *s = &r->stream[r->nsend + i];
+		struct perf_handle *h =
+			perf_world_handle(r->w, r->rank, s->peer, s->channel);
+
+		if (!perf_rank_check(r, "listen",
+				     perf_plug_listen(&r->plug, r->w->opt.dev,
+						      h->bytes, &lcomm[i])))
+			return false;
+		/* Release pairs with the acquire of who connects. */
+		atomic_store_explicit(&h->ready, 1, memory_order_release);
+	}
+	return true;
+}
+
+static bool connect_one(struct perf_rank *r, struct perf_stream *s,
+			char *handle)
+{
+	struct perf_handle *h =
+		perf_world_handle(r->w, s->peer, r->rank, s->channel);
+
+	if (!atomic_load_explicit(&h->ready, memory_order_acquire))
+		return true;
+	/* NCCL passes the same memory each time, a copy of what was sent. */
+	if (!*handle)
+		memcpy(handle, h->bytes, sizeof(h->bytes));
+	return perf_rank_check(
+		r, "connect",
+		perf_plug_connect(&r->plug, r->w->opt.dev, handle, &s->comm));
+}
+
+static bool accept_one(struct perf_rank *r, struct perf_stream *s, void **lcomm)
+{
+	if (!perf_rank_check(r, "accept",
+			     perf_plug_accept(&r->plug, *lcomm, &s->comm)))
+		return false;
+	if (!s->comm)
+		return true;
+	return perf_rank_check(r, "closeListen",
+			       perf_plug_close_listen(&r->plug, *lcomm));
+}
+
+/* As the Service thread does: each pending one again and again. */
+static bool connect_all(struct perf_rank *r, void **lcomm)
+{
+	char(*handle)[NCCL_NET_HANDLE_MAXSIZE] =
+		calloc((size_t)r->nsend + 1, sizeof(*handle));
+	double begun = perf_now();
+	int left = r->nsend + r->nrecv;
+	bool ok = handle != NULL;
+
+	while (ok && left > 0) {
+		left = 0;
+		for (int i = 0; ok && i < r->nsend + r->nrecv; i++) {
+			struct perf_stream *s = &r->stream[i];
+
+			if (s->comm)
+				continue;
+			ok = s->sends ? connect_one(r, s, handle[i])
+				      : accept_one(r, s, &lcomm[i - r->nsend]);
+			left += !s->comm;
+		}
+		if (left)
+			sched_yield();
+		if (perf_world_failed(r->w))
+			ok = false;
+		if (ok && perf_now() - begun > r->w->opt.timeout) {
+			perf_world_fail(
+				r->w, r->rank,
+				"%d connections are still pending "
+				"after %.0f s (mpibctl stuck names them)",
+				left, r->w->opt.timeout);
+			ok = false;
+		}
+	}
+	free(handle);
+	return ok;
+}
+
+bool perf_rank_connect(struct perf_rank *r)
+{
+	size_t most = 2 * (size_t)r->w->opt.nranks * (size_t)r->w->opt.channels;
+	void **lcomm = calloc(most, sizeof(*lcomm));
+	bool ok;
+
+	r->stream = calloc(most, sizeof(*r->stream));
+	if (!lcomm || !r->stream) {
+		perf_world_fail(
+			r->w, r->rank,
+			"no memory for connections (give fewer --channels)");
+		free(lcomm);
+		return false;
+	}
+	add_streams(r, true);
+	add_streams(r, false);
+	ok = listen_all(r, lcomm) && connect_all(r, lcomm);
+	free(lcomm);
+	return ok;
+}
