@@ -18,11 +18,6 @@
 static struct rig rig;
 static struct mpib_vwc wc;
 
-static void start(enum mpib_vqp_mode mode, unsigned n)
-{
-	rig_start(&rig, mode, n, 1, false);
-}
-
 static int teardown(void **state)
 {
 	(void)state;
@@ -47,7 +42,7 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	struct mpib_vqp *v;
 
 	(void)state;
-	start(MPIB_VQP_SPLIT, 2);
+	rig_start(&rig, MPIB_VQP_SPLIT, 2, 1, false);
 	assert_int_equal(rig_write(&rig, 1, 0, (1ull << 32) + 1), -EMSGSIZE);
 	assert_int_equal(rig_post(&rig, 1, IBV_WR_SEND, IBV_SEND_SIGNALED, 0,
 				  1ull << 32),
@@ -60,7 +55,7 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	teardown(NULL);
 
 	/* 8 GiB are cut into 2048 fragments per QP and wait for room. */
-	start(MPIB_VQP_SPRAY, 2);
+	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	assert_int_equal(rig_write(&rig, 1, 0, 8ull << 30), 0);
 	for (unsigned i = 0; i < 8; i++) {
 		const struct hca_wr *w = &rig.tx.data[1]->sq[i];
@@ -91,7 +86,7 @@ static void t8_late_and_repeated_numbers_are_counted_and_dropped(void **state)
 	struct mpib_vcq_counts n;
 
 	(void)state;
-	start(MPIB_VQP_DQPLB, 2);
+	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
 	for (uint64_t i = 0; i < 5; i++) {
 		rig_recv(&rig, i);
 		assert_int_equal(rig_write(&rig, i, 0, 100), 0);
@@ -116,7 +111,7 @@ static void t9_a_poll_takes_a_bounded_number(void **state)
 	struct ibv_wc stray = { .wr_id = 1ull << 56, .qp_num = 5555 };
 
 	(void)state;
-	start(MPIB_VQP_SPLIT, 2);
+	rig_start(&rig, MPIB_VQP_SPLIT, 2, 1, false);
 	for (unsigned i = 0; i < 1000; i++)
 		hca_forge(&rig.tx.hca[0], &stray);
 	rig_poll(&rig.tx, &wc, 1);
@@ -131,7 +126,7 @@ static void t11_nothing_in_flight_outlives_its_virtual_qp(void **state)
 	struct ibv_wc stray = { .qp_num = 9999, .wr_id = 1ull << 56 };
 
 	(void)state;
-	start(MPIB_VQP_SPRAY, 2);
+	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	assert_int_equal(rig_write(&rig, 1, 0, 9000), 0);
 	assert_int_equal(mpib_vqp_destroy(rig.tx.vqp), -EBUSY);
 	/* An unknown QP is no reason to die; nor a known one with a wr_id
@@ -152,7 +147,7 @@ static void t11_nothing_in_flight_outlives_its_virtual_qp(void **state)
 static void t12_sends_are_bounded(void **state)
 {
 	(void)state;
-	start(MPIB_VQP_SPRAY, 4);
+	rig_start(&rig, MPIB_VQP_SPRAY, 4, 1, false);
 	for (uint64_t i = 0; i < 256; i++)
 		assert_int_equal(
 			rig_post(&rig, i, IBV_WR_SEND, IBV_SEND_SIGNALED, 0, 8),
@@ -218,7 +213,7 @@ static void attributes_are_sane_or_refused(void **state)
 	struct mpib_vqp *v;
 
 	(void)state;
-	start(MPIB_VQP_SPRAY, 2);
+	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	a = attr_of(qp, 2);
 	a.cap = 0; /* unlimited would need unlimited receives */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
