@@ -39,6 +39,9 @@ struct mpib_broker_opts {
 	bool private_lanes; /* lanes we open serve one connection, imm v1 */
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* of a peer, before its link is dead; 0: 5 */
+	/* Of the peer protocol; 0: MPIB_PEER_VERSION. Below it, this broker
+	 * is to its peers what one of before was: for tests. */
+	uint16_t newest;
 	bool idle; /* takes over from another: does not listen, nobody calls;
 		      addr and port do not count, see handover.h */
 };

@@ -24,7 +24,7 @@ static void on_called(void *ctx, struct mpib_link *link)
 		.type = MPIB_PEER_HELLO,
 		.magic = MPIB_PEER_MAGIC,
 		.version_min = MPIB_PEER_VERSION_MIN,
-		.version = MPIB_PEER_VERSION,
+		.version = p->broker->newest,
 		.node = p->broker->self,
 	};
 
@@ -91,7 +91,7 @@ static void on_answer(void *ctx, struct mpib_link *link,
 		return;
 	}
 	if (m->version < MPIB_PEER_VERSION_MIN ||
-	    m->version > MPIB_PEER_VERSION) {
+	    m->version > p->broker->newest) {
 		no_use(p, "it chose a protocol that was not offered");
 		return;
 	}

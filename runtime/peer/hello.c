@@ -121,13 +121,12 @@ static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 		m->node.addr == b->self.addr && m->node.port == b->self.port;
 	struct mpib_peer *p;
 
-	if (m->version_min > MPIB_PEER_VERSION ||
-	    m->version < MPIB_PEER_VERSION_MIN) {
+	if (m->version_min > b->newest || m->version < MPIB_PEER_VERSION_MIN) {
 		refuse(s, -EPROTONOSUPPORT,
 		       "it speaks peer protocol %u to %u, this proxy %u to %u "
 		       "(upgrade the older one)",
 		       m->version_min, m->version, MPIB_PEER_VERSION_MIN,
-		       MPIB_PEER_VERSION);
+		       b->newest);
 		return;
 	}
 	/* Who can call from an address may speak for it, and nobody else. */
@@ -154,8 +153,7 @@ static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 		refuse(s, -EALREADY, "both called at the same time");
 		return;
 	}
-	s->version =
-		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
+	s->version = m->version < b->newest ? m->version : b->newest;
 	s->node = m->node;
 	memcpy(s->auth.caller, m->challenge, sizeof(s->auth.caller));
 	welcome(s, p);

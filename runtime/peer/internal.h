@@ -159,6 +159,7 @@ struct mpib_broker {
 	struct mpib_timer sweep; /* for requests that are older */
 	bool sweeping;
 	unsigned silence_s;
+	uint16_t newest; /* of the peer protocol, as it is offered */
 	uint64_t serial, sessions;
 	int fd;
 	struct mpib_watch accept;

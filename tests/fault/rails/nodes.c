@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/lane/lane.h"
+#include "peer/internal.h"
 
 void die(const char *fmt, ...)
 {
@@ -69,6 +70,12 @@ static void *zeroed(size_t bytes)
 }
 
 static struct mpib_engine_events events;
+static uint16_t newest[2];
+
+void nodes_age(unsigned node, uint16_t version)
+{
+	newest[node] = version;
+}
 
 static void open_engine(struct node *node, struct mpib_engine_config cfg,
 			unsigned net)
@@ -97,6 +104,7 @@ static void open_broker(struct node *node, unsigned net, bool private_lanes)
 		.engine = node->engine,
 		.addr = htonl(127u << 24 | net << 16 | (node->number + 1)),
 		.private_lanes = private_lanes,
+		.newest = newest[node->number],
 	};
 
 	if (mpib_broker_open(&opts, &node->broker, why, sizeof(why)) < 0)
@@ -314,6 +322,19 @@ bool node_kill_qp(struct node *node, unsigned rail, unsigned which)
 
 	node_call(node, kill_qp, &v);
 	return v.found;
+}
+
+static void look_version(struct node *node, void *arg)
+{
+	*(unsigned *)arg = TAILQ_FIRST(&node->broker->peers)->version;
+}
+
+unsigned node_version(struct node *node)
+{
+	unsigned version = 0;
+
+	node_call(node, look_version, &version);
+	return version;
 }
 
 static void look(struct node *node, void *arg)

@@ -48,6 +48,9 @@ struct nodes {
 /* net: the second byte of the rails' addresses. private_lanes: imm v1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		unsigned net, size_t mem, bool private_lanes);
+/* Before nodes_open(): the node's proxy is one of before, whose newest peer
+ * protocol was this. */
+void nodes_age(unsigned node, uint16_t newest);
 /* Connection at index of both, from one node to the other; before
  * nodes_start(). */
 void nodes_connect(struct nodes *n, unsigned from, uint32_t index);
@@ -66,6 +69,8 @@ void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault);
 /* Move a QP of the rail of the node's lane to ERR; false: it has none now. */
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
+/* Of the peer protocol that its link speaks. */
+unsigned node_version(struct node *node);
 /* Mask of the rails that are live at this end. */
 uint8_t node_live(struct node *node);
 /* The caller frees. */

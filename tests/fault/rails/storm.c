@@ -6,7 +6,9 @@
  * changed, no client may see an error, nobody may hang.
  *
  *   storm [-n faults] [-s seed] [-c connections] [-p] [-a net] [-m mode]
+ *         [-o node:version]
  *
+ * -o: that node's proxy is one of before, with this peer protocol as its newest.
  * mode is how lanes are spread: 0 split, 1 spray, 2 dqplb, 3 auto; in fragments
  * so small that most messages are spread.
  *
@@ -264,11 +266,12 @@ int main(int argc, char **argv)
 	struct mpib_engine_config cfg;
 	bool private_lanes = false;
 	uint32_t mode = MPIB_SPREAD_SPLIT;
+	unsigned older, version = 0;
 	int opt;
 
 	rng = 1;
 	net += (unsigned)getpid() % 40;
-	while ((opt = getopt(argc, argv, "n:s:c:pa:m:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:s:c:pa:m:o:")) != -1) {
 		if (opt == 'n')
 			faults = (unsigned)atoi(optarg);
 		else if (opt == 's')
@@ -281,6 +284,10 @@ int main(int argc, char **argv)
 			net = (unsigned)atoi(optarg);
 		else if (opt == 'm')
 			mode = (uint32_t)atoi(optarg);
+		else if (opt == 'o' &&
+			 sscanf(optarg, "%u:%u", &older, &version) == 2 &&
+			 older < 2)
+			nodes_age(older, (uint16_t)version);
 		else
 			return 2;
 	}
@@ -291,6 +298,11 @@ int main(int argc, char **argv)
 	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, conns);
 	nodes_start(&nodes);
+	for (unsigned i = 0; i < 2 && version; i++) {
+		if (node_version(&nodes.node[i]) != version)
+			die("node %u speaks peer protocol %u", i,
+			    node_version(&nodes.node[i]));
+	}
 	run_for(50 * MS);
 	for (unsigned i = 0; i < faults; i++) {
 		enum kind kind = draw(10) == 0 ? KIND_BOTH : (enum kind)draw(3);
