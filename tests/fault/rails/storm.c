@@ -260,49 +260,61 @@ static void check_counts(void)
 		mpib_snapshot_free(s[i]);
 }
 
-int main(int argc, char **argv)
+struct options {
+	unsigned faults, conns, net;
+	unsigned version; /* of the peer protocol; 0: today's */
+	uint32_t mode;
+	bool private_lanes;
+};
+
+static bool read_options(int argc, char **argv, struct options *o)
 {
-	unsigned faults = 30, conns = TRAFFIC_CONNS, net = 60;
-	struct mpib_engine_config cfg;
-	bool private_lanes = false;
-	uint32_t mode = MPIB_SPREAD_SPLIT;
-	unsigned older, version = 0;
+	unsigned older;
 	int opt;
 
-	rng = 1;
-	net += (unsigned)getpid() % 40;
 	while ((opt = getopt(argc, argv, "n:s:c:pa:m:o:")) != -1) {
 		if (opt == 'n')
-			faults = (unsigned)atoi(optarg);
+			o->faults = (unsigned)atoi(optarg);
 		else if (opt == 's')
 			rng = strtoull(optarg, NULL, 0);
 		else if (opt == 'c')
-			conns = (unsigned)atoi(optarg);
+			o->conns = (unsigned)atoi(optarg);
 		else if (opt == 'p')
-			private_lanes = true;
+			o->private_lanes = true;
 		else if (opt == 'a')
-			net = (unsigned)atoi(optarg);
+			o->net = (unsigned)atoi(optarg);
 		else if (opt == 'm')
-			mode = (uint32_t)atoi(optarg);
+			o->mode = (uint32_t)atoi(optarg);
 		else if (opt == 'o' &&
-			 sscanf(optarg, "%u:%u", &older, &version) == 2 &&
+			 sscanf(optarg, "%u:%u", &older, &o->version) == 2 &&
 			 older < 2)
-			nodes_age(older, (uint16_t)version);
+			nodes_age(older, (uint16_t)o->version);
 		else
-			return 2;
+			return false;
 	}
+	return true;
+}
+
+static void begin(const struct options *o)
+{
+	struct mpib_engine_config cfg;
+
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = 10;
-	cfg.spread = mode;
+	cfg.spread = o->mode;
 	cfg.frag = MPIB_FRAG_MIN;
-	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, private_lanes);
-	traffic_open(&traffic, &nodes, conns);
+	nodes_open(&nodes, &cfg, o->net, TRAFFIC_MEM, o->private_lanes);
+	traffic_open(&traffic, &nodes, o->conns);
 	nodes_start(&nodes);
-	for (unsigned i = 0; i < 2 && version; i++) {
-		if (node_version(&nodes.node[i]) != version)
+	for (unsigned i = 0; i < 2 && o->version; i++) {
+		if (node_version(&nodes.node[i]) != o->version)
 			die("node %u speaks peer protocol %u", i,
 			    node_version(&nodes.node[i]));
 	}
+}
+
+static void blow(unsigned faults)
+{
 	run_for(50 * MS);
 	for (unsigned i = 0; i < faults; i++) {
 		enum kind kind = draw(10) == 0 ? KIND_BOTH : (enum kind)draw(3);
@@ -317,9 +329,22 @@ int main(int argc, char **argv)
 	}
 	until_live();
 	run_dry();
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .faults = 30,
+			     .conns = TRAFFIC_CONNS,
+			     .net = 60 + (unsigned)getpid() % 40 };
+
+	rng = 1;
+	if (!read_options(argc, argv, &o))
+		return 2;
+	begin(&o);
+	blow(o.faults);
 	printf("%u faults, %llu messages, %llu bytes: 0 lost, 0 doubled, 0 "
 	       "changed, 0 errors\n",
-	       faults, (unsigned long long)traffic.messages,
+	       o.faults, (unsigned long long)traffic.messages,
 	       (unsigned long long)traffic.bytes);
 	for (enum kind k = 0; k < KINDS; k++) {
 		print_times("detected", k, &detect[k]);
