@@ -3,6 +3,7 @@
 
 #include "engine/handover/handover.h"
 #include "handover/sessions.h"
+#include "handover/settings.h"
 #include "peer/handover/handover.h"
 #include "proxy.h"
 
@@ -16,6 +17,7 @@ void mpib_state_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p,
 {
 	mpib_parcel_mark(parcel, "state");
 	mpib_parcel_u64(parcel, began_ns);
+	mpib_settings_parcel(parcel, p);
 	mpib_engine_parcel(parcel, p->engine);
 	mpib_broker_parcel(parcel, p->broker, mpib_sessions_owner,
 			   &p->sessions);

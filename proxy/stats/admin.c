@@ -173,7 +173,7 @@ static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 }
 
 /* What was copied out of the configuration at the start. */
-static void apply(const struct mpib_admin *a)
+void mpib_admin_apply(const struct mpib_admin *a)
 {
 	char why[MPIB_WHY_MAX];
 
@@ -213,10 +213,10 @@ static json_t *set(struct mpib_ask *ask, const struct mpib_setting *s,
 				     "sup.bw counts in static mode only");
 	if (!good_value(ask, s, value))
 		return NULL;
-	snprintf(origin, sizeof(origin), "set by uid %u", ask->uid);
+	snprintf(origin, sizeof(origin), MPIB_ADMIN_ORIGIN "%u", ask->uid);
 	if (mpib_config_set(a->cfg, s, value, origin, why) < 0)
 		return mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);
-	apply(a);
+	mpib_admin_apply(a);
 	mpib_config_value(a->cfg, s, now, sizeof(now));
 	mpib_event(MPIB_LOG_INFO, "set", NULL, "%s.%s is %s, %s", s->section,
 		   s->key, now, origin);

@@ -19,6 +19,12 @@ struct mpib_admin {
 	struct mpib_upgrade *upgrade;
 };
 
+/* Begins the origin of what was set while the proxy ran. */
+#define MPIB_ADMIN_ORIGIN "set by uid "
+
+/* Bring into force what is in cfg now and may change. Control thread. */
+void mpib_admin_apply(const struct mpib_admin *a);
+
 /* A command as a reader gave it. */
 struct mpib_ask {
 	const struct mpib_view *view;

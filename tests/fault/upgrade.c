@@ -201,6 +201,74 @@ static void a_signal_does_the_same(void **state)
 	moving_by(&moving, 2);
 }
 
+/* The one of data's list whose key is text. */
+static const json_t *entry(const json_t *list, const char *key,
+			   const char *text)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach(list, i, o)
+	{
+		const json_t *v = json_object_get(o, key);
+		char number[24];
+
+		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
+			 json_integer_value(v));
+		if (!strcmp(json_is_string(v) ? json_string_value(v) : number,
+			    text))
+			return o;
+	}
+	fail_msg("there is no %s %s", key, text);
+	return NULL;
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
+
+static json_int_t weight_of(const json_t *o)
+{
+	return json_integer_value(json_object_get(o, "weight"));
+}
+
+static void say_to(const char *command)
+{
+	json_decref(node_ask(&node[0], command));
+}
+
+static void what_was_set_stays_set(void **state)
+{
+	const json_t *o;
+	struct run run;
+	char origin[32];
+	json_t *data;
+
+	(void)state;
+	snprintf(origin, sizeof(origin), "set by uid %u", getuid());
+	say_to("set client.request_timeout 3599");
+	say_to("share 1 weight=30");
+	say_to("share 3.0 weight=20");
+	upgrade(&run, &node[0], NULL);
+	if (run.status)
+		fail_msg("%s", run.err);
+	moving_by(&moving, 2);
+	data = node_ask(&node[0], "config");
+	o = entry(data, "key", "request_timeout");
+	assert_string_equal(text_of(o, "value"), "3599");
+	assert_string_equal(text_of(o, "origin"), origin);
+	json_decref(data);
+	data = node_ask(&node[0], "clients");
+	o = json_object_get(entry(data, "id", "1"), "share");
+	assert_int_equal(weight_of(o), 30);
+	json_decref(data);
+	data = node_ask(&node[0], "conns");
+	o = entry(json_object_get(data, "open"), "client", "3");
+	assert_int_equal(weight_of(o), 20);
+	json_decref(data);
+}
+
 static void hear(int sock, enum mpib_channel_type type)
 {
 	struct mpib_parcel p;
@@ -259,6 +327,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_configuration_that_is_wrong_harms_nobody),
 		cmocka_unit_test(one_that_dies_on_the_way_harms_nobody),
 		cmocka_unit_test(a_signal_does_the_same),
+		cmocka_unit_test(what_was_set_stays_set),
 	};
 	int sock;
 

@@ -258,8 +258,21 @@ static void remote_end(struct mpib_parcel *p, struct mpib_flow_info *r)
 	mpib_parcel_u64(p, &r->addr);
 }
 
+/* Its part among the connections of its client. */
+static void claim(struct mpib_parcel *p, struct mpib_flow *f)
+{
+	uint32_t weight = f->claim.weight;
+	uint64_t rate = f->claim.rate;
+
+	mpib_parcel_count(p, &weight, MPIB_CLAIM_WEIGHT_MAX);
+	mpib_parcel_u64(p, &rate);
+	if (!p->packing)
+		mpib_flow_share(f, weight, rate);
+}
+
 static void body(struct mpib_parcel *p, struct mpib_flow *f)
 {
+	claim(p, f);
 	mpib_parcel_u8(p, &f->home);
 	f->home &= 1;
 	mpib_parcel_i32(p, &f->local_rank);
