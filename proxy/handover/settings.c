@@ -69,19 +69,58 @@ static void settings(struct mpib_parcel *p, struct mpib_config *cfg)
 	}
 }
 
-/* Those that were given one; the others have theirs by the rules. */
-static void shares(struct mpib_parcel *p, struct mpib_sessions *all)
+static struct mpib_session *client(struct mpib_sessions *all, uint32_t id)
 {
 	struct mpib_session *s;
 
 	TAILQ_FOREACH(s, &all->list, link)
 	{
-		/* Both sides have the same list. */
-		mpib_parcel_bool(p, &s->share_said);
-		if (!s->share_said)
-			continue;
-		mpib_parcel_u32(p, &s->share.weight);
-		mpib_parcel_u32(p, &s->share.limit);
+		if (s->id == id && s->state == MPIB_SESSION_LIVE)
+			return s;
+	}
+	return NULL;
+}
+
+static void share(struct mpib_parcel *p, struct mpib_sessions *all,
+		  const struct mpib_session *s)
+{
+	struct mpib_part part = { 0 };
+	uint32_t id = 0;
+	struct mpib_session *to;
+
+	if (s) {
+		part = s->share;
+		id = s->id;
+	}
+	mpib_parcel_u32(p, &id);
+	mpib_parcel_u32(p, &part.weight);
+	mpib_parcel_u32(p, &part.limit);
+	to = p->packing || p->failed ? NULL : client(all, id);
+	if (to) {
+		to->share = part;
+		to->share_said = true;
+	}
+}
+
+/* Those that were given one; the others have theirs by the rules. Clients may
+ * have left since they were handed over: here they are named. */
+static void shares(struct mpib_parcel *p, struct mpib_sessions *all)
+{
+	const struct mpib_session *s;
+	uint32_t n = 0;
+
+	if (!p->packing) {
+		for (mpib_parcel_u32(p, &n); n > 0 && !p->failed; n--)
+			share(p, all, NULL);
+		return;
+	}
+	TAILQ_FOREACH(s, &all->list, link)
+	n += s->share_said;
+	mpib_parcel_u32(p, &n);
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->share_said)
+			share(p, all, s);
 	}
 }
 
