@@ -107,6 +107,14 @@ static void judge_piece(struct mpib_flow *f, uint32_t i,
 	mpib_sender_completed(f, i, placed, true);
 }
 
+/* Where the peer cancelled the rest of a message that ended, it does not
+ * announce again what it had: nobody is to wait for those. */
+static void skip_cancelled(struct mpib_flow *f, uint64_t first)
+{
+	while (f->tx.cts_next < first)
+		f->tx.ended[f->tx.cts_next++ % MPIB_SLOTS] = 0;
+}
+
 static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
 {
 	const struct mpib_answer *a = find(&job->answers, f->remote.id, false);
@@ -138,6 +146,8 @@ static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
 		forget(f, job->rail);
 		return;
 	}
+	if (a)
+		skip_cancelled(f, a->first);
 	for (uint32_t i = f->tx.piece_tail; a && i != head; i++)
 		judge_piece(f, i, job, a);
 	if (f->tx.lost)
