@@ -29,6 +29,8 @@ do
 		[ "$name" = libmpib-dev ] || fail "$name depends on nothing"
 	[ -s "$top/all/usr/share/doc/$name/copyright" ] ||
 		fail "$name says not under what terms it is"
+	[ -s "$top/all/usr/share/doc/$name/changelog.gz" ] ||
+		fail "$name says not what changed"
 done
 [ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 5 ] || fail "another package"
 files=$(cd "$top/all" && find . -type f | sort)
