@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <mpib/control.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +15,10 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "why.h"
 
 #define LOCK "lock"
 #define PID "proxy.pid"
-
-static int fail(char *why, int rc, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(char *why, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, MPIB_WHY_MAX, fmt, ap);
-	va_end(ap);
-	return rc;
-}
 
 int mpib_rundir_default(char *buf, size_t len, char *why)
 {
@@ -42,9 +29,10 @@ int mpib_rundir_default(char *buf, size_t len, char *why)
 	else if (xdg && xdg[0] == '/')
 		snprintf(buf, len, "%s/mpib", xdg);
 	else
-		return fail(why, -ENOENT,
-			    "run directory: XDG_RUNTIME_DIR is not set (give "
-			    "--run-dir)");
+		return mpib_why_fail(
+			why, -ENOENT,
+			"run directory: XDG_RUNTIME_DIR is not set (give "
+			"--run-dir)");
 	return 0;
 }
 
@@ -59,15 +47,17 @@ static gid_t group_of(const char *name)
 static int check_dir(const char *path, const struct stat *st, char *why)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0)
-		return fail(why, -EPERM,
-			    "run directory %s: belongs to uid %u (remove it "
-			    "or give another --run-dir)",
-			    path, st->st_uid);
+		return mpib_why_fail(
+			why, -EPERM,
+			"run directory %s: belongs to uid %u (remove it "
+			"or give another --run-dir)",
+			path, st->st_uid);
 	if (st->st_mode & S_IWOTH)
-		return fail(why, -EPERM,
-			    "run directory %s: anybody may write there (give "
-			    "a directory of its own)",
-			    path);
+		return mpib_why_fail(
+			why, -EPERM,
+			"run directory %s: anybody may write there (give "
+			"a directory of its own)",
+			path);
 	return 0;
 }
 
@@ -78,17 +68,19 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 
 	rd->made = mkdir(rd->path, 0750) == 0;
 	if (!rd->made && errno != EEXIST)
-		return fail(why, -errno,
-			    "run directory %s: %s (create its parent, or give "
-			    "--run-dir)",
-			    rd->path, strerror(errno));
+		return mpib_why_fail(
+			why, -errno,
+			"run directory %s: %s (create its parent, or give "
+			"--run-dir)",
+			rd->path, strerror(errno));
 	rd->dir =
 		open(rd->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (rd->dir < 0 || fstat(rd->dir, &st) < 0)
-		return fail(why, -errno,
-			    "run directory %s: %s (give a directory, not a "
-			    "link)",
-			    rd->path, strerror(errno));
+		return mpib_why_fail(
+			why, -errno,
+			"run directory %s: %s (give a directory, not a "
+			"link)",
+			rd->path, strerror(errno));
 
 	rc = check_dir(rd->path, &st, why);
 	/* Where we may not, only our own user can attach; that is safe. */
@@ -132,17 +124,19 @@ static int take_lock(struct mpib_rundir *rd, char *why)
 	rd->lock = openat(rd->dir, LOCK,
 			  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (rd->lock < 0)
-		return errno == ENOENT ? 1
-				       : fail(why, -errno,
-					      "lock %s/" LOCK ": %s (give "
-					      "--run-dir)",
-					      rd->path, strerror(errno));
+		return errno == ENOENT
+			       ? 1
+			       : mpib_why_fail(why, -errno,
+					       "lock %s/" LOCK ": %s (give "
+					       "--run-dir)",
+					       rd->path, strerror(errno));
 	if (flock(rd->lock, LOCK_EX | LOCK_NB) < 0) {
 		pid = holder(rd);
-		return fail(why, -EBUSY,
-			    "run directory %s: mpib-proxy already runs there, "
-			    "pid %d (stop it, or give another --run-dir)",
-			    rd->path, pid);
+		return mpib_why_fail(
+			why, -EBUSY,
+			"run directory %s: mpib-proxy already runs there, "
+			"pid %d (stop it, or give another --run-dir)",
+			rd->path, pid);
 	}
 	if (fstat(rd->lock, &ours) < 0 ||
 	    fstatat(rd->dir, LOCK, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
@@ -180,10 +174,11 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 	*rd = (struct mpib_rundir){ .dir = -1, .lock = -1 };
 	/* sockaddr_un holds 108 bytes, and the socket's name comes behind. */
 	if (strlen(path) >= sizeof(rd->path) - 1)
-		return fail(why, -ENAMETOOLONG,
-			    "run directory %.120s: longer than %zu bytes (give "
-			    "a shorter --run-dir)",
-			    path, sizeof(rd->path) - 2);
+		return mpib_why_fail(
+			why, -ENAMETOOLONG,
+			"run directory %.120s: longer than %zu bytes (give "
+			"a shorter --run-dir)",
+			path, sizeof(rd->path) - 2);
 	snprintf(rd->path, sizeof(rd->path), "%s", path);
 	rd->gid = group_of(group);
 
@@ -195,10 +190,11 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 			release(rd);
 	}
 	if (rc > 0)
-		return fail(why, -EBUSY,
-			    "run directory %s: another mpib-proxy starts and "
-			    "stops there (give another --run-dir)",
-			    path);
+		return mpib_why_fail(
+			why, -EBUSY,
+			"run directory %s: another mpib-proxy starts and "
+			"stops there (give another --run-dir)",
+			path);
 	return rc;
 }
 
@@ -217,10 +213,11 @@ int mpib_rundir_inherit(struct mpib_rundir *rd, const char *path,
 	if (lock < 0 || fstat(lock, &ours) < 0 ||
 	    fstatat(rd->dir, LOCK, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
-		return fail(why, -ESTALE,
-			    "run directory %s: it is not the one that the "
-			    "running mpib-proxy locked (restart it)",
-			    path);
+		return mpib_why_fail(
+			why, -ESTALE,
+			"run directory %s: it is not the one that the "
+			"running mpib-proxy locked (restart it)",
+			path);
 	return 0;
 }
 
@@ -234,8 +231,9 @@ int mpib_rundir_write_pid(struct mpib_rundir *rd, char *why)
 			0644);
 
 	if (fd < 0 || write(fd, text, (size_t)len) != len)
-		rc = fail(why, -errno, "%s/" PID ": %s (free some space)",
-			  rd->path, strerror(errno));
+		rc = mpib_why_fail(why, -errno,
+				   "%s/" PID ": %s (free some space)", rd->path,
+				   strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return rc;
@@ -249,8 +247,8 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 
 	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", rd->path,
 		     name) >= (int)sizeof(sun.sun_path))
-		return fail(why, -ENAMETOOLONG, "socket %s/%s: too long",
-			    rd->path, name);
+		return mpib_why_fail(why, -ENAMETOOLONG,
+				     "socket %s/%s: too long", rd->path, name);
 
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -273,8 +271,9 @@ err_close:
 	close(fd);
 	errno = rc;
 err_why:
-	return fail(why, -errno, "socket %s/%s: %s (give another --run-dir)",
-		    rd->path, name, strerror(errno));
+	return mpib_why_fail(why, -errno,
+			     "socket %s/%s: %s (give another --run-dir)",
+			     rd->path, name, strerror(errno));
 }
 
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)

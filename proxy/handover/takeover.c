@@ -2,7 +2,6 @@
 #include "handover/takeover.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,48 +14,40 @@
 #include "handover/state.h"
 #include "peer/handover/handover.h"
 #include "proxy.h"
+#include "why.h"
 
 /* Of the old one, which may have to wait for peers. */
 #define PATIENCE_S 60
 /* How often it is looked whether the traffic goes on. */
 #define LOOK MPIB_MSEC
 
-static int fail(char *why, int rc, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(char *why, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, MPIB_WHY_MAX, fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
 static int check(const struct mpib_base *b, const struct mpib_config *cfg,
 		 char *why)
 {
 	if (b->abi != MPIB_ABI_VERSION)
-		return fail(why, -ENOTSUP,
-			    "upgrade: clients are attached by version %u, this "
-			    "mpib-proxy serves version %u (restart it)",
-			    b->abi, MPIB_ABI_VERSION);
+		return mpib_why_fail(
+			why, -ENOTSUP,
+			"upgrade: clients are attached by version %u, this "
+			"mpib-proxy serves version %u (restart it)",
+			b->abi, MPIB_ABI_VERSION);
 	if (b->heirloom.shards != cfg->engine.shards)
-		return fail(why, -EINVAL,
-			    "upgrade: proxy.threads is %u now and was %u "
-			    "(restart to change it)",
-			    cfg->engine.shards, b->heirloom.shards);
+		return mpib_why_fail(
+			why, -EINVAL,
+			"upgrade: proxy.threads is %u now and was %u "
+			"(restart to change it)",
+			cfg->engine.shards, b->heirloom.shards);
 	if (b->rails != cfg->engine.rails)
-		return fail(why, -EINVAL,
-			    "upgrade: there are %u rails now and were %u "
-			    "(restart to change that)",
-			    cfg->engine.rails, b->rails);
+		return mpib_why_fail(
+			why, -EINVAL,
+			"upgrade: there are %u rails now and were %u "
+			"(restart to change that)",
+			cfg->engine.rails, b->rails);
 	if (strcmp(b->run_dir, cfg->run_dir))
-		return fail(why, -EINVAL,
-			    "upgrade: the run directory is %.80s now and was "
-			    "%.80s (restart to change it)",
-			    cfg->run_dir, b->run_dir);
+		return mpib_why_fail(
+			why, -EINVAL,
+			"upgrade: the run directory is %.80s now and was "
+			"%.80s (restart to change it)",
+			cfg->run_dir, b->run_dir);
 	return 0;
 }
 
@@ -69,17 +60,19 @@ int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
 	if (rc == 0)
 		rc = mpib_channel_recv(t->sock, MPIB_CHANNEL_BASE, &p);
 	if (rc == -ENOTSUP)
-		return fail(why, rc,
-			    "upgrade: the mpib-proxy that runs hands over in "
-			    "another form (restart it)");
+		return mpib_why_fail(
+			why, rc,
+			"upgrade: the mpib-proxy that runs hands over in "
+			"another form (restart it)");
 	if (rc < 0)
-		return fail(why, rc,
-			    "--takeover: nobody hands over: %s (it is for "
-			    "mpibctl upgrade alone)",
-			    strerror(-rc));
+		return mpib_why_fail(
+			why, rc,
+			"--takeover: nobody hands over: %s (it is for "
+			"mpibctl upgrade alone)",
+			strerror(-rc));
 	mpib_base_parcel(&p, &t->base);
 	if (p.failed)
-		rc = fail(why, -EPROTO, "upgrade: %s", p.why);
+		rc = mpib_why_fail(why, -EPROTO, "upgrade: %s", p.why);
 	mpib_parcel_fini(&p);
 	/* It names the old one. */
 	unsetenv("WATCHDOG_PID");
@@ -93,8 +86,9 @@ void mpib_takeover_refuse(const struct mpib_takeover *t, const char *why)
 
 static int lost(int rc, char *why)
 {
-	return fail(why, rc, "upgrade: the mpib-proxy that runs gave up: %s",
-		    strerror(-rc));
+	return mpib_why_fail(why, rc,
+			     "upgrade: the mpib-proxy that runs gave up: %s",
+			     strerror(-rc));
 }
 
 /* Say what, and wait for an answer. */
@@ -115,7 +109,7 @@ static int finish(struct mpib_parcel *p, char *why)
 	int rc = 0;
 
 	if (p->failed)
-		rc = fail(why, -EPROTO, "upgrade: %s", p->why);
+		rc = mpib_why_fail(why, -EPROTO, "upgrade: %s", p->why);
 	mpib_parcel_fini(p);
 	return rc;
 }

@@ -7,7 +7,6 @@
 #define MPIB_PROXY_STATS_READER_H
 
 #include <sys/queue.h>
-#include <time.h>
 
 #include "stats/stats.h"
 
@@ -52,7 +51,7 @@ struct mpib_stats {
 	uint64_t asked; /* snapshots begun */
 	bool taking; /* one is on its way */
 	struct mpib_snapshot *snap; /* being answered from, or NULL */
-	struct timespec start;
+	uint64_t start_ns;
 };
 
 /* Serve fd, which is the reader's from now on. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "stats/reader.h"
 
@@ -14,11 +15,7 @@
 
 double mpib_stats_uptime(const struct mpib_stats *st)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - st->start.tv_sec) +
-	       (double)(now.tv_nsec - st->start.tv_nsec) / 1e9;
+	return (double)(mpib_now_ns() - st->start_ns) / 1e9;
 }
 
 static void take_snapshot(struct mpib_stats *st);
@@ -218,7 +215,7 @@ int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
 	st->view = *view;
 	TAILQ_INIT(&st->readers);
 	TAILQ_INIT(&st->queue);
-	clock_gettime(CLOCK_MONOTONIC, &st->start);
+	st->start_ns = mpib_now_ns();
 	rc = mpib_loop_add(loop, &st->watch, fd, EPOLLIN, on_accept, st);
 	if (rc < 0) {
 		free(st);

@@ -2,11 +2,11 @@
 #include "top/sample.h"
 
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 int top_sample_take(struct mpib_dial *d, struct top_sample *s)
 {
-	struct timespec now;
 	int rc;
 
 	*s = (struct top_sample){ 0 };
@@ -21,8 +21,7 @@ int top_sample_take(struct mpib_dial *d, struct top_sample *s)
 		top_sample_free(s);
 		return rc;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	s->time = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	s->time = (double)mpib_now_ns() / 1e9;
 	return rc;
 }
 

@@ -6,8 +6,8 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "ctl/show/table.h"
 #include "top/tabs.h"
 
@@ -29,10 +29,7 @@ struct screen {
 
 static double now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)mpib_now_ns() / 1e9;
 }
 
 static void remember(struct screen *s)

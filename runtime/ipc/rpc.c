@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "ipc/client.h"
 #include "ipc/message.h"
 
@@ -58,10 +58,7 @@ int mpib_client_look(struct mpib_client *c)
 
 uint64_t mpib_now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return mpib_now_ns() / 1000000;
 }
 
 int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)

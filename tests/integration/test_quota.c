@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "ipc/message.h"
+#include "memfd_region.h"
 #include "node.h"
 
 #define NOBODY 65534
@@ -219,23 +220,6 @@ static void staging_memory_of_a_user_is_bounded(void **state)
 	assert_non_null(mpib_mem_alloc(b, 2 << 20));
 	mpib_detach(a);
 	mpib_detach(b);
-}
-
-static int memfd_region(struct mpib_client *c, size_t size)
-{
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct mpib_region *r;
-	void *addr;
-	int rc;
-
-	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, (off_t)size), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(addr, MAP_FAILED);
-	rc = mpib_reg_fd(c, addr, size, 0, fd, MPIB_REG_MEMFD, &r);
-	close(fd);
-	return rc;
 }
 
 static void regions_of_a_user_are_bounded(void **state)

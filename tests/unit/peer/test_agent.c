@@ -147,16 +147,12 @@ static struct ends nodes_up(struct rig *rig)
 	return e;
 }
 
-static void a_sending_connection_is_registered_until_it_closes(void **state)
+/* One that was just made is registered with the node's own addresses first, by
+ * whichever end it is, follows its slot, and is forgotten when it is closed. */
+static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 {
-	struct rig *rig = *state;
 	struct mpib_agent_request r, bye;
-	struct ends e;
 
-	make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC, 0600);
-	agent_up();
-	e = nodes_up(rig);
-	rig_connect(rig, e.a, 3, e.b, 4);
 	assert_true(take_call());
 	assert_true(next(&r));
 	assert_int_equal(r.type, MPIB_AGENT_REGISTER);
@@ -164,41 +160,39 @@ static void a_sending_connection_is_registered_until_it_closes(void **state)
 	assert_int_equal(r.sout_src_ip, htonl(0x0a000001));
 	assert_int_equal(r.sout_dst_ip, htonl(0x0a000002));
 	assert_false(next(&bye));
-	assert_int_equal(hint_of(e.a, 3), 0);
+	assert_int_equal(hint_of(c, index), 0);
 	answer(0, 17);
 	rig_settle(rig);
-	assert_int_equal(hint_of(e.a, 3), 17 + 1);
+	assert_int_equal(hint_of(c, index), 17 + 1);
 
-	mpib_broker_drop(e.a->node->broker, &e.a->owner, 3);
+	mpib_broker_drop(c->node->broker, &c->owner, index);
 	rig_settle(rig);
 	assert_true(next(&bye));
 	assert_int_equal(bye.type, MPIB_AGENT_DEREGISTER);
 	assert_int_equal(bye.conn_id, r.conn_id);
 }
 
-static void a_receiving_connection_is_registered_too(void **state)
+static struct ends nodes_up_with_agent(struct rig *rig)
 {
-	struct rig *rig = *state;
-	struct mpib_agent_request r, bye;
-	struct ends e;
-
 	make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC, 0600);
 	agent_up();
-	e = nodes_up(rig);
-	rig_connect(rig, e.b, 5, e.a, 6);
-	assert_true(take_call());
-	assert_true(next(&r));
-	assert_int_equal(r.type, MPIB_AGENT_REGISTER);
-	assert_int_equal(r.sout_src_ip, htonl(0x0a000001));
-	assert_int_equal(r.sout_dst_ip, htonl(0x0a000002));
-	answer(0, 9);
-	rig_settle(rig);
-	assert_int_equal(hint_of(e.a, 6), 9 + 1);
-	mpib_broker_drop(e.a->node->broker, &e.a->owner, 6);
-	rig_settle(rig);
-	assert_true(next(&bye));
-	assert_int_equal(bye.type, MPIB_AGENT_DEREGISTER);
-	assert_int_equal(bye.conn_id, r.conn_id);
+	return nodes_up(rig);
+}
+
+static void a_sending_connection_is_registered_until_it_closes(void **state)
+{
+	struct ends e = nodes_up_with_agent(*state);
+
+	rig_connect(*state, e.a, 3, e.b, 4);
+	follow_to_its_end(*state, e.a, 3);
+}
+
+static void a_receiving_connection_is_registered_too(void **state)
+{
+	struct ends e = nodes_up_with_agent(*state);
+
+	rig_connect(*state, e.b, 5, e.a, 6);
+	follow_to_its_end(*state, e.a, 6);
 }
 
 static void answers_belong_to_requests_in_order(void **state)

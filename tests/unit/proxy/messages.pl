@@ -18,7 +18,7 @@ my $joined = qr/$literal(?:\s*(?:PRI\w+|MPIB_\w+)?\s*$literal)*/;
 my %nth = map { $_ => 0 } qw(
 	mpib_bconn_fail mpib_ctl_fail mpib_err mpib_fail mpib_flow_break
 	mpib_lane_break mpib_session_refuse mpib_upgrade_give_up mpib_warn
-	net_say fail refuse snprintf bad);
+	mpib_why_fail net_say fail refuse snprintf bad);
 $nth{mpib_ask_fail} = 1;
 my $call = join '|', sort keys %nth;
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "why.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "config/config.h"
+
+int mpib_why_fail(char *why, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, MPIB_WHY_MAX, fmt, ap);
+	va_end(ap);
+	return rc;
+}

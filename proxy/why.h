@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MPIB_PROXY_WHY_H
+#define MPIB_PROXY_WHY_H
+
+/* Says why, in MPIB_WHY_MAX bytes as config.h has them, and returns rc. Any
+ * thread. */
+int mpib_why_fail(char *why, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MPIB_TESTS_MEMFD_REGION_H
+#define MPIB_TESTS_MEMFD_REGION_H
+
+#include <mpib/client.h>
+
+/* Register a sealed memfd of so many bytes, which stays mapped: what
+ * mpib_reg_fd() returns. */
+int memfd_region(struct mpib_client *c, size_t size);
+
+#endif
