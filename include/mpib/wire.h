@@ -83,6 +83,10 @@ static inline uint32_t mpib_imm_v2_flow(uint32_t imm)
  * A receive of n buffers takes n entries in a row. A receive in parts takes an
  * entry per part: same msg, pos ascending, total the posted size. The sender
  * skips the entries of a message that ended earlier.
+ * ended is the receiver's delivery word as of this CTS, where the lane has such
+ * words, and 0 elsewhere: every slot below it has ended, that is, all its bytes
+ * and IMMs are in. A word alone is written behind the table, see
+ * struct mpib_delivery.
  */
 struct mpib_cts {
 	uint64_t addr;
@@ -93,8 +97,19 @@ struct mpib_cts {
 	uint32_t msg; /* receives posted before this one, modulo 2^32 */
 	int32_t tag;
 	uint16_t n, idx; /* buffers of the receive, and which one this is */
-	uint32_t rsvd[3];
+	uint64_t ended;
+	uint32_t rsvd[2];
 	uint64_t seq;
+};
+
+/*
+ * Behind the sender's CTS table: the delivery word as each rail's first QP wrote
+ * it last, 8 bytes at a time. It only grows, so the largest that the sender ever
+ * saw holds, here or in a CTS.
+ */
+struct mpib_delivery {
+	uint64_t ended[MPIB_RAILS];
+	uint64_t rsvd[6];
 };
 
 /*
@@ -116,7 +131,9 @@ struct mpib_record {
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_cts) == 64);
+MPIB_ABI_ASSERT(offsetof(struct mpib_cts, ended) == 40);
 MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
+MPIB_ABI_ASSERT(sizeof(struct mpib_delivery) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
 
 #endif

@@ -33,6 +33,7 @@ static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
 static const char *const ar[] = { "auto", "on", "off", NULL };
 static const char *const spreads[] = { "split", "spray", "dqplb", "auto",
 				       NULL };
+static const char *const completions[] = { "auto", "delivered", "wire", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Named so that MPIB_SECTION_KEY gives the names people know. */
@@ -96,6 +97,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "failover", "grace", "failover-grace", MPIB_SET_UINT,
 	  FIELD(engine.grace_ms), UINT(0, 600000, "MS"),
 	  "without any rail connections wait so long" },
+	{ "failover", "completion", "failover-completion", MPIB_SET_CHOICE,
+	  FIELD(engine.completion), CHOICE(completions, "WHEN"),
+	  "a send is over when: auto, delivered or wire" },
 	{ "sout", "qp", "sout-qp", MPIB_SET_UINT,
 	  FIELD(engine.qps[MPIB_RAIL_SOUT]), UINT(1, MPIB_QPS_MAX, "N"),
 	  "QPs of a lane on SOUT" },

@@ -82,10 +82,11 @@ static json_t *failover(const struct mpib_snap_failover *n)
 	for (unsigned i = MPIB_CAUSE_NONE + 1; i < MPIB_CAUSES; i++)
 		json_object_set_new(causes, cause[i],
 				    mpib_field_u64(n->count[i]));
-	return json_pack("{so sI sI sI sf sf}", "causes", causes, "failbacks",
-			 (json_int_t)n->failbacks, "lost_bytes",
+	return json_pack("{so sI sI sI sI sf sf}", "causes", causes,
+			 "failbacks", (json_int_t)n->failbacks, "lost_bytes",
 			 (json_int_t)n->lost_bytes, "lost_chunks",
-			 (json_int_t)n->lost_chunks, "last_s",
+			 (json_int_t)n->lost_chunks, "acked_chunks",
+			 (json_int_t)n->acked_chunks, "last_s",
 			 (double)n->last_ns / 1e9, "max_s",
 			 (double)n->max_ns / 1e9);
 }

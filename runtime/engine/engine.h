@@ -58,6 +58,13 @@ enum mpib_spread {
 	MPIB_SPREAD_AUTO, /* split or spray, by size, as measured */
 };
 
+/* When a send is over, see docs/failover.md. */
+enum mpib_completion_at {
+	MPIB_COMPLETION_AUTO, /* delivered where a rail may fail, else wire */
+	MPIB_COMPLETION_DELIVERED, /* the peer's shard has seen all of it */
+	MPIB_COMPLETION_WIRE, /* the peer's devices acknowledged all of it */
+};
+
 #define MPIB_FRAG_MIN 4096u
 #define MPIB_FRAG_MAX (64u << 20)
 
@@ -90,6 +97,7 @@ struct mpib_engine_config {
 	uint32_t ar; /* enum mpib_ar_mode */
 	uint32_t ar_threshold; /* bytes; up to so many ride on their IMM */
 	bool failover; /* with two rails: a rail may fail, see failover.h */
+	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* a rail that came back waits so long */
 	uint32_t grace_ms; /* without any rail a lane waits so long */
 	const struct mpib_engine_heirloom *heirloom; /* NULL: of nobody */
@@ -246,6 +254,7 @@ struct mpib_lane_info {
 	uint8_t rails; /* 1 where isolation leaves SUP out */
 	uint8_t failover; /* this end can move traffic between rails */
 	uint8_t spread; /* enum mpib_spread of this end */
+	bool delivered; /* this end writes and awaits delivery words */
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
 		uint16_t lid;
@@ -285,6 +294,9 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
  * level, too) and not the configured one; 0: no class of its own. Both ends
  * set the same, before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
+/* The peer is too old to know of delivery words: sends end when its devices
+ * acknowledge them. Before mpib_lane_local(). */
+void mpib_lane_set_wire(struct mpib_lane *lane);
 /* To RTR and RTS against the other end, and hand over to the shard. -errno and
  * why (device, call, cause). */
 int mpib_lane_connect(struct mpib_lane *lane,

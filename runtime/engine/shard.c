@@ -60,8 +60,12 @@ int mpib_shard_turn(struct mpib_shard *s)
 	 * what was posted just now leaves with it. */
 	work += mpib_intake_turn(s);
 	work += mpib_sched_turn(s);
+	if (!TAILQ_EMPTY(&s->owing))
+		work += mpib_delivery_tell_turn(s);
 	mpib_ring_turn(s);
 	work += mpib_cq_turn(s);
+	if (!TAILQ_EMPTY(&s->waiting))
+		work += mpib_delivery_look_turn(s);
 	if (s->vcq)
 		work += mpib_spread_turn(s);
 	work += mpib_srq_turn(s);
@@ -124,6 +128,7 @@ static void sleep_now(struct mpib_shard *s)
 
 	atomic_store(&s->status->sleeping, 1);
 	arm(s);
+	s->settling = true;
 	s->watch_turns = MPIB_WATCH_TURNS;
 	if (mpib_shard_turn(s) == 0 &&
 	    !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
@@ -133,6 +138,7 @@ static void sleep_now(struct mpib_shard *s)
 							      ? MPIB_WATCH_MS
 							      : SLEEP_MS));
 	}
+	s->settling = false;
 	atomic_store(&s->status->sleeping, 0);
 	for (int i = 0; i < n; i++)
 		woke[ev[i].data.u32] = true;
@@ -221,6 +227,8 @@ static void init_lists(struct mpib_shard *s)
 	mpib_claim_init(&s->claims, NULL);
 	TAILQ_INIT(&s->intake);
 	TAILQ_INIT(&s->cts);
+	TAILQ_INIT(&s->waiting);
+	TAILQ_INIT(&s->owing);
 	LIST_INIT(&s->rung);
 	TAILQ_INIT(&s->timed);
 }

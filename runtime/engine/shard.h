@@ -77,6 +77,9 @@ struct mpib_shard {
 	uint64_t claim_wake_ns; /* a limit lets somebody go on then */
 	struct mpib_flow_list intake; /* rings known not to be empty */
 	struct mpib_flow_list cts; /* receivers with CTS to post */
+	struct mpib_flow_list waiting; /* senders, for a delivery word */
+	struct mpib_flow_list owing; /* receivers, one */
+	bool settling; /* about to sleep: words do not wait */
 	struct mpib_wr_pool wrs;
 	struct mpib_wr_pool
 		frags; /* of these, those that stay until answered */
@@ -199,6 +202,10 @@ int mpib_intake_turn(struct mpib_shard *s);
 
 /* doorbell.c: one doorbell for each QP that a turn has something for. */
 void mpib_ring_turn(struct mpib_shard *s);
+
+/* delivery.c: words that are due; then words that came. */
+int mpib_delivery_tell_turn(struct mpib_shard *s);
+int mpib_delivery_look_turn(struct mpib_shard *s);
 
 /* sched.c: post what flows have to send, by their claims. */
 int mpib_sched_turn(struct mpib_shard *s);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct mpib_chunks {
+	uint8_t all; /* chunks that it has */
 	uint8_t pending; /* not known to be placed */
 	uint8_t lost; /* of these: to be posted again */
 	uint8_t imm; /* chunks of the slot's end that this piece posted */
@@ -27,7 +28,8 @@ struct mpib_chunks {
 static inline void mpib_chunks_post(struct mpib_chunks *c, uint8_t chunks,
 				    uint8_t imm)
 {
-	*c = (struct mpib_chunks){ .pending = chunks,
+	*c = (struct mpib_chunks){ .all = chunks,
+				   .pending = chunks,
 				   .imm = imm,
 				   .carrier = { 0, 1 },
 				   .cover = { 0, 1 } };
@@ -36,24 +38,25 @@ static inline void mpib_chunks_post(struct mpib_chunks *c, uint8_t chunks,
 /*
  * Both ends of rail are drained, and the receiver has said what it has: all of
  * the slot (done), or the chunks seen. Returns the chunks that turn out to be
- * placed, still pending; those that are not become lost.
+ * placed; those that are not become lost. held: so do those that the rail
+ * acknowledged, for what they were written from is as it was.
  */
 static inline uint8_t mpib_chunks_judge(struct mpib_chunks *c, unsigned rail,
-					bool done, uint8_t seen)
+					bool done, uint8_t seen, bool held)
 {
-	uint8_t placed = 0;
+	uint8_t of = held ? c->all : c->pending, placed = 0;
 
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		uint8_t bit = (uint8_t)(1u << k);
 
-		if (!(c->pending & bit) || c->lost & bit ||
-		    c->carrier[k] != rail)
+		if (!(of & bit) || c->lost & bit || c->carrier[k] != rail)
 			continue;
 		if (done || seen & 1u << c->cover[k])
 			placed |= bit;
 		else
 			c->lost |= bit;
 	}
+	c->pending |= c->lost;
 	return placed;
 }
 
@@ -73,6 +76,28 @@ static inline bool mpib_chunks_ordered(const struct mpib_chunks *earlier,
 			return false;
 	}
 	return true;
+}
+
+/*
+ * The same where pieces are held: an acknowledgement proves nothing there, so
+ * an IMM may tell only of what is on its own rail. What another rail has
+ * acknowledged becomes lost here, to go ahead of the IMM; without that a fence
+ * of that rail would also take for lost what an IMM under way on this one ends.
+ */
+static inline uint8_t mpib_chunks_reclaim(struct mpib_chunks *earlier,
+					  uint8_t ends, unsigned rail)
+{
+	uint8_t again = 0;
+
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		if ((earlier->all & ~earlier->pending) >> k & 1 &&
+		    ends >> earlier->cover[k] & 1 &&
+		    earlier->carrier[k] != rail)
+			again |= (uint8_t)(1u << k);
+	}
+	earlier->lost |= again;
+	earlier->pending |= again;
+	return again;
 }
 
 /*

@@ -59,8 +59,10 @@ void mpib_put_lane(struct mpib_writer *w, const struct mpib_peer_msg *msg)
 	mpib_put8(w, i->rails);
 	for (unsigned r = 0; r < i->rails; r++)
 		put_qps(w, &i->rail[r]);
-	if (i->spread != MPIB_SPREAD_SPLIT)
+	if (i->spread != MPIB_SPREAD_SPLIT || i->delivered)
 		mpib_put8(w, i->spread);
+	if (i->delivered)
+		mpib_put8(w, i->delivered);
 }
 
 void mpib_get_lane(struct mpib_reader *r, struct mpib_peer_msg *msg)
@@ -81,6 +83,7 @@ void mpib_get_lane(struct mpib_reader *r, struct mpib_peer_msg *msg)
 	for (unsigned n = 0; n < i->rails && !r->failed; n++)
 		get_qps(r, &i->rail[n]);
 	i->spread = r->at < r->end ? mpib_get8(r) : MPIB_SPREAD_SPLIT;
+	i->delivered = r->at < r->end && mpib_get8(r);
 	if (i->spread > MPIB_SPREAD_AUTO)
 		r->failed = true;
 }

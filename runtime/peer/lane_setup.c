@@ -30,6 +30,8 @@ static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
+	if (l->peer->version < MPIB_PEER_VERSION_DELIVERY)
+		mpib_lane_set_wire(l->lane);
 	mpib_lane_local(l->lane, &m.lane_info);
 	mpib_blane_tell(l, &m);
 	return 0;

@@ -170,6 +170,11 @@ void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 	fake_expect(!lane->connected && peer[0], "a label too late");
 }
 
+void mpib_lane_set_wire(struct mpib_lane *lane)
+{
+	fake_expect(!lane->connected, "told too late that a peer is old");
+}
+
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 {
 	fake_expect(!lane->connected, "a class too late");

@@ -37,13 +37,12 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
-static void post_run(struct mpib_flow *f, struct mpib_lane_qp *q,
-		     uint64_t first, unsigned n)
+void mpib_quiet_write(struct mpib_flow *f, uint64_t off, uint32_t len)
 {
-	uint64_t off = first % MPIB_SLOTS * sizeof(struct mpib_cts);
+	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
 	struct ibv_sge sge = {
 		.addr = (uint64_t)(uintptr_t)f->tables.out + off,
-		.length = n * (uint32_t)sizeof(struct mpib_cts),
+		.length = len,
 		.lkey = f->tables.lkey[q->rail],
 	};
 	struct ibv_send_wr wr = {
@@ -59,7 +58,7 @@ static void post_run(struct mpib_flow *f, struct mpib_lane_qp *q,
 	if (sge.length <= rail->port.max_inline)
 		wr.send_flags |= IBV_SEND_INLINE;
 	/* Unsignalled writes leave the SQ with the next signalled one. */
-	q->cts_quiet += n;
+	q->cts_quiet += (len + 63) / 64;
 	if (q->cts_quiet >= f->shard->engine->cfg.cts_signal) {
 		wr.send_flags |= IBV_SEND_SIGNALED;
 		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
@@ -67,10 +66,21 @@ static void post_run(struct mpib_flow *f, struct mpib_lane_qp *q,
 	}
 	f->wrote |= (uint8_t)(1u << q->rail);
 	mpib_count_post(f, q, 1, 0, false);
-	f->n[q->rail].cts += n;
-	q->lane->n[q->rail].cts += n;
-	rail->n.n.cts += n;
 	mpib_qp_post(q, &wr, 1);
+}
+
+static void post_run(struct mpib_flow *f, uint64_t first, unsigned n)
+{
+	unsigned home = mpib_flow_home(f);
+	struct mpib_cts *cts = f->tables.out;
+	size_t at = first % MPIB_SLOTS;
+
+	if (f->lane->delivered)
+		cts[at + n - 1].ended = f->rx.told = f->rx.tail;
+	f->n[home].cts += n;
+	f->lane->n[home].cts += n;
+	f->shard->rail[home].n.n.cts += n;
+	mpib_quiet_write(f, at * sizeof(*cts), n * (uint32_t)sizeof(*cts));
 }
 
 static void note_posted(struct mpib_flow *f, uint64_t first, unsigned n)
@@ -105,7 +115,7 @@ static int post_runs(struct mpib_flow *f, uint64_t *next, uint64_t end)
 			mpib_stall(f, MPIB_STALL_SQ);
 			break;
 		}
-		post_run(f, q, *next, n);
+		post_run(f, *next, n);
 		mpib_unstall(f);
 		note_posted(f, *next, n);
 		*next += n;

@@ -82,7 +82,8 @@ static bool post_fence(struct mpib_flow *f, unsigned rail)
 
 static bool post_fences(struct mpib_flow *f)
 {
-	bool all = true;
+	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
+		   mpib_delivery_tell(f);
 
 	for (unsigned r = 0; r < MPIB_RAILS && !f->lane->broken; r++) {
 		if (f->wrote & 1u << r)
@@ -150,6 +151,8 @@ static void on_stop(struct mpib_msg *msg)
 	TAILQ_INSERT_TAIL(&f->stops, call, link);
 	if (!f->stopping) {
 		mpib_cq_drain(f->shard); /* what has arrived counts */
+		if (f->is_sender && f->lane->delivered)
+			mpib_delivery_look(f);
 		f->stopping = true;
 		abandon(f, f->broken ? f->broken : call->status);
 	}
@@ -179,6 +182,7 @@ static void on_destroy(struct mpib_msg *msg)
 		}
 		if (f->on_cts)
 			TAILQ_REMOVE(&s->cts, f, cts_link);
+		mpib_delivery_leave(f);
 	}
 	mpib_call_done(s, call, 0);
 }

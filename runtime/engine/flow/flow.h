@@ -21,6 +21,9 @@
 
 #define MPIB_EXTENTS 64
 #define MPIB_PIECES 256
+/* Bytes of the slot were handed back before it ended: should they be lost, they
+ * cannot be sent again. */
+#define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
 
 /* A request of the client, either direction. */
 struct mpib_freq {
@@ -90,14 +93,18 @@ struct mpib_sender {
 	uint32_t piece_head, piece_tail;
 	uint32_t lost; /* pieces with chunks to be posted again */
 	/* By slot, of those that may not have ended: chunks whose IMM was
-	 * posted, 2 bits, then the rail that carries each, a bit a chunk. */
+	 * posted, 2 bits, then the rail that carries each, a bit a chunk, then
+	 * MPIB_ENDED_RELEASED. */
 	uint8_t ended[MPIB_SLOTS];
 	uint64_t cts_next; /* slot number awaited */
+	uint64_t cts_seen; /* CTS before this one were looked at for a word */
+	uint64_t told; /* the largest delivery word that the peer wrote */
 	uint32_t msg; /* receive being answered */
 	uint32_t pos; /* bytes of the message posted */
 	/* Of the part being filled. */
 	uint8_t mask;
 	uint8_t spread; /* rails with some of it on more than one QP */
+	bool released; /* the client has some of it back */
 	uint32_t rail[MPIB_RAILS];
 	struct mpib_group group;
 	bool moved; /* the peer announces anew what it announced before */
@@ -123,6 +130,9 @@ struct mpib_slot {
 	struct mpib_mr *mr;
 };
 
+/* The peer may know of nothing: a fence lost what was under way. */
+#define MPIB_NOT_TOLD UINT64_MAX
+
 struct mpib_receiver {
 	struct mpib_slot slot[MPIB_SLOTS];
 	uint64_t next; /* next slot to hand out */
@@ -130,6 +140,8 @@ struct mpib_receiver {
 	uint64_t cts_again; /* from here to there, again: a fence lost them */
 	uint64_t tail; /* oldest slot not dealt with */
 	uint64_t freed; /* the peer has read the CTS before this one */
+	uint64_t told; /* tail, as the peer was told; MPIB_NOT_TOLD */
+	uint64_t owed_since; /* when it became more than that */
 	uint32_t msg; /* receives begun */
 	uint8_t group_got; /* descriptors of an unfinished group */
 	struct mpib_desc group[MPIB_GROUP_MAX];
@@ -150,6 +162,7 @@ struct mpib_flow {
 	struct mpib_claim claim; /* of its client's */
 	int8_t stopped_by; /* of MPIB_CLAIM_*, just now */
 	bool on_intake, on_cts;
+	bool on_delivery; /* of its shard's waiting (sender) or owing */
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *conn;
 	struct mpib_completion *completion;
@@ -160,7 +173,7 @@ struct mpib_flow {
 	uint8_t fencing; /* rails with a MPIB_WR_FENCE under way */
 	uint8_t wrote; /* rails: something that no completion will tell of */
 	struct mpib_call_list stops;
-	TAILQ_ENTRY(mpib_flow) lane_link, intake_link, cts_link;
+	TAILQ_ENTRY(mpib_flow) lane_link, intake_link, cts_link, delivery_link;
 	struct mpib_msg msg;
 	uint64_t messages;
 	enum mpib_stall stall; /* what it waits for now */
@@ -247,6 +260,8 @@ uint64_t mpib_sender_step(struct mpib_flow *f);
 /* Chunks of a piece are placed, or the lane is broken (not ok). */
 void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
 			   bool ok);
+/* Pieces that are over, in the order posted; how many. */
+int mpib_sender_retire(struct mpib_flow *f);
 /* Forget what is not posted. */
 void mpib_sender_drop(struct mpib_flow *f);
 /* The lane was killed: pieces in flight hold nothing any more. */
@@ -296,6 +311,21 @@ uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first);
 uint64_t mpib_group_step(struct mpib_flow *f);
 void mpib_group_drop(struct mpib_flow *f);
 
+/* delivery.c. A sender with pieces that were acknowledged, or a receiver whose
+ * word is to be told: until it is done, turns look after it. */
+void mpib_delivery_enter(struct mpib_flow *f);
+void mpib_delivery_leave(struct mpib_flow *f);
+/* A sender: take the word that the peer wrote; how many pieces it ended. */
+int mpib_delivery_look(struct mpib_flow *f);
+/* A receiver: write the word now. False: no room, or no rail. */
+bool mpib_delivery_tell(struct mpib_flow *f);
+/* A receiver: the word has to be told, or told again. */
+static inline void mpib_delivery_owe(struct mpib_flow *f)
+{
+	if (f->lane->delivered && f->rx.told != f->rx.tail && !f->on_delivery)
+		mpib_delivery_enter(f);
+}
+
 /* receiver.c */
 /* As mpib_sender_take(). */
 int mpib_receiver_take(struct mpib_flow *f, const struct mpib_desc *d);
@@ -306,6 +336,9 @@ void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
 		    const struct mpib_mr *mr, uint64_t addr);
 /* Post CTS that wait; how many. */
 int mpib_receiver_post_cts(struct mpib_flow *f);
+/* len bytes at off of the table out to the peer's in, by the QP of CTS, which
+ * has room. Mostly unsignalled. */
+void mpib_quiet_write(struct mpib_flow *f, uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
 /* All its chunks are seen. */

@@ -80,7 +80,9 @@ static void note_imm(struct mpib_flow *f, uint8_t imm)
 {
 	/* Chunk k on rail k. */
 	f->tx.ended[f->tx.cts_next % MPIB_SLOTS] =
-		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS);
+		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS) |
+		(uint8_t)(f->tx.released ? MPIB_ENDED_RELEASED : 0);
+	f->tx.released = false;
 }
 
 void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
@@ -149,6 +151,28 @@ uint32_t mpib_sender_imm(struct mpib_flow *f, unsigned rail, uint8_t mask,
 	return mpib_imm_v2(slot, mask, f->lane->epoch[rail], f->remote.id);
 }
 
+/* The client feeds no more before it gets some of the slot's bytes back: its
+ * staging window is smaller than the peer's buffer. */
+static bool starves(const struct mpib_flow *f, const struct mpib_piece *p)
+{
+	const struct mpib_freq *r = &f->req[p->share[0].req];
+
+	return p->slot == f->tx.cts_next && !mpib_sender_has_work(f) &&
+	       (r->fed < r->total || f->tx.group.n);
+}
+
+/* Not over, though the rails acknowledged it: the peer may yet ask for it. */
+static bool is_held(struct mpib_flow *f, const struct mpib_piece *p)
+{
+	if (!f->lane->delivered || p->slot < f->tx.told || f->broken ||
+	    f->stopping)
+		return false;
+	if (!starves(f, p))
+		return true;
+	f->tx.released = true;
+	return false;
+}
+
 /* Pieces are reported in the order posted, whatever rail was faster. */
 static void retire_piece(struct mpib_flow *f, const struct mpib_piece *p)
 {
@@ -200,10 +224,30 @@ static void leave_tracker(struct mpib_flow *f, struct mpib_piece *p, unsigned k,
 	}
 }
 
+int mpib_sender_retire(struct mpib_flow *f)
+{
+	struct mpib_sender *tx = &f->tx;
+	int n = 0;
+
+	for (; tx->piece_tail != tx->piece_head; n++) {
+		struct mpib_piece *p = mpib_piece_at(f, tx->piece_tail);
+
+		if (p->c.pending)
+			break;
+		if (is_held(f, p)) {
+			if (!f->on_delivery)
+				mpib_delivery_enter(f);
+			break;
+		}
+		tx->piece_tail++;
+		retire_piece(f, p);
+	}
+	return n;
+}
+
 void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
 			   bool ok)
 {
-	struct mpib_sender *tx = &f->tx;
 	struct mpib_piece *p = mpib_piece_at(f, piece);
 
 	chunks &= p->c.pending;
@@ -217,13 +261,7 @@ void mpib_sender_completed(struct mpib_flow *f, unsigned piece, uint8_t chunks,
 	for (unsigned i = 0; !ok && i < p->n; i++)
 		p->share[i].len = 0; /* the lane breaks us */
 
-	while (tx->piece_tail != tx->piece_head) {
-		p = mpib_piece_at(f, tx->piece_tail);
-		if (p->c.pending)
-			break;
-		tx->piece_tail++;
-		retire_piece(f, p);
-	}
+	mpib_sender_retire(f);
 	if (f->stopping)
 		mpib_flow_check_stopped(f);
 }

@@ -276,6 +276,7 @@ static void end_slots(struct mpib_flow *f)
 		/* The sender goes by slots in order: answering this one, it has
 		 * read every CTS before it. */
 		rx->freed = rx->tail;
+		mpib_delivery_owe(f);
 	}
 }
 

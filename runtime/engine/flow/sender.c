@@ -105,6 +105,8 @@ bool mpib_sender_cts(struct mpib_flow *f, uint64_t slot, struct mpib_cts *cts)
 	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
 		return false;
 	*cts = *entry;
+	if (cts->ended > f->tx.told)
+		f->tx.told = cts->ended;
 	return true;
 }
 
@@ -337,6 +339,8 @@ void mpib_sender_drop(struct mpib_flow *f)
 	mpib_group_drop(f);
 	while (mpib_sender_has_work(f))
 		mpib_sender_pop(f);
+	/* What was acknowledged waits for nothing any more. */
+	mpib_sender_retire(f);
 }
 
 bool mpib_sender_uses(const struct mpib_flow *f, const struct mpib_mr *mr)

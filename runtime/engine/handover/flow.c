@@ -100,6 +100,7 @@ static void piece(struct mpib_parcel *p, struct mpib_flow *f,
 {
 	uint32_t n = piece->n;
 
+	mpib_parcel_u8(p, &piece->c.all);
 	mpib_parcel_u8(p, &piece->c.pending);
 	mpib_parcel_u8(p, &piece->c.lost);
 	mpib_parcel_u8(p, &piece->c.imm);
@@ -174,16 +175,20 @@ static void sender(struct mpib_parcel *p, struct mpib_flow *f)
 	mpib_parcel_u32(p, &tx->lost);
 	mpib_parcel_raw(p, tx->ended, sizeof(tx->ended));
 	mpib_parcel_u64(p, &tx->cts_next);
+	mpib_parcel_u64(p, &tx->told);
 	mpib_parcel_u32(p, &tx->msg);
 	mpib_parcel_u32(p, &tx->pos);
 	mpib_parcel_u8(p, &tx->mask);
 	mpib_parcel_u8(p, &tx->spread);
+	mpib_parcel_bool(p, &tx->released);
 	mpib_parcel_bool(p, &tx->moved);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_parcel_u32(p, &tx->rail[r]);
 	group(p, f);
 	if (!p->packing && (mpib_sender_has_work(f) || tx->lost || tx->group.n))
 		mpib_flow_make_ready(f);
+	if (!p->packing && f->lane->delivered && !mpib_sender_quiet(f))
+		mpib_delivery_enter(f);
 }
 
 /* The slot, and where its clear-to-send says that it is. */
@@ -242,6 +247,9 @@ static void receiver(struct mpib_parcel *p, struct mpib_flow *f)
 		slot(p, f, i);
 	if (p->packing)
 		return;
+	/* To an end that may have moved, too. */
+	rx->told = MPIB_NOT_TOLD;
+	mpib_delivery_owe(f);
 	/* With the keys of now. */
 	rx->cts_again = rx->tail;
 	if (rx->tail != rx->next) {
@@ -332,7 +340,11 @@ static void on_moved(struct mpib_msg *msg)
 	if (f->is_sender) {
 		memset(f->tables.in, 0, MPIB_TABLE_BYTES);
 		f->tx.moved = true;
+		f->tx.cts_seen = f->tx.cts_next;
 		f->tx.group.stale = f->tx.group.n > 0;
+	} else {
+		f->rx.told = MPIB_NOT_TOLD;
+		mpib_delivery_owe(f);
 	}
 	free(m);
 }

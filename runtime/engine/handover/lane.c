@@ -167,6 +167,7 @@ void mpib_lane_parcel(struct mpib_parcel *p, struct mpib_lane **lane,
 	mpib_parcel_u8(p, &l->traffic_class);
 	mpib_parcel_count(p, &spread, MPIB_SPREAD_AUTO);
 	l->spread = (uint8_t)spread;
+	mpib_parcel_bool(p, &l->delivered);
 	mpib_parcel_u32(p, &l->frag);
 	mpib_parcel_text(p, l->peer, sizeof(l->peer));
 	mpib_parcel_count(p, &rails, e->cfg.rails);

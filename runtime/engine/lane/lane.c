@@ -68,6 +68,15 @@ static int check_want(const struct mpib_engine_config *cfg, enum mpib_path path,
 	return 0;
 }
 
+/* Without another rail to send it by again, nothing is won. */
+static bool ends_delivered(const struct mpib_engine_config *cfg,
+			   const struct mpib_lane *lane)
+{
+	return cfg->completion == MPIB_COMPLETION_AUTO
+		       ? lane->failover
+		       : cfg->completion == MPIB_COMPLETION_DELIVERED;
+}
+
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, enum mpib_spread spread,
 		     const struct mpib_lane_info *want, struct mpib_lane **lane)
@@ -91,6 +100,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->frag = cfg->frag & ~(uint32_t)(MPIB_ALIGN - 1);
 	l->failover =
 		cfg->failover && l->rails > 1 && (!want || want->failover);
+	l->delivered = ends_delivered(cfg, l) && (!want || want->delivered);
 	l->all = l->held = l->open = l->use = (uint8_t)((1u << l->rails) - 1);
 	TAILQ_INIT(&l->flows);
 	l->full_turn = UINT64_MAX;
@@ -125,6 +135,7 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 	info->rails = lane->rails;
 	info->failover = lane->failover;
 	info->spread = lane->spread;
+	info->delivered = lane->delivered;
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_local(lane, r, &info->rail[r]);
 }
@@ -206,10 +217,16 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		}
 	}
 	lane->failover = lane->failover && remote->failover;
+	lane->delivered = lane->delivered && remote->delivered;
 	lane->connected = true;
 	TAILQ_INSERT_TAIL(&lane->shard->engine->lanes, lane, made_link);
 	mpib_mailbox_send(&lane->shard->mailbox, &lane->msg, on_connect);
 	return 0;
+}
+
+void mpib_lane_set_wire(struct mpib_lane *lane)
+{
+	lane->delivered = false;
 }
 
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)

@@ -10,8 +10,10 @@
 #include "engine/split/adapt.h"
 #include "engine/split/choice.h"
 
-/* A flow's two tables: what the peer writes, and what we write from. */
-#define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64)
+/* A flow's two tables: what the peer writes, and what we write from. Behind the
+ * entries: the delivery words. */
+#define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64 + 64)
+#define MPIB_TABLE_WORDS ((size_t)MPIB_SLOTS * 64)
 #define MPIB_TABLES_PER_SLAB 64
 
 struct mpib_slab; /* registered memory for the tables of 64 flows */
@@ -118,6 +120,7 @@ struct mpib_lane {
 	uint8_t path; /* enum mpib_path */
 	uint8_t traffic_class; /* 0: as configured */
 	bool failover; /* both ends can */
+	bool delivered; /* a send is over when the peer has it */
 	uint8_t spread; /* enum mpib_spread */
 	bool numbered; /* dqplb: QPs but the first carry fragments alone */
 	uint32_t frag; /* bytes: a longer part of a rail may be spread */

@@ -142,5 +142,8 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 {
 	uint64_t ms = (s->claim_wake_ns - s->now) / 1000000 + 1;
 
+	/* A word is a plain write, which may come without an event. */
+	if (!TAILQ_EMPTY(&s->waiting))
+		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;
 }

@@ -17,6 +17,8 @@ static const struct {
 	[MPIB_LAST_NO_GROUP] = { "no_group",
 				 "other sends of its group are missing" },
 	[MPIB_LAST_UNACKED] = { "unacked", "posted, but not acknowledged" },
+	[MPIB_LAST_UNDELIVERED] = { "undelivered",
+				    "acknowledged, waits for delivery" },
 	[MPIB_LAST_NO_DATA] = { "no_data",
 				"its process gave only a part of it" },
 	[MPIB_LAST_CTS_UNSENT] = { "cts_unsent",

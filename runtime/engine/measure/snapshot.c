@@ -28,6 +28,7 @@ static void add_failover(struct mpib_snap_failover *sum,
 	sum->failbacks += n->failbacks;
 	sum->lost_bytes += n->lost_bytes;
 	sum->lost_chunks += n->lost_chunks;
+	sum->acked_chunks += n->acked_chunks;
 	sum->replayed_bytes += n->replayed_bytes;
 	sum->last_ns = n->last_ns ? n->last_ns : sum->last_ns;
 	sum->max_ns = n->max_ns > sum->max_ns ? n->max_ns : sum->max_ns;

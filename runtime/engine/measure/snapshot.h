@@ -69,6 +69,7 @@ struct mpib_snap_failover {
 	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
 	uint64_t failbacks; /* traffic uses the rail again */
 	uint64_t lost_bytes, lost_chunks; /* of this rail, to travel again */
+	uint64_t acked_chunks; /* of these: acknowledged, and not seen */
 	uint64_t replayed_bytes; /* over this rail, lost by whichever */
 	uint64_t last_ns, max_ns, sum_ns;
 };
@@ -159,6 +160,7 @@ enum mpib_last {
 	MPIB_LAST_LIMITED, /* send: its limit, or its client's or user's */
 	MPIB_LAST_NO_GROUP, /* send: others of its group are missing */
 	MPIB_LAST_UNACKED, /* send: posted, rails did not answer */
+	MPIB_LAST_UNDELIVERED, /* send: they did, the peer did not */
 	MPIB_LAST_NO_DATA, /* its client gave only a part of it yet */
 	MPIB_LAST_CTS_UNSENT, /* receive: the send queue is full */
 	MPIB_LAST_NO_SENDER, /* receive: announced, nothing came */

@@ -46,6 +46,20 @@ static uint8_t unacked(const struct mpib_flow *f, unsigned req)
 	return rails;
 }
 
+/* All that there is of the request is posted and acknowledged. */
+static bool is_undelivered(const struct mpib_flow *f, unsigned req)
+{
+	for (uint32_t i = f->tx.piece_tail; i != f->tx.piece_head; i++) {
+		const struct mpib_piece *p = &f->tx.piece[i % MPIB_PIECES];
+
+		for (unsigned k = 0; k < p->n; k++) {
+			if (p->share[k].req == req)
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool has_extent(const struct mpib_flow *f, unsigned req)
 {
 	for (uint32_t i = f->tx.ext_tail; i != f->tx.ext_head; i++) {
@@ -66,6 +80,8 @@ static void look_at_send(const struct mpib_flow *f, unsigned req,
 	else if (has_extent(f, req))
 		out->last = f->tx.ext[oldest].req == req ? stalled(f)
 							 : MPIB_LAST_QUEUED;
+	else if (is_undelivered(f, req))
+		out->last = MPIB_LAST_UNDELIVERED;
 	else if (f->tx.group.n && !f->req[req].posted)
 		out->last = MPIB_LAST_NO_GROUP;
 	else

@@ -106,6 +106,7 @@ struct mpib_rail_job {
 		answers; /* ours, made by stop; theirs, for replay */
 	uint64_t lost_bytes; /* made by replay: what has to travel again */
 	uint32_t lost_chunks;
+	uint32_t acked_chunks; /* of these: the rail had acknowledged them */
 };
 
 /* One rail of a lane, on the shard. */

@@ -57,10 +57,10 @@ static void forget(struct mpib_flow *f, unsigned rail)
 }
 
 /*
- * A chunk whose every write was acknowledged on the rail must have been seen,
- * for its completion was pushed before the acknowledgement left. A device that
- * died between the two breaks that: the client has its buffer back, so nothing
- * can be sent again.
+ * A chunk whose every write was acknowledged on the rail should have been seen.
+ * If its device died between the acknowledgement and the completion, it was not:
+ * then false, when the client has bytes of it back, so that nothing can be sent
+ * again. Until a slot is delivered it has not, but see MPIB_ENDED_RELEASED.
  */
 static bool kept_its_word(struct mpib_flow *f, unsigned rail,
 			  const struct mpib_answer *a)
@@ -72,11 +72,14 @@ static bool kept_its_word(struct mpib_flow *f, unsigned rail,
 
 		pending[p->slot % MPIB_SLOTS] |= p->c.imm & p->c.pending;
 	}
-	for (uint64_t s = a->first; s < f->tx.cts_next; s++) {
+	for (uint64_t s = f->lane->delivered ? f->tx.told : a->first;
+	     s < f->tx.cts_next; s++) {
 		uint8_t e = f->tx.ended[s % MPIB_SLOTS];
 		uint8_t missing = e & (uint8_t)~seen_of(a, s) &
 				  (uint8_t)~pending[s % MPIB_SLOTS];
 
+		if (f->lane->delivered && !(e & MPIB_ENDED_RELEASED))
+			continue;
 		for (unsigned k = 0; k < MPIB_RAILS; k++) {
 			if (missing >> k & 1 &&
 			    (e >> MPIB_RAILS >> k & 1) == rail)
@@ -90,9 +93,11 @@ static void judge_piece(struct mpib_flow *f, uint32_t i,
 			struct mpib_rail_job *job, const struct mpib_answer *a)
 {
 	struct mpib_piece *p = mpib_piece_at(f, i);
-	uint8_t before = p->c.lost, lost;
-	uint8_t placed = mpib_chunks_judge(&p->c, job->rail, p->slot < a->first,
-					   seen_of(a, p->slot));
+	uint8_t before = p->c.lost, pending = p->c.pending, lost;
+	bool done = p->slot < a->first || p->slot < f->tx.told;
+	uint8_t placed =
+		mpib_chunks_judge(&p->c, job->rail, done, seen_of(a, p->slot),
+				  f->lane->delivered);
 
 	lost = p->c.lost & (uint8_t)~before;
 	f->tx.lost += !before && lost;
@@ -103,6 +108,7 @@ static void judge_piece(struct mpib_flow *f, uint32_t i,
 				  f->shard->now);
 		job->lost_bytes += p->chunk[k].bytes;
 		job->lost_chunks++;
+		job->acked_chunks += !(pending >> k & 1);
 	}
 	mpib_sender_completed(f, i, placed, true);
 }
@@ -121,6 +127,8 @@ static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
 	uint32_t head = f->tx.piece_head;
 	uint8_t others = (uint8_t) ~(1u << job->rail);
 
+	if (a && a->first > f->tx.told)
+		f->tx.told = a->first;
 	f->tx.mask &= others;
 	f->tx.spread &= others;
 	f->tx.group.mask &= others;
@@ -148,8 +156,12 @@ static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
 	}
 	if (a)
 		skip_cancelled(f, a->first);
-	for (uint32_t i = f->tx.piece_tail; a && i != head; i++)
-		judge_piece(f, i, job, a);
+	for (uint32_t i = f->tx.piece_tail; a && i != head; i++) {
+		/* One that ended may have taken others with it. */
+		if ((int32_t)(i - f->tx.piece_tail) >= 0)
+			judge_piece(f, i, job, a);
+	}
+	mpib_sender_retire(f);
 	if (f->tx.lost)
 		mpib_flow_make_ready(f);
 }
@@ -161,6 +173,8 @@ static void judge_receiver(struct mpib_flow *f, struct mpib_rail_job *job)
 	/* A sender that has not started yet has taken none. */
 	uint64_t from = a && a->first > rx->tail ? a->first : rx->tail;
 
+	rx->told = MPIB_NOT_TOLD;
+	mpib_delivery_owe(f);
 	if (from >= rx->cts_posted || f->broken || f->stopping)
 		return;
 	rx->cts_again = from;
@@ -181,6 +195,7 @@ static void count(struct mpib_lane *lane, const struct mpib_rail_job *job)
 	n->count[job->cause]++;
 	n->lost_bytes += job->lost_bytes;
 	n->lost_chunks += job->lost_chunks;
+	n->acked_chunks += job->acked_chunks;
 	n->last_ns = ns;
 	n->sum_ns += ns;
 	if (ns > n->max_ns)

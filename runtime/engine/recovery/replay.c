@@ -179,16 +179,54 @@ static bool ordered(struct mpib_flow *f, uint32_t last, unsigned q)
 	return true;
 }
 
+/* Where pieces are held, what the IMM of the last one would tell of goes by its
+ * rail, too: those that another rail has acknowledged are lost from now on. */
+static bool reclaim(struct mpib_flow *f, uint32_t last, unsigned q)
+{
+	const struct mpib_piece *p = mpib_piece_at(f, last);
+	uint32_t before = f->tx.lost;
+
+	for (uint32_t i = f->tx.piece_tail; p->c.imm && i != last; i++) {
+		struct mpib_piece *earlier = mpib_piece_at(f, i);
+		uint8_t lost = earlier->c.lost, again;
+
+		if (earlier->slot != p->slot)
+			continue;
+		again = mpib_chunks_reclaim(&earlier->c, p->c.lost, q);
+		f->tx.lost += !lost && again;
+		for (unsigned k = 0; k < MPIB_RAILS; k++) {
+			struct mpib_snap_failover *n =
+				&f->shard->rail[earlier->c.carrier[k]]
+					 .n.failover;
+
+			if (!(again & 1u << k))
+				continue;
+			n->lost_bytes += earlier->chunk[k].bytes;
+			n->lost_chunks++;
+		}
+	}
+	return f->tx.lost != before;
+}
+
+static uint32_t first_lost(struct mpib_flow *f)
+{
+	uint32_t i = f->tx.piece_tail;
+
+	while (i != f->tx.piece_head && !mpib_piece_at(f, i)->c.lost)
+		i++;
+	return i;
+}
+
 uint64_t mpib_replay_step(struct mpib_flow *f)
 {
 	struct mpib_chain chain[MPIB_RAILS];
 	unsigned q = mpib_flow_home(f);
-	uint32_t i = f->tx.piece_tail;
+	uint32_t i = first_lost(f);
 	uint64_t bytes = 0;
 	struct mpib_piece *p;
 
-	while (i != f->tx.piece_head && !mpib_piece_at(f, i)->c.lost)
-		i++;
+	if (f->lane->delivered && i != f->tx.piece_head && reclaim(f, i, q))
+		i = first_lost(f);
 	p = mpib_piece_at(f, i);
 	if (i == f->tx.piece_head || !(f->lane->open & 1u << q) ||
 	    mpib_qp_room(mpib_flow_qp(f, q, p->slot)) < MPIB_REPLAY_WRS ||

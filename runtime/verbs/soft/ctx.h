@@ -104,6 +104,7 @@ struct soft_ctx {
 	struct mpib_soft_fault fault;
 	bool paused;
 	uint64_t rng, rate_at;
+	_Atomic uint64_t forgotten; /* fault.forgets */
 };
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)

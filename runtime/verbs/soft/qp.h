@@ -41,6 +41,7 @@ enum soft_place {
 	SOFT_PLACE_RECV, /* the receive WQE in qp->recv */
 	SOFT_PLACE_READ, /* the SGEs of the send WQE read_idx */
 	SOFT_PLACE_DROP,
+	SOFT_PLACE_FORGET, /* nowhere, and yet it is acknowledged */
 };
 
 struct soft_qp {

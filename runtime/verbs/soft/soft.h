@@ -81,10 +81,15 @@ struct mpib_soft_fault {
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
 			     its QP ends in RETRY_EXC_ERR */
+	uint8_t forgets; /* writes that come are acknowledged and then lost,
+			    with their completions: as a device that dies
+			    between the two. Follow it by link_down */
 };
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
+/* Writes that were lost so. Any thread. */
+uint64_t mpib_soft_forgotten(struct ibv_context *ctx);
 
 /*
  * One bounded progress turn without polling a CQ; ibv_poll_cq() does the same

@@ -297,6 +297,11 @@ void node_fault(struct node *node, unsigned rail,
 	mpib_soft_set_fault(node->engine->shard[0].rail[rail].ctx, fault);
 }
 
+uint64_t node_forgotten(struct node *node, unsigned rail)
+{
+	return mpib_soft_forgotten(node->engine->shard[0].rail[rail].ctx);
+}
+
 struct victim {
 	unsigned rail, which;
 	bool found;

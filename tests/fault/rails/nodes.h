@@ -67,6 +67,8 @@ void node_shard_call(struct node *node,
 		     void *arg);
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault);
+/* Writes that a forgetful device of the node lost. */
+uint64_t node_forgotten(struct node *node, unsigned rail);
 /* Move a QP of the rail of the node's lane to ERR; false: it has none now. */
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
 /* Of the peer protocol that its link speaks. */

@@ -105,13 +105,13 @@ static void flush(struct end *e)
 	node_ring(e->node);
 }
 
-static void post(struct conn *c, struct end *e, struct mpib_desc d,
-		 uint32_t total)
+static void post(const struct traffic *t, struct conn *c, struct end *e,
+		 struct mpib_desc d, uint32_t total)
 {
 	uint32_t cut = c->kind == TRAFFIC_PARTS ? PART : total;
 	uint64_t off = d.off;
 
-	if (e == &c->rx)
+	if (e == &c->rx && !t->aligned)
 		cut += c->kind == TRAFFIC_PARTS ? 8192 : 0;
 	d.total = total;
 	d.mr = e->node->mr;
@@ -123,7 +123,7 @@ static void post(struct conn *c, struct end *e, struct mpib_desc d,
 	} while (d.pos < total);
 }
 
-static void post_rx(struct conn *c)
+static void post_rx(const struct traffic *t, struct conn *c)
 {
 	uint64_t number = c->rx.posted++, off = offset_of(c, number, true);
 	unsigned n = c->kind == TRAFFIC_GROUP ? GROUP : 1;
@@ -140,7 +140,7 @@ static void post_rx(struct conn *c)
 		d.tag = (int32_t)(100 + i);
 		d.pos = 0;
 		d.off = off + i * room_of(c);
-		post(c, &c->rx, d, room_of(c));
+		post(t, c, &c->rx, d, room_of(c));
 	}
 	flush(&c->rx);
 }
@@ -165,19 +165,23 @@ static void post_tx(const struct traffic *t, struct conn *c)
 		if (!t->unchecked)
 			fill(c->tx.node->mem + d.off, len,
 			     seed_of(c, number, k));
-		post(c, &c->tx, d, len);
+		post(t, c, &c->tx, d, len);
 	}
 	flush(&c->tx);
 }
 
-static bool ended(const struct end *e, unsigned req, uint64_t number,
-		  int32_t *result)
+static bool ended(struct traffic *t, const struct end *e, unsigned req,
+		  uint64_t number, int32_t *result)
 {
 	const struct mpib_completion *c =
 		&e->node->reply->completion[e->index][req];
 
 	if (!mpib_completion_poll(c, (uint32_t)number + 1, result))
 		return false;
+	if (*result < 0 && t->may_fail) {
+		t->failed = true;
+		return false;
+	}
 	if (*result < 0)
 		die("node %u connection %u message %llu: error %d",
 		    e->node->number, e->index, (unsigned long long)number,
@@ -185,7 +189,7 @@ static bool ended(const struct end *e, unsigned req, uint64_t number,
 	return true;
 }
 
-static bool take_tx(const struct traffic *t, struct conn *c)
+static bool take_tx(struct traffic *t, struct conn *c)
 {
 	uint64_t number = c->tx.done;
 	unsigned n = c->kind == TRAFFIC_GROUP ? GROUP : 1;
@@ -195,7 +199,7 @@ static bool take_tx(const struct traffic *t, struct conn *c)
 	if (number == c->tx.posted)
 		return false;
 	for (unsigned k = 0; k < n; k++) {
-		if (!ended(&c->tx, w * n + k, number, &result))
+		if (!ended(t, &c->tx, w * n + k, number, &result))
 			return false;
 		if ((uint32_t)result != length_of(t, c, number, k))
 			die("connection %u message %llu: sent %d", c->number,
@@ -235,7 +239,7 @@ static bool take_rx(struct traffic *t, struct conn *c)
 	int32_t result;
 
 	if (number == c->rx.posted ||
-	    !ended(&c->rx, (unsigned)(number % TRAFFIC_WINDOW), number,
+	    !ended(t, &c->rx, (unsigned)(number % TRAFFIC_WINDOW), number,
 		   &result))
 		return false;
 	if (!t->unchecked)
@@ -277,12 +281,12 @@ void traffic_open(struct traffic *t, struct nodes *n, unsigned conns)
 
 void traffic_turn(struct traffic *t, bool posting)
 {
-	for (unsigned i = 0; i < t->conns; i++) {
+	for (unsigned i = 0; i < t->conns && !t->failed; i++) {
 		struct conn *c = &t->conn[i];
 
 		while (posting && c->rx.posted - c->rx.done < TRAFFIC_WINDOW &&
 		       mpib_ring_room(&c->rx.ring, 8) >= 8)
-			post_rx(c);
+			post_rx(t, c);
 		while (posting && c->tx.posted - c->tx.done < TRAFFIC_WINDOW &&
 		       mpib_ring_room(&c->tx.ring, 8) >= 8)
 			post_tx(t, c);

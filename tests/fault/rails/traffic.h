@@ -43,6 +43,9 @@ struct traffic {
 	unsigned conns;
 	uint32_t fixed; /* 0: sizes by chance; else all of this size */
 	bool unchecked; /* only move bytes */
+	bool may_fail; /* an error ends a connection, and is no fault */
+	bool failed; /* one did */
+	bool aligned; /* parts end where parts of the other end do */
 	uint64_t messages, bytes;
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim [-n seeds] [-f first seed] [-v]: runs the world once per seed. Every
+ * sim [-n seeds] [-f first seed] [-v] [-w]: runs the world once per seed. Every
  * message has to end once at both ends, in order, with all of its data and
  * nothing written or read after its buffers were handed back; nobody may hang.
- * A seed that fails is named, and fails the same way each time.
+ * A seed that fails is named, and fails the same way each time. With -w sends
+ * end when they are acknowledged, and what a device forgot is found wrong.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,12 @@ static void begin(struct world *w, uint64_t seed)
 	}
 }
 
+static void down(struct world *w, unsigned e, unsigned r)
+{
+	w->hurt[r][e] = w->down[r][e] = true;
+	sim_health(w, e, r, false);
+}
+
 static bool strike(struct world *w)
 {
 	unsigned e = (unsigned)sim_draw(w, 2), r = (unsigned)sim_draw(w, RAILS);
@@ -37,17 +44,31 @@ static bool strike(struct world *w)
 	if (w->faults == 0 || w->hurt[r][e] || sim_draw(w, 40))
 		return false;
 	w->faults--;
-	switch (sim_draw(w, 3)) {
+	switch (sim_draw(w, 4)) {
 	case 0:
 		sim_qp_error(w, e, r);
 		break;
 	case 1:
 		w->hurt[r][e] = true;
 		break;
+	case 2:
+		w->forgets[r][e] = true;
+		break;
 	default:
-		w->hurt[r][e] = w->down[r][e] = true;
-		sim_health(w, e, r, false);
+		down(w, e, r);
 	}
+	return true;
+}
+
+/* What it acknowledged is gone with it. */
+static bool die(struct world *w)
+{
+	unsigned e = (unsigned)sim_draw(w, 2), r = (unsigned)sim_draw(w, RAILS);
+
+	if (!w->forgets[r][e] || w->hurt[r][e] || sim_draw(w, 20))
+		return false;
+	w->forgets[r][e] = false;
+	down(w, e, r);
 	return true;
 }
 
@@ -106,7 +127,7 @@ static void step(struct world *w)
 			sim_probe_late(w, e, r);
 		break;
 	default:
-		if (!strike(w))
+		if (!strike(w) && !die(w))
 			heal(w);
 	}
 }
@@ -116,9 +137,10 @@ static bool over(const struct world *w)
 	return w->tail == MESSAGES && w->reported == MESSAGES;
 }
 
-static const char *run(struct world *w, uint64_t seed)
+static const char *run(struct world *w, uint64_t seed, bool wire)
 {
 	begin(w, seed);
+	w->wire = wire;
 	for (unsigned i = 0; i < STEPS; i++) {
 		step(w);
 		if (w->wrong)
@@ -131,26 +153,30 @@ static const char *run(struct world *w, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	unsigned long seeds = 5000, first = 1, bad = 0, replays = 0, stale = 0;
-	bool verbose = false;
+	unsigned long seeds = 5000, first = 1, bad = 0, replays = 0, stale = 0,
+		      forgotten = 0;
+	bool verbose = false, wire = false;
 	struct world *w = malloc(sizeof(*w));
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:f:v")) != -1) {
+	while ((opt = getopt(argc, argv, "n:f:vw")) != -1) {
 		if (opt == 'n')
 			seeds = strtoul(optarg, NULL, 0);
 		else if (opt == 'f')
 			first = strtoul(optarg, NULL, 0);
 		else if (opt == 'v')
 			verbose = true;
+		else if (opt == 'w')
+			wire = true;
 		else
 			return 2;
 	}
 	for (unsigned long s = first; s < first + seeds && bad < 10; s++) {
-		const char *why = run(w, s);
+		const char *why = run(w, s, wire);
 
 		replays += w->replays;
 		stale += w->stale;
+		forgotten += w->forgotten;
 		if (!why)
 			continue;
 		bad++;
@@ -169,8 +195,9 @@ int main(int argc, char **argv)
 			printf("  sent %u reported %u tail %u announced %u\n",
 			       w->sent, w->reported, w->tail, w->announced);
 	}
-	printf("%lu seeds, %lu violations, %lu replays, %lu stale\n", seeds,
-	       bad, replays, stale);
+	printf("%lu seeds, %lu violations, %lu replays, %lu stale, %lu "
+	       "acknowledged and forgotten\n",
+	       seeds, bad, replays, stale, forgotten);
 	free(w);
 	return bad > 0;
 }

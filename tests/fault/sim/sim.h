@@ -9,6 +9,11 @@
  * End 0 sends messages, end 1 receives them. A message has up to three pieces,
  * each of which has a chunk per rail it is split over; the last one carries an
  * IMM per rail that was used.
+ *
+ * A device may forget: it acknowledges what comes, places nothing, and dies
+ * later. A message's buffers are handed back when all of it was acknowledged
+ * and the receiver's delivery word has passed it; wire: when it was
+ * acknowledged, so that what was forgotten is a violation.
  */
 #ifndef MPIB_TESTS_FAULT_SIM_H
 #define MPIB_TESTS_FAULT_SIM_H
@@ -30,6 +35,7 @@ enum wr_kind {
 	WR_DATA,
 	WR_REPLAY,
 	WR_CTS,
+	WR_WORD,
 	WR_PROBE
 };
 
@@ -40,6 +46,7 @@ struct wr {
 	uint8_t chunks;
 	bool imm;
 	uint8_t expected; /* with imm: chunks that end the message */
+	unsigned ended; /* the delivery word, of CTS and of itself */
 };
 
 /* Both of packets and of completions. */
@@ -119,6 +126,8 @@ struct world {
 	struct fifo net[RAILS][2]; /* by rail and by sending end */
 	bool hurt[RAILS][2]; /* nothing passes at this end of the rail */
 	bool down[RAILS][2]; /* and its port says so */
+	bool forgets[RAILS][2]; /* acknowledges and loses, until it dies */
+	bool wire;
 	unsigned faults;
 	/* Sender. */
 	unsigned pieces[MESSAGES]; /* of each */
@@ -128,11 +137,13 @@ struct world {
 	bool cts[MESSAGES]; /* in its table */
 	unsigned reported; /* messages whose buffers it has back */
 	uint8_t ended[MESSAGES], carried[MESSAGES];
+	unsigned told; /* the largest word that came */
 	/* Receiver. */
 	unsigned posted, announced, again, tail;
 	uint8_t expected[MESSAGES], seen[MESSAGES];
 	bool placed[MESSAGES][PIECES][RAILS];
-	unsigned stale, replays;
+	unsigned word; /* that was told, UINT_MAX: none that counts */
+	unsigned stale, replays, forgotten;
 	const char *wrong; /* what went wrong, NULL so far */
 };
 

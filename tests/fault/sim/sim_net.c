@@ -86,10 +86,19 @@ static void request(struct world *w, unsigned to, unsigned rail,
 	struct item cqe = { .wr = *wr };
 	struct item ack = { .wr = *wr, .ack = true };
 
-	if (wr->kind == WR_CTS)
-		w->cts[wr->message] = true;
-	else if (wr->kind != WR_PROBE)
+	if (w->forgets[rail][to]) {
+		w->forgotten++;
+		sim_push(&w->net[rail][to], &ack);
+		return;
+	}
+	if (wr->kind == WR_CTS || wr->kind == WR_WORD) {
+		if (wr->kind == WR_CTS)
+			w->cts[wr->message] = true;
+		if (wr->ended > w->told)
+			w->told = wr->ended;
+	} else if (wr->kind != WR_PROBE) {
 		place(w, wr);
+	}
 	if (wr->imm)
 		sim_push(&w->end[to].cq[rail], &cqe);
 	sim_push(&w->net[rail][to], &ack);

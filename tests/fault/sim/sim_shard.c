@@ -3,6 +3,8 @@
  * own bookkeeping. */
 #include "sim.h"
 
+#include <limits.h>
+
 static void fault(struct world *w, unsigned e, unsigned rail)
 {
 	struct note n = { .kind = NOTE_FAULT, .rail = rail };
@@ -23,7 +25,7 @@ static bool whole(const struct piece *p)
 /* Messages are reported in order, when all their pieces are. */
 static void report(struct world *w)
 {
-	while (w->reported < MESSAGES) {
+	while (w->reported < (w->wire ? MESSAGES : w->told)) {
 		for (unsigned i = 0; i < w->pieces[w->reported]; i++) {
 			if (!whole(&w->tx[w->reported][i]))
 				return;
@@ -44,7 +46,8 @@ static void sent(struct world *w, unsigned e, unsigned rail,
 		w->end[e].probing[rail] = false;
 		sim_note(&w->end[e].to_control, &n);
 	}
-	if (!cqe->ok || cqe->wr.kind == WR_CTS || cqe->wr.kind == WR_PROBE)
+	if (!cqe->ok || cqe->wr.kind == WR_CTS || cqe->wr.kind == WR_WORD ||
+	    cqe->wr.kind == WR_PROBE)
 		return;
 	p->c.pending &= (uint8_t)~cqe->wr.chunks;
 	report(w);
@@ -133,6 +136,8 @@ bool sim_poll(struct world *w, unsigned e, unsigned rail)
 static void judge(struct world *w, unsigned rail, const struct answer *a)
 {
 	w->mask &= (uint8_t) ~(1u << rail);
+	if (a->first > w->told)
+		w->told = a->first;
 	for (unsigned m = 0; m < MESSAGES; m++) {
 		uint8_t pending = 0;
 
@@ -143,7 +148,7 @@ static void judge(struct world *w, unsigned rail, const struct answer *a)
 				pending |= p->c.imm & p->c.pending;
 		}
 		for (unsigned k = 0; k < RAILS; k++) {
-			if (m >= a->first && w->ended[m] >> k & 1 &&
+			if (w->wire && m >= a->first && w->ended[m] >> k & 1 &&
 			    (w->carried[m] >> k & 1) == rail &&
 			    !((a->seen[m] | pending) >> k & 1))
 				sim_wrong(w, "acknowledged and not seen");
@@ -155,7 +160,7 @@ static void judge(struct world *w, unsigned rail, const struct answer *a)
 			if (!p->posted)
 				continue;
 			placed = mpib_chunks_judge(&p->c, rail, m < a->first,
-						   a->seen[m]);
+						   a->seen[m], !w->wire);
 			p->c.pending &= (uint8_t)~placed;
 		}
 	}
@@ -172,6 +177,7 @@ static void on_replay(struct world *w, unsigned e, const struct note *n)
 		w->again = n->answer.have > w->tail ? n->answer.have : w->tail;
 		if (w->again > w->announced)
 			w->again = w->announced;
+		w->word = UINT_MAX;
 	}
 	w->end[e].epoch[n->rail] = n->epoch;
 	sim_note(&w->end[e].to_control, &done);
@@ -222,10 +228,12 @@ static int open_rail(struct world *w, unsigned e)
 	return -1;
 }
 
-static bool ordered(const struct world *w, unsigned m, unsigned last,
-		    unsigned rail)
+static bool ordered(struct world *w, unsigned m, unsigned last, unsigned rail)
 {
 	for (unsigned i = 0; i < last; i++) {
+		if (!w->wire)
+			mpib_chunks_reclaim(&w->tx[m][i].c,
+					    w->tx[m][last].c.lost, rail);
 		if (!mpib_chunks_ordered(&w->tx[m][i].c, w->tx[m][last].c.lost,
 					 rail))
 			return false;
@@ -338,8 +346,11 @@ static bool announce(struct world *w)
 		wr.message = w->again++;
 	else if (w->announced < w->posted)
 		wr.message = w->announced++, w->again = w->announced;
+	else if (w->word != w->tail)
+		wr.kind = WR_WORD;
 	else
 		return false;
+	wr.ended = w->word = w->tail;
 	sim_post(w, 1, (unsigned)rail, wr);
 	return true;
 }
@@ -348,6 +359,7 @@ bool sim_work(struct world *w, unsigned e)
 {
 	if (e == 1)
 		return announce(w);
+	report(w); /* a word may have come */
 	return any_lost(w) ? replay(w) : send_piece(w);
 }
 

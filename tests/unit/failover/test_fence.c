@@ -141,13 +141,35 @@ static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
 
 	(void)state;
 	mpib_chunks_post(&c, 3, 3);
-	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0), 0);
+	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 1);
 	mpib_chunks_post(&c, 3, 3);
-	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2), 2);
+	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2, false), 2);
 	assert_int_equal(c.lost, 0);
 	mpib_chunks_post(&c, 3, 3);
-	assert_int_equal(mpib_chunks_judge(&c, 0, true, 0), 1);
+	assert_int_equal(mpib_chunks_judge(&c, 0, true, 0, false), 1);
+}
+
+static void what_is_held_is_lost_though_the_rail_acknowledged_it(void **state)
+{
+	struct mpib_chunks c;
+
+	(void)state;
+	mpib_chunks_post(&c, 3, 3);
+	c.pending = 0;
+	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, false), 0);
+	assert_int_equal(c.lost, 0);
+	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, true), 0);
+	assert_int_equal(c.lost, 1);
+	assert_int_equal(c.pending, 1);
+	/* The other rail's was seen, and so are all once the slot is over. */
+	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2, true), 2);
+	mpib_chunks_post(&c, 2, 2);
+	c.pending = 0;
+	assert_int_equal(mpib_chunks_judge(&c, 1, true, 0, true), 2);
+	/* A rail that it never had loses nothing. */
+	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, true), 0);
+	assert_int_equal(c.lost, 0);
 }
 
 static void a_chunk_follows_the_rail_it_was_posted_on_again(void **state)
@@ -156,13 +178,13 @@ static void a_chunk_follows_the_rail_it_was_posted_on_again(void **state)
 
 	(void)state;
 	mpib_chunks_post(&c, 3, 0);
-	mpib_chunks_judge(&c, 0, false, 0);
+	mpib_chunks_judge(&c, 0, false, 0, false);
 	/* The slot is open: the IMM to come on rail 1 will cover it. */
 	assert_int_equal(mpib_chunks_repost(&c, 1, true), 1);
-	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0), 0);
+	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 0);
-	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2), 3);
-	assert_int_equal(mpib_chunks_judge(&c, 1, false, 1), 0);
+	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2, false), 3);
+	assert_int_equal(mpib_chunks_judge(&c, 1, false, 1, false), 0);
 	assert_int_equal(c.lost, 3);
 }
 
@@ -175,7 +197,7 @@ static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
 	assert_true(mpib_chunks_ordered(&c, 1, 0));
 	assert_false(mpib_chunks_ordered(&c, 1, 1));
 	assert_true(mpib_chunks_ordered(&c, 2, 1));
-	mpib_chunks_judge(&c, 0, false, 0);
+	mpib_chunks_judge(&c, 0, false, 0, false);
 	assert_false(mpib_chunks_ordered(&c, 1, 0));
 	mpib_chunks_repost(&c, 1, false);
 	assert_true(mpib_chunks_ordered(&c, 1, 1));
@@ -200,6 +222,8 @@ int main(void)
 			the_peer_may_give_up_what_this_end_has_not_begun),
 		cmocka_unit_test(
 			only_what_the_rail_carried_and_nobody_saw_is_lost),
+		cmocka_unit_test(
+			what_is_held_is_lost_though_the_rail_acknowledged_it),
 		cmocka_unit_test(
 			a_chunk_follows_the_rail_it_was_posted_on_again),
 		cmocka_unit_test(

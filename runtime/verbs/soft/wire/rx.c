@@ -152,6 +152,10 @@ void soft_rx_begin(struct soft_qp *qp)
 		if (!has_access(qp, IBV_ACCESS_REMOTE_WRITE) ||
 		    !has_region(qp, IBV_ACCESS_REMOTE_WRITE))
 			break;
+		if (__builtin_expect(qp->ctx->fault.forgets, 0)) {
+			qp->place = SOFT_PLACE_FORGET;
+			break;
+		}
 		if (qp->rx.op == SOFT_OP_WRITE_IMM && !take_recv(qp))
 			break;
 		qp->place = SOFT_PLACE_RKEY;
@@ -192,6 +196,7 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 		return soft_tx_iov(qp, qp->sq_base + qp->rx.msn, qp->rx_off,
 				   left, iov, max);
 	case SOFT_PLACE_DROP:
+	case SOFT_PLACE_FORGET:
 		iov->iov_base = qp->ctx->scratch;
 		iov->iov_len = left < SOFT_SCRATCH ? left : SOFT_SCRATCH;
 		return left ? 1 : 0;
@@ -210,7 +215,10 @@ void soft_rx_end(struct soft_qp *qp)
 		soft_tx_read_done(qp, qp->sq_base + qp->rx.msn);
 		return;
 	}
-	if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
+	if (place == SOFT_PLACE_FORGET)
+		atomic_fetch_add_explicit(&qp->ctx->forgotten, 1,
+					  memory_order_relaxed);
+	else if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
 		return;
 	if (qp->has_recv) {
 		soft_cq_recv(qp, IBV_WC_SUCCESS);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device acknowledges writes, loses them before they are in memory, and dies:
+ * checked traffic between two real nodes, at a random rail of a random end.
+ * Where a send ends when it is delivered nothing may be lost and no client may
+ * see an error.
+ *
+ *   acked [-n losses] [-s seed] [-c connections] [-p] [-a net] [-w]
+ *
+ * With -w sends end when they are acknowledged. Then the first loss that
+ * matters has to end its connection with an error, and no byte may be wrong.
+ *
+ * What counts are chunks that were acknowledged and not seen, so it goes on
+ * until there was that many faults with some.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "traffic.h"
+
+#define MS 1000000ull
+#define HANG_MS 30000
+/* A rail may have nothing to lose just then. */
+#define TRIES 20
+
+static struct nodes nodes;
+static struct traffic traffic;
+static uint64_t rng = 1;
+
+static uint64_t draw(uint64_t n)
+{
+	uint64_t z = rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return (z ^ z >> 31) % n;
+}
+
+static bool hung(uint64_t since)
+{
+	return now_ns() - since > HANG_MS * MS;
+}
+
+static void run_for(uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	do
+		traffic_turn(&traffic, true);
+	while (now_ns() < end);
+}
+
+static void until_live(void)
+{
+	uint64_t start = now_ns();
+
+	while (node_live(&nodes.node[0]) != 3 ||
+	       node_live(&nodes.node[1]) != 3) {
+		run_for(2 * MS);
+		if (hung(start))
+			die("a rail does not come back");
+	}
+}
+
+/* Chunks of both ends that were acknowledged and asked for again. */
+static uint64_t acked_chunks(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct mpib_snapshot *s = node_snapshot(&nodes.node[i]);
+
+		for (unsigned r = 0; r < 2; r++)
+			n += s->rail[r].failover.acked_chunks;
+		mpib_snapshot_free(s);
+	}
+	return n;
+}
+
+static void lose(void)
+{
+	static const struct mpib_soft_fault none;
+	struct mpib_soft_fault fault = { .forgets = 1 };
+	struct node *node = &nodes.node[draw(2)];
+	unsigned rail = (unsigned)draw(2);
+	uint64_t before = node_forgotten(node, rail), start = now_ns();
+	uint64_t some = 1 + draw(8);
+
+	node_fault(node, rail, &fault);
+	while (node_forgotten(node, rail) - before < some &&
+	       now_ns() - start < 20 * MS)
+		traffic_turn(&traffic, true);
+	run_for(draw(500) * 1000); /* for the acknowledgements to leave */
+	fault.link_down = 1;
+	node_fault(node, rail, &fault);
+	traffic_mark(&traffic);
+	start = now_ns();
+	while (!traffic_marked(&traffic)) {
+		traffic_turn(&traffic, true);
+		if (traffic.failed)
+			return;
+		if (hung(start))
+			die("no traffic for %u ms", HANG_MS);
+	}
+	node_fault(node, rail, &none);
+	until_live();
+}
+
+static void run_dry(void)
+{
+	uint64_t start = now_ns();
+
+	while (!traffic_dry(&traffic)) {
+		traffic_turn(&traffic, false);
+		if (hung(start))
+			die("what was posted does not end");
+	}
+}
+
+/* How many faults had something to lose, of at least so many. */
+static unsigned lose_until(unsigned losses, unsigned *faults)
+{
+	unsigned lost = 0;
+
+	while (lost < losses && *faults < TRIES * losses && !traffic.failed) {
+		uint64_t before = acked_chunks();
+
+		run_for(draw(3000) * 1000);
+		lose();
+		(*faults)++;
+		lost += acked_chunks() > before;
+	}
+	return lost;
+}
+
+static void open_nodes(unsigned net, unsigned conns, bool private_lanes,
+		       bool wire)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.hold_ms = 1;
+	if (wire)
+		cfg.completion = MPIB_COMPLETION_WIRE;
+	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, private_lanes);
+	traffic_open(&traffic, &nodes, conns);
+	traffic.aligned = true;
+	traffic.may_fail = wire;
+	nodes_start(&nodes);
+	run_for(20 * MS);
+}
+
+static void report(unsigned lost, unsigned faults, bool wire)
+{
+	if (wire && !traffic.failed)
+		die("%u faults, and no connection ended", faults);
+	if (wire) {
+		printf("completion = wire: fault %u ended a connection with "
+		       "an error, 0 bytes wrong\n",
+		       faults);
+		return;
+	}
+	run_dry();
+	printf("%u devices of %u died with what they had acknowledged, %llu "
+	       "chunks; %llu messages, %llu bytes: 0 lost, 0 changed, 0 "
+	       "errors\n",
+	       lost, faults, (unsigned long long)acked_chunks(),
+	       (unsigned long long)traffic.messages,
+	       (unsigned long long)traffic.bytes);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned losses = 8, conns = TRAFFIC_CONNS, faults = 0, lost;
+	unsigned net = 60 + (unsigned)getpid() % 40;
+	bool private_lanes = false, wire = false;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "n:s:c:pa:w")) != -1) {
+		if (opt == 'n')
+			losses = (unsigned)atoi(optarg);
+		else if (opt == 's')
+			rng = strtoull(optarg, NULL, 0);
+		else if (opt == 'c')
+			conns = (unsigned)atoi(optarg);
+		else if (opt == 'p')
+			private_lanes = true;
+		else if (opt == 'a')
+			net = (unsigned)atoi(optarg);
+		else if (opt == 'w')
+			wire = true;
+		else
+			return 2;
+	}
+	open_nodes(net, conns, private_lanes, wire);
+	lost = lose_until(losses, &faults);
+	if (lost < losses && !wire)
+		die("only %u of %u faults lost something", lost, faults);
+	report(lost, faults, wire);
+	nodes_close(&nodes);
+	return 0;
+}
