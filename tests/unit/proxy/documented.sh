@@ -79,10 +79,18 @@ for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
 	need "$man/mpib-perf.1.scd" "*$option*"
 done
 # What the environment is checked against is what is read from it.
-for name in $("$proxy" --help | grep -oE 'MPIB_[A-Z_]+') \
-	$(grep -rhoE 'getenv\("MPIB_[A-Z_]+' --include='*.c' "$2/runtime" \
-		"$2/plugin" "$2/proxy" | grep -oE 'MPIB_.*'); do
-	grep -qF "\"$name\"," "$1/runtime/base/environ_settings.h" ||
-		need "$2/runtime/base/environ.c" "\"$name\"," # or the table
+environ=$2/runtime/base/environ.c
+read=$({
+	"$proxy" --help | grep -oE 'MPIB_[A-Z_]+'
+	grep -rhoE '(getenv\(|VARIABLE )"MPIB_[A-Z_]+' --include='*.c' "$2/runtime" \
+		"$2/plugin" "$2/proxy" | grep -oE 'MPIB_.*'
+} | sort -u)
+for name in $read; do
+	need "$environ" "\"$name\","
+done
+for name in $(grep -oE '^	"MPIB_[A-Z_]+' "$environ" | tr -d '	"'); do
+	grep -qx "$name" <<<"$read" && continue
+	echo "$environ has what nothing reads: $name"
+	missing=1
 done
 exit $missing
