@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer/outbox.h: what goes in comes out in its order, whoever takes it. */
+#include "peer/outbox.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "peer/codec.h"
+
+#define BIG (64u << 10)
+
+static struct mpib_seal open_link;
+
+/* Frame number n of len bytes, its length in front. */
+static const uint8_t *frame(unsigned n, size_t len)
+{
+	static uint8_t buf[BIG];
+	struct mpib_writer w = { buf, buf + 4, false };
+
+	memset(buf, (int)n, len);
+	mpib_put32(&w, (uint32_t)len - 4);
+	return buf;
+}
+
+static size_t waits(const struct mpib_outbox *o)
+{
+	return o->len - o->at;
+}
+
+/* Everything that waits, sent and compared with len bytes. */
+static void expect_sent(struct mpib_outbox *o, const void *bytes, size_t len)
+{
+	uint8_t *got = malloc(len + 1);
+	int end[2];
+
+	assert_non_null(got);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
+	assert_int_equal(mpib_outbox_send(o, end[0]), len);
+	assert_true(mpib_outbox_empty(o));
+	assert_int_equal(recv(end[1], got, len + 1, MSG_DONTWAIT), len);
+	assert_memory_equal(got, bytes, len);
+	close(end[0]);
+	close(end[1]);
+	free(got);
+}
+
+static void an_empty_one_sends_nothing(void **state)
+{
+	struct mpib_outbox o = { 0 };
+
+	(void)state;
+	assert_true(mpib_outbox_empty(&o));
+	assert_int_equal(mpib_outbox_send(&o, -1), 0);
+	mpib_outbox_fini(&o);
+}
+
+static void frames_leave_in_the_order_they_came(void **state)
+{
+	struct mpib_outbox o = { 0 };
+	uint8_t both[30];
+
+	(void)state;
+	memcpy(both, frame(1, 10), 10);
+	memcpy(both + 10, frame(2, 20), 20);
+	assert_true(mpib_outbox_put(&o, &open_link, both, 10));
+	assert_true(mpib_outbox_put(&o, &open_link, both + 10, 20));
+	assert_false(mpib_outbox_empty(&o));
+	expect_sent(&o, both, sizeof(both));
+	mpib_outbox_fini(&o);
+}
+
+/* A socket takes as much as it likes, and more frames come meanwhile. */
+static void a_full_socket_loses_and_repeats_nothing(void **state)
+{
+	struct mpib_outbox o = { 0 };
+	uint8_t *want = malloc(12 * BIG), *got = malloc(12 * BIG);
+	size_t put = 0, taken = 0;
+	int end[2], small = 4096;
+	bool was_full = false;
+
+	(void)state;
+	assert_true(want && got);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
+	setsockopt(end[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	for (unsigned i = 0; i < 12 || !mpib_outbox_empty(&o); i++) {
+		ssize_t n;
+
+		if (i < 12) {
+			memcpy(want + put, frame(i, BIG), BIG);
+			assert_true(mpib_outbox_put(&o, &open_link, want + put,
+						    BIG));
+			put += BIG;
+		}
+		while ((n = mpib_outbox_send(&o, end[0])) > 0)
+			;
+		assert_int_equal(n, 0);
+		was_full |= !mpib_outbox_empty(&o);
+		while ((n = recv(end[1], got + taken, put - taken,
+				 MSG_DONTWAIT)) > 0)
+			taken += (size_t)n;
+	}
+	assert_true(was_full);
+	assert_int_equal(taken, put);
+	assert_memory_equal(got, want, put);
+	close(end[0]);
+	close(end[1]);
+	free(want);
+	free(got);
+	mpib_outbox_fini(&o);
+}
+
+static void a_peer_that_is_gone_is_an_error(void **state)
+{
+	struct mpib_outbox o = { 0 };
+	int end[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
+	close(end[1]);
+	assert_true(mpib_outbox_put(&o, &open_link, frame(1, 10), 10));
+	assert_int_equal(mpib_outbox_send(&o, end[0]), -EPIPE);
+	assert_int_equal(waits(&o), 10);
+	close(end[0]);
+	mpib_outbox_fini(&o);
+}
+
+static void who_does_not_read_gets_no_more_than_the_limit(void **state)
+{
+	struct mpib_outbox o = { 0 };
+	unsigned n = 0;
+	size_t held;
+
+	(void)state;
+	while (mpib_outbox_put(&o, &open_link, frame(n, BIG), BIG))
+		assert_true(++n < 64);
+	assert_true(n >= 8); /* a burst is no overflow */
+	assert_non_null(strstr(o.overflow, "does not read"));
+	held = waits(&o);
+	assert_int_equal(held, n * BIG);
+	/* Nor a small one: frames after a gap would mean nothing. */
+	assert_false(mpib_outbox_put(&o, &open_link, frame(n, 8), 8));
+	assert_int_equal(waits(&o), held);
+	mpib_outbox_fini(&o);
+	assert_null(o.overflow);
+}
+
+static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
+{
+	const struct mpib_cluster_key key = { .set = true, .key = { 7 } };
+	struct mpib_outbox o = { 0 };
+	struct mpib_seal tx, rx;
+	struct mpib_auth a = { { 1 }, { 2 } };
+	struct mpib_reader r;
+
+	(void)state;
+	mpib_seal_init(&tx, &key, &a, false);
+	mpib_seal_init(&rx, &key, &a, false);
+	for (unsigned i = 0; i < 2; i++) {
+		const uint8_t *at;
+
+		assert_true(mpib_outbox_put(&o, &tx, frame(i, 20), 20));
+		at = o.buf + i * (20 + MPIB_SEAL_BYTES);
+		r = (struct mpib_reader){ at, at + 4, false };
+		assert_int_equal(mpib_get32(&r), 16 + MPIB_SEAL_BYTES);
+		assert_true(mpib_seal_check(&rx, at + 4, 16, at + 20));
+	}
+	assert_int_equal(waits(&o), 2 * (20 + MPIB_SEAL_BYTES));
+	mpib_outbox_fini(&o);
+}
+
+/* What waits in from, as the next process has it. */
+static bool hand_over(struct mpib_outbox *from, struct mpib_outbox *to)
+{
+	struct mpib_parcel p, q;
+	uint8_t *bytes;
+	bool fine;
+
+	mpib_parcel_pack(&p);
+	mpib_outbox_parcel(&p, from);
+	assert_false(p.failed);
+	bytes = malloc(p.len);
+	assert_non_null(bytes);
+	memcpy(bytes, p.bytes, p.len);
+	mpib_parcel_unpack(&q, bytes, p.len, NULL, 0);
+	mpib_outbox_parcel(&q, to);
+	fine = !q.failed && q.at == q.len;
+	mpib_parcel_fini(&q);
+	mpib_parcel_fini(&p);
+	return fine;
+}
+
+static void what_waits_is_handed_over_and_what_left_is_not(void **state)
+{
+	struct mpib_outbox o = { 0 }, next = { 0 }, none = { 0 };
+	uint8_t both[30];
+
+	(void)state;
+	memcpy(both, frame(1, 10), 10);
+	memcpy(both + 10, frame(2, 20), 20);
+	assert_true(mpib_outbox_put(&o, &open_link, both, 10));
+	assert_true(mpib_outbox_put(&o, &open_link, both + 10, 20));
+	o.at = 3; /* the socket took so much */
+	assert_true(hand_over(&o, &next));
+	assert_int_equal(waits(&next), 27);
+	expect_sent(&next, both + 3, 27);
+	assert_true(hand_over(&next, &none));
+	assert_true(mpib_outbox_empty(&none));
+	mpib_outbox_fini(&o);
+	mpib_outbox_fini(&next);
+	mpib_outbox_fini(&none);
+}
+
+static void a_parcel_of_more_than_the_limit_is_refused(void **state)
+{
+	struct mpib_outbox o = { 0 };
+	struct mpib_parcel p, q;
+	uint32_t n = UINT32_MAX;
+	uint8_t *bytes;
+
+	(void)state;
+	mpib_parcel_pack(&p);
+	mpib_parcel_u32(&p, &n);
+	bytes = malloc(p.len);
+	assert_non_null(bytes);
+	memcpy(bytes, p.bytes, p.len);
+	mpib_parcel_unpack(&q, bytes, p.len, NULL, 0);
+	mpib_outbox_parcel(&q, &o);
+	assert_true(q.failed);
+	assert_true(mpib_outbox_empty(&o));
+	mpib_parcel_fini(&q);
+	mpib_parcel_fini(&p);
+	mpib_outbox_fini(&o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_one_sends_nothing),
+		cmocka_unit_test(frames_leave_in_the_order_they_came),
+		cmocka_unit_test(a_full_socket_loses_and_repeats_nothing),
+		cmocka_unit_test(a_peer_that_is_gone_is_an_error),
+		cmocka_unit_test(who_does_not_read_gets_no_more_than_the_limit),
+		cmocka_unit_test(a_sealed_frame_carries_its_seal_and_says_so),
+		cmocka_unit_test(
+			what_waits_is_handed_over_and_what_left_is_not),
+		cmocka_unit_test(a_parcel_of_more_than_the_limit_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
