@@ -11,6 +11,7 @@
 
 #include "engine/handover/handover.h"
 #include "engine/measure/snapshot.h"
+#include "engine/recovery/failover.h"
 
 static TAILQ_HEAD(, mpib_tenant) tenants = TAILQ_HEAD_INITIALIZER(tenants);
 static TAILQ_HEAD(, mpib_lane) lanes = TAILQ_HEAD_INITIALIZER(lanes);

@@ -113,7 +113,7 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	mpib_split(f, e->total, e->pos, len, rail);
 	whole = kept(e, i, rail);
 	mask = chain_extent(f, chain, e, i, rail);
-	spread = mpib_spread_rails(f, rail, 0);
+	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
 	if (!mpib_sender_may_post(f, mask, spread, 1, rail))
 		return 0;
 	mpib_sender_post(f, chain, &whole, 1, 0, spread);
@@ -200,7 +200,7 @@ static uint64_t write_all(struct mpib_flow *f)
 	n = chain_held(f, chain, held, sum, &mask);
 	if (mask == 0)
 		mask = (uint8_t)(1u << mpib_flow_home(f));
-	spread = mpib_spread_rails(f, sum, mask);
+	spread = mpib_spread_rails(f->lane, f->tx.spread, sum, mask);
 	if (!mpib_sender_may_post(f, mask, spread, MPIB_CHAIN_MAX, sum))
 		return 0;
 	chain_imms(f, chain, sum, mask);

@@ -25,7 +25,7 @@ static bool room(struct mpib_flow *f, unsigned r, uint8_t spread, unsigned wrs)
 {
 	if (__builtin_expect(f->lane->numbered | spread, 0) &&
 	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r))
-		return mpib_spread_room(f, r);
+		return mpib_spread_room(f->lane, r);
 	return mpib_qp_room(mpib_flow_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
@@ -103,7 +103,7 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 					  chain[r].bytes, f->shard->now);
 	}
 	if (f->lane->numbered)
-		spread |= mpib_spread_bare(f, chain);
+		spread |= mpib_spread_bare(f->lane, chain);
 	mpib_chunks_post(&p->c, chunks, imm);
 	p->c.spread = spread;
 	f->tx.spread = imm ? 0 : f->tx.spread | spread;

@@ -195,14 +195,15 @@ static void plan(struct mpib_flow *f, const struct mpib_extent *e,
 	mpib_split(f, e->total, tx->pos, s->len, s->rail);
 	s->data = rails_with_bytes(s->rail);
 	if (end != part_end && !s->ends_message) {
-		s->spread = mpib_spread_rails(f, s->rail, 0);
+		s->spread =
+			mpib_spread_rails(f->lane, f->tx.spread, s->rail, 0);
 		return;
 	}
 
 	s->imm = tx->mask | s->data;
 	if (s->imm == 0)
 		s->imm = (uint8_t)(1u << mpib_flow_home(f));
-	s->spread = mpib_spread_rails(f, s->rail, s->imm);
+	s->spread = mpib_spread_rails(f->lane, f->tx.spread, s->rail, s->imm);
 	s->apart = s->len > f->shard->ar_above || s->spread;
 	/* byte_len says it all when each rail's bytes ride on its IMM, and
 	 * when a full part cannot be mistaken for "more follows". */

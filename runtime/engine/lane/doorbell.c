@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/flow/flow.h"
+#include "engine/lane/lane.h"
 
 /* What stands before bad was taken. With another rail to go to, the rest is
  * lost like what a fault loses, and found by the same way. */

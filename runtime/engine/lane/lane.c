@@ -3,12 +3,12 @@
  * Lanes on the control thread: made, agreed upon, connected, killed, destroyed.
  */
 #include <errno.h>
+#include <mpib/wire.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sure.h"
-#include "engine/flow/flow.h"
 #include "engine/lane/spread.h"
 #include "engine/split/policy.h"
 #include "verbs/explain.h"

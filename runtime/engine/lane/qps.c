@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "engine/flow/flow.h"
 #include "engine/lane/spread.h"
 
 static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)

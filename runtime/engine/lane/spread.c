@@ -115,17 +115,16 @@ static bool worth(struct mpib_lane *lane, unsigned r, uint32_t bytes)
 	       mpib_choice_spread(&lane->choice[r], bytes);
 }
 
-uint8_t mpib_spread_some(const struct mpib_flow *f, const uint32_t *bytes,
-			 uint8_t imm)
+uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
+			 const uint32_t *bytes, uint8_t imm)
 {
-	struct mpib_lane *lane = f->lane;
 	uint8_t mask = 0;
 
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!lane->via[r].vqp)
 			continue;
 		/* What ends the slot has to come after what is spread. */
-		if (imm & f->tx.spread & 1u << r || worth(lane, r, bytes[r]))
+		if (imm & before & 1u << r || worth(lane, r, bytes[r]))
 			mask |= (uint8_t)(1u << r);
 	}
 	return mask;
@@ -154,15 +153,15 @@ static bool waits(uint32_t bytes)
 	return bytes == 0 || bytes == sizeof(struct mpib_record);
 }
 
-uint8_t mpib_spread_bare(const struct mpib_flow *f,
+uint8_t mpib_spread_bare(const struct mpib_lane *lane,
 			 const struct mpib_chain *chain)
 {
 	uint8_t mask = 0;
 
-	for (unsigned r = 0; r < f->lane->rails; r++) {
+	for (unsigned r = 0; r < lane->rails; r++) {
 		const struct ibv_send_wr *last;
 
-		if (!chain[r].n || !f->lane->via[r].vqp)
+		if (!chain[r].n || !lane->via[r].vqp)
 			continue;
 		last = &chain[r].wr[chain[r].n - 1];
 		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
@@ -172,9 +171,9 @@ uint8_t mpib_spread_bare(const struct mpib_flow *f,
 	return mask;
 }
 
-bool mpib_spread_room(const struct mpib_flow *f, unsigned rail)
+bool mpib_spread_room(const struct mpib_lane *lane, unsigned rail)
 {
-	return mpib_vqp_free(f->lane->via[rail].vqp) >= MPIB_CHAIN_MAX;
+	return mpib_vqp_free(lane->via[rail].vqp) >= MPIB_CHAIN_MAX;
 }
 
 /* One WR of the chain, to be cut. */

@@ -26,10 +26,11 @@
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
 
-#include "engine/flow/flow.h"
+#include "engine/lane/lane.h"
 #include "vqp/vqp.h"
 
 struct mpib_chain;
+struct mpib_flow;
 
 /* Control thread. -ENOMEM. */
 int mpib_spread_make(struct mpib_lane *lane);
@@ -37,27 +38,27 @@ void mpib_spread_free(struct mpib_lane *lane);
 
 /* Shard. The rail's QPs carry nothing any more that counts. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
-/* Rails whose part is to be spread, where imm ends the slot on some. The lane is
- * not split. */
-uint8_t mpib_spread_some(const struct mpib_flow *f, const uint32_t *bytes,
-			 uint8_t imm);
+/* Rails whose part is to be spread, where imm ends the slot on some and before
+ * are those on which some of it was spread. The lane is not split. */
+uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
+			 const uint32_t *bytes, uint8_t imm);
 /* The same of any lane. */
-static inline uint8_t mpib_spread_rails(const struct mpib_flow *f,
+static inline uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 					const uint32_t *bytes, uint8_t imm)
 {
-	if (__builtin_expect(f->lane->spread == MPIB_SPREAD_SPLIT, 1))
+	if (__builtin_expect(lane->spread == MPIB_SPREAD_SPLIT, 1))
 		return 0;
-	return mpib_spread_some(f, bytes, imm);
+	return mpib_spread_some(lane, before, bytes, imm);
 }
 /* Parts of the rail longer than that are spread; UINT32_MAX: none is. */
 uint32_t mpib_spread_above(const struct mpib_lane *lane, unsigned rail);
 /* Numbered fragments of the rail that were dropped. */
 uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail);
 /* Rails whose chain has to be spread for what it looks like. */
-uint8_t mpib_spread_bare(const struct mpib_flow *f,
+uint8_t mpib_spread_bare(const struct mpib_lane *lane,
 			 const struct mpib_chain *chain);
 /* A chain fits into the rail's virtual QP. */
-bool mpib_spread_room(const struct mpib_flow *f, unsigned rail);
+bool mpib_spread_room(const struct mpib_lane *lane, unsigned rail);
 /* In place of mpib_chain_post(). */
 void mpib_spread_post(struct mpib_flow *f, const struct mpib_chain *c,
 		      struct mpib_lane_qp *q, uint32_t piece);

@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "engine/recovery/failover.h"
+#include "engine/engine.h"
+#include "engine/recovery/cause.h"
 #include "engine/split/policy.h"
 
 #define MPIB_LABEL_MAX 64

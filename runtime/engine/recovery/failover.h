@@ -13,6 +13,7 @@
 #define MPIB_ENGINE_FAILOVER_H
 
 #include "engine/engine.h"
+#include "engine/recovery/cause.h"
 #include "failover/fence.h"
 
 #define MPIB_ANSWERS 16 /* in one message */
@@ -20,18 +21,6 @@
 struct mpib_lane_qp;
 struct mpib_call;
 struct ibv_wc;
-
-/* Why a rail was stopped. */
-enum mpib_rail_cause {
-	MPIB_CAUSE_NONE,
-	MPIB_CAUSE_PORT, /* PORT_ERR here */
-	MPIB_CAUSE_ERROR, /* an error completion, a refused post */
-	MPIB_CAUSE_STUCK, /* no completion while the other rail moves */
-	MPIB_CAUSE_PEER, /* the other end says so */
-	MPIB_CAUSE_PROBE, /* it came back and does not carry */
-	MPIB_CAUSE_UPGRADE, /* the other, or this, proxy is replaced */
-	MPIB_CAUSES,
-};
 
 /*
  * What one end of a connection has, said when its end of the rail was drained:
@@ -171,7 +160,6 @@ void mpib_rail_back(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 const char *mpib_rail_name(unsigned rail);
-const char *mpib_rail_cause_name(enum mpib_rail_cause cause);
 
 /*
  * stop.c: shard.
