@@ -208,7 +208,7 @@ static void client_sample(const struct mpib_exposition *m,
 static void client_connections(const struct mpib_exposition *m)
 {
 	for (unsigned i = 0; i < m->clients; i++)
-		client_sample(m, &m->client[i], m->client[i].connections);
+		client_sample(m, &m->client[i], m->client[i].sums.connections);
 }
 
 static void client_registered(const struct mpib_exposition *m)
@@ -231,7 +231,7 @@ static void client_weight(const struct mpib_exposition *m)
 static void client_limited(const struct mpib_exposition *m)
 {
 	for (unsigned i = 0; i < m->clients; i++)
-		client_sample(m, &m->client[i], m->client[i].limited);
+		client_sample(m, &m->client[i], m->client[i].sums.limited);
 }
 
 static void client_rail(const struct mpib_exposition *m)
@@ -246,7 +246,7 @@ static void client_rail(const struct mpib_exposition *m)
 				{ "rail", mpib_view_rail_name(r) },
 			};
 
-			mpib_sample(m, label, 3, u64(m, &c->n[r]));
+			mpib_sample(m, label, 3, u64(m, &c->sums.n[r]));
 		}
 	}
 }

@@ -7,6 +7,7 @@
 
 #include "base/hist.h"
 #include "metrics/openmetrics.h"
+#include "view/sums.h"
 
 enum mpib_family_type {
 	MPIB_FAMILY_COUNTER,
@@ -32,9 +33,7 @@ extern const unsigned mpib_family_count;
 struct mpib_exposed_client {
 	const struct mpib_session *session;
 	char id[12], uid[12];
-	uint32_t connections;
-	uint64_t limited;
-	struct mpib_rail_counts n[MPIB_RAILS]; /* of open and closed ones */
+	struct mpib_client_sums sums;
 };
 
 /* A text being written. */

@@ -113,7 +113,6 @@ static void put_head(const struct mpib_exposition *m, bool open)
 /* The first of them, with what their connections moved. */
 static void pick_clients(struct mpib_exposition *m)
 {
-	const struct mpib_snapshot *snap = m->view->snap;
 	const struct mpib_session *s;
 
 	TAILQ_FOREACH(s, &m->view->sessions->list, link)
@@ -128,22 +127,7 @@ static void pick_clients(struct mpib_exposition *m)
 		c->session = s;
 		snprintf(c->id, sizeof(c->id), "%u", s->id);
 		snprintf(c->uid, sizeof(c->uid), "%u", s->uid);
-		for (uint32_t i = 0; i < snap->flows; i++) {
-			if (snap->flow[i].client != s->id)
-				continue;
-			c->connections++;
-			for (unsigned r = 0; r < MPIB_RAILS; r++)
-				mpib_rail_counts_add(&c->n[r],
-						     &snap->flow[i].n[r]);
-		}
-		for (uint32_t i = 0; i < snap->clients; i++) {
-			if (snap->client[i].id == s->id)
-				c->limited = snap->client[i].held;
-			for (unsigned r = 0;
-			     r < MPIB_RAILS && snap->client[i].id == s->id; r++)
-				mpib_rail_counts_add(
-					&c->n[r], &snap->client[i].closed[r]);
-		}
+		mpib_sums_of_client(m->view->snap, s->id, &c->sums);
 	}
 }
 

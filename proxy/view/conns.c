@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "view/fields.h"
+#include "view/sums.h"
 
 static double seconds(uint64_t ns)
 {
@@ -49,42 +50,21 @@ static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
 	return o;
 }
 
-/* Rails count all there ever was, so the rest was moved by closed ones. */
-static void rest_of_all(const struct mpib_view *v,
-			struct mpib_rail_counts *rest)
-{
-	for (unsigned r = 0; r < v->snap->rails; r++)
-		rest[r] = v->snap->rail[r].n;
-	for (uint32_t i = 0; i < v->snap->flows; i++) {
-		for (unsigned r = 0; r < v->snap->rails; r++)
-			mpib_rail_counts_sub(&rest[r], &v->snap->flow[i].n[r]);
-	}
-}
-
-/* A client leaves with its connections, so nothing else was closed. */
-static void rest_of_client(const struct mpib_view *v, uint32_t client,
-			   struct mpib_rail_counts *rest)
-{
-	for (uint32_t i = 0; i < v->snap->clients; i++) {
-		if (v->snap->client[i].id == client)
-			mpib_field_add(rest, v->snap->client[i].closed);
-	}
-}
-
 json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client)
 {
-	struct mpib_rail_counts rest[MPIB_RAILS] = { 0 };
+	struct mpib_client_sums sums;
 	json_t *list = json_array(), *closed = json_object();
 
 	for (uint32_t i = 0; i < v->snap->flows; i++) {
 		if (client == 0 || v->snap->flow[i].client == client)
 			json_array_append_new(list, conn(v, &v->snap->flow[i]));
 	}
+	/* A client leaves with its connections, so nothing else was closed. */
 	if (client == 0)
-		rest_of_all(v, rest);
+		mpib_sums_closed(v->snap, sums.closed);
 	else
-		rest_of_client(v, client, rest);
-	mpib_field_counts(closed, v, rest);
+		mpib_sums_of_client(v->snap, client, &sums);
+	mpib_field_counts(closed, v, sums.closed);
 	return json_pack("{so so}", "open", list, "closed", closed);
 }
 
@@ -150,7 +130,7 @@ static json_t *peer(const struct mpib_view *v, uint32_t first)
 		messages += (json_int_t)l->messages;
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			qps[r] += l->qps[r];
-		mpib_field_add(sum, l->n);
+		mpib_sums_add(sum, l->n);
 	}
 	o = json_pack("{ss sI sI sI so}", "peer", name, "lanes", lanes,
 		      "connections", conns, "messages", messages, "qps",

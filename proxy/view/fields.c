@@ -66,10 +66,3 @@ void mpib_field_counts(json_t *o, const struct mpib_view *v,
 				    mpib_field_by_rail(v, value));
 	}
 }
-
-void mpib_field_add(struct mpib_rail_counts *sum,
-		    const struct mpib_rail_counts *n)
-{
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		mpib_rail_counts_add(&sum[r], &n[r]);
-}

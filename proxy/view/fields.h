@@ -16,8 +16,5 @@ json_t *mpib_field_job(uint64_t job);
 /* Payload and work by rail: tx_bytes, rx_bytes, ... */
 void mpib_field_counts(json_t *o, const struct mpib_view *v,
 		       const struct mpib_rail_counts *n);
-/* Both rails' of n on top of sum's. */
-void mpib_field_add(struct mpib_rail_counts *sum,
-		    const struct mpib_rail_counts *n);
 
 #endif

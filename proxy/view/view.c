@@ -8,6 +8,7 @@
 #include "engine/lane/claim.h"
 #include "view/fields.h"
 #include "view/hw.h"
+#include "view/sums.h"
 
 static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
 
@@ -212,36 +213,23 @@ static void add_share(json_t *o, const struct mpib_session *s, json_int_t held)
 
 static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 {
-	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
-	json_int_t conns = 0, messages = 0, held = 0;
+	struct mpib_client_sums sums;
 	json_t *o;
 
-	for (uint32_t i = 0; i < v->snap->flows; i++) {
-		if (v->snap->flow[i].client != s->id)
-			continue;
-		mpib_field_add(sum, v->snap->flow[i].n);
-		messages += (json_int_t)v->snap->flow[i].messages;
-		conns++;
-	}
-	for (uint32_t i = 0; i < v->snap->clients; i++) {
-		if (v->snap->client[i].id != s->id)
-			continue;
-		mpib_field_add(sum, v->snap->client[i].closed);
-		messages += (json_int_t)v->snap->client[i].closed_messages;
-		held = (json_int_t)v->snap->client[i].held;
-	}
+	mpib_sums_of_client(v->snap, s->id, &sums);
 	o = json_pack("{sI ss sI sI sI sI so ss sI sI sI sI}", "id",
 		      (json_int_t)s->id, "name", s->name, "pid",
 		      (json_int_t)s->pid, "uid", (json_int_t)s->uid, "shard",
 		      (json_int_t)s->owner.shard, "job", (json_int_t)s->job,
 		      "job_id", mpib_field_job(s->job), "state",
 		      s->state == MPIB_SESSION_LIVE ? "attached" : "leaving",
-		      "connections", conns, "regions",
+		      "connections", (json_int_t)sums.connections, "regions",
 		      (json_int_t)s->region_count, "registered_bytes",
-		      (json_int_t)s->registered, "messages", messages);
-	add_share(o, s, held);
+		      (json_int_t)s->registered, "messages",
+		      (json_int_t)sums.messages);
+	add_share(o, s, (json_int_t)sums.limited);
 	add_own_counts(o, s);
-	mpib_field_counts(o, v, sum);
+	mpib_field_counts(o, v, sums.n);
 	return o;
 }
 

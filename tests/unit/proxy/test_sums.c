@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/sums.h: nothing that was moved is lost or counted twice. */
+#include "view/sums.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Clients 1 and 2 are here; a third one left, and only the rails know of it. */
+static struct mpib_snap_flow flow[] = {
+	{ .client = 1, .messages = 2, .n = { { .tx_bytes = 10 }, { 0 } } },
+	{ .client = 2, .messages = 4, .n = { { .rx_bytes = 20 }, { 0 } } },
+	{ .client = 1, .messages = 8, .n = { { 0 }, { .tx_bytes = 40 } } },
+};
+static struct mpib_snap_client client[] = {
+	{ .id = 1,
+	  .held = 3,
+	  .closed_messages = 16,
+	  .closed = { { .tx_bytes = 80 }, { .rx_bytes = 160 } } },
+	{ .id = 2 },
+};
+static const struct mpib_snapshot snap = {
+	.rails = MPIB_RAILS,
+	.flows = 3,
+	.flow = flow,
+	.clients = 2,
+	.client = client,
+	.rail = { { .n = { .tx_bytes = 1000, .rx_bytes = 2000 } },
+		  { .n = { .tx_bytes = 3000, .rx_bytes = 4000 } } },
+};
+
+static void
+a_client_has_what_its_open_and_closed_connections_moved(void **state)
+{
+	struct mpib_client_sums sums;
+
+	(void)state;
+	mpib_sums_of_client(&snap, 1, &sums);
+	assert_int_equal(sums.connections, 2);
+	assert_int_equal(sums.messages, 2 + 8 + 16);
+	assert_int_equal(sums.limited, 3);
+	assert_int_equal(sums.closed[0].tx_bytes, 80);
+	assert_int_equal(sums.closed[1].tx_bytes, 0);
+	assert_int_equal(sums.n[0].tx_bytes, 10 + 80);
+	assert_int_equal(sums.n[0].rx_bytes, 0);
+	assert_int_equal(sums.n[1].tx_bytes, 40);
+	assert_int_equal(sums.n[1].rx_bytes, 160);
+}
+
+static void a_client_that_is_not_there_has_nothing(void **state)
+{
+	struct mpib_client_sums none = { 0 }, sums;
+
+	(void)state;
+	memset(&sums, 0xff, sizeof(sums));
+	mpib_sums_of_client(&snap, 9, &sums);
+	assert_int_equal(sums.connections, 0);
+	assert_int_equal(sums.messages, 0);
+	assert_int_equal(sums.limited, 0);
+	assert_memory_equal(sums.n, none.n, sizeof(none.n));
+	assert_memory_equal(sums.closed, none.closed, sizeof(none.closed));
+}
+
+static void open_and_closed_ones_add_up_to_the_rails(void **state)
+{
+	struct mpib_rail_counts sum[MPIB_RAILS];
+
+	(void)state;
+	mpib_sums_closed(&snap, sum);
+	assert_int_equal(sum[0].tx_bytes, 990);
+	assert_int_equal(sum[0].rx_bytes, 1980);
+	assert_int_equal(sum[1].tx_bytes, 2960);
+	assert_int_equal(sum[1].rx_bytes, 4000);
+	for (uint32_t i = 0; i < snap.flows; i++)
+		mpib_sums_add(sum, snap.flow[i].n);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		assert_memory_equal(&sum[r], &snap.rail[r].n, sizeof(sum[r]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_client_has_what_its_open_and_closed_connections_moved),
+		cmocka_unit_test(a_client_that_is_not_there_has_nothing),
+		cmocka_unit_test(open_and_closed_ones_add_up_to_the_rails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
