@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tenants, lanes and flows of engines that are not there.
- */
+/* Tenants, lanes and flows of engines that are not there. */
 #include "fake_objects.h"
 
 #include <errno.h>

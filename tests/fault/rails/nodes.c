@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "engine/lane/lane.h"
 #include "peer/internal.h"
 
@@ -27,10 +27,7 @@ void die(const char *fmt, ...)
 
 uint64_t now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+	return mpib_now_ns();
 }
 
 static struct node *node_of(void *ctx)
