@@ -7,9 +7,9 @@
  *
  * agent.sock, SOCK_SEQPACKET, the agent listens: one mpib_agent_request a
  * packet, each REGISTER answered by one mpib_agent_response, in order. The
- * proxy registers each connection, sending or receiving, when it is ready and deregisters it
- * when it closes; hanging up deregisters all. Addresses are IPv4 in network
- * order, SUP's 0 where there is none.
+ * proxy registers each connection, sending or receiving, when it is ready and
+ * deregisters it when it closes; hanging up deregisters all. Addresses are IPv4
+ * in network order, SUP's 0 where there is none.
  *
  * hints, 4112 bytes, made by the agent and mapped read-only by the proxy: one
  * entry a registered connection, named by hint_slot. The entry's seq is odd

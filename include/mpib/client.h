@@ -50,7 +50,7 @@ struct mpib_rail_info {
 struct mpib_node_info {
 	uint32_t client; /* id that tools show */
 	int rails;
-	int dmabuf; /* mpib_reg_dmabuf() works on every rail */
+	int dmabuf; /* every rail can register one, by mpib_reg_fd() */
 	struct mpib_rail_info rail[2];
 };
 
@@ -152,7 +152,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * -errno: the request failed and is over; -EMSGSIZE: the send was larger than
  * the posted receive (the text names both sizes, both ends get it);
  * -ECONNRESET: the peer is gone; -EPIPE: the proxy is gone; -ECANCELED: its
- * region was deregistered. Makes no system call while the proxy is well,
+ * region was deregistered; -ETIMEDOUT: both rails were away for too long, or it
+ * took longer than the proxy was set to allow. A send is over when its buffer may be used again,
+ * which is when the proxy's setting failover.completion says. Makes no system call while the proxy is well,
  * except one poll(2) each 10 ms of waiting.
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);

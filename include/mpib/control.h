@@ -5,8 +5,8 @@
  * answers each request once with the same id; slow things (connect, accept,
  * close) are answered at once and their outcome appears in the connection's
  * state in the reply segment, which has left FREE before connect and accept
- * are answered and READY before close is. Who the client is comes from SO_PEERCRED, never
- * from a message.
+ * are answered and READY before close is. Who the client is comes from
+ * SO_PEERCRED, never from a message.
  */
 #ifndef MPIB_CONTROL_H
 #define MPIB_CONTROL_H

@@ -3,7 +3,8 @@
  * Every setting of the proxy, once: what it is called in a file, in the
  * environment and on the command line, its range, its default and where its
  * value came from. Later sources win: built-in, /etc/mpib/mpib.conf and
- * conf.d, environment, flags. Start-up only, one thread.
+ * conf.d, environment, flags, and, of some, the admin command set. Control
+ * thread.
  *
  * A setting "key" of "[section]" is MPIB_SECTION_KEY in the environment.
  */

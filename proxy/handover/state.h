@@ -13,7 +13,8 @@ struct mpib_proxy;
  * registers. Unpacked before shards run.
  */
 void mpib_clients_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p);
-/* The rest: lanes, listeners and connections, of these clients. began_ns: when the traffic was stopped. Its engine is halted. */
+/* The rest: lanes, listeners and connections of these clients, and what was set
+ * while it ran. began_ns: when the traffic was stopped. Its engine is halted. */
 void mpib_state_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p,
 		       uint64_t *began_ns);
 

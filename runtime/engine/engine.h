@@ -183,7 +183,7 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Bit per drained rail. Any thread. */
 unsigned mpib_engine_drained(const struct mpib_engine *engine);
-/* Take over what may change while it runs: sup_bw, lane_window
+/* Take over what may change while it runs: sup_bw, lane_window, share_window
  * and times. */
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);

@@ -108,7 +108,7 @@ struct mpib_bconn {
 	struct mpib_peer *peer;
 	struct mpib_blane *lane;
 	struct mpib_flow *flow;
-	struct mpib_agent_conn *hint; /* sender's, or NULL */
+	struct mpib_agent_conn *hint; /* NULL: it has no agent */
 	/* The end of it, see mpib_bconn_step(). */
 	bool offered; /* CONN_OPEN sent, not answered */
 	bool known; /* their_id is set: they may write to us */
