@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/doorbell.c between two nodes on software rails: what a turn has for a
+/* engine/lane/doorbell.c between two nodes on software rails: what a turn has for a
  * QP goes out with one doorbell, whoever it is of, and in order. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config.h: files, environment, ranges, errors that name their place. */
+/* proxy/config/config.h: files, environment, ranges, errors that name their place. */
 #include "config/config.h"
 
 #include <errno.h>

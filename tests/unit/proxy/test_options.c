@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/options.h: the order of all sources, and what is refused. */
+/* proxy/config/options.h: the order of all sources, and what is refused. */
 #include "config/options.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane.c, route.c and ece.c on RDMA devices: what a QP is told of the
+ * engine/lane/lane.c, route.c and ece.c on RDMA devices: what a QP is told of the
  * way to its peer. Two engines, whose devices are the test's.
  */
 #include <arpa/inet.h>

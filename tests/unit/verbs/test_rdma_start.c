@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/rail.c, engine/probe.c and verbs/explain.c: what an engine on RDMA
+ * engine/rail/rail.c, probe.c and verbs/explain.c: what an engine on RDMA
  * devices finds at start, and what it says when that will not do.
  */
 #include <errno.h>
