@@ -100,7 +100,7 @@ static void send_answers(struct mpib_lane *lane, unsigned rail, uint32_t epoch,
 	}
 }
 
-/* As replay.c searches them. */
+/* As judge.c searches them. */
 static int order(const void *pa, const void *pb)
 {
 	const struct mpib_answer *a = pa, *b = pb;
