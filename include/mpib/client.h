@@ -153,9 +153,10 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * the posted receive (the text names both sizes, both ends get it);
  * -ECONNRESET: the peer is gone; -EPIPE: the proxy is gone; -ECANCELED: its
  * region was deregistered; -ETIMEDOUT: both rails were away for too long, or it
- * took longer than the proxy was set to allow. A send is over when its buffer may be used again,
- * which is when the proxy's setting failover.completion says. Makes no system call while the proxy is well,
- * except one poll(2) each 10 ms of waiting.
+ * took longer than the proxy was set to allow. A send is over when its buffer
+ * may be used again, which is when the proxy's setting failover.completion
+ * says. Makes no system call while the proxy is well, except one poll(2) each
+ * 10 ms of waiting.
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
