@@ -55,7 +55,7 @@ void mpib_check_versions(struct mpib_doctor *d)
 			  num(d->info, "abi"), MPIB_ABI_VERSION);
 	else if (strcmp(proxy, MPIB_VERSION) != 0)
 		mpib_find(d, MPIB_WARN, "versions",
-			  "restart mpib-proxy when no job runs",
+			  "replace it under the running jobs: mpibctl upgrade",
 			  "the proxy is %s, what is installed here %s", proxy,
 			  MPIB_VERSION);
 	else
