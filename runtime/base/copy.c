@@ -94,3 +94,11 @@ void mpib_copy_up(void *to, const void *from, size_t len)
 	while (i < len)
 		i += copy_byte(dst + i, src + i);
 }
+
+void mpib_zero_words(void *to, size_t len)
+{
+	uint64_t *word = to;
+
+	for (size_t i = 0; i < len / sizeof(*word); i++)
+		__atomic_store_n(&word[i], 0, __ATOMIC_RELAXED);
+}

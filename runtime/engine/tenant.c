@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/copy.h"
 #include "base/log.h"
 #include "engine/lane/lane.h"
 
@@ -93,7 +94,7 @@ int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->index = i;
 	tables->in = slab->mem + (size_t)2 * i * MPIB_TABLE_BYTES;
 	tables->out = (char *)tables->in + MPIB_TABLE_BYTES;
-	memset(tables->in, 0, 2 * MPIB_TABLE_BYTES);
+	mpib_zero_words(tables->in, 2 * MPIB_TABLE_BYTES);
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
 		tables->lkey[r] = slab->mr[r]->lkey;
 		tables->rkey[r] = slab->mr[r]->rkey;

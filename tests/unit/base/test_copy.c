@@ -97,11 +97,24 @@ static void lines_fill_strictly_upwards(void **state)
 	assert_int_equal(trap.wrong, 0);
 }
 
+static void zeroed_words_are_zero_and_nothing_beside_them(void **state)
+{
+	uint64_t words[18];
+
+	(void)state;
+	memset(words, 0xff, sizeof(words));
+	mpib_zero_words(words + 1, 16 * sizeof(words[0]));
+	assert_true(words[0] == UINT64_MAX && words[17] == UINT64_MAX);
+	for (int i = 1; i < 17; i++)
+		assert_int_equal(words[i], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length_and_alignment_is_copied_exactly),
 		cmocka_unit_test(lines_fill_strictly_upwards),
+		cmocka_unit_test(zeroed_words_are_zero_and_nothing_beside_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
