@@ -90,6 +90,11 @@ by_rail() {
 	ctl "$1" rails | tr -d , | awk '/"tx_bytes"/ { tx = tx " " $2 }
 		/"rx_bytes"/ { rx = rx " " $2 } END { print tx rx }'
 }
+# What a rail that was fenced had not delivered, SOUT and SUP: it went again.
+lost() {
+	ctl "$1" rails | tr -d , | awk '/"lost_bytes"/ { l = l " " $2 }
+		END { print l }'
+}
 by_conn() {
 	ctl "$1" conns | tr -d , | awk '/\{$/ { what = $1 }
 		/"sout"|"sup"/ && what ~ /x_bytes/ { all = all " " $2 }
@@ -104,9 +109,11 @@ for node in 0 1; do
 		complain "node $node: rails moved$(by_rail "$node")," \
 			"connections$(by_conn "$node")"
 done
-echo "$(by_rail 0)$(by_rail 1)" | awk '
-	{ exit !($1 + $5 == $3 + $7 && $2 + $6 == $4 + $8) }' ||
-	complain "sent is not received:$(by_rail 0) and$(by_rail 1)"
+echo "$(by_rail 0)$(by_rail 1)$(lost 0)$(lost 1)" | awk '
+	{ exit !($1 + $5 - $9 - $11 == $3 + $7 &&
+		$2 + $6 - $10 - $12 == $4 + $8) }' ||
+	complain "sent is not received:$(by_rail 0) and$(by_rail 1)," \
+		"lost:$(lost 0) and$(lost 1)"
 
 for node in 0 1; do
 	kill -TERM "${pids[$node]}"
