@@ -207,7 +207,7 @@ static void clients_may_be_killed_meanwhile(void **state)
 
 		for (unsigned v = 0; v < VICTIMS; v++)
 			victim[v] = bear(i * VICTIMS + v);
-		upgrade_and_kill(&node[i & 1], victim, 50u << i % 6);
+		upgrade_and_kill(&node[i & 1], victim, 5u << i % 6);
 		node_until_ledger(&node[0], "sessions", sessions);
 		node_until_ledger(&node[1], "sessions", sessions);
 	}
