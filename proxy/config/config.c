@@ -186,6 +186,18 @@ static const char *env_value(char **env, const char *name)
 	return NULL;
 }
 
+const struct mpib_setting *mpib_config_find(const char *section,
+					    const char *key)
+{
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+
+		if (!strcmp(s->section, section) && !strcmp(s->key, key))
+			return s;
+	}
+	return NULL;
+}
+
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why)
 {
 	for (unsigned i = 0; i < mpib_settings_count; i++) {

@@ -110,6 +110,9 @@ struct mpib_setting {
 /* The table, and how many there are. */
 extern const struct mpib_setting mpib_settings[];
 extern const unsigned mpib_settings_count;
+/* NULL: there is none of that name. */
+const struct mpib_setting *mpib_config_find(const char *section,
+					    const char *key);
 
 /* All built-in. */
 void mpib_config_init(struct mpib_config *cfg);

@@ -83,22 +83,19 @@ static void unknown(struct reader *r, const char *section, const char *key)
 static int handle(void *user, const char *section, const char *key,
 		  const char *value)
 {
+	const struct mpib_setting *s = mpib_config_find(section, key);
 	struct reader *r = user;
 	char origin[MPIB_ORIGIN_MAX];
 
 	if (r->rc < 0)
 		return 0;
-	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		const struct mpib_setting *s = &mpib_settings[i];
-
-		if (strcmp(s->section, section) || strcmp(s->key, key))
-			continue;
-		fail(r, mpib_config_set(r->cfg, s, value, origin, r->why));
-		return r->rc == 0;
+	if (!s) {
+		unknown(r, section, key);
+		return 0;
 	}
-	unknown(r, section, key);
-	return 0;
+	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
+	fail(r, mpib_config_set(r->cfg, s, value, origin, r->why));
+	return r->rc == 0;
 }
 
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)

@@ -212,15 +212,9 @@ void mpib_sessions_parcel(struct mpib_parcel *p, struct mpib_sessions *all)
 
 struct mpib_owner *mpib_sessions_owner(void *arg, uint32_t client)
 {
-	struct mpib_sessions *all = arg;
-	struct mpib_session *s;
+	struct mpib_session *s = mpib_sessions_find(arg, client);
 
-	TAILQ_FOREACH(s, &all->list, link)
-	{
-		if (s->id == client && s->state == MPIB_SESSION_LIVE)
-			return &s->owner;
-	}
-	return NULL;
+	return s ? &s->owner : NULL;
 }
 
 int mpib_sessions_go_on(struct mpib_sessions *all, int fd)

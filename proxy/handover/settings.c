@@ -14,18 +14,6 @@ static bool is_set(const struct mpib_config *cfg, unsigned i)
 			strlen(MPIB_ADMIN_ORIGIN));
 }
 
-static const struct mpib_setting *find(const char *section, const char *key)
-{
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		const struct mpib_setting *s = &mpib_settings[i];
-
-		if (s->runtime && !strcmp(s->section, section) &&
-		    !strcmp(s->key, key))
-			return s;
-	}
-	return NULL;
-}
-
 /* s is what is packed. */
 static void setting(struct mpib_parcel *p, struct mpib_config *cfg,
 		    const struct mpib_setting *s)
@@ -46,8 +34,8 @@ static void setting(struct mpib_parcel *p, struct mpib_config *cfg,
 	mpib_parcel_text(p, origin, sizeof(origin));
 	if (p->packing || p->failed)
 		return;
-	s = find(section, key);
-	if (!s)
+	s = mpib_config_find(section, key);
+	if (!s || !s->runtime)
 		mpib_warn("%s.%s = %s, %s, is no setting any more", section,
 			  key, value, origin);
 	else if (mpib_config_set(cfg, s, value, origin, why) < 0)
@@ -69,18 +57,6 @@ static void settings(struct mpib_parcel *p, struct mpib_config *cfg)
 	}
 }
 
-static struct mpib_session *client(struct mpib_sessions *all, uint32_t id)
-{
-	struct mpib_session *s;
-
-	TAILQ_FOREACH(s, &all->list, link)
-	{
-		if (s->id == id && s->state == MPIB_SESSION_LIVE)
-			return s;
-	}
-	return NULL;
-}
-
 static void share(struct mpib_parcel *p, struct mpib_sessions *all,
 		  const struct mpib_session *s)
 {
@@ -95,7 +71,7 @@ static void share(struct mpib_parcel *p, struct mpib_sessions *all,
 	mpib_parcel_u32(p, &id);
 	mpib_parcel_u32(p, &part.weight);
 	mpib_parcel_u32(p, &part.limit);
-	to = p->packing || p->failed ? NULL : client(all, id);
+	to = p->packing || p->failed ? NULL : mpib_sessions_find(all, id);
 	if (to) {
 		to->share = part;
 		to->share_said = true;

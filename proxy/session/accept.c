@@ -210,6 +210,18 @@ void mpib_sessions_stop(struct mpib_sessions *all)
 	mpib_session_drop(s, "the proxy stops");
 }
 
+struct mpib_session *mpib_sessions_find(struct mpib_sessions *all, uint64_t id)
+{
+	struct mpib_session *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->id == id && s->state == MPIB_SESSION_LIVE)
+			return s;
+	}
+	return NULL;
+}
+
 void mpib_sessions_fini(struct mpib_sessions *all)
 {
 	struct mpib_session *s;

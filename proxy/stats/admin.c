@@ -59,16 +59,13 @@ json_t *mpib_admin_resume(struct mpib_ask *ask)
 
 static struct mpib_session *find_client(struct mpib_ask *ask, uint64_t id)
 {
-	struct mpib_session *s;
+	struct mpib_session *s = mpib_sessions_find(ask->admin->sessions, id);
 
-	TAILQ_FOREACH(s, &ask->admin->sessions->list, link)
-	{
-		if (s->id == id && s->state == MPIB_SESSION_LIVE)
-			return s;
-	}
-	mpib_ask_fail(ask, "clients lists them", "no client %llu is attached",
-		      (unsigned long long)id);
-	return NULL;
+	if (!s)
+		mpib_ask_fail(ask, "clients lists them",
+			      "no client %llu is attached",
+			      (unsigned long long)id);
+	return s;
 }
 
 /* Of a connection: among those of its client. -ENOENT. */

@@ -41,19 +41,13 @@ static void clean_up(void)
 
 static void set(const char *section, const char *key, const char *value)
 {
+	const struct mpib_setting *s = mpib_config_find(section, key);
 	char why[MPIB_WHY_MAX];
 
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		const struct mpib_setting *s = &mpib_settings[i];
-
-		if (!strcmp(s->section, section) && !strcmp(s->key, key)) {
-			if (mpib_config_set(&proxy.cfg, s, value, "fuzz", why) <
-			    0)
-				fuzz_found(why);
-			return;
-		}
-	}
-	fuzz_found(key);
+	if (!s)
+		fuzz_found(key);
+	if (mpib_config_set(&proxy.cfg, s, value, "fuzz", why) < 0)
+		fuzz_found(why);
 }
 
 static void set_addresses(void)

@@ -25,13 +25,11 @@ static int fresh(void **state)
 
 static const struct mpib_setting *setting(const char *section, const char *key)
 {
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		if (!strcmp(mpib_settings[i].section, section) &&
-		    !strcmp(mpib_settings[i].key, key))
-			return &mpib_settings[i];
-	}
-	fail_msg("no setting %s.%s", section, key);
-	return NULL;
+	const struct mpib_setting *s = mpib_config_find(section, key);
+
+	if (!s)
+		fail_msg("no setting %s.%s", section, key);
+	return s;
 }
 
 static int set(const char *section, const char *key, const char *value)
