@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -161,16 +160,6 @@ static pid_t bear(unsigned seed)
 	return pid;
 }
 
-static void slay(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status))
-		fail_msg("a victim ended by itself");
-}
-
 static void step_all(struct mover *m)
 {
 	for (unsigned i = 0; i < WITNESSES; i++) {
@@ -240,11 +229,11 @@ static void killed_clients_leave_nothing_and_hurt_nobody(void **state)
 		unsigned v = (unsigned)rand() % VICTIMS;
 
 		pass(witness, (unsigned)rand() % LIFE_US);
-		slay(victim[v]);
+		child_kill(victim[v]);
 		victim[v] = bear((unsigned)rand() % 100000);
 	}
 	for (unsigned v = 0; v < VICTIMS; v++)
-		slay(victim[v]);
+		child_kill(victim[v]);
 	pass(witness, 100000);
 	/* Between messages a staging window may be as it was before. */
 	until_same(0, &before[0]);

@@ -52,16 +52,6 @@ static void freeze(pid_t pid)
 	assert_true(WIFSTOPPED(status));
 }
 
-static void slay(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (!WIFSIGNALED(status))
-		fail_msg("it ended by itself with %d", WEXITSTATUS(status));
-}
-
 static void open_mover(struct mover *m, unsigned from, bool direct)
 {
 	unsigned long long since = node_ms();
@@ -187,7 +177,7 @@ static void a_stopped_client_hurts_nobody_and_goes_on(void **state)
 
 		kill(pid, SIGCONT);
 		hear(told, 5);
-		slay(pid);
+		child_kill(pid);
 		close(told);
 		node_until_ledger(&node[0], "attached", 1);
 	}
@@ -333,7 +323,7 @@ static void a_child_keeps_nothing_of_its_dead_parent(void **state)
 	assert_int_equal(read(tell[0], &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	since = node_ms();
-	slay(pid);
+	child_kill(pid);
 	node_until_ledger(&node[0], "attached", 0);
 	node_until_ledger(&node[1], "attached", 0);
 	since = node_ms() - since;

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -166,16 +165,6 @@ static pid_t bear(unsigned seed)
 	return pid;
 }
 
-static void slay(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status))
-		fail_msg("a victim ended by itself");
-}
-
 /* One after the other, at moments that differ from round to round. */
 static void upgrade_and_kill(const struct node *n, pid_t *victim,
 			     unsigned turns)
@@ -186,7 +175,7 @@ static void upgrade_and_kill(const struct node *n, pid_t *victim,
 	for (unsigned i = 0; i < VICTIMS; i++) {
 		for (unsigned t = 0; t < turns; t++)
 			moving_turn(&moving);
-		slay(victim[i]);
+		child_kill(victim[i]);
 	}
 	moving_until(&moving, &run, 1);
 	if (run.status)

@@ -222,6 +222,17 @@ void node_again(struct node *node)
 	launch(node);
 }
 
+void child_kill(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!WIFSIGNALED(status))
+		fail_msg("a child ended by itself with %d",
+			 WEXITSTATUS(status));
+}
+
 void node_kill(struct node *node)
 {
 	assert_int_equal(kill(node->pid, SIGKILL), 0);

@@ -37,6 +37,9 @@ void node_wipe(struct node *node);
  * run directory is left. Returns how long it took in ms. */
 unsigned node_stop(struct node *node);
 
+/* SIGKILL and wait for a child of the test's; it must not have ended by itself. */
+void child_kill(pid_t pid);
+
 /* What one process wrote and how it ended. */
 struct run {
 	int status; /* exit status, 128 + signal */

@@ -61,16 +61,22 @@ static void an_empty_one_sends_nothing(void **state)
 	mpib_outbox_fini(&o);
 }
 
+/* Frames of 10 and 20 bytes, told in both. */
+static void put_two(struct mpib_outbox *o, uint8_t *both)
+{
+	memcpy(both, frame(1, 10), 10);
+	memcpy(both + 10, frame(2, 20), 20);
+	assert_true(mpib_outbox_put(o, &open_link, both, 10));
+	assert_true(mpib_outbox_put(o, &open_link, both + 10, 20));
+}
+
 static void frames_leave_in_the_order_they_came(void **state)
 {
 	struct mpib_outbox o = { 0 };
 	uint8_t both[30];
 
 	(void)state;
-	memcpy(both, frame(1, 10), 10);
-	memcpy(both + 10, frame(2, 20), 20);
-	assert_true(mpib_outbox_put(&o, &open_link, both, 10));
-	assert_true(mpib_outbox_put(&o, &open_link, both + 10, 20));
+	put_two(&o, both);
 	assert_false(mpib_outbox_empty(&o));
 	expect_sent(&o, both, sizeof(both));
 	mpib_outbox_fini(&o);
@@ -202,10 +208,7 @@ static void what_waits_is_handed_over_and_what_left_is_not(void **state)
 	uint8_t both[30];
 
 	(void)state;
-	memcpy(both, frame(1, 10), 10);
-	memcpy(both + 10, frame(2, 20), 20);
-	assert_true(mpib_outbox_put(&o, &open_link, both, 10));
-	assert_true(mpib_outbox_put(&o, &open_link, both + 10, 20));
+	put_two(&o, both);
 	o.at = 3; /* the socket took so much */
 	assert_true(hand_over(&o, &next));
 	assert_int_equal(waits(&next), 27);
