@@ -42,7 +42,7 @@ struct mpib_rail {
 	uint32_t cq_owed; /* completions that may still come: never above
 			     cq_size, so the CQ cannot overrun */
 	uint64_t inflight; /* bytes of all lanes */
-	/* sched.c: of these, on lanes that do not move, and when that was
+	/* window.c: of these, on lanes that do not move, and when that was
 	 * looked up. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state, by events; control thread */
@@ -71,7 +71,7 @@ struct mpib_shard {
 	struct mpib_attachment_list attachments;
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
-	struct mpib_claim claims; /* whose turn it is; see sched.c */
+	struct mpib_claim claims; /* whose turn it is; turn/sched.c */
 	bool contended; /* in this turn order counts */
 	uint8_t full; /* rails for whose room somebody waits in it */
 	uint64_t claim_wake_ns; /* a limit lets somebody go on then */
@@ -192,22 +192,22 @@ void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
  * waits. */
 void mpib_async_turn(struct mpib_shard *s);
 
-/* cq.c: bounded poll of both rails; how many completions. */
+/* turn/cq.c: bounded poll of both rails; how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);
 /* Until both are empty, or a bound is met. */
 void mpib_cq_drain(struct mpib_shard *s);
 
-/* intake.c: descriptors out of the rings that have work. */
+/* turn/intake.c: descriptors out of the rings that have work. */
 int mpib_intake_turn(struct mpib_shard *s);
 
-/* doorbell.c: one doorbell for each QP that a turn has something for. */
+/* lane/doorbell.c: one doorbell for each QP that a turn has something for. */
 void mpib_ring_turn(struct mpib_shard *s);
 
-/* delivery.c: words that are due; then words that came. */
+/* flow/delivery.c: words that are due; then words that came. */
 int mpib_delivery_tell_turn(struct mpib_shard *s);
 int mpib_delivery_look_turn(struct mpib_shard *s);
 
-/* sched.c: post what flows have to send, by their claims. */
+/* turn/sched.c: post what flows have to send, by their claims. */
 int mpib_sched_turn(struct mpib_shard *s);
 /* Milliseconds that may be slept, of most, before a limit lets somebody go
  * on. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/rail/async.c: what devices tell unasked reaches the shard it is about, in
+ * engine/async.c: what devices tell unasked reaches the shard it is about, in
  * order, and the control thread never waits for it.
  */
 #include <errno.h>

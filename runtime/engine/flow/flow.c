@@ -11,7 +11,6 @@
 #include "base/sure.h"
 #include "engine/measure/count.h"
 #include "engine/notice.h"
-#include "engine/split/policy.h"
 
 /* Requests fail; what is not posted is forgotten. */
 static void abandon(struct mpib_flow *f, int error)

@@ -200,14 +200,11 @@ uint64_t mpib_flow_oldest_ns(const struct mpib_flow *f);
 void mpib_flow_break(struct mpib_flow *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Shard. A sender has something to post. */
-void mpib_flow_make_ready(struct mpib_flow *f);
-/*
- * Shard. False while the order of claims says to leave the rail's room, bytes
- * in flight, to somebody whose turn it is. no_room: the flow found its lane
- * full, and others are not to take the room it waits for.
- */
-bool mpib_sched_may(struct mpib_flow *f, unsigned rail);
-void mpib_sched_no_room(struct mpib_flow *f);
+static inline void mpib_flow_make_ready(struct mpib_flow *f)
+{
+	if (!f->claim.on)
+		mpib_claim_wake(&f->claim);
+}
 /* Shard. Look whether a stop can be answered. */
 void mpib_flow_check_stopped(struct mpib_flow *f);
 /* Shard. The QP of this flow's slot number on a rail. */
@@ -297,6 +294,21 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 void mpib_sender_pop(struct mpib_flow *f);
 /* The peer's words, checked. */
 bool mpib_cts_sane(const struct mpib_cts *c);
+
+/*
+ * policy.c. The only policy entry: SUP's share of len bytes at pos of a message
+ * of total bytes, in parts per 1024, more meaning all. An agent's hint is read
+ * once a message, when pos is 0. Bounded.
+ */
+uint32_t mpib_get_sup_bw(struct mpib_flow *flow, uint32_t total, uint32_t pos,
+			 uint32_t len);
+/* Bytes of each rail for a piece, by the policy of now; arguments as above. */
+void mpib_split(struct mpib_flow *flow, uint32_t total, uint32_t pos,
+		uint32_t len, uint32_t *rail);
+/* The rail of a lane's CTS and empty messages. Any thread. */
+uint8_t mpib_policy_home(const struct mpib_lane *lane);
+/* The split in force. */
+void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why);
 
 /* replay.c: as mpib_sender_step(), for what a fence lost. */
 uint64_t mpib_replay_step(struct mpib_flow *f);

@@ -12,7 +12,6 @@
 #include "engine/flow/flow.h"
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
-#include "engine/split/policy.h"
 
 /* One rail's share of len bytes at from, SUP in front. */
 static struct mpib_span share(const struct mpib_extent *e,

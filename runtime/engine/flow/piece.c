@@ -29,6 +29,29 @@ static bool room(struct mpib_flow *f, unsigned r, uint8_t spread, unsigned wrs)
 	return mpib_qp_room(mpib_flow_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
+/* False while the order of claims leaves the rail's room, bytes in flight, to
+ * somebody whose turn it is. */
+static bool in_turn(struct mpib_flow *f, unsigned rail)
+{
+	struct mpib_shard *s = f->shard;
+	uint8_t bit = (uint8_t)(1u << rail);
+
+	if (s->full & bit || mpib_window_full(s, rail)) {
+		s->full |= bit;
+		f->stopped_by = MPIB_CLAIM_SHUT;
+	} else if (f->lane->full_turn == s->n.turns) {
+		f->stopped_by = MPIB_CLAIM_KEEP;
+	}
+	return f->stopped_by == MPIB_CLAIM_NONE;
+}
+
+/* Its lane is full, and others are not to take the room that it waits for. */
+static void keep_turn(struct mpib_flow *f)
+{
+	f->stopped_by = MPIB_CLAIM_KEEP;
+	f->lane->full_turn = f->shard->n.turns;
+}
+
 /* Room on every rail of mask for a chain of wrs and its bytes, and a piece to
  * account for them. */
 bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, uint8_t spread,
@@ -45,17 +68,17 @@ bool mpib_sender_may_post(struct mpib_flow *f, uint8_t mask, uint8_t spread,
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		if (!(mask & 1u << r))
 			continue;
-		if (f->shard->contended && !mpib_sched_may(f, r)) {
+		if (f->shard->contended && !in_turn(f, r)) {
 			mpib_stall(f, MPIB_STALL_SHARE);
 			return false;
 		}
 		if (!room(f, r, spread, wrs)) {
-			mpib_sched_no_room(f);
+			keep_turn(f);
 			mpib_stall(f, MPIB_STALL_SQ);
 			return false;
 		}
 		if (!window_open(f, r, bytes[r])) {
-			mpib_sched_no_room(f);
+			keep_turn(f);
 			mpib_stall(f, MPIB_STALL_WINDOW);
 			return false;
 		}

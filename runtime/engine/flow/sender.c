@@ -10,7 +10,6 @@
 #include "engine/flow/flow.h"
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
-#include "engine/split/policy.h"
 
 bool mpib_sender_room(const struct mpib_flow *f)
 {

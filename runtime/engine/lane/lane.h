@@ -1,54 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: tenants, attachments, regions and lanes.
+ * Inside the engine: attachments, regions and lanes.
  */
 #ifndef MPIB_ENGINE_LANE_H
 #define MPIB_ENGINE_LANE_H
 
+#include "engine/rail/tenant.h"
 #include "engine/recovery/failover.h"
 #include "engine/shard.h"
 #include "engine/split/adapt.h"
 #include "engine/split/choice.h"
-
-/* A flow's two tables: what the peer writes, and what we write from. Behind the
- * entries: the delivery words. */
-#define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64 + 64)
-#define MPIB_TABLE_WORDS ((size_t)MPIB_SLOTS * 64)
-#define MPIB_TABLES_PER_SLAB 64
-
-struct mpib_slab; /* registered memory for the tables of 64 flows */
-
-struct mpib_tables {
-	struct mpib_slab *slab;
-	unsigned index;
-	void *in, *out; /* MPIB_TABLE_BYTES each */
-	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS];
-};
-
-struct mpib_tenant {
-	struct mpib_shard *shard;
-	struct mpib_claim claim;
-	uid_t uid;
-	unsigned refs; /* control thread */
-	struct ibv_pd *pd[MPIB_RAILS];
-	struct ibv_srq *srq[MPIB_RAILS];
-	uint32_t srq_posted[MPIB_RAILS]; /* shard */
-	LIST_HEAD(, mpib_slab) slabs; /* control thread */
-	struct mpib_msg msg;
-	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
-	struct mpib_tenant *next; /* control thread's list */
-};
-
-/* Shard: keep each SRQ between the water marks. */
-int mpib_srq_turn(struct mpib_shard *s);
-int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
-/* Control thread. */
-/* Have the device tell when fewer than half of srq_low receives are left: the
- * shard did not come to it in time. */
-void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
-int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables);
-void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables);
-void mpib_tenants_free(struct mpib_engine *e);
 
 struct mpib_mr {
 	struct mpib_attachment *attachment;
@@ -154,7 +115,7 @@ struct mpib_lane {
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* sched.c: whether it moves */
+	} looked[MPIB_RAILS]; /* window.c: whether it moves */
 	TAILQ_ENTRY(mpib_lane) link;
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
@@ -228,6 +189,9 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t flow,
 	return (uint64_t)kind << 60 | (uint64_t)flow << 40 |
 	       (uint64_t)piece << 24;
 }
+
+/* window.c: the rail has all that it is given at once while order counts. */
+bool mpib_window_full(struct mpib_shard *s, unsigned rail);
 
 /* A completion came: what it retires. */
 void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a transfer is split over the rails: policy says a share, the split turns
- * it into bytes. Integers only.
+ * How a transfer may be split over the rails. Which share a connection has now
+ * is flow/policy.c's to say. Integers only.
  */
 #ifndef MPIB_ENGINE_POLICY_H
 #define MPIB_ENGINE_POLICY_H
 
 #include <mpib/abi.h>
 #include <stdbool.h>
-
-struct mpib_flow;
-struct mpib_lane;
 
 #define MPIB_SUP_BW_ALL 1024u
 
@@ -45,14 +42,6 @@ struct mpib_split_why {
 };
 
 /*
- * The only policy entry: SUP's share of len bytes at pos of a message of total
- * bytes, in parts per 1024, more meaning all. An agent's hint is read once a
- * message, when pos is 0. Shard thread; bounded.
- */
-uint32_t mpib_get_sup_bw(struct mpib_flow *flow, uint32_t total, uint32_t pos,
-			 uint32_t len);
-
-/*
  * SUP's bytes of a transfer. SUP is rounded down to 128, SOUT takes the tail;
  * a share of all is not rounded. So below 128 bytes one rail carries all.
  */
@@ -62,15 +51,5 @@ static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 		return size;
 	return (uint32_t)(((uint64_t)size * sup_bw) >> 10) & ~(MPIB_ALIGN - 1);
 }
-
-/* Bytes of each rail for a piece, by the policy of now; arguments as above. */
-void mpib_split(struct mpib_flow *flow, uint32_t total, uint32_t pos,
-		uint32_t len, uint32_t *rail);
-
-/* The rail of a lane's CTS and empty messages. Any thread. */
-uint8_t mpib_policy_home(const struct mpib_lane *lane);
-
-/* The split in force. Shard thread. */
-void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/copy.h"
 #include "base/log.h"
-#include "engine/lane/lane.h"
+#include "engine/rail/tenant.h"
 
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;

@@ -10,12 +10,6 @@
 
 #define PER_RING 32
 
-void mpib_flow_make_ready(struct mpib_flow *f)
-{
-	if (!f->claim.on)
-		mpib_claim_wake(&f->claim);
-}
-
 static void remember(struct mpib_flow *f)
 {
 	if (f->on_intake)

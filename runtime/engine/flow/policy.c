@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The share of each rail in what a connection sends, by the policy in force.
+ */
+#include <mpib/agent.h>
+
+#include "engine/flow/flow.h"
+#include "engine/split/policy.h"
+
+static uint32_t hint_slot(const struct mpib_flow *f)
+{
+	/* Relaxed: the control thread writes a whole number and nothing that
+	 * goes with it. */
+	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
+}
+
+/* No agent, no slot, or a slot that makes no sense: nothing on SUP. */
+static const struct mpib_hint_entry *hint_of(const struct mpib_flow *f)
+{
+	const struct mpib_hint_shm *shm = f->shard->engine->hints;
+	uint32_t slot = hint_slot(f);
+
+	if (!shm || slot >= MPIB_HINT_MAX_ENTRIES)
+		return NULL;
+	return &shm->entries[slot];
+}
+
+static uint32_t read_hint(struct mpib_flow *f)
+{
+	const struct mpib_hint_entry *entry = hint_of(f);
+	uint32_t sup_bw = entry ? mpib_hint_read(entry, f->hint) : 0;
+
+	if (sup_bw > MPIB_SUP_BW_ALL)
+		sup_bw = MPIB_SUP_BW_ALL;
+	if (sup_bw != f->hint) {
+		f->hint = sup_bw;
+		f->hint_since = f->shard->now;
+	}
+	return sup_bw;
+}
+
+static bool small_and_far(const struct mpib_flow *f, uint32_t total)
+{
+	return f->lane->path == MPIB_PATH_INTER &&
+	       total <= f->shard->engine->cfg.bdp;
+}
+
+uint32_t mpib_get_sup_bw(struct mpib_flow *flow, uint32_t total, uint32_t pos,
+			 uint32_t len)
+{
+	const struct mpib_engine_config *cfg = &flow->shard->engine->cfg;
+	struct mpib_lane *lane = flow->lane;
+
+	if (lane->rails < MPIB_RAILS)
+		return 0;
+	switch ((enum mpib_mode)cfg->mode) {
+	case MPIB_MODE_VANILLA:
+		return lane->path == MPIB_PATH_INTRA ? UINT32_MAX : 0;
+	case MPIB_MODE_ADVANCED:
+		if (small_and_far(flow, total))
+			return 0;
+		return pos ? flow->hint : read_hint(flow);
+	case MPIB_MODE_ADAPTIVE:
+		return mpib_adapt_share(&lane->adapt, lane->track, total, len,
+					flow->shard->now);
+	case MPIB_MODE_STATIC:
+		break;
+	}
+	/* Relaxed: mpib_engine_tune() changes it between any two pieces. */
+	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
+}
+
+void mpib_split(struct mpib_flow *flow, uint32_t total, uint32_t pos,
+		uint32_t len, uint32_t *rail)
+{
+	uint8_t use = flow->lane->use;
+	uint32_t sup = 0;
+
+	/* A rail that is out of use gets nothing, whatever the policy says. */
+	if (__builtin_expect(use != flow->lane->all, 0))
+		sup = use & 1u << MPIB_RAIL_SUP ? len : 0;
+	else if (len)
+		sup = mpib_sup_bytes(mpib_get_sup_bw(flow, total, pos, len),
+				     len);
+	rail[MPIB_RAIL_SUP] = sup;
+	rail[MPIB_RAIL_SOUT] = len - sup;
+}
+
+uint8_t mpib_policy_home(const struct mpib_lane *lane)
+{
+	const struct mpib_engine_config *cfg = &lane->shard->engine->cfg;
+	bool sup = false;
+
+	if (cfg->mode == MPIB_MODE_VANILLA)
+		sup = lane->path == MPIB_PATH_INTRA;
+	else if (cfg->mode == MPIB_MODE_STATIC)
+		sup = cfg->sup_bw >= MPIB_SUP_BW_ALL;
+	return sup && lane->rails > 1 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
+}
+
+void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why)
+{
+	const struct mpib_engine_config *cfg = &flow->shard->engine->cfg;
+	const struct mpib_lane *lane = flow->lane;
+	uint64_t since = lane->since;
+
+	*why = (struct mpib_split_why){ .source = MPIB_SPLIT_STATIC,
+					.hint_slot = UINT32_MAX };
+	if (cfg->mode == MPIB_MODE_VANILLA) {
+		why->source = MPIB_SPLIT_ISOLATION;
+		why->sup_bw = lane->rails > 1 && lane->path == MPIB_PATH_INTRA
+				      ? MPIB_SUP_BW_ALL
+				      : 0;
+	} else if (lane->rails < MPIB_RAILS) {
+		why->sup_bw = 0; /* there is no other rail */
+	} else if (lane->use != lane->all) {
+		why->source = MPIB_SPLIT_FAILOVER;
+		why->sup_bw =
+			lane->use & 1u << MPIB_RAIL_SUP ? MPIB_SUP_BW_ALL : 0;
+	} else if (cfg->mode == MPIB_MODE_ADVANCED) {
+		why->source = MPIB_SPLIT_HINT;
+		why->hint_slot = hint_slot(flow);
+		why->sup_bw = hint_of(flow) ? flow->hint : 0;
+		since = flow->hint_since ? flow->hint_since : since;
+	} else if (cfg->mode == MPIB_MODE_ADAPTIVE) {
+		why->source = MPIB_SPLIT_ADAPTIVE;
+		why->sup_bw = lane->adapt.share;
+		since = lane->adapt.since;
+	} else {
+		why->sup_bw = cfg->sup_bw;
+	}
+	why->age_ns = flow->shard->now - since;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may post next: flows with something to send are served by their claims
+ * (claim.h), whatever lane they are on.
+ */
+#include "engine/flow/flow.h"
+
+#define PIECES_PER_TURN 64
+
+static struct mpib_flow *flow_of(struct mpib_claim *leaf)
+{
+	return (struct mpib_flow *)((char *)leaf -
+				    offsetof(struct mpib_flow, claim));
+}
+
+static int64_t step(struct mpib_claim *leaf)
+{
+	struct mpib_flow *f = flow_of(leaf);
+	uint64_t n;
+
+	f->stopped_by = MPIB_CLAIM_NONE;
+	n = mpib_sender_step(f);
+	if (n > 0)
+		return (int64_t)n;
+	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
+		return MPIB_CLAIM_REST;
+	return f->stopped_by;
+}
+
+static int post_cts(struct mpib_shard *s)
+{
+	struct mpib_flow *f, *next;
+	/* Who stops and finds no room for his fence goes to the end again. */
+	struct mpib_flow *last = TAILQ_LAST(&s->cts, mpib_flow_list);
+	int posted = 0;
+
+	for (f = TAILQ_FIRST(&s->cts); f; f = next) {
+		next = f == last ? NULL : TAILQ_NEXT(f, cts_link);
+		if (!f->stopping)
+			posted += mpib_receiver_post_cts(f);
+		if (!f->stopping && !f->broken && f->rx.cts_again != f->rx.next)
+			continue; /* the SQ is full, or no rail is open */
+		f->on_cts = false;
+		TAILQ_REMOVE(&s->cts, f, cts_link);
+		if (f->stopping && !f->stopped)
+			mpib_flow_check_stopped(f);
+	}
+	return posted;
+}
+
+int mpib_sched_turn(struct mpib_shard *s)
+{
+	struct mpib_claim_turn t = {
+		.left = PIECES_PER_TURN,
+		.now_ns = s->now,
+		.wake_ns = UINT64_MAX,
+		.step = step,
+	};
+	int posted = post_cts(s);
+
+	s->full = 0;
+	s->contended = mpib_claim_contended(&s->claims);
+	mpib_claim_round(&s->claims, &t);
+	s->claim_wake_ns = t.wake_ns;
+	/* Somebody in debt gets his turn in a later round: no time to sleep. */
+	return posted + (int)t.posted + t.owing;
+}
+
+int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
+{
+	uint64_t ms = (s->claim_wake_ns - s->now) / 1000000 + 1;
+
+	/* A word is a plain write, which may come without an event. */
+	if (!TAILQ_EMPTY(&s->waiting))
+		most = 1;
+	return ms < (uint64_t)most ? (int)ms : most;
+}
