@@ -9,13 +9,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "addr.h"
 #include "base/log.h"
 #include "fuzz.h"
 #include "proxy.h"
 
 static struct mpib_proxy proxy;
 static char dir[64];
-static unsigned net;
 
 void fuzz_found(const char *what)
 {
@@ -52,12 +52,14 @@ static void set(const char *section, const char *key, const char *value)
 
 static void set_addresses(void)
 {
+	struct in_addr in;
 	char text[64];
 
-	net = 1 + (unsigned)getpid() % 250;
-	snprintf(text, sizeof(text), "soft:127.25.%u.1", net);
+	in.s_addr = htonl(test_addr(1));
+	snprintf(text, sizeof(text), "soft:%s", inet_ntoa(in));
 	set("hca", "sout", text);
-	snprintf(text, sizeof(text), "soft:127.25.%u.2", net);
+	in.s_addr = htonl(test_addr(2));
+	snprintf(text, sizeof(text), "soft:%s", inet_ntoa(in));
 	set("hca", "sup", text);
 }
 
@@ -116,7 +118,7 @@ int fuzz_dial(const char *name, int type)
 
 uint32_t fuzz_peer_addr(void)
 {
-	return htonl(0x7f190009u + (net << 8));
+	return htonl(test_addr(9));
 }
 
 int fuzz_dial_peer(void)
@@ -132,7 +134,7 @@ int fuzz_dial_peer(void)
 	/* No TIME_WAIT: there are not ports enough for all of them. */
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	sin.sin_addr.s_addr = htonl(0x7f190001u + (net << 8));
+	sin.sin_addr.s_addr = htonl(test_addr(1));
 	sin.sin_port = htons((uint16_t)proxy.cfg.peer_port);
 	return dial(fd, &sin, sizeof(sin));
 }

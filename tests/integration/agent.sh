@@ -5,7 +5,7 @@
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-net=127.$((20 + $$ % 100))
+. "$(dirname "$0")/../support/addr.sh"
 declare -A pid
 failed=0
 trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
@@ -27,8 +27,8 @@ ready() {
 proxy() {
 	rm -f "$dir/n$1.out"
 	"$build/proxy/mpib-proxy" --run-dir "$dir/n$1" --mode advanced \
-		--agent-dir "$dir/agent" --sout "soft:$net.6.$(($1 + 1))" \
-		--sup "soft:$net.7.$(($1 + 1))" \
+		--agent-dir "$dir/agent" --sout "soft:$net.$((1 + $1))" \
+		--sup "soft:$net.$((11 + $1))" \
 		>"$dir/n$1.out" 2>>"$dir/n$1.log" &
 	pid[n$1]=$!
 	ready "n$1"

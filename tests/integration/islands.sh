@@ -8,6 +8,7 @@
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+# Below those of addr.sh: islands differ in their third byte.
 net=127.$((20 + $$ % 100))
 pids=()
 failed=0

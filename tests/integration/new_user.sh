@@ -80,7 +80,7 @@ mpibctl -s "$none" doctor >"$top/out"
 [ $? -eq 3 ] || fail "doctor without a proxy does not end with 3"
 grep -q '^FAIL  socket' "$top/out" || fail "doctor does not find it missing"
 
-net=127.$((32 + RANDOM % 14)).$((RANDOM % 250))
+. "$(dirname "$0")/../support/addr.sh"
 MPIB_SUPBW=1 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
 	--sout "soft:$net.1" --sup "soft:$net.2" >"$top/proxy.out" 2>&1 &
 proxy=$!

@@ -161,7 +161,8 @@ cp "$top/inside" "$root/inside"
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" \
 	bash /inside "$net"
 EOF
+. "$(dirname "$0")/../support/addr.sh"
 rm -rf "$top/all" && mkdir "$top/all"
 unshare -m --propagation private bash "$top/outside" "$top" \
-	"127.$((32 + RANDOM % 14)).$((RANDOM % 250))" || failed=1
+	"$net" || failed=1
 exit "$failed"

@@ -2,7 +2,7 @@
 # Sourced with $build set: two nodes of two rails with traffic between them, for
 # tests of what looks at them. All of it ends with the test.
 dir=$(mktemp -d /tmp/mpib-pair.XXXXXX)
-net=127.$((32 + RANDOM % 14)).$((RANDOM % 250))
+. "$(dirname "$0")/../support/addr.sh"
 pids=()
 failed=0
 

@@ -6,7 +6,7 @@
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-net=127.$((20 + $$ % 100))
+. "$(dirname "$0")/../support/addr.sh"
 pids=()
 failed=0
 trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
@@ -18,8 +18,8 @@ complain() {
 
 # proxy NAME HOST MODE
 proxy() {
-	"$build/proxy/mpib-proxy" --run-dir "$dir/$1" --sout "soft:$net.8.$2" \
-		--sup "soft:$net.9.$2" --lane-spread "$3" --lane-frag 4096 \
+	"$build/proxy/mpib-proxy" --run-dir "$dir/$1" --sout "soft:$net.$2" \
+		--sup "soft:$net.1$2" --lane-spread "$3" --lane-frag 4096 \
 		>"$dir/$1.out" 2>"$dir/$1.log" &
 	pids+=($!)
 	for _ in $(seq 600); do

@@ -20,10 +20,11 @@ for i in "${!perf_args[@]}"; do
 done
 
 dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
-# Addresses of its own for each test, so that tests may run side by side.
-net=127.$((128 + $(cksum <<<"$name$$" | cut -d' ' -f1) % 100))
-soft="soft:$net.0.1,soft:$net.1.1 soft:$net.0.2,soft:$net.1.2"
+. "$(dirname "$0")/../support/addr.sh"
+soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
+# Nothing that is started here reads it, and would say so.
+export -n MPIB_TEST_RAILS
 pids=()
 failed=0
 

@@ -1,9 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the scripts here, with the preload library as $lib. Every test
-# has devices of its own, so that tests may run side by side:
-# 127.A.B.1 and .2 by name and process.
-mix=$(cksum <<<"$0$*$$" | cut -d' ' -f1)
-net=127.$((230 + mix % 24)).$((mix / 24 % 250))
+# Sourced by the scripts here, with the preload library as $lib.
+. "$(dirname "$0")/../support/addr.sh"
 export MPIB_SOFT_DEVICES=soft0=$net.1,soft1=$net.2
 
 # A sanitized library wants its runtime first in programs that have none. What

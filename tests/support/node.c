@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node.h"
+#include "addr.h"
 #include "rails.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -164,8 +166,10 @@ static void read_line(int fd, char *buf, size_t len)
 
 void node_rail(char *buf, size_t len, unsigned i)
 {
+	struct in_addr in = { htonl(test_addr(i)) };
+
 	if (i % 10 > 1 || !test_rail(buf, len, (i / 10 + 1) % 2, i % 10))
-		snprintf(buf, len, "soft:127.24.%d.%u", getpid() % 254 + 1, i);
+		snprintf(buf, len, "soft:%s", inet_ntoa(in));
 }
 
 static void launch(struct node *node)

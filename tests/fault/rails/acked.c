@@ -5,7 +5,7 @@
  * Where a send ends when it is delivered nothing may be lost and no client may
  * see an error.
  *
- *   acked [-n losses] [-s seed] [-c connections] [-p] [-a net] [-w]
+ *   acked [-n losses] [-s seed] [-c connections] [-p] [-w]
  *
  * With -w sends end when they are acknowledged. Then the first loss that
  * matters has to end its connection with an error, and no byte may be wrong.
@@ -134,8 +134,7 @@ static unsigned lose_until(unsigned losses, unsigned *faults)
 	return lost;
 }
 
-static void open_nodes(unsigned net, unsigned conns, bool private_lanes,
-		       bool wire)
+static void open_nodes(unsigned conns, bool private_lanes, bool wire)
 {
 	struct mpib_engine_config cfg;
 
@@ -143,7 +142,7 @@ static void open_nodes(unsigned net, unsigned conns, bool private_lanes,
 	cfg.hold_ms = 1;
 	if (wire)
 		cfg.completion = MPIB_COMPLETION_WIRE;
-	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, private_lanes);
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, conns);
 	traffic.aligned = true;
 	traffic.may_fail = wire;
@@ -173,11 +172,10 @@ static void report(unsigned lost, unsigned faults, bool wire)
 int main(int argc, char **argv)
 {
 	unsigned losses = 8, conns = TRAFFIC_CONNS, faults = 0, lost;
-	unsigned net = 60 + (unsigned)getpid() % 40;
 	bool private_lanes = false, wire = false;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:s:c:pa:w")) != -1) {
+	while ((opt = getopt(argc, argv, "n:s:c:pw")) != -1) {
 		if (opt == 'n')
 			losses = (unsigned)atoi(optarg);
 		else if (opt == 's')
@@ -186,14 +184,12 @@ int main(int argc, char **argv)
 			conns = (unsigned)atoi(optarg);
 		else if (opt == 'p')
 			private_lanes = true;
-		else if (opt == 'a')
-			net = (unsigned)atoi(optarg);
 		else if (opt == 'w')
 			wire = true;
 		else
 			return 2;
 	}
-	open_nodes(net, conns, private_lanes, wire);
+	open_nodes(conns, private_lanes, wire);
 	lost = lose_until(losses, &faults);
 	if (lost < losses && !wire)
 		die("only %u of %u faults lost something", lost, faults);

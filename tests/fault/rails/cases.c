@@ -4,8 +4,6 @@
  * no rail at all, for less and for longer than the grace. The hold-down is an
  * hour, and so is the grace but in the last case: they end when the test says
  * so, whatever the machine does.
- *
- *   cases [-a net]
  */
 #include <errno.h>
 #include <stdio.h>
@@ -347,21 +345,14 @@ static void without_any_rail_both_ends_fail_after_the_grace(void)
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	unsigned net = 120 + (unsigned)getpid() % 20;
 	struct mpib_engine_config cfg;
-	int opt;
 
-	while ((opt = getopt(argc, argv, "a:")) != -1) {
-		if (opt != 'a')
-			return 2;
-		net = (unsigned)atoi(optarg);
-	}
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = HOUR_MS;
 	cfg.grace_ms = HOUR_MS;
-	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, false);
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
 	traffic_open(&traffic, &nodes, 2);
 	nodes_start(&nodes);
 	until_moved("start");

@@ -4,7 +4,7 @@
  * turn, for as long as told, with the hold-down as it comes. No client may see
  * an error, and the rail may come back once a hold-down at most.
  *
- *   flap [-n seconds] [-d ms of hold-down] [-a net]
+ *   flap [-n seconds] [-d ms of hold-down]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,23 +81,21 @@ static uint64_t flap(unsigned end, unsigned rail, unsigned seconds,
 
 int main(int argc, char **argv)
 {
-	unsigned seconds = 20, net = 160 + (unsigned)getpid() % 20;
+	unsigned seconds = 20;
 	struct mpib_engine_config cfg;
 	uint64_t back = 0;
 	int opt;
 
 	mpib_engine_config_init(&cfg);
-	while ((opt = getopt(argc, argv, "n:d:a:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:d:")) != -1) {
 		if (opt == 'n')
 			seconds = (unsigned)atoi(optarg);
 		else if (opt == 'd')
 			cfg.hold_ms = (uint32_t)atoi(optarg);
-		else if (opt == 'a')
-			net = (unsigned)atoi(optarg);
 		else
 			return 2;
 	}
-	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, false);
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
 	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
 	nodes_start(&nodes);
 	for (unsigned i = 0, done = 0; done < seconds; i++) {

@@ -8,7 +8,7 @@
  * IMM must be dropped and counted, and no message may notice. Enough rounds
  * that the two bits wrap.
  *
- *   ghosts [-n rounds] [-a net]
+ *   ghosts [-n rounds]
  */
 #include <endian.h>
 #include <stdio.h>
@@ -179,23 +179,21 @@ static void run_dry(void)
 
 int main(int argc, char **argv)
 {
-	unsigned rounds = 10, net = 140 + (unsigned)getpid() % 20;
+	unsigned rounds = 10;
 	uint32_t epoch[2] = { 0 };
 	struct mpib_engine_config cfg;
 	uint64_t all = 0;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:a:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:")) != -1) {
 		if (opt == 'n')
 			rounds = (unsigned)atoi(optarg);
-		else if (opt == 'a')
-			net = (unsigned)atoi(optarg);
 		else
 			return 2;
 	}
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = 1;
-	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, false);
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
 	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
 	nodes_start(&nodes);
 	for (unsigned i = 0; i < rounds || epoch[0] < 5 || epoch[1] < 5; i++) {

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "addr.h"
 #include "base/clock.h"
 #include "engine/lane/lane.h"
 #include "peer/internal.h"
@@ -74,14 +75,15 @@ void nodes_age(unsigned node, uint16_t version)
 	newest[node] = version;
 }
 
-static void open_engine(struct node *node, struct mpib_engine_config cfg,
-			unsigned net)
+static void open_engine(struct node *node, struct mpib_engine_config cfg)
 {
 	char why[300] = "", spec[64];
 
 	for (unsigned r = 0; r < cfg.rails; r++) {
-		snprintf(spec, sizeof(spec), "soft:127.%u.%u.%u", net, r,
-			 node->number + 1);
+		struct in_addr in = { htonl(
+			test_addr(10 * r + node->number + 1)) };
+
+		snprintf(spec, sizeof(spec), "soft:%s", inet_ntoa(in));
 		if (mpib_rail_spec_parse(spec, &cfg.rail[r], why, sizeof(why)) <
 		    0)
 			die("%s", why);
@@ -93,13 +95,13 @@ static void open_engine(struct node *node, struct mpib_engine_config cfg,
 		die("%s", why);
 }
 
-static void open_broker(struct node *node, unsigned net, bool private_lanes)
+static void open_broker(struct node *node, bool private_lanes)
 {
 	char why[300] = "";
 	struct mpib_broker_opts opts = {
 		.loop = &node->loop,
 		.engine = node->engine,
-		.addr = htonl(127u << 24 | net << 16 | (node->number + 1)),
+		.addr = htonl(test_addr(node->number + 1)),
 		.private_lanes = private_lanes,
 		.newest = newest[node->number],
 	};
@@ -155,7 +157,7 @@ static void open_client(struct nodes *n, struct node *node)
 }
 
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
-		unsigned net, size_t mem, bool private_lanes)
+		size_t mem, bool private_lanes)
 {
 	memset(n, 0, sizeof(*n));
 	n->mem = mem;
@@ -168,8 +170,8 @@ void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		    mpib_loop_add(&node->loop, &node->box_watch, node->box.fd,
 				  EPOLLIN, on_box, node) < 0)
 			die("no loop");
-		open_engine(node, *cfg, net);
-		open_broker(node, net, private_lanes);
+		open_engine(node, *cfg);
+		open_broker(node, private_lanes);
 		node->status = node->engine->status;
 	}
 	for (unsigned i = 0; i < 2; i++)

@@ -45,9 +45,9 @@ struct nodes {
 	size_t mem; /* bytes a node */
 };
 
-/* net: the second byte of the rails' addresses. private_lanes: imm v1. */
+/* private_lanes: imm v1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
-		unsigned net, size_t mem, bool private_lanes);
+		size_t mem, bool private_lanes);
 /* Before nodes_open(): the node's proxy is one of before, whose newest peer
  * protocol was this. */
 void nodes_age(unsigned node, uint16_t newest);

@@ -6,7 +6,7 @@
  * point holds each rail to a rate far below what the machine can do, so that
  * the rail is the limit and not the CPU.
  *
- *   rate [-n rounds] [-r MB/s] [-w ms a window] [-m per cent] [-a net]
+ *   rate [-n rounds] [-r MB/s] [-w ms a window] [-m per cent]
  *
  * A round counts when the rail alone came near its rate: in any other the
  * machine stood still. Of those that count n must reach the mark, within ten
@@ -131,12 +131,12 @@ static unsigned reached(double mark)
 
 int main(int argc, char **argv)
 {
-	unsigned rounds = 4, done = 0, net = 100 + (unsigned)getpid() % 20;
+	unsigned rounds = 4, done = 0;
 	struct mpib_engine_config cfg;
 	double mark = 95;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:r:w:m:a:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:r:w:m:")) != -1) {
 		if (opt == 'n')
 			rounds = (unsigned)atoi(optarg);
 		else if (opt == 'r')
@@ -145,8 +145,6 @@ int main(int argc, char **argv)
 			window_ms = (unsigned)atoi(optarg);
 		else if (opt == 'm')
 			mark = atof(optarg);
-		else if (opt == 'a')
-			net = (unsigned)atoi(optarg);
 		else
 			return 2;
 	}
@@ -154,7 +152,7 @@ int main(int argc, char **argv)
 		return 2;
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = 10;
-	nodes_open(&nodes, &cfg, net, TRAFFIC_MEM, false);
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
 	/* One way: CTS do not wait behind data then. */
 	traffic_open(&traffic, &nodes, 1);
 	traffic.fixed = 65536;

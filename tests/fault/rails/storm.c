@@ -5,7 +5,7 @@
  * other one fails while traffic is being moved. Nothing may be lost, doubled or
  * changed, no client may see an error, nobody may hang.
  *
- *   storm [-n faults] [-s seed] [-c connections] [-p] [-a net] [-m mode]
+ *   storm [-n faults] [-s seed] [-c connections] [-p] [-m mode]
  *         [-o node:version]
  *
  * -o: that node's proxy is one of before, with this peer protocol as its newest.
@@ -261,7 +261,7 @@ static void check_counts(void)
 }
 
 struct options {
-	unsigned faults, conns, net;
+	unsigned faults, conns;
 	unsigned version; /* of the peer protocol; 0: today's */
 	uint32_t mode;
 	bool private_lanes;
@@ -272,7 +272,7 @@ static bool read_options(int argc, char **argv, struct options *o)
 	unsigned older;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:s:c:pa:m:o:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:s:c:pm:o:")) != -1) {
 		if (opt == 'n')
 			o->faults = (unsigned)atoi(optarg);
 		else if (opt == 's')
@@ -281,8 +281,6 @@ static bool read_options(int argc, char **argv, struct options *o)
 			o->conns = (unsigned)atoi(optarg);
 		else if (opt == 'p')
 			o->private_lanes = true;
-		else if (opt == 'a')
-			o->net = (unsigned)atoi(optarg);
 		else if (opt == 'm')
 			o->mode = (uint32_t)atoi(optarg);
 		else if (opt == 'o' &&
@@ -303,7 +301,7 @@ static void begin(const struct options *o)
 	cfg.hold_ms = 10;
 	cfg.spread = o->mode;
 	cfg.frag = MPIB_FRAG_MIN;
-	nodes_open(&nodes, &cfg, o->net, TRAFFIC_MEM, o->private_lanes);
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, o->private_lanes);
 	traffic_open(&traffic, &nodes, o->conns);
 	nodes_start(&nodes);
 	for (unsigned i = 0; i < 2 && o->version; i++) {
@@ -333,9 +331,7 @@ static void blow(unsigned faults)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .faults = 30,
-			     .conns = TRAFFIC_CONNS,
-			     .net = 60 + (unsigned)getpid() % 40 };
+	struct options o = { .faults = 30, .conns = TRAFFIC_CONNS };
 
 	rng = 1;
 	if (!read_options(argc, argv, &o))
