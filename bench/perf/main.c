@@ -12,6 +12,7 @@
 
 static pid_t child[PERF_RANKS_MAX];
 static int children;
+static struct perf_world *world;
 
 static void kill_all(int sig)
 {
@@ -19,6 +20,14 @@ static void kill_all(int sig)
 		kill(child[i], SIGKILL);
 	if (sig)
 		_exit(128 + sig);
+}
+
+/* What was steady until now is to be reported. */
+static void interrupted(int sig)
+{
+	if (!(world->opt.steady_seconds > 0) ||
+	    atomic_exchange(&world->enough, true))
+		kill_all(sig);
 }
 
 static int start(struct perf_world *w)
@@ -98,7 +107,8 @@ int main(int argc, char **argv)
 	w = perf_world_new(&opt);
 	if (!w)
 		return 1;
-	signal(SIGINT, kill_all);
+	world = w;
+	signal(SIGINT, interrupted);
 	signal(SIGTERM, kill_all);
 	if (start(w) < 0) {
 		kill_all(0);

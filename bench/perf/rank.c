@@ -103,6 +103,18 @@ static bool start_plugin(struct perf_rank *r)
 	return true;
 }
 
+/* One clock decides for all: a rank that went on alone would wait for ever. */
+static bool goes_on(struct perf_rank *r, double begun)
+{
+	struct perf_world *w = r->w;
+
+	if (r->rank == 0)
+		atomic_store(&w->more, !atomic_load(&w->enough) &&
+					       perf_now() - begun <
+						       w->opt.steady_seconds);
+	return perf_world_barrier(w) && atomic_load(&w->more);
+}
+
 static bool one_row(struct perf_rank *r, int row)
 {
 	const struct perf_options *opt = &r->w->opt;
@@ -129,8 +141,7 @@ static bool one_row(struct perf_rank *r, int row)
 	do {
 		if (!perf_pattern_run(r, size, iters, false, round + 2, res))
 			return false;
-	} while (opt->steady_seconds > 0 &&
-		 perf_now() - begun < opt->steady_seconds);
+	} while (opt->steady_seconds > 0 && goes_on(r, begun));
 	res->seconds = perf_now() - begun;
 	res->cpu = perf_cpu() - cpu;
 	if (!perf_world_barrier(r->w))

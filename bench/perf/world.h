@@ -31,6 +31,8 @@ struct perf_world {
 	int rows;
 	_Atomic int failed; /* somebody has said why */
 	_Atomic int arrived, phase; /* barrier */
+	_Atomic bool enough; /* SIGINT: a steady run is to end */
+	_Atomic bool more; /* rank 0: it goes on */
 	char plugin_name[32], dev_name[128];
 	int abi, speed, max_recvs;
 	double proxy_cpu[PERF_ROWS_MAX]; /* -1: no proxies */

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # one_lane.sh BUILD: 16 ranks on each of two proxies, 64 connections a proxy,
-# share one lane: the QPs are those of a single one, 2 + 4.
+# share one lane: the QPs are those of a single one, 2 + 4. Interrupted, all
+# ranks end at the same message, and mpib-perf reports.
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-net=127.$((20 + $$ % 100))
+. "$(dirname "$0")/../support/addr.sh"
 pids=()
 trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 
 for node in 0 1; do
 	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
-		--sout "soft:$net.2.$((node + 1))" \
-		--sup "soft:$net.3.$((node + 1))" \
+		--sout "soft:$net.$((1 + node))" \
+		--sup "soft:$net.$((11 + node))" \
 		>"$dir/out$node" 2>"$dir/log$node" &
 	pids+=($!)
 done
@@ -24,7 +25,7 @@ done
 
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/n0,$dir/n1" --ranks-per-node 16 --channels 2 \
-	--min 4K --max 4K --steady 60s --timeout 120 >"$dir/perf" 2>&1 &
+	--min 4K --max 4K --steady 600s --timeout 120 >"$dir/perf" 2>&1 &
 pids+=($!)
 
 ctl() {
@@ -46,3 +47,8 @@ if [ "$conns" -ne 64 ] || [ "$qps" -ne 6 ]; then
 	cat "$dir/perf" "$dir/log0"
 	exit 1
 fi
+kill -INT "${pids[2]}"
+wait "${pids[2]}" && grep -q '^# wrong : 0$' "$dir/perf" && exit
+cat "$dir/perf"
+echo "interrupted, mpib-perf does not report"
+exit 1
