@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/sure.h"
 #include "engine/flow/flow.h"
-#include "engine/lane/spread.h"
+#include "engine/recovery/stop.h"
 
 /* Nothing should need it: a bound on what a lost wake-up could cost. */
 #define SLEEP_MS 100
@@ -67,7 +67,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 	if (!TAILQ_EMPTY(&s->waiting))
 		work += mpib_delivery_look_turn(s);
 	if (s->vcq)
-		work += mpib_spread_turn(s);
+		work += mpib_cq_whole_turn(s);
 	work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);

@@ -85,6 +85,7 @@ struct mpib_shard {
 		frags; /* of these, those that stay until answered */
 	struct mpib_vcq *vcq; /* what lanes spread; NULL: none does */
 	LIST_HEAD(, mpib_lane_qp) rung; /* QPs with something to post */
+	bool refused; /* some QP did not take it */
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn moved something */
 	uint64_t now; /* when this turn began, ns */
@@ -194,14 +195,14 @@ void mpib_async_turn(struct mpib_shard *s);
 
 /* turn/cq.c: bounded poll of both rails; how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);
+/* Parts that were spread and are whole, to their senders; how many. With
+ * s->vcq. */
+int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Until both are empty, or a bound is met. */
 void mpib_cq_drain(struct mpib_shard *s);
 
 /* turn/intake.c: descriptors out of the rings that have work. */
 int mpib_intake_turn(struct mpib_shard *s);
-
-/* lane/doorbell.c: one doorbell for each QP that a turn has something for. */
-void mpib_ring_turn(struct mpib_shard *s);
 
 /* flow/delivery.c: words that are due; then words that came. */
 int mpib_delivery_tell_turn(struct mpib_shard *s);

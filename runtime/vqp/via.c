@@ -39,6 +39,14 @@ uint32_t mpib_vqp_free(const struct mpib_vqp *vqp)
 	return vqp->attr.depth - (uint32_t)(vqp->tx_head - vqp->tx_tail);
 }
 
+uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length)
+{
+	uint64_t n = (length + vqp->attr.frag - 1) / vqp->attr.frag;
+
+	/* DQPLB numbers a message of nothing, too. */
+	return n == 0 && vqp->attr.mode == MPIB_VQP_DQPLB ? 1 : (uint32_t)n;
+}
+
 static struct mpib_phys *phys_of(struct mpib_vqp *v, unsigned port)
 {
 	return port < v->attr.n ? &v->data[port]

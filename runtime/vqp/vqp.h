@@ -212,6 +212,8 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
  * Via. Virtual WRs that may be posted now.
  */
 uint32_t mpib_vqp_free(const struct mpib_vqp *vqp);
+/* WRs that so many bytes become, without that of an IMM that is told. */
+uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length);
 /* The oldest WR of the port came to its end. Of one that failed nothing more is
  * done, and its virtual WR never ends. */
 void mpib_vqp_answered(struct mpib_vqp *vqp, unsigned port, bool ok);

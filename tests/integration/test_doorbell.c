@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/lane/doorbell.c between two nodes on software rails: what a turn has for a
- * QP goes out with one doorbell, whoever it is of, and in order. */
+ * QP goes out with one doorbell, whoever it is of, and in order; and what follows
+ * when the QP refuses it. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -103,6 +105,52 @@ static void a_turn_leaves_nothing_behind(void **state)
 	}
 }
 
+/* The QP takes nothing in RESET. Without another rail to go to the lane is over,
+ * and its connections with it. */
+static void a_qp_that_refuses_breaks_its_lane(void **state)
+{
+	struct mpib_lane *lane = pair.node[0].lane;
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	uint32_t g;
+
+	(void)state;
+	lane->failover = false;
+	pair_post(&rx[0], MPIB_OP_RECV, 0, pair.node[1].mr, RX, LEN, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+	assert_int_equal(lane->shard->rail[0].verbs->modify_qp(
+				 lane->qp[0][0].qp, &reset, IBV_QP_STATE),
+			 0);
+	g = pair_post(&tx[0], MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 0);
+	assert_int_equal(pair_wait(&pair, &tx[0], 0, g), -ECONNRESET);
+	for (unsigned i = 0; i < 10; i++)
+		pair_turn(&pair);
+	assert_int_equal(pair.node[0].lanes_broken, 1);
+	assert_int_equal(pair.node[0].broken, FLOWS);
+	assert_non_null(strstr(pair.node[0].why, "ibv_post_send"));
+}
+
+/* With one it is a fault of the rail, which stops there. */
+static void a_qp_that_refuses_stops_its_rail(void **state)
+{
+	struct mpib_lane *lane = pair.node[0].lane;
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+
+	(void)state;
+	lane->failover = true;
+	pair_post(&rx[0], MPIB_OP_RECV, 0, pair.node[1].mr, RX, LEN, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+	assert_int_equal(lane->shard->rail[0].verbs->modify_qp(
+				 lane->qp[0][0].qp, &reset, IBV_QP_STATE),
+			 0);
+	pair_post(&tx[0], MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 0);
+	for (unsigned i = 0; i < 10; i++)
+		mpib_shard_turn(lane->shard);
+	assert_int_equal(lane->open, 1u << MPIB_RAIL_SUP);
+	assert_false(lane->broken);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +159,10 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(a_turn_leaves_nothing_behind,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_qp_that_refuses_breaks_its_lane, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_qp_that_refuses_stops_its_rail, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

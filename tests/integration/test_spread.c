@@ -222,8 +222,19 @@ static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 {
 	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
-	for (unsigned i = 0; i < 300; i++)
-		mpib_spread_received(qp(1, 0), mpib_imm_v2(0, 1, 0, 0), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		struct mpib_lane_qp *q = qp(0, 0);
+		struct ibv_send_wr wr = {
+			.wr_id = mpib_wr_tag(MPIB_WR_QUIET, 0, 0),
+			.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+			.send_flags = IBV_SEND_SIGNALED,
+			.imm_data = htobe32(mpib_imm_v2(0, 1, 0, 0)),
+		};
+
+		if (mpib_qp_room(q) > 0)
+			mpib_qp_post(q, &wr, 1);
+		pair_turn(&pair);
+	}
 	for (unsigned i = 0; i < 100; i++)
 		pair_turn(&pair);
 	assert_int_equal(pair.node[1].lanes_broken, 1);

@@ -3,6 +3,7 @@
 
 #include <endian.h>
 
+#include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 
 static struct ibv_send_wr *add(struct mpib_chain *c, uint64_t from,
@@ -93,4 +94,86 @@ void mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
 	mpib_count_post(f, q, n, c->bytes,
 			c->wr[n - 1].opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
 	mpib_qp_post(q, c->wr, n);
+}
+
+uint8_t mpib_chain_bare(const struct mpib_lane *lane,
+			const struct mpib_chain *chain)
+{
+	uint8_t mask = 0;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		const struct ibv_send_wr *last;
+
+		if (!chain[r].n || !lane->via[r].vqp)
+			continue;
+		last = &chain[r].wr[chain[r].n - 1];
+		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
+		    mpib_spread_waits(last->num_sge ? last->sg_list->length
+						    : 0))
+			mask |= (uint8_t)(1u << r);
+	}
+	return mask;
+}
+
+/* One WR of the chain, to be cut. */
+static struct mpib_vsend part(const struct ibv_send_wr *wr)
+{
+	struct mpib_vsend v = {
+		.remote = wr->wr.rdma.remote_addr,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.devices = 1,
+		.key[0].rkey = wr->wr.rdma.rkey,
+		.more = true,
+	};
+
+	if (wr->num_sge) {
+		v.local = wr->sg_list->addr;
+		v.length = wr->sg_list->length;
+		v.key[0].lkey = wr->sg_list->lkey;
+	}
+	return v;
+}
+
+/* The IMM of the slot, with what it carries. */
+static void tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
+{
+	v->more = false;
+	v->imm = be32toh(wr->imm_data);
+	v->control.remote = wr->wr.rdma.remote_addr;
+	v->control.rkey = wr->wr.rdma.rkey;
+	if (wr->num_sge) {
+		v->control.local = wr->sg_list->addr;
+		v->control.length = wr->sg_list->length;
+		v->control.lkey = wr->sg_list->lkey;
+		v->control.copied = wr->send_flags & IBV_SEND_INLINE;
+	}
+}
+
+void mpib_chain_spread(struct mpib_flow *f, const struct mpib_chain *c,
+		       struct mpib_lane_qp *q, uint32_t piece)
+{
+	const struct ibv_send_wr *last = &c->wr[c->n - 1];
+	bool imm = last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	struct mpib_vqp *vqp = f->lane->via[q->rail].vqp;
+	unsigned n = c->n - imm; /* WRs that are payload */
+	uint32_t wrs = imm;
+
+	for (unsigned i = 0; i < n || (i == 0 && imm); i++) {
+		struct mpib_vsend v = part(&c->wr[i]);
+
+		if (n == 0)
+			v.length = 0; /* it goes with the IMM */
+		v.on = (uint16_t)(q - f->lane->qp[q->rail]);
+		v.wr_id = mpib_wr_tag(MPIB_WR_QUIET, f->id, piece);
+		if (i + 1 >= n) {
+			v.wr_id = mpib_wr_tag(MPIB_WR_PIECE, f->id, piece);
+			v.flags = IBV_SEND_SIGNALED;
+			if (imm)
+				tell(&v, last);
+		}
+		wrs += mpib_vqp_wrs(vqp, v.length);
+		/* Who posts has asked mpib_spread_room(). */
+		mpib_vqp_post_send(vqp, &v);
+	}
+	mpib_count_post(f, q, wrs, c->bytes, imm);
 }

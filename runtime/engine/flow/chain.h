@@ -48,5 +48,11 @@ void mpib_chain_imm(struct mpib_flow *f, struct mpib_chain *c, unsigned rail,
 		    uint32_t imm, struct mpib_record *record);
 void mpib_chain_post(struct mpib_flow *f, struct mpib_chain *c,
 		     struct mpib_lane_qp *q, uint32_t piece);
+/* The same over several QPs of q's rail, see lane/spread.h. */
+void mpib_chain_spread(struct mpib_flow *f, const struct mpib_chain *c,
+		       struct mpib_lane_qp *q, uint32_t piece);
+/* Rails whose chain has to be spread for what it looks like. */
+uint8_t mpib_chain_bare(const struct mpib_lane *lane,
+			const struct mpib_chain *chain);
 
 #endif

@@ -25,7 +25,7 @@ static bool room(struct mpib_flow *f, unsigned r, uint8_t spread, unsigned wrs)
 {
 	if (__builtin_expect(f->lane->numbered | spread, 0) &&
 	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r))
-		return mpib_spread_room(f->lane, r);
+		return mpib_spread_room(f->lane, r) >= MPIB_CHAIN_MAX;
 	return mpib_qp_room(mpib_flow_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
@@ -126,7 +126,7 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 					  chain[r].bytes, f->shard->now);
 	}
 	if (f->lane->numbered)
-		spread |= mpib_spread_bare(f->lane, chain);
+		spread |= mpib_chain_bare(f->lane, chain);
 	mpib_chunks_post(&p->c, chunks, imm);
 	p->c.spread = spread;
 	f->tx.spread = imm ? 0 : f->tx.spread | spread;
@@ -147,7 +147,7 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 			mpib_report_post(f, share[i].req, r, q->qpn,
 					 n == 1 ? chain[r].bytes : 0);
 		if (__builtin_expect(spread & 1u << r, 0))
-			mpib_spread_post(f, &chain[r], q, number);
+			mpib_chain_spread(f, &chain[r], q, number);
 		else
 			mpib_chain_post(f, &chain[r], q, number);
 	}

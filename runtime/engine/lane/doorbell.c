@@ -6,12 +6,11 @@
  * over: they are entries of the flows' tables.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "engine/lane/lane.h"
 
-/* What stands before bad was taken. With another rail to go to, the rest is
- * lost like what a fault loses, and found by the same way. */
+/* What stands before bad was taken. What follows from that is for those to say
+ * who know the flows: recovery/break.c. */
 static void refused(struct mpib_lane_qp *q, struct mpib_wr *first, uint32_t n,
 		    const struct mpib_wr *bad, int error)
 {
@@ -22,11 +21,8 @@ static void refused(struct mpib_lane_qp *q, struct mpib_wr *first, uint32_t n,
 		taken++;
 	q->posted -= n - taken;
 	q->lane->shard->rail[q->rail].cq_owed -= n - taken;
-	if (mpib_lane_fault(q->lane, q->rail, MPIB_CAUSE_ERROR))
-		return;
-	mpib_lane_break(q->lane, -EIO,
-			"rail %u: ibv_post_send on QP 0x%x to %s: %s", q->rail,
-			q->qpn, q->lane->peer, strerror(-error));
+	q->refused = error;
+	q->lane->shard->refused = true;
 }
 
 void mpib_qp_ring(struct mpib_lane_qp *q)
@@ -51,12 +47,6 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 		if (!((struct mpib_wr *)wr)->kind)
 			mpib_wr_give(&s->wrs, (struct mpib_wr *)wr);
 	}
-}
-
-void mpib_ring_turn(struct mpib_shard *s)
-{
-	while (!LIST_EMPTY(&s->rung))
-		mpib_qp_ring(LIST_FIRST(&s->rung));
 }
 
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes on the control thread: made, agreed upon, connected, killed, destroyed.
+ * Lanes on the control thread: made, agreed upon, connected, destroyed.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -232,26 +232,6 @@ void mpib_lane_set_wire(struct mpib_lane *lane)
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 {
 	snprintf(lane->peer, sizeof(lane->peer), "%s", peer);
-}
-
-static void on_kill(struct mpib_msg *msg)
-{
-	struct mpib_call *call = (struct mpib_call *)msg;
-	struct mpib_lane *lane = call->what;
-
-	mpib_lane_break(lane, -ECONNRESET, "lane to %s was closed", lane->peer);
-	lane->kill = call;
-	mpib_lane_drain(lane);
-}
-
-void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
-{
-	struct mpib_call *call = mpib_call_new(lane, done, arg);
-
-	mpib_failover_end(lane);
-	for (unsigned r = 0; r < lane->rails; r++)
-		mpib_lane_rail_to_err(lane, r);
-	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);
 }
 
 static void on_destroy(struct mpib_msg *msg)

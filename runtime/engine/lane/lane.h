@@ -58,6 +58,7 @@ struct mpib_lane_qp {
 	uint32_t psn;
 	uint32_t posted, retired; /* WRs, modulo 2^24 as wr_id carries it */
 	uint32_t asked; /* posted, as of the last signalled one */
+	int refused; /* -errno of a post that was, until somebody looks */
 	bool no_ece; /* not set, so not to be answered */
 	uint32_t cts_quiet; /* CTS since the last signalled one */
 	struct mpib_wr_chain chain; /* of this turn */
@@ -173,8 +174,8 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 /*
  * doorbell.c: n WRs for the QP, copied, with one SGE at most; they go out in
  * order, with one doorbell a turn. wr[i].wr_id comes with kind, flow and piece
- * (mpib_wr_tag()); the count is added here. What cannot be posted then breaks
- * the rail or the lane.
+ * (mpib_wr_tag()); the count is added here. What cannot be posted then is in
+ * q->refused.
  */
 void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 		  unsigned n);
@@ -210,9 +211,6 @@ void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
 void mpib_ece_take(struct mpib_lane_qp *q,
 		   const struct mpib_lane_rail_info *remote, unsigned i);
 
-/* Shard: every flow fails with error, control is told. */
-void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Shard, QPs in ERR: answer lane->kill when everything is flushed. */
 void mpib_lane_drain(struct mpib_lane *lane);
 void mpib_lane_check_drained(struct mpib_lane *lane);

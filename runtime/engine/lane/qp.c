@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes on the shard: posting, retiring, breaking, draining.
+ * Lanes on the shard: retiring and draining.
  */
-#include <stdarg.h>
-#include <string.h>
-
-#include "engine/flow/flow.h"
-#include "engine/lane/spread.h"
-#include "engine/notice.h"
+#include "engine/lane/lane.h"
 
 void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
 {
@@ -19,31 +14,6 @@ void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
 		return;
 	q->retired += n;
 	q->lane->shard->rail[q->rail].cq_owed -= n;
-}
-
-void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
-{
-	struct mpib_engine *e = lane->shard->engine;
-	struct mpib_notice *notice;
-	struct mpib_flow *f, *next;
-	va_list ap;
-
-	if (lane->broken)
-		return;
-	lane->broken = true;
-	lane->open = 0;
-	va_start(ap, fmt);
-	notice = mpib_notice_new(lane, error, fmt, ap);
-	va_end(ap);
-	for (unsigned r = 0; r < lane->rails; r++)
-		mpib_spread_reset(lane, r);
-	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
-		next = TAILQ_NEXT(f, lane_link);
-		mpib_flow_break(f, -ECONNRESET, "%s", notice->why);
-		if (f->stopping)
-			mpib_flow_check_stopped(f);
-	}
-	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_notice_lane);
 }
 
 /* The QPs are in ERR: a WR posted now is flushed after all that are ahead of

@@ -147,6 +147,7 @@ void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct mpib_lane_qp *q = &lane->qp[r][i];
 
+		q->refused = 0; /* what was before it was dropped */
 		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
 		rail->n.qps++;
 	}

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/lane/spread.h"
 
-#include <endian.h>
 #include <errno.h>
-
-#include "engine/flow/chain.h"
-#include "engine/measure/count.h"
 
 #define CAP 32u /* fragments in flight on a QP */
 #define DEPTH 256u /* chains in flight, and IMMs that wait; both ends' */
@@ -23,13 +19,9 @@ static uint32_t room(void *ctx, unsigned port)
 static void post(void *ctx, unsigned port, struct mpib_wr *w, uint64_t wr_id)
 {
 	const struct mpib_lane_spread *x = ctx;
-	struct mpib_lane *lane = x->lane;
-	uint32_t id = mpib_wr_flow(wr_id);
-	struct mpib_flow *f = lane->shard->flow[id];
 
-	w->wr.wr_id = mpib_wr_tag(MPIB_WR_SPREAD, id, port);
-	mpib_count_wr(f, lane, x->rail);
-	mpib_qp_add(&lane->qp[x->rail][x->qp_of[port]], w);
+	w->wr.wr_id = mpib_wr_tag(MPIB_WR_SPREAD, mpib_wr_flow(wr_id), port);
+	mpib_qp_add(&x->lane->qp[x->rail][x->qp_of[port]], w);
 }
 
 static int make(struct mpib_lane *lane, unsigned r)
@@ -147,94 +139,9 @@ uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail)
 	return vqp ? mpib_vqp_late(vqp) : 0;
 }
 
-/* The receiver takes an IMM of this length for one that waits. */
-static bool waits(uint32_t bytes)
+uint32_t mpib_spread_room(const struct mpib_lane *lane, unsigned rail)
 {
-	return bytes == 0 || bytes == sizeof(struct mpib_record);
-}
-
-uint8_t mpib_spread_bare(const struct mpib_lane *lane,
-			 const struct mpib_chain *chain)
-{
-	uint8_t mask = 0;
-
-	for (unsigned r = 0; r < lane->rails; r++) {
-		const struct ibv_send_wr *last;
-
-		if (!chain[r].n || !lane->via[r].vqp)
-			continue;
-		last = &chain[r].wr[chain[r].n - 1];
-		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
-		    waits(last->num_sge ? last->sg_list->length : 0))
-			mask |= (uint8_t)(1u << r);
-	}
-	return mask;
-}
-
-bool mpib_spread_room(const struct mpib_lane *lane, unsigned rail)
-{
-	return mpib_vqp_free(lane->via[rail].vqp) >= MPIB_CHAIN_MAX;
-}
-
-/* One WR of the chain, to be cut. */
-static struct mpib_vsend part(const struct ibv_send_wr *wr)
-{
-	struct mpib_vsend v = {
-		.remote = wr->wr.rdma.remote_addr,
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-		.devices = 1,
-		.key[0].rkey = wr->wr.rdma.rkey,
-		.more = true,
-	};
-
-	if (wr->num_sge) {
-		v.local = wr->sg_list->addr;
-		v.length = wr->sg_list->length;
-		v.key[0].lkey = wr->sg_list->lkey;
-	}
-	return v;
-}
-
-/* The IMM of the slot, with what it carries. */
-static void tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
-{
-	v->more = false;
-	v->imm = be32toh(wr->imm_data);
-	v->control.remote = wr->wr.rdma.remote_addr;
-	v->control.rkey = wr->wr.rdma.rkey;
-	if (wr->num_sge) {
-		v->control.local = wr->sg_list->addr;
-		v->control.length = wr->sg_list->length;
-		v->control.lkey = wr->sg_list->lkey;
-		v->control.copied = wr->send_flags & IBV_SEND_INLINE;
-	}
-}
-
-void mpib_spread_post(struct mpib_flow *f, const struct mpib_chain *c,
-		      struct mpib_lane_qp *q, uint32_t piece)
-{
-	const struct ibv_send_wr *last = &c->wr[c->n - 1];
-	bool imm = last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	struct mpib_vqp *vqp = f->lane->via[q->rail].vqp;
-	unsigned n = c->n - imm; /* WRs that are payload */
-
-	mpib_count_post(f, q, 0, c->bytes, imm);
-	for (unsigned i = 0; i < n || (i == 0 && imm); i++) {
-		struct mpib_vsend v = part(&c->wr[i]);
-
-		if (n == 0)
-			v.length = 0; /* it goes with the IMM */
-		v.on = (uint16_t)(q - f->lane->qp[q->rail]);
-		v.wr_id = mpib_wr_tag(MPIB_WR_QUIET, f->id, piece);
-		if (i + 1 >= n) {
-			v.wr_id = mpib_wr_tag(MPIB_WR_PIECE, f->id, piece);
-			v.flags = IBV_SEND_SIGNALED;
-			if (imm)
-				tell(&v, last);
-		}
-		/* Who posts has asked mpib_spread_room(). */
-		mpib_vqp_post_send(vqp, &v);
-	}
+	return mpib_vqp_free(lane->via[rail].vqp);
 }
 
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok)
@@ -245,26 +152,21 @@ void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok)
 		mpib_vqp_answered(x->vqp, mpib_wr_piece(wr_id), ok);
 }
 
-bool mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)
+int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)
 {
 	struct mpib_lane *lane = q->lane;
 	struct mpib_vqp *vqp = lane->via[q->rail].vqp;
 
 	if (!vqp || lane->broken)
-		return false;
+		return 0;
 	if (q != &lane->qp[q->rail][0]) {
 		mpib_vqp_numbered(vqp, imm, bytes);
-		return true;
+		return 1;
 	}
 	/* A replay's covers nothing that is numbered. */
-	if (mpib_imm_mask(imm) == 0 || !waits(bytes))
-		return false;
-	if (!mpib_vqp_told(vqp, imm, bytes))
-		mpib_lane_break(lane, -EPROTO,
-				"rail %u: peer %s ends more parts than it can "
-				"have begun",
-				q->rail, lane->peer);
-	return true;
+	if (mpib_imm_mask(imm) == 0 || !mpib_spread_waits(bytes))
+		return 0;
+	return mpib_vqp_told(vqp, imm, bytes) ? 1 : -EPROTO;
 }
 
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes)
@@ -272,25 +174,6 @@ bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes)
 	struct mpib_vqp *vqp = q->lane->via[q->rail].vqp;
 
 	return vqp && !q->lane->broken && mpib_vqp_whole(vqp, imm, bytes);
-}
-
-int mpib_spread_turn(struct mpib_shard *s)
-{
-	struct mpib_vwc wc[16];
-	int n, total = 0;
-
-	if (!mpib_vcq_busy(s->vcq))
-		return 0;
-	do {
-		n = mpib_vcq_take(s->vcq, 16, wc);
-		for (int i = 0; i < n; i++)
-			mpib_sender_completed(
-				s->flow[mpib_wr_flow(wc[i].wr_id)],
-				mpib_wr_piece(wc[i].wr_id),
-				(uint8_t)(1u << wc[i].qp_num), true);
-		total += n;
-	} while (n == 16);
-	return total;
 }
 
 const char *mpib_spread_name(enum mpib_spread spread)

@@ -26,11 +26,10 @@
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
 
+#include <mpib/wire.h>
+
 #include "engine/lane/lane.h"
 #include "vqp/vqp.h"
-
-struct mpib_chain;
-struct mpib_flow;
 
 /* Control thread. -ENOMEM. */
 int mpib_spread_make(struct mpib_lane *lane);
@@ -54,22 +53,19 @@ static inline uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 uint32_t mpib_spread_above(const struct mpib_lane *lane, unsigned rail);
 /* Numbered fragments of the rail that were dropped. */
 uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail);
-/* Rails whose chain has to be spread for what it looks like. */
-uint8_t mpib_spread_bare(const struct mpib_lane *lane,
-			 const struct mpib_chain *chain);
-/* A chain fits into the rail's virtual QP. */
-bool mpib_spread_room(const struct mpib_lane *lane, unsigned rail);
-/* In place of mpib_chain_post(). */
-void mpib_spread_post(struct mpib_flow *f, const struct mpib_chain *c,
-		      struct mpib_lane_qp *q, uint32_t piece);
+/* Chains that fit into the rail's virtual QP. */
+uint32_t mpib_spread_room(const struct mpib_lane *lane, unsigned rail);
+/* Whether the receiver takes an IMM of this length for one that waits. */
+static inline bool mpib_spread_waits(uint32_t bytes)
+{
+	return bytes == 0 || bytes == sizeof(struct mpib_record);
+}
 /* The completion of a fragment or a notice. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
-/* An IMM on a lane of dqplb: true when it is taken, for a fragment or for one
- * that waits. */
-bool mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
+/* An IMM on a lane of dqplb. 1: it is taken, for a fragment or for one that
+ * waits; 0: it is not; -EPROTO: more wait than can be under way. */
+int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
 /* The next IMM that waits no longer. */
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes);
-/* What is whole goes to its senders; how many. With s->vcq. */
-int mpib_spread_turn(struct mpib_shard *s);
 
 #endif

@@ -27,16 +27,6 @@ static inline void mpib_count_post(struct mpib_flow *f, struct mpib_lane_qp *q,
 		   bytes, imm);
 }
 
-/* A fragment of what mpib_count_post() counted without WRs. f may be gone. */
-static inline void mpib_count_wr(struct mpib_flow *f, struct mpib_lane *lane,
-				 unsigned rail)
-{
-	if (f)
-		f->n[rail].tx_wrs++;
-	lane->n[rail].tx_wrs++;
-	lane->shard->rail[rail].n.n.tx_wrs++;
-}
-
 /* A chunk that another rail lost goes by rail. */
 static inline void mpib_count_replay(struct mpib_flow *f, unsigned rail,
 				     uint32_t bytes)

@@ -21,7 +21,9 @@
 /* Payload and work of one rail, whoever counts it. */
 struct mpib_rail_counts {
 	uint64_t tx_bytes, rx_bytes; /* payload; CTS and records not counted */
-	uint64_t tx_wrs; /* all send WRs posted, CTS and records too */
+	/* All send WRs, CTS and records too; of a part that is spread when
+	 * they are handed to its virtual QP. */
+	uint64_t tx_wrs;
 	uint64_t rx_imms; /* receive completions */
 	uint64_t cts; /* CTS writes posted */
 	uint64_t posts; /* calls of ibv_post_send(), a chain each */

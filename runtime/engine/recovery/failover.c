@@ -3,7 +3,7 @@
  * The control thread's part of a rail's life: faults and the peer's messages
  * go into the fence, its actions come out and are done here.
  */
-#include "engine/recovery/failover.h"
+#include "engine/recovery/stop.h"
 
 #include <stdlib.h>
 

@@ -161,37 +161,4 @@ void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 const char *mpib_rail_name(unsigned rail);
 
-/*
- * stop.c: shard.
- */
-/* Post no more to the rail and have it fenced. False: the lane cannot do that
- * and has to be broken. */
-bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
-		     enum mpib_rail_cause cause);
-/* A completion came while the rail drains. */
-void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
-/* The completion of a probe. */
-void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok);
-/* Mailbox messages whose call is about a struct mpib_rail_job. */
-void mpib_rail_on_stop(struct mpib_msg *msg);
-void mpib_rail_on_connect(struct mpib_msg *msg);
-void mpib_rail_on_resume(struct mpib_msg *msg);
-void mpib_rail_on_drain(struct mpib_msg *msg);
-void mpib_rail_on_grace(struct mpib_msg *msg);
-
-/*
- * judge.c: shard. A mailbox message as those of stop.c: the job has the other
- * end's answers.
- */
-void mpib_rail_on_answers(struct mpib_msg *msg);
-
-/*
- * watch.c: shard. Looks at most once in MPIB_WATCH_MS, and is asked to once in
- * MPIB_WATCH_TURNS turns and before each sleep.
- */
-#define MPIB_WATCH_TURNS 64
-#define MPIB_WATCH_MS 10
-struct mpib_shard;
-void mpib_watch(struct mpib_shard *s);
-
 #endif

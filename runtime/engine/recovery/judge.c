@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "engine/flow/flow.h"
 #include "engine/measure/count.h"
+#include "engine/recovery/stop.h"
 
 /* The answers are sorted, see order() in failover.c. */
 static const struct mpib_answer *find(const struct mpib_answers *a,

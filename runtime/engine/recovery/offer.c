@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "engine/lane/lane.h"
-#include "engine/recovery/failover.h"
+#include "engine/recovery/stop.h"
 
 #define PROBE_NS 2000000000ull
 #define HOLD_DOUBLINGS 4

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/sure.h"
 #include "engine/flow/flow.h"
+#include "engine/recovery/stop.h"
 
 struct fault {
 	struct mpib_msg msg;

@@ -9,6 +9,7 @@
  * is no rail's fault.
  */
 #include "engine/flow/flow.h"
+#include "engine/recovery/stop.h"
 
 #define WATCH_NS (MPIB_WATCH_MS * 1000000ull)
 #define STUCK_MIN_NS 50000000ull

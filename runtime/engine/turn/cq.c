@@ -8,6 +8,7 @@
 #include "base/trace.h"
 #include "engine/flow/flow.h"
 #include "engine/lane/spread.h"
+#include "engine/recovery/stop.h"
 
 #define BATCH 32
 #define BATCHES_PER_TURN 4
@@ -65,6 +66,22 @@ static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 		arrived(s, first, imm, bytes);
 }
 
+/* Whether the lane's spread takes the IMM. */
+static bool waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
+		  uint32_t bytes)
+{
+	int rc = mpib_spread_received(q, imm, bytes);
+
+	if (rc < 0)
+		mpib_lane_break(q->lane, rc,
+				"rail %u: peer %s ends more parts than it can "
+				"have begun",
+				q->rail, q->lane->peer);
+	else if (rc > 0)
+		arrived_whole(s, q);
+	return rc != 0;
+}
+
 static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -89,10 +106,8 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	rail->n.n.rx_imms++;
 	q->lane->n[r].rx_imms++;
 	if (__builtin_expect(q->lane->numbered, 0) &&
-	    mpib_spread_received(q, imm, wc->byte_len)) {
-		arrived_whole(s, q);
+	    waits(s, q, imm, wc->byte_len))
 		return;
-	}
 	if (q->lane->imm_version == MPIB_IMM_V2 &&
 	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
 		rail->n.stale_imms++;
@@ -232,4 +247,23 @@ void mpib_cq_drain(struct mpib_shard *s)
 {
 	for (int i = 0; i < 64 && mpib_cq_turn(s) > 0; i++)
 		;
+}
+
+int mpib_cq_whole_turn(struct mpib_shard *s)
+{
+	struct mpib_vwc wc[16];
+	int n, total = 0;
+
+	if (!mpib_vcq_busy(s->vcq))
+		return 0;
+	do {
+		n = mpib_vcq_take(s->vcq, 16, wc);
+		for (int i = 0; i < n; i++)
+			mpib_sender_completed(
+				s->flow[mpib_wr_flow(wc[i].wr_id)],
+				mpib_wr_piece(wc[i].wr_id),
+				(uint8_t)(1u << wc[i].qp_num), true);
+		total += n;
+	} while (n == 16);
+	return total;
 }
