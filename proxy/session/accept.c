@@ -210,16 +210,24 @@ void mpib_sessions_stop(struct mpib_sessions *all)
 	mpib_session_drop(s, "the proxy stops");
 }
 
-struct mpib_session *mpib_sessions_find(struct mpib_sessions *all, uint64_t id)
+struct mpib_session *mpib_sessions_known(const struct mpib_sessions *all,
+					 uint64_t id)
 {
 	struct mpib_session *s;
 
 	TAILQ_FOREACH(s, &all->list, link)
 	{
-		if (s->id == id && s->state == MPIB_SESSION_LIVE)
+		if (s->id == id && s->owner.attachment)
 			return s;
 	}
 	return NULL;
+}
+
+struct mpib_session *mpib_sessions_find(struct mpib_sessions *all, uint64_t id)
+{
+	struct mpib_session *s = mpib_sessions_known(all, id);
+
+	return s && s->state == MPIB_SESSION_LIVE ? s : NULL;
 }
 
 void mpib_sessions_fini(struct mpib_sessions *all)

@@ -123,7 +123,10 @@ void mpib_sessions_tune(struct mpib_sessions *all);
 void mpib_sessions_stop(struct mpib_sessions *all);
 /* Free all, after mpib_engine_close(): nothing calls back any more. */
 void mpib_sessions_fini(struct mpib_sessions *all);
-/* The client of that id that is attached and not leaving, or NULL. */
+/* The client of that id that attached, leaving or not; NULL. */
+struct mpib_session *mpib_sessions_known(const struct mpib_sessions *all,
+					 uint64_t id);
+/* Unless it is leaving. */
 struct mpib_session *mpib_sessions_find(struct mpib_sessions *all, uint64_t id);
 
 /* Between the files of sessions, and handover/. */

@@ -77,7 +77,8 @@ static json_t *conns(struct mpib_ask *ask)
 
 	if (!mpib_ask_number(ask, 0, 0, UINT32_MAX, &client))
 		return NULL;
-	if (ask->argc && !mpib_view_client(ask->view, (uint32_t)client))
+	if (ask->argc &&
+	    !mpib_sessions_known(ask->view->sessions, (uint32_t)client))
 		return mpib_ask_fail(ask, "clients lists them",
 				     "there is no client %llu",
 				     (unsigned long long)client);
@@ -91,7 +92,8 @@ static json_t *hist(struct mpib_ask *ask)
 
 	if (!mpib_ask_number(ask, 1, 0, UINT32_MAX, &client))
 		return NULL;
-	if (client && !mpib_view_client(ask->view, (uint32_t)client))
+	if (client &&
+	    !mpib_sessions_known(ask->view->sessions, (uint32_t)client))
 		return mpib_ask_fail(ask, "clients lists them",
 				     "there is no client %llu",
 				     (unsigned long long)client);

@@ -29,7 +29,8 @@ static void add_stalls(json_t *o, const struct mpib_snap_flow *f)
 
 static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
 {
-	const struct mpib_session *s = mpib_view_client(v, f->client);
+	const struct mpib_session *s =
+		mpib_sessions_known(v->sessions, f->client);
 	json_t *o = json_pack(
 		"{sI ss sI sI ss ss sb sI sI sI so so sf}", "client",
 		(json_int_t)f->client, "client_name", s ? s->name : "", "index",

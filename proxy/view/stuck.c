@@ -20,7 +20,8 @@ static json_t *request(const struct mpib_view *v,
 		       const struct mpib_snap_request *q)
 {
 	const struct mpib_snap_flow *f = &v->snap->flow[q->flow];
-	const struct mpib_session *s = mpib_view_client(v, f->client);
+	const struct mpib_session *s =
+		mpib_sessions_known(v->sessions, f->client);
 
 	return json_pack(
 		"{sI ss sI sI sI so sI ss ss so so sf sI sI so ss ss}",

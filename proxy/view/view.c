@@ -161,19 +161,6 @@ json_t *mpib_view_rails(const struct mpib_view *v)
 	return list;
 }
 
-const struct mpib_session *mpib_view_client(const struct mpib_view *v,
-					    uint32_t id)
-{
-	const struct mpib_session *s;
-
-	TAILQ_FOREACH(s, &v->sessions->list, link)
-	{
-		if (s->id == id && s->owner.attachment)
-			return s;
-	}
-	return NULL;
-}
-
 static json_int_t said(const _Atomic uint64_t *n)
 {
 	/* Relaxed: whatever the client says, each number for itself. */

@@ -38,9 +38,6 @@ struct mpib_view {
 
 /* "SOUT", "SUP". */
 const char *mpib_view_rail_name(unsigned rail);
-/* The client of that id, leaving or not; NULL. */
-const struct mpib_session *mpib_view_client(const struct mpib_view *v,
-					    uint32_t id);
 
 /* A new reference, NULL when memory is short. */
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
