@@ -72,6 +72,18 @@ while read -r name number; do
 	need "$2/docs/versioning.md" "\`$name\` $number"
 done < <(grep -rhoE '#define MPIB_(ABI|PEER|HINT)_VERSION(_MIN)? [0-9]+' \
 	"$2"/include/mpib "$2"/runtime/peer | cut -d' ' -f2-)
+# The programs, the changelog and what is shown of a version are of one release.
+version=$("$proxy" --version | cut -d' ' -f2)
+section=$(grep -m1 '^## ' "$2/CHANGELOG.md")
+case $section in
+"## [$version]" | "## [$version] - "*) ;;
+*)
+	echo "CHANGELOG.md begins with $section, and the programs are $version"
+	missing=1
+	;;
+esac
+need "$man/mpib-protocol.7.scd" "{\"mpib\":\"$version\","
+need "$2/proxy/packaging/examples/kubernetes.yaml" "mpib-proxy:$version"
 for alert in $(sed -n 's/.*- alert: //p' "$2"/proxy/metrics/share/*.yml); do
 	need "$2/docs/operating.md" "| \`$alert\` |"
 done
