@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upgrade_ways [N]: proxies of each kind are replaced under checked traffic, one
- * after the other and then both at once, N times each; and clients are killed
- * while they are handed over.
+ * upgrade_ways [N [CASES]]: proxies of each kind are replaced under checked
+ * traffic, one after the other and then both at once, N times each; and clients
+ * are killed while they are handed over. CASES is a pattern of tests' names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,8 @@ static void start(const char *const *a)
 {
 	/* What follows the last of them are NULLs. */
 	for (unsigned i = 0; i < 2; i++)
-		node_start(&node[i], 3 + i, "--log-level", "error", a[0], a[1],
+		node_start(&node[i], 3 + i, "--log-level", "error",
+			   "--failover-grace", MOVING_GRACE_MS, a[0], a[1],
 			   a[2], a[3], a[4], a[5], a[6], a[7], NULL);
 	moving_open(&moving, node);
 	moving_by(&moving, 2);
@@ -216,5 +217,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		rounds = (unsigned)atoi(argv[1]);
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
 	return rounds ? cmocka_run_group_tests(tests, NULL, NULL) : 2;
 }

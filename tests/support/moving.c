@@ -4,9 +4,71 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+static const char *stage_of(const struct mover *m)
+{
+	static const char *const name[] = { "idle", "posted", "flying" };
+
+	return name[m->stage];
+}
+
+static void say_mover(const char *what, unsigned i, const struct mover *m)
+{
+	fprintf(stderr,
+		"%s %u from node %u: %llu messages, %s, %zu bytes%s%s\n", what,
+		i, i & 1, (unsigned long long)m->messages, stage_of(m), m->size,
+		m->sent ? ", sending" : "", m->received ? ", receiving" : "");
+}
+
+static void say_grouper(unsigned i, const struct grouper *g)
+{
+	fprintf(stderr,
+		"grouper %u: %u of %u sends posted, still under way:", i,
+		g->posted, GROUPER_N);
+	for (unsigned k = 0; k < GROUPER_N; k++) {
+		if (g->sent[k])
+			fprintf(stderr, " %u", k);
+	}
+	fprintf(stderr, "%s\n", g->received ? " and the receive" : "");
+	say_mover("grouper", i, &g->m);
+}
+
+/* What one of mpibctl's commands says of the node, as it is: it may not answer
+ * either. */
+static void say_node(const struct node *n, const char *command, const char *arg)
+{
+	const char *argv[] = { "mpibctl", "-s", n->dir, command, arg, NULL };
+	static struct run run;
+
+	run_wait(&run, argv);
+	fprintf(stderr, "node at %s, %s:\n%s%s", n->sout, command, run.out,
+		run.err);
+}
+
+/* All that both ends know of what does not end, for whoever reads the log. */
+static void say_all(const struct moving *m)
+{
+	static const struct {
+		const char *command, *arg;
+	} ask[] = {
+		{ "upgrade", "show" }, { "rails", NULL }, { "lanes", NULL },
+		{ "peers", NULL },     { "stuck", "1" },  { "why", NULL },
+		{ "events", NULL },
+	};
+
+	for (unsigned i = 0; i < MOVING_SINGLE; i++)
+		say_mover("mover", i, &m->single[i]);
+	for (unsigned i = 0; i < MOVING_GROUPED; i++)
+		say_grouper(i, &m->grouped[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < sizeof(ask) / sizeof(ask[0]); k++)
+			say_node(&m->node[i], ask[k].command, ask[k].arg);
+	}
+}
 
 /* Half of them send from the first node, half of them through windows. */
 static void open_one(struct mover *m, const struct node node[2], unsigned i)
@@ -24,6 +86,7 @@ static void open_one(struct mover *m, const struct node node[2], unsigned i)
 void moving_open(struct moving *m, const struct node node[2])
 {
 	memset(m, 0, sizeof(*m));
+	m->node = node;
 	for (unsigned i = 0; i < MOVING_SINGLE; i++)
 		open_one(&m->single[i], node, i);
 	for (unsigned i = 0; i < MOVING_GROUPED; i++)
@@ -47,10 +110,12 @@ static void until(struct moving *m, const struct mover *one, uint64_t messages,
 {
 	while (one->messages < messages) {
 		moving_turn(m);
-		if (node_ms() - since > MOVING_HANG_MS)
-			fail_msg("message %llu of seed %llu never arrives",
-				 (unsigned long long)one->messages,
-				 (unsigned long long)one->seed);
+		if (node_ms() - since <= MOVING_HANG_MS)
+			continue;
+		say_all(m);
+		fail_msg("message %llu of seed %llu never arrives",
+			 (unsigned long long)one->messages,
+			 (unsigned long long)one->seed);
 	}
 }
 
@@ -104,7 +169,9 @@ void moving_until(struct moving *m, struct run *run, unsigned n)
 				left &= ~(1u << i);
 		}
 		moving_turn(m);
-		if (node_ms() - since > MOVING_HANG_MS)
-			fail_msg("the upgrade hangs");
+		if (node_ms() - since <= MOVING_HANG_MS)
+			continue;
+		say_all(m);
+		fail_msg("the upgrade hangs");
 	}
 }

@@ -2,7 +2,7 @@
 /*
  * Checked traffic both ways between two nodes, which goes on while something is
  * done to them: single and grouped receives, memory of ours and the proxy's.
- * Whatever fails ends the test.
+ * Whatever fails ends the test, and what does not move says where it stands.
  */
 #ifndef MPIB_TESTS_MOVING_H
 #define MPIB_TESTS_MOVING_H
@@ -13,8 +13,11 @@
 #define MOVING_SINGLE 8
 #define MOVING_GROUPED 4
 #define MOVING_HANG_MS 60000
+/* For the nodes: a machine that stands still is to be no failure. */
+#define MOVING_GRACE_MS "120000"
 
 struct moving {
+	const struct node *node; /* both */
 	struct mover single[MOVING_SINGLE];
 	struct grouper grouped[MOVING_GROUPED];
 };

@@ -138,6 +138,8 @@ struct mpib_receiver {
 	uint64_t next; /* next slot to hand out */
 	uint64_t cts_posted; /* CTS before this one are posted */
 	uint64_t cts_again; /* from here to there, again: a fence lost them */
+	uint64_t forgotten; /* the peer was told to forget the CTS before this
+			       one, when we moved */
 	uint64_t tail; /* oldest slot not dealt with */
 	uint64_t freed; /* the peer has read the CTS before this one */
 	uint64_t told; /* tail, as the peer was told; MPIB_NOT_TOLD */

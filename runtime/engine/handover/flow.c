@@ -252,6 +252,7 @@ static void receiver(struct mpib_parcel *p, struct mpib_flow *f)
 	mpib_delivery_owe(f);
 	/* With the keys of now. */
 	rx->cts_again = rx->tail;
+	rx->forgotten = rx->cts_posted;
 	if (rx->tail != rx->next) {
 		f->on_cts = true;
 		TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);

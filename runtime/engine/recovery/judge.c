@@ -176,6 +176,10 @@ static void judge_receiver(struct mpib_flow *f, struct mpib_rail_job *job)
 
 	rx->told = MPIB_NOT_TOLD;
 	mpib_delivery_owe(f);
+	/* It has taken these, says so, and waits for them again: this rail may
+	 * have lost what we wrote since we moved. */
+	if (rx->tail < rx->forgotten)
+		from = rx->tail;
 	if (from >= rx->cts_posted || f->broken || f->stopping)
 		return;
 	rx->cts_again = from;

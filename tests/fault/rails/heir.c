@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heir.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/handover/handover.h"
+#include "peer/handover/handover.h"
+#include "peer/internal.h"
+
+static struct mpib_owner *owner_of(void *arg, uint32_t client)
+{
+	struct node *node = arg;
+
+	return client == node->number + 1 ? &node->owner : NULL;
+}
+
+static void parcel(struct mpib_parcel *p, struct node *node,
+		   struct mpib_engine *engine, struct mpib_broker *broker)
+{
+	mpib_engine_parcel(p, engine);
+	mpib_broker_parcel(p, broker, owner_of, node);
+	if (p->failed)
+		die("node %u: %s", node->number, p->why);
+}
+
+/* As it would come out of a socket. */
+static void send(struct mpib_parcel *from, struct mpib_parcel *to)
+{
+	uint8_t *bytes = malloc(from->len);
+	int *fd = calloc(from->fds + 1, sizeof(*fd));
+
+	if (!bytes || !fd)
+		die("no memory");
+	memcpy(bytes, from->bytes, from->len);
+	for (size_t i = 0; i < from->fds; i++)
+		fd[i] = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 0);
+	mpib_parcel_unpack(to, bytes, from->len, fd, from->fds);
+}
+
+static struct mpib_engine *open_engine(struct node *node)
+{
+	struct mpib_engine_config cfg = node->engine->cfg;
+	struct mpib_engine_heirloom heirloom;
+	struct mpib_engine *engine;
+	char why[300] = "";
+
+	mpib_engine_heirloom(node->engine, &heirloom);
+	cfg.heirloom = &heirloom;
+	if (mpib_engine_open_idle(&cfg, node->engine->events, &node->broker,
+				  &engine, why, sizeof(why)) < 0)
+		die("%s", why);
+	engine->cfg.heirloom = NULL;
+	return engine;
+}
+
+static struct mpib_broker *open_broker(struct node *node,
+				       struct mpib_engine *engine)
+{
+	const struct mpib_broker_opts opts = {
+		.loop = &node->loop,
+		.engine = engine,
+		.private_lanes = node->broker->private_lanes,
+		.newest = node->broker->newest,
+		.idle = true,
+	};
+	struct mpib_broker *broker;
+	char why[300] = "";
+
+	if (mpib_broker_open(&opts, &broker, why, sizeof(why)) < 0)
+		die("%s", why);
+	return broker;
+}
+
+static void attach(struct node *node, struct mpib_engine *engine, size_t mem)
+{
+	const struct mpib_mr_attr attr = { .addr = node->mem,
+					   .len = mem,
+					   .dmabuf_fd = -1 };
+
+	if (mpib_tenant_get(engine, 0, 0, &node->tenant) < 0 ||
+	    mpib_attachment_open(node->tenant, node->number + 1, node->submit,
+				 node->reply, &node->attachment) < 0 ||
+	    mpib_mr_restore(node->attachment, &attr, node->mr) < 0)
+		die("no client");
+	node->owner = (struct mpib_owner){ .tenant = node->tenant,
+					   .attachment = node->attachment,
+					   .reply = node->reply };
+	mpib_engine_halt(engine); /* its shard gets to know it */
+}
+
+/* Without a word: its sockets live on. */
+static void close_old(struct node *node)
+{
+	struct mpib_peer *p;
+
+	mpib_engine_close(node->engine);
+	TAILQ_FOREACH(p, &node->broker->peers, entry)
+	{
+		if (p->link)
+			p->link->out.at = p->link->out.len = 0;
+	}
+	mpib_broker_close(node->broker);
+}
+
+void node_hand_over(struct node *node, size_t mem)
+{
+	struct mpib_engine *engine;
+	struct mpib_broker *broker;
+	struct mpib_parcel out, in;
+
+	mpib_parcel_pack(&out);
+	parcel(&out, node, node->engine, node->broker);
+	engine = open_engine(node);
+	broker = open_broker(node, engine);
+	attach(node, engine, mem);
+	send(&out, &in);
+	mpib_parcel_fini(&out);
+	parcel(&in, node, engine, broker);
+	mpib_parcel_fini(&in);
+	close_old(node);
+	node->engine = engine;
+	node->broker = broker;
+	node->status = engine->status;
+	if (mpib_broker_go_on(broker) < 0)
+		die("node %u does not go on", node->number);
+	mpib_engine_stay(engine);
+}
