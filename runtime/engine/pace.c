@@ -9,6 +9,13 @@
  * system call that comes between two looks: only every few looks then. */
 #define ALONE 64
 #define LOOKS_ALONE 8
+/* As long as a short turn: a yield that is taken costs 2 us. */
+#define RUN_NS 30000
+/* Ranks and shards have the core for 100 us at most; who has it for longer
+ * does something else there. */
+#define LONG_NS 1000000
+#define KEEP_MIN_NS 4000000ull
+#define KEEP_MAX_NS 256000000ull
 
 void mpib_pace_init(struct mpib_pace *p)
 {
@@ -17,6 +24,7 @@ void mpib_pace_init(struct mpib_pace *p)
 
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now)
 {
+	p->offered_ns = now;
 	if (p->idle_since == 0)
 		p->idle_since = now;
 	if (now - p->idle_since >= p->spin_ns)
@@ -26,8 +34,30 @@ enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now)
 	return MPIB_WAIT_YIELD;
 }
 
-void mpib_pace_yielded(struct mpib_pace *p, uint64_t ns)
+bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now)
 {
+	return now - p->offered_ns >= RUN_NS && now >= p->keep_until;
+}
+
+static void keep(struct mpib_pace *p, uint64_t now, uint64_t ns)
+{
+	uint64_t begun = now - ns;
+
+	if (begun < p->keep_until)
+		return;
+	/* Was it tried again too early? */
+	if (begun - p->keep_until >= p->keep_ns)
+		p->keep_ns = KEEP_MIN_NS;
+	else if (p->keep_ns < KEEP_MAX_NS)
+		p->keep_ns *= 2;
+	p->keep_until = now + p->keep_ns;
+}
+
+void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
+{
+	p->offered_ns = now;
+	if (ns >= LONG_NS)
+		keep(p, now, ns);
 	if (ns >= TAKEN_NS)
 		p->alone = 0;
 	else if (p->alone < ALONE)

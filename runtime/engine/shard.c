@@ -150,8 +150,19 @@ static void sleep_now(struct mpib_shard *s)
 
 static void yield(struct mpib_shard *s, uint64_t now)
 {
+	uint64_t after;
+
 	sched_yield();
-	mpib_pace_yielded(&s->pace, mpib_now_ns() - now);
+	after = mpib_now_ns();
+	mpib_pace_yielded(&s->pace, after, after - now);
+}
+
+static void give_way(struct mpib_shard *s)
+{
+	uint64_t now = mpib_now_ns();
+
+	if (mpib_pace_gives_way(&s->pace, now))
+		yield(s, now);
 }
 
 static void *run(void *arg)
@@ -163,6 +174,8 @@ static void *run(void *arg)
 
 		if (mpib_shard_turn(s) > 0) {
 			mpib_pace_busy(&s->pace);
+			if (mpib_pace_is_shared(&s->pace, s->now))
+				give_way(s);
 			continue;
 		}
 		now = mpib_now_ns();

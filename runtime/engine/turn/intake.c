@@ -85,6 +85,7 @@ static int serve_client(struct mpib_attachment *a)
 	 * the last look before sleep must not miss a push. */
 	if (atomic_load(&sum->top) == 0)
 		return 0;
+	mpib_pace_serve(&a->shard->pace, a->tenant, a->shard->now);
 	words = atomic_exchange(&sum->top, 0);
 	words &= (1ull << (MPIB_CONNS_MAX / 64)) - 1;
 	while (words) {
