@@ -142,13 +142,15 @@ static void hold_back(unsigned turns)
 static void slots_wrap_many_times_out_of_order(void **state)
 {
 	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
+	/* Nothing is held back on rails that are named: all rounds are alike. */
+	uint32_t all = getenv("MPIB_TEST_RAILS") ? 2000 : 10000;
 	unsigned rnd = 1;
 
 	(void)state;
 	open_with(512, MPIB_IMM_V2);
 	hold_back(7);
-	while (done < 10000) {
-		while (posted < 10000 && posted - done < 8) {
+	while (done < all) {
+		while (posted < all && posted - done < 8) {
 			uint8_t i = (uint8_t)(posted % 8);
 
 			rnd = rnd * 1103515245 + 12345;
