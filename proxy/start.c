@@ -52,6 +52,7 @@ static void fill_view(struct mpib_proxy *p)
 	v->engine = p->engine;
 	v->run_dir = p->rundir.path;
 	v->pid = (uint32_t)getpid();
+	v->upgrades = p->upgrade.count;
 	for (unsigned r = 0; r < p->cfg.engine.rails; r++) {
 		struct mpib_port_info port = { 0 };
 

@@ -38,6 +38,11 @@ static void uptime(const struct mpib_exposition *m)
 	mpib_sample_real(m, NULL, 0, m->view->uptime_s);
 }
 
+static void upgrades(const struct mpib_exposition *m)
+{
+	mpib_sample(m, NULL, 0, m->view->upgrades);
+}
+
 static void rail_info(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < m->view->snap->rails; r++) {
@@ -277,6 +282,8 @@ const struct mpib_family mpib_families[] = {
 	INFO("build", build, "Version of the proxy and of its client ABI."),
 	GAUGE("uptime_seconds", "seconds", uptime, 0,
 	      "Time since the proxy began to serve."),
+	COUNTER("upgrades", NULL, upgrades, 0,
+		"Live upgrades since a proxy was started; 0 after a restart."),
 
 	INFO("rail", rail_info, "Device behind each rail."),
 	GAUGE("rail_up", NULL, rail_up, 0, "1 when the rail's port is active."),
@@ -308,8 +315,8 @@ const struct mpib_family mpib_families[] = {
 		"Times the device found a shared receive queue nearly empty."),
 	GAUGE("srq_free", NULL, rail_u32, RAIL(srq_posted),
 	      "Receives that wait in the rail's shared receive queues."),
-	COUNTER("rail_failovers", NULL, rail_u64, RAIL(failovers),
-		"Lanes that were moved off the rail."),
+	COUNTER("rail_failovers", NULL, mpib_fill_failovers, 0,
+		"Lanes that were moved off the rail, by cause."),
 	COUNTER("rail_failover_seconds", "seconds", mpib_fill_failover_seconds,
 		0, "Time that this took."),
 	COUNTER("replayed_bytes", "bytes", rail_u64, RAIL(n.replayed_bytes),

@@ -64,7 +64,7 @@ void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
 /* times.c */
 typedef void mpib_fill_fn(const struct mpib_exposition *m);
 mpib_fill_fn mpib_fill_request_seconds, mpib_fill_completion_seconds,
-	mpib_fill_oldest_request, mpib_fill_thread_seconds,
+	mpib_fill_oldest_request, mpib_fill_thread_seconds, mpib_fill_failovers,
 	mpib_fill_failover_seconds;
 /* quotas.c */
 mpib_fill_fn mpib_fill_limits, mpib_fill_quotas;

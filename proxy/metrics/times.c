@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics that are seconds. */
+/* Metrics that are seconds, and the failovers that take them. */
 #include "engine/measure/times.h"
 
 #include "metrics/families.h"
@@ -43,6 +43,23 @@ void mpib_fill_oldest_request(const struct mpib_exposition *m)
 			oldest = s->flow[i].oldest_ns;
 	}
 	mpib_sample_real(m, NULL, 0, (double)oldest / 1e9);
+}
+
+void mpib_fill_failovers(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < m->view->snap->rails; r++) {
+		const struct mpib_snap_failover *n =
+			&m->view->snap->rail[r].failover;
+
+		for (unsigned c = MPIB_CAUSE_NONE + 1; c < MPIB_CAUSES; c++) {
+			const struct mpib_label label[] = {
+				{ "rail", mpib_view_rail_name(r) },
+				{ "cause", mpib_view_cause_name(c) },
+			};
+
+			mpib_sample(m, label, 2, n->count[c]);
+		}
+	}
 }
 
 void mpib_fill_failover_seconds(const struct mpib_exposition *m)

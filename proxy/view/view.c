@@ -70,18 +70,24 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		mpib_view_shards(v), "ledger", ledger(&all->ledger));
 }
 
-static json_t *failover(const struct mpib_snap_failover *n)
+const char *mpib_view_cause_name(enum mpib_rail_cause cause)
 {
-	static const char *const cause[MPIB_CAUSES] = {
+	static const char *const name[MPIB_CAUSES] = {
 		[MPIB_CAUSE_NONE] = "none",	  [MPIB_CAUSE_PORT] = "port",
 		[MPIB_CAUSE_ERROR] = "error",	  [MPIB_CAUSE_STUCK] = "stuck",
 		[MPIB_CAUSE_PEER] = "peer",	  [MPIB_CAUSE_PROBE] = "probe",
 		[MPIB_CAUSE_UPGRADE] = "upgrade",
 	};
+
+	return name[cause];
+}
+
+static json_t *failover(const struct mpib_snap_failover *n)
+{
 	json_t *causes = json_object();
 
 	for (unsigned i = MPIB_CAUSE_NONE + 1; i < MPIB_CAUSES; i++)
-		json_object_set_new(causes, cause[i],
+		json_object_set_new(causes, mpib_view_cause_name(i),
 				    mpib_field_u64(n->count[i]));
 	return json_pack("{so sI sI sI sI sf sf}", "causes", causes,
 			 "failbacks", (json_int_t)n->failbacks, "lost_bytes",

@@ -33,11 +33,14 @@ struct mpib_view {
 	const char *run_dir;
 	char peer_link[64];
 	uint32_t pid;
+	uint32_t upgrades; /* live, since the first of these proxies started */
 	double uptime_s;
 };
 
 /* "SOUT", "SUP". */
 const char *mpib_view_rail_name(unsigned rail);
+/* One word; mpib_rail_cause_name() is for sentences. */
+const char *mpib_view_cause_name(enum mpib_rail_cause cause);
 
 /* A new reference, NULL when memory is short. */
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
