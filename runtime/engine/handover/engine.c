@@ -85,6 +85,8 @@ void mpib_engine_parcel(struct mpib_parcel *p, struct mpib_engine *engine)
 	mpib_parcel_count(p, &drained, (1u << MPIB_RAILS) - 1);
 	if (!p->packing)
 		atomic_store(&engine->drained, drained);
+	for (unsigned i = 0; i < engine->shards; i++)
+		mpib_shard_counts_parcel(p, &engine->shard[i]);
 }
 
 int mpib_mr_restore(struct mpib_attachment *attachment,

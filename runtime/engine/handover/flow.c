@@ -286,7 +286,7 @@ static void body(struct mpib_parcel *p, struct mpib_flow *f)
 	f->home &= 1;
 	mpib_parcel_i32(p, &f->local_rank);
 	mpib_parcel_i32(p, &f->remote_rank);
-	mpib_parcel_u64(p, &f->messages);
+	mpib_flow_counts_parcel(p, f);
 	mpib_parcel_count(p, &f->outstanding, MPIB_REQUESTS);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
 		request(p, &f->req[i]);

@@ -36,7 +36,7 @@ int mpib_engine_run(struct mpib_engine *engine);
 /* engine.c, at open: have the status segment of cfg.heirloom. -errno. */
 int mpib_engine_inherit(struct mpib_engine *engine);
 
-/* Rails that an operator drained. */
+/* Rails that an operator drained, and what the shards counted. */
 void mpib_engine_parcel(struct mpib_parcel *p, struct mpib_engine *engine);
 /* As mpib_mr_add(), at once and with a given handle; halted. */
 int mpib_mr_restore(struct mpib_attachment *attachment,
@@ -49,6 +49,11 @@ void mpib_lane_parcel(struct mpib_parcel *p, struct mpib_lane **lane,
 void mpib_flow_parcel(struct mpib_parcel *p, struct mpib_flow **flow,
 		      struct mpib_attachment *attachment, uint32_t index,
 		      bool sending, struct mpib_lane *lane);
+/* counts.c, for the above: what was counted of each. */
+struct mpib_shard;
+void mpib_shard_counts_parcel(struct mpib_parcel *p, struct mpib_shard *s);
+void mpib_lane_counts_parcel(struct mpib_parcel *p, struct mpib_lane *lane);
+void mpib_flow_counts_parcel(struct mpib_parcel *p, struct mpib_flow *f);
 /* Whether the lane can be handed over at all, in use or not. */
 bool mpib_lane_can_move(const struct mpib_lane *lane);
 

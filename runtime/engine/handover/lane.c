@@ -175,6 +175,7 @@ void mpib_lane_parcel(struct mpib_parcel *p, struct mpib_lane **lane,
 	l->all = (uint8_t)((1u << rails) - 1);
 	for (unsigned r = 0; r < rails; r++)
 		rail(p, l, r);
+	mpib_lane_counts_parcel(p, l);
 	if (p->packing || p->failed)
 		return;
 	if (spread != MPIB_SPREAD_SPLIT && !l->shard->vcq)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upgrade_counts: what a proxy tells of itself after it was replaced under
+ * traffic. Totals go on, and it is told from a start and from a failure.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "moving.h"
+
+static struct node node[2];
+static struct moving moving;
+
+static void upgrade(const struct node *n)
+{
+	struct run run;
+
+	moving_upgrade_begin(&run, n, NULL);
+	moving_until(&moving, &run, 1);
+	if (run.status)
+		fail_msg("%s", run.err);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 7 + i, "--log-level", "error",
+			   "--failover-grace", MOVING_GRACE_MS, NULL);
+	moving_open(&moving, node);
+	moving_by(&moving, 3);
+	/* There has to be a failover to be kept. */
+	upgrade(&node[1]);
+	moving_by(&moving, 3);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	moving_close(&moving);
+	node_stop(&node[0]);
+	node_stop(&node[1]);
+	return 0;
+}
+
+static const struct {
+	const char *command, *list, *key;
+} totals[] = {
+	{ "rails", NULL, "tx_bytes" },	 { "rails", NULL, "rx_bytes" },
+	{ "rails", NULL, "failovers" },	 { "lanes", NULL, "messages" },
+	{ "conns", "open", "messages" }, { "conns", "open", "tx_wrs" },
+	{ "hist", NULL, "count" },	 { "hist", NULL, "sum_ns" },
+};
+
+#define TOTALS (sizeof(totals) / sizeof(totals[0]))
+
+/* The sum over all that the first node lists. */
+static json_int_t total(unsigned which)
+{
+	json_t *data = node_ask(&node[0], totals[which].command);
+	const json_t *o, *list = data;
+	json_int_t sum = 0;
+	size_t i;
+
+	if (totals[which].list)
+		list = json_object_get(data, totals[which].list);
+	json_array_foreach(list, i, o)
+	{
+		o = json_object_get(o, totals[which].key);
+		assert_true(json_is_integer(o));
+		sum += json_integer_value(o);
+	}
+	json_decref(data);
+	return sum;
+}
+
+static void totals_do_not_drop(void **state)
+{
+	json_int_t before[TOTALS];
+
+	(void)state;
+	for (unsigned i = 0; i < TOTALS; i++) {
+		before[i] = total(i);
+		assert_true(before[i] > 0);
+	}
+	upgrade(&node[0]);
+	for (unsigned i = 0; i < TOTALS; i++) {
+		json_int_t now = total(i);
+
+		if (now < before[i])
+			fail_msg("%s of %s fell from %lld to %lld",
+				 totals[i].key, totals[i].command,
+				 (long long)before[i], (long long)now);
+	}
+	moving_by(&moving, 2);
+}
+
+static void expect_metric(const struct node *n, const char *name)
+{
+	const char *argv[] = { "mpibctl", "-s", n->dir, "metrics", NULL };
+	static struct run run;
+	const char *at;
+
+	run_wait(&run, argv);
+	assert_int_equal(run.status, 0);
+	at = strstr(run.out, name);
+	if (!at || atoi(at + strlen(name)) <= 0)
+		fail_msg("no %s", name);
+}
+
+static void it_is_told_from_a_start_and_from_a_failure(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		expect_metric(&node[i], "\nmpib_upgrades_total ");
+		expect_metric(&node[i], "\nmpib_rail_failovers_total{rail="
+					"\"SUP\",cause=\"upgrade\"} ");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(totals_do_not_drop),
+		cmocka_unit_test(it_is_told_from_a_start_and_from_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
