@@ -27,7 +27,7 @@ static void say_mover(const char *what, unsigned i, const struct mover *m)
 static void say_grouper(unsigned i, const struct grouper *g)
 {
 	fprintf(stderr,
-		"grouper %u: %u of %u sends posted, still under way:", i,
+		"grouper %u: %u of %d sends posted, still under way:", i,
 		g->posted, GROUPER_N);
 	for (unsigned k = 0; k < GROUPER_N; k++) {
 		if (g->sent[k])
