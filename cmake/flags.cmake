@@ -18,6 +18,9 @@ if(MPIB_SANITIZE)
 		-fno-sanitize-recover=all)
 	target_link_options(mpib_flags INTERFACE
 		-fsanitize=${MPIB_SANITIZE})
+else()
+	# What was resolved at start cannot be pointed elsewhere later.
+	target_link_options(mpib_flags INTERFACE LINKER:-z,relro,-z,now)
 endif()
 
 # Coverage for libFuzzer in everything; its main() only in the targets.

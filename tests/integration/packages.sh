@@ -29,11 +29,19 @@ do
 		[ "$name" = libmpib-dev ] || fail "$name depends on nothing"
 	[ -s "$top/all/usr/share/doc/$name/copyright" ] ||
 		fail "$name says not under what terms it is"
-	[ -s "$top/all/usr/share/doc/$name/changelog.gz" ] ||
+	[ -s "$top/all/usr/share/doc/$name/NEWS.gz" ] ||
 		fail "$name says not what changed"
+	zcat "$top/all/usr/share/doc/$name/changelog.gz" |
+		dpkg-parsechangelog -l - -S Version |
+		grep -qx "$(dpkg-deb -f "$deb" Version)" ||
+		fail "$name has no changelog of Debian's form, of its version"
 done
 [ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 5 ] || fail "another package"
 files=$(cd "$top/all" && find . -type f | sort)
+for library in "$top"/all/usr/lib/*.so; do
+	readelf -dW "$library" | grep -q "SONAME.*\[$(basename "$library")\]" ||
+		fail "$library has no SONAME"
+done
 for program in "$top"/all/usr/bin/* "$top"/all/usr/sbin/*; do
 	name=$(basename "$program")
 	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
