@@ -93,19 +93,9 @@ static int attach(struct mpib_session *s)
 
 	if (s->owner.shard >= mpib_engine_shards(all->engine))
 		return -EINVAL;
-	rc = mpib_tenant_get(all->engine, s->owner.shard, s->uid,
-			     &s->owner.tenant);
+	rc = mpib_session_attach(s, s->owner.shard);
 	if (rc < 0)
 		return rc;
-	rc = mpib_attachment_open(s->owner.tenant, s->id, s->submit.addr,
-				  s->reply.addr, &s->owner.attachment);
-	if (rc < 0)
-		return rc;
-	s->owner.uid = s->uid;
-	s->owner.reply = s->reply.addr;
-	s->state = MPIB_SESSION_LIVE;
-	all->on_shard[s->owner.shard]++;
-	all->ledger.attached++;
 	all->ledger.mapped += s->submit.size + s->reply.size;
 	return 0;
 }

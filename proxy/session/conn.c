@@ -48,6 +48,17 @@ static bool one_more(struct mpib_session *s, const struct mpib_ctl_header *ask)
 	       mpib_session_may(s, ask, MPIB_QUOTA_REQUESTS, MPIB_REQUESTS);
 }
 
+static void answer(struct mpib_session *s, const struct mpib_ctl_header *ask,
+		   uint32_t conn, int rc)
+{
+	if (rc < 0)
+		mpib_session_refuse(s, ask, rc, "connection %u: %s", conn,
+				    rc == -EINVAL ? "no such index, or in use"
+						  : strerror(-rc));
+	else
+		mpib_session_ok(s, ask, conn);
+}
+
 void mpib_session_connect(struct mpib_session *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_connect *ask = (const void *)m->bytes;
@@ -57,13 +68,7 @@ void mpib_session_connect(struct mpib_session *s, struct mpib_message *m)
 		return;
 	rc = mpib_broker_connect(s->all->broker, &s->owner, ask->conn,
 				 ask->traffic_class, &ask->handle);
-	if (rc < 0)
-		mpib_session_refuse(s, &m->h, rc, "connection %u: %s",
-				    ask->conn,
-				    rc == -EINVAL ? "no such index, or in use"
-						  : strerror(-rc));
-	else
-		mpib_session_ok(s, &m->h, ask->conn);
+	answer(s, &m->h, ask->conn, rc);
 }
 
 void mpib_session_accept(struct mpib_session *s, struct mpib_message *m)
@@ -79,13 +84,8 @@ void mpib_session_accept(struct mpib_session *s, struct mpib_message *m)
 		mpib_session_refuse(s, &m->h, rc,
 				    "this client has no listener %u",
 				    ask->listen_id);
-	else if (rc < 0)
-		mpib_session_refuse(s, &m->h, rc, "connection %u: %s",
-				    ask->conn,
-				    rc == -EINVAL ? "no such index, or in use"
-						  : strerror(-rc));
 	else
-		mpib_session_ok(s, &m->h, ask->conn);
+		answer(s, &m->h, ask->conn, rc);
 }
 
 void mpib_session_close(struct mpib_session *s, struct mpib_message *m)

@@ -60,17 +60,13 @@ static int make_segments(struct mpib_session *s)
 	return 0;
 }
 
-/* What fails here is undone when the session, still NEW, is dropped. */
-static int attach(struct mpib_session *s)
+int mpib_session_attach(struct mpib_session *s, unsigned shard)
 {
 	struct mpib_sessions *all = s->all;
-	int rc = make_segments(s);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	s->owner.shard = emptiest_shard(all);
-	rc = mpib_tenant_get(all->engine, s->owner.shard, s->uid,
-			     &s->owner.tenant);
+	s->owner.shard = shard;
+	rc = mpib_tenant_get(all->engine, shard, s->uid, &s->owner.tenant);
 	if (rc < 0)
 		return rc;
 	rc = mpib_attachment_open(s->owner.tenant, s->id, s->submit.addr,
@@ -81,9 +77,23 @@ static int attach(struct mpib_session *s)
 	}
 	s->owner.uid = s->uid;
 	s->owner.reply = s->reply.addr;
-	all->on_shard[s->owner.shard]++;
+	all->on_shard[shard]++;
 	all->ledger.attached++;
 	s->state = MPIB_SESSION_LIVE;
+	return 0;
+}
+
+/* What fails here is undone when the session, still NEW, is dropped. */
+static int attach(struct mpib_session *s)
+{
+	struct mpib_sessions *all = s->all;
+	int rc = make_segments(s);
+
+	if (rc < 0)
+		return rc;
+	rc = mpib_session_attach(s, emptiest_shard(all));
+	if (rc < 0)
+		return rc;
 	mpib_shares_apply_user(all, s->uid);
 	mpib_timer_disarm(all->loop, &s->hello_timer);
 	return 0;

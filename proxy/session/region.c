@@ -106,8 +106,9 @@ bool mpib_region_allowed(struct mpib_session *s,
 	}
 	if (s->region_count >= all->cfg->max_regions) {
 		mpib_session_refuse(s, ask, -EDQUOT,
-				    "%u regions are registered already (raise "
-				    "limit.regions)",
+				    "%u regions are registered already "
+				    "(deregister some, or raise limit.regions, "
+				    "up to 4095)",
 				    s->region_count);
 		return false;
 	}

@@ -133,6 +133,9 @@ struct mpib_session *mpib_sessions_find(struct mpib_sessions *all, uint64_t id);
 
 /* Serve the listening socket from now on. -errno. */
 int mpib_sessions_listen(struct mpib_sessions *all, int fd);
+/* A client of the shard from now on, counted as attached. -errno: what was made is
+ * undone when the session is dropped. */
+int mpib_session_attach(struct mpib_session *s, unsigned shard);
 /* Listen to its socket, its process and, before its HELLO, the clock. */
 int mpib_session_watch(struct mpib_session *s);
 /* like with handle, size, offset, pool, dmabuf, strict and fd, which becomes

@@ -9,18 +9,6 @@
 
 #include "peer/internal.h"
 
-static void reject(struct mpib_peer *p, uint32_t to, int error, const char *why)
-{
-	struct mpib_peer_msg m = {
-		.type = MPIB_PEER_CONN_REJECT,
-		.to = to,
-		.error = error,
-	};
-
-	snprintf(m.why, sizeof(m.why), "%s", why);
-	mpib_peer_tell(p, &m);
-}
-
 static void drop_waiter(struct mpib_listener_entry *l, struct mpib_waiter *w)
 {
 	TAILQ_REMOVE(&l->backlog, w, entry);
@@ -96,8 +84,9 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	rc = admit(p, m, &l, &lane, &why);
 	w = rc == 0 ? calloc(1, sizeof(*w)) : NULL;
 	if (!w) {
-		reject(p, m->from, rc < 0 ? rc : -ENOMEM,
-		       rc < 0 ? why : "its proxy is out of memory");
+		mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from,
+				 rc < 0 ? rc : -ENOMEM,
+				 rc < 0 ? why : "its proxy is out of memory");
 		return true;
 	}
 	w->peer = p;
@@ -122,7 +111,8 @@ void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
 		{
 			if (w->peer != p || w->from != from)
 				continue;
-			reject(p, from, -ECANCELED, "it was called off");
+			mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, from,
+					 -ECANCELED, "it was called off");
 			drop_waiter(l, w);
 			return;
 		}
@@ -152,8 +142,9 @@ void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
 
 	HASH_DELETE(hh, b->listeners, l);
 	while ((w = TAILQ_FIRST(&l->backlog))) {
-		reject(w->peer, w->from, -ECONNREFUSED,
-		       "nobody listens there any more");
+		mpib_peer_refuse(w->peer, MPIB_PEER_CONN_REJECT, w->from,
+				 -ECONNREFUSED,
+				 "nobody listens there any more");
 		drop_waiter(l, w);
 	}
 	while ((c = TAILQ_FIRST(&l->accepts)))

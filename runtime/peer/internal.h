@@ -213,6 +213,9 @@ void mpib_peer_broke(struct mpib_peer *p, const char *what);
 bool mpib_peer_again(struct mpib_peer *p, uint64_t seen);
 /* In order and once, if need be over its next link. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* The answer no, a CONN_REJECT or LANE_REJECT, to what the peer calls to. */
+void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
+		      uint32_t to, int error, const char *why);
 
 /* call.c */
 /* Have its link made, if connections wait for it. */

@@ -225,19 +225,6 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 	return mpib_lane_connect(l->lane, &m->lane_info, why, why_len);
 }
 
-static void reject(struct mpib_peer *p, uint32_t to, int error, const char *why)
-{
-	struct mpib_peer_msg m = {
-		.type = MPIB_PEER_LANE_REJECT,
-		.to = to,
-		.error = error,
-	};
-
-	snprintf(m.why, sizeof(m.why), "%s", why);
-	mpib_peer_tell(p, &m);
-	mpib_warn("peer %s: lane refused: %s", p->label, why);
-}
-
 static struct mpib_blane *accept_lane(struct mpib_peer *p,
 				      const struct mpib_peer_msg *m, int *error,
 				      char *why, size_t why_len)
@@ -286,7 +273,8 @@ static bool on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	l = accept_lane(p, m, &error, why, sizeof(why));
 	if (!l) {
-		reject(p, m->from, error, why);
+		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
+		mpib_warn("peer %s: lane refused: %s", p->label, why);
 		/* They ignored ours for the sake of this one. */
 		if (mine)
 			mpib_blane_kill(mine, error, why);

@@ -166,6 +166,15 @@ void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_link_send_frame(p->link, frame, n);
 }
 
+void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
+		      uint32_t to, int error, const char *why)
+{
+	struct mpib_peer_msg m = { .type = type, .to = to, .error = error };
+
+	snprintf(m.why, sizeof(m.why), "%s", why);
+	mpib_peer_tell(p, &m);
+}
+
 bool mpib_peer_again(struct mpib_peer *p, uint64_t seen)
 {
 	const uint8_t *frame;
