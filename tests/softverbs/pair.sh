@@ -40,7 +40,7 @@ start_server() {
 	return 1
 }
 
-port=$((20000 + mix % 10000))
+port=$((20000 + $$ % 10000))
 for _ in 1 2 3 4 5; do
 	while listens "$port"; do
 		port=$((port + 1))
