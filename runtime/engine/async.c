@@ -5,6 +5,7 @@
  * what is about its own context: the shard never makes a control verb's system
  * call for it.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,12 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 		   "rail %u (%s): %s", r, e->cfg.rail[r].name, why);
 	if (e->events && e->events->rail_changed)
 		e->events->rail_changed(e->ctx, r, up);
+}
+
+static void lose(struct mpib_shard *s, unsigned r, const char *why)
+{
+	mpib_rail_lose(s, r);
+	set_rail(s, r, false, why);
 }
 
 /* What was connected through the old address is lost, although the port never
@@ -145,6 +152,8 @@ static void take(struct mpib_shard *s, unsigned r,
 {
 	const char *rail = s->engine->cfg.rail[r].name;
 
+	if (s->rail[r].dead)
+		return;
 	if (is_of_port(ev) && ev->element.port_num != s->rail[r].port_num)
 		return;
 	switch (ev->event_type) {
@@ -160,13 +169,10 @@ static void take(struct mpib_shard *s, unsigned r,
 		check_address(s, r);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		set_rail(s, r, false,
-			 "the device failed or was removed (restart the proxy "
-			 "when it is back)");
+		lose(s, r, "the device failed or was removed");
 		break;
 	case IBV_EVENT_CQ_ERR:
-		set_rail(s, r, false,
-			 "a completion queue overran (restart the proxy)");
+		lose(s, r, "a completion queue overran");
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		srq_limit(s, r, ev->element.srq);
@@ -189,10 +195,15 @@ void mpib_async_turn(struct mpib_shard *s)
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
 		struct mpib_rail *rail = &s->rail[r];
 		struct ibv_async_event ev;
+		int rc;
 
-		while (rail->verbs->get_async_event(rail->ctx, &ev) == 0) {
+		while ((rc = rail->verbs->get_async_event(rail->ctx, &ev)) ==
+		       0) {
 			take(s, r, &ev);
 			rail->verbs->ack_async_event(&ev);
 		}
+		/* So ends what the kernel took from under us. */
+		if (rc == -EIO && !rail->dead)
+			lose(s, r, "the device was removed");
 	}
 }

@@ -166,6 +166,12 @@ int mpib_engine_doorbell_fd(const struct mpib_engine *engine, unsigned shard);
 /* Asks the device, so the GID is today's. -errno. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
+/* Bit per rail that failed for good: only another engine, when its device is
+ * there again, can use it. Control thread. */
+unsigned mpib_engine_lost(const struct mpib_engine *engine);
+/* Whether the rail's device can be opened, as by another engine, and its port is
+ * active: 0 or -errno. Any thread; may take as long as the driver does. */
+int mpib_rail_there(const struct mpib_rail_spec *spec);
 /* "soft (io_uring)", "rdma". */
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
 /* Whether every rail registers dma-bufs, by a probe at start. */

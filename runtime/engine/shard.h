@@ -34,6 +34,8 @@ struct mpib_rail {
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
+	bool lost; /* tells nothing any more, see lost.c; the shard's */
+	bool dead; /* the same, control thread's */
 	struct mpib_port_info port; /* limits as of start; the addresses are
 				       the control thread's, last seen */
 	uint8_t port_num;

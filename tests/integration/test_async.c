@@ -108,22 +108,48 @@ static void a_link_that_goes_down_and_up_is_told_to_its_shard(void **state)
 	assert_true(pair.node[0].engine->rail_up[1]);
 }
 
-static void a_dead_device_and_a_full_cq_take_the_rail_down(void **state)
+static void takes_the_rail_down_for_good(enum ibv_event_type fatal)
 {
-	static const enum ibv_event_type fatal[] = { IBV_EVENT_DEVICE_FATAL,
-						     IBV_EVENT_CQ_ERR };
-
-	(void)state;
 	rail_of(0, 1)->verbs = &scripted_verbs;
-	for (unsigned i = 0; i < 2; i++) {
-		say(fatal[i]);
-		turns(4);
-		assert_true(rail_of(0, 1)->down);
-		say(IBV_EVENT_PORT_ACTIVE);
-		turns(4);
-		assert_false(rail_of(0, 1)->down);
-	}
-	assert_int_equal(acked, 4);
+	say(fatal);
+	turns(4);
+	assert_true(rail_of(0, 1)->down);
+	assert_true(rail_of(0, 1)->lost);
+	assert_int_equal(mpib_engine_lost(pair.node[0].engine), 2);
+	say(IBV_EVENT_PORT_ACTIVE);
+	turns(4);
+	assert_true(rail_of(0, 1)->down);
+	assert_int_equal(acked, 2);
+}
+
+static void a_dead_device_takes_the_rail_down_for_good(void **state)
+{
+	(void)state;
+	takes_the_rail_down_for_good(IBV_EVENT_DEVICE_FATAL);
+}
+
+static void a_full_cq_takes_the_rail_down_for_good(void **state)
+{
+	(void)state;
+	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
+}
+
+/* As of a device that was removed when its last event has been taken. */
+static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
+{
+	(void)ctx;
+	(void)ev;
+	return -EIO;
+}
+
+static void a_context_without_a_device_is_lost_once(void **state)
+{
+	(void)state;
+	scripted_verbs.get_async_event = no_device;
+	rail_of(0, 1)->verbs = &scripted_verbs;
+	turns(4);
+	assert_true(rail_of(0, 1)->lost);
+	assert_int_equal(rail_of(0, 1)->n.downs, 1);
 }
 
 static void another_port_of_the_device_is_nobodys_business(void **state)
@@ -181,7 +207,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		t(a_link_that_goes_down_and_up_is_told_to_its_shard),
-		t(a_dead_device_and_a_full_cq_take_the_rail_down),
+		t(a_dead_device_takes_the_rail_down_for_good),
+		t(a_full_cq_takes_the_rail_down_for_good),
+		t(a_context_without_a_device_is_lost_once),
 		t(another_port_of_the_device_is_nobodys_business),
 		t(a_new_address_is_taken_and_one_that_stays_is_not),
 		t(an_srq_that_runs_low_is_filled_and_armed_again),

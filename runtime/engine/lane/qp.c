@@ -36,7 +36,7 @@ static void post_last(struct mpib_lane_qp *q)
 
 void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 {
-	if (!(lane->held & 1u << rail))
+	if (!(lane->held & 1u << rail) || lane->shard->rail[rail].lost)
 		return;
 	for (unsigned i = 0; i < lane->qps[rail]; i++)
 		post_last(&lane->qp[rail][i]);
@@ -44,7 +44,7 @@ void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 
 bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)
 {
-	if (!(lane->held & 1u << rail))
+	if (!(lane->held & 1u << rail) || lane->shard->rail[rail].lost)
 		return true;
 	for (unsigned i = 0; i < lane->qps[rail]; i++) {
 		if (lane->qp[rail][i].posted != lane->qp[rail][i].retired)

@@ -70,6 +70,22 @@ err_why:
 	return rc;
 }
 
+int mpib_rail_there(const struct mpib_rail_spec *spec)
+{
+	const struct mpib_verbs *v = mpib_verbs_of(spec);
+	struct mpib_port_info port;
+	struct ibv_context *ctx;
+	int rc = v->open(spec, &ctx);
+
+	if (rc < 0)
+		return rc;
+	rc = v->query_port(ctx, spec->port, &port);
+	if (rc == 0 && port.state != IBV_PORT_ACTIVE)
+		rc = -ENETDOWN;
+	v->close(ctx);
+	return rc;
+}
+
 void mpib_rail_close(struct mpib_rail *rail)
 {
 	if (!rail->ctx)

@@ -161,4 +161,11 @@ void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 const char *mpib_rail_name(unsigned rail);
 
+/*
+ * lost.c: a shard's context of the rail is of no use any more, and the shard
+ * goes on without it. Before mpib_engine_rail_port() is told. Control thread.
+ */
+struct mpib_shard;
+void mpib_rail_lose(struct mpib_shard *s, unsigned rail);
+
 #endif

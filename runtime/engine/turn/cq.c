@@ -210,6 +210,8 @@ static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 	struct ibv_wc wc[BATCH];
 	int total = 0;
 
+	if (__builtin_expect(rail->lost, 0))
+		return 0;
 	for (int b = 0; b < batches; b++) {
 		int n = ibv_poll_cq(rail->cq, BATCH, wc);
 

@@ -31,6 +31,8 @@ int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
 	struct soft_cq *cq;
 	uint32_t size;
 
+	if (soft_is_gone(ctx))
+		return -EIO;
 	if (cqe < 1 || cqe > SOFT_MAX_CQE)
 		return -EINVAL;
 	cq = calloc(1, sizeof(*cq));

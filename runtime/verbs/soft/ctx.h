@@ -65,7 +65,7 @@ struct soft_ctx {
 	unsigned empty_polls; /* in a row */
 	_Atomic int sleepers; /* armed CQs, and a thread about to sleep */
 	_Atomic int kicked;
-	int kick_fd, timer_fd;
+	int kick_fd, timer_fd, gone_fd;
 	uint64_t timer_set;
 
 	const struct soft_engine *engine;
@@ -99,7 +99,8 @@ struct soft_ctx {
 	struct soft_event_list events;
 	uint32_t port_toggles; /* events of the port not yet taken */
 	bool port_told_down; /* what the last taken event said */
-	struct soft_events port_ev;
+	struct soft_events port_ev, gone_ev;
+	_Atomic int gone; /* for good, see gone.c */
 
 	struct mpib_soft_fault fault;
 	bool paused;
@@ -138,6 +139,19 @@ void soft_data_lock(struct soft_ctx *ctx);
 void soft_data_unlock(struct soft_ctx *ctx);
 /* cq is empty: make a turn, unless others see to it. True: things moved. */
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
+
+/* gone.c */
+/* At open: -ENODEV when the device is not there. */
+int soft_gone_watch(struct soft_ctx *ctx);
+/* Under ctx->lock, both. */
+void soft_gone_look(struct soft_ctx *ctx);
+void soft_die(struct soft_ctx *ctx);
+
+static inline bool soft_is_gone(struct soft_ctx *ctx)
+{
+	/* Acquire pairs with the release in soft_die(). */
+	return atomic_load_explicit(&ctx->gone, memory_order_acquire);
+}
 
 /* fault.c */
 /* May qp start another message in this turn? */

@@ -133,6 +133,7 @@ static void init_lists(struct soft_ctx *ctx)
 	ctx->listen_fd = -1;
 	ctx->kick_fd = -1;
 	ctx->timer_fd = -1;
+	ctx->gone_fd = -1;
 	ctx->epoll_fd = -1;
 	ctx->vctx.context.async_fd = -1;
 	ctx->timer_min = UINT64_MAX;
@@ -155,6 +156,8 @@ static void ctx_free(struct soft_ctx *ctx)
 		close(ctx->kick_fd);
 	if (ctx->timer_fd >= 0)
 		close(ctx->timer_fd);
+	if (ctx->gone_fd >= 0)
+		close(ctx->gone_fd);
 	if (ctx->vctx.context.async_fd >= 0)
 		close(ctx->vctx.context.async_fd);
 	soft_mr_table_free(&ctx->mrs);
@@ -188,6 +191,9 @@ static int init_resources(struct soft_ctx *ctx)
 	if (getrandom(&ctx->qp_hint, sizeof(ctx->qp_hint), 0) !=
 	    sizeof(ctx->qp_hint))
 		return -EIO;
+	rc = soft_gone_watch(ctx);
+	if (rc < 0)
+		return rc;
 	rc = soft_mr_table_init(&ctx->mrs);
 	if (rc < 0)
 		return rc;
@@ -278,6 +284,8 @@ static int soft_query_port(struct ibv_context *c, uint8_t port,
 
 	if (port != 1)
 		return -EINVAL;
+	if (soft_is_gone(ctx))
+		return -EIO;
 	soft_lock(ctx);
 	*info = (struct mpib_port_info){
 		.speed_mbps = SOFT_SPEED_MBPS,

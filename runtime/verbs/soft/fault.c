@@ -28,6 +28,8 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	ctx->fault = *fault;
 	ctx->paused = fault->link_down || fault->black_hole;
 	ctx->rate_at = mpib_now_ns(); /* no credit for the time before */
+	if (fault->gone)
+		soft_die(ctx);
 	soft_unlock(ctx);
 	return 0;
 }

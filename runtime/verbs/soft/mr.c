@@ -192,8 +192,11 @@ int soft_sge_iov(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t nsge,
 int soft_alloc_pd(struct ibv_context *c, struct ibv_pd **out)
 {
 	struct soft_ctx *ctx = to_ctx(c);
-	struct soft_pd *pd = calloc(1, sizeof(*pd));
+	struct soft_pd *pd;
 
+	if (soft_is_gone(ctx))
+		return -EIO;
+	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return -ENOMEM;
 	pd->ibv.context = c;
@@ -251,9 +254,12 @@ static int mr_create(struct ibv_pd *p, struct soft_mr proto,
 		     struct ibv_mr **out)
 {
 	struct soft_ctx *ctx = to_ctx(p->context);
-	struct soft_mr *mr = malloc(sizeof(*mr));
+	struct soft_mr *mr;
 	int rc;
 
+	if (soft_is_gone(ctx))
+		return -EIO;
+	mr = malloc(sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;
 	*mr = proto;

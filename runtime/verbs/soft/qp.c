@@ -146,7 +146,7 @@ int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 {
 	struct ibv_qp_init_attr a = *attr;
 	struct soft_qp *qp;
-	int rc = check_init(attr);
+	int rc = soft_is_gone(to_ctx(pd->context)) ? -EIO : check_init(attr);
 
 	if (rc < 0)
 		return rc;

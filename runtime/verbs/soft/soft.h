@@ -81,6 +81,8 @@ struct mpib_soft_fault {
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
 			     its QP ends in RETRY_EXC_ERR */
+	uint8_t gone; /* the device is lost for good: DEVICE_FATAL, and then
+			 nothing, see gone.c. 0 again changes nothing */
 	uint8_t forgets; /* writes that come are acknowledged and then lost,
 			    with their completions: as a device that dies
 			    between the two. Follow it by link_down */

@@ -126,6 +126,8 @@ int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 	struct soft_srq *srq;
 	int rc;
 
+	if (soft_is_gone(ctx))
+		return -EIO;
 	if (!attr->attr.max_wr || attr->attr.max_wr > SOFT_MAX_WR ||
 	    attr->attr.max_sge > SOFT_MAX_SGE)
 		return -EINVAL;
@@ -157,6 +159,8 @@ int soft_modify_srq(struct ibv_srq *s, struct ibv_srq_attr *attr, int mask)
 	struct soft_ctx *ctx = to_ctx(s->context);
 	struct soft_srq *srq = to_srq(s);
 
+	if (soft_is_gone(ctx))
+		return -EIO;
 	if (mask & IBV_SRQ_MAX_WR)
 		return -EOPNOTSUPP;
 	if (mask & ~IBV_SRQ_LIMIT)

@@ -277,7 +277,7 @@ int soft_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	int rc;
 
 	soft_lock(qp->ctx);
-	rc = step(qp, attr, mask);
+	rc = soft_is_gone(qp->ctx) ? -EIO : step(qp, attr, mask);
 	if (!rc && mask & IBV_QP_STATE)
 		q->state = attr->qp_state;
 	soft_unlock(qp->ctx);

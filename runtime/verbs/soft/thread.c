@@ -111,7 +111,7 @@ static void *run(void *arg)
 
 	/* A nap is not to be prolonged by what suits the kernel. */
 	prctl(PR_SET_TIMERSLACK, 1000);
-	while (!atomic_load(&ctx->stop)) {
+	while (!atomic_load(&ctx->stop) && !soft_is_gone(ctx)) {
 		if (atomic_exchange_explicit(&ctx->polled, 0,
 					     memory_order_relaxed)) {
 			nap();

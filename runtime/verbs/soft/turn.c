@@ -256,6 +256,10 @@ int soft_turn_locked(struct soft_ctx *ctx)
 
 	ctx->turn++;
 	unkick(ctx);
+	if (ctx->gone_fd >= 0)
+		soft_gone_look(ctx);
+	if (soft_is_gone(ctx))
+		return 0;
 	if (!TAILQ_EMPTY(&ctx->dead))
 		soft_conn_reap(ctx);
 	soft_bells_drain(ctx);
@@ -310,12 +314,14 @@ int mpib_soft_turn(struct ibv_context *c)
 
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
 {
-	const int fds[] = { ctx->kick_fd, ctx->timer_fd, ctx->engine->fd(ctx) };
+	const int fds[] = { ctx->kick_fd, ctx->timer_fd, ctx->engine->fd(ctx),
+			    ctx->gone_fd };
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		struct epoll_event ev = { .events = EPOLLIN };
 
-		/* After an engine was replaced two are there already. */
+		/* After an engine was replaced some are there already, and
+		 * there may be no gone_fd. */
 		epoll_ctl(epfd, EPOLL_CTL_ADD, fds[i], &ev);
 	}
 }

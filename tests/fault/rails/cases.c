@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a storm does not show: a link that flaps, a rail that is drained, and
- * no rail at all, for less and for longer than the grace. The hold-down is an
+ * What a storm does not show: a link that flaps, a rail that is drained, a
+ * device that dies, and no rail at all, for less and for longer than the grace. The hold-down is an
  * hour, and so is the grace but in the last case: they end when the test says
  * so, whatever the machine does.
  */
@@ -281,6 +281,20 @@ static void the_link_between_the_proxies_may_break(void)
 	       "fence: 0 errors\n");
 }
 
+/* It flushes nothing and tells nothing but that. */
+static void a_device_that_dies_is_done_without(void)
+{
+	struct mpib_soft_fault gone = { .gone = 1 };
+
+	for (unsigned i = 0; i < 20; i++)
+		until_moved("device dies");
+	node_fault(&nodes.node[1], 1, &gone);
+	until(is_down, 1, "device dies");
+	for (unsigned i = 0; i < 20; i++)
+		until_moved("device dies");
+	printf("a device died: the other rail carries on, 0 errors\n");
+}
+
 static bool all_failed(const struct end *e)
 {
 	for (uint64_t n = e->done; n < e->posted; n++) {
@@ -360,6 +374,7 @@ int main(void)
 	a_drained_rail_carries_nothing_from_either_end();
 	without_any_rail_state_is_kept_for_the_grace();
 	the_link_between_the_proxies_may_break();
+	a_device_that_dies_is_done_without();
 	without_any_rail_both_ends_fail_after_the_grace();
 	nodes_close(&nodes);
 	return 0;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context that is lost: its device failed or was removed, or its completion
+ * queue overran. It tells nothing any more, not even what it flushed, so nobody
+ * waits for that: its rail counts as drained at once. That is as good as a
+ * flush. What this end still had to send the peer refuses, whose QPs are in ERR
+ * before it answers the fence; what was sent to this end has no device that
+ * could place it, or a QP in ERR. The answer stays true because no completion
+ * is taken from then on. The rail is not used again by this engine.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "base/sure.h"
+#include "engine/flow/flow.h"
+#include "engine/recovery/stop.h"
+
+struct loss {
+	struct mpib_shard *shard;
+	unsigned rail;
+};
+
+static void lose_lane(struct mpib_lane *lane, unsigned r)
+{
+	struct mpib_shard *s = lane->shard;
+	struct mpib_flow *f;
+
+	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	f->fencing &= (uint8_t) ~(1u << r);
+	if (!mpib_lane_fault(lane, r, MPIB_CAUSE_PORT))
+		mpib_lane_break(lane, -EIO,
+				"rail %u (%s): its device failed or was "
+				"removed",
+				r, s->engine->cfg.rail[r].name);
+	mpib_rail_check_stopped(lane, r);
+	mpib_lane_check_drained(lane);
+}
+
+static void on_lost(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct loss *loss = call->what;
+	struct mpib_shard *s = loss->shard;
+	struct mpib_rail *rail = &s->rail[loss->rail];
+	struct mpib_lane *lane;
+
+	rail->lost = true;
+	/* The kernel has it readable for ever now. */
+	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	{
+		if (loss->rail < lane->rails)
+			lose_lane(lane, loss->rail);
+	}
+	mpib_call_done(s, call, 0);
+}
+
+static void free_loss(void *arg, int status)
+{
+	(void)status;
+	free(arg);
+}
+
+void mpib_rail_lose(struct mpib_shard *s, unsigned rail)
+{
+	struct loss *loss = mpib_sure_alloc(sizeof(*loss));
+	struct mpib_call *call;
+
+	*loss = (struct loss){ .shard = s, .rail = rail };
+	s->rail[rail].dead = true;
+	epoll_ctl(s->engine->epfd, EPOLL_CTL_DEL, s->rail[rail].ctx->async_fd,
+		  NULL);
+	call = mpib_call_new(loss, free_loss, loss);
+	mpib_mailbox_send(&s->mailbox, &call->msg, on_lost);
+}
+
+unsigned mpib_engine_lost(const struct mpib_engine *engine)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < engine->shards; i++) {
+		for (unsigned r = 0; r < engine->cfg.rails; r++)
+			lost |= (unsigned)engine->shard[i].rail[r].dead << r;
+	}
+	return lost;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device that fails for good, or is pulled out, under a context that is open:
+ * one last event, and from then on nothing moves, nothing is flushed and no
+ * control verb works; what was made can only be destroyed, as rdma-core does it
+ * with a device that the kernel took away. The context stays dead; the device
+ * can be opened anew when it is there again.
+ *
+ * While the directory of MPIB_SOFT_GONE has a file named like a device's
+ * address, the device is not there, for all processes. inotify is what wakes
+ * those that sleep.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "verbs/soft/ctx.h"
+
+static bool is_missing(const struct soft_ctx *ctx)
+{
+	char path[256], addr[INET_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &ctx->addr, addr, sizeof(addr));
+	return snprintf(path, sizeof(path), "%s/%s", getenv("MPIB_SOFT_GONE"),
+			addr) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+int soft_gone_watch(struct soft_ctx *ctx)
+{
+	const char *dir = getenv("MPIB_SOFT_GONE");
+
+	if (!dir)
+		return 0;
+	ctx->gone_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (ctx->gone_fd < 0 ||
+	    inotify_add_watch(ctx->gone_fd, dir, IN_CREATE | IN_MOVED_TO) < 0)
+		return -errno;
+	/* After the watch: a file that comes now is seen by one of the two. */
+	return is_missing(ctx) ? -ENODEV : 0;
+}
+
+void soft_gone_look(struct soft_ctx *ctx)
+{
+	char events[1024];
+
+	if (read(ctx->gone_fd, events, sizeof(events)) > 0 && is_missing(ctx))
+		soft_die(ctx);
+}
+
+void soft_die(struct soft_ctx *ctx)
+{
+	struct itimerspec never = { 0 };
+
+	if (soft_is_gone(ctx))
+		return;
+	/* Release pairs with the acquire in soft_is_gone(): whoever sees it
+	 * was told after all that moved before. */
+	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
+	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
+	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);
+}

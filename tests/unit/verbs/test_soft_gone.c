@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device of the software HCA that fails for good, and one that is not there. */
+#include "vt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/soft/soft.h"
+
+static struct vt_opt quick(void)
+{
+	struct vt_opt o = vt_usual;
+
+	o.timeout = 8;
+	o.retry_cnt = 1;
+	return o;
+}
+
+static void lose(struct vt_end *e)
+{
+	struct mpib_soft_fault fault = { .gone = 1 };
+
+	assert_int_equal(mpib_soft_set_fault(e->ctx, &fault), 0);
+}
+
+static void it_says_so_once_and_nothing_more(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = quick();
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct mpib_port_info info;
+	struct ibv_qp *qa, *qb;
+	struct ibv_pd *pd;
+
+	vt_pair(t, &o, &qa, &qb);
+	assert_int_equal(vt_recv(qa, 1, NULL, 0), 0);
+	lose(&t->a);
+	lose(&t->a);
+	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_DEVICE_FATAL);
+	assert_true(vt_no_event(t, &t->a));
+	assert_int_equal(t->v->query_port(t->a.ctx, 1, &info), -EIO);
+	assert_int_equal(t->v->alloc_pd(t->a.ctx, &pd), -EIO);
+	assert_int_equal(t->v->modify_qp(qa, &err, IBV_QP_STATE), -EIO);
+	/* Taken, and never heard of again; the peer's is not answered. */
+	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
+	assert_int_equal(vt_send_imm(qb, 3, 3, NULL, 0), 0);
+	vt_expect(t, &t->b.send, 3, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(t->a.send.head, t->a.send.tail);
+	assert_int_equal(t->a.recv.head, t->a.recv.tail);
+	vt_destroy(t, qa, qb);
+}
+
+static void it_is_not_there_while_its_name_is_in_the_directory(void **state)
+{
+	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
+				       .name = "127.0.0.77",
+				       .port = 1 };
+	char dir[] = "/tmp/mpib-gone-XXXXXX", path[64];
+	struct ibv_context *old, *now;
+	struct ibv_async_event ev;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/%s", dir, spec.name);
+	setenv("MPIB_SOFT_GONE", dir, 1);
+	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
+	mpib_soft_turn(old);
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	mpib_soft_turn(old);
+	assert_int_equal(mpib_verbs_soft.get_async_event(old, &ev), 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_DEVICE_FATAL);
+	mpib_verbs_soft.ack_async_event(&ev);
+	assert_int_equal(mpib_verbs_soft.open(&spec, &now), -ENODEV);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mpib_verbs_soft.open(&spec, &now), 0);
+	assert_int_equal(mpib_verbs_soft.close(now), 0);
+	assert_int_equal(mpib_verbs_soft.close(old), 0);
+	unsetenv("MPIB_SOFT_GONE");
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vt_test(it_says_so_once_and_nothing_more),
+		cmocka_unit_test(
+			it_is_not_there_while_its_name_is_in_the_directory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
