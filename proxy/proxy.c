@@ -124,6 +124,8 @@ void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
 		.activated = p->activated,
 		.made = p->rundir.made,
 		.upgrades = p->upgrade.count,
+		.readopted = p->readopt.count,
+		.lost = mpib_engine_lost(p->engine),
 	};
 	snprintf(b->run_dir, sizeof(b->run_dir), "%s", p->rundir.path);
 	snprintf(b->peer_link, sizeof(b->peer_link), "%s", p->view.peer_link);
@@ -190,6 +192,7 @@ static void close_fd(int *fd)
 
 void mpib_proxy_stop(struct mpib_proxy *p)
 {
+	mpib_readopt_stop(&p->readopt);
 	mpib_upgrade_stop(&p->upgrade);
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);

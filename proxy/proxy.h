@@ -8,6 +8,7 @@
 
 #include "base/loop.h"
 #include "config/config.h"
+#include "handover/readopt.h"
 #include "handover/takeover.h"
 #include "publish.h"
 #include "rundir.h"
@@ -35,6 +36,7 @@ struct mpib_proxy {
 	struct mpib_view view;
 	struct mpib_timer status_timer;
 	struct mpib_upgrade upgrade;
+	struct mpib_readopt readopt;
 	struct mpib_takeover *takeover; /* of another proxy; NULL: of none */
 };
 

@@ -151,7 +151,11 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 		rc = listen_all(p, why);
 	if (rc == 0)
 		rc = open_sessions(p, why);
-	return rc == 0 ? open_stats(p, why) : rc;
+	if (rc == 0)
+		rc = open_stats(p, why);
+	if (rc == 0)
+		mpib_readopt_start(&p->readopt, p, 0);
+	return rc;
 }
 
 /* Its clients come first, and what they have no part in must not hurt them. */
@@ -165,6 +169,7 @@ static int go_on(struct mpib_proxy *p, char *why)
 	p->metrics_fd = b->metrics;
 	p->activated = b->activated;
 	p->upgrade.count = b->upgrades + 1;
+	p->readopt.count = b->readopted;
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "upgrade: %s", strerror(-rc));
 		return rc;
@@ -177,6 +182,7 @@ static int go_on(struct mpib_proxy *p, char *why)
 		p->cfg.metrics_listen[0] = '\0';
 		rc = open_stats(p, why);
 	}
+	mpib_readopt_start(&p->readopt, p, b->lost);
 	return rc;
 }
 

@@ -68,6 +68,7 @@ struct mpib_config {
 	uint32_t request_timeout, connect_timeout; /* seconds; 0: none */
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
+	uint32_t readopt; /* of devices that failed */
 	uint32_t daemon;
 	uint32_t window, part; /* staging of one connection, bytes */
 	uint32_t huge_pages; /* of pools and mpib_mem_alloc() */

@@ -20,4 +20,6 @@ void mpib_base_parcel(struct mpib_parcel *p, struct mpib_base *b)
 	mpib_parcel_bool(p, &b->activated);
 	mpib_parcel_bool(p, &b->made);
 	mpib_parcel_u32(p, &b->upgrades);
+	mpib_parcel_u32(p, &b->readopted);
+	mpib_parcel_count(p, &b->lost, (1u << MPIB_RAILS) - 1);
 }

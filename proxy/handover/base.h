@@ -21,6 +21,8 @@ struct mpib_base {
 	bool activated; /* control is systemd's */
 	bool made; /* the run directory */
 	uint32_t upgrades; /* that succeeded before */
+	uint32_t readopted; /* rails that were taken back before */
+	uint32_t lost; /* bit per rail whose device failed for good */
 };
 
 void mpib_base_parcel(struct mpib_parcel *p, struct mpib_base *b);

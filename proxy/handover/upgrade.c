@@ -32,6 +32,7 @@ static const char *const state_name[] = {
 void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 		       char **argv)
 {
+	char *deleted;
 	ssize_t n;
 
 	*u = (struct mpib_upgrade){
@@ -43,6 +44,10 @@ void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 	};
 	n = readlink("/proc/self/exe", u->exe, sizeof(u->exe) - 1);
 	u->exe[n > 0 ? n : 0] = '\0';
+	/* The file it was has been replaced: that is what an upgrade is for. */
+	deleted = strstr(u->exe, " (deleted)");
+	if (deleted)
+		*deleted = '\0';
 }
 
 static void end_child(struct mpib_upgrade *u)
@@ -228,8 +233,9 @@ json_t *mpib_upgrade_view(const struct mpib_upgrade *u)
 		state = "failed";
 	else if (u->state == MPIB_UPGRADE_NONE && t)
 		state = t->blackout_ns ? "done" : "resuming";
-	return json_pack("{ss sI ss sI sf}", "state", state, "count",
+	return json_pack("{ss sI ss sI sf sI}", "state", state, "count",
 			 (json_int_t)u->count, "error",
 			 u->failed ? u->error : "", "pid", (json_int_t)getpid(),
-			 "blackout_s", blackout);
+			 "blackout_s", blackout, "readopted",
+			 (json_int_t)u->proxy->readopt.count);
 }

@@ -38,6 +38,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_FAILOVER_HOLD_DOWN",
 	"MPIB_FAILOVER_GRACE",
 	"MPIB_FAILOVER_COMPLETION",
+	"MPIB_FAILOVER_READOPT",
 	"MPIB_SOUT_QP",
 	"MPIB_SUP_QP",
 	"MPIB_SUP_BW",

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handover/readopt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/event.h"
+#include "proxy.h"
+#include "view/view.h"
+
+#define LOOK MPIB_SEC
+/* After a try that failed, which has a reason that may last. */
+#define RETRY (30 * MPIB_SEC)
+
+/* Opening a device may take long, so a thread does it, which nobody waits for:
+ * it owns this, and who does not want its answer any more closes the pipe. */
+struct look {
+	struct mpib_rail_spec spec[MPIB_RAILS];
+	unsigned rails;
+	int answer; /* the writing end */
+};
+
+static void *run_look(void *arg)
+{
+	struct look *l = arg;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < l->rails; i++)
+		rc = mpib_rail_there(&l->spec[i]);
+	if (write(l->answer, &rc, sizeof(rc)) != sizeof(rc))
+		mpib_debug("nobody asks for a lost device any more");
+	close(l->answer);
+	free(l);
+	return NULL;
+}
+
+static int begin_thread(struct look *l)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	rc = pthread_create(&thread, &attr, run_look, l);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+static void on_tick(void *arg);
+
+static void end_look(struct mpib_readopt *r)
+{
+	mpib_loop_del(&r->proxy->loop, &r->watch);
+	if (r->look >= 0)
+		close(r->look);
+	r->look = -1;
+}
+
+static const char *name_of(unsigned lost)
+{
+	return lost == 3 ? "both rails" : mpib_view_rail_name(lost >> 1);
+}
+
+/* A package may have put another program where ours was: that is for an
+ * operator to start. */
+static void hand_over(struct mpib_readopt *r, unsigned lost)
+{
+	struct mpib_event_about about = { .rails = (uint8_t)lost };
+
+	r->not_before = mpib_loop_now(&r->proxy->loop) + RETRY;
+	mpib_event(MPIB_LOG_WARN, "readopt", &about,
+		   "%s: the device is there again, a process that opens it "
+		   "anew takes over",
+		   name_of(lost));
+	r->trying = true;
+	mpib_upgrade_start(&r->proxy->upgrade, "/proc/self/exe");
+}
+
+static void on_answer(void *arg, uint32_t events)
+{
+	struct mpib_readopt *r = arg;
+	struct mpib_proxy *p = r->proxy;
+	uint64_t now = mpib_loop_now(&p->loop);
+	uint64_t hold = p->cfg.engine.hold_ms * MPIB_MSEC;
+	unsigned lost = mpib_engine_lost(p->engine);
+	int rc;
+
+	(void)events;
+	if (read(r->look, &rc, sizeof(rc)) != sizeof(rc))
+		rc = -EPIPE;
+	end_look(r);
+	if (rc < 0)
+		r->there_since = 0;
+	else if (!r->there_since)
+		r->there_since = now;
+	if (rc < 0 || now < r->not_before ||
+	    p->upgrade.state != MPIB_UPGRADE_NONE)
+		return;
+	now -= r->there_since;
+	if (now >= hold)
+		hand_over(r, lost);
+	else if (hold - now < LOOK)
+		mpib_timer_arm(&p->loop, &r->timer, hold - now, on_tick, r);
+}
+
+static void begin_look(struct mpib_readopt *r, unsigned lost)
+{
+	struct mpib_proxy *p = r->proxy;
+	struct look *l = calloc(1, sizeof(*l));
+	int fd[2];
+
+	if (!l)
+		return;
+	if (pipe2(fd, O_CLOEXEC) < 0) {
+		free(l);
+		return;
+	}
+	for (unsigned i = 0; i < p->cfg.engine.rails; i++) {
+		if (lost >> i & 1)
+			l->spec[l->rails++] = p->cfg.engine.rail[i];
+	}
+	l->answer = fd[1];
+	r->look = fd[0];
+	if (mpib_loop_add(&p->loop, &r->watch, r->look, EPOLLIN, on_answer, r) <
+		    0 ||
+	    begin_thread(l) < 0) {
+		end_look(r);
+		close(fd[1]);
+		free(l);
+	}
+}
+
+static void tell_failure(struct mpib_readopt *r, unsigned lost)
+{
+	const struct mpib_event_about about = { .rails = (uint8_t)lost };
+
+	r->trying = false;
+	mpib_event(MPIB_LOG_WARN, "readopt", &about,
+		   "%s: the device stays unused, tried again in %llu s: %s",
+		   name_of(lost), RETRY / MPIB_SEC, r->proxy->upgrade.error);
+}
+
+static void on_tick(void *arg)
+{
+	struct mpib_readopt *r = arg;
+	struct mpib_proxy *p = r->proxy;
+	unsigned lost = mpib_engine_lost(p->engine);
+
+	mpib_timer_arm(&p->loop, &r->timer, LOOK, on_tick, r);
+	if (p->upgrade.state != MPIB_UPGRADE_NONE || !lost)
+		return;
+	if (r->trying)
+		tell_failure(r, lost);
+	if (p->cfg.readopt && r->look < 0)
+		begin_look(r, lost);
+}
+
+void mpib_readopt_start(struct mpib_readopt *r, struct mpib_proxy *p,
+			unsigned lost)
+{
+	r->proxy = p;
+	r->look = -1;
+	r->count += (uint32_t)__builtin_popcount(lost);
+	if (lost)
+		mpib_event(MPIB_LOG_WARN, "readopt",
+			   &(struct mpib_event_about){ .rails = (uint8_t)lost },
+			   "%s: the device that had failed is opened anew",
+			   name_of(lost));
+	mpib_timer_arm(&p->loop, &r->timer, LOOK, on_tick, r);
+}
+
+void mpib_readopt_stop(struct mpib_readopt *r)
+{
+	if (!r->proxy)
+		return;
+	mpib_timer_disarm(&r->proxy->loop, &r->timer);
+	end_look(r);
+}
