@@ -92,12 +92,27 @@ static void warn_unknown(void *arg, const char *name, const char *nearest)
 		  nearest ? nearest : "", nearest ? "?" : "");
 }
 
+/* It is done as it was asked for. */
+static void warn_useless(const struct mpib_config *cfg)
+{
+	const struct mpib_engine_config *e = &cfg->engine;
+
+	if (e->completion == MPIB_COMPLETION_DELIVERED &&
+	    (e->rails < 2 || !e->failover))
+		mpib_warn("failover.completion is delivered, and %s: sends end "
+			  "later and nothing can be sent again (auto would be "
+			  "wire)",
+			  e->rails < 2 ? "there is one rail"
+				       : "failover.enable is no");
+}
+
 static int start(struct mpib_proxy *p)
 {
 	char why[MPIB_WHY_MAX];
 	int report = -1, rc;
 
 	mpib_environ_check(environ, warn_unknown, NULL);
+	warn_useless(&p->cfg);
 	if (p->cfg.soft_by_default)
 		mpib_info("no rail is named and %s, so the software HCA serves "
 			  "%s and %s (--sout and --sup name others)",
