@@ -116,7 +116,8 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	arrived(s, q, imm, wc->byte_len);
 }
 
-/* The request itself was at fault, so that it would fail on any rail. */
+/* The request itself was at fault, so that it would fail on any rail. Not
+ * LOC_QP_OP_ERR: so soft-RoCE fails any request while its port has no route. */
 static bool condemned(enum ibv_wc_status status)
 {
 	switch (status) {

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * turn/cq.c: what a completion with an error means. Requests fail in a QP that
+ * is in ERR; the test has them fail with the status that it wants.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/lane/lane.h"
+#include "engine_pair.h"
+
+#define SUP MPIB_RAIL_SUP
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static enum ibv_wc_status wanted;
+static int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+
+static int poll_with_status(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = poll_cq(cq, n, wc);
+
+	for (int i = 0; i < got; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS)
+			wc[i].status = wanted;
+	}
+	return got;
+}
+
+/* A message is under way on both rails of a lane that can do without one, and
+ * what SUP has of it fails. */
+static void fail_with(enum ibv_wc_status status)
+{
+	struct mpib_lane *lane;
+	struct ibv_context *ctx;
+
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	lane = pair.node[0].lane;
+	lane->failover = true;
+	ctx = pair.node[0].engine->shard[0].rail[SUP].ctx;
+	poll_cq = ctx->ops.poll_cq;
+	ctx->ops.poll_cq = poll_with_status;
+	wanted = status;
+	mpib_lane_rail_to_err(lane, SUP);
+	pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 100000, 7);
+	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, 100000, 7);
+	for (int i = 0; i < 1000; i++)
+		pair_turn(&pair);
+	/* Whatever it means for others, the rail is made anew. */
+	assert_false(lane->open & 1u << SUP);
+	assert_false(lane->broken);
+}
+
+static void leave(void)
+{
+	struct mpib_engine *e = pair.node[0].engine;
+
+	e->shard[0].rail[SUP].ctx->ops.poll_cq = poll_cq;
+	pair_close(&pair);
+}
+
+static void a_request_that_was_wrong_fails_its_connection(void **state)
+{
+	static const enum ibv_wc_status wrong[] = {
+		IBV_WC_LOC_LEN_ERR,    IBV_WC_LOC_PROT_ERR,
+		IBV_WC_LOC_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR,
+		IBV_WC_REM_ACCESS_ERR,
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		fail_with(wrong[i]);
+		assert_int_equal(pair.node[0].broken, 1);
+		leave();
+	}
+}
+
+/* LOC_QP_OP_ERR is what soft-RoCE says while its port has no route. */
+static void any_other_error_is_the_rails_alone(void **state)
+{
+	static const enum ibv_wc_status rails[] = {
+		IBV_WC_LOC_QP_OP_ERR, IBV_WC_WR_FLUSH_ERR,
+		IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR,
+		IBV_WC_REM_OP_ERR,    IBV_WC_REM_ABORT_ERR,
+		IBV_WC_FATAL_ERR,     IBV_WC_RESP_TIMEOUT_ERR,
+		IBV_WC_GENERAL_ERR,   IBV_WC_BAD_RESP_ERR,
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
+		fail_with(rails[i]);
+		assert_int_equal(pair.node[0].broken, 0);
+		leave();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_that_was_wrong_fails_its_connection),
+		cmocka_unit_test(any_other_error_is_the_rails_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
