@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection is closed while a delivery word is outstanding: the peer's
+ * devices have acknowledged a send that the peer's shard has not seen. Whoever
+ * closes first, each request ends once, nobody waits for the other, and no hold
+ * on memory is left.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/flow/flow.h"
+#include "engine_pair.h"
+#include "verbs/soft/soft.h"
+
+#define LEN 100000u
+#define MANY 100000
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static uint32_t sent, received;
+
+static void set_flag(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
+
+/* Node 0, and of node 1 the devices alone. */
+static void turn_sender(void)
+{
+	struct mpib_engine *peer = pair.node[1].engine;
+
+	mpib_shard_turn(&pair.node[0].engine->shard[0]);
+	mpib_engine_dispatch(pair.node[0].engine);
+	for (unsigned r = 0; r < pair.cfg.rails; r++)
+		mpib_soft_turn(peer->shard[0].rail[r].ctx);
+}
+
+static void sender_until(const bool *flag)
+{
+	for (unsigned i = 0; i < MANY && !*flag; i++)
+		turn_sender();
+	assert_true(*flag);
+}
+
+static bool is_acknowledged(struct mpib_flow *f)
+{
+	return f->tx.piece_tail != f->tx.piece_head &&
+	       mpib_piece_at(f, f->tx.piece_tail)->c.pending == 0;
+}
+
+static bool has_ended(struct pair_end *e, uint32_t gen, int32_t *result)
+{
+	return mpib_completion_poll(pair_completion(e, 0), gen, result);
+}
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+	struct mpib_cts cts;
+	int32_t result;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.completion = MPIB_COMPLETION_DELIVERED;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	pair_fill(pair.node[0].mem, LEN, 3);
+	received = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX,
+			     LEN, 7);
+	/* The clear-to-send is there before the send. */
+	for (unsigned i = 0; i < MANY && !mpib_sender_cts(tx.flow, 0, &cts);
+	     i++)
+		pair_turn(&pair);
+	sent = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 7);
+	for (unsigned i = 0; i < MANY && !is_acknowledged(tx.flow); i++)
+		turn_sender();
+	assert_true(is_acknowledged(tx.flow));
+	assert_false(has_ended(&tx, sent, &result));
+	assert_false(has_ended(&rx, received, &result));
+	return 0;
+}
+
+/* Both flows are stopped by now. */
+static int teardown(void **state)
+{
+	struct pair_end *e[] = { &tx, &rx };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		bool destroyed = false, forgotten = false;
+
+		mpib_flow_destroy(e[i]->flow, set_flag, &destroyed);
+		pair_until(&pair, &destroyed);
+		/* Ends when nothing holds it. */
+		assert_int_equal(mpib_mr_del(pair.node[i].attachment,
+					     pair.node[i].mr, set_flag,
+					     &forgotten),
+				 0);
+		pair_until(&pair, &forgotten);
+		assert_int_equal(pair.node[i].broken, 0);
+	}
+	pair_close(&pair);
+	return 0;
+}
+
+static void arrived_whole(void)
+{
+	assert_int_equal(pair_wait(&pair, &rx, 0, received), LEN);
+	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX, LEN);
+}
+
+static void a_sender_that_closes_waits_for_no_word(void **state)
+{
+	bool stopped = false, peer_stopped = false;
+	int32_t result;
+
+	(void)state;
+	mpib_flow_stop(tx.flow, -ECANCELED, set_flag, &stopped);
+	sender_until(&stopped);
+	assert_true(has_ended(&tx, sent, &result));
+	assert_int_equal(result, -ECANCELED);
+	arrived_whole();
+	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &peer_stopped);
+	pair_until(&pair, &peer_stopped);
+}
+
+static void a_receiver_that_closes_tells_what_had_arrived(void **state)
+{
+	bool stopped = false, peer_stopped = false;
+
+	(void)state;
+	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &peer_stopped);
+	pair_until(&pair, &peer_stopped);
+	arrived_whole();
+	assert_int_equal(pair_wait(&pair, &tx, 0, sent), LEN);
+	mpib_flow_stop(tx.flow, -ECANCELED, set_flag, &stopped);
+	pair_until(&pair, &stopped);
+}
+
+static void both_at_once_end_with_one_result_each(void **state)
+{
+	bool stopped = false, peer_stopped = false;
+	int32_t result;
+
+	(void)state;
+	mpib_flow_stop(tx.flow, -ECANCELED, set_flag, &stopped);
+	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &peer_stopped);
+	pair_until(&pair, &stopped);
+	pair_until(&pair, &peer_stopped);
+	arrived_whole();
+	/* Node 0 turns first, and had no word by then. */
+	assert_true(has_ended(&tx, sent, &result));
+	assert_int_equal(result, -ECANCELED);
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(a_sender_that_closes_waits_for_no_word),
+		t(a_receiver_that_closes_tells_what_had_arrived),
+		t(both_at_once_end_with_one_result_each),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
