@@ -11,11 +11,11 @@
 #define LOOKS_ALONE 8
 /* As long as a short turn: a yield that is taken costs 2 us. */
 #define RUN_NS 30000
-/* Ranks and shards have the core for 100 us at most; who has it for longer
- * does something else there. */
-#define LONG_NS 1000000
-#define KEEP_MIN_NS 4000000ull
-#define KEEP_MAX_NS 256000000ull
+/* No turns of other shards take so long, but a scheduler's quantum does. */
+#define QUANTUM_NS 2500000
+/* Of the time that a yield took, it then has the core. Less than the whole, so
+ * that shards that yield to each other have ever shorter runs. */
+#define KEEP_PART 4
 
 void mpib_pace_init(struct mpib_pace *p)
 {
@@ -39,25 +39,10 @@ bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now)
 	return now - p->offered_ns >= RUN_NS && now >= p->keep_until;
 }
 
-static void keep(struct mpib_pace *p, uint64_t now, uint64_t ns)
-{
-	uint64_t begun = now - ns;
-
-	if (begun < p->keep_until)
-		return;
-	/* Was it tried again too early? */
-	if (begun - p->keep_until >= p->keep_ns)
-		p->keep_ns = KEEP_MIN_NS;
-	else if (p->keep_ns < KEEP_MAX_NS)
-		p->keep_ns *= 2;
-	p->keep_until = now + p->keep_ns;
-}
-
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 {
 	p->offered_ns = now;
-	if (ns >= LONG_NS)
-		keep(p, now, ns);
+	p->keep_until = now + (ns < QUANTUM_NS ? ns / KEEP_PART : ns);
 	if (ns >= TAKEN_NS)
 		p->alone = 0;
 	else if (p->alone < ALONE)

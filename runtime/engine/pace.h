@@ -8,9 +8,9 @@
  * And when it gives way though it has work: while it works for more than one
  * tenant. Where cores are short, one that has work all the time would keep the
  * others' ranks, and the shard at the other end, waiting for all that is queued.
- * A yield that is long is other load's doing, to whom every yield gives a
- * scheduler's quantum: then it keeps the core for a while, and for longer each
- * time that the next is long, too.
+ * After a yield it keeps the core for a part of the time that this took, and for
+ * all of it where other load had a scheduler's quantum: so it has no less of the
+ * core than such load.
  *
  * One owner. No system call, no clock: times are handed in, in ns.
  */
@@ -38,7 +38,6 @@ struct mpib_pace {
 	uint64_t shared_ns; /* when that was last another one; 0: never */
 	uint64_t offered_ns; /* when others could last have the core */
 	uint64_t keep_until; /* with work, it does not give way before */
-	uint64_t keep_ns; /* as long as that was last */
 };
 
 void mpib_pace_init(struct mpib_pace *p);

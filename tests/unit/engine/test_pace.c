@@ -163,48 +163,36 @@ static uint64_t gives_way_after(uint64_t now)
 	return now - begun;
 }
 
-static void beside_other_load_it_seldom_gives_way(void **state)
+static void it_keeps_the_core_for_a_part_of_what_a_yield_took(void **state)
 {
-	uint64_t now = MS, waits = 0, was = 0;
-
 	(void)state;
-	for (unsigned i = 0; i < 10; i++, was = waits) {
-		now += 5 * MS;
-		mpib_pace_yielded(&p, now, 5 * MS);
-		waits = gives_way_after(now);
-		assert_int_equal(waits, i == 0	? 4 * MS
-					: i < 7 ? 2 * was
-						: 256 * MS);
-		now += waits;
-	}
-	/* A few that are short do not mean that it is gone. */
-	mpib_pace_yielded(&p, now, 10 * US);
-	now += 3 * MS;
-	mpib_pace_yielded(&p, now, 3 * MS);
-	assert_int_equal(gives_way_after(now), 256 * MS);
+	mpib_pace_yielded(&p, MS, 40 * US);
+	assert_int_equal(gives_way_after(MS), 30 * US);
+	mpib_pace_yielded(&p, 2 * MS, 800 * US);
+	assert_int_equal(gives_way_after(2 * MS), 200 * US);
 }
 
-static void long_yields_that_are_rare_cost_little_of_its_ways(void **state)
+static void beside_other_load_it_has_the_core_half_of_the_time(void **state)
 {
-	uint64_t now = MS;
+	(void)state;
+	for (uint64_t ms = 3; ms < 10; ms++) {
+		mpib_pace_yielded(&p, 100 * MS, ms * MS);
+		assert_int_equal(gives_way_after(100 * MS), ms * MS);
+	}
+}
+
+/* One's run is the other's yield, but for the ranks' few us. */
+static void two_that_yield_to_each_other_come_to_short_runs(void **state)
+{
+	uint64_t now = MS, run = 2000 * US;
 
 	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
-		now += 300 * MS;
-		mpib_pace_yielded(&p, now, 3 * MS);
-		assert_int_equal(gives_way_after(now), 4 * MS);
+		mpib_pace_yielded(&p, now, run + 20 * US);
+		run = gives_way_after(now);
+		now += run;
 	}
-}
-
-/* What does not give way yields when it is idle, and may hear the same. */
-static void long_yields_while_it_keeps_the_core_count_once(void **state)
-{
-	uint64_t now = 400 * MS;
-
-	(void)state;
-	mpib_pace_yielded(&p, now, 3 * MS);
-	mpib_pace_yielded(&p, now + 2 * MS, 2 * MS);
-	assert_int_equal(gives_way_after(now), 4 * MS);
+	assert_int_equal(run, 30 * US);
 }
 
 int main(void)
@@ -230,13 +218,14 @@ int main(void)
 		cmocka_unit_test_setup(it_gives_way_once_in_a_while, setup),
 		cmocka_unit_test_setup(a_look_in_vain_begins_its_run_anew,
 				       setup),
-		cmocka_unit_test_setup(beside_other_load_it_seldom_gives_way,
-				       setup),
 		cmocka_unit_test_setup(
-			long_yields_that_are_rare_cost_little_of_its_ways,
+			it_keeps_the_core_for_a_part_of_what_a_yield_took,
 			setup),
 		cmocka_unit_test_setup(
-			long_yields_while_it_keeps_the_core_count_once, setup),
+			beside_other_load_it_has_the_core_half_of_the_time,
+			setup),
+		cmocka_unit_test_setup(
+			two_that_yield_to_each_other_come_to_short_runs, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
