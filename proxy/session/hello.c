@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/event.h"
+#include "session/place.h"
 #include "session/session.h"
 
 /* A label goes to terminals and logs: printable ASCII and nothing else. */
@@ -20,15 +21,17 @@ static void take_name(struct mpib_session *s, const char *name, size_t len)
 		snprintf(s->name, sizeof(s->name), "unnamed");
 }
 
-static unsigned emptiest_shard(const struct mpib_sessions *all)
+static unsigned shard_for(const struct mpib_sessions *all, uid_t uid)
 {
-	unsigned best = 0;
+	uint32_t of_user[MPIB_SHARDS_MAX] = { 0 };
+	const struct mpib_session *s;
 
-	for (unsigned i = 1; i < all->cfg->engine.shards; i++) {
-		if (all->on_shard[i] < all->on_shard[best])
-			best = i;
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->uid == uid && s->state == MPIB_SESSION_LIVE)
+			of_user[s->owner.shard]++;
 	}
-	return best;
+	return mpib_place(of_user, all->on_shard, all->cfg->engine.shards);
 }
 
 static int make_segments(struct mpib_session *s)
@@ -91,7 +94,7 @@ static int attach(struct mpib_session *s)
 
 	if (rc < 0)
 		return rc;
-	rc = mpib_session_attach(s, emptiest_shard(all));
+	rc = mpib_session_attach(s, shard_for(all, s->uid));
 	if (rc < 0)
 		return rc;
 	mpib_shares_apply_user(all, s->uid);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/session/place.h: users come and go, and where they are put. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session/place.h"
+
+#define SHARDS 4
+#define USERS 3
+
+static uint32_t of_user[USERS][SHARDS], of_all[SHARDS];
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(of_user, 0, sizeof(of_user));
+	memset(of_all, 0, sizeof(of_all));
+	return 0;
+}
+
+static unsigned come(unsigned user, unsigned shards)
+{
+	unsigned i = mpib_place(of_user[user], of_all, shards);
+
+	of_user[user][i]++;
+	of_all[i]++;
+	return i;
+}
+
+static void clients_of_one_user_go_to_the_emptiest_shard(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3 * SHARDS; i++)
+		assert_int_equal(come(0, SHARDS), i % SHARDS);
+	of_user[0][2]--;
+	of_all[2]--;
+	assert_int_equal(come(0, SHARDS), 2);
+}
+
+/* By the emptiest shard alone each user would have one of the two to itself. */
+static void users_who_come_by_turns_share_both_shards(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		come(0, 2);
+		come(1, 2);
+	}
+	for (unsigned u = 0; u < 2; u++) {
+		assert_int_equal(of_user[u][0], 4);
+		assert_int_equal(of_user[u][1], 4);
+	}
+}
+
+static void single_clients_of_several_users_are_spread_as_well(void **state)
+{
+	(void)state;
+	assert_int_equal(come(0, 3), 0);
+	assert_int_equal(come(1, 3), 1);
+	assert_int_equal(come(2, 3), 2);
+}
+
+static void the_users_even_parts_come_before_the_sum(void **state)
+{
+	(void)state;
+	of_all[0] = 100;
+	of_all[1] = 10;
+	of_user[0][1] = 1;
+	assert_int_equal(come(0, 2), 0);
+	assert_int_equal(come(0, 2), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(
+			clients_of_one_user_go_to_the_emptiest_shard, setup),
+		cmocka_unit_test_setup(
+			users_who_come_by_turns_share_both_shards, setup),
+		cmocka_unit_test_setup(
+			single_clients_of_several_users_are_spread_as_well,
+			setup),
+		cmocka_unit_test_setup(the_users_even_parts_come_before_the_sum,
+				       setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
