@@ -80,7 +80,7 @@ unsigned mpib_engine_lost(const struct mpib_engine *engine)
 	unsigned lost = 0;
 
 	for (unsigned i = 0; i < engine->shards; i++) {
-		for (unsigned r = 0; r < engine->cfg.rails; r++)
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			lost |= (unsigned)engine->shard[i].rail[r].dead << r;
 	}
 	return lost;
