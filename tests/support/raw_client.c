@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "raw_client.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,9 +15,16 @@ static bool ask(struct raw_client *x, struct mpib_ctl_header *h,
 {
 	char byte;
 
-	return mpib_message_send(x->sock, h, NULL, 0) == 0 &&
-	       recv(x->sock, &byte, 1, MSG_PEEK) > 0 &&
-	       mpib_message_recv(x->sock, m) > 0 && m->h.status == 0;
+	if (mpib_message_send(x->sock, h, NULL, 0) < 0 ||
+	    recv(x->sock, &byte, 1, MSG_PEEK) <= 0 ||
+	    mpib_message_recv(x->sock, m) <= 0) {
+		fprintf(stderr, "raw client: no answer to %u\n", h->type);
+		return false;
+	}
+	if (m->h.status < 0)
+		fprintf(stderr, "raw client: %u is refused: %s\n", h->type,
+			((struct mpib_ctl_error *)(void *)m->bytes)->why);
+	return m->h.status == 0;
 }
 
 static void *map(int fd, size_t size, int prot)
