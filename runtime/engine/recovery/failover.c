@@ -181,6 +181,7 @@ static void begin_grace(struct mpib_lane *lane)
 		return;
 	lane->life.grace_until = mpib_now_ns() + e->cfg.grace_ms * 1000000ull;
 	mpib_rail_arm(e, lane->life.grace_until);
+	mpib_rail_hold_last(lane);
 }
 
 static void stop(struct mpib_lane *lane, unsigned rail)

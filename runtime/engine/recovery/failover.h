@@ -155,6 +155,8 @@ void mpib_rail_offer(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);
+/* No rail is left: those that wait out a hold-down come back soon. */
+void mpib_rail_hold_last(struct mpib_lane *lane);
 /* Without any hold-down. */
 void mpib_rail_back(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_drained_set(struct mpib_lane *lane);

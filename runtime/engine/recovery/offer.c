@@ -18,6 +18,8 @@
 
 #define PROBE_NS 2000000000ull
 #define HOLD_DOUBLINGS 4
+/* Between two attempts of a lane that has no rail. */
+#define HOLD_LAST_NS 100000000ull
 
 int mpib_failover_init(struct mpib_engine *engine)
 {
@@ -133,21 +135,39 @@ void mpib_rail_back(struct mpib_lane *lane, unsigned rail)
 	mpib_rail_arm(lane->shard->engine, life->hold_until);
 }
 
+static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
+{
+	const struct mpib_rail_life *life = &lane->life.rail[rail];
+	unsigned doublings = life->failures ? life->failures - 1 : 0;
+	uint64_t ns;
+
+	if (life->cause == MPIB_CAUSE_UPGRADE)
+		return 0;
+	if (doublings > HOLD_DOUBLINGS)
+		doublings = HOLD_DOUBLINGS;
+	ns = ((uint64_t)lane->shard->engine->cfg.hold_ms << doublings) *
+	     1000000u;
+	/* There is no other rail whose traffic a return could disturb. */
+	return lane->life.grace_until && ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
+}
+
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_life *life = &lane->life.rail[rail];
-	struct mpib_engine *e = lane->shard->engine;
-	unsigned doublings = life->failures ? life->failures - 1 : 0;
 
-	if (life->cause == MPIB_CAUSE_UPGRADE) {
-		mpib_rail_back(lane, rail);
-		return;
+	life->hold_until = mpib_now_ns() + hold_ns(lane, rail);
+	mpib_rail_arm(lane->shard->engine, life->hold_until);
+}
+
+void mpib_rail_hold_last(struct mpib_lane *lane)
+{
+	uint64_t at = mpib_now_ns() + HOLD_LAST_NS;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (lane->life.rail[r].hold_until > at)
+			lane->life.rail[r].hold_until = at;
 	}
-	if (doublings > HOLD_DOUBLINGS)
-		doublings = HOLD_DOUBLINGS;
-	life->hold_until = mpib_now_ns() +
-			   ((uint64_t)e->cfg.hold_ms << doublings) * 1000000u;
-	mpib_rail_arm(e, life->hold_until);
+	mpib_rail_arm(lane->shard->engine, at);
 }
 
 static void refuse(struct mpib_lane *lane, unsigned rail, const char *what,
