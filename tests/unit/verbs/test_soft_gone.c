@@ -58,7 +58,7 @@ static void it_is_not_there_while_its_name_is_in_the_directory(void **state)
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",
 				       .port = 1 };
-	char dir[] = "/tmp/mpib-gone-XXXXXX", path[64];
+	char dir[] = "/tmp/mpib-gone-XXXXXX", path[128];
 	struct ibv_context *old, *now;
 	struct ibv_async_event ev;
 
