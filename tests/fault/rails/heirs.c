@@ -101,31 +101,16 @@ static void round_of(unsigned number)
 	}
 }
 
-static void nothing(struct mpib_shard *shard, void *arg)
-{
-	(void)shard;
-	(void)arg;
-}
-
-/*
- * A thread makes rings of its own in its first turn, which ends before the second
- * call: the other node's may lie where its first ones were, and of that
- * ThreadSanitizer knows nothing, as liburing maps them without libc.
- */
-static void give_thread(struct node *node)
-{
-	if (mpib_engine_run(node->engine) < 0)
-		die("no thread");
-	for (unsigned i = 0; i < 2; i++)
-		node_shard_call(node, nothing, NULL);
-}
-
 static void run_dry(void)
 {
 	uint64_t end = now_ns() + HANG_MS * MS;
 
 	while (!traffic_dry(&traffic)) {
 		traffic_turn(&traffic, false);
+		for (unsigned i = 0; i < 2; i++) {
+			mpib_shard_turn(&nodes.node[i].engine->shard[0]);
+			mpib_loop_turn(&nodes.node[i].loop, 0);
+		}
 		if (now_ns() > end)
 			die("what was posted does not end");
 	}
@@ -160,13 +145,11 @@ int main(int argc, char **argv)
 		mpib_engine_halt(nodes.node[i].engine);
 	for (unsigned i = 0; i < rounds; i++)
 		round_of(i);
-	for (unsigned i = 0; i < 2; i++)
-		give_thread(&nodes.node[i]);
-	nodes_start(&nodes);
 	run_dry();
 	printf("%u handovers in %u rounds, seed %u: %llu messages, 0 lost, "
 	       "doubled or changed\n",
 	       moves, rounds, seed, (unsigned long long)traffic.messages);
+	nodes_start(&nodes); /* for those who close them */
 	nodes_close(&nodes);
 	return 0;
 }
