@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "peers/args.h"
 #include "perf/plug.h"
 
 #define MEM 65536
@@ -129,10 +130,9 @@ int main(int argc, char **argv)
 	int pause = argc > 3 && !strcmp(argv[3], "pause");
 	char *from, *to;
 
-	if (argc < 3 || count < 1) {
-		fprintf(stderr, "usage: hotpath PLUGIN MESSAGES [pause]\n");
-		return 2;
-	}
+	peer_args(argc, argv, 2, 3, "PLUGIN MESSAGES [pause]");
+	if (count < 1)
+		peer_wrong("%s is no number of messages", argv[2]);
 	if (perf_plug_load(&plug, argv[1], 12) < 0)
 		return 1;
 	net = plug.table;

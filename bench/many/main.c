@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "many/many.h"
+#include "peers/args.h"
 #include "peers/peer.h"
 #include "perf/proxy.h"
 
@@ -45,7 +46,8 @@ enum {
 	OPT_INFLIGHT,
 	OPT_SECONDS,
 	OPT_MEMORY,
-	OPT_HELP
+	OPT_HELP,
+	OPT_VERSION
 };
 
 static const struct option options[] = {
@@ -59,6 +61,7 @@ static const struct option options[] = {
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
 	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -118,20 +121,23 @@ static struct many_options parse(int argc, char **argv)
 				  .shared = true };
 	int opt;
 
+	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (opt == OPT_HELP || opt == 'h') {
 			fputs(usage, stdout);
 			exit(0);
 		}
+		if (opt == OPT_VERSION)
+			peer_version();
 		if (opt == '?')
-			exit(2);
+			peer_wrong("%s is no option, or lacks its value",
+				   argv[optind - 1]);
 		set(&o, opt, optarg);
 	}
 	if (!o.dir[0] || !o.dir[1] || o.procs == 0 || o.inflight == 0 ||
 	    !(o.seconds > 0) || o.size > UINT32_MAX / 2 ||
 	    o.conns + o.idle > MANY_CONNS_MAX)
-		peer_die("--send, --recv and sensible numbers are needed; see "
-			 "--help");
+		peer_wrong("--send, --recv and sensible numbers are needed");
 	return o;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peers/args.h"
 #include "peers/peer.h"
 
 #define PART (512u << 10)
@@ -96,8 +97,9 @@ static void consume(void *arg)
 	peer_say("crossed_cpu", (double)spent / ((double)PART * ROUNDS));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	peer_args(argc, argv, 0, 0, "");
 	rate(PART, 100);
 	peer_say("hot", rate(PART, 10000));
 	peer_say("cold", rate(COLD, 6));

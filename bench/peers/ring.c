@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "peers/args.h"
 #include "peers/peer.h"
 
 #define RANKS_MAX 64
@@ -247,10 +248,7 @@ int main(int argc, char **argv)
 	double bytes;
 	int status;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: bench-ring RANKS SIZE ITERATIONS\n");
-		return 2;
-	}
+	peer_args(argc, argv, 3, 3, "RANKS SIZE ITERATIONS");
 	t->ranks = (unsigned)peer_size(argv[1]);
 	if (t->ranks < 2 || t->ranks > RANKS_MAX)
 		peer_die("%u ranks: 2 to %d are possible", t->ranks, RANKS_MAX);

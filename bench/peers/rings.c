@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "peers/args.h"
 #include "peers/peer.h"
 
 #define SLOTS 64
@@ -196,6 +197,7 @@ int main(int argc, char **argv)
 {
 	struct shared *s = peer_shared(sizeof(*s));
 
+	peer_args(argc, argv, 0, 1, "[MESSAGES]");
 	s->messages = argc > 1 ? peer_size(argv[1]) : MESSAGES;
 	s->rounds = s->messages / 20;
 	if (s->rounds == 0)

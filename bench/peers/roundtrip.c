@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ipc/client.h"
+#include "peers/args.h"
 #include "peers/peer.h"
 
 #define YIELD_EVERY 4096 /* looks in vain, where cores are few */
@@ -78,10 +79,7 @@ int main(int argc, char **argv)
 	uint64_t rounds, begun;
 	uint32_t gen;
 
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "usage: bench-roundtrip RUNDIR [ROUNDS]\n");
-		return 2;
-	}
+	peer_args(argc, argv, 1, 2, "RUNDIR [ROUNDS]");
 	rounds = argc > 2 ? peer_size(argv[2]) : 100000;
 	opts.run_dir = argv[1];
 	must(mpib_attach(&opts, &c), "mpib_attach");

@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "peers/args.h"
 #include "peers/peer.h"
 
 #define BUFFERS 8
@@ -303,13 +304,11 @@ int main(int argc, char **argv)
 {
 	struct test *t = peer_shared(sizeof(*t));
 
-	if (argc != 4 || !is_how(argv[1])) {
-		fprintf(stderr,
-			"usage: bench-tcp block|spin|reno|sendfile|discard "
-			"SIZE TOTAL\n"
-			"       bench-tcp block|spin lat ROUNDS\n");
-		return 2;
-	}
+	peer_args(argc, argv, 3, 3,
+		  "block|spin|reno|sendfile|discard SIZE TOTAL\n"
+		  "block|spin lat ROUNDS");
+	if (!is_how(argv[1]))
+		peer_wrong("%s is no way to send", argv[1]);
 	t->flags = strcmp(argv[1], "spin") ? 0 : MSG_DONTWAIT;
 	t->discard = !strcmp(argv[1], "discard");
 	t->sendfile = !strcmp(argv[1], "sendfile");

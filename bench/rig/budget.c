@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "engine/shard.h"
+#include "peers/args.h"
 #include "peers/peer.h"
 #include "rig/rig.h"
 
@@ -93,11 +94,7 @@ int main(int argc, char **argv)
 	unsigned messages, inflight, idle;
 	uint32_t size;
 
-	if (argc != 6) {
-		fprintf(stderr, "usage: bench-budget NET SIZE MESSAGES "
-				"INFLIGHT IDLE\n");
-		return 2;
-	}
+	peer_args(argc, argv, 5, 5, "NET SIZE MESSAGES INFLIGHT IDLE");
 	size = (uint32_t)peer_size(argv[2]);
 	messages = (unsigned)peer_size(argv[3]);
 	inflight = (unsigned)peer_size(argv[4]);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "engine/shard.h"
+#include "peers/args.h"
 #include "peers/peer.h"
 #include "rig/rig.h"
 
@@ -75,10 +76,7 @@ int main(int argc, char **argv)
 	struct rig_card *cards = peer_shared(2 * sizeof(*cards));
 	unsigned pairs, rounds;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: bench-observe NET PAIRS BLOCK\n");
-		return 2;
-	}
+	peer_args(argc, argv, 3, 3, "NET PAIRS BLOCK");
 	pairs = (unsigned)peer_size(argv[2]);
 	rounds = (unsigned)peer_size(argv[3]);
 	if (pairs == 0 || rounds == 0)

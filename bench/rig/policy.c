@@ -17,6 +17,7 @@
 #include "engine/measure/snapshot.h"
 #include "engine/shard.h"
 #include "engine/split/policy.h"
+#include "peers/args.h"
 #include "peers/peer.h"
 #include "rig/rig.h"
 #include "verbs/soft/soft.h"
@@ -239,8 +240,7 @@ int main(int argc, char **argv)
 {
 	struct load l = { .size = 256 << 10, .inflight = 8 };
 
-	if (argc < 4 || argc > 6)
-		peer_die("usage: bench-policy NET SOUT SUP [SIZE [INFLIGHT]]");
+	peer_args(argc, argv, 3, 5, "NET SOUT SUP [SIZE [INFLIGHT]]");
 	l.net = argv[1];
 	l.rate[MPIB_RAIL_SOUT] = (uint64_t)(atof(argv[2]) * MB);
 	l.rate[MPIB_RAIL_SUP] = (uint64_t)(atof(argv[3]) * MB);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peers/args.h"
 #include "peers/peer.h"
 #include "perf/pin.h"
 #include "rig/rig.h"
@@ -161,14 +162,11 @@ int main(int argc, char **argv)
 {
 	struct test *t = peer_shared(sizeof(*t));
 
-	if (argc != 5 ||
-	    (strcmp(argv[2], "polled") && strcmp(argv[2], "threaded"))) {
-		fprintf(stderr, "usage: bench-tax NET polled|threaded SIZE "
-				"TOTAL\n"
-				"       bench-tax NET polled|threaded lat "
-				"ROUNDS\n");
-		return 2;
-	}
+	peer_args(argc, argv, 4, 4,
+		  "NET polled|threaded SIZE TOTAL\n"
+		  "NET polled|threaded lat ROUNDS");
+	if (strcmp(argv[2], "polled") && strcmp(argv[2], "threaded"))
+		peer_wrong("%s is neither polled nor threaded", argv[2]);
 	t->net = argv[1];
 	t->threaded = !strcmp(argv[2], "threaded");
 	t->latency = !strcmp(argv[3], "lat");

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "peers/args.h"
 #include "peers/peer.h"
 #include "verbs/verbs.h"
 #include "vqp/vqp.h"
@@ -302,8 +303,7 @@ int main(int argc, char **argv)
 	static const char *const name[] = { "SPLIT", "SPRAY", "DQPLB" };
 	struct shape s;
 
-	if (argc != 6)
-		peer_die("usage: bench-vqp NET QPS SIZE FRAGMENT MESSAGES");
+	peer_args(argc, argv, 5, 5, "NET QPS SIZE FRAGMENT MESSAGES");
 	s.qps = (unsigned)atoi(argv[2]);
 	s.size = peer_size(argv[3]);
 	s.frag = (uint32_t)peer_size(argv[4]);

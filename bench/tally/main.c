@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "peers/args.h"
 #include "tally/tally.h"
 
 static const char usage[] =
@@ -18,6 +19,7 @@ static const struct option options[] = {
 	{ "json", required_argument, NULL, 'j' },
 	{ "plots", required_argument, NULL, 'p' },
 	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'v' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -40,6 +42,7 @@ int main(int argc, char **argv)
 	struct tally_layout l;
 	int opt;
 
+	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'l':
@@ -54,15 +57,18 @@ int main(int argc, char **argv)
 		case 'p':
 			dir = optarg;
 			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		case 'v':
+			peer_version();
 		default:
-			fputs(usage, opt == 'h' ? stdout : stderr);
-			return opt == 'h' ? 0 : 2;
+			peer_wrong("%s is no option, or lacks its value",
+				   argv[optind - 1]);
 		}
 	}
-	if (!layout || optind + 1 != argc) {
-		fputs(usage, stderr);
-		return 2;
-	}
+	if (!layout || optind + 1 != argc)
+		peer_wrong("--layout and one file of samples are needed");
 	tally_read_layout(&l, layout);
 	tally_read_samples(&samples, argv[optind]);
 	tally_derive(&samples, &l);

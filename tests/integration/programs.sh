@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# programs.sh BUILD SOURCE: every program that is installed, and every script
-# that people run, answers --help and --version and refuses what it cannot use
-# with one line, "program: what failed: why (remedy)", and the exit status that
-# its manual names. Nothing needs a proxy.
+# programs.sh BUILD SOURCE: every program that is installed, those that benches
+# run, and every script that people run, answers --help and --version and refuses
+# what it cannot use with one line, "program: what failed: why (remedy)", and the
+# exit status that its manual names. Nothing needs a proxy.
 set -uo pipefail
 build=$1 source=$2
 top=$(mktemp -d /tmp/mpib-programs.XXXXXX)
@@ -66,6 +66,11 @@ for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 	says "^$name $version\$" "$program" --version
 	refuses "$bad" "$program" --nonsense
 	refuses "$bad" "$program" --help=1
+done
+for program in "$build"/bench/bench-* "$build/bench/hotpath"; do
+	says '^Usage: ' "$program" --help
+	says "^$(basename "$program") $version\$" "$program" --version
+	refuses 2 "$program" --nonsense
 done
 for script in "${scripts[@]}"; do
 	says '^ +(bench|tests)/' "$source/$script" --help

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peers/args.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peer_wrong(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "%s: command line: ", program_invocation_short_name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputs(" (see --help)\n", stderr);
+	exit(2);
+}
+
+void peer_version(void)
+{
+	printf("%s %s\n", program_invocation_short_name, MPIB_VERSION);
+	exit(0);
+}
+
+static void help(const char *words)
+{
+	const char *lead = "Usage:";
+
+	for (int len; words; words = words[len] ? words + len + 1 : NULL) {
+		len = (int)strcspn(words, "\n");
+		printf("%s %s %.*s\n", lead, program_invocation_short_name, len,
+		       words);
+		lead = "      ";
+	}
+	exit(0);
+}
+
+void peer_args(int argc, char **argv, int min, int max, const char *words)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			help(words);
+		if (!strcmp(argv[i], "--version"))
+			peer_version();
+		if (argv[i][0] == '-')
+			peer_wrong("%s is no option", argv[i]);
+	}
+	if (argc - 1 < min)
+		peer_wrong("%d arguments, and %d are needed", argc - 1, min);
+	if (argc - 1 > max)
+		peer_wrong("%d arguments, and %d are the most", argc - 1, max);
+}
