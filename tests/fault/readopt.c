@@ -64,12 +64,7 @@ static int start(void **state)
 static int stop(void **state)
 {
 	(void)state;
-	moving_close(&moving);
-	for (unsigned i = 0; i < 2; i++) {
-		node_until_ledger(&node[i], "sessions", 0);
-		node_until_ledger(&node[i], "mapped_bytes", 0);
-		node_stop(&node[i]);
-	}
+	moving_end(&moving, node);
 	return rmdir(dir);
 }
 

@@ -58,13 +58,7 @@ static int start(void **state)
 static int stop(void **state)
 {
 	(void)state;
-	moving_close(&moving);
-	node_until_ledger(&node[0], "sessions", 0);
-	node_until_ledger(&node[0], "mapped_bytes", 0);
-	node_until_ledger(&node[1], "sessions", 0);
-	node_until_ledger(&node[1], "mapped_bytes", 0);
-	node_stop(&node[0]);
-	node_stop(&node[1]);
+	moving_end(&moving, node);
 	return 0;
 }
 

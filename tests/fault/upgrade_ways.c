@@ -39,17 +39,6 @@ static void start(const char *const *a)
 	moving_by(&moving, 2);
 }
 
-static void stop(void)
-{
-	moving_close(&moving);
-	for (unsigned i = 0; i < 2; i++) {
-		node_until_ledger(&node[i], "sessions", 0);
-		node_until_ledger(&node[i], "mapped_bytes", 0);
-		node_until_ledger(&node[i], "regions", 0);
-		node_stop(&node[i]);
-	}
-}
-
 /* The first n of these, at once. */
 static void upgrade(const struct node *first, unsigned n)
 {
@@ -75,7 +64,7 @@ static void upgrades_of(const char *const *args)
 		upgrade(&node[1], 1);
 		upgrade(&node[0], 2);
 	}
-	stop();
+	moving_end(&moving, node);
 }
 
 static void of_a_rail_of_one_qp(void **state)
@@ -206,7 +195,7 @@ static void clients_may_be_killed_meanwhile(void **state)
 		node_until_ledger(&node[0], "sessions", sessions);
 		node_until_ledger(&node[1], "sessions", sessions);
 	}
-	stop();
+	moving_end(&moving, node);
 }
 
 int main(int argc, char **argv)

@@ -105,22 +105,28 @@ static void a_turn_leaves_nothing_behind(void **state)
 	}
 }
 
-/* The QP takes nothing in RESET. Without another rail to go to the lane is over,
- * and its connections with it. */
-static void a_qp_that_refuses_breaks_its_lane(void **state)
+/* Once a receive is announced the lane's first QP takes nothing more, in RESET. */
+static void refuse_next(struct mpib_lane *lane, bool failover)
 {
-	struct mpib_lane *lane = pair.node[0].lane;
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
-	uint32_t g;
 
-	(void)state;
-	lane->failover = false;
+	lane->failover = failover;
 	pair_post(&rx[0], MPIB_OP_RECV, 0, pair.node[1].mr, RX, LEN, 0);
 	for (unsigned i = 0; i < 1000; i++)
 		pair_turn(&pair);
 	assert_int_equal(lane->shard->rail[0].verbs->modify_qp(
 				 lane->qp[0][0].qp, &reset, IBV_QP_STATE),
 			 0);
+}
+
+/* Without another rail to go to the lane is over, and its connections with it. */
+static void a_qp_that_refuses_breaks_its_lane(void **state)
+{
+	struct mpib_lane *lane = pair.node[0].lane;
+	uint32_t g;
+
+	(void)state;
+	refuse_next(lane, false);
 	g = pair_post(&tx[0], MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 0);
 	assert_int_equal(pair_wait(&pair, &tx[0], 0, g), -ECONNRESET);
 	for (unsigned i = 0; i < 10; i++)
@@ -134,16 +140,9 @@ static void a_qp_that_refuses_breaks_its_lane(void **state)
 static void a_qp_that_refuses_stops_its_rail(void **state)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
-	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 
 	(void)state;
-	lane->failover = true;
-	pair_post(&rx[0], MPIB_OP_RECV, 0, pair.node[1].mr, RX, LEN, 0);
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
-	assert_int_equal(lane->shard->rail[0].verbs->modify_qp(
-				 lane->qp[0][0].qp, &reset, IBV_QP_STATE),
-			 0);
+	refuse_next(lane, true);
 	pair_post(&tx[0], MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 0);
 	for (unsigned i = 0; i < 10; i++)
 		mpib_shard_turn(lane->shard);

@@ -149,6 +149,17 @@ void moving_close(struct moving *m)
 	assert_int_equal(wrong, 0);
 }
 
+void moving_end(struct moving *m, struct node node[2])
+{
+	moving_close(m);
+	for (unsigned i = 0; i < 2; i++) {
+		node_until_ledger(&node[i], "sessions", 0);
+		node_until_ledger(&node[i], "mapped_bytes", 0);
+		node_until_ledger(&node[i], "regions", 0);
+		node_stop(&node[i]);
+	}
+}
+
 void moving_upgrade_begin(struct run *run, const struct node *n,
 			  const char *path)
 {

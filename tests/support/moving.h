@@ -29,6 +29,8 @@ void moving_turn(struct moving *m);
 void moving_by(struct moving *m, uint64_t messages);
 /* None was wrong. */
 void moving_close(struct moving *m);
+/* And nothing of the movers is left in the nodes, which end, too. */
+void moving_end(struct moving *m, struct node node[2]);
 
 /* Begin to replace the proxy's program; path NULL: by its own. */
 void moving_upgrade_begin(struct run *run, const struct node *n,
