@@ -97,7 +97,7 @@ static void on_answer(void *arg, uint32_t events)
 		r->there_since = 0;
 	else if (!r->there_since)
 		r->there_since = now;
-	if (rc < 0 || now < r->not_before ||
+	if (rc < 0 || now < r->not_before || !p->cfg.readopt ||
 	    p->upgrade.state != MPIB_UPGRADE_NONE)
 		return;
 	now -= r->there_since;
@@ -144,6 +144,21 @@ static void tell_failure(struct mpib_readopt *r, unsigned lost)
 		   name_of(lost), RETRY / MPIB_SEC, r->proxy->upgrade.error);
 }
 
+/* Once of each device. */
+static void leave_it(struct mpib_readopt *r, unsigned lost)
+{
+	const struct mpib_event_about about = { .rails = (uint8_t)lost };
+
+	r->there_since = 0;
+	if (r->left == lost)
+		return;
+	r->left = lost;
+	mpib_event(MPIB_LOG_WARN, "readopt", &about,
+		   "%s: the device stays unused, for failover.readopt is no: "
+		   "once it is there again, mpibctl upgrade opens it anew",
+		   name_of(lost));
+}
+
 static void on_tick(void *arg)
 {
 	struct mpib_readopt *r = arg;
@@ -155,7 +170,9 @@ static void on_tick(void *arg)
 		return;
 	if (r->trying)
 		tell_failure(r, lost);
-	if (p->cfg.readopt && r->look < 0)
+	if (!p->cfg.readopt)
+		leave_it(r, lost);
+	else if (r->look < 0)
 		begin_look(r, lost);
 }
 

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handover/readopt.h: when a device that failed is taken back, and what is said
+ * when it is not. The engine, the device and the upgrade are played here, and the
+ * clock is moved by hand.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/event.h"
+#include "proxy.h"
+#include "view/view.h"
+
+#define HOLD_MS 3000
+
+static struct mpib_proxy proxy;
+static unsigned lost, upgrades;
+static atomic_int there; /* 0, or -errno; a thread asks */
+static uint64_t seen;
+static char said[256];
+
+unsigned mpib_engine_lost(const struct mpib_engine *engine)
+{
+	(void)engine;
+	return lost;
+}
+
+int mpib_rail_there(const struct mpib_rail_spec *spec)
+{
+	(void)spec;
+	return atomic_load(&there);
+}
+
+const char *mpib_view_rail_name(unsigned rail)
+{
+	return rail ? "SUP" : "SOUT";
+}
+
+int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
+{
+	assert_string_equal(path, "/proc/self/exe");
+	u->state = MPIB_UPGRADE_STARTING;
+	upgrades++;
+	return 0;
+}
+
+static void refuse(const char *why)
+{
+	proxy.upgrade.state = MPIB_UPGRADE_NONE;
+	snprintf(proxy.upgrade.error, sizeof(proxy.upgrade.error), "%s", why);
+}
+
+/* The one event since it was last asked, "" when there was none. */
+static const char *news(void)
+{
+	struct mpib_event e[2];
+	unsigned n = mpib_events_after(seen, e, 2, &seen);
+
+	assert_true(n <= 1);
+	if (n)
+		assert_string_equal(e[0].kind, "readopt");
+	snprintf(said, sizeof(said), "%s", n ? e[0].text : "");
+	return said;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&proxy, 0, sizeof(proxy));
+	assert_int_equal(mpib_loop_init(&proxy.loop), 0);
+	mpib_loop_advance(&proxy.loop, MPIB_SEC);
+	proxy.cfg.engine.rails = 2;
+	proxy.cfg.engine.hold_ms = HOLD_MS;
+	proxy.cfg.readopt = 1;
+	lost = upgrades = 0;
+	atomic_store(&there, -ENODEV);
+	mpib_readopt_start(&proxy.readopt, &proxy, 0);
+	news();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mpib_readopt_stop(&proxy.readopt);
+	mpib_loop_fini(&proxy.loop);
+	return 0;
+}
+
+/* So many seconds, each with its look, if there is one, taken to its end. */
+static void pass(unsigned s)
+{
+	while (s--) {
+		mpib_loop_advance(&proxy.loop, MPIB_SEC);
+		mpib_loop_turn(&proxy.loop, 0);
+		while (proxy.readopt.look >= 0)
+			mpib_loop_turn(&proxy.loop, MPIB_FOREVER);
+	}
+}
+
+static void a_device_is_taken_back_after_the_hold_down(void **state)
+{
+	(void)state;
+	pass(5);
+	lost = 1u << MPIB_RAIL_SUP;
+	pass(60);
+	assert_int_equal(upgrades, 0);
+	atomic_store(&there, 0);
+	pass(HOLD_MS / 1000);
+	assert_int_equal(upgrades, 0);
+	assert_string_equal(news(), "");
+	pass(1);
+	assert_int_equal(upgrades, 1);
+	assert_string_equal(news(), "SUP: the device is there again, a process "
+				    "that opens it anew takes over");
+	/* It gets ready. */
+	pass(60);
+	assert_int_equal(upgrades, 1);
+	assert_string_equal(news(), "");
+}
+
+static void a_device_that_goes_again_is_held_down_again(void **state)
+{
+	(void)state;
+	lost = 1u << MPIB_RAIL_SOUT;
+	for (unsigned i = 0; i < 4; i++) {
+		atomic_store(&there, 0);
+		pass(HOLD_MS / 1000);
+		atomic_store(&there, -ENODEV);
+		pass(1);
+	}
+	assert_int_equal(upgrades, 0);
+}
+
+static void a_takeover_that_is_refused_is_told_and_tried_again(void **state)
+{
+	(void)state;
+	lost = 1u << MPIB_RAIL_SUP;
+	atomic_store(&there, 0);
+	pass(HOLD_MS / 1000 + 1);
+	for (unsigned i = 1; i < 4; i++) {
+		assert_int_equal(upgrades, i);
+		news();
+		refuse("a client is leaving");
+		pass(1);
+		assert_string_equal(news(),
+				    "SUP: the device stays unused, tried again "
+				    "in 30 s: a client is leaving");
+		/* The seconds count from the try. */
+		pass(28);
+		assert_int_equal(upgrades, i);
+		assert_string_equal(news(), "");
+		pass(1);
+		assert_int_equal(upgrades, i + 1);
+	}
+}
+
+static void an_operator_who_keeps_it_is_told_once_what_to_do(void **state)
+{
+	(void)state;
+	proxy.cfg.readopt = 0;
+	lost = 1u << MPIB_RAIL_SUP;
+	atomic_store(&there, 0);
+	pass(1);
+	assert_string_equal(news(), "SUP: the device stays unused, for "
+				    "failover.readopt is no: once it is there "
+				    "again, mpibctl upgrade opens it anew");
+	pass(60);
+	assert_string_equal(news(), "");
+	assert_int_equal(upgrades, 0);
+	lost = 3;
+	pass(1);
+	assert_string_equal(news(), "both rails: the device stays unused, for "
+				    "failover.readopt is no: once it is there "
+				    "again, mpibctl upgrade opens it anew");
+	/* And may think better of it. */
+	proxy.cfg.readopt = 1;
+	pass(HOLD_MS / 1000 + 1);
+	assert_int_equal(upgrades, 1);
+}
+
+static void a_look_under_way_counts_for_nothing_once_he_keeps_it(void **state)
+{
+	(void)state;
+	proxy.cfg.engine.hold_ms = 0;
+	lost = 1u << MPIB_RAIL_SUP;
+	atomic_store(&there, 0);
+	mpib_loop_advance(&proxy.loop, MPIB_SEC);
+	mpib_loop_turn(&proxy.loop, 0);
+	assert_true(proxy.readopt.look >= 0);
+	proxy.cfg.readopt = 0;
+	pass(2);
+	assert_int_equal(upgrades, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_device_is_taken_back_after_the_hold_down, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_device_that_goes_again_is_held_down_again, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_takeover_that_is_refused_is_told_and_tried_again,
+			setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			an_operator_who_keeps_it_is_told_once_what_to_do, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_look_under_way_counts_for_nothing_once_he_keeps_it,
+			setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
