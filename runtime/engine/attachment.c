@@ -7,6 +7,7 @@
 
 #include "base/sure.h"
 #include "engine/flow/flow.h"
+#include "engine/rail/away.h"
 
 static void on_open(struct mpib_msg *msg)
 {
@@ -126,9 +127,12 @@ static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct mpib_attachment *a = mr->attachment;
+	uint8_t away = mpib_shard_away(a->shard);
 
 	if (!attr->strict)
 		access |= IBV_ACCESS_RELAXED_ORDERING;
+	if (mpib_shard_some_rail(a->shard) < 0)
+		return -ENETDOWN;
 	for (unsigned r = 0; r < a->shard->engine->cfg.rails; r++) {
 		struct mpib_rail *rail = &a->shard->rail[r];
 		struct ibv_pd *pd = a->tenant->pd[r];
@@ -136,6 +140,8 @@ static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 							: "ibv_reg_mr";
 		int rc;
 
+		if (away >> r & 1)
+			continue;
 		if (attr->dmabuf_fd >= 0)
 			rc = rail->verbs->reg_dmabuf_mr(
 				pd, attr->dmabuf_offset, attr->len, mr->addr,
@@ -145,6 +151,7 @@ static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 						 mr->addr, access, &mr->mr[r]);
 		if (rc < 0)
 			return mpib_trouble(a->shard->engine, r, call, rc);
+		mr->rkey[r] = mr->mr[r]->rkey;
 	}
 	return 0;
 }

@@ -237,7 +237,7 @@ struct mpib_mr_attr {
 };
 
 /*
- * Register on every rail. done(arg, 0) when descriptors may name *handle;
+ * Register on every rail whose device is there. done(arg, 0) when descriptors may name *handle;
  * an error return means done is never called. Handles are small numbers from 1
  * and are reused.
  */
@@ -261,6 +261,8 @@ struct mpib_lane_info {
 	uint8_t failover; /* this end can move traffic between rails */
 	uint8_t spread; /* enum mpib_spread of this end */
 	bool delivered; /* this end writes and awaits delivery words */
+	uint8_t away; /* rails whose QPs are not made yet: an end has lost the
+			 device. Of these qps alone says something */
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
 		uint16_t lid;
@@ -281,7 +283,9 @@ struct mpib_lane_info {
  * info says, -ENOTSUP when that cannot be). path is where this end sees the
  * peer; in vanilla mode a lane to another island has no QPs on SUP, and both
  * ends have to see it alike (-EPROTO). So it is with spread, which is
- * mpib_engine_spread() unless the peer is too old to know of it. -errno.
+ * mpib_engine_spread() unless the peer is too old to know of it. A rail whose
+ * device an end has lost has no QPs until another engine offers them; -ENETDOWN
+ * where no other rail or no fail-over is. -errno.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, enum mpib_spread spread,
@@ -300,6 +304,9 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
  * level, too) and not the configured one; 0: no class of its own. Both ends
  * set the same, before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
+/* Made without a rail whose device an end has lost: the peer has to know of such
+ * lanes. */
+bool mpib_lane_is_short(const struct mpib_lane *lane);
 /* The peer is too old to know of delivery words: sends end when its devices
  * acknowledge them. Before mpib_lane_local(). */
 void mpib_lane_set_wire(struct mpib_lane *lane);

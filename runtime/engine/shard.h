@@ -173,6 +173,9 @@ void mpib_rail_close(struct mpib_rail *rail);
  * Control thread. */
 int mpib_trouble(struct mpib_engine *e, unsigned rail, const char *call,
 		 int rc);
+/* Of what was no verbs call. Returns rc. */
+int mpib_trouble_say(struct mpib_engine *e, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* probe.c: whether the opened rails fit together and can do what the engine
  * wants of them; fills in max_inline, e->dmabuf and ar_above. Control thread, before the

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a verbs call of the control thread failed of, kept for whoever has
+ * What a call of the control thread failed of, kept for whoever has
  * somebody to tell.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/shard.h"
@@ -15,6 +17,17 @@ int mpib_trouble(struct mpib_engine *e, unsigned rail, const char *call, int rc)
 	e->trouble_rc = rc;
 	mpib_verbs_explain(&e->cfg.rail[rail], call, rc, e->trouble,
 			   sizeof(e->trouble));
+	return rc;
+}
+
+int mpib_trouble_say(struct mpib_engine *e, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->trouble_rc = rc;
+	va_start(ap, fmt);
+	vsnprintf(e->trouble, sizeof(e->trouble), fmt, ap);
+	va_end(ap);
 	return rc;
 }
 

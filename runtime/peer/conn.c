@@ -115,6 +115,15 @@ void mpib_bconn_linked(struct mpib_bconn *c)
 		return;
 	}
 	rc = mpib_blane_get(c);
+	if (rc == -EPROTONOSUPPORT) {
+		mpib_bconn_fail(c, rc,
+				"no lane to peer %s: a device of this node "
+				"failed or was removed, and the peer's "
+				"mpib-proxy is too old to go without that rail "
+				"(upgrade it)",
+				c->peer->label);
+		return;
+	}
 	if (rc < 0) {
 		mpib_bconn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
 				mpib_engine_trouble(c->broker->engine, rc));

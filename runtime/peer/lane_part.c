@@ -59,10 +59,12 @@ void mpib_put_lane(struct mpib_writer *w, const struct mpib_peer_msg *msg)
 	mpib_put8(w, i->rails);
 	for (unsigned r = 0; r < i->rails; r++)
 		put_qps(w, &i->rail[r]);
-	if (i->spread != MPIB_SPREAD_SPLIT || i->delivered)
+	if (i->spread != MPIB_SPREAD_SPLIT || i->delivered || i->away)
 		mpib_put8(w, i->spread);
-	if (i->delivered)
+	if (i->delivered || i->away)
 		mpib_put8(w, i->delivered);
+	if (i->away)
+		mpib_put8(w, i->away);
 }
 
 void mpib_get_lane(struct mpib_reader *r, struct mpib_peer_msg *msg)
@@ -84,7 +86,8 @@ void mpib_get_lane(struct mpib_reader *r, struct mpib_peer_msg *msg)
 		get_qps(r, &i->rail[n]);
 	i->spread = r->at < r->end ? mpib_get8(r) : MPIB_SPREAD_SPLIT;
 	i->delivered = r->at < r->end && mpib_get8(r);
-	if (i->spread > MPIB_SPREAD_AUTO)
+	i->away = r->at < r->end ? mpib_get8(r) : 0;
+	if (i->spread > MPIB_SPREAD_AUTO || i->away >= (1u << i->rails) - 1)
 		r->failed = true;
 }
 

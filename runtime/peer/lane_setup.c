@@ -13,6 +13,13 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
+/* A lane that is short of a rail, with a peer that does not know of such. */
+static bool too_old(const struct mpib_blane *l)
+{
+	return mpib_lane_is_short(l->lane) &&
+	       l->peer->version < MPIB_PEER_VERSION_AWAY;
+}
+
 static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 {
 	struct mpib_peer_msg m = {
@@ -28,6 +35,8 @@ static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 		l->lane = NULL;
 		return rc;
 	}
+	if (too_old(l))
+		return -EPROTONOSUPPORT;
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
 	if (l->peer->version < MPIB_PEER_VERSION_DELIVERY)
@@ -214,11 +223,22 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 				 "both nodes the same rails)",
 				 m->lane_info.rails,
 				 m->lane_info.rails == 1 ? "" : "s");
+		else if (rc == -ENETDOWN)
+			snprintf(why, why_len, "%s",
+				 mpib_engine_trouble(l->peer->broker->engine,
+						     rc));
 		else
 			snprintf(why, why_len, "it cannot make the QPs: %s",
 				 mpib_engine_trouble(l->peer->broker->engine,
 						     rc));
 		return rc;
+	}
+	if (too_old(l)) {
+		snprintf(why, why_len,
+			 "a device of its node failed or was removed, and this "
+			 "end's mpib-proxy is too old to go without that rail "
+			 "(upgrade it)");
+		return -EPROTONOSUPPORT;
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);

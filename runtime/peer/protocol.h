@@ -18,8 +18,10 @@
  *                many messages of the session this end has, these two apart
  *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
  *   LANE_ACCEPT  to, from, lane_info; of both the end, how the lane is spread,
- *                and whether with delivery words, is left out where it is split
- *                and without: so version 2 had it
+ *                whether with delivery words, and which rails are away (since
+ *                version 6), is left out from where it says nothing: so
+ *                version 2 had it. A rail that is away has no QPs, whatever
+ *                numbers are there; the end that lost it sends FENCE then
  *   LANE_REJECT  to, error, why
  *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
  *                end, the other end kills its own
@@ -48,7 +50,7 @@
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 2u
-#define MPIB_PEER_VERSION 5u
+#define MPIB_PEER_VERSION 6u
 /* The first with sessions that outlive a link. */
 #define MPIB_PEER_VERSION_RESUME 3u
 /* The first whose lane_info says how a lane is spread. */
@@ -56,6 +58,7 @@
 #define MPIB_PEER_VERSION_MOVE 4u /* knows CONN_MOVED, and why rails stop */
 /* The first whose lane_info says whether there are delivery words. */
 #define MPIB_PEER_VERSION_DELIVERY 5u
+#define MPIB_PEER_VERSION_AWAY 6u /* knows lanes that are short of a rail */
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {

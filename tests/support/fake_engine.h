@@ -67,6 +67,7 @@ TAILQ_HEAD(fake_calls, fake_call);
 struct mpib_engine {
 	enum mpib_spread spread;
 	unsigned shards, rails;
+	uint8_t away; /* of the rails; of lanes from now on */
 	const struct mpib_engine_events *events;
 	void *ctx;
 	int fd;

@@ -108,6 +108,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->local.path = (uint8_t)path;
 	l->local.spread = (uint8_t)spread;
 	l->local.rails = (uint8_t)e->rails;
+	l->local.away = (uint8_t)(e->away | (want ? want->away : 0));
 	for (unsigned r = 0; r < e->rails; r++) {
 		l->local.rail[r].mtu = 3;
 		l->local.rail[r].qps = want ? want->rail[r].qps : 2;
@@ -167,6 +168,11 @@ void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot)
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 {
 	fake_expect(!lane->connected && peer[0], "a label too late");
+}
+
+bool mpib_lane_is_short(const struct mpib_lane *lane)
+{
+	return lane->local.away;
 }
 
 void mpib_lane_set_wire(struct mpib_lane *lane)

@@ -26,7 +26,7 @@ void mpib_cts_write(struct mpib_flow *f, const struct mpib_desc *d,
 		.seq = f->rx.next + 1,
 	};
 	for (unsigned r = 0; mr && r < f->lane->rails; r++)
-		cts->rkey[r] = mr->mr[r]->rkey;
+		cts->rkey[r] = mr->rkey[r];
 }
 
 /* As many entries in one WRITE as lie together in the table. */

@@ -214,7 +214,7 @@ static void slot(struct mpib_parcel *p, struct mpib_flow *f, uint64_t number)
 		mpib_parcel_u32(p, &s->rail[r]);
 	place(p, f, &s->mr, &cts->addr, s->len);
 	for (unsigned r = 0; !p->packing && s->mr && r < f->lane->rails; r++)
-		cts->rkey[r] = s->mr->mr[r]->rkey;
+		cts->rkey[r] = s->mr->rkey[r];
 }
 
 static void members(struct mpib_parcel *p, struct mpib_receiver *rx)

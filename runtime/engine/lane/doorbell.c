@@ -27,14 +27,16 @@ static void refused(struct mpib_lane_qp *q, struct mpib_wr *first, uint32_t n,
 
 void mpib_qp_ring(struct mpib_lane_qp *q)
 {
-	struct mpib_shard *s = q->lane->shard;
 	struct mpib_wr *first = q->chain.first, *bad;
 	uint32_t n = q->chain.n;
 	struct ibv_send_wr *wr, *next;
+	struct mpib_shard *s;
 	int rc;
 
+	/* Nor may it have been made yet. */
 	if (!n)
 		return;
+	s = q->lane->shard;
 	LIST_REMOVE(q, ring_link);
 	rc = mpib_wr_chain_post(&q->chain, q->qp, &bad);
 	s->rail[q->rail].n.posts++;

@@ -22,7 +22,7 @@ void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
 		const struct mpib_lane_qp *q = &lane->qp[rail][i];
 		struct ibv_ece ece = { 0 };
 
-		if (q->no_ece || v->query_ece(q->qp, &ece) < 0) {
+		if (!q->qp || q->no_ece || v->query_ece(q->qp, &ece) < 0) {
 			info->ece = false;
 			return;
 		}

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/sure.h"
 #include "engine/lane/spread.h"
+#include "engine/rail/away.h"
 #include "engine/split/policy.h"
 #include "verbs/explain.h"
 
@@ -77,6 +79,15 @@ static bool ends_delivered(const struct mpib_engine_config *cfg,
 		       : cfg->completion == MPIB_COMPLETION_DELIVERED;
 }
 
+/* How many there will be counts also where none is made yet. */
+static int make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
+{
+	if (!(l->away >> r & 1))
+		return mpib_lane_make_qps(l, r, qps);
+	l->qps[r] = qps;
+	return 0;
+}
+
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, enum mpib_spread spread,
 		     const struct mpib_lane_info *want, struct mpib_lane **lane)
@@ -101,7 +112,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->failover =
 		cfg->failover && l->rails > 1 && (!want || want->failover);
 	l->delivered = ends_delivered(cfg, l) && (!want || want->delivered);
-	l->all = l->held = l->open = l->use = (uint8_t)((1u << l->rails) - 1);
+	l->all = (uint8_t)((1u << l->rails) - 1);
 	TAILQ_INIT(&l->flows);
 	l->full_turn = UINT64_MAX;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
@@ -109,9 +120,11 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		l->track[r].sum = &l->shard->rail[r].inflight;
 	}
 	l->shard->lanes_made++;
+	rc = mpib_lane_leave_out(l, want ? want->away : 0);
+	if (rc < 0)
+		goto err_lane;
 	for (unsigned r = 0; r < l->rails; r++) {
-		rc = mpib_lane_make_qps(l, r,
-					want ? want->rail[r].qps : cfg->qps[r]);
+		rc = make_rail(l, r, want ? want->rail[r].qps : cfg->qps[r]);
 		if (rc < 0)
 			goto err_lane;
 	}
@@ -136,6 +149,7 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 	info->failover = lane->failover;
 	info->spread = lane->spread;
 	info->delivered = lane->delivered;
+	info->away = lane->away;
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_local(lane, r, &info->rail[r]);
 }
@@ -150,9 +164,14 @@ static void on_connect(struct mpib_msg *msg)
 	lane->since = s->now;
 	mpib_adapt_init(&lane->adapt, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
-	lane->held = 0;
-	for (unsigned r = 0; r < lane->rails; r++)
-		mpib_lane_hold_rail(lane, r);
+	lane->open = lane->use = lane->all & (uint8_t)~lane->away;
+	for (unsigned r = 0; r < lane->rails; r++) {
+		/* The end that has lost it has it fenced. */
+		if (lane->away >> r & 1)
+			lane->stop[r].fault_ns = mpib_now_ns();
+		else
+			mpib_lane_hold_rail(lane, r);
+	}
 }
 
 static bool same_shape(const struct mpib_lane *lane,
@@ -198,15 +217,26 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len)
 {
+	int rc;
+
 	if (!same_shape(lane, remote)) {
 		snprintf(why, why_len, "rails or QPs of the two ends differ");
 		return -EPROTO;
 	}
 	if (check_layers(lane, remote, why, why_len) < 0)
 		return -EPROTO;
+	lane->failover = lane->failover && remote->failover;
+	lane->delivered = lane->delivered && remote->delivered;
+	rc = mpib_lane_leave_out(lane, remote->away);
+	if (rc < 0) {
+		snprintf(why, why_len, "%s",
+			 mpib_engine_trouble(lane->shard->engine, rc));
+		return rc;
+	}
 	for (unsigned r = 0; r < lane->rails; r++) {
-		int rc = mpib_lane_connect_rail(lane, r, &remote->rail[r]);
-
+		if (lane->away >> r & 1)
+			continue;
+		rc = mpib_lane_connect_rail(lane, r, &remote->rail[r]);
 		if (rc < 0) {
 			mpib_verbs_explain(&lane->shard->engine->cfg.rail[r],
 					   rc == -EADDRNOTAVAIL
@@ -216,12 +246,15 @@ int mpib_lane_connect(struct mpib_lane *lane,
 			return rc;
 		}
 	}
-	lane->failover = lane->failover && remote->failover;
-	lane->delivered = lane->delivered && remote->delivered;
 	lane->connected = true;
 	TAILQ_INSERT_TAIL(&lane->shard->engine->lanes, lane, made_link);
 	mpib_mailbox_send(&lane->shard->mailbox, &lane->msg, on_connect);
 	return 0;
+}
+
+bool mpib_lane_is_short(const struct mpib_lane *lane)
+{
+	return lane->away;
 }
 
 void mpib_lane_set_wire(struct mpib_lane *lane)

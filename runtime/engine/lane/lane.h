@@ -16,7 +16,8 @@ struct mpib_mr {
 	uint32_t handle;
 	uint64_t addr; /* what the rails call its first byte */
 	uint64_t len;
-	struct ibv_mr *mr[MPIB_RAILS];
+	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: the rail was away, away.h */
+	uint32_t rkey[MPIB_RAILS]; /* 0 where there is none */
 	bool dead; /* control thread: being deleted */
 	/* Shard: pieces in flight or waiting, slots posted. */
 	uint32_t refs;
@@ -94,6 +95,8 @@ struct mpib_lane {
 	uint32_t depth; /* send WRs per QP */
 	char peer[MPIB_LABEL_MAX];
 	bool connected; /* control thread: handed to the shard */
+	uint8_t away; /* rails that it was made without; control thread, and
+			 the shard once, when it gets it */
 	struct mpib_lane_life life; /* control thread */
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
 	/* Shard. */
@@ -101,7 +104,7 @@ struct mpib_lane {
 	uint64_t since; /* when the shard got it */
 	struct mpib_tracker track[MPIB_RAILS]; /* of pieces */
 	struct mpib_adapt adapt;
-	uint8_t all; /* rails it was made with, as a mask */
+	uint8_t all; /* the rails, as a mask */
 	uint8_t held; /* rails whose QPs are the shard's */
 	uint8_t open; /* of these: rails that may be posted to */
 	uint8_t use; /* of these: rails that new traffic goes to */

@@ -10,7 +10,7 @@
 
 #include "base/copy.h"
 #include "base/log.h"
-#include "engine/rail/tenant.h"
+#include "engine/rail/away.h"
 
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;
@@ -34,6 +34,7 @@ static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 static int new_slab(struct mpib_tenant *t)
 {
 	struct mpib_slab *slab = calloc(1, sizeof(*slab));
+	uint8_t away = mpib_shard_away(t->shard);
 	int rc;
 
 	if (!slab)
@@ -46,6 +47,8 @@ static int new_slab(struct mpib_tenant *t)
 		return -ENOMEM;
 	}
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
+		if (away >> r & 1)
+			continue;
 		/* No relaxed ordering: a CTS's seq must be placed last. */
 		rc = t->shard->rail[r].verbs->reg_mr(
 			t->pd[r], slab->mem, SLAB_BYTES,
@@ -96,8 +99,8 @@ int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->out = (char *)tables->in + MPIB_TABLE_BYTES;
 	mpib_zero_words(tables->in, 2 * MPIB_TABLE_BYTES);
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
-		tables->lkey[r] = slab->mr[r]->lkey;
-		tables->rkey[r] = slab->mr[r]->rkey;
+		tables->lkey[r] = slab->mr[r] ? slab->mr[r]->lkey : 0;
+		tables->rkey[r] = slab->mr[r] ? slab->mr[r]->rkey : 0;
 	}
 	return 0;
 }
@@ -141,7 +144,7 @@ int mpib_srq_turn(struct mpib_shard *s)
 	TAILQ_FOREACH(t, &s->tenants, link)
 	{
 		for (unsigned r = 0; r < cfg->rails; r++) {
-			if (t->srq_posted[r] >= cfg->srq_low)
+			if (t->srq_posted[r] >= cfg->srq_low || !t->srq[r])
 				continue;
 			if (mpib_srq_fill(t, r) == 0) {
 				s->rail[r].n.srq_refills++;
@@ -243,6 +246,8 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant)
 {
 	struct mpib_tenant *t = find(engine, shard, uid);
+	struct mpib_shard *s = &engine->shard[shard];
+	uint8_t away = mpib_shard_away(s);
 	int rc;
 
 	if (t) {
@@ -250,16 +255,19 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		*tenant = t;
 		return 0;
 	}
+	rc = mpib_shard_some_rail(s);
+	if (rc < 0)
+		return rc;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	t->shard = &engine->shard[shard];
+	t->shard = s;
 	mpib_claim_init(&t->claim, &t->shard->claims);
 	t->uid = uid;
 	t->refs = 1;
 	LIST_INIT(&t->slabs);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
-		rc = make_rail(t, r);
+		rc = away >> r & 1 ? 0 : make_rail(t, r);
 		if (rc < 0) {
 			free_tenant(t);
 			return rc;

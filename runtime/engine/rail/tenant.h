@@ -30,7 +30,7 @@ struct mpib_tenant {
 	struct mpib_claim claim;
 	uid_t uid;
 	unsigned refs; /* control thread */
-	struct ibv_pd *pd[MPIB_RAILS];
+	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the rail was away, away.h */
 	struct ibv_srq *srq[MPIB_RAILS];
 	uint32_t srq_posted[MPIB_RAILS]; /* shard */
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */

@@ -132,6 +132,71 @@ static void lanes_to_an_older_peer_are_split(void **state)
 	assert_int_equal(mpib_peer_spread(&peer), MPIB_SPREAD_SPRAY);
 }
 
+static void a_lane_says_which_rails_are_away(void **state)
+{
+	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_ACCEPT,
+				   .lane_info = { .imm_version = 2,
+						  .rails = 2 } };
+	uint8_t whole[MPIB_PEER_FRAME_MAX], away[MPIB_PEER_FRAME_MAX];
+	struct mpib_peer_msg got;
+	size_t n;
+
+	(void)state;
+	for (unsigned r = 0; r < 2; r++)
+		m.lane_info.rail[r].qps = m.lane_info.rail[r].mtu = 1;
+	n = mpib_peer_encode(&m, whole);
+	m.lane_info.away = 2;
+	assert_int_equal(mpib_peer_encode(&m, away), n + 3);
+	assert_memory_equal(whole + 4, away + 4, n - 4);
+	assert_int_equal(mpib_peer_decode(away + 4, n - 1, &got), 0);
+	assert_int_equal(got.lane_info.away, 2);
+	assert_int_equal(got.lane_info.spread, MPIB_SPREAD_SPLIT);
+	assert_false(got.lane_info.delivered);
+	/* All of them, and one that is not. */
+	for (unsigned mask = 3; mask < 5; mask++) {
+		away[n + 2] = (uint8_t)mask;
+		assert_int_equal(mpib_peer_decode(away + 4, n - 1, &got),
+				 -EPROTO);
+	}
+}
+
+/* Whichever end has lost a rail, and whichever opens the lane. */
+static void a_lane_short_of_a_rail_is_none_for_an_older_peer(void **state)
+{
+	struct rig *rig = *state;
+	struct client *c[2];
+
+	rig->newest[1] = MPIB_PEER_VERSION_AWAY - 1;
+	for (unsigned i = 0; i < 2; i++) {
+		rig_up(rig, i);
+		c[i] = rig_client(rig, i, 1000, 0);
+	}
+	rig->node[0].engine.away = 2;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct client *from = c[i], *to = c[!i];
+		struct mpib_handle handle;
+		const char *why;
+		uint32_t id;
+
+		assert_int_equal(mpib_broker_listen(to->node->broker,
+						    &to->owner, &id, &handle),
+				 0);
+		assert_int_equal(mpib_broker_connect(from->node->broker,
+						     &from->owner, i, -1,
+						     &handle),
+				 0);
+		rig_settle(rig);
+		assert_int_equal(rig_state(from, i), MPIB_CONN_FAILED);
+		assert_int_equal(rig_error(from, i), -EPROTONOSUPPORT);
+		why = mpib_broker_why(&from->owner, i);
+		assert_non_null(strstr(why, "a device of "));
+		assert_non_null(strstr(why, "too old"));
+		assert_non_null(strstr(why, "(upgrade it)"));
+	}
+	rig->node[0].engine.away = 0;
+	rig_connect(rig, c[0], 2, c[1], 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +209,10 @@ int main(void)
 		cmocka_unit_test(
 			a_lane_that_is_split_reads_as_version_2_has_it),
 		cmocka_unit_test(lanes_to_an_older_peer_are_split),
+		cmocka_unit_test(a_lane_says_which_rails_are_away),
+		cmocka_unit_test_setup_teardown(
+			a_lane_short_of_a_rail_is_none_for_an_older_peer,
+			rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

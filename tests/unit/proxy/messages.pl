@@ -17,8 +17,9 @@ my $joined = qr/$literal(?:\s*(?:PRI\w+|MPIB_\w+)?\s*$literal)*/;
 # Which string of the call is the text; mpib_ask_fail()'s first is the hint.
 my %nth = map { $_ => 0 } qw(
 	mpib_bconn_fail mpib_ctl_fail mpib_err mpib_fail mpib_flow_break
-	mpib_lane_break mpib_session_refuse mpib_upgrade_give_up mpib_warn
-	mpib_why_fail net_say fail refuse snprintf bad);
+	mpib_lane_break mpib_session_refuse mpib_trouble_say
+	mpib_upgrade_give_up mpib_warn mpib_why_fail net_say fail refuse
+	snprintf bad);
 $nth{mpib_ask_fail} = 1;
 my $call = join '|', sort keys %nth;
 

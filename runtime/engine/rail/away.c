@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/rail/away.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+uint8_t mpib_shard_away(const struct mpib_shard *s)
+{
+	uint8_t away = 0;
+
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
+		away |= (uint8_t)(s->rail[r].dead << r);
+	return away;
+}
+
+/* "SOUT (mlx5_0) and SUP at the other end". Returns buf. */
+static const char *say_rails(const struct mpib_engine *e, uint8_t ours,
+			     uint8_t theirs, char *buf, size_t len)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned r = 0; r < MPIB_RAILS && at < len; r++) {
+		const char *and = at ? " and " : "";
+
+		if (ours >> r & 1)
+			at += (size_t)snprintf(buf + at, len - at, "%s%s (%s)",
+					       and, mpib_rail_name(r),
+					       e->cfg.rail[r].name);
+		else if (theirs >> r & 1)
+			at += (size_t)snprintf(buf + at, len - at,
+					       "%s%s at the other end", and,
+					       mpib_rail_name(r));
+	}
+	return buf;
+}
+
+int mpib_shard_some_rail(const struct mpib_shard *s)
+{
+	struct mpib_engine *e = s->engine;
+	uint8_t away = mpib_shard_away(s);
+	char rails[160];
+
+	if (away != (1u << e->cfg.rails) - 1)
+		return 0;
+	return mpib_trouble_say(
+		e, -ENETDOWN,
+		"no rail is left, the device failed or was removed: %s (once "
+		"it is there again, mpibctl upgrade opens it anew)",
+		say_rails(e, away, 0, rails, sizeof(rails)));
+}
+
+int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
+{
+	struct mpib_engine *e = lane->shard->engine;
+	uint8_t ours = mpib_shard_away(lane->shard) & lane->all;
+	char rails[160];
+
+	theirs &= lane->all;
+	lane->away |= ours | theirs;
+	if (!lane->away)
+		return 0;
+	say_rails(e, ours, theirs, rails, sizeof(rails));
+	if (lane->away == lane->all)
+		return mpib_trouble_say(
+			e, -ENETDOWN,
+			"no rail is left that both ends have, the device "
+			"failed or was removed: %s (once it is there again, "
+			"mpibctl upgrade opens it anew)",
+			rails);
+	if (!lane->failover)
+		return mpib_trouble_say(
+			e, -ENETDOWN,
+			"both ends cannot go without a rail, and the device "
+			"failed or was removed: %s (failover.enable)",
+			rails);
+	return 0;
+}
