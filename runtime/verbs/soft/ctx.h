@@ -76,6 +76,7 @@ struct soft_ctx {
 	struct soft_conn_list to_watch;
 	unsigned nops;
 	struct soft_op *ops;
+	uint8_t *ahead; /* of each op; few are ever touched */
 	uint8_t *scratch;
 
 	uint64_t turn;

@@ -164,6 +164,7 @@ static void ctx_free(struct soft_ctx *ctx)
 	free(ctx->conn_tab);
 	free(ctx->qps);
 	free(ctx->ops);
+	free(ctx->ahead);
 	free(ctx->scratch);
 	pthread_cond_destroy(&ctx->ev_cond);
 	pthread_mutex_destroy(&ctx->ev_lock);
@@ -178,9 +179,12 @@ static int init_resources(struct soft_ctx *ctx)
 
 	ctx->qps = calloc(SOFT_NQP, sizeof(*ctx->qps));
 	ctx->ops = calloc(SOFT_OPS, sizeof(*ctx->ops));
+	ctx->ahead = calloc(SOFT_OPS, SOFT_AHEAD);
 	ctx->scratch = malloc(SOFT_SCRATCH);
-	if (!ctx->qps || !ctx->ops || !ctx->scratch)
+	if (!ctx->qps || !ctx->ops || !ctx->ahead || !ctx->scratch)
 		return -ENOMEM;
+	for (unsigned i = 0; i < SOFT_OPS; i++)
+		ctx->ops[i].ahead = ctx->ahead + i * SOFT_AHEAD;
 	ctx->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	ctx->timer_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);

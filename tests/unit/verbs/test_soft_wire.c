@@ -3,19 +3,11 @@
  * What a peer may send: the codec, and a socket that is no software HCA but
  * knows how to greet one. Whatever it says, at worst its QP is lost.
  */
-#include "vt.h"
+#include "liar.h"
 
-#include "verbs/soft/wire/wire.h"
-
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* Smaller than the device's address, so that this side connects. */
-#define LIAR_ADDR "127.20.0.9"
-#define LIAR_QPN 0x4711
 
 static void a_header_survives_the_way(void **state)
 {
@@ -77,87 +69,14 @@ static void impossible_headers_are_refused(void **state)
 		(struct soft_hdr){ .op = SOFT_OP_SEND, .status = 1 }, 0));
 }
 
-static int dial(struct vt *t, uint32_t qpn)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	inet_pton(AF_INET, LIAR_ADDR, &sa.sin_addr);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	inet_pton(AF_INET, t->spec_a.name, &sa.sin_addr);
-	sa.sin_port = htons((uint16_t)(24791 + (qpn >> 16)));
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	return fd;
-}
-
-static struct vt_end liar(struct vt *t)
-{
-	struct vt_end e = { .info = t->a.info };
-
-	e.info.gid = t->a.info.gid;
-	inet_pton(AF_INET, LIAR_ADDR, &e.info.gid.raw[12]);
-	return e;
-}
-
-static struct soft_hello greeting(struct vt *t, struct ibv_qp *qp)
-{
-	struct vt_end e = liar(t);
-	struct soft_hello h = { .status = SOFT_HELLO_ASK,
-				.qpn = LIAR_QPN,
-				.dest_qpn = qp->qp_num,
-				.sq_psn = 5,
-				.rq_psn = 6 };
-
-	memcpy(h.gid, e.info.gid.raw, 16);
-	memcpy(h.dest_gid, t->a.info.gid.raw, 16);
-	return h;
-}
-
-static struct ibv_qp *victim(struct vt *t)
-{
-	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
-	struct vt_end e = liar(t);
-
-	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
-	assert_int_equal(vt_to_rtr(t, qp, &e, LIAR_QPN, 5, &vt_usual), 0);
-	assert_int_equal(vt_to_rts(t, qp, 6, &vt_usual), 0);
-	return qp;
-}
-
-/* The status of the answer; -1: the connection ends without one. */
-static int greet(struct vt *t, int fd, const struct soft_hello *h)
-{
-	uint8_t buf[SOFT_HELLO_LEN];
-	struct soft_hello back;
-	size_t got = 0;
-
-	soft_hello_encode(buf, h);
-	assert_int_equal(send(fd, buf, sizeof(buf), MSG_NOSIGNAL), sizeof(buf));
-	while (got < sizeof(buf)) {
-		ssize_t n =
-			recv(fd, buf + got, sizeof(buf) - got, MSG_DONTWAIT);
-
-		vt_turn(t);
-		if (n == 0 || (n < 0 && errno != EAGAIN)) {
-			print_error("n %zd errno %d\n", n, errno);
-			return -1;
-		}
-		if (n > 0)
-			got += (size_t)n;
-	}
-	assert_true(soft_hello_decode(buf, &back));
-	return (int)back.status;
-}
-
 static void only_the_right_greeting_connects(void **state)
 {
 	struct vt *t = *state;
-	struct ibv_qp *qp = victim(t);
+	struct ibv_qp *qp = liar_victim(t);
 
 	for (int wrong = 0; wrong < 8; wrong++) {
-		struct soft_hello h = greeting(t, qp);
-		int fd = dial(t, qp->qp_num), status;
+		struct soft_hello h = liar_greeting(t, qp);
+		int fd = liar_dial(t, qp->qp_num), status;
 
 		h.qpn += wrong == 1;
 		h.dest_qpn += wrong == 2;
@@ -167,12 +86,12 @@ static void only_the_right_greeting_connects(void **state)
 		h.dest_gid[15] = (uint8_t)(h.dest_gid[15] + (wrong == 6));
 		if (wrong == 7)
 			h.status = SOFT_HELLO_OK;
-		status = greet(t, fd, &h);
+		status = liar_greet(t, fd, &h);
 		if (!wrong) {
 			assert_int_equal(status, SOFT_HELLO_OK);
 			close(fd);
 			vt_destroy(t, qp, NULL);
-			qp = victim(t);
+			qp = liar_victim(t);
 			continue;
 		}
 		assert_true(status == SOFT_HELLO_LATER || status == -1);
@@ -184,12 +103,12 @@ static void only_the_right_greeting_connects(void **state)
 static void a_second_connection_is_turned_away(void **state)
 {
 	struct vt *t = *state;
-	struct ibv_qp *qp = victim(t);
-	struct soft_hello h = greeting(t, qp);
-	int first = dial(t, qp->qp_num), second = dial(t, qp->qp_num);
+	struct ibv_qp *qp = liar_victim(t);
+	struct soft_hello h = liar_greeting(t, qp);
+	int first = liar_dial(t, qp->qp_num), second = liar_dial(t, qp->qp_num);
 
-	assert_int_equal(greet(t, first, &h), SOFT_HELLO_OK);
-	assert_int_equal(greet(t, second, &h), SOFT_HELLO_LATER);
+	assert_int_equal(liar_greet(t, first, &h), SOFT_HELLO_OK);
+	assert_int_equal(liar_greet(t, second, &h), SOFT_HELLO_LATER);
 	close(first);
 	close(second);
 	vt_destroy(t, qp, NULL);
@@ -198,8 +117,8 @@ static void a_second_connection_is_turned_away(void **state)
 static void noise_instead_of_a_greeting_is_cut_off(void **state)
 {
 	struct vt *t = *state;
-	struct ibv_qp *qp = victim(t);
-	int fd = dial(t, qp->qp_num);
+	struct ibv_qp *qp = liar_victim(t);
+	int fd = liar_dial(t, qp->qp_num);
 	uint8_t noise[300];
 	ssize_t n;
 
@@ -280,11 +199,11 @@ static void lies_cost_no_more_than_the_qp(void **state)
 				      VT_ALL, &middle.mr),
 			 0);
 	for (int round = 0; round < 1500; round++) {
-		struct ibv_qp *qp = victim(t);
-		struct soft_hello h = greeting(t, qp);
-		int fd = dial(t, qp->qp_num);
+		struct ibv_qp *qp = liar_victim(t);
+		struct soft_hello h = liar_greeting(t, qp);
+		int fd = liar_dial(t, qp->qp_num);
 
-		assert_int_equal(greet(t, fd, &h), SOFT_HELLO_OK);
+		assert_int_equal(liar_greet(t, fd, &h), SOFT_HELLO_OK);
 		assert_int_equal(vt_recv(qp, 1, &sge, 1), 0);
 		assert_int_equal(
 			vt_rdma(qp, IBV_WR_RDMA_READ, 2, 0, &sge, 1, 0, 0), 0);
@@ -311,76 +230,6 @@ static void lies_cost_no_more_than_the_qp(void **state)
 	vt_mem_free(t, &all);
 }
 
-/* n small writes at once, the first is number msn; they have landed. */
-static void write_some(struct vt *t, int fd, uint32_t msn, unsigned n,
-		       struct vt_mem *m)
-{
-	uint8_t buf[2 * (SOFT_HDR_LEN + 8)], *at = buf;
-
-	for (unsigned i = 0; i < n; i++) {
-		struct soft_hdr h = { .op = SOFT_OP_WRITE,
-				      .msn = msn + i,
-				      .len = 8,
-				      .rkey = m->mr->rkey,
-				      .addr = vt_addr(m) };
-
-		soft_hdr_encode(at, &h);
-		memset(at + SOFT_HDR_LEN, (int)h.msn + 1, 8);
-		at += SOFT_HDR_LEN + 8;
-	}
-	assert_int_equal(send(fd, buf, (size_t)(at - buf), MSG_NOSIGNAL),
-			 at - buf);
-	while (m->p[7] != msn + n)
-		vt_turn(t);
-}
-
-static struct soft_hdr heard(int fd)
-{
-	uint8_t buf[SOFT_HDR_LEN];
-	struct soft_hdr h;
-
-	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_WAITALL), sizeof(buf));
-	assert_true(soft_hdr_decode(buf, &h));
-	return h;
-}
-
-static void an_ack_waits_a_little_for_company(void **state)
-{
-	struct vt *t = *state;
-	struct ibv_qp *qp = victim(t);
-	struct soft_hello h = greeting(t, qp);
-	int fd = dial(t, qp->qp_num);
-	struct vt_mem m = vt_mem(t, &t->a, 64, VT_ALL);
-	struct ibv_sge sge = vt_sge(&m, 0, 0);
-	struct soft_hdr got;
-
-	assert_int_equal(greet(t, fd, &h), SOFT_HELLO_OK);
-	/* What the owner sends next carries it. */
-	write_some(t, fd, 0, 1, &m);
-	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, 2, 0, &sge, 1, 0, 0),
-			 0);
-	vt_turn(t);
-	got = heard(fd);
-	assert_int_equal(got.op, SOFT_OP_WRITE);
-	assert_int_equal(got.ack, 1);
-	/* The owner has nothing to send. */
-	write_some(t, fd, 1, 1, &m);
-	for (int i = 0; i < 8; i++)
-		vt_turn(t);
-	got = heard(fd);
-	assert_int_equal(got.op, SOFT_OP_ACK);
-	assert_int_equal(got.ack, 2);
-	/* With a second one it does not wait. */
-	write_some(t, fd, 2, 2, &m);
-	vt_turn(t);
-	got = heard(fd);
-	assert_int_equal(got.op, SOFT_OP_ACK);
-	assert_int_equal(got.ack, 4);
-	close(fd);
-	vt_destroy(t, qp, NULL);
-	vt_mem_free(t, &m);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,7 +239,6 @@ int main(void)
 		vt_test(a_second_connection_is_turned_away),
 		vt_test(noise_instead_of_a_greeting_is_cut_off),
 		vt_test(lies_cost_no_more_than_the_qp),
-		vt_test(an_ack_waits_a_little_for_company),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,9 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
-#define SOFT_RBUF 4096
+#define SOFT_AHEAD 32768 /* read ahead in one operation */
+#define SOFT_KEEP 128 /* of it for the next: less than a header or hello */
+#define SOFT_SMALL 4096 /* bytes of a message that may come by the read-ahead */
 #define SOFT_SCRATCH 65536
 #define SOFT_TAIL 64 /* of a message of any size, written upwards */
 #define SOFT_MAX_EMBRYOS 256
@@ -66,7 +68,8 @@ struct soft_conn {
 	TAILQ_ENTRY(soft_conn) ready_link;
 	TAILQ_ENTRY(soft_conn) idle_link; /* ASKED, LINGER; DEAD */
 	TAILQ_ENTRY(soft_conn) watch_link; /* to be given to the engine */
-	uint8_t rbuf[SOFT_RBUF];
+	uint8_t *in; /* what was read ahead; only in soft_stream_rx_done() */
+	uint8_t kept[SOFT_KEEP];
 };
 
 #define SOFT_EV_IN 1
@@ -78,6 +81,7 @@ struct soft_op {
 	bool tx;
 	int res;
 	size_t asked;
+	uint8_t *ahead; /* SOFT_AHEAD bytes */
 	struct msghdr msg;
 	struct iovec iov[SOFT_OP_IOV];
 	unsigned nitems;

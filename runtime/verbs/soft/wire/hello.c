@@ -289,14 +289,13 @@ void soft_hello_recv(struct soft_conn *conn)
 
 	if (conn->rlen < SOFT_HELLO_LEN)
 		return;
-	if (!soft_hello_decode(conn->rbuf, &h)) {
+	if (!soft_hello_decode(conn->in, &h)) {
 		soft_conn_lost(conn);
 		return;
 	}
-	conn->rlen -= SOFT_HELLO_LEN;
-	memmove(conn->rbuf, conn->rbuf + SOFT_HELLO_LEN, conn->rlen);
+	conn->rpos = SOFT_HELLO_LEN;
 	if (conn->state == SOFT_CONN_ASKED) {
-		if (h.status == SOFT_HELLO_ASK && !conn->rlen)
+		if (h.status == SOFT_HELLO_ASK && conn->rlen == conn->rpos)
 			answer(conn, &h);
 		else
 			soft_conn_close(conn);

@@ -30,7 +30,7 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 /* One may write to where one reads. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
-	size_t bulk = n > SOFT_RBUF ? n - SOFT_TAIL : 0;
+	size_t bulk = n > SOFT_SMALL ? n - SOFT_TAIL : 0;
 
 	if (to < from + n && from < to + n) {
 		memmove(to, from, n);

@@ -22,6 +22,13 @@ static void set_msg(struct soft_op *op, size_t iovlen, size_t asked)
 	op->asked = asked;
 }
 
+/* After a large message another one is expected, which needs no copy. */
+static size_t ahead(const struct soft_conn *conn)
+{
+	return conn->qp && conn->qp->rx.len > SOFT_SMALL ? SOFT_SMALL
+							 : SOFT_AHEAD;
+}
+
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 {
 	struct soft_qp *qp = conn->qp;
@@ -52,8 +59,9 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 	/* Items tells rx_done how much of the answer is payload. */
 	op->nitems = (unsigned)asked;
 	if (last) {
-		op->iov[n].iov_base = conn->rbuf + conn->rlen;
-		op->iov[n].iov_len = SOFT_RBUF - conn->rlen;
+		memcpy(op->ahead, conn->kept, conn->rlen);
+		op->iov[n].iov_base = op->ahead + conn->rlen;
+		op->iov[n].iov_len = ahead(conn) - conn->rlen;
 		asked += op->iov[n++].iov_len;
 	}
 	set_msg(op, (size_t)n, asked);
@@ -76,8 +84,7 @@ static bool place_buffered(struct soft_conn *conn)
 		}
 		if (iov.iov_len > have)
 			iov.iov_len = have;
-		mpib_copy_up(iov.iov_base, conn->rbuf + conn->rpos,
-			     iov.iov_len);
+		mpib_copy_up(iov.iov_base, conn->in + conn->rpos, iov.iov_len);
 		conn->rpos += (uint32_t)iov.iov_len;
 		qp->rx_off += (uint32_t)iov.iov_len;
 	}
@@ -136,7 +143,7 @@ static bool parse_one(struct soft_conn *conn)
 	if (qp->place == SOFT_PLACE_NONE) {
 		if (conn->rlen - conn->rpos < SOFT_HDR_LEN)
 			return false;
-		if (!soft_hdr_decode(conn->rbuf + conn->rpos, &h)) {
+		if (!soft_hdr_decode(conn->in + conn->rpos, &h)) {
 			soft_conn_lost(conn);
 			return false;
 		}
@@ -154,19 +161,17 @@ static bool parse_one(struct soft_conn *conn)
 	return conn->qp == qp && !qp->dying;
 }
 
-static void parse(struct soft_conn *conn)
+/* More than fits is left by a QP that reads no more only. */
+static void keep(struct soft_conn *conn)
 {
-	while (parse_one(conn))
-		;
-	if (conn->rpos == conn->rlen) {
-		conn->rpos = 0;
-		conn->rlen = 0;
-	} else if (conn->rpos) {
-		memmove(conn->rbuf, conn->rbuf + conn->rpos,
-			conn->rlen - conn->rpos);
-		conn->rlen -= conn->rpos;
-		conn->rpos = 0;
-	}
+	uint32_t rest = conn->rlen - conn->rpos;
+
+	if (rest > SOFT_KEEP)
+		rest = 0;
+	memcpy(conn->kept, conn->in + conn->rpos, rest);
+	conn->rlen = rest;
+	conn->rpos = 0;
+	conn->in = NULL;
 }
 
 static void rx_failed(struct soft_conn *conn, int res)
@@ -197,15 +202,16 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		return;
 	if (payload > n)
 		payload = n;
+	conn->in = op->ahead;
 	conn->rlen += n - payload;
 	if (conn->state == SOFT_CONN_UP) {
 		conn->qp->rx_off += payload;
 		conn->qp->progress++;
 	} else {
 		soft_hello_recv(conn);
-		/* Requests may have come right behind the answer. */
-		if (conn->state != SOFT_CONN_UP)
-			return;
 	}
-	parse(conn);
+	/* Requests may have come right behind the hello's answer. */
+	while (conn->state == SOFT_CONN_UP && parse_one(conn))
+		;
+	keep(conn);
 }
