@@ -123,19 +123,30 @@ void mpib_attachment_free(struct mpib_attachment *a)
 	free(a);
 }
 
-static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
+static int access_to(const struct mpib_mr_attr *attr,
+		     const struct mpib_verbs *verbs)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	struct mpib_attachment *a = mr->attachment;
-	uint8_t away = mpib_shard_away(a->shard);
 
 	if (!attr->strict)
 		access |= IBV_ACCESS_RELAXED_ORDERING;
+	/* Looking at every page once more takes a tenth of a second a GiB. */
+	if (attr->present && verbs->on_demand)
+		access |= IBV_ACCESS_ON_DEMAND;
+	return access;
+}
+
+static int reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
+{
+	struct mpib_attachment *a = mr->attachment;
+	uint8_t away = mpib_shard_away(a->shard);
+
 	if (mpib_shard_some_rail(a->shard) < 0)
 		return -ENETDOWN;
 	for (unsigned r = 0; r < a->shard->engine->cfg.rails; r++) {
 		struct mpib_rail *rail = &a->shard->rail[r];
 		struct ibv_pd *pd = a->tenant->pd[r];
+		int access = access_to(attr, rail->verbs);
 		const char *call = attr->dmabuf_fd >= 0 ? "ibv_reg_dmabuf_mr"
 							: "ibv_reg_mr";
 		int rc;

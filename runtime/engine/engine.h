@@ -234,6 +234,7 @@ struct mpib_mr_attr {
 	int dmabuf_fd; /* -1 unless a dma-buf; caller's */
 	uint64_t dmabuf_offset;
 	bool strict; /* no relaxed ordering */
+	bool present; /* all its pages are made */
 };
 
 /*

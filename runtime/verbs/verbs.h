@@ -58,6 +58,9 @@ struct mpib_port_info {
 
 struct mpib_verbs {
 	const char *name; /* "soft" or "rdma" */
+	/* IBV_ACCESS_ON_DEMAND costs no transfer anything, and takes no look at
+	 * the pages. */
+	bool on_demand;
 
 	/*
 	 * Open the device of spec. Each call gives a context with a progress

@@ -23,7 +23,7 @@
 
 #define ACCESS_KNOWN                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
-	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_HUGETLB |                         \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND |  \
 	 IBV_ACCESS_OPTIONAL_RANGE)
 
 _Static_assert(SOFT_MAX_MR >> MR_IDX_BITS == 1, "an index fills its bits");
@@ -226,7 +226,8 @@ int soft_dealloc_pd(struct ibv_pd *p)
 
 /*
  * An HCA pins the pages, so a range that is not there, or that cannot be
- * written where writing is asked for, is refused now and not at first use.
+ * written where writing is asked for, is refused now and not at first use;
+ * but not what is to be paged in on demand.
  */
 static int populate(void *addr, size_t len, int access)
 {
@@ -301,7 +302,7 @@ int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 	};
 	int rc = check_access(access, iova, len);
 
-	if (!rc)
+	if (!rc && !(access & IBV_ACCESS_ON_DEMAND))
 		rc = populate(addr, len, access);
 	return rc < 0 ? rc : mr_create(pd, proto, out);
 }

@@ -99,6 +99,41 @@ static void memory_for_reading_is_not_registered_for_writing(void **state)
 	munmap(p, 4096);
 }
 
+static void what_is_paged_on_demand_is_paged_when_written(void **state)
+{
+	struct vt *t = *state;
+	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);
+	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct ibv_sge sge = vt_sge(&src, 0, 100);
+	unsigned char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_qp *qa, *qb;
+	unsigned char there[16];
+	struct ibv_mr *mr;
+
+	if (!t->v->on_demand) {
+		vt_mem_free(t, &src);
+		munmap(p, len);
+		skip();
+	}
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(t->v->reg_mr(t->b.pd, p, len, (uintptr_t)p,
+				      VT_ALL | IBV_ACCESS_ON_DEMAND, &mr),
+			 0);
+	assert_int_equal(mincore(p, len, there), 0);
+	assert_int_equal(there[7] & 1, 0);
+	memset(src.p, 7, 100);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, (uintptr_t)p + len / 2, mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p + len / 2, src.p, 100);
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->dereg_mr(mr), 0);
+	vt_mem_free(t, &src);
+	munmap(p, len);
+}
+
 static void relaxed_ordering_may_be_asked_for_anywhere(void **state)
 {
 	struct vt *t = *state;
@@ -295,6 +330,7 @@ int main(void)
 		vt_test(writing_by_others_needs_writing_by_oneself),
 		vt_test(memory_that_is_not_there_is_not_registered),
 		vt_test(memory_for_reading_is_not_registered_for_writing),
+		vt_test(what_is_paged_on_demand_is_paged_when_written),
 		vt_test(relaxed_ordering_may_be_asked_for_anywhere),
 		vt_test(a_dmabuf_is_written_through_its_fd),
 		vt_test(a_dmabuf_has_an_end),
