@@ -145,6 +145,7 @@ static struct mpib_session *make(struct mpib_sessions *all, uint32_t uid)
 	s->uid = uid;
 	s->sock = s->pidfd = -1;
 	LIST_INIT(&s->regions);
+	TAILQ_INIT(&s->filling);
 	if (mpib_quota_begin(s) < 0) {
 		free(s);
 		return NULL;

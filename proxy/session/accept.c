@@ -104,6 +104,7 @@ static void take(struct mpib_sessions *all, int sock)
 	s->uid = cred.uid;
 	s->gid = cred.gid;
 	LIST_INIT(&s->regions);
+	TAILQ_INIT(&s->filling);
 	if (crowded(s)) {
 		all->refused++;
 		close(sock);
@@ -197,6 +198,7 @@ int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 	};
 	mpib_sessions_tune(all);
 	TAILQ_INIT(&all->list);
+	TAILQ_INIT(&all->filling);
 	return fd < 0 ? 0 : mpib_sessions_listen(all, fd);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "session/fill.h"
 #include "session/region.h"
 
 int mpib_region_remember(struct mpib_session *s, struct mpib_session_region *r)
@@ -28,11 +29,13 @@ int mpib_region_remember(struct mpib_session *s, struct mpib_session_region *r)
 	return 0;
 }
 
-static void free_region(struct mpib_session_region *r)
+void mpib_region_free(struct mpib_session_region *r)
 {
 	struct mpib_session *s = r->session;
 	struct mpib_ledger *ledger = &s->all->ledger;
 
+	if (r->state == MPIB_REGION_FILLING)
+		mpib_fill_end(r);
 	if (r->handle < s->handles && s->by_handle[r->handle] == r)
 		s->by_handle[r->handle] = NULL;
 	if (r->map) {
@@ -134,10 +137,10 @@ static void on_added(void *arg, int status)
 	if (s->state > MPIB_SESSION_LIVE) {
 		mpib_session_advance(s);
 	} else if (status < 0) {
-		mpib_session_refuse(s, &r->ask, status,
+		mpib_region_free(r);
+		mpib_session_refuse(s, &answer.h, status,
 				    "registration failed: %s",
 				    strerror(-status));
-		free_region(r);
 	} else {
 		mpib_session_send(s, &answer.h, &r->fd, r->pool);
 	}
@@ -154,15 +157,17 @@ void mpib_region_add(struct mpib_session_region *r,
 		     const struct mpib_mr_attr *attr)
 {
 	struct mpib_session *s = r->session;
+	struct mpib_ctl_header ask = r->ask;
+	uint64_t size = r->size;
 	int rc =
 		mpib_mr_add(s->owner.attachment, attr, &r->handle, on_added, r);
 
 	if (rc < 0) {
-		mpib_session_refuse(s, &r->ask, rc,
-				    "the rails cannot register %zu bytes: %s",
-				    attr->len,
-				    mpib_engine_trouble(s->all->engine, rc));
-		free_region(r);
+		mpib_region_free(r);
+		mpib_session_refuse(
+			s, &ask, rc,
+			"the rails cannot register %" PRIu64 " bytes: %s", size,
+			mpib_engine_trouble(s->all->engine, rc));
 		return;
 	}
 	s->adding++;
@@ -191,11 +196,11 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 		     ? mpib_memseg_create_huge(&seg, "mpib-pool", size)
 		     : mpib_memseg_create(&seg, "mpib-pool", size, false);
 	if (rc < 0) {
+		mpib_region_free(r);
 		mpib_session_refuse(s, &m->h, rc,
 				    "no memory segment of %" PRIu64
 				    " bytes: %s",
 				    size, strerror(-rc));
-		free_region(r);
 		return;
 	}
 	r->map = seg.addr;
@@ -204,7 +209,7 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 	r->pool = true;
 	s->pooled += size;
 	s->all->ledger.mapped += seg.size;
-	mpib_region_add(r, &(struct mpib_mr_attr){ .addr = seg.addr,
+	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = seg.addr,
 						   .len = size,
 						   .dmabuf_fd = -1 });
 }
@@ -218,7 +223,7 @@ static void on_deleted(void *arg, int status)
 
 	(void)status;
 	/* Ours first: what the client does after the answer finds it gone. */
-	free_region(r);
+	mpib_region_free(r);
 	if (s->state > MPIB_SESSION_LIVE)
 		mpib_session_advance(s);
 	else if (ask.type == MPIB_CTL_DEREG)
@@ -247,6 +252,12 @@ void mpib_session_dereg(struct mpib_session *s, struct mpib_message *m)
 	r->state = MPIB_REGION_DELETING;
 }
 
+void mpib_session_stop_filling(struct mpib_session *s)
+{
+	while (!TAILQ_EMPTY(&s->filling))
+		mpib_region_free(TAILQ_FIRST(&s->filling));
+}
+
 void mpib_session_drop_regions(struct mpib_session *s)
 {
 	struct mpib_session_region *r, *next;
@@ -268,5 +279,5 @@ void mpib_session_drop_regions(struct mpib_session *s)
 void mpib_session_free_regions(struct mpib_session *s)
 {
 	while (!LIST_EMPTY(&s->regions))
-		free_region(LIST_FIRST(&s->regions));
+		mpib_region_free(LIST_FIRST(&s->regions));
 }

@@ -21,6 +21,8 @@ struct mpib_session_region *mpib_region_new(struct mpib_session *s,
 					    uint64_t size);
 /* fd is the region's from now on; its memory begins at offset. */
 void mpib_region_keep(struct mpib_session_region *r, int fd, uint64_t offset);
+/* The rails do not have it, nor anybody else; it may be FILLING. */
+void mpib_region_free(struct mpib_session_region *r);
 /* Register it with the rails; answers the client then, or at once where that
  * fails, and r may be gone. */
 void mpib_region_add(struct mpib_session_region *r,

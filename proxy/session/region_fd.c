@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "engine/handover/handover.h"
+#include "session/fill.h"
 #include "session/region.h"
 
 /*
@@ -69,6 +70,10 @@ static void reg_memfd(struct mpib_session *s, struct mpib_message *m,
 	if (!mpib_session_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
 	map = map_around(m->fd[0], ask->offset, ask->size, unit, &len, &skip);
+	if (map == MAP_FAILED && errno == ENOMEM) {
+		mpib_fill_refuse(s, &m->h, -ENOMEM, m->fd[0], 0, ask->size);
+		return;
+	}
 	if (map == MAP_FAILED) {
 		mpib_session_refuse(s, &m->h, -errno,
 				    "the proxy cannot map the memfd: %s (it "
@@ -87,7 +92,7 @@ static void reg_memfd(struct mpib_session *s, struct mpib_message *m,
 	mpib_region_keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
 	r->strict = ask->flags & MPIB_REG_STRICT;
-	mpib_region_add(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
+	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
 						   .len = ask->size,
 						   .dmabuf_fd = -1,
 						   .strict = r->strict });

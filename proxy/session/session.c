@@ -59,6 +59,7 @@ void mpib_session_drop(struct mpib_session *s, const char *why)
 		   why);
 	s->all->ledger.leaving++;
 	s->state = MPIB_SESSION_CONNS;
+	mpib_session_stop_filling(s);
 	mpib_session_drop_conns(s);
 }
 

@@ -30,6 +30,7 @@ struct mpib_session;
 
 enum mpib_region_state {
 	MPIB_REGION_ADDING, /* the shard does not know it yet */
+	MPIB_REGION_FILLING, /* nor do the rails: its pages are made first */
 	MPIB_REGION_LIVE,
 	MPIB_REGION_DELETING, /* fenced; its memory may still be written */
 };
@@ -49,6 +50,11 @@ struct mpib_session_region {
 	int fd;
 	uint64_t offset; /* of its first byte in there */
 	bool dmabuf, strict;
+
+	/* fill.c, while FILLING. */
+	TAILQ_ENTRY(mpib_session_region) fill_link;
+	struct mpib_mr_attr attr; /* for the rails, then */
+	size_t filled; /* of its bytes */
 };
 
 enum mpib_session_state {
@@ -78,6 +84,9 @@ struct mpib_session {
 	struct mpib_memseg submit, reply;
 
 	LIST_HEAD(, mpib_session_region) regions;
+	/* The next to be filled first; all's list has s while there are some. */
+	TAILQ_HEAD(, mpib_session_region) filling;
+	TAILQ_ENTRY(mpib_session) fill_link;
 	struct mpib_session_region **by_handle;
 	uint32_t handles; /* entries of by_handle */
 	unsigned region_count, region_fds, adding;
@@ -105,6 +114,8 @@ struct mpib_sessions {
 	struct mpib_watch watch;
 	struct mpib_timer pause; /* after accept() found no descriptor */
 	TAILQ_HEAD(mpib_session_list, mpib_session) list;
+	TAILQ_HEAD(, mpib_session) filling; /* whose turn it is first */
+	struct mpib_timer fill; /* armed while there are any */
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
@@ -185,6 +196,8 @@ void mpib_shares_apply(struct mpib_sessions *all);
 /* Fence and drop every region. */
 void mpib_session_drop_regions(struct mpib_session *s);
 void mpib_session_free_regions(struct mpib_session *s);
+/* Drop those that the rails do not know yet. */
+void mpib_session_stop_filling(struct mpib_session *s);
 
 /* Start taking the connections down; MPIB_SESSION_REGIONS follows. */
 void mpib_session_drop_conns(struct mpib_session *s);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "filled.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/segment.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+/* cmocka wants the ones above. */
+#include <cmocka.h>
+
+#include "addr.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "scratch.h"
+
+struct mpib_proxy filled;
+size_t large = 32u << 20;
+static struct mpib_ledger before;
+static unsigned fds_before;
+static int socks[8];
+
+static int error, next_error;
+static unsigned pass;
+
+int __real_madvise(void *addr, size_t len, int advice);
+int __wrap_madvise(void *addr, size_t len, int advice);
+
+int __wrap_madvise(void *addr, size_t len, int advice)
+{
+	bool populates =
+		advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ;
+
+	if (populates && error && pass-- == 0) {
+		pass = 0;
+		errno = error;
+		error = next_error;
+		return -1;
+	}
+	return __real_madvise(addr, len, advice);
+}
+
+static void set(const char *section, const char *key, const char *value)
+{
+	const struct mpib_setting *s = mpib_config_find(section, key);
+	char why[MPIB_WHY_MAX];
+
+	assert_non_null(s);
+	assert_int_equal(mpib_config_set(&filled.cfg, s, value, "test", why),
+			 0);
+}
+
+static void set_rail(const char *key, unsigned host)
+{
+	uint32_t a = test_addr(host);
+	char text[64];
+
+	snprintf(text, sizeof(text), "soft:%u.%u.%u.%u", a >> 24, a >> 16 & 255,
+		 a >> 8 & 255, a & 255);
+	set("hca", key, text);
+}
+
+int filled_start(void **state)
+{
+	char why[MPIB_WHY_MAX], memory[32];
+
+	if (scratch_make(state))
+		return -1;
+	mpib_log_set_level(MPIB_LOG_ERROR);
+	mpib_config_init(&filled.cfg);
+	snprintf(filled.cfg.run_dir, sizeof(filled.cfg.run_dir), "%s",
+		 scratch_path("run"));
+	set_rail("sout", 1);
+	set_rail("sup", 2);
+	snprintf(memory, sizeof(memory), "%zu", 4 * large);
+	set("limit", "memory", memory);
+	if (mpib_config_finish(&filled.cfg, why) < 0 ||
+	    mpib_proxy_start(&filled, why) < 0) {
+		fprintf(stderr, "%s\n", why);
+		return -1;
+	}
+	return 0;
+}
+
+int filled_stop(void **state)
+{
+	mpib_proxy_stop(&filled);
+	return scratch_remove(state);
+}
+
+uint64_t turn(void)
+{
+	uint64_t since = mpib_now_ns();
+
+	assert_true(mpib_loop_turn(&filled.loop, MPIB_FOREVER) >= 0);
+	return mpib_now_ns() - since;
+}
+
+static unsigned open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+void hear(int sock, struct mpib_message *m)
+{
+	int rc;
+
+	while ((rc = mpib_message_recv(sock, m)) == -EAGAIN)
+		turn();
+	assert_int_equal(rc, 1);
+	mpib_message_close_fds(m);
+}
+
+int hear_status(int sock)
+{
+	struct mpib_message m;
+
+	hear(sock, &m);
+	return m.h.status;
+}
+
+static void tell(int sock, const struct mpib_ctl_header *h)
+{
+	assert_int_equal(mpib_message_send(sock, h, NULL, 0), 0);
+}
+
+int attach(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+		.name = "tester",
+	};
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	unsigned n;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
+		 filled.cfg.run_dir);
+	assert_int_equal(connect(sock, (struct sockaddr *)&sun, sizeof(sun)),
+			 0);
+	tell(sock, &hello.h);
+	for (n = 0; socks[n]; n++)
+		;
+	assert_true(n < sizeof(socks) / sizeof(socks[0]));
+	socks[n] = sock;
+	assert_int_equal(hear_status(sock), 0);
+	return sock;
+}
+
+void leave(int sock)
+{
+	for (unsigned i = 0; i < sizeof(socks) / sizeof(socks[0]); i++) {
+		if (socks[i] == sock)
+			socks[i] = 0;
+	}
+	close(sock);
+}
+
+struct mpib_session *newest(void)
+{
+	return TAILQ_LAST(&filled.sessions.list, mpib_session_list);
+}
+
+void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size)
+{
+	struct mpib_ctl_reg_fd ask = {
+		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
+		.offset = offset,
+		.size = size,
+		.flags = MPIB_REG_MEMFD,
+	};
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)(offset + size)), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(mpib_message_send(sock, &ask.h, &fd, 1), 0);
+	close(fd);
+}
+
+void ask_pool(int sock, uint64_t size)
+{
+	struct mpib_ctl_pool ask = {
+		.h = { .type = MPIB_CTL_POOL, .len = sizeof(ask) },
+		.size = size,
+	};
+
+	tell(sock, &ask.h);
+}
+
+void ask_why(int sock)
+{
+	struct mpib_ctl_id ask = {
+		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
+	};
+
+	tell(sock, &ask.h);
+}
+
+void filled_fail(unsigned calls, int first, int then)
+{
+	pass = calls;
+	error = first;
+	next_error = then;
+}
+
+int filled_look(void **state)
+{
+	(void)state;
+	before = filled.sessions.ledger;
+	fds_before = open_fds();
+	return 0;
+}
+
+int filled_nothing_is_left(void **state)
+{
+	(void)state;
+	filled_fail(0, 0, 0);
+	for (unsigned i = 0; i < sizeof(socks) / sizeof(socks[0]); i++) {
+		if (socks[i])
+			leave(socks[i]);
+	}
+	while (memcmp(&before, &filled.sessions.ledger, sizeof(before)) != 0)
+		turn();
+	assert_int_equal(open_fds(), fds_before);
+	assert_true(TAILQ_EMPTY(&filled.sessions.filling));
+	assert_false(filled.sessions.fill.armed);
+	return 0;
+}

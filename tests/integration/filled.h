@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of fill.h share: a proxy whose control thread is the test's,
+ * and clients that keep no rule.
+ */
+#ifndef FILLED_H
+#define FILLED_H
+
+#include <stddef.h>
+
+#include "ipc/message.h"
+#include "proxy.h"
+#include "session/fill.h"
+
+extern struct mpib_proxy filled;
+/* Bytes of a region that takes many steps. */
+extern size_t large;
+
+/* Of the group. */
+int filled_start(void **state);
+int filled_stop(void **state);
+/* Of each test: in the end its clients go, and what the proxy holds is what it
+ * held. */
+int filled_look(void **state);
+int filled_nothing_is_left(void **state);
+#define FILL_TEST(f)                                                           \
+	cmocka_unit_test_setup_teardown(f, filled_look, filled_nothing_is_left)
+
+/* The kernel makes pages for so many calls more, refuses the next with an error
+ * and all after it with another; errors of 0: it makes them. */
+void filled_fail(unsigned calls, int first, int then);
+
+/* One turn, when there is something to do. Returns how long that took, ns. */
+uint64_t turn(void);
+/* A client, newest() then, until the test's end or leave(). */
+int attach(void);
+void leave(int sock);
+struct mpib_session *newest(void);
+/* Turn until there is an answer; its status. */
+void hear(int sock, struct mpib_message *m);
+int hear_status(int sock);
+
+/* Without waiting for the answer. flags are memfd_create(2)'s. */
+void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size);
+void ask_pool(int sock, uint64_t size);
+void ask_why(int sock);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session/fill.h: who waits for whom while the pages of regions are made, and
+ * what becomes of regions whose pages are not to be had or whose client goes.
+ * Turns of the control thread are counted, not timed.
+ *
+ * test_fill MIB: a large region has so much, else 32; printed is the longest
+ * turn while one is filled.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "filled.h"
+#include "handover/sessions.h"
+
+#ifndef MFD_HUGETLB
+#define MFD_HUGETLB 4u
+#endif
+#define HUGE (2l << 20)
+
+static const struct mpib_session_region *filling(const struct mpib_session *s)
+{
+	return TAILQ_FIRST(&s->filling);
+}
+
+static void until_it_fills(const struct mpib_session *s)
+{
+	while (!filling(s) || !filling(s)->filled)
+		turn();
+}
+
+static void others_are_answered_between_the_steps(void **state)
+{
+	int a = attach();
+	const struct mpib_session *s = newest();
+	int b = attach();
+	struct mpib_message m;
+
+	(void)state;
+	ask_reg(a, 0, 0, large);
+	until_it_fills(s);
+	for (unsigned i = 0; i < 8; i++) {
+		size_t had = filling(s)->filled;
+
+		ask_why(b);
+		turn();
+		assert_int_equal(mpib_message_recv(b, &m), 1);
+		assert_true(filling(s)->filled <= had + MPIB_FILL_STEP);
+	}
+	assert_int_equal(hear_status(a), 0);
+}
+
+static void every_turn_makes_a_step_and_no_more(void **state)
+{
+	int a = attach();
+	const struct mpib_session *s = newest();
+	uint64_t longest = 0, all = 0;
+	unsigned turns = 0;
+
+	(void)state;
+	ask_reg(a, 0, 100, large - 100);
+	turn();
+	until_it_fills(s);
+	while (filling(s)) {
+		size_t had = filling(s)->filled;
+		uint64_t ns = turn();
+
+		if (filling(s))
+			assert_in_range(filling(s)->filled - had, 1,
+					MPIB_FILL_STEP);
+		longest = ns > longest ? ns : longest;
+		all += ns;
+		turns++;
+	}
+	assert_int_equal(hear_status(a), 0);
+	/* The first step was made before; at either end there may be a part. */
+	assert_in_range(turns, large / MPIB_FILL_STEP - 1,
+			large / MPIB_FILL_STEP);
+	printf("%zu MiB in %u turns, %.1f ms, the longest %.2f ms\n",
+	       large >> 20, turns, (double)all / 1e6, (double)longest / 1e6);
+}
+
+static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
+{
+	int a = attach(), b;
+	const struct mpib_session *s = newest(), *other;
+
+	(void)state;
+	b = attach();
+	other = newest();
+	for (unsigned i = 0; i < 4; i++)
+		ask_reg(a, 0, 0, large / 2);
+	until_it_fills(s);
+	ask_pool(b, 5000);
+	/* Asked for in this one, after the other's step at the latest. */
+	turn();
+	if (filling(other))
+		turn();
+	assert_null(filling(other));
+	assert_int_equal(other->region_count, 1);
+	assert_int_equal(hear_status(b), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(hear_status(a), 0);
+}
+
+static void regions_of_a_client_take_turns(void **state)
+{
+	int a = attach();
+	const struct mpib_session *s = newest();
+	struct mpib_message m;
+
+	(void)state;
+	ask_reg(a, 0, 0, large);
+	until_it_fills(s);
+	ask_reg(a, 0, 0, 4096);
+	hear(a, &m);
+	assert_int_equal(m.h.status, 0);
+	assert_int_equal(((const struct mpib_ctl_region *)&m)->size, 4096);
+	assert_int_equal(hear_status(a), 0);
+}
+
+static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
+{
+	int a = attach();
+	const struct mpib_session *s = newest();
+
+	(void)state;
+	ask_reg(a, 0, 0, large);
+	ask_pool(a, large);
+	until_it_fills(s);
+	assert_int_equal(filled.sessions.ledger.registered, 2 * large);
+	leave(a);
+	turn();
+	assert_int_equal(filled.sessions.ledger.regions, 0);
+	assert_int_equal(filled.sessions.ledger.registered, 0);
+	assert_false(filled.sessions.fill.armed);
+}
+
+static void a_takeover_waits_for_the_pages(void **state)
+{
+	char why[MPIB_WHY_MAX];
+	int a = attach();
+	const struct mpib_session *s = newest();
+
+	(void)state;
+	assert_int_equal(
+		mpib_sessions_settled(&filled.sessions, why, sizeof(why)), 0);
+	ask_reg(a, 0, 0, large);
+	until_it_fills(s);
+	assert_int_equal(
+		mpib_sessions_settled(&filled.sessions, why, sizeof(why)),
+		-EAGAIN);
+	/* It takes no message then; what it has begun comes to its end. */
+	mpib_sessions_pause(&filled.sessions, true);
+	assert_int_equal(hear_status(a), 0);
+	assert_int_equal(
+		mpib_sessions_settled(&filled.sessions, why, sizeof(why)), 0);
+	mpib_sessions_pause(&filled.sessions, false);
+}
+
+static void pages_not_to_be_had_are_told(void **state)
+{
+	size_t had, of;
+	int a = attach();
+	const struct mpib_session *s = newest();
+	struct mpib_message m;
+	const struct mpib_ctl_error *e = (const void *)&m;
+
+	(void)state;
+	filled_fail(2, EFAULT, 0);
+	ask_reg(a, 0, 0, large);
+	hear(a, &m);
+	assert_int_equal(m.h.status, -ENOMEM);
+	assert_int_equal(
+		sscanf(e->why, "there are pages for %zu of %zu", &had, &of), 2);
+	assert_in_range(had, MPIB_FILL_STEP + 1, 2 * MPIB_FILL_STEP);
+	assert_int_equal(of, large);
+	assert_non_null(strstr(e->why, "register less"));
+	assert_int_equal(s->region_count, 0);
+	assert_int_equal(s->registered, 0);
+	ask_pool(a, 4096);
+	assert_int_equal(hear_status(a), 0);
+}
+
+static bool huge_pages_are_used_up(void)
+{
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+	bool used_up;
+	void *map;
+
+	if (fd < 0 || ftruncate(fd, HUGE) < 0) {
+		close(fd);
+		return false;
+	}
+	map = mmap(NULL, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	used_up = map == MAP_FAILED && errno == ENOMEM;
+	if (map != MAP_FAILED)
+		munmap(map, HUGE);
+	close(fd);
+	return used_up;
+}
+
+static void huge_pages_not_to_be_had_are_told(void **state)
+{
+	struct mpib_message m;
+	const struct mpib_ctl_error *e = (const void *)&m;
+	int a;
+
+	(void)state;
+	if (!huge_pages_are_used_up())
+		skip();
+	a = attach();
+	ask_reg(a, MFD_HUGETLB, 0, HUGE);
+	hear(a, &m);
+	/* Somebody may have given some back. */
+	if (m.h.status == 0)
+		skip();
+	assert_int_equal(m.h.status, -ENOMEM);
+	assert_non_null(strstr(e->why, "pages for 0 of 2097152 bytes: "));
+	assert_non_null(strstr(e->why, "vm.nr_hugepages"));
+}
+
+static void refuse_a_deaf_one(unsigned calls, int first, int then)
+{
+	int a = attach();
+
+	filled_fail(calls, first, then);
+	ask_reg(a, 0, 0, large);
+	assert_int_equal(shutdown(a, SHUT_RD), 0);
+	while (filled.sessions.ledger.attached > 0)
+		turn();
+	filled_fail(0, 0, 0);
+}
+
+static void who_cannot_be_told_goes_all_the_same(void **state)
+{
+	(void)state;
+	refuse_a_deaf_one(1, ENOMEM, 0);
+	/* By the rails. */
+	refuse_a_deaf_one(0, EINVAL, EFAULT);
+}
+
+static void a_kernel_that_makes_no_pages_leaves_it_to_the_rails(void **state)
+{
+	int a = attach();
+	const struct mpib_session *s = newest();
+
+	(void)state;
+	filled_fail(0, EINVAL, EINVAL);
+	ask_reg(a, 0, 0, large);
+	assert_int_equal(hear_status(a), 0);
+	filled_fail(0, 0, 0);
+	assert_false(LIST_FIRST(&s->regions)->attr.present);
+	ask_pool(a, 4096);
+	assert_int_equal(hear_status(a), 0);
+	assert_true(LIST_FIRST(&s->regions)->attr.present);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FILL_TEST(others_are_answered_between_the_steps),
+		FILL_TEST(every_turn_makes_a_step_and_no_more),
+		FILL_TEST(many_regions_of_a_client_do_not_delay_a_small_one),
+		FILL_TEST(regions_of_a_client_take_turns),
+		FILL_TEST(a_client_that_goes_takes_its_regions_with_it_at_once),
+		FILL_TEST(a_takeover_waits_for_the_pages),
+		FILL_TEST(pages_not_to_be_had_are_told),
+		FILL_TEST(huge_pages_not_to_be_had_are_told),
+		FILL_TEST(who_cannot_be_told_goes_all_the_same),
+		FILL_TEST(a_kernel_that_makes_no_pages_leaves_it_to_the_rails),
+	};
+
+	if (argc > 1)
+		large = strtoul(argv[1], NULL, 10) << 20;
+	return cmocka_run_group_tests(tests, filled_start, filled_stop);
+}
