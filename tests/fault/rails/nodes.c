@@ -117,8 +117,19 @@ static void set_flag(void *arg, int status)
 	*(bool *)arg = true;
 }
 
+static void (*each_turn)(struct nodes *n, void *arg);
+static void *each_arg;
+
+void nodes_each_turn(void (*fn)(struct nodes *n, void *arg), void *arg)
+{
+	each_turn = fn;
+	each_arg = arg;
+}
+
 static void turn(struct nodes *n)
 {
+	if (each_turn)
+		each_turn(n, each_arg);
 	for (unsigned i = 0; i < 2; i++)
 		mpib_loop_turn(&n->node[i].loop, 0);
 	usleep(100);

@@ -51,6 +51,9 @@ void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 /* Before nodes_open(): the node's proxy is one of before, whose newest peer
  * protocol was this. */
 void nodes_age(unsigned node, uint16_t newest);
+/* Called before each turn that the control threads are played, which is until
+ * nodes_start(); NULL: nothing is. */
+void nodes_each_turn(void (*fn)(struct nodes *n, void *arg), void *arg);
 /* Connection at index of both, from one node to the other; before
  * nodes_start(). */
 void nodes_connect(struct nodes *n, unsigned from, uint32_t index);
