@@ -25,8 +25,7 @@ struct mpib_readopt {
 	uint64_t there_since; /* 0: it is not */
 	uint64_t not_before; /* of the next try */
 	bool trying; /* the upgrade under way, or the last one, is ours */
-	unsigned
-		left; /* rails that an operator was told to take back himself */
+	unsigned left; /* rails that the operator was told to take back */
 	uint32_t count; /* rails that were taken back, in all processes */
 };
 

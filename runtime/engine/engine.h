@@ -238,9 +238,9 @@ struct mpib_mr_attr {
 };
 
 /*
- * Register on every rail whose device is there. done(arg, 0) when descriptors may name *handle;
- * an error return means done is never called. Handles are small numbers from 1
- * and are reused.
+ * Register on every rail whose device is there; -ENETDOWN where there is none.
+ * done(arg, 0) when descriptors may name *handle; an error return means done is
+ * never called. Handles are small numbers from 1 and are reused.
  */
 int mpib_mr_add(struct mpib_attachment *attachment,
 		const struct mpib_mr_attr *attr, uint32_t *handle,

@@ -110,6 +110,7 @@ static void rail(struct mpib_parcel *p, struct mpib_lane *lane, unsigned r)
 	mpib_parcel_u32(p, &life->fence.epoch);
 	mpib_parcel_bool(p, &life->fence.peer_offered);
 	mpib_parcel_bool(p, &life->peer_drains);
+	mpib_parcel_u32(p, &life->failures);
 	offer(p, &life->offer);
 	if (p->packing)
 		return;

@@ -69,7 +69,7 @@ struct mpib_rail_life {
 	struct mpib_answers theirs; /* of the present fence */
 	uint64_t hold_until, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
-	unsigned failures; /* in a row, each doubles the hold-down */
+	uint32_t failures; /* in a row, each doubles the hold-down */
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool peer_drains;
 	bool replaying; /* the shard has not let go of the old QPs */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rail that fails again and again is held down twice as long each time, and a
+ * handover does not make it a sound one. Every thread is played here, and
+ * hold-downs, of hours, are ended by hand.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/handover/handover.h"
+#include "engine/lane/lane.h"
+#include "heir.h"
+#include "peer/handover/handover.h"
+#include "traffic.h"
+
+#define MS 1000000ull
+#define HANG_MS 60000
+#define HOUR_MS 3600000u
+#define TIMES 3 /* before the handover */
+
+static struct nodes nodes;
+static struct traffic traffic;
+
+static struct mpib_rail_life *life(unsigned end, unsigned rail)
+{
+	return &TAILQ_FIRST(&nodes.node[end].engine->lanes)->life.rail[rail];
+}
+
+static void turn(void)
+{
+	traffic_turn(&traffic, true);
+	for (unsigned i = 0; i < 2; i++) {
+		mpib_shard_turn(&nodes.node[i].engine->shard[0]);
+		mpib_loop_turn(&nodes.node[i].loop, 0);
+	}
+}
+
+static bool is_live(unsigned end, unsigned rail)
+{
+	return life(end, rail)->fence.state == MPIB_FENCE_LIVE;
+}
+
+static bool is_held(unsigned end, unsigned rail)
+{
+	return life(end, rail)->fence.state == MPIB_FENCE_DOWN &&
+	       life(end, rail)->hold_until;
+}
+
+static void until(bool (*is)(unsigned end, unsigned rail), unsigned rail,
+		  const char *what)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (!is(0, rail) || !is(1, rail)) {
+		turn();
+		if (now_ns() > end)
+			die("rail %u is not %s", rail, what);
+	}
+}
+
+/* For the given time in a row, by either end's count. */
+static void fail(unsigned rail, unsigned times)
+{
+	uint64_t most = (HOUR_MS * MS) << (times - 1), before = now_ns();
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct mpib_lane *lane = TAILQ_FIRST(&nodes.node[0].engine->lanes);
+
+	lane->shard->rail[rail].verbs->modify_qp(lane->qp[rail][0].qp, &err,
+						 IBV_QP_STATE);
+	until(is_held, rail, "held");
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t at = life(i, rail)->hold_until;
+
+		if (at < before + most || at > now_ns() + most)
+			die("node %u holds rail %u down for %llu ms the %u. "
+			    "time",
+			    i, rail, (unsigned long long)(at - before) / MS,
+			    times);
+	}
+}
+
+static void end_hold(unsigned rail)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		life(i, rail)->hold_until = 1;
+		mpib_rail_arm(nodes.node[i].engine, 1);
+	}
+	until(is_live, rail, "live");
+}
+
+static void hand_over(struct node *node)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+	char why[200];
+
+	mpib_engine_leave(node->engine);
+	do {
+		turn();
+		if (now_ns() > end)
+			die("the handover hangs");
+		mpib_engine_halt(node->engine);
+	} while (!mpib_engine_left(node->engine) ||
+		 mpib_broker_settled(node->broker, why, sizeof(why)) < 0);
+	node_hand_over(node, nodes.mem);
+	for (unsigned r = 0; r < 2; r++)
+		until(is_live, r, "live after the handover");
+}
+
+int main(void)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.hold_ms = cfg.grace_ms = HOUR_MS;
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
+	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
+	for (unsigned i = 0; i < 2; i++)
+		mpib_engine_halt(nodes.node[i].engine);
+	for (unsigned i = 1; i <= TIMES; i++) {
+		fail(MPIB_RAIL_SUP, i);
+		end_hold(MPIB_RAIL_SUP);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		hand_over(&nodes.node[i]);
+	fail(MPIB_RAIL_SUP, TIMES + 1);
+	end_hold(MPIB_RAIL_SUP);
+	fail(MPIB_RAIL_SOUT, 1);
+	end_hold(MPIB_RAIL_SOUT);
+	while (!traffic_dry(&traffic)) {
+		traffic_turn(&traffic, false);
+		for (unsigned i = 0; i < 2; i++) {
+			mpib_shard_turn(&nodes.node[i].engine->shard[0]);
+			mpib_loop_turn(&nodes.node[i].loop, 0);
+		}
+	}
+	printf("a rail that failed %d times is held down 8 times as long the "
+	       "next time, by the proxies that took over, too\n",
+	       TIMES);
+	nodes_start(&nodes); /* for those who close them */
+	nodes_close(&nodes);
+	return 0;
+}
