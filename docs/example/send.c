@@ -27,6 +27,30 @@ static void pass(ssize_t moved)
 	exit(1);
 }
 
+/* Which end this is to be; exits where nobody says. */
+static int sends(int argc, char **argv)
+{
+	const char *way = argc == 2 ? argv[1] : "";
+
+	if (!strcmp(way, "send") || !strcmp(way, "receive"))
+		return !strcmp(way, "send");
+	if (!strcmp(way, "--help")) {
+		puts("Usage: mpib-send receive | mpib-send send");
+		exit(0);
+	}
+	if (argc == 2)
+		fprintf(stderr,
+			"mpib-send: command line: \"%s\" is neither "
+			"send nor receive (see --help)\n",
+			way);
+	else
+		fprintf(stderr,
+			"mpib-send: command line: %d arguments, and 1 "
+			"is needed (see --help)\n",
+			argc - 1);
+	exit(2);
+}
+
 static size_t finish(struct mpib_request *req)
 {
 	size_t size;
@@ -90,6 +114,7 @@ static void receive_it(struct mpib_client *client, char *data,
 /* [main] */
 int main(int argc, char **argv)
 {
+	int sending = sends(argc, argv);
 	struct mpib_client *client;
 	struct mpib_region *region;
 	char *data;
@@ -98,7 +123,7 @@ int main(int argc, char **argv)
 	data = mpib_mem_alloc(client, SIZE); /* moves without a copy */
 	check(data ? 0 : -1);
 	check(mpib_reg(client, data, SIZE, &region));
-	if (argc == 2 && !strcmp(argv[1], "send"))
+	if (sending)
 		send_it(client, data, region);
 	else
 		receive_it(client, data, region);

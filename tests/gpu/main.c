@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "peers/args.h"
 
 static const char usage[] =
 	"Usage: nccl-check --nodes DIR,DIR [OPTION]...\n"
@@ -28,6 +29,7 @@ static const char usage[] =
 	"  --timeout S       that a wait may take (60)\n"
 	"  --gpus N          deal the ranks out over N GPUs (1)\n"
 	"  --probe           say which GPU and versions there are\n"
+	"  --help, --version\n"
 	"\n"
 	"Exit status: 0 all right, 1 not, 2 usage, 77 no GPU here.\n";
 
@@ -41,7 +43,8 @@ enum {
 	OPT_TIMEOUT,
 	OPT_GPUS,
 	OPT_PROBE,
-	OPT_HELP
+	OPT_HELP,
+	OPT_VERSION
 };
 
 static const struct option options[] = {
@@ -55,6 +58,7 @@ static const struct option options[] = {
 	{ "gpus", required_argument, NULL, OPT_GPUS },
 	{ "probe", no_argument, NULL, OPT_PROBE },
 	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -65,25 +69,20 @@ static bool one_of(const char *text, const char *const *list)
 	return *list != NULL;
 }
 
-static bool sensible(const struct check_options *o)
+/* Exits where it is not. */
+static void sensible(const struct check_options *o)
 {
 	static const char *const algos[] = { "ring", "tree", NULL };
 	static const char *const protos[] = { "simple", "ll", "ll128", NULL };
 
 	if (!one_of(o->algo, algos))
-		fprintf(stderr, "nccl-check: --algo %s: ring or tree\n",
-			o->algo);
-	else if (!one_of(o->proto, protos))
-		fprintf(stderr, "nccl-check: --proto %s: simple, ll, ll128\n",
-			o->proto);
-	else if (!o->node[0] || !o->node[1])
-		fprintf(stderr, "nccl-check: --nodes needs two directories\n");
-	else if (o->max < 4 || o->timeout == 0 || o->gpus < 1)
-		fprintf(stderr, "nccl-check: --max, --timeout and --gpus are "
-				"positive numbers\n");
-	else
-		return true;
-	return false;
+		peer_wrong("--algo %s is neither ring nor tree", o->algo);
+	if (!one_of(o->proto, protos))
+		peer_wrong("--proto %s is none of simple, ll, ll128", o->proto);
+	if (!o->node[0] || !o->node[1])
+		peer_wrong("--nodes wants two directories");
+	if (o->max < 4 || o->timeout == 0 || o->gpus < 1)
+		peer_wrong("--max, --timeout and --gpus are positive numbers");
 }
 
 static void set(struct check_options *o, int opt, char *arg, bool *probe)
@@ -119,9 +118,10 @@ static void set(struct check_options *o, int opt, char *arg, bool *probe)
 	}
 }
 
-/* 0, or the exit status. */
-static int parse(struct check_options *o, int argc, char **argv, bool *probe)
+/* True: only what is here is wanted. Exits where the line cannot be used. */
+static bool parse(struct check_options *o, int argc, char **argv)
 {
+	bool only_probe = false;
 	int opt;
 
 	*o = (struct check_options){
@@ -133,16 +133,25 @@ static int parse(struct check_options *o, int argc, char **argv, bool *probe)
 		.timeout = 60,
 		.gpus = 1,
 	};
-	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		if (opt == OPT_HELP || opt == 'h') {
 			fputs(usage, stdout);
 			exit(0);
 		}
+		if (opt == OPT_VERSION)
+			peer_version();
+		if (opt == ':')
+			peer_wrong("%s wants a value", argv[optind - 1]);
 		if (opt == '?')
-			return 2;
-		set(o, opt, optarg, probe);
+			peer_wrong("%s is no option", argv[optind - 1]);
+		set(o, opt, optarg, &only_probe);
 	}
-	return *probe || sensible(o) ? 0 : 2;
+	if (optind < argc)
+		peer_wrong("\"%s\" is not expected", argv[optind]);
+	if (!only_probe)
+		sensible(o);
+	return only_probe;
 }
 
 /* In a process of its own, since it starts CUDA. */
@@ -232,12 +241,11 @@ int main(int argc, char **argv)
 	struct check_options opt;
 	struct check_world *w;
 	pid_t pid[CHECK_RANKS];
-	bool only_probe = false;
-	int rc = parse(&opt, argc, argv, &only_probe);
+	bool only_probe = parse(&opt, argc, argv);
+	int rc;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (rc == 0)
-		rc = probe();
+	rc = probe();
 	if (rc || only_probe)
 		return rc;
 	w = world_new(&opt);

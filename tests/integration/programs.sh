@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # programs.sh BUILD SOURCE: every program that is installed, those that benches
-# run, and every script that people run, answers --help and --version and refuses
-# what it cannot use with one line, "program: what failed: why (remedy)", and the
-# exit status that its manual names. Nothing needs a proxy.
+# and GPU tests run, and every script that people run, answers --help and
+# --version and refuses what it cannot use with one line, "program: what failed:
+# why (remedy)", and the exit status that its manual names. Nothing needs a
+# proxy.
 set -uo pipefail
 build=$1 source=$2
 top=$(mktemp -d /tmp/mpib-programs.XXXXXX)
@@ -46,7 +47,8 @@ proxy=$build/proxy/mpib-proxy ctl=$build/proxy/mpibctl
 monitor=$build/proxy/mpib-top agent=$build/proxy/mpib-agent
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
 scripts=(bench/budget bench/compare bench/demo bench/hotpath bench/policy
-	bench/scale bench/shares bench/stats-cost bench/tax bench/vqp tests/run tests/soak)
+	bench/scale bench/shares bench/stats-cost bench/tax bench/vqp tests/run tests/soak
+	tests/gpu/run)
 
 # None is forgotten.
 for program in "$source"/bench/* tests/run; do
@@ -72,6 +74,22 @@ for program in "$build"/bench/bench-* "$build/bench/hotpath"; do
 	says "^$(basename "$program") $version\$" "$program" --version
 	refuses 2 "$program" --nonsense
 done
+# Of a GPU's tests, as it is where there is no GPU.
+check=$build/tests/gpu/nccl-check-absent
+says '^Usage: ' "$check" --help
+says "^nccl-check-absent $version\$" "$check" --version
+for option in --nonsense --help=1 word --nodes '--nodes one' '--probe word' \
+	'--nodes a,b --algo star' '--nodes a,b --proto x' '--nodes a,b --max 1'; do
+	# shellcheck disable=SC2086
+	refuses 2 "$check" $option
+done
+example=$build/docs/example/mpib-send
+says '^Usage: ' "$example" --help
+refuses 2 "$example"
+refuses 2 "$example" --nonsense
+refuses 2 "$example" sent
+refuses 2 "$example" send receive
+
 for script in "${scripts[@]}"; do
 	says '^ +(bench|tests)/' "$source/$script" --help
 	says "^$(basename "$script") $version\$" "$source/$script" --version
@@ -82,6 +100,8 @@ for script in compare scale tax; do
 done
 refuses 2 "$source/bench/demo" now
 refuses 2 "$source/tests/run" nonsense
+refuses 2 "$source/tests/gpu/run" word
+refuses 2 "$source/tests/gpu/run" --max
 refuses 2 "$source/tests/soak" none
 refuses 2 "$source/tests/soak" 1 nonsense
 
