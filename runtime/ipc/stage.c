@@ -11,8 +11,7 @@
 
 int mpib_bell_write(struct mpib_client *c)
 {
-	uint64_t one = 1;
-
+	static const uint64_t one = 1;
 	ssize_t n = write(c->doorbell, &one, sizeof(one));
 
 	(void)n; /* EAGAIN: it rings already */

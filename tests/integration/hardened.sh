@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# hardened.sh BUILD: every program and library that is installed can be loaded at
+# any address (PIE), has its tables read-only once it is started (RELRO, BIND_NOW),
+# a stack that is not run and is guarded, and checked copies (FORTIFY). What is
+# built without all that is found out.
+set -uo pipefail
+build=$(realpath "$1")
+top=$(mktemp -d /tmp/mpib-hardened.XXXXXX)
+trap 'rm -rf "$top"' EXIT
+failed=0
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+
+# lacks FILE: a word for each thing that it has not.
+lacks() {
+	local all
+	all=$(readelf -hldW --dyn-syms "$1")
+	grep -qE 'Type: +DYN' <<<"$all" || echo PIE
+	grep -q GNU_RELRO <<<"$all" || echo RELRO
+	grep -qE 'BIND_NOW|FLAGS_1.* NOW' <<<"$all" || echo BIND_NOW
+	grep -qE 'GNU_STACK .* RW ' <<<"$all" || echo NX
+	grep -q __stack_chk_fail <<<"$all" || echo CANARY
+	grep -qE '__[a-z]+_chk@' <<<"$all" || echo FORTIFY
+}
+
+DESTDIR=$top/root cmake --install "$build" >"$top/log" 2>&1 ||
+	{ cat "$top/log"; exit 1; }
+looked=
+while read -r file; do
+	readelf -h "$file" >/dev/null 2>&1 || continue
+	looked+=" $(basename "$file") "
+	for what in $(lacks "$file"); do
+		fail "${file#"$top/root"} has no $what"
+	done
+done < <(find "$top/root" -type f ! -name '*.a')
+for name in mpib-proxy mpibctl mpib-top mpib-agent mpib-perf \
+	libnccl-net-mpib.so; do
+	[[ $looked == *" $name "* ]] || fail "$name is not installed"
+done
+symbols=$(find "$top/root" -name '*.a' -exec nm {} +)
+grep -q 'U __stack_chk_fail' <<<"$symbols" || fail "libmpib.a has no CANARY"
+
+# This compiler's counterexample.
+echo 'int main(void) { return 0; }' >"$top/open.c"
+compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
+"$compiler" -U_FORTIFY_SOURCE -fno-stack-protector -no-pie -o "$top/open" \
+	-Wl,-z,norelro,-z,lazy,-z,execstack "$top/open.c" >"$top/log" 2>&1 ||
+	fail "no counterexample: $(<"$top/log")"
+[ "$(lacks "$top/open" | tr '\n' ' ')" = \
+	"PIE RELRO BIND_NOW NX CANARY FORTIFY " ] ||
+	fail "a program without any is said to lack only: $(lacks "$top/open")"
+exit "$failed"
