@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tarball.sh NAME DIR: DIR/NAME.tar.xz of the sources this lies in: what git knows,
-# or, where they came out of such a tarball, all but build folders. The same
-# sources give the same file.
+# or, where they came out of such a tarball or git refuses them as another user's,
+# all but build folders. The same sources give the same file.
 set -euo pipefail
 name=$1 out=$(realpath "$2")
 cd "$(dirname "$0")/.."
@@ -10,7 +10,8 @@ if git rev-parse --show-toplevel 2>/dev/null | grep -qxF "$PWD"; then
 	files=$(git ls-files)
 else
 	when=$(stat -c %Y CMakeLists.txt)
-	files=$(find . -path './build*' -prune -o -type f -printf '%P\n')
+	files=$(find . \( -name .git -o -path './build*' \) -prune -o \
+		-type f -printf '%P\n')
 fi
 mkdir -p "$out"
 sort <<<"$files" | tar -c --no-recursion --owner=0 --group=0 --numeric-owner \
