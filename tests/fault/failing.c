@@ -143,6 +143,13 @@ void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 	return NEXT(mmap)(addr, len, prot, flags, fd, off);
 }
 
+int madvise(void *addr, size_t len, int advice)
+{
+	if (fails(ENOMEM))
+		return -1;
+	return NEXT(madvise)(addr, len, advice);
+}
+
 int memfd_create(const char *name, unsigned flags)
 {
 	return fails(EMFILE) ? -1 : NEXT(memfd_create)(name, flags);
