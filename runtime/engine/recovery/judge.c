@@ -66,15 +66,18 @@ static void forget(struct mpib_flow *f, unsigned rail)
 static bool kept_its_word(struct mpib_flow *f, unsigned rail,
 			  const struct mpib_answer *a)
 {
+	uint64_t s = f->lane->delivered ? f->tx.told : a->first;
 	uint8_t pending[MPIB_SLOTS] = { 0 };
 
+	/* Slots before these ended at both ends. */
+	if (s + MPIB_SLOTS < f->tx.cts_next)
+		s = f->tx.cts_next - MPIB_SLOTS;
 	for (uint32_t i = f->tx.piece_tail; i != f->tx.piece_head; i++) {
 		const struct mpib_piece *p = mpib_piece_at(f, i);
 
 		pending[p->slot % MPIB_SLOTS] |= p->c.imm & p->c.pending;
 	}
-	for (uint64_t s = f->lane->delivered ? f->tx.told : a->first;
-	     s < f->tx.cts_next; s++) {
+	for (; s < f->tx.cts_next; s++) {
 		uint8_t e = f->tx.ended[s % MPIB_SLOTS];
 		uint8_t missing = e & (uint8_t)~seen_of(a, s) &
 				  (uint8_t)~pending[s % MPIB_SLOTS];
@@ -124,23 +127,22 @@ static void skip_cancelled(struct mpib_flow *f, uint64_t first)
 
 static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
 {
+	/* The answer may be any number of slots old, for the other rail goes on
+	 * meanwhile. A receiver that has none had not started, and what we have
+	 * from it came later, by the other rail. */
+	static const struct mpib_answer not_started;
 	const struct mpib_answer *a = find(&job->answers, f->remote.id, false);
 	uint32_t head = f->tx.piece_head;
 	uint8_t others = (uint8_t) ~(1u << job->rail);
 
-	if (a && a->first > f->tx.told)
+	if (!a)
+		a = &not_started;
+	if (a->first > f->tx.told)
 		f->tx.told = a->first;
 	f->tx.mask &= others;
 	f->tx.spread &= others;
 	f->tx.group.mask &= others;
-	if (!a) {
-		if (!mpib_sender_quiet(f))
-			mpib_flow_break(f, -ECONNRESET,
-					"peer %s has no such connection any "
-					"more",
-					f->lane->peer);
-	} else if (a->first + MPIB_SLOTS < f->tx.cts_next ||
-		   a->first > f->tx.cts_next + MPIB_SLOTS) {
+	if (a->first > f->tx.cts_next + MPIB_SLOTS) {
 		/* It may be ahead of us by parts of a message that ended. */
 		mpib_flow_break(f, -EPROTO,
 				"peer %s claims to have what was not sent",
@@ -155,9 +157,8 @@ static void judge_sender(struct mpib_flow *f, struct mpib_rail_job *job)
 		forget(f, job->rail);
 		return;
 	}
-	if (a)
-		skip_cancelled(f, a->first);
-	for (uint32_t i = f->tx.piece_tail; a && i != head; i++) {
+	skip_cancelled(f, a->first);
+	for (uint32_t i = f->tx.piece_tail; i != head; i++) {
 		/* One that ended may have taken others with it. */
 		if ((int32_t)(i - f->tx.piece_tail) >= 0)
 			judge_piece(f, i, job, a);
