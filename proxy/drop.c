@@ -20,7 +20,8 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 		if (errno == EEXIST)
 			return 0; /* whose it is, is looked at later */
 	} else if (chown(cfg->run_dir, pw->pw_uid,
-			 gr ? gr->gr_gid : pw->pw_gid) == 0) {
+			 gr ? gr->gr_gid : pw->pw_gid) == 0 &&
+		   chmod(cfg->run_dir, 0750) == 0) { /* whatever the umask */
 		return 0;
 	}
 	snprintf(why, MPIB_WHY_MAX,

@@ -75,7 +75,9 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 			rd->path, strerror(errno));
 	rd->dir =
 		open(rd->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (rd->dir < 0 || fstat(rd->dir, &st) < 0)
+	/* Whatever the umask is, the group may enter. */
+	if (rd->dir < 0 || (rd->made && fchmod(rd->dir, 0750) < 0) ||
+	    fstat(rd->dir, &st) < 0)
 		return mpib_why_fail(
 			why, -errno,
 			"run directory %s: %s (give a directory, not a "

@@ -54,6 +54,26 @@ static void what_it_made_is_gone_afterwards(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+static void the_group_may_enter_whatever_the_umask(void **state)
+{
+	mode_t before = umask(077);
+	struct mpib_rundir rd;
+	struct stat dir, sock;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
+	fd = mpib_rundir_listen(&rd, "proxy.sock", SOCK_SEQPACKET, why);
+	umask(before);
+	assert_true(fd >= 0);
+	assert_int_equal(stat(path, &dir), 0);
+	assert_int_equal(dir.st_mode & 07777, 0750);
+	assert_int_equal(stat(scratch_path("run/proxy.sock"), &sock), 0);
+	assert_int_equal(sock.st_mode & 07777, 0660);
+	close(fd);
+	mpib_rundir_close(&rd, NULL);
+}
+
 static void a_directory_of_somebody_else_stays(void **state)
 {
 	struct mpib_rundir rd;
@@ -144,6 +164,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SCRATCH_TEST(what_it_made_is_gone_afterwards),
+		SCRATCH_TEST(the_group_may_enter_whatever_the_umask),
 		SCRATCH_TEST(a_directory_of_somebody_else_stays),
 		SCRATCH_TEST(a_second_holder_is_refused_with_the_pid),
 		SCRATCH_TEST(what_a_killed_one_left_is_taken_over),
