@@ -2,8 +2,9 @@
 # packages.sh BUILD: what cpack makes of this build. Every program has its
 # manual page; installed in a scratch copy of this machine's root, the proxy
 # runs as its own user and the tools find it; purged, nothing is left. The
-# machine itself is not changed.
+# machine itself is not changed. They are made under the narrowest umask.
 set -uo pipefail
+umask 022
 build=$(realpath "$1")
 top=$(mktemp -d /tmp/mpib-deb.XXXXXX)
 trap 'rm -rf "$top"' EXIT
@@ -18,13 +19,15 @@ if ! command -v dpkg-shlibdeps >/dev/null; then
 	exit 77
 fi
 mkdir "$top/debs"
-(cd "$build" && cpack -G DEB -D CPACK_OUTPUT_FILE_PREFIX="$top/debs") \
+(umask 077 && cd "$build" && cpack -G DEB -D CPACK_OUTPUT_FILE_PREFIX="$top/debs") \
 	>"$top/cpack" 2>&1 || { cat "$top/cpack"; exit 1; }
 for name in mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev mpib-softverbs
 do
 	deb=$(echo "$top/debs/${name}"_*.deb)
 	[ -f "$deb" ] || { fail "there is no package $name"; continue; }
 	dpkg-deb -x "$deb" "$top/all"
+	dpkg-deb -c "$deb" | grep -vE '^(-rw-r--r--|-rwxr-xr-x|drwxr-xr-x|l)' &&
+		fail "$name has those for its builder alone"
 	[[ "$(dpkg-deb -f "$deb" Depends)" == *libc6* ]] ||
 		[ "$name" = libmpib-dev ] || fail "$name depends on nothing"
 	[ -s "$top/all/usr/share/doc/$name/copyright" ] ||
