@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/bus.h"
 #include "base/event.h"
 #include "notify.h"
 #include "peer/broker.h"
@@ -50,6 +51,8 @@ static int catch_signals(struct mpib_proxy *p)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	if (mpib_bus_catch() < 0)
+		return -errno;
 	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p->signals < 0)
 		return -errno;

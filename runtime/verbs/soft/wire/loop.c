@@ -5,6 +5,7 @@
  */
 #include "verbs/soft/wire/rc.h"
 
+#include "base/bus.h"
 #include "base/copy.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
@@ -53,7 +54,9 @@ static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len
 							   : dst[d].iov_len;
 
+		mpib_bus_begin(dst[d].iov_base, src[s].iov_base, n);
 		copy_piece(dst[d].iov_base, src[s].iov_base, n);
+		mpib_bus_end();
 		src[s].iov_base = (char *)src[s].iov_base + n;
 		dst[d].iov_base = (char *)dst[d].iov_base + n;
 		src[s].iov_len -= n;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "base/bus.h"
 #include "base/copy.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/rc.h"
@@ -84,7 +85,10 @@ static bool place_buffered(struct soft_conn *conn)
 		}
 		if (iov.iov_len > have)
 			iov.iov_len = have;
+		mpib_bus_begin(iov.iov_base, conn->in + conn->rpos,
+			       iov.iov_len);
 		mpib_copy_up(iov.iov_base, conn->in + conn->rpos, iov.iov_len);
+		mpib_bus_end();
 		conn->rpos += (uint32_t)iov.iov_len;
 		qp->rx_off += (uint32_t)iov.iov_len;
 	}
