@@ -200,6 +200,8 @@ void mpib_engine_tune(struct mpib_engine *engine,
  * where it was a verbs call. Control thread; valid until the next failure.
  */
 const char *mpib_engine_trouble(struct mpib_engine *engine, int rc);
+/* As users know it: "SOUT" or "SUP". Any thread. */
+const char *mpib_rail_name(unsigned rail);
 
 /*
  * Whose turn it is on the rails, see lane/claim.h: a tenant among those of its

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/sure.h"
 #include "engine/lane/spread.h"
-#include "engine/rail/away.h"
 #include "engine/split/policy.h"
 #include "verbs/explain.h"
 

@@ -224,6 +224,12 @@ bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
 
 /* qps.c: control thread, for one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
+/*
+ * Control thread. Rails that the shard has lost, rail/away.h, and those of theirs,
+ * that the other end has, are left out of a lane that is not connected. -ENETDOWN
+ * and a trouble where it cannot go without: no other rail, or no fail-over.
+ */
+int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
 			  struct mpib_lane_rail_info *out);

@@ -13,9 +13,8 @@ uint8_t mpib_shard_away(const struct mpib_shard *s)
 	return away;
 }
 
-/* "SOUT (mlx5_0) and SUP at the other end". Returns buf. */
-static const char *say_rails(const struct mpib_engine *e, uint8_t ours,
-			     uint8_t theirs, char *buf, size_t len)
+const char *mpib_away_say(const struct mpib_engine *e, uint8_t ours,
+			  uint8_t theirs, char *buf, size_t len)
 {
 	size_t at = 0;
 
@@ -47,32 +46,5 @@ int mpib_shard_some_rail(const struct mpib_shard *s)
 		e, -ENETDOWN,
 		"no rail is left, the device failed or was removed: %s (once "
 		"it is there again, mpibctl upgrade opens it anew)",
-		say_rails(e, away, 0, rails, sizeof(rails)));
-}
-
-int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
-{
-	struct mpib_engine *e = lane->shard->engine;
-	uint8_t ours = mpib_shard_away(lane->shard) & lane->all;
-	char rails[160];
-
-	theirs &= lane->all;
-	lane->away |= ours | theirs;
-	if (!lane->away)
-		return 0;
-	say_rails(e, ours, theirs, rails, sizeof(rails));
-	if (lane->away == lane->all)
-		return mpib_trouble_say(
-			e, -ENETDOWN,
-			"no rail is left that both ends have, the device "
-			"failed or was removed: %s (once it is there again, "
-			"mpibctl upgrade opens it anew)",
-			rails);
-	if (!lane->failover)
-		return mpib_trouble_say(
-			e, -ENETDOWN,
-			"both ends cannot go without a rail, and the device "
-			"failed or was removed: %s (failover.enable)",
-			rails);
-	return 0;
+		mpib_away_say(e, away, 0, rails, sizeof(rails)));
 }

@@ -8,18 +8,14 @@
 #ifndef MPIB_ENGINE_AWAY_H
 #define MPIB_ENGINE_AWAY_H
 
-#include "engine/lane/lane.h"
+#include "engine/shard.h"
 
 /* Bit per rail that the shard has lost. */
 uint8_t mpib_shard_away(const struct mpib_shard *s);
 /* 0, or -ENETDOWN and a trouble: the shard has no rail left. */
 int mpib_shard_some_rail(const struct mpib_shard *s);
-
-/*
- * Rails that the shard has lost, and those of theirs, that the other end has, are
- * left out of a lane that is not connected. -ENETDOWN and a trouble where it cannot
- * go without: it has no other rail, or no fail-over.
- */
-int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs);
+/* "SOUT (mlx5_0) and SUP at the other end", bits of rails. Returns buf. */
+const char *mpib_away_say(const struct mpib_engine *e, uint8_t ours,
+			  uint8_t theirs, char *buf, size_t len);
 
 #endif

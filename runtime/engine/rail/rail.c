@@ -6,6 +6,11 @@
 #include "engine/shard.h"
 #include "verbs/explain.h"
 
+const char *mpib_rail_name(unsigned rail)
+{
+	return rail == MPIB_RAIL_SOUT ? "SOUT" : "SUP";
+}
+
 static const char *state_name(uint8_t state)
 {
 	return ibv_port_state_str((enum ibv_port_state)state);

@@ -11,6 +11,7 @@
 #include "base/copy.h"
 #include "base/log.h"
 #include "engine/rail/away.h"
+#include "engine/rail/tenant.h"
 
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;

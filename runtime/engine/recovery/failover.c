@@ -16,11 +16,6 @@
 /* Both directions of every flow of a shard. */
 #define ANSWERS_MAX (2 * MPIB_FLOWS_MAX)
 
-const char *mpib_rail_name(unsigned rail)
-{
-	return rail == MPIB_RAIL_SOUT ? "SOUT" : "SUP";
-}
-
 const char *mpib_rail_cause_name(enum mpib_rail_cause cause)
 {
 	static const char *const name[MPIB_CAUSES] = {

@@ -161,7 +161,6 @@ void mpib_rail_hold_last(struct mpib_lane *lane);
 void mpib_rail_back(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
-const char *mpib_rail_name(unsigned rail);
 
 /*
  * lost.c: a shard's context of the rail is of no use any more, and the shard

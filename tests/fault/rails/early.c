@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "drawn.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -99,36 +100,22 @@ static void play(const struct mpib_engine_config *cfg, bool private_lanes)
 
 int main(int argc, char **argv)
 {
-	unsigned rounds = 20, seed = 1;
-	bool private_lanes = false;
-	struct mpib_engine_config cfg;
+	struct drawn d;
 	uint64_t messages = 0;
-	int opt;
 
-	mpib_engine_config_init(&cfg);
-	while ((opt = getopt(argc, argv, "n:s:pm:")) != -1) {
-		if (opt == 'n')
-			rounds = (unsigned)atoi(optarg);
-		else if (opt == 's')
-			seed = (unsigned)atoi(optarg);
-		else if (opt == 'p')
-			private_lanes = true;
-		else if (opt == 'm')
-			cfg.spread = (uint32_t)atoi(optarg);
-		else
-			return 2;
-	}
-	if (cfg.spread)
-		cfg.frag = MPIB_FRAG_MIN;
-	for (unsigned i = 0; i < rounds; i++) {
-		srand(seed + i);
-		printf("seed %u\n", seed + i);
+	if (!drawn_args(&d, argc, argv))
+		return 2;
+	if (d.cfg.spread)
+		d.cfg.frag = MPIB_FRAG_MIN;
+	for (unsigned i = 0; i < d.rounds; i++) {
+		srand(d.seed + i);
+		printf("seed %u\n", d.seed + i);
 		fflush(stdout);
-		play(&cfg, private_lanes);
+		play(&d.cfg, d.private_lanes);
 		messages += traffic.messages;
 	}
 	printf("%u devices failed while connections came up: %llu messages, "
 	       "0 lost, doubled or changed, 0 errors\n",
-	       rounds, (unsigned long long)messages);
+	       d.rounds, (unsigned long long)messages);
 	return 0;
 }

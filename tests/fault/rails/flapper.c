@@ -95,21 +95,6 @@ static void end_hold(unsigned rail)
 	until(is_live, rail, "live");
 }
 
-static void run_dry(void)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	while (!traffic_dry(&traffic)) {
-		traffic_turn(&traffic, false);
-		for (unsigned i = 0; i < 2; i++) {
-			mpib_shard_turn(&nodes.node[i].engine->shard[0]);
-			mpib_loop_turn(&nodes.node[i].loop, 0);
-		}
-		if (now_ns() > end)
-			die("what was posted does not end");
-	}
-}
-
 static bool all_are_past(uint64_t messages)
 {
 	for (unsigned i = 0; i < traffic.conns; i++) {
@@ -189,10 +174,10 @@ int main(void)
 	end_hold(MPIB_RAIL_SUP);
 	fail(MPIB_RAIL_SOUT, 1);
 	end_hold(MPIB_RAIL_SOUT);
-	run_dry();
+	traffic_run_dry(&traffic, &nodes);
 	traffic.fixed = 64;
 	hear_late(MPIB_RAIL_SOUT);
-	run_dry();
+	traffic_run_dry(&traffic, &nodes);
 	printf("a rail that failed %d times is held down 8 times as long the "
 	       "next time, by the proxies that took over, too\n",
 	       TIMES);

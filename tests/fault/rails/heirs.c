@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "drawn.h"
 #include "engine/handover/handover.h"
 #include "heir.h"
 #include "peer/handover/handover.h"
@@ -101,54 +102,25 @@ static void round_of(unsigned number)
 	}
 }
 
-static void run_dry(void)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	while (!traffic_dry(&traffic)) {
-		traffic_turn(&traffic, false);
-		for (unsigned i = 0; i < 2; i++) {
-			mpib_shard_turn(&nodes.node[i].engine->shard[0]);
-			mpib_loop_turn(&nodes.node[i].loop, 0);
-		}
-		if (now_ns() > end)
-			die("what was posted does not end");
-	}
-}
-
 int main(int argc, char **argv)
 {
-	unsigned rounds = 20, seed = 1;
-	struct mpib_engine_config cfg;
-	bool private_lanes = false;
-	int opt;
+	struct drawn d;
 
-	mpib_engine_config_init(&cfg);
-	while ((opt = getopt(argc, argv, "n:s:m:p")) != -1) {
-		if (opt == 'n')
-			rounds = (unsigned)atoi(optarg);
-		else if (opt == 's')
-			seed = (unsigned)atoi(optarg);
-		else if (opt == 'm')
-			cfg.spread = (uint32_t)atoi(optarg);
-		else if (opt == 'p')
-			private_lanes = true;
-		else
-			return 2;
-	}
-	chance = seed;
-	cfg.hold_ms = 1;
-	cfg.grace_ms = HOUR_MS;
-	nodes_open(&nodes, &cfg, TRAFFIC_MEM, private_lanes);
-	traffic_open(&traffic, &nodes, private_lanes ? 4 : TRAFFIC_CONNS);
+	if (!drawn_args(&d, argc, argv))
+		return 2;
+	chance = d.seed;
+	d.cfg.hold_ms = 1;
+	d.cfg.grace_ms = HOUR_MS;
+	nodes_open(&nodes, &d.cfg, TRAFFIC_MEM, d.private_lanes);
+	traffic_open(&traffic, &nodes, d.private_lanes ? 4 : TRAFFIC_CONNS);
 	for (unsigned i = 0; i < 2; i++)
 		mpib_engine_halt(nodes.node[i].engine);
-	for (unsigned i = 0; i < rounds; i++)
+	for (unsigned i = 0; i < d.rounds; i++)
 		round_of(i);
-	run_dry();
+	traffic_run_dry(&traffic, &nodes);
 	printf("%u handovers in %u rounds, seed %u: %llu messages, 0 lost, "
 	       "doubled or changed\n",
-	       moves, rounds, seed, (unsigned long long)traffic.messages);
+	       moves, d.rounds, d.seed, (unsigned long long)traffic.messages);
 	nodes_start(&nodes); /* for those who close them */
 	nodes_close(&nodes);
 	return 0;

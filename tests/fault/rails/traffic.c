@@ -309,6 +309,21 @@ bool traffic_dry(const struct traffic *t)
 	return true;
 }
 
+void traffic_run_dry(struct traffic *t, struct nodes *n)
+{
+	uint64_t end = now_ns() + 60000000000ull;
+
+	while (!traffic_dry(t)) {
+		traffic_turn(t, false);
+		for (unsigned i = 0; i < 2; i++) {
+			mpib_shard_turn(&n->node[i].engine->shard[0]);
+			mpib_loop_turn(&n->node[i].loop, 0);
+		}
+		if (now_ns() > end)
+			die("what was posted does not end");
+	}
+}
+
 void traffic_mark(struct traffic *t)
 {
 	for (unsigned i = 0; i < t->conns; i++) {

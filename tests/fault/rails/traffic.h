@@ -55,6 +55,8 @@ void traffic_open(struct traffic *t, struct nodes *n, unsigned conns);
 void traffic_turn(struct traffic *t, bool posting);
 /* Everything posted has ended. */
 bool traffic_dry(const struct traffic *t);
+/* The same, where the caller plays all threads: until then, or else it dies. */
+void traffic_run_dry(struct traffic *t, struct nodes *n);
 /* From now on a message of each connection is waited for. */
 void traffic_mark(struct traffic *t);
 /* The time when the last of them ended; 0: not yet. */

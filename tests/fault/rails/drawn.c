@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drawn.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+bool drawn_args(struct drawn *d, int argc, char **argv)
+{
+	int opt;
+
+	*d = (struct drawn){ .rounds = 20, .seed = 1 };
+	mpib_engine_config_init(&d->cfg);
+	while ((opt = getopt(argc, argv, "n:s:m:p")) != -1) {
+		if (opt == 'n')
+			d->rounds = (unsigned)atoi(optarg);
+		else if (opt == 's')
+			d->seed = (unsigned)atoi(optarg);
+		else if (opt == 'm')
+			d->cfg.spread = (uint32_t)atoi(optarg);
+		else if (opt == 'p')
+			d->private_lanes = true;
+		else
+			return false;
+	}
+	return true;
+}
