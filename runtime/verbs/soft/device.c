@@ -184,7 +184,7 @@ static int init_resources(struct soft_ctx *ctx)
 	if (!ctx->qps || !ctx->ops || !ctx->ahead || !ctx->scratch)
 		return -ENOMEM;
 	for (unsigned i = 0; i < SOFT_OPS; i++)
-		ctx->ops[i].ahead = ctx->ahead + i * SOFT_AHEAD;
+		ctx->ops[i].ahead = ctx->ahead + (size_t)i * SOFT_AHEAD;
 	ctx->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	ctx->timer_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
