@@ -6,6 +6,7 @@
  * Input: a flag byte, then for each message a type byte, a byte of how many
  * and which descriptors, a length byte, and so many bytes of body.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <mpib/control.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ static void hear_all(int sock)
 
 	if (mpib_message_send(sock, &last.h, NULL, 0) < 0)
 		return;
-	while (recv(sock, &byte, 1, MSG_PEEK) > 0 &&
+	while (TEMP_FAILURE_RETRY(recv(sock, &byte, 1, MSG_PEEK)) > 0 &&
 	       mpib_message_recv(sock, &m) > 0) {
 		mpib_message_close_fds(&m);
 		if (m.h.id == 0xfeed && m.h.type == MPIB_CTL_WHY)

@@ -6,6 +6,7 @@
  *
  * Input: a flag byte, then the stream.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ static void greet(int fd, bool ready)
 	uint8_t byte;
 
 	tell(fd, &hello);
-	if (recv(fd, &byte, 1, MSG_PEEK) <= 0)
+	if (TEMP_FAILURE_RETRY(recv(fd, &byte, 1, MSG_PEEK)) <= 0)
 		fuzz_found("the greeting is not answered");
 	if (ready)
 		tell(fd, &up);
@@ -91,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Answers are read until the proxy has heard us out or hung up. */
 	if (send(fd, in.at, in.left, MSG_NOSIGNAL) >= 0 &&
 	    send(fd, frame, n, MSG_NOSIGNAL) >= 0 && shutdown(fd, SHUT_WR) == 0)
-		while (recv(fd, buf, sizeof(buf), 0) > 0)
+		while (TEMP_FAILURE_RETRY(recv(fd, buf, sizeof(buf), 0)) > 0)
 			;
 	close(fd);
 	return 0;

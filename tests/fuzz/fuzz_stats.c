@@ -3,6 +3,7 @@
  * Lines for the stats socket. Each is answered by one line of JSON or ends the
  * connection; afterwards a proper question is still answered.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <mpib/control.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ static void read_all(int fd)
 	ssize_t n;
 
 	while (len < sizeof(buf) &&
-	       (n = recv(fd, buf + len, sizeof(buf) - len, 0)) > 0) {
+	       (n = TEMP_FAILURE_RETRY(
+			recv(fd, buf + len, sizeof(buf) - len, 0))) > 0) {
 		char *nl, *at = buf;
 
 		len += (size_t)n;

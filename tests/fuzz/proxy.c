@@ -97,7 +97,7 @@ static int dial(int fd, const void *addr, socklen_t len)
 {
 	/* A queue that is full for a moment is no finding. */
 	for (int i = 0; i < 1000; i++) {
-		if (connect(fd, addr, len) == 0)
+		if (connect(fd, addr, len) == 0 || errno == EISCONN)
 			return fd;
 		usleep(1000);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "raw_client.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,9 +17,10 @@ static bool ask(struct raw_client *x, struct mpib_ctl_header *h,
 	char byte;
 
 	if (mpib_message_send(x->sock, h, NULL, 0) < 0 ||
-	    recv(x->sock, &byte, 1, MSG_PEEK) <= 0 ||
+	    /* A fuzzer has an alarm clock, which interrupts this. */
+	    TEMP_FAILURE_RETRY(recv(x->sock, &byte, 1, MSG_PEEK)) <= 0 ||
 	    mpib_message_recv(x->sock, m) <= 0) {
-		fprintf(stderr, "raw client: no answer to %u\n", h->type);
+		fprintf(stderr, "raw client: no answer to %u: %m\n", h->type);
 		return false;
 	}
 	if (m->h.status < 0)
