@@ -76,7 +76,7 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 
 void mpib_peer_forget(struct mpib_peer *p, const char *why)
 {
-	char text[sizeof(p->trouble)];
+	char text[200];
 
 	mpib_timer_disarm(p->broker->loop, &p->away);
 	mpib_resume_end(&p->resume);
