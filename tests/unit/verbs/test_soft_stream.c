@@ -11,7 +11,7 @@
 static void write_some(struct vt *t, int fd, uint32_t msn, unsigned n,
 		       struct vt_mem *m)
 {
-	uint8_t buf[16 * (SOFT_HDR_LEN + 8)], *at = buf;
+	uint8_t buf[2 * (SOFT_HDR_LEN + 8)], *at = buf;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct soft_hdr h = { .op = SOFT_OP_WRITE,
@@ -40,14 +40,6 @@ static struct soft_hdr heard(int fd)
 	return h;
 }
 
-static void is_quiet(int fd)
-{
-	uint8_t byte;
-
-	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
-	assert_int_equal(errno, EAGAIN);
-}
-
 static void an_ack_waits_a_little_for_company(void **state)
 {
 	struct vt *t = *state;
@@ -74,19 +66,12 @@ static void an_ack_waits_a_little_for_company(void **state)
 	got = heard(fd);
 	assert_int_equal(got.op, SOFT_OP_ACK);
 	assert_int_equal(got.ack, 2);
-	/* More than one wait shorter, together, and many do not. */
+	/* With a second one it does not wait. */
 	write_some(t, fd, 2, 2, &m);
-	is_quiet(fd);
-	vt_turn(t);
 	vt_turn(t);
 	got = heard(fd);
 	assert_int_equal(got.op, SOFT_OP_ACK);
 	assert_int_equal(got.ack, 4);
-	write_some(t, fd, 4, 9, &m);
-	vt_turn(t);
-	got = heard(fd);
-	assert_int_equal(got.op, SOFT_OP_ACK);
-	assert_int_equal(got.ack, 13);
 	close(fd);
 	vt_destroy(t, qp, NULL);
 	vt_mem_free(t, &m);

@@ -19,13 +19,10 @@
 /*
  * A small message is often answered at once, and what the owner then sends
  * should neither wait behind an ack nor pay for one. So the ack of the first
- * waits a few turns for company, and that of more which came close behind two:
- * their sender has others under way, and each ack alone costs both ends as much
- * as a message.
+ * waits a few turns for company; with a second one unacked it goes alone, as a
+ * stream's sender needs it.
  */
 #define ACK_TURNS 8
-#define ACK_SOON 2
-#define ACK_MANY 8
 
 bool soft_ack_waits(struct soft_qp *qp)
 {
@@ -208,20 +205,6 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 	return 0;
 }
 
-/* Another request is done, and about to be counted. */
-static void set_ack(struct soft_qp *qp)
-{
-	uint32_t before = qp->rx_msn - qp->ack_sent;
-	uint64_t turn = qp->ctx->turn;
-
-	if (qp->rx.len > SOFT_SMALL || before >= ACK_MANY)
-		qp->ack_by = 0;
-	else if (!before)
-		qp->ack_by = turn + ACK_TURNS;
-	else if (qp->ack_by > turn + ACK_SOON)
-		qp->ack_by = turn + ACK_SOON;
-}
-
 void soft_rx_end(struct soft_qp *qp)
 {
 	enum soft_place place = qp->place;
@@ -240,7 +223,9 @@ void soft_rx_end(struct soft_qp *qp)
 		soft_cq_recv(qp, IBV_WC_SUCCESS);
 		qp->has_recv = false;
 	}
-	set_ack(qp);
+	qp->ack_by = 0;
+	if (qp->rx_msn == qp->ack_sent && qp->rx.len <= SOFT_SMALL)
+		qp->ack_by = qp->ctx->turn + ACK_TURNS;
 	qp->rx_msn++;
 	soft_conn_work(qp);
 }
