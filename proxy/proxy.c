@@ -41,6 +41,7 @@ static void on_signal(void *arg, uint32_t events)
 static int catch_signals(struct mpib_proxy *p)
 {
 	sigset_t set;
+	int rc;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
@@ -51,8 +52,9 @@ static int catch_signals(struct mpib_proxy *p)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	if (mpib_bus_catch() < 0)
-		return -errno;
+	rc = mpib_bus_catch();
+	if (rc < 0)
+		return rc;
 	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p->signals < 0)
 		return -errno;

@@ -62,7 +62,7 @@ static void end_look(struct mpib_readopt *r)
 
 static const char *name_of(unsigned lost)
 {
-	return lost == 3 ? "both rails" : mpib_view_rail_name(lost >> 1);
+	return lost == 3 ? "both rails" : mpib_rail_name(lost >> 1);
 }
 
 /* A package may have put another program where ours was: that is for an

@@ -137,15 +137,11 @@ static void attachment(struct mpib_parcel *p, struct mpib_session *s)
 
 static struct mpib_session *make(struct mpib_sessions *all, uint32_t uid)
 {
-	struct mpib_session *s = calloc(1, sizeof(*s));
+	struct mpib_session *s = mpib_session_new(all);
 
 	if (!s)
 		return NULL;
-	s->all = all;
 	s->uid = uid;
-	s->sock = s->pidfd = -1;
-	LIST_INIT(&s->regions);
-	TAILQ_INIT(&s->filling);
 	if (mpib_quota_begin(s) < 0) {
 		free(s);
 		return NULL;

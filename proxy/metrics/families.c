@@ -48,7 +48,7 @@ static void rail_info(const struct mpib_exposition *m)
 	for (unsigned r = 0; r < m->view->snap->rails; r++) {
 		const struct mpib_view_rail *d = &m->view->rail[r];
 		const struct mpib_label label[] = {
-			{ "rail", mpib_view_rail_name(r) },
+			{ "rail", mpib_rail_name(r) },
 			{ "device", d->name },
 			{ "provider", d->provider ? d->provider : "" },
 		};
@@ -59,7 +59,7 @@ static void rail_info(const struct mpib_exposition *m)
 
 static void rail_sample(const struct mpib_exposition *m, unsigned r, uint64_t n)
 {
-	const struct mpib_label label = { "rail", mpib_view_rail_name(r) };
+	const struct mpib_label label = { "rail", mpib_rail_name(r) };
 
 	mpib_sample(m, &label, 1, n);
 }
@@ -248,7 +248,7 @@ static void client_rail(const struct mpib_exposition *m)
 			const struct mpib_label label[] = {
 				{ "client", c->id },
 				{ "uid", c->uid },
-				{ "rail", mpib_view_rail_name(r) },
+				{ "rail", mpib_rail_name(r) },
 			};
 
 			mpib_sample(m, label, 3, u64(m, &c->sums.n[r]));

@@ -30,7 +30,7 @@ void mpib_fill_completion_seconds(const struct mpib_exposition *m)
 
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
 		times(m, true, by_rail[r],
-		      (struct mpib_label){ "rail", mpib_view_rail_name(r) });
+		      (struct mpib_label){ "rail", mpib_rail_name(r) });
 }
 
 void mpib_fill_oldest_request(const struct mpib_exposition *m)
@@ -53,7 +53,7 @@ void mpib_fill_failovers(const struct mpib_exposition *m)
 
 		for (unsigned c = MPIB_CAUSE_NONE + 1; c < MPIB_CAUSES; c++) {
 			const struct mpib_label label[] = {
-				{ "rail", mpib_view_rail_name(r) },
+				{ "rail", mpib_rail_name(r) },
 				{ "cause", mpib_view_cause_name(c) },
 			};
 
@@ -65,8 +65,7 @@ void mpib_fill_failovers(const struct mpib_exposition *m)
 void mpib_fill_failover_seconds(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < m->view->snap->rails; r++) {
-		const struct mpib_label label = { "rail",
-						  mpib_view_rail_name(r) };
+		const struct mpib_label label = { "rail", mpib_rail_name(r) };
 
 		mpib_sample_real(m, &label, 1,
 				 (double)m->view->snap->rail[r].failover_ns /

@@ -92,19 +92,15 @@ static void take(struct mpib_sessions *all, int sock)
 {
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
-	struct mpib_session *s = calloc(1, sizeof(*s));
+	struct mpib_session *s = mpib_session_new(all);
 
 	if (!s || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		goto err_close;
-	s->all = all;
 	s->sock = sock;
-	s->pidfd = -1;
 	s->id = all->next_id++;
 	s->pid = cred.pid > 0 ? (uint32_t)cred.pid : 0;
 	s->uid = cred.uid;
 	s->gid = cred.gid;
-	LIST_INIT(&s->regions);
-	TAILQ_INIT(&s->filling);
 	if (crowded(s)) {
 		all->refused++;
 		close(sock);

@@ -9,6 +9,19 @@
 
 #include "base/event.h"
 
+struct mpib_session *mpib_session_new(struct mpib_sessions *all)
+{
+	struct mpib_session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->all = all;
+	s->sock = s->pidfd = -1;
+	LIST_INIT(&s->regions);
+	TAILQ_INIT(&s->filling);
+	return s;
+}
+
 void mpib_session_free(void *arg)
 {
 	struct mpib_session *s = arg;

@@ -154,6 +154,8 @@ int mpib_session_watch(struct mpib_session *s);
 int mpib_session_region_restore(struct mpib_session *s,
 				const struct mpib_session_region *like);
 
+/* Of nobody yet, and not on all's list. NULL: no memory. */
+struct mpib_session *mpib_session_new(struct mpib_sessions *all);
 /* The client is gone, or has to go; why is for the log. Frees s at some later
  * turn, at once when it never attached. */
 void mpib_session_drop(struct mpib_session *s, const char *why);

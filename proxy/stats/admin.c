@@ -28,7 +28,7 @@ static json_t *drain(struct mpib_ask *ask, bool on)
 	if (!can_change(ask))
 		return NULL;
 	for (rail = 0; rail < MPIB_RAILS; rail++) {
-		if (!strcasecmp(name, mpib_view_rail_name(rail)))
+		if (!strcasecmp(name, mpib_rail_name(rail)))
 			break;
 	}
 	if (rail >= ask->admin->cfg->engine.rails)
@@ -38,13 +38,13 @@ static json_t *drain(struct mpib_ask *ask, bool on)
 	if (rc < 0)
 		return mpib_ask_fail(ask, "resume the other rail first",
 				     "%s is the only rail in use",
-				     mpib_view_rail_name(rail));
+				     mpib_rail_name(rail));
 	mpib_event(MPIB_LOG_WARN, on ? "drain" : "resume",
 		   &(struct mpib_event_about){ .rails = (uint8_t)(1u << rail) },
-		   "rail %s is %s by uid %u", mpib_view_rail_name(rail),
+		   "rail %s is %s by uid %u", mpib_rail_name(rail),
 		   on ? "drained" : "resumed", ask->uid);
-	return json_pack("{ss sb}", "rail", mpib_view_rail_name(rail),
-			 "drained", on);
+	return json_pack("{ss sb}", "rail", mpib_rail_name(rail), "drained",
+			 on);
 }
 
 json_t *mpib_admin_drain(struct mpib_ask *ask)

@@ -18,8 +18,8 @@ static json_t *event(const struct mpib_event *e)
 	json_object_set_new(o, "text", text ? text : json_string(e->kind));
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		if (e->rails == 1u << r)
-			json_object_set_new(
-				o, "rail", json_string(mpib_view_rail_name(r)));
+			json_object_set_new(o, "rail",
+					    json_string(mpib_rail_name(r)));
 	}
 	if (e->client)
 		json_object_set_new(o, "client", json_integer(e->client));

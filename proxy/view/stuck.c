@@ -10,8 +10,8 @@ static json_t *rails(uint8_t mask)
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		if (mask & 1u << r)
-			json_array_append_new(
-				list, json_string(mpib_view_rail_name(r)));
+			json_array_append_new(list,
+					      json_string(mpib_rail_name(r)));
 	}
 	return list;
 }

@@ -10,13 +10,6 @@
 #include "view/hw.h"
 #include "view/sums.h"
 
-static const char *const rail_name[MPIB_RAILS] = { "SOUT", "SUP" };
-
-const char *mpib_view_rail_name(unsigned rail)
-{
-	return rail_name[rail];
-}
-
 static json_t *ledger(const struct mpib_ledger *l)
 {
 	return json_pack(
@@ -140,7 +133,7 @@ static json_t *rail(const struct mpib_view *v, unsigned r)
 	o = json_pack(
 		"{ss ss ss ss sb sI sI ss sI sI sI sI sI sI sI sI sI sI sI "
 		"sI sI}",
-		"name", rail_name[r], "device", d->name, "provider",
+		"name", mpib_rail_name(r), "device", d->name, "provider",
 		d->provider, "state", n->up ? "active" : "down", "drained",
 		n->drained, "speed_mbps", (json_int_t)d->speed_mbps, "mtu",
 		(json_int_t)(d->mtu ? 128 << d->mtu : 0), "gid", gid,

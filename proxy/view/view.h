@@ -37,8 +37,6 @@ struct mpib_view {
 	double uptime_s;
 };
 
-/* "SOUT", "SUP". */
-const char *mpib_view_rail_name(unsigned rail);
 /* One word; mpib_rail_cause_name() is for sentences. */
 const char *mpib_view_cause_name(enum mpib_rail_cause cause);
 

@@ -39,7 +39,7 @@ int mpib_rail_there(const struct mpib_rail_spec *spec)
 	return atomic_load(&there);
 }
 
-const char *mpib_view_rail_name(unsigned rail)
+const char *mpib_rail_name(unsigned rail)
 {
 	return rail ? "SUP" : "SOUT";
 }
