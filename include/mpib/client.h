@@ -136,12 +136,14 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * Send size bytes at data, inside region. 0 with *req NULL: cannot now, call
  * again (32 outstanding, or the ring is full). Wait-free for memory that needs
  * no copy; else it copies up to the staging window and mpib_test() goes on.
- * tag tells the buffers of a grouped receive apart.
+ * The receives of tag take the sends of tag, in order; sends of other tags go
+ * past one that waits for its receive, as long as it is not all 32 that wait.
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
 
-/* Receive into n <= 8 buffers, each by one send of its tag (n == 1: any). */
+/* Receive into n <= 8 buffers, each by one send of its tag; tag NULL: 0. A tag
+ * may be there several times, and is filled in order. */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);

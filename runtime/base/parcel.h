@@ -18,7 +18,7 @@
 
 /* Raised whenever what any object packs changes: older and newer programs then
  * refuse each other in words. */
-#define MPIB_PARCEL_VERSION 5u
+#define MPIB_PARCEL_VERSION 6u
 
 struct mpib_parcel {
 	bool packing, failed;

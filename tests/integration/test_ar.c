@@ -112,7 +112,7 @@ static void above_the_threshold_an_imm_carries_the_record_at_most(void **state)
 static void a_receive_in_parts_ends_where_the_message_does(void **state)
 {
 	struct mpib_desc d = {
-		.op = MPIB_OP_RECV, .req = 4, .n = 1, .total = 65536
+		.op = MPIB_OP_RECV, .req = 4, .n = 1, .total = 65536, .tag = 7
 	};
 	uint32_t gen;
 

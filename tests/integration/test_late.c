@@ -105,7 +105,7 @@ static struct mpib_request *receive_on(const struct ends *e)
 	struct mpib_request *r = NULL;
 	size_t size = BUF;
 	void *addr = dst;
-	int tag = 12;
+	int tag = 11;
 
 	while (!r)
 		assert_int_equal(

@@ -163,7 +163,7 @@ static void push_receive_of_two(uint32_t gen)
 /* Sends the group has, once it has so many. */
 static void until_complete(unsigned n)
 {
-	for (unsigned i = 0; tx.flow->tx.group.complete != n; i++) {
+	for (unsigned i = 0; tx.flow->tx.group.whole != (1u << n) - 1; i++) {
 		assert_true(i < 100000);
 		pair_turn(&pair);
 	}

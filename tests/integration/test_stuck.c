@@ -135,7 +135,7 @@ static json_t *the_stuck_one(const struct node *n, const char *command)
 /* Tags are known at both ends once a message went. */
 static void exchange_ranks(void)
 {
-	struct mpib_request *recv = receive_one(12), *sent = send_one(11);
+	struct mpib_request *recv = receive_one(11), *sent = send_one(11);
 
 	finish(recv);
 	finish(sent);
@@ -161,14 +161,14 @@ static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
 	assert_int_equal(num(r, "bytes"), BUF);
 	assert_non_null(strstr(text(r, "peer"), ":24790"));
 	json_decref(r);
-	recv = receive_one(12);
+	recv = receive_one(11);
 	finish(recv);
 	finish(sent);
 }
 
 static void a_receive_without_a_send_is_told_at_the_receiver(void **state)
 {
-	struct mpib_request *recv = receive_one(12), *sent;
+	struct mpib_request *recv = receive_one(11), *sent;
 	json_t *r = the_stuck_one(&b, "stuck 0");
 
 	(void)state;
@@ -206,7 +206,7 @@ static void mpibctl_finds_it_in_one_command(void **state)
 	assert_int_equal(run.status, 0);
 	assert_non_null(strstr(run.out, "no_cts"));
 	assert_non_null(strstr(run.out, b.sout + strlen("soft:")));
-	recv = receive_one(12);
+	recv = receive_one(11);
 	finish(recv);
 	finish(sent);
 }
@@ -245,7 +245,7 @@ static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 	json_t *r;
 
 	(void)state;
-	recv = receive_one(12);
+	recv = receive_one(11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
 	kill(b.pid, SIGSTOP);
 	sent = send_one(11);

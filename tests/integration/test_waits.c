@@ -138,6 +138,81 @@ static void those_behind_a_waiting_send_are_queued(void **state)
 	mpib_snapshot_free(snap);
 }
 
+/* The receive of tags from first, 64 bytes each. */
+static void receive_tags(uint8_t req, uint8_t n, int32_t first)
+{
+	uint32_t gen = ++rx.gen;
+
+	for (uint8_t i = 0; i < n; i++) {
+		struct mpib_desc d = { .op = MPIB_OP_RECV,
+				       .req = req,
+				       .idx = i,
+				       .n = n,
+				       .gen = gen,
+				       .mr = pair.node[1].mr,
+				       .tag = first + i,
+				       .off = PAIR_RX + req * 4096u + i * 64u,
+				       .len = 64,
+				       .total = 64 };
+
+		pair_push(&rx, &d);
+	}
+}
+
+static void tagged(uint8_t req, int32_t tag)
+{
+	pair_post(&tx, MPIB_OP_SEND, req, pair.node[0].mr, 0, 64, tag);
+}
+
+static enum mpib_last last_of(const struct mpib_snapshot *snap, unsigned i)
+{
+	return snap->request[i].last;
+}
+
+static void sends_of_several_tags_say_what_each_waits_for(void **state)
+{
+	struct mpib_snapshot *snap;
+
+	(void)state;
+	receive_tags(0, 2, 100);
+	receive_tags(1, 2, 100);
+	receive_tags(2, 1, 200);
+	tagged(0, 300); /* which nobody wants */
+	tagged(1, 100); /* the first group's */
+	tagged(2, 100); /* the second's, */
+	tagged(3, 100); /* and nobody's yet */
+	tagged(4, 200); /* a receive's that comes later */
+	turn_often();
+	snap = requests(0);
+	assert_int_equal(snap->requests, 5);
+	assert_int_equal(last_of(snap, 0), MPIB_LAST_NO_CTS);
+	assert_int_equal(last_of(snap, 1), MPIB_LAST_NO_GROUP);
+	assert_int_equal(last_of(snap, 2), MPIB_LAST_QUEUED);
+	assert_int_equal(last_of(snap, 3), MPIB_LAST_QUEUED);
+	assert_int_equal(last_of(snap, 4), MPIB_LAST_QUEUED);
+	mpib_snapshot_free(snap);
+
+	tagged(5, 101);
+	tagged(6, 101);
+	turn_often();
+	snap = requests(0);
+	assert_int_equal(snap->requests, 2);
+	assert_int_equal(last_of(snap, 0), MPIB_LAST_NO_CTS);
+	assert_int_equal(last_of(snap, 1), MPIB_LAST_NO_CTS);
+	mpib_snapshot_free(snap);
+	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
+}
+
+static void a_receive_that_gets_other_tags_waits_for_its_sender(void **state)
+{
+	(void)state;
+	tagged(0, 300);
+	receive_tags(3, 1, 200);
+	turn_often();
+	the_one_request(0, MPIB_LAST_NO_CTS, 64);
+	the_one_request(1, MPIB_LAST_NO_SENDER, 64);
+}
+
 static void a_request_that_is_young_is_not_told(void **state)
 {
 	struct mpib_snapshot *snap = NULL;
@@ -262,6 +337,8 @@ int main(void)
 		PAIR_TEST(a_send_without_a_receive_waits_once),
 		PAIR_TEST(a_receive_without_a_send_waits_for_its_sender),
 		PAIR_TEST(those_behind_a_waiting_send_are_queued),
+		PAIR_TEST(sends_of_several_tags_say_what_each_waits_for),
+		PAIR_TEST(a_receive_that_gets_other_tags_waits_for_its_sender),
 		PAIR_TEST(a_request_that_is_young_is_not_told),
 		PAIR_TEST(a_full_lane_is_a_wait_of_its_own),
 		PAIR_TEST(each_request_is_timed_once),

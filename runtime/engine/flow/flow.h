@@ -74,12 +74,12 @@ struct mpib_piece {
 /* A grouped receive being answered. */
 struct mpib_group {
 	uint8_t n; /* 0: none */
-	uint8_t complete; /* buffers whose send is whole */
-	uint8_t matched; /* bit per buffer */
-	uint8_t held; /* bit per buffer: ext waits for the final chain */
-	uint8_t current; /* buffer that a send in parts is filling */
+	/* A bit per buffer: it has its send; all of that is held or posted; ext
+	 * waits for the final chain. */
+	uint8_t matched, whole, held;
 	uint8_t mask; /* rails that carried something already */
 	bool stale; /* cts are of before the peer moved */
+	uint8_t req[MPIB_GROUP_MAX]; /* the send that it has */
 	uint32_t rail[MPIB_RAILS]; /* what they carried */
 	uint32_t size[MPIB_GROUP_MAX];
 	struct mpib_extent ext[MPIB_GROUP_MAX];
@@ -99,8 +99,11 @@ struct mpib_sender {
 	uint64_t cts_next; /* slot number awaited */
 	uint64_t cts_seen; /* CTS before this one were looked at for a word */
 	uint64_t told; /* the largest delivery word that the peer wrote */
+	uint64_t looked_for; /* the receive, by its first slot, that does not */
+	uint32_t looked; /* take extents before this one, see match.c */
 	uint32_t msg; /* receive being answered */
-	uint32_t pos; /* bytes of the message posted */
+	uint32_t pos; /* bytes of the message posted, */
+	uint8_t req; /* which is this one unless that is 0 */
 	/* Of the part being filled. */
 	uint8_t mask;
 	uint8_t spread; /* rails with some of it on more than one QP */
@@ -279,6 +282,16 @@ static inline struct mpib_extent *mpib_sender_oldest(struct mpib_flow *f)
 {
 	return &f->tx.ext[f->tx.ext_tail % MPIB_EXTENTS];
 }
+
+/* match.c */
+/* The extent goes into a buffer of the receive being answered; of a receive
+ * with one buffer, tag is that buffer's. */
+typedef bool mpib_fits_fn(const struct mpib_flow *f,
+			  const struct mpib_extent *e, int32_t tag);
+/* Have the first that fits in front. False: none does, yet. */
+bool mpib_match(struct mpib_flow *f, mpib_fits_fn *fits, int32_t tag);
+/* None that is queued fits, as was just found. */
+bool mpib_match_none(const struct mpib_flow *f);
 
 /* sender.c and piece.c, for group.c */
 struct mpib_chain;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends that answer a grouped receive. Each send takes the free buffer of its
- * tag. A send whose bytes lie in one extent is held until every buffer has
- * its send, so that the whole group is one chain per rail; one that comes in
- * parts is written as it comes, for its staging window would run dry.
+ * Sends that answer a grouped receive. Each takes the first free buffer of its
+ * tag, see match.c. A send whose bytes lie in one extent is held until every
+ * buffer has its send, so that the whole group is one chain per rail; one that
+ * comes in parts is written as it comes, for its staging window would run dry.
+ * So is one that is large: it need not wait for the others.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,6 +13,9 @@
 #include "engine/flow/flow.h"
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
+
+/* A group's largest chain has to be counted in 32 bits. */
+#define HELD_MAX (16u << 20)
 
 /* One rail's share of len bytes at from, SUP in front. */
 static struct mpib_span share(const struct mpib_extent *e,
@@ -29,13 +33,25 @@ static struct mpib_span share(const struct mpib_extent *e,
 	};
 }
 
-static int buffer_of_tag(const struct mpib_group *g, int32_t tag)
+/* The buffer that its send fills already, or the one that it may begin. */
+static int buffer_of(const struct mpib_group *g, const struct mpib_extent *e)
 {
 	for (int i = 0; i < g->n; i++) {
-		if (!(g->matched & 1u << i) && g->cts[i].tag == tag)
+		if (g->matched & ~g->whole & 1u << i && g->req[i] == e->req)
+			return i;
+	}
+	for (int i = 0; i < g->n && e->pos == 0; i++) {
+		if (!(g->matched & 1u << i) && g->cts[i].tag == e->tag)
 			return i;
 	}
 	return -1;
+}
+
+static bool fits(const struct mpib_flow *f, const struct mpib_extent *e,
+		 int32_t tag)
+{
+	(void)tag;
+	return buffer_of(&f->tx.group, e) >= 0;
 }
 
 uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first)
@@ -56,7 +72,7 @@ uint64_t mpib_group_begin(struct mpib_flow *f, const struct mpib_cts *first)
 		}
 	}
 	g->n = (uint8_t)first->n;
-	g->complete = g->matched = g->held = g->mask = 0;
+	g->matched = g->whole = g->held = g->mask = 0;
 	g->stale = false;
 	memset(g->rail, 0, sizeof(g->rail));
 	memset(g->size, 0, sizeof(g->size));
@@ -98,7 +114,17 @@ static struct mpib_share kept(const struct mpib_extent *e, unsigned i,
 	};
 }
 
-/* Post a partial extent as it is, signalled, without an IMM. */
+/* Buffer i is its send's; all: that is whole now. */
+static void take(struct mpib_group *g, unsigned i, const struct mpib_extent *e,
+		 bool all)
+{
+	g->matched |= (uint8_t)(1u << i);
+	g->whole |= (uint8_t)(all << i);
+	g->req[i] = e->req;
+}
+
+/* Post the extent in front as it is, signalled, without an IMM. Where there is
+ * no room nothing has happened, and it stays in front. */
 static uint64_t write_part(struct mpib_flow *f, unsigned i)
 {
 	struct mpib_chain chain[MPIB_RAILS];
@@ -121,10 +147,9 @@ static uint64_t write_part(struct mpib_flow *f, unsigned i)
 	g->size[i] += len;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		g->rail[r] += rail[r];
-	if (g->size[i] == e->total) {
-		g->complete++;
+	take(g, i, e, g->size[i] == e->total);
+	if (g->size[i] == e->total)
 		mpib_count_messages(f, 1);
-	}
 	mpib_sender_pop(f);
 	return (uint64_t)len + 1;
 }
@@ -246,13 +271,11 @@ uint64_t mpib_group_step(struct mpib_flow *f)
 
 	if (__builtin_expect(g->stale, 0) && !refresh(f))
 		return 0;
-	while (g->complete < g->n) {
-		if (!mpib_sender_has_work(f))
-			return 0;
+	while (g->whole != (1u << g->n) - 1) {
+		if (!mpib_match(f, fits, 0))
+			return 0; /* others come later */
 		e = mpib_sender_oldest(f);
-		i = e->pos ? g->current : buffer_of_tag(g, e->tag);
-		if (i < 0)
-			return 0; /* its group comes later */
+		i = buffer_of(g, e);
 		if (e->total > g->cts[i].total) {
 			mpib_flow_break(f, -EMSGSIZE,
 					"send of %u bytes is larger than the "
@@ -260,16 +283,14 @@ uint64_t mpib_group_step(struct mpib_flow *f)
 					e->total, g->cts[i].total);
 			return 0;
 		}
-		g->matched |= (uint8_t)(1u << i);
-		g->current = (uint8_t)i;
-		if (e->len != e->total)
+		if (e->len != e->total || e->len > HELD_MAX)
 			return write_part(f, (unsigned)i);
 
 		/* The hold on its region moves along. */
+		take(g, (unsigned)i, e, true);
 		g->ext[i] = *e;
 		g->size[i] = e->total;
 		g->held |= (uint8_t)(1u << i);
-		g->complete++;
 		f->tx.ext_tail++;
 	}
 	return write_all(f);

@@ -175,13 +175,13 @@ uint32_t mpib_sender_imm(struct mpib_flow *f, unsigned rail, uint8_t mask,
 }
 
 /* The client feeds no more before it gets some of the slot's bytes back: its
- * staging window is smaller than the peer's buffer. */
+ * staging window is smaller than the peer's buffer, or than the group. */
 static bool starves(const struct mpib_flow *f, const struct mpib_piece *p)
 {
 	const struct mpib_freq *r = &f->req[p->share[0].req];
 
-	return p->slot == f->tx.cts_next && !mpib_sender_has_work(f) &&
-	       (r->fed < r->total || f->tx.group.n);
+	return p->slot == f->tx.cts_next && mpib_match_none(f) &&
+	       r->multipart && (r->fed < r->total || f->tx.group.n);
 }
 
 /* Not over, though the rails acknowledged it: the peer may yet ask for it. */

@@ -151,20 +151,28 @@ static void count_rx(struct mpib_flow *f, const uint32_t *rail)
 	}
 }
 
+/* The oldest slot, with those of its group. */
+static void free_slots(struct mpib_flow *f, struct mpib_slot *s)
+{
+	for (unsigned i = 0, n = s->n; i < n; i++) {
+		struct mpib_slot *m = slot_at(f, f->rx.tail + i);
+
+		release(m);
+		m->state = MPIB_SLOT_FREE;
+	}
+}
+
 static int end_group(struct mpib_flow *f, struct mpib_slot *s,
 		     const struct mpib_record *rec)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < s->n; i++) {
-		struct mpib_slot *m = slot_at(f, f->rx.tail + i);
-
-		if (rec->size[i] > m->len)
+		if (rec->size[i] > slot_at(f, f->rx.tail + i)->len)
 			return -EPROTO;
 		sum += rec->size[i];
-		release(m);
-		m->state = MPIB_SLOT_FREE;
 	}
+	free_slots(f, s);
 	mpib_flow_finish(f, s->req,
 			 (int32_t)(sum > MPIB_SIZE_MAX ? MPIB_SIZE_MAX : sum),
 			 rec->size, s->n);
@@ -228,8 +236,7 @@ static void refused(struct mpib_flow *f, struct mpib_slot *s,
 	uint32_t sizes[2] = { rec->size[0], f->req[s->req].total };
 
 	cancel_rest(f, s->req);
-	release(s);
-	s->state = MPIB_SLOT_FREE;
+	free_slots(f, s);
 	mpib_flow_finish(f, s->req, -EMSGSIZE, sizes, 2);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending end: extents against CTS, in order. One step posts one piece:
- * what the next extent and the next CTS have in common.
+ * The sending end: extents against CTS. One step posts one piece: what the
+ * next CTS and the next extent of the send that it takes have in common.
  */
 #include <mpib/wire.h>
 #include <string.h>
@@ -130,6 +130,21 @@ static bool next_cts(struct mpib_flow *f, struct mpib_cts *cts)
 	return false;
 }
 
+static bool is_of(const struct mpib_flow *f, const struct mpib_extent *e,
+		  int32_t req)
+{
+	(void)f;
+	return e->req == req;
+}
+
+/* Its parts may lie among those of others. */
+static void forget_request(struct mpib_flow *f, uint8_t req)
+{
+	f->tx.looked = f->tx.ext_tail;
+	while (mpib_match(f, is_of, req))
+		mpib_sender_pop(f);
+}
+
 /*
  * Tell the peer that its receive is too small: a record with both sizes and an
  * empty IMM on the home rail. Nothing of the message is written.
@@ -156,8 +171,7 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 	mpib_sender_post(f, chain, NULL, 0, mask, 0);
 
 	mpib_flow_finish(f, req, -EMSGSIZE, sizes, 2);
-	while (mpib_sender_has_work(f) && mpib_sender_oldest(f)->req == req)
-		mpib_sender_pop(f);
+	forget_request(f, req);
 	f->tx.cts_next++;
 	f->tx.msg++;
 	return true;
@@ -261,6 +275,7 @@ static void advance(struct mpib_flow *f, const struct mpib_extent *e,
 	struct mpib_sender *tx = &f->tx;
 
 	tx->pos += s->len;
+	tx->req = e->req;
 	tx->mask |= s->data;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		tx->rail[r] += s->rail[r];
@@ -311,6 +326,16 @@ static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 	return (uint64_t)s.len + 1;
 }
 
+/* The receive of one buffer: what it goes on with, or the beginning of a send
+ * of its tag. */
+static bool fits(const struct mpib_flow *f, const struct mpib_extent *e,
+		 int32_t tag)
+{
+	if (f->tx.pos)
+		return e->req == f->tx.req;
+	return e->tag == tag && e->pos == 0;
+}
+
 uint64_t mpib_sender_step(struct mpib_flow *f)
 {
 	struct mpib_cts cts;
@@ -330,6 +355,11 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 	}
 	if (cts.n > 1)
 		return mpib_group_begin(f, &cts);
+	if (__builtin_expect(!fits(f, mpib_sender_oldest(f), cts.tag), 0) &&
+	    !mpib_match(f, fits, cts.tag)) {
+		mpib_stall(f, MPIB_STALL_CTS);
+		return 0;
+	}
 	return stream_step(f, &cts);
 }
 

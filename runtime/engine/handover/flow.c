@@ -128,20 +128,19 @@ static void piece(struct mpib_parcel *p, struct mpib_flow *f,
 static void group(struct mpib_parcel *p, struct mpib_flow *f)
 {
 	struct mpib_group *g = &f->tx.group;
-	uint32_t n = g->n, current = g->current;
+	uint32_t n = g->n;
 
 	mpib_parcel_count(p, &n, MPIB_GROUP_MAX);
-	mpib_parcel_count(p, &current, MPIB_GROUP_MAX - 1);
 	g->n = (uint8_t)n;
-	g->current = (uint8_t)current;
-	mpib_parcel_u8(p, &g->complete);
 	mpib_parcel_u8(p, &g->matched);
+	mpib_parcel_u8(p, &g->whole);
 	mpib_parcel_u8(p, &g->held);
 	mpib_parcel_u8(p, &g->mask);
 	mpib_parcel_bool(p, &g->stale);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_parcel_u32(p, &g->rail[r]);
 	for (unsigned i = 0; i < n; i++) {
+		owner(p, &g->req[i]);
 		mpib_parcel_u32(p, &g->size[i]);
 		mpib_parcel_raw(p, &g->cts[i], sizeof(g->cts[i]));
 		if (g->held >> i & 1)
@@ -178,6 +177,7 @@ static void sender(struct mpib_parcel *p, struct mpib_flow *f)
 	mpib_parcel_u64(p, &tx->told);
 	mpib_parcel_u32(p, &tx->msg);
 	mpib_parcel_u32(p, &tx->pos);
+	owner(p, &tx->req);
 	mpib_parcel_u8(p, &tx->mask);
 	mpib_parcel_u8(p, &tx->spread);
 	mpib_parcel_bool(p, &tx->released);
@@ -185,6 +185,8 @@ static void sender(struct mpib_parcel *p, struct mpib_flow *f)
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_parcel_u32(p, &tx->rail[r]);
 	group(p, f);
+	tx->looked_for = tx->cts_next;
+	tx->looked = tx->ext_tail;
 	if (!p->packing && (mpib_sender_has_work(f) || tx->lost || tx->group.n))
 		mpib_flow_make_ready(f);
 	if (!p->packing && f->lane->delivered && !mpib_sender_quiet(f))

@@ -6,7 +6,8 @@ static const struct {
 	const char *word, *text;
 } lasts[MPIB_LASTS] = {
 	[MPIB_LAST_QUEUED] = { "queued", "behind others of its connection" },
-	[MPIB_LAST_NO_CTS] = { "no_cts", "its peer has posted no receive" },
+	[MPIB_LAST_NO_CTS] = { "no_cts",
+			       "its peer has posted no receive for it" },
 	[MPIB_LAST_NO_SLOT] = { "no_slot", "too many pieces are in flight" },
 	[MPIB_LAST_NO_SQ] = { "no_sq", "the send queue is full" },
 	[MPIB_LAST_NO_WINDOW] = { "no_window",

@@ -60,26 +60,91 @@ static bool is_undelivered(const struct mpib_flow *f, unsigned req)
 	return false;
 }
 
-static bool has_extent(const struct mpib_flow *f, unsigned req)
+/* The first that is queued of a request; NULL: none is. */
+static const struct mpib_extent *extent_of(const struct mpib_flow *f,
+					   unsigned req)
 {
 	for (uint32_t i = f->tx.ext_tail; i != f->tx.ext_head; i++) {
-		if (f->tx.ext[i % MPIB_EXTENTS].req == req)
+		const struct mpib_extent *e = &f->tx.ext[i % MPIB_EXTENTS];
+
+		if (e->req == req)
+			return e;
+	}
+	return NULL;
+}
+
+/* Somebody's send of the same tag is before it. */
+static bool is_behind(const struct mpib_flow *f, const struct mpib_extent *e)
+{
+	uint32_t i = f->tx.ext_tail;
+
+	while (f->tx.ext[i % MPIB_EXTENTS].tag != e->tag)
+		i++;
+	return f->tx.ext[i % MPIB_EXTENTS].req != e->req;
+}
+
+/* The receive being answered has taken the send already. */
+static bool is_begun(const struct mpib_flow *f, const struct mpib_extent *e)
+{
+	const struct mpib_group *g = &f->tx.group;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		if (g->matched & ~g->whole & 1u << i && g->req[i] == e->req)
 			return true;
 	}
-	return false;
+	return !g->n && f->tx.pos && f->tx.req == e->req;
+}
+
+/* The number of the oldest receive that has a buffer left for the tag, from
+ * that being answered, which is 0; UINT32_MAX: no receive that is known. */
+static uint32_t wanted_by(const struct mpib_flow *f, int32_t tag)
+{
+	const struct mpib_sender *tx = &f->tx;
+	const struct mpib_cts *in = f->tables.in;
+
+	for (uint64_t s = tx->cts_next; s < tx->cts_next + MPIB_SLOTS; s++) {
+		const struct mpib_cts *c = &in[s % MPIB_SLOTS];
+		uint64_t i = s - tx->cts_next;
+		bool taken = i < tx->group.n && tx->group.matched >> i & 1;
+		int32_t ahead;
+
+		/* Acquire: as mpib_sender_cts(). */
+		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) != s + 1)
+			break;
+		ahead = (int32_t)(c->msg - tx->msg);
+		taken |= ahead < 0 || (ahead == 0 && tx->pos);
+		if (c->tag == tag && c->pos == 0 && !taken)
+			return (uint32_t)ahead;
+	}
+	return UINT32_MAX;
+}
+
+/* A send of which something is queued. */
+static enum mpib_last queued(const struct mpib_flow *f,
+			     const struct mpib_extent *e)
+{
+	uint32_t receive;
+
+	if (is_begun(f, e))
+		return stalled(f);
+	if (is_behind(f, e))
+		return MPIB_LAST_QUEUED;
+	receive = wanted_by(f, e->tag);
+	if (receive == UINT32_MAX)
+		return MPIB_LAST_NO_CTS;
+	return receive == 0 ? stalled(f) : MPIB_LAST_QUEUED;
 }
 
 static void look_at_send(const struct mpib_flow *f, unsigned req,
 			 struct mpib_snap_request *out)
 {
-	uint32_t oldest = f->tx.ext_tail % MPIB_EXTENTS;
+	const struct mpib_extent *e = extent_of(f, req);
 
 	out->rails = unacked(f, req);
 	if (out->rails)
 		out->last = MPIB_LAST_UNACKED;
-	else if (has_extent(f, req))
-		out->last = f->tx.ext[oldest].req == req ? stalled(f)
-							 : MPIB_LAST_QUEUED;
+	else if (e)
+		out->last = queued(f, e);
 	else if (is_undelivered(f, req))
 		out->last = MPIB_LAST_UNDELIVERED;
 	else if (f->tx.group.n && !f->req[req].posted)

@@ -144,6 +144,7 @@ static void open_nodes(unsigned conns, bool private_lanes, bool wire)
 		cfg.completion = MPIB_COMPLETION_WIRE;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, conns);
+	traffic.seed = rng;
 	traffic.aligned = true;
 	traffic.may_fail = wire;
 	nodes_start(&nodes);

@@ -113,6 +113,7 @@ int main(int argc, char **argv)
 	d.cfg.grace_ms = HOUR_MS;
 	nodes_open(&nodes, &d.cfg, TRAFFIC_MEM, d.private_lanes);
 	traffic_open(&traffic, &nodes, d.private_lanes ? 4 : TRAFFIC_CONNS);
+	traffic.seed = d.seed;
 	for (unsigned i = 0; i < 2; i++)
 		mpib_engine_halt(nodes.node[i].engine);
 	for (unsigned i = 0; i < d.rounds; i++)

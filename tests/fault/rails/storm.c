@@ -303,6 +303,7 @@ static void begin(const struct options *o)
 	cfg.frag = MPIB_FRAG_MIN;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, o->private_lanes);
 	traffic_open(&traffic, &nodes, o->conns);
+	traffic.seed = rng;
 	nodes_start(&nodes);
 	for (unsigned i = 0; i < 2 && o->version; i++) {
 		if (node_version(&nodes.node[i]) != o->version)

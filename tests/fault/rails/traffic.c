@@ -6,7 +6,7 @@
 
 #define POISON 0xee
 #define SCRIBBLE 0xa5
-#define GROUP 4
+#define GROUP TRAFFIC_GROUPED
 #define PART (40u << 10)
 
 static uint64_t mix(uint64_t z)
@@ -105,6 +105,18 @@ static void flush(struct end *e)
 	node_ring(e->node);
 }
 
+/* In two parts, where the receive has one: every other one. */
+static uint32_t half_of(const struct traffic *t, const struct end *e,
+			const struct conn *c, const struct mpib_desc *d,
+			uint32_t total)
+{
+	bool parts = mix(seed_of(c, d->gen, d->req) + 2) & 1;
+
+	if (e == &c->rx || t->aligned || !parts || total < 256)
+		return total;
+	return (total / 2 + 127) / 128 * 128;
+}
+
 static void post(const struct traffic *t, struct conn *c, struct end *e,
 		 struct mpib_desc d, uint32_t total)
 {
@@ -113,6 +125,8 @@ static void post(const struct traffic *t, struct conn *c, struct end *e,
 
 	if (e == &c->rx && !t->aligned)
 		cut += c->kind == TRAFFIC_PARTS ? 8192 : 0;
+	if (c->kind == TRAFFIC_GROUP)
+		cut = half_of(t, e, c, &d, total);
 	d.total = total;
 	d.mr = e->node->mr;
 	do {
@@ -145,29 +159,57 @@ static void post_rx(const struct traffic *t, struct conn *c)
 	flush(&c->rx);
 }
 
-static void post_tx(const struct traffic *t, struct conn *c)
+/* Send k of a message. */
+static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
+		      unsigned k)
 {
-	uint64_t number = c->tx.posted++, off = offset_of(c, number, false);
+	uint64_t off = offset_of(c, number, false);
 	unsigned n = c->kind == TRAFFIC_GROUP ? GROUP : 1;
 	unsigned w = (unsigned)(number % TRAFFIC_WINDOW);
+	uint32_t len = length_of(t, c, number, k);
+	struct mpib_desc d = { .op = MPIB_OP_SEND,
+			       .req = (uint8_t)(w * n + k),
+			       .n = 1,
+			       .gen = (uint32_t)number + 1,
+			       .tag = (int32_t)(100 + k),
+			       .off = off + k * room_of(c) };
 
-	for (unsigned i = 0; i < n; i++) {
-		/* Tags come in another order than the buffers. */
-		unsigned k = (unsigned)((i + number) % n);
-		uint32_t len = length_of(t, c, number, k);
-		struct mpib_desc d = { .op = MPIB_OP_SEND,
-				       .req = (uint8_t)(w * n + k),
-				       .n = 1,
-				       .gen = (uint32_t)number + 1,
-				       .tag = (int32_t)(100 + k),
-				       .off = off + k * room_of(c) };
-
-		if (!t->unchecked)
-			fill(c->tx.node->mem + d.off, len,
-			     seed_of(c, number, k));
-		post(t, c, &c->tx, d, len);
-	}
+	if (!t->unchecked)
+		fill(c->tx.node->mem + d.off, len, seed_of(c, number, k));
+	post(t, c, &c->tx, d, len);
 	flush(&c->tx);
+}
+
+/* The next send of a tag drawn by chance among those that have one. */
+static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
+{
+	unsigned first =
+		(unsigned)(mix(t->seed + seed_of(c, c->drawn++, 0)) % GROUP);
+
+	for (unsigned i = 0; i < GROUP; i++) {
+		unsigned k = (first + i) % GROUP;
+
+		if (c->next[k] == end)
+			continue;
+		post_send(t, c, c->next[k]++, k);
+		if (c->next[k] > c->tx.posted)
+			c->tx.posted = c->next[k];
+		return true;
+	}
+	return false;
+}
+
+/* False: there is none to be posted. A group that was begun is ended. */
+static bool post_tx(const struct traffic *t, struct conn *c, bool posting)
+{
+	uint64_t end = posting ? c->tx.done + TRAFFIC_WINDOW : c->tx.posted;
+
+	if (c->kind == TRAFFIC_GROUP)
+		return post_drawn(t, c, end);
+	if (c->tx.posted == end)
+		return false;
+	post_send(t, c, c->tx.posted++, 0);
+	return true;
 }
 
 static bool ended(struct traffic *t, const struct end *e, unsigned req,
@@ -287,9 +329,9 @@ void traffic_turn(struct traffic *t, bool posting)
 		while (posting && c->rx.posted - c->rx.done < TRAFFIC_WINDOW &&
 		       mpib_ring_room(&c->rx.ring, 8) >= 8)
 			post_rx(t, c);
-		while (posting && c->tx.posted - c->tx.done < TRAFFIC_WINDOW &&
-		       mpib_ring_room(&c->tx.ring, 8) >= 8)
-			post_tx(t, c);
+		while (mpib_ring_room(&c->tx.ring, 8) >= 8 &&
+		       post_tx(t, c, posting))
+			;
 		while (take_tx(t, c))
 			;
 		while (take_rx(t, c))

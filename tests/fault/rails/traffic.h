@@ -12,13 +12,16 @@
 
 #define TRAFFIC_CONNS 8
 #define TRAFFIC_WINDOW 8
+#define TRAFFIC_GROUPED 4 /* buffers of a grouped receive */
 #define TRAFFIC_MAX (192u << 10)
 #define TRAFFIC_MEM ((size_t)2 * TRAFFIC_CONNS * TRAFFIC_WINDOW * TRAFFIC_MAX)
 
 enum traffic_kind {
 	TRAFFIC_PLAIN,
 	TRAFFIC_PARTS, /* both ends describe their buffers in parts */
-	TRAFFIC_GROUP, /* receives of four buffers */
+	/* Receives of four buffers. Their sends come in any order that keeps
+	 * that of each tag, up to a window ahead, and some in parts. */
+	TRAFFIC_GROUP,
 };
 
 struct end {
@@ -26,13 +29,14 @@ struct end {
 	struct mpib_producer ring;
 	uint32_t index;
 	uint64_t posted, done; /* messages (groups) */
-	uint32_t gen[TRAFFIC_WINDOW * 4];
 };
 
 struct conn {
 	enum traffic_kind kind;
 	unsigned number;
 	struct end tx, rx;
+	uint64_t next[TRAFFIC_GROUPED]; /* of a group: sends posted, by tag */
+	uint64_t drawn; /* tags */
 	bool poisoned[TRAFFIC_WINDOW];
 	uint64_t last_ns; /* a message ended that was posted after mark */
 	uint64_t mark; /* number of the first message posted after it */
@@ -41,11 +45,14 @@ struct conn {
 struct traffic {
 	struct conn conn[TRAFFIC_CONNS];
 	unsigned conns;
+	uint64_t seed; /* of the orders in which tags come */
 	uint32_t fixed; /* 0: sizes by chance; else all of this size */
 	bool unchecked; /* only move bytes */
 	bool may_fail; /* an error ends a connection, and is no fault */
 	bool failed; /* one did */
-	bool aligned; /* parts end where parts of the other end do */
+	/* Parts end where parts of the other end do, so that no byte is handed
+	 * back before its slot ended. */
+	bool aligned;
 	uint64_t messages, bytes;
 };
 

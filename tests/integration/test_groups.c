@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Receives of several buffers between two engines, turn by turn: the n-th send
+ * of a tag belongs into the n-th buffer of that tag, in whatever order sends of
+ * different tags come, and however far ahead.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "play.h"
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static int setup(void **state)
+{
+	(void)state;
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* The next order of tags in which buffers' sends may come: sends of one tag
+ * stay in the order of its buffers. */
+static bool next_order(int32_t *tag, unsigned n)
+{
+	unsigned i = n - 1, k = n - 1;
+	int32_t t;
+
+	while (i > 0 && tag[i - 1] >= tag[i])
+		i--;
+	if (i == 0)
+		return false;
+	while (tag[k] <= tag[i - 1])
+		k--;
+	t = tag[i - 1];
+	tag[i - 1] = tag[k];
+	tag[k] = t;
+	for (k = n - 1; i < k; i++, k--) {
+		t = tag[i];
+		tag[i] = tag[k];
+		tag[k] = t;
+	}
+	return true;
+}
+
+static int by_tag(const void *a, const void *b)
+{
+	return *(const int32_t *)a - *(const int32_t *)b;
+}
+
+/* Its tx and rx are those of the first connection. */
+static void read_play(struct play *p, const char *words)
+{
+	play_read(p, words);
+	p->pair = &pair;
+	p->tx = &tx;
+	p->rx = &rx;
+}
+
+static unsigned every_order_of(const char *receives)
+{
+	int32_t order[PLAY_BUFFERS];
+	struct play p;
+	unsigned n = 0;
+
+	read_play(&p, receives);
+	memcpy(order, p.tag, sizeof(order));
+	qsort(order, p.buffers, sizeof(order[0]), by_tag);
+	do {
+		for (unsigned how = 0; how < 3; how++) {
+			read_play(&p, receives);
+			play_order(&p, order);
+			play_run(&p, how);
+		}
+		n++;
+	} while (next_order(order, p.buffers));
+	return n;
+}
+
+static void sends_of_all_tags_may_come_in_every_order(void **state)
+{
+	static const struct {
+		const char *receives;
+		unsigned orders;
+	} row[] = {
+		{ "AB", 2 },	    { "AB AB", 6 },	 { "AB AB AB", 20 },
+		{ "ABC CBA", 90 },  { "ABCD", 24 },	 { "AB CD", 24 },
+		{ "ABC BC C", 60 }, { "AB CD AB", 180 }, { "ABCDE", 120 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		assert_int_equal(every_order_of(row[i].receives),
+				 row[i].orders);
+}
+
+static void a_receive_of_one_buffer_takes_the_send_of_its_tag(void **state)
+{
+	(void)state;
+	assert_int_equal(every_order_of("A B"), 2);
+	assert_int_equal(every_order_of("A B C A"), 12);
+	assert_int_equal(every_order_of("AB A B"), 6);
+	assert_int_equal(every_order_of("B AB A AB"), 20);
+}
+
+static void a_tag_that_a_group_has_twice_is_filled_in_order(void **state)
+{
+	(void)state;
+	assert_int_equal(every_order_of("AA"), 1);
+	assert_int_equal(every_order_of("ABA"), 3);
+	assert_int_equal(every_order_of("AAB BAA"), 15);
+	assert_int_equal(every_order_of("AA A BA"), 5);
+}
+
+static void two_at_a_time(unsigned plays)
+{
+	struct pair_end tx2, rx2;
+
+	pair_connect(&pair, 6, 0, &tx2, &rx2);
+	for (unsigned i = 0; i < plays; i++) {
+		struct play p, q;
+
+		play_random(&p);
+		p.pair = &pair;
+		p.tx = &tx;
+		p.rx = &rx;
+		play_random(&q);
+		q.pair = &pair;
+		q.tx = &tx2;
+		q.rx = &rx2;
+		q.base = PLAY_BUFFERS * PLAY_ROOM;
+		play_prepare(&q);
+		for (unsigned r = 0; r < q.receives; r++)
+			play_receive(&q, r);
+		for (unsigned s = 0; s < q.buffers; s++)
+			play_send(&q, q.send[s]);
+		play_run(&p, play_draw(3));
+		play_check(&q);
+	}
+	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
+}
+
+static void groups_of_all_sizes_are_told_apart_far_ahead(void **state)
+{
+	(void)state;
+	two_at_a_time(150);
+}
+
+static void a_full_lane_only_delays_them(void **state)
+{
+	static const uint32_t window[] = { 4096, 65536 };
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		pair_close(&pair);
+		mpib_engine_config_init(&cfg);
+		cfg.lane_window = window[i];
+		pair_open(&pair, &cfg, i ? MPIB_IMM_V1 : MPIB_IMM_V2);
+		pair_connect(&pair, 5, 0, &tx, &rx);
+		if (i == 0)
+			two_at_a_time(40);
+	}
+}
+
+/* Another connection fills the lane in the very turn. */
+static void
+a_first_part_that_finds_no_room_goes_when_there_is_some(void **state)
+{
+	struct pair_end tx2, rx2;
+	uint32_t g_rx[4], g_tx[4];
+	uint64_t far = 2 * PLAY_BUFFERS * PLAY_ROOM;
+	struct mpib_engine_config cfg;
+	struct play p;
+
+	(void)state;
+	pair_close(&pair);
+	mpib_engine_config_init(&cfg);
+	cfg.lane_window = 64 << 10;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	pair_connect(&pair, 4, 0, &tx2, &rx2);
+	read_play(&p, "AB");
+	p.len[0] = p.len[1] = PLAY_ROOM;
+	p.parts[0] = p.parts[1] = true;
+	p.send[1] = 1;
+	play_prepare(&p);
+	play_receive(&p, 0);
+	for (uint8_t i = 0; i < 4; i++)
+		g_rx[i] = pair_post(&rx2, MPIB_OP_RECV, i, pair.node[1].mr,
+				    PAIR_RX + far, 1 << 20, 7);
+	for (unsigned i = 0; i < 100; i++)
+		pair_turn(&pair);
+	for (uint8_t i = 0; i < 4; i++)
+		g_tx[i] = pair_post(&tx2, MPIB_OP_SEND, i, pair.node[0].mr, far,
+				    1 << 20, 7);
+	play_send(&p, 0);
+	play_send(&p, 1);
+	play_check(&p);
+	for (uint8_t i = 0; i < 4; i++) {
+		pair_wait(&pair, &rx2, i, g_rx[i]);
+		pair_wait(&pair, &tx2, i, g_tx[i]);
+	}
+}
+
+/* Thirty of them: it is not their number that keeps others from going past. */
+static void sends_that_no_receive_wants_hold_nobody_up(void **state)
+{
+	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .tag = 'W' };
+	uint32_t g[30], g_rx;
+	struct play p;
+
+	(void)state;
+	d.mr = pair.node[0].mr;
+	for (uint8_t i = 0; i < 30; i++) {
+		d.req = (uint8_t)(2 + i);
+		d.gen = g[i] = ++tx.gen;
+		d.off = PLAY_BUFFERS * PLAY_ROOM + i * 4u;
+		d.len = d.total = 1 + i;
+		pair_push(&tx, &d);
+		pair_turn(&pair);
+	}
+	for (unsigned i = 0; i < 1000; i++) {
+		read_play(&p, i % 3 ? "AB" : "A B");
+		p.send[i & 1] = 1;
+		play_run(&p, 2);
+	}
+	for (unsigned i = 0; i < 30; i++) {
+		g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX,
+				 4096, 'W');
+		assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), 1 + i);
+		assert_int_equal(pair_wait(&pair, &tx, (uint8_t)(2 + i), g[i]),
+				 1 + i);
+	}
+}
+
+static void a_queue_full_of_one_tag_goes_as_receives_come(void **state)
+{
+	struct play p = { .pair = &pair,
+			  .tx = &tx,
+			  .rx = &rx,
+			  .receives = 4,
+			  .buffers = 32 };
+
+	(void)state;
+	for (unsigned b = 0; b < 32; b++) {
+		p.tag[b] = 'A';
+		p.len[b] = 1 + play_draw(PLAY_ROOM);
+		p.parts[b] = b & 1;
+		p.send[b] = b;
+		p.n[b / 8] = 8;
+	}
+	for (unsigned how = 0; how < 3; how++)
+		play_run(&p, how);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(sends_of_all_tags_may_come_in_every_order),
+		TEST(a_receive_of_one_buffer_takes_the_send_of_its_tag),
+		TEST(a_tag_that_a_group_has_twice_is_filled_in_order),
+		TEST(groups_of_all_sizes_are_told_apart_far_ahead),
+		TEST(a_full_lane_only_delays_them),
+		TEST(a_first_part_that_finds_no_room_goes_when_there_is_some),
+		TEST(sends_that_no_receive_wants_hold_nobody_up),
+		TEST(a_queue_full_of_one_tag_goes_as_receives_come),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
