@@ -70,6 +70,18 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 	return (uint32_t)(word >> 32) == gen ? (uint32_t)word : 0;
 }
 
+/* Wait-free. Any thread of the client. A send that began with a question has
+ * its receive. */
+static inline bool mpib_completion_asked(const struct mpib_completion *c,
+					 uint32_t gen)
+{
+	/* Relaxed: nothing is read by it. */
+	uint64_t word =
+		atomic_load_explicit(&c->progress, memory_order_relaxed);
+
+	return (uint32_t)(word >> 32) == gen;
+}
+
 /*
  * A rail's part in a request: generation's low 6 bits | state 2 | QP number 24 |
  * bytes 32. A word of another generation says nothing yet. bytes is what was

@@ -45,7 +45,11 @@ enum mpib_op {
  * through the staging window, in ascending pos; a request of registered memory
  * is one part with pos 0 and len == total. A grouped receive is n descriptors
  * in a row, idx 0..n-1, each with pos 0 and len == total.
- * Parts of one request are never mixed with those of the next on a connection.
+ * Parts of one request are never mixed with those of the next on a connection,
+ * but for sends that begin with a question: a descriptor with the total and no
+ * bytes. When such a send has its receive, its progress word gets its generation;
+ * only then do its parts come, from pos 0, and they may be mixed with others'.
+ * Only where the reply segment has MPIB_FEATURE_ASK.
  */
 struct mpib_desc {
 	uint8_t op; /* enum mpib_op, with MPIB_OP_REPORT or not */

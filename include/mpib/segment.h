@@ -100,6 +100,7 @@ struct mpib_reply_conn {
 };
 
 #define MPIB_FEATURE_REPORT 1u /* MPIB_OP_REPORT may be used */
+#define MPIB_FEATURE_ASK 2u /* a send may begin with a question, see ring.h */
 
 struct mpib_reply {
 	uint64_t magic;

@@ -58,7 +58,7 @@ static int make_segments(struct mpib_session *s)
 	reply->magic = MPIB_REPLY_MAGIC;
 	reply->version = MPIB_ABI_VERSION;
 	reply->conns = MPIB_CONNS_MAX;
-	reply->features = MPIB_FEATURE_REPORT;
+	reply->features = MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK;
 	s->all->ledger.mapped += s->submit.size + s->reply.size;
 	return 0;
 }

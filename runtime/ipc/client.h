@@ -79,6 +79,9 @@ struct mpib_request {
 	bool slow;
 	bool held; /* its regions are */
 	bool feeding; /* something of it is still to be pushed */
+	/* A send: it waits for its receive before it takes of the window; and
+	 * the proxy has been told of it. */
+	bool asks, asked;
 	bool cancelled; /* its memory was deregistered under it */
 	bool watched; /* reports were asked for */
 	uint16_t parts; /* in the window */
@@ -120,6 +123,9 @@ struct mpib_conn {
 	int error;
 	uint32_t index;
 	bool is_sender;
+	/* Sends have had this tag, or several. */
+	bool has_tag, has_tags;
+	int32_t tag;
 	/* See report.c. Armed, work is one more, so posts take the slow way. */
 	enum mpib_report report;
 	bool armed;
@@ -249,7 +255,11 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
 void mpib_stage(struct mpib_conn *conn);
 /* Empty the window of what has arrived. */
 void mpib_stage_drain(struct mpib_conn *conn);
-/* Push buffer i, registered memory. The ring has room. */
+/* push.c. len bytes at pos of buffer i, which lie at off of the region; the ring
+ * has room. */
+void mpib_push(struct mpib_conn *conn, const struct mpib_request *r, unsigned i,
+	       uint32_t mr, uint64_t off, uint32_t pos, uint32_t len);
+/* All of buffer i, registered memory. */
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
 
@@ -269,7 +279,7 @@ void mpib_report_drop(struct mpib_request *r);
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
 		      bool over);
 
-/* stage.c. Wake the shard. */
+/* push.c. Wake the shard. */
 int mpib_bell_write(struct mpib_client *c);
 
 /* Wait-free unless the shard sleeps. Tell it that the ring has something.

@@ -159,6 +159,14 @@ static int check_buffers(int n, void *const *data, const size_t *size,
 	return 0;
 }
 
+/* Those that go the fast way need no window, and keep none from others. */
+static void note_tag(struct mpib_conn *conn, int32_t tag)
+{
+	conn->has_tags |= conn->has_tag && conn->tag != tag;
+	conn->has_tag = true;
+	conn->tag = tag;
+}
+
 __attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
 					  void *const *data, const size_t *size,
 					  const int *tag,
@@ -176,6 +184,7 @@ __attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
 	if (rc < 0 || !conn->free)
 		return rc;
 	r = take(conn, n);
+	note_tag(conn, tag ? tag[0] : 0);
 	for (int i = 0; i < n; i++) {
 		r->buf[i] = (struct mpib_buffer){ data[i],
 						  size[i] ? region[i] : NULL,

@@ -1,57 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeding requests to the shard, and the staging window between.
+ * Which requests are fed to the shard next, and the staging window between.
  */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/copy.h"
 #include "ipc/client.h"
-
-int mpib_bell_write(struct mpib_client *c)
-{
-	static const uint64_t one = 1;
-	ssize_t n = write(c->doorbell, &one, sizeof(one));
-
-	(void)n; /* EAGAIN: it rings already */
-	return 0;
-}
-
-/* In the slot itself: a struct built elsewhere and copied costs more than all
- * the rest of a push. */
-static void push(struct mpib_conn *conn, const struct mpib_request *r,
-		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
-		 uint32_t len)
-{
-	struct mpib_desc *d = mpib_ring_next(&conn->ring);
-
-	d->op = r->plain[0];
-	d->req = mpib_request_index(r);
-	d->idx = (uint8_t)i;
-	d->n = r->n;
-	d->gen = r->gen;
-	d->mr = mr;
-	d->tag = r->buf[i].tag;
-	d->off = off;
-	d->len = len;
-	d->pos = pos;
-	d->total = r->buf[i].size;
-	mpib_ring_commit(&conn->ring, d);
-}
-
-void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
-		      unsigned i)
-{
-	const struct mpib_buffer *b = &r->buf[i];
-
-	if (b->size > 0)
-		push(conn, r, i, b->region->mr,
-		     b->region->off + (uint64_t)(b->addr - b->region->addr), 0,
-		     b->size);
-	else
-		push(conn, r, i, 0, 0, 0, 0);
-}
 
 static uint32_t padded(uint32_t len)
 {
@@ -124,7 +79,8 @@ static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 {
 	const struct mpib_window *w = &conn->window;
 
-	push(conn, r, p->idx, w->mr, w->off + p->at % w->size, p->pos, p->len);
+	mpib_push(conn, r, p->idx, w->mr, w->off + p->at % w->size, p->pos,
+		  p->len);
 }
 
 static bool is_direct(const struct mpib_buffer *b)
@@ -181,6 +137,28 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 	r->pos += len;
 	r->feeding = r->pos < b->size;
 	return 1;
+}
+
+/*
+ * Where tags are several, a send that has no receive may be behind one that has:
+ * were it in the window, the other would find no room there, for ever. So it
+ * asks first. Those that have their receive go whatever others do, and so leave
+ * the window. Values as feed_stream()'s; -EAGAIN: the next may go first.
+ */
+static int ask(struct mpib_conn *conn, struct mpib_request *r)
+{
+	int room;
+
+	if (r->asked)
+		return mpib_completion_asked(r->completion, r->gen) ? 1
+								    : -EAGAIN;
+	room = mpib_ring_room(&conn->ring, 1);
+	if (room <= 0)
+		return room;
+	mpib_push(conn, r, 0, 0, 0, 0, 0);
+	mpib_ring_bell(conn);
+	r->asked = true;
+	return -EAGAIN;
 }
 
 static uint32_t group_bytes(const struct mpib_request *r)
@@ -267,26 +245,38 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 	return 1;
 }
 
+/* As feed_stream(), until all of it is pushed: 1. */
+static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
+{
+	int rc = r->asks ? ask(conn, r) : 1;
+
+	while (rc > 0 && r->feeding) {
+		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
+		/* Each part at once: it moves while we copy the next. */
+		if (rc > 0)
+			mpib_ring_bell(conn);
+	}
+	return rc;
+}
+
 static void feed(struct mpib_conn *conn)
 {
-	while (conn->feed_tail != conn->feed_head) {
-		struct mpib_request *r =
-			&conn->req[conn->feed[conn->feed_tail % MPIB_REQUESTS]];
-		int rc;
+	uint32_t kept = conn->feed_tail;
+	int rc = 1;
 
-		if (!r->feeding) {
-			conn->feed_tail++;
+	for (uint32_t i = kept; i != conn->feed_head; i++) {
+		uint8_t index = conn->feed[i % MPIB_REQUESTS];
+
+		if (rc > 0 || rc == -EAGAIN)
+			rc = feed_one(conn, &conn->req[index]);
+		if (conn->req[index].feeding)
+			conn->feed[kept++ % MPIB_REQUESTS] = index;
+		else
 			conn->work--;
-			continue;
-		}
-		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
-		if (rc == -EPROTO)
-			mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
-		if (rc <= 0)
-			return;
-		/* Each part at once: it moves while we copy the next. */
-		mpib_ring_bell(conn);
 	}
+	conn->feed_head = kept;
+	if (rc == -EPROTO)
+		mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
 }
 
 /* How many bytes of the part are there to take; false: it is not over. */
@@ -326,7 +316,8 @@ static void copy_out(struct mpib_conn *conn, struct mpib_request *r,
 	count_copy(conn, len);
 }
 
-/* Requests end in the order posted, so do their parts. */
+/* Parts are over in about the order pushed: what is pushed has its receive, or
+ * has the tag of all others. */
 void mpib_stage_drain(struct mpib_conn *conn)
 {
 	struct mpib_window *w = &conn->window;
@@ -363,6 +354,9 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	r->pos = 0;
 	for (unsigned i = 0; i < r->n; i++)
 		staged |= !is_direct(&r->buf[i]);
+	r->asks = staged && conn->is_sender && conn->has_tags &&
+		  conn->client->reply->features & MPIB_FEATURE_ASK;
+	r->asked = false;
 	if (staged && !conn->window.base)
 		rc = have_window(conn, 0);
 	if (rc < 0)

@@ -31,7 +31,7 @@ static const struct change changes[SPOILS][2] = {
 			SET(len, 0x80000000u, ALL) },
 	[BAD_POS] = { SET(pos, SPOIL_LEN + 1, ALL) },
 	[BAD_LEN] = { SET(len, SPOIL_LEN + 1, ALL) },
-	[BAD_EMPTY] = { SET(len, 0, 1) },
+	[BAD_EMPTY] = { SET(len, 0, 1), SET(pos, 1, SPOIL_LEN - 1) },
 	[BAD_MR] = { { offsetof(struct mpib_desc, mr), sizeof(uint32_t), 2,
 		       1000, true } },
 	[BAD_MR_FAR] = { SET(mr, UINT32_MAX - ALL + 1, ALL) },

@@ -19,7 +19,7 @@ enum spoil {
 	BAD_TOTAL,
 	BAD_POS,
 	BAD_LEN,
-	BAD_EMPTY,
+	BAD_EMPTY, /* a part; a send may begin with nothing */
 	BAD_MR,
 	BAD_MR_FAR,
 	BAD_OFF,

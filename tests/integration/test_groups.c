@@ -156,21 +156,38 @@ static void groups_of_all_sizes_are_told_apart_far_ahead(void **state)
 	two_at_a_time(150);
 }
 
-static void a_full_lane_only_delays_them(void **state)
+static void open_narrow(uint32_t window, uint8_t imm_version)
 {
-	static const uint32_t window[] = { 4096, 65536 };
 	struct mpib_engine_config cfg;
 
+	pair_close(&pair);
+	mpib_engine_config_init(&cfg);
+	cfg.lane_window = window;
+	pair_open(&pair, &cfg, imm_version);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+}
+
+static void a_full_lane_only_delays_them(void **state)
+{
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		pair_close(&pair);
-		mpib_engine_config_init(&cfg);
-		cfg.lane_window = window[i];
-		pair_open(&pair, &cfg, i ? MPIB_IMM_V1 : MPIB_IMM_V2);
-		pair_connect(&pair, 5, 0, &tx, &rx);
-		if (i == 0)
-			two_at_a_time(40);
+	open_narrow(4096, MPIB_IMM_V2);
+	two_at_a_time(40);
+}
+
+static void a_lane_of_one_connection_tells_them_apart_as_well(void **state)
+{
+	struct play p;
+
+	(void)state;
+	open_narrow(65536, MPIB_IMM_V1);
+	for (unsigned i = 0; i < 60; i++) {
+		play_random(&p);
+		p.pair = &pair;
+		p.tx = &tx;
+		p.rx = &rx;
+		play_run(&p, i % 3);
 	}
+	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
 /* Another connection fills the lane in the very turn. */
@@ -180,15 +197,10 @@ a_first_part_that_finds_no_room_goes_when_there_is_some(void **state)
 	struct pair_end tx2, rx2;
 	uint32_t g_rx[4], g_tx[4];
 	uint64_t far = 2 * PLAY_BUFFERS * PLAY_ROOM;
-	struct mpib_engine_config cfg;
 	struct play p;
 
 	(void)state;
-	pair_close(&pair);
-	mpib_engine_config_init(&cfg);
-	cfg.lane_window = 64 << 10;
-	pair_open(&pair, &cfg, MPIB_IMM_V2);
-	pair_connect(&pair, 5, 0, &tx, &rx);
+	open_narrow(64 << 10, MPIB_IMM_V2);
 	pair_connect(&pair, 4, 0, &tx2, &rx2);
 	read_play(&p, "AB");
 	p.len[0] = p.len[1] = PLAY_ROOM;
@@ -274,6 +286,7 @@ int main(void)
 		TEST(a_tag_that_a_group_has_twice_is_filled_in_order),
 		TEST(groups_of_all_sizes_are_told_apart_far_ahead),
 		TEST(a_full_lane_only_delays_them),
+		TEST(a_lane_of_one_connection_tells_them_apart_as_well),
 		TEST(a_first_part_that_finds_no_room_goes_when_there_is_some),
 		TEST(sends_that_no_receive_wants_hold_nobody_up),
 		TEST(a_queue_full_of_one_tag_goes_as_receives_come),

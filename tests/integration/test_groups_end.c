@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups that do not come to their end: whatever becomes of them, the regions of
- * all their buffers and sends are given back.
+ * all their buffers and sends are given back. And sends that ask for their
+ * receive before they have bytes.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -135,6 +136,120 @@ a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
 	free(mem);
 }
 
+static struct mpib_desc question(uint8_t req, int32_t tag, uint32_t total)
+{
+	struct mpib_desc d = { .op = MPIB_OP_SEND,
+			       .req = req,
+			       .n = 1,
+			       .gen = ++tx.gen,
+			       .tag = tag,
+			       .off = req * 65536u,
+			       .total = total };
+
+	d.mr = pair.node[0].mr;
+	pair_push(&tx, &d);
+	return d;
+}
+
+static bool is_told(const struct mpib_desc *d)
+{
+	return mpib_completion_asked(pair_completion(&tx, d->req), d->gen);
+}
+
+static void turn_often(void)
+{
+	for (unsigned i = 0; i < 100; i++)
+		pair_turn(&pair);
+}
+
+static void part(struct mpib_desc *d, uint32_t len)
+{
+	struct mpib_desc p = *d;
+
+	p.off += d->pos;
+	p.len = len;
+	d->pos += len;
+	pair_push(&tx, &p);
+}
+
+/* Bytes of the three are mixed, and one more waits in front of all. */
+static void sends_that_ask_are_told_when_they_have_their_receive(void **state)
+{
+	struct mpib_desc d[4];
+
+	(void)state;
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	pair_fill(pair.node[0].mem, 4 * 65536, 5);
+	for (uint8_t i = 0; i < 4; i++)
+		d[i] = question(i, i == 0 ? 7 : 99 + i, 3000);
+	turn_often();
+	assert_false(is_told(&d[1]) || is_told(&d[2]) || is_told(&d[3]));
+	(void)receive_of_four(pair.node[1].mr);
+	turn_often();
+	assert_true(is_told(&d[1]) && is_told(&d[2]) && is_told(&d[3]));
+	assert_false(is_told(&d[0]));
+	for (unsigned k = 0; k < 3; k++) {
+		for (unsigned i = 3; i > 0; i--)
+			part(&d[i], 1000);
+	}
+	d[0].gen = pair_post(&tx, MPIB_OP_SEND, 4, pair.node[0].mr, 0, 10, 103);
+	assert_int_equal(pair_wait(&pair, &rx, 2, rx.gen), 9010);
+	for (uint8_t i = 1; i < 4; i++) {
+		assert_int_equal(pair_wait(&pair, &tx, i, d[i].gen), 3000);
+		assert_memory_equal(pair.node[0].mem + i * 65536u,
+				    pair.node[1].mem + (i - 1) * 4096u, 3000);
+	}
+	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
+}
+
+static void a_receive_of_one_buffer_tells_its_send_too(void **state)
+{
+	struct mpib_desc d[2];
+	uint32_t g_rx;
+
+	(void)state;
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	pair_fill(pair.node[0].mem, 4 * 65536, 5);
+	for (uint8_t i = 0; i < 2; i++)
+		d[i] = question(i, 50, 3000);
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 3000,
+			 50);
+	turn_often();
+	assert_true(is_told(&d[0]));
+	assert_false(is_told(&d[1]));
+	part(&d[0], 1700);
+	part(&d[0], 1300);
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), 3000);
+	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX, 3000);
+	/* The other is too large for its receive. */
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 2999,
+			 50);
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), -EMSGSIZE);
+	assert_int_equal(pair_wait(&pair, &tx, 1, d[1].gen), -EMSGSIZE);
+	pair_transfer(&pair, &tx, &rx, 3, 5000, 5000, 1);
+}
+
+/* Whatever comes of that, it is its client's own. */
+static void bytes_that_come_before_the_answer_hurt_nobody_else(void **state)
+{
+	struct pair_end tx2, rx2;
+	struct mpib_desc d;
+
+	(void)state;
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	pair_connect(&pair, 6, 0, &tx2, &rx2);
+	d = question(0, 100, 4096);
+	d.tag = 101;
+	part(&d, 4096);
+	(void)receive_of_four(pair.node[1].mr);
+	turn_often();
+	d.pos = 0;
+	part(&d, 4096);
+	turn_often();
+	pair_transfer(&pair, &tx2, &rx2, 3, 5000, 5000, 1);
+	assert_int_equal(pair.node[1].broken, 0);
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -142,6 +257,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_peer_that_refuses_a_group_gives_back_all_its_regions),
 		TEST(a_group_that_is_stopped_half_way_gives_back_its_regions),
+		TEST(sends_that_ask_are_told_when_they_have_their_receive),
+		TEST(a_receive_of_one_buffer_tells_its_send_too),
+		TEST(bytes_that_come_before_the_answer_hurt_nobody_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,9 @@
 struct mpib_freq {
 	uint32_t gen; /* of the last one, also when it is over */
 	bool active;
-	bool multipart; /* progress is worth publishing */
+	/* Progress is worth publishing: it comes in parts, or a send that began
+	 * with a question, see ring.h. */
+	bool multipart;
 	bool posted; /* some of it was given to a rail */
 	bool report; /* MPIB_OP_REPORT */
 	uint8_t n;
@@ -102,12 +104,13 @@ struct mpib_sender {
 	uint64_t looked_for; /* the receive, by its first slot, that does not */
 	uint32_t looked; /* take extents before this one, see match.c */
 	uint32_t msg; /* receive being answered */
-	uint32_t pos; /* bytes of the message posted, */
-	uint8_t req; /* which is this one unless that is 0 */
+	uint32_t pos; /* bytes of the message posted */
+	uint8_t req; /* whose that is, while it is under way */
 	/* Of the part being filled. */
 	uint8_t mask;
 	uint8_t spread; /* rails with some of it on more than one QP */
 	bool released; /* the client has some of it back */
+	bool promised; /* req has its receive, and no byte of it is posted */
 	uint32_t rail[MPIB_RAILS];
 	struct mpib_group group;
 	bool moved; /* the peer announces anew what it announced before */
@@ -292,6 +295,15 @@ typedef bool mpib_fits_fn(const struct mpib_flow *f,
 bool mpib_match(struct mpib_flow *f, mpib_fits_fn *fits, int32_t tag);
 /* None that is queued fits, as was just found. */
 bool mpib_match_none(const struct mpib_flow *f);
+/* Drop what is queued of a request, which may lie among what others have. The
+ * receive being answered is over. */
+void mpib_match_forget(struct mpib_flow *f, uint8_t req);
+
+/* The send has no bytes yet: its client waits for its receive. */
+static inline bool mpib_is_question(const struct mpib_extent *e)
+{
+	return e->len == 0 && e->total > 0;
+}
 
 /* sender.c and piece.c, for group.c */
 struct mpib_chain;

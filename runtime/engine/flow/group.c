@@ -283,7 +283,14 @@ uint64_t mpib_group_step(struct mpib_flow *f)
 					e->total, g->cts[i].total);
 			return 0;
 		}
-		if (e->len != e->total || e->len > HELD_MAX)
+		if (mpib_is_question(e)) {
+			take(g, (unsigned)i, e, false);
+			mpib_flow_progress(f, e->req, 0);
+			mpib_sender_pop(f);
+			continue;
+		}
+		if (e->len != e->total || e->len > HELD_MAX ||
+		    f->req[e->req].multipart) /* it asked */
 			return write_part(f, (unsigned)i);
 
 		/* The hold on its region moves along. */

@@ -53,3 +53,17 @@ bool mpib_match_none(const struct mpib_flow *f)
 	return tx->ext_head == tx->ext_tail ||
 	       (tx->looked_for == tx->cts_next && tx->looked == tx->ext_head);
 }
+
+static bool is_of(const struct mpib_flow *f, const struct mpib_extent *e,
+		  int32_t req)
+{
+	(void)f;
+	return e->req == req;
+}
+
+void mpib_match_forget(struct mpib_flow *f, uint8_t req)
+{
+	f->tx.looked = f->tx.ext_tail;
+	while (mpib_match(f, is_of, req))
+		mpib_sender_pop(f);
+}

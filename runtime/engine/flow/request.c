@@ -31,15 +31,14 @@ int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d)
 {
 	struct mpib_freq *r = &f->req[d->req];
 
-	if (d->pos > 0) {
+	/* Also the first bytes, where a question came before them. */
+	if (d->pos > 0 || r->active) {
 		if (!r->active || r->gen != d->gen || r->fed != d->pos ||
-		    r->total != d->total)
+		    r->total != d->total || d->len == 0)
 			return -EINVAL;
 		r->fed += d->len;
 		return 0;
 	}
-	if (r->active)
-		return -EINVAL;
 	*r = (struct mpib_freq){
 		.gen = d->gen,
 		.active = true,

@@ -26,7 +26,8 @@ static bool well_formed(const struct mpib_desc *d)
 	return (d->op & MPIB_OP_MASK) == MPIB_OP_SEND && d->n == 1 &&
 	       d->idx == 0 && d->req < MPIB_REQUESTS && d->gen != 0 &&
 	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
-	       d->len <= d->total - d->pos && (d->len > 0 || d->total == 0);
+	       d->len <= d->total - d->pos &&
+	       (d->len > 0 || d->total == 0 || d->pos == 0);
 }
 
 /* 1, or -EINVAL: it is not even a no-op. */
@@ -54,7 +55,8 @@ int mpib_sender_take(struct mpib_flow *f, const struct mpib_desc *d)
 	if (!well_formed(d))
 		return take_nop(f, d);
 	r = &f->req[d->req];
-	if (d->pos > 0 && !r->active && r->gen == d->gen)
+	if (r->gen == d->gen && !r->active && d->len > 0 &&
+	    (d->pos > 0 || r->fed == 0))
 		return 1; /* failed while the client fed it */
 
 	e = (struct mpib_extent){ .req = d->req,
@@ -130,21 +132,6 @@ static bool next_cts(struct mpib_flow *f, struct mpib_cts *cts)
 	return false;
 }
 
-static bool is_of(const struct mpib_flow *f, const struct mpib_extent *e,
-		  int32_t req)
-{
-	(void)f;
-	return e->req == req;
-}
-
-/* Its parts may lie among those of others. */
-static void forget_request(struct mpib_flow *f, uint8_t req)
-{
-	f->tx.looked = f->tx.ext_tail;
-	while (mpib_match(f, is_of, req))
-		mpib_sender_pop(f);
-}
-
 /*
  * Tell the peer that its receive is too small: a record with both sizes and an
  * empty IMM on the home rail. Nothing of the message is written.
@@ -171,7 +158,7 @@ static bool refuse(struct mpib_flow *f, const struct mpib_cts *cts)
 	mpib_sender_post(f, chain, NULL, 0, mask, 0);
 
 	mpib_flow_finish(f, req, -EMSGSIZE, sizes, 2);
-	forget_request(f, req);
+	mpib_match_forget(f, req);
 	f->tx.cts_next++;
 	f->tx.msg++;
 	return true;
@@ -273,9 +260,9 @@ static void advance(struct mpib_flow *f, const struct mpib_extent *e,
 		    const struct step *s)
 {
 	struct mpib_sender *tx = &f->tx;
+	uint8_t req = e->req;
 
 	tx->pos += s->len;
-	tx->req = e->req;
 	tx->mask |= s->data;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		tx->rail[r] += s->rail[r];
@@ -289,20 +276,35 @@ static void advance(struct mpib_flow *f, const struct mpib_extent *e,
 	if (s->ends_message) {
 		tx->msg++;
 		tx->pos = 0;
+		tx->promised = false;
 		mpib_count_messages(f, 1);
+	} else {
+		tx->req = req;
 	}
 }
 
-static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
+/* The client may stage it: what it gives from now on goes at once. */
+__attribute__((noinline)) static uint64_t promise(struct mpib_flow *f)
+{
+	f->tx.req = mpib_sender_oldest(f)->req;
+	f->tx.promised = true;
+	mpib_flow_progress(f, f->tx.req, 0);
+	mpib_sender_pop(f);
+	return 1;
+}
+
+static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts,
+			    const struct mpib_extent *e)
 {
 	struct mpib_chain chain[MPIB_RAILS];
-	struct mpib_extent *e = mpib_sender_oldest(f);
 	struct mpib_share share;
 	struct step s;
 
 	mpib_chains_begin(chain);
 	if (e->total > cts->total)
 		return refuse(f, cts);
+	if (__builtin_expect(mpib_is_question(e), 0))
+		return promise(f);
 	if (f->tx.pos < e->pos || f->tx.pos < cts->pos ||
 	    f->tx.pos > cts->pos + cts->len || f->tx.pos > e->pos + e->len) {
 		mpib_flow_break(f, -EPROTO, "parts out of order");
@@ -331,13 +333,14 @@ static uint64_t stream_step(struct mpib_flow *f, const struct mpib_cts *cts)
 static bool fits(const struct mpib_flow *f, const struct mpib_extent *e,
 		 int32_t tag)
 {
-	if (f->tx.pos)
+	if (f->tx.pos || f->tx.promised)
 		return e->req == f->tx.req;
 	return e->tag == tag && e->pos == 0;
 }
 
 uint64_t mpib_sender_step(struct mpib_flow *f)
 {
+	const struct mpib_extent *e;
 	struct mpib_cts cts;
 
 	if (__builtin_expect(f->tx.lost, 0))
@@ -355,12 +358,13 @@ uint64_t mpib_sender_step(struct mpib_flow *f)
 	}
 	if (cts.n > 1)
 		return mpib_group_begin(f, &cts);
-	if (__builtin_expect(!fits(f, mpib_sender_oldest(f), cts.tag), 0) &&
+	e = mpib_sender_oldest(f);
+	if (__builtin_expect(!fits(f, e, cts.tag), 0) &&
 	    !mpib_match(f, fits, cts.tag)) {
 		mpib_stall(f, MPIB_STALL_CTS);
 		return 0;
 	}
-	return stream_step(f, &cts);
+	return stream_step(f, &cts, e);
 }
 
 void mpib_sender_drop(struct mpib_flow *f)

@@ -181,6 +181,7 @@ static void sender(struct mpib_parcel *p, struct mpib_flow *f)
 	mpib_parcel_u8(p, &tx->mask);
 	mpib_parcel_u8(p, &tx->spread);
 	mpib_parcel_bool(p, &tx->released);
+	mpib_parcel_bool(p, &tx->promised);
 	mpib_parcel_bool(p, &tx->moved);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_parcel_u32(p, &tx->rail[r]);

@@ -92,7 +92,7 @@ static bool is_begun(const struct mpib_flow *f, const struct mpib_extent *e)
 		if (g->matched & ~g->whole & 1u << i && g->req[i] == e->req)
 			return true;
 	}
-	return !g->n && f->tx.pos && f->tx.req == e->req;
+	return !g->n && (f->tx.pos || f->tx.promised) && f->tx.req == e->req;
 }
 
 /* The number of the oldest receive that has a buffer left for the tag, from
@@ -112,7 +112,7 @@ static uint32_t wanted_by(const struct mpib_flow *f, int32_t tag)
 		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) != s + 1)
 			break;
 		ahead = (int32_t)(c->msg - tx->msg);
-		taken |= ahead < 0 || (ahead == 0 && tx->pos);
+		taken |= ahead < 0 || (ahead == 0 && (tx->pos || tx->promised));
 		if (c->tag == tag && c->pos == 0 && !taken)
 			return (uint32_t)ahead;
 	}
@@ -147,7 +147,8 @@ static void look_at_send(const struct mpib_flow *f, unsigned req,
 		out->last = queued(f, e);
 	else if (is_undelivered(f, req))
 		out->last = MPIB_LAST_UNDELIVERED;
-	else if (f->tx.group.n && !f->req[req].posted)
+	else if (f->tx.group.n && !f->req[req].posted &&
+		 f->req[req].fed == f->req[req].total)
 		out->last = MPIB_LAST_NO_GROUP;
 	else
 		out->last = MPIB_LAST_NO_DATA;

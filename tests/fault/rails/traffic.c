@@ -4,22 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bytes.h"
+
 #define POISON 0xee
 #define SCRIBBLE 0xa5
 #define GROUP TRAFFIC_GROUPED
 #define PART (40u << 10)
 
-static uint64_t mix(uint64_t z)
-{
-	z += 0x9e3779b97f4a7c15ull;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 static uint64_t seed_of(const struct conn *c, uint64_t number, unsigned buf)
 {
-	return mix(mix(c->number * 8 + buf) + number);
+	return bytes_mix(bytes_mix(c->number * 8 + buf) + number);
 }
 
 static uint32_t room_of(const struct conn *c)
@@ -30,7 +24,7 @@ static uint32_t room_of(const struct conn *c)
 static uint32_t length_of(const struct traffic *t, const struct conn *c,
 			  uint64_t number, unsigned buf)
 {
-	uint64_t z = mix(seed_of(c, number, buf) + 1);
+	uint64_t z = bytes_mix(seed_of(c, number, buf) + 1);
 	uint32_t room = room_of(c);
 
 	if (t->fixed)
@@ -46,26 +40,14 @@ static uint32_t length_of(const struct traffic *t, const struct conn *c,
 	}
 }
 
-static void fill(char *p, uint32_t len, uint64_t seed)
-{
-	for (uint32_t i = 0; i < len; i += 8) {
-		uint64_t word = seed + i * 0x100000001b3ull;
-
-		memcpy(p + i, &word, len - i < 8 ? len - i : 8);
-	}
-}
-
 static void check(const struct conn *c, uint64_t number, const char *p,
 		  uint32_t len, uint64_t seed)
 {
-	for (uint32_t i = 0; i < len; i += 8) {
-		uint64_t word = seed + i * 0x100000001b3ull;
+	uint32_t at = bytes_wrong(p, len, seed);
 
-		if (memcmp(p + i, &word, len - i < 8 ? len - i : 8))
-			die("connection %u message %llu: wrong at byte %u of "
-			    "%u",
-			    c->number, (unsigned long long)number, i, len);
-	}
+	if (at < len)
+		die("connection %u message %llu: wrong at byte %u of %u",
+		    c->number, (unsigned long long)number, at, len);
 }
 
 static void check_poison(const struct conn *c, uint64_t number, const char *p,
@@ -105,36 +87,49 @@ static void flush(struct end *e)
 	node_ring(e->node);
 }
 
-/* In two parts, where the receive has one: every other one. */
-static uint32_t half_of(const struct traffic *t, const struct end *e,
-			const struct conn *c, const struct mpib_desc *d,
-			uint32_t total)
+static void push_parts(struct end *e, struct mpib_desc d, uint32_t cut)
 {
-	bool parts = mix(seed_of(c, d->gen, d->req) + 2) & 1;
-
-	if (e == &c->rx || t->aligned || !parts || total < 256)
-		return total;
-	return (total / 2 + 127) / 128 * 128;
-}
-
-static void post(const struct traffic *t, struct conn *c, struct end *e,
-		 struct mpib_desc d, uint32_t total)
-{
-	uint32_t cut = c->kind == TRAFFIC_PARTS ? PART : total;
 	uint64_t off = d.off;
 
-	if (e == &c->rx && !t->aligned)
-		cut += c->kind == TRAFFIC_PARTS ? 8192 : 0;
-	if (c->kind == TRAFFIC_GROUP)
-		cut = half_of(t, e, c, &d, total);
-	d.total = total;
 	d.mr = e->node->mr;
 	do {
-		d.len = total - d.pos < cut ? total - d.pos : cut;
+		d.len = d.total - d.pos < cut ? d.total - d.pos : cut;
 		d.off = off + d.pos;
 		push(e, &d);
 		d.pos += d.len;
-	} while (d.pos < total);
+	} while (d.pos < d.total);
+}
+
+static uint32_t half_of(uint32_t total)
+{
+	return (total / 2 + 127) / 128 * 128;
+}
+
+static void post(const struct traffic *t, struct end *e, enum traffic_kind kind,
+		 struct mpib_desc d)
+{
+	uint32_t cut = kind == TRAFFIC_PARTS ? PART : d.total;
+
+	if (kind == TRAFFIC_PARTS && d.op == MPIB_OP_RECV && !t->aligned)
+		cut += 8192;
+	push_parts(e, d, cut);
+}
+
+/* A send of a group: at once, in two parts, or it asks before. */
+static void post_grouped(const struct traffic *t, struct conn *c,
+			 struct mpib_desc d)
+{
+	unsigned w = d.req / GROUP, k = d.req % GROUP;
+	unsigned how = bytes_mix(seed_of(c, d.gen, k) + 2) & 3;
+
+	if (t->aligned || how < 2 || d.total < 256) {
+		push_parts(&c->tx, d, d.total);
+	} else if (how == 2) {
+		push_parts(&c->tx, d, half_of(d.total));
+	} else {
+		c->asks[w] |= (uint8_t)(1u << k);
+		push(&c->tx, &d);
+	}
 }
 
 static void post_rx(const struct traffic *t, struct conn *c)
@@ -145,7 +140,8 @@ static void post_rx(const struct traffic *t, struct conn *c)
 	struct mpib_desc d = { .op = MPIB_OP_RECV,
 			       .req = (uint8_t)w,
 			       .n = (uint8_t)n,
-			       .gen = (uint32_t)number + 1 };
+			       .gen = (uint32_t)number + 1,
+			       .total = room_of(c) };
 
 	if (c->poisoned[w])
 		check_poison(c, number, c->rx.node->mem + off, TRAFFIC_MAX);
@@ -154,37 +150,71 @@ static void post_rx(const struct traffic *t, struct conn *c)
 		d.tag = (int32_t)(100 + i);
 		d.pos = 0;
 		d.off = off + i * room_of(c);
-		post(t, c, &c->rx, d, room_of(c));
+		post(t, &c->rx, c->kind, d);
 	}
 	flush(&c->rx);
+}
+
+static struct mpib_desc send_of(const struct traffic *t, const struct conn *c,
+				uint64_t number, unsigned k)
+{
+	unsigned n = c->kind == TRAFFIC_GROUP ? GROUP : 1;
+	unsigned w = (unsigned)(number % TRAFFIC_WINDOW);
+
+	return (struct mpib_desc){ .op = MPIB_OP_SEND,
+				   .req = (uint8_t)(w * n + k),
+				   .n = 1,
+				   .gen = (uint32_t)number + 1,
+				   .tag = (int32_t)(100 + k),
+				   .off = offset_of(c, number, false) +
+					  k * room_of(c),
+				   .total = length_of(t, c, number, k) };
 }
 
 /* Send k of a message. */
 static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 		      unsigned k)
 {
-	uint64_t off = offset_of(c, number, false);
-	unsigned n = c->kind == TRAFFIC_GROUP ? GROUP : 1;
-	unsigned w = (unsigned)(number % TRAFFIC_WINDOW);
-	uint32_t len = length_of(t, c, number, k);
-	struct mpib_desc d = { .op = MPIB_OP_SEND,
-			       .req = (uint8_t)(w * n + k),
-			       .n = 1,
-			       .gen = (uint32_t)number + 1,
-			       .tag = (int32_t)(100 + k),
-			       .off = off + k * room_of(c) };
+	struct mpib_desc d = send_of(t, c, number, k);
 
 	if (!t->unchecked)
-		fill(c->tx.node->mem + d.off, len, seed_of(c, number, k));
-	post(t, c, &c->tx, d, len);
+		bytes_fill(c->tx.node->mem + d.off, d.total,
+			   seed_of(c, number, k));
+	if (c->kind == TRAFFIC_GROUP)
+		post_grouped(t, c, d);
+	else
+		post(t, &c->tx, c->kind, d);
 	flush(&c->tx);
+}
+
+/* Those that asked and have their receive now. */
+static void post_asked(const struct traffic *t, struct conn *c)
+{
+	for (unsigned i = 0; i < TRAFFIC_WINDOW * GROUP; i++) {
+		uint64_t number = c->tx.done + i / GROUP;
+		unsigned w = number % TRAFFIC_WINDOW, k = i % GROUP;
+		struct mpib_desc d;
+
+		if (!(c->asks[w] & 1u << k) ||
+		    mpib_ring_room(&c->tx.ring, 2) < 2)
+			continue;
+		d = send_of(t, c, number, k);
+		if (!mpib_completion_asked(
+			    &c->tx.node->reply->completion[c->tx.index][d.req],
+			    d.gen))
+			continue;
+		c->asks[w] &= (uint8_t) ~(1u << k);
+		push_parts(&c->tx, d, half_of(d.total));
+		flush(&c->tx);
+	}
 }
 
 /* The next send of a tag drawn by chance among those that have one. */
 static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 {
 	unsigned first =
-		(unsigned)(mix(t->seed + seed_of(c, c->drawn++, 0)) % GROUP);
+		(unsigned)(bytes_mix(t->seed + seed_of(c, c->drawn++, 0)) %
+			   GROUP);
 
 	for (unsigned i = 0; i < GROUP; i++) {
 		unsigned k = (first + i) % GROUP;
@@ -332,57 +362,10 @@ void traffic_turn(struct traffic *t, bool posting)
 		while (mpib_ring_room(&c->tx.ring, 8) >= 8 &&
 		       post_tx(t, c, posting))
 			;
+		post_asked(t, c);
 		while (take_tx(t, c))
 			;
 		while (take_rx(t, c))
 			;
 	}
-}
-
-bool traffic_dry(const struct traffic *t)
-{
-	for (unsigned i = 0; i < t->conns; i++) {
-		const struct conn *c = &t->conn[i];
-
-		/* Receives beyond the last send stay posted. */
-		if (c->tx.done != c->tx.posted || c->rx.done < c->tx.posted)
-			return false;
-	}
-	return true;
-}
-
-void traffic_run_dry(struct traffic *t, struct nodes *n)
-{
-	uint64_t end = now_ns() + 60000000000ull;
-
-	while (!traffic_dry(t)) {
-		traffic_turn(t, false);
-		for (unsigned i = 0; i < 2; i++) {
-			mpib_shard_turn(&n->node[i].engine->shard[0]);
-			mpib_loop_turn(&n->node[i].loop, 0);
-		}
-		if (now_ns() > end)
-			die("what was posted does not end");
-	}
-}
-
-void traffic_mark(struct traffic *t)
-{
-	for (unsigned i = 0; i < t->conns; i++) {
-		t->conn[i].last_ns = 0;
-		t->conn[i].mark = t->conn[i].tx.posted;
-	}
-}
-
-uint64_t traffic_marked(const struct traffic *t)
-{
-	uint64_t last = 0;
-
-	for (unsigned i = 0; i < t->conns; i++) {
-		if (!t->conn[i].last_ns)
-			return 0;
-		if (t->conn[i].last_ns > last)
-			last = t->conn[i].last_ns;
-	}
-	return last;
 }
