@@ -9,6 +9,8 @@
 
 #include <stdatomic.h>
 
+#include "base/bell.h"
+
 struct mpib_msg;
 typedef void mpib_msg_fn(struct mpib_msg *msg);
 
@@ -22,8 +24,7 @@ struct mpib_msg {
  * C11 and not ck's stack, whose inline assembly ThreadSanitizer cannot follow. */
 struct mpib_mailbox {
 	_Atomic(struct mpib_msg *) newest;
-	_Atomic unsigned pending; /* 1: the owner was or will be woken */
-	int fd; /* eventfd, readable when a message waits */
+	struct mpib_bell bell; /* its fd is readable when a message waits */
 };
 
 /* -errno. */

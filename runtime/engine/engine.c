@@ -66,7 +66,7 @@ static int watch(struct mpib_engine *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, e->mailbox.fd, &ev) < 0)
+	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, e->mailbox.bell.fd, &ev) < 0)
 		return -errno;
 	for (unsigned i = 0; i < e->shards; i++) {
 		for (unsigned r = 0; r < e->cfg.rails; r++) {

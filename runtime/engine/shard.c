@@ -109,15 +109,6 @@ static void disarm(struct mpib_shard *s, unsigned r, bool spoke)
 		rail->verbs->ack_cq_events(cq, 1);
 }
 
-/* A bell that rings after this is heard next time. */
-static void hush(struct mpib_shard *s)
-{
-	uint64_t count;
-
-	if (read(s->doorbell, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		mpib_err("shard %u: doorbell: %m", s->index);
-}
-
 /* Said before the last look, sequentially consistent with the clients' pushes
  * (segment.h). */
 static void sleep_now(struct mpib_shard *s)
@@ -142,8 +133,10 @@ static void sleep_now(struct mpib_shard *s)
 	atomic_store(&s->status->sleeping, 0);
 	for (int i = 0; i < n; i++)
 		woke[ev[i].data.u32] = true;
+	/* A bell that rings after this is heard next time. Not by read(): clients
+	 * have the descriptor too, and one may empty it and make it block. */
 	if (woke[WAKE_DOORBELL])
-		hush(s);
+		mpib_eventfd_take(s->doorbell);
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
 		disarm(s, r, woke[WAKE_RAIL + r]);
 }
@@ -209,7 +202,7 @@ static int watch_all(struct mpib_shard *s)
 	int rc = watch(s, s->doorbell, WAKE_DOORBELL);
 
 	if (rc == 0)
-		rc = watch(s, s->mailbox.fd, WAKE_MAILBOX);
+		rc = watch(s, s->mailbox.bell.fd, WAKE_MAILBOX);
 	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++)
 		rc = watch(s, s->rail[r].channel->fd, WAKE_RAIL + r);
 	return rc;
@@ -343,11 +336,10 @@ int mpib_shard_start(struct mpib_shard *s)
 
 void mpib_shard_join(struct mpib_shard *s)
 {
-	uint64_t one = 1;
-
+	/* Relaxed: the bell orders it before the last look of sleep_now(). Not
+	 * the doorbell, which a client may empty, or fill. */
 	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
-	if (write(s->doorbell, &one, sizeof(one)) < 0)
-		mpib_err("shard %u: doorbell: %m", s->index);
+	mpib_bell_ring(&s->mailbox.bell);
 	pthread_join(s->thread, NULL);
 }
 

@@ -178,8 +178,8 @@ void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		node->number = i;
 		if (mpib_loop_init(&node->loop) < 0 ||
 		    mpib_mailbox_init(&node->box) < 0 ||
-		    mpib_loop_add(&node->loop, &node->box_watch, node->box.fd,
-				  EPOLLIN, on_box, node) < 0)
+		    mpib_loop_add(&node->loop, &node->box_watch,
+				  node->box.bell.fd, EPOLLIN, on_box, node) < 0)
 			die("no loop");
 		open_engine(node, *cfg);
 		open_broker(node, private_lanes);

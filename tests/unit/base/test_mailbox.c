@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -62,7 +63,7 @@ static void send_one(unsigned sender, unsigned number)
 
 static bool readable(void)
 {
-	struct pollfd p = { .fd = box.fd, .events = POLLIN };
+	struct pollfd p = { .fd = box.bell.fd, .events = POLLIN };
 
 	return poll(&p, 1, 0) == 1;
 }
@@ -90,6 +91,58 @@ static void the_fd_is_readable_while_a_message_waits(void **state)
 	mpib_mailbox_run(&box);
 }
 
+/* What happens in a sender before its write reaches the kernel. */
+static void (*meanwhile)(void);
+
+ssize_t __real_write(int fd, const void *buf, size_t n);
+ssize_t __wrap_write(int fd, const void *buf, size_t n);
+
+ssize_t __wrap_write(int fd, const void *buf, size_t n)
+{
+	void (*fn)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (fn)
+		fn();
+	return __real_write(fd, buf, n);
+}
+
+static void run(void)
+{
+	mpib_mailbox_run(&box);
+}
+
+static void an_owner_that_was_faster_than_the_wake_up_sleeps_again(void **state)
+{
+	(void)state;
+	meanwhile = run;
+	send_one(0, 0);
+	assert_int_equal(got, 1);
+	/* Woken for nothing, once. */
+	assert_true(readable());
+	assert_int_equal(mpib_mailbox_run(&box), 0);
+	assert_false(readable());
+}
+
+static void run_and_send(void)
+{
+	run();
+	send_one(1, 0);
+}
+
+static void a_late_wake_up_is_for_what_came_meanwhile_too(void **state)
+{
+	(void)state;
+	meanwhile = run_and_send;
+	send_one(0, 0);
+	assert_true(readable());
+	assert_int_equal(mpib_mailbox_run(&box), 1);
+	assert_false(readable());
+	send_one(0, 1);
+	assert_true(readable());
+	run();
+}
+
 static void *sender(void *arg)
 {
 	unsigned me = *(unsigned *)arg;
@@ -101,7 +154,7 @@ static void *sender(void *arg)
 
 static void nothing_of_several_senders_is_lost(void **state)
 {
-	struct pollfd p = { .fd = box.fd, .events = POLLIN };
+	struct pollfd p = { .fd = box.bell.fd, .events = POLLIN };
 	pthread_t thread[SENDERS];
 	unsigned me[SENDERS];
 
@@ -127,6 +180,12 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			the_fd_is_readable_while_a_message_waits, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			an_owner_that_was_faster_than_the_wake_up_sleeps_again,
+			setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_late_wake_up_is_for_what_came_meanwhile_too, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			nothing_of_several_senders_is_lost, setup, teardown),

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bell.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+int mpib_bell_init(struct mpib_bell *bell)
+{
+	atomic_init(&bell->rung, 0);
+	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return bell->fd < 0 ? -errno : 0;
+}
+
+void mpib_bell_fini(struct mpib_bell *bell)
+{
+	close(bell->fd);
+}
+
+void mpib_bell_ring(struct mpib_bell *bell)
+{
+	static const uint64_t one = 1;
+
+	/* Pairs with the exchange in mpib_bell_heard(). */
+	if (atomic_exchange(&bell->rung, 1) == 0 &&
+	    write(bell->fd, &one, sizeof(one)) < 0)
+		return; /* EAGAIN: the counter is full, so it is readable */
+}
+
+bool mpib_bell_heard(struct mpib_bell *bell)
+{
+	/* Relaxed: a ring missed now wakes the owner. */
+	if (atomic_load_explicit(&bell->rung, memory_order_relaxed) == 0)
+		return false;
+	/* Not there yet: it comes, and is heard once more. */
+	if (mpib_eventfd_take(bell->fd))
+		/* Pairs with the exchange in mpib_bell_ring(). After the read:
+		 * a ring between the two would be taken and not heard. */
+		atomic_exchange(&bell->rung, 0);
+	return true;
+}
+
+bool mpib_eventfd_take(int fd)
+{
+	uint64_t count;
+	struct iovec iov = { &count, sizeof(count) };
+	ssize_t n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+
+	/* Of an older kernel, which goes by O_NONBLOCK alone. */
+	if (n < 0 && errno == EOPNOTSUPP)
+		n = read(fd, &count, sizeof(count));
+	return n > 0;
+}
