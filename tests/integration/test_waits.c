@@ -86,6 +86,25 @@ static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
 	mpib_snapshot_free(snap);
 }
 
+/* Device memory that changes wakes nobody. */
+static void no_long_sleep_while_a_write_without_an_event_may_come(void **state)
+{
+	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
+	uint32_t g;
+
+	(void)state;
+	turn_often();
+	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
+	g = send(0, 1000);
+	turn_often();
+	/* The CTS. */
+	assert_int_equal(mpib_sched_sleep_ms(s, 100), 1);
+	receive(0, 1000);
+	assert_int_equal(pair_wait(&pair, &tx, 0, g), 1000);
+	turn_often();
+	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
+}
+
 static void a_send_without_a_receive_waits_once(void **state)
 {
 	struct mpib_snapshot *snap;
@@ -334,6 +353,8 @@ static void chains_posts_and_messages_are_counted_alike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		PAIR_TEST(
+			no_long_sleep_while_a_write_without_an_event_may_come),
 		PAIR_TEST(a_send_without_a_receive_waits_once),
 		PAIR_TEST(a_receive_without_a_send_waits_for_its_sender),
 		PAIR_TEST(those_behind_a_waiting_send_are_queued),

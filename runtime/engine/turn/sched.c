@@ -74,8 +74,9 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 {
 	uint64_t ms = (s->claim_wake_ns - s->now) / 1000000 + 1;
 
-	/* A word is a plain write, which may come without an event. */
-	if (!TAILQ_EMPTY(&s->waiting))
+	/* A CTS, as a word, is a plain write, which may come without an event:
+	 * only the software HCA has a socket that wakes. */
+	if (s->claims.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;
 }
