@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/bell.h"
 #include "base/clock.h"
 #include "verbs/soft/event.h"
 #include "verbs/soft/mr.h"
@@ -64,8 +65,8 @@ struct soft_ctx {
 	_Atomic int polled; /* in threaded mode: somebody else turns */
 	unsigned empty_polls; /* in a row */
 	_Atomic int sleepers; /* armed CQs, and a thread about to sleep */
-	_Atomic int kicked;
-	int kick_fd, timer_fd, gone_fd;
+	struct mpib_bell kick;
+	int timer_fd, gone_fd;
 	uint64_t timer_set;
 
 	const struct soft_engine *engine;

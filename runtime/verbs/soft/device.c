@@ -131,7 +131,7 @@ static void init_lists(struct soft_ctx *ctx)
 	TAILQ_INIT(&ctx->events);
 	LIST_INIT(&ctx->channels);
 	ctx->listen_fd = -1;
-	ctx->kick_fd = -1;
+	ctx->kick.fd = -1;
 	ctx->timer_fd = -1;
 	ctx->gone_fd = -1;
 	ctx->epoll_fd = -1;
@@ -152,8 +152,8 @@ static void ctx_free(struct soft_ctx *ctx)
 	soft_conn_reap(ctx);
 	if (ctx->listen_fd >= 0)
 		close(ctx->listen_fd);
-	if (ctx->kick_fd >= 0)
-		close(ctx->kick_fd);
+	if (ctx->kick.fd >= 0)
+		mpib_bell_fini(&ctx->kick);
 	if (ctx->timer_fd >= 0)
 		close(ctx->timer_fd);
 	if (ctx->gone_fd >= 0)
@@ -185,12 +185,13 @@ static int init_resources(struct soft_ctx *ctx)
 		return -ENOMEM;
 	for (unsigned i = 0; i < SOFT_OPS; i++)
 		ctx->ops[i].ahead = ctx->ahead + (size_t)i * SOFT_AHEAD;
-	ctx->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	rc = mpib_bell_init(&ctx->kick);
+	if (rc < 0)
+		return rc;
 	ctx->timer_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (ctx->kick_fd < 0 || ctx->timer_fd < 0 ||
-	    ctx->vctx.context.async_fd < 0)
+	if (ctx->timer_fd < 0 || ctx->vctx.context.async_fd < 0)
 		return -errno;
 	if (getrandom(&ctx->qp_hint, sizeof(ctx->qp_hint), 0) !=
 	    sizeof(ctx->qp_hint))

@@ -150,8 +150,11 @@ void soft_thread_stop(struct soft_ctx *ctx)
 {
 	if (!ctx->threaded)
 		return;
+	/* Under the lock: no turn that has not seen it takes the kick. */
+	soft_lock(ctx);
 	atomic_store(&ctx->stop, 1);
 	soft_kick(ctx);
+	soft_unlock(ctx);
 	pthread_join(ctx->thread, NULL);
 	close(ctx->sleep_fd);
 }

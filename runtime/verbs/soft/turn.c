@@ -3,15 +3,14 @@
  * The progress turn, and what keeps its owner from sleeping through work.
  *
  * A sleeper counts in ctx->sleepers (an armed CQ does) and waits on an epoll
- * set of: the engine's fd, for sockets; timer_fd; kick_fd, for everything
- * else. Kicks are written by whoever leaves work behind while sleepers > 0:
- * a turn that could not finish, a post, a control verb.
+ * set of: the engine's fd, for sockets; timer_fd; the kick, for everything
+ * else. Whoever leaves work behind while sleepers > 0 kicks: a turn that could
+ * not finish, a post, a control verb.
  */
 #include "verbs/soft/ctx.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,10 +22,7 @@
 
 void soft_kick(struct soft_ctx *ctx)
 {
-	/* Pairs with the exchange in unkick(): either that turn sees the work
-	 * left before this, or we see 0 and write. */
-	if (!atomic_exchange(&ctx->kicked, 1))
-		eventfd_write(ctx->kick_fd, 1);
+	mpib_bell_ring(&ctx->kick);
 }
 
 void soft_nudge(struct soft_ctx *ctx)
@@ -35,15 +31,12 @@ void soft_nudge(struct soft_ctx *ctx)
 		soft_kick(ctx);
 }
 
+/* A turn looks at everything, kicked or not. Who stops the thread kicks it
+ * alone: a turn of another thread is not to take that away. */
 static void unkick(struct soft_ctx *ctx)
 {
-	eventfd_t n;
-
-	if (!atomic_load_explicit(&ctx->kicked, memory_order_relaxed))
-		return;
-	eventfd_read(ctx->kick_fd, &n);
-	/* Only now: a kick between the two would be lost the other way. */
-	atomic_exchange(&ctx->kicked, 0);
+	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
+		mpib_bell_heard(&ctx->kick);
 }
 
 void soft_bell(struct soft_qp *qp)
@@ -314,7 +307,7 @@ int mpib_soft_turn(struct ibv_context *c)
 
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
 {
-	const int fds[] = { ctx->kick_fd, ctx->timer_fd, ctx->engine->fd(ctx),
+	const int fds[] = { ctx->kick.fd, ctx->timer_fd, ctx->engine->fd(ctx),
 			    ctx->gone_fd };
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
