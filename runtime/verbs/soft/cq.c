@@ -70,13 +70,26 @@ static bool keeps_awake(struct ibv_cq *c)
 	return c->channel && !to_ctx(c->context)->threaded;
 }
 
-bool soft_disarm_cq(struct ibv_cq *c)
+static bool take_back(struct ibv_cq *c)
 {
 	if (!atomic_exchange(&to_cq(c)->armed, 0))
 		return false;
 	if (keeps_awake(c))
 		atomic_fetch_sub(&to_ctx(c->context)->sleepers, 1);
 	return true;
+}
+
+bool soft_disarm_cq(struct ibv_cq *c)
+{
+	struct soft_ctx *ctx = to_ctx(c->context);
+
+	if (take_back(c))
+		return true;
+	/* notify() was faster: the event that the caller is now going to take is
+	 * there when the lock has been free. */
+	soft_lock(ctx);
+	soft_unlock(ctx);
+	return false;
 }
 
 int soft_destroy_cq(struct ibv_cq *c)
@@ -90,7 +103,7 @@ int soft_destroy_cq(struct ibv_cq *c)
 		return -EBUSY;
 	}
 	ctx->ncqs--;
-	soft_disarm_cq(c);
+	take_back(c);
 	soft_unlock(ctx);
 
 	if (c->channel)
@@ -109,21 +122,39 @@ int soft_destroy_cq(struct ibv_cq *c)
 	return 0;
 }
 
+/*
+ * Under the lock, as is notify(). So a completion is made either before, and the
+ * poll that follows finds it, or after, and notify() finds the CQ armed. Without
+ * a lock each of the two would need a full fence, notify() at each completion.
+ */
+static void arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
+{
+	/* Another thread's wish for any completion is not to be narrowed. */
+	if (atomic_load(&cq->armed) != 1 &&
+	    !atomic_exchange(&cq->armed, want) && keeps_awake(&cq->ibv))
+		atomic_fetch_add(&ctx->sleepers, 1);
+}
+
 int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 {
+	struct soft_ctx *ctx = to_ctx(c->context);
 	struct soft_cq *cq = to_cq(c);
-	int want = solicited_only ? 2 : 1, was;
+	int want = solicited_only ? 2 : 1;
 
-	was = atomic_load_explicit(&cq->armed, memory_order_relaxed);
-	/* Any completion includes the solicited ones. */
-	if (was == 1)
+	/* Any completion includes the solicited ones. Acquire pairs with the
+	 * exchange in arm(): whoever armed it had seen what was made before. */
+	if (atomic_load_explicit(&cq->armed, memory_order_acquire) == 1)
 		return 0;
-	was = atomic_exchange(&cq->armed, want);
-	if (!was && keeps_awake(c)) {
-		atomic_fetch_add(&to_ctx(c->context)->sleepers, 1);
-		/* What was posted and not yet moved must wake the sleeper. */
-		soft_nudge(to_ctx(c->context));
+	if (ctx->threaded) {
+		soft_data_lock(ctx);
+		arm(ctx, cq, want);
+		soft_data_unlock(ctx);
+		return 0;
 	}
+	soft_lock(ctx);
+	arm(ctx, cq, want);
+	/* It kicks: what was posted and not yet moved must wake the sleeper. */
+	soft_unlock(ctx);
 	return 0;
 }
 
@@ -135,9 +166,10 @@ static void overrun(struct soft_ctx *ctx, struct soft_cq *cq)
 	soft_event(ctx, &cq->ev, IBV_EVENT_CQ_ERR);
 }
 
+/* Under the lock, as is arm(), so the load may be relaxed. */
 static void notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
-	int armed = atomic_load(&cq->armed);
+	int armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
 	if (!armed || (armed == 2 && !solicited))
 		return;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One who says "there is work" and one who says "I sleep", each of whom then
+ * looks for what the other said: over and over on two cores, in step, so that
+ * both do it at once. A wake-up is lost where neither saw the other.
+ *
+ * Each program is built whole, which must never lose one, and again with the
+ * order of one side taken out, which must: else the program shows nothing. On a
+ * machine that never lets both run at once the latter says SKIPPED.
+ */
+#ifndef MPIB_TESTS_LITMUS_H
+#define MPIB_TESTS_LITMUS_H
+
+#include <stdbool.h>
+
+#define LITMUS_PLACES 1024
+
+/* All of place i, one of LITMUS_PLACES, which lie on cache lines of their own. */
+struct litmus {
+	void (*renew)(unsigned i); /* one thread, as are all renews and lost */
+	void (*tell)(unsigned i); /* one thread: there is work; who sleeps? */
+	void (*doze)(unsigned i); /* another: I sleep; is there work? */
+	bool (*lost)(unsigned i); /* when both have returned */
+};
+
+/* The exit status. whole: nothing is taken out. Takes a second if it is whole, four at most else. */
+int litmus(const struct litmus *l, bool whole);
+
+#endif
