@@ -271,10 +271,10 @@ void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 		peer_die("the ring is full: more is in flight than it holds");
 	e->gen[req] = d.gen;
 	mpib_ring_push(&e->ring, &d);
-	atomic_fetch_or(&sum->word[e->index / 64], 1ull << e->index % 64);
-	atomic_fetch_or(&sum->top, 1ull << e->index / 64);
-	if (e->node->threaded && atomic_load(&s->status->sleeping) &&
-	    write(s->doorbell, &one, sizeof(one)) < 0)
+	if (mpib_summary_tell(&sum->word[e->index / 64], 1ull << e->index % 64,
+			      &sum->top, 1ull << e->index / 64,
+			      &s->status->sleeping) &&
+	    e->node->threaded && write(s->doorbell, &one, sizeof(one)) < 0)
 		peer_die("doorbell: %m");
 }
 

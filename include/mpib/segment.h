@@ -16,6 +16,8 @@
 #include <mpib/abi.h>
 #include <mpib/completion.h>
 #include <mpib/ring.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define MPIB_STATUS_MAGIC 0x5350424d4950424dull
@@ -26,13 +28,8 @@
 #define MPIB_CONNS_MAX 1024 /* connections of one client */
 #define MPIB_RING_SLOTS 64
 
-/*
- * A client that has pushed reads sleeping after its summary bit is set, and
- * writes its doorbell eventfd when it is not 0; the shard sets sleeping before
- * it looks at the summaries a last time. Both sides use sequentially
- * consistent accesses, so one of them sees the other.
- */
 struct mpib_status_shard {
+	/* mpib_summary_tell() against mpib_shard_sleeps(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
 	/* One up per turn, still while asleep. On a line of its own: every push
 	 * reads sleeping, which should stay in the pushers' caches. */
@@ -58,6 +55,44 @@ struct mpib_summary {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t top;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word[MPIB_CONNS_MAX / 64];
 };
+
+/*
+ * Wait-free. Any thread of a client, after a push: the bits of its ring. True
+ * when the shard sleeps, and the doorbell eventfd has to be written.
+ *
+ * The shard says that it sleeps and then looks at top a last time; here top is
+ * set, and then comes the look whether it sleeps. These four accesses are
+ * sequentially consistent, so one of the two sees the other; with less a push may
+ * lie there until the next. A read-modify-write and a load cost no fence of
+ * their own. The word's is released to the shard that takes it: by another
+ * ring's bit of top it may take this one before top has it.
+ */
+static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
+				     _Atomic uint64_t *top, uint64_t top_bit,
+				     const _Atomic uint32_t *sleeping)
+{
+	atomic_fetch_or(word, word_bit);
+	atomic_fetch_or(top, top_bit);
+	return atomic_load(sleeping) != 0;
+}
+
+/* Wait-free. Shard only. It looks at all summaries before it sleeps. */
+static inline void mpib_shard_sleeps(struct mpib_status_shard *shard)
+{
+	atomic_store(&shard->sleeping, 1);
+}
+
+static inline void mpib_shard_wakes(struct mpib_status_shard *shard)
+{
+	/* Relaxed: who sees it late rings for nothing. */
+	atomic_store_explicit(&shard->sleeping, 0, memory_order_relaxed);
+}
+
+/* Wait-free. Shard only. Whether any ring has work; the last look, too. */
+static inline bool mpib_summary_any(const struct mpib_summary *sum)
+{
+	return atomic_load(&sum->top) != 0;
+}
 
 /*
  * What only the client knows. Its threads add, relaxed, where they copy or have

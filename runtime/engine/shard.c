@@ -109,15 +109,15 @@ static void disarm(struct mpib_shard *s, unsigned r, bool spoke)
 		rail->verbs->ack_cq_events(cq, 1);
 }
 
-/* Said before the last look, sequentially consistent with the clients' pushes
- * (segment.h). */
+/* Said before the last look: mpib_summary_any(), the bell of the mailbox, and the
+ * CQs, which are armed. */
 static void sleep_now(struct mpib_shard *s)
 {
 	struct epoll_event ev[WAKES];
 	bool woke[WAKES] = { false };
 	int n = 0;
 
-	atomic_store(&s->status->sleeping, 1);
+	mpib_shard_sleeps(s->status);
 	arm(s);
 	s->settling = true;
 	s->watch_turns = MPIB_WATCH_TURNS;
@@ -130,7 +130,7 @@ static void sleep_now(struct mpib_shard *s)
 							      : SLEEP_MS));
 	}
 	s->settling = false;
-	atomic_store(&s->status->sleeping, 0);
+	mpib_shard_wakes(s->status);
 	for (int i = 0; i < n; i++)
 		woke[ev[i].data.u32] = true;
 	/* A bell that rings after this is heard next time. Not by read(): clients

@@ -288,11 +288,10 @@ static inline int mpib_ring_bell(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
 
-	/* All three sequentially consistent (segment.h): the shard sees the
-	 * bits in its last look, or we see that it sleeps. */
-	atomic_fetch_or(conn->word, conn->word_bit);
-	atomic_fetch_or(conn->top, conn->top_bit);
-	if (__builtin_expect(atomic_load(c->sleeping), 0))
+	if (__builtin_expect(mpib_summary_tell(conn->word, conn->word_bit,
+					       conn->top, conn->top_bit,
+					       c->sleeping),
+			     0))
 		return mpib_bell_write(c);
 	return 0;
 }

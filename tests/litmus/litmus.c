@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define SEC 1000000000ull
-#define SPINS 2000 /* before the other's core is given away */
+#define SPINS 20000 /* before the core is given to the other */
 #define JITTER 32
 
 struct pair {

@@ -81,9 +81,7 @@ static int serve_client(struct mpib_attachment *a)
 	uint64_t words;
 	int taken = 0;
 
-	/* Sequentially consistent with the client's fetch_or, see segment.h:
-	 * the last look before sleep must not miss a push. */
-	if (atomic_load(&sum->top) == 0)
+	if (!mpib_summary_any(sum))
 		return 0;
 	mpib_pace_serve(&a->shard->pace, a->tenant, a->shard->now);
 	words = atomic_exchange(&sum->top, 0);

@@ -46,13 +46,13 @@ void soft_bell(struct soft_qp *qp)
 
 	/* Pairs with the exchange in soft_bells_drain(). */
 	if (!atomic_exchange(&qp->belled, 1)) {
-		/* Relaxed: the exchange below orders it. */
+		/* Relaxed: the exchange below orders it. That and the look at
+		 * sleepers in soft_nudge() are sequentially consistent, as a
+		 * sleeper's increment and its look in soft_bells_drain(). */
 		head = atomic_load_explicit(&ctx->bell, memory_order_relaxed);
 		do {
 			qp->bell_next = head;
-		} while (!atomic_compare_exchange_weak_explicit(
-			&ctx->bell, &head, qp, memory_order_acq_rel,
-			memory_order_relaxed));
+		} while (!atomic_compare_exchange_weak(&ctx->bell, &head, qp));
 	}
 	/* Else soft_data_unlock() turns, which is cheaper than a kick. */
 	if (!ctx->threaded || !ctx->engine->shared)
@@ -63,8 +63,7 @@ void soft_bells_drain(struct soft_ctx *ctx)
 {
 	struct soft_qp *qp, *next;
 
-	/* Relaxed: a bell that is rung this instant is seen next turn. */
-	if (!atomic_load_explicit(&ctx->bell, memory_order_relaxed))
+	if (!atomic_load(&ctx->bell))
 		return;
 	/* Acquire pairs with the push in soft_bell(). */
 	qp = atomic_exchange(&ctx->bell, NULL);

@@ -44,7 +44,6 @@ struct soft_uring {
 	bool enabled;
 	int event_fd;
 	bool audible; /* event_fd is signalled */
-	_Atomic int barrier;
 };
 
 static uint64_t tag(unsigned kind, uint32_t gen, uint32_t id)
@@ -310,9 +309,10 @@ static void listen_for_sleep(struct soft_ctx *ctx)
 		return;
 	u->audible = asleep;
 	io_uring_cq_eventfd_toggle(&u->ring, asleep);
-	/* A full barrier towards the kernel, which sets the flag and then
-	 * looks whether anybody listens. */
-	atomic_exchange(&u->barrier, 1);
+	/* Against the kernel's io_eventfd_signal(): it adds work and then looks
+	 * whether anybody listens, we listen and then, in must_enter(), look
+	 * for work. An exchange of a word of ours would be no fence in C11. */
+	io_uring_smp_mb();
 }
 
 static void uring_run(struct soft_ctx *ctx)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ring and an owner that just heard another: the whole of runtime/base/bell.c,
+ * the kernel but for its eventfds, which are counters here. WITHOUT_TELL rings
+ * and WITHOUT_DOZE hears by a load and a store in place of the exchange.
+ */
+#include "base/bell.h"
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "litmus.h"
+
+static struct place {
+	struct mpib_bell bell;
+	_Atomic unsigned count; /* of the eventfd */
+	_Alignas(64) _Atomic unsigned work;
+	_Alignas(64) bool seen;
+} place[LITMUS_PLACES];
+
+static ssize_t count_up(int fd, const void *one, size_t n)
+{
+	(void)one;
+	atomic_store_explicit(&place[fd].count, 1, memory_order_relaxed);
+	return (ssize_t)n;
+}
+
+static ssize_t count_off(int fd, const struct iovec *iov)
+{
+	(void)iov;
+	if (!atomic_load_explicit(&place[fd].count, memory_order_relaxed))
+		return -1;
+	atomic_store_explicit(&place[fd].count, 0, memory_order_relaxed);
+	return 8;
+}
+
+#if defined(WITHOUT_TELL) || defined(WITHOUT_DOZE)
+static unsigned plainly(_Atomic unsigned *p, unsigned value)
+{
+	unsigned was = atomic_load_explicit(p, memory_order_relaxed);
+
+	if (was != value)
+		atomic_store_explicit(p, value, memory_order_release);
+	return was;
+}
+#endif
+#undef atomic_exchange
+#ifdef WITHOUT_TELL
+#define atomic_exchange(p, value)                                              \
+	((value) ? plainly(p, value)                                           \
+		 : atomic_exchange_explicit(p, value, memory_order_seq_cst))
+#elif defined(WITHOUT_DOZE)
+#define atomic_exchange(p, value)                                              \
+	((value) ? atomic_exchange_explicit(p, value, memory_order_seq_cst)    \
+		 : plainly(p, value))
+#else
+#define atomic_exchange(p, value)                                              \
+	atomic_exchange_explicit(p, value, memory_order_seq_cst)
+#endif
+#define write(fd, buf, n) count_up(fd, buf, n)
+#define preadv2(fd, iov, n, at, flags) count_off(fd, iov)
+#include "../../runtime/base/bell.c" // NOLINT(bugprone-suspicious-include)
+
+/* Somebody has rung already. */
+static void renew(unsigned i)
+{
+	place[i] = (struct place){ .bell = { .rung = 1, .fd = (int)i },
+				   .count = 1 };
+}
+
+static void tell(unsigned i)
+{
+	struct place *p = &place[i];
+
+	atomic_store_explicit(&p->work, 1, memory_order_release);
+	mpib_bell_ring(&p->bell);
+}
+
+static void doze(unsigned i)
+{
+	struct place *p = &place[i];
+
+	mpib_bell_heard(&p->bell);
+	p->seen = atomic_load_explicit(&p->work, memory_order_acquire);
+}
+
+static bool lost(unsigned i)
+{
+	return !place[i].seen && !atomic_load(&place[i].count);
+}
+
+int main(void)
+{
+	const struct litmus l = { renew, tell, doze, lost };
+
+#if defined(WITHOUT_TELL) || defined(WITHOUT_DOZE)
+	return litmus(&l, false);
+#else
+	return litmus(&l, true);
+#endif
+}
