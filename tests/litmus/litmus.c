@@ -92,6 +92,26 @@ static void tell(struct pair *p)
 	}
 }
 
+/* Each on a core of its own, or they take turns. False: there is one alone. */
+static bool part(pthread_t a, pthread_t b)
+{
+	pthread_t thread[] = { a, b };
+	cpu_set_t may, one;
+	unsigned n = 0;
+
+	if (sched_getaffinity(0, sizeof(may), &may) < 0)
+		return false;
+	for (int cpu = 0; n < 2 && cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &may))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (pthread_setaffinity_np(thread[n++], sizeof(one), &one))
+			return false;
+	}
+	return n == 2;
+}
+
 int litmus(const struct litmus *l, bool whole)
 {
 	struct pair p = { .l = l, .whole = whole };
@@ -103,6 +123,8 @@ int litmus(const struct litmus *l, bool whole)
 		perror("pthread_create");
 		return 1;
 	}
+	if (!part(pthread_self(), other))
+		printf("on one core\n");
 	tell(&p);
 	pthread_join(other, NULL);
 	printf("%lu of %lu wake-ups lost\n", p.losses, p.steps);

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who leaves work and who goes to sleep, on processors that keep their stores
+ * back: each has a buffer, from which memory takes the oldest store at any
+ * moment, and with PSO the oldest of any word. A read-modify-write and a system
+ * call find the buffer empty, a load looks into its own first. Checked: nobody
+ * sleeps for ever over work (no invalid end state), and no owner is kept awake
+ * by what nobody will read.
+ *
+ * SLEEP  mpib_summary_tell() and mpib_shard_sleeps(), include/mpib/segment.h
+ * BELL   mpib_bell_ring() and mpib_bell_heard(), runtime/base/bell.c
+ * LOCK   notify() and arm(), runtime/verbs/soft/cq.c
+ *
+ * WITHOUT_TELL and WITHOUT_DOZE take the order of one side out, HASTY clears a
+ * bell that was not written yet. tests/litmus/model runs it.
+ */
+#ifndef EACH
+#define EACH 2 /* pieces of work a teller */
+#endif
+#define TELLERS 2
+#define OWNER TELLERS
+#define ROOM 4
+
+/* Words: the work of each teller, and what the pattern has. */
+#define FLAG TELLERS /* sleeping, rung, armed */
+#define HELD (TELLERS + 1) /* the lock */
+#define WORDS (TELLERS + 2)
+
+typedef buffer {
+	byte word[ROOM];
+	byte value[ROOM];
+	byte n;
+};
+
+byte memory[WORDS];
+buffer kept[TELLERS + 1];
+byte count; /* of the eventfd */
+byte writing; /* who has set the bell's word and not yet written */
+
+inline store(by, at, to)
+{
+	d_step {
+		assert(kept[by].n < ROOM);
+		kept[by].word[kept[by].n] = at;
+		kept[by].value[kept[by].n] = to;
+		kept[by].n++
+	}
+}
+
+inline load(by, at, old)
+{
+	d_step {
+		old = memory[at];
+		i = 0;
+		do
+		:: i < kept[by].n ->
+			if
+			:: kept[by].word[i] == at -> old = kept[by].value[i]
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0
+	}
+}
+
+#define empty_buffer(by) (kept[by].n == 0)
+
+inline swap(by, at, to, old)
+{
+	d_step {
+		empty_buffer(by) -> old = memory[at];
+		memory[at] = to
+	}
+}
+
+inline kernel_write(by)
+{
+	d_step { empty_buffer(by) -> count = 1 }
+}
+
+inline lock(who)
+{
+	d_step { empty_buffer(who) && memory[HELD] == 0 -> memory[HELD] = 1 }
+}
+
+/* A release: what was stored before comes before, with PSO, too. */
+inline unlock(who)
+{
+#ifdef PSO
+	empty_buffer(who);
+#endif
+	store(who, HELD, 0)
+}
+
+/* Entry k leaves the buffer. */
+inline leave(from, which)
+{
+	d_step {
+		memory[kept[from].word[which]] = kept[from].value[which];
+		i = which;
+		do
+		:: i + 1 < kept[from].n ->
+			kept[from].word[i] = kept[from].word[i + 1];
+			kept[from].value[i] = kept[from].value[i + 1];
+			i++
+		:: else -> break
+		od;
+		kept[from].n--;
+		kept[from].word[kept[from].n] = 0;
+		kept[from].value[kept[from].n] = 0;
+		i = 0
+	}
+}
+
+#define first_of(p) (kept[p].n > 0)
+#define second_of(p)                                                           \
+	(kept[p].n > 1 && kept[p].word[1] != kept[p].word[0])
+#define third_of(p)                                                            \
+	(kept[p].n > 2 && kept[p].word[2] != kept[p].word[0] &&                \
+	 kept[p].word[2] != kept[p].word[1])
+
+proctype processor(byte p)
+{
+	byte i;
+end:
+	do
+	:: atomic { first_of(p) -> leave(p, 0) }
+#ifdef PSO
+	:: atomic { second_of(p) -> leave(p, 1) }
+	:: atomic { third_of(p) -> leave(p, 2) }
+#endif
+	od
+}
+
+/* A piece of work is there: the owner has to see it or to be woken. */
+inline tell(t)
+{
+#if defined(SLEEP)
+#ifdef WITHOUT_TELL
+	store(t, t, made);
+#else
+	swap(t, t, made, was);
+#endif
+	load(t, FLAG, was);
+	if
+	:: was == 1 -> kernel_write(t)
+	:: else
+	fi
+#elif defined(BELL)
+	store(t, t, made);
+#ifdef WITHOUT_TELL
+	load(t, FLAG, was);
+	if
+	:: was == 0 -> store(t, FLAG, 1)
+	:: else
+	fi;
+#else
+	d_step {
+		empty_buffer(t) -> was = memory[FLAG];
+		memory[FLAG] = 1;
+		writing = writing + (was == 0 -> 1 : 0)
+	}
+#endif
+	if
+	:: was == 0 ->
+		d_step {
+			empty_buffer(t) -> count = 1;
+			writing = (writing > 0 -> writing - 1 : 0)
+		}
+	:: else
+	fi
+#elif defined(LOCK)
+#ifndef WITHOUT_TELL
+	lock(t);
+#endif
+	store(t, t, made);
+	load(t, FLAG, was);
+	if
+	:: was == 1 ->
+		store(t, FLAG, 0);
+		kernel_write(t)
+	:: else
+	fi;
+#ifndef WITHOUT_TELL
+	unlock(t)
+#endif
+#endif
+}
+
+proctype teller(byte me)
+{
+	byte made, was, i;
+
+	do
+	:: made < EACH ->
+		made++;
+		tell(me)
+	:: else -> break
+	od
+}
+
+/* What is to be there before the last look. */
+inline doze()
+{
+#if defined(SLEEP)
+#ifdef WITHOUT_DOZE
+	store(OWNER, FLAG, 1)
+#else
+	swap(OWNER, FLAG, 1, was)
+#endif
+#elif defined(BELL)
+	load(OWNER, FLAG, was);
+	if
+	:: was == 1 ->
+		d_step {
+			empty_buffer(OWNER) -> was = count;
+			count = 0
+		};
+		if
+#ifdef HASTY
+		:: true ->
+#else
+		:: was == 1 ->
+#endif
+#ifdef WITHOUT_DOZE
+			store(OWNER, FLAG, 0)
+#else
+			swap(OWNER, FLAG, 0, was)
+#endif
+#ifndef HASTY
+		:: else
+#endif
+		fi
+	:: else -> heard = false /* so it does not look */
+	fi
+#elif defined(LOCK)
+#ifdef WITHOUT_DOZE
+	store(OWNER, FLAG, 1)
+#else
+	lock(OWNER);
+	store(OWNER, FLAG, 1);
+	unlock(OWNER)
+#endif
+#endif
+}
+
+inline look()
+{
+	found = false;
+	load(OWNER, 0, now0);
+	load(OWNER, 1, now1);
+	found = now0 != seen0 || now1 != seen1;
+	seen0 = now0;
+	seen1 = now1;
+	now0 = 0;
+	now1 = 0
+}
+
+/* It is woken by the eventfd alone, and then empties it; the bell does so when
+ * it is heard. */
+inline sleep()
+{
+#ifdef BELL
+	/* What lies there must be told by the word, or nobody reads it. */
+	assert(!(count == 1 && writing == 0 && memory[FLAG] == 0));
+	count == 1
+#else
+	d_step { empty_buffer(OWNER) && count == 1 -> count = 0 };
+#ifdef SLEEP
+	store(OWNER, FLAG, 0)
+#endif
+#endif
+}
+
+proctype owner()
+{
+	byte seen0, seen1, now0, now1, was, i;
+	bool heard, found;
+
+	do
+	:: seen0 == EACH && seen1 == EACH -> break
+	:: else ->
+		heard = true;
+		doze();
+		if
+		:: heard -> look()
+		:: else -> found = false
+		fi;
+		if
+		:: found
+		:: else -> sleep()
+		fi
+	od
+}
+
+init {
+	atomic {
+		run processor(0);
+		run processor(1);
+		run processor(OWNER);
+		run teller(0);
+		run teller(1);
+		run owner()
+	}
+}
