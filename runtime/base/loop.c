@@ -5,24 +5,19 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
 static void on_wake(void *arg, uint32_t events)
 {
-	struct mpib_watch *wake = arg;
-	uint64_t count;
-
 	(void)events;
-	if (read(wake->fd, &count, sizeof(count)) < 0)
-		return; /* EAGAIN: taken already */
+	mpib_bell_heard(arg);
 }
 
 int mpib_loop_init(struct mpib_loop *loop)
 {
-	int fd, rc;
+	int rc;
 
 	memset(loop, 0, sizeof(*loop));
 	atomic_init(&loop->stop, false);
@@ -30,19 +25,17 @@ int mpib_loop_init(struct mpib_loop *loop)
 	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epfd < 0)
 		return -errno;
-	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (fd < 0) {
-		rc = -errno;
-		goto err_close;
-	}
-	rc = mpib_loop_add(loop, &loop->wake, fd, EPOLLIN, on_wake,
-			   &loop->wake);
+	rc = mpib_bell_init(&loop->bell);
 	if (rc < 0)
-		goto err_close_wake;
+		goto err_close;
+	rc = mpib_loop_add(loop, &loop->wake, loop->bell.fd, EPOLLIN, on_wake,
+			   &loop->bell);
+	if (rc < 0)
+		goto err_bell;
 	return 0;
 
-err_close_wake:
-	close(fd);
+err_bell:
+	mpib_bell_fini(&loop->bell);
 err_close:
 	close(loop->epfd);
 	return rc;
@@ -50,7 +43,7 @@ err_close:
 
 void mpib_loop_fini(struct mpib_loop *loop)
 {
-	close(loop->wake.fd);
+	mpib_bell_fini(&loop->bell);
 	close(loop->epfd);
 }
 
@@ -252,8 +245,7 @@ int mpib_loop_run(struct mpib_loop *loop)
 {
 	int rc;
 
-	/* Relaxed: what the stopper wrote before is ordered by the eventfd
-	 * only for those who need it, and the loop needs nothing of it. */
+	/* Relaxed: the bell orders it. */
 	while (!atomic_exchange_explicit(&loop->stop, false,
 					 memory_order_relaxed)) {
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);
@@ -265,10 +257,6 @@ int mpib_loop_run(struct mpib_loop *loop)
 
 void mpib_loop_stop(struct mpib_loop *loop)
 {
-	int saved = errno;
-	uint64_t one = 1;
-
 	atomic_store_explicit(&loop->stop, true, memory_order_relaxed);
-	if (write(loop->wake.fd, &one, sizeof(one)) < 0)
-		errno = saved; /* EAGAIN: the counter is full, so it wakes */
+	mpib_bell_ring(&loop->bell);
 }

@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#include "base/bell.h"
+
 #define MPIB_MSEC 1000000ull
 #define MPIB_SEC 1000000000ull
 #define MPIB_FOREVER (-1LL)
@@ -53,6 +55,7 @@ struct mpib_loop {
 	int at, taken; /* events of the batch: next, and how many */
 	bool manual;
 	uint64_t clock; /* of the last look, or set by hand */
+	struct mpib_bell bell; /* rung to stop it */
 	struct mpib_watch wake;
 	atomic_bool stop;
 };
