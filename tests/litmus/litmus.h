@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#define LITMUS_PLACES 1024
+#define LITMUS_PLACES 256
 
 /* All of place i, one of LITMUS_PLACES, which lie on cache lines of their own. */
 struct litmus {
