@@ -2,7 +2,7 @@
 /*
  * DQPLB: fragments over all QPs, each with an IMM that numbers it; the last of
  * a message says so. The receiver puts the numbers in order, so nothing waits
- * for an answer. With an IMM of the caller's there are as many of these as
+ * for an answer but numbers that would be too far from the oldest without one. With an IMM of the caller's there are as many of these as
  * messages, in the same order.
  */
 #include "vqp/internal.h"
@@ -16,17 +16,17 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 		uint32_t len =
 			rest < v->attr.frag ? (uint32_t)rest : v->attr.frag;
 		bool last = rest == len && !w->wr.more;
-		uint32_t imm = v->seq | (last ? MPIB_VQP_NOTIFY : 0);
+		uint32_t imm = v->out.next | (last ? MPIB_VQP_NOTIFY : 0);
 		struct mpib_phys *p;
 
 		if (w->status != IBV_WC_SUCCESS)
 			return true;
-		p = mpib_vqp_pick(v);
+		p = mpib_seq_may_send(&v->out) ? mpib_vqp_pick(v) : NULL;
 		if (!p ||
 		    !mpib_vqp_fragment(p, id, w->offset, len, MPIB_VQP_DATA,
 				       IBV_WR_RDMA_WRITE_WITH_IMM, imm))
 			return false;
-		v->seq = mpib_seq_next(v->seq);
+		v->out.next = mpib_seq_next(v->out.next);
 		w->offset += len;
 		w->begun = true;
 		w->to_tell = last && v->attr.via;

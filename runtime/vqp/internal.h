@@ -74,7 +74,7 @@ struct mpib_vqp {
 	/* qp, notify and via are copied; via tells whether there is any. */
 	struct mpib_vqp_attr attr;
 	bool multi;
-	bool broken; /* the receiver misses a number */
+	bool broken; /* an end misses a number, or may */
 	unsigned devices; /* mask */
 	unsigned alive; /* data QPs that are not dead */
 	unsigned turn; /* round robin */
@@ -87,7 +87,8 @@ struct mpib_vqp {
 	uint64_t tx_head, tx_next, tx_tail;
 	struct mpib_vrx *rx;
 	uint64_t rx_head, rx_next, rx_tail; /* next: notices go to */
-	uint32_t seq; /* next to send */
+	uint32_t seq; /* SPLIT's and SPRAY's next, of messages */
+	struct mpib_seq_sent out; /* DQPLB's, of fragments */
 	struct mpib_seq *in;
 	uint64_t late; /* of numbers before a reset */
 	uint64_t bytes; /* of the message that is arriving */
@@ -150,6 +151,8 @@ bool mpib_vqp_room(const struct mpib_phys *p);
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
+/* A fragment that was posted is answered. */
+void mpib_vqp_note_answer(struct mpib_vqp *v, const struct mpib_wr *w);
 /* Onto the chain that the turn ends with, or through its port. */
 void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
 /* The oldest WR in flight. */
@@ -175,6 +178,8 @@ void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
 void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
 /* The QP is dead, and with it perhaps the virtual QP. */
 void mpib_vqp_bury(struct mpib_phys *p);
+/* The virtual QP is: what waits fails, with what is told of it. */
+void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error);
 void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error);
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */

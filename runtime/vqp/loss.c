@@ -6,7 +6,7 @@
 
 unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 {
-	return vqp->alive;
+	return vqp->broken ? 0 : vqp->alive;
 }
 
 void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error)
@@ -89,10 +89,14 @@ void mpib_vqp_bury(struct mpib_phys *p)
 	struct mpib_vqp *v = p->vqp;
 
 	mark_dead(p);
-	if (can_go_on(v, p))
-		return;
+	if (!can_go_on(v, p))
+		mpib_vqp_end(v, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
+}
+
+void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error)
+{
 	v->broken = true;
-	fail_waiting(v, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
+	fail_waiting(v, status, error);
 }
 
 /* The receiver waits for the number of this WR, and would for ever. */

@@ -90,6 +90,12 @@ bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 	return true;
 }
 
+void mpib_vqp_note_answer(struct mpib_vqp *v, const struct mpib_wr *w)
+{
+	if (v->in && v->attr.mode == MPIB_VQP_DQPLB && w->kind == MPIB_VQP_DATA)
+		mpib_seq_answered(&v->out, be32toh(w->wr.imm_data) & 0xffffff);
+}
+
 void mpib_vqp_make_busy(struct mpib_vqp *v)
 {
 	if (v->busy)
@@ -216,6 +222,7 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 		mpib_vqp_lose(p, w, wc->status, 0);
 		return;
 	}
+	mpib_vqp_note_answer(v, w);
 	vw = mpib_vqp_tx(v, w->owner);
 	vw->left--;
 	mpib_wr_give(v->vcq->pool, w);

@@ -12,7 +12,8 @@ static int replenish(struct mpib_phys *p)
 	struct ibv_sge none = { 0 };
 
 	p->vqp->held_back |= p->vqp->arrived >= p->vqp->attr.depth;
-	while (!p->dead && p->recvs < p->vqp->attr.cap && !p->vqp->held_back) {
+	while (!p->dead && p->recvs < p->vqp->attr.cap && !p->vqp->held_back &&
+	       !p->vqp->broken) {
 		struct ibv_recv_wr *bad, wr = {
 			.wr_id = mpib_vqp_wr_id(MPIB_VQP_RECV, p),
 			.sg_list = &none,
@@ -83,7 +84,8 @@ static void arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 {
 	struct mpib_vqp *v = p->vqp;
 	uint32_t len;
-	bool last, took;
+	bool last;
+	int took;
 
 	if (v->attr.mode == MPIB_VQP_DQPLB)
 		took = mpib_seq_arrived(v->in, imm & 0xffffff, 1, 1,
@@ -92,8 +94,9 @@ static void arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 		took = mpib_seq_arrived(v->in, imm & 0xffffff,
 					(uint8_t)(imm >> 28),
 					(uint8_t)(imm >> 24 & 15), true, bytes);
-	if (!took)
-		v->vcq->counts.late++;
+	v->vcq->counts.late += took == 0;
+	if (took < 0)
+		mpib_vqp_end(v, IBV_WC_GENERAL_ERR, took);
 	while (mpib_seq_take(v->in, &last, &len)) {
 		v->bytes += len;
 		if (!last)
@@ -140,6 +143,8 @@ void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 	}
 	p->recvs--;
 	if (wc->status != IBV_WC_SUCCESS) {
+		/* What its peer had in flight is lost, if there was anything. */
+		v->broken |= !v->attr.replay;
 		mpib_vqp_bury(p);
 		return;
 	}

@@ -1,23 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vqp/seq.h"
 
-bool mpib_seq_arrived(struct mpib_seq *s, uint32_t seq, uint8_t part,
-		      uint8_t all, bool last, uint32_t bytes)
+#include <errno.h>
+
+int mpib_seq_arrived(struct mpib_seq *s, uint32_t seq, uint8_t part,
+		     uint8_t all, bool last, uint32_t bytes)
 {
 	uint32_t ahead = (seq + MPIB_SEQ_MOD - s->next) % MPIB_SEQ_MOD;
 	struct mpib_seq_entry *e;
 
-	e = &s->window[(s->at + ahead) % MPIB_SEQ_WINDOW];
-	if (seq >= MPIB_SEQ_MOD || ahead >= MPIB_SEQ_WINDOW || !part ||
-	    part & ~all || (e->all && e->all != all) || e->parts & part) {
+	if (seq >= MPIB_SEQ_MOD || !part || part & ~all)
+		return -EPROTO;
+	if (ahead >= MPIB_SEQ_MOD - MPIB_SEQ_WINDOW) {
 		s->late++;
-		return false;
+		return 0;
+	}
+	e = &s->window[(s->at + ahead) % MPIB_SEQ_WINDOW];
+	if (ahead >= MPIB_SEQ_WINDOW || (e->all && e->all != all))
+		return -EPROTO;
+	if (e->parts & part) {
+		s->late++;
+		return 0;
 	}
 	e->parts |= part;
 	e->all = all;
 	e->last = last;
 	e->bytes += bytes;
-	return true;
+	return 1;
 }
 
 bool mpib_seq_take(struct mpib_seq *s, bool *last, uint32_t *bytes)
@@ -32,4 +41,26 @@ bool mpib_seq_take(struct mpib_seq *s, bool *last, uint32_t *bytes)
 	s->next = mpib_seq_next(s->next);
 	s->at = (s->at + 1) % MPIB_SEQ_WINDOW;
 	return true;
+}
+
+/* Whether the number at this place is answered; then it is no longer. */
+static bool take_answer(struct mpib_seq_sent *s, uint32_t at)
+{
+	uint64_t *word = &s->answered[at / 64], bit = 1ull << at % 64;
+	bool answered = *word & bit;
+
+	*word &= ~bit;
+	return answered;
+}
+
+void mpib_seq_answered(struct mpib_seq_sent *s, uint32_t seq)
+{
+	uint32_t i = s->at + (seq + MPIB_SEQ_MOD - s->oldest) % MPIB_SEQ_MOD;
+
+	i %= MPIB_SEQ_SPAN;
+	s->answered[i / 64] |= 1ull << i % 64;
+	while (s->oldest != s->next && take_answer(s, s->at)) {
+		s->oldest = mpib_seq_next(s->oldest);
+		s->at = (s->at + 1) % MPIB_SEQ_SPAN;
+	}
 }

@@ -65,17 +65,20 @@ void mpib_vqp_answered(struct mpib_vqp *vqp, unsigned port, bool ok)
 	}
 	w = mpib_vqp_pop(p);
 	vw = mpib_vqp_tx(vqp, w->owner);
+	if (ok)
+		mpib_vqp_note_answer(vqp, w);
 	mpib_wr_give(vqp->vcq->pool, w);
 	if (ok && --vw->left == 0)
 		mpib_vqp_make_ready(vqp);
 }
 
-bool mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
+int mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
 {
-	bool last, took = mpib_seq_arrived(vqp->in, imm & 0xffffff, 1, 1,
-					   imm & MPIB_VQP_NOTIFY, bytes);
+	int took = mpib_seq_arrived(vqp->in, imm & 0xffffff, 1, 1,
+				    imm & MPIB_VQP_NOTIFY, bytes);
+	bool last;
 
-	vqp->vcq->counts.late += !took;
+	vqp->vcq->counts.late += took == 0;
 	while (mpib_seq_take(vqp->in, &last, &bytes))
 		vqp->arrived += last;
 	return took;
@@ -124,6 +127,7 @@ void mpib_vqp_reset(struct mpib_vqp *vqp)
 	vqp->late = mpib_vqp_late(vqp);
 	if (vqp->in)
 		*vqp->in = (struct mpib_seq){ 0 };
+	vqp->out = (struct mpib_seq_sent){ 0 };
 	vqp->seq = 0;
 	vqp->tx_tail = vqp->tx_next = vqp->tx_head;
 	vqp->rx_tail = vqp->rx_head;

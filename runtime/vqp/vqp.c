@@ -17,7 +17,17 @@ static bool fits_via(const struct mpib_vqp_attr *a)
 	       a->mode != MPIB_VQP_SPLIT && a->mode <= MPIB_VQP_DQPLB &&
 	       a->depth <= DEPTH_MAX && !(a->depth & (a->depth - 1)) &&
 	       a->frag <= MPIB_VQP_FRAG_MAX && a->frag % 128 == 0 &&
-	       (uint64_t)a->cap * a->n <= MPIB_SEQ_WINDOW;
+	       (uint64_t)a->cap * a->n <= MPIB_SEQ_INFLIGHT;
+}
+
+/* DQPLB numbers fragments and keeps the span itself. The others number messages,
+ * of which at most depth are on their way. */
+static bool fits_window(const struct mpib_vqp_attr *a)
+{
+	if ((uint64_t)a->cap * a->n > MPIB_SEQ_INFLIGHT)
+		return false;
+	return a->n == 1 || a->mode == MPIB_VQP_DQPLB ||
+	       a->depth <= MPIB_SEQ_SPAN;
 }
 
 static bool fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
@@ -35,8 +45,7 @@ static bool fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 	if ((multi && a->mode == MPIB_VQP_SPRAY) != (a->notifies > 0) ||
 	    a->notifies > MPIB_VQP_DEVICES)
 		return false;
-	/* What may be on its way fits the receiver's window. */
-	if ((uint64_t)a->cap * a->n > MPIB_SEQ_WINDOW)
+	if (!fits_window(a))
 		return false;
 	for (unsigned i = 0; i < a->n; i++) {
 		if (a->qp[i].device >= vcq->n)
@@ -276,7 +285,7 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
 
 	if (rc < 0)
 		return rc;
-	if (vqp->broken || !mpib_vqp_healthy(vqp))
+	if (!mpib_vqp_healthy(vqp))
 		return -ENETDOWN;
 	if (vqp->tx_head - vqp->tx_tail > vqp->mask)
 		return -EAGAIN;

@@ -14,8 +14,10 @@
  * are in RTR, and replenished.
  *
  * A fragment that is lost leaves the receiver waiting for its number: without
- * a replay that ends the virtual QP. Only SPRAY, which numbers its notices,
- * loses nothing but the message.
+ * a replay that ends the virtual QP, at the receiver as soon as one of its QPs
+ * fails, for it cannot know what was under way there. Only SPRAY, which numbers
+ * its notices, loses nothing but the message. Of a number that no sound peer
+ * can have sent the receiver's end is IBV_WC_GENERAL_ERR, -EPROTO.
  *
  * The caller makes, connects and destroys the QPs; both ends are made alike. A
  * QP that fails takes no more work, others go on. With a single QP everything
@@ -88,9 +90,13 @@ struct mpib_vqp_attr {
 	unsigned notifies;
 	/* In place of qp and notify: ports of device 0. Not SPLIT. */
 	const struct mpib_vqp_via *via; /* copied */
-	uint32_t cap; /* WRs in flight per QP, 1 or more; its SQ holds them */
+	/* WRs in flight per QP, 1 or more; its SQ holds them. Of all of them
+	 * 2048 at most, see seq.h. */
+	uint32_t cap;
 	uint32_t frag; /* bytes, a multiple of 128; 0: MPIB_VQP_FRAG */
-	uint32_t depth; /* virtual WRs a direction, a power of two; 0: 256 */
+	/* Virtual WRs a direction, a power of two; 0: 256. Where these are
+	 * numbered, SPLIT and SPRAY over more than one QP, 8192 at most. */
+	uint32_t depth;
 	/* SPLIT: each device's parts of 1024; all 0: equal. */
 	uint32_t weight[MPIB_VQP_DEVICES];
 	uint32_t number; /* qp_num of its completions */
@@ -191,8 +197,8 @@ int mpib_vqp_prepare(struct mpib_vqp *vqp);
 /*
  * -EINVAL: an opcode that the mode cannot carry, an unsignalled
  * WRITE_WITH_IMM, or no key for a device; -EMSGSIZE: longer than the parts may
- * be; -EAGAIN: depth are outstanding; -ENETDOWN: no QP is left. Later failures
- * are the completion's.
+ * be; -EAGAIN: depth are outstanding; -ENETDOWN: no QP is left, or the virtual
+ * one has ended. Later failures are the completion's.
  */
 int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr);
 int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
@@ -205,7 +211,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
  */
 int mpib_vqp_replay(struct mpib_vqp *vqp);
 
-/* QPs that still take work. */
+/* QPs that still take work; 0 when the virtual QP has ended. */
 unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
 
 /*
@@ -217,9 +223,10 @@ uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length);
 /* The oldest WR of the port came to its end. Of one that failed nothing more is
  * done, and its virtual WR never ends. */
 void mpib_vqp_answered(struct mpib_vqp *vqp, unsigned port, bool ok);
-/* DQPLB's receiver: a numbered fragment came. False: it is late or came twice,
- * and is counted and dropped. */
-bool mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
+/* DQPLB's receiver: a numbered fragment came. 1: taken; 0: it is late or came
+ * twice, and is counted and dropped; -EPROTO: no sound peer sends that number,
+ * so the connection has to fail, for others may be lost. */
+int mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
 /* An IMM that waits for its message came. False: more wait than a sound peer
  * can have on its way. */
 bool mpib_vqp_told(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);

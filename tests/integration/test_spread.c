@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -208,33 +209,153 @@ static void late_numbers_are_counted_and_dropped(void **state)
 	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(64 * KIB);
-	/* Behind; then far beyond what can be under way. */
-	assert_true(mpib_spread_received(qp(1, 1), 3, 4096));
-	assert_true(mpib_spread_received(qp(1, 2), MPIB_VQP_NOTIFY | 3, 4096));
-	assert_true(mpib_spread_received(qp(1, 3), 0x700000, 4096));
+	assert_int_equal(1, mpib_spread_received(qp(1, 1), 3, 4096));
+	assert_int_equal(
+		1, mpib_spread_received(qp(1, 2), MPIB_VQP_NOTIFY | 3, 4096));
 	s = pair_snapshot(&pair, 1);
-	assert_int_equal(s->lane[0].late, 3);
+	assert_int_equal(s->lane[0].late, 2);
 	mpib_snapshot_free(s);
 	transfer(64 * KIB);
+}
+
+/* A write with IMM on a QP of the sending node, made up. */
+static void forge(struct mpib_lane_qp *q, uint32_t imm)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_QUIET, 0, 0),
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htobe32(imm),
+	};
+
+	if (mpib_qp_room(q) > 0)
+		mpib_qp_post(q, &wr, 1);
+	pair_turn(&pair);
+}
+
+/* What it would be dropped for would be waited for without end. */
+static void a_peer_that_numbers_too_far_ahead_loses_the_lane(void **state)
+{
+	(void)state;
+	open_lane(MPIB_SPREAD_DQPLB, 4);
+	transfer(64 * KIB);
+	forge(qp(0, 2), 0x700000);
+	for (unsigned i = 0; i < 100; i++)
+		pair_turn(&pair);
+	assert_int_equal(pair.node[1].lanes_broken, 1);
+}
+
+/* A QP whose WRs are kept back until it is let go. */
+static struct {
+	struct ibv_qp *qp;
+	int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad);
+	struct ibv_send_wr wr[64];
+	struct ibv_sge sge[64];
+	unsigned n;
+} held;
+
+static int post_unless_held(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			    struct ibv_send_wr **bad)
+{
+	if (qp != held.qp)
+		return held.post(qp, wr, bad);
+	for (; wr; wr = wr->next) {
+		assert_true(held.n < 64);
+		held.wr[held.n] = *wr;
+		held.wr[held.n].next = NULL;
+		held.sge[held.n] = *wr->sg_list;
+		held.wr[held.n].sg_list = &held.sge[held.n];
+		held.n++;
+	}
+	return 0;
+}
+
+static void hold(struct mpib_lane_qp *q)
+{
+	held.qp = q->qp;
+	held.n = 0;
+	held.post = q->qp->context->ops.post_send;
+	q->qp->context->ops.post_send = post_unless_held;
+}
+
+static void let_go(void)
+{
+	struct ibv_send_wr *bad;
+
+	held.qp->context->ops.post_send = held.post;
+	for (unsigned i = 0; i < held.n; i++)
+		assert_int_equal(held.post(held.qp, &held.wr[i], &bad), 0);
+}
+
+static void ready(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
+
+/* More memory for a client than it came with. */
+static char *more_memory(unsigned node, size_t len, uint32_t *mr)
+{
+	struct mpib_mr_attr attr = {
+		.addr = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		.len = len,
+		.dmabuf_fd = -1
+	};
+	bool there = false;
+
+	assert_true(attr.addr != MAP_FAILED);
+	assert_int_equal(mpib_mr_add(pair.node[node].attachment, &attr, mr,
+				     ready, &there),
+			 0);
+	pair_until(&pair, &there);
+	return attr.addr;
+}
+
+/* The message has more fragments than there are numbers in the receiver's
+ * window, and a QP stands still while the others go on. */
+static void a_qp_that_stands_still_loses_nothing(void **state)
+{
+	enum {
+		LEN = 100u << 20
+	};
+	uint32_t mr[2], g_rx, g_tx, posted = 0;
+	unsigned idle = 0;
+	char *from, *to;
+
+	(void)state;
+	open_lane(MPIB_SPREAD_DQPLB, 4);
+	from = more_memory(0, LEN, &mr[0]);
+	to = more_memory(1, LEN, &mr[1]);
+	for (size_t i = 0; i < LEN; i += 512)
+		memcpy(from + i, &i, sizeof(i));
+	hold(qp(0, 1));
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, mr[1], 0, LEN, 0);
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, mr[0], 0, LEN, 0);
+	while (idle < 1000) {
+		uint32_t now = qp(0, 2)->posted + qp(0, 3)->posted;
+
+		pair_turn(&pair);
+		idle = now == posted ? idle + 1 : 0;
+		posted = now;
+	}
+	assert_in_range(posted, 1000, LEN / (4 * KIB) - 1);
+	let_go();
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), LEN);
+	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), LEN);
+	assert_memory_equal(from, to, LEN);
+	pair_close(&pair);
+	munmap(from, LEN);
+	munmap(to, LEN);
 }
 
 static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 {
 	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
-	for (unsigned i = 0; i < 300; i++) {
-		struct mpib_lane_qp *q = qp(0, 0);
-		struct ibv_send_wr wr = {
-			.wr_id = mpib_wr_tag(MPIB_WR_QUIET, 0, 0),
-			.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-			.send_flags = IBV_SEND_SIGNALED,
-			.imm_data = htobe32(mpib_imm_v2(0, 1, 0, 0)),
-		};
-
-		if (mpib_qp_room(q) > 0)
-			mpib_qp_post(q, &wr, 1);
-		pair_turn(&pair);
-	}
+	for (unsigned i = 0; i < 300; i++)
+		forge(qp(0, 0), mpib_imm_v2(0, 1, 0, 0));
 	for (unsigned i = 0; i < 100; i++)
 		pair_turn(&pair);
 	assert_int_equal(pair.node[1].lanes_broken, 1);
@@ -254,6 +375,8 @@ int main(void)
 		SPREAD_TEST(ends_that_differ_make_no_lane),
 		SPREAD_TEST(where_paths_are_many_nothing_is_numbered),
 		SPREAD_TEST(late_numbers_are_counted_and_dropped),
+		SPREAD_TEST(a_peer_that_numbers_too_far_ahead_loses_the_lane),
+		SPREAD_TEST(a_qp_that_stands_still_loses_nothing),
 		SPREAD_TEST(a_peer_that_tells_of_too_much_loses_the_lane),
 	};
 

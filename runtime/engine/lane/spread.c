@@ -160,8 +160,7 @@ int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)
 	if (!vqp || lane->broken)
 		return 0;
 	if (q != &lane->qp[q->rail][0]) {
-		mpib_vqp_numbered(vqp, imm, bytes);
-		return 1;
+		return mpib_vqp_numbered(vqp, imm, bytes) < 0 ? -EPROTO : 1;
 	}
 	/* A replay's covers nothing that is numbered. */
 	if (mpib_imm_mask(imm) == 0 || !mpib_spread_waits(bytes))

@@ -63,7 +63,8 @@ static inline bool mpib_spread_waits(uint32_t bytes)
 /* The completion of a fragment or a notice. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
 /* An IMM on a lane of dqplb. 1: it is taken, for a fragment or for one that
- * waits; 0: it is not; -EPROTO: more wait than can be under way. */
+ * waits; 0: it is not; -EPROTO: more wait than can be under way, or a number is
+ * further ahead than any can be. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
 /* The next IMM that waits no longer. */
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes);

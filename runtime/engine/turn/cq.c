@@ -74,8 +74,8 @@ static bool waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 
 	if (rc < 0)
 		mpib_lane_break(q->lane, rc,
-				"rail %u: peer %s ends more parts than it can "
-				"have begun",
+				"rail %u: peer %s numbers or ends parts that "
+				"it cannot have begun",
 				q->rail, q->lane->peer);
 	else if (rc > 0)
 		arrived_whole(s, q);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vqp/seq.h: any order in, order out; late ones dropped, also after the wrap. */
+/* vqp/seq.h: any order in, order out; late ones dropped, also after the wrap; and
+ * the span that a sender keeps. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +29,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool came(uint32_t seq)
+static int came(uint32_t seq)
 {
 	return mpib_seq_arrived(s, seq, 1, 1, true, seq & 0xff);
 }
@@ -50,14 +52,14 @@ static unsigned take(void)
 static void numbers_come_out_in_order(void **state)
 {
 	(void)state;
-	assert_true(came(2));
-	assert_true(came(1));
+	assert_int_equal(1, came(2));
+	assert_int_equal(1, came(1));
 	assert_int_equal(take(), 0);
-	assert_true(came(0));
+	assert_int_equal(1, came(0));
 	assert_int_equal(take(), 3);
-	assert_true(came(4));
+	assert_int_equal(1, came(4));
 	assert_int_equal(take(), 0);
-	assert_true(came(3));
+	assert_int_equal(1, came(3));
 	assert_int_equal(take(), 2);
 	assert_int_equal(s->late, 0);
 }
@@ -65,12 +67,12 @@ static void numbers_come_out_in_order(void **state)
 static void a_number_that_came_already_is_dropped(void **state)
 {
 	(void)state;
-	assert_true(came(1));
-	assert_false(came(1)); /* waits for 0 still */
-	assert_true(came(0));
+	assert_int_equal(1, came(1));
+	assert_int_equal(0, came(1)); /* waits for 0 still */
+	assert_int_equal(1, came(0));
 	assert_int_equal(take(), 2);
-	assert_false(came(1)); /* long taken */
-	assert_false(came(0));
+	assert_int_equal(0, came(1)); /* long taken */
+	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
 }
@@ -79,28 +81,99 @@ static void the_wrap_changes_nothing(void **state)
 {
 	(void)state;
 	s->next = MPIB_SEQ_MOD - 2;
-	assert_true(came(0));
-	assert_true(came(MPIB_SEQ_MOD - 1));
-	assert_true(came(MPIB_SEQ_MOD - 2));
+	assert_int_equal(1, came(0));
+	assert_int_equal(1, came(MPIB_SEQ_MOD - 1));
+	assert_int_equal(1, came(MPIB_SEQ_MOD - 2));
 	assert_int_equal(take(), 3);
 	assert_int_equal(s->next, 1);
 	/* Of before the wrap, and of a whole round ago. */
-	assert_false(came(MPIB_SEQ_MOD - 1));
-	assert_false(came(MPIB_SEQ_MOD - 100));
-	assert_false(came(0));
+	assert_int_equal(0, came(MPIB_SEQ_MOD - 1));
+	assert_int_equal(0, came(MPIB_SEQ_MOD - 100));
+	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
 	/* Ones of 24 bits are no number at all. */
-	assert_false(came(MPIB_SEQ_MOD));
+	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD));
 }
 
-static void beyond_the_window_is_dropped(void **state)
+/* Dropped, it would be waited for without end: the sender has its answer. */
+static void beyond_the_window_is_a_fault(void **state)
 {
 	(void)state;
-	assert_true(came(MPIB_SEQ_WINDOW - 1));
-	assert_false(came(MPIB_SEQ_WINDOW));
-	assert_false(came(MPIB_SEQ_MOD / 2));
-	assert_int_equal(s->late, 2);
+	assert_int_equal(1, came(MPIB_SEQ_WINDOW - 1));
+	assert_int_equal(-EPROTO, came(MPIB_SEQ_WINDOW));
+	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD / 2));
+	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD - MPIB_SEQ_WINDOW - 1));
+	assert_int_equal(s->late, 0);
+	assert_int_equal(0, came(MPIB_SEQ_MOD - MPIB_SEQ_WINDOW));
+	assert_int_equal(s->late, 1);
+}
+
+static struct mpib_seq_sent sent;
+
+static void give(unsigned n)
+{
+	while (n-- > 0) {
+		assert_true(mpib_seq_may_send(&sent));
+		sent.next = mpib_seq_next(sent.next);
+	}
+}
+
+/* From wherever the numbers are, also over the wrap. */
+static void one_number_without_an_answer_holds_the_span(void **state)
+{
+	(void)state;
+	for (uint32_t first = 0; first < 5; first++) {
+		uint32_t oldest = (first * 3355441u + 1) % MPIB_SEQ_MOD, seq;
+
+		memset(&sent, 0, sizeof(sent));
+		sent.next = sent.oldest = oldest;
+		sent.at = oldest % MPIB_SEQ_SPAN;
+		give(MPIB_SEQ_SPAN);
+		assert_false(mpib_seq_may_send(&sent));
+		for (seq = mpib_seq_next(oldest); seq != sent.next;
+		     seq = mpib_seq_next(seq))
+			mpib_seq_answered(&sent, seq);
+		assert_false(mpib_seq_may_send(&sent));
+		assert_int_equal(sent.oldest, oldest);
+		mpib_seq_answered(&sent, oldest);
+		assert_int_equal(sent.oldest, sent.next);
+		give(MPIB_SEQ_SPAN);
+		assert_false(mpib_seq_may_send(&sent));
+	}
+}
+
+/* Answers in any order, twice round the numbers' places and over the wrap. */
+static void answers_free_what_lies_before_them_and_no_more(void **state)
+{
+	unsigned seed = 3;
+	uint8_t *open = calloc(MPIB_SEQ_MOD, 1);
+	uint32_t oldest = MPIB_SEQ_MOD - 20000;
+
+	(void)state;
+	memset(&sent, 0, sizeof(sent));
+	sent.next = sent.oldest = oldest;
+	for (unsigned i = 0; i < 400000; i++) {
+		uint32_t span =
+			(sent.next + MPIB_SEQ_MOD - oldest) % MPIB_SEQ_MOD;
+		uint32_t seq =
+			(oldest + (unsigned)rand_r(&seed) % (span / 2 + 1)) %
+			MPIB_SEQ_MOD;
+
+		assert_int_equal(mpib_seq_may_send(&sent),
+				 span < MPIB_SEQ_SPAN);
+		if (rand_r(&seed) % 2 && mpib_seq_may_send(&sent)) {
+			open[sent.next] = 1;
+			give(1);
+		} else if (open[seq]) {
+			open[seq] = 0;
+			mpib_seq_answered(&sent, seq);
+		}
+		while (oldest != sent.next && !open[oldest])
+			oldest = mpib_seq_next(oldest);
+		assert_int_equal(sent.oldest, oldest);
+	}
+	free(open);
 }
 
 static void all_parts_make_a_number(void **state)
@@ -109,16 +182,17 @@ static void all_parts_make_a_number(void **state)
 	bool last;
 
 	(void)state;
-	assert_true(mpib_seq_arrived(s, 0, 2, 3, true, 10));
+	assert_int_equal(1, mpib_seq_arrived(s, 0, 2, 3, true, 10));
 	assert_false(mpib_seq_take(s, &last, &bytes));
-	assert_false(mpib_seq_arrived(s, 0, 2, 3, true, 10)); /* twice */
-	assert_false(mpib_seq_arrived(s, 0, 1, 1, true, 10)); /* of others */
-	assert_false(mpib_seq_arrived(s, 0, 4, 3, true, 10)); /* of none */
-	assert_false(mpib_seq_arrived(s, 0, 0, 3, true, 10));
-	assert_true(mpib_seq_arrived(s, 0, 1, 3, true, 5));
+	assert_int_equal(0, mpib_seq_arrived(s, 0, 2, 3, true, 10)); /* twice */
+	/* Of other parts, of none, and no part at all. */
+	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 1, 1, true, 10));
+	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 4, 3, true, 10));
+	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 0, 3, true, 10));
+	assert_int_equal(1, mpib_seq_arrived(s, 0, 1, 3, true, 5));
 	assert_true(mpib_seq_take(s, &last, &bytes));
 	assert_int_equal(bytes, 15);
-	assert_int_equal(s->late, 4);
+	assert_int_equal(s->late, 1);
 }
 
 /* A million numbers, over the wrap, shuffled within blocks. */
@@ -145,7 +219,7 @@ static void shuffled_blocks_over_the_wrap(void **state)
 			order[k] = t;
 		}
 		for (unsigned i = 0; i < BLOCK; i++)
-			assert_true(came(order[i]));
+			assert_int_equal(1, came(order[i]));
 		assert_int_equal(take(), BLOCK);
 		done += BLOCK;
 	}
@@ -160,7 +234,9 @@ int main(void)
 		SEQ_TEST(numbers_come_out_in_order),
 		SEQ_TEST(a_number_that_came_already_is_dropped),
 		SEQ_TEST(the_wrap_changes_nothing),
-		SEQ_TEST(beyond_the_window_is_dropped),
+		SEQ_TEST(beyond_the_window_is_a_fault),
+		SEQ_TEST(one_number_without_an_answer_holds_the_span),
+		SEQ_TEST(answers_free_what_lies_before_them_and_no_more),
 		SEQ_TEST(all_parts_make_a_number),
 		SEQ_TEST(shuffled_blocks_over_the_wrap),
 	};

@@ -224,6 +224,50 @@ static void a_lost_number_ends_the_virtual_qp(void **state)
 	assert_int_equal(rig_write(&rig, 3, 0, 8), -ENETDOWN);
 }
 
+/* What was under way to a QP that failed may be lost, and only its sender knows:
+ * without a replay nobody is to wait for it. */
+static void a_receive_ends_when_a_qp_fails(void **state)
+{
+	const struct mpib_vrecv more = { .wr_id = 8 };
+
+	(void)state;
+	for (unsigned mode = 0; mode < 3; mode++) {
+		for (unsigned at = 0; at < 2; at++) {
+			if (mode == MPIB_VQP_SPRAY && at > 0)
+				break; /* it has one QP that takes receives */
+			start((enum mpib_vqp_mode)mode, 2);
+			rig_recv(&rig, 7);
+			assert_int_equal(rig_write(&rig, 1, 0, 8192), 0);
+			hca_break(mode == MPIB_VQP_SPRAY ? rig.rx.notify[0]
+							 : rig.rx.data[at]);
+			assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
+			assert_int_equal(wc.wr_id, 7);
+			assert_true(wc.status != IBV_WC_SUCCESS);
+			assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &more),
+					 -ENETDOWN);
+			assert_int_equal(mpib_vqp_healthy(rig.rx.vqp), 0);
+			teardown(NULL);
+		}
+	}
+}
+
+/* One that lost a number as a sender receives nothing more, either. */
+static void what_has_ended_takes_no_receive(void **state)
+{
+	const struct mpib_vrecv more = { .wr_id = 8 };
+
+	(void)state;
+	start(MPIB_VQP_DQPLB, 4);
+	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), 0);
+	assert_int_equal(rig_write(&rig, 1, 0, 8 * 4096), 0);
+	hca_break(rig.tx.data[2]);
+	/* The receive has nothing to wait for, the send its other fragments. */
+	assert_true(rig_sent(&rig).recv);
+	assert_int_equal(rig_sent(&rig).status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), -ENETDOWN);
+	assert_int_equal(mpib_vqp_healthy(rig.tx.vqp), 0);
+}
+
 /* The WRs of QPs that died go out again, the same ones, on those that live. */
 static void a_replay_loses_nothing_and_repeats_nothing(void **state)
 {
@@ -287,6 +331,8 @@ int main(void)
 		FAULT_TEST(t7_a_receive_that_cannot_be_posted_is_told),
 		FAULT_TEST(t10_a_notice_overtakes_no_data_of_another_device),
 		FAULT_TEST(a_lost_number_ends_the_virtual_qp),
+		FAULT_TEST(a_receive_ends_when_a_qp_fails),
+		FAULT_TEST(what_has_ended_takes_no_receive),
 		FAULT_TEST(a_replay_loses_nothing_and_repeats_nothing),
 	};
 

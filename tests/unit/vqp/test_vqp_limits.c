@@ -104,6 +104,87 @@ static void t8_late_and_repeated_numbers_are_counted_and_dropped(void **state)
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
 }
 
+/* Dropped as late it would be lost without a word: its sender has the answer. */
+static void a_number_that_cannot_be_ends_the_receiver(void **state)
+{
+	static const uint32_t wrong[] = { MPIB_SEQ_WINDOW, MPIB_SEQ_MOD / 2,
+					  MPIB_SEQ_MOD };
+	const struct mpib_vrecv more = { .wr_id = 2 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
+		rig_recv(&rig, 1);
+		forge_number(wrong[i]);
+		assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
+		assert_int_equal(wc.wr_id, 1);
+		assert_int_equal(wc.status, IBV_WC_GENERAL_ERR);
+		assert_int_equal(wc.error, -EPROTO);
+		assert_int_equal(mpib_vqp_healthy(rig.rx.vqp), 0);
+		assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &more),
+				 -ENETDOWN);
+		teardown(NULL);
+	}
+}
+
+enum held {
+	HOLD_FIRST,
+	HOLD_LAST,
+	HOLDS,
+};
+
+/* One QP stands still, as with a retransmission, and the others go on for as
+ * long as they are let. Then it goes on, too: all of it arrives, in order. */
+static void hold_one_qp(enum held held, unsigned n, unsigned devices,
+			unsigned messages, uint64_t len)
+{
+	const struct mpib_vqp_attr attr = {
+		.mode = MPIB_VQP_DQPLB, .n = n, .cap = 8, .frag = 128
+	};
+	struct mpib_vcq_counts counts;
+	unsigned sent = 0, got = 0, idle = 0;
+	struct hca_qp *still;
+
+	rig_up(&rig, &attr, devices, len);
+	still = rig.tx.data[held == HOLD_FIRST ? 0 : n - 1];
+	for (unsigned i = 0; i < messages; i++) {
+		rig_recv(&rig, i);
+		assert_int_equal(rig_write(&rig, i, 0, len), 0);
+	}
+	while (sent < messages || got < messages) {
+		unsigned moved = 0;
+
+		for (unsigned i = 0; i < n; i++)
+			moved += (idle > 3 || rig.tx.data[i] != still) &&
+				 hca_step(rig.tx.data[i]);
+		for (; rig_poll(&rig.rx, &wc, 1) == 1; moved++) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			assert_int_equal(wc.wr_id, got++);
+			assert_int_equal(wc.bytes, len);
+		}
+		for (; rig_poll(&rig.tx, &wc, 1) == 1; moved++) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			assert_int_equal(wc.wr_id, sent++);
+		}
+		idle = moved ? idle : idle + 1;
+		assert_true(idle < 100);
+	}
+	mpib_vcq_counts(rig.rx.vcq, &counts);
+	assert_int_equal(counts.late, 0);
+	teardown(NULL);
+}
+
+static void a_qp_that_stands_still_loses_no_number(void **state)
+{
+	(void)state;
+	for (enum held held = HOLD_FIRST; held < HOLDS; held++) {
+		hold_one_qp(held, 2, 1, 200, 16 << 10);
+		hold_one_qp(held, 5, 2, 200, 16 << 10);
+		/* More fragments in one message than numbers in the window. */
+		hold_one_qp(held, 3, 1, 1, 128ull * 3 * MPIB_SEQ_WINDOW);
+	}
+}
+
 /* T9 */
 static void t9_a_poll_takes_a_bounded_number(void **state)
 {
@@ -225,7 +306,10 @@ static void attributes_are_sane_or_refused(void **state)
 	a.notifies = 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	a.cap = MPIB_SEQ_WINDOW / 2 + 1; /* more than the receiver can order */
+	a.cap = MPIB_SEQ_INFLIGHT / 2 + 1; /* more than is put in order */
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
+	a = attr_of(qp, 2);
+	a.depth = 2 * MPIB_SEQ_SPAN; /* so are these, one number each */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
 	a.depth = 100;
@@ -245,6 +329,8 @@ int main(void)
 		LIMIT_TEST(t5_sizes_are_whole_and_checked),
 		LIMIT_TEST(
 			t8_late_and_repeated_numbers_are_counted_and_dropped),
+		LIMIT_TEST(a_number_that_cannot_be_ends_the_receiver),
+		LIMIT_TEST(a_qp_that_stands_still_loses_no_number),
 		LIMIT_TEST(t9_a_poll_takes_a_bounded_number),
 		LIMIT_TEST(t11_nothing_in_flight_outlives_its_virtual_qp),
 		LIMIT_TEST(t12_sends_are_bounded),
