@@ -125,15 +125,20 @@ static void rearm(void *arg, int status)
 
 	(void)status;
 	mpib_srq_arm(l->tenant, l->rail);
+	mpib_tenant_put(l->tenant);
 	free(l);
 }
 
 static void srq_limit(struct mpib_shard *s, unsigned r, const struct ibv_srq *q)
 {
 	struct mpib_tenant *t = q->srq_context;
-	struct limit *l = mpib_sure_alloc(sizeof(*l));
 	struct mpib_call *call;
+	struct limit *l;
 
+	if (t->refs == 0)
+		return; /* it is leaving */
+	mpib_tenant_hold(t);
+	l = mpib_sure_alloc(sizeof(*l));
 	*l = (struct limit){ .tenant = t, .rail = r };
 	call = mpib_call_new(l, rearm, l);
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_srq_limit);

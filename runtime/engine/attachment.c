@@ -2,6 +2,7 @@
 /*
  * Attached processes and the regions they registered.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -38,6 +39,7 @@ int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
 	a->shard = tenant->shard;
 	mpib_claim_init(&a->claim, &tenant->claim);
 	a->tenant = tenant;
+	mpib_tenant_hold(tenant);
 	a->id = id;
 	a->submit = submit;
 	a->reply = reply;
@@ -118,6 +120,7 @@ void mpib_attachment_free(struct mpib_attachment *a)
 		}
 		dereg(mr);
 	}
+	mpib_tenant_put(a->tenant);
 	free(a->mr);
 	free(a->mr_made);
 	free(a);
@@ -223,6 +226,7 @@ void mpib_mr_unref(struct mpib_mr *mr)
 {
 	struct mpib_call *del = mr->del;
 
+	assert(mr->refs > 0);
 	if (--mr->refs > 0 || !del)
 		return;
 	mr->del = NULL;
@@ -249,7 +253,7 @@ static void on_mr_del(struct mpib_msg *msg)
 	struct mpib_mr *mr = call->what;
 
 	mr->attachment->mr[mr->handle] = NULL;
-	mr->refs++; /* so that the last user does not answer yet */
+	mpib_mr_ref(mr); /* so that the last user does not answer yet */
 	mr->del = call;
 	if (mr->refs > 1)
 		break_users(mr);

@@ -242,6 +242,7 @@ static void free_attachments(struct mpib_shard *s)
 void mpib_engine_close(struct mpib_engine *engine)
 {
 	mpib_engine_halt(engine);
+	engine->closing = true;
 	for (unsigned i = 0; i < engine->shards; i++) {
 		free_lanes(&engine->shard[i]);
 		free_attachments(&engine->shard[i]);

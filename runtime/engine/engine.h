@@ -215,7 +215,9 @@ void mpib_attachment_share(struct mpib_attachment *attachment, uint32_t weight,
 			   uint64_t rate);
 void mpib_flow_share(struct mpib_flow *flow, uint32_t weight, uint64_t rate);
 
-/* Counted; creates PD and SRQ on first use and fills the SRQ. -errno. */
+/* Counted, for clients and lanes count as well; with the last of them it is
+ * freed. Creates PD and SRQ on first use. -errno; -ENOSPC: the rails' completion
+ * queues have no room for the receives of one more. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);
 void mpib_tenant_put(struct mpib_tenant *tenant);

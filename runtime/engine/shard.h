@@ -17,6 +17,7 @@
 #include "engine/measure/snapshot.h"
 #include "engine/measure/times.h"
 #include "engine/pace.h"
+#include "engine/rail/budget.h"
 #include "vqp/vqp.h"
 
 /* Flows of one shard: 20 bits on the wire, fewer in memory. */
@@ -40,9 +41,7 @@ struct mpib_rail {
 				       the control thread's, last seen */
 	uint8_t port_num;
 	bool down; /* as mpib_shard_rail_state() was told */
-	uint32_t cq_size;
-	uint32_t cq_owed; /* completions that may still come: never above
-			     cq_size, so the CQ cannot overrun */
+	struct mpib_budget budget; /* of its CQ */
 	uint64_t inflight; /* bytes of all lanes */
 	/* window.c: of these, on lanes that do not move, and when that was
 	 * looked up. */
@@ -121,6 +120,7 @@ struct mpib_engine {
 	char trouble[256];
 	bool rail_up[MPIB_RAILS];
 	bool leaving; /* see handover/handover.h; control thread */
+	bool closing; /* what is left is freed at once; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	_Atomic unsigned drained; /* bit per rail, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
@@ -173,6 +173,9 @@ void mpib_rail_close(struct mpib_rail *rail);
  * Control thread. */
 int mpib_trouble(struct mpib_engine *e, unsigned rail, const char *call,
 		 int rc);
+/* The CQ of the rail has no place for what is to be made: -ENOSPC. */
+int mpib_trouble_crowded(const struct mpib_shard *s, unsigned rail,
+			 const char *what);
 /* Of what was no verbs call. Returns rc. */
 int mpib_trouble_say(struct mpib_engine *e, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -197,6 +200,17 @@ void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
 /* async.c: take what the shard's devices have to tell. Control thread; never
  * waits. */
 void mpib_async_turn(struct mpib_shard *s);
+
+/*
+ * measure/sums.c: whether what is owed to CQs, lanes and regions is what their
+ * owners have; else false, and the first that is not. The shard rests: it is
+ * halted, or between two turns that a test drives.
+ */
+struct mpib_sum {
+	const char *what;
+	uint64_t owed, have;
+};
+bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong);
 
 /* turn/cq.c: bounded poll of both rails; how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);

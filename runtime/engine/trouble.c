@@ -3,6 +3,7 @@
  * What a call of the control thread failed of, kept for whoever has
  * somebody to tell.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,19 @@ int mpib_trouble_say(struct mpib_engine *e, int rc, const char *fmt, ...)
 	vsnprintf(e->trouble, sizeof(e->trouble), fmt, ap);
 	va_end(ap);
 	return rc;
+}
+
+int mpib_trouble_crowded(const struct mpib_shard *s, unsigned rail,
+			 const char *what)
+{
+	return mpib_trouble_say(
+		s->engine, -ENOSPC,
+		"rail %s of shard %u has no room for %s: of %u completions "
+		"%u are kept for users' receives and QPs (raise "
+		"proxy.threads, or lower srq.high)",
+		mpib_rail_name(rail), s->index, what, s->rail[rail].budget.size,
+		atomic_load_explicit(&s->rail[rail].budget.promised,
+				     memory_order_relaxed));
 }
 
 const char *mpib_engine_trouble(struct mpib_engine *engine, int rc)

@@ -199,9 +199,22 @@ void pair_leave(struct pair *more)
 	unmap(&more->node[1]);
 }
 
+/* Whatever the test did. */
+static void check_sums(const struct pair *p, unsigned node)
+{
+	struct mpib_sum sum;
+
+	if (!mpib_shard_sums(&p->node[node].engine->shard[0], &sum))
+		fail_msg("node %u: %s: %llu are owed, and their owners have "
+			 "%llu",
+			 node, sum.what, (unsigned long long)sum.owed,
+			 (unsigned long long)sum.have);
+}
+
 void pair_close(struct pair *p)
 {
 	for (unsigned i = 0; i < 2; i++) {
+		check_sums(p, i);
 		mpib_engine_close(p->node[i].engine);
 		p->node[i].engine = NULL;
 		unmap(&p->node[i]);

@@ -5,6 +5,7 @@
  */
 #include <mpib/wire.h>
 
+#include "engine/flow/chain.h"
 #include "engine/flow/report.h"
 #include "engine/measure/count.h"
 
@@ -37,6 +38,18 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
+/* Entries that may go without a signal: at any depth of the SQ a replay, and so
+ * anything else, has room as soon as all that was signalled is answered. */
+static uint32_t quiet_most(const struct mpib_lane *lane)
+{
+	uint32_t most = lane->shard->engine->cfg.cts_signal;
+	uint32_t fit = lane->depth > MPIB_REPLAY_WRS
+			       ? lane->depth - MPIB_REPLAY_WRS
+			       : 1;
+
+	return most < fit ? most : fit;
+}
+
 void mpib_quiet_write(struct mpib_flow *f, uint64_t off, uint32_t len)
 {
 	struct mpib_lane_qp *q = mpib_flow_cts_qp(f);
@@ -59,7 +72,8 @@ void mpib_quiet_write(struct mpib_flow *f, uint64_t off, uint32_t len)
 		wr.send_flags |= IBV_SEND_INLINE;
 	/* Unsignalled writes leave the SQ with the next signalled one. */
 	q->cts_quiet += (len + 63) / 64;
-	if (q->cts_quiet >= f->shard->engine->cfg.cts_signal) {
+	if (q->cts_quiet >= quiet_most(f->lane) ||
+	    mpib_budget_is_tight(&rail->budget)) {
 		wr.send_flags |= IBV_SEND_SIGNALED;
 		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
 		q->cts_quiet = 0;

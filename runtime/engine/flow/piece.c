@@ -95,7 +95,7 @@ static void add_share(struct mpib_flow *f, struct mpib_piece *p,
 		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
 	r->posted = true;
 	if (share->mr)
-		share->mr->refs++;
+		mpib_mr_ref(share->mr);
 	p->share[p->n++] = *share;
 }
 

@@ -21,7 +21,7 @@ int mpib_flow_hold(struct mpib_flow *f, const struct mpib_desc *d,
 	m = f->attachment->mr[d->mr];
 	if (!m || d->off > m->len || d->len > m->len - d->off)
 		return -EFAULT;
-	m->refs++;
+	mpib_mr_ref(m);
 	*mr = m;
 	*addr = m->addr + d->off;
 	return 0;

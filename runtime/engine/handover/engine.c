@@ -5,10 +5,32 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "engine/flow/flow.h"
 #include "engine/handover/handover.h"
+
+/* In builds with a sanitizer, which are to find what others live with. */
+static void check_sums(const struct mpib_engine *engine)
+{
+#ifdef MPIB_DEBUG
+	struct mpib_sum sum;
+
+	for (unsigned i = 0; i < engine->shards; i++) {
+		if (mpib_shard_sums(&engine->shard[i], &sum))
+			continue;
+		mpib_err("shard %u: %s: %llu are owed, and their owners have "
+			 "%llu",
+			 i, sum.what, (unsigned long long)sum.owed,
+			 (unsigned long long)sum.have);
+		abort();
+	}
+#else
+	(void)engine;
+#endif
+}
 
 void mpib_engine_halt(struct mpib_engine *engine)
 {
@@ -22,6 +44,7 @@ void mpib_engine_halt(struct mpib_engine *engine)
 		for (unsigned i = 0; i < engine->shards; i++)
 			ran += mpib_mailbox_run(&engine->shard[i].mailbox);
 	} while (ran > 0);
+	check_sums(engine);
 }
 
 int mpib_engine_run(struct mpib_engine *engine)

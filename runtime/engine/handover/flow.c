@@ -32,7 +32,7 @@ static void place(struct mpib_parcel *p, struct mpib_flow *f,
 		mpib_parcel_fail(p, "a place outside of its region");
 		return;
 	}
-	m->refs++;
+	mpib_mr_ref(m);
 	*mr = m;
 	*addr = m->addr + off;
 }

@@ -132,6 +132,7 @@ static struct mpib_lane *make(struct mpib_tenant *tenant)
 		return NULL;
 	lane->shard = s;
 	lane->tenant = tenant;
+	mpib_tenant_hold(tenant);
 	lane->depth = s->engine->cfg.sq_depth;
 	lane->failover = true;
 	lane->since = s->now;

@@ -20,7 +20,7 @@ static void refused(struct mpib_lane_qp *q, struct mpib_wr *first, uint32_t n,
 	     wr = wr->next)
 		taken++;
 	q->posted -= n - taken;
-	q->lane->shard->rail[q->rail].cq_owed -= n - taken;
+	mpib_budget_sent(&q->lane->shard->rail[q->rail].budget, n - taken);
 	q->refused = error;
 	q->lane->shard->refused = true;
 }
@@ -60,7 +60,7 @@ void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 	w->wr.wr_id |= ++q->posted & 0xffffff;
 	q->asked = q->posted;
 	mpib_wr_chain_add(&q->chain, w);
-	s->rail[q->rail].cq_owed++;
+	mpib_budget_send(&s->rail[q->rail].budget, 1);
 }
 
 void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
@@ -84,5 +84,5 @@ void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 	}
 	if (wr[n - 1].send_flags & IBV_SEND_SIGNALED)
 		q->asked = q->posted;
-	s->rail[q->rail].cq_owed += n;
+	mpib_budget_send(&s->rail[q->rail].budget, n);
 }

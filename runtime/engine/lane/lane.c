@@ -23,6 +23,7 @@ void mpib_lane_free(struct mpib_lane *lane)
 		TAILQ_REMOVE(&lane->shard->engine->lanes, lane, made_link);
 	mpib_failover_end(lane);
 	lane->shard->lanes_made--;
+	mpib_tenant_put(lane->tenant);
 	free(lane);
 }
 
@@ -102,6 +103,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		return -ENOMEM;
 	l->shard = tenant->shard;
 	l->tenant = tenant;
+	mpib_tenant_hold(tenant);
 	l->rails = rails_of(cfg, path);
 	l->path = (uint8_t)path;
 	l->imm_version = want ? want->imm_version : imm_version;

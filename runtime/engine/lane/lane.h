@@ -31,7 +31,11 @@ void mpib_lane_free(struct mpib_lane *lane);
 /* Control thread: registered, and in mr_made; the shard is not told. */
 int mpib_mr_make(struct mpib_attachment *a, const struct mpib_mr_attr *attr,
 		 uint32_t handle, struct mpib_mr **made);
-/* Shard: drop one hold. */
+/* Shard: take one hold, drop one. */
+static inline void mpib_mr_ref(struct mpib_mr *mr)
+{
+	mr->refs++;
+}
 void mpib_mr_unref(struct mpib_mr *mr);
 
 struct mpib_attachment {
@@ -61,6 +65,8 @@ struct mpib_lane_qp {
 	uint32_t asked; /* posted, as of the last signalled one */
 	int refused; /* -errno of a post that was, until somebody looks */
 	bool no_ece; /* not set, so not to be answered */
+	bool promised; /* it has its places in the CQ; control thread */
+	bool last; /* its last WR was posted */
 	uint32_t cts_quiet; /* CTS since the last signalled one */
 	struct mpib_wr_chain chain; /* of this turn */
 	LIST_ENTRY(mpib_lane_qp) ring_link; /* with a chain */
@@ -160,14 +166,27 @@ static inline uint32_t mpib_wr_piece(uint64_t wr_id)
 /* Beyond what room was asked for: the other rail's chain, and a replay. */
 #define MPIB_WR_SPARE 128u
 
+static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
+{
+	return (q->posted - q->retired) & 0xffffff;
+}
+
+/* Requests that the QP itself takes, for a probe or the last one: these have a
+ * place in the CQ. */
+static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
+{
+	uint32_t n = mpib_qp_outstanding(q);
+
+	return n < q->lane->depth ? q->lane->depth - n : 0;
+}
+
 /* WRs that may be posted to the QP now, never more than its CQ can hold, nor
  * than the turn has left. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
 	const struct mpib_shard *s = q->lane->shard;
-	const struct mpib_rail *rail = &s->rail[q->rail];
-	uint32_t sq = q->lane->depth - ((q->posted - q->retired) & 0xffffff);
-	uint32_t cq = rail->cq_size - rail->cq_owed;
+	uint32_t sq = mpib_qp_sq_room(q);
+	uint32_t cq = mpib_budget_room(&s->rail[q->rail].budget);
 
 	if (s->wrs.left < 2 * MPIB_WR_SPARE)
 		return 0;
@@ -186,6 +205,11 @@ void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w);
 /* Now, rather than at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
+/* A write of nothing, for its answer: what it tells is that the QP carries, and
+ * that the unsignalled ones before it are done. One that nothing else signalled
+ * is ahead of has its place in the CQ, whatever others have taken. False: not
+ * now. */
+bool mpib_qp_probe(struct mpib_lane_qp *q);
 
 static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t flow,
 				   uint32_t piece)

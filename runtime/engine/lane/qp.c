@@ -13,7 +13,23 @@ void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
 	if (n > ((q->posted - q->retired) & 0xffffff))
 		return;
 	q->retired += n;
-	q->lane->shard->rail[q->rail].cq_owed -= n;
+	mpib_budget_sent(&q->lane->shard->rail[q->rail].budget, n);
+}
+
+bool mpib_qp_probe(struct mpib_lane_qp *q)
+{
+	bool waits = (int32_t)(q->asked - q->retired) > 0;
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, 0, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (!q->lane->shard->wrs.left ||
+	    (waits ? mpib_qp_room(q) : mpib_qp_sq_room(q)) == 0)
+		return false;
+	mpib_qp_post(q, &wr, 1);
+	return true;
 }
 
 /* The QPs are in ERR: a WR posted now is flushed after all that are ahead of
@@ -26,11 +42,14 @@ static void post_last(struct mpib_lane_qp *q)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
+	if (q->last)
+		return; /* since then nothing was posted */
 	mpib_qp_ring(q); /* it is to be the last */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
 		q->posted++;
-		q->lane->shard->rail[q->rail].cq_owed++;
+		q->last = true;
+		mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
 	}
 }
 

@@ -39,6 +39,10 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	if (getrandom(&q->psn, sizeof(q->psn), 0) != sizeof(q->psn))
 		return -EIO;
 	q->psn &= 0xffffff;
+	rc = mpib_budget_promise(&rail->budget, MPIB_BUDGET_PER_QP);
+	if (rc < 0)
+		return mpib_trouble_crowded(lane->shard, r, "another QP");
+	q->promised = true;
 	rc = rail->verbs->create_qp(lane->tenant->pd[r], &init, &q->qp);
 	if (rc < 0)
 		return mpib_trouble(lane->shard->engine, r, "ibv_create_qp",
@@ -72,6 +76,10 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 		if (q->qp)
 			lane->shard->rail[rail].verbs->destroy_qp(q->qp);
 		q->qp = NULL;
+		if (q->promised)
+			mpib_budget_release(&lane->shard->rail[rail].budget,
+					    MPIB_BUDGET_PER_QP);
+		q->promised = false;
 	}
 }
 
@@ -167,6 +175,9 @@ void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 			&rail->recent[q->qpn % MPIB_RECENT_QPS];
 
 		mpib_qp_ring(q);
+		/* A device that is lost has not said what became of them. */
+		mpib_budget_sent(&rail->budget, mpib_qp_outstanding(q));
+		q->retired = q->posted;
 		HASH_DELETE(hh, rail->qps, q);
 		if (*recent == q)
 			*recent = NULL;

@@ -47,15 +47,15 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 	rc = ask_port(rail, spec, why, why_len);
 	if (rc < 0)
 		goto err_close;
-	rail->cq_size = cqe < rail->port.max_cqe ? cqe : rail->port.max_cqe;
+	rail->budget.size = cqe < rail->port.max_cqe ? cqe : rail->port.max_cqe;
 	call = "ibv_create_comp_channel";
 	rc = v->create_comp_channel(rail->ctx, &rail->channel);
 	if (rc < 0)
 		goto err_say;
 	fcntl(rail->channel->fd, F_SETFL, O_NONBLOCK);
 	call = "ibv_create_cq";
-	rc = v->create_cq(rail->ctx, (int)rail->cq_size, rail, rail->channel,
-			  &rail->cq);
+	rc = v->create_cq(rail->ctx, (int)rail->budget.size, rail,
+			  rail->channel, &rail->cq);
 	if (rc < 0)
 		goto err_channel;
 	fcntl(rail->ctx->async_fd, F_SETFL,

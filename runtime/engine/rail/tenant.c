@@ -3,6 +3,7 @@
  * Tenants: a protection domain and a shared receive queue per rail, and
  * registered slabs for the tables of their flows.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,21 +120,29 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 
 	while (t->srq_posted[rail] < high) {
 		uint32_t n = high - t->srq_posted[rail];
-		struct mpib_rail *r = &t->shard->rail[rail];
+		struct mpib_budget *budget = &t->shard->rail[rail].budget;
 
 		if (n > 32)
 			n = 32;
-		if (n > r->cq_size - r->cq_owed)
+		if (!mpib_budget_receive(budget, n))
 			return -ENOSPC;
 		memset(wr, 0, n * sizeof(wr[0]));
 		for (uint32_t i = 0; i + 1 < n; i++)
 			wr[i].next = &wr[i + 1];
-		if (ibv_post_srq_recv(t->srq[rail], wr, &bad))
+		if (ibv_post_srq_recv(t->srq[rail], wr, &bad)) {
+			mpib_budget_received(budget, n);
 			return -EIO;
+		}
 		t->srq_posted[rail] += n;
-		r->cq_owed += n;
 	}
 	return 0;
+}
+
+void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
+{
+	assert(t->srq_posted[rail] > 0);
+	t->srq_posted[rail]--;
+	mpib_budget_received(&t->shard->rail[rail].budget, 1);
 }
 
 int mpib_srq_turn(struct mpib_shard *s)
@@ -165,25 +174,43 @@ static void free_tenant(struct mpib_tenant *t)
 		free_slab(t, slab);
 	}
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		const struct mpib_verbs *v = t->shard->rail[r].verbs;
+		struct mpib_rail *rail = &t->shard->rail[r];
 
 		if (t->srq[r])
-			v->destroy_srq(t->srq[r]);
+			rail->verbs->destroy_srq(t->srq[r]);
 		if (t->pd[r])
-			v->dealloc_pd(t->pd[r]);
+			rail->verbs->dealloc_pd(t->pd[r]);
+		if (t->promised[r])
+			mpib_budget_release(&rail->budget,
+					    t->shard->engine->cfg.srq_high);
 	}
 	free(t);
 }
 
+/* What cannot be filled now mpib_srq_turn() fills. */
 static void on_add(struct mpib_msg *msg)
 {
-	struct mpib_tenant *t =
-		(struct mpib_tenant *)((char *)msg -
-				       offsetof(struct mpib_tenant, msg));
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_tenant *t = call->what;
 
 	TAILQ_INSERT_TAIL(&t->shard->tenants, t, link);
-	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++)
-		t->shard->rail[r].cq_owed += t->srq_posted[r];
+	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
+		if (t->srq[r])
+			mpib_srq_fill(t, r);
+	}
+	mpib_call_done(t->shard, call, 0);
+}
+
+static void added(void *arg, int status)
+{
+	struct mpib_tenant *t = arg;
+
+	(void)status;
+	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
+		if (t->srq[r])
+			mpib_srq_arm(t, r);
+	}
+	mpib_tenant_put(t);
 }
 
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
@@ -209,26 +236,18 @@ static int make_rail(struct mpib_tenant *t, unsigned r)
 		.attr = { .max_wr = s->engine->cfg.srq_high, .max_sge = 1 },
 	};
 	struct mpib_rail *rail = &s->rail[r];
-	struct ibv_recv_wr wr, *bad;
 	int rc;
 
+	rc = mpib_budget_promise(&rail->budget, s->engine->cfg.srq_high);
+	if (rc < 0)
+		return mpib_trouble_crowded(s, r,
+					    "the receives of another user");
+	t->promised[r] = true;
 	rc = rail->verbs->alloc_pd(rail->ctx, &t->pd[r]);
 	if (rc < 0)
 		return mpib_trouble(s->engine, r, "ibv_alloc_pd", rc);
 	rc = rail->verbs->create_srq(t->pd[r], &attr, &t->srq[r]);
-	if (rc < 0)
-		return mpib_trouble(s->engine, r, "ibv_create_srq", rc);
-	/* Filled here, before any QP exists, so before RTR. */
-	memset(&wr, 0, sizeof(wr));
-	for (uint32_t i = 0; i < s->engine->cfg.srq_high; i++) {
-		rc = -ibv_post_srq_recv(t->srq[r], &wr, &bad);
-		if (rc < 0)
-			return mpib_trouble(s->engine, r, "ibv_post_srq_recv",
-					    rc);
-		t->srq_posted[r]++;
-	}
-	mpib_srq_arm(t, r);
-	return 0;
+	return mpib_trouble(s->engine, r, "ibv_create_srq", rc);
 }
 
 static struct mpib_tenant *find(struct mpib_engine *e, unsigned shard,
@@ -249,6 +268,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	struct mpib_tenant *t = find(engine, shard, uid);
 	struct mpib_shard *s = &engine->shard[shard];
 	uint8_t away = mpib_shard_away(s);
+	struct mpib_call *call;
 	int rc;
 
 	if (t) {
@@ -265,7 +285,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	t->shard = s;
 	mpib_claim_init(&t->claim, &t->shard->claims);
 	t->uid = uid;
-	t->refs = 1;
+	t->refs = 2; /* on_add() has one */
 	LIST_INIT(&t->slabs);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
 		rc = away >> r & 1 ? 0 : make_rail(t, r);
@@ -276,7 +296,8 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	}
 	t->next = engine->tenants;
 	engine->tenants = t;
-	mpib_mailbox_send(&t->shard->mailbox, &t->msg, on_add);
+	call = mpib_call_new(t, added, t);
+	mpib_mailbox_send(&s->mailbox, &call->msg, on_add);
 	*tenant = t;
 	return 0;
 }
@@ -287,11 +308,46 @@ void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 	mpib_claim_set(&tenant->claim, weight, rate);
 }
 
-/* Kept for the next client of the uid: a PD and an SRQ cost little, and lanes
- * to peers outlive clients. mpib_engine_close() frees them. */
+void mpib_tenant_hold(struct mpib_tenant *t)
+{
+	t->refs++;
+}
+
+/* Its QPs are gone, so no receive of it completes any more. */
+static void on_leave(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_tenant *t = call->what;
+	struct mpib_shard *s = t->shard;
+
+	TAILQ_REMOVE(&s->tenants, t, link);
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		mpib_budget_received(&s->rail[r].budget, t->srq_posted[r]);
+		t->srq_posted[r] = 0;
+	}
+	mpib_call_done(s, call, 0);
+}
+
+static void left(void *arg, int status)
+{
+	(void)status;
+	free_tenant(arg);
+}
+
+/* Who comes meanwhile gets another one of the same uid. */
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
-	tenant->refs--;
+	struct mpib_engine *e = tenant->shard->engine;
+	struct mpib_tenant **at = &e->tenants;
+	struct mpib_call *call;
+
+	if (--tenant->refs > 0 || e->closing)
+		return;
+	while (*at != tenant)
+		at = &(*at)->next;
+	*at = tenant->next;
+	call = mpib_call_new(tenant, left, tenant);
+	mpib_mailbox_send(&tenant->shard->mailbox, &call->msg, on_leave);
 }
 
 void mpib_tenants_free(struct mpib_engine *e)

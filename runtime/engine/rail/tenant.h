@@ -29,12 +29,12 @@ struct mpib_tenant {
 	struct mpib_shard *shard;
 	struct mpib_claim claim;
 	uid_t uid;
-	unsigned refs; /* control thread */
+	unsigned refs; /* control thread: clients, lanes, calls; 0: it leaves */
 	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the rail was away, away.h */
 	struct ibv_srq *srq[MPIB_RAILS];
+	bool promised[MPIB_RAILS]; /* it has its places in the CQ */
 	uint32_t srq_posted[MPIB_RAILS]; /* shard */
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */
-	struct mpib_msg msg;
 	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
 	struct mpib_tenant *next; /* control thread's list */
 };
@@ -42,7 +42,11 @@ struct mpib_tenant {
 /* Shard: keep each SRQ between the water marks. */
 int mpib_srq_turn(struct mpib_shard *s);
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
+/* A receive was used up. */
+void mpib_srq_taken(struct mpib_tenant *t, unsigned rail);
 /* Control thread. */
+/* As mpib_tenant_get() by whoever has it already. */
+void mpib_tenant_hold(struct mpib_tenant *t);
 /* Have the device tell when fewer than half of srq_low receives are left: the
  * shard did not come to it in time. */
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);

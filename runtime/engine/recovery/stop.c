@@ -162,20 +162,6 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	mpib_rail_check_stopped(lane, rail);
 }
 
-static bool probe(struct mpib_lane_qp *q)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, 0, 0),
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-
-	if (mpib_qp_room(q) == 0)
-		return false;
-	mpib_qp_post(q, &wr, 1);
-	return true;
-}
-
 /* New QPs of the rail are connected: see whether they carry. */
 void mpib_rail_on_connect(struct mpib_msg *msg)
 {
@@ -190,7 +176,7 @@ void mpib_rail_on_connect(struct mpib_msg *msg)
 	stop->probed = call;
 	stop->probes = lane->qps[job->rail];
 	for (unsigned i = 0; i < lane->qps[job->rail]; i++) {
-		if (!probe(&lane->qp[job->rail][i])) {
+		if (!mpib_qp_probe(&lane->qp[job->rail][i])) {
 			give_up_probes(lane, job->rail, -EIO);
 			return;
 		}

@@ -28,18 +28,6 @@ static uint64_t elapsed(struct mpib_shard *s, uint64_t now)
 	return ns < 2 * WATCH_NS ? ns : 2 * WATCH_NS;
 }
 
-static void probe(struct mpib_lane_qp *q)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, 0, 0),
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-
-	if (mpib_qp_room(q) > 0)
-		mpib_qp_post(q, &wr, 1);
-}
-
 struct sums {
 	uint32_t retired, quiet;
 	bool outstanding;
@@ -57,7 +45,10 @@ static void add_up(const struct mpib_lane *lane, unsigned r, struct sums *sum)
 	}
 }
 
-/* CTS are mostly unsignalled: nobody would hear of their loss in time. */
+/*
+ * CTS are mostly unsignalled: nobody would hear of their loss in time, and each
+ * keeps a place in the CQ, which many lanes at rest would fill among them.
+ */
 static void ask_quiet(struct mpib_lane *lane, unsigned r,
 		      const struct sums *sum)
 {
@@ -66,7 +57,7 @@ static void ask_quiet(struct mpib_lane *lane, unsigned r,
 	if (sum->quiet && sum->quiet >= w->quiet && w->quiet) {
 		for (unsigned i = 0; i < lane->qps[r]; i++) {
 			if (lane->qp[r][i].posted != lane->qp[r][i].asked)
-				probe(&lane->qp[r][i]);
+				mpib_qp_probe(&lane->qp[r][i]);
 		}
 		w->quiet = 0;
 		return;
@@ -134,8 +125,18 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 	}
 	add_up(lane, r ^ 1, &sum);
 	if (!sum.outstanding)
-		probe(&lane->qp[r ^ 1][0]);
+		mpib_qp_probe(&lane->qp[r ^ 1][0]);
 	return true;
+}
+
+/* Without another rail to go to there is nothing to find out but that. */
+static bool watch_quiet(struct mpib_lane *lane, unsigned r)
+{
+	struct sums sum;
+
+	add_up(lane, r, &sum);
+	ask_quiet(lane, r, &sum);
+	return sum.quiet;
 }
 
 void mpib_watch(struct mpib_shard *s)
@@ -150,11 +151,11 @@ void mpib_watch(struct mpib_shard *s)
 	s->watching = false;
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{
-		if (!lane->failover || lane->broken)
-			continue;
 		for (unsigned r = 0; r < lane->rails; r++) {
-			if (lane->open & 1u << r)
-				s->watching |= watch_rail(lane, r, ns);
+			if (!(lane->open & 1u << r)) /* none is if broken */
+				continue;
+			s->watching |= lane->failover ? watch_rail(lane, r, ns)
+						      : watch_quiet(lane, r);
 		}
 	}
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/split/tracker.h"
 
+#include <assert.h>
+
 void mpib_tracker_init(struct mpib_tracker *t)
 {
 	*t = (struct mpib_tracker){ 0 };
@@ -25,6 +27,7 @@ void mpib_tracker_post(struct mpib_tracker *t, struct mpib_chunk *c,
 static void take_out(struct mpib_tracker *t, struct mpib_chunk *c, uint64_t now)
 {
 	TAILQ_REMOVE(&t->unacked, c, link);
+	assert(c->bytes <= t->inflight && (!t->sum || c->bytes <= *t->sum));
 	t->inflight -= c->bytes;
 	if (t->sum)
 		*t->sum -= c->bytes;

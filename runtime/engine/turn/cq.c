@@ -89,12 +89,12 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	uint32_t imm = be32toh(wc->imm_data);
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
-	rail->cq_owed--;
+	/* Whose it is that nobody knows keeps the place with its tenant. */
 	if (!q) {
 		rail->n.bad_imms++;
 		return;
 	}
-	q->lane->tenant->srq_posted[r]--;
+	mpib_srq_taken(q->lane->tenant, r);
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (!mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
 			mpib_lane_break(q->lane, -EIO,
@@ -174,11 +174,20 @@ static void sent_for(struct mpib_flow *f, unsigned r, uint64_t wr_id, bool ok)
 	}
 }
 
+/* Those of a QP alone carry no flow. */
+static struct mpib_flow *sent_by(struct mpib_shard *s, uint64_t wr_id)
+{
+	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
+
+	if (kind == MPIB_WR_DRAIN || kind == MPIB_WR_PROBE)
+		return NULL;
+	return s->flow[mpib_wr_flow(wr_id) & (MPIB_FLOWS_MAX - 1)];
+}
+
 static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 {
 	struct mpib_lane_qp *q = find_qp(&s->rail[r], wc->qp_num);
-	struct mpib_flow *f =
-		s->flow[mpib_wr_flow(wc->wr_id) & (MPIB_FLOWS_MAX - 1)];
+	struct mpib_flow *f = sent_by(s, wc->wr_id);
 	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wc->wr_id, 0);

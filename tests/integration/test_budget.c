@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Places in a rail's CQ (rail/budget.h): who has them, that they come back, and
+ * that nobody waits for ever for one; and the sums that say so.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/flow/flow.h"
+#include "engine_pair.h"
+
+#define SOUT MPIB_RAIL_SOUT
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void open_with(const struct mpib_engine_config *cfg)
+{
+	pair_open(&pair, cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+}
+
+static void open_pair(void)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	open_with(&cfg);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	return 0;
+}
+
+static struct mpib_budget *budget(unsigned node, unsigned rail)
+{
+	return &pair.node[node].engine->shard[0].rail[rail].budget;
+}
+
+static void turns(unsigned n)
+{
+	while (n-- > 0)
+		pair_turn(&pair);
+}
+
+/* Tenants that the shard knows of. */
+static unsigned tenants(unsigned node)
+{
+	const struct mpib_tenant *t;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(t, &pair.node[node].engine->shard[0].tenants, link)
+	n++;
+	return n;
+}
+
+/* Each had a receive queue of its own, whose receives counted for ever. */
+static void users_that_come_and_go_leave_nothing_behind(void **state)
+{
+	uint32_t promised;
+
+	(void)state;
+	open_pair();
+	promised = budget(0, SOUT)->promised;
+	for (unsigned uid = 1; uid <= 300; uid++) {
+		struct mpib_tenant *t;
+
+		assert_int_equal(
+			mpib_tenant_get(pair.node[0].engine, 0, uid, &t), 0);
+		turns(uid % 3); /* it may leave before the shard saw it */
+		mpib_tenant_put(t);
+		turns(uid % 2);
+	}
+	turns(4);
+	assert_int_equal(tenants(0), 1);
+	assert_int_equal(budget(0, SOUT)->promised, promised);
+	assert_int_equal(budget(0, SOUT)->receives, pair.cfg.srq_high);
+	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
+}
+
+/* A client and a lane each keep it, whoever leaves first. */
+static void a_lane_keeps_its_user(void **state)
+{
+	struct mpib_tenant *t;
+	struct mpib_lane *lane;
+
+	(void)state;
+	open_pair();
+	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, 7, &t), 0);
+	assert_int_equal(mpib_lane_create(t, MPIB_IMM_V2, MPIB_PATH_UNKNOWN,
+					  MPIB_SPREAD_SPLIT, NULL, &lane),
+			 0);
+	mpib_tenant_put(t);
+	turns(4);
+	assert_int_equal(tenants(0), 2);
+	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, 7, &t), 0);
+	assert_ptr_equal(t, lane->tenant);
+	mpib_tenant_put(t);
+	mpib_lane_free(lane);
+	turns(4);
+	assert_int_equal(tenants(0), 1);
+}
+
+static void users_beyond_the_room_are_refused_by_name(void **state)
+{
+	enum {
+		MOST = 200
+	};
+	struct mpib_engine *e;
+	struct mpib_tenant *t[MOST];
+	unsigned n = 0;
+	const char *why;
+	int rc;
+
+	(void)state;
+	open_pair();
+	e = pair.node[0].engine;
+	while ((rc = mpib_tenant_get(e, 0, 100 + n, &t[n])) == 0) {
+		n++;
+		turns(n % 2);
+		assert_true(n < MOST);
+	}
+	assert_int_equal(rc, -ENOSPC);
+	why = mpib_engine_trouble(e, rc);
+	assert_non_null(
+		strstr(why, "no room for the receives of another user"));
+	assert_non_null(strstr(why, "65536 completions"));
+	assert_non_null(strstr(why, "srq.high"));
+	assert_in_range(n, 90, 96);
+	/* Those who have it lack nothing. */
+	turns(4);
+	assert_in_range(mpib_budget_room(budget(0, SOUT)), 16384, 20000);
+	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
+	/* One leaves, one comes. */
+	mpib_tenant_put(t[--n]);
+	turns(4);
+	assert_int_equal(mpib_tenant_get(e, 0, 9999, &t[n]), 0);
+	while (n > 0)
+		mpib_tenant_put(t[--n]);
+}
+
+/* CTS are mostly unsignalled. As many as the SQ holds never came back, where the
+ * interval was longer than the SQ. */
+static void any_depth_goes_with_any_interval(void **state)
+{
+	static const uint32_t depth[] = { 32, 64, 512 };
+	static const uint32_t interval[] = { 1, 128, 1024 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3 * 3; i++) {
+		struct mpib_engine_config cfg;
+
+		mpib_engine_config_init(&cfg);
+		cfg.sq_depth = depth[i / 3];
+		cfg.cts_signal = interval[i % 3];
+		open_with(&cfg);
+		for (unsigned m = 0; m < cfg.sq_depth + 100; m++)
+			pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
+		/* Nor is a grouped answer or a replay ever without room. */
+		turns(100);
+		assert_in_range(mpib_qp_room(&rx.flow->lane->qp[SOUT][0]), 17,
+				cfg.sq_depth);
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+/* What has a place in the node's CQ, but the receives. */
+static uint32_t sends(unsigned node)
+{
+	return budget(node, SOUT)->sends;
+}
+
+/* Lanes that have no other rail to go to were never asked. */
+static void a_lane_at_rest_keeps_no_places(void **state)
+{
+	(void)state;
+	open_pair();
+	assert_false(pair.node[1].lane->failover);
+	for (unsigned m = 0; m < 50; m++)
+		pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
+	for (unsigned i = 0; i < 2000000 && sends(1); i++)
+		pair_turn(&pair);
+	assert_int_equal(sends(1), 0);
+}
+
+/* Where places are few nobody is to wait for the next look at who is quiet. */
+static void where_places_are_few_each_cts_is_signalled(void **state)
+{
+	struct mpib_lane_qp *q;
+
+	(void)state;
+	open_pair();
+	q = &pair.node[1].lane->qp[SOUT][0];
+	budget(1, SOUT)->size = budget(1, SOUT)->promised + 1;
+	for (unsigned m = 0; m < 20; m++) {
+		pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
+		assert_int_equal(q->posted, q->asked);
+	}
+	budget(1, SOUT)->size = 65536;
+}
+
+/* Many lanes, each with fewer than the interval, filled the CQ among them. */
+static void many_lanes_at_rest_leave_room_for_others(void **state)
+{
+	enum {
+		LANES = 8
+	};
+	struct mpib_engine_config cfg;
+	struct pair more[LANES];
+	struct pair_end from[LANES], to[LANES];
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.srq_low = 16;
+	cfg.srq_high = 32;
+	open_with(&cfg);
+	for (unsigned i = 0; i < LANES; i++) {
+		pair_join(&pair, &more[i], i + 1);
+		pair_connect(&more[i], 5, 0, &from[i], &to[i]);
+	}
+	turns(10);
+	budget(1, SOUT)->size = budget(1, SOUT)->promised + 100;
+	for (unsigned m = 0; m < 60; m++) {
+		for (unsigned i = 0; i < LANES; i++)
+			pair_transfer(&more[i], &from[i], &to[i], 1, 64, 64, m);
+	}
+	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
+	budget(1, SOUT)->size = 65536;
+	pair_close(&pair);
+	pair.node[0].engine = NULL;
+	for (unsigned i = 0; i < LANES; i++)
+		pair_leave(&more[i]);
+}
+
+static void set_flag(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
+
+/* When all places are taken a probe has its own, and so has a lane's end. */
+static void a_full_cq_can_still_be_asked_and_drained(void **state)
+{
+	struct mpib_lane_qp *q;
+	bool killed = false;
+
+	(void)state;
+	open_pair();
+	q = &pair.node[1].lane->qp[SOUT][0];
+	for (unsigned m = 0; m < 1000 && q->posted == q->asked; m++)
+		pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
+	assert_int_not_equal(q->posted, q->asked);
+	budget(1, SOUT)->size = budget(1, SOUT)->promised + sends(1);
+	assert_int_equal(mpib_qp_room(q), 0);
+	assert_true(mpib_qp_probe(q));
+	assert_false(mpib_qp_probe(q)); /* the place is taken */
+	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
+		pair_turn(&pair);
+	assert_int_equal(mpib_qp_outstanding(q), 0);
+	budget(1, SOUT)->size = budget(1, SOUT)->promised;
+	assert_int_equal(mpib_qp_room(q), 0);
+	mpib_lane_kill(pair.node[1].lane, set_flag, &killed);
+	pair_until(&pair, &killed);
+	budget(1, SOUT)->size = 65536;
+}
+
+/* Probes and last requests are a QP's and no connection's. */
+static void a_probe_is_counted_to_no_connection(void **state)
+{
+	struct mpib_lane_qp *q;
+	uint64_t cqes;
+
+	(void)state;
+	open_pair();
+	assert_int_equal(tx.flow->id, 0);
+	pair_transfer(&pair, &tx, &rx, 1, 64, 64, 1);
+	q = &pair.node[0].lane->qp[SOUT][0];
+	cqes = tx.flow->n[SOUT].tx_cqes;
+	assert_true(mpib_qp_probe(q));
+	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
+		pair_turn(&pair);
+	assert_int_equal(tx.flow->n[SOUT].tx_cqes, cqes);
+}
+
+static bool right(void)
+{
+	struct mpib_sum sum;
+
+	return mpib_shard_sums(&pair.node[0].engine->shard[0], &sum);
+}
+
+/* A check that cannot fail is none. */
+static void sums_that_do_not_fit_are_found(void **state)
+{
+	struct mpib_shard *s;
+	struct mpib_mr *mr;
+
+	(void)state;
+	open_pair();
+	pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 4096, 7);
+	turns(4);
+	s = &pair.node[0].engine->shard[0];
+	mr = pair.node[0].attachment->mr_made[pair.node[0].mr];
+	assert_int_equal(mr->refs, 1);
+	assert_true(right());
+	budget(0, SOUT)->sends++;
+	assert_false(right());
+	budget(0, SOUT)->sends--;
+	budget(0, SOUT)->receives--;
+	assert_false(right());
+	budget(0, SOUT)->receives++;
+	budget(0, SOUT)->promised--;
+	assert_false(right());
+	budget(0, SOUT)->promised++;
+	s->rail[SOUT].inflight++;
+	assert_false(right());
+	pair.node[0].lane->track[SOUT].inflight++;
+	assert_false(right());
+	pair.node[0].lane->track[SOUT].inflight--;
+	s->rail[SOUT].inflight--;
+	mr->refs++;
+	assert_false(right());
+	mr->refs--;
+	pair.node[0].lane->nflows++;
+	assert_false(right());
+	pair.node[0].lane->nflows--;
+	s->wrs.left--;
+	assert_false(right());
+	s->wrs.left++;
+	assert_true(right());
+}
+
+#define BUDGET_TEST(f) cmocka_unit_test_teardown(f, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BUDGET_TEST(users_that_come_and_go_leave_nothing_behind),
+		BUDGET_TEST(a_lane_keeps_its_user),
+		BUDGET_TEST(users_beyond_the_room_are_refused_by_name),
+		BUDGET_TEST(any_depth_goes_with_any_interval),
+		BUDGET_TEST(a_lane_at_rest_keeps_no_places),
+		BUDGET_TEST(where_places_are_few_each_cts_is_signalled),
+		BUDGET_TEST(many_lanes_at_rest_leave_room_for_others),
+		BUDGET_TEST(a_full_cq_can_still_be_asked_and_drained),
+		BUDGET_TEST(a_probe_is_counted_to_no_connection),
+		BUDGET_TEST(sums_that_do_not_fit_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
