@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#define DEBT_MAX (INT64_C(64) << 20)
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
 #define RATE_MIN 10000 /* what a limit's arithmetic can still tell from 0 */
@@ -146,7 +145,8 @@ static bool has_tokens(struct mpib_claim *n, struct mpib_claim_turn *t)
 	return false;
 }
 
-/* What was not used in a round is gone, a debt is not. */
+/* What was not used in a round is gone, a debt is not: it is at most a piece,
+ * which is served to whoever has any credit, but that may be 2 GiB. */
 static void grant(struct mpib_claim *n)
 {
 	int64_t quantum = quantum_of(n);
@@ -162,8 +162,6 @@ static void charge(struct mpib_claim *leaf, int64_t bytes)
 {
 	for (struct mpib_claim *n = leaf; n->parent; n = n->parent) {
 		n->credit -= bytes + MPIB_CLAIM_PIECE;
-		if (n->credit < -DEBT_MAX)
-			n->credit = -DEBT_MAX;
 		if (n->credit <= 0 && n->alone)
 			grant(n);
 		if (rate_of(n))
@@ -250,12 +248,32 @@ static enum outcome visit(struct mpib_claim *n, struct mpib_claim_turn *t)
 	return TAILQ_EMPTY(&n->active) ? serve_leaf(n, t) : serve_inner(n, t);
 }
 
+/* As many rounds as would pass before anybody has worked off what he owes. */
+static void skip_rounds(struct mpib_claim *p)
+{
+	int64_t least = INT64_MAX;
+	struct mpib_claim *n;
+
+	TAILQ_FOREACH(n, &p->active, link)
+	{
+		int64_t rounds = n->credit > 0 ? 0 : -n->credit / quantum_of(n);
+
+		least = rounds < least ? rounds : least;
+	}
+	TAILQ_FOREACH(n, &p->active, link)
+	{
+		n->credit += least * quantum_of(n);
+		p->grants += (uint32_t)least;
+	}
+}
+
 /* Each active child once, beginning with who has kept its place longest. */
 static enum outcome round_of(struct mpib_claim *p, struct mpib_claim_turn *t)
 {
 	struct mpib_claim *n, *next,
 		*last = TAILQ_LAST(&p->active, mpib_claim_list);
 	bool alone = TAILQ_FIRST(&p->active) == last, kept = false;
+	unsigned posted = t->posted;
 
 	for (n = TAILQ_FIRST(&p->active); n; n = next) {
 		enum outcome o;
@@ -272,6 +290,8 @@ static enum outcome round_of(struct mpib_claim *p, struct mpib_claim_turn *t)
 		if (o == STOP || t->left == 0 || !all_can_pay(p))
 			return STOP;
 	}
+	if (t->owing && t->posted == posted && !TAILQ_EMPTY(&p->active))
+		skip_rounds(p);
 	return kept ? KEEP : OVER;
 }
 

@@ -163,6 +163,22 @@ static void the_size_of_pieces_does_not_matter(void **state)
 	assert_part(b, 1, 2);
 }
 
+/* A message of registered memory is one piece, of up to 2 GiB. Nor do turns pass
+ * in vain while all owe one. */
+static void nor_does_it_of_the_largest(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
+
+	(void)state;
+	a->piece = 2047u << 20;
+	for (unsigned mib = 1; mib <= 2047; mib += 2046) {
+		b->piece = mib << 20;
+		while (total() < (uint64_t)mib << 41)
+			assert_true(one_turn(1).posted > 0);
+		assert_part(a, 1, 2);
+	}
+}
+
 static void a_tenant_has_one_share_however_many_clients(void **state)
 {
 	struct leaf *victim = add(0, &f.tenant[0], 10);
@@ -365,6 +381,7 @@ int main(void)
 		TEST(clients_get_bytes_by_their_weights),
 		TEST(so_they_do_when_all_wait_for_the_same_room),
 		TEST(the_size_of_pieces_does_not_matter),
+		TEST(nor_does_it_of_the_largest),
 		TEST(a_tenant_has_one_share_however_many_clients),
 		TEST(what_one_leaves_goes_to_the_others),
 		TEST(nothing_of_the_room_is_left),
