@@ -325,29 +325,70 @@ static void the_split_in_force_is_told_with_its_source(void **state)
 	mpib_snapshot_free(a);
 }
 
+static struct mpib_split_why why(void)
+{
+	struct mpib_snapshot *a = pair_snapshot(&pair, 0);
+	struct mpib_split_why why = a->flow[0].why;
+
+	mpib_snapshot_free(a);
+	return why;
+}
+
+static void a_hint_is_told_before_the_first_message(void **state)
+{
+	(void)state;
+	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
+	mpib_flow_set_hint(tx.flow, SLOT);
+	mpib_hint_write(&hints.entries[SLOT], 512);
+	assert_int_equal(why().sup_bw, 512);
+	transfer(MIB);
+	expect_moved(MIB / 2, MIB / 2);
+}
+
+static void a_rail_that_is_out_is_told_in_every_mode(void **state)
+{
+	(void)state;
+	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
+		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
+		pair.node[0].lane->use = 1u << MPIB_RAIL_SOUT;
+		assert_int_equal(why().source, MPIB_SPLIT_FAILOVER);
+		assert_int_equal(why().sup_bw, 0);
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+static void nothing_is_older_than_the_connection(void **state)
+{
+	(void)state;
+	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
+		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
+		pair.node[0].lane->since = pair.node[0].lane->adapt.since = 1;
+		assert_true(why().age_ns <=
+			    tx.flow->shard->now - tx.flow->since);
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+#define POLICY_TEST(f) cmocka_unit_test_teardown(f, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(
-			an_agents_hint_is_followed_to_the_byte, teardown),
-		cmocka_unit_test_teardown(
-			without_a_slot_everything_stays_on_sout, teardown),
-		cmocka_unit_test_teardown(
-			a_writer_that_died_writing_leaves_the_last_hint,
-			teardown),
-		cmocka_unit_test_teardown(the_hint_is_read_once_a_message,
-					  teardown),
-		cmocka_unit_test_teardown(
-			small_messages_to_another_island_spare_themselves_sup,
-			teardown),
-		cmocka_unit_test_teardown(
-			isolation_keeps_inside_an_island_to_sup, teardown),
-		cmocka_unit_test_teardown(
-			isolation_makes_no_sup_qps_to_another_island, teardown),
-		cmocka_unit_test_teardown(
-			ends_that_see_it_differently_make_no_lane, teardown),
-		cmocka_unit_test_teardown(
-			the_split_in_force_is_told_with_its_source, teardown),
+		POLICY_TEST(an_agents_hint_is_followed_to_the_byte),
+		POLICY_TEST(without_a_slot_everything_stays_on_sout),
+		POLICY_TEST(a_writer_that_died_writing_leaves_the_last_hint),
+		POLICY_TEST(the_hint_is_read_once_a_message),
+		POLICY_TEST(
+			small_messages_to_another_island_spare_themselves_sup),
+		POLICY_TEST(isolation_keeps_inside_an_island_to_sup),
+		POLICY_TEST(isolation_makes_no_sup_qps_to_another_island),
+		POLICY_TEST(ends_that_see_it_differently_make_no_lane),
+		POLICY_TEST(the_split_in_force_is_told_with_its_source),
+		POLICY_TEST(a_hint_is_told_before_the_first_message),
+		POLICY_TEST(a_rail_that_is_out_is_told_in_every_mode),
+		POLICY_TEST(nothing_is_older_than_the_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,7 @@ static void on_start(struct mpib_msg *msg)
 	s->flow[f->id] = f;
 	f->attachment->flow[f->index] = f;
 	f->started = true;
+	f->since = s->now;
 	TAILQ_INSERT_TAIL(&f->lane->flows, f, lane_link);
 	f->lane->nflows++;
 	if (f->is_sender)

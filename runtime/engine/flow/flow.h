@@ -167,6 +167,7 @@ struct mpib_flow {
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
 	uint32_t hint; /* as last read */
 	uint64_t hint_since; /* when it became so */
+	uint64_t since; /* when the shard got it */
 	struct mpib_claim claim; /* of its client's */
 	int8_t stopped_by; /* of MPIB_CLAIM_*, just now */
 	bool on_intake, on_cts;
@@ -335,7 +336,7 @@ void mpib_split(struct mpib_flow *flow, uint32_t total, uint32_t pos,
 /* The rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* The split in force. */
-void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why);
+void mpib_policy_why(struct mpib_flow *flow, struct mpib_split_why *why);
 
 /* replay.c: as mpib_sender_step(), for what a fence lost. */
 uint64_t mpib_replay_step(struct mpib_flow *f);

@@ -98,36 +98,75 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane)
 	return sup && lane->rails > 1 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
-void mpib_policy_why(const struct mpib_flow *flow, struct mpib_split_why *why)
+/* As the next message will find it; the one that is under way has its own. */
+static uint32_t hint_in_force(struct mpib_flow *f)
 {
-	const struct mpib_engine_config *cfg = &flow->shard->engine->cfg;
+	bool between = !f->is_sender || f->tx.pos == 0;
+
+	return between ? read_hint(f) : f->hint;
+}
+
+/* When the rails that are not in use failed, the last of them; 0: none did. */
+static uint64_t failed_at(const struct mpib_lane *lane)
+{
+	uint64_t at = 0;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (!(lane->use >> r & 1) && lane->stop[r].fault_ns > at)
+			at = lane->stop[r].fault_ns;
+	}
+	return at;
+}
+
+/* The policy's own, all rails being in use; when it became so, 0: always. */
+static uint64_t chosen(struct mpib_flow *f, struct mpib_split_why *why)
+{
+	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
+	const struct mpib_lane *lane = f->lane;
+
+	switch ((enum mpib_mode)cfg->mode) {
+	case MPIB_MODE_VANILLA:
+		why->source = MPIB_SPLIT_ISOLATION;
+		why->sup_bw =
+			lane->path == MPIB_PATH_INTRA ? MPIB_SUP_BW_ALL : 0;
+		return 0;
+	case MPIB_MODE_ADVANCED:
+		why->source = MPIB_SPLIT_HINT;
+		why->hint_slot = hint_slot(f);
+		why->sup_bw = hint_of(f) ? hint_in_force(f) : 0;
+		return f->hint_since;
+	case MPIB_MODE_ADAPTIVE:
+		why->source = MPIB_SPLIT_ADAPTIVE;
+		why->sup_bw = lane->adapt.share;
+		return lane->adapt.since;
+	case MPIB_MODE_STATIC:
+		break;
+	}
+	why->sup_bw = __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void mpib_policy_why(struct mpib_flow *flow, struct mpib_split_why *why)
+{
 	const struct mpib_lane *lane = flow->lane;
-	uint64_t since = lane->since;
+	uint64_t since = 0;
 
 	*why = (struct mpib_split_why){ .source = MPIB_SPLIT_STATIC,
 					.hint_slot = UINT32_MAX };
-	if (cfg->mode == MPIB_MODE_VANILLA) {
-		why->source = MPIB_SPLIT_ISOLATION;
-		why->sup_bw = lane->rails > 1 && lane->path == MPIB_PATH_INTRA
-				      ? MPIB_SUP_BW_ALL
-				      : 0;
-	} else if (lane->rails < MPIB_RAILS) {
-		why->sup_bw = 0; /* there is no other rail */
+	if (lane->rails < MPIB_RAILS) {
+		/* There is no other rail, and isolation may be why. */
+		if (flow->shard->engine->cfg.mode == MPIB_MODE_VANILLA)
+			why->source = MPIB_SPLIT_ISOLATION;
 	} else if (lane->use != lane->all) {
 		why->source = MPIB_SPLIT_FAILOVER;
 		why->sup_bw =
 			lane->use & 1u << MPIB_RAIL_SUP ? MPIB_SUP_BW_ALL : 0;
-	} else if (cfg->mode == MPIB_MODE_ADVANCED) {
-		why->source = MPIB_SPLIT_HINT;
-		why->hint_slot = hint_slot(flow);
-		why->sup_bw = hint_of(flow) ? flow->hint : 0;
-		since = flow->hint_since ? flow->hint_since : since;
-	} else if (cfg->mode == MPIB_MODE_ADAPTIVE) {
-		why->source = MPIB_SPLIT_ADAPTIVE;
-		why->sup_bw = lane->adapt.share;
-		since = lane->adapt.since;
+		since = failed_at(lane);
 	} else {
-		why->sup_bw = cfg->sup_bw;
+		since = chosen(flow, why);
 	}
-	why->age_ns = flow->shard->now - since;
+	/* For this connection it is not so for longer than it is there. */
+	if (since < flow->since)
+		since = flow->since;
+	why->age_ns = flow->shard->now > since ? flow->shard->now - since : 0;
 }

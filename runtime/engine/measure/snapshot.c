@@ -65,7 +65,7 @@ static void add_rails(struct taking *t, struct mpib_shard *s)
 	}
 }
 
-static void add_flow(struct taking *t, const struct mpib_flow *f)
+static void add_flow(struct taking *t, struct mpib_flow *f)
 {
 	struct mpib_snap_flow *out;
 
@@ -117,7 +117,7 @@ static void add_track(struct mpib_snap_track *out, const struct mpib_tracker *t,
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
-	const struct mpib_flow *f;
+	struct mpib_flow *f;
 
 	if (t->snap->lanes < t->lanes_max) {
 		out = &t->snap->lane[t->snap->lanes++];
