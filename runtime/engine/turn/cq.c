@@ -214,6 +214,13 @@ static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		mpib_lane_check_drained(q->lane);
 }
 
+/* What is flushed follows from an error that was told, or from an end that was
+ * meant: of a lane, or of a rail before an upgrade. */
+static bool is_error(enum ibv_wc_status status)
+{
+	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
+}
+
 static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -226,7 +233,7 @@ static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 		int n = ibv_poll_cq(rail->cq, BATCH, wc);
 
 		for (int i = 0; i < n; i++) {
-			rail->n.cqe_errors += wc[i].status != IBV_WC_SUCCESS;
+			rail->n.cqe_errors += is_error(wc[i].status);
 			/* Receives are posted with wr_id 0, sends never. */
 			if (wc[i].wr_id == 0)
 				received(s, r, &wc[i]);
