@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Places in a rail's CQ (rail/budget.h): who has them, that they come back, and
- * that nobody waits for ever for one; and the sums that say so.
+ * that nobody waits for ever for one; and the sums that say so. Also what a
+ * snapshot counts lanes by.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -340,6 +341,30 @@ static void sums_that_do_not_fit_are_found(void **state)
 	assert_true(right());
 }
 
+/* Room is counted before the shards are asked, and one after the other is. */
+static void a_lane_that_is_not_counted_is_not_shown_as_another(void **state)
+{
+	struct mpib_snapshot *snap;
+	struct pair_end from, to;
+	struct pair more;
+
+	(void)state;
+	open_pair();
+	pair_join(&pair, &more, 1);
+	pair_connect(&more, 5, 0, &from, &to);
+	pair.node[0].engine->shard[0].lanes_made--;
+	snap = pair_snapshot(&pair, 0);
+	pair.node[0].engine->shard[0].lanes_made++;
+	assert_int_equal(snap->lanes, 1);
+	assert_int_equal(snap->flows, 1);
+	assert_int_equal(snap->flow[0].client,
+			 mpib_attachment_id(pair.node[0].attachment));
+	mpib_snapshot_free(snap);
+	pair_close(&pair);
+	pair.node[0].engine = NULL;
+	pair_leave(&more);
+}
+
 #define BUDGET_TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -354,6 +379,7 @@ int main(void)
 		BUDGET_TEST(many_lanes_at_rest_leave_room_for_others),
 		BUDGET_TEST(a_full_cq_can_still_be_asked_and_drained),
 		BUDGET_TEST(a_probe_is_counted_to_no_connection),
+		BUDGET_TEST(a_lane_that_is_not_counted_is_not_shown_as_another),
 		BUDGET_TEST(sums_that_do_not_fit_are_found),
 	};
 

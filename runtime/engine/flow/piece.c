@@ -141,6 +141,9 @@ void mpib_sender_post(struct mpib_flow *f, struct mpib_chain *chain,
 
 		if (chain[r].n == 0)
 			continue;
+		if (f->lane->spread == MPIB_SPREAD_AUTO &&
+		    chain[r].bytes > f->lane->frag)
+			mpib_choice_posted(&f->lane->choice[r], chain[r].bytes);
 		f->shard->data_rail = r;
 		/* The rail's bytes are those of one request, or of a group. */
 		for (unsigned i = 0; i < n; i++)

@@ -114,32 +114,32 @@ static void add_track(struct mpib_snap_track *out, const struct mpib_tracker *t,
 	};
 }
 
+/* One that was made since they were counted is left out, with its flows. */
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
 	struct mpib_flow *f;
 
-	if (t->snap->lanes < t->lanes_max) {
-		out = &t->snap->lane[t->snap->lanes++];
-		*out = (struct mpib_snap_lane){
-			.shard = lane->shard->index,
-			.uid = lane->tenant->uid,
-			.imm_version = lane->imm_version,
-			.path = lane->path,
-			.spread = lane->spread,
-			.broken = lane->broken,
-			.flows = lane->nflows,
-			.messages = lane->messages,
-		};
-		memcpy(out->peer, lane->peer, sizeof(out->peer));
-		memcpy(out->qps, lane->qps, sizeof(out->qps));
-		memcpy(out->n, lane->n, sizeof(out->n));
-		for (unsigned r = 0; r < lane->rails; r++) {
-			out->spread_above[r] = mpib_spread_above(lane, r);
-			out->late += mpib_spread_late(lane, r);
-			add_track(&out->track[r], &lane->track[r],
-				  lane->shard->now);
-		}
+	if (t->snap->lanes == t->lanes_max)
+		return;
+	out = &t->snap->lane[t->snap->lanes++];
+	*out = (struct mpib_snap_lane){
+		.shard = lane->shard->index,
+		.uid = lane->tenant->uid,
+		.imm_version = lane->imm_version,
+		.path = lane->path,
+		.spread = lane->spread,
+		.broken = lane->broken,
+		.flows = lane->nflows,
+		.messages = lane->messages,
+	};
+	memcpy(out->peer, lane->peer, sizeof(out->peer));
+	memcpy(out->qps, lane->qps, sizeof(out->qps));
+	memcpy(out->n, lane->n, sizeof(out->n));
+	for (unsigned r = 0; r < lane->rails; r++) {
+		out->spread_above[r] = mpib_spread_above(lane, r);
+		out->late += mpib_spread_late(lane, r);
+		add_track(&out->track[r], &lane->track[r], lane->shard->now);
 	}
 	TAILQ_FOREACH(f, &lane->flows, lane_link)
 	add_flow(t, f);

@@ -13,9 +13,14 @@ void mpib_choice_init(struct mpib_choice *c)
 	*c = (struct mpib_choice){ .above = UINT32_MAX };
 }
 
-bool mpib_choice_spread(struct mpib_choice *c, uint32_t bytes)
+void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes)
 {
-	uint32_t parts = c->class[class_of(bytes)].parts++;
+	c->class[class_of(bytes)].parts++;
+}
+
+bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes)
+{
+	uint32_t parts = c->class[class_of(bytes)].parts;
 	bool spread = bytes > c->above;
 
 	return parts % MPIB_CHOICE_TRY == MPIB_CHOICE_TRY - 1 ? !spread

@@ -26,14 +26,16 @@ struct mpib_choice {
 	uint32_t above; /* parts longer than that are spread */
 	struct mpib_choice_class {
 		uint64_t cost[2]; /* by spread: ns a MiB, 0: not known */
-		uint32_t parts; /* that were given a way */
+		uint32_t parts; /* that went a way */
 		bool spread; /* cheaper so */
 	} class[MPIB_CHOICE_CLASSES];
 };
 
 void mpib_choice_init(struct mpib_choice *c);
-/* The way of a part of so many bytes; it will be told of, or is lost. */
-bool mpib_choice_spread(struct mpib_choice *c, uint32_t bytes);
+/* The way of the next part of so many bytes, however often it is asked for. */
+bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
+/* Such a part was posted; it will be told of, or is lost. */
+void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
 /* Such a part was acknowledged after ns; ahead of it were so many bytes. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t ahead);

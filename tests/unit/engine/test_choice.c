@@ -28,6 +28,7 @@ static unsigned parts(unsigned n, uint32_t bytes, const uint64_t *fixed_ns,
 	for (unsigned i = 0; i < n; i++) {
 		bool way = mpib_choice_spread(&c, bytes);
 
+		mpib_choice_posted(&c, bytes);
 		spread += way;
 		mpib_choice_note(&c, bytes, way,
 				 fixed_ns[way] + kib_ns[way] * (bytes / 1024),
@@ -39,9 +40,15 @@ static unsigned parts(unsigned n, uint32_t bytes, const uint64_t *fixed_ns,
 static void nothing_is_spread_until_it_was_tried(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++)
+	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++) {
 		assert_false(mpib_choice_spread(&c, MIB));
-	assert_true(mpib_choice_spread(&c, MIB));
+		mpib_choice_posted(&c, MIB);
+	}
+	/* What finds no room asks again, and is not a try. */
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(mpib_choice_spread(&c, MIB));
+	mpib_choice_posted(&c, MIB);
+	assert_false(mpib_choice_spread(&c, MIB));
 	assert_int_equal(c.above, UINT32_MAX);
 }
 
@@ -95,6 +102,7 @@ static void a_queue_is_taken_into_account(void **state)
 	for (unsigned i = 0; i < 200; i++) {
 		bool way = mpib_choice_spread(&c, MIB);
 
+		mpib_choice_posted(&c, MIB);
 		/* Spread parts find a queue of 7 MiB, at twice the rate. */
 		if (way)
 			mpib_choice_note(&c, MIB, true, 8 * 50000, 7 * MIB);
