@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "engine/flow/flow.h"
 #include "engine/measure/times.h"
 #include "engine_pair.h"
 
@@ -348,6 +349,25 @@ static void chains_posts_and_messages_are_counted_alike(void **state)
 	mpib_snapshot_free(snap);
 }
 
+/* Clear-to-sends that a fence may have lost are written again, those of slots
+ * that ended meanwhile with them. */
+static void an_old_slot_says_nothing_of_a_new_request(void **state)
+{
+	struct mpib_flow *f = rx.flow;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
+	assert_int_equal(f->rx.tail, 3);
+	/* The number is another request's by now, of which nothing is posted. */
+	f->req[1].posted = false;
+	f->rx.cts_again = 0;
+	assert_int_equal(mpib_receiver_post_cts(f), 3);
+	assert_false(f->req[1].posted);
+	turn_often();
+	pair_transfer(&pair, &tx, &rx, 1, 64, 64, 9);
+}
+
 #define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
 
 int main(void)
@@ -364,6 +384,7 @@ int main(void)
 		PAIR_TEST(a_full_lane_is_a_wait_of_its_own),
 		PAIR_TEST(each_request_is_timed_once),
 		PAIR_TEST(nothing_is_timed_when_it_is_off),
+		PAIR_TEST(an_old_slot_says_nothing_of_a_new_request),
 		PAIR_TEST(chains_posts_and_messages_are_counted_alike),
 	};
 

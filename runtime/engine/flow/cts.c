@@ -97,14 +97,18 @@ static void post_run(struct mpib_flow *f, uint64_t first, unsigned n)
 	mpib_quiet_write(f, at * sizeof(*cts), n * (uint32_t)sizeof(*cts));
 }
 
+/* After a fence the run may begin with slots that ended: their requests are over,
+ * and what has those places and numbers now was not posted. */
 static void note_posted(struct mpib_flow *f, uint64_t first, unsigned n)
 {
-	uint64_t now = f->shard->now;
+	uint64_t now = f->shard->now, i = first;
 
-	for (uint64_t i = first; i < first + n; i++) {
+	for (i = i < f->rx.tail ? f->rx.tail : i; i < first + n; i++) {
 		struct mpib_slot *s = &f->rx.slot[i % MPIB_SLOTS];
 		struct mpib_freq *r = &f->req[s->req];
 
+		if (s->state == MPIB_SLOT_CANCELLED)
+			continue;
 		s->posted = now;
 		mpib_report_post(f, s->req, mpib_flow_home(f),
 				 mpib_flow_cts_qp(f)->qpn, 0);
