@@ -101,8 +101,8 @@ int mpib_session_ok(struct mpib_session *s, const struct mpib_ctl_header *ask,
 	return mpib_session_send(s, &ok.h, NULL, 0);
 }
 
-/* True when m may be handed to its handler. */
-static bool check(struct mpib_session *s, const struct mpib_message *m)
+/* True when m may be handed to its handler; rc is what receiving it gave. */
+static bool check(struct mpib_session *s, const struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type;
 
@@ -116,6 +116,14 @@ static bool check(struct mpib_session *s, const struct mpib_message *m)
 	 * about the version. */
 	if (type != MPIB_CTL_HELLO && s->state == MPIB_SESSION_NEW) {
 		mpib_session_drop(s, "it spoke before its HELLO");
+		return false;
+	}
+	if (rc == -EMFILE) {
+		mpib_session_refuse(s, &m->h, rc,
+				    "the proxy has no descriptor left for what "
+				    "came with a request of type %u (raise "
+				    "LimitNOFILE of mpib-proxy)",
+				    type);
 		return false;
 	}
 	if ((type != MPIB_CTL_HELLO && m->len != requests[type].len) ||
@@ -165,11 +173,11 @@ void mpib_session_on_message(void *arg, uint32_t events)
 
 		if (rc == -EAGAIN)
 			return;
-		if (rc <= 0) {
+		if (rc <= 0 && rc != -EMFILE) {
 			mpib_session_drop(s, why_ended(rc));
 			return;
 		}
-		if (patient(s, &m) && check(s, &m))
+		if (patient(s, &m) && check(s, &m, rc))
 			requests[m.h.type].fn(s, &m);
 		mpib_message_close_fds(&m);
 	}

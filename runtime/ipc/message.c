@@ -63,6 +63,7 @@ int mpib_message_recv(int sock, struct mpib_message *m)
 		.msg_controllen = sizeof(control),
 	};
 	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int rc = 1;
 
 	m->fds = 0;
 	if (n < 0)
@@ -71,12 +72,14 @@ int mpib_message_recv(int sock, struct mpib_message *m)
 	if (n == 0 && m->fds == 0)
 		return 0;
 	m->len = (size_t)n;
-	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || m->len < sizeof(m->h) ||
-	    m->h.len != m->len) {
+	if (msg.msg_flags & MSG_CTRUNC)
+		rc = m->fds == MPIB_CTL_FDS_MAX ? -EPROTO : -EMFILE;
+	if (msg.msg_flags & MSG_TRUNC || m->len < sizeof(m->h) ||
+	    m->h.len != m->len)
+		rc = -EPROTO;
+	if (rc < 0)
 		mpib_message_close_fds(m);
-		return -EPROTO;
-	}
-	return 1;
+	return rc;
 }
 
 void mpib_message_close_fds(struct mpib_message *m)

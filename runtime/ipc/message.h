@@ -28,8 +28,10 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
 
 /*
  * Never blocks. 1: *m holds a message whose length is h.len, and its
- * descriptors; 0: the peer hung up; -EAGAIN: nothing waits; -EPROTO: too long,
- * too short, or too many descriptors (all of them closed); -errno.
+ * descriptors; 0: the peer hung up; -EAGAIN: nothing waits; -EMFILE: *m holds
+ * the message, but this process has no room for its descriptors, and none is
+ * kept; -EPROTO: too long, too short, or too many descriptors (all of them
+ * closed); -errno.
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
 

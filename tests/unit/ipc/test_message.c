@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -135,6 +136,44 @@ static void too_many_descriptors_are_refused_and_none_is_kept(void **state)
 	assert_int_equal(mpib_message_recv(p->b, &m), 1);
 }
 
+/* From now on the process may have `more` further descriptors. */
+static struct rlimit leave_room_for(int more)
+{
+	struct rlimit was, now;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	now = was;
+	now.rlim_cur = (rlim_t)(next_fd() + more);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	return was;
+}
+
+static void
+descriptors_without_room_are_told_from_a_broken_message(void **state)
+{
+	struct mpib_ctl_header h = { .type = MPIB_CTL_POOL, .len = sizeof(h) };
+	int fd[4] = { 0 }, before = next_fd();
+	struct pair *p = *state;
+	struct mpib_message m;
+
+	for (int room = 0; room < 5; room++) {
+		struct rlimit was;
+
+		h.id = 100u + (unsigned)room;
+		send_raw(p->a, &h, sizeof(h), fd, 4);
+		was = leave_room_for(room);
+		assert_int_equal(mpib_message_recv(p->b, &m),
+				 room < 4 ? -EMFILE : 1);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+		/* Who asked, and what, is known all the same. */
+		assert_int_equal(m.h.id, h.id);
+		assert_int_equal(m.h.type, MPIB_CTL_POOL);
+		assert_int_equal(m.fds, room < 4 ? 0 : 4);
+		mpib_message_close_fds(&m);
+		assert_int_equal(next_fd(), before);
+	}
+}
+
 static void a_message_of_a_wrong_length_is_refused(void **state)
 {
 	char bytes[MPIB_CTL_MAX + 8] = { 0 };
@@ -194,6 +233,9 @@ int main(void)
 			open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(
 			too_many_descriptors_are_refused_and_none_is_kept,
+			open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(
+			descriptors_without_room_are_told_from_a_broken_message,
 			open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(
 			a_message_of_a_wrong_length_is_refused, open_pair,
