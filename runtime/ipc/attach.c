@@ -58,21 +58,37 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 	return 0;
 }
 
-static int connect_socket(struct mpib_client *c, unsigned timeout_ms)
+/* A full backlog makes connect() wait, for no longer than until deadline. */
+static int dial(int sock, const struct sockaddr_un *sun, uint64_t deadline)
+{
+	uint64_t now = mpib_now_ms(),
+		 left = now < deadline ? deadline - now : 0;
+	struct timeval tv = { .tv_sec = (time_t)(left / 1000),
+			      .tv_usec = (suseconds_t)(left % 1000 * 1000) };
+
+	if (left == 0)
+		return -ETIMEDOUT; /* 0 would be no limit */
+	if (setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0 &&
+	    connect(sock, (const struct sockaddr *)sun, sizeof(*sun)) == 0)
+		return 0;
+	return errno == EAGAIN ? -ETIMEDOUT : -errno;
+}
+
+static int connect_socket(struct mpib_client *c, uint64_t deadline)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	/* A full backlog makes connect() wait, for no longer than this. */
-	struct timeval tv = { .tv_sec = timeout_ms / 1000,
-			      .tv_usec = timeout_ms % 1000 * 1000L };
 	int rc;
 
 	memcpy(sun.sun_path, c->path, sizeof(sun.sun_path));
 	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (c->sock < 0)
 		return mpib_fail(-errno, "socket: %m");
-	if (setsockopt(c->sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0 ||
-	    connect(c->sock, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
-		rc = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	/* With a time limit the kernel does not go on after a signal, SA_RESTART
+	 * or not. */
+	do {
+		rc = dial(c->sock, &sun, deadline);
+	} while (rc == -EINTR);
+	if (rc < 0) {
 		close(c->sock);
 		return mpib_fail(rc,
 				 "no mpib-proxy answers at %s: %s (start "
@@ -115,6 +131,11 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 				 c->path);
 	if (rc == 0)
 		rc = mpib_message_recv(c->sock, m);
+	if (rc == -EMFILE)
+		return mpib_fail(rc,
+				 "no descriptors are left for what mpib-proxy "
+				 "at %s gives (raise the limit, ulimit -n)",
+				 c->path);
 	if (rc <= 0)
 		return mpib_fail(rc == 0 ? -ECONNREFUSED : rc,
 				 "mpib-proxy at %s hung up (see its log)",
@@ -237,7 +258,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
 	if (rc < 0)
 		goto err_free;
-	rc = connect_socket(c, o.timeout_ms);
+	rc = connect_socket(c, deadline);
 	if (rc < 0)
 		goto err_free;
 	rc = set_up(c, &o, deadline);
@@ -298,6 +319,7 @@ void mpib_detach(struct mpib_client *client)
 	close(c->doorbell);
 	if (c->forks != mpib_forks)
 		return;
+	mpib_debts_forget(c);
 	free_objects(c);
 	unmap_segments(c);
 	pthread_mutex_destroy(&c->lock);

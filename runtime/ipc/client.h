@@ -24,8 +24,23 @@
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* staged parts of one connection under way */
 
+/*
+ * What the proxy has of an object, embedded in that: how it is taken back. From
+ * the object's making on it is either an object's in use, or owed (debt.c).
+ */
+struct mpib_debt {
+	LIST_ENTRY(mpib_debt) link; /* of the client's, while owed */
+	uint32_t asked; /* request whose answer will name it; 0: id does */
+	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
+	uint32_t id;
+	/* Nothing is owed for it any more, or it was never made: the object
+	 * may go. Under the lock. */
+	void (*paid)(struct mpib_debt *d);
+};
+
 /* Memory behind a region handle of the proxy, mapped here. */
 struct mpib_pool {
+	struct mpib_debt debt; /* first: what is paid is freed */
 	LIST_ENTRY(mpib_pool) link;
 	struct mpib_memseg seg;
 	uint32_t mr;
@@ -34,6 +49,7 @@ struct mpib_pool {
 };
 
 struct mpib_region {
+	struct mpib_debt debt; /* first, of one with own_mr */
 	LIST_ENTRY(mpib_region) link;
 	struct mpib_client *client;
 	char *addr;
@@ -142,6 +158,7 @@ struct mpib_conn {
 
 /* What outlives a connection at an index of the tables. */
 struct mpib_index {
+	struct mpib_debt debt; /* first: while taken */
 	bool taken;
 	uint64_t tail; /* of its ring */
 	uint32_t gen;
@@ -153,9 +170,16 @@ struct mpib_index {
 };
 
 struct mpib_listener {
+	struct mpib_debt debt; /* first: what is paid is freed */
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
-	uint32_t id;
+};
+
+/* What became of the latest request. */
+enum mpib_asked {
+	MPIB_ASKED_NOT, /* not sent */
+	MPIB_ASKED_LATE, /* sent; its answer is still to come */
+	MPIB_ASKED_ANSWERED,
 };
 
 struct mpib_client {
@@ -175,6 +199,11 @@ struct mpib_client {
 	char path[108];
 	pthread_mutex_t lock; /* all below, and the control socket */
 	uint32_t next_id;
+	enum mpib_asked asked;
+	/* It answered nothing for answer_ms, nor since: nobody waits for it
+	 * again before it has. */
+	bool deaf;
+	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns;
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools;
@@ -199,10 +228,36 @@ uint64_t mpib_now_ms(void);
 /* Until the control socket has events (poll(2)'s). -ETIMEDOUT, -errno. */
 int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline);
 /* Under the lock. The answer replaces what is in *m; its fds are the
- * caller's. -EPIPE: the proxy is gone; or the status of the answer. */
+ * caller's. -EPIPE: the proxy is gone; -ETIMEDOUT: it does not answer, which
+ * is waited for once and not again until it does; -EMFILE: its answer came
+ * without the descriptors; or the status of the answer. c->asked says more. */
 struct mpib_message;
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want);
+/* Under the lock. Take answers that nobody waits for any more, and pay what can
+ * be paid. Never waits. */
+void mpib_rpc_settle(struct mpib_client *c);
+/* -ETIMEDOUT, with the text. */
+int mpib_fail_late(const struct mpib_client *c);
+
+/* debt.c. Under the lock. As mpib_rpc(); d is how to undo what it makes. Where
+ * it fails d's object is no longer the caller's: it goes when what may have
+ * been made is undone. */
+int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
+		  const int *fd, unsigned fds, struct mpib_debt *d,
+		  struct mpib_message *m, size_t want);
+/* Undo it, with the answer or, where none is in time, at once after it; the
+ * object goes. -ETIMEDOUT: not undone yet. */
+int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
+/* The same without waiting. */
+void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
+/* m, which loses its descriptors, is an answer nobody waited for. */
+void mpib_debt_answered(struct mpib_client *c, struct mpib_message *m);
+/* Send what is known to be undone, as far as the socket takes it. */
+void mpib_debts_pay(struct mpib_client *c);
+/* The proxy has nothing any more. */
+void mpib_debts_forget(struct mpib_client *c);
+
 /* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
 /* The same as a question, wait-free. Relaxed: the death of the proxy orders

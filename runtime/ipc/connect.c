@@ -7,6 +7,11 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
+static void listener_paid(struct mpib_debt *d)
+{
+	free((struct mpib_listener *)d);
+}
+
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener)
 {
@@ -19,40 +24,23 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 
 	if (!l)
 		return mpib_fail(-ENOMEM, "out of memory");
-	rc = mpib_client_lock(client);
-	if (rc < 0)
-		goto err_free;
-	rc = mpib_rpc(client, &ask, NULL, 0, &m, sizeof(*got));
-	if (rc < 0)
-		goto err_unlock;
-	mpib_message_close_fds(&m);
-	got = (const void *)m.bytes;
-	memcpy(handle, &got->handle, sizeof(*handle));
 	l->client = client;
-	l->id = got->listen_id;
-	LIST_INSERT_HEAD(&client->listeners, l, link);
-	pthread_mutex_unlock(&client->lock);
-	*listener = l;
-	return 0;
-
-err_unlock:
-	pthread_mutex_unlock(&client->lock);
-err_free:
-	free(l);
-	return rc;
-}
-
-static int tell(struct mpib_client *c, enum mpib_control_type type, uint32_t id)
-{
-	struct mpib_ctl_id ask = {
-		.h = { .type = type, .len = sizeof(ask) },
-		.id = id,
-	};
-	struct mpib_message m;
-	int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(m.h));
-
-	if (rc == 0)
+	l->debt = (struct mpib_debt){ .undo = MPIB_CTL_CLOSE_LISTEN,
+				      .paid = listener_paid };
+	rc = mpib_client_lock(client);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	rc = mpib_rpc_make(client, &ask, NULL, 0, &l->debt, &m, sizeof(*got));
+	if (rc == 0) {
 		mpib_message_close_fds(&m);
+		got = (const void *)m.bytes;
+		memcpy(handle, &got->handle, sizeof(*handle));
+		LIST_INSERT_HEAD(&client->listeners, l, link);
+		*listener = l;
+	}
+	pthread_mutex_unlock(&client->lock);
 	return rc;
 }
 
@@ -62,10 +50,9 @@ void mpib_close_listen(struct mpib_listener *listener)
 
 	if (mpib_client_lock(c) < 0)
 		return; /* the parent's */
-	tell(c, MPIB_CTL_CLOSE_LISTEN, listener->id);
 	LIST_REMOVE(listener, link);
+	mpib_rpc_undo(c, &listener->debt);
 	pthread_mutex_unlock(&c->lock);
-	free(listener);
 }
 
 static uint32_t state_of(const struct mpib_client *c, uint32_t index)
@@ -92,6 +79,11 @@ static void rewind_ring(struct mpib_client *c, uint32_t index)
 	x->tail = head;
 }
 
+static void index_paid(struct mpib_debt *d)
+{
+	((struct mpib_index *)d)->taken = false;
+}
+
 /* Under the lock. A closed index is free once the proxy says so; what it had
  * of the staging memory is given back then. */
 static int take_index(struct mpib_client *c, uint32_t *index)
@@ -104,6 +96,9 @@ static int take_index(struct mpib_client *c, uint32_t *index)
 		mpib_window_put(c, x);
 		rewind_ring(c, i);
 		x->taken = true;
+		x->debt = (struct mpib_debt){ .undo = MPIB_CTL_CLOSE,
+					      .id = i,
+					      .paid = index_paid };
 		*index = i;
 		return 0;
 	}
@@ -181,12 +176,9 @@ static int begin(struct mpib_client *c, bool is_sender,
 		goto err_unlock;
 	*ask_index = i;
 	set_index(conn, i);
-	rc = mpib_rpc(c, ask, NULL, 0, &m, sizeof(m.h));
-	if (rc < 0) {
-		/* Without an answer it may yet be made. */
-		c->index[i].taken = rc == -ETIMEDOUT;
+	rc = mpib_rpc_make(c, ask, NULL, 0, &c->index[i].debt, &m, sizeof(m.h));
+	if (rc < 0)
 		goto err_unlock;
-	}
 	mpib_message_close_fds(&m);
 	LIST_INSERT_HEAD(&c->conns, conn, link);
 	pthread_mutex_unlock(&c->lock);
@@ -220,7 +212,7 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 {
 	struct mpib_ctl_accept ask = {
 		.h = { .type = MPIB_CTL_ACCEPT, .len = sizeof(ask) },
-		.listen_id = listener->id,
+		.listen_id = listener->debt.id,
 	};
 
 	return begin(listener->client, false, &ask.h, &ask.conn, conn);
@@ -321,11 +313,10 @@ void mpib_close(struct mpib_conn *conn)
 			mpib_regions_unref(r);
 	}
 	pthread_mutex_lock(&c->lock);
-	tell(c, MPIB_CTL_CLOSE, conn->index);
 	LIST_REMOVE(conn, link);
 	x->tail = conn->ring.tail;
 	x->gen = conn->gen;
-	x->taken = false;
+	mpib_rpc_undo(c, &x->debt);
 	pthread_mutex_unlock(&c->lock);
 	free(conn);
 }

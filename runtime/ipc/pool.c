@@ -15,6 +15,11 @@
 
 #define POOL_BYTES (64ull << 20)
 
+static void pool_paid(struct mpib_debt *d)
+{
+	free((struct mpib_pool *)d);
+}
+
 int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 {
 	struct mpib_ctl_pool ask = {
@@ -22,31 +27,31 @@ int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 		.size = size,
 	};
 	struct mpib_pool *p = calloc(1, sizeof(*p));
-	struct mpib_ctl_region got;
 	struct mpib_message m;
 	int rc;
 
 	if (!p)
 		return mpib_fail(-ENOMEM, "out of memory");
-	rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(got));
+	p->debt =
+		(struct mpib_debt){ .undo = MPIB_CTL_DEREG, .paid = pool_paid };
+	rc = mpib_rpc_make(c, &ask.h, NULL, 0, &p->debt, &m,
+			   sizeof(struct mpib_ctl_region));
 	if (rc < 0)
-		goto err_free;
-	memcpy(&got, m.bytes, sizeof(got));
+		return rc;
 	rc = m.fds == 1 ? mpib_memseg_attach(&p->seg, m.fd[0], size, true)
 			: -EPROTO;
 	mpib_message_close_fds(&m);
 	if (rc < 0) {
-		mpib_fail(rc, "pool of %zu bytes: %s", size, mpib_errtext(rc));
-		goto err_free;
+		mpib_rpc_undo(c, &p->debt);
+		return mpib_fail(rc,
+				 "pool of %zu bytes: %s (see the limits, "
+				 "ulimit -a)",
+				 size, mpib_errtext(rc));
 	}
-	p->mr = got.mr;
+	p->mr = p->debt.id;
 	LIST_INSERT_HEAD(&c->pools, p, link);
 	*pool = p;
 	return 0;
-
-err_free:
-	free(p);
-	return rc;
 }
 
 void mpib_pool_free(struct mpib_pool *pool)
@@ -148,18 +153,12 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size)
 	return 0;
 }
 
-/* Gone or not, nobody here uses it any more. */
+/* Nobody here uses it any more. */
 static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
 {
-	struct mpib_ctl_id ask = {
-		.h = { .type = MPIB_CTL_DEREG, .len = sizeof(ask) },
-		.id = pool->mr,
-	};
-	struct mpib_message m;
-
-	if (mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(m.h)) == 0)
-		mpib_message_close_fds(&m);
-	mpib_pool_free(pool);
+	LIST_REMOVE(pool, link);
+	mpib_memseg_fini(&pool->seg);
+	mpib_rpc_undo(c, &pool->debt);
 }
 
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x)

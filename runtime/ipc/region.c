@@ -30,7 +30,7 @@ void mpib_regions_unref(struct mpib_request *r)
 	}
 }
 
-/* Under the lock: free what no request names any more. Not done by the last
+/* Under the lock: free what no request names any more, nor the proxy. Not done by the last
  * request itself, which must not wait for the lock. */
 static void bury(struct mpib_client *c)
 {
@@ -38,7 +38,8 @@ static void bury(struct mpib_client *c)
 
 	for (r = LIST_FIRST(&c->graves); r; r = next) {
 		next = LIST_NEXT(r, link);
-		if (atomic_load_explicit(&r->refs, memory_order_acquire))
+		if (r->own_mr ||
+		    atomic_load_explicit(&r->refs, memory_order_acquire))
 			continue;
 		LIST_REMOVE(r, link);
 		free(r);
@@ -84,8 +85,8 @@ static struct mpib_region *find(struct mpib_client *c, const char *addr,
 	return NULL;
 }
 
-static struct mpib_region *new_region(struct mpib_client *c, void *addr,
-				      size_t size)
+static struct mpib_region *make_region(struct mpib_client *c, void *addr,
+				       size_t size)
 {
 	struct mpib_region *r = calloc(1, sizeof(*r));
 
@@ -97,7 +98,6 @@ static struct mpib_region *new_region(struct mpib_client *c, void *addr,
 	r->direct = size < MPIB_SIZE_MAX ? size : MPIB_SIZE_MAX;
 	r->regs = 1;
 	atomic_init(&r->refs, 0);
-	LIST_INSERT_HEAD(&c->regions, r, link);
 	return r;
 }
 
@@ -142,15 +142,28 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	if (r) {
 		r->regs++;
 	} else {
-		r = new_region(client, addr, size);
-		if (r)
+		r = make_region(client, addr, size);
+		if (r) {
+			LIST_INSERT_HEAD(&client->regions, r, link);
 			place(r);
+		}
 	}
 	pthread_mutex_unlock(&client->lock);
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
 	*region = r;
 	return 0;
+}
+
+static void never_made(struct mpib_debt *d)
+{
+	free((struct mpib_region *)d);
+}
+
+/* In its grave: bury() frees it. */
+static void mr_gone(struct mpib_debt *d)
+{
+	((struct mpib_region *)d)->own_mr = false;
 }
 
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
@@ -163,43 +176,30 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		.size = size,
 		.flags = flags,
 	};
-	const struct mpib_ctl_region *got;
-	struct mpib_region *r = NULL;
+	struct mpib_region *r = make_region(client, addr, size);
 	struct mpib_message m;
-	int rc = mpib_client_lock(client);
+	int rc;
 
-	if (rc < 0)
+	if (!r)
+		return mpib_fail(-ENOMEM, "out of memory");
+	r->own_mr = true;
+	r->debt = (struct mpib_debt){ .undo = MPIB_CTL_DEREG,
+				      .paid = never_made };
+	rc = mpib_client_lock(client);
+	if (rc < 0) {
+		free(r);
 		return rc;
-	rc = mpib_rpc(client, &ask.h, &fd, 1, &m, sizeof(*got));
+	}
+	rc = mpib_rpc_make(client, &ask.h, &fd, 1, &r->debt, &m,
+			   sizeof(struct mpib_ctl_region));
 	if (rc == 0) {
 		mpib_message_close_fds(&m);
-		got = (const void *)m.bytes;
-		r = new_region(client, addr, size);
-		if (r) {
-			r->own_mr = true;
-			r->mr = got->mr;
-		} else {
-			rc = mpib_fail(-ENOMEM, "out of memory");
-		}
+		r->mr = r->debt.id;
+		r->debt.paid = mr_gone;
+		LIST_INSERT_HEAD(&client->regions, r, link);
+		*region = r;
 	}
 	pthread_mutex_unlock(&client->lock);
-	if (rc == 0)
-		*region = r;
-	return rc;
-}
-
-/* Under the lock. */
-static int release_mr(struct mpib_region *r)
-{
-	struct mpib_ctl_id ask = {
-		.h = { .type = MPIB_CTL_DEREG, .len = sizeof(ask) },
-		.id = r->mr,
-	};
-	struct mpib_message m;
-	int rc = mpib_rpc(r->client, &ask.h, NULL, 0, &m, sizeof(m.h));
-
-	if (rc == 0)
-		mpib_message_close_fds(&m);
 	return rc;
 }
 
@@ -223,9 +223,9 @@ int mpib_dereg(struct mpib_region *region)
 	while (atomic_load_explicit(&region->copying, memory_order_acquire) !=
 	       MPIB_REGION_DEAD)
 		sched_yield();
-	if (region->own_mr)
-		rc = release_mr(region);
 	LIST_INSERT_HEAD(&c->graves, region, link);
+	if (region->own_mr)
+		rc = mpib_rpc_undo(c, &region->debt);
 	bury(c);
 	pthread_mutex_unlock(&c->lock);
 	return rc == -EPIPE ? 0 : rc; /* a proxy that is gone touches nothing */

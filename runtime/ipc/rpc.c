@@ -37,11 +37,18 @@ int mpib_client_lock(struct mpib_client *c)
 
 int mpib_client_look_now(struct mpib_client *c)
 {
-	struct pollfd p = { .fd = c->sock };
+	struct pollfd p = { .fd = c->sock, .events = POLLIN };
 
-	if (poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL))
+	if (poll(&p, 1, 0) <= 0)
+		return 0;
+	if (p.revents & (POLLHUP | POLLERR | POLLNVAL))
 		return gone(c);
-	return 0;
+	/* A late answer, unless a call is waiting for it. */
+	if (pthread_mutex_trylock(&c->lock) == 0) {
+		mpib_rpc_settle(c);
+		pthread_mutex_unlock(&c->lock);
+	}
+	return mpib_client_ok(c) ? 0 : gone(c);
 }
 
 int mpib_client_look(struct mpib_client *c)
@@ -61,6 +68,14 @@ uint64_t mpib_now_ms(void)
 	return mpib_now_ns() / 1000000;
 }
 
+int mpib_fail_late(const struct mpib_client *c)
+{
+	return mpib_fail(-ETIMEDOUT,
+			 "the proxy at %s did not answer within %u s (is it "
+			 "stopped? client.answer is its patience)",
+			 c->path, c->answer_ms / 1000);
+}
+
 int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)
 {
 	struct pollfd p = { .fd = c->sock, .events = events };
@@ -73,11 +88,7 @@ int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)
 		if (rc > 0)
 			return 0;
 		if (rc == 0)
-			return mpib_fail(-ETIMEDOUT,
-					 "the proxy at %s did not answer "
-					 "within %u s (is it stopped? "
-					 "client.answer is its patience)",
-					 c->path, c->answer_ms / 1000);
+			return mpib_fail_late(c);
 		if (errno != EINTR)
 			return mpib_fail(-errno, "poll: %m");
 	}
@@ -102,36 +113,108 @@ static int ask(struct mpib_client *c, const struct mpib_ctl_header *h,
 	}
 }
 
-/* An answer that came too late for its own call is passed over. */
+static uint32_t new_id(struct mpib_client *c)
+{
+	c->next_id += c->next_id == UINT32_MAX ? 2 : 1; /* never 0 */
+	return c->next_id;
+}
+
+/* What the proxy answers at once, whatever else it is about. */
+static void probe(struct mpib_client *c)
+{
+	struct mpib_ctl_id ask = {
+		.h = { .type = MPIB_CTL_WHY,
+		       .id = new_id(c),
+		       .len = sizeof(ask) },
+	};
+
+	(void)mpib_message_send(c->sock, &ask.h, NULL, 0);
+}
+
+/*
+ * Wait for the answer to id; those of other calls, which were not waited for
+ * long enough, are taken on the way. When most of the time is over the proxy is
+ * asked something easy: so one that answers nothing (deaf) is told from one
+ * that has a long task with this request alone.
+ */
 static int answer(struct mpib_client *c, uint32_t id, struct mpib_message *m,
 		  uint64_t deadline)
 {
+	uint64_t until = deadline - c->answer_ms / 8;
+
+	c->deaf = true;
 	for (;;) {
 		int rc = mpib_message_recv(c->sock, m);
 
-		if (rc == 1 && m->h.id == id)
-			return 0;
-		if (rc == 1)
-			mpib_message_close_fds(m);
-		else if (rc != -EAGAIN)
+		if (rc == 1 || rc == -EMFILE) {
+			c->deaf = false;
+			if (m->h.id == id) {
+				c->asked = MPIB_ASKED_ANSWERED;
+				return rc == 1 ? 0 : rc;
+			}
+			mpib_debt_answered(c, m);
+			continue;
+		}
+		if (rc != -EAGAIN)
 			return gone(c);
-		else if ((rc = mpib_wait_socket(c, POLLIN, deadline)) < 0)
+		rc = mpib_wait_socket(c, POLLIN, until);
+		if (rc == -ETIMEDOUT && until < deadline) {
+			until = deadline;
+			probe(c);
+		} else if (rc < 0) {
 			return rc;
+		}
 	}
+}
+
+void mpib_rpc_settle(struct mpib_client *c)
+{
+	struct mpib_message m;
+	int rc;
+
+	while ((rc = mpib_message_recv(c->sock, &m)) == 1 || rc == -EMFILE) {
+		c->deaf = false;
+		mpib_debt_answered(c, &m);
+	}
+	if (rc != -EAGAIN)
+		gone(c);
+	else
+		mpib_debts_pay(c);
+}
+
+static int talk(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
+		unsigned fds, struct mpib_message *m)
+{
+	uint64_t deadline = mpib_now_ms() + c->answer_ms;
+	int rc;
+
+	c->asked = MPIB_ASKED_NOT;
+	mpib_rpc_settle(c);
+	rc = mpib_client_check(c);
+	if (rc == 0 && c->deaf)
+		rc = mpib_fail_late(c);
+	if (rc < 0)
+		return rc;
+	h->id = new_id(c);
+	rc = ask(c, h, fd, fds, deadline);
+	if (rc < 0) {
+		c->deaf = rc == -ETIMEDOUT;
+		return rc;
+	}
+	c->asked = MPIB_ASKED_LATE;
+	return answer(c, h->id, m, deadline);
 }
 
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want)
 {
-	uint64_t deadline = mpib_now_ms() + c->answer_ms;
-	int rc = mpib_client_check(c);
+	int rc = talk(c, h, fd, fds, m);
 
-	if (rc < 0)
-		return rc;
-	h->id = ++c->next_id;
-	rc = ask(c, h, fd, fds, deadline);
-	if (rc == 0)
-		rc = answer(c, h->id, m, deadline);
+	if (rc == -EMFILE)
+		return mpib_fail(rc,
+				 "no descriptor is left for what the proxy at "
+				 "%s answers (raise the limit, ulimit -n)",
+				 c->path);
 	if (rc < 0)
 		return rc;
 	if (m->h.status < 0) {

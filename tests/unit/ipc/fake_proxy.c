@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "ipc/message.h"
 
 #define ANSWER_MAX sizeof(struct mpib_ctl_welcome)
 
@@ -62,7 +61,8 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	    mpib_memseg_create(seg, "pool", p->size, false) < 0)
 		return error(f, ask, -ENOSPC, "the quota is used up");
 	r.mr = f->pools++;
-	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
+	return answer(f, ask, &r, sizeof(r),
+		      atomic_load(&f->wrong_pool) ? &f->doorbell : &seg->fd, 1);
 }
 
 static int begin(struct fake_proxy *f, const struct mpib_message *ask,
@@ -91,6 +91,10 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 	atomic_fetch_add(&f->asked[ask->h.type % 16], 1);
 	if (f->mute)
 		return 0;
+	if (ask->h.type == atomic_load(&f->slow)) {
+		f->begun = *ask;
+		return 0;
+	}
 	switch (ask->h.type) {
 	case MPIB_CTL_HELLO:
 		return hello(f, ask);
@@ -124,6 +128,14 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 	}
 }
 
+void fake_end_slow(struct fake_proxy *f)
+{
+	pthread_mutex_lock(&f->lock);
+	atomic_store(&f->slow, 0);
+	serve(f, &f->begun);
+	pthread_mutex_unlock(&f->lock);
+}
+
 /* One client after the other, until stopped. */
 static void *run(void *arg)
 {
@@ -137,11 +149,16 @@ static void *run(void *arg)
 			  .events = POLLIN },
 		};
 
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
+		bool held = atomic_load(&f->hold);
+
+		if (poll(p, held ? 1 : 2, held ? 0 : -1) < 0 && errno != EINTR)
 			return NULL;
 		if (p[0].revents)
 			return NULL;
-		if (!p[1].revents)
+		if (held)
+			sched_yield();
+		/* Also when what woke us was said after that. */
+		if (held || atomic_load(&f->hold) || !p[1].revents)
 			continue;
 		if (f->sock < 0) {
 			f->sock = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);

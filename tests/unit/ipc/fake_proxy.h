@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "base/memseg.h"
+#include "ipc/message.h"
 
 #define FAKE_POOLS 64
 #define FAKE_FLOWS 4 /* connection indices the shard serves */
@@ -36,6 +37,9 @@ struct fake_proxy {
 	struct mpib_ctl_welcome welcome;
 	int refuse_hello; /* -errno */
 	bool mute; /* answers nothing */
+	_Atomic bool hold; /* stands still, as by SIGSTOP */
+	_Atomic uint32_t slow; /* type it begins and does not end */
+	_Atomic bool wrong_pool; /* gives what is no memory */
 	_Atomic bool hold_pending, hold_closing;
 	_Atomic int refuse_conn; /* -errno: state FAILED */
 
@@ -49,6 +53,7 @@ struct fake_proxy {
 	struct mpib_memseg pool[FAKE_POOLS]; /* region handle is the index */
 	unsigned pools;
 	_Atomic unsigned asked[16]; /* requests by type */
+	struct mpib_message begun; /* of type slow; under the lock */
 	struct fake_flow flow[FAKE_FLOWS];
 	unsigned seed;
 };
@@ -68,6 +73,9 @@ void fake_flow_open(struct fake_proxy *f, unsigned index);
  * pieces of random length. */
 void fake_turn(struct fake_proxy *f, unsigned from, unsigned to,
 	       uint32_t bytes);
+
+/* Answer what was begun and not ended. */
+void fake_end_slow(struct fake_proxy *f);
 
 void fake_set_state(struct fake_proxy *f, unsigned index, uint32_t state,
 		    int32_t error);

@@ -2,8 +2,14 @@
 /* The life of a client: attach, the proxy's death, fork(). */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +62,54 @@ static void attach_errors_say_socket_and_remedy(void **state)
 	fake_proxy_die(f);
 	assert_int_equal(fake_attach(f, &c), -ECONNREFUSED);
 	c = NULL;
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/* A socket nobody accepts at any more, so that who connects has to wait. */
+static int crowded_socket(char *dir)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), more;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
+		 dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	do {
+		more = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+		assert_true(more >= 0);
+	} while (connect(more, (struct sockaddr *)&sun, sizeof(sun)) == 0);
+	assert_int_equal(errno, EAGAIN);
+	return fd;
+}
+
+static void a_signal_does_not_end_the_wait_for_a_busy_proxy(void **state)
+{
+	struct sigaction on = { .sa_handler = on_alarm,
+				.sa_flags = SA_RESTART };
+	const struct itimerval often = { { 0, 5000 }, { 0, 5000 } };
+	const struct itimerval never = { 0 };
+	char dir[] = "/tmp/mpib-crowd-XXXXXX", path[64];
+	struct mpib_attach_opts opts = { .run_dir = dir, .timeout_ms = 300 };
+	struct sigaction was;
+	int fd = crowded_socket(dir);
+
+	(void)state;
+	sigaction(SIGALRM, &on, &was);
+	setitimer(ITIMER_REAL, &often, NULL);
+	assert_int_equal(mpib_attach(&opts, &c), -ETIMEDOUT);
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigaction(SIGALRM, &was, NULL);
+	c = NULL;
+	close(fd);
+	snprintf(path, sizeof(path), "%s/" MPIB_CONTROL_SOCK, dir);
+	unlink(path);
+	rmdir(dir);
 }
 
 static void an_answer_is_awaited_as_long_as_the_proxy_said(void **state)
@@ -151,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(attaching_learns_the_node),
 		TEST(attach_errors_say_socket_and_remedy),
+		TEST(a_signal_does_not_end_the_wait_for_a_busy_proxy),
 		TEST(an_answer_is_awaited_as_long_as_the_proxy_said),
 		TEST(a_dead_proxy_is_noticed_by_who_waits),
 		TEST(a_forked_child_is_refused_and_the_parent_goes_on),

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A proxy that answers late, or whose answer cannot be taken: it is waited for
+ * once, and what it made meanwhile is taken back. Time does not pass in these
+ * tests: a wait for a proxy that stands still is over at once, and counted.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attached.h"
+
+#define ANSWER_MS 60000
+#define MANY 600 /* requests: more than a socket takes */
+
+static unsigned waited; /* ms, for a proxy that stands still */
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
+int __real_poll(struct pollfd *p, nfds_t n, int timeout);
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	int rc;
+
+	if (timeout <= 0 || !f || (!atomic_load(&f->hold) && !f->slow))
+		return __real_poll(p, n, timeout);
+	rc = __real_poll(p, n, f->slow ? 100 : 0);
+	if (rc == 0)
+		waited += (unsigned)timeout;
+	return rc;
+}
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = __real_clock_gettime(id, ts);
+
+	ts->tv_sec += waited / 1000;
+	ts->tv_nsec += waited % 1000 * 1000000L;
+	ts->tv_sec += ts->tv_nsec / 1000000000;
+	ts->tv_nsec %= 1000000000;
+	return rc;
+}
+
+static int begin(void **state)
+{
+	waited = 0;
+	if (start(state) < 0)
+		return -1;
+	f->welcome.answer_ms = ANSWER_MS;
+	attach();
+	return 0;
+}
+
+static unsigned asked(enum mpib_control_type type)
+{
+	return atomic_load(&f->asked[type]);
+}
+
+/* The client is looked after until the proxy was asked so often; fails after a
+ * minute. */
+static void until_asked(enum mpib_control_type type, unsigned n)
+{
+	time_t end = time(NULL) + 60;
+
+	while (asked(type) < n) {
+		if (time(NULL) > end)
+			fail_msg("%u of %u requests of type %u", asked(type), n,
+				 type);
+		assert_int_equal(mpib_alive(c), 0);
+		sched_yield();
+	}
+	assert_int_equal(asked(type), n);
+}
+
+static void a_proxy_that_stands_still_is_waited_for_once(void **state)
+{
+	struct mpib_conn *conn[8];
+	struct mpib_listener *l;
+	struct mpib_region *r;
+	struct mpib_handle h;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		conn[i] = connected();
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	assert_int_equal(mpib_reg_fd(c, &h, 4096, 0, 0, MPIB_REG_MEMFD, &r), 0);
+	atomic_store(&f->hold, true);
+	assert_null(mpib_mem_alloc(c, 4096));
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_non_null(strstr(mpib_strerror(), "did not answer within 60 s"));
+	for (unsigned i = 0; i < 8; i++)
+		mpib_close(conn[i]);
+	mpib_close_listen(l);
+	/* A fence that has not happened is not told as one. */
+	assert_int_equal(mpib_dereg(r), -ETIMEDOUT);
+	assert_int_equal(mpib_listen(c, &h, &l), -ETIMEDOUT);
+	assert_in_range(waited, 1, ANSWER_MS);
+	/* All of it reaches the proxy once it goes on. */
+	atomic_store(&f->hold, false);
+	until_asked(MPIB_CTL_CLOSE, 8);
+	until_asked(MPIB_CTL_CLOSE_LISTEN, 1);
+	until_asked(MPIB_CTL_DEREG, 2); /* with that of mpib_mem_alloc() */
+	assert_int_equal(asked(MPIB_CTL_LISTEN), 1);
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+}
+
+static int make(enum mpib_control_type type, struct mpib_listener *l)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_listener *another;
+	struct mpib_region *r;
+	struct mpib_conn *conn;
+
+	switch (type) {
+	case MPIB_CTL_POOL:
+		return mpib_mem_alloc(c, 4096) ? 0 : -errno;
+	case MPIB_CTL_REG_FD:
+		return mpib_reg_fd(c, &h, 4096, 0, 0, MPIB_REG_MEMFD, &r);
+	case MPIB_CTL_LISTEN:
+		return mpib_listen(c, &h, &another);
+	case MPIB_CTL_CONNECT:
+		return mpib_connect(c, &h, -1, &conn);
+	default:
+		return mpib_accept(l, &conn);
+	}
+}
+
+static const struct {
+	enum mpib_control_type make, undo;
+} kinds[] = {
+	{ MPIB_CTL_POOL, MPIB_CTL_DEREG },
+	{ MPIB_CTL_REG_FD, MPIB_CTL_DEREG },
+	{ MPIB_CTL_LISTEN, MPIB_CTL_CLOSE_LISTEN },
+	{ MPIB_CTL_CONNECT, MPIB_CTL_CLOSE },
+	{ MPIB_CTL_ACCEPT, MPIB_CTL_CLOSE },
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static void what_is_made_too_late_is_taken_back(void **state)
+{
+	struct mpib_listener *l;
+	struct mpib_handle h;
+
+	(void)state;
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	for (unsigned i = 0; i < KINDS; i++) {
+		unsigned made = asked(kinds[i].make);
+		unsigned undone = asked(kinds[i].undo);
+
+		atomic_store(&f->hold, true);
+		assert_int_equal(make(kinds[i].make, l), -ETIMEDOUT);
+		atomic_store(&f->hold, false);
+		until_asked(kinds[i].undo, undone + 1);
+		assert_int_equal(asked(kinds[i].make), made + 1);
+		assert_int_equal(make(kinds[i].make, l), 0);
+	}
+	/* The two connections that came late have their indices back. */
+	mpib_close(connected());
+	assert_int_equal(atomic_load(&f->reply->conn[3].state), MPIB_CONN_FREE);
+}
+
+static void what_is_refused_too_late_is_left_alone(void **state)
+{
+	(void)state;
+	f->pools = FAKE_POOLS;
+	atomic_store(&f->hold, true);
+	assert_int_equal(make(MPIB_CTL_POOL, NULL), -ETIMEDOUT);
+	atomic_store(&f->hold, false);
+	until_asked(MPIB_CTL_POOL, 1);
+	assert_int_equal(make(MPIB_CTL_POOL, NULL), -ENOSPC);
+	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
+	f->pools = 0;
+}
+
+static void
+one_long_task_is_not_taken_for_a_proxy_that_stands_still(void **state)
+{
+	struct mpib_listener *l;
+	struct mpib_handle h;
+
+	(void)state;
+	atomic_store(&f->slow, MPIB_CTL_POOL);
+	assert_int_equal(make(MPIB_CTL_POOL, NULL), -ETIMEDOUT);
+	assert_in_range(waited, 1, ANSWER_MS);
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	mpib_close_listen(l);
+	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
+	fake_end_slow(f);
+	until_asked(MPIB_CTL_DEREG, 1);
+}
+
+static void more_than_the_socket_takes_is_taken_back_later(void **state)
+{
+	struct mpib_listener *l[MANY];
+	struct mpib_handle h;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(mpib_listen(c, &h, &l[i]), 0);
+	atomic_store(&f->hold, true);
+	for (unsigned i = 0; i < MANY; i++)
+		mpib_close_listen(l[i]);
+	assert_in_range(waited, 1, ANSWER_MS);
+	atomic_store(&f->hold, false);
+	until_asked(MPIB_CTL_CLOSE_LISTEN, MANY);
+}
+
+static void a_client_may_leave_with_debts(void **state)
+{
+	struct mpib_listener *l;
+
+	(void)state;
+	assert_int_equal(mpib_listen(c, &(struct mpib_handle){ 0 }, &l), 0);
+	atomic_store(&f->hold, true);
+	for (unsigned i = 0; i < KINDS; i++)
+		assert_int_equal(make(kinds[i].make, l), -ETIMEDOUT);
+	mpib_close_listen(l);
+	mpib_detach(c);
+	c = NULL;
+	atomic_store(&f->hold, false);
+}
+
+static void
+an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
+{
+	struct mpib_conn *conn = connected();
+	struct rlimit was, now;
+	struct mpib_request *r;
+	int next = dup(0);
+
+	(void)state;
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	now = was;
+	/* The fake proxy is in this process, too: it makes the memory with the
+	 * last descriptor that there is. */
+	now.rlim_cur = (rlim_t)next + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EMFILE);
+	assert_non_null(strstr(mpib_strerror(), "ulimit -n"));
+	until_asked(MPIB_CTL_DEREG, 1);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	assert_non_null(r);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(make(MPIB_CTL_POOL, NULL), 0);
+}
+
+static void a_pool_that_cannot_be_mapped_is_given_back(void **state)
+{
+	(void)state;
+	atomic_store(&f->wrong_pool, true);
+	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EPROTO);
+	assert_non_null(strstr(mpib_strerror(), "pool of 4096 bytes"));
+	assert_int_equal(asked(MPIB_CTL_DEREG), 1);
+	atomic_store(&f->wrong_pool, false);
+	assert_int_equal(make(MPIB_CTL_POOL, NULL), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_proxy_that_stands_still_is_waited_for_once),
+		TEST(what_is_made_too_late_is_taken_back),
+		TEST(what_is_refused_too_late_is_left_alone),
+		TEST(one_long_task_is_not_taken_for_a_proxy_that_stands_still),
+		TEST(more_than_the_socket_takes_is_taken_back_later),
+		TEST(a_client_may_leave_with_debts),
+		TEST(an_answer_whose_descriptor_finds_no_room_costs_that_call),
+		TEST(a_pool_that_cannot_be_mapped_is_given_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
