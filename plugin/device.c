@@ -18,6 +18,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char device_name[2 * 64 + 2];
 static char device_path[128];
 
+void device_in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
 static void set_once(char *to, size_t len, const char *text)
 {
 	if (strncmp(to, text, len) != 0)

@@ -10,7 +10,10 @@
 #include "base/environ.h"
 #include "net.h"
 
+/* The counts, and current. Nobody who holds it asks the proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Taken before it: one attaches, who comes meanwhile shares what comes of it. */
+static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 static struct session *current;
 static _Atomic(struct net_ctx *) default_ctx;
 
@@ -18,7 +21,9 @@ static _Atomic(struct net_ctx *) default_ctx;
 static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	net_in_child();
+	pthread_mutex_init(&attaching, NULL);
+	connect_in_child();
+	device_in_child();
 }
 
 static void watch_forks(void)
@@ -39,25 +44,38 @@ static int attach(uint64_t job, struct session **out)
 		free(s);
 		return rc;
 	}
-	*out = s;
+	s->refs = 1;
+	pthread_mutex_lock(&lock);
+	current = *out = s;
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
-/* Under the lock. */
+/* The newest one, counted; NULL where there is none, or its proxy is gone. */
+static struct session *use_current(void)
+{
+	struct session *s;
+
+	pthread_mutex_lock(&lock);
+	s = current;
+	if (s && mpib_alive(s->client) < 0)
+		s = NULL;
+	if (s)
+		s->refs++;
+	pthread_mutex_unlock(&lock);
+	return s;
+}
+
 static int get_session(uint64_t job, struct session **out)
 {
-	struct session *s = current;
-	int rc;
+	int rc = 0;
 
-	if (!s || mpib_alive(s->client) < 0) {
-		rc = attach(job, &s);
-		if (rc < 0)
-			return rc;
-		current = s;
-	}
-	s->refs++;
-	*out = s;
-	return 0;
+	pthread_mutex_lock(&attaching);
+	*out = use_current();
+	if (!*out)
+		rc = attach(job, out);
+	pthread_mutex_unlock(&attaching);
+	return rc;
 }
 
 void session_ref(struct session *s)
@@ -122,9 +140,7 @@ enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
 	c->traffic_class = traffic_class;
-	pthread_mutex_lock(&lock);
 	rc = get_session(comm_id, &c->session);
-	pthread_mutex_unlock(&lock);
 	if (rc < 0) {
 		free(c);
 		return net_fail_local("init", rc);

@@ -35,8 +35,9 @@ void session_put(struct session *s);
 /* The newest session's node into *info. False when there is none. */
 bool session_query(struct mpib_node_info *info);
 
-/* net.c: after fork(), in the child. */
-void net_in_child(void);
+/* connect.c, device.c: after fork(), in the child. */
+void connect_in_child(void);
+void device_in_child(void);
 
 void net_log_set(nccl_log_fn log);
 /* A line for NCCL's log: WARN, or INFO when ok. */

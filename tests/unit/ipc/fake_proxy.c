@@ -101,6 +101,8 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 	case MPIB_CTL_POOL:
 		return pool(f, ask);
 	case MPIB_CTL_REG_FD:
+		if (atomic_load(&f->refuse_reg))
+			return error(f, ask, f->refuse_reg, "no such luck");
 		return answer(f, ask, &r, sizeof(r), NULL, 0);
 	case MPIB_CTL_LISTEN:
 		l.handle.magic = MPIB_HANDLE_MAGIC;

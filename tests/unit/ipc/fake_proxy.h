@@ -42,6 +42,7 @@ struct fake_proxy {
 	_Atomic bool wrong_pool; /* gives what is no memory */
 	_Atomic bool hold_pending, hold_closing;
 	_Atomic int refuse_conn; /* -errno: state FAILED */
+	_Atomic int refuse_reg; /* -errno */
 
 	char dir[32];
 	int listen, stop, sock, doorbell;

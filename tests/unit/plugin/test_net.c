@@ -119,6 +119,41 @@ static void a_connect_given_up_is_closed_with_its_context(void **state)
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 1);
 }
 
+/* As NCCL leaves it when it aborts: nothing is closed that is not connected. */
+static void set_up_and_abort(bool close_late)
+{
+	char handle[NCCL_NET_HANDLE_MAXSIZE];
+	void *ctx, *listener, *tx, *rx;
+
+	assert_int_equal(r->net->init(&ctx, 2, NULL, rig_log, NULL), 0);
+	assert_int_equal(r->net->listen(ctx, 0, handle, &listener), 0);
+	assert_int_equal(r->net->connect(ctx, 0, handle, &tx, NULL), 0);
+	assert_int_equal(r->net->accept(listener, &rx, NULL), 0);
+	assert_null(tx);
+	assert_null(rx);
+	assert_int_equal(r->net->finalize(ctx), 0);
+	if (!close_late)
+		return;
+	assert_int_equal(r->net->accept(listener, &rx, NULL),
+			 NCCL_INVALID_USAGE);
+	assert_int_equal(r->net->closeListen(listener), 0);
+}
+
+static void set_ups_that_are_aborted_use_nothing_up(void **state)
+{
+	(void)state;
+	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
+	atomic_store(&r->f->hold_pending, true);
+	for (unsigned i = 0; i < MPIB_CONNS_MAX + 1; i++)
+		set_up_and_abort(i % 2);
+	assert_int_equal(asked(MPIB_CTL_CLOSE), 2 * (MPIB_CONNS_MAX + 1));
+	assert_int_equal(asked(MPIB_CTL_CLOSE_LISTEN), MPIB_CONNS_MAX + 1);
+	/* Neither have the last one's ends kept the attachment. */
+	assert_int_equal(r->net->finalize(r->ctx), 0);
+	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
+	assert_int_equal(asked(MPIB_CTL_HELLO), 2);
+}
+
 static void a_peer_that_refuses_is_a_remote_error(void **state)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -237,6 +272,29 @@ static void gpu_memory_without_dma_buf_is_refused_in_words(void **state)
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));
 }
 
+static void why_a_dma_buf_was_refused_is_the_last_word(void **state)
+{
+	void *mr;
+
+	(void)state;
+	assert_int_equal(rig_connect(r), 0);
+	atomic_store(&r->f->refuse_reg, -ENOSPC);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(r->net->regMrDmaBuf(r->tx, from, 100,
+						     NCCL_PTR_CUDA, 0, 0, &mr),
+				 NCCL_SYSTEM_ERROR);
+		assert_int_equal(
+			r->net->regMr(r->tx, from, 100, NCCL_PTR_CUDA, &mr),
+			NCCL_INVALID_USAGE);
+		assert_non_null(strstr(rig_warning, "no such luck"));
+	}
+	assert_int_equal(rig_warnings, 1);
+	/* Of other memory no dma-buf was offered. */
+	assert_int_equal(r->net->regMr(r->tx, to, 100, NCCL_PTR_CUDA, &mr),
+			 NCCL_INVALID_USAGE);
+	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));
+}
+
 static void registering_gets_the_window_before_the_first_message(void **state)
 {
 	void *mr;
@@ -277,11 +335,13 @@ int main(void)
 		t(all_contexts_share_one_attachment),
 		t(a_connect_that_is_retried_is_one_connection),
 		t(a_connect_given_up_is_closed_with_its_context),
+		t(set_ups_that_are_aborted_use_nothing_up),
 		t(a_peer_that_refuses_is_a_remote_error),
 		t(a_send_too_large_is_a_usage_error_with_both_sizes),
 		t(a_lost_peer_is_a_remote_error_told_once),
 		t(a_dead_proxy_is_a_system_error_told_once),
 		t(gpu_memory_without_dma_buf_is_refused_in_words),
+		t(why_a_dma_buf_was_refused_is_the_last_word),
 		t(registering_gets_the_window_before_the_first_message),
 		t(closing_does_not_mind_what_is_outstanding),
 	};

@@ -6,12 +6,16 @@
  * the memory: it is unmapped at once.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "rig.h"
 
@@ -165,10 +169,97 @@ static void memory_taken_away_under_requests_is_touched_no_more(void **state)
 	assert_int_equal(atomic_load(&bad), 0);
 }
 
+static _Atomic bool attached;
+
+static void *attach_in_vain(void *arg)
+{
+	void *ctx;
+
+	(void)arg;
+	bad += r->net->init(&ctx, 1, NULL, rig_log, NULL) == NCCL_SUCCESS;
+	atomic_store(&attached, true);
+	return NULL;
+}
+
+/* While another thread attaches to a proxy that does not answer: is the old
+ * context of use? This thread may be kept from running for as long. */
+static bool goes_on_meanwhile(struct fake_proxy *mute)
+{
+	char handle[NCCL_NET_HANDLE_MAXSIZE];
+	unsigned asked = atomic_load(&mute->asked[MPIB_CTL_HELLO]);
+	pthread_t attacher;
+	void *listener;
+	bool meanwhile;
+
+	atomic_store(&attached, false);
+	assert_int_equal(pthread_create(&attacher, NULL, attach_in_vain, NULL),
+			 0);
+	while (atomic_load(&mute->asked[MPIB_CTL_HELLO]) == asked)
+		sched_yield();
+	/* Its proxy is dead, which is told at once. */
+	assert_int_equal(r->net->listen(r->ctx, 0, handle, &listener),
+			 NCCL_SYSTEM_ERROR);
+	meanwhile = !atomic_load(&attached);
+	pthread_join(attacher, NULL);
+	return meanwhile;
+}
+
+static void nobody_waits_for_another_communicator_to_attach(void **state)
+{
+	struct fake_proxy *mute = fake_proxy_start();
+	bool meanwhile = false;
+
+	(void)state;
+	assert_non_null(mute);
+	mute->mute = true;
+	fake_proxy_die(r->f);
+	setenv("MPIB_RUN_DIR", mute->dir, 1);
+	for (int i = 0; i < 5 && !meanwhile; i++)
+		meanwhile = goes_on_meanwhile(mute);
+	assert_true(meanwhile);
+	assert_int_equal(atomic_load(&bad), 0);
+	fake_proxy_stop(mute);
+}
+
+static void *ask_properties(void *arg)
+{
+	struct nccl_net_properties_v12 props;
+
+	(void)arg;
+	while (!atomic_load(&stop))
+		bad += r->net->getProperties(0, &props) != NCCL_SUCCESS;
+	return NULL;
+}
+
+static void a_child_forked_in_the_middle_of_a_call_is_of_use(void **state)
+{
+	struct nccl_net_properties_v12 props;
+	pthread_t asker;
+	int status;
+
+	(void)state;
+	assert_int_equal(pthread_create(&asker, NULL, ask_properties, NULL), 0);
+	for (int i = 0; i < 300; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			alarm(60);
+			_exit(r->net->getProperties(0, &props));
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&stop, 1);
+	pthread_join(asker, NULL);
+	assert_int_equal(atomic_load(&bad), 0);
+}
+
 int main(void)
 {
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
+		t(nobody_waits_for_another_communicator_to_attach),
+		t(a_child_forked_in_the_middle_of_a_call_is_of_use),
 		t(messages_move_while_memory_comes_and_goes),
 		t(memory_taken_away_under_requests_is_touched_no_more),
 	};

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Comms come and go: listen, connect, accept, close, and what NCCL gives up. */
+#include <errno.h>
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "comm.h"
+#include "net.h"
+
+MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == NCCL_NET_HANDLE_MAXSIZE);
+
+LIST_HEAD(net_comms, net_comm);
+
+/* The lists and what is in them by link. Nobody who holds it asks the proxy. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct net_comms connecting = LIST_HEAD_INITIALIZER(connecting);
+static struct net_comms listening = LIST_HEAD_INITIALIZER(listening);
+
+void connect_in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	LIST_INIT(&connecting);
+	LIST_INIT(&listening);
+}
+
+static struct net_comm *new_comm(struct session *s)
+{
+	struct net_comm *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	session_ref(s);
+	c->session = s;
+	return c;
+}
+
+static void free_comm(struct net_comm *c)
+{
+	session_put(c->session);
+	free(c);
+}
+
+/* Under the lock. Those of n are in mine from now on. */
+static void take_out(struct net_comms *list, const struct net_ctx *n,
+		     struct net_comms *mine)
+{
+	struct net_comm *c, *next;
+
+	for (c = LIST_FIRST(list); c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (c->ctx != n)
+			continue;
+		LIST_REMOVE(c, link);
+		LIST_INSERT_HEAD(mine, c, link);
+	}
+}
+
+static void end_listener(struct net_comm *l)
+{
+	if (l->accepting)
+		mpib_close(l->accepting);
+	mpib_close_listen(l->listener);
+	session_put(l->session);
+	l->session = NULL;
+}
+
+/*
+ * What NCCL gave up to connect or to accept goes with its context: when it
+ * aborts it closes neither. A listener's comm itself stays, so that closing it
+ * later does no harm.
+ */
+enum nccl_result mpib_net_finalize(void *ctx)
+{
+	struct net_comms conns = LIST_HEAD_INITIALIZER(conns);
+	struct net_comms listeners = LIST_HEAD_INITIALIZER(listeners);
+	struct net_ctx *n = ctx;
+	struct net_comm *c;
+
+	if (!n)
+		return NCCL_SUCCESS;
+	pthread_mutex_lock(&lock);
+	take_out(&connecting, n, &conns);
+	take_out(&listening, n, &listeners);
+	pthread_mutex_unlock(&lock);
+	while ((c = LIST_FIRST(&conns))) {
+		LIST_REMOVE(c, link);
+		mpib_close(c->conn);
+		free_comm(c);
+	}
+	while ((c = LIST_FIRST(&listeners))) {
+		end_listener(c);
+		pthread_mutex_lock(&lock);
+		LIST_REMOVE(c, link);
+		c->ctx = NULL;
+		LIST_INSERT_HEAD(&listening, c, link);
+		pthread_mutex_unlock(&lock);
+	}
+	session_put(n->session);
+	free(n);
+	return NCCL_SUCCESS;
+}
+
+enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
+				 void **listen_comm)
+{
+	struct net_ctx *n = ctx;
+	struct net_comm *c;
+	int rc;
+
+	if (!n || dev != 0)
+		return NCCL_INVALID_ARGUMENT;
+	c = new_comm(n->session);
+	if (!c)
+		return NCCL_SYSTEM_ERROR;
+	rc = mpib_listen(c->session->client, handle, &c->listener);
+	if (rc < 0) {
+		free_comm(c);
+		return net_fail_local("listen", rc);
+	}
+	c->ctx = n;
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&listening, c, link);
+	pthread_mutex_unlock(&lock);
+	*listen_comm = c;
+	return NCCL_SUCCESS;
+}
+
+/* The comm that an earlier call began for this handle. NCCL passes the same
+ * memory on every retry; the nonce tells a later use of that memory. */
+static struct net_comm *find_connecting(const struct net_ctx *n,
+					const struct mpib_handle *handle)
+{
+	struct net_comm *c;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(c, &connecting, link)
+	{
+		if (c->handle == handle && c->nonce == handle->nonce &&
+		    c->ctx == n)
+			break;
+	}
+	pthread_mutex_unlock(&lock);
+	return c;
+}
+
+static void forget_connecting(struct net_comm *c)
+{
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(c, link);
+	pthread_mutex_unlock(&lock);
+}
+
+static int begin_connect(struct net_ctx *n, const struct mpib_handle *handle,
+			 int traffic_class, struct net_comm **comm)
+{
+	struct net_comm *c = new_comm(n->session);
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	if (traffic_class < 0)
+		traffic_class = n->traffic_class;
+	rc = mpib_connect(c->session->client, handle, traffic_class, &c->conn);
+	if (rc < 0) {
+		free_comm(c);
+		return rc;
+	}
+	c->ctx = n;
+	c->handle = handle;
+	c->nonce = handle->nonce;
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&connecting, c, link);
+	pthread_mutex_unlock(&lock);
+	*comm = c;
+	return 0;
+}
+
+enum nccl_result mpib_net_connect(void *ctx, int dev, int traffic_class,
+				  void *handle, void **send_comm,
+				  struct nccl_net_device_handle **send_dev)
+{
+	struct net_ctx *n = ctx;
+	struct net_comm *c;
+	int rc;
+
+	*send_comm = NULL;
+	if (send_dev)
+		*send_dev = NULL;
+	if (!n || dev != 0)
+		return NCCL_INVALID_ARGUMENT;
+	c = find_connecting(n, handle);
+	if (!c) {
+		rc = begin_connect(n, handle, traffic_class, &c);
+		if (rc < 0)
+			return net_fail("connect", rc);
+	}
+	rc = mpib_ready(c->conn);
+	if (rc == 0)
+		return NCCL_SUCCESS;
+	forget_connecting(c);
+	if (rc < 0) {
+		enum nccl_result res = net_fail("connect", rc);
+
+		mpib_close(c->conn);
+		free_comm(c);
+		return res;
+	}
+	c->profile = net_profile_new(c->conn, &c->phandle);
+	*send_comm = c;
+	return NCCL_SUCCESS;
+}
+
+enum nccl_result mpib_net_accept(void *listen_comm, void **recv_comm,
+				 struct nccl_net_device_handle **recv_dev)
+{
+	struct net_comm *l = listen_comm, *c;
+	int rc;
+
+	*recv_comm = NULL;
+	if (recv_dev)
+		*recv_dev = NULL;
+	if (!l->session) {
+		net_say(false, "accept: its context was finalized (a new one "
+			       "listens anew)");
+		return NCCL_INVALID_USAGE;
+	}
+	if (!l->accepting) {
+		rc = mpib_accept(l->listener, &l->accepting);
+		if (rc < 0)
+			return net_fail("accept", rc);
+	}
+	rc = mpib_ready(l->accepting);
+	if (rc == 0)
+		return NCCL_SUCCESS;
+	if (rc < 0) {
+		enum nccl_result res = net_fail("accept", rc);
+
+		mpib_close(l->accepting);
+		l->accepting = NULL;
+		return res;
+	}
+	c = new_comm(l->session);
+	if (!c)
+		return NCCL_SYSTEM_ERROR;
+	c->conn = l->accepting;
+	l->accepting = NULL;
+	c->profile = net_profile_new(c->conn, &c->phandle);
+	*recv_comm = c;
+	return NCCL_SUCCESS;
+}
+
+enum nccl_result mpib_net_close(void *comm)
+{
+	struct net_comm *c = comm;
+
+	if (!c)
+		return NCCL_SUCCESS;
+	net_profile_free(c->profile);
+	mpib_close(c->conn);
+	free_comm(c);
+	return NCCL_SUCCESS;
+}
+
+enum nccl_result mpib_net_close_listen(void *listen_comm)
+{
+	struct net_comm *c = listen_comm;
+
+	if (!c)
+		return NCCL_SUCCESS;
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(c, link);
+	pthread_mutex_unlock(&lock);
+	if (c->session)
+		end_listener(c);
+	free(c);
+	return NCCL_SUCCESS;
+}
