@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 	opts.run_dir = argv[1];
 	must(mpib_attach(&opts, &c), "mpib_attach");
 	connect_self(c);
-	gen = tx->gen;
+	gen = tx->first_gen;
 	for (uint64_t i = 0; i < rounds / 10; i++, gen += 2) {
 		push(gen);
 		await(gen);

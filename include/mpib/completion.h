@@ -8,6 +8,10 @@
  * the message, from its start and without a gap, that have left (send) or
  * arrived in (receive) the region; the client then reuses or empties that part
  * of its staging window.
+ *
+ * rail says what each rail did, of a request that asks for it. Such words have
+ * no generation: they are the request's once progress has its generation, for
+ * the shard clears them before that.
  */
 #ifndef MPIB_COMPLETION_H
 #define MPIB_COMPLETION_H
@@ -22,7 +26,7 @@ struct mpib_completion {
 	/* Of each buffer of a receive; with -EMSGSIZE size[0] is what was sent
 	 * and size[1] what was posted. Valid once word is the request's. */
 	uint32_t size[MPIB_GROUP_MAX];
-	/* What each rail did, for requests with MPIB_OP_REPORT alone; see
+	/* For requests with MPIB_OP_REPORT alone, see
 	 * mpib_completion_report(). */
 	_Atomic uint64_t rail[MPIB_RAILS];
 };
@@ -70,22 +74,21 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 	return (uint32_t)(word >> 32) == gen ? (uint32_t)word : 0;
 }
 
-/* Wait-free. Any thread of the client. A send that began with a question has
- * its receive. */
-static inline bool mpib_completion_asked(const struct mpib_completion *c,
-					 uint32_t gen)
+/* Wait-free. Any thread of the client. True when the progress word is of this
+ * generation: a send that began with a question has its receive. Before the
+ * request is posted it means that what is left of another request, all
+ * generations ago, would be taken for its own. */
+static inline bool mpib_completion_marked(const struct mpib_completion *c,
+					  uint32_t gen)
 {
 	/* Relaxed: nothing is read by it. */
-	uint64_t word =
-		atomic_load_explicit(&c->progress, memory_order_relaxed);
-
-	return (uint32_t)(word >> 32) == gen;
+	return atomic_load_explicit(&c->progress, memory_order_relaxed) >> 32 ==
+	       gen;
 }
 
 /*
- * A rail's part in a request: generation's low 6 bits | state 2 | QP number 24 |
- * bytes 32. A word of another generation says nothing yet. bytes is what was
- * posted or has arrived.
+ * A rail's part in a request: 0 6 | state 2 | QP number 24 | bytes 32. bytes is
+ * what was posted or has arrived.
  */
 enum mpib_rail_state {
 	MPIB_RAIL_IDLE, /* nothing of it went there */
@@ -99,17 +102,29 @@ struct mpib_rail_report {
 	uint32_t bytes;
 };
 
+/* Wait-free. Shard only, of a request that asks for reports, before the first
+ * of them and anything else about it. */
+static inline void mpib_completion_watch(struct mpib_completion *c,
+					 uint32_t gen)
+{
+	for (unsigned rail = 0; rail < MPIB_RAILS; rail++)
+		atomic_store_explicit(&c->rail[rail], 0, memory_order_relaxed);
+	/* Its release pairs with the acquire in mpib_completion_rail(): who
+	 * sees the generation sees no older report. */
+	mpib_completion_advance(c, gen, 0);
+}
+
 /* Wait-free. Shard only. */
 static inline void mpib_completion_report(struct mpib_completion *c,
-					  unsigned rail, uint32_t gen,
+					  unsigned rail,
 					  const struct mpib_rail_report *r)
 {
 	/* Relaxed: a word stands for itself. */
-	atomic_store_explicit(
-		&c->rail[rail],
-		(uint64_t)(gen & 63) << 58 | (uint64_t)r->state << 56 |
-			(uint64_t)(r->qpn & 0xffffff) << 32 | r->bytes,
-		memory_order_relaxed);
+	atomic_store_explicit(&c->rail[rail],
+			      (uint64_t)r->state << 56 |
+				      (uint64_t)(r->qpn & 0xffffff) << 32 |
+				      r->bytes,
+			      memory_order_relaxed);
 }
 
 /* Wait-free. Any thread of the client. */
@@ -117,12 +132,15 @@ static inline struct mpib_rail_report
 mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 		     uint32_t gen)
 {
-	uint64_t word =
-		atomic_load_explicit(&c->rail[rail], memory_order_relaxed);
 	struct mpib_rail_report r = { MPIB_RAIL_IDLE, 0, 0 };
+	uint64_t word;
 
-	if (word >> 58 != (gen & 63))
+	/* Acquire pairs with the release in mpib_completion_watch(). */
+	if (atomic_load_explicit(&c->progress, memory_order_acquire) >> 32 !=
+	    gen)
 		return r;
+	/* Relaxed: a word stands for itself. */
+	word = atomic_load_explicit(&c->rail[rail], memory_order_relaxed);
 	r.state = (enum mpib_rail_state)(word >> 56 & 3);
 	r.qpn = (uint32_t)(word >> 32) & 0xffffff;
 	r.bytes = (uint32_t)word;

@@ -134,8 +134,8 @@ struct mpib_reply_conn {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* ring's consumer */
 };
 
-#define MPIB_FEATURE_REPORT 1u /* MPIB_OP_REPORT may be used */
 #define MPIB_FEATURE_ASK 2u /* a send may begin with a question, see ring.h */
+#define MPIB_FEATURE_REPORT 4u /* MPIB_OP_REPORT may be used */
 
 struct mpib_reply {
 	uint64_t magic;

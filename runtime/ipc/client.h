@@ -46,6 +46,7 @@ struct mpib_pool {
 	uint32_t mr;
 	uint64_t windows_free; /* a pool carved into windows: bit each */
 	bool carved;
+	bool staging; /* windows or a window, not mpib_mem_alloc()'s */
 };
 
 struct mpib_region {
@@ -88,6 +89,9 @@ struct mpib_request {
 	struct mpib_request *next; /* on the free list */
 	const struct mpib_completion *completion;
 	uint8_t plain[4]; /* op, req, idx, n of a request of one buffer */
+	/* Odd, and one more each time this slot is used: so the word that its
+	 * completion has from before is never this one's, however often other
+	 * slots are used meanwhile. */
 	uint32_t gen;
 	uint8_t n;
 	/* Queued behind others, staged or grouped. The rest matters only
@@ -125,7 +129,7 @@ struct mpib_conn {
 	/* Parts in the window, requests to feed, and 1 for an error: while it
 	 * is not 0 every call takes the slow way. */
 	uint32_t work;
-	uint32_t gen; /* of the next request */
+	uint32_t first_gen; /* of its requests */
 	struct mpib_request *free;
 	uint32_t idle; /* tests that found nothing */
 	struct mpib_producer ring;
@@ -161,7 +165,7 @@ struct mpib_index {
 	struct mpib_debt debt; /* first: while taken */
 	bool taken;
 	uint64_t tail; /* of its ring */
-	uint32_t gen;
+	uint32_t gen; /* even; no request had a later one */
 	/* Its window: held from the first staged use until the next user of
 	 * the index, since a closing connection may still be written to. */
 	struct mpib_pool *pool;
@@ -281,6 +285,9 @@ void mpib_pool_free(struct mpib_pool *pool);
  * be out of use and goes back. */
 int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size);
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
+/* A connection or a region is gone: give back what no window is used of, but
+ * for one pool while there may be a use for it. */
+void mpib_windows_trim(struct mpib_client *c);
 
 /* region.c: hold a region while a request names it; a staged copy goes between
  * begin (false: deregistered) and end. */

@@ -138,15 +138,17 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	struct mpib_client *c = conn->client;
 
 	conn->index = i;
-	conn->gen = c->index[i].gen | 1; /* odd: see take() */
+	conn->first_gen = c->index[i].gen + 1;
 	conn->reply = &c->reply->conn[i];
 	conn->completion = c->reply->completion[i];
 	conn->word = &c->submit->summary.word[i / 64];
 	conn->word_bit = 1ull << i % 64;
 	conn->top = &c->submit->summary.top;
 	conn->top_bit = 1ull << i / 64;
-	for (unsigned r = 0; r < MPIB_REQUESTS; r++)
+	for (unsigned r = 0; r < MPIB_REQUESTS; r++) {
 		conn->req[r].completion = &conn->completion[r];
+		conn->req[r].gen = conn->first_gen - 2; /* the one before */
+	}
 	conn->ring = (struct mpib_producer){
 		.slot = c->submit->ring[i],
 		.head = &conn->reply->head,
@@ -299,6 +301,19 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 	return rc;
 }
 
+/* The latest of all slots. */
+static uint32_t last_gen(const struct mpib_conn *conn)
+{
+	uint32_t before = conn->first_gen - 2, most = 0;
+
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
+		uint32_t since = conn->req[i].gen - before;
+
+		most = since > most ? since : most;
+	}
+	return before + most;
+}
+
 void mpib_close(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -315,8 +330,9 @@ void mpib_close(struct mpib_conn *conn)
 	pthread_mutex_lock(&c->lock);
 	LIST_REMOVE(conn, link);
 	x->tail = conn->ring.tail;
-	x->gen = conn->gen;
+	x->gen = last_gen(conn) + 1;
 	mpib_rpc_undo(c, &x->debt);
+	mpib_windows_trim(c);
 	pthread_mutex_unlock(&c->lock);
 	free(conn);
 }

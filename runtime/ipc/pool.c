@@ -98,7 +98,7 @@ static int carve(struct mpib_client *c, struct mpib_pool **pool)
 	rc = mpib_pool_new(c, (size_t)n * c->welcome.window, &p);
 	if (rc < 0)
 		return rc;
-	p->carved = true;
+	p->carved = p->staging = true;
 	p->windows_free = n == 64 ? UINT64_MAX : (1ull << n) - 1;
 	*pool = p;
 	return 0;
@@ -116,6 +116,8 @@ static int window_new(struct mpib_client *c, uint32_t size,
 		rc = mpib_pool_new(c, size, &x->pool);
 		x->off = 0;
 		x->size = size;
+		if (rc == 0)
+			x->pool->staging = true;
 		return rc;
 	}
 	p = pool_with_window(c);
@@ -173,6 +175,51 @@ void mpib_window_put(struct mpib_client *c, struct mpib_index *x)
 	x->size = 0;
 }
 
+static bool in_use(const struct mpib_client *c, const struct mpib_pool *p)
+{
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+		if (c->index[i].pool == p && c->index[i].taken)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whole, and not waited for: a window of a connection that is still closing may
+ * be written to, and the proxy fences what it deregisters.
+ */
+static void pool_drop(struct mpib_client *c, struct mpib_pool *p)
+{
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+		struct mpib_index *x = &c->index[i];
+
+		if (x->pool != p)
+			continue;
+		x->pool = NULL;
+		x->size = 0;
+	}
+	LIST_REMOVE(p, link);
+	mpib_memseg_fini(&p->seg);
+	mpib_rpc_undo_later(c, &p->debt);
+}
+
+void mpib_windows_trim(struct mpib_client *c)
+{
+	struct mpib_pool *p, *next, *spare = NULL;
+
+	for (p = LIST_FIRST(&c->pools); p; p = next) {
+		next = LIST_NEXT(p, link);
+		if (!p->staging || in_use(c, p))
+			continue;
+		/* The oldest is the smallest. */
+		if (spare)
+			pool_drop(c, spare);
+		spare = p;
+	}
+	if (spare && LIST_EMPTY(&c->conns) && LIST_EMPTY(&c->regions))
+		pool_drop(c, spare);
+}
+
 void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 {
 	struct mpib_pool *p;
@@ -197,7 +244,7 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 		return; /* the parent's */
 	LIST_FOREACH(p, &client->pools, link)
 	{
-		if (!p->carved && p->seg.addr == addr)
+		if (!p->staging && p->seg.addr == addr)
 			break;
 	}
 	if (p)

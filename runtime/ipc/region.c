@@ -113,7 +113,7 @@ static void place(struct mpib_region *r)
 	{
 		char *base = p->seg.addr;
 
-		if (p->carved || r->addr < base ||
+		if (p->staging || r->addr < base ||
 		    r->addr + r->size > base + p->seg.size)
 			continue;
 		r->staged = false;
@@ -227,6 +227,7 @@ int mpib_dereg(struct mpib_region *region)
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
 	bury(c);
+	mpib_windows_trim(c);
 	pthread_mutex_unlock(&c->lock);
 	return rc == -EPIPE ? 0 : rc; /* a proxy that is gone touches nothing */
 }

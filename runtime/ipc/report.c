@@ -21,6 +21,8 @@ static void arm(struct mpib_conn *conn, bool on)
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user)
 {
+	if (conn->client->forks != mpib_forks)
+		return mpib_client_check(conn->client);
 	if (how != MPIB_REPORT_OFF &&
 	    !(conn->client->reply->features & MPIB_FEATURE_REPORT))
 		return mpib_fail(-EOPNOTSUPP,
@@ -74,8 +76,14 @@ void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report)
 {
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		report[r] = mpib_completion_rail(req->completion, r, req->gen);
+	bool mapped = req->conn->client->forks == mpib_forks;
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		report[r] = (struct mpib_rail_report){ MPIB_RAIL_IDLE, 0, 0 };
+		if (mapped)
+			report[r] = mpib_completion_rail(req->completion, r,
+							 req->gen);
+	}
 }
 
 unsigned mpib_request_slot(const struct mpib_request *req)

@@ -49,9 +49,7 @@ static inline struct mpib_request *take(struct mpib_conn *conn, int n)
 	struct mpib_request *r = conn->free;
 
 	conn->free = r->next;
-	/* Odd, so that none is 0, as a completion word is at first. */
-	r->gen = conn->gen;
-	conn->gen += 2;
+	r->gen += 2;
 	r->n = (uint8_t)n;
 	r->slow = n > 1;
 	return r;
@@ -185,6 +183,10 @@ __attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
 		return rc;
 	r = take(conn, n);
 	note_tag(conn, tag ? tag[0] : 0);
+	/* Its progress is written for few requests, so what is there may be as
+	 * old as generations take to come round. */
+	if (mpib_completion_marked(r->completion, r->gen))
+		r->gen += 2;
 	for (int i = 0; i < n; i++) {
 		r->buf[i] = (struct mpib_buffer){ data[i],
 						  size[i] ? region[i] : NULL,

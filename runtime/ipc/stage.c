@@ -150,7 +150,7 @@ static int ask(struct mpib_conn *conn, struct mpib_request *r)
 	int room;
 
 	if (r->asked)
-		return mpib_completion_asked(r->completion, r->gen) ? 1
+		return mpib_completion_marked(r->completion, r->gen) ? 1
 								    : -EAGAIN;
 	room = mpib_ring_room(&conn->ring, 1);
 	if (room <= 0)

@@ -153,7 +153,7 @@ static struct mpib_desc question(uint8_t req, int32_t tag, uint32_t total)
 
 static bool is_told(const struct mpib_desc *d)
 {
-	return mpib_completion_asked(pair_completion(&tx, d->req), d->gen);
+	return mpib_completion_marked(pair_completion(&tx, d->req), d->gen);
 }
 
 static void turn_often(void)

@@ -20,8 +20,7 @@ static inline void mpib_report_post(struct mpib_flow *f, unsigned req,
 	r->rail[rail].state = MPIB_RAIL_POSTED;
 	r->rail[rail].qpn = qpn;
 	r->rail[rail].bytes += bytes;
-	mpib_completion_report(&f->completion[req], rail, r->gen,
-			       &r->rail[rail]);
+	mpib_completion_report(&f->completion[req], rail, &r->rail[rail]);
 }
 
 /* A rail is through with one of the chains of req. A receive learns the QP and
@@ -39,8 +38,7 @@ static inline void mpib_report_done(struct mpib_flow *f, unsigned req,
 	if (qpn)
 		r->rail[rail].qpn = qpn;
 	r->rail[rail].bytes += bytes;
-	mpib_completion_report(&f->completion[req], rail, r->gen,
-			       &r->rail[rail]);
+	mpib_completion_report(&f->completion[req], rail, &r->rail[rail]);
 }
 
 #endif

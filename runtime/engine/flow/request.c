@@ -50,6 +50,8 @@ int mpib_flow_feed(struct mpib_flow *f, const struct mpib_desc *d)
 		.since = f->shard->now,
 		.report = d->op & MPIB_OP_REPORT,
 	};
+	if (r->report)
+		mpib_completion_watch(&f->completion[d->req], d->gen);
 	f->outstanding++;
 	MPIB_TRACE(enqueue, f->attachment->id, f->index, d->req, d->total,
 		   f->is_sender);

@@ -199,7 +199,7 @@ static void post_asked(const struct traffic *t, struct conn *c)
 		    mpib_ring_room(&c->tx.ring, 2) < 2)
 			continue;
 		d = send_of(t, c, number, k);
-		if (!mpib_completion_asked(
+		if (!mpib_completion_marked(
 			    &c->tx.node->reply->completion[c->tx.index][d.req],
 			    d.gen))
 			continue;

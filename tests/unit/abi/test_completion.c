@@ -104,8 +104,9 @@ static void a_rails_report_keeps_all_its_bits(void **state)
 	struct mpib_rail_report r;
 
 	(void)state;
-	mpib_completion_report(&c, 0, 5, &most);
-	mpib_completion_report(&c, 1, 5, &some);
+	mpib_completion_watch(&c, 5);
+	mpib_completion_report(&c, 0, &most);
+	mpib_completion_report(&c, 1, &some);
 	r = mpib_completion_rail(&c, 0, 5);
 	assert_int_equal(r.state, MPIB_RAIL_DONE);
 	assert_int_equal(r.qpn, 0xffffff);
@@ -122,10 +123,20 @@ static void a_rails_report_of_another_generation_says_nothing(void **state)
 	struct mpib_completion c = { 0 };
 
 	(void)state;
-	mpib_completion_report(&c, 0, 5, &some);
-	assert_int_equal(mpib_completion_rail(&c, 0, 6).state, MPIB_RAIL_IDLE);
-	assert_int_equal(mpib_completion_rail(&c, 0, 4).state, MPIB_RAIL_IDLE);
-	assert_int_equal(mpib_completion_rail(&c, 1, 5).state, MPIB_RAIL_IDLE);
+	mpib_completion_watch(&c, 5);
+	mpib_completion_report(&c, 0, &some);
+	/* Also one that has its low bits. */
+	for (uint32_t gen = 5 + 2; gen != 5; gen += gen < 1000 ? 2 : 1u << 21) {
+		if (gen == 0)
+			break;
+		assert_int_equal(mpib_completion_rail(&c, 0, gen).state,
+				 MPIB_RAIL_IDLE);
+	}
+	assert_int_equal(mpib_completion_rail(&c, 0, 5).bytes, 1);
+	/* The next one that is watched has none of them. */
+	mpib_completion_watch(&c, 69);
+	assert_int_equal(mpib_completion_rail(&c, 0, 69).state, MPIB_RAIL_IDLE);
+	assert_int_equal(mpib_completion_rail(&c, 0, 69).bytes, 0);
 }
 
 int main(void)

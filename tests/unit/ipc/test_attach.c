@@ -149,6 +149,40 @@ static void a_dead_proxy_is_noticed_by_who_waits(void **state)
 	mpib_close(conn);
 }
 
+static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
+{
+	(void)user;
+	(void)r;
+	(void)what;
+}
+
+/* What fails of all that one may ask of a region, a listener, a request. */
+static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
+			      struct mpib_listener *listener)
+{
+	struct mpib_rail_report rails[MPIB_RAILS] = { { .bytes = 1 } };
+	struct mpib_node_info info;
+	struct mpib_region *region;
+	struct mpib_conn *n;
+	char byte;
+	int wrong = 0;
+
+	mpib_query(c, &info);
+	wrong |= info.client != 7;
+	wrong |= mpib_reg(c, &byte, 1, &region) != -EOWNERDEAD;
+	wrong |= mpib_reg_fd(c, &byte, 1, 0, 0, 1, &region) != -EOWNERDEAD;
+	wrong |= mpib_accept(listener, &n) != -EOWNERDEAD;
+	wrong |= mpib_report(conn, MPIB_REPORT_ALL, watch, NULL) != -EOWNERDEAD;
+	wrong |= mpib_report(conn, MPIB_REPORT_OFF, watch, NULL) != -EOWNERDEAD;
+	mpib_request_rails(r, rails);
+	wrong |= rails[0].state != MPIB_RAIL_IDLE || rails[0].bytes;
+	wrong |= mpib_request_slot(r) != 0;
+	wrong |= mpib_request_buffers(r) != 1;
+	mpib_close_listen(listener);
+	mpib_mem_free(c, NULL);
+	return wrong;
+}
+
 static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
 			 struct mpib_region *region)
 {
@@ -156,10 +190,16 @@ static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
 	struct mpib_listener *l;
 	struct mpib_request *q;
 	struct mpib_conn *n;
+	void *none = NULL;
+	size_t zero = 0;
 	int done, wrong = 0;
 
 	wrong |= mpib_isend(conn, NULL, 0, 0, NULL, &q) != -EOWNERDEAD;
+	wrong |= mpib_irecv(conn, 1, &none, &zero, NULL,
+			    &(struct mpib_region *){ NULL }, &q) != -EOWNERDEAD;
 	wrong |= mpib_test(r, &done, NULL) != -EOWNERDEAD;
+	wrong |= mpib_test_int(r, &done, NULL) != -EOWNERDEAD;
+	wrong |= mpib_prepare(conn, region) != -EOWNERDEAD;
 	wrong |= mpib_alive(c) != -EOWNERDEAD;
 	wrong |= mpib_ready(conn) != -EOWNERDEAD;
 	wrong |= mpib_listen(c, &h, &l) != -EOWNERDEAD;
@@ -175,6 +215,8 @@ static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
 {
 	struct mpib_region *region;
 	struct mpib_request *r;
+	struct mpib_handle handle;
+	struct mpib_listener *listener;
 	struct mpib_conn *conn;
 	int status, done;
 	char byte;
@@ -185,9 +227,11 @@ static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
 	conn = connected();
 	assert_int_equal(mpib_reg(c, &byte, 1, &region), 0);
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	assert_int_equal(mpib_listen(c, &handle, &listener), 0);
 	pid = fork();
 	if (pid == 0)
-		_exit(child_of_fork(conn, r, region));
+		_exit(ask_of_the_parents(conn, r, listener) |
+		      child_of_fork(conn, r, region));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(mpib_alive(c), 0);

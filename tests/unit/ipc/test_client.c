@@ -116,11 +116,45 @@ static void thirty_two_may_be_outstanding(void **state)
 		assert_int_equal(mpib_isend(conn, NULL, 0, i, NULL, &r[i]), 0);
 	assert_non_null(r[31]);
 	assert_null(r[32]);
-	mpib_completion_finish(&f->reply->completion[0][4], 9, 0);
+	mpib_completion_finish(&f->reply->completion[0][4], 1, 0);
 	assert_int_equal(mpib_test(r[4], &done, NULL), 0);
 	assert_int_equal(done, 1);
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r[32]), 0);
 	assert_non_null(r[32]);
+	mpib_close(conn);
+}
+
+/* Else 2^31 posts on the others would make an old word look like its own. */
+static void a_generation_counts_the_uses_of_its_own_slot(void **state)
+{
+	struct mpib_request *r, *other;
+	struct mpib_conn *conn;
+	int done;
+
+	(void)state;
+	attach();
+	conn = connected();
+	fake_flow_open(f, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+		expect_desc(0, 2 * i + 1, 0, 0, 0);
+		mpib_completion_finish(&f->reply->completion[0][0], 2 * i + 1,
+				       0);
+		assert_int_equal(mpib_test(r, &done, NULL), 0);
+		assert_int_equal(done, 1);
+	}
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	expect_desc(0, 11, 0, 0, 0);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &other), 0);
+	expect_desc(0, 1, 0, 0, 0);
+	mpib_close(conn);
+	/* The next connection there goes on after the latest of all. */
+	conn = connected();
+	fake_flow_open(f, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+		expect_desc(0, 13, 0, 0, 0);
+	}
 	mpib_close(conn);
 }
 
@@ -234,6 +268,7 @@ int main(void)
 		TEST(a_failed_connection_tells_why),
 		TEST(allocated_memory_is_sent_where_it_lies),
 		TEST(thirty_two_may_be_outstanding),
+		TEST(a_generation_counts_the_uses_of_its_own_slot),
 		TEST(a_full_ring_takes_nothing_until_the_shard_has),
 		TEST(the_bell_rings_only_for_a_sleeper),
 		TEST(an_index_is_used_again_only_when_free),

@@ -178,8 +178,54 @@ static void a_window_is_given_to_the_next_connection(void **state)
 		assert_int_equal(finish(r, s, NULL), 0);
 		assert_memory_equal(to, from + i, 100000);
 	}
-	/* One window for each. */
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
+	/* One window for each, of which one is kept while both are closed. */
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2 + 5);
+}
+
+static void windows_go_back_with_the_connections_and_the_regions(void **state)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn[16];
+	unsigned pools;
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++) {
+		assert_int_equal(mpib_connect(c, &h, -1, &conn[i]), 0);
+		assert_int_equal(mpib_prepare(conn[i], from_region), 0);
+	}
+	/* Their peers take their time. */
+	atomic_store(&f->hold_closing, true);
+	mpib_close(tx);
+	mpib_close(rx);
+	for (unsigned i = 0; i < 16; i++)
+		mpib_close(conn[i]);
+	/* The proxy has heard all that was said before the answer to this. */
+	assert_int_equal(mpib_connect(c, &h, -1, &tx), 0);
+	pools = atomic_load(&f->asked[MPIB_CTL_POOL]);
+	assert_true(pools >= 5);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_DEREG]), pools - 1);
+	mpib_close(tx);
+	assert_int_equal(mpib_dereg(from_region), 0);
+	assert_int_equal(mpib_dereg(to_region), 0);
+	assert_int_equal(mpib_connect(c, &h, -1, &tx), 0);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_DEREG]), pools);
+}
+
+static void progress_of_long_ago_is_not_taken_for_its_own(void **state)
+{
+	struct mpib_request *r, *s;
+	int done;
+
+	(void)state;
+	/* As if generations had come round since. */
+	mpib_completion_advance(&f->reply->completion[1][0], 1, 16384);
+	memset(to, 'y', 20000);
+	r = recv_at(0, 20000);
+	assert_int_equal(mpib_test(r, &done, NULL), 0);
+	assert_int_equal(to[0], 'y');
+	s = send_at(3, 20000, 0);
+	assert_int_equal(finish(r, s, NULL), 0);
+	assert_memory_equal(to, from + 3, 20000);
 }
 
 static void
@@ -281,6 +327,8 @@ int main(void)
 		TEST(mixed_memory_is_pushed_in_the_order_posted),
 		TEST(a_send_too_large_fails_with_both_sizes),
 		TEST(a_window_is_given_to_the_next_connection),
+		TEST(windows_go_back_with_the_connections_and_the_regions),
+		TEST(progress_of_long_ago_is_not_taken_for_its_own),
 		TEST(pools_begin_with_a_window_and_grow_with_the_connections),
 		TEST(after_dereg_nobody_touches_the_memory),
 		TEST(a_deregistered_send_puts_nothing_on_the_wire),
