@@ -3,8 +3,10 @@
  * Clients come: accept, who they are, how their end is seen.
  */
 #include <errno.h>
+#include <mpib/control.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -137,6 +139,33 @@ static void on_resume(void *arg)
 	mpib_loop_add(all->loop, &all->watch, all->fd, EPOLLIN, on_client, all);
 }
 
+/* A client would wait for a HELLO's answer, and not know for what. False: there
+ * was no descriptor even for saying so. */
+static bool refuse_next(struct mpib_sessions *all)
+{
+	struct mpib_ctl_error e = {
+		.h = { .type = MPIB_CTL_HELLO,
+		       .id = 1,
+		       .status = -EMFILE,
+		       .len = sizeof(e) },
+		.why = "mpib-proxy has no descriptor left for another client "
+		       "(raise its LimitNOFILE)",
+	};
+	int sock;
+
+	if (all->spare < 0)
+		return false;
+	close(all->spare);
+	sock = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0) {
+		mpib_message_send(sock, &e.h, NULL, 0);
+		close(sock);
+		all->refused++;
+	}
+	all->spare = eventfd(0, EFD_CLOEXEC);
+	return sock >= 0;
+}
+
 static void on_client(void *arg, uint32_t events)
 {
 	struct mpib_sessions *all = arg;
@@ -151,6 +180,8 @@ static void on_client(void *arg, uint32_t events)
 			all->refused++;
 			close(sock);
 		}
+	} else if (errno == EMFILE && refuse_next(all)) {
+		return;
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 		/* It stays readable; looking again at once would spin. */
 		mpib_warn("a client waits: accept: %m (raise LimitNOFILE)");
@@ -190,6 +221,7 @@ int mpib_sessions_init(struct mpib_sessions *all, struct mpib_loop *loop,
 		.broker = broker,
 		.cfg = cfg,
 		.fd = fd,
+		.spare = eventfd(0, EFD_CLOEXEC),
 		.next_id = 1,
 	};
 	mpib_sessions_tune(all);
@@ -232,6 +264,8 @@ void mpib_sessions_fini(struct mpib_sessions *all)
 {
 	struct mpib_session *s;
 
+	if (all->spare >= 0)
+		close(all->spare);
 	while ((s = TAILQ_FIRST(&all->list))) {
 		mpib_timer_disarm(all->loop, &s->hello_timer);
 		mpib_session_free(s);

@@ -184,7 +184,7 @@ void mpib_session_hello(struct mpib_session *s, struct mpib_message *m)
 	if (rc < 0) {
 		mpib_session_refuse(s, &m->h, rc,
 				    "the proxy cannot serve another client: "
-				    "%s",
+				    "%s (see its limits: LimitNOFILE, LimitAS)",
 				    mpib_engine_trouble(all->engine, rc));
 		goto err_drop;
 	}

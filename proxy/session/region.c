@@ -199,7 +199,8 @@ void mpib_session_pool(struct mpib_session *s, struct mpib_message *m)
 		mpib_region_free(r);
 		mpib_session_refuse(s, &m->h, rc,
 				    "no memory segment of %" PRIu64
-				    " bytes: %s",
+				    " bytes: %s (see mpib-proxy's limits: "
+				    "LimitNOFILE, LimitAS)",
 				    size, strerror(-rc));
 		return;
 	}

@@ -111,6 +111,7 @@ struct mpib_sessions {
 	uint64_t max_memory, max_pool;
 
 	int fd;
+	int spare; /* given up to tell a client that there is none; or -1 */
 	struct mpib_watch watch;
 	struct mpib_timer pause; /* after accept() found no descriptor */
 	TAILQ_HEAD(mpib_session_list, mpib_session) list;

@@ -82,7 +82,7 @@ static int connect_socket(struct mpib_client *c, uint64_t deadline)
 	memcpy(sun.sun_path, c->path, sizeof(sun.sun_path));
 	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (c->sock < 0)
-		return mpib_fail(-errno, "socket: %m");
+		return mpib_fail(-errno, "socket: %m (see ulimit -n)");
 	/* With a time limit the kernel does not go on after a signal, SA_RESTART
 	 * or not. */
 	do {
@@ -113,7 +113,8 @@ static int send_hello(struct mpib_client *c,
 	snprintf(hello.name, sizeof(hello.name), "%s",
 		 opts->name ? opts->name : program_invocation_short_name);
 	rc = mpib_message_send(c->sock, &hello.h, NULL, 0);
-	if (rc < 0)
+	/* A proxy that hung up may have said why. */
+	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
 				 mpib_errtext(rc));
 	return 0;
@@ -130,6 +131,9 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 				 "stopped?)",
 				 c->path);
 	if (rc == 0)
+		rc = mpib_message_recv(c->sock, m);
+	/* It hung up without reading our HELLO; what it said before is there. */
+	if (rc == -ECONNRESET)
 		rc = mpib_message_recv(c->sock, m);
 	if (rc == -EMFILE)
 		return mpib_fail(rc,
@@ -184,8 +188,9 @@ static int map_segments(struct mpib_client *c, const struct mpib_message *m)
 					    i == 1);
 
 		if (rc < 0)
-			return mpib_fail(rc, "%s: segment %d: %s", c->path, i,
-					 mpib_errtext(rc));
+			return mpib_fail(rc,
+					 "%s: segment %d: %s (see ulimit -v)",
+					 c->path, i, mpib_errtext(rc));
 	}
 	c->status = c->seg[0].addr;
 	c->sleeping = &c->status->shard[c->welcome.shard].sleeping;

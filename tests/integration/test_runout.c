@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running out, of everything a small run can run out of, at either end of the
+ * control socket: with every value of a limit a use of all there is either
+ * works or is refused in words, a connection from before goes on, and once
+ * there is room again all works again, in the same processes.
+ *
+ * MPIB_TEST_SWEEP=1 takes each value, and a new proxy for each; without it they
+ * are some, on one. MPIB_TEST_TALK=1 prints what was said.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <mpib/client.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node.h"
+#include "user.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+static struct node node;
+static struct outcome
+	*seen; /* shared with children: two at a limit, two after */
+static struct user before; /* from before a limit */
+static bool sweep;
+
+static void start_node(void)
+{
+	struct mpib_client *c;
+
+	node_start(&node, 6, "--client-window", "64K", "--client-part", "16K",
+		   "--log-level", getenv("MPIB_TEST_TALK") ? "info" : "error",
+		   NULL);
+	assert_int_equal(user_attach(node.dir, &c, seen), 0);
+	if (user_open(&before, c, seen) < 0)
+		fail_msg("%s: %s", seen->step, seen->text);
+}
+
+static void stop_node(void)
+{
+	user_close(&before);
+	mpib_detach(before.c);
+	node_stop(&node);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	sweep = getenv("MPIB_TEST_SWEEP") != NULL;
+	seen = mmap(NULL, 5 * sizeof(*seen), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	start_node();
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	stop_node();
+	munmap(seen, 5 * sizeof(*seen));
+	return 0;
+}
+
+/* The old client grows, a new one comes, the old connection goes on. */
+static void use_all(struct user *old, struct outcome *o)
+{
+	user_once(old->c, &o[0]);
+	user_new(node.dir, &o[1]);
+	o[4] = (struct outcome){ 0 };
+	user_move(old, &o[4]);
+}
+
+static void judge(const char *limit, long value, const struct outcome *o,
+		  bool must_work)
+{
+	static const char *const who[] = { "an attached client", "a new one" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *bad = must_work && o[i].rc ? "it has room again"
+						       : user_wrong(&o[i]);
+
+		if (getenv("MPIB_TEST_TALK") && o[i].rc)
+			printf("  %s %ld, %s, %s: %d %s\n", limit, value,
+			       who[i], o[i].step, o[i].rc, o[i].text);
+		if (bad)
+			fail_msg("%s %ld, %s, %s: %d %s: %s", limit, value,
+				 who[i], o[i].step, o[i].rc, o[i].text, bad);
+	}
+}
+
+static void judge_old(const char *limit, long value, const struct outcome *o)
+{
+	if (o->rc)
+		fail_msg("%s %ld, a connection from before, %s: %d %s", limit,
+			 value, o->step, o->rc, o->text);
+}
+
+/* How many descriptors below the limit are left to pid when it is this. */
+static rlim_t limit_with_room(pid_t pid, unsigned room)
+{
+	bool used[1024] = { false };
+	char path[64];
+	struct dirent *e;
+	rlim_t limit = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((e = readdir(dir))) {
+		int fd = atoi(e->d_name);
+
+		if (e->d_name[0] != '.' && fd < 1024)
+			used[fd] = true;
+	}
+	if (pid == getpid())
+		used[dirfd(dir)] = false;
+	closedir(dir);
+	while (room > 0 || used[limit]) {
+		room -= !used[limit];
+		limit++;
+	}
+	return limit;
+}
+
+static rlim_t bytes_mapped(pid_t pid)
+{
+	unsigned long pages = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%lu", &pages) != 1)
+		abort();
+	fclose(f);
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static rlim_t value_of(int resource, pid_t pid, unsigned room)
+{
+	return resource == RLIMIT_NOFILE ? limit_with_room(pid, room)
+					 : bytes_mapped(pid) + room;
+}
+
+/* Sets the soft limit; the hard one stays. Returns what it was. */
+static rlim_t set_limit(pid_t pid, int resource, rlim_t value)
+{
+	struct rlimit was, now;
+
+	if (prlimit(pid, resource, NULL, &was) < 0)
+		abort();
+	now = was;
+	now.rlim_cur = value;
+	if (prlimit(pid, resource, &now, NULL) < 0)
+		abort();
+	return was.rlim_cur;
+}
+
+/* A process that attaches, then comes under the limit, then has room again. */
+static void limited_child(int resource, unsigned room)
+{
+	struct mpib_client *c;
+	struct user u;
+	rlim_t was;
+
+	alarm(120);
+	if (user_attach(node.dir, &c, &seen[4]) < 0 ||
+	    user_open(&u, c, &seen[4]) < 0)
+		_exit(1);
+	was = set_limit(0, resource, value_of(resource, getpid(), room));
+	use_all(&u, &seen[0]);
+	if (seen[4].rc)
+		_exit(2);
+	set_limit(0, resource, was);
+	use_all(&u, &seen[2]);
+	_exit(seen[4].rc || user_move(&u, &seen[4]) ? 3 : 0);
+}
+
+static void limit_the_client(const char *name, int resource, unsigned step,
+			     unsigned steps)
+{
+	if (!sweep) {
+		steps = steps > 12 ? 12 : steps;
+	}
+	for (unsigned room = 0; room < step * steps; room += step) {
+		pid_t pid;
+		int status;
+
+		memset(seen, 0, 5 * sizeof(*seen));
+		pid = fork();
+		if (pid == 0)
+			limited_child(resource, room);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		judge_old(name, room, &seen[4]);
+		if (status)
+			fail_msg("%s %u: the process ended with 0x%x", name,
+				 room, (unsigned)status);
+		judge(name, room, &seen[0], false);
+		judge(name, room, &seen[2], true);
+	}
+}
+
+static void a_client_without_descriptors(void **state)
+{
+	(void)state;
+	limit_the_client("client's descriptors", RLIMIT_NOFILE, 1, 16);
+}
+
+static void a_client_without_memory(void **state)
+{
+	(void)state;
+	if (SANITIZED) {
+		print_message("SKIPPED: a sanitizer needs the address space\n");
+		skip();
+	}
+	limit_the_client("client's memory", RLIMIT_AS, 1u << 20, 16);
+	if (sweep)
+		limit_the_client("client's memory", RLIMIT_AS, 64u << 10, 300);
+}
+
+static void limit_the_proxy(const char *name, int resource, unsigned step,
+			    unsigned steps)
+{
+	for (unsigned room = 0; room < step * steps; room += step) {
+		rlim_t was;
+
+		if (sweep) { /* its lanes are made anew */
+			stop_node();
+			start_node();
+		}
+		was = set_limit(node.pid, resource,
+				value_of(resource, node.pid, room));
+		use_all(&before, seen);
+		judge_old(name, room, &seen[4]);
+		judge(name, room, seen, false);
+		set_limit(node.pid, resource, was);
+		use_all(&before, seen);
+		judge_old(name, room, &seen[4]);
+		judge(name, room, seen, true);
+	}
+}
+
+static void a_proxy_without_descriptors(void **state)
+{
+	(void)state;
+	limit_the_proxy("proxy's descriptors", RLIMIT_NOFILE, 1,
+			sweep ? 40 : 16);
+}
+
+static void a_proxy_without_memory(void **state)
+{
+	(void)state;
+	if (SANITIZED) {
+		print_message("SKIPPED: a sanitizer needs the address space\n");
+		skip();
+	}
+	limit_the_proxy("proxy's memory", RLIMIT_AS, 1u << 20, sweep ? 24 : 10);
+}
+
+static const struct own_limit {
+	const char *name, *unlimited;
+	long first, step, last;
+} own_limits[] = {
+	{ "quota.clients", "0", 1, 1, 3 },
+	{ "quota.connections", "0", 1, 1, 7 },
+	{ "quota.requests", "0", 1, 31, 200 },
+	{ "quota.listeners", "0", 1, 1, 4 },
+	{ "quota.regions", "0", 1, 1, 14 },
+	{ "quota.memory", "0", 1, 40960, 800000 },
+	{ "quota.pool", "0", 1, 40960, 800000 },
+	{ "quota.fds", "0", 1, 1, 24 },
+	{ "quota.messages", "0", 300, 100, 500 },
+	{ "limit.clients", "1024", 1, 1, 3 },
+	{ "limit.regions", "4095", 1, 1, 10 },
+	{ "limit.memory", "0", 1, 40960, 600000 },
+};
+
+static void set_own(const char *name, const char *value)
+{
+	char command[96];
+
+	snprintf(command, sizeof(command), "set %s %s", name, value);
+	json_decref(node_ask(&node, command));
+}
+
+static void the_proxys_own_limits(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < sizeof(own_limits) / sizeof(own_limits[0]);
+	     i++) {
+		const struct own_limit *l = &own_limits[i];
+		bool refused = false;
+
+		for (long v = l->first; v <= l->last; v += l->step) {
+			char text[32];
+
+			snprintf(text, sizeof(text), "%ld", v);
+			set_own(l->name, text);
+			use_all(&before, seen);
+			judge_old(l->name, v, &seen[4]);
+			judge(l->name, v, seen, false);
+			refused |= seen[0].rc || seen[1].rc;
+			if (seen[0].rc == -EDQUOT || seen[1].rc == -EDQUOT)
+				assert_non_null(
+					strstr(seen[seen[0].rc ? 0 : 1].text,
+					       l->name));
+		}
+		/* Else the values are none of interest. */
+		if (!refused && strcmp(l->name, "quota.messages") != 0)
+			fail_msg("%s never refused anything", l->name);
+		set_own(l->name, l->unlimited);
+		use_all(&before, seen);
+		judge(l->name, -1, seen, true);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_client_without_descriptors),
+		cmocka_unit_test(a_client_without_memory),
+		cmocka_unit_test(the_proxys_own_limits),
+		cmocka_unit_test(a_proxy_without_descriptors),
+		cmocka_unit_test(a_proxy_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
