@@ -123,7 +123,15 @@ static void say_unknown(void *arg, const char *name, const char *nearest)
 /* Of a process, whichever of its communicators comes first. */
 static void check_environment(void)
 {
+	char names[300];
+
 	mpib_environ_check(environ, say_unknown, NULL);
+	/* INFO: a rank may share its environment with mpib-proxy. */
+	if (mpib_environ_proxys(environ, names, sizeof(names)))
+		net_say(true,
+			"environment: %s: of no effect in a rank (mpib-proxy "
+			"reads that when it starts, see mpibctl config)",
+			names);
 }
 
 enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,

@@ -111,6 +111,40 @@ static bool is_known(const char *name)
 	return false;
 }
 
+static bool is_proxys(const char *name)
+{
+	/* What the client library reads. */
+	return is_known(name) && strcmp(name, "MPIB_RUN_DIR") != 0;
+}
+
+unsigned mpib_environ_proxys(char **env, char *text, size_t len)
+{
+	static const char cut[] = ", ...";
+	size_t at = 0;
+	unsigned n = 0, listed = 0;
+
+	text[0] = '\0';
+	for (; *env; env++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*env, "="),
+			 *env);
+		if (!is_proxys(name))
+			continue;
+		if (n++ > listed)
+			continue;
+		/* There is always room for the end. */
+		if (at + 2 + strlen(name) + sizeof(cut) <= len) {
+			at += (size_t)snprintf(text + at, len - at, "%s%s",
+					       at ? ", " : "", name);
+			listed++;
+		} else {
+			snprintf(text + at, len - at, "%s", cut);
+		}
+	}
+	return n;
+}
+
 void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg)
 {
 	for (; *env; env++) {

@@ -84,6 +84,39 @@ static void a_name_without_end_is_cut(void **state)
 	assert_int_equal(check(text).count, 1);
 }
 
+static void what_only_the_proxy_reads_is_listed(void **state)
+{
+	char run[] = "MPIB_RUN_DIR=/x", mode[] = "MPIB_MODE=vanilla";
+	char qp[] = "MPIB_SUP_QP=2", odd[] = "MPIB_FRUIT=1", path[] = "PATH=/";
+	char *env[] = { path, mode, run, odd, qp, NULL };
+	char *none[] = { path, run, odd, NULL };
+	char text[64];
+
+	(void)state;
+	assert_int_equal(mpib_environ_proxys(env, text, sizeof(text)), 2);
+	assert_string_equal(text, "MPIB_MODE, MPIB_SUP_QP");
+	assert_int_equal(mpib_environ_proxys(none, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+}
+
+static void a_list_without_end_is_cut(void **state)
+{
+	char *env[201], names[200][40], text[64];
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		env[i] = names[i];
+		snprintf(names[i], sizeof(names[i]), "MPIB_QUOTA_CLIENTS=%u",
+			 i);
+	}
+	env[200] = NULL;
+	for (size_t len = 30; len <= sizeof(text); len++) {
+		assert_int_equal(mpib_environ_proxys(env, text, len), 200);
+		assert_true(strlen(text) < len);
+		assert_string_equal(text + strlen(text) - 5, ", ...");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -92,6 +125,8 @@ int main(void)
 		cmocka_unit_test(every_name_that_is_read_is_known),
 		cmocka_unit_test(other_names_are_nobodys_business),
 		cmocka_unit_test(a_name_without_end_is_cut),
+		cmocka_unit_test(what_only_the_proxy_reads_is_listed),
+		cmocka_unit_test(a_list_without_end_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 unsigned rig_warnings;
-char rig_warning[1024];
+char rig_warning[1024], rig_info[1024];
 
 void rig_log(enum nccl_log_level level, unsigned long flags, const char *where,
 	     int line, const char *fmt, ...)
@@ -18,11 +18,13 @@ void rig_log(enum nccl_log_level level, unsigned long flags, const char *where,
 	(void)flags;
 	(void)where;
 	(void)line;
-	if (level != NCCL_LOG_WARN)
-		return;
-	rig_warnings++;
 	va_start(ap, fmt);
-	vsnprintf(rig_warning, sizeof(rig_warning), fmt, ap);
+	if (level == NCCL_LOG_WARN) {
+		rig_warnings++;
+		vsnprintf(rig_warning, sizeof(rig_warning), fmt, ap);
+	} else {
+		vsnprintf(rig_info, sizeof(rig_info), fmt, ap);
+	}
 	va_end(ap);
 }
 

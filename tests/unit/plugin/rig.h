@@ -17,6 +17,7 @@ struct rig {
 
 extern unsigned rig_warnings;
 extern char rig_warning[1024]; /* the last one */
+extern char rig_info[1024]; /* the last one that warns of nothing */
 void rig_log(enum nccl_log_level level, unsigned long flags, const char *where,
 	     int line, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));

@@ -45,6 +45,20 @@ static void *registered(void *comm, void *addr, size_t size)
 	return mr;
 }
 
+/* Told once a process, so this is its first init. */
+static void what_only_the_proxy_reads_is_told_in_one_line(void **state)
+{
+	(void)state;
+	setenv("MPIB_MODE", "vanilla", 1);
+	setenv("MPIB_AGENT_DIR", "/x", 1);
+	assert_int_equal(r->net->init(&r->ctx, 0, NULL, rig_log, NULL), 0);
+	assert_non_null(strstr(rig_info, "MPIB_MODE, MPIB_AGENT_DIR"));
+	assert_non_null(strstr(rig_info, "no effect in a rank"));
+	assert_int_equal(rig_warnings, 0);
+	unsetenv("MPIB_MODE");
+	unsetenv("MPIB_AGENT_DIR");
+}
+
 static void without_a_proxy_init_says_where_and_what_to_do(void **state)
 {
 	void *ctx;
@@ -331,6 +345,7 @@ int main(void)
 {
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
+		t(what_only_the_proxy_reads_is_told_in_one_line),
 		t(without_a_proxy_init_says_where_and_what_to_do),
 		t(all_contexts_share_one_attachment),
 		t(a_connect_that_is_retried_is_one_connection),
