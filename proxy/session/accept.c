@@ -3,7 +3,9 @@
  * Clients come: accept, who they are, how their end is seen.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <mpib/control.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -89,6 +91,26 @@ static bool crowded(const struct mpib_session *s)
 	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
 }
 
+/* Without a session: sock is told why, before its HELLO, and closed. */
+__attribute__((format(printf, 4, 5))) static void
+turn_away(struct mpib_sessions *all, int sock, int status, const char *fmt, ...)
+{
+	struct mpib_ctl_error e = {
+		.h = { .type = MPIB_CTL_HELLO,
+		       .id = 1,
+		       .status = status,
+		       .len = sizeof(e) },
+	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(e.why, sizeof(e.why), fmt, ap);
+	va_end(ap);
+	mpib_message_send(sock, &e.h, NULL, 0);
+	close(sock);
+	all->refused++;
+}
+
 /* sock is ours from now on. */
 static void take(struct mpib_sessions *all, int sock)
 {
@@ -104,8 +126,12 @@ static void take(struct mpib_sessions *all, int sock)
 	s->uid = cred.uid;
 	s->gid = cred.gid;
 	if (crowded(s)) {
-		all->refused++;
-		close(sock);
+		turn_away(all, sock, -EDQUOT,
+			  "uid %u holds %" PRIu64
+			  " descriptors, and those that "
+			  "connect and say nothing count (quota.fds)",
+			  (unsigned)s->uid,
+			  mpib_quota_used(all, s->uid, MPIB_QUOTA_FDS));
 		free(s);
 		return;
 	}
@@ -139,29 +165,20 @@ static void on_resume(void *arg)
 	mpib_loop_add(all->loop, &all->watch, all->fd, EPOLLIN, on_client, all);
 }
 
-/* A client would wait for a HELLO's answer, and not know for what. False: there
- * was no descriptor even for saying so. */
+/* The next who connects is told that there is no descriptor for it, where it
+ * would wait and not know for what. False: there was none even for that. */
 static bool refuse_next(struct mpib_sessions *all)
 {
-	struct mpib_ctl_error e = {
-		.h = { .type = MPIB_CTL_HELLO,
-		       .id = 1,
-		       .status = -EMFILE,
-		       .len = sizeof(e) },
-		.why = "mpib-proxy has no descriptor left for another client "
-		       "(raise its LimitNOFILE)",
-	};
 	int sock;
 
 	if (all->spare < 0)
 		return false;
 	close(all->spare);
 	sock = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (sock >= 0) {
-		mpib_message_send(sock, &e.h, NULL, 0);
-		close(sock);
-		all->refused++;
-	}
+	if (sock >= 0)
+		turn_away(all, sock, -EMFILE,
+			  "mpib-proxy has no descriptor left for another "
+			  "client (raise its LimitNOFILE)");
 	all->spare = eventfd(0, EFD_CLOEXEC);
 	return sock >= 0;
 }
@@ -177,8 +194,10 @@ static void on_client(void *arg, uint32_t events)
 		if (all->ledger.sessions < 2 * all->cfg->max_clients) {
 			take(all, sock);
 		} else {
-			all->refused++;
-			close(sock);
+			turn_away(all, sock, -EDQUOT,
+				  "%u connections of clients wait or are "
+				  "served (raise limit.clients)",
+				  all->ledger.sessions);
 		}
 	} else if (errno == EMFILE && refuse_next(all)) {
 		return;

@@ -49,12 +49,16 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 	if (!run_dir)
 		run_dir = mpib_run_dir(dir, sizeof(dir));
 	if (!run_dir)
-		return mpib_fail(-ENOENT, "no run directory (set MPIB_RUN_DIR "
-					  "to mpib-proxy's --run-dir)");
+		return mpib_fail(-ENAMETOOLONG,
+				 "%s: too long for a socket's path (choose a "
+				 "shorter run directory)",
+				 "MPIB_RUN_DIR");
 	n = snprintf(path, len, "%s/" MPIB_CONTROL_SOCK, run_dir);
 	if (n < 0 || (size_t)n >= len)
 		return mpib_fail(-ENAMETOOLONG,
-				 "%s: too long for a socket's path", run_dir);
+				 "%s: too long for a socket's path (choose a "
+				 "shorter run directory)",
+				 run_dir);
 	return 0;
 }
 

@@ -19,7 +19,7 @@ my %nth = map { $_ => 0 } qw(
 	mpib_bconn_fail mpib_ctl_fail mpib_err mpib_fail mpib_flow_break
 	mpib_lane_break mpib_session_refuse mpib_trouble_say
 	mpib_upgrade_give_up mpib_warn mpib_why_fail net_say fail refuse
-	snprintf bad);
+	snprintf bad turn_away);
 $nth{mpib_ask_fail} = 1;
 my $call = join '|', sort keys %nth;
 
