@@ -5,15 +5,27 @@
  * it needs neither NCCL nor verbs.
  *
  * Calls return 0 or a count, or -errno. mpib_strerror() gives the last
- * failure of the calling thread in whole words.
+ * failure of the calling thread in whole words. Each call that asks the proxy
+ * may return, beside what is said of it,
+ *   -EPIPE      the proxy is gone, or hung up on this client
+ *   -ETIMEDOUT  it did not answer within its setting client.answer. That is
+ *               waited for once: until it answers anything further calls return
+ *               at once. What it does all the same is undone.
+ *   -EDQUOT     a limit or a quota of its settings
+ *   -EMFILE     no descriptor is left, here or there
+ *   -ENOMEM     no memory is
+ *   -EPROTO     its answer makes no sense
+ * and then only that call has failed, unless it is -EPIPE.
  *
  * Threads: a client, a listener and a region may be used by any thread (their
  * calls serialise on one control socket and may block for a round trip to the
  * proxy). On one connection, mpib_isend() or mpib_irecv() and mpib_test() are
  * called by one thread at a time; region calls may run beside them.
  *
- * After fork() the child must not use what the parent made: every call
- * returns -EOWNERDEAD there and the parent is not disturbed.
+ * After fork() the child must not use what the parent made: a call that returns
+ * -errno returns -EOWNERDEAD there, one that returns nothing does nothing, and
+ * the parent is not disturbed. What needs no shared memory says in the child
+ * what it said before: mpib_query(), mpib_request_buffers(), _slot().
  */
 #ifndef MPIB_CLIENT_H
 #define MPIB_CLIENT_H
@@ -55,9 +67,15 @@ struct mpib_node_info {
 };
 
 /*
- * Attach to the proxy of this node. -ECONNREFUSED or -ENOENT: no proxy at the
- * socket; -EPROTO: versions differ; -ETIMEDOUT. The text names socket and
- * remedy. Blocks at most opts->timeout_ms. opts may be NULL.
+ * Attach to the proxy of this node. The text names socket and remedy. Blocks at
+ * most opts->timeout_ms. opts may be NULL.
+ *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
+ *   -EACCES                 this user may not connect to it
+ *   -ENAMETOOLONG           the run directory, for a socket
+ *   -ETIMEDOUT              it does not answer
+ *   -EPROTO                 versions differ
+ *   -EDQUOT                 as many clients as it takes, or as a quota allows
+ *   -EMFILE, -ENOMEM        no descriptor or memory, here or there
  */
 int mpib_attach(const struct mpib_attach_opts *opts,
 		struct mpib_client **client);
@@ -89,14 +107,16 @@ void mpib_close_listen(struct mpib_listener *listener);
 
 /*
  * Begin to connect a sending end to a handle, or to accept one receiving end.
- * Both return at once; poll mpib_ready(), which makes no system call while
- * pending. One listener may have several accepts begun.
+ * Both block for a proxy round trip, not for a peer; poll mpib_ready(). One
+ * listener may have several accepts begun. -EINVAL: not a handle of
+ * mpib_listen(); -EMFILE also: 1024 connections are open or closing.
  */
 int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
-/* 1 ready, 0 not yet, -errno failed (close it). Wait-free while pending. */
+/* 1 ready, 0 not yet, -errno failed (close it). Wait-free while pending, but for
+ * one poll(2) each 10 ms. */
 int mpib_ready(struct mpib_conn *conn);
 
 /* Close in any state, requests outstanding or not; never waits for a peer.
@@ -107,12 +127,14 @@ void mpib_close(struct mpib_conn *conn);
  * Regions. mpib_reg() takes any memory of the process: what came from
  * mpib_mem_alloc() moves without a copy, other memory is copied through the
  * connection's staging window by the calls of the connection itself.
- * Registering the same range again is cheap and counted.
+ * Registering the same range again is cheap and counted. -EINVAL: no address, or
+ * no bytes.
  */
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
 /* flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be closed
- * on return. */
+ * on return. -EPERM: the descriptor is not of that kind; -EINVAL: other flags, or
+ * no bytes; -EOPNOTSUPP: a rail cannot register a dma-buf. */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region);
@@ -120,7 +142,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  * A fence: after it nobody but the process touches the memory, except what
  * came from mpib_mem_alloc(), where mpib_mem_free() is the fence. Requests
  * that still name it end in -ECANCELED, and so does the connection where one
- * was not handed over yet.
+ * was not handed over yet. -ETIMEDOUT: the region is gone for its caller, but
+ * the proxy has not answered yet, and may still touch the memory.
  */
 int mpib_dereg(struct mpib_region *region);
 
@@ -133,6 +156,10 @@ void *mpib_mem_alloc(struct mpib_client *client, size_t size);
 void mpib_mem_free(struct mpib_client *client, void *addr);
 
 /*
+ * -ENOTCONN: not ready yet; -EFAULT: data is not inside region; -E2BIG: more than
+ * 2 GiB - 1 in one request, or 1 GiB of ordinary memory in a group; -EINVAL: a
+ * number of buffers; and what mpib_test() says of a connection that failed.
+ *
  * Send size bytes at data, inside region. 0 with *req NULL: cannot now, call
  * again (32 outstanding, or the ring is full). Wait-free for memory that needs
  * no copy; else it copies up to the staging window and mpib_test() goes on.
@@ -158,7 +185,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * took longer than the proxy was set to allow. A send is over when its buffer
  * may be used again, which is when the proxy's setting failover.completion
  * says. Makes no system call while the proxy is well, except one poll(2) each
- * 10 ms of waiting.
+ * 10 ms of waiting and, while it feeds ordinary memory through the staging
+ * window, a write(2) for a shard that sleeps.
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
