@@ -10,7 +10,7 @@
  *   -EPIPE      the proxy is gone, or hung up on this client
  *   -ETIMEDOUT  it did not answer within its setting client.answer. That is
  *               waited for once: until it answers anything further calls return
- *               at once. What it does all the same is undone.
+ *               at once. What it does all the same is undone by a later call.
  *   -EDQUOT     a limit or a quota of its settings
  *   -EMFILE     no descriptor is left, here or there
  *   -ENOMEM     no memory is
