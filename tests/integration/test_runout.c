@@ -35,17 +35,20 @@
 #define SANITIZED 0
 #endif
 
+#define WINDOW "64K"
+#define PART "16K"
+
 static struct node node;
 static struct outcome
 	*seen; /* shared with children: two at a limit, two after */
 static struct user before; /* from before a limit */
 static bool sweep;
 
-static void start_node(void)
+static void start_node(const char *window, const char *part)
 {
 	struct mpib_client *c;
 
-	node_start(&node, 6, "--client-window", "64K", "--client-part", "16K",
+	node_start(&node, 6, "--client-window", window, "--client-part", part,
 		   "--log-level", getenv("MPIB_TEST_TALK") ? "info" : "error",
 		   NULL);
 	assert_int_equal(user_attach(node.dir, &c, seen), 0);
@@ -66,7 +69,7 @@ static int start(void **state)
 	sweep = getenv("MPIB_TEST_SWEEP") != NULL;
 	seen = mmap(NULL, 5 * sizeof(*seen), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	start_node();
+	start_node(WINDOW, PART);
 	return 0;
 }
 
@@ -244,7 +247,7 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 
 		if (sweep) { /* its lanes are made anew */
 			stop_node();
-			start_node();
+			start_node(WINDOW, PART);
 		}
 		was = set_limit(node.pid, resource,
 				value_of(resource, node.pid, room));
@@ -332,12 +335,34 @@ static void the_proxys_own_limits(void **state)
 	}
 }
 
+/* From one part in the smallest window on. */
+static void windows_and_parts_of_any_size(void **state)
+{
+	static const char *const sizes[][2] = {
+		{ "4096", "128" },   { "4096", "4096" }, { "4224", "4096" },
+		{ "65536", "128" },  { "64K", "20352" }, { "1M", "384" },
+		{ "64M", "524288" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		stop_node();
+		start_node(sizes[i][0], sizes[i][1]);
+		use_all(&before, seen);
+		judge_old(sizes[i][0], i, &seen[4]);
+		judge(sizes[i][0], i, seen, true);
+	}
+	stop_node();
+	start_node(WINDOW, PART);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_client_without_descriptors),
 		cmocka_unit_test(a_client_without_memory),
 		cmocka_unit_test(the_proxys_own_limits),
+		cmocka_unit_test(windows_and_parts_of_any_size),
 		cmocka_unit_test(a_proxy_without_descriptors),
 		cmocka_unit_test(a_proxy_without_memory),
 	};

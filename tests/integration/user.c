@@ -64,19 +64,24 @@ static int wait_ready(struct mpib_conn *conn, struct outcome *o)
 	return rc < 0 ? failed(o, "ready", rc) : 0;
 }
 
-static int finish(struct mpib_request *r, const char *step, struct outcome *o)
+/* In turn: either end feeds its window only when its request is tested. */
+static int finish_both(struct mpib_request *r, struct mpib_request *s,
+		       struct outcome *o)
 {
 	time_t end = time(NULL) + HANGS;
-	int done = 0, rc = 0;
+	int r_done = 0, s_done = 0, rc = 0;
 
-	while (rc == 0 && !done) {
-		rc = mpib_test(r, &done, NULL);
+	while (rc == 0 && !(r_done && s_done)) {
+		if (!r_done)
+			rc = mpib_test(r, &r_done, NULL);
+		if (rc == 0 && !s_done)
+			rc = mpib_test(s, &s_done, NULL);
 		if (time(NULL) > end)
-			return wrong(o, step, "it never ends");
-		if (!done)
+			return wrong(o, "move", "it never ends");
+		if (!r_done || !s_done)
 			sched_yield();
 	}
-	return rc < 0 ? failed(o, step, rc) : 0;
+	return rc < 0 ? failed(o, "move", rc) : 0;
 }
 
 static int move(struct user *u, char *from, struct mpib_region *from_region,
@@ -97,9 +102,7 @@ static int move(struct user *u, char *from, struct mpib_region *from_region,
 		return failed(o, "post", rc);
 	if (!r || !s)
 		return wrong(o, "post", "no room in an empty ring");
-	rc = finish(r, "receive", o);
-	if (rc == 0)
-		rc = finish(s, "send", o);
+	rc = finish_both(r, s, o);
 	if (rc == 0 && memcmp(from, to, size) != 0)
 		rc = wrong(o, "move", "wrong bytes");
 	return rc;
