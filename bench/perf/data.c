@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* Ranks whose inputs come from one hash: 3 bits each. */
-#define RANKS_PER_HASH 20
-
 uint64_t perf_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
@@ -22,20 +19,23 @@ static uint64_t word_at(uint64_t key, uint64_t index)
 	return x ^ x >> 29;
 }
 
-void perf_data_fill(void *buf, size_t len, uint64_t key)
+void perf_data_fill(void *buf, size_t len, uint64_t key, uint64_t number)
 {
+	uint64_t word = key + number;
 	char *at = buf;
-	uint64_t word;
 	size_t i;
 
+	if (len < sizeof(word)) {
+		memcpy(at, &word, len);
+		return;
+	}
+	key = perf_key(key, number);
 	for (i = 0; i + sizeof(word) <= len; i += sizeof(word)) {
 		word = word_at(key, i / sizeof(word));
 		memcpy(at + i, &word, sizeof(word));
 	}
-	if (i < len) {
-		word = word_at(key, i / sizeof(word));
-		memcpy(at + i, &word, len - i);
-	}
+	word = word_at(key, i / sizeof(word));
+	memcpy(at + i, &word, len - i);
 }
 
 static uint64_t bytes_differing(uint64_t difference)
@@ -47,26 +47,30 @@ static uint64_t bytes_differing(uint64_t difference)
 	return n;
 }
 
-uint64_t perf_data_check(const void *buf, size_t len, uint64_t key)
+/* Up to 8 bytes against as many of a word. */
+static uint64_t differing(const char *at, size_t len, uint64_t want)
+{
+	uint64_t word = want;
+
+	memcpy(&word, at, len);
+	return word == want ? 0 : bytes_differing(word ^ want);
+}
+
+uint64_t perf_data_check(const void *buf, size_t len, uint64_t key,
+			 uint64_t number)
 {
 	const char *at = buf;
-	uint64_t word, wrong = 0;
+	uint64_t wrong = 0;
 	size_t i;
 
-	for (i = 0; i + sizeof(word) <= len; i += sizeof(word)) {
-		memcpy(&word, at + i, sizeof(word));
-		word ^= word_at(key, i / sizeof(word));
-		if (word)
-			wrong += bytes_differing(word);
-	}
-	if (i < len) {
-		uint64_t want = word_at(key, i / sizeof(word));
-
-		word = want;
-		memcpy(&word, at + i, len - i);
-		wrong += bytes_differing(word ^ want);
-	}
-	return wrong;
+	if (len < sizeof(uint64_t))
+		return differing(at, len, key + number);
+	key = perf_key(key, number);
+	for (i = 0; i + sizeof(uint64_t) <= len; i += sizeof(uint64_t))
+		wrong += differing(at + i, sizeof(uint64_t),
+				   word_at(key, i / sizeof(uint64_t)));
+	return wrong +
+	       differing(at + i, len - i, word_at(key, i / sizeof(uint64_t)));
 }
 
 uint64_t perf_data_touched(const void *buf, size_t len)
@@ -79,27 +83,19 @@ uint64_t perf_data_touched(const void *buf, size_t len)
 	return n;
 }
 
-static uint64_t values_at(uint64_t key, uint64_t i, int rank)
+/* Two numbers of 32 bits from a hash, of which rank adds the second rank
+ * times. */
+uint32_t perf_value(uint64_t key, uint64_t i, int rank)
 {
-	return perf_mix(key + (i << 8 | (uint64_t)(rank / RANKS_PER_HASH)));
+	uint64_t bits = perf_mix(key + i);
+
+	return (uint32_t)bits + (uint32_t)(bits >> 32) * (uint32_t)rank;
 }
 
-float perf_value(uint64_t key, uint64_t i, int rank)
+uint32_t perf_sum(uint64_t key, uint64_t i, int nranks)
 {
-	uint64_t bits = values_at(key, i, rank);
+	uint64_t bits = perf_mix(key + i);
+	uint32_t n = (uint32_t)nranks;
 
-	return (float)(bits >> 3 * (rank % RANKS_PER_HASH) & 7);
-}
-
-float perf_sum(uint64_t key, uint64_t i, int nranks)
-{
-	uint64_t bits = 0, sum = 0;
-
-	for (int rank = 0; rank < nranks; rank++) {
-		if (rank % RANKS_PER_HASH == 0)
-			bits = values_at(key, i, rank);
-		sum += bits & 7;
-		bits >>= 3;
-	}
-	return (float)sum;
+	return (uint32_t)bits * n + (uint32_t)(bits >> 32) * (n * (n - 1) / 2);
 }

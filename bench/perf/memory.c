@@ -50,7 +50,8 @@ bool perf_rank_register(struct perf_rank *r)
 		struct perf_stream *s = &r->stream[i];
 		int fd;
 
-		s->mem_len = perf_pattern_memory(&r->w->opt, s->sends);
+		s->mem_len = perf_pattern_memory(&r->w->opt, s->sends,
+						 r->nsend + r->nrecv);
 		s->mem = buffer_new(&r->w->opt, s->mem_len, &fd);
 		if (s->mem == MAP_FAILED) {
 			perf_world_fail(

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "perf/batch.h"
 #include "perf/data.h"
 #include "perf/random.h"
 #include "perf/ring.h"
@@ -45,22 +46,32 @@ static uint64_t share(const struct perf_options *opt, uint64_t size)
 					     : size;
 }
 
-size_t perf_pattern_memory(const struct perf_options *opt, bool sends)
+size_t perf_pattern_memory(const struct perf_options *opt, bool sends,
+			   int streams)
 {
 	if (opt->random_sizes)
 		return perf_random_memory(opt);
 	if (opt->pattern == PERF_RING)
-		return perf_ring_memory(opt, sends);
-	return (size_t)share(opt, opt->max > 64 ? opt->max : 64);
+		return perf_ring_memory(opt, sends, streams);
+	return (size_t)perf_batch_memory(opt, share(opt, opt->max), streams);
 }
 
-/* Equal iterations of one size. */
+uint64_t perf_pattern_iters(const struct perf_rank *r, uint64_t size)
+{
+	const struct perf_options *opt = &r->w->opt;
+	uint64_t bytes = opt->pattern == PERF_RING ? perf_ring_slice(opt, size)
+						   : share(opt, size);
+
+	return perf_batch_iters(r->stream[0].mem_len, bytes);
+}
+
 struct run {
 	struct perf_rank *r;
+	const struct perf_batch *batch;
+	struct perf_result *res;
 	uint64_t bytes; /* to each peer, an iteration */
 	uint64_t chunk, chunks;
-	uint64_t wrong;
-	struct perf_hist *hist;
+	uint64_t stride, fit; /* from one iteration to the next; iterations */
 	double last_pong;
 };
 
@@ -76,30 +87,35 @@ static uint64_t per_iteration(const struct perf_stream *s)
 static void place(struct perf_stream *s, uint64_t i, char **addr, size_t *len)
 {
 	const struct run *run = s->arg;
-	uint64_t k = i % per_iteration(s) * (unsigned)run->r->w->opt.channels +
+	uint64_t per = per_iteration(s), iter = i / per;
+	uint64_t k = i % per * (unsigned)run->r->w->opt.channels +
 		     (unsigned)s->channel;
 	uint64_t left = run->bytes - k * run->chunk;
 
-	*addr = s->mem + k * run->chunk;
+	*addr = s->mem + iter % run->fit * run->stride + k * run->chunk;
 	*len = left < run->chunk ? left : run->chunk;
+}
+
+/* Of every so many messages the first has waited for its ranks to begin. */
+static bool counts(const struct run *run, uint64_t iter)
+{
+	return run->batch->timed && (iter > 0 || run->batch->iters < 64);
 }
 
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
 	struct run *run = s->arg;
-	size_t want;
-	char *addr;
 	double now;
 
-	place(s, i, &addr, &want);
-	/* With the hint the plugin need not know the size. */
-	if (size != want && !s->early)
-		run->wrong += want > size ? want - size : size - want;
-	if (run->hist && s->self < s->peer && s->channel == 0 &&
-	    (i + 1) % per_iteration(s) == 0) {
+	if (s->size)
+		s->size[i] = size;
+	if (run->r->w->opt.pattern == PERF_PINGPONG && s->self < s->peer &&
+	    s->channel == 0 && (i + 1) % per_iteration(s) == 0) {
 		now = perf_now();
-		perf_hist_add(run->hist,
-			      (uint64_t)((now - run->last_pong) * 0.5e9));
+		if (counts(run, i / per_iteration(s)))
+			perf_hist_add(
+				&run->res->hist,
+				(uint64_t)((now - run->last_pong) * 0.5e9));
 		run->last_pong = now;
 	}
 }
@@ -114,61 +130,93 @@ static bool my_turn(struct perf_stream *s, uint64_t i)
 	return other->done >= (s->self < s->peer ? iter : iter + 1) * per;
 }
 
-static uint64_t stream_key(const struct perf_stream *s, uint64_t round)
+/* That of the messages in one direction of a connection. */
+static uint64_t stream_key(const struct perf_stream *s)
 {
 	const struct run *run = s->arg;
-	int from = s->sends ? s->self : s->peer;
-	int to = s->sends ? s->peer : s->self;
-	uint64_t key = perf_key(run->r->w->opt.seed, round);
+	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
+	unsigned to = (unsigned)(s->sends ? s->peer : s->self);
 
-	return perf_key(perf_key(key, (unsigned)from), (unsigned)to);
+	return perf_key(perf_key(run->batch->key, from << 16 | to),
+			(unsigned)s->channel);
 }
 
-static void prepare(struct perf_stream *s, uint64_t round)
+/* Messages of the stream before this batch. */
+static uint64_t before(const struct perf_stream *s)
 {
-	for (uint64_t i = 0; i < s->total; i++) {
-		size_t len;
-		char *addr;
+	const struct run *run = s->arg;
 
-		place(s, i, &addr, &len);
-		if (s->sends)
-			perf_data_fill(addr, len,
-				       perf_key(stream_key(s, round),
-						(uint64_t)(addr - s->mem)));
-		else
-			memset(addr, PERF_POISON, len);
-	}
+	return run->batch->first * per_iteration(s);
 }
 
-static uint64_t compare(struct perf_stream *s, uint64_t round)
+static bool prepare(struct perf_stream *s)
 {
-	uint64_t wrong = 0;
+	const struct run *run = s->arg;
+	uint64_t key = stream_key(s), first = before(s);
+	size_t len;
+	char *addr;
 
-	for (uint64_t i = 0; i < s->total; i++) {
-		size_t len;
-		char *addr;
-
-		place(s, i, &addr, &len);
-		wrong += perf_data_check(addr, len,
-					 perf_key(stream_key(s, round),
-						  (uint64_t)(addr - s->mem)));
+	if (!s->sends) {
+		memset(s->mem, PERF_POISON,
+		       (size_t)(run->stride * run->batch->iters));
+		return perf_stream_sizes(run->r->w, s);
 	}
-	return wrong;
+	for (uint64_t i = 0; i < s->total; i++) {
+		place(s, i, &addr, &len);
+		perf_data_fill(addr, len, key, first + i);
+	}
+	return true;
 }
 
-static void set_up(struct run *run, struct perf_rank *r, uint64_t size,
-		   uint64_t iters)
+/* The bytes between two iterations, which nothing may have touched; they lie
+ * behind its last chunk. */
+static uint64_t beyond(const struct run *run, const char *end, uint64_t k)
+{
+	return k + 1 < run->chunks
+		       ? 0
+		       : perf_data_touched(end,
+					   (size_t)(run->stride - run->bytes));
+}
+
+static void compare_one(struct perf_stream *s, uint64_t i, uint64_t key)
+{
+	struct run *run = s->arg;
+	uint64_t per = per_iteration(s), number = before(s) + i, wrong;
+	unsigned channels = (unsigned)run->r->w->opt.channels;
+	size_t len;
+	char *addr;
+
+	place(s, i, &addr, &len);
+	wrong = perf_data_check(addr, len, key, number) +
+		beyond(run, addr + len,
+		       i % per * channels + (unsigned)s->channel);
+	/* With the hint the plugin need not know the size. */
+	perf_stream_judge(run->r->w, s, number, len,
+			  s->early ? len : s->size[i], wrong, run->res);
+}
+
+static void compare(struct perf_stream *s)
+{
+	uint64_t key = stream_key(s);
+
+	for (uint64_t i = 0; i < s->total; i++)
+		compare_one(s, i, key);
+}
+
+static void set_up(struct run *run, struct perf_rank *r,
+		   const struct perf_batch *batch)
 {
 	const struct perf_options *opt = &r->w->opt;
 
 	run->r = r;
-	run->bytes = opt->pattern == PERF_ALLTOALL
-			     ? size / (unsigned)opt->nranks
-			     : size;
+	run->batch = batch;
+	run->bytes = share(opt, batch->size);
 	run->chunk =
 		opt->chunk && opt->chunk < run->bytes ? opt->chunk : run->bytes;
 	run->chunks =
 		run->chunk ? (run->bytes + run->chunk - 1) / run->chunk : 1;
+	run->stride = perf_batch_stride(run->bytes);
+	run->fit = perf_pattern_iters(r, batch->size);
 	for (int i = 0; i < r->nsend + r->nrecv; i++) {
 		struct perf_stream *s = &r->stream[i];
 
@@ -177,36 +225,45 @@ static void set_up(struct run *run, struct perf_rank *r, uint64_t size,
 		s->ready = opt->pattern == PERF_PINGPONG && s->sends ? my_turn
 								     : NULL;
 		s->over = s->sends ? NULL : received;
-		s->total = per_iteration(s) * iters;
+		s->total = per_iteration(s) * batch->iters;
 	}
 }
 
-bool perf_pattern_run(struct perf_rank *r, uint64_t size, uint64_t iters,
-		      bool check, uint64_t round, struct perf_result *res)
+static bool run_chunks(struct perf_rank *r, const struct perf_batch *batch,
+		       struct perf_result *res)
 {
 	int n = r->nsend + r->nrecv;
-	struct run run = { 0 };
-	bool ok;
+	struct run run = { .res = res };
+	bool ok = true, check = r->w->opt.check;
+	struct perf_lap lap;
+	double begun = perf_now();
 
-	if (r->w->opt.random_sizes)
-		return perf_random_run(r, res);
-	if (r->w->opt.pattern == PERF_RING)
-		return perf_ring_run(r, size, iters, check, round, res);
-
-	set_up(&run, r, size, iters);
-	if (r->w->opt.pattern == PERF_PINGPONG && !check)
-		run.hist = &res->hist;
-	for (int i = 0; check && i < n; i++)
-		prepare(&r->stream[i], round);
-	if (!perf_world_barrier(r->w))
-		return false;
-	run.last_pong = perf_now();
-	ok = perf_streams_run(r->w, r->stream, n);
+	set_up(&run, r, batch);
 	for (int i = 0; ok && check && i < n; i++)
-		run.wrong +=
-			r->stream[i].sends ? 0 : compare(&r->stream[i], round);
-	res->wrong += run.wrong;
-	res->sent +=
-		run.bytes * iters * (uint64_t)(r->nsend / r->w->opt.channels);
-	return ok;
+		ok = prepare(&r->stream[i]);
+	res->checking += check ? perf_now() - begun : 0;
+	if (!ok || !perf_lap_begin(r, &lap))
+		return false;
+	run.last_pong = lap.begun;
+	if (!perf_streams_run(r->w, r->stream, n) ||
+	    !perf_lap_end(r, &lap, batch->timed, res))
+		return false;
+	begun = perf_now();
+	for (int i = r->nsend; check && i < n; i++)
+		compare(&r->stream[i]);
+	res->checking += check ? perf_now() - begun : 0;
+	if (batch->timed)
+		res->sent += run.bytes * batch->iters *
+			     (uint64_t)(r->nsend / r->w->opt.channels);
+	return true;
+}
+
+bool perf_pattern_run(struct perf_rank *r, const struct perf_batch *batch,
+		      struct perf_result *res)
+{
+	if (r->w->opt.random_sizes)
+		return perf_random_run(r, batch, res);
+	if (r->w->opt.pattern == PERF_RING)
+		return perf_ring_run(r, batch, res);
+	return run_chunks(r, batch, res);
 }

@@ -14,22 +14,24 @@ struct perf_rank {
 	struct perf_plug plug;
 	struct perf_stream *stream; /* sends first, then receives */
 	int nsend, nrecv;
-	/* One slice a channel; all streams of a channel lie in it. */
-	char *mem;
-	size_t mem_len;
-	void *pattern; /* its state */
 };
 
 /* The ranks this one sends to and receives from; how many (at most all). */
 int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 		       int *peer);
 
-/* Bytes of registered memory a stream of the pattern needs. */
-size_t perf_pattern_memory(const struct perf_options *opt, bool sends);
+/* Bytes of registered memory a stream of the pattern needs; streams: how many
+ * the rank has. */
+size_t perf_pattern_memory(const struct perf_options *opt, bool sends,
+			   int streams);
 
-/* Iterations of one size: check says that data is made and compared. False
- * after a failure. Adds to *wrong, *sent; hist for pingpong. */
-bool perf_pattern_run(struct perf_rank *r, uint64_t size, uint64_t iters,
-		      bool check, uint64_t round, struct perf_result *res);
+/* Iterations of size that a batch takes at most, at least 1. */
+uint64_t perf_pattern_iters(const struct perf_rank *r, uint64_t size);
+
+/* Runs a batch and, unless --check 0, compares all that it moved. False after
+ * a failure. Adds to *res. */
+struct perf_batch;
+bool perf_pattern_run(struct perf_rank *r, const struct perf_batch *batch,
+		      struct perf_result *res);
 
 #endif

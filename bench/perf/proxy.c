@@ -3,11 +3,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-/* A file of the proxy's /proc entry. NULL when there is none. */
-static FILE *open_entry(const char *run_dir, const char *name)
+/* 0 when there is none. */
+static long pid_of(const char *run_dir)
 {
 	char path[512], text[32] = "";
 	FILE *f;
@@ -15,41 +15,34 @@ static FILE *open_entry(const char *run_dir, const char *name)
 	snprintf(path, sizeof(path), "%s/proxy.pid", run_dir);
 	f = fopen(path, "re");
 	if (!f)
-		return NULL;
+		return 0;
 	if (!fgets(text, sizeof(text), f))
 		text[0] = '\0';
 	fclose(f);
-	snprintf(path, sizeof(path), "/proc/%ld/%s", strtol(text, NULL, 10),
-		 name);
-	return fopen(path, "re");
+	return strtol(text, NULL, 10);
 }
 
 double perf_proxy_seconds(const char *run_dir)
 {
-	FILE *f = open_entry(run_dir, "stat");
-	unsigned long user, sys;
-	char line[1024], *at;
-	double cpu = -1;
+	long pid = pid_of(run_dir);
+	struct timespec ts;
+	clockid_t clock;
 
-	if (!f)
+	if (pid <= 0 || clock_getcpuclockid((pid_t)pid, &clock) != 0 ||
+	    clock_gettime(clock, &ts) < 0)
 		return -1;
-	/* Fields 14 and 15, counted after the name, which may have blanks. */
-	if (fgets(line, sizeof(line), f) && (at = strrchr(line, ')')) &&
-	    sscanf(at + 1,
-		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu "
-		   "%lu",
-		   &user, &sys) == 2)
-		cpu = (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
-	fclose(f);
-	return cpu;
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
 double perf_proxy_resident(const char *run_dir)
 {
-	FILE *f = open_entry(run_dir, "statm");
 	unsigned long pages;
 	double bytes = -1;
+	char path[64];
+	FILE *f;
 
+	snprintf(path, sizeof(path), "/proc/%ld/statm", pid_of(run_dir));
+	f = fopen(path, "re");
 	if (!f)
 		return -1;
 	if (fscanf(f, "%*u %lu", &pages) == 1)

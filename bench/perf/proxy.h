@@ -6,7 +6,7 @@
 #ifndef PERF_PROXY_H
 #define PERF_PROXY_H
 
-/* User and system seconds, 0.01 s at the finest. */
+/* User and system seconds. */
 double perf_proxy_seconds(const char *run_dir);
 /* Resident bytes, shared ones too. */
 double perf_proxy_resident(const char *run_dir);

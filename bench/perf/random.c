@@ -10,8 +10,10 @@
 
 struct run {
 	struct perf_rank *r;
+	const struct perf_batch *batch;
+	struct perf_result *res;
 	uint64_t slots, stride;
-	uint64_t wrong, sent;
+	bool check;
 };
 
 static uint64_t slots_of(const struct perf_options *opt)
@@ -24,21 +26,22 @@ size_t perf_random_memory(const struct perf_options *opt)
 	return (size_t)(slots_of(opt) * (opt->max + GUARD));
 }
 
-static uint64_t key_of(const struct perf_stream *s, uint64_t i)
+static uint64_t key_of(const struct perf_stream *s)
 {
 	const struct run *run = s->arg;
 	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
 	unsigned to = (unsigned)(s->sends ? s->peer : s->self);
-	uint64_t key = perf_key(run->r->w->opt.seed, from << 16 | to);
+	uint64_t key = perf_key(run->batch->key, from << 16 | to);
 
-	return perf_key(perf_key(key, (unsigned)s->channel), i);
+	return perf_key(key, (unsigned)s->channel);
 }
 
 /* Small ones as often as large ones, 0 and the maximum among them. */
 static size_t size_of(const struct perf_stream *s, uint64_t i)
 {
 	const struct run *run = s->arg;
-	uint64_t max = run->r->w->opt.max, key = key_of(s, i);
+	uint64_t max = run->r->w->opt.max;
+	uint64_t key = perf_key(key_of(s), i);
 	unsigned bits = 64 - (unsigned)__builtin_clzll(max | 1);
 	uint64_t size = perf_mix(key) >> (64 - 1 - key % bits);
 
@@ -54,53 +57,83 @@ static char *slot(const struct perf_stream *s, uint64_t i)
 	return s->mem + i % run->slots * run->stride;
 }
 
+/* A message that the plugin had no room for is placed again, and is the same. */
+static bool is_new(struct perf_stream *s, uint64_t i)
+{
+	const struct run *run = s->arg;
+
+	if (s->placed > i || !run->check)
+		return false;
+	s->placed = i + 1;
+	return true;
+}
+
 static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 		       size_t *len)
 {
+	const struct run *run = s->arg;
+	double begun;
+
 	*addr = slot(s, i);
 	*len = size_of(s, i);
-	perf_data_fill(*addr, *len, key_of(s, i));
+	if (!is_new(s, i))
+		return;
+	begun = perf_now();
+	perf_data_fill(*addr, *len, key_of(s), i);
+	run->res->checking += perf_now() - begun;
 }
 
 static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 		       size_t *len)
 {
 	const struct run *run = s->arg;
+	double begun;
 
 	*addr = slot(s, i);
 	*len = (size_t)run->r->w->opt.max;
+	if (!is_new(s, i))
+		return;
+	begun = perf_now();
 	memset(*addr, PERF_POISON, *len + GUARD);
+	run->res->checking += perf_now() - begun;
 }
 
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
-	struct run *run = s->arg;
+	const struct run *run = s->arg;
 	size_t want = size_of(s, i);
-	char *at = slot(s, i);
+	const char *at = slot(s, i);
+	double begun = perf_now();
+	uint64_t wrong;
 
-	if (size != want)
-		run->wrong += size > want ? size - want : want - size;
-	run->wrong += perf_data_check(at, want, key_of(s, i));
-	run->wrong +=
+	if (!run->check)
+		return;
+	wrong = perf_data_check(at, want, key_of(s), i) +
 		perf_data_touched(at + want, (size_t)(run->stride - want));
+	perf_stream_judge(run->r->w, s, i, want, size, wrong, run->res);
+	run->res->checking += perf_now() - begun;
 }
 
 static void sent(struct perf_stream *s, uint64_t i, size_t size)
 {
-	struct run *run = s->arg;
+	const struct run *run = s->arg;
 
 	(void)size;
-	run->sent += size_of(s, i);
+	run->res->sent += size_of(s, i);
 }
 
-bool perf_random_run(struct perf_rank *r, struct perf_result *res)
+bool perf_random_run(struct perf_rank *r, const struct perf_batch *batch,
+		     struct perf_result *res)
 {
 	struct run run = {
 		.r = r,
+		.batch = batch,
+		.res = res,
 		.slots = slots_of(&r->w->opt),
 		.stride = r->w->opt.max + GUARD,
+		.check = r->w->opt.check,
 	};
-	bool ok;
+	struct perf_lap lap;
 
 	for (int i = 0; i < r->nsend + r->nrecv; i++) {
 		struct perf_stream *s = &r->stream[i];
@@ -110,11 +143,9 @@ bool perf_random_run(struct perf_rank *r, struct perf_result *res)
 		s->ready = NULL;
 		s->over = s->sends ? sent : received;
 		s->total = r->w->opt.random_sizes;
+		s->placed = 0;
 	}
-	if (!perf_world_barrier(r->w))
-		return false;
-	ok = perf_streams_run(r->w, r->stream, r->nsend + r->nrecv);
-	res->wrong += run.wrong;
-	res->sent += run.sent;
-	return ok;
+	return perf_lap_begin(r, &lap) &&
+	       perf_streams_run(r->w, r->stream, r->nsend + r->nrecv) &&
+	       perf_lap_end(r, &lap, true, res);
 }

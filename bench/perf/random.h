@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of random sizes into receives that are larger, each checked when it
- * comes: sizes, data, and that nothing beyond was touched.
+ * comes: sizes, data, and that nothing beyond was touched. That is part of the
+ * time.
  */
 #ifndef PERF_RANDOM_H
 #define PERF_RANDOM_H
 
-#include "perf/pattern.h"
+#include "perf/batch.h"
 
 size_t perf_random_memory(const struct perf_options *opt);
-bool perf_random_run(struct perf_rank *r, struct perf_result *res);
+bool perf_random_run(struct perf_rank *r, const struct perf_batch *batch,
+		     struct perf_result *res);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "perf/batch.h"
 #include "perf/data.h"
 #include "perf/pin.h"
 #include "perf/rank.h"
@@ -115,42 +116,45 @@ static bool goes_on(struct perf_rank *r, double begun)
 	return perf_world_barrier(w) && atomic_load(&w->more);
 }
 
+/* So many iterations. Unchecked, they need not stop for anything. */
+static bool run_iters(struct perf_rank *r, struct perf_batch *b, uint64_t iters,
+		      struct perf_result *res)
+{
+	uint64_t most = r->w->opt.check && !r->w->opt.random_sizes
+				? perf_pattern_iters(r, b->size)
+				: iters;
+
+	for (; iters; iters -= b->iters, b->first += b->iters) {
+		b->iters = iters < most ? iters : most;
+		if (!perf_pattern_run(r, b, res))
+			return false;
+	}
+	return true;
+}
+
 static bool one_row(struct perf_rank *r, int row)
 {
 	const struct perf_options *opt = &r->w->opt;
 	struct perf_result *res = perf_world_result(r->w, row, r->rank);
-	uint64_t size = r->w->size[row], iters = opt->iters;
-	uint64_t round = (uint64_t)row * 4;
-	double cpu, proxies, begun;
+	struct perf_batch b = { .size = r->w->size[row],
+				.key = perf_key(opt->seed, (unsigned)row) };
+	uint64_t iters = opt->steady_count ? opt->steady_count : opt->iters;
+	double begun;
 
-	if (opt->warmup && !perf_is_steady(opt) && !opt->random_sizes &&
-	    !perf_pattern_run(r, size, opt->warmup, false, round, res))
+	if (opt->random_sizes)
+		iters = 1;
+	else if (!perf_is_steady(opt) && !run_iters(r, &b, opt->warmup, res))
 		return false;
-	if (opt->check && !opt->random_sizes &&
-	    !perf_pattern_run(r, size, 1, true, round + 1, res))
-		return false;
-	if (opt->steady_count)
-		iters = opt->steady_count;
-	memset(&res->hist, 0, sizeof(res->hist));
-	res->sent = 0;
-	if (!perf_world_barrier(r->w))
-		return false;
-	proxies = r->rank == 0 ? perf_proxy_cpu(opt) : 0;
-	cpu = perf_cpu();
+	/* Of small ones as many as a batch takes. */
+	if (opt->steady_seconds > 0 && opt->check)
+		iters = perf_pattern_iters(r, b.size);
+	b.timed = true;
 	begun = perf_now();
 	do {
-		if (!perf_pattern_run(r, size, iters, false, round + 2, res))
+		if (!run_iters(r, &b, iters, res))
 			return false;
 	} while (opt->steady_seconds > 0 && goes_on(r, begun));
-	res->seconds = perf_now() - begun;
-	res->cpu = perf_cpu() - cpu;
-	if (!perf_world_barrier(r->w))
-		return false;
-	if (r->rank == 0)
-		r->w->proxy_cpu[row] =
-			proxies < 0 ? -1 : perf_proxy_cpu(opt) - proxies;
-	return !opt->check || opt->random_sizes ||
-	       perf_pattern_run(r, size, 1, true, round + 3, res);
+	return true;
 }
 
 static void *progress(void *arg)
@@ -236,6 +240,8 @@ int perf_rank_main(struct perf_world *w, int rank)
 	if (ok && rank == 0)
 		perf_report_header(w);
 	ok = ok && run_rows(&r) && close_all(&r);
+	for (int i = 0; i < r.nsend + r.nrecv; i++)
+		free(r.stream[i].size);
 	free(r.stream);
 	return ok ? 0 : 1;
 }

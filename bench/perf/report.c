@@ -9,7 +9,9 @@
 
 /* A row over all ranks. */
 struct row {
-	uint64_t size, count, wrong;
+	uint64_t size, count, wrong, wrong_messages;
+	uint64_t messages, bytes; /* compared */
+	double checking; /* s of the rank that took longest to compare */
 	double seconds; /* of one iteration, slowest rank */
 	double algbw, busbw; /* GB/s */
 	double cpu_ranks, cpu_proxies; /* s/GB sent, < 0 unknown */
@@ -68,12 +70,17 @@ static struct row make_row(const struct perf_world *w, int i)
 		sent += res->sent;
 		senders += res->sent > 0;
 		row.wrong += res->wrong;
+		row.wrong_messages += res->wrong_messages;
+		row.messages += res->messages;
+		row.bytes += res->bytes;
+		row.checking = res->checking > row.checking ? res->checking
+							    : row.checking;
 		perf_hist_merge(&hist, &res->hist);
 	}
 	gb = (double)sent / 1e9;
 	row.cpu_ranks = gb > 0 ? cpu / gb : -1;
-	if (gb > 0 && w->proxy_cpu[i] >= 0)
-		row.cpu_proxies = w->proxy_cpu[i] / gb;
+	if (gb > 0 && w->result[i * opt->nranks].proxies >= 0)
+		row.cpu_proxies = w->result[i * opt->nranks].proxies / gb;
 	if (opt->random_sizes || perf_is_steady(opt)) {
 		row.seconds = slowest;
 		moved = senders ? (double)sent / senders : 0;
@@ -107,10 +114,13 @@ static void print_cpu(double cpu)
 
 static void print_row(const struct perf_world *w, const struct row *row)
 {
-	printf(" %11llu %11llu %10.2f %8.3f %8.3f %8llu",
+	printf(" %11llu %11llu %10.2f %8.3f %8.3f",
 	       (unsigned long long)row->size, (unsigned long long)row->count,
-	       row->seconds * 1e6, row->algbw, row->busbw,
-	       (unsigned long long)row->wrong);
+	       row->seconds * 1e6, row->algbw, row->busbw);
+	if (w->opt.check)
+		printf(" %8llu", (unsigned long long)row->wrong);
+	else
+		printf(" %8s", "N/A");
 	print_cpu(row->cpu_ranks);
 	print_cpu(row->cpu_proxies);
 	if (w->opt.pattern == PERF_PINGPONG)
@@ -118,38 +128,75 @@ static void print_row(const struct perf_world *w, const struct row *row)
 	printf("\n");
 }
 
-static json_t *json_of(const struct row *row)
+/* A number of what was compared, or -1 where nothing was. */
+static json_int_t count_of(const struct perf_world *w, uint64_t n)
 {
-	return json_pack("{s:I,s:I,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f,s:f,s:f}",
-			 "size", (json_int_t)row->size, "count",
-			 (json_int_t)row->count, "time_us", row->seconds * 1e6,
-			 "algbw", row->algbw, "busbw", row->busbw, "wrong",
-			 (json_int_t)row->wrong, "cpu_ranks_s_per_gb",
-			 row->cpu_ranks, "cpu_proxies_s_per_gb",
-			 row->cpu_proxies, "p50_us", row->p50, "p90_us",
-			 row->p90, "p99_us", row->p99, "p999_us", row->p999);
+	return w->opt.check ? (json_int_t)n : -1;
 }
 
-static void write_json(const struct perf_world *w, json_t *rows, double avg,
-		       uint64_t wrong)
+/* What was compared, as members of a row or of the whole. */
+static void add_checks(const struct perf_world *w, json_t *to,
+		       const struct row *row)
 {
-	json_t *all = json_pack(
-		"{s:s,s:i,s:s,s:i,s:i,s:s,s:i,s:i,s:o,s:f,s:I}", "plugin",
-		w->plugin_name, "abi", w->abi, "device", w->dev_name, "nodes",
-		w->opt.nnodes, "ranks", w->opt.nranks, "pattern",
-		perf_pattern_name(w->opt.pattern), "channels", w->opt.channels,
-		"inflight", w->opt.inflight, "rows", rows, "avg_busbw", avg,
-		"wrong", (json_int_t)wrong);
-	FILE *f = strcmp(w->opt.json, "-") ? fopen(w->opt.json, "we") : stdout;
+	json_t *more = json_pack(
+		"{s:I,s:I,s:I,s:I,s:f,s:b}", "checked_messages",
+		count_of(w, row->messages), "checked_bytes",
+		count_of(w, row->bytes), "wrong_messages",
+		count_of(w, row->wrong_messages), "wrong",
+		count_of(w, row->wrong), "checking_s", row->checking,
+		"checking_in_time", w->opt.check && w->opt.random_sizes > 0);
 
-	if (!f || json_dumpf(all, f, JSON_INDENT(1)) < 0)
-		fprintf(stderr, "mpib-perf: cannot write %s: %s\n", w->opt.json,
-			strerror(errno));
-	else
-		fputc('\n', f);
-	if (f && f != stdout)
-		fclose(f);
-	json_decref(all);
+	json_object_update(to, more);
+	json_decref(more);
+}
+
+static json_t *json_of(const struct perf_world *w, const struct row *row)
+{
+	json_t *o = json_pack(
+		"{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "size",
+		(json_int_t)row->size, "count", (json_int_t)row->count,
+		"time_us", row->seconds * 1e6, "algbw", row->algbw, "busbw",
+		row->busbw, "cpu_ranks_s_per_gb", row->cpu_ranks,
+		"cpu_proxies_s_per_gb", row->cpu_proxies, "p50_us", row->p50,
+		"p90_us", row->p90, "p99_us", row->p99, "p999_us", row->p999);
+
+	add_checks(w, o, row);
+	return o;
+}
+
+/* False after a line on stderr. */
+static bool write_json(const struct perf_world *w, json_t *all)
+{
+	bool own = strcmp(w->opt.json, "-") != 0, ok;
+	FILE *f = own ? fopen(w->opt.json, "we") : stdout;
+
+	ok = f && json_dumpf(all, f, JSON_INDENT(1)) == 0 &&
+	     fputc('\n', f) != EOF;
+	/* A full disk may say so only now. */
+	if (f && own)
+		ok = fclose(f) == 0 && ok;
+	if (!ok)
+		perf_bad(
+			"--json %s: it cannot be written: %s (give a file in a folder that has room and that you may write to)",
+			w->opt.json, strerror(errno));
+	return ok;
+}
+
+static void print_checks(const struct perf_world *w, const struct row *sum)
+{
+	if (!w->opt.check) {
+		printf("# checked : nothing (--check 0)\n# wrong : N/A\n");
+		return;
+	}
+	printf("# checked : %llu messages, %llu bytes, in %.3f s %s the time\n",
+	       (unsigned long long)sum->messages,
+	       (unsigned long long)sum->bytes, sum->checking,
+	       w->opt.random_sizes ? "within" : "beside");
+	printf("# wrong : %llu", (unsigned long long)sum->wrong);
+	if (sum->wrong_messages)
+		printf(" bytes in %llu messages",
+		       (unsigned long long)sum->wrong_messages);
+	printf("\n");
 }
 
 void perf_report_row(const struct perf_world *w, int i)
@@ -160,24 +207,46 @@ void perf_report_row(const struct perf_world *w, int i)
 	fflush(stdout);
 }
 
+static void add_up(struct row *sum, const struct row *row)
+{
+	sum->messages += row->messages;
+	sum->bytes += row->bytes;
+	sum->wrong_messages += row->wrong_messages;
+	sum->wrong += row->wrong;
+	sum->checking += row->checking;
+	sum->busbw += row->busbw;
+}
+
+static json_t *json_all(const struct perf_world *w, json_t *rows, double avg)
+{
+	return json_pack("{s:s,s:i,s:s,s:i,s:i,s:s,s:i,s:i,s:o,s:f}", "plugin",
+			 w->plugin_name, "abi", w->abi, "device", w->dev_name,
+			 "nodes", w->opt.nnodes, "ranks", w->opt.nranks,
+			 "pattern", perf_pattern_name(w->opt.pattern),
+			 "channels", w->opt.channels, "inflight",
+			 w->opt.inflight, "rows", rows, "avg_busbw", avg);
+}
+
 bool perf_report(const struct perf_world *w)
 {
-	json_t *rows = json_array();
-	uint64_t wrong = 0;
-	double sum = 0;
+	json_t *rows = json_array(), *all;
+	struct row sum = { 0 };
+	bool ok;
 
 	for (int i = 0; i < w->rows; i++) {
 		struct row row = make_row(w, i);
 
-		json_array_append_new(rows, json_of(&row));
-		wrong += row.wrong;
-		sum += row.busbw;
+		json_array_append_new(rows, json_of(w, &row));
+		add_up(&sum, &row);
 	}
-	printf("# Avg bus bandwidth : %.4f GB/s\n", sum / w->rows);
-	printf("# wrong : %llu\n", (unsigned long long)wrong);
-	if (w->opt.json)
-		write_json(w, rows, sum / w->rows, wrong);
-	else
-		json_decref(rows);
-	return wrong == 0;
+	printf("# Avg bus bandwidth : %.4f GB/s\n", sum.busbw / w->rows);
+	print_checks(w, &sum);
+	all = json_all(w, rows, sum.busbw / w->rows);
+	add_checks(w, all, &sum);
+	ok = !w->opt.json || write_json(w, all);
+	json_decref(all);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		ok = perf_bad("stdout: %s (make room where it goes)",
+			      strerror(errno)) == 0;
+	return ok && sum.wrong_messages == 0;
 }

@@ -14,30 +14,42 @@
 struct ring {
 	struct perf_rank *r;
 	struct perf_stream *tx, *rx;
-	float *data;
-	uint64_t count; /* floats of the channel's slice */
+	const struct perf_batch *batch;
+	struct perf_result *res;
+	uint32_t *data; /* of the batch's first iteration */
+	uint64_t stride, fit; /* words to the next one's; iterations */
+	uint64_t count; /* words of the channel's slice */
 	uint64_t base; /* index of its first in the whole */
-	uint64_t seg; /* floats of a segment, the last may have fewer */
-	uint64_t chunk; /* floats of a message */
+	uint64_t seg; /* words of a segment, the last may have fewer */
+	uint64_t chunk; /* words of a message */
 	uint64_t per_seg; /* messages of a segment */
 	uint64_t slot; /* bytes */
 	int n, rank;
 };
 
-static uint64_t floats_of_chunk(const struct perf_options *opt)
+static uint64_t words_of_chunk(const struct perf_options *opt)
 {
 	uint64_t bytes = opt->chunk ? opt->chunk : opt->max;
 
-	return bytes / sizeof(float) ? bytes / sizeof(float) : 1;
+	return bytes / sizeof(uint32_t) ? bytes / sizeof(uint32_t) : 1;
 }
 
-size_t perf_ring_memory(const struct perf_options *opt, bool sends)
+uint64_t perf_ring_slice(const struct perf_options *opt, uint64_t size)
+{
+	uint64_t channels = (unsigned)opt->channels;
+
+	return (size / sizeof(uint32_t) + channels - 1) / channels *
+	       sizeof(uint32_t);
+}
+
+size_t perf_ring_memory(const struct perf_options *opt, bool sends, int streams)
 {
 	uint64_t max = opt->max > 64 ? opt->max : 64;
-	uint64_t slot = floats_of_chunk(opt) * sizeof(float);
+	uint64_t slot = words_of_chunk(opt) * sizeof(uint32_t);
 
 	if (sends)
-		return (size_t)max;
+		return (size_t)perf_batch_memory(
+			opt, perf_ring_slice(opt, opt->max), streams);
 	if (slot > max)
 		slot = max;
 	return (size_t)(slot * PERF_INFLIGHT_MAX);
@@ -48,9 +60,10 @@ static uint64_t steps(const struct ring *g)
 	return 2 * (uint64_t)(g->n - 1);
 }
 
-/* Which floats of the slice message i moves; sends and receives number alike,
+/* Which words of the slice message i moves; sends and receives number alike,
  * a receive's segment is what its peer sends in that step. */
-static float *part(const struct ring *g, uint64_t i, bool sends, uint64_t *len)
+static uint32_t *part(const struct ring *g, uint64_t i, bool sends,
+		      uint64_t *len)
 {
 	uint64_t step = i / g->per_seg % steps(g), k = i % g->per_seg;
 	uint64_t who =
@@ -59,8 +72,10 @@ static float *part(const struct ring *g, uint64_t i, bool sends, uint64_t *len)
 	uint64_t end = first + g->seg < g->count ? first + g->seg : g->count;
 	uint64_t at = first + k * g->chunk;
 
+	uint64_t iter = i / g->per_seg / steps(g);
+
 	*len = at >= end ? 0 : end - at < g->chunk ? end - at : g->chunk;
-	return g->data + (at < g->count ? at : 0);
+	return g->data + iter % g->fit * g->stride + (at < g->count ? at : 0);
 }
 
 static void place_send(struct perf_stream *s, uint64_t i, char **addr,
@@ -69,7 +84,7 @@ static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 	uint64_t n;
 
 	*addr = (char *)part(s->arg, i, true, &n);
-	*len = (size_t)n * sizeof(float);
+	*len = (size_t)n * sizeof(uint32_t);
 }
 
 static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
@@ -80,7 +95,7 @@ static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 
 	part(g, i, false, &n);
 	*addr = s->mem + i % PERF_INFLIGHT_MAX * g->slot;
-	*len = (size_t)n * sizeof(float);
+	*len = (size_t)n * sizeof(uint32_t);
 }
 
 /* What a step sends, the step before has received; an iteration begins when
@@ -96,15 +111,17 @@ static bool ready_send(struct perf_stream *s, uint64_t i)
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
 	const struct ring *g = s->arg;
-	const float *from =
-		(const float *)(const void *)(s->mem +
-					      i % PERF_INFLIGHT_MAX * g->slot);
+	const uint32_t *from =
+		(const uint32_t *)(const void *)(s->mem +
+						 i % PERF_INFLIGHT_MAX *
+							 g->slot);
 	uint64_t n;
-	float *to = part(g, i, false, &n);
+	uint32_t *to = part(g, i, false, &n);
 
-	(void)size;
+	if (s->size)
+		s->size[i] = size;
 	if (i / g->per_seg % steps(g) >= (uint64_t)(g->n - 1)) {
-		memcpy(to, from, n * sizeof(float));
+		memcpy(to, from, n * sizeof(uint32_t));
 		return;
 	}
 	for (uint64_t k = 0; k < n; k++)
@@ -112,27 +129,31 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 }
 
 static void set_up(struct ring *g, struct perf_rank *r, int channel,
-		   uint64_t floats, uint64_t iters)
+		   const struct perf_batch *batch)
 {
 	const struct perf_options *opt = &r->w->opt;
-	uint64_t channels = (uint64_t)opt->channels;
-	uint64_t slice = (floats + channels - 1) / channels;
+	uint64_t words = batch->size / sizeof(uint32_t);
+	uint64_t bytes = perf_ring_slice(opt, batch->size);
+	uint64_t slice = bytes / sizeof(uint32_t);
 
 	g->r = r;
 	g->n = opt->nranks;
 	g->rank = r->rank;
+	g->batch = batch;
 	g->tx = &r->stream[channel];
 	g->rx = &r->stream[r->nsend + channel];
-	g->base = slice * (unsigned)channel < floats ? slice * (unsigned)channel
-						     : floats;
-	g->count = floats - g->base < slice ? floats - g->base : slice;
-	g->data = (float *)(void *)g->tx->mem;
+	g->base = slice * (unsigned)channel < words ? slice * (unsigned)channel
+						    : words;
+	g->count = words - g->base < slice ? words - g->base : slice;
+	g->data = (uint32_t *)(void *)g->tx->mem;
+	g->stride = perf_batch_stride(bytes) / sizeof(uint32_t);
+	g->fit = perf_pattern_iters(r, batch->size);
 	g->seg = (g->count + (unsigned)g->n - 1) / (unsigned)g->n;
-	g->chunk = floats_of_chunk(opt);
+	g->chunk = words_of_chunk(opt);
 	if (g->chunk > g->seg && g->seg)
 		g->chunk = g->seg;
 	g->per_seg = g->seg ? (g->seg + g->chunk - 1) / g->chunk : 1;
-	g->slot = g->chunk * sizeof(float);
+	g->slot = g->chunk * sizeof(uint32_t);
 	g->tx->arg = g->rx->arg = g;
 	g->tx->place = place_send;
 	g->rx->place = place_recv;
@@ -140,47 +161,99 @@ static void set_up(struct ring *g, struct perf_rank *r, int channel,
 	g->rx->ready = NULL;
 	g->tx->over = NULL;
 	g->rx->over = received;
-	g->tx->total = g->rx->total = steps(g) * g->per_seg * iters;
+	g->tx->total = g->rx->total = steps(g) * g->per_seg * batch->iters;
 }
 
-static void fill(struct ring *g, uint64_t key)
+static uint64_t key_of(const struct ring *g, uint64_t iter)
 {
-	for (uint64_t i = 0; i < g->count; i++)
-		g->data[i] = perf_value(key, g->base + i, g->rank);
+	return perf_key(g->batch->key, g->batch->first + iter);
 }
 
-static uint64_t compare(const struct ring *g, uint64_t key)
+static bool fill(struct ring *g)
 {
-	uint64_t wrong = 0;
+	for (uint64_t iter = 0; iter < g->batch->iters; iter++) {
+		uint32_t *data = g->data + iter * g->stride;
+		uint64_t key = key_of(g, iter);
 
-	for (uint64_t i = 0; i < g->count; i++)
-		wrong += g->data[i] != perf_sum(key, g->base + i, g->n);
-	return wrong;
+		for (uint64_t i = 0; i < g->count; i++)
+			data[i] = perf_value(key, g->base + i, g->rank);
+	}
+	return perf_stream_sizes(g->r->w, g->rx);
 }
 
-bool perf_ring_run(struct perf_rank *r, uint64_t size, uint64_t iters,
-		   bool check, uint64_t round, struct perf_result *res)
+/* Bytes of the result that are wrong where message i came to. */
+static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
+			    const uint32_t *at, uint64_t n)
+{
+	uint64_t first = g->base + (uint64_t)(at - g->data) - iter * g->stride;
+	uint64_t key = key_of(g, iter), wrong = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		wrong += at[i] != perf_sum(key, first + i, g->n);
+	return wrong * sizeof(*at);
+}
+
+/* A message is judged by the result that it brought or made complete. What was
+ * only added to the sum that goes on is judged where that sum ends. */
+static void compare(const struct ring *g)
+{
+	uint64_t per = steps(g) * g->per_seg;
+
+	for (uint64_t i = 0; i < g->rx->total; i++) {
+		uint64_t n, iter = i / per, wrong = 0;
+		const uint32_t *at = part(g, i, false, &n);
+
+		if (i % per / g->per_seg + 2 >= (uint64_t)g->n)
+			wrong = wrong_bytes(g, iter, at, n);
+		perf_stream_judge(g->r->w, g->rx, g->batch->first * per + i,
+				  n * sizeof(*at), g->rx->size[i], wrong,
+				  g->res);
+	}
+}
+
+static uint64_t sent(const struct ring *g)
+{
+	uint64_t n = (uint64_t)g->n;
+
+	return g->batch->iters * 2 * (n - 1) * g->count * sizeof(uint32_t) / n;
+}
+
+static bool run(struct perf_rank *r, struct ring *g, int channels,
+		const struct perf_batch *batch, struct perf_result *res)
+{
+	bool check = r->w->opt.check, ok = true;
+	double begun = perf_now();
+	struct perf_lap lap;
+
+	for (int c = 0; ok && c < channels; c++) {
+		g[c].res = res;
+		set_up(&g[c], r, c, batch);
+		ok = !check || fill(&g[c]);
+	}
+	res->checking += check ? perf_now() - begun : 0;
+	if (!ok || !perf_lap_begin(r, &lap) ||
+	    !perf_streams_run(r->w, r->stream, r->nsend + r->nrecv) ||
+	    !perf_lap_end(r, &lap, batch->timed, res))
+		return false;
+	begun = perf_now();
+	for (int c = 0; check && c < channels; c++)
+		compare(&g[c]);
+	res->checking += check ? perf_now() - begun : 0;
+	for (int c = 0; batch->timed && c < channels; c++)
+		res->sent += sent(&g[c]);
+	return true;
+}
+
+bool perf_ring_run(struct perf_rank *r, const struct perf_batch *batch,
+		   struct perf_result *res)
 {
 	int channels = r->w->opt.channels;
 	struct ring *g = calloc((size_t)channels, sizeof(*g));
-	uint64_t key = perf_key(r->w->opt.seed, round);
-	bool ok;
+	bool ok = g && run(r, g, channels, batch, res);
 
 	if (!g)
-		return false;
-	for (int c = 0; c < channels; c++) {
-		set_up(&g[c], r, c, size / sizeof(float), iters);
-		fill(&g[c], key);
-	}
-	ok = perf_world_barrier(r->w) &&
-	     perf_streams_run(r->w, r->stream, r->nsend + r->nrecv);
-	for (int c = 0; ok && check && c < channels; c++)
-		res->wrong += compare(&g[c], key) * sizeof(float);
-	for (int c = 0; c < channels; c++)
-		res->sent += g[c].n ? iters * 2 * (uint64_t)(g[c].n - 1) *
-					      g[c].count * sizeof(float) /
-					      (uint64_t)g[c].n
-				    : 0;
+		perf_world_fail(r->w, r->rank,
+				"no memory for rings (give fewer --channels)");
 	free(g);
 	return ok;
 }

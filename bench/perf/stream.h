@@ -33,7 +33,10 @@ struct perf_stream {
 	perf_ready_fn *ready; /* NULL: always */
 	perf_over_fn *over; /* NULL: nothing to do */
 	void *arg;
+	uint32_t *size; /* that test() said, of each message of a batch */
+	uint64_t sizes; /* how many that has room for */
 	uint64_t posted, done; /* messages */
+	uint64_t placed; /* messages whose memory was made ready */
 	/* Requests, oldest first. */
 	struct {
 		void *req;
@@ -49,6 +52,15 @@ struct perf_stream {
 
 /* Run all streams to their end. False after perf_world_fail(). */
 bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n);
+
+/* Room for the sizes of total messages. False after perf_world_fail(). */
+bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s);
+
+/* A message of so many bytes has come, as got, with so many wrong bytes in it:
+ * counts it, and tells of the first wrong ones. */
+void perf_stream_judge(struct perf_world *w, const struct perf_stream *s,
+		       uint64_t number, uint64_t len, uint64_t got,
+		       uint64_t wrong, struct perf_result *res);
 
 const char *perf_result_name(enum nccl_result res);
 

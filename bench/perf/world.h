@@ -15,7 +15,10 @@
 /* What one rank measured in one row. */
 struct perf_result {
 	double seconds, cpu; /* of the timed part */
-	uint64_t wrong; /* bytes */
+	double proxies; /* the same of all proxies; rank 0 knows, < 0: none */
+	double checking; /* seconds of filling and comparing */
+	uint64_t messages, bytes; /* compared, of warm-up and timed part */
+	uint64_t wrong_messages, wrong; /* of these; the latter bytes */
 	uint64_t sent; /* bytes, in the timed part */
 	struct perf_hist hist; /* pingpong */
 };
@@ -35,7 +38,7 @@ struct perf_world {
 	_Atomic bool more; /* rank 0: it goes on */
 	char plugin_name[32], dev_name[128];
 	int abi, speed, max_recvs;
-	double proxy_cpu[PERF_ROWS_MAX]; /* -1: no proxies */
+	_Atomic unsigned told; /* wrong messages that a line was written of */
 	struct perf_result *result; /* [row * nranks + rank] */
 	struct perf_handle *handle; /* [(to * nranks + from) * channels + c] */
 };

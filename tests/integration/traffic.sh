@@ -70,6 +70,7 @@ timeout 280 "$build/bench/mpib-perf" \
 rc=$?
 cat "$dir/perf"
 [ "$rc" -eq 0 ] || complain "mpib-perf ended with $rc"
+grep -q '^# checked : [1-9]' "$dir/perf" || complain "nothing was checked"
 grep -q '^# wrong : 0$' "$dir/perf" || complain "data was wrong"
 
 ctl() {

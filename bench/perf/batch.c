@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perf/batch.h"
+
+/* What the buffers of a rank may take together, where one iteration does not
+ * take more. */
+#define RANK_MEMORY (32ull << 20)
+/* Of small iterations: what comes in is looked at some times a second. */
+#define ITERS_MAX 4096
+#define LINE 64
+
+uint64_t perf_batch_stride(uint64_t bytes)
+{
+	return bytes ? (bytes + LINE - 1) / LINE * LINE : LINE;
+}
+
+uint64_t perf_batch_memory(const struct perf_options *opt, uint64_t bytes,
+			   int streams)
+{
+	uint64_t stride = perf_batch_stride(bytes), most = ITERS_MAX;
+	uint64_t share = RANK_MEMORY / (unsigned)(streams ? streams : 1);
+	uint64_t asked = opt->iters > opt->warmup ? opt->iters : opt->warmup;
+
+	if (!perf_is_steady(opt) && asked < most)
+		most = asked;
+	if (stride * most < share)
+		share = stride * most;
+	return share > stride ? share : stride;
+}
+
+uint64_t perf_batch_iters(uint64_t memory, uint64_t bytes)
+{
+	uint64_t n = memory / perf_batch_stride(bytes);
+
+	return n == 0 ? 1 : n < ITERS_MAX ? n : ITERS_MAX;
+}
+
+bool perf_lap_begin(struct perf_rank *r, struct perf_lap *lap)
+{
+	lap->proxies = r->rank == 0 ? perf_proxy_cpu(&r->w->opt) : 0;
+	if (!perf_world_barrier(r->w))
+		return false;
+	lap->cpu = perf_cpu();
+	lap->begun = perf_now();
+	return true;
+}
+
+bool perf_lap_end(struct perf_rank *r, const struct perf_lap *lap, bool timed,
+		  struct perf_result *res)
+{
+	double cpu = perf_cpu() - lap->cpu, proxies;
+
+	if (!perf_world_barrier(r->w))
+		return false;
+	if (!timed)
+		return true;
+	res->seconds += perf_now() - lap->begun;
+	res->cpu += cpu;
+	if (r->rank != 0)
+		return true;
+	proxies = perf_proxy_cpu(&r->w->opt);
+	if (lap->proxies < 0 || proxies < 0)
+		res->proxies = -1;
+	else if (res->proxies >= 0)
+		res->proxies += proxies - lap->proxies;
+	return true;
+}

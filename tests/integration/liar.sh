@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# liar.sh BUILD: mpib-perf finds each message that a plugin brings wrongly, by
+# support/liar.c: in warm-up, timed and last iterations, of every pattern, by
+# every version of the table; says how many, and ends with 1. Without lies it
+# ends with 0.
+set -uo pipefail
+build=$1
+. "$(dirname "$0")/pair.sh"
+export LIAR_PLUGIN=$build/plugin/libnccl-net-mpib.so LIAR_LOG=$dir/lies
+pair_start
+
+# perf OPTION...: with 32 messages to warm up and 64 timed, unless told else.
+perf() {
+	rm -f "$LIAR_LOG"
+	timeout 120 "$build/bench/mpib-perf" --timeout 100 \
+		--plugin "$build/tests/integration/libliar.so" \
+		--nodes "$dir/n0,$dir/n1" --min 16K --max 16K --chunk 4K \
+		--warmup 8 --iters 16 --json "$dir/json" "$@" >"$dir/perf" 2>&1
+	rc=$?
+	lies=$(wc -l 2>/dev/null <"$LIAR_LOG" || echo 0)
+	json=$(tr -d '", ' <"$dir/json" |
+		awk -F: '$1 == "wrong_messages" { n = $2 } END { print n }')
+}
+
+# lies_at BASE KIND...: one of each kind, on every other message from BASE on.
+lies_at() {
+	local at=$1 list='' kind
+	shift
+	for kind in "$@"; do
+		list=$list,$kind@$at
+		at=$((at + 2))
+	done
+	echo "$list"
+}
+
+# all_lies KIND...: in warm-up, amidst, and up to the last message.
+all_lies() {
+	local list
+	list=$(lies_at 0 "$@")$(lies_at 40 "$@")$(lies_at $((96 - 2 * $#)) "$@")
+	LIAR_DOES=${list#,}
+}
+
+# found NAME LEAST OPTION...: every one, and at least so many.
+found() {
+	local name=$1 least=$2
+	shift 2
+	perf "$@"
+	[ "$rc" -eq 1 ] && [ "$lies" -ge "$least" ] && [ "$json" = "$lies" ] &&
+		grep -q "^# wrong : [0-9]* bytes in $lies messages$" "$dir/perf" &&
+		return
+	cat "$dir/perf"
+	fail "$name: status $rc, lies $lies (of $least), found $json"
+}
+
+export LIAR_DOES=
+perf
+[ "$rc" -eq 0 ] && grep -q '^# wrong : 0$' "$dir/perf" &&
+	grep -q '^# checked : 192 messages, 786432 bytes' "$dir/perf" ||
+	fail "an honest plugin: status $rc: $(<"$dir/perf")"
+
+bytes=(first middle last drop tail double swap)
+all_lies "${bytes[@]}" short long
+perf --check 0
+[ "$rc" -eq 0 ] && grep -q '^# checked : nothing (--check 0)$' "$dir/perf" &&
+	[ "$json" = -1 ] || fail "--check 0: $rc, $(<"$dir/perf")"
+
+for abi in 8 9 10 11 12; do
+	found "v$abi" 60 --abi "$abi"
+done
+found stream 30 --pattern stream
+found pingpong 60 --pattern pingpong
+found alltoall 360 --pattern alltoall --ranks-per-node 2 --min 64K --max 64K
+found channels 40 --channels 2
+found sealed 60 --memory sealed
+found grouped 60 --group 4
+found churn 60 --churn
+found "small messages" 30 --min 32 --max 32 --chunk 8
+found "several batches" 60 --min 8M --max 8M --chunk 2M
+found "steady, counted" 60 --steady 24
+found "steady, for a time" 60 --steady 0.2s
+found "random sizes" 20 --random-sizes 96 --max 20K
+found "random sizes, grouped" 20 --random-sizes 96 --max 20K --group 5
+# With the hint no size is told.
+all_lies "${bytes[@]}"
+found "early completion" 40 --early-completion
+
+# A sum that is wrong goes on to other ranks: at least each is found.
+i=0
+for kind in "${bytes[@]}" short long; do
+	for base in 1 30 94; do
+		[ $((i++ % 3)) -eq 0 ] || continue
+		LIAR_DOES=$kind@$base
+		perf --pattern ring --ranks-per-node 2 --max 32K --min 32K \
+			--channels 2 --chunk 1K --iters 2 --warmup 1
+		[ "$rc" -eq 1 ] && [ "$lies" -gt 0 ] && [ "$json" -ge "$lies" ] ||
+			fail "ring: $LIAR_DOES: status $rc, lies $lies, found $json"
+	done
+done
+exit "$failed"

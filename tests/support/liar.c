@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A network plugin that lies: it loads another, LIAR_PLUGIN, passes every call
+ * on, and brings some of the messages wrongly. LIAR_DOES is a list as
+ * "drop@7,swap@12": what happens to which message of each receiving connection,
+ * counted from 0. Each time it happens a line is added to LIAR_LOG. A checker
+ * must find as many.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nccl_abi.h"
+
+#define LIES_MAX 64
+#define COMMS_MAX 1024
+#define REQUESTS_MAX 4096
+#define GROUP_MAX 8
+/* Looks before it is given up to swap a message with the next. */
+#define PATIENCE 200000
+
+enum kind {
+	FIRST, /* a bit of the first byte */
+	MIDDLE, /* of one in the middle */
+	LAST, /* of the last byte */
+	DROP, /* complete, and nothing was written */
+	TAIL, /* complete, and the second half was not written */
+	SHORT, /* all there, the size one less */
+	LONG, /* all there, the size one more */
+	DOUBLE, /* the message before in its place */
+	SWAP, /* this and the next in each other's place */
+	KINDS
+};
+
+static const char *const kind_name[KINDS] = {
+	"first", "middle", "last",   "drop", "tail",
+	"short", "long",   "double", "swap",
+};
+
+struct lie {
+	enum kind kind;
+	uint64_t at;
+};
+
+struct comm {
+	void *real;
+	uint64_t posted;
+	char *copy; /* of the last message that is to be doubled */
+	size_t copied;
+};
+
+struct request {
+	void *real;
+	struct comm *comm; /* NULL: free */
+	int n, size[GROUP_MAX];
+	bool done;
+	unsigned looks, swapped; /* the latter a bit for each message */
+	uint64_t first; /* number of its first message */
+	char *data[GROUP_MAX], *before[GROUP_MAX];
+};
+
+static struct lie lie[LIES_MAX];
+static int lies, log_fd = -1;
+static struct comm comm[COMMS_MAX];
+static struct request request[REQUESTS_MAX];
+/* The table of whichever version is used. */
+static const struct nccl_net_v12 *real;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "liar: %s\n", what);
+	abort();
+}
+
+static bool does(enum kind kind, uint64_t number)
+{
+	for (int i = 0; i < lies; i++) {
+		if (lie[i].kind == kind && lie[i].at == number)
+			return true;
+	}
+	return false;
+}
+
+static void note(enum kind kind, uint64_t number)
+{
+	dprintf(log_fd, "%s %llu\n", kind_name[kind],
+		(unsigned long long)number);
+}
+
+static struct comm *comm_of(void *of)
+{
+	for (int i = 0; i < COMMS_MAX; i++) {
+		if (comm[i].real == of)
+			return &comm[i];
+		if (!comm[i].real) {
+			comm[i].real = of;
+			return &comm[i];
+		}
+	}
+	die("too many connections");
+	return NULL;
+}
+
+static struct request *request_new(void)
+{
+	for (int i = 0; i < REQUESTS_MAX; i++) {
+		if (!request[i].comm)
+			return &request[i];
+	}
+	die("too many requests");
+	return NULL;
+}
+
+static bool is_mine(const void *r)
+{
+	return (const char *)r >= (const char *)request &&
+	       (const char *)r < (const char *)&request[REQUESTS_MAX];
+}
+
+static void *copy_of(const void *data, size_t len)
+{
+	void *copy = malloc(len + 1);
+
+	if (!copy)
+		die("no memory");
+	return memcpy(copy, data, len);
+}
+
+/* A receive was posted as *req: from now on it is one of ours. room: bytes of
+ * each buffer. */
+static void posted(void *of, int n, void **data, const size_t *room, void **req)
+{
+	struct comm *c = comm_of(of);
+	struct request *r;
+
+	if (!*req)
+		return;
+	r = request_new();
+	*r = (struct request){ .real = *req, .comm = c, .n = n };
+	r->first = c->posted;
+	for (int k = 0; k < n; k++) {
+		uint64_t number = r->first + (unsigned)k;
+
+		r->data[k] = data[k];
+		if (does(DROP, number) || does(TAIL, number))
+			r->before[k] = copy_of(data[k], room[k]);
+	}
+	c->posted += (unsigned)n;
+	*req = r;
+}
+
+static bool real_done(struct request *r)
+{
+	int done = 0;
+
+	if (!r->done && real->test(r->real, &done, r->size) != NCCL_SUCCESS)
+		die("test fails");
+	r->done |= done != 0;
+	return r->done;
+}
+
+/* Who has message number, if it was posted; *k is its place there. */
+static struct request *holder(const struct comm *c, uint64_t number, int *k)
+{
+	for (int i = 0; i < REQUESTS_MAX; i++) {
+		struct request *r = &request[i];
+
+		if (r->comm == c && number >= r->first &&
+		    number < r->first + (unsigned)r->n) {
+			*k = (int)(number - r->first);
+			return r;
+		}
+	}
+	return NULL;
+}
+
+/* The next message is under way, too, so both can change places. False: not
+ * yet. */
+static bool swapped(struct request *r, int k)
+{
+	uint64_t number = r->first + (unsigned)k;
+	int other;
+	struct request *next = holder(r->comm, number + 1, &other);
+	char *copy;
+
+	if (!next || !real_done(next))
+		return ++r->looks > PATIENCE;
+	if (r->size[k] != next->size[other] || !r->size[k])
+		return true;
+	copy = copy_of(r->data[k], (size_t)r->size[k]);
+	memcpy(r->data[k], next->data[other], (size_t)r->size[k]);
+	memcpy(next->data[other], copy, (size_t)r->size[k]);
+	free(copy);
+	note(SWAP, number);
+	note(SWAP, number + 1);
+	return true;
+}
+
+static void doubled(struct request *r, int k, uint64_t number)
+{
+	struct comm *c = r->comm;
+	size_t size = (size_t)r->size[k];
+
+	if (does(DOUBLE, number) && c->copy && c->copied == size && size) {
+		memcpy(r->data[k], c->copy, size);
+		note(DOUBLE, number);
+	}
+	free(c->copy);
+	c->copied = size;
+	c->copy = does(DOUBLE, number + 1) ? copy_of(r->data[k], size) : NULL;
+}
+
+static void flip(struct request *r, int k, enum kind kind, int at)
+{
+	uint64_t number = r->first + (unsigned)k;
+
+	if (!does(kind, number) || !r->size[k])
+		return;
+	r->data[k][at] = (char)(r->data[k][at] ^ 1 << number % 8);
+	note(kind, number);
+}
+
+static void not_written(struct request *r, int k, enum kind kind, int from)
+{
+	uint64_t number = r->first + (unsigned)k;
+
+	if (does(kind, number) && r->size[k]) {
+		memcpy(r->data[k] + from, r->before[k] + from,
+		       (size_t)(r->size[k] - from));
+		note(kind, number);
+	}
+}
+
+static void resized(struct request *r, int k, enum kind kind, int by)
+{
+	uint64_t number = r->first + (unsigned)k;
+
+	if (does(kind, number) && r->size[k]) {
+		r->size[k] += by;
+		note(kind, number);
+	}
+}
+
+static void spoil(struct request *r, int k)
+{
+	int size = r->size[k];
+
+	doubled(r, k, r->first + (unsigned)k);
+	flip(r, k, FIRST, 0);
+	flip(r, k, MIDDLE, size / 2);
+	flip(r, k, LAST, size - 1);
+	not_written(r, k, DROP, 0);
+	not_written(r, k, TAIL, size / 2);
+	resized(r, k, SHORT, -1);
+	resized(r, k, LONG, 1);
+}
+
+static enum nccl_result test(void *req, int *done, int *sizes)
+{
+	struct request *r = req;
+
+	if (!is_mine(req))
+		return real->test(req, done, sizes);
+	*done = 0;
+	if (!real_done(r))
+		return NCCL_SUCCESS;
+	for (int k = 0; k < r->n; k++) {
+		if (!does(SWAP, r->first + (unsigned)k) || r->swapped & 1u << k)
+			continue;
+		if (!swapped(r, k))
+			return NCCL_SUCCESS;
+		r->swapped |= 1u << k;
+	}
+	for (int k = 0; k < r->n; k++) {
+		spoil(r, k);
+		free(r->before[k]);
+		if (sizes)
+			sizes[k] = r->size[k];
+	}
+	r->comm = NULL;
+	*done = 1;
+	return NCCL_SUCCESS;
+}
+
+struct nccl_net_v8 ncclNetPlugin_v8;
+struct nccl_net_v9 ncclNetPlugin_v9;
+struct nccl_net_v10 ncclNetPlugin_v10;
+struct nccl_net_v11 ncclNetPlugin_v11;
+struct nccl_net_v12 ncclNetPlugin_v12;
+static struct nccl_net_v12 table[NCCL_NET_ABI_NEWEST + 1];
+static enum nccl_result irecv_v8(void *of, int n, void **data, int *sizes,
+				 int *tags, void **mh, void **req)
+{
+	const struct nccl_net_v8 *v8 = (const void *)(real = &table[8]);
+	enum nccl_result rc = v8->irecv(of, n, data, sizes, tags, mh, req);
+	size_t room[GROUP_MAX];
+
+	for (int k = 0; k < n; k++)
+		room[k] = (size_t)sizes[k];
+	posted(of, n, data, room, req);
+	return rc;
+}
+
+static enum nccl_result irecv_v9(void *of, int n, void **data, size_t *sizes,
+				 int *tags, void **mh, void **req)
+{
+	const struct nccl_net_v9 *v9 = (const void *)(real = &table[9]);
+	enum nccl_result rc = v9->irecv(of, n, data, sizes, tags, mh, req);
+
+	posted(of, n, data, sizes, req);
+	return rc;
+}
+
+static enum nccl_result irecv(int version, void *of, int n, void **data,
+			      size_t *sizes, int *tags, void **mh, void **ph,
+			      void **req)
+{
+	enum nccl_result rc;
+
+	real = &table[version];
+	rc = real->irecv(of, n, data, sizes, tags, mh, ph, req);
+	posted(of, n, data, sizes, req);
+	return rc;
+}
+
+#define IRECV(version)                                                         \
+	static enum nccl_result irecv_v##version(                              \
+		void *of, int n, void **data, size_t *sizes, int *tags,        \
+		void **mh, void **ph, void **req)                              \
+	{                                                                      \
+		return irecv(version, of, n, data, sizes, tags, mh, ph, req);  \
+	}
+IRECV(10)
+IRECV(11)
+IRECV(12)
+
+static void take_lies(const char *text)
+{
+	char name[16];
+	unsigned long at;
+	int used;
+
+	while (sscanf(text, "%15[a-z]@%lu%n", name, &at, &used) == 2) {
+		int kind = 0;
+
+		while (kind < KINDS && strcmp(kind_name[kind], name) != 0)
+			kind++;
+		if (kind == KINDS || lies == LIES_MAX)
+			die("LIAR_DOES: a word that is not known, or too many");
+		lie[lies++] = (struct lie){ (enum kind)kind, at };
+		text += used + (text[used] == ',');
+	}
+	if (*text)
+		die("LIAR_DOES: not KIND@NUMBER,...");
+}
+
+static void take_table(void *lib, int version, void *mine, size_t size)
+{
+	const void *theirs;
+	char symbol[32];
+
+	snprintf(symbol, sizeof(symbol), NCCL_NET_SYMBOL_PREFIX "%d", version);
+	theirs = dlsym(lib, symbol);
+	if (!theirs)
+		die(symbol);
+	memcpy(&table[version], theirs, size);
+	memcpy(mine, theirs, size);
+}
+
+__attribute__((constructor)) static void load(void)
+{
+	const char *path = getenv("LIAR_PLUGIN"), *to = getenv("LIAR_LOG");
+	const char *text = getenv("LIAR_DOES");
+	void *lib = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+	if (!lib)
+		die(path ? dlerror() : "LIAR_PLUGIN is not set");
+	if (to)
+		log_fd = open(to, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC,
+			      0644);
+	take_lies(text ? text : "");
+	take_table(lib, 8, &ncclNetPlugin_v8, sizeof(ncclNetPlugin_v8));
+	take_table(lib, 9, &ncclNetPlugin_v9, sizeof(ncclNetPlugin_v9));
+	take_table(lib, 10, &ncclNetPlugin_v10, sizeof(ncclNetPlugin_v10));
+	take_table(lib, 11, &ncclNetPlugin_v11, sizeof(ncclNetPlugin_v11));
+	take_table(lib, 12, &ncclNetPlugin_v12, sizeof(ncclNetPlugin_v12));
+	real = &table[12];
+	ncclNetPlugin_v8.irecv = irecv_v8;
+	ncclNetPlugin_v9.irecv = irecv_v9;
+	ncclNetPlugin_v10.irecv = irecv_v10;
+	ncclNetPlugin_v11.irecv = irecv_v11;
+	ncclNetPlugin_v12.irecv = irecv_v12;
+	ncclNetPlugin_v8.test = ncclNetPlugin_v9.test = test;
+	ncclNetPlugin_v10.test = ncclNetPlugin_v11.test = test;
+	ncclNetPlugin_v12.test = test;
+}
