@@ -5,6 +5,7 @@
  * hot_test() with callgrind, and the system calls of the loop with strace.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <mpib/control.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -126,13 +127,14 @@ static void one(const struct nccl_net_v12 *net, char *from, char *to, int pause)
 int main(int argc, char **argv)
 {
 	const struct nccl_net_v12 *net;
-	int count = argc > 2 ? atoi(argv[2]) : 0;
+	int count;
 	int pause = argc > 3 && !strcmp(argv[3], "pause");
 	char *from, *to;
 
 	peer_args(argc, argv, 2, 3, "PLUGIN MESSAGES [pause]");
-	if (count < 1)
-		peer_wrong("%s is no number of messages", argv[2]);
+	count = (int)peer_size("MESSAGES", argv[2], 1, INT_MAX);
+	if (argc > 3 && !pause)
+		peer_wrong("%s is not pause", argv[3]);
 	if (perf_plug_load(&plug, argv[1], 12) < 0)
 		return 1;
 	net = plug.table;

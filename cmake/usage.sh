@@ -26,6 +26,16 @@ usage_option() {
 	esac
 }
 
+# usage_count OPTION VALUE: 1 to 999999, of digits. usage_seconds: they may have
+# a point.
+usage_count() {
+	[[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || usage_wrong "$1: \"$2\" is not 1..999999"
+}
+usage_seconds() {
+	[[ $2 =~ ^[0-9]{1,5}(\.[0-9]+)?$ && $2 =~ [1-9] ]] ||
+		usage_wrong "$1: \"$2\" is no number of seconds above 0"
+}
+
 # usage_value OPTION [VALUE]...: it must have one.
 usage_value() {
 	[ $# -ge 2 ] || usage_wrong "$1 wants a value"

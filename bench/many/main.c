@@ -18,7 +18,8 @@ static const char usage[] =
 	"Usage: bench-many --send DIR --recv DIR [OPTION]...\n"
 	"Connections between processes of two nodes (or of one), each "
 	"streaming\n"
-	"on its own for the same time.\n"
+	"on its own for the same time. What arrives is not looked at:\n"
+	"mpib-perf does.\n"
 	"\n"
 	"  --procs N       processes on either side (1)\n"
 	"  --conns N       busy connections of each (1); 0: only attached\n"
@@ -69,12 +70,7 @@ static pid_t child[2 * MANY_PROCS_MAX];
 
 static unsigned number(const char *name, const char *text, uint64_t max)
 {
-	uint64_t n = peer_size(text);
-
-	if (n > max)
-		peer_die("--%s %s: %llu is the most", name, text,
-			 (unsigned long long)max);
-	return (unsigned)n;
+	return (unsigned)peer_size(name, text, 0, max);
 }
 
 static void set(struct many_options *o, int opt, const char *arg)
@@ -87,22 +83,22 @@ static void set(struct many_options *o, int opt, const char *arg)
 		o->dir[1] = arg;
 		break;
 	case OPT_PROCS:
-		o->procs = number("procs", arg, MANY_PROCS_MAX);
+		o->procs = number("--procs", arg, MANY_PROCS_MAX);
 		break;
 	case OPT_CONNS:
-		o->conns = number("conns", arg, MANY_CONNS_MAX);
+		o->conns = number("--conns", arg, MANY_CONNS_MAX);
 		break;
 	case OPT_IDLE:
-		o->idle = number("idle", arg, MANY_CONNS_MAX);
+		o->idle = number("--idle", arg, MANY_CONNS_MAX);
 		break;
 	case OPT_SIZE:
-		o->size = peer_size(arg);
+		o->size = peer_size("--size", arg, 0, UINT32_MAX / 2);
 		break;
 	case OPT_INFLIGHT:
-		o->inflight = number("inflight", arg, MANY_INFLIGHT_MAX);
+		o->inflight = number("--inflight", arg, MANY_INFLIGHT_MAX);
 		break;
 	case OPT_SECONDS:
-		o->seconds = strtod(arg, NULL);
+		o->seconds = peer_number("--seconds", arg);
 		break;
 	default:
 		o->shared = !strcmp(arg, "shared");
@@ -135,7 +131,6 @@ static struct many_options parse(int argc, char **argv)
 		set(&o, opt, optarg);
 	}
 	if (!o.dir[0] || !o.dir[1] || o.procs == 0 || o.inflight == 0 ||
-	    !(o.seconds > 0) || o.size > UINT32_MAX / 2 ||
 	    o.conns + o.idle > MANY_CONNS_MAX)
 		peer_wrong("--send, --recv and sensible numbers are needed");
 	return o;

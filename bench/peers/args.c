@@ -53,3 +53,31 @@ void peer_args(int argc, char **argv, int min, int max, const char *words)
 	if (argc - 1 > max)
 		peer_wrong("%d arguments, and %d are the most", argc - 1, max);
 }
+
+uint64_t peer_size(const char *what, const char *text, uint64_t lo, uint64_t hi)
+{
+	static const char suffixes[] = "KMG";
+	size_t len = strspn(text, "0123456789");
+	const char *hit = len && text[len] ? strchr(suffixes, text[len]) : NULL;
+	uint64_t n = strtoull(text, NULL, 10);
+
+	/* 10 digits and any suffix stay below 2^64. */
+	if (hit)
+		n <<= 10 * (hit - suffixes + 1);
+	if (!len || len > 10 || text[hit ? len + 1 : len] || n < lo || n > hi)
+		peer_wrong("%s: \"%s\" is not %llu..%llu, or K, M, G of them",
+			   what, text, (unsigned long long)lo,
+			   (unsigned long long)hi);
+	return n;
+}
+
+double peer_number(const char *what, const char *text)
+{
+	size_t len = strspn(text, "0123456789.");
+	char *end;
+	double n = strtod(text, &end);
+
+	if (!len || text[len] || *end || !(n > 0))
+		peer_wrong("%s: \"%s\" is no number above 0", what, text);
+	return n;
+}

@@ -105,18 +105,3 @@ void peer_say_latency(const struct perf_hist *h)
 	peer_say("lat_p99", perf_hist_quantile(h, 0.99) / 1e3);
 	peer_say("lat_p999", perf_hist_quantile(h, 0.999) / 1e3);
 }
-
-uint64_t peer_size(const char *text)
-{
-	static const char suffixes[] = "KMG";
-	const char *hit;
-	char *end;
-	uint64_t n = strtoull(text, &end, 10);
-
-	if (end != text && !*end)
-		return n;
-	hit = end != text && !end[1] ? strchr(suffixes, *end) : NULL;
-	if (!hit)
-		peer_die("\"%s\" is no size: give bytes, or K, M, G", text);
-	return n << 10 * (hit - suffixes + 1);
-}

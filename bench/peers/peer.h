@@ -35,7 +35,4 @@ void peer_say(const char *metric, double value);
 /* lat_p50, lat_p90, lat_p99, lat_p999, in us, of samples in ns. */
 void peer_say_latency(const struct perf_hist *h);
 
-/* "64", "512K", "4M", "1G"; dies on anything else. */
-uint64_t peer_size(const char *text);
-
 #endif

@@ -249,13 +249,11 @@ int main(int argc, char **argv)
 	int status;
 
 	peer_args(argc, argv, 3, 3, "RANKS SIZE ITERATIONS");
-	t->ranks = (unsigned)peer_size(argv[1]);
-	if (t->ranks < 2 || t->ranks > RANKS_MAX)
-		peer_die("%u ranks: 2 to %d are possible", t->ranks, RANKS_MAX);
-	t->count = peer_size(argv[2]) / sizeof(float) / t->ranks * t->ranks;
-	t->iters = peer_size(argv[3]) + 1;
-	if (!t->count || t->iters < 2)
-		peer_die("nothing to do");
+	t->ranks = (unsigned)peer_size("RANKS", argv[1], 2, RANKS_MAX);
+	t->count = peer_size("SIZE", argv[2], sizeof(float) * t->ranks,
+			     1ull << 34) /
+		   sizeof(float) / t->ranks * t->ranks;
+	t->iters = peer_size("ITERATIONS", argv[3], 1, UINT32_MAX) + 1;
 	listen_all(t);
 	for (unsigned i = 0; i < t->ranks; i++)
 		start(t, i);

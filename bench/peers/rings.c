@@ -198,10 +198,9 @@ int main(int argc, char **argv)
 	struct shared *s = peer_shared(sizeof(*s));
 
 	peer_args(argc, argv, 0, 1, "[MESSAGES]");
-	s->messages = argc > 1 ? peer_size(argv[1]) : MESSAGES;
+	s->messages = argc > 1 ? peer_size("MESSAGES", argv[1], 20, 1ull << 40)
+			       : MESSAGES;
 	s->rounds = s->messages / 20;
-	if (s->rounds == 0)
-		peer_die("MESSAGES is 20 at least");
 
 	for (unsigned i = 0; i < 2; i++)
 		ck_ring_init(&s->ck[i].ring, SLOTS);

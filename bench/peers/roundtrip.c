@@ -80,7 +80,8 @@ int main(int argc, char **argv)
 	uint32_t gen;
 
 	peer_args(argc, argv, 1, 2, "RUNDIR [ROUNDS]");
-	rounds = argc > 2 ? peer_size(argv[2]) : 100000;
+	rounds = argc > 2 ? peer_size("ROUNDS", argv[2], 10, UINT32_MAX)
+			  : 100000;
 	opts.run_dir = argv[1];
 	must(mpib_attach(&opts, &c), "mpib_attach");
 	connect_self(c);

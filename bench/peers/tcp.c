@@ -316,14 +316,12 @@ int main(int argc, char **argv)
 	listen_here(t);
 	if (!strcmp(argv[2], "lat")) {
 		t->size = PING;
-		t->count = peer_size(argv[3]);
+		t->count = peer_size("ROUNDS", argv[3], 1, UINT32_MAX);
 		peer_pair(ping, pong, t);
 		return 0;
 	}
-	t->size = peer_size(argv[2]);
-	if (t->size == 0)
-		peer_die("SIZE is 0");
-	t->count = peer_size(argv[3]) / t->size;
+	t->size = peer_size("SIZE", argv[2], 1, 1 << 30);
+	t->count = peer_size("TOTAL", argv[3], t->size, 1ull << 43) / t->size;
 	peer_pair(recv_stream, send_stream, t);
 	return 0;
 }

@@ -44,8 +44,14 @@ static bool listen_all(struct perf_rank *r, void **lcomm)
 	return true;
 }
 
+/* A handle that came here, as NCCL has it. */
+struct copy {
+	bool here;
+	char bytes[NCCL_NET_HANDLE_MAXSIZE];
+};
+
 static bool connect_one(struct perf_rank *r, struct perf_stream *s,
-			char *handle)
+			struct copy *copy)
 {
 	struct perf_handle *h =
 		perf_world_handle(r->w, s->peer, r->rank, s->channel);
@@ -53,11 +59,12 @@ static bool connect_one(struct perf_rank *r, struct perf_stream *s,
 	if (!atomic_load_explicit(&h->ready, memory_order_acquire))
 		return true;
 	/* NCCL passes the same memory each time, a copy of what was sent. */
-	if (!*handle)
-		memcpy(handle, h->bytes, sizeof(h->bytes));
-	return perf_rank_check(
-		r, "connect",
-		perf_plug_connect(&r->plug, r->w->opt.dev, handle, &s->comm));
+	if (!copy->here)
+		memcpy(copy->bytes, h->bytes, sizeof(h->bytes));
+	copy->here = true;
+	return perf_rank_check(r, "connect",
+			       perf_plug_connect(&r->plug, r->w->opt.dev,
+						 copy->bytes, &s->comm));
 }
 
 static bool accept_one(struct perf_rank *r, struct perf_stream *s, void **lcomm)
@@ -74,11 +81,10 @@ static bool accept_one(struct perf_rank *r, struct perf_stream *s, void **lcomm)
 /* As the Service thread does: each pending one again and again. */
 static bool connect_all(struct perf_rank *r, void **lcomm)
 {
-	char(*handle)[NCCL_NET_HANDLE_MAXSIZE] =
-		calloc((size_t)r->nsend + 1, sizeof(*handle));
+	struct copy *copy = calloc((size_t)r->nsend + 1, sizeof(*copy));
 	double begun = perf_now();
 	int left = r->nsend + r->nrecv;
-	bool ok = handle != NULL;
+	bool ok = copy != NULL;
 
 	while (ok && left > 0) {
 		left = 0;
@@ -87,7 +93,7 @@ static bool connect_all(struct perf_rank *r, void **lcomm)
 
 			if (s->comm)
 				continue;
-			ok = s->sends ? connect_one(r, s, handle[i])
+			ok = s->sends ? connect_one(r, s, &copy[i])
 				      : accept_one(r, s, &lcomm[i - r->nsend]);
 			left += !s->comm;
 		}
@@ -104,7 +110,7 @@ static bool connect_all(struct perf_rank *r, void **lcomm)
 			ok = false;
 		}
 	}
-	free(handle);
+	free(copy);
 	return ok;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "nccl_abi.h"
+#include "perf/values.h"
 
 enum {
 	OPT_PLUGIN = 256,
@@ -77,61 +78,6 @@ static const struct option longopts[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-int perf_parse_size(const char *text, uint64_t *size)
-{
-	static const char suffixes[] = "KMG";
-	const char *hit;
-	uint64_t n;
-	char *end;
-	int shift = 0;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno)
-		return -errno;
-	if (*end) {
-		hit = strchr(suffixes, *end & ~0x20);
-		if (!hit || end[1])
-			return -EINVAL;
-		shift = 10 * (int)(hit - suffixes + 1);
-	}
-	if (n > UINT64_MAX >> shift)
-		return -ERANGE;
-	*size = n << shift;
-	return 0;
-}
-
-static int get_size(const char *opt, const char *text, uint64_t *size)
-{
-	if (perf_parse_size(text, size) < 0)
-		return perf_bad(
-			"--%s: \"%s\" is no size (give bytes, or K, M, G)", opt,
-			text);
-	return 0;
-}
-
-static int get_number(const char *opt, const char *text, uint64_t lo,
-		      uint64_t hi, uint64_t *out)
-{
-	if (perf_parse_size(text, out) < 0 || *out < lo || *out > hi)
-		return perf_bad(
-			"--%s: \"%s\" is out of range (give %llu..%llu)", opt,
-			text, (unsigned long long)lo, (unsigned long long)hi);
-	return 0;
-}
-
-static int get_int(const char *opt, const char *text, int lo, int hi, int *out)
-{
-	uint64_t n;
-
-	if (get_number(opt, text, (uint64_t)lo, (uint64_t)hi, &n) < 0)
-		return -EINVAL;
-	*out = (int)n;
-	return 0;
-}
-
 static int get_pattern(const char *text, enum perf_pattern *pattern)
 {
 	for (int i = PERF_SENDRECV; i <= PERF_PINGPONG; i++) {
@@ -189,37 +135,25 @@ static int get_env(struct perf_options *opt, const char *text)
 {
 	struct perf_env *env = &opt->env[opt->nenv];
 	const char *name = text, *eq;
-	char *end;
+	size_t digits = strspn(text, "0123456789");
 
 	if (opt->nenv == PERF_ENV_MAX)
 		return perf_bad("--env: more than %d (give fewer)",
 				PERF_ENV_MAX);
 	env->node = -1;
-	if (*text >= '0' && *text <= '9') {
-		env->node = (int)strtol(text, &end, 10);
-		name = *end == ':' ? end + 1 : "";
+	if (digits) {
+		/* Beyond 9 digits it is too many anyway. */
+		env->node = digits > 9 ? INT_MAX : atoi(text);
+		name = text[digits] == ':' ? text + digits + 1 : "";
 	}
 	eq = strchr(name, '=');
-	if (!eq || eq == name)
+	if (!eq || eq == name || name + strcspn(name, ": \t\n") < eq)
 		return perf_bad(
 			"--env: \"%s\" sets nothing (give K=V or NODE:K=V)",
 			text);
 	env->name = strndup(name, (size_t)(eq - name));
 	env->value = eq + 1;
 	opt->nenv++;
-	return 0;
-}
-
-static int get_seconds(const char *opt, const char *text, double *out)
-{
-	char *end;
-
-	*out = strtod(text, &end);
-	if (end == text || (*end && strcmp(end, "s") != 0) || !(*out > 0) ||
-	    *out > 1e6)
-		return perf_bad(
-			"--%s: \"%s\" is no time (give seconds above 0)", opt,
-			text);
 	return 0;
 }
 
@@ -230,8 +164,9 @@ static int get_steady(struct perf_options *opt, const char *text)
 	opt->steady_count = 0;
 	opt->steady_seconds = 0;
 	if (len && text[len - 1] == 's')
-		return get_seconds("steady", text, &opt->steady_seconds);
-	return get_number("steady", text, 1, UINT32_MAX, &opt->steady_count);
+		return perf_get_seconds("steady", text, &opt->steady_seconds);
+	return perf_get_number("steady", text, 1, UINT32_MAX,
+			       &opt->steady_count);
 }
 
 static int take_run(struct perf_options *opt, int c, const char *arg)
@@ -241,15 +176,16 @@ static int take_run(struct perf_options *opt, int c, const char *arg)
 		opt->plugin = arg;
 		return 0;
 	case OPT_ABI:
-		return get_int("abi", arg, NCCL_NET_ABI_OLDEST,
-			       NCCL_NET_ABI_NEWEST, &opt->abi);
+		return perf_get_int("abi", arg, NCCL_NET_ABI_OLDEST,
+				    NCCL_NET_ABI_NEWEST, &opt->abi);
 	case OPT_DEV:
-		return get_int("dev", arg, 0, NCCL_MAX_NETDEVS - 1, &opt->dev);
+		return perf_get_int("dev", arg, 0, NCCL_MAX_NETDEVS - 1,
+				    &opt->dev);
 	case OPT_NODES:
 		return get_nodes(opt, arg);
 	case OPT_RANKS:
-		return get_int("ranks-per-node", arg, 1, PERF_RANKS_MAX,
-			       &opt->ranks_per_node);
+		return perf_get_int("ranks-per-node", arg, 1, PERF_RANKS_MAX,
+				    &opt->ranks_per_node);
 	case OPT_ORDER:
 		return get_order(arg, &opt->block_order);
 	case OPT_PIN:
@@ -261,7 +197,7 @@ static int take_run(struct perf_options *opt, int c, const char *arg)
 		opt->json = arg;
 		return 0;
 	case OPT_TIMEOUT:
-		return get_seconds("timeout", arg, &opt->timeout);
+		return perf_get_seconds("timeout", arg, &opt->timeout);
 	default:
 		opt->verbose = true;
 		return 0;
@@ -276,32 +212,36 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 	case OPT_PATTERN:
 		return get_pattern(arg, &opt->pattern);
 	case OPT_MIN:
-		return get_size("min", arg, &opt->min);
+		return perf_get_size("min", arg, &opt->min);
 	case OPT_MAX:
-		return get_size("max", arg, &opt->max);
+		opt->max_given = true;
+		return perf_get_size("max", arg, &opt->max);
 	case OPT_FACTOR:
-		return get_number("factor", arg, 2, 1 << 20, &opt->factor);
+		return perf_get_number("factor", arg, 2, 1 << 20, &opt->factor);
 	case OPT_ITERS:
-		return get_number("iters", arg, 1, UINT32_MAX, &opt->iters);
+		return perf_get_number("iters", arg, 1, UINT32_MAX,
+				       &opt->iters);
 	case OPT_WARMUP:
-		return get_number("warmup", arg, 0, UINT32_MAX, &opt->warmup);
+		return perf_get_number("warmup", arg, 0, UINT32_MAX,
+				       &opt->warmup);
 	case OPT_CHANNELS:
-		return get_int("channels", arg, 1, PERF_CHANNELS_MAX,
-			       &opt->channels);
+		return perf_get_int("channels", arg, 1, PERF_CHANNELS_MAX,
+				    &opt->channels);
 	case OPT_INFLIGHT:
-		return get_int("inflight", arg, 1, PERF_INFLIGHT_MAX,
-			       &opt->inflight);
+		return perf_get_int("inflight", arg, 1, PERF_INFLIGHT_MAX,
+				    &opt->inflight);
 	case OPT_CHUNK:
-		return get_size("chunk", arg, &opt->chunk);
+		return perf_get_size("chunk", arg, &opt->chunk);
 	case OPT_MEMORY:
 		return get_memory(arg, &opt->sealed);
 	case OPT_GROUP:
-		return get_int("group", arg, 1, PERF_GROUP_MAX, &opt->group);
+		return perf_get_int("group", arg, 1, PERF_GROUP_MAX,
+				    &opt->group);
 	case OPT_SEED:
-		return get_number("seed", arg, 0, UINT64_MAX, &opt->seed);
+		return perf_get_number("seed", arg, 0, UINT64_MAX, &opt->seed);
 	case OPT_RANDOM:
-		return get_number("random-sizes", arg, 1, UINT32_MAX,
-				  &opt->random_sizes);
+		return perf_get_number("random-sizes", arg, 1, UINT32_MAX,
+				       &opt->random_sizes);
 	case OPT_STEADY:
 		return get_steady(opt, arg);
 	case OPT_EARLY:
@@ -311,7 +251,7 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 		opt->churn = true;
 		return 0;
 	case OPT_CHECK:
-		if (get_int("check", arg, 0, 1, &on) < 0)
+		if (perf_get_int("check", arg, 0, 1, &on) < 0)
 			return -EINVAL;
 		opt->check = on;
 		return 0;

@@ -14,6 +14,7 @@
 #define PERF_GROUP_MAX 8
 #define PERF_ENV_MAX 64
 #define PERF_ROWS_MAX 64
+#define PERF_SIZE_MAX (1ull << 40)
 
 enum perf_pattern {
 	PERF_SENDRECV,
@@ -42,6 +43,7 @@ struct perf_options {
 	int nranks;
 	enum perf_pattern pattern;
 	uint64_t min, max, factor;
+	bool max_given;
 	uint64_t iters, warmup;
 	int channels;
 	int inflight;
@@ -83,9 +85,6 @@ int perf_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int perf_options_settle(struct perf_options *opt);
 
 extern const char perf_help[];
-
-/* "64", "8K", "4M", "1G"; powers of 1024. -EINVAL or -ERANGE. */
-int perf_parse_size(const char *text, uint64_t *size);
 
 /* The sizes to run, at most PERF_ROWS_MAX of them; the number. */
 int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes);

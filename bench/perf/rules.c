@@ -2,6 +2,7 @@
 #include "perf/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -74,6 +75,22 @@ static int settle_ranks(struct perf_options *opt)
 	return 0;
 }
 
+/* Before anything is measured for it. */
+static int settle_json(const char *path)
+{
+	int fd;
+
+	if (!path || strcmp(path, "-") == 0)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return perf_bad(
+			"--json %s: %s (give a file that you may write to)",
+			path, strerror(errno));
+	close(fd);
+	return 0;
+}
+
 static int settle_paths(const struct perf_options *opt)
 {
 	if (!opt->plugin)
@@ -89,7 +106,7 @@ static int settle_paths(const struct perf_options *opt)
 				"--nodes %s: %s (start mpib-proxy --run-dir %s first)",
 				opt->nodes[i], strerror(errno), opt->nodes[i]);
 	}
-	return 0;
+	return settle_json(opt->json);
 }
 
 static int settle_sizes(struct perf_options *opt)
@@ -153,7 +170,7 @@ static int settle_early(const struct perf_options *opt)
 int perf_options_settle(struct perf_options *opt)
 {
 	/* The default maximum is for one buffer, not for every slot. */
-	if (opt->random_sizes && opt->max == 64 << 20)
+	if (opt->random_sizes && !opt->max_given)
 		opt->max = 1 << 20;
 	if (settle_ranks(opt) < 0 || settle_paths(opt) < 0 ||
 	    settle_sizes(opt) < 0 || settle_modes(opt) < 0 ||

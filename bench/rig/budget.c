@@ -95,14 +95,12 @@ int main(int argc, char **argv)
 	uint32_t size;
 
 	peer_args(argc, argv, 5, 5, "NET SIZE MESSAGES INFLIGHT IDLE");
-	size = (uint32_t)peer_size(argv[2]);
-	messages = (unsigned)peer_size(argv[3]);
-	inflight = (unsigned)peer_size(argv[4]);
-	idle = (unsigned)peer_size(argv[5]);
-	if (messages == 0 || inflight > MPIB_REQUESTS || messages < inflight ||
-	    2 * (idle + 1) > MPIB_CONNS_MAX)
-		peer_die("INFLIGHT is 0..%d, at most MESSAGES; IDLE below %d",
-			 MPIB_REQUESTS, MPIB_CONNS_MAX / 2);
+	size = (uint32_t)peer_size("SIZE", argv[2], 0, 1 << 30);
+	messages = (unsigned)peer_size("MESSAGES", argv[3], 1, UINT32_MAX / 2);
+	inflight = (unsigned)peer_size("INFLIGHT", argv[4], 0, MPIB_REQUESTS);
+	idle = (unsigned)peer_size("IDLE", argv[5], 0, MPIB_CONNS_MAX / 2 - 1);
+	if (messages < inflight)
+		peer_wrong("INFLIGHT is more than MESSAGES");
 	for (unsigned i = 0; i < 2; i++)
 		rig_open(&node[i], i, argv[1], false, idle + 1,
 			 (size_t)size * inflight + 4096, cards);

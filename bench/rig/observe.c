@@ -77,10 +77,8 @@ int main(int argc, char **argv)
 	unsigned pairs, rounds;
 
 	peer_args(argc, argv, 3, 3, "NET PAIRS BLOCK");
-	pairs = (unsigned)peer_size(argv[2]);
-	rounds = (unsigned)peer_size(argv[3]);
-	if (pairs == 0 || rounds == 0)
-		peer_die("PAIRS and BLOCK are at least 1");
+	pairs = (unsigned)peer_size("PAIRS", argv[2], 1, 1 << 20);
+	rounds = (unsigned)peer_size("BLOCK", argv[3], 1, 1 << 30);
 	for (unsigned i = 0; i < 2; i++)
 		rig_open(&node[i], i, argv[1], false, 1, 4096, cards);
 	connect_both();

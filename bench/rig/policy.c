@@ -242,15 +242,15 @@ int main(int argc, char **argv)
 
 	peer_args(argc, argv, 3, 5, "NET SOUT SUP [SIZE [INFLIGHT]]");
 	l.net = argv[1];
-	l.rate[MPIB_RAIL_SOUT] = (uint64_t)(atof(argv[2]) * MB);
-	l.rate[MPIB_RAIL_SUP] = (uint64_t)(atof(argv[3]) * MB);
+	l.rate[MPIB_RAIL_SOUT] = (uint64_t)(peer_number("SOUT", argv[2]) * MB);
+	l.rate[MPIB_RAIL_SUP] = (uint64_t)(peer_number("SUP", argv[3]) * MB);
 	if (argc > 4)
-		l.size = (uint32_t)peer_size(argv[4]);
+		l.size = (uint32_t)peer_size("SIZE", argv[4], 1, 1 << 30);
 	if (argc > 5)
-		l.inflight = (unsigned)atoi(argv[5]);
-	if (!l.rate[0] || !l.rate[1] || l.inflight < 1 ||
-	    l.inflight > INFLIGHT_MAX)
-		peer_die("rates are MB/s, in flight are 1 to %u messages",
-			 INFLIGHT_MAX);
+		l.inflight = (unsigned)peer_size("INFLIGHT", argv[5], 1,
+						 INFLIGHT_MAX);
+	if (!l.rate[0] || !l.rate[1] || l.rate[0] > UINT32_MAX * MB ||
+	    l.rate[1] > UINT32_MAX * MB)
+		peer_wrong("rates are MB/s, up to %u", UINT32_MAX);
 	return run(&l);
 }

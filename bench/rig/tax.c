@@ -172,14 +172,12 @@ int main(int argc, char **argv)
 	t->latency = !strcmp(argv[3], "lat");
 	if (t->latency) {
 		t->size = 2 * PING;
-		t->count = peer_size(argv[4]);
+		t->count = peer_size("ROUNDS", argv[4], 1, UINT32_MAX);
 		peer_pair(ping, pong, t);
 		return 0;
 	}
-	t->size = (uint32_t)peer_size(argv[3]);
-	if (t->size == 0)
-		peer_die("SIZE is 0");
-	t->count = peer_size(argv[4]) / t->size;
+	t->size = (uint32_t)peer_size("SIZE", argv[3], 1, 1 << 30);
+	t->count = peer_size("TOTAL", argv[4], t->size, 1ull << 43) / t->size;
 	peer_pair(recv_stream, send_stream, t);
 	return 0;
 }

@@ -304,13 +304,11 @@ int main(int argc, char **argv)
 	struct shape s;
 
 	peer_args(argc, argv, 5, 5, "NET QPS SIZE FRAGMENT MESSAGES");
-	s.qps = (unsigned)atoi(argv[2]);
-	s.size = peer_size(argv[3]);
-	s.frag = (uint32_t)peer_size(argv[4]);
-	s.messages = (unsigned)atoi(argv[5]);
-	if (s.qps < 2 || s.qps > MPIB_VQP_QPS || s.messages < INFLIGHT)
-		peer_die("2 to %u QPs, %u messages at least", MPIB_VQP_QPS,
-			 INFLIGHT);
+	s.qps = (unsigned)peer_size("QPS", argv[2], 2, MPIB_VQP_QPS);
+	s.size = peer_size("SIZE", argv[3], 1, 1 << 30);
+	s.frag = (uint32_t)peer_size("FRAGMENT", argv[4], 1, 1 << 30);
+	s.messages = (unsigned)peer_size("MESSAGES", argv[5], INFLIGHT,
+					 UINT32_MAX / 2);
 	bytes = (size_t)s.size * INFLIGHT;
 	for (unsigned i = 0; i < 2; i++)
 		open_node(&node[i], argv[1], i);

@@ -104,7 +104,8 @@ static void receive_it(struct mpib_client *client, char *data,
 	wait_ready(conn);
 	while (!req)
 		check(mpib_irecv(conn, 1, &buffer, &size, &tag, &region, &req));
-	if (finish(req) != SIZE || strspn(data, "x") != SIZE - 1) {
+	if (finish(req) != SIZE || strspn(data, "x") != SIZE - 1 ||
+	    data[SIZE - 1]) {
 		fprintf(stderr, "mpib-send: message: not what was sent "
 				"(run mpibctl doctor)\n");
 		exit(1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpib-agent: hints for proxies in advanced mode, by a simple rule. */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -56,7 +57,7 @@ static bool take_ms(const char *text, unsigned *ms)
 	unsigned long n = strtoul(text, &end, 10);
 
 	*ms = (unsigned)n;
-	return *text != '-' && !*end && n > 0 && n <= UINT_MAX;
+	return isdigit((unsigned char)*text) && !*end && n > 0 && n <= UINT_MAX;
 }
 
 /* < 0: go on; else the exit status. */

@@ -126,15 +126,19 @@ static json_t *stuck(struct mpib_ask *ask)
 bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index)
 {
 	const char *dot = strchr(text, '.');
+	unsigned long of, nth;
 	char *end;
 
-	if (!dot || !isdigit(text[0]) || !isdigit(dot[1]))
+	if (!dot || !isdigit((unsigned char)text[0]) ||
+	    !isdigit((unsigned char)dot[1]))
 		return false;
-	*client = (uint32_t)strtoul(text, &end, 10);
-	if (end != dot)
+	of = strtoul(text, &end, 10);
+	if (end != dot || of > UINT32_MAX)
 		return false;
-	*index = (uint32_t)strtoul(dot + 1, &end, 10);
-	return !*end;
+	nth = strtoul(dot + 1, &end, 10);
+	*client = (uint32_t)of;
+	*index = (uint32_t)nth;
+	return !*end && nth < UINT32_MAX; /* that is all of them */
 }
 
 static json_t *why(struct mpib_ask *ask)

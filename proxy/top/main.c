@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -129,6 +131,18 @@ static int read_tab(const char *name, struct options *o)
 	return usage("there is no tab", name, remedy);
 }
 
+static bool read_rounds(const char *text, struct options *o)
+{
+	unsigned long n;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	n = strtoul(text, &end, 10);
+	o->rounds = (unsigned)n;
+	return !*end && n > 0 && n <= UINT_MAX;
+}
+
 static int read_option(int c, char **argv, struct options *o)
 {
 	char *end;
@@ -143,14 +157,14 @@ static int read_option(int c, char **argv, struct options *o)
 	case 't':
 		return read_tab(optarg, o);
 	case 'n':
-		o->rounds = (unsigned)strtoul(optarg, &end, 10);
-		if (o->rounds && !*end && *optarg != '-')
+		if (read_rounds(optarg, o))
 			return MPIB_EXIT_OK;
 		return usage("no number of rounds is", optarg,
 			     "give 1 or more");
 	case 'd':
 		o->seconds = strtod(optarg, &end);
-		if (o->seconds >= 0.05 && o->seconds <= 3600 && !*end)
+		if (o->seconds >= 0.05 && o->seconds <= 3600 && !*end &&
+		    isdigit((unsigned char)*optarg))
 			return MPIB_EXIT_OK;
 		return usage("no number of seconds is", optarg,
 			     "give 0.05 to 3600");

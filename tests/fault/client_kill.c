@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "arg.h"
 #include "mover.h"
 #include "node.h"
 
@@ -258,6 +259,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		kills = (unsigned)atoi(argv[1]);
+		kills = arg_count(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

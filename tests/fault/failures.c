@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "arg.h"
 #include "mover.h"
 #include "node.h"
 
@@ -213,6 +214,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		points = (unsigned)atoi(argv[1]);
+		points = arg_count(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "arg.h"
 #include "mover.h"
 #include "node.h"
 #include "raw_client.h"
@@ -363,6 +364,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		bad = (unsigned)atoi(argv[1]);
+		bad = arg_count(argv[1]);
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "arg.h"
 #include "gone.h"
 
 static struct node node[2];
@@ -131,7 +132,7 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		times = (unsigned)atoi(argv[1]);
+		times = arg_count(argv[1]);
 	if (argc > 2)
 		hold_ms = argv[2];
 	if (times == 0)

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "arg.h"
 #include "mover.h"
 #include "node.h"
 
@@ -355,6 +356,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		stops = (unsigned)atoi(argv[1]);
+		stops = arg_count(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "arg.h"
 #include "handover/channel.h"
 #include "moving.h"
 
@@ -330,7 +331,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && sscanf(argv[1], "--takeover=%d", &sock) == 1)
 		return be_bad(argc, argv, sock);
 	if (argc > 1)
-		upgrades = (unsigned)atoi(argv[1]);
+		upgrades = arg_count(argv[1]);
 	if (upgrades == 0 ||
 	    readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return 2;

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "arg.h"
 #include "moving.h"
 
 #define ARGS 8
@@ -211,7 +212,7 @@ int main(int argc, char **argv)
 	int failed;
 
 	if (argc > 1)
-		rounds = (unsigned)atoi(argv[1]);
+		rounds = arg_count(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
 	if (!rounds)

@@ -123,14 +123,19 @@ refuses 3 "$ctl" -s "$top/none" rails
 
 refuses 2 "$monitor" --tab
 refuses 2 "$monitor" --tab cables
-refuses 2 "$monitor" --delay 0
+for number in 0 ' 1' ' -1' -1 1x 4294967297 99999999999999999999; do
+	refuses 2 "$monitor" -b -n "$number"
+	refuses 2 "$monitor" -b --delay "$number$number"
+done
 refuses 2 "$monitor" word
 refuses 2 "$monitor"
 refuses 3 "$monitor" -b -s "$top/none"
 
 refuses 2 "$agent"
 refuses 2 "$agent" --dir
-refuses 2 "$agent" --interval none balance
+for number in none 0 -1 ' 1' 1x 4294967297 99999999999999999999; do
+	refuses 2 "$agent" --interval "$number" balance
+done
 refuses 2 "$agent" static 1025
 refuses 2 "$agent" nonsense
 refuses 1 "$agent" --dir "$top/conf/agent" balance
@@ -142,7 +147,7 @@ refuses 2 "$perf" --plugin "$plugin" --nodes "$top/none" --ranks-per-node 2
 for option in '--min 1X' '--factor 1' '--abi 7' '--pattern star' '--order x' \
 	'--memory x' '--nodes ,' '--env x' '--timeout 0' 'word' \
 	'--ranks-per-node 1' '--pattern pingpong --ranks-per-node 3' \
-	'--env 7:a=b' '--min 2 --max 1' '--chunk 2G --max 2G' \
+	"--json $top/none/at/all" '--env 7:a=b' '--min 2 --max 1' '--chunk 2G --max 2G' \
 	'--pattern ring --chunk 5' '--pattern ring --random-sizes 1' \
 	'--pattern ring --group 2' '--steady 1 --random-sizes 1' \
 	'--steady 1 --pattern ring' '--early-completion --group 2' \

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "arg.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -178,11 +179,11 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "n:s:c:pw")) != -1) {
 		if (opt == 'n')
-			losses = (unsigned)atoi(optarg);
+			losses = arg_count(optarg);
 		else if (opt == 's')
-			rng = strtoull(optarg, NULL, 0);
+			rng = arg_number(optarg, UINT64_MAX);
 		else if (opt == 'c')
-			conns = (unsigned)atoi(optarg);
+			conns = arg_count(optarg);
 		else if (opt == 'p')
 			private_lanes = true;
 		else if (opt == 'w')

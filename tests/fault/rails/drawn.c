@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drawn.h"
+#include "arg.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,11 +13,11 @@ bool drawn_args(struct drawn *d, int argc, char **argv)
 	mpib_engine_config_init(&d->cfg);
 	while ((opt = getopt(argc, argv, "n:s:m:p")) != -1) {
 		if (opt == 'n')
-			d->rounds = (unsigned)atoi(optarg);
+			d->rounds = arg_count(optarg);
 		else if (opt == 's')
-			d->seed = (unsigned)atoi(optarg);
+			d->seed = arg_count(optarg);
 		else if (opt == 'm')
-			d->cfg.spread = (uint32_t)atoi(optarg);
+			d->cfg.spread = arg_count(optarg);
 		else if (opt == 'p')
 			d->private_lanes = true;
 		else

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "arg.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -89,9 +90,9 @@ int main(int argc, char **argv)
 	mpib_engine_config_init(&cfg);
 	while ((opt = getopt(argc, argv, "n:d:")) != -1) {
 		if (opt == 'n')
-			seconds = (unsigned)atoi(optarg);
+			seconds = arg_count(optarg);
 		else if (opt == 'd')
-			cfg.hold_ms = (uint32_t)atoi(optarg);
+			cfg.hold_ms = arg_count(optarg);
 		else
 			return 2;
 	}

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arg.h"
 #include "engine/flow/flow.h"
 #include "traffic.h"
 
@@ -187,7 +188,7 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "n:")) != -1) {
 		if (opt == 'n')
-			rounds = (unsigned)atoi(optarg);
+			rounds = arg_count(optarg);
 		else
 			return 2;
 	}

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "arg.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -138,11 +139,11 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "n:r:w:m:")) != -1) {
 		if (opt == 'n')
-			rounds = (unsigned)atoi(optarg);
+			rounds = arg_count(optarg);
 		else if (opt == 'r')
-			rate_mb = (unsigned)atoi(optarg);
+			rate_mb = arg_count(optarg);
 		else if (opt == 'w')
-			window_ms = (unsigned)atoi(optarg);
+			window_ms = arg_count(optarg);
 		else if (opt == 'm')
 			mark = atof(optarg);
 		else

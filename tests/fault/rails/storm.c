@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arg.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -274,15 +275,15 @@ static bool read_options(int argc, char **argv, struct options *o)
 
 	while ((opt = getopt(argc, argv, "n:s:c:pm:o:")) != -1) {
 		if (opt == 'n')
-			o->faults = (unsigned)atoi(optarg);
+			o->faults = arg_count(optarg);
 		else if (opt == 's')
-			rng = strtoull(optarg, NULL, 0);
+			rng = arg_number(optarg, UINT64_MAX);
 		else if (opt == 'c')
-			o->conns = (unsigned)atoi(optarg);
+			o->conns = arg_count(optarg);
 		else if (opt == 'p')
 			o->private_lanes = true;
 		else if (opt == 'm')
-			o->mode = (uint32_t)atoi(optarg);
+			o->mode = arg_count(optarg);
 		else if (opt == 'o' &&
 			 sscanf(optarg, "%u:%u", &older, &o->version) == 2 &&
 			 older < 2)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arg.h"
 #include "sim.h"
 
 #define STEPS 40000
@@ -161,9 +162,9 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "n:f:vw")) != -1) {
 		if (opt == 'n')
-			seeds = strtoul(optarg, NULL, 0);
+			seeds = arg_number(optarg, UINT64_MAX);
 		else if (opt == 'f')
-			first = strtoul(optarg, NULL, 0);
+			first = arg_number(optarg, UINT64_MAX);
 		else if (opt == 'v')
 			verbose = true;
 		else if (opt == 'w')

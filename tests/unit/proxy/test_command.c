@@ -89,6 +89,43 @@ static void a_number_is_digits_and_in_its_range(void **state)
 	assert_int_equal(n, 7);
 }
 
+static void a_connection_is_two_numbers_that_fit(void **state)
+{
+	static const char *const bad[] = { "",
+					   "7",
+					   ".",
+					   "7.",
+					   ".0",
+					   "7.x",
+					   "x.0",
+					   "7.0 ",
+					   " 7.0",
+					   "7. 0",
+					   "7.0.1",
+					   "-7.0",
+					   "7.-0",
+					   "7 .0",
+					   "+7.0",
+					   "4294967296.0",
+					   "4294967297.0",
+					   "7.4294967296",
+					   "7.4294967295",
+					   "99999999999999999999.0",
+					   "7.99999999999999999999" };
+	uint32_t client, index;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (mpib_ask_conn(bad[i], &client, &index))
+			fail_msg("\"%s\" is %u.%u", bad[i], client, index);
+	}
+	assert_true(mpib_ask_conn("7.12", &client, &index));
+	assert_int_equal(client, 7);
+	assert_int_equal(index, 12);
+	assert_true(mpib_ask_conn("4294967295.0", &client, &index));
+	assert_int_equal(client, UINT32_MAX);
+}
+
 static void nothing_changes_where_nothing_can(void **state)
 {
 	static const char *const each[] = { "drain SUP", "resume SUP", "kick 1",
@@ -159,6 +196,7 @@ int main(void)
 			only_root_and_the_proxys_user_may_change_anything),
 		cmocka_unit_test(an_unknown_command_has_a_hint),
 		cmocka_unit_test(a_number_is_digits_and_in_its_range),
+		cmocka_unit_test(a_connection_is_two_numbers_that_fit),
 		cmocka_unit_test(nothing_changes_where_nothing_can),
 		cmocka_unit_test(a_share_counts_in_static_mode_only),
 		cmocka_unit_test(what_cannot_be_set_says_why),
