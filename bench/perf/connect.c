@@ -21,6 +21,7 @@ static void add_streams(struct perf_rank *r, bool sends)
 			s->peer = peer[i];
 			s->channel = c;
 			s->group = opt->group;
+			s->depth = (unsigned)opt->inflight;
 			s->early = opt->early_completion;
 			*(sends ? &r->nsend : &r->nrecv) += 1;
 		}

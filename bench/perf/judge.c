@@ -23,6 +23,14 @@ bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s)
 	return s->size != NULL;
 }
 
+bool perf_stream_is_new(struct perf_stream *s, uint64_t i)
+{
+	if (s->placed > i)
+		return false;
+	s->placed = i + 1;
+	return true;
+}
+
 static void tell(struct perf_world *w, const struct perf_stream *s,
 		 uint64_t number, uint64_t len, uint64_t got, uint64_t wrong)
 {

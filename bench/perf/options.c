@@ -80,14 +80,14 @@ static const struct option longopts[] = {
 
 static int get_pattern(const char *text, enum perf_pattern *pattern)
 {
-	for (int i = PERF_SENDRECV; i <= PERF_PINGPONG; i++) {
+	for (int i = 0; i < PERF_PATTERNS; i++) {
 		if (strcmp(text, perf_pattern_name(i)) == 0) {
 			*pattern = i;
 			return 0;
 		}
 	}
 	return perf_bad(
-		"--pattern: there is no \"%s\" (use sendrecv, stream, ring, alltoall or pingpong)",
+		"--pattern: there is no \"%s\" (use sendrecv, stream, ring, alltoall, pingpong or nccl)",
 		text);
 }
 
@@ -304,7 +304,6 @@ enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 		.factor = 2,
 		.iters = 20,
 		.warmup = 5,
-		.channels = 1,
 		.inflight = 8,
 		.chunk = 512 << 10,
 		.check = true,

@@ -22,6 +22,8 @@ enum perf_pattern {
 	PERF_RING,
 	PERF_ALLTOALL,
 	PERF_PINGPONG,
+	PERF_NCCL,
+	PERF_PATTERNS
 };
 
 /* One --env: node is -1 for every node. */
@@ -45,7 +47,7 @@ struct perf_options {
 	uint64_t min, max, factor;
 	bool max_given;
 	uint64_t iters, warmup;
-	int channels;
+	int channels; /* 0 until settled: the default of the pattern */
 	int inflight;
 	uint64_t chunk; /* 0: a transfer is one isend */
 	bool sealed; /* buffers are sealed memfds, which need no copy */
@@ -99,6 +101,12 @@ int perf_rank_local(const struct perf_options *opt, int rank);
 static inline bool perf_is_steady(const struct perf_options *opt)
 {
 	return opt->steady_count || opt->steady_seconds > 0;
+}
+
+/* Buffers are used again at once, so they are checked within the time. */
+static inline bool perf_checks_within(const struct perf_options *opt)
+{
+	return opt->random_sizes || opt->pattern == PERF_NCCL;
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "perf/data.h"
 #include "perf/random.h"
 #include "perf/ring.h"
+#include "perf/steps.h"
 
 int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 		       int *peer)
@@ -20,6 +21,7 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 	switch (opt->pattern) {
 	case PERF_SENDRECV:
 	case PERF_RING:
+	case PERF_NCCL:
 		if (n > 1)
 			peer[count++] = (rank + (sends ? 1 : n - 1)) % n;
 		break;
@@ -34,6 +36,8 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 	case PERF_ALLTOALL:
 		for (int i = 1; i < n; i++)
 			peer[count++] = (rank + (sends ? i : n - i)) % n;
+		break;
+	case PERF_PATTERNS:
 		break;
 	}
 	return count;
@@ -51,6 +55,8 @@ size_t perf_pattern_memory(const struct perf_options *opt, bool sends,
 {
 	if (opt->random_sizes)
 		return perf_random_memory(opt);
+	if (opt->pattern == PERF_NCCL)
+		return perf_steps_memory(opt);
 	if (opt->pattern == PERF_RING)
 		return perf_ring_memory(opt, sends, streams);
 	return (size_t)perf_batch_memory(opt, share(opt, opt->max), streams);
@@ -265,5 +271,7 @@ bool perf_pattern_run(struct perf_rank *r, const struct perf_batch *batch,
 		return perf_random_run(r, batch, res);
 	if (r->w->opt.pattern == PERF_RING)
 		return perf_ring_run(r, batch, res);
+	if (r->w->opt.pattern == PERF_NCCL)
+		return perf_steps_run(r, batch, res);
 	return run_chunks(r, batch, res);
 }

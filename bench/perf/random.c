@@ -57,17 +57,6 @@ static char *slot(const struct perf_stream *s, uint64_t i)
 	return s->mem + i % run->slots * run->stride;
 }
 
-/* A message that the plugin had no room for is placed again, and is the same. */
-static bool is_new(struct perf_stream *s, uint64_t i)
-{
-	const struct run *run = s->arg;
-
-	if (s->placed > i || !run->check)
-		return false;
-	s->placed = i + 1;
-	return true;
-}
-
 static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 		       size_t *len)
 {
@@ -76,7 +65,7 @@ static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 
 	*addr = slot(s, i);
 	*len = size_of(s, i);
-	if (!is_new(s, i))
+	if (!run->check || !perf_stream_is_new(s, i))
 		return;
 	begun = perf_now();
 	perf_data_fill(*addr, *len, key_of(s), i);
@@ -91,7 +80,7 @@ static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 
 	*addr = slot(s, i);
 	*len = (size_t)run->r->w->opt.max;
-	if (!is_new(s, i))
+	if (!run->check || !perf_stream_is_new(s, i))
 		return;
 	begun = perf_now();
 	memset(*addr, PERF_POISON, *len + GUARD);

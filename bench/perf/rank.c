@@ -120,7 +120,7 @@ static bool goes_on(struct perf_rank *r, double begun)
 static bool run_iters(struct perf_rank *r, struct perf_batch *b, uint64_t iters,
 		      struct perf_result *res)
 {
-	uint64_t most = r->w->opt.check && !r->w->opt.random_sizes
+	uint64_t most = r->w->opt.check && !perf_checks_within(&r->w->opt)
 				? perf_pattern_iters(r, b->size)
 				: iters;
 
@@ -146,7 +146,7 @@ static bool one_row(struct perf_rank *r, int row)
 	else if (!perf_is_steady(opt) && !run_iters(r, &b, opt->warmup, res))
 		return false;
 	/* Of small ones as many as a batch takes. */
-	if (opt->steady_seconds > 0 && opt->check)
+	if (opt->steady_seconds > 0 && opt->check && !perf_checks_within(opt))
 		iters = perf_pattern_iters(r, b.size);
 	b.timed = true;
 	begun = perf_now();

@@ -138,13 +138,14 @@ static json_int_t count_of(const struct perf_world *w, uint64_t n)
 static void add_checks(const struct perf_world *w, json_t *to,
 		       const struct row *row)
 {
-	json_t *more = json_pack(
-		"{s:I,s:I,s:I,s:I,s:f,s:b}", "checked_messages",
-		count_of(w, row->messages), "checked_bytes",
-		count_of(w, row->bytes), "wrong_messages",
-		count_of(w, row->wrong_messages), "wrong",
-		count_of(w, row->wrong), "checking_s", row->checking,
-		"checking_in_time", w->opt.check && w->opt.random_sizes > 0);
+	json_t *more =
+		json_pack("{s:I,s:I,s:I,s:I,s:f,s:b}", "checked_messages",
+			  count_of(w, row->messages), "checked_bytes",
+			  count_of(w, row->bytes), "wrong_messages",
+			  count_of(w, row->wrong_messages), "wrong",
+			  count_of(w, row->wrong), "checking_s", row->checking,
+			  "checking_in_time",
+			  w->opt.check && perf_checks_within(&w->opt));
 
 	json_object_update(to, more);
 	json_decref(more);
@@ -191,7 +192,7 @@ static void print_checks(const struct perf_world *w, const struct row *sum)
 	printf("# checked : %llu messages, %llu bytes, in %.3f s %s the time\n",
 	       (unsigned long long)sum->messages,
 	       (unsigned long long)sum->bytes, sum->checking,
-	       w->opt.random_sizes ? "within" : "beside");
+	       perf_checks_within(&w->opt) ? "within" : "beside");
 	printf("# wrong : %llu", (unsigned long long)sum->wrong);
 	if (sum->wrong_messages)
 		printf(" bytes in %llu messages",

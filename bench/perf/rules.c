@@ -10,13 +10,15 @@
 
 /* Sizes below this follow 0 in no useful step. */
 #define SMALLEST 8
+/* Between two nodes NCCL has two to four to begin with. */
+#define NCCL_CHANNELS 4
 
 const char *perf_pattern_name(enum perf_pattern pattern)
 {
 	static const char *const names[] = {
 		[PERF_SENDRECV] = "sendrecv", [PERF_STREAM] = "stream",
 		[PERF_RING] = "ring",	      [PERF_ALLTOALL] = "alltoall",
-		[PERF_PINGPONG] = "pingpong",
+		[PERF_PINGPONG] = "pingpong", [PERF_NCCL] = "nccl",
 	};
 
 	return names[pattern];
@@ -131,14 +133,15 @@ static int settle_modes(const struct perf_options *opt)
 {
 	bool p2p =
 		opt->pattern == PERF_SENDRECV || opt->pattern == PERF_ALLTOALL;
+	bool groups = p2p || opt->pattern == PERF_NCCL;
 
 	if (opt->random_sizes && !p2p)
 		return perf_bad(
 			"--random-sizes: it does not go with --pattern %s (use sendrecv or alltoall)",
 			perf_pattern_name(opt->pattern));
-	if (opt->group > 1 && !p2p)
+	if (opt->group > 1 && !groups)
 		return perf_bad(
-			"--group: it does not go with --pattern %s (use sendrecv or alltoall)",
+			"--group: it does not go with --pattern %s (use sendrecv, alltoall or nccl)",
 			perf_pattern_name(opt->pattern));
 	if (!perf_is_steady(opt))
 		return 0;
@@ -146,9 +149,9 @@ static int settle_modes(const struct perf_options *opt)
 		return perf_bad(
 			"--steady: --random-sizes is another mode (choose one)");
 	if (opt->pattern != PERF_PINGPONG && opt->pattern != PERF_SENDRECV &&
-	    opt->pattern != PERF_STREAM)
+	    opt->pattern != PERF_STREAM && opt->pattern != PERF_NCCL)
 		return perf_bad(
-			"--steady: it does not go with --pattern %s (use pingpong, stream or sendrecv)",
+			"--steady: it does not go with --pattern %s (use pingpong, stream, sendrecv or nccl)",
 			perf_pattern_name(opt->pattern));
 	return 0;
 }
@@ -172,6 +175,8 @@ int perf_options_settle(struct perf_options *opt)
 	/* The default maximum is for one buffer, not for every slot. */
 	if (opt->random_sizes && !opt->max_given)
 		opt->max = 1 << 20;
+	if (!opt->channels)
+		opt->channels = opt->pattern == PERF_NCCL ? NCCL_CHANNELS : 1;
 	if (settle_ranks(opt) < 0 || settle_paths(opt) < 0 ||
 	    settle_sizes(opt) < 0 || settle_modes(opt) < 0 ||
 	    settle_early(opt) < 0)

@@ -27,13 +27,13 @@ static int say(struct perf_world *w, struct perf_stream *s, const char *call,
 }
 
 /* A send carries the tag that its receive has for it. */
-static int tag_of(const struct perf_stream *s, uint64_t i)
+static int tag_of(struct perf_stream *s, uint64_t i)
 {
 	int from = s->sends ? s->self : s->peer;
+	unsigned nth =
+		s->order ? s->order(s, i) : (unsigned)(i % (unsigned)s->group);
 
-	return s->group > 1
-		       ? from * PERF_GROUP_MAX + (int)(i % (unsigned)s->group)
-		       : from;
+	return s->group > 1 ? from * PERF_GROUP_MAX + (int)nth : from;
 }
 
 static enum nccl_result post_recv(struct perf_stream *s, int n, void **req)
@@ -66,10 +66,9 @@ static enum nccl_result post_send(struct perf_stream *s, void **req)
 			       tag_of(s, s->posted), s->mh, req);
 }
 
-static bool may_post(struct perf_world *w, struct perf_stream *s)
+static bool may_post(struct perf_stream *s)
 {
-	return s->posted < s->total &&
-	       s->head - s->tail < (unsigned)w->opt.inflight &&
+	return s->posted < s->total && s->head - s->tail < s->depth &&
 	       (!s->ready || s->ready(s, s->posted));
 }
 
@@ -144,7 +143,7 @@ static int turn(struct perf_world *w, struct perf_stream *s, int n, int *left)
 
 		if (s[i].done == s[i].total)
 			continue;
-		if (may_post(w, &s[i]))
+		if (may_post(&s[i]))
 			rc = post(w, &s[i]);
 		if (rc == 0 && s[i].head != s[i].tail)
 			rc = test(w, &s[i]);

@@ -17,6 +17,8 @@ typedef void perf_place_fn(struct perf_stream *s, uint64_t i, char **addr,
 			   size_t *len);
 /* May message i be sent, or received, now? */
 typedef bool perf_ready_fn(struct perf_stream *s, uint64_t i);
+/* Which of its group the i-th send is, and so its tag. */
+typedef unsigned perf_order_fn(struct perf_stream *s, uint64_t i);
 /* Message i is done; size is what test() said. */
 typedef void perf_over_fn(struct perf_stream *s, uint64_t i, size_t size);
 
@@ -26,10 +28,12 @@ struct perf_stream {
 	bool sends;
 	int self, peer, channel; /* ranks */
 	int group; /* messages of one receive */
+	unsigned depth; /* requests in flight at most */
 	bool early;
 	/* What runs now. */
 	uint64_t total; /* messages */
 	perf_place_fn *place;
+	perf_order_fn *order; /* NULL: as they are received */
 	perf_ready_fn *ready; /* NULL: always */
 	perf_over_fn *over; /* NULL: nothing to do */
 	void *arg;
@@ -55,6 +59,10 @@ bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n);
 
 /* Room for the sizes of total messages. False after perf_world_fail(). */
 bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s);
+
+/* True the first time that message i is placed: one that the plugin had no room
+ * for is placed again, and is the same. */
+bool perf_stream_is_new(struct perf_stream *s, uint64_t i);
 
 /* A message of so many bytes has come, as got, with so many wrong bytes in it:
  * counts it, and tells of the first wrong ones. */

@@ -58,6 +58,10 @@ perf
 	grep -q '^# checked : 192 messages, 786432 bytes' "$dir/perf" ||
 	fail "an honest plugin: status $rc: $(<"$dir/perf")"
 
+perf --json /dev/full
+[ "$rc" -eq 1 ] && grep -q "^mpib-perf: --json /dev/full: .*No space" "$dir/perf" ||
+	fail "a full disk: status $rc: $(<"$dir/perf")"
+
 bytes=(first middle last drop tail double swap)
 all_lies "${bytes[@]}" short long
 perf --check 0
@@ -80,6 +84,9 @@ found "steady, counted" 60 --steady 24
 found "steady, for a time" 60 --steady 0.2s
 found "random sizes" 20 --random-sizes 96 --max 20K
 found "random sizes, grouped" 20 --random-sizes 96 --max 20K --group 5
+found nccl 30 --pattern nccl --channels 1
+found "nccl, grouped" 60 --pattern nccl --channels 1 --group 4
+found "nccl, steady" 30 --pattern nccl --channels 2 --group 3 --steady 48
 # With the hint no size is told.
 all_lies "${bytes[@]}"
 found "early completion" 40 --early-completion
