@@ -112,7 +112,7 @@ static void say(const char *when, unsigned i, const struct holdings *h)
 
 static void until_same(unsigned i, const struct holdings *before)
 {
-	unsigned long long until = node_ms() + 20000;
+	unsigned long long until = node_ms() + 60000;
 	struct holdings now;
 
 	while (now = look(&node[i]), memcmp(&now, before, sizeof(now)) != 0) {

@@ -26,7 +26,7 @@
 #include "mover.h"
 #include "node.h"
 
-#define HANG_MS 30000
+#define HANG_MS 60000
 
 static struct node good;
 static char base[] = "/tmp/mpib-failures-XXXXXX";

@@ -20,7 +20,7 @@
 #include "node.h"
 
 #define MOVERS 8
-#define HANG_MS 20000
+#define HANG_MS 60000
 
 static struct node node[2];
 static unsigned kills = 4;

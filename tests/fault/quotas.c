@@ -53,7 +53,7 @@ static int attach(struct mpib_client **c)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
 					 .run_dir = node.dir,
-					 .timeout_ms = 30000 };
+					 .timeout_ms = 60000 };
 
 	return mpib_attach(&opts, c);
 }

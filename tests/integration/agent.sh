@@ -16,7 +16,7 @@ complain() {
 }
 
 ready() {
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		grep -q '^ready' "$dir/$1.out" && return
 		sleep 0.05
 	done
@@ -66,7 +66,7 @@ look() {
 # expect WHAT AWK-CONDITION on $1 SOUT and $2 SUP, both of them fresh.
 expect() {
 	local seen
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		seen=$(look)
 		awk "{ exit !(\$1 + \$2 > 0 && $2) }" <<<"$seen" && {
 			echo "$1: $seen"

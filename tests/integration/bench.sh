@@ -18,7 +18,7 @@ for node in 0 1; do
 	pids+=($!)
 done
 for node in 0 1; do
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		grep -qs '^ready' "$dir/out$node" && break
 		sleep 0.05
 	done

@@ -28,7 +28,7 @@ proxy() {
 		--sup "soft:$net.$((island + 10)).$host" "$@" \
 		>"$dir/$name.out" 2>"$dir/$name.log" &
 	pids+=($!)
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		grep -q '^ready' "$dir/$name.out" && return
 		sleep 0.05
 	done
@@ -92,7 +92,7 @@ perf "$all" --ranks-per-node 2 --pattern alltoall
 	--max 64K --steady 60s --timeout 60 >"$dir/ring" 2>&1 &
 ring=$!
 pids+=("$ring")
-for _ in $(seq 400); do
+for _ in $(seq 1200); do
 	lanes b0 2>/dev/null | awk '$5 + $6 > 0 { n++ } END { exit n < 2 }' &&
 		break
 	sleep 0.05
@@ -110,7 +110,7 @@ why() {
 		sort -u
 }
 # The lanes are older than the ring's connections.
-for _ in $(seq 400); do
+for _ in $(seq 1200); do
 	why >"$dir/why"
 	[ "$(wc -l <"$dir/why")" -ge 2 ] && break
 	sleep 0.05

@@ -50,7 +50,7 @@ wait "${curls[@]}"
 # A user data directory of its own: nobody's profile is touched.
 chromedriver --port=0 >"$dir/driver" 2>&1 &
 pids+=($!)
-for _ in $(seq 600); do
+for _ in $(seq 1200); do
 	port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' \
 		"$dir/driver")
 	[ -n "$port" ] && break

@@ -17,7 +17,7 @@ for node in 0 1; do
 	pids+=($!)
 done
 for node in 0 1; do
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		grep -q '^ready' "$dir/out$node" && break
 		sleep 0.05
 	done

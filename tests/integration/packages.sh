@@ -87,7 +87,7 @@ id mpib >/dev/null || fail "there is no user mpib"
 setpriv --reuid=mpib --regid=mpib --init-groups mpib-proxy --config /dev/null \
 	--run-dir /run/mpib --sout "soft:$1.1" --sup "soft:$1.2" >/out 2>&1 &
 proxy=$!
-for _ in $(seq 600); do
+for _ in $(seq 1200); do
 	grep -q ^ready /out && break
 	sleep 0.05
 done
@@ -136,7 +136,7 @@ if command -v systemd-analyze >/dev/null; then
 		mpib-proxy --config /dev/null --run-dir /run/mpib \
 		--sout "soft:$1.3" --sup "soft:$1.4" >/out 2>&1 &
 	proxy=$!
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		[ -S /run/mpib/proxy.sock ] && break
 		sleep 0.05
 	done

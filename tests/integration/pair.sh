@@ -32,7 +32,7 @@ pair_start() {
 		pids+=($!)
 	done
 	for node in 0 1; do
-		for _ in $(seq 600); do
+		for _ in $(seq 1200); do
 			grep -q '^ready' "$dir/out$node" && break
 			sleep 0.05
 		done
@@ -50,7 +50,7 @@ pair_traffic() {
 		--min 1M --max 1M --iters 1000000 --warmup 1 \
 		>"$dir/perf" 2>&1 &
 	pids+=($!)
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		[ "$("$build/proxy/mpibctl" -s "$dir/n0" rails -o rx_bytes |
 			sort -n | head -n 1)" -gt 1000000 ] && return
 		sleep 0.05

@@ -99,7 +99,10 @@ for script in compare scale tax; do
 	refuses 2 "$source/bench/$script" --reps
 done
 refuses 2 "$source/bench/demo" now
-refuses 2 "$source/tests/run" nonsense
+refuses 2 "$source/tests/run" "("
+refuses 2 "$source/tests/run" all ""
+refuses 2 "$source/bench/scale" --seconds 0
+refuses 2 "$source/bench/tax" --reps 1x
 refuses 2 "$source/tests/gpu/run" word
 refuses 2 "$source/tests/gpu/run" --max
 refuses 2 "$source/tests/soak" none

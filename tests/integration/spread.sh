@@ -22,7 +22,7 @@ proxy() {
 		--sup "soft:$net.1$2" --lane-spread "$3" --lane-frag 4096 \
 		>"$dir/$1.out" 2>"$dir/$1.log" &
 	pids+=($!)
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		grep -q '^ready' "$dir/$1.out" && return
 		sleep 0.05
 	done
@@ -36,7 +36,7 @@ perf() {
 }
 # Once there is traffic: what VIEW of the first node says of the mode.
 says() {
-	for _ in $(seq 400); do
+	for _ in $(seq 1200); do
 		"$build/proxy/mpibctl" -s "$dir/$1" "$2" -o spread.mode \
 			>"$dir/says" 2>/dev/null
 		[ -s "$dir/says" ] && break

@@ -71,7 +71,7 @@ static unsigned held(const char *name)
 /* A refused one is closed after the refusal was sent. */
 static void until_held(const char *name, unsigned n)
 {
-	unsigned long long until = node_ms() + 10000;
+	unsigned long long until = node_ms() + 60000;
 
 	while (held(name) != n) {
 		if (node_ms() > until)

@@ -56,7 +56,7 @@ t() {
 }
 # until PATTERN: the screen shows it, within half a minute.
 until_shown() {
-	for _ in $(seq 300); do
+	for _ in $(seq 600); do
 		t capture-pane -p >"$dir/screen" 2>/dev/null
 		grep -qE "$1" "$dir/screen" && return
 		sleep 0.1

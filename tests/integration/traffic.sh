@@ -49,7 +49,7 @@ for node in 0 1; do
 	pids+=($!)
 done
 for node in 0 1; do
-	for _ in $(seq 600); do
+	for _ in $(seq 1200); do
 		grep -q '^ready' "$dir/out$node" && break
 		kill -0 "${pids[$node]}" 2>/dev/null || break
 		sleep 0.05
@@ -78,7 +78,7 @@ ctl() {
 }
 # Clients leave when their processes end; the proxies hear of it soon after.
 for node in 0 1; do
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		ctl "$node" clients | grep -q '"id"' || break
 		sleep 0.05
 	done
@@ -103,7 +103,7 @@ by_conn() {
 		END { print all }'
 }
 for node in 0 1; do
-	for _ in $(seq 100); do
+	for _ in $(seq 1200); do
 		[ "$(by_rail "$node")" = "$(by_conn "$node")" ] && break
 		sleep 0.05
 	done

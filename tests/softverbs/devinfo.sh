@@ -7,7 +7,7 @@ lib=$1
 need ibv_devinfo ibverbs-utils
 
 devinfo() {
-	LD_PRELOAD=$preload timeout 20 ibv_devinfo "$@" 2>&1
+	LD_PRELOAD=$preload timeout 60 ibv_devinfo "$@" 2>&1
 }
 
 expect() {

@@ -22,7 +22,7 @@ server=
 trap 'kill -9 $server 2>/dev/null; rm -rf "$dir"' EXIT
 
 run() {
-	LD_PRELOAD=$preload timeout 50 "$program" "$@"
+	LD_PRELOAD=$preload timeout 60 "$program" "$@"
 }
 
 # The port is for the programs' own handshake. Another may take it before the
@@ -30,7 +30,7 @@ run() {
 start_server() {
 	run -d soft0 -p "$port" "$@" >"$dir/server" 2>&1 &
 	server=$!
-	for _ in $(seq 400); do
+	for _ in $(seq 2400); do
 		listens "$port" && kill -0 "$server" 2>/dev/null && return 0
 		kill -0 "$server" 2>/dev/null || break
 		sleep 0.025

@@ -45,7 +45,7 @@ refused 78 --sout rdma:soft0 --sup rdma:soft0
 expect "both rails are"
 
 start --sout rdma:soft0 --sup rdma:soft1 --gid-net "$net.0/24"
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
 	grep -q ^ready "$dir/out" && break
 	kill -0 "$pid" 2>/dev/null || break
 	sleep 0.05

@@ -18,7 +18,7 @@ static int attach(const char *dir, struct mpib_client **c)
 		.size = sizeof(opts),
 		.run_dir = dir,
 		.name = "mover",
-		.timeout_ms = 10000,
+		.timeout_ms = 60000,
 	};
 
 	return mpib_attach(&opts, c);

@@ -28,7 +28,7 @@
 
 #define ARGS_MAX 32
 #define ARGS_OWN (sizeof(((struct node *)0)->args) / sizeof(char *))
-#define READY_MS 30000
+#define READY_MS 60000
 
 unsigned long long node_ms(void)
 {
@@ -323,7 +323,7 @@ json_int_t node_ledger(const struct node *node, const char *key)
 
 void node_until_ledger(const struct node *node, const char *key, json_int_t n)
 {
-	unsigned long long until = node_ms() + 10000;
+	unsigned long long until = node_ms() + 60000;
 	json_int_t now;
 
 	while ((now = node_ledger(node, key)) != n) {

@@ -21,7 +21,7 @@
 #include "traffic.h"
 
 #define MS 1000000ull
-#define HANG_MS 30000
+#define HANG_MS 60000
 /* A rail may have nothing to lose just then. */
 #define TRIES 20
 

@@ -137,7 +137,7 @@ static void turn(struct nodes *n)
 
 static void until(struct nodes *n, const bool *flag)
 {
-	uint64_t end = now_ns() + 20 * MPIB_SEC;
+	uint64_t end = now_ns() + 60 * MPIB_SEC;
 
 	while (!*flag) {
 		if (now_ns() > end)
@@ -193,7 +193,7 @@ void nodes_connect(struct nodes *n, unsigned from, uint32_t index)
 {
 	struct node *tx = &n->node[from], *rx = &n->node[!from];
 	struct mpib_handle handle;
-	uint64_t end = now_ns() + 20 * MPIB_SEC;
+	uint64_t end = now_ns() + 60 * MPIB_SEC;
 	uint32_t id;
 
 	if (mpib_broker_listen(rx->broker, &rx->owner, &id, &handle) < 0 ||

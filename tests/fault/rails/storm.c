@@ -25,7 +25,7 @@
 
 #define MS 1000000ull
 #define BUCKETS 16
-#define HANG_MS 15000
+#define HANG_MS 60000
 
 enum kind {
 	KIND_DOWN,

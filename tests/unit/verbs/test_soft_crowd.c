@@ -41,7 +41,7 @@ static void several_threads_post_while_another_polls(void **state)
 	struct ibv_qp *qa[N];
 	pthread_t thread[N];
 	int done = 0;
-	int64_t until = vt_ms() + 30000;
+	int64_t until = vt_ms() + 60000;
 
 	vt_thread_b(t, &saved);
 	for (int i = 0; i < N; i++) {
@@ -77,7 +77,7 @@ struct polled {
 static void *poll_many(void *arg)
 {
 	struct polled *p = arg;
-	int64_t until = vt_ms() + 30000;
+	int64_t until = vt_ms() + 60000;
 
 	while (atomic_load(&p->done) < POLLED && vt_ms() < until) {
 		struct ibv_wc wc[4];

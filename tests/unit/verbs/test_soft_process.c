@@ -138,7 +138,7 @@ static int serve(int fd, const char *text, unsigned messages)
 	struct side s = { 0 };
 	struct card peer;
 	unsigned received = 0, acked = 0;
-	int64_t until = vt_ms() + 50000;
+	int64_t until = vt_ms() + 60000;
 
 	if (side_open(&s, text))
 		return 2;
@@ -195,7 +195,7 @@ static pid_t spawn(int *fd, const char *text, unsigned messages)
 
 static struct ibv_wc wait_wc(struct side *s)
 {
-	int64_t until = vt_ms() + 50000;
+	int64_t until = vt_ms() + 60000;
 	struct ibv_wc wc;
 
 	while (ibv_poll_cq(s->cq, 1, &wc) != 1) {

@@ -13,7 +13,7 @@
 
 static struct ibv_wc wait_a(struct vt *t)
 {
-	int64_t until = vt_ms() + 10000;
+	int64_t until = vt_ms() + 60000;
 	struct ibv_wc wc;
 
 	/* Only end a is turned. */
@@ -112,7 +112,7 @@ static void the_end_of_a_write_is_seen_last(void **state)
 		uint32_t len = sizes[i % 6];
 		struct ibv_sge sge = vt_sge(&src, 0, len);
 		uint64_t *last = (uint64_t *)(void *)(dst.p + len - 8), want;
-		int64_t until = vt_ms() + 10000;
+		int64_t until = vt_ms() + 60000;
 		struct mpib_port_info info;
 		struct ibv_wc wc;
 		int n = 0;
@@ -259,7 +259,7 @@ struct move {
 static void *exchange(void *arg)
 {
 	struct move *m = arg;
-	int64_t until = vt_ms() + 10000;
+	int64_t until = vt_ms() + 60000;
 	struct ibv_wc wc;
 	bool sent = false, received = false;
 

@@ -60,7 +60,7 @@ static int get_event(struct vt *t, struct fixture *f)
 
 static void wait_event(struct vt *t, struct fixture *f)
 {
-	int64_t until = vt_ms() + 10000;
+	int64_t until = vt_ms() + 60000;
 	int rc;
 
 	while ((rc = get_event(t, f)) == -EAGAIN) {
@@ -212,7 +212,7 @@ static void a_sleeping_owner_misses_nothing(void **state)
 	pthread_t thread;
 	struct ibv_wc wc;
 	unsigned sent = 0, done = 0;
-	int64_t until = vt_ms() + 20000;
+	int64_t until = vt_ms() + 60000;
 
 	/* One context has one owner; here there are two. */
 	if (t->same)
@@ -242,7 +242,7 @@ static void an_overrun_is_an_event_of_the_queue(void **state)
 	struct ibv_cq *small, *usual = t->a.send.cq;
 	struct ibv_qp *qa, *qb;
 	struct ibv_async_event ev;
-	int64_t until = vt_ms() + 10000;
+	int64_t until = vt_ms() + 60000;
 	unsigned posted = 0;
 	int rc;
 

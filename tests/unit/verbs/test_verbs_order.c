@@ -152,7 +152,7 @@ static void a_soak_of_random_writes_delivers_every_byte(void **state)
 	const char *soak = getenv("MPIB_TEST_SOAK");
 	unsigned messages = soak ? (unsigned)atoi(soak) : 3000;
 	struct soak s = { .t = t, .rng = 0x5eed };
-	int64_t until = vt_ms() + 50000;
+	int64_t until = vt_ms() + 60000;
 
 	if (env)
 		s.rng = strtoull(env, NULL, 0) | 1;

@@ -5,7 +5,7 @@
 
 #include "vt.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 
 struct ibv_sge vt_sge(const struct vt_mem *m, size_t off, size_t len)
 {
