@@ -12,16 +12,25 @@ emit() {
 	[ -n "$3" ] && echo "$rep $1 $2 $3" >>"$out/samples"
 }
 
+# Ends the command with 1, too, when it has measured the rest.
+failed=0
 complain() {
+	failed=1
 	echo "compare: $*" >&2
 }
 
 # run_perf ROW OPTION...: mpib-perf, its rows in $dir/rows; false when it failed.
+# What is timed has its buffers to itself and again and again, as others have;
+# every byte is looked at in a run before it.
 run_perf() {
 	local row=$1
 	shift
-	timeout 120 "$b/mpib-perf" --json "$dir/json" "$@" >"$dir/perf" 2>&1 || {
-		complain "$row: $(tail -n 1 "$dir/perf")"
+	timeout 120 "$b/mpib-perf" "$@" --warmup 0 --iters 3 \
+		>"$dir/perf" 2>&1 &&
+		timeout 120 "$b/mpib-perf" --check 0 --json "$dir/json" "$@" \
+			>"$dir/perf" 2>&1 || {
+		complain "$row: $(grep -v '^#' "$dir/perf" | tail -n 1)" \
+			"$(grep '^# wrong : [1-9]' "$dir/perf")"
 		return 1
 	}
 	perf_rows "$dir/json" >"$dir/rows"

@@ -22,6 +22,8 @@ uint64_t perf_batch_memory(const struct perf_options *opt, uint64_t bytes,
 
 	if (!perf_is_steady(opt) && asked < most)
 		most = asked;
+	if (!opt->check)
+		most = 1;
 	if (stride * most < share)
 		share = stride * most;
 	return share > stride ? share : stride;
