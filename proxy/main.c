@@ -151,6 +151,17 @@ static int misconfigured(const struct mpib_proxy *p, const char *why)
 	return fail(-1, EXIT_CONFIG, why);
 }
 
+/* The exit status of who was to print something. */
+static int printed(void)
+{
+	if (fflush(stdout) == 0)
+		return EXIT_SUCCESS;
+	fprintf(stderr,
+		"mpib-proxy: standard output: %s (see where it leads)\n",
+		strerror(errno));
+	return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
 	static struct mpib_takeover takeover;
@@ -182,13 +193,13 @@ int main(int argc, char **argv)
 	switch (action) {
 	case MPIB_ACTION_CHECK:
 		mpib_config_dump(&proxy.cfg, stdout);
-		return EXIT_SUCCESS;
+		return printed();
 	case MPIB_ACTION_HELP:
 		mpib_options_help(stdout);
-		return EXIT_SUCCESS;
+		return printed();
 	case MPIB_ACTION_VERSION:
 		printf("mpib-proxy %s\n", MPIB_VERSION);
-		return EXIT_SUCCESS;
+		return printed();
 	case MPIB_ACTION_RUN:
 		break;
 	}

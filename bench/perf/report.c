@@ -247,7 +247,7 @@ bool perf_report(const struct perf_world *w)
 	ok = !w->opt.json || write_json(w, all);
 	json_decref(all);
 	if (fflush(stdout) != 0 || ferror(stdout))
-		ok = perf_bad("stdout: %s (make room where it goes)",
+		ok = perf_bad("standard output: %s (see where it leads)",
 			      strerror(errno)) == 0;
 	return ok && sum.wrong_messages == 0;
 }

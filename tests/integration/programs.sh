@@ -108,6 +108,13 @@ refuses 2 "$source/tests/gpu/run" --max
 refuses 2 "$source/tests/soak" none
 refuses 2 "$source/tests/soak" 1 nonsense
 
+# What cannot be printed is no success.
+for option in --check-config --help --version; do
+	"$proxy" $option >/dev/full 2>"$top/err"
+	[ $? -eq 1 ] && grep -q '^mpib-proxy: standard output: No space' \
+		"$top/err" || fail "$proxy $option: a full disk: $(<"$top/err")"
+done
+
 refuses 78 "$proxy" --sup-bw
 refuses 78 "$proxy" --sup-bw 1025
 refuses 78 "$proxy" word
