@@ -315,24 +315,17 @@ static enum nccl_result irecv_v9(void *of, int n, void **data, size_t *sizes,
 	return rc;
 }
 
-static enum nccl_result irecv(int version, void *of, int n, void **data,
-			      size_t *sizes, int *tags, void **mh, void **ph,
-			      void **req)
-{
-	enum nccl_result rc;
-
-	real = &table[version];
-	rc = real->irecv(of, n, data, sizes, tags, mh, ph, req);
-	posted(of, n, data, sizes, req);
-	return rc;
-}
-
 #define IRECV(version)                                                         \
 	static enum nccl_result irecv_v##version(                              \
 		void *of, int n, void **data, size_t *sizes, int *tags,        \
 		void **mh, void **ph, void **req)                              \
 	{                                                                      \
-		return irecv(version, of, n, data, sizes, tags, mh, ph, req);  \
+		enum nccl_result rc;                                           \
+                                                                               \
+		real = &table[version];                                        \
+		rc = real->irecv(of, n, data, sizes, tags, mh, ph, req);       \
+		posted(of, n, data, sizes, req);                               \
+		return rc;                                                     \
 	}
 IRECV(10)
 IRECV(11)
