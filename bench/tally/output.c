@@ -233,7 +233,7 @@ static void plot_series(const struct tally_samples *s, const char *dir)
 			    one->row, "ae");
 		fprintf(f, "%s %.6g %.6g %.6g\n", x + 1, st.median, st.min,
 			st.max);
-		fclose(f);
+		close_output(f, dir);
 	}
 }
 
@@ -257,7 +257,7 @@ void tally_plots(const struct tally_layout *l, const struct tally_samples *s,
 					row->word[2], st.median, st.min,
 					st.max);
 		}
-		fclose(f);
+		close_output(f, dir);
 	}
 	plot_series(s, dir);
 }

@@ -35,6 +35,13 @@ END
 diff "$dir/want" "$dir/got" || exit 1
 [ "$(cat "$dir/bw.a.dat")" = "512 5.5 4 7" ] || exit 1
 grep -q '"holds": false' "$dir/j" || exit 1
+# A full disk, which a plot says only when it is closed.
+mkdir "$dir/full" && ln -s /dev/full "$dir/full/lat.dat"
+for to in "--json /dev/full" "--markdown /dev/full" "--plots $dir/full"; do
+	# shellcheck disable=SC2086 # an option and its value
+	! "$tally" --layout "$dir/l" $to "$dir/s" >"$dir/got" 2>&1 || exit 1
+	grep -q 'cannot write' "$dir/got" || exit 1
+done
 echo '0 a bw' >>"$dir/s"
 ! "$tally" --layout "$dir/l" "$dir/s" >"$dir/got" 2>&1 || exit 1
 grep -q 'not a sample' "$dir/got"
