@@ -140,9 +140,10 @@ static bool somebody_listens(const struct mpib_broker *b, uint32_t uid,
 	return false;
 }
 
-/* Whether a lane as asked for may be made at all. */
+/* Whether a lane as asked for may be made at all; mine is our own that it takes
+ * the place of, or NULL. */
 static int admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
-		 char *why, size_t why_len)
+		 const struct mpib_blane *mine, char *why, size_t why_len)
 {
 	struct mpib_broker *b = p->broker;
 
@@ -153,6 +154,10 @@ static int admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 m->key.to_shard);
 		return -EINVAL;
 	}
+	/* Somebody here wants it: whom theirs is to, if to anybody, is looked
+	 * at when they connect over it. */
+	if (mine)
+		return 0;
 	/* Else a peer could have us make what no client here wants. */
 	if (!somebody_listens(b, m->key.uid, m->key.to_shard)) {
 		snprintf(why, why_len, "nobody of uid %u listens there",
@@ -246,12 +251,13 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 }
 
 static struct mpib_blane *accept_lane(struct mpib_peer *p,
-				      const struct mpib_peer_msg *m, int *error,
+				      const struct mpib_peer_msg *m,
+				      const struct mpib_blane *mine, int *error,
 				      char *why, size_t why_len)
 {
 	struct mpib_blane *l;
 
-	*error = admit(p, m, why, why_len);
+	*error = admit(p, m, mine, why, why_len);
 	if (*error < 0)
 		return NULL;
 	l = mpib_blane_new(p, &m->key, false);
@@ -291,7 +297,7 @@ static bool on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	/* The other end will drop its own on receiving ours. */
 	if (mine && mpib_peer_we_are_lower(p))
 		return true;
-	l = accept_lane(p, m, &error, why, sizeof(why));
+	l = accept_lane(p, m, mine, &error, why, sizeof(why));
 	if (!l) {
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		mpib_warn("peer %s: lane refused: %s", p->label, why);

@@ -287,6 +287,55 @@ static void ends_that_see_different_islands_make_no_lane(void **state)
 	assert_non_null(strstr(mpib_broker_why(&a->owner, 0), "islands"));
 }
 
+/* Who listens where: of two jobs of one user, one is over already. Both nodes
+ * connect at once, so that both open the one lane that the two would share. */
+static void crossing_connects(struct rig *rig, unsigned alive, unsigned dead)
+{
+	struct client *a, *b, *x, *y;
+	struct mpib_handle live, gone;
+	uint32_t id;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	x = rig_client(rig, alive, 7, 0);
+	y = rig_client(rig, dead, 7, 0);
+	rig_connect(rig, x, 0, y, 0);
+	a = rig_client(rig, alive, 1000, 0);
+	b = rig_client(rig, dead, 1000, 0);
+	assert_int_equal(
+		mpib_broker_listen(b->node->broker, &b->owner, &id, &gone), 0);
+	mpib_broker_close_listen(b->node->broker, &b->owner, id);
+	assert_int_equal(
+		mpib_broker_listen(a->node->broker, &a->owner, &id, &live), 0);
+	mpib_broker_accept(a->node->broker, &a->owner, id, 1);
+	assert_int_equal(
+		mpib_broker_connect(a->node->broker, &a->owner, 0, 0, &gone),
+		0);
+	assert_int_equal(
+		mpib_broker_connect(b->node->broker, &b->owner, 0, 0, &live),
+		0);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(a, 0), -ECONNREFUSED);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
+}
+
+static void a_connect_does_not_fail_for_one_that_crosses_it(void **state)
+{
+	struct rig *rig;
+
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		for (unsigned dead = 0; dead < 2; dead++) {
+			rig_setup(state);
+			rig = *state;
+			rig->seed = seed;
+			crossing_connects(rig, 1 - dead, dead);
+			rig_teardown(state);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +369,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			ends_that_see_different_islands_make_no_lane, rig_setup,
 			rig_teardown),
+		cmocka_unit_test(
+			a_connect_does_not_fail_for_one_that_crosses_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
