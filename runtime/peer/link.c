@@ -121,8 +121,8 @@ static const char *decode(struct mpib_link *l, const uint8_t *body, size_t len,
 			return "its message is not sealed with the cluster's "
 			       "key";
 	}
-	return mpib_peer_decode(body, len, m) < 0 ? "it sent what is no message"
-						  : NULL;
+	l->error = mpib_peer_decode(body, len, m);
+	return l->error < 0 ? "it sent what is no message" : NULL;
 }
 
 static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)

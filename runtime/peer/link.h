@@ -33,7 +33,9 @@ struct mpib_link {
 	unsigned silent; /* seconds without a byte */
 	unsigned patience; /* how many make it dead */
 	int fd;
-	int error; /* of a connect, -errno; 0 once it stands */
+	/* Of a connect, -errno; 0 once it stands; -EPROTO: what came, unharmed,
+	 * is no message, nor would it be when it comes again. */
+	int error;
 	bool connecting, closing, writing;
 	bool *gone; /* set when freed under a handler */
 	const struct mpib_link_events *events;

@@ -12,19 +12,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/parcel.h"
 #include "peer/auth.h"
+#include "peer/fifo.h"
+#include "peer/resume.h"
+
+/* All that a session keeps, so that a link that is made again can be given that
+ * at once, and the words that belong to no session beside it. */
+#define MPIB_OUTBOX_MAX (MPIB_KEEP_MAX + (64u << 10))
 
 /* All zero: empty. */
 struct mpib_outbox {
-	uint8_t *buf;
-	size_t len, at, cap; /* from at up to len waits */
+	struct mpib_fifo bytes;
 	const char *overflow; /* why it takes no more, once it does not */
 };
 
 static inline bool mpib_outbox_empty(const struct mpib_outbox *o)
 {
-	return o->at == o->len;
+	return mpib_fifo_waits(&o->bytes) == 0;
 }
 
 /* A frame of n bytes as mpib_peer_encode() makes it, sealed where seal is on.

@@ -109,7 +109,7 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 				? link->patience - link->silent
 				: 0;
 
-	if (!p->resume.id || left == 0) {
+	if (!p->resume.id || left == 0 || link->error == -EPROTO) {
 		mpib_peer_forget(p, why);
 		return;
 	}
@@ -153,17 +153,32 @@ static void on_down(void *ctx, struct mpib_link *link, const char *why)
 	mpib_peer_lost(ctx, link, why);
 }
 
+static void on_overflow(void *arg)
+{
+	static const char why[] = "more waits for it than may be kept";
+	struct mpib_peer *p = arg;
+
+	if (p->state == MPIB_PEER_UP)
+		mpib_peer_cut(p, why);
+	else
+		mpib_peer_forget(p, why);
+}
+
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
+	bool now = p->state == MPIB_PEER_UP && !p->resuming;
 	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	bool kept;
 	size_t n;
 
-	if (p->state != MPIB_PEER_UP && !p->resume.id)
+	if (!now && !p->resume.id)
 		return;
 	n = mpib_peer_encode(m, frame);
-	mpib_resume_keep(&p->resume, frame, n);
-	if (p->state == MPIB_PEER_UP && !p->resuming)
+	kept = mpib_resume_keep(&p->resume, frame, n);
+	if (now)
 		mpib_link_send_frame(p->link, frame, n);
+	else if (!kept) /* it is lost; later, for our callers walk the lanes */
+		mpib_timer_arm(p->broker->loop, &p->away, 0, on_overflow, p);
 }
 
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
@@ -198,10 +213,13 @@ void mpib_peer_broke(struct mpib_peer *p, const char *what)
 static void on_acked(void *ctx, struct mpib_link *link, uint64_t seen)
 {
 	struct mpib_peer *p = ctx;
-	bool sound = p->resuming ? mpib_peer_again(p, seen)
-				 : mpib_resume_acked(&p->resume, seen);
+	bool sound;
 
 	(void)link;
+	if (p->resuming && !p->resume.id)
+		return; /* on_overflow() comes */
+	sound = p->resuming ? mpib_peer_again(p, seen)
+			    : mpib_resume_acked(&p->resume, seen);
 	if (!sound)
 		mpib_peer_broke(p, "it claims to have what was not sent");
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer/resume.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "peer/auth.h"
 #include "peer/codec.h"
-
-/* As much as a link may have waiting. */
-#define KEEP_MAX (1u << 20)
 
 void mpib_resume_begin(struct mpib_resume *r, uint64_t id)
 {
@@ -17,50 +14,39 @@ void mpib_resume_begin(struct mpib_resume *r, uint64_t id)
 
 void mpib_resume_end(struct mpib_resume *r)
 {
-	free(r->buf);
+	mpib_fifo_fini(&r->kept);
 	*r = (struct mpib_resume){ 0 };
 }
 
-static bool reserve(struct mpib_resume *r, size_t n)
+/* What the kept frames and one of n bytes take on a link. */
+static size_t on_a_link(const struct mpib_resume *r, size_t n)
 {
-	uint8_t *buf;
-
-	if (r->at > 0 && r->len + n > r->cap) {
-		r->len -= r->at;
-		memmove(r->buf, r->buf + r->at, r->len);
-		r->at = 0;
-	}
-	if (r->len + n <= r->cap)
-		return true;
-	if (r->len + n > KEEP_MAX)
-		return false;
-	buf = realloc(r->buf, 2 * (r->len + n));
-	if (!buf)
-		return false;
-	r->buf = buf;
-	r->cap = 2 * (r->len + n);
-	return true;
+	return mpib_fifo_waits(&r->kept) + n +
+	       (size_t)(r->sent - r->acked + 1) * MPIB_SEAL_BYTES;
 }
 
-void mpib_resume_keep(struct mpib_resume *r, const uint8_t *frame, size_t n)
+bool mpib_resume_keep(struct mpib_resume *r, const uint8_t *frame, size_t n)
 {
+	uint8_t *to;
+
 	if (!r->id)
-		return;
-	if (!reserve(r, n)) {
-		free(r->buf);
-		r->buf = NULL;
-		r->at = r->len = r->cap = 0;
+		return false;
+	to = on_a_link(r, n) <= MPIB_KEEP_MAX ? mpib_fifo_add(&r->kept, n)
+					      : NULL;
+	if (!to) {
+		mpib_fifo_fini(&r->kept);
 		r->id = 0;
-		return;
+		return false;
 	}
-	memcpy(r->buf + r->len, frame, n);
-	r->len += n;
+	memcpy(to, frame, n);
 	r->sent++;
+	return true;
 }
 
 static size_t frame_at(const struct mpib_resume *r, size_t pos)
 {
-	struct mpib_reader len = { r->buf + pos, r->buf + pos + 4, false };
+	const uint8_t *frame = mpib_fifo_head(&r->kept) + pos;
+	struct mpib_reader len = { frame, frame + 4, false };
 
 	return 4 + (size_t)mpib_get32(&len);
 }
@@ -72,9 +58,7 @@ bool mpib_resume_acked(struct mpib_resume *r, uint64_t seen)
 	if (seen < r->acked || seen > r->sent)
 		return false;
 	for (; r->acked < seen; r->acked++)
-		r->at += frame_at(r, r->at);
-	if (r->at == r->len)
-		r->at = r->len = 0;
+		mpib_fifo_take(&r->kept, frame_at(r, 0));
 	return true;
 }
 
@@ -83,10 +67,19 @@ const uint8_t *mpib_resume_next(const struct mpib_resume *r, size_t *pos,
 {
 	const uint8_t *frame;
 
-	if (r->at + *pos == r->len)
+	if (*pos == mpib_fifo_waits(&r->kept))
 		return NULL;
-	frame = r->buf + r->at + *pos;
-	*n = frame_at(r, r->at + *pos);
+	frame = mpib_fifo_head(&r->kept) + *pos;
+	*n = frame_at(r, *pos);
 	*pos += *n;
 	return frame;
+}
+
+void mpib_resume_parcel(struct mpib_parcel *p, struct mpib_resume *r)
+{
+	mpib_parcel_u64(p, &r->id);
+	mpib_parcel_u64(p, &r->sent);
+	mpib_parcel_u64(p, &r->acked);
+	mpib_parcel_u64(p, &r->seen);
+	mpib_fifo_parcel(p, &r->kept, MPIB_KEEP_MAX);
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-
 #include "engine/handover/handover.h"
 #include "peer/handover/parcel.h"
 
@@ -74,28 +72,6 @@ static void lane(struct mpib_broker_parcel *x, struct mpib_peer *peer,
 	lane_body(x, l);
 }
 
-/* The session, with what of ours they have not got yet. */
-static void resume(struct mpib_parcel *p, struct mpib_resume *r)
-{
-	uint32_t n = (uint32_t)(r->len - r->at);
-
-	mpib_parcel_u64(p, &r->id);
-	mpib_parcel_u64(p, &r->sent);
-	mpib_parcel_u64(p, &r->acked);
-	mpib_parcel_u64(p, &r->seen);
-	mpib_parcel_count(p, &n, 1u << 30);
-	if (!p->packing && n) {
-		r->buf = malloc(n);
-		if (!r->buf) {
-			mpib_parcel_fail(p, "no memory for a link");
-			return;
-		}
-		r->len = r->cap = n;
-	}
-	if (n)
-		mpib_parcel_raw(p, r->buf + r->at, n);
-}
-
 static void peer_lanes(struct mpib_broker_parcel *x, struct mpib_peer *peer)
 {
 	uint32_t n = peer->lane_count;
@@ -131,7 +107,7 @@ static void peer(struct mpib_broker_parcel *x, struct mpib_peer *peer)
 	}
 	peer->node = id;
 	mpib_parcel_u16(p, &peer->version);
-	resume(p, &peer->resume);
+	mpib_resume_parcel(p, &peer->resume);
 	mpib_link_parcel(p, x->b->loop, &link);
 	if (!link)
 		return;

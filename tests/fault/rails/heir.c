@@ -99,7 +99,7 @@ static void close_old(struct node *node)
 	TAILQ_FOREACH(p, &node->broker->peers, entry)
 	{
 		if (p->link)
-			p->link->out.at = p->link->out.len = 0;
+			mpib_fifo_fini(&p->link->out.bytes);
 	}
 	mpib_broker_close(node->broker);
 }

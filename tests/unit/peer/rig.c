@@ -85,7 +85,7 @@ void rig_cut(struct rig *rig, unsigned n)
 	{
 		if (!p->link)
 			continue;
-		p->link->out.len = p->link->out.at = 0;
+		mpib_fifo_fini(&p->link->out.bytes);
 		while (recv(p->link->fd, lost, sizeof(lost), MSG_DONTWAIT) > 0)
 			;
 		shutdown(p->link->fd, SHUT_RDWR);

@@ -31,7 +31,7 @@ static const uint8_t *frame(unsigned n, size_t len)
 
 static size_t waits(const struct mpib_outbox *o)
 {
-	return o->len - o->at;
+	return mpib_fifo_waits(&o->bytes);
 }
 
 /* Everything that waits, sent and compared with len bytes. */
@@ -172,7 +172,7 @@ static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
 		const uint8_t *at;
 
 		assert_true(mpib_outbox_put(&o, &tx, frame(i, 20), 20));
-		at = o.buf + i * (20 + MPIB_SEAL_BYTES);
+		at = o.bytes.buf + i * (20 + MPIB_SEAL_BYTES);
 		r = (struct mpib_reader){ at, at + 4, false };
 		assert_int_equal(mpib_get32(&r), 16 + MPIB_SEAL_BYTES);
 		assert_true(mpib_seal_check(&rx, at + 4, 16, at + 20));
@@ -209,7 +209,7 @@ static void what_waits_is_handed_over_and_what_left_is_not(void **state)
 
 	(void)state;
 	put_two(&o, both);
-	o.at = 3; /* the socket took so much */
+	mpib_fifo_take(&o.bytes, 3); /* the socket took so much */
 	assert_true(hand_over(&o, &next));
 	assert_int_equal(waits(&next), 27);
 	expect_sent(&next, both + 3, 27);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peer/fifo.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n)
+{
+	size_t waits = mpib_fifo_waits(f);
+	uint8_t *grown;
+
+	if (f->len + n > f->cap && f->at > 0) {
+		memmove(f->buf, f->buf + f->at, waits);
+		f->at = 0;
+		f->len = waits;
+	}
+	if (f->len + n > f->cap) {
+		grown = realloc(f->buf, 2 * (waits + n));
+		if (!grown)
+			return NULL;
+		f->buf = grown;
+		f->cap = 2 * (waits + n);
+	}
+	f->len += n;
+	return f->buf + f->len - n;
+}
+
+void mpib_fifo_take(struct mpib_fifo *f, size_t n)
+{
+	assert(n <= mpib_fifo_waits(f));
+	f->at += n;
+	if (f->at == f->len)
+		f->at = f->len = 0;
+}
+
+void mpib_fifo_parcel(struct mpib_parcel *p, struct mpib_fifo *f, uint32_t max)
+{
+	uint32_t n = (uint32_t)mpib_fifo_waits(f);
+	uint8_t *to;
+
+	mpib_parcel_count(p, &n, max);
+	if (n == 0)
+		return;
+	to = p->packing ? f->buf + f->at : mpib_fifo_add(f, n);
+	if (to)
+		mpib_parcel_raw(p, to, n);
+	else
+		mpib_parcel_fail(p, "no memory for a link");
+}
+
+void mpib_fifo_fini(struct mpib_fifo *f)
+{
+	free(f->buf);
+	*f = (struct mpib_fifo){ 0 };
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer/fifo.h: what is added is taken back, to the byte. */
+#include "peer/fifo.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROUNDS 20000
+
+static void add(struct mpib_fifo *f, size_t n, uint8_t *next)
+{
+	uint8_t *to = mpib_fifo_add(f, n);
+
+	assert_non_null(to);
+	for (size_t i = 0; i < n; i++)
+		to[i] = (*next)++;
+}
+
+static void take(struct mpib_fifo *f, size_t n, uint8_t *next)
+{
+	const uint8_t *head = mpib_fifo_head(f);
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(head[i], (*next)++);
+	mpib_fifo_take(f, n);
+}
+
+static void bytes_come_out_as_they_went_in(void **state)
+{
+	struct mpib_fifo f = { 0 };
+	uint8_t in = 0, out = 0;
+	unsigned seed = 7;
+	size_t want = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		size_t n = (size_t)rand_r(&seed) % 200;
+
+		add(&f, n, &in);
+		want += n;
+		n = (size_t)rand_r(&seed) % (want + 1);
+		take(&f, n, &out);
+		want -= n;
+		assert_int_equal(mpib_fifo_waits(&f), want);
+	}
+	take(&f, want, &out);
+	assert_int_equal(mpib_fifo_waits(&f), 0);
+	/* What it once held is no memory for ever. */
+	assert_true(f.cap < 1u << 16);
+	mpib_fifo_fini(&f);
+}
+
+/* The next process has what waits, unless it is more than may. */
+static void what_waits_is_handed_over_up_to_the_limit(void **state)
+{
+	(void)state;
+	for (uint32_t max = 99; max <= 100; max++) {
+		struct mpib_fifo from = { 0 }, to = { 0 };
+		struct mpib_parcel p, q;
+		uint8_t in = 0, out = 20, *bytes;
+
+		add(&from, 120, &in);
+		mpib_fifo_take(&from, 20);
+		mpib_parcel_pack(&p);
+		mpib_fifo_parcel(&p, &from, max);
+		bytes = malloc(p.len);
+		assert_non_null(bytes);
+		memcpy(bytes, p.bytes, p.len);
+		mpib_parcel_unpack(&q, bytes, p.len, NULL, 0);
+		mpib_fifo_parcel(&q, &to, max);
+		assert_int_equal(q.failed, max < 100);
+		if (!q.failed)
+			take(&to, 100, &out);
+		mpib_parcel_fini(&q);
+		mpib_parcel_fini(&p);
+		mpib_fifo_fini(&from);
+		mpib_fifo_fini(&to);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_come_out_as_they_went_in),
+		cmocka_unit_test(what_waits_is_handed_over_up_to_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

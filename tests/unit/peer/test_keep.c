@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session keeps for a peer that does not take it: all of it goes over the
+ * next link, or the lanes end; nothing is lost while a link is up.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+
+static void both_up(struct rig *rig, struct client **a, struct client **b)
+{
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, *a, 0, *b, 0);
+}
+
+static struct mpib_peer *peer_of(struct rig *rig, unsigned n)
+{
+	return TAILQ_FIRST(&rig->node[n].broker->peers);
+}
+
+/* What node 0 has for the other end, which does not read it. */
+static size_t kept(const struct mpib_peer *p)
+{
+	return mpib_fifo_waits(&p->resume.kept);
+}
+
+/* Closes of what the other end does not know, until so much is kept or the
+ * session is over: how many. */
+static unsigned tell(struct mpib_peer *p, size_t bytes)
+{
+	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
+				   .to = 0x7fffffff,
+				   .error = -ECANCELED,
+				   .why = "it closed the connection" };
+	unsigned n = 0;
+
+	for (; p->resume.id && kept(p) < bytes; n++) {
+		assert_true(n < 1u << 20);
+		mpib_peer_tell(p, &m);
+	}
+	return n;
+}
+
+/* Their link is broken, which node 0 has noticed; what it tells from now on
+ * waits for the next. */
+static struct mpib_peer *cut_off(struct rig *rig)
+{
+	struct mpib_peer *p = peer_of(rig, 0);
+
+	rig_pass(rig, 2 * MPIB_SEC); /* all is acknowledged */
+	rig_cut(rig, 0);
+	for (unsigned i = 0; p->state == MPIB_PEER_UP; i++) {
+		assert_true(i < 100);
+		mpib_loop_turn(&rig->node[0].loop, 0);
+	}
+	return p;
+}
+
+/* As much as may be kept goes over the next link, whatever is put beside it. */
+static void what_may_be_kept_fits_into_the_next_link(void **state)
+{
+	static const size_t fill[] = { 1000, 1u << 19, 3u << 18,
+				       (1u << 20) - 60, (1u << 20) - 1000 };
+
+	for (unsigned i = 0; i < 2 * sizeof(fill) / sizeof(fill[0]); i++) {
+		struct client *a, *b;
+		struct mpib_peer *p;
+		struct rig *rig;
+		unsigned ups = 0, turns = 0;
+		bool up = false, was;
+
+		rig_setup(state);
+		rig = *state;
+		rig->key.set = i & 1;
+		both_up(rig, &a, &b);
+		p = cut_off(rig);
+		tell(p, fill[i / 2]);
+		while (p->resume.id && (kept(p) > 0 || p->resuming)) {
+			assert_true(turns++ < 1000);
+			rig_advance(rig, 10 * MPIB_MSEC);
+			mpib_loop_turn(&rig->node[1].loop, 0);
+			mpib_loop_turn(&rig->node[0].loop, 0);
+			was = up;
+			up = p->state == MPIB_PEER_UP;
+			ups += up && !was;
+		}
+		/* Either all of it has arrived, or the session ended. */
+		rig_pass(rig, MPIB_SEC);
+		assert_true(ups <= 1);
+		if (p->resume.id && rig_state(a, 0) == MPIB_CONN_READY)
+			assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
+		else
+			assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
+		rig_connect(rig, a, 1, b, 1);
+		rig_teardown(state);
+	}
+}
+
+/* What no peer can read is not sent again and again. */
+static void a_message_that_is_none_ends_the_session(void **state)
+{
+	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
+				   .to = 0x7fffffff };
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	both_up(rig, &a, &b);
+	mpib_peer_tell(peer_of(rig, 0), &m); /* without an error */
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
+	rig_connect(rig, a, 1, b, 1);
+}
+
+/* Up to where the new link stands, and the called end has not heard yet what
+ * the caller lacks. */
+static void bring_up_resuming(struct rig *rig, struct mpib_peer *p)
+{
+	for (unsigned i = 0; !p->resuming; i++) {
+		assert_true(i < 3000);
+		mpib_loop_turn(&rig->node[1].loop, 0);
+		mpib_loop_turn(&rig->node[0].loop, 0);
+		if (p->state == MPIB_PEER_IDLE)
+			mpib_loop_advance(&rig->node[0].loop, 100 * MPIB_MSEC);
+	}
+}
+
+/* Too much to keep: the lanes end at both ends and nothing is lost in silence,
+ * whether there is no link, or one whose other end has not said what it has. */
+static void a_session_that_overflows_ends_with_its_lanes(void **state)
+{
+	for (unsigned late = 0; late < 2; late++) {
+		struct client *a, *b;
+		struct mpib_peer *p;
+		struct rig *rig;
+
+		rig_setup(state);
+		rig = *state;
+		both_up(rig, &a, &b);
+		p = cut_off(rig);
+		tell(p, 1u << 19);
+		if (late)
+			bring_up_resuming(rig, p);
+		tell(p, SIZE_MAX);
+		assert_int_equal(p->resume.id, 0);
+		/* This one would be missed. */
+		mpib_broker_drop(a->node->broker, &a->owner, 0);
+		rig_pass(rig, 2 * MPIB_SEC);
+		assert_int_equal(rig_state(a, 0), MPIB_CONN_FREE);
+		assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
+		assert_non_null(strstr(mpib_broker_why(&b->owner, 0), "peer"));
+		rig_connect(rig, b, 1, a, 1);
+		rig_connect(rig, a, 2, b, 2);
+		rig_teardown(state);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_may_be_kept_fits_into_the_next_link),
+		cmocka_unit_test_setup_teardown(
+			a_message_that_is_none_ends_the_session, rig_setup,
+			rig_teardown),
+		cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
