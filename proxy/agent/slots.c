@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -181,7 +182,8 @@ static int make_hints(struct mpib_agent *a)
 	return rc;
 }
 
-static int listen_in(struct mpib_agent *a)
+/* Nobody is answered yet: who calls finds our hints, or nobody. */
+static int bind_in(struct mpib_agent *a)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -191,7 +193,10 @@ static int listen_in(struct mpib_agent *a)
 		return -errno;
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, a->dir_fd);
-	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0) {
+	/* The lock is of the directory, and goes with us; an older agent takes
+	 * none. */
+	if (flock(a->dir_fd, LOCK_EX | LOCK_NB) < 0 ||
+	    connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0) {
 		close(fd);
 		return -EADDRINUSE;
 	}
@@ -199,15 +204,21 @@ static int listen_in(struct mpib_agent *a)
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
 	    /* An agent of root's serves every proxy of the node. */
 	    fchmodat(a->dir_fd, MPIB_AGENT_SOCK, geteuid() ? 0600 : 0666, 0) <
-		    0 ||
-	    listen(fd, 64) < 0) {
+		    0) {
 		int rc = -errno;
 
 		close(fd);
 		return rc;
 	}
 	a->fd = fd;
-	return mpib_loop_add(&a->loop, &a->watch, fd, EPOLLIN, on_call, a);
+	return 0;
+}
+
+static int listen_in(struct mpib_agent *a)
+{
+	return listen(a->fd, 64) < 0 ? -errno
+				     : mpib_loop_add(&a->loop, &a->watch, a->fd,
+						     EPOLLIN, on_call, a);
 }
 
 int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
@@ -231,9 +242,11 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
 	}
 	/* First the socket: it tells whether another agent lives. */
 	if (rc == 0)
-		rc = listen_in(a);
+		rc = bind_in(a);
 	if (rc == 0)
 		rc = make_hints(a);
+	if (rc == 0)
+		rc = listen_in(a);
 	if (rc == 0)
 		return 0;
 	snprintf(why, MPIB_AGENT_WHY, "%.96s: %s (%s)", dir, strerror(-rc),

@@ -231,14 +231,19 @@ static int find_agent(struct mpib_agent_link *l)
 	rc = l->fd = mpib_agent_dial(dir);
 	if (rc < 0)
 		goto out_hints;
-	rc = map_shm(l, hints);
+	/* Those were perhaps of one before; who answers has its own there. */
+	close(hints);
+	rc = hints = mpib_agent_hints_open(dir);
+	if (rc >= 0)
+		rc = map_shm(l, hints);
 	if (rc == 0)
 		rc = mpib_loop_add(l->loop, &l->watch, l->fd, EPOLLIN, on_agent,
 				   l);
 	if (rc < 0)
 		close(l->fd);
 out_hints:
-	close(hints);
+	if (hints >= 0)
+		close(hints);
 out_dir:
 	close(dir);
 	if (rc < 0)

@@ -61,6 +61,18 @@ static void agent_up(void)
 	agent = -1;
 }
 
+static void (*before_connect)(void);
+
+int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
+
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	if (addr->sa_family == AF_UNIX && before_connect)
+		before_connect();
+	return __real_connect(fd, addr, len);
+}
+
 static void agent_down(void)
 {
 	if (agent >= 0)
@@ -257,6 +269,45 @@ static void an_agent_may_leave_and_come_back(void **state)
 	}
 }
 
+/* Whether the file is, in this process. */
+static bool mapped(const struct stat *st)
+{
+	char line[512], inode[32];
+	bool found = false;
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	assert_non_null(f);
+	snprintf(inode, sizeof(inode), " %llu ",
+		 (unsigned long long)st->st_ino);
+	while (fgets(line, sizeof(line), f))
+		found |= strstr(line, inode) && strstr(line, dir);
+	fclose(f);
+	return found;
+}
+
+/* The one before was killed, and its hints are still there. */
+static void another_agent_comes(void)
+{
+	make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC, 0600);
+	agent_up();
+	before_connect = NULL;
+}
+
+static void hints_of_one_before_are_not_followed(void **state)
+{
+	struct stat now;
+	char path[96];
+
+	path_of(MPIB_AGENT_HINTS, path, sizeof(path));
+	make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC, 0600);
+	before_connect = another_agent_comes;
+	nodes_up(*state);
+	rig_pass(*state, 2 * MPIB_SEC);
+	assert_true(take_call());
+	assert_int_equal(stat(path, &now), 0);
+	assert_true(mapped(&now));
+}
+
 static void an_agent_that_answers_nonsense_is_left(void **state)
 {
 	static const uint32_t slot[] = { MPIB_HINT_MAX_ENTRIES, UINT32_MAX };
@@ -340,6 +391,7 @@ int main(void)
 		AGENT_TEST(a_receiving_connection_is_registered_too),
 		AGENT_TEST(answers_belong_to_requests_in_order),
 		AGENT_TEST(an_agent_may_leave_and_come_back),
+		AGENT_TEST(hints_of_one_before_are_not_followed),
 		AGENT_TEST(an_agent_that_answers_nonsense_is_left),
 		AGENT_TEST(what_others_could_write_is_not_trusted),
 		cmocka_unit_test(the_layout_is_the_agents_contract),

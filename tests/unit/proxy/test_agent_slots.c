@@ -74,6 +74,27 @@ static struct mpib_agent_response enlist(int fd, uint64_t id)
 	return r;
 }
 
+static ino_t hints_found(void)
+{
+	struct stat st = { 0 };
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+static ino_t found_at_listen;
+
+int __real_listen(int fd, int n);
+int __wrap_listen(int fd, int n);
+
+/* From here on a proxy is answered. */
+int __wrap_listen(int fd, int n)
+{
+	found_at_listen = hints_found();
+	return __real_listen(fd, n);
+}
+
 static bool hung_up(int fd)
 {
 	char c;
@@ -208,6 +229,24 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 
 #define AGENT_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* The one before was killed, and its hints are still there. */
+static void who_is_answered_finds_the_hints_of_now(void **state)
+{
+	char path[96], old[96];
+	ino_t before;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
+	snprintf(old, sizeof(old), "%s/old", dir);
+	assert_int_equal(rename(path, old), 0);
+	mpib_agent_stop(&agent);
+	assert_int_equal(rename(old, path), 0);
+	before = hints_found();
+	assert_int_equal(mpib_agent_start(&agent, dir, 256, why), 0);
+	assert_int_not_equal(hints_found(), before);
+	assert_int_equal(found_at_listen, hints_found());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +256,9 @@ int main(void)
 		AGENT_TEST(who_sends_nonsense_is_dropped),
 		AGENT_TEST(a_second_agent_leaves_the_first_alone),
 		AGENT_TEST(what_a_killed_agent_left_is_taken_over),
+		cmocka_unit_test_setup_teardown(
+			who_is_answered_finds_the_hints_of_now, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
