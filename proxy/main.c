@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (flag)
-		return mpib_guard_run(flag);
+		return mpib_guard_run((int)strtol(flag, NULL, 10));
 	flag = own_flag(argc, argv, "--takeover=");
 	if (flag) {
 		takeover.sock = (int)strtol(flag, NULL, 10);

@@ -223,16 +223,18 @@ int mpib_rundir_inherit(struct mpib_rundir *rd, const char *path,
 	return 0;
 }
 
-int mpib_rundir_write_pid(struct mpib_rundir *rd, char *why)
+int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why)
 {
 	char text[16];
-	int len = snprintf(text, sizeof(text), "%d\n", getpid());
+	int len = snprintf(text, sizeof(text), "%d\n", (int)pid);
 	int rc = 0;
+	/* Over what is there, which takes no space and leaves no moment without
+	 * a pid. */
 	int fd = openat(rd->dir, PID,
-			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-			0644);
+			O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 
-	if (fd < 0 || write(fd, text, (size_t)len) != len)
+	if (fd < 0 || pwrite(fd, text, (size_t)len, 0) != len ||
+	    ftruncate(fd, len) < 0)
 		rc = mpib_why_fail(why, -errno,
 				   "%s/" PID ": %s (free some space)", rd->path,
 				   strerror(errno));

@@ -33,7 +33,7 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 int mpib_rundir_inherit(struct mpib_rundir *rd, const char *path,
 			const char *group, int lock, char *why);
 /* Again after a fork, which changes the pid: write proxy.pid. -errno. */
-int mpib_rundir_write_pid(struct mpib_rundir *rd, char *why);
+int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
 /* A listening socket of SOCK_SEQPACKET or SOCK_STREAM, mode 0660. fd, or
  * -errno. */
 int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,

@@ -10,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "base/event.h"
+#include "handover/giving.h"
 #include "notify.h"
 #include "peer/broker.h"
 #include "rails/describe.h"
@@ -144,7 +145,7 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 				  why);
 
 	if (rc == 0)
-		rc = mpib_rundir_write_pid(&p->rundir, why);
+		rc = mpib_rundir_write_pid(&p->rundir, getpid(), why);
 	if (rc == 0)
 		rc = open_parts(p, why);
 	if (rc == 0)
@@ -174,8 +175,7 @@ static int go_on(struct mpib_proxy *p, char *why)
 		snprintf(why, MPIB_WHY_MAX, "upgrade: %s", strerror(-rc));
 		return rc;
 	}
-	if (mpib_rundir_write_pid(&p->rundir, why) < 0)
-		mpib_warn("%s", why);
+	mpib_handover_tell(p, getpid());
 	rc = open_stats(p, why);
 	if (rc < 0 && p->cfg.metrics_listen[0]) {
 		mpib_warn("%s", why);

@@ -17,7 +17,7 @@ struct mpib_base {
 	struct mpib_engine_heirloom heirloom;
 	int control, stats, metrics; /* listening */
 	int lock; /* of the run directory */
-	int guard; /* a pipe that ends with the first process, see guard.h; or -1 */
+	int guard; /* its link, see guard.h; or -1 */
 	bool activated; /* control is systemd's */
 	bool made; /* the run directory */
 	uint32_t upgrades; /* that succeeded before */

@@ -21,9 +21,10 @@ struct header {
 	uint64_t fds;
 };
 
-int mpib_channel_patience(int sock, unsigned seconds)
+int mpib_channel_patience(int sock, unsigned ms)
 {
-	struct timeval tv = { .tv_sec = seconds };
+	struct timeval tv = { .tv_sec = ms / 1000,
+			      .tv_usec = ms % 1000 * 1000 };
 
 	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) < 0 ||
 	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0)
@@ -202,4 +203,16 @@ int mpib_channel_recv(int sock, enum mpib_channel_type want,
 		return -EPROTO;
 	}
 	return rc;
+}
+
+int mpib_channel_last(int sock, enum mpib_channel_type want,
+		      struct mpib_parcel *p)
+{
+	int rc;
+
+	/* Who sends and we meet at the socket's lock: one of us is first. */
+	if (shutdown(sock, SHUT_RD) < 0)
+		return -errno;
+	rc = mpib_channel_recv(sock, want, p);
+	return rc == -EPIPE ? -ETIMEDOUT : rc;
 }

@@ -38,8 +38,8 @@ enum mpib_channel_type {
 	MPIB_CHANNEL_FAILED, /* a text; the same in all versions */
 };
 
-/* What has not come, or left, within so many seconds never will. */
-int mpib_channel_patience(int sock, unsigned seconds);
+/* What has not come, or left, within so many ms never will. */
+int mpib_channel_patience(int sock, unsigned ms);
 /* p may be NULL. -errno. */
 int mpib_channel_send(int sock, enum mpib_channel_type type,
 		      const struct mpib_parcel *p);
@@ -51,6 +51,10 @@ int mpib_channel_fail(int sock, const char *why);
  * other one ended; -errno.
  */
 int mpib_channel_recv(int sock, enum mpib_channel_type want,
+		      struct mpib_parcel *p);
+/* The same of what is there already; from now on the other one can send nothing,
+ * and is told so. -ETIMEDOUT: there was nothing. */
+int mpib_channel_last(int sock, enum mpib_channel_type want,
 		      struct mpib_parcel *p);
 
 #endif

@@ -4,10 +4,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/handover/handover.h"
 #include "handover/channel.h"
 #include "handover/guard.h"
@@ -21,17 +22,50 @@
 #define MAP_LIMIT (30 * MPIB_SEC)
 #define FENCE_LIMIT (3 * MPIB_SEC) /* for the other nodes' answers */
 #define LOOK MPIB_MSEC
+#define HAND_LIMIT_MS 4000u /* to read what is handed over */
 
 /* It is the other's. Nothing here may touch what both know: no farewell, no
  * clean-up, no destructor. */
 static void leave(struct mpib_upgrade *u) __attribute__((noreturn));
 
+static int guard_of(const struct mpib_proxy *p)
+{
+	return p->takeover ? p->takeover->base.guard : p->upgrade.guard[0];
+}
+
+void mpib_handover_tell(struct mpib_proxy *p, pid_t pid)
+{
+	char why[MPIB_WHY_MAX];
+
+	mpib_guard_tell(guard_of(p), pid);
+	if (mpib_rundir_write_pid(&p->rundir, pid, why) < 0)
+		mpib_warn("%s", why);
+}
+
+/* What came while we did not look is the other's to do. */
+static void pass_signals(const struct mpib_upgrade *u)
+{
+	struct signalfd_siginfo info;
+
+	while (read(u->proxy->signals, &info, sizeof(info)) == sizeof(info))
+		kill(u->pid, (int)info.ssi_signo);
+}
+
 static void leave(struct mpib_upgrade *u)
 {
 	mpib_notify_main(u->pid);
+	mpib_handover_tell(u->proxy, u->pid);
+	pass_signals(u);
 	if (u->guard[1] >= 0)
-		mpib_guard_become(u->proxy->rundir.path, u->guard[1]);
+		mpib_guard_become(u->guard[1]);
 	_exit(EXIT_SUCCESS);
+}
+
+unsigned mpib_giving_limit_ms(unsigned silence_s)
+{
+	unsigned most = 800 * silence_s;
+
+	return most < HAND_LIMIT_MS ? most : HAND_LIMIT_MS;
 }
 
 const char *mpib_giving_trouble(int rc, const struct mpib_parcel *p)
@@ -45,17 +79,24 @@ const char *mpib_giving_trouble(int rc, const struct mpib_parcel *p)
 	return strerror(-rc);
 }
 
-/* Once GO is sent: whether TAKEN comes, or came before the new one ended. */
+/* Once GO is sent: whether TAKEN comes. When that takes too long the other one
+ * cannot say it any more; it may have said it just before. */
 static int await_taken(struct mpib_upgrade *u, struct mpib_parcel *answer)
 {
 	int rc = mpib_channel_recv(u->sock, MPIB_CHANNEL_TAKEN, answer);
 
-	if (rc != -ETIMEDOUT)
-		return rc;
-	kill(u->pid, SIGKILL);
-	waitpid(u->pid, NULL, 0);
-	u->pid = 0;
-	return mpib_channel_recv(u->sock, MPIB_CHANNEL_TAKEN, answer);
+	return rc == -ETIMEDOUT
+		       ? mpib_channel_last(u->sock, MPIB_CHANNEL_TAKEN, answer)
+		       : rc;
+}
+
+/* All of the steps below together may take so long. */
+static void limit(const struct mpib_upgrade *u)
+{
+	uint64_t now = mpib_now_ns();
+	uint64_t left = u->deadline > now ? u->deadline - now : 0;
+
+	mpib_channel_patience(u->sock, (unsigned)(left / MPIB_MSEC) + 1);
 }
 
 static void hand_over(struct mpib_upgrade *u)
@@ -63,6 +104,8 @@ static void hand_over(struct mpib_upgrade *u)
 	struct mpib_parcel state, answer = { 0 };
 	int rc;
 
+	u->deadline = mpib_now_ns() +
+		      mpib_giving_limit_ms(u->proxy->cfg.silence) * MPIB_MSEC;
 	mpib_parcel_pack(&state);
 	mpib_state_parcel(&state, u->proxy, &u->began_ns);
 	if (state.failed) {
@@ -70,14 +113,17 @@ static void hand_over(struct mpib_upgrade *u)
 		mpib_parcel_fini(&state);
 		return;
 	}
+	limit(u);
 	rc = mpib_channel_send(u->sock, MPIB_CHANNEL_STATE, &state);
 	mpib_parcel_fini(&state);
+	limit(u);
 	if (rc == 0)
 		rc = mpib_channel_recv(u->sock, MPIB_CHANNEL_PREPARED, &answer);
 	if (rc == 0) {
 		mpib_parcel_fini(&answer);
 		rc = mpib_channel_send(u->sock, MPIB_CHANNEL_GO, NULL);
 	}
+	limit(u);
 	if (rc == 0)
 		rc = await_taken(u, &answer);
 	if (rc == 0)
@@ -188,6 +234,7 @@ void mpib_giving_settle(struct mpib_upgrade *u)
 	u->state = MPIB_UPGRADE_SETTLING;
 	u->deadline = mpib_loop_now(&p->loop) + SETTLE_LIMIT;
 	mpib_sessions_pause(&p->sessions, true);
+	mpib_broker_hold(p->broker, true);
 	mpib_proxy_http(p, false);
 	settle(u);
 }
@@ -211,6 +258,7 @@ int mpib_giving_undo(struct mpib_upgrade *u)
 		mpib_engine_stay(p->engine);
 	}
 	if (u->state >= MPIB_UPGRADE_SETTLING) {
+		mpib_broker_hold(p->broker, false);
 		mpib_sessions_pause(&p->sessions, false);
 		mpib_proxy_http(p, true);
 	}

@@ -18,6 +18,12 @@ void mpib_giving_fence(struct mpib_upgrade *u);
 /* Take up again what was stopped, if anything was. -errno: a shard does not
  * start again. */
 int mpib_giving_undo(struct mpib_upgrade *u);
+/* Whoever waits for the first process, or reads proxy.pid, is to know that pid
+ * serves. */
+void mpib_handover_tell(struct mpib_proxy *p, pid_t pid);
+/* How long all may stand still while the new one reads what is handed over:
+ * other nodes hear nothing of us, and give us up after silence_s. */
+unsigned mpib_giving_limit_ms(unsigned silence_s);
 /* Why the other end of the channel failed; p is its answer or NULL. */
 const char *mpib_giving_trouble(int rc, const struct mpib_parcel *p);
 

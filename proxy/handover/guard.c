@@ -7,33 +7,62 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-void mpib_guard_become(const char *run_dir, int pipe)
+#include "base/log.h"
+
+int mpib_guard_link(int link[2])
 {
-	char arg[128];
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) < 0
+		       ? -errno
+		       : 0;
+}
+
+void mpib_guard_tell(int link, pid_t pid)
+{
+	if (link >= 0 && send(link, &pid, sizeof(pid),
+			      MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(pid))
+		mpib_warn("the process that started first does not hear who "
+			  "serves: %m");
+}
+
+void mpib_guard_become(int link)
+{
+	char arg[32];
 	char *argv[] = { program_invocation_short_name, arg, NULL };
 
-	snprintf(arg, sizeof(arg), "--guard=%s", run_dir);
-	if (fcntl(pipe, F_SETFD, 0) == 0)
+	snprintf(arg, sizeof(arg), "--guard=%d", link);
+	if (fcntl(link, F_SETFD, 0) == 0)
 		execv("/proc/self/exe", argv);
 }
 
-/* Who serves, by proxy.pid; 0: nobody says so. */
-static pid_t serving(const char *run_dir)
-{
-	char path[128], text[16] = "";
-	ssize_t n;
-	int fd;
+struct guard {
+	int link;
+	pid_t serving; /* 0: nobody has said so */
+	int stop; /* the signal by which all were told to stop; 0: none */
+};
 
-	snprintf(path, sizeof(path), "%s/proxy.pid", run_dir);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	return n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+static void tell(const struct guard *g, int signo)
+{
+	if (g->serving > 1 && g->serving != getpid())
+		kill(g->serving, signo);
+}
+
+/* Who serves now. One that was told to stop may have handed over before it
+ * heard of it. */
+static void listen_to(struct guard *g)
+{
+	pid_t pid;
+
+	while (recv(g->link, &pid, sizeof(pid), MSG_DONTWAIT) == sizeof(pid)) {
+		if (pid == g->serving)
+			continue;
+		g->serving = pid;
+		if (g->stop)
+			tell(g, g->stop);
+	}
 }
 
 /* Of whichever ended last: proxies that were replaced end, too. */
@@ -48,8 +77,9 @@ static bool all_ended(int *status)
 	return pid < 0 && errno == ECHILD;
 }
 
-int mpib_guard_run(const char *run_dir)
+int mpib_guard_run(int link)
 {
+	struct guard g = { .link = link };
 	int status = EXIT_FAILURE;
 	sigset_t set;
 
@@ -64,13 +94,18 @@ int mpib_guard_run(const char *run_dir)
 	/* Those that ended before the mask was set sent no signal. */
 	while (!all_ended(&status)) {
 		siginfo_t info;
-		pid_t pid;
+		bool stop;
 
-		if (sigwaitinfo(&set, &info) < 0 || info.si_signo == SIGCHLD)
+		listen_to(&g);
+		if (sigwaitinfo(&set, &info) < 0)
 			continue;
-		pid = serving(run_dir);
-		if (pid > 1 && pid != getpid())
-			kill(pid, info.si_signo);
+		listen_to(&g);
+		if (info.si_signo == SIGCHLD)
+			continue;
+		stop = info.si_signo != SIGUSR2;
+		if (stop)
+			g.stop = info.si_signo;
+		tell(&g, info.si_signo);
 	}
 	return status;
 }

@@ -9,13 +9,17 @@
 #ifndef MPIB_PROXY_HANDOVER_GUARD_H
 #define MPIB_PROXY_HANDOVER_GUARD_H
 
-/*
- * Become it, by executing ourselves as "--guard=RUN_DIR", which closes all but
- * pipe: that proxies see the end of, should the guard be killed. Returns only
- * when it fails.
- */
-void mpib_guard_become(const char *run_dir, int pipe);
+#include <sys/types.h>
+
+/* Both ends, [1] the guard's: proxies say in [0] who serves, and see its end
+ * should the guard be killed. -errno. */
+int mpib_guard_link(int link[2]);
+/* The process pid serves from now on. Nothing where link is -1. */
+void mpib_guard_tell(int link, pid_t pid);
+/* Become it, by executing ourselves as "--guard=LINK", which closes all but its
+ * end of the link. Returns only when it fails. */
+void mpib_guard_become(int link);
 /* Be it; the exit status. */
-int mpib_guard_run(const char *run_dir);
+int mpib_guard_run(int link);
 
 #endif

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "handover/guard.h"
+
 /* Only what a child of a process with threads may do. */
 static void become(const struct mpib_spawn *how, char **argv, int sock)
 	__attribute__((noreturn));
@@ -72,12 +74,11 @@ out_pair:
 	return rc;
 }
 
-int mpib_spawn_guard(int inherited, bool daemon, int *pipe)
+int mpib_spawn_guard(int inherited, bool daemon, int *link)
 {
-	if (inherited >= 0 || pipe[0] >= 0 || daemon || getenv("NOTIFY_SOCKET"))
+	if (inherited >= 0 || link[0] >= 0 || daemon || getenv("NOTIFY_SOCKET"))
 		return 0;
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ||
-	    pipe2(pipe, O_CLOEXEC) < 0)
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return -errno;
-	return 0;
+	return mpib_guard_link(link);
 }

@@ -17,10 +17,10 @@ struct mpib_spawn {
 int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 
 /*
- * Whether this process will have to stay as a guard (guard.h): then pipe is
- * made, of which the new ones get the reading end, and we become the reaper of
- * those that they start. inherited is the reading end of an earlier guard's.
+ * Whether this process will have to stay as a guard (guard.h): then link is
+ * made, of which the new ones get the proxies' end, and we become the reaper of
+ * those that they start. inherited is the end of an earlier guard's.
  */
-int mpib_spawn_guard(int inherited, bool daemon, int *pipe);
+int mpib_spawn_guard(int inherited, bool daemon, int *link);
 
 #endif

@@ -2,6 +2,7 @@
 #include "handover/takeover.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "why.h"
 
 /* Of the old one, which may have to wait for peers. */
-#define PATIENCE_S 60
+#define PATIENCE_MS 60000
 /* How often it is looked whether the traffic goes on. */
 #define LOOK MPIB_MSEC
 
@@ -55,7 +56,7 @@ int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
 			char *why)
 {
 	struct mpib_parcel p;
-	int rc = mpib_channel_patience(t->sock, PATIENCE_S);
+	int rc = mpib_channel_patience(t->sock, PATIENCE_MS);
 
 	if (rc == 0)
 		rc = mpib_channel_recv(t->sock, MPIB_CHANNEL_BASE, &p);
@@ -103,6 +104,25 @@ static int say(const struct mpib_takeover *t, enum mpib_channel_type what,
 	return rc < 0 ? lost(rc, why) : 0;
 }
 
+/* Whoever tells all processes of a node to stop means us, too, and the old one
+ * hears of it by itself. From TAKEN on it is for us to stop. */
+static int told_to_stop(char *why)
+{
+	static const int stop[] = { SIGTERM, SIGINT, SIGQUIT };
+	sigset_t set;
+
+	if (sigpending(&set) < 0)
+		return 0;
+	for (unsigned i = 0; i < sizeof(stop) / sizeof(stop[0]); i++) {
+		if (sigismember(&set, stop[i]) == 1)
+			return mpib_why_fail(why, -ECANCELED,
+					     "upgrade: the new mpib-proxy was "
+					     "told to stop: %s",
+					     strsignal(stop[i]));
+	}
+	return 0;
+}
+
 /* It was unpacked. */
 static int finish(struct mpib_parcel *p, char *why)
 {
@@ -138,6 +158,9 @@ int mpib_takeover_state(struct mpib_proxy *p, char *why)
 	if (rc < 0)
 		return rc;
 	mpib_parcel_fini(&parcel);
+	rc = told_to_stop(why);
+	if (rc < 0)
+		return rc;
 	rc = mpib_channel_send(t->sock, MPIB_CHANNEL_TAKEN, NULL);
 	return rc < 0 ? lost(rc, why) : 0;
 }

@@ -19,7 +19,7 @@
 #include "proxy.h"
 
 #define START_LIMIT (30 * MPIB_SEC) /* to open the rails */
-#define HAND_LIMIT_S 4 /* to read what is handed over */
+#define REAP MPIB_MSEC
 
 static const char *const state_name[] = {
 	[MPIB_UPGRADE_NONE] = "none",
@@ -50,11 +50,37 @@ void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 		*deleted = '\0';
 }
 
+/* A place for one more; NULL: there is none. */
+static pid_t *dying(struct mpib_upgrade *u)
+{
+	for (unsigned i = 0; i < MPIB_UPGRADE_DYING; i++) {
+		if (!u->dying[i])
+			return &u->dying[i];
+	}
+	return NULL;
+}
+
+/* What had pinned memory may need long to end, and nobody waits for it. */
+static void on_reap(void *arg)
+{
+	struct mpib_upgrade *u = arg;
+	bool left = false;
+
+	for (unsigned i = 0; i < MPIB_UPGRADE_DYING; i++) {
+		if (u->dying[i] && waitpid(u->dying[i], NULL, WNOHANG) != 0)
+			u->dying[i] = 0;
+		left |= u->dying[i] != 0;
+	}
+	if (left)
+		mpib_timer_arm(&u->proxy->loop, &u->reap, REAP, on_reap, u);
+}
+
 static void end_child(struct mpib_upgrade *u)
 {
 	if (u->pid > 0) {
 		kill(u->pid, SIGKILL);
-		waitpid(u->pid, NULL, 0);
+		*dying(u) = u->pid; /* no upgrade begins without a place */
+		on_reap(u);
 	}
 	u->pid = 0;
 	mpib_loop_del(&u->proxy->loop, &u->watch);
@@ -186,7 +212,7 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 	};
 	int rc;
 
-	if (u->state != MPIB_UPGRADE_NONE) {
+	if (u->state != MPIB_UPGRADE_NONE || !dying(u)) {
 		errno = EALREADY;
 		return -EALREADY;
 	}
@@ -200,7 +226,7 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 	if (rc < 0)
 		return refuse(u, rc, "%s cannot be started: %s", how.path,
 			      strerror(-rc));
-	mpib_channel_patience(u->sock, HAND_LIMIT_S);
+	mpib_channel_patience(u->sock, mpib_giving_limit_ms(p->cfg.silence));
 	u->state = MPIB_UPGRADE_STARTING;
 	mpib_event(MPIB_LOG_INFO, "upgrade", NULL, "%s, pid %d, gets ready",
 		   how.path, (int)u->pid);
@@ -221,6 +247,7 @@ void mpib_upgrade_stop(struct mpib_upgrade *u)
 {
 	if (u->state != MPIB_UPGRADE_NONE)
 		mpib_upgrade_give_up(u, "the proxy stops");
+	mpib_timer_disarm(&u->proxy->loop, &u->reap);
 }
 
 json_t *mpib_upgrade_view(const struct mpib_upgrade *u)

@@ -25,6 +25,9 @@ enum mpib_upgrade_state {
 	MPIB_UPGRADE_FENCING, /* the traffic stands still */
 };
 
+/* Of those that failed one after the other. */
+#define MPIB_UPGRADE_DYING 4
+
 struct mpib_upgrade {
 	struct mpib_proxy *proxy;
 	char exe[256]; /* ours, as it was found at the start */
@@ -35,7 +38,10 @@ struct mpib_upgrade {
 	bool failed; /* the last one; error says why */
 	char error[MPIB_WHY_MAX];
 	pid_t pid; /* of the new one */
-	int sock, guard[2]; /* to it; the guard's pipe; -1 while closed */
+	int sock, guard[2]; /* to it; the guard's link; -1 while closed */
+	pid_t dying
+		[MPIB_UPGRADE_DYING]; /* killed, and not ended yet; 0: none */
+	struct mpib_timer reap;
 	struct mpib_watch watch;
 	struct mpib_timer timer;
 	uint64_t deadline, began_ns;

@@ -59,7 +59,7 @@ static uint64_t left_ns(const struct mpib_bconn *c)
 	return now < c->until ? c->until - now : 0;
 }
 
-static void begin(struct mpib_bconn *c)
+void mpib_bconn_begin(struct mpib_bconn *c)
 {
 	struct mpib_broker *b = c->broker;
 
@@ -98,7 +98,7 @@ int mpib_broker_connect(struct mpib_broker *b, struct mpib_owner *owner,
 	if (traffic_class > 0 && traffic_class <= UINT8_MAX)
 		c->traffic_class = (uint8_t)traffic_class;
 	c->peer = p;
-	begin(c);
+	mpib_bconn_begin(c);
 	return 0;
 }
 
@@ -230,6 +230,7 @@ static void on_accepted(struct mpib_bconn *c, const struct mpib_peer_msg *m)
 		return;
 	}
 	mpib_timer_disarm(c->broker->loop, &c->timer);
+	c->recalled = false;
 	c->state = MPIB_BCONN_READY;
 	mpib_flow_start(c->flow, &m->flow);
 	mpib_bconn_want_hint(c);
@@ -242,6 +243,8 @@ static void on_rejected(struct mpib_bconn *c, const struct mpib_peer_msg *m)
 	c->quiet = true; /* it never began to write */
 	if (c->state == MPIB_BCONN_OVER)
 		mpib_bconn_step(c);
+	else if (c->recalled && m->error == -ECANCELED)
+		mpib_bconn_recall(c);
 	else
 		mpib_bconn_fail(c, m->error, "peer %s: %s", c->peer->label,
 				m->why);

@@ -28,8 +28,7 @@ static void tell(struct mpib_bconn *c, enum mpib_peer_type type, uint32_t to)
 		mpib_blane_tell(c->lane, &m);
 }
 
-/* Off whichever list it waits on. */
-static void unlist(struct mpib_bconn *c)
+void mpib_bconn_unlist(struct mpib_bconn *c)
 {
 	if (c->state == MPIB_BCONN_LINK)
 		TAILQ_REMOVE(&c->peer->waiting, c, entry);
@@ -98,7 +97,7 @@ static void stop(struct mpib_bconn *c)
 	c->hint = NULL;
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
 	/* They answer whether they had begun to write. */
-	if (c->offered)
+	if (c->offered && !c->recalled)
 		tell(c, MPIB_PEER_CONN_CANCEL, c->id);
 	mpib_flow_stop(c->flow, c->error, on_stopped, c);
 }
@@ -136,6 +135,8 @@ void mpib_bconn_step(struct mpib_bconn *c)
 	mpib_blane_leave(c);
 	if (c->dropped)
 		free_conn(c);
+	else if (c->again)
+		mpib_bconn_held(c);
 }
 
 void mpib_bconn_fail(struct mpib_bconn *c, int error, const char *fmt, ...)
@@ -147,7 +148,7 @@ void mpib_bconn_fail(struct mpib_bconn *c, int error, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(c->why, sizeof(c->why), fmt, ap);
 	va_end(ap);
-	unlist(c);
+	mpib_bconn_unlist(c);
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = MPIB_BCONN_OVER;
 	c->error = error;

@@ -90,6 +90,7 @@ enum mpib_bconn_state {
 	MPIB_BCONN_LANE, /* waits for the lane */
 	MPIB_BCONN_OPEN, /* CONN_OPEN sent */
 	MPIB_BCONN_ACCEPT, /* waits for somebody to connect */
+	MPIB_BCONN_HELD, /* on no list: waits for the end of a handover */
 	MPIB_BCONN_READY,
 	MPIB_BCONN_OVER, /* failed or closing */
 };
@@ -111,6 +112,8 @@ struct mpib_bconn {
 	struct mpib_agent_conn *hint; /* NULL: it has no agent */
 	/* The end of it, see mpib_bconn_step(). */
 	bool offered; /* CONN_OPEN sent, not answered */
+	bool recalled; /* CONN_CANCEL sent: for a handover, see hold.c */
+	bool again; /* over only to be HELD then */
 	bool known; /* their_id is set: they may write to us */
 	bool dropped; /* the client closed it */
 	bool stopping, stopped;
@@ -158,6 +161,7 @@ struct mpib_broker {
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
 	struct mpib_timer sweep; /* for requests that are older */
 	bool sweeping;
+	bool holding; /* connects, for it is being handed over */
 	unsigned silence_s;
 	uint16_t newest; /* of the peer protocol, as it is offered */
 	uint64_t serial, sessions;
@@ -266,10 +270,19 @@ void mpib_bconn_linked(struct mpib_bconn *c);
 void mpib_bconn_laned(struct mpib_bconn *c);
 void mpib_bconn_fail(struct mpib_bconn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Off whichever list it waits on. */
+void mpib_bconn_unlist(struct mpib_bconn *c);
+/* A connect that has nothing on its way: find the peer's link. */
+void mpib_bconn_begin(struct mpib_bconn *c);
 /* Do whatever the end of it needs next. */
 void mpib_bconn_step(struct mpib_bconn *c);
 struct mpib_bconn *mpib_bconn_of_flow(struct mpib_broker *b,
 				      struct mpib_flow *flow);
+
+/* hold.c */
+/* The peer took back what was recalled; and what it had here is gone, too. */
+void mpib_bconn_recall(struct mpib_bconn *c);
+void mpib_bconn_held(struct mpib_bconn *c);
 
 /* accept.c */
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);

@@ -155,13 +155,13 @@ static void on_down(void *ctx, struct mpib_link *link, const char *why)
 
 static void on_overflow(void *arg)
 {
-	static const char why[] = "more waits for it than may be kept";
 	struct mpib_peer *p = arg;
 
+	/* First the link, which has a gap: nothing more goes over it. */
 	if (p->state == MPIB_PEER_UP)
-		mpib_peer_cut(p, why);
+		mpib_peer_cut(p, "more waits for it than may be kept");
 	else
-		mpib_peer_forget(p, why);
+		mpib_peer_forget(p, "more waits for it than may be kept");
 }
 
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m)

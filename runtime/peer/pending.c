@@ -13,6 +13,8 @@ const char *mpib_bconn_trouble(const struct mpib_bconn *c)
 		return "its proxy answers, but not for a lane";
 	case MPIB_BCONN_ACCEPT:
 		return "nobody connects to it";
+	case MPIB_BCONN_HELD:
+		return "the proxy is upgraded";
 	default:
 		return "nobody accepts there";
 	}

@@ -199,6 +199,42 @@ static void clients_may_be_killed_meanwhile(void **state)
 	moving_end(&moving, node);
 }
 
+/* Between the two nodes and within each, whichever of them is replaced. */
+static void connects_that_nobody_accepts_go_on(void **state)
+{
+	static const char *const args[ARGS] = { NULL };
+	unsigned long long since = node_ms();
+	struct mover m[4];
+	int ready = 0;
+
+	(void)state;
+	start(args);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(mover_call(&m[i], node[i & 1].dir,
+					    node[i >> 1].dir, 100000, i & 1, i),
+				 0);
+	upgrade(&node[0], 1);
+	upgrade(&node[1], 1);
+	upgrade(&node[0], 2);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(mpib_ready(m[i].tx), 0);
+		assert_int_equal(mover_answer(&m[i]), 0);
+		while ((ready = mover_ready(&m[i])) == 0 &&
+		       node_ms() - since < MOVING_HANG_MS)
+			moving_turn(&moving);
+		if (ready != 1)
+			fail_msg("connect %u: %s", i, mpib_strerror());
+		while (m[i].messages < 3) {
+			assert_true(mover_step(&m[i]) >= 0);
+			assert_true(node_ms() - since < MOVING_HANG_MS);
+		}
+		assert_int_equal(m[i].wrong, 0);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		mover_close(&m[i]);
+	moving_end(&moving, node);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +244,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(of_two_shards),
 		cmocka_unit_test(of_a_cluster_with_a_key),
 		cmocka_unit_test(clients_may_be_killed_meanwhile),
+		cmocka_unit_test(connects_that_nobody_accepts_go_on),
 	};
 	int failed;
 

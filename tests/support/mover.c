@@ -39,11 +39,9 @@ static int get_memory(struct mover *m, bool direct)
 	return mpib_reg(m->to, m->dst, m->room, &m->rx_mr);
 }
 
-int mover_open(struct mover *m, const char *from, const char *to, size_t room,
-	       bool direct, uint64_t seed)
+static int begin(struct mover *m, const char *from, const char *to, size_t room,
+		 bool direct, uint64_t seed, struct mpib_handle *h)
 {
-	struct mpib_listener *l;
-	struct mpib_handle h;
 	int rc;
 
 	*m = (struct mover){ .room = room, .seed = seed };
@@ -53,12 +51,33 @@ int mover_open(struct mover *m, const char *from, const char *to, size_t room,
 	if (rc == 0)
 		rc = get_memory(m, direct);
 	if (rc == 0)
-		rc = mpib_listen(m->to, &h, &l);
-	if (rc == 0)
-		rc = mpib_accept(l, &m->rx);
-	if (rc == 0)
-		rc = mpib_connect(m->from, &h, -1, &m->tx);
+		rc = mpib_listen(m->to, h, &m->listener);
 	return rc;
+}
+
+int mover_call(struct mover *m, const char *from, const char *to, size_t room,
+	       bool direct, uint64_t seed)
+{
+	struct mpib_handle h;
+	int rc = begin(m, from, to, room, direct, seed, &h);
+
+	return rc == 0 ? mpib_connect(m->from, &h, -1, &m->tx) : rc;
+}
+
+int mover_answer(struct mover *m)
+{
+	return mpib_accept(m->listener, &m->rx);
+}
+
+int mover_open(struct mover *m, const char *from, const char *to, size_t room,
+	       bool direct, uint64_t seed)
+{
+	struct mpib_handle h;
+	int rc = begin(m, from, to, room, direct, seed, &h);
+
+	if (rc == 0)
+		rc = mover_answer(m);
+	return rc == 0 ? mpib_connect(m->from, &h, -1, &m->tx) : rc;
 }
 
 int mover_ready(struct mover *m)

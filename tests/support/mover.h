@@ -13,6 +13,7 @@
 
 struct mover {
 	struct mpib_client *from, *to;
+	struct mpib_listener *listener;
 	struct mpib_conn *tx, *rx;
 	struct mpib_region *tx_mr, *rx_mr;
 	struct mpib_request *sent, *received;
@@ -31,6 +32,10 @@ struct mover {
  * the largest message; direct memory needs no copy. -errno. */
 int mover_open(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
+/* The same in two steps: nobody accepts before the second. */
+int mover_call(struct mover *m, const char *from, const char *to, size_t room,
+	       bool direct, uint64_t seed);
+int mover_answer(struct mover *m);
 /* 1 when both ends are ready, 0 not yet, -errno. */
 int mover_ready(struct mover *m);
 /* One look: post, test, compare. 1 when something happened, 0, -errno of the

@@ -9,7 +9,8 @@ static bool conn_settled(const struct mpib_bconn *c)
 {
 	if (c->state == MPIB_BCONN_OVER)
 		return !c->flow && !c->lane && !c->dropped;
-	return c->state == MPIB_BCONN_READY || c->state == MPIB_BCONN_ACCEPT;
+	return c->state == MPIB_BCONN_READY || c->state == MPIB_BCONN_ACCEPT ||
+	       c->state == MPIB_BCONN_HELD;
 }
 
 static int lane_settled(struct mpib_blane *l, char *why, size_t why_len)
@@ -107,5 +108,6 @@ int mpib_broker_go_on(struct mpib_broker *b)
 		if (p->state == MPIB_PEER_UP && rc == 0)
 			rc = mpib_link_listen(p->link, true);
 	}
+	mpib_broker_hold(b, false);
 	return rc;
 }

@@ -139,6 +139,20 @@ static void ready(struct mpib_broker_parcel *x, struct mpib_bconn *c)
 		HASH_ADD(hh_flow, x->b->by_flow, flow, sizeof(c->flow), c);
 }
 
+/* What its client asked for is all there is of it. */
+static void held(struct mpib_broker_parcel *x, struct mpib_bconn *c)
+{
+	const struct mpib_handle *h = &c->handle;
+
+	mpib_parcel_raw(x->p, &c->handle, sizeof(c->handle));
+	mpib_parcel_u8(x->p, &c->traffic_class);
+	if (x->p->packing || x->p->failed)
+		return;
+	c->peer = mpib_peer_find(x->b, h->addr, h->port, false);
+	if (!c->peer)
+		mpib_parcel_fail(x->p, "no memory for a peer");
+}
+
 static struct mpib_bconn *make_conn(struct mpib_broker_parcel *x, uint32_t id,
 				    uint32_t index, bool sender)
 {
@@ -190,6 +204,8 @@ static void conn(struct mpib_broker_parcel *x, struct mpib_bconn *c)
 		accepting(x, c);
 	else if (c->state == MPIB_BCONN_READY)
 		ready(x, c);
+	else if (c->state == MPIB_BCONN_HELD)
+		held(x, c);
 }
 
 void mpib_parcel_conns(struct mpib_broker_parcel *x)

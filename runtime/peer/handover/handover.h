@@ -11,6 +11,10 @@
 #include "base/parcel.h"
 #include "peer/broker.h"
 
+/* Connects under way are held, and what they have on its way is taken back; or
+ * go on. */
+void mpib_broker_hold(struct mpib_broker *b, bool on);
+
 /*
  * Whether it can be handed over now. 0; -EAGAIN: something is still on its way
  * and why names it; -EBUSY: it is not of a kind that can be, and why says what

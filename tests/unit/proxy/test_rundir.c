@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,7 +46,7 @@ static void what_it_made_is_gone_afterwards(void **state)
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0750);
-	assert_int_equal(mpib_rundir_write_pid(&rd, why), 0);
+	assert_int_equal(mpib_rundir_write_pid(&rd, getpid(), why), 0);
 	fd = mpib_rundir_listen(&rd, "proxy.sock", SOCK_SEQPACKET, why);
 	assert_true(fd >= 0);
 	assert_int_equal(stat(scratch_path("run/proxy.sock"), &st), 0);
@@ -74,6 +76,35 @@ static void the_group_may_enter_whatever_the_umask(void **state)
 	mpib_rundir_close(&rd, NULL);
 }
 
+/* A full disk: who reads it finds whom it names already, not nobody. */
+static void a_pid_that_cannot_be_written_leaves_the_one_before(void **state)
+{
+	struct rlimit all, none = { 0 };
+	struct mpib_rundir rd;
+	char text[16] = "";
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
+	assert_int_equal(mpib_rundir_write_pid(&rd, 4711, why), 0);
+	getrlimit(RLIMIT_FSIZE, &all);
+	none.rlim_max = all.rlim_max;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_true(mpib_rundir_write_pid(&rd, 12, why) < 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	f = fopen(scratch_path("run/proxy.pid"), "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	assert_string_equal(text, "4711\n");
+	/* And a shorter one leaves nothing of a longer. */
+	assert_int_equal(mpib_rundir_write_pid(&rd, 12, why), 0);
+	rewind(f);
+	assert_int_equal(fread(text, 1, sizeof(text), f), 3);
+	fclose(f);
+	mpib_rundir_close(&rd, NULL);
+}
+
 static void a_directory_of_somebody_else_stays(void **state)
 {
 	struct mpib_rundir rd;
@@ -93,7 +124,7 @@ static void a_second_holder_is_refused_with_the_pid(void **state)
 	(void)state;
 	snprintf(pid, sizeof(pid), "pid %d", getpid());
 	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
-	assert_int_equal(mpib_rundir_write_pid(&a, why), 0);
+	assert_int_equal(mpib_rundir_write_pid(&a, getpid(), why), 0);
 	assert_int_equal(mpib_rundir_open(&b, path, "", why), -EBUSY);
 	assert_why(pid);
 	mpib_rundir_close(&b, NULL); /* nothing, it holds nothing */
@@ -163,6 +194,9 @@ static void what_cannot_be_made_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_pid_that_cannot_be_written_leaves_the_one_before,
+			fresh, scratch_remove),
 		SCRATCH_TEST(what_it_made_is_gone_afterwards),
 		SCRATCH_TEST(the_group_may_enter_whatever_the_umask),
 		SCRATCH_TEST(a_directory_of_somebody_else_stays),

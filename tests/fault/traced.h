@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of an upgrade under ptrace: one is told to stop, or killed, at a
+ * stop of its own or of another's. Of each the main thread alone is traced, and
+ * has two stops a system call. All calls from one thread.
+ */
+#ifndef MPIB_TESTS_TRACED_H
+#define MPIB_TESTS_TRACED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define PROCS 4 /* a second upgrade may be asked for */
+
+enum role {
+	GIVER, /* the first process, until it executes the guard */
+	TAKER,
+	GUARD,
+	ROLES,
+};
+extern const char *const traced_name[ROLES];
+
+/* Main threads only: no other thread is told of signals. */
+struct proc {
+	pid_t pid;
+	enum role role;
+	bool ended;
+	int status;
+};
+
+enum target {
+	FIRST,
+	NEXT,
+	BOTH,
+};
+
+struct traced {
+	struct proc proc[PROCS];
+	unsigned procs;
+	unsigned long count[ROLES];
+	enum role when;
+	unsigned long at; /* of count[when]; 0: never */
+	enum target target;
+	int signo;
+	bool sent;
+	/* From the signal on the taker stands still, until the giver has left,
+	 * or has given it up, and has had time for all else. */
+	bool freeze;
+	unsigned idle;
+};
+
+/* Trace the first process, a child of ours, and those that it starts. Where that
+ * is not possible the test is skipped. */
+void traced_begin(struct traced *s, pid_t pid);
+/* One look at each: let it go on, and send the signal when it is time. */
+void traced_turn(struct traced *s);
+/* At once. */
+void traced_send(struct traced *s);
+bool traced_ended(const struct traced *s);
+/* Kill what is left. */
+void traced_kill(struct traced *s);
+
+#endif

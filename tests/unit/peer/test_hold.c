@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connects that wait while their broker is handed over: none has anything on its
+ * way then, and each goes on afterwards, wherever it was.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer/handover/handover.h"
+#include "peer/internal.h"
+#include "rig.h"
+
+struct pair {
+	struct client *a, *b;
+	struct mpib_handle handle;
+	uint32_t id;
+};
+
+static struct pair connecting(struct rig *rig)
+{
+	struct pair p;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	p.a = rig_client(rig, 0, 1000, 0);
+	p.b = rig_client(rig, 1, 1000, 0);
+	assert_int_equal(mpib_broker_listen(p.b->node->broker, &p.b->owner,
+					    &p.id, &p.handle),
+			 0);
+	assert_int_equal(mpib_broker_connect(p.a->node->broker, &p.a->owner, 0,
+					     0, &p.handle),
+			 0);
+	return p;
+}
+
+static void accept_it(const struct pair *p)
+{
+	assert_int_equal(
+		mpib_broker_accept(p->b->node->broker, &p->b->owner, p->id, 0),
+		0);
+}
+
+/* Nothing of this process is known to anybody; the client does not notice. */
+static void assert_held(const struct pair *p)
+{
+	assert_int_equal(p->a->owner.conn[0]->state, MPIB_BCONN_HELD);
+	assert_int_equal(rig_state(p->a, 0), MPIB_CONN_PENDING);
+	assert_int_equal(fake_flows(&p->a->node->engine), 0);
+}
+
+static void assert_ready(const struct pair *p)
+{
+	assert_int_equal(rig_state(p->a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(p->b, 0), MPIB_CONN_READY);
+}
+
+/* After any number of turns of the two nodes. */
+static void a_connect_is_held_wherever_it_is(void **state)
+{
+	for (unsigned turns = 0; turns < 24; turns++) {
+		struct rig *rig;
+		struct pair p;
+
+		rig_setup(state);
+		rig = *state;
+		rig->private_lanes = turns & 1;
+		p = connecting(rig);
+		for (unsigned i = 0; i < turns / 2; i++)
+			mpib_loop_turn(&rig->node[i & 1].loop, 0);
+		mpib_broker_hold(p.a->node->broker, true);
+		rig_settle(rig);
+		assert_held(&p);
+		mpib_broker_hold(p.a->node->broker, false);
+		rig_settle(rig);
+		assert_int_equal(rig_state(p.a, 0), MPIB_CONN_PENDING);
+		accept_it(&p);
+		rig_settle(rig);
+		assert_ready(&p);
+		rig_teardown(state);
+	}
+}
+
+/* Either it is READY, or it is held and the accept waits for it. */
+static void an_accept_may_cross_it(void **state)
+{
+	unsigned ready = 0;
+
+	for (unsigned seed = 1; seed <= 40; seed++) {
+		struct rig *rig;
+		struct pair p;
+
+		rig_setup(state);
+		rig = *state;
+		rig->seed = seed;
+		p = connecting(rig);
+		rig_settle(rig);
+		if (seed & 1)
+			accept_it(&p);
+		mpib_broker_hold(p.a->node->broker, true);
+		for (unsigned i = 0; i < seed % 4; i++)
+			rig_step(rig);
+		if (!(seed & 1))
+			accept_it(&p);
+		rig_settle(rig);
+		ready += rig_state(p.a, 0) == MPIB_CONN_READY;
+		if (rig_state(p.a, 0) != MPIB_CONN_READY)
+			assert_held(&p);
+		mpib_broker_hold(p.a->node->broker, false);
+		rig_settle(rig);
+		assert_ready(&p);
+		rig_teardown(state);
+	}
+	assert_in_range(ready, 1, 39);
+}
+
+/* Before the peer has answered, too. */
+static void it_may_go_on_at_once(void **state)
+{
+	struct rig *rig = *state;
+	struct pair p = connecting(rig);
+
+	rig_settle(rig);
+	for (unsigned i = 0; i < 20; i++) {
+		mpib_broker_hold(p.a->node->broker, true);
+		for (unsigned k = 0; k < i % 5; k++)
+			rig_step(rig);
+		mpib_broker_hold(p.a->node->broker, false);
+		rig_step(rig);
+	}
+	rig_settle(rig);
+	accept_it(&p);
+	rig_settle(rig);
+	assert_ready(&p);
+}
+
+static void one_that_fails_meanwhile_says_why(void **state)
+{
+	struct rig *rig = *state;
+	struct pair p = connecting(rig);
+
+	rig_settle(rig);
+	mpib_broker_close_listen(p.b->node->broker, &p.b->owner, p.id);
+	mpib_broker_hold(p.a->node->broker, true);
+	rig_settle(rig);
+	assert_int_equal(rig_state(p.a, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(p.a, 0), -ECONNREFUSED);
+}
+
+static void its_client_may_close_it_meanwhile(void **state)
+{
+	for (unsigned steps = 0; steps < 10; steps++) {
+		struct rig *rig;
+		struct pair p;
+
+		rig_setup(state);
+		rig = *state;
+		p = connecting(rig);
+		rig_settle(rig);
+		mpib_broker_hold(p.a->node->broker, true);
+		for (unsigned i = 0; i < steps; i++)
+			rig_step(rig);
+		assert_int_equal(
+			mpib_broker_drop(p.a->node->broker, &p.a->owner, 0), 0);
+		rig_settle(rig);
+		assert_int_equal(rig_state(p.a, 0), MPIB_CONN_FREE);
+		rig_teardown(state);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_connect_is_held_wherever_it_is),
+		cmocka_unit_test(an_accept_may_cross_it),
+		cmocka_unit_test_setup_teardown(it_may_go_on_at_once, rig_setup,
+						rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_fails_meanwhile_says_why, rig_setup,
+			rig_teardown),
+		cmocka_unit_test(its_client_may_close_it_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

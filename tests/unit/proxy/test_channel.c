@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/handover/channel.h: who waits no longer knows whether it came. */
+#include "handover/channel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "handover/giving.h"
+
+#define ROUNDS 2000
+
+static int pair[2];
+static atomic_int go;
+
+static void what_came_before_is_had(void **state)
+{
+	struct mpib_parcel p;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
+			 0);
+	assert_int_equal(mpib_channel_last(pair[0], MPIB_CHANNEL_TAKEN, &p), 0);
+	mpib_parcel_fini(&p);
+	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
+			 -EPIPE);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void *sender(void *arg)
+{
+	int *rc = arg;
+
+	while (!atomic_load(&go))
+		;
+	*rc = mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL);
+	return NULL;
+}
+
+/* Both ends agree on it, whoever is first. */
+static void it_is_sent_and_had_or_neither(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct mpib_parcel p;
+		pthread_t thread;
+		int sent, had;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		atomic_store(&go, 0);
+		assert_int_equal(pthread_create(&thread, NULL, sender, &sent),
+				 0);
+		atomic_store(&go, 1);
+		for (unsigned k = i % 200; k > 0; k--)
+			atomic_load(&go);
+		had = mpib_channel_last(pair[0], MPIB_CHANNEL_TAKEN, &p);
+		pthread_join(thread, NULL);
+		assert_int_equal(sent == 0, had == 0);
+		assert_true(had == 0 || had == -ETIMEDOUT);
+		mpib_parcel_fini(&p);
+		close(pair[0]);
+		close(pair[1]);
+	}
+}
+
+/* Another node gives us up after so many seconds without a word. */
+static void nobody_stands_still_for_longer_than_peers_bear(void **state)
+{
+	(void)state;
+	for (unsigned s = 1; s < 100; s++)
+		assert_true(mpib_giving_limit_ms(s) < 1000 * s);
+	assert_int_equal(mpib_giving_limit_ms(5), 4000);
+	assert_int_equal(mpib_giving_limit_ms(3600), 4000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_came_before_is_had),
+		cmocka_unit_test(it_is_sent_and_had_or_neither),
+		cmocka_unit_test(
+			nobody_stands_still_for_longer_than_peers_bear),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
