@@ -11,6 +11,7 @@
 
 #define WIDTH 80
 #define PAUSE_US 300000
+#define TRIES 10
 #define RAILS 2
 
 /* New events, as text or each as a line of JSON. */
@@ -30,22 +31,51 @@ static void print_news(const struct mpib_ctl_call *call, const json_t *data)
 	}
 }
 
+/* What came after the event number last. */
+static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "events %" JSON_INTEGER_FORMAT, last);
+	return mpib_dial_ask(d, line, data);
+}
+
+/* A proxy that hangs up may have handed over: ask whoever serves then. */
+static int ask_again(const struct mpib_ctl_call *call, struct mpib_dial *d,
+		     json_int_t last, json_t **data)
+{
+	int rc = ask_news(d, last, data);
+
+	for (unsigned i = 0; rc == MPIB_EXIT_NO_PROXY && i < TRIES; i++) {
+		mpib_dial_close(d);
+		usleep(PAUSE_US);
+		rc = mpib_dial_open(d, call->run_dir);
+		if (rc == MPIB_EXIT_OK)
+			rc = ask_news(d, last, data);
+	}
+	return rc;
+}
+
 int mpib_ctl_follow(const struct mpib_ctl_call *call)
 {
-	json_int_t last = 0;
+	json_int_t last = 0, newest;
 	struct mpib_dial d;
 	int rc = mpib_dial_open(&d, call->run_dir);
 
 	while (rc == MPIB_EXIT_OK) {
-		char line[64];
 		json_t *data;
 
-		snprintf(line, sizeof(line), "events %" JSON_INTEGER_FORMAT,
-			 last);
-		rc = mpib_dial_ask(&d, line, &data);
+		rc = ask_again(call, &d, last, &data);
 		if (rc != MPIB_EXIT_OK)
 			break;
-		last = json_integer_value(json_object_get(data, "last"));
+		newest = json_integer_value(json_object_get(data, "last"));
+		if (newest < last) {
+			/* It was restarted, and begins anew. */
+			last = 0;
+			json_decref(data);
+			continue;
+		}
+		last = newest;
 		print_news(call, data);
 		json_decref(data);
 		if (mpib_ctl_finish(rc) != MPIB_EXIT_OK)

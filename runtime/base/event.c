@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -19,6 +20,15 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
+/* Locked. */
+static void add(const struct mpib_event *e)
+{
+	struct mpib_event *to = &journal[++newest % MPIB_EVENTS];
+
+	*to = *e;
+	to->seq = newest;
+}
+
 void mpib_event(enum mpib_log_level level, const char *kind,
 		const struct mpib_event_about *about, const char *fmt, ...)
 {
@@ -27,7 +37,6 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	struct mpib_event e = {
 		.time_ns = realtime_ns(),
 		.level = level,
-		.kind = kind,
 		.rails = a->rails,
 		.client = a->client,
 		.ns = a->ns,
@@ -41,11 +50,11 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	vsnprintf(e.text, sizeof(e.text), fmt, ap);
 	va_end(ap);
 	snprintf(e.peer, sizeof(e.peer), "%s", a->peer ? a->peer : "");
+	snprintf(e.kind, sizeof(e.kind), "%s", kind);
 	mpib_log(level, "%s", e.text);
 
 	pthread_mutex_lock(&lock);
-	e.seq = ++newest;
-	journal[e.seq % MPIB_EVENTS] = e;
+	add(&e);
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 }
@@ -65,4 +74,57 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 		out[n++] = journal[seq % MPIB_EVENTS];
 	pthread_mutex_unlock(&lock);
 	return n;
+}
+
+static void entry(struct mpib_parcel *p, struct mpib_event *e)
+{
+	uint8_t level = (uint8_t)e->level;
+
+	mpib_parcel_u64(p, &e->time_ns);
+	mpib_parcel_u8(p, &level);
+	e->level = level > MPIB_LOG_DEBUG ? MPIB_LOG_DEBUG
+					  : (enum mpib_log_level)level;
+	mpib_parcel_text(p, e->kind, sizeof(e->kind));
+	mpib_parcel_u8(p, &e->rails);
+	mpib_parcel_u32(p, &e->client);
+	mpib_parcel_text(p, e->peer, sizeof(e->peer));
+	mpib_parcel_u64(p, &e->ns);
+	mpib_parcel_u64(p, &e->bytes);
+	mpib_parcel_text(p, e->text, sizeof(e->text));
+}
+
+/* Kept, oldest first. */
+static unsigned kept(uint64_t last)
+{
+	return last < MPIB_EVENTS ? (unsigned)last : MPIB_EVENTS;
+}
+
+void mpib_events_parcel(struct mpib_parcel *p)
+{
+	struct mpib_event *own = calloc(MPIB_EVENTS, sizeof(*own)), e = { 0 };
+	uint32_t n;
+	uint64_t last, mine;
+
+	pthread_mutex_lock(&lock);
+	mine = kept(newest);
+	for (uint64_t i = 0; own && i < mine; i++)
+		own[i] = journal[(newest - mine + 1 + i) % MPIB_EVENTS];
+	last = newest;
+	n = own ? (uint32_t)mine : 0;
+	mpib_parcel_mark(p, "events");
+	mpib_parcel_u64(p, &last);
+	mpib_parcel_count(p, &n, MPIB_EVENTS);
+	if (!p->packing)
+		newest = last > n ? last - n : 0;
+	for (uint32_t i = 0; i < n && !p->failed; i++) {
+		if (p->packing)
+			e = own[i];
+		entry(p, &e);
+		if (!p->packing)
+			add(&e);
+	}
+	for (uint64_t i = 0; !p->packing && own && i < mine; i++)
+		add(&own[i]);
+	pthread_mutex_unlock(&lock);
+	free(own);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "base/parcel.h"
 
 #define MPIB_EVENTS 512
 
@@ -23,10 +24,10 @@ struct mpib_event_about {
 };
 
 struct mpib_event {
-	uint64_t seq; /* 1 for the first, no gaps */
+	uint64_t seq; /* 1 for the first of all processes, no gaps */
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
-	const char *kind;
+	char kind[24];
 	uint8_t rails;
 	uint32_t client;
 	char peer[64];
@@ -35,8 +36,7 @@ struct mpib_event {
 };
 
 /*
- * Any thread. kind is one of the words of mpib-protocol(7) and stays where it
- * is. about may be NULL. Keeps errno, so %m may follow a failed call.
+ * Any thread. kind is one of the words of mpib-protocol(7). about may be NULL. Keeps errno, so %m may follow a failed call.
  */
 void mpib_event(enum mpib_log_level level, const char *kind,
 		const struct mpib_event_about *about, const char *fmt, ...)
@@ -49,5 +49,9 @@ void mpib_event(enum mpib_log_level level, const char *kind,
  */
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
+
+/* The journal. Unpacked, what was told in this process comes behind it, with
+ * numbers that follow; it may have been read by nobody before. */
+void mpib_events_parcel(struct mpib_parcel *p);
 
 #endif

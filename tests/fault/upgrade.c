@@ -266,6 +266,55 @@ static void what_was_set_stays_set(void **state)
 	json_decref(data);
 }
 
+/* Each has the number after the one before; and the last is told of. */
+static void assert_whole(const char *lines, const char *last)
+{
+	json_int_t seq = 0;
+	const char *at = lines;
+
+	for (; *at; at = strchr(at, '\n') + 1) {
+		json_t *e = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+		json_int_t now = json_integer_value(json_object_get(e, "seq"));
+
+		assert_non_null(strchr(at, '\n'));
+		if (seq && now != seq + 1)
+			fail_msg("event %d follows %d", (int)now, (int)seq);
+		seq = now;
+		json_decref(e);
+	}
+	if (!strstr(lines, last))
+		fail_msg("\"%s\" is not told of", last);
+}
+
+static void who_follows_events_goes_on(void **state)
+{
+	const char *argv[] = { "mpibctl", "-j",	    "-s", node[0].dir,
+			       "events",  "follow", NULL };
+	unsigned long long since = node_ms();
+	static char seen[sizeof(((struct run *)0)->out)];
+	struct run run, follower;
+
+	(void)state;
+	run_begin(&follower, argv);
+	moving_by(&moving, 20);
+	upgrade(&run, &node[0], NULL);
+	if (run.status)
+		fail_msg("%s", run.err);
+	say_to("set client.request_timeout 3571");
+	while (!strstr(seen, "3571") && node_ms() - since < MOVING_HANG_MS) {
+		ssize_t n = pread(fileno(follower.outfile), seen,
+				  sizeof(seen) - 1, 0);
+
+		seen[n > 0 ? n : 0] = '\0';
+		assert_false(run_over(&follower));
+		moving_turn(&moving);
+	}
+	kill(follower.pid, SIGTERM);
+	while (!run_over(&follower))
+		moving_turn(&moving);
+	assert_whole(follower.out, "3571");
+}
+
 static void hear(int sock, enum mpib_channel_type type)
 {
 	struct mpib_parcel p;
@@ -325,6 +374,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_that_dies_on_the_way_harms_nobody),
 		cmocka_unit_test(a_signal_does_the_same),
 		cmocka_unit_test(what_was_set_stays_set),
+		cmocka_unit_test(who_follows_events_goes_on),
 	};
 	int sock;
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -87,6 +88,39 @@ static void nothing_comes_after_the_newest(void **state)
 	assert_int_equal(mpib_events_after(UINT64_MAX, got, 8, &last), 0);
 }
 
+/* As a process has it that took over: the journal goes on where it was, and what
+ * this one told before comes behind. */
+static void the_next_process_goes_on_with_the_journal(void **state)
+{
+	struct mpib_parcel p, q;
+	uint64_t before = newest(), last;
+	uint8_t *bytes;
+
+	(void)state;
+	mpib_event(MPIB_LOG_DEBUG, "stop", NULL, "the newest");
+	mpib_parcel_pack(&p);
+	mpib_events_parcel(&p);
+	assert_false(p.failed);
+	assert_int_equal(newest(), before + 1);
+	bytes = malloc(p.len);
+	assert_non_null(bytes);
+	memcpy(bytes, p.bytes, p.len);
+	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "of this one");
+	mpib_parcel_unpack(&q, bytes, p.len, NULL, 0);
+	mpib_events_parcel(&q);
+	assert_false(q.failed);
+	assert_int_equal(q.at, q.len);
+	assert_int_equal(mpib_events_after(before, got, 2 * MPIB_EVENTS, &last),
+			 MPIB_EVENTS);
+	assert_true(last > before + 1);
+	/* No gap, and the last is what was told here. */
+	assert_int_equal(got[MPIB_EVENTS - 1].seq, last);
+	assert_string_equal(got[MPIB_EVENTS - 1].text, "of this one");
+	assert_string_equal(got[MPIB_EVENTS - 1].kind, "start");
+	mpib_parcel_fini(&q);
+	mpib_parcel_fini(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +129,7 @@ int main(void)
 		cmocka_unit_test(an_event_below_the_log_level_is_kept_too),
 		cmocka_unit_test(only_the_last_are_kept_and_the_gap_shows),
 		cmocka_unit_test(nothing_comes_after_the_newest),
+		cmocka_unit_test(the_next_process_goes_on_with_the_journal),
 	};
 
 	mpib_log_set_sink(sink);
