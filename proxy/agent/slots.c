@@ -15,6 +15,8 @@
 
 #include "base/log.h"
 
+#define PAUSE (MPIB_SEC / 10)
+
 struct mpib_agent_proxy {
 	struct mpib_agent *agent;
 	int fd;
@@ -128,6 +130,13 @@ static void on_proxy(void *arg, uint32_t events)
 		drop(p);
 }
 
+static void on_pause_end(void *arg)
+{
+	struct mpib_agent *a = arg;
+
+	mpib_loop_mod(&a->loop, &a->watch, EPOLLIN);
+}
+
 static void on_call(void *arg, uint32_t events)
 {
 	struct mpib_agent *a = arg;
@@ -135,6 +144,13 @@ static void on_call(void *arg, uint32_t events)
 	struct mpib_agent_proxy *p;
 
 	(void)events;
+	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
+	    errno != EINTR) {
+		mpib_warn("a proxy waits: accept: %m (raise the limit of "
+			  "descriptors)");
+		mpib_loop_mod(&a->loop, &a->watch, 0);
+		mpib_timer_arm(&a->loop, &a->pause, PAUSE, on_pause_end, a);
+	}
 	if (fd < 0)
 		return;
 	p = calloc(1, sizeof(*p));
@@ -261,6 +277,7 @@ void mpib_agent_stop(struct mpib_agent *a)
 	while (!TAILQ_EMPTY(&a->proxies))
 		drop(TAILQ_FIRST(&a->proxies));
 	if (a->fd >= 0) {
+		mpib_timer_disarm(&a->loop, &a->pause);
 		mpib_loop_del(&a->loop, &a->watch);
 		close(a->fd);
 		unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);

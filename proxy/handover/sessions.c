@@ -13,8 +13,12 @@ void mpib_sessions_pause(struct mpib_sessions *all, bool on)
 	uint32_t events = on ? 0 : EPOLLIN;
 	struct mpib_session *s;
 
+	/* Also where accept() had no descriptor, and was to look again. */
+	mpib_timer_disarm(all->loop, &all->pause);
 	if (all->watch.added)
 		mpib_loop_mod(all->loop, &all->watch, events);
+	else if (!on)
+		mpib_sessions_listen(all, all->fd);
 	TAILQ_FOREACH(s, &all->list, link)
 	{
 		if (s->sock_watch.added)

@@ -238,36 +238,36 @@ static void tell_lane_broken(const struct mpib_blane *l, const char *why)
 		   "peer %s: lane is broken: %s", l->peer->label, why);
 }
 
+/* Where it is up. A rail that fails asks for all of them at once. */
+static struct mpib_blane *lane_of(struct mpib_broker *b, struct mpib_lane *lane)
+{
+	struct mpib_blane *l;
+
+	HASH_FIND(hh_lane, b->by_lane, &lane, sizeof(lane), l);
+	return l;
+}
+
 static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 			   const char *why)
 {
-	struct mpib_broker *b = of(ctx);
-	struct mpib_blane *l, *next;
+	struct mpib_blane *l = lane_of(of(ctx), lane);
 
-	HASH_ITER(hh, b->lanes, l, next)
-	{
-		if (l->lane == lane && l->state == MPIB_BLANE_UP) {
-			tell_lane_broken(l, why);
-			mpib_blane_kill(l, error, why);
-			return;
-		}
-	}
+	if (!l)
+		return;
+	tell_lane_broken(l, why);
+	mpib_blane_kill(l, error, why);
 }
 
 static void on_lane_send(void *ctx, struct mpib_lane *lane,
 			 const struct mpib_rail_msg *msg)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_RAIL, .rail = *msg };
-	struct mpib_blane *l, *next;
+	struct mpib_blane *l = lane_of(of(ctx), lane);
 
-	HASH_ITER(hh, of(ctx)->lanes, l, next)
-	{
-		if (l->lane == lane && l->state == MPIB_BLANE_UP) {
-			m.to = l->their_id;
-			mpib_blane_tell(l, &m);
-			return;
-		}
-	}
+	if (!l)
+		return;
+	m.to = l->their_id;
+	mpib_blane_tell(l, &m);
 }
 
 const struct mpib_engine_events mpib_broker_events = {

@@ -33,9 +33,11 @@ static void on_called(void *ctx, struct mpib_link *link)
 	mpib_link_send(link, &hello);
 }
 
+/* It is called again soon, and says the same. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
-	mpib_warn("peer %s: %s", p->label, why);
+	if (strncmp(p->trouble, why, sizeof(p->trouble) - 1))
+		mpib_warn("peer %s: %s", p->label, why);
 	mpib_peer_cut(p, why);
 }
 

@@ -18,6 +18,7 @@
 #define PATIENCE_NS (5 * MPIB_SEC)
 #define PAUSE_NS (100 * MPIB_MSEC)
 #define STRANGERS_MAX 256
+#define REFUSED_NS (60 * MPIB_SEC) /* between two words of the same */
 
 struct mpib_stranger {
 	struct mpib_broker *broker;
@@ -53,6 +54,19 @@ static void drop(struct mpib_stranger *s)
 	free_stranger(s);
 }
 
+/* Who is refused calls again and again. */
+static void tell_refused(const struct mpib_stranger *s, const char *why)
+{
+	struct mpib_broker *b = s->broker;
+	uint64_t now = mpib_loop_now(b->loop);
+
+	if (!strcmp(b->refused, why) && now - b->refused_ns < REFUSED_NS)
+		return;
+	snprintf(b->refused, sizeof(b->refused), "%s", why);
+	b->refused_ns = now;
+	mpib_warn("peer link from %s refused: %s", s->link->label, why);
+}
+
 static void refuse(struct mpib_stranger *s, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -68,8 +82,7 @@ static void refuse(struct mpib_stranger *s, int error, const char *fmt, ...)
 	vsnprintf(m.why, sizeof(m.why), fmt, ap);
 	va_end(ap);
 	if (error != -EALREADY)
-		mpib_warn("peer link from %s refused: %s", s->link->label,
-			  m.why);
+		tell_refused(s, m.why);
 	mpib_link_send(s->link, &m);
 	drop(s);
 }
@@ -260,8 +273,12 @@ static void on_accept(void *arg, uint32_t events)
 
 	(void)events;
 	fd = accept4(b->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-		mpib_err("peer link: no descriptor for a caller: %m");
+	/* Unless it went meanwhile a caller still waits, and is told of in each
+	 * turn. */
+	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
+	    errno != EINTR) {
+		mpib_err("peer link: a caller waits: accept: %m (raise "
+			 "LimitNOFILE)");
 		mpib_loop_mod(b->loop, &b->accept, 0);
 		mpib_timer_arm(b->loop, &b->pause, PAUSE_NS, on_pause_end, b);
 	}

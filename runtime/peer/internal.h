@@ -81,7 +81,7 @@ struct mpib_blane {
 	struct mpib_bconn_list conns;
 	struct mpib_bconn_list waiting; /* of these, for it to be up */
 	TAILQ_ENTRY(mpib_blane) entry;
-	UT_hash_handle hh;
+	UT_hash_handle hh, hh_lane;
 };
 
 enum mpib_bconn_state {
@@ -173,8 +173,11 @@ struct mpib_broker {
 	unsigned peer_count;
 	struct mpib_stranger_list strangers; /* oldest first */
 	unsigned stranger_count;
+	char refused[200]; /* what the last of them were told */
+	uint64_t refused_ns; /* when the log was */
 	struct mpib_listener_entry *listeners;
-	struct mpib_blane *lanes;
+	struct mpib_blane *lanes; /* by id */
+	struct mpib_blane *by_lane; /* those that are UP */
 	struct mpib_bconn *conns; /* by id */
 	struct mpib_bconn *by_flow;
 	uint32_t next_id;
@@ -248,6 +251,8 @@ struct mpib_blane *mpib_blane_find_shared(struct mpib_peer *p,
 					  bool ours);
 /* Send something about it, unless it is muted. */
 void mpib_blane_tell(const struct mpib_blane *l, const struct mpib_peer_msg *m);
+/* It carries from now on. */
+void mpib_blane_up(struct mpib_blane *l);
 /* Kill it; its connections fail and become quiet, the peer is told. */
 void mpib_blane_kill(struct mpib_blane *l, int error, const char *why);
 void mpib_blane_join(struct mpib_blane *l, struct mpib_bconn *c);

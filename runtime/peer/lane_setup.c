@@ -104,7 +104,7 @@ static void came_up(struct mpib_blane *l)
 {
 	struct mpib_bconn *c;
 
-	l->state = MPIB_BLANE_UP;
+	mpib_blane_up(l);
 	mpib_lane_settled(l->lane);
 	while ((c = TAILQ_FIRST(&l->waiting))) {
 		TAILQ_REMOVE(&l->waiting, c, entry);
@@ -359,7 +359,8 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		/* Its opener has not seen our answer. */
 		TAILQ_FOREACH(l, &p->lanes, entry)
 		{
-			if (!l->ours && l->their_id == m->from)
+			if (!l->ours && l->their_id == m->from &&
+			    l->state < MPIB_BLANE_DYING)
 				break;
 		}
 	}

@@ -75,11 +75,13 @@ struct mpib_blane *mpib_blane_restore(struct mpib_peer *p,
 				      const struct mpib_lane_key *key,
 				      bool ours, uint32_t id)
 {
-	struct mpib_blane *l = new_entry(p, key, ours, id);
+	return new_entry(p, key, ours, id);
+}
 
-	if (l)
-		l->state = MPIB_BLANE_UP;
-	return l;
+void mpib_blane_up(struct mpib_blane *l)
+{
+	l->state = MPIB_BLANE_UP;
+	HASH_ADD(hh_lane, l->peer->broker->by_lane, lane, sizeof(l->lane), l);
 }
 
 static void free_entry(struct mpib_blane *l)
@@ -155,6 +157,8 @@ void mpib_blane_kill(struct mpib_blane *l, int error, const char *why)
 	/* why may belong to what ends here. */
 	snprintf(text, sizeof(text), "%s", why);
 	l->state = connected ? MPIB_BLANE_DYING : MPIB_BLANE_DEAD;
+	if (connected)
+		HASH_DELETE(hh_lane, l->peer->broker->by_lane, l);
 	l->uses++;
 	tell_end(l, error, text);
 	mpib_accept_lane_gone(l);
@@ -209,6 +213,7 @@ void mpib_blanes_free(struct mpib_broker *b)
 {
 	struct mpib_blane *l, *next;
 
+	HASH_CLEAR(hh_lane, b->by_lane);
 	HASH_ITER(hh, b->lanes, l, next)
 	{
 		HASH_DELETE(hh, b->lanes, l);

@@ -70,6 +70,8 @@ static void lane(struct mpib_broker_parcel *x, struct mpib_peer *peer,
 	mpib_parcel_raw(p, &l->sup_src, sizeof(l->sup_src));
 	mpib_parcel_raw(p, &l->sup_dst, sizeof(l->sup_dst));
 	lane_body(x, l);
+	if (!p->packing && !p->failed)
+		mpib_blane_up(l);
 }
 
 static void peer_lanes(struct mpib_broker_parcel *x, struct mpib_peer *peer)

@@ -33,6 +33,7 @@ void rig_up(struct rig *rig, unsigned n)
 		.loop = &node->loop,
 		.engine = &node->engine,
 		.addr = htonl(0x7f170001u + n),
+		.port = rig->port[n],
 		.key = &rig->key,
 		.sout = htonl(rig->sout[n]),
 		.islands = &rig->islands[n],

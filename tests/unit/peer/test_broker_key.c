@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
+
 static const struct mpib_cluster_key cluster = { true, "cluster" };
 static const struct mpib_cluster_key other = { true, "other" };
 static const struct mpib_cluster_key none;
@@ -78,6 +80,36 @@ static void another_key_is_no_key(void **state)
 		       "does not know the cluster's key");
 }
 
+static unsigned lines;
+
+static void count(enum mpib_log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+	lines++;
+}
+
+/* They call ten times a second for as long as somebody wants to connect. */
+static void a_refusal_is_told_once(void **state)
+{
+	static const struct mpib_cluster_key *const keys[][2] = {
+		{ &none, &cluster },
+		{ &cluster, &none },
+		{ &other, &cluster },
+	};
+
+	for (unsigned i = 0; i < 3; i++) {
+		rig_setup(state);
+		mpib_log_set_level(MPIB_LOG_WARN);
+		mpib_log_set_sink(count);
+		lines = 0;
+		expect_refused(*state, keys[i][0], keys[i][1], "key");
+		mpib_log_set_sink(NULL);
+		assert_in_range(lines, 1, 3);
+		rig_teardown(state);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -92,6 +124,7 @@ int main(void)
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(another_key_is_no_key,
 						rig_setup, rig_teardown),
+		cmocka_unit_test(a_refusal_is_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

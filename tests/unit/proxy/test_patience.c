@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "handover/sessions.h"
 #include "rundir.h"
 #include "scratch.h"
 #include "session/session.h"
@@ -104,6 +106,40 @@ static void sessions_without_hello_have_a_limit(void **state)
 	turn_all();
 	assert_int_equal(all.ledger.sessions, 0);
 
+	mpib_sessions_stop(&all);
+	mpib_sessions_fini(&all);
+	close(fd);
+}
+
+/* An upgrade listens to nobody, also when accept() was out of descriptors just
+ * before and was to look again. */
+static void a_pause_is_not_ended_by_a_descriptor(void **state)
+{
+	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
+	struct rlimit all_of_them, few;
+	struct mpib_sessions all;
+	int client;
+
+	(void)state;
+	assert_int_equal(mpib_sessions_init(&all, &loop, NULL, NULL, &cfg, fd),
+			 0);
+	client = dial("c", SOCK_SEQPACKET);
+	getrlimit(RLIMIT_NOFILE, &all_of_them);
+	few = all_of_them;
+	few.rlim_cur = (rlim_t)client + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	turn_all();
+	assert_int_equal(all.ledger.sessions, 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all_of_them), 0);
+	mpib_sessions_pause(&all, true);
+	mpib_loop_advance(&loop, 10 * MPIB_SEC);
+	turn_all();
+	assert_int_equal(all.ledger.sessions, 0);
+	mpib_sessions_pause(&all, false);
+	turn_all();
+	assert_int_equal(all.ledger.sessions, 1);
+	close(client);
+	turn_all();
 	mpib_sessions_stop(&all);
 	mpib_sessions_fini(&all);
 	close(fd);
@@ -201,6 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PATIENCE_TEST(a_client_without_hello_is_dropped_after_5_s),
 		PATIENCE_TEST(sessions_without_hello_have_a_limit),
+		PATIENCE_TEST(a_pause_is_not_ended_by_a_descriptor),
 		PATIENCE_TEST(a_reader_that_takes_nothing_is_dropped_after_5_s),
 		PATIENCE_TEST(a_reader_that_takes_all_late_is_answered),
 	};
