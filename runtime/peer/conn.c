@@ -17,12 +17,17 @@ void mpib_bconn_set_state(struct mpib_bconn *c, enum mpib_conn_state state)
 			      (uint32_t)state, memory_order_release);
 }
 
+static bool index_free(const struct mpib_owner *owner, uint32_t index)
+{
+	return index < MPIB_CONNS_MAX && !owner->conn[index] && !owner->leaving;
+}
+
 int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 		   uint32_t index, bool sender, struct mpib_bconn **conn)
 {
 	struct mpib_bconn *c;
 
-	if (index >= MPIB_CONNS_MAX || owner->conn[index] || owner->leaving)
+	if (!index_free(owner, index))
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -39,6 +44,15 @@ int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 	mpib_bconn_set_state(c, MPIB_CONN_PENDING);
 	*conn = c;
 	return 0;
+}
+
+void mpib_bconn_set_peer(struct mpib_bconn *c, struct mpib_peer *p)
+{
+	if (c->peer)
+		c->peer->conns--;
+	c->peer = p;
+	if (p)
+		p->conns++;
 }
 
 static void on_late(void *arg)
@@ -86,7 +100,7 @@ int mpib_broker_connect(struct mpib_broker *b, struct mpib_owner *owner,
 	int rc;
 
 	if (handle->magic != MPIB_HANDLE_MAGIC || handle->port == 0 ||
-	    handle->shard >= MPIB_SHARDS_MAX)
+	    handle->shard >= MPIB_SHARDS_MAX || !index_free(owner, index))
 		return -EINVAL;
 	p = mpib_peer_find(b, handle->addr, handle->port, false);
 	if (!p)
@@ -97,7 +111,7 @@ int mpib_broker_connect(struct mpib_broker *b, struct mpib_owner *owner,
 	c->handle = *handle;
 	if (traffic_class > 0 && traffic_class <= UINT8_MAX)
 		c->traffic_class = (uint8_t)traffic_class;
-	c->peer = p;
+	mpib_bconn_set_peer(c, p);
 	mpib_bconn_begin(c);
 	return 0;
 }
@@ -199,7 +213,7 @@ void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w)
 	};
 	int rc;
 
-	c->peer = w->peer;
+	mpib_bconn_set_peer(c, w->peer);
 	mpib_blane_join(w->lane, c);
 	c->state = MPIB_BCONN_READY;
 	rc = make_flow(c, &m.flow);

@@ -44,6 +44,7 @@ static void free_conn(struct mpib_bconn *c)
 	struct mpib_owner *o = c->owner;
 
 	HASH_DELETE(hh, c->broker->conns, c);
+	mpib_bconn_set_peer(c, NULL);
 	o->conn[c->index] = NULL;
 	o->conns--;
 	mpib_bconn_set_state(c, MPIB_CONN_FREE);

@@ -57,7 +57,8 @@ struct mpib_peer {
 	char trouble[128]; /* why the last link failed */
 	struct mpib_blane_list lanes;
 	unsigned lane_count;
-	struct mpib_bconn_list waiting; /* for the link */
+	unsigned conns; /* that name it */
+	struct mpib_bconn_list waiting; /* of these, for the link */
 	TAILQ_ENTRY(mpib_peer) entry;
 };
 
@@ -194,7 +195,8 @@ void mpib_hello_close(struct mpib_broker *b);
 
 /* peer.c */
 void mpib_peers_free(struct mpib_broker *b);
-/* Made if need be. NULL: no memory, or too many. */
+/* Made if need be, in the place of an idle one where there are many. NULL: no
+ * memory, or too many are in use. */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 				 uint16_t port, bool called);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
@@ -268,6 +270,8 @@ void mpib_bconn_set_state(struct mpib_bconn *c, enum mpib_conn_state state);
 int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
 		   uint32_t index, bool sender, struct mpib_bconn **conn);
 bool mpib_bconn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* It is with p from now on; p NULL: with none any more. */
+void mpib_bconn_set_peer(struct mpib_bconn *c, struct mpib_peer *p);
 /* Register it with the agent. */
 void mpib_bconn_want_hint(struct mpib_bconn *c);
 /* The link, or the lane, is up. */

@@ -59,6 +59,42 @@ static struct mpib_peer *new_peer(struct mpib_broker *b, uint32_t addr,
 	return p;
 }
 
+/* Nothing here would miss it. */
+static bool idle(const struct mpib_peer *p)
+{
+	return p->state == MPIB_PEER_IDLE && !p->candidate && !p->conns &&
+	       !p->away.armed && TAILQ_EMPTY(&p->lanes);
+}
+
+static void free_peer(struct mpib_peer *p)
+{
+	struct mpib_broker *b = p->broker;
+
+	TAILQ_REMOVE(&b->peers, p, entry);
+	b->peer_count--;
+	mpib_timer_disarm(b->loop, &p->retry);
+	mpib_timer_disarm(b->loop, &p->away);
+	mpib_resume_end(&p->resume);
+	if (p->link)
+		mpib_link_close(p->link);
+	free(p);
+}
+
+/* The one that is known for longest. False: all are in use. */
+static bool evict(struct mpib_broker *b)
+{
+	struct mpib_peer *p;
+
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		if (idle(p)) {
+			free_peer(p);
+			return true;
+		}
+	}
+	return false;
+}
+
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 				 uint16_t port, bool called)
 {
@@ -70,8 +106,9 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 		    p->called == called)
 			return p;
 	}
-	return b->peer_count < PEERS_MAX ? new_peer(b, addr, port, called)
-					 : NULL;
+	if (b->peer_count >= PEERS_MAX && !evict(b))
+		return NULL;
+	return new_peer(b, addr, port, called);
 }
 
 void mpib_peer_forget(struct mpib_peer *p, const char *why)
@@ -312,13 +349,6 @@ void mpib_peers_free(struct mpib_broker *b)
 {
 	struct mpib_peer *p;
 
-	while ((p = TAILQ_FIRST(&b->peers))) {
-		TAILQ_REMOVE(&b->peers, p, entry);
-		mpib_timer_disarm(b->loop, &p->retry);
-		mpib_timer_disarm(b->loop, &p->away);
-		mpib_resume_end(&p->resume);
-		if (p->link)
-			mpib_link_close(p->link);
-		free(p);
-	}
+	while ((p = TAILQ_FIRST(&b->peers)))
+		free_peer(p);
 }

@@ -129,7 +129,7 @@ static void ready(struct mpib_broker_parcel *x, struct mpib_bconn *c)
 	if (!l || p->failed)
 		return;
 	if (!p->packing) {
-		c->peer = l->peer;
+		mpib_bconn_set_peer(c, l->peer);
 		c->known = true;
 		mpib_blane_join(l, c);
 	}
@@ -148,7 +148,7 @@ static void held(struct mpib_broker_parcel *x, struct mpib_bconn *c)
 	mpib_parcel_u8(x->p, &c->traffic_class);
 	if (x->p->packing || x->p->failed)
 		return;
-	c->peer = mpib_peer_find(x->b, h->addr, h->port, false);
+	mpib_bconn_set_peer(c, mpib_peer_find(x->b, h->addr, h->port, false));
 	if (!c->peer)
 		mpib_parcel_fail(x->p, "no memory for a peer");
 }

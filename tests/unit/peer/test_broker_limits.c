@@ -103,6 +103,42 @@ static void a_lane_given_up_is_closed_whatever_had_its_id_before(void **state)
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 0);
 }
 
+/* More than there is room for: of those that nobody wants any more the oldest
+ * goes. */
+static void who_calls_everywhere_fills_no_table(void **state)
+{
+	struct mpib_handle nowhere, handle;
+	struct rig *rig = *state;
+	struct client *a, *b;
+	uint32_t id;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	mpib_broker_listen(b->node->broker, &b->owner, &id, &handle);
+	for (unsigned i = 0; i < 9000; i++) {
+		nowhere = handle;
+		nowhere.port = (uint16_t)(i + 1);
+		if (nowhere.port == handle.port)
+			continue;
+		assert_int_equal(mpib_broker_connect(a->node->broker, &a->owner,
+						     i % 64, 0, &nowhere),
+				 0);
+		mpib_loop_turn(&rig->node[0].loop, 0);
+		if (i % 64 >= 32)
+			mpib_broker_drop(a->node->broker, &a->owner, i % 64);
+		if (i % 64 == 63) {
+			for (uint32_t k = 0; k < 32; k++)
+				mpib_broker_drop(a->node->broker, &a->owner, k);
+			rig_settle(rig);
+		}
+	}
+	rig_pass(rig, MPIB_SEC);
+	rig_connect(rig, a, 100, b, 100);
+	rig_connect(rig, b, 101, a, 101);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +146,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_lane_given_up_is_closed_whatever_had_its_id_before,
 			rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_calls_everywhere_fills_no_table, rig_setup,
+			rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
