@@ -220,6 +220,19 @@ static void garbage(struct ibv_wc *wc)
 	wc->vendor_err = 0x100 + (uint32_t)wc->status;
 }
 
+static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
+{
+	/* Relaxed: who ends a life and polls then is one thread, or has been
+	 * told by the one that did. */
+	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
+}
+
+void soft_cq_forget(struct soft_qp *qp)
+{
+	atomic_fetch_add_explicit(&qp->ctx->qps[qp->idx].life, 1,
+				  memory_order_relaxed);
+}
+
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
@@ -227,6 +240,7 @@ void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st)
 
 	if (!e)
 		return;
+	e->life = life_of(qp->ctx, qp->idx);
 	e->of_sq = true;
 	e->sq_done = idx + 1;
 	e->wc = (struct ibv_wc){
@@ -249,6 +263,7 @@ void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st)
 
 	if (!e)
 		return;
+	e->life = life_of(qp->ctx, qp->idx);
 	e->of_sq = false;
 	e->wc = (struct ibv_wc){
 		.wr_id = qp->recv_wr_id,
@@ -291,22 +306,25 @@ static void reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 {
 	struct soft_ctx *ctx = to_ctx(cq->ibv.context);
-	uint32_t head, tail;
+	uint32_t head, tail, from;
 	int i = 0;
 
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	/* Acquire pairs with the release in cqe_end(). */
 	tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
-	for (; i < n && head != tail; i++, head++) {
+	from = head;
+	for (; i < n && head != tail; head++) {
 		struct soft_cqe *e = &cq->ring[head & cq->mask];
 
-		wc[i] = e->wc;
+		if (e->life != life_of(ctx, e->wc.qp_num & (SOFT_NQP - 1)))
+			continue;
+		wc[i++] = e->wc;
 		if (ns)
 			*ns = e->ns;
 		if (e->of_sq)
 			reclaim(ctx, e);
 	}
-	if (i)
+	if (head != from)
 		/* Release pairs with the acquire in cqe_begin(). */
 		atomic_store_explicit(&cq->head, head, memory_order_release);
 	return i;

@@ -28,6 +28,7 @@ struct soft_channel {
 struct soft_cqe {
 	struct ibv_wc wc;
 	uint32_t sq_done; /* with of_sq: the send queue is free up to here */
+	uint32_t life; /* of the QP, when it was made */
 	bool of_sq;
 	uint64_t ns; /* when it was made, if the CQ is stamped */
 };
@@ -67,6 +68,8 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents);
 int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 bool soft_disarm_cq(struct ibv_cq *cq);
+/* What qp has completed and nobody has polled yet is gone. */
+void soft_cq_forget(struct soft_qp *qp);
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);
 /* Of the receive in qp->recv_wr_id, for the request in qp->rx. */
 void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st);

@@ -23,8 +23,11 @@
 
 #define ACCESS_KNOWN                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
-	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND |  \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |                   \
+	 IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND |                           \
 	 IBV_ACCESS_OPTIONAL_RANGE)
+/* Of verbs, and not done here. */
+#define ACCESS_UNSUPPORTED (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
 _Static_assert(SOFT_MAX_MR >> MR_IDX_BITS == 1, "an index fills its bits");
 
@@ -143,25 +146,25 @@ uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 	return mr ? mr_at(mr, pd, addr, len, access) : NULL;
 }
 
-static uint8_t *sge_at(struct soft_qp *qp, const struct ibv_sge *sge,
+static uint8_t *sge_at(struct soft_pd *pd, const struct ibv_sge *sge,
 		       int access)
 {
-	struct soft_mr_table *t = &qp->ctx->mrs;
+	struct soft_mr_table *t = &to_ctx(pd->ibv.context)->mrs;
 	struct soft_mr *mr = table_find(t, sge->lkey, t->lsecret);
 
-	return mr ? mr_at(mr, qp->pd, sge->addr, sge->length, access) : NULL;
+	return mr ? mr_at(mr, pd, sge->addr, sge->length, access) : NULL;
 }
 
-bool soft_sge_valid(struct soft_qp *qp, const struct ibv_sge *sge,
+bool soft_sge_valid(struct soft_pd *pd, const struct ibv_sge *sge,
 		    uint32_t nsge, int access)
 {
 	for (uint32_t i = 0; i < nsge; i++)
-		if (sge[i].length && !sge_at(qp, &sge[i], access))
+		if (sge[i].length && !sge_at(pd, &sge[i], access))
 			return false;
 	return true;
 }
 
-int soft_sge_iov(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t nsge,
+int soft_sge_iov(struct soft_pd *pd, const struct ibv_sge *sge, uint32_t nsge,
 		 uint64_t off, uint64_t len, int access, struct iovec *iov,
 		 int max)
 {
@@ -175,7 +178,7 @@ int soft_sge_iov(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t nsge,
 			off -= part;
 			continue;
 		}
-		p = sge_at(qp, &sge[i], access);
+		p = sge_at(pd, &sge[i], access);
 		if (!p)
 			return -EACCES;
 		part -= off;
@@ -283,12 +286,13 @@ static int mr_create(struct ibv_pd *p, struct soft_mr proto,
 
 static int check_access(int access, uint64_t iova, size_t len)
 {
-	if (access & ~ACCESS_KNOWN || iova + len < iova)
+	const int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (access & ~(ACCESS_KNOWN | ACCESS_UNSUPPORTED) || iova + len < iova)
 		return -EINVAL;
-	if (access & IBV_ACCESS_REMOTE_WRITE &&
-	    !(access & IBV_ACCESS_LOCAL_WRITE))
+	if (access & writes && !(access & IBV_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	return 0;
+	return access & ACCESS_UNSUPPORTED ? -EOPNOTSUPP : 0;
 }
 
 int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,

@@ -11,7 +11,6 @@
 #define SOFT_MAX_MR (1u << 20)
 
 struct soft_ctx;
-struct soft_qp;
 
 struct soft_pd {
 	struct ibv_pd ibv;
@@ -56,10 +55,10 @@ uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
  * The pieces of an SGE list from byte off on, at most len bytes and max
  * pieces. Returns how many, or -EACCES when a piece is not ours to use.
  */
-int soft_sge_iov(struct soft_qp *qp, const struct ibv_sge *sge, uint32_t nsge,
+int soft_sge_iov(struct soft_pd *pd, const struct ibv_sge *sge, uint32_t nsge,
 		 uint64_t off, uint64_t len, int access, struct iovec *iov,
 		 int max);
-bool soft_sge_valid(struct soft_qp *qp, const struct ibv_sge *sge,
+bool soft_sge_valid(struct soft_pd *pd, const struct ibv_sge *sge,
 		    uint32_t nsge, int access);
 
 #endif

@@ -188,6 +188,7 @@ int soft_destroy_qp(struct ibv_qp *q)
 	qp->rnr_at = 0;
 	qp->ack_at = 0;
 	soft_timer_update(qp);
+	soft_cq_forget(qp);
 	ctx->qps[qp->idx].qp = NULL;
 	/* Relaxed: see reclaim() in cq.c. */
 	atomic_store_explicit(&ctx->qps[qp->idx].sq_done, 0,
@@ -207,7 +208,7 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 
 	/* What libibverbs refuses for every device. Otherwise everything is
 	 * filled in, whatever was asked for, as most providers do. */
-	if (mask & ~((IBV_QP_DEST_QPN << 1) - 1))
+	if (mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return -EOPNOTSUPP;
 	soft_lock(qp->ctx);
 	*attr = qp->attr;

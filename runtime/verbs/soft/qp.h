@@ -118,6 +118,8 @@ struct soft_qp_slot {
 	struct soft_qp *qp; /* under ctx->lock */
 	/* qpn << 32 | sq_done. poll_cq moves it forward, post_send reads. */
 	_Atomic uint64_t sq_done;
+	/* A QP that is destroyed or reset takes its completions with it. */
+	_Atomic uint32_t life;
 };
 
 static inline struct soft_qp *to_qp(struct ibv_qp *q)

@@ -119,6 +119,11 @@ bool soft_recv_take(struct soft_qp *qp)
 	return true;
 }
 
+struct soft_pd *soft_recv_pd(struct soft_qp *qp)
+{
+	return qp->srq ? to_pd(qp->srq->ibv.pd) : qp->pd;
+}
+
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		    struct ibv_srq **out)
 {

@@ -13,6 +13,7 @@
 #define SOFT_MAX_SGE 30
 #define SOFT_MAX_WR 32768
 
+struct soft_pd;
 struct soft_qp;
 
 struct soft_rwqe {
@@ -46,6 +47,8 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 /* Take the next receive for qp into qp->recv_*. False: there is none. */
 bool soft_recv_take(struct soft_qp *qp);
+/* Whose regions a receive of qp may name: its queue's. */
+struct soft_pd *soft_recv_pd(struct soft_qp *qp);
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		    struct ibv_srq **out);
 int soft_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);

@@ -182,6 +182,7 @@ static void reset(struct soft_qp *qp)
 	qp->rx_msn = 0;
 	qp->ack_sent = 0;
 	qp->was_up = false;
+	soft_cq_forget(qp);
 	/* Relaxed: a poster that uses the QP again comes after us. */
 	atomic_store_explicit(&qp->ctx->qps[qp->idx].sq_done,
 			      (uint64_t)qp->ibv.qp_num << 32 | tail,

@@ -270,6 +270,35 @@ static void an_overrun_is_an_event_of_the_queue(void **state)
 		t->v->ack_async_event(&ev);
 }
 
+/* As mlx5 has it; rxe leaves them in the queue. */
+static void a_qp_that_goes_takes_its_completions_with_it(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qa, *qb, *stays, *other;
+
+	if (t->rxe)
+		skip();
+	vt_pair(t, &vt_usual, &stays, &other);
+	for (int how = 0; how < 2; how++) {
+		vt_pair(t, &vt_usual, &qa, &qb);
+		for (uint64_t id = 2; id < 6; id++)
+			assert_int_equal(vt_recv(qa, id, NULL, 0), 0);
+		/* They are flushed, and nobody has looked at it. */
+		assert_int_equal(vt_to(t, qa, IBV_QPS_ERR), 0);
+		if (how)
+			vt_destroy(t, qa, NULL);
+		else
+			assert_int_equal(vt_to(t, qa, IBV_QPS_RESET), 0);
+		assert_int_equal(vt_recv(other, 9, NULL, 0), 0);
+		assert_int_equal(vt_send_imm(stays, 10, 0, NULL, 0), 0);
+		vt_expect(t, &t->b.recv, 9, IBV_WC_SUCCESS);
+		vt_expect(t, &t->a.send, 10, IBV_WC_SUCCESS);
+		vt_quiet(t, &t->a.recv, 4);
+		vt_destroy(t, how ? NULL : qa, qb);
+	}
+	vt_destroy(t, stays, other);
+}
+
 static void poll_of_nothing_returns_nothing(void **state)
 {
 	struct vt *t = *state;
@@ -289,6 +318,7 @@ int main(void)
 		vt_test(an_event_left_unread_does_not_outlive_its_queue),
 		vt_test(a_sleeping_owner_misses_nothing),
 		vt_test(an_overrun_is_an_event_of_the_queue),
+		vt_test(a_qp_that_goes_takes_its_completions_with_it),
 		vt_test(poll_of_nothing_returns_nothing),
 	};
 

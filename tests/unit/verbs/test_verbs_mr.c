@@ -71,6 +71,41 @@ static void writing_by_others_needs_writing_by_oneself(void **state)
 			 -EINVAL);
 }
 
+static void atomics_are_a_permission_that_any_region_may_give(void **state)
+{
+	struct vt *t = *state;
+	static char buf[64];
+	struct ibv_mr *mr;
+
+	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
+				      VT_ALL | IBV_ACCESS_REMOTE_ATOMIC, &mr),
+			 0);
+	assert_int_equal(t->v->dereg_mr(mr), 0);
+	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
+				      IBV_ACCESS_REMOTE_ATOMIC, &mr),
+			 -EINVAL);
+}
+
+static void what_verbs_have_and_the_device_has_not_is_unsupported(void **state)
+{
+	struct vt *t = *state;
+	static char buf[64];
+	struct ibv_mr *mr;
+
+	/* Other devices may well have them. */
+	if (!t->soft)
+		skip();
+	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
+				      VT_ALL | IBV_ACCESS_MW_BIND, &mr),
+			 -EOPNOTSUPP);
+	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), 0,
+				      VT_ALL | IBV_ACCESS_ZERO_BASED, &mr),
+			 -EOPNOTSUPP);
+	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
+				      VT_ALL | 1 << 15, &mr),
+			 -EINVAL);
+}
+
 static void memory_that_is_not_there_is_not_registered(void **state)
 {
 	struct vt *t = *state;
@@ -328,6 +363,8 @@ int main(void)
 		vt_test(an_iova_replaces_the_address),
 		vt_test(a_deregistered_key_is_dead_even_if_registered_again),
 		vt_test(writing_by_others_needs_writing_by_oneself),
+		vt_test(atomics_are_a_permission_that_any_region_may_give),
+		vt_test(what_verbs_have_and_the_device_has_not_is_unsupported),
 		vt_test(memory_that_is_not_there_is_not_registered),
 		vt_test(memory_for_reading_is_not_registered_for_writing),
 		vt_test(what_is_paged_on_demand_is_paged_when_written),

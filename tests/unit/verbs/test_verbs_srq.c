@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 
 static void several_qps_take_receives_in_the_order_they_were_posted(void **s)
 {
@@ -167,6 +168,48 @@ static void a_qp_on_an_srq_has_no_receive_queue(void **state)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
+static void a_receive_is_of_the_domain_of_its_queue(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem foreign = vt_mem(t, &t->b, 64, VT_LOCAL);
+	struct ibv_srq_init_attr attr = { .attr = { 8, 2, 0 } };
+	struct vt_mem m = { .len = 64, .p = calloc(1, 64) };
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qa, *qb;
+	struct ibv_sge sge;
+	struct ibv_pd *pd;
+
+	assert_non_null(m.p);
+	assert_int_equal(t->v->alloc_pd(t->b.ctx, &pd), 0);
+	assert_int_equal(
+		t->v->reg_mr(pd, m.p, 64, vt_addr(&m), VT_LOCAL, &m.mr), 0);
+	assert_int_equal(t->v->create_srq(pd, &attr, &o.srq), 0);
+	qb = vt_qp(t, &t->b, &o);
+	o.srq = NULL;
+	qa = vt_qp(t, &t->a, &o);
+	vt_connect(t, qa, qb, &o);
+	sge = vt_sge(&m, 0, 64);
+	assert_int_equal(vt_srq_recv(qb->srq, 1, &sge, 1), 0);
+	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
+	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	/* That of the queue pair does not count. */
+	if (t->soft) {
+		sge = vt_sge(&foreign, 0, 64);
+		assert_int_equal(vt_srq_recv(qb->srq, 4, &sge, 1), 0);
+		assert_int_equal(vt_send_imm(qa, 5, 3, NULL, 0), 0);
+		vt_expect(t, &t->b.recv, 4, IBV_WC_LOC_PROT_ERR);
+		vt_expect(t, &t->a.send, 5, IBV_WC_REM_OP_ERR);
+	}
+	o.srq = qb->srq;
+	vt_destroy(t, qa, qb);
+	assert_int_equal(t->v->destroy_srq(o.srq), 0);
+	assert_int_equal(t->v->dereg_mr(m.mr), 0);
+	assert_int_equal(t->v->dealloc_pd(pd), 0);
+	vt_mem_free(t, &foreign);
+	free(m.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +219,7 @@ int main(void)
 		vt_test(a_full_srq_names_the_bad_request),
 		vt_test(an_error_tells_when_the_last_receive_is_in),
 		vt_test(a_qp_on_an_srq_has_no_receive_queue),
+		vt_test(a_receive_is_of_the_domain_of_its_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@
 	 IBV_ACCESS_REMOTE_READ)
 
 /* All that query_qp() may be asked for. */
-#define VT_QUERY ((IBV_QP_DEST_QPN << 1) - 1)
+#define VT_QUERY (IBV_QP_RATE_LIMIT - 1)
 
 /* A completion queue, and what has been polled from it but not yet read. */
 struct vt_cq {

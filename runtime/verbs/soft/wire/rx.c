@@ -121,7 +121,7 @@ static void begin_send(struct soft_qp *qp)
 		room += qp->recv_sge[i].length;
 	if (qp->rx.len > room)
 		refuse_recv(qp, IBV_WC_LOC_LEN_ERR, SOFT_NAK_INVALID);
-	else if (!soft_sge_valid(qp, qp->recv_sge, qp->recv_nsge,
+	else if (!soft_sge_valid(soft_recv_pd(qp), qp->recv_sge, qp->recv_nsge,
 				 IBV_ACCESS_LOCAL_WRITE))
 		refuse_recv(qp, IBV_WC_LOC_PROT_ERR, SOFT_NAK_OP);
 	else
@@ -189,8 +189,9 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 	case SOFT_PLACE_RKEY:
 		return rkey_iov(qp, iov);
 	case SOFT_PLACE_RECV:
-		return soft_sge_iov(qp, qp->recv_sge, qp->recv_nsge, qp->rx_off,
-				    left, IBV_ACCESS_LOCAL_WRITE, iov, max);
+		return soft_sge_iov(soft_recv_pd(qp), qp->recv_sge,
+				    qp->recv_nsge, qp->rx_off, left,
+				    IBV_ACCESS_LOCAL_WRITE, iov, max);
 	case SOFT_PLACE_READ:
 		return soft_tx_iov(qp, qp->sq_base + qp->rx.msn, qp->rx_off,
 				   left, iov, max);

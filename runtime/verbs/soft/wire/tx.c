@@ -84,7 +84,7 @@ static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 		return w->status;
 	if (read && !qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
-	if (!w->is_inline && !soft_sge_valid(qp, sges(qp, idx), w->nsge,
+	if (!w->is_inline && !soft_sge_valid(qp->pd, sges(qp, idx), w->nsge,
 					     read ? IBV_ACCESS_LOCAL_WRITE : 0))
 		return IBV_WC_LOC_PROT_ERR;
 	if (!w->counted && soft_fault_drops(qp->ctx))
@@ -136,7 +136,7 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 
 	if (!w->is_inline)
 		return soft_sge_iov(
-			qp, sges(qp, idx), w->nsge, off, len,
+			qp->pd, sges(qp, idx), w->nsge, off, len,
 			w->op == SOFT_OP_READ ? IBV_ACCESS_LOCAL_WRITE : 0, iov,
 			max);
 	if (!len || !max)
