@@ -184,7 +184,7 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 {
 	uint32_t tail, head;
 
-	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	tail = cq->made;
 	/* Acquire pairs with the release in poll_ring(): the consumer has
 	 * copied the entry that is about to be overwritten. */
 	head = atomic_load_explicit(&cq->head, memory_order_acquire);
@@ -195,15 +195,49 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	return &cq->ring[tail & cq->mask];
 }
 
+static void show(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
+{
+	/* Release: the entries are whole before poll_ring() can see them. */
+	atomic_store_explicit(&cq->tail, cq->made, memory_order_release);
+	notify(ctx, cq, solicited);
+}
+
 static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
-	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
-
 	if (cq->stamped)
-		cq->ring[tail & cq->mask].ns = mpib_now_ns();
-	/* Release: the entry is whole before poll_ring() can see it. */
-	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
-	notify(ctx, cq, solicited);
+		cq->ring[cq->made & cq->mask].ns = mpib_now_ns();
+	cq->made++;
+	if (cq->held)
+		cq->held_solicited |= solicited;
+	else
+		show(ctx, cq, solicited);
+}
+
+void soft_cq_hold(struct soft_qp *qp)
+{
+	struct soft_ctx *ctx = qp->ctx;
+	struct soft_cq *cq = qp->rcq;
+
+	if (!cq->held)
+		TAILQ_INSERT_TAIL(&ctx->held, cq, held_link);
+	cq->held = true;
+	if (!qp->ack_now)
+		TAILQ_INSERT_TAIL(&ctx->ack_due, qp, ack_link);
+	qp->ack_now = true;
+}
+
+void soft_cq_publish(struct soft_ctx *ctx)
+{
+	struct soft_cq *cq;
+
+	while ((cq = TAILQ_FIRST(&ctx->held))) {
+		TAILQ_REMOVE(&ctx->held, cq, held_link);
+		cq->held = false;
+		if (cq->made !=
+		    atomic_load_explicit(&cq->tail, memory_order_relaxed))
+			show(ctx, cq, cq->held_solicited);
+		cq->held_solicited = false;
+	}
 }
 
 /*

@@ -43,6 +43,9 @@ struct soft_cq {
 	struct soft_cqe *ring;
 	pthread_mutex_t poll_lock; /* the consumer's, in threaded mode */
 	_Atomic int armed; /* 0, 1: any, 2: solicited only */
+	uint32_t made; /* entries; tail says how many are shown */
+	bool held, held_solicited;
+	TAILQ_ENTRY(soft_cq) held_link;
 	bool overrun, stamped;
 	unsigned refs;
 	TAILQ_ENTRY(soft_cq) ch_link;
@@ -71,6 +74,12 @@ bool soft_disarm_cq(struct ibv_cq *cq);
 /* What qp has completed and nobody has polled yet is gone. */
 void soft_cq_forget(struct soft_qp *qp);
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);
+/* From now on entries of qp's receive queue are shown when its acks have left,
+ * or could not: who sees a completion may exit at once, and the peer must not
+ * take that for a failure. */
+void soft_cq_hold(struct soft_qp *qp);
+/* At the end of a turn: show what was held. */
+void soft_cq_publish(struct soft_ctx *ctx);
 /* Of the receive in qp->recv_wr_id, for the request in qp->rx. */
 void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st);
 

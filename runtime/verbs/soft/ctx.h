@@ -46,6 +46,7 @@ struct soft_uring;
 
 TAILQ_HEAD(soft_qp_list, soft_qp);
 TAILQ_HEAD(soft_conn_list, soft_conn);
+TAILQ_HEAD(soft_cq_list, soft_cq);
 
 struct soft_ctx {
 	struct verbs_context vctx;
@@ -73,17 +74,19 @@ struct soft_ctx {
 	struct soft_uring *uring;
 	int epoll_fd;
 	bool accept_ready, listen_watched;
+	uint64_t accept_at; /* 0, or when to try again */
 	bool told; /* of a readable socket, in this turn */
 	struct soft_conn_list to_watch;
 	unsigned nops;
 	struct soft_op *ops;
 	uint8_t *ahead; /* of each op; few are ever touched */
-	uint8_t *scratch;
 
 	uint64_t turn;
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
 	uint64_t idle_min;
+	struct soft_qp_list ack_due; /* in a turn: completed receives */
+	struct soft_cq_list held; /* in a turn: not shown yet */
 	struct soft_qp_list loop_ready, timers;
 	uint64_t timer_min;
 	unsigned ntimers;
@@ -91,7 +94,7 @@ struct soft_ctx {
 	uint32_t conn_size, conn_hint, conn_gen, nembryos;
 
 	struct soft_qp_slot *qps;
-	uint32_t qp_hint, nqps;
+	uint32_t qp_hint, nqps, lives;
 	unsigned npds, nmrs, ncqs, nsrqs, nchannels;
 	struct soft_mr_table mrs;
 	LIST_HEAD(, soft_channel) channels;

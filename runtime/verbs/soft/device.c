@@ -126,6 +126,8 @@ static void init_lists(struct soft_ctx *ctx)
 	TAILQ_INIT(&ctx->ready);
 	TAILQ_INIT(&ctx->idle);
 	TAILQ_INIT(&ctx->dead);
+	TAILQ_INIT(&ctx->ack_due);
+	TAILQ_INIT(&ctx->held);
 	TAILQ_INIT(&ctx->loop_ready);
 	TAILQ_INIT(&ctx->timers);
 	TAILQ_INIT(&ctx->events);
@@ -165,7 +167,6 @@ static void ctx_free(struct soft_ctx *ctx)
 	free(ctx->qps);
 	free(ctx->ops);
 	free(ctx->ahead);
-	free(ctx->scratch);
 	pthread_cond_destroy(&ctx->ev_cond);
 	pthread_mutex_destroy(&ctx->ev_lock);
 	pthread_mutex_destroy(&ctx->lock);
@@ -180,8 +181,7 @@ static int init_resources(struct soft_ctx *ctx)
 	ctx->qps = calloc(SOFT_NQP, sizeof(*ctx->qps));
 	ctx->ops = calloc(SOFT_OPS, sizeof(*ctx->ops));
 	ctx->ahead = calloc(SOFT_OPS, SOFT_AHEAD);
-	ctx->scratch = malloc(SOFT_SCRATCH);
-	if (!ctx->qps || !ctx->ops || !ctx->ahead || !ctx->scratch)
+	if (!ctx->qps || !ctx->ops || !ctx->ahead)
 		return -ENOMEM;
 	for (unsigned i = 0; i < SOFT_OPS; i++)
 		ctx->ops[i].ahead = ctx->ahead + (size_t)i * SOFT_AHEAD;
@@ -195,6 +195,8 @@ static int init_resources(struct soft_ctx *ctx)
 		return -errno;
 	if (getrandom(&ctx->qp_hint, sizeof(ctx->qp_hint), 0) !=
 	    sizeof(ctx->qp_hint))
+		return -EIO;
+	if (getrandom(&ctx->lives, sizeof(ctx->lives), 0) != sizeof(ctx->lives))
 		return -EIO;
 	rc = soft_gone_watch(ctx);
 	if (rc < 0)

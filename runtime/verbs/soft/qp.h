@@ -66,6 +66,8 @@ struct soft_qp {
 	uint32_t sq_mask;
 	_Atomic uint32_t sq_tail; /* post_send -> turn */
 	uint32_t sq_next; /* first not sent whole */
+	uint32_t sq_off; /* bytes of it that have left */
+	uint32_t sq_top; /* first that has never left */
 	uint32_t sq_una; /* first not completed */
 	uint32_t sq_acked;
 	uint32_t sq_base;
@@ -81,9 +83,11 @@ struct soft_qp {
 	uint32_t rx_msn; /* next request expected, and our ack */
 	uint32_t ack_sent;
 	uint64_t ack_by; /* turn: until then an ack waits for company */
+	bool ack_now; /* on ctx->ack_due */
+	TAILQ_ENTRY(soft_qp) ack_link;
 	enum soft_place place;
 	struct soft_hdr rx;
-	uint32_t rx_off;
+	uint32_t rx_off, rx_seg; /* bytes of it; end of the segment */
 	bool has_recv;
 	uint64_t recv_wr_id;
 	uint32_t recv_nsge;
@@ -93,10 +97,14 @@ struct soft_qp {
 	bool dying; /* error as soon as the NAK has left */
 	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
 	uint32_t resp_head, resp_tail;
+	uint32_t resp_off; /* bytes of the first answer that have left */
 
 	/* The way to the peer. */
 	struct in_addr peer_addr;
 	bool loop, was_up;
+	bool peer_gone; /* for good */
+	uint32_t life, peer_life; /* peer_life 0: never connected */
+	uint64_t up_mark; /* progress when the connection came up */
 	struct soft_conn *conn;
 	bool ready; /* on ctx->loop_ready */
 	TAILQ_ENTRY(soft_qp) ready_link;

@@ -152,16 +152,16 @@ void soft_qp_set_state(struct soft_qp *qp, int state)
 static void forget_traffic(struct soft_qp *qp, uint32_t from)
 {
 	qp->sq_next = from;
+	qp->sq_off = 0;
+	qp->sq_top = from;
 	qp->sq_una = from;
 	qp->rd_idx = from;
 	qp->reads_out = 0;
 	qp->rnr_tries = 0;
 	qp->rnr_wait = false;
-	qp->place = SOFT_PLACE_NONE;
+	soft_rx_unplug(qp);
 	qp->nak = 0;
-	qp->rnr = false;
 	qp->dying = false;
-	qp->resp_head = qp->resp_tail;
 	qp->conn_at = 0;
 	qp->rnr_at = 0;
 	qp->ack_at = 0;
@@ -182,6 +182,8 @@ static void reset(struct soft_qp *qp)
 	qp->rx_msn = 0;
 	qp->ack_sent = 0;
 	qp->was_up = false;
+	qp->peer_gone = false;
+	qp->peer_life = 0;
 	soft_cq_forget(qp);
 	/* Relaxed: a poster that uses the QP again comes after us. */
 	atomic_store_explicit(&qp->ctx->qps[qp->idx].sq_done,
@@ -237,6 +239,10 @@ static void become_ready(struct soft_qp *qp)
 	qp->loop = qp->peer_addr.s_addr == ctx->addr.s_addr &&
 		   qp->attr.dest_qp_num >> 16 == ctx->slot;
 	qp->conn_backoff = 0;
+	/* 0 says that it is not known. */
+	if (!++ctx->lives)
+		ctx->lives++;
+	qp->life = ctx->lives;
 	if (!qp->loop) {
 		/* The turn dials; 1 is long ago. */
 		qp->conn_at = 1;

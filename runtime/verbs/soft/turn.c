@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "verbs/soft/cq.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/conn.h"
@@ -121,7 +122,11 @@ static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 		conn->rx_ready = true;
 	if (conn->events & SOFT_EV_OUT)
 		conn->tx_blocked = false;
+	if (conn->events & SOFT_EV_END)
+		conn->ended = true;
 	conn->events = 0;
+	if (conn->last && !conn->tx_blocked)
+		soft_conn_say(conn);
 	if (conn->state == SOFT_CONN_ASKING && !conn->tx_blocked)
 		soft_hello_send(conn);
 	if (send && conn->tx_work && !conn->tx_blocked) {
@@ -161,6 +166,24 @@ static void prepare(struct soft_ctx *ctx, uint64_t now)
 		/* Without an operation nobody else would look again. */
 		if (conn_has_work(conn))
 			soft_conn_ready(conn);
+	}
+}
+
+/* What a receive's completion waits for. Each was made ready by an operation
+ * that is over, so there are never more than there is room for again and again. */
+static void prepare_acks(struct soft_ctx *ctx, uint64_t now)
+{
+	bool send = !ctx->fault.rate_bytes_per_s || now >= ctx->rate_at;
+	struct soft_qp *qp;
+
+	while (ctx->nops < SOFT_OPS && (qp = TAILQ_FIRST(&ctx->ack_due))) {
+		struct soft_conn *conn = qp->conn;
+
+		TAILQ_REMOVE(&ctx->ack_due, qp, ack_link);
+		if (send && conn && !conn->tx_blocked &&
+		    soft_stream_tx_prep(conn, &ctx->ops[ctx->nops]))
+			ctx->nops++;
+		qp->ack_now = false;
 	}
 }
 
@@ -232,6 +255,8 @@ static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 
 	if (ctx->idle_min < at)
 		at = ctx->idle_min;
+	if (ctx->accept_at && ctx->accept_at < at)
+		at = ctx->accept_at;
 	if (rated && ctx->rate_at < at)
 		at = ctx->rate_at;
 	set_timer(ctx, at);
@@ -242,7 +267,8 @@ static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 int soft_turn_locked(struct soft_ctx *ctx)
 {
 	bool timed = ctx->timer_min != UINT64_MAX ||
-		     ctx->idle_min != UINT64_MAX || ctx->fault.rate_bytes_per_s;
+		     ctx->idle_min != UINT64_MAX || ctx->accept_at ||
+		     ctx->fault.rate_bytes_per_s;
 	uint64_t now = timed ? mpib_now_ns() : 0;
 	int moved = 0;
 
@@ -258,6 +284,10 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	if (timed) {
 		run_timers(ctx, now);
 		soft_conn_expire(ctx, now);
+		if (ctx->accept_at && now >= ctx->accept_at) {
+			ctx->accept_at = 0;
+			ctx->accept_ready = true;
+		}
 	}
 	if (!ctx->paused) {
 		if (ctx->accept_ready)
@@ -275,6 +305,12 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		ctx->engine->run(ctx);
 		moved += finish(ctx);
 	}
+	while (!TAILQ_EMPTY(&ctx->ack_due)) {
+		prepare_acks(ctx, now);
+		ctx->engine->run(ctx);
+		finish(ctx);
+	}
+	soft_cq_publish(ctx);
 	if (atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) > 0)
 		prepare_sleep(ctx, timed ? now : mpib_now_ns());
 	return moved;

@@ -44,7 +44,8 @@ struct soft_hello liar_greeting(struct vt *t, struct ibv_qp *qp)
 				.qpn = LIAR_QPN,
 				.dest_qpn = qp->qp_num,
 				.sq_psn = 5,
-				.rq_psn = 6 };
+				.rq_psn = 6,
+				.life = 7 };
 
 	memcpy(h.gid, e.info.gid.raw, 16);
 	memcpy(h.dest_gid, t->a.info.gid.raw, 16);

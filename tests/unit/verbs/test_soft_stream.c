@@ -106,10 +106,17 @@ static size_t draw(struct stream *s, const struct vt_mem *m, unsigned kinds,
 				      .rkey = m->mr->rkey,
 				      .addr = vt_addr(m) + at };
 
-		soft_hdr_encode(end, &h);
-		vt_fill(end + SOFT_HDR_LEN, n, s->msn);
-		memcpy(s->want + at, end + SOFT_HDR_LEN, n);
-		end += SOFT_HDR_LEN + n;
+		vt_fill(s->want + at, n, s->msn);
+		for (uint32_t off = 0; !off || off < n; off += SOFT_SEGMENT) {
+			uint32_t some =
+				n - off < SOFT_SEGMENT ? n - off : SOFT_SEGMENT;
+
+			h.op = off ? SOFT_OP_MORE : h.op;
+			h.addr = off ? off : h.addr;
+			soft_hdr_encode(end, &h);
+			memcpy(end + SOFT_HDR_LEN, s->want + at + off, some);
+			end += SOFT_HDR_LEN + some;
+		}
 	}
 	return (size_t)(end - s->out);
 }

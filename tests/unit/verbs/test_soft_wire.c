@@ -74,7 +74,7 @@ static void only_the_right_greeting_connects(void **state)
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 
-	for (int wrong = 0; wrong < 8; wrong++) {
+	for (int wrong = 0; wrong < 11; wrong++) {
 		struct soft_hello h = liar_greeting(t, qp);
 		int fd = liar_dial(t, qp->qp_num), status;
 
@@ -86,6 +86,9 @@ static void only_the_right_greeting_connects(void **state)
 		h.dest_gid[15] = (uint8_t)(h.dest_gid[15] + (wrong == 6));
 		if (wrong == 7)
 			h.status = SOFT_HELLO_OK;
+		h.life = wrong == 8 ? 0 : h.life;
+		h.peer_life = wrong == 9;
+		h.ack = wrong == 10;
 		status = liar_greet(t, fd, &h);
 		if (!wrong) {
 			assert_int_equal(status, SOFT_HELLO_OK);
@@ -94,23 +97,35 @@ static void only_the_right_greeting_connects(void **state)
 			qp = liar_victim(t);
 			continue;
 		}
-		assert_true(status == SOFT_HELLO_LATER || status == -1);
+		/* Who says that he was here before need not ask again. */
+		assert_true(status == -1 ||
+			    status == (wrong == 9 ? SOFT_HELLO_GONE
+						  : SOFT_HELLO_LATER));
 		close(fd);
 	}
 	vt_destroy(t, qp, NULL);
 }
 
-static void a_second_connection_is_turned_away(void **state)
+static void a_second_connection_is_of_the_same_life_or_turned_away(void **state)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
-	struct soft_hello h = liar_greeting(t, qp);
+	struct soft_hello h = liar_greeting(t, qp), other = h;
 	int first = liar_dial(t, qp->qp_num), second = liar_dial(t, qp->qp_num);
+	int third = liar_dial(t, qp->qp_num);
+	char c;
 
 	assert_int_equal(liar_greet(t, first, &h), SOFT_HELLO_OK);
-	assert_int_equal(liar_greet(t, second, &h), SOFT_HELLO_LATER);
+	other.life++;
+	assert_int_equal(liar_greet(t, second, &other), SOFT_HELLO_LATER);
+	/* It knows that the first is broken. */
+	assert_int_equal(liar_greet(t, third, &h), SOFT_HELLO_OK);
+	assert_true(recv(first, &c, 1, 0) <= 0);
+	assert_true(recv(third, &c, 1, MSG_DONTWAIT) < 0);
+	assert_int_equal(errno, EAGAIN);
 	close(first);
 	close(second);
+	close(third);
 	vt_destroy(t, qp, NULL);
 }
 
@@ -236,7 +251,7 @@ int main(void)
 		vt_test(a_header_survives_the_way),
 		vt_test(impossible_headers_are_refused),
 		vt_test(only_the_right_greeting_connects),
-		vt_test(a_second_connection_is_turned_away),
+		vt_test(a_second_connection_is_of_the_same_life_or_turned_away),
 		vt_test(noise_instead_of_a_greeting_is_cut_off),
 		vt_test(lies_cost_no_more_than_the_qp),
 	};

@@ -15,7 +15,8 @@
 #include "verbs/soft/wire/wire.h"
 
 #define ASKED_NS (5000 * SOFT_MS)
-#define LINGER_NS (2000 * SOFT_MS)
+#define ASKING_NS (3000 * SOFT_MS)
+#define LINGER_NS (5000 * SOFT_MS)
 
 static int table_grow(struct soft_ctx *ctx)
 {
@@ -62,6 +63,15 @@ static void set_idle(struct soft_conn *conn, uint64_t ns)
 		ctx->idle_min = conn->expires;
 }
 
+void soft_conn_leave_idle(struct soft_conn *conn)
+{
+	if (conn->state == SOFT_CONN_ASKED)
+		conn->ctx->nembryos--;
+	if (conn->expires)
+		TAILQ_REMOVE(&conn->ctx->idle, conn, idle_link);
+	conn->expires = 0;
+}
+
 struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,
 				enum soft_conn_state state)
 {
@@ -79,6 +89,8 @@ struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,
 	if (state == SOFT_CONN_ASKED) {
 		set_idle(conn, ASKED_NS);
 		ctx->nembryos++;
+	} else {
+		set_idle(conn, ASKING_NS);
 	}
 	soft_conn_watch(conn);
 	return conn;
@@ -123,22 +135,13 @@ void soft_conn_work(struct soft_qp *qp)
 	}
 }
 
-static void leave_idle(struct soft_conn *conn)
-{
-	if (conn->state == SOFT_CONN_ASKED)
-		conn->ctx->nembryos--;
-	if (conn->expires)
-		TAILQ_REMOVE(&conn->ctx->idle, conn, idle_link);
-	conn->expires = 0;
-}
-
 void soft_conn_close(struct soft_conn *conn)
 {
 	struct soft_ctx *ctx = conn->ctx;
 
 	if (conn->state == SOFT_CONN_DEAD)
 		return;
-	leave_idle(conn);
+	soft_conn_leave_idle(conn);
 	if (conn->queued)
 		TAILQ_REMOVE(&ctx->ready, conn, ready_link);
 	if (conn->to_watch)
@@ -148,6 +151,8 @@ void soft_conn_close(struct soft_conn *conn)
 	shutdown(conn->fd, SHUT_RDWR);
 	close(conn->fd);
 	conn->fd = -1;
+	free(conn->last);
+	conn->last = NULL;
 	TAILQ_INSERT_TAIL(&ctx->dead, conn, idle_link);
 }
 
@@ -179,39 +184,62 @@ void soft_conn_lost(struct soft_conn *conn)
 		soft_dial_later(qp);
 		return;
 	}
-	if (qp->dying)
+	soft_rx_unplug(qp);
+	if (qp->dying) {
 		soft_qp_error(qp);
-	else
-		soft_tx_unanswered(qp);
+		return;
+	}
+	soft_tx_unanswered(qp);
+	soft_dial_again(qp);
 }
 
-/* An HCA acks by itself. So what has been placed is acked before we go. */
-static void last_ack(struct soft_qp *qp, struct soft_conn *conn)
+void soft_conn_over(struct soft_conn *conn)
 {
-	struct soft_hdr h = { .op = SOFT_OP_ACK, .ack = qp->rx_msn };
-	uint8_t out[SOFT_HDR_LEN];
-	ssize_t n;
+	if (conn->qp)
+		conn->qp->peer_gone = true;
+	soft_conn_lost(conn);
+}
 
-	if (conn->has_cur || qp->ack_sent == qp->rx_msn || qp->ctx->paused)
-		return;
-	soft_hdr_encode(out, &h);
-	n = send(conn->fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (n == sizeof(out))
-		qp->ack_sent = qp->rx_msn;
+static void hang_up(struct soft_conn *conn)
+{
+	free(conn->last);
+	conn->last = NULL;
+	/* Closing with bytes unread would reset the connection, and with it
+	 * what the peer has not read. Read on until the peer closes. */
+	shutdown(conn->fd, SHUT_WR);
+}
+
+void soft_conn_say(struct soft_conn *conn)
+{
+	while (conn->last) {
+		ssize_t n = send(conn->fd, conn->last + conn->last_off,
+				 conn->last_len - conn->last_off,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EAGAIN) {
+			conn->tx_blocked = true;
+			return;
+		}
+		if (n > 0)
+			conn->last_off += (uint32_t)n;
+		if (n < 0 || conn->last_off == conn->last_len)
+			hang_up(conn);
+	}
 }
 
 void soft_conn_linger(struct soft_conn *conn)
 {
-	leave_idle(conn);
+	soft_conn_leave_idle(conn);
 	conn->qp = NULL;
 	conn->state = SOFT_CONN_LINGER;
 	conn->tx_work = false;
-	/* Closing with bytes unread would reset the connection, and with it
-	 * what the peer has not read. Read on until the peer closes. */
-	shutdown(conn->fd, SHUT_WR);
 	set_idle(conn, LINGER_NS);
 	conn->rx_ready = true;
 	soft_conn_ready(conn);
+	if (conn->last)
+		soft_conn_say(conn);
+	else
+		hang_up(conn);
 }
 
 void soft_conn_leave(struct soft_qp *qp)
@@ -221,12 +249,14 @@ void soft_conn_leave(struct soft_qp *qp)
 	if (!conn)
 		return;
 	qp->conn = NULL;
-	conn->qp = NULL;
 	if (conn->state != SOFT_CONN_UP) {
+		conn->qp = NULL;
 		soft_conn_close(conn);
 		return;
 	}
-	last_ack(qp, conn);
+	/* An HCA acks by itself: what has been placed is acked before we go. */
+	if (!qp->ctx->paused)
+		soft_stream_last_words(conn);
 	soft_conn_linger(conn);
 }
 
@@ -240,7 +270,7 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 	for (conn = TAILQ_FIRST(&ctx->idle); conn; conn = next) {
 		next = TAILQ_NEXT(conn, idle_link);
 		if (now >= conn->expires)
-			soft_conn_close(conn);
+			soft_conn_lost(conn);
 		else if (conn->expires < min)
 			min = conn->expires;
 	}

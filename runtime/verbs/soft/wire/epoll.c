@@ -70,6 +70,8 @@ static void readiness(struct soft_ctx *ctx)
 				      (uint32_t)(ev[i].data.u64 >> 32));
 		if (!conn)
 			continue;
+		if (ev[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+			conn->events |= SOFT_EV_END;
 		if (ev[i].events & ~(uint32_t)EPOLLOUT) {
 			conn->events |= SOFT_EV_IN;
 			ctx->told = true;

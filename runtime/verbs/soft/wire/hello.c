@@ -4,7 +4,8 @@
  * smaller address, then number, connects; so there is never more than one
  * connection. Its hello names both QPs and both first PSNs, and the answer
  * says whether there is such a QP, ready to receive. Until then it asks
- * again, for as long as the QP lives: the other side may need it.
+ * again, for as long as the QP lives: the other side may need it. And so it
+ * does when the connection breaks; then both go on where they were.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -15,11 +16,13 @@
 
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
+#include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
 
 #define BACKOFF_MIN (1 * SOFT_MS)
 #define BACKOFF_MAX (64 * SOFT_MS)
 #define ACCEPTS_A_TURN 16
+#define ACCEPT_AGAIN (10 * SOFT_MS)
 
 static struct sockaddr_in address(struct in_addr addr, unsigned port)
 {
@@ -89,6 +92,12 @@ static void tune(int fd, struct in_addr own, struct in_addr peer)
 			   sizeof(reno) - 1);
 }
 
+static bool is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS ||
+	       error == ENOMEM;
+}
+
 void soft_accept(struct soft_ctx *ctx)
 {
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
@@ -97,10 +106,20 @@ void soft_accept(struct soft_ctx *ctx)
 		int fd = accept4(ctx->listen_fd, (struct sockaddr *)&peer, &len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd < 0) {
+		if (fd < 0 && errno == EAGAIN) {
 			ctx->accept_ready = false;
 			return;
 		}
+		/* The connection stays where it is until there is a descriptor
+		 * for it, and nobody will tell of it again. */
+		if (fd < 0 && is_shortage(errno)) {
+			ctx->accept_ready = false;
+			ctx->accept_at = mpib_now_ns() + ACCEPT_AGAIN;
+			return;
+		}
+		/* This one ended before it was accepted. */
+		if (fd < 0)
+			continue;
 		tune(fd, ctx->addr, peer.sin_addr);
 		if (ctx->nembryos >= SOFT_MAX_EMBRYOS ||
 		    !soft_conn_new(ctx, fd, SOFT_CONN_ASKED))
@@ -114,6 +133,15 @@ static bool dials(struct soft_qp *qp)
 	uint32_t peer = ntohl(qp->peer_addr.s_addr);
 
 	return own != peer ? own < peer : qp->ibv.qp_num < qp->attr.dest_qp_num;
+}
+
+void soft_dial_again(struct soft_qp *qp)
+{
+	if (qp->peer_gone || !dials(qp))
+		return;
+	if (qp->progress != qp->up_mark)
+		qp->conn_backoff = 0;
+	soft_dial_later(qp);
 }
 
 void soft_dial_later(struct soft_qp *qp)
@@ -169,7 +197,7 @@ void soft_dial(struct soft_qp *qp, uint64_t now)
 		soft_conn_work(qp);
 		return;
 	}
-	if (qp->conn || qp->was_up || !dials(qp))
+	if (qp->conn || qp->peer_gone || !dials(qp))
 		return;
 	fd = open_socket(qp);
 	conn = fd < 0 ? NULL : soft_conn_new(qp->ctx, fd, SOFT_CONN_ASKING);
@@ -190,6 +218,9 @@ void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
 	h->sq_psn = qp_state(qp) == IBV_QPS_RTS ? qp->attr.sq_psn
 						: SOFT_PSN_UNKNOWN;
 	h->rq_psn = qp->attr.rq_psn;
+	h->life = qp->life;
+	h->peer_life = qp->peer_life;
+	h->ack = qp->rx_msn;
 	memcpy(h->gid, qp->ctx->gid.raw, 16);
 	memcpy(h->dest_gid, qp->attr.ah_attr.grh.dgid.raw, 16);
 }
@@ -235,17 +266,30 @@ void soft_hello_send(struct soft_conn *conn)
 		soft_conn_lost(conn);
 }
 
-static void come_up(struct soft_conn *conn, struct soft_qp *qp)
+static void come_up(struct soft_conn *conn, struct soft_qp *qp,
+		    const struct soft_hello *h)
 {
+	soft_conn_leave_idle(conn);
 	conn->state = SOFT_CONN_UP;
 	conn->qp = qp;
 	qp->conn = conn;
+	if (!qp->was_up)
+		qp->progress++;
 	qp->was_up = true;
+	qp->up_mark = qp->progress;
+	qp->peer_life = h->life;
+	qp->ack_sent = qp->rx_msn;
 	qp->conn_at = 0;
-	qp->conn_backoff = 0;
-	qp->progress++;
 	soft_timer_update(qp);
+	soft_tx_resume(qp, h->ack);
 	soft_conn_work(qp);
+}
+
+/* Is it the life that qp was connected to, and the other way round? */
+static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
+{
+	return (!qp->peer_life || qp->peer_life == h->life) &&
+	       (!h->peer_life || h->peer_life == qp->life);
 }
 
 static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
@@ -258,28 +302,43 @@ static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
 	       !memcmp(&sa.sin_addr, &h->gid[12], 4);
 }
 
+/* The QP that h asks for, if it may be connected. */
+static struct soft_qp *wanted(struct soft_conn *conn,
+			      const struct soft_hello *h)
+{
+	struct soft_qp *qp = soft_qp_find(conn->ctx, h->dest_qpn);
+
+	if (!qp || !comes_from(conn, h) || qp->loop || dials(qp) || qp->dying ||
+	    qp->peer_gone)
+		return NULL;
+	return soft_peer_matches(qp, h) && same_lives(qp, h) &&
+			       soft_tx_may_resume(qp, h->ack)
+		       ? qp
+		       : NULL;
+}
+
 static void answer(struct soft_conn *conn, const struct soft_hello *ask)
 {
-	struct soft_ctx *ctx = conn->ctx;
-	struct soft_hello h = { .status = SOFT_HELLO_LATER };
-	struct soft_qp *qp = soft_qp_find(ctx, ask->dest_qpn);
+	struct soft_qp *qp = wanted(conn, ask);
+	/* Nobody who was connected comes back to life. */
+	struct soft_hello h = { .status = ask->peer_life ? SOFT_HELLO_GONE
+							 : SOFT_HELLO_LATER,
+				.life = ask->life };
 
-	if (!comes_from(conn, ask) || !qp || qp->conn || qp->was_up ||
-	    qp->loop || dials(qp) || !soft_peer_matches(qp, ask)) {
+	if (!qp) {
 		send_hello(conn, &h);
 		soft_conn_linger(conn);
 		return;
 	}
+	/* The peer knows that it is broken, and here nobody has noticed. */
+	if (qp->conn)
+		soft_conn_lost(qp->conn);
 	h.status = SOFT_HELLO_OK;
 	soft_hello_of(qp, &h);
-	if (!send_hello(conn, &h)) {
+	if (send_hello(conn, &h))
+		come_up(conn, qp, ask);
+	else
 		soft_conn_close(conn);
-		return;
-	}
-	TAILQ_REMOVE(&ctx->idle, conn, idle_link);
-	conn->expires = 0;
-	ctx->nembryos--;
-	come_up(conn, qp);
 }
 
 void soft_hello_recv(struct soft_conn *conn)
@@ -301,8 +360,12 @@ void soft_hello_recv(struct soft_conn *conn)
 			soft_conn_close(conn);
 		return;
 	}
-	if (h.status == SOFT_HELLO_OK && soft_peer_matches(qp, &h))
-		come_up(conn, qp);
-	else
-		soft_conn_lost(conn);
+	if (h.status == SOFT_HELLO_OK && soft_peer_matches(qp, &h) &&
+	    same_lives(qp, &h) && soft_tx_may_resume(qp, h.ack)) {
+		come_up(conn, qp, &h);
+		return;
+	}
+	if (h.status == SOFT_HELLO_GONE)
+		qp->peer_gone = true;
+	soft_conn_lost(conn);
 }

@@ -28,17 +28,13 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 	return soft_peer_matches(peer, &h) ? peer : NULL;
 }
 
-/* One may write to where one reads. */
+/* Upwards, as by sockets; but one may write to where one reads. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
-	size_t bulk = n > SOFT_SMALL ? n - SOFT_TAIL : 0;
-
-	if (to < from + n && from < to + n) {
+	if (to > from && to < from + n)
 		memmove(to, from, n);
-		return;
-	}
-	memcpy(to, from, bulk);
-	mpib_copy_up(to + bulk, from + bulk, n - bulk);
+	else
+		mpib_copy_up(to, from, n);
 }
 
 static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
@@ -49,6 +45,9 @@ static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 	int nd = soft_rx_iov(to, dst, SOFT_MAX_SGE);
 	int s = 0, d = 0;
 
+	to->rx_off = len;
+	if (to->place == SOFT_PLACE_FORGET)
+		return;
 	/* Both were checked a moment ago, under the same lock. */
 	while (s < ns && d < nd) {
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len
@@ -64,7 +63,6 @@ static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 		s += !src[s].iov_len;
 		d += !dst[d].iov_len;
 	}
-	to->rx_off = len;
 }
 
 static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
@@ -95,7 +93,7 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	}
-	soft_tx_sent(qp, idx);
+	soft_tx_sent(qp, idx, soft_swqe(qp, idx)->len);
 	soft_rx_begin(peer);
 	nak = peer->nak;
 	if (nak) {

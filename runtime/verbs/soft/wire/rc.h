@@ -30,7 +30,13 @@ struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
-void soft_tx_sent(struct soft_qp *qp, uint32_t idx);
+/* The one that follows idx and is not done. */
+uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
+/* The payload of idx has left up to byte off. */
+void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
+/* Connected again: the peer has done ack requests, the rest is to be sent. */
+bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
+void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 /*
  * The peer's word on our requests. False: it lies, or the order of its
  * answers cannot be. Each may end in ERR and cost the QP its connection.
@@ -51,12 +57,15 @@ void soft_tx_timers(struct soft_qp *qp, uint64_t now);
 void soft_rx_begin(struct soft_qp *qp);
 /* Bytes that follow the header in the stream. */
 uint32_t soft_rx_payload(const struct soft_hdr *h);
-/* Pieces for the payload from qp->rx_off on; < 0: no longer ours to write. */
+/* Pieces for the payload from qp->rx_off on, without a base where it is dropped;
+ * < 0: no longer ours to write. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
 /* Nothing but an ack is due, and it may still wait. */
 bool soft_ack_waits(struct soft_qp *qp);
-/* rx_iov or the kernel refused: end the request with an error. */
+/* What came in part comes again. */
+void soft_rx_unplug(struct soft_qp *qp);
+/* rx_iov refused: end the request with an error. */
 void soft_rx_abort(struct soft_qp *qp);
 
 /* loop.c: both ends in one context. */

@@ -29,7 +29,8 @@ bool soft_ack_waits(struct soft_qp *qp)
 	struct soft_ctx *ctx = qp->ctx;
 
 	/* Relaxed: who is about to sleep turns once more after saying so. */
-	return qp->rx_msn != qp->ack_sent && ctx->turn < qp->ack_by &&
+	return qp->rx_msn != qp->ack_sent && !qp->ack_now &&
+	       ctx->turn < qp->ack_by &&
 	       !atomic_load_explicit(&ctx->sleepers, memory_order_relaxed);
 }
 
@@ -87,7 +88,8 @@ static bool has_region(struct soft_qp *qp, int access)
 
 static bool take_recv(struct soft_qp *qp)
 {
-	if (soft_recv_take(qp))
+	/* A message that comes again has taken its receive before. */
+	if (qp->has_recv || soft_recv_take(qp))
 		return true;
 	qp->rnr = true;
 	qp->place = SOFT_PLACE_DROP;
@@ -95,7 +97,8 @@ static bool take_recv(struct soft_qp *qp)
 	return false;
 }
 
-static void begin_read(struct soft_qp *qp)
+/* A READ may come again when its answer was lost: again is true. */
+static void begin_read(struct soft_qp *qp, bool again)
 {
 	qp->place = SOFT_PLACE_NONE;
 	if (!has_access(qp, IBV_ACCESS_REMOTE_READ))
@@ -107,7 +110,7 @@ static void begin_read(struct soft_qp *qp)
 	if (!has_region(qp, IBV_ACCESS_REMOTE_READ))
 		return;
 	qp->resp[qp->resp_tail++ % SOFT_MAX_RD] = qp->rx;
-	qp->rx_msn++;
+	qp->rx_msn += !again;
 	soft_conn_work(qp);
 }
 
@@ -134,13 +137,16 @@ void soft_rx_begin(struct soft_qp *qp)
 	qp->place = SOFT_PLACE_DROP;
 	/* After RNR, what was under way is dropped until it comes again. */
 	if (qp->rx.msn != qp->rx_msn || qp->rnr || qp->dying) {
-		if (qp->rx.op == SOFT_OP_READ)
-			qp->place = SOFT_PLACE_NONE;
+		if (qp->rx.op != SOFT_OP_READ)
+			return;
+		qp->place = SOFT_PLACE_NONE;
+		if ((int32_t)(qp->rx.msn - qp->rx_msn) < 0 && !qp->dying)
+			begin_read(qp, true);
 		return;
 	}
 	switch ((enum soft_wire_op)qp->rx.op) {
 	case SOFT_OP_READ:
-		begin_read(qp);
+		begin_read(qp, false);
 		break;
 	case SOFT_OP_SEND:
 	case SOFT_OP_SEND_IMM:
@@ -162,7 +168,9 @@ void soft_rx_begin(struct soft_qp *qp)
 	case SOFT_OP_ACK:
 	case SOFT_OP_NAK:
 	case SOFT_OP_RNR:
+	case SOFT_OP_BYE:
 	case SOFT_OP_READ_RESP:
+	case SOFT_OP_MORE:
 		break;
 	}
 }
@@ -197,8 +205,8 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 				   left, iov, max);
 	case SOFT_PLACE_DROP:
 	case SOFT_PLACE_FORGET:
-		iov->iov_base = qp->ctx->scratch;
-		iov->iov_len = left < SOFT_SCRATCH ? left : SOFT_SCRATCH;
+		iov->iov_base = NULL;
+		iov->iov_len = left;
 		return left ? 1 : 0;
 	case SOFT_PLACE_NONE:
 		break;
@@ -221,6 +229,8 @@ void soft_rx_end(struct soft_qp *qp)
 	else if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
 		return;
 	if (qp->has_recv) {
+		if (qp->conn)
+			soft_cq_hold(qp);
 		soft_cq_recv(qp, IBV_WC_SUCCESS);
 		qp->has_recv = false;
 	}
@@ -229,6 +239,14 @@ void soft_rx_end(struct soft_qp *qp)
 		qp->ack_by = qp->ctx->turn + ACK_TURNS;
 	qp->rx_msn++;
 	soft_conn_work(qp);
+}
+
+void soft_rx_unplug(struct soft_qp *qp)
+{
+	qp->place = SOFT_PLACE_NONE;
+	qp->rnr = false;
+	qp->resp_head = qp->resp_tail;
+	qp->resp_off = 0;
 }
 
 void soft_rx_abort(struct soft_qp *qp)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket's bytes in. A small buffer reads ahead for headers; payload that
- * it does not already hold goes from the socket to its place, and the same
- * recvmsg fills the buffer with what follows. Whatever a peer sends, this
- * only writes where soft_rx_iov() allows, and costs no memory.
+ * A socket's bytes in. They are read into a buffer, and from there written to
+ * their places upwards, for who polls a flag in that memory: what the kernel
+ * does within a read into it follows no order. Whatever a peer sends, this only
+ * writes where soft_rx_iov() allows, and costs no memory.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -15,82 +15,69 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
 
-static void set_msg(struct soft_op *op, size_t iovlen, size_t asked)
-{
-	memset(&op->msg, 0, sizeof(op->msg));
-	op->msg.msg_iov = op->iov;
-	op->msg.msg_iovlen = iovlen;
-	op->asked = asked;
-}
-
-/* After a large message another one is expected, which needs no copy. */
-static size_t ahead(const struct soft_conn *conn)
-{
-	return conn->qp && conn->qp->rx.len > SOFT_SMALL ? SOFT_SMALL
-							 : SOFT_AHEAD;
-}
+#define WORD 8 /* bytes that a reader may take at once */
 
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 {
-	struct soft_qp *qp = conn->qp;
-	size_t asked = 0;
-	bool last;
-	int n = 0;
-
 	op->conn = conn;
 	op->tx = false;
 	op->nitems = 0;
-	if (conn->state == SOFT_CONN_UP && qp->dying)
+	if (conn->state == SOFT_CONN_UP && conn->qp->dying)
 		return false;
 	if (conn->state == SOFT_CONN_LINGER)
 		conn->rlen = 0;
-	if (conn->state == SOFT_CONN_UP && qp->place != SOFT_PLACE_NONE) {
-		n = soft_rx_iov(qp, op->iov, SOFT_OP_IOV - 1);
-		if (n < 0) {
-			soft_rx_abort(qp);
-			return false;
-		}
-		for (int i = 0; i < n; i++)
-			asked += op->iov[i].iov_len;
-	}
-	last = !n || asked == qp->rx.len - qp->rx_off;
-	/* The end comes by the buffer, for mpib_copy_up(). */
-	if (n && last)
-		asked -= soft_iov_trim(op->iov, &n, SOFT_TAIL);
-	/* Items tells rx_done how much of the answer is payload. */
-	op->nitems = (unsigned)asked;
-	if (last) {
-		memcpy(op->ahead, conn->kept, conn->rlen);
-		op->iov[n].iov_base = op->ahead + conn->rlen;
-		op->iov[n].iov_len = ahead(conn) - conn->rlen;
-		asked += op->iov[n++].iov_len;
-	}
-	set_msg(op, (size_t)n, asked);
+	memcpy(op->ahead, conn->kept, conn->rlen);
+	op->iov[0].iov_base = op->ahead + conn->rlen;
+	op->iov[0].iov_len = SOFT_AHEAD - conn->rlen;
+	op->asked = op->iov[0].iov_len;
+	memset(&op->msg, 0, sizeof(op->msg));
+	op->msg.msg_iov = op->iov;
+	op->msg.msg_iovlen = 1;
 	return true;
 }
 
-/* Bytes of the message under way that have been read ahead. */
-static bool place_buffered(struct soft_conn *conn)
+/* Of have bytes for to, those that end a word, unless all have come. */
+static size_t whole_words(const uint8_t *to, size_t room, size_t have)
+{
+	size_t over = ((uintptr_t)to + have) % WORD;
+
+	if (have >= room)
+		return room;
+	return over < have ? have - over : 0;
+}
+
+/* False: the bytes that are there do not end the segment, or qp is done for. */
+static bool place_segment(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
 
-	while (conn->rpos != conn->rlen && qp->rx_off != qp->rx.len) {
-		uint32_t have = conn->rlen - conn->rpos;
+	while (qp->rx_off != qp->rx_seg) {
+		size_t have = conn->rlen - conn->rpos;
+		size_t left = qp->rx_seg - qp->rx_off;
+		const uint8_t *from = conn->in + conn->rpos;
 		struct iovec iov;
-		int n = soft_rx_iov(qp, &iov, 1);
+		size_t n;
 
-		if (n <= 0) {
+		if (have > left)
+			have = left;
+		if (soft_rx_iov(qp, &iov, 1) <= 0) {
 			soft_rx_abort(qp);
 			return false;
 		}
-		if (iov.iov_len > have)
-			iov.iov_len = have;
-		mpib_bus_begin(iov.iov_base, conn->in + conn->rpos,
-			       iov.iov_len);
-		mpib_copy_up(iov.iov_base, conn->in + conn->rpos, iov.iov_len);
-		mpib_bus_end();
-		conn->rpos += (uint32_t)iov.iov_len;
-		qp->rx_off += (uint32_t)iov.iov_len;
+		if (!iov.iov_base) {
+			n = have;
+		} else {
+			if (iov.iov_len > left)
+				iov.iov_len = left;
+			n = whole_words(iov.iov_base, iov.iov_len, have);
+			mpib_bus_begin(iov.iov_base, from, n);
+			mpib_copy_up(iov.iov_base, from, n);
+			mpib_bus_end();
+		}
+		if (!n)
+			return false;
+		conn->rpos += (uint32_t)n;
+		qp->rx_off += (uint32_t)n;
 	}
 	return true;
 }
@@ -106,6 +93,26 @@ static bool begin_response(struct soft_qp *qp, const struct soft_hdr *h)
 	qp->rx_off = 0;
 	qp->place = SOFT_PLACE_READ;
 	return true;
+}
+
+static void begin_segment(struct soft_qp *qp)
+{
+	uint32_t left = soft_rx_payload(&qp->rx) - qp->rx_off;
+
+	qp->rx_seg = qp->rx_off + (left < SOFT_SEGMENT ? left : SOFT_SEGMENT);
+}
+
+/* The message under way has had a segment and wants another. */
+static bool wants_more(const struct soft_qp *qp)
+{
+	return qp->place != SOFT_PLACE_NONE && qp->rx_off == qp->rx_seg &&
+	       qp->rx_seg != qp->rx.len;
+}
+
+static bool continue_message(struct soft_qp *qp, const struct soft_hdr *h)
+{
+	return wants_more(qp) && h->msn == qp->rx.msn && h->len == qp->rx.len &&
+	       h->addr == qp->rx_off;
 }
 
 static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
@@ -124,18 +131,34 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 		return soft_tx_nak(qp, h->msn, h->status);
 	case SOFT_OP_RNR:
 		return soft_tx_rnr(qp, h->msn, h->status);
+	case SOFT_OP_BYE:
+		soft_conn_over(conn);
+		return true;
+	case SOFT_OP_MORE:
+		if (!continue_message(qp, h))
+			return false;
+		begin_segment(qp);
+		return true;
 	case SOFT_OP_READ_RESP:
-		return begin_response(qp, h);
 	case SOFT_OP_WRITE:
 	case SOFT_OP_WRITE_IMM:
 	case SOFT_OP_SEND:
 	case SOFT_OP_SEND_IMM:
 	case SOFT_OP_READ:
+		break;
+	}
+	/* One that was dropped need not be said to its end. */
+	if (wants_more(qp) && qp->place != SOFT_PLACE_DROP)
+		return false;
+	if (h->op == SOFT_OP_READ_RESP) {
+		if (!begin_response(qp, h))
+			return false;
+	} else {
 		qp->rx = *h;
 		soft_rx_begin(qp);
-		return true;
 	}
-	return false;
+	begin_segment(qp);
+	return true;
 }
 
 /* One step through the buffer. False: it holds no more, or conn is gone. */
@@ -144,24 +167,25 @@ static bool parse_one(struct soft_conn *conn)
 	struct soft_qp *qp = conn->qp;
 	struct soft_hdr h;
 
-	if (qp->place == SOFT_PLACE_NONE) {
+	if (qp->place == SOFT_PLACE_NONE || wants_more(qp)) {
 		if (conn->rlen - conn->rpos < SOFT_HDR_LEN)
 			return false;
 		if (!soft_hdr_decode(conn->in + conn->rpos, &h)) {
-			soft_conn_lost(conn);
+			soft_conn_over(conn);
 			return false;
 		}
 		conn->rpos += SOFT_HDR_LEN;
 		if (!begin_message(conn, &h)) {
 			if (conn->qp == qp)
-				soft_conn_lost(conn);
+				soft_conn_over(conn);
 			return false;
 		}
 		return conn->qp == qp && !qp->dying;
 	}
-	if (!place_buffered(conn) || qp->rx_off != qp->rx.len)
+	if (!place_segment(conn))
 		return false;
-	soft_rx_end(qp);
+	if (qp->rx_off == qp->rx.len)
+		soft_rx_end(qp);
 	return conn->qp == qp && !qp->dying;
 }
 
@@ -178,42 +202,31 @@ static void keep(struct soft_conn *conn)
 	conn->in = NULL;
 }
 
-static void rx_failed(struct soft_conn *conn, int res)
-{
-	if (res == -EAGAIN || res == -EINTR) {
-		conn->rx_ready = res == -EINTR;
-	} else if (res == -EFAULT && conn->state == SOFT_CONN_UP) {
-		/* Somebody unmapped what is registered. */
-		soft_rx_abort(conn->qp);
-	} else {
-		soft_conn_lost(conn);
-	}
-}
-
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 {
-	uint32_t payload = op->nitems, n = (uint32_t)op->res;
+	uint32_t n = (uint32_t)op->res;
 
 	if (conn->state == SOFT_CONN_DEAD)
 		return;
-	if (op->res <= 0) {
-		rx_failed(conn, op->res);
+	if (op->res == -EAGAIN || op->res == -EINTR) {
+		conn->rx_ready = op->res == -EINTR;
 		return;
 	}
-	if (n < op->asked)
+	if (op->res <= 0) {
+		soft_conn_lost(conn);
+		return;
+	}
+	/* Of an end behind these bytes nobody tells again. */
+	if (n < op->asked && !conn->ended)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)
 		return;
-	if (payload > n)
-		payload = n;
 	conn->in = op->ahead;
-	conn->rlen += n - payload;
-	if (conn->state == SOFT_CONN_UP) {
-		conn->qp->rx_off += payload;
+	conn->rlen += n;
+	if (conn->state == SOFT_CONN_UP)
 		conn->qp->progress++;
-	} else {
+	else
 		soft_hello_recv(conn);
-	}
 	/* Requests may have come right behind the hello's answer. */
 	while (conn->state == SOFT_CONN_UP && parse_one(conn))
 		;

@@ -22,6 +22,8 @@
  */
 #define PATIENCE_NS (2000 * SOFT_MS)
 #define PATIENCE_TURNS 32
+/* Without a connection one may be about to come: no HCA needs any. */
+#define CONNECT_NS (500 * SOFT_MS)
 
 static const uint32_t rnr_us[32] = {
 	655360, 10,    20,    30,     40,     60,     80,     120,
@@ -146,12 +148,59 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 	return 1;
 }
 
-void soft_tx_sent(struct soft_qp *qp, uint32_t idx)
+/* From idx on, what the peer has not done; a READ is done with its answer. */
+static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
-	qp->sq_next = idx + 1;
-	if (soft_swqe(qp, idx)->op == SOFT_OP_READ)
-		qp->reads_out++;
+	while ((int32_t)(idx - qp->sq_acked) < 0) {
+		struct soft_swqe *w = soft_swqe(qp, idx);
+
+		if (w->op == SOFT_OP_READ && !w->done)
+			break;
+		idx++;
+	}
+	return idx;
+}
+
+uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx)
+{
+	return skip_done(qp, idx + 1);
+}
+
+void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off)
+{
+	struct soft_swqe *w = soft_swqe(qp, idx);
+
 	arm(qp);
+	if (w->op != SOFT_OP_READ && off != w->len) {
+		qp->sq_off = off;
+		return;
+	}
+	qp->sq_off = 0;
+	qp->sq_next = soft_tx_after(qp, idx);
+	if ((int32_t)(qp->sq_next - qp->sq_top) > 0)
+		qp->sq_top = qp->sq_next;
+	if (w->op == SOFT_OP_READ)
+		qp->reads_out++;
+}
+
+bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack)
+{
+	uint32_t idx = qp->sq_base + ack;
+
+	return (int32_t)(idx - qp->sq_acked) >= 0 &&
+	       (int32_t)(idx - qp->sq_top) <= 0;
+}
+
+void soft_tx_resume(struct soft_qp *qp, uint32_t ack)
+{
+	qp->sq_acked = qp->sq_base + ack;
+	qp->sq_next = qp->sq_acked;
+	qp->sq_off = 0;
+	qp->reads_out = 0;
+	qp->rd_idx = qp->sq_una;
+	soft_tx_complete(qp);
+	/* READs that were asked for, and whose answers are lost. */
+	qp->sq_next = skip_done(qp, qp->sq_una);
 }
 
 void soft_tx_fail(struct soft_qp *qp, enum ibv_wc_status st)
@@ -191,6 +240,8 @@ static bool outstanding(struct soft_qp *qp, uint32_t idx)
 	if (conn && conn->has_cur && conn->cur.kind == SOFT_ITEM_WQE &&
 	    !conn->cur_stale && conn->cur.idx == idx)
 		return true;
+	if (qp->sq_off && qp->sq_next == idx)
+		return true;
 	return idx - qp->sq_una < qp->sq_next - qp->sq_una;
 }
 
@@ -198,7 +249,7 @@ bool soft_tx_ack(struct soft_qp *qp, uint32_t ack)
 {
 	uint32_t idx = qp->sq_base + ack;
 
-	if ((int32_t)(idx - qp->sq_next) > 0)
+	if ((int32_t)(idx - qp->sq_top) > 0)
 		return false;
 	if ((int32_t)(idx - qp->sq_acked) <= 0)
 		return idx == qp->sq_acked;
@@ -238,6 +289,7 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 	qp->progress++;
 	/* The peer drops all that follows: begin again here, later. */
 	qp->sq_next = idx;
+	qp->sq_off = 0;
 	qp->rd_idx = idx;
 	qp->reads_out = 0;
 	qp->rnr_wait = true;
@@ -275,10 +327,17 @@ void soft_tx_read_done(struct soft_qp *qp, uint32_t idx)
 		soft_conn_work(qp);
 }
 
+static uint64_t least_patience(struct soft_qp *qp)
+{
+	if (qp->ctx->paused || qp->peer_gone)
+		return 0;
+	return qp->conn && qp->conn->state == SOFT_CONN_UP ? PATIENCE_NS
+							   : CONNECT_NS;
+}
+
 static void ack_expired(struct soft_qp *qp, uint64_t now)
 {
-	bool alive =
-		qp->conn && qp->conn->state == SOFT_CONN_UP && !qp->ctx->paused;
+	uint64_t least = qp->ack_since + least_patience(qp);
 
 	qp->ack_at = 0;
 	if (qp->sq_una == soft_sq_tail(qp))
@@ -287,8 +346,8 @@ static void ack_expired(struct soft_qp *qp, uint64_t now)
 		arm(qp);
 		return;
 	}
-	if (alive && now < qp->ack_since + PATIENCE_NS) {
-		qp->ack_at = qp->ack_since + PATIENCE_NS;
+	if (now < least) {
+		qp->ack_at = least;
 		return;
 	}
 	/* Time in which nobody turned the context does not count either. */

@@ -203,6 +203,8 @@ static void on_conn(struct soft_ctx *ctx, const struct io_uring_cqe *cqe)
 		conn->watched = false;
 		soft_conn_watch(conn);
 	}
+	if (cqe->res & (POLLRDHUP | POLLHUP | POLLERR))
+		conn->events |= SOFT_EV_END;
 	if (cqe->res & ~POLLOUT) {
 		conn->events |= SOFT_EV_IN;
 		ctx->told = true;

@@ -5,10 +5,19 @@
  * its own; after a good answer both send messages: a header of 32 bytes and,
  * for some, payload. All integers are big-endian; imm is copied as it is.
  *
+ * The payload of a long message comes in segments, and each after the first
+ * has a header of its own, MORE: between two of them there is room for an ACK,
+ * a NAK, an RNR or a BYE.
+ *
  * msn numbers the requests of one direction from 0. ack, in every header, is
  * the number of requests of the other direction that are done: placed, and
  * their completions pushed. So an ACK is a header without payload, and any
  * other message carries one for free.
+ *
+ * A connection that breaks is made anew, and the hellos say how far each side
+ * has come: what the other has not done is sent again from its beginning, and
+ * READs whose answers were lost are repeated. life tells one use of a QP from
+ * the next, so that nobody goes on where another began.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H
@@ -19,21 +28,24 @@
 #include <string.h>
 
 #define SOFT_HDR_LEN 32
-#define SOFT_HELLO_LEN 64
-#define SOFT_HELLO_MAGIC 0x4d50494253465431ull /* "MPIBSFT1" */
+#define SOFT_HELLO_LEN 72
+#define SOFT_HELLO_MAGIC 0x4d50494253465432ull /* "MPIBSFT2" */
+#define SOFT_SEGMENT 65536u
 #define SOFT_MAX_MSG (1u << 30)
 
 enum soft_wire_op {
 	SOFT_OP_ACK = 1, /* ack only */
 	SOFT_OP_NAK, /* request msn failed with status; nothing follows */
 	SOFT_OP_RNR, /* no receive for request msn: send again from there */
+	SOFT_OP_BYE, /* this end is gone for good; nothing follows */
 	SOFT_OP_WRITE,
 	SOFT_OP_WRITE_IMM,
 	SOFT_OP_SEND,
 	SOFT_OP_SEND_IMM,
 	SOFT_OP_READ, /* len bytes from addr, please */
 	SOFT_OP_READ_RESP, /* payload of READ msn */
-	SOFT_OP_LAST = SOFT_OP_READ_RESP,
+	SOFT_OP_MORE, /* the message under way from byte addr of its len on */
+	SOFT_OP_LAST = SOFT_OP_MORE,
 };
 
 /* Bits of soft_hdr.flags. */
@@ -59,6 +71,7 @@ enum soft_hello_status {
 	SOFT_HELLO_ASK, /* a hello, not an answer */
 	SOFT_HELLO_OK,
 	SOFT_HELLO_LATER, /* no such QP, or not ready to receive: try again */
+	SOFT_HELLO_GONE, /* the life you were connected to is over */
 };
 
 /* soft_hello.sq_psn of a QP that is not yet in RTS. */
@@ -68,6 +81,8 @@ struct soft_hello {
 	uint32_t status;
 	uint32_t qpn, dest_qpn;
 	uint32_t sq_psn, rq_psn;
+	uint32_t life, peer_life; /* 0: not known yet */
+	uint32_t ack; /* requests that are done here */
 	uint8_t gid[16], dest_gid[16];
 };
 
@@ -153,9 +168,11 @@ static inline void soft_hello_encode(uint8_t *p, const struct soft_hello *h)
 	soft_put32(p + 16, h->dest_qpn);
 	soft_put32(p + 20, h->sq_psn);
 	soft_put32(p + 24, h->rq_psn);
-	soft_put32(p + 28, 0);
+	soft_put32(p + 28, h->life);
 	memcpy(p + 32, h->gid, 16);
 	memcpy(p + 48, h->dest_gid, 16);
+	soft_put32(p + 64, h->peer_life);
+	soft_put32(p + 68, h->ack);
 }
 
 static inline bool soft_hello_decode(const uint8_t *p, struct soft_hello *h)
@@ -166,9 +183,12 @@ static inline bool soft_hello_decode(const uint8_t *p, struct soft_hello *h)
 	h->sq_psn = soft_get32(p + 20);
 	h->rq_psn = soft_get32(p + 24);
 	memcpy(h->gid, p + 32, 16);
+	h->life = soft_get32(p + 28);
 	memcpy(h->dest_gid, p + 48, 16);
-	return soft_get64(p) == SOFT_HELLO_MAGIC && !soft_get32(p + 28) &&
-	       h->status <= SOFT_HELLO_LATER;
+	h->peer_life = soft_get32(p + 64);
+	h->ack = soft_get32(p + 68);
+	return soft_get64(p) == SOFT_HELLO_MAGIC && h->life &&
+	       h->status <= SOFT_HELLO_GONE;
 }
 
 #endif

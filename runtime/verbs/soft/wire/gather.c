@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a connection says next: headers and payload of one sendmsg. First the
+ * rest of a segment that went out in part, then a refusal, the rest of a message
+ * that was begun, answers to READs, new requests; an ack alone if nothing
+ * carries it. Only a segment that was begun is remembered between turns; all
+ * else is gathered anew.
+ */
+#include "verbs/soft/wire/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/mr.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/wire/rc.h"
+#include "verbs/soft/wire/wire.h"
+
+struct gather {
+	struct soft_qp *qp;
+	struct soft_op *op;
+	size_t niov, bytes, limit;
+	uint32_t idx, off; /* the request that is next */
+	bool whole; /* no message is begun and not at its end */
+};
+
+static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
+		       uint64_t off, uint64_t len, struct iovec *iov, int max)
+{
+	const struct soft_hdr *h;
+
+	if (!len || it->kind == SOFT_ITEM_CTL)
+		return 0;
+	off += it->off;
+	if (it->kind == SOFT_ITEM_WQE)
+		return soft_tx_iov(qp, it->idx, off, len, iov, max);
+	h = &qp->resp[it->idx % SOFT_MAX_RD];
+	iov->iov_len = len;
+	iov->iov_base = soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr + off,
+				       len, IBV_ACCESS_REMOTE_READ);
+	return iov->iov_base ? 1 : -EACCES;
+}
+
+/* Add the bytes of the last item from off on; < 0: they are not ours. */
+static int add_bytes(struct gather *g, size_t off)
+{
+	struct soft_item *it = &g->op->items[g->op->nitems - 1];
+	struct iovec *iov = &g->op->iov[g->niov];
+	size_t len;
+	int n;
+
+	if (off < SOFT_HDR_LEN) {
+		iov->iov_base = it->hdr + off;
+		iov->iov_len = SOFT_HDR_LEN - off;
+		g->bytes += iov->iov_len;
+		g->niov++;
+		iov++;
+		off = SOFT_HDR_LEN;
+	}
+	off -= SOFT_HDR_LEN;
+	len = it->len - off;
+	if (len > g->limit)
+		len = g->limit;
+	n = payload_iov(g->qp, it, off, len, iov, (int)(SOFT_OP_IOV - g->niov));
+	for (int i = 0; i < n; i++)
+		g->bytes += iov[i].iov_len;
+	if (n > 0)
+		g->niov += (size_t)n;
+	return n;
+}
+
+static bool has_room(const struct gather *g)
+{
+	return g->op->nitems < SOFT_OP_ITEMS && g->niov + 2 <= SOFT_OP_IOV &&
+	       g->bytes < g->limit;
+}
+
+/* The segment from byte off on of a message with header h; < 0: not ours. */
+static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
+		    uint32_t off, struct soft_hdr *h)
+{
+	struct soft_item *it = &g->op->items[g->op->nitems++];
+	uint32_t left = soft_rx_payload(h) - off;
+
+	it->kind = kind;
+	it->op = h->op;
+	it->idx = idx;
+	it->ack = h->ack;
+	it->off = off;
+	it->len = left < SOFT_SEGMENT ? left : SOFT_SEGMENT;
+	if (off) {
+		h->op = SOFT_OP_MORE;
+		h->addr = off;
+	}
+	soft_hdr_encode(it->hdr, h);
+	return add_bytes(g, 0);
+}
+
+/* The rest of a message, as far as there is room; *off says how far. */
+static int add_message(struct gather *g, enum soft_item_kind kind, uint32_t idx,
+		       uint32_t *off, const struct soft_hdr *h)
+{
+	uint32_t len = soft_rx_payload(h);
+	int rc;
+
+	do {
+		struct soft_hdr segment = *h;
+
+		rc = add_item(g, kind, idx, *off, &segment);
+		*off += g->op->items[g->op->nitems - 1].len;
+	} while (rc >= 0 && *off != len && has_room(g));
+	g->whole = rc >= 0 && *off == len;
+	return rc;
+}
+
+static bool is_cur(const struct soft_conn *conn, enum soft_item_kind kind)
+{
+	return conn->has_cur && conn->cur.kind == kind;
+}
+
+static int add_responses(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	struct soft_conn *conn = qp->conn;
+	uint32_t i = qp->resp_head, off = qp->resp_off;
+	int rc = 0;
+
+	if (is_cur(conn, SOFT_ITEM_RESP)) {
+		off = conn->cur.off + conn->cur.len;
+		if (off == qp->resp[i % SOFT_MAX_RD].len) {
+			off = 0;
+			i++;
+		}
+	}
+	for (; i != qp->resp_tail && has_room(g) && rc >= 0; i++, off = 0) {
+		const struct soft_hdr *req = &qp->resp[i % SOFT_MAX_RD];
+		struct soft_hdr h = {
+			.op = SOFT_OP_READ_RESP,
+			.msn = req->msn,
+			.len = req->len,
+			.ack = qp->rx_msn,
+		};
+
+		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
+	}
+	/* Is there one that had no room at all? */
+	g->whole = g->whole && i == qp->resp_tail;
+	return rc;
+}
+
+/* It follows the answers to all READs before what is refused. */
+static void add_refusal(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	struct soft_hdr h = {
+		.op = qp->nak ? SOFT_OP_NAK : SOFT_OP_RNR,
+		.status = qp->nak ? qp->nak : qp->attr.min_rnr_timer,
+		/* The READ that is refused may be one that came again. */
+		.msn = qp->nak ? qp->rx.msn : qp->rx_msn,
+		.ack = qp->rx_msn,
+	};
+
+	/* Half of it may already be under way. */
+	if (is_cur(qp->conn, SOFT_ITEM_CTL) && qp->conn->cur.op != SOFT_OP_ACK)
+		return;
+	if ((qp->nak || qp->rnr) && has_room(g))
+		add_item(g, SOFT_ITEM_CTL, 0, 0, &h);
+}
+
+static int add_requests(struct gather *g, bool one)
+{
+	struct soft_qp *qp = g->qp;
+	int rc = 0;
+
+	while (rc >= 0 && has_room(g) && (g->off || soft_tx_next(qp, g->idx))) {
+		struct soft_hdr h;
+
+		soft_tx_header(qp, g->idx, &h);
+		rc = add_message(g, SOFT_ITEM_WQE, g->idx, &g->off, &h);
+		if (!g->whole)
+			break;
+		g->idx = soft_tx_after(qp, g->idx);
+		g->off = 0;
+		/* A READ is counted when it has left: look again then. */
+		if (one || h.op == SOFT_OP_READ)
+			break;
+	}
+	return rc;
+}
+
+/* Where the requests go on. False: not in this turn. */
+static bool find_request(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	const struct soft_conn *conn = qp->conn;
+
+	g->idx = qp->sq_next;
+	g->off = qp->sq_off;
+	if (!is_cur(conn, SOFT_ITEM_WQE))
+		return true;
+	if (conn->cur_stale || conn->cur.op == SOFT_OP_READ)
+		return false;
+	g->off = conn->cur.off + conn->cur.len;
+	if (g->off == soft_swqe(qp, g->idx)->len) {
+		g->idx = soft_tx_after(qp, g->idx);
+		g->off = 0;
+	}
+	return true;
+}
+
+static int add_new(struct gather *g, bool slow)
+{
+	struct soft_qp *qp = g->qp;
+	bool requests = find_request(g);
+	int rc = 0;
+
+	g->whole = true;
+	/* Between two segments there is room for a refusal. */
+	if (qp->resp_head == qp->resp_tail)
+		add_refusal(g);
+	if (qp->nak && g->op->nitems > qp->conn->has_cur)
+		return 0;
+	/* What is partly out comes to its end first, and then nobody twice
+	 * before the other. */
+	if (requests && g->off)
+		rc = add_requests(g, true);
+	if (rc >= 0 && g->whole && (!g->off || !requests))
+		rc = add_responses(g);
+	if (rc < 0 || !g->whole)
+		return rc;
+	if (qp->resp_head != qp->resp_tail)
+		add_refusal(g);
+	return requests && !qp->dying ? add_requests(g, slow) : 0;
+}
+
+static int gather(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	struct soft_conn *conn = qp->conn;
+	struct soft_hdr ack = { .op = SOFT_OP_ACK, .ack = qp->rx_msn };
+	bool slow = qp->ctx->fault.delay_turns;
+	int rc = 0;
+
+	if (conn->has_cur) {
+		g->op->items[g->op->nitems++] = conn->cur;
+		rc = add_bytes(g, conn->cur_off);
+	}
+	if (rc < 0 || (slow && soft_fault_hold(qp)))
+		return rc;
+	rc = add_new(g, slow);
+	if (rc >= 0 && g->op->nitems == conn->has_cur && has_room(g) &&
+	    qp->rx_msn != qp->ack_sent && !soft_ack_waits(qp))
+		add_item(g, SOFT_ITEM_CTL, 0, 0, &ack);
+	return rc;
+}
+
+int soft_stream_gather(struct soft_conn *conn, struct soft_op *op, size_t limit)
+{
+	struct gather g = { .qp = conn->qp, .op = op, .limit = limit };
+	int rc = gather(&g);
+
+	memset(&op->msg, 0, sizeof(op->msg));
+	op->msg.msg_iov = op->iov;
+	op->msg.msg_iovlen = g.niov;
+	op->asked = g.bytes;
+	return rc < 0 ? rc : (int)g.niov;
+}
+
+void soft_stream_last_words(struct soft_conn *conn)
+{
+	struct soft_qp *qp = conn->qp;
+	struct soft_op op = { .conn = conn };
+	struct gather g = { .qp = qp, .op = &op, .limit = SIZE_MAX };
+	struct soft_hdr bye = { .op = SOFT_OP_BYE, .ack = qp->rx_msn };
+	uint8_t *to;
+
+	if (conn->has_cur) {
+		op.items[op.nitems++] = conn->cur;
+		if (add_bytes(&g, conn->cur_off) < 0)
+			return;
+	}
+	add_item(&g, SOFT_ITEM_CTL, 0, 0, &bye);
+	conn->last = malloc(g.bytes);
+	if (!conn->last)
+		return;
+	to = conn->last;
+	for (size_t i = 0; i < g.niov; i++) {
+		memcpy(to, op.iov[i].iov_base, op.iov[i].iov_len);
+		to += op.iov[i].iov_len;
+	}
+	conn->last_len = (uint32_t)g.bytes;
+	conn->last_off = 0;
+}

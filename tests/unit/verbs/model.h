@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pairs of QPs, what was posted to them, and what may come of it: posts of all
+ * kinds drawn from a seed, and checks of their completions.
+ */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include "vt.h"
+
+enum {
+	PAIRS = 4,
+	WINDOW = 24, /* requests of a QP that are not done */
+	RECVS = 32,
+	BIG = 200000, /* bytes of a slot: three segments and some */
+	PIECES = 5
+};
+
+/* In a side's memory, after the slots. */
+enum {
+	READABLE = (2 * WINDOW + RECVS) * BIG,
+	COUNTER = READABLE + 2 * BIG,
+	ALL = COUNTER + 64
+};
+
+struct request {
+	enum ibv_wr_opcode op;
+	uint32_t len;
+	uint64_t seed;
+	bool signaled;
+	uint64_t was; /* what a counter must have been when it was read */
+};
+
+/* Half of a pair. Its memory: a slot for each request's data here, one for
+ * what the peer's writes bring, one for receives; then what the peer reads, and
+ * a counter. */
+struct side {
+	struct side *peer;
+	struct ibv_qp *qp;
+	struct vt_end *end;
+	struct vt_mem mem;
+	struct request sent[WINDOW];
+	uint64_t posted, done;
+	/* What the peer sent that takes a receive. */
+	struct request expected[4 * WINDOW];
+	uint64_t first, last;
+	uint64_t recv_posted, recv_done;
+	uint64_t counter;
+};
+
+struct model {
+	struct vt *t;
+	uint64_t rng;
+	struct side side[PAIRS][2];
+	struct ibv_srq *srq; /* of the last pair's second half */
+	unsigned breaks, broken, turns;
+};
+
+uint64_t model_draw(struct model *m, uint64_t n);
+void model_post_receive(struct model *m, struct side *s);
+void model_post_request(struct model *m, struct side *s);
+/* Two requests: one reads a counter, one writes it. */
+void model_post_counter(struct model *m, struct side *s);
+/* A last one that says that all is done. */
+void model_post_last(struct side *s);
+/* Completions of one of the two ends. */
+void model_take_sent(struct model *m, const struct ibv_wc *wc, int half);
+void model_take_received(struct model *m, const struct ibv_wc *wc, int half);
+
+#endif
