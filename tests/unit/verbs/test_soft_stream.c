@@ -3,7 +3,9 @@
 #include "liar.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -167,11 +169,80 @@ static void a_stream_may_be_cut_anywhere(void **state)
 	vt_mem_free(t, &m);
 }
 
+static void an_end_right_behind_the_last_bytes_is_seen(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+	struct soft_hello h = liar_greeting(t, qp);
+	struct soft_hdr ack = { .op = SOFT_OP_ACK };
+	uint8_t buf[SOFT_HDR_LEN];
+	int fd = liar_dial(t, qp->qp_num);
+	ssize_t n = -1;
+
+	assert_int_equal(liar_greet(t, fd, &h), SOFT_HELLO_OK);
+	soft_hdr_encode(buf, &ack);
+	assert_int_equal(send(fd, buf, sizeof(buf), MSG_NOSIGNAL), sizeof(buf));
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	for (int i = 0; i < 100 && n < 0; i++) {
+		vt_turn(t);
+		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+	}
+	assert_int_equal(n, 0);
+	close(fd);
+	vt_destroy(t, qp, NULL);
+}
+
+static void *turn_elsewhere(void *arg)
+{
+	vt_turn(arg);
+	return NULL;
+}
+
+/* The ring of one thread is of no use to another, and there is none to be had. */
+static void a_ring_that_cannot_be_made_is_done_without(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src = vt_mem(t, &t->a, ROOM, VT_ALL);
+	struct vt_mem dst = vt_mem(t, &t->b, ROOM, VT_ALL);
+	struct ibv_sge sge = vt_sge(&src, 0, ROOM);
+	struct rlimit had, none;
+	struct ibv_qp *qa, *qb;
+	pthread_t thread;
+
+	vt_fill(src.p, ROOM, 3);
+	vt_pair(t, &vt_usual, &qa, &qb);
+	for (uint64_t id = 0; id < 2; id++) {
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, id,
+					 IBV_SEND_SIGNALED, &sge, 1,
+					 vt_addr(&dst), dst.mr->rkey),
+				 0);
+		if (!id)
+			vt_expect(t, &t->a.send, 0, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &had), 0);
+	none = had;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			pthread_create(&thread, NULL, turn_elsewhere, t), 0);
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(src.p, dst.p, ROOM);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		vt_test(an_ack_waits_a_little_for_company),
 		vt_test(a_stream_may_be_cut_anywhere),
+		vt_test(an_end_right_behind_the_last_bytes_is_seen),
+		vt_test(a_ring_that_cannot_be_made_is_done_without),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

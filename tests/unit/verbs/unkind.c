@@ -56,6 +56,11 @@ int __wrap_socket(int domain, int type, int protocol)
 
 int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
+	if (unkind.no_files) {
+		unkind.no_files--;
+		errno = EMFILE;
+		return -1;
+	}
 	return narrow(__real_accept4(fd, sa, len, flags));
 }
 

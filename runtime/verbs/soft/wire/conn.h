@@ -110,6 +110,8 @@ struct soft_engine {
 
 extern const struct soft_engine soft_engine_uring;
 extern const struct soft_engine soft_engine_epoll;
+/* Each of ctx->ops by a system call of its own. */
+void soft_ops_run(struct soft_ctx *ctx);
 
 /* stream.c: a socket's bytes in; send.c: out. */
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);

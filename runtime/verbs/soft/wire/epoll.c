@@ -82,7 +82,7 @@ static void readiness(struct soft_ctx *ctx)
 	}
 }
 
-static void epoll_run(struct soft_ctx *ctx)
+void soft_ops_run(struct soft_ctx *ctx)
 {
 	for (unsigned i = 0; i < ctx->nops; i++) {
 		struct soft_op *op = &ctx->ops[i];
@@ -97,6 +97,11 @@ static void epoll_run(struct soft_ctx *ctx)
 			n = recvmsg(op->conn->fd, &op->msg, MSG_DONTWAIT);
 		op->res = n < 0 && op->conn->fd >= 0 ? -errno : (int)n;
 	}
+}
+
+static void epoll_run(struct soft_ctx *ctx)
+{
+	soft_ops_run(ctx);
 	watch(ctx);
 	readiness(ctx);
 }

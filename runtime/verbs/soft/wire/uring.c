@@ -11,7 +11,8 @@
  *
  * A single-issuer ring belongs to the thread that turns first. If another
  * thread takes over, the ring is replaced by a plain one: only polls are lost
- * with it, and those are made anew.
+ * with it, and those are made anew. Where there is no memory or descriptor for
+ * it, system calls and guesses about who is ready do until there is.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -29,6 +30,7 @@
 
 #define SQ_ENTRIES 256
 #define CQ_ENTRIES 4096
+#define ENTER_TRIES 1000
 
 /* The kind is in the top byte of user_data, then gen (24 bits), then id. */
 enum {
@@ -40,6 +42,7 @@ enum {
 
 struct soft_uring {
 	struct io_uring ring;
+	bool lost; /* there is no ring */
 	bool deferred; /* single issuer, task work run by enter */
 	bool enabled;
 	int event_fd;
@@ -108,7 +111,8 @@ static void uring_close(struct soft_ctx *ctx)
 {
 	if (!ctx->uring)
 		return;
-	io_uring_queue_exit(&ctx->uring->ring);
+	if (!ctx->uring->lost)
+		io_uring_queue_exit(&ctx->uring->ring);
 	close(ctx->uring->event_fd);
 	free(ctx->uring);
 	ctx->uring = NULL;
@@ -154,8 +158,13 @@ static void watch(struct soft_ctx *ctx)
 
 static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 {
-	struct io_uring_sqe *sqe = get_sqe(ctx);
+	struct io_uring_sqe *sqe;
 
+	if (ctx->uring->lost)
+		conn->watched = false;
+	if (!conn->watched)
+		return true;
+	sqe = get_sqe(ctx);
 	if (!sqe)
 		return false;
 	io_uring_prep_poll_remove(sqe, tag(TAG_CONN, conn->gen, conn->id));
@@ -164,15 +173,21 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 	return true;
 }
 
+/* What it was given and has not begun goes with it, to be done another time. */
+static void lose_ring(struct soft_ctx *ctx)
+{
+	io_uring_queue_exit(&ctx->uring->ring);
+	ctx->uring->lost = true;
+}
+
 /* The polls of the old ring are gone: ask for them again. */
-static void replace_ring(struct soft_ctx *ctx)
+static bool replace_ring(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
 	struct soft_uring fresh = { .event_fd = ctx->uring->event_fd };
 
 	if (ring_init(&fresh, false) < 0)
-		return;
-	io_uring_queue_exit(&ctx->uring->ring);
+		return false;
 	*ctx->uring = fresh;
 	ctx->listen_watched = false;
 	for (uint32_t i = 0; i < ctx->conn_size; i++) {
@@ -188,7 +203,22 @@ static void replace_ring(struct soft_ctx *ctx)
 	soft_sleep_fds(ctx, ch->ibv.fd);
 	if (ctx->threaded)
 		soft_sleep_fds(ctx, ctx->sleep_fd);
-	watch(ctx);
+	return true;
+}
+
+/* A turn without a ring: everything may be ready. */
+static void run_without(struct soft_ctx *ctx)
+{
+	soft_ops_run(ctx);
+	ctx->accept_ready = true;
+	for (uint32_t i = 0; i < ctx->conn_size; i++) {
+		struct soft_conn *conn = ctx->conn_tab[i];
+
+		if (!conn || conn->state == SOFT_CONN_DEAD)
+			continue;
+		conn->events |= SOFT_EV_IN | SOFT_EV_OUT;
+		soft_conn_ready(conn);
+	}
 }
 
 static void on_conn(struct soft_ctx *ctx, const struct io_uring_cqe *cqe)
@@ -251,13 +281,12 @@ static unsigned prep_ops(struct soft_ctx *ctx)
 		struct soft_op *op = &ctx->ops[i];
 		struct io_uring_sqe *sqe = NULL;
 
-		op->res = -EAGAIN;
+		/* Until it is done. */
+		op->res = -EINTR;
 		if (op->conn->state != SOFT_CONN_DEAD)
 			sqe = get_sqe(ctx);
-		if (!sqe) {
-			op->res = -EINTR;
+		if (!sqe)
 			continue;
-		}
 		if (op->tx)
 			io_uring_prep_sendmsg(sqe, op->conn->fd, &op->msg,
 					      MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -318,24 +347,26 @@ static void listen_for_sleep(struct soft_ctx *ctx)
 	__sync_synchronize();
 }
 
-static void uring_run(struct soft_ctx *ctx)
+static bool is_passing(int rc)
+{
+	return rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
+}
+
+/* Submit, and see it done. False: nothing was, the ring is of no use. */
+static bool uring_turn(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
-	unsigned want, got = 0;
-
-	listen_for_sleep(ctx);
+	unsigned want, got = 0, tries = 0;
+	int rc;
 
 	watch(ctx);
 	want = prep_ops(ctx);
 	if (must_enter(u)) {
-		int rc = enter(u);
-
-		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
-			/* -EEXIST: another thread turns now. Nothing has
-			 * been submitted. */
-			replace_ring(ctx);
-			want = prep_ops(ctx);
-		}
+		rc = enter(u);
+		/* -EEXIST: another thread turns now. Nothing has been
+		 * submitted. */
+		if (rc < 0 && !is_passing(rc))
+			return false;
 	}
 	got += reap(ctx);
 	/*
@@ -343,10 +374,25 @@ static void uring_run(struct soft_ctx *ctx)
 	 * done. This is for a submission that was refused for want of memory
 	 * or of room for completions: iovecs must not outlive the turn.
 	 */
-	while (got < want) {
+	while (got < want && tries++ < ENTER_TRIES) {
 		enter(u);
 		got += reap(ctx);
 	}
+	if (got < want)
+		lose_ring(ctx);
+	return true;
+}
+
+static void uring_run(struct soft_ctx *ctx)
+{
+	if (!ctx->uring->lost) {
+		listen_for_sleep(ctx);
+		if (uring_turn(ctx))
+			return;
+		lose_ring(ctx);
+	}
+	if (!replace_ring(ctx) || !uring_turn(ctx))
+		run_without(ctx);
 }
 
 const struct soft_engine soft_engine_uring = {
