@@ -174,6 +174,24 @@ static int serve(int fd, const char *text, unsigned messages)
 	return side_close(&s) ? 9 : 0;
 }
 
+/* Receive one message, and exit without another word. */
+static int hear_and_exit(int fd, const char *text)
+{
+	int64_t until = vt_ms() + 50000;
+	struct side s = { 0 };
+	struct card peer;
+	struct ibv_wc wc;
+
+	if (side_open(&s, text))
+		return 2;
+	if (!meet(&s, fd, &peer) || vt_recv(s.qp, 1, NULL, 0))
+		return 4;
+	while (ibv_poll_cq(s.cq, 1, &wc) != 1)
+		if (vt_ms() > until)
+			return 5;
+	return wc.status;
+}
+
 static pid_t spawn(int *fd, const char *text, unsigned messages)
 {
 	int sv[2];
@@ -186,7 +204,8 @@ static pid_t spawn(int *fd, const char *text, unsigned messages)
 	assert_true(pid >= 0);
 	if (!pid) {
 		close(sv[0]);
-		_exit(serve(sv[1], text, messages));
+		_exit(messages ? serve(sv[1], text, messages)
+			       : hear_and_exit(sv[1], text));
 	}
 	close(sv[1]);
 	*fd = sv[0];
@@ -291,6 +310,29 @@ static void a_killed_peer_ends_in_retry_exceeded_and_may_return(void **state)
 	}
 }
 
+static void who_exits_with_its_receive_is_no_failure_to_the_sender(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		/* The smaller address dials, once the one, once the other. */
+		const char *own =
+			round & 1 ? "soft:127.21.1.3" : "soft:127.21.1.1";
+		struct side s = { 0 };
+		struct card peer;
+		int fd, status;
+		pid_t pid = spawn(&fd, "soft:127.21.1.2", 0);
+
+		assert_int_equal(side_open(&s, own), 0);
+		assert_true(meet(&s, fd, &peer));
+		post_write(&s, &peer, (uint32_t)round * 20000);
+		assert_int_equal(wait_wc(&s).status, IBV_WC_SUCCESS);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_int_equal(side_close(&s), 0);
+		close(fd);
+	}
+}
+
 static void processes_on_one_address_get_slots_of_their_own(void **state)
 {
 	struct side s[3] = { 0 };
@@ -329,6 +371,8 @@ int main(void)
 		cmocka_unit_test(two_processes_exchange_bytes),
 		cmocka_unit_test(
 			a_killed_peer_ends_in_retry_exceeded_and_may_return),
+		cmocka_unit_test(
+			who_exits_with_its_receive_is_no_failure_to_the_sender),
 		cmocka_unit_test(
 			processes_on_one_address_get_slots_of_their_own),
 		cmocka_unit_test(an_address_that_is_not_ours_is_no_device),
