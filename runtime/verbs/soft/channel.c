@@ -105,6 +105,8 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 {
 	uint32_t taken;
 
+	if (to_ctx(cq->ibv.context)->foreign)
+		return;
 	pthread_mutex_lock(&ch->lock);
 	if (cq->ch_pending)
 		TAILQ_REMOVE(&ch->queue, cq, ch_link);
@@ -142,6 +144,8 @@ int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 	struct soft_channel *ch = (struct soft_channel *)c;
 	struct soft_cq *cq;
 
+	if (ctx->foreign)
+		return -EIO;
 	for (;;) {
 		struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
 		int flags;

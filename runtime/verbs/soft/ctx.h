@@ -106,6 +106,8 @@ struct soft_ctx {
 	bool port_told_down; /* what the last taken event said */
 	struct soft_events port_ev, gone_ev;
 	_Atomic int gone; /* for good, see gone.c */
+	bool foreign; /* of a parent process, see fork.c; and gone */
+	LIST_ENTRY(soft_ctx) fork_link;
 
 	struct mpib_soft_fault fault;
 	bool paused;
@@ -157,6 +159,11 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 	/* Acquire pairs with the release in soft_die(). */
 	return atomic_load_explicit(&ctx->gone, memory_order_acquire);
 }
+
+/* fork.c */
+/* An open context; before it is freed. */
+void soft_fork_add(struct soft_ctx *ctx);
+void soft_fork_remove(struct soft_ctx *ctx);
 
 /* fault.c */
 /* May qp start another message in this turn? */

@@ -80,6 +80,8 @@ int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
 	struct soft_events *ev = NULL;
 	uint64_t one;
 
+	if (ctx->foreign)
+		return -EIO;
 	/* A count may be left of an object that was destroyed: go on. */
 	while (!ev) {
 		if (read(c->async_fd, &one, sizeof(one)) < 0)
@@ -135,7 +137,7 @@ void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev)
 	if (ev->pending)
 		TAILQ_REMOVE(&ctx->events, ev, link);
 	ev->pending = 0;
-	while (ev->taken != ev->acked)
+	while (!ctx->foreign && ev->taken != ev->acked)
 		pthread_cond_wait(&ctx->ev_cond, &ctx->ev_lock);
 	pthread_mutex_unlock(&ctx->ev_lock);
 }

@@ -150,6 +150,10 @@ void soft_thread_stop(struct soft_ctx *ctx)
 {
 	if (!ctx->threaded)
 		return;
+	if (ctx->foreign) {
+		close(ctx->sleep_fd);
+		return;
+	}
 	/* Under the lock: no turn that has not seen it takes the kick. */
 	soft_lock(ctx);
 	atomic_store(&ctx->stop, 1);

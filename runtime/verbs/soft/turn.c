@@ -23,7 +23,9 @@
 
 void soft_kick(struct soft_ctx *ctx)
 {
-	mpib_bell_ring(&ctx->kick);
+	/* The fd is the parent's. */
+	if (!ctx->foreign)
+		mpib_bell_ring(&ctx->kick);
 }
 
 void soft_nudge(struct soft_ctx *ctx)
@@ -272,6 +274,8 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	uint64_t now = timed ? mpib_now_ns() : 0;
 	int moved = 0;
 
+	if (ctx->foreign)
+		return 0;
 	ctx->turn++;
 	unkick(ctx);
 	if (ctx->gone_fd >= 0)

@@ -148,7 +148,8 @@ void soft_conn_close(struct soft_conn *conn)
 		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
 	conn->state = SOFT_CONN_DEAD;
 	/* The engine may hold the file for a while: the peer must know now. */
-	shutdown(conn->fd, SHUT_RDWR);
+	if (!ctx->foreign)
+		shutdown(conn->fd, SHUT_RDWR);
 	close(conn->fd);
 	conn->fd = -1;
 	free(conn->last);
@@ -249,7 +250,7 @@ void soft_conn_leave(struct soft_qp *qp)
 	if (!conn)
 		return;
 	qp->conn = NULL;
-	if (conn->state != SOFT_CONN_UP) {
+	if (conn->state != SOFT_CONN_UP || qp->ctx->foreign) {
 		conn->qp = NULL;
 		soft_conn_close(conn);
 		return;
