@@ -157,8 +157,8 @@ SV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return sv_result(-EOPNOTSUPP);
 }
 
-/* A socket fills memory upwards, but the kernel copies as it likes within a
- * read: nothing is promised. */
+/* Memory is filled upwards, but a message that is sent again begins anew: nothing
+ * is promised. */
 SV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp,
 					 enum ibv_wr_opcode op, uint32_t flags)
 {

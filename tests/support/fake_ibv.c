@@ -125,7 +125,8 @@ int ibv_query_port(struct ibv_context *ctx, uint8_t port,
 	if (port < 1 || port > d->attr.phys_port_cnt)
 		return EINVAL;
 	*attr = d->port[port - 1].attr;
-	attr->gid_tbl_len = FAKE_GIDS;
+	if (!attr->gid_tbl_len)
+		attr->gid_tbl_len = FAKE_GIDS;
 	return fails("ibv_query_port");
 }
 
@@ -150,8 +151,11 @@ ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *out,
 	if (fails("ibv_query_gid_table") || size != sizeof(*out))
 		return -errno;
 	for (unsigned p = 0; p < d->attr.phys_port_cnt; p++) {
-		for (unsigned i = 0; i < d->port[p].gids && n < max; i++)
+		for (unsigned i = 0; i < d->port[p].gids; i++) {
+			if (n == max)
+				return -EINVAL;
 			out[n++] = d->port[p].gid[i];
+		}
 	}
 	return (ssize_t)n;
 }

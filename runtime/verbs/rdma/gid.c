@@ -129,11 +129,25 @@ static int choose(const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
 	return best ? 0 : -EADDRNOTAVAIL;
 }
 
+/* Entries of all ports come together, and each port has a table of its own. */
+static ssize_t all_gids(struct ibv_context *ctx)
+{
+	struct ibv_device_attr dev;
+	struct ibv_port_attr attr;
+	ssize_t n = 0;
+	int rc = ibv_query_device(ctx, &dev);
+
+	for (unsigned port = 1; !rc && port <= dev.phys_port_cnt; port++) {
+		rc = ibv_query_port(ctx, (uint8_t)port, &attr);
+		n += rc ? 0 : attr.gid_tbl_len;
+	}
+	return rc ? -rc : n;
+}
+
 int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info)
 {
-	struct ibv_device_attr dev;
 	struct ibv_gid_entry *table;
 	ssize_t n;
 	int rc;
@@ -145,11 +159,9 @@ int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 		return ibv_query_gid(ctx, port, 0, &info->gid) ? mpib_rdma_err()
 							       : 0;
 	}
-	rc = ibv_query_device(ctx, &dev);
-	if (rc)
-		return -rc;
-	/* Entries of all ports come together. */
-	n = (ssize_t)attr->gid_tbl_len * dev.phys_port_cnt;
+	n = all_gids(ctx);
+	if (n < 0)
+		return (int)n;
 	table = calloc((size_t)n + 1, sizeof(*table));
 	if (!table)
 		return -ENOMEM;

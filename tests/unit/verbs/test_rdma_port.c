@@ -137,6 +137,18 @@ static void the_gids_of_the_other_port_are_not_ours(void **state)
 	expect("2001:db8::1", 0);
 }
 
+static void
+the_ports_of_a_device_may_have_tables_of_different_lengths(void **state)
+{
+	(void)state;
+	dev->attr.phys_port_cnt = 2;
+	dev->port[0].attr.gid_tbl_len = 1;
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	fake_ibv_add_gid(dev, 2, "10.0.0.2", IBV_GID_TYPE_ROCE_V2);
+	fake_ibv_add_gid(dev, 2, "10.0.0.3", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:10.0.0.1", 0);
+}
+
 static void infiniband_has_the_gid_at_index_0_and_a_lid(void **state)
 {
 	(void)state;
@@ -229,6 +241,7 @@ int main(void)
 		t(a_gid_that_moved_is_found_where_it_is_now),
 		t(an_active_port_without_a_gid_is_an_error),
 		t(the_gids_of_the_other_port_are_not_ours),
+		t(the_ports_of_a_device_may_have_tables_of_different_lengths),
 		t(infiniband_has_the_gid_at_index_0_and_a_lid),
 		t(speed_is_width_times_lane),
 		t(what_verbs_do_not_tell_comes_from_sysfs),
