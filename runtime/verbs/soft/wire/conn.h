@@ -16,7 +16,7 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
-#define SOFT_AHEAD 131072 /* read in one operation */
+#define SOFT_AHEAD 524288 /* read in one operation */
 #define SOFT_KEEP 128 /* of it for the next: less than a header or hello */
 #define SOFT_SMALL 4096 /* bytes of a message whose ack may wait */
 #define SOFT_MAX_EMBRYOS 256
