@@ -158,15 +158,10 @@ static void watch(struct soft_ctx *ctx)
 
 static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 {
-	struct io_uring_sqe *sqe;
+	struct io_uring_sqe *sqe = ctx->uring->lost ? NULL : get_sqe(ctx);
 
-	if (ctx->uring->lost)
-		conn->watched = false;
-	if (!conn->watched)
-		return true;
-	sqe = get_sqe(ctx);
 	if (!sqe)
-		return false;
+		return ctx->uring->lost;
 	io_uring_prep_poll_remove(sqe, tag(TAG_CONN, conn->gen, conn->id));
 	io_uring_sqe_set_data64(sqe, tag(TAG_IGNORE, 0, 0));
 	conn->watched = false;
