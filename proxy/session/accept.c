@@ -162,6 +162,8 @@ static void on_resume(void *arg)
 {
 	struct mpib_sessions *all = arg;
 
+	if (all->spare < 0)
+		all->spare = eventfd(0, EFD_CLOEXEC);
 	mpib_loop_add(all->loop, &all->watch, all->fd, EPOLLIN, on_client, all);
 }
 

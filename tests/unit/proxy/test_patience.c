@@ -118,12 +118,15 @@ static void a_pause_is_not_ended_by_a_descriptor(void **state)
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	struct rlimit all_of_them, few;
 	struct mpib_sessions all;
-	int client;
+	int client, spare;
 
 	(void)state;
 	assert_int_equal(mpib_sessions_init(&all, &loop, NULL, NULL, &cfg, fd),
 			 0);
 	client = dial("c", SOCK_SEQPACKET);
+	/* Nor is there one to refuse the client with. */
+	spare = all.spare;
+	all.spare = -1;
 	getrlimit(RLIMIT_NOFILE, &all_of_them);
 	few = all_of_them;
 	few.rlim_cur = (rlim_t)client + 1;
@@ -138,6 +141,7 @@ static void a_pause_is_not_ended_by_a_descriptor(void **state)
 	mpib_sessions_pause(&all, false);
 	turn_all();
 	assert_int_equal(all.ledger.sessions, 1);
+	close(spare);
 	close(client);
 	turn_all();
 	mpib_sessions_stop(&all);
