@@ -8,13 +8,13 @@
 #include <sys/queue.h>
 
 #include "profile.h"
-#include "session.h"
+#include "proxy.h"
 
 struct net_comm {
 	struct mpib_conn *conn;
 	struct net_phandle phandle;
 	struct net_profile *profile;
-	struct session *session;
+	struct net_proxy *proxy;
 	struct mpib_listener *listener;
 	struct mpib_conn *accepting; /* of a listener */
 	/* Latest GPU memory that could not be registered as a dma-buf. */

@@ -25,26 +25,26 @@ void connect_in_child(void)
 	LIST_INIT(&listening);
 }
 
-static struct net_comm *new_comm(struct session *s)
+static struct net_comm *new_comm(struct net_proxy *s)
 {
 	struct net_comm *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
-	session_ref(s);
-	c->session = s;
+	net_proxy_ref(s);
+	c->proxy = s;
 	return c;
 }
 
 static void free_comm(struct net_comm *c)
 {
-	session_put(c->session);
+	net_proxy_put(c->proxy);
 	free(c);
 }
 
 /* Under the lock. Those of n are in mine from now on. */
-static void take_out(struct net_comms *list, const struct net_ctx *n,
-		     struct net_comms *mine)
+static void connect_take_out(struct net_comms *list, const struct net_ctx *n,
+			     struct net_comms *mine)
 {
 	struct net_comm *c, *next;
 
@@ -62,8 +62,8 @@ static void end_listener(struct net_comm *l)
 	if (l->accepting)
 		mpib_close(l->accepting);
 	mpib_close_listen(l->listener);
-	session_put(l->session);
-	l->session = NULL;
+	net_proxy_put(l->proxy);
+	l->proxy = NULL;
 }
 
 /*
@@ -81,8 +81,8 @@ enum nccl_result mpib_net_finalize(void *ctx)
 	if (!n)
 		return NCCL_SUCCESS;
 	pthread_mutex_lock(&lock);
-	take_out(&connecting, n, &conns);
-	take_out(&listening, n, &listeners);
+	connect_take_out(&connecting, n, &conns);
+	connect_take_out(&listening, n, &listeners);
 	pthread_mutex_unlock(&lock);
 	while ((c = LIST_FIRST(&conns))) {
 		LIST_REMOVE(c, link);
@@ -97,7 +97,7 @@ enum nccl_result mpib_net_finalize(void *ctx)
 		LIST_INSERT_HEAD(&listening, c, link);
 		pthread_mutex_unlock(&lock);
 	}
-	session_put(n->session);
+	net_proxy_put(n->proxy);
 	free(n);
 	return NCCL_SUCCESS;
 }
@@ -111,10 +111,10 @@ enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 
 	if (!n || dev != 0)
 		return NCCL_INVALID_ARGUMENT;
-	c = new_comm(n->session);
+	c = new_comm(n->proxy);
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
-	rc = mpib_listen(c->session->client, handle, &c->listener);
+	rc = mpib_listen(c->proxy->client, handle, &c->listener);
 	if (rc < 0) {
 		free_comm(c);
 		return net_fail_local("listen", rc);
@@ -155,14 +155,14 @@ static void forget_connecting(struct net_comm *c)
 static int begin_connect(struct net_ctx *n, const struct mpib_handle *handle,
 			 int traffic_class, struct net_comm **comm)
 {
-	struct net_comm *c = new_comm(n->session);
+	struct net_comm *c = new_comm(n->proxy);
 	int rc;
 
 	if (!c)
 		return -ENOMEM;
 	if (traffic_class < 0)
 		traffic_class = n->traffic_class;
-	rc = mpib_connect(c->session->client, handle, traffic_class, &c->conn);
+	rc = mpib_connect(c->proxy->client, handle, traffic_class, &c->conn);
 	if (rc < 0) {
 		free_comm(c);
 		return rc;
@@ -221,7 +221,7 @@ enum nccl_result mpib_net_accept(void *listen_comm, void **recv_comm,
 	*recv_comm = NULL;
 	if (recv_dev)
 		*recv_dev = NULL;
-	if (!l->session) {
+	if (!l->proxy) {
 		net_say(false, "accept: its context was finalized (a new one "
 			       "listens anew)");
 		return NCCL_INVALID_USAGE;
@@ -241,7 +241,7 @@ enum nccl_result mpib_net_accept(void *listen_comm, void **recv_comm,
 		l->accepting = NULL;
 		return res;
 	}
-	c = new_comm(l->session);
+	c = new_comm(l->proxy);
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
 	c->conn = l->accepting;
@@ -272,7 +272,7 @@ enum nccl_result mpib_net_close_listen(void *listen_comm)
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(c, link);
 	pthread_mutex_unlock(&lock);
-	if (c->session)
+	if (c->proxy)
 		end_listener(c);
 	free(c);
 	return NCCL_SUCCESS;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "net.h"
-#include "session.h"
+#include "proxy.h"
 
 /* NCCL keeps the pointers, so they live as long as the library. Written once,
  * and again only when a restarted proxy has other rails. */
@@ -42,7 +42,7 @@ static void fill_names(const struct mpib_node_info *info)
 	pthread_mutex_unlock(&lock);
 }
 
-static uint64_t hash(uint64_t h, const char *text)
+static uint64_t device_hash(uint64_t h, const char *text)
 {
 	for (; *text; text++)
 		h = (h ^ (uint8_t)*text) * 0x100000001b3ull; /* FNV-1a */
@@ -51,9 +51,9 @@ static uint64_t hash(uint64_t h, const char *text)
 
 /* Alike in all processes of a node, different between nodes: HCAs have the
  * same names everywhere, so the machine's boot id goes in too. */
-static uint64_t guid(void)
+static uint64_t device_guid(void)
 {
-	uint64_t h = hash(0xcbf29ce484222325ull, device_name);
+	uint64_t h = device_hash(0xcbf29ce484222325ull, device_name);
 	char boot[64] = "";
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
@@ -63,11 +63,11 @@ static uint64_t guid(void)
 		boot[n > 0 ? n : 0] = 0;
 		close(fd);
 	}
-	return hash(h, boot);
+	return device_hash(h, boot);
 }
 
 /* NCCL divides by it; a rail that does not know counts as 10 Gbit/s. */
-static int speed(const struct mpib_node_info *info)
+static int device_speed(const struct mpib_node_info *info)
 {
 	uint32_t sum = 0;
 
@@ -92,7 +92,7 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 			dev);
 		return NCCL_INVALID_ARGUMENT;
 	}
-	if (!session_query(&info)) {
+	if (!net_proxy_query(&info)) {
 		net_say(false, "getProperties: called before init");
 		return NCCL_INVALID_USAGE;
 	}
@@ -100,11 +100,11 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 	*props = (mpib_net_props){
 		.name = device_name,
 		.pciPath = device_path[0] ? device_path : NULL,
-		.guid = guid(),
+		.guid = device_guid(),
 		.ptrSupport =
 			NCCL_PTR_HOST | (info.dmabuf ? NCCL_PTR_DMABUF : 0),
 		.regIsGlobal = 1, /* a region serves all comms */
-		.speed = speed(&info),
+		.speed = device_speed(&info),
 		.port = 1,
 		.latency = 2.0f, /* a hop through the proxy at each end */
 		.maxComms = MPIB_CONNS_MAX,

@@ -27,7 +27,7 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 			       "NCCL_NET_GDR_LEVEL=LOC to go by host memory)");
 		return NCCL_INVALID_USAGE;
 	}
-	rc = mpib_reg(c->session->client, data, size, &region);
+	rc = mpib_reg(c->proxy->client, data, size, &region);
 	if (rc < 0)
 		return net_fail_local("regMr", rc);
 	rc = mpib_prepare(c->conn, region);
@@ -57,8 +57,8 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 	int rc;
 
 	(void)type;
-	rc = mpib_reg_fd(c->session->client, data, size, offset, fd,
-			 kind_of(fd), &region);
+	rc = mpib_reg_fd(c->proxy->client, data, size, offset, fd, kind_of(fd),
+			 &region);
 	/* Relaxed: of this thread's own next call. */
 	atomic_store_explicit(&c->refused, rc < 0 ? data : NULL,
 			      memory_order_relaxed);

@@ -27,7 +27,7 @@ struct net_profile {
 
 static _Atomic(nccl_profiler_fn) callback;
 
-static mpib_watch_fn watch;
+static mpib_watch_fn profile_watch;
 
 void net_profile_set(nccl_profiler_fn fn)
 {
@@ -35,14 +35,14 @@ void net_profile_set(nccl_profiler_fn fn)
 	atomic_store_explicit(&callback, fn, memory_order_relaxed);
 }
 
-static nccl_profiler_fn profiler(void)
+static nccl_profiler_fn profile_profiler(void)
 {
 	return atomic_load_explicit(&callback, memory_order_relaxed);
 }
 
 /* False when no profiler took it. */
-static bool begin(struct watched *w, unsigned rail,
-		  const struct mpib_rail_report *r)
+static bool profile_begin(struct watched *w, unsigned rail,
+			  const struct mpib_rail_report *r)
 {
 	struct nccl_profiler_ib_v1 data = {
 		.type = NCCL_PROFILE_QP,
@@ -52,29 +52,29 @@ static bool begin(struct watched *w, unsigned rail,
 	};
 
 	w->begun[rail] = true;
-	profiler()(&w->event[rail], START, w->phandle, NCCL_PROFILER_IB_V1,
-		   &data);
+	profile_profiler()(&w->event[rail], START, w->phandle,
+			   NCCL_PROFILER_IB_V1, &data);
 	return w->event[rail] != NULL;
 }
 
-static void end(struct watched *w, unsigned rail)
+static void profile_end(struct watched *w, unsigned rail)
 {
 	if (w->event[rail])
-		profiler()(&w->event[rail], STOP, w->phandle,
-			   NCCL_PROFILER_IB_V1, NULL);
+		profile_profiler()(&w->event[rail], STOP, w->phandle,
+				   NCCL_PROFILER_IB_V1, NULL);
 	w->event[rail] = NULL;
 }
 
 /* What changed on a rail since the last look. False when nobody took it. */
-static bool look(struct watched *w, unsigned rail,
-		 const struct mpib_rail_report *r, bool over)
+static bool profile_look(struct watched *w, unsigned rail,
+			 const struct mpib_rail_report *r, bool over)
 {
 	if (r->state == MPIB_RAIL_IDLE)
 		return true;
-	if (!w->begun[rail] && !begin(w, rail, r))
+	if (!w->begun[rail] && !profile_begin(w, rail, r))
 		return false;
 	if (over || r->state == MPIB_RAIL_DONE)
-		end(w, rail);
+		profile_end(w, rail);
 	return true;
 }
 
@@ -84,7 +84,7 @@ static void on_post(struct net_profile *p, struct watched *w)
 
 	*w = (struct watched){ .phandle = phandle };
 	if (!phandle) /* another request may have one */
-		mpib_report(p->conn, MPIB_REPORT_LATER, watch, p);
+		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 }
 
 static void on_test(struct net_profile *p, struct watched *w,
@@ -97,16 +97,17 @@ static void on_test(struct net_profile *p, struct watched *w,
 		return;
 	mpib_request_rails(req, report);
 	for (unsigned r = 0; taken && r < MPIB_RAILS; r++)
-		taken = look(w, r, &report[r], over);
+		taken = profile_look(w, r, &report[r], over);
 	if (over || !taken)
 		w->phandle = NULL;
 	if (!taken)
-		mpib_report(p->conn, MPIB_REPORT_LATER, watch, p);
+		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 	else if (over)
-		mpib_report(p->conn, MPIB_REPORT_ALL, watch, p);
+		mpib_report(p->conn, MPIB_REPORT_ALL, profile_watch, p);
 }
 
-static void watch(void *user, struct mpib_request *req, enum mpib_watch what)
+static void profile_watch(void *user, struct mpib_request *req,
+			  enum mpib_watch what)
 {
 	struct net_profile *p = user;
 	struct watched *w = &p->request[mpib_request_slot(req)];
@@ -120,13 +121,14 @@ static void watch(void *user, struct mpib_request *req, enum mpib_watch what)
 struct net_profile *net_profile_new(struct mpib_conn *conn,
 				    const struct net_phandle *ph)
 {
-	struct net_profile *p = profiler() ? calloc(1, sizeof(*p)) : NULL;
+	struct net_profile *p =
+		profile_profiler() ? calloc(1, sizeof(*p)) : NULL;
 
 	if (!p)
 		return NULL;
 	p->conn = conn;
 	p->ph = ph;
-	if (mpib_report(conn, MPIB_REPORT_NEXT, watch, p) == 0)
+	if (mpib_report(conn, MPIB_REPORT_NEXT, profile_watch, p) == 0)
 		return p;
 	free(p);
 	return NULL;

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "session.h"
+#include "proxy.h"
 
 #define TOLD 64
 
@@ -40,7 +40,7 @@ void net_say(bool ok, const char *fmt, ...)
 		    0, "NET/MPIB : %s", line);
 }
 
-static uint64_t hash(uint64_t h, const char *text)
+static uint64_t report_hash(uint64_t h, const char *text)
 {
 	for (; *text; text++)
 		h = (h ^ (uint8_t)*text) * 0x100000001b3ull; /* FNV-1a */
@@ -49,7 +49,8 @@ static uint64_t hash(uint64_t h, const char *text)
 
 static bool is_news(const char *call, const char *text)
 {
-	uint64_t h = hash(hash(0xcbf29ce484222325ull, call), text);
+	uint64_t h =
+		report_hash(report_hash(0xcbf29ce484222325ull, call), text);
 	unsigned next;
 
 	for (unsigned i = 0; i < TOLD; i++) {

@@ -13,7 +13,7 @@
 #include "base/log.h"
 
 /* One write, well below PIPE_BUF: all of it arrives or nothing. */
-struct outcome {
+struct daemon_outcome {
 	int status;
 	char text[1000];
 };
@@ -21,7 +21,7 @@ struct outcome {
 /* Never returns. */
 static void await_daemon(int fd)
 {
-	struct outcome o;
+	struct daemon_outcome o;
 	ssize_t n;
 
 	do {
@@ -55,7 +55,7 @@ int mpib_daemon_start(int *report)
 		await_daemon(pipefd[0]);
 	}
 
-	/* A session of our own, and by the second fork not its leader, so that
+	/* A client of our own, and by the second fork not its leader, so that
 	 * no terminal can become ours. */
 	close(pipefd[0]);
 	setsid();
@@ -94,7 +94,7 @@ static void leave_terminal(void)
 
 void mpib_daemon_report(int report, int status, const char *text)
 {
-	struct outcome o = { .status = status };
+	struct daemon_outcome o = { .status = status };
 
 	if (status == 0) {
 		mpib_daemon_log();

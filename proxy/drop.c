@@ -43,7 +43,7 @@ static void allow_locked_memory(void)
 	setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
-static int become(const struct passwd *pw)
+static int drop_become(const struct passwd *pw)
 {
 	allow_locked_memory();
 	if (initgroups(pw->pw_name, pw->pw_gid) < 0 ||
@@ -82,7 +82,7 @@ int mpib_drop(const struct mpib_config *cfg, char *why)
 	rc = make_run_dir(cfg, pw, why);
 	if (rc < 0)
 		return rc;
-	rc = become(pw);
+	rc = drop_become(pw);
 	if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX, "run.user: becoming \"%s\": %s",
 			 cfg->run_user, strerror(-rc));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rights that are needed once, to make the run directory and to be allowed
- * locked memory, and given up before anything of a stranger is read.
+ * locked memory, and given up before anything of a pending_peer is read.
  */
 #ifndef MPIB_PROXY_DROP_H
 #define MPIB_PROXY_DROP_H

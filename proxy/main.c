@@ -18,7 +18,7 @@
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
 
 /* Every failure has this form, also through the daemon's starter. */
-static int fail(int report, int status, const char *why)
+static int proxy_fail(int report, int status, const char *why)
 {
 	char line[MPIB_WHY_MAX + 16];
 
@@ -53,7 +53,7 @@ static int settle_run_dir(struct mpib_config *cfg, char *why)
 	return 0;
 }
 
-static int run(struct mpib_proxy *p)
+static int proxy_run(struct mpib_proxy *p)
 {
 	int rc = mpib_proxy_run(p);
 
@@ -63,17 +63,18 @@ static int run(struct mpib_proxy *p)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int serve(struct mpib_proxy *p, int report)
+static int proxy_serve(struct mpib_proxy *p, int report)
 {
 	char why[MPIB_WHY_MAX], ready[900];
 	int rc = mpib_proxy_start(p, why);
 
 	if (rc < 0)
-		return fail(report,
-			    p->misconfigured ? EXIT_CONFIG : EXIT_FAILURE, why);
+		return proxy_fail(report,
+				  p->misconfigured ? EXIT_CONFIG : EXIT_FAILURE,
+				  why);
 
 	if (p->takeover)
-		return run(p);
+		return proxy_run(p);
 	mpib_proxy_ready_line(p, ready, sizeof(ready));
 	if (report >= 0) {
 		mpib_daemon_report(report, 0, ready);
@@ -81,7 +82,7 @@ static int serve(struct mpib_proxy *p, int report)
 		printf("%s\n", ready);
 		fflush(stdout);
 	}
-	return run(p);
+	return proxy_run(p);
 }
 
 static void warn_unknown(void *arg, const char *name, const char *nearest)
@@ -106,7 +107,7 @@ static void warn_useless(const struct mpib_config *cfg)
 				       : "failover.enable is no");
 }
 
-static int start(struct mpib_proxy *p)
+static int proxy_start(struct mpib_proxy *p)
 {
 	char why[MPIB_WHY_MAX];
 	int report = -1, rc;
@@ -129,10 +130,10 @@ static int start(struct mpib_proxy *p)
 			snprintf(why, sizeof(why),
 				 "daemon: %s (run it in the foreground)",
 				 strerror(-rc));
-			return fail(-1, EXIT_FAILURE, why);
+			return proxy_fail(-1, EXIT_FAILURE, why);
 		}
 	}
-	return serve(p, report);
+	return proxy_serve(p, report);
 }
 
 /* The value of a first argument of that name, which is for ourselves alone. */
@@ -144,15 +145,15 @@ static const char *own_flag(int argc, char **argv, const char *name)
 }
 
 /* Why it cannot start is also told to who waits for us to take over. */
-static int misconfigured(const struct mpib_proxy *p, const char *why)
+static int proxy_misconfigured(const struct mpib_proxy *p, const char *why)
 {
 	if (p->takeover)
 		mpib_takeover_refuse(p->takeover, why);
-	return fail(-1, EXIT_CONFIG, why);
+	return proxy_fail(-1, EXIT_CONFIG, why);
 }
 
 /* The exit status of who was to print something. */
-static int printed(void)
+static int proxy_printed(void)
 {
 	if (fflush(stdout) == 0)
 		return EXIT_SUCCESS;
@@ -188,24 +189,24 @@ int main(int argc, char **argv)
 	if (rc == 0 && action == MPIB_ACTION_RUN)
 		rc = settle_run_dir(&proxy.cfg, why);
 	if (rc < 0)
-		return misconfigured(&proxy, why);
+		return proxy_misconfigured(&proxy, why);
 
 	switch (action) {
 	case MPIB_ACTION_CHECK:
 		mpib_config_dump(&proxy.cfg, stdout);
-		return printed();
+		return proxy_printed();
 	case MPIB_ACTION_HELP:
 		mpib_options_help(stdout);
-		return printed();
+		return proxy_printed();
 	case MPIB_ACTION_VERSION:
 		printf("mpib-proxy %s\n", MPIB_VERSION);
-		return printed();
+		return proxy_printed();
 	case MPIB_ACTION_RUN:
 		break;
 	}
 	rc = mpib_drop(&proxy.cfg, why);
 	if (rc < 0)
-		return misconfigured(&proxy, why);
+		return proxy_misconfigured(&proxy, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
-	return start(&proxy);
+	return proxy_start(&proxy);
 }

@@ -20,7 +20,7 @@
 /* Peers get so long to hear that we leave; nobody may hold us up. */
 #define FAREWELL (300 * MPIB_MSEC)
 
-static void on_signal(void *arg, uint32_t events)
+static void proxy_on_signal(void *arg, uint32_t events)
 {
 	struct mpib_proxy *p = arg;
 	struct signalfd_siginfo info;
@@ -38,7 +38,7 @@ static void on_signal(void *arg, uint32_t events)
 	mpib_loop_stop(&p->loop);
 }
 
-static int catch_signals(struct mpib_proxy *p)
+static int proxy_catch_signals(struct mpib_proxy *p)
 {
 	sigset_t set;
 	int rc;
@@ -59,7 +59,7 @@ static int catch_signals(struct mpib_proxy *p)
 	if (p->signals < 0)
 		return -errno;
 	return mpib_loop_add(&p->loop, &p->signal_watch, p->signals, EPOLLIN,
-			     on_signal, p);
+			     proxy_on_signal, p);
 }
 
 /* A client costs half a dozen descriptors and a reader one; the soft limit is
@@ -84,7 +84,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 	raise_descriptors();
 	rc = mpib_loop_init(&p->loop);
 	if (rc == 0)
-		rc = catch_signals(p);
+		rc = proxy_catch_signals(p);
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
 			 strerror(-rc));
@@ -134,7 +134,7 @@ void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
 	};
 	snprintf(b->run_dir, sizeof(b->run_dir), "%s", p->rundir.path);
 	snprintf(b->peer_link, sizeof(b->peer_link), "%s", p->view.peer_link);
-	mpib_engine_heirloom(p->engine, &b->heirloom);
+	mpib_engine_inherited(p->engine, &b->inherited);
 }
 
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len)
@@ -161,7 +161,7 @@ static void on_status(void *arg)
 	uint64_t next = 10 * MPIB_SEC, watchdog = mpib_watchdog();
 
 	mpib_notify("WATCHDOG=1\nSTATUS=%u rails, %u clients",
-		    p->cfg.engine.rails, p->sessions.ledger.attached);
+		    p->cfg.engine.rails, p->clients.usage.attached);
 	if (watchdog && watchdog / 2 < next)
 		next = watchdog / 2;
 	mpib_timer_arm(&p->loop, &p->status_timer, next, on_status, p);
@@ -180,8 +180,8 @@ static void say_farewell(struct mpib_proxy *p)
 	uint64_t until = mpib_loop_now(&p->loop) + FAREWELL;
 	uint64_t now;
 
-	mpib_sessions_stop(&p->sessions);
-	while (p->sessions.ledger.attached > 0 &&
+	proxy_clients_stop(&p->clients);
+	while (p->clients.usage.attached > 0 &&
 	       (now = mpib_loop_now(&p->loop)) < until) {
 		if (mpib_loop_turn(&p->loop, (int64_t)(until - now)) < 0)
 			break;
@@ -206,11 +206,11 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	if (p->stats)
 		mpib_stats_stop(p->stats);
 	mpib_metrics_stop(&p->metrics);
-	/* What it still has to say reaches sessions, broker, stats, metrics. */
+	/* What it still has to say reaches clients, broker, stats, metrics. */
 	if (p->engine)
 		mpib_engine_close(p->engine);
 	if (p->serving)
-		mpib_sessions_fini(&p->sessions);
+		proxy_clients_fini(&p->clients);
 	if (p->broker)
 		mpib_broker_close(p->broker);
 	mpib_agent_close(p->agent);

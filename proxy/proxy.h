@@ -7,12 +7,12 @@
 #define MPIB_PROXY_PROXY_H
 
 #include "base/loop.h"
+#include "client/client.h"
 #include "config/config.h"
 #include "handover/readopt.h"
 #include "handover/takeover.h"
 #include "publish.h"
 #include "rundir.h"
-#include "session/session.h"
 #include "stats/stats.h"
 #include "stats/upgrade.h"
 
@@ -21,15 +21,15 @@ struct mpib_proxy {
 	struct mpib_loop loop;
 	struct mpib_rundir rundir;
 	int signals;
-	struct mpib_watch signal_watch;
+	struct mpib_io signal_watch;
 	struct mpib_engine *engine;
 	struct mpib_agent_link *agent; /* advanced mode */
 	struct mpib_broker *broker;
 	int control, stats_fd, metrics_fd;
 	bool activated; /* control is systemd's, with its path */
-	bool serving; /* sessions are up */
+	bool serving; /* clients are up */
 	bool misconfigured; /* it did not start, nor will it unchanged */
-	struct mpib_sessions sessions;
+	struct proxy_clients clients;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
 	struct mpib_admin admin;

@@ -92,7 +92,7 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 	return rc;
 }
 
-static int holder(const struct mpib_rundir *rd)
+static int rundir_holder(const struct mpib_rundir *rd)
 {
 	char text[16] = "";
 	int fd = openat(rd->dir, PID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -107,7 +107,7 @@ static int holder(const struct mpib_rundir *rd)
 
 /* A killed proxy leaves in the lock file that it had made the directory, so
  * that the next one still removes it. */
-static void inherit(struct mpib_rundir *rd)
+static void rundir_inherit(struct mpib_rundir *rd)
 {
 	char mark;
 
@@ -133,7 +133,7 @@ static int take_lock(struct mpib_rundir *rd, char *why)
 					       "--run-dir)",
 					       rd->path, strerror(errno));
 	if (flock(rd->lock, LOCK_EX | LOCK_NB) < 0) {
-		pid = holder(rd);
+		pid = rundir_holder(rd);
 		return mpib_why_fail(
 			why, -EBUSY,
 			"run directory %s: mpib-proxy already runs there, "
@@ -144,11 +144,11 @@ static int take_lock(struct mpib_rundir *rd, char *why)
 	    fstatat(rd->dir, LOCK, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    ours.st_ino != there.st_ino)
 		return 1;
-	inherit(rd);
+	rundir_inherit(rd);
 	return 0;
 }
 
-static void release(struct mpib_rundir *rd)
+static void rundir_release(struct mpib_rundir *rd)
 {
 	if (rd->lock >= 0)
 		close(rd->lock);
@@ -157,7 +157,7 @@ static void release(struct mpib_rundir *rd)
 	rd->lock = rd->dir = -1;
 }
 
-static void clear(struct mpib_rundir *rd, const char *keep)
+static void rundir_clear(struct mpib_rundir *rd, const char *keep)
 {
 	static const char *const names[] = { MPIB_CONTROL_SOCK, MPIB_STATS_SOCK,
 					     MPIB_METRICS_SOCK, PID };
@@ -189,7 +189,7 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		if (rc == 0)
 			rc = take_lock(rd, why);
 		if (rc != 0)
-			release(rd);
+			rundir_release(rd);
 	}
 	if (rc > 0)
 		return mpib_why_fail(
@@ -284,10 +284,10 @@ void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
 {
 	if (rd->dir < 0)
 		return;
-	clear(rd, keep);
+	rundir_clear(rd, keep);
 	/* Last, and while we hold it: whoever waits starts in an empty one. */
 	unlinkat(rd->dir, LOCK, 0);
 	if (rd->made && !keep)
 		rmdir(rd->path);
-	release(rd);
+	rundir_release(rd);
 }

@@ -10,12 +10,12 @@
 
 #include "agent/agent.h"
 #include "base/event.h"
-#include "handover/giving.h"
+#include "handover/source.h"
 #include "notify.h"
 #include "peer/broker.h"
 #include "rails/describe.h"
 
-static int open_engine(struct mpib_proxy *p, char *why)
+static int start_open_engine(struct mpib_proxy *p, char *why)
 {
 	char reason[300];
 	int rc = mpib_engine_open(&p->cfg.engine, &mpib_broker_events,
@@ -49,7 +49,7 @@ static void fill_view(struct mpib_proxy *p)
 	char line[256];
 
 	v->cfg = &p->cfg;
-	v->sessions = &p->sessions;
+	v->clients = &p->clients;
 	v->engine = p->engine;
 	v->run_dir = p->rundir.path;
 	v->pid = (uint32_t)getpid();
@@ -88,10 +88,10 @@ static int listen_all(struct mpib_proxy *p, char *why)
 	return p->metrics_fd < 0 ? p->metrics_fd : 0;
 }
 
-static int open_sessions(struct mpib_proxy *p, char *why)
+static int open_clients(struct mpib_proxy *p, char *why)
 {
-	int rc = mpib_sessions_init(&p->sessions, &p->loop, p->engine,
-				    p->broker, &p->cfg, p->control);
+	int rc = proxy_clients_init(&p->clients, &p->loop, p->engine, p->broker,
+				    &p->cfg, p->control);
 
 	if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
@@ -119,7 +119,7 @@ static int open_stats(struct mpib_proxy *p, char *why)
 		return rc;
 	}
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
-					.sessions = &p->sessions,
+					.clients = &p->clients,
 					.engine = p->engine,
 					.upgrade = &p->upgrade };
 	mpib_stats_admin(p->stats, &p->admin);
@@ -130,7 +130,7 @@ static int open_stats(struct mpib_proxy *p, char *why)
 
 static int open_parts(struct mpib_proxy *p, char *why)
 {
-	int rc = open_engine(p, why);
+	int rc = start_open_engine(p, why);
 
 	if (rc == 0)
 		rc = open_agent(p, why);
@@ -151,7 +151,7 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = listen_all(p, why);
 	if (rc == 0)
-		rc = open_sessions(p, why);
+		rc = open_clients(p, why);
 	if (rc == 0)
 		rc = open_stats(p, why);
 	if (rc == 0)
@@ -160,7 +160,7 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 }
 
 /* Its clients come first, and what they have no part in must not hurt them. */
-static int go_on(struct mpib_proxy *p, char *why)
+static int start_go_on(struct mpib_proxy *p, char *why)
 {
 	const struct mpib_base *b = &p->takeover->base;
 	int rc = mpib_takeover_go_on(p);
@@ -191,7 +191,7 @@ int mpib_start_next(struct mpib_proxy *p, char *why)
 	struct mpib_takeover *t = p->takeover;
 	int rc = mpib_takeover_begin(t, &p->cfg, why);
 
-	p->cfg.engine.heirloom = &t->base.heirloom;
+	p->cfg.engine.inherited = &t->base.inherited;
 	if (rc == 0)
 		rc = mpib_rundir_inherit(&p->rundir, p->cfg.run_dir,
 					 p->cfg.run_group, t->base.lock, why);
@@ -199,12 +199,12 @@ int mpib_start_next(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = open_parts(p, why);
 	if (rc == 0)
-		rc = open_sessions(p, why);
+		rc = open_clients(p, why);
 	if (rc == 0)
 		rc = mpib_takeover_state(p, why);
 	if (rc < 0) {
 		mpib_takeover_refuse(t, why);
 		_exit(EXIT_FAILURE);
 	}
-	return go_on(p, why);
+	return start_go_on(p, why);
 }

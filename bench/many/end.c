@@ -17,7 +17,7 @@ struct conn {
 	struct mpib_region *region;
 };
 
-struct end {
+struct many_end {
 	struct many_world *w;
 	struct many_proc *p;
 	int side;
@@ -33,13 +33,13 @@ static void must(int rc, const char *call)
 		peer_die("%s: %s", call, mpib_strerror());
 }
 
-static bool is_busy(const struct end *e, unsigned i)
+static bool is_busy(const struct many_end *e, unsigned i)
 {
 	return i < e->w->opt.conns;
 }
 
 /* Two listeners, so that busy ends meet busy ends. */
-static void begin_all(struct end *e)
+static void begin_all(struct many_end *e)
 {
 	if (e->side == 0) {
 		while (!atomic_load(&e->p->listening))
@@ -61,7 +61,7 @@ static void begin_all(struct end *e)
 	}
 }
 
-static void connect_all(struct end *e)
+static void connect_all(struct many_end *e)
 {
 	uint64_t begun = peer_ns();
 
@@ -79,7 +79,7 @@ static void connect_all(struct end *e)
 		mpib_close_listen(e->listener[k]);
 }
 
-static void memory(struct end *e)
+static void memory(struct many_end *e)
 {
 	const struct many_options *o = &e->w->opt;
 	size_t each = (size_t)(o->size ? o->size : 1) * o->inflight;
@@ -97,7 +97,7 @@ static void memory(struct end *e)
 	}
 }
 
-static bool post(struct end *e, struct conn *c)
+static bool post(struct many_end *e, struct conn *c)
 {
 	const struct many_options *o = &e->w->opt;
 	unsigned at = (unsigned)(c->head % o->inflight);
@@ -119,7 +119,7 @@ static bool post(struct end *e, struct conn *c)
 	return true;
 }
 
-static bool take(struct end *e, struct conn *c)
+static bool take(struct many_end *e, struct conn *c)
 {
 	unsigned at = (unsigned)(c->tail % e->w->opt.inflight);
 	int done = 0;
@@ -134,7 +134,7 @@ static bool take(struct end *e, struct conn *c)
 }
 
 /* One look at every busy connection; whether anything moved. */
-static bool turn(struct end *e, bool more)
+static bool turn(struct many_end *e, bool more)
 {
 	unsigned depth = e->w->opt.inflight;
 	bool moved = false;
@@ -150,7 +150,7 @@ static bool turn(struct end *e, bool more)
 	return moved;
 }
 
-static uint64_t under_way(const struct end *e)
+static uint64_t under_way(const struct many_end *e)
 {
 	uint64_t n = 0;
 
@@ -159,7 +159,7 @@ static uint64_t under_way(const struct end *e)
 	return n;
 }
 
-static void send_for(struct end *e)
+static void send_for(struct many_end *e)
 {
 	uint64_t end = peer_ns() + (uint64_t)(e->w->opt.seconds * 1e9);
 
@@ -177,7 +177,7 @@ static void send_for(struct end *e)
 	atomic_store(&e->p->sending, 0);
 }
 
-static void receive(struct end *e)
+static void receive(struct many_end *e)
 {
 	while (atomic_load(&e->p->sending)) {
 		if (!turn(e, true))
@@ -185,7 +185,7 @@ static void receive(struct end *e)
 	}
 }
 
-static void work(struct end *e)
+static void work(struct many_end *e)
 {
 	double cpu;
 
@@ -207,7 +207,7 @@ void many_run(struct many_world *w, unsigned proc, int side)
 	struct mpib_attach_opts opts = { .name = "bench-many",
 					 .run_dir = w->opt.dir[side],
 					 .timeout_ms = 20000 };
-	struct end e = { .w = w, .p = &w->proc[proc], .side = side };
+	struct many_end e = { .w = w, .p = &w->proc[proc], .side = side };
 
 	e.n = w->opt.conns + w->opt.idle;
 	e.conn = calloc(e.n + 1, sizeof(*e.conn));

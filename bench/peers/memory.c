@@ -20,7 +20,7 @@
 #define COLD (64u << 20)
 #define ROUNDS 1200
 
-struct shared {
+struct memory_shared {
 	_Alignas(64) _Atomic unsigned written;
 	_Alignas(64) _Atomic unsigned taken;
 	_Alignas(4096) char part[PARTS][PART];
@@ -54,7 +54,7 @@ static double rate(size_t bytes, unsigned rounds)
 
 static void produce(void *arg)
 {
-	struct shared *s = arg;
+	struct memory_shared *s = arg;
 
 	peer_pin(1);
 	for (unsigned i = 0; i < ROUNDS; i++) {
@@ -71,7 +71,7 @@ static void produce(void *arg)
 
 static void consume(void *arg)
 {
-	struct shared *s = arg;
+	struct memory_shared *s = arg;
 	char *to = aligned_alloc(4096, PARTS * PART);
 	uint64_t spent = 0;
 
@@ -103,6 +103,6 @@ int main(int argc, char **argv)
 	rate(PART, 100);
 	peer_say("hot", rate(PART, 10000));
 	peer_say("cold", rate(COLD, 6));
-	peer_pair(consume, produce, peer_shared(sizeof(struct shared)));
+	peer_pair(consume, produce, peer_shared(sizeof(struct memory_shared)));
 	return 0;
 }

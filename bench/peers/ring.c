@@ -30,7 +30,7 @@
 #define CHUNK (512u << 10)
 
 /* Shared by all ranks. */
-struct test {
+struct ring_test {
 	unsigned ranks;
 	uint64_t count, iters; /* floats, with the untimed iteration */
 	in_port_t port[RANKS_MAX];
@@ -40,7 +40,7 @@ struct test {
 };
 
 struct rank {
-	struct test *t;
+	struct ring_test *t;
 	unsigned self;
 	int to, from;
 	float *data;
@@ -52,7 +52,7 @@ struct rank {
 	size_t out, in; /* bytes of the present messages that moved */
 };
 
-static void listen_all(struct test *t)
+static void listen_all(struct ring_test *t)
 {
 	for (unsigned i = 0; i < t->ranks; i++) {
 		struct sockaddr_in a = { .sin_family = AF_INET };
@@ -71,7 +71,7 @@ static void listen_all(struct test *t)
 
 static void connect_ring(struct rank *r)
 {
-	struct test *t = r->t;
+	struct ring_test *t = r->t;
 	struct sockaddr_in a = {
 		.sin_family = AF_INET,
 		.sin_port = t->port[(r->self + 1) % t->ranks],
@@ -174,7 +174,7 @@ static void run(struct rank *r, uint64_t iters)
 	}
 }
 
-static void barrier(struct test *t)
+static void barrier(struct ring_test *t)
 {
 	unsigned came = atomic_fetch_add(&t->waiting, 1);
 
@@ -197,7 +197,7 @@ static void check(const struct rank *r)
 	}
 }
 
-static void be_rank(struct test *t, unsigned self)
+static void be_rank(struct ring_test *t, unsigned self)
 {
 	struct rank r = { .t = t, .self = self };
 	uint64_t begun, ns;
@@ -227,7 +227,7 @@ static void be_rank(struct test *t, unsigned self)
 	free(r.data);
 }
 
-static void start(struct test *t, unsigned self)
+static void start(struct ring_test *t, unsigned self)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -244,7 +244,7 @@ static void start(struct test *t, unsigned self)
 
 int main(int argc, char **argv)
 {
-	struct test *t = peer_shared(sizeof(*t));
+	struct ring_test *t = peer_shared(sizeof(*t));
 	double bytes;
 	int status;
 

@@ -37,7 +37,7 @@ struct ck_queue {
 	_Alignas(64) struct item item[SLOTS];
 };
 
-struct shared {
+struct rings_shared {
 	_Alignas(64) _Atomic uint64_t line;
 	struct seq_queue seq[2];
 	struct ck_queue ck[2];
@@ -45,19 +45,19 @@ struct shared {
 };
 
 /* One end: in is what it takes from, out what it puts into. */
-struct end {
-	struct shared *s;
+struct rings_end {
+	struct rings_shared *s;
 	struct mpib_producer out;
 	struct mpib_consumer in;
 	unsigned me;
 };
 
-static struct end end_of(struct shared *s, unsigned me)
+static struct rings_end end_of(struct rings_shared *s, unsigned me)
 {
 	struct seq_queue *out = &s->seq[me], *in = &s->seq[!me];
 
 	peer_pin(me);
-	return (struct end){
+	return (struct rings_end){
 		.s = s,
 		.me = me,
 		.out = { .slot = out->slot,
@@ -67,18 +67,18 @@ static struct end end_of(struct shared *s, unsigned me)
 	};
 }
 
-static void line_put(struct end *e, uint64_t n)
+static void line_put(struct rings_end *e, uint64_t n)
 {
 	atomic_store_explicit(&e->s->line, n, memory_order_release);
 }
 
-static void line_take(struct end *e, uint64_t n)
+static void line_take(struct rings_end *e, uint64_t n)
 {
 	while (atomic_load_explicit(&e->s->line, memory_order_acquire) != n)
 		;
 }
 
-static void seq_put(struct end *e, uint64_t n)
+static void seq_put(struct rings_end *e, uint64_t n)
 {
 	struct mpib_desc d = { .off = n };
 	int room;
@@ -90,7 +90,7 @@ static void seq_put(struct end *e, uint64_t n)
 	mpib_ring_push(&e->out, &d);
 }
 
-static void seq_take(struct end *e, uint64_t n)
+static void seq_take(struct rings_end *e, uint64_t n)
 {
 	struct mpib_desc d;
 
@@ -104,7 +104,7 @@ static void seq_take(struct end *e, uint64_t n)
 		mpib_ring_publish(&e->in);
 }
 
-static void ck_put(struct end *e, uint64_t n)
+static void ck_put(struct rings_end *e, uint64_t n)
 {
 	struct ck_queue *q = &e->s->ck[e->me];
 	struct item it = { .number = n };
@@ -113,7 +113,7 @@ static void ck_put(struct end *e, uint64_t n)
 		;
 }
 
-static void ck_take(struct end *e, uint64_t n)
+static void ck_take(struct rings_end *e, uint64_t n)
 {
 	struct ck_queue *q = &e->s->ck[!e->me];
 	struct item it;
@@ -127,8 +127,8 @@ static void ck_take(struct end *e, uint64_t n)
 
 struct queue {
 	const char *name;
-	void (*put)(struct end *e, uint64_t n);
-	void (*take)(struct end *e, uint64_t n);
+	void (*put)(struct rings_end *e, uint64_t n);
+	void (*take)(struct rings_end *e, uint64_t n);
 };
 
 static const struct queue queues[] = {
@@ -147,7 +147,7 @@ static void say(const char *name, const char *what, double value)
 
 static void first(void *arg)
 {
-	struct end e = end_of(arg, 0);
+	struct rings_end e = end_of(arg, 0);
 	uint64_t rounds = e.s->rounds, messages = e.s->messages;
 	uint64_t begun = peer_ns();
 
@@ -176,7 +176,7 @@ static void first(void *arg)
 
 static void second(void *arg)
 {
-	struct end e = end_of(arg, 1);
+	struct rings_end e = end_of(arg, 1);
 	uint64_t rounds = e.s->rounds, messages = e.s->messages;
 
 	for (uint64_t i = 0; i < rounds; i++) {
@@ -195,7 +195,7 @@ static void second(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct shared *s = peer_shared(sizeof(*s));
+	struct rings_shared *s = peer_shared(sizeof(*s));
 
 	peer_args(argc, argv, 0, 1, "[MESSAGES]");
 	s->messages = argc > 1 ? peer_size("MESSAGES", argv[1], 20, 1ull << 40)

@@ -35,7 +35,7 @@
 #define BUFFERS 8
 #define PING 8
 
-struct test {
+struct tcp_test {
 	int flags; /* of send and recv; discard adds MSG_TRUNC to recv */
 	int discard, reno, sendfile;
 	size_t size;
@@ -45,7 +45,7 @@ struct test {
 	double sender_cpu;
 };
 
-static void listen_here(struct test *t)
+static void listen_here(struct tcp_test *t)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	socklen_t len = sizeof(a);
@@ -60,7 +60,7 @@ static void listen_here(struct test *t)
 	t->port = a.sin_port;
 }
 
-static void tune(const struct test *t, int fd)
+static void tune(const struct tcp_test *t, int fd)
 {
 	int one = 1;
 
@@ -70,7 +70,7 @@ static void tune(const struct test *t, int fd)
 		peer_die("TCP_CONGESTION: %s", strerror(errno));
 }
 
-static int answer(struct test *t)
+static int answer(struct tcp_test *t)
 {
 	int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
 
@@ -80,7 +80,7 @@ static int answer(struct test *t)
 	return fd;
 }
 
-static int call(struct test *t)
+static int call(struct tcp_test *t)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = t->port };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -98,7 +98,8 @@ static void check(ssize_t n, const char *what)
 		peer_die("%s: %s", what, n ? strerror(errno) : "closed");
 }
 
-static void send_all(const struct test *t, int fd, const char *at, size_t len)
+static void send_all(const struct tcp_test *t, int fd, const char *at,
+		     size_t len)
 {
 	while (len) {
 		ssize_t n = send(fd, at, len, t->flags);
@@ -112,7 +113,7 @@ static void send_all(const struct test *t, int fd, const char *at, size_t len)
 	}
 }
 
-static void recv_all(const struct test *t, int fd, char *at, size_t len)
+static void recv_all(const struct tcp_test *t, int fd, char *at, size_t len)
 {
 	int flags = t->flags;
 
@@ -132,7 +133,7 @@ static void recv_all(const struct test *t, int fd, char *at, size_t len)
 	}
 }
 
-static char *buffers(const struct test *t)
+static char *buffers(const struct tcp_test *t)
 {
 	char *mem = aligned_alloc(4096, BUFFERS * t->size + 4096);
 
@@ -143,7 +144,7 @@ static char *buffers(const struct test *t)
 }
 
 /* The same as buffers(), the memfd behind them. */
-static int buffer_file(const struct test *t)
+static int buffer_file(const struct tcp_test *t)
 {
 	size_t len = BUFFERS * t->size;
 	int file = memfd_create("bench-tcp", MFD_CLOEXEC);
@@ -159,7 +160,7 @@ static int buffer_file(const struct test *t)
 	return file;
 }
 
-static void send_pages(const struct test *t, int fd, int file, uint64_t i)
+static void send_pages(const struct tcp_test *t, int fd, int file, uint64_t i)
 {
 	off_t at = (off_t)(i % BUFFERS * t->size);
 	size_t left = t->size;
@@ -176,7 +177,7 @@ static void send_pages(const struct test *t, int fd, int file, uint64_t i)
 	}
 }
 
-static void send_file(struct test *t, int fd)
+static void send_file(struct tcp_test *t, int fd)
 {
 	int file = buffer_file(t);
 	double cpu = 0;
@@ -193,7 +194,7 @@ static void send_file(struct test *t, int fd)
 /* One round through the buffers comes before the clock starts. */
 static void send_stream(void *arg)
 {
-	struct test *t = arg;
+	struct tcp_test *t = arg;
 	char *mem = buffers(t);
 	double cpu = 0;
 	int fd;
@@ -222,7 +223,7 @@ static void send_stream(void *arg)
 
 static void recv_stream(void *arg)
 {
-	struct test *t = arg;
+	struct tcp_test *t = arg;
 	char *mem = buffers(t);
 	uint64_t begun = 0;
 	double cpu = 0;
@@ -254,7 +255,7 @@ static void recv_stream(void *arg)
 static void ping(void *arg)
 {
 	static struct perf_hist hist;
-	struct test *t = arg;
+	struct tcp_test *t = arg;
 	char word[PING] = { 0 };
 	int fd;
 
@@ -275,7 +276,7 @@ static void ping(void *arg)
 
 static void pong(void *arg)
 {
-	struct test *t = arg;
+	struct tcp_test *t = arg;
 	char word[PING];
 	int fd;
 
@@ -302,7 +303,7 @@ static bool is_how(const char *text)
 
 int main(int argc, char **argv)
 {
-	struct test *t = peer_shared(sizeof(*t));
+	struct tcp_test *t = peer_shared(sizeof(*t));
 
 	peer_args(argc, argv, 3, 3,
 		  "block|spin|reno|sendfile|discard SIZE TOTAL\n"

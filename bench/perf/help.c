@@ -35,7 +35,7 @@ const char perf_help[] =
 	"  --random-sizes N     N messages of random sizes per connection\n"
 	"  --steady N|Ns        one size for N iterations or N seconds\n"
 	"  --early-completion   preload irecv's request with the hint 0x1\n"
-	"  --churn              register and deregister while data flows\n"
+	"  --churn              register and deregister while traffic runs\n"
 	"  --seed N             of the data and of random sizes (1)\n"
 	"\n"
 	"What comes out\n"

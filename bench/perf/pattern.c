@@ -72,7 +72,7 @@ uint64_t perf_pattern_iters(const struct perf_rank *r, uint64_t size)
 	return opt->check ? perf_batch_iters(r->stream[0].mem_len, bytes) : 1;
 }
 
-struct run {
+struct pattern_run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
@@ -85,7 +85,7 @@ struct run {
 /* Chunks of the stream's channel in one iteration. */
 static uint64_t per_iteration(const struct perf_stream *s)
 {
-	const struct run *run = s->arg;
+	const struct pattern_run *run = s->arg;
 	unsigned channels = (unsigned)run->r->w->opt.channels;
 
 	return (run->chunks + channels - 1 - (unsigned)s->channel) / channels;
@@ -93,7 +93,7 @@ static uint64_t per_iteration(const struct perf_stream *s)
 
 static void place(struct perf_stream *s, uint64_t i, char **addr, size_t *len)
 {
-	const struct run *run = s->arg;
+	const struct pattern_run *run = s->arg;
 	uint64_t per = per_iteration(s), iter = i / per;
 	uint64_t k = i % per * (unsigned)run->r->w->opt.channels +
 		     (unsigned)s->channel;
@@ -104,14 +104,14 @@ static void place(struct perf_stream *s, uint64_t i, char **addr, size_t *len)
 }
 
 /* Of every so many messages the first has waited for its ranks to begin. */
-static bool counts(const struct run *run, uint64_t iter)
+static bool counts(const struct pattern_run *run, uint64_t iter)
 {
 	return run->batch->timed && (iter > 0 || run->batch->iters < 64);
 }
 
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
-	struct run *run = s->arg;
+	struct pattern_run *run = s->arg;
 	double now;
 
 	if (s->size)
@@ -130,7 +130,7 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 /* The lower rank sends when its last ping was answered, the other answers. */
 static bool my_turn(struct perf_stream *s, uint64_t i)
 {
-	const struct run *run = s->arg;
+	const struct pattern_run *run = s->arg;
 	const struct perf_stream *other = s + run->r->nsend;
 	uint64_t per = per_iteration(s), iter = i / per;
 
@@ -140,7 +140,7 @@ static bool my_turn(struct perf_stream *s, uint64_t i)
 /* That of the messages in one direction of a connection. */
 static uint64_t stream_key(const struct perf_stream *s)
 {
-	const struct run *run = s->arg;
+	const struct pattern_run *run = s->arg;
 	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
 	unsigned to = (unsigned)(s->sends ? s->peer : s->self);
 
@@ -151,14 +151,14 @@ static uint64_t stream_key(const struct perf_stream *s)
 /* Messages of the stream before this batch. */
 static uint64_t before(const struct perf_stream *s)
 {
-	const struct run *run = s->arg;
+	const struct pattern_run *run = s->arg;
 
 	return run->batch->first * per_iteration(s);
 }
 
 static bool prepare(struct perf_stream *s)
 {
-	const struct run *run = s->arg;
+	const struct pattern_run *run = s->arg;
 	uint64_t key = stream_key(s), first = before(s);
 	size_t len;
 	char *addr;
@@ -177,7 +177,8 @@ static bool prepare(struct perf_stream *s)
 
 /* The bytes between two iterations, which nothing may have touched; they lie
  * behind its last chunk. */
-static uint64_t beyond(const struct run *run, const char *end, uint64_t k)
+static uint64_t beyond(const struct pattern_run *run, const char *end,
+		       uint64_t k)
 {
 	return k + 1 < run->chunks
 		       ? 0
@@ -187,7 +188,7 @@ static uint64_t beyond(const struct run *run, const char *end, uint64_t k)
 
 static void compare_one(struct perf_stream *s, uint64_t i, uint64_t key)
 {
-	struct run *run = s->arg;
+	struct pattern_run *run = s->arg;
 	uint64_t per = per_iteration(s), number = before(s) + i, wrong;
 	unsigned channels = (unsigned)run->r->w->opt.channels;
 	size_t len;
@@ -210,7 +211,7 @@ static void compare(struct perf_stream *s)
 		compare_one(s, i, key);
 }
 
-static void set_up(struct run *run, struct perf_rank *r,
+static void set_up(struct pattern_run *run, struct perf_rank *r,
 		   const struct perf_batch *batch)
 {
 	const struct perf_options *opt = &r->w->opt;
@@ -240,7 +241,7 @@ static bool run_chunks(struct perf_rank *r, const struct perf_batch *batch,
 		       struct perf_result *res)
 {
 	int n = r->nsend + r->nrecv;
-	struct run run = { .res = res };
+	struct pattern_run run = { .res = res };
 	bool ok = true, check = r->w->opt.check;
 	struct perf_lap lap;
 	double begun = perf_now();

@@ -8,7 +8,7 @@
 /* Beyond the posted size, so that an overrun is seen. */
 #define GUARD 64
 
-struct run {
+struct random_run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
@@ -28,7 +28,7 @@ size_t perf_random_memory(const struct perf_options *opt)
 
 static uint64_t key_of(const struct perf_stream *s)
 {
-	const struct run *run = s->arg;
+	const struct random_run *run = s->arg;
 	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
 	unsigned to = (unsigned)(s->sends ? s->peer : s->self);
 	uint64_t key = perf_key(run->batch->key, from << 16 | to);
@@ -39,7 +39,7 @@ static uint64_t key_of(const struct perf_stream *s)
 /* Small ones as often as large ones, 0 and the maximum among them. */
 static size_t size_of(const struct perf_stream *s, uint64_t i)
 {
-	const struct run *run = s->arg;
+	const struct random_run *run = s->arg;
 	uint64_t max = run->r->w->opt.max;
 	uint64_t key = perf_key(key_of(s), i);
 	unsigned bits = 64 - (unsigned)__builtin_clzll(max | 1);
@@ -52,7 +52,7 @@ static size_t size_of(const struct perf_stream *s, uint64_t i)
 
 static char *slot(const struct perf_stream *s, uint64_t i)
 {
-	const struct run *run = s->arg;
+	const struct random_run *run = s->arg;
 
 	return s->mem + i % run->slots * run->stride;
 }
@@ -60,7 +60,7 @@ static char *slot(const struct perf_stream *s, uint64_t i)
 static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 		       size_t *len)
 {
-	const struct run *run = s->arg;
+	const struct random_run *run = s->arg;
 	double begun;
 
 	*addr = slot(s, i);
@@ -75,7 +75,7 @@ static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 		       size_t *len)
 {
-	const struct run *run = s->arg;
+	const struct random_run *run = s->arg;
 	double begun;
 
 	*addr = slot(s, i);
@@ -89,7 +89,7 @@ static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
-	const struct run *run = s->arg;
+	const struct random_run *run = s->arg;
 	size_t want = size_of(s, i);
 	const char *at = slot(s, i);
 	double begun = perf_now();
@@ -105,7 +105,7 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 
 static void sent(struct perf_stream *s, uint64_t i, size_t size)
 {
-	const struct run *run = s->arg;
+	const struct random_run *run = s->arg;
 
 	(void)size;
 	run->res->sent += size_of(s, i);
@@ -114,7 +114,7 @@ static void sent(struct perf_stream *s, uint64_t i, size_t size)
 bool perf_random_run(struct perf_rank *r, const struct perf_batch *batch,
 		     struct perf_result *res)
 {
-	struct run run = {
+	struct random_run run = {
 		.r = r,
 		.batch = batch,
 		.res = res,

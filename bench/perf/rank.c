@@ -170,7 +170,7 @@ static void *progress(void *arg)
 	return r;
 }
 
-/* While data flows: memory that nobody uses comes and goes. */
+/* While data connections: memory that nobody uses comes and goes. */
 static void churn(struct perf_rank *r, pthread_t thread, void **out)
 {
 	static char mem[65536];

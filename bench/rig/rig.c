@@ -20,12 +20,12 @@ enum {
 	SAID_SENDING
 };
 
-static void flow_broken(void *ctx, struct mpib_flow *flow, int error,
+static void conn_broken(void *ctx, struct engine_conn *conn, int error,
 			const char *why)
 {
 	(void)ctx;
-	(void)flow;
-	peer_die("flow: %s (%d)", why, error);
+	(void)conn;
+	peer_die("connection: %s (%d)", why, error);
 }
 
 static void lane_broken(void *ctx, struct mpib_lane *lane, int error,
@@ -37,7 +37,7 @@ static void lane_broken(void *ctx, struct mpib_lane *lane, int error,
 }
 
 static const struct mpib_engine_events events = {
-	.flow_broken = flow_broken,
+	.conn_broken = conn_broken,
 	.lane_broken = lane_broken,
 };
 
@@ -96,17 +96,17 @@ static void open_engine(struct rig_node *n, const char *net,
 }
 
 void rig_open(struct rig_node *n, unsigned me, const char *net, bool threaded,
-	      unsigned flows, size_t mem, struct rig_card cards[2])
+	      unsigned conns, size_t mem, struct rig_card cards[2])
 {
 	struct mpib_engine_config cfg;
 
 	mpib_engine_config_init(&cfg);
-	rig_open_as(n, me, net, threaded, flows, mem, cards, &cfg,
+	rig_open_as(n, me, net, threaded, conns, mem, cards, &cfg,
 		    MPIB_PATH_UNKNOWN);
 }
 
 void rig_open_as(struct rig_node *n, unsigned me, const char *net,
-		 bool threaded, unsigned flows, size_t mem,
+		 bool threaded, unsigned conns, size_t mem,
 		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
 		 enum mpib_path path)
 {
@@ -115,7 +115,7 @@ void rig_open_as(struct rig_node *n, unsigned me, const char *net,
 
 	memset(n, 0, sizeof(*n));
 	n->me = me;
-	n->flows = flows;
+	n->conns = conns;
 	n->threaded = threaded;
 	n->mine = &cards[me];
 	n->theirs = &cards[!me];
@@ -126,11 +126,11 @@ void rig_open_as(struct rig_node *n, unsigned me, const char *net,
 	n->mem = zeroed(mem);
 	memset(n->mem, (int)me, mem);
 	must(mpib_tenant_get(n->engine, 0, 0, &n->tenant), "tenant", "");
-	must(mpib_attachment_open(n->tenant, me + 1, n->submit, n->reply,
-				  &n->attachment),
-	     "attachment", "");
+	must(engine_client_open(n->tenant, me + 1, n->submit, n->reply,
+				&n->engine_client),
+	     "client", "");
 	attr.addr = n->mem;
-	must(mpib_mr_add(n->attachment, &attr, &n->mr, set_flag, &ready),
+	must(mpib_mr_add(n->engine_client, &attr, &n->mr, set_flag, &ready),
 	     "region", "");
 	while (!ready)
 		rig_turn(n);
@@ -139,9 +139,10 @@ void rig_open_as(struct rig_node *n, unsigned me, const char *net,
 static void make_end(struct rig_node *n, unsigned index, bool sender,
 		     struct rig_end *e)
 {
-	must(mpib_flow_create(n->attachment, index, sender, n->lane, &e->flow),
-	     "flow", "");
-	mpib_flow_local(e->flow, &n->mine->flow[index]);
+	must(engine_conn_create(n->engine_client, index, sender, n->lane,
+				&e->conn),
+	     "connection", "");
+	engine_conn_local(e->conn, &n->mine->conn[index]);
 	e->node = n;
 	e->index = index;
 	e->completion = n->reply->completion[index];
@@ -153,9 +154,9 @@ static void make_end(struct rig_node *n, unsigned index, bool sender,
 }
 
 /* Index 2 i goes from node 0 to node 1, 2 i + 1 back. */
-static void make_flows(struct rig_node *n)
+static void make_conns(struct rig_node *n)
 {
-	for (unsigned i = 0; i < n->flows; i++) {
+	for (unsigned i = 0; i < n->conns; i++) {
 		make_end(n, 2 * i + n->me, true, &n->tx[i]);
 		make_end(n, 2 * i + !n->me, false, &n->rx[i]);
 	}
@@ -180,9 +181,9 @@ static void start_sending(struct rig_node *n)
 {
 	bool there = false;
 
-	for (unsigned i = 0; i < n->flows; i++)
-		mpib_flow_start(n->tx[i].flow,
-				&n->theirs->flow[n->tx[i].index]);
+	for (unsigned i = 0; i < n->conns; i++)
+		engine_conn_start(n->tx[i].conn,
+				  &n->theirs->conn[n->tx[i].index]);
 	must(mpib_engine_snapshot(n->engine, got_snapshot, &there), "snapshot",
 	     "");
 	while (!there)
@@ -192,9 +193,9 @@ static void start_sending(struct rig_node *n)
 
 static void start_receiving(struct rig_node *n)
 {
-	for (unsigned i = 0; i < n->flows; i++)
-		mpib_flow_start(n->rx[i].flow,
-				&n->theirs->flow[n->rx[i].index]);
+	for (unsigned i = 0; i < n->conns; i++)
+		engine_conn_start(n->rx[i].conn,
+				  &n->theirs->conn[n->rx[i].index]);
 	for (int i = 0; i < 8; i++)
 		rig_turn(n);
 }
@@ -205,7 +206,7 @@ static void connect_lane(struct rig_node *n)
 
 	must(mpib_lane_connect(n->lane, &n->theirs->lane, why, sizeof(why)),
 	     "lane", why);
-	make_flows(n);
+	make_conns(n);
 	say(n, SAID_FLOWS);
 }
 

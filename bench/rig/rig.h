@@ -20,14 +20,14 @@
 /* What the other node must know, written once each and then published. */
 struct rig_card {
 	struct mpib_lane_info lane;
-	struct mpib_flow_info flow[2 * RIG_FLOWS];
+	struct engine_conn_info conn[2 * RIG_FLOWS];
 	_Atomic int said; /* how much of it there is */
 };
 
 /* One end of a connection. */
 struct rig_end {
 	struct rig_node *node;
-	struct mpib_flow *flow;
+	struct engine_conn *conn;
 	struct mpib_producer ring;
 	const struct mpib_completion *completion;
 	uint32_t index;
@@ -37,12 +37,12 @@ struct rig_end {
 
 struct rig_node {
 	unsigned me; /* 0 or 1 */
-	unsigned flows;
+	unsigned conns;
 	enum mpib_path path; /* to the other one */
 	bool threaded; /* the shard has a thread, else rig_turn() drives it */
 	struct mpib_engine *engine;
 	struct mpib_tenant *tenant;
-	struct mpib_attachment *attachment;
+	struct engine_client *engine_client;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
 	struct mpib_lane *lane;
@@ -56,11 +56,11 @@ struct rig_node {
  * of connections are made by rig_connect(), in steps that both nodes take in
  * turn, so that one process can play both. */
 void rig_open(struct rig_node *n, unsigned me, const char *net, bool threaded,
-	      unsigned flows, size_t mem, struct rig_card cards[2]);
+	      unsigned conns, size_t mem, struct rig_card cards[2]);
 /* The same, with its settings but for the rails, and where it sees the other
  * node. */
 void rig_open_as(struct rig_node *n, unsigned me, const char *net,
-		 bool threaded, unsigned flows, size_t mem,
+		 bool threaded, unsigned conns, size_t mem,
 		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
 		 enum mpib_path path);
 /* One step; false when the node is connected. */

@@ -23,7 +23,7 @@
 #define INFLIGHT 8
 #define PING 8
 
-struct test {
+struct tax_test {
 	const char *net;
 	bool threaded, latency;
 	uint32_t size;
@@ -35,7 +35,7 @@ struct test {
 
 static struct rig_node node;
 
-static void open_node(struct test *t, unsigned me)
+static void open_node(struct tax_test *t, unsigned me)
 {
 	int rc = perf_pin((int)me, 2);
 
@@ -48,7 +48,7 @@ static void open_node(struct test *t, unsigned me)
 }
 
 /* The shards of both ends are needed until both are through. */
-static void leave(struct test *t)
+static void leave(struct tax_test *t)
 {
 	atomic_store(&t->over[node.me], 1);
 	while (!atomic_load(&t->over[!node.me])) {
@@ -59,7 +59,7 @@ static void leave(struct test *t)
 }
 
 /* count messages one way, INFLIGHT at a time, over one end. */
-static void stream(struct test *t, struct rig_end *e, enum mpib_op op,
+static void stream(struct tax_test *t, struct rig_end *e, enum mpib_op op,
 		   uint64_t count)
 {
 	uint64_t head = 0, tail = 0;
@@ -85,7 +85,7 @@ static void stream(struct test *t, struct rig_end *e, enum mpib_op op,
 
 static void send_stream(void *arg)
 {
-	struct test *t = arg;
+	struct tax_test *t = arg;
 	double cpu;
 
 	open_node(t, 0);
@@ -98,7 +98,7 @@ static void send_stream(void *arg)
 
 static void recv_stream(void *arg)
 {
-	struct test *t = arg;
+	struct tax_test *t = arg;
 	double gb = (double)t->count * t->size / 1e9, cpu;
 	uint64_t begun;
 
@@ -121,7 +121,7 @@ static void until(const struct rig_end *e)
 	}
 }
 
-static void ping_pong(struct test *t, unsigned me)
+static void ping_pong(struct tax_test *t, unsigned me)
 {
 	static struct perf_hist hist;
 	struct rig_end *tx = &node.tx[0], *rx = &node.rx[0];
@@ -160,7 +160,7 @@ static void pong(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct test *t = peer_shared(sizeof(*t));
+	struct tax_test *t = peer_shared(sizeof(*t));
 
 	peer_args(argc, argv, 4, 4,
 		  "NET polled|threaded SIZE TOTAL\n"

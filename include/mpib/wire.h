@@ -6,7 +6,7 @@
  * has it (htobe32() around these values).
  *
  * v1 (lane of one connection): slot[7:0] | active_mask[9:8] | size_q[31:10]
- * v2 (lane shared):  slot[7:0] | active_mask[9:8] | epoch[11:10] | flow[31:12]
+ * v2 (lane shared):  slot[7:0] | active_mask[9:8] | epoch[11:10] | connection[31:12]
  *
  * epoch is the rail's: it is raised each time the rail's QPs are fenced.
  * active_mask 0 is a replay: chunks that a fenced rail lost come over another
@@ -29,7 +29,7 @@
 /* 256 bytes short of 512 MiB, since all ones is taken. */
 #define MPIB_IMM_SIZEQ_MAX                                                     \
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
-#define MPIB_FLOW_MAX (1u << 20)
+#define MPIB_WIRE_CONNS_MAX (1u << 20)
 
 static inline uint32_t mpib_imm_slot(uint32_t imm)
 {
@@ -61,9 +61,9 @@ static inline uint32_t mpib_size_q(uint64_t size)
 }
 
 static inline uint32_t mpib_imm_v2(uint32_t slot, uint32_t mask, uint32_t epoch,
-				   uint32_t flow)
+				   uint32_t conn)
 {
-	return slot | mask << 8 | (epoch & 3) << 10 | flow << 12;
+	return slot | mask << 8 | (epoch & 3) << 10 | conn << 12;
 }
 
 static inline uint32_t mpib_imm_v2_epoch(uint32_t imm)
@@ -71,7 +71,7 @@ static inline uint32_t mpib_imm_v2_epoch(uint32_t imm)
 	return imm >> 10 & 3;
 }
 
-static inline uint32_t mpib_imm_v2_flow(uint32_t imm)
+static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 {
 	return imm >> 12;
 }
@@ -86,7 +86,7 @@ static inline uint32_t mpib_imm_v2_flow(uint32_t imm)
  * ended is the receiver's delivery word as of this CTS, where the lane has such
  * words, and 0 elsewhere: every slot below it has ended, that is, all its bytes
  * and IMMs are in. A word alone is written behind the table, see
- * struct mpib_delivery.
+ * struct mpib_e2e_ack.
  */
 struct mpib_cts {
 	uint64_t addr;
@@ -107,7 +107,7 @@ struct mpib_cts {
  * it last, 8 bytes at a time. It only grows, so the largest that the sender ever
  * saw holds, here or in a CTS.
  */
-struct mpib_delivery {
+struct mpib_e2e_ack {
 	uint64_t ended[MPIB_RAILS];
 	uint64_t rsvd[6];
 };
@@ -133,7 +133,7 @@ struct mpib_record {
 MPIB_ABI_ASSERT(sizeof(struct mpib_cts) == 64);
 MPIB_ABI_ASSERT(offsetof(struct mpib_cts, ended) == 40);
 MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
-MPIB_ABI_ASSERT(sizeof(struct mpib_delivery) == 64);
+MPIB_ABI_ASSERT(sizeof(struct mpib_e2e_ack) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
 
 #endif

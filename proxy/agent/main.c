@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "ctl/dial.h"
 
-struct options {
+struct agent_options {
 	const char *dir;
 	const char *run_dir[MPIB_AGENT_PROXIES];
 	unsigned proxies;
@@ -24,16 +24,16 @@ struct options {
 	struct mpib_agent_rule rule;
 };
 
-struct run {
+struct agent_run {
 	struct mpib_agent agent;
-	const struct options *options;
+	const struct agent_options *options;
 	struct mpib_timer timer;
-	struct mpib_watch signal_watch;
+	struct mpib_io signal_watch;
 	int signals;
 	bool told[MPIB_AGENT_PROXIES]; /* that it does not answer */
 };
 
-static void help(void)
+static void agent_help(void)
 {
 	printf("usage: mpib-agent [--dir DIR] [--run-dir DIR]... "
 	       "[--interval MS] RULE\n"
@@ -61,7 +61,8 @@ static bool take_ms(const char *text, unsigned *ms)
 }
 
 /* < 0: go on; else the exit status. */
-static int parse(int argc, char **argv, struct options *o, char *why)
+static int agent_parse(int argc, char **argv, struct agent_options *o,
+		       char *why)
 {
 	static const struct option list[] = {
 		{ "dir", required_argument, NULL, 'd' },
@@ -74,8 +75,8 @@ static int parse(int argc, char **argv, struct options *o, char *why)
 	const char *dir = getenv("MPIB_AGENT_DIR");
 	int c;
 
-	*o = (struct options){ .dir = dir && *dir ? dir : MPIB_AGENT_DIR,
-			       .interval_ms = 100 };
+	*o = (struct agent_options){ .dir = dir && *dir ? dir : MPIB_AGENT_DIR,
+				     .interval_ms = 100 };
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", list, NULL)) != -1) {
 		if (c == 'd') {
@@ -85,7 +86,7 @@ static int parse(int argc, char **argv, struct options *o, char *why)
 		} else if (c == 'i' && take_ms(optarg, &o->interval_ms)) {
 			continue;
 		} else if (c == 'h') {
-			help();
+			agent_help();
 			return MPIB_EXIT_OK;
 		} else if (c == 'V') {
 			printf("mpib-agent %s\n", MPIB_VERSION);
@@ -108,7 +109,7 @@ static int parse(int argc, char **argv, struct options *o, char *why)
 
 static void on_time(void *arg)
 {
-	struct run *r = arg;
+	struct agent_run *r = arg;
 	char why[MPIB_AGENT_WHY];
 
 	for (unsigned i = 0; i < r->options->proxies; i++) {
@@ -123,15 +124,15 @@ static void on_time(void *arg)
 		       r->options->interval_ms * MPIB_MSEC, on_time, r);
 }
 
-static void on_signal(void *arg, uint32_t events)
+static void agent_on_signal(void *arg, uint32_t events)
 {
-	struct run *r = arg;
+	struct agent_run *r = arg;
 
 	(void)events;
 	mpib_loop_stop(&r->agent.loop);
 }
 
-static int catch_signals(struct run *r)
+static int agent_catch_signals(struct agent_run *r)
 {
 	sigset_t set;
 
@@ -144,15 +145,15 @@ static int catch_signals(struct run *r)
 	if (r->signals < 0)
 		return -errno;
 	return mpib_loop_add(&r->agent.loop, &r->signal_watch, r->signals,
-			     EPOLLIN, on_signal, r);
+			     EPOLLIN, agent_on_signal, r);
 }
 
 int main(int argc, char **argv)
 {
 	char why[MPIB_AGENT_WHY] = "";
-	struct options o;
-	struct run run = { .options = &o };
-	int rc = parse(argc, argv, &o, why);
+	struct agent_options o;
+	struct agent_run run = { .options = &o };
+	int rc = agent_parse(argc, argv, &o, why);
 
 	if (rc >= 0) {
 		if (*why)
@@ -163,7 +164,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "mpib-agent: %s\n", why);
 		return MPIB_EXIT_FAILED;
 	}
-	rc = catch_signals(&run);
+	rc = agent_catch_signals(&run);
 	if (rc == 0) {
 		printf("ready %s\n", o.dir);
 		fflush(stdout);

@@ -10,8 +10,8 @@
 /* Fewer bytes say little of a rate. */
 #define BYTES_MIN (64u << 10)
 
-static bool number(const char *text, const char **end, unsigned long max,
-		   unsigned long *n)
+static bool rule_number(const char *text, const char **end, unsigned long max,
+			unsigned long *n)
 {
 	char *stop;
 
@@ -27,7 +27,7 @@ static bool parse_static(struct mpib_agent_rule *rule, const char *text)
 	const char *end;
 	unsigned long n;
 
-	if (!number(text, &end, ALL, &n) || *end)
+	if (!rule_number(text, &end, ALL, &n) || *end)
 		return false;
 	rule->share = (uint32_t)n;
 	return true;
@@ -38,8 +38,9 @@ static bool parse_weights(struct mpib_agent_rule *rule, const char *text)
 	unsigned long sout, sup;
 	const char *end;
 
-	if (!number(text, &end, 1000000, &sout) || *end != ':' ||
-	    !number(end + 1, &end, 1000000, &sup) || *end || sout + sup == 0)
+	if (!rule_number(text, &end, 1000000, &sout) || *end != ':' ||
+	    !rule_number(end + 1, &end, 1000000, &sup) || *end ||
+	    sout + sup == 0)
 		return false;
 	rule->share = (uint32_t)(sup * ALL / (sout + sup));
 	return true;
@@ -93,7 +94,8 @@ bool mpib_agent_rule_parse(struct mpib_agent_rule *rule, char **words,
 	return false;
 }
 
-static void look(struct mpib_agent_slot_rail *r, uint64_t bytes, uint64_t busy)
+static void rule_look(struct mpib_agent_slot_rail *r, uint64_t bytes,
+		      uint64_t busy)
 {
 	uint64_t moved = bytes - r->acked_bytes, time = busy - r->busy_ns;
 	uint64_t rate;
@@ -119,7 +121,7 @@ uint32_t mpib_agent_balance(struct mpib_agent_slot *s,
 	uint32_t share;
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		look(&s->rail[r], now->acked_bytes[r], now->busy_ns[r]);
+		rule_look(&s->rail[r], now->acked_bytes[r], now->busy_ns[r]);
 	sout = s->rail[MPIB_RAIL_SOUT].rate;
 	sup = s->rail[MPIB_RAIL_SUP].rate;
 	if (!sout || !sup)

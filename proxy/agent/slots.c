@@ -20,7 +20,7 @@
 struct mpib_agent_proxy {
 	struct mpib_agent *agent;
 	int fd;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
 };
 
@@ -46,7 +46,7 @@ static void give_back(struct mpib_agent *a, unsigned slot)
 	memset(&a->slot[slot], 0, sizeof(a->slot[slot]));
 }
 
-static void drop(struct mpib_agent_proxy *p)
+static void slots_drop(struct mpib_agent_proxy *p)
 {
 	struct mpib_agent *a = p->agent;
 
@@ -60,8 +60,8 @@ static void drop(struct mpib_agent_proxy *p)
 	free(p);
 }
 
-static int find(const struct mpib_agent *a, const struct mpib_agent_proxy *p,
-		uint64_t conn_id)
+static int slots_find(const struct mpib_agent *a,
+		      const struct mpib_agent_proxy *p, uint64_t conn_id)
 {
 	for (int i = 0; i < (int)MPIB_HINT_MAX_ENTRIES; i++) {
 		if (a->slot[i].proxy == p &&
@@ -72,15 +72,16 @@ static int find(const struct mpib_agent *a, const struct mpib_agent_proxy *p,
 }
 
 /* The slot, or -errno. */
-static int take(struct mpib_agent_proxy *p, const struct mpib_agent_request *r)
+static int slots_take(struct mpib_agent_proxy *p,
+		      const struct mpib_agent_request *r)
 {
 	struct mpib_agent *a = p->agent;
 	struct mpib_hint_entry *e;
 	int i;
 
-	if (find(a, p, r->conn_id) >= 0)
+	if (slots_find(a, p, r->conn_id) >= 0)
 		return -EEXIST;
-	i = find(a, NULL, 0);
+	i = slots_find(a, NULL, 0);
 	if (i < 0)
 		return i;
 	a->slot[i].proxy = p;
@@ -93,21 +94,21 @@ static int take(struct mpib_agent_proxy *p, const struct mpib_agent_request *r)
 }
 
 /* False: the proxy is to be dropped. */
-static bool serve(struct mpib_agent_proxy *p,
-		  const struct mpib_agent_request *r)
+static bool slots_serve(struct mpib_agent_proxy *p,
+			const struct mpib_agent_request *r)
 {
 	struct mpib_agent_response answer = { 0 };
 	int slot;
 
 	if (r->type == MPIB_AGENT_DEREGISTER) {
-		slot = find(p->agent, p, r->conn_id);
+		slot = slots_find(p->agent, p, r->conn_id);
 		if (slot >= 0)
 			give_back(p->agent, (unsigned)slot);
 		return true;
 	}
 	if (r->type != MPIB_AGENT_REGISTER)
 		return false;
-	slot = take(p, r);
+	slot = slots_take(p, r);
 	if (slot < 0)
 		answer.status = slot;
 	else
@@ -126,11 +127,11 @@ static void on_proxy(void *arg, uint32_t events)
 	(void)events;
 	if (n < 0 && errno == EAGAIN)
 		return;
-	if (n != sizeof(r) || !serve(p, &r))
-		drop(p);
+	if (n != sizeof(r) || !slots_serve(p, &r))
+		slots_drop(p);
 }
 
-static void on_pause_end(void *arg)
+static void slots_on_pause_end(void *arg)
 {
 	struct mpib_agent *a = arg;
 
@@ -149,7 +150,8 @@ static void on_call(void *arg, uint32_t events)
 		mpib_warn("a proxy waits: accept: %m (raise the limit of "
 			  "descriptors)");
 		mpib_loop_mod(&a->loop, &a->watch, 0);
-		mpib_timer_arm(&a->loop, &a->pause, PAUSE, on_pause_end, a);
+		mpib_timer_arm(&a->loop, &a->pause, PAUSE, slots_on_pause_end,
+			       a);
 	}
 	if (fd < 0)
 		return;
@@ -275,7 +277,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
 void mpib_agent_stop(struct mpib_agent *a)
 {
 	while (!TAILQ_EMPTY(&a->proxies))
-		drop(TAILQ_FIRST(&a->proxies));
+		slots_drop(TAILQ_FIRST(&a->proxies));
 	if (a->fd >= 0) {
 		mpib_timer_disarm(&a->loop, &a->pause);
 		mpib_loop_del(&a->loop, &a->watch);

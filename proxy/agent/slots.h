@@ -30,7 +30,7 @@ struct mpib_agent {
 	struct mpib_loop loop;
 	char dir[96];
 	int dir_fd, fd;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer pause; /* of watch, without descriptors */
 	struct mpib_hint_shm *shm;
 	struct mpib_agent_slot slot[MPIB_HINT_MAX_ENTRIES];

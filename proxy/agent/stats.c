@@ -3,7 +3,7 @@
 
 #include "ctl/dial.h"
 
-static uint64_t num(const json_t *o, const char *key)
+static uint64_t stats_num(const json_t *o, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(o, key));
 }
@@ -25,8 +25,8 @@ static void take_row(struct mpib_agent *a, uint64_t pid, const json_t *row)
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		const json_t *rail = json_object_get(rails, key[r]);
 
-		sample.acked_bytes[r] = num(rail, "acked_bytes");
-		sample.busy_ns[r] = num(rail, "busy_ns");
+		sample.acked_bytes[r] = stats_num(rail, "acked_bytes");
+		sample.busy_ns[r] = stats_num(rail, "busy_ns");
 	}
 	mpib_agent_hint(a, (unsigned)i, mpib_agent_balance(s, &sample));
 }
@@ -42,7 +42,7 @@ bool mpib_agent_look(struct mpib_agent *a, const char *run_dir, char *why)
 	if (rc == MPIB_EXIT_OK)
 		rc = mpib_dial_ask(&d, "why", &rows);
 	if (rc == MPIB_EXIT_OK) {
-		uint64_t pid = num(d.greeting, "pid");
+		uint64_t pid = stats_num(d.greeting, "pid");
 
 		json_array_foreach(rows, i, row) take_row(a, pid, row);
 	} else {

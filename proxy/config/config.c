@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *field(struct mpib_config *cfg, const struct mpib_setting *s)
+static void *config_field(struct mpib_config *cfg, const struct mpib_setting *s)
 {
 	return (char *)cfg + s->offset;
 }
 
-static void store(struct mpib_config *cfg, const struct mpib_setting *s,
-		  int64_t n)
+static void config_store(struct mpib_config *cfg, const struct mpib_setting *s,
+			 int64_t n)
 {
-	void *p = field(cfg, s);
+	void *p = config_field(cfg, s);
 
 	switch (s->width) {
 	case 1:
@@ -30,7 +30,8 @@ static void store(struct mpib_config *cfg, const struct mpib_setting *s,
 	}
 }
 
-static int64_t load(const struct mpib_config *cfg, const struct mpib_setting *s)
+static int64_t config_load(const struct mpib_config *cfg,
+			   const struct mpib_setting *s)
 {
 	const void *p = (const char *)cfg + s->offset;
 
@@ -46,12 +47,13 @@ static int64_t load(const struct mpib_config *cfg, const struct mpib_setting *s)
 	}
 }
 
-static int bad(char *why, const struct mpib_setting *s, const char *value,
-	       const char *origin, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+static int config_bad(char *why, const struct mpib_setting *s,
+		      const char *value, const char *origin, const char *fmt,
+		      ...) __attribute__((format(printf, 5, 6)));
 
-static int bad(char *why, const struct mpib_setting *s, const char *value,
-	       const char *origin, const char *fmt, ...)
+static int config_bad(char *why, const struct mpib_setting *s,
+		      const char *value, const char *origin, const char *fmt,
+		      ...)
 {
 	char text[256];
 	va_list ap;
@@ -94,17 +96,19 @@ static int set_number(struct mpib_config *cfg, const struct mpib_setting *s,
 		shift = suffix_shift(end);
 	if (end == value || shift < 0 || (shift == 0 && *end) ||
 	    isspace((unsigned char)*value))
-		return bad(why, s, value, origin, "is not a %s (give %s)",
-			   s->type == MPIB_SET_SIZE ? "size" : "number",
-			   s->type == MPIB_SET_SIZE ? "bytes, such as 512K"
-						    : "digits only");
+		return config_bad(
+			why, s, value, origin, "is not a %s (give %s)",
+			s->type == MPIB_SET_SIZE ? "size" : "number",
+			s->type == MPIB_SET_SIZE ? "bytes, such as 512K"
+						 : "digits only");
 	if (errno || (shift && n < 0) || n > s->max >> shift ||
 	    n * (INT64_C(1) << shift) < s->min)
-		return bad(why, s, value, origin,
-			   "is out of range (give %" PRId64 " to %" PRId64 ")",
-			   s->min, s->max);
+		return config_bad(why, s, value, origin,
+				  "is out of range (give %" PRId64
+				  " to %" PRId64 ")",
+				  s->min, s->max);
 
-	store(cfg, s, n * (INT64_C(1) << shift));
+	config_store(cfg, s, n * (INT64_C(1) << shift));
 	return 0;
 }
 
@@ -119,24 +123,25 @@ static int set_choice(struct mpib_config *cfg, const struct mpib_setting *s,
 		/* By number too where that is how people know them. */
 		if (!strcmp(value, s->choices[i]) ||
 		    (s->env && !strcmp(value, digit))) {
-			store(cfg, s, i);
+			config_store(cfg, s, i);
 			return 0;
 		}
 		snprintf(list + strlen(list), sizeof(list) - strlen(list),
 			 "%s%s", i ? ", " : "", s->choices[i]);
 	}
-	return bad(why, s, value, origin, "is none of its values (give %s)",
-		   list);
+	return config_bad(why, s, value, origin,
+			  "is none of its values (give %s)", list);
 }
 
-static int set_text(struct mpib_config *cfg, const struct mpib_setting *s,
-		    const char *value, const char *origin, char *why)
+static int config_set_text(struct mpib_config *cfg,
+			   const struct mpib_setting *s, const char *value,
+			   const char *origin, char *why)
 {
 	if (strlen(value) >= s->width)
-		return bad(why, s, value, origin,
-			   "is too long (give at most %zu bytes)",
-			   s->width - 1);
-	memcpy(field(cfg, s), value, strlen(value) + 1);
+		return config_bad(why, s, value, origin,
+				  "is too long (give at most %zu bytes)",
+				  s->width - 1);
+	memcpy(config_field(cfg, s), value, strlen(value) + 1);
 	return 0;
 }
 
@@ -156,7 +161,7 @@ int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 		rc = set_choice(cfg, s, value, origin, why);
 		break;
 	case MPIB_SET_TEXT:
-		rc = set_text(cfg, s, value, origin, why);
+		rc = config_set_text(cfg, s, value, origin, why);
 		break;
 	}
 	if (rc == 0)
@@ -226,12 +231,12 @@ void mpib_config_value(const struct mpib_config *cfg,
 		snprintf(buf, len, "%s", (const char *)cfg + s->offset);
 		break;
 	case MPIB_SET_CHOICE:
-		snprintf(buf, len, "%s", s->choices[load(cfg, s)]);
+		snprintf(buf, len, "%s", s->choices[config_load(cfg, s)]);
 		break;
 	case MPIB_SET_UINT:
 	case MPIB_SET_INT:
 	case MPIB_SET_SIZE:
-		snprintf(buf, len, "%" PRId64, load(cfg, s));
+		snprintf(buf, len, "%" PRId64, config_load(cfg, s));
 		break;
 	}
 }

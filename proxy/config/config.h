@@ -35,7 +35,7 @@ enum mpib_lanes_mode {
 	MPIB_LANES_PRIVATE, /* imm v1, one lane a connection */
 };
 
-/* Of what one user may hold so much, see session/quota.h. */
+/* Of what one user may hold so much, see client/quota.h. */
 enum mpib_quota {
 	MPIB_QUOTA_CLIENTS,
 	MPIB_QUOTA_CONNECTIONS, /* in any state */

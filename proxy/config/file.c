@@ -20,14 +20,14 @@ struct reader {
 	int rc; /* of the first error, told in why */
 };
 
-static void fail(struct reader *r, int rc)
+static void file_fail(struct reader *r, int rc)
 {
 	if (r->rc == 0)
 		r->rc = rc;
 }
 
 /* As fgets(); leading blanks go, since to inih they continue a value. */
-static char *next_line(char *buf, int len, void *stream)
+static char *file_next_line(char *buf, int len, void *stream)
 {
 	struct reader *r = stream;
 	size_t blanks;
@@ -39,7 +39,7 @@ static char *next_line(char *buf, int len, void *stream)
 		snprintf(r->why, MPIB_WHY_MAX,
 			 "%s:%u: the line is too long (give at most %d bytes)",
 			 r->path, r->line, len - 2);
-		fail(r, -EINVAL);
+		file_fail(r, -EINVAL);
 		return NULL;
 	}
 	blanks = strspn(buf, " \t");
@@ -47,7 +47,7 @@ static char *next_line(char *buf, int len, void *stream)
 	return buf;
 }
 
-static void unknown(struct reader *r, const char *section, const char *key)
+static void file_unknown(struct reader *r, const char *section, const char *key)
 {
 	struct mpib_suggest s = { .typed = section };
 	char names[MPIB_SETTINGS_MAX][64], typed[128], hint[96] = "";
@@ -77,11 +77,11 @@ static void unknown(struct reader *r, const char *section, const char *key)
 		 "%s:%u: unknown %s \"%.80s%s%.80s\" (%s)", r->path, r->line,
 		 have_section ? "setting" : "section", section,
 		 have_section ? "." : "", have_section ? key : "", hint);
-	fail(r, -EINVAL);
+	file_fail(r, -EINVAL);
 }
 
-static int handle(void *user, const char *section, const char *key,
-		  const char *value)
+static int file_handle(void *user, const char *section, const char *key,
+		       const char *value)
 {
 	const struct mpib_setting *s = mpib_config_find(section, key);
 	struct reader *r = user;
@@ -90,11 +90,11 @@ static int handle(void *user, const char *section, const char *key,
 	if (r->rc < 0)
 		return 0;
 	if (!s) {
-		unknown(r, section, key);
+		file_unknown(r, section, key);
 		return 0;
 	}
 	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
-	fail(r, mpib_config_set(r->cfg, s, value, origin, r->why));
+	file_fail(r, mpib_config_set(r->cfg, s, value, origin, r->why));
 	return r->rc == 0;
 }
 
@@ -111,7 +111,7 @@ int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 			 path, strerror(-rc));
 		return rc;
 	}
-	bad_line = ini_parse_stream(next_line, &r, handle, &r);
+	bad_line = ini_parse_stream(file_next_line, &r, file_handle, &r);
 	if (r.rc == 0 && bad_line > 0) {
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s:%d: neither [section] nor key = value (comments "

@@ -27,14 +27,14 @@ static const struct option extra[] = {
 
 #define EXTRA (sizeof(extra) / sizeof(extra[0]))
 
-struct options {
+struct config_options {
 	struct option list[MPIB_SETTINGS_MAX + EXTRA + 1];
 	unsigned count;
 };
 
-static void make_options(struct options *o)
+static void make_options(struct config_options *o)
 {
-	*o = (struct options){ .count = mpib_settings_count };
+	*o = (struct config_options){ .count = mpib_settings_count };
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		const struct mpib_setting *s = &mpib_settings[i];
 
@@ -47,7 +47,8 @@ static void make_options(struct options *o)
 		o->list[o->count++] = extra[i];
 }
 
-static int complain(const struct options *o, int c, char **argv, char *why)
+static int options_complain(const struct config_options *o, int c, char **argv,
+			    char *why)
 {
 	char typed[64];
 	struct mpib_suggest s = { .typed = typed };
@@ -76,9 +77,9 @@ static int complain(const struct options *o, int c, char **argv, char *why)
 }
 
 /* The flags that say what to do and from which file; settings only if cfg. */
-static int scan(const struct options *o, struct mpib_config *cfg, int argc,
-		char **argv, enum mpib_action *action, const char **file,
-		char *why)
+static int options_scan(const struct config_options *o, struct mpib_config *cfg,
+			int argc, char **argv, enum mpib_action *action,
+			const char **file, char *why)
 {
 	int c, rc = 0;
 
@@ -95,7 +96,7 @@ static int scan(const struct options *o, struct mpib_config *cfg, int argc,
 						: MPIB_ACTION_VERSION;
 			return 0;
 		} else if (c == '?' || c == ':') {
-			rc = complain(o, c, argv, why);
+			rc = options_complain(o, c, argv, why);
 		} else if (cfg) {
 			const struct mpib_setting *s =
 				&mpib_settings[c - OPT_SETTING];
@@ -121,14 +122,14 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 		      char *why)
 {
 	const char *file = NULL;
-	struct options o;
+	struct config_options o;
 	int rc;
 
 	*action = MPIB_ACTION_RUN;
 	make_options(&o);
 	mpib_config_init(cfg);
 	/* Twice: flags come last, but one of them names the file. */
-	rc = scan(&o, NULL, argc, argv, action, &file, why);
+	rc = options_scan(&o, NULL, argc, argv, action, &file, why);
 	if (rc < 0 || *action == MPIB_ACTION_HELP ||
 	    *action == MPIB_ACTION_VERSION)
 		return rc;
@@ -138,7 +139,7 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	if (rc == 0)
 		rc = mpib_config_read_env(cfg, env, why);
 	if (rc == 0)
-		rc = scan(&o, cfg, argc, argv, action, &file, why);
+		rc = options_scan(&o, cfg, argc, argv, action, &file, why);
 	if (rc == 0)
 		rc = mpib_config_finish(cfg, why);
 	return rc;

@@ -83,7 +83,7 @@ static int find_rails(struct mpib_config *cfg, char *why)
 	return 0;
 }
 
-static int rails(struct mpib_config *cfg, char *why)
+static int rails_one(struct mpib_config *cfg, char *why)
 {
 	bool no_sup;
 	int rc = is_auto(cfg->sout) ? find_rails(cfg, why) : 0;
@@ -119,13 +119,13 @@ static bool same_port(const struct mpib_engine_config *e)
 	       !strcmp(e->rail[0].name, e->rail[1].name);
 }
 
-static bool given(const struct mpib_config *cfg, const char *section,
-		  const char *key)
+static bool rails_given(const struct mpib_config *cfg, const char *section,
+			const char *key)
 {
 	return strcmp(origin_of(cfg, section, key), "built-in") != 0;
 }
 
-static int policy(struct mpib_config *cfg, char *why)
+static int rails_policy(struct mpib_config *cfg, char *why)
 {
 	char reason[256];
 	int rc = mpib_islands_parse(&cfg->islands, cfg->island_prefix,
@@ -141,8 +141,9 @@ static int policy(struct mpib_config *cfg, char *why)
 	if (cfg->mode == MPIB_MODE_AUTO && mpib_islands_given(&cfg->islands))
 		cfg->engine.mode = MPIB_MODE_VANILLA;
 	else if (cfg->mode == MPIB_MODE_AUTO)
-		cfg->engine.mode = given(cfg, "sup", "bw") ? MPIB_MODE_STATIC
-							   : MPIB_MODE_ADAPTIVE;
+		cfg->engine.mode = rails_given(cfg, "sup", "bw")
+					   ? MPIB_MODE_STATIC
+					   : MPIB_MODE_ADAPTIVE;
 	if (cfg->engine.mode != MPIB_MODE_VANILLA ||
 	    mpib_islands_given(&cfg->islands))
 		return 0;
@@ -156,11 +157,11 @@ static int policy(struct mpib_config *cfg, char *why)
 int mpib_config_finish(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
-	int rc = rails(cfg, why);
+	int rc = rails_one(cfg, why);
 	char reason[256];
 
 	if (rc == 0)
-		rc = policy(cfg, why);
+		rc = rails_policy(cfg, why);
 	if (rc < 0)
 		return rc;
 	rc = mpib_rdma_prefer_nets(cfg->gid_net, reason, sizeof(reason));

@@ -240,7 +240,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.window = 4 << 20,
 		.part = 512 << 10,
 		.max_clients = 1024,
-		.max_regions = 4095, /* what an attachment has room for */
+		.max_regions = 4095, /* what a client has room for */
 		.quota = {
 			[MPIB_QUOTA_CLIENTS] = 512,
 			[MPIB_QUOTA_CONNECTIONS] = 65536,

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/lane/claim.h"
+#include "engine/lane/drr.h"
 
-static int number(const char *text, int base, uint64_t max, uint64_t *n)
+static int share_number(const char *text, int base, uint64_t max, uint64_t *n)
 {
 	char *end;
 
@@ -19,15 +19,15 @@ static int number(const char *text, int base, uint64_t max, uint64_t *n)
 								       : 0;
 }
 
-int mpib_share_parse_word(struct mpib_part *share, const char *word)
+int mpib_share_parse_word(struct mpib_share *share, const char *word)
 {
 	uint64_t n;
 
 	if (!strncmp(word, "weight=", 7) &&
-	    number(word + 7, 10, MPIB_CLAIM_WEIGHT_MAX, &n) == 0 && n > 0)
+	    share_number(word + 7, 10, MPIB_DRR_WEIGHT_MAX, &n) == 0 && n > 0)
 		share->weight = (uint32_t)n;
 	else if (!strncmp(word, "limit=", 6) &&
-		 number(word + 6, 10, MPIB_SHARE_LIMIT_MAX, &n) == 0)
+		 share_number(word + 6, 10, MPIB_SHARE_LIMIT_MAX, &n) == 0)
 		share->limit = (uint32_t)n;
 	else
 		return -EINVAL;
@@ -38,11 +38,11 @@ static int parse_who(struct mpib_share_rule *rule, const char *word)
 {
 	if (!strncmp(word, "uid=", 4)) {
 		rule->of = MPIB_SHARE_OF_USER;
-		return number(word + 4, 10, UINT32_MAX, &rule->id);
+		return share_number(word + 4, 10, UINT32_MAX, &rule->id);
 	}
 	if (!strncmp(word, "job=", 4)) {
 		rule->of = MPIB_SHARE_OF_JOB;
-		return number(word + 4, 0, UINT64_MAX, &rule->id);
+		return share_number(word + 4, 0, UINT64_MAX, &rule->id);
 	}
 	if (strncmp(word, "name=", 5) != 0 || !word[5] ||
 	    strlen(word + 5) >= sizeof(rule->name))
@@ -72,7 +72,7 @@ static int bad_rule(const char *text, size_t len, char *why, size_t why_len)
 	snprintf(why, why_len,
 		 "\"%.*s\" is no rule (give uid=N, name=PATTERN or job=N, then "
 		 ":weight=1..%u or :limit=Mb/s, as in uid=1000:weight=20)",
-		 (int)(len < 100 ? len : 100), text, MPIB_CLAIM_WEIGHT_MAX);
+		 (int)(len < 100 ? len : 100), text, MPIB_DRR_WEIGHT_MAX);
 	return -EINVAL;
 }
 
@@ -101,8 +101,8 @@ int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 	return 0;
 }
 
-struct mpib_part mpib_share_of_user(const struct mpib_share_rules *rules,
-				    uid_t uid, struct mpib_part dflt)
+struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
+				     uid_t uid, struct mpib_share dflt)
 {
 	for (unsigned i = 0; i < rules->n; i++) {
 		const struct mpib_share_rule *r = &rules->rule[i];
@@ -113,8 +113,8 @@ struct mpib_part mpib_share_of_user(const struct mpib_share_rules *rules,
 	return dflt;
 }
 
-struct mpib_part mpib_share_of_client(const struct mpib_share_rules *rules,
-				      const char *name, uint64_t job)
+struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
+				       const char *name, uint64_t job)
 {
 	for (unsigned i = 0; i < rules->n; i++) {
 		const struct mpib_share_rule *r = &rules->rule[i];
@@ -124,5 +124,5 @@ struct mpib_part mpib_share_of_client(const struct mpib_share_rules *rules,
 		     fnmatch(r->name, name, 0) == 0))
 			return r->share;
 	}
-	return (struct mpib_part){ 0 };
+	return (struct mpib_share){ 0 };
 }

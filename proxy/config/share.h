@@ -14,7 +14,7 @@
 #define MPIB_SHARE_LIMIT_MAX 10000000u /* Mb/s */
 #define MPIB_SHARE_BYTES 125000ull /* of an Mb */
 
-struct mpib_part {
+struct mpib_share {
 	uint32_t weight; /* 0: the usual one */
 	uint32_t limit; /* Mb/s, 0: none */
 };
@@ -27,7 +27,7 @@ struct mpib_share_rule {
 	} of;
 	uint64_t id; /* uid or job */
 	char name[64];
-	struct mpib_part share;
+	struct mpib_share share;
 };
 
 struct mpib_share_rules {
@@ -42,12 +42,12 @@ struct mpib_share_rules {
 int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 		     char *why, size_t why_len);
 /* "weight=20" or "limit=5000" into share. -EINVAL. */
-int mpib_share_parse_word(struct mpib_part *share, const char *word);
+int mpib_share_parse_word(struct mpib_share *share, const char *word);
 
 /* By the first rule that names it; dflt where none does. */
-struct mpib_part mpib_share_of_user(const struct mpib_share_rules *rules,
-				    uid_t uid, struct mpib_part dflt);
-struct mpib_part mpib_share_of_client(const struct mpib_share_rules *rules,
-				      const char *name, uint64_t job);
+struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
+				     uid_t uid, struct mpib_share dflt);
+struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
+				       const char *name, uint64_t job);
 
 #endif

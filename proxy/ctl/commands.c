@@ -61,7 +61,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 const unsigned mpib_ctl_command_count =
 	sizeof(mpib_ctl_commands) / sizeof(mpib_ctl_commands[0]);
 
-static const struct mpib_ctl_command *find(const char *noun, const char *verb)
+static const struct mpib_ctl_command *commands_find(const char *noun,
+						    const char *verb)
 {
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
 		const struct mpib_ctl_command *c = &mpib_ctl_commands[i];
@@ -73,7 +74,7 @@ static const struct mpib_ctl_command *find(const char *noun, const char *verb)
 	return NULL;
 }
 
-static void remedy(const struct mpib_suggest *s, char *buf, size_t len)
+static void commands_remedy(const struct mpib_suggest *s, char *buf, size_t len)
 {
 	const char *best = mpib_suggest_best(s);
 
@@ -88,7 +89,7 @@ static bool no_noun(const char *noun, char *why, size_t len)
 
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++)
 		mpib_suggest_try(&s, mpib_ctl_commands[i].noun);
-	remedy(&s, text, sizeof(text));
+	commands_remedy(&s, text, sizeof(text));
 	snprintf(why, len, "command line: there is no noun \"%.64s\" (%s)",
 		 noun, text);
 	return false;
@@ -105,7 +106,7 @@ static bool bad_words(const struct mpib_ctl_command *c, const char *word,
 		if (!strcmp(mpib_ctl_commands[i].noun, c->noun))
 			mpib_suggest_try(&s, mpib_ctl_commands[i].verb);
 	}
-	remedy(&s, text, sizeof(text));
+	commands_remedy(&s, text, sizeof(text));
 	if (words < c->min)
 		snprintf(why, len,
 			 "command line: %s%s%s wants %s (see mpibctl "
@@ -131,11 +132,11 @@ bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 			 "clients, info, ...; see mpibctl --help)");
 		return false;
 	}
-	c = count > 1 ? find(words[0], words[1]) : NULL;
+	c = count > 1 ? commands_find(words[0], words[1]) : NULL;
 	if (c)
 		at = 2;
 	else
-		c = find(words[0], NULL);
+		c = commands_find(words[0], NULL);
 	if (!c)
 		return no_noun(words[0], why, len);
 	if (count - at < c->min || count - at > c->max)

@@ -13,10 +13,10 @@
 
 #define PATIENCE_S 10
 
-static int fail(struct mpib_dial *d, int status, const char *fmt, ...)
+static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int fail(struct mpib_dial *d, int status, const char *fmt, ...)
+static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -46,19 +46,19 @@ bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 	return snprintf(buf, len, "%s/%s", run_dir, name) < (int)len;
 }
 
-static int unreachable(struct mpib_dial *d, int error)
+static int dial_unreachable(struct mpib_dial *d, int error)
 {
 	const char *remedy = "start mpib-proxy, or name its run directory by "
 			     "-s or MPIB_RUN_DIR";
 
 	if (error == EACCES)
 		remedy = "join the group that owns the socket";
-	return fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (%s)", d->path,
-		    strerror(error), remedy);
+	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (%s)", d->path,
+			 strerror(error), remedy);
 }
 
 /* fd or -errno. */
-static int dial(const char *path)
+static int dial_one(const char *path)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct timeval limit = { .tv_sec = PATIENCE_S };
@@ -80,7 +80,7 @@ static int dial(const char *path)
 }
 
 /* The proxy's next line. */
-static int next_line(struct mpib_dial *d)
+static int dial_next_line(struct mpib_dial *d)
 {
 	ssize_t n;
 
@@ -90,15 +90,15 @@ static int next_line(struct mpib_dial *d)
 		d->line[strcspn(d->line, "\n")] = '\0';
 		return MPIB_EXIT_OK;
 	}
-	return fail(d, MPIB_EXIT_NO_PROXY,
-		    "%s: the proxy %s (see the log of mpib-proxy)", d->path,
-		    errno == EAGAIN ? "is stuck" : "hung up");
+	return dial_fail(d, MPIB_EXIT_NO_PROXY,
+			 "%s: the proxy %s (see the log of mpib-proxy)",
+			 d->path, errno == EAGAIN ? "is stuck" : "hung up");
 }
 
 /* The next line as JSON. */
 static int next_value(struct mpib_dial *d, json_t **value)
 {
-	int rc = next_line(d);
+	int rc = dial_next_line(d);
 
 	*value = NULL;
 	if (rc != MPIB_EXIT_OK)
@@ -108,21 +108,21 @@ static int next_value(struct mpib_dial *d, json_t **value)
 		return MPIB_EXIT_OK;
 	json_decref(*value);
 	*value = NULL;
-	return fail(d, MPIB_EXIT_FAILED,
-		    "%s: what answers is no mpib-proxy (name another run "
-		    "directory by -s)",
-		    d->path);
+	return dial_fail(d, MPIB_EXIT_FAILED,
+			 "%s: what answers is no mpib-proxy (name another run "
+			 "directory by -s)",
+			 d->path);
 }
 
 /* What the proxy says when it cannot do it. */
-static int refusal(struct mpib_dial *d, const json_t *answer)
+static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 {
 	const char *hint = json_string_value(json_object_get(answer, "hint"));
 	const char *why = json_string_value(json_object_get(answer, "error"));
 
-	return fail(d, MPIB_EXIT_FAILED, "mpib-proxy: %s (%s)",
-		    why ? why : "it refused",
-		    hint ? hint : "is it of another version?");
+	return dial_fail(d, MPIB_EXIT_FAILED, "mpib-proxy: %s (%s)",
+			 why ? why : "it refused",
+			 hint ? hint : "is it of another version?");
 }
 
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
@@ -131,23 +131,24 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 
 	*d = (struct mpib_dial){ 0 };
 	if (!mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
-		return fail(
+		return dial_fail(
 			d, MPIB_EXIT_NO_PROXY,
 			"run directory: its path is too long (name it by -s "
 			"or MPIB_RUN_DIR)");
-	fd = dial(d->path);
+	fd = dial_one(d->path);
 	if (fd < 0)
-		return unreachable(d, -fd);
+		return dial_unreachable(d, -fd);
 	d->in = fdopen(fd, "r");
 	if (!d->in) {
 		close(fd);
-		return fail(d, MPIB_EXIT_FAILED, "%s: %s (free some memory)",
-			    d->path, strerror(errno));
+		return dial_fail(d, MPIB_EXIT_FAILED,
+				 "%s: %s (free some memory)", d->path,
+				 strerror(errno));
 	}
 	rc = next_value(d, &d->greeting);
 	/* A proxy with too many readers says so in place of its greeting. */
 	if (rc == MPIB_EXIT_OK && !json_object_get(d->greeting, "mpib"))
-		rc = refusal(d, d->greeting);
+		rc = dial_refusal(d, d->greeting);
 	if (rc != MPIB_EXIT_OK)
 		mpib_dial_close(d);
 	return rc;
@@ -172,14 +173,15 @@ int mpib_dial_say(struct mpib_dial *d, const char *command)
 
 	if (len >= (int)sizeof(line) ||
 	    strlen(command) != strcspn(command, "\n"))
-		return fail(d, MPIB_EXIT_USAGE,
-			    "%.40s...: not a line the proxy takes (see mpibctl "
-			    "--help)",
-			    command);
+		return dial_fail(
+			d, MPIB_EXIT_USAGE,
+			"%.40s...: not a line the proxy takes (see mpibctl "
+			"--help)",
+			command);
 	if (send(fileno(d->in), line, (size_t)len, MSG_NOSIGNAL) == len)
 		return MPIB_EXIT_OK;
-	return fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (try again)", d->path,
-		    strerror(errno));
+	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (try again)", d->path,
+			 strerror(errno));
 }
 
 void mpib_dial_patient(struct mpib_dial *d)
@@ -200,7 +202,7 @@ int mpib_dial_answer(struct mpib_dial *d, json_t **data)
 	if (json_is_true(json_object_get(value, "ok")))
 		*data = json_incref(json_object_get(value, "data"));
 	else
-		rc = refusal(d, value);
+		rc = dial_refusal(d, value);
 	json_decref(value);
 	return rc;
 }
@@ -217,11 +219,11 @@ int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
 {
 	int rc = mpib_dial_say(d, command);
 
-	while (rc == MPIB_EXIT_OK && (rc = next_line(d)) == MPIB_EXIT_OK) {
+	while (rc == MPIB_EXIT_OK && (rc = dial_next_line(d)) == MPIB_EXIT_OK) {
 		json_t *value = NULL;
 
 		if (d->line[0] == '{' && (value = json_loads(d->line, 0, NULL)))
-			rc = refusal(d, value);
+			rc = dial_refusal(d, value);
 		json_decref(value);
 		if (rc == MPIB_EXIT_OK)
 			fprintf(out, "%s\n", d->line);

@@ -14,7 +14,7 @@ struct fields {
 };
 
 /* False when one is too long or there are too many or none. */
-static bool split(struct fields *f, const char *list)
+static bool fields_split(struct fields *f, const char *list)
 {
 	f->count = 0;
 	for (;;) {
@@ -31,7 +31,7 @@ static bool split(struct fields *f, const char *list)
 }
 
 /* "tx_bytes.sout" of a row; NULL when it has none. */
-static const json_t *find(const json_t *row, const char *name)
+static const json_t *fields_find(const json_t *row, const char *name)
 {
 	while (row && *name) {
 		char key[NAME_MAX_BYTES];
@@ -63,13 +63,14 @@ static void print_row(const json_t *row, const struct fields *f, FILE *out)
 	for (unsigned i = 0; i < f->count; i++) {
 		if (i)
 			fputc('\t', out);
-		print_value(find(row, f->name[i]), out);
+		print_value(fields_find(row, f->name[i]), out);
 	}
 	fputc('\n', out);
 }
 
 /* The nearest name of a row, or some of them. */
-static void complain(json_t *row, const char *name, char *why, size_t len)
+static void fields_complain(json_t *row, const char *name, char *why,
+			    size_t len)
 {
 	struct mpib_suggest s = { .typed = name };
 	char some[160] = "";
@@ -104,7 +105,7 @@ bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 	json_t *first = json_is_array(data) ? json_array_get(data, 0) : data;
 	struct fields f;
 
-	if (!split(&f, list)) {
+	if (!fields_split(&f, list)) {
 		snprintf(
 			why, len,
 			"fields \"%.64s\": not a list (give names with a comma "
@@ -117,12 +118,12 @@ bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 
 		/* A rail that is not there, say, may still be asked for. */
 		for (size_t r = 0; r < rows && !some; r++)
-			some = find(json_is_array(data)
-					    ? json_array_get(data, r)
-					    : data,
-				    f.name[i]);
+			some = fields_find(json_is_array(data)
+						   ? json_array_get(data, r)
+						   : data,
+					   f.name[i]);
 		if (!some) {
-			complain(first, f.name[i], why, len);
+			fields_complain(first, f.name[i], why, len);
 			return false;
 		}
 	}

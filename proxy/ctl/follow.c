@@ -95,14 +95,14 @@ struct rate {
 	double uptime, tx[RAILS], rx[RAILS];
 };
 
-static double num(const json_t *o, const char *key)
+static double follow_num(const json_t *o, const char *key)
 {
 	return json_number_value(json_object_get(o, key));
 }
 
 static void print_sample(const json_t *data, struct rate *was, unsigned line)
 {
-	struct rate now = { .uptime = num(data, "uptime_s") };
+	struct rate now = { .uptime = follow_num(data, "uptime_s") };
 	double dt = now.uptime - was->uptime;
 	const json_t *r;
 	size_t i;
@@ -119,8 +119,8 @@ static void print_sample(const json_t *data, struct rate *was, unsigned line)
 
 		if (i == RAILS)
 			break;
-		now.tx[i] = num(r, "tx_bytes");
-		now.rx[i] = num(r, "rx_bytes");
+		now.tx[i] = follow_num(r, "tx_bytes");
+		now.rx[i] = follow_num(r, "rx_bytes");
 		if (!line || dt <= 0)
 			continue;
 		mpib_human_bytes((uint64_t)((now.tx[i] - was->tx[i]) / dt), tx,
@@ -132,7 +132,7 @@ static void print_sample(const json_t *data, struct rate *was, unsigned line)
 	if (line)
 		printf("  %7zu  %6.0f\n",
 		       json_array_size(json_object_get(data, "clients")),
-		       num(data, "last_event"));
+		       follow_num(data, "last_event"));
 	*was = now;
 }
 

@@ -9,7 +9,7 @@ enum {
 	OPT_COMMANDS
 };
 
-static void help(void)
+static void ctl_help(void)
 {
 	printf("usage: mpibctl [OPTION]... NOUN [VERB] [ARGUMENT]...\n"
 	       "Show, and change, what this node's mpib-proxy does.\n\n");
@@ -37,7 +37,7 @@ static void help(void)
 }
 
 /* Noun, verb and arguments, for completion. */
-static void list(void)
+static void ctl_list(void)
 {
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
 		const struct mpib_ctl_command *c = &mpib_ctl_commands[i];
@@ -59,7 +59,8 @@ static int bad_option(int c, char **argv)
 
 /* *go: there is a command to run; else the process ends with what is
  * returned. */
-static int parse(int argc, char **argv, struct mpib_ctl_call *call, bool *go)
+static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
+		     bool *go)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
@@ -85,10 +86,10 @@ static int parse(int argc, char **argv, struct mpib_ctl_call *call, bool *go)
 		} else if (c == OPT_TEXTFILE) {
 			call->textfile = optarg;
 		} else if (c == OPT_COMMANDS) {
-			list();
+			ctl_list();
 			return mpib_ctl_finish(MPIB_EXIT_OK);
 		} else if (c == 'h') {
-			help();
+			ctl_help();
 			return mpib_ctl_finish(MPIB_EXIT_OK);
 		} else if (c == 'V') {
 			printf("mpibctl %s\n", MPIB_VERSION);
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
 {
 	struct mpib_ctl_call call = { 0 };
 	bool go = false;
-	int rc = parse(argc, argv, &call, &go);
+	int rc = ctl_parse(argc, argv, &call, &go);
 
 	return go ? call.command->run(&call) : rc;
 }

@@ -38,7 +38,7 @@ bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len)
 	return false;
 }
 
-static int ask(const struct mpib_ctl_call *call, json_t **data)
+static int run_ask(const struct mpib_ctl_call *call, json_t **data)
 {
 	struct mpib_dial d;
 	char line[512];
@@ -56,7 +56,7 @@ static int ask(const struct mpib_ctl_call *call, json_t **data)
 	return rc;
 }
 
-static int print(const struct mpib_ctl_call *call, json_t *data)
+static int run_print(const struct mpib_ctl_call *call, json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
 	char why[MPIB_DIAL_WHY];
@@ -81,10 +81,10 @@ static int print(const struct mpib_ctl_call *call, json_t *data)
 int mpib_ctl_show(const struct mpib_ctl_call *call)
 {
 	json_t *data;
-	int rc = ask(call, &data);
+	int rc = run_ask(call, &data);
 
 	if (rc == MPIB_EXIT_OK)
-		rc = mpib_ctl_finish(print(call, data));
+		rc = mpib_ctl_finish(run_print(call, data));
 	json_decref(data);
 	return rc;
 }
@@ -94,10 +94,10 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 {
 	const char *key, *sep = "";
 	json_t *data, *value;
-	int rc = ask(call, &data);
+	int rc = run_ask(call, &data);
 
 	if (rc == MPIB_EXIT_OK && (call->json || call->fields)) {
-		rc = print(call, data);
+		rc = run_print(call, data);
 	} else if (rc == MPIB_EXIT_OK) {
 		json_object_foreach(data, key, value)
 		{
@@ -141,7 +141,7 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call)
 	if (rc != MPIB_EXIT_OK)
 		return mpib_ctl_fail(rc, d.why);
 	if (call->fields || call->json)
-		rc = print(call, d.greeting);
+		rc = run_print(call, d.greeting);
 	else
 		printf("mpib-proxy %s answers, pid %" JSON_INTEGER_FORMAT
 		       ", up %.0f s\n",

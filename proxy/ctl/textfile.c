@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int fail(struct mpib_dial *d, const char *file)
+static int textfile_fail(struct mpib_dial *d, const char *file)
 {
 	snprintf(d->why, sizeof(d->why),
 		 "%.256s: %s (name a file in a directory you may write)", file,
@@ -19,7 +19,7 @@ static int fail(struct mpib_dial *d, const char *file)
 
 /* In the same directory, so that it can be renamed; a leading dot, since
  * collectors read what ends with .prom. */
-static int temporary(const char *file, char *path, size_t len)
+static int textfile_temporary(const char *file, char *path, size_t len)
 {
 	const char *slash = strrchr(file, '/');
 	int dir = slash ? (int)(slash - file + 1) : 0;
@@ -35,17 +35,17 @@ int mpib_textfile_write(struct mpib_dial *d, const char *command,
 			const char *file)
 {
 	char path[PATH_MAX];
-	int fd = temporary(file, path, sizeof(path)), rc;
+	int fd = textfile_temporary(file, path, sizeof(path)), rc;
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	bool failed;
 
 	if (!out)
-		return fail(d, file);
+		return textfile_fail(d, file);
 	rc = mpib_dial_text(d, command, out);
 	failed = fflush(out) || ferror(out) || fchmod(fd, 0644) < 0;
 	failed |= fclose(out) != 0;
 	if (rc == MPIB_EXIT_OK && (failed || rename(path, file) < 0))
-		rc = fail(d, file);
+		rc = textfile_fail(d, file);
 	if (rc != MPIB_EXIT_OK)
 		unlink(path);
 	return rc;

@@ -13,8 +13,8 @@
 
 #define PATIENCE_S 60
 
-static int ask(const struct mpib_ctl_call *call, const char *line,
-	       json_t **data, char *why)
+static int upgrade_ask(const struct mpib_ctl_call *call, const char *line,
+		       json_t **data, char *why)
 {
 	struct mpib_dial d;
 	int rc = mpib_dial_open(&d, call->run_dir);
@@ -36,14 +36,14 @@ static const char *text_of(const json_t *data, const char *key)
 }
 
 /* Also NULL: who should answer is just leaving. */
-static bool over(const json_t *data)
+static bool upgrade_over(const json_t *data)
 {
 	const char *state = text_of(data, "state");
 
 	return !strcmp(state, "done") || !strcmp(state, "failed");
 }
 
-static int finish(const struct mpib_ctl_call *call, const json_t *data)
+static int upgrade_finish(const struct mpib_ctl_call *call, const json_t *data)
 {
 	if (!strcmp(text_of(data, "state"), "failed"))
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, text_of(data, "error"));
@@ -80,16 +80,16 @@ int mpib_ctl_upgrade(const struct mpib_ctl_call *call)
 	}
 	if (!mpib_ctl_line(&whole, line, sizeof(line)))
 		return MPIB_EXIT_USAGE;
-	rc = ask(call, line, &data, why);
+	rc = upgrade_ask(call, line, &data, why);
 	if (rc != MPIB_EXIT_OK)
 		return mpib_ctl_fail(rc, why);
-	while (!over(data) && time(NULL) < until) {
+	while (!upgrade_over(data) && time(NULL) < until) {
 		json_decref(data);
 		nanosleep(&pause, NULL);
-		rc = ask(call, "upgrades", &data, why);
+		rc = upgrade_ask(call, "upgrades", &data, why);
 	}
-	if (over(data))
-		rc = finish(call, data);
+	if (upgrade_over(data))
+		rc = upgrade_finish(call, data);
 	else
 		rc = mpib_ctl_fail(MPIB_EXIT_FAILED,
 				   rc == MPIB_EXIT_OK

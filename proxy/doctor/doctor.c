@@ -15,7 +15,7 @@
 static const char *const verdicts[] = { "OK", "WARN", "FAIL" };
 
 /* Words of text, from column at on, in lines that fit. */
-static void wrap(const char *text, unsigned at)
+static void doctor_wrap(const char *text, unsigned at)
 {
 	while (*text) {
 		unsigned len = (unsigned)strcspn(text, " ");
@@ -34,7 +34,7 @@ static void wrap(const char *text, unsigned at)
 	putchar('\n');
 }
 
-static void print(const json_t *finding, bool colour)
+static void doctor_print(const json_t *finding, bool colour)
 {
 	static const char *const shade[] = { "32", "33", "31" };
 	const char *status =
@@ -50,14 +50,15 @@ static void print(const json_t *finding, bool colour)
 	else
 		printf("%-4s  %-12s ", status,
 		       json_string_value(json_object_get(finding, "check")));
-	wrap(json_string_value(json_object_get(finding, "what")), INDENT);
+	doctor_wrap(json_string_value(json_object_get(finding, "what")),
+		    INDENT);
 	if (fix) {
 		printf("%*sfix:", INDENT, "");
-		wrap(fix, INDENT + 4);
+		doctor_wrap(fix, INDENT + 4);
 	}
 }
 
-static void examine(struct mpib_doctor *d)
+static void doctor_examine(struct mpib_doctor *d)
 {
 	static mpib_check_fn *const checks[] = {
 		mpib_check_run_dir,  mpib_check_socket,
@@ -85,7 +86,8 @@ static void examine(struct mpib_doctor *d)
 		checks[i](d);
 }
 
-static int report(const struct mpib_doctor *d, const struct mpib_ctl_call *call)
+static int doctor_report(const struct mpib_doctor *d,
+			 const struct mpib_ctl_call *call)
 {
 	const char *no_color = getenv("NO_COLOR");
 	bool colour = isatty(STDOUT_FILENO) && (!no_color || !*no_color);
@@ -101,7 +103,7 @@ static int report(const struct mpib_doctor *d, const struct mpib_ctl_call *call)
 		json_dumpf(d->findings, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else {
-		json_array_foreach(d->findings, i, f) print(f, colour);
+		json_array_foreach(d->findings, i, f) doctor_print(f, colour);
 		printf("%u ok, %u to look at, %u failed\n", d->count[MPIB_OK],
 		       d->count[MPIB_WARN], d->count[MPIB_FAIL]);
 	}
@@ -115,8 +117,8 @@ int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 				 .findings = json_array() };
 	int rc;
 
-	examine(&d);
-	rc = report(&d, call);
+	doctor_examine(&d);
+	rc = doctor_report(&d, call);
 	if (rc == MPIB_EXIT_OK && d.count[MPIB_FAIL])
 		rc = MPIB_EXIT_FAILED;
 	if (rc == MPIB_EXIT_FAILED && d.reached == MPIB_EXIT_NO_PROXY)

@@ -101,7 +101,7 @@ static int node_of(const char *pci)
 }
 
 /* The distance of two nodes; 10 is the node itself. */
-static int distance(const char *sysfs, int from, int to)
+static int host_distance(const char *sysfs, int from, int to)
 {
 	char line[1024], *at = line;
 	long n = 10;
@@ -137,7 +137,7 @@ static int nearest_gpu(const char *sysfs, int node)
 		    strcmp(vendor, "0x10de") != 0 ||
 		    strncmp(class, "0x03", 4) != 0)
 			continue;
-		far = distance(sysfs, node, node_of(path));
+		far = host_distance(sysfs, node, node_of(path));
 		if (best < 0 || far < best)
 			best = far;
 	}
@@ -207,7 +207,7 @@ static void *open_plugin(const char *name, char *file, size_t len)
 	return so;
 }
 
-static bool is_ours(void *so)
+static bool host_is_ours(void *so)
 {
 	const char *const *name; /* the first member of every version's table */
 
@@ -220,7 +220,7 @@ static void check_found(struct mpib_doctor *d, void *so, const char *file)
 	struct link_map *map;
 	const char *net = getenv("NCCL_NET");
 
-	if (!is_ours(so)) {
+	if (!host_is_ours(so)) {
 		mpib_find(d, MPIB_FAIL, "plugin",
 			  "export NCCL_NET_PLUGIN=mpib, and see which "
 			  "libnccl-net-mpib.so comes first in LD_LIBRARY_PATH",

@@ -9,12 +9,12 @@
 
 #include "doctor/doctor.h"
 
-static uint64_t num(const json_t *o, const char *key)
+static uint64_t node_num(const json_t *o, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(o, key));
 }
 
-static const char *str(const json_t *o, const char *key)
+static const char *node_str(const json_t *o, const char *key)
 {
 	const char *s = json_string_value(json_object_get(o, key));
 
@@ -28,7 +28,7 @@ void mpib_check_socket(struct mpib_doctor *d)
 	if (d->reached == MPIB_EXIT_OK) {
 		mpib_find(d, MPIB_OK, "socket", NULL,
 			  "%s: pid %" PRIu64 " answers", d->socket,
-			  num(d->greeting, "pid"));
+			  node_num(d->greeting, "pid"));
 		return;
 	}
 	/* "what: why (remedy)" */
@@ -42,17 +42,17 @@ void mpib_check_socket(struct mpib_doctor *d)
 
 void mpib_check_versions(struct mpib_doctor *d)
 {
-	const char *proxy = str(d->greeting, "mpib");
+	const char *proxy = node_str(d->greeting, "mpib");
 
 	if (!d->info)
 		return;
-	if (num(d->info, "abi") != MPIB_ABI_VERSION)
+	if (node_num(d->info, "abi") != MPIB_ABI_VERSION)
 		mpib_find(d, MPIB_FAIL, "versions",
 			  "install mpib-proxy and plugin of one version and "
 			  "restart the proxy",
 			  "the proxy speaks client ABI %" PRIu64
 			  ", what is installed here %u",
-			  num(d->info, "abi"), MPIB_ABI_VERSION);
+			  node_num(d->info, "abi"), MPIB_ABI_VERSION);
 	else if (strcmp(proxy, MPIB_VERSION) != 0)
 		mpib_find(d, MPIB_WARN, "versions",
 			  "replace it under the running jobs: mpibctl upgrade",
@@ -109,10 +109,10 @@ static void check_rate(struct mpib_doctor *d, const char *check,
 static void check_rdma(struct mpib_doctor *d, const json_t *rail)
 {
 	char check[32], dev[64];
-	const char *spec = str(rail, "device"), *colon;
+	const char *spec = node_str(rail, "device"), *colon;
 	unsigned port = 1;
 
-	snprintf(check, sizeof(check), "rail %.8s", str(rail, "name"));
+	snprintf(check, sizeof(check), "rail %.8s", node_str(rail, "name"));
 	if (sscanf(spec, "rdma:%63[^:]", dev) != 1)
 		return;
 	colon = strchr(spec + strlen("rdma:"), ':');
@@ -120,48 +120,48 @@ static void check_rdma(struct mpib_doctor *d, const json_t *rail)
 		port = (unsigned)strtoul(colon + 1, NULL, 10);
 	check_rate(d, check, dev, port);
 	check_pci(d, check, dev);
-	if (num(rail, "mtu") < 4096)
+	if (node_num(rail, "mtu") < 4096)
 		mpib_find(d, MPIB_WARN, check,
 			  "raise the MTU of its network interface to 4200 or "
 			  "more",
 			  "%s has an RDMA MTU of %" PRIu64 ", not 4096", dev,
-			  num(rail, "mtu"));
+			  node_num(rail, "mtu"));
 }
 
 static void check_gid(struct mpib_doctor *d, const char *check,
 		      const json_t *rail)
 {
-	const char *gid = str(rail, "gid");
+	const char *gid = node_str(rail, "gid");
 
 	if (!*gid || !strcmp(gid, "::"))
 		mpib_find(d, MPIB_FAIL, check,
 			  "give its network interface an address",
-			  "%s has no GID", str(rail, "device"));
+			  "%s has no GID", node_str(rail, "device"));
 	else if (!strncmp(gid, "fe80:", 5))
 		mpib_find(d, MPIB_WARN, check,
 			  "give its network interface an IPv4 address (RoCEv2)",
 			  "GID %s of %s reaches its own link only", gid,
-			  str(rail, "device"));
+			  node_str(rail, "device"));
 }
 
 static void check_rail(struct mpib_doctor *d, const json_t *rail)
 {
-	const char *dev = str(rail, "device");
-	bool up = !strcmp(str(rail, "state"), "active");
+	const char *dev = node_str(rail, "device");
+	bool up = !strcmp(node_str(rail, "state"), "active");
 	char check[32];
 
-	snprintf(check, sizeof(check), "rail %.8s", str(rail, "name"));
+	snprintf(check, sizeof(check), "rail %.8s", node_str(rail, "name"));
 	if (!up)
 		mpib_find(d, MPIB_FAIL, check,
 			  "bring its port up: cable, switch, ip link, rdma "
 			  "link",
 			  "%s is down", dev);
 	check_gid(d, check, rail);
-	if (num(rail, "cqe_errors"))
+	if (node_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_WARN, check,
 			  "mpibctl events, and the proxy's log, name the peers",
 			  "%" PRIu64 " completions of %s bore an error",
-			  num(rail, "cqe_errors"), dev);
+			  node_num(rail, "cqe_errors"), dev);
 	if (!strncmp(dev, "rdma:", 5))
 		check_rdma(d, rail);
 	else if (up)
@@ -169,7 +169,7 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail)
 			d, MPIB_OK, check, NULL,
 			"%s is up, a software HCA: it has no rated speed, GID "
 			"%s, MTU %" PRIu64,
-			dev, str(rail, "gid"), num(rail, "mtu"));
+			dev, node_str(rail, "gid"), node_num(rail, "mtu"));
 }
 
 static bool have_hardware(const struct mpib_doctor *d)
@@ -192,7 +192,7 @@ static bool has_rail(const struct mpib_doctor *d, const char *prefix)
 	size_t i;
 
 	json_array_foreach(d->rails, i, rail) found |=
-		!strncmp(str(rail, "device"), prefix, strlen(prefix));
+		!strncmp(node_str(rail, "device"), prefix, strlen(prefix));
 	return found;
 }
 
@@ -205,11 +205,11 @@ void mpib_check_rails(struct mpib_doctor *d)
 	json_array_foreach(d->rails, i, rail)
 	{
 		check_rail(d, rail);
-		if (mtu && num(rail, "mtu") != mtu)
+		if (mtu && node_num(rail, "mtu") != mtu)
 			mpib_find(d, MPIB_WARN, "rails",
 				  "give both network interfaces one MTU",
 				  "their MTUs differ");
-		mtu = num(rail, "mtu");
+		mtu = node_num(rail, "mtu");
 	}
 	if (d->rails && json_array_size(d->rails) < 2)
 		mpib_find(
@@ -247,7 +247,7 @@ void mpib_check_lanes(struct mpib_doctor *d)
 /* Pinned memory counts against the proxy's limit, not the job's. */
 void mpib_check_memlock(struct mpib_doctor *d)
 {
-	uint64_t pid = num(d->greeting, "pid");
+	uint64_t pid = node_num(d->greeting, "pid");
 	char path[64], line[256], soft[32];
 	bool found = false;
 	FILE *f;

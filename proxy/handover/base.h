@@ -6,7 +6,7 @@
 #ifndef MPIB_PROXY_HANDOVER_BASE_H
 #define MPIB_PROXY_HANDOVER_BASE_H
 
-#include "base/parcel.h"
+#include "base/serial.h"
 #include "engine/engine.h"
 
 struct mpib_base {
@@ -14,7 +14,7 @@ struct mpib_base {
 	uint32_t rails;
 	char run_dir[96];
 	char peer_link[64]; /* where it listens, for people */
-	struct mpib_engine_heirloom heirloom;
+	struct mpib_engine_inherited inherited;
 	int control, stats, metrics; /* listening */
 	int lock; /* of the run directory */
 	int guard; /* its link, see guard.h; or -1 */
@@ -25,6 +25,6 @@ struct mpib_base {
 	uint32_t lost; /* bit per rail whose device failed for good */
 };
 
-void mpib_base_parcel(struct mpib_parcel *p, struct mpib_base *b);
+void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b);
 
 #endif

@@ -15,7 +15,7 @@
 
 struct header {
 	uint64_t magic;
-	uint32_t version; /* MPIB_PARCEL_VERSION */
+	uint32_t version; /* MPIB_HANDOVER_VERSION */
 	uint32_t type;
 	uint64_t len;
 	uint64_t fds;
@@ -121,41 +121,42 @@ static int recv_fds(int sock, int *fd, size_t n)
 	return 0;
 }
 
-static size_t batch(size_t left)
+static size_t channel_batch(size_t left)
 {
 	return left < FDS_AT_ONCE ? left : FDS_AT_ONCE;
 }
 
-static int put(int sock, enum mpib_channel_type type, const void *bytes,
-	       size_t len, const int *fd, size_t fds)
+static int channel_put(int sock, enum mpib_channel_type type, const void *bytes,
+		       size_t len, const int *fd, size_t fds)
 {
 	struct header h = {
 		.magic = MAGIC,
-		.version = MPIB_PARCEL_VERSION,
+		.version = MPIB_HANDOVER_VERSION,
 		.type = (uint32_t)type,
 		.len = len,
 		.fds = fds,
 	};
 	int rc = send_all(sock, &h, sizeof(h));
 
-	for (size_t at = 0; rc == 0 && at < fds; at += batch(fds - at))
-		rc = send_fds(sock, fd + at, batch(fds - at));
+	for (size_t at = 0; rc == 0 && at < fds; at += channel_batch(fds - at))
+		rc = send_fds(sock, fd + at, channel_batch(fds - at));
 	return rc == 0 ? send_all(sock, bytes, len) : rc;
 }
 
 int mpib_channel_send(int sock, enum mpib_channel_type type,
-		      const struct mpib_parcel *p)
+		      const struct mpib_serial *p)
 {
-	return p ? put(sock, type, p->bytes, p->len, p->fd, p->fds)
-		 : put(sock, type, NULL, 0, NULL, 0);
+	return p ? channel_put(sock, type, p->bytes, p->len, p->fd, p->fds)
+		 : channel_put(sock, type, NULL, 0, NULL, 0);
 }
 
 int mpib_channel_fail(int sock, const char *why)
 {
-	return put(sock, MPIB_CHANNEL_FAILED, why, strlen(why), NULL, 0);
+	return channel_put(sock, MPIB_CHANNEL_FAILED, why, strlen(why), NULL,
+			   0);
 }
 
-static int take(int sock, const struct header *h, struct mpib_parcel *p)
+static int channel_take(int sock, const struct header *h, struct mpib_serial *p)
 {
 	uint8_t *bytes = malloc(h->len + 1);
 	int *fd = calloc(h->fds + 1, sizeof(*fd));
@@ -168,45 +169,45 @@ static int take(int sock, const struct header *h, struct mpib_parcel *p)
 		return -ENOMEM;
 	}
 	while (rc == 0 && got < h->fds) {
-		rc = recv_fds(sock, fd + got, batch(h->fds - got));
-		got += rc == 0 ? batch(h->fds - got) : 0;
+		rc = recv_fds(sock, fd + got, channel_batch(h->fds - got));
+		got += rc == 0 ? channel_batch(h->fds - got) : 0;
 	}
 	if (rc == 0)
 		rc = recv_all(sock, bytes, h->len);
-	mpib_parcel_unpack(p, bytes, h->len, fd, got);
+	mpib_serial_unpack(p, bytes, h->len, fd, got);
 	if (rc < 0)
-		mpib_parcel_fini(p);
+		mpib_serial_fini(p);
 	return rc;
 }
 
 int mpib_channel_recv(int sock, enum mpib_channel_type want,
-		      struct mpib_parcel *p)
+		      struct mpib_serial *p)
 {
 	struct header h;
 	int rc = recv_all(sock, &h, sizeof(h));
 
-	*p = (struct mpib_parcel){ 0 };
+	*p = (struct mpib_serial){ 0 };
 	if (rc < 0)
 		return rc;
 	if (h.magic != MAGIC || h.len > BYTES_MAX || h.fds > 1u << 24)
 		return -EPROTO;
-	if (h.type != MPIB_CHANNEL_FAILED && h.version != MPIB_PARCEL_VERSION)
+	if (h.type != MPIB_CHANNEL_FAILED && h.version != MPIB_HANDOVER_VERSION)
 		return -ENOTSUP;
-	rc = take(sock, &h, p);
+	rc = channel_take(sock, &h, p);
 	if (rc == 0 && h.type == MPIB_CHANNEL_FAILED) {
 		snprintf(p->why, sizeof(p->why), "%.*s", (int)h.len,
 			 (const char *)p->bytes);
 		return -EREMOTEIO;
 	}
 	if (rc == 0 && h.type != (uint32_t)want) {
-		mpib_parcel_fini(p);
+		mpib_serial_fini(p);
 		return -EPROTO;
 	}
 	return rc;
 }
 
 int mpib_channel_last(int sock, enum mpib_channel_type want,
-		      struct mpib_parcel *p)
+		      struct mpib_serial *p)
 {
 	int rc;
 

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/parcel.h"
+#include "base/serial.h"
 
 enum mpib_channel_type {
 	MPIB_CHANNEL_BASE = 1,
@@ -42,19 +42,19 @@ enum mpib_channel_type {
 int mpib_channel_patience(int sock, unsigned ms);
 /* p may be NULL. -errno. */
 int mpib_channel_send(int sock, enum mpib_channel_type type,
-		      const struct mpib_parcel *p);
+		      const struct mpib_serial *p);
 int mpib_channel_fail(int sock, const char *why);
 /*
- * Waits. 0: *p is an unpacking parcel with what came, to be ended by
- * mpib_parcel_fini(); -EREMOTEIO: FAILED came, with its text in p->why;
+ * Waits. 0: *p is an unpacking serialized state with what came, to be ended by
+ * mpib_serial_fini(); -EREMOTEIO: FAILED came, with its text in p->why;
  * -EPROTO: something else than want; -ENOTSUP: of another version; -EPIPE: the
  * other one ended; -errno.
  */
 int mpib_channel_recv(int sock, enum mpib_channel_type want,
-		      struct mpib_parcel *p);
+		      struct mpib_serial *p);
 /* The same of what is there already; from now on the other one can send nothing,
  * and is told so. -ETIMEDOUT: there was nothing. */
 int mpib_channel_last(int sock, enum mpib_channel_type want,
-		      struct mpib_parcel *p);
+		      struct mpib_serial *p);
 
 #endif

@@ -44,7 +44,7 @@ struct guard {
 	int stop; /* the signal by which all were told to stop; 0: none */
 };
 
-static void tell(const struct guard *g, int signo)
+static void guard_tell(const struct guard *g, int signo)
 {
 	if (g->serving > 1 && g->serving != getpid())
 		kill(g->serving, signo);
@@ -61,7 +61,7 @@ static void listen_to(struct guard *g)
 			continue;
 		g->serving = pid;
 		if (g->stop)
-			tell(g, g->stop);
+			guard_tell(g, g->stop);
 	}
 }
 
@@ -105,7 +105,7 @@ int mpib_guard_run(int link)
 		stop = info.si_signo != SIGUSR2;
 		if (stop)
 			g.stop = info.si_signo;
-		tell(&g, info.si_signo);
+		guard_tell(&g, info.si_signo);
 	}
 	return status;
 }

@@ -50,7 +50,7 @@ static int begin_thread(struct look *l)
 	return -rc;
 }
 
-static void on_tick(void *arg);
+static void readopt_on_tick(void *arg);
 
 static void end_look(struct mpib_readopt *r)
 {
@@ -67,7 +67,7 @@ static const char *name_of(unsigned lost)
 
 /* A package may have put another program where ours was: that is for an
  * operator to start. */
-static void hand_over(struct mpib_readopt *r, unsigned lost)
+static void readopt_hand_over(struct mpib_readopt *r, unsigned lost)
 {
 	struct mpib_event_about about = { .rails = (uint8_t)lost };
 
@@ -80,7 +80,7 @@ static void hand_over(struct mpib_readopt *r, unsigned lost)
 	mpib_upgrade_start(&r->proxy->upgrade, "/proc/self/exe");
 }
 
-static void on_answer(void *arg, uint32_t events)
+static void readopt_on_answer(void *arg, uint32_t events)
 {
 	struct mpib_readopt *r = arg;
 	struct mpib_proxy *p = r->proxy;
@@ -102,9 +102,10 @@ static void on_answer(void *arg, uint32_t events)
 		return;
 	now -= r->there_since;
 	if (now >= hold)
-		hand_over(r, lost);
+		readopt_hand_over(r, lost);
 	else if (hold - now < LOOK)
-		mpib_timer_arm(&p->loop, &r->timer, hold - now, on_tick, r);
+		mpib_timer_arm(&p->loop, &r->timer, hold - now, readopt_on_tick,
+			       r);
 }
 
 static void begin_look(struct mpib_readopt *r, unsigned lost)
@@ -125,8 +126,8 @@ static void begin_look(struct mpib_readopt *r, unsigned lost)
 	}
 	l->answer = fd[1];
 	r->look = fd[0];
-	if (mpib_loop_add(&p->loop, &r->watch, r->look, EPOLLIN, on_answer, r) <
-		    0 ||
+	if (mpib_loop_add(&p->loop, &r->watch, r->look, EPOLLIN,
+			  readopt_on_answer, r) < 0 ||
 	    begin_thread(l) < 0) {
 		end_look(r);
 		close(fd[1]);
@@ -159,13 +160,13 @@ static void leave_it(struct mpib_readopt *r, unsigned lost)
 		   name_of(lost));
 }
 
-static void on_tick(void *arg)
+static void readopt_on_tick(void *arg)
 {
 	struct mpib_readopt *r = arg;
 	struct mpib_proxy *p = r->proxy;
 	unsigned lost = mpib_engine_lost(p->engine);
 
-	mpib_timer_arm(&p->loop, &r->timer, LOOK, on_tick, r);
+	mpib_timer_arm(&p->loop, &r->timer, LOOK, readopt_on_tick, r);
 	if (p->upgrade.state != MPIB_UPGRADE_NONE || !lost)
 		return;
 	if (r->trying)
@@ -187,7 +188,7 @@ void mpib_readopt_start(struct mpib_readopt *r, struct mpib_proxy *p,
 			   &(struct mpib_event_about){ .rails = (uint8_t)lost },
 			   "%s: the device that had failed is opened anew",
 			   name_of(lost));
-	mpib_timer_arm(&p->loop, &r->timer, LOOK, on_tick, r);
+	mpib_timer_arm(&p->loop, &r->timer, LOOK, readopt_on_tick, r);
 }
 
 void mpib_readopt_stop(struct mpib_readopt *r)

@@ -20,7 +20,7 @@ struct mpib_proxy;
 struct mpib_readopt {
 	struct mpib_proxy *proxy;
 	struct mpib_timer timer;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	int look; /* where the outcome of a look comes; -1: none is under way */
 	uint64_t there_since; /* 0: it is not */
 	uint64_t not_before; /* of the next try */

@@ -15,8 +15,8 @@ static bool is_set(const struct mpib_config *cfg, unsigned i)
 }
 
 /* s is what is packed. */
-static void setting(struct mpib_parcel *p, struct mpib_config *cfg,
-		    const struct mpib_setting *s)
+static void settings_setting(struct mpib_serial *p, struct mpib_config *cfg,
+			     const struct mpib_setting *s)
 {
 	char section[32] = "", key[32] = "", value[MPIB_VALUE_MAX] = "";
 	char origin[MPIB_ORIGIN_MAX] = "", why[MPIB_WHY_MAX];
@@ -28,10 +28,10 @@ static void setting(struct mpib_parcel *p, struct mpib_config *cfg,
 		snprintf(origin, sizeof(origin), "%s",
 			 cfg->origin[s - mpib_settings]);
 	}
-	mpib_parcel_text(p, section, sizeof(section));
-	mpib_parcel_text(p, key, sizeof(key));
-	mpib_parcel_text(p, value, sizeof(value));
-	mpib_parcel_text(p, origin, sizeof(origin));
+	mpib_serial_text(p, section, sizeof(section));
+	mpib_serial_text(p, key, sizeof(key));
+	mpib_serial_text(p, value, sizeof(value));
+	mpib_serial_text(p, origin, sizeof(origin));
 	if (p->packing || p->failed)
 		return;
 	s = mpib_config_find(section, key);
@@ -43,35 +43,36 @@ static void setting(struct mpib_parcel *p, struct mpib_config *cfg,
 			  why);
 }
 
-static void settings(struct mpib_parcel *p, struct mpib_config *cfg)
+static void settings_one(struct mpib_serial *p, struct mpib_config *cfg)
 {
 	uint32_t n = 0, i = 0;
 
 	for (unsigned k = 0; p->packing && k < mpib_settings_count; k++)
 		n += is_set(cfg, k);
-	mpib_parcel_count(p, &n, MPIB_SETTINGS_MAX);
+	mpib_serial_count(p, &n, MPIB_SETTINGS_MAX);
 	for (; n > 0 && !p->failed; n--) {
 		while (p->packing && !is_set(cfg, i))
 			i++;
-		setting(p, cfg, p->packing ? &mpib_settings[i++] : NULL);
+		settings_setting(p, cfg,
+				 p->packing ? &mpib_settings[i++] : NULL);
 	}
 }
 
-static void share(struct mpib_parcel *p, struct mpib_sessions *all,
-		  const struct mpib_session *s)
+static void settings_share(struct mpib_serial *p, struct proxy_clients *all,
+			   const struct proxy_client *s)
 {
-	struct mpib_part part = { 0 };
+	struct mpib_share part = { 0 };
 	uint32_t id = 0;
-	struct mpib_session *to;
+	struct proxy_client *to;
 
 	if (s) {
 		part = s->share;
 		id = s->id;
 	}
-	mpib_parcel_u32(p, &id);
-	mpib_parcel_u32(p, &part.weight);
-	mpib_parcel_u32(p, &part.limit);
-	to = p->packing || p->failed ? NULL : mpib_sessions_find(all, id);
+	mpib_serial_u32(p, &id);
+	mpib_serial_u32(p, &part.weight);
+	mpib_serial_u32(p, &part.limit);
+	to = p->packing || p->failed ? NULL : proxy_clients_find(all, id);
 	if (to) {
 		to->share = part;
 		to->share_said = true;
@@ -80,35 +81,35 @@ static void share(struct mpib_parcel *p, struct mpib_sessions *all,
 
 /* Those that were given one; the others have theirs by the rules. Clients may
  * have left since they were handed over: here they are named. */
-static void shares(struct mpib_parcel *p, struct mpib_sessions *all)
+static void settings_shares(struct mpib_serial *p, struct proxy_clients *all)
 {
-	const struct mpib_session *s;
+	const struct proxy_client *s;
 	uint32_t n = 0;
 
 	if (!p->packing) {
-		for (mpib_parcel_u32(p, &n); n > 0 && !p->failed; n--)
-			share(p, all, NULL);
+		for (mpib_serial_u32(p, &n); n > 0 && !p->failed; n--)
+			settings_share(p, all, NULL);
 		return;
 	}
 	TAILQ_FOREACH(s, &all->list, link)
 	n += s->share_said;
-	mpib_parcel_u32(p, &n);
+	mpib_serial_u32(p, &n);
 	TAILQ_FOREACH(s, &all->list, link)
 	{
 		if (s->share_said)
-			share(p, all, s);
+			settings_share(p, all, s);
 	}
 }
 
-void mpib_settings_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p)
+void mpib_settings_serialize(struct mpib_serial *serial, struct mpib_proxy *p)
 {
 	const struct mpib_admin admin = { .cfg = &p->cfg,
-					  .sessions = &p->sessions,
+					  .clients = &p->clients,
 					  .engine = p->engine };
 
-	mpib_parcel_mark(parcel, "settings");
-	settings(parcel, &p->cfg);
-	shares(parcel, &p->sessions);
-	if (!parcel->packing && !parcel->failed)
+	mpib_serial_mark(serial, "settings");
+	settings_one(serial, &p->cfg);
+	settings_shares(serial, &p->clients);
+	if (!serial->packing && !serial->failed)
 		mpib_admin_apply(&admin);
 }

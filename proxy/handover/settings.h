@@ -3,7 +3,7 @@
 #ifndef MPIB_PROXY_HANDOVER_SETTINGS_H
 #define MPIB_PROXY_HANDOVER_SETTINGS_H
 
-#include "base/parcel.h"
+#include "base/serial.h"
 
 struct mpib_proxy;
 
@@ -13,6 +13,6 @@ struct mpib_proxy;
  * does not know, or refuses, is left as it is and logged: clients matter more.
  * Its clients are there already, its engine is halted.
  */
-void mpib_settings_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p);
+void mpib_settings_serialize(struct mpib_serial *serial, struct mpib_proxy *p);
 
 #endif

@@ -14,10 +14,10 @@
 #include "handover/guard.h"
 
 /* Only what a child of a process with threads may do. */
-static void become(const struct mpib_spawn *how, char **argv, int sock)
+static void spawn_become(const struct mpib_spawn *how, char **argv, int sock)
 	__attribute__((noreturn));
 
-static void become(const struct mpib_spawn *how, char **argv, int sock)
+static void spawn_become(const struct mpib_spawn *how, char **argv, int sock)
 {
 	sigset_t none;
 
@@ -61,7 +61,7 @@ int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid)
 	}
 	*pid = fork();
 	if (*pid == 0)
-		become(how, argv, pair[1]);
+		spawn_become(how, argv, pair[1]);
 	if (*pid < 0)
 		rc = -errno;
 	free(argv);

@@ -3,24 +3,24 @@
 
 #include "base/event.h"
 #include "engine/handover/handover.h"
-#include "handover/sessions.h"
+#include "handover/clients.h"
 #include "handover/settings.h"
 #include "peer/handover/handover.h"
 #include "proxy.h"
 
-void mpib_clients_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p)
+void mpib_clients_serialize(struct mpib_serial *serial, struct mpib_proxy *p)
 {
-	mpib_sessions_parcel(parcel, &p->sessions);
+	proxy_clients_serialize(serial, &p->clients);
 }
 
-void mpib_state_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p,
-		       uint64_t *began_ns)
+void mpib_state_serialize(struct mpib_serial *serial, struct mpib_proxy *p,
+			  uint64_t *began_ns)
 {
-	mpib_parcel_mark(parcel, "state");
-	mpib_parcel_u64(parcel, began_ns);
-	mpib_events_parcel(parcel);
-	mpib_settings_parcel(parcel, p);
-	mpib_engine_parcel(parcel, p->engine);
-	mpib_broker_parcel(parcel, p->broker, mpib_sessions_owner,
-			   &p->sessions);
+	mpib_serial_mark(serial, "state");
+	mpib_serial_u64(serial, began_ns);
+	mpib_events_serial(serial);
+	mpib_settings_serialize(serial, p);
+	mpib_engine_serialize(serial, p->engine);
+	mpib_broker_serialize(serial, p->broker, proxy_clients_owner,
+			      &p->clients);
 }

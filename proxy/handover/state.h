@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that a proxy has for others, as two parcels. */
+/* All that a proxy has for others, as two serialized state. */
 #ifndef MPIB_PROXY_HANDOVER_STATE_H
 #define MPIB_PROXY_HANDOVER_STATE_H
 
-#include "base/parcel.h"
+#include "base/serial.h"
 
 struct mpib_proxy;
 
@@ -12,10 +12,10 @@ struct mpib_proxy;
  * there is much memory: packed while the traffic goes on, but nobody attaches or
  * registers. Unpacked before shards run.
  */
-void mpib_clients_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p);
+void mpib_clients_serialize(struct mpib_serial *serial, struct mpib_proxy *p);
 /* The rest: lanes, listeners and connections of these clients, and what was set
  * while it ran. began_ns: when the traffic was stopped. Its engine is halted. */
-void mpib_state_parcel(struct mpib_parcel *parcel, struct mpib_proxy *p,
-		       uint64_t *began_ns);
+void mpib_state_serialize(struct mpib_serial *serial, struct mpib_proxy *p,
+			  uint64_t *began_ns);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/event.h"
 #include "engine/handover/handover.h"
 #include "handover/channel.h"
-#include "handover/sessions.h"
+#include "handover/clients.h"
 #include "handover/state.h"
 #include "peer/handover/handover.h"
 #include "proxy.h"
@@ -22,8 +22,8 @@
 /* How often it is looked whether the traffic goes on. */
 #define LOOK MPIB_MSEC
 
-static int check(const struct mpib_base *b, const struct mpib_config *cfg,
-		 char *why)
+static int takeover_check(const struct mpib_base *b,
+			  const struct mpib_config *cfg, char *why)
 {
 	if (b->abi != MPIB_ABI_VERSION)
 		return mpib_why_fail(
@@ -31,12 +31,12 @@ static int check(const struct mpib_base *b, const struct mpib_config *cfg,
 			"upgrade: clients are attached by version %u, this "
 			"mpib-proxy serves version %u (restart it)",
 			b->abi, MPIB_ABI_VERSION);
-	if (b->heirloom.shards != cfg->engine.shards)
+	if (b->inherited.shards != cfg->engine.shards)
 		return mpib_why_fail(
 			why, -EINVAL,
 			"upgrade: proxy.threads is %u now and was %u "
 			"(restart to change it)",
-			cfg->engine.shards, b->heirloom.shards);
+			cfg->engine.shards, b->inherited.shards);
 	if (b->rails != cfg->engine.rails)
 		return mpib_why_fail(
 			why, -EINVAL,
@@ -55,7 +55,7 @@ static int check(const struct mpib_base *b, const struct mpib_config *cfg,
 int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
 			char *why)
 {
-	struct mpib_parcel p;
+	struct mpib_serial p;
 	int rc = mpib_channel_patience(t->sock, PATIENCE_MS);
 
 	if (rc == 0)
@@ -71,13 +71,13 @@ int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
 			"--takeover: nobody hands over: %s (it is for "
 			"mpibctl upgrade alone)",
 			strerror(-rc));
-	mpib_base_parcel(&p, &t->base);
+	mpib_base_serialize(&p, &t->base);
 	if (p.failed)
 		rc = mpib_why_fail(why, -EPROTO, "upgrade: %s", p.why);
-	mpib_parcel_fini(&p);
+	mpib_serial_fini(&p);
 	/* It names the old one. */
 	unsetenv("WATCHDOG_PID");
-	return rc < 0 ? rc : check(&t->base, cfg, why);
+	return rc < 0 ? rc : takeover_check(&t->base, cfg, why);
 }
 
 void mpib_takeover_refuse(const struct mpib_takeover *t, const char *why)
@@ -85,7 +85,7 @@ void mpib_takeover_refuse(const struct mpib_takeover *t, const char *why)
 	mpib_channel_fail(t->sock, why);
 }
 
-static int lost(int rc, char *why)
+static int takeover_lost(int rc, char *why)
 {
 	return mpib_why_fail(why, rc,
 			     "upgrade: the mpib-proxy that runs gave up: %s",
@@ -93,15 +93,16 @@ static int lost(int rc, char *why)
 }
 
 /* Say what, and wait for an answer. */
-static int say(const struct mpib_takeover *t, enum mpib_channel_type what,
-	       enum mpib_channel_type want, struct mpib_parcel *answer,
-	       char *why)
+static int takeover_say(const struct mpib_takeover *t,
+			enum mpib_channel_type what,
+			enum mpib_channel_type want, struct mpib_serial *answer,
+			char *why)
 {
 	int rc = mpib_channel_send(t->sock, what, NULL);
 
 	if (rc == 0)
 		rc = mpib_channel_recv(t->sock, want, answer);
-	return rc < 0 ? lost(rc, why) : 0;
+	return rc < 0 ? takeover_lost(rc, why) : 0;
 }
 
 /* Whoever tells all processes of a node to stop means us, too, and the old one
@@ -124,62 +125,63 @@ static int told_to_stop(char *why)
 }
 
 /* It was unpacked. */
-static int finish(struct mpib_parcel *p, char *why)
+static int takeover_finish(struct mpib_serial *p, char *why)
 {
 	int rc = 0;
 
 	if (p->failed)
 		rc = mpib_why_fail(why, -EPROTO, "upgrade: %s", p->why);
-	mpib_parcel_fini(p);
+	mpib_serial_fini(p);
 	return rc;
 }
 
 int mpib_takeover_state(struct mpib_proxy *p, char *why)
 {
 	struct mpib_takeover *t = p->takeover;
-	struct mpib_parcel parcel;
+	struct mpib_serial serial;
 	int rc;
 
-	rc = say(t, MPIB_CHANNEL_READY, MPIB_CHANNEL_CLIENTS, &parcel, why);
+	rc = takeover_say(t, MPIB_CHANNEL_READY, MPIB_CHANNEL_CLIENTS, &serial,
+			  why);
 	if (rc < 0)
 		return rc;
-	mpib_clients_parcel(&parcel, p);
-	rc = finish(&parcel, why);
+	mpib_clients_serialize(&serial, p);
+	rc = takeover_finish(&serial, why);
 	if (rc == 0)
-		rc = say(t, MPIB_CHANNEL_MAPPED, MPIB_CHANNEL_STATE, &parcel,
-			 why);
+		rc = takeover_say(t, MPIB_CHANNEL_MAPPED, MPIB_CHANNEL_STATE,
+				  &serial, why);
 	if (rc < 0)
 		return rc;
-	mpib_state_parcel(&parcel, p, &t->began_ns);
-	rc = finish(&parcel, why);
+	mpib_state_serialize(&serial, p, &t->began_ns);
+	rc = takeover_finish(&serial, why);
 	if (rc == 0)
-		rc = say(t, MPIB_CHANNEL_PREPARED, MPIB_CHANNEL_GO, &parcel,
-			 why);
+		rc = takeover_say(t, MPIB_CHANNEL_PREPARED, MPIB_CHANNEL_GO,
+				  &serial, why);
 	if (rc < 0)
 		return rc;
-	mpib_parcel_fini(&parcel);
+	mpib_serial_fini(&serial);
 	rc = told_to_stop(why);
 	if (rc < 0)
 		return rc;
 	rc = mpib_channel_send(t->sock, MPIB_CHANNEL_TAKEN, NULL);
-	return rc < 0 ? lost(rc, why) : 0;
+	return rc < 0 ? takeover_lost(rc, why) : 0;
 }
 
-static void on_look(void *arg)
+static void takeover_on_look(void *arg)
 {
 	struct mpib_proxy *p = arg;
 	struct mpib_takeover *t = p->takeover;
 	struct mpib_event_about about = { 0 };
 
 	if (!mpib_engine_moves(p->engine)) {
-		mpib_timer_arm(&p->loop, &t->timer, LOOK, on_look, p);
+		mpib_timer_arm(&p->loop, &t->timer, LOOK, takeover_on_look, p);
 		return;
 	}
 	about.ns = t->blackout_ns = mpib_now_ns() - t->began_ns;
 	mpib_event(MPIB_LOG_INFO, "upgrade", &about,
 		   "mpib-proxy " MPIB_VERSION " goes on with %u clients; their "
 		   "traffic stood still for %llu.%03llu ms",
-		   p->sessions.ledger.attached,
+		   p->clients.usage.attached,
 		   (unsigned long long)about.ns / 1000000,
 		   (unsigned long long)about.ns / 1000 % 1000);
 }
@@ -202,11 +204,11 @@ int mpib_takeover_go_on(struct mpib_proxy *p)
 	if (rc == 0)
 		rc = mpib_broker_go_on(p->broker);
 	if (rc == 0)
-		rc = mpib_sessions_go_on(&p->sessions, t->base.control);
+		rc = proxy_clients_go_on(&p->clients, t->base.control);
 	if (rc == 0 && t->base.guard >= 0)
 		rc = mpib_loop_add(&p->loop, &t->guard_watch, t->base.guard, 0,
 				   on_guard, p);
 	mpib_engine_stay(p->engine);
-	on_look(p);
+	takeover_on_look(p);
 	return rc;
 }

@@ -17,7 +17,7 @@ struct mpib_takeover {
 	struct mpib_base base;
 	uint64_t began_ns; /* when the old one stopped the traffic */
 	uint64_t blackout_ns; /* until it went on; 0: it has not yet */
-	struct mpib_watch guard_watch;
+	struct mpib_io guard_watch;
 	struct mpib_timer timer;
 };
 
@@ -28,7 +28,7 @@ int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
 /* Tell the old one why it has to go on. */
 void mpib_takeover_refuse(const struct mpib_takeover *t, const char *why);
 /*
- * Engine and broker are open, idle; sessions listen to nobody. Returns 0 when
+ * Engine and broker are open, idle; clients listen to nobody. Returns 0 when
  * all that the old one had is ours, to go on with; -errno and why: nothing is,
  * and nothing was changed. Waits for the old one.
  */

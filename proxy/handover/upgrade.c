@@ -13,7 +13,7 @@
 
 #include "base/event.h"
 #include "handover/channel.h"
-#include "handover/giving.h"
+#include "handover/source.h"
 #include "handover/spawn.h"
 #include "handover/state.h"
 #include "proxy.h"
@@ -51,7 +51,7 @@ void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 }
 
 /* A place for one more; NULL: there is none. */
-static pid_t *dying(struct mpib_upgrade *u)
+static pid_t *upgrade_dying(struct mpib_upgrade *u)
 {
 	for (unsigned i = 0; i < MPIB_UPGRADE_DYING; i++) {
 		if (!u->dying[i])
@@ -79,7 +79,8 @@ static void end_child(struct mpib_upgrade *u)
 {
 	if (u->pid > 0) {
 		kill(u->pid, SIGKILL);
-		*dying(u) = u->pid; /* no upgrade begins without a place */
+		*upgrade_dying(u) =
+			u->pid; /* no upgrade begins without a place */
 		on_reap(u);
 	}
 	u->pid = 0;
@@ -100,7 +101,7 @@ void mpib_upgrade_give_up(struct mpib_upgrade *u, const char *fmt, ...)
 	vsnprintf(u->error, sizeof(u->error), fmt, ap);
 	va_end(ap);
 	end_child(u);
-	rc = mpib_giving_undo(u);
+	rc = mpib_source_undo(u);
 	u->state = MPIB_UPGRADE_NONE;
 	u->failed = true;
 	mpib_event(MPIB_LOG_WARN, "upgrade_failed", NULL,
@@ -112,7 +113,7 @@ void mpib_upgrade_give_up(struct mpib_upgrade *u, const char *fmt, ...)
 	}
 }
 
-static void on_late(void *arg)
+static void upgrade_on_late(void *arg)
 {
 	mpib_upgrade_give_up(arg,
 			     "the new mpib-proxy was not ready within %llu s",
@@ -120,7 +121,7 @@ static void on_late(void *arg)
 }
 
 /* How it ended, if it has; it closed its end of the socket. */
-static void tell_end(struct mpib_upgrade *u)
+static void upgrade_tell_end(struct mpib_upgrade *u)
 {
 	int status = 0;
 	pid_t pid = 0;
@@ -146,11 +147,11 @@ static void tell_end(struct mpib_upgrade *u)
 			u, "the new mpib-proxy hung up before it was ready");
 }
 
-static void on_said(void *arg, uint32_t events)
+static void upgrade_on_said(void *arg, uint32_t events)
 {
 	struct mpib_upgrade *u = arg;
 	bool starting = u->state == MPIB_UPGRADE_STARTING;
-	struct mpib_parcel answer;
+	struct mpib_serial answer;
 	int rc;
 
 	(void)events;
@@ -158,38 +159,39 @@ static void on_said(void *arg, uint32_t events)
 		u->sock, starting ? MPIB_CHANNEL_READY : MPIB_CHANNEL_MAPPED,
 		&answer);
 	if (rc == -EPIPE && starting)
-		tell_end(u);
+		upgrade_tell_end(u);
 	else if (rc < 0)
-		mpib_upgrade_give_up(u, "%s", mpib_giving_trouble(rc, &answer));
+		mpib_upgrade_give_up(u, "%s",
+				     mpib_source_last_error(rc, &answer));
 	else if (starting)
-		mpib_giving_settle(u);
+		mpib_source_settle(u);
 	else if (u->state == MPIB_UPGRADE_MAPPING)
-		mpib_giving_fence(u);
+		mpib_source_fence(u);
 	else
 		mpib_upgrade_give_up(u,
 				     "the new mpib-proxy speaks out of turn");
-	mpib_parcel_fini(&answer);
+	mpib_serial_fini(&answer);
 }
 
 static int send_base(struct mpib_upgrade *u)
 {
 	struct mpib_proxy *p = u->proxy;
-	struct mpib_parcel parcel;
+	struct mpib_serial serial;
 	struct mpib_base base;
 	int rc;
 
 	mpib_proxy_base(p, &base);
-	mpib_parcel_pack(&parcel);
-	mpib_base_parcel(&parcel, &base);
-	rc = mpib_channel_send(u->sock, MPIB_CHANNEL_BASE, &parcel);
-	mpib_parcel_fini(&parcel);
+	mpib_serial_pack(&serial);
+	mpib_base_serialize(&serial, &base);
+	rc = mpib_channel_send(u->sock, MPIB_CHANNEL_BASE, &serial);
+	mpib_serial_fini(&serial);
 	return rc;
 }
 
-static int refuse(struct mpib_upgrade *u, int rc, const char *fmt, ...)
+static int upgrade_refuse(struct mpib_upgrade *u, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int refuse(struct mpib_upgrade *u, int rc, const char *fmt, ...)
+static int upgrade_refuse(struct mpib_upgrade *u, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -212,34 +214,35 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 	};
 	int rc;
 
-	if (u->state != MPIB_UPGRADE_NONE || !dying(u)) {
+	if (u->state != MPIB_UPGRADE_NONE || !upgrade_dying(u)) {
 		errno = EALREADY;
 		return -EALREADY;
 	}
 	u->failed = false;
 	if (access(how.path, X_OK) < 0)
-		return refuse(u, -errno, "%s: %s", how.path, strerror(errno));
+		return upgrade_refuse(u, -errno, "%s: %s", how.path,
+				      strerror(errno));
 	rc = mpib_spawn_guard(p->takeover ? p->takeover->base.guard : -1,
 			      p->cfg.daemon, u->guard);
 	if (rc == 0)
 		rc = mpib_spawn(&how, &u->sock, &u->pid);
 	if (rc < 0)
-		return refuse(u, rc, "%s cannot be started: %s", how.path,
-			      strerror(-rc));
-	mpib_channel_patience(u->sock, mpib_giving_limit_ms(p->cfg.silence));
+		return upgrade_refuse(u, rc, "%s cannot be started: %s",
+				      how.path, strerror(-rc));
+	mpib_channel_patience(u->sock, mpib_source_limit_ms(p->cfg.silence));
 	u->state = MPIB_UPGRADE_STARTING;
 	mpib_event(MPIB_LOG_INFO, "upgrade", NULL, "%s, pid %d, gets ready",
 		   how.path, (int)u->pid);
 	rc = send_base(u);
 	if (rc == 0)
 		rc = mpib_loop_add(&p->loop, &u->watch, u->sock, EPOLLIN,
-				   on_said, u);
-	mpib_timer_arm(&p->loop, &u->timer, START_LIMIT, on_late, u);
+				   upgrade_on_said, u);
+	mpib_timer_arm(&p->loop, &u->timer, START_LIMIT, upgrade_on_late, u);
 	/* What does not read it will end, which says more. */
 	if (rc < 0 && rc != -EPIPE)
 		mpib_upgrade_give_up(u, "handing over: %s", strerror(-rc));
 	else if (rc < 0)
-		tell_end(u);
+		upgrade_tell_end(u);
 	return 0;
 }
 

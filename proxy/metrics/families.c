@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "engine/lane/claim.h"
+#include "engine/lane/drr.h"
 
 /* The number of the family's field. */
-static uint64_t u64(const struct mpib_exposition *m, const void *base)
+static uint64_t families_u64(const struct mpib_exposition *m, const void *base)
 {
 	uint64_t n;
 
@@ -15,7 +15,7 @@ static uint64_t u64(const struct mpib_exposition *m, const void *base)
 	return n;
 }
 
-static uint32_t u32(const struct mpib_exposition *m, const void *base)
+static uint32_t families_u32(const struct mpib_exposition *m, const void *base)
 {
 	uint32_t n;
 
@@ -23,7 +23,7 @@ static uint32_t u32(const struct mpib_exposition *m, const void *base)
 	return n;
 }
 
-static void build(const struct mpib_exposition *m)
+static void families_build(const struct mpib_exposition *m)
 {
 	char abi[12];
 	const struct mpib_label label[] = { { "version", MPIB_VERSION },
@@ -33,12 +33,12 @@ static void build(const struct mpib_exposition *m)
 	mpib_sample(m, label, 2, 1);
 }
 
-static void uptime(const struct mpib_exposition *m)
+static void families_uptime(const struct mpib_exposition *m)
 {
 	mpib_sample_real(m, NULL, 0, m->view->uptime_s);
 }
 
-static void upgrades(const struct mpib_exposition *m)
+static void families_upgrades(const struct mpib_exposition *m)
 {
 	mpib_sample(m, NULL, 0, m->view->upgrades);
 }
@@ -85,18 +85,18 @@ static void rail_speed(const struct mpib_exposition *m)
 static void rail_u64(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
-		rail_sample(m, r, u64(m, &m->view->snap->rail[r]));
+		rail_sample(m, r, families_u64(m, &m->view->snap->rail[r]));
 }
 
 static void rail_u32(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
-		rail_sample(m, r, u32(m, &m->view->snap->rail[r]));
+		rail_sample(m, r, families_u32(m, &m->view->snap->rail[r]));
 }
 
 static void snap_u32(const struct mpib_exposition *m)
 {
-	mpib_sample(m, NULL, 0, u32(m, m->view->snap));
+	mpib_sample(m, NULL, 0, families_u32(m, m->view->snap));
 }
 
 static void broken_lanes(const struct mpib_exposition *m)
@@ -114,47 +114,47 @@ static void broken_connections(const struct mpib_exposition *m)
 	const struct mpib_snapshot *s = m->view->snap;
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < s->flows; i++)
-		n += s->flow[i].broken;
+	for (uint32_t i = 0; i < s->conns; i++)
+		n += s->conn[i].broken;
 	mpib_sample(m, NULL, 0, n);
 }
 
-static void outstanding(const struct mpib_exposition *m)
+static void families_outstanding(const struct mpib_exposition *m)
 {
 	const struct mpib_snapshot *s = m->view->snap;
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < s->flows; i++)
-		n += s->flow[i].outstanding;
+	for (uint32_t i = 0; i < s->conns; i++)
+		n += s->conn[i].outstanding;
 	mpib_sample(m, NULL, 0, n);
 }
 
-static void ledger_u32(const struct mpib_exposition *m)
+static void usage_u32(const struct mpib_exposition *m)
 {
-	mpib_sample(m, NULL, 0, u32(m, &m->view->sessions->ledger));
+	mpib_sample(m, NULL, 0, families_u32(m, &m->view->clients->usage));
 }
 
-static void ledger_u64(const struct mpib_exposition *m)
+static void usage_u64(const struct mpib_exposition *m)
 {
-	mpib_sample(m, NULL, 0, u64(m, &m->view->sessions->ledger));
+	mpib_sample(m, NULL, 0, families_u64(m, &m->view->clients->usage));
 }
 
-static void rejected(const struct mpib_exposition *m)
+static void families_rejected(const struct mpib_exposition *m)
 {
 	const struct mpib_snapshot *s = m->view->snap;
 	struct mpib_label label = { "reason", "client" };
 	uint64_t bad = 0;
 
-	mpib_sample(m, &label, 1, m->view->sessions->refused);
+	mpib_sample(m, &label, 1, m->view->clients->refused);
 	label.value = "request";
-	mpib_sample(m, &label, 1, m->view->sessions->rejected);
+	mpib_sample(m, &label, 1, m->view->clients->rejected);
 	for (unsigned r = 0; r < s->rails; r++)
 		bad += s->rail[r].bad_imms;
 	label.value = "immediate";
 	mpib_sample(m, &label, 1, bad);
 }
 
-static double share(double used, double of)
+static double families_share(double used, double of)
 {
 	return of > 0 ? used / of : 0;
 }
@@ -166,7 +166,8 @@ static void thread_u64(const struct mpib_exposition *m)
 		const struct mpib_label label = { "thread", id };
 
 		snprintf(id, sizeof(id), "%u", i);
-		mpib_sample(m, &label, 1, u64(m, &m->view->snap->shard[i]));
+		mpib_sample(m, &label, 1,
+			    families_u64(m, &m->view->snap->shard[i]));
 	}
 }
 
@@ -178,8 +179,9 @@ static void thread_busy(const struct mpib_exposition *m)
 		const struct mpib_label label = { "thread", id };
 
 		snprintf(id, sizeof(id), "%u", i);
-		mpib_sample_real(m, &label, 1,
-				 share((double)s->busy_ns,
+		mpib_sample_real(
+			m, &label, 1,
+			families_share((double)s->busy_ns,
 				       (double)(s->busy_ns + s->idle_ns)));
 	}
 }
@@ -193,10 +195,10 @@ static void client_info(const struct mpib_exposition *m)
 			{ "client", c->id },
 			{ "uid", c->uid },
 			{ "pid", pid },
-			{ "name", c->session->name },
+			{ "name", c->client->name },
 		};
 
-		snprintf(pid, sizeof(pid), "%u", c->session->pid);
+		snprintf(pid, sizeof(pid), "%u", c->client->pid);
 		mpib_sample(m, label, 4, 1);
 	}
 }
@@ -220,16 +222,16 @@ static void client_registered(const struct mpib_exposition *m)
 {
 	for (unsigned i = 0; i < m->clients; i++)
 		client_sample(m, &m->client[i],
-			      m->client[i].session->registered);
+			      m->client[i].client->registered);
 }
 
 static void client_weight(const struct mpib_exposition *m)
 {
 	for (unsigned i = 0; i < m->clients; i++) {
-		uint32_t weight = m->client[i].session->share.weight;
+		uint32_t weight = m->client[i].client->share.weight;
 
 		client_sample(m, &m->client[i],
-			      weight ? weight : MPIB_CLAIM_WEIGHT);
+			      weight ? weight : MPIB_DRR_WEIGHT);
 	}
 }
 
@@ -251,7 +253,8 @@ static void client_rail(const struct mpib_exposition *m)
 				{ "rail", mpib_rail_name(r) },
 			};
 
-			mpib_sample(m, label, 3, u64(m, &c->sums.n[r]));
+			mpib_sample(m, label, 3,
+				    families_u64(m, &c->sums.n[r]));
 		}
 	}
 }
@@ -275,14 +278,15 @@ static void client_rail(const struct mpib_exposition *m)
 #define RAIL(f) offsetof(struct mpib_snap_rail, f)
 #define SNAP(f) offsetof(struct mpib_snapshot, f)
 #define SHARD(f) offsetof(struct mpib_snap_shard, f)
-#define LEDGER(f) offsetof(struct mpib_ledger, f)
+#define USAGE(f) offsetof(struct mpib_usage, f)
 #define MOVED(f) offsetof(struct mpib_rail_counts, f)
 
 const struct mpib_family mpib_families[] = {
-	INFO("build", build, "Version of the proxy and of its client ABI."),
-	GAUGE("uptime_seconds", "seconds", uptime, 0,
+	INFO("build", families_build,
+	     "Version of the proxy and of its client ABI."),
+	GAUGE("uptime_seconds", "seconds", families_uptime, 0,
 	      "Time since the proxy began to serve."),
-	COUNTER("upgrades", NULL, upgrades, 0,
+	COUNTER("upgrades", NULL, families_upgrades, 0,
 		"Live upgrades since a proxy was started; 0 after a restart."),
 
 	INFO("rail", rail_info, "Device behind each rail."),
@@ -329,10 +333,10 @@ const struct mpib_family mpib_families[] = {
 	GAUGE("lanes", NULL, snap_u32, SNAP(lanes), "Lanes to peers."),
 	GAUGE("lanes_broken", NULL, broken_lanes, 0,
 	      "Lanes whose connections fail."),
-	GAUGE("connections", NULL, snap_u32, SNAP(flows), "Open connections."),
+	GAUGE("connections", NULL, snap_u32, SNAP(conns), "Open connections."),
 	GAUGE("connections_broken", NULL, broken_connections, 0,
 	      "Open connections that failed."),
-	GAUGE("requests_outstanding", NULL, outstanding, 0,
+	GAUGE("requests_outstanding", NULL, families_outstanding, 0,
 	      "Requests that wait to be done."),
 	GAUGE("oldest_request_seconds", "seconds", mpib_fill_oldest_request, 0,
 	      "Age of the request that waits longest."),
@@ -341,17 +345,17 @@ const struct mpib_family mpib_families[] = {
 	HISTOGRAM("rail_completion_seconds", mpib_fill_completion_seconds,
 		  "Time from a post to its completion."),
 
-	GAUGE("clients", NULL, ledger_u32, LEDGER(attached),
+	GAUGE("clients", NULL, usage_u32, USAGE(attached),
 	      "Processes attached."),
-	GAUGE("clients_leaving", NULL, ledger_u32, LEDGER(leaving),
+	GAUGE("clients_leaving", NULL, usage_u32, USAGE(leaving),
 	      "Processes that are gone and whose memory is being fenced."),
-	GAUGE("regions", NULL, ledger_u32, LEDGER(regions),
+	GAUGE("regions", NULL, usage_u32, USAGE(regions),
 	      "Memory regions registered."),
-	GAUGE("registered_bytes", "bytes", ledger_u64, LEDGER(registered),
+	GAUGE("registered_bytes", "bytes", usage_u64, USAGE(registered),
 	      "Memory registered for clients."),
-	GAUGE("mapped_bytes", "bytes", ledger_u64, LEDGER(mapped),
+	GAUGE("mapped_bytes", "bytes", usage_u64, USAGE(mapped),
 	      "Memory of clients that the proxy maps."),
-	COUNTER("rejected", NULL, rejected, 0,
+	COUNTER("rejected", NULL, families_rejected, 0,
 		"Clients, requests and arrivals that were refused."),
 	GAUGE("limit_used_ratio", "ratio", mpib_fill_limits, 0,
 	      "Share of a limit that is used; of memory and regions, by the "

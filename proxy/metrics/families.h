@@ -31,7 +31,7 @@ extern const struct mpib_family mpib_families[];
 extern const unsigned mpib_family_count;
 
 struct mpib_exposed_client {
-	const struct mpib_session *session;
+	const struct proxy_client *client;
 	char id[12], uid[12];
 	struct mpib_client_sums sums;
 };

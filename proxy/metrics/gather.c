@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 
-static void take(void *arg);
+static void gather_take(void *arg);
 
 void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 		      struct mpib_engine *engine, const struct mpib_view *view)
@@ -18,7 +18,7 @@ void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 }
 
 /* Whoever asked before `begun` was counted up; new ones come after those. */
-static void serve(struct mpib_gather *g, const struct mpib_view *v)
+static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
 {
 	uint64_t now = g->begun;
 	struct mpib_gather_wait *w;
@@ -28,23 +28,23 @@ static void serve(struct mpib_gather *g, const struct mpib_view *v)
 		w->fn(w->arg, v);
 	}
 	if (w)
-		mpib_timer_arm(g->loop, &g->again, 0, take, g);
+		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
 }
 
-static void on_snapshot(void *arg, struct mpib_snapshot *snap)
+static void gather_on_snapshot(void *arg, struct mpib_snapshot *snap)
 {
 	struct mpib_gather *g = arg;
 
 	g->taking = false;
 	g->view.snap = snap;
 	g->view.uptime_s = (double)(mpib_loop_now(g->loop) - g->start) / 1e9;
-	serve(g, snap ? &g->view : NULL);
+	gather_serve(g, snap ? &g->view : NULL);
 	g->view.snap = NULL;
 	if (snap)
 		mpib_snapshot_free(snap);
 }
 
-static void take(void *arg)
+static void gather_take(void *arg)
 {
 	struct mpib_gather *g = arg;
 
@@ -52,11 +52,11 @@ static void take(void *arg)
 		return;
 	g->begun++;
 	g->taking = true;
-	if (mpib_engine_snapshot(g->engine, on_snapshot, g) == 0)
+	if (mpib_engine_snapshot(g->engine, gather_on_snapshot, g) == 0)
 		return;
 	g->taking = false;
 	mpib_warn("metrics: out of memory");
-	serve(g, NULL);
+	gather_serve(g, NULL);
 }
 
 void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
@@ -69,7 +69,7 @@ void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 	wait->ticket = g->begun + 1;
 	TAILQ_INSERT_TAIL(&g->waits, wait, link);
 	if (!g->taking)
-		mpib_timer_arm(g->loop, &g->again, 0, take, g);
+		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
 }
 
 void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait)

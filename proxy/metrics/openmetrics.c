@@ -59,7 +59,7 @@ void mpib_sample_real(const struct mpib_exposition *m,
 #define HIST_LAST MPIB_HIST_HIGH_BITS
 #define HIST_STEP 2
 
-static uint64_t below(const struct mpib_hist_counts *h, uint64_t ns)
+static uint64_t openmetrics_below(const struct mpib_hist_counts *h, uint64_t ns)
 {
 	uint64_t n = 0;
 
@@ -79,7 +79,7 @@ void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
 		fprintf(m->out,
 			"%s_bucket{%s=\"%s\",le=\"%.9g\"} %" PRIu64 "\n", name,
 			label.name, label.value, (double)(1ull << bits) / 1e9,
-			below(h, 1ull << bits));
+			openmetrics_below(h, 1ull << bits));
 	fprintf(m->out, "%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name,
 		label.name, label.value, h->count);
 	fprintf(m->out, "%s_sum{%s=\"%s\"} %.9g\n", name, label.name,
@@ -113,18 +113,18 @@ static void put_head(const struct mpib_exposition *m, bool open)
 /* The first of them, with what their connections moved. */
 static void pick_clients(struct mpib_exposition *m)
 {
-	const struct mpib_session *s;
+	const struct proxy_client *s;
 
-	TAILQ_FOREACH(s, &m->view->sessions->list, link)
+	TAILQ_FOREACH(s, &m->view->clients->list, link)
 	{
 		struct mpib_exposed_client *c = &m->client[m->clients];
 
-		if (!s->owner.attachment)
+		if (!s->peer_client.engine_client)
 			continue;
 		if (m->clients == MPIB_METRICS_CLIENTS)
 			break;
 		m->clients++;
-		c->session = s;
+		c->client = s;
 		snprintf(c->id, sizeof(c->id), "%u", s->id);
 		snprintf(c->uid, sizeof(c->uid), "%u", s->uid);
 		mpib_sums_of_client(m->view->snap, s->id, &c->sums);

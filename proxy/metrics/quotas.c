@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How near clients and users are to what they may hold. */
+#include "client/quota.h"
 #include "metrics/families.h"
-#include "session/quota.h"
 
 #define USERS 8 /* with series of their own, the longest attached first */
 
-static double share(double used, double of)
+static double quotas_share(double used, double of)
 {
 	return of > 0 ? used / of : 0;
 }
 
 void mpib_fill_limits(const struct mpib_exposition *m)
 {
-	const struct mpib_sessions *all = m->view->sessions;
+	const struct proxy_clients *all = m->view->clients;
 	const struct mpib_config *cfg = m->view->cfg;
 	struct mpib_label label = { "resource", "clients" };
 	double regions = 0, memory = 0;
-	const struct mpib_session *s;
+	const struct proxy_client *s;
 
 	TAILQ_FOREACH(s, &all->list, link)
 	{
@@ -26,16 +26,17 @@ void mpib_fill_limits(const struct mpib_exposition *m)
 			memory = (double)s->registered;
 	}
 	mpib_sample_real(m, &label, 1,
-			 share(all->ledger.attached, cfg->max_clients));
+			 quotas_share(all->usage.attached, cfg->max_clients));
 	label.value = "regions";
-	mpib_sample_real(m, &label, 1, share(regions, cfg->max_regions));
+	mpib_sample_real(m, &label, 1, quotas_share(regions, cfg->max_regions));
 	label.value = "memory";
-	mpib_sample_real(m, &label, 1, share(memory, (double)all->max_memory));
+	mpib_sample_real(m, &label, 1,
+			 quotas_share(memory, (double)all->max_memory));
 }
 
 static void fill_user(const struct mpib_exposition *m, uid_t uid)
 {
-	const struct mpib_sessions *all = m->view->sessions;
+	const struct proxy_clients *all = m->view->clients;
 	char text[12];
 
 	snprintf(text, sizeof(text), "%u", uid);
@@ -47,19 +48,20 @@ static void fill_user(const struct mpib_exposition *m, uid_t uid)
 
 		if (q == MPIB_QUOTA_MESSAGES || limit == 0)
 			continue;
-		mpib_sample_real(m, label, 2,
-				 share((double)mpib_quota_used(all, uid, q),
-				       (double)limit));
+		mpib_sample_real(
+			m, label, 2,
+			quotas_share((double)mpib_quota_used(all, uid, q),
+				     (double)limit));
 	}
 }
 
 void mpib_fill_quotas(const struct mpib_exposition *m)
 {
-	const struct mpib_session *s;
+	const struct proxy_client *s;
 	uid_t seen[USERS];
 	unsigned users = 0;
 
-	TAILQ_FOREACH(s, &m->view->sessions->list, link)
+	TAILQ_FOREACH(s, &m->view->clients->list, link)
 	{
 		unsigned i = 0;
 

@@ -16,7 +16,7 @@ struct scrape {
 	struct mpib_scrapes *sock;
 	TAILQ_ENTRY(scrape) link;
 	int fd;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer timer;
 	struct mpib_gather_wait wait;
 	char *out; /* NULL until there is a snapshot */
@@ -26,12 +26,12 @@ struct scrape {
 struct mpib_scrapes {
 	struct mpib_gather *gather;
 	int fd;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	TAILQ_HEAD(, scrape) scrapes;
 	unsigned count;
 };
 
-static void drop(struct scrape *s)
+static void scrape_drop(struct scrape *s)
 {
 	struct mpib_scrapes *m = s->sock;
 
@@ -47,10 +47,10 @@ static void drop(struct scrape *s)
 
 static void on_slow(void *arg)
 {
-	drop(arg);
+	scrape_drop(arg);
 }
 
-static void flush(struct scrape *s)
+static void scrape_flush(struct scrape *s)
 {
 	while (s->at < s->len) {
 		ssize_t n = send(s->fd, s->out + s->at, s->len - s->at,
@@ -65,21 +65,21 @@ static void flush(struct scrape *s)
 			break;
 		s->at += (size_t)n;
 	}
-	drop(s);
+	scrape_drop(s);
 }
 
-static void on_view(void *arg, const struct mpib_view *v)
+static void scrape_on_view(void *arg, const struct mpib_view *v)
 {
 	struct scrape *s = arg;
 
 	s->out = v ? mpib_metrics_text(v, MPIB_METRICS_OPENMETRICS) : NULL;
 	if (!s->out) {
 		mpib_warn("metrics: out of memory");
-		drop(s);
+		scrape_drop(s);
 		return;
 	}
 	s->len = strlen(s->out);
-	flush(s);
+	scrape_flush(s);
 }
 
 static void on_peer(void *arg, uint32_t events)
@@ -87,12 +87,12 @@ static void on_peer(void *arg, uint32_t events)
 	struct scrape *s = arg;
 
 	if (s->out && !(events & (EPOLLHUP | EPOLLERR)))
-		flush(s);
+		scrape_flush(s);
 	else
-		drop(s); /* before there was anything to take */
+		scrape_drop(s); /* before there was anything to take */
 }
 
-static void on_accept(void *arg, uint32_t events)
+static void scrape_on_accept(void *arg, uint32_t events)
 {
 	struct mpib_scrapes *m = arg;
 	struct mpib_gather *g = m->gather;
@@ -113,7 +113,7 @@ static void on_accept(void *arg, uint32_t events)
 	TAILQ_INSERT_TAIL(&m->scrapes, s, link);
 	m->count++;
 	mpib_timer_arm(g->loop, &s->timer, PATIENCE, on_slow, s);
-	mpib_gather_ask(g, &s->wait, on_view, s);
+	mpib_gather_ask(g, &s->wait, scrape_on_view, s);
 }
 
 int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
@@ -126,7 +126,8 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 	m->gather = g;
 	m->fd = fd;
 	TAILQ_INIT(&m->scrapes);
-	rc = mpib_loop_add(g->loop, &m->watch, fd, EPOLLIN, on_accept, m);
+	rc = mpib_loop_add(g->loop, &m->watch, fd, EPOLLIN, scrape_on_accept,
+			   m);
 	if (rc < 0) {
 		free(m);
 		return rc;
@@ -139,6 +140,6 @@ void mpib_scrapes_close(struct mpib_scrapes *sock)
 {
 	mpib_loop_del(sock->gather->loop, &sock->watch);
 	while (!TAILQ_EMPTY(&sock->scrapes))
-		drop(TAILQ_FIRST(&sock->scrapes));
+		scrape_drop(TAILQ_FIRST(&sock->scrapes));
 	free(sock);
 }

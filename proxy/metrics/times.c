@@ -4,8 +4,8 @@
 
 #include "metrics/families.h"
 
-static void times(const struct mpib_exposition *m, bool sender,
-		  enum mpib_time which, struct mpib_label label)
+static void times_one(const struct mpib_exposition *m, bool sender,
+		      enum mpib_time which, struct mpib_label label)
 {
 	struct mpib_hist_counts h = { 0 };
 
@@ -16,10 +16,10 @@ static void times(const struct mpib_exposition *m, bool sender,
 
 void mpib_fill_request_seconds(const struct mpib_exposition *m)
 {
-	times(m, true, MPIB_TIME_SUBMIT_DONE,
-	      (struct mpib_label){ "direction", "send" });
-	times(m, false, MPIB_TIME_SUBMIT_DONE,
-	      (struct mpib_label){ "direction", "recv" });
+	times_one(m, true, MPIB_TIME_SUBMIT_DONE,
+		  (struct mpib_label){ "direction", "send" });
+	times_one(m, false, MPIB_TIME_SUBMIT_DONE,
+		  (struct mpib_label){ "direction", "recv" });
 }
 
 void mpib_fill_completion_seconds(const struct mpib_exposition *m)
@@ -29,8 +29,8 @@ void mpib_fill_completion_seconds(const struct mpib_exposition *m)
 	};
 
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
-		times(m, true, by_rail[r],
-		      (struct mpib_label){ "rail", mpib_rail_name(r) });
+		times_one(m, true, by_rail[r],
+			  (struct mpib_label){ "rail", mpib_rail_name(r) });
 }
 
 void mpib_fill_oldest_request(const struct mpib_exposition *m)
@@ -38,9 +38,9 @@ void mpib_fill_oldest_request(const struct mpib_exposition *m)
 	const struct mpib_snapshot *s = m->view->snap;
 	uint64_t oldest = 0;
 
-	for (uint32_t i = 0; i < s->flows; i++) {
-		if (s->flow[i].oldest_ns > oldest)
-			oldest = s->flow[i].oldest_ns;
+	for (uint32_t i = 0; i < s->conns; i++) {
+		if (s->conn[i].oldest_ns > oldest)
+			oldest = s->conn[i].oldest_ns;
 	}
 	mpib_sample_real(m, NULL, 0, (double)oldest / 1e9);
 }

@@ -9,7 +9,7 @@
 
 #define PORTS_MAX 64
 
-static bool usable(const struct mpib_rdma_port *p)
+static bool discover_usable(const struct mpib_rdma_port *p)
 {
 	return p->error == 0 && !p->is_virtual &&
 	       p->info.state == IBV_PORT_ACTIVE;
@@ -22,7 +22,7 @@ struct merit {
 	unsigned nearness;
 };
 
-static bool better(const struct merit *a, const struct merit *b)
+static bool discover_better(const struct merit *a, const struct merit *b)
 {
 	if (a->speed != b->speed)
 		return a->speed > b->speed;
@@ -31,11 +31,12 @@ static bool better(const struct merit *a, const struct merit *b)
 	return a->nearness > b->nearness;
 }
 
-static bool fit(const struct mpib_rdma_port *a, const struct mpib_rdma_port *b)
+static bool discover_fit(const struct mpib_rdma_port *a,
+			 const struct mpib_rdma_port *b)
 {
 	uint64_t x = a->info.speed_mbps, y = b->info.speed_mbps;
 
-	return usable(a) && usable(b) &&
+	return discover_usable(a) && discover_usable(b) &&
 	       a->info.link_layer == b->info.link_layer && x * 4 >= y &&
 	       y * 4 >= x;
 }
@@ -61,7 +62,8 @@ unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
 
 	for (unsigned i = 0; i < n; i++) {
 		m = (struct merit){ .speed = port[i].info.speed_mbps };
-		if (usable(&port[i]) && (!rails || better(&m, &best))) {
+		if (discover_usable(&port[i]) &&
+		    (!rails || discover_better(&m, &best))) {
 			best = m;
 			pick[0] = i;
 			rails = 1;
@@ -69,10 +71,10 @@ unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
 	}
 	for (unsigned i = 0; most > 1 && i < n; i++) {
 		for (unsigned j = i + 1; j < n; j++) {
-			if (!fit(&port[i], &port[j]))
+			if (!discover_fit(&port[i], &port[j]))
 				continue;
 			m = of_pair(&port[i], &port[j], distance);
-			if (!better(&m, &best))
+			if (!discover_better(&m, &best))
 				continue;
 			best = m;
 			pick[0] = i;
@@ -83,7 +85,7 @@ unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
 	return rails;
 }
 
-static const char *fault(const struct mpib_rdma_port *p)
+static const char *discover_fault(const struct mpib_rdma_port *p)
 {
 	if (p->error == -EADDRNOTAVAIL)
 		return "has no RoCE v2 GID";
@@ -100,7 +102,7 @@ static void tell_faults(const struct mpib_rdma_port *port, unsigned n,
 	size_t at = 0;
 
 	for (unsigned i = 0; i < n && at < len; i++) {
-		const char *why = fault(&port[i]);
+		const char *why = discover_fault(&port[i]);
 
 		if (why)
 			at += (size_t)snprintf(note + at, len - at,
@@ -110,8 +112,8 @@ static void tell_faults(const struct mpib_rdma_port *port, unsigned n,
 }
 
 /* The ports that the filter allows, in place; how many. */
-static unsigned sift(struct mpib_rdma_port *port, unsigned n,
-		     const struct mpib_hca_filter *filter)
+static unsigned discover_sift(struct mpib_rdma_port *port, unsigned n,
+			      const struct mpib_hca_filter *filter)
 {
 	unsigned left = 0;
 
@@ -133,7 +135,7 @@ unsigned mpib_rails_discover(unsigned most,
 	snprintf(note, note_len, "there is no RDMA device");
 	if (n <= 0)
 		return 0;
-	n = (int)sift(port, (unsigned)n, filter);
+	n = (int)discover_sift(port, (unsigned)n, filter);
 	snprintf(note, note_len, "hca.filter leaves no port");
 	if (n == 0)
 		return 0;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* "mlx5_0:1" of len characters. */
-static bool parse_one(struct mpib_hca_filter_port *p, const char *text,
-		      size_t len)
+static bool filter_parse_one(struct mpib_hca_filter_port *p, const char *text,
+			     size_t len)
 {
 	const char *colon = memchr(text, ':', len);
 	size_t name = colon ? (size_t)(colon - text) : len;
@@ -49,7 +49,7 @@ int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 				 MPIB_HCA_FILTERS);
 			return -EINVAL;
 		}
-		if (!parse_one(&f->port[f->n++], text, len)) {
+		if (!filter_parse_one(&f->port[f->n++], text, len)) {
 			snprintf(why, why_len,
 				 "\"%.*s\" is no device (give NAME or "
 				 "NAME:PORT, with ^ or = before the first "
@@ -64,8 +64,8 @@ int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 	}
 }
 
-static bool names(const struct mpib_hca_filter *f, const char *name,
-		  uint8_t port)
+static bool filter_names(const struct mpib_hca_filter *f, const char *name,
+			 uint8_t port)
 {
 	for (unsigned i = 0; i < f->n; i++) {
 		const struct mpib_hca_filter_port *p = &f->port[i];
@@ -82,5 +82,5 @@ static bool names(const struct mpib_hca_filter *f, const char *name,
 bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
 			    uint8_t port)
 {
-	return f->n == 0 || names(f, name, port) != f->except;
+	return f->n == 0 || filter_names(f, name, port) != f->except;
 }

@@ -17,7 +17,7 @@ static int index_of(const struct hwloc_distances_s *d, int node)
 	return -1;
 }
 
-static unsigned ask(hwloc_topology_t topology, int a, int b)
+static unsigned numa_ask(hwloc_topology_t topology, int a, int b)
 {
 	struct hwloc_distances_s *d = NULL;
 	unsigned nr = 1, found = OTHER;
@@ -46,7 +46,7 @@ unsigned mpib_numa_distance(int a, int b)
 	if (hwloc_topology_init(&topology) < 0)
 		return OTHER;
 	if (hwloc_topology_load(topology) == 0)
-		found = ask(topology, a, b);
+		found = numa_ask(topology, a, b);
 	hwloc_topology_destroy(topology);
 	return found;
 }

@@ -7,7 +7,7 @@
 
 #include "base/event.h"
 #include "base/suggest.h"
-#include "engine/lane/claim.h"
+#include "engine/lane/drr.h"
 #include "stats/command.h"
 #include "stats/upgrade.h"
 
@@ -19,7 +19,7 @@ static bool can_change(struct mpib_ask *ask)
 	return false;
 }
 
-static json_t *drain(struct mpib_ask *ask, bool on)
+static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
 	const char *name = ask->argv[0];
 	unsigned rail;
@@ -49,17 +49,17 @@ static json_t *drain(struct mpib_ask *ask, bool on)
 
 json_t *mpib_admin_drain(struct mpib_ask *ask)
 {
-	return drain(ask, true);
+	return admin_drain(ask, true);
 }
 
 json_t *mpib_admin_resume(struct mpib_ask *ask)
 {
-	return drain(ask, false);
+	return admin_drain(ask, false);
 }
 
-static struct mpib_session *find_client(struct mpib_ask *ask, uint64_t id)
+static struct proxy_client *find_client(struct mpib_ask *ask, uint64_t id)
 {
-	struct mpib_session *s = mpib_sessions_find(ask->admin->sessions, id);
+	struct proxy_client *s = proxy_clients_find(ask->admin->clients, id);
 
 	if (!s)
 		mpib_ask_fail(ask, "clients lists them",
@@ -69,12 +69,12 @@ static struct mpib_session *find_client(struct mpib_ask *ask, uint64_t id)
 }
 
 /* Of a connection: among those of its client. -ENOENT. */
-static int share_conn(struct mpib_ask *ask, struct mpib_session *s,
-		      uint32_t index, struct mpib_part *part)
+static int share_conn(struct mpib_ask *ask, struct proxy_client *s,
+		      uint32_t index, struct mpib_share *part)
 {
 	struct mpib_broker *broker = s->all->broker;
-	int rc = mpib_broker_share(broker, &s->owner, index, part->weight,
-				   part->limit * MPIB_SHARE_BYTES);
+	int rc = mpib_broker_qos(broker, &s->peer_client, index, part->weight,
+				 part->limit * MPIB_SHARE_BYTES);
 
 	if (rc < 0)
 		mpib_ask_fail(ask, "conns lists them, as in 7.0",
@@ -85,8 +85,8 @@ static int share_conn(struct mpib_ask *ask, struct mpib_session *s,
 json_t *mpib_admin_share(struct mpib_ask *ask)
 {
 	uint32_t client = 0, index = UINT32_MAX;
-	struct mpib_part part = { 0 };
-	struct mpib_session *s;
+	struct mpib_share part = { 0 };
+	struct proxy_client *s;
 	uint64_t id;
 
 	if (!can_change(ask))
@@ -114,17 +114,17 @@ json_t *mpib_admin_share(struct mpib_ask *ask)
 	mpib_event(MPIB_LOG_INFO, "set",
 		   &(struct mpib_event_about){ .client = s->id },
 		   "share of %.32s is weight %u, limit %u Mb/s, set by uid %u",
-		   ask->argv[0], part.weight ? part.weight : MPIB_CLAIM_WEIGHT,
+		   ask->argv[0], part.weight ? part.weight : MPIB_DRR_WEIGHT,
 		   part.limit, ask->uid);
 	return json_pack(
 		"{ss sI sI}", "of", ask->argv[0], "weight",
-		(json_int_t)(part.weight ? part.weight : MPIB_CLAIM_WEIGHT),
+		(json_int_t)(part.weight ? part.weight : MPIB_DRR_WEIGHT),
 		"limit_mbps", (json_int_t)part.limit);
 }
 
 json_t *mpib_admin_kick(struct mpib_ask *ask)
 {
-	struct mpib_session *s;
+	struct proxy_client *s;
 	char why[48];
 	uint64_t id;
 
@@ -137,7 +137,7 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 	if (!s)
 		return NULL;
 	snprintf(why, sizeof(why), "uid %u kicked it", ask->uid);
-	mpib_session_drop(s, why);
+	proxy_client_drop(s, why);
 	return json_pack("{sI}", "client", (json_int_t)id);
 }
 
@@ -175,13 +175,13 @@ void mpib_admin_apply(const struct mpib_admin *a)
 	char why[MPIB_WHY_MAX];
 
 	mpib_log_set_level((enum mpib_log_level)a->cfg->log_level);
-	mpib_sessions_tune(a->sessions);
+	proxy_clients_tune(a->clients);
 	mpib_engine_tune(a->engine, &a->cfg->engine);
-	mpib_broker_patience(a->sessions->broker, a->cfg->request_timeout,
+	mpib_broker_patience(a->clients->broker, a->cfg->request_timeout,
 			     a->cfg->connect_timeout);
 	mpib_share_parse(&a->cfg->shares, a->cfg->share_rules, why,
 			 sizeof(why));
-	mpib_shares_apply(a->sessions);
+	mpib_shares_apply(a->clients);
 }
 
 /* Text that has a meaning of its own. */
@@ -198,8 +198,8 @@ static bool good_value(struct mpib_ask *ask, const struct mpib_setting *s,
 	return false;
 }
 
-static json_t *set(struct mpib_ask *ask, const struct mpib_setting *s,
-		   const char *value)
+static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
+			 const char *value)
 {
 	const struct mpib_admin *a = ask->admin;
 	char why[MPIB_WHY_MAX], origin[32], now[MPIB_VALUE_MAX];
@@ -228,7 +228,7 @@ json_t *mpib_admin_set(struct mpib_ask *ask)
 	if (!can_change(ask))
 		return NULL;
 	s = find_setting(ask);
-	return s ? set(ask, s, ask->argv[1]) : NULL;
+	return s ? admin_set(ask, s, ask->argv[1]) : NULL;
 }
 
 json_t *mpib_admin_upgrade(struct mpib_ask *ask)
@@ -267,5 +267,5 @@ json_t *mpib_admin_log(struct mpib_ask *ask)
 	ask->argv[0] = "log.level";
 	if (!can_change(ask))
 		return NULL;
-	return set(ask, find_setting(ask), level);
+	return admin_set(ask, find_setting(ask), level);
 }

@@ -42,7 +42,7 @@ bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 	return false;
 }
 
-static json_t *help(struct mpib_ask *ask)
+static json_t *command_help(struct mpib_ask *ask)
 {
 	json_t *list = json_array();
 
@@ -71,21 +71,21 @@ VIEW(lanes)
 VIEW(peers)
 VIEW(config)
 
-static json_t *conns(struct mpib_ask *ask)
+static json_t *command_conns(struct mpib_ask *ask)
 {
 	uint64_t client;
 
 	if (!mpib_ask_number(ask, 0, 0, UINT32_MAX, &client))
 		return NULL;
 	if (ask->argc &&
-	    !mpib_sessions_known(ask->view->sessions, (uint32_t)client))
+	    !proxy_clients_known(ask->view->clients, (uint32_t)client))
 		return mpib_ask_fail(ask, "clients lists them",
 				     "there is no client %llu",
 				     (unsigned long long)client);
 	return mpib_view_conns_of(ask->view, (uint32_t)client);
 }
 
-static json_t *hist(struct mpib_ask *ask)
+static json_t *command_hist(struct mpib_ask *ask)
 {
 	uint64_t client;
 	json_t *o;
@@ -93,7 +93,7 @@ static json_t *hist(struct mpib_ask *ask)
 	if (!mpib_ask_number(ask, 1, 0, UINT32_MAX, &client))
 		return NULL;
 	if (client &&
-	    !mpib_sessions_known(ask->view->sessions, (uint32_t)client))
+	    !proxy_clients_known(ask->view->clients, (uint32_t)client))
 		return mpib_ask_fail(ask, "clients lists them",
 				     "there is no client %llu",
 				     (unsigned long long)client);
@@ -116,7 +116,7 @@ bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns)
 	return ok;
 }
 
-static json_t *stuck(struct mpib_ask *ask)
+static json_t *command_stuck(struct mpib_ask *ask)
 {
 	uint64_t ns;
 
@@ -141,7 +141,7 @@ bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index)
 	return !*end && nth < UINT32_MAX; /* that is all of them */
 }
 
-static json_t *why(struct mpib_ask *ask)
+static json_t *command_why(struct mpib_ask *ask)
 {
 	uint32_t client = 0, index = UINT32_MAX;
 	json_t *list;
@@ -159,7 +159,7 @@ static json_t *why(struct mpib_ask *ask)
 	return list;
 }
 
-static json_t *events(struct mpib_ask *ask)
+static json_t *command_events(struct mpib_ask *ask)
 {
 	uint64_t since;
 
@@ -168,12 +168,12 @@ static json_t *events(struct mpib_ask *ask)
 	return mpib_view_events(since);
 }
 
-static json_t *monitor(struct mpib_ask *ask)
+static json_t *command_monitor(struct mpib_ask *ask)
 {
 	return mpib_view_monitor(ask->view);
 }
 
-static json_t *metrics(struct mpib_ask *ask)
+static json_t *command_metrics(struct mpib_ask *ask)
 {
 	enum mpib_metrics_format format = MPIB_METRICS_OPENMETRICS;
 
@@ -188,33 +188,34 @@ static json_t *metrics(struct mpib_ask *ask)
 }
 
 const struct mpib_command mpib_commands[] = {
-	{ "help", "", 0, 0, MPIB_NEEDS_NOTHING, false, help, "this list" },
+	{ "help", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_help,
+	  "this list" },
 	{ "info", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, info,
-	  "the proxy, its shards and ledger" },
+	  "the proxy, its shards, and what clients hold" },
 	{ "rails", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, rails,
 	  "both rails and their counters" },
 	{ "clients", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, clients,
 	  "attached processes" },
-	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, conns,
+	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, command_conns,
 	  "connections, and what closed ones moved" },
 	{ "lanes", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, lanes,
 	  "lanes to peers" },
 	{ "peers", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, peers,
 	  "peers, over all their lanes" },
-	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false, hist,
-	  "latency histograms" },
-	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, stuck,
+	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false,
+	  command_hist, "latency histograms" },
+	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, command_stuck,
 	  "requests that are older, and what they wait for" },
-	{ "why", "[client.conn]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, why,
+	{ "why", "[client.conn]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, command_why,
 	  "how sending connections are split, and why" },
-	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false, events,
+	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false, command_events,
 	  "state changes after number since" },
-	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false, monitor,
-	  "rails, shards, clients, each so many seconds" },
+	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false,
+	  command_monitor, "rails, shards, clients, each so many seconds" },
 	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config,
 	  "settings and their origin" },
-	{ "metrics", "[prometheus]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, metrics,
-	  "OpenMetrics, or Prometheus' older text format" },
+	{ "metrics", "[prometheus]", 0, 1, MPIB_NEEDS_SNAPSHOT, false,
+	  command_metrics, "OpenMetrics, or Prometheus' older text format" },
 	{ "drain", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_drain,
 	  "put nothing new on a rail" },
 	{ "resume", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_resume,
@@ -237,7 +238,8 @@ const struct mpib_command mpib_commands[] = {
 const unsigned mpib_command_count =
 	sizeof(mpib_commands) / sizeof(mpib_commands[0]);
 
-static const struct mpib_command *find(const char *name, struct mpib_ask *ask)
+static const struct mpib_command *command_find(const char *name,
+					       struct mpib_ask *ask)
 {
 	struct mpib_suggest s = { .typed = name };
 
@@ -254,7 +256,7 @@ static const struct mpib_command *find(const char *name, struct mpib_ask *ask)
 	return NULL;
 }
 
-static bool may(const struct mpib_command *c, struct mpib_ask *ask)
+static bool command_may(const struct mpib_command *c, struct mpib_ask *ask)
 {
 	if (!c->admin || ask->uid == 0 || ask->uid == geteuid())
 		return true;
@@ -270,7 +272,7 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
 	char *save, *word = strtok_r(line, blank, &save);
 	unsigned words = 0;
 
-	c = find(word ? word : "", ask);
+	c = command_find(word ? word : "", ask);
 	if (!c)
 		return NULL;
 	while ((word = strtok_r(NULL, blank, &save))) {
@@ -288,5 +290,5 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
 		return NULL;
 	}
 	ask->argc = words;
-	return may(c, ask) ? c : NULL;
+	return command_may(c, ask) ? c : NULL;
 }

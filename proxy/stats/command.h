@@ -14,7 +14,7 @@
 /* What the admin commands act on. */
 struct mpib_admin {
 	struct mpib_config *cfg;
-	struct mpib_sessions *sessions;
+	struct proxy_clients *clients;
 	struct mpib_engine *engine;
 	struct mpib_upgrade *upgrade;
 };

@@ -16,7 +16,7 @@
 #define HELD_MAX (16u << 20)
 #define PERIOD_MAX_S 3600
 
-static void forget_answer(struct mpib_reader *r)
+static void forget_answer(struct stats_reader *r)
 {
 	if (r->held)
 		r->stats->held -= r->out_len;
@@ -25,7 +25,7 @@ static void forget_answer(struct mpib_reader *r)
 	r->out = NULL;
 }
 
-static void forget_question(struct mpib_reader *r)
+static void forget_question(struct stats_reader *r)
 {
 	mpib_timer_disarm(r->stats->loop, &r->tick);
 	r->waits = r->stream = NULL;
@@ -33,7 +33,7 @@ static void forget_question(struct mpib_reader *r)
 	r->line = NULL;
 }
 
-void mpib_reader_drop(struct mpib_reader *r)
+void stats_reader_drop(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
 
@@ -50,22 +50,22 @@ void mpib_reader_drop(struct mpib_reader *r)
 	free(r);
 }
 
-void mpib_reader_expire(void *arg)
+void stats_reader_expire(void *arg)
 {
 	mpib_debug("a reader of the stats socket was dropped: it does not "
 		   "take its answer");
-	mpib_reader_drop(arg);
+	stats_reader_drop(arg);
 }
 
 /* The rest of the answer has to wait for r. False when r is gone. */
-static bool hold(struct mpib_reader *r)
+static bool reader_hold(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
 
 	if (!r->held && st->held + r->out_len > HELD_MAX) {
 		mpib_debug("a reader of the stats socket was dropped: too much "
 			   "waits for slow ones");
-		mpib_reader_drop(r);
+		stats_reader_drop(r);
 		return false;
 	}
 	if (!r->held)
@@ -73,19 +73,19 @@ static bool hold(struct mpib_reader *r)
 	r->held = true;
 	if (!r->timer.armed)
 		mpib_timer_arm(st->loop, &r->timer, PATIENCE,
-			       mpib_reader_expire, r);
+			       stats_reader_expire, r);
 	mpib_loop_mod(st->loop, &r->watch, EPOLLOUT);
 	return true;
 }
 
-static bool has_line(const struct mpib_reader *r)
+static bool has_line(const struct stats_reader *r)
 {
 	return r->in && memchr(r->in, '\n', r->in_len);
 }
 
 /* Nothing is due to r: its next line, or wait for more of them. False when r is
  * gone. */
-static bool go_on(struct mpib_reader *r)
+static bool reader_go_on(struct stats_reader *r)
 {
 	if (has_line(r)) {
 		/* Nothing more is read meanwhile. */
@@ -94,7 +94,7 @@ static bool go_on(struct mpib_reader *r)
 		return true;
 	}
 	if (r->in_len == LINE_MAX_BYTES) {
-		mpib_reader_drop(r); /* no command is that long */
+		stats_reader_drop(r); /* no command is that long */
 		return false;
 	}
 	if (r->in_len == 0) {
@@ -106,7 +106,7 @@ static bool go_on(struct mpib_reader *r)
 }
 
 /* False when r is gone. */
-static bool flush(struct mpib_reader *r)
+static bool reader_flush(struct stats_reader *r)
 {
 	while (r->out && r->out_at < r->out_len) {
 		ssize_t n =
@@ -114,34 +114,34 @@ static bool flush(struct mpib_reader *r)
 			     MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EAGAIN)
-			return hold(r);
+			return reader_hold(r);
 		if (n < 0) {
-			mpib_reader_drop(r);
+			stats_reader_drop(r);
 			return false;
 		}
 		r->out_at += (size_t)n;
 	}
 	mpib_timer_disarm(r->stats->loop, &r->timer);
 	forget_answer(r);
-	return go_on(r);
+	return reader_go_on(r);
 }
 
 /* Takes text, NULL for one there was no memory for. False when r is gone. */
-static bool answer_text(struct mpib_reader *r, char *text, size_t len)
+static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 {
 	if (!text) {
 		mpib_warn("stats: out of memory");
-		mpib_reader_drop(r);
+		stats_reader_drop(r);
 		return false;
 	}
 	r->out_len = len;
 	r->out_at = 0;
 	r->out = text;
-	return flush(r);
+	return reader_flush(r);
 }
 
 /* Takes the reference to value. False when r is gone. */
-static bool answer(struct mpib_reader *r, json_t *value)
+static bool reader_answer(struct stats_reader *r, json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
 	size_t len = text ? strlen(text) : 0;
@@ -149,21 +149,21 @@ static bool answer(struct mpib_reader *r, json_t *value)
 	json_decref(value);
 	if (text)
 		text[len++] = '\n'; /* in the place of the final NUL */
-	return answer_text(r, text, len);
+	return reader_answer_text(r, text, len);
 }
 
-static bool complain(struct mpib_reader *r)
+static bool reader_complain(struct stats_reader *r)
 {
 	json_t *error = json_string(r->ask.error);
 
 	if (!error) /* what was typed is not UTF-8 */
 		error = json_string("unknown command");
-	return answer(r, json_pack("{sb so ss}", "ok", 0, "error", error,
-				   "hint", r->ask.hint));
+	return reader_answer(r, json_pack("{sb so ss}", "ok", 0, "error", error,
+					  "hint", r->ask.hint));
 }
 
 /* False when r is gone. */
-static bool answer_ask(struct mpib_reader *r, const struct mpib_command *c)
+static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 {
 	json_t *data = c->fn(&r->ask);
 
@@ -171,39 +171,39 @@ static bool answer_ask(struct mpib_reader *r, const struct mpib_command *c)
 
 	r->ask.text = NULL;
 	if (text)
-		return answer_text(r, text, strlen(text));
+		return reader_answer_text(r, text, strlen(text));
 	if (!data && r->ask.error[0])
-		return complain(r);
-	return answer(r, data ? json_pack("{sb so}", "ok", 1, "data", data)
-			      : NULL);
+		return reader_complain(r);
+	return reader_answer(
+		r, data ? json_pack("{sb so}", "ok", 1, "data", data) : NULL);
 }
 
-static void on_tick(void *arg)
+static void reader_on_tick(void *arg)
 {
-	struct mpib_reader *r = arg;
+	struct stats_reader *r = arg;
 
-	mpib_timer_arm(r->stats->loop, &r->tick, r->period, on_tick, r);
+	mpib_timer_arm(r->stats->loop, &r->tick, r->period, reader_on_tick, r);
 	/* Who has not taken the last one misses this one. */
 	if (!r->out && !r->waits && !r->queued)
 		mpib_stats_wait(r, r->stream);
 }
 
 /* False when r is gone. */
-static bool begin_stream(struct mpib_reader *r, const struct mpib_command *c)
+static bool begin_stream(struct stats_reader *r, const struct mpib_command *c)
 {
 	uint64_t seconds;
 
 	if (!mpib_ask_number(&r->ask, 0, 1, PERIOD_MAX_S, &seconds))
-		return complain(r);
+		return reader_complain(r);
 	r->stream = c;
 	r->period = (seconds ? seconds : 1) * MPIB_SEC;
-	mpib_timer_arm(r->stats->loop, &r->tick, r->period, on_tick, r);
+	mpib_timer_arm(r->stats->loop, &r->tick, r->period, reader_on_tick, r);
 	mpib_stats_wait(r, c);
 	return true;
 }
 
 /* Takes line over. False when r is gone. */
-static bool command(struct mpib_reader *r, char *line)
+static bool reader_command(struct stats_reader *r, char *line)
 {
 	struct mpib_stats *st = r->stats;
 	const struct mpib_command *c;
@@ -214,10 +214,10 @@ static bool command(struct mpib_reader *r, char *line)
 				    .admin = st->admin,
 				    .uid = r->uid };
 	if (!line[strspn(line, " \t\r")])
-		return go_on(r);
+		return reader_go_on(r);
 	c = mpib_command_parse(line, &r->ask);
 	if (!c)
-		return complain(r);
+		return reader_complain(r);
 	if (c->needs == MPIB_NEEDS_STREAM)
 		return begin_stream(r, c);
 	if (c->needs == MPIB_NEEDS_NOTHING)
@@ -227,7 +227,7 @@ static bool command(struct mpib_reader *r, char *line)
 }
 
 /* The oldest line of what was said, as a string of its own; NULL: no memory. */
-static char *next_line(struct mpib_reader *r)
+static char *reader_next_line(struct stats_reader *r)
 {
 	size_t len = (size_t)((char *)memchr(r->in, '\n', r->in_len) - r->in);
 	char *line = strndup(r->in, len);
@@ -239,7 +239,7 @@ static char *next_line(struct mpib_reader *r)
 	return line;
 }
 
-void mpib_reader_step(struct mpib_reader *r)
+void stats_reader_step(struct stats_reader *r)
 {
 	const struct mpib_command *c = r->waits;
 	char *line;
@@ -249,21 +249,21 @@ void mpib_reader_step(struct mpib_reader *r)
 		answer_ask(r, c);
 		return;
 	}
-	line = next_line(r);
+	line = reader_next_line(r);
 	if (line)
-		command(r, line);
+		reader_command(r, line);
 	else
-		mpib_reader_drop(r);
+		stats_reader_drop(r);
 }
 
-static void take(struct mpib_reader *r)
+static void reader_take(struct stats_reader *r)
 {
 	ssize_t n;
 
 	if (!r->in)
 		r->in = malloc(LINE_MAX_BYTES);
 	if (!r->in) {
-		mpib_reader_drop(r);
+		stats_reader_drop(r);
 		return;
 	}
 	n = recv(r->fd, r->in + r->in_len, LINE_MAX_BYTES - r->in_len,
@@ -271,28 +271,28 @@ static void take(struct mpib_reader *r)
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n <= 0) {
-		mpib_reader_drop(r);
+		stats_reader_drop(r);
 		return;
 	}
 	r->in_len += (size_t)n;
-	go_on(r);
+	reader_go_on(r);
 }
 
 static void on_reader(void *arg, uint32_t events)
 {
-	struct mpib_reader *r = arg;
+	struct stats_reader *r = arg;
 
 	if (r->out && !(events & (EPOLLHUP | EPOLLERR)))
-		flush(r);
+		reader_flush(r);
 	else if (r->out || r->waits || r->queued)
-		mpib_reader_drop(r); /* only a hang-up is told now */
+		stats_reader_drop(r); /* only a hang-up is told now */
 	else
-		take(r);
+		reader_take(r);
 }
 
-void mpib_reader_new(struct mpib_stats *st, int fd, const json_t *greeting)
+void stats_reader_new(struct mpib_stats *st, int fd, const json_t *greeting)
 {
-	struct mpib_reader *r = calloc(1, sizeof(*r));
+	struct stats_reader *r = calloc(1, sizeof(*r));
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	int room = SEND_BUFFER;
@@ -311,5 +311,5 @@ void mpib_reader_new(struct mpib_stats *st, int fd, const json_t *greeting)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	TAILQ_INSERT_TAIL(&st->readers, r, link);
 	st->count++;
-	answer(r, json_deep_copy(greeting));
+	reader_answer(r, json_deep_copy(greeting));
 }

@@ -10,12 +10,12 @@
 
 #include "stats/stats.h"
 
-struct mpib_reader {
+struct stats_reader {
 	struct mpib_stats *stats;
-	TAILQ_ENTRY(mpib_reader) link;
+	TAILQ_ENTRY(stats_reader) link;
 	int fd;
 	uid_t uid;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer timer; /* of an answer not taken */
 	char *in; /* what it said, NULL while that is nothing */
 	size_t in_len;
@@ -27,7 +27,7 @@ struct mpib_reader {
 	const struct mpib_command *waits; /* for a snapshot, or NULL */
 	uint64_t ticket; /* of the first snapshot young enough */
 	bool queued; /* for its next step */
-	TAILQ_ENTRY(mpib_reader) queue_link;
+	TAILQ_ENTRY(stats_reader) queue_link;
 	const struct mpib_command *stream; /* under way, or NULL */
 	struct mpib_timer tick;
 	uint64_t period;
@@ -39,12 +39,12 @@ struct mpib_stats {
 	struct mpib_view view;
 	const struct mpib_admin *admin;
 	int fd;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer pause; /* after accept() found no descriptor */
-	TAILQ_HEAD(, mpib_reader) readers;
+	TAILQ_HEAD(, stats_reader) readers;
 	/* Who has something to be answered. Between the steps of the queue the
 	 * loop does everything else, so that a thousand readers delay no peer. */
-	TAILQ_HEAD(, mpib_reader) queue;
+	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
 	unsigned count;
 	size_t held; /* bytes of answers that were not taken at once */
@@ -55,18 +55,18 @@ struct mpib_stats {
 };
 
 /* Serve fd, which is the reader's from now on. */
-void mpib_reader_new(struct mpib_stats *st, int fd, const json_t *greeting);
-void mpib_reader_drop(struct mpib_reader *r);
+void stats_reader_new(struct mpib_stats *st, int fd, const json_t *greeting);
+void stats_reader_drop(struct stats_reader *r);
 /* For a timer: it did not take its answer, or there is none for it. */
-void mpib_reader_expire(void *arg);
+void stats_reader_expire(void *arg);
 /* One answer: to what it waits for, now that view has the snapshot, or to the
  * next line it said. May drop r. */
-void mpib_reader_step(struct mpib_reader *r);
+void stats_reader_step(struct stats_reader *r);
 
-/* stats.c: have mpib_reader_step() called soon. */
-void mpib_stats_queue(struct mpib_reader *r);
+/* stats.c: have stats_reader_step() called soon. */
+void mpib_stats_queue(struct stats_reader *r);
 /* The same, when there is a snapshot that is younger than now. */
-void mpib_stats_wait(struct mpib_reader *r, const struct mpib_command *c);
+void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
 double mpib_stats_uptime(const struct mpib_stats *st);
 
 #endif

@@ -21,7 +21,8 @@ double mpib_stats_uptime(const struct mpib_stats *st)
 static void take_snapshot(struct mpib_stats *st);
 
 /* Whether r can be answered from the snapshot that st has. */
-static bool served(const struct mpib_stats *st, const struct mpib_reader *r)
+static bool stats_served(const struct mpib_stats *st,
+			 const struct stats_reader *r)
 {
 	return st->snap && r->waits && r->ticket <= st->asked;
 }
@@ -30,12 +31,12 @@ static bool served(const struct mpib_stats *st, const struct mpib_reader *r)
  * meanwhile gets the next one. */
 static void end_snapshot(struct mpib_stats *st)
 {
-	struct mpib_reader *r;
+	struct stats_reader *r;
 	bool more = false;
 
 	TAILQ_FOREACH(r, &st->readers, link)
 	{
-		if (served(st, r))
+		if (stats_served(st, r))
 			return;
 		more |= r->waits != NULL;
 	}
@@ -50,7 +51,7 @@ static void on_work(void *arg)
 {
 	struct mpib_stats *st = arg;
 	uint64_t until = mpib_loop_now(st->loop) + BUDGET;
-	struct mpib_reader *r;
+	struct stats_reader *r;
 
 	do {
 		r = TAILQ_FIRST(&st->queue);
@@ -60,7 +61,7 @@ static void on_work(void *arg)
 		r->queued = false;
 		st->view.snap = r->waits ? st->snap : NULL;
 		st->view.uptime_s = mpib_stats_uptime(st);
-		mpib_reader_step(r);
+		stats_reader_step(r);
 	} while (mpib_loop_now(st->loop) < until);
 	st->view.snap = NULL;
 	if (!TAILQ_EMPTY(&st->queue))
@@ -68,7 +69,7 @@ static void on_work(void *arg)
 	end_snapshot(st);
 }
 
-void mpib_stats_queue(struct mpib_reader *r)
+void mpib_stats_queue(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
 
@@ -78,10 +79,10 @@ void mpib_stats_queue(struct mpib_reader *r)
 		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
 }
 
-static void on_snapshot(void *arg, struct mpib_snapshot *snap)
+static void stats_on_snapshot(void *arg, struct mpib_snapshot *snap)
 {
 	struct mpib_stats *st = arg;
-	struct mpib_reader *r, *next;
+	struct stats_reader *r, *next;
 
 	st->taking = false;
 	st->snap = snap;
@@ -92,7 +93,7 @@ static void on_snapshot(void *arg, struct mpib_snapshot *snap)
 		if (snap)
 			mpib_stats_queue(r);
 		else
-			mpib_reader_drop(r);
+			stats_reader_drop(r);
 	}
 	end_snapshot(st);
 }
@@ -101,7 +102,7 @@ static void on_snapshot(void *arg, struct mpib_snapshot *snap)
 static uint64_t youngest_asked_for(const struct mpib_stats *st)
 {
 	uint64_t least = UINT64_MAX, ns;
-	struct mpib_reader *r;
+	struct stats_reader *r;
 
 	TAILQ_FOREACH(r, &st->readers, link)
 	{
@@ -115,16 +116,16 @@ static uint64_t youngest_asked_for(const struct mpib_stats *st)
 static void take_snapshot(struct mpib_stats *st)
 {
 	uint64_t older = youngest_asked_for(st);
-	struct mpib_reader *r;
+	struct stats_reader *r;
 	int rc;
 
 	st->asked++;
 	st->taking = true;
 	if (older < UINT64_MAX)
 		rc = mpib_engine_snapshot_requests(st->engine, older,
-						   on_snapshot, st);
+						   stats_on_snapshot, st);
 	else
-		rc = mpib_engine_snapshot(st->engine, on_snapshot, st);
+		rc = mpib_engine_snapshot(st->engine, stats_on_snapshot, st);
 	if (rc == 0)
 		return;
 	mpib_warn("stats: out of memory");
@@ -134,12 +135,12 @@ static void take_snapshot(struct mpib_stats *st)
 	{
 		if (r->waits)
 			mpib_timer_arm(st->loop, &r->timer, 0,
-				       mpib_reader_expire, r);
+				       stats_reader_expire, r);
 	}
 }
 
 /* One under way may have passed a shard before this question. */
-void mpib_stats_wait(struct mpib_reader *r, const struct mpib_command *c)
+void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 {
 	struct mpib_stats *st = r->stats;
 
@@ -150,7 +151,7 @@ void mpib_stats_wait(struct mpib_reader *r, const struct mpib_command *c)
 		take_snapshot(st);
 }
 
-static void refuse(int fd)
+static void stats_refuse(int fd)
 {
 	static const char full[] =
 		"{\"ok\":false,\"error\":\"too many readers\",\"hint\":"
@@ -161,27 +162,28 @@ static void refuse(int fd)
 	close(fd);
 }
 
-static void welcome(struct mpib_stats *st, int fd)
+static void stats_welcome(struct mpib_stats *st, int fd)
 {
 	json_t *greeting = json_pack("{ss sI sI sf}", "mpib", MPIB_VERSION,
 				     "proto", (json_int_t)MPIB_STATS_PROTO,
 				     "pid", (json_int_t)st->view.pid,
 				     "uptime_s", mpib_stats_uptime(st));
 
-	mpib_reader_new(st, fd, greeting);
+	stats_reader_new(st, fd, greeting);
 	json_decref(greeting);
 }
 
-static void on_accept(void *arg, uint32_t events);
+static void stats_on_accept(void *arg, uint32_t events);
 
-static void on_resume(void *arg)
+static void stats_on_resume(void *arg)
 {
 	struct mpib_stats *st = arg;
 
-	mpib_loop_add(st->loop, &st->watch, st->fd, EPOLLIN, on_accept, st);
+	mpib_loop_add(st->loop, &st->watch, st->fd, EPOLLIN, stats_on_accept,
+		      st);
 }
 
-static void on_accept(void *arg, uint32_t events)
+static void stats_on_accept(void *arg, uint32_t events)
 {
 	struct mpib_stats *st = arg;
 	int fd = accept4(st->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -189,15 +191,16 @@ static void on_accept(void *arg, uint32_t events)
 	(void)events;
 	if (fd >= 0) {
 		if (st->count >= st->view.cfg->max_readers)
-			refuse(fd);
+			stats_refuse(fd);
 		else
-			welcome(st, fd);
+			stats_welcome(st, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 		/* It stays readable; looking again at once would spin. */
 		mpib_warn("a reader of the stats socket waits: accept: %m "
 			  "(raise LimitNOFILE)");
 		mpib_loop_del(st->loop, &st->watch);
-		mpib_timer_arm(st->loop, &st->pause, PAUSE, on_resume, st);
+		mpib_timer_arm(st->loop, &st->pause, PAUSE, stats_on_resume,
+			       st);
 	}
 }
 
@@ -216,7 +219,7 @@ int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
 	TAILQ_INIT(&st->readers);
 	TAILQ_INIT(&st->queue);
 	st->start_ns = mpib_now_ns();
-	rc = mpib_loop_add(loop, &st->watch, fd, EPOLLIN, on_accept, st);
+	rc = mpib_loop_add(loop, &st->watch, fd, EPOLLIN, stats_on_accept, st);
 	if (rc < 0) {
 		free(st);
 		return rc;
@@ -235,7 +238,7 @@ void mpib_stats_stop(struct mpib_stats *stats)
 	mpib_timer_disarm(stats->loop, &stats->pause);
 	mpib_loop_del(stats->loop, &stats->watch);
 	while (!TAILQ_EMPTY(&stats->readers))
-		mpib_reader_drop(TAILQ_FIRST(&stats->readers));
+		stats_reader_drop(TAILQ_FIRST(&stats->readers));
 	mpib_timer_disarm(stats->loop, &stats->work);
 	end_snapshot(stats);
 }

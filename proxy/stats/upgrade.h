@@ -42,7 +42,7 @@ struct mpib_upgrade {
 	pid_t dying
 		[MPIB_UPGRADE_DYING]; /* killed, and not ended yet; 0: none */
 	struct mpib_timer reap;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer timer;
 	uint64_t deadline, began_ns;
 };

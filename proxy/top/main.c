@@ -14,7 +14,7 @@
 
 #define WIDTH 80
 
-struct options {
+struct top_options {
 	const char *run_dir;
 	bool batch;
 	int tab; /* -1: not given */
@@ -22,7 +22,7 @@ struct options {
 	double seconds;
 };
 
-static void help(void)
+static void top_help(void)
 {
 	printf("usage: mpib-top [OPTION]...\n"
 	       "Watch what this node's mpib-proxy moves.\n\n"
@@ -41,13 +41,13 @@ static void help(void)
 	       "no proxy\nanswers.\n");
 }
 
-static int fail(int status, const char *why)
+static int top_fail(int status, const char *why)
 {
 	fprintf(stderr, "mpib-top: %s\n", why);
 	return status;
 }
 
-static int usage(const char *what, const char *typed, const char *remedy)
+static int top_usage(const char *what, const char *typed, const char *remedy)
 {
 	fprintf(stderr, "mpib-top: command line: %s \"%.64s\" (%s)\n", what,
 		typed, remedy);
@@ -63,7 +63,7 @@ static void pause_for(double seconds)
 		;
 }
 
-static void print_round(const struct options *o, const struct top_span *s)
+static void print_round(const struct top_options *o, const struct top_span *s)
 {
 	char line[WIDTH + 1];
 
@@ -79,7 +79,7 @@ static void print_round(const struct options *o, const struct top_span *s)
 	}
 }
 
-static int batch(const struct options *o)
+static int top_batch(const struct top_options *o)
 {
 	struct top_span s = { 0 };
 	struct mpib_dial d;
@@ -106,14 +106,14 @@ static int batch(const struct options *o)
 		}
 	}
 	if (rc != MPIB_EXIT_OK)
-		fail(rc, d.why);
+		top_fail(rc, d.why);
 	top_sample_free(&s.was);
 	top_sample_free(&s.now);
 	mpib_dial_close(&d);
 	return rc;
 }
 
-static int read_tab(const char *name, struct options *o)
+static int read_tab(const char *name, struct top_options *o)
 {
 	struct mpib_suggest s = { .typed = name };
 	char remedy[64] = "rails, clients or connections";
@@ -128,10 +128,10 @@ static int read_tab(const char *name, struct options *o)
 	if (mpib_suggest_best(&s))
 		snprintf(remedy, sizeof(remedy), "did you mean %s?",
 			 mpib_suggest_best(&s));
-	return usage("there is no tab", name, remedy);
+	return top_usage("there is no tab", name, remedy);
 }
 
-static bool read_rounds(const char *text, struct options *o)
+static bool read_rounds(const char *text, struct top_options *o)
 {
 	unsigned long n;
 	char *end;
@@ -143,7 +143,7 @@ static bool read_rounds(const char *text, struct options *o)
 	return !*end && n > 0 && n <= UINT_MAX;
 }
 
-static int read_option(int c, char **argv, struct options *o)
+static int read_option(int c, char **argv, struct top_options *o)
 {
 	char *end;
 
@@ -159,19 +159,19 @@ static int read_option(int c, char **argv, struct options *o)
 	case 'n':
 		if (read_rounds(optarg, o))
 			return MPIB_EXIT_OK;
-		return usage("no number of rounds is", optarg,
-			     "give 1 or more");
+		return top_usage("no number of rounds is", optarg,
+				 "give 1 or more");
 	case 'd':
 		o->seconds = strtod(optarg, &end);
 		if (o->seconds >= 0.05 && o->seconds <= 3600 && !*end &&
 		    isdigit((unsigned char)*optarg))
 			return MPIB_EXIT_OK;
-		return usage("no number of seconds is", optarg,
-			     "give 0.05 to 3600");
+		return top_usage("no number of seconds is", optarg,
+				 "give 0.05 to 3600");
 	default:
-		return usage(c == ':' ? "a value is missing behind"
-				      : "there is no option",
-			     argv[optind - 1], "see mpib-top --help");
+		return top_usage(c == ':' ? "a value is missing behind"
+					  : "there is no option",
+				 argv[optind - 1], "see mpib-top --help");
 	}
 }
 
@@ -187,14 +187,14 @@ int main(int argc, char **argv)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct options o = { .seconds = 1, .tab = -1 };
+	struct top_options o = { .seconds = 1, .tab = -1 };
 	int c, rc;
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":bn:d:t:s:hV", options, NULL)) !=
 	       -1) {
 		if (c == 'h') {
-			help();
+			top_help();
 			return MPIB_EXIT_OK;
 		}
 		if (c == 'V') {
@@ -206,13 +206,14 @@ int main(int argc, char **argv)
 			return rc;
 	}
 	if (optind < argc)
-		return usage("nothing is expected to be called", argv[optind],
-			     "see mpib-top --help");
+		return top_usage("nothing is expected to be called",
+				 argv[optind], "see mpib-top --help");
 	if (o.batch)
-		return batch(&o);
+		return top_batch(&o);
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !getenv("TERM"))
-		return fail(MPIB_EXIT_USAGE, "screen: this is no terminal (use "
-					     "-b for plain text)");
+		return top_fail(MPIB_EXIT_USAGE,
+				"screen: this is no terminal (use "
+				"-b for plain text)");
 	return top_screen(o.run_dir, o.tab < 0 ? 0 : (unsigned)o.tab,
 			  o.seconds);
 }

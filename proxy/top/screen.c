@@ -27,12 +27,12 @@ struct screen {
 	bool paused, help, over;
 };
 
-static double now(void)
+static double screen_now(void)
 {
 	return (double)mpib_now_ns() / 1e9;
 }
 
-static void remember(struct screen *s)
+static void screen_remember(struct screen *s)
 {
 	const json_t *r;
 	size_t i;
@@ -51,7 +51,7 @@ static void remember(struct screen *s)
 }
 
 /* A proxy that ends may come back: try again each time. */
-static void sample(struct screen *s)
+static void screen_sample(struct screen *s)
 {
 	struct top_sample next;
 
@@ -69,7 +69,7 @@ static void sample(struct screen *s)
 	top_sample_free(&s->span.was);
 	s->span.was = s->span.now;
 	s->span.now = next;
-	remember(s);
+	screen_remember(s);
 }
 
 /* Bars as high as the rate against the highest of both rails. */
@@ -166,7 +166,7 @@ static void draw_help(void)
 		mvaddstr(TOP_LINES + 1 + (int)i, 2, text[i]);
 }
 
-static void draw(struct screen *s)
+static void screen_draw(struct screen *s)
 {
 	char line[256];
 	size_t width = COLS > 255 ? 255 : (size_t)COLS;
@@ -287,24 +287,24 @@ static void on_key(struct screen *s, int key)
 	}
 }
 
-static void run(struct screen *s)
+static void screen_run(struct screen *s)
 {
-	double next = now() + 0.1; /* rates soon, then by the interval */
+	double next = screen_now() + 0.1; /* rates soon, then by the interval */
 
 	while (!s->over) {
-		double left = next - now();
+		double left = next - screen_now();
 		int key;
 
-		draw(s);
+		screen_draw(s);
 		timeout(left > 0 ? (int)(left * 1000) + 1 : 0);
 		key = getch();
 		if (key != ERR)
 			on_key(s, key);
-		if (now() < next)
+		if (screen_now() < next)
 			continue;
-		next = now() + s->seconds;
+		next = screen_now() + s->seconds;
 		if (!s->paused)
-			sample(s);
+			screen_sample(s);
 	}
 }
 
@@ -322,7 +322,7 @@ int top_screen(const char *run_dir, unsigned tab, double seconds)
 	s.connected = true;
 	for (unsigned i = 0; i < TOP_TABS; i++)
 		s.order[i] = top_order(&top_tabs[i], top_tabs[i].sort);
-	sample(&s);
+	screen_sample(&s);
 
 	setlocale(LC_ALL, "");
 	initscr();
@@ -330,7 +330,7 @@ int top_screen(const char *run_dir, unsigned tab, double seconds)
 	noecho();
 	curs_set(0);
 	keypad(stdscr, TRUE);
-	run(&s);
+	screen_run(&s);
 	endwin();
 	mpib_dial_close(&s.dial);
 	top_sample_free(&s.span.was);

@@ -6,7 +6,7 @@
 
 #include "ctl/show/table.h"
 
-static void set_text(struct top_row *row, unsigned c, const char *text)
+static void tabs_set_text(struct top_row *row, unsigned c, const char *text)
 {
 	snprintf(row->cell[c], sizeof(row->cell[c]), "%s", text);
 }
@@ -17,7 +17,7 @@ static void set_int(struct top_row *row, unsigned c, double n)
 	snprintf(row->cell[c], sizeof(row->cell[c]), "%.0f", n);
 }
 
-static void set_bytes(struct top_row *row, unsigned c, double n)
+static void tabs_set_bytes(struct top_row *row, unsigned c, double n)
 {
 	row->key[c] = n;
 	mpib_human_bytes((uint64_t)n, row->cell[c], sizeof(row->cell[c]));
@@ -37,25 +37,25 @@ static void set_share(struct top_row *row, unsigned c, double part, double of)
 		snprintf(row->cell[c], sizeof(row->cell[c]), "%.0f%%",
 			 row->key[c]);
 	else
-		set_text(row, c, "-");
+		tabs_set_text(row, c, "-");
 }
 
-static const json_t *rails(const struct top_sample *s)
+static const json_t *tabs_rails(const struct top_sample *s)
 {
 	return s->rails;
 }
 
-static const json_t *clients(const struct top_sample *s)
+static const json_t *tabs_clients(const struct top_sample *s)
 {
 	return s->clients;
 }
 
-static const json_t *conns(const struct top_sample *s)
+static const json_t *tabs_conns(const struct top_sample *s)
 {
 	return json_object_get(s->conns, "open");
 }
 
-static double total(const struct top_span *s, const char *key)
+static double tabs_total(const struct top_span *s, const char *key)
 {
 	const json_t *r;
 	double sum = 0;
@@ -73,16 +73,16 @@ static void fill_rail(const struct top_span *s, const json_t *r,
 	double tx = top_rate(s, was, r, "tx_bytes");
 	double rated = top_num(r, "speed_mbps") * 125000;
 
-	set_text(row, 0, top_str(r, "name"));
-	set_text(row, 1, top_str(r, "device"));
-	set_text(row, 2,
-		 json_is_true(json_object_get(r, "drained"))
-			 ? "drained"
-			 : top_str(r, "state"));
+	tabs_set_text(row, 0, top_str(r, "name"));
+	tabs_set_text(row, 1, top_str(r, "device"));
+	tabs_set_text(row, 2,
+		      json_is_true(json_object_get(r, "drained"))
+			      ? "drained"
+			      : top_str(r, "state"));
 	set_int(row, 3, top_num(r, "qps"));
-	set_bytes(row, 4, tx);
-	set_bytes(row, 5, top_rate(s, was, r, "rx_bytes"));
-	set_share(row, 6, tx, total(s, "tx_bytes"));
+	tabs_set_bytes(row, 4, tx);
+	tabs_set_bytes(row, 5, top_rate(s, was, r, "rx_bytes"));
+	set_share(row, 6, tx, tabs_total(s, "tx_bytes"));
 	set_share(row, 7, tx, rated);
 	set_count(row, 8, top_rate(s, was, r, "tx_wrs"));
 	set_count(row, 9, top_num(r, "cqe_errors"));
@@ -96,18 +96,19 @@ static void fill_client(const struct top_span *s, const json_t *c,
 	double sup = top_rate(s, was, c, "tx_bytes.sup");
 
 	set_int(row, 0, top_num(c, "id"));
-	set_text(row, 1, top_str(c, "name"));
+	tabs_set_text(row, 1, top_str(c, "name"));
 	set_int(row, 2, top_num(c, "pid"));
 	set_int(row, 3, top_num(c, "uid"));
 	set_int(row, 4, top_num(c, "connections"));
-	set_bytes(row, 5, top_num(c, "registered_bytes"));
-	set_bytes(row, 6, sout + sup);
-	set_bytes(row, 7,
-		  top_rate(s, was, c, "rx_bytes.sout") +
-			  top_rate(s, was, c, "rx_bytes.sup"));
+	tabs_set_bytes(row, 5, top_num(c, "registered_bytes"));
+	tabs_set_bytes(row, 6, sout + sup);
+	tabs_set_bytes(row, 7,
+		       top_rate(s, was, c, "rx_bytes.sout") +
+			       top_rate(s, was, c, "rx_bytes.sup"));
 	set_share(row, 8, sup, sout + sup);
-	set_bytes(row, 9,
-		  top_num(c, "tx_bytes.sout") + top_num(c, "tx_bytes.sup"));
+	tabs_set_bytes(row, 9,
+		       top_num(c, "tx_bytes.sout") +
+			       top_num(c, "tx_bytes.sup"));
 }
 
 static void set_ranks(struct top_row *row, unsigned c, const json_t *conn)
@@ -120,7 +121,7 @@ static void set_ranks(struct top_row *row, unsigned c, const json_t *conn)
 		snprintf(row->cell[c], sizeof(row->cell[c]), "%.0f>%.0f",
 			 json_number_value(from), json_number_value(to));
 	else
-		set_text(row, c, "-");
+		tabs_set_text(row, c, "-");
 }
 
 static void fill_conn(const struct top_span *s, const json_t *c,
@@ -132,14 +133,15 @@ static void fill_conn(const struct top_span *s, const json_t *c,
 
 	set_int(row, 0, top_num(c, "client"));
 	set_int(row, 1, top_num(c, "index"));
-	set_text(row, 2, top_str(c, "direction"));
-	set_text(row, 3, top_str(c, "peer"));
+	tabs_set_text(row, 2, top_str(c, "direction"));
+	tabs_set_text(row, 3, top_str(c, "peer"));
 	set_ranks(row, 4, c);
-	set_bytes(
+	tabs_set_bytes(
 		row, 5,
 		top_rate(s, was, c, sends ? "tx_bytes.sout" : "rx_bytes.sout"));
-	set_bytes(row, 6,
-		  top_rate(s, was, c, sends ? "tx_bytes.sup" : "rx_bytes.sup"));
+	tabs_set_bytes(
+		row, 6,
+		top_rate(s, was, c, sends ? "tx_bytes.sup" : "rx_bytes.sup"));
 	set_count(row, 7, top_rate(s, was, c, "messages"));
 	set_int(row, 8, top_num(c, "outstanding"));
 	set_count(row, 9,
@@ -154,21 +156,21 @@ const struct top_tab top_tabs[TOP_TABS] = {
 	    "#RATED", "#WR/s", "#ERR" },
 	  10,
 	  0,
-	  rails,
+	  tabs_rails,
 	  fill_rail },
 	{ "clients",
 	  { "#ID", "NAME", "#PID", "#UID", "#CONN", "#MEMORY", "#TX/s", "#RX/s",
 	    "#SUP", "#SENT" },
 	  10,
 	  6,
-	  clients,
+	  tabs_clients,
 	  fill_client },
 	{ "connections",
 	  { "#CL", "#NO", "DIR", "PEER", "RANKS", "#SOUT/s", "#SUP/s", "#MSG/s",
 	    "#REQ", "#STALL/s" },
 	  10,
 	  5,
-	  conns,
+	  tabs_conns,
 	  fill_conn },
 };
 
@@ -182,7 +184,7 @@ struct sorting {
 	struct top_order order;
 };
 
-static int compare(const void *a, const void *b, void *arg)
+static int tabs_compare(const void *a, const void *b, void *arg)
 {
 	const struct top_row *x = a, *y = b;
 	const struct sorting *s = arg;
@@ -230,7 +232,7 @@ void top_tab_print(const struct top_tab *tab, const struct top_span *s,
 	if (!rows)
 		return;
 	json_array_foreach(list, i, item) tab->fill(s, item, &rows[i]);
-	qsort_r(rows, count, sizeof(*rows), compare, &sorting);
+	qsort_r(rows, count, sizeof(*rows), tabs_compare, &sorting);
 	make_heads(tab, order, text, head);
 	mpib_table_init(&t, head);
 	for (i = 0; i < count; i++) {
@@ -244,7 +246,7 @@ void top_tab_print(const struct top_tab *tab, const struct top_span *s,
 }
 
 /* The share of their time in which threads moved something, over all. */
-static double busy(const struct top_span *s)
+static double tabs_busy(const struct top_span *s)
 {
 	const json_t *now = json_object_get(s->now.info, "shards");
 	const json_t *was = json_object_get(s->was.info, "shards");
@@ -264,13 +266,13 @@ void top_summary(const struct top_span *s, char *buf, size_t width)
 	char tx[16], rx[16];
 	unsigned up = (unsigned)top_num(s->now.info, "uptime_s");
 
-	mpib_human_bytes((uint64_t)total(s, "tx_bytes"), tx, sizeof(tx));
-	mpib_human_bytes((uint64_t)total(s, "rx_bytes"), rx, sizeof(rx));
+	mpib_human_bytes((uint64_t)tabs_total(s, "tx_bytes"), tx, sizeof(tx));
+	mpib_human_bytes((uint64_t)tabs_total(s, "rx_bytes"), rx, sizeof(rx));
 	snprintf(
 		buf, width + 1,
 		"mpib %s up %u:%02u:%02u  %.0f clients %.0f conns  tx %s/s  rx "
 		"%s/s  busy %.0f%%",
 		top_str(s->now.info, "version"), up / 3600, up / 60 % 60,
 		up % 60, top_num(s->now.info, "clients"),
-		top_num(s->now.info, "connections"), tx, rx, busy(s));
+		top_num(s->now.info, "connections"), tx, rx, tabs_busy(s));
 }

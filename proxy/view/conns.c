@@ -5,12 +5,12 @@
 #include "view/fields.h"
 #include "view/sums.h"
 
-static double seconds(uint64_t ns)
+static double conns_seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
 }
 
-static void add_stalls(json_t *o, const struct mpib_snap_flow *f)
+static void add_stalls(json_t *o, const struct mpib_snap_conn *f)
 {
 	static const char *const cause[MPIB_STALLS] = {
 		NULL, "cts", "slot", "sq", "window", "share"
@@ -21,16 +21,17 @@ static void add_stalls(json_t *o, const struct mpib_snap_flow *f)
 		json_object_set_new(count, cause[i],
 				    mpib_field_u64(f->stalls[i]));
 		json_object_set_new(time, cause[i],
-				    json_real(seconds(f->stall_ns[i])));
+				    json_real(conns_seconds(f->stall_ns[i])));
 	}
 	json_object_set_new(o, "stalls", count);
 	json_object_set_new(o, "stall_s", time);
 }
 
-static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
+static json_t *conns_conn(const struct mpib_view *v,
+			  const struct mpib_snap_conn *f)
 {
-	const struct mpib_session *s =
-		mpib_sessions_known(v->sessions, f->client);
+	const struct proxy_client *s =
+		proxy_clients_known(v->clients, f->client);
 	json_t *o = json_pack(
 		"{sI ss sI sI ss ss sb sI sI sI so so sf}", "client",
 		(json_int_t)f->client, "client_name", s ? s->name : "", "index",
@@ -41,7 +42,7 @@ static json_t *conn(const struct mpib_view *v, const struct mpib_snap_flow *f)
 		(json_int_t)f->n[0].tx_wrs + (json_int_t)f->n[1].tx_wrs,
 		"local_rank", mpib_field_rank(f->local_rank), "remote_rank",
 		mpib_field_rank(f->remote_rank), "oldest_s",
-		seconds(f->oldest_ns));
+		conns_seconds(f->oldest_ns));
 
 	json_object_set_new(o, "weight", json_integer(f->weight));
 	json_object_set_new(o, "limit_mbps",
@@ -56,9 +57,10 @@ json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client)
 	struct mpib_client_sums sums;
 	json_t *list = json_array(), *closed = json_object();
 
-	for (uint32_t i = 0; i < v->snap->flows; i++) {
-		if (client == 0 || v->snap->flow[i].client == client)
-			json_array_append_new(list, conn(v, &v->snap->flow[i]));
+	for (uint32_t i = 0; i < v->snap->conns; i++) {
+		if (client == 0 || v->snap->conn[i].client == client)
+			json_array_append_new(list,
+					      conns_conn(v, &v->snap->conn[i]));
 	}
 	/* A client leaves with its connections, so nothing else was closed. */
 	if (client == 0)
@@ -75,8 +77,8 @@ json_t *mpib_view_conns(const struct mpib_view *v)
 }
 
 /* What the rails answered, by rail. */
-static void add_track(json_t *o, const struct mpib_view *v,
-		      const struct mpib_snap_lane *l)
+static void conns_add_track(json_t *o, const struct mpib_view *v,
+			    const struct mpib_snap_lane *l)
 {
 	uint64_t inflight[MPIB_RAILS], rtt[MPIB_RAILS], oldest[MPIB_RAILS];
 
@@ -101,19 +103,19 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 			"{ss sI sI sI sb sI so}", "peer", l->peer, "uid",
 			(json_int_t)l->uid, "shard", (json_int_t)l->shard,
 			"imm", (json_int_t)l->imm_version, "broken", l->broken,
-			"connections", (json_int_t)l->flows, "qps",
+			"connections", (json_int_t)l->conns, "qps",
 			mpib_field_by_rail_u32(v, l->qps));
 
 		json_object_set_new(o, "messages", mpib_field_u64(l->messages));
 		json_object_set_new(o, "spread", mpib_view_spread(v, l));
-		add_track(o, v, l);
+		conns_add_track(o, v, l);
 		mpib_field_counts(o, v, l->n);
 		json_array_append_new(list, o);
 	}
 	return list;
 }
 
-static json_t *peer(const struct mpib_view *v, uint32_t first)
+static json_t *conns_peer(const struct mpib_view *v, uint32_t first)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
 	const char *name = v->snap->lane[first].peer;
@@ -127,7 +129,7 @@ static json_t *peer(const struct mpib_view *v, uint32_t first)
 		if (strcmp(l->peer, name))
 			continue;
 		lanes++;
-		conns += l->flows;
+		conns += l->conns;
 		messages += (json_int_t)l->messages;
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			qps[r] += l->qps[r];
@@ -151,7 +153,7 @@ json_t *mpib_view_peers(const struct mpib_view *v)
 		while (before < i && strcmp(lane[before].peer, lane[i].peer))
 			before++;
 		if (before == i)
-			json_array_append_new(list, peer(v, i));
+			json_array_append_new(list, conns_peer(v, i));
 	}
 	return list;
 }

@@ -7,7 +7,7 @@
 
 static const char *const level_name[] = { "error", "warn", "info", "debug" };
 
-static json_t *event(const struct mpib_event *e)
+static json_t *events_event(const struct mpib_event *e)
 {
 	json_t *o = json_pack("{sI sf ss ss}", "seq", (json_int_t)e->seq,
 			      "time", (double)e->time_ns / 1e9, "level",
@@ -47,7 +47,7 @@ json_t *mpib_view_events(uint64_t since)
 	if (n)
 		lost = list[0].seq - since - 1;
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(out, event(&list[i]));
+		json_array_append_new(out, events_event(&list[i]));
 	free(list);
 	return json_pack("{sI sI so}", "last", (json_int_t)last, "lost",
 			 (json_int_t)lost, "events", out);

@@ -31,7 +31,7 @@ static void read_all(const struct mpib_view *v, unsigned which,
 				  hists[which].time, h);
 }
 
-static json_t *quantiles(const struct mpib_hist_counts *h)
+static json_t *hist_quantiles(const struct mpib_hist_counts *h)
 {
 	return json_pack("{sI sI sI sI sI sI sI}", "count",
 			 (json_int_t)h->count, "sum_ns", (json_int_t)h->sum,
@@ -44,7 +44,7 @@ static json_t *quantiles(const struct mpib_hist_counts *h)
 
 /* [[first ns above, count], ...]; empty ones are left out, and above the last
  * bound null. */
-static json_t *buckets(const struct mpib_hist_counts *h)
+static json_t *hist_buckets(const struct mpib_hist_counts *h)
 {
 	json_t *list = json_array();
 
@@ -68,17 +68,17 @@ static json_t *by_connection(const struct mpib_view *v, unsigned which,
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; v->engine && i < v->snap->flows; i++) {
-		const struct mpib_snap_flow *f = &v->snap->flow[i];
+	for (uint32_t i = 0; v->engine && i < v->snap->conns; i++) {
+		const struct mpib_snap_conn *f = &v->snap->conn[i];
 		struct mpib_hist_counts h = { 0 };
 		json_t *o;
 
 		if ((client && f->client != client) ||
 		    f->sender != hists[which].sender ||
-		    mpib_engine_flow_times(v->engine, f->client, f->index,
+		    mpib_engine_conn_times(v->engine, f->client, f->index,
 					   hists[which].time, &h) < 0)
 			continue;
-		o = quantiles(&h);
+		o = hist_quantiles(&h);
 		json_object_set_new(o, "client", json_integer(f->client));
 		json_object_set_new(o, "index", json_integer(f->index));
 		json_object_set_new(o, "peer", json_string(f->peer));
@@ -91,15 +91,16 @@ static json_t *by_connection(const struct mpib_view *v, unsigned which,
 	return list;
 }
 
-static json_t *one(const struct mpib_view *v, unsigned which, uint32_t client)
+static json_t *hist_one(const struct mpib_view *v, unsigned which,
+			uint32_t client)
 {
 	struct mpib_hist_counts h;
 	json_t *o;
 
 	read_all(v, which, &h);
-	o = quantiles(&h);
+	o = hist_quantiles(&h);
 	json_object_set_new(o, "name", json_string(hists[which].name));
-	json_object_set_new(o, "buckets", buckets(&h));
+	json_object_set_new(o, "buckets", hist_buckets(&h));
 	json_object_set_new(o, "connections", by_connection(v, which, client));
 	return o;
 }
@@ -112,7 +113,7 @@ json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 
 	for (unsigned i = 0; name && i < HISTS; i++) {
 		if (!strcmp(name, hists[i].name))
-			return one(v, i, client);
+			return hist_one(v, i, client);
 	}
 	if (name)
 		return NULL;
@@ -121,7 +122,7 @@ json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 		json_t *o;
 
 		read_all(v, i, &h);
-		o = quantiles(&h);
+		o = hist_quantiles(&h);
 		json_object_set_new(o, "name", json_string(hists[i].name));
 		json_array_append_new(list, o);
 	}

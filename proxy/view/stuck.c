@@ -4,7 +4,7 @@
 
 #include "view/fields.h"
 
-static json_t *rails(uint8_t mask)
+static json_t *stuck_rails(uint8_t mask)
 {
 	json_t *list = json_array();
 
@@ -16,12 +16,12 @@ static json_t *rails(uint8_t mask)
 	return list;
 }
 
-static json_t *request(const struct mpib_view *v,
-		       const struct mpib_snap_request *q)
+static json_t *stuck_request(const struct mpib_view *v,
+			     const struct mpib_snap_request *q)
 {
-	const struct mpib_snap_flow *f = &v->snap->flow[q->flow];
-	const struct mpib_session *s =
-		mpib_sessions_known(v->sessions, f->client);
+	const struct mpib_snap_conn *f = &v->snap->conn[q->conn];
+	const struct proxy_client *s =
+		proxy_clients_known(v->clients, f->client);
 
 	return json_pack(
 		"{sI ss sI sI sI so sI ss ss so so sf sI sI so ss ss}",
@@ -34,19 +34,19 @@ static json_t *request(const struct mpib_view *v,
 		"local_rank", mpib_field_rank(f->local_rank), "remote_rank",
 		mpib_field_rank(f->remote_rank), "age_s",
 		(double)q->age_ns / 1e9, "bytes", (json_int_t)q->bytes, "done",
-		(json_int_t)q->done, "rails", rails(q->rails), "last",
+		(json_int_t)q->done, "rails", stuck_rails(q->rails), "last",
 		mpib_last_word(q->last), "text", mpib_last_text(q->last));
 }
 
 struct adding {
-	const struct mpib_session *session;
+	const struct proxy_client *client;
 	json_t *list;
 };
 
 static void add_pending(void *arg, const struct mpib_pending *p)
 {
 	const struct adding *to = arg;
-	const struct mpib_session *s = to->session;
+	const struct proxy_client *s = to->client;
 
 	json_array_append_new(
 		to->list,
@@ -59,12 +59,13 @@ static void add_pending(void *arg, const struct mpib_pending *p)
 			  (double)p->age_ns / 1e9, "text", p->why));
 }
 
-static json_t *connecting(const struct mpib_view *v, uint64_t older_ns)
+static json_t *stuck_connecting(const struct mpib_view *v, uint64_t older_ns)
 {
 	struct adding to = { .list = json_array() };
 
-	TAILQ_FOREACH(to.session, &v->sessions->list, link)
-	mpib_broker_pending(&to.session->owner, older_ns, add_pending, &to);
+	TAILQ_FOREACH(to.client, &v->clients->list, link)
+	mpib_broker_pending(&to.client->peer_client, older_ns, add_pending,
+			    &to);
 	return to.list;
 }
 
@@ -92,10 +93,10 @@ json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns)
 	}
 	qsort(old, n, sizeof(const void *), by_age);
 	for (uint32_t i = 0; i < n; i++)
-		json_array_append_new(list, request(v, old[i]));
+		json_array_append_new(list, stuck_request(v, old[i]));
 	free(old);
 	return json_pack("{sf so sI so}", "older_s", (double)older_ns / 1e9,
 			 "requests", list, "more",
 			 (json_int_t)snap->more_requests, "connecting",
-			 connecting(v, older_ns));
+			 stuck_connecting(v, older_ns));
 }

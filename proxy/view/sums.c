@@ -12,8 +12,8 @@ void mpib_sums_of_client(const struct mpib_snapshot *snap, uint32_t client,
 			 struct mpib_client_sums *sums)
 {
 	*sums = (struct mpib_client_sums){ 0 };
-	for (uint32_t i = 0; i < snap->flows; i++) {
-		const struct mpib_snap_flow *f = &snap->flow[i];
+	for (uint32_t i = 0; i < snap->conns; i++) {
+		const struct mpib_snap_conn *f = &snap->conn[i];
 
 		if (f->client != client)
 			continue;
@@ -39,8 +39,8 @@ void mpib_sums_closed(const struct mpib_snapshot *snap,
 {
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		closed[r] = snap->rail[r].n;
-	for (uint32_t i = 0; i < snap->flows; i++) {
+	for (uint32_t i = 0; i < snap->conns; i++) {
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
-			mpib_rail_counts_sub(&closed[r], &snap->flow[i].n[r]);
+			mpib_rail_counts_sub(&closed[r], &snap->conn[i].n[r]);
 	}
 }

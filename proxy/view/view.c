@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/lane/claim.h"
+#include "engine/lane/drr.h"
 #include "view/fields.h"
 #include "view/hw.h"
 #include "view/sums.h"
 
-static json_t *ledger(const struct mpib_ledger *l)
+static json_t *view_usage(const struct mpib_usage *l)
 {
 	return json_pack(
-		"{sI sI sI sI sI sI}", "sessions", (json_int_t)l->sessions,
+		"{sI sI sI sI sI sI}", "sessions", (json_int_t)l->clients,
 		"attached", (json_int_t)l->attached, "leaving",
 		(json_int_t)l->leaving, "regions", (json_int_t)l->regions,
 		"registered_bytes", (json_int_t)l->registered, "mapped_bytes",
@@ -32,7 +32,7 @@ json_t *mpib_view_shards(const struct mpib_view *v)
 					(json_int_t)s->turns, "busy_turns",
 					(json_int_t)s->busy_turns, "sleeps",
 					(json_int_t)s->sleeps, "clients",
-					(json_int_t)v->sessions->on_shard[i],
+					(json_int_t)v->clients->on_shard[i],
 					"busy_s", (double)s->busy_ns / 1e9,
 					"idle_s", (double)s->idle_ns / 1e9,
 					"slept_s", (double)s->slept_ns / 1e9));
@@ -42,7 +42,7 @@ json_t *mpib_view_shards(const struct mpib_view *v)
 
 json_t *mpib_view_info(const struct mpib_view *v)
 {
-	const struct mpib_sessions *all = v->sessions;
+	const struct proxy_clients *all = v->clients;
 	json_t *names = json_array();
 
 	for (unsigned r = 0; r < v->snap->rails; r++)
@@ -56,11 +56,11 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
 		"mode", mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
 		"sup_bw", (json_int_t)v->cfg->engine.sup_bw, "clients",
-		(json_int_t)all->ledger.attached, "connections",
-		(json_int_t)v->snap->flows, "lanes", (json_int_t)v->snap->lanes,
+		(json_int_t)all->usage.attached, "connections",
+		(json_int_t)v->snap->conns, "lanes", (json_int_t)v->snap->lanes,
 		"refused_clients", (json_int_t)all->refused,
 		"rejected_requests", (json_int_t)all->rejected, "shards",
-		mpib_view_shards(v), "ledger", ledger(&all->ledger));
+		mpib_view_shards(v), "usage", view_usage(&all->usage));
 }
 
 const char *mpib_view_cause_name(enum mpib_rail_cause cause)
@@ -75,7 +75,7 @@ const char *mpib_view_cause_name(enum mpib_rail_cause cause)
 	return name[cause];
 }
 
-static json_t *failover(const struct mpib_snap_failover *n)
+static json_t *view_failover(const struct mpib_snap_failover *n)
 {
 	json_t *causes = json_object();
 
@@ -84,9 +84,9 @@ static json_t *failover(const struct mpib_snap_failover *n)
 				    mpib_field_u64(n->count[i]));
 	return json_pack("{so sI sI sI sI sf sf}", "causes", causes,
 			 "failbacks", (json_int_t)n->failbacks, "lost_bytes",
-			 (json_int_t)n->lost_bytes, "lost_chunks",
-			 (json_int_t)n->lost_chunks, "acked_chunks",
-			 (json_int_t)n->acked_chunks, "last_s",
+			 (json_int_t)n->lost_bytes, "lost_stripes",
+			 (json_int_t)n->lost_stripes, "acked_stripes",
+			 (json_int_t)n->acked_stripes, "last_s",
 			 (double)n->last_ns / 1e9, "max_s",
 			 (double)n->max_ns / 1e9);
 }
@@ -107,7 +107,7 @@ static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
 		(double)n->failover_ns / 1e9);
 
 	json_object_update_new(o, more);
-	json_object_set_new(o, "failover", failover(&n->failover));
+	json_object_set_new(o, "failover", view_failover(&n->failover));
 }
 
 /* What a driver counts; the software HCA has none. */
@@ -122,7 +122,7 @@ static void add_hw(json_t *o, const struct mpib_view *v, unsigned r)
 	json_object_set_new(o, "hw", hw);
 }
 
-static json_t *rail(const struct mpib_view *v, unsigned r)
+static json_t *view_rail(const struct mpib_view *v, unsigned r)
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
 	const struct mpib_view_rail *d = &v->rail[r];
@@ -156,48 +156,50 @@ json_t *mpib_view_rails(const struct mpib_view *v)
 	json_t *list = json_array();
 
 	for (unsigned r = 0; r < v->snap->rails; r++)
-		json_array_append_new(list, rail(v, r));
+		json_array_append_new(list, view_rail(v, r));
 	return list;
 }
 
-static json_int_t said(const _Atomic uint64_t *n)
+static json_int_t view_said(const _Atomic uint64_t *n)
 {
 	/* Relaxed: whatever the client says, each number for itself. */
 	return (json_int_t)atomic_load_explicit(n, memory_order_relaxed);
 }
 
 /* What the client itself counts; an empty one where it has no segment yet. */
-static void add_own_counts(json_t *o, const struct mpib_session *s)
+static void add_own_counts(json_t *o, const struct proxy_client *s)
 {
 	static const struct mpib_client_counts none;
 	const struct mpib_submit *submit = s->submit.addr;
 	const struct mpib_client_counts *n = submit ? &submit->counts : &none;
 
-	json_object_update_new(o, json_pack("{sI sI s{sI sI}}", "copies",
-					    said(&n->copies), "copied_bytes",
-					    said(&n->copied_bytes), "stalls",
-					    "pool", said(&n->stalls_pool),
-					    "ring", said(&n->stalls_ring)));
+	json_object_update_new(o,
+			       json_pack("{sI sI s{sI sI}}", "copies",
+					 view_said(&n->copies), "copied_bytes",
+					 view_said(&n->copied_bytes), "stalls",
+					 "pool", view_said(&n->stalls_pool),
+					 "ring", view_said(&n->stalls_ring)));
 }
 
-static json_t *part(const struct mpib_part *p)
+static json_t *view_part(const struct mpib_share *p)
 {
-	return json_pack(
-		"{sI sI}", "weight",
-		(json_int_t)(p->weight ? p->weight : MPIB_CLAIM_WEIGHT),
-		"limit_mbps", (json_int_t)p->limit);
+	return json_pack("{sI sI}", "weight",
+			 (json_int_t)(p->weight ? p->weight : MPIB_DRR_WEIGHT),
+			 "limit_mbps", (json_int_t)p->limit);
 }
 
-static void add_share(json_t *o, const struct mpib_session *s, json_int_t held)
+static void view_add_share(json_t *o, const struct proxy_client *s,
+			   json_int_t held)
 {
-	json_t *share = part(&s->share);
+	json_t *share = view_part(&s->share);
 
-	json_object_set_new(share, "user", part(&s->of_user));
+	json_object_set_new(share, "user", view_part(&s->of_user));
 	json_object_set_new(share, "limited", json_integer(held));
 	json_object_set_new(o, "share", share);
 }
 
-static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
+static json_t *view_client(const struct mpib_view *v,
+			   const struct proxy_client *s)
 {
 	struct mpib_client_sums sums;
 	json_t *o;
@@ -206,14 +208,15 @@ static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 	o = json_pack("{sI ss sI sI sI sI so ss sI sI sI sI}", "id",
 		      (json_int_t)s->id, "name", s->name, "pid",
 		      (json_int_t)s->pid, "uid", (json_int_t)s->uid, "shard",
-		      (json_int_t)s->owner.shard, "job", (json_int_t)s->job,
-		      "job_id", mpib_field_job(s->job), "state",
-		      s->state == MPIB_SESSION_LIVE ? "attached" : "leaving",
+		      (json_int_t)s->peer_client.shard, "job",
+		      (json_int_t)s->job, "job_id", mpib_field_job(s->job),
+		      "state",
+		      s->state == PROXY_CLIENT_LIVE ? "attached" : "leaving",
 		      "connections", (json_int_t)sums.connections, "regions",
 		      (json_int_t)s->region_count, "registered_bytes",
 		      (json_int_t)s->registered, "messages",
 		      (json_int_t)sums.messages);
-	add_share(o, s, (json_int_t)sums.limited);
+	view_add_share(o, s, (json_int_t)sums.limited);
 	add_own_counts(o, s);
 	mpib_field_counts(o, v, sums.n);
 	return o;
@@ -221,13 +224,13 @@ static json_t *client(const struct mpib_view *v, const struct mpib_session *s)
 
 json_t *mpib_view_clients(const struct mpib_view *v)
 {
-	const struct mpib_session *s;
+	const struct proxy_client *s;
 	json_t *list = json_array();
 
-	TAILQ_FOREACH(s, &v->sessions->list, link)
+	TAILQ_FOREACH(s, &v->clients->list, link)
 	{
-		if (s->owner.attachment)
-			json_array_append_new(list, client(v, s));
+		if (s->peer_client.engine_client)
+			json_array_append_new(list, view_client(v, s));
 	}
 	return list;
 }

@@ -11,8 +11,8 @@
 
 #include <jansson.h>
 
+#include "client/client.h"
 #include "engine/measure/snapshot.h"
-#include "session/session.h"
 
 #define MPIB_STATS_PROTO 1
 
@@ -26,7 +26,7 @@ struct mpib_view_rail {
 
 struct mpib_view {
 	const struct mpib_config *cfg;
-	const struct mpib_sessions *sessions;
+	const struct proxy_clients *clients;
 	const struct mpib_snapshot *snap; /* for what wants one */
 	const struct mpib_engine *engine; /* for histograms, or NULL */
 	struct mpib_view_rail rail[MPIB_RAILS];

@@ -5,8 +5,8 @@
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 
 /* What a split may go by: round trips, and what a busy rail carries. */
-static json_t *tracks(const struct mpib_view *v,
-		      const struct mpib_snap_lane *lane)
+static json_t *why_tracks(const struct mpib_view *v,
+			  const struct mpib_snap_lane *lane)
 {
 	json_t *o = json_object();
 
@@ -42,7 +42,8 @@ json_t *mpib_view_spread(const struct mpib_view *v,
 			 "above", above, "late", (json_int_t)lane->late);
 }
 
-static json_t *why(const struct mpib_view *v, const struct mpib_snap_flow *f)
+static json_t *why_one(const struct mpib_view *v,
+		       const struct mpib_snap_conn *f)
 {
 	const struct mpib_snap_lane *lane = &v->snap->lane[f->lane];
 
@@ -57,9 +58,9 @@ static json_t *why(const struct mpib_view *v, const struct mpib_snap_flow *f)
 		(double)f->why.age_ns / 1e9, "hint_slot",
 		f->why.hint_slot == UINT32_MAX ? json_null()
 					       : json_integer(f->why.hint_slot),
-		"rails", tracks(v, lane), "spread", mpib_view_spread(v, lane),
-		"weight", (json_int_t)f->weight, "limit_mbps",
-		(json_int_t)(f->rate / 125000));
+		"rails", why_tracks(v, lane), "spread",
+		mpib_view_spread(v, lane), "weight", (json_int_t)f->weight,
+		"limit_mbps", (json_int_t)(f->rate / 125000));
 }
 
 json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
@@ -67,14 +68,14 @@ json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < v->snap->flows; i++) {
-		const struct mpib_snap_flow *f = &v->snap->flow[i];
+	for (uint32_t i = 0; i < v->snap->conns; i++) {
+		const struct mpib_snap_conn *f = &v->snap->conn[i];
 
 		if (!f->sender || f->lane >= v->snap->lanes ||
 		    (client && f->client != client) ||
 		    (index != UINT32_MAX && f->index != index))
 			continue;
-		json_array_append_new(list, why(v, f));
+		json_array_append_new(list, why_one(v, f));
 	}
 	return list;
 }

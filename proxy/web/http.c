@@ -38,29 +38,29 @@ struct mpib_http {
 	struct mpib_gather *gather;
 	struct MHD_Daemon *mhd;
 	char address[32];
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer timer;
 	TAILQ_HEAD(, request) requests;
 };
 
-static void turn(void *arg);
+static void http_turn(void *arg);
 
-static void on_ready(void *arg, uint32_t events)
+static void http_on_ready(void *arg, uint32_t events)
 {
 	(void)events;
-	turn(arg);
+	http_turn(arg);
 }
 
 /* Whatever it can do now; then when it wants to be called without an event. */
-static void turn(void *arg)
+static void http_turn(void *arg)
 {
 	struct mpib_http *h = arg;
 	unsigned long long ms;
 
 	MHD_run(h->mhd);
 	if (MHD_get_timeout(h->mhd, &ms) == MHD_YES)
-		mpib_timer_arm(h->gather->loop, &h->timer, ms * MPIB_MSEC, turn,
-			       h);
+		mpib_timer_arm(h->gather->loop, &h->timer, ms * MPIB_MSEC,
+			       http_turn, h);
 	else
 		mpib_timer_disarm(h->gather->loop, &h->timer);
 }
@@ -77,7 +77,7 @@ static char *render_stats(const struct mpib_view *v, bool openmetrics)
 	return mpib_stats_json(v);
 }
 
-static void on_view(void *arg, const struct mpib_view *v)
+static void http_on_view(void *arg, const struct mpib_view *v)
 {
 	struct request *r = arg;
 
@@ -85,13 +85,13 @@ static void on_view(void *arg, const struct mpib_view *v)
 	r->failed = !r->text;
 	r->suspended = false;
 	MHD_resume_connection(r->conn);
-	mpib_timer_arm(r->http->gather->loop, &r->http->timer, 0, turn,
+	mpib_timer_arm(r->http->gather->loop, &r->http->timer, 0, http_turn,
 		       r->http);
 }
 
-static enum MHD_Result reply(struct request *r, unsigned status,
-			     const char *type, const char *text, size_t len,
-			     enum MHD_ResponseMemoryMode mode)
+static enum MHD_Result http_reply(struct request *r, unsigned status,
+				  const char *type, const char *text,
+				  size_t len, enum MHD_ResponseMemoryMode mode)
 {
 	/* It takes a plain pointer for the text of any mode. */
 	union {
@@ -119,11 +119,11 @@ static enum MHD_Result reply(struct request *r, unsigned status,
 	return rc;
 }
 
-static enum MHD_Result complain(struct request *r, unsigned status,
-				const char *text)
+static enum MHD_Result http_complain(struct request *r, unsigned status,
+				     const char *text)
 {
-	return reply(r, status, "text/plain; charset=utf-8", text, strlen(text),
-		     MHD_RESPMEM_PERSISTENT);
+	return http_reply(r, status, "text/plain; charset=utf-8", text,
+			  strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
 static enum MHD_Result wait_for(struct request *r, render_fn *render)
@@ -136,43 +136,46 @@ static enum MHD_Result wait_for(struct request *r, render_fn *render)
 		accept && strstr(accept, "application/openmetrics-text");
 	r->suspended = true;
 	MHD_suspend_connection(r->conn);
-	mpib_gather_ask(r->http->gather, &r->wait, on_view, r);
+	mpib_gather_ask(r->http->gather, &r->wait, http_on_view, r);
 	return MHD_YES;
 }
 
-static enum MHD_Result answer_text(struct request *r)
+static enum MHD_Result http_answer_text(struct request *r)
 {
 	const char *type = "application/json";
 
 	if (r->render == render_metrics)
 		type = r->openmetrics ? MPIB_OPENMETRICS_TYPE
 				      : MPIB_PROMETHEUS_TYPE;
-	return reply(r, MHD_HTTP_OK, type, r->text, strlen(r->text),
-		     MHD_RESPMEM_MUST_COPY);
+	return http_reply(r, MHD_HTTP_OK, type, r->text, strlen(r->text),
+			  MHD_RESPMEM_MUST_COPY);
 }
 
-static enum MHD_Result route(struct request *r, const char *url,
-			     const char *method)
+static enum MHD_Result http_route(struct request *r, const char *url,
+				  const char *method)
 {
 	if (!mpib_http_host(MHD_lookup_connection_value(
 		    r->conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST)))
-		return complain(r, MHD_HTTP_FORBIDDEN,
-				"ask for 127.0.0.1 or localhost by name\n");
+		return http_complain(
+			r, MHD_HTTP_FORBIDDEN,
+			"ask for 127.0.0.1 or localhost by name\n");
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return complain(r, MHD_HTTP_METHOD_NOT_ALLOWED,
-				"nothing can be changed here\n");
+		return http_complain(r, MHD_HTTP_METHOD_NOT_ALLOWED,
+				     "nothing can be changed here\n");
 	if (!strcmp(url, "/"))
-		return reply(r, MHD_HTTP_OK, "text/html; charset=utf-8",
-			     mpib_page, mpib_page_len, MHD_RESPMEM_PERSISTENT);
+		return http_reply(r, MHD_HTTP_OK, "text/html; charset=utf-8",
+				  mpib_page, mpib_page_len,
+				  MHD_RESPMEM_PERSISTENT);
 	if (!strcmp(url, "/metrics"))
 		return wait_for(r, render_metrics);
 	if (!strcmp(url, "/stats.json"))
 		return wait_for(r, render_stats);
-	return complain(r, MHD_HTTP_NOT_FOUND,
-			"there are /, /metrics and /stats.json\n");
+	return http_complain(r, MHD_HTTP_NOT_FOUND,
+			     "there are /, /metrics and /stats.json\n");
 }
 
-static struct request *begin(struct mpib_http *h, struct MHD_Connection *conn)
+static struct request *http_begin(struct mpib_http *h,
+				  struct MHD_Connection *conn)
 {
 	struct request *r = calloc(1, sizeof(*r));
 
@@ -196,7 +199,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 	(void)version;
 	(void)body;
 	if (!r) {
-		*state = begin(cls, conn);
+		*state = http_begin(cls, conn);
 		return *state ? MHD_YES : MHD_NO;
 	}
 	if (*size) {
@@ -204,9 +207,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		return MHD_YES;
 	}
 	if (r->failed)
-		return complain(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-				"mpib-proxy is out of memory\n");
-	return r->text ? answer_text(r) : route(r, url, method);
+		return http_complain(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+				     "mpib-proxy is out of memory\n");
+	return r->text ? http_answer_text(r) : http_route(r, url, method);
 }
 
 static void on_end(void *cls, struct MHD_Connection *conn, void **state,
@@ -226,7 +229,7 @@ static void on_end(void *cls, struct MHD_Connection *conn, void **state,
 	*state = NULL;
 }
 
-static int start(struct mpib_http *h, int fd)
+static int http_start(struct mpib_http *h, int fd)
 {
 	const union MHD_DaemonInfo *info;
 
@@ -245,7 +248,7 @@ static int start(struct mpib_http *h, int fd)
 	/* The socket is the daemon's from here on. */
 	info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	return mpib_loop_add(h->gather->loop, &h->watch, info->epoll_fd,
-			     EPOLLIN, on_ready, h);
+			     EPOLLIN, http_on_ready, h);
 }
 
 int mpib_http_open(struct mpib_gather *g, const char *listen,
@@ -265,7 +268,7 @@ int mpib_http_open(struct mpib_gather *g, const char *listen,
 		free(h);
 		return rc;
 	}
-	rc = start(h, rc);
+	rc = http_start(h, rc);
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "metrics.listen: %s",
 			 strerror(-rc));

@@ -19,7 +19,7 @@ static bool is_loopback(const char *addr, struct in_addr *in)
 }
 
 /* "127.0.0.1:9495" */
-static bool parse(const char *listen_on, struct sockaddr_in *sin)
+static bool listen_parse(const char *listen_on, struct sockaddr_in *sin)
 {
 	const char *colon = strrchr(listen_on, ':');
 	char addr[INET_ADDRSTRLEN], *end;
@@ -46,7 +46,7 @@ int mpib_http_listen(const char *listen_on, char *address, size_t len,
 	char text[INET_ADDRSTRLEN];
 	int fd, rc, on = 1;
 
-	if (!parse(listen_on, &sin)) {
+	if (!listen_parse(listen_on, &sin)) {
 		snprintf(why, MPIB_WHY_MAX,
 			 "metrics.listen = \"%.64s\": not a port of a loopback "
 			 "address (give 127.0.0.1:9495, and a web server in "

@@ -17,7 +17,7 @@ static const struct {
 };
 
 /* The latest ones. */
-static json_t *events(void)
+static json_t *stats_json_events(void)
 {
 	uint64_t last;
 
@@ -26,7 +26,7 @@ static json_t *events(void)
 }
 
 /* All histograms by name, without those of single connections. */
-static json_t *hists(const struct mpib_view *v)
+static json_t *stats_json_hists(const struct mpib_view *v)
 {
 	json_t *names = mpib_view_hist(v, NULL, 0), *all = json_object(), *h;
 	size_t i;
@@ -55,8 +55,8 @@ char *mpib_stats_json(const struct mpib_view *v)
 		json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		json_object_set_new(all, parts[i].key, parts[i].fn(v));
-	json_object_set_new(all, "events", events());
-	json_object_set_new(all, "hist", hists(v));
+	json_object_set_new(all, "events", stats_json_events());
+	json_object_set_new(all, "hist", stats_json_hists(v));
 	text = json_dumps(all, JSON_COMPACT);
 	json_decref(all);
 	return text;

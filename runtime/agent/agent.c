@@ -29,7 +29,8 @@ TAILQ_HEAD(conn_list, mpib_agent_conn);
 
 struct mpib_agent_conn {
 	struct mpib_agent_link *link;
-	struct mpib_flow *flow; /* NULL: deleted, the agent does not know yet */
+	struct engine_conn
+		*conn; /* NULL: deleted, the agent does not know yet */
 	uint64_t id;
 	struct mpib_agent_route route;
 	enum conn_state state;
@@ -43,7 +44,7 @@ struct mpib_agent_link {
 	void *shm; /* always mapped: an agent's file, or zeros */
 	size_t shm_bytes;
 	int fd; /* -1: no agent */
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer timer;
 	int told; /* what was wrong last time, so that it is told once */
 	uint16_t counter;
@@ -54,11 +55,11 @@ struct mpib_agent_link {
 
 static void set_hint(struct mpib_agent_conn *c, uint32_t slot)
 {
-	if (c->flow)
-		mpib_flow_set_hint(c->flow, slot);
+	if (c->conn)
+		engine_conn_set_hint(c->conn, slot);
 }
 
-static void free_conn(struct mpib_agent_conn *c)
+static void agent_free_conn(struct mpib_agent_conn *c)
 {
 	TAILQ_REMOVE(&c->link->conns, c, entry);
 	HASH_DELETE(hh, c->link->by_id, c);
@@ -84,9 +85,9 @@ static int map_shm(struct mpib_agent_link *l, int fd)
 	return 0;
 }
 
-static void on_retry(void *arg);
+static void agent_on_retry(void *arg);
 
-static void hang_up(struct mpib_agent_link *l, const char *why)
+static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 {
 	struct mpib_agent_conn *c, *next;
 
@@ -100,18 +101,18 @@ static void hang_up(struct mpib_agent_link *l, const char *why)
 		next = TAILQ_NEXT(c, entry);
 		c->state = CONN_NEW;
 		set_hint(c, NO_HINT);
-		if (!c->flow)
-			free_conn(c);
+		if (!c->conn)
+			agent_free_conn(c);
 	}
 	/* What the next agent has may be another file. */
 	if (map_shm(l, -1) < 0)
 		mpib_err("agent: cannot let go of its hints: %m");
-	mpib_timer_arm(l->loop, &l->timer, RETRY, on_retry, l);
+	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 }
 
 /* 1: sent; 0: no room now; -errno: the agent is gone. */
-static int request(struct mpib_agent_link *l, const struct mpib_agent_conn *c,
-		   uint32_t type)
+static int agent_request(struct mpib_agent_link *l,
+			 const struct mpib_agent_conn *c, uint32_t type)
 {
 	struct mpib_agent_request r = {
 		.type = type,
@@ -128,33 +129,33 @@ static int request(struct mpib_agent_link *l, const struct mpib_agent_conn *c,
 	return errno == EAGAIN ? 0 : -errno;
 }
 
-/* What the connection needs next; as request(), 1 also when that is nothing. */
-static int advance(struct mpib_agent_link *l, struct mpib_agent_conn *c)
+/* What the connection needs next; as agent_request(), 1 also when that is nothing. */
+static int agent_advance(struct mpib_agent_link *l, struct mpib_agent_conn *c)
 {
 	int rc = 1;
 
 	switch (c->state) {
 	case CONN_NEW:
-		if (!c->flow) {
-			free_conn(c);
+		if (!c->conn) {
+			agent_free_conn(c);
 			break;
 		}
-		rc = request(l, c, MPIB_AGENT_REGISTER);
+		rc = agent_request(l, c, MPIB_AGENT_REGISTER);
 		if (rc > 0) {
 			c->state = CONN_ASKED;
 			TAILQ_INSERT_TAIL(&l->asked, c, asked_entry);
 		}
 		break;
 	case CONN_HELD:
-		if (c->flow)
+		if (c->conn)
 			break;
-		rc = request(l, c, MPIB_AGENT_DEREGISTER);
+		rc = agent_request(l, c, MPIB_AGENT_DEREGISTER);
 		if (rc > 0)
-			free_conn(c);
+			agent_free_conn(c);
 		break;
 	case CONN_REFUSED:
-		if (!c->flow)
-			free_conn(c);
+		if (!c->conn)
+			agent_free_conn(c);
 		break;
 	case CONN_ASKED:
 		break;
@@ -162,7 +163,7 @@ static int advance(struct mpib_agent_link *l, struct mpib_agent_conn *c)
 	return rc;
 }
 
-static void pump(struct mpib_agent_link *l)
+static void agent_pump(struct mpib_agent_link *l)
 {
 	struct mpib_agent_conn *c, *next;
 	int rc = 1;
@@ -171,18 +172,18 @@ static void pump(struct mpib_agent_link *l)
 		return;
 	for (c = TAILQ_FIRST(&l->conns); c && rc > 0; c = next) {
 		next = TAILQ_NEXT(c, entry);
-		rc = advance(l, c);
+		rc = agent_advance(l, c);
 	}
 	if (rc < 0)
-		hang_up(l, strerror(-rc));
+		agent_hang_up(l, strerror(-rc));
 	else
 		mpib_loop_mod(l->loop, &l->watch,
 			      rc ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
 /* False: it makes no sense. */
-static bool on_answer(struct mpib_agent_link *l,
-		      const struct mpib_agent_response *r)
+static bool agent_on_answer(struct mpib_agent_link *l,
+			    const struct mpib_agent_response *r)
 {
 	struct mpib_agent_conn *c = TAILQ_FIRST(&l->asked);
 
@@ -196,7 +197,7 @@ static bool on_answer(struct mpib_agent_link *l,
 	}
 	c->state = CONN_REFUSED;
 	if (!l->timer.armed)
-		mpib_timer_arm(l->loop, &l->timer, RETRY, on_retry, l);
+		mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 	return true;
 }
 
@@ -208,15 +209,15 @@ static void on_agent(void *arg, uint32_t events)
 
 	(void)events;
 	while ((n = recv(l->fd, &r, sizeof(r), MSG_DONTWAIT | MSG_TRUNC)) > 0) {
-		if (n != sizeof(r) || !on_answer(l, &r)) {
-			hang_up(l, "what answers is no agent");
+		if (n != sizeof(r) || !agent_on_answer(l, &r)) {
+			agent_hang_up(l, "what answers is no agent");
 			return;
 		}
 	}
 	if (n == 0 || errno != EAGAIN)
-		hang_up(l, n ? strerror(errno) : "the agent left");
+		agent_hang_up(l, n ? strerror(errno) : "the agent left");
 	else
-		pump(l);
+		agent_pump(l);
 }
 
 static int find_agent(struct mpib_agent_link *l)
@@ -251,7 +252,7 @@ out_dir:
 	return rc;
 }
 
-static const char *trouble(int rc)
+static const char *last_error(int rc)
 {
 	switch (rc) {
 	case -EPERM:
@@ -268,7 +269,7 @@ static const char *trouble(int rc)
 	}
 }
 
-static void on_retry(void *arg)
+static void agent_on_retry(void *arg)
 {
 	struct mpib_agent_link *l = arg;
 	struct mpib_agent_conn *c;
@@ -280,11 +281,11 @@ static void on_retry(void *arg)
 			mpib_info("agent: hints come from %s", l->dir);
 		else if (rc != l->told)
 			mpib_warn("agent: %s: %s; connections stay on SOUT",
-				  l->dir, trouble(rc));
+				  l->dir, last_error(rc));
 		l->told = rc;
 	}
 	if (rc < 0) {
-		mpib_timer_arm(l->loop, &l->timer, RETRY, on_retry, l);
+		mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 		return;
 	}
 	TAILQ_FOREACH(c, &l->conns, entry)
@@ -292,7 +293,7 @@ static void on_retry(void *arg)
 		if (c->state == CONN_REFUSED)
 			c->state = CONN_NEW;
 	}
-	pump(l);
+	agent_pump(l);
 }
 
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
@@ -316,7 +317,7 @@ int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
 		return rc;
 	}
 	mpib_engine_set_hints(engine, l->shm);
-	on_retry(l);
+	agent_on_retry(l);
 	*link = l;
 	return 0;
 }
@@ -326,7 +327,7 @@ void mpib_agent_close(struct mpib_agent_link *link)
 	if (!link)
 		return;
 	while (!TAILQ_EMPTY(&link->conns))
-		free_conn(TAILQ_FIRST(&link->conns));
+		agent_free_conn(TAILQ_FIRST(&link->conns));
 	mpib_timer_disarm(link->loop, &link->timer);
 	mpib_loop_del(link->loop, &link->watch);
 	if (link->fd >= 0)
@@ -336,7 +337,7 @@ void mpib_agent_close(struct mpib_agent_link *link)
 }
 
 /* PID << 16 | counter, of none that lives. False: all are taken. */
-static bool new_id(struct mpib_agent_link *l, uint64_t *id)
+static bool agent_new_id(struct mpib_agent_link *l, uint64_t *id)
 {
 	struct mpib_agent_conn *c;
 
@@ -350,24 +351,24 @@ static bool new_id(struct mpib_agent_link *l, uint64_t *id)
 }
 
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
-				       struct mpib_flow *flow,
+				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route)
 {
 	struct mpib_agent_conn *c;
 	uint64_t id;
 
-	if (!link || !new_id(link, &id))
+	if (!link || !agent_new_id(link, &id))
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
 	c->link = link;
-	c->flow = flow;
+	c->conn = conn;
 	c->id = id;
 	c->route = *route;
 	TAILQ_INSERT_TAIL(&link->conns, c, entry);
 	HASH_ADD(hh, link->by_id, id, sizeof(c->id), c);
-	pump(link);
+	agent_pump(link);
 	return c;
 }
 
@@ -379,9 +380,9 @@ void mpib_agent_del(struct mpib_agent_conn *conn)
 		return;
 	l = conn->link;
 	set_hint(conn, NO_HINT);
-	conn->flow = NULL;
+	conn->conn = NULL;
 	if (l->fd < 0)
-		free_conn(conn);
+		agent_free_conn(conn);
 	else
-		pump(l);
+		agent_pump(l);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The proxy's side of mpib/agent.h: finds an agent, registers
- * connections with it and tells each flow which hint is its own. An agent may
- * come, go and be restarted at any time; while there is none, flows have no
+ * connections with it and tells each connection which hint is its own. An agent may
+ * come, go and be restarted at any time; while there is none, connections have no
  * hint and stay on SOUT. Control thread; nothing blocks.
  */
 #ifndef MPIB_AGENT_AGENT_H
@@ -25,7 +25,7 @@ struct mpib_agent_route {
 
 /*
  * Look for an agent in dir from now on. Gives the engine the place where its
- * flows read hints, so before the first flow. -errno.
+ * connections read hints, so before the first connection. -errno.
  */
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
 		    const char *dir, struct mpib_agent_link **link);
@@ -33,11 +33,11 @@ int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
  * nothing. */
 void mpib_agent_close(struct mpib_agent_link *link);
 
-/* NULL when memory is short, or link is NULL: the flow then has no hint. */
+/* NULL when memory is short, or link is NULL: the connection then has no hint. */
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
-				       struct mpib_flow *flow,
+				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route);
-/* Before the flow is destroyed. NULL is nothing. */
+/* Before the connection is destroyed. NULL is nothing. */
 void mpib_agent_del(struct mpib_agent_conn *conn);
 
 /*

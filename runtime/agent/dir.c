@@ -15,7 +15,7 @@
 
 #include "agent/agent.h"
 
-static int trusted(const struct stat *st)
+static int dir_trusted(const struct stat *st)
 {
 	if ((st->st_uid != 0 && st->st_uid != geteuid()) ||
 	    st->st_mode & (S_IWGRP | S_IWOTH))
@@ -31,7 +31,7 @@ int mpib_agent_dir_open(const char *dir)
 
 	if (fd < 0)
 		return -errno;
-	rc = fstat(fd, &st) < 0 ? -errno : trusted(&st);
+	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st);
 	if (rc < 0) {
 		close(fd);
 		return rc;
@@ -73,7 +73,7 @@ int mpib_agent_hints_open(int dir)
 
 	if (fd < 0)
 		return -errno;
-	rc = fstat(fd, &st) < 0 ? -errno : trusted(&st);
+	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st);
 	if (rc == 0 && (!S_ISREG(st.st_mode) ||
 			st.st_size != sizeof(struct mpib_hint_shm) ||
 			pread(fd, &h, sizeof(h), 0) != sizeof(h) ||

@@ -9,7 +9,7 @@
 
 int mpib_bell_init(struct mpib_bell *bell)
 {
-	atomic_init(&bell->rung, 0);
+	atomic_init(&bell->dirty, 0);
 	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return bell->fd < 0 ? -errno : 0;
 }
@@ -24,7 +24,7 @@ void mpib_bell_ring(struct mpib_bell *bell)
 	static const uint64_t one = 1;
 
 	/* Pairs with the exchange in mpib_bell_heard(). */
-	if (atomic_exchange(&bell->rung, 1) == 0 &&
+	if (atomic_exchange(&bell->dirty, 1) == 0 &&
 	    write(bell->fd, &one, sizeof(one)) < 0)
 		return; /* EAGAIN: the counter is full, so it is readable */
 }
@@ -32,13 +32,13 @@ void mpib_bell_ring(struct mpib_bell *bell)
 bool mpib_bell_heard(struct mpib_bell *bell)
 {
 	/* Relaxed: a ring missed now wakes the owner. */
-	if (atomic_load_explicit(&bell->rung, memory_order_relaxed) == 0)
+	if (atomic_load_explicit(&bell->dirty, memory_order_relaxed) == 0)
 		return false;
 	/* Not there yet: it comes, and is heard once more. */
 	if (mpib_eventfd_take(bell->fd))
 		/* Pairs with the exchange in mpib_bell_ring(). After the read:
 		 * a ring between the two would be taken and not heard. */
-		atomic_exchange(&bell->rung, 0);
+		atomic_exchange(&bell->dirty, 0);
 	return true;
 }
 

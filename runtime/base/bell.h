@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A wake-up for one owner, who sleeps on a descriptor among others. Any thread
- * leaves work and rings; who finds it rung already saves the system call.
+ * leaves work and rings; who finds it dirty already saves the system call.
  *
  * Ringing and hearing are read-modify-writes of one word, which no two threads
  * can see in different orders, so neither needs a fence: either the owner hears
@@ -19,8 +19,8 @@
 #include <stdbool.h>
 
 struct mpib_bell {
-	_Atomic unsigned rung; /* a write to fd was made, or is under way */
-	int fd; /* eventfd, readable once it is rung */
+	_Atomic unsigned dirty; /* a write to fd was made, or is under way */
+	int fd; /* eventfd, readable once it is dirty */
 };
 
 /* -errno. */
@@ -28,7 +28,7 @@ int mpib_bell_init(struct mpib_bell *bell);
 void mpib_bell_fini(struct mpib_bell *bell);
 
 /* Any thread, lock-free. The work is there before. One system call when nobody
- * has rung since the owner last heard it. */
+ * has dirty since the owner last heard it. */
 void mpib_bell_ring(struct mpib_bell *bell);
 
 /*

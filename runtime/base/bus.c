@@ -10,7 +10,7 @@ _Thread_local volatile struct mpib_bus mpib_bus;
 
 /* The kernel splits a mapping of huge pages between these only, and refuses to
  * replace less: so the first size that it takes is that of the page. */
-static bool replace(uintptr_t at)
+static bool bus_replace(uintptr_t at)
 {
 	static const uintptr_t sizes[] = { 4096, 65536, 2u << 20, 1u << 30 };
 
@@ -34,7 +34,7 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 	(void)context;
 	/* Not for memory that is broken: nobody took that away. Else what
 	 * happened happens again, and is the end. */
-	if (!ours || info->si_code != BUS_ADRERR || !replace(at))
+	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at))
 		signal(sig, SIG_DFL);
 	errno = saved;
 }

@@ -91,7 +91,7 @@ const char *const mpib_environ_names[] = {
 	NULL,
 };
 
-static const char *nearest(const char *name)
+static const char *environ_nearest(const char *name)
 {
 	/* What they all begin with would make any two of them near. */
 	struct mpib_suggest s = { .typed = name + strlen(PREFIX) };
@@ -155,6 +155,6 @@ void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg)
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*env, "="),
 			 *env);
 		if (!is_known(name))
-			fn(arg, name, nearest(name));
+			fn(arg, name, environ_nearest(name));
 	}
 }

@@ -21,7 +21,7 @@ static uint64_t realtime_ns(void)
 }
 
 /* Locked. */
-static void add(const struct mpib_event *e)
+static void event_add(const struct mpib_event *e)
 {
 	struct mpib_event *to = &journal[++newest % MPIB_EVENTS];
 
@@ -54,7 +54,7 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	mpib_log(level, "%s", e.text);
 
 	pthread_mutex_lock(&lock);
-	add(&e);
+	event_add(&e);
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 }
@@ -76,55 +76,55 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 	return n;
 }
 
-static void entry(struct mpib_parcel *p, struct mpib_event *e)
+static void event_entry(struct mpib_serial *p, struct mpib_event *e)
 {
 	uint8_t level = (uint8_t)e->level;
 
-	mpib_parcel_u64(p, &e->time_ns);
-	mpib_parcel_u8(p, &level);
+	mpib_serial_u64(p, &e->time_ns);
+	mpib_serial_u8(p, &level);
 	e->level = level > MPIB_LOG_DEBUG ? MPIB_LOG_DEBUG
 					  : (enum mpib_log_level)level;
-	mpib_parcel_text(p, e->kind, sizeof(e->kind));
-	mpib_parcel_u8(p, &e->rails);
-	mpib_parcel_u32(p, &e->client);
-	mpib_parcel_text(p, e->peer, sizeof(e->peer));
-	mpib_parcel_u64(p, &e->ns);
-	mpib_parcel_u64(p, &e->bytes);
-	mpib_parcel_text(p, e->text, sizeof(e->text));
+	mpib_serial_text(p, e->kind, sizeof(e->kind));
+	mpib_serial_u8(p, &e->rails);
+	mpib_serial_u32(p, &e->client);
+	mpib_serial_text(p, e->peer, sizeof(e->peer));
+	mpib_serial_u64(p, &e->ns);
+	mpib_serial_u64(p, &e->bytes);
+	mpib_serial_text(p, e->text, sizeof(e->text));
 }
 
 /* Kept, oldest first. */
-static unsigned kept(uint64_t last)
+static unsigned event_kept(uint64_t last)
 {
 	return last < MPIB_EVENTS ? (unsigned)last : MPIB_EVENTS;
 }
 
-void mpib_events_parcel(struct mpib_parcel *p)
+void mpib_events_serial(struct mpib_serial *p)
 {
 	struct mpib_event *own = calloc(MPIB_EVENTS, sizeof(*own)), e = { 0 };
 	uint32_t n;
 	uint64_t last, mine;
 
 	pthread_mutex_lock(&lock);
-	mine = kept(newest);
+	mine = event_kept(newest);
 	for (uint64_t i = 0; own && i < mine; i++)
 		own[i] = journal[(newest - mine + 1 + i) % MPIB_EVENTS];
 	last = newest;
 	n = own ? (uint32_t)mine : 0;
-	mpib_parcel_mark(p, "events");
-	mpib_parcel_u64(p, &last);
-	mpib_parcel_count(p, &n, MPIB_EVENTS);
+	mpib_serial_mark(p, "events");
+	mpib_serial_u64(p, &last);
+	mpib_serial_count(p, &n, MPIB_EVENTS);
 	if (!p->packing)
 		newest = last > n ? last - n : 0;
 	for (uint32_t i = 0; i < n && !p->failed; i++) {
 		if (p->packing)
 			e = own[i];
-		entry(p, &e);
+		event_entry(p, &e);
 		if (!p->packing)
-			add(&e);
+			event_add(&e);
 	}
 	for (uint64_t i = 0; !p->packing && own && i < mine; i++)
-		add(&own[i]);
+		event_add(&own[i]);
 	pthread_mutex_unlock(&lock);
 	free(own);
 }

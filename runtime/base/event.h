@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "base/parcel.h"
+#include "base/serial.h"
 
 #define MPIB_EVENTS 512
 
@@ -52,6 +52,6 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 
 /* The journal. Unpacked, what was told in this process comes behind it, with
  * numbers that follow; it may have been read by nobody before. */
-void mpib_events_parcel(struct mpib_parcel *p);
+void mpib_events_serial(struct mpib_serial *p);
 
 #endif

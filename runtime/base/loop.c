@@ -47,21 +47,21 @@ void mpib_loop_fini(struct mpib_loop *loop)
 	close(loop->epfd);
 }
 
-int mpib_loop_add(struct mpib_loop *loop, struct mpib_watch *watch, int fd,
-		  uint32_t events, mpib_watch_fn *fn, void *arg)
+int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
+		  uint32_t events, mpib_io_fn *fn, void *arg)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = watch };
 
 	assert(!watch->added);
 	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
 		return -errno;
-	*watch = (struct mpib_watch){
+	*watch = (struct mpib_io){
 		.fd = fd, .added = true, .fn = fn, .arg = arg
 	};
 	return 0;
 }
 
-int mpib_loop_mod(struct mpib_loop *loop, struct mpib_watch *watch,
+int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = watch };
@@ -72,7 +72,7 @@ int mpib_loop_mod(struct mpib_loop *loop, struct mpib_watch *watch,
 	return 0;
 }
 
-void mpib_loop_del(struct mpib_loop *loop, struct mpib_watch *watch)
+void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch)
 {
 	if (!watch->added)
 		return;
@@ -86,7 +86,7 @@ void mpib_loop_del(struct mpib_loop *loop, struct mpib_watch *watch)
 	}
 }
 
-static bool before(const struct mpib_timer *a, const struct mpib_timer *b)
+static bool loop_before(const struct mpib_timer *a, const struct mpib_timer *b)
 {
 	if (a->deadline != b->deadline)
 		return a->deadline < b->deadline;
@@ -94,13 +94,13 @@ static bool before(const struct mpib_timer *a, const struct mpib_timer *b)
 }
 
 /* prev is the left sibling, or the parent of a first child. */
-static struct mpib_timer *meld(struct mpib_timer *a, struct mpib_timer *b)
+static struct mpib_timer *loop_meld(struct mpib_timer *a, struct mpib_timer *b)
 {
 	struct mpib_timer *swap;
 
 	if (!a || !b)
 		return a ? a : b;
-	if (before(b, a)) {
+	if (loop_before(b, a)) {
 		swap = a;
 		a = b;
 		b = swap;
@@ -125,7 +125,7 @@ static struct mpib_timer *meld_siblings(struct mpib_timer *t)
 		a->next = a->prev = NULL;
 		if (b)
 			b->next = b->prev = NULL;
-		a = meld(a, b);
+		a = loop_meld(a, b);
 		a->next = pairs;
 		pairs = a;
 		t = rest;
@@ -134,7 +134,7 @@ static struct mpib_timer *meld_siblings(struct mpib_timer *t)
 		struct mpib_timer *rest = pairs->next;
 
 		pairs->next = NULL;
-		root = meld(root, pairs);
+		root = loop_meld(root, pairs);
 		pairs = rest;
 	}
 	return root;
@@ -156,7 +156,7 @@ void mpib_timer_disarm(struct mpib_loop *loop, struct mpib_timer *timer)
 			timer->prev->next = timer->next;
 		if (timer->next)
 			timer->next->prev = timer->prev;
-		loop->timers = meld(loop->timers, below);
+		loop->timers = loop_meld(loop->timers, below);
 	}
 	timer->child = timer->next = timer->prev = NULL;
 	timer->armed = false;
@@ -171,7 +171,7 @@ void mpib_timer_arm(struct mpib_loop *loop, struct mpib_timer *timer,
 	timer->fn = fn;
 	timer->arg = arg;
 	timer->armed = true;
-	loop->timers = meld(loop->timers, timer);
+	loop->timers = loop_meld(loop->timers, timer);
 }
 
 uint64_t mpib_loop_now(struct mpib_loop *loop)
@@ -204,7 +204,7 @@ static int wait_ms(struct mpib_loop *loop, int64_t ns)
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-static int run_timers(struct mpib_loop *loop)
+static int loop_run_timers(struct mpib_loop *loop)
 {
 	uint64_t now = mpib_loop_now(loop), first_new = loop->seq;
 	struct mpib_timer *t;
@@ -230,7 +230,7 @@ int mpib_loop_turn(struct mpib_loop *loop, int64_t ns)
 	loop->taken = n < 0 ? 0 : n;
 	for (loop->at = 0; loop->at < loop->taken;) {
 		struct epoll_event *ev = &loop->batch[loop->at++];
-		struct mpib_watch *watch = ev->data.ptr;
+		struct mpib_io *watch = ev->data.ptr;
 
 		if (!watch)
 			continue;
@@ -238,7 +238,7 @@ int mpib_loop_turn(struct mpib_loop *loop, int64_t ns)
 		ran++;
 	}
 	loop->at = loop->taken = 0;
-	return ran + run_timers(loop);
+	return ran + loop_run_timers(loop);
 }
 
 int mpib_loop_run(struct mpib_loop *loop)

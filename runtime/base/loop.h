@@ -25,14 +25,14 @@
 #define MPIB_FOREVER (-1LL)
 
 /* events: EPOLLIN, EPOLLOUT, ... as epoll_wait(2) gave them. */
-typedef void mpib_watch_fn(void *arg, uint32_t events);
+typedef void mpib_io_fn(void *arg, uint32_t events);
 typedef void mpib_timer_fn(void *arg);
 
 /* Zeroed memory is a watch not added. */
-struct mpib_watch {
+struct mpib_io {
 	int fd;
 	bool added;
-	mpib_watch_fn *fn;
+	mpib_io_fn *fn;
 	void *arg;
 };
 
@@ -55,8 +55,8 @@ struct mpib_loop {
 	int at, taken; /* events of the batch: next, and how many */
 	bool manual;
 	uint64_t clock; /* of the last look, or set by hand */
-	struct mpib_bell bell; /* rung to stop it */
-	struct mpib_watch wake;
+	struct mpib_bell bell; /* dirty to stop it */
+	struct mpib_io wake;
 	atomic_bool stop;
 };
 
@@ -67,12 +67,12 @@ void mpib_loop_fini(struct mpib_loop *loop);
 
 /* Watch fd, which stays the caller's. events may be 0: errors and hang-up are
  * always told. -errno. */
-int mpib_loop_add(struct mpib_loop *loop, struct mpib_watch *watch, int fd,
-		  uint32_t events, mpib_watch_fn *fn, void *arg);
-int mpib_loop_mod(struct mpib_loop *loop, struct mpib_watch *watch,
+int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
+		  uint32_t events, mpib_io_fn *fn, void *arg);
+int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events);
 /* Before the fd is closed. Nothing when it is not added. */
-void mpib_loop_del(struct mpib_loop *loop, struct mpib_watch *watch);
+void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch);
 
 /*
  * Call fn(arg) once, after ns or later. Arming again moves it. Timers of one

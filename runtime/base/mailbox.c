@@ -31,7 +31,7 @@ void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 }
 
 /* Senders expect the oldest first. */
-static struct mpib_msg *reverse(struct mpib_msg *msg)
+static struct mpib_msg *mailbox_reverse(struct mpib_msg *msg)
 {
 	struct mpib_msg *done = NULL;
 
@@ -52,8 +52,8 @@ int mpib_mailbox_run(struct mpib_mailbox *mb)
 
 	if (!mpib_bell_heard(&mb->bell))
 		return 0;
-	msg = reverse(atomic_exchange_explicit(&mb->newest, NULL,
-					       memory_order_acquire));
+	msg = mailbox_reverse(atomic_exchange_explicit(&mb->newest, NULL,
+						       memory_order_acquire));
 	while (msg) {
 		struct mpib_msg *next = msg->next;
 

@@ -25,7 +25,7 @@ static size_t page_round(size_t size)
  * F_SEAL_FUTURE_WRITE: that would keep out the process which takes over from
  * us, too. The mode keeps other users from opening it again through /proc.
  */
-static int reader_of(int fd)
+static int memseg_reader_of(int fd)
 {
 	char path[32];
 	int reader;
@@ -38,7 +38,8 @@ static int reader_of(int fd)
 }
 
 /* fd is the segment's, or closed. */
-static int hold(struct mpib_memseg *seg, int fd, size_t size, bool read_only)
+static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
+		       bool read_only)
 {
 	void *addr;
 	int rc, reader;
@@ -53,7 +54,7 @@ static int hold(struct mpib_memseg *seg, int fd, size_t size, bool read_only)
 	};
 	if (!read_only)
 		return 0;
-	reader = reader_of(fd);
+	reader = memseg_reader_of(fd);
 	if (reader < 0) {
 		rc = reader;
 		goto unmap;
@@ -70,8 +71,8 @@ close_fd:
 }
 
 /* size is a whole number of the pages that flags ask for. */
-static int create(struct mpib_memseg *seg, const char *name, size_t size,
-		  unsigned flags, bool read_only)
+static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
+			 unsigned flags, bool read_only)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 	int rc;
@@ -84,7 +85,7 @@ static int create(struct mpib_memseg *seg, const char *name, size_t size,
 		close(fd);
 		return rc;
 	}
-	return hold(seg, fd, size, read_only);
+	return memseg_hold(seg, fd, size, read_only);
 }
 
 int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
@@ -93,7 +94,7 @@ int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 	size = page_round(size);
 	if (size == 0 || size > INT64_MAX)
 		return -EINVAL;
-	return create(seg, name, size, 0, read_only);
+	return memseg_create(seg, name, size, 0, read_only);
 }
 
 int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
@@ -104,7 +105,8 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 	/* mmap() takes the pages out of those set aside, so that no access
 	 * fails later for want of one. */
 	if (size && size % HUGE_BYTES == 0 && size <= INT64_MAX &&
-	    create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, false) == 0)
+	    memseg_create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, false) ==
+		    0)
 		return 0;
 	rc = mpib_memseg_create(seg, name, size, false);
 	/* Where the kernel knows no such pages, or gives none, all is well. */
@@ -113,7 +115,7 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 	return rc;
 }
 
-static int check(int fd, size_t size, size_t *whole)
+static int memseg_check(int fd, size_t size, size_t *whole)
 {
 	struct stat st;
 	int seals;
@@ -137,13 +139,13 @@ int mpib_memseg_adopt(struct mpib_memseg *seg, int fd, size_t size,
 		      bool read_only)
 {
 	size_t whole;
-	int rc = check(fd, size, &whole);
+	int rc = memseg_check(fd, size, &whole);
 
 	if (rc < 0) {
 		close(fd);
 		return rc;
 	}
-	return hold(seg, fd, whole, read_only);
+	return memseg_hold(seg, fd, whole, read_only);
 }
 
 int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
@@ -152,7 +154,7 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
 	size_t whole;
 	void *addr;
-	int rc = check(fd, size, &whole);
+	int rc = memseg_check(fd, size, &whole);
 
 	if (rc < 0)
 		return rc;

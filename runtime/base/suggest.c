@@ -6,7 +6,7 @@
 
 #define WORD_MAX 63
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
+static unsigned suggest_min3(unsigned a, unsigned b, unsigned c)
 {
 	unsigned m = a < b ? a : b;
 
@@ -30,8 +30,8 @@ unsigned mpib_edit_distance(const char *a, const char *b)
 		for (size_t j = 1; j <= lb; j++) {
 			unsigned up = row[j];
 
-			row[j] = min3(up + 1, row[j - 1] + 1,
-				      corner + (a[i - 1] != b[j - 1]));
+			row[j] = suggest_min3(up + 1, row[j - 1] + 1,
+					      corner + (a[i - 1] != b[j - 1]));
 			corner = up;
 		}
 	}

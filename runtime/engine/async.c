@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/event.h"
-#include "base/sure.h"
+#include "base/xalloc.h"
 #include "engine/lane/lane.h"
 
 struct change {
@@ -47,7 +47,7 @@ static void free_change(void *arg, int status)
 static void tell_shard(struct mpib_shard *s, unsigned rail, bool up,
 		       const char *why)
 {
-	struct change *c = mpib_sure_alloc(sizeof(*c));
+	struct change *c = mpib_xcalloc(sizeof(*c));
 	struct mpib_call *call;
 
 	*c = (struct change){ .shard = s, .rail = rail, .up = up };
@@ -73,7 +73,7 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 		e->events->rail_changed(e->ctx, r, up);
 }
 
-static void lose(struct mpib_shard *s, unsigned r, const char *why)
+static void async_lose(struct mpib_shard *s, unsigned r, const char *why)
 {
 	mpib_rail_lose(s, r);
 	set_rail(s, r, false, why);
@@ -119,7 +119,7 @@ static void on_srq_limit(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-static void rearm(void *arg, int status)
+static void async_rearm(void *arg, int status)
 {
 	struct limit *l = arg;
 
@@ -138,9 +138,9 @@ static void srq_limit(struct mpib_shard *s, unsigned r, const struct ibv_srq *q)
 	if (t->refs == 0)
 		return; /* it is leaving */
 	mpib_tenant_hold(t);
-	l = mpib_sure_alloc(sizeof(*l));
+	l = mpib_xcalloc(sizeof(*l));
 	*l = (struct limit){ .tenant = t, .rail = r };
-	call = mpib_call_new(l, rearm, l);
+	call = mpib_call_new(l, async_rearm, l);
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_srq_limit);
 }
 
@@ -152,8 +152,8 @@ static bool is_of_port(const struct ibv_async_event *ev)
 	       ev->event_type == IBV_EVENT_LID_CHANGE;
 }
 
-static void take(struct mpib_shard *s, unsigned r,
-		 const struct ibv_async_event *ev)
+static void async_take(struct mpib_shard *s, unsigned r,
+		       const struct ibv_async_event *ev)
 {
 	const char *rail = s->engine->cfg.rail[r].name;
 
@@ -174,10 +174,10 @@ static void take(struct mpib_shard *s, unsigned r,
 		check_address(s, r);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		lose(s, r, "the device failed or was removed");
+		async_lose(s, r, "the device failed or was removed");
 		break;
 	case IBV_EVENT_CQ_ERR:
-		lose(s, r, "a completion queue overran");
+		async_lose(s, r, "a completion queue overran");
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		srq_limit(s, r, ev->element.srq);
@@ -204,11 +204,11 @@ void mpib_async_turn(struct mpib_shard *s)
 
 		while ((rc = rail->verbs->get_async_event(rail->ctx, &ev)) ==
 		       0) {
-			take(s, r, &ev);
+			async_take(s, r, &ev);
 			rail->verbs->ack_async_event(&ev);
 		}
 		/* So ends what the kernel took from under us. */
 		if (rc == -EIO && !rail->dead)
-			lose(s, r, "the device was removed");
+			async_lose(s, r, "the device was removed");
 	}
 }

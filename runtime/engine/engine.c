@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 #include "engine/split/policy.h"
 #include "verbs/soft/soft.h"
@@ -48,7 +48,7 @@ static int make_status(struct mpib_engine *e)
 {
 	int rc;
 
-	if (e->cfg.heirloom)
+	if (e->cfg.inherited)
 		return mpib_engine_inherit(e);
 	rc = mpib_memseg_create(&e->status_seg, "mpib-status",
 				sizeof(struct mpib_status), true);
@@ -62,7 +62,7 @@ static int make_status(struct mpib_engine *e)
 	return 0;
 }
 
-static int watch(struct mpib_engine *e)
+static int engine_engine_watch(struct mpib_engine *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
@@ -79,7 +79,7 @@ static int watch(struct mpib_engine *e)
 	return 0;
 }
 
-static void set_up(struct mpib_engine *e, unsigned rail)
+static void engine_set_up(struct mpib_engine *e, unsigned rail)
 {
 	e->rail_up[rail] = true;
 	for (unsigned i = 0; i < e->shards; i++)
@@ -100,8 +100,8 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 	if (rc < 0)
 		return rc;
 	for (unsigned r = 0; r < e->cfg.rails; r++)
-		set_up(e, r); /* mpib_rail_open() saw to it */
-	rc = watch(e);
+		engine_set_up(e, r); /* mpib_rail_open() saw to it */
+	rc = engine_engine_watch(e);
 	if (rc < 0)
 		snprintf(why, why_len, "cannot watch the rails: %s",
 			 strerror(-rc));
@@ -174,7 +174,7 @@ int mpib_engine_open(const struct mpib_engine_config *cfg,
 
 	if (rc < 0)
 		return rc;
-	rc = cfg->heirloom ? 0 : mpib_engine_run(e);
+	rc = cfg->inherited ? 0 : mpib_engine_run(e);
 	if (rc < 0)
 		goto err_close;
 	*engine = e;
@@ -187,7 +187,7 @@ err_close:
 }
 
 /* Calls that still waited for something are not answered any more. */
-static void free_flow(struct mpib_flow *f)
+static void engine_free_conn(struct engine_conn *f)
 {
 	struct mpib_call *call;
 
@@ -215,12 +215,12 @@ static void free_lanes(struct mpib_shard *s)
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		HASH_CLEAR(hh, s->rail[r].qps);
 	while ((lane = TAILQ_FIRST(&s->lanes))) {
-		struct mpib_flow *f;
+		struct engine_conn *f;
 
 		TAILQ_REMOVE(&s->lanes, lane, link);
-		while ((f = TAILQ_FIRST(&lane->flows))) {
-			TAILQ_REMOVE(&lane->flows, f, lane_link);
-			free_flow(f);
+		while ((f = TAILQ_FIRST(&lane->conns))) {
+			TAILQ_REMOVE(&lane->conns, f, lane_link);
+			engine_free_conn(f);
 		}
 		free(lane->kill);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
@@ -231,11 +231,11 @@ static void free_lanes(struct mpib_shard *s)
 
 static void free_attachments(struct mpib_shard *s)
 {
-	struct mpib_attachment *a;
+	struct engine_client *a;
 
-	while ((a = TAILQ_FIRST(&s->attachments))) {
-		TAILQ_REMOVE(&s->attachments, a, link);
-		mpib_attachment_free(a);
+	while ((a = TAILQ_FIRST(&s->clients))) {
+		TAILQ_REMOVE(&s->clients, a, link);
+		engine_client_free(a);
 	}
 }
 

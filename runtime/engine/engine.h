@@ -7,11 +7,11 @@
  *
  *   engine      the rails, opened once per shard, and the shard threads
  *   tenant      one uid on one shard: a PD and an SRQ per rail
- *   attachment  one client process on its shard
- *   mr          one registered region of an attachment
+ *   client  one client process on its shard
+ *   mr          one registered region of a client
  *   lane        all QPs between a tenant here and the same tenant on a peer's
  *               shard
- *   flow        one connection, sending or receiving, on a lane
+ *   connection        one connection, sending or receiving, on a lane
  */
 #ifndef MPIB_ENGINE_ENGINE_H
 #define MPIB_ENGINE_ENGINE_H
@@ -29,9 +29,9 @@
 
 struct mpib_engine;
 struct mpib_tenant;
-struct mpib_attachment;
+struct engine_client;
 struct mpib_lane;
-struct mpib_flow;
+struct engine_conn;
 
 enum mpib_dmabuf_mode {
 	MPIB_DMABUF_AUTO, /* where every rail can; never on the software HCA */
@@ -100,21 +100,21 @@ struct mpib_engine_config {
 	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* a rail that came back waits so long */
 	uint32_t grace_ms; /* without any rail a lane waits so long */
-	const struct mpib_engine_heirloom *heirloom; /* NULL: of nobody */
+	const struct mpib_engine_inherited *inherited; /* NULL: of nobody */
 };
 
 /*
  * What clients of a proxy have of its engine, for the one that takes over from
  * it. Such an engine is opened idle, see handover/handover.h.
  */
-struct mpib_engine_heirloom {
-	int status; /* the segment, as mpib_engine_heirloom() had it */
+struct mpib_engine_inherited {
+	int status; /* the segment, as mpib_engine_inherited() had it */
 	unsigned shards;
 	int doorbell[MPIB_SHARDS_MAX];
 };
 /* All of it stays the engine's. */
-void mpib_engine_heirloom(const struct mpib_engine *engine,
-			  struct mpib_engine_heirloom *h);
+void mpib_engine_inherited(const struct mpib_engine *engine,
+			   struct mpib_engine_inherited *h);
 
 /* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,
  * rnr_retry 6, ... */
@@ -127,11 +127,11 @@ struct mpib_rail_msg; /* engine/recovery/failover.h */
 
 /* What the engine tells unasked. Control thread. why is one sentence. */
 struct mpib_engine_events {
-	/* The flow takes no more work: its clients' requests fail with error.
+	/* The connection takes no more work: its clients' requests fail with error.
 	 * It still has to be stopped and destroyed. */
-	void (*flow_broken)(void *ctx, struct mpib_flow *flow, int error,
+	void (*conn_broken)(void *ctx, struct engine_conn *conn, int error,
 			    const char *why);
-	/* A QP of the lane failed; every flow on it is broken already. */
+	/* A QP of the lane failed; every connection on it is broken already. */
 	void (*lane_broken)(void *ctx, struct mpib_lane *lane, int error,
 			    const char *why);
 	/* up follows the port's state. */
@@ -177,7 +177,7 @@ const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
 /* Whether every rail registers dma-bufs, by a probe at start. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
 /* Where hints are read, valid until mpib_engine_close(). Before the first
- * flow. */
+ * connection. */
 struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
@@ -196,24 +196,24 @@ void mpib_engine_tune(struct mpib_engine *engine,
 
 /*
  * Why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
- * mpib_flow_create() failed just now with rc: device, call, cause and remedy
+ * engine_conn_create() failed just now with rc: device, call, cause and remedy
  * where it was a verbs call. Control thread; valid until the next failure.
  */
-const char *mpib_engine_trouble(struct mpib_engine *engine, int rc);
+const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
 /* As users know it: "SOUT" or "SUP". Any thread. */
 const char *mpib_rail_name(unsigned rail);
 
 /*
- * Whose turn it is on the rails, see lane/claim.h: a tenant among those of its
+ * Whose turn it is on the rails, see lane/drr.h: a tenant among those of its
  * shard, a client among its tenant's, a connection among its client's. weight 1
  * to 100, 0 is the usual 10; rate bytes a second, 0 without limit. Any thread,
  * at any time while the object is.
  */
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 		       uint64_t rate);
-void mpib_attachment_share(struct mpib_attachment *attachment, uint32_t weight,
-			   uint64_t rate);
-void mpib_flow_share(struct mpib_flow *flow, uint32_t weight, uint64_t rate);
+void engine_client_qos(struct engine_client *client, uint32_t weight,
+		       uint64_t rate);
+void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate);
 
 /* Counted, for clients and lanes count as well; with the last of them it is
  * freed. Creates PD and SRQ on first use. -errno; -ENOSPC: the rails' completion
@@ -222,15 +222,15 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);
 void mpib_tenant_put(struct mpib_tenant *tenant);
 
-/* The maps stay valid until mpib_attachment_close() calls back. id is what
+/* The maps stay valid until engine_client_close() calls back. id is what
  * tools show. -errno. */
-int mpib_attachment_open(struct mpib_tenant *tenant, uint32_t id,
-			 struct mpib_submit *submit, struct mpib_reply *reply,
-			 struct mpib_attachment **attachment);
-uint32_t mpib_attachment_id(const struct mpib_attachment *attachment);
-/* After all its flows are destroyed and its regions deleted. */
-void mpib_attachment_close(struct mpib_attachment *attachment,
-			   mpib_done_fn *done, void *arg);
+int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
+		       struct mpib_submit *submit, struct mpib_reply *reply,
+		       struct engine_client **client);
+uint32_t engine_client_id(const struct engine_client *client);
+/* After all its connections are destroyed and its regions deleted. */
+void engine_client_close(struct engine_client *client, mpib_done_fn *done,
+			 void *arg);
 
 struct mpib_mr_attr {
 	void *addr; /* proxy's own mapping; NULL for a dma-buf */
@@ -246,26 +246,25 @@ struct mpib_mr_attr {
  * done(arg, 0) when descriptors may name *handle; an error return means done is
  * never called. Handles are small numbers from 1 and are reused.
  */
-int mpib_mr_add(struct mpib_attachment *attachment,
-		const struct mpib_mr_attr *attr, uint32_t *handle,
-		mpib_done_fn *done, void *arg);
+int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
+		uint32_t *handle, mpib_done_fn *done, void *arg);
 /*
- * A fence: flows of the attachment that still use the region are broken with
- * -ECANCELED (flow_broken is called, the owner stops and destroys them); done
+ * A fence: connections of the client that still use the region are broken with
+ * -ECANCELED (conn_broken is called, the owner stops and destroys them); done
  * when nothing uses it and it is deregistered. -ENOENT: no such handle.
  */
-int mpib_mr_del(struct mpib_attachment *attachment, uint32_t handle,
+int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
 
 /* One end of a lane, as the other end must know it. Sent on the peer link. */
 struct mpib_lane_info {
-	uint8_t imm_version; /* MPIB_IMM_V1: this lane serves one flow */
+	uint8_t imm_version; /* MPIB_IMM_V1: this lane serves one connection */
 	uint8_t mode; /* enum mpib_mode of this end */
 	uint8_t path; /* enum mpib_path as this end sees it */
 	uint8_t rails; /* 1 where isolation leaves SUP out */
 	uint8_t failover; /* this end can move traffic between rails */
 	uint8_t spread; /* enum mpib_spread of this end */
-	bool delivered; /* this end writes and awaits delivery words */
+	bool delivered; /* this end writes and awaits end-to-end ack */
 	uint8_t away; /* rails whose QPs are not made yet: an end has lost the
 			 device. Of these qps alone says something */
 	struct mpib_lane_rail_info {
@@ -312,7 +311,7 @@ void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
 /* Made without a rail whose device an end has lost: the peer has to know of such
  * lanes. */
 bool mpib_lane_is_short(const struct mpib_lane *lane);
-/* The peer is too old to know of delivery words: sends end when its devices
+/* The peer is too old to know of end-to-end ack: sends end when its devices
  * acknowledge them. Before mpib_lane_local(). */
 void mpib_lane_set_wire(struct mpib_lane *lane);
 /* To RTR and RTS against the other end, and hand over to the shard. -errno and
@@ -321,40 +320,42 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len);
 /* Move its QPs to ERR and flush them: after done nothing of the lane is in
- * flight here and no peer can write through it. Breaks its flows. */
+ * flight here and no peer can write through it. Breaks its connections. */
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
-/* Not connected, or killed, and no flow left. */
+/* Not connected, or killed, and no connection left. */
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 
-/* One end of a flow, as the other end must know it. */
-struct mpib_flow_info {
-	uint32_t id; /* flow number for imm v2, as the receiver has it */
+/* One end of a connection, as the other end must know it. */
+struct engine_conn_info {
+	uint32_t id; /* connection number for imm v2, as the receiver has it */
 	uint32_t rkey[MPIB_RAILS];
 	uint64_t addr; /* CTS table (sender's end), record table (receiver's) */
 };
 
 /*
- * A flow at index of the attachment's tables, with its tables zeroed and
- * registered. The attachment's and the lane's tenant are the same. -errno.
+ * A connection at index of the client's tables, with its tables zeroed and
+ * registered. The client's and the lane's tenant are the same. -errno.
  */
-int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
-		     bool sender, struct mpib_lane *lane,
-		     struct mpib_flow **flow);
-void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info);
+int engine_conn_create(struct engine_client *client, uint32_t index,
+		       bool sender, struct mpib_lane *lane,
+		       struct engine_conn **conn);
+void engine_conn_local(const struct engine_conn *conn,
+		       struct engine_conn_info *info);
 /* Which hint an agent gives it; UINT32_MAX: none. */
-void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot);
+void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot);
 /* Hand over to the shard, which serves its ring from now on. */
-void mpib_flow_start(struct mpib_flow *flow,
-		     const struct mpib_flow_info *remote);
+void engine_conn_start(struct engine_conn *conn,
+		       const struct engine_conn_info *remote);
 /*
  * Take no more work, fail the client's outstanding requests with error after
  * what has already arrived is completed, and wait for our own WRs. done when
  * this end writes nothing any more. Started or not; a second call waits too.
  */
-void mpib_flow_stop(struct mpib_flow *flow, int error, mpib_done_fn *done,
-		    void *arg);
+void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
+		      void *arg);
 /* After stop, and when the peer cannot write to it any more (it said so, or
  * the lane was killed): drop its holds on regions and free it. */
-void mpib_flow_destroy(struct mpib_flow *flow, mpib_done_fn *done, void *arg);
+void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
+			 void *arg);
 
 #endif

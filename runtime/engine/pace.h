@@ -36,7 +36,7 @@ struct mpib_pace {
 	uint32_t alone; /* yields in a row that nobody took */
 	const void *served; /* the tenant, last */
 	uint64_t shared_ns; /* when that was last another one; 0: never */
-	uint64_t offered_ns; /* when others could last have the core */
+	uint64_t reconnect_ns; /* when others could last have the core */
 	uint64_t keep_until; /* with work, it does not give way before */
 };
 

@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sure.h"
-#include "engine/flow/flow.h"
+#include "base/xalloc.h"
+#include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 
 /* Nothing should need it: a bound on what a lost wake-up could cost. */
@@ -26,7 +26,7 @@
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
 {
-	struct mpib_call *call = mpib_sure_alloc(sizeof(*call));
+	struct mpib_call *call = mpib_xcalloc(sizeof(*call));
 
 	call->what = what;
 	call->done = done;
@@ -58,20 +58,20 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work = mpib_mailbox_run(&s->mailbox);
 	/* The CQs last: polling them is what moves the software HCA's wire, and
 	 * what was posted just now leaves with it. */
-	work += mpib_intake_turn(s);
+	work += mpib_submit_poll(s);
 	work += mpib_sched_turn(s);
-	if (!TAILQ_EMPTY(&s->owing))
-		work += mpib_delivery_tell_turn(s);
-	mpib_ring_turn(s);
+	if (!TAILQ_EMPTY(&s->ack_pending))
+		work += mpib_ack_write_turn(s);
+	mpib_qp_flush(s);
 	work += mpib_cq_turn(s);
 	if (!TAILQ_EMPTY(&s->waiting))
-		work += mpib_delivery_look_turn(s);
+		work += mpib_ack_read_turn(s);
 	if (s->vcq)
 		work += mpib_cq_whole_turn(s);
 	work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);
-	mpib_ring_turn(s); /* probes, and what a fault has brought */
+	mpib_qp_flush(s); /* probes, and what a fault has brought */
 
 	s->n.turns++;
 	s->busy = work > 0;
@@ -82,7 +82,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 	return work;
 }
 
-static void arm(struct mpib_shard *s)
+static void shard_arm(struct mpib_shard *s)
 {
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
 		ibv_req_notify_cq(s->rail[r].cq, 0);
@@ -97,7 +97,7 @@ enum {
 };
 
 /* Awake again: a CQ has its event, or should not bother to make one. */
-static void disarm(struct mpib_shard *s, unsigned r, bool spoke)
+static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	struct ibv_cq *cq;
@@ -118,7 +118,7 @@ static void sleep_now(struct mpib_shard *s)
 	int n = 0;
 
 	mpib_shard_sleeps(s->status);
-	arm(s);
+	shard_arm(s);
 	s->settling = true;
 	s->watch_turns = MPIB_WATCH_TURNS;
 	if (mpib_shard_turn(s) == 0 &&
@@ -138,10 +138,10 @@ static void sleep_now(struct mpib_shard *s)
 	if (woke[WAKE_DOORBELL])
 		mpib_eventfd_take(s->doorbell);
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
-		disarm(s, r, woke[WAKE_RAIL + r]);
+		shard_disarm(s, r, woke[WAKE_RAIL + r]);
 }
 
-static void yield(struct mpib_shard *s, uint64_t now)
+static void shard_yield(struct mpib_shard *s, uint64_t now)
 {
 	uint64_t after;
 
@@ -155,10 +155,10 @@ static void give_way(struct mpib_shard *s)
 	uint64_t now = mpib_now_ns();
 
 	if (mpib_pace_gives_way(&s->pace, now))
-		yield(s, now);
+		shard_yield(s, now);
 }
 
-static void *run(void *arg)
+static void *shard_run(void *arg)
 {
 	struct mpib_shard *s = arg;
 
@@ -177,7 +177,7 @@ static void *run(void *arg)
 			ck_pr_stall();
 			break;
 		case MPIB_WAIT_YIELD:
-			yield(s, now);
+			shard_yield(s, now);
 			break;
 		case MPIB_WAIT_SLEEP:
 			sleep_now(s);
@@ -190,7 +190,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int watch(struct mpib_shard *s, int fd, unsigned wake)
+static int shard_watch(struct mpib_shard *s, int fd, unsigned wake)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = wake };
 
@@ -199,12 +199,12 @@ static int watch(struct mpib_shard *s, int fd, unsigned wake)
 
 static int watch_all(struct mpib_shard *s)
 {
-	int rc = watch(s, s->doorbell, WAKE_DOORBELL);
+	int rc = shard_watch(s, s->doorbell, WAKE_DOORBELL);
 
 	if (rc == 0)
-		rc = watch(s, s->mailbox.bell.fd, WAKE_MAILBOX);
+		rc = shard_watch(s, s->mailbox.bell.fd, WAKE_MAILBOX);
 	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++)
-		rc = watch(s, s->rail[r].channel->fd, WAKE_RAIL + r);
+		rc = shard_watch(s, s->rail[r].channel->fd, WAKE_RAIL + r);
 	return rc;
 }
 
@@ -225,17 +225,17 @@ static int open_rails(struct mpib_shard *s, char *why, size_t why_len)
 	return 0;
 }
 
-static void init_lists(struct mpib_shard *s)
+static void shard_init_lists(struct mpib_shard *s)
 {
-	TAILQ_INIT(&s->attachments);
+	TAILQ_INIT(&s->clients);
 	TAILQ_INIT(&s->tenants);
 	TAILQ_INIT(&s->lanes);
-	mpib_claim_init(&s->claims, NULL);
-	TAILQ_INIT(&s->intake);
+	mpib_drr_init(&s->drrs, NULL);
+	TAILQ_INIT(&s->submitting);
 	TAILQ_INIT(&s->cts);
 	TAILQ_INIT(&s->waiting);
-	TAILQ_INIT(&s->owing);
-	LIST_INIT(&s->rung);
+	TAILQ_INIT(&s->ack_pending);
+	LIST_INIT(&s->dirty);
 	TAILQ_INIT(&s->timed);
 }
 
@@ -258,6 +258,15 @@ static void free_spread(struct mpib_shard *s)
 	mpib_wr_pool_fini(&s->frags);
 }
 
+/* That of the process before, or a new one. -1 and errno. */
+static int shard_doorbell(const struct mpib_engine *e, unsigned index)
+{
+	if (e->cfg.inherited)
+		return fcntl(e->cfg.inherited->doorbell[index], F_DUPFD_CLOEXEC,
+			     0);
+	return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len)
 {
@@ -267,11 +276,11 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	s->index = index;
 	s->status = &e->status->shard[index];
 	mpib_pace_init(&s->pace);
-	init_lists(s);
+	shard_init_lists(s);
 	s->now = mpib_now_ns();
-	s->flow = calloc(MPIB_FLOWS_MAX, sizeof(*s->flow));
-	s->flow_ids = calloc(MPIB_FLOWS_MAX / 64, sizeof(*s->flow_ids));
-	if (!s->flow || !s->flow_ids) {
+	s->conn = calloc(ENGINE_CONNS_MAX, sizeof(*s->conn));
+	s->conn_ids = calloc(ENGINE_CONNS_MAX / 64, sizeof(*s->conn_ids));
+	if (!s->conn || !s->conn_ids) {
 		rc = -ENOMEM;
 		goto err_tables;
 	}
@@ -284,9 +293,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	rc = mpib_mailbox_init(&s->mailbox);
 	if (rc < 0)
 		goto err_tables;
-	s->doorbell = e->cfg.heirloom ? fcntl(e->cfg.heirloom->doorbell[index],
-					      F_DUPFD_CLOEXEC, 0)
-				      : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->doorbell = shard_doorbell(e, index);
 	s->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->doorbell < 0 || s->epfd < 0) {
 		rc = -errno;
@@ -314,8 +321,8 @@ err_said:
 err_tables:
 	free_spread(s);
 	mpib_wr_pool_fini(&s->wrs);
-	free(s->flow_ids);
-	free(s->flow);
+	free(s->conn_ids);
+	free(s->conn);
 	return rc;
 }
 
@@ -325,7 +332,7 @@ int mpib_shard_start(struct mpib_shard *s)
 	int rc;
 
 	atomic_store_explicit(&s->stop, false, memory_order_relaxed);
-	rc = pthread_create(&s->thread, NULL, run, s);
+	rc = pthread_create(&s->thread, NULL, shard_run, s);
 
 	if (rc)
 		return -rc;
@@ -352,6 +359,6 @@ void mpib_shard_fini(struct mpib_shard *s)
 	mpib_mailbox_fini(&s->mailbox);
 	free_spread(s);
 	mpib_wr_pool_fini(&s->wrs);
-	free(s->flow_ids);
-	free(s->flow);
+	free(s->conn_ids);
+	free(s->conn);
 }

@@ -13,15 +13,15 @@
 #include "base/mailbox.h"
 #include "base/memseg.h"
 #include "engine/engine.h"
-#include "engine/lane/claim.h"
+#include "engine/lane/drr.h"
 #include "engine/measure/snapshot.h"
 #include "engine/measure/times.h"
 #include "engine/pace.h"
 #include "engine/rail/budget.h"
 #include "vqp/vqp.h"
 
-/* Flows of one shard: 20 bits on the wire, fewer in memory. */
-#define MPIB_FLOWS_MAX 65536u
+/* Connections of one shard: 20 bits on the wire, fewer in memory. */
+#define ENGINE_CONNS_MAX 65536u
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
 
@@ -53,9 +53,9 @@ struct mpib_rail {
 	struct mpib_snap_rail n;
 };
 
-TAILQ_HEAD(mpib_flow_list, mpib_flow);
+TAILQ_HEAD(engine_conn_list, engine_conn);
 TAILQ_HEAD(mpib_lane_list, mpib_lane);
-TAILQ_HEAD(mpib_attachment_list, mpib_attachment);
+TAILQ_HEAD(engine_client_list, engine_client);
 TAILQ_HEAD(mpib_tenant_list, mpib_tenant);
 
 struct mpib_shard {
@@ -68,39 +68,39 @@ struct mpib_shard {
 	int epfd; /* what wakes us */
 	_Atomic bool stop;
 	struct mpib_rail rail[MPIB_RAILS];
-	struct mpib_flow **flow; /* by id, NULL where none is started */
-	struct mpib_attachment_list attachments;
+	struct engine_conn **conn; /* by id, NULL where none is started */
+	struct engine_client_list clients;
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
-	struct mpib_claim claims; /* whose turn it is; turn/sched.c */
+	struct mpib_drr_class drrs; /* whose turn it is; turn/sched.c */
 	bool contended; /* in this turn order counts */
 	uint8_t full; /* rails for whose room somebody waits in it */
-	uint64_t claim_wake_ns; /* a limit lets somebody go on then */
-	struct mpib_flow_list intake; /* rings known not to be empty */
-	struct mpib_flow_list cts; /* receivers with CTS to post */
-	struct mpib_flow_list waiting; /* senders, for a delivery word */
-	struct mpib_flow_list owing; /* receivers, one */
+	uint64_t drr_wake_ns; /* a limit lets somebody go on then */
+	struct engine_conn_list submitting; /* rings known not to be empty */
+	struct engine_conn_list cts; /* receivers with CTS to post */
+	struct engine_conn_list waiting; /* senders, for a end-to-end ack */
+	struct engine_conn_list ack_pending; /* receivers, one */
 	bool settling; /* about to sleep: words do not wait */
 	struct mpib_wr_pool wrs;
 	struct mpib_wr_pool
 		frags; /* of these, those that stay until answered */
 	struct mpib_vcq *vcq; /* what lanes spread; NULL: none does */
-	LIST_HEAD(, mpib_lane_qp) rung; /* QPs with something to post */
+	LIST_HEAD(, mpib_lane_qp) dirty; /* QPs with something to post */
 	bool refused; /* some QP did not take it */
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn moved something */
 	uint64_t now; /* when this turn began, ns */
-	uint32_t ar_above; /* longer pieces: payload by WRITE, then the IMM */
+	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
 	struct mpib_pace pace;
 	unsigned data_rail; /* that a message was last posted to */
 	uint32_t watch_turns; /* since the watchdog looked */
 	uint64_t watched_ns; /* when that was */
 	bool watching; /* something was outstanding then */
-	/* Control thread: which flow ids are taken, and counts for snapshot
+	/* Control thread: which connection ids are taken, and counts for snapshot
 	 * buffers. */
-	uint64_t *flow_ids;
-	unsigned flows_made, lanes_made, attachments_made;
-	struct mpib_flow_list timed; /* whose times are read */
+	uint64_t *conn_ids;
+	unsigned conns_made, lanes_made, attachments_made;
+	struct engine_conn_list timed; /* whose times are read */
 	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */
 };
 
@@ -116,8 +116,8 @@ struct mpib_engine {
 	struct mpib_memseg status_seg;
 	struct mpib_status *status;
 	bool dmabuf;
-	int trouble_rc; /* 0: none that is not told; control thread */
-	char trouble[256];
+	int last_error_rc; /* 0: none that is not told; control thread */
+	char last_error[256];
 	bool rail_up[MPIB_RAILS];
 	bool leaving; /* see handover/handover.h; control thread */
 	bool closing; /* what is left is freed at once; control thread */
@@ -169,15 +169,15 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
 
-/* trouble.c: passes rc on; of a failure mpib_engine_trouble() tells then.
+/* last_error.c: passes rc on; of a failure mpib_engine_last_error() tells then.
  * Control thread. */
-int mpib_trouble(struct mpib_engine *e, unsigned rail, const char *call,
-		 int rc);
+int mpib_last_error(struct mpib_engine *e, unsigned rail, const char *call,
+		    int rc);
 /* The CQ of the rail has no place for what is to be made: -ENOSPC. */
-int mpib_trouble_crowded(const struct mpib_shard *s, unsigned rail,
-			 const char *what);
+int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,
+			    const char *what);
 /* Of what was no verbs call. Returns rc. */
-int mpib_trouble_say(struct mpib_engine *e, int rc, const char *fmt, ...)
+int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* probe.c: whether the opened rails fit together and can do what the engine
@@ -220,14 +220,14 @@ int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Until both are empty, or a bound is met. */
 void mpib_cq_drain(struct mpib_shard *s);
 
-/* turn/intake.c: descriptors out of the rings that have work. */
-int mpib_intake_turn(struct mpib_shard *s);
+/* turn/submit.c: descriptors out of the rings that have work. */
+int mpib_submit_poll(struct mpib_shard *s);
 
-/* flow/delivery.c: words that are due; then words that came. */
-int mpib_delivery_tell_turn(struct mpib_shard *s);
-int mpib_delivery_look_turn(struct mpib_shard *s);
+/* conn/ack.c: words that are due; then words that came. */
+int mpib_ack_write_turn(struct mpib_shard *s);
+int mpib_ack_read_turn(struct mpib_shard *s);
 
-/* turn/sched.c: post what flows have to send, by their claims. */
+/* turn/sched.c: post what connections have to send, by their DRR classes. */
 int mpib_sched_turn(struct mpib_shard *s);
 /* Milliseconds that may be slept, of most, before a limit lets somebody go
  * on. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What may change under a running engine. The control thread writes, shards
- * read; relaxed, for each value stands for itself and a piece more or less by
+ * read; relaxed, for each value stands for itself and a send op more or less by
  * the old one harms nobody.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "engine/recovery/failover.h"
 #include "engine/shard.h"
 
-static void store(uint32_t *to, uint32_t value)
+static void tune_store(uint32_t *to, uint32_t value)
 {
 	__atomic_store_n(to, value, __ATOMIC_RELAXED);
 }
@@ -17,10 +17,10 @@ static void store(uint32_t *to, uint32_t value)
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg)
 {
-	store(&engine->cfg.sup_bw, cfg->sup_bw);
-	store(&engine->cfg.lane_window, cfg->lane_window);
-	store(&engine->cfg.share_window, cfg->share_window);
-	store(&engine->cfg.times, cfg->times);
+	tune_store(&engine->cfg.sup_bw, cfg->sup_bw);
+	tune_store(&engine->cfg.lane_window, cfg->lane_window);
+	tune_store(&engine->cfg.share_window, cfg->share_window);
+	tune_store(&engine->cfg.times, cfg->times);
 }
 
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)

@@ -8,19 +8,19 @@ void mpib_fence_init(struct mpib_fence *f, bool healthy)
 }
 
 /* Whether the fence of this epoch has not begun here. */
-static bool standing(const struct mpib_fence *f)
+static bool fence_standing(const struct mpib_fence *f)
 {
 	return f->state != MPIB_FENCE_STOPPING &&
 	       f->state != MPIB_FENCE_STOPPED;
 }
 
-static unsigned stop(struct mpib_fence *f)
+static unsigned fence_stop(struct mpib_fence *f)
 {
 	f->state = MPIB_FENCE_STOPPING;
 	return MPIB_FENCE_STOP;
 }
 
-static unsigned complete(struct mpib_fence *f)
+static unsigned fence_complete(struct mpib_fence *f)
 {
 	f->state = MPIB_FENCE_DOWN;
 	f->epoch++;
@@ -31,18 +31,18 @@ static unsigned complete(struct mpib_fence *f)
 
 static unsigned try_connect(struct mpib_fence *f)
 {
-	if (f->state != MPIB_FENCE_OFFERED || !f->peer_offered)
+	if (f->state != MPIB_FENCE_RECONNECTING || !f->peer_offered)
 		return 0;
 	f->state = MPIB_FENCE_PROBING;
 	return MPIB_FENCE_CONNECT;
 }
 
-static unsigned try_offer(struct mpib_fence *f)
+static unsigned try_reconnect(struct mpib_fence *f)
 {
 	if (f->state != MPIB_FENCE_DOWN || !f->healthy || f->held)
 		return 0;
-	f->state = MPIB_FENCE_OFFERED;
-	return MPIB_FENCE_OFFER | try_connect(f);
+	f->state = MPIB_FENCE_RECONNECTING;
+	return MPIB_FENCE_RECONNECT | try_connect(f);
 }
 
 static unsigned try_resume(struct mpib_fence *f)
@@ -56,15 +56,15 @@ static unsigned try_resume(struct mpib_fence *f)
 unsigned mpib_fence_fault(struct mpib_fence *f)
 {
 	/* In DOWN there is nothing of ours that could be at fault. */
-	if (!standing(f) || f->state == MPIB_FENCE_DOWN)
+	if (!fence_standing(f) || f->state == MPIB_FENCE_DOWN)
 		return 0;
-	return stop(f) | MPIB_FENCE_TELL;
+	return fence_stop(f) | MPIB_FENCE_TELL;
 }
 
 unsigned mpib_fence_health(struct mpib_fence *f, bool healthy)
 {
 	f->healthy = healthy;
-	return healthy ? try_offer(f) : mpib_fence_fault(f);
+	return healthy ? try_reconnect(f) : mpib_fence_fault(f);
 }
 
 unsigned mpib_fence_drained(struct mpib_fence *f)
@@ -72,13 +72,13 @@ unsigned mpib_fence_drained(struct mpib_fence *f)
 	if (f->state != MPIB_FENCE_STOPPING)
 		return 0;
 	f->state = MPIB_FENCE_STOPPED;
-	return MPIB_FENCE_ANSWER | (f->peer_fenced ? complete(f) : 0);
+	return MPIB_FENCE_ANSWER | (f->peer_fenced ? fence_complete(f) : 0);
 }
 
 unsigned mpib_fence_hold_over(struct mpib_fence *f)
 {
 	f->held = false;
-	return try_offer(f);
+	return try_reconnect(f);
 }
 
 unsigned mpib_fence_probed(struct mpib_fence *f, bool ok)
@@ -101,18 +101,18 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 	case MPIB_FENCE_MSG_FENCE:
 		/* In DOWN, too: the peer has begun the next attempt and given
 		 * it up, and waits for our answer. */
-		*actions = standing(f) ? stop(f) : 0;
+		*actions = fence_standing(f) ? fence_stop(f) : 0;
 		return true;
 	case MPIB_FENCE_MSG_FENCED:
 		if (f->peer_fenced)
 			return false;
 		f->peer_fenced = true;
-		if (standing(f))
-			*actions = stop(f);
+		if (fence_standing(f))
+			*actions = fence_stop(f);
 		else if (f->state == MPIB_FENCE_STOPPED)
-			*actions = complete(f);
+			*actions = fence_complete(f);
 		return true;
-	case MPIB_FENCE_MSG_OFFER:
+	case MPIB_FENCE_MSG_RECONNECT:
 		if (f->peer_offered || epoch == 0)
 			return false;
 		f->peer_offered = true;
@@ -135,7 +135,7 @@ const char *mpib_fence_state_name(enum mpib_fence_state state)
 		[MPIB_FENCE_STOPPING] = "stopping",
 		[MPIB_FENCE_STOPPED] = "stopped",
 		[MPIB_FENCE_DOWN] = "down",
-		[MPIB_FENCE_OFFERED] = "offered",
+		[MPIB_FENCE_RECONNECTING] = "offered",
 		[MPIB_FENCE_PROBING] = "probing",
 	};
 

@@ -12,7 +12,7 @@
  *
  * Why nothing is lost, doubled or changed:
  *
- *  - A chunk is written again only in DOWN, that is, after both ends' QPs of
+ *  - A stripe is written again only in DOWN, that is, after both ends' QPs of
  *    the rail were in ERR and drained. From the moment the receiver's QP is in
  *    ERR no old write can land, so what the receiver says in its answer stays
  *    true, and its buffer is handed back only for what the answer calls seen.
@@ -35,7 +35,7 @@ enum mpib_fence_state {
 	MPIB_FENCE_STOPPING, /* QPs go to ERR and are drained */
 	MPIB_FENCE_STOPPED, /* ours are; the peer's not yet */
 	MPIB_FENCE_DOWN, /* both are: the rail carries nothing old */
-	MPIB_FENCE_OFFERED, /* new QPs made and offered */
+	MPIB_FENCE_RECONNECTING, /* new QPs made and offered */
 	MPIB_FENCE_PROBING, /* connected; does it carry? */
 };
 
@@ -58,7 +58,7 @@ enum {
 					next one already */
 	MPIB_FENCE_HOLD = 1u << 4, /* begin hold-down, then
 				      mpib_fence_hold_over() */
-	MPIB_FENCE_OFFER = 1u << 5, /* make QPs, send OFFER of epoch */
+	MPIB_FENCE_RECONNECT = 1u << 5, /* make QPs, send OFFER of epoch */
 	MPIB_FENCE_CONNECT = 1u << 6, /* to what the peer offered; probe, then
 					 mpib_fence_probed() */
 	MPIB_FENCE_TELL_UP = 1u << 7, /* send UP of epoch */
@@ -79,7 +79,7 @@ unsigned mpib_fence_probed(struct mpib_fence *f, bool ok);
 enum mpib_fence_msg {
 	MPIB_FENCE_MSG_FENCE = 1,
 	MPIB_FENCE_MSG_FENCED,
-	MPIB_FENCE_MSG_OFFER,
+	MPIB_FENCE_MSG_RECONNECT,
 	MPIB_FENCE_MSG_UP,
 };
 

@@ -19,7 +19,7 @@ static void count_fork(void)
 	mpib_forks++;
 }
 
-static void watch_forks(void)
+static void attach_watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, count_fork);
 }
@@ -63,7 +63,8 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 }
 
 /* A full backlog makes connect() wait, for no longer than until deadline. */
-static int dial(int sock, const struct sockaddr_un *sun, uint64_t deadline)
+static int attach_dial(int sock, const struct sockaddr_un *sun,
+		       uint64_t deadline)
 {
 	uint64_t now = mpib_now_ms(),
 		 left = now < deadline ? deadline - now : 0;
@@ -90,7 +91,7 @@ static int connect_socket(struct mpib_client *c, uint64_t deadline)
 	/* With a time limit the kernel does not go on after a signal, SA_RESTART
 	 * or not. */
 	do {
-		rc = dial(c->sock, &sun, deadline);
+		rc = attach_dial(c->sock, &sun, deadline);
 	} while (rc == -EINTR);
 	if (rc < 0) {
 		close(c->sock);
@@ -103,8 +104,8 @@ static int connect_socket(struct mpib_client *c, uint64_t deadline)
 	return 0;
 }
 
-static int send_hello(struct mpib_client *c,
-		      const struct mpib_attach_opts *opts)
+static int attach_send_hello(struct mpib_client *c,
+			     const struct mpib_attach_opts *opts)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
@@ -213,11 +214,11 @@ static void unmap_segments(struct mpib_client *c)
 		mpib_memseg_fini(&c->seg[i]);
 }
 
-static int set_up(struct mpib_client *c, const struct mpib_attach_opts *opts,
-		  uint64_t deadline)
+static int attach_set_up(struct mpib_client *c,
+			 const struct mpib_attach_opts *opts, uint64_t deadline)
 {
 	struct mpib_message m;
-	int rc = send_hello(c, opts);
+	int rc = attach_send_hello(c, opts);
 
 	if (rc == 0)
 		rc = recv_welcome(c, deadline, &m);
@@ -261,7 +262,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
 	c->answer_ms = o.timeout_ms;
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, attach_watch_forks);
 	c->forks = mpib_forks;
 	atomic_init(&c->living, c->forks);
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
@@ -270,7 +271,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	rc = connect_socket(c, deadline);
 	if (rc < 0)
 		goto err_free;
-	rc = set_up(c, &o, deadline);
+	rc = attach_set_up(c, &o, deadline);
 	if (rc < 0)
 		goto err_close;
 	c->next_id = 1;

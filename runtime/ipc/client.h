@@ -70,7 +70,7 @@ struct mpib_region {
 #define MPIB_REGION_DEAD 0x80000000u
 
 /* A piece of a window, in the order taken. */
-struct mpib_part {
+struct mpib_staging_chunk {
 	uint8_t req;
 	uint8_t idx; /* buffer of a grouped receive */
 	uint32_t pos, len;
@@ -120,7 +120,7 @@ struct mpib_window {
 	uint32_t mr;
 	uint32_t size;
 	uint64_t head, tail; /* running bytes; both 0 when empty */
-	struct mpib_part part[MPIB_PARTS];
+	struct mpib_staging_chunk part[MPIB_PARTS];
 	uint32_t part_head, part_tail;
 };
 
@@ -304,7 +304,7 @@ int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
 /* 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
 {
-	/* Acquire pairs with the release when the shard breaks the flow: what
+	/* Acquire pairs with the release when the shard breaks the connection: what
 	 * it completed before is seen as complete. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }

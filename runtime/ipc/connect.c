@@ -159,9 +159,9 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 }
 
 /* The proxy answers at once; the state word tells the rest. */
-static int begin(struct mpib_client *c, bool is_sender,
-		 struct mpib_ctl_header *ask, uint32_t *ask_index,
-		 struct mpib_conn **out)
+static int connect_begin(struct mpib_client *c, bool is_sender,
+			 struct mpib_ctl_header *ask, uint32_t *ask_index,
+			 struct mpib_conn **out)
 {
 	struct mpib_conn *conn = new_conn(c, is_sender);
 	struct mpib_message m;
@@ -207,7 +207,7 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 				 "the handle is not one of mpib_listen() (do "
 				 "all nodes use mpib?)");
 	memcpy(&ask.handle, handle, sizeof(ask.handle));
-	return begin(client, true, &ask.h, &ask.conn, conn);
+	return connect_begin(client, true, &ask.h, &ask.conn, conn);
 }
 
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
@@ -217,7 +217,7 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 		.listen_id = listener->debt.id,
 	};
 
-	return begin(listener->client, false, &ask.h, &ask.conn, conn);
+	return connect_begin(listener->client, false, &ask.h, &ask.conn, conn);
 }
 
 /* The proxy's sentence about a failed connection into conn->why. */

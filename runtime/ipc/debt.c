@@ -11,20 +11,20 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-static void owe(struct mpib_client *c, struct mpib_debt *d, uint32_t asked)
+static void debt_owe(struct mpib_client *c, struct mpib_debt *d, uint32_t asked)
 {
 	d->asked = asked;
 	LIST_INSERT_HEAD(&c->debts, d, link);
 }
 
-static void pay(struct mpib_debt *d)
+static void debt_pay(struct mpib_debt *d)
 {
 	LIST_REMOVE(d, link);
 	d->paid(d);
 }
 
 /* How requests name what m tells of. False: they cannot. */
-static bool learn(struct mpib_debt *d, const struct mpib_message *m)
+static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 {
 	const struct mpib_ctl_listening *l = (const void *)m->bytes;
 	const struct mpib_ctl_region *r = (const void *)m->bytes;
@@ -54,8 +54,8 @@ void mpib_debt_answered(struct mpib_client *c, struct mpib_message *m)
 	if (!d)
 		return;
 	d->asked = 0;
-	if (m->h.status < 0 || !learn(d, m))
-		pay(d);
+	if (m->h.status < 0 || !debt_learn(d, m))
+		debt_pay(d);
 }
 
 void mpib_debts_pay(struct mpib_client *c)
@@ -73,14 +73,14 @@ void mpib_debts_pay(struct mpib_client *c)
 			continue;
 		if (mpib_message_send(c->sock, &undo.h, NULL, 0) < 0)
 			return;
-		pay(d);
+		debt_pay(d);
 	}
 }
 
 void mpib_debts_forget(struct mpib_client *c)
 {
 	while (!LIST_EMPTY(&c->debts))
-		pay(LIST_FIRST(&c->debts));
+		debt_pay(LIST_FIRST(&c->debts));
 }
 
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
@@ -90,11 +90,11 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 	int rc = mpib_rpc(c, h, fd, fds, m, want);
 
 	if (rc == 0)
-		learn(d, m);
+		debt_learn(d, m);
 	else if (c->asked == MPIB_ASKED_LATE)
-		owe(c, d, h->id);
+		debt_owe(c, d, h->id);
 	else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
-		 learn(d, m))
+		 debt_learn(d, m))
 		mpib_rpc_undo_later(c, d); /* made, but not taken here */
 	else
 		d->paid(d);
@@ -121,6 +121,6 @@ int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d)
 
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d)
 {
-	owe(c, d, 0);
+	debt_owe(c, d, 0);
 	mpib_debts_pay(c);
 }

@@ -89,7 +89,7 @@ static unsigned grow_by(const struct mpib_client *c)
 	return n > 0 ? n : 1;
 }
 
-static int carve(struct mpib_client *c, struct mpib_pool **pool)
+static int pool_carve(struct mpib_client *c, struct mpib_pool **pool)
 {
 	unsigned n = grow_by(c);
 	struct mpib_pool *p;
@@ -122,7 +122,7 @@ static int window_new(struct mpib_client *c, uint32_t size,
 	}
 	p = pool_with_window(c);
 	if (!p) {
-		rc = carve(c, &p);
+		rc = pool_carve(c, &p);
 		if (rc < 0)
 			return rc;
 	}

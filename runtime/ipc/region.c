@@ -22,7 +22,7 @@ void mpib_regions_unref(struct mpib_request *r)
 {
 	r->held = false;
 	for (unsigned i = 0; i < r->n; i++) {
-		/* Release pairs with the acquire in bury(): freed after all
+		/* Release pairs with the acquire in region_bury(): freed after all
 		 * uses. */
 		if (r->buf[i].region)
 			atomic_fetch_sub_explicit(&r->buf[i].region->refs, 1,
@@ -32,7 +32,7 @@ void mpib_regions_unref(struct mpib_request *r)
 
 /* Under the lock: free what no request names any more, nor the proxy. Not done by the last
  * request itself, which must not wait for the lock. */
-static void bury(struct mpib_client *c)
+static void region_bury(struct mpib_client *c)
 {
 	struct mpib_region *r, *next;
 
@@ -72,8 +72,8 @@ void mpib_region_copy_end(struct mpib_region *r)
 	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
 }
 
-static struct mpib_region *find(struct mpib_client *c, const char *addr,
-				size_t size)
+static struct mpib_region *region_find(struct mpib_client *c, const char *addr,
+				       size_t size)
 {
 	struct mpib_region *r;
 
@@ -102,7 +102,7 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 }
 
 /* Memory from mpib_mem_alloc() needs no copy. */
-static void place(struct mpib_region *r)
+static void region_place(struct mpib_region *r)
 {
 	struct mpib_pool *p;
 	size_t size = r->direct;
@@ -137,15 +137,15 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 				 "has an address and at least one byte)",
 				 size, addr);
 	pthread_mutex_lock(&client->lock);
-	bury(client);
-	r = find(client, addr, size);
+	region_bury(client);
+	r = region_find(client, addr, size);
 	if (r) {
 		r->regs++;
 	} else {
 		r = make_region(client, addr, size);
 		if (r) {
 			LIST_INSERT_HEAD(&client->regions, r, link);
-			place(r);
+			region_place(r);
 		}
 	}
 	pthread_mutex_unlock(&client->lock);
@@ -160,7 +160,7 @@ static void never_made(struct mpib_debt *d)
 	free((struct mpib_region *)d);
 }
 
-/* In its grave: bury() frees it. */
+/* In its grave: region_bury() frees it. */
 static void mr_gone(struct mpib_debt *d)
 {
 	((struct mpib_region *)d)->own_mr = false;
@@ -226,7 +226,7 @@ int mpib_dereg(struct mpib_region *region)
 	LIST_INSERT_HEAD(&c->graves, region, link);
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
-	bury(c);
+	region_bury(c);
 	mpib_windows_trim(c);
 	pthread_mutex_unlock(&c->lock);
 	return rc == -EPIPE ? 0 : rc; /* a proxy that is gone touches nothing */

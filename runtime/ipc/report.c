@@ -10,7 +10,7 @@
 
 #define LATER 1024 /* tests in vain */
 
-static void arm(struct mpib_conn *conn, bool on)
+static void report_arm(struct mpib_conn *conn, bool on)
 {
 	if (conn->armed == on)
 		return;
@@ -31,7 +31,7 @@ int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 	conn->report = how;
 	conn->watch = fn;
 	conn->user = user;
-	arm(conn, how == MPIB_REPORT_ALL || how == MPIB_REPORT_NEXT);
+	report_arm(conn, how == MPIB_REPORT_ALL || how == MPIB_REPORT_NEXT);
 	return 0;
 }
 
@@ -55,7 +55,7 @@ void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r)
 		return;
 	if (conn->report == MPIB_REPORT_NEXT) {
 		conn->report = MPIB_REPORT_OFF;
-		arm(conn, false);
+		report_arm(conn, false);
 	}
 	conn->watch(conn->user, r, MPIB_WATCH_POSTED);
 }
@@ -64,7 +64,7 @@ void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
 {
 	if (conn->report == MPIB_REPORT_LATER && conn->idle % LATER == 0) {
 		conn->report = MPIB_REPORT_NEXT;
-		arm(conn, true);
+		report_arm(conn, true);
 	}
 	if (!r->watched)
 		return;

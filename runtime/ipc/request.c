@@ -11,7 +11,7 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* 0, or why nothing can be posted, with the text. */
-static int usable(struct mpib_conn *conn)
+static int request_usable(struct mpib_conn *conn)
 {
 	int rc = mpib_client_check(conn->client);
 
@@ -26,7 +26,8 @@ static int usable(struct mpib_conn *conn)
 	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 0;
 }
 
-static bool inside(const struct mpib_region *r, const char *addr, size_t size)
+static bool request_inside(const struct mpib_region *r, const char *addr,
+			   size_t size)
 {
 	return r && addr >= r->addr && size <= r->size &&
 	       (size_t)(addr - r->addr) <= r->size - size;
@@ -44,7 +45,7 @@ static int bad_buffer(const void *data, size_t size)
 }
 
 /* conn->free is not NULL. */
-static inline struct mpib_request *take(struct mpib_conn *conn, int n)
+static inline struct mpib_request *request_take(struct mpib_conn *conn, int n)
 {
 	struct mpib_request *r = conn->free;
 
@@ -55,7 +56,7 @@ static inline struct mpib_request *take(struct mpib_conn *conn, int n)
 	return r;
 }
 
-static inline void give(struct mpib_conn *conn, struct mpib_request *r)
+static inline void request_give(struct mpib_conn *conn, struct mpib_request *r)
 {
 	r->next = conn->free;
 	conn->free = r;
@@ -67,12 +68,12 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 		mpib_regions_unref(r);
 	r->feeding = r->cancelled = false;
 	r->parts = 0;
-	give(conn, r);
+	request_give(conn, r);
 }
 
 /*
  * The usual case: registered memory, nothing waiting before it, room for it.
- * NULL when anything is unusual, and post() knows what.
+ * NULL when anything is unusual, and request_post() knows what.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
@@ -95,7 +96,7 @@ post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
 		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
 		return NULL;
 	d = mpib_ring_next(&conn->ring);
-	r = take(conn, 1);
+	r = request_take(conn, 1);
 	memcpy(&d->op, r->plain, sizeof(r->plain));
 	d->gen = r->gen;
 	d->mr = region->mr;
@@ -110,7 +111,8 @@ post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
 
 /* Requests are pushed in order: one that cannot be pushed now, or is staged,
  * waits for its turn. */
-static int submit(struct mpib_conn *conn, struct mpib_request *r, bool direct)
+static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
+			  bool direct)
 {
 	int rc;
 
@@ -144,7 +146,7 @@ static int check_buffers(int n, void *const *data, const size_t *size,
 				 n, MPIB_GROUP_MAX);
 	for (int i = 0; i < n; i++) {
 		if (size[i] > MPIB_SIZE_MAX ||
-		    (size[i] && !inside(region[i], data[i], size[i])))
+		    (size[i] && !request_inside(region[i], data[i], size[i])))
 			return bad_buffer(data[i], size[i]);
 		if (size[i] && region[i]->staged)
 			staged += size[i] + MPIB_ALIGN;
@@ -165,15 +167,14 @@ static void note_tag(struct mpib_conn *conn, int32_t tag)
 	conn->tag = tag;
 }
 
-__attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
-					  void *const *data, const size_t *size,
-					  const int *tag,
-					  struct mpib_region *const *region,
-					  struct mpib_request **req)
+__attribute__((noinline)) static int
+request_post(struct mpib_conn *conn, int n, void *const *data,
+	     const size_t *size, const int *tag,
+	     struct mpib_region *const *region, struct mpib_request **req)
 {
 	struct mpib_request *r;
 	bool direct = true;
-	int rc = usable(conn);
+	int rc = request_usable(conn);
 
 	if (rc == 0)
 		rc = check_buffers(n, data, size, region);
@@ -181,7 +182,7 @@ __attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
 		mpib_count(&conn->client->submit->counts.stalls_ring, 1);
 	if (rc < 0 || !conn->free)
 		return rc;
-	r = take(conn, n);
+	r = request_take(conn, n);
 	note_tag(conn, tag ? tag[0] : 0);
 	/* Its progress is written for few requests, so what is there may be as
 	 * old as generations take to come round. */
@@ -195,7 +196,7 @@ __attribute__((noinline)) static int post(struct mpib_conn *conn, int n,
 		direct &= size[i] == 0 || !region[i]->staged;
 	}
 	mpib_report_ask(conn, r);
-	rc = submit(conn, r, direct);
+	rc = request_submit(conn, r, direct);
 	if (rc <= 0) {
 		mpib_report_drop(r);
 		give_slow(conn, r);
@@ -215,7 +216,7 @@ send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 
 	*req = NULL;
 	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
-	return post(conn, 1, &addr, &size, &tag, &region, req);
+	return request_post(conn, 1, &addr, &size, &tag, &region, req);
 }
 
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
@@ -241,12 +242,13 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 			      tag ? tag[0] : 0, region[0]);
 	*req = r;
 	if (unlikely(!r))
-		return post(conn, n, data, size, tag, region, req);
+		return request_post(conn, n, data, size, tag, region, req);
 	return mpib_ring_bell(conn);
 }
 
 /* The request is over and failed. */
-static int failed(struct mpib_conn *conn, struct mpib_request *r, int rc)
+static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
+			  int rc)
 {
 	const struct mpib_completion *cpl = r->completion;
 
@@ -278,7 +280,7 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	if (r->cancelled)
 		res = -ECANCELED;
 	if (res < 0)
-		return failed(conn, r, res);
+		return request_failed(conn, r, res);
 	for (unsigned i = 0; sizes && i < r->n; i++)
 		sizes[i] = r->n == 1 ? res : (int)cpl->size[i];
 	give_slow(conn, r);
@@ -286,8 +288,8 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 }
 
 /* Nothing yet. Make sure that there still can be. */
-static int pending(struct mpib_conn *conn, struct mpib_request *r, int *done,
-		   int *sizes)
+static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
+			   int *done, int *sizes)
 {
 	if (conn->error) {
 		*done = 1;
@@ -324,7 +326,7 @@ __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 	if (req->watched || conn->report == MPIB_REPORT_LATER)
 		mpib_report_look(conn, req, over);
 	if (!over)
-		return pending(conn, req, done, sizes);
+		return request_pending(conn, req, done, sizes);
 	*done = 1;
 	return finish_slow(conn, req, res, sizes);
 }
@@ -339,7 +341,7 @@ int mpib_test_int(struct mpib_request *req, int *done, int *sizes)
 	    !mpib_completion_poll(req->completion, req->gen, &res) ||
 	    unlikely(res < 0))
 		return test_slow(req, done, sizes);
-	give(conn, req);
+	request_give(conn, req);
 	*done = 1;
 	if (sizes)
 		*sizes = res;

@@ -9,7 +9,7 @@
 
 #define LOOK_MS 10
 
-static int gone(struct mpib_client *c)
+static int rpc_gone(struct mpib_client *c)
 {
 	atomic_store(&c->living, MPIB_GONE);
 	return mpib_fail(-EPIPE,
@@ -24,7 +24,7 @@ int mpib_client_check(struct mpib_client *c)
 		return mpib_fail(-EOWNERDEAD,
 				 "attached before fork(); a child attaches "
 				 "for itself");
-	return mpib_client_ok(c) ? 0 : gone(c);
+	return mpib_client_ok(c) ? 0 : rpc_gone(c);
 }
 
 int mpib_client_lock(struct mpib_client *c)
@@ -42,13 +42,13 @@ int mpib_client_look_now(struct mpib_client *c)
 	if (poll(&p, 1, 0) <= 0)
 		return 0;
 	if (p.revents & (POLLHUP | POLLERR | POLLNVAL))
-		return gone(c);
+		return rpc_gone(c);
 	/* A late answer, unless a call is waiting for it. */
 	if (pthread_mutex_trylock(&c->lock) == 0) {
 		mpib_rpc_settle(c);
 		pthread_mutex_unlock(&c->lock);
 	}
-	return mpib_client_ok(c) ? 0 : gone(c);
+	return mpib_client_ok(c) ? 0 : rpc_gone(c);
 }
 
 int mpib_client_look(struct mpib_client *c)
@@ -94,8 +94,8 @@ int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)
 	}
 }
 
-static int ask(struct mpib_client *c, const struct mpib_ctl_header *h,
-	       const int *fd, unsigned fds, uint64_t deadline)
+static int rpc_ask(struct mpib_client *c, const struct mpib_ctl_header *h,
+		   const int *fd, unsigned fds, uint64_t deadline)
 {
 	for (;;) {
 		int rc = mpib_message_send(c->sock, h, fd, fds);
@@ -103,7 +103,7 @@ static int ask(struct mpib_client *c, const struct mpib_ctl_header *h,
 		if (rc == 0)
 			return 0;
 		if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
-			return gone(c);
+			return rpc_gone(c);
 		if (rc != -EAGAIN)
 			return mpib_fail(rc, "asking the proxy at %s: %s",
 					 c->path, mpib_errtext(rc));
@@ -113,18 +113,18 @@ static int ask(struct mpib_client *c, const struct mpib_ctl_header *h,
 	}
 }
 
-static uint32_t new_id(struct mpib_client *c)
+static uint32_t rpc_new_id(struct mpib_client *c)
 {
 	c->next_id += c->next_id == UINT32_MAX ? 2 : 1; /* never 0 */
 	return c->next_id;
 }
 
 /* What the proxy answers at once, whatever else it is about. */
-static void probe(struct mpib_client *c)
+static void rpc_probe(struct mpib_client *c)
 {
 	struct mpib_ctl_id ask = {
 		.h = { .type = MPIB_CTL_WHY,
-		       .id = new_id(c),
+		       .id = rpc_new_id(c),
 		       .len = sizeof(ask) },
 	};
 
@@ -137,8 +137,8 @@ static void probe(struct mpib_client *c)
  * asked something easy: so one that answers nothing (deaf) is told from one
  * that has a long task with this request alone.
  */
-static int answer(struct mpib_client *c, uint32_t id, struct mpib_message *m,
-		  uint64_t deadline)
+static int rpc_answer(struct mpib_client *c, uint32_t id,
+		      struct mpib_message *m, uint64_t deadline)
 {
 	uint64_t until = deadline - c->answer_ms / 8;
 
@@ -156,11 +156,11 @@ static int answer(struct mpib_client *c, uint32_t id, struct mpib_message *m,
 			continue;
 		}
 		if (rc != -EAGAIN)
-			return gone(c);
+			return rpc_gone(c);
 		rc = mpib_wait_socket(c, POLLIN, until);
 		if (rc == -ETIMEDOUT && until < deadline) {
 			until = deadline;
-			probe(c);
+			rpc_probe(c);
 		} else if (rc < 0) {
 			return rc;
 		}
@@ -177,13 +177,13 @@ void mpib_rpc_settle(struct mpib_client *c)
 		mpib_debt_answered(c, &m);
 	}
 	if (rc != -EAGAIN)
-		gone(c);
+		rpc_gone(c);
 	else
 		mpib_debts_pay(c);
 }
 
-static int talk(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
-		unsigned fds, struct mpib_message *m)
+static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
+		    const int *fd, unsigned fds, struct mpib_message *m)
 {
 	uint64_t deadline = mpib_now_ms() + c->answer_ms;
 	int rc;
@@ -195,20 +195,20 @@ static int talk(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 		rc = mpib_fail_late(c);
 	if (rc < 0)
 		return rc;
-	h->id = new_id(c);
-	rc = ask(c, h, fd, fds, deadline);
+	h->id = rpc_new_id(c);
+	rc = rpc_ask(c, h, fd, fds, deadline);
 	if (rc < 0) {
 		c->deaf = rc == -ETIMEDOUT;
 		return rc;
 	}
 	c->asked = MPIB_ASKED_LATE;
-	return answer(c, h->id, m, deadline);
+	return rpc_answer(c, h->id, m, deadline);
 }
 
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want)
 {
-	int rc = talk(c, h, fd, fds, m);
+	int rc = rpc_talk(c, h, fd, fds, m);
 
 	if (rc == -EMFILE)
 		return mpib_fail(rc,

@@ -8,7 +8,7 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-static uint32_t padded(uint32_t len)
+static uint32_t stage_padded(uint32_t len)
 {
 	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
 }
@@ -19,24 +19,24 @@ static bool window_take(struct mpib_window *w, uint32_t len, uint64_t *at)
 	uint64_t head = w->head;
 	uint32_t in = (uint32_t)(head % w->size);
 
-	if (in + padded(len) > w->size)
+	if (in + stage_padded(len) > w->size)
 		head += w->size - in;
-	if (head + padded(len) - w->tail > w->size)
+	if (head + stage_padded(len) - w->tail > w->size)
 		return false;
 	*at = head;
-	w->head = head + padded(len);
+	w->head = head + stage_padded(len);
 	return true;
 }
 
-static struct mpib_part *add_part(struct mpib_conn *conn,
-				  struct mpib_request *r, unsigned i,
-				  uint32_t len, uint64_t at)
+static struct mpib_staging_chunk *add_part(struct mpib_conn *conn,
+					   struct mpib_request *r, unsigned i,
+					   uint32_t len, uint64_t at)
 {
 	struct mpib_window *w = &conn->window;
-	struct mpib_part *p = &w->part[w->part_head++ % MPIB_PARTS];
+	struct mpib_staging_chunk *p = &w->part[w->part_head++ % MPIB_PARTS];
 
-	*p = (struct mpib_part){ mpib_request_index(r), (uint8_t)i, r->pos, len,
-				 at };
+	*p = (struct mpib_staging_chunk){ mpib_request_index(r), (uint8_t)i,
+					  r->pos, len, at };
 	r->parts++;
 	conn->work++;
 	return p;
@@ -47,7 +47,8 @@ static bool parts_left(const struct mpib_window *w, unsigned n)
 	return w->part_head - w->part_tail + n <= MPIB_PARTS;
 }
 
-static char *part_addr(const struct mpib_window *w, const struct mpib_part *p)
+static char *part_addr(const struct mpib_window *w,
+		       const struct mpib_staging_chunk *p)
 {
 	return w->base + p->at % w->size;
 }
@@ -62,7 +63,7 @@ static void count_copy(struct mpib_conn *conn, uint32_t len)
 
 /* Send: the bytes go into the window now. False: they are no longer ours. */
 static bool copy_in(struct mpib_conn *conn, struct mpib_request *r,
-		    const struct mpib_part *p)
+		    const struct mpib_staging_chunk *p)
 {
 	const struct mpib_buffer *b = &r->buf[p->idx];
 
@@ -75,7 +76,7 @@ static bool copy_in(struct mpib_conn *conn, struct mpib_request *r,
 }
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
-		      const struct mpib_part *p)
+		      const struct mpib_staging_chunk *p)
 {
 	const struct mpib_window *w = &conn->window;
 
@@ -93,7 +94,7 @@ static bool is_direct(const struct mpib_buffer *b)
  * before it was handed over, so does the connection. A receive through the
  * window goes on without its memory.
  */
-static int lost(struct mpib_conn *conn)
+static int stage_lost(struct mpib_conn *conn)
 {
 	return mpib_conn_fail(conn, -ECANCELED,
 			      "memory was deregistered under a request that "
@@ -110,7 +111,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_buffer *b = &r->buf[0];
 	uint32_t len = b->size - r->pos;
-	struct mpib_part *p;
+	struct mpib_staging_chunk *p;
 	uint64_t at;
 	int room = mpib_ring_room(&conn->ring, 1);
 
@@ -118,7 +119,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 		return room;
 	if (is_direct(b)) {
 		if (is_lost(b))
-			return lost(conn);
+			return stage_lost(conn);
 		mpib_push_direct(conn, r, 0);
 		r->feeding = false;
 		return 1;
@@ -132,7 +133,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 	}
 	p = add_part(conn, r, 0, len, at);
 	if (conn->is_sender && !copy_in(conn, r, p))
-		return lost(conn);
+		return stage_lost(conn);
 	push_part(conn, r, p);
 	r->pos += len;
 	r->feeding = r->pos < b->size;
@@ -145,13 +146,13 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
  * asks first. Those that have their receive go whatever others do, and so leave
  * the window. Values as feed_stream()'s; -EAGAIN: the next may go first.
  */
-static int ask(struct mpib_conn *conn, struct mpib_request *r)
+static int stage_ask(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int room;
 
 	if (r->asked)
 		return mpib_completion_marked(r->completion, r->gen) ? 1
-								    : -EAGAIN;
+								     : -EAGAIN;
 	room = mpib_ring_room(&conn->ring, 1);
 	if (room <= 0)
 		return room;
@@ -166,7 +167,7 @@ static uint32_t group_bytes(const struct mpib_request *r)
 	uint32_t sum = 0; /* mpib_irecv() keeps it below MPIB_WINDOW_MAX */
 
 	for (unsigned i = 0; i < r->n; i++)
-		sum += is_direct(&r->buf[i]) ? 0 : padded(r->buf[i].size);
+		sum += is_direct(&r->buf[i]) ? 0 : stage_padded(r->buf[i].size);
 	return sum;
 }
 
@@ -235,7 +236,7 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 	for (unsigned i = 0; i < r->n; i++) {
 		if (is_direct(&r->buf[i])) {
 			if (is_lost(&r->buf[i]))
-				return lost(conn);
+				return stage_lost(conn);
 		} else if (!window_take(w, r->buf[i].size, &at[i])) {
 			w->head = head;
 			return 0;
@@ -248,7 +249,7 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 /* As feed_stream(), until all of it is pushed: 1. */
 static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 {
-	int rc = r->asks ? ask(conn, r) : 1;
+	int rc = r->asks ? stage_ask(conn, r) : 1;
 
 	while (rc > 0 && r->feeding) {
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
@@ -259,7 +260,7 @@ static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 	return rc;
 }
 
-static void feed(struct mpib_conn *conn)
+static void stage_feed(struct mpib_conn *conn)
 {
 	uint32_t kept = conn->feed_tail;
 	int rc = 1;
@@ -280,8 +281,8 @@ static void feed(struct mpib_conn *conn)
 }
 
 /* How many bytes of the part are there to take; false: it is not over. */
-static bool part_over(const struct mpib_request *r, const struct mpib_part *p,
-		      uint32_t *arrived)
+static bool part_over(const struct mpib_request *r,
+		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {
 	const struct mpib_completion *cpl = r->completion;
 	uint32_t end = 0;
@@ -303,7 +304,7 @@ static bool part_over(const struct mpib_request *r, const struct mpib_part *p,
 }
 
 static void copy_out(struct mpib_conn *conn, struct mpib_request *r,
-		     const struct mpib_part *p, uint32_t len)
+		     const struct mpib_staging_chunk *p, uint32_t len)
 {
 	const struct mpib_buffer *b = &r->buf[p->idx];
 
@@ -325,14 +326,15 @@ void mpib_stage_drain(struct mpib_conn *conn)
 	int32_t res;
 
 	while (w->part_tail != w->part_head) {
-		const struct mpib_part *p = &w->part[w->part_tail % MPIB_PARTS];
+		const struct mpib_staging_chunk *p =
+			&w->part[w->part_tail % MPIB_PARTS];
 		struct mpib_request *r = &conn->req[p->req];
 
 		if (!part_over(r, p, &arrived))
 			return;
 		if (!conn->is_sender && arrived)
 			copy_out(conn, r, p, arrived);
-		w->tail = p->at + padded(p->len);
+		w->tail = p->at + stage_padded(p->len);
 		w->part_tail++;
 		conn->work--;
 		r->parts--;
@@ -375,5 +377,5 @@ void mpib_stage(struct mpib_conn *conn)
 	if (conn->window.part_tail != conn->window.part_head)
 		mpib_stage_drain(conn);
 	if (conn->feed_tail != conn->feed_head)
-		feed(conn);
+		stage_feed(conn);
 }

@@ -9,37 +9,38 @@
 
 #include "peer/internal.h"
 
-static void drop_waiter(struct mpib_listener_entry *l, struct mpib_waiter *w)
+static void pending_connect_drop(struct mpib_listener_entry *l,
+				 struct mpib_pending_connect *w)
 {
 	TAILQ_REMOVE(&l->backlog, w, entry);
 	l->waiting--;
-	mpib_blane_put(w->lane);
+	peer_lane_put(w->lane);
 	free(w);
 }
 
 /* An accept is armed: give it the oldest connect. */
-static void match(struct mpib_listener_entry *l)
+static void accept_match(struct mpib_listener_entry *l)
 {
-	struct mpib_bconn *c = TAILQ_FIRST(&l->accepts);
-	struct mpib_waiter *w = TAILQ_FIRST(&l->backlog);
+	struct peer_conn *c = TAILQ_FIRST(&l->accepts);
+	struct mpib_pending_connect *w = TAILQ_FIRST(&l->backlog);
 
 	if (!c || !w)
 		return;
 	TAILQ_REMOVE(&l->accepts, c, entry);
 	c->listener = NULL;
 	mpib_accept_begin(c, w);
-	drop_waiter(l, w);
+	pending_connect_drop(l, w);
 }
 
 /* The shard that our end of the lane is on. */
-static unsigned shard_of(const struct mpib_blane *l)
+static unsigned accept_shard_of(const struct peer_lane *l)
 {
 	return l->ours ? l->key.from_shard : l->key.to_shard;
 }
 
-static int admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
-		 struct mpib_listener_entry **listener,
-		 struct mpib_blane **lane, const char **why)
+static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
+			struct mpib_listener_entry **listener,
+			struct peer_lane **lane, const char **why)
 {
 	struct mpib_listener_entry *l;
 
@@ -52,14 +53,15 @@ static int admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (l->nonce != m->nonce)
 		return -ECONNREFUSED;
 	*why = "the listener belongs to another user";
-	if (l->owner->uid != m->uid)
+	if (l->client->uid != m->uid)
 		return -EACCES;
-	*lane = mpib_blane_find(p, m->lane);
+	*lane = peer_lane_find(p, m->lane);
 	*why = "the lane is gone";
-	if (!*lane || (*lane)->state != MPIB_BLANE_UP)
+	if (!*lane || (*lane)->state != PEER_LANE_UP)
 		return -ECONNRESET;
 	*why = "the lane leads to somebody else";
-	if ((*lane)->key.uid != m->uid || shard_of(*lane) != l->owner->shard)
+	if ((*lane)->key.uid != m->uid ||
+	    accept_shard_of(*lane) != l->client->shard)
 		return -EACCES;
 	*why = "the lane is private to another connection";
 	if ((*lane)->key.serial && (*lane)->uses > 0)
@@ -74,14 +76,14 @@ static int admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct mpib_listener_entry *l;
-	struct mpib_blane *lane;
-	struct mpib_waiter *w;
+	struct peer_lane *lane;
+	struct mpib_pending_connect *w;
 	const char *why;
 	int rc;
 
 	if (m->from == 0)
 		return false;
-	rc = admit(p, m, &l, &lane, &why);
+	rc = accept_admit(p, m, &l, &lane, &why);
 	w = rc == 0 ? calloc(1, sizeof(*w)) : NULL;
 	if (!w) {
 		mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from,
@@ -92,18 +94,18 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	w->peer = p;
 	w->lane = lane;
 	w->from = m->from;
-	w->flow = m->flow;
+	w->conn = m->conn;
 	lane->uses++;
 	TAILQ_INSERT_TAIL(&l->backlog, w, entry);
 	l->waiting++;
-	match(l);
+	accept_match(l);
 	return true;
 }
 
 void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
 {
 	struct mpib_listener_entry *l, *next;
-	struct mpib_waiter *w;
+	struct mpib_pending_connect *w;
 
 	HASH_ITER(hh, p->broker->listeners, l, next)
 	{
@@ -113,61 +115,61 @@ void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
 				continue;
 			mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, from,
 					 -ECANCELED, "it was called off");
-			drop_waiter(l, w);
+			pending_connect_drop(l, w);
 			return;
 		}
 	}
 	/* It was accepted: CONN_ACCEPT is on its way. */
 }
 
-void mpib_accept_lane_gone(struct mpib_blane *lane)
+void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_listener_entry *l, *next;
-	struct mpib_waiter *w, *after;
+	struct mpib_pending_connect *w, *after;
 
 	HASH_ITER(hh, lane->peer->broker->listeners, l, next)
 	{
 		for (w = TAILQ_FIRST(&l->backlog); w; w = after) {
 			after = TAILQ_NEXT(w, entry);
 			if (w->lane == lane)
-				drop_waiter(l, w);
+				pending_connect_drop(l, w);
 		}
 	}
 }
 
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
-	struct mpib_bconn *c;
-	struct mpib_waiter *w;
+	struct peer_conn *c;
+	struct mpib_pending_connect *w;
 
 	HASH_DELETE(hh, b->listeners, l);
 	while ((w = TAILQ_FIRST(&l->backlog))) {
 		mpib_peer_refuse(w->peer, MPIB_PEER_CONN_REJECT, w->from,
 				 -ECONNREFUSED,
 				 "nobody listens there any more");
-		drop_waiter(l, w);
+		pending_connect_drop(l, w);
 	}
 	while ((c = TAILQ_FIRST(&l->accepts)))
-		mpib_bconn_fail(c, -ECANCELED, "the listener was closed");
+		peer_conn_fail(c, -ECANCELED, "the listener was closed");
 	free(l);
 }
 
-int mpib_broker_accept(struct mpib_broker *b, struct mpib_owner *owner,
+int mpib_broker_accept(struct mpib_broker *b, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index)
 {
 	struct mpib_listener_entry *l;
-	struct mpib_bconn *c;
+	struct peer_conn *c;
 	int rc;
 
 	HASH_FIND(hh, b->listeners, &listen_id, sizeof(listen_id), l);
-	if (!l || l->owner != owner)
+	if (!l || l->client != client)
 		return -ENOENT;
-	rc = mpib_bconn_new(b, owner, index, false, &c);
+	rc = peer_conn_new(b, client, index, false, &c);
 	if (rc < 0)
 		return rc;
-	c->state = MPIB_BCONN_ACCEPT;
+	c->state = PEER_CONN_ACCEPT;
 	c->listener = l;
 	TAILQ_INSERT_TAIL(&l->accepts, c, entry);
-	match(l);
+	accept_match(l);
 	return 0;
 }

@@ -78,8 +78,9 @@ bool mpib_auth_given(const uint8_t *c)
 }
 
 /* One key, four uses: the label keeps one from standing in for another. */
-static void derive(const struct mpib_cluster_key *key,
-		   const struct mpib_auth *a, const char *label, uint8_t *out)
+static void auth_derive(const struct mpib_cluster_key *key,
+			const struct mpib_auth *a, const char *label,
+			uint8_t *out)
 {
 	crypto_generichash_state st;
 
@@ -97,7 +98,8 @@ void mpib_auth_prove(const struct mpib_cluster_key *key,
 {
 	memset(proof, 0, MPIB_AUTH_BYTES);
 	if (key->set)
-		derive(key, a, called ? "mpib called" : "mpib caller", proof);
+		auth_derive(key, a, called ? "mpib called" : "mpib caller",
+			    proof);
 }
 
 bool mpib_auth_check(const struct mpib_cluster_key *key,
@@ -116,9 +118,10 @@ void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 	s->on = key->set;
 	s->count = 0;
 	if (s->on)
-		derive(key, a,
-		       called ? "mpib seal of called" : "mpib seal of caller",
-		       s->key);
+		auth_derive(key, a,
+			    called ? "mpib seal of called"
+				   : "mpib seal of caller",
+			    s->key);
 }
 
 void mpib_seal_make(struct mpib_seal *s, const uint8_t *msg, size_t len,

@@ -9,7 +9,7 @@
 #include "base/event.h"
 #include "peer/internal.h"
 
-static int random64(uint64_t *v)
+static int broker_random64(uint64_t *v)
 {
 	return getrandom(v, sizeof(*v), 0) == sizeof(*v) ? 0 : -EIO;
 }
@@ -17,8 +17,8 @@ static int random64(uint64_t *v)
 uint32_t mpib_broker_new_id(struct mpib_broker *b)
 {
 	struct mpib_listener_entry *l;
-	struct mpib_blane *lane;
-	struct mpib_bconn *c;
+	struct peer_lane *lane;
+	struct peer_conn *c;
 	uint32_t id;
 
 	do {
@@ -59,8 +59,8 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->newest = opts->newest ? opts->newest : MPIB_PEER_VERSION;
 	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
 	TAILQ_INIT(&b->peers);
-	TAILQ_INIT(&b->strangers);
-	rc = random64(&b->self.boot);
+	TAILQ_INIT(&b->pending_peers);
+	rc = broker_random64(&b->self.boot);
 	if (rc < 0)
 		goto err_free;
 	b->fd = -1;
@@ -89,11 +89,11 @@ err_why:
 void mpib_broker_close(struct mpib_broker *broker)
 {
 	struct mpib_listener_entry *l, *next_l;
-	struct mpib_bconn *c, *next_c;
+	struct peer_conn *c, *next_c;
 
 	HASH_ITER(hh, broker->listeners, l, next_l)
 	{
-		struct mpib_waiter *w;
+		struct mpib_pending_connect *w;
 
 		HASH_DELETE(hh, broker->listeners, l);
 		while ((w = TAILQ_FIRST(&l->backlog))) {
@@ -102,14 +102,14 @@ void mpib_broker_close(struct mpib_broker *broker)
 		}
 		free(l);
 	}
-	HASH_CLEAR(hh_flow, broker->by_flow);
+	HASH_CLEAR(hh_engine, broker->by_engine);
 	HASH_ITER(hh, broker->conns, c, next_c)
 	{
 		HASH_DELETE(hh, broker->conns, c);
 		mpib_timer_disarm(broker->loop, &c->timer);
 		free(c);
 	}
-	mpib_blanes_free(broker);
+	peer_lanes_free(broker);
 	mpib_timer_disarm(broker->loop, &broker->sweep);
 	mpib_loop_del(broker->loop, &broker->engine_watch);
 	mpib_hello_close(broker);
@@ -122,7 +122,7 @@ uint16_t mpib_broker_port(const struct mpib_broker *broker)
 	return broker->self.port;
 }
 
-int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
+int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t *id, struct mpib_handle *handle)
 {
 	struct mpib_listener_entry *l;
@@ -133,13 +133,13 @@ int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	rc = random64(&l->nonce);
+	rc = broker_random64(&l->nonce);
 	if (rc < 0) {
 		free(l);
 		return rc;
 	}
 	l->id = mpib_broker_new_id(broker);
-	l->owner = owner;
+	l->client = client;
 	TAILQ_INIT(&l->accepts);
 	TAILQ_INIT(&l->backlog);
 	HASH_ADD(hh, broker->listeners, id, sizeof(l->id), l);
@@ -148,7 +148,7 @@ int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
 		.version = MPIB_ABI_VERSION,
 		.addr = broker->self.addr,
 		.port = broker->self.port,
-		.shard = (uint16_t)owner->shard,
+		.shard = (uint16_t)client->shard,
 		.listen_id = l->id,
 		.nonce = l->nonce,
 		.node = broker->self.boot,
@@ -158,79 +158,79 @@ int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
 }
 
 int mpib_broker_close_listen(struct mpib_broker *broker,
-			     struct mpib_owner *owner, uint32_t id)
+			     struct peer_client *client, uint32_t id)
 {
 	struct mpib_listener_entry *l;
 
 	HASH_FIND(hh, broker->listeners, &id, sizeof(id), l);
-	if (!l || l->owner != owner)
+	if (!l || l->client != client)
 		return -ENOENT;
 	mpib_accept_unlisten(broker, l);
 	return 0;
 }
 
-int mpib_broker_share(struct mpib_broker *broker, struct mpib_owner *owner,
-		      uint32_t index, uint32_t weight, uint64_t rate)
+int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
+		    uint32_t index, uint32_t weight, uint64_t rate)
 {
-	const struct mpib_bconn *c =
-		index < MPIB_CONNS_MAX ? owner->conn[index] : NULL;
+	const struct peer_conn *c =
+		index < MPIB_CONNS_MAX ? client->conn[index] : NULL;
 
 	(void)broker;
-	if (!c || !c->flow)
+	if (!c || !c->conn)
 		return -ENOENT;
-	mpib_flow_share(c->flow, weight, rate);
+	engine_conn_qos(c->conn, weight, rate);
 	return 0;
 }
 
-const char *mpib_broker_why(const struct mpib_owner *owner, uint32_t index)
+const char *mpib_broker_why(const struct peer_client *client, uint32_t index)
 {
-	const struct mpib_bconn *c =
-		index < MPIB_CONNS_MAX ? owner->conn[index] : NULL;
+	const struct peer_conn *c =
+		index < MPIB_CONNS_MAX ? client->conn[index] : NULL;
 
 	return c ? c->why : "";
 }
 
-void mpib_broker_forget(struct mpib_broker *broker, struct mpib_owner *owner,
+void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg)
 {
 	struct mpib_listener_entry *l, *next;
 
-	owner->leaving = true;
-	owner->done = done;
-	owner->arg = arg;
-	owner->conns++; /* until we are through here */
+	client->leaving = true;
+	client->done = done;
+	client->arg = arg;
+	client->conns++; /* until we are through here */
 	HASH_ITER(hh, broker->listeners, l, next)
 	{
-		if (l->owner == owner)
+		if (l->client == client)
 			mpib_accept_unlisten(broker, l);
 	}
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
-		mpib_broker_drop(broker, owner, i);
-	if (--owner->conns == 0) {
-		owner->done = NULL;
+		mpib_broker_drop(broker, client, i);
+	if (--client->conns == 0) {
+		client->done = NULL;
 		done(arg, 0);
 	}
 }
 
-static struct mpib_broker *of(void *ctx)
+static struct mpib_broker *broker_of(void *ctx)
 {
 	return *(struct mpib_broker **)ctx;
 }
 
-static void on_flow_broken(void *ctx, struct mpib_flow *flow, int error,
+static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 			   const char *why)
 {
-	struct mpib_bconn *c = mpib_bconn_of_flow(of(ctx), flow);
+	struct peer_conn *c = peer_conn_of_engine(broker_of(ctx), conn);
 
-	if (!c || c->state == MPIB_BCONN_OVER)
+	if (!c || c->state == PEER_CONN_OVER)
 		return;
 	mpib_event(MPIB_LOG_WARN, "connection_broken",
 		   &(struct mpib_event_about){ .peer = c->peer->label },
 		   "connection %u to %s: %s", c->index, c->peer->label, why);
-	mpib_bconn_fail(c, error, "%s", why);
+	peer_conn_fail(c, error, "%s", why);
 }
 
-static void tell_lane_broken(const struct mpib_blane *l, const char *why)
+static void tell_lane_broken(const struct peer_lane *l, const char *why)
 {
 	const struct mpib_event_about about = { .peer = l->peer->label };
 
@@ -239,9 +239,10 @@ static void tell_lane_broken(const struct mpib_blane *l, const char *why)
 }
 
 /* Where it is up. A rail that fails asks for all of them at once. */
-static struct mpib_blane *lane_of(struct mpib_broker *b, struct mpib_lane *lane)
+static struct peer_lane *broker_lane_of(struct mpib_broker *b,
+					struct mpib_lane *lane)
 {
-	struct mpib_blane *l;
+	struct peer_lane *l;
 
 	HASH_FIND(hh_lane, b->by_lane, &lane, sizeof(lane), l);
 	return l;
@@ -250,28 +251,28 @@ static struct mpib_blane *lane_of(struct mpib_broker *b, struct mpib_lane *lane)
 static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 			   const char *why)
 {
-	struct mpib_blane *l = lane_of(of(ctx), lane);
+	struct peer_lane *l = broker_lane_of(broker_of(ctx), lane);
 
 	if (!l)
 		return;
 	tell_lane_broken(l, why);
-	mpib_blane_kill(l, error, why);
+	peer_lane_kill(l, error, why);
 }
 
 static void on_lane_send(void *ctx, struct mpib_lane *lane,
 			 const struct mpib_rail_msg *msg)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_RAIL, .rail = *msg };
-	struct mpib_blane *l = lane_of(of(ctx), lane);
+	struct peer_lane *l = broker_lane_of(broker_of(ctx), lane);
 
 	if (!l)
 		return;
 	m.to = l->their_id;
-	mpib_blane_tell(l, &m);
+	peer_lane_tell(l, &m);
 }
 
 const struct mpib_engine_events mpib_broker_events = {
 	.lane_send = on_lane_send,
-	.flow_broken = on_flow_broken,
+	.conn_broken = on_conn_broken,
 	.lane_broken = on_lane_broken,
 };

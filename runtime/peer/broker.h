@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The broker: turns what local clients ask (listen, connect, accept, close)
- * into flows on lanes, together with the brokers of other nodes. Control
+ * into connections on lanes, together with the brokers of other nodes. Control
  * thread only; nothing blocks; outcomes appear in the connection's state word
  * of the client's reply segment.
  *
@@ -12,7 +12,7 @@
  *         its lanes;
  *   10 s  after the close, when the peer's link lives but it does not answer:
  *         the lane is killed, and with it what else is on it, for a peer that
- *         cannot stop one flow cannot be trusted with the others;
+ *         cannot stop one connection cannot be trusted with the others;
  *    2 s  on a private lane, which carries nothing else.
  */
 #ifndef MPIB_PEER_BROKER_H
@@ -48,14 +48,14 @@ struct mpib_broker_opts {
 
 /* One attached client, as the broker knows it. The caller's, and in place
  * until mpib_broker_forget() calls back. */
-struct mpib_owner {
+struct peer_client {
 	uid_t uid;
 	unsigned shard;
 	struct mpib_tenant *tenant;
-	struct mpib_attachment *attachment;
+	struct engine_client *engine_client;
 	struct mpib_reply *reply;
 	/* The broker's. */
-	struct mpib_bconn *conn[MPIB_CONNS_MAX];
+	struct peer_conn *conn[MPIB_CONNS_MAX];
 	unsigned conns;
 	bool leaving;
 	mpib_done_fn *done;
@@ -88,28 +88,28 @@ void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 uint16_t mpib_broker_port(const struct mpib_broker *broker);
 
 /* -ENOSPC: too many listeners. */
-int mpib_broker_listen(struct mpib_broker *broker, struct mpib_owner *owner,
+int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t *id, struct mpib_handle *handle);
 /* -ENOENT. Accepts that wait fail. */
 int mpib_broker_close_listen(struct mpib_broker *broker,
-			     struct mpib_owner *owner, uint32_t id);
+			     struct peer_client *client, uint32_t id);
 
 /* -EINVAL: no such index, or not free; -ENOENT: no such listener. Connections
  * share a lane only with those of their traffic class; one that is not 1 to 255
  * is the configured class. */
-int mpib_broker_connect(struct mpib_broker *broker, struct mpib_owner *owner,
+int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 			uint32_t index, int traffic_class,
 			const struct mpib_handle *handle);
-int mpib_broker_accept(struct mpib_broker *broker, struct mpib_owner *owner,
+int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
 /* -ENOENT: nothing at the index. */
-int mpib_broker_drop(struct mpib_broker *broker, struct mpib_owner *owner,
+int mpib_broker_drop(struct mpib_broker *broker, struct peer_client *client,
 		     uint32_t index);
-/* mpib_flow_share() of the connection. -ENOENT: nothing there has a flow. */
-int mpib_broker_share(struct mpib_broker *broker, struct mpib_owner *owner,
-		      uint32_t index, uint32_t weight, uint64_t rate);
+/* engine_conn_qos() of the connection. -ENOENT: nothing there has a connection. */
+int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
+		    uint32_t index, uint32_t weight, uint64_t rate);
 /* Why a connection failed, "" if it did not. */
-const char *mpib_broker_why(const struct mpib_owner *owner, uint32_t index);
+const char *mpib_broker_why(const struct peer_client *client, uint32_t index);
 
 /* A connection that was asked for and is not ready. */
 struct mpib_pending {
@@ -121,11 +121,11 @@ struct mpib_pending {
 };
 typedef void mpib_pending_fn(void *arg, const struct mpib_pending *p);
 /* Calls fn for each of the owner's that is at least so old. */
-void mpib_broker_pending(const struct mpib_owner *owner, uint64_t older_ns,
+void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 			 mpib_pending_fn *fn, void *arg);
 
 /* The client is gone: close all of it. done when nothing is left. */
-void mpib_broker_forget(struct mpib_broker *broker, struct mpib_owner *owner,
+void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg);
 
 #endif

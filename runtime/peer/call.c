@@ -36,7 +36,7 @@ static void on_called(void *ctx, struct mpib_link *link)
 /* It is called again soon, and says the same. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
-	if (strncmp(p->trouble, why, sizeof(p->trouble) - 1))
+	if (strncmp(p->last_error, why, sizeof(p->last_error) - 1))
 		mpib_warn("peer %s: %s", p->label, why);
 	mpib_peer_cut(p, why);
 }
@@ -76,8 +76,8 @@ static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
 				  (b->self.boot + ++b->sessions) | 1ull << 63);
 }
 
-static void on_answer(void *ctx, struct mpib_link *link,
-		      const struct mpib_peer_msg *m)
+static void call_on_answer(void *ctx, struct mpib_link *link,
+			   const struct mpib_peer_msg *m)
 {
 	struct mpib_peer *p = ctx;
 
@@ -114,32 +114,33 @@ static void on_answer(void *ctx, struct mpib_link *link,
 	mpib_peer_is_up(p, link, &m->node);
 }
 
-static void on_down(void *ctx, struct mpib_link *link, const char *why)
+static void call_on_down(void *ctx, struct mpib_link *link, const char *why)
 {
 	mpib_peer_lost(ctx, link, why);
 }
 
 static const struct mpib_link_events link_events = {
 	.up = on_called,
-	.message = on_answer,
-	.down = on_down,
+	.message = call_on_answer,
+	.down = call_on_down,
 };
 
-static void on_retry(void *arg)
+static void call_on_retry(void *arg)
 {
 	mpib_peer_want(arg);
 }
 
 /* Somebody waits for a link to it. */
-static bool wanted(const struct mpib_peer *p)
+static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
 }
 
 void mpib_call_again(struct mpib_peer *p, uint64_t ns)
 {
-	if (wanted(p))
-		mpib_timer_arm(p->broker->loop, &p->retry, ns, on_retry, p);
+	if (call_wanted(p))
+		mpib_timer_arm(p->broker->loop, &p->retry, ns, call_on_retry,
+			       p);
 }
 
 /* Calls wait a little after a failure, so as not to knock without end. Where
@@ -151,7 +152,7 @@ void mpib_call_failed(struct mpib_peer *p, int error)
 	mpib_call_again(p, RETRY_NS);
 }
 
-static void call(struct mpib_peer *p)
+static void call_one(struct mpib_peer *p)
 {
 	struct mpib_broker *b = p->broker;
 	int rc = mpib_link_connect(b->loop, b->self.addr, p->node.addr,
@@ -159,7 +160,8 @@ static void call(struct mpib_peer *p)
 
 	if (rc < 0) {
 		p->link = NULL;
-		snprintf(p->trouble, sizeof(p->trouble), "%s", strerror(-rc));
+		snprintf(p->last_error, sizeof(p->last_error), "%s",
+			 strerror(-rc));
 		mpib_call_failed(p, rc);
 		return;
 	}
@@ -170,6 +172,6 @@ static void call(struct mpib_peer *p)
 void mpib_peer_want(struct mpib_peer *p)
 {
 	if (p->state == MPIB_PEER_IDLE && !p->retry.armed && !p->candidate &&
-	    wanted(p))
-		call(p);
+	    call_wanted(p))
+		call_one(p);
 }

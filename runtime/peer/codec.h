@@ -12,17 +12,17 @@
 #include <stdint.h>
 #include <string.h>
 
-struct mpib_writer {
+struct mpib_encoder {
 	uint8_t *at, *end;
 	bool failed;
 };
 
-struct mpib_reader {
+struct mpib_decoder {
 	const uint8_t *at, *end;
 	bool failed;
 };
 
-static inline void mpib_put(struct mpib_writer *w, const void *p, size_t n)
+static inline void mpib_put(struct mpib_encoder *w, const void *p, size_t n)
 {
 	if (w->failed || (size_t)(w->end - w->at) < n) {
 		w->failed = true;
@@ -32,7 +32,7 @@ static inline void mpib_put(struct mpib_writer *w, const void *p, size_t n)
 	w->at += n;
 }
 
-static inline void mpib_get(struct mpib_reader *r, void *p, size_t n)
+static inline void mpib_get(struct mpib_decoder *r, void *p, size_t n)
 {
 	if (r->failed || (size_t)(r->end - r->at) < n) {
 		r->failed = true;
@@ -43,30 +43,30 @@ static inline void mpib_get(struct mpib_reader *r, void *p, size_t n)
 	r->at += n;
 }
 
-static inline void mpib_put8(struct mpib_writer *w, uint8_t v)
+static inline void mpib_put8(struct mpib_encoder *w, uint8_t v)
 {
 	mpib_put(w, &v, sizeof(v));
 }
 
-static inline void mpib_put16(struct mpib_writer *w, uint16_t v)
+static inline void mpib_put16(struct mpib_encoder *w, uint16_t v)
 {
 	v = htole16(v);
 	mpib_put(w, &v, sizeof(v));
 }
 
-static inline void mpib_put32(struct mpib_writer *w, uint32_t v)
+static inline void mpib_put32(struct mpib_encoder *w, uint32_t v)
 {
 	v = htole32(v);
 	mpib_put(w, &v, sizeof(v));
 }
 
-static inline void mpib_put64(struct mpib_writer *w, uint64_t v)
+static inline void mpib_put64(struct mpib_encoder *w, uint64_t v)
 {
 	v = htole64(v);
 	mpib_put(w, &v, sizeof(v));
 }
 
-static inline uint8_t mpib_get8(struct mpib_reader *r)
+static inline uint8_t mpib_get8(struct mpib_decoder *r)
 {
 	uint8_t v;
 
@@ -74,7 +74,7 @@ static inline uint8_t mpib_get8(struct mpib_reader *r)
 	return v;
 }
 
-static inline uint16_t mpib_get16(struct mpib_reader *r)
+static inline uint16_t mpib_get16(struct mpib_decoder *r)
 {
 	uint16_t v;
 
@@ -82,7 +82,7 @@ static inline uint16_t mpib_get16(struct mpib_reader *r)
 	return le16toh(v);
 }
 
-static inline uint32_t mpib_get32(struct mpib_reader *r)
+static inline uint32_t mpib_get32(struct mpib_decoder *r)
 {
 	uint32_t v;
 
@@ -90,7 +90,7 @@ static inline uint32_t mpib_get32(struct mpib_reader *r)
 	return le32toh(v);
 }
 
-static inline uint64_t mpib_get64(struct mpib_reader *r)
+static inline uint64_t mpib_get64(struct mpib_decoder *r)
 {
 	uint64_t v;
 

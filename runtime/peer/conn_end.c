@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a connection ends. Whatever ends it, an end first stops its own flow,
+ * How a connection ends. Whatever ends it, an end first stops its own connection,
  * then says CONN_CLOSE and waits for the peer's CONN_CLOSED, or for the peer's
  * own CONN_CLOSE, or for its lane to be killed; then nothing can write to its
- * memory and the flow is destroyed. That does not wait for the client, which
- * may be waiting for this very flow to let go of a region; the index stays
+ * memory and the connection is destroyed. That does not wait for the client, which
+ * may be waiting for this very connection to let go of a region; the index stays
  * FAILED until the client closes it.
  */
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-static void tell(struct mpib_bconn *c, enum mpib_peer_type type, uint32_t to)
+static void conn_end_tell(struct peer_conn *c, enum mpib_peer_type type,
+			  uint32_t to)
 {
 	struct mpib_peer_msg m = {
 		.type = type,
@@ -25,29 +26,29 @@ static void tell(struct mpib_bconn *c, enum mpib_peer_type type, uint32_t to)
 
 	snprintf(m.why, sizeof(m.why), "%.*s", (int)sizeof(m.why) - 1, c->why);
 	if (c->lane)
-		mpib_blane_tell(c->lane, &m);
+		peer_lane_tell(c->lane, &m);
 }
 
-void mpib_bconn_unlist(struct mpib_bconn *c)
+void peer_conn_unlist(struct peer_conn *c)
 {
-	if (c->state == MPIB_BCONN_LINK)
+	if (c->state == PEER_CONN_LINK)
 		TAILQ_REMOVE(&c->peer->waiting, c, entry);
-	else if (c->state == MPIB_BCONN_LANE)
+	else if (c->state == PEER_CONN_LANE)
 		TAILQ_REMOVE(&c->lane->waiting, c, entry);
-	else if (c->state == MPIB_BCONN_ACCEPT)
+	else if (c->state == PEER_CONN_ACCEPT)
 		TAILQ_REMOVE(&c->listener->accepts, c, entry);
 	c->listener = NULL;
 }
 
-static void free_conn(struct mpib_bconn *c)
+static void conn_end_free_conn(struct peer_conn *c)
 {
-	struct mpib_owner *o = c->owner;
+	struct peer_client *o = c->client;
 
 	HASH_DELETE(hh, c->broker->conns, c);
-	mpib_bconn_set_peer(c, NULL);
+	peer_conn_set_peer(c, NULL);
 	o->conn[c->index] = NULL;
 	o->conns--;
-	mpib_bconn_set_state(c, MPIB_CONN_FREE);
+	peer_conn_set_state(c, MPIB_CONN_FREE);
 	free(c);
 	if (o->leaving && o->conns == 0 && o->done) {
 		mpib_done_fn *done = o->done;
@@ -57,38 +58,38 @@ static void free_conn(struct mpib_bconn *c)
 	}
 }
 
-static void on_destroyed(void *arg, int status)
+static void conn_end_on_destroyed(void *arg, int status)
 {
-	struct mpib_bconn *c = arg;
+	struct peer_conn *c = arg;
 
 	(void)status;
-	HASH_DELETE(hh_flow, c->broker->by_flow, c);
-	c->flow = NULL;
-	mpib_bconn_step(c);
+	HASH_DELETE(hh_engine, c->broker->by_engine, c);
+	c->conn = NULL;
+	peer_conn_step(c);
 }
 
-static void on_stopped(void *arg, int status)
+static void conn_end_on_stopped(void *arg, int status)
 {
-	struct mpib_bconn *c = arg;
+	struct peer_conn *c = arg;
 
 	(void)status;
 	c->stopped = true;
-	mpib_bconn_step(c);
+	peer_conn_step(c);
 }
 
 /* Writes that nobody stops can only be stopped with the lane. */
 static void on_silence(void *arg)
 {
-	struct mpib_bconn *c = arg;
+	struct peer_conn *c = arg;
 
 	mpib_warn("peer %s: connection %u does not come to its end, its lane "
 		  "is cut",
 		  c->peer->label, c->index);
-	mpib_blane_kill(c->lane, -ECONNRESET,
-			"a connection of this lane could not be closed");
+	peer_lane_kill(c->lane, -ECONNRESET,
+		       "a connection of this lane could not be closed");
 }
 
-static void stop(struct mpib_bconn *c)
+static void conn_end_stop(struct peer_conn *c)
 {
 	uint64_t ns = c->lane->key.serial ? MPIB_CLOSE_PRIVATE_NS
 					  : MPIB_CLOSE_SHARED_NS;
@@ -99,89 +100,89 @@ static void stop(struct mpib_bconn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
 	/* They answer whether they had begun to write. */
 	if (c->offered && !c->recalled)
-		tell(c, MPIB_PEER_CONN_CANCEL, c->id);
-	mpib_flow_stop(c->flow, c->error, on_stopped, c);
+		conn_end_tell(c, MPIB_PEER_CONN_CANCEL, c->id);
+	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
 }
 
-static void part(struct mpib_bconn *c)
+static void conn_end_part(struct peer_conn *c)
 {
 	if (c->asked && !c->quiet) {
 		/* It stopped before it asked, and learns that we have too. */
 		c->quiet = true;
-		tell(c, MPIB_PEER_CONN_CLOSED, c->their_id);
+		conn_end_tell(c, MPIB_PEER_CONN_CLOSED, c->their_id);
 	}
 	if (c->known && !c->quiet && !c->close_sent) {
 		c->close_sent = true;
-		tell(c, MPIB_PEER_CONN_CLOSE, c->their_id);
+		conn_end_tell(c, MPIB_PEER_CONN_CLOSE, c->their_id);
 	}
 	if (c->quiet && !c->destroying) {
 		c->destroying = true;
 		mpib_timer_disarm(c->broker->loop, &c->timer);
-		mpib_flow_destroy(c->flow, on_destroyed, c);
+		engine_conn_destroy(c->conn, conn_end_on_destroyed, c);
 	}
 }
 
-void mpib_bconn_step(struct mpib_bconn *c)
+void peer_conn_step(struct peer_conn *c)
 {
-	if (c->state != MPIB_BCONN_OVER)
+	if (c->state != PEER_CONN_OVER)
 		return;
-	if (c->flow && !c->stopping) {
-		stop(c);
+	if (c->conn && !c->stopping) {
+		conn_end_stop(c);
 		return;
 	}
-	if (c->flow && c->stopped)
-		part(c);
-	if (c->flow)
+	if (c->conn && c->stopped)
+		conn_end_part(c);
+	if (c->conn)
 		return;
-	mpib_blane_leave(c);
+	peer_lane_leave(c);
 	if (c->dropped)
-		free_conn(c);
+		conn_end_free_conn(c);
 	else if (c->again)
-		mpib_bconn_held(c);
+		peer_conn_held(c);
 }
 
-void mpib_bconn_fail(struct mpib_bconn *c, int error, const char *fmt, ...)
+void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (c->state == MPIB_BCONN_OVER)
+	if (c->state == PEER_CONN_OVER)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(c->why, sizeof(c->why), fmt, ap);
 	va_end(ap);
-	mpib_bconn_unlist(c);
+	peer_conn_unlist(c);
 	mpib_timer_disarm(c->broker->loop, &c->timer);
-	c->state = MPIB_BCONN_OVER;
+	c->state = PEER_CONN_OVER;
 	c->error = error;
-	c->owner->reply->conn[c->index].error = error;
+	c->client->reply->conn[c->index].error = error;
 	if (!c->dropped)
-		mpib_bconn_set_state(c, MPIB_CONN_FAILED);
-	mpib_bconn_step(c);
+		peer_conn_set_state(c, MPIB_CONN_FAILED);
+	peer_conn_step(c);
 }
 
-int mpib_broker_drop(struct mpib_broker *b, struct mpib_owner *owner,
+int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
 		     uint32_t index)
 {
-	struct mpib_bconn *c =
-		index < MPIB_CONNS_MAX ? owner->conn[index] : NULL;
+	struct peer_conn *c =
+		index < MPIB_CONNS_MAX ? client->conn[index] : NULL;
 
 	(void)b;
 	if (!c || c->dropped)
 		return -ENOENT;
 	c->dropped = true;
-	mpib_bconn_set_state(c, MPIB_CONN_CLOSING);
-	if (c->state == MPIB_BCONN_OVER)
-		mpib_bconn_step(c);
+	peer_conn_set_state(c, MPIB_CONN_CLOSING);
+	if (c->state == PEER_CONN_OVER)
+		peer_conn_step(c);
 	else
-		mpib_bconn_fail(c, -ECANCELED, "it closed the connection");
+		peer_conn_fail(c, -ECANCELED, "it closed the connection");
 	return 0;
 }
 
-struct mpib_bconn *mpib_bconn_of_flow(struct mpib_broker *b,
-				      struct mpib_flow *flow)
+struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
+				      struct engine_conn *conn)
 {
-	struct mpib_bconn *c;
+	struct peer_conn *c;
 
-	HASH_FIND(hh_flow, b->by_flow, &flow, sizeof(flow), c);
+	HASH_FIND(hh_engine, b->by_engine, &conn, sizeof(conn), c);
 	return c;
 }

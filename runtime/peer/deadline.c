@@ -22,22 +22,24 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 
 /* Whose request it is. Where that connection is over, and another has taken its
  * place, the other one is younger than the request. */
-static struct mpib_bconn *conn_of(const struct mpib_broker *b,
-				  const struct mpib_snap_flow *f, uint64_t age)
+static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
+					  const struct mpib_snap_conn *f,
+					  uint64_t age)
 {
 	uint64_t now = mpib_loop_now(b->loop);
-	struct mpib_bconn *c;
+	struct peer_conn *c;
 
 	for (c = b->conns; c; c = c->hh.next) {
-		if (c->state == MPIB_BCONN_READY && c->index == f->index &&
-		    mpib_attachment_id(c->owner->attachment) == f->client)
+		if (c->state == PEER_CONN_READY && c->index == f->index &&
+		    engine_client_id(c->client->engine_client) == f->client)
 			return now - c->since >= age ? c : NULL;
 	}
 	return NULL;
 }
 
 /* " from rank 3", or "" where no rank is known. */
-static const char *rank(char *buf, size_t len, const char *before, int32_t n)
+static const char *deadline_rank(char *buf, size_t len, const char *before,
+				 int32_t n)
 {
 	buf[0] = 0;
 	if (n >= 0)
@@ -45,7 +47,7 @@ static const char *rank(char *buf, size_t len, const char *before, int32_t n)
 	return buf;
 }
 
-static const char *rails(uint8_t mask)
+static const char *deadline_rails(uint8_t mask)
 {
 	static const char *const name[] = { "no rail", "rail SOUT", "rail SUP",
 					    "rails SOUT and SUP" };
@@ -53,26 +55,28 @@ static const char *rails(uint8_t mask)
 	return name[mask & 3];
 }
 
-static void fail(struct mpib_bconn *c, const struct mpib_snap_flow *f,
-		 const struct mpib_snap_request *q)
+static void deadline_fail(struct peer_conn *c, const struct mpib_snap_conn *f,
+			  const struct mpib_snap_request *q)
 {
 	const struct mpib_event_about about = { .client = f->client,
 						.peer = c->peer->label,
 						.rails = q->rails };
 	char here[32], there[32], why[sizeof(c->why)];
 
-	rank(here, sizeof(here), f->sender ? "from" : "by", f->local_rank);
-	rank(there, sizeof(there), f->sender ? "to" : "from", f->remote_rank);
+	deadline_rank(here, sizeof(here), f->sender ? "from" : "by",
+		      f->local_rank);
+	deadline_rank(there, sizeof(there), f->sender ? "to" : "from",
+		      f->remote_rank);
 	snprintf(why, sizeof(why),
 		 "%s of %u bytes%s%s at %s not over after %llu s: %s, waits "
 		 "for %s (client.request_timeout = %llu)",
 		 f->sender ? "send" : "receive", q->bytes, here, there,
 		 c->peer->label, (unsigned long long)(q->age_ns / MPIB_SEC),
-		 mpib_last_text(q->last), rails(q->rails),
+		 mpib_last_text(q->last), deadline_rails(q->rails),
 		 (unsigned long long)(c->broker->request_ns / MPIB_SEC));
 	mpib_event(MPIB_LOG_WARN, "connection_broken", &about,
 		   "connection %u: %s", c->index, why);
-	mpib_bconn_fail(c, -ETIMEDOUT, "%s", why);
+	peer_conn_fail(c, -ETIMEDOUT, "%s", why);
 }
 
 static int oldest_first(const void *a, const void *b)
@@ -84,7 +88,7 @@ static int oldest_first(const void *a, const void *b)
 
 static void on_sweep(void *arg);
 
-static void arm(struct mpib_broker *b)
+static void deadline_arm(struct mpib_broker *b)
 {
 	if (b->request_ns)
 		mpib_timer_arm(b->loop, &b->sweep, pause_ns(b), on_sweep, b);
@@ -97,20 +101,20 @@ static void on_old(void *arg, struct mpib_snapshot *snap)
 	struct mpib_broker *b = arg;
 
 	b->sweeping = false;
-	arm(b);
+	deadline_arm(b);
 	qsort(snap->request, snap->requests, sizeof(*snap->request),
 	      oldest_first);
 	for (uint32_t i = 0; i < snap->requests; i++) {
 		const struct mpib_snap_request *q = &snap->request[i];
-		const struct mpib_snap_flow *f = &snap->flow[q->flow];
-		struct mpib_bconn *c;
+		const struct mpib_snap_conn *f = &snap->conn[q->conn];
+		struct peer_conn *c;
 
 		/* It may have been set to more, or to none, meanwhile. */
 		if (!b->request_ns || q->age_ns < b->request_ns)
 			break;
-		c = conn_of(b, f, q->age_ns);
+		c = deadline_conn_of(b, f, q->age_ns);
 		if (c)
-			fail(c, f, q);
+			deadline_fail(c, f, q);
 	}
 	mpib_snapshot_free(snap);
 }
@@ -122,7 +126,7 @@ static void on_sweep(void *arg)
 	b->sweeping = mpib_engine_snapshot_requests(b->engine, b->request_ns,
 						    on_old, b) == 0;
 	if (!b->sweeping)
-		arm(b); /* memory is short: later */
+		deadline_arm(b); /* memory is short: later */
 }
 
 void mpib_broker_patience(struct mpib_broker *b, unsigned request_s,
@@ -131,5 +135,5 @@ void mpib_broker_patience(struct mpib_broker *b, unsigned request_s,
 	b->request_ns = request_s * MPIB_SEC;
 	b->connect_ns = (connect_s ? connect_s : MPIB_CONNECT_S) * MPIB_SEC;
 	if (!b->sweeping)
-		arm(b);
+		deadline_arm(b);
 }

@@ -34,19 +34,19 @@ void mpib_fifo_take(struct mpib_fifo *f, size_t n)
 		f->at = f->len = 0;
 }
 
-void mpib_fifo_parcel(struct mpib_parcel *p, struct mpib_fifo *f, uint32_t max)
+void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max)
 {
 	uint32_t n = (uint32_t)mpib_fifo_waits(f);
 	uint8_t *to;
 
-	mpib_parcel_count(p, &n, max);
+	mpib_serial_count(p, &n, max);
 	if (n == 0)
 		return;
 	to = p->packing ? f->buf + f->at : mpib_fifo_add(f, n);
 	if (to)
-		mpib_parcel_raw(p, to, n);
+		mpib_serial_raw(p, to, n);
 	else
-		mpib_parcel_fail(p, "no memory for a link");
+		mpib_serial_fail(p, "no memory for a link");
 }
 
 void mpib_fifo_fini(struct mpib_fifo *f)

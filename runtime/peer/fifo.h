@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/parcel.h"
+#include "base/serial.h"
 
 /* All zero: empty. */
 struct mpib_fifo {
@@ -34,7 +34,7 @@ uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);
 /* The oldest n, of those that wait, are through. */
 void mpib_fifo_take(struct mpib_fifo *f, size_t n);
 /* What waits, at most max bytes. Unpacked into an empty one. */
-void mpib_fifo_parcel(struct mpib_parcel *p, struct mpib_fifo *f, uint32_t max);
+void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max);
 /* Empty, with no memory of its own. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 

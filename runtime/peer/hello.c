@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The called side of links: whoever connects is a stranger until its HELLO,
+ * The called side of links: whoever connects is a pending_peer until its HELLO,
  * and once welcomed a candidate until its READY. Both have little time.
  */
 #include <arpa/inet.h>
@@ -17,10 +17,10 @@
 
 #define PATIENCE_NS (5 * MPIB_SEC)
 #define PAUSE_NS (100 * MPIB_MSEC)
-#define STRANGERS_MAX 256
+#define PENDING_PEERS_MAX 256
 #define REFUSED_NS (60 * MPIB_SEC) /* between two words of the same */
 
-struct mpib_stranger {
+struct mpib_pending_peer {
 	struct mpib_broker *broker;
 	struct mpib_link *link;
 	struct mpib_peer *peer; /* whose candidate it is, NULL: unknown yet */
@@ -29,18 +29,18 @@ struct mpib_stranger {
 	uint64_t offered; /* session that the WELCOME named */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
-	TAILQ_ENTRY(mpib_stranger) entry;
+	TAILQ_ENTRY(mpib_pending_peer) entry;
 };
 
 /* Not its link. */
-static void free_stranger(struct mpib_stranger *s)
+static void pending_peer_free(struct mpib_pending_peer *s)
 {
 	struct mpib_broker *b = s->broker;
 	struct mpib_peer *p = s->peer;
 
 	mpib_timer_disarm(b->loop, &s->timer);
-	TAILQ_REMOVE(&b->strangers, s, entry);
-	b->stranger_count--;
+	TAILQ_REMOVE(&b->pending_peers, s, entry);
+	b->pending_peer_count--;
 	free(s);
 	if (p) {
 		p->candidate = NULL;
@@ -48,14 +48,14 @@ static void free_stranger(struct mpib_stranger *s)
 	}
 }
 
-static void drop(struct mpib_stranger *s)
+static void hello_drop(struct mpib_pending_peer *s)
 {
 	mpib_link_close(s->link);
-	free_stranger(s);
+	pending_peer_free(s);
 }
 
 /* Who is refused calls again and again. */
-static void tell_refused(const struct mpib_stranger *s, const char *why)
+static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;
 	uint64_t now = mpib_loop_now(b->loop);
@@ -67,10 +67,12 @@ static void tell_refused(const struct mpib_stranger *s, const char *why)
 	mpib_warn("peer link from %s refused: %s", s->link->label, why);
 }
 
-static void refuse(struct mpib_stranger *s, int error, const char *fmt, ...)
+static void hello_refuse(struct mpib_pending_peer *s, int error,
+			 const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void refuse(struct mpib_stranger *s, int error, const char *fmt, ...)
+static void hello_refuse(struct mpib_pending_peer *s, int error,
+			 const char *fmt, ...)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_REFUSED,
@@ -84,10 +86,10 @@ static void refuse(struct mpib_stranger *s, int error, const char *fmt, ...)
 	if (error != -EALREADY)
 		tell_refused(s, m.why);
 	mpib_link_send(s->link, &m);
-	drop(s);
+	hello_drop(s);
 }
 
-static void welcome(struct mpib_stranger *s, struct mpib_peer *p)
+static void peer_hello_welcome(struct mpib_pending_peer *s, struct mpib_peer *p)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_WELCOME,
@@ -99,7 +101,7 @@ static void welcome(struct mpib_stranger *s, struct mpib_peer *p)
 	if (s->node.boot == p->node.boot)
 		m.session = s->offered = p->resume.id;
 	if (p->candidate)
-		drop(p->candidate);
+		hello_drop(p->candidate);
 	/* Our own call, if any, loses; a link that is up stays for now. */
 	s->peer = p;
 	p->candidate = s;
@@ -113,21 +115,23 @@ static void welcome(struct mpib_stranger *s, struct mpib_peer *p)
 }
 
 /* Who has a key and who has none cannot talk: tell which it is. */
-static bool same_trust(struct mpib_stranger *s, const struct mpib_peer_msg *m)
+static bool same_trust(struct mpib_pending_peer *s,
+		       const struct mpib_peer_msg *m)
 {
 	bool ours = s->broker->key.set, theirs = mpib_auth_given(m->challenge);
 
 	if (ours == theirs)
 		return true;
-	refuse(s, -EACCES,
-	       ours ? "this cluster's proxies share a key and it has none "
-		      "(set its peer.key_file)"
-		    : "it wants a cluster's key and this proxy has none (set "
-		      "peer.key_file here)");
+	hello_refuse(
+		s, -EACCES,
+		ours ? "this cluster's proxies share a key and it has none "
+		       "(set its peer.key_file)"
+		     : "it wants a cluster's key and this proxy has none (set "
+		       "peer.key_file here)");
 	return false;
 }
 
-static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
+static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 {
 	struct mpib_broker *b = s->broker;
 	bool self =
@@ -135,41 +139,42 @@ static void on_hello(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	struct mpib_peer *p;
 
 	if (m->version_min > b->newest || m->version < MPIB_PEER_VERSION_MIN) {
-		refuse(s, -EPROTONOSUPPORT,
-		       "it speaks peer protocol %u to %u, this proxy %u to %u "
-		       "(upgrade the older one)",
-		       m->version_min, m->version, MPIB_PEER_VERSION_MIN,
-		       b->newest);
+		hello_refuse(
+			s, -EPROTONOSUPPORT,
+			"it speaks peer protocol %u to %u, this proxy %u to %u "
+			"(upgrade the older one)",
+			m->version_min, m->version, MPIB_PEER_VERSION_MIN,
+			b->newest);
 		return;
 	}
 	/* Who can call from an address may speak for it, and nobody else. */
 	if (m->node.addr != s->link->addr || m->node.port == 0) {
-		refuse(s, -EADDRNOTAVAIL,
-		       "it calls from %s and is not of that address",
-		       s->link->label);
+		hello_refuse(s, -EADDRNOTAVAIL,
+			     "it calls from %s and is not of that address",
+			     s->link->label);
 		return;
 	}
 	if (self && m->node.boot != b->self.boot) {
-		refuse(s, -EADDRINUSE, "it says that it is this proxy");
+		hello_refuse(s, -EADDRINUSE, "it says that it is this proxy");
 		return;
 	}
 	if (!same_trust(s, m))
 		return;
 	p = mpib_peer_find(b, m->node.addr, m->node.port, self);
 	if (!p) {
-		refuse(s, -ENOSPC, "too many peers");
+		hello_refuse(s, -ENOSPC, "too many peers");
 		return;
 	}
 	/* Ours has greeted them, or is about to: they have seen it, or will. */
 	if (!self && p->state == MPIB_PEER_CALLING && !p->link->connecting &&
 	    mpib_peer_we_are_lower(p)) {
-		refuse(s, -EALREADY, "both called at the same time");
+		hello_refuse(s, -EALREADY, "both called at the same time");
 		return;
 	}
 	s->version = m->version < b->newest ? m->version : b->newest;
 	s->node = m->node;
 	memcpy(s->auth.caller, m->challenge, sizeof(s->auth.caller));
-	welcome(s, p);
+	peer_hello_welcome(s, p);
 }
 
 /*
@@ -192,7 +197,8 @@ static bool take_session(struct mpib_peer *p, bool again,
 	return true;
 }
 
-static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
+static void hello_on_ready(struct mpib_pending_peer *s,
+			   const struct mpib_peer_msg *m)
 {
 	const struct mpib_cluster_key *key = &s->broker->key;
 	struct mpib_link *link = s->link;
@@ -202,15 +208,16 @@ static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 	uint16_t version = s->version;
 
 	if (!mpib_auth_check(key, &s->auth, false, m->proof)) {
-		refuse(s, -EACCES,
-		       "it does not know the cluster's key (give both the "
-		       "same peer.key_file)");
+		hello_refuse(
+			s, -EACCES,
+			"it does not know the cluster's key (give both the "
+			"same peer.key_file)");
 		return;
 	}
 	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
 	s->peer = NULL;
 	p->candidate = NULL;
-	free_stranger(s);
+	pending_peer_free(s);
 	if (!take_session(p, again, &node, m->session)) {
 		mpib_link_close(link); /* it calls once more, and is told */
 		return;
@@ -226,49 +233,49 @@ static void on_ready(struct mpib_stranger *s, const struct mpib_peer_msg *m)
 		mpib_peer_broke(p, "it claims to have what was not sent");
 }
 
-static void on_message(void *ctx, struct mpib_link *link,
-		       const struct mpib_peer_msg *m)
+static void hello_on_message(void *ctx, struct mpib_link *link,
+			     const struct mpib_peer_msg *m)
 {
-	struct mpib_stranger *s = ctx;
+	struct mpib_pending_peer *s = ctx;
 
 	if (!s->peer && m->type == MPIB_PEER_HELLO) {
 		on_hello(s, m);
 	} else if (s->peer && m->type == MPIB_PEER_READY) {
-		on_ready(s, m);
+		hello_on_ready(s, m);
 	} else {
 		mpib_warn("peer link from %s: %s out of turn", link->label,
 			  mpib_peer_type_name(m->type));
-		drop(s);
+		hello_drop(s);
 	}
 }
 
-static void on_down(void *ctx, struct mpib_link *link, const char *why)
+static void hello_on_down(void *ctx, struct mpib_link *link, const char *why)
 {
 	mpib_debug("peer link from %s: %s before it was up", link->label, why);
-	free_stranger(ctx);
+	pending_peer_free(ctx);
 }
 
-static const struct mpib_link_events stranger_events = {
-	.message = on_message,
-	.down = on_down,
+static const struct mpib_link_events pending_peer_events = {
+	.message = hello_on_message,
+	.down = hello_on_down,
 };
 
 static void on_patience_end(void *arg)
 {
-	drop(arg);
+	hello_drop(arg);
 }
 
-static void on_pause_end(void *arg)
+static void hello_on_pause_end(void *arg)
 {
 	struct mpib_broker *b = arg;
 
 	mpib_loop_mod(b->loop, &b->accept, EPOLLIN);
 }
 
-static void on_accept(void *arg, uint32_t events)
+static void hello_on_accept(void *arg, uint32_t events)
 {
 	struct mpib_broker *b = arg;
-	struct mpib_stranger *s;
+	struct mpib_pending_peer *s;
 	int fd;
 
 	(void)events;
@@ -280,30 +287,32 @@ static void on_accept(void *arg, uint32_t events)
 		mpib_err("peer link: a caller waits: accept: %m (raise "
 			 "LimitNOFILE)");
 		mpib_loop_mod(b->loop, &b->accept, 0);
-		mpib_timer_arm(b->loop, &b->pause, PAUSE_NS, on_pause_end, b);
+		mpib_timer_arm(b->loop, &b->pause, PAUSE_NS, hello_on_pause_end,
+			       b);
 	}
 	if (fd < 0)
 		return;
 	/* Whoever fills the waiting room pushes its oldest out. */
-	if (b->stranger_count >= STRANGERS_MAX)
-		drop(TAILQ_FIRST(&b->strangers));
+	if (b->pending_peer_count >= PENDING_PEERS_MAX)
+		hello_drop(TAILQ_FIRST(&b->pending_peers));
 	s = calloc(1, sizeof(*s));
-	if (!s ||
-	    mpib_link_accept(b->loop, fd, &stranger_events, s, &s->link) < 0) {
+	if (!s || mpib_link_accept(b->loop, fd, &pending_peer_events, s,
+				   &s->link) < 0) {
 		free(s);
 		close(fd);
 		return;
 	}
 	s->broker = b;
 	mpib_link_set_patience(s->link, b->silence_s);
-	TAILQ_INSERT_TAIL(&b->strangers, s, entry);
-	b->stranger_count++;
+	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
+	b->pending_peer_count++;
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
 }
 
 int mpib_hello_accept(struct mpib_broker *b)
 {
-	return mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN, on_accept, b);
+	return mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN,
+			     hello_on_accept, b);
 }
 
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
@@ -351,6 +360,6 @@ void mpib_hello_close(struct mpib_broker *b)
 	mpib_loop_del(b->loop, &b->accept);
 	if (b->fd >= 0)
 		close(b->fd);
-	while (!TAILQ_EMPTY(&b->strangers))
-		drop(TAILQ_FIRST(&b->strangers));
+	while (!TAILQ_EMPTY(&b->pending_peers))
+		hello_drop(TAILQ_FIRST(&b->pending_peers));
 }

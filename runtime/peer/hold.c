@@ -10,7 +10,7 @@
 #include "peer/handover/handover.h"
 #include "peer/internal.h"
 
-static void hold(struct mpib_bconn *c)
+static void hold_one(struct peer_conn *c)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_CONN_CANCEL,
@@ -20,16 +20,16 @@ static void hold(struct mpib_bconn *c)
 	};
 
 	switch (c->state) {
-	case MPIB_BCONN_LINK:
-	case MPIB_BCONN_LANE:
-		mpib_bconn_unlist(c);
+	case PEER_CONN_LINK:
+	case PEER_CONN_LANE:
+		peer_conn_unlist(c);
 		mpib_timer_disarm(c->broker->loop, &c->timer);
-		c->state = MPIB_BCONN_HELD;
-		mpib_blane_leave(c);
+		c->state = PEER_CONN_HELD;
+		peer_lane_leave(c);
 		break;
-	case MPIB_BCONN_OPEN:
+	case PEER_CONN_OPEN:
 		if (!c->recalled)
-			mpib_blane_tell(c->lane, &m);
+			peer_lane_tell(c->lane, &m);
 		c->recalled = true;
 		break;
 	default:
@@ -39,33 +39,33 @@ static void hold(struct mpib_bconn *c)
 
 void mpib_broker_hold(struct mpib_broker *b, bool on)
 {
-	struct mpib_bconn *c, *next;
+	struct peer_conn *c, *next;
 
 	b->holding = on;
 	HASH_ITER(hh, b->conns, c, next)
 	{
 		if (on)
-			hold(c);
-		else if (c->state == MPIB_BCONN_HELD)
-			mpib_bconn_begin(c);
+			hold_one(c);
+		else if (c->state == PEER_CONN_HELD)
+			peer_conn_begin(c);
 	}
 }
 
-void mpib_bconn_recall(struct mpib_bconn *c)
+void peer_conn_recall(struct peer_conn *c)
 {
 	mpib_timer_disarm(c->broker->loop, &c->timer);
-	c->state = MPIB_BCONN_OVER;
+	c->state = PEER_CONN_OVER;
 	c->again = true;
 	c->error = -ECANCELED;
-	mpib_bconn_step(c);
+	peer_conn_step(c);
 }
 
-void mpib_bconn_held(struct mpib_bconn *c)
+void peer_conn_held(struct peer_conn *c)
 {
 	c->recalled = c->again = false;
 	c->stopping = c->stopped = c->quiet = c->destroying = false;
 	c->error = 0;
-	c->state = MPIB_BCONN_HELD;
+	c->state = PEER_CONN_HELD;
 	if (!c->broker->holding)
-		mpib_bconn_begin(c);
+		peer_conn_begin(c);
 }

@@ -26,11 +26,11 @@
 #define MPIB_CLOSE_SHARED_NS (10 * MPIB_SEC)
 #define MPIB_CLOSE_PRIVATE_NS (2 * MPIB_SEC)
 
-TAILQ_HEAD(mpib_bconn_list, mpib_bconn);
-TAILQ_HEAD(mpib_blane_list, mpib_blane);
+TAILQ_HEAD(peer_conn_list, peer_conn);
+TAILQ_HEAD(peer_lane_list, peer_lane);
 TAILQ_HEAD(mpib_peer_list, mpib_peer);
-TAILQ_HEAD(mpib_waiter_list, mpib_waiter);
-TAILQ_HEAD(mpib_stranger_list, mpib_stranger);
+TAILQ_HEAD(mpib_pending_connect_list, mpib_pending_connect);
+TAILQ_HEAD(mpib_pending_peer_list, mpib_pending_peer);
 
 enum mpib_peer_state {
 	MPIB_PEER_IDLE, /* no link; made again when wanted */
@@ -47,31 +47,31 @@ struct mpib_peer {
 	uint16_t version; /* of the protocol on the link */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
-	struct mpib_stranger *candidate; /* called us, not READY yet */
+	struct mpib_pending_peer *candidate; /* called us, not READY yet */
 	struct mpib_auth auth; /* of our call */
 	struct mpib_timer retry;
 	struct mpib_resume resume; /* what its lanes live by */
 	struct mpib_timer away; /* armed: the link broke, the lanes wait */
 	bool resuming; /* what it lacks of ours is not known yet */
 	char label[MPIB_LABEL_MAX];
-	char trouble[128]; /* why the last link failed */
-	struct mpib_blane_list lanes;
+	char last_error[128]; /* why the last link failed */
+	struct peer_lane_list lanes;
 	unsigned lane_count;
 	unsigned conns; /* that name it */
-	struct mpib_bconn_list waiting; /* of these, for the link */
+	struct peer_conn_list waiting; /* of these, for the link */
 	TAILQ_ENTRY(mpib_peer) entry;
 };
 
-enum mpib_blane_state {
-	MPIB_BLANE_ASKED, /* LANE_OPEN sent */
-	MPIB_BLANE_UP,
-	MPIB_BLANE_DYING, /* being killed */
-	MPIB_BLANE_DEAD, /* killed: nothing writes through it */
+enum peer_lane_state {
+	PEER_LANE_ASKED, /* LANE_OPEN sent */
+	PEER_LANE_UP,
+	PEER_LANE_DYING, /* being killed */
+	PEER_LANE_DEAD, /* killed: nothing writes through it */
 };
 
-struct mpib_blane {
+struct peer_lane {
 	struct mpib_peer *peer;
-	enum mpib_blane_state state;
+	enum peer_lane_state state;
 	bool ours; /* we opened it */
 	struct mpib_lane_key key; /* as the opener sees it */
 	uint32_t id, their_id; /* their_id is 0 until it is known */
@@ -79,39 +79,39 @@ struct mpib_blane {
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
 	unsigned uses; /* connections, and connects that wait on it */
-	struct mpib_bconn_list conns;
-	struct mpib_bconn_list waiting; /* of these, for it to be up */
-	TAILQ_ENTRY(mpib_blane) entry;
+	struct peer_conn_list conns;
+	struct peer_conn_list waiting; /* of these, for it to be up */
+	TAILQ_ENTRY(peer_lane) entry;
 	UT_hash_handle hh, hh_lane;
 };
 
-enum mpib_bconn_state {
-	MPIB_BCONN_NEW, /* on no list */
-	MPIB_BCONN_LINK, /* waits for the peer's link */
-	MPIB_BCONN_LANE, /* waits for the lane */
-	MPIB_BCONN_OPEN, /* CONN_OPEN sent */
-	MPIB_BCONN_ACCEPT, /* waits for somebody to connect */
-	MPIB_BCONN_HELD, /* on no list: waits for the end of a handover */
-	MPIB_BCONN_READY,
-	MPIB_BCONN_OVER, /* failed or closing */
+enum peer_conn_state {
+	PEER_CONN_NEW, /* on no list */
+	PEER_CONN_LINK, /* waits for the peer's link */
+	PEER_CONN_LANE, /* waits for the lane */
+	PEER_CONN_OPEN, /* CONN_OPEN sent */
+	PEER_CONN_ACCEPT, /* waits for somebody to connect */
+	PEER_CONN_HELD, /* on no list: waits for the end of a handover */
+	PEER_CONN_READY,
+	PEER_CONN_OVER, /* failed or closing */
 };
 
-struct mpib_bconn {
+struct peer_conn {
 	struct mpib_broker *broker;
-	struct mpib_owner *owner;
+	struct peer_client *client;
 	uint32_t index, id, their_id;
 	bool sender;
-	enum mpib_bconn_state state;
+	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for it */
 	uint64_t until; /* a connect: when it has to be READY */
 	struct mpib_handle handle; /* sender's */
 	uint8_t traffic_class; /* sender's wish, 0: none */
 	struct mpib_listener_entry *listener; /* receiver's, while waiting */
 	struct mpib_peer *peer;
-	struct mpib_blane *lane;
-	struct mpib_flow *flow;
+	struct peer_lane *lane;
+	struct engine_conn *conn;
 	struct mpib_agent_conn *hint; /* NULL: it has no agent */
-	/* The end of it, see mpib_bconn_step(). */
+	/* The end of it, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent, not answered */
 	bool recalled; /* CONN_CANCEL sent: for a handover, see hold.c */
 	bool again; /* over only to be HELD then */
@@ -124,29 +124,29 @@ struct mpib_bconn {
 	struct mpib_timer timer;
 	int error;
 	char why[240];
-	TAILQ_ENTRY(mpib_bconn) entry; /* on whichever list it waits */
-	TAILQ_ENTRY(mpib_bconn) lane_entry;
-	UT_hash_handle hh, hh_flow;
+	TAILQ_ENTRY(peer_conn) entry; /* on whichever list it waits */
+	TAILQ_ENTRY(peer_conn) lane_entry;
+	UT_hash_handle hh, hh_engine;
 };
 
 /* pending.c: what a connection that is not ready waits for. */
-const char *mpib_bconn_trouble(const struct mpib_bconn *c);
+const char *peer_conn_last_error(const struct peer_conn *c);
 
 /* A CONN_OPEN for which no accept is armed yet. */
-struct mpib_waiter {
+struct mpib_pending_connect {
 	struct mpib_peer *peer;
-	struct mpib_blane *lane;
+	struct peer_lane *lane;
 	uint32_t from;
-	struct mpib_flow_info flow;
-	TAILQ_ENTRY(mpib_waiter) entry;
+	struct engine_conn_info conn;
+	TAILQ_ENTRY(mpib_pending_connect) entry;
 };
 
 struct mpib_listener_entry {
 	uint32_t id;
 	uint64_t nonce;
-	struct mpib_owner *owner;
-	struct mpib_bconn_list accepts;
-	struct mpib_waiter_list backlog;
+	struct peer_client *client;
+	struct peer_conn_list accepts;
+	struct mpib_pending_connect_list backlog;
 	unsigned waiting;
 	UT_hash_handle hh;
 };
@@ -167,20 +167,20 @@ struct mpib_broker {
 	uint16_t newest; /* of the peer protocol, as it is offered */
 	uint64_t serial, sessions;
 	int fd;
-	struct mpib_watch accept;
+	struct mpib_io accept;
 	struct mpib_timer pause; /* of accept, without descriptors */
-	struct mpib_watch engine_watch;
+	struct mpib_io engine_watch;
 	struct mpib_peer_list peers;
 	unsigned peer_count;
-	struct mpib_stranger_list strangers; /* oldest first */
-	unsigned stranger_count;
+	struct mpib_pending_peer_list pending_peers; /* oldest first */
+	unsigned pending_peer_count;
 	char refused[200]; /* what the last of them were told */
 	uint64_t refused_ns; /* when the log was */
 	struct mpib_listener_entry *listeners;
-	struct mpib_blane *lanes; /* by id */
-	struct mpib_blane *by_lane; /* those that are UP */
-	struct mpib_bconn *conns; /* by id */
-	struct mpib_bconn *by_flow;
+	struct peer_lane *lanes; /* by id */
+	struct peer_lane *by_lane; /* those that are UP */
+	struct peer_conn *conns; /* by id */
+	struct peer_conn *by_engine;
 	uint32_t next_id;
 };
 
@@ -239,66 +239,67 @@ void mpib_call_failed(struct mpib_peer *p, int error);
  * no sound peer would send it now.
  */
 /* The lane for a connection, which joins it; asked for if need be. -errno. */
-int mpib_blane_get(struct mpib_bconn *c);
-bool mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
-struct mpib_blane *mpib_blane_find(struct mpib_peer *p, uint32_t id);
-struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
-				  const struct mpib_lane_key *key, bool ours);
+int peer_lane_get(struct peer_conn *c);
+bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
+struct peer_lane *peer_lane_new(struct mpib_peer *p,
+				const struct mpib_lane_key *key, bool ours);
 /* Of another process, where it was up. */
-struct mpib_blane *mpib_blane_restore(struct mpib_peer *p,
-				      const struct mpib_lane_key *key,
-				      bool ours, uint32_t id);
-struct mpib_blane *mpib_blane_find_shared(struct mpib_peer *p,
-					  const struct mpib_lane_key *key,
-					  bool ours);
+struct peer_lane *peer_lane_restore(struct mpib_peer *p,
+				    const struct mpib_lane_key *key, bool ours,
+				    uint32_t id);
+struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,
+					const struct mpib_lane_key *key,
+					bool ours);
 /* Send something about it, unless it is muted. */
-void mpib_blane_tell(const struct mpib_blane *l, const struct mpib_peer_msg *m);
+void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* It carries from now on. */
-void mpib_blane_up(struct mpib_blane *l);
+void peer_lane_up(struct peer_lane *l);
 /* Kill it; its connections fail and become quiet, the peer is told. */
-void mpib_blane_kill(struct mpib_blane *l, int error, const char *why);
-void mpib_blane_join(struct mpib_blane *l, struct mpib_bconn *c);
-void mpib_blane_leave(struct mpib_bconn *c);
+void peer_lane_kill(struct peer_lane *l, int error, const char *why);
+void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
+void peer_lane_leave(struct peer_conn *c);
 /* Something that counted in uses went. */
-void mpib_blane_put(struct mpib_blane *l);
+void peer_lane_put(struct peer_lane *l);
 /* The link is gone: so is every lane. */
-void mpib_blanes_lost(struct mpib_peer *p, const char *why);
-void mpib_blanes_free(struct mpib_broker *b);
+void peer_lanes_lost(struct mpib_peer *p, const char *why);
+void peer_lanes_free(struct mpib_broker *b);
 
 /* conn.c and conn_end.c */
-void mpib_bconn_set_state(struct mpib_bconn *c, enum mpib_conn_state state);
-int mpib_bconn_new(struct mpib_broker *b, struct mpib_owner *owner,
-		   uint32_t index, bool sender, struct mpib_bconn **conn);
-bool mpib_bconn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state);
+int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
+		  uint32_t index, bool sender, struct peer_conn **conn);
+bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* It is with p from now on; p NULL: with none any more. */
-void mpib_bconn_set_peer(struct mpib_bconn *c, struct mpib_peer *p);
+void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p);
 /* Register it with the agent. */
-void mpib_bconn_want_hint(struct mpib_bconn *c);
+void peer_conn_want_hint(struct peer_conn *c);
 /* The link, or the lane, is up. */
-void mpib_bconn_linked(struct mpib_bconn *c);
-void mpib_bconn_laned(struct mpib_bconn *c);
-void mpib_bconn_fail(struct mpib_bconn *c, int error, const char *fmt, ...)
+void peer_conn_linked(struct peer_conn *c);
+void peer_conn_laned(struct peer_conn *c);
+void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Off whichever list it waits on. */
-void mpib_bconn_unlist(struct mpib_bconn *c);
+void peer_conn_unlist(struct peer_conn *c);
 /* A connect that has nothing on its way: find the peer's link. */
-void mpib_bconn_begin(struct mpib_bconn *c);
+void peer_conn_begin(struct peer_conn *c);
 /* Do whatever the end of it needs next. */
-void mpib_bconn_step(struct mpib_bconn *c);
-struct mpib_bconn *mpib_bconn_of_flow(struct mpib_broker *b,
-				      struct mpib_flow *flow);
+void peer_conn_step(struct peer_conn *c);
+struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
+				      struct engine_conn *conn);
 
 /* hold.c */
 /* The peer took back what was recalled; and what it had here is gone, too. */
-void mpib_bconn_recall(struct mpib_bconn *c);
-void mpib_bconn_held(struct mpib_bconn *c);
+void peer_conn_recall(struct peer_conn *c);
+void peer_conn_held(struct peer_conn *c);
 
 /* accept.c */
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void mpib_accept_cancel(struct mpib_peer *p, uint32_t from);
 /* Forget the connects on this lane that nobody has accepted. */
-void mpib_accept_lane_gone(struct mpib_blane *l);
+void mpib_accept_lane_gone(struct peer_lane *l);
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);
-void mpib_accept_begin(struct mpib_bconn *c, const struct mpib_waiter *w);
+void mpib_accept_begin(struct peer_conn *c,
+		       const struct mpib_pending_connect *w);
 
 #endif

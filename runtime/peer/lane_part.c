@@ -7,7 +7,7 @@
 #include "engine/split/policy.h"
 #include "peer/part.h"
 
-static void put_qps(struct mpib_writer *w, const struct mpib_lane_rail_info *p)
+static void put_qps(struct mpib_encoder *w, const struct mpib_lane_rail_info *p)
 {
 	mpib_put(w, p->gid, sizeof(p->gid));
 	mpib_put16(w, p->lid);
@@ -25,7 +25,7 @@ static void put_qps(struct mpib_writer *w, const struct mpib_lane_rail_info *p)
 	}
 }
 
-static void get_qps(struct mpib_reader *r, struct mpib_lane_rail_info *p)
+static void get_qps(struct mpib_decoder *r, struct mpib_lane_rail_info *p)
 {
 	mpib_get(r, p->gid, sizeof(p->gid));
 	p->lid = mpib_get16(r);
@@ -48,7 +48,7 @@ static void get_qps(struct mpib_reader *r, struct mpib_lane_rail_info *p)
 	}
 }
 
-void mpib_put_lane(struct mpib_writer *w, const struct mpib_peer_msg *msg)
+void mpib_put_lane(struct mpib_encoder *w, const struct mpib_peer_msg *msg)
 {
 	const struct mpib_lane_info *i = &msg->lane_info;
 
@@ -67,7 +67,7 @@ void mpib_put_lane(struct mpib_writer *w, const struct mpib_peer_msg *msg)
 		mpib_put8(w, i->away);
 }
 
-void mpib_get_lane(struct mpib_reader *r, struct mpib_peer_msg *msg)
+void mpib_get_lane(struct mpib_decoder *r, struct mpib_peer_msg *msg)
 {
 	struct mpib_lane_info *i = &msg->lane_info;
 
@@ -92,34 +92,34 @@ void mpib_get_lane(struct mpib_reader *r, struct mpib_peer_msg *msg)
 }
 
 /* Of seen only what slots asks for. */
-static unsigned seen_bytes(const struct mpib_answer *a)
+static unsigned seen_bytes(const struct mpib_recv_bitmap *a)
 {
 	return (a->slots * MPIB_RAILS + 7u) / 8;
 }
 
-static void put_answer(struct mpib_writer *w, const struct mpib_answer *a)
+static void put_answer(struct mpib_encoder *w, const struct mpib_recv_bitmap *a)
 {
-	mpib_put32(w, a->flow);
+	mpib_put32(w, a->conn);
 	mpib_put8(w, a->sender);
 	mpib_put64(w, a->first);
 	mpib_put16(w, a->slots);
 	mpib_put(w, a->seen, seen_bytes(a));
 }
 
-static void get_answer(struct mpib_reader *r, struct mpib_answer *a)
+static void get_answer(struct mpib_decoder *r, struct mpib_recv_bitmap *a)
 {
-	a->flow = mpib_get32(r);
+	a->conn = mpib_get32(r);
 	a->sender = mpib_get8(r);
 	a->first = mpib_get64(r);
 	a->slots = mpib_get16(r);
-	if (a->slots > MPIB_SLOTS || a->flow >= MPIB_FLOW_MAX) {
+	if (a->slots > MPIB_SLOTS || a->conn >= MPIB_WIRE_CONNS_MAX) {
 		r->failed = true;
 		return;
 	}
 	mpib_get(r, a->seen, seen_bytes(a));
 }
 
-void mpib_put_rail(struct mpib_writer *w, const struct mpib_peer_msg *msg)
+void mpib_put_rail(struct mpib_encoder *w, const struct mpib_peer_msg *msg)
 {
 	const struct mpib_rail_msg *m = &msg->rail;
 
@@ -132,11 +132,11 @@ void mpib_put_rail(struct mpib_writer *w, const struct mpib_peer_msg *msg)
 		break;
 	case MPIB_RAIL_FENCED:
 		mpib_put8(w, m->more);
-		mpib_put8(w, m->answers);
-		for (unsigned i = 0; i < m->answers; i++)
-			put_answer(w, &m->answer[i]);
+		mpib_put8(w, m->bitmaps);
+		for (unsigned i = 0; i < m->bitmaps; i++)
+			put_answer(w, &m->bitmap[i]);
 		break;
-	case MPIB_RAIL_OFFER:
+	case MPIB_RAIL_RECONNECT:
 		put_qps(w, &m->info);
 		break;
 	case MPIB_RAIL_UP:
@@ -147,7 +147,7 @@ void mpib_put_rail(struct mpib_writer *w, const struct mpib_peer_msg *msg)
 	}
 }
 
-void mpib_get_rail(struct mpib_reader *r, struct mpib_peer_msg *msg)
+void mpib_get_rail(struct mpib_decoder *r, struct mpib_peer_msg *msg)
 {
 	struct mpib_rail_msg *m = &msg->rail;
 
@@ -160,15 +160,15 @@ void mpib_get_rail(struct mpib_reader *r, struct mpib_peer_msg *msg)
 		break;
 	case MPIB_RAIL_FENCED:
 		m->more = mpib_get8(r);
-		m->answers = mpib_get8(r);
-		if (m->answers > MPIB_ANSWERS) {
+		m->bitmaps = mpib_get8(r);
+		if (m->bitmaps > MPIB_RECV_BITMAPS) {
 			r->failed = true;
-			m->answers = 0;
+			m->bitmaps = 0;
 		}
-		for (unsigned i = 0; i < m->answers; i++)
-			get_answer(r, &m->answer[i]);
+		for (unsigned i = 0; i < m->bitmaps; i++)
+			get_answer(r, &m->bitmap[i]);
 		break;
-	case MPIB_RAIL_OFFER:
+	case MPIB_RAIL_RECONNECT:
 		get_qps(r, &m->info);
 		break;
 	case MPIB_RAIL_UP:

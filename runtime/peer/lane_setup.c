@@ -14,13 +14,13 @@
 #include "peer/internal.h"
 
 /* A lane that is short of a rail, with a peer that does not know of such. */
-static bool too_old(const struct mpib_blane *l)
+static bool too_old(const struct peer_lane *l)
 {
 	return mpib_lane_is_short(l->lane) &&
 	       l->peer->version < MPIB_PEER_VERSION_AWAY;
 }
 
-static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
+static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_LANE_OPEN,
@@ -42,38 +42,38 @@ static int ask(struct mpib_blane *l, struct mpib_tenant *tenant)
 	if (l->peer->version < MPIB_PEER_VERSION_DELIVERY)
 		mpib_lane_set_wire(l->lane);
 	mpib_lane_local(l->lane, &m.lane_info);
-	mpib_blane_tell(l, &m);
+	peer_lane_tell(l, &m);
 	return 0;
 }
 
-int mpib_blane_get(struct mpib_bconn *c)
+int peer_lane_get(struct peer_conn *c)
 {
 	struct mpib_lane_key key = {
-		.uid = c->owner->uid,
-		.from_shard = (uint16_t)c->owner->shard,
+		.uid = c->client->uid,
+		.from_shard = (uint16_t)c->client->shard,
 		.to_shard = c->handle.shard,
 		.traffic_class = c->traffic_class,
 		.serial = c->broker->private_lanes ? ++c->broker->serial : 0,
 	};
-	struct mpib_blane *l =
-		key.serial ? NULL : mpib_blane_find_shared(c->peer, &key, true);
+	struct peer_lane *l =
+		key.serial ? NULL : peer_lane_find_shared(c->peer, &key, true);
 	int rc;
 
 	if (l) {
-		mpib_blane_join(l, c);
+		peer_lane_join(l, c);
 		return 0;
 	}
-	l = mpib_blane_new(c->peer, &key, true);
+	l = peer_lane_new(c->peer, &key, true);
 	if (!l)
 		return -ENOMEM;
-	rc = ask(l, c->owner->tenant);
+	rc = setup_ask(l, c->client->tenant);
 	if (rc < 0) {
-		l->state = MPIB_BLANE_DEAD;
+		l->state = PEER_LANE_DEAD;
 		l->uses++;
-		mpib_blane_put(l);
+		peer_lane_put(l);
 		return rc;
 	}
-	mpib_blane_join(l, c);
+	peer_lane_join(l, c);
 	return 0;
 }
 
@@ -90,8 +90,7 @@ static uint32_t ipv4_of_sup(const struct mpib_lane_info *info)
 }
 
 /* For the agent: which way SUP goes. */
-static void note_route(struct mpib_blane *l,
-		       const struct mpib_lane_info *theirs)
+static void note_route(struct peer_lane *l, const struct mpib_lane_info *theirs)
 {
 	struct mpib_lane_info ours;
 
@@ -100,32 +99,32 @@ static void note_route(struct mpib_blane *l,
 	l->sup_dst = ipv4_of_sup(theirs);
 }
 
-static void came_up(struct mpib_blane *l)
+static void came_up(struct peer_lane *l)
 {
-	struct mpib_bconn *c;
+	struct peer_conn *c;
 
-	mpib_blane_up(l);
-	mpib_lane_settled(l->lane);
+	peer_lane_up(l);
+	mpib_lane_established(l->lane);
 	while ((c = TAILQ_FIRST(&l->waiting))) {
 		TAILQ_REMOVE(&l->waiting, c, entry);
-		mpib_bconn_laned(c);
+		peer_conn_laned(c);
 	}
 }
 
 /* Both ends opened it; ours is given up for theirs, connections move over. */
-static void yield_to(struct mpib_blane *mine, struct mpib_blane *theirs)
+static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
-	struct mpib_bconn *c;
+	struct peer_conn *c;
 
-	mine->state = MPIB_BLANE_DEAD;
+	mine->state = PEER_LANE_DEAD;
 	mine->uses++;
 	while ((c = TAILQ_FIRST(&mine->waiting))) {
 		TAILQ_REMOVE(&mine->waiting, c, entry);
-		mpib_blane_leave(c);
-		mpib_blane_join(theirs, c);
+		peer_lane_leave(c);
+		peer_lane_join(theirs, c);
 		TAILQ_INSERT_TAIL(&theirs->waiting, c, entry);
 	}
-	mpib_blane_put(mine);
+	peer_lane_put(mine);
 }
 
 static bool somebody_listens(const struct mpib_broker *b, uint32_t uid,
@@ -134,7 +133,7 @@ static bool somebody_listens(const struct mpib_broker *b, uint32_t uid,
 	const struct mpib_listener_entry *l;
 
 	for (l = b->listeners; l; l = l->hh.next) {
-		if (l->owner->uid == uid && l->owner->shard == shard)
+		if (l->client->uid == uid && l->client->shard == shard)
 			return true;
 	}
 	return false;
@@ -142,8 +141,8 @@ static bool somebody_listens(const struct mpib_broker *b, uint32_t uid,
 
 /* Whether a lane as asked for may be made at all; mine is our own that it takes
  * the place of, or NULL. */
-static int admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
-		 const struct mpib_blane *mine, char *why, size_t why_len)
+static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
+		       const struct peer_lane *mine, char *why, size_t why_len)
 {
 	struct mpib_broker *b = p->broker;
 
@@ -201,8 +200,8 @@ static void say_views(const struct mpib_peer *p,
 				sizeof(other)));
 }
 
-static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
-		size_t why_len)
+static int setup_make(struct peer_lane *l, const struct mpib_peer_msg *m,
+		      char *why, size_t why_len)
 {
 	struct mpib_tenant *tenant;
 	int rc;
@@ -211,7 +210,7 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 			     m->key.uid, &tenant);
 	if (rc < 0) {
 		snprintf(why, why_len, "it has no protection domain: %s",
-			 mpib_engine_trouble(l->peer->broker->engine, rc));
+			 mpib_engine_last_error(l->peer->broker->engine, rc));
 		return rc;
 	}
 	rc = mpib_lane_create(
@@ -230,12 +229,12 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 				 m->lane_info.rails == 1 ? "" : "s");
 		else if (rc == -ENETDOWN)
 			snprintf(why, why_len, "%s",
-				 mpib_engine_trouble(l->peer->broker->engine,
-						     rc));
+				 mpib_engine_last_error(l->peer->broker->engine,
+							rc));
 		else
 			snprintf(why, why_len, "it cannot make the QPs: %s",
-				 mpib_engine_trouble(l->peer->broker->engine,
-						     rc));
+				 mpib_engine_last_error(l->peer->broker->engine,
+							rc));
 		return rc;
 	}
 	if (too_old(l)) {
@@ -250,41 +249,41 @@ static int make(struct mpib_blane *l, const struct mpib_peer_msg *m, char *why,
 	return mpib_lane_connect(l->lane, &m->lane_info, why, why_len);
 }
 
-static struct mpib_blane *accept_lane(struct mpib_peer *p,
-				      const struct mpib_peer_msg *m,
-				      const struct mpib_blane *mine, int *error,
-				      char *why, size_t why_len)
+static struct peer_lane *accept_lane(struct mpib_peer *p,
+				     const struct mpib_peer_msg *m,
+				     const struct peer_lane *mine, int *error,
+				     char *why, size_t why_len)
 {
-	struct mpib_blane *l;
+	struct peer_lane *l;
 
-	*error = admit(p, m, mine, why, why_len);
+	*error = setup_admit(p, m, mine, why, why_len);
 	if (*error < 0)
 		return NULL;
-	l = mpib_blane_new(p, &m->key, false);
+	l = peer_lane_new(p, &m->key, false);
 	if (!l) {
 		*error = -ENOMEM;
 		snprintf(why, why_len, "it is out of memory");
 		return NULL;
 	}
 	l->their_id = m->from;
-	*error = make(l, m, why, why_len);
+	*error = setup_make(l, m, why, why_len);
 	if (*error == 0)
 		return l;
-	l->state = MPIB_BLANE_DEAD;
+	l->state = PEER_LANE_DEAD;
 	l->uses++;
-	mpib_blane_put(l);
+	peer_lane_put(l);
 	return NULL;
 }
 
-static bool on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+static bool setup_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct mpib_peer_msg reply = {
 		.type = MPIB_PEER_LANE_ACCEPT,
 		.to = m->from,
 	};
 	bool is_private = m->lane_info.imm_version == MPIB_IMM_V1;
-	struct mpib_blane *mine = mpib_blane_find_shared(p, &m->key, false);
-	struct mpib_blane *l;
+	struct peer_lane *mine = peer_lane_find_shared(p, &m->key, false);
+	struct peer_lane *l;
 	char why[160];
 	int error;
 
@@ -292,7 +291,7 @@ static bool on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	    m->key.from_shard >= MPIB_SHARDS_MAX)
 		return false;
 	/* They know of the one we have. */
-	if (mine && mine->state == MPIB_BLANE_UP)
+	if (mine && mine->state == PEER_LANE_UP)
 		return false;
 	/* The other end will drop its own on receiving ours. */
 	if (mine && mpib_peer_we_are_lower(p))
@@ -303,34 +302,34 @@ static bool on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_warn("peer %s: lane refused: %s", p->label, why);
 		/* They ignored ours for the sake of this one. */
 		if (mine)
-			mpib_blane_kill(mine, error, why);
+			peer_lane_kill(mine, error, why);
 		return true;
 	}
 	reply.from = l->id;
 	mpib_lane_local(l->lane, &reply.lane_info);
 	note_route(l, &m->lane_info);
-	mpib_blane_tell(l, &reply);
+	peer_lane_tell(l, &reply);
 	if (mine)
 		yield_to(mine, l);
 	came_up(l);
 	return true;
 }
 
-static bool on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
+static bool setup_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	struct mpib_blane *l = mpib_blane_find(p, m->to);
+	struct peer_lane *l = peer_lane_find(p, m->to);
 	char why[160];
 	int rc;
 
-	if (!l || l->state == MPIB_BLANE_DEAD)
+	if (!l || l->state == PEER_LANE_DEAD)
 		return true; /* given up meanwhile; they are told */
-	if (!l->ours || l->state != MPIB_BLANE_ASKED || m->from == 0)
+	if (!l->ours || l->state != PEER_LANE_ASKED || m->from == 0)
 		return false;
 	l->their_id = m->from;
 	rc = mpib_lane_connect(l->lane, &m->lane_info, why, sizeof(why));
 	if (rc < 0) {
 		mpib_warn("peer %s: %s", p->label, why);
-		mpib_blane_kill(l, rc, why);
+		peer_lane_kill(l, rc, why);
 		return true;
 	}
 	note_route(l, &m->lane_info);
@@ -340,61 +339,60 @@ static bool on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	struct mpib_blane *l = mpib_blane_find(p, m->to);
+	struct peer_lane *l = peer_lane_find(p, m->to);
 
-	if (!l || l->state == MPIB_BLANE_DEAD)
+	if (!l || l->state == PEER_LANE_DEAD)
 		return true;
-	if (!l->ours || l->state != MPIB_BLANE_ASKED)
+	if (!l->ours || l->state != PEER_LANE_ASKED)
 		return false;
 	l->muted = true; /* they keep nothing of it */
-	mpib_blane_kill(l, m->error, m->why);
+	peer_lane_kill(l, m->error, m->why);
 	return true;
 }
 
-static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
+static bool setup_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	struct mpib_blane *l = m->to ? mpib_blane_find(p, m->to) : NULL;
+	struct peer_lane *l = m->to ? peer_lane_find(p, m->to) : NULL;
 
 	if (!m->to) {
 		/* Its opener has not seen our answer. */
 		TAILQ_FOREACH(l, &p->lanes, entry)
 		{
 			if (!l->ours && l->their_id == m->from &&
-			    l->state < MPIB_BLANE_DYING)
+			    l->state < PEER_LANE_DYING)
 				break;
 		}
 	}
-	if (!l || l->state >= MPIB_BLANE_DYING)
+	if (!l || l->state >= PEER_LANE_DYING)
 		return true;
 	if (l->their_id != m->from)
 		return false;
 	l->muted = true;
-	mpib_blane_kill(l, -ECONNRESET, m->why);
+	peer_lane_kill(l, -ECONNRESET, m->why);
 	return true;
 }
 
 static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	struct mpib_blane *l = mpib_blane_find(p, m->to);
+	struct peer_lane *l = peer_lane_find(p, m->to);
 
-	if (!l || l->state >= MPIB_BLANE_DYING)
+	if (!l || l->state >= PEER_LANE_DYING)
 		return true; /* they are told */
-	return l->state == MPIB_BLANE_UP &&
-	       mpib_lane_receive(l->lane, &m->rail);
+	return l->state == PEER_LANE_UP && mpib_lane_receive(l->lane, &m->rail);
 }
 
-bool mpib_blane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	switch (m->type) {
 	case MPIB_PEER_LANE_OPEN:
-		return on_open(p, m);
+		return setup_on_open(p, m);
 	case MPIB_PEER_LANE_ACCEPT:
-		return on_accept(p, m);
+		return setup_on_accept(p, m);
 	case MPIB_PEER_LANE_REJECT:
 		return on_reject(p, m);
 	case MPIB_PEER_LANE_RAIL:
 		return on_rail(p, m);
 	default:
-		return on_close(p, m);
+		return setup_on_close(p, m);
 	}
 }

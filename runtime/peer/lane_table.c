@@ -9,7 +9,7 @@
 
 #include "peer/internal.h"
 
-static bool same_key(const struct mpib_blane *l, const struct mpib_lane_key *k,
+static bool same_key(const struct peer_lane *l, const struct mpib_lane_key *k,
 		     bool ours)
 {
 	/* Shards swap places when the other end opened it. */
@@ -23,33 +23,33 @@ static bool same_key(const struct mpib_blane *l, const struct mpib_lane_key *k,
 	       l_theirs == theirs && l->key.serial == 0 && k->serial == 0;
 }
 
-struct mpib_blane *mpib_blane_find_shared(struct mpib_peer *p,
-					  const struct mpib_lane_key *key,
-					  bool ours)
+struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,
+					const struct mpib_lane_key *key,
+					bool ours)
 {
-	struct mpib_blane *l;
+	struct peer_lane *l;
 
 	TAILQ_FOREACH(l, &p->lanes, entry)
 	{
-		if (l->state <= MPIB_BLANE_UP && same_key(l, key, ours))
+		if (l->state <= PEER_LANE_UP && same_key(l, key, ours))
 			return l;
 	}
 	return NULL;
 }
 
-struct mpib_blane *mpib_blane_find(struct mpib_peer *p, uint32_t id)
+struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id)
 {
-	struct mpib_blane *l;
+	struct peer_lane *l;
 
 	HASH_FIND(hh, p->broker->lanes, &id, sizeof(id), l);
 	return l && l->peer == p ? l : NULL;
 }
 
-static struct mpib_blane *new_entry(struct mpib_peer *p,
-				    const struct mpib_lane_key *key, bool ours,
-				    uint32_t id)
+static struct peer_lane *new_entry(struct mpib_peer *p,
+				   const struct mpib_lane_key *key, bool ours,
+				   uint32_t id)
 {
-	struct mpib_blane *l = calloc(1, sizeof(*l));
+	struct peer_lane *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
@@ -65,26 +65,26 @@ static struct mpib_blane *new_entry(struct mpib_peer *p,
 	return l;
 }
 
-struct mpib_blane *mpib_blane_new(struct mpib_peer *p,
-				  const struct mpib_lane_key *key, bool ours)
+struct peer_lane *peer_lane_new(struct mpib_peer *p,
+				const struct mpib_lane_key *key, bool ours)
 {
 	return new_entry(p, key, ours, mpib_broker_new_id(p->broker));
 }
 
-struct mpib_blane *mpib_blane_restore(struct mpib_peer *p,
-				      const struct mpib_lane_key *key,
-				      bool ours, uint32_t id)
+struct peer_lane *peer_lane_restore(struct mpib_peer *p,
+				    const struct mpib_lane_key *key, bool ours,
+				    uint32_t id)
 {
 	return new_entry(p, key, ours, id);
 }
 
-void mpib_blane_up(struct mpib_blane *l)
+void peer_lane_up(struct peer_lane *l)
 {
-	l->state = MPIB_BLANE_UP;
+	l->state = PEER_LANE_UP;
 	HASH_ADD(hh_lane, l->peer->broker->by_lane, lane, sizeof(l->lane), l);
 }
 
-static void free_entry(struct mpib_blane *l)
+static void free_entry(struct peer_lane *l)
 {
 	TAILQ_REMOVE(&l->peer->lanes, l, entry);
 	l->peer->lane_count--;
@@ -92,31 +92,31 @@ static void free_entry(struct mpib_blane *l)
 	free(l);
 }
 
-static void on_destroyed(void *arg, int status)
+static void lane_table_on_destroyed(void *arg, int status)
 {
 	(void)status;
 	free_entry(arg);
 }
 
 /* Once dead and without uses. */
-static void destroy(struct mpib_blane *l)
+static void lane_table_destroy(struct peer_lane *l)
 {
 	struct mpib_lane *lane = l->lane;
 
 	l->lane = NULL;
 	if (lane)
-		mpib_lane_destroy(lane, on_destroyed, l);
+		mpib_lane_destroy(lane, lane_table_on_destroyed, l);
 	else
 		free_entry(l);
 }
 
-void mpib_blane_tell(const struct mpib_blane *l, const struct mpib_peer_msg *m)
+void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	if (!l->muted)
 		mpib_peer_tell(l->peer, m);
 }
 
-static void tell_end(struct mpib_blane *l, int error, const char *why)
+static void lane_table_tell_end(struct peer_lane *l, int error, const char *why)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_LANE_CLOSE,
@@ -126,92 +126,92 @@ static void tell_end(struct mpib_blane *l, int error, const char *why)
 	};
 
 	snprintf(m.why, sizeof(m.why), "%s", why);
-	mpib_blane_tell(l, &m);
+	peer_lane_tell(l, &m);
 	l->muted = true;
 }
 
 static void on_killed(void *arg, int status)
 {
-	struct mpib_blane *l = arg;
-	struct mpib_bconn *c, *next;
+	struct peer_lane *l = arg;
+	struct peer_conn *c, *next;
 
 	(void)status;
-	l->state = MPIB_BLANE_DEAD;
+	l->state = PEER_LANE_DEAD;
 	l->uses++; /* so that the last connection does not free it here */
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
 		c->quiet = true;
-		mpib_bconn_step(c);
+		peer_conn_step(c);
 	}
-	mpib_blane_put(l);
+	peer_lane_put(l);
 }
 
-void mpib_blane_kill(struct mpib_blane *l, int error, const char *why)
+void peer_lane_kill(struct peer_lane *l, int error, const char *why)
 {
-	bool connected = l->state == MPIB_BLANE_UP;
-	struct mpib_bconn *c, *next;
+	bool connected = l->state == PEER_LANE_UP;
+	struct peer_conn *c, *next;
 	char text[sizeof(((struct mpib_peer_msg *)0)->why)];
 
-	if (l->state >= MPIB_BLANE_DYING)
+	if (l->state >= PEER_LANE_DYING)
 		return;
 	/* why may belong to what ends here. */
 	snprintf(text, sizeof(text), "%s", why);
-	l->state = connected ? MPIB_BLANE_DYING : MPIB_BLANE_DEAD;
+	l->state = connected ? PEER_LANE_DYING : PEER_LANE_DEAD;
 	if (connected)
 		HASH_DELETE(hh_lane, l->peer->broker->by_lane, l);
 	l->uses++;
-	tell_end(l, error, text);
+	lane_table_tell_end(l, error, text);
 	mpib_accept_lane_gone(l);
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
-		mpib_bconn_fail(c, error, "peer %s: %s", l->peer->label, text);
+		peer_conn_fail(c, error, "peer %s: %s", l->peer->label, text);
 	}
 	if (connected)
 		mpib_lane_kill(l->lane, on_killed, l);
-	mpib_blane_put(l);
+	peer_lane_put(l);
 }
 
-void mpib_blane_join(struct mpib_blane *l, struct mpib_bconn *c)
+void peer_lane_join(struct peer_lane *l, struct peer_conn *c)
 {
 	c->lane = l;
 	l->uses++;
 	TAILQ_INSERT_TAIL(&l->conns, c, lane_entry);
 }
 
-void mpib_blane_leave(struct mpib_bconn *c)
+void peer_lane_leave(struct peer_conn *c)
 {
-	struct mpib_blane *l = c->lane;
+	struct peer_lane *l = c->lane;
 
 	if (!l)
 		return;
 	TAILQ_REMOVE(&l->conns, c, lane_entry);
 	c->lane = NULL;
-	mpib_blane_put(l);
+	peer_lane_put(l);
 }
 
-void mpib_blane_put(struct mpib_blane *l)
+void peer_lane_put(struct peer_lane *l)
 {
 	if (--l->uses > 0)
 		return;
-	if (l->state == MPIB_BLANE_DEAD)
-		destroy(l);
+	if (l->state == PEER_LANE_DEAD)
+		lane_table_destroy(l);
 	else if (l->key.serial) /* it lives as long as its connection */
-		mpib_blane_kill(l, -ECANCELED, "its connection was closed");
+		peer_lane_kill(l, -ECANCELED, "its connection was closed");
 }
 
-void mpib_blanes_lost(struct mpib_peer *p, const char *why)
+void peer_lanes_lost(struct mpib_peer *p, const char *why)
 {
-	struct mpib_blane *l, *next;
+	struct peer_lane *l, *next;
 
 	for (l = TAILQ_FIRST(&p->lanes); l; l = next) {
 		next = TAILQ_NEXT(l, entry);
-		mpib_blane_kill(l, -ECONNRESET, why);
+		peer_lane_kill(l, -ECONNRESET, why);
 	}
 }
 
-void mpib_blanes_free(struct mpib_broker *b)
+void peer_lanes_free(struct mpib_broker *b)
 {
-	struct mpib_blane *l, *next;
+	struct peer_lane *l, *next;
 
 	HASH_CLEAR(hh_lane, b->by_lane);
 	HASH_ITER(hh, b->lanes, l, next)

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/parcel.h"
+#include "base/serial.h"
 
 /* Patience is counted in ticks, not time: when it was this process that stood
  * still, the peer's bytes wait. */
@@ -29,7 +29,7 @@ static void free_link(struct mpib_link *l)
 	free(l);
 }
 
-static void fail(struct mpib_link *l, const char *why)
+static void link_fail(struct mpib_link *l, const char *why)
 {
 	if (l->closing)
 		return;
@@ -55,7 +55,7 @@ static void watch_for(struct mpib_link *l, bool out)
 }
 
 /* False: the link is gone. */
-static bool flush(struct mpib_link *l)
+static bool link_flush(struct mpib_link *l)
 {
 	while (!mpib_outbox_empty(&l->out)) {
 		ssize_t n = mpib_outbox_send(&l->out, l->fd);
@@ -63,7 +63,7 @@ static bool flush(struct mpib_link *l)
 		if (n == 0)
 			return true;
 		if (n < 0) {
-			fail(l, strerror((int)-n));
+			link_fail(l, strerror((int)-n));
 			return false;
 		}
 		l->tx_bytes += (size_t)n;
@@ -93,7 +93,7 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 }
 
 /* PING or PONG. */
-static void say(struct mpib_link *l, enum mpib_peer_type type)
+static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type };
 
@@ -106,12 +106,12 @@ static void say(struct mpib_link *l, enum mpib_peer_type type)
 
 void mpib_link_tell_seen(struct mpib_link *link)
 {
-	say(link, MPIB_PEER_PONG);
+	link_say(link, MPIB_PEER_PONG);
 }
 
 /* One frame without its length; NULL or why the link cannot go on. */
-static const char *decode(struct mpib_link *l, const uint8_t *body, size_t len,
-			  struct mpib_peer_msg *m)
+static const char *link_decode(struct mpib_link *l, const uint8_t *body,
+			       size_t len, struct mpib_peer_msg *m)
 {
 	if (l->rx_seal.on) {
 		if (len <= MPIB_SEAL_BYTES)
@@ -129,12 +129,12 @@ static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 {
 	if (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG) {
 		if (l->seen && ++*l->seen - l->told >= TELL_EVERY)
-			say(l, MPIB_PEER_PONG);
+			link_say(l, MPIB_PEER_PONG);
 		l->events->message(l->ctx, l, m);
 		return;
 	}
 	if (m->type == MPIB_PEER_PING)
-		say(l, MPIB_PEER_PONG);
+		link_say(l, MPIB_PEER_PONG);
 	if (l->seen && m->version >= MPIB_PEER_VERSION_RESUME)
 		l->events->acked(l->ctx, l, m->seen);
 }
@@ -145,21 +145,21 @@ static bool take_frames(struct mpib_link *l)
 	size_t at = 0;
 
 	while (l->in_len - at >= 4) {
-		struct mpib_reader r = { l->in + at, l->in + at + 4, false };
+		struct mpib_decoder r = { l->in + at, l->in + at + 4, false };
 		uint32_t len = mpib_get32(&r);
 		struct mpib_peer_msg m;
 		bool gone = false;
 		const char *why;
 
 		if (len < 1 || len > MPIB_PEER_FRAME_MAX - 4) {
-			fail(l, "it sent a frame of an impossible length");
+			link_fail(l, "it sent a frame of an impossible length");
 			return false;
 		}
 		if (l->in_len - at - 4 < len)
 			break;
-		why = decode(l, l->in + at + 4, len, &m);
+		why = link_decode(l, l->in + at + 4, len, &m);
 		if (why) {
-			fail(l, why);
+			link_fail(l, why);
 			return false;
 		}
 		at += 4 + len;
@@ -175,7 +175,7 @@ static bool take_frames(struct mpib_link *l)
 	return true;
 }
 
-static bool receive(struct mpib_link *l)
+static bool link_receive(struct mpib_link *l)
 {
 	ssize_t n = recv(l->fd, l->in + l->in_len, sizeof(l->in) - l->in_len,
 			 MSG_DONTWAIT);
@@ -183,7 +183,7 @@ static bool receive(struct mpib_link *l)
 	if (n < 0 && errno == EAGAIN)
 		return true;
 	if (n <= 0) {
-		fail(l, n < 0 ? strerror(errno) : "it closed the link");
+		link_fail(l, n < 0 ? strerror(errno) : "it closed the link");
 		return false;
 	}
 	l->in_len += (size_t)n;
@@ -192,7 +192,7 @@ static bool receive(struct mpib_link *l)
 	return take_frames(l);
 }
 
-static bool connected(struct mpib_link *l)
+static bool link_connected(struct mpib_link *l)
 {
 	socklen_t len = sizeof(int);
 	bool gone = false;
@@ -201,7 +201,7 @@ static bool connected(struct mpib_link *l)
 	getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (err) {
 		l->error = -err;
-		fail(l, strerror(err));
+		link_fail(l, strerror(err));
 		return false;
 	}
 	l->connecting = false;
@@ -213,22 +213,22 @@ static bool connected(struct mpib_link *l)
 	return true;
 }
 
-static void on_ready(void *arg, uint32_t events)
+static void link_on_ready(void *arg, uint32_t events)
 {
 	struct mpib_link *l = arg;
 
 	if (l->out.overflow) {
-		fail(l, l->out.overflow);
+		link_fail(l, l->out.overflow);
 		return;
 	}
-	if (l->connecting && !connected(l))
+	if (l->connecting && !link_connected(l))
 		return;
-	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !receive(l))
+	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !link_receive(l))
 		return;
-	flush(l);
+	link_flush(l);
 }
 
-static void on_tick(void *arg)
+static void link_on_tick(void *arg)
 {
 	struct mpib_link *l = arg;
 
@@ -237,12 +237,12 @@ static void on_tick(void *arg)
 
 		snprintf(why, sizeof(why), "no sign of life for %u s",
 			 l->patience);
-		fail(l, l->connecting ? "it does not answer" : why);
+		link_fail(l, l->connecting ? "it does not answer" : why);
 		return;
 	}
 	if (!l->connecting)
-		say(l, MPIB_PEER_PING);
-	mpib_timer_arm(l->loop, &l->tick, TICK_NS, on_tick, l);
+		link_say(l, MPIB_PEER_PING);
+	mpib_timer_arm(l->loop, &l->tick, TICK_NS, link_on_tick, l);
 }
 
 void mpib_link_set_patience(struct mpib_link *link, unsigned seconds)
@@ -253,9 +253,9 @@ void mpib_link_set_patience(struct mpib_link *link, unsigned seconds)
 	setsockopt(link->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
-static int make(struct mpib_loop *loop, int fd, bool connecting,
-		const struct mpib_link_events *events, void *ctx,
-		struct mpib_link **link)
+static int link_make(struct mpib_loop *loop, int fd, bool connecting,
+		     const struct mpib_link_events *events, void *ctx,
+		     struct mpib_link **link)
 {
 	struct mpib_link *l = calloc(1, sizeof(*l));
 	int rc, one = 1;
@@ -270,61 +270,63 @@ static int make(struct mpib_loop *loop, int fd, bool connecting,
 	l->events = events;
 	l->ctx = ctx;
 	rc = mpib_loop_add(loop, &l->watch, fd,
-			   EPOLLIN | (connecting ? EPOLLOUT : 0u), on_ready, l);
+			   EPOLLIN | (connecting ? EPOLLOUT : 0u),
+			   link_on_ready, l);
 	if (rc < 0) {
 		free(l);
 		return rc;
 	}
-	mpib_timer_arm(loop, &l->tick, TICK_NS, on_tick, l);
+	mpib_timer_arm(loop, &l->tick, TICK_NS, link_on_tick, l);
 	*link = l;
 	return 0;
 }
 
-static void seal(struct mpib_parcel *p, struct mpib_seal *s)
+static void link_seal(struct mpib_serial *p, struct mpib_seal *s)
 {
-	mpib_parcel_bool(p, &s->on);
-	mpib_parcel_raw(p, s->key, sizeof(s->key));
-	mpib_parcel_u64(p, &s->count);
+	mpib_serial_bool(p, &s->on);
+	mpib_serial_raw(p, s->key, sizeof(s->key));
+	mpib_serial_u64(p, &s->count);
 }
 
 /* What is half read. */
-static void input(struct mpib_parcel *p, struct mpib_link *l)
+static void link_input(struct mpib_serial *p, struct mpib_link *l)
 {
 	uint32_t n = (uint32_t)l->in_len;
 
-	mpib_parcel_count(p, &n, sizeof(l->in));
-	mpib_parcel_raw(p, l->in, n);
+	mpib_serial_count(p, &n, sizeof(l->in));
+	mpib_serial_raw(p, l->in, n);
 	if (!p->packing)
 		l->in_len = n;
 }
 
-void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
-		      struct mpib_link **link)
+void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
+			 struct mpib_link **link)
 {
 	int fd = p->packing ? (*link)->fd : -1;
 	struct mpib_link *l;
 
-	mpib_parcel_mark(p, "link");
-	mpib_parcel_fd(p, &fd);
+	mpib_serial_mark(p, "link");
+	mpib_serial_fd(p, &fd);
 	if (!p->packing) {
 		*link = NULL;
-		if (p->failed || make(loop, fd, false, NULL, NULL, link) < 0) {
-			mpib_parcel_fail(p, "no memory for a link");
+		if (p->failed ||
+		    link_make(loop, fd, false, NULL, NULL, link) < 0) {
+			mpib_serial_fail(p, "no memory for a link");
 			if (fd >= 0)
 				close(fd);
 			return;
 		}
 	}
 	l = *link;
-	mpib_parcel_raw(p, &l->addr, sizeof(l->addr));
-	mpib_parcel_text(p, l->label, sizeof(l->label));
-	mpib_parcel_u64(p, &l->tx_bytes);
-	mpib_parcel_u64(p, &l->rx_bytes);
-	mpib_parcel_u64(p, &l->told);
-	seal(p, &l->tx_seal);
-	seal(p, &l->rx_seal);
-	input(p, l);
-	mpib_outbox_parcel(p, &l->out);
+	mpib_serial_raw(p, &l->addr, sizeof(l->addr));
+	mpib_serial_text(p, l->label, sizeof(l->label));
+	mpib_serial_u64(p, &l->tx_bytes);
+	mpib_serial_u64(p, &l->rx_bytes);
+	mpib_serial_u64(p, &l->told);
+	link_seal(p, &l->tx_seal);
+	link_seal(p, &l->rx_seal);
+	link_input(p, l);
+	mpib_outbox_serialize(p, &l->out);
 	if (!p->packing)
 		mpib_link_listen(l, false);
 }
@@ -369,7 +371,7 @@ int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
 		rc = -errno;
 		goto err_close;
 	}
-	rc = make(loop, fd, true, events, ctx, link);
+	rc = link_make(loop, fd, true, events, ctx, link);
 	if (rc < 0)
 		goto err_close;
 	set_label(*link, &dst);
@@ -386,7 +388,7 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 {
 	struct sockaddr_in sin = { 0 };
 	socklen_t len = sizeof(sin);
-	int rc = make(loop, fd, false, events, ctx, link);
+	int rc = link_make(loop, fd, false, events, ctx, link);
 
 	if (rc < 0)
 		return rc;

@@ -28,7 +28,7 @@ struct mpib_link_events {
 
 struct mpib_link {
 	struct mpib_loop *loop;
-	struct mpib_watch watch;
+	struct mpib_io watch;
 	struct mpib_timer tick;
 	unsigned silent; /* seconds without a byte */
 	unsigned patience; /* how many make it dead */
@@ -62,8 +62,8 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     struct mpib_link **link);
 /* One that is connected goes on in another process, which sets its events:
  * packed, the link is still ours. NULL on failure. */
-void mpib_link_parcel(struct mpib_parcel *p, struct mpib_loop *loop,
-		      struct mpib_link **link);
+void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
+			 struct mpib_link **link);
 /* Whether it takes what comes. */
 int mpib_link_listen(struct mpib_link *link, bool on);
 /* How long the other end may be silent before the link is dead; MPIB_SILENCE_S

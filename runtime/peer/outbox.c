@@ -11,7 +11,7 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 		     const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (seal->on ? MPIB_SEAL_BYTES : 0);
-	struct mpib_writer len;
+	struct mpib_encoder len;
 	uint8_t *to;
 
 	if (o->overflow)
@@ -28,7 +28,7 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 	memcpy(to, frame, n);
 	if (seal->on) {
 		mpib_seal_make(seal, to + 4, n - 4, to + n);
-		len = (struct mpib_writer){ to, to + 4, false };
+		len = (struct mpib_encoder){ to, to + 4, false };
 		mpib_put32(&len, (uint32_t)sealed - 4);
 	}
 	return true;
@@ -48,9 +48,9 @@ ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd)
 	return n;
 }
 
-void mpib_outbox_parcel(struct mpib_parcel *p, struct mpib_outbox *o)
+void mpib_outbox_serialize(struct mpib_serial *p, struct mpib_outbox *o)
 {
-	mpib_fifo_parcel(p, &o->bytes, MPIB_OUTBOX_MAX);
+	mpib_fifo_serial(p, &o->bytes, MPIB_OUTBOX_MAX);
 }
 
 void mpib_outbox_fini(struct mpib_outbox *o)

@@ -37,7 +37,7 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 		     const uint8_t *frame, size_t n);
 /* What the socket takes at once: bytes, 0 when it is full, or -errno. */
 ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd);
-void mpib_outbox_parcel(struct mpib_parcel *p, struct mpib_outbox *o);
+void mpib_outbox_serialize(struct mpib_serial *p, struct mpib_outbox *o);
 void mpib_outbox_fini(struct mpib_outbox *o);
 
 #endif

@@ -9,9 +9,9 @@
 #include "peer/codec.h"
 #include "peer/protocol.h"
 
-typedef void mpib_put_part(struct mpib_writer *w,
+typedef void mpib_put_part(struct mpib_encoder *w,
 			   const struct mpib_peer_msg *msg);
-typedef void mpib_get_part(struct mpib_reader *r, struct mpib_peer_msg *msg);
+typedef void mpib_get_part(struct mpib_decoder *r, struct mpib_peer_msg *msg);
 
 /* lane_part.c */
 mpib_put_part mpib_put_lane, mpib_put_rail;

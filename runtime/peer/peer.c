@@ -60,7 +60,7 @@ static struct mpib_peer *new_peer(struct mpib_broker *b, uint32_t addr,
 }
 
 /* Nothing here would miss it. */
-static bool idle(const struct mpib_peer *p)
+static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state == MPIB_PEER_IDLE && !p->candidate && !p->conns &&
 	       !p->away.armed && TAILQ_EMPTY(&p->lanes);
@@ -81,13 +81,13 @@ static void free_peer(struct mpib_peer *p)
 }
 
 /* The one that is known for longest. False: all are in use. */
-static bool evict(struct mpib_broker *b)
+static bool peer_evict(struct mpib_broker *b)
 {
 	struct mpib_peer *p;
 
 	TAILQ_FOREACH(p, &b->peers, entry)
 	{
-		if (idle(p)) {
+		if (peer_idle(p)) {
 			free_peer(p);
 			return true;
 		}
@@ -106,7 +106,7 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
 		    p->called == called)
 			return p;
 	}
-	if (b->peer_count >= PEERS_MAX && !evict(b))
+	if (b->peer_count >= PEERS_MAX && !peer_evict(b))
 		return NULL;
 	return new_peer(b, addr, port, called);
 }
@@ -125,7 +125,7 @@ void mpib_peer_forget(struct mpib_peer *p, const char *why)
 	mpib_event(MPIB_LOG_WARN, "peer_down",
 		   &(struct mpib_event_about){ .peer = p->label },
 		   "peer %s: its lanes are lost: %s", p->label, text);
-	mpib_blanes_lost(p, text);
+	peer_lanes_lost(p, text);
 }
 
 static void on_away_end(void *arg)
@@ -134,7 +134,7 @@ static void on_away_end(void *arg)
 	char why[200];
 
 	snprintf(why, sizeof(why), "its link broke (%s) and was not made again",
-		 p->trouble);
+		 p->last_error);
 	mpib_peer_forget(p, why);
 }
 
@@ -166,7 +166,7 @@ void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
 	p->link = NULL;
 	p->state = MPIB_PEER_IDLE;
 	p->resuming = false;
-	snprintf(p->trouble, sizeof(p->trouble), "%s", why);
+	snprintf(p->last_error, sizeof(p->last_error), "%s", why);
 	if (!was_up) {
 		mpib_call_failed(p, link->error);
 		return;
@@ -185,7 +185,7 @@ void mpib_peer_cut(struct mpib_peer *p, const char *why)
 	mpib_link_close(link);
 }
 
-static void on_down(void *ctx, struct mpib_link *link, const char *why)
+static void peer_on_down(void *ctx, struct mpib_link *link, const char *why)
 {
 	mpib_peer_lost(ctx, link, why);
 }
@@ -261,8 +261,8 @@ static void on_acked(void *ctx, struct mpib_link *link, uint64_t seen)
 		mpib_peer_broke(p, "it claims to have what was not sent");
 }
 
-static void on_message(void *ctx, struct mpib_link *link,
-		       const struct mpib_peer_msg *m)
+static void peer_on_message(void *ctx, struct mpib_link *link,
+			    const struct mpib_peer_msg *m)
 {
 	struct mpib_peer *p = ctx;
 	bool sound = false;
@@ -275,7 +275,7 @@ static void on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_LANE_REJECT:
 	case MPIB_PEER_LANE_CLOSE:
 	case MPIB_PEER_LANE_RAIL:
-		sound = mpib_blane_message(p, m);
+		sound = peer_lane_message(p, m);
 		break;
 	case MPIB_PEER_CONN_OPEN:
 	case MPIB_PEER_CONN_ACCEPT:
@@ -284,7 +284,7 @@ static void on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_CONN_CLOSE:
 	case MPIB_PEER_CONN_CLOSED:
 	case MPIB_PEER_CONN_MOVED:
-		sound = mpib_bconn_message(p, m);
+		sound = peer_conn_message(p, m);
 		break;
 	case MPIB_PEER_HELLO:
 	case MPIB_PEER_WELCOME:
@@ -302,9 +302,9 @@ static void on_message(void *ctx, struct mpib_link *link,
 }
 
 static const struct mpib_link_events up_events = {
-	.message = on_message,
+	.message = peer_on_message,
 	.acked = on_acked,
-	.down = on_down,
+	.down = peer_on_down,
 };
 
 enum mpib_spread mpib_peer_spread(const struct mpib_peer *p)
@@ -326,12 +326,12 @@ enum mpib_path mpib_peer_path(const struct mpib_peer *p)
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node)
 {
-	struct mpib_bconn *c;
+	struct peer_conn *c;
 
 	mpib_peer_goes_on(p, link);
 	p->node.boot = node->boot;
 	p->node.sout = node->sout;
-	p->trouble[0] = 0;
+	p->last_error[0] = 0;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
 	mpib_event(MPIB_LOG_INFO, "peer_up",
 		   &(struct mpib_event_about){ .peer = p->label },
@@ -341,7 +341,7 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	mpib_timer_disarm(p->broker->loop, &p->away);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
-		mpib_bconn_linked(c);
+		peer_conn_linked(c);
 	}
 }
 

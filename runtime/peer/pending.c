@@ -4,34 +4,35 @@
  */
 #include "peer/internal.h"
 
-const char *mpib_bconn_trouble(const struct mpib_bconn *c)
+const char *peer_conn_last_error(const struct peer_conn *c)
 {
 	switch (c->state) {
-	case MPIB_BCONN_LINK:
-		return c->peer->trouble[0] ? c->peer->trouble : "no answer";
-	case MPIB_BCONN_LANE:
+	case PEER_CONN_LINK:
+		return c->peer->last_error[0] ? c->peer->last_error
+					      : "no answer";
+	case PEER_CONN_LANE:
 		return "its proxy answers, but not for a lane";
-	case MPIB_BCONN_ACCEPT:
+	case PEER_CONN_ACCEPT:
 		return "nobody connects to it";
-	case MPIB_BCONN_HELD:
+	case PEER_CONN_HELD:
 		return "the proxy is upgraded";
 	default:
 		return "nobody accepts there";
 	}
 }
 
-static bool pending(const struct mpib_bconn *c)
+static bool pending_one(const struct peer_conn *c)
 {
-	return c->state < MPIB_BCONN_READY;
+	return c->state < PEER_CONN_READY;
 }
 
-void mpib_broker_pending(const struct mpib_owner *owner, uint64_t older_ns,
+void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 			 mpib_pending_fn *fn, void *arg)
 {
-	unsigned left = owner->conns;
+	unsigned left = client->conns;
 
 	for (unsigned i = 0; left > 0 && i < MPIB_CONNS_MAX; i++) {
-		const struct mpib_bconn *c = owner->conn[i];
+		const struct peer_conn *c = client->conn[i];
 		struct mpib_pending p;
 
 		if (!c)
@@ -41,10 +42,10 @@ void mpib_broker_pending(const struct mpib_owner *owner, uint64_t older_ns,
 			.index = c->index,
 			.sender = c->sender,
 			.peer = c->peer ? c->peer->label : "",
-			.why = mpib_bconn_trouble(c),
+			.why = peer_conn_last_error(c),
 			.age_ns = mpib_loop_now(c->broker->loop) - c->since,
 		};
-		if (pending(c) && p.age_ns >= older_ns)
+		if (pending_one(c) && p.age_ns >= older_ns)
 			fn(arg, &p);
 	}
 }

@@ -7,7 +7,7 @@
 
 #include "peer/part.h"
 
-static void put_node(struct mpib_writer *w, const struct mpib_peer_msg *m)
+static void put_node(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 {
 	const struct mpib_node_id *n = &m->node;
 
@@ -17,7 +17,7 @@ static void put_node(struct mpib_writer *w, const struct mpib_peer_msg *m)
 	mpib_put(w, &n->sout, sizeof(n->sout));
 }
 
-static void get_node(struct mpib_reader *r, struct mpib_peer_msg *m)
+static void get_node(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
 	struct mpib_node_id *n = &m->node;
 
@@ -27,7 +27,7 @@ static void get_node(struct mpib_reader *r, struct mpib_peer_msg *m)
 	mpib_get(r, &n->sout, sizeof(n->sout));
 }
 
-static void put_key(struct mpib_writer *w, const struct mpib_peer_msg *m)
+static void put_key(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 {
 	const struct mpib_lane_key *k = &m->key;
 
@@ -38,7 +38,7 @@ static void put_key(struct mpib_writer *w, const struct mpib_peer_msg *m)
 	mpib_put64(w, k->serial);
 }
 
-static void get_key(struct mpib_reader *r, struct mpib_peer_msg *m)
+static void get_key(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
 	struct mpib_lane_key *k = &m->key;
 
@@ -49,9 +49,9 @@ static void get_key(struct mpib_reader *r, struct mpib_peer_msg *m)
 	k->serial = mpib_get64(r);
 }
 
-static void put_flow(struct mpib_writer *w, const struct mpib_peer_msg *m)
+static void put_conn(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 {
-	const struct mpib_flow_info *f = &m->flow;
+	const struct engine_conn_info *f = &m->conn;
 
 	mpib_put32(w, f->id);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
@@ -59,19 +59,19 @@ static void put_flow(struct mpib_writer *w, const struct mpib_peer_msg *m)
 	mpib_put64(w, f->addr);
 }
 
-static void get_flow(struct mpib_reader *r, struct mpib_peer_msg *m)
+static void get_conn(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
-	struct mpib_flow_info *f = &m->flow;
+	struct engine_conn_info *f = &m->conn;
 
 	f->id = mpib_get32(r);
 	for (unsigned i = 0; i < MPIB_RAILS; i++)
 		f->rkey[i] = mpib_get32(r);
 	f->addr = mpib_get64(r);
-	if (f->id >= MPIB_FLOW_MAX)
+	if (f->id >= MPIB_WIRE_CONNS_MAX)
 		r->failed = true;
 }
 
-static void put_why(struct mpib_writer *w, const struct mpib_peer_msg *m)
+static void put_why(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 {
 	uint16_t n = (uint16_t)strnlen(m->why, sizeof(m->why) - 1);
 
@@ -80,7 +80,7 @@ static void put_why(struct mpib_writer *w, const struct mpib_peer_msg *m)
 	mpib_put(w, m->why, n);
 }
 
-static void get_why(struct mpib_reader *r, struct mpib_peer_msg *m)
+static void get_why(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
 	uint32_t error = mpib_get32(r);
 	uint16_t n = mpib_get16(r);
@@ -99,7 +99,8 @@ static void get_why(struct mpib_reader *r, struct mpib_peer_msg *m)
 }
 
 /* What follows is of a version that has more of the message. */
-static bool longer(const struct mpib_reader *r, struct mpib_peer_msg *m)
+static bool protocol_longer(const struct mpib_decoder *r,
+			    struct mpib_peer_msg *m)
 {
 	if (r->failed || r->at == r->end)
 		return false;
@@ -107,30 +108,30 @@ static bool longer(const struct mpib_reader *r, struct mpib_peer_msg *m)
 	return true;
 }
 
-static void put_session(struct mpib_writer *w, const struct mpib_peer_msg *m)
+static void put_session(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 {
 	if (m->version >= MPIB_PEER_VERSION_RESUME)
 		mpib_put64(w, m->session);
 }
 
 /* A WELCOME says its version, a READY does not. */
-static void get_session(struct mpib_reader *r, struct mpib_peer_msg *m)
+static void get_session(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
 	if (m->type == MPIB_PEER_WELCOME
 		    ? m->version >= MPIB_PEER_VERSION_RESUME
-		    : longer(r, m))
+		    : protocol_longer(r, m))
 		m->session = mpib_get64(r);
 }
 
-static void put_seen(struct mpib_writer *w, const struct mpib_peer_msg *m)
+static void put_seen(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 {
 	if (m->version >= MPIB_PEER_VERSION_RESUME)
 		mpib_put64(w, m->seen);
 }
 
-static void get_seen(struct mpib_reader *r, struct mpib_peer_msg *m)
+static void get_seen(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
-	if (m->version >= MPIB_PEER_VERSION_RESUME || longer(r, m))
+	if (m->version >= MPIB_PEER_VERSION_RESUME || protocol_longer(r, m))
 		m->seen = mpib_get64(r);
 }
 
@@ -158,7 +159,7 @@ struct part {
 	}
 #define NODE PAIR(put_node, get_node)
 #define KEY PAIR(put_key, get_key)
-#define FLOW PAIR(put_flow, get_flow)
+#define FLOW PAIR(put_conn, get_conn)
 #define WHY PAIR(put_why, get_why)
 #define LANE PAIR(mpib_put_lane, mpib_get_lane)
 #define RAIL PAIR(mpib_put_rail, mpib_get_rail)
@@ -210,7 +211,7 @@ static const struct part *parts_of(unsigned type)
 }
 
 /* Numbers are little-endian on the wire, whatever they are here. */
-static void put_number(struct mpib_writer *w, const void *v, size_t bytes)
+static void put_number(struct mpib_encoder *w, const void *v, size_t bytes)
 {
 	uint16_t two;
 	uint32_t four;
@@ -231,7 +232,7 @@ static void put_number(struct mpib_writer *w, const void *v, size_t bytes)
 	}
 }
 
-static void get_number(struct mpib_reader *r, void *v, size_t bytes)
+static void get_number(struct mpib_decoder *r, void *v, size_t bytes)
 {
 	uint16_t two;
 	uint32_t four;
@@ -252,7 +253,7 @@ static void get_number(struct mpib_reader *r, void *v, size_t bytes)
 	}
 }
 
-static void put_part(struct mpib_writer *w, const struct part *p,
+static void put_part(struct mpib_encoder *w, const struct part *p,
 		     const struct mpib_peer_msg *m)
 {
 	const char *field = (const char *)m + p->at;
@@ -265,7 +266,7 @@ static void put_part(struct mpib_writer *w, const struct part *p,
 		mpib_put(w, field, p->bytes);
 }
 
-static void get_part(struct mpib_reader *r, const struct part *p,
+static void get_part(struct mpib_decoder *r, const struct part *p,
 		     struct mpib_peer_msg *m)
 {
 	char *field = (char *)m + p->at;
@@ -281,14 +282,14 @@ static void get_part(struct mpib_reader *r, const struct part *p,
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 {
 	const struct part *part = parts_of(m->type);
-	struct mpib_writer w = { buf + 4, buf + MPIB_PEER_FRAME_MAX, false };
-	struct mpib_writer len = { buf, buf + 4, false };
+	struct mpib_encoder w = { buf + 4, buf + MPIB_PEER_FRAME_MAX, false };
+	struct mpib_encoder len = { buf, buf + 4, false };
 
 	assert(part);
 	mpib_put8(&w, (uint8_t)m->type);
 	for (unsigned i = 0; i < PARTS; i++)
 		put_part(&w, &part[i], m);
-	/* The longest message, a FENCED with MPIB_ANSWERS of the longest
+	/* The longest message, a FENCED with MPIB_RECV_BITMAPS of the longest
 	 * answers, is two thirds of a frame. */
 	assert(!w.failed);
 	mpib_put32(&len, (uint32_t)(w.at - buf) - 4);
@@ -297,7 +298,7 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m)
 {
-	struct mpib_reader r = { buf, buf + len, false };
+	struct mpib_decoder r = { buf, buf + len, false };
 	unsigned type = mpib_get8(&r);
 	const struct part *part = parts_of(type);
 

@@ -26,16 +26,16 @@
  *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
  *                end, the other end kills its own
  *   LANE_RAIL    to, rail_msg: one rail of the lane stops, or comes back
- *   CONN_OPEN    from, lane, listener, flow    -> CONN_ACCEPT | CONN_REJECT
- *   CONN_ACCEPT  to, from, flow
+ *   CONN_OPEN    from, lane, listener, connection    -> CONN_ACCEPT | CONN_REJECT
+ *   CONN_ACCEPT  to, from, connection
  *   CONN_REJECT  to, error, why
  *   CONN_CANCEL  to is the sender's own id: it never learnt another
  *                                              -> as to CONN_OPEN
  *   CONN_CLOSE   to, error, why; the sender writes nothing any more
  *                                              -> CONN_CLOSED
  *   CONN_CLOSED  to; nor does this end
- *   CONN_MOVED   to, flow; another process goes on with this end (handover.h):
- *                flow holds from now on. Both rails are fenced. Since version 4
+ *   CONN_MOVED   to, connection; another process goes on with this end (handover.h):
+ *                connection holds from now on. Both rails are fenced. Since version 4
  *
  * With a cluster's key (auth.h) what an end sends after its WELCOME or READY
  * is sealed: 16 bytes after the message, counted in its length. Without one,
@@ -113,7 +113,7 @@ struct mpib_peer_msg {
 	uint32_t listen_id;
 	uint64_t nonce;
 	uint32_t uid;
-	struct mpib_flow_info flow;
+	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
 	int32_t error; /* -errno */
 	char why[200];

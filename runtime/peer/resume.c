@@ -46,7 +46,7 @@ bool mpib_resume_keep(struct mpib_resume *r, const uint8_t *frame, size_t n)
 static size_t frame_at(const struct mpib_resume *r, size_t pos)
 {
 	const uint8_t *frame = mpib_fifo_head(&r->kept) + pos;
-	struct mpib_reader len = { frame, frame + 4, false };
+	struct mpib_decoder len = { frame, frame + 4, false };
 
 	return 4 + (size_t)mpib_get32(&len);
 }
@@ -75,11 +75,11 @@ const uint8_t *mpib_resume_next(const struct mpib_resume *r, size_t *pos,
 	return frame;
 }
 
-void mpib_resume_parcel(struct mpib_parcel *p, struct mpib_resume *r)
+void mpib_resume_serial(struct mpib_serial *p, struct mpib_resume *r)
 {
-	mpib_parcel_u64(p, &r->id);
-	mpib_parcel_u64(p, &r->sent);
-	mpib_parcel_u64(p, &r->acked);
-	mpib_parcel_u64(p, &r->seen);
-	mpib_fifo_parcel(p, &r->kept, MPIB_KEEP_MAX);
+	mpib_serial_u64(p, &r->id);
+	mpib_serial_u64(p, &r->sent);
+	mpib_serial_u64(p, &r->acked);
+	mpib_serial_u64(p, &r->seen);
+	mpib_fifo_serial(p, &r->kept, MPIB_KEEP_MAX);
 }

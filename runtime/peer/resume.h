@@ -39,6 +39,6 @@ bool mpib_resume_acked(struct mpib_resume *r, uint64_t seen);
 const uint8_t *mpib_resume_next(const struct mpib_resume *r, size_t *pos,
 				size_t *n);
 /* All of it; unpacked into one that was not begun. */
-void mpib_resume_parcel(struct mpib_parcel *p, struct mpib_resume *r);
+void mpib_resume_serial(struct mpib_serial *p, struct mpib_resume *r);
 
 #endif

@@ -19,14 +19,14 @@ struct sv_reader {
 	uint64_t ns;
 };
 
-static struct sv_reader *reader_of(struct ibv_cq_ex *cq)
+static struct sv_reader *cq_ex_reader_of(struct ibv_cq_ex *cq)
 {
 	return ((struct mpib_soft_cq_ex *)cq)->reader;
 }
 
 static int next_poll(struct ibv_cq_ex *cq)
 {
-	struct sv_reader *r = reader_of(cq);
+	struct sv_reader *r = cq_ex_reader_of(cq);
 	int n = mpib_soft_poll_stamped(ibv_cq_ex_to_cq(cq), &r->wc, &r->ns);
 
 	if (n <= 0)
@@ -38,7 +38,7 @@ static int next_poll(struct ibv_cq_ex *cq)
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	struct sv_reader *r = reader_of(cq);
+	struct sv_reader *r = cq_ex_reader_of(cq);
 	int rc;
 
 	if (attr && attr->comp_mask)
@@ -52,65 +52,65 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 
 static void end_poll(struct ibv_cq_ex *cq)
 {
-	pthread_mutex_unlock(&reader_of(cq)->lock);
+	pthread_mutex_unlock(&cq_ex_reader_of(cq)->lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.opcode;
+	return cq_ex_reader_of(cq)->wc.opcode;
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.vendor_err;
+	return cq_ex_reader_of(cq)->wc.vendor_err;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.byte_len;
+	return cq_ex_reader_of(cq)->wc.byte_len;
 }
 
 static __be32 read_imm_data(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.imm_data;
+	return cq_ex_reader_of(cq)->wc.imm_data;
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.qp_num;
+	return cq_ex_reader_of(cq)->wc.qp_num;
 }
 
 static uint32_t read_src_qp(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.src_qp;
+	return cq_ex_reader_of(cq)->wc.src_qp;
 }
 
 static unsigned read_wc_flags(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.wc_flags;
+	return cq_ex_reader_of(cq)->wc.wc_flags;
 }
 
 static uint32_t read_slid(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.slid;
+	return cq_ex_reader_of(cq)->wc.slid;
 }
 
 static uint8_t read_sl(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.sl;
+	return cq_ex_reader_of(cq)->wc.sl;
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->wc.dlid_path_bits;
+	return cq_ex_reader_of(cq)->wc.dlid_path_bits;
 }
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
 {
-	return reader_of(cq)->ns;
+	return cq_ex_reader_of(cq)->ns;
 }
 
-static void fill(struct ibv_cq_ex *cq)
+static void cq_ex_fill(struct ibv_cq_ex *cq)
 {
 	cq->start_poll = start_poll;
 	cq->next_poll = next_poll;
@@ -128,7 +128,7 @@ static void fill(struct ibv_cq_ex *cq)
 	cq->read_completion_ts = read_completion_ts;
 }
 
-static int check(const struct ibv_cq_init_attr_ex *attr)
+static int cq_ex_check(const struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 
@@ -146,7 +146,7 @@ struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
 {
 	struct mpib_soft_cq_ex *x;
 	struct ibv_cq *cq;
-	int rc = check(attr);
+	int rc = cq_ex_check(attr);
 
 	if (rc)
 		return sv_object(-rc, NULL);
@@ -163,7 +163,7 @@ struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
 	pthread_mutex_init(&x->reader->lock, NULL);
 	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		mpib_soft_stamp(cq);
-	fill(&x->ex);
+	cq_ex_fill(&x->ex);
 	return &x->ex;
 }
 

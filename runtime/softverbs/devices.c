@@ -20,7 +20,7 @@ static struct sv_device *table;
 static int count;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static int complain(const char *entry, size_t len, const char *what)
+static int devices_complain(const char *entry, size_t len, const char *what)
 {
 	mpib_err(VARIABLE ": \"%.*s\": %s", (int)len, entry, what);
 	return -EINVAL;
@@ -47,8 +47,8 @@ static __be64 guid_of(struct in_addr addr)
 	return guid;
 }
 
-static void fill(struct sv_device *dev, const char *name, size_t len,
-		 struct in_addr addr)
+static void devices_fill(struct sv_device *dev, const char *name, size_t len,
+			 struct in_addr addr)
 {
 	struct ibv_device *ibv = &dev->ibv;
 
@@ -70,7 +70,7 @@ static void fill(struct sv_device *dev, const char *name, size_t len,
 		 "/sys/class/infiniband/%s", ibv->name);
 }
 
-static int add(const char *entry, size_t len)
+static int devices_add(const char *entry, size_t len)
 {
 	const char *eq = memchr(entry, '=', len);
 	size_t name_len = eq ? (size_t)(eq - entry) : len;
@@ -78,24 +78,25 @@ static int add(const char *entry, size_t len)
 	struct in_addr addr;
 
 	if (!eq || !is_name(entry, name_len))
-		return complain(entry, len,
-				"wants NAME=IPv4, as in "
-				"soft0=127.0.0.2");
+		return devices_complain(entry, len,
+					"wants NAME=IPv4, as in "
+					"soft0=127.0.0.2");
 	if (len - name_len - 1 < sizeof(text))
 		memcpy(text, eq + 1, len - name_len - 1);
 	if (inet_pton(AF_INET, text, &addr) != 1)
-		return complain(entry, len,
-				"wants an IPv4 address of this "
-				"machine, as in soft0=127.0.0.2");
+		return devices_complain(entry, len,
+					"wants an IPv4 address of this "
+					"machine, as in soft0=127.0.0.2");
 	for (int i = 0; i < count; i++)
 		if (!strncmp(table[i].ibv.name, entry, name_len) &&
 		    !table[i].ibv.name[name_len])
-			return complain(entry, len, "names a device twice");
+			return devices_complain(entry, len,
+						"names a device twice");
 	if (count == MAX_DEVICES)
-		return complain(entry, len,
-				"is one device too many, "
-				"64 are allowed");
-	fill(&table[count], entry, name_len, addr);
+		return devices_complain(entry, len,
+					"is one device too many, "
+					"64 are allowed");
+	devices_fill(&table[count], entry, name_len, addr);
 	count++;
 	return 0;
 }
@@ -115,7 +116,7 @@ static void read_variable(void)
 	while (*s && !rc) {
 		size_t len = strcspn(s, ",");
 
-		rc = add(s, len);
+		rc = devices_add(s, len);
 		s += len;
 		s += *s == ',';
 	}

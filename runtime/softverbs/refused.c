@@ -6,7 +6,7 @@
  */
 #include "softverbs/softverbs.h"
 
-static void *none(void)
+static void *refused_none(void)
 {
 	errno = EOPNOTSUPP;
 	return NULL;
@@ -17,7 +17,7 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 {
 	(void)pd;
 	(void)attr;
-	return none();
+	return refused_none();
 }
 
 SV_EXPORT int ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port,
@@ -41,7 +41,7 @@ SV_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd,
 	(void)wc;
 	(void)grh;
 	(void)port;
-	return none();
+	return refused_none();
 }
 
 SV_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
@@ -104,14 +104,14 @@ SV_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 SV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	(void)cmd_fd;
-	return none();
+	return refused_none();
 }
 
 SV_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 {
 	(void)ctx;
 	(void)handle;
-	return none();
+	return refused_none();
 }
 
 SV_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
@@ -123,7 +123,7 @@ SV_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	(void)pd;
 	(void)handle;
-	return none();
+	return refused_none();
 }
 
 SV_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
@@ -135,7 +135,7 @@ SV_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 {
 	(void)ctx;
 	(void)handle;
-	return none();
+	return refused_none();
 }
 
 SV_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)

@@ -34,13 +34,14 @@ static struct sv_builder *builder_of(struct ibv_qp_ex *ex)
 	return ((struct mpib_soft_qp_ex *)ex)->builder;
 }
 
-static void fail(struct sv_builder *b, int error)
+static void wr_fail(struct sv_builder *b, int error)
 {
 	if (!b->error)
 		b->error = error;
 }
 
-static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+static struct ibv_send_wr *wr_add(struct ibv_qp_ex *ex,
+				  enum ibv_wr_opcode opcode)
 {
 	struct sv_builder *b = builder_of(ex);
 	struct ibv_send_wr *wr;
@@ -55,26 +56,26 @@ static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 		.sg_list = &b->sge[(size_t)b->n * b->cap.max_send_sge],
 	};
 	if (b->n == b->cap.max_send_wr)
-		fail(b, ENOMEM);
+		wr_fail(b, ENOMEM);
 	b->n++;
 	return wr;
 }
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	add(ex, IBV_WR_SEND);
+	wr_add(ex, IBV_WR_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	add(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
+	wr_add(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
 }
 
 static struct ibv_send_wr *add_rdma(struct ibv_qp_ex *ex,
 				    enum ibv_wr_opcode opcode, uint32_t rkey,
 				    uint64_t addr)
 {
-	struct ibv_send_wr *wr = add(ex, opcode);
+	struct ibv_send_wr *wr = wr_add(ex, opcode);
 
 	wr->wr.rdma.rkey = rkey;
 	wr->wr.rdma.remote_addr = addr;
@@ -98,10 +99,10 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 }
 
 /* The request that was begun last; NULL after a word of complaint. */
-static struct ibv_send_wr *last(struct sv_builder *b)
+static struct ibv_send_wr *wr_last(struct sv_builder *b)
 {
 	if (!b->n)
-		fail(b, EINVAL);
+		wr_fail(b, EINVAL);
 	return b->n ? &b->wr[b->n - 1] : NULL;
 }
 
@@ -109,12 +110,12 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n,
 			    const struct ibv_sge *list)
 {
 	struct sv_builder *b = builder_of(ex);
-	struct ibv_send_wr *wr = last(b);
+	struct ibv_send_wr *wr = wr_last(b);
 
 	if (!wr)
 		return;
 	if (n > b->cap.max_send_sge) {
-		fail(b, EINVAL);
+		wr_fail(b, EINVAL);
 		return;
 	}
 	if (n)
@@ -134,7 +135,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n,
 				    const struct ibv_data_buf *list)
 {
 	struct sv_builder *b = builder_of(ex);
-	struct ibv_send_wr *wr = last(b);
+	struct ibv_send_wr *wr = wr_last(b);
 	size_t max = b->cap.max_inline_data, len = 0;
 	uint8_t *data;
 
@@ -143,7 +144,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n,
 	data = b->data + max * (b->n - 1);
 	for (size_t i = 0; i < n; i++) {
 		if (list[i].length > max - len) {
-			fail(b, EINVAL);
+			wr_fail(b, EINVAL);
 			return;
 		}
 		if (list[i].length)
@@ -172,7 +173,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	b->error = 0;
 }
 
-static int post(struct ibv_qp *qp, struct sv_builder *b)
+static int wr_post(struct ibv_qp *qp, struct sv_builder *b)
 {
 	struct ibv_send_wr *bad;
 
@@ -189,7 +190,7 @@ static int post(struct ibv_qp *qp, struct sv_builder *b)
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct sv_builder *b = builder_of(ex);
-	int rc = post(&ex->qp_base, b);
+	int rc = wr_post(&ex->qp_base, b);
 
 	pthread_mutex_unlock(&b->lock);
 	return rc;
@@ -230,7 +231,7 @@ static struct sv_builder *builder_new(const struct ibv_qp_cap *cap)
 }
 
 /* What was not asked for stays NULL. */
-static void fill(struct ibv_qp_ex *ex, uint64_t ops)
+static void wr_fill(struct ibv_qp_ex *ex, uint64_t ops)
 {
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
 		ex->wr_rdma_write = wr_rdma_write;
@@ -251,7 +252,7 @@ static void fill(struct ibv_qp_ex *ex, uint64_t ops)
 	ex->wr_abort = wr_abort;
 }
 
-static int check(const struct ibv_qp_init_attr_ex *attr)
+static int wr_check(const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t mask = attr->comp_mask;
 
@@ -271,7 +272,7 @@ struct ibv_qp *sv_create_qp_ex(struct ibv_context *ctx,
 {
 	struct mpib_soft_qp_ex *x;
 	struct ibv_qp *qp;
-	int rc = check(attr);
+	int rc = wr_check(attr);
 
 	(void)ctx;
 	if (rc)
@@ -286,7 +287,7 @@ struct ibv_qp *sv_create_qp_ex(struct ibv_context *ctx,
 		ibv_destroy_qp(qp);
 		return sv_object(-ENOMEM, NULL);
 	}
-	fill(&x->ex, attr->send_ops_flags);
+	wr_fill(&x->ex, attr->send_ops_flags);
 	return qp;
 }
 

@@ -72,7 +72,7 @@ static const char *known_cause(const struct mpib_rail_spec *spec,
 }
 
 /* Whatever pins memory fails this way. */
-static void memlock(char *buf, size_t len)
+static void explain_memlock(char *buf, size_t len)
 {
 	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
 
@@ -101,7 +101,7 @@ void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 		snprintf(cause, sizeof(cause),
 			 "no RDMA device has this name; there are %s", names);
 	} else if (!soft && rc == -ENOMEM) {
-		memlock(cause, sizeof(cause));
+		explain_memlock(cause, sizeof(cause));
 	} else if (known_cause(spec, call, -rc)) {
 		snprintf(cause, sizeof(cause), "%s",
 			 known_cause(spec, call, -rc));

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse(const char *text, const char *what, char *why,
-		  unsigned why_len)
+static int verbs_refuse(const char *text, const char *what, char *why,
+			unsigned why_len)
 {
 	snprintf(why, why_len, "\"%s\": %s", text, what);
 	return -EINVAL;
@@ -20,10 +20,10 @@ static int parse_soft(const char *text, const char *addr,
 	struct in_addr in;
 
 	if (inet_pton(AF_INET, addr, &in) != 1)
-		return refuse(text,
-			      "soft: wants an IPv4 address of this "
-			      "machine, as in soft:127.0.0.1",
-			      why, why_len);
+		return verbs_refuse(text,
+				    "soft: wants an IPv4 address of this "
+				    "machine, as in soft:127.0.0.1",
+				    why, why_len);
 	*spec = (struct mpib_rail_spec){ .provider = MPIB_PROVIDER_SOFT,
 					 .port = 1 };
 	inet_ntop(AF_INET, &in, spec->name, sizeof(spec->name));
@@ -42,10 +42,10 @@ static int parse_rdma(const char *text, const char *name,
 		port = strtoul(colon + 1, &end, 10);
 	if (len == 0 || len >= sizeof(spec->name) || port < 1 || port > 255 ||
 	    (colon && (end == colon + 1 || *end)))
-		return refuse(text,
-			      "rdma: wants a device and perhaps a port, "
-			      "as in rdma:mlx5_0:1",
-			      why, why_len);
+		return verbs_refuse(text,
+				    "rdma: wants a device and perhaps a port, "
+				    "as in rdma:mlx5_0:1",
+				    why, why_len);
 	*spec = (struct mpib_rail_spec){ .provider = MPIB_PROVIDER_RDMA,
 					 .port = (uint8_t)port };
 	memcpy(spec->name, name, len);
@@ -59,8 +59,8 @@ int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 		return parse_soft(text, text + 5, spec, why, why_len);
 	if (!strncmp(text, "rdma:", 5))
 		return parse_rdma(text, text + 5, spec, why, why_len);
-	return refuse(text, "a rail is soft:IPv4 or rdma:DEVICE[:PORT]", why,
-		      why_len);
+	return verbs_refuse(text, "a rail is soft:IPv4 or rdma:DEVICE[:PORT]",
+			    why, why_len);
 }
 
 const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec)

@@ -38,7 +38,7 @@ struct mpib_phys {
 	struct mpib_wr_list wrs; /* in flight, oldest first */
 	struct mpib_wr_chain chain; /* to be posted at the end of the turn */
 	LIST_ENTRY(mpib_phys) ring_link; /* with a chain */
-	bool rung;
+	bool dirty;
 	struct mpib_phys_key {
 		uint32_t device, qpn;
 	} key;
@@ -113,7 +113,7 @@ struct mpib_vcq {
 	struct mpib_wr_pool *pool;
 	struct mpib_phys *known; /* by device and number */
 	struct mpib_vqp_list busy, ready;
-	struct mpib_phys_list rung;
+	struct mpib_phys_list dirty;
 	struct mpib_vcq_counts counts;
 };
 

@@ -54,9 +54,9 @@ void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w)
 		return;
 	}
 	mpib_wr_chain_add(&p->chain, w);
-	if (!p->rung) {
-		p->rung = true;
-		LIST_INSERT_HEAD(&p->vqp->vcq->rung, p, ring_link);
+	if (!p->dirty) {
+		p->dirty = true;
+		LIST_INSERT_HEAD(&p->vqp->vcq->dirty, p, ring_link);
 	}
 }
 
@@ -125,13 +125,13 @@ void mpib_vqp_flush(struct mpib_vcq *vcq)
 {
 	struct mpib_phys *p;
 
-	while ((p = LIST_FIRST(&vcq->rung))) {
+	while ((p = LIST_FIRST(&vcq->dirty))) {
 		uint32_t n = p->chain.n;
 		struct mpib_wr *bad;
 		int rc;
 
 		LIST_REMOVE(p, ring_link);
-		p->rung = false;
+		p->dirty = false;
 		rc = mpib_wr_chain_post(&p->chain, p->qp, &bad);
 		vcq->counts.doorbells++;
 		vcq->counts.wrs += n;
@@ -154,7 +154,7 @@ bool mpib_vqp_pass(struct mpib_vqp *v, uint64_t id)
 				 MPIB_VQP_PASS, w->wr.opcode, w->wr.imm);
 }
 
-static bool dispatch(struct mpib_vqp *v, uint64_t id)
+static bool post_dispatch(struct mpib_vqp *v, uint64_t id)
 {
 	const struct mpib_vwr *w = mpib_vqp_tx(v, id);
 
@@ -196,7 +196,7 @@ void mpib_vqp_advance(struct mpib_vqp *v)
 	while (v->tx_next != v->tx_head) {
 		struct mpib_vwr *w = mpib_vqp_tx(v, v->tx_next);
 
-		if (!w->dispatched && !dispatch(v, v->tx_next))
+		if (!w->dispatched && !post_dispatch(v, v->tx_next))
 			break;
 		w->dispatched = true;
 		v->tx_next++;

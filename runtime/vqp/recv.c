@@ -7,7 +7,7 @@
 
 /* Empty receives, so that cap of them are posted. While more messages have come
  * than anybody waits for, the peer has to wait, too. */
-static int replenish(struct mpib_phys *p)
+static int recv_replenish(struct mpib_phys *p)
 {
 	struct ibv_sge none = { 0 };
 
@@ -35,16 +35,16 @@ int mpib_vqp_prepare(struct mpib_vqp *vqp)
 		return 0;
 	if (vqp->attr.mode == MPIB_VQP_SPRAY) {
 		for (unsigned i = 0; rc == 0 && i < vqp->attr.notifies; i++)
-			rc = replenish(&vqp->notifies[i]);
+			rc = recv_replenish(&vqp->notifies[i]);
 		return rc;
 	}
 	for (unsigned i = 0; rc == 0 && i < vqp->attr.n; i++)
-		rc = replenish(&vqp->data[i]);
+		rc = recv_replenish(&vqp->data[i]);
 	return rc;
 }
 
-static void finish(struct mpib_vqp *v, struct mpib_vrx *r,
-		   enum ibv_wc_status status, int error, uint64_t bytes)
+static void recv_finish(struct mpib_vqp *v, struct mpib_vrx *r,
+			enum ibv_wc_status status, int error, uint64_t bytes)
 {
 	r->done = true;
 	r->status = status;
@@ -60,27 +60,27 @@ void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 		struct mpib_vrx *r = mpib_vqp_rx(v, id);
 
 		if (!r->done)
-			finish(v, r, status, error, 0);
+			recv_finish(v, r, status, error, 0);
 	}
 	v->rx_next = v->rx_head;
 }
 
 /* A whole message: to the oldest receive that waits for a notice, or kept. */
-static void notify(struct mpib_vqp *v, uint64_t bytes)
+static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 {
 	while (v->rx_next != v->rx_head) {
 		struct mpib_vrx *r = mpib_vqp_rx(v, v->rx_next++);
 
 		if (r->pass)
 			continue;
-		finish(v, r, IBV_WC_SUCCESS, 0, bytes);
+		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
 	/* There is room for all that the posted receives let in. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
-static void arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
+static void recv_arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 {
 	struct mpib_vqp *v = p->vqp;
 	uint32_t len;
@@ -101,21 +101,21 @@ static void arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 		v->bytes += len;
 		if (!last)
 			continue;
-		notify(v, v->bytes);
+		recv_notify(v, v->bytes);
 		v->bytes = 0;
 	}
 }
 
 /* A receive of the caller's own, on QP 0, in order. */
-static void passed(struct mpib_vqp *v, const struct ibv_wc *wc)
+static void recv_passed(struct mpib_vqp *v, const struct ibv_wc *wc)
 {
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
 		struct mpib_vrx *r = mpib_vqp_rx(v, id);
 
 		if (!r->pass || r->done)
 			continue;
-		finish(v, r, wc->status, 0,
-		       wc->status == IBV_WC_SUCCESS ? wc->byte_len : 0);
+		recv_finish(v, r, wc->status, 0,
+			    wc->status == IBV_WC_SUCCESS ? wc->byte_len : 0);
 		if (wc->status == IBV_WC_SUCCESS &&
 		    wc->wc_flags & IBV_WC_WITH_IMM) {
 			r->has_imm = true;
@@ -132,7 +132,7 @@ void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 	int rc;
 
 	if (wc->wr_id >> 56 == MPIB_VQP_RECV_PASS) {
-		passed(v, wc);
+		recv_passed(v, wc);
 		if (wc->status != IBV_WC_SUCCESS)
 			mpib_vqp_bury(p);
 		return;
@@ -148,9 +148,9 @@ void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 		mpib_vqp_bury(p);
 		return;
 	}
-	arrived(p, be32toh(wc->imm_data), wc->byte_len);
+	recv_arrived(p, be32toh(wc->imm_data), wc->byte_len);
 	/* A receive that cannot be posted again would be missed some day. */
-	rc = replenish(p);
+	rc = recv_replenish(p);
 	if (rc < 0) {
 		mpib_vqp_bury(p);
 		mpib_vqp_fail_recvs(v, IBV_WC_LOC_QP_OP_ERR, rc);
@@ -196,7 +196,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 		vqp->arrived--;
 		/* Those before it are passed, or had a message as well. */
 		vqp->rx_next = vqp->rx_head;
-		finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
+		recv_finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
 	}
 	if (vqp->held_back && vqp->arrived < vqp->attr.depth) {
 		vqp->held_back = false;

@@ -5,7 +5,8 @@
 #include "vqp/internal.h"
 
 /* The same WR; only the keys are those of its new device. */
-static void rekey(struct mpib_wr *w, const struct mpib_vwr *vw, unsigned device)
+static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
+			 unsigned device)
 {
 	const struct mpib_vqp_head *head = &vw->wr.head;
 	bool headed =
@@ -29,7 +30,7 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 		if (!p)
 			return mpib_vqp_healthy(vqp) ? -EAGAIN : -ENETDOWN;
 		STAILQ_REMOVE_HEAD(&vqp->lost, link);
-		rekey(w, vw, p->device);
+		replay_rekey(w, vw, p->device);
 		mpib_vqp_enqueue(p, w);
 		vcq->counts.replayed++;
 	}

@@ -10,7 +10,8 @@
 #define ALL 1024u
 
 /* What each device carries; the devices that carry anything. */
-static unsigned cut(const struct mpib_vqp *v, uint64_t length, uint64_t *part)
+static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
+			  uint64_t *part)
 {
 	unsigned used = 0, last = 0;
 	uint64_t given = 0;
@@ -35,7 +36,7 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
 	uint64_t part[MPIB_VQP_DEVICES], off = 0;
-	unsigned used = cut(v, w->wr.length, part);
+	unsigned used = split_cut(v, w->wr.length, part);
 	bool imm = w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct mpib_phys *p[MPIB_VQP_DEVICES] = { 0 };
 

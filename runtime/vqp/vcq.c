@@ -23,7 +23,7 @@ int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 	c->pool = pool;
 	TAILQ_INIT(&c->busy);
 	TAILQ_INIT(&c->ready);
-	LIST_INIT(&c->rung);
+	LIST_INIT(&c->dirty);
 	*vcq = c;
 	return 0;
 }
@@ -39,8 +39,8 @@ void mpib_vcq_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n)
 }
 
 /* By device, number and our own tag: all of them valid on errors, too. */
-static void route(struct mpib_vcq *vcq, unsigned device,
-		  const struct ibv_wc *wc)
+static void vcq_route(struct mpib_vcq *vcq, unsigned device,
+		      const struct ibv_wc *wc)
 {
 	struct mpib_phys_key key = { device, wc->qp_num };
 	struct mpib_phys *p;
@@ -67,7 +67,7 @@ static void route(struct mpib_vcq *vcq, unsigned device,
 	mpib_vqp_make_ready(p->vqp);
 }
 
-static void drain(struct mpib_vcq *vcq, unsigned device)
+static void vcq_drain(struct mpib_vcq *vcq, unsigned device)
 {
 	struct ibv_wc wc[MPIB_VQP_POLL];
 
@@ -75,7 +75,7 @@ static void drain(struct mpib_vcq *vcq, unsigned device)
 		int n = ibv_poll_cq(vcq->cq[device], MPIB_VQP_POLL, wc);
 
 		for (int i = 0; i < n; i++)
-			route(vcq, device, &wc[i]);
+			vcq_route(vcq, device, &wc[i]);
 		if (n > 0)
 			vcq->counts.cqes += (unsigned)n;
 		if (n < MPIB_VQP_POLL)
@@ -160,7 +160,7 @@ static void advance_all(struct mpib_vcq *vcq)
 int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc)
 {
 	for (unsigned i = 0; i < vcq->n; i++)
-		drain(vcq, (vcq->first + i) % vcq->n);
+		vcq_drain(vcq, (vcq->first + i) % vcq->n);
 	vcq->first = (vcq->first + 1) % vcq->n;
 	return mpib_vcq_take(vcq, n, wc);
 }

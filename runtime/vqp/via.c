@@ -114,7 +114,7 @@ uint64_t mpib_vqp_late(const struct mpib_vqp *vqp)
 	return vqp->late + (vqp->in ? vqp->in->late : 0);
 }
 
-static void empty(struct mpib_phys *p, struct mpib_wr_pool *pool)
+static void via_empty(struct mpib_phys *p, struct mpib_wr_pool *pool)
 {
 	while (!STAILQ_EMPTY(&p->wrs))
 		mpib_wr_give(pool, mpib_vqp_pop(p));
@@ -123,7 +123,7 @@ static void empty(struct mpib_phys *p, struct mpib_wr_pool *pool)
 void mpib_vqp_reset(struct mpib_vqp *vqp)
 {
 	for (unsigned i = 0; i < vqp->attr.n + vqp->attr.notifies; i++)
-		empty(phys_of(vqp, i), vqp->vcq->pool);
+		via_empty(phys_of(vqp, i), vqp->vcq->pool);
 	vqp->late = mpib_vqp_late(vqp);
 	if (vqp->in)
 		*vqp->in = (struct mpib_seq){ 0 };

@@ -30,7 +30,7 @@ static bool fits_window(const struct mpib_vqp_attr *a)
 	       a->depth <= MPIB_SEQ_SPAN;
 }
 
-static bool fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
+static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 {
 	bool multi = a->n > 1;
 
@@ -78,7 +78,7 @@ static int make_phys(struct mpib_vqp *v, struct mpib_phys *p,
 	return 0;
 }
 
-static void forget(struct mpib_vqp *v, struct mpib_phys *p, unsigned n)
+static void vqp_forget(struct mpib_vqp *v, struct mpib_phys *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (p[i].vqp && p[i].qp && p[i].hh.tbl)
@@ -89,9 +89,9 @@ static void forget(struct mpib_vqp *v, struct mpib_phys *p, unsigned n)
 static void free_vqp(struct mpib_vqp *v)
 {
 	if (v->data)
-		forget(v, v->data, v->attr.n);
+		vqp_forget(v, v->data, v->attr.n);
 	if (v->notifies)
-		forget(v, v->notifies, v->attr.notifies);
+		vqp_forget(v, v->notifies, v->attr.notifies);
 	free(v->data);
 	free(v->notifies);
 	free(v->tx);
@@ -162,7 +162,7 @@ static int set_weights(struct mpib_vqp *v)
 }
 
 /* Whether the receiver puts numbers in order. */
-static bool counts(const struct mpib_vqp_attr *a)
+static bool vqp_counts(const struct mpib_vqp_attr *a)
 {
 	return a->via ? a->mode == MPIB_VQP_DQPLB : a->n > 1;
 }
@@ -173,7 +173,7 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 	struct mpib_vqp *v;
 	int rc = -ENOMEM;
 
-	if (!fits(vcq, attr))
+	if (!vqp_fits(vcq, attr))
 		return -EINVAL;
 	v = calloc(1, sizeof(*v));
 	if (!v)
@@ -195,10 +195,10 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 		v->early_mask = 2 * v->early_mask + 1;
 	if (!attr->via)
 		v->early = calloc((size_t)v->early_mask + 1, sizeof(*v->early));
-	if (counts(attr))
+	if (vqp_counts(attr))
 		v->in = calloc(1, sizeof(*v->in));
 	if (!v->data || !v->notifies || !v->tx || !v->rx ||
-	    (!attr->via && !v->early) || (counts(attr) && !v->in))
+	    (!attr->via && !v->early) || (vqp_counts(attr) && !v->in))
 		goto err_free;
 	rc = register_all(v, attr);
 	if (rc == 0)
@@ -213,7 +213,7 @@ err_free:
 	return rc;
 }
 
-static bool quiet(const struct mpib_phys *p, unsigned n)
+static bool vqp_quiet(const struct mpib_phys *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (p[i].inflight || p[i].recvs)
@@ -226,8 +226,8 @@ int mpib_vqp_destroy(struct mpib_vqp *vqp)
 {
 	struct mpib_wr *w;
 
-	if (!quiet(vqp->data, vqp->attr.n) ||
-	    !quiet(vqp->notifies, vqp->attr.notifies))
+	if (!vqp_quiet(vqp->data, vqp->attr.n) ||
+	    !vqp_quiet(vqp->notifies, vqp->attr.notifies))
 		return -EBUSY;
 	while ((w = STAILQ_FIRST(&vqp->lost))) {
 		STAILQ_REMOVE_HEAD(&vqp->lost, link);

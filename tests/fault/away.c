@@ -120,7 +120,7 @@ static void connections_of_one_rail_end_and_new_ones_work_later(void **state)
 		mover_close(&m[i]);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		node_until_ledger(&node[i], "sessions", 0);
+		node_until_usage(&node[i], "sessions", 0);
 		node_stop(&node[i]);
 	}
 }
@@ -203,7 +203,7 @@ static void a_job_may_start_while_both_ends_lack_the_same_rail(void **state)
 	outlive(lost, MPIB_RAIL_SOUT);
 }
 
-/* Which has QPs of the lost rail to come, and none to be rung or drained. */
+/* Which has QPs of the lost rail to come, and none to be dirty or drained. */
 static void a_lane_that_is_short_of_a_rail_may_break(void **state)
 {
 	(void)state;

@@ -90,10 +90,10 @@ static json_int_t count_of(const struct node *n, const char *command)
 static struct holdings look(const struct node *n)
 {
 	return (struct holdings){
-		.attached = node_ledger(n, "attached"),
-		.regions = node_ledger(n, "regions"),
-		.registered = node_ledger(n, "registered_bytes"),
-		.mapped = node_ledger(n, "mapped_bytes"),
+		.attached = node_usage(n, "attached"),
+		.regions = node_usage(n, "regions"),
+		.registered = node_usage(n, "registered_bytes"),
+		.mapped = node_usage(n, "mapped_bytes"),
 		.lanes = count_of(n, "lanes"),
 		.qps = sum_of(n, "rails", "qps"),
 		.fds = entries(n->pid, "fd"),
@@ -202,7 +202,7 @@ static void make_own_lanes(const struct node *n)
 	while (mover_ready(&m) == 0)
 		usleep(100);
 	mover_close(&m);
-	node_until_ledger(n, "attached", 2);
+	node_until_usage(n, "attached", 2);
 }
 
 static void killed_clients_leave_nothing_and_hurt_nobody(void **state)

@@ -163,7 +163,7 @@ static unsigned try(unsigned long n)
 				 n, mpib_strerror());
 	}
 	expect_end(n, pid, ready);
-	node_until_ledger(&good, "attached", 0);
+	node_until_usage(&good, "attached", 0);
 	return !ready ? 0 : rc < 0 ? 1 : 2;
 }
 

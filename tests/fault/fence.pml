@@ -2,7 +2,7 @@
 /*
  * Fence and replay between a sender (end 0) and a receiver (end 1): two rails,
  * two messages of two chunks each, FAULTS faults at any moment. The fence is
- * runtime/failover/fence.c, the judgement that of chunks.h. Checked: no chunk
+ * runtime/failover/fence.c, the judgement that of stripes.h. Checked: no chunk
  * is seen twice or lost, nothing is written after a message ended at the
  * receiver, both ends count epochs alike, and nobody waits for ever (no invalid
  * end state). tests/fault/model runs it.

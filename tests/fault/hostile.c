@@ -343,14 +343,14 @@ static int teardown(void **state)
 {
 	(void)state;
 	raw_detach(&client);
-	node_until_ledger(&node, "attached", 2);
+	node_until_usage(&node, "attached", 2);
 	for (uint64_t n = neighbour.messages; neighbour.messages < n + 3;)
 		step_neighbour();
 	assert_int_equal(neighbour.wrong, 0);
 	printf("the neighbour: %llu messages, 0 wrong\n",
 	       (unsigned long long)neighbour.messages);
 	mover_close(&neighbour);
-	node_until_ledger(&node, "regions", 0);
+	node_until_usage(&node, "regions", 0);
 	node_stop(&node);
 	return 0;
 }

@@ -296,7 +296,7 @@ static void whoever_takes_all_is_refused_and_others_are_not_hurt(void **state)
 		waitpid(pid, NULL, 0);
 		close(told);
 		close(ask_other);
-		node_until_ledger(&node, "attached", 0);
+		node_until_usage(&node, "attached", 0);
 		node_stop(&node);
 	}
 }

@@ -145,8 +145,8 @@ static long long rss_kb(pid_t pid)
 
 static json_int_t held(const struct node *n)
 {
-	return node_ledger(n, "registered_bytes") +
-	       node_ledger(n, "mapped_bytes");
+	return node_usage(n, "registered_bytes") +
+	       node_usage(n, "mapped_bytes");
 }
 
 static void a_stopped_client_hurts_nobody_and_goes_on(void **state)
@@ -180,7 +180,7 @@ static void a_stopped_client_hurts_nobody_and_goes_on(void **state)
 		hear(told, 5);
 		child_kill(pid);
 		close(told);
-		node_until_ledger(&node[0], "attached", 1);
+		node_until_usage(&node[0], "attached", 1);
 	}
 	printf("%u clients stopped: all went on, 0 wrong, %llu messages beside "
 	       "them, the proxy grew by at most %lld KiB\n",
@@ -266,7 +266,7 @@ a_proxy_stopped_for_longer_is_an_error_that_names_the_peer(void **state)
 	kill(node[1].pid, SIGCONT);
 	mover_close(&m);
 	/* The clients of both ends can begin anew. */
-	node_until_ledger(&node[1], "attached", 0);
+	node_until_usage(&node[1], "attached", 0);
 	open_mover(&m, 0, false);
 	move(&m, 5);
 	mover_close(&m);
@@ -325,11 +325,11 @@ static void a_child_keeps_nothing_of_its_dead_parent(void **state)
 	assert_int_equal(byte, 0);
 	since = node_ms();
 	child_kill(pid);
-	node_until_ledger(&node[0], "attached", 0);
-	node_until_ledger(&node[1], "attached", 0);
+	node_until_usage(&node[0], "attached", 0);
+	node_until_usage(&node[1], "attached", 0);
 	since = node_ms() - since;
-	assert_int_equal(node_ledger(&node[0], "registered_bytes"), 0);
-	assert_int_equal(node_ledger(&node[0], "mapped_bytes"), 0);
+	assert_int_equal(node_usage(&node[0], "registered_bytes"), 0);
+	assert_int_equal(node_usage(&node[0], "mapped_bytes"), 0);
 	/* The child has lived all the while: nothing but its end closes this. */
 	fcntl(tell[0], F_SETFL, O_NONBLOCK);
 	assert_int_equal(read(tell[0], &byte, 1), -1);

@@ -317,11 +317,11 @@ static void who_follows_events_goes_on(void **state)
 
 static void hear(int sock, enum mpib_channel_type type)
 {
-	struct mpib_parcel p;
+	struct mpib_serial p;
 	int rc = mpib_channel_recv(sock, type, &p);
 
 	if (rc == 0 || rc == -EREMOTEIO)
-		mpib_parcel_fini(&p);
+		mpib_serial_fini(&p);
 }
 
 /* As a proxy that should take over would be started. */

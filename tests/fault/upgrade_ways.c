@@ -182,19 +182,19 @@ static void upgrade_and_kill(const struct node *n, pid_t *victim,
 static void clients_may_be_killed_meanwhile(void **state)
 {
 	static const char *const args[ARGS] = { NULL };
-	json_int_t sessions;
+	json_int_t clients;
 
 	(void)state;
 	start(args);
-	sessions = node_ledger(&node[0], "sessions");
+	clients = node_usage(&node[0], "sessions");
 	for (unsigned i = 0; i < 6 * rounds; i++) {
 		pid_t victim[VICTIMS];
 
 		for (unsigned v = 0; v < VICTIMS; v++)
 			victim[v] = bear(i * VICTIMS + v);
 		upgrade_and_kill(&node[i & 1], victim, 5u << i % 6);
-		node_until_ledger(&node[0], "sessions", sessions);
-		node_until_ledger(&node[1], "sessions", sessions);
+		node_until_usage(&node[0], "sessions", clients);
+		node_until_usage(&node[1], "sessions", clients);
 	}
 	moving_end(&moving, node);
 }

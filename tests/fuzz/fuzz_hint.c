@@ -20,7 +20,7 @@
 
 #include "agent/agent.h"
 #include "base/log.h"
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/split/policy.h"
 #include "fuzz.h"
 
@@ -35,7 +35,7 @@ struct agent {
 	int file, sock; /* -1: the proxy did not call */
 	struct mpib_shard shard;
 	struct mpib_lane lane;
-	struct mpib_flow *flow[FLOWS];
+	struct engine_conn *econn[FLOWS];
 	struct mpib_agent_link *link;
 	struct mpib_engine *engine;
 	struct mpib_agent_conn *conn[FLOWS];
@@ -123,11 +123,11 @@ static void start(struct agent *a)
 	a->lane.rails = MPIB_RAILS;
 	a->lane.use = a->lane.all = 3;
 	for (unsigned i = 0; i < FLOWS; i++) {
-		a->flow[i] = calloc(1, sizeof(*a->flow[i]));
-		must(a->flow[i], "no memory");
-		a->flow[i]->shard = &a->shard;
-		a->flow[i]->lane = &a->lane;
-		a->flow[i]->hint_slot = UINT32_MAX;
+		a->econn[i] = calloc(1, sizeof(*a->econn[i]));
+		must(a->econn[i], "no memory");
+		a->econn[i]->shard = &a->shard;
+		a->econn[i]->lane = &a->lane;
+		a->econn[i]->hint_slot = UINT32_MAX;
 	}
 	must(mpib_agent_open(&loop, a->engine, dir, &a->link) == 0,
 	     "the proxy does not start");
@@ -138,7 +138,7 @@ static void stop(struct agent *a)
 {
 	for (unsigned i = 0; i < FLOWS; i++) {
 		mpib_agent_del(a->conn[i]);
-		free(a->flow[i]);
+		free(a->econn[i]);
 	}
 	mpib_agent_close(a->link);
 	if (a->sock >= 0)
@@ -171,8 +171,8 @@ static void come_or_go(struct agent *a, unsigned i)
 
 	if (a->conn[i])
 		mpib_agent_del(a->conn[i]);
-	a->conn[i] =
-		a->conn[i] ? NULL : mpib_agent_add(a->link, a->flow[i], &route);
+	a->conn[i] = a->conn[i] ? NULL
+				: mpib_agent_add(a->link, a->econn[i], &route);
 	turn();
 }
 
@@ -190,7 +190,7 @@ static void scribble(struct agent *a, struct fuzz_input *in)
 
 static void send_one(struct agent *a, struct fuzz_input *in)
 {
-	struct mpib_flow *f = a->flow[fuzz_take8(in) % FLOWS];
+	struct engine_conn *f = a->econn[fuzz_take8(in) % FLOWS];
 	uint32_t total, rail[MPIB_RAILS];
 
 	fuzz_take(in, &total, sizeof(total));

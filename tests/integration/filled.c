@@ -23,7 +23,7 @@
 
 struct mpib_proxy filled;
 size_t large = 32u << 20;
-static struct mpib_ledger before;
+static struct mpib_usage before;
 static unsigned fds_before;
 static int socks[8];
 
@@ -171,9 +171,9 @@ void leave(int sock)
 	close(sock);
 }
 
-struct mpib_session *newest(void)
+struct proxy_client *newest(void)
 {
-	return TAILQ_LAST(&filled.sessions.list, mpib_session_list);
+	return TAILQ_LAST(&filled.clients.list, proxy_client_list);
 }
 
 void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size)
@@ -222,7 +222,7 @@ void filled_fail(unsigned calls, int first, int then)
 int filled_look(void **state)
 {
 	(void)state;
-	before = filled.sessions.ledger;
+	before = filled.clients.usage;
 	fds_before = open_fds();
 	return 0;
 }
@@ -235,10 +235,10 @@ int filled_nothing_is_left(void **state)
 		if (socks[i])
 			leave(socks[i]);
 	}
-	while (memcmp(&before, &filled.sessions.ledger, sizeof(before)) != 0)
+	while (memcmp(&before, &filled.clients.usage, sizeof(before)) != 0)
 		turn();
 	assert_int_equal(open_fds(), fds_before);
-	assert_true(TAILQ_EMPTY(&filled.sessions.filling));
-	assert_false(filled.sessions.fill.armed);
+	assert_true(TAILQ_EMPTY(&filled.clients.filling));
+	assert_false(filled.clients.fill.armed);
 	return 0;
 }

@@ -8,9 +8,9 @@
 
 #include <stddef.h>
 
+#include "client/fill.h"
 #include "ipc/message.h"
 #include "proxy.h"
-#include "session/fill.h"
 
 extern struct mpib_proxy filled;
 /* Bytes of a region that takes many steps. */
@@ -35,7 +35,7 @@ uint64_t turn(void);
 /* A client, newest() then, until the test's end or leave(). */
 int attach(void);
 void leave(int sock);
-struct mpib_session *newest(void);
+struct proxy_client *newest(void);
 /* Turn until there is an answer; its status. */
 void hear(int sock, struct mpib_message *m);
 int hear_status(int sock);

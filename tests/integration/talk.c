@@ -40,7 +40,7 @@ int talk_nothing_is_left(void **state)
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	mpib_detach(c);
 	for (unsigned i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
-		node_until_ledger(&talk_node, entries[i], 0);
+		node_until_usage(&talk_node, entries[i], 0);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of sessions share: a proxy, and messages to its control
+ * What the tests of clients share: a proxy, and messages to its control
  * socket as a client that keeps no rule would send them.
  */
 #ifndef TALK_H
@@ -11,7 +11,7 @@
 
 extern struct node talk_node;
 
-/* Of the group; talk_nothing_is_left() is each test's teardown: the ledger is
+/* Of the group; talk_nothing_is_left() is each test's teardown: the usage is
  * zero, and a well-behaved client is served. */
 int talk_start(void **state);
 int talk_stop(void **state);

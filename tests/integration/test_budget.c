@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 
 #define SOUT MPIB_RAIL_SOUT
@@ -131,7 +131,7 @@ static void users_beyond_the_room_are_refused_by_name(void **state)
 		assert_true(n < MOST);
 	}
 	assert_int_equal(rc, -ENOSPC);
-	why = mpib_engine_trouble(e, rc);
+	why = mpib_engine_last_error(e, rc);
 	assert_non_null(
 		strstr(why, "no room for the receives of another user"));
 	assert_non_null(strstr(why, "65536 completions"));
@@ -168,7 +168,7 @@ static void any_depth_goes_with_any_interval(void **state)
 			pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
 		/* Nor is a grouped answer or a replay ever without room. */
 		turns(100);
-		assert_in_range(mpib_qp_room(&rx.flow->lane->qp[SOUT][0]), 17,
+		assert_in_range(mpib_qp_room(&rx.conn->lane->qp[SOUT][0]), 17,
 				cfg.sq_depth);
 		pair_close(&pair);
 	}
@@ -283,14 +283,14 @@ static void a_probe_is_counted_to_no_connection(void **state)
 
 	(void)state;
 	open_pair();
-	assert_int_equal(tx.flow->id, 0);
+	assert_int_equal(tx.conn->id, 0);
 	pair_transfer(&pair, &tx, &rx, 1, 64, 64, 1);
 	q = &pair.node[0].lane->qp[SOUT][0];
-	cqes = tx.flow->n[SOUT].tx_cqes;
+	cqes = tx.conn->n[SOUT].tx_cqes;
 	assert_true(mpib_qp_probe(q));
 	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
 		pair_turn(&pair);
-	assert_int_equal(tx.flow->n[SOUT].tx_cqes, cqes);
+	assert_int_equal(tx.conn->n[SOUT].tx_cqes, cqes);
 }
 
 static bool right(void)
@@ -311,7 +311,7 @@ static void sums_that_do_not_fit_are_found(void **state)
 	pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 4096, 7);
 	turns(4);
 	s = &pair.node[0].engine->shard[0];
-	mr = pair.node[0].attachment->mr_made[pair.node[0].mr];
+	mr = pair.node[0].engine_client->mr_made[pair.node[0].mr];
 	assert_int_equal(mr->refs, 1);
 	assert_true(right());
 	budget(0, SOUT)->sends++;
@@ -332,9 +332,9 @@ static void sums_that_do_not_fit_are_found(void **state)
 	mr->refs++;
 	assert_false(right());
 	mr->refs--;
-	pair.node[0].lane->nflows++;
+	pair.node[0].lane->nconns++;
 	assert_false(right());
-	pair.node[0].lane->nflows--;
+	pair.node[0].lane->nconns--;
 	s->wrs.left--;
 	assert_false(right());
 	s->wrs.left++;
@@ -356,9 +356,9 @@ static void a_lane_that_is_not_counted_is_not_shown_as_another(void **state)
 	snap = pair_snapshot(&pair, 0);
 	pair.node[0].engine->shard[0].lanes_made++;
 	assert_int_equal(snap->lanes, 1);
-	assert_int_equal(snap->flows, 1);
-	assert_int_equal(snap->flow[0].client,
-			 mpib_attachment_id(pair.node[0].attachment));
+	assert_int_equal(snap->conns, 1);
+	assert_int_equal(snap->conn[0].client,
+			 engine_client_id(pair.node[0].engine_client));
 	mpib_snapshot_free(snap);
 	pair_close(&pair);
 	pair.node[0].engine = NULL;

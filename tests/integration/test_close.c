@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 #include "verbs/soft/soft.h"
 
@@ -47,10 +47,10 @@ static void sender_until(const bool *flag)
 	assert_true(*flag);
 }
 
-static bool is_acknowledged(struct mpib_flow *f)
+static bool is_acknowledged(struct engine_conn *f)
 {
-	return f->tx.piece_tail != f->tx.piece_head &&
-	       mpib_piece_at(f, f->tx.piece_tail)->c.pending == 0;
+	return f->tx.op_tail != f->tx.op_head &&
+	       send_op_at(f, f->tx.op_tail)->c.pending == 0;
 }
 
 static bool has_ended(struct pair_end *e, uint32_t gen, int32_t *result)
@@ -73,19 +73,19 @@ static int setup(void **state)
 	received = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX,
 			     LEN, 7);
 	/* The clear-to-send is there before the send. */
-	for (unsigned i = 0; i < MANY && !mpib_sender_cts(tx.flow, 0, &cts);
+	for (unsigned i = 0; i < MANY && !mpib_sender_cts(tx.conn, 0, &cts);
 	     i++)
 		pair_turn(&pair);
 	sent = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 7);
-	for (unsigned i = 0; i < MANY && !is_acknowledged(tx.flow); i++)
+	for (unsigned i = 0; i < MANY && !is_acknowledged(tx.conn); i++)
 		turn_sender();
-	assert_true(is_acknowledged(tx.flow));
+	assert_true(is_acknowledged(tx.conn));
 	assert_false(has_ended(&tx, sent, &result));
 	assert_false(has_ended(&rx, received, &result));
 	return 0;
 }
 
-/* Both flows are stopped by now. */
+/* Both connections are stopped by now. */
 static int teardown(void **state)
 {
 	struct pair_end *e[] = { &tx, &rx };
@@ -94,10 +94,10 @@ static int teardown(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		bool destroyed = false, forgotten = false;
 
-		mpib_flow_destroy(e[i]->flow, set_flag, &destroyed);
+		engine_conn_destroy(e[i]->conn, set_flag, &destroyed);
 		pair_until(&pair, &destroyed);
 		/* Ends when nothing holds it. */
-		assert_int_equal(mpib_mr_del(pair.node[i].attachment,
+		assert_int_equal(mpib_mr_del(pair.node[i].engine_client,
 					     pair.node[i].mr, set_flag,
 					     &forgotten),
 				 0);
@@ -120,12 +120,12 @@ static void a_sender_that_closes_waits_for_no_word(void **state)
 	int32_t result;
 
 	(void)state;
-	mpib_flow_stop(tx.flow, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
 	sender_until(&stopped);
 	assert_true(has_ended(&tx, sent, &result));
 	assert_int_equal(result, -ECANCELED);
 	arrived_whole();
-	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
 }
 
@@ -134,11 +134,11 @@ static void a_receiver_that_closes_tells_what_had_arrived(void **state)
 	bool stopped = false, peer_stopped = false;
 
 	(void)state;
-	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
 	arrived_whole();
 	assert_int_equal(pair_wait(&pair, &tx, 0, sent), LEN);
-	mpib_flow_stop(tx.flow, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
 	pair_until(&pair, &stopped);
 }
 
@@ -148,8 +148,8 @@ static void both_at_once_end_with_one_result_each(void **state)
 	int32_t result;
 
 	(void)state;
-	mpib_flow_stop(tx.flow, -ECANCELED, set_flag, &stopped);
-	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
 	pair_until(&pair, &stopped);
 	pair_until(&pair, &peer_stopped);
 	arrived_whole();

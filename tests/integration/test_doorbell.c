@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 
 #define FLOWS 8
@@ -101,7 +101,7 @@ static void a_turn_leaves_nothing_behind(void **state)
 		struct mpib_shard *s = &pair.node[n].engine->shard[0];
 
 		assert_int_equal(s->wrs.left, MPIB_WR_POOL);
-		assert_true(LIST_EMPTY(&s->rung));
+		assert_true(LIST_EMPTY(&s->dirty));
 	}
 }
 

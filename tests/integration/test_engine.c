@@ -233,16 +233,16 @@ static void deregistering_waits_for_what_uses_the_region(void **state)
 	g = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 4096, 0);
 	for (int i = 0; i < 20; i++)
 		pair_turn(&pair);
-	assert_int_equal(mpib_mr_del(pair.node[1].attachment, pair.node[1].mr,
-				     set_flag, &gone),
+	assert_int_equal(mpib_mr_del(pair.node[1].engine_client,
+				     pair.node[1].mr, set_flag, &gone),
 			 0);
 	assert_int_equal(pair_wait(&pair, &rx, 0, g), -ECANCELED);
 	for (int i = 0; i < 20; i++)
 		pair_turn(&pair);
 	assert_false(gone); /* the peer may still write there */
-	mpib_flow_stop(rx.flow, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &stopped);
 	pair_until(&pair, &stopped);
-	mpib_flow_destroy(rx.flow, set_flag, &destroyed);
+	engine_conn_destroy(rx.conn, set_flag, &destroyed);
 	pair_until(&pair, &destroyed);
 	pair_until(&pair, &gone);
 }
@@ -272,7 +272,7 @@ receivers_that_stop_while_the_queue_is_full_all_get_their_fence(void **state)
 	mpib_shard_turn(&pair.node[1].engine->shard[0]);
 	for (unsigned i = 0; i < N; i++) {
 		stopped[i] = false;
-		mpib_flow_stop(to[i].flow, -ECANCELED, set_flag, &stopped[i]);
+		engine_conn_stop(to[i].conn, -ECANCELED, set_flag, &stopped[i]);
 	}
 	mpib_shard_turn(&pair.node[1].engine->shard[0]);
 	for (unsigned i = 0; i < N; i++)

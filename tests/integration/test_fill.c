@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session/fill.h: who waits for whom while the pages of regions are made, and
+ * client/fill.h: who waits for whom while the pages of regions are made, and
  * what becomes of regions whose pages are not to be had or whose client goes.
  * Turns of the control thread are counted, not timed.
  *
@@ -21,19 +21,19 @@
 #include <cmocka.h>
 
 #include "filled.h"
-#include "handover/sessions.h"
+#include "handover/clients.h"
 
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB 4u
 #endif
 #define HUGE (2l << 20)
 
-static const struct mpib_session_region *filling(const struct mpib_session *s)
+static const struct proxy_client_region *filling(const struct proxy_client *s)
 {
 	return TAILQ_FIRST(&s->filling);
 }
 
-static void until_it_fills(const struct mpib_session *s)
+static void until_it_fills(const struct proxy_client *s)
 {
 	while (!filling(s) || !filling(s)->filled)
 		turn();
@@ -42,7 +42,7 @@ static void until_it_fills(const struct mpib_session *s)
 static void others_are_answered_between_the_steps(void **state)
 {
 	int a = attach();
-	const struct mpib_session *s = newest();
+	const struct proxy_client *s = newest();
 	int b = attach();
 	struct mpib_message m;
 
@@ -63,7 +63,7 @@ static void others_are_answered_between_the_steps(void **state)
 static void every_turn_makes_a_step_and_no_more(void **state)
 {
 	int a = attach();
-	const struct mpib_session *s = newest();
+	const struct proxy_client *s = newest();
 	uint64_t longest = 0, all = 0;
 	unsigned turns = 0;
 
@@ -93,7 +93,7 @@ static void every_turn_makes_a_step_and_no_more(void **state)
 static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
 {
 	int a = attach(), b;
-	const struct mpib_session *s = newest(), *other;
+	const struct proxy_client *s = newest(), *other;
 
 	(void)state;
 	b = attach();
@@ -116,7 +116,7 @@ static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
 static void regions_of_a_client_take_turns(void **state)
 {
 	int a = attach();
-	const struct mpib_session *s = newest();
+	const struct proxy_client *s = newest();
 	struct mpib_message m;
 
 	(void)state;
@@ -132,47 +132,47 @@ static void regions_of_a_client_take_turns(void **state)
 static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
 {
 	int a = attach();
-	const struct mpib_session *s = newest();
+	const struct proxy_client *s = newest();
 
 	(void)state;
 	ask_reg(a, 0, 0, large);
 	ask_pool(a, large);
 	until_it_fills(s);
-	assert_int_equal(filled.sessions.ledger.registered, 2 * large);
+	assert_int_equal(filled.clients.usage.registered, 2 * large);
 	leave(a);
 	turn();
-	assert_int_equal(filled.sessions.ledger.regions, 0);
-	assert_int_equal(filled.sessions.ledger.registered, 0);
-	assert_false(filled.sessions.fill.armed);
+	assert_int_equal(filled.clients.usage.regions, 0);
+	assert_int_equal(filled.clients.usage.registered, 0);
+	assert_false(filled.clients.fill.armed);
 }
 
 static void a_takeover_waits_for_the_pages(void **state)
 {
 	char why[MPIB_WHY_MAX];
 	int a = attach();
-	const struct mpib_session *s = newest();
+	const struct proxy_client *s = newest();
 
 	(void)state;
 	assert_int_equal(
-		mpib_sessions_settled(&filled.sessions, why, sizeof(why)), 0);
+		proxy_clients_quiescent(&filled.clients, why, sizeof(why)), 0);
 	ask_reg(a, 0, 0, large);
 	until_it_fills(s);
 	assert_int_equal(
-		mpib_sessions_settled(&filled.sessions, why, sizeof(why)),
+		proxy_clients_quiescent(&filled.clients, why, sizeof(why)),
 		-EAGAIN);
 	/* It takes no message then; what it has begun comes to its end. */
-	mpib_sessions_pause(&filled.sessions, true);
+	proxy_clients_pause(&filled.clients, true);
 	assert_int_equal(hear_status(a), 0);
 	assert_int_equal(
-		mpib_sessions_settled(&filled.sessions, why, sizeof(why)), 0);
-	mpib_sessions_pause(&filled.sessions, false);
+		proxy_clients_quiescent(&filled.clients, why, sizeof(why)), 0);
+	proxy_clients_pause(&filled.clients, false);
 }
 
 static void pages_not_to_be_had_are_told(void **state)
 {
 	size_t had, of;
 	int a = attach();
-	const struct mpib_session *s = newest();
+	const struct proxy_client *s = newest();
 	struct mpib_message m;
 	const struct mpib_ctl_error *e = (const void *)&m;
 
@@ -237,7 +237,7 @@ static void refuse_a_deaf_one(unsigned calls, int first, int then)
 	filled_fail(calls, first, then);
 	ask_reg(a, 0, 0, large);
 	assert_int_equal(shutdown(a, SHUT_RD), 0);
-	while (filled.sessions.ledger.attached > 0)
+	while (filled.clients.usage.attached > 0)
 		turn();
 	filled_fail(0, 0, 0);
 }
@@ -253,7 +253,7 @@ static void who_cannot_be_told_goes_all_the_same(void **state)
 static void a_kernel_that_makes_no_pages_leaves_it_to_the_rails(void **state)
 {
 	int a = attach();
-	const struct mpib_session *s = newest();
+	const struct proxy_client *s = newest();
 
 	(void)state;
 	filled_fail(0, EINVAL, EINVAL);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 
 #define CONNS 8 /* the flood's */
@@ -90,7 +90,7 @@ static uint64_t posted(void)
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < CONNS; i++)
-		n += flood[i].tx.flow->tx.msg;
+		n += flood[i].tx.conn->tx.msg;
 	return n;
 }
 
@@ -111,7 +111,7 @@ static void announce(uint8_t req, uint32_t *gen)
 			 0);
 	do {
 		go_on(1);
-	} while (!mpib_sender_cts(tx.flow, tx.flow->tx.cts_next, &cts));
+	} while (!mpib_sender_cts(tx.conn, tx.conn->tx.cts_next, &cts));
 }
 
 static void receive(uint8_t req, uint32_t gen)
@@ -136,7 +136,7 @@ static void nothing_of_a_flood_goes_before_a_message(void **state)
 	go_on(100);
 	for (unsigned i = 0; i < TIMES; i++) {
 		uint8_t req = (uint8_t)(i % MPIB_REQUESTS);
-		uint32_t rx_gen, tx_gen, msg = tx.flow->tx.msg;
+		uint32_t rx_gen, tx_gen, msg = tx.conn->tx.msg;
 		uint64_t before;
 
 		announce(req, &rx_gen);
@@ -148,10 +148,10 @@ static void nothing_of_a_flood_goes_before_a_message(void **state)
 			before = posted();
 			top_up();
 			mpib_shard_turn(shard(0));
-			assert_true(tx.flow->tx.msg != msg ||
+			assert_true(tx.conn->tx.msg != msg ||
 				    posted() == before);
 			mpib_shard_turn(shard(1));
-		} while (tx.flow->tx.msg == msg);
+		} while (tx.conn->tx.msg == msg);
 		assert_bounded_in_front();
 		receive(req, rx_gen);
 		while (!over(&tx, req, tx_gen))
@@ -174,8 +174,8 @@ static void a_receive_is_announced_in_the_turn_that_takes_it(void **state)
 		rx_gen = pair_post(&rx, MPIB_OP_RECV, req, other.node[1].mr,
 				   PAIR_RX, 8, 0);
 		mpib_shard_turn(shard(1));
-		assert_int_equal(rx.flow->rx.next - rx.flow->rx.tail, 1);
-		assert_false(rx.flow->on_cts);
+		assert_int_equal(rx.conn->rx.next - rx.conn->rx.tail, 1);
+		assert_false(rx.conn->on_cts);
 		tx_gen = pair_post(&tx, MPIB_OP_SEND, req, other.node[0].mr, 0,
 				   8, 0);
 		receive(req, rx_gen);

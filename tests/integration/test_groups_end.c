@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/chain.h"
+#include "engine/conn/chain.h"
 #include "engine_pair.h"
 
 static struct pair pair;
@@ -40,7 +40,7 @@ static uint32_t add_region(unsigned node, char *mem, size_t len)
 	bool ready = false;
 	uint32_t mr;
 
-	assert_int_equal(mpib_mr_add(pair.node[node].attachment, &attr, &mr,
+	assert_int_equal(mpib_mr_add(pair.node[node].engine_client, &attr, &mr,
 				     set_flag, &ready),
 			 0);
 	pair_until(&pair, &ready);
@@ -83,21 +83,22 @@ static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	mr = add_region(1, mem, 16384);
 	gen = receive_of_four(mr);
-	while (!mpib_sender_cts(tx.flow, 3, &cts))
+	while (!mpib_sender_cts(tx.conn, 3, &cts))
 		pair_turn(&pair);
 	mpib_chains_begin(chain);
-	rec = mpib_sender_record(tx.flow);
+	rec = mpib_sender_record(tx.conn);
 	rec->status = -EMSGSIZE;
 	rec->size[0] = 9999;
-	mpib_chain_imm(tx.flow, &chain[0], 0,
-		       mpib_sender_imm(tx.flow, 0, 1, true, 0), rec);
-	mpib_sender_post(tx.flow, chain, NULL, 0, 1, 0);
-	tx.flow->tx.cts_next += 4;
-	tx.flow->tx.msg++;
+	mpib_chain_imm(tx.conn, &chain[0], 0,
+		       mpib_sender_imm(tx.conn, 0, 1, true, 0), rec);
+	mpib_sender_post(tx.conn, chain, NULL, 0, 1, 0);
+	tx.conn->tx.cts_next += 4;
+	tx.conn->tx.msg++;
 	assert_int_equal(pair_wait(&pair, &rx, 2, gen), -EMSGSIZE);
 	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 1);
 	assert_int_equal(
-		mpib_mr_del(pair.node[1].attachment, mr, set_flag, &gone), 0);
+		mpib_mr_del(pair.node[1].engine_client, mr, set_flag, &gone),
+		0);
 	pair_until(&pair, &gone);
 	free(mem);
 }
@@ -124,14 +125,15 @@ a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
 	}
 	for (unsigned i = 0; i < 100; i++)
 		pair_turn(&pair);
-	assert_int_equal(tx.flow->tx.group.matched, 6);
-	assert_int_equal(tx.flow->tx.group.whole, 2);
-	mpib_flow_stop(tx.flow, -ECANCELED, set_flag, &stopped);
+	assert_int_equal(tx.conn->tx.group.matched, 6);
+	assert_int_equal(tx.conn->tx.group.whole, 2);
+	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
 	for (uint8_t i = 0; i < 3; i++)
 		assert_int_equal(pair_wait(&pair, &tx, i, gen[i]), -ECANCELED);
 	pair_until(&pair, &stopped);
 	assert_int_equal(
-		mpib_mr_del(pair.node[0].attachment, d.mr, set_flag, &gone), 0);
+		mpib_mr_del(pair.node[0].engine_client, d.mr, set_flag, &gone),
+		0);
 	pair_until(&pair, &gone);
 	free(mem);
 }

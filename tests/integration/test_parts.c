@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 
 static struct pair pair;
@@ -163,7 +163,7 @@ static void push_receive_of_two(uint32_t gen)
 /* Sends the group has, once it has so many. */
 static void until_complete(unsigned n)
 {
-	for (unsigned i = 0; tx.flow->tx.group.whole != (1u << n) - 1; i++) {
+	for (unsigned i = 0; tx.conn->tx.group.whole != (1u << n) - 1; i++) {
 		assert_true(i < 100000);
 		pair_turn(&pair);
 	}
@@ -183,12 +183,12 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 	pair_fill(pair.node[0].mem, 8192, 3);
 	g[0] = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, 4096, 100);
 	until_complete(1);
-	open = tx.flow->lane->open;
-	tx.flow->lane->open = 0;
+	open = tx.conn->lane->open;
+	tx.conn->lane->open = 0;
 	g[1] = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 4096, 4096,
 			 101);
 	until_complete(2);
-	tx.flow->lane->open = open;
+	tx.conn->lane->open = open;
 	pair_wait(&pair, &rx, 2, gen);
 	pair_wait(&pair, &tx, 0, g[0]);
 	pair_wait(&pair, &tx, 1, g[1]);

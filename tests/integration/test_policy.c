@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/split/policy.h"
 #include "engine_pair.h"
 
@@ -88,7 +88,7 @@ static void an_agents_hint_is_followed_to_the_byte(void **state)
 	};
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
-	mpib_flow_set_hint(tx.flow, SLOT);
+	engine_conn_set_hint(tx.conn, SLOT);
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
 
@@ -123,13 +123,13 @@ static void without_a_slot_everything_stays_on_sout(void **state)
 	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
 		mpib_hint_write(&hints.entries[i], 1024);
 	for (unsigned i = 0; i < 3; i++) {
-		mpib_flow_set_hint(tx.flow, slot[i]);
+		engine_conn_set_hint(tx.conn, slot[i]);
 		transfer(MIB);
 		expect_moved(slot[i] == SLOT ? 0 : MIB,
 			     slot[i] == SLOT ? MIB : 0);
 	}
 	/* The agent is gone. */
-	mpib_flow_set_hint(tx.flow, UINT32_MAX);
+	engine_conn_set_hint(tx.conn, UINT32_MAX);
 	transfer(MIB);
 	expect_moved(MIB, 0);
 }
@@ -138,7 +138,7 @@ static void a_writer_that_died_writing_leaves_the_last_hint(void **state)
 {
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
-	mpib_flow_set_hint(tx.flow, SLOT);
+	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.entries[SLOT], 256);
 	transfer(MIB);
 	expect_moved(786432, 262144);
@@ -166,7 +166,7 @@ static void the_hint_is_read_once_a_message(void **state)
 
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
-	mpib_flow_set_hint(tx.flow, SLOT);
+	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.entries[SLOT], 256);
 	g = pair_post(&rx, MPIB_OP_RECV, 3, pair.node[1].mr, RX, 2 * MIB, 0);
 	d.mr = pair.node[0].mr;
@@ -191,7 +191,7 @@ static void small_messages_to_another_island_spare_themselves_sup(void **state)
 		bool far = p == MPIB_PATH_INTER;
 
 		open_mode(MPIB_MODE_ADVANCED, (enum mpib_path)p);
-		mpib_flow_set_hint(tx.flow, SLOT);
+		engine_conn_set_hint(tx.conn, SLOT);
 		mpib_hint_write(&hints.entries[SLOT], 1024);
 		transfer(64 << 10);
 		expect_moved(far ? 64 << 10 : 0, far ? 0 : 64 << 10);
@@ -220,8 +220,8 @@ static void isolation_keeps_inside_an_island_to_sup(void **state)
 	assert_int_equal(b->rail[1].n.cts, 3);
 	assert_int_equal(a->rail[0].n.tx_wrs + b->rail[0].n.tx_wrs, 0);
 	assert_int_equal(a->rail[0].cqes + b->rail[0].cqes, 0);
-	assert_int_equal(a->flow[0].why.sup_bw, 1024);
-	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_ISOLATION);
+	assert_int_equal(a->conn[0].why.sup_bw, 1024);
+	assert_int_equal(a->conn[0].why.source, MPIB_SPLIT_ISOLATION);
 	mpib_snapshot_free(a);
 	mpib_snapshot_free(b);
 }
@@ -246,8 +246,8 @@ static void isolation_makes_no_sup_qps_to_another_island(void **state)
 	assert_int_equal(a->lane[0].qps[1], 0);
 	assert_int_equal(b->rail[0].n.cts, 3);
 	assert_int_equal(a->rail[1].n.tx_wrs + b->rail[1].n.tx_wrs, 0);
-	assert_int_equal(a->flow[0].why.sup_bw, 0);
-	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_ISOLATION);
+	assert_int_equal(a->conn[0].why.sup_bw, 0);
+	assert_int_equal(a->conn[0].why.source, MPIB_SPLIT_ISOLATION);
 	mpib_snapshot_free(a);
 	mpib_snapshot_free(b);
 }
@@ -292,18 +292,18 @@ static void the_split_in_force_is_told_with_its_source(void **state)
 
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
-	mpib_flow_set_hint(tx.flow, SLOT);
+	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.entries[SLOT], 300);
 	transfer(MIB);
 	a = pair_snapshot(&pair, 0);
-	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_HINT);
-	assert_int_equal(a->flow[0].why.sup_bw, 300);
-	assert_int_equal(a->flow[0].why.hint_slot, SLOT);
+	assert_int_equal(a->conn[0].why.source, MPIB_SPLIT_HINT);
+	assert_int_equal(a->conn[0].why.sup_bw, 300);
+	assert_int_equal(a->conn[0].why.hint_slot, SLOT);
 	mpib_snapshot_free(a);
-	mpib_flow_set_hint(tx.flow, UINT32_MAX);
+	engine_conn_set_hint(tx.conn, UINT32_MAX);
 	a = pair_snapshot(&pair, 0);
-	assert_int_equal(a->flow[0].why.sup_bw, 0);
-	assert_int_equal(a->flow[0].why.hint_slot, UINT32_MAX);
+	assert_int_equal(a->conn[0].why.sup_bw, 0);
+	assert_int_equal(a->conn[0].why.hint_slot, UINT32_MAX);
 	mpib_snapshot_free(a);
 	pair_close(&pair);
 
@@ -311,8 +311,8 @@ static void the_split_in_force_is_told_with_its_source(void **state)
 	for (unsigned i = 0; i < 20; i++)
 		transfer(MIB);
 	a = pair_snapshot(&pair, 0);
-	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_ADAPTIVE);
-	assert_in_range(a->flow[0].why.sup_bw, 0, 1024);
+	assert_int_equal(a->conn[0].why.source, MPIB_SPLIT_ADAPTIVE);
+	assert_in_range(a->conn[0].why.sup_bw, 0, 1024);
 	assert_true(a->lane[0].track[0].acked > 0);
 	assert_true(a->lane[0].track[0].srtt > 0);
 	mpib_snapshot_free(a);
@@ -320,15 +320,15 @@ static void the_split_in_force_is_told_with_its_source(void **state)
 
 	open_mode(MPIB_MODE_STATIC, MPIB_PATH_UNKNOWN);
 	a = pair_snapshot(&pair, 0);
-	assert_int_equal(a->flow[0].why.source, MPIB_SPLIT_STATIC);
-	assert_int_equal(a->flow[0].why.sup_bw, 512);
+	assert_int_equal(a->conn[0].why.source, MPIB_SPLIT_STATIC);
+	assert_int_equal(a->conn[0].why.sup_bw, 512);
 	mpib_snapshot_free(a);
 }
 
 static struct mpib_split_why why(void)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0);
-	struct mpib_split_why why = a->flow[0].why;
+	struct mpib_split_why why = a->conn[0].why;
 
 	mpib_snapshot_free(a);
 	return why;
@@ -338,7 +338,7 @@ static void a_hint_is_told_before_the_first_message(void **state)
 {
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
-	mpib_flow_set_hint(tx.flow, SLOT);
+	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.entries[SLOT], 512);
 	assert_int_equal(why().sup_bw, 512);
 	transfer(MIB);
@@ -365,7 +365,7 @@ static void nothing_is_older_than_the_connection(void **state)
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
 		pair.node[0].lane->since = pair.node[0].lane->adapt.since = 1;
 		assert_true(why().age_ns <=
-			    tx.flow->shard->now - tx.flow->since);
+			    tx.conn->shard->now - tx.conn->since);
 		pair_close(&pair);
 	}
 	pair.node[0].engine = NULL;

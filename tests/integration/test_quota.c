@@ -118,7 +118,7 @@ static void clients_of_a_user_are_bounded(void **state)
 	assert_int_equal(attach(&c[2]), -EDQUOT);
 	expect_said("quota.clients = 2");
 	mpib_detach(c[1]);
-	node_until_ledger(&node, "attached", 1);
+	node_until_usage(&node, "attached", 1);
 	c[1] = attached();
 	mpib_detach(c[0]);
 	mpib_detach(c[1]);
@@ -136,10 +136,10 @@ static void descriptors_of_a_user_are_bounded(void **state)
 		idle[i] = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	assert_true(attach(&more) < 0);
 	/* Four processes' worth at the most, with those that say nothing. */
-	assert_true(node_ledger(&node, "sessions") <= 4);
+	assert_true(node_usage(&node, "sessions") <= 4);
 	for (unsigned i = 0; i < 8; i++)
 		close(idle[i]);
-	node_until_ledger(&node, "sessions", 1);
+	node_until_usage(&node, "sessions", 1);
 	more = attached();
 	assert_int_equal(attach(&third), -EDQUOT);
 	expect_said("quota.fds = 10");
@@ -289,7 +289,7 @@ static void control_messages_of_a_user_are_bounded(void **state)
 	close(sock);
 	assert_true(refused >= 50);
 	assert_true(other >= 50);
-	node_until_ledger(&node, "attached", 0);
+	node_until_usage(&node, "attached", 0);
 }
 
 static void another_user_has_quotas_of_its_own(void **state)

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 #include "verbs/soft/soft.h"
 
@@ -198,7 +198,7 @@ static void a_stuck_lane_does_not_stop_the_others(void **state)
 {
 	struct mpib_shard *s = &pair.node[0].engine->shard[0];
 	struct mpib_lane *lane = sender[2].pair->node[0].lane;
-	struct mpib_chunk chunk[MPIB_RAILS] = { 0 };
+	struct mpib_stripe chunk[MPIB_RAILS] = { 0 };
 
 	(void)state;
 	sender[2].idle = true;

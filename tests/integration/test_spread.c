@@ -64,7 +64,7 @@ static uint64_t wrs(void)
 	uint64_t n = s->rail[MPIB_RAIL_SOUT].n.tx_wrs;
 
 	assert_int_equal(s->lane[0].n[MPIB_RAIL_SOUT].tx_wrs, n);
-	assert_int_equal(s->flow[0].n[MPIB_RAIL_SOUT].tx_wrs, n);
+	assert_int_equal(s->conn[0].n[MPIB_RAIL_SOUT].tx_wrs, n);
 	mpib_snapshot_free(s);
 	return n;
 }
@@ -222,7 +222,7 @@ static void late_numbers_are_counted_and_dropped(void **state)
 static void forge(struct mpib_lane_qp *q, uint32_t imm)
 {
 	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_QUIET, 0, 0),
+		.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, 0, 0),
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htobe32(imm),
@@ -306,7 +306,7 @@ static char *more_memory(unsigned node, size_t len, uint32_t *mr)
 	bool there = false;
 
 	assert_true(attr.addr != MAP_FAILED);
-	assert_int_equal(mpib_mr_add(pair.node[node].attachment, &attr, mr,
+	assert_int_equal(mpib_mr_add(pair.node[node].engine_client, &attr, mr,
 				     ready, &there),
 			 0);
 	pair_until(&pair, &there);

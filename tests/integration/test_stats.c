@@ -212,7 +212,7 @@ static void a_kicked_client_is_gone(void **state)
 	mpib_query(client, &info);
 	snprintf(line, sizeof(line), "kick %u", info.client);
 	json_decref(ask_data(f, line));
-	node_until_ledger(&ask_a, "attached", 0);
+	node_until_usage(&ask_a, "attached", 0);
 	assert_true(mpib_alive(client) < 0);
 	mpib_detach(client);
 	fclose(f);

@@ -157,8 +157,8 @@ static void bytes_add_up_here_there_and_afterwards(void **state)
 	json_decref(v);
 	mpib_detach(l.tx_client);
 	mpib_detach(l.rx_client);
-	node_until_ledger(&ask_a, "attached", 0);
-	node_until_ledger(&ask_b, "attached", 0);
+	node_until_usage(&ask_a, "attached", 0);
+	node_until_usage(&ask_b, "attached", 0);
 	for (unsigned r = 0; r < 2; r++) {
 		json_int_t all = checked_sum(&ask_a, r, dir[0], &closed);
 
@@ -199,7 +199,7 @@ static void what_is_set_and_drained_steers_the_next_message(void **state)
 	assert_int_equal(sup_bytes(f) - before, (1 << 20) + (1 << 18));
 	mpib_detach(l.tx_client);
 	mpib_detach(l.rx_client);
-	node_until_ledger(&ask_a, "attached", 0);
+	node_until_usage(&ask_a, "attached", 0);
 	fclose(f);
 }
 
@@ -259,8 +259,8 @@ static void rails_and_clients_fit_while_messages_move(void **state)
 	}
 	mpib_detach(l.tx_client);
 	mpib_detach(l.rx_client);
-	node_until_ledger(&ask_a, "attached", 0);
-	node_until_ledger(&ask_b, "attached", 0);
+	node_until_usage(&ask_a, "attached", 0);
+	node_until_usage(&ask_b, "attached", 0);
 	fclose(f);
 }
 
@@ -295,8 +295,8 @@ static void copies_through_staging_memory_are_the_clients_own(void **state)
 	json_decref(v);
 	mpib_detach(l.tx_client);
 	mpib_detach(l.rx_client);
-	node_until_ledger(&ask_a, "attached", 0);
-	node_until_ledger(&ask_b, "attached", 0);
+	node_until_usage(&ask_a, "attached", 0);
+	node_until_usage(&ask_b, "attached", 0);
 	free(plain);
 }
 
@@ -329,7 +329,7 @@ static void latencies_are_counted_for_each_message(void **state)
 	json_decref(v);
 	mpib_detach(l.tx_client);
 	mpib_detach(l.rx_client);
-	node_until_ledger(&ask_a, "attached", 0);
+	node_until_usage(&ask_a, "attached", 0);
 	/* What a connection had is kept when it is no more. */
 	v = ask_data(f, "hist send.submit_done");
 	assert_int_equal(ask_num(v, "count"), before + 20);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/measure/times.h"
 #include "engine_pair.h"
 
@@ -115,9 +115,9 @@ static void a_send_without_a_receive_waits_once(void **state)
 	g_tx = send(0, 5000);
 	turn_often();
 	snap = pair_snapshot(&pair, 0);
-	assert_int_equal(snap->flow[0].stalls[MPIB_STALL_CTS], 1);
-	assert_true(snap->flow[0].stall_ns[MPIB_STALL_CTS] > 0);
-	assert_true(snap->flow[0].oldest_ns > 0);
+	assert_int_equal(snap->conn[0].stalls[MPIB_STALL_CTS], 1);
+	assert_true(snap->conn[0].stall_ns[MPIB_STALL_CTS] > 0);
+	assert_true(snap->conn[0].oldest_ns > 0);
 	mpib_snapshot_free(snap);
 	the_one_request(0, MPIB_LAST_NO_CTS, 5000);
 
@@ -125,8 +125,8 @@ static void a_send_without_a_receive_waits_once(void **state)
 	assert_int_equal(pair_wait(&pair, &rx, 0, g_rx), 5000);
 	assert_int_equal(pair_wait(&pair, &tx, 0, g_tx), 5000);
 	snap = pair_snapshot(&pair, 0);
-	assert_int_equal(snap->flow[0].stalls[MPIB_STALL_CTS], 1);
-	assert_int_equal(snap->flow[0].oldest_ns, 0);
+	assert_int_equal(snap->conn[0].stalls[MPIB_STALL_CTS], 1);
+	assert_int_equal(snap->conn[0].oldest_ns, 0);
 	mpib_snapshot_free(snap);
 }
 
@@ -269,8 +269,8 @@ static void a_full_lane_is_a_wait_of_its_own(void **state)
 		assert_int_equal(pair_wait(&pair, &tx, i, g_tx[i]), 1 << 20);
 	}
 	snap = pair_snapshot(&pair, 0);
-	assert_true(snap->flow[0].stalls[MPIB_STALL_WINDOW] > 0);
-	assert_true(snap->flow[0].stalls[MPIB_STALL_WINDOW] <= 3);
+	assert_true(snap->conn[0].stalls[MPIB_STALL_WINDOW] > 0);
+	assert_true(snap->conn[0].stalls[MPIB_STALL_WINDOW] <= 3);
 	mpib_snapshot_free(snap);
 }
 
@@ -324,7 +324,7 @@ static void nothing_is_timed_when_it_is_off(void **state)
 
 static void chains_posts_and_messages_are_counted_alike(void **state)
 {
-	const struct mpib_snap_flow *f;
+	const struct mpib_snap_conn *f;
 	struct mpib_snapshot *snap;
 	uint32_t g_rx, g_tx;
 
@@ -336,7 +336,7 @@ static void chains_posts_and_messages_are_counted_alike(void **state)
 		pair_wait(&pair, &tx, 0, g_tx);
 	}
 	snap = pair_snapshot(&pair, 0);
-	f = &snap->flow[0];
+	f = &snap->conn[0];
 	assert_int_equal(f->messages, 5);
 	assert_int_equal(snap->lane[0].messages, 5);
 	for (unsigned r = 0; r < 2; r++) {
@@ -353,7 +353,7 @@ static void chains_posts_and_messages_are_counted_alike(void **state)
  * that ended meanwhile with them. */
 static void an_old_slot_says_nothing_of_a_new_request(void **state)
 {
-	struct mpib_flow *f = rx.flow;
+	struct engine_conn *f = rx.conn;
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++)

@@ -61,10 +61,10 @@ static unsigned plainly(_Atomic unsigned *p, unsigned value)
 #define preadv2(fd, iov, n, at, flags) count_off(fd, iov)
 #include "../../runtime/base/bell.c" // NOLINT(bugprone-suspicious-include)
 
-/* Somebody has rung already. */
+/* Somebody has dirty already. */
 static void renew(unsigned i)
 {
-	place[i] = (struct place){ .bell = { .rung = 1, .fd = (int)i },
+	place[i] = (struct place){ .bell = { .dirty = 1, .fd = (int)i },
 				   .count = 1 };
 }
 

@@ -22,7 +22,7 @@
 #define ROOM 4
 
 /* Words: the work of each teller, and what the pattern has. */
-#define FLAG TELLERS /* sleeping, rung, armed */
+#define FLAG TELLERS /* sleeping, dirty, armed */
 #define HELD (TELLERS + 1) /* the lock */
 #define WORDS (TELLERS + 2)
 

@@ -13,12 +13,12 @@
 
 #define MANY_TURNS 2000000
 
-static void on_flow_broken(void *ctx, struct mpib_flow *flow, int error,
+static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 			   const char *why)
 {
 	struct pair_node *n = ctx;
 
-	(void)flow;
+	(void)conn;
 	(void)error;
 	n->broken++;
 	snprintf(n->why, sizeof(n->why), "%s", why);
@@ -36,7 +36,7 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 }
 
 static const struct mpib_engine_events events = {
-	.flow_broken = on_flow_broken,
+	.conn_broken = on_conn_broken,
 	.lane_broken = on_lane_broken,
 };
 
@@ -106,15 +106,16 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 	n->submit = zeroed(sizeof(*n->submit));
 	n->reply = zeroed(sizeof(*n->reply));
 	n->mem = zeroed(PAIR_MEM);
-	assert_int_equal(mpib_attachment_open(n->tenant, 2 * uid + i + 1,
-					      n->submit, n->reply,
-					      &n->attachment),
+	assert_int_equal(engine_client_open(n->tenant, 2 * uid + i + 1,
+					    n->submit, n->reply,
+					    &n->engine_client),
 			 0);
 	attr = (struct mpib_mr_attr){ .addr = n->mem,
 				      .len = PAIR_MEM,
 				      .dmabuf_fd = -1 };
 	assert_int_equal(
-		mpib_mr_add(n->attachment, &attr, &n->mr, set_flag, &ready), 0);
+		mpib_mr_add(n->engine_client, &attr, &n->mr, set_flag, &ready),
+		0);
 	pair_until(p, &ready);
 }
 
@@ -225,8 +226,8 @@ static void make_end(struct pair_node *n, uint32_t index, bool sender,
 		     struct pair_end *e)
 {
 	memset(e, 0, sizeof(*e));
-	assert_int_equal(mpib_flow_create(n->attachment, index, sender, n->lane,
-					  &e->flow),
+	assert_int_equal(engine_conn_create(n->engine_client, index, sender,
+					    n->lane, &e->conn),
 			 0);
 	e->submit = n->submit;
 	e->reply = n->reply;
@@ -241,14 +242,14 @@ static void make_end(struct pair_node *n, uint32_t index, bool sender,
 void pair_connect(struct pair *p, uint32_t index, unsigned from,
 		  struct pair_end *tx, struct pair_end *rx)
 {
-	struct mpib_flow_info a, b;
+	struct engine_conn_info a, b;
 
 	make_end(&p->node[from], index, true, tx);
 	make_end(&p->node[!from], index, false, rx);
-	mpib_flow_local(tx->flow, &a);
-	mpib_flow_local(rx->flow, &b);
-	mpib_flow_start(rx->flow, &a);
-	mpib_flow_start(tx->flow, &b);
+	engine_conn_local(tx->conn, &a);
+	engine_conn_local(rx->conn, &b);
+	engine_conn_start(rx->conn, &a);
+	engine_conn_start(tx->conn, &b);
 	for (int i = 0; i < 8; i++)
 		pair_turn(p);
 }

@@ -16,7 +16,7 @@
 
 /* One end of a connection. */
 struct pair_end {
-	struct mpib_flow *flow;
+	struct engine_conn *conn;
 	struct mpib_producer ring;
 	struct mpib_reply *reply;
 	struct mpib_submit *submit;
@@ -27,7 +27,7 @@ struct pair_end {
 struct pair_node {
 	struct mpib_engine *engine;
 	struct mpib_tenant *tenant;
-	struct mpib_attachment *attachment;
+	struct engine_client *engine_client;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
 	struct mpib_lane *lane;

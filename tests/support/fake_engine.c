@@ -18,7 +18,7 @@ struct fake_call {
 	mpib_done_fn *done; /* NULL: an event */
 	void *arg;
 	bool *mark; /* becomes true as done is called */
-	struct mpib_flow *flow; /* event of */
+	struct engine_conn *conn; /* event of */
 	struct mpib_lane *lane;
 	int error;
 	char why[64];
@@ -106,8 +106,8 @@ static void run(struct mpib_engine *e, struct fake_call *c)
 	if (c->done) {
 		*c->mark = true;
 		c->done(c->arg, 0);
-	} else if (c->flow && !c->flow->destroyed) {
-		e->events->flow_broken(e->ctx, c->flow, c->error, c->why);
+	} else if (c->conn && !c->conn->destroyed) {
+		e->events->conn_broken(e->ctx, c->conn, c->error, c->why);
 	} else if (c->lane && !c->lane->destroyed) {
 		e->events->lane_broken(e->ctx, c->lane, c->error, c->why);
 	}
@@ -177,18 +177,18 @@ int fake_engine_flush(struct mpib_engine *e)
 	return ran;
 }
 
-void fake_event(struct mpib_engine *e, struct mpib_flow *flow,
+void fake_event(struct mpib_engine *e, struct engine_conn *conn,
 		struct mpib_lane *lane, int error, const char *why)
 {
 	struct fake_call *c = add_call(e);
 
-	c->flow = flow;
+	c->conn = conn;
 	c->lane = lane;
 	c->error = error;
 	snprintf(c->why, sizeof(c->why), "%s", why);
 }
 
-const char *mpib_engine_trouble(struct mpib_engine *engine, int rc)
+const char *mpib_engine_last_error(struct mpib_engine *engine, int rc)
 {
 	(void)engine;
 	return strerror(-rc);

@@ -5,8 +5,8 @@
  * in order or in one that a seed picks.
  *
  * It watches the rule that memory is never released while a peer may write it:
- * all engines of the process know each other, so a flow that is destroyed while
- * its peer's flow runs, and no lane of the two was killed, is a violation, as
+ * all engines of the process know each other, so a connection that is destroyed while
+ * its peer's connection runs, and no lane of the two was killed, is a violation, as
  * are calls out of order. Objects stay until fake_reset(), so that late use is
  * seen, not guessed.
  */
@@ -28,7 +28,7 @@ struct mpib_tenant {
 	TAILQ_ENTRY(mpib_tenant) link;
 };
 
-struct mpib_attachment {
+struct engine_client {
 	struct mpib_tenant *tenant;
 	uint32_t id;
 };
@@ -38,12 +38,12 @@ struct mpib_lane {
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
 	bool connected, killing, killed, destroying, destroyed;
-	int flows;
+	int conns;
 	TAILQ_ENTRY(mpib_lane) link;
 };
 
-struct mpib_flow {
-	struct mpib_attachment *attachment;
+struct engine_conn {
+	struct engine_client *engine_client;
 	struct mpib_lane *lane;
 	uint32_t index;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
@@ -51,13 +51,13 @@ struct mpib_flow {
 	uint32_t hint; /* slot + 1, as last set */
 	uint64_t addr; /* its table, by which its peer knows it */
 	uint64_t moved_to; /* its peer's, 0: that never moved */
-	struct mpib_flow *peer; /* whose table it writes, once started */
-	TAILQ_ENTRY(mpib_flow) link;
+	struct engine_conn *peer; /* whose table it writes, once started */
+	TAILQ_ENTRY(engine_conn) link;
 };
 
 /* A request that a snapshot tells of. */
 struct fake_old {
-	struct mpib_snap_flow flow;
+	struct mpib_snap_conn conn;
 	struct mpib_snap_request request;
 };
 
@@ -74,7 +74,7 @@ struct mpib_engine {
 	struct fake_calls calls; /* callbacks to come */
 	bool hold; /* run none of them */
 	unsigned seed; /* not 0: one a dispatch, and which by chance */
-	int fail_lane, fail_connect, fail_flow; /* -errno for the next one */
+	int fail_lane, fail_connect, fail_conn; /* -errno for the next one */
 	struct fake_old old[FAKE_OLD];
 	unsigned olds, sweeps; /* snapshots of requests asked for */
 };
@@ -92,18 +92,18 @@ int fake_engine_flush(struct mpib_engine *e);
 bool fake_engine_idle(const struct mpib_engine *e);
 
 /* What a shard would find. */
-void fake_flow_break(struct mpib_flow *flow, int error, const char *why);
+void fake_conn_break(struct engine_conn *conn, int error, const char *why);
 void fake_lane_break(struct mpib_lane *lane, int error, const char *why);
 
 /* From now on snapshots tell of this one, at most FAKE_OLD. */
-void fake_old_request(struct mpib_engine *e, const struct mpib_snap_flow *flow,
+void fake_old_request(struct mpib_engine *e, const struct mpib_snap_conn *conn,
 		      const struct mpib_snap_request *request);
 
 /* Of the engine (NULL: all), in any state but destroyed. */
 unsigned fake_lanes(const struct mpib_engine *e);
-unsigned fake_flows(const struct mpib_engine *e);
-/* At the index of an attachment, NULL if there is none. */
-struct mpib_flow *fake_flow(const struct mpib_attachment *a, uint32_t index);
+unsigned fake_conns(const struct mpib_engine *e);
+/* At the index of a client, NULL if there is none. */
+struct engine_conn *fake_conn(const struct engine_client *a, uint32_t index);
 /* The n-th lane of the engine that is not destroyed. */
 struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n);
 

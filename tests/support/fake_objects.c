@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants, lanes and flows of engines that are not there. */
+/* Tenants, lanes and connections of engines that are not there. */
 #include "fake_objects.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 static TAILQ_HEAD(, mpib_tenant) tenants = TAILQ_HEAD_INITIALIZER(tenants);
 static TAILQ_HEAD(, mpib_lane) lanes = TAILQ_HEAD_INITIALIZER(lanes);
-static TAILQ_HEAD(, mpib_flow) flows = TAILQ_HEAD_INITIALIZER(flows);
+static TAILQ_HEAD(, engine_conn) conns = TAILQ_HEAD_INITIALIZER(conns);
 static uint64_t next_addr = 0x1000;
 static uint32_t next_qpn = 1;
 
@@ -21,10 +21,10 @@ void fake_reset(void)
 {
 	struct mpib_tenant *t;
 	struct mpib_lane *l;
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
-	while ((f = TAILQ_FIRST(&flows))) {
-		TAILQ_REMOVE(&flows, f, link);
+	while ((f = TAILQ_FIRST(&conns))) {
+		TAILQ_REMOVE(&conns, f, link);
 		free(f);
 	}
 	while ((l = TAILQ_FIRST(&lanes))) {
@@ -38,22 +38,22 @@ void fake_reset(void)
 	fake_forget();
 }
 
-void fake_flow_break(struct mpib_flow *flow, int error, const char *why)
+void fake_conn_break(struct engine_conn *conn, int error, const char *why)
 {
-	if (flow->broken || flow->stopping || !flow->started)
+	if (conn->broken || conn->stopping || !conn->started)
 		return;
-	flow->broken = true;
-	fake_event(flow->attachment->tenant->engine, flow, NULL, error, why);
+	conn->broken = true;
+	fake_event(conn->engine_client->tenant->engine, conn, NULL, error, why);
 }
 
 void fake_lane_break(struct mpib_lane *lane, int error, const char *why)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
-	TAILQ_FOREACH(f, &flows, link)
+	TAILQ_FOREACH(f, &conns, link)
 	{
 		if (f->lane == lane && !f->destroyed)
-			fake_flow_break(f, error, why);
+			fake_conn_break(f, error, why);
 	}
 	fake_event(lane->tenant->engine, NULL, lane, error, why);
 }
@@ -123,17 +123,17 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	return 0;
 }
 
-void mpib_flow_share(struct mpib_flow *flow, uint32_t weight, uint64_t rate)
+void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate)
 {
-	(void)flow;
+	(void)conn;
 	(void)weight;
 	(void)rate;
 }
 
-void mpib_flow_set_hint(struct mpib_flow *flow, uint32_t slot)
+void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)
 {
-	fake_expect(!flow->destroying, "a hint for a flow that is no more");
-	flow->hint = slot + 1;
+	fake_expect(!conn->destroying, "a hint for a flow that is no more");
+	conn->hint = slot + 1;
 }
 
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
@@ -184,7 +184,7 @@ int mpib_lane_connect(struct mpib_lane *lane,
 	return 0;
 }
 
-void mpib_lane_settled(struct mpib_lane *lane)
+void mpib_lane_established(struct mpib_lane *lane)
 {
 	fake_expect(lane->connected, "a lane settled unconnected");
 }
@@ -198,121 +198,125 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
 	fake_expect(!lane->killing && !lane->destroying, "a lane killed twice");
 	lane->killing = true;
-	TAILQ_FOREACH(f, &flows, link)
+	TAILQ_FOREACH(f, &conns, link)
 	{
 		if (f->lane == lane && !f->destroyed)
-			fake_flow_break(f, -ECONNRESET, "its lane was killed");
+			fake_conn_break(f, -ECONNRESET, "its lane was killed");
 	}
 	fake_later(lane->tenant->engine, done, arg, &lane->killed);
 }
 
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
 	fake_expect(!lane->destroying, "a lane destroyed twice");
 	fake_expect(!lane->connected || lane->killed, "a lane destroyed alive");
-	TAILQ_FOREACH(f, &flows, link)
+	TAILQ_FOREACH(f, &conns, link)
 	fake_expect(f->lane != lane || f->destroyed,
 		    "a lane destroyed with flows");
 	lane->destroying = true;
 	fake_later(lane->tenant->engine, done, arg, &lane->destroyed);
 }
 
-int mpib_flow_create(struct mpib_attachment *attachment, uint32_t index,
-		     bool sender, struct mpib_lane *lane,
-		     struct mpib_flow **flow)
+int engine_conn_create(struct engine_client *engine_client, uint32_t index,
+		       bool sender, struct mpib_lane *lane,
+		       struct engine_conn **conn)
 {
-	struct mpib_engine *e = attachment->tenant->engine;
-	struct mpib_flow *f;
-	int rc = e->fail_flow;
+	struct mpib_engine *e = engine_client->tenant->engine;
+	struct engine_conn *f;
+	int rc = e->fail_conn;
 
-	e->fail_flow = 0;
+	e->fail_conn = 0;
 	if (rc < 0)
 		return rc;
-	fake_expect(lane->tenant == attachment->tenant,
+	fake_expect(lane->tenant == engine_client->tenant,
 		    "a flow of two tenants");
 	fake_expect(!lane->destroying, "a flow on a destroyed lane");
-	fake_expect(!fake_flow(attachment, index), "two flows of one index");
+	fake_expect(!fake_conn(engine_client, index), "two flows of one index");
 	if (lane->local.imm_version == 1) {
-		TAILQ_FOREACH(f, &flows, link)
+		TAILQ_FOREACH(f, &conns, link)
 		fake_expect(f->lane != lane, "two flows on a lane of one");
 	}
 	f = calloc(1, sizeof(*f));
-	f->attachment = attachment;
+	f->engine_client = engine_client;
 	f->lane = lane;
 	f->index = index;
 	f->sender = sender;
 	f->addr = next_addr;
 	next_addr += 0x1000;
-	TAILQ_INSERT_TAIL(&flows, f, link);
-	*flow = f;
+	TAILQ_INSERT_TAIL(&conns, f, link);
+	*conn = f;
 	return 0;
 }
 
-void mpib_flow_local(const struct mpib_flow *flow, struct mpib_flow_info *info)
+void engine_conn_local(const struct engine_conn *conn,
+		       struct engine_conn_info *info)
 {
-	*info = (struct mpib_flow_info){ .id = 1, .addr = flow->addr };
+	*info = (struct engine_conn_info){ .id = 1, .addr = conn->addr };
 }
 
 /* Whether what from writes can still end up in the memory of to. */
-static bool can_reach(const struct mpib_flow *from, const struct mpib_flow *to)
+static bool can_reach(const struct engine_conn *from,
+		      const struct engine_conn *to)
 {
 	return from->started && !from->stopped && !from->lane->killed &&
 	       !to->lane->killed;
 }
 
-bool mpib_flow_moved(struct mpib_flow *flow,
-		     const struct mpib_flow_info *remote)
+bool engine_conn_moved(struct engine_conn *conn,
+		       const struct engine_conn_info *remote)
 {
-	flow->moved_to = remote->addr;
+	conn->moved_to = remote->addr;
 	return true;
 }
 
-void mpib_flow_start(struct mpib_flow *flow,
-		     const struct mpib_flow_info *remote)
+void engine_conn_start(struct engine_conn *conn,
+		       const struct engine_conn_info *remote)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
-	fake_expect(!flow->started && !flow->stopping, "a flow started late");
-	fake_expect(flow->lane->connected, "a flow started on no lane");
-	flow->started = true;
-	TAILQ_FOREACH(f, &flows, link)
+	fake_expect(!conn->started && !conn->stopping, "a flow started late");
+	fake_expect(conn->lane->connected, "a flow started on no lane");
+	conn->started = true;
+	TAILQ_FOREACH(f, &conns, link)
 	{
 		if (f->addr != remote->addr)
 			continue;
-		flow->peer = f;
-		fake_expect(!f->destroying || !can_reach(flow, f),
+		conn->peer = f;
+		fake_expect(!f->destroying || !can_reach(conn, f),
 			    "a flow started against freed memory");
 	}
 }
 
-void mpib_flow_stop(struct mpib_flow *flow, int error, mpib_done_fn *done,
-		    void *arg)
+void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
+		      void *arg)
 {
-	fake_expect(!flow->destroying, "a flow stopped after its end");
-	if (!flow->stopping)
-		flow->error = error;
-	flow->stopping = true;
-	fake_later(flow->attachment->tenant->engine, done, arg, &flow->stopped);
+	fake_expect(!conn->destroying, "a flow stopped after its end");
+	if (!conn->stopping)
+		conn->error = error;
+	conn->stopping = true;
+	fake_later(conn->engine_client->tenant->engine, done, arg,
+		   &conn->stopped);
 }
 
-void mpib_flow_destroy(struct mpib_flow *flow, mpib_done_fn *done, void *arg)
+void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
+			 void *arg)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
-	fake_expect(flow->stopped, "a flow destroyed unstopped");
-	fake_expect(!flow->destroying, "a flow destroyed twice");
-	TAILQ_FOREACH(f, &flows, link)
-	fake_expect(f->peer != flow || !can_reach(f, flow),
+	fake_expect(conn->stopped, "a flow destroyed unstopped");
+	fake_expect(!conn->destroying, "a flow destroyed twice");
+	TAILQ_FOREACH(f, &conns, link)
+	fake_expect(f->peer != conn || !can_reach(f, conn),
 		    "memory freed under a peer's writes");
-	flow->destroying = true;
-	fake_later(flow->attachment->tenant->engine, done, arg,
-		   &flow->destroyed);
+	conn->destroying = true;
+	fake_later(conn->engine_client->tenant->engine, done, arg,
+		   &conn->destroyed);
 }
 
 unsigned fake_lanes(const struct mpib_engine *e)
@@ -325,23 +329,23 @@ unsigned fake_lanes(const struct mpib_engine *e)
 	return n;
 }
 
-unsigned fake_flows(const struct mpib_engine *e)
+unsigned fake_conns(const struct mpib_engine *e)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(f, &flows, link)
-	n += !f->destroyed && (!e || f->attachment->tenant->engine == e);
+	TAILQ_FOREACH(f, &conns, link)
+	n += !f->destroyed && (!e || f->engine_client->tenant->engine == e);
 	return n;
 }
 
-struct mpib_flow *fake_flow(const struct mpib_attachment *a, uint32_t index)
+struct engine_conn *fake_conn(const struct engine_client *a, uint32_t index)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
-	TAILQ_FOREACH(f, &flows, link)
+	TAILQ_FOREACH(f, &conns, link)
 	{
-		if (f->attachment == a && f->index == index && !f->destroyed)
+		if (f->engine_client == a && f->index == index && !f->destroyed)
 			return f;
 	}
 	return NULL;
@@ -362,16 +366,16 @@ struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n)
 void fake_engine_die(struct mpib_engine *e)
 {
 	struct mpib_lane *l;
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
 	TAILQ_FOREACH(l, &lanes, link)
 	{
 		if (l->tenant->engine == e)
 			l->killed = l->destroyed = true;
 	}
-	TAILQ_FOREACH(f, &flows, link)
+	TAILQ_FOREACH(f, &conns, link)
 	{
-		if (f->attachment->tenant->engine == e)
+		if (f->engine_client->tenant->engine == e)
 			f->stopped = f->destroyed = true;
 	}
 }

@@ -11,8 +11,8 @@ void fake_forget(void);
 /* Call done(arg, 0) at a later dispatch; *mark, if any, is true from then. */
 void fake_later(struct mpib_engine *e, mpib_done_fn *done, void *arg,
 		bool *mark);
-/* An event of flow, or of lane. */
-void fake_event(struct mpib_engine *e, struct mpib_flow *flow,
+/* An event of connection, or of lane. */
+void fake_event(struct mpib_engine *e, struct engine_conn *conn,
 		struct mpib_lane *lane, int error, const char *why);
 
 #endif

@@ -11,17 +11,17 @@ struct taking {
 	bool over;
 };
 
-uint32_t mpib_attachment_id(const struct mpib_attachment *attachment)
+uint32_t engine_client_id(const struct engine_client *engine_client)
 {
-	return attachment->id;
+	return engine_client->id;
 }
 
-void fake_old_request(struct mpib_engine *e, const struct mpib_snap_flow *flow,
+void fake_old_request(struct mpib_engine *e, const struct mpib_snap_conn *conn,
 		      const struct mpib_snap_request *request)
 {
 	struct fake_old *old = &e->old[e->olds++];
 
-	old->flow = *flow;
+	old->conn = *conn;
 	old->request = *request;
 }
 
@@ -41,16 +41,16 @@ int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
 	struct taking *t = calloc(1, sizeof(*t));
 
 	engine->sweeps++;
-	snap->flow = calloc(FAKE_OLD, sizeof(*snap->flow));
+	snap->conn = calloc(FAKE_OLD, sizeof(*snap->conn));
 	snap->request = calloc(FAKE_OLD, sizeof(*snap->request));
 	for (unsigned i = 0; i < engine->olds; i++) {
-		snap->flow[i] = engine->old[i].flow;
+		snap->conn[i] = engine->old[i].conn;
 		if (engine->old[i].request.age_ns < older_ns)
 			continue;
 		snap->request[snap->requests] = engine->old[i].request;
-		snap->request[snap->requests++].flow = i;
+		snap->request[snap->requests++].conn = i;
 	}
-	snap->flows = engine->olds;
+	snap->conns = engine->olds;
 	*t = (struct taking){ .snap = snap, .fn = fn, .arg = arg };
 	fake_later(engine, tell, t, &t->over);
 	return 0;
@@ -58,7 +58,7 @@ int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
 
 void mpib_snapshot_free(struct mpib_snapshot *snap)
 {
-	free(snap->flow);
+	free(snap->conn);
 	free(snap->request);
 	free(snap);
 }

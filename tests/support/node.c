@@ -310,10 +310,10 @@ json_t *node_ask(const struct node *node, const char *command)
 	return data;
 }
 
-json_int_t node_ledger(const struct node *node, const char *key)
+json_int_t node_usage(const struct node *node, const char *key)
 {
 	json_t *info = node_ask(node, "info");
-	const json_t *n = json_object_get(json_object_get(info, "ledger"), key);
+	const json_t *n = json_object_get(json_object_get(info, "usage"), key);
 	json_int_t value = json_integer_value(n);
 
 	assert_true(json_is_integer(n));
@@ -321,12 +321,12 @@ json_int_t node_ledger(const struct node *node, const char *key)
 	return value;
 }
 
-void node_until_ledger(const struct node *node, const char *key, json_int_t n)
+void node_until_usage(const struct node *node, const char *key, json_int_t n)
 {
 	unsigned long long until = node_ms() + 60000;
 	json_int_t now;
 
-	while ((now = node_ledger(node, key)) != n) {
+	while ((now = node_usage(node, key)) != n) {
 		if (node_ms() > until)
 			fail_msg("%s of the ledger stays %d", key, (int)now);
 		usleep(1000);

@@ -58,9 +58,9 @@ bool run_over(struct run *run);
 /* Data of a stats command. */
 json_t *node_ask(const struct node *node, const char *command);
 /* One number of info's ledger. */
-json_int_t node_ledger(const struct node *node, const char *key);
+json_int_t node_usage(const struct node *node, const char *key);
 /* Ask until the ledger's key is n; fails the test after 10 s. */
-void node_until_ledger(const struct node *node, const char *key, json_int_t n);
+void node_until_usage(const struct node *node, const char *key, json_int_t n);
 
 /* A connected control or stats socket. */
 int node_dial(const struct node *node, const char *name, int type);

@@ -16,14 +16,14 @@ const char *mpib_json_str(const json_t *o, const char *key)
 }
 
 /* {"sout": n, "sup": n} */
-static uint64_t both(const json_t *row, const char *key)
+static uint64_t columns_both(const json_t *row, const char *key)
 {
 	const json_t *rails = json_object_get(row, key);
 
 	return mpib_json_num(rails, "sout") + mpib_json_num(rails, "sup");
 }
 
-static void set_bytes(struct mpib_table *t, unsigned column, uint64_t n)
+static void columns_set_bytes(struct mpib_table *t, unsigned column, uint64_t n)
 {
 	char buf[16];
 
@@ -45,7 +45,7 @@ void mpib_cell_number(struct mpib_table *t, unsigned column, const json_t *row,
 void mpib_cell_bytes(struct mpib_table *t, unsigned column, const json_t *row,
 		     const char *key)
 {
-	set_bytes(t, column, mpib_json_num(row, key));
+	columns_set_bytes(t, column, mpib_json_num(row, key));
 }
 
 void mpib_cell_count(struct mpib_table *t, unsigned column, const json_t *row,
@@ -73,13 +73,13 @@ void mpib_cell_bytes_sup(struct mpib_table *t, unsigned column,
 void mpib_cell_bytes_both(struct mpib_table *t, unsigned column,
 			  const json_t *row, const char *key)
 {
-	set_bytes(t, column, both(row, key));
+	columns_set_bytes(t, column, columns_both(row, key));
 }
 
 void mpib_cell_number_both(struct mpib_table *t, unsigned column,
 			   const json_t *row, const char *key)
 {
-	mpib_table_set(t, column, "%" PRIu64, both(row, key));
+	mpib_table_set(t, column, "%" PRIu64, columns_both(row, key));
 }
 
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns)

@@ -6,7 +6,7 @@
 
 #include "ctl/show/table.h"
 
-static const char *str(const json_t *o, const char *key)
+static const char *stuck_str(const json_t *o, const char *key)
 {
 	const char *s = json_string_value(json_object_get(o, key));
 
@@ -39,19 +39,19 @@ static void set_rails(struct mpib_table *t, unsigned column,
 	mpib_table_set(t, column, "%s", *text ? text : "-");
 }
 
-static void add(struct mpib_table *t, const json_t *q)
+static void stuck_add(struct mpib_table *t, const json_t *q)
 {
 	mpib_table_row(t);
 	mpib_table_set(t, 0, "%.1f s",
 		       json_real_value(json_object_get(q, "age_s")));
-	mpib_table_set(t, 1, "%s", str(q, "direction"));
+	mpib_table_set(t, 1, "%s", stuck_str(q, "direction"));
 	set_num(t, 2, json_object_get(q, "pid"));
 	set_num(t, 3, json_object_get(q, "local_rank"));
 	set_num(t, 4, json_object_get(q, "remote_rank"));
-	mpib_table_set(t, 5, "%s", str(q, "peer"));
+	mpib_table_set(t, 5, "%s", stuck_str(q, "peer"));
 	set_rails(t, 6, json_object_get(q, "rails"));
-	mpib_table_set(t, 7, "%s", str(q, "last"));
-	mpib_table_set(t, 8, "%s", str(q, "job_id"));
+	mpib_table_set(t, 7, "%s", stuck_str(q, "last"));
+	mpib_table_set(t, 8, "%s", stuck_str(q, "job_id"));
 }
 
 void mpib_ctl_print_stuck(const json_t *data, unsigned width, FILE *out)
@@ -65,10 +65,11 @@ void mpib_ctl_print_stuck(const json_t *data, unsigned width, FILE *out)
 	size_t i;
 
 	mpib_table_init(&t, heads);
-	json_array_foreach(json_object_get(data, "requests"), i, q) add(&t, q);
+	json_array_foreach(json_object_get(data, "requests"), i, q)
+		stuck_add(&t, q);
 	json_array_foreach(json_object_get(data, "connecting"), i, q)
 	{
-		add(&t, q);
+		stuck_add(&t, q);
 		mpib_table_set(&t, 7, "%s", "not connected");
 	}
 	mpib_table_print(&t, width, out);

@@ -50,7 +50,7 @@ void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 	va_end(ap);
 }
 
-static unsigned measure(const struct mpib_table *t, unsigned *width)
+static unsigned table_measure(const struct mpib_table *t, unsigned *width)
 {
 	unsigned sum = 0;
 
@@ -68,7 +68,7 @@ static unsigned measure(const struct mpib_table *t, unsigned *width)
 }
 
 /* One off the widest column of text; false when none can give any. */
-static bool shrink(const struct mpib_table *t, unsigned *width)
+static bool table_shrink(const struct mpib_table *t, unsigned *width)
 {
 	unsigned widest = t->columns;
 
@@ -112,9 +112,9 @@ static void print_line(const struct mpib_table *t, const unsigned *width,
 void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out)
 {
 	unsigned column[MPIB_TABLE_COLUMNS];
-	unsigned sum = measure(t, column);
+	unsigned sum = table_measure(t, column);
 
-	while (sum > width && shrink(t, column))
+	while (sum > width && table_shrink(t, column))
 		sum--;
 	print_line(t, column, t->head[0], sizeof(t->head[0]), out);
 	for (unsigned r = 0; r < t->rows; r++)
@@ -122,8 +122,8 @@ void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out)
 }
 
 /* Three digits and a unit; below the first unit it is exact. */
-static const char *human(uint64_t n, unsigned base, const char *const *units,
-			 char *buf, size_t len)
+static const char *table_human(uint64_t n, unsigned base,
+			       const char *const *units, char *buf, size_t len)
 {
 	double v = (double)n;
 	unsigned u = 0;
@@ -149,7 +149,7 @@ const char *mpib_human_bytes(uint64_t n, char *buf, size_t len)
 	static const char *const units[] = { " B",   " KiB", " MiB", " GiB",
 					     " TiB", " PiB", " EiB", NULL };
 
-	return human(n, 1024, units, buf, len);
+	return table_human(n, 1024, units, buf, len);
 }
 
 const char *mpib_human_count(uint64_t n, char *buf, size_t len)
@@ -157,5 +157,5 @@ const char *mpib_human_count(uint64_t n, char *buf, size_t len)
 	static const char *const units[] = { "",   " k", " M", " G",
 					     " T", " P", " E", NULL };
 
-	return human(n, 1000, units, buf, len);
+	return table_human(n, 1000, units, buf, len);
 }

@@ -8,8 +8,8 @@
 #include "ctl/show/stuck.h"
 
 /* "soft (io_uring)" in a word, as a line has no room for more. */
-static void provider(struct mpib_table *t, unsigned column, const json_t *row,
-		     const char *key)
+static void views_provider(struct mpib_table *t, unsigned column,
+			   const json_t *row, const char *key)
 {
 	const char *whole = mpib_json_str(row, key);
 	const char *inner = strchr(whole, '(');
@@ -36,7 +36,7 @@ static const struct mpib_column rails[] = {
 	{ "#RX", mpib_cell_bytes, "rx_bytes" },
 	{ "#WRS", mpib_cell_count, "tx_wrs" },
 	{ "#ERRORS", mpib_cell_count, "cqe_errors" },
-	{ "PROVIDER", provider, "provider" },
+	{ "PROVIDER", views_provider, "provider" },
 	{ NULL, NULL, NULL },
 };
 
@@ -63,8 +63,8 @@ static void print_clients(const json_t *data, unsigned width, FILE *out)
 	mpib_columns_print(clients, data, width, out);
 }
 
-static void rank(struct mpib_table *t, unsigned column, const json_t *row,
-		 const char *key)
+static void views_rank(struct mpib_table *t, unsigned column, const json_t *row,
+		       const char *key)
 {
 	if (json_is_integer(json_object_get(row, key)))
 		mpib_cell_number(t, column, row, key);
@@ -72,8 +72,8 @@ static void rank(struct mpib_table *t, unsigned column, const json_t *row,
 		mpib_table_set(t, column, "-");
 }
 
-static void stalls(struct mpib_table *t, unsigned column, const json_t *row,
-		   const char *key)
+static void views_stalls(struct mpib_table *t, unsigned column,
+			 const json_t *row, const char *key)
 {
 	const json_t *all = json_object_get(row, key);
 	char buf[16];
@@ -85,7 +85,7 @@ static void stalls(struct mpib_table *t, unsigned column, const json_t *row,
 					buf, sizeof(buf)));
 }
 
-static const char *moved(const json_t *row)
+static const char *views_moved(const json_t *row)
 {
 	return strcmp(mpib_json_str(row, "direction"), "send") ? "rx_bytes"
 							       : "tx_bytes";
@@ -95,14 +95,14 @@ static void moved_sout(struct mpib_table *t, unsigned column, const json_t *row,
 		       const char *key)
 {
 	(void)key;
-	mpib_cell_bytes_sout(t, column, row, moved(row));
+	mpib_cell_bytes_sout(t, column, row, views_moved(row));
 }
 
 static void moved_sup(struct mpib_table *t, unsigned column, const json_t *row,
 		      const char *key)
 {
 	(void)key;
-	mpib_cell_bytes_sup(t, column, row, moved(row));
+	mpib_cell_bytes_sup(t, column, row, views_moved(row));
 }
 
 static const struct mpib_column conns[] = {
@@ -110,12 +110,12 @@ static const struct mpib_column conns[] = {
 	{ "#CONN", mpib_cell_number, "index" },
 	{ "DIR", mpib_cell_text, "direction" },
 	{ "PEER", mpib_cell_text, "peer" },
-	{ "#RANK", rank, "local_rank" },
-	{ "#TO", rank, "remote_rank" },
+	{ "#RANK", views_rank, "local_rank" },
+	{ "#TO", views_rank, "remote_rank" },
 	{ "#SOUT", moved_sout, NULL },
 	{ "#SUP", moved_sup, NULL },
 	{ "#MSGS", mpib_cell_count, "messages" },
-	{ "#STALLS", stalls, "stalls" },
+	{ "#STALLS", views_stalls, "stalls" },
 	{ NULL, NULL, NULL },
 };
 
@@ -148,8 +148,8 @@ static void print_conns(const json_t *data, unsigned width, FILE *out)
 	mpib_table_fini(&t);
 }
 
-static void imm(struct mpib_table *t, unsigned column, const json_t *row,
-		const char *key)
+static void views_imm(struct mpib_table *t, unsigned column, const json_t *row,
+		      const char *key)
 {
 	mpib_table_set(t, column, "v%" PRIu64, mpib_json_num(row, key));
 }
@@ -163,8 +163,8 @@ static void qps_of_each(struct mpib_table *t, unsigned column,
 		       mpib_json_num(qps, "sout"), mpib_json_num(qps, "sup"));
 }
 
-static void spread(struct mpib_table *t, unsigned column, const json_t *row,
-		   const char *key)
+static void views_spread(struct mpib_table *t, unsigned column,
+			 const json_t *row, const char *key)
 {
 	mpib_cell_text(t, column, json_object_get(row, key), "mode");
 }
@@ -176,14 +176,14 @@ static void lane_state(struct mpib_table *t, unsigned column, const json_t *row,
 	if (json_is_true(json_object_get(row, "broken")))
 		mpib_table_set(t, column, "broken");
 	else
-		spread(t, column, row, key);
+		views_spread(t, column, row, key);
 }
 
 static const struct mpib_column lanes[] = {
 	{ "PEER", mpib_cell_text, "peer" },
 	{ "#UID", mpib_cell_number, "uid" },
 	{ "#SHARD", mpib_cell_number, "shard" },
-	{ "#IMM", imm, "imm" },
+	{ "#IMM", views_imm, "imm" },
 	{ "#CONNS", mpib_cell_number, "connections" },
 	{ "#QPS", qps_of_each, "qps" },
 	{ "STATE", lane_state, "spread" },
@@ -220,8 +220,8 @@ static void conn_name(struct mpib_table *t, unsigned column, const json_t *row,
 		       mpib_json_num(row, "client"), mpib_json_num(row, key));
 }
 
-static void source(struct mpib_table *t, unsigned column, const json_t *row,
-		   const char *key)
+static void views_source(struct mpib_table *t, unsigned column,
+			 const json_t *row, const char *key)
 {
 	if (!strcmp(mpib_json_str(row, key), "hint") &&
 	    !json_is_integer(json_object_get(row, "hint_slot")))
@@ -230,8 +230,8 @@ static void source(struct mpib_table *t, unsigned column, const json_t *row,
 		mpib_cell_text(t, column, row, key);
 }
 
-static void age(struct mpib_table *t, unsigned column, const json_t *row,
-		const char *key)
+static void views_age(struct mpib_table *t, unsigned column, const json_t *row,
+		      const char *key)
 {
 	double s = json_number_value(json_object_get(row, key));
 
@@ -244,8 +244,8 @@ static void age(struct mpib_table *t, unsigned column, const json_t *row,
 }
 
 /* SOUT's and SUP's. */
-static void rtt(struct mpib_table *t, unsigned column, const json_t *row,
-		const char *key)
+static void views_rtt(struct mpib_table *t, unsigned column, const json_t *row,
+		      const char *key)
 {
 	static const char *const rail[] = { "sout", "sup" };
 	const json_t *all = json_object_get(row, key);
@@ -266,11 +266,11 @@ static const struct mpib_column why[] = {
 	{ "CONN", conn_name, "index" },
 	{ "PEER", mpib_cell_text, "peer" },
 	{ "#SUP/1024", mpib_cell_number, "sup_bw" },
-	{ "SOURCE", source, "source" },
-	{ "#FOR", age, "age_s" },
+	{ "SOURCE", views_source, "source" },
+	{ "#FOR", views_age, "age_s" },
 	{ "PATH", mpib_cell_text, "path" },
-	{ "#RTT US", rtt, "rails" },
-	{ "SPREAD", spread, "spread" },
+	{ "#RTT US", views_rtt, "rails" },
+	{ "SPREAD", views_spread, "spread" },
 	{ NULL, NULL, NULL },
 };
 
@@ -279,15 +279,15 @@ static void print_why(const json_t *data, unsigned width, FILE *out)
 	mpib_columns_print(why, data, width, out);
 }
 
-static void setting(struct mpib_table *t, unsigned column, const json_t *row,
-		    const char *key)
+static void views_setting(struct mpib_table *t, unsigned column,
+			  const json_t *row, const char *key)
 {
 	mpib_table_set(t, column, "%s.%s", mpib_json_str(row, "section"),
 		       mpib_json_str(row, key));
 }
 
 static const struct mpib_column config[] = {
-	{ "SETTING", setting, "key" },
+	{ "SETTING", views_setting, "key" },
 	{ "VALUE", mpib_cell_text, "value" },
 	{ "ORIGIN", mpib_cell_text, "origin" },
 	{ NULL, NULL, NULL },

@@ -5,8 +5,8 @@
 #include "ctl/show/views.h"
 
 /* Words of text from column at on, below each other at column indent. */
-static void wrap(const char *text, unsigned at, unsigned indent, unsigned width,
-		 FILE *out)
+static void views_events_wrap(const char *text, unsigned at, unsigned indent,
+			      unsigned width, FILE *out)
 {
 	while (*text) {
 		unsigned len = (unsigned)strcspn(text, " ");
@@ -43,7 +43,8 @@ static void print_event(const json_t *e, unsigned width, FILE *out)
 	at = fprintf(out, "%5" JSON_INTEGER_FORMAT "  %s  %-5.5s  ",
 		     json_integer_value(json_object_get(e, "seq")), clock,
 		     level ? level : "");
-	wrap(text ? text : "", (unsigned)at, (unsigned)at, width, out);
+	views_events_wrap(text ? text : "", (unsigned)at, (unsigned)at, width,
+			  out);
 }
 
 void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out)

@@ -7,13 +7,13 @@
 
 #define BAR 40
 
-static double num(const json_t *o, const char *key)
+static double views_hist_num(const json_t *o, const char *key)
 {
 	return json_number_value(json_object_get(o, key));
 }
 
 /* "1.23 ms" */
-static const char *duration(double ns, char *buf, size_t len)
+static const char *views_hist_duration(double ns, char *buf, size_t len)
 {
 	static const char *const unit[] = { "ns", "us", "ms", "s" };
 	unsigned u = 0;
@@ -32,14 +32,16 @@ static void set_duration(struct mpib_table *t, unsigned column, double ns)
 {
 	char text[16];
 
-	mpib_table_set(t, column, "%s", duration(ns, text, sizeof(text)));
+	mpib_table_set(t, column, "%s",
+		       views_hist_duration(ns, text, sizeof(text)));
 }
 
-static void add(struct mpib_table *t, const json_t *h, const char *name)
+static void views_hist_add(struct mpib_table *t, const json_t *h,
+			   const char *name)
 {
 	static const char *const keys[] = { "p50_ns", "p90_ns", "p99_ns",
 					    "p999_ns", "max_ns" };
-	double count = num(h, "count");
+	double count = views_hist_num(h, "count");
 	char text[16];
 
 	mpib_table_row(t);
@@ -47,7 +49,7 @@ static void add(struct mpib_table *t, const json_t *h, const char *name)
 	mpib_table_set(t, 1, "%s",
 		       mpib_human_count((uint64_t)count, text, sizeof(text)));
 	for (unsigned i = 0; i < 5 && count > 0; i++)
-		set_duration(t, 2 + i, num(h, keys[i]));
+		set_duration(t, 2 + i, views_hist_num(h, keys[i]));
 }
 
 static void print_lines(const json_t *list, const char *first, unsigned width,
@@ -68,11 +70,12 @@ static void print_lines(const json_t *list, const char *first, unsigned width,
 
 		if (!name) {
 			snprintf(conn, sizeof(conn), "%.0f/%.0f %s",
-				 num(h, "client"), num(h, "index"),
+				 views_hist_num(h, "client"),
+				 views_hist_num(h, "index"),
 				 json_string_value(json_object_get(h, "peer")));
 			name = conn;
 		}
-		add(&t, h, name);
+		views_hist_add(&t, h, name);
 	}
 	mpib_table_print(&t, width, out);
 	mpib_table_fini(&t);
@@ -98,7 +101,8 @@ static void print_bars(const json_t *buckets, FILE *out)
 		char text[16] = "more", count[16];
 
 		if (json_is_number(above))
-			duration(json_number_value(above), text, sizeof(text));
+			views_hist_duration(json_number_value(above), text,
+					    sizeof(text));
 		fprintf(out, "< %8s  %7s  %.*s\n", text,
 			mpib_human_count((uint64_t)n, count, sizeof(count)),
 			len < 1 ? 1 : len,

@@ -6,20 +6,20 @@
 #include "ctl/show/columns.h"
 #include "ctl/show/views.h"
 
-static void print_ledger(const json_t *ledger, FILE *out)
+static void print_usage(const json_t *usage, FILE *out)
 {
 	char registered[16], mapped[16];
 
-	mpib_human_bytes(mpib_json_num(ledger, "registered_bytes"), registered,
+	mpib_human_bytes(mpib_json_num(usage, "registered_bytes"), registered,
 			 sizeof(registered));
-	mpib_human_bytes(mpib_json_num(ledger, "mapped_bytes"), mapped,
+	mpib_human_bytes(mpib_json_num(usage, "mapped_bytes"), mapped,
 			 sizeof(mapped));
 	fprintf(out,
 		"held        %" PRIu64 " clients (%" PRIu64
 		" leaving), %" PRIu64 " regions of %s, %s mapped\n",
-		mpib_json_num(ledger, "attached"),
-		mpib_json_num(ledger, "leaving"),
-		mpib_json_num(ledger, "regions"), registered, mapped);
+		mpib_json_num(usage, "attached"),
+		mpib_json_num(usage, "leaving"),
+		mpib_json_num(usage, "regions"), registered, mapped);
 }
 
 static void print_shard(size_t i, const json_t *s, FILE *out)
@@ -65,7 +65,7 @@ void mpib_ctl_print_info(const json_t *data, unsigned width, FILE *out)
 	fprintf(out, "clients     %" PRIu64 ", %" PRIu64 " connections\n",
 		mpib_json_num(data, "clients"),
 		mpib_json_num(data, "connections"));
-	print_ledger(json_object_get(data, "ledger"), out);
+	print_usage(json_object_get(data, "usage"), out);
 	json_array_foreach(json_object_get(data, "shards"), i, item)
 		print_shard(i, item, out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine as a whole: shards stopped and started, the status segment, and
- * the regions of attachments.
+ * the regions of clients.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 
 /* In builds with a sanitizer, which are to find what others live with. */
@@ -67,10 +67,10 @@ int mpib_engine_run(struct mpib_engine *engine)
 	return 0;
 }
 
-void mpib_engine_heirloom(const struct mpib_engine *engine,
-			  struct mpib_engine_heirloom *h)
+void mpib_engine_inherited(const struct mpib_engine *engine,
+			   struct mpib_engine_inherited *h)
 {
-	*h = (struct mpib_engine_heirloom){
+	*h = (struct mpib_engine_inherited){
 		.status = engine->status_seg.own,
 		.shards = engine->shards,
 	};
@@ -80,7 +80,7 @@ void mpib_engine_heirloom(const struct mpib_engine *engine,
 
 int mpib_engine_inherit(struct mpib_engine *engine)
 {
-	const struct mpib_engine_heirloom *h = engine->cfg.heirloom;
+	const struct mpib_engine_inherited *h = engine->cfg.inherited;
 	const struct mpib_status *status;
 	int fd, rc;
 
@@ -100,23 +100,22 @@ int mpib_engine_inherit(struct mpib_engine *engine)
 	return -EPROTO;
 }
 
-void mpib_engine_parcel(struct mpib_parcel *p, struct mpib_engine *engine)
+void mpib_engine_serialize(struct mpib_serial *p, struct mpib_engine *engine)
 {
 	uint32_t drained = mpib_engine_drained(engine);
 
-	mpib_parcel_mark(p, "engine");
-	mpib_parcel_count(p, &drained, (1u << MPIB_RAILS) - 1);
+	mpib_serial_mark(p, "engine");
+	mpib_serial_count(p, &drained, (1u << MPIB_RAILS) - 1);
 	if (!p->packing)
 		atomic_store(&engine->drained, drained);
 	for (unsigned i = 0; i < engine->shards; i++)
-		mpib_shard_counts_parcel(p, &engine->shard[i]);
+		mpib_shard_counts_serialize(p, &engine->shard[i]);
 }
 
-int mpib_mr_restore(struct mpib_attachment *attachment,
+int mpib_mr_restore(struct engine_client *client,
 		    const struct mpib_mr_attr *attr, uint32_t handle)
 {
-	if (handle == 0 || handle >= MPIB_MRS_MAX ||
-	    attachment->mr_made[handle])
+	if (handle == 0 || handle >= MPIB_MRS_MAX || client->mr_made[handle])
 		return -EINVAL;
-	return mpib_mr_make(attachment, attr, handle, &attachment->mr[handle]);
+	return mpib_mr_make(client, attr, handle, &client->mr[handle]);
 }

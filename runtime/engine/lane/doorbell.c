@@ -3,16 +3,16 @@
  * Posting. What a turn has for a QP, of whatever connections, is one chain of
  * pooled WRs and goes out with one doorbell at the end of the turn. An inline
  * WR's bytes are read only then, so they stay where they are until the turn is
- * over: they are entries of the flows' tables.
+ * over: they are entries of the connections' tables.
  */
 #include <assert.h>
 
 #include "engine/lane/lane.h"
 
 /* What stands before bad was taken. What follows from that is for those to say
- * who know the flows: recovery/break.c. */
-static void refused(struct mpib_lane_qp *q, struct mpib_wr *first, uint32_t n,
-		    const struct mpib_wr *bad, int error)
+ * who know the connections: recovery/break.c. */
+static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
+			     uint32_t n, const struct mpib_wr *bad, int error)
 {
 	uint32_t taken = 0;
 
@@ -41,7 +41,7 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 	rc = mpib_wr_chain_post(&q->chain, q->qp, &bad);
 	s->rail[q->rail].n.posts++;
 	if (rc < 0)
-		refused(q, first, n, bad, rc);
+		doorbell_refused(q, first, n, bad, rc);
 	/* The device has its copy. */
 	for (wr = &first->wr; wr; wr = next) {
 		next = wr->next;
@@ -56,7 +56,7 @@ void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 	struct mpib_shard *s = q->lane->shard;
 
 	if (!q->chain.n)
-		LIST_INSERT_HEAD(&s->rung, q, ring_link);
+		LIST_INSERT_HEAD(&s->dirty, q, ring_link);
 	w->wr.wr_id |= ++q->posted & 0xffffff;
 	q->asked = q->posted;
 	mpib_wr_chain_add(&q->chain, w);
@@ -71,7 +71,7 @@ void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 	/* Who posts has asked mpib_qp_room(). */
 	assert(s->wrs.left >= n);
 	if (!q->chain.n)
-		LIST_INSERT_HEAD(&s->rung, q, ring_link);
+		LIST_INSERT_HEAD(&s->dirty, q, ring_link);
 	for (unsigned i = 0; i < n; i++) {
 		struct mpib_wr *w = mpib_wr_take(&s->wrs);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sure.h"
+#include "base/xalloc.h"
 #include "engine/lane/spread.h"
 #include "engine/split/policy.h"
 #include "verbs/explain.h"
@@ -80,7 +80,7 @@ static bool ends_delivered(const struct mpib_engine_config *cfg,
 }
 
 /* How many there will be counts also where none is made yet. */
-static int make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
+static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
 {
 	if (!(l->away >> r & 1))
 		return mpib_lane_make_qps(l, r, qps);
@@ -114,7 +114,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		cfg->failover && l->rails > 1 && (!want || want->failover);
 	l->delivered = ends_delivered(cfg, l) && (!want || want->delivered);
 	l->all = (uint8_t)((1u << l->rails) - 1);
-	TAILQ_INIT(&l->flows);
+	TAILQ_INIT(&l->conns);
 	l->full_turn = UINT64_MAX;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		mpib_tracker_init(&l->track[r]);
@@ -125,7 +125,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	if (rc < 0)
 		goto err_lane;
 	for (unsigned r = 0; r < l->rails; r++) {
-		rc = make_rail(l, r, want ? want->rail[r].qps : cfg->qps[r]);
+		rc = lane_make_rail(l, r,
+				    want ? want->rail[r].qps : cfg->qps[r]);
 		if (rc < 0)
 			goto err_lane;
 	}
@@ -231,7 +232,7 @@ int mpib_lane_connect(struct mpib_lane *lane,
 	rc = mpib_lane_leave_out(lane, remote->away);
 	if (rc < 0) {
 		snprintf(why, why_len, "%s",
-			 mpib_engine_trouble(lane->shard->engine, rc));
+			 mpib_engine_last_error(lane->shard->engine, rc));
 		return rc;
 	}
 	for (unsigned r = 0; r < lane->rails; r++) {
@@ -268,7 +269,7 @@ void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 	snprintf(lane->peer, sizeof(lane->peer), "%s", peer);
 }
 
-static void on_destroy(struct mpib_msg *msg)
+static void lane_on_destroy(struct mpib_msg *msg)
 {
 	struct mpib_call *call = (struct mpib_call *)msg;
 	struct mpib_lane *lane = call->what;
@@ -282,15 +283,15 @@ static void on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-struct destroy {
+struct lane_destroy {
 	struct mpib_lane *lane;
 	mpib_done_fn *done;
 	void *arg;
 };
 
-static void destroyed(void *arg, int status)
+static void lane_destroyed(void *arg, int status)
 {
-	struct destroy *d = arg;
+	struct lane_destroy *d = arg;
 
 	mpib_lane_free(d->lane);
 	d->done(d->arg, status);
@@ -299,10 +300,10 @@ static void destroyed(void *arg, int status)
 
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
-	struct destroy *d = mpib_sure_alloc(sizeof(*d));
+	struct lane_destroy *d = mpib_xcalloc(sizeof(*d));
 	struct mpib_call *call;
 
-	*d = (struct destroy){ lane, done, arg };
-	call = mpib_call_new(lane, destroyed, d);
-	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_destroy);
+	*d = (struct lane_destroy){ lane, done, arg };
+	call = mpib_call_new(lane, lane_destroyed, d);
+	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, lane_on_destroy);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: attachments, regions and lanes.
+ * Inside the engine: clients, regions and lanes.
  */
 #ifndef MPIB_ENGINE_LANE_H
 #define MPIB_ENGINE_LANE_H
@@ -12,24 +12,24 @@
 #include "engine/split/choice.h"
 
 struct mpib_mr {
-	struct mpib_attachment *attachment;
+	struct engine_client *client;
 	uint32_t handle;
 	uint64_t addr; /* what the rails call its first byte */
 	uint64_t len;
-	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: the rail was away, away.h */
+	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: the rail was away, absent.h */
 	uint32_t rkey[MPIB_RAILS]; /* 0 where there is none */
 	bool dead; /* control thread: being deleted */
-	/* Shard: pieces in flight or waiting, slots posted. */
+	/* Shard: send ops in flight or waiting, slots posted. */
 	uint32_t refs;
 	struct mpib_call *del; /* who waits for refs == 0 */
 };
 
 /* Control thread, shard joined or never told. */
-void mpib_attachment_free(struct mpib_attachment *a);
+void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
 /* Control thread: registered, and in mr_made; the shard is not told. */
-int mpib_mr_make(struct mpib_attachment *a, const struct mpib_mr_attr *attr,
+int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		 uint32_t handle, struct mpib_mr **made);
 /* Shard: take one hold, drop one. */
 static inline void mpib_mr_ref(struct mpib_mr *mr)
@@ -38,20 +38,21 @@ static inline void mpib_mr_ref(struct mpib_mr *mr)
 }
 void mpib_mr_unref(struct mpib_mr *mr);
 
-struct mpib_attachment {
+struct engine_client {
 	struct mpib_shard *shard;
-	struct mpib_claim claim; /* of its tenant's */
+	struct mpib_drr_class drr; /* of its tenant's */
 	struct mpib_tenant *tenant;
 	uint32_t id;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
 	struct mpib_mr **mr; /* by handle; shard */
-	struct mpib_flow *flow[MPIB_CONNS_MAX]; /* by index; shard */
-	struct mpib_rail_counts closed[MPIB_RAILS]; /* of past flows; shard */
+	struct engine_conn *conn[MPIB_CONNS_MAX]; /* by index; shard */
+	struct mpib_rail_counts
+		closed[MPIB_RAILS]; /* of past connections; shard */
 	uint64_t closed_messages;
 	/* Control thread. */
 	struct mpib_mr **mr_made;
-	TAILQ_ENTRY(mpib_attachment) link;
+	TAILQ_ENTRY(engine_client) link;
 	struct mpib_msg msg;
 };
 
@@ -67,7 +68,7 @@ struct mpib_lane_qp {
 	bool no_ece; /* not set, so not to be answered */
 	bool promised; /* it has its places in the CQ; control thread */
 	bool last; /* its last WR was posted */
-	uint32_t cts_quiet; /* CTS since the last signalled one */
+	uint32_t cts_unsignaled; /* CTS since the last signalled one */
 	struct mpib_wr_chain chain; /* of this turn */
 	LIST_ENTRY(mpib_lane_qp) ring_link; /* with a chain */
 	UT_hash_handle hh;
@@ -103,24 +104,24 @@ struct mpib_lane {
 	bool connected; /* control thread: handed to the shard */
 	uint8_t away; /* rails that it was made without; control thread, and
 			 the shard once, when it gets it */
-	struct mpib_lane_life life; /* control thread */
+	struct mpib_lane_control ctl; /* control thread */
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
 	/* Shard. */
 	bool broken;
 	uint64_t since; /* when the shard got it */
-	struct mpib_tracker track[MPIB_RAILS]; /* of pieces */
+	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
 	uint8_t all; /* the rails, as a mask */
 	uint8_t held; /* rails whose QPs are the shard's */
 	uint8_t open; /* of these: rails that may be posted to */
 	uint8_t use; /* of these: rails that new traffic goes to */
 	uint8_t drain; /* rails that an operator wants left alone */
-	uint8_t fencing; /* rails that stopped; old writes may still land */
+	uint8_t stop_posted; /* rails that stopped; old writes may still land */
 	uint32_t epoch[MPIB_RAILS];
 	struct mpib_rail_stop stop[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];
-	struct mpib_flow_list flows;
-	unsigned nflows;
+	struct engine_conn_list conns;
+	unsigned nconns;
 	uint64_t full_turn; /* somebody waits for its room, in this turn */
 	struct {
 		uint64_t acked;
@@ -134,18 +135,18 @@ struct mpib_lane {
 };
 
 /*
- * wr_id: kind 4 | flow 20 | piece 16 | QP's posted count 24. Valid on error
+ * wr_id: kind 4 | connection 20 | send op 16 | QP's posted count 24. Valid on error
  * completions too, where opcode is not.
  */
 enum mpib_wr_kind {
-	MPIB_WR_QUIET = 1, /* inside a chain, or an unsignalled CTS */
-	MPIB_WR_PIECE, /* last of a chain: this rail's share of a piece */
+	MPIB_WR_UNSIGNALED = 1, /* inside a chain, or an unsignalled CTS */
+	MPIB_WR_OP, /* last of a chain: this rail's share of a send op */
 	MPIB_WR_CTS,
-	MPIB_WR_FENCE, /* a stopping flow's last write */
+	MPIB_WR_STOP, /* a stopping connection's last write */
 	MPIB_WR_DRAIN, /* the last flush of a QP in ERR */
-	MPIB_WR_REPLAY, /* last of what a fence lost; piece names chunks, too */
+	MPIB_WR_REPLAY, /* last of what a fence lost; send op names stripes, too */
 	MPIB_WR_PROBE, /* does the QP carry? */
-	MPIB_WR_SPREAD, /* a fragment or notice, piece is its port; spread.h */
+	MPIB_WR_SPREAD, /* a fragment or notice, send op is its port; spread.h */
 };
 
 static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
@@ -153,12 +154,12 @@ static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
 	return (enum mpib_wr_kind)(wr_id >> 60);
 }
 
-static inline uint32_t mpib_wr_flow(uint64_t wr_id)
+static inline uint32_t mpib_wr_conn(uint64_t wr_id)
 {
 	return (uint32_t)(wr_id >> 40) & 0xfffff;
 }
 
-static inline uint32_t mpib_wr_piece(uint64_t wr_id)
+static inline uint32_t mpib_wr_op(uint64_t wr_id)
 {
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
@@ -195,7 +196,7 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 
 /*
  * doorbell.c: n WRs for the QP, copied, with one SGE at most; they go out in
- * order, with one doorbell a turn. wr[i].wr_id comes with kind, flow and piece
+ * order, with one doorbell a turn. wr[i].wr_id comes with kind, connection and send op
  * (mpib_wr_tag()); the count is added here. What cannot be posted then is in
  * q->refused.
  */
@@ -211,11 +212,10 @@ void mpib_qp_ring(struct mpib_lane_qp *q);
  * now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
-static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t flow,
-				   uint32_t piece)
+static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
+				   uint32_t op)
 {
-	return (uint64_t)kind << 60 | (uint64_t)flow << 40 |
-	       (uint64_t)piece << 24;
+	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
 }
 
 /* window.c: the rail has all that it is given at once while order counts. */
@@ -249,9 +249,9 @@ bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
 /* qps.c: control thread, for one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
 /*
- * Control thread. Rails that the shard has lost, rail/away.h, and those of theirs,
+ * Control thread. Rails that the shard has lost, rail/absent.h, and those of theirs,
  * that the other end has, are left out of a lane that is not connected. -ENETDOWN
- * and a trouble where it cannot go without: no other rail, or no fail-over.
+ * and a last error where it cannot go without: no other rail, or no fail-over.
  */
 int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);

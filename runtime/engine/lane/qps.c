@@ -41,17 +41,17 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	q->psn &= 0xffffff;
 	rc = mpib_budget_promise(&rail->budget, MPIB_BUDGET_PER_QP);
 	if (rc < 0)
-		return mpib_trouble_crowded(lane->shard, r, "another QP");
+		return mpib_last_error_crowded(lane->shard, r, "another QP");
 	q->promised = true;
 	rc = rail->verbs->create_qp(lane->tenant->pd[r], &init, &q->qp);
 	if (rc < 0)
-		return mpib_trouble(lane->shard->engine, r, "ibv_create_qp",
-				    rc);
+		return mpib_last_error(lane->shard->engine, r, "ibv_create_qp",
+				       rc);
 	q->qpn = q->qp->qp_num;
 	rc = rail->verbs->modify_qp(q->qp, &attr,
 				    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 					    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	return mpib_trouble(lane->shard->engine, r, "ibv_modify_qp", rc);
+	return mpib_last_error(lane->shard->engine, r, "ibv_modify_qp", rc);
 }
 
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps)

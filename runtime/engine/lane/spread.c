@@ -6,7 +6,7 @@
 #define CAP 32u /* fragments in flight on a QP */
 #define DEPTH 256u /* chains in flight, and IMMs that wait; both ends' */
 
-static uint32_t room(void *ctx, unsigned port)
+static uint32_t spread_room(void *ctx, unsigned port)
 {
 	const struct mpib_lane_spread *x = ctx;
 
@@ -16,19 +16,20 @@ static uint32_t room(void *ctx, unsigned port)
 	return mpib_qp_room(&x->lane->qp[x->rail][x->qp_of[port]]);
 }
 
-static void post(void *ctx, unsigned port, struct mpib_wr *w, uint64_t wr_id)
+static void spread_post(void *ctx, unsigned port, struct mpib_wr *w,
+			uint64_t wr_id)
 {
 	const struct mpib_lane_spread *x = ctx;
 
-	w->wr.wr_id = mpib_wr_tag(MPIB_WR_SPREAD, mpib_wr_flow(wr_id), port);
+	w->wr.wr_id = mpib_wr_tag(MPIB_WR_SPREAD, mpib_wr_conn(wr_id), port);
 	mpib_qp_add(&x->lane->qp[x->rail][x->qp_of[port]], w);
 }
 
-static int make(struct mpib_lane *lane, unsigned r)
+static int spread_make(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_lane_spread *x = &lane->via[r];
 	unsigned first = lane->numbered, n = lane->qps[r] - first;
-	const struct mpib_vqp_via via = { room, post, x };
+	const struct mpib_vqp_via via = { spread_room, spread_post, x };
 	const struct mpib_vqp_attr attr = {
 		.mode = lane->numbered ? MPIB_VQP_DQPLB : MPIB_VQP_SPRAY,
 		.n = n,
@@ -69,7 +70,7 @@ int mpib_spread_make(struct mpib_lane *lane)
 			continue;
 		if (lane->numbered)
 			lane->round[r] = 1;
-		rc = make(lane, r);
+		rc = spread_make(lane, r);
 		if (rc < 0)
 			return rc;
 	}
@@ -99,7 +100,7 @@ void mpib_spread_reset(struct mpib_lane *lane, unsigned rail)
 	mpib_vqp_reset(lane->via[rail].vqp);
 }
 
-static bool worth(struct mpib_lane *lane, unsigned r, uint32_t bytes)
+static bool spread_worth(struct mpib_lane *lane, unsigned r, uint32_t bytes)
 {
 	if (bytes <= lane->frag)
 		return false;
@@ -116,7 +117,7 @@ uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
 		if (!lane->via[r].vqp)
 			continue;
 		/* What ends the slot has to come after what is spread. */
-		if (imm & before & 1u << r || worth(lane, r, bytes[r]))
+		if (imm & before & 1u << r || spread_worth(lane, r, bytes[r]))
 			mask |= (uint8_t)(1u << r);
 	}
 	return mask;
@@ -149,7 +150,7 @@ void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok)
 	const struct mpib_lane_spread *x = &q->lane->via[q->rail];
 
 	if (x->vqp && !q->lane->broken)
-		mpib_vqp_answered(x->vqp, mpib_wr_piece(wr_id), ok);
+		mpib_vqp_answered(x->vqp, mpib_wr_op(wr_id), ok);
 }
 
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a rail's part of a piece is spread over the QPs that a lane has on it.
+ * How a rail's part of a send op is spread over the QPs that a lane has on it.
  *
  *   split  one QP carries it, its IMM comes last: nothing here is used
  *   spray  fragments over all QPs, and on the slot's own QP the IMM when all of

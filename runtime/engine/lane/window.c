@@ -2,7 +2,7 @@
 /*
  * How much a rail is given at once.
  *
- * The order of claims decides nothing once bytes wait in send queues and
+ * The order of DRR classes decides nothing once bytes wait in send queues and
  * sockets, where each QP has the same turn. So where tenants compete, or weights
  * differ, a rail is given only so much (share.window), and the room that a
  * completion makes is that of whose turn it is. Elsewhere lanes have only their
@@ -28,7 +28,7 @@ static bool is_parked(struct mpib_lane *lane, unsigned r)
 }
 
 /* Bytes on lanes that do not move: others need not wait for those. */
-static uint64_t parked(struct mpib_shard *s, unsigned r)
+static uint64_t window_parked(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_lane *lane;
 	uint64_t bytes = 0;
@@ -47,11 +47,11 @@ bool mpib_window_full(struct mpib_shard *s, unsigned r)
 	struct mpib_rail *rail = &s->rail[r];
 	uint32_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
 
-	/* One piece may be beyond it, so that any size passes. */
+	/* One send op may be beyond it, so that any size passes. */
 	if (window == 0 || rail->inflight < window)
 		return false;
 	if (s->now - rail->parked_ns > LOOK_NS) {
-		rail->parked = parked(s, r);
+		rail->parked = window_parked(s, r);
 		rail->parked_ns = s->now;
 	}
 	return rail->inflight >= rail->parked + window;

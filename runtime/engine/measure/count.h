@@ -7,12 +7,13 @@
 #define MPIB_ENGINE_COUNT_H
 
 #include "base/trace.h"
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 
 /* A chain of wrs went to q for f; bytes of payload, and whether it ends with
  * an immediate value. */
-static inline void mpib_count_post(struct mpib_flow *f, struct mpib_lane_qp *q,
-				   unsigned wrs, uint32_t bytes, bool imm)
+static inline void mpib_count_post(struct engine_conn *f,
+				   struct mpib_lane_qp *q, unsigned wrs,
+				   uint32_t bytes, bool imm)
 {
 	struct mpib_rail_counts *n[] = { &f->n[q->rail], &q->lane->n[q->rail],
 					 &f->shard->rail[q->rail].n.n };
@@ -23,12 +24,12 @@ static inline void mpib_count_post(struct mpib_flow *f, struct mpib_lane_qp *q,
 		n[i]->tx_bytes += bytes;
 		n[i]->tx_imms += imm;
 	}
-	MPIB_TRACE(post, f->attachment->id, f->index, q->rail, q->qpn, wrs,
-		   bytes, imm);
+	MPIB_TRACE(post, f->client->id, f->index, q->rail, q->qpn, wrs, bytes,
+		   imm);
 }
 
-/* A chunk that another rail lost goes by rail. */
-static inline void mpib_count_replay(struct mpib_flow *f, unsigned rail,
+/* A stripe that another rail lost goes by rail. */
+static inline void mpib_count_replay(struct engine_conn *f, unsigned rail,
 				     uint32_t bytes)
 {
 	struct mpib_rail_counts *n[] = { &f->n[rail], &f->lane->n[rail],
@@ -40,13 +41,13 @@ static inline void mpib_count_replay(struct mpib_flow *f, unsigned rail,
 	}
 }
 
-static inline void mpib_count_messages(struct mpib_flow *f, unsigned n)
+static inline void mpib_count_messages(struct engine_conn *f, unsigned n)
 {
 	f->messages += n;
 	f->lane->messages += n;
 }
 
-static inline void mpib_record(struct mpib_flow *f, enum mpib_time which,
+static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 			       uint64_t ns)
 {
 	/* Relaxed: mpib_engine_tune() may switch it between any two. */
@@ -55,7 +56,7 @@ static inline void mpib_record(struct mpib_flow *f, enum mpib_time which,
 }
 
 /* f goes on, or waits for something else: how long it waited. */
-static inline void mpib_unstall(struct mpib_flow *f)
+static inline void mpib_unstall(struct engine_conn *f)
 {
 	if (__builtin_expect(f->stall != MPIB_STALL_NONE, 0)) {
 		f->stall_ns[f->stall] += f->shard->now - f->stall_since;
@@ -64,7 +65,7 @@ static inline void mpib_unstall(struct mpib_flow *f)
 }
 
 /* f cannot go on. Counted when the cause is a new one. */
-static inline void mpib_stall(struct mpib_flow *f, enum mpib_stall why)
+static inline void mpib_stall(struct engine_conn *f, enum mpib_stall why)
 {
 	if (f->stall == why)
 		return;

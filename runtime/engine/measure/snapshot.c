@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 
 /* Goes from shard to shard; each adds what is its own between two turns. */
@@ -14,7 +14,7 @@ struct taking {
 	struct mpib_engine *engine;
 	unsigned shard; /* next to ask */
 	struct mpib_snapshot *snap;
-	uint32_t lanes_max, flows_max, clients_max;
+	uint32_t lanes_max, conns_max, clients_max;
 	uint64_t older_ns; /* for requests, if there is room for any */
 	mpib_snapshot_fn *fn;
 	void *arg;
@@ -27,8 +27,8 @@ static void add_failover(struct mpib_snap_failover *sum,
 		sum->count[i] += n->count[i];
 	sum->failbacks += n->failbacks;
 	sum->lost_bytes += n->lost_bytes;
-	sum->lost_chunks += n->lost_chunks;
-	sum->acked_chunks += n->acked_chunks;
+	sum->lost_stripes += n->lost_stripes;
+	sum->acked_stripes += n->acked_stripes;
 	sum->replayed_bytes += n->replayed_bytes;
 	sum->last_ns = n->last_ns ? n->last_ns : sum->last_ns;
 	sum->max_ns = n->max_ns > sum->max_ns ? n->max_ns : sum->max_ns;
@@ -65,15 +65,15 @@ static void add_rails(struct taking *t, struct mpib_shard *s)
 	}
 }
 
-static void add_flow(struct taking *t, struct mpib_flow *f)
+static void add_conn(struct taking *t, struct engine_conn *f)
 {
-	struct mpib_snap_flow *out;
+	struct mpib_snap_conn *out;
 
-	if (t->snap->flows == t->flows_max)
+	if (t->snap->conns == t->conns_max)
 		return;
-	out = &t->snap->flow[t->snap->flows++];
-	*out = (struct mpib_snap_flow){
-		.client = f->attachment->id,
+	out = &t->snap->conn[t->snap->conns++];
+	*out = (struct mpib_snap_conn){
+		.client = f->client->id,
 		.index = f->index,
 		.lane = t->snap->lanes - 1, /* the last one added */
 		.shard = f->shard->index,
@@ -83,9 +83,9 @@ static void add_flow(struct taking *t, struct mpib_flow *f)
 		.remote_rank = f->remote_rank,
 		.outstanding = f->outstanding,
 		.messages = f->messages,
-		.oldest_ns = mpib_flow_oldest_ns(f),
-		.weight = f->claim.weight,
-		.rate = f->claim.rate,
+		.oldest_ns = engine_conn_oldest_ns(f),
+		.weight = f->drr.weight,
+		.rate = f->drr.rate,
 	};
 	memcpy(out->peer, f->lane->peer, sizeof(out->peer));
 	memcpy(out->n, f->n, sizeof(out->n));
@@ -98,10 +98,10 @@ static void add_flow(struct taking *t, struct mpib_flow *f)
 		mpib_stuck_add(f, t->older_ns, t->snap);
 }
 
-static void add_track(struct mpib_snap_track *out, const struct mpib_tracker *t,
-		      uint64_t now)
+static void snapshot_add_track(struct mpib_snap_track *out,
+			       const struct mpib_tracker *t, uint64_t now)
 {
-	const struct mpib_chunk *oldest = mpib_tracker_oldest(t);
+	const struct mpib_stripe *oldest = mpib_tracker_oldest(t);
 
 	*out = (struct mpib_snap_track){
 		.acked = t->acked,
@@ -114,11 +114,11 @@ static void add_track(struct mpib_snap_track *out, const struct mpib_tracker *t,
 	};
 }
 
-/* One that was made since they were counted is left out, with its flows. */
+/* One that was made since they were counted is left out, with its connections. */
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
 	if (t->snap->lanes == t->lanes_max)
 		return;
@@ -130,7 +130,7 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 		.path = lane->path,
 		.spread = lane->spread,
 		.broken = lane->broken,
-		.flows = lane->nflows,
+		.conns = lane->nconns,
 		.messages = lane->messages,
 	};
 	memcpy(out->peer, lane->peer, sizeof(out->peer));
@@ -139,13 +139,14 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 	for (unsigned r = 0; r < lane->rails; r++) {
 		out->spread_above[r] = mpib_spread_above(lane, r);
 		out->late += mpib_spread_late(lane, r);
-		add_track(&out->track[r], &lane->track[r], lane->shard->now);
+		snapshot_add_track(&out->track[r], &lane->track[r],
+				   lane->shard->now);
 	}
-	TAILQ_FOREACH(f, &lane->flows, lane_link)
-	add_flow(t, f);
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
+	add_conn(t, f);
 }
 
-static void add_client(struct taking *t, const struct mpib_attachment *a)
+static void add_client(struct taking *t, const struct engine_client *a)
 {
 	struct mpib_snap_client *out;
 
@@ -153,7 +154,7 @@ static void add_client(struct taking *t, const struct mpib_attachment *a)
 		return;
 	out = &t->snap->client[t->snap->clients++];
 	out->id = a->id;
-	out->held = a->claim.held + a->tenant->claim.held;
+	out->held = a->drr.held + a->tenant->drr.held;
 	out->closed_messages = a->closed_messages;
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }
@@ -182,31 +183,31 @@ static void on_shard(struct mpib_msg *msg)
 {
 	struct taking *t = (struct taking *)msg;
 	struct mpib_shard *s = &t->engine->shard[t->shard];
-	struct mpib_attachment *a;
+	struct engine_client *a;
 	struct mpib_lane *lane;
 
 	add_rails(t, s);
 	t->snap->shard[s->index] = s->n;
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	add_lane(t, lane);
-	TAILQ_FOREACH(a, &s->attachments, link)
+	TAILQ_FOREACH(a, &s->clients, link)
 	add_client(t, a);
 	t->shard++;
 	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
 }
 
 /* Counted on the control thread, which makes them, so they are enough. */
-static void count(struct taking *t)
+static void snapshot_count(struct taking *t)
 {
 	for (unsigned i = 0; i < t->engine->shards; i++) {
 		t->lanes_max += t->engine->shard[i].lanes_made;
-		t->flows_max += t->engine->shard[i].flows_made;
+		t->conns_max += t->engine->shard[i].conns_made;
 		t->clients_max += t->engine->shard[i].attachments_made;
 	}
 }
 
-static int take(struct mpib_engine *engine, bool requests, uint64_t older_ns,
-		mpib_snapshot_fn *fn, void *arg)
+static int snapshot_take(struct mpib_engine *engine, bool requests,
+			 uint64_t older_ns, mpib_snapshot_fn *fn, void *arg)
 {
 	struct taking *t = calloc(1, sizeof(*t));
 
@@ -216,19 +217,19 @@ static int take(struct mpib_engine *engine, bool requests, uint64_t older_ns,
 	t->older_ns = older_ns;
 	t->fn = fn;
 	t->arg = arg;
-	count(t);
+	snapshot_count(t);
 	t->snap = calloc(1, sizeof(*t->snap));
 	if (!t->snap)
 		goto err_free;
 	t->snap->rails = engine->cfg.rails;
 	t->snap->shards = engine->shards;
 	t->snap->lane = calloc(t->lanes_max + 1, sizeof(*t->snap->lane));
-	t->snap->flow = calloc(t->flows_max + 1, sizeof(*t->snap->flow));
+	t->snap->conn = calloc(t->conns_max + 1, sizeof(*t->snap->conn));
 	t->snap->client = calloc(t->clients_max + 1, sizeof(*t->snap->client));
 	if (requests)
 		t->snap->request =
 			calloc(MPIB_SNAP_REQUESTS, sizeof(*t->snap->request));
-	if (!t->snap->lane || !t->snap->flow || !t->snap->client ||
+	if (!t->snap->lane || !t->snap->conn || !t->snap->client ||
 	    (requests && !t->snap->request))
 		goto err_snap;
 	mpib_mailbox_send(&engine->shard[0].mailbox, &t->msg, on_shard);
@@ -244,20 +245,20 @@ err_free:
 int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
 			 void *arg)
 {
-	return take(engine, false, 0, fn, arg);
+	return snapshot_take(engine, false, 0, fn, arg);
 }
 
 int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
 				  mpib_snapshot_fn *fn, void *arg)
 {
-	return take(engine, true, older_ns, fn, arg);
+	return snapshot_take(engine, true, older_ns, fn, arg);
 }
 
 void mpib_snapshot_free(struct mpib_snapshot *snap)
 {
 	free(snap->request);
 	free(snap->lane);
-	free(snap->flow);
+	free(snap->conn);
 	free(snap->client);
 	free(snap);
 }

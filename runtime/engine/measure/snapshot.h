@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters of the whole engine, taken by each shard between two turns, so that
- * within a shard bytes by rail equal bytes by flow. Counters only grow; what
- * closed flows and clients moved stays in the rails' and lanes' sums.
+ * within a shard bytes by rail equal bytes by connection. Counters only grow; what
+ * closed connections and clients moved stays in the rails' and lanes' sums.
  */
 #ifndef MPIB_ENGINE_SNAPSHOT_H
 #define MPIB_ENGINE_SNAPSHOT_H
@@ -71,8 +71,8 @@ static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 struct mpib_snap_failover {
 	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
 	uint64_t failbacks; /* traffic uses the rail again */
-	uint64_t lost_bytes, lost_chunks; /* of this rail, to travel again */
-	uint64_t acked_chunks; /* of these: acknowledged, and not seen */
+	uint64_t lost_bytes, lost_stripes; /* of this rail, to travel again */
+	uint64_t acked_stripes; /* of these: acknowledged, and not seen */
 	uint64_t replayed_bytes; /* over this rail, lost by whichever */
 	uint64_t last_ns, max_ns, sum_ns;
 };
@@ -96,11 +96,11 @@ struct mpib_snap_shard {
 	uint64_t busy_ns, idle_ns, slept_ns;
 };
 
-/* Why a flow cannot go on. Each wait counts once. */
+/* Why a connection cannot go on. Each wait counts once. */
 enum mpib_stall {
 	MPIB_STALL_NONE,
 	MPIB_STALL_CTS, /* no clear-to-send */
-	MPIB_STALL_SLOT, /* no receive slot, no room for a piece in flight */
+	MPIB_STALL_SLOT, /* no receive slot, no room for a send op in flight */
 	MPIB_STALL_SQ, /* a send queue or its completion queue is full */
 	MPIB_STALL_WINDOW, /* enough bytes of the lane are in flight */
 	MPIB_STALL_SHARE, /* it is another's turn on the rail */
@@ -122,13 +122,13 @@ struct mpib_snap_lane {
 	uint64_t late; /* numbered fragments that were dropped */
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
-	uint32_t qps[MPIB_RAILS], flows;
-	uint64_t messages; /* of its flows, past ones too */
+	uint32_t qps[MPIB_RAILS], conns;
+	uint64_t messages; /* of its connections, past ones too */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_snap_track track[MPIB_RAILS];
 };
 
-struct mpib_snap_flow {
+struct mpib_snap_conn {
 	uint32_t client, index, shard;
 	uint32_t lane; /* its place in the snapshot */
 	bool sender, broken;
@@ -156,7 +156,7 @@ struct mpib_snap_client {
 enum mpib_last {
 	MPIB_LAST_QUEUED, /* behind others of its connection */
 	MPIB_LAST_NO_CTS, /* send: the peer posted no receive for it */
-	MPIB_LAST_NO_SLOT, /* send: too many pieces are in flight */
+	MPIB_LAST_NO_SLOT, /* send: too many send ops are in flight */
 	MPIB_LAST_NO_SQ, /* send: the send queue is full */
 	MPIB_LAST_NO_WINDOW, /* send: the lane has enough in flight */
 	MPIB_LAST_NO_SHARE, /* send: it is another's turn on the rail */
@@ -179,7 +179,7 @@ const char *mpib_last_text(enum mpib_last last);
 #define MPIB_SNAP_REQUESTS 4096u
 
 struct mpib_snap_request {
-	uint32_t flow; /* its place in the snapshot */
+	uint32_t conn; /* its place in the snapshot */
 	enum mpib_last last;
 	uint8_t rails; /* that it waits for, as far as is known */
 	uint64_t age_ns;
@@ -189,9 +189,9 @@ struct mpib_snap_request {
 struct mpib_snapshot {
 	struct mpib_snap_rail rail[MPIB_RAILS]; /* all shards */
 	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];
-	uint32_t rails, shards, lanes, flows, clients;
+	uint32_t rails, shards, lanes, conns, clients;
 	struct mpib_snap_lane *lane;
-	struct mpib_snap_flow *flow;
+	struct mpib_snap_conn *conn;
 	struct mpib_snap_client *client;
 	/* Only when asked for: at most MPIB_SNAP_REQUESTS, and how many more
 	 * there were. */
@@ -212,7 +212,7 @@ int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
 				  mpib_snapshot_fn *fn, void *arg);
 void mpib_snapshot_free(struct mpib_snapshot *snap);
 
-/* For tools: the peer that the lane and its flows lead to. Control thread,
+/* For tools: the peer that the lane and its connections lead to. Control thread,
  * before mpib_lane_connect(). */
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer);
 

@@ -3,9 +3,9 @@
  * What requests under way wait for, found out when somebody asks: the hot path
  * keeps nothing for it but the time at which each request came.
  */
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 
-static enum mpib_last stalled(const struct mpib_flow *f)
+static enum mpib_last stuck_stalled(const struct engine_conn *f)
 {
 	static const enum mpib_last last[MPIB_STALLS] = {
 		[MPIB_STALL_NONE] = MPIB_LAST_QUEUED,
@@ -16,14 +16,14 @@ static enum mpib_last stalled(const struct mpib_flow *f)
 		[MPIB_STALL_SHARE] = MPIB_LAST_NO_SHARE,
 	};
 
-	if (mpib_claim_is_held(&f->claim))
+	if (mpib_drr_is_held(&f->drr))
 		return MPIB_LAST_LIMITED;
 
 	return last[f->stall];
 }
 
-/* Rails that carry what is pending; a fence moves chunks. */
-static uint8_t waited_for(const struct mpib_piece *p)
+/* Rails that carry what is pending; a fence moves stripes. */
+static uint8_t waited_for(const struct send_op *p)
 {
 	uint8_t rails = 0;
 
@@ -32,13 +32,13 @@ static uint8_t waited_for(const struct mpib_piece *p)
 	return rails;
 }
 
-/* Rails that have not acknowledged a piece with bytes of the request. */
-static uint8_t unacked(const struct mpib_flow *f, unsigned req)
+/* Rails that have not acknowledged a send op with bytes of the request. */
+static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
 {
 	uint8_t rails = 0;
 
-	for (uint32_t i = f->tx.piece_tail; i != f->tx.piece_head; i++) {
-		const struct mpib_piece *p = &f->tx.piece[i % MPIB_PIECES];
+	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
+		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++)
 			rails |= p->share[k].req == req ? waited_for(p) : 0;
@@ -47,10 +47,10 @@ static uint8_t unacked(const struct mpib_flow *f, unsigned req)
 }
 
 /* All that there is of the request is posted and acknowledged. */
-static bool is_undelivered(const struct mpib_flow *f, unsigned req)
+static bool is_undelivered(const struct engine_conn *f, unsigned req)
 {
-	for (uint32_t i = f->tx.piece_tail; i != f->tx.piece_head; i++) {
-		const struct mpib_piece *p = &f->tx.piece[i % MPIB_PIECES];
+	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
+		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++) {
 			if (p->share[k].req == req)
@@ -61,11 +61,11 @@ static bool is_undelivered(const struct mpib_flow *f, unsigned req)
 }
 
 /* The first that is queued of a request; NULL: none is. */
-static const struct mpib_extent *extent_of(const struct mpib_flow *f,
-					   unsigned req)
+static const struct send_range *range_of(const struct engine_conn *f,
+					 unsigned req)
 {
 	for (uint32_t i = f->tx.ext_tail; i != f->tx.ext_head; i++) {
-		const struct mpib_extent *e = &f->tx.ext[i % MPIB_EXTENTS];
+		const struct send_range *e = &f->tx.ext[i % SEND_RANGES];
 
 		if (e->req == req)
 			return e;
@@ -74,17 +74,17 @@ static const struct mpib_extent *extent_of(const struct mpib_flow *f,
 }
 
 /* Somebody's send of the same tag is before it. */
-static bool is_behind(const struct mpib_flow *f, const struct mpib_extent *e)
+static bool is_behind(const struct engine_conn *f, const struct send_range *e)
 {
 	uint32_t i = f->tx.ext_tail;
 
-	while (f->tx.ext[i % MPIB_EXTENTS].tag != e->tag)
+	while (f->tx.ext[i % SEND_RANGES].tag != e->tag)
 		i++;
-	return f->tx.ext[i % MPIB_EXTENTS].req != e->req;
+	return f->tx.ext[i % SEND_RANGES].req != e->req;
 }
 
 /* The receive being answered has taken the send already. */
-static bool is_begun(const struct mpib_flow *f, const struct mpib_extent *e)
+static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 {
 	const struct mpib_group *g = &f->tx.group;
 
@@ -97,7 +97,7 @@ static bool is_begun(const struct mpib_flow *f, const struct mpib_extent *e)
 
 /* The number of the oldest receive that has a buffer left for the tag, from
  * that being answered, which is 0; UINT32_MAX: no receive that is known. */
-static uint32_t wanted_by(const struct mpib_flow *f, int32_t tag)
+static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
 	const struct mpib_cts *in = f->tables.in;
@@ -120,31 +120,31 @@ static uint32_t wanted_by(const struct mpib_flow *f, int32_t tag)
 }
 
 /* A send of which something is queued. */
-static enum mpib_last queued(const struct mpib_flow *f,
-			     const struct mpib_extent *e)
+static enum mpib_last stuck_queued(const struct engine_conn *f,
+				   const struct send_range *e)
 {
 	uint32_t receive;
 
 	if (is_begun(f, e))
-		return stalled(f);
+		return stuck_stalled(f);
 	if (is_behind(f, e))
 		return MPIB_LAST_QUEUED;
 	receive = wanted_by(f, e->tag);
 	if (receive == UINT32_MAX)
 		return MPIB_LAST_NO_CTS;
-	return receive == 0 ? stalled(f) : MPIB_LAST_QUEUED;
+	return receive == 0 ? stuck_stalled(f) : MPIB_LAST_QUEUED;
 }
 
-static void look_at_send(const struct mpib_flow *f, unsigned req,
+static void look_at_send(const struct engine_conn *f, unsigned req,
 			 struct mpib_snap_request *out)
 {
-	const struct mpib_extent *e = extent_of(f, req);
+	const struct send_range *e = range_of(f, req);
 
-	out->rails = unacked(f, req);
+	out->rails = stuck_unacked(f, req);
 	if (out->rails)
 		out->last = MPIB_LAST_UNACKED;
 	else if (e)
-		out->last = queued(f, e);
+		out->last = stuck_queued(f, e);
 	else if (is_undelivered(f, req))
 		out->last = MPIB_LAST_UNDELIVERED;
 	else if (f->tx.group.n && !f->req[req].posted &&
@@ -155,7 +155,7 @@ static void look_at_send(const struct mpib_flow *f, unsigned req,
 }
 
 /* The oldest slot of the request tells; a message in parts has several. */
-static void look_at_receive(const struct mpib_flow *f, unsigned req,
+static void look_at_receive(const struct engine_conn *f, unsigned req,
 			    struct mpib_snap_request *out)
 {
 	out->last = MPIB_LAST_NO_DATA;
@@ -177,11 +177,11 @@ static void look_at_receive(const struct mpib_flow *f, unsigned req,
 	}
 }
 
-void mpib_stuck_add(const struct mpib_flow *f, uint64_t older_ns,
+void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap)
 {
 	for (unsigned i = 0; f->outstanding && i < MPIB_REQUESTS; i++) {
-		const struct mpib_freq *r = &f->req[i];
+		const struct engine_request *r = &f->req[i];
 		uint64_t age = f->shard->now - r->since;
 		struct mpib_snap_request *out;
 
@@ -193,7 +193,7 @@ void mpib_stuck_add(const struct mpib_flow *f, uint64_t older_ns,
 		}
 		out = &snap->request[snap->requests++];
 		*out = (struct mpib_snap_request){
-			.flow = snap->flows - 1, /* the last one added */
+			.conn = snap->conns - 1, /* the last one added */
 			.age_ns = age,
 			.bytes = r->total,
 			.done = r->done,

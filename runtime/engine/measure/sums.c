@@ -3,7 +3,7 @@
  * Whether what is owed adds up: a shard's sums are what their owners have. Each is
  * added and taken back at one place, so one that does not fit was lost there.
  */
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 
 struct sums {
 	uint64_t sends, receives, promised; /* of a rail's CQ */
@@ -22,7 +22,7 @@ static void add_qps(const struct mpib_lane *lane, unsigned r, struct sums *sum)
 	}
 }
 
-static struct sums add_up(const struct mpib_shard *s, unsigned r)
+static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 {
 	struct sums sum = { 0 };
 	const struct mpib_tenant *t;
@@ -44,22 +44,21 @@ static struct sums add_up(const struct mpib_shard *s, unsigned r)
 	return sum;
 }
 
-/* Bytes of the lane's pieces that rail r carries. */
-static uint64_t carried(const struct mpib_lane *lane, unsigned r)
+/* Bytes of the lane's send ops that rail r carries. */
+static uint64_t sums_carried(const struct mpib_lane *lane, unsigned r)
 {
-	const struct mpib_flow *f;
+	const struct engine_conn *f;
 	uint64_t bytes = 0;
 
-	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
-		for (uint32_t i = f->is_sender ? f->tx.piece_tail : 0;
-		     f->is_sender && i != f->tx.piece_head; i++) {
-			const struct mpib_piece *p =
-				&f->tx.piece[i % MPIB_PIECES];
+		for (uint32_t i = f->is_sender ? f->tx.op_tail : 0;
+		     f->is_sender && i != f->tx.op_head; i++) {
+			const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 			for (unsigned k = 0; k < MPIB_RAILS; k++) {
-				if (p->chunk[k].posted && p->c.carrier[k] == r)
-					bytes += p->chunk[k].bytes;
+				if (p->stripe[k].posted && p->c.carrier[k] == r)
+					bytes += p->stripe[k].bytes;
 			}
 		}
 	}
@@ -71,11 +70,11 @@ static unsigned sender_holds(const struct mpib_sender *tx)
 	unsigned n = 0;
 
 	for (uint32_t i = tx->ext_tail; i != tx->ext_head; i++)
-		n += tx->ext[i % MPIB_EXTENTS].mr != NULL;
+		n += tx->ext[i % SEND_RANGES].mr != NULL;
 	for (unsigned i = 0; i < tx->group.n; i++)
 		n += tx->group.held >> i & 1 && tx->group.ext[i].mr;
-	for (uint32_t i = tx->piece_tail; i != tx->piece_head; i++) {
-		const struct mpib_piece *p = &tx->piece[i % MPIB_PIECES];
+	for (uint32_t i = tx->op_tail; i != tx->op_head; i++) {
+		const struct send_op *p = &tx->op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++)
 			n += p->share[k].mr != NULL;
@@ -92,8 +91,8 @@ static unsigned receiver_holds(const struct mpib_receiver *rx)
 	return n;
 }
 
-static bool fits(struct mpib_sum *out, const char *what, uint64_t owed,
-		 uint64_t have)
+static bool sums_fits(struct mpib_sum *out, const char *what, uint64_t owed,
+		      uint64_t have)
 {
 	if (owed == have)
 		return true;
@@ -101,12 +100,12 @@ static bool fits(struct mpib_sum *out, const char *what, uint64_t owed,
 	return false;
 }
 
-static bool regions_fit(const struct mpib_attachment *a, struct mpib_sum *out)
+static bool regions_fit(const struct engine_client *a, struct mpib_sum *out)
 {
 	uint64_t holds = 0, refs = 0;
 
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
-		const struct mpib_flow *f = a->flow[i];
+		const struct engine_conn *f = a->conn[i];
 
 		if (f)
 			holds += f->is_sender ? sender_holds(&f->tx)
@@ -114,7 +113,7 @@ static bool regions_fit(const struct mpib_attachment *a, struct mpib_sum *out)
 	}
 	for (unsigned h = 0; h < MPIB_MRS_MAX; h++)
 		refs += a->mr_made[h] ? a->mr_made[h]->refs : 0;
-	return fits(out, "holds of a client's regions", refs, holds);
+	return sums_fits(out, "holds of a client's regions", refs, holds);
 }
 
 static bool rail_fits(const struct mpib_shard *s, unsigned r,
@@ -124,44 +123,44 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r,
 	const struct mpib_budget *b = &rail->budget;
 	uint64_t promised =
 		atomic_load_explicit(&b->promised, memory_order_relaxed);
-	struct sums sum = add_up(s, r);
+	struct sums sum = sums_add_up(s, r);
 
 	/* A lane that is not connected yet is on no list. */
 	if (sum.promised < promised)
 		sum.promised = promised;
-	return fits(out, "sends", b->sends, sum.sends) &&
-	       fits(out, "receives", b->receives, sum.receives) &&
-	       fits(out, "promised places", promised, sum.promised) &&
-	       fits(out, "bytes of a rail", rail->inflight, sum.inflight);
+	return sums_fits(out, "sends", b->sends, sum.sends) &&
+	       sums_fits(out, "receives", b->receives, sum.receives) &&
+	       sums_fits(out, "promised places", promised, sum.promised) &&
+	       sums_fits(out, "bytes of a rail", rail->inflight, sum.inflight);
 }
 
 static bool lane_fits(const struct mpib_lane *lane, struct mpib_sum *out)
 {
-	const struct mpib_flow *f;
-	unsigned flows = 0;
+	const struct engine_conn *f;
+	unsigned conns = 0;
 
-	TAILQ_FOREACH(f, &lane->flows, lane_link)
-	flows++;
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
+	conns++;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		if (!fits(out, "bytes of a lane", lane->track[r].inflight,
-			  carried(lane, r)))
+		if (!sums_fits(out, "bytes of a lane", lane->track[r].inflight,
+			       sums_carried(lane, r)))
 			return false;
 	}
-	return fits(out, "flows of a lane", lane->nflows, flows);
+	return sums_fits(out, "connections of a lane", lane->nconns, conns);
 }
 
 static bool pools_fit(const struct mpib_shard *s, struct mpib_sum *out)
 {
-	if (LIST_EMPTY(&s->rung) &&
-	    !fits(out, "send requests", s->wrs.left, MPIB_WR_POOL))
+	if (LIST_EMPTY(&s->dirty) &&
+	    !sums_fits(out, "send requests", s->wrs.left, MPIB_WR_POOL))
 		return false;
 	return !s->vcq || mpib_vcq_busy(s->vcq) ||
-	       fits(out, "fragments", s->frags.left, MPIB_WR_POOL);
+	       sums_fits(out, "fragments", s->frags.left, MPIB_WR_POOL);
 }
 
 bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong)
 {
-	const struct mpib_attachment *a;
+	const struct engine_client *a;
 	const struct mpib_lane *lane;
 
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
@@ -173,7 +172,7 @@ bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong)
 		if (!lane_fits(lane, wrong))
 			return false;
 	}
-	TAILQ_FOREACH(a, &s->attachments, link)
+	TAILQ_FOREACH(a, &s->clients, link)
 	{
 		if (!regions_fit(a, wrong))
 			return false;

@@ -3,14 +3,14 @@
 
 #include <errno.h>
 
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 
-void mpib_times_watch(struct mpib_flow *f)
+void mpib_times_watch(struct engine_conn *f)
 {
 	TAILQ_INSERT_TAIL(&f->shard->timed, f, times_link);
 }
 
-void mpib_times_close(struct mpib_flow *f)
+void mpib_times_close(struct engine_conn *f)
 {
 	struct mpib_shard *s = f->shard;
 
@@ -23,7 +23,7 @@ void mpib_times_close(struct mpib_flow *f)
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum)
 {
-	const struct mpib_flow *f;
+	const struct engine_conn *f;
 
 	for (unsigned i = 0; i < engine->shards; i++) {
 		const struct mpib_shard *s = &engine->shard[i];
@@ -37,16 +37,16 @@ void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 	}
 }
 
-int mpib_engine_flow_times(const struct mpib_engine *engine, uint32_t client,
+int mpib_engine_conn_times(const struct mpib_engine *engine, uint32_t client,
 			   uint32_t index, enum mpib_time which,
 			   struct mpib_hist_counts *sum)
 {
-	const struct mpib_flow *f;
+	const struct engine_conn *f;
 
 	for (unsigned i = 0; i < engine->shards; i++) {
 		TAILQ_FOREACH(f, &engine->shard[i].timed, times_link)
 		{
-			if (f->attachment->id != client || f->index != index)
+			if (f->client->id != client || f->index != index)
 				continue;
 			mpib_hist_read(&f->times.hist[which], sum);
 			return 0;

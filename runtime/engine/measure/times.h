@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the requests of a flow take, as histograms. The shard records, with
+ * How long the requests of a connection take, as histograms. The shard records, with
  * the time at which its turn began, so an interval within one turn is 0; the
- * control thread reads meanwhile and adds up what closed flows had.
+ * control thread reads meanwhile and adds up what closed connections had.
  */
 #ifndef MPIB_ENGINE_TIMES_H
 #define MPIB_ENGINE_TIMES_H
@@ -30,13 +30,13 @@ struct mpib_times {
 	struct mpib_hist hist[MPIB_TIMES];
 };
 
-/* All flows there ever were, sending or receiving, added to sum. Control
+/* All connections there ever were, sending or receiving, added to sum. Control
  * thread. */
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
 
 /* What a connection has, or -ENOENT. Control thread. */
-int mpib_engine_flow_times(const struct mpib_engine *engine, uint32_t client,
+int mpib_engine_conn_times(const struct mpib_engine *engine, uint32_t client,
 			   uint32_t index, enum mpib_time which,
 			   struct mpib_hist_counts *sum);
 

@@ -132,7 +132,8 @@ static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
 	return rail->verbs->destroy_qp(qp);
 }
 
-static int probe(struct mpib_engine *e, unsigned r, char *why, size_t why_len)
+static int probe_one(struct mpib_engine *e, unsigned r, char *why,
+		     size_t why_len)
 {
 	struct mpib_rail *rail = &e->shard[0].rail[r];
 	const char *call = "ibv_alloc_pd";
@@ -186,7 +187,7 @@ int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len)
 	for (unsigned r = 0; rc == 0 && r < e->cfg.rails; r++) {
 		rc = check_limits(e, r, why, why_len);
 		if (rc == 0)
-			rc = probe(e, r, why, why_len);
+			rc = probe_one(e, r, why, why_len);
 	}
 	settle_routing(e);
 	return rc;

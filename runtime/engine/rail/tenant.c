@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tenants: a protection domain and a shared receive queue per rail, and
- * registered slabs for the tables of their flows.
+ * registered slabs for the tables of their connections.
  */
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "base/copy.h"
 #include "base/log.h"
-#include "engine/rail/away.h"
+#include "engine/rail/absent.h"
 #include "engine/rail/tenant.h"
 
 struct mpib_slab {
@@ -36,7 +36,7 @@ static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 static int new_slab(struct mpib_tenant *t)
 {
 	struct mpib_slab *slab = calloc(1, sizeof(*slab));
-	uint8_t away = mpib_shard_away(t->shard);
+	uint8_t away = mpib_shard_absent(t->shard);
 	int rc;
 
 	if (!slab)
@@ -57,7 +57,7 @@ static int new_slab(struct mpib_tenant *t)
 			(uint64_t)(uintptr_t)slab->mem,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 			&slab->mr[r]);
-		mpib_trouble(t->shard->engine, r, "ibv_reg_mr", rc);
+		mpib_last_error(t->shard->engine, r, "ibv_reg_mr", rc);
 		if (rc < 0)
 			goto err_slab;
 	}
@@ -201,7 +201,7 @@ static void on_add(struct mpib_msg *msg)
 	mpib_call_done(t->shard, call, 0);
 }
 
-static void added(void *arg, int status)
+static void tenant_added(void *arg, int status)
 {
 	struct mpib_tenant *t = arg;
 
@@ -228,7 +228,7 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 		mpib_debug("rail %u: no SRQ limit: %s", rail, strerror(-rc));
 }
 
-static int make_rail(struct mpib_tenant *t, unsigned r)
+static int tenant_make_rail(struct mpib_tenant *t, unsigned r)
 {
 	struct mpib_shard *s = t->shard;
 	struct ibv_srq_init_attr attr = {
@@ -240,18 +240,18 @@ static int make_rail(struct mpib_tenant *t, unsigned r)
 
 	rc = mpib_budget_promise(&rail->budget, s->engine->cfg.srq_high);
 	if (rc < 0)
-		return mpib_trouble_crowded(s, r,
-					    "the receives of another user");
+		return mpib_last_error_crowded(s, r,
+					       "the receives of another user");
 	t->promised[r] = true;
 	rc = rail->verbs->alloc_pd(rail->ctx, &t->pd[r]);
 	if (rc < 0)
-		return mpib_trouble(s->engine, r, "ibv_alloc_pd", rc);
+		return mpib_last_error(s->engine, r, "ibv_alloc_pd", rc);
 	rc = rail->verbs->create_srq(t->pd[r], &attr, &t->srq[r]);
-	return mpib_trouble(s->engine, r, "ibv_create_srq", rc);
+	return mpib_last_error(s->engine, r, "ibv_create_srq", rc);
 }
 
-static struct mpib_tenant *find(struct mpib_engine *e, unsigned shard,
-				uid_t uid)
+static struct mpib_tenant *tenant_find(struct mpib_engine *e, unsigned shard,
+				       uid_t uid)
 {
 	struct mpib_tenant *t;
 
@@ -265,9 +265,9 @@ static struct mpib_tenant *find(struct mpib_engine *e, unsigned shard,
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant)
 {
-	struct mpib_tenant *t = find(engine, shard, uid);
+	struct mpib_tenant *t = tenant_find(engine, shard, uid);
 	struct mpib_shard *s = &engine->shard[shard];
-	uint8_t away = mpib_shard_away(s);
+	uint8_t away = mpib_shard_absent(s);
 	struct mpib_call *call;
 	int rc;
 
@@ -283,12 +283,12 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	if (!t)
 		return -ENOMEM;
 	t->shard = s;
-	mpib_claim_init(&t->claim, &t->shard->claims);
+	mpib_drr_init(&t->drr, &t->shard->drrs);
 	t->uid = uid;
 	t->refs = 2; /* on_add() has one */
 	LIST_INIT(&t->slabs);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
-		rc = away >> r & 1 ? 0 : make_rail(t, r);
+		rc = away >> r & 1 ? 0 : tenant_make_rail(t, r);
 		if (rc < 0) {
 			free_tenant(t);
 			return rc;
@@ -296,7 +296,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	}
 	t->next = engine->tenants;
 	engine->tenants = t;
-	call = mpib_call_new(t, added, t);
+	call = mpib_call_new(t, tenant_added, t);
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_add);
 	*tenant = t;
 	return 0;
@@ -305,7 +305,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 		       uint64_t rate)
 {
-	mpib_claim_set(&tenant->claim, weight, rate);
+	mpib_drr_set(&tenant->drr, weight, rate);
 }
 
 void mpib_tenant_hold(struct mpib_tenant *t)
@@ -328,7 +328,7 @@ static void on_leave(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-static void left(void *arg, int status)
+static void tenant_left(void *arg, int status)
 {
 	(void)status;
 	free_tenant(arg);
@@ -346,7 +346,7 @@ void mpib_tenant_put(struct mpib_tenant *tenant)
 	while (*at != tenant)
 		at = &(*at)->next;
 	*at = tenant->next;
-	call = mpib_call_new(tenant, left, tenant);
+	call = mpib_call_new(tenant, tenant_left, tenant);
 	mpib_mailbox_send(&tenant->shard->mailbox, &call->msg, on_leave);
 }
 

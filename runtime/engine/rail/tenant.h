@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the engine: what a tenant has of each rail, and registered memory for
- * the tables of its flows.
+ * the tables of its connections.
  */
 #ifndef MPIB_ENGINE_TENANT_H
 #define MPIB_ENGINE_TENANT_H
@@ -10,13 +10,13 @@
 
 #include "engine/shard.h"
 
-/* A flow's two tables: what the peer writes, and what we write from. Behind the
- * entries: the delivery words. */
+/* A connection's two tables: what the peer writes, and what we write from. Behind the
+ * entries: the end-to-end ack. */
 #define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64 + 64)
 #define MPIB_TABLE_WORDS ((size_t)MPIB_SLOTS * 64)
 #define MPIB_TABLES_PER_SLAB 64
 
-struct mpib_slab; /* registered memory for the tables of 64 flows */
+struct mpib_slab; /* registered memory for the tables of 64 connections */
 
 struct mpib_tables {
 	struct mpib_slab *slab;
@@ -27,10 +27,10 @@ struct mpib_tables {
 
 struct mpib_tenant {
 	struct mpib_shard *shard;
-	struct mpib_claim claim;
+	struct mpib_drr_class drr;
 	uid_t uid;
 	unsigned refs; /* control thread: clients, lanes, calls; 0: it leaves */
-	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the rail was away, away.h */
+	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the rail was away, absent.h */
 	struct ibv_srq *srq[MPIB_RAILS];
 	bool promised[MPIB_RAILS]; /* it has its places in the CQ */
 	uint32_t srq_posted[MPIB_RAILS]; /* shard */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that break, and their flows with them.
+ * Lanes that break, and their connections with them.
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "engine/flow/flow.h"
+#include "engine/async_error.h"
+#include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
-#include "engine/notice.h"
 #include "engine/recovery/stop.h"
 
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 {
 	struct mpib_engine *e = lane->shard->engine;
-	struct mpib_notice *notice;
-	struct mpib_flow *f, *next;
+	struct mpib_async_error *notice;
+	struct engine_conn *f, *next;
 	va_list ap;
 
 	if (lane->broken)
@@ -23,22 +23,22 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	lane->broken = true;
 	lane->open = 0;
 	va_start(ap, fmt);
-	notice = mpib_notice_new(lane, error, fmt, ap);
+	notice = mpib_async_error_new(lane, error, fmt, ap);
 	va_end(ap);
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_spread_reset(lane, r);
-	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
+	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
-		mpib_flow_break(f, -ECONNRESET, "%s", notice->why);
+		engine_conn_break(f, -ECONNRESET, "%s", notice->why);
 		if (f->stopping)
-			mpib_flow_check_stopped(f);
+			engine_conn_check_stopped(f);
 	}
-	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_notice_lane);
+	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_lane);
 }
 
 /* With another rail to go to, what was not taken is lost like what a fault
  * loses, and found by the same way. */
-static void refused(struct mpib_lane_qp *q)
+static void break_refused(struct mpib_lane_qp *q)
 {
 	int error = q->refused;
 
@@ -60,7 +60,7 @@ void mpib_lanes_refused(struct mpib_shard *s)
 		for (unsigned r = 0; r < lane->rails; r++) {
 			for (unsigned i = 0; i < lane->qps[r]; i++) {
 				if (lane->qp[r][i].refused)
-					refused(&lane->qp[r][i]);
+					break_refused(&lane->qp[r][i]);
 			}
 		}
 	}

@@ -5,9 +5,9 @@
  * the other end by messages; the shard does what touches traffic: it notices
  * faults, stops, says what it has, posts again what was lost.
  *
- * Chunk k of a piece is what rail k was given. A chunk that a fence lost
+ * Stripe k of a send op is what rail k was given. A stripe that a fence lost
  * travels again with an IMM whose mask is 0: the record it comes with says
- * which chunks it ends.
+ * which stripes it ends.
  */
 #ifndef MPIB_ENGINE_FAILOVER_H
 #define MPIB_ENGINE_FAILOVER_H
@@ -16,7 +16,7 @@
 #include "engine/recovery/cause.h"
 #include "failover/fence.h"
 
-#define MPIB_ANSWERS 16 /* in one message */
+#define MPIB_RECV_BITMAPS 16 /* in one message */
 
 struct mpib_lane_qp;
 struct mpib_call;
@@ -24,11 +24,11 @@ struct ibv_wc;
 
 /*
  * What one end of a connection has, said when its end of the rail was drained:
- * the receiver, which slots it has seen whole and which chunks of the others;
+ * the receiver, which slots it has seen whole and which stripes of the others;
  * the sender, up to where it has CTS.
  */
-struct mpib_answer {
-	uint32_t flow; /* the receiver's number of it */
+struct mpib_recv_bitmap {
+	uint32_t conn; /* the receiver's number of it */
 	bool sender; /* who says so */
 	uint64_t first; /* receiver: the oldest slot not ended; all before are.
 			   Sender: the first slot whose CTS it has not */
@@ -39,7 +39,7 @@ struct mpib_answer {
 enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
 	MPIB_RAIL_FENCED, /* the last of them has more == 0 */
-	MPIB_RAIL_OFFER,
+	MPIB_RAIL_RECONNECT,
 	MPIB_RAIL_UP,
 	MPIB_RAIL_DRAIN, /* leave the rail alone (on), or no longer */
 };
@@ -53,20 +53,20 @@ struct mpib_rail_msg {
 	bool on; /* DRAIN */
 	struct mpib_lane_rail_info info; /* OFFER */
 	bool more; /* FENCED */
-	uint8_t answers;
-	struct mpib_answer answer[MPIB_ANSWERS];
+	uint8_t bitmaps;
+	struct mpib_recv_bitmap bitmap[MPIB_RECV_BITMAPS];
 };
 
-struct mpib_answers {
-	struct mpib_answer *v;
+struct mpib_recv_bitmaps {
+	struct mpib_recv_bitmap *v;
 	uint32_t n, room;
 };
 
 /* One rail of a lane, on the control thread. */
-struct mpib_rail_life {
+struct mpib_rail_control {
 	struct mpib_fence fence;
-	struct mpib_lane_rail_info offer; /* the peer's */
-	struct mpib_answers theirs; /* of the present fence */
+	struct mpib_lane_rail_info reconnect; /* the peer's */
+	struct mpib_recv_bitmaps theirs; /* of the present fence */
 	uint64_t hold_until, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
 	uint32_t failures; /* in a row, each doubles the hold-down */
@@ -75,8 +75,8 @@ struct mpib_rail_life {
 	bool replaying; /* the shard has not let go of the old QPs */
 };
 
-struct mpib_lane_life {
-	struct mpib_rail_life rail[MPIB_RAILS];
+struct mpib_lane_control {
+	struct mpib_rail_control rail[MPIB_RAILS];
 	uint64_t grace_until; /* 0: a rail is live */
 	uint8_t last; /* rail that stopped last */
 	bool settled; /* messages may be sent */
@@ -91,11 +91,11 @@ struct mpib_rail_job {
 	uint32_t epoch; /* of the QPs from now on */
 	uint8_t drain; /* rails to be left alone */
 	uint8_t cause; /* enum mpib_rail_cause */
-	struct mpib_answers
-		answers; /* ours, made by stop; theirs, for replay */
+	struct mpib_recv_bitmaps
+		bitmaps; /* ours, made by stop; theirs, for replay */
 	uint64_t lost_bytes; /* made by replay: what has to travel again */
-	uint32_t lost_chunks;
-	uint32_t acked_chunks; /* of these: the rail had acknowledged them */
+	uint32_t lost_stripes;
+	uint32_t acked_stripes; /* of these: the rail had acknowledged them */
 };
 
 /* One rail of a lane, on the shard. */
@@ -110,16 +110,16 @@ struct mpib_rail_stop {
 struct mpib_rail_watch {
 	uint64_t stuck; /* without progress, while something is outstanding */
 	uint32_t seen; /* sum of retired WRs when it last looked */
-	uint32_t quiet; /* unsignalled WRs on top when it last looked */
+	uint32_t unsignaled; /* unsignalled WRs on top when it last looked */
 	uint64_t moves; /* looks that saw progress */
 	uint64_t moves_other; /* of the other rail, when this one got stuck */
 };
 
 /*
- * failover.c and offer.c: control thread.
+ * failover.c and reconnect.c: control thread.
  */
 /* The lane is connected and its other end can be told things. */
-void mpib_lane_settled(struct mpib_lane *lane);
+void mpib_lane_established(struct mpib_lane *lane);
 /* A message of the other end. False: no sound peer sends it now. */
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
 /* The one place where the state of a port comes in, whoever saw it change: of
@@ -150,8 +150,8 @@ void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		    unsigned type, unsigned rail, uint32_t epoch);
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
-/* offer.c */
-void mpib_rail_offer(struct mpib_lane *lane, unsigned rail);
+/* reconnect.c */
+void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "base/sure.h"
-#include "engine/flow/flow.h"
+#include "base/xalloc.h"
+#include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 
 struct loss {
@@ -24,10 +24,10 @@ struct loss {
 static void lose_lane(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_shard *s = lane->shard;
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
-	TAILQ_FOREACH(f, &lane->flows, lane_link)
-	f->fencing &= (uint8_t) ~(1u << r);
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
+	f->stop_posted &= (uint8_t) ~(1u << r);
 	if (!mpib_lane_fault(lane, r, MPIB_CAUSE_PORT))
 		mpib_lane_break(lane, -EIO,
 				"rail %u (%s): its device failed or was "
@@ -64,7 +64,7 @@ static void free_loss(void *arg, int status)
 
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail)
 {
-	struct loss *loss = mpib_sure_alloc(sizeof(*loss));
+	struct loss *loss = mpib_xcalloc(sizeof(*loss));
 	struct mpib_call *call;
 
 	*loss = (struct loss){ .shard = s, .rail = rail };

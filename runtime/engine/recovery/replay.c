@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second journey of what judge.c found lost, on a rail that is open.
+ * The second journey of what find_lost.c found lost, on a rail that is open.
  */
 #include <errno.h>
 #include <mpib/wire.h>
 
-#include "engine/flow/chain.h"
+#include "engine/conn/chain.h"
 #include "engine/measure/count.h"
 
-void mpib_replay_drop(struct mpib_flow *f)
+void mpib_replay_drop(struct engine_conn *f)
 {
-	for (uint32_t i = f->tx.piece_tail; f->tx.lost && i != f->tx.piece_head;
+	for (uint32_t i = f->tx.op_tail; f->tx.lost && i != f->tx.op_head;
 	     i++) {
-		struct mpib_piece *p = mpib_piece_at(f, i);
+		struct send_op *p = send_op_at(f, i);
 		uint8_t lost = p->c.lost;
 
 		if (!lost)
@@ -25,8 +25,8 @@ void mpib_replay_drop(struct mpib_flow *f)
 
 /* The CTS that a share goes by: still in its place, for the slot is not ended
  * at the receiver. */
-static bool share_cts(struct mpib_flow *f, const struct mpib_piece *p,
-		      const struct mpib_share *s, struct mpib_cts *cts)
+static bool share_cts(struct engine_conn *f, const struct send_op *p,
+		      const struct op_range *s, struct mpib_cts *cts)
 {
 	if (mpib_sender_cts(f, p->slot + s->buf, cts) && mpib_cts_sane(cts) &&
 	    s->at <= cts->len && s->len <= cts->len - s->at)
@@ -34,17 +34,17 @@ static bool share_cts(struct mpib_flow *f, const struct mpib_piece *p,
 	/* From a peer that moved it comes again. */
 	if (f->tx.moved && !mpib_sender_cts(f, p->slot + s->buf, cts))
 		return false;
-	mpib_flow_break(f, -EPROTO, "peer %s took back a CTS it had sent",
-			f->lane->peer);
+	engine_conn_break(f, -EPROTO, "peer %s took back a CTS it had sent",
+			  f->lane->peer);
 	return false;
 }
 
-/* Chunk k of the piece, on rail q. */
-static bool build(struct mpib_flow *f, const struct mpib_piece *p, unsigned k,
-		  unsigned q, struct mpib_chain *chain)
+/* Stripe k of the send op, on rail q. */
+static bool replay_build(struct engine_conn *f, const struct send_op *p,
+			 unsigned k, unsigned q, struct mpib_chain *chain)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct mpib_share *s = &p->share[i];
+		const struct op_range *s = &p->share[i];
 		uint32_t off = k == MPIB_RAIL_SUP ? 0 : s->sup;
 		struct mpib_span span = {
 			.mr = s->mr,
@@ -65,8 +65,8 @@ static bool build(struct mpib_flow *f, const struct mpib_piece *p, unsigned k,
 }
 
 /* The record that says what the slot is; made now if there was no need. */
-static struct mpib_record *record_of(struct mpib_flow *f,
-				     const struct mpib_piece *p)
+static struct mpib_record *record_of(struct engine_conn *f,
+				     const struct send_op *p)
 {
 	struct mpib_record *rec = f->tables.out;
 
@@ -77,12 +77,12 @@ static struct mpib_record *record_of(struct mpib_flow *f,
 	if (p->n)
 		rec->size[0] = f->req[p->share[0].req].total;
 	for (unsigned k = 0; k < MPIB_RAILS; k++)
-		rec->rail[k] = p->chunk[k].bytes;
+		rec->rail[k] = p->stripe[k].bytes;
 	return rec;
 }
 
 /* Who carried what, as the receiver will count it. */
-static void move_bytes(struct mpib_flow *f, struct mpib_piece *p, unsigned q,
+static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {
 	uint32_t *rail = f->tx.rail;
@@ -94,17 +94,17 @@ static void move_bytes(struct mpib_flow *f, struct mpib_piece *p, unsigned q,
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		if (!(p->c.lost & 1u << k))
 			continue;
-		rail[p->c.carrier[k]] -= p->chunk[k].bytes;
-		rail[q] += p->chunk[k].bytes;
-		mpib_tracker_post(&f->lane->track[q], &p->chunk[k],
-				  p->chunk[k].bytes, f->shard->now);
+		rail[p->c.carrier[k]] -= p->stripe[k].bytes;
+		rail[q] += p->stripe[k].bytes;
+		mpib_tracker_post(&f->lane->track[q], &p->stripe[k],
+				  p->stripe[k].bytes, f->shard->now);
 		f->shard->rail[q].n.failover.replayed_bytes +=
-			p->chunk[k].bytes;
-		mpib_count_replay(f, q, p->chunk[k].bytes);
+			p->stripe[k].bytes;
+		mpib_count_replay(f, q, p->stripe[k].bytes);
 	}
 }
 
-static void add_imm(struct mpib_flow *f, const struct mpib_piece *p, unsigned q,
+static void add_imm(struct engine_conn *f, const struct send_op *p, unsigned q,
 		    struct mpib_chain *chain)
 {
 	struct mpib_record *rec = record_of(f, p);
@@ -119,13 +119,13 @@ static void add_imm(struct mpib_flow *f, const struct mpib_piece *p, unsigned q,
 	mpib_chain_imm(f, chain, q, imm, rec);
 }
 
-static void post(struct mpib_flow *f, struct mpib_lane_qp *q,
-		 struct mpib_chain *c, uint64_t last_wr_id)
+static void replay_post(struct engine_conn *f, struct mpib_lane_qp *q,
+			struct mpib_chain *c, uint64_t last_wr_id)
 {
 	if (c->n == 0)
 		return;
 	for (unsigned i = 0; i + 1 < c->n; i++)
-		c->wr[i].wr_id = mpib_wr_tag(MPIB_WR_QUIET, f->id, 0);
+		c->wr[i].wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0);
 	c->wr[c->n - 1].wr_id = last_wr_id;
 	if (mpib_wr_kind(last_wr_id) == MPIB_WR_REPLAY)
 		c->wr[c->n - 1].send_flags |= IBV_SEND_SIGNALED;
@@ -134,18 +134,18 @@ static void post(struct mpib_flow *f, struct mpib_lane_qp *q,
 	mpib_qp_post(q, c->wr, c->n);
 }
 
-static void repost(struct mpib_flow *f, struct mpib_piece *p, uint32_t number,
-		   unsigned q, struct mpib_chain *chain)
+static void replay_repost(struct engine_conn *f, struct send_op *p,
+			  uint32_t number, unsigned q, struct mpib_chain *chain)
 {
-	struct mpib_lane_qp *qp = mpib_flow_qp(f, q, p->slot);
+	struct mpib_lane_qp *qp = engine_conn_qp(f, q, p->slot);
 	bool open = p->slot == f->tx.cts_next;
-	unsigned last = p->c.lost >> 1; /* the higher chunk */
+	unsigned last = p->c.lost >> 1; /* the higher stripe */
 	uint8_t again;
 
 	move_bytes(f, p, q, open);
 	if (p->c.imm)
 		add_imm(f, p, q, &chain[last]);
-	again = mpib_chunks_repost(&p->c, q, open);
+	again = mpib_stripes_repost(&p->c, q, open);
 	f->tx.lost--;
 	if (open) {
 		f->tx.mask |= (uint8_t)(!f->tx.group.n << q);
@@ -159,40 +159,41 @@ static void repost(struct mpib_flow *f, struct mpib_piece *p, uint32_t number,
 			     (uint8_t)(q << MPIB_RAILS << k);
 	}
 	if (last)
-		post(f, qp, &chain[0], mpib_wr_tag(MPIB_WR_QUIET, f->id, 0));
-	post(f, qp, &chain[last],
-	     mpib_wr_tag(MPIB_WR_REPLAY, f->id, number | again << 8));
+		replay_post(f, qp, &chain[0],
+			    mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0));
+	replay_post(f, qp, &chain[last],
+		    mpib_wr_tag(MPIB_WR_REPLAY, f->id, number | again << 8));
 }
 
-/* Nothing that the piece's IMM covers is under way on another rail. */
-static bool ordered(struct mpib_flow *f, uint32_t last, unsigned q)
+/* Nothing that the send op's IMM covers is under way on another rail. */
+static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 {
-	const struct mpib_piece *p = mpib_piece_at(f, last);
+	const struct send_op *p = send_op_at(f, last);
 
-	for (uint32_t i = f->tx.piece_tail; p->c.imm && i != last; i++) {
-		const struct mpib_piece *earlier = mpib_piece_at(f, i);
+	for (uint32_t i = f->tx.op_tail; p->c.imm && i != last; i++) {
+		const struct send_op *earlier = send_op_at(f, i);
 
 		if (earlier->slot == p->slot &&
-		    !mpib_chunks_ordered(&earlier->c, p->c.lost, q))
+		    !mpib_stripes_ordered(&earlier->c, p->c.lost, q))
 			return false;
 	}
 	return true;
 }
 
-/* Where pieces are held, what the IMM of the last one would tell of goes by its
+/* Where send ops are held, what the IMM of the last one would tell of goes by its
  * rail, too: those that another rail has acknowledged are lost from now on. */
-static bool reclaim(struct mpib_flow *f, uint32_t last, unsigned q)
+static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 {
-	const struct mpib_piece *p = mpib_piece_at(f, last);
+	const struct send_op *p = send_op_at(f, last);
 	uint32_t before = f->tx.lost;
 
-	for (uint32_t i = f->tx.piece_tail; p->c.imm && i != last; i++) {
-		struct mpib_piece *earlier = mpib_piece_at(f, i);
+	for (uint32_t i = f->tx.op_tail; p->c.imm && i != last; i++) {
+		struct send_op *earlier = send_op_at(f, i);
 		uint8_t lost = earlier->c.lost, again;
 
 		if (earlier->slot != p->slot)
 			continue;
-		again = mpib_chunks_reclaim(&earlier->c, p->c.lost, q);
+		again = mpib_stripes_reclaim(&earlier->c, p->c.lost, q);
 		f->tx.lost += !lost && again;
 		for (unsigned k = 0; k < MPIB_RAILS; k++) {
 			struct mpib_snap_failover *n =
@@ -201,50 +202,50 @@ static bool reclaim(struct mpib_flow *f, uint32_t last, unsigned q)
 
 			if (!(again & 1u << k))
 				continue;
-			n->lost_bytes += earlier->chunk[k].bytes;
-			n->lost_chunks++;
+			n->lost_bytes += earlier->stripe[k].bytes;
+			n->lost_stripes++;
 		}
 	}
 	return f->tx.lost != before;
 }
 
-static uint32_t first_lost(struct mpib_flow *f)
+static uint32_t first_lost(struct engine_conn *f)
 {
-	uint32_t i = f->tx.piece_tail;
+	uint32_t i = f->tx.op_tail;
 
-	while (i != f->tx.piece_head && !mpib_piece_at(f, i)->c.lost)
+	while (i != f->tx.op_head && !send_op_at(f, i)->c.lost)
 		i++;
 	return i;
 }
 
-uint64_t mpib_replay_step(struct mpib_flow *f)
+uint64_t mpib_replay_step(struct engine_conn *f)
 {
 	struct mpib_chain chain[MPIB_RAILS];
-	unsigned q = mpib_flow_home(f);
+	unsigned q = engine_conn_home(f);
 	uint32_t i = first_lost(f);
 	uint64_t bytes = 0;
-	struct mpib_piece *p;
+	struct send_op *p;
 
-	if (f->lane->delivered && i != f->tx.piece_head && reclaim(f, i, q))
+	if (f->lane->delivered && i != f->tx.op_head && replay_reclaim(f, i, q))
 		i = first_lost(f);
-	p = mpib_piece_at(f, i);
-	if (i == f->tx.piece_head || !(f->lane->open & 1u << q) ||
-	    mpib_qp_room(mpib_flow_qp(f, q, p->slot)) < MPIB_REPLAY_WRS ||
-	    !ordered(f, i, q))
+	p = send_op_at(f, i);
+	if (i == f->tx.op_head || !(f->lane->open & 1u << q) ||
+	    mpib_qp_room(engine_conn_qp(f, q, p->slot)) < MPIB_REPLAY_WRS ||
+	    !replay_ordered(f, i, q))
 		return 0;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		chain[k].n = chain[k].bytes = 0;
 		if (!(p->c.lost & 1u << k))
 			continue;
-		if (!build(f, p, k, q, &chain[k]))
+		if (!replay_build(f, p, k, q, &chain[k]))
 			return 0;
 		bytes += chain[k].bytes;
 	}
-	repost(f, p, i % MPIB_PIECES, q, chain);
+	replay_repost(f, p, i % SEND_OPS, q, chain);
 	return bytes + 1;
 }
 
-bool mpib_replay_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
+bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			 uint32_t imm)
 {
 	struct mpib_receiver *rx = &f->rx;
@@ -256,7 +257,7 @@ bool mpib_replay_arrived(struct mpib_flow *f, unsigned rail, uint32_t qpn,
 	struct mpib_record rec;
 
 	if (number >= rx->cts_posted || s->state != MPIB_SLOT_POSTED ||
-	    mpib_flow_qp(f, rail, number)->qpn != qpn ||
+	    engine_conn_qp(f, rail, number)->qpn != qpn ||
 	    !mpib_receiver_record(f, number, &rec) || !rec.ends ||
 	    rec.ends & ~rec.expected || rec.expected & ~(uint32_t)all ||
 	    rec.ends & s->seen || (s->expected && s->expected != rec.expected))

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sure.h"
-#include "engine/flow/flow.h"
+#include "base/xalloc.h"
+#include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 
 struct fault {
@@ -24,7 +24,7 @@ struct fault {
 
 /* Rails for new traffic: the open ones but those to be left alone, unless it
  * is all that there is. */
-static void reckon(struct mpib_lane *lane)
+static void stop_reckon(struct mpib_lane *lane)
 {
 	uint8_t use = lane->open & (uint8_t)~lane->drain;
 
@@ -34,7 +34,7 @@ static void reckon(struct mpib_lane *lane)
 static void close_rail(struct mpib_lane *lane, unsigned rail)
 {
 	lane->open &= (uint8_t) ~(1u << rail);
-	reckon(lane);
+	stop_reckon(lane);
 }
 
 static void on_fault(struct mpib_msg *msg)
@@ -55,8 +55,8 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		return false;
 	if (stop->fault_ns)
 		return true;
-	/* Something broke: as mpib_notice_new(). */
-	fault = mpib_sure_alloc(sizeof(*fault));
+	/* Something broke: as mpib_async_error_new(). */
+	fault = mpib_xcalloc(sizeof(*fault));
 	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
 	stop->fault_ns = mpib_now_ns();
 	close_rail(lane, rail);
@@ -64,22 +64,23 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	return true;
 }
 
-static struct mpib_answer *add_answer(struct mpib_answers *a)
+static struct mpib_recv_bitmap *add_answer(struct mpib_recv_bitmaps *a)
 {
 	if (a->n == a->room) {
 		a->room = a->room ? 2 * a->room : 64;
-		a->v = mpib_sure_grow(a->v, a->n * sizeof(*a->v),
-				      a->room * sizeof(*a->v));
+		a->v = mpib_xrealloc(a->v, a->n * sizeof(*a->v),
+				     a->room * sizeof(*a->v));
 	}
 	memset(&a->v[a->n], 0, sizeof(*a->v));
 	return &a->v[a->n++];
 }
 
-static void answer_receiver(const struct mpib_flow *f, struct mpib_answer *a)
+static void answer_receiver(const struct engine_conn *f,
+			    struct mpib_recv_bitmap *a)
 {
 	const struct mpib_receiver *rx = &f->rx;
 
-	a->flow = f->id;
+	a->conn = f->id;
 	a->first = rx->tail;
 	for (uint64_t i = rx->tail; i < rx->cts_posted; i++) {
 		const struct mpib_slot *s = &rx->slot[i % MPIB_SLOTS];
@@ -96,11 +97,11 @@ static void answer_receiver(const struct mpib_flow *f, struct mpib_answer *a)
 	}
 }
 
-static void answer_sender(struct mpib_flow *f, struct mpib_answer *a)
+static void answer_sender(struct engine_conn *f, struct mpib_recv_bitmap *a)
 {
 	struct mpib_cts cts;
 
-	a->flow = f->remote.id;
+	a->conn = f->remote.id;
 	a->sender = true;
 	a->first = f->tx.cts_next;
 	while (a->first - f->tx.cts_next < MPIB_SLOTS &&
@@ -108,11 +109,11 @@ static void answer_sender(struct mpib_flow *f, struct mpib_answer *a)
 		a->first++;
 }
 
-static void answer(struct mpib_lane *lane, struct mpib_answers *out)
+static void stop_bitmap(struct mpib_lane *lane, struct mpib_recv_bitmaps *out)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
-	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		if (f->is_sender)
 			answer_sender(f, add_answer(out));
@@ -130,7 +131,7 @@ void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
 		return;
 	lane->stop[rail].drained = NULL;
 	job = call->what;
-	answer(lane, &job->answers);
+	stop_bitmap(lane, &job->bitmaps);
 	mpib_call_done(lane->shard, call, 0);
 }
 
@@ -155,7 +156,7 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	if (!lane->stop[rail].fault_ns)
 		lane->stop[rail].fault_ns = mpib_now_ns();
 	close_rail(lane, rail);
-	lane->fencing |= (uint8_t)(1u << rail);
+	lane->stop_posted |= (uint8_t)(1u << rail);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->stop[rail].drained = call;
 	mpib_rail_post_last(lane, rail);
@@ -204,7 +205,7 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 	/* Unless it failed again since: then its fence is on the way. */
 	if (!lane->stop[job->rail].fault_ns && !lane->broken)
 		lane->open |= (uint8_t)(1u << job->rail);
-	reckon(lane);
+	stop_reckon(lane);
 	lane->shard->rail[job->rail].n.failover.failbacks++;
 	mpib_call_done(lane->shard, call, 0);
 }
@@ -215,12 +216,13 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	struct mpib_rail_job *job = call->what;
 
 	job->lane->drain = job->drain;
-	reckon(job->lane);
+	stop_reckon(job->lane);
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
 /* NCCL tells both ends the rank that sends. Returns buf, "" before it did. */
-static const char *sent_by(const struct mpib_flow *f, char *buf, size_t len)
+static const char *stop_sent_by(const struct engine_conn *f, char *buf,
+				size_t len)
 {
 	int32_t rank = f->is_sender ? f->local_rank : f->remote_rank;
 
@@ -238,15 +240,16 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 	struct mpib_lane *lane = job->lane;
 	uint32_t ms = lane->shard->engine->cfg.grace_ms;
 	char rank[32];
-	struct mpib_flow *f, *next;
+	struct engine_conn *f, *next;
 
-	for (f = TAILQ_FIRST(&lane->flows); f; f = next) {
+	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
-		mpib_flow_break(f, -ETIMEDOUT,
-				"no rail to %s for %u ms, the last to fail was "
-				"%s%s: check links and cables",
-				lane->peer, ms, mpib_rail_name(job->rail),
-				sent_by(f, rank, sizeof(rank)));
+		engine_conn_break(
+			f, -ETIMEDOUT,
+			"no rail to %s for %u ms, the last to fail was "
+			"%s%s: check links and cables",
+			lane->peer, ms, mpib_rail_name(job->rail),
+			stop_sent_by(f, rank, sizeof(rank)));
 	}
 	mpib_lane_break(lane, -ETIMEDOUT,
 			"no rail for %u ms, the last to fail was %s", ms,

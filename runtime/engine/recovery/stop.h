@@ -11,16 +11,16 @@
 /*
  * break.c: shard.
  */
-/* Every flow of the lane fails with -ECONNRESET, and control is told. */
+/* Every connection of the lane fails with -ECONNRESET, and control is told. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Some QPs refused what they were to post: they are at fault. */
 void mpib_lanes_refused(struct mpib_shard *s);
 /* One doorbell for each QP that the turn has something for. */
-static inline void mpib_ring_turn(struct mpib_shard *s)
+static inline void mpib_qp_flush(struct mpib_shard *s)
 {
-	while (!LIST_EMPTY(&s->rung))
-		mpib_qp_ring(LIST_FIRST(&s->rung));
+	while (!LIST_EMPTY(&s->dirty))
+		mpib_qp_ring(LIST_FIRST(&s->dirty));
 	if (__builtin_expect(s->refused, 0))
 		mpib_lanes_refused(s);
 }
@@ -44,10 +44,10 @@ void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_grace(struct mpib_msg *msg);
 
 /*
- * judge.c: shard. A mailbox message as those of stop.c: the job has the other
+ * find_lost.c: shard. A mailbox message as those of stop.c: the job has the other
  * end's answers.
  */
-void mpib_rail_on_answers(struct mpib_msg *msg);
+void mpib_rail_on_bitmaps(struct mpib_msg *msg);
 
 /*
  * watch.c: shard. Looks at most once in MPIB_WATCH_MS, and is asked to once in

@@ -8,7 +8,7 @@
  * do, it is given a probe. When neither moves the other node stands still, which
  * is no rail's fault.
  */
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 
 #define WATCH_NS (MPIB_WATCH_MS * 1000000ull)
@@ -20,7 +20,7 @@
 #define MOVES 2
 
 /* Between two looks nobody may have turned: that time counts only so far. */
-static uint64_t elapsed(struct mpib_shard *s, uint64_t now)
+static uint64_t watch_elapsed(struct mpib_shard *s, uint64_t now)
 {
 	uint64_t ns = now - s->watched_ns;
 
@@ -28,19 +28,20 @@ static uint64_t elapsed(struct mpib_shard *s, uint64_t now)
 	return ns < 2 * WATCH_NS ? ns : 2 * WATCH_NS;
 }
 
-struct sums {
-	uint32_t retired, quiet;
+struct watch_sums {
+	uint32_t retired, unsignaled;
 	bool outstanding;
 };
 
-static void add_up(const struct mpib_lane *lane, unsigned r, struct sums *sum)
+static void watch_add_up(const struct mpib_lane *lane, unsigned r,
+			 struct watch_sums *sum)
 {
-	*sum = (struct sums){ 0 };
+	*sum = (struct watch_sums){ 0 };
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		const struct mpib_lane_qp *q = &lane->qp[r][i];
 
 		sum->retired += q->retired;
-		sum->quiet += q->posted - q->asked;
+		sum->unsignaled += q->posted - q->asked;
 		sum->outstanding |= (int32_t)(q->asked - q->retired) > 0;
 	}
 }
@@ -49,20 +50,21 @@ static void add_up(const struct mpib_lane *lane, unsigned r, struct sums *sum)
  * CTS are mostly unsignalled: nobody would hear of their loss in time, and each
  * keeps a place in the CQ, which many lanes at rest would fill among them.
  */
-static void ask_quiet(struct mpib_lane *lane, unsigned r,
-		      const struct sums *sum)
+static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
+			   const struct watch_sums *sum)
 {
 	struct mpib_rail_watch *w = &lane->watch[r];
 
-	if (sum->quiet && sum->quiet >= w->quiet && w->quiet) {
+	if (sum->unsignaled && sum->unsignaled >= w->unsignaled &&
+	    w->unsignaled) {
 		for (unsigned i = 0; i < lane->qps[r]; i++) {
 			if (lane->qp[r][i].posted != lane->qp[r][i].asked)
 				mpib_qp_probe(&lane->qp[r][i]);
 		}
-		w->quiet = 0;
+		w->unsignaled = 0;
 		return;
 	}
-	w->quiet = sum->quiet;
+	w->unsignaled = sum->unsignaled;
 }
 
 static void note_progress(struct mpib_rail_watch *w, uint32_t retired)
@@ -104,15 +106,15 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 	struct mpib_rail_watch *w = &lane->watch[r];
 	struct mpib_rail_watch *other = &lane->watch[r ^ 1];
 	bool other_open = lane->open & 1u << (r ^ 1);
-	struct sums sum;
+	struct watch_sums sum;
 
-	add_up(lane, r, &sum);
-	ask_quiet(lane, r, &sum);
+	watch_add_up(lane, r, &sum);
+	ask_unsignaled(lane, r, &sum);
 	if (sum.retired != w->seen)
 		note_progress(w, sum.retired);
 	if (!sum.outstanding) {
 		w->stuck = 0;
-		return sum.quiet;
+		return sum.unsignaled;
 	}
 	if (w->stuck == 0)
 		w->moves_other = other->moves;
@@ -123,7 +125,7 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 		mpib_lane_fault(lane, r, MPIB_CAUSE_STUCK);
 		return true;
 	}
-	add_up(lane, r ^ 1, &sum);
+	watch_add_up(lane, r ^ 1, &sum);
 	if (!sum.outstanding)
 		mpib_qp_probe(&lane->qp[r ^ 1][0]);
 	return true;
@@ -132,11 +134,11 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 /* Without another rail to go to there is nothing to find out but that. */
 static bool watch_quiet(struct mpib_lane *lane, unsigned r)
 {
-	struct sums sum;
+	struct watch_sums sum;
 
-	add_up(lane, r, &sum);
-	ask_quiet(lane, r, &sum);
-	return sum.quiet;
+	watch_add_up(lane, r, &sum);
+	ask_unsignaled(lane, r, &sum);
+	return sum.unsignaled;
 }
 
 void mpib_watch(struct mpib_shard *s)
@@ -147,7 +149,7 @@ void mpib_watch(struct mpib_shard *s)
 	s->watch_turns = 0;
 	if (now - s->watched_ns < WATCH_NS)
 		return;
-	ns = elapsed(s, now);
+	ns = watch_elapsed(s, now);
 	s->watching = false;
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{

@@ -6,7 +6,7 @@
 #define ALL 1024u
 #define CHUNKS 4 /* of a window: fewer say little */
 #define WINDOW (10 * MS)
-#define LONG (100 * MS) /* a window ends then with any chunk */
+#define LONG (100 * MS) /* a window ends then with any stripe */
 #define STALE (200 * MS) /* a rail not heard of for so long is tried */
 #define NEARLY 24u /* of 1024: not worth a change */
 #define TRY (64u << 10) /* bytes that are risked on it */
@@ -25,17 +25,17 @@ static uint64_t busy_at_ack(const struct mpib_tracker *t)
 }
 
 /* Close the rail's window if it says something; true: a new rate. */
-static bool measure(struct mpib_adapt_rail *r, const struct mpib_tracker *t,
-		    uint64_t now)
+static bool adapt_measure(struct mpib_adapt_rail *r,
+			  const struct mpib_tracker *t, uint64_t now)
 {
-	uint64_t chunks = t->acked - r->acked;
+	uint64_t stripes = t->acked - r->acked;
 	uint64_t bytes = t->acked_bytes - r->acked_bytes;
 	uint64_t busy, rate;
 
 	if (!r->mark)
 		r->mark = now;
-	if (now - r->mark < WINDOW || chunks == 0 ||
-	    (chunks < CHUNKS && now - r->mark < LONG))
+	if (now - r->mark < WINDOW || stripes == 0 ||
+	    (stripes < CHUNKS && now - r->mark < LONG))
 		return false;
 	busy = busy_at_ack(t) - r->busy;
 	r->mark = now;
@@ -43,22 +43,22 @@ static bool measure(struct mpib_adapt_rail *r, const struct mpib_tracker *t,
 	r->acked_bytes = t->acked_bytes;
 	r->busy += busy;
 	/* Small messages tell of latency, not of rate. */
-	if (bytes / chunks <= MPIB_ADAPT_SMALL)
+	if (bytes / stripes <= MPIB_ADAPT_SMALL)
 		return false;
 	rate = bytes * MS / (busy ? busy : 1);
 	r->rate = r->rate ? (r->rate + rate + 1) / 2 : rate + 1;
 	return true;
 }
 
-static void update(struct mpib_adapt *a, const struct mpib_tracker *track,
-		   uint64_t now)
+static void adapt_update(struct mpib_adapt *a, const struct mpib_tracker *track,
+			 uint64_t now)
 {
 	struct mpib_adapt_rail *sout = &a->rail[MPIB_RAIL_SOUT];
 	struct mpib_adapt_rail *sup = &a->rail[MPIB_RAIL_SUP];
-	bool fresh = measure(sout, &track[MPIB_RAIL_SOUT], now);
+	bool fresh = adapt_measure(sout, &track[MPIB_RAIL_SOUT], now);
 	uint32_t share, off;
 
-	fresh |= measure(sup, &track[MPIB_RAIL_SUP], now);
+	fresh |= adapt_measure(sup, &track[MPIB_RAIL_SUP], now);
 	if (!fresh || !sout->rate || !sup->rate)
 		return;
 	share = (uint32_t)(sup->rate * ALL / (sup->rate + sout->rate));
@@ -88,8 +88,8 @@ static bool must_try(struct mpib_adapt_rail *r, const struct mpib_tracker *t,
 	return true;
 }
 
-static uint32_t small(struct mpib_adapt *a, const struct mpib_tracker *track,
-		      uint64_t now)
+static uint32_t adapt_small(struct mpib_adapt *a,
+			    const struct mpib_tracker *track, uint64_t now)
 {
 	unsigned other = !a->fast;
 	uint64_t here, there;
@@ -105,9 +105,9 @@ static uint32_t small(struct mpib_adapt *a, const struct mpib_tracker *track,
 	return a->fast == MPIB_RAIL_SUP ? ALL : 0;
 }
 
-/* SUP's bytes of a piece, so that both rails end at the same time. */
-static uint32_t level(const struct mpib_adapt *a,
-		      const struct mpib_tracker *track, uint32_t len)
+/* SUP's bytes of a send op, so that both rails end at the same time. */
+static uint32_t adapt_level(const struct mpib_adapt *a,
+			    const struct mpib_tracker *track, uint32_t len)
 {
 	uint64_t gain = (len + track[MPIB_RAIL_SOUT].inflight) * a->share;
 	uint64_t cost = track[MPIB_RAIL_SUP].inflight * (ALL - a->share);
@@ -127,9 +127,9 @@ uint32_t mpib_adapt_share(struct mpib_adapt *a,
 	if (len == 0)
 		return 0;
 	if (total <= MPIB_ADAPT_SMALL)
-		return small(a, track, now);
-	update(a, track, now);
-	sup = level(a, track, len);
+		return adapt_small(a, track, now);
+	adapt_update(a, track, now);
+	sup = adapt_level(a, track, len);
 	if (sup < try &&
 	    must_try(&a->rail[MPIB_RAIL_SUP], &track[MPIB_RAIL_SUP],
 		     track[MPIB_RAIL_SUP].last_ack, now))

@@ -39,7 +39,7 @@ struct mpib_adapt {
 
 void mpib_adapt_init(struct mpib_adapt *a, uint64_t now);
 
-/* SUP's parts per 1024 of a piece of len bytes of a message of total. track is
+/* SUP's parts per 1024 of a send op of len bytes of a message of total. track is
  * of both rails. */
 uint32_t mpib_adapt_share(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint32_t total,

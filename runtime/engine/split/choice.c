@@ -33,7 +33,7 @@ static bool is_cheaper(uint64_t cost, uint64_t than)
 	return cost < than - than / 8;
 }
 
-static void reckon(struct mpib_choice *c)
+static void choice_reckon(struct mpib_choice *c)
 {
 	c->above = UINT32_MAX;
 	for (unsigned i = MPIB_CHOICE_CLASSES; i-- > 0;) {
@@ -59,5 +59,5 @@ void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		return;
 	if (is_cheaper(k->cost[!k->spread], k->cost[k->spread]))
 		k->spread = !k->spread;
-	reckon(c);
+	choice_reckon(c);
 }

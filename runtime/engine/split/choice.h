@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a rail's part of a piece is worth spreading over QPs, by its size: a
+ * Whether a rail's part of a send op is worth spreading over QPs, by its size: a
  * crossover that is measured, per lane and rail.
  *
  * What a way costs is the time from post to acknowledgement over the bytes that

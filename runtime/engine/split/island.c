@@ -13,7 +13,8 @@ static uint32_t mask_of(unsigned bits)
 }
 
 /* One "10.1.0.0/16" of len characters. */
-static int parse_net(const char *text, size_t len, struct mpib_island_net *net)
+static int island_parse_net(const char *text, size_t len,
+			    struct mpib_island_net *net)
 {
 	char buf[32], *slash, *end;
 	struct in_addr addr;
@@ -35,8 +36,8 @@ static int parse_net(const char *text, size_t len, struct mpib_island_net *net)
 	return net->net & ~net->mask ? -EINVAL : 0;
 }
 
-static const struct mpib_island_net *find(const struct mpib_islands *is,
-					  uint32_t net, uint32_t mask)
+static const struct mpib_island_net *island_find(const struct mpib_islands *is,
+						 uint32_t net, uint32_t mask)
 {
 	for (unsigned i = 0; i < is->n; i++) {
 		if (is->net[i].net == net && is->net[i].mask == mask)
@@ -54,14 +55,15 @@ static int parse_nets(struct mpib_islands *is, const char *text, char *why,
 		size_t len = strcspn(at, "+,");
 		struct mpib_island_net net;
 
-		if (parse_net(at, len, &net) < 0) {
+		if (island_parse_net(at, len, &net) < 0) {
 			snprintf(why, why_len,
 				 "\"%.*s\" is no network (give a.b.c.d/bits "
 				 "with zeros after the bits)",
 				 (int)(len < 64 ? len : 64), at);
 			return -EINVAL;
 		}
-		if (is->n == MPIB_ISLAND_NETS || find(is, net.net, net.mask)) {
+		if (is->n == MPIB_ISLAND_NETS ||
+		    island_find(is, net.net, net.mask)) {
 			snprintf(why, why_len, "\"%.*s\" is %s", (int)len, at,
 				 is->n == MPIB_ISLAND_NETS
 					 ? "one network too many (give 64)"

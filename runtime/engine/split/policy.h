@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a transfer may be split over the rails. Which share a connection has now
- * is flow/policy.c's to say. Integers only.
+ * is conn/policy.c's to say. Integers only.
  */
 #ifndef MPIB_ENGINE_POLICY_H
 #define MPIB_ENGINE_POLICY_H

@@ -9,7 +9,7 @@ void mpib_tracker_init(struct mpib_tracker *t)
 	TAILQ_INIT(&t->unacked);
 }
 
-void mpib_tracker_post(struct mpib_tracker *t, struct mpib_chunk *c,
+void mpib_tracker_post(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint32_t bytes, uint64_t now)
 {
 	c->posted = now;
@@ -24,7 +24,8 @@ void mpib_tracker_post(struct mpib_tracker *t, struct mpib_chunk *c,
 	TAILQ_INSERT_TAIL(&t->unacked, c, link);
 }
 
-static void take_out(struct mpib_tracker *t, struct mpib_chunk *c, uint64_t now)
+static void tracker_take_out(struct mpib_tracker *t, struct mpib_stripe *c,
+			     uint64_t now)
 {
 	TAILQ_REMOVE(&t->unacked, c, link);
 	assert(c->bytes <= t->inflight && (!t->sum || c->bytes <= *t->sum));
@@ -36,7 +37,7 @@ static void take_out(struct mpib_tracker *t, struct mpib_chunk *c, uint64_t now)
 	c->posted = 0;
 }
 
-static void sample(struct mpib_tracker *t, uint64_t rtt)
+static void tracker_sample(struct mpib_tracker *t, uint64_t rtt)
 {
 	uint64_t off = rtt > t->srtt ? rtt - t->srtt : t->srtt - rtt;
 
@@ -49,13 +50,13 @@ static void sample(struct mpib_tracker *t, uint64_t rtt)
 	t->srtt = (7 * t->srtt + rtt) / 8;
 }
 
-void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_chunk *c,
+void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 		      uint64_t now)
 {
 	/* An answer within one turn still took some time. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
-	sample(t, rtt);
+	tracker_sample(t, rtt);
 	if (c->alone && c->bytes <= MPIB_TRACK_SMALL) {
 		t->latency = t->latency ? (3 * t->latency + rtt) / 4 : rtt;
 		t->latency_at = now;
@@ -63,14 +64,14 @@ void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_chunk *c,
 	t->acked++;
 	t->acked_bytes += c->bytes;
 	t->last_ack = now;
-	take_out(t, c, now);
+	tracker_take_out(t, c, now);
 }
 
-void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_chunk *c,
+void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint64_t now)
 {
 	if (c->posted)
-		take_out(t, c, now);
+		tracker_take_out(t, c, now);
 }
 
 uint64_t mpib_tracker_busy(const struct mpib_tracker *t, uint64_t now)

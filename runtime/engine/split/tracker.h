@@ -13,23 +13,23 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* Chunks up to this size tell a rail's latency rather than its rate. */
+/* Stripes up to this size tell a rail's latency rather than its rate. */
 #define MPIB_TRACK_SMALL 16384u
 
-/* One rail's share of a piece: what one chain of WRs carries. In place from
+/* One rail's share of a send op: what one chain of WRs carries. In place from
  * post to ack or drop. */
-struct mpib_chunk {
-	TAILQ_ENTRY(mpib_chunk) link;
+struct mpib_stripe {
+	TAILQ_ENTRY(mpib_stripe) link;
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
 	bool alone; /* nothing was ahead of it */
 	uint64_t ahead; /* bytes in flight when it was posted */
 };
 
-TAILQ_HEAD(mpib_chunk_list, mpib_chunk);
+TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
 
 struct mpib_tracker {
-	struct mpib_chunk_list unacked;
+	struct mpib_stripe_list unacked;
 	uint64_t inflight; /* bytes */
 	uint64_t *sum; /* these are counted there, too; may be NULL */
 	/* Since the lane came up. */
@@ -39,22 +39,23 @@ struct mpib_tracker {
 	uint64_t last_ack;
 	/* Of round trips; 0: none seen. */
 	uint64_t srtt, rttvar; /* smoothed as in RFC 6298: 1/8, 1/4 */
-	uint64_t latency; /* of small chunks on an idle rail, smoothed by 1/4 */
+	uint64_t
+		latency; /* of small stripes on an idle rail, smoothed by 1/4 */
 	uint64_t latency_at;
 };
 
 void mpib_tracker_init(struct mpib_tracker *t);
 /* now is not 0. */
-void mpib_tracker_post(struct mpib_tracker *t, struct mpib_chunk *c,
+void mpib_tracker_post(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint32_t bytes, uint64_t now);
 /* It arrived: a sample of everything. */
-void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_chunk *c,
+void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 		      uint64_t now);
 /* It failed, or is forgotten: no sample. Nothing if it is not tracked. */
-void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_chunk *c,
+void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint64_t now);
-/* The oldest chunk without an answer, NULL if all were answered. */
-static inline const struct mpib_chunk *
+/* The oldest stripe without an answer, NULL if all were answered. */
+static inline const struct mpib_stripe *
 mpib_tracker_oldest(const struct mpib_tracker *t)
 {
 	return TAILQ_FIRST(&t->unacked);

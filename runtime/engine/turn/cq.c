@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completions of both rails, taken to the flow they belong to. On an error
+ * Completions of both rails, taken to the connection they belong to. On an error
  * only wr_id, status and qp_num are read: the rest is undefined then.
  */
 #include <endian.h>
 
 #include "base/trace.h"
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 #include "engine/recovery/stop.h"
 
@@ -26,28 +26,28 @@ static struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
 	return q;
 }
 
-/* v1 lanes serve one flow each; the only receiver on it is meant. */
-static struct mpib_flow *flow_of(struct mpib_shard *s, struct mpib_lane_qp *q,
-				 uint32_t imm)
+/* v1 lanes serve one connection each; the only receiver on it is meant. */
+static struct engine_conn *cq_conn_of(struct mpib_shard *s,
+				      struct mpib_lane_qp *q, uint32_t imm)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 	uint32_t id;
 
 	if (q->lane->imm_version == MPIB_IMM_V1) {
-		f = TAILQ_FIRST(&q->lane->flows);
+		f = TAILQ_FIRST(&q->lane->conns);
 	} else {
-		id = mpib_imm_v2_flow(imm);
-		f = id < MPIB_FLOWS_MAX ? s->flow[id] : NULL;
+		id = mpib_imm_v2_conn(imm);
+		f = id < ENGINE_CONNS_MAX ? s->conn[id] : NULL;
 	}
 	if (!f || f->lane != q->lane || f->is_sender)
 		return NULL;
 	return f;
 }
 
-static void arrived(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
-		    uint32_t bytes)
+static void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
+		       uint32_t imm, uint32_t bytes)
 {
-	struct mpib_flow *f = flow_of(s, q, imm);
+	struct engine_conn *f = cq_conn_of(s, q, imm);
 
 	if (!f)
 		s->rail[q->rail].n.bad_imms++;
@@ -63,12 +63,12 @@ static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 	uint32_t imm, bytes;
 
 	while (mpib_spread_next(q, &imm, &bytes))
-		arrived(s, first, imm, bytes);
+		cq_arrived(s, first, imm, bytes);
 }
 
 /* Whether the lane's spread takes the IMM. */
-static bool waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
-		  uint32_t bytes)
+static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
+		     uint32_t bytes)
 {
 	int rc = mpib_spread_received(q, imm, bytes);
 
@@ -82,7 +82,8 @@ static bool waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 	return rc != 0;
 }
 
-static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
+static void cq_received(struct mpib_shard *s, unsigned r,
+			const struct ibv_wc *wc)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
@@ -106,19 +107,19 @@ static void received(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	rail->n.n.rx_imms++;
 	q->lane->n[r].rx_imms++;
 	if (__builtin_expect(q->lane->numbered, 0) &&
-	    waits(s, q, imm, wc->byte_len))
+	    cq_waits(s, q, imm, wc->byte_len))
 		return;
 	if (q->lane->imm_version == MPIB_IMM_V2 &&
 	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
 		rail->n.stale_imms++;
 		return;
 	}
-	arrived(s, q, imm, wc->byte_len);
+	cq_arrived(s, q, imm, wc->byte_len);
 }
 
 /* The request itself was at fault, so that it would fail on any rail. Not
  * LOC_QP_OP_ERR: so soft-RoCE fails any request while its port has no route. */
-static bool condemned(enum ibv_wc_status status)
+static bool cq_condemned(enum ibv_wc_status status)
 {
 	switch (status) {
 	case IBV_WC_LOC_LEN_ERR:
@@ -133,14 +134,14 @@ static bool condemned(enum ibv_wc_status status)
 }
 
 /* Whether the lane lives on: over its other rail. */
-static bool send_failed(struct mpib_lane_qp *q, struct mpib_flow *f, unsigned r,
-			const struct ibv_wc *wc)
+static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
+			unsigned r, const struct ibv_wc *wc)
 {
 	if (q->lane->failover && f && f->lane == q->lane &&
-	    condemned(wc->status))
-		mpib_flow_break(f, -EIO, "rail %u: QP 0x%x to %s: %s", r,
-				wc->qp_num, q->lane->peer,
-				ibv_wc_status_str(wc->status));
+	    cq_condemned(wc->status))
+		engine_conn_break(f, -EIO, "rail %u: QP 0x%x to %s: %s", r,
+				  wc->qp_num, q->lane->peer,
+				  ibv_wc_status_str(wc->status));
 	if (mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
 		return true;
 	mpib_lane_break(q->lane, -EIO, "rail %u: QP 0x%x to %s: %s", r,
@@ -150,22 +151,22 @@ static bool send_failed(struct mpib_lane_qp *q, struct mpib_flow *f, unsigned r,
 }
 
 /* What a completion means for whom; not when it failed and a fence decides. */
-static void sent_for(struct mpib_flow *f, unsigned r, uint64_t wr_id, bool ok)
+static void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id, bool ok)
 {
-	uint32_t piece = mpib_wr_piece(wr_id);
+	uint32_t op = mpib_wr_op(wr_id);
 
 	switch (mpib_wr_kind(wr_id)) {
-	case MPIB_WR_PIECE:
-		mpib_sender_completed(f, piece, (uint8_t)(1u << r), ok);
+	case MPIB_WR_OP:
+		mpib_sender_completed(f, op, (uint8_t)(1u << r), ok);
 		break;
 	case MPIB_WR_REPLAY:
-		mpib_sender_completed(f, piece, (uint8_t)(piece >> 8), ok);
+		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
 		break;
-	case MPIB_WR_FENCE:
-		f->fencing &= (uint8_t) ~(1u << r);
-		mpib_flow_check_stopped(f);
+	case MPIB_WR_STOP:
+		f->stop_posted &= (uint8_t) ~(1u << r);
+		engine_conn_check_stopped(f);
 		break;
-	case MPIB_WR_QUIET:
+	case MPIB_WR_UNSIGNALED:
 	case MPIB_WR_CTS:
 	case MPIB_WR_DRAIN:
 	case MPIB_WR_PROBE:
@@ -174,20 +175,20 @@ static void sent_for(struct mpib_flow *f, unsigned r, uint64_t wr_id, bool ok)
 	}
 }
 
-/* Those of a QP alone carry no flow. */
-static struct mpib_flow *sent_by(struct mpib_shard *s, uint64_t wr_id)
+/* Those of a QP alone carry no connection. */
+static struct engine_conn *cq_sent_by(struct mpib_shard *s, uint64_t wr_id)
 {
 	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
 
 	if (kind == MPIB_WR_DRAIN || kind == MPIB_WR_PROBE)
 		return NULL;
-	return s->flow[mpib_wr_flow(wr_id) & (MPIB_FLOWS_MAX - 1)];
+	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
 }
 
-static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
+static void cq_sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 {
 	struct mpib_lane_qp *q = find_qp(&s->rail[r], wc->qp_num);
-	struct mpib_flow *f = sent_by(s, wc->wr_id);
+	struct engine_conn *f = cq_sent_by(s, wc->wr_id);
 	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wc->wr_id, 0);
@@ -204,8 +205,9 @@ static void sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		if (mpib_wr_kind(wc->wr_id) == MPIB_WR_PROBE)
 			mpib_rail_probed(q->lane, r, ok);
 	}
-	if (f && fenced && mpib_wr_kind(wc->wr_id) == MPIB_WR_FENCE)
-		f->fencing &= (uint8_t) ~(1u << r); /* the rail's takes over */
+	if (f && fenced && mpib_wr_kind(wc->wr_id) == MPIB_WR_STOP)
+		f->stop_posted &=
+			(uint8_t) ~(1u << r); /* the rail's takes over */
 	else if (f && !fenced)
 		sent_for(f, r, wc->wr_id, ok);
 	if (q && q->lane->stop[r].drained)
@@ -236,9 +238,9 @@ static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 			rail->n.cqe_errors += is_error(wc[i].status);
 			/* Receives are posted with wr_id 0, sends never. */
 			if (wc[i].wr_id == 0)
-				received(s, r, &wc[i]);
+				cq_received(s, r, &wc[i]);
 			else
-				sent(s, r, &wc[i]);
+				cq_sent(s, r, &wc[i]);
 		}
 		if (n <= 0)
 			break;
@@ -279,8 +281,8 @@ int mpib_cq_whole_turn(struct mpib_shard *s)
 		n = mpib_vcq_take(s->vcq, 16, wc);
 		for (int i = 0; i < n; i++)
 			mpib_sender_completed(
-				s->flow[mpib_wr_flow(wc[i].wr_id)],
-				mpib_wr_piece(wc[i].wr_id),
+				s->conn[mpib_wr_conn(wc[i].wr_id)],
+				mpib_wr_op(wc[i].wr_id),
 				(uint8_t)(1u << wc[i].qp_num), true);
 		total += n;
 	} while (n == 16);

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may post next: flows with something to send are served by their claims
- * (claim.h), whatever lane they are on.
+ * Who may post next: connections with something to send are served by their DRR classes
+ * (drr.h), whatever lane they are on.
  */
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 
-#define PIECES_PER_TURN 64
+#define OPS_PER_TURN 64
 /* While tenants share the shard: a turn that is short lets the core go sooner,
  * to the ranks and shards that somebody's next message waits for. */
-#define PIECES_SHARED 8
+#define OPS_SHARED 8
 
-static struct mpib_flow *flow_of(struct mpib_claim *leaf)
+static struct engine_conn *sched_conn_of(struct mpib_drr_class *leaf)
 {
-	return (struct mpib_flow *)((char *)leaf -
-				    offsetof(struct mpib_flow, claim));
+	return (struct engine_conn *)((char *)leaf -
+				      offsetof(struct engine_conn, drr));
 }
 
-static int64_t step(struct mpib_claim *leaf)
+static int64_t sched_step(struct mpib_drr_class *leaf)
 {
-	struct mpib_flow *f = flow_of(leaf);
+	struct engine_conn *f = sched_conn_of(leaf);
 	uint64_t n;
 
-	f->stopped_by = MPIB_CLAIM_NONE;
+	f->stopped_by = MPIB_DRR_NONE;
 	n = mpib_sender_step(f);
 	if (n > 0)
 		return (int64_t)n;
 	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
-		return MPIB_CLAIM_REST;
+		return MPIB_DRR_IDLE;
 	return f->stopped_by;
 }
 
 static int post_cts(struct mpib_shard *s)
 {
-	struct mpib_flow *f, *next;
+	struct engine_conn *f, *next;
 	/* Who stops and finds no room for his fence goes to the end again. */
-	struct mpib_flow *last = TAILQ_LAST(&s->cts, mpib_flow_list);
+	struct engine_conn *last = TAILQ_LAST(&s->cts, engine_conn_list);
 	int posted = 0;
 
 	for (f = TAILQ_FIRST(&s->cts); f; f = next) {
@@ -46,37 +46,37 @@ static int post_cts(struct mpib_shard *s)
 		f->on_cts = false;
 		TAILQ_REMOVE(&s->cts, f, cts_link);
 		if (f->stopping && !f->stopped)
-			mpib_flow_check_stopped(f);
+			engine_conn_check_stopped(f);
 	}
 	return posted;
 }
 
 int mpib_sched_turn(struct mpib_shard *s)
 {
-	struct mpib_claim_turn t = {
-		.left = mpib_pace_is_shared(&s->pace, s->now) ? PIECES_SHARED
-							      : PIECES_PER_TURN,
+	struct mpib_drr_turn t = {
+		.left = mpib_pace_is_shared(&s->pace, s->now) ? OPS_SHARED
+							      : OPS_PER_TURN,
 		.now_ns = s->now,
 		.wake_ns = UINT64_MAX,
-		.step = step,
+		.step = sched_step,
 	};
 	int posted = post_cts(s);
 
 	s->full = 0;
-	s->contended = mpib_claim_contended(&s->claims);
-	mpib_claim_round(&s->claims, &t);
-	s->claim_wake_ns = t.wake_ns;
+	s->contended = mpib_drr_contended(&s->drrs);
+	mpib_drr_round(&s->drrs, &t);
+	s->drr_wake_ns = t.wake_ns;
 	/* Somebody in debt gets his turn in a later round: no time to sleep. */
-	return posted + (int)t.posted + t.owing;
+	return posted + (int)t.posted + t.ack_pending;
 }
 
 int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 {
-	uint64_t ms = (s->claim_wake_ns - s->now) / 1000000 + 1;
+	uint64_t ms = (s->drr_wake_ns - s->now) / 1000000 + 1;
 
 	/* A CTS, as a word, is a plain write, which may come without an event:
 	 * only the software HCA has a socket that wakes. */
-	if (s->claims.children > 0 || !TAILQ_EMPTY(&s->waiting))
+	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;
 }

@@ -3,29 +3,29 @@
 #include <stdio.h>
 
 #include "engine/handover/handover.h"
-#include "peer/handover/parcel.h"
+#include "peer/handover/serialize.h"
 
-static bool conn_settled(const struct mpib_bconn *c)
+static bool conn_settled(const struct peer_conn *c)
 {
-	if (c->state == MPIB_BCONN_OVER)
-		return !c->flow && !c->lane && !c->dropped;
-	return c->state == MPIB_BCONN_READY || c->state == MPIB_BCONN_ACCEPT ||
-	       c->state == MPIB_BCONN_HELD;
+	if (c->state == PEER_CONN_OVER)
+		return !c->conn && !c->lane && !c->dropped;
+	return c->state == PEER_CONN_READY || c->state == PEER_CONN_ACCEPT ||
+	       c->state == PEER_CONN_HELD;
 }
 
-static int lane_settled(struct mpib_blane *l, char *why, size_t why_len)
+static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
 {
-	bool can = l->state == MPIB_BLANE_UP && mpib_lane_can_move(l->lane) &&
+	bool can = l->state == PEER_LANE_UP && mpib_lane_can_move(l->lane) &&
 		   l->peer->version >= MPIB_PEER_VERSION_MOVE;
 
-	if (!mpib_peer_settled(l->peer)) {
+	if (!mpib_peer_quiescent(l->peer)) {
 		snprintf(why, why_len, "the link to %s is being made again",
 			 l->peer->label);
 		return -EAGAIN;
 	}
 	if (can)
 		return 0;
-	if (l->state == MPIB_BLANE_UP && l->uses > 0) {
+	if (l->state == PEER_LANE_UP && l->uses > 0) {
 		snprintf(why, why_len,
 			 "connections to %s cannot be moved: %s (close them "
 			 "first)",
@@ -35,23 +35,23 @@ static int lane_settled(struct mpib_blane *l, char *why, size_t why_len)
 				 : "they have no fail-over between two rails");
 		return -EBUSY;
 	}
-	if (l->state == MPIB_BLANE_UP)
-		mpib_blane_kill(l, -ECANCELED, "its proxy is upgraded");
+	if (l->state == PEER_LANE_UP)
+		peer_lane_kill(l, -ECANCELED, "its proxy is upgraded");
 	snprintf(why, why_len, "a lane to %s is on its way", l->peer->label);
 	return -EAGAIN;
 }
 
-int mpib_broker_settled(struct mpib_broker *b, char *why, size_t why_len)
+int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
 {
-	struct mpib_blane *l, *next;
+	struct peer_lane *l, *next;
 	int again = 0, rc;
 
-	for (const struct mpib_bconn *c = b->conns; c; c = c->hh.next) {
+	for (const struct peer_conn *c = b->conns; c; c = c->hh.next) {
 		if (conn_settled(c))
 			continue;
 		snprintf(why, why_len,
 			 "connection %u of client %u is being opened or closed",
-			 c->index, mpib_attachment_id(c->owner->attachment));
+			 c->index, engine_client_id(c->client->engine_client));
 		again = -EAGAIN;
 	}
 	HASH_ITER(hh, b->lanes, l, next)
@@ -64,31 +64,31 @@ int mpib_broker_settled(struct mpib_broker *b, char *why, size_t why_len)
 	return again;
 }
 
-void mpib_broker_parcel(struct mpib_parcel *p, struct mpib_broker *b,
-			mpib_owner_fn *by_id, void *arg)
+void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
+			   peer_client_fn *by_id, void *arg)
 {
-	struct mpib_broker_parcel x = {
-		.p = p, .b = b, .owner = by_id, .arg = arg
+	struct mpib_broker_serialize x = {
+		.p = p, .b = b, .client = by_id, .arg = arg
 	};
 	uint32_t sout = b->self.sout;
 
-	mpib_parcel_mark(p, "broker");
-	mpib_parcel_node(p, &b->self);
+	mpib_serial_mark(p, "broker");
+	mpib_serial_node(p, &b->self);
 	b->self.sout = sout;
-	mpib_parcel_u32(p, &b->next_id);
-	mpib_parcel_u64(p, &b->serial);
-	mpib_parcel_u64(p, &b->sessions);
-	mpib_parcel_fd(p, &b->fd);
-	mpib_parcel_peers(&x);
-	mpib_parcel_listeners(&x);
-	mpib_parcel_conns(&x);
-	mpib_parcel_mark(p, "end");
+	mpib_serial_u32(p, &b->next_id);
+	mpib_serial_u64(p, &b->serial);
+	mpib_serial_u64(p, &b->sessions);
+	mpib_serial_fd(p, &b->fd);
+	mpib_serial_peers(&x);
+	mpib_serial_listeners(&x);
+	mpib_serial_conns(&x);
+	mpib_serial_mark(p, "end");
 }
 
 int mpib_broker_go_on(struct mpib_broker *b)
 {
 	int rc = mpib_hello_accept(b);
-	struct mpib_bconn *c;
+	struct peer_conn *c;
 	struct mpib_peer *p;
 
 	for (c = b->conns; c; c = c->hh.next) {
@@ -97,11 +97,11 @@ int mpib_broker_go_on(struct mpib_broker *b)
 			.to = c->their_id,
 		};
 
-		if (c->state != MPIB_BCONN_READY)
+		if (c->state != PEER_CONN_READY)
 			continue;
-		mpib_flow_local(c->flow, &m.flow);
-		mpib_blane_tell(c->lane, &m);
-		mpib_bconn_want_hint(c);
+		engine_conn_local(c->conn, &m.conn);
+		peer_lane_tell(c->lane, &m);
+		peer_conn_want_hint(c);
 	}
 	TAILQ_FOREACH(p, &b->peers, entry)
 	{

@@ -8,7 +8,7 @@
 #ifndef MPIB_PEER_HANDOVER_H
 #define MPIB_PEER_HANDOVER_H
 
-#include "base/parcel.h"
+#include "base/serial.h"
 #include "peer/broker.h"
 
 /* Connects under way are held, and what they have on its way is taken back; or
@@ -20,15 +20,15 @@ void mpib_broker_hold(struct mpib_broker *b, bool on);
  * and why names it; -EBUSY: it is not of a kind that can be, and why says what
  * helps. Lanes that nobody uses and that cannot be handed over are closed.
  */
-int mpib_broker_settled(struct mpib_broker *b, char *why, size_t why_len);
+int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len);
 
-/* The client whose attachment has the id, or NULL. */
-typedef struct mpib_owner *mpib_owner_fn(void *arg, uint32_t client);
+/* The client whose client has the id, or NULL. */
+typedef struct peer_client *peer_client_fn(void *arg, uint32_t client);
 
 /* Packed, all of it is still ours. Unpacked into a broker that was opened idle;
  * p fails in words when that cannot be. */
-void mpib_broker_parcel(struct mpib_parcel *p, struct mpib_broker *b,
-			mpib_owner_fn *by_id, void *arg);
+void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
+			   peer_client_fn *by_id, void *arg);
 
 /* It is the other one's now: listen, take callers, and tell all peers where
  * our ends are. -errno. */

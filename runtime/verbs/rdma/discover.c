@@ -6,13 +6,13 @@
 
 /* WRITE_WITH_IMM on RC is InfiniBand's and RoCE's; iWARP and the rest have
  * another transport. */
-static bool is_ours(const struct ibv_device *device)
+static bool discover_is_ours(const struct ibv_device *device)
 {
 	return device->node_type == IBV_NODE_CA &&
 	       device->transport_type == IBV_TRANSPORT_IB;
 }
 
-static void ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
+static void discover_ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
 {
 	p->error = mpib_rdma_query_port(ctx, p->port, &p->info);
 	/* Soft-RoCE has no device below it. */
@@ -39,7 +39,7 @@ static unsigned ports_of(struct ibv_device *device, struct mpib_rdma_port *port,
 		snprintf(p->name, sizeof(p->name), "%s",
 			 ibv_get_device_name(device));
 		if (!error)
-			ask(ctx, p);
+			discover_ask(ctx, p);
 	}
 	if (ctx)
 		ibv_close_device(ctx);
@@ -56,7 +56,7 @@ int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max)
 	if (!list)
 		return mpib_rdma_err();
 	for (int i = 0; list[i]; i++) {
-		if (is_ours(list[i]))
+		if (discover_is_ours(list[i]))
 			n += ports_of(list[i], port + n, max - n);
 	}
 	ibv_free_device_list(list);

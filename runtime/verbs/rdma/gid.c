@@ -19,7 +19,7 @@ struct net {
 static struct net nets[MPIB_RDMA_NETS];
 static unsigned net_count;
 
-static int parse_net(const char *text, size_t len, struct net *net)
+static int gid_parse_net(const char *text, size_t len, struct net *net)
 {
 	char buf[32], *slash, *end;
 	unsigned long bits = 32;
@@ -52,7 +52,7 @@ int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
 		size_t len = strcspn(text, ",");
 
 		if (n == MPIB_RDMA_NETS ||
-		    parse_net(text, len, &parsed[n]) < 0) {
+		    gid_parse_net(text, len, &parsed[n]) < 0) {
 			snprintf(why, why_len,
 				 "\"%s\" is no list of at most %u networks "
 				 "(give them as 10.1.0.0/16,10.2.0.0/16)",
@@ -95,7 +95,7 @@ static bool is_link_local(const union ibv_gid *gid)
 
 /* RoCE v2 alone: v1 frames are not routed, and the two do not mix. 0: not to
  * be used. */
-static int rank(const struct ibv_gid_entry *e)
+static int gid_rank(const struct ibv_gid_entry *e)
 {
 	static const union ibv_gid none;
 
@@ -107,24 +107,24 @@ static int rank(const struct ibv_gid_entry *e)
 	return is_link_local(&e->gid) ? 1 : 2;
 }
 
-static void take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
+static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 {
 	info->gid = e->gid;
 	info->gid_index = (uint8_t)e->gid_index;
 	info->gid_type = (uint8_t)e->gid_type;
 }
 
-static int choose(const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
-		  struct mpib_port_info *info)
+static int gid_choose(const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
+		      struct mpib_port_info *info)
 {
 	int best = 0;
 
 	for (ssize_t i = 0; i < n; i++) {
 		if (e[i].port_num != port || e[i].gid_index > UINT8_MAX ||
-		    rank(&e[i]) <= best)
+		    gid_rank(&e[i]) <= best)
 			continue;
-		best = rank(&e[i]);
-		take(&e[i], info);
+		best = gid_rank(&e[i]);
+		gid_take(&e[i], info);
 	}
 	return best ? 0 : -EADDRNOTAVAIL;
 }
@@ -166,7 +166,7 @@ int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 	if (!table)
 		return -ENOMEM;
 	n = ibv_query_gid_table(ctx, table, (size_t)n, 0);
-	rc = n < 0 ? (int)n : choose(table, n, port, info);
+	rc = n < 0 ? (int)n : gid_choose(table, n, port, info);
 	free(table);
 	return rc;
 }

@@ -33,7 +33,7 @@ static uint64_t lane_mbps(uint8_t speed)
 	}
 }
 
-static unsigned lanes(uint8_t width)
+static unsigned port_lanes(uint8_t width)
 {
 	switch (width) {
 	case 2:
@@ -78,7 +78,7 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 			  const struct ibv_port_attr *attr)
 {
 	uint64_t mbps =
-		lanes(attr->active_width) * lane_mbps(attr->active_speed);
+		port_lanes(attr->active_width) * lane_mbps(attr->active_speed);
 
 	return mbps ? mbps : sysfs_mbps(ctx, port);
 }

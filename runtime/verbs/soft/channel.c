@@ -16,7 +16,7 @@
 
 #include "verbs/soft/ctx.h"
 
-static int watch(int epfd, int fd)
+static int channel_watch(int epfd, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
@@ -39,7 +39,7 @@ int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
 		rc = -errno;
 		goto err_close;
 	}
-	rc = watch(ch->ibv.fd, ch->event_fd);
+	rc = channel_watch(ch->ibv.fd, ch->event_fd);
 	if (rc < 0)
 		goto err_close;
 	pthread_mutex_init(&ch->lock, NULL);
@@ -93,7 +93,7 @@ void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
 }
 
 /* Readable exactly as long as an event waits. */
-static void hush(struct soft_channel *ch)
+static void eventfd_drain(struct soft_channel *ch)
 {
 	eventfd_t n;
 
@@ -111,7 +111,7 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 	if (cq->ch_pending)
 		TAILQ_REMOVE(&ch->queue, cq, ch_link);
 	cq->ch_pending = 0;
-	hush(ch);
+	eventfd_drain(ch);
 	taken = cq->ch_taken;
 	pthread_mutex_unlock(&ch->lock);
 
@@ -121,7 +121,7 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_unlock(&cq->ibv.mutex);
 }
 
-static struct soft_cq *take(struct soft_channel *ch)
+static struct soft_cq *soft_channel_take(struct soft_channel *ch)
 {
 	struct soft_cq *cq;
 
@@ -131,7 +131,7 @@ static struct soft_cq *take(struct soft_channel *ch)
 		if (!--cq->ch_pending)
 			TAILQ_REMOVE(&ch->queue, cq, ch_link);
 		cq->ch_taken++;
-		hush(ch);
+		eventfd_drain(ch);
 	}
 	pthread_mutex_unlock(&ch->lock);
 	return cq;
@@ -150,10 +150,10 @@ int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 		struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
 		int flags;
 
-		cq = take(ch);
+		cq = soft_channel_take(ch);
 		if (!cq && !ctx->threaded) {
 			soft_turn(ctx);
-			cq = take(ch);
+			cq = soft_channel_take(ch);
 		}
 		if (cq)
 			break;

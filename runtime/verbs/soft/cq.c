@@ -15,54 +15,6 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
 
-static uint32_t round_up(uint32_t n)
-{
-	uint32_t size = 1;
-
-	while (size < n)
-		size *= 2;
-	return size;
-}
-
-int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
-		   struct ibv_comp_channel *ch, struct ibv_cq **out)
-{
-	struct soft_ctx *ctx = to_ctx(c);
-	struct soft_cq *cq;
-	uint32_t size;
-
-	if (soft_is_gone(ctx))
-		return -EIO;
-	if (cqe < 1 || cqe > SOFT_MAX_CQE)
-		return -EINVAL;
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
-		return -ENOMEM;
-	size = round_up((uint32_t)cqe);
-	cq->ring = calloc(size, sizeof(*cq->ring));
-	if (!cq->ring) {
-		free(cq);
-		return -ENOMEM;
-	}
-	cq->mask = size - 1;
-	cq->ev.element = &cq->ibv;
-	cq->ibv.context = c;
-	cq->ibv.channel = ch;
-	cq->ibv.cq_context = cq_context;
-	cq->ibv.cqe = (int)size;
-	pthread_mutex_init(&cq->poll_lock, NULL);
-	pthread_mutex_init(&cq->ibv.mutex, NULL);
-	pthread_cond_init(&cq->ibv.cond, NULL);
-
-	soft_lock(ctx);
-	ctx->ncqs++;
-	if (ch)
-		ch->refcnt++;
-	soft_unlock(ctx);
-	*out = &cq->ibv;
-	return 0;
-}
-
 /* Must the owner be woken for an armed c? The thread of threaded mode sleeps
  * on its own account. */
 static bool keeps_awake(struct ibv_cq *c)
@@ -85,49 +37,19 @@ bool soft_disarm_cq(struct ibv_cq *c)
 
 	if (take_back(c))
 		return true;
-	/* notify() was faster: the event that the caller is now going to take is
+	/* cq_notify() was faster: the event that the caller is now going to take is
 	 * there when the lock has been free. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
 	return false;
 }
 
-int soft_destroy_cq(struct ibv_cq *c)
-{
-	struct soft_ctx *ctx = to_ctx(c->context);
-	struct soft_cq *cq = to_cq(c);
-
-	soft_lock(ctx);
-	if (cq->refs) {
-		soft_unlock(ctx);
-		return -EBUSY;
-	}
-	ctx->ncqs--;
-	take_back(c);
-	soft_unlock(ctx);
-
-	if (c->channel)
-		soft_channel_forget((struct soft_channel *)c->channel, cq);
-	soft_events_drain(ctx, &cq->ev);
-	if (c->channel) {
-		soft_lock(ctx);
-		c->channel->refcnt--;
-		soft_unlock(ctx);
-	}
-	pthread_cond_destroy(&c->cond);
-	pthread_mutex_destroy(&c->mutex);
-	pthread_mutex_destroy(&cq->poll_lock);
-	free(cq->ring);
-	free(cq);
-	return 0;
-}
-
 /*
- * Under the lock, as is notify(). So a completion is made either before, and the
- * poll that follows finds it, or after, and notify() finds the CQ armed. Without
- * a lock each of the two would need a full fence, notify() at each completion.
+ * Under the lock, as is cq_notify(). So a completion is made either before, and the
+ * poll that follows finds it, or after, and cq_notify() finds the CQ armed. Without
+ * a lock each of the two would need a full fence, cq_notify() at each completion.
  */
-static void arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
+static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
 	/* Another thread's wish for any completion is not to be narrowed. */
 	if (atomic_load(&cq->armed) != 1 &&
@@ -142,23 +64,23 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	int want = solicited_only ? 2 : 1;
 
 	/* Any completion includes the solicited ones. Acquire pairs with the
-	 * exchange in arm(): whoever armed it had seen what was made before. */
+	 * exchange in cq_arm(): whoever armed it had seen what was made before. */
 	if (atomic_load_explicit(&cq->armed, memory_order_acquire) == 1)
 		return 0;
 	if (ctx->threaded) {
 		soft_data_lock(ctx);
-		arm(ctx, cq, want);
+		cq_arm(ctx, cq, want);
 		soft_data_unlock(ctx);
 		return 0;
 	}
 	soft_lock(ctx);
-	arm(ctx, cq, want);
+	cq_arm(ctx, cq, want);
 	/* It kicks: what was posted and not yet moved must wake the sleeper. */
 	soft_unlock(ctx);
 	return 0;
 }
 
-static void overrun(struct soft_ctx *ctx, struct soft_cq *cq)
+static void cq_overrun(struct soft_ctx *ctx, struct soft_cq *cq)
 {
 	if (cq->overrun)
 		return;
@@ -166,8 +88,8 @@ static void overrun(struct soft_ctx *ctx, struct soft_cq *cq)
 	soft_event(ctx, &cq->ev, IBV_EVENT_CQ_ERR);
 }
 
-/* Under the lock, as is arm(), so the load may be relaxed. */
-static void notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
+/* Under the lock, as is cq_arm(), so the load may be relaxed. */
+static void cq_notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
 	int armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
@@ -189,17 +111,17 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	 * copied the entry that is about to be overwritten. */
 	head = atomic_load_explicit(&cq->head, memory_order_acquire);
 	if (cq->overrun || tail - head > cq->mask) {
-		overrun(ctx, cq);
+		cq_overrun(ctx, cq);
 		return NULL;
 	}
 	return &cq->ring[tail & cq->mask];
 }
 
-static void show(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
+static void cq_show(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
 	/* Release: the entries are whole before poll_ring() can see them. */
 	atomic_store_explicit(&cq->tail, cq->made, memory_order_release);
-	notify(ctx, cq, solicited);
+	cq_notify(ctx, cq, solicited);
 }
 
 static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
@@ -210,7 +132,7 @@ static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 	if (cq->held)
 		cq->held_solicited |= solicited;
 	else
-		show(ctx, cq, solicited);
+		cq_show(ctx, cq, solicited);
 }
 
 void soft_cq_hold(struct soft_qp *qp)
@@ -235,7 +157,7 @@ void soft_cq_publish(struct soft_ctx *ctx)
 		cq->held = false;
 		if (cq->made !=
 		    atomic_load_explicit(&cq->tail, memory_order_relaxed))
-			show(ctx, cq, cq->held_solicited);
+			cq_show(ctx, cq, cq->held_solicited);
 		cq->held_solicited = false;
 	}
 }
@@ -244,7 +166,7 @@ void soft_cq_publish(struct soft_ctx *ctx)
  * On an error an HCA fills in four fields and leaves the rest as it was;
  * nonsense makes sure that nobody leans on it.
  */
-static void garbage(struct ibv_wc *wc)
+static void cq_garbage(struct ibv_wc *wc)
 {
 	wc->opcode = (enum ibv_wc_opcode)0x5a;
 	wc->byte_len = 0xdeadbeef;
@@ -285,7 +207,7 @@ void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st)
 		.qp_num = qp->ibv.qp_num,
 	};
 	if (st)
-		garbage(&e->wc);
+		cq_garbage(&e->wc);
 	cqe_end(qp->ctx, qp->scq, st != IBV_WC_SUCCESS);
 }
 
@@ -311,13 +233,13 @@ void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st)
 		e->wc.wc_flags = IBV_WC_WITH_IMM;
 	}
 	if (st)
-		garbage(&e->wc);
+		cq_garbage(&e->wc);
 	cqe_end(qp->ctx, qp->rcq,
 		st != IBV_WC_SUCCESS || h->flags & SOFT_F_SOLICITED);
 }
 
 /* The send queue of e's QP is free up to e: if that QP still lives. */
-static void reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
+static void cq_reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 {
 	_Atomic uint64_t *done = &ctx->qps[e->wc.qp_num & 0xffff].sq_done;
 	/* Relaxed: post_send runs on this thread, or, threaded, comes after
@@ -356,7 +278,7 @@ static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 		if (ns)
 			*ns = e->ns;
 		if (e->of_sq)
-			reclaim(ctx, e);
+			cq_reclaim(ctx, e);
 	}
 	if (head != from)
 		/* Release pairs with the acquire in cqe_begin(). */

@@ -60,7 +60,7 @@ void soft_unlock(struct soft_ctx *ctx)
 		soft_kick(ctx);
 }
 
-static int open_engine(struct soft_ctx *ctx)
+static int device_open_engine(struct soft_ctx *ctx)
 {
 	int choice = atomic_load_explicit(&engine_choice, memory_order_relaxed);
 	const char *env = getenv("MPIB_SOFT_ENGINE");
@@ -116,7 +116,7 @@ static void init_identity(struct soft_ctx *ctx,
 	ctx->vctx.context.ops.req_notify_cq = soft_req_notify_cq;
 }
 
-static void init_lists(struct soft_ctx *ctx)
+static void device_init_lists(struct soft_ctx *ctx)
 {
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_mutex_init(&ctx->ev_lock, NULL);
@@ -205,7 +205,7 @@ static int init_resources(struct soft_ctx *ctx)
 	if (rc < 0)
 		return rc;
 	rc = soft_listen(ctx);
-	return rc < 0 ? rc : open_engine(ctx);
+	return rc < 0 ? rc : device_open_engine(ctx);
 }
 
 static int soft_open_mode(const struct mpib_rail_spec *spec, bool threaded,
@@ -224,7 +224,7 @@ static int soft_open_mode(const struct mpib_rail_spec *spec, bool threaded,
 
 	ctx->addr = addr;
 	ctx->threaded = threaded;
-	init_lists(ctx);
+	device_init_lists(ctx);
 	init_identity(ctx, spec);
 	rc = init_resources(ctx);
 	if (rc < 0)

@@ -15,7 +15,7 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* No turn is under way when the memory is copied. */
-static void before(void)
+static void fork_before(void)
 {
 	struct soft_ctx *ctx;
 
@@ -40,7 +40,7 @@ static void in_parent(void)
 }
 
 /* Locks that other threads held: they are not here. */
-static void in_child(void)
+static void fork_in_child(void)
 {
 	struct soft_channel *ch;
 	struct soft_ctx *ctx;
@@ -59,14 +59,14 @@ static void in_child(void)
 	pthread_mutex_init(&list_lock, NULL);
 }
 
-static void prepare(void)
+static void fork_prepare(void)
 {
-	pthread_atfork(before, in_parent, in_child);
+	pthread_atfork(fork_before, in_parent, fork_in_child);
 }
 
 void soft_fork_add(struct soft_ctx *ctx)
 {
-	pthread_once(&once, prepare);
+	pthread_once(&once, fork_prepare);
 	pthread_mutex_lock(&list_lock);
 	LIST_INSERT_HEAD(&contexts, ctx, fork_link);
 	pthread_mutex_unlock(&list_lock);

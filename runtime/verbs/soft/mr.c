@@ -31,14 +31,14 @@
 
 _Static_assert(SOFT_MAX_MR >> MR_IDX_BITS == 1, "an index fills its bits");
 
-static uint32_t mix(uint32_t v, uint32_t secret)
+static uint32_t mr_mix(uint32_t v, uint32_t secret)
 {
 	v = (v ^ secret) * MIX_A;
 	v ^= v >> 16;
 	return v * MIX_A ^ (secret << 7 | secret >> 25);
 }
 
-static uint32_t unmix(uint32_t v, uint32_t secret)
+static uint32_t mr_unmix(uint32_t v, uint32_t secret)
 {
 	v = (v ^ (secret << 7 | secret >> 25)) * MIX_A_INV;
 	v ^= v >> 16;
@@ -62,7 +62,7 @@ void soft_mr_table_free(struct soft_mr_table *t)
 	free(t->gen);
 }
 
-static int table_grow(struct soft_mr_table *t)
+static int mr_table_grow(struct soft_mr_table *t)
 {
 	uint32_t size = t->size ? t->size * 2 : 256;
 	struct soft_mr **slot;
@@ -80,14 +80,14 @@ static int table_grow(struct soft_mr_table *t)
 	t->gen = gen;
 	for (uint32_t i = t->size; i < size; i++) {
 		slot[i] = NULL;
-		gen[i] = (uint16_t)(mix(i, t->lsecret) & GEN_MASK);
+		gen[i] = (uint16_t)(mr_mix(i, t->lsecret) & GEN_MASK);
 	}
 	t->hint = t->size;
 	t->size = size;
 	return 0;
 }
 
-static int table_insert(struct soft_mr_table *t, struct soft_mr *mr)
+static int mr_table_insert(struct soft_mr_table *t, struct soft_mr *mr)
 {
 	uint32_t i, tag;
 	int rc;
@@ -96,7 +96,7 @@ static int table_insert(struct soft_mr_table *t, struct soft_mr *mr)
 		if (!t->slot[(t->hint + i) % t->size])
 			break;
 	if (i == t->size) {
-		rc = table_grow(t);
+		rc = mr_table_grow(t);
 		if (rc < 0)
 			return rc;
 		i = 0;
@@ -106,8 +106,8 @@ static int table_insert(struct soft_mr_table *t, struct soft_mr *mr)
 	t->slot[mr->idx] = mr;
 	mr->gen = ++t->gen[mr->idx] & GEN_MASK;
 	tag = mr->gen << MR_IDX_BITS | mr->idx;
-	mr->ibv.lkey = mix(tag, t->lsecret);
-	mr->ibv.rkey = mix(tag, t->rsecret);
+	mr->ibv.lkey = mr_mix(tag, t->lsecret);
+	mr->ibv.rkey = mr_mix(tag, t->rsecret);
 	mr->ibv.handle = mr->idx;
 	return 0;
 }
@@ -115,7 +115,7 @@ static int table_insert(struct soft_mr_table *t, struct soft_mr *mr)
 static struct soft_mr *table_find(struct soft_mr_table *t, uint32_t key,
 				  uint32_t secret)
 {
-	uint32_t tag = unmix(key, secret);
+	uint32_t tag = mr_unmix(key, secret);
 	uint32_t idx = tag & (SOFT_MAX_MR - 1);
 	struct soft_mr *mr;
 
@@ -232,7 +232,7 @@ int soft_dealloc_pd(struct ibv_pd *p)
  * written where writing is asked for, is refused now and not at first use;
  * but not what is to be paged in on demand.
  */
-static int populate(void *addr, size_t len, int access)
+static int mr_populate(void *addr, size_t len, int access)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = (uintptr_t)addr & ~(page - 1);
@@ -270,7 +270,7 @@ static int mr_create(struct ibv_pd *p, struct soft_mr proto,
 	mr->ibv.context = p->context;
 	mr->ibv.pd = p;
 	soft_lock(ctx);
-	rc = table_insert(&ctx->mrs, mr);
+	rc = mr_table_insert(&ctx->mrs, mr);
 	if (!rc) {
 		to_pd(p)->refs++;
 		ctx->nmrs++;
@@ -307,7 +307,7 @@ int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 	int rc = check_access(access, iova, len);
 
 	if (!rc && !(access & IBV_ACCESS_ON_DEMAND))
-		rc = populate(addr, len, access);
+		rc = mr_populate(addr, len, access);
 	return rc < 0 ? rc : mr_create(pd, proto, out);
 }
 

@@ -56,7 +56,8 @@ static int copy_inline(struct soft_qp *qp, uint32_t idx,
 	return 0;
 }
 
-static int fill(struct soft_qp *qp, uint32_t idx, const struct ibv_send_wr *wr)
+static int post_fill(struct soft_qp *qp, uint32_t idx,
+		     const struct ibv_send_wr *wr)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
 	uint64_t len = 0;
@@ -121,7 +122,7 @@ static int post_chain(struct soft_qp *qp, struct ibv_send_wr *wr,
 		else if (tail - (uint32_t)done > qp->sq_mask)
 			rc = ENOMEM;
 		else
-			rc = fill(qp, tail, wr);
+			rc = post_fill(qp, tail, wr);
 		if (rc)
 			*bad = wr;
 		else

@@ -168,7 +168,7 @@ static void forget_traffic(struct soft_qp *qp, uint32_t from)
 	soft_timer_update(qp);
 }
 
-static void reset(struct soft_qp *qp)
+static void state_reset(struct soft_qp *qp)
 {
 	uint32_t tail;
 
@@ -250,7 +250,8 @@ static void become_ready(struct soft_qp *qp)
 	}
 }
 
-static int step(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static int state_step(struct soft_qp *qp, const struct ibv_qp_attr *attr,
+		      int mask)
 {
 	int from = qp_state(qp);
 	int to = mask & IBV_QP_STATE ? (int)attr->qp_state : from;
@@ -271,7 +272,7 @@ static int step(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return 0;
 	}
 	if (to == IBV_QPS_RESET)
-		reset(qp);
+		state_reset(qp);
 	soft_qp_set_state(qp, to);
 	if (from != to && to == IBV_QPS_RTR)
 		become_ready(qp);
@@ -284,7 +285,7 @@ int soft_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	int rc;
 
 	soft_lock(qp->ctx);
-	rc = soft_is_gone(qp->ctx) ? -EIO : step(qp, attr, mask);
+	rc = soft_is_gone(qp->ctx) ? -EIO : state_step(qp, attr, mask);
 	if (!rc && mask & IBV_QP_STATE)
 		q->state = attr->qp_state;
 	soft_unlock(qp->ctx);

@@ -75,7 +75,7 @@ bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq)
 	return moved;
 }
 
-static void nap(void)
+static void thread_nap(void)
 {
 	struct timespec ts = { .tv_nsec = NAP_NS };
 
@@ -104,7 +104,7 @@ static unsigned idle_turns(void)
 	return IDLE_TURNS;
 }
 
-static void *run(void *arg)
+static void *thread_run(void *arg)
 {
 	struct soft_ctx *ctx = arg;
 	unsigned idle = 0, most = idle_turns();
@@ -114,7 +114,7 @@ static void *run(void *arg)
 	while (!atomic_load(&ctx->stop) && !soft_is_gone(ctx)) {
 		if (atomic_exchange_explicit(&ctx->polled, 0,
 					     memory_order_relaxed)) {
-			nap();
+			thread_nap();
 			continue;
 		}
 		/* Once: those who poll in a loop always wait. */
@@ -138,7 +138,7 @@ int soft_thread_start(struct soft_ctx *ctx)
 	if (ctx->sleep_fd < 0)
 		return -errno;
 	soft_sleep_fds(ctx, ctx->sleep_fd);
-	rc = pthread_create(&ctx->thread, NULL, run, ctx);
+	rc = pthread_create(&ctx->thread, NULL, thread_run, ctx);
 	if (rc) {
 		close(ctx->sleep_fd);
 		return -rc;

@@ -36,7 +36,7 @@ void soft_nudge(struct soft_ctx *ctx)
 
 /* A turn looks at everything, kicked or not. Who stops the thread kicks it
  * alone: a turn of another thread is not to take that away. */
-static void unkick(struct soft_ctx *ctx)
+static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
 		mpib_bell_heard(&ctx->kick);
@@ -99,7 +99,7 @@ void soft_timer_update(struct soft_qp *qp)
 	qp->timed = any;
 }
 
-static void run_timers(struct soft_ctx *ctx, uint64_t now)
+static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 {
 	unsigned n = ctx->ntimers;
 	struct soft_qp *qp;
@@ -153,7 +153,7 @@ static bool conn_has_work(struct soft_conn *conn)
 	       (conn->rx_ready && !(conn->qp && conn->qp->dying));
 }
 
-static void prepare(struct soft_ctx *ctx, uint64_t now)
+static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
 {
 	struct soft_conn *conn, *last = TAILQ_LAST(&ctx->ready, soft_conn_list);
 	bool send = !ctx->fault.rate_bytes_per_s || now >= ctx->rate_at;
@@ -189,7 +189,7 @@ static void prepare_acks(struct soft_ctx *ctx, uint64_t now)
 	}
 }
 
-static int finish(struct soft_ctx *ctx)
+static int turn_finish(struct soft_ctx *ctx)
 {
 	int moved = 0;
 
@@ -277,7 +277,7 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	if (ctx->foreign)
 		return 0;
 	ctx->turn++;
-	unkick(ctx);
+	turn_unkick(ctx);
 	if (ctx->gone_fd >= 0)
 		soft_gone_look(ctx);
 	if (soft_is_gone(ctx))
@@ -286,7 +286,7 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		soft_conn_reap(ctx);
 	soft_bells_drain(ctx);
 	if (timed) {
-		run_timers(ctx, now);
+		turn_run_timers(ctx, now);
 		soft_conn_expire(ctx, now);
 		if (ctx->accept_at && now >= ctx->accept_at) {
 			ctx->accept_at = 0;
@@ -297,22 +297,22 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		if (ctx->accept_ready)
 			soft_accept(ctx);
 		moved = run_loops(ctx);
-		prepare(ctx, now);
+		turn_prepare(ctx, now);
 	}
 	ctx->told = false;
 	ctx->engine->run(ctx);
-	moved += finish(ctx);
+	moved += turn_finish(ctx);
 	/* A socket that has just been told to be readable is read now: another
 	 * turn would come to the kernel no more seldom, only later. */
 	if (ctx->told && !ctx->paused) {
-		prepare(ctx, now);
+		turn_prepare(ctx, now);
 		ctx->engine->run(ctx);
-		moved += finish(ctx);
+		moved += turn_finish(ctx);
 	}
 	while (!TAILQ_EMPTY(&ctx->ack_due)) {
 		prepare_acks(ctx, now);
 		ctx->engine->run(ctx);
-		finish(ctx);
+		turn_finish(ctx);
 	}
 	soft_cq_publish(ctx);
 	if (atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) > 0)

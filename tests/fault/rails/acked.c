@@ -65,7 +65,7 @@ static void until_live(void)
 }
 
 /* Chunks of both ends that were acknowledged and asked for again. */
-static uint64_t acked_chunks(void)
+static uint64_t acked_stripes(void)
 {
 	uint64_t n = 0;
 
@@ -73,7 +73,7 @@ static uint64_t acked_chunks(void)
 		struct mpib_snapshot *s = node_snapshot(&nodes.node[i]);
 
 		for (unsigned r = 0; r < 2; r++)
-			n += s->rail[r].failover.acked_chunks;
+			n += s->rail[r].failover.acked_stripes;
 		mpib_snapshot_free(s);
 	}
 	return n;
@@ -125,12 +125,12 @@ static unsigned lose_until(unsigned losses, unsigned *faults)
 	unsigned lost = 0;
 
 	while (lost < losses && *faults < TRIES * losses && !traffic.failed) {
-		uint64_t before = acked_chunks();
+		uint64_t before = acked_stripes();
 
 		run_for(draw(3000) * 1000);
 		lose();
 		(*faults)++;
-		lost += acked_chunks() > before;
+		lost += acked_stripes() > before;
 	}
 	return lost;
 }
@@ -166,7 +166,7 @@ static void report(unsigned lost, unsigned faults, bool wire)
 	printf("%u devices of %u died with what they had acknowledged, %llu "
 	       "chunks; %llu messages, %llu bytes: 0 lost, 0 changed, 0 "
 	       "errors\n",
-	       lost, faults, (unsigned long long)acked_chunks(),
+	       lost, faults, (unsigned long long)acked_stripes(),
 	       (unsigned long long)traffic.messages,
 	       (unsigned long long)traffic.bytes);
 }

@@ -58,10 +58,10 @@ struct look {
 static void look_held(struct node *node, void *arg)
 {
 	struct look *l = arg;
-	struct mpib_rail_life *life =
-		&TAILQ_FIRST(&node->engine->lanes)->life.rail[l->rail];
+	struct mpib_rail_control *ctl =
+		&TAILQ_FIRST(&node->engine->lanes)->ctl.rail[l->rail];
 
-	l->yes = life->fence.state == MPIB_FENCE_DOWN && life->hold_until;
+	l->yes = ctl->fence.state == MPIB_FENCE_DOWN && ctl->hold_until;
 }
 
 /* Fenced at this end; only the hold-down keeps it from coming back. */
@@ -107,8 +107,8 @@ static void end_hold(struct node *node, void *arg)
 	unsigned rail = *(unsigned *)arg;
 	struct mpib_lane *lane = TAILQ_FIRST(&node->engine->lanes);
 
-	if (lane->life.rail[rail].hold_until)
-		lane->life.rail[rail].hold_until = 1;
+	if (lane->ctl.rail[rail].hold_until)
+		lane->ctl.rail[rail].hold_until = 1;
 	mpib_rail_arm(node->engine, 1);
 }
 
@@ -328,7 +328,7 @@ static bool all_failed(const struct end *e)
 
 static void take_why(struct node *node, void *arg)
 {
-	snprintf(arg, 256, "%s", mpib_broker_why(&node->owner, 0));
+	snprintf(arg, 256, "%s", mpib_broker_why(&node->client, 0));
 }
 
 static void set_grace(struct node *node, void *arg)

@@ -22,9 +22,9 @@
 static struct nodes nodes;
 static struct traffic traffic;
 
-static struct mpib_rail_life *life(unsigned end, unsigned rail)
+static struct mpib_rail_control *ctl(unsigned end, unsigned rail)
 {
-	return &TAILQ_FIRST(&nodes.node[end].engine->lanes)->life.rail[rail];
+	return &TAILQ_FIRST(&nodes.node[end].engine->lanes)->ctl.rail[rail];
 }
 
 static void turn(void)
@@ -38,13 +38,13 @@ static void turn(void)
 
 static bool is_live(unsigned end, unsigned rail)
 {
-	return life(end, rail)->fence.state == MPIB_FENCE_LIVE;
+	return ctl(end, rail)->fence.state == MPIB_FENCE_LIVE;
 }
 
 static bool is_held(unsigned end, unsigned rail)
 {
-	return life(end, rail)->fence.state == MPIB_FENCE_DOWN &&
-	       life(end, rail)->hold_until;
+	return ctl(end, rail)->fence.state == MPIB_FENCE_DOWN &&
+	       ctl(end, rail)->hold_until;
 }
 
 static void until(bool (*is)(unsigned end, unsigned rail), unsigned rail,
@@ -76,7 +76,7 @@ static void fail(unsigned rail, unsigned times)
 	kill_qp(rail);
 	until(is_held, rail, "held");
 	for (unsigned i = 0; i < 2; i++) {
-		uint64_t at = life(i, rail)->hold_until;
+		uint64_t at = ctl(i, rail)->hold_until;
 
 		if (at < before + most || at > now_ns() + most)
 			die("node %u holds rail %u down for %llu ms the %u. "
@@ -89,7 +89,7 @@ static void fail(unsigned rail, unsigned times)
 static void end_hold(unsigned rail)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		life(i, rail)->hold_until = 1;
+		ctl(i, rail)->hold_until = 1;
 		mpib_rail_arm(nodes.node[i].engine, 1);
 	}
 	until(is_live, rail, "live");
@@ -115,7 +115,7 @@ static void hear_late(unsigned rail)
 			goal = traffic.conn[i].tx.done + 2 * MPIB_SLOTS;
 	}
 	kill_qp(rail);
-	while (life(0, rail)->fence.state != MPIB_FENCE_STOPPED) {
+	while (ctl(0, rail)->fence.state != MPIB_FENCE_STOPPED) {
 		mpib_shard_turn(&deaf->engine->shard[0]);
 		mpib_loop_turn(&deaf->loop, 0);
 		if (now_ns() > end)
@@ -145,7 +145,7 @@ static void hand_over(struct node *node)
 			die("the handover hangs");
 		mpib_engine_halt(node->engine);
 	} while (!mpib_engine_left(node->engine) ||
-		 mpib_broker_settled(node->broker, why, sizeof(why)) < 0);
+		 mpib_broker_quiescent(node->broker, why, sizeof(why)) < 0);
 	node_hand_over(node, nodes.mem);
 	for (unsigned r = 0; r < 2; r++)
 		until(is_live, r, "live after the handover");

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "arg.h"
-#include "engine/flow/flow.h"
+#include "engine/conn/conn.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -36,12 +36,12 @@ struct haunt {
 	uint64_t cts;
 };
 
-static void post_ghost(struct mpib_flow *f, unsigned rail, uint32_t epoch,
+static void post_ghost(struct engine_conn *f, unsigned rail, uint32_t epoch,
 		       unsigned chance, struct haunt *h)
 {
 	/* From a slot that ended to one that has no CTS yet. */
 	uint32_t slot = (uint32_t)(f->tx.cts_next - 4 + chance % 16);
-	struct mpib_lane_qp *q = mpib_flow_qp(f, rail, slot % MPIB_SLOTS);
+	struct mpib_lane_qp *q = engine_conn_qp(f, rail, slot % MPIB_SLOTS);
 	struct ibv_send_wr wr = {
 		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, f->id, 0),
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -61,12 +61,12 @@ static void post_ghost(struct mpib_flow *f, unsigned rail, uint32_t epoch,
 
 static void haunt_lane(struct mpib_lane *lane, struct haunt *h)
 {
-	struct mpib_flow *f;
+	struct engine_conn *f;
 
 	if (!(lane->open & 1u << h->rail))
 		return;
 	h->epoch = lane->epoch[h->rail];
-	TAILQ_FOREACH(f, &lane->flows, lane_link)
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		for (unsigned i = 0; f->is_sender && i < 3 * PER_FLOW; i++)
 			post_ghost(f, h->rail, h->epoch + 1 + i % 3,

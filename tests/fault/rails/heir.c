@@ -9,24 +9,24 @@
 #include "peer/handover/handover.h"
 #include "peer/internal.h"
 
-static struct mpib_owner *owner_of(void *arg, uint32_t client)
+static struct peer_client *owner_of(void *arg, uint32_t client)
 {
 	struct node *node = arg;
 
-	return client == node->number + 1 ? &node->owner : NULL;
+	return client == node->number + 1 ? &node->client : NULL;
 }
 
-static void parcel(struct mpib_parcel *p, struct node *node,
+static void serial(struct mpib_serial *p, struct node *node,
 		   struct mpib_engine *engine, struct mpib_broker *broker)
 {
-	mpib_engine_parcel(p, engine);
-	mpib_broker_parcel(p, broker, owner_of, node);
+	mpib_engine_serialize(p, engine);
+	mpib_broker_serialize(p, broker, owner_of, node);
 	if (p->failed)
 		die("node %u: %s", node->number, p->why);
 }
 
 /* As it would come out of a socket. */
-static void send(struct mpib_parcel *from, struct mpib_parcel *to)
+static void send(struct mpib_serial *from, struct mpib_serial *to)
 {
 	uint8_t *bytes = malloc(from->len);
 	int *fd = calloc(from->fds + 1, sizeof(*fd));
@@ -36,22 +36,22 @@ static void send(struct mpib_parcel *from, struct mpib_parcel *to)
 	memcpy(bytes, from->bytes, from->len);
 	for (size_t i = 0; i < from->fds; i++)
 		fd[i] = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 0);
-	mpib_parcel_unpack(to, bytes, from->len, fd, from->fds);
+	mpib_serial_unpack(to, bytes, from->len, fd, from->fds);
 }
 
 static struct mpib_engine *open_engine(struct node *node)
 {
 	struct mpib_engine_config cfg = node->engine->cfg;
-	struct mpib_engine_heirloom heirloom;
+	struct mpib_engine_inherited inherited;
 	struct mpib_engine *engine;
 	char why[300] = "";
 
-	mpib_engine_heirloom(node->engine, &heirloom);
-	cfg.heirloom = &heirloom;
+	mpib_engine_inherited(node->engine, &inherited);
+	cfg.inherited = &inherited;
 	if (mpib_engine_open_idle(&cfg, node->engine->events, &node->broker,
 				  &engine, why, sizeof(why)) < 0)
 		die("%s", why);
-	engine->cfg.heirloom = NULL;
+	engine->cfg.inherited = NULL;
 	return engine;
 }
 
@@ -80,13 +80,14 @@ static void attach(struct node *node, struct mpib_engine *engine, size_t mem)
 					   .dmabuf_fd = -1 };
 
 	if (mpib_tenant_get(engine, 0, 0, &node->tenant) < 0 ||
-	    mpib_attachment_open(node->tenant, node->number + 1, node->submit,
-				 node->reply, &node->attachment) < 0 ||
-	    mpib_mr_restore(node->attachment, &attr, node->mr) < 0)
+	    engine_client_open(node->tenant, node->number + 1, node->submit,
+			       node->reply, &node->engine_client) < 0 ||
+	    mpib_mr_restore(node->engine_client, &attr, node->mr) < 0)
 		die("no client");
-	node->owner = (struct mpib_owner){ .tenant = node->tenant,
-					   .attachment = node->attachment,
-					   .reply = node->reply };
+	node->client =
+		(struct peer_client){ .tenant = node->tenant,
+				      .engine_client = node->engine_client,
+				      .reply = node->reply };
 	mpib_engine_halt(engine); /* its shard gets to know it */
 }
 
@@ -108,17 +109,17 @@ void node_hand_over(struct node *node, size_t mem)
 {
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
-	struct mpib_parcel out, in;
+	struct mpib_serial out, in;
 
-	mpib_parcel_pack(&out);
-	parcel(&out, node, node->engine, node->broker);
+	mpib_serial_pack(&out);
+	serial(&out, node, node->engine, node->broker);
 	engine = open_engine(node);
 	broker = open_broker(node, engine);
 	attach(node, engine, mem);
 	send(&out, &in);
-	mpib_parcel_fini(&out);
-	parcel(&in, node, engine, broker);
-	mpib_parcel_fini(&in);
+	mpib_serial_fini(&out);
+	serial(&in, node, engine, broker);
+	mpib_serial_fini(&in);
 	close_old(node);
 	node->engine = engine;
 	node->broker = broker;

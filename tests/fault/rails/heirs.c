@@ -71,7 +71,7 @@ static void go_on_with(struct plan *p)
 		return;
 	mpib_engine_halt(p->node->engine);
 	if (!mpib_engine_left(p->node->engine) ||
-	    mpib_broker_settled(p->node->broker, why, sizeof(why)) < 0)
+	    mpib_broker_quiescent(p->node->broker, why, sizeof(why)) < 0)
 		return;
 	node_hand_over(p->node, nodes.mem);
 	p->moved = true;

@@ -27,7 +27,7 @@ static void look(struct node *node, void *arg)
 	TAILQ_FOREACH(lane, &node->engine->lanes, made_link)
 	{
 		for (unsigned r = 0; r < lane->rails; r++) {
-			if (lane->life.rail[r].fence.state != MPIB_FENCE_LIVE)
+			if (lane->ctl.rail[r].fence.state != MPIB_FENCE_LIVE)
 				live &= (uint8_t) ~(1u << r);
 		}
 	}

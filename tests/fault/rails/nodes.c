@@ -156,15 +156,16 @@ static void open_client(struct nodes *n, struct node *node)
 	node->submit = zeroed(sizeof(*node->submit));
 	node->reply = zeroed(sizeof(*node->reply));
 	node->mem = attr.addr = zeroed(n->mem);
-	if (mpib_attachment_open(node->tenant, node->number + 1, node->submit,
-				 node->reply, &node->attachment) < 0 ||
-	    mpib_mr_add(node->attachment, &attr, &node->mr, set_flag, &ready) <
-		    0)
+	if (engine_client_open(node->tenant, node->number + 1, node->submit,
+			       node->reply, &node->engine_client) < 0 ||
+	    mpib_mr_add(node->engine_client, &attr, &node->mr, set_flag,
+			&ready) < 0)
 		die("no client");
 	until(n, &ready);
-	node->owner = (struct mpib_owner){ .tenant = node->tenant,
-					   .attachment = node->attachment,
-					   .reply = node->reply };
+	node->client =
+		(struct peer_client){ .tenant = node->tenant,
+				      .engine_client = node->engine_client,
+				      .reply = node->reply };
 }
 
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
@@ -196,19 +197,19 @@ void nodes_connect(struct nodes *n, unsigned from, uint32_t index)
 	uint64_t end = now_ns() + 60 * MPIB_SEC;
 	uint32_t id;
 
-	if (mpib_broker_listen(rx->broker, &rx->owner, &id, &handle) < 0 ||
-	    mpib_broker_connect(tx->broker, &tx->owner, index, 0, &handle) <
+	if (mpib_broker_listen(rx->broker, &rx->client, &id, &handle) < 0 ||
+	    mpib_broker_connect(tx->broker, &tx->client, index, 0, &handle) <
 		    0 ||
-	    mpib_broker_accept(rx->broker, &rx->owner, id, index) < 0)
+	    mpib_broker_accept(rx->broker, &rx->client, id, index) < 0)
 		die("cannot connect");
 	while (atomic_load(&tx->reply->conn[index].state) != MPIB_CONN_READY ||
 	       atomic_load(&rx->reply->conn[index].state) != MPIB_CONN_READY) {
 		if (now_ns() > end)
 			die("connection %u: %s", index,
-			    mpib_broker_why(&tx->owner, index));
+			    mpib_broker_why(&tx->client, index));
 		turn(n);
 	}
-	mpib_broker_close_listen(rx->broker, &rx->owner, id);
+	mpib_broker_close_listen(rx->broker, &rx->client, id);
 }
 
 static void *run(void *arg)
@@ -323,7 +324,7 @@ static void kill_qp(struct node *node, void *arg)
 	struct mpib_lane *lane = TAILQ_FIRST(&node->engine->lanes);
 	struct victim *v = arg;
 
-	if (!lane || lane->life.rail[v->rail].fence.state != MPIB_FENCE_LIVE)
+	if (!lane || lane->ctl.rail[v->rail].fence.state != MPIB_FENCE_LIVE)
 		return;
 	v->found = true;
 	lane->shard->rail[v->rail].verbs->modify_qp(

@@ -23,15 +23,15 @@ struct node {
 	unsigned number;
 	struct mpib_loop loop;
 	struct mpib_mailbox box;
-	struct mpib_watch box_watch;
+	struct mpib_io box_watch;
 	pthread_t thread;
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	struct mpib_tenant *tenant;
-	struct mpib_attachment *attachment;
+	struct engine_client *engine_client;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
-	struct mpib_owner owner;
+	struct peer_client client;
 	char *mem;
 	uint32_t mr;
 	const struct mpib_status *status;

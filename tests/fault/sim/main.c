@@ -22,7 +22,7 @@ static void begin(struct world *w, uint64_t seed)
 	w->rng = seed;
 	w->faults = 1 + (unsigned)sim_draw(w, FAULTS);
 	for (unsigned m = 0; m < MESSAGES; m++)
-		w->pieces[m] = 1 + (unsigned)sim_draw(w, PIECES);
+		w->ops[m] = 1 + (unsigned)sim_draw(w, PIECES);
 	for (unsigned e = 0; e < 2; e++) {
 		for (unsigned r = 0; r < RAILS; r++) {
 			mpib_fence_init(&w->end[e].fence[r], true);

@@ -4,15 +4,15 @@
  * end a control thread and a shard that talk by mailboxes, a peer link that
  * keeps order, and a network that keeps packets as long as it likes. One seed
  * is one run: it draws the faults and whose step comes next. The ends run the
- * real struct mpib_fence and struct mpib_chunks.
+ * real struct mpib_fence and struct mpib_stripes.
  *
- * End 0 sends messages, end 1 receives them. A message has up to three pieces,
- * each of which has a chunk per rail it is split over; the last one carries an
+ * End 0 sends messages, end 1 receives them. A message has up to three send ops,
+ * each of which has a stripe per rail it is split over; the last one carries an
  * IMM per rail that was used.
  *
  * A device may forget: it acknowledges what comes, places nothing, and dies
  * later. A message's buffers are handed back when all of it was acknowledged
- * and the receiver's delivery word has passed it; wire: when it was
+ * and the receiver's end-to-end ack has passed it; wire: when it was
  * acknowledged, so that what was forgotten is a violation.
  */
 #ifndef MPIB_TESTS_FAULT_SIM_H
@@ -22,8 +22,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "failover/chunks.h"
 #include "failover/fence.h"
+#include "failover/stripes.h"
 
 #define RAILS MPIB_RAILS
 #define MESSAGES 12
@@ -42,11 +42,11 @@ enum wr_kind {
 struct wr {
 	enum wr_kind kind;
 	uint32_t epoch; /* of its QPs */
-	unsigned message, piece;
-	uint8_t chunks;
+	unsigned message, op;
+	uint8_t stripes;
 	bool imm;
-	uint8_t expected; /* with imm: chunks that end the message */
-	unsigned ended; /* the delivery word, of CTS and of itself */
+	uint8_t expected; /* with imm: stripes that end the message */
+	unsigned ended; /* the end-to-end ack, of CTS and of itself */
 };
 
 /* Both of packets and of completions. */
@@ -68,7 +68,7 @@ struct qp {
 };
 
 /* What one end says it has. */
-struct answer {
+struct bitmap {
 	unsigned first;
 	uint8_t seen[MESSAGES];
 	unsigned have;
@@ -95,7 +95,7 @@ struct note {
 	bool ok;
 	enum mpib_fence_msg msg;
 	uint32_t epoch;
-	struct answer answer;
+	struct bitmap bitmap;
 };
 
 struct box {
@@ -105,7 +105,7 @@ struct box {
 
 struct end {
 	struct mpib_fence fence[RAILS]; /* control */
-	struct answer theirs[RAILS];
+	struct bitmap theirs[RAILS];
 	bool hold[RAILS], replaying[RAILS];
 	struct box to_shard, to_control, from_peer;
 	struct qp qp[RAILS];
@@ -115,8 +115,8 @@ struct end {
 	uint32_t epoch[RAILS];
 };
 
-struct piece {
-	struct mpib_chunks c;
+struct op {
+	struct mpib_stripes c;
 	bool posted;
 };
 
@@ -130,14 +130,14 @@ struct world {
 	bool wire;
 	unsigned faults;
 	/* Sender. */
-	unsigned pieces[MESSAGES]; /* of each */
-	unsigned sent, piece; /* next to post */
+	unsigned ops[MESSAGES]; /* of each */
+	unsigned sent, op; /* next to post */
 	uint8_t mask; /* rails that the open message used */
-	struct piece tx[MESSAGES][PIECES];
+	struct op tx[MESSAGES][PIECES];
 	bool cts[MESSAGES]; /* in its table */
 	unsigned reported; /* messages whose buffers it has back */
 	uint8_t ended[MESSAGES], carried[MESSAGES];
-	unsigned told; /* the largest word that came */
+	unsigned acked; /* the largest word that came */
 	/* Receiver. */
 	unsigned posted, announced, again, tail;
 	uint8_t expected[MESSAGES], seen[MESSAGES];

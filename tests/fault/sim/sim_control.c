@@ -9,14 +9,14 @@ void sim_note(struct box *b, const struct note *n)
 
 static void tell(struct world *w, unsigned e, unsigned rail,
 		 enum mpib_fence_msg msg, uint32_t epoch,
-		 const struct answer *answer)
+		 const struct bitmap *bitmap)
 {
 	struct note n = {
 		.kind = NOTE_MESSAGE, .rail = rail, .msg = msg, .epoch = epoch
 	};
 
-	if (answer)
-		n.answer = *answer;
+	if (bitmap)
+		n.bitmap = *bitmap;
 	sim_note(&w->end[!e].from_peer, &n);
 }
 
@@ -37,12 +37,12 @@ static void act(struct world *w, unsigned e, unsigned rail, unsigned actions)
 	if (actions & MPIB_FENCE_REPLAY) {
 		end->replaying[rail] = true;
 		n.kind = NOTE_REPLAY;
-		n.answer = end->theirs[rail];
+		n.bitmap = end->theirs[rail];
 		sim_note(&end->to_shard, &n);
 	}
-	if (actions & MPIB_FENCE_OFFER) {
+	if (actions & MPIB_FENCE_RECONNECT) {
 		end->qp[rail].exists = false;
-		tell(w, e, rail, MPIB_FENCE_MSG_OFFER, f->epoch, NULL);
+		tell(w, e, rail, MPIB_FENCE_MSG_RECONNECT, f->epoch, NULL);
 	}
 	if (actions & MPIB_FENCE_CONNECT) {
 		sim_qp_make(w, e, rail, f->epoch);
@@ -79,7 +79,7 @@ bool sim_control_note(struct world *w, unsigned e)
 		actions = mpib_fence_drained(f);
 		if (actions & MPIB_FENCE_ANSWER)
 			tell(w, e, n->rail, MPIB_FENCE_MSG_FENCED, epoch,
-			     &n->answer);
+			     &n->bitmap);
 		act(w, e, n->rail, actions);
 		break;
 	case NOTE_REPLAYED:
@@ -106,7 +106,7 @@ bool sim_peer_note(struct world *w, unsigned e)
 		return false;
 	n = &b->v[b->head++ % 64];
 	if (n->msg == MPIB_FENCE_MSG_FENCED)
-		end->theirs[n->rail] = n->answer;
+		end->theirs[n->rail] = n->bitmap;
 	if (!mpib_fence_message(&end->fence[n->rail], n->msg, n->epoch,
 				&actions))
 		sim_wrong(w, "a message out of turn");

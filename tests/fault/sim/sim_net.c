@@ -69,14 +69,14 @@ void sim_qp_make(struct world *w, unsigned e, unsigned rail, uint32_t epoch)
 static void place(struct world *w, const struct wr *wr)
 {
 	for (unsigned k = 0; k < RAILS; k++) {
-		if (!(wr->chunks & 1u << k))
+		if (!(wr->stripes & 1u << k))
 			continue;
 		if (wr->message < w->tail)
 			sim_wrong(w,
 				  "written after the buffer was handed back");
 		if (wr->message < w->reported)
 			sim_wrong(w, "read after the buffer was handed back");
-		w->placed[wr->message][wr->piece][k] = true;
+		w->placed[wr->message][wr->op][k] = true;
 	}
 }
 
@@ -94,8 +94,8 @@ static void request(struct world *w, unsigned to, unsigned rail,
 	if (wr->kind == WR_CTS || wr->kind == WR_WORD) {
 		if (wr->kind == WR_CTS)
 			w->cts[wr->message] = true;
-		if (wr->ended > w->told)
-			w->told = wr->ended;
+		if (wr->ended > w->acked)
+			w->acked = wr->ended;
 	} else if (wr->kind != WR_PROBE) {
 		place(w, wr);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shards: what the engine's piece.c, replay.c and stop.c do, on the core's
+/* The shards: what the engine's send_op.c, replay.c and stop.c do, on the core's
  * own bookkeeping. */
 #include "sim.h"
 
@@ -17,16 +17,16 @@ static void fault(struct world *w, unsigned e, unsigned rail)
 	sim_note(&end->to_control, &n);
 }
 
-static bool whole(const struct piece *p)
+static bool whole(const struct op *p)
 {
 	return p->posted && !p->c.pending;
 }
 
-/* Messages are reported in order, when all their pieces are. */
+/* Messages are reported in order, when all their send ops are. */
 static void report(struct world *w)
 {
-	while (w->reported < (w->wire ? MESSAGES : w->told)) {
-		for (unsigned i = 0; i < w->pieces[w->reported]; i++) {
+	while (w->reported < (w->wire ? MESSAGES : w->acked)) {
+		for (unsigned i = 0; i < w->ops[w->reported]; i++) {
 			if (!whole(&w->tx[w->reported][i]))
 				return;
 		}
@@ -37,7 +37,7 @@ static void report(struct world *w)
 static void sent(struct world *w, unsigned e, unsigned rail,
 		 const struct item *cqe)
 {
-	struct piece *p = &w->tx[cqe->wr.message][cqe->wr.piece];
+	struct op *p = &w->tx[cqe->wr.message][cqe->wr.op];
 	struct note n = { .kind = NOTE_PROBED, .rail = rail, .ok = cqe->ok };
 
 	if (!cqe->ok)
@@ -49,7 +49,7 @@ static void sent(struct world *w, unsigned e, unsigned rail,
 	if (!cqe->ok || cqe->wr.kind == WR_CTS || cqe->wr.kind == WR_WORD ||
 	    cqe->wr.kind == WR_PROBE)
 		return;
-	p->c.pending &= (uint8_t)~cqe->wr.chunks;
+	p->c.pending &= (uint8_t)~cqe->wr.stripes;
 	report(w);
 }
 
@@ -57,8 +57,8 @@ static void end_messages(struct world *w)
 {
 	while (w->tail < w->posted && w->expected[w->tail] &&
 	       w->seen[w->tail] == w->expected[w->tail]) {
-		for (unsigned i = 0; i < w->pieces[w->tail]; i++) {
-			const struct piece *p = &w->tx[w->tail][i];
+		for (unsigned i = 0; i < w->ops[w->tail]; i++) {
+			const struct op *p = &w->tx[w->tail][i];
 
 			for (unsigned k = 0; k < RAILS; k++) {
 				bool used = p->c.carrier[k] != 0xff;
@@ -76,7 +76,7 @@ static void received(struct world *w, unsigned e, unsigned rail,
 {
 	unsigned m = cqe->wr.message;
 	/* A replay's record says what it ends; a first IMM ends its rail's. */
-	uint8_t ends = cqe->wr.kind == WR_REPLAY ? cqe->wr.chunks
+	uint8_t ends = cqe->wr.kind == WR_REPLAY ? cqe->wr.stripes
 						 : (uint8_t)(1u << rail);
 
 	if (cqe->wr.epoch != w->end[e].epoch[rail]) {
@@ -93,9 +93,9 @@ static void received(struct world *w, unsigned e, unsigned rail,
 	end_messages(w);
 }
 
-static struct answer answer(const struct world *w, unsigned e)
+static struct bitmap bitmap(const struct world *w, unsigned e)
 {
-	struct answer a = { .first = w->tail };
+	struct bitmap a = { .first = w->tail };
 
 	for (unsigned m = 0; m < MESSAGES; m++)
 		a.seen[m] = w->seen[m];
@@ -113,7 +113,7 @@ static void check_stopped(struct world *w, unsigned e, unsigned rail)
 	if (!end->stopping[rail] || end->cq[rail].head != end->cq[rail].tail)
 		return;
 	end->stopping[rail] = false;
-	n.answer = answer(w, e);
+	n.bitmap = bitmap(w, e);
 	sim_note(&end->to_control, &n);
 }
 
@@ -133,16 +133,16 @@ bool sim_poll(struct world *w, unsigned e, unsigned rail)
 	return true;
 }
 
-static void judge(struct world *w, unsigned rail, const struct answer *a)
+static void judge(struct world *w, unsigned rail, const struct bitmap *a)
 {
 	w->mask &= (uint8_t) ~(1u << rail);
-	if (a->first > w->told)
-		w->told = a->first;
+	if (a->first > w->acked)
+		w->acked = a->first;
 	for (unsigned m = 0; m < MESSAGES; m++) {
 		uint8_t pending = 0;
 
-		for (unsigned i = 0; i < w->pieces[m]; i++) {
-			struct piece *p = &w->tx[m][i];
+		for (unsigned i = 0; i < w->ops[m]; i++) {
+			struct op *p = &w->tx[m][i];
 
 			if (p->posted)
 				pending |= p->c.imm & p->c.pending;
@@ -153,14 +153,15 @@ static void judge(struct world *w, unsigned rail, const struct answer *a)
 			    !((a->seen[m] | pending) >> k & 1))
 				sim_wrong(w, "acknowledged and not seen");
 		}
-		for (unsigned i = 0; i < w->pieces[m]; i++) {
-			struct piece *p = &w->tx[m][i];
+		for (unsigned i = 0; i < w->ops[m]; i++) {
+			struct op *p = &w->tx[m][i];
 			uint8_t placed;
 
 			if (!p->posted)
 				continue;
-			placed = mpib_chunks_judge(&p->c, rail, m < a->first,
-						   a->seen[m], !w->wire);
+			placed = mpib_stripes_find_lost(&p->c, rail,
+							m < a->first,
+							a->seen[m], !w->wire);
 			p->c.pending &= (uint8_t)~placed;
 		}
 	}
@@ -172,9 +173,9 @@ static void on_replay(struct world *w, unsigned e, const struct note *n)
 	struct note done = { .kind = NOTE_REPLAYED, .rail = n->rail };
 
 	if (e == 0) {
-		judge(w, n->rail, &n->answer);
+		judge(w, n->rail, &n->bitmap);
 	} else {
-		w->again = n->answer.have > w->tail ? n->answer.have : w->tail;
+		w->again = n->bitmap.have > w->tail ? n->bitmap.have : w->tail;
 		if (w->again > w->announced)
 			w->again = w->announced;
 		w->word = UINT_MAX;
@@ -232,10 +233,10 @@ static bool ordered(struct world *w, unsigned m, unsigned last, unsigned rail)
 {
 	for (unsigned i = 0; i < last; i++) {
 		if (!w->wire)
-			mpib_chunks_reclaim(&w->tx[m][i].c,
-					    w->tx[m][last].c.lost, rail);
-		if (!mpib_chunks_ordered(&w->tx[m][i].c, w->tx[m][last].c.lost,
-					 rail))
+			mpib_stripes_reclaim(&w->tx[m][i].c,
+					     w->tx[m][last].c.lost, rail);
+		if (!mpib_stripes_ordered(&w->tx[m][i].c, w->tx[m][last].c.lost,
+					  rail))
 			return false;
 	}
 	return true;
@@ -247,26 +248,26 @@ static bool replay(struct world *w)
 	int q = open_rail(w, 0);
 
 	for (unsigned m = 0; m < MESSAGES && q >= 0; m++) {
-		for (unsigned i = 0; i < w->pieces[m]; i++) {
-			struct piece *p = &w->tx[m][i];
+		for (unsigned i = 0; i < w->ops[m]; i++) {
+			struct op *p = &w->tx[m][i];
 			bool open = m == w->sent;
 			struct wr wr = { .kind = WR_REPLAY,
 					 .message = m,
-					 .piece = i };
+					 .op = i };
 
 			if (!p->posted || !p->c.lost)
 				continue;
 			if (p->c.imm && !ordered(w, m, i, (unsigned)q))
 				return false;
 			w->replays++;
-			wr.chunks =
-				mpib_chunks_repost(&p->c, (unsigned)q, open);
+			wr.stripes =
+				mpib_stripes_repost(&p->c, (unsigned)q, open);
 			wr.imm = p->c.imm != 0;
 			wr.expected = p->c.imm;
 			if (open)
 				w->mask |= (uint8_t)(1u << q);
 			for (unsigned k = 0; wr.imm && k < RAILS; k++) {
-				if (wr.chunks & 1u << k)
+				if (wr.stripes & 1u << k)
 					w->carried[m] = (w->carried[m] &
 							 (uint8_t) ~(1u << k)) |
 							(uint8_t)(q << k);
@@ -281,7 +282,7 @@ static bool replay(struct world *w)
 static bool any_lost(const struct world *w)
 {
 	for (unsigned m = 0; m < MESSAGES; m++) {
-		for (unsigned i = 0; i < w->pieces[m]; i++) {
+		for (unsigned i = 0; i < w->ops[m]; i++) {
 			if (w->tx[m][i].posted && w->tx[m][i].c.lost)
 				return true;
 		}
@@ -289,13 +290,13 @@ static bool any_lost(const struct world *w)
 	return false;
 }
 
-/* The next piece, split by chance over what is open. */
+/* The next send op, split by chance over what is open. */
 static bool send_piece(struct world *w)
 {
 	struct end *end = &w->end[0];
 	uint8_t data = (uint8_t)(1 + sim_draw(w, 3)), open = 0, imm = 0;
-	bool last = w->sent < MESSAGES && w->piece + 1 == w->pieces[w->sent];
-	struct piece *p;
+	bool last = w->sent < MESSAGES && w->op + 1 == w->ops[w->sent];
+	struct op *p;
 
 	for (unsigned r = 0; r < RAILS; r++)
 		open |= (uint8_t)(end->open[r] << r);
@@ -306,14 +307,14 @@ static bool send_piece(struct world *w)
 		imm = w->mask | data;
 	if ((data | imm) & ~open)
 		return false; /* until its fence is through */
-	p = &w->tx[w->sent][w->piece];
+	p = &w->tx[w->sent][w->op];
 	p->posted = true;
-	mpib_chunks_post(&p->c, data | imm, imm);
+	mpib_stripes_post(&p->c, data | imm, imm);
 	for (unsigned r = 0; r < RAILS; r++) {
 		struct wr wr = { .kind = WR_DATA,
 				 .message = w->sent,
-				 .piece = w->piece,
-				 .chunks = (uint8_t)(1u << r),
+				 .op = w->op,
+				 .stripes = (uint8_t)(1u << r),
 				 .imm = imm >> r & 1,
 				 .expected = imm };
 
@@ -323,12 +324,12 @@ static bool send_piece(struct world *w)
 			p->c.carrier[r] = 0xff; /* not used */
 	}
 	w->mask |= data;
-	w->piece++;
+	w->op++;
 	if (last) {
 		w->ended[w->sent] = imm;
-		w->carried[w->sent] = 1u << 1; /* chunk k on rail k */
+		w->carried[w->sent] = 1u << 1; /* stripe k on rail k */
 		w->sent++;
-		w->piece = w->mask = 0;
+		w->op = w->mask = 0;
 	}
 	return true;
 }

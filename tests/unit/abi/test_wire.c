@@ -27,7 +27,7 @@ static void immediates_of_v2_have_these_bits(void **state)
 	assert_int_equal(mpib_imm_v2(0, 0, 1, 0), 0x00000400);
 	assert_int_equal(mpib_imm_v2(0, 0, 0, 1), 0x00001000);
 	assert_int_equal(mpib_imm_v2(0x34, 1, 2, 0xabcde), 0xabcde934);
-	assert_int_equal(mpib_imm_v2(0xff, 3, 3, MPIB_FLOW_MAX - 1),
+	assert_int_equal(mpib_imm_v2(0xff, 3, 3, MPIB_WIRE_CONNS_MAX - 1),
 			 0xffffffff);
 	assert_int_equal(mpib_imm_v2(0, 0, 7, 0), 0x00000c00);
 }
@@ -46,7 +46,7 @@ static void every_field_comes_back(void **state)
 			assert_int_equal(mpib_imm_slot(v2), slot);
 			assert_int_equal(mpib_imm_mask(v2), mask);
 			assert_int_equal(mpib_imm_v2_epoch(v2), mask);
-			assert_int_equal(mpib_imm_v2_flow(v2), 0xaaaaa);
+			assert_int_equal(mpib_imm_v2_conn(v2), 0xaaaaa);
 		}
 	}
 }

@@ -92,22 +92,22 @@ static void nothing_comes_after_the_newest(void **state)
  * this one told before comes behind. */
 static void the_next_process_goes_on_with_the_journal(void **state)
 {
-	struct mpib_parcel p, q;
+	struct mpib_serial p, q;
 	uint64_t before = newest(), last;
 	uint8_t *bytes;
 
 	(void)state;
 	mpib_event(MPIB_LOG_DEBUG, "stop", NULL, "the newest");
-	mpib_parcel_pack(&p);
-	mpib_events_parcel(&p);
+	mpib_serial_pack(&p);
+	mpib_events_serial(&p);
 	assert_false(p.failed);
 	assert_int_equal(newest(), before + 1);
 	bytes = malloc(p.len);
 	assert_non_null(bytes);
 	memcpy(bytes, p.bytes, p.len);
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "of this one");
-	mpib_parcel_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_events_parcel(&q);
+	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
+	mpib_events_serial(&q);
 	assert_false(q.failed);
 	assert_int_equal(q.at, q.len);
 	assert_int_equal(mpib_events_after(before, got, 2 * MPIB_EVENTS, &last),
@@ -117,8 +117,8 @@ static void the_next_process_goes_on_with_the_journal(void **state)
 	assert_int_equal(got[MPIB_EVENTS - 1].seq, last);
 	assert_string_equal(got[MPIB_EVENTS - 1].text, "of this one");
 	assert_string_equal(got[MPIB_EVENTS - 1].kind, "start");
-	mpib_parcel_fini(&q);
-	mpib_parcel_fini(&p);
+	mpib_serial_fini(&q);
+	mpib_serial_fini(&p);
 }
 
 int main(void)

@@ -20,7 +20,7 @@
 struct fixture {
 	struct mpib_loop loop;
 	int fd[2];
-	struct mpib_watch watch[2];
+	struct mpib_io watch[2];
 	int ran[2];
 };
 

@@ -20,9 +20,9 @@
 #define STATIC_NONE UINT32_MAX
 #define MSGS 64
 
-/* A message in flight: done when both rails' chunks are. */
+/* A message in flight: done when both rails' stripes are. */
 struct msg {
-	struct mpib_chunk chunk[MPIB_RAILS];
+	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t end[MPIB_RAILS]; /* when the rail answers; 0: it has */
 	uint32_t len;
 };
@@ -76,7 +76,7 @@ static void post(struct msg *m)
 		s.free_at[r] += rail[r] * SEC / s.rate[r];
 		m->end[r] = s.free_at[r] + s.delay[r];
 		s.sent[r] += rail[r];
-		mpib_tracker_post(&s.track[r], &m->chunk[r], rail[r], s.now);
+		mpib_tracker_post(&s.track[r], &m->stripe[r], rail[r], s.now);
 	}
 }
 
@@ -89,7 +89,7 @@ static void step(void)
 		for (unsigned r = 0; r < MPIB_RAILS; r++) {
 			if (!m->end[r] || m->end[r] > s.now)
 				continue;
-			mpib_tracker_ack(&s.track[r], &m->chunk[r], s.now);
+			mpib_tracker_ack(&s.track[r], &m->stripe[r], s.now);
 			m->end[r] = 0;
 		}
 		if (m->end[0] || m->end[1])

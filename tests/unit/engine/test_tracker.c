@@ -15,14 +15,14 @@
 #define US 1000ull
 
 static struct mpib_tracker t;
-static struct mpib_chunk c[4];
+static struct mpib_stripe c[4];
 
 static int setup(void **state)
 {
 	(void)state;
 	mpib_tracker_init(&t);
 	for (unsigned i = 0; i < 4; i++)
-		c[i] = (struct mpib_chunk){ 0 };
+		c[i] = (struct mpib_stripe){ 0 };
 	return 0;
 }
 

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "failover/chunks.h"
 #include "failover/fence.h"
+#include "failover/stripes.h"
 
 static unsigned take(struct mpib_fence *f, enum mpib_fence_msg msg,
 		     uint32_t epoch)
@@ -69,7 +69,8 @@ static void a_message_of_another_epoch_is_refused(void **state)
 	(void)state;
 	mpib_fence_init(&f, true);
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 1, &actions));
-	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_OFFER, 0, &actions));
+	assert_false(
+		mpib_fence_message(&f, MPIB_FENCE_MSG_RECONNECT, 0, &actions));
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_UP, 0, &actions));
 }
 
@@ -89,8 +90,9 @@ static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
 	down(&f);
 	assert_int_equal(mpib_fence_health(&f, false), 0);
 	assert_int_equal(mpib_fence_hold_over(&f), 0);
-	assert_int_equal(mpib_fence_health(&f, true), MPIB_FENCE_OFFER);
-	assert_int_equal(take(&f, MPIB_FENCE_MSG_OFFER, 1), MPIB_FENCE_CONNECT);
+	assert_int_equal(mpib_fence_health(&f, true), MPIB_FENCE_RECONNECT);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 1),
+			 MPIB_FENCE_CONNECT);
 	assert_int_equal(mpib_fence_probed(&f, true), MPIB_FENCE_TELL_UP);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), MPIB_FENCE_RESUME);
 	assert_int_equal(f.state, MPIB_FENCE_LIVE);
@@ -102,9 +104,9 @@ static void an_offer_that_came_early_is_kept(void **state)
 
 	(void)state;
 	down(&f);
-	assert_int_equal(take(&f, MPIB_FENCE_MSG_OFFER, 1), 0);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 1), 0);
 	assert_int_equal(mpib_fence_hold_over(&f),
-			 MPIB_FENCE_OFFER | MPIB_FENCE_CONNECT);
+			 MPIB_FENCE_RECONNECT | MPIB_FENCE_CONNECT);
 }
 
 static void a_fault_while_it_comes_back_ends_that_attempt(void **state)
@@ -114,7 +116,7 @@ static void a_fault_while_it_comes_back_ends_that_attempt(void **state)
 	(void)state;
 	down(&f);
 	mpib_fence_hold_over(&f);
-	take(&f, MPIB_FENCE_MSG_OFFER, 1);
+	take(&f, MPIB_FENCE_MSG_RECONNECT, 1);
 	assert_int_equal(mpib_fence_probed(&f, false),
 			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
 	/* The other end believed in it already. */
@@ -137,72 +139,72 @@ static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
 
 static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
 {
-	struct mpib_chunks c;
+	struct mpib_stripes c;
 
 	(void)state;
-	mpib_chunks_post(&c, 3, 3);
-	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, false), 0);
+	mpib_stripes_post(&c, 3, 3);
+	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 1);
-	mpib_chunks_post(&c, 3, 3);
-	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2, false), 2);
+	mpib_stripes_post(&c, 3, 3);
+	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, false), 2);
 	assert_int_equal(c.lost, 0);
-	mpib_chunks_post(&c, 3, 3);
-	assert_int_equal(mpib_chunks_judge(&c, 0, true, 0, false), 1);
+	mpib_stripes_post(&c, 3, 3);
+	assert_int_equal(mpib_stripes_find_lost(&c, 0, true, 0, false), 1);
 }
 
 static void what_is_held_is_lost_though_the_rail_acknowledged_it(void **state)
 {
-	struct mpib_chunks c;
+	struct mpib_stripes c;
 
 	(void)state;
-	mpib_chunks_post(&c, 3, 3);
+	mpib_stripes_post(&c, 3, 3);
 	c.pending = 0;
-	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, false), 0);
+	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 0);
-	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, true), 0);
+	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.pending, 1);
 	/* The other rail's was seen, and so are all once the slot is over. */
-	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2, true), 2);
-	mpib_chunks_post(&c, 2, 2);
+	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, true), 2);
+	mpib_stripes_post(&c, 2, 2);
 	c.pending = 0;
-	assert_int_equal(mpib_chunks_judge(&c, 1, true, 0, true), 2);
+	assert_int_equal(mpib_stripes_find_lost(&c, 1, true, 0, true), 2);
 	/* A rail that it never had loses nothing. */
-	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, true), 0);
+	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 0);
 }
 
 static void a_chunk_follows_the_rail_it_was_posted_on_again(void **state)
 {
-	struct mpib_chunks c;
+	struct mpib_stripes c;
 
 	(void)state;
-	mpib_chunks_post(&c, 3, 0);
-	mpib_chunks_judge(&c, 0, false, 0, false);
+	mpib_stripes_post(&c, 3, 0);
+	mpib_stripes_find_lost(&c, 0, false, 0, false);
 	/* The slot is open: the IMM to come on rail 1 will cover it. */
-	assert_int_equal(mpib_chunks_repost(&c, 1, true), 1);
-	assert_int_equal(mpib_chunks_judge(&c, 0, false, 0, false), 0);
+	assert_int_equal(mpib_stripes_repost(&c, 1, true), 1);
+	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 0);
-	assert_int_equal(mpib_chunks_judge(&c, 1, false, 2, false), 3);
-	assert_int_equal(mpib_chunks_judge(&c, 1, false, 1, false), 0);
+	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, false), 3);
+	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 1, false), 0);
 	assert_int_equal(c.lost, 3);
 }
 
 static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
 {
-	struct mpib_chunks c;
+	struct mpib_stripes c;
 
 	(void)state;
-	mpib_chunks_post(&c, 1, 0);
-	assert_true(mpib_chunks_ordered(&c, 1, 0));
-	assert_false(mpib_chunks_ordered(&c, 1, 1));
-	assert_true(mpib_chunks_ordered(&c, 2, 1));
-	mpib_chunks_judge(&c, 0, false, 0, false);
-	assert_false(mpib_chunks_ordered(&c, 1, 0));
-	mpib_chunks_repost(&c, 1, false);
-	assert_true(mpib_chunks_ordered(&c, 1, 1));
+	mpib_stripes_post(&c, 1, 0);
+	assert_true(mpib_stripes_ordered(&c, 1, 0));
+	assert_false(mpib_stripes_ordered(&c, 1, 1));
+	assert_true(mpib_stripes_ordered(&c, 2, 1));
+	mpib_stripes_find_lost(&c, 0, false, 0, false);
+	assert_false(mpib_stripes_ordered(&c, 1, 0));
+	mpib_stripes_repost(&c, 1, false);
+	assert_true(mpib_stripes_ordered(&c, 1, 1));
 	c.pending = 0;
-	assert_true(mpib_chunks_ordered(&c, 1, 0));
+	assert_true(mpib_stripes_ordered(&c, 1, 0));
 }
 
 int main(void)

@@ -21,7 +21,7 @@
 #define FAKE_QUEUE 512
 
 /* One end as the shard sees it: what was popped and is not used up. */
-struct fake_flow {
+struct fake_conn {
 	struct mpib_consumer ring;
 	struct mpib_desc queue[FAKE_QUEUE];
 	unsigned first, last;
@@ -55,7 +55,7 @@ struct fake_proxy {
 	unsigned pools;
 	_Atomic unsigned asked[16]; /* requests by type */
 	struct mpib_message begun; /* of type slow; under the lock */
-	struct fake_flow flow[FAKE_FLOWS];
+	struct fake_conn conn[FAKE_FLOWS];
 	unsigned seed;
 };
 
@@ -67,8 +67,8 @@ void fake_proxy_die(struct fake_proxy *f);
 
 int fake_attach(struct fake_proxy *f, struct mpib_client **client);
 
-/* The index will be served from its published head on, as by a new flow. */
-void fake_flow_open(struct fake_proxy *f, unsigned index);
+/* The index will be served from its published head on, as by a new connection. */
+void fake_conn_open(struct fake_proxy *f, unsigned index);
 
 /* Pop what there is, then move up to `bytes` from index `from` to `to`, in
  * pieces of random length. */

@@ -5,11 +5,11 @@
 
 #include "fake_proxy.h"
 
-void fake_flow_open(struct fake_proxy *f, unsigned index)
+void fake_conn_open(struct fake_proxy *f, unsigned index)
 {
-	struct fake_flow *fl = &f->flow[index];
+	struct fake_conn *fl = &f->conn[index];
 
-	*fl = (struct fake_flow){
+	*fl = (struct fake_conn){
 		.ring = { .slot = f->submit->ring[index],
 			  .head = &f->reply->conn[index].head,
 			  .next = atomic_load(&f->reply->conn[index].head),
@@ -17,7 +17,7 @@ void fake_flow_open(struct fake_proxy *f, unsigned index)
 	};
 }
 
-static void pop_all(struct fake_flow *fl)
+static void pop_all(struct fake_conn *fl)
 {
 	struct mpib_desc d;
 
@@ -29,7 +29,7 @@ static void pop_all(struct fake_flow *fl)
 	mpib_ring_publish(&fl->ring);
 }
 
-static struct mpib_desc *front(struct fake_flow *fl)
+static struct mpib_desc *front(struct fake_conn *fl)
 {
 	return fl->first == fl->last ? NULL
 				     : &fl->queue[fl->first % FAKE_QUEUE];
@@ -38,7 +38,7 @@ static struct mpib_desc *front(struct fake_flow *fl)
 static void end(struct fake_proxy *f, unsigned index, struct mpib_desc d,
 		int32_t result)
 {
-	struct fake_flow *fl = &f->flow[index];
+	struct fake_conn *fl = &f->conn[index];
 
 	mpib_completion_finish(&f->reply->completion[index][d.req], d.gen,
 			       result);
@@ -61,7 +61,7 @@ static char *memory(struct fake_proxy *f, const struct mpib_desc *d)
 
 static void part_done(struct fake_proxy *f, unsigned index)
 {
-	struct fake_flow *fl = &f->flow[index];
+	struct fake_conn *fl = &f->conn[index];
 	struct mpib_desc *d = front(fl);
 
 	if (fl->in_part < d->len || fl->moved == d->total)
@@ -74,7 +74,7 @@ static void part_done(struct fake_proxy *f, unsigned index)
 
 static void too_large(struct fake_proxy *f, unsigned from, unsigned to)
 {
-	struct mpib_desc s = *front(&f->flow[from]), r = *front(&f->flow[to]);
+	struct mpib_desc s = *front(&f->conn[from]), r = *front(&f->conn[to]);
 	struct mpib_completion *cs = &f->reply->completion[from][s.req];
 	struct mpib_completion *cr = &f->reply->completion[to][r.req];
 
@@ -85,7 +85,7 @@ static void too_large(struct fake_proxy *f, unsigned from, unsigned to)
 }
 
 /* The receive whose tag it is, among those of the group in front. */
-static struct mpib_desc *member(struct fake_flow *fl, int32_t tag)
+static struct mpib_desc *member(struct fake_conn *fl, int32_t tag)
 {
 	struct mpib_desc *d = front(fl);
 
@@ -100,7 +100,7 @@ static struct mpib_desc *member(struct fake_flow *fl, int32_t tag)
 static void end_member(struct fake_proxy *f, unsigned to, struct mpib_desc r,
 		       uint32_t size)
 {
-	struct fake_flow *fl = &f->flow[to];
+	struct fake_conn *fl = &f->conn[to];
 	struct mpib_completion *c = &f->reply->completion[to][r.req];
 
 	fl->size[r.idx] = size;
@@ -116,7 +116,7 @@ static void end_member(struct fake_proxy *f, unsigned to, struct mpib_desc r,
 static bool step(struct fake_proxy *f, unsigned from, unsigned to,
 		 uint32_t *budget)
 {
-	struct fake_flow *a = &f->flow[from], *b = &f->flow[to];
+	struct fake_conn *a = &f->conn[from], *b = &f->conn[to];
 	struct mpib_desc s, r;
 	uint32_t len;
 
@@ -157,8 +157,8 @@ static bool step(struct fake_proxy *f, unsigned from, unsigned to,
 
 void fake_turn(struct fake_proxy *f, unsigned from, unsigned to, uint32_t bytes)
 {
-	pop_all(&f->flow[from]);
-	pop_all(&f->flow[to]);
+	pop_all(&f->conn[from]);
+	pop_all(&f->conn[to]);
 	while (step(f, from, to, &bytes))
 		;
 }

@@ -25,8 +25,8 @@ void connect_both(void)
 	assert_int_equal(mpib_accept(l, &rx), 0);
 	assert_int_equal(mpib_ready(tx), 1);
 	assert_int_equal(mpib_ready(rx), 1);
-	fake_flow_open(f, 0);
-	fake_flow_open(f, 1);
+	fake_conn_open(f, 0);
+	fake_conn_open(f, 1);
 	mpib_close_listen(l);
 }
 

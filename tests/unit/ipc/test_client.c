@@ -49,8 +49,8 @@ static void expect_desc(unsigned index, uint32_t gen, uint64_t off,
 {
 	struct mpib_desc d;
 
-	assert_true(mpib_ring_pop(&f->flow[index].ring, &d));
-	mpib_ring_publish(&f->flow[index].ring);
+	assert_true(mpib_ring_pop(&f->conn[index].ring, &d));
+	mpib_ring_publish(&f->conn[index].ring);
 	assert_int_equal(d.op, MPIB_OP_SEND);
 	assert_int_equal(d.n, 1);
 	assert_int_equal(d.gen, gen);
@@ -73,7 +73,7 @@ static void allocated_memory_is_sent_where_it_lies(void **state)
 	(void)state;
 	attach();
 	conn = connected();
-	fake_flow_open(f, 0);
+	fake_conn_open(f, 0);
 	mem = mpib_mem_alloc(c, 1 << 20);
 	assert_non_null(mem);
 	assert_int_equal(mpib_reg(c, mem + 4096, 8192, &region), 0);
@@ -134,7 +134,7 @@ static void a_generation_counts_the_uses_of_its_own_slot(void **state)
 	(void)state;
 	attach();
 	conn = connected();
-	fake_flow_open(f, 0);
+	fake_conn_open(f, 0);
 	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
 		expect_desc(0, 2 * i + 1, 0, 0, 0);
@@ -150,7 +150,7 @@ static void a_generation_counts_the_uses_of_its_own_slot(void **state)
 	mpib_close(conn);
 	/* The next connection there goes on after the latest of all. */
 	conn = connected();
-	fake_flow_open(f, 0);
+	fake_conn_open(f, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
 		expect_desc(0, 13, 0, 0, 0);
@@ -220,14 +220,14 @@ static void an_index_is_used_again_only_when_free(void **state)
 	assert_int_equal(mpib_isend(a, NULL, 0, 11, NULL, &r), 0);
 	mpib_close(a);
 	b = connected();
-	fake_flow_open(f, 1);
+	fake_conn_open(f, 1);
 	assert_int_equal(mpib_isend(b, NULL, 0, 22, NULL, &r), 0);
 	expect_desc(1, 1, 0, 0, 22);
 
 	fake_set_state(f, 0, MPIB_CONN_FREE, 0);
 	again = connected();
-	fake_flow_open(f, 0);
-	assert_false(mpib_ring_pop(&f->flow[0].ring, &d));
+	fake_conn_open(f, 0);
+	assert_false(mpib_ring_pop(&f->conn[0].ring, &d));
 	assert_int_equal(mpib_isend(again, NULL, 0, 33, NULL, &r), 0);
 	/* Generations go on, so no old word can complete the request. */
 	expect_desc(0, 3, 0, 0, 33);

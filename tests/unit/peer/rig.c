@@ -66,7 +66,7 @@ static void take_down(struct node *node)
 	mpib_loop_fini(&node->loop);
 	for (unsigned i = 0; i < node->clients; i++) {
 		if (node->client[i].attached)
-			free(node->client[i].owner.reply);
+			free(node->client[i].client.reply);
 	}
 	memset(node, 0, sizeof(*node));
 }
@@ -113,8 +113,8 @@ int rig_teardown(void **state)
 		for (unsigned i = 0; n->broker && i < n->clients; i++) {
 			struct client *c = &n->client[i];
 
-			if (!c->owner.leaving)
-				mpib_broker_forget(n->broker, &c->owner,
+			if (!c->client.leaving)
+				mpib_broker_forget(n->broker, &c->client,
 						   on_gone, c);
 		}
 	}
@@ -123,7 +123,7 @@ int rig_teardown(void **state)
 		for (unsigned i = 0; n->broker && i < n->clients; i++)
 			assert_true(n->client[i].gone);
 		if (n->broker)
-			assert_int_equal(fake_flows(&n->engine), 0);
+			assert_int_equal(fake_conns(&n->engine), 0);
 	}
 	for (n = rig->node; n < rig->node + NODES; n++) {
 		if (n->broker)
@@ -143,27 +143,27 @@ struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
 	struct client *c = &node->client[node->clients++];
 
 	c->node = node;
-	c->attachment.id = node->clients;
+	c->engine_client.id = node->clients;
 	c->attached = true;
-	c->owner.uid = uid;
-	c->owner.shard = shard;
-	c->owner.attachment = &c->attachment;
-	c->owner.reply = calloc(1, sizeof(struct mpib_reply));
+	c->client.uid = uid;
+	c->client.shard = shard;
+	c->client.engine_client = &c->engine_client;
+	c->client.reply = calloc(1, sizeof(struct mpib_reply));
 	assert_int_equal(
-		mpib_tenant_get(&node->engine, shard, uid, &c->owner.tenant),
+		mpib_tenant_get(&node->engine, shard, uid, &c->client.tenant),
 		0);
-	c->attachment.tenant = c->owner.tenant;
+	c->engine_client.tenant = c->client.tenant;
 	return c;
 }
 
 uint32_t rig_state(const struct client *c, uint32_t index)
 {
-	return atomic_load(&c->owner.reply->conn[index].state);
+	return atomic_load(&c->client.reply->conn[index].state);
 }
 
 int rig_error(const struct client *c, uint32_t index)
 {
-	return c->owner.reply->conn[index].error;
+	return c->client.reply->conn[index].error;
 }
 
 static int turn(struct node *n)
@@ -219,18 +219,18 @@ void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
 	uint32_t id;
 
 	assert_int_equal(
-		mpib_broker_listen(to->node->broker, &to->owner, &id, &handle),
+		mpib_broker_listen(to->node->broker, &to->client, &id, &handle),
 		0);
-	assert_int_equal(mpib_broker_connect(from->node->broker, &from->owner,
+	assert_int_equal(mpib_broker_connect(from->node->broker, &from->client,
 					     from_index, rig->traffic_class,
 					     &handle),
 			 0);
 	assert_int_equal(
-		mpib_broker_accept(to->node->broker, &to->owner, id, to_index),
+		mpib_broker_accept(to->node->broker, &to->client, id, to_index),
 		0);
 	rig_settle(rig);
 	assert_int_equal(rig_state(from, from_index), MPIB_CONN_READY);
 	assert_int_equal(rig_state(to, to_index), MPIB_CONN_READY);
 	assert_int_equal(
-		mpib_broker_close_listen(to->node->broker, &to->owner, id), 0);
+		mpib_broker_close_listen(to->node->broker, &to->client, id), 0);
 }

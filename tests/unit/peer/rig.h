@@ -16,8 +16,8 @@
 
 struct client {
 	struct node *node;
-	struct mpib_owner owner;
-	struct mpib_attachment attachment;
+	struct peer_client client;
+	struct engine_client engine_client;
 	bool attached, gone;
 };
 
@@ -53,7 +53,7 @@ int rig_teardown(void **state);
 
 /* A broker on 127.23.0.(n + 1), port 0 is any. */
 void rig_up(struct rig *rig, unsigned n);
-/* As if the proxy were killed: its sockets close, its flows and lanes are
+/* As if the proxy were killed: its sockets close, its connections and lanes are
  * gone. */
 void rig_kill(struct rig *rig, unsigned n);
 

@@ -139,7 +139,7 @@ static void answer(int32_t status, uint32_t slot)
 
 static uint32_t hint_of(const struct client *c, uint32_t index)
 {
-	return fake_flow(&c->attachment, index)->hint;
+	return fake_conn(&c->engine_client, index)->hint;
 }
 
 struct ends {
@@ -177,7 +177,7 @@ static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 	rig_settle(rig);
 	assert_int_equal(hint_of(c, index), 17 + 1);
 
-	mpib_broker_drop(c->node->broker, &c->owner, index);
+	mpib_broker_drop(c->node->broker, &c->client, index);
 	rig_settle(rig);
 	assert_true(next(&bye));
 	assert_int_equal(bye.type, MPIB_AGENT_DEREGISTER);
@@ -224,7 +224,7 @@ static void answers_belong_to_requests_in_order(void **state)
 	assert_true(r[0].conn_id != r[1].conn_id &&
 		    r[1].conn_id != r[2].conn_id);
 	/* The first closes before it is answered. */
-	mpib_broker_drop(e.a->node->broker, &e.a->owner, 0);
+	mpib_broker_drop(e.a->node->broker, &e.a->client, 0);
 	rig_settle(rig);
 	assert_false(next(&bye));
 	answer(0, 10);

@@ -23,12 +23,12 @@ static void connects_two_nodes(void **state)
 	a = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 1);
 	rig_connect(rig, a, 3, b, 5);
-	assert_ptr_equal(fake_flow(&a->attachment, 3)->peer,
-			 fake_flow(&b->attachment, 5));
-	assert_ptr_equal(fake_flow(&b->attachment, 5)->peer,
-			 fake_flow(&a->attachment, 3));
-	assert_true(fake_flow(&a->attachment, 3)->sender);
-	assert_false(fake_flow(&b->attachment, 5)->sender);
+	assert_ptr_equal(fake_conn(&a->engine_client, 3)->peer,
+			 fake_conn(&b->engine_client, 5));
+	assert_ptr_equal(fake_conn(&b->engine_client, 5)->peer,
+			 fake_conn(&a->engine_client, 3));
+	assert_true(fake_conn(&a->engine_client, 3)->sender);
+	assert_false(fake_conn(&b->engine_client, 5)->sender);
 }
 
 static void shares_a_lane_in_both_directions(void **state)
@@ -100,7 +100,7 @@ static void a_silent_peer_is_given_up_when_patience_ends(void **state)
 		pass_alone(rig, 2);
 		assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 		snprintf(text, sizeof(text), "no sign of life for %u s", limit);
-		assert_non_null(strstr(mpib_broker_why(&a->owner, 0), text));
+		assert_non_null(strstr(mpib_broker_why(&a->client, 0), text));
 		rig_kill(rig, 0);
 		rig_settle(rig);
 	}
@@ -182,14 +182,14 @@ static void gives_each_connection_a_private_lane(void **state)
 	rig_connect(rig, a, 0, b, 0);
 	rig_connect(rig, a, 1, b, 1);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 2);
-	mpib_broker_drop(a->node->broker, &a->owner, 0);
-	mpib_broker_drop(b->node->broker, &b->owner, 0);
+	mpib_broker_drop(a->node->broker, &a->client, 0);
+	mpib_broker_drop(b->node->broker, &b->client, 0);
 	rig_settle(rig);
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* Who closes first, or both at once: indices become FREE, flows go. */
+/* Who closes first, or both at once: indices become FREE, connections go. */
 static void closes_in_any_order(void **state)
 {
 	struct rig *rig = *state;
@@ -202,23 +202,23 @@ static void closes_in_any_order(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		rig_connect(rig, a, i, b, i);
 
-	mpib_broker_drop(a->node->broker, &a->owner, 0);
+	mpib_broker_drop(a->node->broker, &a->client, 0);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_CLOSING);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FREE);
 	assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(b, 0), -ECONNRESET);
-	assert_non_null(strstr(mpib_broker_why(&b->owner, 0), "127.23.0.1"));
+	assert_non_null(strstr(mpib_broker_why(&b->client, 0), "127.23.0.1"));
 
-	mpib_broker_drop(b->node->broker, &b->owner, 1);
-	mpib_broker_drop(a->node->broker, &a->owner, 2);
-	mpib_broker_drop(b->node->broker, &b->owner, 2);
+	mpib_broker_drop(b->node->broker, &b->client, 1);
+	mpib_broker_drop(a->node->broker, &a->client, 2);
+	mpib_broker_drop(b->node->broker, &b->client, 2);
 	rig_settle(rig);
 	assert_int_equal(rig_state(b, 1), MPIB_CONN_FREE);
 	assert_int_equal(rig_state(a, 2), MPIB_CONN_FREE);
 	assert_int_equal(rig_state(b, 2), MPIB_CONN_FREE);
-	mpib_broker_drop(b->node->broker, &b->owner, 0);
-	mpib_broker_drop(a->node->broker, &a->owner, 1);
+	mpib_broker_drop(b->node->broker, &b->client, 0);
+	mpib_broker_drop(a->node->broker, &a->client, 1);
 	rig_settle(rig);
 	assert_int_equal(rig_state(b, 0), MPIB_CONN_FREE);
 	assert_int_equal(rig_state(a, 1), MPIB_CONN_FREE);
@@ -274,17 +274,17 @@ static void ends_that_see_different_islands_make_no_lane(void **state)
 	a = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
 	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
+		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
 		0);
-	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->owner, 0, -1, &handle),
-		0);
+	assert_int_equal(mpib_broker_connect(a->node->broker, &a->client, 0, -1,
+					     &handle),
+			 0);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	/* What the one sees, and what the other. */
-	assert_non_null(strstr(mpib_broker_why(&a->owner, 0), "path 1,"));
-	assert_non_null(strstr(mpib_broker_why(&a->owner, 0), "path 2 "));
-	assert_non_null(strstr(mpib_broker_why(&a->owner, 0), "islands"));
+	assert_non_null(strstr(mpib_broker_why(&a->client, 0), "path 1,"));
+	assert_non_null(strstr(mpib_broker_why(&a->client, 0), "path 2 "));
+	assert_non_null(strstr(mpib_broker_why(&a->client, 0), "islands"));
 }
 
 /* Who listens where: of two jobs of one user, one is over already. Both nodes
@@ -303,16 +303,16 @@ static void crossing_connects(struct rig *rig, unsigned alive, unsigned dead)
 	a = rig_client(rig, alive, 1000, 0);
 	b = rig_client(rig, dead, 1000, 0);
 	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->owner, &id, &gone), 0);
-	mpib_broker_close_listen(b->node->broker, &b->owner, id);
+		mpib_broker_listen(b->node->broker, &b->client, &id, &gone), 0);
+	mpib_broker_close_listen(b->node->broker, &b->client, id);
 	assert_int_equal(
-		mpib_broker_listen(a->node->broker, &a->owner, &id, &live), 0);
-	mpib_broker_accept(a->node->broker, &a->owner, id, 1);
+		mpib_broker_listen(a->node->broker, &a->client, &id, &live), 0);
+	mpib_broker_accept(a->node->broker, &a->client, id, 1);
 	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->owner, 0, 0, &gone),
+		mpib_broker_connect(a->node->broker, &a->client, 0, 0, &gone),
 		0);
 	assert_int_equal(
-		mpib_broker_connect(b->node->broker, &b->owner, 0, 0, &live),
+		mpib_broker_connect(b->node->broker, &b->client, 0, 0, &live),
 		0);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);

@@ -51,16 +51,16 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 	a = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
 	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
+		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
 		0);
-	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->owner, 0, -1, &handle),
-		0);
+	assert_int_equal(mpib_broker_connect(a->node->broker, &a->client, 0, -1,
+					     &handle),
+			 0);
 	rig_pass(rig, 11 * MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
-	if (!strstr(mpib_broker_why(&a->owner, 0), why))
+	if (!strstr(mpib_broker_why(&a->client, 0), why))
 		fail_msg("\"%s\" does not say \"%s\"",
-			 mpib_broker_why(&a->owner, 0), why);
+			 mpib_broker_why(&a->client, 0), why);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 }
 

@@ -43,11 +43,11 @@ static void a_caller_that_cannot_be_taken_is_no_work(void **state)
 		rig_up(rig, 1);
 		a = rig_client(rig, 0, 1000, 0);
 		b = rig_client(rig, 1, 1000, 0);
-		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle);
-		mpib_broker_accept(b->node->broker, &b->owner, id, 0);
+		mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
+		mpib_broker_accept(b->node->broker, &b->client, id, 0);
 		accept_error = error[i];
 		accepts = 0;
-		mpib_broker_connect(a->node->broker, &a->owner, 0, 0, &handle);
+		mpib_broker_connect(a->node->broker, &a->client, 0, 0, &handle);
 		for (unsigned k = 0; k < 200; k++) {
 			mpib_loop_turn(&rig->node[0].loop, 0);
 			mpib_loop_turn(&rig->node[1].loop, 0);
@@ -66,13 +66,13 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 	struct client *b = rig_client(rig, 1, 1000, 0);
 
 	assert_int_equal(
-		mpib_broker_connect(b->node->broker, &b->owner, 0, 0, handle),
+		mpib_broker_connect(b->node->broker, &b->client, 0, 0, handle),
 		0);
 	for (unsigned i = 0; fake_lanes(&rig->node[1].engine) == 0; i++) {
 		assert_true(i < 1000);
 		rig_step(rig);
 	}
-	mpib_broker_drop(b->node->broker, &b->owner, 0);
+	mpib_broker_drop(b->node->broker, &b->client, 0);
 }
 
 /* The ids of a proxy begin anew when it is restarted; here the lane of its former
@@ -88,7 +88,7 @@ static void a_lane_given_up_is_closed_whatever_had_its_id_before(void **state)
 	rig_up(rig, 0);
 	rig_up(rig, 1);
 	a = rig_client(rig, 0, 1000, 0);
-	mpib_broker_listen(a->node->broker, &a->owner, &id, &handle);
+	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
 	rig_connect(rig, rig_client(rig, 1, 1000, 0), 0, a, 0);
 	fake_engine_hold(&rig->node[0].engine, true);
 	rig->port[1] = mpib_broker_port(rig->node[1].broker);
@@ -116,21 +116,23 @@ static void who_calls_everywhere_fills_no_table(void **state)
 	rig_up(rig, 1);
 	a = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
-	mpib_broker_listen(b->node->broker, &b->owner, &id, &handle);
+	mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
 	for (unsigned i = 0; i < 9000; i++) {
 		nowhere = handle;
 		nowhere.port = (uint16_t)(i + 1);
 		if (nowhere.port == handle.port)
 			continue;
-		assert_int_equal(mpib_broker_connect(a->node->broker, &a->owner,
-						     i % 64, 0, &nowhere),
+		assert_int_equal(mpib_broker_connect(a->node->broker,
+						     &a->client, i % 64, 0,
+						     &nowhere),
 				 0);
 		mpib_loop_turn(&rig->node[0].loop, 0);
 		if (i % 64 >= 32)
-			mpib_broker_drop(a->node->broker, &a->owner, i % 64);
+			mpib_broker_drop(a->node->broker, &a->client, i % 64);
 		if (i % 64 == 63) {
 			for (uint32_t k = 0; k < 32; k++)
-				mpib_broker_drop(a->node->broker, &a->owner, k);
+				mpib_broker_drop(a->node->broker, &a->client,
+						 k);
 			rig_settle(rig);
 		}
 	}

@@ -27,10 +27,10 @@ static void connect_two(struct rig *rig, unsigned request_s)
 	rig_pass(rig, 100 * MPIB_SEC);
 }
 
-static struct mpib_snap_flow flow_of(const struct client *c, uint32_t index,
+static struct mpib_snap_conn conn_of(const struct client *c, uint32_t index,
 				     bool sender)
 {
-	return (struct mpib_snap_flow){ .client = c->attachment.id,
+	return (struct mpib_snap_conn){ .client = c->engine_client.id,
 					.index = index,
 					.sender = sender,
 					.local_rank = 11,
@@ -42,10 +42,10 @@ static void a_send_too_old_fails_its_connection_at_both_ends(void **state)
 	static const char what[] =
 		"send of 65536 bytes from rank 11 at 127.23.0.2:";
 	struct rig *rig = *state;
-	struct mpib_snap_flow f;
+	struct mpib_snap_conn f;
 
 	connect_two(rig, 30);
-	f = flow_of(a, 3, true);
+	f = conn_of(a, 3, true);
 	fake_old_request(&rig->node[0].engine, &f,
 			 &(struct mpib_snap_request){ .last = MPIB_LAST_UNACKED,
 						      .rails = 3,
@@ -55,14 +55,14 @@ static void a_send_too_old_fails_its_connection_at_both_ends(void **state)
 	assert_int_equal(rig_state(a, 3), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(a, 3), -ETIMEDOUT);
 	assert_int_equal(
-		strncmp(mpib_broker_why(&a->owner, 3), what, sizeof(what) - 1),
+		strncmp(mpib_broker_why(&a->client, 3), what, sizeof(what) - 1),
 		0);
 	assert_non_null(strstr(
-		mpib_broker_why(&a->owner, 3),
+		mpib_broker_why(&a->client, 3),
 		" not over after 31 s: posted, but not acknowledged, waits for "
 		"rails SOUT and SUP (client.request_timeout = 30)"));
 	assert_int_equal(rig_state(b, 5), MPIB_CONN_FAILED);
-	assert_non_null(strstr(mpib_broker_why(&b->owner, 5), what));
+	assert_non_null(strstr(mpib_broker_why(&b->client, 5), what));
 	assert_int_equal(rig_state(a, 4), MPIB_CONN_READY);
 	assert_int_equal(rig_state(b, 6), MPIB_CONN_READY);
 }
@@ -70,10 +70,10 @@ static void a_send_too_old_fails_its_connection_at_both_ends(void **state)
 static void the_oldest_of_a_connection_is_told(void **state)
 {
 	struct rig *rig = *state;
-	struct mpib_snap_flow f;
+	struct mpib_snap_conn f;
 
 	connect_two(rig, 30);
-	f = flow_of(b, 5, false);
+	f = conn_of(b, 5, false);
 	f.remote_rank = 4;
 	for (unsigned i = 0; i < 3; i++)
 		fake_old_request(&rig->node[1].engine, &f,
@@ -82,9 +82,9 @@ static void the_oldest_of_a_connection_is_told(void **state)
 					 .age_ns = (31 + i % 2) * MPIB_SEC,
 					 .bytes = 100 + i });
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_non_null(strstr(mpib_broker_why(&b->owner, 5),
+	assert_non_null(strstr(mpib_broker_why(&b->client, 5),
 			       "receive of 101 bytes by rank 11 from rank 4"));
-	assert_non_null(strstr(mpib_broker_why(&b->owner, 5),
+	assert_non_null(strstr(mpib_broker_why(&b->client, 5),
 			       "its peer has sent nothing, waits for no rail"));
 	assert_int_equal(rig_state(a, 3), MPIB_CONN_FAILED);
 }
@@ -92,10 +92,10 @@ static void the_oldest_of_a_connection_is_told(void **state)
 static void what_is_younger_goes_on(void **state)
 {
 	struct rig *rig = *state;
-	struct mpib_snap_flow f;
+	struct mpib_snap_conn f;
 
 	connect_two(rig, 30);
-	f = flow_of(a, 3, true);
+	f = conn_of(a, 3, true);
 	fake_old_request(
 		&rig->node[0].engine, &f,
 		&(struct mpib_snap_request){ .age_ns = 29 * MPIB_SEC });
@@ -108,12 +108,12 @@ static void what_is_younger_goes_on(void **state)
 static void the_next_connection_at_an_index_is_not_hurt(void **state)
 {
 	struct rig *rig = *state;
-	struct mpib_snap_flow f;
+	struct mpib_snap_conn f;
 
 	connect_two(rig, 30);
-	f = flow_of(a, 3, true);
-	assert_int_equal(mpib_broker_drop(a->node->broker, &a->owner, 3), 0);
-	assert_int_equal(mpib_broker_drop(b->node->broker, &b->owner, 5), 0);
+	f = conn_of(a, 3, true);
+	assert_int_equal(mpib_broker_drop(a->node->broker, &a->client, 3), 0);
+	assert_int_equal(mpib_broker_drop(b->node->broker, &b->client, 5), 0);
 	rig_settle(rig);
 	rig_connect(rig, a, 3, b, 5);
 	fake_old_request(
@@ -134,7 +134,7 @@ static void without_a_limit_nobody_looks(void **state)
 static void a_limit_can_be_set_and_taken_away(void **state)
 {
 	struct rig *rig = *state;
-	struct mpib_snap_flow f;
+	struct mpib_snap_conn f;
 	unsigned sweeps;
 
 	connect_two(rig, 0);
@@ -143,7 +143,7 @@ static void a_limit_can_be_set_and_taken_away(void **state)
 	sweeps = rig->node[0].engine.sweeps;
 	assert_true(sweeps > 0);
 	/* One is under way as it is taken away. */
-	f = flow_of(a, 3, true);
+	f = conn_of(a, 3, true);
 	fake_old_request(
 		&rig->node[0].engine, &f,
 		&(struct mpib_snap_request){ .age_ns = 31 * MPIB_SEC });
@@ -169,14 +169,14 @@ static void a_connect_that_nobody_accepts_ends(void **state)
 	a = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
 	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
+		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
 		0);
 	for (uint32_t i = 0; i < 2; i++) {
 		unsigned s = limit[i] ? limit[i] : MPIB_CONNECT_S;
 
 		mpib_broker_patience(a->node->broker, 0, limit[i]);
-		assert_int_equal(mpib_broker_connect(a->node->broker, &a->owner,
-						     i, 0, &handle),
+		assert_int_equal(mpib_broker_connect(a->node->broker,
+						     &a->client, i, 0, &handle),
 				 0);
 		rig_pass(rig, (s - 1) * MPIB_SEC);
 		assert_int_equal(rig_state(a, i), MPIB_CONN_PENDING);
@@ -184,7 +184,7 @@ static void a_connect_that_nobody_accepts_ends(void **state)
 		assert_int_equal(rig_state(a, i), MPIB_CONN_FAILED);
 		assert_int_equal(rig_error(a, i), -ETIMEDOUT);
 	}
-	assert_non_null(strstr(mpib_broker_why(&a->owner, 1),
+	assert_non_null(strstr(mpib_broker_why(&a->client, 1),
 			       "not connected within 7 s: nobody accepts"));
 }
 

@@ -28,10 +28,10 @@ static struct pair connecting(struct rig *rig)
 	rig_up(rig, 1);
 	p.a = rig_client(rig, 0, 1000, 0);
 	p.b = rig_client(rig, 1, 1000, 0);
-	assert_int_equal(mpib_broker_listen(p.b->node->broker, &p.b->owner,
+	assert_int_equal(mpib_broker_listen(p.b->node->broker, &p.b->client,
 					    &p.id, &p.handle),
 			 0);
-	assert_int_equal(mpib_broker_connect(p.a->node->broker, &p.a->owner, 0,
+	assert_int_equal(mpib_broker_connect(p.a->node->broker, &p.a->client, 0,
 					     0, &p.handle),
 			 0);
 	return p;
@@ -40,16 +40,16 @@ static struct pair connecting(struct rig *rig)
 static void accept_it(const struct pair *p)
 {
 	assert_int_equal(
-		mpib_broker_accept(p->b->node->broker, &p->b->owner, p->id, 0),
+		mpib_broker_accept(p->b->node->broker, &p->b->client, p->id, 0),
 		0);
 }
 
 /* Nothing of this process is known to anybody; the client does not notice. */
 static void assert_held(const struct pair *p)
 {
-	assert_int_equal(p->a->owner.conn[0]->state, MPIB_BCONN_HELD);
+	assert_int_equal(p->a->client.conn[0]->state, PEER_CONN_HELD);
 	assert_int_equal(rig_state(p->a, 0), MPIB_CONN_PENDING);
-	assert_int_equal(fake_flows(&p->a->node->engine), 0);
+	assert_int_equal(fake_conns(&p->a->node->engine), 0);
 }
 
 static void assert_ready(const struct pair *p)
@@ -143,7 +143,7 @@ static void one_that_fails_meanwhile_says_why(void **state)
 	struct pair p = connecting(rig);
 
 	rig_settle(rig);
-	mpib_broker_close_listen(p.b->node->broker, &p.b->owner, p.id);
+	mpib_broker_close_listen(p.b->node->broker, &p.b->client, p.id);
 	mpib_broker_hold(p.a->node->broker, true);
 	rig_settle(rig);
 	assert_int_equal(rig_state(p.a, 0), MPIB_CONN_FAILED);
@@ -164,7 +164,8 @@ static void its_client_may_close_it_meanwhile(void **state)
 		for (unsigned i = 0; i < steps; i++)
 			rig_step(rig);
 		assert_int_equal(
-			mpib_broker_drop(p.a->node->broker, &p.a->owner, 0), 0);
+			mpib_broker_drop(p.a->node->broker, &p.a->client, 0),
+			0);
 		rig_settle(rig);
 		assert_int_equal(rig_state(p.a, 0), MPIB_CONN_FREE);
 		rig_teardown(state);

@@ -153,11 +153,11 @@ static void a_session_that_overflows_ends_with_its_lanes(void **state)
 		tell(p, SIZE_MAX);
 		assert_int_equal(p->resume.id, 0);
 		/* This one would be missed. */
-		mpib_broker_drop(a->node->broker, &a->owner, 0);
+		mpib_broker_drop(a->node->broker, &a->client, 0);
 		rig_pass(rig, 2 * MPIB_SEC);
 		assert_int_equal(rig_state(a, 0), MPIB_CONN_FREE);
 		assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
-		assert_non_null(strstr(mpib_broker_why(&b->owner, 0), "peer"));
+		assert_non_null(strstr(mpib_broker_why(&b->client, 0), "peer"));
 		rig_connect(rig, b, 1, a, 1);
 		rig_connect(rig, a, 2, b, 2);
 		rig_teardown(state);

@@ -22,7 +22,7 @@ static struct mpib_seal open_link;
 static const uint8_t *frame(unsigned n, size_t len)
 {
 	static uint8_t buf[BIG];
-	struct mpib_writer w = { buf, buf + 4, false };
+	struct mpib_encoder w = { buf, buf + 4, false };
 
 	memset(buf, (int)n, len);
 	mpib_put32(&w, (uint32_t)len - 4);
@@ -163,7 +163,7 @@ static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
 	struct mpib_outbox o = { 0 };
 	struct mpib_seal tx, rx;
 	struct mpib_auth a = { { 1 }, { 2 } };
-	struct mpib_reader r;
+	struct mpib_decoder r;
 
 	(void)state;
 	mpib_seal_init(&tx, &key, &a, false);
@@ -173,7 +173,7 @@ static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
 
 		assert_true(mpib_outbox_put(&o, &tx, frame(i, 20), 20));
 		at = o.bytes.buf + i * (20 + MPIB_SEAL_BYTES);
-		r = (struct mpib_reader){ at, at + 4, false };
+		r = (struct mpib_decoder){ at, at + 4, false };
 		assert_int_equal(mpib_get32(&r), 16 + MPIB_SEAL_BYTES);
 		assert_true(mpib_seal_check(&rx, at + 4, 16, at + 20));
 	}
@@ -184,21 +184,21 @@ static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
 /* What waits in from, as the next process has it. */
 static bool hand_over(struct mpib_outbox *from, struct mpib_outbox *to)
 {
-	struct mpib_parcel p, q;
+	struct mpib_serial p, q;
 	uint8_t *bytes;
 	bool fine;
 
-	mpib_parcel_pack(&p);
-	mpib_outbox_parcel(&p, from);
+	mpib_serial_pack(&p);
+	mpib_outbox_serialize(&p, from);
 	assert_false(p.failed);
 	bytes = malloc(p.len);
 	assert_non_null(bytes);
 	memcpy(bytes, p.bytes, p.len);
-	mpib_parcel_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_outbox_parcel(&q, to);
+	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
+	mpib_outbox_serialize(&q, to);
 	fine = !q.failed && q.at == q.len;
-	mpib_parcel_fini(&q);
-	mpib_parcel_fini(&p);
+	mpib_serial_fini(&q);
+	mpib_serial_fini(&p);
 	return fine;
 }
 
@@ -220,25 +220,25 @@ static void what_waits_is_handed_over_and_what_left_is_not(void **state)
 	mpib_outbox_fini(&none);
 }
 
-static void a_parcel_of_more_than_the_limit_is_refused(void **state)
+static void a_serial_of_more_than_the_limit_is_refused(void **state)
 {
 	struct mpib_outbox o = { 0 };
-	struct mpib_parcel p, q;
+	struct mpib_serial p, q;
 	uint32_t n = UINT32_MAX;
 	uint8_t *bytes;
 
 	(void)state;
-	mpib_parcel_pack(&p);
-	mpib_parcel_u32(&p, &n);
+	mpib_serial_pack(&p);
+	mpib_serial_u32(&p, &n);
 	bytes = malloc(p.len);
 	assert_non_null(bytes);
 	memcpy(bytes, p.bytes, p.len);
-	mpib_parcel_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_outbox_parcel(&q, &o);
+	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
+	mpib_outbox_serialize(&q, &o);
 	assert_true(q.failed);
 	assert_true(mpib_outbox_empty(&o));
-	mpib_parcel_fini(&q);
-	mpib_parcel_fini(&p);
+	mpib_serial_fini(&q);
+	mpib_serial_fini(&p);
 	mpib_outbox_fini(&o);
 }
 
@@ -253,7 +253,7 @@ int main(void)
 		cmocka_unit_test(a_sealed_frame_carries_its_seal_and_says_so),
 		cmocka_unit_test(
 			what_waits_is_handed_over_and_what_left_is_not),
-		cmocka_unit_test(a_parcel_of_more_than_the_limit_is_refused),
+		cmocka_unit_test(a_serial_of_more_than_the_limit_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

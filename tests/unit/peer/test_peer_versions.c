@@ -33,7 +33,7 @@ static int call(struct rig *rig, uint32_t *from)
 
 /* What a broker answers to a HELLO of these versions. */
 static void greet(struct rig *rig, unsigned lowest, unsigned highest,
-		  struct mpib_peer_msg *answer)
+		  struct mpib_peer_msg *bitmap)
 {
 	struct mpib_peer_msg hello = { .type = MPIB_PEER_HELLO,
 				       .magic = MPIB_PEER_MAGIC,
@@ -55,7 +55,7 @@ static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 	assert_int_equal(recv(fd, &len, sizeof(len), MSG_WAITALL), 4);
 	assert_in_range(len, 1, sizeof(buf));
 	assert_int_equal(recv(fd, buf, len, MSG_WAITALL), len);
-	assert_int_equal(mpib_peer_decode(buf, len, answer), 0);
+	assert_int_equal(mpib_peer_decode(buf, len, bitmap), 0);
 	close(fd);
 }
 
@@ -63,35 +63,35 @@ static void too_old_and_too_new_are_refused_and_told_both_ranges(void **state)
 {
 	static const unsigned other[] = { MPIB_PEER_VERSION_MIN - 1,
 					  MPIB_PEER_VERSION + 1 };
-	struct mpib_peer_msg answer;
+	struct mpib_peer_msg bitmap;
 	char text[100];
 
 	rig_up(*state, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		greet(*state, other[i], other[i], &answer);
-		assert_int_equal(answer.type, MPIB_PEER_REFUSED);
-		assert_int_equal(answer.error, -EPROTONOSUPPORT);
+		greet(*state, other[i], other[i], &bitmap);
+		assert_int_equal(bitmap.type, MPIB_PEER_REFUSED);
+		assert_int_equal(bitmap.error, -EPROTONOSUPPORT);
 		snprintf(text, sizeof(text),
 			 "it speaks peer protocol %u to %u, this proxy %u to "
 			 "%u",
 			 other[i], other[i], MPIB_PEER_VERSION_MIN,
 			 MPIB_PEER_VERSION);
-		assert_non_null(strstr(answer.why, text));
+		assert_non_null(strstr(bitmap.why, text));
 	}
 }
 
 static void the_newest_that_both_know_is_spoken(void **state)
 {
-	struct mpib_peer_msg answer;
+	struct mpib_peer_msg bitmap;
 
 	rig_up(*state, 0);
-	greet(*state, MPIB_PEER_VERSION, MPIB_PEER_VERSION + 5, &answer);
-	assert_int_equal(answer.type, MPIB_PEER_WELCOME);
-	assert_int_equal(answer.version, MPIB_PEER_VERSION);
+	greet(*state, MPIB_PEER_VERSION, MPIB_PEER_VERSION + 5, &bitmap);
+	assert_int_equal(bitmap.type, MPIB_PEER_WELCOME);
+	assert_int_equal(bitmap.version, MPIB_PEER_VERSION);
 	for (unsigned v = MPIB_PEER_VERSION_MIN; v <= MPIB_PEER_VERSION; v++) {
-		greet(*state, 1, v, &answer);
-		assert_int_equal(answer.type, MPIB_PEER_WELCOME);
-		assert_int_equal(answer.version, v);
+		greet(*state, 1, v, &bitmap);
+		assert_int_equal(bitmap.type, MPIB_PEER_WELCOME);
+		assert_int_equal(bitmap.version, v);
 	}
 }
 
@@ -179,16 +179,16 @@ static void a_lane_short_of_a_rail_is_none_for_an_older_peer(void **state)
 		uint32_t id;
 
 		assert_int_equal(mpib_broker_listen(to->node->broker,
-						    &to->owner, &id, &handle),
+						    &to->client, &id, &handle),
 				 0);
 		assert_int_equal(mpib_broker_connect(from->node->broker,
-						     &from->owner, i, -1,
+						     &from->client, i, -1,
 						     &handle),
 				 0);
 		rig_settle(rig);
 		assert_int_equal(rig_state(from, i), MPIB_CONN_FAILED);
 		assert_int_equal(rig_error(from, i), -EPROTONOSUPPORT);
-		why = mpib_broker_why(&from->owner, i);
+		why = mpib_broker_why(&from->client, i);
 		assert_non_null(strstr(why, "a device of "));
 		assert_non_null(strstr(why, "too old"));
 		assert_non_null(strstr(why, "(upgrade it)"));

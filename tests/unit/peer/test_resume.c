@@ -18,7 +18,7 @@
 
 static size_t frame_of(uint8_t *frame, uint32_t number, uint32_t len)
 {
-	struct mpib_writer w = { frame, frame + 4096, false };
+	struct mpib_encoder w = { frame, frame + 4096, false };
 
 	mpib_put32(&w, len);
 	memset(w.at, (int)number, len);
@@ -128,14 +128,14 @@ static unsigned break_all_the_time(struct rig *rig)
 		state_of[i] = MPIB_CONN_READY;
 	both_up(rig, &a, &b);
 	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->owner, &id, &handle),
+		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
 		0);
 	for (uint32_t i = 1; i < CONNS; i++) {
-		assert_int_equal(mpib_broker_connect(a->node->broker, &a->owner,
-						     i, 0, &handle),
+		assert_int_equal(mpib_broker_connect(a->node->broker,
+						     &a->client, i, 0, &handle),
 				 0);
 		assert_int_equal(
-			mpib_broker_accept(b->node->broker, &b->owner, id, i),
+			mpib_broker_accept(b->node->broker, &b->client, id, i),
 			0);
 		for (unsigned k = (unsigned)rand_r(&rig->seed) % 40; k > 0; k--)
 			rig_step(rig);
@@ -143,7 +143,7 @@ static unsigned break_all_the_time(struct rig *rig)
 			rig_cut(rig, i & 1);
 		/* Not one that is under way: the next would get its accept. */
 		if (i > 20 && rig_state(a, i - 10) == MPIB_CONN_READY) {
-			mpib_broker_drop(a->node->broker, &a->owner, i - 10);
+			mpib_broker_drop(a->node->broker, &a->client, i - 10);
 			closed++;
 			state_of[i - 10] = MPIB_CONN_FREE;
 		}
@@ -226,7 +226,7 @@ static void without_a_word_for_long_enough_the_lanes_are_lost(void **state)
 		;
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	assert_non_null(
-		strstr(mpib_broker_why(&a->owner, 0), "was not made again"));
+		strstr(mpib_broker_why(&a->client, 0), "was not made again"));
 	/* It comes to itself, and hears that the session is over. */
 	rig_pass(rig, 10 * MPIB_SEC);
 	assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);

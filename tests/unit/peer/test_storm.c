@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything at once, by many seeds: clients of three nodes listen, connect,
- * accept, close and die; flows and lanes break; proxies are killed and come
+ * accept, close and die; connections and lanes break; proxies are killed and come
  * back; shards answer in any order. Whatever happens no memory is released
  * under a peer's writes (the fake engine watches), every close ends, and
  * nothing is left.
@@ -40,7 +40,7 @@ static struct client *any_client(struct storm *s)
 	if (!n->broker || n->clients == 0)
 		return NULL;
 	c = &n->client[roll(s, n->clients)];
-	return c->owner.leaving ? NULL : c;
+	return c->client.leaving ? NULL : c;
 }
 
 static void listen_somewhere(struct storm *s, struct client *c)
@@ -51,7 +51,7 @@ static void listen_somewhere(struct storm *s, struct client *c)
 	if (s->listener[h])
 		return;
 	s->listener[h] = c;
-	assert_int_equal(mpib_broker_listen(c->node->broker, &c->owner, &id,
+	assert_int_equal(mpib_broker_listen(c->node->broker, &c->client, &id,
 					    &s->handle[h]),
 			 0);
 }
@@ -63,7 +63,7 @@ static void unlisten(struct storm *s)
 
 	if (!c)
 		return;
-	mpib_broker_close_listen(c->node->broker, &c->owner,
+	mpib_broker_close_listen(c->node->broker, &c->client,
 				 s->handle[h].listen_id);
 	s->listener[h] = NULL;
 }
@@ -78,7 +78,7 @@ static void connect_somewhere(struct storm *s, struct client *c)
 		h.shard ^= 1;
 	if (roll(s, 40) == 0)
 		h.node++;
-	mpib_broker_connect(c->node->broker, &c->owner, roll(s, INDICES),
+	mpib_broker_connect(c->node->broker, &c->client, roll(s, INDICES),
 			    roll(s, 20) ? -1 : 7, &h);
 }
 
@@ -88,7 +88,7 @@ static void accept_somewhere(struct storm *s)
 	struct client *c = s->listener[h];
 
 	if (c)
-		mpib_broker_accept(c->node->broker, &c->owner,
+		mpib_broker_accept(c->node->broker, &c->client,
 				   s->handle[h].listen_id, roll(s, INDICES));
 }
 
@@ -112,11 +112,11 @@ static void forget_listeners(struct storm *s, const struct node *n,
 
 static void break_something(struct storm *s, struct client *c)
 {
-	struct mpib_flow *f = fake_flow(&c->attachment, roll(s, INDICES));
+	struct engine_conn *f = fake_conn(&c->engine_client, roll(s, INDICES));
 	struct mpib_lane *l = fake_lane(&c->node->engine, roll(s, 4));
 
 	if (f && roll(s, 2))
-		fake_flow_break(f, -5, "the storm broke it");
+		fake_conn_break(f, -5, "the storm broke it");
 	else if (l && l->connected && !l->killing)
 		fake_lane_break(l, -5, "the storm broke it");
 }
@@ -154,7 +154,7 @@ static void blow(struct storm *s)
 	} else if (what < 65) {
 		accept_somewhere(s);
 	} else if (what < 85) {
-		mpib_broker_drop(c->node->broker, &c->owner, roll(s, INDICES));
+		mpib_broker_drop(c->node->broker, &c->client, roll(s, INDICES));
 	} else if (what < 90) {
 		unlisten(s);
 	} else if (what < 94) {
@@ -163,7 +163,7 @@ static void blow(struct storm *s)
 		fake_engine_hold(&c->node->engine, roll(s, 3) == 0);
 	} else if (what < 97) {
 		forget_listeners(s, NULL, c);
-		mpib_broker_forget(c->node->broker, &c->owner, on_gone, c);
+		mpib_broker_forget(c->node->broker, &c->client, on_gone, c);
 	} else if (what < 98) {
 		restart_something(s);
 	} else if (what < 99) {
@@ -183,8 +183,8 @@ static void check_calm(struct storm *s)
 			struct client *c = &node->client[i];
 
 			for (uint32_t x = 0; x < INDICES; x++) {
-				struct mpib_flow *f =
-					fake_flow(&c->attachment, x);
+				struct engine_conn *f =
+					fake_conn(&c->engine_client, x);
 				uint32_t state = rig_state(c, x);
 
 				assert_int_not_equal(state, MPIB_CONN_CLOSING);

@@ -73,8 +73,8 @@ int rig_connect(struct rig *r)
 		return -1;
 	if (!r->tx || !r->rx)
 		return -1;
-	fake_flow_open(r->f, 0);
-	fake_flow_open(r->f, 1);
+	fake_conn_open(r->f, 0);
+	fake_conn_open(r->f, 1);
 	return 0;
 }
 

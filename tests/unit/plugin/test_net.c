@@ -76,7 +76,7 @@ static void without_a_proxy_init_says_where_and_what_to_do(void **state)
 	assert_int_equal(rig_warnings, 2);
 }
 
-static void all_contexts_share_one_attachment(void **state)
+static void all_contexts_share_one_engine_client(void **state)
 {
 	void *a, *b;
 
@@ -162,7 +162,7 @@ static void set_ups_that_are_aborted_use_nothing_up(void **state)
 		set_up_and_abort(i % 2);
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 2 * (MPIB_CONNS_MAX + 1));
 	assert_int_equal(asked(MPIB_CTL_CLOSE_LISTEN), MPIB_CONNS_MAX + 1);
-	/* Neither have the last one's ends kept the attachment. */
+	/* Neither have the last one's ends kept the client. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(asked(MPIB_CTL_HELLO), 2);
@@ -347,7 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		t(what_only_the_proxy_reads_is_told_in_one_line),
 		t(without_a_proxy_init_says_where_and_what_to_do),
-		t(all_contexts_share_one_attachment),
+		t(all_contexts_share_one_engine_client),
 		t(a_connect_that_is_retried_is_one_connection),
 		t(a_connect_given_up_is_closed_with_its_context),
 		t(set_ups_that_are_aborted_use_nothing_up),

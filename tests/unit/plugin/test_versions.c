@@ -145,8 +145,8 @@ static void check(int sent, int got)
 	do {                                                                   \
 		assert_int_equal((net)->accept(listener, &r->rx, NULL), 0);    \
 		assert_int_equal((net)->closeListen(listener), 0);             \
-		fake_flow_open(r->f, 0);                                       \
-		fake_flow_open(r->f, 1);                                       \
+		fake_conn_open(r->f, 0);                                       \
+		fake_conn_open(r->f, 1);                                       \
 		assert_int_equal((net)->regMr(r->tx, from, sizeof(from),       \
 					      NCCL_PTR_HOST, &a),              \
 				 0);                                           \

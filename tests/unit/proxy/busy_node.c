@@ -6,32 +6,33 @@
 
 #define FLOWS 4 /* of a client */
 
-static struct mpib_session session[BUSY_CLIENTS_MAX];
-static struct mpib_snap_flow flow[BUSY_CLIENTS_MAX * FLOWS];
+static struct proxy_client client[BUSY_CLIENTS_MAX];
+static struct mpib_snap_conn conn[BUSY_CLIENTS_MAX * FLOWS];
 static struct mpib_snap_client past[BUSY_CLIENTS_MAX];
 static struct mpib_snap_lane lane[16];
-static struct mpib_sessions sessions;
+static struct proxy_clients all_clients;
 static struct mpib_snapshot snap;
 static struct mpib_config cfg;
 static struct mpib_view view;
 
 static void add_client(unsigned i)
 {
-	struct mpib_session *s = &session[i];
+	struct proxy_client *s = &client[i];
 
 	s->id = i + 1;
 	s->pid = 1000 + i;
 	s->uid = 1000 + i % 20;
-	s->state = MPIB_SESSION_LIVE;
+	s->state = PROXY_CLIENT_LIVE;
 	s->registered = 4096 + i;
 	s->region_count = 1 + i;
-	s->owner.attachment = (struct mpib_attachment *)s; /* any but NULL */
+	s->peer_client.engine_client =
+		(struct engine_client *)s; /* any but NULL */
 	snprintf(s->name, sizeof(s->name), "rank \"%u\" \\ {a=b}", i);
-	TAILQ_INSERT_TAIL(&sessions.list, s, link);
+	TAILQ_INSERT_TAIL(&all_clients.list, s, link);
 	for (unsigned f = 0; f < FLOWS; f++) {
-		struct mpib_snap_flow *fl = &flow[i * FLOWS + f];
+		struct mpib_snap_conn *fl = &conn[i * FLOWS + f];
 
-		*fl = (struct mpib_snap_flow){
+		*fl = (struct mpib_snap_conn){
 			.client = s->id,
 			.index = f,
 			.sender = f & 1,
@@ -69,34 +70,34 @@ static void add_rails(void)
 
 const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 {
-	memset(&sessions, 0, sizeof(sessions));
-	TAILQ_INIT(&sessions.list);
+	memset(&all_clients, 0, sizeof(all_clients));
+	TAILQ_INIT(&all_clients.list);
 	for (unsigned i = 0; i < clients; i++)
 		add_client(i);
 	mpib_config_init(&cfg);
-	sessions.ledger = (struct mpib_ledger){
+	all_clients.usage = (struct mpib_usage){
 		.attached = clients,
 		.leaving = 1,
 		.regions = clients,
 		.registered = UINT64_C(1) << 60,
 		.mapped = 1 << 20,
 	};
-	sessions.cfg = &cfg;
+	all_clients.cfg = &cfg;
 	for (unsigned q = 0; q < MPIB_QUOTAS; q++)
 		cfg.quota[q] = 100000;
-	sessions.max_memory = UINT64_C(1) << 40;
-	sessions.refused = 1;
-	sessions.rejected = 2;
+	all_clients.max_memory = UINT64_C(1) << 40;
+	all_clients.refused = 1;
+	all_clients.rejected = 2;
 	for (unsigned i = 0; i < 16; i++)
 		lane[i] = (struct mpib_snap_lane){ .peer = "127.46.0.9:24790",
-						   .flows = 1 };
+						   .conns = 1 };
 	snap = (struct mpib_snapshot){
 		.rails = MPIB_RAILS,
 		.shards = shards,
-		.flows = clients * FLOWS,
+		.conns = clients * FLOWS,
 		.lanes = 16,
 		.clients = clients,
-		.flow = flow,
+		.conn = conn,
 		.lane = lane,
 		.client = past,
 	};
@@ -107,7 +108,7 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 							  .sleeps = 3 };
 	view = (struct mpib_view){
 		.cfg = &cfg,
-		.sessions = &sessions,
+		.clients = &all_clients,
 		.snap = &snap,
 		.rail = { { .name = "soft:127.46.0.1",
 			    .provider = "soft",

@@ -16,10 +16,11 @@ my $joined = qr/$literal(?:\s*(?:PRI\w+|MPIB_\w+)?\s*$literal)*/;
 
 # Which string of the call is the text; mpib_ask_fail()'s first is the hint.
 my %nth = map { $_ => 0 } qw(
-	mpib_bconn_fail mpib_ctl_fail mpib_err mpib_fail mpib_flow_break
-	mpib_lane_break mpib_session_refuse mpib_trouble_say
-	mpib_upgrade_give_up mpib_warn mpib_why_fail net_say fail refuse
-	snprintf bad turn_away);
+	peer_conn_fail mpib_ctl_fail mpib_err mpib_fail engine_conn_break
+	mpib_lane_break proxy_client_refuse mpib_last_error_set
+	mpib_upgrade_give_up mpib_warn mpib_why_fail net_say snprintf turn_away);
+# A file's own, named for the file.
+my $own = qr/(?!mpib_)\w+_v?(?:fail|refuse|bad)/;
 $nth{mpib_ask_fail} = 1;
 my $call = join '|', sort keys %nth;
 
@@ -53,13 +54,13 @@ for my $file (split /\0/, qx(find $source/proxy $source/runtime $source/plugin \
 	open my $in, '<', $file or die "$file: $!\n";
 	my $code = do { local $/; <$in> };
 	$code =~ s{/\*.*?\*/}{}gs;
-	while ($code =~ /\bv?($call)\(/g) {
-		my $name = $1;
+	while ($code =~ /\b(?:v?($call)|($own))\(/g) {
+		my $name = $1 // '';
 		my $arguments = arguments(substr($code, pos($code)));
 		# Of all that is printed only why something failed.
 		next if $name eq 'snprintf' &&
-			$arguments !~ /^[\w.>-]*\b(?:why|trouble)\b/;
-		my $text = (texts($arguments))[$nth{$name}] // next;
+			$arguments !~ /^[\w.>-]*\b(?:why|last_error)\b/;
+		my $text = (texts($arguments))[$nth{$name} // 0] // next;
 		$text =~ s/%[-0-9.*]*(?:hh|h|ll|l|z)?[a-z]|%(?=…)/…/g;
 		$text =~ s/(?:…){2,}/…/g;
 		$text =~ s/\\"/"/g;

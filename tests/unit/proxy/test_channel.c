@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "handover/giving.h"
+#include "handover/source.h"
 
 #define ROUNDS 2000
 
@@ -21,14 +21,14 @@ static atomic_int go;
 
 static void what_came_before_is_had(void **state)
 {
-	struct mpib_parcel p;
+	struct mpib_serial p;
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
 			 0);
 	assert_int_equal(mpib_channel_last(pair[0], MPIB_CHANNEL_TAKEN, &p), 0);
-	mpib_parcel_fini(&p);
+	mpib_serial_fini(&p);
 	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
 			 -EPIPE);
 	close(pair[0]);
@@ -50,7 +50,7 @@ static void it_is_sent_and_had_or_neither(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct mpib_parcel p;
+		struct mpib_serial p;
 		pthread_t thread;
 		int sent, had;
 
@@ -65,7 +65,7 @@ static void it_is_sent_and_had_or_neither(void **state)
 		pthread_join(thread, NULL);
 		assert_int_equal(sent == 0, had == 0);
 		assert_true(had == 0 || had == -ETIMEDOUT);
-		mpib_parcel_fini(&p);
+		mpib_serial_fini(&p);
 		close(pair[0]);
 		close(pair[1]);
 	}
@@ -76,9 +76,9 @@ static void nobody_stands_still_for_longer_than_peers_bear(void **state)
 {
 	(void)state;
 	for (unsigned s = 1; s < 100; s++)
-		assert_true(mpib_giving_limit_ms(s) < 1000 * s);
-	assert_int_equal(mpib_giving_limit_ms(5), 4000);
-	assert_int_equal(mpib_giving_limit_ms(3600), 4000);
+		assert_true(mpib_source_limit_ms(s) < 1000 * s);
+	assert_int_equal(mpib_source_limit_ms(5), 4000);
+	assert_int_equal(mpib_source_limit_ms(3600), 4000);
 }
 
 int main(void)

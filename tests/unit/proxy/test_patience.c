@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "handover/sessions.h"
+#include "client/client.h"
+#include "handover/clients.h"
 #include "rundir.h"
 #include "scratch.h"
-#include "session/session.h"
 #include "stats/stats.h"
 
 static struct mpib_loop loop;
@@ -60,54 +60,54 @@ static int dial(const char *name, int type)
 
 static void a_client_without_hello_is_dropped_after_5_s(void **state)
 {
-	struct mpib_sessions all;
+	struct proxy_clients all;
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	int client;
 	char byte;
 
 	(void)state;
-	assert_int_equal(mpib_sessions_init(&all, &loop, NULL, NULL, &cfg, fd),
+	assert_int_equal(proxy_clients_init(&all, &loop, NULL, NULL, &cfg, fd),
 			 0);
 	client = dial("c", SOCK_SEQPACKET);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 1);
+	assert_int_equal(all.usage.clients, 1);
 	mpib_loop_advance(&loop, 5 * MPIB_SEC - 1);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 1);
+	assert_int_equal(all.usage.clients, 1);
 	assert_int_equal(recv(client, &byte, 1, 0), -1);
 	mpib_loop_advance(&loop, 1);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 0);
+	assert_int_equal(all.usage.clients, 0);
 	assert_int_equal(recv(client, &byte, 1, 0), 0);
 
 	close(client);
-	mpib_sessions_stop(&all);
-	mpib_sessions_fini(&all);
+	proxy_clients_stop(&all);
+	proxy_clients_fini(&all);
 	close(fd);
 }
 
 static void sessions_without_hello_have_a_limit(void **state)
 {
-	struct mpib_sessions all;
+	struct proxy_clients all;
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	int client[5];
 
 	(void)state;
 	cfg.max_clients = 2;
-	assert_int_equal(mpib_sessions_init(&all, &loop, NULL, NULL, &cfg, fd),
+	assert_int_equal(proxy_clients_init(&all, &loop, NULL, NULL, &cfg, fd),
 			 0);
 	for (unsigned i = 0; i < 5; i++)
 		client[i] = dial("c", SOCK_SEQPACKET);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 4);
+	assert_int_equal(all.usage.clients, 4);
 	assert_true(all.refused == 1);
 	for (unsigned i = 0; i < 5; i++)
 		close(client[i]);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 0);
+	assert_int_equal(all.usage.clients, 0);
 
-	mpib_sessions_stop(&all);
-	mpib_sessions_fini(&all);
+	proxy_clients_stop(&all);
+	proxy_clients_fini(&all);
 	close(fd);
 }
 
@@ -117,11 +117,11 @@ static void a_pause_is_not_ended_by_a_descriptor(void **state)
 {
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	struct rlimit all_of_them, few;
-	struct mpib_sessions all;
+	struct proxy_clients all;
 	int client, spare;
 
 	(void)state;
-	assert_int_equal(mpib_sessions_init(&all, &loop, NULL, NULL, &cfg, fd),
+	assert_int_equal(proxy_clients_init(&all, &loop, NULL, NULL, &cfg, fd),
 			 0);
 	client = dial("c", SOCK_SEQPACKET);
 	/* Nor is there one to refuse the client with. */
@@ -132,27 +132,27 @@ static void a_pause_is_not_ended_by_a_descriptor(void **state)
 	few.rlim_cur = (rlim_t)client + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 0);
+	assert_int_equal(all.usage.clients, 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all_of_them), 0);
-	mpib_sessions_pause(&all, true);
+	proxy_clients_pause(&all, true);
 	mpib_loop_advance(&loop, 10 * MPIB_SEC);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 0);
-	mpib_sessions_pause(&all, false);
+	assert_int_equal(all.usage.clients, 0);
+	proxy_clients_pause(&all, false);
 	turn_all();
-	assert_int_equal(all.ledger.sessions, 1);
+	assert_int_equal(all.usage.clients, 1);
 	close(spare);
 	close(client);
 	turn_all();
-	mpib_sessions_stop(&all);
-	mpib_sessions_fini(&all);
+	proxy_clients_stop(&all);
+	proxy_clients_fini(&all);
 	close(fd);
 }
 
-static struct mpib_stats *open_stats(struct mpib_sessions *sessions, int fd)
+static struct mpib_stats *open_stats(struct proxy_clients *clients, int fd)
 {
 	struct mpib_view view = { .cfg = &cfg,
-				  .sessions = sessions,
+				  .clients = clients,
 				  .run_dir = scratch };
 	struct mpib_stats *stats;
 
@@ -187,9 +187,9 @@ static bool drain(int fd)
 
 static void a_reader_that_takes_nothing_is_dropped_after_5_s(void **state)
 {
-	struct mpib_sessions sessions = { 0 };
+	struct proxy_clients clients = { 0 };
 	int fd = mpib_rundir_listen(&rundir, "s", SOCK_STREAM, why);
-	struct mpib_stats *stats = open_stats(&sessions, fd);
+	struct mpib_stats *stats = open_stats(&clients, fd);
 	int slow = dial("s", SOCK_STREAM), fast = dial("s", SOCK_STREAM);
 
 	(void)state;
@@ -211,9 +211,9 @@ static void a_reader_that_takes_nothing_is_dropped_after_5_s(void **state)
 
 static void a_reader_that_takes_all_late_is_answered(void **state)
 {
-	struct mpib_sessions sessions = { 0 };
+	struct proxy_clients clients = { 0 };
 	int fd = mpib_rundir_listen(&rundir, "s", SOCK_STREAM, why);
-	struct mpib_stats *stats = open_stats(&sessions, fd);
+	struct mpib_stats *stats = open_stats(&clients, fd);
 	int slow = dial("s", SOCK_STREAM);
 
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/session/place.h: users come and go, and where they are put. */
+/* proxy/client/place.h: users come and go, and where they are put. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "session/place.h"
+#include "client/place.h"
 
 #define SHARDS 4
 #define USERS 3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rundir.h: one holder, nothing left, strangers' directories refused. */
+/* proxy/rundir.h: one holder, nothing left, pending_peers' directories refused. */
 #include "rundir.h"
 
 #include <errno.h>

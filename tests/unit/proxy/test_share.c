@@ -12,7 +12,7 @@
 
 #include "config/share.h"
 
-static const struct mpib_part none = { 0 };
+static const struct mpib_share none = { 0 };
 static struct mpib_share_rules rules;
 static char why[512];
 
@@ -23,7 +23,7 @@ static int parse(const char *text)
 
 static void rules_name_users_clients_and_jobs(void **state)
 {
-	struct mpib_part p;
+	struct mpib_share p;
 
 	(void)state;
 	assert_int_equal(parse("uid=1000:weight=20:limit=50000,"
@@ -43,7 +43,7 @@ static void rules_name_users_clients_and_jobs(void **state)
 
 static void the_first_rule_counts_and_the_default_where_none_does(void **state)
 {
-	const struct mpib_part dflt = { .limit = 9 };
+	const struct mpib_share dflt = { .limit = 9 };
 
 	(void)state;
 	assert_int_equal(

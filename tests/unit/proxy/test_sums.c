@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 /* Clients 1 and 2 are here; a third one left, and only the rails know of it. */
-static struct mpib_snap_flow flow[] = {
+static struct mpib_snap_conn conn[] = {
 	{ .client = 1, .messages = 2, .n = { { .tx_bytes = 10 }, { 0 } } },
 	{ .client = 2, .messages = 4, .n = { { .rx_bytes = 20 }, { 0 } } },
 	{ .client = 1, .messages = 8, .n = { { 0 }, { .tx_bytes = 40 } } },
@@ -23,8 +23,8 @@ static struct mpib_snap_client client[] = {
 };
 static const struct mpib_snapshot snap = {
 	.rails = MPIB_RAILS,
-	.flows = 3,
-	.flow = flow,
+	.conns = 3,
+	.conn = conn,
 	.clients = 2,
 	.client = client,
 	.rail = { { .n = { .tx_bytes = 1000, .rx_bytes = 2000 } },
@@ -73,8 +73,8 @@ static void open_and_closed_ones_add_up_to_the_rails(void **state)
 	assert_int_equal(sum[0].rx_bytes, 1980);
 	assert_int_equal(sum[1].tx_bytes, 2960);
 	assert_int_equal(sum[1].rx_bytes, 4000);
-	for (uint32_t i = 0; i < snap.flows; i++)
-		mpib_sums_add(sum, snap.flow[i].n);
+	for (uint32_t i = 0; i < snap.conns; i++)
+		mpib_sums_add(sum, snap.conn[i].n);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		assert_memory_equal(&sum[r], &snap.rail[r].n, sizeof(sum[r]));
 }

@@ -11,9 +11,9 @@
 
 struct world {
 	struct mpib_config cfg;
-	struct mpib_sessions sessions;
-	struct mpib_session client;
-	struct mpib_snap_flow flow[2];
+	struct proxy_clients clients;
+	struct proxy_client client;
+	struct mpib_snap_conn conn[2];
 	struct mpib_snap_lane lane[2];
 	struct mpib_snap_client past;
 	struct mpib_snapshot snap;
@@ -22,21 +22,22 @@ struct world {
 
 static void add_client(struct world *w)
 {
-	struct mpib_session *s = &w->client;
+	struct proxy_client *s = &w->client;
 
-	w->sessions.cfg = &w->cfg;
-	TAILQ_INIT(&w->sessions.list);
-	TAILQ_INSERT_TAIL(&w->sessions.list, s, link);
+	w->clients.cfg = &w->cfg;
+	TAILQ_INIT(&w->clients.list);
+	TAILQ_INSERT_TAIL(&w->clients.list, s, link);
 	s->id = 7;
 	s->pid = 1234;
 	s->uid = 1000;
-	s->state = MPIB_SESSION_LIVE;
+	s->state = PROXY_CLIENT_LIVE;
 	s->registered = 4096;
 	s->region_count = 1;
-	s->owner.attachment = (struct mpib_attachment *)w; /* any but NULL */
+	s->peer_client.engine_client =
+		(struct engine_client *)w; /* any but NULL */
 	snprintf(s->name, sizeof(s->name), "rank0");
-	w->sessions.ledger = (struct mpib_ledger){
-		.sessions = 1, .attached = 1, .regions = 1, .registered = 4096
+	w->clients.usage = (struct mpib_usage){
+		.clients = 1, .attached = 1, .regions = 1, .registered = 4096
 	};
 }
 
@@ -47,7 +48,7 @@ static int make_world(void **state)
 	memset(&w, 0, sizeof(w));
 	mpib_config_init(&w.cfg);
 	add_client(&w);
-	w.flow[0] = (struct mpib_snap_flow){
+	w.conn[0] = (struct mpib_snap_conn){
 		.client = 7,
 		.sender = true,
 		.peer = "127.24.0.9:24790",
@@ -57,7 +58,7 @@ static int make_world(void **state)
 		.stalls = { [MPIB_STALL_CTS] = 2 },
 		.n = { { .tx_bytes = 100 }, { .tx_bytes = 50 } },
 	};
-	w.flow[1] = (struct mpib_snap_flow){
+	w.conn[1] = (struct mpib_snap_conn){
 		.client = 7,
 		.index = 1,
 		.local_rank = -1,
@@ -66,10 +67,10 @@ static int make_world(void **state)
 	};
 	w.lane[0] = (struct mpib_snap_lane){ .peer = "a",
 					     .qps = { 2, 4 },
-					     .flows = 1 };
+					     .conns = 1 };
 	w.lane[1] = (struct mpib_snap_lane){ .peer = "a",
 					     .qps = { 2, 4 },
-					     .flows = 1 };
+					     .conns = 1 };
 	w.past = (struct mpib_snap_client){
 		.id = 7,
 		.closed = { { .tx_bytes = 200 }, { .rx_bytes = 1 } },
@@ -81,16 +82,16 @@ static int make_world(void **state)
 			  { .n = { .tx_bytes = 50, .rx_bytes = 21 } } },
 		.rails = 2,
 		.shards = 1,
-		.flows = 2,
+		.conns = 2,
 		.lanes = 2,
-		.flow = w.flow,
+		.conn = w.conn,
 		.lane = w.lane,
 		.clients = 1,
 		.client = &w.past,
 	};
 	w.view = (struct mpib_view){
 		.cfg = &w.cfg,
-		.sessions = &w.sessions,
+		.clients = &w.clients,
 		.snap = &w.snap,
 		.rail = { { .name = "soft:127.24.0.1", .provider = "soft" },
 			  { .name = "soft:127.24.0.2", .provider = "soft" } },
@@ -171,7 +172,7 @@ static void a_client_that_never_attached_is_not_shown(void **state)
 	struct world *w = *state;
 	json_t *v;
 
-	w->client.owner.attachment = NULL;
+	w->client.peer_client.engine_client = NULL;
 	v = mpib_view_clients(&w->view);
 	assert_int_equal(json_array_size(v), 0);
 	json_decref(v);

@@ -271,13 +271,13 @@ static void what_cannot_be_made_names_device_and_cause(void **state)
 						  MPIB_PATH_INTRA,
 						  MPIB_SPREAD_SPLIT, NULL, &l),
 				 -row[i].error);
-		text = mpib_engine_trouble(engine[1], -row[i].error);
+		text = mpib_engine_last_error(engine[1], -row[i].error);
 		if (!strstr(text, "rdma:fake_1:1: ibv_") ||
 		    !strstr(text, row[i].cause))
 			fail_msg("%s", text);
 		/* It is told once. */
 		assert_string_equal(
-			mpib_engine_trouble(engine[1], -row[i].error),
+			mpib_engine_last_error(engine[1], -row[i].error),
 			strerror(row[i].error));
 	}
 }
@@ -295,8 +295,8 @@ static void a_user_that_cannot_be_served_names_the_call(void **state)
 		fake_ibv.times = 1;
 		assert_int_equal(mpib_tenant_get(engine[0], 0, 77, &t),
 				 -ENOMEM);
-		assert_non_null(strstr(mpib_engine_trouble(engine[0], -ENOMEM),
-				       call[i]));
+		assert_non_null(strstr(
+			mpib_engine_last_error(engine[0], -ENOMEM), call[i]));
 	}
 }
 

@@ -18,7 +18,7 @@
 #define ASKING_NS (3000 * SOFT_MS)
 #define LINGER_NS (5000 * SOFT_MS)
 
-static int table_grow(struct soft_ctx *ctx)
+static int conn_table_grow(struct soft_ctx *ctx)
 {
 	uint32_t size = ctx->conn_size ? ctx->conn_size * 2 : 64;
 	struct soft_conn **tab;
@@ -34,7 +34,7 @@ static int table_grow(struct soft_ctx *ctx)
 	return 0;
 }
 
-static int table_insert(struct soft_ctx *ctx, struct soft_conn *conn)
+static int conn_table_insert(struct soft_ctx *ctx, struct soft_conn *conn)
 {
 	uint32_t i;
 
@@ -42,7 +42,7 @@ static int table_insert(struct soft_ctx *ctx, struct soft_conn *conn)
 		if (!ctx->conn_tab[(ctx->conn_hint + i) % ctx->conn_size])
 			break;
 	if (i == ctx->conn_size) {
-		if (table_grow(ctx) < 0)
+		if (conn_table_grow(ctx) < 0)
 			return -ENOMEM;
 		i = 0;
 	}
@@ -82,7 +82,7 @@ struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,
 	conn->ctx = ctx;
 	conn->fd = fd;
 	conn->state = state;
-	if (table_insert(ctx, conn) < 0) {
+	if (conn_table_insert(ctx, conn) < 0) {
 		free(conn);
 		return NULL;
 	}
@@ -201,7 +201,7 @@ void soft_conn_over(struct soft_conn *conn)
 	soft_conn_lost(conn);
 }
 
-static void hang_up(struct soft_conn *conn)
+static void conn_hang_up(struct soft_conn *conn)
 {
 	free(conn->last);
 	conn->last = NULL;
@@ -224,7 +224,7 @@ void soft_conn_say(struct soft_conn *conn)
 		if (n > 0)
 			conn->last_off += (uint32_t)n;
 		if (n < 0 || conn->last_off == conn->last_len)
-			hang_up(conn);
+			conn_hang_up(conn);
 	}
 }
 
@@ -240,7 +240,7 @@ void soft_conn_linger(struct soft_conn *conn)
 	if (conn->last)
 		soft_conn_say(conn);
 	else
-		hang_up(conn);
+		conn_hang_up(conn);
 }
 
 void soft_conn_leave(struct soft_qp *qp)

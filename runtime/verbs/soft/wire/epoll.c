@@ -28,33 +28,35 @@ static int epoll_get_fd(struct soft_ctx *ctx)
 	return ctx->epoll_fd;
 }
 
-static int add(struct soft_ctx *ctx, int fd, uint32_t events, uint64_t tag)
+static int epoll_add(struct soft_ctx *ctx, int fd, uint32_t events,
+		     uint64_t tag)
 {
 	struct epoll_event ev = { .events = events, .data.u64 = tag };
 
 	return epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
-static void watch(struct soft_ctx *ctx)
+static void epoll_watch(struct soft_ctx *ctx)
 {
 	struct soft_conn *conn;
 
 	if (!ctx->listen_watched)
-		ctx->listen_watched = !add(ctx, ctx->listen_fd,
-					   EPOLLIN | EPOLLET, LISTEN_TAG);
+		ctx->listen_watched = !epoll_add(ctx, ctx->listen_fd,
+						 EPOLLIN | EPOLLET, LISTEN_TAG);
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
 
 		/* Only memory can fail it: try again next turn. */
-		if (add(ctx, conn->fd,
-			EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, tag) < 0)
+		if (epoll_add(ctx, conn->fd,
+			      EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+			      tag) < 0)
 			return;
 		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
 		conn->to_watch = false;
 	}
 }
 
-static void readiness(struct soft_ctx *ctx)
+static void epoll_readiness(struct soft_ctx *ctx)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(ctx->epoll_fd, ev, EVENTS, 0);
@@ -102,8 +104,8 @@ void soft_ops_run(struct soft_ctx *ctx)
 static void epoll_run(struct soft_ctx *ctx)
 {
 	soft_ops_run(ctx);
-	watch(ctx);
-	readiness(ctx);
+	epoll_watch(ctx);
+	epoll_readiness(ctx);
 }
 
 static bool epoll_forget(struct soft_ctx *ctx, struct soft_conn *conn)

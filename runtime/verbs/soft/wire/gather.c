@@ -234,7 +234,7 @@ static int add_new(struct gather *g, bool slow)
 	return requests && !qp->dying ? add_requests(g, slow) : 0;
 }
 
-static int gather(struct gather *g)
+static int gather_one(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;
 	struct soft_conn *conn = qp->conn;
@@ -258,7 +258,7 @@ static int gather(struct gather *g)
 int soft_stream_gather(struct soft_conn *conn, struct soft_op *op, size_t limit)
 {
 	struct gather g = { .qp = conn->qp, .op = op, .limit = limit };
-	int rc = gather(&g);
+	int rc = gather_one(&g);
 
 	memset(&op->msg, 0, sizeof(op->msg));
 	op->msg.msg_iov = op->iov;

@@ -24,7 +24,7 @@
 #define ACCEPTS_A_TURN 16
 #define ACCEPT_AGAIN (10 * SOFT_MS)
 
-static struct sockaddr_in address(struct in_addr addr, unsigned port)
+static struct sockaddr_in hello_address(struct in_addr addr, unsigned port)
 {
 	return (struct sockaddr_in){
 		.sin_family = AF_INET,
@@ -35,7 +35,7 @@ static struct sockaddr_in address(struct in_addr addr, unsigned port)
 
 static int try_slot(struct soft_ctx *ctx, unsigned slot)
 {
-	struct sockaddr_in sa = address(ctx->addr, ctx->port_base + slot);
+	struct sockaddr_in sa = hello_address(ctx->addr, ctx->port_base + slot);
 	int one = 1, rc;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -81,7 +81,7 @@ static bool is_local(struct in_addr own, struct in_addr peer)
  * congestion control does for one only costs: BBR paces by timers. Every
  * kernel has reno and lets every user have it.
  */
-static void tune(int fd, struct in_addr own, struct in_addr peer)
+static void hello_tune(int fd, struct in_addr own, struct in_addr peer)
 {
 	static const char reno[] = "reno";
 	int one = 1;
@@ -120,14 +120,14 @@ void soft_accept(struct soft_ctx *ctx)
 		/* This one ended before it was accepted. */
 		if (fd < 0)
 			continue;
-		tune(fd, ctx->addr, peer.sin_addr);
+		hello_tune(fd, ctx->addr, peer.sin_addr);
 		if (ctx->nembryos >= SOFT_MAX_EMBRYOS ||
 		    !soft_conn_new(ctx, fd, SOFT_CONN_ASKED))
 			close(fd);
 	}
 }
 
-static bool dials(struct soft_qp *qp)
+static bool hello_dials(struct soft_qp *qp)
 {
 	uint32_t own = ntohl(qp->ctx->addr.s_addr);
 	uint32_t peer = ntohl(qp->peer_addr.s_addr);
@@ -137,7 +137,7 @@ static bool dials(struct soft_qp *qp)
 
 void soft_dial_again(struct soft_qp *qp)
 {
-	if (qp->peer_gone || !dials(qp))
+	if (qp->peer_gone || !hello_dials(qp))
 		return;
 	if (qp->progress != qp->up_mark)
 		qp->conn_backoff = 0;
@@ -159,16 +159,16 @@ void soft_dial_later(struct soft_qp *qp)
 
 static int open_socket(struct soft_qp *qp)
 {
-	struct sockaddr_in from = address(qp->ctx->addr, 0);
-	struct sockaddr_in to =
-		address(qp->peer_addr,
-			qp->ctx->port_base + (qp->attr.dest_qp_num >> 16));
+	struct sockaddr_in from = hello_address(qp->ctx->addr, 0);
+	struct sockaddr_in to = hello_address(
+		qp->peer_addr,
+		qp->ctx->port_base + (qp->attr.dest_qp_num >> 16));
 	int one = 1, rc;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	tune(fd, qp->ctx->addr, qp->peer_addr);
+	hello_tune(fd, qp->ctx->addr, qp->peer_addr);
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 	/* The peer checks where we come from. */
 	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||
@@ -197,7 +197,7 @@ void soft_dial(struct soft_qp *qp, uint64_t now)
 		soft_conn_work(qp);
 		return;
 	}
-	if (qp->conn || qp->peer_gone || !dials(qp))
+	if (qp->conn || qp->peer_gone || !hello_dials(qp))
 		return;
 	fd = open_socket(qp);
 	conn = fd < 0 ? NULL : soft_conn_new(qp->ctx, fd, SOFT_CONN_ASKING);
@@ -243,7 +243,7 @@ bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 	       !memcmp(h->dest_gid, qp->ctx->gid.raw, 16);
 }
 
-static bool send_hello(struct soft_conn *conn, const struct soft_hello *h)
+static bool hello_send_hello(struct soft_conn *conn, const struct soft_hello *h)
 {
 	uint8_t out[SOFT_HELLO_LEN];
 
@@ -260,7 +260,7 @@ void soft_hello_send(struct soft_conn *conn)
 	if (conn->greeted)
 		return;
 	soft_hello_of(conn->qp, &h);
-	if (send_hello(conn, &h))
+	if (hello_send_hello(conn, &h))
 		conn->greeted = true;
 	else if (errno != EAGAIN && errno != ENOTCONN)
 		soft_conn_lost(conn);
@@ -303,13 +303,13 @@ static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
 }
 
 /* The QP that h asks for, if it may be connected. */
-static struct soft_qp *wanted(struct soft_conn *conn,
-			      const struct soft_hello *h)
+static struct soft_qp *hello_wanted(struct soft_conn *conn,
+				    const struct soft_hello *h)
 {
 	struct soft_qp *qp = soft_qp_find(conn->ctx, h->dest_qpn);
 
-	if (!qp || !comes_from(conn, h) || qp->loop || dials(qp) || qp->dying ||
-	    qp->peer_gone)
+	if (!qp || !comes_from(conn, h) || qp->loop || hello_dials(qp) ||
+	    qp->dying || qp->peer_gone)
 		return NULL;
 	return soft_peer_matches(qp, h) && same_lives(qp, h) &&
 			       soft_tx_may_resume(qp, h->ack)
@@ -317,16 +317,16 @@ static struct soft_qp *wanted(struct soft_conn *conn,
 		       : NULL;
 }
 
-static void answer(struct soft_conn *conn, const struct soft_hello *ask)
+static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 {
-	struct soft_qp *qp = wanted(conn, ask);
+	struct soft_qp *qp = hello_wanted(conn, ask);
 	/* Nobody who was connected comes back to life. */
 	struct soft_hello h = { .status = ask->peer_life ? SOFT_HELLO_GONE
 							 : SOFT_HELLO_LATER,
 				.life = ask->life };
 
 	if (!qp) {
-		send_hello(conn, &h);
+		hello_send_hello(conn, &h);
 		soft_conn_linger(conn);
 		return;
 	}
@@ -335,7 +335,7 @@ static void answer(struct soft_conn *conn, const struct soft_hello *ask)
 		soft_conn_lost(qp->conn);
 	h.status = SOFT_HELLO_OK;
 	soft_hello_of(qp, &h);
-	if (send_hello(conn, &h))
+	if (hello_send_hello(conn, &h))
 		come_up(conn, qp, ask);
 	else
 		soft_conn_close(conn);
@@ -355,7 +355,7 @@ void soft_hello_recv(struct soft_conn *conn)
 	conn->rpos = SOFT_HELLO_LEN;
 	if (conn->state == SOFT_CONN_ASKED) {
 		if (h.status == SOFT_HELLO_ASK && conn->rlen == conn->rpos)
-			answer(conn, &h);
+			hello_answer(conn, &h);
 		else
 			soft_conn_close(conn);
 		return;

@@ -37,7 +37,7 @@ static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 		mpib_copy_up(to, from, n);
 }
 
-static void copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
+static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 {
 	struct iovec src[SOFT_MAX_SGE], dst[SOFT_MAX_SGE];
 	uint32_t len = to->rx.len;
@@ -81,7 +81,7 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 }
 
 /* False: no more of qp for now. */
-static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
+static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
 	uint32_t idx = qp->sq_next;
 	bool read = soft_swqe(qp, idx)->op == SOFT_OP_READ;
@@ -116,14 +116,14 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 	if (read) {
 		read_back(qp, idx, peer);
 	} else {
-		copy(qp, idx, peer);
+		loop_copy(qp, idx, peer);
 		soft_rx_end(peer);
 	}
 	peer->ack_sent = peer->rx_msn;
 	return soft_tx_ack(qp, peer->rx_msn);
 }
 
-static void unreachable(struct soft_qp *qp)
+static void loop_unreachable(struct soft_qp *qp)
 {
 	if (qp->was_up)
 		soft_tx_unanswered(qp);
@@ -151,13 +151,13 @@ int soft_loop_run(struct soft_qp *qp)
 		}
 		peer = peer_of(qp);
 		if (!peer) {
-			unreachable(qp);
+			loop_unreachable(qp);
 			return n;
 		}
 		qp->was_up = true;
 		bytes += soft_swqe(qp, qp->sq_next)->len;
 		n++;
-		if (!exchange(qp, peer) || slow)
+		if (!loop_exchange(qp, peer) || slow)
 			break;
 	}
 	soft_conn_work(qp);

@@ -39,7 +39,7 @@ uint32_t soft_rx_payload(const struct soft_hdr *h)
 	return h->op == SOFT_OP_READ ? 0 : h->len;
 }
 
-static void die(struct soft_qp *qp, enum soft_nak nak)
+static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 {
 	qp->place = SOFT_PLACE_DROP;
 	qp->nak = (uint8_t)nak;
@@ -50,11 +50,11 @@ static void die(struct soft_qp *qp, enum soft_nak nak)
 	soft_conn_work(qp);
 }
 
-static void refuse(struct soft_qp *qp, enum soft_nak nak,
-		   enum ibv_event_type event)
+static void rx_refuse(struct soft_qp *qp, enum soft_nak nak,
+		      enum ibv_event_type event)
 {
 	soft_event(qp->ctx, &qp->ev, event);
-	die(qp, nak);
+	rx_die(qp, nak);
 }
 
 /* The receive itself was at fault: say so in its completion. */
@@ -63,14 +63,14 @@ static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 {
 	soft_cq_recv(qp, st);
 	qp->has_recv = false;
-	die(qp, nak);
+	rx_die(qp, nak);
 }
 
 static bool has_access(struct soft_qp *qp, unsigned access)
 {
 	if (qp->attr.qp_access_flags & access)
 		return true;
-	refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+	rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 	return false;
 }
 
@@ -82,7 +82,7 @@ static bool has_region(struct soft_qp *qp, int access)
 	if (!h->len ||
 	    soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len, access))
 		return true;
-	refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 	return false;
 }
 
@@ -104,7 +104,7 @@ static void begin_read(struct soft_qp *qp, bool again)
 	if (!has_access(qp, IBV_ACCESS_REMOTE_READ))
 		return;
 	if (qp->resp_tail - qp->resp_head >= qp->attr.max_dest_rd_atomic) {
-		refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+		rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 		return;
 	}
 	if (!has_region(qp, IBV_ACCESS_REMOTE_READ))
@@ -256,5 +256,5 @@ void soft_rx_abort(struct soft_qp *qp)
 	else if (qp->place == SOFT_PLACE_RECV)
 		refuse_recv(qp, IBV_WC_LOC_PROT_ERR, SOFT_NAK_OP);
 	else if (qp->place == SOFT_PLACE_RKEY)
-		refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+		rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }

@@ -58,7 +58,7 @@ bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
 }
 
 /* A segment has left whole. False: the QP has left, too. */
-static bool commit(struct soft_conn *conn, const struct soft_item *it)
+static bool send_commit(struct soft_conn *conn, const struct soft_item *it)
 {
 	struct soft_qp *qp = conn->qp;
 
@@ -86,7 +86,7 @@ static bool commit(struct soft_conn *conn, const struct soft_item *it)
 	return conn->qp == qp;
 }
 
-static void account(struct soft_conn *conn, struct soft_op *op)
+static void send_account(struct soft_conn *conn, struct soft_op *op)
 {
 	size_t n = (size_t)op->res;
 	size_t off = conn->has_cur ? conn->cur_off : 0;
@@ -104,12 +104,12 @@ static void account(struct soft_conn *conn, struct soft_op *op)
 		}
 		n -= left;
 		off = 0;
-		if (!commit(conn, it))
+		if (!send_commit(conn, it))
 			return;
 	}
 }
 
-static void spend(struct soft_ctx *ctx, size_t n)
+static void send_spend(struct soft_ctx *ctx, size_t n)
 {
 	uint64_t now;
 
@@ -141,7 +141,7 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 		if ((size_t)op->res < op->asked)
 			conn->tx_blocked = true;
 		conn->qp->progress++;
-		spend(conn->ctx, (size_t)op->res);
-		account(conn, op);
+		send_spend(conn->ctx, (size_t)op->res);
+		send_account(conn, op);
 	}
 }

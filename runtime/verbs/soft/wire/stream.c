@@ -162,7 +162,7 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 }
 
 /* One step through the buffer. False: it holds no more, or conn is gone. */
-static bool parse_one(struct soft_conn *conn)
+static bool stream_parse_one(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
 	struct soft_hdr h;
@@ -190,7 +190,7 @@ static bool parse_one(struct soft_conn *conn)
 }
 
 /* More than fits is left by a QP that reads no more only. */
-static void keep(struct soft_conn *conn)
+static void stream_keep(struct soft_conn *conn)
 {
 	uint32_t rest = conn->rlen - conn->rpos;
 
@@ -228,7 +228,7 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 	else
 		soft_hello_recv(conn);
 	/* Requests may have come right behind the hello's answer. */
-	while (conn->state == SOFT_CONN_UP && parse_one(conn))
+	while (conn->state == SOFT_CONN_UP && stream_parse_one(conn))
 		;
-	keep(conn);
+	stream_keep(conn);
 }

@@ -32,19 +32,19 @@ static const uint32_t rnr_us[32] = {
 	40960,	61440, 81920, 122880, 163840, 245760, 327680, 491520,
 };
 
-static uint64_t patience(struct soft_qp *qp)
+static uint64_t tx_patience(struct soft_qp *qp)
 {
 	return (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1u);
 }
 
-static void arm(struct soft_qp *qp)
+static void tx_arm(struct soft_qp *qp)
 {
 	if (qp->ack_at || !qp->attr.timeout)
 		return;
 	qp->ack_since = mpib_now_ns();
 	qp->ack_mark = qp->progress;
 	qp->ack_turn = qp->ctx->turn;
-	qp->ack_at = qp->ack_since + patience(qp);
+	qp->ack_at = qp->ack_since + tx_patience(qp);
 	soft_timer_update(qp);
 }
 
@@ -55,7 +55,7 @@ static void arm(struct soft_qp *qp)
 void soft_tx_unanswered(struct soft_qp *qp)
 {
 	if (qp->sq_una != soft_sq_tail(qp))
-		arm(qp);
+		tx_arm(qp);
 }
 
 void soft_tx_start(struct soft_qp *qp)
@@ -68,11 +68,11 @@ void soft_tx_start(struct soft_qp *qp)
 	}
 	if (state != IBV_QPS_RTS || qp->sq_una == soft_sq_tail(qp))
 		return;
-	arm(qp);
+	tx_arm(qp);
 	soft_conn_work(qp);
 }
 
-static const struct ibv_sge *sges(struct soft_qp *qp, uint32_t idx)
+static const struct ibv_sge *tx_sges(struct soft_qp *qp, uint32_t idx)
 {
 	return &qp->ssge[(size_t)(idx & qp->sq_mask) * qp->cap.max_send_sge];
 }
@@ -86,7 +86,7 @@ static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 		return w->status;
 	if (read && !qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
-	if (!w->is_inline && !soft_sge_valid(qp->pd, sges(qp, idx), w->nsge,
+	if (!w->is_inline && !soft_sge_valid(qp->pd, tx_sges(qp, idx), w->nsge,
 					     read ? IBV_ACCESS_LOCAL_WRITE : 0))
 		return IBV_WC_LOC_PROT_ERR;
 	if (!w->counted && soft_fault_drops(qp->ctx))
@@ -138,7 +138,7 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 
 	if (!w->is_inline)
 		return soft_sge_iov(
-			qp->pd, sges(qp, idx), w->nsge, off, len,
+			qp->pd, tx_sges(qp, idx), w->nsge, off, len,
 			w->op == SOFT_OP_READ ? IBV_ACCESS_LOCAL_WRITE : 0, iov,
 			max);
 	if (!len || !max)
@@ -170,7 +170,7 @@ void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
 
-	arm(qp);
+	tx_arm(qp);
 	if (w->op != SOFT_OP_READ && off != w->len) {
 		qp->sq_off = off;
 		return;
@@ -233,7 +233,7 @@ void soft_tx_complete(struct soft_qp *qp)
 }
 
 /* Has the peer seen any of the request? A big one may not be out whole. */
-static bool outstanding(struct soft_qp *qp, uint32_t idx)
+static bool tx_outstanding(struct soft_qp *qp, uint32_t idx)
 {
 	const struct soft_conn *conn = qp->conn;
 
@@ -268,7 +268,7 @@ bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak)
 	uint32_t idx = qp->sq_base + msn;
 
 	/* Its ack has completed what came before. */
-	if (idx != qp->sq_una || !outstanding(qp, idx))
+	if (idx != qp->sq_una || !tx_outstanding(qp, idx))
 		return false;
 	soft_tx_fail(qp, st[nak]);
 	return true;
@@ -278,7 +278,7 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 {
 	uint32_t idx = qp->sq_base + msn;
 
-	if (idx != qp->sq_una || !outstanding(qp, idx))
+	if (idx != qp->sq_una || !tx_outstanding(qp, idx))
 		return false;
 	if (qp->attr.rnr_retry != 7 && qp->rnr_tries >= qp->attr.rnr_retry) {
 		soft_tx_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -343,7 +343,7 @@ static void ack_expired(struct soft_qp *qp, uint64_t now)
 	if (qp->sq_una == soft_sq_tail(qp))
 		return;
 	if (qp->progress != qp->ack_mark || qp->rnr_wait) {
-		arm(qp);
+		tx_arm(qp);
 		return;
 	}
 	if (now < least) {

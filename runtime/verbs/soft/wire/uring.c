@@ -49,7 +49,7 @@ struct soft_uring {
 	bool audible; /* event_fd is signalled */
 };
 
-static uint64_t tag(unsigned kind, uint32_t gen, uint32_t id)
+static uint64_t ring_tag(unsigned kind, uint32_t gen, uint32_t id)
 {
 	return (uint64_t)kind << 56 | (uint64_t)gen << 32 | id;
 }
@@ -139,16 +139,16 @@ static bool prep_poll(struct soft_ctx *ctx, int fd, unsigned mask, uint64_t t)
 	return true;
 }
 
-static void watch(struct soft_ctx *ctx)
+static void uring_watch(struct soft_ctx *ctx)
 {
 	struct soft_conn *conn;
 
 	if (!ctx->listen_watched)
 		ctx->listen_watched = prep_poll(ctx, ctx->listen_fd, POLLIN,
-						tag(TAG_LISTEN, 0, 0));
+						ring_tag(TAG_LISTEN, 0, 0));
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		if (!prep_poll(ctx, conn->fd, POLLIN | POLLOUT | POLLRDHUP,
-			       tag(TAG_CONN, conn->gen, conn->id)))
+			       ring_tag(TAG_CONN, conn->gen, conn->id)))
 			return;
 		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
 		conn->to_watch = false;
@@ -162,8 +162,8 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 
 	if (!sqe)
 		return ctx->uring->lost;
-	io_uring_prep_poll_remove(sqe, tag(TAG_CONN, conn->gen, conn->id));
-	io_uring_sqe_set_data64(sqe, tag(TAG_IGNORE, 0, 0));
+	io_uring_prep_poll_remove(sqe, ring_tag(TAG_CONN, conn->gen, conn->id));
+	io_uring_sqe_set_data64(sqe, ring_tag(TAG_IGNORE, 0, 0));
 	conn->watched = false;
 	return true;
 }
@@ -239,7 +239,7 @@ static void on_conn(struct soft_ctx *ctx, const struct io_uring_cqe *cqe)
 	soft_conn_ready(conn);
 }
 
-static unsigned reap(struct soft_ctx *ctx)
+static unsigned uring_reap(struct soft_ctx *ctx)
 {
 	struct io_uring_cqe *cqe;
 	unsigned head, n = 0, ops = 0;
@@ -288,7 +288,7 @@ static unsigned prep_ops(struct soft_ctx *ctx)
 		else
 			io_uring_prep_recvmsg(sqe, op->conn->fd, &op->msg,
 					      MSG_DONTWAIT);
-		io_uring_sqe_set_data64(sqe, tag(TAG_OP, 0, i));
+		io_uring_sqe_set_data64(sqe, ring_tag(TAG_OP, 0, i));
 		n++;
 	}
 	return n;
@@ -305,7 +305,7 @@ static bool must_enter(struct soft_uring *u)
 	return flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
-static int enter(struct soft_uring *u)
+static int uring_enter(struct soft_uring *u)
 {
 	int rc;
 
@@ -354,24 +354,24 @@ static bool uring_turn(struct soft_ctx *ctx)
 	unsigned want, got = 0, tries = 0;
 	int rc;
 
-	watch(ctx);
+	uring_watch(ctx);
 	want = prep_ops(ctx);
 	if (must_enter(u)) {
-		rc = enter(u);
+		rc = uring_enter(u);
 		/* -EEXIST: another thread turns now. Nothing has been
 		 * submitted. */
 		if (rc < 0 && !is_passing(rc))
 			return false;
 	}
-	got += reap(ctx);
+	got += uring_reap(ctx);
 	/*
 	 * Sends and receives do not wait, so all that were submitted are
 	 * done. This is for a submission that was refused for want of memory
 	 * or of room for completions: iovecs must not outlive the turn.
 	 */
 	while (got < want && tries++ < ENTER_TRIES) {
-		enter(u);
-		got += reap(ctx);
+		uring_enter(u);
+		got += uring_reap(ctx);
 	}
 	if (got < want)
 		lose_ring(ctx);

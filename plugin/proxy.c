@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/environ.h"
+#include "net.h"
+
+/* The counts, and current. Nobody who holds it asks the proxy. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Taken before it: one attaches, who comes meanwhile shares what comes of it. */
+static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
+static struct net_proxy *current;
+static _Atomic(struct net_ctx *) default_ctx;
+
+/* Another thread of the parent may have held it. */
+static void proxy_in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&attaching, NULL);
+	connect_in_child();
+	device_in_child();
+}
+
+static void proxy_watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, proxy_in_child);
+}
+
+static int proxy_attach(uint64_t job, struct net_proxy **out)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts), .job = job };
+	struct net_proxy *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	rc = mpib_attach(&opts, &s->client);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	s->refs = 1;
+	pthread_mutex_lock(&lock);
+	current = *out = s;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+/* The newest one, counted; NULL where there is none, or its proxy is gone. */
+static struct net_proxy *use_current(void)
+{
+	struct net_proxy *s;
+
+	pthread_mutex_lock(&lock);
+	s = current;
+	if (s && mpib_alive(s->client) < 0)
+		s = NULL;
+	if (s)
+		s->refs++;
+	pthread_mutex_unlock(&lock);
+	return s;
+}
+
+static int net_proxy_get(uint64_t job, struct net_proxy **out)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&attaching);
+	*out = use_current();
+	if (!*out)
+		rc = proxy_attach(job, out);
+	pthread_mutex_unlock(&attaching);
+	return rc;
+}
+
+void net_proxy_ref(struct net_proxy *s)
+{
+	pthread_mutex_lock(&lock);
+	s->refs++;
+	pthread_mutex_unlock(&lock);
+}
+
+void net_proxy_put(struct net_proxy *s)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = --s->refs == 0;
+	if (last && current == s)
+		current = NULL;
+	pthread_mutex_unlock(&lock);
+	if (!last)
+		return;
+	mpib_detach(s->client);
+	free(s);
+}
+
+bool net_proxy_query(struct mpib_node_info *info)
+{
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = current != NULL;
+	if (found)
+		mpib_query(current->client, info);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void say_unknown(void *arg, const char *name, const char *nearest)
+{
+	(void)arg;
+	net_say(false, "environment: nothing reads %s (%s%s%s)", name,
+		nearest ? "did you mean " : "mpib.conf(5) has the names",
+		nearest ? nearest : "", nearest ? "?" : "");
+}
+
+/* Of a process, whichever of its communicators comes first. */
+static void check_environment(void)
+{
+	char names[300];
+
+	mpib_environ_check(environ, say_unknown, NULL);
+	/* INFO: a rank may share its environment with mpib-proxy. */
+	if (mpib_environ_proxys(environ, names, sizeof(names)))
+		net_say(true,
+			"environment: %s: of no effect in a rank (mpib-proxy "
+			"reads that when it starts, see mpibctl config)",
+			names);
+}
+
+enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
+			       nccl_log_fn log)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static pthread_once_t checked = PTHREAD_ONCE_INIT;
+	struct net_ctx *c = calloc(1, sizeof(*c));
+	int rc;
+
+	pthread_once(&once, proxy_watch_forks);
+	net_log_set(log);
+	pthread_once(&checked, check_environment);
+	if (!c)
+		return NCCL_SYSTEM_ERROR;
+	c->traffic_class = traffic_class;
+	rc = net_proxy_get(comm_id, &c->proxy);
+	if (rc < 0) {
+		free(c);
+		return net_fail_local("init", rc);
+	}
+	*ctx = c;
+	return NCCL_SUCCESS;
+}
+
+/* NCCL before v11 has no contexts, may call this once or for every
+ * communicator, and never ends it. What a dead one leaves is kept, since another
+ * thread may be using it. */
+enum nccl_result mpib_net_init_default(nccl_log_fn log)
+{
+	struct net_ctx *old = mpib_net_default(), *c;
+	enum nccl_result res;
+	void *ctx;
+
+	if (old && mpib_alive(old->proxy->client) == 0)
+		return NCCL_SUCCESS;
+	res = mpib_net_init(&ctx, 0, NCCL_NET_TRAFFIC_CLASS_UNDEF, log);
+	if (res != NCCL_SUCCESS)
+		return res;
+	c = ctx;
+	c->older = old;
+	/* Release pairs with the acquire in mpib_net_default(). */
+	atomic_store_explicit(&default_ctx, c, memory_order_release);
+	return NCCL_SUCCESS;
+}
+
+void *mpib_net_default(void)
+{
+	return atomic_load_explicit(&default_ctx, memory_order_acquire);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients come: accept, who they are, how their end is seen.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <mpib/control.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "client/client.h"
+
+#define HELLO_LIMIT (5 * MPIB_SEC)
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
+static void on_death(void *arg, uint32_t events)
+{
+	(void)events;
+	proxy_client_drop(arg, "its process ended");
+}
+
+static void accept_on_late(void *arg)
+{
+	proxy_client_drop(arg, "it said no HELLO");
+}
+
+/*
+ * A descriptor of the process at the other end, so that its death is seen
+ * while a forked child keeps the socket open. -1 where that cannot be had.
+ */
+static int open_pidfd(int sock, const struct ucred *cred)
+{
+	int fd = -1;
+	socklen_t len = sizeof(fd);
+	char proc[32];
+	struct stat st;
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
+		return fd;
+	if (cred->pid <= 0)
+		return -1;
+	/* Before Linux 6.5. The pid may be somebody else's by now; then it is
+	 * most likely not the user's who connected. */
+	fd = (int)syscall(SYS_pidfd_open, cred->pid, 0);
+	snprintf(proc, sizeof(proc), "/proc/%d", cred->pid);
+	if (fd >= 0 && stat(proc, &st) == 0 && st.st_uid != cred->uid) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int proxy_client_watch(struct proxy_client *s)
+{
+	struct mpib_loop *loop = s->all->loop;
+	int rc = mpib_loop_add(loop, &s->sock_watch, s->sock, EPOLLIN,
+			       proxy_client_on_message, s);
+
+	if (rc < 0)
+		return rc;
+	if (s->pidfd >= 0) {
+		rc = mpib_loop_add(loop, &s->pid_watch, s->pidfd, EPOLLIN,
+				   on_death, s);
+		if (rc < 0) {
+			mpib_loop_del(loop, &s->sock_watch);
+			return rc;
+		}
+	}
+	if (s->state == PROXY_CLIENT_NEW)
+		mpib_timer_arm(loop, &s->hello_timer, HELLO_LIMIT,
+			       accept_on_late, s);
+	return 0;
+}
+
+/* One over the quota is told so when it says HELLO; but those that never do
+ * must not use up descriptors either. */
+static bool accept_crowded(const struct proxy_client *s)
+{
+	uint64_t limit = s->all->cfg->quota[MPIB_QUOTA_FDS];
+
+	return limit &&
+	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
+}
+
+/* Without a client: sock is told why, before its HELLO, and closed. */
+__attribute__((format(printf, 4, 5))) static void
+turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
+{
+	struct mpib_ctl_error e = {
+		.h = { .type = MPIB_CTL_HELLO,
+		       .id = 1,
+		       .status = status,
+		       .len = sizeof(e) },
+	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(e.why, sizeof(e.why), fmt, ap);
+	va_end(ap);
+	mpib_message_send(sock, &e.h, NULL, 0);
+	close(sock);
+	all->refused++;
+}
+
+/* sock is ours from now on. */
+static void accept_take(struct proxy_clients *all, int sock)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	struct proxy_client *s = proxy_client_new(all);
+
+	if (!s || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		goto err_close;
+	s->sock = sock;
+	s->id = all->next_id++;
+	s->pid = cred.pid > 0 ? (uint32_t)cred.pid : 0;
+	s->uid = cred.uid;
+	s->gid = cred.gid;
+	if (accept_crowded(s)) {
+		turn_away(all, sock, -EDQUOT,
+			  "uid %u holds %" PRIu64
+			  " descriptors, and those that "
+			  "connect and say nothing count (quota.fds)",
+			  (unsigned)s->uid,
+			  mpib_quota_used(all, s->uid, MPIB_QUOTA_FDS));
+		free(s);
+		return;
+	}
+	if (mpib_quota_begin(s) < 0)
+		goto err_close;
+	s->pidfd = open_pidfd(sock, &cred);
+	if (proxy_client_watch(s) < 0)
+		goto err_end;
+	TAILQ_INSERT_TAIL(&all->list, s, link);
+	all->usage.clients++;
+	all->accepted++;
+	return;
+
+err_end:
+	if (s->pidfd >= 0)
+		close(s->pidfd);
+	mpib_quota_end(s);
+err_close:
+	mpib_warn("client refused: %m");
+	all->refused++;
+	close(sock);
+	free(s);
+}
+
+static void on_client(void *arg, uint32_t events);
+
+static void accept_on_resume(void *arg)
+{
+	struct proxy_clients *all = arg;
+
+	if (all->spare < 0)
+		all->spare = eventfd(0, EFD_CLOEXEC);
+	mpib_loop_add(all->loop, &all->watch, all->fd, EPOLLIN, on_client, all);
+}
+
+/* The next who connects is told that there is no descriptor for it, where it
+ * would wait and not know for what. False: there was none even for that. */
+static bool refuse_next(struct proxy_clients *all)
+{
+	int sock;
+
+	if (all->spare < 0)
+		return false;
+	close(all->spare);
+	sock = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0)
+		turn_away(all, sock, -EMFILE,
+			  "mpib-proxy has no descriptor left for another "
+			  "client (raise its LimitNOFILE)");
+	all->spare = eventfd(0, EFD_CLOEXEC);
+	return sock >= 0;
+}
+
+static void on_client(void *arg, uint32_t events)
+{
+	struct proxy_clients *all = arg;
+	int sock = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (sock >= 0) {
+		/* Those that never say HELLO must not use up descriptors. */
+		if (all->usage.clients < 2 * all->cfg->max_clients) {
+			accept_take(all, sock);
+		} else {
+			turn_away(all, sock, -EDQUOT,
+				  "%u connections of clients wait or are "
+				  "served (raise limit.clients)",
+				  all->usage.clients);
+		}
+	} else if (errno == EMFILE && refuse_next(all)) {
+		return;
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+		/* It stays readable; looking again at once would spin. */
+		mpib_warn("a client waits: accept: %m (raise LimitNOFILE)");
+		mpib_loop_del(all->loop, &all->watch);
+		mpib_timer_arm(all->loop, &all->pause, MPIB_SEC / 10,
+			       accept_on_resume, all);
+	}
+}
+
+void proxy_clients_tune(struct proxy_clients *all)
+{
+	const uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			      (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+
+	all->max_memory = all->cfg->max_memory;
+	if (all->max_memory == 0)
+		all->max_memory = half;
+	all->max_pool = all->cfg->quota[MPIB_QUOTA_POOL];
+	if (all->max_pool == 0)
+		all->max_pool = half;
+}
+
+int proxy_clients_listen(struct proxy_clients *all, int fd)
+{
+	all->fd = fd;
+	return mpib_loop_add(all->loop, &all->watch, fd, EPOLLIN, on_client,
+			     all);
+}
+
+int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
+		       struct mpib_engine *engine, struct mpib_broker *broker,
+		       const struct mpib_config *cfg, int fd)
+{
+	*all = (struct proxy_clients){
+		.loop = loop,
+		.engine = engine,
+		.broker = broker,
+		.cfg = cfg,
+		.fd = fd,
+		.spare = eventfd(0, EFD_CLOEXEC),
+		.next_id = 1,
+	};
+	proxy_clients_tune(all);
+	TAILQ_INIT(&all->list);
+	TAILQ_INIT(&all->filling);
+	return fd < 0 ? 0 : proxy_clients_listen(all, fd);
+}
+
+void proxy_clients_stop(struct proxy_clients *all)
+{
+	struct proxy_client *s;
+
+	mpib_timer_disarm(all->loop, &all->pause);
+	mpib_loop_del(all->loop, &all->watch);
+	TAILQ_FOREACH(s, &all->list, link)
+	proxy_client_drop(s, "the proxy stops");
+}
+
+struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
+					 uint64_t id)
+{
+	struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->id == id && s->peer_client.engine_client)
+			return s;
+	}
+	return NULL;
+}
+
+struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id)
+{
+	struct proxy_client *s = proxy_clients_known(all, id);
+
+	return s && s->state == PROXY_CLIENT_LIVE ? s : NULL;
+}
+
+void proxy_clients_fini(struct proxy_clients *all)
+{
+	struct proxy_client *s;
+
+	if (all->spare >= 0)
+		close(all->spare);
+	while ((s = TAILQ_FIRST(&all->list))) {
+		mpib_timer_disarm(all->loop, &s->hello_timer);
+		proxy_client_free(s);
+	}
+}

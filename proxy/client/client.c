@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client goes: its connections first, then its regions, then its segments.
+ */
+#include "client/client.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/event.h"
+
+struct proxy_client *proxy_client_new(struct proxy_clients *all)
+{
+	struct proxy_client *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->all = all;
+	s->sock = s->pidfd = -1;
+	LIST_INIT(&s->regions);
+	TAILQ_INIT(&s->filling);
+	return s;
+}
+
+void proxy_client_free(void *arg)
+{
+	struct proxy_client *s = arg;
+	struct proxy_clients *all = s->all;
+
+	proxy_client_free_regions(s);
+	all->usage.mapped -= s->submit.size + s->reply.size;
+	mpib_memseg_fini(&s->submit);
+	mpib_memseg_fini(&s->reply);
+	TAILQ_REMOVE(&all->list, s, link);
+	mpib_quota_end(s);
+	all->usage.clients--;
+	free(s->by_handle);
+	free(s);
+}
+
+static void client_hang_up(struct proxy_client *s)
+{
+	mpib_timer_disarm(s->all->loop, &s->hello_timer);
+	mpib_loop_del(s->all->loop, &s->sock_watch);
+	close(s->sock);
+	s->sock = -1;
+	if (s->pidfd >= 0) {
+		mpib_loop_del(s->all->loop, &s->pid_watch);
+		close(s->pidfd);
+		s->pidfd = -1;
+	}
+}
+
+void proxy_client_drop(struct proxy_client *s, const char *why)
+{
+	if (s->state > PROXY_CLIENT_LIVE)
+		return;
+	client_hang_up(s);
+	if (s->state == PROXY_CLIENT_NEW) {
+		mpib_debug("a connection of pid %u ended before it attached: "
+			   "%s",
+			   s->pid, why);
+		s->state = PROXY_CLIENT_CLOSING;
+		/* Later: our callers still look at it. */
+		mpib_timer_arm(s->all->loop, &s->hello_timer, 0,
+			       proxy_client_free, s);
+		return;
+	}
+	mpib_event(MPIB_LOG_INFO, "client_leaves",
+		   &(struct mpib_event_about){ .client = s->id },
+		   "client %u (%s, pid %u) leaves: %s", s->id, s->name, s->pid,
+		   why);
+	s->all->usage.leaving++;
+	s->state = PROXY_CLIENT_CONNS;
+	proxy_client_stop_filling(s);
+	proxy_client_drop_conns(s);
+}
+
+static void client_on_closed(void *arg, int status)
+{
+	struct proxy_client *s = arg;
+	struct proxy_clients *all = s->all;
+
+	(void)status;
+	mpib_tenant_put(s->peer_client.tenant);
+	all->on_shard[s->peer_client.shard]--;
+	all->usage.attached--;
+	all->usage.leaving--;
+	mpib_shares_apply_user(all, s->uid);
+	mpib_debug("client %u (%s, pid %u) has left", s->id, s->name, s->pid);
+	proxy_client_free(s);
+}
+
+void proxy_client_advance(struct proxy_client *s)
+{
+	/* A region being added must be known to be fenced. */
+	if (s->state != PROXY_CLIENT_REGIONS || s->adding > 0)
+		return;
+	proxy_client_drop_regions(s);
+	if (s->region_count > 0)
+		return;
+	s->state = PROXY_CLIENT_CLOSING;
+	engine_client_close(s->peer_client.engine_client, client_on_closed, s);
+}

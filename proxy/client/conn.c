@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <mpib/control.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client.h"
+
+void proxy_client_listen(struct proxy_client *s, struct mpib_message *m)
+{
+	struct mpib_ctl_listening answer = {
+		.h = { .type = m->h.type,
+		       .id = m->h.id,
+		       .len = sizeof(answer) },
+	};
+	int rc;
+
+	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_LISTENERS, 1))
+		return;
+	rc = mpib_broker_listen(s->all->broker, &s->peer_client,
+				&answer.listen_id, &answer.handle);
+	if (rc < 0) {
+		proxy_client_refuse(s, &m->h, rc, "no further listener: %s",
+				    strerror(-rc));
+		return;
+	}
+	s->listeners++;
+	proxy_client_send(s, &answer.h, NULL, 0);
+}
+
+void proxy_client_close_listen(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_id *ask = (const void *)m->bytes;
+	int rc = mpib_broker_close_listen(s->all->broker, &s->peer_client,
+					  ask->id);
+
+	if (rc < 0) {
+		proxy_client_refuse(s, &m->h, rc,
+				    "this client has no listener %u", ask->id);
+		return;
+	}
+	s->listeners--;
+	proxy_client_ok(s, &m->h, ask->id);
+}
+
+static bool one_more(struct proxy_client *s, const struct mpib_ctl_header *ask)
+{
+	return proxy_client_may(s, ask, MPIB_QUOTA_CONNECTIONS, 1) &&
+	       proxy_client_may(s, ask, MPIB_QUOTA_REQUESTS, MPIB_REQUESTS);
+}
+
+static void conn_answer(struct proxy_client *s,
+			const struct mpib_ctl_header *ask, uint32_t conn,
+			int rc)
+{
+	if (rc < 0)
+		proxy_client_refuse(s, ask, rc, "connection %u: %s", conn,
+				    rc == -EINVAL ? "no such index, or in use"
+						  : strerror(-rc));
+	else
+		proxy_client_ok(s, ask, conn);
+}
+
+void proxy_client_connect(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_connect *ask = (const void *)m->bytes;
+	int rc;
+
+	if (!one_more(s, &m->h))
+		return;
+	rc = mpib_broker_connect(s->all->broker, &s->peer_client, ask->conn,
+				 ask->traffic_class, &ask->handle);
+	conn_answer(s, &m->h, ask->conn, rc);
+}
+
+void proxy_client_accept(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_accept *ask = (const void *)m->bytes;
+	int rc;
+
+	if (!one_more(s, &m->h))
+		return;
+	rc = mpib_broker_accept(s->all->broker, &s->peer_client, ask->listen_id,
+				ask->conn);
+	if (rc == -ENOENT)
+		proxy_client_refuse(s, &m->h, rc,
+				    "this client has no listener %u",
+				    ask->listen_id);
+	else
+		conn_answer(s, &m->h, ask->conn, rc);
+}
+
+void proxy_client_close(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_id *ask = (const void *)m->bytes;
+	int rc = mpib_broker_drop(s->all->broker, &s->peer_client, ask->id);
+
+	if (rc < 0)
+		proxy_client_refuse(s, &m->h, rc,
+				    "this client has no connection %u",
+				    ask->id);
+	else
+		proxy_client_ok(s, &m->h, ask->id);
+}
+
+void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_id *ask = (const void *)m->bytes;
+	struct mpib_ctl_text answer = {
+		.h = { .type = m->h.type,
+		       .id = m->h.id,
+		       .len = sizeof(answer) },
+	};
+
+	if (ask->id >= MPIB_CONNS_MAX) {
+		proxy_client_refuse(s, &m->h, -EINVAL,
+				    "there is no connection %u", ask->id);
+		return;
+	}
+	snprintf(answer.text, sizeof(answer.text), "%s",
+		 mpib_broker_why(&s->peer_client, ask->id));
+	proxy_client_send(s, &answer.h, NULL, 0);
+}
+
+static void on_forgotten(void *arg, int status)
+{
+	struct proxy_client *s = arg;
+
+	(void)status;
+	s->state = PROXY_CLIENT_REGIONS;
+	proxy_client_advance(s);
+}
+
+void proxy_client_drop_conns(struct proxy_client *s)
+{
+	mpib_broker_forget(s->all->broker, &s->peer_client, on_forgotten, s);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <mpib/control.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/event.h"
+#include "client/client.h"
+#include "client/place.h"
+
+/* A label goes to terminals and logs: printable ASCII and nothing else. */
+static void take_name(struct proxy_client *s, const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len && i < sizeof(s->name) - 1 && name[i]; i++)
+		s->name[i] =
+			(char)(name[i] > ' ' && name[i] < 0x7f ? name[i] : '_');
+	s->name[i] = '\0';
+	if (i == 0)
+		snprintf(s->name, sizeof(s->name), "unnamed");
+}
+
+static unsigned shard_for(const struct proxy_clients *all, uid_t uid)
+{
+	uint32_t of_user[MPIB_SHARDS_MAX] = { 0 };
+	const struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->uid == uid && s->state == PROXY_CLIENT_LIVE)
+			of_user[s->peer_client.shard]++;
+	}
+	return mpib_place(of_user, all->on_shard, all->cfg->engine.shards);
+}
+
+static int make_segments(struct proxy_client *s)
+{
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	int rc = mpib_memseg_create(&s->submit, "mpib-submit", sizeof(*submit),
+				    false);
+
+	if (rc < 0)
+		return rc;
+	rc = mpib_memseg_create(&s->reply, "mpib-reply", sizeof(*reply), true);
+	if (rc < 0) {
+		mpib_memseg_fini(&s->submit);
+		s->submit = (struct mpib_memseg){ .fd = -1 };
+		return rc;
+	}
+
+	submit = s->submit.addr;
+	submit->magic = MPIB_SUBMIT_MAGIC;
+	submit->version = MPIB_ABI_VERSION;
+	submit->conns = MPIB_CONNS_MAX;
+	reply = s->reply.addr;
+	reply->magic = MPIB_REPLY_MAGIC;
+	reply->version = MPIB_ABI_VERSION;
+	reply->conns = MPIB_CONNS_MAX;
+	reply->features = MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK;
+	s->all->usage.mapped += s->submit.size + s->reply.size;
+	return 0;
+}
+
+int proxy_client_attach(struct proxy_client *s, unsigned shard)
+{
+	struct proxy_clients *all = s->all;
+	int rc;
+
+	s->peer_client.shard = shard;
+	rc = mpib_tenant_get(all->engine, shard, s->uid,
+			     &s->peer_client.tenant);
+	if (rc < 0)
+		return rc;
+	rc = engine_client_open(s->peer_client.tenant, s->id, s->submit.addr,
+				s->reply.addr, &s->peer_client.engine_client);
+	if (rc < 0) {
+		mpib_tenant_put(s->peer_client.tenant);
+		return rc;
+	}
+	s->peer_client.uid = s->uid;
+	s->peer_client.reply = s->reply.addr;
+	all->on_shard[shard]++;
+	all->usage.attached++;
+	s->state = PROXY_CLIENT_LIVE;
+	return 0;
+}
+
+/* What fails here is undone when the client, still NEW, is dropped. */
+static int hello_attach(struct proxy_client *s)
+{
+	struct proxy_clients *all = s->all;
+	int rc = make_segments(s);
+
+	if (rc < 0)
+		return rc;
+	rc = proxy_client_attach(s, shard_for(all, s->uid));
+	if (rc < 0)
+		return rc;
+	mpib_shares_apply_user(all, s->uid);
+	mpib_timer_disarm(all->loop, &s->hello_timer);
+	return 0;
+}
+
+static void describe_rail(struct proxy_clients *all, unsigned i,
+			  struct mpib_ctl_rail *rail)
+{
+	const struct mpib_config *cfg = all->cfg;
+	struct mpib_port_info port;
+
+	mpib_config_rail_name(cfg, i, rail->name, sizeof(rail->name));
+	if (mpib_engine_port(all->engine, i, &port) < 0)
+		return;
+	rail->speed_mbps = (uint32_t)port.speed_mbps;
+	rail->up = port.state == IBV_PORT_ACTIVE;
+	snprintf(rail->pci_path, sizeof(rail->pci_path), "%.127s",
+		 port.pci_path);
+}
+
+static void hello_welcome(struct proxy_client *s,
+			  const struct mpib_ctl_header *ask)
+{
+	struct proxy_clients *all = s->all;
+	struct mpib_ctl_welcome w = {
+		.h = { .type = ask->type, .id = ask->id, .len = sizeof(w) },
+		.version = MPIB_ABI_VERSION,
+		.client = s->id,
+		.shard = s->peer_client.shard,
+		.rails = all->cfg->engine.rails,
+		.dmabuf = mpib_engine_dmabuf(all->engine),
+		.window = all->cfg->window,
+		.part = all->cfg->part,
+		.answer_ms = all->cfg->answer * 1000,
+	};
+	const int fd[MPIB_CTL_FDS_MAX] = {
+		mpib_engine_status_fd(all->engine),
+		s->submit.fd,
+		s->reply.fd,
+		mpib_engine_doorbell_fd(all->engine, s->peer_client.shard),
+	};
+
+	for (unsigned i = 0; i < w.rails; i++)
+		describe_rail(all, i, &w.rail[i]);
+	if (proxy_client_send(s, &w.h, fd, MPIB_CTL_FDS_MAX) == 0)
+		mpib_event(
+			MPIB_LOG_INFO, "client_attaches",
+			&(struct mpib_event_about){ .client = s->id },
+			"client %u (%s, pid %u, uid %u) attached to shard %u",
+			s->id, s->name, s->pid, s->uid, s->peer_client.shard);
+}
+
+void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
+	struct proxy_clients *all = s->all;
+	int rc;
+
+	if (s->state == PROXY_CLIENT_LIVE) {
+		proxy_client_refuse(s, &m->h, -EALREADY,
+				    "this client has said its HELLO");
+		return;
+	}
+	if (m->len < sizeof(*hello) || hello->version != MPIB_ABI_VERSION) {
+		proxy_client_refuse(
+			s, &m->h, -EPROTO,
+			"the client speaks version %u, this mpib-proxy version "
+			"%u (install the same mpib for both)",
+			m->len >= sizeof(m->h) + 4 ? hello->version : 0,
+			MPIB_ABI_VERSION);
+		goto err_drop;
+	}
+	take_name(s, hello->name, sizeof(hello->name));
+	s->job = hello->job;
+	if (all->usage.attached >= all->cfg->max_clients) {
+		proxy_client_refuse(s, &m->h, -EDQUOT,
+				    "%u clients are attached already (raise "
+				    "limit.clients)",
+				    all->usage.attached);
+		goto err_drop;
+	}
+	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_CLIENTS, 1) ||
+	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0))
+		goto err_drop;
+	rc = hello_attach(s);
+	if (rc < 0) {
+		proxy_client_refuse(s, &m->h, rc,
+				    "the proxy cannot serve another client: "
+				    "%s (see its limits: LimitNOFILE, LimitAS)",
+				    mpib_engine_last_error(all->engine, rc));
+		goto err_drop;
+	}
+	hello_welcome(s, &m->h);
+	return;
+
+err_drop:
+	all->refused++;
+	proxy_client_drop(s, "its HELLO was refused");
+}

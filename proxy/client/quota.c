@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/quota.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/client.h"
+
+/* Control socket, pidfd, and the two segments, one of them twice. */
+#define FDS_OF_A_SESSION 5
+
+static const char *const names[MPIB_QUOTAS] = {
+	[MPIB_QUOTA_CLIENTS] = "clients",
+	[MPIB_QUOTA_CONNECTIONS] = "connections",
+	[MPIB_QUOTA_REQUESTS] = "requests",
+	[MPIB_QUOTA_LISTENERS] = "listeners",
+	[MPIB_QUOTA_REGIONS] = "regions",
+	[MPIB_QUOTA_MEMORY] = "memory",
+	[MPIB_QUOTA_POOL] = "pool",
+	[MPIB_QUOTA_FDS] = "fds",
+	[MPIB_QUOTA_MESSAGES] = "messages",
+};
+
+const char *mpib_quota_name(enum mpib_quota q)
+{
+	return names[q];
+}
+
+static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
+{
+	switch (q) {
+	case MPIB_QUOTA_CLIENTS:
+		return s->state != PROXY_CLIENT_NEW;
+	case MPIB_QUOTA_CONNECTIONS:
+		return s->peer_client.conns;
+	case MPIB_QUOTA_REQUESTS:
+		return (uint64_t)s->peer_client.conns * MPIB_REQUESTS;
+	case MPIB_QUOTA_LISTENERS:
+		return s->listeners;
+	case MPIB_QUOTA_REGIONS:
+		return s->region_count;
+	case MPIB_QUOTA_MEMORY:
+		return s->registered;
+	case MPIB_QUOTA_POOL:
+		return s->pooled;
+	case MPIB_QUOTA_FDS:
+		return FDS_OF_A_SESSION + s->region_fds;
+	case MPIB_QUOTA_MESSAGES:
+	case MPIB_QUOTAS:
+		break;
+	}
+	return 0;
+}
+
+uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
+			 enum mpib_quota q)
+{
+	const struct proxy_client *s;
+	uint64_t sum = 0;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->uid == uid)
+			sum += used_by(s, q);
+	}
+	return sum;
+}
+
+uint64_t mpib_quota_limit(const struct proxy_clients *all, enum mpib_quota q)
+{
+	return q == MPIB_QUOTA_POOL ? all->max_pool : all->cfg->quota[q];
+}
+
+int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
+		     uint64_t more, char *why, size_t why_len)
+{
+	uint64_t limit = mpib_quota_limit(s->all, q);
+	uint64_t used = mpib_quota_used(s->all, s->uid, q);
+
+	if (limit == 0 || (more <= limit && used <= limit - more))
+		return 0;
+	snprintf(why, why_len,
+		 "%" PRIu64 " more than the %" PRIu64
+		 " of uid %u pass quota.%s = %" PRIu64
+		 " (close some, or raise it)",
+		 more, used, (unsigned)s->uid, names[q], limit);
+	return -EDQUOT;
+}
+
+int mpib_quota_begin(struct proxy_client *s)
+{
+	struct proxy_clients *all = s->all;
+	struct mpib_quota_user *u;
+
+	HASH_FIND(hh, all->users, &s->uid, sizeof(s->uid), u);
+	if (!u) {
+		u = calloc(1, sizeof(*u));
+		if (!u)
+			return -ENOMEM;
+		u->uid = s->uid;
+		HASH_ADD(hh, all->users, uid, sizeof(u->uid), u);
+	}
+	u->clients++;
+	s->user = u;
+	return 0;
+}
+
+void mpib_quota_end(struct proxy_client *s)
+{
+	struct mpib_quota_user *u = s->user;
+
+	s->user = NULL;
+	if (u && --u->clients == 0) {
+		HASH_DELETE(hh, s->all->users, u);
+		free(u);
+	}
+}
+
+int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
+{
+	int64_t rate = (int64_t)s->all->cfg->quota[MPIB_QUOTA_MESSAGES];
+	struct mpib_quota_user *u = s->user;
+	uint64_t ns = now_ns - u->filled_at;
+	int64_t more;
+
+	if (rate == 0)
+		return 0;
+	/* The first message finds it full. */
+	more = ns >= MPIB_SEC ? rate
+			      : (int64_t)(ns * (uint64_t)rate / MPIB_SEC);
+	if (more > 0) {
+		u->left = u->left + more > rate ? rate : u->left + more;
+		u->filled_at = now_ns;
+	}
+	u->left--;
+	if (u->left >= 0)
+		return 0;
+	return u->left >= -rate ? -EDQUOT : -EPIPE;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions of memory that a client has a descriptor of: memfd and dma-buf, as it
+ * offers them, and as a proxy that takes over finds them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <mpib/control.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "client/fill.h"
+#include "client/region.h"
+#include "engine/handover/handover.h"
+
+/*
+ * Memory a client offers must be unable to shrink, or an access of ours could
+ * fault. NULL or why it is not accepted.
+ */
+static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
+			       uint64_t *unit)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || seals < 0)
+		return "the descriptor is no memfd";
+	if (!(seals & F_SEAL_SHRINK))
+		return "the memfd is not sealed with F_SEAL_SHRINK";
+	if (ask->offset > (uint64_t)st.st_size ||
+	    ask->size > (uint64_t)st.st_size - ask->offset)
+		return "the region reaches beyond the end of the memfd";
+	/* The huge page size, for a memfd of huge pages. */
+	*unit = (uint64_t)st.st_blksize;
+	return NULL;
+}
+
+/* The pages (of unit bytes) of a file around a region; skip is how far into
+ * them it begins. */
+static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
+			size_t *len, uint64_t *skip)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (unit < page || (unit & (unit - 1)))
+		unit = page;
+	*skip = offset % unit;
+	*len = (size + *skip + unit - 1) / unit * unit;
+	return mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    (off_t)(offset - *skip));
+}
+
+static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
+		      const struct mpib_ctl_reg_fd *ask)
+{
+	struct proxy_client_region *r;
+	uint64_t unit, skip;
+	size_t len;
+	const char *why = check_memfd(m->fd[0], ask, &unit);
+	void *map;
+
+	if (why) {
+		proxy_client_refuse(s, &m->h, -EPERM, "%s", why);
+		return;
+	}
+	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+		return;
+	map = map_around(m->fd[0], ask->offset, ask->size, unit, &len, &skip);
+	if (map == MAP_FAILED && errno == ENOMEM) {
+		mpib_fill_refuse(s, &m->h, -ENOMEM, m->fd[0], 0, ask->size);
+		return;
+	}
+	if (map == MAP_FAILED) {
+		proxy_client_refuse(s, &m->h, -errno,
+				    "the proxy cannot map the memfd: %s (it "
+				    "must be open for writing)",
+				    strerror(errno));
+		return;
+	}
+	r = mpib_region_new(s, m, ask->size);
+	if (!r) {
+		munmap(map, len);
+		return;
+	}
+	r->map = map;
+	r->map_len = len;
+	s->all->usage.mapped += r->map_len;
+	mpib_region_keep(r, m->fd[0], ask->offset);
+	m->fds = 0;
+	r->strict = ask->flags & MPIB_REG_STRICT;
+	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
+						   .len = ask->size,
+						   .dmabuf_fd = -1,
+						   .strict = r->strict });
+}
+
+/* The software HCA maps what it is given; a file could shrink below it. A
+ * sealed memfd does as well for it as a dma-buf, which cannot shrink. */
+static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
+{
+	struct statfs fs;
+	uint64_t unit;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
+		return NULL;
+	return check_memfd(fd, ask, &unit) ? "the descriptor is no dma-buf"
+					   : NULL;
+}
+
+static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
+		       const struct mpib_ctl_reg_fd *ask)
+{
+	struct proxy_client_region *r;
+	const char *why = check_dmabuf(m->fd[0], ask);
+
+	if (why) {
+		proxy_client_refuse(s, &m->h, -EPERM, "%s", why);
+		return;
+	}
+	if (!mpib_engine_dmabuf(s->all->engine)) {
+		proxy_client_refuse(s, &m->h, -EOPNOTSUPP,
+				    "not every rail can register a dma-buf");
+		return;
+	}
+	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+		return;
+	r = mpib_region_new(s, m, ask->size);
+	if (!r)
+		return;
+	/* The kernel made it ours as the message came: the client may close
+	 * its own before it hears from us. */
+	mpib_region_keep(r, m->fd[0], ask->offset);
+	m->fds = 0;
+	r->dmabuf = true;
+	r->strict = ask->flags & MPIB_REG_STRICT;
+	mpib_region_add(r, &(struct mpib_mr_attr){ .len = ask->size,
+						   .dmabuf_fd = r->fd,
+						   .dmabuf_offset = ask->offset,
+						   .strict = r->strict });
+}
+
+void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_reg_fd *ask = (const void *)m->bytes;
+	uint32_t kind = ask->flags & ~MPIB_REG_STRICT;
+
+	if (!mpib_region_allowed(s, &m->h, ask->size, false))
+		return;
+	if (kind == MPIB_REG_MEMFD)
+		reg_memfd(s, m, ask);
+	else if (kind == MPIB_REG_DMABUF)
+		reg_dmabuf(s, m, ask);
+	else
+		proxy_client_refuse(s, &m->h, -EINVAL,
+				    "flags 0x%x name neither memfd nor dma-buf",
+				    ask->flags);
+}
+
+static int region_fd_remap(struct proxy_client_region *r,
+			   struct mpib_mr_attr *attr)
+{
+	struct stat st;
+	uint64_t skip;
+	void *map;
+
+	if (r->dmabuf) {
+		attr->dmabuf_fd = r->fd;
+		attr->dmabuf_offset = r->offset;
+		return 0;
+	}
+	if (fstat(r->fd, &st) < 0)
+		return -1;
+	map = map_around(r->fd, r->offset, r->size, (uint64_t)st.st_blksize,
+			 &r->map_len, &skip);
+	if (map == MAP_FAILED)
+		return -1;
+	r->map = map;
+	attr->addr = (char *)map + skip;
+	r->client->all->usage.mapped += r->map_len;
+	return 0;
+}
+
+int proxy_client_region_restore(struct proxy_client *s,
+				const struct proxy_client_region *like)
+{
+	struct mpib_mr_attr attr = { .len = like->size,
+				     .dmabuf_fd = -1,
+				     .strict = like->strict };
+	struct proxy_client_region *r = mpib_region_make(s, like->size);
+	int rc;
+
+	if (!r)
+		return -1;
+	r->handle = like->handle;
+	r->state = MPIB_REGION_LIVE;
+	r->dmabuf = like->dmabuf;
+	r->strict = like->strict;
+	r->pool = like->pool;
+	if (r->pool)
+		s->pooled += r->size;
+	mpib_region_keep(r, like->fd, like->offset);
+	if (region_fd_remap(r, &attr) < 0)
+		return -1;
+	rc = mpib_mr_restore(s->peer_client.engine_client, &attr, r->handle);
+	if (rc == 0)
+		rc = mpib_region_remember(s, r);
+	errno = -rc;
+	return rc < 0 ? -1 : 0;
+}

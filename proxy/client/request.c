@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a client asks: each message checked, handed to its handler, answered.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <mpib/control.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "client/client.h"
+
+/* Messages of one client in a turn, so that a chatty one delays nobody. */
+#define BURST 16
+
+static const struct {
+	size_t len;
+	unsigned fds;
+	proxy_client_fn *fn;
+} requests[] = {
+	[MPIB_CTL_HELLO] = { sizeof(struct mpib_ctl_hello), 0,
+			     proxy_client_hello },
+	[MPIB_CTL_POOL] = { sizeof(struct mpib_ctl_pool), 0,
+			    proxy_client_pool },
+	[MPIB_CTL_REG_FD] = { sizeof(struct mpib_ctl_reg_fd), 1,
+			      proxy_client_reg_fd },
+	[MPIB_CTL_DEREG] = { sizeof(struct mpib_ctl_id), 0,
+			     proxy_client_dereg },
+	[MPIB_CTL_LISTEN] = { sizeof(struct mpib_ctl_header), 0,
+			      proxy_client_listen },
+	[MPIB_CTL_CLOSE_LISTEN] = { sizeof(struct mpib_ctl_id), 0,
+				    proxy_client_close_listen },
+	[MPIB_CTL_CONNECT] = { sizeof(struct mpib_ctl_connect), 0,
+			       proxy_client_connect },
+	[MPIB_CTL_ACCEPT] = { sizeof(struct mpib_ctl_accept), 0,
+			      proxy_client_accept },
+	[MPIB_CTL_CLOSE] = { sizeof(struct mpib_ctl_id), 0,
+			     proxy_client_close },
+	[MPIB_CTL_WHY] = { sizeof(struct mpib_ctl_id), 0, proxy_client_why },
+};
+
+#define REQUESTS (sizeof(requests) / sizeof(requests[0]))
+
+int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
+		      const int *fd, unsigned fds)
+{
+	int rc;
+
+	if (s->state > PROXY_CLIENT_LIVE)
+		return -EPIPE;
+	rc = mpib_message_send(s->sock, h, fd, fds);
+	if (rc == 0)
+		return 0;
+	proxy_client_drop(s, rc == -EAGAIN ? "it does not read its answers"
+					   : strerror(-rc));
+	return -EPIPE;
+}
+
+int proxy_client_refuse(struct proxy_client *s,
+			const struct mpib_ctl_header *ask, int status,
+			const char *fmt, ...)
+{
+	struct mpib_ctl_error e = {
+		.h = { .type = ask->type,
+		       .id = ask->id,
+		       .status = status,
+		       .len = sizeof(e) },
+	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(e.why, sizeof(e.why), fmt, ap);
+	va_end(ap);
+	s->all->rejected++;
+	mpib_debug("client %u (%s, pid %u): request %u refused: %s", s->id,
+		   s->name, s->pid, ask->type, e.why);
+	return proxy_client_send(s, &e.h, NULL, 0);
+}
+
+bool proxy_client_may(struct proxy_client *s, const struct mpib_ctl_header *ask,
+		      enum mpib_quota q, uint64_t more)
+{
+	char why[200];
+	int rc = mpib_quota_check(s, q, more, why, sizeof(why));
+
+	if (rc < 0)
+		proxy_client_refuse(s, ask, rc, "%s", why);
+	return rc == 0;
+}
+
+int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
+		    uint32_t id)
+{
+	struct mpib_ctl_id ok = {
+		.h = { .type = ask->type, .id = ask->id, .len = sizeof(ok) },
+		.id = id,
+	};
+
+	return proxy_client_send(s, &ok.h, NULL, 0);
+}
+
+/* True when m may be handed to its handler; rc is what receiving it gave. */
+static bool request_check(struct proxy_client *s, const struct mpib_message *m,
+			  int rc)
+{
+	uint32_t type = m->h.type;
+
+	if (type >= REQUESTS || !requests[type].fn) {
+		proxy_client_refuse(s, &m->h, -ENOSYS,
+				    "this proxy knows no request of type %u",
+				    type);
+		return false;
+	}
+	/* A HELLO of another version may have another size, and is to be told
+	 * about the version. */
+	if (type != MPIB_CTL_HELLO && s->state == PROXY_CLIENT_NEW) {
+		proxy_client_drop(s, "it spoke before its HELLO");
+		return false;
+	}
+	if (rc == -EMFILE) {
+		proxy_client_refuse(s, &m->h, rc,
+				    "the proxy has no descriptor left for what "
+				    "came with a request of type %u (raise "
+				    "LimitNOFILE of mpib-proxy)",
+				    type);
+		return false;
+	}
+	if ((type != MPIB_CTL_HELLO && m->len != requests[type].len) ||
+	    m->fds != requests[type].fds) {
+		proxy_client_refuse(s, &m->h, -EBADMSG,
+				    "a request of type %u has %zu bytes and "
+				    "%u descriptors, not %zu and %u",
+				    type, requests[type].len,
+				    requests[type].fds, m->len, m->fds);
+		return false;
+	}
+	return true;
+}
+
+static const char *why_ended(int rc)
+{
+	if (rc == 0)
+		return "it hung up";
+	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
+}
+
+/* False when it has sent too many lately; s may be gone from its list. */
+static bool request_patient(struct proxy_client *s,
+			    const struct mpib_message *m)
+{
+	int rc = mpib_quota_message(s, mpib_loop_now(s->all->loop));
+
+	if (rc == -EPIPE)
+		proxy_client_drop(s, "it sends without end (quota.messages)");
+	else if (rc < 0)
+		proxy_client_refuse(s, &m->h, rc,
+				    "uid %u sends more than quota.messages = "
+				    "%" PRIu64 " in a second (send fewer, or "
+				    "raise it)",
+				    (unsigned)s->uid,
+				    s->all->cfg->quota[MPIB_QUOTA_MESSAGES]);
+	return rc == 0;
+}
+
+void proxy_client_on_message(void *arg, uint32_t events)
+{
+	struct proxy_client *s = arg;
+
+	(void)events;
+	for (int i = 0; i < BURST && s->state <= PROXY_CLIENT_LIVE; i++) {
+		struct mpib_message m;
+		int rc = mpib_message_recv(s->sock, &m);
+
+		if (rc == -EAGAIN)
+			return;
+		if (rc <= 0 && rc != -EMFILE) {
+			proxy_client_drop(s, why_ended(rc));
+			return;
+		}
+		if (request_patient(s, &m) && request_check(s, &m, rc))
+			requests[m.h.type].fn(s, &m);
+		mpib_message_close_fds(&m);
+	}
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handover/source.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/handover/handover.h"
+#include "handover/channel.h"
+#include "handover/clients.h"
+#include "handover/guard.h"
+#include "handover/state.h"
+#include "notify.h"
+#include "peer/handover/handover.h"
+#include "proxy.h"
+
+#define SETTLE_LIMIT (5 * MPIB_SEC)
+#define MAP_LIMIT (30 * MPIB_SEC)
+#define FENCE_LIMIT (3 * MPIB_SEC) /* for the other nodes' answers */
+#define LOOK MPIB_MSEC
+#define HAND_LIMIT_MS 4000u /* to read what is handed over */
+
+/* It is the other's. Nothing here may touch what both know: no farewell, no
+ * clean-up, no destructor. */
+static void source_leave(struct mpib_upgrade *u) __attribute__((noreturn));
+
+static int guard_of(const struct mpib_proxy *p)
+{
+	return p->takeover ? p->takeover->base.guard : p->upgrade.guard[0];
+}
+
+void mpib_handover_tell(struct mpib_proxy *p, pid_t pid)
+{
+	char why[MPIB_WHY_MAX];
+
+	mpib_guard_tell(guard_of(p), pid);
+	if (mpib_rundir_write_pid(&p->rundir, pid, why) < 0)
+		mpib_warn("%s", why);
+}
+
+/* What came while we did not look is the other's to do. */
+static void pass_signals(const struct mpib_upgrade *u)
+{
+	struct signalfd_siginfo info;
+
+	while (read(u->proxy->signals, &info, sizeof(info)) == sizeof(info))
+		kill(u->pid, (int)info.ssi_signo);
+}
+
+static void source_leave(struct mpib_upgrade *u)
+{
+	mpib_notify_main(u->pid);
+	mpib_handover_tell(u->proxy, u->pid);
+	pass_signals(u);
+	if (u->guard[1] >= 0)
+		mpib_guard_become(u->guard[1]);
+	_exit(EXIT_SUCCESS);
+}
+
+unsigned mpib_source_limit_ms(unsigned silence_s)
+{
+	unsigned most = 800 * silence_s;
+
+	return most < HAND_LIMIT_MS ? most : HAND_LIMIT_MS;
+}
+
+const char *mpib_source_last_error(int rc, const struct mpib_serial *p)
+{
+	if (rc == -EREMOTEIO && p)
+		return p->why;
+	if (rc == -EPIPE)
+		return "the new mpib-proxy ended";
+	if (rc == -ETIMEDOUT || rc == -EAGAIN)
+		return "the new mpib-proxy does not answer";
+	return strerror(-rc);
+}
+
+/* Once GO is sent: whether TAKEN comes. When that takes too long the other one
+ * cannot say it any more; it may have said it just before. */
+static int await_taken(struct mpib_upgrade *u, struct mpib_serial *answer)
+{
+	int rc = mpib_channel_recv(u->sock, MPIB_CHANNEL_TAKEN, answer);
+
+	return rc == -ETIMEDOUT
+		       ? mpib_channel_last(u->sock, MPIB_CHANNEL_TAKEN, answer)
+		       : rc;
+}
+
+/* All of the steps below together may take so long. */
+static void source_limit(const struct mpib_upgrade *u)
+{
+	uint64_t now = mpib_now_ns();
+	uint64_t left = u->deadline > now ? u->deadline - now : 0;
+
+	mpib_channel_patience(u->sock, (unsigned)(left / MPIB_MSEC) + 1);
+}
+
+static void source_hand_over(struct mpib_upgrade *u)
+{
+	struct mpib_serial state, answer = { 0 };
+	int rc;
+
+	u->deadline = mpib_now_ns() +
+		      mpib_source_limit_ms(u->proxy->cfg.silence) * MPIB_MSEC;
+	mpib_serial_pack(&state);
+	mpib_state_serialize(&state, u->proxy, &u->began_ns);
+	if (state.failed) {
+		mpib_upgrade_give_up(u, "%s", state.why);
+		mpib_serial_fini(&state);
+		return;
+	}
+	source_limit(u);
+	rc = mpib_channel_send(u->sock, MPIB_CHANNEL_STATE, &state);
+	mpib_serial_fini(&state);
+	source_limit(u);
+	if (rc == 0)
+		rc = mpib_channel_recv(u->sock, MPIB_CHANNEL_PREPARED, &answer);
+	if (rc == 0) {
+		mpib_serial_fini(&answer);
+		rc = mpib_channel_send(u->sock, MPIB_CHANNEL_GO, NULL);
+	}
+	source_limit(u);
+	if (rc == 0)
+		rc = await_taken(u, &answer);
+	if (rc == 0)
+		source_leave(u);
+	mpib_upgrade_give_up(u, "%s", mpib_source_last_error(rc, &answer));
+	mpib_serial_fini(&answer);
+}
+
+static int source_settled(struct mpib_upgrade *u, char *why)
+{
+	struct mpib_proxy *p = u->proxy;
+	int rc = proxy_clients_quiescent(&p->clients, why, MPIB_WHY_MAX);
+
+	return rc < 0 ? rc
+		      : mpib_broker_quiescent(p->broker, why, MPIB_WHY_MAX);
+}
+
+static void source_on_look(void *arg);
+
+static void look_again(struct mpib_upgrade *u)
+{
+	mpib_timer_arm(&u->proxy->loop, &u->timer, LOOK, source_on_look, u);
+}
+
+static void source_fence(struct mpib_upgrade *u)
+{
+	struct mpib_proxy *p = u->proxy;
+	char why[MPIB_WHY_MAX];
+
+	mpib_engine_leave(p->engine);
+	if (!mpib_engine_left(p->engine)) {
+		if (mpib_loop_now(&p->loop) > u->deadline)
+			mpib_upgrade_give_up(
+				u, "another node does not stop its end of the "
+				   "rails (see mpibctl peers)");
+		else
+			look_again(u);
+		return;
+	}
+	mpib_engine_halt(p->engine);
+	/* Something may have arrived with the last of it. */
+	if (source_settled(u, why) == 0 && mpib_engine_left(p->engine)) {
+		source_hand_over(u);
+		return;
+	}
+	if (mpib_loop_now(&p->loop) > u->deadline) {
+		mpib_upgrade_give_up(u, "%s", why);
+	} else if (mpib_engine_run(p->engine) < 0) {
+		mpib_upgrade_give_up(u, "a shard does not start again");
+	} else {
+		look_again(u);
+	}
+}
+
+static void send_clients(struct mpib_upgrade *u)
+{
+	struct mpib_proxy *p = u->proxy;
+	struct mpib_serial serial;
+	int rc;
+
+	mpib_serial_pack(&serial);
+	mpib_clients_serialize(&serial, p);
+	rc = mpib_channel_send(u->sock, MPIB_CHANNEL_CLIENTS, &serial);
+	mpib_serial_fini(&serial);
+	if (rc < 0) {
+		mpib_upgrade_give_up(u, "%s", mpib_source_last_error(rc, NULL));
+		return;
+	}
+	u->state = MPIB_UPGRADE_MAPPING;
+	mpib_timer_arm(&p->loop, &u->timer, MAP_LIMIT, source_on_look, u);
+}
+
+static void source_settle(struct mpib_upgrade *u)
+{
+	struct mpib_proxy *p = u->proxy;
+	char why[MPIB_WHY_MAX];
+	int rc = source_settled(u, why);
+
+	if (rc == -EBUSY || mpib_loop_now(&p->loop) > u->deadline) {
+		mpib_upgrade_give_up(u, "%s", why);
+		return;
+	}
+	if (rc < 0)
+		look_again(u);
+	else
+		send_clients(u);
+}
+
+static void source_on_look(void *arg)
+{
+	struct mpib_upgrade *u = arg;
+
+	if (u->state == MPIB_UPGRADE_MAPPING)
+		mpib_upgrade_give_up(
+			u,
+			"the new mpib-proxy does not get hold of the "
+			"clients' memory within %llu s",
+			MAP_LIMIT / MPIB_SEC);
+	else if (u->state == MPIB_UPGRADE_SETTLING)
+		source_settle(u);
+	else
+		source_fence(u);
+}
+
+void mpib_source_settle(struct mpib_upgrade *u)
+{
+	struct mpib_proxy *p = u->proxy;
+
+	u->state = MPIB_UPGRADE_SETTLING;
+	u->deadline = mpib_loop_now(&p->loop) + SETTLE_LIMIT;
+	proxy_clients_pause(&p->clients, true);
+	mpib_broker_hold(p->broker, true);
+	mpib_proxy_http(p, false);
+	source_settle(u);
+}
+
+void mpib_source_fence(struct mpib_upgrade *u)
+{
+	u->state = MPIB_UPGRADE_FENCING;
+	u->deadline = mpib_loop_now(&u->proxy->loop) + FENCE_LIMIT;
+	u->began_ns = mpib_now_ns();
+	mpib_loop_del(&u->proxy->loop, &u->watch);
+	source_fence(u);
+}
+
+int mpib_source_undo(struct mpib_upgrade *u)
+{
+	struct mpib_proxy *p = u->proxy;
+	int rc = 0;
+
+	if (u->state >= MPIB_UPGRADE_FENCING) {
+		rc = mpib_engine_run(p->engine);
+		mpib_engine_stay(p->engine);
+	}
+	if (u->state >= MPIB_UPGRADE_SETTLING) {
+		mpib_broker_hold(p->broker, false);
+		proxy_clients_pause(&p->clients, false);
+		mpib_proxy_http(p, true);
+	}
+	return rc;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attached processes and the regions they registered.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "engine/conn/conn.h"
+#include "engine/rail/absent.h"
+
+static void client_on_open(struct mpib_msg *msg)
+{
+	struct engine_client *a =
+		(struct engine_client *)((char *)msg -
+					 offsetof(struct engine_client, msg));
+
+	TAILQ_INSERT_TAIL(&a->shard->clients, a, link);
+}
+
+int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
+		       struct mpib_submit *submit, struct mpib_reply *reply,
+		       struct engine_client **client)
+{
+	struct engine_client *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->mr = calloc(MPIB_MRS_MAX, sizeof(*a->mr));
+	a->mr_made = calloc(MPIB_MRS_MAX, sizeof(*a->mr_made));
+	if (!a->mr || !a->mr_made) {
+		free(a->mr);
+		free(a->mr_made);
+		free(a);
+		return -ENOMEM;
+	}
+	a->shard = tenant->shard;
+	mpib_drr_init(&a->drr, &tenant->drr);
+	a->tenant = tenant;
+	mpib_tenant_hold(tenant);
+	a->id = id;
+	a->submit = submit;
+	a->reply = reply;
+	a->shard->attachments_made++;
+	mpib_mailbox_send(&a->shard->mailbox, &a->msg, client_on_open);
+	*client = a;
+	return 0;
+}
+
+void engine_client_qos(struct engine_client *client, uint32_t weight,
+		       uint64_t rate)
+{
+	mpib_drr_set(&client->drr, weight, rate);
+}
+
+uint32_t engine_client_id(const struct engine_client *client)
+{
+	return client->id;
+}
+
+static void client_on_close(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct engine_client *a = call->what;
+
+	TAILQ_REMOVE(&a->shard->clients, a, link);
+	mpib_call_done(a->shard, call, 0);
+}
+
+struct closing {
+	struct engine_client *a;
+	mpib_done_fn *done;
+	void *arg;
+};
+
+static void client_closed(void *arg, int status)
+{
+	struct closing *c = arg;
+
+	c->a->shard->attachments_made--;
+	engine_client_free(c->a);
+	c->done(c->arg, status);
+	free(c);
+}
+
+void engine_client_close(struct engine_client *client, mpib_done_fn *done,
+			 void *arg)
+{
+	struct closing *c = mpib_xcalloc(sizeof(*c));
+	struct mpib_call *call;
+
+	*c = (struct closing){ client, done, arg };
+	call = mpib_call_new(client, client_closed, c);
+	mpib_mailbox_send(&client->shard->mailbox, &call->msg, client_on_close);
+}
+
+static void client_dereg(struct mpib_mr *mr)
+{
+	struct mpib_shard *s = mr->client->shard;
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (mr->mr[r])
+			s->rail[r].verbs->dereg_mr(mr->mr[r]);
+	}
+	free(mr);
+}
+
+void engine_client_free(struct engine_client *a)
+{
+	for (unsigned h = 0; h < MPIB_MRS_MAX; h++) {
+		struct mpib_mr *mr = a->mr_made[h];
+
+		if (!mr)
+			continue;
+		if (mr->del) {
+			free(mr->del->arg); /* struct deleting */
+			free(mr->del);
+		}
+		client_dereg(mr);
+	}
+	mpib_tenant_put(a->tenant);
+	free(a->mr);
+	free(a->mr_made);
+	free(a);
+}
+
+static int access_to(const struct mpib_mr_attr *attr,
+		     const struct mpib_verbs *verbs)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+	if (!attr->strict)
+		access |= IBV_ACCESS_RELAXED_ORDERING;
+	/* Looking at every page once more takes a tenth of a second a GiB. */
+	if (attr->present && verbs->on_demand)
+		access |= IBV_ACCESS_ON_DEMAND;
+	return access;
+}
+
+static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
+{
+	struct engine_client *a = mr->client;
+	uint8_t away = mpib_shard_absent(a->shard);
+
+	if (mpib_shard_some_rail(a->shard) < 0)
+		return -ENETDOWN;
+	for (unsigned r = 0; r < a->shard->engine->cfg.rails; r++) {
+		struct mpib_rail *rail = &a->shard->rail[r];
+		struct ibv_pd *pd = a->tenant->pd[r];
+		int access = access_to(attr, rail->verbs);
+		const char *call = attr->dmabuf_fd >= 0 ? "ibv_reg_dmabuf_mr"
+							: "ibv_reg_mr";
+		int rc;
+
+		if (away >> r & 1)
+			continue;
+		if (attr->dmabuf_fd >= 0)
+			rc = rail->verbs->reg_dmabuf_mr(
+				pd, attr->dmabuf_offset, attr->len, mr->addr,
+				attr->dmabuf_fd, access, &mr->mr[r]);
+		else
+			rc = rail->verbs->reg_mr(pd, attr->addr, attr->len,
+						 mr->addr, access, &mr->mr[r]);
+		if (rc < 0)
+			return mpib_last_error(a->shard->engine, r, call, rc);
+		mr->rkey[r] = mr->mr[r]->rkey;
+	}
+	return 0;
+}
+
+static void on_mr_add(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_mr *mr = call->what;
+
+	mr->client->mr[mr->handle] = mr;
+	mpib_call_done(mr->client->shard, call, 0);
+}
+
+int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
+		 uint32_t handle, struct mpib_mr **made)
+{
+	struct mpib_mr *mr = calloc(1, sizeof(*mr));
+	int rc;
+
+	if (!mr)
+		return -ENOMEM;
+	mr->client = a;
+	mr->handle = handle;
+	mr->addr = (uint64_t)(uintptr_t)attr->addr;
+	mr->len = attr->len;
+	rc = client_reg(mr, attr);
+	if (rc < 0) {
+		client_dereg(mr);
+		return rc;
+	}
+	a->mr_made[handle] = *made = mr;
+	return 0;
+}
+
+int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
+		uint32_t *handle, mpib_done_fn *done, void *arg)
+{
+	struct mpib_call *call;
+	struct mpib_mr *mr;
+	uint32_t h = 1;
+	int rc;
+
+	while (h < MPIB_MRS_MAX && client->mr_made[h])
+		h++;
+	if (h == MPIB_MRS_MAX)
+		return -ENOSPC;
+	rc = mpib_mr_make(client, attr, h, &mr);
+	if (rc < 0)
+		return rc;
+	*handle = h;
+	call = mpib_call_new(mr, done, arg);
+	mpib_mailbox_send(&client->shard->mailbox, &call->msg, on_mr_add);
+	return 0;
+}
+
+void mpib_mr_unref(struct mpib_mr *mr)
+{
+	struct mpib_call *del = mr->del;
+
+	assert(mr->refs > 0);
+	if (--mr->refs > 0 || !del)
+		return;
+	mr->del = NULL;
+	mpib_call_done(mr->client->shard, del, 0);
+}
+
+static void break_users(struct mpib_mr *mr)
+{
+	struct engine_client *a = mr->client;
+
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+		struct engine_conn *f = a->conn[i];
+
+		if (f && (f->is_sender ? mpib_sender_uses(f, mr)
+				       : mpib_receiver_uses(f, mr)))
+			engine_conn_break(f, -ECANCELED,
+					  "its memory was deregistered");
+	}
+}
+
+static void on_mr_del(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_mr *mr = call->what;
+
+	mr->client->mr[mr->handle] = NULL;
+	mpib_mr_ref(mr); /* so that the last user does not answer yet */
+	mr->del = call;
+	if (mr->refs > 1)
+		break_users(mr);
+	mpib_mr_unref(mr);
+}
+
+struct deleting {
+	struct mpib_mr *mr;
+	mpib_done_fn *done;
+	void *arg;
+};
+
+static void client_deleted(void *arg, int status)
+{
+	struct deleting *d = arg;
+
+	d->mr->client->mr_made[d->mr->handle] = NULL;
+	client_dereg(d->mr);
+	d->done(d->arg, status);
+	free(d);
+}
+
+int mpib_mr_del(struct engine_client *client, uint32_t handle,
+		mpib_done_fn *done, void *arg)
+{
+	struct mpib_mr *mr;
+	struct deleting *d;
+	struct mpib_call *call;
+
+	mr = handle < MPIB_MRS_MAX ? client->mr_made[handle] : NULL;
+	if (!mr || mr->dead)
+		return -ENOENT;
+	d = malloc(sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	mr->dead = true;
+	*d = (struct deleting){ mr, done, arg };
+	call = mpib_call_new(mr, client_deleted, d);
+	mpib_mailbox_send(&client->shard->mailbox, &call->msg, on_mr_del);
+	return 0;
+}

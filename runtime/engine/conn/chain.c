@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/conn/chain.h"
+
+#include <endian.h>
+
+#include "engine/lane/spread.h"
+#include "engine/measure/count.h"
+
+static struct ibv_send_wr *chain_add(struct mpib_chain *c, uint64_t from,
+				     uint32_t len, uint32_t lkey)
+{
+	struct ibv_sge *sge = &c->sge[c->n];
+	struct ibv_send_wr *wr = &c->wr[c->n++];
+
+	*sge = (struct ibv_sge){ .addr = from, .length = len, .lkey = lkey };
+	*wr = (struct ibv_send_wr){ .opcode = IBV_WR_RDMA_WRITE,
+				    .sg_list = sge,
+				    .num_sge = len ? 1 : 0 };
+	return wr;
+}
+
+void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
+		      unsigned rail, const struct mpib_span *span)
+{
+	struct ibv_send_wr *wr =
+		chain_add(c, span->from, span->len,
+			  span->len ? span->mr->mr[rail]->lkey : 0);
+
+	(void)f;
+	wr->wr.rdma.remote_addr = span->to;
+	wr->wr.rdma.rkey = span->rkey;
+	c->bytes += span->len;
+}
+
+static struct ibv_send_wr *add_record(struct engine_conn *f,
+				      struct mpib_chain *c, unsigned rail,
+				      const struct mpib_record *record)
+{
+	const struct mpib_record *table = f->tables.out;
+	uint64_t off = (uint64_t)(record - table) * sizeof(*record);
+	struct ibv_send_wr *wr =
+		chain_add(c, (uint64_t)(uintptr_t)record, sizeof(*record),
+			  f->tables.lkey[rail]);
+
+	wr->wr.rdma.remote_addr = f->remote.addr + off;
+	wr->wr.rdma.rkey = f->remote.rkey[rail];
+	if (f->shard->rail[rail].port.max_inline >= sizeof(*record))
+		wr->send_flags |= IBV_SEND_INLINE;
+	return wr;
+}
+
+void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
+		    uint32_t imm, struct mpib_record *record)
+{
+	struct ibv_send_wr *wr;
+
+	if (record) {
+		wr = add_record(f, c, rail, record);
+	} else {
+		wr = chain_add(c, 0, 0, 0);
+		wr->wr.rdma.remote_addr = f->remote.addr;
+		wr->wr.rdma.rkey = f->remote.rkey[rail];
+	}
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htobe32(imm);
+}
+
+void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
+		     const struct mpib_span *span, uint32_t imm,
+		     struct mpib_record *record)
+{
+	struct ibv_send_wr *wr;
+
+	if (span->len == 0) {
+		mpib_chain_imm(f, c, rail, imm, record);
+		return;
+	}
+	if (record)
+		add_record(f, c, rail, record);
+	mpib_chain_write(f, c, rail, span);
+	wr = &c->wr[c->n - 1];
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htobe32(imm);
+}
+
+void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
+		     struct mpib_lane_qp *q, uint32_t op)
+{
+	unsigned n = c->n;
+
+	for (unsigned i = 0; i < n; i++)
+		c->wr[i].wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op);
+	c->wr[n - 1].wr_id = mpib_wr_tag(MPIB_WR_OP, f->id, op);
+	c->wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
+
+	mpib_count_post(f, q, n, c->bytes,
+			c->wr[n - 1].opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
+	mpib_qp_post(q, c->wr, n);
+}
+
+uint8_t mpib_chain_bare(const struct mpib_lane *lane,
+			const struct mpib_chain *chain)
+{
+	uint8_t mask = 0;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		const struct ibv_send_wr *last;
+
+		if (!chain[r].n || !lane->via[r].vqp)
+			continue;
+		last = &chain[r].wr[chain[r].n - 1];
+		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
+		    mpib_spread_waits(last->num_sge ? last->sg_list->length
+						    : 0))
+			mask |= (uint8_t)(1u << r);
+	}
+	return mask;
+}
+
+/* One WR of the chain, to be cut. */
+static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
+{
+	struct mpib_vsend v = {
+		.remote = wr->wr.rdma.remote_addr,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.devices = 1,
+		.key[0].rkey = wr->wr.rdma.rkey,
+		.more = true,
+	};
+
+	if (wr->num_sge) {
+		v.local = wr->sg_list->addr;
+		v.length = wr->sg_list->length;
+		v.key[0].lkey = wr->sg_list->lkey;
+	}
+	return v;
+}
+
+/* The IMM of the slot, with what it carries. */
+static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
+{
+	v->more = false;
+	v->imm = be32toh(wr->imm_data);
+	v->control.remote = wr->wr.rdma.remote_addr;
+	v->control.rkey = wr->wr.rdma.rkey;
+	if (wr->num_sge) {
+		v->control.local = wr->sg_list->addr;
+		v->control.length = wr->sg_list->length;
+		v->control.lkey = wr->sg_list->lkey;
+		v->control.copied = wr->send_flags & IBV_SEND_INLINE;
+	}
+}
+
+void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
+		       struct mpib_lane_qp *q, uint32_t op)
+{
+	const struct ibv_send_wr *last = &c->wr[c->n - 1];
+	bool imm = last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	struct mpib_vqp *vqp = f->lane->via[q->rail].vqp;
+	unsigned n = c->n - imm; /* WRs that are payload */
+	uint32_t wrs = imm;
+
+	for (unsigned i = 0; i < n || (i == 0 && imm); i++) {
+		struct mpib_vsend v = chain_part(&c->wr[i]);
+
+		if (n == 0)
+			v.length = 0; /* it goes with the IMM */
+		v.on = (uint16_t)(q - f->lane->qp[q->rail]);
+		v.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op);
+		if (i + 1 >= n) {
+			v.wr_id = mpib_wr_tag(MPIB_WR_OP, f->id, op);
+			v.flags = IBV_SEND_SIGNALED;
+			if (imm)
+				chain_tell(&v, last);
+		}
+		wrs += mpib_vqp_wrs(vqp, v.length);
+		/* Who posts has asked mpib_spread_room(). */
+		mpib_vqp_post_send(vqp, &v);
+	}
+	mpib_count_post(f, q, wrs, c->bytes, imm);
+}

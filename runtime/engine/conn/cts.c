@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clear-to-send: the receiver's entries, written into the sender's table by
+ * RDMA on one QP of the home rail.
+ */
+#include <mpib/wire.h>
+
+#include "engine/conn/chain.h"
+#include "engine/conn/report.h"
+#include "engine/measure/count.h"
+
+void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
+		    const struct mpib_mr *mr, uint64_t addr)
+{
+	struct mpib_cts *cts = f->tables.out;
+
+	cts += f->rx.next % MPIB_SLOTS;
+	*cts = (struct mpib_cts){
+		.addr = addr,
+		.len = d->len,
+		.pos = d->pos,
+		.total = d->total,
+		.msg = f->req[d->req].msg,
+		.tag = d->tag,
+		.n = d->n,
+		.idx = d->idx,
+		.seq = f->rx.next + 1,
+	};
+	for (unsigned r = 0; mr && r < f->lane->rails; r++)
+		cts->rkey[r] = mr->rkey[r];
+}
+
+/* As many entries in one WRITE as lie together in the table. */
+static unsigned cts_run(uint64_t first, uint64_t end)
+{
+	uint64_t n = end - first, edge = MPIB_SLOTS - first % MPIB_SLOTS;
+
+	return (unsigned)(n < edge ? n : edge);
+}
+
+/* Entries that may go without a signal: at any depth of the SQ a replay, and so
+ * anything else, has room as soon as all that was signalled is answered. */
+static uint32_t quiet_most(const struct mpib_lane *lane)
+{
+	uint32_t most = lane->shard->engine->cfg.cts_signal;
+	uint32_t fit = lane->depth > MPIB_REPLAY_WRS
+			       ? lane->depth - MPIB_REPLAY_WRS
+			       : 1;
+
+	return most < fit ? most : fit;
+}
+
+void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len)
+{
+	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
+	struct ibv_sge sge = {
+		.addr = (uint64_t)(uintptr_t)f->tables.out + off,
+		.length = len,
+		.lkey = f->tables.lkey[q->rail],
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	struct mpib_rail *rail = &f->shard->rail[q->rail];
+
+	wr.wr.rdma.remote_addr = f->remote.addr + off;
+	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
+	if (sge.length <= rail->port.max_inline)
+		wr.send_flags |= IBV_SEND_INLINE;
+	/* Unsignalled writes leave the SQ with the next signalled one. */
+	q->cts_unsignaled += (len + 63) / 64;
+	if (q->cts_unsignaled >= quiet_most(f->lane) ||
+	    mpib_budget_is_tight(&rail->budget)) {
+		wr.send_flags |= IBV_SEND_SIGNALED;
+		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
+		q->cts_unsignaled = 0;
+	}
+	f->wrote |= (uint8_t)(1u << q->rail);
+	mpib_count_post(f, q, 1, 0, false);
+	mpib_qp_post(q, &wr, 1);
+}
+
+static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
+{
+	unsigned home = engine_conn_home(f);
+	struct mpib_cts *cts = f->tables.out;
+	size_t at = first % MPIB_SLOTS;
+
+	if (f->lane->delivered)
+		cts[at + n - 1].ended = f->rx.acked = f->rx.tail;
+	f->n[home].cts += n;
+	f->lane->n[home].cts += n;
+	f->shard->rail[home].n.n.cts += n;
+	mpib_unsignaled_write(f, at * sizeof(*cts), n * (uint32_t)sizeof(*cts));
+}
+
+/* After a fence the run may begin with slots that ended: their requests are over,
+ * and what has those places and numbers now was not posted. */
+static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
+{
+	uint64_t now = f->shard->now, i = first;
+
+	for (i = i < f->rx.tail ? f->rx.tail : i; i < first + n; i++) {
+		struct mpib_slot *s = &f->rx.slot[i % MPIB_SLOTS];
+		struct engine_request *r = &f->req[s->req];
+
+		if (s->state == MPIB_SLOT_CANCELLED)
+			continue;
+		s->posted = now;
+		mpib_report_post(f, s->req, engine_conn_home(f),
+				 engine_conn_cts_qp(f)->qpn, 0);
+		if (!r->posted)
+			mpib_record(f, MPIB_TIME_SUBMIT_POST, now - r->since);
+		r->posted = true;
+	}
+}
+
+/* From *next up to end; how many. */
+static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
+{
+	/* While no rail is open its QPs are the control thread's. */
+	bool open = f->lane->open & 1u << engine_conn_home(f);
+	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
+	int posted = 0;
+
+	while (*next != end && !f->broken) {
+		unsigned n = cts_run(*next, end);
+
+		if (!open || mpib_qp_room(q) == 0) {
+			mpib_stall(f, MPIB_STALL_SQ);
+			break;
+		}
+		post_run(f, *next, n);
+		mpib_unstall(f);
+		note_posted(f, *next, n);
+		*next += n;
+		posted += (int)n;
+	}
+	return posted;
+}
+
+int mpib_receiver_post_cts(struct engine_conn *f)
+{
+	struct mpib_receiver *rx = &f->rx;
+	int posted = 0;
+
+	if (rx->cts_again != rx->cts_posted)
+		posted += post_runs(f, &rx->cts_again, rx->cts_posted);
+	if (rx->cts_again == rx->cts_posted) {
+		posted += post_runs(f, &rx->cts_posted, rx->next);
+		rx->cts_again = rx->cts_posted;
+	}
+	return posted;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which send a receive takes. Receives are answered in the order posted, and
+ * each buffer takes the oldest send of its tag that is left: so the n-th send
+ * of a tag goes to the n-th buffer of that tag, in whatever order tags come.
+ * Sends of other tags wait where they are, and those behind go past them.
+ */
+#include "engine/conn/conn.h"
+
+/* Index i, to the front; those before it stay in their order. */
+static void to_front(struct mpib_sender *tx, uint32_t i)
+{
+	struct send_range e = tx->ext[i % SEND_RANGES];
+
+	for (; i != tx->ext_tail; i--)
+		tx->ext[i % SEND_RANGES] = tx->ext[(i - 1) % SEND_RANGES];
+	tx->ext[i % SEND_RANGES] = e;
+}
+
+/* Of a receive that is not whole no buffer becomes free again: what did not fit
+ * it once never will, and is looked at once. */
+static uint32_t first_unseen(struct mpib_sender *tx)
+{
+	if (tx->looked_for != tx->cts_next ||
+	    (int32_t)(tx->looked - tx->ext_tail) < 0) {
+		tx->looked_for = tx->cts_next;
+		tx->looked = tx->ext_tail;
+	}
+	return tx->looked;
+}
+
+bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
+{
+	struct mpib_sender *tx = &f->tx;
+	uint32_t i = first_unseen(tx);
+
+	/* One that found no room is in front. */
+	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
+		return true;
+	while (i != tx->ext_head && !fits(f, &tx->ext[i % SEND_RANGES], tag))
+		i++;
+	tx->looked = i;
+	if (i == tx->ext_head)
+		return false;
+	to_front(tx, i);
+	return true;
+}
+
+bool mpib_match_none(const struct engine_conn *f)
+{
+	const struct mpib_sender *tx = &f->tx;
+
+	return tx->ext_head == tx->ext_tail ||
+	       (tx->looked_for == tx->cts_next && tx->looked == tx->ext_head);
+}
+
+static bool is_of(const struct engine_conn *f, const struct send_range *e,
+		  int32_t req)
+{
+	(void)f;
+	return e->req == req;
+}
+
+void mpib_match_forget(struct engine_conn *f, uint8_t req)
+{
+	f->tx.looked = f->tx.ext_tail;
+	while (mpib_match(f, is_of, req))
+		mpib_sender_pop(f);
+}

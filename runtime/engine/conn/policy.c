@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The share of each rail in what a connection sends, by the policy in force.
+ */
+#include <mpib/agent.h>
+
+#include "engine/conn/conn.h"
+#include "engine/split/policy.h"
+
+static uint32_t hint_slot(const struct engine_conn *f)
+{
+	/* Relaxed: the control thread writes a whole number and nothing that
+	 * goes with it. */
+	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
+}
+
+/* No agent, no slot, or a slot that makes no sense: nothing on SUP. */
+static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
+{
+	const struct mpib_hint_shm *shm = f->shard->engine->hints;
+	uint32_t slot = hint_slot(f);
+
+	if (!shm || slot >= MPIB_HINT_MAX_ENTRIES)
+		return NULL;
+	return &shm->entries[slot];
+}
+
+static uint32_t read_hint(struct engine_conn *f)
+{
+	const struct mpib_hint_entry *entry = hint_of(f);
+	uint32_t sup_bw = entry ? mpib_hint_read(entry, f->hint) : 0;
+
+	if (sup_bw > MPIB_SUP_BW_ALL)
+		sup_bw = MPIB_SUP_BW_ALL;
+	if (sup_bw != f->hint) {
+		f->hint = sup_bw;
+		f->hint_since = f->shard->now;
+	}
+	return sup_bw;
+}
+
+static bool small_and_far(const struct engine_conn *f, uint32_t total)
+{
+	return f->lane->path == MPIB_PATH_INTER &&
+	       total <= f->shard->engine->cfg.bdp;
+}
+
+uint32_t mpib_get_sup_bw(struct engine_conn *conn, uint32_t total, uint32_t pos,
+			 uint32_t len)
+{
+	const struct mpib_engine_config *cfg = &conn->shard->engine->cfg;
+	struct mpib_lane *lane = conn->lane;
+
+	if (lane->rails < MPIB_RAILS)
+		return 0;
+	switch ((enum mpib_mode)cfg->mode) {
+	case MPIB_MODE_VANILLA:
+		return lane->path == MPIB_PATH_INTRA ? UINT32_MAX : 0;
+	case MPIB_MODE_ADVANCED:
+		if (small_and_far(conn, total))
+			return 0;
+		return pos ? conn->hint : read_hint(conn);
+	case MPIB_MODE_ADAPTIVE:
+		return mpib_adapt_share(&lane->adapt, lane->track, total, len,
+					conn->shard->now);
+	case MPIB_MODE_STATIC:
+		break;
+	}
+	/* Relaxed: mpib_engine_tune() changes it between any two send ops. */
+	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
+}
+
+void mpib_split(struct engine_conn *conn, uint32_t total, uint32_t pos,
+		uint32_t len, uint32_t *rail)
+{
+	uint8_t use = conn->lane->use;
+	uint32_t sup = 0;
+
+	/* A rail that is out of use gets nothing, whatever the policy says. */
+	if (__builtin_expect(use != conn->lane->all, 0))
+		sup = use & 1u << MPIB_RAIL_SUP ? len : 0;
+	else if (len)
+		sup = mpib_sup_bytes(mpib_get_sup_bw(conn, total, pos, len),
+				     len);
+	rail[MPIB_RAIL_SUP] = sup;
+	rail[MPIB_RAIL_SOUT] = len - sup;
+}
+
+uint8_t mpib_policy_home(const struct mpib_lane *lane)
+{
+	const struct mpib_engine_config *cfg = &lane->shard->engine->cfg;
+	bool sup = false;
+
+	if (cfg->mode == MPIB_MODE_VANILLA)
+		sup = lane->path == MPIB_PATH_INTRA;
+	else if (cfg->mode == MPIB_MODE_STATIC)
+		sup = cfg->sup_bw >= MPIB_SUP_BW_ALL;
+	return sup && lane->rails > 1 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
+}
+
+/* As the next message will find it; the one that is under way has its own. */
+static uint32_t hint_in_force(struct engine_conn *f)
+{
+	bool between = !f->is_sender || f->tx.pos == 0;
+
+	return between ? read_hint(f) : f->hint;
+}
+
+/* When the rails that are not in use failed, the last of them; 0: none did. */
+static uint64_t failed_at(const struct mpib_lane *lane)
+{
+	uint64_t at = 0;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (!(lane->use >> r & 1) && lane->stop[r].fault_ns > at)
+			at = lane->stop[r].fault_ns;
+	}
+	return at;
+}
+
+/* The policy's own, all rails being in use; when it became so, 0: always. */
+static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
+{
+	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
+	const struct mpib_lane *lane = f->lane;
+
+	switch ((enum mpib_mode)cfg->mode) {
+	case MPIB_MODE_VANILLA:
+		why->source = MPIB_SPLIT_ISOLATION;
+		why->sup_bw =
+			lane->path == MPIB_PATH_INTRA ? MPIB_SUP_BW_ALL : 0;
+		return 0;
+	case MPIB_MODE_ADVANCED:
+		why->source = MPIB_SPLIT_HINT;
+		why->hint_slot = hint_slot(f);
+		why->sup_bw = hint_of(f) ? hint_in_force(f) : 0;
+		return f->hint_since;
+	case MPIB_MODE_ADAPTIVE:
+		why->source = MPIB_SPLIT_ADAPTIVE;
+		why->sup_bw = lane->adapt.share;
+		return lane->adapt.since;
+	case MPIB_MODE_STATIC:
+		break;
+	}
+	why->sup_bw = __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
+{
+	const struct mpib_lane *lane = conn->lane;
+	uint64_t since = 0;
+
+	*why = (struct mpib_split_why){ .source = MPIB_SPLIT_STATIC,
+					.hint_slot = UINT32_MAX };
+	if (lane->rails < MPIB_RAILS) {
+		/* There is no other rail, and isolation may be why. */
+		if (conn->shard->engine->cfg.mode == MPIB_MODE_VANILLA)
+			why->source = MPIB_SPLIT_ISOLATION;
+	} else if (lane->use != lane->all) {
+		why->source = MPIB_SPLIT_FAILOVER;
+		why->sup_bw =
+			lane->use & 1u << MPIB_RAIL_SUP ? MPIB_SUP_BW_ALL : 0;
+		since = failed_at(lane);
+	} else {
+		since = policy_chosen(conn, why);
+	}
+	/* For this connection it is not so for longer than it is there. */
+	if (since < conn->since)
+		since = conn->since;
+	why->age_ns = conn->shard->now > since ? conn->shard->now - since : 0;
+}

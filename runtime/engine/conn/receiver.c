@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The receiving end: slots, CTS, and the IMMs that end them. Which rails to
+ * wait for is learnt from the first IMM of a slot.
+ */
+#include <mpib/wire.h>
+#include <string.h>
+
+#include "engine/conn/report.h"
+#include "engine/measure/count.h"
+
+static struct mpib_slot *slot_at(struct engine_conn *f, uint64_t number)
+{
+	return &f->rx.slot[number % MPIB_SLOTS];
+}
+
+/* For a whole group: a slot is reused only after the peer read its CTS. */
+bool mpib_receiver_room(const struct engine_conn *f)
+{
+	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= MPIB_SLOTS;
+}
+
+static bool receiver_well_formed(const struct mpib_desc *d)
+{
+	return (d->op & MPIB_OP_MASK) == MPIB_OP_RECV && d->n >= 1 &&
+	       d->n <= MPIB_GROUP_MAX && d->idx < d->n &&
+	       d->req < MPIB_REQUESTS && d->gen != 0 &&
+	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
+	       d->len <= d->total - d->pos && (d->len > 0 || d->total == 0) &&
+	       (d->n == 1 || d->len == d->total);
+}
+
+/* Takes over the hold on mr. */
+static void open_slot(struct engine_conn *f, const struct mpib_desc *d,
+		      struct mpib_mr *mr, uint64_t addr)
+{
+	struct mpib_slot *s = slot_at(f, f->rx.next);
+
+	mpib_cts_write(f, d, mr, addr);
+	*s = (struct mpib_slot){
+		.state = d->idx ? MPIB_SLOT_MEMBER : MPIB_SLOT_POSTED,
+		.req = d->req,
+		.n = d->n,
+		.idx = d->idx,
+		.pos = d->pos,
+		.len = d->len,
+		.mr = mr,
+	};
+	f->rx.next++;
+	if (!f->on_cts) {
+		f->on_cts = true;
+		TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
+	}
+}
+
+static int take_member(struct engine_conn *f, const struct mpib_desc *d)
+{
+	const struct mpib_desc *first = &f->rx.group[0];
+	struct mpib_mr *mr;
+	uint64_t addr;
+	int rc;
+
+	if (d->idx != f->rx.group_got ||
+	    (d->idx && (d->n != first->n || d->req != first->req ||
+			d->gen != first->gen)))
+		return -EINVAL;
+	rc = d->idx ? 0 : engine_conn_feed(f, d);
+	if (rc < 0)
+		return rc;
+	f->rx.group[f->rx.group_got++] = *d;
+	if (f->rx.group_got < d->n)
+		return 1;
+
+	for (unsigned i = 0; i < d->n; i++) {
+		rc = engine_conn_hold(f, &f->rx.group[i], &mr, &addr);
+		if (rc < 0)
+			return rc;
+		open_slot(f, &f->rx.group[i], mr, addr);
+	}
+	f->rx.group_got = 0;
+	return 1;
+}
+
+int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d)
+{
+	const struct engine_request *r;
+	struct mpib_mr *mr;
+	uint64_t addr;
+	int rc;
+
+	if (!receiver_well_formed(d))
+		return -EINVAL;
+	r = &f->req[d->req];
+	if (d->pos > 0 && !r->active && r->gen == d->gen)
+		return 1; /* the message ended before this part */
+	if (d->n > 1 || f->rx.group_got)
+		return take_member(f, d);
+
+	rc = engine_conn_hold(f, d, &mr, &addr);
+	if (rc < 0)
+		return rc;
+	rc = engine_conn_feed(f, d);
+	if (rc < 0) {
+		if (mr)
+			mpib_mr_unref(mr);
+		return rc;
+	}
+	if (d->tag >= 0)
+		f->remote_rank = d->tag;
+	open_slot(f, d, mr, addr);
+	return 1;
+}
+
+static void receiver_release(struct mpib_slot *s)
+{
+	if (s->mr)
+		mpib_mr_unref(s->mr);
+	s->mr = NULL;
+}
+
+/* What is posted beyond the end of a message will not be written: the sender
+ * skips those CTS. */
+static void cancel_rest(struct engine_conn *f, unsigned req)
+{
+	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
+		struct mpib_slot *s = slot_at(f, i);
+
+		if (s->req != req || s->state != MPIB_SLOT_POSTED)
+			break;
+		s->state = MPIB_SLOT_CANCELLED;
+		receiver_release(s);
+	}
+}
+
+/* A record counts only when it was written for this very slot. */
+bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
+			  struct mpib_record *rec)
+{
+	const struct mpib_record *table = f->tables.in;
+
+	*rec = table[number % MPIB_SLOTS];
+	return rec->seq == number + 1;
+}
+
+static void count_rx(struct engine_conn *f, const uint32_t *rail)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		f->n[r].rx_bytes += rail[r];
+		f->lane->n[r].rx_bytes += rail[r];
+		f->shard->rail[r].n.n.rx_bytes += rail[r];
+	}
+}
+
+/* The oldest slot, with those of its group. */
+static void free_slots(struct engine_conn *f, struct mpib_slot *s)
+{
+	for (unsigned i = 0, n = s->n; i < n; i++) {
+		struct mpib_slot *m = slot_at(f, f->rx.tail + i);
+
+		receiver_release(m);
+		m->state = MPIB_SLOT_FREE;
+	}
+}
+
+static int end_group(struct engine_conn *f, struct mpib_slot *s,
+		     const struct mpib_record *rec)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		if (rec->size[i] > slot_at(f, f->rx.tail + i)->len)
+			return -EPROTO;
+		sum += rec->size[i];
+	}
+	free_slots(f, s);
+	engine_conn_finish(f, s->req,
+			   (int32_t)(sum > MPIB_SIZE_MAX ? MPIB_SIZE_MAX : sum),
+			   rec->size, s->n);
+	return 0;
+}
+
+/* byte_len of the IMMs, checked against v1's rounded size. */
+static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
+		       uint32_t *bytes)
+{
+	uint64_t sum = (uint64_t)s->rail[0] + s->rail[1];
+
+	if (sum > s->len || s->n > 1)
+		return -EPROTO;
+	if (f->lane->imm_version == MPIB_IMM_V1 &&
+	    s->size_q != mpib_size_q(sum))
+		return -EPROTO;
+	*bytes = (uint32_t)sum;
+	return 0;
+}
+
+static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
+		    const struct mpib_record *rec)
+{
+	struct engine_request *r = &f->req[s->req];
+	uint32_t bytes, end;
+	bool last;
+	int rc;
+
+	if (recorded) {
+		if (rec->size[0] < s->pos || rec->size[0] > r->total)
+			return -EPROTO;
+		bytes = rec->size[0] - s->pos;
+		bytes = bytes < s->len ? bytes : s->len;
+		end = s->pos + bytes;
+		last = end == rec->size[0];
+	} else {
+		rc = size_by_imm(f, s, &bytes);
+		if (rc < 0)
+			return rc;
+		end = s->pos + bytes;
+		last = bytes < s->len || end == r->total;
+	}
+	receiver_release(s);
+	s->state = MPIB_SLOT_FREE;
+	if (!r->active)
+		return 0;
+	r->done = end;
+	if (!last) {
+		engine_conn_progress(f, s->req, end);
+		return 0;
+	}
+	cancel_rest(f, s->req);
+	engine_conn_finish(f, s->req, (int32_t)end, &end, 1);
+	return 0;
+}
+
+static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
+			     const struct mpib_record *rec)
+{
+	uint32_t sizes[2] = { rec->size[0], f->req[s->req].total };
+
+	cancel_rest(f, s->req);
+	free_slots(f, s);
+	engine_conn_finish(f, s->req, -EMSGSIZE, sizes, 2);
+}
+
+static int end_slot(struct engine_conn *f, struct mpib_slot *s)
+{
+	struct mpib_record rec;
+	bool recorded = mpib_receiver_record(f, f->rx.tail, &rec);
+
+	if (f->lane->imm_version == MPIB_IMM_V1 &&
+	    recorded != (s->size_q == MPIB_IMM_SIZEQ_SENTINEL))
+		return -EPROTO;
+	if (recorded && rec.status < 0) {
+		receiver_refused(f, s, &rec);
+		return 0;
+	}
+	count_rx(f, recorded ? rec.rail : s->rail);
+	mpib_count_messages(f, 1);
+	if (s->n > 1)
+		return recorded ? end_group(f, s, &rec) : -EPROTO;
+	return end_part(f, s, recorded, &rec);
+}
+
+/* Slots end in order, so that progress has no gaps. */
+static void end_slots(struct engine_conn *f)
+{
+	struct mpib_receiver *rx = &f->rx;
+
+	while (rx->tail != rx->next && !f->broken) {
+		struct mpib_slot *s = slot_at(f, rx->tail);
+		unsigned n = s->n;
+
+		if (s->state == MPIB_SLOT_CANCELLED) {
+			rx->tail++;
+			continue;
+		}
+		if (s->state != MPIB_SLOT_ARRIVED)
+			return;
+		if (end_slot(f, s) < 0) {
+			engine_conn_break(f, -EPROTO,
+					  "peer's sizes cannot be right");
+			return;
+		}
+		rx->tail += n;
+		/* The sender goes by slots in order: answering this one, it has
+		 * read every CTS before it. */
+		rx->freed = rx->tail;
+		mpib_ack_need(f);
+	}
+}
+
+void mpib_receiver_whole(struct engine_conn *f, struct mpib_slot *s)
+{
+	s->state = MPIB_SLOT_ARRIVED;
+	end_slots(f);
+}
+
+/* The slot that this IMM may end, or NULL when it ends none. */
+static struct mpib_slot *receiver_drr(struct engine_conn *f, unsigned rail,
+				      uint32_t qpn, uint32_t imm)
+{
+	uint32_t mask = mpib_imm_mask(imm), slot = mpib_imm_slot(imm);
+	uint64_t number =
+		f->rx.tail + ((slot - (uint32_t)f->rx.tail) & (MPIB_SLOTS - 1));
+	struct mpib_slot *s = slot_at(f, number);
+
+	if (number >= f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
+	    mask == 0 || mask >= 1u << f->lane->rails || !(mask & 1u << rail) ||
+	    s->seen & 1u << rail || (s->expected && s->expected != mask) ||
+	    engine_conn_qp(f, rail, number)->qpn != qpn)
+		return NULL;
+	return s;
+}
+
+void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
+			   uint32_t imm, uint32_t byte_len)
+{
+	struct mpib_slot *s = receiver_drr(f, rail, qpn, imm);
+
+	if (!s) {
+		if (mpib_imm_mask(imm) == 0 &&
+		    mpib_replay_arrived(f, rail, qpn, imm))
+			return;
+		f->shard->rail[rail].n.bad_imms++;
+		engine_conn_break(
+			f, -EPROTO,
+			"imm 0x%08x on rail %u fits no posted receive", imm,
+			rail);
+		return;
+	}
+	f->n[rail].rx_imms++;
+	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
+	mpib_report_done(f, s->req, rail, qpn, byte_len);
+	s->expected = (uint8_t)mpib_imm_mask(imm);
+	/* All ones wins: a replay may have come first. */
+	if (mpib_imm_v1_size_q(imm) > s->size_q)
+		s->size_q = mpib_imm_v1_size_q(imm);
+	s->seen |= (uint8_t)(1u << rail);
+	s->rail[rail] = byte_len;
+	if (s->seen == s->expected)
+		mpib_receiver_whole(f, s);
+}
+
+void mpib_receiver_drop(struct engine_conn *f)
+{
+	for (unsigned i = 0; i < MPIB_SLOTS; i++) {
+		receiver_release(&f->rx.slot[i]);
+		f->rx.slot[i].state = MPIB_SLOT_FREE;
+	}
+	f->rx.cts_posted = f->rx.cts_again = f->rx.next;
+}
+
+bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
+{
+	for (unsigned i = 0; i < MPIB_SLOTS; i++) {
+		if (f->rx.slot[i].mr == mr)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Send ops in flight: what was posted for whom, until every rail's completion is
+ * in.
+ */
+#include <string.h>
+
+#include "engine/conn/chain.h"
+#include "engine/conn/report.h"
+#include "engine/lane/spread.h"
+#include "engine/measure/count.h"
+
+static bool window_open(struct engine_conn *f, unsigned rail, uint32_t bytes)
+{
+	uint64_t inflight = f->lane->track[rail].inflight;
+
+	return inflight == 0 ||
+	       inflight + bytes <=
+		       __atomic_load_n(&f->shard->engine->cfg.lane_window,
+				       __ATOMIC_RELAXED);
+}
+
+/* In a lane of dqplb an IMM may have to be spread that is found only then. */
+static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
+			 unsigned wrs)
+{
+	if (__builtin_expect(f->lane->numbered | spread, 0) &&
+	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r))
+		return mpib_spread_room(f->lane, r) >= MPIB_CHAIN_MAX;
+	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
+}
+
+/* False while the order of DRR classes leaves the rail's room, bytes in flight, to
+ * somebody whose turn it is. */
+static bool in_turn(struct engine_conn *f, unsigned rail)
+{
+	struct mpib_shard *s = f->shard;
+	uint8_t bit = (uint8_t)(1u << rail);
+
+	if (s->full & bit || mpib_window_full(s, rail)) {
+		s->full |= bit;
+		f->stopped_by = MPIB_DRR_WINDOW_FULL;
+	} else if (f->lane->full_turn == s->n.turns) {
+		f->stopped_by = MPIB_DRR_BLOCKED;
+	}
+	return f->stopped_by == MPIB_DRR_NONE;
+}
+
+/* Its lane is full, and others are not to take the room that it waits for. */
+static void keep_turn(struct engine_conn *f)
+{
+	f->stopped_by = MPIB_DRR_BLOCKED;
+	f->lane->full_turn = f->shard->n.turns;
+}
+
+/* Room on every rail of mask for a chain of wrs and its bytes, and a send op to
+ * account for them. */
+bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
+			  unsigned wrs, const uint32_t *bytes)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	if (mask & ~f->lane->open)
+		return false;
+	if (tx->op_head - tx->op_tail == SEND_OPS) {
+		mpib_stall(f, MPIB_STALL_SLOT);
+		return false;
+	}
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		if (!(mask & 1u << r))
+			continue;
+		if (f->shard->contended && !in_turn(f, r)) {
+			mpib_stall(f, MPIB_STALL_SHARE);
+			return false;
+		}
+		if (!send_op_room(f, r, spread, wrs)) {
+			keep_turn(f);
+			mpib_stall(f, MPIB_STALL_SQ);
+			return false;
+		}
+		if (!window_open(f, r, bytes[r])) {
+			keep_turn(f);
+			mpib_stall(f, MPIB_STALL_WINDOW);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void send_op_add_share(struct engine_conn *f, struct send_op *p,
+			      const struct op_range *share)
+{
+	struct engine_request *r = &f->req[share->req];
+
+	if (!r->posted)
+		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
+	r->posted = true;
+	if (share->mr)
+		mpib_mr_ref(share->mr);
+	p->share[p->n++] = *share;
+}
+
+static void note_imm(struct engine_conn *f, uint8_t imm)
+{
+	/* Stripe k on rail k. */
+	f->tx.ended[f->tx.cts_next % MPIB_SLOTS] =
+		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS) |
+		(uint8_t)(f->tx.released ? MPIB_ENDED_RELEASED : 0);
+	f->tx.released = false;
+}
+
+void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
+		      const struct op_range *share, unsigned n, uint8_t imm,
+		      uint8_t spread)
+{
+	uint32_t number = f->tx.op_head++ % SEND_OPS;
+	struct send_op *p = &f->tx.op[number];
+	uint8_t stripes = 0;
+
+	mpib_unstall(f);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		stripes |= (uint8_t)((chain[r].n > 0) << r);
+		p->stripe[r].posted = 0;
+		p->stripe[r].bytes = 0;
+		if (chain[r].n)
+			mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
+					  chain[r].bytes, f->shard->now);
+	}
+	if (f->lane->numbered)
+		spread |= mpib_chain_bare(f->lane, chain);
+	mpib_stripes_post(&p->c, stripes, imm);
+	p->c.spread = spread;
+	f->tx.spread = imm ? 0 : f->tx.spread | spread;
+	p->slot = f->tx.cts_next;
+	p->n = 0;
+	for (unsigned i = 0; i < n; i++)
+		send_op_add_share(f, p, &share[i]);
+	if (imm)
+		note_imm(f, imm);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		struct mpib_lane_qp *q = engine_conn_qp(f, r, f->tx.cts_next);
+
+		if (chain[r].n == 0)
+			continue;
+		if (f->lane->spread == MPIB_SPREAD_AUTO &&
+		    chain[r].bytes > f->lane->frag)
+			mpib_choice_posted(&f->lane->choice[r], chain[r].bytes);
+		f->shard->data_rail = r;
+		/* The rail's bytes are those of one request, or of a group. */
+		for (unsigned i = 0; i < n; i++)
+			mpib_report_post(f, share[i].req, r, q->qpn,
+					 n == 1 ? chain[r].bytes : 0);
+		if (__builtin_expect(spread & 1u << r, 0))
+			mpib_chain_spread(f, &chain[r], q, number);
+		else
+			mpib_chain_post(f, &chain[r], q, number);
+	}
+}
+
+struct mpib_record *mpib_sender_record(struct engine_conn *f)
+{
+	struct mpib_record *rec = f->tables.out;
+
+	rec += f->tx.cts_next % MPIB_SLOTS;
+	*rec = (struct mpib_record){ .seq = f->tx.cts_next + 1, .n = 1 };
+	return rec;
+}
+
+uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail, uint8_t mask,
+			 bool record, uint32_t bytes)
+{
+	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
+
+	if (f->lane->imm_version == MPIB_IMM_V1)
+		return mpib_imm_v1(slot, mask,
+				   record ? MPIB_IMM_SIZEQ_SENTINEL
+					  : mpib_size_q(bytes));
+	return mpib_imm_v2(slot, mask, f->lane->epoch[rail], f->remote.id);
+}
+
+/* The client feeds no more before it gets some of the slot's bytes back: its
+ * staging window is smaller than the peer's buffer, or than the group. */
+static bool send_op_starves(const struct engine_conn *f,
+			    const struct send_op *p)
+{
+	const struct engine_request *r = &f->req[p->share[0].req];
+
+	return p->slot == f->tx.cts_next && mpib_match_none(f) &&
+	       r->multipart && (r->fed < r->total || f->tx.group.n);
+}
+
+/* Not over, though the rails acknowledged it: the peer may yet ask for it. */
+static bool is_held(struct engine_conn *f, const struct send_op *p)
+{
+	if (!f->lane->delivered || p->slot < f->tx.acked || f->broken ||
+	    f->stopping)
+		return false;
+	if (!send_op_starves(f, p))
+		return true;
+	f->tx.released = true;
+	return false;
+}
+
+/* Send ops are reported in the order posted, whatever rail was faster. */
+static void retire_piece(struct engine_conn *f, const struct send_op *p)
+{
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct op_range *s = &p->share[i];
+		struct engine_request *r = &f->req[s->req];
+
+		if (s->mr)
+			mpib_mr_unref(s->mr);
+		if (!r->active)
+			continue;
+		r->done += s->len;
+		if (r->done == r->total)
+			engine_conn_finish(f, s->req, (int32_t)r->total,
+					   &r->total, 1);
+		else
+			engine_conn_progress(f, s->req, r->done);
+	}
+}
+
+/* What the way cost that the stripe went. A replay, which goes none of them, has
+ * another rail for a carrier. */
+static void judge_way(struct engine_conn *f, const struct send_op *p,
+		      unsigned k)
+{
+	const struct mpib_stripe *c = &p->stripe[k];
+
+	if (p->c.carrier[k] == k && c->bytes > f->lane->frag)
+		mpib_choice_note(&f->lane->choice[k], c->bytes,
+				 p->c.spread >> k & 1,
+				 f->shard->now - c->posted, c->ahead);
+}
+
+static void leave_tracker(struct engine_conn *f, struct send_op *p, unsigned k,
+			  bool ok)
+{
+	struct mpib_tracker *t = &f->lane->track[p->c.carrier[k]];
+
+	for (unsigned i = 0; ok && i < p->n; i++)
+		mpib_report_done(f, p->share[i].req, p->c.carrier[k], 0, 0);
+	if (ok) {
+		if (f->lane->spread == MPIB_SPREAD_AUTO)
+			judge_way(f, p, k);
+		mpib_record(f, MPIB_TIME_POST_SOUT + p->c.carrier[k],
+			    f->shard->now - p->stripe[k].posted);
+		mpib_tracker_ack(t, &p->stripe[k], f->shard->now);
+	} else {
+		mpib_tracker_drop(t, &p->stripe[k], f->shard->now);
+	}
+}
+
+int mpib_sender_retire(struct engine_conn *f)
+{
+	struct mpib_sender *tx = &f->tx;
+	int n = 0;
+
+	for (; tx->op_tail != tx->op_head; n++) {
+		struct send_op *p = send_op_at(f, tx->op_tail);
+
+		if (p->c.pending)
+			break;
+		if (is_held(f, p)) {
+			if (!f->on_ack)
+				mpib_ack_enter(f);
+			break;
+		}
+		tx->op_tail++;
+		retire_piece(f, p);
+	}
+	return n;
+}
+
+void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
+			   bool ok)
+{
+	struct send_op *p = send_op_at(f, op);
+
+	stripes &= p->c.pending;
+	if (!stripes)
+		return;
+	p->c.pending &= (uint8_t)~stripes;
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		if (stripes & 1u << k)
+			leave_tracker(f, p, k, ok);
+	}
+	for (unsigned i = 0; !ok && i < p->n; i++)
+		p->share[i].len = 0; /* the lane breaks us */
+
+	mpib_sender_retire(f);
+	if (f->stopping)
+		engine_conn_check_stopped(f);
+}
+
+bool mpib_sender_idle(const struct engine_conn *f)
+{
+	return f->tx.op_tail == f->tx.op_head;
+}
+
+void mpib_sender_forget(struct engine_conn *f)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	for (; tx->op_tail != tx->op_head; tx->op_tail++) {
+		struct send_op *p = send_op_at(f, tx->op_tail);
+
+		for (unsigned i = 0; i < p->n; i++) {
+			if (p->share[i].mr)
+				mpib_mr_unref(p->share[i].mr);
+		}
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			leave_tracker(f, p, r, false);
+	}
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sending end: ranges against CTS. One step posts one send op: what the
+ * next CTS and the next range of the send that it takes have in common.
+ */
+#include <mpib/wire.h>
+#include <string.h>
+
+#include "engine/conn/chain.h"
+#include "engine/conn/conn.h"
+#include "engine/lane/spread.h"
+#include "engine/measure/count.h"
+
+bool mpib_sender_room(const struct engine_conn *f)
+{
+	return f->tx.ext_head - f->tx.ext_tail < SEND_RANGES;
+}
+
+bool mpib_sender_has_work(const struct engine_conn *f)
+{
+	return f->tx.ext_head != f->tx.ext_tail;
+}
+
+static bool sender_well_formed(const struct mpib_desc *d)
+{
+	return (d->op & MPIB_OP_MASK) == MPIB_OP_SEND && d->n == 1 &&
+	       d->idx == 0 && d->req < MPIB_REQUESTS && d->gen != 0 &&
+	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
+	       d->len <= d->total - d->pos &&
+	       (d->len > 0 || d->total == 0 || d->pos == 0);
+}
+
+/* 1, or -EINVAL: it is not even a no-op. */
+static int take_nop(struct engine_conn *f, const struct mpib_desc *d)
+{
+	int rc;
+
+	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
+	    d->gen == 0 || d->pos || d->len || d->total)
+		return -EINVAL;
+	rc = engine_conn_feed(f, d);
+	if (rc < 0)
+		return rc;
+	engine_conn_finish(f, d->req, 0, NULL, 0);
+	return 1;
+}
+
+int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d)
+{
+	struct mpib_sender *tx = &f->tx;
+	struct send_range e;
+	struct engine_request *r;
+	int rc;
+
+	if (!sender_well_formed(d))
+		return take_nop(f, d);
+	r = &f->req[d->req];
+	if (r->gen == d->gen && !r->active && d->len > 0 &&
+	    (d->pos > 0 || r->fed == 0))
+		return 1; /* failed while the client fed it */
+
+	e = (struct send_range){ .req = d->req,
+				 .tag = d->tag,
+				 .len = d->len,
+				 .pos = d->pos,
+				 .total = d->total };
+	rc = engine_conn_hold(f, d, &e.mr, &e.addr);
+	if (rc < 0)
+		return rc;
+	rc = engine_conn_feed(f, d);
+	if (rc < 0) {
+		if (e.mr)
+			mpib_mr_unref(e.mr);
+		return rc;
+	}
+	if (d->tag >= 0)
+		f->local_rank = d->tag;
+	tx->ext[tx->ext_head++ % SEND_RANGES] = e;
+	return 1;
+}
+
+void mpib_sender_pop(struct engine_conn *f)
+{
+	struct send_range *e = mpib_sender_oldest(f);
+
+	if (e->mr)
+		mpib_mr_unref(e->mr);
+	f->tx.ext_tail++;
+}
+
+/* The peer is another proxy, but its bytes are checked like anybody's. */
+bool mpib_cts_sane(const struct mpib_cts *c)
+{
+	return c->total <= MPIB_SIZE_MAX && c->pos <= c->total &&
+	       c->len <= c->total - c->pos && c->n >= 1 &&
+	       c->n <= MPIB_GROUP_MAX && c->idx < c->n &&
+	       (c->n == 1 || c->len == c->total);
+}
+
+bool mpib_sender_cts(struct engine_conn *f, uint64_t slot, struct mpib_cts *cts)
+{
+	const struct mpib_cts *entry = f->tables.in;
+
+	entry += slot % MPIB_SLOTS;
+	/* Acquire: the rail wrote seq last, after the rest of the entry. */
+	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
+		return false;
+	*cts = *entry;
+	if (cts->ended > f->tx.acked)
+		f->tx.acked = cts->ended;
+	return true;
+}
+
+/* The CTS that the message being sent has to go by; skips those of messages
+ * that ended before their last part. */
+static bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	while (mpib_sender_cts(f, tx->cts_next, cts)) {
+		int32_t ahead = (int32_t)(cts->msg - tx->msg);
+
+		if (!mpib_cts_sane(cts) || ahead > 0) {
+			engine_conn_break(
+				f, -EPROTO,
+				"peer sent a CTS that cannot be right");
+			return false;
+		}
+		if (ahead == 0)
+			return true;
+		tx->ended[tx->cts_next++ % MPIB_SLOTS] = 0;
+	}
+	return false;
+}
+
+/*
+ * Tell the peer that its receive is too small: a record with both sizes and an
+ * empty IMM on the home rail. Nothing of the message is written.
+ */
+static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
+{
+	struct mpib_chain chain[MPIB_RAILS];
+	const uint32_t none[MPIB_RAILS] = { 0 };
+	struct send_range *e = mpib_sender_oldest(f);
+	unsigned home = engine_conn_home(f);
+	uint8_t mask = (uint8_t)(1u << home), req = e->req;
+	uint32_t sizes[2] = { e->total, cts->total };
+	struct mpib_record *rec;
+
+	mpib_chains_begin(chain);
+	if (!mpib_sender_may_post(f, mask, 0, 1, none))
+		return false;
+
+	rec = mpib_sender_record(f);
+	rec->status = -EMSGSIZE;
+	rec->size[0] = e->total;
+	mpib_chain_imm(f, &chain[home], home,
+		       mpib_sender_imm(f, home, mask, true, 0), rec);
+	mpib_sender_post(f, chain, NULL, 0, mask, 0);
+
+	engine_conn_finish(f, req, -EMSGSIZE, sizes, 2);
+	mpib_match_forget(f, req);
+	f->tx.cts_next++;
+	f->tx.msg++;
+	return true;
+}
+
+/* What one stream step does. */
+struct step {
+	uint32_t len; /* bytes of this send op */
+	uint32_t rail[MPIB_RAILS];
+	uint8_t data; /* rails with bytes of this send op */
+	uint8_t imm; /* rails that get an IMM now; 0: the part goes on */
+	bool ends_message, record;
+	uint8_t spread; /* rails whose part goes by more than one QP */
+	bool apart; /* payload and IMM travel apart */
+};
+
+static uint8_t rails_with_bytes(const uint32_t *rail)
+{
+	return (uint8_t)((rail[MPIB_RAIL_SOUT] > 0) << MPIB_RAIL_SOUT |
+			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
+}
+
+static void sender_plan(struct engine_conn *f, const struct send_range *e,
+			const struct mpib_cts *cts, struct step *s)
+{
+	struct mpib_sender *tx = &f->tx;
+	uint32_t part_end = cts->pos + cts->len;
+	uint32_t ext_end = e->pos + e->len;
+	uint32_t end = part_end < ext_end ? part_end : ext_end;
+	bool whole;
+
+	*s = (struct step){ .len = end - tx->pos,
+			    .ends_message = end == e->total };
+	mpib_split(f, e->total, tx->pos, s->len, s->rail);
+	s->data = rails_with_bytes(s->rail);
+	if (end != part_end && !s->ends_message) {
+		s->spread =
+			mpib_spread_rails(f->lane, f->tx.spread, s->rail, 0);
+		return;
+	}
+
+	s->imm = tx->mask | s->data;
+	if (s->imm == 0)
+		s->imm = (uint8_t)(1u << engine_conn_home(f));
+	s->spread = mpib_spread_rails(f->lane, f->tx.spread, s->rail, s->imm);
+	s->apart = s->len > f->shard->ar_above || s->spread;
+	/* byte_len says it all when each rail's bytes ride on its IMM, and
+	 * when a full part cannot be mistaken for "more follows". */
+	whole = tx->pos == cts->pos && !s->apart;
+	s->record =
+		!whole ||
+		(s->ends_message && end == part_end && part_end < cts->total) ||
+		(f->lane->imm_version == MPIB_IMM_V1 &&
+		 mpib_size_q(s->len) == MPIB_IMM_SIZEQ_SENTINEL);
+}
+
+static void fill_record(struct engine_conn *f, const struct send_range *e,
+			const struct step *s, struct mpib_record *rec)
+{
+	rec->size[0] = e->total;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		rec->rail[r] = f->tx.rail[r] + s->rail[r];
+}
+
+static void sender_build(struct engine_conn *f, const struct send_range *e,
+			 const struct mpib_cts *cts, const struct step *s,
+			 struct mpib_chain *chain)
+{
+	struct mpib_record *rec = s->record ? mpib_sender_record(f) : NULL;
+	unsigned leader = s->imm & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP;
+
+	if (rec)
+		fill_record(f, e, s, rec);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		/* SUP has the front, so that the cut is on 128 bytes. */
+		uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
+		struct mpib_record *mine = r == leader ? rec : NULL;
+		struct mpib_span span = {
+			.mr = e->mr,
+			.from = e->addr + (f->tx.pos - e->pos) + off,
+			.to = cts->addr + (f->tx.pos - cts->pos) + off,
+			.rkey = cts->rkey[r],
+			.len = s->rail[r],
+		};
+
+		if (span.len && (s->apart || !(s->imm & 1u << r))) {
+			mpib_chain_write(f, &chain[r], r, &span);
+			span.len = 0;
+		}
+		if (s->imm & 1u << r)
+			mpib_chain_last(f, &chain[r], r, &span,
+					mpib_sender_imm(f, r, s->imm, s->record,
+							s->len),
+					mine);
+	}
+}
+
+static void sender_advance(struct engine_conn *f, const struct send_range *e,
+			   const struct step *s)
+{
+	struct mpib_sender *tx = &f->tx;
+	uint8_t req = e->req;
+
+	tx->pos += s->len;
+	tx->mask |= s->data;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		tx->rail[r] += s->rail[r];
+	if (s->imm) {
+		tx->cts_next++;
+		tx->mask = 0;
+		memset(tx->rail, 0, sizeof(tx->rail));
+	}
+	if (tx->pos == e->pos + e->len)
+		mpib_sender_pop(f);
+	if (s->ends_message) {
+		tx->msg++;
+		tx->pos = 0;
+		tx->promised = false;
+		mpib_count_messages(f, 1);
+	} else {
+		tx->req = req;
+	}
+}
+
+/* The client may stage it: what it gives from now on goes at once. */
+__attribute__((noinline)) static uint64_t sender_promise(struct engine_conn *f)
+{
+	f->tx.req = mpib_sender_oldest(f)->req;
+	f->tx.promised = true;
+	engine_conn_progress(f, f->tx.req, 0);
+	mpib_sender_pop(f);
+	return 1;
+}
+
+static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
+			    const struct send_range *e)
+{
+	struct mpib_chain chain[MPIB_RAILS];
+	struct op_range share;
+	struct step s;
+
+	mpib_chains_begin(chain);
+	if (e->total > cts->total)
+		return sender_refuse(f, cts);
+	if (__builtin_expect(mpib_is_question(e), 0))
+		return sender_promise(f);
+	if (f->tx.pos < e->pos || f->tx.pos < cts->pos ||
+	    f->tx.pos > cts->pos + cts->len || f->tx.pos > e->pos + e->len) {
+		engine_conn_break(f, -EPROTO, "parts out of order");
+		return 0;
+	}
+	sender_plan(f, e, cts, &s);
+	if (!mpib_sender_may_post(f, s.data | s.imm, s.spread, 2, s.rail))
+		return 0;
+
+	sender_build(f, e, cts, &s, chain);
+	share = (struct op_range){
+		.mr = e->mr,
+		.from = e->addr + (f->tx.pos - e->pos),
+		.at = f->tx.pos - cts->pos,
+		.len = s.len,
+		.sup = s.rail[MPIB_RAIL_SUP],
+		.req = e->req,
+	};
+	mpib_sender_post(f, chain, &share, 1, s.imm, s.spread);
+	sender_advance(f, e, &s);
+	return (uint64_t)s.len + 1;
+}
+
+/* The receive of one buffer: what it goes on with, or the beginning of a send
+ * of its tag. */
+static bool sender_fits(const struct engine_conn *f, const struct send_range *e,
+			int32_t tag)
+{
+	if (f->tx.pos || f->tx.promised)
+		return e->req == f->tx.req;
+	return e->tag == tag && e->pos == 0;
+}
+
+uint64_t mpib_sender_step(struct engine_conn *f)
+{
+	const struct send_range *e;
+	struct mpib_cts cts;
+
+	if (__builtin_expect(f->tx.lost, 0))
+		return mpib_replay_step(f);
+	if (f->broken || f->stopping)
+		return 0;
+	/* Whole, it may be waiting for room only, with no send behind it. */
+	if (f->tx.group.n)
+		return mpib_group_step(f);
+	if (!mpib_sender_has_work(f))
+		return 0;
+	if (!next_cts(f, &cts)) {
+		mpib_stall(f, MPIB_STALL_CTS);
+		return 0;
+	}
+	if (cts.n > 1)
+		return mpib_group_begin(f, &cts);
+	e = mpib_sender_oldest(f);
+	if (__builtin_expect(!sender_fits(f, e, cts.tag), 0) &&
+	    !mpib_match(f, sender_fits, cts.tag)) {
+		mpib_stall(f, MPIB_STALL_CTS);
+		return 0;
+	}
+	return stream_step(f, &cts, e);
+}
+
+void mpib_sender_drop(struct engine_conn *f)
+{
+	mpib_replay_drop(f);
+	mpib_group_drop(f);
+	while (mpib_sender_has_work(f))
+		mpib_sender_pop(f);
+	/* What was acknowledged waits for nothing any more. */
+	mpib_sender_retire(f);
+}
+
+bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
+{
+	const struct mpib_sender *tx = &f->tx;
+
+	for (uint32_t i = tx->ext_tail; i != tx->ext_head; i++) {
+		if (tx->ext[i % SEND_RANGES].mr == mr)
+			return true;
+	}
+	for (unsigned i = 0; i < tx->group.n; i++) {
+		if (tx->group.held & 1u << i && tx->group.ext[i].mr == mr)
+			return true;
+	}
+	return false;
+}

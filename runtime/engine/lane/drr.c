@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/lane/drr.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#define TOKEN_SHIFT 20
+#define NS 1000000000ull
+#define RATE_MIN 10000 /* what a limit's arithmetic can still tell from 0 */
+#define ROUNDS 64 /* at once, to work off debts */
+
+/* Relaxed, both: each stands for itself. */
+static uint32_t weight_of(const struct mpib_drr_class *n)
+{
+	return atomic_load_explicit(&n->weight, memory_order_relaxed);
+}
+
+static uint64_t rate_of(const struct mpib_drr_class *n)
+{
+	return atomic_load_explicit(&n->rate, memory_order_relaxed);
+}
+
+static int64_t quantum_of(const struct mpib_drr_class *n)
+{
+	return (int64_t)weight_of(n) * MPIB_DRR_QUANTUM;
+}
+
+static struct mpib_drr_class *root_of(struct mpib_drr_class *n)
+{
+	while (n->parent)
+		n = n->parent;
+	return n;
+}
+
+void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent)
+{
+	*n = (struct mpib_drr_class){ .parent = parent };
+	TAILQ_INIT(&n->active);
+	mpib_drr_set(n, 0, 0);
+}
+
+void mpib_drr_set(struct mpib_drr_class *n, uint32_t weight, uint64_t rate)
+{
+	if (weight == 0)
+		weight = MPIB_DRR_WEIGHT;
+	if (weight > MPIB_DRR_WEIGHT_MAX)
+		weight = MPIB_DRR_WEIGHT_MAX;
+	if (weight != MPIB_DRR_WEIGHT)
+		atomic_store_explicit(&root_of(n)->weighted, true,
+				      memory_order_relaxed);
+	atomic_store_explicit(&n->weight, weight, memory_order_relaxed);
+	atomic_store_explicit(&n->rate, rate, memory_order_relaxed);
+}
+
+void mpib_drr_enter(struct mpib_drr_class *leaf)
+{
+	root_of(leaf)->leaves++;
+	for (struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
+		if (n->parent->members++ > 0)
+			break;
+	}
+}
+
+void mpib_drr_leave(struct mpib_drr_class *leaf)
+{
+	mpib_drr_idle(leaf);
+	root_of(leaf)->leaves--;
+	for (struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
+		if (--n->parent->members > 0)
+			break;
+	}
+}
+
+bool mpib_drr_contended(const struct mpib_drr_class *root)
+{
+	return root->leaves > 1 &&
+	       (root->members > 1 ||
+		atomic_load_explicit(&root->weighted, memory_order_relaxed));
+}
+
+/*
+ * Who comes back within the round in which it left goes on with its turn if
+ * that was not over, else waits for its next one, and what it owed it still
+ * owes: resting between any two messages is neither better nor worse than
+ * having them all at once. Who was away longer is served next.
+ */
+static void drr_join(struct mpib_drr_class *n)
+{
+	struct mpib_drr_class *p = n->parent;
+	uint32_t rounds = (p->grants - n->left_at) / (p->children + 1);
+
+	n->on = true;
+	p->children++;
+	if (rounds > 0) {
+		n->granted = false;
+		n->credit += (int64_t)rounds * quantum_of(n);
+		if (n->credit > 0)
+			n->credit = 0;
+	}
+	if (rounds > 0 || (n->granted && n->credit > 0)) {
+		TAILQ_INSERT_HEAD(&p->active, n, link);
+	} else {
+		n->granted = false;
+		TAILQ_INSERT_TAIL(&p->active, n, link);
+	}
+}
+
+void mpib_drr_wake(struct mpib_drr_class *leaf)
+{
+	for (struct mpib_drr_class *n = leaf; n->parent && !n->on;
+	     n = n->parent)
+		drr_join(n);
+}
+
+void mpib_drr_idle(struct mpib_drr_class *leaf)
+{
+	for (struct mpib_drr_class *n = leaf;
+	     n->parent && n->on && TAILQ_EMPTY(&n->active); n = n->parent) {
+		struct mpib_drr_class *p = n->parent;
+
+		TAILQ_REMOVE(&p->active, n, link);
+		n->on = false;
+		n->left_at = p->grants;
+		p->children--;
+	}
+}
+
+/* True while the limit, if there is one, has tokens. */
+static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
+{
+	uint64_t rate = rate_of(n) < RATE_MIN ? RATE_MIN : rate_of(n);
+	uint64_t per_ns = (rate << TOKEN_SHIFT) / NS;
+	uint64_t ns = t->now_ns - n->filled_ns;
+	int64_t most = (int64_t)(per_ns * MPIB_DRR_BURST_NS);
+
+	n->filled_ns = t->now_ns;
+	n->tokens += (int64_t)(per_ns * (ns < 10 * NS ? ns : 10 * NS));
+	if (n->tokens > most)
+		n->tokens = most;
+	if (n->tokens > 0)
+		return true;
+	ns = t->now_ns + 1 + (uint64_t)-n->tokens / per_ns;
+	if (ns < t->wake_ns)
+		t->wake_ns = ns;
+	n->held++;
+	return false;
+}
+
+/* What was not used in a round is gone, a debt is not: it is at most a send op,
+ * which is served to whoever has any credit, but that may be 2 GiB. */
+static void drr_grant(struct mpib_drr_class *n)
+{
+	int64_t quantum = quantum_of(n);
+
+	n->granted = true;
+	n->parent->grants++;
+	n->credit += quantum;
+	if (n->credit > quantum || n->alone)
+		n->credit = quantum;
+}
+
+static void drr_charge(struct mpib_drr_class *leaf, int64_t bytes)
+{
+	for (struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
+		n->credit -= bytes + MPIB_DRR_OP;
+		if (n->credit <= 0 && n->alone)
+			drr_grant(n);
+		if (rate_of(n))
+			n->tokens -= bytes << TOKEN_SHIFT;
+	}
+}
+
+enum drr_outcome {
+	OVER, /* its turn is */
+	KEEP, /* its turn goes on when there is room */
+	STOP, /* an ancestor's turn is over, or the shard's: so do all below */
+};
+
+static bool can_pay(const struct mpib_drr_class *n)
+{
+	return n->credit > 0 && (!rate_of(n) || n->tokens > 0);
+}
+
+static bool all_can_pay(const struct mpib_drr_class *n)
+{
+	while (n->parent && can_pay(n))
+		n = n->parent;
+	return !n->parent;
+}
+
+static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
+				   struct mpib_drr_turn *t)
+{
+	while (t->left > 0) {
+		int64_t done = t->step(leaf);
+
+		if (done == MPIB_DRR_IDLE)
+			mpib_drr_idle(leaf);
+		t->shut |= done == MPIB_DRR_WINDOW_FULL;
+		if (done == MPIB_DRR_BLOCKED || done == MPIB_DRR_WINDOW_FULL)
+			return KEEP;
+		if (done <= 0)
+			return OVER;
+		t->left--;
+		t->posted++;
+		drr_charge(leaf, done - 1);
+		if (!can_pay(leaf))
+			return OVER;
+		if (!all_can_pay(leaf->parent))
+			return STOP;
+	}
+	return STOP;
+}
+
+static enum drr_outcome round_of(struct mpib_drr_class *p,
+				 struct mpib_drr_turn *t);
+
+/* Rounds of its children, for as long as it can pay for them. */
+static enum drr_outcome serve_inner(struct mpib_drr_class *n,
+				    struct mpib_drr_turn *t)
+{
+	bool ack_pending = t->ack_pending;
+	unsigned posted;
+	enum drr_outcome o;
+	int rounds = 0;
+
+	do {
+		posted = t->posted;
+		t->ack_pending = false;
+		o = round_of(n, t);
+		ack_pending |= t->ack_pending;
+	} while (o == OVER && !n->alone && n->on &&
+		 (t->posted != posted || t->ack_pending) && ++rounds < ROUNDS);
+	t->ack_pending = ack_pending;
+	/* It may be its own turn that is over. */
+	return o == STOP && !can_pay(n) ? OVER : o;
+}
+
+static enum drr_outcome drr_visit(struct mpib_drr_class *n,
+				  struct mpib_drr_turn *t)
+{
+	if (!n->granted && t->shut)
+		return KEEP;
+	if (!n->granted || (n->alone && n->credit <= 0))
+		drr_grant(n);
+	if (n->credit <= 0) {
+		t->ack_pending = true;
+		return OVER;
+	}
+	if (rate_of(n) && !has_tokens(n, t))
+		return OVER;
+	return TAILQ_EMPTY(&n->active) ? serve_leaf(n, t) : serve_inner(n, t);
+}
+
+/* As many rounds as would pass before anybody has worked off what he owes. */
+static void skip_rounds(struct mpib_drr_class *p)
+{
+	int64_t least = INT64_MAX;
+	struct mpib_drr_class *n;
+
+	TAILQ_FOREACH(n, &p->active, link)
+	{
+		int64_t rounds = n->credit > 0 ? 0 : -n->credit / quantum_of(n);
+
+		least = rounds < least ? rounds : least;
+	}
+	TAILQ_FOREACH(n, &p->active, link)
+	{
+		n->credit += least * quantum_of(n);
+		p->grants += (uint32_t)least;
+	}
+}
+
+/* Each active child once, beginning with who has kept its place longest. */
+static enum drr_outcome round_of(struct mpib_drr_class *p,
+				 struct mpib_drr_turn *t)
+{
+	struct mpib_drr_class *n, *next,
+		*last = TAILQ_LAST(&p->active, mpib_drr_list);
+	bool alone = TAILQ_FIRST(&p->active) == last, kept = false;
+	unsigned posted = t->posted;
+
+	for (n = TAILQ_FIRST(&p->active); n; n = next) {
+		enum drr_outcome o;
+
+		next = n == last ? NULL : TAILQ_NEXT(n, link);
+		n->alone = alone;
+		o = drr_visit(n, t);
+		kept |= o == KEEP;
+		if (o == OVER && n->on && !alone) {
+			n->granted = false;
+			TAILQ_REMOVE(&p->active, n, link);
+			TAILQ_INSERT_TAIL(&p->active, n, link);
+		}
+		if (o == STOP || t->left == 0 || !all_can_pay(p))
+			return STOP;
+	}
+	if (t->ack_pending && t->posted == posted && !TAILQ_EMPTY(&p->active))
+		skip_rounds(p);
+	return kept ? KEEP : OVER;
+}
+
+void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
+{
+	int rounds = 0;
+
+	do {
+		t->ack_pending = t->shut = false;
+		round_of(root, t);
+		t->ack_pending &= !t->shut;
+	} while (t->posted == 0 && t->ack_pending && ++rounds < ROUNDS);
+}
+
+bool mpib_drr_is_held(const struct mpib_drr_class *n)
+{
+	for (; n->parent; n = n->parent) {
+		if (rate_of(n) && n->tokens <= 0)
+			return true;
+	}
+	return false;
+}

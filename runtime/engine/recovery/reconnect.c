@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a rail comes back: hold-down, new QPs with new PSNs and the GID of now,
+ * connected and probed before traffic goes over them; and the operator's wish
+ * to leave a rail alone. Control thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "engine/lane/lane.h"
+#include "engine/recovery/stop.h"
+
+#define PROBE_NS 2000000000ull
+#define HOLD_DOUBLINGS 4
+/* Between two attempts of a lane that has no rail. */
+#define HOLD_LAST_NS 100000000ull
+
+int mpib_failover_init(struct mpib_engine *engine)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	TAILQ_INIT(&engine->lanes);
+	engine->timer =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (engine->timer < 0)
+		return -errno;
+	if (epoll_ctl(engine->epfd, EPOLL_CTL_ADD, engine->timer, &ev) < 0) {
+		int rc = -errno;
+
+		close(engine->timer);
+		return rc;
+	}
+	return 0;
+}
+
+void mpib_failover_fini(struct mpib_engine *engine)
+{
+	close(engine->timer);
+}
+
+/* Look at all deadlines at this time, or earlier. */
+void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
+{
+	struct itimerspec now,
+		set = { .it_value = {
+				.tv_sec = (time_t)(at / 1000000000u),
+				.tv_nsec = (long)(at % 1000000000u),
+			} };
+
+	timerfd_gettime(engine->timer, &now);
+	if (now.it_value.tv_sec || now.it_value.tv_nsec) {
+		uint64_t left = (uint64_t)now.it_value.tv_sec * 1000000000ull +
+				(uint64_t)now.it_value.tv_nsec;
+
+		if (mpib_now_ns() + left <= at)
+			return;
+	}
+	timerfd_settime(engine->timer, TFD_TIMER_ABSTIME, &set, NULL);
+}
+
+static void reconnect_on_said(void *arg, int status)
+{
+	(void)status;
+	mpib_rail_job_free(arg);
+}
+
+/* Returns the next deadline of the lane, UINT64_MAX for none. */
+static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
+{
+	struct mpib_lane_control *ctl = &lane->ctl;
+	uint64_t next = UINT64_MAX;
+
+	/* Who takes over brings the rails back, not we. */
+	if (ctl->over || lane->shard->engine->leaving)
+		return next;
+	if (ctl->grace_until && now >= ctl->grace_until) {
+		ctl->grace_until = 0;
+		mpib_rail_job_run(mpib_rail_job_new(lane, ctl->last),
+				  mpib_rail_on_grace, reconnect_on_said);
+	} else if (ctl->grace_until) {
+		next = ctl->grace_until;
+	}
+	for (unsigned r = 0; r < lane->rails; r++) {
+		struct mpib_rail_control *rail = &ctl->rail[r];
+
+		if (rail->hold_until && now >= rail->hold_until) {
+			rail->hold_until = 0;
+			mpib_rail_act(lane, r,
+				      mpib_fence_hold_over(&rail->fence));
+		}
+		if (rail->probe_until && now >= rail->probe_until) {
+			rail->probe_until = 0;
+			rail->cause = MPIB_CAUSE_PROBE;
+			mpib_rail_act(lane, r,
+				      mpib_fence_probed(&rail->fence, false));
+		}
+		if (rail->hold_until && rail->hold_until < next)
+			next = rail->hold_until;
+		if (rail->probe_until && rail->probe_until < next)
+			next = rail->probe_until;
+	}
+	return next;
+}
+
+void mpib_failover_dispatch(struct mpib_engine *engine)
+{
+	uint64_t count, now, next = UINT64_MAX;
+	struct mpib_lane *lane;
+
+	if (read(engine->timer, &count, sizeof(count)) != sizeof(count))
+		return;
+	now = mpib_now_ns();
+	TAILQ_FOREACH(lane, &engine->lanes, made_link)
+	{
+		uint64_t at = reconnect_look(lane, now);
+
+		if (at < next)
+			next = at;
+	}
+	if (next != UINT64_MAX)
+		mpib_rail_arm(engine, next);
+}
+
+void mpib_rail_back(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+
+	ctl->hold_until = mpib_now_ns();
+	mpib_rail_arm(lane->shard->engine, ctl->hold_until);
+}
+
+static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
+{
+	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	unsigned doublings = ctl->failures ? ctl->failures - 1 : 0;
+	uint64_t ns;
+
+	if (ctl->cause == MPIB_CAUSE_UPGRADE)
+		return 0;
+	if (doublings > HOLD_DOUBLINGS)
+		doublings = HOLD_DOUBLINGS;
+	ns = ((uint64_t)lane->shard->engine->cfg.hold_ms << doublings) *
+	     1000000u;
+	/* There is no other rail whose traffic a return could disturb. */
+	return lane->ctl.grace_until && ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
+}
+
+void mpib_rail_hold(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+
+	ctl->hold_until = mpib_now_ns() + hold_ns(lane, rail);
+	mpib_rail_arm(lane->shard->engine, ctl->hold_until);
+}
+
+void mpib_rail_hold_last(struct mpib_lane *lane)
+{
+	uint64_t at = mpib_now_ns() + HOLD_LAST_NS;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (lane->ctl.rail[r].hold_until > at)
+			lane->ctl.rail[r].hold_until = at;
+	}
+	mpib_rail_arm(lane->shard->engine, at);
+}
+
+static void reconnect_refuse(struct mpib_lane *lane, unsigned rail,
+			     const char *what, int rc)
+{
+	mpib_warn("rail %s to %s: %s: %s", mpib_rail_name(rail), lane->peer,
+		  what, strerror(-rc));
+	mpib_failover_fault(lane, rail, MPIB_CAUSE_ERROR);
+}
+
+void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_msg msg = { 0 };
+	int rc;
+
+	mpib_lane_free_qps(lane, rail);
+	rc = mpib_lane_make_qps(lane, rail, lane->qps[rail]);
+	if (rc < 0) {
+		reconnect_refuse(lane, rail, "no QPs", rc);
+		return;
+	}
+	mpib_lane_rail_local(lane, rail, &msg.info);
+	mpib_rail_send(lane, &msg, MPIB_RAIL_RECONNECT, rail,
+		       lane->ctl.rail[rail].fence.epoch);
+}
+
+static void on_probed(void *arg, int status)
+{
+	struct mpib_rail_job *job = arg;
+	struct mpib_lane *lane = job->lane;
+	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
+
+	/* Of this attempt, not of one that was given up meanwhile. */
+	if (!lane->ctl.over && status != -ECANCELED &&
+	    job->epoch == ctl->fence.epoch) {
+		ctl->probe_until = 0;
+		if (status < 0)
+			ctl->cause = MPIB_CAUSE_PROBE;
+		mpib_rail_act(lane, job->rail,
+			      mpib_fence_probed(&ctl->fence, status == 0));
+	}
+	mpib_rail_job_free(job);
+}
+
+void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	int rc = mpib_lane_connect_rail(lane, rail, &ctl->reconnect);
+
+	if (rc < 0) {
+		reconnect_refuse(lane, rail, "QPs cannot be connected", rc);
+		return;
+	}
+	ctl->probe_until = mpib_now_ns() + PROBE_NS;
+	mpib_rail_arm(lane->shard->engine, ctl->probe_until);
+	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_connect,
+			  on_probed);
+}
+
+void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	struct mpib_event_about about = { .rails = (uint8_t)(1u << rail),
+					  .peer = lane->peer };
+
+	ctl->resumed_ns = mpib_now_ns();
+	lane->ctl.grace_until = 0;
+	about.ns = ctl->resumed_ns - ctl->stopped_ns;
+	mpib_event(ctl->cause == MPIB_CAUSE_UPGRADE ? MPIB_LOG_INFO
+						    : MPIB_LOG_WARN,
+		   "failback", &about, "rail %s to %s: back after %llu ms",
+		   mpib_rail_name(rail), lane->peer,
+		   (unsigned long long)about.ns / 1000000);
+	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_resume,
+			  reconnect_on_said);
+}
+
+/* Either end's wish counts. */
+void mpib_rail_drained_set(struct mpib_lane *lane)
+{
+	struct mpib_rail_job *job = mpib_rail_job_new(lane, 0);
+
+	job->drain = (uint8_t)mpib_engine_drained(lane->shard->engine);
+	for (unsigned r = 0; r < lane->rails; r++)
+		job->drain |= (uint8_t)(lane->ctl.rail[r].peer_drains << r);
+	mpib_rail_job_run(job, mpib_rail_on_drain, reconnect_on_said);
+}
+
+void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on)
+{
+	struct mpib_rail_msg msg = { .on = on };
+
+	if (lane->failover)
+		mpib_rail_send(lane, &msg, MPIB_RAIL_DRAIN, rail, 0);
+	mpib_rail_drained_set(lane);
+}
+
+void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on)
+{
+	struct mpib_lane *lane;
+
+	TAILQ_FOREACH(lane, &engine->lanes, made_link)
+	{
+		if (lane->ctl.settled && !lane->ctl.over)
+			mpib_rail_tell_drain(lane, rail, on);
+	}
+}

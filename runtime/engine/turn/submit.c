@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors out of the submission rings. The summary bitmap names the rings
+ * that have any, so idle connections cost nothing; a ring that could not be
+ * emptied is remembered on shard->submitting.
+ */
+#include <errno.h>
+
+#include "engine/measure/count.h"
+
+#define PER_RING 32
+
+static void submit_remember(struct engine_conn *f)
+{
+	if (f->on_submit)
+		return;
+	f->on_submit = true;
+	TAILQ_INSERT_TAIL(&f->shard->submitting, f, submit_link);
+}
+
+static bool submit_room(const struct engine_conn *f)
+{
+	return f->is_sender ? mpib_sender_room(f) : mpib_receiver_room(f);
+}
+
+/* Take what one ring has, within a bound. How many descriptors. */
+static int submit_serve(struct engine_conn *f)
+{
+	struct mpib_desc d;
+	int taken = 0, rc;
+
+	while (taken < PER_RING && submit_room(f) &&
+	       mpib_ring_pop(&f->ring, &d)) {
+		taken++;
+		rc = f->is_sender ? mpib_sender_take(f, &d)
+				  : mpib_receiver_take(f, &d);
+		if (rc < 0) {
+			engine_conn_break(
+				f, rc,
+				"client's descriptor is refused: op %u "
+				"req %u off %llu len %u of %u",
+				d.op, d.req, (unsigned long long)d.off, d.len,
+				d.total);
+			break;
+		}
+	}
+	if (taken)
+		mpib_ring_publish(&f->ring);
+	if (f->broken)
+		return taken;
+	if (taken == PER_RING || !submit_room(f)) {
+		submit_remember(f);
+	} else if (__builtin_expect(mpib_ring_jumped(&f->ring), 0)) {
+		engine_conn_break(f, -EPROTO,
+				  "client's ring has an index that cannot be "
+				  "right, at descriptor %llu",
+				  (unsigned long long)f->ring.next);
+		return taken;
+	}
+	if (taken && f->is_sender)
+		engine_conn_make_ready(f);
+	return taken;
+}
+
+static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
+{
+	int taken = 0;
+
+	while (bits) {
+		unsigned bit = (unsigned)__builtin_ctzll(bits);
+		struct engine_conn *f = a->conn[word * 64 + bit];
+
+		bits &= bits - 1;
+		if (f && !f->broken && !f->stopping && !f->on_submit)
+			taken += submit_serve(f);
+	}
+	return taken;
+}
+
+static int serve_client(struct engine_client *a)
+{
+	struct mpib_summary *sum = &a->submit->summary;
+	uint64_t words;
+	int taken = 0;
+
+	if (!mpib_summary_any(sum))
+		return 0;
+	mpib_pace_serve(&a->shard->pace, a->tenant, a->shard->now);
+	words = atomic_exchange(&sum->top, 0);
+	words &= (1ull << (MPIB_CONNS_MAX / 64)) - 1;
+	while (words) {
+		unsigned w = (unsigned)__builtin_ctzll(words);
+
+		words &= words - 1;
+		taken += serve_named(a, w, atomic_exchange(&sum->word[w], 0));
+	}
+	return taken + 1;
+}
+
+static int serve_remembered(struct mpib_shard *s)
+{
+	struct engine_conn *f, *next,
+		*last = TAILQ_LAST(&s->submitting, engine_conn_list);
+	int taken = 0;
+
+	for (f = TAILQ_FIRST(&s->submitting); f; f = next) {
+		next = f == last ? NULL : TAILQ_NEXT(f, submit_link);
+		if (!submit_room(f)) {
+			if (!f->is_sender)
+				mpib_stall(f, MPIB_STALL_SLOT);
+			continue;
+		}
+		f->on_submit = false;
+		TAILQ_REMOVE(&s->submitting, f, submit_link);
+		if (f->stall == MPIB_STALL_SLOT)
+			mpib_unstall(f);
+		taken += submit_serve(f);
+	}
+	return taken;
+}
+
+int mpib_submit_poll(struct mpib_shard *s)
+{
+	struct engine_client *a;
+	int taken = serve_remembered(s);
+
+	TAILQ_FOREACH(a, &s->clients, link)
+	taken += serve_client(a);
+	return taken;
+}

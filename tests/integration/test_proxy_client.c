@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control socket of a real proxy: versions, and messages that are not what
+ * they should be. After each the usage is zero and a well-behaved client is
+ * served.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <mpib/segment.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "talk.h"
+
+static void another_version_is_refused_and_both_are_named(void **state)
+{
+	static const unsigned other[] = { MPIB_ABI_VERSION - 1,
+					  MPIB_ABI_VERSION + 1, 77 };
+	struct mpib_message m;
+	const struct mpib_ctl_error *e = (const void *)m.bytes;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		int sock = talk_dial();
+		char theirs[32];
+
+		snprintf(theirs, sizeof(theirs), "version %u", other[i]);
+		talk_hello(sock, other[i]);
+		assert_true(talk_hear(sock, &m) == sizeof(*e));
+		assert_int_equal(m.h.status, -EPROTO);
+		assert_non_null(strstr(e->why, theirs));
+		assert_non_null(strstr(e->why, "version 1 "));
+		assert_int_equal(talk_hear(sock, &m), 0);
+		close(sock);
+	}
+}
+
+static void a_hello_of_another_size_is_refused_in_words(void **state)
+{
+	struct {
+		struct mpib_ctl_hello hello;
+		char more[100];
+	} big = { .hello = {
+			  .h = { .type = MPIB_CTL_HELLO, .len = sizeof(big) },
+			  .version = 2 } };
+	struct mpib_ctl_header bare = { .type = MPIB_CTL_HELLO,
+					.len = sizeof(bare) };
+	int sock = talk_dial();
+
+	(void)state;
+	talk_tell(sock, &big, sizeof(big));
+	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), -EPROTO);
+	close(sock);
+	sock = talk_dial();
+	talk_tell(sock, &bare, sizeof(bare));
+	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), -EPROTO);
+	close(sock);
+}
+
+static void the_welcome_brings_four_sealed_descriptors(void **state)
+{
+	struct mpib_message m;
+	const struct mpib_ctl_welcome *w = (const void *)m.bytes;
+	int sock = talk_dial();
+
+	(void)state;
+	talk_hello(sock, MPIB_ABI_VERSION);
+	assert_true(talk_hear(sock, &m) == sizeof(*w));
+	assert_int_equal(w->h.status, 0);
+	assert_int_equal(w->rails, 2);
+	assert_string_equal(w->rail[0].name, talk_node.sout);
+	assert_int_equal(w->rail[0].up, 1);
+	assert_int_equal(m.fds, 4);
+	for (unsigned i = 0; i < 3; i++) {
+		int seals = fcntl(m.fd[i], F_GET_SEALS);
+
+		assert_true(seals & F_SEAL_SHRINK);
+		assert_true(seals & F_SEAL_SEAL);
+	}
+	/* A client writes its submissions and nothing else. */
+	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[0], 0),
+			 MAP_FAILED);
+	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[2], 0),
+			 MAP_FAILED);
+	mpib_message_close_fds(&m);
+	close(sock);
+}
+
+static void a_second_hello_is_an_error_and_no_more(void **state)
+{
+	int sock = talk_attach();
+
+	(void)state;
+	talk_hello(sock, MPIB_ABI_VERSION);
+	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 5), -EALREADY);
+	close(sock);
+}
+
+static void whoever_speaks_before_hello_is_hung_up_on(void **state)
+{
+	struct mpib_ctl_header h = { .type = MPIB_CTL_LISTEN,
+				     .len = sizeof(h) };
+	struct mpib_message m;
+	int sock = talk_dial();
+
+	(void)state;
+	talk_tell(sock, &h, sizeof(h));
+	assert_int_equal(talk_hear(sock, &m), 0);
+	close(sock);
+}
+
+static void what_is_no_message_ends_the_client(void **state)
+{
+	static const char junk[2000];
+	struct mpib_ctl_header lies = { .type = MPIB_CTL_LISTEN, .len = 500 };
+	struct mpib_message m;
+	int sock;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		sock = talk_attach();
+		if (i == 0)
+			talk_tell(sock, junk, 3);
+		else if (i == 1)
+			talk_tell(sock, junk, sizeof(junk));
+		else
+			talk_tell(sock, &lies, sizeof(lies));
+		assert_int_equal(talk_hear(sock, &m), 0);
+		close(sock);
+	}
+}
+
+static void unknown_and_misshapen_requests_are_refused(void **state)
+{
+	struct mpib_ctl_id id = { .h = { .len = sizeof(id), .id = 9 } };
+	static const struct {
+		uint32_t type;
+		int status;
+	} cases[] = {
+		{ 0, -ENOSYS },
+		{ 11, -ENOSYS },
+		{ UINT32_MAX, -ENOSYS },
+		{ MPIB_CTL_POOL, -EINVAL }, /* same length, size 0 */
+		{ MPIB_CTL_REG_FD, -EBADMSG },
+		{ MPIB_CTL_DEREG, -ENOENT },
+		{ MPIB_CTL_LISTEN, -EBADMSG },
+		{ MPIB_CTL_CLOSE_LISTEN, -ENOENT },
+		{ MPIB_CTL_CONNECT, -EBADMSG },
+		{ MPIB_CTL_ACCEPT, -ENOENT }, /* same length */
+		{ MPIB_CTL_CLOSE, -ENOENT },
+	};
+	int sock = talk_attach();
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		id.h.type = cases[i].type;
+		talk_tell(sock, &id, sizeof(id));
+		assert_int_equal(talk_hear_status(sock, cases[i].type, 9),
+				 cases[i].status);
+	}
+	close(sock);
+}
+
+static void indices_out_of_range_are_refused(void **state)
+{
+	struct mpib_ctl_connect c = { .h = { .type = MPIB_CTL_CONNECT,
+					     .len = sizeof(c) } };
+	struct mpib_ctl_id id = { .h = { .len = sizeof(id) } };
+	int sock = talk_attach();
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		c.conn = id.id = i == 0	  ? MPIB_CONNS_MAX
+				 : i == 1 ? UINT32_MAX
+					  : 1u << 31;
+		talk_tell(sock, &c, sizeof(c));
+		assert_int_equal(talk_hear_status(sock, MPIB_CTL_CONNECT, 0),
+				 -EINVAL);
+		id.h.type = MPIB_CTL_CLOSE;
+		talk_tell(sock, &id, sizeof(id));
+		assert_int_equal(talk_hear_status(sock, MPIB_CTL_CLOSE, 0),
+				 -ENOENT);
+		id.h.type = MPIB_CTL_DEREG;
+		talk_tell(sock, &id, sizeof(id));
+		assert_int_equal(talk_hear_status(sock, MPIB_CTL_DEREG, 0),
+				 -ENOENT);
+		id.h.type = MPIB_CTL_WHY;
+		talk_tell(sock, &id, sizeof(id));
+		assert_int_equal(talk_hear_status(sock, MPIB_CTL_WHY, 0),
+				 -EINVAL);
+	}
+	close(sock);
+}
+
+static void descriptors_nobody_asked_for_are_closed(void **state)
+{
+	struct mpib_ctl_header h = { .type = MPIB_CTL_LISTEN,
+				     .len = sizeof(h) };
+	char path[64], target[64];
+	int sock = talk_attach(), pipefd[2];
+	ssize_t n;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(pipe(pipefd), 0);
+		talk_tell_fd(sock, &h, pipefd[1]);
+		assert_int_equal(talk_hear_status(sock, MPIB_CTL_LISTEN, 0),
+				 -EBADMSG);
+		close(pipefd[0]);
+		close(pipefd[1]);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/fd/200", talk_node.pid);
+	n = readlink(path, target, sizeof(target));
+	assert_int_equal(n, -1);
+	close(sock);
+}
+
+static void whoever_reads_no_answers_is_dropped(void **state)
+{
+	struct mpib_ctl_header h = { .type = 99, .len = sizeof(h) };
+	int sock = talk_attach(), sent = 0;
+
+	(void)state;
+	while (sent < 1000000 && send(sock, &h, sizeof(h), MSG_NOSIGNAL) > 0)
+		sent++;
+	/* It hung up, and never waited for us. */
+	assert_true(sent < 1000000);
+	close(sock);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TALK_TEST(another_version_is_refused_and_both_are_named),
+		TALK_TEST(a_hello_of_another_size_is_refused_in_words),
+		TALK_TEST(the_welcome_brings_four_sealed_descriptors),
+		TALK_TEST(a_second_hello_is_an_error_and_no_more),
+		TALK_TEST(whoever_speaks_before_hello_is_hung_up_on),
+		TALK_TEST(what_is_no_message_ends_the_client),
+		TALK_TEST(unknown_and_misshapen_requests_are_refused),
+		TALK_TEST(indices_out_of_range_are_refused),
+		TALK_TEST(descriptors_nobody_asked_for_are_closed),
+		TALK_TEST(whoever_reads_no_answers_is_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, talk_start, talk_stop);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/lane/drr.h: rounds driven by hand, with leaves that always have a
+ * send op, and bytes counted. No engine, no time but what a test says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/lane/drr.h"
+
+#define LEAVES 8
+#define PIECE (64u << 10)
+
+struct leaf {
+	struct mpib_drr_class drr;
+	uint64_t bytes; /* posted */
+	uint32_t op;
+	unsigned lane;
+	int64_t blocked; /* says this rather than post, 0: posts */
+};
+
+static struct {
+	struct mpib_drr_class root, tenant[3], client[LEAVES];
+	struct leaf leaf[LEAVES];
+	uint64_t room; /* bytes that all share, UINT64_MAX: any */
+	uint64_t lane_room[2];
+} f;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	f.room = f.lane_room[0] = f.lane_room[1] = UINT64_MAX;
+	mpib_drr_init(&f.root, NULL);
+	for (unsigned i = 0; i < 3; i++)
+		mpib_drr_init(&f.tenant[i], &f.root);
+	return 0;
+}
+
+static struct leaf *add(unsigned i, struct mpib_drr_class *parent,
+			uint32_t weight)
+{
+	struct leaf *l = &f.leaf[i];
+
+	mpib_drr_init(&f.client[i], parent);
+	mpib_drr_set(&f.client[i], weight, 0);
+	mpib_drr_init(&l->drr, &f.client[i]);
+	l->op = PIECE;
+	mpib_drr_enter(&l->drr);
+	mpib_drr_wake(&l->drr);
+	return l;
+}
+
+static int64_t step(struct mpib_drr_class *drr)
+{
+	struct leaf *l =
+		(struct leaf *)((char *)drr - offsetof(struct leaf, drr));
+
+	if (l->blocked)
+		return l->blocked;
+	if (f.room == 0)
+		return MPIB_DRR_WINDOW_FULL;
+	if (f.lane_room[l->lane] == 0)
+		return MPIB_DRR_BLOCKED;
+	/* One send op may pass the room, as with the engine. */
+	f.room -= l->op < f.room ? l->op : f.room;
+	f.lane_room[l->lane] -=
+		l->op < f.lane_room[l->lane] ? l->op : f.lane_room[l->lane];
+	l->bytes += l->op;
+	return (int64_t)l->op + 1;
+}
+
+static struct mpib_drr_turn one_turn(uint64_t now_ns)
+{
+	struct mpib_drr_turn t = { .left = 64,
+				   .now_ns = now_ns,
+				   .wake_ns = UINT64_MAX,
+				   .step = step };
+
+	mpib_drr_round(&f.root, &t);
+	return t;
+}
+
+static void turns(unsigned n)
+{
+	while (n--)
+		one_turn(1);
+}
+
+/* As completions make room: little of it, at each turn. */
+static void turns_in_a_window(unsigned n)
+{
+	unsigned seed = 1;
+
+	while (n--) {
+		seed = seed * 1103515245u + 12345u;
+		f.room = (seed >> 16) % (2 * PIECE);
+		one_turn(1);
+	}
+}
+
+static uint64_t total(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < LEAVES; i++)
+		sum += f.leaf[i].bytes;
+	return sum;
+}
+
+/* Within a hundredth of the whole. */
+static void assert_part(const struct leaf *l, unsigned part, unsigned of)
+{
+	uint64_t want = total() * part / of, slack = total() / 100;
+
+	assert_in_range(l->bytes, want - slack, want + slack);
+}
+
+static void clients_get_bytes_by_their_weights(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 10),
+		    *b = add(1, &f.tenant[0], 20),
+		    *c = add(2, &f.tenant[0], 50);
+
+	(void)state;
+	turns(10000);
+	assert_part(a, 1, 8);
+	assert_part(b, 2, 8);
+	assert_part(c, 5, 8);
+}
+
+static void so_they_do_when_all_wait_for_the_same_room(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1),
+		    *c = add(2, &f.tenant[2], 1);
+
+	(void)state;
+	mpib_drr_set(&f.tenant[0], 1, 0);
+	mpib_drr_set(&f.tenant[1], 2, 0);
+	mpib_drr_set(&f.tenant[2], 5, 0);
+	turns_in_a_window(200000);
+	assert_part(a, 1, 8);
+	assert_part(b, 2, 8);
+	assert_part(c, 5, 8);
+}
+
+static void the_size_of_pieces_does_not_matter(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 10),
+		    *b = add(1, &f.tenant[1], 10);
+
+	(void)state;
+	a->op = 8u << 20;
+	b->op = 32u << 10;
+	turns_in_a_window(2000000);
+	assert_part(a, 1, 2);
+	assert_part(b, 1, 2);
+}
+
+/* A message of registered memory is one send op, of up to 2 GiB. Nor do turns pass
+ * in vain while all owe one. */
+static void nor_does_it_of_the_largest(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
+
+	(void)state;
+	a->op = 2047u << 20;
+	for (unsigned mib = 1; mib <= 2047; mib += 2046) {
+		b->op = mib << 20;
+		while (total() < (uint64_t)mib << 41)
+			assert_true(one_turn(1).posted > 0);
+		assert_part(a, 1, 2);
+	}
+}
+
+static void a_tenant_has_one_share_however_many_clients(void **state)
+{
+	struct leaf *victim = add(0, &f.tenant[0], 10);
+
+	(void)state;
+	for (unsigned i = 1; i < LEAVES; i++)
+		add(i, &f.tenant[1], 10);
+	turns_in_a_window(100000);
+	assert_part(victim, 1, 2);
+	for (unsigned i = 1; i < LEAVES; i++)
+		assert_part(&f.leaf[i], 1, 2 * (LEAVES - 1));
+}
+
+static void what_one_leaves_goes_to_the_others(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 10),
+		    *b = add(1, &f.tenant[1], 20),
+		    *c = add(2, &f.tenant[2], 50);
+
+	(void)state;
+	mpib_drr_set(&f.tenant[1], 20, 0);
+	mpib_drr_set(&f.tenant[2], 50, 0);
+	c->blocked = MPIB_DRR_NONE;
+	mpib_drr_idle(&c->drr);
+	turns_in_a_window(100000);
+	assert_int_equal(c->bytes, 0);
+	assert_part(a, 1, 3);
+	assert_part(b, 2, 3);
+}
+
+static void nothing_of_the_room_is_left(void **state)
+{
+	add(0, &f.tenant[0], 1);
+	add(1, &f.tenant[1], 100);
+	(void)state;
+	for (unsigned i = 0; i < 10000; i++) {
+		f.room = PIECE;
+		one_turn(1);
+		assert_int_equal(f.room, 0);
+	}
+}
+
+static void a_full_lane_stops_nobody_on_another(void **state)
+{
+	struct leaf *stuck = add(0, &f.tenant[0], 50),
+		    *a = add(1, &f.tenant[1], 10),
+		    *b = add(2, &f.tenant[2], 10);
+
+	(void)state;
+	stuck->lane = 1;
+	f.lane_room[1] = 0;
+	turns(1000);
+	assert_int_equal(stuck->bytes, 0);
+	assert_true(total() > 1000 * (uint64_t)PIECE);
+	assert_part(a, 1, 2);
+	assert_part(b, 1, 2);
+}
+
+static void who_was_away_is_next_and_has_saved_nothing(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 10),
+		    *b = add(1, &f.tenant[1], 10);
+	uint64_t before;
+
+	(void)state;
+	mpib_drr_idle(&b->drr);
+	turns_in_a_window(10000);
+	mpib_drr_wake(&b->drr);
+	before = a->bytes;
+	/* Whose turn it was ends it first, with what is left of one round. */
+	for (int i = 0; b->bytes == 0 && i < 100; i++)
+		turns_in_a_window(1);
+	assert_true(b->bytes > 0);
+	assert_true(a->bytes - before <= 4 * PIECE);
+	before = a->bytes;
+	turns_in_a_window(20000);
+	assert_in_range(b->bytes, (a->bytes - before) * 98 / 100,
+			(a->bytes - before) * 102 / 100 + 4 * PIECE);
+}
+
+static void resting_between_messages_is_no_advantage(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 10),
+		    *b = add(1, &f.tenant[1], 10);
+	uint64_t had;
+
+	(void)state;
+	for (unsigned i = 0; i < 100000; i++) {
+		had = b->bytes;
+		f.room = PIECE;
+		one_turn(1);
+		if (b->bytes != had) {
+			mpib_drr_idle(&b->drr);
+			mpib_drr_wake(&b->drr);
+		}
+	}
+	assert_part(a, 1, 2);
+	assert_part(b, 1, 2);
+}
+
+static void a_limit_holds_and_others_have_the_rest(void **state)
+{
+	struct leaf *slow = add(0, &f.tenant[0], 10),
+		    *fast = add(1, &f.tenant[1], 10);
+	const uint64_t rate = 100000000, turn_ns = 100000, n = 20000;
+
+	(void)state;
+	mpib_drr_set(&f.tenant[0], 0, rate);
+	/* 1 GB/s in all, for two seconds. */
+	for (uint64_t i = 1; i <= n; i++) {
+		f.room = 100000;
+		one_turn(i * turn_ns);
+	}
+	assert_in_range(slow->bytes, 2 * rate * 98 / 100,
+			2 * rate + rate / 100 + 2 * PIECE);
+	assert_true(fast->bytes > 17 * rate);
+	assert_true(f.tenant[0].held > 0);
+}
+
+static void a_limit_says_when_to_look_again(void **state)
+{
+	struct leaf *l = add(0, &f.tenant[0], 10);
+	struct mpib_drr_turn t;
+	uint64_t now = 1000000000, had;
+
+	(void)state;
+	mpib_drr_set(&l->drr, 0, 1000000);
+	one_turn(now);
+	had = l->bytes;
+	assert_true(had >= 10000);
+	t = one_turn(now);
+	assert_int_equal(l->bytes, had);
+	assert_int_equal(t.posted, 0);
+	assert_false(t.ack_pending);
+	assert_true(mpib_drr_is_held(&l->drr));
+	assert_in_range(t.wake_ns, now + 1, now + 1000000000);
+	one_turn(t.wake_ns + 1000);
+	assert_true(l->bytes > had);
+}
+
+static void a_limit_that_is_lifted_holds_no_longer(void **state)
+{
+	struct leaf *l = add(0, &f.tenant[0], 10);
+	uint64_t had;
+
+	(void)state;
+	mpib_drr_set(&l->drr, 0, 1);
+	turns(3);
+	had = l->bytes;
+	mpib_drr_set(&l->drr, 0, 0);
+	turns(3);
+	assert_true(l->bytes > had);
+	assert_false(mpib_drr_is_held(&l->drr));
+}
+
+static void it_is_contended_only_between_tenants_or_weights(void **state)
+{
+	struct leaf *b, *c;
+
+	(void)state;
+	add(0, &f.tenant[0], 0);
+	assert_false(mpib_drr_contended(&f.root));
+	b = add(1, &f.tenant[0], 0);
+	assert_false(mpib_drr_contended(&f.root));
+	c = add(2, &f.tenant[1], 0);
+	assert_true(mpib_drr_contended(&f.root));
+	mpib_drr_idle(&c->drr); /* it may wake at any time */
+	assert_true(mpib_drr_contended(&f.root));
+	mpib_drr_leave(&c->drr);
+	assert_false(mpib_drr_contended(&f.root));
+	mpib_drr_set(&f.client[1], 5, 0);
+	assert_true(mpib_drr_contended(&f.root));
+	mpib_drr_leave(&b->drr);
+	assert_false(mpib_drr_contended(&f.root));
+}
+
+static void weights_may_change_at_any_time(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 10),
+		    *b = add(1, &f.tenant[1], 10);
+
+	(void)state;
+	turns_in_a_window(10000);
+	mpib_drr_set(&f.tenant[0], 30, 0);
+	a->bytes = b->bytes = 0;
+	turns_in_a_window(100000);
+	assert_part(a, 3, 4);
+	mpib_drr_leave(&a->drr);
+	mpib_drr_leave(&b->drr);
+	assert_int_equal(f.root.leaves, 0);
+	assert_int_equal(f.root.members, 0);
+	assert_int_equal(f.root.children, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(clients_get_bytes_by_their_weights),
+		TEST(so_they_do_when_all_wait_for_the_same_room),
+		TEST(the_size_of_pieces_does_not_matter),
+		TEST(nor_does_it_of_the_largest),
+		TEST(a_tenant_has_one_share_however_many_clients),
+		TEST(what_one_leaves_goes_to_the_others),
+		TEST(nothing_of_the_room_is_left),
+		TEST(a_full_lane_stops_nobody_on_another),
+		TEST(who_was_away_is_next_and_has_saved_nothing),
+		TEST(resting_between_messages_is_no_advantage),
+		TEST(a_limit_holds_and_others_have_the_rest),
+		TEST(a_limit_says_when_to_look_again),
+		TEST(a_limit_that_is_lifted_holds_no_longer),
+		TEST(it_is_contended_only_between_tenants_or_weights),
+		TEST(weights_may_change_at_any_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
