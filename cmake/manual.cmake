@@ -22,3 +22,18 @@ function(mpib_manual component)
 	endforeach()
 	add_custom_target(mpib_man_${component} ALL DEPENDS ${all})
 endfunction()
+
+# mpib_manual_also(COMPONENT PAGE NAMES...): other names of a page, each a link to it.
+function(mpib_manual_also component page)
+	if(NOT SCDOC)
+		return()
+	endif()
+	string(REGEX MATCH "[0-9]$" section ${page})
+	foreach(name ${ARGN})
+		set(link ${CMAKE_CURRENT_BINARY_DIR}/${name}.${section}.gz)
+		file(CREATE_LINK ${page}.gz ${link} SYMBOLIC)
+		install(FILES ${link}
+			DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
+			COMPONENT ${component})
+	endforeach()
+endfunction()
