@@ -193,15 +193,14 @@ void vt_thread_b(struct vt *t, struct vt_end *saved)
 	assert_int_equal(mpib_soft_open_threaded(&t->spec_b, &t->b.ctx), 0);
 	assert_int_equal(t->v->query_port(t->b.ctx, 1, &t->b.info), 0);
 	assert_int_equal(t->v->alloc_pd(t->b.ctx, &t->b.pd), 0);
-	assert_int_equal(
-		t->v->create_cq(t->b.ctx, VT_CQE, NULL, NULL, &t->b.send.cq),
-		0);
-	t->b.recv.cq = t->b.send.cq;
+	t->b.send.cq = make_cq(t, t->b.ctx);
+	t->b.recv.cq = make_cq(t, t->b.ctx);
 }
 
 void vt_unthread_b(struct vt *t, const struct vt_end *saved)
 {
 	assert_int_equal(t->v->destroy_cq(t->b.send.cq), 0);
+	assert_int_equal(t->v->destroy_cq(t->b.recv.cq), 0);
 	assert_int_equal(t->v->dealloc_pd(t->b.pd), 0);
 	assert_int_equal(t->v->close(t->b.ctx), 0);
 	t->b = *saved;

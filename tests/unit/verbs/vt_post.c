@@ -103,8 +103,11 @@ static void collect(struct vt_cq *q)
 		q->wc[q->tail++ % VT_CQE] = wc[i];
 }
 
+/* Of two that collected from one queue, the wrong one might get an entry. */
 void vt_turn(struct vt *t)
 {
+	assert_ptr_not_equal(t->a.send.cq, t->a.recv.cq);
+	assert_ptr_not_equal(t->b.send.cq, t->b.recv.cq);
 	collect(&t->a.send);
 	collect(&t->a.recv);
 	collect(&t->b.send);
