@@ -1,0 +1,195 @@
+# shellcheck shell=bash
+# Sourced by run: the cases, each a function case_NAME. What it sets up for NCCL
+# is the environment of one subshell; run.sh's words:
+#
+#   nodes [proxy options]   two proxies
+#   machine GPUS LINKS      a topology of so many GPUs a node; see topology.sh
+#   ranks N ARGUMENT...     nccl-rank, N ranks a node
+#   spy                     NCCL's calls are counted; then these must not be 0:
+#                           grouped N, exported, flushed
+#   says FILE PATTERN       $dir/FILE must have a line like that
+#   used BYTES              the rails must have moved so much
+#
+# Without `machine` ranks have no way to each other but the network.
+
+# Every collective, of 8 bytes to 4 MiB.
+by_protocol() {
+	export NCCL_PROTO=$1
+	nodes
+	ranks "$2" --max 4M --times "${3:-2}" collectives && used 20M
+}
+case_simple() { by_protocol Simple 1; }
+case_ll() { by_protocol LL 1; }
+case_ll128() { by_protocol LL128 1; }
+case_simple_4() { by_protocol Simple 2; }
+case_ll_4() { by_protocol LL 2; }
+case_ll128_4() { by_protocol LL128 2; }
+case_large() {
+	export NCCL_PROTO=Simple
+	nodes
+	ranks 1 --max 64M --times 1 collectives && used 600M
+}
+
+# The same with memory of devices, exported as dma-bufs.
+by_dmabuf() {
+	export NCCL_PROTO=$1
+	nodes --dmabuf yes
+	machine "$2" 0
+	spy
+	ranks "$2" --max 4M --times 2 collectives && used 20M && exported
+}
+case_dmabuf_simple() { by_dmabuf Simple 1; }
+case_dmabuf_ll() { by_dmabuf LL 1; }
+case_dmabuf_ll128() { by_dmabuf LL128 1; }
+case_dmabuf_ll128_4() { by_dmabuf LL128 2; }
+# A device that must be flushed before it reads what came.
+case_flush() {
+	export STANDIN_SM=80
+	by_dmabuf Simple 1 && flushed
+}
+
+# Sums go up a tree while results come down.
+by_tree() {
+	export NCCL_PROTO=$1 NCCL_ALGO='ring;allreduce:tree'
+	nodes
+	ranks 2 --max 4M --times 2 collectives && used 20M
+}
+case_tree_simple() { by_tree Simple; }
+case_tree_ll() { by_tree LL; }
+case_tree_ll128() { by_tree LL128; }
+
+# The table that this NCCL picks, by its own search.
+case_table() {
+	local abi=v12
+	[[ $version == 2.28.* ]] && abi=v11
+	nodes
+	ranks 1 --max 64K collectives && used 1M &&
+		says rank.log "MPIB \\($abi\\)"
+}
+
+case_types() {
+	nodes
+	ranks 1 types
+}
+
+# All-to-all. With PXN one rank's connections serve all ranks of its node, so
+# that one receive is of several messages.
+case_alltoall() {
+	nodes
+	ranks 2 --max 4M --times 5 alltoall && used 20M
+}
+pxn() {
+	nodes --dmabuf yes
+	machine "$1" 1
+	spy
+	export NCCL_P2P_LEVEL=NVL
+}
+case_pxn_2() {
+	pxn 2
+	ranks 2 --max 4M --times 10 alltoall && used 20M && grouped 2
+}
+case_pxn_4() {
+	pxn 4
+	ranks 4 --max 1M --times 10 alltoall && used 20M && grouped 4
+}
+case_pxn_staged() {
+	export STANDIN_DMABUF=0
+	pxn 4
+	ranks 4 --max 1M --times 10 alltoall && used 20M && grouped 2
+}
+case_pxn_queued() {
+	pxn 4
+	ranks 4 --times 40 queued && grouped 4
+}
+case_pxn_ragged() {
+	pxn 4
+	ranks 4 --max 600K --times 40 ragged && grouped 2
+}
+case_pxn_collectives() {
+	pxn 2
+	ranks 2 --max 4M collectives && used 20M
+}
+case_pxn_own_comms() {
+	export NCCL_NET_SHARED_COMMS=0
+	pxn 2
+	ranks 2 --max 1M --times 10 alltoall && used 4M
+}
+case_pxn_own_buffers() {
+	export NCCL_NET_SHARED_BUFFERS=0
+	pxn 2
+	ranks 2 --max 1M --times 10 alltoall && used 4M
+}
+
+# Communicators.
+case_communicators() {
+	nodes
+	ranks 2 communicators
+}
+case_pxn_communicators() {
+	pxn 2
+	ranks 2 communicators
+}
+case_rerun() {
+	nodes
+	ranks 1 --times 5 rerun
+}
+case_registered() {
+	nodes --dmabuf yes
+	machine 1 0
+	spy
+	ranks 1 --max 8M --times 3 registered && used 20M && exported
+}
+case_abort() {
+	nodes
+	ranks 2 --limit 20 abort
+}
+
+# What NCCL must not notice.
+case_upgrade() {
+	nodes
+	ranks 2 --max 4M --times 20 loop --during \
+		"$ctl -s $dir/n1 upgrade && $ctl -s $dir/n0 upgrade"
+}
+case_drain() {
+	nodes
+	ranks 2 --max 4M --times 20 loop --during \
+		"$ctl -s $dir/n0 rails drain SUP && sleep 1 &&
+		$ctl -s $dir/n0 rails resume SUP"
+}
+case_rail_lost() {
+	nodes --failover-hold-down 200
+	ranks 2 --max 4M --times 20 loop --during \
+		"touch $MPIB_SOFT_GONE/${sup[1]}; sleep 1
+		rm $MPIB_SOFT_GONE/${sup[1]}; sleep 2" &&
+		says proxy1.log "$(echo "${sup[1]}" | sed 's/\./[.]/g')"
+}
+case_rail_lost_sout() {
+	nodes --failover-hold-down 200
+	ranks 1 --max 4M --times 20 loop --during \
+		"touch $MPIB_SOFT_GONE/${sout[0]}; sleep 1
+		rm $MPIB_SOFT_GONE/${sout[0]}; sleep 2"
+}
+
+# What NCCL must be told, on every rank that is left, and soon.
+case_rank_killed() {
+	nodes
+	ranks 2 --max 4M --limit 20 --kill 1 --expect-error loop
+}
+case_proxy_killed() {
+	nodes
+	may_die=1
+	ranks 2 --max 4M --limit 20 --expect-error loop --during \
+		"kill -9 ${pids[1]}"
+}
+case_peer_proxy_ended() {
+	nodes
+	may_die=1
+	ranks 2 --max 4M --limit 20 --expect-error loop --during \
+		"kill -TERM ${pids[0]}"
+}
+case_both_rails_lost() {
+	nodes --failover-grace 1000 --failover-readopt no
+	may_die=1
+	ranks 2 --max 4M --limit 20 --expect-error loop --during \
+		"touch $MPIB_SOFT_GONE/${sup[1]} $MPIB_SOFT_GONE/${sout[1]}"
+}

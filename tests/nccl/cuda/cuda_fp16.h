@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The type, and how the host makes one. */
+#ifndef STANDIN_CUDA_FP16_H
+#define STANDIN_CUDA_FP16_H
+
+typedef struct __half {
+	unsigned short bits;
+} __half;
+
+typedef __half half;
+
+/* gcc rounds to nearest even, as the toolkit's does. */
+static inline __half __float2half(float value)
+{
+	_Float16 rounded = (_Float16)value;
+	__half half;
+
+	__builtin_memcpy(&half.bits, &rounded, sizeof(half.bits));
+	return half;
+}
+
+static inline float __half2float(__half half)
+{
+	_Float16 value;
+
+	__builtin_memcpy(&value, &half.bits, sizeof(value));
+	return (float)value;
+}
+
+#endif

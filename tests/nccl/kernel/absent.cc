@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that NCCL's device code and its transport by GPU threads (gdaki)
+// would bring. Nobody calls those of the latter unasked.
+#include "reduce.hpp"
+#include "standin.hpp"
+
+#include "device.h"
+#include "nccl_device/net_device.h"
+#include "sym_kernels.h"
+
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 29, 0)
+void *ncclSymkGetKernelPtr(ncclSymkKernelId, int, ncclDataType_t)
+{
+	return nullptr;
+}
+
+ncclResult_t ncclGinGdakiCreateContext(void *, int, int, void **,
+				       ncclNetDeviceHandle_v7_t **)
+{
+	return ncclInternalError;
+}
+
+ncclResult_t ncclGinGdakiRegMrSym(void *, void *, size_t, int, void **, void **)
+{
+	return ncclInternalError;
+}
+#else
+int ncclSymkGetKernelIndex(ncclSymkKernelId, int, ncclDataType_t)
+{
+	return -1;
+}
+
+ncclResult_t ncclGinGdakiCreateContext(void *, int, int, int, int, int, int,
+				       void **, ncclNetDeviceHandle_v7_t **)
+{
+	return ncclInternalError;
+}
+
+ncclResult_t ncclGinGdakiRegMrSym(void *, void *, size_t, int, unsigned long,
+				  void **, void **)
+{
+	return ncclInternalError;
+}
+#endif
+
+ncclResult_t ncclGinGdakiDestroyContext(void *)
+{
+	return ncclInternalError;
+}
+
+ncclResult_t ncclGinGdakiDeregMrSym(void *, void *)
+{
+	return ncclInternalError;
+}
+
+ncclResult_t ncclGinGdakiProgress(void *)
+{
+	return ncclInternalError;
+}
+
+ncclResult_t ncclGinGdakiQueryLastError(void *, bool *)
+{
+	return ncclInternalError;
+}
+
+// A communicator of one rank.
+ncclResult_t ncclLaunchOneRank(void *to, const void *from, size_t count,
+			       struct ncclDevRedOpFull red, ncclDataType_t type,
+			       cudaStream_t stream)
+{
+	kernel::Reduction op;
+
+	if (!kernel::reduction_find(red.op, type, &op))
+		standin::not_done("a reduction of one rank, operation " +
+				  std::to_string(red.op) + ", type " +
+				  std::to_string(type));
+	if (red.op != ncclDevPreMulSum) {
+		cudaMemcpyAsync(to, from, count * op.element, cudaMemcpyDefault,
+				stream);
+		return ncclSuccess;
+	}
+	op.arg = red.scalarArgIsPtr ? kernel::reduction_load_arg(
+					      (void *)red.scalarArg, op.element)
+				    : red.scalarArg;
+	standin::stream_add(stream,
+			    [=] { op.before(to, from, count, op.arg); });
+	return ncclSuccess;
+}

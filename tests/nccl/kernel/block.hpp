@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block: one channel of one launch, and how it waits.
+#ifndef KERNEL_BLOCK_HPP
+#define KERNEL_BLOCK_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <sched.h>
+
+#include "device.h"
+
+namespace kernel
+{
+
+// Words that the network, proxy threads and other ranks write and read.
+template <class T> T load(const volatile T *from)
+{
+	return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
+
+template <class T> void store(volatile T *to, T value)
+{
+	__atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+
+struct Block {
+	struct ncclKernelComm *comm;
+	struct ncclDevChannel *channel;
+	int id;
+	std::atomic<bool> aborted{ false };
+
+	// Until ready(), or the communicator is aborted; false then. A GPU that
+	// waits takes no CPU: after a few looks this sleeps between them.
+	template <class Ready> bool wait(Ready ready)
+	{
+		for (unsigned int look = 0; !ready(); look++) {
+			if (aborted)
+				return false;
+			if (look < looks) {
+				sched_yield();
+				continue;
+			}
+			if (look % looks == 0 && load(comm->abortFlag))
+				aborted = true;
+			nanosleep(&nap, nullptr);
+		}
+		return true;
+	}
+
+      private:
+	static constexpr unsigned int looks = 8;
+	static constexpr struct timespec nap = { 0, 20000 };
+};
+
+} // namespace kernel
+
+#endif

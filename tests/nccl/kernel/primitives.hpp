@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL calls primitives: receive, reduce, copy and send, in one go, slice
+// by slice.
+#ifndef KERNEL_PRIMITIVES_HPP
+#define KERNEL_PRIMITIVES_HPP
+
+#include <vector>
+
+#include "protocol.hpp"
+#include "reduce.hpp"
+
+namespace kernel
+{
+
+// Where elements of the user come from or go to.
+enum class Buffer {
+	none,
+	input,
+	output
+};
+
+struct Setup {
+	int protocol = simple;
+	int slices = 1, steps = 1; // of a chunk, of a slice; of Simple only
+	std::vector<int> from, to; // ranks, none below 0
+	int index = 0; // of the connections of a pair: 1 for send and receive
+	const void *input = nullptr;
+	void *output = nullptr;
+	size_t step_size = 0; // bytes; 0: as large as the buffers have it
+	bool registered_from = false, registered_to = false;
+	bool peer_to_peer = false; // a send or receive, no collective
+};
+
+class Primitives
+{
+      public:
+	Primitives(Block &block, const Setup &setup, const Reduction &op);
+	~Primitives();
+	Primitives(const Primitives &) = delete;
+	Primitives &operator=(const Primitives &) = delete;
+
+	struct Move {
+		bool receive, send;
+		Buffer source, target;
+		ssize_t source_at, target_at; // elements
+		ssize_t count;
+		bool last; // the result is whole: what comes after the sum
+	};
+	void move(const Move &move);
+
+	void send(ssize_t at, ssize_t n, Buffer source = Buffer::input)
+	{
+		move({ false, true, source, Buffer::none, at, at, n, false });
+	}
+	void copy_send(ssize_t from, ssize_t to, ssize_t n)
+	{
+		move({ false, true, Buffer::input, Buffer::output, from, to, n,
+		       false });
+	}
+	void receive(ssize_t at, ssize_t n)
+	{
+		move({ true, false, Buffer::none, Buffer::output, at, at, n,
+		       false });
+	}
+	void receive_copy_send(ssize_t at, ssize_t n)
+	{
+		move({ true, true, Buffer::none, Buffer::output, at, at, n,
+		       false });
+	}
+	void receive_reduce_send(ssize_t at, ssize_t n)
+	{
+		move({ true, true, Buffer::input, Buffer::none, at, at, n,
+		       false });
+	}
+	void receive_reduce_copy(ssize_t from, ssize_t to, ssize_t n)
+	{
+		move({ true, false, Buffer::input, Buffer::output, from, to, n,
+		       true });
+	}
+	void receive_reduce_copy_send(ssize_t from, ssize_t to, ssize_t n)
+	{
+		move({ true, true, Buffer::input, Buffer::output, from, to, n,
+		       true });
+	}
+
+      private:
+	Block &block;
+	const int protocol, slices, steps;
+	const Reduction op;
+	const bool peer_to_peer;
+	char *const input, *const output;
+	const size_t step_size; // elements
+	std::vector<Receiver> receivers;
+	std::vector<Sender> senders;
+	std::vector<char> own, taken; // what has no other place
+
+	char *user(Buffer buffer, ssize_t at) const;
+	void slice(const Move &move, ssize_t offset, size_t count);
+	void data(const Move &move, ssize_t offset, size_t count);
+	const char *arrived(Receiver &receiver, const Move &move,
+			    ssize_t offset, size_t size);
+	const char *combine(const Move &move, ssize_t offset, size_t count,
+			    char *space);
+};
+
+} // namespace kernel
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of kernels that NCCL's device code would bring. No header of NCCL is
+// read here: it declares constant what is filled in here, and the names of
+// variables are not mangled.
+//
+// There is one kernel, of which nobody needs more than its address, and the ID
+// of a function is its row.
+namespace
+{
+constexpr int rows = 16384;
+void kernel_of_all()
+{
+}
+} // namespace
+
+extern "C" {
+extern const int ncclDevKernelCount;
+const int ncclDevKernelCount = 1;
+void *ncclDevKernelList[2] = { (void *)kernel_of_all, nullptr };
+int ncclDevKernelRequirements[2];
+
+int ncclDevFuncRowToId[rows];
+void *ncclDevKernelForFunc[rows];
+bool ncclDevKernelForFuncIsSpecialized[rows];
+
+extern const int ncclSymkKernelCount;
+const int ncclSymkKernelCount = 0;
+void *ncclSymkKernelList[1];
+int ncclSymkKernelRequirements[1];
+int ncclSymkKernelMaxDynamicSmem[1];
+}
+
+namespace
+{
+struct Fill {
+	Fill()
+	{
+		for (int i = 0; i < rows; i++) {
+			ncclDevFuncRowToId[i] = i;
+			ncclDevKernelForFunc[i] = (void *)kernel_of_all;
+		}
+	}
+} fill;
+} // namespace

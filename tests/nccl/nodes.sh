@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# Sourced: two nodes, a proxy each, on rails of the software HCA.
+#
+#   nodes_start [options]  proxies 0 and 1, run directories $dir/n0 and $dir/n1,
+#                          rails ${sout[i]} and ${sup[i]}, process IDs ${pids[i]};
+#                          1 if they do not get ready
+#   nodes_stop             ends them; 1, with words, if one did not end cleanly
+#   ctl NODE ...           mpibctl of a node
+#   moved                  bytes of payload that both sent so far
+#
+# A device is lost as long as $MPIB_SOFT_GONE has a file of its address's name.
+# They need $build and $dir.
+. "$top/tests/support/addr.sh"
+pids=() sout=() sup=()
+nodes_set=0 # counted by who sources this, one for each start
+
+nodes_start() {
+	local i
+	export MPIB_SOFT_GONE=$dir/gone
+	rm -rf "$MPIB_SOFT_GONE"
+	mkdir -p "$MPIB_SOFT_GONE"
+	for i in 0 1; do
+		sout[i]=$net.$((nodes_set * 4 + i * 2 + 1))
+		sup[i]=$net.$((nodes_set * 4 + i * 2 + 2))
+		rm -rf "$dir/n$i"
+		"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
+			--sout "soft:${sout[$i]}" --sup "soft:${sup[$i]}" \
+			"$@" >"$dir/out$i" 2>"$dir/proxy$i.log" &
+		pids[i]=$!
+	done
+	for i in 0 1; do
+		for _ in $(seq 400); do
+			grep -qs '^ready' "$dir/out$i" && break
+			sleep 0.05
+		done
+		grep -q '^ready' "$dir/out$i" || {
+			cat "$dir/proxy$i.log"
+			echo "the proxy of node $i did not get ready"
+			return 1
+		}
+	done
+}
+
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
+}
+
+# Its process: after an upgrade another than the one that was started.
+nodes_pid() {
+	cat "$dir/n$1/proxy.pid" 2>/dev/null || echo "${pids[$1]}"
+}
+
+nodes_stop() {
+	local i pid rc=0
+	for i in 0 1; do
+		[ -n "${pids[$i]:-}" ] || continue
+		pid=$(nodes_pid "$i")
+		kill -TERM "$pid" 2>/dev/null
+		for _ in $(seq 600); do
+			kill -0 "$pid" 2>/dev/null || break
+			sleep 0.05
+		done
+		kill -KILL "$pid" 2>/dev/null && rc=1 &&
+			echo "the proxy of node $i did not end"
+		wait "${pids[$i]}" 2>/dev/null
+		[ -e "$dir/n$i" ] && rc=1 &&
+			echo "the proxy of node $i left its run directory"
+		grep -hE 'ERROR: |WARNING: ThreadSanitizer|runtime error' \
+			"$dir/proxy$i.log" && rc=1
+	done
+	pids=()
+	return "$rc"
+}
+
+moved() {
+	for i in 0 1; do
+		ctl "$i" -j rails
+	done 2>/dev/null | tr -d , | awk '/"tx_bytes"/ { n += $2 }
+		END { printf "%d\n", n }'
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traffic that goes on while something happens; see --during and --kill. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <nccl.h>
+
+#include "rank.h"
+
+/* Seconds that NCCL may go without telling of what has gone wrong. */
+#define TELL 5.0
+
+struct loop {
+	float *in, *out;
+	float *stop, *stopped; /* of rank 0 to all */
+	size_t count;
+	double slowest;
+};
+
+/* An all-reduce, and in another whether to go on: all ranks must agree. */
+static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
+{
+	double begin = now();
+	int error;
+
+	for (size_t i = 0; i < l->count; i++)
+		l->in[i] = number(i, r->rank, round);
+	*l->stop = (float)stop;
+	NCCL(r, ncclAllReduce(l->in, l->out, l->count, ncclFloat, ncclSum,
+			      r->comm, r->stream));
+	NCCL(r, ncclAllReduce(l->stop, l->stopped, 1, ncclFloat, ncclSum,
+			      r->comm, r->stream));
+	error = stream_poll(r, r->comm, r->stream);
+	if (error)
+		return error;
+	verify_sum(r, "a loop's all-reduce", l->out, l->count, 0, r->n, round);
+	if (now() - begin > l->slowest)
+		l->slowest = now() - begin;
+	return 0;
+}
+
+/* The end of a rank that has been told. */
+static void told(struct rank *r, int error, double waited)
+{
+	char why[600];
+	double begin;
+
+	snprintf(why, sizeof(why), "%s: %s", ncclGetErrorString(error),
+		 ncclGetLastError(r->comm));
+	for (char *c = why; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	begin = now();
+	NCCL(r, ncclCommAbort(r->comm));
+	r->comm = NULL;
+	printf("rank %d: told after %.2f s, abort took %.2f s: %s\n", r->rank,
+	       waited, now() - begin, why);
+	if (waited > TELL)
+		fail(r, "told after %.2f s, more than %.0f", waited, TELL);
+	if (now() - begin > r->opt->limit)
+		fail(r, "abort took %.1f s", now() - begin);
+}
+
+/* Rank 0 says when: some rounds after what was to happen has happened. */
+static bool enough(struct rank *r, unsigned round)
+{
+	if (r->rank || r->opt->expect_error ||
+	    atomic_load(&r->world->during) < 2)
+		return false;
+	return round >=
+	       atomic_load(&r->world->during_rounds) + (unsigned)r->opt->times;
+}
+
+void test_loop(struct rank *r)
+{
+	struct loop l = { .count = r->opt->max / sizeof(float) };
+	unsigned round = 0;
+
+	l.in = device_alloc(r, r->opt->max);
+	l.out = device_alloc(r, r->opt->max);
+	l.stop = device_alloc(r, sizeof(float));
+	l.stopped = device_alloc(r, sizeof(float));
+	do {
+		double begin = now();
+		int error = turn(r, &l, round, enough(r, round));
+
+		if (error > 0 && r->opt->expect_error) {
+			told(r, error, now() - begin);
+			return;
+		}
+		if (error)
+			fail(r, "round %u, after %.1f s: %s: %s", round,
+			     now() - begin,
+			     error < 0 ? "nothing" : ncclGetErrorString(error),
+			     ncclGetLastError(r->comm));
+		round++;
+		if (!r->rank)
+			atomic_store(&r->world->rounds, round);
+	} while (*l.stopped == 0);
+	say(r, "%u rounds, the slowest took %.0f ms", round, l.slowest * 1e3);
+	device_free(r, l.in);
+	device_free(r, l.out);
+}

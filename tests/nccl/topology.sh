@@ -1,0 +1,59 @@
+# shellcheck shell=bash
+# Sourced: a node as NCCL would find it, as its topology file.
+#
+#   topology GPUS LINKS NET...   GPUs, at 0000:10:00.0 and on, each behind a
+#                                switch of its own, but for the first of each
+#                                network device's, which shares its switch.
+#                                LINKS 1: NVLink between all of them
+#
+# NET is a device's name as the plugin has it. Prints the file.
+topology() {
+	local gpus=$1 links=$2 i net nets
+	shift 2
+	nets=("$@")
+	echo '<system version="1">'
+	printf ' <cpu numaid="0" affinity="%08x" arch="x86_64"' 3
+	echo ' vendor="GenuineIntel" familyid="6" modelid="143">'
+	for ((i = 0; i < gpus; i++)); do
+		topology_pci "0000:$(printf %02x $((i + 1))):00.0" 0x060400
+		topology_gpu "$i" "$gpus" "$links"
+		net=${nets[$i]:-}
+		[ -n "$net" ] && topology_net "$i" "$net"
+		echo '  </pci>'
+	done
+	echo ' </cpu>'
+	echo '</system>'
+}
+
+topology_bus() {
+	printf '0000:%02x:00.0' $((16 + $1))
+}
+
+topology_pci() {
+	echo "  <pci busid=\"$1\" class=\"$2\" vendor=\"0x1000\"" \
+		'device="0xc030" subsystem_vendor="0x1000"' \
+		'subsystem_device="0x1" link_speed="32.0 GT/s PCIe"' \
+		'link_width="16">'
+}
+
+topology_gpu() {
+	local peer
+	topology_pci "$(topology_bus "$1")" 0x030200
+	echo "    <gpu dev=\"$1\" sm=\"${STANDIN_SM:-90}\" gdr=\"1\">"
+	for ((peer = 0; peer < $2; peer++)); do
+		[ "$3" -eq 1 ] && [ "$peer" -ne "$1" ] &&
+			echo "     <nvlink target=\"$(topology_bus "$peer")\"" \
+				'count="6" tclass="0x030200"/>'
+	done
+	echo '    </gpu>'
+	echo '  </pci>'
+}
+
+topology_net() {
+	topology_pci "$(printf '0000:%02x:00.0' $((64 + $1)))" 0x020700
+	echo '    <nic>'
+	echo "     <net name=\"$2\" dev=\"$1\" latency=\"0.0\" speed=\"80000\"" \
+		"port=\"1\" guid=\"0x$(($1 + 1))\" maxconn=\"65536\" gdr=\"1\"/>"
+	echo '    </nic>'
+	echo '  </pci>'
+}
