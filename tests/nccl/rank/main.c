@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -147,6 +148,7 @@ static _Noreturn void run_rank(const struct options *opt, struct world *world,
 			  .rank = rank,
 			  .n = opt->nodes * opt->per_node };
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	set_environment(opt, rank);
 	r.stream = stream_new(&r);
 	r.comm = comm_new(&r);
