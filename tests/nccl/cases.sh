@@ -40,8 +40,13 @@ by_dmabuf() {
 }
 case_dmabuf_simple() { by_dmabuf Simple 1; }
 case_dmabuf_ll() { by_dmabuf LL 1; }
-case_dmabuf_ll128() { by_dmabuf LL128 1; }
-case_dmabuf_ll128_4() { by_dmabuf LL128 2; }
+# Lines are looked at all the time, so that a flag before its data is seen.
+watched() {
+	export STANDIN_SPIN=1
+	by_dmabuf LL128 "$1"
+}
+case_dmabuf_ll128() { watched 1; }
+case_dmabuf_ll128_4() { watched 2; }
 # A device that must be flushed before it reads what came.
 case_flush() {
 	export STANDIN_SM=80

@@ -39,7 +39,8 @@ topology_pci() {
 topology_gpu() {
 	local peer
 	topology_pci "$(topology_bus "$1")" 0x030200
-	echo "    <gpu dev=\"$1\" sm=\"${STANDIN_SM:-90}\" gdr=\"1\">"
+	echo "    <gpu dev=\"$1\" sm=\"${STANDIN_SM:-90}\"" \
+		"gdr=\"${STANDIN_DMABUF:-1}\">"
 	for ((peer = 0; peer < $2; peer++)); do
 		[ "$3" -eq 1 ] && [ "$peer" -ne "$1" ] &&
 			echo "     <nvlink target=\"$(topology_bus "$peer")\"" \
@@ -53,7 +54,8 @@ topology_net() {
 	topology_pci "$(printf '0000:%02x:00.0' $((64 + $1)))" 0x020700
 	echo '    <nic>'
 	echo "     <net name=\"$2\" dev=\"$1\" latency=\"0.0\" speed=\"80000\"" \
-		"port=\"1\" guid=\"0x$(($1 + 1))\" maxconn=\"65536\" gdr=\"1\"/>"
+		"port=\"1\" guid=\"0x$(($1 + 1))\" maxconn=\"65536\"" \
+		"gdr=\"${STANDIN_DMABUF:-1}\"/>"
 	echo '    </nic>'
 	echo '  </pci>'
 }

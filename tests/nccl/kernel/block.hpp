@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <sched.h>
 
@@ -31,24 +32,32 @@ struct Block {
 	std::atomic<bool> aborted{ false };
 
 	// Until ready(), or the communicator is aborted; false then. A GPU that
-	// waits takes no CPU: after a few looks this sleeps between them.
+	// waits takes no CPU: after a few looks this sleeps between them. With
+	// STANDIN_SPIN in the environment it goes on looking, as a GPU does, for
+	// tests of what it may see in between.
 	template <class Ready> bool wait(Ready ready)
 	{
 		for (unsigned int look = 0; !ready(); look++) {
 			if (aborted)
 				return false;
-			if (look < looks) {
-				sched_yield();
-				continue;
-			}
-			if (look % looks == 0 && load(comm->abortFlag))
+			if (look % looks == looks - 1 && load(comm->abortFlag))
 				aborted = true;
-			nanosleep(&nap, nullptr);
+			if (look < looks || spins())
+				sched_yield();
+			else
+				nanosleep(&nap, nullptr);
 		}
 		return true;
 	}
 
       private:
+	static bool spins()
+	{
+		static const bool always = getenv("STANDIN_SPIN");
+
+		return always;
+	}
+
 	static constexpr unsigned int looks = 8;
 	static constexpr struct timespec nap = { 0, 20000 };
 };

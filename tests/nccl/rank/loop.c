@@ -57,6 +57,9 @@ static void told(struct rank *r, int error, double waited)
 	r->comm = NULL;
 	printf("rank %d: told after %.2f s, abort took %.2f s: %s\n", r->rank,
 	       waited, now() - begin, why);
+	/* Nothing else is what users and frameworks know to restart after. */
+	if (error != ncclRemoteError && error != ncclSystemError)
+		fail(r, "told of \"%s\"", ncclGetErrorString(error));
 	if (waited > TELL)
 		fail(r, "told after %.2f s, more than %.0f", waited, TELL);
 	if (now() - begin > r->opt->limit)

@@ -42,7 +42,8 @@ static const char usage[] =
 	"usage: nccl-rank --nodes DIR,... [OPTION]... TEST\n"
 	"  --nodes DIR,...    run directory of the proxy of each node\n"
 	"  --ranks N          of each node [1]\n"
-	"  --topology FILE    of a node, %d for its number from 0\n"
+	"  --topology FILE    FILE.0.xml is that of the first node, and so on\n"
+	"  --env N:NAME=VALUE environment of the ranks of node N\n"
 	"  --max BYTES        of the largest message [1048576]\n"
 	"  --times N          repetitions [3]\n"
 	"  --limit SECONDS    that a wait may take [60]\n"
@@ -73,6 +74,7 @@ static int parse(int argc, char **argv, struct options *opt)
 		{ "nodes", required_argument, NULL, 'n' },
 		{ "ranks", required_argument, NULL, 'r' },
 		{ "topology", required_argument, NULL, 't' },
+		{ "env", required_argument, NULL, 'v' },
 		{ "max", required_argument, NULL, 'm' },
 		{ "times", required_argument, NULL, 'i' },
 		{ "limit", required_argument, NULL, 'l' },
@@ -92,6 +94,11 @@ static int parse(int argc, char **argv, struct options *opt)
 			break;
 		case 't':
 			opt->topology = optarg;
+			break;
+		case 'v':
+			if (opt->envs == ENVS_MAX)
+				return -EINVAL;
+			opt->env[opt->envs++] = optarg;
 			break;
 		case 'm':
 			opt->max = strtoull(optarg, NULL, 0);
@@ -134,6 +141,13 @@ static void set_environment(const struct options *opt, int rank)
 	snprintf(text, sizeof(text), "mpib-node-%d", node);
 	setenv("NCCL_HOSTID", text, 1);
 	setenv("MPIB_RUN_DIR", opt->dirs[node], 1);
+	for (int i = 0; i < opt->envs; i++) {
+		char *pair;
+
+		/* The parent's copy stays as it is: putenv() keeps it. */
+		if (strtol(opt->env[i], &pair, 10) == node && *pair == ':')
+			putenv(pair + 1);
+	}
 	if (opt->topology) {
 		snprintf(text, sizeof(text), "%s.%d.xml", opt->topology, node);
 		setenv("NCCL_TOPO_FILE", text, 1);

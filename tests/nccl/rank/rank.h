@@ -20,6 +20,7 @@ typedef struct CUstream_st *cudaStream_t;
 typedef struct ncclComm *ncclComm_t;
 
 #define RANKS_MAX 16
+#define ENVS_MAX 16
 #define IDS_MAX 64
 #define ID_SIZE 128 /* bytes of an ncclUniqueId */
 
@@ -28,7 +29,9 @@ struct options {
 	const char *test;
 	int nodes, per_node;
 	const char *dirs[RANKS_MAX]; /* run directory of a node's proxy */
-	const char *topology; /* file, with %d for the node; NULL: none */
+	const char *topology; /* files' name before .NODE.xml; NULL: none */
+	char *env[ENVS_MAX]; /* NODE:NAME=VALUE */
+	int envs;
 	uint64_t max; /* bytes of the largest message */
 	int times;
 	double limit; /* seconds that any one wait may take */
