@@ -24,6 +24,8 @@ case_ll128() { by_protocol LL128 1; }
 case_simple_4() { by_protocol Simple 2; }
 case_ll_4() { by_protocol LL 2; }
 case_ll128_4() { by_protocol LL128 2; }
+case_simple_8() { by_protocol Simple 4 1; }
+case_ll128_8() { by_protocol LL128 4 1; }
 case_large() {
 	export NCCL_PROTO=Simple
 	nodes
@@ -70,6 +72,31 @@ case_table() {
 	nodes
 	ranks 1 --max 64K collectives && used 1M &&
 		says rank.log "MPIB \\($abi\\)"
+}
+
+# NCCL's example profiler sees what the rails did, each with a begin and an end.
+case_profiler() {
+	export NCCL_PROFILER_PLUGIN=$nccl/profiler.so
+	export NCCL_PROFILE_EVENT_MASK=4095 NCCL_PROFILE_DUMP_FILE=$dir/trace
+	nodes
+	ranks 1 --max 1M --times 1 collectives || return 1
+	cat "$dir"/trace*.json | tr -d '{},"' | awk '
+		function of(key,   i) {
+			for (i = 1; i < NF; i++)
+				if ($i == key)
+					return $(i + 1)
+		}
+		/name: Qp/ && of("ph:") == "b" {
+			n++
+			begin = of("ts:")
+			bytes += of("size:")
+		}
+		/name: Qp/ && of("ph:") == "e" && of("ts:") < begin { wrong++ }
+		END {
+			print n + 0, "events of", bytes + 0, "bytes,", wrong + 0,
+				"of them end before they begin"
+			exit !n || wrong || bytes < 100000
+		}'
 }
 
 case_types() {
