@@ -163,6 +163,12 @@ static inline cudaError_t cudaMallocAsync(T **device, size_t size,
 				       stream);
 }
 
+static inline cudaError_t cudaEventCreate(cudaEvent_t *event,
+					  unsigned int flags)
+{
+	return cudaEventCreateWithFlags(event, flags);
+}
+
 template <class T>
 static inline cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
 						T *function)

@@ -8,13 +8,14 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 namespace
 {
 
 using kernel::Reduction;
 
-// An element as what is computed with, and back: a GPU adds halves as floats.
+// An element as what is computed with, and back: a GPU adds short floats as longer ones.
 template <class T> T wide(T value)
 {
 	return value;
@@ -28,6 +29,16 @@ float wide(__half value)
 float wide(__nv_bfloat16 value)
 {
 	return __bfloat162float(value);
+}
+
+float wide(__nv_fp8_e4m3 value)
+{
+	return (float)value;
+}
+
+float wide(__nv_fp8_e5m2 value)
+{
+	return (float)value;
 }
 
 template <class T, class W> T narrow(W value)
@@ -154,6 +165,10 @@ bool kernel::reduction_find(int op, int type, Reduction *reduction)
 		return find<__half>(op, reduction);
 	case ncclBfloat16:
 		return find<__nv_bfloat16>(op, reduction);
+	case ncclFloat8e4m3:
+		return find<__nv_fp8_e4m3>(op, reduction);
+	case ncclFloat8e5m2:
+		return find<__nv_fp8_e5m2>(op, reduction);
 	case ncclFloat32:
 		return find<float>(op, reduction);
 	case ncclFloat64:

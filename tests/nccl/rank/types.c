@@ -7,6 +7,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <nccl.h>
 
 #include "rank.h"
@@ -16,11 +17,18 @@ static const struct type {
 	ncclDataType_t type;
 	size_t size;
 } types[] = {
-	{ "int8", ncclInt8, 1 },   { "uint8", ncclUint8, 1 },
-	{ "int32", ncclInt32, 4 }, { "uint32", ncclUint32, 4 },
-	{ "int64", ncclInt64, 8 }, { "uint64", ncclUint64, 8 },
-	{ "half", ncclHalf, 2 },   { "bfloat16", ncclBfloat16, 2 },
-	{ "float", ncclFloat, 4 }, { "double", ncclDouble, 8 },
+	{ "int8", ncclInt8, 1 },
+	{ "uint8", ncclUint8, 1 },
+	{ "int32", ncclInt32, 4 },
+	{ "uint32", ncclUint32, 4 },
+	{ "int64", ncclInt64, 8 },
+	{ "uint64", ncclUint64, 8 },
+	{ "half", ncclHalf, 2 },
+	{ "bfloat16", ncclBfloat16, 2 },
+	{ "float8e4m3", ncclFloat8e4m3, 1 },
+	{ "float8e5m2", ncclFloat8e5m2, 1 },
+	{ "float", ncclFloat, 4 },
+	{ "double", ncclDouble, 8 },
 };
 
 static const struct op {
@@ -57,6 +65,14 @@ static void put(void *at, ncclDataType_t type, double value)
 		break;
 	case ncclBfloat16:
 		*(__nv_bfloat16 *)at = __float2bfloat16((float)value);
+		break;
+	case ncclFloat8e4m3:
+		*(__nv_fp8_storage_t *)at = __nv_cvt_float_to_fp8(
+			(float)value, __NV_SATFINITE, __NV_E4M3);
+		break;
+	case ncclFloat8e5m2:
+		*(__nv_fp8_storage_t *)at = __nv_cvt_float_to_fp8(
+			(float)value, __NV_SATFINITE, __NV_E5M2);
 		break;
 	case ncclFloat:
 		*(float *)at = (float)value;

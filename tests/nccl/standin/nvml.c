@@ -2,8 +2,7 @@
 /*
  * libnvidia-ml.so.1, which NCCL opens: as many devices as STANDIN_GPUS has (see
  * device.cc), all of which reach each other. Of links and fabrics NCCL learns
- * by its topology file; functions about them are not here, which it takes for
- * an old driver.
+ * by its topology file: functions about them say that they are not supported.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 enum {
 	NVML_SUCCESS = 0,
 	NVML_ERROR_INVALID_ARGUMENT = 2,
+	NVML_ERROR_NOT_SUPPORTED = 3,
 	NVML_ERROR_NOT_FOUND = 6,
 };
 
@@ -118,3 +118,24 @@ API int nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t peer,
 	*status = 0;
 	return NVML_SUCCESS;
 }
+
+static int not_supported(void)
+{
+	return NVML_ERROR_NOT_SUPPORTED;
+}
+
+#define NOT_SUPPORTED API __attribute__((alias("not_supported")))
+
+NOT_SUPPORTED int nvmlDeviceGetNvLinkState(void);
+NOT_SUPPORTED int nvmlDeviceGetNvLinkRemotePciInfo(void);
+NOT_SUPPORTED int nvmlDeviceGetNvLinkCapability(void);
+NOT_SUPPORTED int nvmlDeviceGetFieldValues(void);
+NOT_SUPPORTED int nvmlDeviceGetPciInfo_v3(void);
+NOT_SUPPORTED int nvmlDeviceGetPciInfoExt(void);
+NOT_SUPPORTED int nvmlDeviceGetPcieLinkMaxSpeed(void);
+NOT_SUPPORTED int nvmlDeviceGetCurrPcieLinkGeneration(void);
+NOT_SUPPORTED int nvmlDeviceGetCurrPcieLinkWidth(void);
+NOT_SUPPORTED int nvmlDeviceGetGpuFabricInfoV(void);
+NOT_SUPPORTED int nvmlDeviceGetPlatformInfo(void);
+NOT_SUPPORTED int nvmlSystemGetConfComputeState(void);
+NOT_SUPPORTED int nvmlSystemGetConfComputeSettings(void);
