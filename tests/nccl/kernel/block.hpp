@@ -42,10 +42,15 @@ struct Block {
 				return false;
 			if (look % looks == looks - 1 && load(comm->abortFlag))
 				aborted = true;
-			if (look < looks || spins())
+			if (spins()) {
+				// Hot, but for those it waits for.
+				if (look % hot == hot - 1)
+					sched_yield();
+			} else if (look < looks) {
 				sched_yield();
-			else
+			} else {
 				nanosleep(&nap, nullptr);
+			}
 		}
 		return true;
 	}
@@ -58,7 +63,7 @@ struct Block {
 		return always;
 	}
 
-	static constexpr unsigned int looks = 8;
+	static constexpr unsigned int looks = 8, hot = 4096;
 	static constexpr struct timespec nap = { 0, 20000 };
 };
 

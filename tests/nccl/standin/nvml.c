@@ -119,6 +119,25 @@ API int nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t peer,
 	return NVML_SUCCESS;
 }
 
+API int nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device,
+					    unsigned int *generation);
+API int nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device,
+					    unsigned int *generation)
+{
+	(void)device;
+	*generation = 5;
+	return NVML_SUCCESS;
+}
+
+API int nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device,
+				       unsigned int *width);
+API int nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int *width)
+{
+	(void)device;
+	*width = 16;
+	return NVML_SUCCESS;
+}
+
 static int not_supported(void)
 {
 	return NVML_ERROR_NOT_SUPPORTED;
@@ -133,8 +152,6 @@ NOT_SUPPORTED int nvmlDeviceGetFieldValues(void);
 NOT_SUPPORTED int nvmlDeviceGetPciInfo_v3(void);
 NOT_SUPPORTED int nvmlDeviceGetPciInfoExt(void);
 NOT_SUPPORTED int nvmlDeviceGetPcieLinkMaxSpeed(void);
-NOT_SUPPORTED int nvmlDeviceGetCurrPcieLinkGeneration(void);
-NOT_SUPPORTED int nvmlDeviceGetCurrPcieLinkWidth(void);
 NOT_SUPPORTED int nvmlDeviceGetGpuFabricInfoV(void);
 NOT_SUPPORTED int nvmlDeviceGetPlatformInfo(void);
 NOT_SUPPORTED int nvmlSystemGetConfComputeState(void);
