@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace kernel
 {
@@ -97,22 +98,33 @@ bool Receiver::take_ll(char *to, size_t size)
 
 // The tail tells of LL128 data too, but a GPU does not look at it: data that a
 // device of the network puts down after its flag is read before it is there.
+// Nor does it go from the first line to the last: its warps look at all of them
+// at once. So lines are taken as they come.
 bool Receiver::take_ll128(char *to, size_t size)
 {
 	uint64_t flag = step + 1;
-	uint64_t *line = (uint64_t *)slot();
-	size_t lines = wire_size(ll128, size) / ll128_line;
+	const uint64_t *line = (const uint64_t *)slot();
 	constexpr size_t words = ll128_line / sizeof(*line);
+	std::vector<size_t> missing(wire_size(ll128, size) / ll128_line);
 
-	for (size_t i = 0; i < lines; i++, line += words) {
+	for (size_t i = 0; i < missing.size(); i++)
+		missing[i] = missing.size() - 1 - i;
+	auto come = [&](size_t i) {
 		size_t at = i * ll128_data;
 
-		if (!block.wait([&] { return load(&line[words - 1]) == flag; }))
+		if (load(&line[i * words + words - 1]) != flag)
 			return false;
 		if (at < size)
-			memcpy(to + at, line, std::min(ll128_data, size - at));
-	}
-	return true;
+			memcpy(to + at, &line[i * words],
+			       std::min(ll128_data, size - at));
+		return true;
+	};
+	return block.wait([&] {
+		missing.erase(
+			std::remove_if(missing.begin(), missing.end(), come),
+			missing.end());
+		return missing.empty();
+	});
 }
 
 void Receiver::post(int steps)

@@ -122,6 +122,8 @@ void test_collectives(struct rank *r)
 		double begin = now();
 		int times = sizes[i] > 1 << 20 ? 1 : r->opt->times;
 
+		if (sizes[i] < r->opt->min)
+			continue;
 		if (sizes[i] > r->opt->max)
 			break;
 		for (int t = 0; t < times; t++, round++) {

@@ -44,6 +44,7 @@ static const char usage[] =
 	"  --ranks N          of each node [1]\n"
 	"  --topology FILE    FILE.0.xml is that of the first node, and so on\n"
 	"  --env N:NAME=VALUE environment of the ranks of node N\n"
+	"  --min BYTES        of the smallest message of a collective [0]\n"
 	"  --max BYTES        of the largest message [1048576]\n"
 	"  --times N          repetitions [3]\n"
 	"  --limit SECONDS    that a wait may take [60]\n"
@@ -68,6 +69,50 @@ static void set_nodes(struct options *opt, char *list)
 	}
 }
 
+static int take(struct options *opt, int c)
+{
+	switch (c) {
+	case 'n':
+		set_nodes(opt, optarg);
+		break;
+	case 'r':
+		opt->per_node = atoi(optarg);
+		break;
+	case 't':
+		opt->topology = optarg;
+		break;
+	case 'v':
+		if (opt->envs == ENVS_MAX)
+			return -EINVAL;
+		opt->env[opt->envs++] = optarg;
+		break;
+	case 'M':
+		opt->min = strtoull(optarg, NULL, 0);
+		break;
+	case 'm':
+		opt->max = strtoull(optarg, NULL, 0);
+		break;
+	case 'i':
+		opt->times = atoi(optarg);
+		break;
+	case 'l':
+		opt->limit = atof(optarg);
+		break;
+	case 'd':
+		opt->during = optarg;
+		break;
+	case 'k':
+		opt->kill = atoi(optarg);
+		break;
+	case 'e':
+		opt->expect_error = true;
+		break;
+	default:
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int parse(int argc, char **argv, struct options *opt)
 {
 	static const struct option known[] = {
@@ -75,6 +120,7 @@ static int parse(int argc, char **argv, struct options *opt)
 		{ "ranks", required_argument, NULL, 'r' },
 		{ "topology", required_argument, NULL, 't' },
 		{ "env", required_argument, NULL, 'v' },
+		{ "min", required_argument, NULL, 'M' },
 		{ "max", required_argument, NULL, 'm' },
 		{ "times", required_argument, NULL, 'i' },
 		{ "limit", required_argument, NULL, 'l' },
@@ -84,44 +130,9 @@ static int parse(int argc, char **argv, struct options *opt)
 		{ 0 },
 	};
 
-	for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-		switch (c) {
-		case 'n':
-			set_nodes(opt, optarg);
-			break;
-		case 'r':
-			opt->per_node = atoi(optarg);
-			break;
-		case 't':
-			opt->topology = optarg;
-			break;
-		case 'v':
-			if (opt->envs == ENVS_MAX)
-				return -EINVAL;
-			opt->env[opt->envs++] = optarg;
-			break;
-		case 'm':
-			opt->max = strtoull(optarg, NULL, 0);
-			break;
-		case 'i':
-			opt->times = atoi(optarg);
-			break;
-		case 'l':
-			opt->limit = atof(optarg);
-			break;
-		case 'd':
-			opt->during = optarg;
-			break;
-		case 'k':
-			opt->kill = atoi(optarg);
-			break;
-		case 'e':
-			opt->expect_error = true;
-			break;
-		default:
+	for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
+		if (take(opt, c) < 0)
 			return -EINVAL;
-		}
-	}
 	if (argc - optind != 1 || !find_test(argv[optind]) || !opt->nodes ||
 	    opt->per_node < 1 || opt->nodes * opt->per_node > RANKS_MAX)
 		return -EINVAL;

@@ -32,7 +32,7 @@ struct options {
 	const char *topology; /* files' name before .NODE.xml; NULL: none */
 	char *env[ENVS_MAX]; /* NODE:NAME=VALUE */
 	int envs;
-	uint64_t max; /* bytes of the largest message */
+	uint64_t min, max; /* bytes of the smallest and largest message */
 	int times;
 	double limit; /* seconds that any one wait may take */
 	const char *during; /* a command, once the test is on its way */
