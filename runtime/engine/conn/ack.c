@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Delivery words: a receiver tells its sender which slots have ended. A
- * clear-to-send carries the word for nothing. Where none goes out in time the
- * word is written alone, if need be, in front of what leaves on its QP anyway.
+ * End-to-end acks: a receiver tells its sender up to which slot all has ended.
+ * A CTS carries the ack at no cost. When no CTS is posted in time, the ack is
+ * written alone, by preference in a turn whose doorbell on that QP is due
+ * anyway. Shard thread, both ends.
  *
- * An acknowledgement says only that the peer's device has taken a request. The
- * word says that its shard has seen it, and that no fence will ask for it again.
+ * A completion of the sender's WR says only that the peer's device has taken
+ * the bytes. The end-to-end ack says that the receiver's shard has seen them,
+ * so that no fence can lose them any more.
  */
 #include <errno.h>
 #include <mpib/wire.h>
 
 #include "engine/conn/conn.h"
 
-/* So long a word waits for something to go with: long enough for a client that
- * answers a message to post its next receive, whose clear-to-send has it. After
- * 3 us, 8 bytes back and forth took a quarter more time. */
+/* How long an ack waits for a CTS to go with: long enough for a client that
+ * answers a message to post its next receive. With 3 us instead of 20 us, a
+ * ping-pong of 8 bytes took a quarter more time. */
 #define TELL_NS 20000u
 
 static struct engine_conn_list *list_of(const struct engine_conn *f)
@@ -50,13 +52,14 @@ bool mpib_ack_write(struct engine_conn *f)
 	    mpib_qp_room(engine_conn_cts_qp(f)) == 0)
 		return false;
 	f->rx.acked = d->ended[home] = f->rx.tail;
-	/* A place for each rail: of two that are under way the older one may
-	 * come last. */
+	/* Each rail has a place of its own in the peer's table: acks on two
+	 * rails may overtake each other. */
 	mpib_unsignaled_write(f, MPIB_TABLE_WORDS + home * sizeof(d->ended[0]),
 			      sizeof(d->ended[0]));
 	return true;
 }
 
+/* About to sleep, or a doorbell on the QP is due anyway, or waited enough. */
 static bool is_due(struct engine_conn *f)
 {
 	const struct mpib_shard *s = f->shard;
@@ -72,7 +75,7 @@ int mpib_ack_write_turn(struct mpib_shard *s)
 
 	for (f = TAILQ_FIRST(&s->ack_pending); f; f = next) {
 		next = TAILQ_NEXT(f, ack_link);
-		/* One that stops tells it with its last writes. */
+		/* A stopping connection writes its ack in post_fences(). */
 		if (f->rx.acked != f->rx.tail && !f->stopping &&
 		    !f->lane->broken) {
 			if (!is_due(f) || !mpib_ack_write(f))
@@ -84,8 +87,8 @@ int mpib_ack_write_turn(struct mpib_shard *s)
 	return acked;
 }
 
-/* The newest word that the peer wrote alone, and those of CTS that came since
- * the last look. */
+/* The largest ack that the peer wrote: alone, or in a CTS that came since the
+ * last look. */
 static uint64_t ack_newest(struct engine_conn *f)
 {
 	const struct mpib_e2e_ack *d =
@@ -95,18 +98,18 @@ static uint64_t ack_newest(struct engine_conn *f)
 	uint64_t acked = tx->acked;
 
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		/* Acquire: the rail's; nothing else is read by it. */
+		/* Acquire: the peer's RDMA wrote it; no other read needs it. */
 		uint64_t word = __atomic_load_n(&d->ended[r], __ATOMIC_ACQUIRE);
 
 		if (word > acked)
 			acked = word;
 	}
 	if (tx->cts_seen < tx->cts_next)
-		tx->cts_seen = tx->cts_next; /* the word was read with them */
+		tx->cts_seen = tx->cts_next; /* mpib_sender_cts() took theirs */
 	for (;; tx->cts_seen++) {
 		const struct mpib_cts *c = &cts[tx->cts_seen % MPIB_SLOTS];
 
-		/* Acquire: as mpib_sender_cts(). */
+		/* Acquire: seq is placed last, see mpib_sender_cts(). */
 		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) !=
 		    tx->cts_seen + 1)
 			return acked;
@@ -119,7 +122,8 @@ int mpib_ack_read(struct engine_conn *f)
 {
 	uint64_t acked = ack_newest(f);
 
-	/* It may be ahead of us by parts of a message that ended. */
+	/* The ack may be ahead of cts_next: by slots that the receiver
+	 * cancelled because their message ended earlier. */
 	if (acked > f->tx.cts_next + MPIB_SLOTS) {
 		engine_conn_break(f, -EPROTO,
 				  "peer %s claims to have what was not sent",

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Building and posting the chain of WRs that one rail carries for a send op,
+ * on one QP or spread over several. Shard thread.
+ */
 #include "engine/conn/chain.h"
 
 #include <endian.h>
@@ -117,7 +121,7 @@ uint8_t mpib_chain_bare(const struct mpib_lane *lane,
 	return mask;
 }
 
-/* One WR of the chain, to be cut. */
+/* One WR of the chain as a virtual QP's send, to be cut into fragments. */
 static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 {
 	struct mpib_vsend v = {
@@ -136,7 +140,7 @@ static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 	return v;
 }
 
-/* The IMM of the slot, with what it carries. */
+/* Let the send end with the chain's IMM and its payload, the record if any. */
 static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 {
 	v->more = false;
@@ -164,7 +168,7 @@ void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 		struct mpib_vsend v = chain_part(&c->wr[i]);
 
 		if (n == 0)
-			v.length = 0; /* it goes with the IMM */
+			v.length = 0; /* the IMM has it, chain_tell() */
 		v.on = (uint16_t)(q - f->lane->qp[q->rail]);
 		v.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op);
 		if (i + 1 >= n) {
@@ -174,7 +178,7 @@ void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 				chain_tell(&v, last);
 		}
 		wrs += mpib_vqp_wrs(vqp, v.length);
-		/* Who posts has asked mpib_spread_room(). */
+		/* mpib_sender_may_post() has asked mpib_spread_room(). */
 		mpib_vqp_post_send(vqp, &v);
 	}
 	mpib_count_post(f, q, wrs, c->bytes, imm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: the WRs of one rail for one send op, posted in one go.
- * Only the last is signalled.
+ * The chain of WRs that one rail carries for one send op: built WR by WR, then
+ * posted at once. Only the last WR is signalled. Shard thread.
  */
 #ifndef MPIB_ENGINE_CHAIN_H
 #define MPIB_ENGINE_CHAIN_H
@@ -9,7 +9,7 @@
 #include "engine/conn/conn.h"
 
 #define MPIB_CHAIN_MAX (MPIB_GROUP_MAX + 2)
-/* Both stripes of a group on one QP, and the IMM. */
+/* A replay has both stripes of a group on one QP, and the IMM. */
 #define MPIB_REPLAY_WRS (2 * MPIB_GROUP_MAX + 1)
 
 struct mpib_chain {
@@ -19,15 +19,15 @@ struct mpib_chain {
 	uint32_t bytes; /* payload */
 };
 
-/* Nothing to post on any rail, yet. WRs are written whole when they are added:
- * clearing all their places would cost more than the rest of a post. */
+/* Empty all chains. Their arrays stay uncleared, for each WR is written whole
+ * when it is added: clearing them would cost more than the rest of a post. */
 static inline void mpib_chains_begin(struct mpib_chain chain[MPIB_RAILS])
 {
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		chain[r].n = chain[r].bytes = 0;
 }
 
-/* Bytes of a region and where they go. len 0: nothing. */
+/* Bytes of a local region and where at the peer they go. len 0: none. */
 struct mpib_span {
 	const struct mpib_mr *mr;
 	uint64_t from, to;
@@ -35,23 +35,26 @@ struct mpib_span {
 	uint32_t len;
 };
 
-/* RDMA WRITE of a span. */
+/* Add an RDMA WRITE of the span. */
 void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 		      unsigned rail, const struct mpib_span *span);
-/* The last of a rail's share: the span rides on the IMM; the record, if any,
- * is written ahead of it, or by the IMM itself when the span is empty. */
+/* Add the WRITE_WITH_IMM that ends the slot on this rail, with the span as its
+ * payload. The record, if any, is a WRITE ahead of the IMM, or the payload of
+ * the IMM when the span is empty. */
 void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 		     const struct mpib_span *span, uint32_t imm,
 		     struct mpib_record *record);
-/* An IMM that carries the record, or nothing when record is NULL. */
+/* Add an IMM whose payload is the record; none when record is NULL. */
 void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 		    uint32_t imm, struct mpib_record *record);
+/* Post the chain to one QP, as send op number op. */
 void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
 		     struct mpib_lane_qp *q, uint32_t op);
-/* The same over several QPs of q's rail, see lane/spread.h. */
+/* Post the chain over several QPs of q's rail, see lane/spread.h. */
 void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 		       struct mpib_lane_qp *q, uint32_t op);
-/* Rails whose chain has to be spread for what it looks like. */
+/* On a dqplb lane: rails whose IMM has the length by which the receiver knows
+ * an IMM that waits, so that the chain has to be spread. */
 uint8_t mpib_chain_bare(const struct mpib_lane *lane,
 			const struct mpib_chain *chain);
 

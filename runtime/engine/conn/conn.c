@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection's life, of either direction, and its end.
+ * A connection of either direction from creation to destruction. The calls of
+ * engine.h run on the control thread, the on_...() handlers that they send by
+ * mailbox, engine_conn_break() and engine_conn_check_stopped() on the shard.
  */
 #include "engine/conn/conn.h"
 
@@ -12,11 +14,11 @@
 #include "engine/async_error.h"
 #include "engine/measure/count.h"
 
-/* Requests fail; what is not posted is forgotten. */
+/* Fail all requests and drop the send ranges that are not posted. */
 static void conn_abandon(struct engine_conn *f, int error)
 {
 	/* Release: pairs with the acquire in the client's mpib_test() and
-	 * mpib_isend(), which then submit nothing more. */
+	 * mpib_isend(); after that load the client submits nothing more. */
 	atomic_store_explicit(&f->reply->broken, error, memory_order_release);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
 		engine_conn_finish(f, i, error, NULL, 0);
@@ -45,14 +47,16 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_conn);
 }
 
+/* None of the connection's WRs is in flight. */
 static bool conn_unsignaled(const struct engine_conn *f)
 {
 	return !f->stop_posted && (!f->is_sender || mpib_sender_idle(f));
 }
 
 /*
- * CTS are mostly unsignalled, so a last, signalled and empty write on their QP
- * tells that all of them are done. False: not now.
+ * CTS and end-to-end acks are mostly unsignalled: post an empty signalled write
+ * behind them on their QP, whose completion tells that all of them are done.
+ * False: the QP has no room.
  */
 static bool post_fence(struct engine_conn *f, unsigned rail)
 {
@@ -65,7 +69,7 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 	uint8_t bit = (uint8_t)(1u << rail);
 
 	if (!(f->lane->open & bit)) {
-		f->wrote &= (uint8_t)~bit; /* the rail itself was fenced */
+		f->wrote &= (uint8_t)~bit; /* the rail's fence drained it */
 		return true;
 	}
 	if (mpib_qp_room(q) == 0)
@@ -79,6 +83,8 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 	return true;
 }
 
+/* The last end-to-end ack, then a last write on each rail that was used. False:
+ * some of it found no room. */
 static bool post_fences(struct engine_conn *f)
 {
 	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
@@ -95,18 +101,19 @@ void engine_conn_check_stopped(struct engine_conn *f)
 {
 	struct mpib_call *call;
 
-	/* Until it is through with that, a rail being fenced may still write;
-	 * then we are asked again. */
+	/* On a rail being fenced old writes may still land. When the fence has
+	 * drained the rail, mpib_rail_on_bitmaps() calls this again. */
 	if (f->lane->stop_posted && !f->lane->broken)
 		return;
 	if (!post_fences(f)) {
+		/* post_cts() in turn/sched.c tries again next turn. */
 		if (!f->on_cts) {
 			f->on_cts = true;
 			TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
 		}
 		return;
 	}
-	/* A broken lane's writes end with mpib_lane_kill(). */
+	/* Writes on a broken lane need no wait: mpib_lane_kill() ends them. */
 	if (!f->lane->broken && !conn_unsignaled(f))
 		return;
 	f->stopped = true;
@@ -133,7 +140,8 @@ static void on_start(struct mpib_msg *msg)
 		mpib_drr_enter(&f->drr);
 	if (f->lane->broken)
 		engine_conn_break(f, -ECONNRESET, "its lane is down");
-	/* The client may have pushed and set its bit before we knew the ring. */
+	/* The client may have pushed descriptors and set the summary bit before
+	 * the shard knew the ring, so look at the ring once without the bit. */
 	f->on_submit = !f->broken;
 	if (f->on_submit)
 		TAILQ_INSERT_TAIL(&s->submitting, f, submit_link);
@@ -186,6 +194,7 @@ static void conn_on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
+/* Control thread, as the next two: the shard's bitmap of connection ids. */
 static bool take_this_id(struct mpib_shard *s, uint32_t id)
 {
 	uint64_t bit = 1ull << id % 64;
@@ -221,8 +230,9 @@ static void init_ring(struct engine_conn *f)
 
 	f->reply = &a->reply->conn[f->index];
 	f->completion = a->reply->completion[f->index];
-	/* Indices go on where the last user of this ring left them, as the
-	 * client's do; the head is ours, in memory the client cannot write. */
+	/* The ring's indices go on where the previous connection at this index
+	 * left them, as in the client. The head lies in the reply segment,
+	 * which the client cannot write. */
 	f->ring = (struct mpib_consumer){
 		.slot = a->submit->ring[f->index],
 		.head = &f->reply->head,
@@ -233,7 +243,8 @@ static void init_ring(struct engine_conn *f)
 	atomic_store_explicit(&f->reply->broken, 0, memory_order_relaxed);
 }
 
-/* A receiver is a fifth of a sender, and does without the rest. */
+/* A receiving connection takes a fifth of the memory of a sending one: it is
+ * allocated without the rest of the union. */
 static size_t conn_bytes(bool sender)
 {
 	return sender ? sizeof(struct engine_conn)
@@ -318,7 +329,7 @@ void engine_conn_local(const struct engine_conn *conn,
 
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)
 {
-	/* Relaxed: read alone, see policy.c. */
+	/* Relaxed: hint_slot() in policy.c reads this number alone. */
 	atomic_store_explicit(&conn->hint_slot, slot, memory_order_relaxed);
 }
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: one connection. Everything below belongs to the shard
- * between engine_conn_start() and engine_conn_stop()'s callback.
+ * One connection and what the files of this room share. The shard thread owns
+ * it from engine_conn_start() until the callback of engine_conn_stop().
  *
- * Sending: descriptors become ranges (where bytes lie), ranges are matched
- * with CTS in order and posted as send ops; a send op is what one set of chained
- * posts carries, one chain per active rail.
+ * Sending: descriptors become send ranges, these are matched with CTS in slot
+ * order and posted as send ops, each with one chain of WRs per active rail.
  * Receiving: descriptors become slots; each slot is announced by one CTS and
- * ended by one IMM per active rail. Slots are numbered without end, slot
- * s % 256 is entry s of the tables.
+ * ended by one IMM per active rail. Slot numbers never wrap; slot s is entry
+ * s % 256 of the CTS and the record table.
  */
 #ifndef MPIB_ENGINE_CONN_H
 #define MPIB_ENGINE_CONN_H
@@ -21,26 +20,27 @@
 
 #define SEND_RANGES 64
 #define SEND_OPS 256
-/* Bytes of the slot were handed back before it ended: should they be lost, they
- * cannot be sent again. */
+/* The client got bytes of the slot back before the receiver's end-to-end ack:
+ * if a fence finds that they were lost, they cannot be replayed. */
 #define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
 
 /* A request of the client, either direction. */
 struct engine_request {
-	uint32_t gen; /* of the last one, also when it is over */
+	uint32_t gen; /* generation of the last request with this index */
 	bool active;
-	/* Progress is worth publishing: it comes in parts, or a send that began
-	 * with a question, see ring.h. */
+	/* The client waits for progress words: the request comes in parts, or
+	 * is a send that began with a question, see ring.h. */
 	bool multipart;
-	bool posted; /* some of it was given to a rail */
+	bool posted; /* some of the request was posted to a rail */
 	bool report; /* MPIB_OP_REPORT */
 	uint8_t n;
-	uint32_t msg; /* receive: its number on the wire */
+	uint32_t msg; /* receive: message number in its CTS */
 	uint32_t total; /* size sent, or posted */
 	uint32_t fed; /* bytes the client described so far */
 	uint32_t done; /* bytes in order */
-	uint64_t since; /* when its first descriptor came, see shard->now */
-	/* With report only: what is told of the rails, and chains under way. */
+	uint64_t since; /* shard->now when the first descriptor came */
+	/* With report only: what the client is told of each rail, and the
+	 * chains of the request that are in flight on each. */
 	struct mpib_rail_report rail[MPIB_RAILS];
 	uint16_t chains[MPIB_RAILS];
 };
@@ -53,36 +53,37 @@ struct send_range {
 	uint32_t len, pos, total;
 };
 
-/* Bytes of one request in a send op: where they lie and where they go, so that
- * they can be posted again. */
+/* Bytes of one request in a send op: where they lie and where they go, kept so
+ * that a replay can post them again. */
 struct op_range {
 	struct mpib_mr *mr; /* NULL when len is 0 */
 	uint64_t from;
-	uint32_t at; /* in the buffer of the CTS */
+	uint32_t at; /* offset from the address in the CTS */
 	uint32_t len;
-	uint32_t sup; /* of these, in front: SUP's */
+	uint32_t sup; /* the first sup bytes go by SUP, the rest by SOUT */
 	uint8_t req;
-	uint8_t buf; /* of the group */
+	uint8_t buf; /* buffer of the group */
 };
 
 struct send_op {
 	struct mpib_stripes c; /* stripe k is what rail k was given */
-	uint8_t n; /* shares */
+	uint8_t n; /* entries of share */
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t slot;
 	struct op_range share[MPIB_GROUP_MAX];
 };
 
-/* A grouped receive being answered. */
+/* The grouped receive that the sender is answering. */
 struct mpib_group {
-	uint8_t n; /* 0: none */
-	/* A bit per buffer: it has its send; all of that is held or posted; ext
-	 * waits for the final chain. */
+	uint8_t n; /* buffers; 0: no group is being answered */
+	/* A bit per buffer. matched: a send fills it; whole: all bytes of that
+	 * send are posted or held; held: its range waits in ext for the group's
+	 * last chain. */
 	uint8_t matched, whole, held;
-	uint8_t mask; /* rails that carried something already */
-	bool stale; /* cts are of before the peer moved */
-	uint8_t req[MPIB_GROUP_MAX]; /* the send that it has */
-	uint32_t rail[MPIB_RAILS]; /* what they carried */
+	uint8_t mask; /* rails on which bytes of the group were posted */
+	bool stale; /* cts has the keys of before the peer's hand-over */
+	uint8_t req[MPIB_GROUP_MAX]; /* by buffer: the send that fills it */
+	uint32_t rail[MPIB_RAILS]; /* bytes of the group posted so far */
 	uint32_t size[MPIB_GROUP_MAX];
 	struct send_range ext[MPIB_GROUP_MAX];
 	struct mpib_cts cts[MPIB_GROUP_MAX];
@@ -93,64 +94,66 @@ struct mpib_sender {
 	uint32_t ext_head, ext_tail; /* free-running */
 	struct send_op op[SEND_OPS];
 	uint32_t op_head, op_tail;
-	uint32_t lost; /* send ops with stripes to be posted again */
-	/* By slot, of those that may not have ended: stripes whose IMM was
-	 * posted, 2 bits, then the rail that carries each, a bit a stripe, then
-	 * MPIB_ENDED_RELEASED. */
+	uint32_t lost; /* send ops with stripes to be replayed */
+	/* By slot, for slots that may not have ended: 2 bits for the stripes
+	 * whose IMM was posted, 2 for the rail that carries each of these
+	 * IMMs, then MPIB_ENDED_RELEASED. */
 	uint8_t ended[MPIB_SLOTS];
-	uint64_t cts_next; /* slot number awaited */
-	uint64_t cts_seen; /* CTS before this one were looked at for a word */
+	uint64_t cts_next; /* first slot not answered */
+	uint64_t cts_seen; /* CTS before this were read for end-to-end acks */
 	uint64_t acked; /* the largest end-to-end ack that the peer wrote */
-	uint64_t looked_for; /* the receive, by its first slot, that does not */
-	uint32_t looked; /* take ranges before this one, see match.c */
-	uint32_t msg; /* receive being answered */
+	/* match.c: no range before looked fits the receive whose first slot is
+	 * looked_for. */
+	uint64_t looked_for;
+	uint32_t looked;
+	uint32_t msg; /* number of the receive being answered */
 	uint32_t pos; /* bytes of the message posted */
-	uint8_t req; /* whose that is, while it is under way */
-	/* Of the part being filled. */
-	uint8_t mask;
-	uint8_t spread; /* rails with some of it on more than one QP */
-	bool released; /* the client has some of it back */
+	uint8_t req; /* request of the message, while pos or promised is set */
+	/* Of the slot being filled. */
+	uint8_t mask; /* rails on which bytes were posted */
+	uint8_t spread; /* rails with bytes on more than one QP */
+	bool released; /* the client has bytes of the slot back */
 	bool promised; /* req has its receive, and no byte of it is posted */
-	uint32_t rail[MPIB_RAILS];
+	uint32_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	bool moved; /* the peer announces anew what it announced before */
+	bool moved; /* the peer's proxy was handed over: old CTS come again */
 };
 
 enum mpib_slot_state {
 	MPIB_SLOT_FREE,
 	MPIB_SLOT_POSTED,
-	MPIB_SLOT_MEMBER, /* of the group whose first slot is before it */
+	MPIB_SLOT_MEMBER, /* buffer of a group, but not its first */
 	MPIB_SLOT_ARRIVED,
-	MPIB_SLOT_CANCELLED, /* its message ended earlier */
+	MPIB_SLOT_CANCELLED, /* the message ended in an earlier slot */
 };
 
 struct mpib_slot {
 	uint8_t state; /* enum mpib_slot_state */
 	uint8_t req;
 	uint8_t n, idx;
-	uint8_t expected, seen; /* rails */
-	uint32_t size_q; /* v1: learnt with expected */
-	uint64_t posted; /* when its CTS was */
+	uint8_t expected, seen; /* rails whose IMM is awaited, has come */
+	uint32_t size_q; /* v1: from the IMM that told expected */
+	uint64_t posted; /* when the slot's CTS was posted */
 	uint32_t pos, len;
 	uint32_t rail[MPIB_RAILS]; /* byte_len of the IMMs */
 	struct mpib_mr *mr;
 };
 
-/* The peer may know of nothing: a fence lost what was under way. */
+/* Value of acked when the sender may have no end-to-end ack at all: a fence or
+ * a hand-over may have lost those that were written. */
 #define MPIB_NOT_ACKED UINT64_MAX
 
 struct mpib_receiver {
 	struct mpib_slot slot[MPIB_SLOTS];
 	uint64_t next; /* next slot to hand out */
 	uint64_t cts_posted; /* CTS before this one are posted */
-	uint64_t cts_again; /* from here to there, again: a fence lost them */
-	uint64_t forgotten; /* the peer was told to forget the CTS before this
-			       one, when we moved */
-	uint64_t tail; /* oldest slot not dealt with */
+	uint64_t cts_again; /* post again from here to cts_posted (fence) */
+	uint64_t forgotten; /* our hand-over voided the CTS before this one */
+	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read the CTS before this one */
-	uint64_t acked; /* tail, as the peer was told; MPIB_NOT_ACKED */
-	uint64_t ack_since; /* when it became more than that */
-	uint32_t msg; /* receives begun */
+	uint64_t acked; /* tail in the last end-to-end ack; MPIB_NOT_ACKED */
+	uint64_t ack_since; /* when tail passed acked */
+	uint32_t msg; /* receives begun: number of the next one */
 	uint8_t group_got; /* descriptors of an unfinished group */
 	struct mpib_desc group[MPIB_GROUP_MAX];
 };
@@ -163,49 +166,49 @@ struct engine_conn {
 	bool is_sender;
 	bool started, stopping, stopped;
 	int broken; /* 0 or -errno */
-	uint8_t home; /* rail of CTS and of empty messages */
+	uint8_t home; /* preferred rail of CTS and of empty messages */
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
 	uint32_t hint; /* as last read */
-	uint64_t hint_since; /* when it became so */
-	uint64_t since; /* when the shard got it */
-	struct mpib_drr_class drr; /* of its client's */
-	int8_t stopped_by; /* of MPIB_DRR_*, just now */
-	bool on_submit, on_cts;
-	bool on_ack; /* of its shard's waiting (sender) or ack_pending */
+	uint64_t hint_since; /* when hint took this value */
+	uint64_t since; /* when the shard took over the connection */
+	struct mpib_drr_class drr; /* child of the client's class */
+	int8_t stopped_by; /* MPIB_DRR_*: why the last step posted nothing */
+	bool on_submit, on_cts; /* on the shard's list of that name */
+	bool on_ack; /* on shard->waiting (sender) or ->ack_pending */
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *reply;
 	struct mpib_completion *completion;
 	struct mpib_tables tables;
 	struct engine_conn_info remote;
 	struct engine_request req[MPIB_REQUESTS];
-	uint32_t outstanding; /* requests */
-	uint8_t stop_posted; /* rails with a MPIB_WR_STOP under way */
-	uint8_t wrote; /* rails: something that no completion will tell of */
+	uint32_t outstanding; /* active requests */
+	uint8_t stop_posted; /* rails with an MPIB_WR_STOP in flight */
+	uint8_t wrote; /* rails with unsignalled writes since the last stop */
 	struct mpib_call_list stops;
 	TAILQ_ENTRY(engine_conn) lane_link, submit_link, cts_link, ack_link;
 	struct mpib_msg msg;
 	uint64_t messages;
-	enum mpib_stall stall; /* what it waits for now */
+	enum mpib_stall stall; /* what the connection waits for now */
 	uint64_t stall_since;
 	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
 	int32_t local_rank, remote_rank;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
 	TAILQ_ENTRY(engine_conn) times_link; /* control thread */
-	/* Last, and by role: there is no more memory than that needs. */
+	/* Last, by is_sender: conn_bytes() allocates only what is used. */
 	union {
 		struct mpib_sender tx;
 		struct mpib_receiver rx;
 	};
 };
 
-/* Shard. The request is over; sizes may be NULL. */
+/* Shard. Write the request's completion word; sizes may be NULL if n is 0. */
 void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
 			const uint32_t *sizes, unsigned n);
 void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
-/* Shard. Age of the oldest request, 0 if there is none. */
+/* Shard. Age of the oldest active request, 0 if there is none. */
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f);
-/* Shard. The connection takes no more work; control is told once. */
+/* Shard. Fail all requests, take no more work, tell the control thread. */
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Shard. A sender has something to post. */
@@ -214,16 +217,16 @@ static inline void engine_conn_make_ready(struct engine_conn *f)
 	if (!f->drr.on)
 		mpib_drr_wake(&f->drr);
 }
-/* Shard. Look whether a stop can be answered. */
+/* Shard. Answer engine_conn_stop() once none of our WRs is in flight. */
 void engine_conn_check_stopped(struct engine_conn *f);
-/* Shard. The QP of this connection's slot number on a rail. */
+/* Shard. The QP of the rail that carries this slot number. */
 static inline struct mpib_lane_qp *engine_conn_qp(struct engine_conn *f,
 						  unsigned rail, uint64_t slot)
 {
 	return &f->lane->qp[rail][slot % f->lane->round[rail]];
 }
-/* The rail of CTS and of empty messages: home, or the other one while home is
- * not in use. */
+/* The rail of CTS and of empty messages now: home, or the other rail while home
+ * is not in use. */
 static inline unsigned engine_conn_home(const struct engine_conn *f)
 {
 	return f->home ^ !(f->lane->use >> f->home & 1);
@@ -233,50 +236,52 @@ static inline struct mpib_lane_qp *engine_conn_cts_qp(struct engine_conn *f)
 	return &f->lane->qp[engine_conn_home(f)][0];
 }
 
-/* Shard. Check a descriptor's place in its region and hold that: *mr stays
- * NULL for an empty part. */
+/* Shard. Check that the descriptor's bytes lie in its region, and take a
+ * reference on the region: *mr is NULL for an empty part. -EFAULT. */
 int engine_conn_hold(struct engine_conn *f, const struct mpib_desc *d,
 		     struct mpib_mr **mr, uint64_t *addr);
-/* Shard. Begin or continue the request of a descriptor. -EINVAL when it does
- * not follow what came before. */
+/* Shard. Begin or continue the request of a descriptor. -EINVAL when the
+ * descriptor does not follow the request's previous one. */
 int engine_conn_feed(struct engine_conn *f, const struct mpib_desc *d);
 
-/* Control thread, its shard halted: as engine_conn_create() and
+/* Control thread, while the shard is halted: as engine_conn_create() and
  * engine_conn_start(), with a given id. */
 int engine_conn_restore(struct engine_client *client, uint32_t index,
 			bool sender, struct mpib_lane *lane, uint32_t id,
 			const struct engine_conn_info *remote,
 			struct engine_conn **conn);
 
-/* stuck.c: the connection's requests that are older, when it was just added. */
+/* stuck.c: add the connection's requests older than older_ns to snap. */
 void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap);
 
-/* times.c, control thread: have the connection's times read, and keep what it had. */
+/* times.c, control thread: add the connection to those whose times are read,
+ * and, when it is freed, add its times to those of closed connections. */
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
 /* sender.c */
-/* 1: taken; -errno: the descriptor is bad. Only when there is room. */
+/* 1: taken; -errno: the descriptor is bad. Needs mpib_sender_room(). */
 int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d);
 bool mpib_sender_room(const struct engine_conn *f);
 bool mpib_sender_has_work(const struct engine_conn *f);
 /* Post at most one send op: bytes posted + 1, or 0 when nothing can go now. */
 uint64_t mpib_sender_step(struct engine_conn *f);
-/* Stripes of a send op are placed, or the lane is broken (not ok). */
+/* Stripes of a send op were acknowledged, or their lane broke (not ok). */
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
-/* Send ops that are over, in the order posted; how many. */
+/* Report the send ops that are over, in the order posted; how many. */
 int mpib_sender_retire(struct engine_conn *f);
-/* Forget what is not posted. */
+/* Drop all send ranges that are not posted. */
 void mpib_sender_drop(struct engine_conn *f);
-/* The lane was killed: send ops in flight hold nothing any more. */
+/* The lane was killed: send ops in flight release their regions. */
 void mpib_sender_forget(struct engine_conn *f);
 /* No send op is in flight. */
 bool mpib_sender_idle(const struct engine_conn *f);
+/* A send range that is not posted lies in the region. */
 bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 
-/* Send ops are counted without end. */
+/* i counts as op_head and op_tail do, which never wrap at SEND_OPS. */
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 {
 	return &f->tx.op[i % SEND_OPS];
@@ -288,19 +293,19 @@ static inline struct send_range *mpib_sender_oldest(struct engine_conn *f)
 }
 
 /* match.c */
-/* The range goes into a buffer of the receive being answered; of a receive
- * with one buffer, tag is that buffer's. */
+/* Whether the range may go into the receive being answered; tag is that of its
+ * buffer, unused for a group. */
 typedef bool mpib_fits_fn(const struct engine_conn *f,
 			  const struct send_range *e, int32_t tag);
-/* Have the first that fits in front. False: none does, yet. */
+/* Move the first range that fits to the front. False: none fits yet. */
 bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag);
-/* None that is queued fits, as was just found. */
+/* No queued range fits, as mpib_match() has just found. */
 bool mpib_match_none(const struct engine_conn *f);
-/* Drop what is queued of a request, which may lie among what others have. The
- * receive being answered is over. */
+/* Drop the queued ranges of a request, in front or between those of others.
+ * The receive being answered is over. */
 void mpib_match_forget(struct engine_conn *f, uint8_t req);
 
-/* The send has no bytes yet: its client waits for its receive. */
+/* The send has no bytes yet: its client waits until the receive is there. */
 static inline bool mpib_is_question(const struct send_range *e)
 {
 	return e->len == 0 && e->total > 0;
@@ -315,35 +320,35 @@ bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
 struct mpib_record *mpib_sender_record(struct engine_conn *f);
 uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail, uint8_t mask,
 			 bool record, uint32_t bytes);
-/* One send op, of n shares; imm: rails whose chain ends the slot; spread: rails
+/* One send op of n ranges; imm: rails whose chain ends the slot; spread: rails
  * whose chain goes by more than one QP. */
 void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 		      const struct op_range *share, unsigned n, uint8_t imm,
 		      uint8_t spread);
 void mpib_sender_pop(struct engine_conn *f);
-/* The peer's words, checked. */
+/* Whether the fields of a CTS fit together. */
 bool mpib_cts_sane(const struct mpib_cts *c);
 
 /*
- * policy.c. The only policy entry: SUP's share of len bytes at pos of a message
- * of total bytes, in parts per 1024, more meaning all. An agent's hint is read
- * once a message, when pos is 0. Bounded.
+ * policy.c. All policies answer here: SUP's share of len bytes at pos of a
+ * message of total bytes, in parts of 1024, more meaning all. An agent's hint
+ * is read once per message, when pos is 0.
  */
 uint32_t mpib_get_sup_bw(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len);
-/* Bytes of each rail for a send op, by the policy of now; arguments as above. */
+/* rail[r]: bytes of a send op that rail r carries; arguments as above. */
 void mpib_split(struct engine_conn *conn, uint32_t total, uint32_t pos,
 		uint32_t len, uint32_t *rail);
 /* The rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
-/* The split in force. */
+/* The split in force and what it comes from, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 
-/* replay.c: as mpib_sender_step(), for what a fence lost. */
+/* replay.c: as mpib_sender_step(), for the stripes that a fence lost. */
 uint64_t mpib_replay_step(struct engine_conn *f);
 /* The connection is over: nothing is posted again. */
 void mpib_replay_drop(struct engine_conn *f);
-/* An IMM with mask 0. False: it cannot be one of ours. */
+/* Receiver: an IMM with mask 0 came. False: it is no valid replay. */
 bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			 uint32_t imm);
 
@@ -352,15 +357,15 @@ uint64_t mpib_group_begin(struct engine_conn *f, const struct mpib_cts *first);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
 
-/* ack.c. A sender with send ops that were acknowledged, or a receiver whose
- * word is to be told: until it is done, turns look after it. */
+/* ack.c. Put on a list of the shard a sender whose send ops wait for an
+ * end-to-end ack, or a receiver that has one to write; take it off. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
-/* A sender: take the word that the peer wrote; how many send ops it ended. */
+/* Sender: take the peer's end-to-end ack; how many send ops it ended. */
 int mpib_ack_read(struct engine_conn *f);
-/* A receiver: write the word now. False: no room, or no rail. */
+/* Receiver: write the end-to-end ack now. False: no room, or no rail open. */
 bool mpib_ack_write(struct engine_conn *f);
-/* A receiver: the word has to be told, or told again. */
+/* Receiver: tail has moved, or the last end-to-end ack may be lost. */
 static inline void mpib_ack_need(struct engine_conn *f)
 {
 	if (f->lane->delivered && f->rx.acked != f->rx.tail && !f->on_ack)
@@ -371,22 +376,24 @@ static inline void mpib_ack_need(struct engine_conn *f)
 /* As mpib_sender_take(). */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
 bool mpib_receiver_room(const struct engine_conn *f);
+/* A slot that has not ended lies in the region. */
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr);
-/* cts.c: fill the entry of the next slot. */
+/* cts.c: fill the table entry of the next slot. */
 void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		    const struct mpib_mr *mr, uint64_t addr);
 /* Post CTS that wait; how many. */
 int mpib_receiver_post_cts(struct engine_conn *f);
-/* len bytes at off of the table out to the peer's in, by the QP of CTS, which
- * has room. Mostly unsignalled. */
+/* RDMA WRITE of len bytes at off of tables.out to the same place of the peer's
+ * tables.in, on the QP of CTS, which has room. Mostly unsignalled. */
 void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
-/* All its stripes are seen. */
+/* All stripes of the slot have arrived. */
 void mpib_receiver_whole(struct engine_conn *f, struct mpib_slot *s);
+/* Copy the slot's record. False: the sender wrote none for this slot. */
 bool mpib_receiver_record(struct engine_conn *f, uint64_t slot,
 			  struct mpib_record *rec);
-/* The peer can write no more: drop the slots' holds. */
+/* The peer can write no more: release the regions of all slots. */
 void mpib_receiver_drop(struct engine_conn *f);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clear-to-send: the receiver's entries, written into the sender's table by
- * RDMA on one QP of the home rail.
+ * CTS (clear to send), receiving end: the receiver fills an entry of its own
+ * table per slot and copies it into the sender's table by RDMA WRITE, on the
+ * first QP of the home rail. Shard thread.
  */
 #include <mpib/wire.h>
 
@@ -30,7 +31,8 @@ void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		cts->rkey[r] = mr->rkey[r];
 }
 
-/* As many entries in one WRITE as lie together in the table. */
+/* How many entries from slot first on lie together in the table, up to end: one
+ * WRITE carries them. */
 static unsigned cts_run(uint64_t first, uint64_t end)
 {
 	uint64_t n = end - first, edge = MPIB_SLOTS - first % MPIB_SLOTS;
@@ -38,8 +40,9 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
-/* Entries that may go without a signal: at any depth of the SQ a replay, and so
- * anything else, has room as soon as all that was signalled is answered. */
+/* Entries that may go without a signal. Unsignalled WRs keep their places in
+ * the SQ, so the limit leaves room for a replay, the longest chain on one QP,
+ * once all signalled WRs have completed. */
 static uint32_t quiet_most(const struct mpib_lane *lane)
 {
 	uint32_t most = lane->shard->engine->cfg.cts_signal;
@@ -70,7 +73,8 @@ void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len)
 	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
 	if (sge.length <= rail->port.max_inline)
 		wr.send_flags |= IBV_SEND_INLINE;
-	/* Unsignalled writes leave the SQ with the next signalled one. */
+	/* A signalled WR frees the SQ places of the unsignalled ones before it:
+	 * signal in time, and when the CQ's budget is tight. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= quiet_most(f->lane) ||
 	    mpib_budget_is_tight(&rail->budget)) {
@@ -83,6 +87,8 @@ void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len)
 	mpib_qp_post(q, &wr, 1);
 }
 
+/* Post n entries from slot first on with one WRITE. The last entry carries the
+ * end-to-end ack. */
 static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	unsigned home = engine_conn_home(f);
@@ -97,8 +103,9 @@ static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
 	mpib_unsignaled_write(f, at * sizeof(*cts), n * (uint32_t)sizeof(*cts));
 }
 
-/* After a fence the run may begin with slots that ended: their requests are over,
- * and what has those places and numbers now was not posted. */
+/* Note the posting in the slots and their requests. After a fence the run may
+ * begin with slots below tail: those ended, and their request indices may
+ * belong to newer requests whose CTS are not posted yet. */
 static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	uint64_t now = f->shard->now, i = first;
@@ -118,10 +125,10 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	}
 }
 
-/* From *next up to end; how many. */
+/* Post the CTS from *next up to end while there is room; how many. */
 static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 {
-	/* While no rail is open its QPs are the control thread's. */
+	/* The control thread owns the QPs of a rail that is not open. */
 	bool open = f->lane->open & 1u << engine_conn_home(f);
 	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
 	int posted = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends that answer a grouped receive. Each takes the first free buffer of its
- * tag, see match.c. A send whose bytes lie in one range is held until every
- * buffer has its send, so that the whole group is one chain per rail; one that
- * comes in parts is written as it comes, for its staging window would run dry.
- * So is one that is large: it need not wait for the others.
+ * The sending end answers a grouped receive. Each send takes the first free
+ * buffer with its tag, see match.c. A send whose bytes lie in one range is held
+ * until every buffer has its send, so that the whole group is one chain per
+ * rail. A send in parts is posted part by part: its client's staging window is
+ * emptied only by what is posted. A large send is posted at once, too, instead
+ * of waiting for the others. Shard thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,10 +15,11 @@
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 
-/* A group's largest chain has to be counted in 32 bits. */
+/* Largest send that is held: the bytes of a chain are counted in 32 bits. */
 #define HELD_MAX (16u << 20)
 
-/* One rail's share of len bytes at from, SUP in front. */
+/* The part of range e that rail r carries, to offset done of the CTS's buffer.
+ * rail: bytes of each rail, SUP's in front. */
 static struct mpib_span group_share(const struct send_range *e,
 				    const struct mpib_cts *cts, uint32_t done,
 				    const uint32_t *rail, unsigned r)
@@ -33,7 +35,8 @@ static struct mpib_span group_share(const struct send_range *e,
 	};
 }
 
-/* The buffer that its send fills already, or the one that it may begin. */
+/* The buffer that e's send fills already, or the first free one that the send
+ * may begin to fill; -1: none. */
 static int buffer_of(const struct mpib_group *g, const struct send_range *e)
 {
 	for (int i = 0; i < g->n; i++) {
@@ -47,6 +50,7 @@ static int buffer_of(const struct mpib_group *g, const struct send_range *e)
 	return -1;
 }
 
+/* mpib_fits_fn of a group. */
 static bool group_fits(const struct engine_conn *f, const struct send_range *e,
 		       int32_t tag)
 {
@@ -63,7 +67,7 @@ uint64_t mpib_group_begin(struct engine_conn *f, const struct mpib_cts *first)
 		uint64_t slot = f->tx.cts_next + i;
 
 		if (!mpib_sender_cts(f, slot, &g->cts[i]))
-			return 0; /* its entries came in two writes */
+			return 0; /* the rest comes in another WRITE */
 		if (g->cts[i].n != first->n || g->cts[i].idx != i ||
 		    g->cts[i].msg != first->msg) {
 			engine_conn_break(f, -EPROTO,
@@ -79,8 +83,8 @@ uint64_t mpib_group_begin(struct engine_conn *f, const struct mpib_cts *first)
 	return mpib_group_step(f);
 }
 
-/* An range's way to buffer i, split as rail says: onto each rail's chain. The
- * rails that have a part of it. */
+/* Add to each rail's chain the WRITE of its part of range e into buffer i.
+ * Returns the rails that have a part. */
 static uint8_t chain_range(struct engine_conn *f, struct mpib_chain *chain,
 			   const struct send_range *e, unsigned i,
 			   const uint32_t *rail)
@@ -99,7 +103,7 @@ static uint8_t chain_range(struct engine_conn *f, struct mpib_chain *chain,
 	return mask;
 }
 
-/* The same, as it is kept until it has arrived. */
+/* The range as the send op keeps it until it has arrived, for a replay. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
 				  const uint32_t *rail)
 {
@@ -114,7 +118,7 @@ static struct op_range group_kept(const struct send_range *e, unsigned i,
 	};
 }
 
-/* Buffer i is its send's; all: that is whole now. */
+/* The send of range e fills buffer i; all: with e the send is whole. */
 static void group_take(struct mpib_group *g, unsigned i,
 		       const struct send_range *e, bool all)
 {
@@ -123,8 +127,8 @@ static void group_take(struct mpib_group *g, unsigned i,
 	g->req[i] = e->req;
 }
 
-/* Post the range in front as it is, signalled, without an IMM. Where there is
- * no room nothing has happened, and it stays in front. */
+/* Post the oldest range as a send op without an IMM. Returns 0 and changes
+ * nothing where there is no room. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
 	struct mpib_chain chain[MPIB_RAILS];
@@ -154,8 +158,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* What was held, onto the chains: how many. sum is what each rail gets of it,
- * beyond what g->rail says of parts that have gone. */
+/* Add all held ranges to the chains; how many. sum[r]: the bytes that rail r
+ * gets, beside g->rail[r] that was posted before. */
 static unsigned chain_held(struct engine_conn *f, struct mpib_chain *chain,
 			   struct op_range *held, uint32_t *sum, uint8_t *mask)
 {
@@ -177,7 +181,7 @@ static unsigned chain_held(struct engine_conn *f, struct mpib_chain *chain,
 	return n;
 }
 
-/* One IMM per active rail; the record goes with the leader's. */
+/* One IMM per active rail; that of the leader, the first, has the record. */
 static void chain_imms(struct engine_conn *f, struct mpib_chain *chain,
 		       const uint32_t *sum, uint8_t mask)
 {
@@ -198,7 +202,7 @@ static void chain_imms(struct engine_conn *f, struct mpib_chain *chain,
 	}
 }
 
-/* The slots of the group are answered. */
+/* All slots of the group are answered: go on to the next receive. */
 static void close_group(struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -210,7 +214,7 @@ static void close_group(struct engine_conn *f)
 	g->n = g->held = 0;
 }
 
-/* Every buffer has its send: what was held, then the IMMs. */
+/* Every buffer has its send: post the held ranges and the IMMs. */
 static uint64_t write_all(struct engine_conn *f)
 {
 	struct mpib_chain chain[MPIB_RAILS];
@@ -238,7 +242,8 @@ static uint64_t write_all(struct engine_conn *f)
 	return (uint64_t)sum[0] + sum[1] + 1;
 }
 
-/* The peer's buffers have new keys: what was announced comes again. */
+/* After the peer's hand-over its regions have new keys and it posts the CTS
+ * again. Read them again; false: not all are here. */
 static bool group_refresh(struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -255,7 +260,7 @@ static bool group_refresh(struct engine_conn *f)
 			return false;
 		}
 	}
-	/* As many as were just read. */
+	/* The loop has read n of them. */
 	/* cppcheck-suppress uninitvar */
 	memcpy(g->cts, cts, g->n * sizeof(cts[0]));
 	g->stale = false;
@@ -272,7 +277,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		return 0;
 	while (g->whole != (1u << g->n) - 1) {
 		if (!mpib_match(f, group_fits, 0))
-			return 0; /* others come later */
+			return 0; /* the other sends come later */
 		e = mpib_sender_oldest(f);
 		i = buffer_of(g, e);
 		if (e->total > g->cts[i].total) {
@@ -289,10 +294,10 @@ uint64_t mpib_group_step(struct engine_conn *f)
 			continue;
 		}
 		if (e->len != e->total || e->len > HELD_MAX ||
-		    f->req[e->req].multipart) /* it asked */
+		    f->req[e->req].multipart) /* was a question */
 			return write_part(f, (unsigned)i);
 
-		/* The hold on its region moves along. */
+		/* ext[i] takes over the range's reference on its region. */
 		group_take(g, (unsigned)i, e, true);
 		g->ext[i] = *e;
 		g->size[i] = e->total;

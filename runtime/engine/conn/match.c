@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which send a receive takes. Receives are answered in the order posted, and
- * each buffer takes the oldest send of its tag that is left: so the n-th send
- * of a tag goes to the n-th buffer of that tag, in whatever order tags come.
- * Sends of other tags wait where they are, and those behind go past them.
+ * Which send a receive takes, decided by the sender. Receives are answered in
+ * the order posted, and each buffer takes the oldest send left with its tag: so
+ * the n-th send of a tag goes to the n-th buffer of that tag, in whatever order
+ * tags come. Sends with other tags stay queued, and later ones overtake them.
+ * Shard thread.
  */
 #include "engine/conn/conn.h"
 
-/* Index i, to the front; those before it stay in their order. */
+/* Move range i to the front; the ranges before it keep their order. */
 static void to_front(struct mpib_sender *tx, uint32_t i)
 {
 	struct send_range e = tx->ext[i % SEND_RANGES];
@@ -17,8 +18,9 @@ static void to_front(struct mpib_sender *tx, uint32_t i)
 	tx->ext[i % SEND_RANGES] = e;
 }
 
-/* Of a receive that is not whole no buffer becomes free again: what did not fit
- * it once never will, and is looked at once. */
+/* The first range not yet compared with the receive being answered. A buffer
+ * that got its send never becomes free again, so a range that did not fit this
+ * receive once never will. */
 static uint32_t first_unseen(struct mpib_sender *tx)
 {
 	if (tx->looked_for != tx->cts_next ||
@@ -34,7 +36,7 @@ bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
 	struct mpib_sender *tx = &f->tx;
 	uint32_t i = first_unseen(tx);
 
-	/* One that found no room is in front. */
+	/* A range that fits but found no room to be posted is in front. */
 	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
 		return true;
 	while (i != tx->ext_head && !fits(f, &tx->ext[i % SEND_RANGES], tag))
@@ -54,6 +56,7 @@ bool mpib_match_none(const struct engine_conn *f)
 	       (tx->looked_for == tx->cts_next && tx->looked == tx->ext_head);
 }
 
+/* mpib_fits_fn: the range is one of request req. */
 static bool is_of(const struct engine_conn *f, const struct send_range *e,
 		  int32_t req)
 {

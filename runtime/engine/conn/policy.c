@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The share of each rail in what a connection sends, by the policy in force.
+ * How many bytes of a send op each rail carries, by the policy in force. Shard
+ * thread, but for mpib_policy_home().
  */
 #include <mpib/agent.h>
 
@@ -9,12 +10,13 @@
 
 static uint32_t hint_slot(const struct engine_conn *f)
 {
-	/* Relaxed: the control thread writes a whole number and nothing that
-	 * goes with it. */
+	/* Relaxed: engine_conn_set_hint() stores this number and nothing that
+	 * has to be seen with it. */
 	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
 }
 
-/* No agent, no slot, or a slot that makes no sense: nothing on SUP. */
+/* The agent's entry for this connection. NULL, so that SUP carries nothing:
+ * there is no agent, no slot, or the slot is out of range. */
 static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 {
 	const struct mpib_hint_shm *shm = f->shard->engine->hints;
@@ -66,7 +68,7 @@ uint32_t mpib_get_sup_bw(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	case MPIB_MODE_STATIC:
 		break;
 	}
-	/* Relaxed: mpib_engine_tune() changes it between any two send ops. */
+	/* Relaxed: mpib_engine_tune() may change it between two send ops. */
 	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
 }
 
@@ -76,7 +78,7 @@ void mpib_split(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	uint8_t use = conn->lane->use;
 	uint32_t sup = 0;
 
-	/* A rail that is out of use gets nothing, whatever the policy says. */
+	/* A rail out of use gets no bytes, whatever the policy says. */
 	if (__builtin_expect(use != conn->lane->all, 0))
 		sup = use & 1u << MPIB_RAIL_SUP ? len : 0;
 	else if (len)
@@ -98,7 +100,8 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane)
 	return sup && lane->rails > 1 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
-/* As the next message will find it; the one that is under way has its own. */
+/* A message under way keeps the hint that was read at its begin; between two
+ * messages, and at a receiver, read the entry as the next message would. */
 static uint32_t hint_in_force(struct engine_conn *f)
 {
 	bool between = !f->is_sender || f->tx.pos == 0;
@@ -106,7 +109,8 @@ static uint32_t hint_in_force(struct engine_conn *f)
 	return between ? read_hint(f) : f->hint;
 }
 
-/* When the rails that are not in use failed, the last of them; 0: none did. */
+/* When the rail that failed last, of those not in use, did so; 0: none failed,
+ * they were drained. */
 static uint64_t failed_at(const struct mpib_lane *lane)
 {
 	uint64_t at = 0;
@@ -118,7 +122,8 @@ static uint64_t failed_at(const struct mpib_lane *lane)
 	return at;
 }
 
-/* The policy's own, all rails being in use; when it became so, 0: always. */
+/* The policy's split while all rails are in use. Returns since when it holds,
+ * 0: since ever. */
 static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
 {
 	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
@@ -154,7 +159,7 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 	*why = (struct mpib_split_why){ .source = MPIB_SPLIT_STATIC,
 					.hint_slot = UINT32_MAX };
 	if (lane->rails < MPIB_RAILS) {
-		/* There is no other rail, and isolation may be why. */
+		/* The lane has one rail, in vanilla mode by isolation. */
 		if (conn->shard->engine->cfg.mode == MPIB_MODE_VANILLA)
 			why->source = MPIB_SPLIT_ISOLATION;
 	} else if (lane->use != lane->all) {
@@ -165,7 +170,7 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 	} else {
 		since = policy_chosen(conn, why);
 	}
-	/* For this connection it is not so for longer than it is there. */
+	/* The age is this connection's: at most its own. */
 	if (since < conn->since)
 		since = conn->since;
 	why->age_ns = conn->shard->now > since ? conn->shard->now - since : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The receiving end: slots, CTS, and the IMMs that end them. Which rails to
- * wait for is learnt from the first IMM of a slot.
+ * The receiving end of a connection: descriptors become slots, IMMs end them.
+ * The first IMM of a slot says which rails the receiver has to wait for. Shard
+ * thread.
  */
 #include <mpib/wire.h>
 #include <string.h>
@@ -14,7 +15,8 @@ static struct mpib_slot *slot_at(struct engine_conn *f, uint64_t number)
 	return &f->rx.slot[number % MPIB_SLOTS];
 }
 
-/* For a whole group: a slot is reused only after the peer read its CTS. */
+/* Room for the slots of the largest group. A slot is reused only after the peer
+ * has read its CTS, hence freed, not tail. */
 bool mpib_receiver_room(const struct engine_conn *f)
 {
 	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= MPIB_SLOTS;
@@ -30,7 +32,7 @@ static bool receiver_well_formed(const struct mpib_desc *d)
 	       (d->n == 1 || d->len == d->total);
 }
 
-/* Takes over the hold on mr. */
+/* Open the next slot, which takes over the caller's reference on mr. */
 static void open_slot(struct engine_conn *f, const struct mpib_desc *d,
 		      struct mpib_mr *mr, uint64_t addr)
 {
@@ -53,6 +55,8 @@ static void open_slot(struct engine_conn *f, const struct mpib_desc *d,
 	}
 }
 
+/* A descriptor of a group. The slots are opened when the last one has come, so
+ * that a group is announced as a whole. */
 static int take_member(struct engine_conn *f, const struct mpib_desc *d)
 {
 	const struct mpib_desc *first = &f->rx.group[0];
@@ -118,8 +122,8 @@ static void receiver_release(struct mpib_slot *s)
 	s->mr = NULL;
 }
 
-/* What is posted beyond the end of a message will not be written: the sender
- * skips those CTS. */
+/* The message ended in the slot at tail: no later slot of the request will be
+ * written, for the sender skips their CTS. */
 static void cancel_rest(struct engine_conn *f, unsigned req)
 {
 	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
@@ -132,7 +136,7 @@ static void cancel_rest(struct engine_conn *f, unsigned req)
 	}
 }
 
-/* A record counts only when it was written for this very slot. */
+/* An entry with another seq is of an earlier slot with the same place. */
 bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 			  struct mpib_record *rec)
 {
@@ -151,7 +155,7 @@ static void count_rx(struct engine_conn *f, const uint32_t *rail)
 	}
 }
 
-/* The oldest slot, with those of its group. */
+/* Release s, the slot at tail, and the other slots of its group. */
 static void free_slots(struct engine_conn *f, struct mpib_slot *s)
 {
 	for (unsigned i = 0, n = s->n; i < n; i++) {
@@ -179,7 +183,8 @@ static int end_group(struct engine_conn *f, struct mpib_slot *s,
 	return 0;
 }
 
-/* byte_len of the IMMs, checked against v1's rounded size. */
+/* A slot without a record: its size is the sum of the IMMs' byte_len, in v1
+ * checked against the rounded size of the IMM. */
 static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 		       uint32_t *bytes)
 {
@@ -194,6 +199,7 @@ static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 	return 0;
 }
 
+/* End a slot of a receive with one buffer: a part of the message, or all. */
 static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 		    const struct mpib_record *rec)
 {
@@ -230,6 +236,7 @@ static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 	return 0;
 }
 
+/* The record's status: the message is larger than the receive. */
 static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 			     const struct mpib_record *rec)
 {
@@ -259,7 +266,8 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 	return end_part(f, s, recorded, &rec);
 }
 
-/* Slots end in order, so that progress has no gaps. */
+/* End all slots from tail on that have arrived. Slots end in order, so that the
+ * client's progress word has no gaps. */
 static void end_slots(struct engine_conn *f)
 {
 	struct mpib_receiver *rx = &f->rx;
@@ -280,8 +288,8 @@ static void end_slots(struct engine_conn *f)
 			return;
 		}
 		rx->tail += n;
-		/* The sender goes by slots in order: answering this one, it has
-		 * read every CTS before it. */
+		/* The sender answers slots in order, so it has read every CTS
+		 * before tail. */
 		rx->freed = rx->tail;
 		mpib_ack_need(f);
 	}
@@ -330,7 +338,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
 	mpib_report_done(f, s->req, rail, qpn, byte_len);
 	s->expected = (uint8_t)mpib_imm_mask(imm);
-	/* All ones wins: a replay may have come first. */
+	/* A replay that came first has set the sentinel, all ones: keep it. */
 	if (mpib_imm_v1_size_q(imm) > s->size_q)
 		s->size_q = mpib_imm_v1_size_q(imm);
 	s->seen |= (uint8_t)(1u << rail);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: what rails do for requests whose client wants to know it
- * (MPIB_OP_REPORT), told in their completions. Shard thread.
+ * Per-rail reports for requests submitted with MPIB_OP_REPORT: the shard thread
+ * writes into the request's completion what each rail carries of the request.
  */
 #ifndef MPIB_ENGINE_REPORT_H
 #define MPIB_ENGINE_REPORT_H
 
 #include "engine/conn/conn.h"
 
-/* A chain of bytes for req went to a rail. */
+/* A chain with bytes of req was posted to a rail. */
 static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn, uint32_t bytes)
 {
@@ -23,8 +23,8 @@ static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 	mpib_completion_report(&f->completion[req], rail, &r->rail[rail]);
 }
 
-/* A rail is through with one of the chains of req. A receive learns the QP and
- * the bytes only then; qpn is 0 for a send. */
+/* One of the chains of req completed on a rail. For a receive qpn and bytes are
+ * known only now; for a send both are 0, mpib_report_post() has told them. */
 static inline void mpib_report_done(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn, uint32_t bytes)
 {

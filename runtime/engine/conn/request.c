@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection's requests, from the descriptor that opens one to its completion word.
+ * A connection's requests, from the descriptor that opens one to its completion
+ * word in the reply segment. Shard thread.
  */
 #include <errno.h>
 
@@ -31,7 +32,8 @@ int engine_conn_feed(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct engine_request *r = &f->req[d->req];
 
-	/* Also the first bytes, where a question came before them. */
+	/* A later part, or the first bytes of a send that began with a
+	 * question, whose request is active already. */
 	if (d->pos > 0 || r->active) {
 		if (!r->active || r->gen != d->gen || r->fed != d->pos ||
 		    r->total != d->total || d->len == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Send ops in flight: what was posted for whom, until every rail's completion is
- * in.
+ * Send ops: room for them, posting, and the account of what is in flight until
+ * every rail's completion is in and, where the lane has end-to-end acks, until
+ * the receiver has acknowledged the slot. Shard thread.
  */
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 
+/* The lane's window on the rail takes so many bytes more, or is empty. */
 static bool window_open(struct engine_conn *f, unsigned rail, uint32_t bytes)
 {
 	uint64_t inflight = f->lane->track[rail].inflight;
@@ -20,7 +22,8 @@ static bool window_open(struct engine_conn *f, unsigned rail, uint32_t bytes)
 				       __ATOMIC_RELAXED);
 }
 
-/* In a lane of dqplb an IMM may have to be spread that is found only then. */
+/* Room for the chain on rail r. On a dqplb lane mpib_chain_bare() may find only
+ * at posting that the chain has to be spread: ask the virtual QP always. */
 static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 			 unsigned wrs)
 {
@@ -30,8 +33,8 @@ static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
-/* False while the order of DRR classes leaves the rail's room, bytes in flight, to
- * somebody whose turn it is. */
+/* False while the rail's window, or room on the connection's lane, is kept for
+ * a connection that stood before this one in the order of the DRR classes. */
 static bool in_turn(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_shard *s = f->shard;
@@ -46,15 +49,16 @@ static bool in_turn(struct engine_conn *f, unsigned rail)
 	return f->stopped_by == MPIB_DRR_NONE;
 }
 
-/* Its lane is full, and others are not to take the room that it waits for. */
+/* The lane is full: keep this connection's turn, and the lane's next room from
+ * connections that come later in this turn. */
 static void keep_turn(struct engine_conn *f)
 {
 	f->stopped_by = MPIB_DRR_BLOCKED;
 	f->lane->full_turn = f->shard->n.turns;
 }
 
-/* Room on every rail of mask for a chain of wrs and its bytes, and a send op to
- * account for them. */
+/* Whether every rail of mask has room for a chain of wrs WRs with bytes[r]
+ * bytes, and a send op is free. If not, what is short is noted as a stall. */
 bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
 			  unsigned wrs, const uint32_t *bytes)
 {
@@ -102,7 +106,7 @@ static void send_op_add_share(struct engine_conn *f, struct send_op *p,
 
 static void note_imm(struct engine_conn *f, uint8_t imm)
 {
-	/* Stripe k on rail k. */
+	/* At first stripe k is carried by rail k. */
 	f->tx.ended[f->tx.cts_next % MPIB_SLOTS] =
 		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS) |
 		(uint8_t)(f->tx.released ? MPIB_ENDED_RELEASED : 0);
@@ -146,7 +150,7 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 		    chain[r].bytes > f->lane->frag)
 			mpib_choice_posted(&f->lane->choice[r], chain[r].bytes);
 		f->shard->data_rail = r;
-		/* The rail's bytes are those of one request, or of a group. */
+		/* Which bytes of a group are whose is not told by rail. */
 		for (unsigned i = 0; i < n; i++)
 			mpib_report_post(f, share[i].req, r, q->qpn,
 					 n == 1 ? chain[r].bytes : 0);
@@ -179,7 +183,8 @@ uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail, uint8_t mask,
 }
 
 /* The client feeds no more before it gets some of the slot's bytes back: its
- * staging window is smaller than the peer's buffer, or than the group. */
+ * staging window is smaller than the peer's buffer, or than the group. Waiting
+ * for the end-to-end ack of the slot would be a deadlock. */
 static bool send_op_starves(const struct engine_conn *f,
 			    const struct send_op *p)
 {
@@ -189,7 +194,8 @@ static bool send_op_starves(const struct engine_conn *f,
 	       r->multipart && (r->fed < r->total || f->tx.group.n);
 }
 
-/* Not over, though the rails acknowledged it: the peer may yet ask for it. */
+/* The rails acknowledged the send op, but its end-to-end ack is not here: a
+ * fence may still find that the peer lacks its bytes. */
 static bool is_held(struct engine_conn *f, const struct send_op *p)
 {
 	if (!f->lane->delivered || p->slot < f->tx.acked || f->broken ||
@@ -201,7 +207,8 @@ static bool is_held(struct engine_conn *f, const struct send_op *p)
 	return false;
 }
 
-/* Send ops are reported in the order posted, whatever rail was faster. */
+/* Report the oldest send op to its requests: in the order posted, whatever rail
+ * was faster. */
 static void retire_piece(struct engine_conn *f, const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
@@ -221,8 +228,8 @@ static void retire_piece(struct engine_conn *f, const struct send_op *p)
 	}
 }
 
-/* What the way cost that the stripe went. A replay, which goes none of them, has
- * another rail for a carrier. */
+/* A sample for auto: the time of a stripe by one QP, or spread over several. A
+ * replayed stripe, which another rail carries, is no sample. */
 static void judge_way(struct engine_conn *f, const struct send_op *p,
 		      unsigned k)
 {
@@ -234,6 +241,7 @@ static void judge_way(struct engine_conn *f, const struct send_op *p,
 				 f->shard->now - c->posted, c->ahead);
 }
 
+/* Stripe k is no longer in flight; ok: acknowledged, so it is a sample. */
 static void leave_tracker(struct engine_conn *f, struct send_op *p, unsigned k,
 			  bool ok)
 {
@@ -287,7 +295,7 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			leave_tracker(f, p, k, ok);
 	}
 	for (unsigned i = 0; !ok && i < p->n; i++)
-		p->share[i].len = 0; /* the lane breaks us */
+		p->share[i].len = 0; /* not sent: no progress */
 
 	mpib_sender_retire(f);
 	if (f->stopping)

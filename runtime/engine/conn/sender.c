@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending end: ranges against CTS. One step posts one send op: what the
- * next CTS and the next range of the send that it takes have in common.
+ * The sending end of a connection: send ranges meet CTS. One step posts one
+ * send op: the bytes that both the next CTS and the oldest fitting range cover.
+ * Grouped receives are group.c's. Shard thread.
  */
 #include <mpib/wire.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static bool sender_well_formed(const struct mpib_desc *d)
 	       (d->len > 0 || d->total == 0 || d->pos == 0);
 }
 
-/* 1, or -EINVAL: it is not even a no-op. */
+/* A no-op ends at once, with result 0. -EINVAL: the descriptor is none. */
 static int take_nop(struct engine_conn *f, const struct mpib_desc *d)
 {
 	int rc;
@@ -57,7 +58,7 @@ int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d)
 	r = &f->req[d->req];
 	if (r->gen == d->gen && !r->active && d->len > 0 &&
 	    (d->pos > 0 || r->fed == 0))
-		return 1; /* failed while the client fed it */
+		return 1; /* the request failed, the client feeds it still */
 
 	e = (struct send_range){ .req = d->req,
 				 .tag = d->tag,
@@ -88,7 +89,7 @@ void mpib_sender_pop(struct engine_conn *f)
 	f->tx.ext_tail++;
 }
 
-/* The peer is another proxy, but its bytes are checked like anybody's. */
+/* A peer's proxy is checked like any other source of input. */
 bool mpib_cts_sane(const struct mpib_cts *c)
 {
 	return c->total <= MPIB_SIZE_MAX && c->pos <= c->total &&
@@ -102,7 +103,7 @@ bool mpib_sender_cts(struct engine_conn *f, uint64_t slot, struct mpib_cts *cts)
 	const struct mpib_cts *entry = f->tables.in;
 
 	entry += slot % MPIB_SLOTS;
-	/* Acquire: the rail wrote seq last, after the rest of the entry. */
+	/* Acquire: the device places seq last, after the rest of the entry. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
 		return false;
 	*cts = *entry;
@@ -111,8 +112,8 @@ bool mpib_sender_cts(struct engine_conn *f, uint64_t slot, struct mpib_cts *cts)
 	return true;
 }
 
-/* The CTS that the message being sent has to go by; skips those of messages
- * that ended before their last part. */
+/* The CTS that the message under way has to use; skips CTS of messages that
+ * ended before their last part. */
 static bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -134,8 +135,8 @@ static bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
 }
 
 /*
- * Tell the peer that its receive is too small: a record with both sizes and an
- * empty IMM on the home rail. Nothing of the message is written.
+ * Tell the receiver that its receive is too small: a record with -EMSGSIZE and
+ * the message's size, by an IMM on the home rail. No byte of the message goes.
  */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
@@ -165,15 +166,15 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 	return true;
 }
 
-/* What one stream step does. */
+/* What one step for a receive of one buffer does. */
 struct step {
 	uint32_t len; /* bytes of this send op */
 	uint32_t rail[MPIB_RAILS];
 	uint8_t data; /* rails with bytes of this send op */
-	uint8_t imm; /* rails that get an IMM now; 0: the part goes on */
+	uint8_t imm; /* rails that get an IMM; 0: the slot goes on */
 	bool ends_message, record;
 	uint8_t spread; /* rails whose part goes by more than one QP */
-	bool apart; /* payload and IMM travel apart */
+	bool apart; /* payload by WRITE, the IMM without it */
 };
 
 static uint8_t rails_with_bytes(const uint32_t *rail)
@@ -206,8 +207,9 @@ static void sender_plan(struct engine_conn *f, const struct send_range *e,
 		s->imm = (uint8_t)(1u << engine_conn_home(f));
 	s->spread = mpib_spread_rails(f->lane, f->tx.spread, s->rail, s->imm);
 	s->apart = s->len > f->shard->ar_above || s->spread;
-	/* byte_len says it all when each rail's bytes ride on its IMM, and
-	 * when a full part cannot be mistaken for "more follows". */
+	/* The receiver knows the size by byte_len alone if each rail's bytes
+	 * are the payload of its IMM, and if the end of the message does not
+	 * look like a full slot that more parts follow. */
 	whole = tx->pos == cts->pos && !s->apart;
 	s->record =
 		!whole ||
@@ -234,7 +236,7 @@ static void sender_build(struct engine_conn *f, const struct send_range *e,
 	if (rec)
 		fill_record(f, e, s, rec);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		/* SUP has the front, so that the cut is on 128 bytes. */
+		/* SUP has the front, so that the cut is a multiple of 128. */
 		uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
 		struct mpib_record *mine = r == leader ? rec : NULL;
 		struct mpib_span span = {
@@ -284,7 +286,8 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 	}
 }
 
-/* The client may stage it: what it gives from now on goes at once. */
+/* A question has its receive: publish progress 0, on which the client stages
+ * the bytes of its send; these are posted as they come. */
 __attribute__((noinline)) static uint64_t sender_promise(struct engine_conn *f)
 {
 	f->tx.req = mpib_sender_oldest(f)->req;
@@ -329,8 +332,8 @@ static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 	return (uint64_t)s.len + 1;
 }
 
-/* The receive of one buffer: what it goes on with, or the beginning of a send
- * of its tag. */
+/* mpib_fits_fn of a receive of one buffer: the next range of the send that it
+ * has taken, or the first range of a send with its tag. */
 static bool sender_fits(const struct engine_conn *f, const struct send_range *e,
 			int32_t tag)
 {
@@ -348,7 +351,7 @@ uint64_t mpib_sender_step(struct engine_conn *f)
 		return mpib_replay_step(f);
 	if (f->broken || f->stopping)
 		return 0;
-	/* Whole, it may be waiting for room only, with no send behind it. */
+	/* Also without a queued range: the group may lack room only. */
 	if (f->tx.group.n)
 		return mpib_group_step(f);
 	if (!mpib_sender_has_work(f))
@@ -374,7 +377,7 @@ void mpib_sender_drop(struct engine_conn *f)
 	mpib_group_drop(f);
 	while (mpib_sender_has_work(f))
 		mpib_sender_pop(f);
-	/* What was acknowledged waits for nothing any more. */
+	/* Send ops that wait only for an end-to-end ack are over now. */
 	mpib_sender_retire(f);
 }
 
