@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes that are made without a rail whose device an end has lost. */
+/* Lanes that are made without a rail whose device an end has lost. Control
+ * thread. */
 #include "engine/rail/absent.h"
 
 #include <errno.h>

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Posting. What a turn has for a QP, of whatever connections, is one chain of
- * pooled WRs and goes out with one doorbell at the end of the turn. An inline
- * WR's bytes are read only then, so they stay where they are until the turn is
- * over: they are entries of the connections' tables.
+ * Posting. All WRs that a turn has for a QP, of any connection, are one chain
+ * of pooled WRs and go out with one doorbell at the end of the turn. Only then
+ * are the bytes of inline WRs read: they lie in the connections' tables and
+ * must not change before. Shard thread.
  */
 #include <assert.h>
 
 #include "engine/lane/lane.h"
 
-/* What stands before bad was taken. What follows from that is for those to say
- * who know the connections: recovery/break.c. */
+/* ibv_post_send() took the WRs before bad and refused the rest. Only note that:
+ * mpib_lanes_refused() in recovery/break.c, which may break connections, acts
+ * on the error when all doorbells of the turn are through. */
 static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 			     uint32_t n, const struct mpib_wr *bad, int error)
 {
@@ -33,7 +34,7 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 	struct mpib_shard *s;
 	int rc;
 
-	/* Nor may it have been made yet. */
+	/* Nothing is queued; the QP may not exist yet, q->lane may be NULL. */
 	if (!n)
 		return;
 	s = q->lane->shard;
@@ -42,10 +43,10 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 	s->rail[q->rail].n.posts++;
 	if (rc < 0)
 		doorbell_refused(q, first, n, bad, rc);
-	/* The device has its copy. */
+	/* The device has copied the WRs, so they go back to the pool. */
 	for (wr = &first->wr; wr; wr = next) {
 		next = wr->next;
-		/* Some stay with the virtual QP until they are answered. */
+		/* The virtual QP keeps its WRs until their completion. */
 		if (!((struct mpib_wr *)wr)->kind)
 			mpib_wr_give(&s->wrs, (struct mpib_wr *)wr);
 	}
@@ -68,7 +69,7 @@ void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 {
 	struct mpib_shard *s = q->lane->shard;
 
-	/* Who posts has asked mpib_qp_room(). */
+	/* The caller has asked mpib_qp_room(). */
 	assert(s->wrs.left >= n);
 	if (!q->chain.n)
 		LIST_INSERT_HEAD(&s->dirty, q, ring_link);

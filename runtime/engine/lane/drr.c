@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deficit round robin over the tree of DRR classes, see drr.h. Shard thread,
+ * but for mpib_drr_init() and mpib_drr_set().
+ */
 #include "engine/lane/drr.h"
 
 #include <stdatomic.h>
@@ -6,10 +10,10 @@
 
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
-#define RATE_MIN 10000 /* what a limit's arithmetic can still tell from 0 */
-#define ROUNDS 64 /* at once, to work off debts */
+#define RATE_MIN 10000 /* bytes/s; tokens per ns would be too coarse below */
+#define ROUNDS 64 /* bound of the rounds in one call, to work off debts */
 
-/* Relaxed, both: each stands for itself. */
+/* Relaxed, both: mpib_drr_set() stores each for itself. */
 static uint32_t weight_of(const struct mpib_drr_class *n)
 {
 	return atomic_load_explicit(&n->weight, memory_order_relaxed);
@@ -79,10 +83,11 @@ bool mpib_drr_contended(const struct mpib_drr_class *root)
 }
 
 /*
- * Who comes back within the round in which it left goes on with its turn if
- * that was not over, else waits for its next one, and what it owed it still
- * owes: resting between any two messages is neither better nor worse than
- * having them all at once. Who was away longer is served next.
+ * An idle class becomes active again. Within the round in which it became idle,
+ * it goes on with its turn if that was not over, else it waits for its next
+ * turn, with the debt that it had: pausing between two messages is neither
+ * better nor worse than having all messages at once. A class that was idle for
+ * longer is served next.
  */
 static void drr_join(struct mpib_drr_class *n)
 {
@@ -125,7 +130,8 @@ void mpib_drr_idle(struct mpib_drr_class *leaf)
 	}
 }
 
-/* True while the limit, if there is one, has tokens. */
+/* Fill the bucket; false: the limit has no tokens, and t->wake_ns says when it
+ * will have. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate = rate_of(n) < RATE_MIN ? RATE_MIN : rate_of(n);
@@ -146,8 +152,9 @@ static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 	return false;
 }
 
-/* What was not used in a round is gone, a debt is not: it is at most a send op,
- * which is served to whoever has any credit, but that may be 2 GiB. */
+/* Give the quantum of a round. Credit left over from the last round is lost, a
+ * debt is kept: a class with any credit may post a send op, so the debt is at
+ * most one send op, but that may have 2 GiB. */
 static void drr_grant(struct mpib_drr_class *n)
 {
 	int64_t quantum = quantum_of(n);
@@ -159,6 +166,7 @@ static void drr_grant(struct mpib_drr_class *n)
 		n->credit = quantum;
 }
 
+/* The leaf and all its ancestors pay for a send op. */
 static void drr_charge(struct mpib_drr_class *leaf, int64_t bytes)
 {
 	for (struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
@@ -171,9 +179,9 @@ static void drr_charge(struct mpib_drr_class *leaf, int64_t bytes)
 }
 
 enum drr_outcome {
-	OVER, /* its turn is */
-	KEEP, /* its turn goes on when there is room */
-	STOP, /* an ancestor's turn is over, or the shard's: so do all below */
+	OVER, /* the class's turn is over */
+	KEEP, /* the class keeps its turn until there is room */
+	STOP, /* an ancestor's turn or the shard's is over: visit no more */
 };
 
 static bool can_pay(const struct mpib_drr_class *n)
@@ -181,6 +189,7 @@ static bool can_pay(const struct mpib_drr_class *n)
 	return n->credit > 0 && (!rate_of(n) || n->tokens > 0);
 }
 
+/* n and all its ancestors can. */
 static bool all_can_pay(const struct mpib_drr_class *n)
 {
 	while (n->parent && can_pay(n))
@@ -215,7 +224,7 @@ static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
 static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t);
 
-/* Rounds of its children, for as long as it can pay for them. */
+/* Rounds over the children of n, for as long as n can pay. */
 static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 				    struct mpib_drr_turn *t)
 {
@@ -232,7 +241,7 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 	} while (o == OVER && !n->alone && n->on &&
 		 (t->posted != posted || t->ack_pending) && ++rounds < ROUNDS);
 	t->ack_pending = ack_pending;
-	/* It may be its own turn that is over. */
+	/* STOP from below may mean that n's own turn is over. */
 	return o == STOP && !can_pay(n) ? OVER : o;
 }
 
@@ -252,7 +261,8 @@ static enum drr_outcome drr_visit(struct mpib_drr_class *n,
 	return TAILQ_EMPTY(&n->active) ? serve_leaf(n, t) : serve_inner(n, t);
 }
 
-/* As many rounds as would pass before anybody has worked off what he owes. */
+/* If all children are in debt, give at once the quanta of as many rounds as
+ * pass before the first child has worked off its debt. */
 static void skip_rounds(struct mpib_drr_class *p)
 {
 	int64_t least = INT64_MAX;
@@ -271,7 +281,8 @@ static void skip_rounds(struct mpib_drr_class *p)
 	}
 }
 
-/* Each active child once, beginning with who has kept its place longest. */
+/* Visit each active child of p once. Children whose turn is over go to the end
+ * of the list, so the first is the one that has waited longest. */
 static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Enhanced connection establishment: vendor options of a QP, congestion control
- * say, that both ends must have. The opener offers what its QPs have; the
- * acceptor sets that before RTR and answers with what is left of it after RTR,
- * which the opener sets in turn. An end without offers nothing, and the other
- * then sets nothing.
+ * Enhanced connection establishment (ECE): vendor options of a QP, such as
+ * congestion control, that both ends must share. The lane's opener offers the
+ * options of its QPs; the acceptor sets them before RTR and answers with those
+ * that its QPs have after RTR, which the opener sets in turn. If one end has no
+ * ECE, neither end sets any. Control thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -44,7 +44,7 @@ void mpib_ece_take(struct mpib_lane_qp *q,
 		return;
 	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
 	q->no_ece = rc < 0;
-	/* Another vendor's, say: the QP does without. */
+	/* The options may be another vendor's: the QP goes without. */
 	if (rc < 0)
 		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
 			   q->qpn, strerror(-rc));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes on the control thread: made, agreed upon, connected, destroyed.
+ * Lanes on the control thread: creating a lane, agreeing with the peer on its
+ * shape, connecting and destroying it. on_connect() and lane_on_destroy() run
+ * on the shard.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -27,7 +29,7 @@ void mpib_lane_free(struct mpib_lane *lane)
 	free(lane);
 }
 
-/* Isolation leaves SUP out of a lane to another island altogether. */
+/* In vanilla mode (isolation) a lane to another island has no SUP. */
 static uint8_t rails_of(const struct mpib_engine_config *cfg,
 			enum mpib_path path)
 {
@@ -36,6 +38,8 @@ static uint8_t rails_of(const struct mpib_engine_config *cfg,
 	return isolated && path != MPIB_PATH_INTRA ? 1 : (uint8_t)cfg->rails;
 }
 
+/* Both ends must agree whether they are in vanilla mode, and in that mode on
+ * whether the lane leaves the island. */
 static bool same_view(const struct mpib_engine_config *cfg, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
@@ -53,6 +57,8 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 	return buf;
 }
 
+/* Whether this end can have the lane as its opener wants it: -EPROTO when the
+ * ends are configured differently, -ENOTSUP when the shape cannot be. */
 static int check_want(const struct mpib_engine_config *cfg, enum mpib_path path,
 		      enum mpib_spread spread,
 		      const struct mpib_lane_info *want)
@@ -70,7 +76,8 @@ static int check_want(const struct mpib_engine_config *cfg, enum mpib_path path,
 	return 0;
 }
 
-/* Without another rail to send it by again, nothing is won. */
+/* By default sends wait for end-to-end acks only on lanes with fail-over: with
+ * no other rail to replay on, the wait is of no use. */
 static bool ends_delivered(const struct mpib_engine_config *cfg,
 			   const struct mpib_lane *lane)
 {
@@ -79,7 +86,7 @@ static bool ends_delivered(const struct mpib_engine_config *cfg,
 		       : cfg->completion == MPIB_COMPLETION_DELIVERED;
 }
 
-/* How many there will be counts also where none is made yet. */
+/* A rail that is away gets its QPs later; their number is agreed upon now. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
 {
 	if (!(l->away >> r & 1))
@@ -168,7 +175,7 @@ static void on_connect(struct mpib_msg *msg)
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
 	lane->open = lane->use = lane->all & (uint8_t)~lane->away;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		/* The end that has lost it has it fenced. */
+		/* Out of use: the end that lost the device fences the rail. */
 		if (lane->away >> r & 1)
 			lane->stop[r].fault_ns = mpib_now_ns();
 		else
@@ -176,6 +183,7 @@ static void on_connect(struct mpib_msg *msg)
 	}
 }
 
+/* The remote end has made what this end asked for. */
 static bool same_shape(const struct mpib_lane *lane,
 		       const struct mpib_lane_info *remote)
 {

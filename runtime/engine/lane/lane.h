@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: clients, regions and lanes.
+ * Clients, memory regions and lanes inside the engine. Fields and calls belong
+ * to the shard thread unless a comment names the control thread.
  */
 #ifndef MPIB_ENGINE_LANE_H
 #define MPIB_ENGINE_LANE_H
@@ -14,24 +15,25 @@
 struct mpib_mr {
 	struct engine_client *client;
 	uint32_t handle;
-	uint64_t addr; /* what the rails call its first byte */
+	uint64_t addr; /* address of the first byte in WRs and CTS */
 	uint64_t len;
-	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: the rail was away, absent.h */
-	uint32_t rkey[MPIB_RAILS]; /* 0 where there is none */
+	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see absent.h */
+	uint32_t rkey[MPIB_RAILS]; /* 0 where mr is NULL */
 	bool dead; /* control thread: being deleted */
-	/* Shard: send ops in flight or waiting, slots posted. */
+	/* Shard: references of send ranges, send ops and slots. */
 	uint32_t refs;
-	struct mpib_call *del; /* who waits for refs == 0 */
+	struct mpib_call *del; /* answered when refs is 0 */
 };
 
-/* Control thread, shard joined or never told. */
+/* Control thread, when the shard is joined or never knew the object. */
 void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
-/* Control thread: registered, and in mr_made; the shard is not told. */
+/* Control thread: register the region and enter it into mr_made; the shard does
+ * not learn of it here. */
 int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		 uint32_t handle, struct mpib_mr **made);
-/* Shard: take one hold, drop one. */
+/* Shard: take a reference, drop one. */
 static inline void mpib_mr_ref(struct mpib_mr *mr)
 {
 	mr->refs++;
@@ -40,7 +42,7 @@ void mpib_mr_unref(struct mpib_mr *mr);
 
 struct engine_client {
 	struct mpib_shard *shard;
-	struct mpib_drr_class drr; /* of its tenant's */
+	struct mpib_drr_class drr; /* child of the tenant's class */
 	struct mpib_tenant *tenant;
 	uint32_t id;
 	struct mpib_submit *submit;
@@ -62,24 +64,24 @@ struct mpib_lane_qp {
 	uint32_t qpn; /* key */
 	uint8_t rail;
 	uint32_t psn;
-	uint32_t posted, retired; /* WRs, modulo 2^24 as wr_id carries it */
-	uint32_t asked; /* posted, as of the last signalled one */
-	int refused; /* -errno of a post that was, until somebody looks */
-	bool no_ece; /* not set, so not to be answered */
-	bool promised; /* it has its places in the CQ; control thread */
-	bool last; /* its last WR was posted */
-	uint32_t cts_unsignaled; /* CTS since the last signalled one */
-	struct mpib_wr_chain chain; /* of this turn */
-	LIST_ENTRY(mpib_lane_qp) ring_link; /* with a chain */
+	uint32_t posted, retired; /* WRs; wr_id carries them modulo 2^24 */
+	uint32_t asked; /* posted at the last signalled WR */
+	int refused; /* -errno of ibv_post_send(), until mpib_lanes_refused() */
+	bool no_ece; /* ECE was not set, so do not answer with any */
+	bool promised; /* has places in the CQ's budget; control thread */
+	bool last; /* mpib_rail_post_last() has posted the last WR */
+	uint32_t cts_unsignaled; /* CTS since the last signalled CTS */
+	struct mpib_wr_chain chain; /* WRs of this turn, before the doorbell */
+	LIST_ENTRY(mpib_lane_qp) ring_link; /* shard->dirty, with a chain */
 	UT_hash_handle hh;
 };
 
-/* One rail's virtual QP, see spread.h. */
+/* The virtual QP of one rail of a lane, see spread.h. */
 struct mpib_lane_spread {
 	struct mpib_lane *lane;
 	struct mpib_vqp *vqp; /* NULL: nothing is spread */
 	uint8_t rail;
-	uint8_t qp_of[2 * MPIB_QPS_MAX]; /* by port */
+	uint8_t qp_of[2 * MPIB_QPS_MAX]; /* index of the QP, by vqp's port */
 };
 
 struct mpib_lane {
@@ -89,44 +91,45 @@ struct mpib_lane {
 	uint8_t rails;
 	uint8_t path; /* enum mpib_path */
 	uint8_t traffic_class; /* 0: as configured */
-	bool failover; /* both ends can */
-	bool delivered; /* a send is over when the peer has it */
+	bool failover; /* both ends can move traffic between rails */
+	bool delivered; /* a send is over at its end-to-end ack */
 	uint8_t spread; /* enum mpib_spread */
-	bool numbered; /* dqplb: QPs but the first carry fragments alone */
+	bool numbered; /* dqplb: only the first QP of a rail carries more
+			  than fragments */
 	uint32_t frag; /* bytes: a longer part of a rail may be spread */
-	struct mpib_choice choice[MPIB_RAILS]; /* auto */
+	struct mpib_choice choice[MPIB_RAILS]; /* auto: split or spray */
 	uint32_t qps[MPIB_RAILS];
-	uint32_t round[MPIB_RAILS]; /* of these: QPs that slots go by */
+	uint32_t round[MPIB_RAILS]; /* the first so many QPs carry slots */
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
 	char peer[MPIB_LABEL_MAX];
 	bool connected; /* control thread: handed to the shard */
-	uint8_t away; /* rails that it was made without; control thread, and
-			 the shard once, when it gets it */
+	uint8_t away; /* rails that the lane was made without; control thread,
+			 and the shard once, in on_connect() */
 	struct mpib_lane_control ctl; /* control thread */
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
 	/* Shard. */
 	bool broken;
-	uint64_t since; /* when the shard got it */
+	uint64_t since; /* when the shard took over the lane */
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
 	uint8_t all; /* the rails, as a mask */
 	uint8_t held; /* rails whose QPs are the shard's */
-	uint8_t open; /* of these: rails that may be posted to */
-	uint8_t use; /* of these: rails that new traffic goes to */
-	uint8_t drain; /* rails that an operator wants left alone */
-	uint8_t stop_posted; /* rails that stopped; old writes may still land */
+	uint8_t open; /* of held: rails that may be posted to */
+	uint8_t use; /* of open: rails that new traffic goes to */
+	uint8_t drain; /* rails that an operator took out of use */
+	uint8_t stop_posted; /* rails being fenced; old writes may still land */
 	uint32_t epoch[MPIB_RAILS];
 	struct mpib_rail_stop stop[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];
 	struct engine_conn_list conns;
 	unsigned nconns;
-	uint64_t full_turn; /* somebody waits for its room, in this turn */
+	uint64_t full_turn; /* turn in which a connection waits for room */
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* window.c: whether it moves */
+	} looked[MPIB_RAILS]; /* window.c: looks at which acked stood still */
 	TAILQ_ENTRY(mpib_lane) link;
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
@@ -135,18 +138,18 @@ struct mpib_lane {
 };
 
 /*
- * wr_id: kind 4 | connection 20 | send op 16 | QP's posted count 24. Valid on error
- * completions too, where opcode is not.
+ * wr_id, in bits: kind 4 | connection 20 | send op 16 | QP's posted count 24.
+ * Error completions have a valid wr_id, too, unlike opcode.
  */
 enum mpib_wr_kind {
 	MPIB_WR_UNSIGNALED = 1, /* inside a chain, or an unsignalled CTS */
-	MPIB_WR_OP, /* last of a chain: this rail's share of a send op */
-	MPIB_WR_CTS,
-	MPIB_WR_STOP, /* a stopping connection's last write */
-	MPIB_WR_DRAIN, /* the last flush of a QP in ERR */
-	MPIB_WR_REPLAY, /* last of what a fence lost; send op names stripes, too */
-	MPIB_WR_PROBE, /* does the QP carry? */
-	MPIB_WR_SPREAD, /* a fragment or notice, send op is its port; spread.h */
+	MPIB_WR_OP, /* last of a chain: this rail's stripe of a send op */
+	MPIB_WR_CTS, /* a signalled CTS or end-to-end ack */
+	MPIB_WR_STOP, /* a stopping connection's last write on the rail */
+	MPIB_WR_DRAIN, /* the last WR of a QP in ERR, to be flushed */
+	MPIB_WR_REPLAY, /* last of a replay: send op number, stripes << 8 */
+	MPIB_WR_PROBE, /* empty write: does the QP carry? */
+	MPIB_WR_SPREAD, /* fragment or notice; send op is the vqp's port */
 };
 
 static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
@@ -164,7 +167,8 @@ static inline uint32_t mpib_wr_op(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
 
-/* Beyond what room was asked for: the other rail's chain, and a replay. */
+/* WRs that may be posted beyond the room that was asked for: the other rail's
+ * chain, and a replay. */
 #define MPIB_WR_SPARE 128u
 
 static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
@@ -172,8 +176,8 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 	return (q->posted - q->retired) & 0xffffff;
 }
 
-/* Requests that the QP itself takes, for a probe or the last one: these have a
- * place in the CQ. */
+/* WRs that fit into the QP's SQ, the CQ aside: for a probe and the last WR,
+ * which have places of their own in the CQ. */
 static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 {
 	uint32_t n = mpib_qp_outstanding(q);
@@ -181,8 +185,8 @@ static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 	return n < q->lane->depth ? q->lane->depth - n : 0;
 }
 
-/* WRs that may be posted to the QP now, never more than its CQ can hold, nor
- * than the turn has left. */
+/* WRs that may be posted to the QP now: limited by its SQ, by its CQ and by the
+ * shard's pool of WRs. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
 	const struct mpib_shard *s = q->lane->shard;
@@ -195,21 +199,23 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 }
 
 /*
- * doorbell.c: n WRs for the QP, copied, with one SGE at most; they go out in
- * order, with one doorbell a turn. wr[i].wr_id comes with kind, connection and send op
- * (mpib_wr_tag()); the count is added here. What cannot be posted then is in
- * q->refused.
+ * doorbell.c: copy n WRs, of one SGE at most each, to the QP's chain, which
+ * goes out with one doorbell at the end of the turn. The caller has asked
+ * mpib_qp_room() and has set kind, connection and send op in wr_id
+ * (mpib_wr_tag()); the posted count is added here. An error of ibv_post_send()
+ * is in q->refused afterwards.
  */
 void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 		  unsigned n);
-/* The same for one that is signalled and stays with who took it. */
+/* As mpib_qp_post() for one pooled, signalled WR, without a copy: the caller
+ * keeps w until its completion. */
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w);
-/* Now, rather than at the end of the turn. */
+/* Post the QP's chain now, rather than at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
-/* A write of nothing, for its answer: what it tells is that the QP carries, and
- * that the unsignalled ones before it are done. One that nothing else signalled
- * is ahead of has its place in the CQ, whatever others have taken. False: not
- * now. */
+/* Post an empty signalled write: its completion tells that the QP carries and
+ * that the unsignalled WRs before it are done. With no other signalled WR in
+ * flight on the QP, the probe uses a place of its own in the CQ, so that a full
+ * budget does not stop it. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
 static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
@@ -218,40 +224,42 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
 	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
 }
 
-/* window.c: the rail has all that it is given at once while order counts. */
+/* window.c: the bytes in flight on the rail fill share.window. */
 bool mpib_window_full(struct mpib_shard *s, unsigned rail);
 
-/* A completion came: what it retires. */
+/* A completion came: count its WR and the unsignalled WRs before as done. */
 void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id);
 
-/* route.c: the way from the port of rail to remote's, for RTR. port is what the
- * port is now. Control thread. */
+/* route.c: fill the address vector from the rail's port to the remote one, for
+ * RTR. port is the local port as of now. Control thread. */
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_port_info *port,
 		     const struct mpib_lane_rail_info *remote,
 		     struct ibv_ah_attr *ah);
 
-/* ece.c, control thread. What this end's QPs of a rail have, into info. */
+/* ece.c, control thread. Put the ECE of this end's QPs of a rail into info. */
 void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
 		    struct mpib_lane_rail_info *info);
-/* Before RTR: set what the other end said of its i-th QP. */
+/* Before RTR: set on q the ECE that the remote end told of its i-th QP. */
 void mpib_ece_take(struct mpib_lane_qp *q,
 		   const struct mpib_lane_rail_info *remote, unsigned i);
 
-/* Shard, QPs in ERR: answer lane->kill when everything is flushed. */
+/* Shard, QPs in ERR: post the last WR of each; answer lane->kill as soon as all
+ * WRs are flushed. */
 void mpib_lane_drain(struct mpib_lane *lane);
 void mpib_lane_check_drained(struct mpib_lane *lane);
-/* Shard, QPs of the rail in ERR: a last WR each, so that its completion is the
- * last. */
+/* Shard, QPs of the rail in ERR: post a last WR to each QP, whose completion
+ * comes after those of all other WRs. */
 void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
 
-/* qps.c: control thread, for one rail. */
+/* qps.c: control thread, the QPs of one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
 /*
- * Control thread. Rails that the shard has lost, rail/absent.h, and those of theirs,
- * that the other end has, are left out of a lane that is not connected. -ENETDOWN
- * and a last error where it cannot go without: no other rail, or no fail-over.
+ * away.c, control thread. A lane that is not connected goes without the rails
+ * that this shard has lost (rail/absent.h) and those that the remote end has
+ * lost (theirs). -ENETDOWN and a last error where the lane needs them: no
+ * other rail is left, or the lane has no fail-over.
  */
 int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
@@ -260,7 +268,8 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
 int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
 			   const struct mpib_lane_rail_info *remote);
 void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
-/* Shard: completions of the rail's QPs find them, or no longer. */
+/* Shard: enter the rail's QPs into the table by which completions find their
+ * QP; take them out. */
 void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned rail);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes on the shard: retiring and draining.
+ * The QPs of a lane on the shard thread: counting completed WRs, probing, and
+ * draining QPs that are in ERR.
  */
 #include "engine/lane/lane.h"
 
@@ -9,7 +10,7 @@ void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
 	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
 	uint32_t n = (upto - q->retired) & 0xffffff;
 
-	/* A flush after the count has already passed tells nothing new. */
+	/* A completion whose count is retired already changes nothing. */
 	if (n > ((q->posted - q->retired) & 0xffffff))
 		return;
 	q->retired += n;
@@ -32,8 +33,8 @@ bool mpib_qp_probe(struct mpib_lane_qp *q)
 	return true;
 }
 
-/* The QPs are in ERR: a WR posted now is flushed after all that are ahead of
- * it, so its completion is the last. */
+/* The QP is in ERR: WRs are flushed in order, so the completion of a WR posted
+ * now comes last. */
 static void post_last(struct mpib_lane_qp *q)
 {
 	struct ibv_send_wr *bad, wr = {
@@ -43,8 +44,8 @@ static void post_last(struct mpib_lane_qp *q)
 	};
 
 	if (q->last)
-		return; /* since then nothing was posted */
-	mpib_qp_ring(q); /* it is to be the last */
+		return; /* nothing was posted since */
+	mpib_qp_ring(q); /* queued WRs go ahead of the last one */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
 		q->posted++;

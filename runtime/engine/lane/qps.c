@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The QPs of one rail of a lane: made, told to the peer, connected, put into
- * ERR. The control thread's, but for hold and drop, which are the shard's.
+ * The QPs of one rail of a lane: making them, describing them for the peer,
+ * connecting them, putting them into ERR. Control thread, but for
+ * mpib_lane_hold_rail() and mpib_lane_drop_rail(), which the shard calls.
  */
 #include <errno.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	memset(q, 0, sizeof(*q));
 	q->lane = lane;
 	q->rail = (uint8_t)r;
-	/* Random, so that a packet of an older QP cannot match. */
+	/* Random, so that a late packet for an older QP cannot match. */
 	if (getrandom(&q->psn, sizeof(q->psn), 0) != sizeof(q->psn))
 		return -EIO;
 	q->psn &= 0xffffff;
@@ -90,7 +91,7 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 	struct mpib_port_info port = rail->port;
 
 	memset(out, 0, sizeof(*out));
-	/* Today's GID: it moves when a link flaps. */
+	/* Ask the port now: its GID may change when the link flaps. */
 	rail->verbs->query_port(rail->ctx, rail->port_num, &port);
 	memcpy(out->gid, port.gid.raw, sizeof(out->gid));
 	out->lid = port.lid;
@@ -155,7 +156,7 @@ void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct mpib_lane_qp *q = &lane->qp[r][i];
 
-		q->refused = 0; /* what was before it was dropped */
+		q->refused = 0; /* of the QP's use before this one */
 		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
 		rail->n.qps++;
 	}
@@ -175,7 +176,7 @@ void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 			&rail->recent[q->qpn % MPIB_RECENT_QPS];
 
 		mpib_qp_ring(q);
-		/* A device that is lost has not said what became of them. */
+		/* A lost device gives no completions: count its WRs as done. */
 		mpib_budget_sent(&rail->budget, mpib_qp_outstanding(q));
 		q->retired = q->posted;
 		HASH_DELETE(hh, rail->qps, q);

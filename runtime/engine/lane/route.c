@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How packets of a lane get from a port here to the peer's.
+ * The route of a lane's packets from a local port to the peer's port: service
+ * level, traffic class and GRH of the address vector. Control thread.
  */
 #include <string.h>
 
 #include "engine/lane/lane.h"
 
-/* InfiniBand has 16 service levels, and a communicator's class names one. */
+/* As configured; else, on InfiniBand, the communicator's traffic class if it is
+ * one of the 16 service levels. */
 static uint8_t service_level(const struct mpib_lane *lane,
 			     const struct mpib_port_info *port)
 {
@@ -29,8 +31,8 @@ static uint8_t traffic_class(const struct mpib_lane *lane)
 	return class < 0 ? 0 : (uint8_t) class;
 }
 
-/* RoCE has nothing else; InfiniBand wants one where the switches do (it says
- * so) and where a router lies between: the subnet prefixes differ. */
+/* RoCE always has a GRH. InfiniBand needs one where the port says so, without a
+ * LID, and through a router, that is, where the subnet prefixes differ. */
 static bool needs_grh(const struct mpib_port_info *port,
 		      const struct mpib_lane_rail_info *remote)
 {

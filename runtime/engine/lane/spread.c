@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The virtual QPs of a lane, one per rail where the lane spreads: made on the
+ * control thread, used on the shard thread.
+ */
 #include "engine/lane/spread.h"
 
 #include <errno.h>
 
 #define CAP 32u /* fragments in flight on a QP */
-#define DEPTH 256u /* chains in flight, and IMMs that wait; both ends' */
+#define DEPTH 256u /* sends in flight, and IMMs that wait; same at both ends */
 
 static uint32_t spread_room(void *ctx, unsigned port)
 {
 	const struct mpib_lane_spread *x = ctx;
 
-	/* The QPs of a rail that is not open are the control thread's. */
+	/* The control thread owns the QPs of a rail that is not open. */
 	if (!(x->lane->open & 1u << x->rail))
 		return 0;
 	return mpib_qp_room(&x->lane->qp[x->rail][x->qp_of[port]]);
@@ -94,7 +98,7 @@ void mpib_spread_reset(struct mpib_lane *lane, unsigned rail)
 {
 	if (!lane->via[rail].vqp)
 		return;
-	/* Chains hold its WRs until then. */
+	/* The QPs' chains of this turn may still hold WRs of the vqp. */
 	for (unsigned i = 0; i < lane->qps[rail]; i++)
 		mpib_qp_ring(&lane->qp[rail][i]);
 	mpib_vqp_reset(lane->via[rail].vqp);
@@ -116,7 +120,8 @@ uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!lane->via[r].vqp)
 			continue;
-		/* What ends the slot has to come after what is spread. */
+		/* The IMM has to come after what was spread before, so the
+		 * virtual QP has to order it. */
 		if (imm & before & 1u << r || spread_worth(lane, r, bytes[r]))
 			mask |= (uint8_t)(1u << r);
 	}
@@ -163,7 +168,7 @@ int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)
 	if (q != &lane->qp[q->rail][0]) {
 		return mpib_vqp_numbered(vqp, imm, bytes) < 0 ? -EPROTO : 1;
 	}
-	/* A replay's covers nothing that is numbered. */
+	/* The IMM of a replay (mask 0) waits for no numbered fragment. */
 	if (mpib_imm_mask(imm) == 0 || !mpib_spread_waits(bytes))
 		return 0;
 	return mpib_vqp_told(vqp, imm, bytes) ? 1 : -EPROTO;

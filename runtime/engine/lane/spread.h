@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a rail's part of a send op is spread over the QPs that a lane has on it.
+ * How a stripe, one rail's part of a send op, is spread over the QPs that the
+ * lane has on this rail. Shard thread, if not said otherwise.
  *
- *   split  one QP carries it, its IMM comes last: nothing here is used
- *   spray  fragments over all QPs, and on the slot's own QP the IMM when all of
- *          them are answered
- *   dqplb  numbered fragments over all QPs but the first; the IMM follows at
- *          once on the first, and waits at the receiver for the numbers
+ *   split  one QP carries the stripe, its IMM comes last: nothing here is used
+ *   spray  fragments go over all QPs; the IMM follows on the slot's own QP when
+ *          all fragments have completed
+ *   dqplb  numbered fragments go over all QPs but the first; the IMM follows at
+ *          once on the first QP, and waits at the receiver for the fragments
  *   auto   split or spray, by what the lane measured for the size
  *          (split/choice.h)
  *
- * A part of at most a fragment goes as in split, for there is nothing to
- * spread, and so does all of a rail with one QP. A lane has a virtual QP per
- * rail (vqp/vqp.h), which goes via the lane's own QPs: so CTS, small parts and
- * fragments share their room, their doorbells and their drain. The IMM is the
- * same in every mode, and comes with a record when a part was spread.
+ * A stripe of at most one fragment goes as in split, and so does every stripe
+ * on a rail with one QP. For the rest the lane has a virtual QP per rail
+ * (vqp/vqp.h), which posts to the lane's own QPs: so CTS, small stripes and
+ * fragments share the QPs' room, doorbells and drain. The IMM is the same in
+ * every mode, and has a record when the stripe was spread.
  *
- * In a lane of dqplb the receiver knows an IMM that waits by its length: it
- * carries nothing or a record, and any other part is sent so that it does not.
+ * On a dqplb lane the receiver knows an IMM that waits by its payload's length,
+ * which is 0 or that of a record. A stripe whose IMM would have this length
+ * without waiting is spread, too, see mpib_chain_bare().
  *
- * When the rail is fenced all of its QPs are, so the part is lost or seen as a
- * whole; it is written again over one QP of the other rail (replay.c), and the
- * virtual QP begins anew with the rail's next QPs.
+ * A fence takes all QPs of the rail, so a spread stripe is lost or seen as a
+ * whole. If lost, recovery/replay.c posts it on one QP of the other rail, and
+ * the virtual QP starts anew with the rail's next QPs.
  */
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
@@ -35,13 +37,14 @@
 int mpib_spread_make(struct mpib_lane *lane);
 void mpib_spread_free(struct mpib_lane *lane);
 
-/* Shard. The rail's QPs carry nothing any more that counts. */
+/* The rail is fenced or the lane is broken: forget all fragments and IMMs. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
-/* Rails whose part is to be spread, where imm ends the slot on some and before
- * are those on which some of it was spread. The lane is not split. */
+/* Rails whose stripe of bytes[rail] is to be spread. imm: rails on which the
+ * slot ends with this send op; before: rails on which earlier stripes of the
+ * slot were spread. Not for split lanes. */
 uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
 			 const uint32_t *bytes, uint8_t imm);
-/* The same of any lane. */
+/* As mpib_spread_some(), for any lane. */
 static inline uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 					const uint32_t *bytes, uint8_t imm)
 {
@@ -49,24 +52,24 @@ static inline uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 		return 0;
 	return mpib_spread_some(lane, before, bytes, imm);
 }
-/* Parts of the rail longer than that are spread; UINT32_MAX: none is. */
+/* Stripes on the rail longer than this are spread; UINT32_MAX: none is. */
 uint32_t mpib_spread_above(const struct mpib_lane *lane, unsigned rail);
-/* Numbered fragments of the rail that were dropped. */
+/* Numbered fragments of the rail that came late or twice and were dropped. */
 uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail);
-/* Chains that fit into the rail's virtual QP. */
+/* Sends that fit into the rail's virtual QP. */
 uint32_t mpib_spread_room(const struct mpib_lane *lane, unsigned rail);
-/* Whether the receiver takes an IMM of this length for one that waits. */
+/* dqplb: whether an IMM with a payload of this length waits at the receiver. */
 static inline bool mpib_spread_waits(uint32_t bytes)
 {
 	return bytes == 0 || bytes == sizeof(struct mpib_record);
 }
-/* The completion of a fragment or a notice. */
+/* Sender: the completion of a fragment, or of the notice with the IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
-/* An IMM on a lane of dqplb. 1: it is taken, for a fragment or for one that
- * waits; 0: it is not; -EPROTO: more wait than can be under way, or a number is
- * further ahead than any can be. */
+/* Receiver, dqplb lane: an IMM came. 1: taken, as a fragment's number or as an
+ * IMM that waits; 0: to be handled at once, by the caller; -EPROTO: more IMMs
+ * wait, or the number is further ahead, than a sound peer can cause. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
-/* The next IMM that waits no longer. */
+/* Receiver: take the next IMM whose fragments are all here. False: none. */
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes);
 
 #endif

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much a rail is given at once.
+ * How many bytes may be in flight on a rail at once, for all its lanes. Shard
+ * thread.
  *
- * The order of DRR classes decides nothing once bytes wait in send queues and
- * sockets, where each QP has the same turn. So where tenants compete, or weights
- * differ, a rail is given only so much (share.window), and the room that a
- * completion makes is that of whose turn it is. Elsewhere lanes have only their
- * own windows, and no lane waits for another.
+ * The order of the DRR classes decides nothing about bytes that wait in send
+ * queues and sockets already: there each QP has the same share. So while
+ * tenants compete or weights differ, a rail has at most share.window bytes in
+ * flight, and the room that a completion makes goes to the next connection in
+ * the order of the DRR classes. Otherwise only each lane's own window counts,
+ * and no lane waits for another.
  */
 #include "engine/lane/lane.h"
 
 #define LOOK_NS 1000000ull
 #define LOOKS 20
 
-/* A lane is parked when it acknowledged nothing at so many looks, and for four
- * times its round trip. Looks, not time: if the process stood still, no lane is
- * to blame. */
+/* A lane is parked when nothing of its bytes in flight was acknowledged for
+ * LOOKS looks in a row and for four round trips. Looks are counted rather than
+ * time, so that a process that was suspended blames no lane. */
 static bool is_parked(struct mpib_lane *lane, unsigned r)
 {
 	const struct mpib_tracker *t = &lane->track[r];
@@ -27,7 +29,7 @@ static bool is_parked(struct mpib_lane *lane, unsigned r)
 	return ++lane->looked[r].times > (usual > LOOKS ? usual : LOOKS);
 }
 
-/* Bytes on lanes that do not move: others need not wait for those. */
+/* Bytes in flight on parked lanes. Other lanes do not wait for these. */
 static uint64_t window_parked(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_lane *lane;
@@ -47,7 +49,7 @@ bool mpib_window_full(struct mpib_shard *s, unsigned r)
 	struct mpib_rail *rail = &s->rail[r];
 	uint32_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
 
-	/* One send op may be beyond it, so that any size passes. */
+	/* The last send op may exceed the window, so that any size passes. */
 	if (window == 0 || rail->inflight < window)
 		return false;
 	if (s->now - rail->parked_ns > LOOK_NS) {
