@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completions of both rails, taken to the connection they belong to. On an error
- * only wr_id, status and qp_num are read: the rest is undefined then.
+ * Polls the CQs of both rails and takes each completion to its QP, lane and
+ * connection. Of a failed completion only wr_id, status and qp_num are read:
+ * its other fields are undefined, see ibv_poll_cq(3). Shard thread.
  */
 #include <endian.h>
 
@@ -26,7 +27,8 @@ static struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
 	return q;
 }
 
-/* v1 lanes serve one connection each; the only receiver on it is meant. */
+/* The receiving connection that the IMM names. A v1 IMM names none: its lane
+ * has one connection. */
 static struct engine_conn *cq_conn_of(struct mpib_shard *s,
 				      struct mpib_lane_qp *q, uint32_t imm)
 {
@@ -55,8 +57,9 @@ static void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 		mpib_receiver_arrived(f, q->rail, q->qpn, imm, bytes);
 }
 
-/* IMMs that waited for numbered fragments, all on the rail's first QP, whose
- * epoch is that of the fragments. */
+/* Handle the IMMs that have waited for numbered fragments and wait no longer.
+ * All came on the rail's first QP; their epoch needs no check, for a fence
+ * resets the virtual QP. */
 static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
 	struct mpib_lane_qp *first = &q->lane->qp[q->rail][0];
@@ -66,7 +69,8 @@ static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 		cq_arrived(s, first, imm, bytes);
 }
 
-/* Whether the lane's spread takes the IMM. */
+/* dqplb lane: true if the IMM is a fragment's number, or waits for fragments,
+ * or has broken the lane; false: the caller handles the IMM. */
 static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 		     uint32_t bytes)
 {
@@ -90,7 +94,8 @@ static void cq_received(struct mpib_shard *s, unsigned r,
 	uint32_t imm = be32toh(wc->imm_data);
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
-	/* Whose it is that nobody knows keeps the place with its tenant. */
+	/* Without its QP the tenant is unknown, so the tenant's count of posted
+	 * receives keeps counting this one. */
 	if (!q) {
 		rail->n.bad_imms++;
 		return;
@@ -117,8 +122,9 @@ static void cq_received(struct mpib_shard *s, unsigned r,
 	cq_arrived(s, q, imm, wc->byte_len);
 }
 
-/* The request itself was at fault, so that it would fail on any rail. Not
- * LOC_QP_OP_ERR: so soft-RoCE fails any request while its port has no route. */
+/* The WR itself was at fault, so that it would fail on any rail. Not in the
+ * list: LOC_QP_OP_ERR, with which soft-RoCE fails any WR while its port has no
+ * route. */
 static bool cq_condemned(enum ibv_wc_status status)
 {
 	switch (status) {
@@ -133,7 +139,8 @@ static bool cq_condemned(enum ibv_wc_status status)
 	}
 }
 
-/* Whether the lane lives on: over its other rail. */
+/* A send WR failed: fence the rail or break the lane. True: the lane goes on
+ * over its other rail. */
 static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 			unsigned r, const struct ibv_wc *wc)
 {
@@ -150,7 +157,8 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 	return false;
 }
 
-/* What a completion means for whom; not when it failed and a fence decides. */
+/* Tell the connection of a send completion. Not called for a failed one when a
+ * fence decides what was lost. */
 static void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id, bool ok)
 {
 	uint32_t op = mpib_wr_op(wr_id);
@@ -175,7 +183,8 @@ static void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id, bool ok)
 	}
 }
 
-/* Those of a QP alone carry no connection. */
+/* The connection whose WR completed. Drains and probes are of a QP, not of a
+ * connection. */
 static struct engine_conn *cq_sent_by(struct mpib_shard *s, uint64_t wr_id)
 {
 	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
@@ -207,7 +216,7 @@ static void cq_sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	}
 	if (f && fenced && mpib_wr_kind(wc->wr_id) == MPIB_WR_STOP)
 		f->stop_posted &=
-			(uint8_t) ~(1u << r); /* the rail's takes over */
+			(uint8_t) ~(1u << r); /* the rail's drain will do */
 	else if (f && !fenced)
 		sent_for(f, r, wc->wr_id, ok);
 	if (q && q->lane->stop[r].drained)
@@ -216,8 +225,8 @@ static void cq_sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		mpib_lane_check_drained(q->lane);
 }
 
-/* What is flushed follows from an error that was told, or from an end that was
- * meant: of a lane, or of a rail before an upgrade. */
+/* Flushed WRs do not count as errors: an error was counted before, or the QP
+ * was put into ERR on purpose, to end a lane or to stop a rail. */
 static bool is_error(enum ibv_wc_status status)
 {
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
@@ -236,7 +245,7 @@ static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 
 		for (int i = 0; i < n; i++) {
 			rail->n.cqe_errors += is_error(wc[i].status);
-			/* Receives are posted with wr_id 0, sends never. */
+			/* Receives have wr_id 0, sends never. */
 			if (wc[i].wr_id == 0)
 				cq_received(s, r, &wc[i]);
 			else
@@ -252,8 +261,9 @@ static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 	return total;
 }
 
-/* With the software HCA polling is what sends, one rail after the other: a
- * message before the CTS of the next. */
+/* Polls first the rail to which a message was posted last: the software HCA
+ * sends while it is polled, so the message goes out before CTS on the other
+ * rail. */
 int mpib_cq_turn(struct mpib_shard *s)
 {
 	unsigned rails = s->engine->cfg.rails;

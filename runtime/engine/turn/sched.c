@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may post next: connections with something to send are served by their DRR classes
- * (drr.h), whatever lane they are on.
+ * Posting in a turn: CTS first, then send ops of the connections in the order
+ * of their DRR classes (lane/drr.h), whatever lane they are on. Shard thread.
  */
 #include "engine/conn/conn.h"
 
 #define OPS_PER_TURN 64
-/* While tenants share the shard: a turn that is short lets the core go sooner,
- * to the ranks and shards that somebody's next message waits for. */
+/* While tenants share the shard: a short turn yields the core sooner to the
+ * ranks and shards on which the next messages depend. */
 #define OPS_SHARED 8
 
 static struct engine_conn *sched_conn_of(struct mpib_drr_class *leaf)
@@ -16,6 +16,7 @@ static struct engine_conn *sched_conn_of(struct mpib_drr_class *leaf)
 				      offsetof(struct engine_conn, drr));
 }
 
+/* mpib_drr_step_fn of a connection. */
 static int64_t sched_step(struct mpib_drr_class *leaf)
 {
 	struct engine_conn *f = sched_conn_of(leaf);
@@ -33,7 +34,8 @@ static int64_t sched_step(struct mpib_drr_class *leaf)
 static int post_cts(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next;
-	/* Who stops and finds no room for his fence goes to the end again. */
+	/* A stopping connection without room for its last write queues itself
+	 * again: stop at the old tail. */
 	struct engine_conn *last = TAILQ_LAST(&s->cts, engine_conn_list);
 	int posted = 0;
 
@@ -66,7 +68,7 @@ int mpib_sched_turn(struct mpib_shard *s)
 	s->contended = mpib_drr_contended(&s->drrs);
 	mpib_drr_round(&s->drrs, &t);
 	s->drr_wake_ns = t.wake_ns;
-	/* Somebody in debt gets his turn in a later round: no time to sleep. */
+	/* A class in debt can post in a later round: do not sleep. */
 	return posted + (int)t.posted + t.ack_pending;
 }
 
@@ -74,8 +76,9 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 {
 	uint64_t ms = (s->drr_wake_ns - s->now) / 1000000 + 1;
 
-	/* A CTS, as a word, is a plain write, which may come without an event:
-	 * only the software HCA has a socket that wakes. */
+	/* CTS and end-to-end acks are plain writes, which raise no event here
+	 * except with the software HCA, whose socket wakes the shard: look
+	 * every millisecond. */
 	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors out of the submission rings. The summary bitmap names the rings
- * that have any, so idle connections cost nothing; a ring that could not be
- * emptied is remembered on shard->submitting.
+ * Takes descriptors out of the clients' submission rings. A client's summary
+ * bitmap names the rings that have any, so idle connections cost nothing; a
+ * ring that could not be emptied stays on shard->submitting. Shard thread.
  */
 #include <errno.h>
 
@@ -23,7 +23,7 @@ static bool submit_room(const struct engine_conn *f)
 	return f->is_sender ? mpib_sender_room(f) : mpib_receiver_room(f);
 }
 
-/* Take what one ring has, within a bound. How many descriptors. */
+/* Take up to PER_RING descriptors out of one ring; how many. */
 static int submit_serve(struct engine_conn *f)
 {
 	struct mpib_desc d;
@@ -62,6 +62,7 @@ static int submit_serve(struct engine_conn *f)
 	return taken;
 }
 
+/* bits: rings of the client that word number word of its summary names. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
 	int taken = 0;
@@ -97,6 +98,7 @@ static int serve_client(struct engine_client *a)
 	return taken + 1;
 }
 
+/* The rings on shard->submitting, those that are queued again not twice. */
 static int serve_remembered(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next,
