@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The transitions of the fence, see fence.h. */
 #include "failover/fence.h"
 
 void mpib_fence_init(struct mpib_fence *f, bool healthy)
@@ -7,7 +8,7 @@ void mpib_fence_init(struct mpib_fence *f, bool healthy)
 				  .healthy = healthy };
 }
 
-/* Whether the fence of this epoch has not begun here. */
+/* This end has not begun to stop the rail in this epoch. */
 static bool fence_standing(const struct mpib_fence *f)
 {
 	return f->state != MPIB_FENCE_STOPPING &&
@@ -55,7 +56,7 @@ static unsigned try_resume(struct mpib_fence *f)
 
 unsigned mpib_fence_fault(struct mpib_fence *f)
 {
-	/* In DOWN there is nothing of ours that could be at fault. */
+	/* In DOWN this end has no QPs that could be at fault. */
 	if (!fence_standing(f) || f->state == MPIB_FENCE_DOWN)
 		return 0;
 	return fence_stop(f) | MPIB_FENCE_TELL;
@@ -99,8 +100,8 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 		return false;
 	switch (msg) {
 	case MPIB_FENCE_MSG_FENCE:
-		/* In DOWN, too: the peer has begun the next attempt and given
-		 * it up, and waits for our answer. */
+		/* Also in DOWN: the peer had begun to reconnect under the new
+		 * epoch, met a fault, and waits for this end's FENCED. */
 		*actions = fence_standing(f) ? fence_stop(f) : 0;
 		return true;
 	case MPIB_FENCE_MSG_FENCED:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sender must remember of a send op to write again what a fence lost.
- * Pure: no I/O, no time.
+ * What a sender has to remember of a send op in order to replay what a fence
+ * lost. Pure: no I/O, no time.
  *
- * A send op is split over the rails: stripe k is what rail k was given. A slot of
- * the receiver is ended by one IMM per stripe, each covering all writes before
- * it on its QP; the receiver's bitmap of a slot is which of these it has seen.
- * A stripe is carried by the rail it was last posted on.
+ * A send op is split over the rails: stripe k is the part that rail k was given
+ * at first. A slot of the receiver is ended by one IMM per stripe, each
+ * covering all writes before it on its QP; the receive bitmap says which of a
+ * slot's IMMs the receiver has seen. A stripe's carrier is the rail on which
+ * the stripe was posted last.
  */
 #ifndef MPIB_FAILOVER_STRIPES_H
 #define MPIB_FAILOVER_STRIPES_H
@@ -16,13 +17,13 @@
 #include <stdint.h>
 
 struct mpib_stripes {
-	uint8_t all; /* stripes that it has */
-	uint8_t pending; /* not known to be placed */
-	uint8_t lost; /* of these: to be posted again */
-	uint8_t imm; /* stripes of the slot's end that this send op posted */
+	uint8_t all; /* stripes that the send op has */
+	uint8_t pending; /* of all: not known to be placed at the receiver */
+	uint8_t lost; /* of pending: to be posted again */
+	uint8_t imm; /* stripes whose slot-ending IMM is in this send op */
 	uint8_t spread; /* stripes that go by more than one QP of their rail */
-	uint8_t carrier[MPIB_RAILS];
-	uint8_t cover[MPIB_RAILS]; /* which stripe's IMM tells of it */
+	uint8_t carrier[MPIB_RAILS]; /* by stripe: rail */
+	uint8_t cover[MPIB_RAILS]; /* by stripe: stripe whose IMM covers it */
 };
 
 static inline void mpib_stripes_post(struct mpib_stripes *c, uint8_t stripes,
@@ -36,10 +37,11 @@ static inline void mpib_stripes_post(struct mpib_stripes *c, uint8_t stripes,
 }
 
 /*
- * Both ends of rail are drained, and the receiver has said what it has: all of
- * the slot (done), or the stripes seen. Returns the stripes that turn out to be
- * placed; those that are not become lost. held: so do those that the rail
- * acknowledged, for what they were written from is as it was.
+ * Both ends of rail are drained, and the receive bitmap says what the receiver
+ * has: all of the slot (done), or the stripes in seen. Of the stripes that rail
+ * carries, returns those that turn out to be placed; the others become lost.
+ * held: also stripes that the rail acknowledged may become lost, for the client
+ * has not got their bytes back, so that they can be replayed.
  */
 static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 					     unsigned rail, bool done,
@@ -62,9 +64,10 @@ static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 }
 
 /*
- * May IMMs that end the stripes of ends be posted on rail, as far as an earlier
- * send op of the slot is concerned? Not while what they cover is under way on
- * another rail, or on several QPs: nothing would order the two.
+ * Whether IMMs that end the stripes in ends may be posted on rail, as far as an
+ * earlier send op of the same slot is concerned. Not while a stripe of the
+ * earlier send op that these IMMs cover is lost, or in flight on another rail
+ * or on several QPs: nothing would order the stripe before the IMM.
  */
 static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 					uint8_t ends, unsigned rail)
@@ -80,10 +83,12 @@ static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 }
 
 /*
- * The same where send ops are held: an acknowledgement proves nothing there, so
- * an IMM may tell only of what is on its own rail. What another rail has
- * acknowledged becomes lost here, to go ahead of the IMM; without that a fence
- * of that rail would also take for lost what an IMM under way on this one ends.
+ * The same on lanes with end-to-end acks, where a send op is held after the
+ * rails acknowledged it: there an IMM may cover only stripes on its own rail.
+ * Stripes that another rail has acknowledged become lost here, so that they are
+ * posted ahead of the IMM on rail. Otherwise a later fence of the other rail
+ * would take them for lost while an IMM in flight on this rail ends them.
+ * Returns these stripes.
  */
 static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 					   uint8_t ends, unsigned rail)
@@ -102,9 +107,9 @@ static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 }
 
 /*
- * What was lost is posted on rail. open: the slot's IMMs are not posted yet,
- * so the one that will be posted on rail, on the same QP, covers it. Returns
- * which stripes.
+ * The lost stripes are posted on rail. open: the slot's IMMs are not posted
+ * yet, so the IMM that will be posted on rail, on the same QP, covers them.
+ * Returns the stripes.
  */
 static inline uint8_t mpib_stripes_repost(struct mpib_stripes *c, unsigned rail,
 					  bool open)
