@@ -98,7 +98,8 @@ static int serve_client(struct engine_client *a)
 	return taken + 1;
 }
 
-/* The rings on shard->submitting, those that are queued again not twice. */
+/* Serve each ring on shard->submitting once: stop at the old tail, for a ring
+ * that is not emptied is queued again. */
 static int serve_remembered(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next,
