@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every part of the shared-memory ABI rests on. The ABI is this version
- * number plus the literal asserts beside each structure: fixed-width fields,
- * ids and offsets, never a pointer or a lock.
+ * Constants that every part of the shared-memory ABI uses. The ABI between
+ * client and proxy is defined by MPIB_ABI_VERSION and by the assertions beside
+ * each structure. Shared structures hold only fixed-width fields, ids and
+ * offsets, never a pointer or a lock.
  */
 #ifndef MPIB_ABI_H
 #define MPIB_ABI_H
@@ -18,17 +19,18 @@
 #define MPIB_RAIL_SOUT 0
 #define MPIB_RAIL_SUP 1
 
-/* Requests a connection may have outstanding (NCCL_NET_MAX_REQUESTS) and
- * buffers one grouped receive may name; their product is the slot table. */
+/* Requests that one connection may have outstanding (NCCL_NET_MAX_REQUESTS),
+ * buffers that one grouped receive may name, and slots of a connection: the
+ * product of the two, since each buffer takes one slot. */
 #define MPIB_REQUESTS 32
 #define MPIB_GROUP_MAX 8
 #define MPIB_SLOTS 256
 
-/* A completion word carries the size in 31 bits. */
+/* The largest request: a completion word carries the size in 31 bits. */
 #define MPIB_SIZE_MAX 0x7fffffffu
 
-/* Splits over rails and parts of a message fall on this boundary, because
- * NCCL's LL128 protocol polls flags inside each 128-byte line. */
+/* Messages are split over rails, and into parts, only at multiples of this,
+ * because NCCL's LL128 protocol polls flags inside each 128-byte line. */
 #define MPIB_ALIGN 128u
 
 #ifdef __cplusplus

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How an agent tells mpib-proxy, in advanced mode, what share of each
- * connection's payload goes over SUP. Both files lie in the agent directory,
- * MPIB_AGENT_DIR, by default /tmp/mpib, which the proxy accepts only if it
- * belongs to root or to the proxy's user and nobody else may write in it.
+ * connection's payload goes over SUP. The agent's socket and its file of hints
+ * lie in the agent directory (MPIB_AGENT_DIR, by default /tmp/mpib). The proxy
+ * accepts that directory only if it belongs to root or to the proxy's user and
+ * nobody else may write in it.
  *
- * agent.sock, SOCK_SEQPACKET, the agent listens: one mpib_agent_request a
- * packet, each REGISTER answered by one mpib_agent_response, in order. The
- * proxy registers each connection, sending or receiving, when it is ready and
- * deregisters it when it closes; hanging up deregisters all. Addresses are IPv4
- * in network order, SUP's 0 where there is none.
+ * agent.sock: SOCK_SEQPACKET, the agent listens and the proxy connects. The
+ * proxy sends one mpib_agent_request per packet; the agent answers each
+ * REGISTER with one mpib_agent_response, in order. The proxy registers each
+ * connection, sending or receiving, when the connection is ready, and
+ * deregisters it when it closes. When the proxy hangs up, all its connections
+ * are deregistered. Addresses are IPv4 in network order; the SUP addresses are
+ * 0 on a connection without SUP.
  *
- * hints, 4112 bytes, made by the agent and mapped read-only by the proxy: one
- * entry a registered connection, named by hint_slot. The entry's seq is odd
- * while it is written: one writer makes it odd, writes, and makes it even. A
- * reader looks a bounded number of times and keeps what it had if the writer
- * never finishes, so a writer that dies stops nobody. A hint takes effect with
- * the next message. All zero is the safe state: everything on SOUT.
+ * hints: 4112 bytes, created by the agent and mapped read-only by the proxy,
+ * with one entry per registered connection (hint_slot is its index). Each entry
+ * is a sequence lock with one writer: the writer makes seq odd, writes sup_bw,
+ * and makes seq even. The proxy tries MPIB_HINT_TRIES times to read an entry
+ * and keeps its last value if the writer never finishes, so an agent that dies
+ * in a write stops nobody. A hint takes effect with the next message. A zeroed
+ * file is the safe state: all traffic on SOUT.
  *
- * Integers are native; the magic is the number 0x4D504948, whatever its bytes
- * spell.
+ * Integers are in native byte order. The magic is the number 0x4D504948; its
+ * bytes in memory need not spell anything.
  */
 #ifndef MPIB_AGENT_H
 #define MPIB_AGENT_H
@@ -51,7 +55,7 @@ struct mpib_hint_header {
 struct mpib_hint_entry {
 	uint32_t sup_bw; /* SUP's share, parts per 1024, 0..1024 */
 	uint32_t seq;
-	uint32_t src_ip; /* of SOUT, network order */
+	uint32_t src_ip; /* of the SOUT rail, network order */
 	uint32_t dst_ip;
 };
 
@@ -73,43 +77,45 @@ enum mpib_agent_type {
 struct mpib_agent_request {
 	uint32_t type; /* enum mpib_agent_type */
 	uint32_t rsvd;
-	uint64_t conn_id; /* proxy's PID << 16 | counter */
+	uint64_t conn_id; /* the proxy's PID << 16 | a counter */
 	uint32_t sout_src_ip, sout_dst_ip;
 	uint32_t sup_src_ip, sup_dst_ip;
 };
 
 struct mpib_agent_response {
-	int32_t status; /* 0, or -errno: -ENOSPC when all slots are taken */
+	int32_t status; /* 0, or -errno; -ENOSPC: all slots are taken */
 	uint32_t hint_slot;
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);
 
-/* The only writer of the entry. Wait-free. */
+/* Set an entry's hint. Wait-free. Only the agent's one writer thread. */
 static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 {
-	/* Odd also when a writer died before us, inside its own write. */
+	/* An agent that died inside its own write left seq odd, so set the
+	 * lowest bit instead of adding 1. */
 	uint32_t odd = __atomic_load_n(&e->seq, __ATOMIC_RELAXED) | 1;
 
 	__atomic_store_n(&e->seq, odd, __ATOMIC_RELAXED);
-	/* Release pairs with the acquire of sup_bw in mpib_hint_read(): who
-	 * sees this value sees seq odd, or later. */
+	/* Release pairs with the acquire of sup_bw in mpib_hint_read(): a
+	 * reader that sees this value also sees seq odd, or a later seq. */
 	__atomic_store_n(&e->sup_bw, sup_bw, __ATOMIC_RELEASE);
-	/* Release pairs with the first acquire of seq there. */
+	/* Release pairs with the first acquire of seq in mpib_hint_read(). */
 	__atomic_store_n(&e->seq, odd + 1, __ATOMIC_RELEASE);
 }
 
-/* The entry's sup_bw, or last when a writer is inside it all the while. Any
- * number of readers; bounded. */
+/* Returns the entry's sup_bw, or last when the writer was inside the entry at
+ * each of MPIB_HINT_TRIES tries. Wait-free. Any number of readers. */
 static inline uint32_t mpib_hint_read(const struct mpib_hint_entry *e,
 				      uint32_t last)
 {
 	for (int i = 0; i < MPIB_HINT_TRIES; i++) {
 		/* Acquire pairs with the last release in mpib_hint_write(). */
 		uint32_t seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
-		/* Acquire pairs with the release of sup_bw there: seq is read
-		 * again after it. */
+		/* Acquire pairs with the release of sup_bw in
+		 * mpib_hint_write(), and keeps the second look at seq behind
+		 * this load. */
 		uint32_t sup_bw = __atomic_load_n(&e->sup_bw, __ATOMIC_ACQUIRE);
 
 		if (!(seq & 1) &&

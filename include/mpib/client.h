@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client library: attach a process to the node's mpib-proxy, connect to
- * another client anywhere, move messages. The NCCL plugin is written on it;
- * it needs neither NCCL nor verbs.
+ * The client library: attach a process to the node's mpib-proxy, connect to a
+ * client of any node, move messages. The NCCL plugin is built on this library,
+ * which itself needs neither NCCL nor verbs.
  *
- * Calls return 0 or a count, or -errno. mpib_strerror() gives the last
- * failure of the calling thread in whole words. Each call that asks the proxy
- * may return, beside what is said of it,
+ * Calls return 0 or a count, or -errno. mpib_strerror() describes the last
+ * failure of the calling thread in a sentence. A call that asks the proxy may,
+ * besides the errors listed at its declaration, return
  *   -EPIPE      the proxy is gone, or hung up on this client
- *   -ETIMEDOUT  it did not answer within its setting client.answer. That is
- *               waited for once: until it answers anything further calls return
- *               at once. What it does all the same is undone by a later call.
- *   -EDQUOT     a limit or a quota of its settings
- *   -EMFILE     no descriptor is left, here or there
- *   -ENOMEM     no memory is
- *   -EPROTO     its answer makes no sense
- * and then only that call has failed, unless it is -EPIPE.
+ *   -ETIMEDOUT  the proxy did not answer within its setting client.answer.
+ *               Only one call waits that long: until the proxy answers
+ *               something, further calls fail at once. If the proxy still
+ *               carries the request out, a later call undoes that.
+ *   -EDQUOT     a limit or a quota in the proxy's settings is reached
+ *   -EMFILE     this process or the proxy has no file descriptor left
+ *   -ENOMEM     this process or the proxy has no memory left
+ *   -EPROTO     the proxy's answer makes no sense
+ * After any of these but -EPIPE only that one call has failed.
  *
- * Threads: a client, a listener and a region may be used by any thread (their
- * calls serialise on one control socket and may block for a round trip to the
- * proxy). On one connection, mpib_isend() or mpib_irecv() and mpib_test() are
- * called by one thread at a time; region calls may run beside them.
+ * Threads: any thread may use a client, a listener or a region; such calls
+ * serialise on one control socket and may block for a round trip to the proxy.
+ * On one connection only one thread at a time may call mpib_isend(),
+ * mpib_irecv() and mpib_test(); calls on regions may run beside these.
  *
- * After fork() the child must not use what the parent made: a call that returns
- * -errno returns -EOWNERDEAD there, one that returns nothing does nothing, and
- * the parent is not disturbed. What needs no shared memory says in the child
- * what it said before: mpib_query(), mpib_request_buffers(), _slot().
+ * After fork() the child must not use the parent's objects: there a call that
+ * returns -errno returns -EOWNERDEAD and a call that returns nothing does
+ * nothing, without disturbing the parent. mpib_query(), mpib_request_buffers()
+ * and mpib_request_slot() need no shared memory and still give the child the
+ * parent's answers.
  */
 #ifndef MPIB_CLIENT_H
 #define MPIB_CLIENT_H
@@ -45,9 +47,9 @@ struct mpib_request;
 struct mpib_handle; /* 128 bytes, see mpib/control.h; treat as opaque */
 
 struct mpib_attach_opts {
-	size_t size; /* sizeof(struct mpib_attach_opts), or 0 for it */
-	const char *run_dir; /* NULL: MPIB_RUN_DIR, else the default */
-	const char *name; /* how tools call this client, NULL: argv[0] */
+	size_t size; /* sizeof(struct mpib_attach_opts); 0 means the same */
+	const char *run_dir; /* NULL: as mpib_run_dir() says */
+	const char *name; /* this client's name in tools; NULL: argv[0] */
 	uint64_t job; /* NCCL commId, 0 if none */
 	unsigned timeout_ms; /* 0: 2000 */
 };
@@ -62,168 +64,191 @@ struct mpib_rail_info {
 struct mpib_node_info {
 	uint32_t client; /* id that tools show */
 	int rails;
-	int dmabuf; /* every rail can register one, by mpib_reg_fd() */
+	int dmabuf; /* every rail can register a dma-buf, by mpib_reg_fd() */
 	struct mpib_rail_info rail[2];
 };
 
 /*
- * Attach to the proxy of this node. The text names socket and remedy. Blocks at
- * most opts->timeout_ms. opts may be NULL.
+ * Attach to the proxy of this node. Blocks for at most opts->timeout_ms. opts
+ * may be NULL. On failure mpib_strerror() names the socket and what to do.
  *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
- *   -EACCES                 this user may not connect to it
- *   -ENAMETOOLONG           the run directory, for a socket
- *   -ETIMEDOUT              it does not answer
- *   -EPROTO                 versions differ
- *   -EDQUOT                 as many clients as it takes, or as a quota allows
- *   -EMFILE, -ENOMEM        no descriptor or memory, here or there
+ *   -EACCES                 this user may not connect to the proxy
+ *   -ENAMETOOLONG           the run directory's path is too long for a socket
+ *   -ETIMEDOUT              the proxy does not answer
+ *   -EPROTO                 versions of library and proxy differ
+ *   -EDQUOT                 the proxy, or a quota, allows no more clients
+ *   -EMFILE, -ENOMEM        no descriptor or memory, here or in the proxy
  */
 int mpib_attach(const struct mpib_attach_opts *opts,
 		struct mpib_client **client);
 
-/* Close everything of the client, also what is outstanding. Never waits for a
- * peer. NULL is nothing. All its objects are invalid afterwards. */
+/* Close the client with all its connections, listeners, regions and outstanding
+ * requests. Never waits for a peer. client may be NULL. All objects of the
+ * client are invalid afterwards. */
 void mpib_detach(struct mpib_client *client);
 
 void mpib_query(struct mpib_client *client, struct mpib_node_info *info);
 
-/* 0, or -errno once the proxy is gone; then nothing of the client works. */
+/* 0 while the proxy lives, -errno once it is gone; then nothing of the client
+ * works any more. */
 int mpib_alive(struct mpib_client *client);
 
-/* Where mpib-proxy is looked for: MPIB_RUN_DIR, else "$XDG_RUNTIME_DIR/mpib" of
- * who is not root and has one, else "/run/mpib".
- * Returns buf, or NULL when there is no sensible place. Any thread. */
+/* The directory where the proxy's socket is looked for: MPIB_RUN_DIR, else
+ * "$XDG_RUNTIME_DIR/mpib" for a user other than root if that exists, else
+ * "/run/mpib". Returns buf, or NULL when the path does not fit into len bytes.
+ * Any thread. */
 const char *mpib_run_dir(char *buf, size_t len);
 
-/* Last failure of this thread, in a sentence. Never NULL. */
+/* The last failure of the calling thread, in a sentence. Never NULL. */
 const char *mpib_strerror(void);
 
 /*
- * Listen for connections; handle (128 bytes) is what the sender must be given
- * by any means. Blocks for a proxy round trip, not for a peer.
+ * Listen for connections. The caller passes handle (128 bytes) to the sending
+ * process by any means, for mpib_connect(). Blocks for a round trip to the
+ * proxy, not for a peer.
  */
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener);
 void mpib_close_listen(struct mpib_listener *listener);
 
 /*
- * Begin to connect a sending end to a handle, or to accept one receiving end.
- * Both block for a proxy round trip, not for a peer; poll mpib_ready(). One
- * listener may have several accepts begun. -EINVAL: not a handle of
- * mpib_listen(); -EMFILE also: 1024 connections are open or closing.
+ * mpib_connect() begins to connect a sending end to a handle, mpib_accept()
+ * begins to accept one receiving end. Both block for a round trip to the proxy,
+ * not for a peer; poll mpib_ready() for the outcome. A listener may have
+ * several accepts under way. -EINVAL: handle is not from mpib_listen(). -EMFILE
+ * also: 1024 connections of this client are open or closing.
  */
 int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
-/* 1 ready, 0 not yet, -errno failed (close it). Wait-free while pending, but for
- * one poll(2) each 10 ms. */
+/* 1: ready; 0: not yet; -errno: the connection failed, close it. Wait-free,
+ * except for one poll(2) every 10 ms while the connection is pending. */
 int mpib_ready(struct mpib_conn *conn);
 
-/* Close in any state, requests outstanding or not; never waits for a peer.
- * Its requests are invalid afterwards. */
+/* Close a connection in any state, with or without outstanding requests. Never
+ * waits for a peer. The connection's requests are invalid afterwards. */
 void mpib_close(struct mpib_conn *conn);
 
 /*
- * Regions. mpib_reg() takes any memory of the process: what came from
- * mpib_mem_alloc() moves without a copy, other memory is copied through the
- * connection's staging window by the calls of the connection itself.
- * Registering the same range again is cheap and counted. -EINVAL: no address, or
- * no bytes.
+ * Register memory for sends and receives. mpib_reg() takes any memory of the
+ * process. Memory from mpib_mem_alloc() is sent and received without a copy;
+ * mpib_isend(), mpib_irecv() and mpib_test() copy other memory ("ordinary
+ * memory") through the connection's staging window. Registering the same range
+ * again is cheap: the range is registered once and counted. -EINVAL: addr is
+ * NULL, or size is 0.
  */
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
-/* flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be closed
- * on return. -EPERM: the descriptor is not of that kind; -EINVAL: other flags, or
- * no bytes; -EOPNOTSUPP: a rail cannot register a dma-buf. */
+/* Register memory behind a file descriptor. flags: MPIB_REG_* of
+ * mpib/control.h. fd stays the caller's and may be closed on return. -EPERM:
+ * the descriptor is not of the kind that flags says; -EINVAL: unknown flags, or
+ * size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf. */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region);
 /*
- * A fence: after it nobody but the process touches the memory, except what
- * came from mpib_mem_alloc(), where mpib_mem_free() is the fence. Requests
- * that still name it end in -ECANCELED, and so does the connection where one
- * was not handed over yet. -ETIMEDOUT: the region is gone for its caller, but
- * the proxy has not answered yet, and may still touch the memory.
+ * Deregister a region. This is a fence: when it returns, only this process
+ * touches the memory. The exception is memory from mpib_mem_alloc(), for which
+ * mpib_mem_free() is the fence. Outstanding requests that name the region end
+ * in -ECANCELED; if one of them was not yet handed to the proxy, its whole
+ * connection fails with -ECANCELED. -ETIMEDOUT: the region is gone for the
+ * caller, but the proxy has not answered yet and may still touch the memory.
  */
 int mpib_dereg(struct mpib_region *region);
 
-/* What the first request of conn with this region would otherwise wait for: a
- * staging window if it needs one. Optional. Blocks for a round trip. */
+/* Optional: do now what the first request of conn with this region would
+ * otherwise wait for, which is to get a staging window if the region needs one.
+ * Blocks for a round trip to the proxy. */
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region);
 
-/* Memory the rails reach without a copy. NULL with errno set. */
+/* Memory that the rails reach without a copy. mpib_mem_alloc() returns NULL
+ * with errno set on failure. */
 void *mpib_mem_alloc(struct mpib_client *client, size_t size);
 void mpib_mem_free(struct mpib_client *client, void *addr);
 
 /*
- * -ENOTCONN: not ready yet; -EFAULT: data is not inside region; -E2BIG: more than
- * 2 GiB - 1 in one request, or 1 GiB of ordinary memory in a group; -EINVAL: a
- * number of buffers; and what mpib_test() says of a connection that failed.
+ * Errors of mpib_isend() and mpib_irecv(): -ENOTCONN: the connection is not
+ * ready yet; -EFAULT: data is not inside region; -E2BIG: more than 2 GiB - 1 in
+ * one request, or 1 GiB of ordinary memory in a grouped receive; -EINVAL: n is
+ * out of range; and, on a failed connection, the errors of mpib_test().
  *
- * Send size bytes at data, inside region. 0 with *req NULL: cannot now, call
- * again (32 outstanding, or the ring is full). Wait-free for memory that needs
- * no copy; else it copies up to the staging window and mpib_test() goes on.
- * The receives of tag take the sends of tag, in order; sends of other tags go
- * past one that waits for its receive, as long as it is not all 32 that wait.
+ * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
+ * means that the request cannot be posted now and the caller should try again:
+ * 32 requests are outstanding, or the ring is full. Wait-free for memory that
+ * needs no copy; otherwise the call copies as much as the staging window takes,
+ * and mpib_test() copies the rest. A receive takes the sends of its tag in the
+ * order sent. A send that waits for its receive does not hold up sends of other
+ * tags, unless all 32 requests of the connection are such sends.
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
 
-/* Receive into n <= 8 buffers, each by one send of its tag; tag NULL: 0. A tag
- * may be there several times, and is filled in order. */
+/* Receive into n <= 8 buffers; each buffer takes one send of its tag. tag NULL:
+ * all tags are 0. Buffers with the same tag are filled in order. */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);
 
 /*
- * *done = 1 once the request is over, then it must not be used again and
- * sizes[0..n-1], if not NULL, hold the bytes that arrived (or were sent).
- * -errno: the request failed and is over; -EMSGSIZE: the send was larger than
- * the posted receive (the text names both sizes, both ends get it);
- * -ECONNRESET: the peer is gone; -EPIPE: the proxy is gone; -ECANCELED: its
- * region was deregistered; -ETIMEDOUT: both rails were away for too long, or it
- * took longer than the proxy was set to allow. A send is over when its buffer
- * may be used again, which is when the proxy's setting failover.completion
- * says. Makes no system call while the proxy is well, except one poll(2) each
- * 10 ms of waiting and, while it feeds ordinary memory through the staging
- * window, a write(2) for a shard that sleeps.
+ * Sets *done to 1 once the request is over. req must not be used after that,
+ * and sizes[0..n-1], if sizes is not NULL, hold the number of bytes received
+ * (or sent). A send is over when its buffer may be used again; the proxy's
+ * setting failover.completion says when that is.
+ *
+ * A negative return means that the request failed and is over. -EMSGSIZE: the
+ * send was larger than the posted receive (both ends get this error, and the
+ * text names both sizes); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
+ * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
+ * rails were down for too long, or the request took longer than the proxy's
+ * settings allow.
+ *
+ * While the proxy is well this makes no system call, except one poll(2) every
+ * 10 ms of waiting and, while the call feeds ordinary memory through the
+ * staging window, a write(2) when the shard thread sleeps.
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
-/* The same for who keeps sizes in int, as NCCL does. */
+/* Like mpib_test(), with int sizes, as NCCL has them. */
 int mpib_test_int(struct mpib_request *req, int *done, int *sizes);
 
-/* For profilers: reports on what each rail does for a request, which is slower
- * for it. */
+/* For profilers: which requests get a report of what each rail does for them. A
+ * request with a report is slower. */
 enum mpib_report {
 	MPIB_REPORT_OFF,
-	MPIB_REPORT_ALL, /* requests posted from now on */
-	MPIB_REPORT_NEXT, /* the next one, then off */
-	MPIB_REPORT_LATER, /* one, after a thousand tests that found nothing */
+	MPIB_REPORT_ALL, /* every request posted from now on */
+	MPIB_REPORT_NEXT, /* the next request, then off */
+	MPIB_REPORT_LATER, /* one request, after 1024 tests that found
+			      nothing */
 };
 
 enum mpib_watch {
 	MPIB_WATCH_POSTED, /* mpib_isend() or mpib_irecv() is about to return */
-	MPIB_WATCH_TESTED, /* mpib_test() is */
-	MPIB_WATCH_OVER, /* the same for the last time: done, or failed */
+	MPIB_WATCH_TESTED, /* mpib_test() is about to return, not done */
+	MPIB_WATCH_OVER, /* the last mpib_test() is: done, or failed */
 };
 
-/* Of each request with reports. In the call it says, with req readable. */
+/* Called for each request with a report, on the connection's thread, from
+ * inside mpib_isend(), mpib_irecv() or mpib_test(), as what says. req may be
+ * read. */
 typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 
-/* -EOPNOTSUPP: the proxy is too old. Connection's thread, once it is ready. */
+/* Ask for reports on requests of conn; fn gets user. Called by the connection's
+ * thread, once the connection is ready. -EOPNOTSUPP: the proxy is too old to
+ * report. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
 struct mpib_rail_report; /* mpib/completion.h */
-/* What the rails did for it; report has room for both. */
+/* What each rail has done for the request so far. report has room for two. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
-/* 0 to 31, no other outstanding request of its connection has it. */
+/* A number from 0 to 31 that no other outstanding request of the same
+ * connection has. */
 unsigned mpib_request_slot(const struct mpib_request *req);
 
-/* Buffers of a request: n of mpib_irecv(), 1 for a send. Until the next request
- * is posted on its connection. */
+/* Number of buffers of the request: n of mpib_irecv(), 1 for a send. Valid
+ * until the next request is posted on its connection. */
 int mpib_request_buffers(const struct mpib_request *req);
 
 #ifdef __cplusplus

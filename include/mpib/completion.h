@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion of one request: the shard writes it, the client reads it.
+ * The completion of one request, in the reply segment: the shard writes it, the
+ * client reads it.
  *
- * word = generation in the high half, result (bytes or -errno) in the low
- * half. A word whose generation is not the request's own is still pending, so
- * nobody ever clears a word. progress has the same form and counts bytes of
- * the message, from its start and without a gap, that have left (send) or
- * arrived in (receive) the region; the client then reuses or empties that part
- * of its staging window.
+ * word has the request's generation in the high half and the result (bytes or
+ * -errno) in the low half. A word with another generation means that the
+ * request is still pending, so a word never needs to be cleared. progress has
+ * the same form; its low half counts the bytes of the message, from the start
+ * and without gaps, that have left the region (send) or arrived in it
+ * (receive). As progress grows the client reuses (send) or empties (receive)
+ * that part of its staging window.
  *
- * rail says what each rail did, of a request that asks for it. Such words have
- * no generation: they are the request's once progress has its generation, for
- * the shard clears them before that.
+ * rail[] says what each rail did for a request that asked for a report. These
+ * words hold no generation: they belong to the request once progress has its
+ * generation, because the shard clears rail[] before it writes that.
  */
 #ifndef MPIB_COMPLETION_H
 #define MPIB_COMPLETION_H
@@ -23,25 +25,26 @@
 struct mpib_completion {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word;
 	_Atomic uint64_t progress;
-	/* Of each buffer of a receive; with -EMSGSIZE size[0] is what was sent
-	 * and size[1] what was posted. Valid once word is the request's. */
+	/* Bytes per buffer of a receive. With -EMSGSIZE size[0] is what was
+	 * sent and size[1] what was posted. Valid once word has the request's
+	 * generation. */
 	uint32_t size[MPIB_GROUP_MAX];
-	/* For requests with MPIB_OP_REPORT alone, see
+	/* Only for requests with MPIB_OP_REPORT, see
 	 * mpib_completion_report(). */
 	_Atomic uint64_t rail[MPIB_RAILS];
 };
 
-/* Wait-free. Shard only, once per generation, after filling size[]. */
+/* Wait-free. Shard only, once per generation, after size[] is filled. */
 static inline void mpib_completion_finish(struct mpib_completion *c,
 					  uint32_t gen, int32_t result)
 {
 	/* Release pairs with the acquire in mpib_completion_poll(): sizes and
-	 * data are in place before the word turns. */
+	 * data are in place before the client sees the new word. */
 	atomic_store_explicit(&c->word, (uint64_t)gen << 32 | (uint32_t)result,
 			      memory_order_release);
 }
 
-/* Wait-free. Shard only. bytes never falls within one generation. */
+/* Wait-free. Shard only. Within one generation bytes never decreases. */
 static inline void mpib_completion_advance(struct mpib_completion *c,
 					   uint32_t gen, uint32_t bytes)
 {
@@ -63,7 +66,8 @@ static inline bool mpib_completion_poll(const struct mpib_completion *c,
 	return true;
 }
 
-/* Wait-free. Any thread of the client. 0 until something moved. */
+/* Wait-free. Any thread of the client. Bytes of the message that have moved, 0
+ * before the first. */
 static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 						uint32_t gen)
 {
@@ -74,52 +78,56 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 	return (uint32_t)(word >> 32) == gen ? (uint32_t)word : 0;
 }
 
-/* Wait-free. Any thread of the client. True when the progress word is of this
- * generation: a send that began with a question has its receive. Before the
- * request is posted it means that what is left of another request, all
- * generations ago, would be taken for its own. */
+/* Wait-free. Any thread of the client. True when the progress word has this
+ * generation, which tells a send that began with a question (ring.h) that its
+ * receive is there. If this is true before a request is posted, the word is
+ * left from a request 2^32 generations ago, and the new request must take
+ * another generation. */
 static inline bool mpib_completion_marked(const struct mpib_completion *c,
 					  uint32_t gen)
 {
-	/* Relaxed: nothing is read by it. */
+	/* Relaxed: no other data is read on the strength of this. */
 	return atomic_load_explicit(&c->progress, memory_order_relaxed) >> 32 ==
 	       gen;
 }
 
 /*
- * A rail's part in a request: 0 6 | state 2 | QP number 24 | bytes 32. bytes is
- * what was posted or has arrived.
+ * What one rail did for a request, as a word: 0 (6 bits) | state (2) | QP
+ * number (24) | bytes (32). bytes is what was posted (send) or has arrived
+ * (receive).
  */
 enum mpib_rail_state {
-	MPIB_RAIL_IDLE, /* nothing of it went there */
-	MPIB_RAIL_POSTED, /* something is under way, or announced */
+	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
+	MPIB_RAIL_POSTED, /* bytes are under way, or a receive is announced */
 	MPIB_RAIL_DONE, /* all that was posted so far is over */
 };
 
 struct mpib_rail_report {
 	enum mpib_rail_state state;
-	uint32_t qpn; /* that it last used */
+	uint32_t qpn; /* the QP that the request used last */
 	uint32_t bytes;
 };
 
-/* Wait-free. Shard only, of a request that asks for reports, before the first
- * of them and anything else about it. */
+/* Wait-free. Shard only. Clears the reports of a request that asks for them,
+ * before the first report and before anything else is written to its
+ * completion. */
 static inline void mpib_completion_watch(struct mpib_completion *c,
 					 uint32_t gen)
 {
 	for (unsigned rail = 0; rail < MPIB_RAILS; rail++)
 		atomic_store_explicit(&c->rail[rail], 0, memory_order_relaxed);
-	/* Its release pairs with the acquire in mpib_completion_rail(): who
-	 * sees the generation sees no older report. */
+	/* The release in mpib_completion_advance() pairs with the acquire in
+	 * mpib_completion_rail(): a client that sees this generation sees no
+	 * older report. */
 	mpib_completion_advance(c, gen, 0);
 }
 
-/* Wait-free. Shard only. */
+/* Wait-free. Shard only. Replaces the report of one rail. */
 static inline void mpib_completion_report(struct mpib_completion *c,
 					  unsigned rail,
 					  const struct mpib_rail_report *r)
 {
-	/* Relaxed: a word stands for itself. */
+	/* Relaxed: each word is complete in itself. */
 	atomic_store_explicit(&c->rail[rail],
 			      (uint64_t)r->state << 56 |
 				      (uint64_t)(r->qpn & 0xffffff) << 32 |
@@ -127,7 +135,8 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 			      memory_order_relaxed);
 }
 
-/* Wait-free. Any thread of the client. */
+/* Wait-free. Any thread of the client. The report of one rail, idle if the
+ * request has none. */
 static inline struct mpib_rail_report
 mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 		     uint32_t gen)
@@ -139,7 +148,7 @@ mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 	if (atomic_load_explicit(&c->progress, memory_order_acquire) >> 32 !=
 	    gen)
 		return r;
-	/* Relaxed: a word stands for itself. */
+	/* Relaxed: each word is complete in itself. */
 	word = atomic_load_explicit(&c->rail[rail], memory_order_relaxed);
 	r.state = (enum mpib_rail_state)(word >> 56 & 3);
 	r.qpn = (uint32_t)(word >> 32) & 0xffffff;

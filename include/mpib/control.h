@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control socket RUNDIR/proxy.sock: AF_UNIX, SOCK_SEQPACKET, one message
- * a datagram, file descriptors by SCM_RIGHTS. The client asks, the proxy
- * answers each request once with the same id; slow things (connect, accept,
- * close) are answered at once and their outcome appears in the connection's
- * state in the reply segment, which has left FREE before connect and accept
- * are answered and READY before close is. Who the client is comes from
- * SO_PEERCRED, never from a message.
+ * per datagram, file descriptors by SCM_RIGHTS. The proxy answers each request
+ * of the client once, with the same id. What takes time (connect, accept,
+ * close) is answered at once, and its outcome appears in the connection's state
+ * word in the reply segment; that word has left FREE before the answer to
+ * connect or accept, and READY before the answer to close. The proxy takes the
+ * client's identity from SO_PEERCRED, never from a message.
  */
 #ifndef MPIB_CONTROL_H
 #define MPIB_CONTROL_H
@@ -18,42 +18,44 @@
 #define MPIB_STATS_SOCK "stats.sock"
 #define MPIB_METRICS_SOCK "metrics.sock"
 
-/* An NCCL handle holds 128 bytes; this is what travels in one. */
+/* What a listener gives to a sender, in the 128 bytes of an NCCL handle. */
 #define MPIB_HANDLE_MAGIC 0x4c444e484249504dull
 
 struct mpib_handle {
 	uint64_t magic;
-	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy's plugin */
-	uint32_t addr; /* IPv4 of its peer link, network order */
-	uint16_t port; /* host order */
-	uint16_t shard; /* that the listening client is on */
+	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy */
+	uint32_t addr; /* where the listening proxy takes peer links: IPv4,
+			  network order */
+	uint16_t port; /* its TCP port, host order */
+	uint16_t shard; /* of the listening client */
 	uint32_t listen_id;
-	uint64_t nonce; /* proves the handle came from the listener */
-	uint64_t node; /* boot nonce of the proxy, tells a restart */
+	uint64_t nonce; /* proves that the handle came from the listener */
+	uint64_t node; /* boot nonce of the proxy, tells a restarted proxy */
 	uint64_t rsvd[11];
 };
 
 enum mpib_control_type {
-	MPIB_CTL_HELLO = 1, /* first message; fds back: see mpib_ctl_welcome */
-	MPIB_CTL_POOL, /* a new sealed memfd, registered on every rail */
-	MPIB_CTL_REG_FD, /* register memory behind the fd passed */
+	MPIB_CTL_HELLO = 1, /* first message; the answer brings fds, see
+			       mpib_ctl_welcome */
+	MPIB_CTL_POOL, /* make a sealed memfd, registered on every rail */
+	MPIB_CTL_REG_FD, /* register the memory behind the fd passed along */
 	MPIB_CTL_DEREG,
 	MPIB_CTL_LISTEN,
 	MPIB_CTL_CLOSE_LISTEN,
 	MPIB_CTL_CONNECT,
 	MPIB_CTL_ACCEPT,
-	MPIB_CTL_CLOSE, /* a connection, in any state but FREE */
-	MPIB_CTL_WHY, /* text of a failed connection */
+	MPIB_CTL_CLOSE, /* close a connection in any state but FREE */
+	MPIB_CTL_WHY, /* ask why a connection failed */
 };
 
 struct mpib_ctl_header {
 	uint32_t type;
-	uint32_t id; /* echoed */
+	uint32_t id; /* chosen by the client, echoed in the answer */
 	int32_t status; /* answers: 0 or -errno */
 	uint32_t len; /* of the whole message */
 };
 
-/* Any answer with status < 0: only this, saying why in whole words. */
+/* Every answer with status < 0 has this form; why is a sentence. */
 struct mpib_ctl_error {
 	struct mpib_ctl_header h;
 	char why[240];
@@ -62,9 +64,9 @@ struct mpib_ctl_error {
 struct mpib_ctl_hello {
 	struct mpib_ctl_header h;
 	uint32_t version;
-	uint32_t pid; /* as the client sees itself; a label, not trusted */
-	uint64_t job; /* NCCL's commId, 0 if none; a label */
-	char name[64]; /* what to call this client; a label */
+	uint32_t pid; /* in the client's pid namespace; a label, not trusted */
+	uint64_t job; /* NCCL's commId, 0 if none; a label, not trusted */
+	char name[64]; /* the client's name in tools; a label, not trusted */
 };
 
 struct mpib_ctl_rail {
@@ -74,38 +76,42 @@ struct mpib_ctl_rail {
 	uint32_t up;
 };
 
-/* With four fds in this order: status, submit, reply, doorbell eventfd. */
+/* Answer to HELLO, with four fds in this order: status segment, submit segment,
+ * reply segment, doorbell eventfd. */
 struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version;
-	uint32_t client; /* id, as tools show it */
-	uint32_t shard; /* whose doorbell and heartbeat are ours */
+	uint32_t client; /* the client's id, as tools show it */
+	uint32_t shard; /* of the client; says which doorbell and heartbeat to
+			   use */
 	uint32_t rails;
 	uint32_t dmabuf; /* dma-buf registration works on every rail */
-	uint32_t window; /* staging bytes a connection gets */
+	uint32_t window; /* bytes of a connection's staging window */
 	uint32_t part; /* largest staged part, a multiple of 128 */
-	uint32_t answer_ms; /* wait so long for an answer; 0: 10000 */
+	uint32_t answer_ms; /* how long the client waits for an answer; 0:
+			       10000 */
 	struct mpib_ctl_rail rail[MPIB_RAILS];
 };
 
 struct mpib_ctl_pool {
 	struct mpib_ctl_header h;
-	uint64_t size; /* bytes; rounded up to pages by the proxy */
+	uint64_t size; /* bytes; the proxy rounds up to whole pages */
 };
 
-/* With the memfd, sealed SHRINK|GROW|SEAL, for POOL; no fd for REG_FD. */
+/* Answer to POOL, with the memfd (sealed SHRINK|GROW|SEAL), and to REG_FD,
+ * without an fd. */
 struct mpib_ctl_region {
 	struct mpib_ctl_header h;
 	uint64_t size;
-	uint32_t mr; /* handle for descriptors and DEREG */
+	uint32_t mr; /* region handle, for ring descriptors and DEREG */
 	uint32_t rsvd;
 };
 
-#define MPIB_REG_MEMFD 1u /* sealed against SHRINK, mapped by the proxy */
+#define MPIB_REG_MEMFD 1u /* a memfd sealed against SHRINK; the proxy maps it */
 #define MPIB_REG_DMABUF 2u
-#define MPIB_REG_STRICT (1u << 8) /* no relaxed ordering: FORCE_SO */
+#define MPIB_REG_STRICT (1u << 8) /* no relaxed ordering (NCCL: FORCE_SO) */
 
-/* With one fd. It may be closed as soon as the answer is there. */
+/* Request with one fd, which the client may close once the answer has come. */
 struct mpib_ctl_reg_fd {
 	struct mpib_ctl_header h;
 	uint64_t offset;
@@ -114,11 +120,12 @@ struct mpib_ctl_reg_fd {
 	uint32_t rsvd;
 };
 
-/* DEREG, and the bare answers to DEREG, CLOSE_LISTEN, CONNECT, ACCEPT, CLOSE.
- * DEREG's answer is a fence: nothing touches the memory any more. */
+/* The requests DEREG, CLOSE_LISTEN, CLOSE and WHY, and the answers to DEREG,
+ * CLOSE_LISTEN, CONNECT, ACCEPT and CLOSE. The answer to DEREG is a fence:
+ * neither the proxy nor a peer touches the memory any more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
-	uint32_t id; /* region, listener or connection index */
+	uint32_t id; /* of the region or listener, or the connection's index */
 	uint32_t rsvd;
 };
 
@@ -131,8 +138,8 @@ struct mpib_ctl_listening {
 
 struct mpib_ctl_connect {
 	struct mpib_ctl_header h;
-	uint32_t conn; /* a FREE index of the client's choice */
-	int32_t traffic_class; /* -1: the proxy's own */
+	uint32_t conn; /* chosen by the client; its state must be FREE */
+	int32_t traffic_class; /* -1: the proxy's configured one */
 	struct mpib_handle handle;
 };
 
@@ -148,7 +155,7 @@ struct mpib_ctl_text {
 	char text[240];
 };
 
-/* Room for any message of either side. */
+/* Enough for any message of either side. */
 #define MPIB_CTL_MAX 1024u
 #define MPIB_CTL_FDS_MAX 4
 

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The submission ring: one single-producer single-consumer queue per
- * connection, in the client's submit segment. Client pushes, shard pops.
+ * connection, in the client's submit segment. The client is the producer, the
+ * shard thread the consumer.
  *
- * The slot carries its own sequence word in the cache line of its descriptor,
- * so one line moves per message. Slot i of lap k is free for the producer when
- * its index is less than `size` ahead of the consumer's published head, and
- * full for the consumer when seq == index + 1. Indices are 64 bits and run
- * freely; seq is written by the producer alone, the head by the consumer
- * alone, in a segment the client can only read.
+ * A slot carries its sequence word in the cache line of its descriptor, so one
+ * line moves per message. Indices are 64 bits, count up forever and name slot
+ * index % slots. The producer may fill the slot of an index that is less than
+ * the ring's size ahead of the consumer's published head. The consumer finds a
+ * slot full when seq == index + 1. Only the producer writes seq. Only the
+ * consumer writes the head, in the reply segment, which the client cannot
+ * write.
  *
- * Neither side trusts the other: each keeps its geometry and its own index in
- * private memory. A client that writes nonsense into seq garbles its own
- * descriptors, which are copied out once and then checked, or is found out by
- * mpib_ring_jumped(); it cannot make the consumer read outside the ring or
- * loop. A head that runs ahead of the producer's own index is refused with
- * -EPROTO.
+ * Neither side trusts the other: each keeps the ring's geometry and its own
+ * index in private memory. A client that writes nonsense into seq either
+ * garbles its own descriptors, which the shard copies once and then checks, or
+ * is found out by mpib_ring_jumped(); it can make the shard neither read
+ * outside the ring nor loop. A producer that sees a head ahead of its own index
+ * reports -EPROTO.
  */
 #ifndef MPIB_RING_H
 #define MPIB_RING_H
@@ -29,53 +31,57 @@
 enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
-	/* Sending ends only, n 1, all else 0: the shard completes it in the
-	 * turn that takes it. What the way there and back costs. */
+	/* Sending ends only, n 1, all other fields 0. The shard completes it in
+	 * the turn that takes it; a client measures by it what a round trip
+	 * through the ring costs. */
 	MPIB_OP_NOP = 3,
 };
 
-/* Or'ed to op, of a request's first descriptor: the shard tells in the
- * completion what each rail does for it. Only where the reply segment has
+/* Or'ed to op of a request's first descriptor: the shard writes into the
+ * completion what each rail does for the request. Only if the reply segment has
  * MPIB_FEATURE_REPORT. */
 #define MPIB_OP_REPORT 0x80u
 #define MPIB_OP_MASK 0x7fu
 
 /*
- * One part of a request. A request of ordinary memory is fed part by part
- * through the staging window, in ascending pos; a request of registered memory
- * is one part with pos 0 and len == total. A grouped receive is n descriptors
- * in a row, idx 0..n-1, each with pos 0 and len == total.
- * Parts of one request are never mixed with those of the next on a connection,
- * but for sends that begin with a question: a descriptor with the total and no
- * bytes. When such a send has its receive, its progress word gets its generation;
- * only then do its parts come, from pos 0, and they may be mixed with others'.
- * Only where the reply segment has MPIB_FEATURE_ASK.
+ * One part of a request. A request of ordinary memory passes through the
+ * staging window part by part, in ascending pos. A request of memory from
+ * mpib_mem_alloc() or mpib_reg_fd() is one part with pos 0 and len == total. A
+ * grouped receive is n descriptors in a row, idx 0..n-1, each with pos 0 and
+ * len == total.
+ *
+ * On one connection the parts of a request are never mixed with those of the
+ * next, except for sends that begin with a question: a first descriptor with
+ * the total and len 0. Once such a send has its receive, the shard sets the
+ * generation in its progress word; only then does the client submit the parts,
+ * from pos 0, and these may be mixed with parts of other requests. Only if the
+ * reply segment has MPIB_FEATURE_ASK.
  */
 struct mpib_desc {
-	uint8_t op; /* enum mpib_op, with MPIB_OP_REPORT or not */
+	uint8_t op; /* enum mpib_op, perhaps with MPIB_OP_REPORT */
 	uint8_t req; /* request index, < MPIB_REQUESTS */
 	uint8_t idx; /* buffer of a grouped receive */
 	uint8_t n; /* buffers of the receive, 1 for a send */
-	uint32_t gen; /* request generation, never 0, comes back in the
-			 completion word */
-	uint32_t mr; /* region handle, ignored when len is 0 */
+	uint32_t gen; /* request generation, never 0; the completion word
+			 repeats it */
+	uint32_t mr; /* region handle, ignored if len is 0 */
 	int32_t tag;
-	uint64_t off; /* of the part's first byte in the region */
+	uint64_t off; /* of the part's first byte, in the region */
 	uint32_t len; /* bytes of this part */
-	uint32_t pos; /* of this part in the message */
+	uint32_t pos; /* position of this part in the message */
 	uint32_t total; /* bytes of the send, or of the posted buffer */
 	uint32_t rsvd[5];
 };
 
 struct mpib_ring_slot {
-	_Alignas(MPIB_CACHELINE) _Atomic uint64_t seq; /* producer writes */
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t seq; /* set by producer */
 	struct mpib_desc desc;
 };
 
 /* Client's private side. */
 struct mpib_producer {
 	struct mpib_ring_slot *slot;
-	const _Atomic uint64_t *head; /* consumer's, in the reply segment */
+	const _Atomic uint64_t *head; /* the consumer's, in the reply segment */
 	uint64_t tail, head_seen;
 	uint64_t mask; /* slots - 1, of a power of two */
 };
@@ -89,15 +95,16 @@ struct mpib_consumer {
 };
 
 /*
- * Wait-free. Producer thread only. Slots free for push; reads the consumer's
- * line only when the private copy says fewer than want are free.
- * -EPROTO when the published head cannot be right.
+ * Wait-free. Producer thread only. Returns how many slots may be pushed. Reads
+ * the consumer's cache line only when the private copy of the head shows less
+ * than want free slots. -EPROTO: the published head cannot be right.
  */
 static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 {
 	if (p->mask + 1 - (p->tail - p->head_seen) < want) {
 		/* Acquire pairs with the release in mpib_ring_publish(): the
-		 * consumer has copied a slot before we write it again. */
+		 * consumer has copied a slot before the producer writes it
+		 * again. */
 		uint64_t head =
 			atomic_load_explicit(p->head, memory_order_acquire);
 
@@ -109,16 +116,18 @@ static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 }
 
 /*
- * Wait-free. Producer thread only, and only after mpib_ring_room() > 0. The
- * slot to fill in place; nobody reads it before mpib_ring_commit(). What is
- * left out of it keeps what an older descriptor had.
+ * Wait-free. Producer thread only, and only after mpib_ring_room() > 0. Returns
+ * the descriptor to fill in place; the consumer does not read it before
+ * mpib_ring_commit(). Fields not written keep the values of an older
+ * descriptor.
  */
 static inline struct mpib_desc *mpib_ring_next(struct mpib_producer *p)
 {
 	return &p->slot[p->tail & p->mask].desc;
 }
 
-/* Wait-free. Producer thread only. Hands over d, which mpib_ring_next() gave. */
+/* Wait-free. Producer thread only. Passes d, from mpib_ring_next(), to the
+ * consumer. */
 static inline void mpib_ring_commit(struct mpib_producer *p,
 				    struct mpib_desc *d)
 {
@@ -127,8 +136,8 @@ static inline void mpib_ring_commit(struct mpib_producer *p,
 					  offsetof(struct mpib_ring_slot,
 						   desc));
 
-	/* Release pairs with the acquire in mpib_ring_pop(): the descriptor is
-	 * whole before its sequence can be seen. */
+	/* Release pairs with the acquire in mpib_ring_pop(): a consumer that
+	 * sees this sequence sees the whole descriptor. */
 	atomic_store_explicit(&s->seq, ++p->tail, memory_order_release);
 }
 
@@ -151,21 +160,23 @@ static inline bool mpib_ring_pop(struct mpib_consumer *c,
 {
 	struct mpib_ring_slot *s = &c->slot[c->next & (c->size - 1)];
 
-	/* Acquire pairs with the release in mpib_ring_push(). */
+	/* Acquire pairs with the release in mpib_ring_commit(). */
 	if (atomic_load_explicit(&s->seq, memory_order_acquire) != c->next + 1)
 		return false;
 	*desc = s->desc;
-	/* The copy is what is checked and used: the compiler may not look at
-	 * the slot again in its place. */
+	/* The shard checks and uses the copy only: the fence keeps the compiler
+	 * from reading the slot, which the client can change, a second time
+	 * instead. */
 	atomic_signal_fence(memory_order_seq_cst);
 	c->next++;
 	return true;
 }
 
 /*
- * Wait-free. Consumer thread only, when mpib_ring_pop() found nothing. True
- * when the slot has a sequence that no producer writes: neither that of the
- * lap before, nor 0, which an unused or taken back slot has.
+ * Wait-free. Consumer thread only, after mpib_ring_pop() found nothing. True
+ * when the slot holds a sequence that no sound client writes there: neither
+ * that of the lap before nor 0, the value of an unused slot or one that was
+ * taken back.
  */
 static inline bool mpib_ring_jumped(const struct mpib_consumer *c)
 {
@@ -176,11 +187,12 @@ static inline bool mpib_ring_jumped(const struct mpib_consumer *c)
 	return seq != 0 && seq != c->next + 1 && seq != c->next + 1 - c->size;
 }
 
-/* Wait-free. Consumer thread only. Gives the popped slots back. */
+/* Wait-free. Consumer thread only. Gives the popped slots back to the
+ * producer. */
 static inline void mpib_ring_publish(struct mpib_consumer *c)
 {
-	/* Release pairs with the acquire in mpib_ring_room(): our copies out
-	 * are done before the producer may write the slots again. */
+	/* Release pairs with the acquire in mpib_ring_room(): the consumer's
+	 * copies are done before the producer may write the slots again. */
 	atomic_store_explicit(c->head, c->next, memory_order_release);
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared segments. The proxy creates and seals them all.
+ * The memory segments that the proxy shares with its clients. The proxy creates
+ * and seals all of them.
  *
- *   status   one for the node, every client maps it read-only
- *   submit   one per client, the client writes: summary bitmap and rings
- *   reply    one per client, the client can only read: ring heads,
- *            connection states, completions
+ *   status   one per node, mapped read-only by every client
+ *   submit   one per client, written by the client: summary bitmap and rings
+ *   reply    one per client, which can only read it: ring heads, connection
+ *            states, completions
  *
- * Staging pools and memory from mpib_mem_alloc() are further sealed memfds
+ * Staging pools and memory from mpib_mem_alloc() are further sealed memfds,
  * without any structure.
  */
 #ifndef MPIB_SEGMENT_H
@@ -29,27 +30,28 @@
 #define MPIB_RING_SLOTS 64
 
 struct mpib_status_shard {
-	/* mpib_summary_tell() against mpib_shard_sleeps(). */
+	/* Set by mpib_shard_sleeps(), read by mpib_summary_tell(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
-	/* One up per turn, still while asleep. On a line of its own: every push
-	 * reads sleeping, which should stay in the pushers' caches. */
+	/* Grows by one per turn of the shard, stands still while the shard
+	 * sleeps. On a cache line of its own: every push reads sleeping, which
+	 * should stay in the clients' caches. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t heartbeat;
 };
 
 struct mpib_status {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t pid; /* proxy's, in its own pid namespace */
+	uint32_t pid; /* the proxy's, in its own pid namespace */
 	uint32_t shards;
 	uint32_t rsvd;
 	struct mpib_status_shard shard[MPIB_SHARDS_MAX];
 };
 
 /*
- * Which rings may have work. The client pushes, sets bit i % 64 of
- * word[i / 64], then bit i / 64 of top; the shard takes top, then the words it
- * names, both by exchange with 0, and serves a ring until it is empty or until
- * it remembers privately that it is not.
+ * Which rings may have work. After a push into ring i the client sets bit i %
+ * 64 of word i / 64, then bit i / 64 of top. The shard takes top, then the
+ * words that top names, each by an exchange with 0. The shard serves a ring
+ * until the ring is empty, or remembers in private memory that it is not.
  */
 struct mpib_summary {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t top;
@@ -57,15 +59,17 @@ struct mpib_summary {
 };
 
 /*
- * Wait-free. Any thread of a client, after a push: the bits of its ring. True
- * when the shard sleeps, and the doorbell eventfd has to be written.
+ * Wait-free. Any thread of a client, after a push: sets the bits of the ring.
+ * True when the shard sleeps, in which case the caller has to write to the
+ * doorbell eventfd.
  *
- * The shard says that it sleeps and then looks at top a last time; here top is
- * set, and then comes the look whether it sleeps. These four accesses are
- * sequentially consistent, so one of the two sees the other; with less a push may
- * lie there until the next. A read-modify-write and a load cost no fence of
- * their own. The word's is released to the shard that takes it: by another
- * ring's bit of top it may take this one before top has it.
+ * The shard sets sleeping and then looks at top a last time; the client sets
+ * top and then looks at sleeping. All four accesses are sequentially
+ * consistent, so at least one of the two threads sees the other's write. With a
+ * weaker order a push could lie there until the next one. A read-modify-write
+ * and a load need no separate fence for that. The bit in word is released to
+ * the shard, too: the shard may take this word because of another ring's bit in
+ * top, before this ring's bit is in top.
  */
 static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 				     _Atomic uint64_t *top, uint64_t top_bit,
@@ -76,7 +80,8 @@ static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 	return atomic_load(sleeping) != 0;
 }
 
-/* Wait-free. Shard only. It looks at all summaries before it sleeps. */
+/* Wait-free. Shard only. After this the shard looks at the summaries of all its
+ * clients once more before it sleeps. */
 static inline void mpib_shard_sleeps(struct mpib_status_shard *shard)
 {
 	atomic_store(&shard->sleeping, 1);
@@ -84,25 +89,28 @@ static inline void mpib_shard_sleeps(struct mpib_status_shard *shard)
 
 static inline void mpib_shard_wakes(struct mpib_status_shard *shard)
 {
-	/* Relaxed: who sees it late rings for nothing. */
+	/* Relaxed: a client that sees this late rings the doorbell for
+	 * nothing. */
 	atomic_store_explicit(&shard->sleeping, 0, memory_order_relaxed);
 }
 
-/* Wait-free. Shard only. Whether any ring has work; the last look, too. */
+/* Wait-free. Shard only. Whether any ring may have work. Also the last look
+ * before the shard sleeps. */
 static inline bool mpib_summary_any(const struct mpib_summary *sum)
 {
 	return atomic_load(&sum->top) != 0;
 }
 
 /*
- * What only the client knows. Its threads add, relaxed, where they copy or have
- * to wait; the proxy shows it and trusts it with nothing.
+ * Counters of what only the client sees. Client threads add to them (relaxed)
+ * when they copy or have to wait. The proxy shows them and relies on them for
+ * nothing.
  */
 struct mpib_client_counts {
-	_Atomic uint64_t copies; /* parts through a staging window */
+	_Atomic uint64_t copies; /* parts copied through a staging window */
 	_Atomic uint64_t copied_bytes;
-	_Atomic uint64_t stalls_pool; /* the staging window was full */
-	_Atomic uint64_t stalls_ring; /* the ring was, or 32 requests wait */
+	_Atomic uint64_t stalls_pool; /* waits for a full staging window */
+	_Atomic uint64_t stalls_ring; /* waits for the ring or for a request */
 	uint64_t rsvd[2];
 };
 
@@ -110,28 +118,29 @@ struct mpib_submit {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns; /* MPIB_CONNS_MAX */
-	struct mpib_client_counts counts; /* in what was padding */
+	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
 	struct mpib_ring_slot ring[MPIB_CONNS_MAX][MPIB_RING_SLOTS];
 };
 
 enum mpib_conn_state {
-	MPIB_CONN_FREE, /* index may be used for connect or accept; the ring
-			   goes on at the published head */
+	MPIB_CONN_FREE, /* connect and accept may use the index; the ring goes
+			   on at the published head */
 	MPIB_CONN_PENDING,
 	MPIB_CONN_READY,
-	MPIB_CONN_FAILED, /* error says why; close it to free the index */
-	MPIB_CONN_CLOSING, /* becomes FREE when nothing can touch memory */
+	MPIB_CONN_FAILED, /* error says why; closing frees the index */
+	MPIB_CONN_CLOSING, /* becomes FREE once no peer can touch its memory */
 };
 
 struct mpib_reply_conn {
-	/* Control thread writes. */
+	/* Written by the proxy's control thread. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t state;
 	int32_t error; /* -errno, valid in FAILED */
-	/* Shard writes: 0, or -errno: no request succeeds again. Every post
-	 * reads it, so it is kept apart from the busy head. */
+	/* Written by the shard: 0, or -errno once no request of this connection
+	 * can succeed any more. Every post reads it, so it does not share a
+	 * cache line with head, which changes all the time. */
 	_Atomic int32_t broken;
-	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* ring's consumer */
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
 };
 
 #define MPIB_FEATURE_ASK 2u /* a send may begin with a question, see ring.h */
@@ -141,7 +150,7 @@ struct mpib_reply {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns;
-	uint32_t features; /* MPIB_FEATURE_*, 0 of a proxy that knows none */
+	uint32_t features; /* MPIB_FEATURE_*, 0 from a proxy that knows none */
 	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
 	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
 };

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What travels between two proxies on the rails: the immediate value, the
- * clear-to-send (CTS) and the completion record. Native byte order is
- * little-endian on every supported machine; imm travels big-endian as verbs
- * has it (htobe32() around these values).
+ * What travels between two proxies on the rails: immediate data (IMM),
+ * clear-to-send (CTS), end-to-end acks and completion records. All in
+ * little-endian, the native order of every supported machine, except the IMM,
+ * which verbs wants in big-endian (htobe32() around these values).
  *
- * v1 (lane of one connection): slot[7:0] | active_mask[9:8] | size_q[31:10]
- * v2 (lane shared):  slot[7:0] | active_mask[9:8] | epoch[11:10] | connection[31:12]
+ * IMM, bits high to low:
+ *   v1, lane of one connection:  size_q 31..10 | mask 9..8 | slot 7..0
+ *   v2, shared lane:  connection 31..12 | epoch 11..10 | mask 9..8 | slot 7..0
  *
- * epoch is the rail's: it is raised each time the rail's QPs are fenced.
- * active_mask 0 is a replay: chunks that a fenced rail lost come over another
- * one, and the slot's record says which (size_q is all ones then).
+ * mask has a bit for each rail that carries the message. epoch is that of the
+ * rail and is raised each time the rail's QPs are fenced. mask 0 marks a
+ * replay: another rail carries stripes that a fenced rail lost, and the slot's
+ * record says which (size_q is all ones then).
  */
 #ifndef MPIB_WIRE_H
 #define MPIB_WIRE_H
@@ -24,9 +26,10 @@
 
 #define MPIB_IMM_SIZE_G 128u
 #define MPIB_IMM_SIZEQ_BITS 22
-/* All ones: the size is in the completion record. */
+/* size_q of all ones: the size is in the completion record. */
 #define MPIB_IMM_SIZEQ_SENTINEL ((1u << MPIB_IMM_SIZEQ_BITS) - 1)
-/* 256 bytes short of 512 MiB, since all ones is taken. */
+/* The largest size that size_q can tell, 256 bytes less than 512 MiB because
+ * all ones is taken. */
 #define MPIB_IMM_SIZEQ_MAX                                                     \
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
@@ -52,7 +55,7 @@ static inline uint32_t mpib_imm_v1_size_q(uint32_t imm)
 	return imm >> 10;
 }
 
-/* Sentinel for a size that does not fit. */
+/* size in units of 128 bytes, rounded up; the sentinel if it does not fit. */
 static inline uint32_t mpib_size_q(uint64_t size)
 {
 	if (size > MPIB_IMM_SIZEQ_MAX)
@@ -77,35 +80,38 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 }
 
 /*
- * Receiver to sender, by RDMA WRITE into entry (seq - 1) % 256 of the
- * connection's CTS table. seq is last, so that it is the last to be placed;
- * it is 1 + the slot's 64-bit sequence number and names the lap as well.
- * A receive of n buffers takes n entries in a row. A receive in parts takes an
- * entry per part: same msg, pos ascending, total the posted size. The sender
- * skips the entries of a message that ended earlier.
- * ended is the receiver's delivery word as of this CTS, where the lane has such
- * words, and 0 elsewhere: every slot below it has ended, that is, all its bytes
- * and IMMs are in. A word alone is written behind the table, see
- * struct mpib_e2e_ack.
+ * A CTS: written by the receiver with RDMA WRITE into entry (seq - 1) % 256 of
+ * the sender's CTS table. seq comes last in the structure, so that it is placed
+ * last. seq is 1 + the slot's 64-bit sequence number and so names the lap as
+ * well. A receive of n buffers takes n consecutive entries. A receive in parts
+ * takes one entry per part, with the same msg, ascending pos, and the posted
+ * size in total; the sender skips the remaining entries of a message that ended
+ * early.
+ *
+ * ended is the receiver's end-to-end ack as of this CTS, on lanes that have
+ * such acks, and 0 on others: every slot below it has ended, that is, all its
+ * bytes and IMMs have arrived. An end-to-end ack without a CTS is written
+ * behind the table, see struct mpib_e2e_ack.
  */
 struct mpib_cts {
 	uint64_t addr;
 	uint32_t rkey[MPIB_RAILS];
-	uint32_t len; /* of this part */
+	uint32_t len; /* bytes of this part */
 	uint32_t pos; /* of this part in the message */
-	uint32_t total; /* posted size of the buffer */
+	uint32_t total; /* posted size of the whole buffer */
 	uint32_t msg; /* receives posted before this one, modulo 2^32 */
 	int32_t tag;
-	uint16_t n, idx; /* buffers of the receive, and which one this is */
+	uint16_t n, idx; /* buffers of the receive; which one this is */
 	uint64_t ended;
 	uint32_t rsvd[2];
 	uint64_t seq;
 };
 
 /*
- * Behind the sender's CTS table: the delivery word as each rail's first QP wrote
- * it last, 8 bytes at a time. It only grows, so the largest that the sender ever
- * saw holds, here or in a CTS.
+ * End-to-end acks behind the sender's CTS table: for each rail the last ack
+ * that the receiver wrote by the rail's first QP, 8 bytes at a time. Acks only
+ * grow, so the largest one that the sender ever saw counts, whether from here
+ * or from a CTS.
  */
 struct mpib_e2e_ack {
 	uint64_t ended[MPIB_RAILS];
@@ -113,21 +119,23 @@ struct mpib_e2e_ack {
 };
 
 /*
- * Sender to receiver, by RDMA WRITE into entry slot of the connection's record
- * table, on the leader rail (SOUT if active, else SUP), ahead of that rail's
- * WRITE_WITH_IMM on the same QP. Needed where the sum of byte_len does not say
- * it all: grouped receives, a part sent in several writes, a message that
- * ends exactly at the end of a part that is not its last, v1's sentinel,
- * errors and replays. Valid when seq is the CTS's own.
+ * A completion record: written by the sender with RDMA WRITE into the slot's
+ * entry of the receiver's record table, on the leader rail (SOUT if it carries
+ * bytes of the message, else SUP), before that rail's WRITE_WITH_IMM on the
+ * same QP. Written where the sum of byte_len does not tell everything: grouped
+ * receives, a part sent in several writes, a message that ends exactly at the
+ * end of a part other than its last, v1's sentinel, errors and replays. The
+ * record is valid when its seq equals the CTS's.
  */
 struct mpib_record {
 	uint64_t seq;
-	int32_t status; /* 0, or -EMSGSIZE: nothing was written */
+	int32_t status; /* 0; -EMSGSIZE: no payload was written */
 	uint32_t n;
-	uint32_t size[MPIB_GROUP_MAX]; /* n == 1: bytes of the whole message */
-	uint32_t rail[MPIB_RAILS]; /* bytes of this slot by rail */
-	uint32_t expected; /* of a replay: chunks that end the slot, */
-	uint32_t ends; /* and those that this IMM ends */
+	uint32_t size[MPIB_GROUP_MAX]; /* per buffer; n 1: of the message */
+	uint32_t rail[MPIB_RAILS]; /* bytes of this slot per rail */
+	uint32_t expected; /* Replays only: rails, as first posted, whose
+			      stripes end the slot, */
+	uint32_t ends; /* and those whose stripes end with this IMM. */
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_cts) == 64);
