@@ -26,18 +26,20 @@ void mpib_bell_ring(struct mpib_bell *bell)
 	/* Pairs with the exchange in mpib_bell_heard(). */
 	if (atomic_exchange(&bell->dirty, 1) == 0 &&
 	    write(bell->fd, &one, sizeof(one)) < 0)
-		return; /* EAGAIN: the counter is full, so it is readable */
+		return; /* EAGAIN: counter full, so fd is readable */
 }
 
 bool mpib_bell_heard(struct mpib_bell *bell)
 {
-	/* Relaxed: a ring missed now wakes the owner. */
+	/* Relaxed: a ring missed here makes fd readable and wakes the owner. */
 	if (atomic_load_explicit(&bell->dirty, memory_order_relaxed) == 0)
 		return false;
-	/* Not there yet: it comes, and is heard once more. */
+	/* No count yet: the ringer is about to write it, and the owner will
+	 * hear the same ring once more. */
 	if (mpib_eventfd_take(bell->fd))
 		/* Pairs with the exchange in mpib_bell_ring(). After the read:
-		 * a ring between the two would be taken and not heard. */
+		 * a ring between a clear and a later read would lose its count
+		 * to that read, unheard. */
 		atomic_exchange(&bell->dirty, 0);
 	return true;
 }
@@ -48,7 +50,8 @@ bool mpib_eventfd_take(int fd)
 	struct iovec iov = { &count, sizeof(count) };
 	ssize_t n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 
-	/* Of an older kernel, which goes by O_NONBLOCK alone. */
+	/* A kernel without RWF_NOWAIT for eventfds: O_NONBLOCK alone has to
+	 * keep this from blocking. */
 	if (n < 0 && errno == EOPNOTSUPP)
 		n = read(fd, &count, sizeof(count));
 	return n > 0;

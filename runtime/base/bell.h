@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A wake-up for one owner, who sleeps on a descriptor among others. Any thread
- * leaves work and rings; who finds it dirty already saves the system call.
+ * A wake-up for one owner thread, which sleeps in epoll on an eventfd among
+ * other descriptors. Any other thread first leaves work somewhere, then rings;
+ * a ringer that finds the dirty word set already saves the system call.
  *
- * Ringing and hearing are read-modify-writes of one word, which no two threads
- * can see in different orders, so neither needs a fence: either the owner hears
- * the ring, and then sees what was left before it, or the ringer finds the word
- * cleared and wakes the owner.
+ * Ringing and hearing are both read-modify-writes of dirty. All threads see the
+ * read-modify-writes of one word in the same order, so no fence is needed:
+ * either the owner hears the ring and then sees the work left before it, or the
+ * ringer finds dirty cleared and wakes the owner.
  *
- * The word is cleared only with the descriptor: one that rings has set the word
- * before he writes, and what he then writes must not lie there with the word at
- * 0, for nobody would read it and the owner could not sleep any more.
+ * dirty is cleared only when a count was read from the eventfd: a ringer sets
+ * dirty before it writes to the eventfd, and if the owner cleared dirty in
+ * between, nobody would read that count and the owner could never sleep again.
  */
 #ifndef MPIB_BASE_BELL_H
 #define MPIB_BASE_BELL_H
@@ -19,27 +20,28 @@
 #include <stdbool.h>
 
 struct mpib_bell {
-	_Atomic unsigned dirty; /* a write to fd was made, or is under way */
-	int fd; /* eventfd, readable once it is dirty */
+	_Atomic unsigned dirty; /* a write to fd was made or is under way */
+	int fd; /* eventfd, readable after a ring */
 };
 
-/* -errno. */
+/* 0 or -errno. */
 int mpib_bell_init(struct mpib_bell *bell);
 void mpib_bell_fini(struct mpib_bell *bell);
 
-/* Any thread, lock-free. The work is there before. One system call when nobody
- * has dirty since the owner last heard it. */
+/* Any thread, lock-free. The caller has left its work before. One system call
+ * if the owner has heard all earlier rings, else none. */
 void mpib_bell_ring(struct mpib_bell *bell);
 
 /*
- * Owner only, or those who take turns by a lock. Whether anybody rang; whoever
- * rings after this returns, with work that the owner may not see, wakes it. No
- * system call when nobody has.
+ * Owner only, or several threads that take turns under a lock. Whether there
+ * was a ring since the last call. A thread that rings after this returned, with
+ * work that the owner may have missed, wakes the owner. No system call if there
+ * was no ring.
  */
 bool mpib_bell_heard(struct mpib_bell *bell);
 
-/* Take what was written to an eventfd. Never waits, not even if somebody else
- * who has the descriptor made it block. False: nothing was there. */
+/* Read the count of an eventfd. Never blocks, not even if another process that
+ * has the descriptor made it blocking. False: there was no count. */
 bool mpib_eventfd_take(int fd);
 
 #endif

@@ -8,8 +8,10 @@
 
 _Thread_local volatile struct mpib_bus mpib_bus;
 
-/* The kernel splits a mapping of huge pages between these only, and refuses to
- * replace less: so the first size that it takes is that of the page. */
+/* Map anonymous memory over the page at this address, whose size is unknown.
+ * The kernel splits a mapping of huge pages only between such pages and refuses
+ * to replace less than one, so the first size that mmap() takes is that of the
+ * page. */
 static bool bus_replace(uintptr_t at)
 {
 	static const uintptr_t sizes[] = { 4096, 65536, 2u << 20, 1u << 30 };
@@ -32,8 +34,9 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 	bool ours = at - mpib_bus.to < len || at - mpib_bus.from < len;
 
 	(void)context;
-	/* Not for memory that is broken: nobody took that away. Else what
-	 * happened happens again, and is the end. */
+	/* BUS_ADRERR means that a page was taken away; broken memory has
+	 * another code and is not replaced. With the default action the access
+	 * happens again and ends the process. */
 	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at))
 		signal(sig, SIG_DFL);
 	errno = saved;

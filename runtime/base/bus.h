@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copying to and from memory whose pages another process can take away. A
- * descriptor's file may be sealed against shrinking, and yet its owner may punch
- * a hole into it; of huge pages there may then be no other, and the access ends
- * in SIGBUS. That has to be the owner's loss, not this process's end: such
- * accesses find memory of this process's own there from then on, as an HCA goes on
- * with the page that it has pinned.
+ * Copying to and from memory whose pages another process can take away. A file
+ * may be sealed against shrinking, and yet its owner can punch a hole into it;
+ * if the file has huge pages and none is left to fill the hole, the access ends
+ * in SIGBUS. The process that punched the hole shall lose its data, but this
+ * process shall not end: the SIGBUS handler maps anonymous memory at the
+ * faulting address, and from then on this process finds that memory there (just
+ * as an HCA goes on with the page that it has pinned).
  *
- * Any thread, wait-free, no system call unless it comes to that.
+ * Any thread, wait-free, no system call unless a page is missing.
  */
 #ifndef MPIB_BASE_BUS_H
 #define MPIB_BASE_BUS_H
@@ -18,12 +19,13 @@
 
 struct mpib_bus {
 	uintptr_t to, from;
-	size_t len; /* 0: this thread copies nothing of that kind */
+	size_t len; /* 0: no such copy in this thread now */
 };
 
 extern _Thread_local volatile struct mpib_bus mpib_bus;
 
-/* What this thread accesses between these may be lost. Not nested. */
+/* Pages that this thread accesses at to and from, len bytes each, between
+ * mpib_bus_begin() and mpib_bus_end() may be missing. Not nested. */
 static inline void mpib_bus_begin(const void *to, const void *from, size_t len)
 {
 	mpib_bus.to = (uintptr_t)to;
@@ -38,8 +40,9 @@ static inline void mpib_bus_end(void)
 	mpib_bus.len = 0;
 }
 
-/* For programs, once: sets the process's handler of SIGBUS. Any other access that
- * ends in it still ends the process. -errno. */
+/* Set the process's SIGBUS handler; called once, by a program and not by the
+ * library. Any other access that causes SIGBUS still ends the process. 0 or
+ * -errno. */
 int mpib_bus_catch(void);
 
 #endif

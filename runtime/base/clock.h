@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of CLOCK_MONOTONIC. Any thread; no system call where the vDSO has
- * the clock. */
+/* Nanoseconds of CLOCK_MONOTONIC. Any thread; the vDSO usually saves the system
+ * call. */
 static inline uint64_t mpib_now_ns(void)
 {
 	struct timespec ts;

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's LL and LL128 kernels poll flags inside the receive buffer, and verbs
- * programs the end of a message, since HCAs write upwards. memcpy() promises
- * neither an order nor whole words: it may use "rep movsb" or overlapping stores
- * from both ends. Aligned 16-byte stores are atomic on every processor with AVX,
- * and x86 keeps their order.
+ * NCCL's LL and LL128 kernels poll flags inside the receive buffer, and
+ * programs on verbs poll the end of a message, because HCAs write in ascending
+ * order. memcpy() promises neither an order nor whole words: it may use "rep
+ * movsb" or overlapping stores from both ends. So the copies here use ordered
+ * stores. Aligned 16-byte stores are atomic on every processor with AVX, and
+ * x86 keeps the order of stores.
  */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/copy.h"
 
-/* The compiler must neither reorder stores across this nor turn a loop that
- * has it into a memcpy(). The processor keeps the order of stores by itself, or
- * is told to by the release below. */
+/* Compiler barrier: stores are not moved across it, and a loop that contains it
+ * is not turned into memcpy(). On x86 the processor keeps the order of stores
+ * by itself; elsewhere the release stores below do. */
 static inline void in_order(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
 
-/* ThreadSanitizer wants to see atomic stores, and then gets them. */
+/* ThreadSanitizer understands only atomic stores, so it gets copy_word()
+ * alone. */
 #if defined(__SANITIZE_THREAD__)
 #define WORDS_ONLY
 #elif defined(__has_feature)
@@ -31,7 +33,7 @@ static inline void in_order(void)
 #if defined(__x86_64__) && !defined(WORDS_ONLY)
 #include <emmintrin.h>
 
-/* to is aligned. */
+/* to is aligned to 16 bytes. */
 static inline void copy_16(char *to, const char *from)
 {
 	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)from);
@@ -73,7 +75,7 @@ static size_t copy_word(char *to, const char *from)
 	uint64_t word;
 
 	memcpy(&word, from, sizeof(word));
-	/* Release: whoever polls this word finds all below it. */
+	/* Release: a reader that polls this word finds all bytes below it. */
 	__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
 	return sizeof(word);
 }

@@ -10,9 +10,10 @@
 
 #define PREFIX "MPIB_"
 
-/* The proxy's settings, so that a rank that shares its environment is not told
- * about them, and what is read by name. Written here once more, for nothing
- * here may look into the proxy; unit/documented says where the two differ. */
+/* The proxy's settings, so that a rank that shares its environment is not
+ * warned about them, and variables read with getenv(). A second copy of that
+ * list, because runtime/base may not include the proxy; the test
+ * unit/documented reports where the two differ. */
 const char *const mpib_environ_names[] = {
 	"MPIB_RUN_DIR",
 	"MPIB_RUN_GROUP",
@@ -93,7 +94,7 @@ const char *const mpib_environ_names[] = {
 
 static const char *environ_nearest(const char *name)
 {
-	/* What they all begin with would make any two of them near. */
+	/* Compare without the prefix, which would make any two names near. */
 	struct mpib_suggest s = { .typed = name + strlen(PREFIX) };
 
 	for (unsigned i = 0; mpib_environ_names[i]; i++)
@@ -113,7 +114,7 @@ static bool is_known(const char *name)
 
 static bool is_proxys(const char *name)
 {
-	/* What the client library reads. */
+	/* MPIB_RUN_DIR is the one that the client library reads, too. */
 	return is_known(name) && strcmp(name, "MPIB_RUN_DIR") != 0;
 }
 
@@ -133,7 +134,7 @@ unsigned mpib_environ_proxys(char **env, char *text, size_t len)
 			continue;
 		if (n++ > listed)
 			continue;
-		/* There is always room for the end. */
+		/* Keep room for the final ", ...". */
 		if (at + 2 + strlen(name) + sizeof(cut) <= len) {
 			at += (size_t)snprintf(text + at, len - at, "%s%s",
 					       at ? ", " : "", name);

@@ -9,7 +9,7 @@
 #include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mpib_event journal[MPIB_EVENTS]; /* event seq at seq % size */
+static struct mpib_event journal[MPIB_EVENTS]; /* at seq % MPIB_EVENTS */
 static uint64_t newest;
 
 static uint64_t realtime_ns(void)
@@ -20,7 +20,7 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-/* Locked. */
+/* The caller holds the lock. */
 static void event_add(const struct mpib_event *e)
 {
 	struct mpib_event *to = &journal[++newest % MPIB_EVENTS];
@@ -69,7 +69,7 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 	*last = newest;
 	if (newest >= MPIB_EVENTS && seq <= newest - MPIB_EVENTS)
 		seq = newest - MPIB_EVENTS + 1;
-	/* A since beyond the newest, even UINT64_MAX, gives nothing. */
+	/* A since beyond newest, even UINT64_MAX, gives no events. */
 	for (; since < newest && seq <= newest && n < max; seq++)
 		out[n++] = journal[seq % MPIB_EVENTS];
 	pthread_mutex_unlock(&lock);
@@ -93,7 +93,7 @@ static void event_entry(struct mpib_serial *p, struct mpib_event *e)
 	mpib_serial_text(p, e->text, sizeof(e->text));
 }
 
-/* Kept, oldest first. */
+/* How many events the journal holds when last is the newest seq. */
 static unsigned event_kept(uint64_t last)
 {
 	return last < MPIB_EVENTS ? (unsigned)last : MPIB_EVENTS;

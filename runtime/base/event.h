@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * State changes worth telling a person, each one a line of the log and an
- * entry of a journal that keeps the last MPIB_EVENTS of them in fixed memory.
- * Never called from a hot path: it takes a lock and reads the clock.
+ * State changes that an operator should know of: each becomes a line of the log
+ * and an entry of a journal that keeps the last MPIB_EVENTS in fixed memory.
+ * Any thread, but never a hot path: it takes a lock and reads the clock.
  */
 #ifndef MPIB_BASE_EVENT_H
 #define MPIB_BASE_EVENT_H
@@ -14,17 +14,17 @@
 
 #define MPIB_EVENTS 512
 
-/* What it is about; all zero when there is nothing to name. */
+/* What an event is about; a zeroed field is not applicable. */
 struct mpib_event_about {
-	uint8_t rails; /* bit per rail, as 1 << MPIB_RAIL_SUP */
-	uint32_t client; /* its id, which is never 0 */
+	uint8_t rails; /* bit per rail: 1 << MPIB_RAIL_SUP */
+	uint32_t client; /* the client's id, 0 for none */
 	const char *peer;
-	uint64_t ns; /* how long it took */
-	uint64_t bytes; /* that it moved or saved */
+	uint64_t ns; /* duration */
+	uint64_t bytes; /* moved, or replayed by a fail-over */
 };
 
 struct mpib_event {
-	uint64_t seq; /* 1 for the first of all processes, no gaps */
+	uint64_t seq; /* from 1, no gaps, goes on across hand-overs */
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
 	char kind[24];
@@ -36,22 +36,25 @@ struct mpib_event {
 };
 
 /*
- * Any thread. kind is one of the words of mpib-protocol(7). about may be NULL. Keeps errno, so %m may follow a failed call.
+ * Log an event and add it to the journal. Any thread. kind is one of the words
+ * of mpib-protocol(7). about may be NULL. Keeps errno, so %m may follow a
+ * failed call.
  */
 void mpib_event(enum mpib_log_level level, const char *kind,
 		const struct mpib_event_about *about, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /*
- * Any thread. Copies the oldest kept events after seq since, at most max, in
- * order; how many. *last is the seq of the newest there is, 0 for none, so
- * more were lost than kept when out[0].seq > since + 1.
+ * Copy up to max events with a seq above since to out, oldest first, and return
+ * how many. *last becomes the newest seq there is, 0 for none. If out[0].seq >
+ * since + 1, the events between the two are no longer kept. Any thread.
  */
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
 
-/* The journal. Unpacked, what was told in this process comes behind it, with
- * numbers that follow; it may have been read by nobody before. */
+/* Serialize the journal for a hand-over. Unpacking puts the events of this
+ * process behind those unpacked and renumbers them, so it must be done before
+ * anybody reads the journal. */
 void mpib_events_serial(struct mpib_serial *p);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uthash, whose table grows at any insertion and which ends the process where
- * it cannot. Here it waits for memory, as mpib_xcalloc() does.
+ * uthash with an allocator that waits. A table of uthash may grow at any
+ * insertion, and uthash ends the process if it gets no memory for that; here it
+ * waits for memory, as mpib_xcalloc() does.
  */
 #ifndef MPIB_BASE_HASH_H
 #define MPIB_BASE_HASH_H

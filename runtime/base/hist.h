@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A histogram of durations in fixed memory: four buckets an octave from 256 ns
- * to 17 s, so a quantile is a quarter too high at most, in 864 bytes. One thread
- * records, any thread reads meanwhile. All accesses are relaxed: each bucket
- * only grows and stands for itself, and a reader that sees some of a moment's
- * counts sees the rest a moment later.
+ * A histogram of durations in fixed memory (864 bytes): four buckets per octave
+ * from 256 ns to 17 s, so that a quantile is too high by a quarter at most. One
+ * thread records while any thread reads. All accesses are relaxed: each bucket
+ * only grows and is read by itself, and a reader that misses some of the latest
+ * counts sees them at its next look.
  */
 #ifndef MPIB_BASE_HIST_H
 #define MPIB_BASE_HIST_H
@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define MPIB_HIST_LOW_BITS 8 /* below 2^8 ns all is one bucket */
-#define MPIB_HIST_HIGH_BITS 34 /* from 2^34 ns on, too */
+#define MPIB_HIST_LOW_BITS 8 /* one bucket for all below 2^8 ns */
+#define MPIB_HIST_HIGH_BITS 34 /* one for all from 2^34 ns on */
 #define MPIB_HIST_SUB_BITS 2
 #define MPIB_HIST_BUCKETS                                                      \
 	(((MPIB_HIST_HIGH_BITS - MPIB_HIST_LOW_BITS) << MPIB_HIST_SUB_BITS) + 2)
@@ -24,13 +24,13 @@ struct mpib_hist {
 	_Atomic uint64_t bucket[MPIB_HIST_BUCKETS];
 };
 
-/* A copy to compute with; sums of several make sense. */
+/* A copy of one histogram, or the sum of several, to compute with. */
 struct mpib_hist_counts {
 	uint64_t count, sum, max;
 	uint64_t bucket[MPIB_HIST_BUCKETS];
 };
 
-/* Wait-free. The bucket that ns falls into. */
+/* Wait-free. Index of the bucket that ns falls into. */
 static inline unsigned mpib_hist_index(uint64_t ns)
 {
 	unsigned top;
@@ -45,7 +45,8 @@ static inline unsigned mpib_hist_index(uint64_t ns)
 		((1u << MPIB_HIST_SUB_BITS) - 1));
 }
 
-/* Wait-free. The recording thread only, so no read-modify-write is needed. */
+/* Wait-free. The recording thread only: there is no second writer, so no
+ * read-modify-write is needed. */
 static inline void mpib_hist_bump(_Atomic uint64_t *n, uint64_t by)
 {
 	atomic_store_explicit(
@@ -62,15 +63,16 @@ static inline void mpib_hist_record(struct mpib_hist *h, uint64_t ns)
 		atomic_store_explicit(&h->max, ns, memory_order_relaxed);
 }
 
-/* Any thread. Add what h has to sum. */
+/* Add the counts of h to *sum. Any thread. */
 void mpib_hist_read(const struct mpib_hist *h, struct mpib_hist_counts *sum);
 void mpib_hist_add(struct mpib_hist_counts *sum,
 		   const struct mpib_hist_counts *n);
 
-/* First ns above the bucket's, UINT64_MAX for the last. */
+/* The first ns above the bucket, UINT64_MAX for the last bucket. */
 uint64_t mpib_hist_bound(unsigned bucket);
-/* The smallest bound that has at least q (0 to 1) of all below it, but no more
- * than the maximum seen; 0 when nothing was recorded. */
+/* The q-quantile (q from 0 to 1): the smallest bucket bound with at least that
+ * share of the records below it, but no more than the recorded maximum. 0 if
+ * nothing was recorded. */
 uint64_t mpib_hist_quantile(const struct mpib_hist_counts *h, double q);
 
 #endif

@@ -27,14 +27,15 @@ static void stderr_sink(enum mpib_log_level level, const char *line)
 		n = snprintf(out, sizeof(out), "mpib: %s: %s\n", names[level],
 			     line);
 
-	/* One write, so that lines of several threads do not mix. */
+	/* One write(), so that lines of several threads do not mix. */
 	if (write(STDERR_FILENO, out, (size_t)n) < 0)
 		return;
 }
 
 void mpib_log_set_level(enum mpib_log_level level)
 {
-	/* Relaxed: a line more or less around the change harms nobody. */
+	/* Relaxed: it does not matter which level applies to lines written by
+	 * other threads just now. */
 	atomic_store_explicit(&threshold, (int)level, memory_order_relaxed);
 }
 

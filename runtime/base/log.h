@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One line per state change, written where the cause is first known. Never
- * called from a hot path: counters speak there.
+ * The log: one line per state change, written where its cause is first known.
+ * Never called on a hot path; there counters tell what happens.
  */
 #ifndef MPIB_BASE_LOG_H
 #define MPIB_BASE_LOG_H
@@ -13,18 +13,18 @@ enum mpib_log_level {
 	MPIB_LOG_DEBUG,
 };
 
-/* Receives whole lines without a newline. Must be safe from any thread. */
+/* Gets whole lines without a newline, from any thread. */
 typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 
 /*
- * Lines above level are dropped. Any thread. The default is MPIB_LOG_INFO to
- * stderr, with a "<N>" syslog prefix when stderr is the journal
- * (sd-daemon(3)).
+ * Drop lines above level. Any thread. The default is MPIB_LOG_INFO, to stderr,
+ * with a "<N>" syslog prefix if stderr is the journal (sd-daemon(3)).
  */
 void mpib_log_set_level(enum mpib_log_level level);
 enum mpib_log_level mpib_log_get_level(void);
 
-/* NULL restores stderr. Call before other threads log. */
+/* Send lines to sink instead of stderr; NULL restores stderr. Called before
+ * other threads log. */
 void mpib_log_set_sink(mpib_log_sink *sink);
 
 /* Any thread. Keeps errno, so %m may follow a failed call. */

@@ -79,7 +79,8 @@ void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch)
 	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, watch->fd, NULL);
 	watch->added = false;
 
-	/* Events of it that this turn took but has not run yet. */
+	/* Forget events of this watch that epoll has returned but that this
+	 * turn has not run yet. */
 	for (int i = loop->at; i < loop->taken; i++) {
 		if (loop->batch[i].data.ptr == watch)
 			loop->batch[i].data.ptr = NULL;
@@ -93,7 +94,7 @@ static bool loop_before(const struct mpib_timer *a, const struct mpib_timer *b)
 	return a->seq < b->seq;
 }
 
-/* prev is the left sibling, or the parent of a first child. */
+/* Join two heaps. prev is the left sibling, or the parent for a first child. */
 static struct mpib_timer *loop_meld(struct mpib_timer *a, struct mpib_timer *b)
 {
 	struct mpib_timer *swap;
@@ -113,7 +114,8 @@ static struct mpib_timer *loop_meld(struct mpib_timer *a, struct mpib_timer *b)
 	return a;
 }
 
-/* Meld the siblings two by two, then all pairs from the last to the first. */
+/* The second half of removing a root from a pairing heap: meld its children two
+ * by two, then all pairs from the last to the first. */
 static struct mpib_timer *meld_siblings(struct mpib_timer *t)
 {
 	struct mpib_timer *pairs = NULL, *root = NULL;
@@ -188,7 +190,8 @@ void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns)
 	loop->clock += ns;
 }
 
-/* Milliseconds for epoll_wait(): rounded up, so that a timer is due after. */
+/* The time to sleep in milliseconds, rounded up so that a timer is due when
+ * epoll_wait() returns. */
 static int wait_ms(struct mpib_loop *loop, int64_t ns)
 {
 	uint64_t now = mpib_loop_now(loop), ms;
@@ -245,7 +248,8 @@ int mpib_loop_run(struct mpib_loop *loop)
 {
 	int rc;
 
-	/* Relaxed: the bell orders it. */
+	/* Relaxed: the exchanges in the bell order the flag with the
+	 * wake-up. */
 	while (!atomic_exchange_explicit(&loop->stop, false,
 					 memory_order_relaxed)) {
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);

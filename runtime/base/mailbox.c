@@ -18,10 +18,10 @@ void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 		       mpib_msg_fn *fn)
 {
 	msg->fn = fn;
-	/* Relaxed: only the exchange below needs to see what it replaces. */
+	/* Relaxed: the compare-exchange below checks the value again. */
 	msg->next = atomic_load_explicit(&mb->newest, memory_order_relaxed);
-	/* Release pairs with the acquire in mpib_mailbox_run(): the message is
-	 * whole before the owner finds it. */
+	/* Release pairs with the acquire in mpib_mailbox_run(): the owner finds
+	 * only whole messages. */
 	while (!atomic_compare_exchange_weak_explicit(&mb->newest, &msg->next,
 						      msg, memory_order_release,
 						      memory_order_relaxed))
@@ -30,7 +30,8 @@ void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 	mpib_bell_ring(&mb->bell);
 }
 
-/* Senders expect the oldest first. */
+/* The stack has the newest message first; senders expect the oldest to run
+ * first. */
 static struct mpib_msg *mailbox_reverse(struct mpib_msg *msg)
 {
 	struct mpib_msg *done = NULL;
@@ -57,7 +58,7 @@ int mpib_mailbox_run(struct mpib_mailbox *mb)
 	while (msg) {
 		struct mpib_msg *next = msg->next;
 
-		msg->fn(msg); /* may send or free it */
+		msg->fn(msg); /* fn may send the message again, or free it */
 		msg = next;
 		ran++;
 	}

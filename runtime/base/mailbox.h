@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages to the one thread that owns something: "run fn(msg) over there".
- * Any thread sends; the owner runs. Intrusive and unbounded, so sending never
- * fails, waits or allocates: the message is a member of what it is about.
+ * Messages to the thread that owns something, of the form "run fn(msg) on your
+ * thread". Any thread sends, only the owner runs. A message is a member of the
+ * object it is about, and the queue is unbounded, so sending never fails, waits
+ * or allocates.
  */
 #ifndef MPIB_BASE_MAILBOX_H
 #define MPIB_BASE_MAILBOX_H
@@ -14,32 +15,33 @@
 struct mpib_msg;
 typedef void mpib_msg_fn(struct mpib_msg *msg);
 
-/* Owned by the mailbox from mpib_mailbox_send() until fn runs. */
+/* Belongs to the mailbox from mpib_mailbox_send() until fn runs. */
 struct mpib_msg {
 	struct mpib_msg *next;
 	mpib_msg_fn *fn;
 };
 
-/* Senders push onto a stack, the owner takes all of it at once: no ABA. Plain
- * C11 and not ck's stack, whose inline assembly ThreadSanitizer cannot follow. */
+/* Senders push onto a stack and the owner takes the whole stack at once, so
+ * there is no ABA problem. Written in C11 atomics instead of ck's stack,
+ * because ThreadSanitizer cannot follow ck's inline assembly. */
 struct mpib_mailbox {
 	_Atomic(struct mpib_msg *) newest;
-	struct mpib_bell bell; /* its fd is readable when a message waits */
+	struct mpib_bell bell; /* its fd is readable while messages wait */
 };
 
-/* -errno. */
+/* 0 or -errno. */
 int mpib_mailbox_init(struct mpib_mailbox *mb);
 void mpib_mailbox_fini(struct mpib_mailbox *mb);
 
 /*
- * Lock-free. Any thread. Messages of one sender run in the order sent. Makes
- * one system call when the mailbox was empty.
+ * Any thread, lock-free. Messages of one sender run in the order sent. Makes
+ * one system call if the mailbox was empty.
  */
 void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 		       mpib_msg_fn *fn);
 
-/* Owner only. Runs all that waits, returns how many. No system call when
- * there is none. */
+/* Owner only. Runs all messages that wait and returns how many. No system call
+ * if there is none. */
 int mpib_mailbox_run(struct mpib_mailbox *mb);
 
 #endif

@@ -21,9 +21,10 @@ static size_t page_round(size_t size)
 }
 
 /*
- * A descriptor of the same memory that cannot be mapped for writing. Not by
- * F_SEAL_FUTURE_WRITE: that would keep out the process which takes over from
- * us, too. The mode keeps other users from opening it again through /proc.
+ * A second descriptor of the same memory that cannot be mapped for writing.
+ * F_SEAL_FUTURE_WRITE is no way to do that: it would keep out the process that
+ * takes over in a hand-over, too. Mode 0600 keeps other users from reopening
+ * the descriptor for writing through /proc.
  */
 static int memseg_reader_of(int fd)
 {
@@ -37,7 +38,7 @@ static int memseg_reader_of(int fd)
 	return reader < 0 ? -errno : reader;
 }
 
-/* fd is the segment's, or closed. */
+/* Map fd. On success fd belongs to the segment, on failure it is closed. */
 static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		       bool read_only)
 {
@@ -70,7 +71,7 @@ close_fd:
 	return rc;
 }
 
-/* size is a whole number of the pages that flags ask for. */
+/* size is a multiple of the page size that flags ask for. */
 static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 			 unsigned flags, bool read_only)
 {
@@ -102,14 +103,14 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 {
 	int rc;
 
-	/* mmap() takes the pages out of those set aside, so that no access
-	 * fails later for want of one. */
+	/* mmap() reserves all pages out of those set aside (vm.nr_hugepages),
+	 * so no later access fails for lack of one. */
 	if (size && size % HUGE_BYTES == 0 && size <= INT64_MAX &&
 	    memseg_create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, false) ==
 		    0)
 		return 0;
 	rc = mpib_memseg_create(seg, name, size, false);
-	/* Where the kernel knows no such pages, or gives none, all is well. */
+	/* A kernel that does not join pages leaves the segment usable. */
 	if (rc == 0)
 		(void)madvise(seg->addr, seg->size, MADV_HUGEPAGE);
 	return rc;
@@ -120,7 +121,8 @@ static int memseg_check(int fd, size_t size, size_t *whole)
 	struct stat st;
 	int seals;
 
-	/* Only memfds and their like know seals; all else answers EINVAL. */
+	/* Only memfds and other shared-memory files have seals; for all other
+	 * files fcntl() fails with EINVAL. */
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0)
 		return errno == EINVAL ? -EPROTO : -errno;
@@ -162,7 +164,8 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 	addr = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
-	/* A child that wrote into the parent's rings would garble them. */
+	/* A forked child that wrote into its parent's rings would garble
+	 * them. */
 	if (madvise(addr, size, MADV_DONTFORK) < 0) {
 		rc = -errno;
 		munmap(addr, size);

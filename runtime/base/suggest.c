@@ -52,7 +52,8 @@ const char *mpib_suggest_best(const struct mpib_suggest *s)
 {
 	size_t len = strlen(s->typed);
 
-	/* Half of a short word, three letters of a long one. */
+	/* Near means: half of the letters of a short word differ, or three of a
+	 * long one. */
 	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
 								 : NULL;
 }

@@ -2,18 +2,19 @@
 #ifndef MPIB_BASE_SUGGEST_H
 #define MPIB_BASE_SUGGEST_H
 
-/* Insertions, removals and replacements between a and b; large where one is
- * longer than 63 bytes. Any thread. */
+/* The number of insertions, removals and replacements that make b out of a; 63
+ * if either is longer than 63 bytes. Any thread. */
 unsigned mpib_edit_distance(const char *a, const char *b);
 
-/* A name for what somebody mistyped: feed every candidate, then ask. */
+/* Finds the name that a mistyped word was meant to be: set typed, try every
+ * candidate, then ask for the best. Any thread. */
 struct mpib_suggest {
 	const char *typed, *best;
 	unsigned distance;
 };
 
 void mpib_suggest_try(struct mpib_suggest *s, const char *candidate);
-/* NULL when nothing is near. */
+/* NULL if no candidate is near. */
 const char *mpib_suggest_best(const struct mpib_suggest *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * USDT probes of provider "mpib" (docs/tracing.md). One that nobody has armed
- * is a single nop; without <sys/sdt.h> there are none.
+ * USDT probes of provider "mpib" (docs/tracing.md). A probe that nobody has
+ * armed is a single nop; without <sys/sdt.h> there are no probes.
  */
 #ifndef MPIB_BASE_TRACE_H
 #define MPIB_BASE_TRACE_H
@@ -17,7 +17,8 @@
 #include <sys/sdt.h>
 #define MPIB_TRACE(...) STAP_PROBEV(mpib, __VA_ARGS__)
 #else
-/* Never evaluated, yet its values count as used. The name is none of them. */
+/* The arguments are never evaluated, yet count as used. The first argument, the
+ * probe's name, is not passed on. */
 #define MPIB_TRACE(...)                                                        \
 	((void)sizeof(mpib_trace_nothing(0, MPIB_TRACE_ARGS(__VA_ARGS__))))
 #define MPIB_TRACE_ARGS(name, ...) __VA_ARGS__
