@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The listening side: CONN_OPENs are matched with armed accepts, first come
- * first served; those that come early wait in the listener's backlog.
+ * The listening side of connections. Accepts of local clients are matched with
+ * CONN_OPENs from peers, first come first served; a CONN_OPEN that comes before
+ * any accept waits in the listener's backlog. Control thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static void pending_connect_drop(struct mpib_listener_entry *l,
 	free(w);
 }
 
-/* An accept is armed: give it the oldest connect. */
+/* Match the oldest waiting accept with the oldest waiting CONN_OPEN. */
 static void accept_match(struct mpib_listener_entry *l)
 {
 	struct peer_conn *c = TAILQ_FIRST(&l->accepts);
@@ -32,7 +33,7 @@ static void accept_match(struct mpib_listener_entry *l)
 	pending_connect_drop(l, w);
 }
 
-/* The shard that our end of the lane is on. */
+/* The shard that this node's end of the lane is on. */
 static unsigned accept_shard_of(const struct peer_lane *l)
 {
 	return l->ours ? l->key.from_shard : l->key.to_shard;
@@ -119,7 +120,8 @@ void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
 			return;
 		}
 	}
-	/* It was accepted: CONN_ACCEPT is on its way. */
+	/* Not in a backlog: it was accepted, and the CONN_ACCEPT is on its way
+	 * to the peer. */
 }
 
 void mpib_accept_lane_gone(struct peer_lane *lane)

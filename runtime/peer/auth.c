@@ -77,7 +77,8 @@ bool mpib_auth_given(const uint8_t *c)
 	return !sodium_is_zero(c, MPIB_AUTH_BYTES);
 }
 
-/* One key, four uses: the label keeps one from standing in for another. */
+/* The key has four uses: a proof and a seal for each end. The label keeps one
+ * from standing in for another. */
 static void auth_derive(const struct mpib_cluster_key *key,
 			const struct mpib_auth *a, const char *label,
 			uint8_t *out)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peer links of a cluster with a key. Both ends prove that they know it, each
- * over the other's fresh challenge, and then seal every message: whoever lacks
- * the key can neither greet, nor speak on, nor replay a link. Nothing is
- * hidden, only proven. BLAKE2b with a key, by libsodium; control thread.
+ * Authentication of peer links, in a cluster that has a key. Both ends prove
+ * that they know the key, each over a fresh challenge of the other end, and
+ * then seal every message. Without the key nobody can open a link, add messages
+ * to one or replay one. Messages are authenticated, not encrypted. BLAKE2b with
+ * a key, by libsodium. Control thread.
  */
 #ifndef MPIB_PEER_AUTH_H
 #define MPIB_PEER_AUTH_H
@@ -16,48 +17,50 @@
 #define MPIB_SEAL_BYTES 16u
 
 struct mpib_cluster_key {
-	bool set; /* false: every check passes, every proof is zeros */
+	bool set; /* false: every check passes, all proofs are 0 */
 	uint8_t key[MPIB_AUTH_BYTES];
 };
 
-/* Both ends' challenges: what makes this greeting unlike any other. */
+/* The challenges of both ends, which make each greeting unlike any other. */
 struct mpib_auth {
 	uint8_t caller[MPIB_AUTH_BYTES], called[MPIB_AUTH_BYTES];
 };
 
-/* One direction of a link. */
+/* The seal of one direction of a link. */
 struct mpib_seal {
 	bool on;
 	uint8_t key[MPIB_AUTH_BYTES];
-	uint64_t count; /* messages, so that none can be repeated or left out */
+	uint64_t count; /* messages so far, so that none can be repeated or left
+			   out */
 };
 
 /*
- * From a file of 16 to 4096 bytes that nobody but its owner, root or this
- * user, can read or write. -errno with a reason in why that names path.
+ * Load a key from a file of 16 to 4096 bytes that belongs to root or to this
+ * user and that nobody else can read or write. 0, or -errno with a reason in
+ * why that names path.
  */
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len);
 
-/* Random, never zeros; zeros without a key. */
+/* Make a challenge: random and never all zeros, or all zeros without a key. */
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
-/* As a greeting tells whether its sender has a key. */
+/* Whether the sender of a greeting has a key, by its challenge. */
 bool mpib_auth_given(const uint8_t *c);
-/* What the called, or the calling, end shows the other. */
+/* Make, and check, the proof of the called (called true) or the calling end. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);
 bool mpib_auth_check(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called,
 		     const uint8_t *proof);
 
-/* For what the called, or the calling, end sends from now on. Off without a
- * key. */
+/* Begin the direction in which the called (called true) or the calling end
+ * sends. Seals are off without a key. */
 void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 		    const struct mpib_auth *a, bool called);
-/* The seal of the next message of this direction. */
+/* Write the seal of the next message of this direction. */
 void mpib_seal_make(struct mpib_seal *s, const uint8_t *msg, size_t len,
 		    uint8_t *seal);
-/* False: it is not the next message of who has the key. */
+/* False: msg is not the next message of an end that has the key. */
 bool mpib_seal_check(struct mpib_seal *s, const uint8_t *msg, size_t len,
 		     const uint8_t *seal);
 

@@ -198,7 +198,7 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	client->leaving = true;
 	client->done = done;
 	client->arg = arg;
-	client->conns++; /* until we are through here */
+	client->conns++; /* no done() yet */
 	HASH_ITER(hh, broker->listeners, l, next)
 	{
 		if (l->client == client)
@@ -238,7 +238,8 @@ static void tell_lane_broken(const struct peer_lane *l, const char *why)
 		   "peer %s: lane is broken: %s", l->peer->label, why);
 }
 
-/* Where it is up. A rail that fails asks for all of them at once. */
+/* The broker's entry of an engine's lane, if it is up. By a hash, since a rail
+ * that fails asks for all lanes at once. */
 static struct peer_lane *broker_lane_of(struct mpib_broker *b,
 					struct mpib_lane *lane)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling side of a link; hello.c is the called side.
+ * The calling side of a peer link; hello.c is the called side. Control thread.
  *
- * A link is up for the caller with the WELCOME, for the called with the READY
- * that follows; only then does it replace another, so a greeting that was given
- * up meanwhile, and is read late, replaces nothing.
- * When two nodes greet each other at once, the caller with the lower node id
- * stays: it refuses the other, which drops its own call for the lower's.
+ * The caller regards a link as up once it has the WELCOME, the called end once
+ * it has the READY that follows. Only then does the new link replace an older
+ * one, so a stale greeting, given up by its caller and read late, replaces
+ * nothing.
+ *
+ * When two nodes call each other at once, the call of the node with the lower
+ * node id wins: that node refuses the other's call, and the other node drops
+ * its own call when it welcomes the winner's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +36,7 @@ static void on_called(void *ctx, struct mpib_link *link)
 	mpib_link_send(link, &hello);
 }
 
-/* It is called again soon, and says the same. */
+/* The peer is called again soon and will say the same: warn once. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
 	if (strncmp(p->last_error, why, sizeof(p->last_error) - 1))
@@ -58,7 +61,7 @@ static void send_ready(struct mpib_peer *p, struct mpib_link *link,
 	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
 }
 
-/* The session that both ends still have, or a new one. */
+/* Resume the session if both ends still have it, else begin a new one. */
 static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct mpib_broker *b = p->broker;
@@ -70,7 +73,8 @@ static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	mpib_peer_forget(p, m->node.boot == p->node.boot
 				    ? "it knows nothing of them any more"
 				    : "its proxy was restarted");
-	/* Unlike any other of this proxy and, by its boot, of any. */
+	/* A number unlike that of any other session of this proxy and, because
+	 * of boot, of any other proxy. */
 	if (m->version >= MPIB_PEER_VERSION_RESUME)
 		mpib_resume_begin(&p->resume,
 				  (b->self.boot + ++b->sessions) | 1ull << 63);
@@ -83,7 +87,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 
 	if (m->type == MPIB_PEER_REFUSED) {
 		if (m->error == -EALREADY)
-			mpib_peer_cut(p, m->why); /* its own call comes */
+			mpib_peer_cut(p, m->why); /* the peer calls */
 		else
 			no_use(p, m->why);
 		return;
@@ -130,7 +134,8 @@ static void call_on_retry(void *arg)
 	mpib_peer_want(arg);
 }
 
-/* Somebody waits for a link to it. */
+/* Whether connections, or lanes that outlive a broken link, wait for a link to
+ * the peer. */
 static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
@@ -143,8 +148,9 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns)
 			       p);
 }
 
-/* Calls wait a little after a failure, so as not to knock without end. Where
- * nobody listens any more nobody lives. */
+/* Call again, but only after a pause, so as not to knock without end. If the
+ * peer refuses the connection while its lanes wait, its proxy is gone, and so
+ * are they. */
 void mpib_call_failed(struct mpib_peer *p, int error)
 {
 	if (p->away.armed && error == -ECONNREFUSED)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fixed little-endian fields in and out of a byte buffer. Neither ever goes
- * past the end: one that would fails for good, and a reader gives zeros.
+ * Writes and reads fixed little-endian fields in a byte buffer. Neither side
+ * goes past the end of the buffer: a field that does not fit sets failed for
+ * good, and a decoder gives zeros from then on.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H

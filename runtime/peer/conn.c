@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection from the client's request to READY, seen from one of its ends;
- * conn_end.c is the rest of its life.
+ * One end of a connection, from the client's request to READY; conn_end.c has
+ * the rest of its life. Control thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -121,7 +121,7 @@ void peer_conn_linked(struct peer_conn *c)
 {
 	int rc;
 
-	c->state = PEER_CONN_NEW; /* on no list, should it fail here */
+	c->state = PEER_CONN_NEW; /* on no list, in case it fails below */
 	if (c->handle.node != c->peer->node.boot) {
 		peer_conn_fail(c, -ECONNREFUSED,
 			       "peer %s: its proxy was restarted since it "
@@ -190,8 +190,8 @@ void peer_conn_laned(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
-/* Both ends register, as the agent would see them connect; only the sending end
- * splits by the hint. */
+/* Register the connection with the agent. Both ends do, since the agent expects
+ * to see both; only the sending end splits by the hint. */
 void peer_conn_want_hint(struct peer_conn *c)
 {
 	const struct mpib_agent_route route = {
@@ -204,7 +204,7 @@ void peer_conn_want_hint(struct peer_conn *c)
 	c->hint = mpib_agent_add(c->broker->agent, c->conn, &route);
 }
 
-/* A CONN_OPEN was matched with this accept. */
+/* CONN_OPEN w was matched with accept c. */
 void mpib_accept_begin(struct peer_conn *c,
 		       const struct mpib_pending_connect *w)
 {
@@ -242,7 +242,7 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	c->known = true;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
-		peer_conn_step(c); /* over meanwhile: tell them */
+		peer_conn_step(c); /* closed meanwhile: tell the peer */
 		return;
 	}
 	mpib_timer_disarm(c->broker->loop, &c->timer);
@@ -256,7 +256,7 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
 	c->offered = false;
-	c->quiet = true; /* it never began to write */
+	c->quiet = true; /* the peer never began to write */
 	if (c->state == PEER_CONN_OVER)
 		peer_conn_step(c);
 	else if (c->recalled && m->error == -ECANCELED)
@@ -294,7 +294,8 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	}
 	HASH_FIND(hh, p->broker->conns, &m->to, sizeof(m->to), c);
-	/* What is unknown went with its lane, and they are told of that. */
+	/* An unknown connection went away with its lane, and the peer is told
+	 * of that. */
 	if (!c || c->peer != p)
 		return true;
 	if (m->type == MPIB_PEER_CONN_ACCEPT && c->offered && m->from != 0)

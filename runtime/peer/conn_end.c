@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a connection ends. Whatever ends it, an end first stops its own connection,
- * then says CONN_CLOSE and waits for the peer's CONN_CLOSED, or for the peer's
- * own CONN_CLOSE, or for its lane to be killed; then nothing can write to its
- * memory and the connection is destroyed. That does not wait for the client, which
- * may be waiting for this very connection to let go of a region; the index stays
- * FAILED until the client closes it.
+ * How a connection ends. Control thread. Whatever the reason, this end first
+ * stops its engine connection, then sends CONN_CLOSE and waits for the peer's
+ * CONN_CLOSED, or for the peer's own CONN_CLOSE, or for the lane to be killed.
+ * After any of these nobody writes to this end's memory and the engine
+ * connection is destroyed. That does not wait for the client, which may itself
+ * be waiting for this connection to release a region; the index stays FAILED
+ * until the client closes it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -77,7 +78,7 @@ static void conn_end_on_stopped(void *arg, int status)
 	peer_conn_step(c);
 }
 
-/* Writes that nobody stops can only be stopped with the lane. */
+/* The peer did not stop its writes; only killing the lane can. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -98,7 +99,7 @@ static void conn_end_stop(struct peer_conn *c)
 	mpib_agent_del(c->hint);
 	c->hint = NULL;
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
-	/* They answer whether they had begun to write. */
+	/* The peer's answer tells whether it had begun to write. */
 	if (c->offered && !c->recalled)
 		conn_end_tell(c, MPIB_PEER_CONN_CANCEL, c->id);
 	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
@@ -107,7 +108,8 @@ static void conn_end_stop(struct peer_conn *c)
 static void conn_end_part(struct peer_conn *c)
 {
 	if (c->asked && !c->quiet) {
-		/* It stopped before it asked, and learns that we have too. */
+		/* The peer stopped before it sent CONN_CLOSE, and now learns
+		 * that this end has stopped, too. */
 		c->quiet = true;
 		conn_end_tell(c, MPIB_PEER_CONN_CLOSED, c->their_id);
 	}

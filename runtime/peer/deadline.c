@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that are older than requests may be. They are looked for now and
- * then, by the snapshot that tells what hangs: the hot path keeps nothing for
- * it. The connection of one fails at both ends, with what there is to say of
- * that request.
+ * Fails requests that are older than client.request_timeout. Control thread. A
+ * timer looks for such requests now and then, by the snapshot that also tells
+ * what hangs, so that the hot path keeps no deadlines. The connection of a late
+ * request fails at both ends, with a text about that request.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/event.h"
 #include "peer/internal.h"
 
-/* How much later than asked a request may be found. */
+/* How long after its deadline a late request may be found. */
 static uint64_t pause_ns(const struct mpib_broker *b)
 {
 	uint64_t ns = b->request_ns / 4;
@@ -20,8 +20,9 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 	return ns < MPIB_SEC ? ns : MPIB_SEC;
 }
 
-/* Whose request it is. Where that connection is over, and another has taken its
- * place, the other one is younger than the request. */
+/* The connection of a request, from its client and index. If that connection is
+ * over and a new one has its index, the new one is younger than the request:
+ * return NULL. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,
 					  uint64_t age)
@@ -109,7 +110,7 @@ static void on_old(void *arg, struct mpib_snapshot *snap)
 		const struct mpib_snap_conn *f = &snap->conn[q->conn];
 		struct peer_conn *c;
 
-		/* It may have been set to more, or to none, meanwhile. */
+		/* The limit may have been raised or removed meanwhile. */
 		if (!b->request_ns || q->age_ns < b->request_ns)
 			break;
 		c = deadline_conn_of(b, f, q->age_ns);
@@ -126,7 +127,7 @@ static void on_sweep(void *arg)
 	b->sweeping = mpib_engine_snapshot_requests(b->engine, b->request_ns,
 						    on_old, b) == 0;
 	if (!b->sweeping)
-		deadline_arm(b); /* memory is short: later */
+		deadline_arm(b); /* no memory: try later */
 }
 
 void mpib_broker_patience(struct mpib_broker *b, unsigned request_s,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that wait, in the order they came. All that a peer may have waiting in
- * our memory is in one of these: nothing else counts it. Control thread only.
+ * A queue of bytes, in the order they came. All data that a peer can make wait
+ * in this proxy's memory is in such a queue, and nothing else counts it.
+ * Control thread only.
  */
 #ifndef MPIB_PEER_FIFO_H
 #define MPIB_PEER_FIFO_H
@@ -11,10 +12,10 @@
 
 #include "base/serial.h"
 
-/* All zero: empty. */
+/* A zeroed queue is empty. */
 struct mpib_fifo {
 	uint8_t *buf;
-	size_t at, len, cap; /* from at up to len waits */
+	size_t at, len, cap; /* bytes at..len-1 wait */
 };
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -22,20 +23,20 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 	return f->len - f->at;
 }
 
-/* The oldest byte; valid until something is added. */
+/* The oldest byte; valid until bytes are added or taken. */
 static inline const uint8_t *mpib_fifo_head(const struct mpib_fifo *f)
 {
 	return f->buf + f->at;
 }
 
-/* Room for n more, which wait from now on and which the caller fills in. NULL:
- * no memory. */
+/* Append n bytes, which the caller fills in, and return where. NULL: no
+ * memory. */
 uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);
-/* The oldest n, of those that wait, are through. */
+/* Remove the oldest n of the bytes that wait. */
 void mpib_fifo_take(struct mpib_fifo *f, size_t n);
-/* What waits, at most max bytes. Unpacked into an empty one. */
+/* Serialize the bytes that wait, at most max. Unpacks into an empty queue. */
 void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max);
-/* Empty, with no memory of its own. */
+/* Free the queue's memory; the queue is empty then. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The called side of links: whoever connects is a pending_peer until its HELLO,
- * and once welcomed a candidate until its READY. Both have little time.
+ * The called side of peer links; call.c is the calling side. A caller is a
+ * pending_peer until its HELLO came, and from the WELCOME to its READY the
+ * candidate of its peer. Both have to happen within PATIENCE_NS. Control
+ * thread.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,21 +20,22 @@
 #define PATIENCE_NS (5 * MPIB_SEC)
 #define PAUSE_NS (100 * MPIB_MSEC)
 #define PENDING_PEERS_MAX 256
-#define REFUSED_NS (60 * MPIB_SEC) /* between two words of the same */
+#define REFUSED_NS (60 * MPIB_SEC) /* between log lines of the same reason */
 
 struct mpib_pending_peer {
 	struct mpib_broker *broker;
 	struct mpib_link *link;
-	struct mpib_peer *peer; /* whose candidate it is, NULL: unknown yet */
+	struct mpib_peer *peer; /* whose candidate it is; NULL before the
+				   HELLO */
 	uint16_t version;
-	struct mpib_node_id node; /* as it says */
-	uint64_t offered; /* session that the WELCOME named */
+	struct mpib_node_id node; /* as the caller's HELLO says */
+	uint64_t offered; /* the session that the WELCOME named */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_pending_peer) entry;
 };
 
-/* Not its link. */
+/* Frees all but the link. */
 static void pending_peer_free(struct mpib_pending_peer *s)
 {
 	struct mpib_broker *b = s->broker;
@@ -54,7 +57,8 @@ static void hello_drop(struct mpib_pending_peer *s)
 	pending_peer_free(s);
 }
 
-/* Who is refused calls again and again. */
+/* A caller that is refused calls again and again: log the same reason only once
+ * in REFUSED_NS. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;
@@ -102,7 +106,8 @@ static void peer_hello_welcome(struct mpib_pending_peer *s, struct mpib_peer *p)
 		m.session = s->offered = p->resume.id;
 	if (p->candidate)
 		hello_drop(p->candidate);
-	/* Our own call, if any, loses; a link that is up stays for now. */
+	/* This node's own call to the peer, if any, loses; a link that is up
+	 * stays until READY. */
 	s->peer = p;
 	p->candidate = s;
 	if (p->state == MPIB_PEER_CALLING)
@@ -114,7 +119,8 @@ static void peer_hello_welcome(struct mpib_pending_peer *s, struct mpib_peer *p)
 	mpib_seal_init(&s->link->tx_seal, key, &s->auth, true);
 }
 
-/* Who has a key and who has none cannot talk: tell which it is. */
+/* A proxy with a key and one without cannot talk: tell the caller which end
+ * lacks the key. */
 static bool same_trust(struct mpib_pending_peer *s,
 		       const struct mpib_peer_msg *m)
 {
@@ -147,7 +153,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 			b->newest);
 		return;
 	}
-	/* Who can call from an address may speak for it, and nobody else. */
+	/* Only a caller that connects from an address may speak for the node of
+	 * that address. */
 	if (m->node.addr != s->link->addr || m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
 			     "it calls from %s and is not of that address",
@@ -165,7 +172,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 		hello_refuse(s, -ENOSPC, "too many peers");
 		return;
 	}
-	/* Ours has greeted them, or is about to: they have seen it, or will. */
+	/* This node's own call has reached the peer, or is about to, and
+	 * wins. */
 	if (!self && p->state == MPIB_PEER_CALLING && !p->link->connecting &&
 	    mpib_peer_we_are_lower(p)) {
 		hello_refuse(s, -EALREADY, "both called at the same time");
@@ -178,10 +186,10 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 }
 
 /*
- * The session that goes on, or a new one. The caller has a link to us no more,
- * or it would not have called: what is left of the old one is ours to take
- * down, before what came over it is counted. False: the caller goes on with
- * what is over here.
+ * Resume session (again) or begin it. The caller has no working link to this
+ * node any more, or it would not have called; so the rest of the old link is
+ * cut here, before the messages that came over it are counted. False: the
+ * caller wants to resume a session that is over here.
  */
 static bool take_session(struct mpib_peer *p, bool again,
 			 const struct mpib_node_id *node, uint64_t session)
@@ -219,10 +227,11 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	p->candidate = NULL;
 	pending_peer_free(s);
 	if (!take_session(p, again, &node, m->session)) {
-		mpib_link_close(link); /* it calls once more, and is told */
+		mpib_link_close(link); /* the caller will call again */
 		return;
 	}
-	/* What is said from here on waits its turn behind what it lacks. */
+	/* Messages sent from here on are queued behind those that the peer
+	 * lacks. */
 	p->resuming = p->resume.id != 0;
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);
@@ -280,8 +289,8 @@ static void hello_on_accept(void *arg, uint32_t events)
 
 	(void)events;
 	fd = accept4(b->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	/* Unless it went meanwhile a caller still waits, and is told of in each
-	 * turn. */
+	/* On any other error the caller still waits and would wake the loop in
+	 * each turn, so pause accepting. */
 	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
 	    errno != EINTR) {
 		mpib_err("peer link: a caller waits: accept: %m (raise "
@@ -292,7 +301,7 @@ static void hello_on_accept(void *arg, uint32_t events)
 	}
 	if (fd < 0)
 		return;
-	/* Whoever fills the waiting room pushes its oldest out. */
+	/* When there are too many pending peers the oldest is dropped. */
 	if (b->pending_peer_count >= PENDING_PEERS_MAX)
 		hello_drop(TAILQ_FIRST(&b->pending_peers));
 	s = calloc(1, sizeof(*s));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connects that wait while the broker is handed over. What one has on its way is
- * taken back, for it names memory of this process; then it is no more than what
- * the client asked for, and is begun again by whoever goes on. One that is
- * accepted before the peer hears of it is a connection like any.
+ * Connects that wait while the broker is handed over. Control thread. A
+ * CONN_OPEN on its way is taken back, since it names memory of this process;
+ * then only the client's request is left, and the process that takes over (or
+ * this one, if the hand-over fails) begins it again. A connect that is accepted
+ * before the peer sees the CONN_CANCEL becomes an ordinary connection.
  */
 #include <errno.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What messages say of lanes: their QPs, and what becomes of a rail.
+ * Encoding and decoding of lanes in messages: the QPs of a lane (LANE_OPEN,
+ * LANE_ACCEPT) and the state of a rail (LANE_RAIL).
  */
 #include <mpib/wire.h>
 
@@ -91,7 +92,7 @@ void mpib_get_lane(struct mpib_decoder *r, struct mpib_peer_msg *msg)
 		r->failed = true;
 }
 
-/* Of seen only what slots asks for. */
+/* Bytes of seen that the slots need. */
 static unsigned seen_bytes(const struct mpib_recv_bitmap *a)
 {
 	return (a->slots * MPIB_RAILS + 7u) / 8;

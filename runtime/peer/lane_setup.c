@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How lanes come up. When both ends open the same shared lane at once, the
- * lower node id's opening counts: the lower ignores the other's, the higher
- * gives its own up.
+ * How lanes come up. Control thread. When both ends open the same shared lane
+ * at once, the opening of the lower node id counts: the lower node ignores the
+ * other's LANE_OPEN, the higher gives up its own lane.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* A lane that is short of a rail, with a peer that does not know of such. */
+/* The lane lacks a rail, and the peer is too old for such lanes. */
 static bool too_old(const struct peer_lane *l)
 {
 	return mpib_lane_is_short(l->lane) &&
@@ -89,7 +89,7 @@ static uint32_t ipv4_of_sup(const struct mpib_lane_info *info)
 	return ip;
 }
 
-/* For the agent: which way SUP goes. */
+/* Note the lane's SUP addresses, for the agent. */
 static void note_route(struct peer_lane *l, const struct mpib_lane_info *theirs)
 {
 	struct mpib_lane_info ours;
@@ -111,7 +111,7 @@ static void came_up(struct peer_lane *l)
 	}
 }
 
-/* Both ends opened it; ours is given up for theirs, connections move over. */
+/* Both ends opened it: give up mine, move its connections to theirs. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -139,8 +139,8 @@ static bool somebody_listens(const struct mpib_broker *b, uint32_t uid,
 	return false;
 }
 
-/* Whether a lane as asked for may be made at all; mine is our own that it takes
- * the place of, or NULL. */
+/* Whether the lane that LANE_OPEN asks for may be made. mine is this node's own
+ * opening that it would replace, or NULL. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
@@ -153,11 +153,12 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 m->key.to_shard);
 		return -EINVAL;
 	}
-	/* Somebody here wants it: whom theirs is to, if to anybody, is looked
-	 * at when they connect over it. */
+	/* A client here wants this lane, too. Whether the peer's connections
+	 * may use it is checked at their CONN_OPEN. */
 	if (mine)
 		return 0;
-	/* Else a peer could have us make what no client here wants. */
+	/* Else a peer could make this proxy build lanes that no client here
+	 * wants. */
 	if (!somebody_listens(b, m->key.uid, m->key.to_shard)) {
 		snprintf(why, why_len, "nobody of uid %u listens there",
 			 m->key.uid);
@@ -173,8 +174,8 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 0;
 }
 
-/* Isolation is each end's own finding, and holds only if both find the same. How
- * a lane is spread is what each end is configured to. */
+/* The ends disagree about the path, which each derives from its own islands, or
+ * about the spread, which each has from its own configuration: say how. */
 static void say_views(const struct mpib_peer *p,
 		      const struct mpib_lane_info *theirs, char *why,
 		      size_t why_len)
@@ -290,17 +291,17 @@ static bool setup_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (m->from == 0 || is_private != (m->key.serial != 0) ||
 	    m->key.from_shard >= MPIB_SHARDS_MAX)
 		return false;
-	/* They know of the one we have. */
+	/* The peer knows of the lane that is up already. */
 	if (mine && mine->state == PEER_LANE_UP)
 		return false;
-	/* The other end will drop its own on receiving ours. */
+	/* The peer drops its own lane when it gets mine. */
 	if (mine && mpib_peer_we_are_lower(p))
 		return true;
 	l = accept_lane(p, m, mine, &error, why, sizeof(why));
 	if (!l) {
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		mpib_warn("peer %s: lane refused: %s", p->label, why);
-		/* They ignored ours for the sake of this one. */
+		/* The peer ignored mine in favour of the one just refused. */
 		if (mine)
 			peer_lane_kill(mine, error, why);
 		return true;
@@ -322,7 +323,7 @@ static bool setup_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	int rc;
 
 	if (!l || l->state == PEER_LANE_DEAD)
-		return true; /* given up meanwhile; they are told */
+		return true; /* given up meanwhile; the peer is told */
 	if (!l->ours || l->state != PEER_LANE_ASKED || m->from == 0)
 		return false;
 	l->their_id = m->from;
@@ -345,7 +346,7 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	if (!l->ours || l->state != PEER_LANE_ASKED)
 		return false;
-	l->muted = true; /* they keep nothing of it */
+	l->muted = true; /* the peer kept nothing of the lane */
 	peer_lane_kill(l, m->error, m->why);
 	return true;
 }
@@ -355,7 +356,7 @@ static bool setup_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	struct peer_lane *l = m->to ? peer_lane_find(p, m->to) : NULL;
 
 	if (!m->to) {
-		/* Its opener has not seen our answer. */
+		/* The opener had not seen the LANE_ACCEPT. */
 		TAILQ_FOREACH(l, &p->lanes, entry)
 		{
 			if (!l->ours && l->their_id == m->from &&
@@ -377,7 +378,7 @@ static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
 	if (!l || l->state >= PEER_LANE_DYING)
-		return true; /* they are told */
+		return true; /* the peer is told */
 	return l->state == PEER_LANE_UP && mpib_lane_receive(l->lane, &m->rail);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which lanes lead to which peers, and how they end. Once one end kills a lane
- * it says so and speaks of nothing on it any more, since the other end then
- * kills its own; each end gives up memory when its own kill is done.
+ * The table of lanes to peers, and how lanes end. Control thread. The first end
+ * that kills a lane sends LANE_CLOSE and from then on nothing else about it,
+ * since the other end then kills its side, too. Each end releases memory when
+ * its own kill is done.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 static bool same_key(const struct peer_lane *l, const struct mpib_lane_key *k,
 		     bool ours)
 {
-	/* Shards swap places when the other end opened it. */
+	/* from and to swap places when the other end opened the lane. */
 	uint16_t mine = ours ? k->from_shard : k->to_shard;
 	uint16_t theirs = ours ? k->to_shard : k->from_shard;
 	uint16_t l_mine = l->ours ? l->key.from_shard : l->key.to_shard;
@@ -98,7 +99,7 @@ static void lane_table_on_destroyed(void *arg, int status)
 	free_entry(arg);
 }
 
-/* Once dead and without uses. */
+/* Called once the lane is DEAD and has no uses. */
 static void lane_table_destroy(struct peer_lane *l)
 {
 	struct mpib_lane *lane = l->lane;
@@ -137,7 +138,7 @@ static void on_killed(void *arg, int status)
 
 	(void)status;
 	l->state = PEER_LANE_DEAD;
-	l->uses++; /* so that the last connection does not free it here */
+	l->uses++; /* the lane must outlive its last connection here */
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
 		c->quiet = true;
@@ -154,7 +155,7 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why)
 
 	if (l->state >= PEER_LANE_DYING)
 		return;
-	/* why may belong to what ends here. */
+	/* why may lie in an object that is freed below. */
 	snprintf(text, sizeof(text), "%s", why);
 	l->state = connected ? PEER_LANE_DYING : PEER_LANE_DEAD;
 	if (connected)
@@ -195,7 +196,7 @@ void peer_lane_put(struct peer_lane *l)
 		return;
 	if (l->state == PEER_LANE_DEAD)
 		lane_table_destroy(l);
-	else if (l->key.serial) /* it lives as long as its connection */
+	else if (l->key.serial) /* private: closed with its connection */
 		peer_lane_kill(l, -ECANCELED, "its connection was closed");
 }
 

@@ -12,10 +12,11 @@
 
 #include "base/serial.h"
 
-/* Patience is counted in ticks, not time: when it was this process that stood
- * still, the peer's bytes wait. */
+/* Silence is counted in ticks, not in time: if this process itself stood still,
+ * the peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
-/* So that the other end need not keep many. */
+/* Tell the peer what arrived every so many messages, so that it need not keep
+ * many. */
 #define TELL_EVERY 64
 
 static void free_link(struct mpib_link *l)
@@ -40,7 +41,7 @@ static void link_fail(struct mpib_link *l, const char *why)
 
 void mpib_link_close(struct mpib_link *link)
 {
-	/* What is queued, a REFUSED say, should still arrive. */
+	/* What is queued, such as a REFUSED, should still arrive. */
 	if (!link->connecting)
 		mpib_outbox_send(&link->out, link->fd);
 	free_link(link);
@@ -77,8 +78,8 @@ void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
 {
 	if (link->out.overflow)
 		return;
-	/* Our caller is not ready for down(): the hang-up brings the loop to
-	 * it. */
+	/* The caller does not expect down() now: shut down the socket, so that
+	 * the loop finds a hang-up and calls down(). */
 	if (!mpib_outbox_put(&link->out, &link->tx_seal, frame, n))
 		shutdown(link->fd, SHUT_RDWR);
 	if (!link->connecting)
@@ -92,7 +93,7 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	mpib_link_send_frame(link, frame, mpib_peer_encode(m, frame));
 }
 
-/* PING or PONG. */
+/* Send a PING or PONG. */
 static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type };
@@ -109,7 +110,7 @@ void mpib_link_tell_seen(struct mpib_link *link)
 	link_say(link, MPIB_PEER_PONG);
 }
 
-/* One frame without its length; NULL or why the link cannot go on. */
+/* Decode one frame without its length. NULL, or why the link cannot go on. */
 static const char *link_decode(struct mpib_link *l, const uint8_t *body,
 			       size_t len, struct mpib_peer_msg *m)
 {
@@ -163,7 +164,7 @@ static bool take_frames(struct mpib_link *l)
 			return false;
 		}
 		at += 4 + len;
-		/* The handler may close us. */
+		/* The handler may free the link. */
 		l->gone = &gone;
 		take_message(l, &m);
 		if (gone)
@@ -288,7 +289,7 @@ static void link_seal(struct mpib_serial *p, struct mpib_seal *s)
 	mpib_serial_u64(p, &s->count);
 }
 
-/* What is half read. */
+/* Bytes of a message that has not arrived whole. */
 static void link_input(struct mpib_serial *p, struct mpib_link *l)
 {
 	uint32_t n = (uint32_t)l->in_len;
@@ -333,7 +334,7 @@ void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
 
 int mpib_link_listen(struct mpib_link *link, bool on)
 {
-	/* What waits to be sent is looked after when it listens. */
+	/* Watch for room to send only while listening. */
 	link->writing = on && !mpib_outbox_empty(&link->out);
 	return mpib_loop_mod(link->loop, &link->watch,
 			     on ? EPOLLIN | (link->writing ? EPOLLOUT : 0u)

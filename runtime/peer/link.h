@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One TCP connection between two proxies, as a stream of messages. Control
- * thread only; nothing blocks. It asks each second whether the other end still
- * lives, and answers when asked; messages of that kind go no further.
+ * A peer link: one TCP connection between two proxies, as a stream of messages.
+ * Control thread only; nothing blocks. The link sends a PING each second to see
+ * that the other end still lives, and answers the other end's; PING and PONG
+ * are not passed to message().
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -14,15 +15,16 @@
 struct mpib_link;
 
 struct mpib_link_events {
-	/* The connection stands (a connecting link only). */
+	/* The TCP connection stands. Only for a link from
+	 * mpib_link_connect(). */
 	void (*up)(void *ctx, struct mpib_link *link);
-	/* May close the link. */
+	/* A message came. May close the link. */
 	void (*message)(void *ctx, struct mpib_link *link,
 			const struct mpib_peer_msg *m);
-	/* The other end has so many messages of the session; may close the
-	 * link. Only where seen is set. */
+	/* The other end has received so many messages of the session. Only on
+	 * links with seen set. May close the link. */
 	void (*acked)(void *ctx, struct mpib_link *link, uint64_t seen);
-	/* It is over; the link is freed when this returns. */
+	/* The link is over; it is freed when this returns. */
 	void (*down)(void *ctx, struct mpib_link *link, const char *why);
 };
 
@@ -30,21 +32,22 @@ struct mpib_link {
 	struct mpib_loop *loop;
 	struct mpib_io watch;
 	struct mpib_timer tick;
-	unsigned silent; /* seconds without a byte */
-	unsigned patience; /* how many make it dead */
+	unsigned silent; /* seconds without a byte received */
+	unsigned patience; /* silent seconds that make it dead */
 	int fd;
-	/* Of a connect, -errno; 0 once it stands; -EPROTO: what came, unharmed,
-	 * is no message, nor would it be when it comes again. */
+	/* -errno of a failed connect, 0 once connected. -EPROTO: bytes that
+	 * arrived intact are no message, and would be none if sent again. */
 	int error;
 	bool connecting, closing, writing;
-	bool *gone; /* set when freed under a handler */
+	bool *gone; /* set when a handler frees the link */
 	const struct mpib_link_events *events;
 	void *ctx;
 	uint32_t addr; /* of the other end, network order */
 	char label[32]; /* "address:port" of the other end */
 	uint64_t tx_bytes, rx_bytes;
-	/* Messages of the session that came, counted here; NULL: there is none.
-	 * Of these, as many as the other end was told of. */
+	/* How many messages of the session have arrived: counted here, kept in
+	 * the session; NULL: there is no session. told is how many of them the
+	 * other end was told of. */
 	uint64_t *seen, told;
 	struct mpib_seal tx_seal, rx_seal; /* set after the greeting */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
@@ -52,34 +55,36 @@ struct mpib_link {
 	struct mpib_outbox out;
 };
 
-/* From addr (NULL: any) to a peer; -errno. */
+/* Connect from the local address from (0: any) to a peer. 0 or -errno. */
 int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
 		      uint16_t port, const struct mpib_link_events *events,
 		      void *ctx, struct mpib_link **link);
-/* Of an accepted socket, which becomes the link's. */
+/* Make a link of an accepted socket, which becomes the link's. 0 or -errno. */
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
-/* One that is connected goes on in another process, which sets its events:
- * packed, the link is still ours. NULL on failure. */
+/* Serialize a connected link for a hand-over. Packing leaves the link in use
+ * here. Unpacking makes a link in *link (NULL on failure) that does not read
+ * yet; the caller sets its events. */
 void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
 			 struct mpib_link **link);
-/* Whether it takes what comes. */
+/* Start or stop reading from the link. */
 int mpib_link_listen(struct mpib_link *link, bool on);
-/* How long the other end may be silent before the link is dead; MPIB_SILENCE_S
- * unless it is told. */
+/* Seconds that the other end may be silent before the link is dead;
+ * MPIB_SILENCE_S if not set. */
 #define MPIB_SILENCE_S 5
 void mpib_link_set_patience(struct mpib_link *link, unsigned seconds);
-/* Never fails: a peer that does not read until 1 MiB waits is cut off, and
- * down() is called from the loop. */
+/* Send a message. Never fails: a peer that does not read until more than 1 MiB
+ * waits is cut off, and the loop calls down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
-/* The same with a message that mpib_peer_encode() made. */
+/* Likewise, with a frame that mpib_peer_encode() made. */
 void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
 			  size_t n);
-/* Tell how many messages of the session came; it is done once a second, and
- * once in a while when many come. */
+/* Tell the other end at once how many messages of the session have arrived.
+ * Also done once a second, and every TELL_EVERY messages. */
 void mpib_link_tell_seen(struct mpib_link *link);
-/* Without down(); what was sent before still leaves, if the kernel takes it. */
+/* Close the link without calling down(). What was sent before still leaves, as
+ * far as the kernel takes it at once. */
 void mpib_link_close(struct mpib_link *link);
 
 #endif

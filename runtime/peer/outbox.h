@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits to be sent to a peer: whole frames go in, and bytes leave as the
- * kernel takes them. It grows up to a limit, so that a peer that does not read
- * cannot fill our memory. Control thread only.
+ * The bytes that wait to be sent on one peer link: whole frames go in, and
+ * bytes leave as the kernel takes them. The queue has a limit, so that a peer
+ * that does not read cannot fill this proxy's memory. Control thread only.
  */
 #ifndef MPIB_PEER_OUTBOX_H
 #define MPIB_PEER_OUTBOX_H
@@ -16,14 +16,14 @@
 #include "peer/fifo.h"
 #include "peer/resume.h"
 
-/* All that a session keeps, so that a link that is made again can be given that
- * at once, and the words that belong to no session beside it. */
+/* Room for all that a session keeps, so that a new link can take that at once,
+ * and for messages that belong to no session. */
 #define MPIB_OUTBOX_MAX (MPIB_KEEP_MAX + (64u << 10))
 
-/* All zero: empty. */
+/* A zeroed outbox is empty. */
 struct mpib_outbox {
 	struct mpib_fifo bytes;
-	const char *overflow; /* why it takes no more, once it does not */
+	const char *overflow; /* why it takes no more; NULL: it does */
 };
 
 static inline bool mpib_outbox_empty(const struct mpib_outbox *o)
@@ -31,11 +31,12 @@ static inline bool mpib_outbox_empty(const struct mpib_outbox *o)
 	return mpib_fifo_waits(&o->bytes) == 0;
 }
 
-/* A frame of n bytes as mpib_peer_encode() makes it, sealed where seal is on.
- * False: it does not fit, nor will anything after it. */
+/* Add a frame of n bytes from mpib_peer_encode(), sealed if seal is on. False:
+ * it does not fit, and no later frame will either. */
 bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 		     const uint8_t *frame, size_t n);
-/* What the socket takes at once: bytes, 0 when it is full, or -errno. */
+/* Send as much as the socket takes. Returns bytes, 0 if the socket is full, or
+ * -errno. */
 ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd);
 void mpib_outbox_serialize(struct mpib_serial *p, struct mpib_outbox *o);
 void mpib_outbox_fini(struct mpib_outbox *o);

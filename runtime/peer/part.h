@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a message that are more than a number. get fails the reader for
- * what cannot be.
+ * Encoders and decoders of the parts of a message that are more than one
+ * number. A decoder sets failed for values out of range.
  */
 #ifndef MPIB_PEER_PART_H
 #define MPIB_PEER_PART_H

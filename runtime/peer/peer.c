@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers, and what their links carry; call.c and hello.c make the links.
+ * Peers, and the messages on their links; call.c and hello.c make the links.
+ * Control thread.
  *
- * There is one link a peer. One that breaks is made again by either end, and
- * the session of before goes on (resume.h); the lanes are lost when the peer
- * was silent for too long, refuses the call, or has no such session any more.
+ * There is one link per peer. When it breaks, either end makes a new one and
+ * the session goes on over that (resume.h). The lanes are lost if the peer was
+ * silent for too long, refuses the call, or does not have the session any more.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +16,8 @@
 #include "base/event.h"
 #include "peer/internal.h"
 
-/* So that nobody fills our memory by greeting from every port. */
+/* Limit, so that nobody fills this proxy's memory by greeting it from every
+ * port. */
 #define PEERS_MAX 8192
 
 static const struct mpib_link_events up_events;
@@ -59,7 +61,7 @@ static struct mpib_peer *new_peer(struct mpib_broker *b, uint32_t addr,
 	return p;
 }
 
-/* Nothing here would miss it. */
+/* Nothing in this proxy needs the entry. */
 static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state == MPIB_PEER_IDLE && !p->candidate && !p->conns &&
@@ -80,7 +82,7 @@ static void free_peer(struct mpib_peer *p)
 	free(p);
 }
 
-/* The one that is known for longest. False: all are in use. */
+/* Free the oldest idle entry. False: all are in use. */
 static bool peer_evict(struct mpib_broker *b)
 {
 	struct mpib_peer *p;
@@ -120,7 +122,7 @@ void mpib_peer_forget(struct mpib_peer *p, const char *why)
 	p->resuming = false;
 	if (TAILQ_EMPTY(&p->lanes))
 		return;
-	/* why may be what ends here says of itself. */
+	/* why may be the text of an object that is freed below. */
 	snprintf(text, sizeof(text), "%s", why);
 	mpib_event(MPIB_LOG_WARN, "peer_down",
 		   &(struct mpib_event_about){ .peer = p->label },
@@ -138,7 +140,8 @@ static void on_away_end(void *arg)
 	mpib_peer_forget(p, why);
 }
 
-/* The lanes wait until the peer was silent for as long as a link may be. */
+/* The lanes wait for a new link until the peer has been silent for as long as a
+ * link may be. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -194,7 +197,8 @@ static void on_overflow(void *arg)
 {
 	struct mpib_peer *p = arg;
 
-	/* First the link, which has a gap: nothing more goes over it. */
+	/* The session has a gap, so nothing more may go over the link: cut it
+	 * first. */
 	if (p->state == MPIB_PEER_UP)
 		mpib_peer_cut(p, "more waits for it than may be kept");
 	else
@@ -214,7 +218,8 @@ void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	kept = mpib_resume_keep(&p->resume, frame, n);
 	if (now)
 		mpib_link_send_frame(p->link, frame, n);
-	else if (!kept) /* it is lost; later, for our callers walk the lanes */
+	else if (!kept) /* the message is lost, and so is the session. By a
+			   timer, for callers may be walking the lanes */
 		mpib_timer_arm(p->broker->loop, &p->away, 0, on_overflow, p);
 }
 
@@ -254,7 +259,7 @@ static void on_acked(void *ctx, struct mpib_link *link, uint64_t seen)
 
 	(void)link;
 	if (p->resuming && !p->resume.id)
-		return; /* on_overflow() comes */
+		return; /* on_overflow() is about to run */
 	sound = p->resuming ? mpib_peer_again(p, seen)
 			    : mpib_resume_acked(&p->resume, seen);
 	if (!sound)

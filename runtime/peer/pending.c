@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections on their way, for who wants to know why one does not come up.
+ * Tells tools which connections are not ready yet and why. Control thread.
  */
 #include "peer/internal.h"
 

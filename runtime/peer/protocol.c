@@ -91,14 +91,15 @@ static void get_why(struct mpib_decoder *r, struct mpib_peer_msg *m)
 	}
 	m->error = -(int32_t)error;
 	mpib_get(r, m->why, n);
-	/* It ends up in logs: nothing that a terminal would obey. */
+	/* The text ends up in logs: no control characters, which a terminal
+	 * would obey. */
 	for (unsigned i = 0; i < n; i++) {
 		if (m->why[i] < ' ' || m->why[i] > '~')
 			m->why[i] = '?';
 	}
 }
 
-/* What follows is of a version that has more of the message. */
+/* Whether more bytes follow: the sender's version has more of the message. */
 static bool protocol_longer(const struct mpib_decoder *r,
 			    struct mpib_peer_msg *m)
 {
@@ -114,7 +115,7 @@ static void put_session(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 		mpib_put64(w, m->session);
 }
 
-/* A WELCOME says its version, a READY does not. */
+/* A WELCOME has its version in it, a READY does not. */
 static void get_session(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
 	if (m->type == MPIB_PEER_WELCOME
@@ -135,11 +136,11 @@ static void get_seen(struct mpib_decoder *r, struct mpib_peer_msg *m)
 		m->seen = mpib_get64(r);
 }
 
-/* One after the other: a number or bytes of struct mpib_peer_msg, or a pair of
- * functions. */
+/* A part of a message: a number or bytes in struct mpib_peer_msg, or whatever a
+ * pair of functions encodes. A message's parts follow each other. */
 struct part {
-	uint16_t at, bytes; /* bytes 0: the pair, or no part */
-	bool number; /* as wide as bytes */
+	uint16_t at, bytes; /* bytes 0: put and get, or no part */
+	bool number; /* a number of so many bytes */
 	mpib_put_part *put;
 	mpib_get_part *get;
 };
@@ -201,7 +202,7 @@ static const struct {
 	[MPIB_PEER_CONN_MOVED] = { "CONN_MOVED", { NUMBER(to), FLOW } },
 };
 
-/* The parts of messages of the type, PARTS of them; NULL: there is no such. */
+/* The PARTS parts of a type of message; NULL: there is no such type. */
 static const struct part *parts_of(unsigned type)
 {
 	if (type >= sizeof(messages) / sizeof(messages[0]) ||
@@ -210,7 +211,7 @@ static const struct part *parts_of(unsigned type)
 	return messages[type].part;
 }
 
-/* Numbers are little-endian on the wire, whatever they are here. */
+/* Numbers are little-endian on the wire, native in memory. */
 static void put_number(struct mpib_encoder *w, const void *v, size_t bytes)
 {
 	uint16_t two;
@@ -289,8 +290,8 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 	mpib_put8(&w, (uint8_t)m->type);
 	for (unsigned i = 0; i < PARTS; i++)
 		put_part(&w, &part[i], m);
-	/* The longest message, a FENCED with MPIB_RECV_BITMAPS of the longest
-	 * answers, is two thirds of a frame. */
+	/* The longest message, a FENCED with MPIB_RECV_BITMAPS receive bitmaps
+	 * of full length, is two thirds of a frame. */
 	assert(!w.failed);
 	mpib_put32(&len, (uint32_t)(w.at - buf) - 4);
 	return (size_t)(w.at - buf);

@@ -18,7 +18,7 @@ void mpib_resume_end(struct mpib_resume *r)
 	*r = (struct mpib_resume){ 0 };
 }
 
-/* What the kept frames and one of n bytes take on a link. */
+/* Bytes on a link of the kept frames and one more of n bytes. */
 static size_t on_a_link(const struct mpib_resume *r, size_t n)
 {
 	return mpib_fifo_waits(&r->kept) + n +

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hand-over of a whole broker: whether it can be done now, the order in
+ * which its parts are serialized, and the start in the new process. Control
+ * thread.
+ */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hand-over of listeners and connections. Each function both packs and
+ * unpacks, as base/serial.h says. Control thread.
+ */
 #include <stdlib.h>
 
 #include "engine/handover/handover.h"
@@ -16,7 +20,7 @@ static void conns_client(struct mpib_broker_serialize *x,
 		mpib_serial_fail(x->p, "there is no client %u", id);
 }
 
-/* By its id, 0 for none. */
+/* A lane by its id, 0 for none. */
 static void conns_lane_of(struct mpib_broker_serialize *x,
 			  struct peer_lane **lane)
 {
@@ -143,7 +147,7 @@ static void conns_ready(struct mpib_broker_serialize *x, struct peer_conn *c)
 		HASH_ADD(hh_engine, x->b->by_engine, conn, sizeof(c->conn), c);
 }
 
-/* What its client asked for is all there is of it. */
+/* A held connection is no more than what its client asked for. */
 static void conns_held(struct mpib_broker_serialize *x, struct peer_conn *c)
 {
 	const struct mpib_handle *h = &c->handle;

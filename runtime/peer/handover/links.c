@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hand-over of peers with their links, sessions and lanes. Each function
+ * both packs and unpacks, as base/serial.h says. Control thread.
+ */
 #include "engine/handover/handover.h"
 #include "peer/handover/serialize.h"
 
@@ -15,7 +19,7 @@ void mpib_serial_node(struct mpib_serial *p, struct mpib_node_id *n)
 	mpib_serial_raw(p, &n->sout, sizeof(n->sout));
 }
 
-/* The shard that our end is on. */
+/* The shard that this node's end of the lane is on. */
 static unsigned links_shard_of(const struct peer_lane *l)
 {
 	return l->ours ? l->key.from_shard : l->key.to_shard;
@@ -125,7 +129,8 @@ void mpib_serial_peers(struct mpib_broker_serialize *x)
 	struct mpib_peer *p;
 	uint32_t n = 0;
 
-	/* Calls under way are made again when somebody wants them. */
+	/* Only peers whose link is up; other links are made again when
+	 * wanted. */
 	TAILQ_FOREACH(p, &x->b->peers, entry)
 	n += mpib_peer_quiescent(p);
 	mpib_serial_u32(x->p, &n);

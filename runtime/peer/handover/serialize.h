@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the files of a broker's handover: each function runs in both
- * directions, as base/serial.h has it. In this order, for what comes later
- * names what came before by its id.
+ * Functions that the files of a broker's hand-over share. Each runs in both
+ * directions (base/serial.h). They are called in the order declared here, since
+ * later objects name earlier ones by id. Control thread.
  */
 #ifndef MPIB_PEER_HANDOVER_SERIALIZE_H
 #define MPIB_PEER_HANDOVER_SERIALIZE_H
@@ -17,9 +17,9 @@ struct mpib_broker_serialize {
 	void *arg;
 };
 
-/* links.c: peers whose link stands, with their sessions and lanes. */
+/* links.c: peers whose link is up, with their sessions and lanes. */
 void mpib_serial_peers(struct mpib_broker_serialize *x);
-/* Only such a link can be handed over. */
+/* Whether the peer's link can be handed over: it is up and not resuming. */
 bool mpib_peer_quiescent(const struct mpib_peer *p);
 void mpib_serial_node(struct mpib_serial *p, struct mpib_node_id *n);
 
