@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device tells unasked. The control thread takes the events from the
- * contexts' async_fd, never waiting for one, and sends each shard by mailbox
- * what is about its own context: the shard never makes a control verb's system
- * call for it.
+ * Asynchronous events of the devices. The control thread reads them from each
+ * context's async_fd without blocking and sends each shard, by mailbox, the
+ * events of that shard's own contexts, so that the shard thread makes no system
+ * call for them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 	struct mpib_engine *e = s->engine;
 
 	tell_shard(s, r, up, why);
-	/* Every shard's context tells of the same port. */
+	/* Every shard reports the same port: announce a change once. */
 	if (e->rail_up[r] == up)
 		return;
 	e->rail_up[r] = up;
@@ -79,15 +79,15 @@ static void async_lose(struct mpib_shard *s, unsigned r, const char *why)
 	set_rail(s, r, false, why);
 }
 
-/* What was connected through the old address is lost, although the port never
- * was down: for the shard that is down and up. */
+/* QPs that were connected through the old address are lost although the port
+ * never went down, so tell the shard that the port went down and up. */
 static void check_address(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	struct mpib_port_info now;
 
 	if (rail->verbs->query_port(rail->ctx, rail->port_num, &now) < 0)
-		return; /* without a GID for the moment; another event comes */
+		return; /* the port has no GID yet; another event follows */
 	if (!memcmp(&now.gid, &rail->port.gid, sizeof(now.gid)) &&
 	    now.lid == rail->port.lid)
 		return;
@@ -112,7 +112,7 @@ static void on_srq_limit(struct mpib_msg *msg)
 	struct mpib_shard *s = l->tenant->shard;
 
 	s->rail[l->rail].n.srq_limits++;
-	/* The shard may have come to it by itself meanwhile. */
+	/* mpib_srq_turn() may have filled the SRQ meanwhile. */
 	if (l->tenant->srq_posted[l->rail] < s->engine->cfg.srq_low &&
 	    mpib_srq_fill(l->tenant, l->rail) == 0)
 		s->rail[l->rail].n.srq_refills++;
@@ -136,7 +136,7 @@ static void srq_limit(struct mpib_shard *s, unsigned r, const struct ibv_srq *q)
 	struct limit *l;
 
 	if (t->refs == 0)
-		return; /* it is leaving */
+		return; /* the tenant is being freed */
 	mpib_tenant_hold(t);
 	l = mpib_xcalloc(sizeof(*l));
 	*l = (struct limit){ .tenant = t, .rail = r };
@@ -207,7 +207,7 @@ void mpib_async_turn(struct mpib_shard *s)
 			async_take(s, r, &ev);
 			rail->verbs->ack_async_event(&ev);
 		}
-		/* So ends what the kernel took from under us. */
+		/* -EIO: the kernel removed the device under us. */
 		if (rc == -EIO && !rail->dead)
 			async_lose(s, r, "the device was removed");
 	}

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Notices of broken connections and lanes: made on a shard thread, delivered to
+ * the engine's owner on the control thread.
+ */
 #include "engine/async_error.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: what a shard tells the control thread unasked.
+ * Inside the engine: a shard's notice to the control thread that a connection
+ * or a lane broke.
  */
 #ifndef MPIB_ENGINE_ASYNC_ERROR_H
 #define MPIB_ENGINE_ASYNC_ERROR_H
@@ -16,13 +17,14 @@ struct mpib_async_error {
 	char why[200];
 };
 
-/* The one allocation on a shard, made when something broke. Aborts when there
- * is no memory. */
+/* The only allocation that a shard thread makes, and only when something broke.
+ * Aborts when there is no memory. */
 struct mpib_async_error *mpib_async_error_new(void *what, int error,
 					      const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
-/* Run on the control thread and free the notice. */
+/* Message handlers: run on the control thread, call the engine's event and free
+ * the notice. */
 void mpib_async_error_conn(struct mpib_msg *msg);
 void mpib_async_error_lane(struct mpib_msg *msg);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attached processes and the regions they registered.
+ * Attached client processes and the memory regions that they registered. The
+ * control thread calls the verbs; the shard thread learns of clients and
+ * regions by mailbox.
  */
 #include <assert.h>
 #include <errno.h>
@@ -132,7 +134,8 @@ static int access_to(const struct mpib_mr_attr *attr,
 
 	if (!attr->strict)
 		access |= IBV_ACCESS_RELAXED_ORDERING;
-	/* Looking at every page once more takes a tenth of a second a GiB. */
+	/* The pages are resident: an ordinary registration would walk every
+	 * page again, which takes 0.1 s per GiB. */
 	if (attr->present && verbs->on_demand)
 		access |= IBV_ACCESS_ON_DEMAND;
 	return access;
@@ -251,7 +254,7 @@ static void on_mr_del(struct mpib_msg *msg)
 	struct mpib_mr *mr = call->what;
 
 	mr->client->mr[mr->handle] = NULL;
-	mpib_mr_ref(mr); /* so that the last user does not answer yet */
+	mpib_mr_ref(mr); /* break_users() must not drop the last reference */
 	mr->del = call;
 	if (mr->refs > 1)
 		break_users(mr);

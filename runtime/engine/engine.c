@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing an engine, and small queries. Control thread.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +103,7 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 	if (rc < 0)
 		return rc;
 	for (unsigned r = 0; r < e->cfg.rails; r++)
-		engine_set_up(e, r); /* mpib_rail_open() saw to it */
+		engine_set_up(e, r); /* mpib_rail_open() refuses a port down */
 	rc = engine_engine_watch(e);
 	if (rc < 0)
 		snprintf(why, why_len, "cannot watch the rails: %s",
@@ -186,7 +189,7 @@ err_close:
 	return rc;
 }
 
-/* Calls that still waited for something are not answered any more. */
+/* Stop calls that still wait on the connection never get their callback. */
 static void engine_free_conn(struct engine_conn *f)
 {
 	struct mpib_call *call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call of the control thread failed of, kept for whoever has
- * somebody to tell.
+ * Why the last engine call failed, as text, kept until the caller reports it by
+ * mpib_engine_last_error(). Control thread.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -50,6 +50,7 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc)
 {
 	if (engine->last_error_rc != rc)
 		return strerror(-rc);
-	engine->last_error_rc = 0; /* told; a later failure may be another's */
+	engine->last_error_rc = 0; /* tell it once: a later failure with the
+				      same rc may have another cause */
 	return engine->last_error;
 }

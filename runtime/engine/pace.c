@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spin, yield or sleep: see pace.h. Shard thread.
+ */
 #include "engine/pace.h"
 
 #define SPIN_MIN_NS 5000ull
 #define SPIN_MAX_NS 200000ull
-/* A switch to somebody else and back takes longer. */
+/* A sched_yield() that takes longer than this ran another thread. */
 #define TAKEN_NS 1000
-/* After so many yields that nobody took the core is ours, and a yield is but a
- * system call that comes between two looks: only every few looks then. */
+/* After ALONE yields in a row that ran no other thread, the core is ours alone
+ * and a yield is only the cost of a system call: yield once in LOOKS_ALONE
+ * polls then. */
 #define ALONE 64
 #define LOOKS_ALONE 8
-/* As long as a short turn: a yield that is taken costs 2 us. */
+/* A shared shard with work yields after running this long: about a short turn;
+ * a yield that runs another thread costs 2 us. */
 #define RUN_NS 30000
-/* No turns of other shards take so long, but a scheduler's quantum does. */
+/* A yield that took longer than this gave another process its scheduler
+ * quantum; turns of other shards are shorter. */
 #define QUANTUM_NS 2500000
-/* Of the time that a yield took, it then has the core. Less than the whole, so
- * that shards that yield to each other have ever shorter runs. */
+/* After a yield the shard keeps the core for 1/KEEP_PART of the time that the
+ * yield took. Less than all of that time, so that the runs of two shards that
+ * yield to each other become shorter and not longer. */
 #define KEEP_PART 4
 
 void mpib_pace_init(struct mpib_pace *p)
@@ -52,7 +59,7 @@ void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns)
 {
 	p->idle_since = 0;
-	/* A sleep that was cut short at once was a mistake: spin longer. */
+	/* A sleep that ended this soon was a mistake: spin longer next time. */
 	if (ns < 4 * SPIN_MAX_NS) {
 		p->spin_ns *= 2;
 		if (p->spin_ns > SPIN_MAX_NS)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress thread. While there is traffic it looks, yields (pace.h), then
- * says that it sleeps, looks a last time and sleeps until a doorbell, a rail or
- * the mailbox wakes it.
+ * The shard's progress thread. While there is traffic it polls and yields as
+ * pace.h says. With nothing to do it announces in the status segment that it
+ * sleeps, makes one more turn, and sleeps in epoll_wait() until a client's
+ * doorbell, a rail's CQ event or the mailbox wakes it.
  */
 #include <ck_pr.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 
-/* Nothing should need it: a bound on what a lost wake-up could cost. */
+/* No wake-up should get lost; if one does, this bounds what it costs. */
 #define SLEEP_MS 100
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
@@ -56,8 +57,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	*(s->busy ? &s->n.busy_ns : &s->n.idle_ns) += now - s->now;
 	s->now = now;
 	work = mpib_mailbox_run(&s->mailbox);
-	/* The CQs last: polling them is what moves the software HCA's wire, and
-	 * what was posted just now leaves with it. */
+	/* The CQs last: polling a CQ is what makes the software HCA send, so
+	 * WRs posted earlier in this turn leave in this turn. */
 	work += mpib_submit_poll(s);
 	work += mpib_sched_turn(s);
 	if (!TAILQ_EMPTY(&s->ack_pending))
@@ -71,12 +72,12 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);
-	mpib_qp_flush(s); /* probes, and what a fault has brought */
+	mpib_qp_flush(s); /* probes, and what handling a fault queued */
 
 	s->n.turns++;
 	s->busy = work > 0;
 	s->n.busy_turns += s->busy;
-	/* Relaxed: a client only wants to see it move. */
+	/* Relaxed: a client only checks that the heartbeat changes. */
 	atomic_store_explicit(&s->status->heartbeat, s->n.turns,
 			      memory_order_relaxed);
 	return work;
@@ -88,15 +89,16 @@ static void shard_arm(struct mpib_shard *s)
 		ibv_req_notify_cq(s->rail[r].cq, 0);
 }
 
-/* What an epoll event names. */
+/* data.u32 of an epoll event: what woke the shard. */
 enum {
 	WAKE_DOORBELL,
 	WAKE_MAILBOX,
-	WAKE_RAIL, /* and those that follow */
+	WAKE_RAIL, /* WAKE_RAIL + rail */
 	WAKES = WAKE_RAIL + MPIB_RAILS,
 };
 
-/* Awake again: a CQ has its event, or should not bother to make one. */
+/* After a sleep: take the CQ's event if there is one (spoke), or else disarm
+ * the CQ, where the device can, so that it raises no event while we poll. */
 static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -109,8 +111,12 @@ static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 		rail->verbs->ack_cq_events(cq, 1);
 }
 
-/* Said before the last look: mpib_summary_any(), the bell of the mailbox, and the
- * CQs, which are armed. */
+/*
+ * mpib_shard_sleeps() and arming the CQs come before the last turn, so that no
+ * work is missed: what a client submits, the mailbox gets or a CQ gets after
+ * that turn wakes epoll_wait(). A client that sees the shard sleep rings the
+ * doorbell (mpib_summary_any() is our half of that handshake).
+ */
 static void sleep_now(struct mpib_shard *s)
 {
 	struct epoll_event ev[WAKES];
@@ -133,8 +139,9 @@ static void sleep_now(struct mpib_shard *s)
 	mpib_shard_wakes(s->status);
 	for (int i = 0; i < n; i++)
 		woke[ev[i].data.u32] = true;
-	/* A bell that rings after this is heard next time. Not by read(): clients
-	 * have the descriptor too, and one may empty it and make it block. */
+	/* A doorbell write after this ends the next sleep. No plain read():
+	 * clients share the descriptor, and a client may have emptied it or
+	 * made it blocking. */
 	if (woke[WAKE_DOORBELL])
 		mpib_eventfd_take(s->doorbell);
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
@@ -239,8 +246,9 @@ static void shard_init_lists(struct mpib_shard *s)
 	TAILQ_INIT(&s->timed);
 }
 
-/* A pool of its own: what a peer does not answer must not keep others from
- * posting. */
+/* Fragments have a WR pool of their own, s->frags: they hold their WRs until
+ * the peer acknowledges them, and a peer that never does must not use up the
+ * WRs that other lanes post with. */
 static int make_spread(struct mpib_shard *s)
 {
 	int rc;
@@ -258,7 +266,8 @@ static void free_spread(struct mpib_shard *s)
 	mpib_wr_pool_fini(&s->frags);
 }
 
-/* That of the process before, or a new one. -1 and errno. */
+/* The doorbell eventfd of the proxy that hands over to us, else a new one. -1
+ * and errno. */
 static int shard_doorbell(const struct mpib_engine *e, unsigned index)
 {
 	if (e->cfg.inherited)
@@ -343,8 +352,9 @@ int mpib_shard_start(struct mpib_shard *s)
 
 void mpib_shard_join(struct mpib_shard *s)
 {
-	/* Relaxed: the bell orders it before the last look of sleep_now(). Not
-	 * the doorbell, which a client may empty, or fill. */
+	/* Relaxed: ringing the bell orders this store before the last turn of
+	 * sleep_now(). The mailbox's bell, not the doorbell: a client could
+	 * empty the doorbell, or fill it up. */
 	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
 	mpib_bell_ring(&s->mailbox.bell);
 	pthread_join(s->thread, NULL);

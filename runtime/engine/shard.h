@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: the shard and its rails. What a shard owns is touched by
- * its thread alone; a comment says where the control thread may look.
+ * Inside the engine: the engine, its shards and their rails. Only the shard's
+ * thread touches what a shard owns; comments name the fields that belong to the
+ * control thread.
  */
 #ifndef MPIB_ENGINE_SHARD_H
 #define MPIB_ENGINE_SHARD_H
@@ -20,7 +21,8 @@
 #include "engine/rail/budget.h"
 #include "vqp/vqp.h"
 
-/* Connections of one shard: 20 bits on the wire, fewer in memory. */
+/* Connections of one shard. The IMM has 20 bits for the number; fewer are used
+ * to save memory. */
 #define ENGINE_CONNS_MAX 65536u
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
@@ -29,26 +31,27 @@ struct mpib_lane_qp;
 
 #define MPIB_RECENT_QPS 64u
 
-/* One rail as one shard has it: a context of its own. */
+/* A rail as seen by one shard, which has a device context of its own for it. */
 struct mpib_rail {
 	const struct mpib_verbs *verbs;
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	bool lost; /* tells nothing any more, see lost.c; the shard's */
-	bool dead; /* the same, control thread's */
-	struct mpib_port_info port; /* limits as of start; the addresses are
-				       the control thread's, last seen */
+	bool lost; /* device failed, see recovery/lost.c; shard thread */
+	bool dead; /* device failed, see recovery/lost.c; control thread */
+	struct mpib_port_info port; /* limits as of start; the addresses as
+				       last seen by the control thread */
 	uint8_t port_num;
-	bool down; /* as mpib_shard_rail_state() was told */
-	struct mpib_budget budget; /* of its CQ */
+	bool down; /* as told by mpib_shard_rail_state() */
+	struct mpib_budget budget; /* of the CQ */
 	uint64_t inflight; /* bytes of all lanes */
-	/* window.c: of these, on lanes that do not move, and when that was
-	 * looked up. */
+	/* Bytes of inflight on lanes that make no progress, and when window.c
+	 * last computed that. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state, by events; control thread */
-	struct mpib_lane_qp *qps; /* by number */
-	/* Of these, what a completion named last, by the number's low bits. */
+	struct mpib_lane_qp *qps; /* by QP number */
+	/* Cache of qps: those that completions named last, by the low bits of
+	 * the QP number. */
 	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
 	struct mpib_snap_rail n;
 };
@@ -64,43 +67,43 @@ struct mpib_shard {
 	pthread_t thread;
 	struct mpib_mailbox mailbox;
 	struct mpib_status_shard *status;
-	int doorbell; /* eventfd, clients write it */
-	int epfd; /* what wakes us */
-	_Atomic bool stop;
+	int doorbell; /* eventfd, written by clients to wake the shard */
+	int epfd; /* doorbell, mailbox and CQ channels */
+	_Atomic bool stop; /* set by mpib_shard_join(), control thread */
 	struct mpib_rail rail[MPIB_RAILS];
 	struct engine_conn **conn; /* by id, NULL where none is started */
 	struct engine_client_list clients;
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
-	struct mpib_drr_class drrs; /* whose turn it is; turn/sched.c */
-	bool contended; /* in this turn order counts */
-	uint8_t full; /* rails for whose room somebody waits in it */
-	uint64_t drr_wake_ns; /* a limit lets somebody go on then */
+	struct mpib_drr_class drrs; /* root of the DRR classes; turn/sched.c */
+	bool contended; /* several connections compete in this turn */
+	uint8_t full; /* bit per rail: a connection waits for room on it */
+	uint64_t drr_wake_ns; /* when a rate limit next lets a class send */
 	struct engine_conn_list submitting; /* rings known not to be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
-	struct engine_conn_list waiting; /* senders, for a end-to-end ack */
-	struct engine_conn_list ack_pending; /* receivers, one */
-	bool settling; /* about to sleep: words do not wait */
+	struct engine_conn_list waiting; /* senders waiting for an end-to-end
+					    ack */
+	struct engine_conn_list ack_pending; /* receivers that owe one */
+	bool settling; /* about to sleep: write end-to-end acks at once */
 	struct mpib_wr_pool wrs;
-	struct mpib_wr_pool
-		frags; /* of these, those that stay until answered */
-	struct mpib_vcq *vcq; /* what lanes spread; NULL: none does */
-	LIST_HEAD(, mpib_lane_qp) dirty; /* QPs with something to post */
-	bool refused; /* some QP did not take it */
+	struct mpib_wr_pool frags; /* WRs of fragments, held until acked */
+	struct mpib_vcq *vcq; /* of the lanes' virtual QPs; NULL: no spread */
+	LIST_HEAD(, mpib_lane_qp) dirty; /* QPs with WRs to post */
+	bool refused; /* a QP refused a post in this turn */
 	struct mpib_snap_shard n;
-	bool busy; /* the last turn moved something */
+	bool busy; /* the last turn found work */
 	uint64_t now; /* when this turn began, ns */
 	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
 	struct mpib_pace pace;
-	unsigned data_rail; /* that a message was last posted to */
-	uint32_t watch_turns; /* since the watchdog looked */
-	uint64_t watched_ns; /* when that was */
-	bool watching; /* something was outstanding then */
-	/* Control thread: which connection ids are taken, and counts for snapshot
-	 * buffers. */
+	unsigned data_rail; /* the rail a message was last posted to */
+	uint32_t watch_turns; /* turns since the watchdog last looked */
+	uint64_t watched_ns; /* when the watchdog last looked */
+	bool watching; /* the watchdog saw something outstanding then */
+	/* Control thread: which connection ids are taken, and counts for the
+	 * size of snapshot buffers. */
 	uint64_t *conn_ids;
 	unsigned conns_made, lanes_made, attachments_made;
-	struct engine_conn_list timed; /* whose times are read */
+	struct engine_conn_list timed; /* connections with histograms */
 	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */
 };
 
@@ -116,22 +119,23 @@ struct mpib_engine {
 	struct mpib_memseg status_seg;
 	struct mpib_status *status;
 	bool dmabuf;
-	int last_error_rc; /* 0: none that is not told; control thread */
+	int last_error_rc; /* 0: none, or reported already; control thread */
 	char last_error[256];
 	bool rail_up[MPIB_RAILS];
-	bool leaving; /* see handover/handover.h; control thread */
-	bool closing; /* what is left is freed at once; control thread */
+	bool leaving; /* another proxy takes over; control thread */
+	bool closing; /* mpib_engine_close() runs; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	_Atomic unsigned drained; /* bit per rail, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes; /* connected; control thread */
-	int timer; /* timerfd of hold-downs and graces */
+	int timer; /* timerfd for hold-downs, probes and grace periods */
 	unsigned shards, running;
 	struct mpib_shard shard[];
 };
 
-/* A copy of a call for the shard with a callback for the control thread.
- * Freed after the callback. */
+/* A call of the control thread on its way to the shard and back: the shard
+ * handles msg, then the control thread runs done(arg, status) and frees the
+ * call. */
 struct mpib_call {
 	struct mpib_msg msg;
 	void *what;
@@ -142,13 +146,13 @@ struct mpib_call {
 };
 TAILQ_HEAD(mpib_call_list, mpib_call);
 
-/* Control thread. Aborts when there is no memory: a hundred bytes. */
+/* Control thread. Aborts when there is no memory for these hundred bytes. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
-/* Shard thread: run done(arg, status) over there. */
+/* Shard thread: have the control thread run done(arg, status). */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
 
-/* engine.c: as mpib_engine_open(), but no shard thread runs: the caller drives
- * mpib_shard_turn(). */
+/* engine.c: as mpib_engine_open(), but no shard thread runs: the caller calls
+ * mpib_shard_turn() itself. */
 int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 			  const struct mpib_engine_events *events, void *ctx,
 			  struct mpib_engine **engine, char *why,
@@ -160,8 +164,8 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 int mpib_shard_start(struct mpib_shard *s);
 void mpib_shard_join(struct mpib_shard *s);
 void mpib_shard_fini(struct mpib_shard *s);
-/* One bounded round of everything; how much moved. Shard thread, or a test
- * that drives turns by hand. */
+/* One bounded turn over everything; returns how much work was found. Shard
+ * thread, or a test that makes turns by hand. */
 int mpib_shard_turn(struct mpib_shard *s);
 
 /* rail.c: control thread, before the shard runs and after it was joined. */
@@ -169,42 +173,41 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
 
-/* last_error.c: passes rc on; of a failure mpib_engine_last_error() tells then.
- * Control thread. */
+/* last_error.c, control thread. Record the failure of a verbs call for
+ * mpib_engine_last_error(), nothing if rc >= 0. Returns rc. */
 int mpib_last_error(struct mpib_engine *e, unsigned rail, const char *call,
 		    int rc);
-/* The CQ of the rail has no place for what is to be made: -ENOSPC. */
+/* Record that the rail's CQ has no room for what. Returns -ENOSPC. */
 int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,
 			    const char *what);
-/* Of what was no verbs call. Returns rc. */
+/* Record a failure that was no verbs call. Returns rc. */
 int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* probe.c: whether the opened rails fit together and can do what the engine
- * wants of them; fills in max_inline, e->dmabuf and ar_above. Control thread, before the
- * shards run. -errno and why. */
+/* rail/probe.c: whether the opened rails fit together and can do what the
+ * engine needs; fills in max_inline, e->dmabuf and ar_above. Control thread,
+ * before the shards run. -errno and why. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 
 /*
- * async.c: the one place where a shard learns that a rail of its own failed or
- * came back; what follows from that is done here. Shard thread, between two
- * turns' work. The calls come in the order of the events: down on PORT_ERR,
- * DEVICE_FATAL and CQ_ERR, up on PORT_ACTIVE. A changed address (GID_CHANGE,
- * LID_CHANGE) is one call down and one up: QPs made before have the old one in
- * their packets. A rail may be told the state it is in. QPs are left alone by
- * the device: those of a port that is down keep retrying until their timeout.
- * why is for the log.
+ * async.c: the only place where a shard learns that one of its rails failed or
+ * came back. Shard thread, from the mailbox. The calls come in the order of the
+ * events: down on PORT_ERR, DEVICE_FATAL and CQ_ERR, up on PORT_ACTIVE. A
+ * changed address (GID_CHANGE, LID_CHANGE) is one call down and one up, since
+ * QPs made before have the old address in their packets. A call may repeat the
+ * rail's present state. The device does not touch the QPs: QPs of a port that
+ * is down keep retrying until their timeout. why is for the log.
  */
 void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
 			   const char *why);
-/* async.c: take what the shard's devices have to tell. Control thread; never
- * waits. */
+/* async.c: handle the pending asynchronous events of the shard's devices.
+ * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);
 
 /*
- * measure/sums.c: whether what is owed to CQs, lanes and regions is what their
- * owners have; else false, and the first that is not. The shard rests: it is
- * halted, or between two turns that a test drives.
+ * measure/sums.c: whether each counter of what CQs, lanes and regions are owed
+ * equals what its owners hold; if not, false and the first that differs. The
+ * shard must rest: it is halted, or between two turns that a test makes.
  */
 struct mpib_sum {
 	const char *what;
@@ -212,25 +215,26 @@ struct mpib_sum {
 };
 bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong);
 
-/* turn/cq.c: bounded poll of both rails; how many completions. */
+/* turn/cq.c: bounded poll of both rails; returns how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);
-/* Parts that were spread and are whole, to their senders; how many. With
- * s->vcq. */
+/* Report spread parts that are complete to their senders; returns how many.
+ * Only with s->vcq. */
 int mpib_cq_whole_turn(struct mpib_shard *s);
-/* Until both are empty, or a bound is met. */
+/* Poll until the CQs of both rails are empty, or a bound is met. */
 void mpib_cq_drain(struct mpib_shard *s);
 
-/* turn/submit.c: descriptors out of the rings that have work. */
+/* turn/submit.c: take descriptors out of the rings that are not empty. */
 int mpib_submit_poll(struct mpib_shard *s);
 
-/* conn/ack.c: words that are due; then words that came. */
+/* conn/ack.c: write the end-to-end acks that are due; read those that the
+ * receivers wrote. */
 int mpib_ack_write_turn(struct mpib_shard *s);
 int mpib_ack_read_turn(struct mpib_shard *s);
 
 /* turn/sched.c: post what connections have to send, by their DRR classes. */
 int mpib_sched_turn(struct mpib_shard *s);
-/* Milliseconds that may be slept, of most, before a limit lets somebody go
- * on. */
+/* How long the shard may sleep, in ms: at most most, less if a rate limit lets
+ * a connection send earlier. */
 int mpib_sched_sleep_ms(const struct mpib_shard *s, int most);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may change under a running engine. The control thread writes, shards
- * read; relaxed, for each value stands for itself and a send op more or less by
- * the old one harms nobody.
+ * Settings that may change while the engine runs. The control thread writes
+ * them and the shards read them, both relaxed: the values are independent of
+ * each other, and one more send op posted by an old value does no harm.
  */
 #include <errno.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which rails the shard or the peer has lost, and how to say so. Control
+ * thread.
+ */
 #include "engine/rail/absent.h"
 
 #include <errno.h>

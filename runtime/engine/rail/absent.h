@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is made while the device of a rail is away, see lost.c: tenants, regions
- * and tables without that rail, and lanes that begin as after a fence of it. This
- * engine never has the rail again, and the one that takes over makes all of these
- * anew, so nothing is ever added to them. Control thread.
+ * What is made after the device of a rail failed (recovery/lost.c): tenants,
+ * regions and tables are made without that rail, and lanes begin as after a
+ * fence of the rail. This engine never gets the rail back; the engine of the
+ * proxy that takes over makes all of these objects anew with every rail, so
+ * nothing is ever added to an object. Control thread.
  */
 #ifndef MPIB_ENGINE_ABSENT_H
 #define MPIB_ENGINE_ABSENT_H
@@ -12,9 +13,10 @@
 
 /* Bit per rail that the shard has lost. */
 uint8_t mpib_shard_absent(const struct mpib_shard *s);
-/* 0, or -ENETDOWN and a last error: the shard has no rail left. */
+/* 0, or -ENETDOWN and a last error if the shard has no rail left. */
 int mpib_shard_some_rail(const struct mpib_shard *s);
-/* "SOUT (mlx5_0) and SUP at the other end", bits of rails. Returns buf. */
+/* "SOUT (mlx5_0) and SUP at the other end": ours and theirs have a bit for each
+ * rail that this end and the peer have lost. Returns buf. */
 const char *mpib_absent_say(const struct mpib_engine *e, uint8_t ours,
 			    uint8_t theirs, char *buf, size_t len);
 

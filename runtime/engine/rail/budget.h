@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completions that a rail's CQ may still get, so that it cannot overrun. All of
- * it is added and taken back here.
+ * Keeps the CQ of a rail from overrunning: every WR has a place in the CQ
+ * before it is posted.
  *
- * The control thread promises places as it makes what needs them: the receives
- * of a tenant, and for each QP those of its last request and of a probe. What is
- * sent has the rest, of which nobody has a part of its own. So receives fill up
- * again, a lane is drained and a probe asks whatever else waits for room, and
- * what is made beyond three quarters of the CQ is refused with a reason.
+ * The control thread promises places when it creates what needs them: the
+ * receives of a tenant, and per QP two places, for its last WR and for a probe.
+ * Sends share the rest; no connection has a part of its own. So receives can
+ * always be refilled, a lane can be drained and a probe be posted even while
+ * sends wait for room. Tenants and QPs that need more than three quarters of
+ * the CQ are refused with a reason.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -22,14 +23,15 @@
 
 struct mpib_budget {
 	uint32_t size; /* completions that the CQ holds */
-	/* The control thread's. Relaxed: what goes into a place that is new, or
-	 * no longer into one that is given back, goes through the mailbox. */
+	/* Written by the control thread, read by the shard. Relaxed: the shard
+	 * learns by mailbox of the tenant or QP whose places were promised or
+	 * released, and the mailbox orders that. */
 	_Atomic uint32_t promised;
-	/* The shard's: posted, and without a completion. */
+	/* Shard thread: WRs posted that have no completion yet. */
 	uint32_t sends, receives;
 };
 
-/* Control thread. -ENOSPC: too little would be left for what is sent. */
+/* Control thread. -ENOSPC: too little would be left for sends. */
 static inline int mpib_budget_promise(struct mpib_budget *b, uint32_t n)
 {
 	uint32_t promised =
@@ -41,7 +43,7 @@ static inline int mpib_budget_promise(struct mpib_budget *b, uint32_t n)
 	return 0;
 }
 
-/* Control thread. What had the places is gone from the shard. */
+/* Control thread. The shard has let go of the tenant or QP. */
 static inline void mpib_budget_release(struct mpib_budget *b, uint32_t n)
 {
 	uint32_t promised =
@@ -59,8 +61,8 @@ static inline uint32_t mpib_budget_room(const struct mpib_budget *b)
 	return kept < b->size ? b->size - kept : 0;
 }
 
-/* With one more, half of what may be sent at once waits: what is posted has to
- * be heard of soon. */
+/* With one more send, half of all that may be in flight is: the next WR has to
+ * be signalled so that its completion frees places soon. */
 static inline bool mpib_budget_is_tight(const struct mpib_budget *b)
 {
 	return mpib_budget_room(b) <= b->sends + 1;
@@ -78,7 +80,7 @@ static inline void mpib_budget_sent(struct mpib_budget *b, uint32_t n)
 	b->sends -= n;
 }
 
-/* False: until something that was sent completes there is no room. */
+/* False: no room until a send completes. */
 static inline bool mpib_budget_receive(struct mpib_budget *b, uint32_t n)
 {
 	if (n > b->size - b->sends - b->receives)

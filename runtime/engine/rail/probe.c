@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What opened rails can do, found by trying, so that a machine that cannot
- * serve is refused at start and not in the middle of a job.
+ * What the opened rails can do, found by trying, so that a machine that cannot
+ * serve is refused at start and not in the middle of a job. Control thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +12,9 @@
 #include "verbs/explain.h"
 #include "verbs/soft/soft.h"
 
-/* As much as a few connections stage. More than the limits that
- * distributions set for everybody. */
+/* The memory that is pinned to try the locked-memory limit: about the staging
+ * windows of a few connections, and more than the default limits of
+ * distributions, so that a proxy started without its own limit is refused. */
 #define PIN_BYTES ((size_t)65 << 20)
 
 static const char *link_layer_name(uint8_t link_layer)
@@ -84,15 +85,15 @@ static int try_pin(struct mpib_rail *rail, struct ibv_pd *pd)
 	return rc;
 }
 
-/* Asked with fd -1: the answer is EBADF where dma-buf is known, EOPNOTSUPP or
- * EPROTONOSUPPORT where it is not. */
+/* Try to register fd -1: the kernel answers EBADF if it supports dma-buf, and
+ * EOPNOTSUPP or EPROTONOSUPPORT if it does not. */
 static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 		       enum mpib_dmabuf_mode mode)
 {
 	struct ibv_mr *mr;
 
-	/* The software HCA maps what it is given, and what a GPU driver
-	 * exports cannot be mapped: only who knows better may ask for it. */
+	/* The software HCA mmap()s the dma-buf, which fails for those of GPU
+	 * drivers: use dma-buf only if the configuration demands it. */
 	if (rail->verbs == &mpib_verbs_soft)
 		return mode == MPIB_DMABUF_YES;
 	return rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
@@ -100,8 +101,8 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 					  &mr) == -EBADF;
 }
 
-/* Verbs have no query for the inline limit: ask for less until a QP comes,
- * which then tells what it has. */
+/* Verbs have no query for the inline limit: halve the size asked for until
+ * ibv_create_qp() succeeds, which then returns the QP's actual limit. */
 static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
 {
 	uint32_t ask = MPIB_INLINE_MAX;

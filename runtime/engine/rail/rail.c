@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing one rail of one shard: context, completion channel and
+ * CQ. Control thread.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tenants: a protection domain and a shared receive queue per rail, and
- * registered slabs for the tables of their connections.
+ * registered slabs for the tables of the tenant's connections. The control
+ * thread makes and frees them; the shard thread fills the receive queues.
  */
 #include <assert.h>
 #include <errno.h>
@@ -51,7 +52,8 @@ static int new_slab(struct mpib_tenant *t)
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
 		if (away >> r & 1)
 			continue;
-		/* No relaxed ordering: a CTS's seq must be placed last. */
+		/* No relaxed ordering: the seq of a CTS must land after the
+		 * rest of the CTS. */
 		rc = t->shard->rail[r].verbs->reg_mr(
 			t->pd[r], slab->mem, SLAB_BYTES,
 			(uint64_t)(uintptr_t)slab->mem,
@@ -187,7 +189,8 @@ static void free_tenant(struct mpib_tenant *t)
 	free(t);
 }
 
-/* What cannot be filled now mpib_srq_turn() fills. */
+/* Shard thread. An SRQ that cannot be filled now is filled by
+ * mpib_srq_turn(). */
 static void on_add(struct mpib_msg *msg)
 {
 	struct mpib_call *call = (struct mpib_call *)msg;
@@ -223,7 +226,7 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 		return;
 	rc = s->rail[rail].verbs->modify_srq(t->srq[rail], &attr,
 					     IBV_SRQ_LIMIT);
-	/* Not every device has it; the shard's own look does. */
+	/* Not every device has SRQ limits; mpib_srq_turn() suffices. */
 	if (rc < 0)
 		mpib_debug("rail %u: no SRQ limit: %s", rail, strerror(-rc));
 }
@@ -285,7 +288,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	t->shard = s;
 	mpib_drr_init(&t->drr, &t->shard->drrs);
 	t->uid = uid;
-	t->refs = 2; /* on_add() has one */
+	t->refs = 2; /* the caller's and that of on_add() */
 	LIST_INIT(&t->slabs);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
 		rc = away >> r & 1 ? 0 : tenant_make_rail(t, r);
@@ -313,7 +316,8 @@ void mpib_tenant_hold(struct mpib_tenant *t)
 	t->refs++;
 }
 
-/* Its QPs are gone, so no receive of it completes any more. */
+/* Shard thread. The tenant's QPs are destroyed, so none of its receives
+ * completes any more. */
 static void on_leave(struct mpib_msg *msg)
 {
 	struct mpib_call *call = (struct mpib_call *)msg;
@@ -334,7 +338,8 @@ static void tenant_left(void *arg, int status)
 	free_tenant(arg);
 }
 
-/* Who comes meanwhile gets another one of the same uid. */
+/* A tenant without references is off the list at once: an mpib_tenant_get() of
+ * the same uid that comes before on_leave() is done makes a new one. */
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
 	struct mpib_engine *e = tenant->shard->engine;

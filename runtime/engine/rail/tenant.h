@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: what a tenant has of each rail, and registered memory for
- * the tables of its connections.
+ * Inside the engine: a tenant's protection domain and shared receive queue per
+ * rail, and the registered memory for the tables of its connections.
  */
 #ifndef MPIB_ENGINE_TENANT_H
 #define MPIB_ENGINE_TENANT_H
@@ -10,8 +10,8 @@
 
 #include "engine/shard.h"
 
-/* A connection's two tables: what the peer writes, and what we write from. Behind the
- * entries: the end-to-end ack. */
+/* A connection has two tables: the peer writes one by RDMA, and our own RDMA
+ * writes read the other. The end-to-end ack lies behind the entries. */
 #define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64 + 64)
 #define MPIB_TABLE_WORDS ((size_t)MPIB_SLOTS * 64)
 #define MPIB_TABLES_PER_SLAB 64
@@ -29,26 +29,27 @@ struct mpib_tenant {
 	struct mpib_shard *shard;
 	struct mpib_drr_class drr;
 	uid_t uid;
-	unsigned refs; /* control thread: clients, lanes, calls; 0: it leaves */
-	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the rail was away, absent.h */
+	unsigned refs; /* control thread: clients, lanes, calls; 0: on_leave()
+			  is on its way */
+	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the device is away, absent.h */
 	struct ibv_srq *srq[MPIB_RAILS];
-	bool promised[MPIB_RAILS]; /* it has its places in the CQ */
+	bool promised[MPIB_RAILS]; /* places in the CQ, see budget.h */
 	uint32_t srq_posted[MPIB_RAILS]; /* shard */
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */
 	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
 	struct mpib_tenant *next; /* control thread's list */
 };
 
-/* Shard: keep each SRQ between the water marks. */
+/* Shard thread: refill each SRQ that is below srq_low up to srq_high. */
 int mpib_srq_turn(struct mpib_shard *s);
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
-/* A receive was used up. */
+/* A completion used up a receive of the SRQ. */
 void mpib_srq_taken(struct mpib_tenant *t, unsigned rail);
-/* Control thread. */
-/* As mpib_tenant_get() by whoever has it already. */
+/* Control thread, from here on. */
+/* One more reference, for a caller that has one already. */
 void mpib_tenant_hold(struct mpib_tenant *t);
-/* Have the device tell when fewer than half of srq_low receives are left: the
- * shard did not come to it in time. */
+/* Have the device raise SRQ_LIMIT_REACHED when fewer than half of srq_low
+ * receives are left, which means that the shard did not refill in time. */
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
 int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables);
 void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables);

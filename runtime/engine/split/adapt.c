@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The adaptive split of one lane: see adapt.h. Shard thread.
+ */
 #include "engine/split/adapt.h"
 
 #define MS 1000000ull
 
 #define ALL 1024u
-#define CHUNKS 4 /* of a window: fewer say little */
-#define WINDOW (10 * MS)
-#define LONG (100 * MS) /* a window ends then with any stripe */
-#define STALE (200 * MS) /* a rail not heard of for so long is tried */
-#define NEARLY 24u /* of 1024: not worth a change */
-#define TRY (64u << 10) /* bytes that are risked on it */
+#define CHUNKS 4 /* stripes that a window needs: fewer say little */
+#define WINDOW (10 * MS) /* shortest time over which a rate is measured */
+#define LONG (100 * MS) /* after this a window ends with any stripe */
+#define STALE (200 * MS) /* a rail without an ack for this long is tried */
+#define NEARLY 24u /* of 1024: a smaller difference changes nothing */
+#define TRY (64u << 10) /* most bytes given to a rail to try it */
 
 void mpib_adapt_init(struct mpib_adapt *a, uint64_t now)
 {
 	*a = (struct mpib_adapt){ .share = ALL / 2, .since = now };
 }
 
-/* Busy time up to the last ack. */
+/* The rail's busy time up to its last ack. */
 static uint64_t busy_at_ack(const struct mpib_tracker *t)
 {
 	if (mpib_tracker_oldest(t) && t->last_ack < t->busy_since)
@@ -24,7 +27,8 @@ static uint64_t busy_at_ack(const struct mpib_tracker *t)
 	return mpib_tracker_busy(t, t->last_ack);
 }
 
-/* Close the rail's window if it says something; true: a new rate. */
+/* End the rail's measuring window if it has enough stripes; true if that gave
+ * a new rate. */
 static bool adapt_measure(struct mpib_adapt_rail *r,
 			  const struct mpib_tracker *t, uint64_t now)
 {
@@ -42,7 +46,7 @@ static bool adapt_measure(struct mpib_adapt_rail *r,
 	r->acked = t->acked;
 	r->acked_bytes = t->acked_bytes;
 	r->busy += busy;
-	/* Small messages tell of latency, not of rate. */
+	/* Small messages measure latency, not rate. */
 	if (bytes / stripes <= MPIB_ADAPT_SMALL)
 		return false;
 	rate = bytes * MS / (busy ? busy : 1);
@@ -69,7 +73,7 @@ static void adapt_update(struct mpib_adapt *a, const struct mpib_tracker *track,
 	a->since = now;
 }
 
-/* When a small message given to the rail now would be answered, ns. */
+/* In how many ns a small message posted to the rail now would be acked. */
 static uint64_t answer_in(const struct mpib_adapt *a,
 			  const struct mpib_tracker *t, unsigned r)
 {
@@ -99,13 +103,15 @@ static uint32_t adapt_small(struct mpib_adapt *a,
 		return other == MPIB_RAIL_SUP ? ALL : 0;
 	here = answer_in(a, &track[a->fast], a->fast);
 	there = answer_in(a, &track[other], other);
-	/* Not for an eighth: they are never quite the same. */
+	/* Change only for more than an eighth: measured latencies are never
+	 * quite the same. */
 	if (there && there < here - here / 8)
 		a->fast = (uint8_t)other;
 	return a->fast == MPIB_RAIL_SUP ? ALL : 0;
 }
 
-/* SUP's bytes of a send op, so that both rails end at the same time. */
+/* SUP's bytes of a send op of len bytes, so that both rails, with what they
+ * have in flight, end at the same time. */
 static uint32_t adapt_level(const struct mpib_adapt *a,
 			    const struct mpib_tracker *track, uint32_t len)
 {
@@ -138,6 +144,6 @@ uint32_t mpib_adapt_share(struct mpib_adapt *a,
 		 must_try(&a->rail[MPIB_RAIL_SOUT], &track[MPIB_RAIL_SOUT],
 			  track[MPIB_RAIL_SOUT].last_ack, now))
 		sup = len - try;
-	/* Rounded up, so that all is all. */
+	/* Rounded up, so that sup == len gives ALL. */
 	return (uint32_t)(((uint64_t)sup * ALL + len - 1) / len);
 }

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether to spread a part over QPs: see choice.h. Shard thread.
+ */
 #include "engine/split/choice.h"
 
 #define MIB (1u << 20)
@@ -27,7 +30,7 @@ bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes)
 							      : spread;
 }
 
-/* Not for an eighth: they are never quite the same. */
+/* Cheaper by more than an eighth: measured costs are never quite the same. */
 static bool is_cheaper(uint64_t cost, uint64_t than)
 {
 	return cost < than - than / 8;

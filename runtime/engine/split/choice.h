@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a rail's part of a send op is worth spreading over QPs, by its size: a
- * crossover that is measured, per lane and rail.
+ * Whether a rail's part of a send op should be spread over several QPs or go
+ * over one QP: above a crossover size that is measured per lane and rail.
  *
- * What a way costs is the time from post to acknowledgement over the bytes that
- * were in flight then, its own included: of an idle rail that is the latency of
- * the part, of a busy one the inverse of its rate. Sizes between two powers of
- * two are a class with a smoothed cost of either way; now and then a part goes
- * the other way, so that both stay known. The crossover is where the classes
- * begin of which all that are known are cheaper spread. Until something is
- * known nothing is spread.
+ * The cost of either way is the time from post to acknowledgement divided by
+ * the bytes in flight, those of the part included: on an idle rail that is the
+ * part's latency, on a busy rail the inverse of the rail's rate. All sizes
+ * between two powers of two form a class with a smoothed cost for each way; now
+ * and then a part goes the dearer way, so that both costs stay known. The
+ * crossover is the smallest class from which on every class with known costs is
+ * cheaper when spread. While no costs are known nothing is spread.
  *
- * Shard thread, integers only, times as arguments.
+ * Shard thread, integers only; the caller passes times.
  */
 #ifndef MPIB_ENGINE_CHOICE_H
 #define MPIB_ENGINE_CHOICE_H
@@ -20,23 +20,26 @@
 #include <stdint.h>
 
 #define MPIB_CHOICE_CLASSES 32
-#define MPIB_CHOICE_TRY 32u /* one part in so many goes the other way */
+#define MPIB_CHOICE_TRY 32u /* one part in this many goes the dearer way */
 
 struct mpib_choice {
-	uint32_t above; /* parts longer than that are spread */
+	uint32_t above; /* parts longer than this are spread */
 	struct mpib_choice_class {
-		uint64_t cost[2]; /* by spread: ns a MiB, 0: not known */
-		uint32_t parts; /* that went a way */
-		bool spread; /* cheaper so */
+		uint64_t cost[2]; /* by spread: ns per MiB, 0: not known */
+		uint32_t parts; /* posted, either way */
+		bool spread; /* spreading is cheaper */
 	} class[MPIB_CHOICE_CLASSES];
 };
 
 void mpib_choice_init(struct mpib_choice *c);
-/* The way of the next part of so many bytes, however often it is asked for. */
+/* Whether to spread the next part of this size. Repeated calls return the same
+ * until mpib_choice_posted(). */
 bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
-/* Such a part was posted; it will be told of, or is lost. */
+/* A part of this size was posted. mpib_choice_note() follows unless the part
+ * is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* Such a part was acknowledged after ns; ahead of it were so many bytes. */
+/* A part was acknowledged ns after its post, with ahead bytes in flight before
+ * it. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t ahead);
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which nodes share an island: see island.h. Any thread.
+ */
 #include "engine/split/island.h"
 
 #include <arpa/inet.h>
@@ -12,7 +15,7 @@ static uint32_t mask_of(unsigned bits)
 	return bits ? UINT32_MAX << (32 - bits) : 0;
 }
 
-/* One "10.1.0.0/16" of len characters. */
+/* Parse one network, "10.1.0.0/16", of len characters. */
 static int island_parse_net(const char *text, size_t len,
 			    struct mpib_island_net *net)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Islands: which nodes reach each other on SUP. A node belongs to one by the
- * IPv4 address of its SOUT rail, either by the first bits of it or by lists of
- * networks. Addresses are in network order. Pure; any thread.
+ * Islands: which nodes reach each other on SUP. The IPv4 address of a node's
+ * SOUT rail says which island the node is in: either by the first bits of the
+ * address or by configured lists of networks. Addresses are in network order.
+ * No state; any thread.
  */
 #ifndef MPIB_ENGINE_ISLAND_H
 #define MPIB_ENGINE_ISLAND_H
@@ -12,7 +13,8 @@
 
 #define MPIB_ISLAND_NETS 64
 
-/* Where a peer is, as one end sees it. On the wire of the peer link. */
+/* Where one end of a lane sees the peer. The numbers travel on the peer
+ * link. */
 enum mpib_path {
 	MPIB_PATH_UNKNOWN, /* no islands are configured */
 	MPIB_PATH_INTRA,
@@ -20,7 +22,7 @@ enum mpib_path {
 };
 
 struct mpib_islands {
-	uint8_t prefix; /* bits; 0: by the networks, if there are any */
+	uint8_t prefix; /* bits; 0: islands are given by net[], if any */
 	unsigned n;
 	struct mpib_island_net {
 		uint32_t net, mask; /* host order */
@@ -30,9 +32,9 @@ struct mpib_islands {
 
 /*
  * prefix 1..32, or 0 and text: islands separated by commas, the networks of an
- * island joined by plus signs, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16". Both 0
- * and empty: no islands. -EINVAL with why, a sentence fragment that names what
- * is wrong and what would be right.
+ * island joined by plus signs, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16". prefix 0
+ * and an empty text: no islands. -EINVAL with why, a sentence fragment that
+ * names the fault and the remedy.
  */
 int mpib_islands_parse(struct mpib_islands *is, unsigned prefix,
 		       const char *text, char *why, size_t why_len);
@@ -42,8 +44,8 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 	return is->prefix || is->n;
 }
 
-/* The longest network that holds an address counts; an address in none is in
- * an island of its own. Address 0 is unknown, and like one in none. */
+/* The longest network that contains an address decides; an address in no
+ * network is an island of its own. So is address 0, which means unknown. */
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of split modes and sources, for logs and tools. Any thread.
+ */
 #include "engine/split/policy.h"
 
 const char *mpib_mode_name(enum mpib_mode mode)

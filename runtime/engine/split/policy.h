@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a transfer may be split over the rails. Which share a connection has now
- * is conn/policy.c's to say. Integers only.
+ * The ways to split a message over the rails. conn/policy.c decides which share
+ * a connection uses now. Integers only.
  */
 #ifndef MPIB_ENGINE_POLICY_H
 #define MPIB_ENGINE_POLICY_H
@@ -11,7 +11,7 @@
 
 #define MPIB_SUP_BW_ALL 1024u
 
-/* MPIB_MODE; the numbers are those of the environment. */
+/* MPIB_MODE; the environment variable takes these numbers. */
 enum mpib_mode {
 	MPIB_MODE_VANILLA, /* path isolation: SUP inside an island, else SOUT */
 	MPIB_MODE_ADVANCED, /* an agent's hints */
@@ -22,7 +22,7 @@ enum mpib_mode {
 /* "vanilla". */
 const char *mpib_mode_name(enum mpib_mode mode);
 
-/* Who says how a connection is split now. */
+/* Where the split that a connection uses now comes from. */
 enum mpib_split_source {
 	MPIB_SPLIT_STATIC,
 	MPIB_SPLIT_HINT,
@@ -37,13 +37,14 @@ const char *mpib_split_source_name(enum mpib_split_source source);
 struct mpib_split_why {
 	uint32_t sup_bw; /* 0..MPIB_SUP_BW_ALL */
 	enum mpib_split_source source;
-	uint64_t age_ns; /* since it became so */
+	uint64_t age_ns; /* since sup_bw and source last changed */
 	uint32_t hint_slot; /* of an agent; UINT32_MAX: none */
 };
 
 /*
- * SUP's bytes of a transfer. SUP is rounded down to 128, SOUT takes the tail;
- * a share of all is not rounded. So below 128 bytes one rail carries all.
+ * SUP's bytes of size, rounded down to a multiple of 128; SOUT takes the rest,
+ * so below 128 bytes SOUT carries all. But a share of MPIB_SUP_BW_ALL gives SUP
+ * all bytes, whatever the size.
  */
 static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 {

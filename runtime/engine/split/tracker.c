@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unacknowledged stripes of one rail of a lane: see tracker.h. Shard thread.
+ */
 #include "engine/split/tracker.h"
 
 #include <assert.h>
@@ -53,7 +56,7 @@ static void tracker_sample(struct mpib_tracker *t, uint64_t rtt)
 void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 		      uint64_t now)
 {
-	/* An answer within one turn still took some time. */
+	/* An ack in the same turn still took some time; 0 means no sample. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
 	tracker_sample(t, rtt);

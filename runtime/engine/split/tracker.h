@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one rail of one lane was given and has not acknowledged: oldest first,
- * with the time it was posted. Round trips, rates and stalls are read from
- * here. Shard thread; every call is O(1) and takes the time as an argument, so
- * that tests set it by hand. Times are nanoseconds of CLOCK_MONOTONIC.
+ * The stripes that were posted to one rail of one lane and are not acknowledged
+ * yet, oldest first, with the time of their post. Round trips, rates and stalls
+ * are computed from this list. Shard thread; every call is O(1) and takes the
+ * time as an argument, so that tests can set it. Times are nanoseconds of
+ * CLOCK_MONOTONIC.
  */
 #ifndef MPIB_ENGINE_TRACKER_H
 #define MPIB_ENGINE_TRACKER_H
@@ -13,16 +14,16 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* Stripes up to this size tell a rail's latency rather than its rate. */
+/* Stripes up to this size measure a rail's latency rather than its rate. */
 #define MPIB_TRACK_SMALL 16384u
 
-/* One rail's share of a send op: what one chain of WRs carries. In place from
- * post to ack or drop. */
+/* One rail's part of a send op: what one chain of WRs carries. Must stay at its
+ * address from post to ack or drop. */
 struct mpib_stripe {
 	TAILQ_ENTRY(mpib_stripe) link;
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
-	bool alone; /* nothing was ahead of it */
+	bool alone; /* nothing was in flight when it was posted */
 	uint64_t ahead; /* bytes in flight when it was posted */
 };
 
@@ -31,16 +32,15 @@ TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
 struct mpib_tracker {
 	struct mpib_stripe_list unacked;
 	uint64_t inflight; /* bytes */
-	uint64_t *sum; /* these are counted there, too; may be NULL */
+	uint64_t *sum; /* also counts the bytes in flight; may be NULL */
 	/* Since the lane came up. */
 	uint64_t acked, acked_bytes;
-	uint64_t busy_ns; /* something was unacked; see mpib_tracker_busy() */
-	uint64_t busy_since;
+	uint64_t busy_ns; /* ended busy periods; see mpib_tracker_busy() */
+	uint64_t busy_since; /* begin of the present busy period */
 	uint64_t last_ack;
-	/* Of round trips; 0: none seen. */
+	/* Round trips; 0: none seen. */
 	uint64_t srtt, rttvar; /* smoothed as in RFC 6298: 1/8, 1/4 */
-	uint64_t
-		latency; /* of small stripes on an idle rail, smoothed by 1/4 */
+	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 */
 	uint64_t latency_at;
 };
 
@@ -48,19 +48,20 @@ void mpib_tracker_init(struct mpib_tracker *t);
 /* now is not 0. */
 void mpib_tracker_post(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint32_t bytes, uint64_t now);
-/* It arrived: a sample of everything. */
+/* The stripe was acknowledged: it counts for all statistics. */
 void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 		      uint64_t now);
-/* It failed, or is forgotten: no sample. Nothing if it is not tracked. */
+/* The stripe failed or nobody waits for it: it counts for no statistics. Does
+ * nothing if the stripe is not in a tracker. */
 void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint64_t now);
-/* The oldest stripe without an answer, NULL if all were answered. */
+/* The oldest stripe without an ack; NULL if all are acknowledged. */
 static inline const struct mpib_stripe *
 mpib_tracker_oldest(const struct mpib_tracker *t)
 {
 	return TAILQ_FIRST(&t->unacked);
 }
-/* Nanoseconds in which something was unacked, up to now. */
+/* Total ns, up to now, in which at least one stripe was unacknowledged. */
 uint64_t mpib_tracker_busy(const struct mpib_tracker *t, uint64_t now);
 
 #endif
