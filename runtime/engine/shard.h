@@ -76,8 +76,8 @@ struct mpib_shard {
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
 	struct mpib_drr_class drrs; /* root of the DRR classes; turn/sched.c */
-	bool contended; /* several connections compete in this turn */
-	uint8_t full; /* bit per rail: a connection waits for room on it */
+	bool contended; /* in this turn connections compete, so order counts */
+	uint8_t full; /* bit per rail: its room was used up in this turn */
 	uint64_t drr_wake_ns; /* when a rate limit next lets a class send */
 	struct engine_conn_list submitting; /* rings known not to be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */

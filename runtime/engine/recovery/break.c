@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that break, and their connections with them.
+ * Lanes that break, and their connections with them. Shard thread, but for
+ * mpib_lane_kill().
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -36,8 +37,8 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_lane);
 }
 
-/* With another rail to go to, what was not taken is lost like what a fault
- * loses, and found by the same way. */
+/* With fail-over the WRs that the QP refused count as lost in a fault, and the
+ * fence finds them. */
 static void break_refused(struct mpib_lane_qp *q)
 {
 	int error = q->refused;

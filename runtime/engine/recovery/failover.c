@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control thread's part of a rail's life: faults and the peer's messages
- * go into the fence, its actions come out and are done here.
+ * The control thread's part in a rail's fail-over: faults and the messages of
+ * the peer's proxy go into the rail's struct mpib_fence, and the actions that
+ * the fence returns are carried out here.
  */
 #include "engine/recovery/stop.h"
 
@@ -13,7 +14,7 @@
 #include "base/xalloc.h"
 #include "engine/lane/lane.h"
 
-/* Both directions of every connection of a shard. */
+/* Most bitmaps of one fence: both directions of every connection of a shard. */
 #define ANSWERS_MAX (2 * ENGINE_CONNS_MAX)
 
 const char *mpib_rail_cause_name(enum mpib_rail_cause cause)
@@ -74,7 +75,7 @@ void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		e->events->lane_send(e->ctx, lane, msg);
 }
 
-/* The last message has more == 0, and there is always one. */
+/* At least one message, even without bitmaps; the last one has more == 0. */
 static void send_answers(struct mpib_lane *lane, unsigned rail, uint32_t epoch,
 			 const struct mpib_recv_bitmaps *a)
 {
@@ -95,7 +96,7 @@ static void send_answers(struct mpib_lane *lane, unsigned rail, uint32_t epoch,
 	}
 }
 
-/* As find_lost.c searches them. */
+/* The order in which find_lost_find() searches. */
 static int failover_order(const void *pa, const void *pb)
 {
 	const struct mpib_recv_bitmap *a = pa, *b = pb;
@@ -157,7 +158,7 @@ static void on_replayed(void *arg, int status)
 		uint64_t us = (mpib_now_ns() - ctl->stopped_ns) / 1000;
 
 		tell_failover(job, us);
-		/* The shard has let go of its QPs. */
+		/* The shard has let go of the rail's old QPs. */
 		ctl->replaying = false;
 		mpib_rail_hold(lane, job->rail);
 	}
@@ -185,7 +186,8 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	uint64_t now = mpib_now_ns();
 	uint64_t calm = 4000000ull * lane->shard->engine->cfg.hold_ms;
 
-	/* What held for a while was sound. */
+	/* A rail that stayed up for four hold-downs was sound again: its
+	 * failures start anew. */
 	if (ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
 	ctl->failures += ctl->cause != MPIB_CAUSE_UPGRADE;
@@ -223,10 +225,10 @@ void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
 		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCE, rail,
 			       ctl->fence.epoch);
 	if (actions & MPIB_FENCE_REPLAY)
-		failover_replay(lane, rail); /* and then the hold-down */
+		failover_replay(lane, rail); /* on_replayed() holds the rail */
 	if (actions & MPIB_FENCE_RECONNECT)
 		mpib_rail_reconnect(lane, rail);
-	/* Unless there was nothing to offer. */
+	/* Not if mpib_rail_reconnect() just failed to make QPs. */
 	if (actions & MPIB_FENCE_CONNECT &&
 	    ctl->fence.state == MPIB_FENCE_PROBING)
 		mpib_rail_connect(lane, rail);
@@ -258,7 +260,7 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 
 	if (!lane->failover || !lane->ctl.settled || lane->ctl.over)
 		return;
-	/* It has to stay up for the whole hold-down. */
+	/* The port must stay up for the whole hold-down: start it anew. */
 	if (up && ctl->fence.state == MPIB_FENCE_DOWN && !ctl->replaying) {
 		ctl->fence.held = true;
 		mpib_rail_hold(lane, rail);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A rail of a lane fails and comes back. The control thread of each end runs a
- * struct mpib_fence per rail (failover/fence.h says why it is safe) and tells
- * the other end by messages; the shard does what touches traffic: it notices
- * faults, stops, says what it has, posts again what was lost.
+ * struct mpib_fence per rail (failover/fence.h says why that is safe) and sends
+ * messages to the peer's proxy; the shard thread does what touches traffic: it
+ * notices faults, stops the rail, makes the receive bitmaps and posts lost
+ * stripes again.
  *
- * Stripe k of a send op is what rail k was given. A stripe that a fence lost
- * travels again with an IMM whose mask is 0: the record it comes with says
- * which stripes it ends.
+ * Stripe k of a send op is the part first posted to rail k. A stripe that was
+ * lost in a fence is posted again with an IMM whose mask is 0: the completion
+ * record sent with that IMM says which stripes the IMM ends.
  */
 #ifndef MPIB_ENGINE_FAILOVER_H
 #define MPIB_ENGINE_FAILOVER_H
@@ -23,35 +24,36 @@ struct mpib_call;
 struct ibv_wc;
 
 /*
- * What one end of a connection has, said when its end of the rail was drained:
- * the receiver, which slots it has seen whole and which stripes of the others;
- * the sender, up to where it has CTS.
+ * What one end of a connection has received, as of when its end of the rail was
+ * drained. A receiver says which slots have ended and which stripes it has of
+ * the others; a sender says up to which slot it has CTS.
  */
 struct mpib_recv_bitmap {
-	uint32_t conn; /* the receiver's number of it */
-	bool sender; /* who says so */
-	uint64_t first; /* receiver: the oldest slot not ended; all before are.
-			   Sender: the first slot whose CTS it has not */
-	uint16_t slots; /* receiver: how many from there bits tells of */
-	uint8_t seen[MPIB_SLOTS * MPIB_RAILS / 8]; /* 2 bits a slot */
+	uint32_t conn; /* the connection's number at the receiver */
+	bool sender; /* made by the sender's end */
+	uint64_t first; /* receiver: the oldest slot that has not ended;
+			   sender: the first slot without a CTS */
+	uint16_t slots; /* receiver: how many slots from first seen covers */
+	uint8_t seen[MPIB_SLOTS * MPIB_RAILS / 8]; /* 2 bits per slot */
 };
 
 enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
-	MPIB_RAIL_FENCED, /* the last of them has more == 0 */
-	MPIB_RAIL_RECONNECT,
-	MPIB_RAIL_UP,
-	MPIB_RAIL_DRAIN, /* leave the rail alone (on), or no longer */
+	MPIB_RAIL_FENCED, /* drained, with receive bitmaps; several messages,
+			     the last one has more == 0 */
+	MPIB_RAIL_RECONNECT, /* info of this end's new QPs */
+	MPIB_RAIL_UP, /* the probes of this end succeeded */
+	MPIB_RAIL_DRAIN, /* post nothing new on the rail (on), or do so again */
 };
 
-/* Between the two ends of a lane. */
+/* What the proxies of the two ends of a lane send each other (peer link). */
 struct mpib_rail_msg {
 	uint8_t type; /* enum mpib_rail_msg_type */
 	uint8_t rail;
 	uint32_t epoch;
 	uint8_t cause; /* FENCE: enum mpib_rail_cause */
 	bool on; /* DRAIN */
-	struct mpib_lane_rail_info info; /* OFFER */
+	struct mpib_lane_rail_info info; /* RECONNECT */
 	bool more; /* FENCED */
 	uint8_t bitmaps;
 	struct mpib_recv_bitmap bitmap[MPIB_RECV_BITMAPS];
@@ -65,87 +67,92 @@ struct mpib_recv_bitmaps {
 /* One rail of a lane, on the control thread. */
 struct mpib_rail_control {
 	struct mpib_fence fence;
-	struct mpib_lane_rail_info reconnect; /* the peer's */
-	struct mpib_recv_bitmaps theirs; /* of the present fence */
+	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
+	struct mpib_recv_bitmaps theirs; /* the peer's, of the present fence */
 	uint64_t hold_until, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
 	uint32_t failures; /* in a row, each doubles the hold-down */
 	uint8_t cause; /* enum mpib_rail_cause */
-	bool peer_drains;
+	bool peer_drains; /* the peer's proxy sent DRAIN */
 	bool replaying; /* the shard has not let go of the old QPs */
 };
 
 struct mpib_lane_control {
 	struct mpib_rail_control rail[MPIB_RAILS];
-	uint64_t grace_until; /* 0: a rail is live */
-	uint8_t last; /* rail that stopped last */
-	bool settled; /* messages may be sent */
-	bool over; /* killed: nothing more is done */
+	uint64_t grace_until; /* 0: some rail is live */
+	uint8_t last; /* the rail that stopped last */
+	bool settled; /* messages may be sent to the peer's proxy */
+	bool over; /* the lane is killed: nothing more is done */
 };
 
-/* What the control thread has a shard do about a rail of a lane; its callback
- * gets it back. */
+/* A task about one rail of a lane that the control thread gives to the shard;
+ * the control thread's callback gets the job back. */
 struct mpib_rail_job {
 	struct mpib_lane *lane;
 	unsigned rail;
-	uint32_t epoch; /* of the QPs from now on */
-	uint8_t drain; /* rails to be left alone */
+	uint32_t epoch; /* of the rail's next QPs */
+	uint8_t drain; /* for mpib_rail_on_drain(): bit per drained rail */
 	uint8_t cause; /* enum mpib_rail_cause */
-	struct mpib_recv_bitmaps
-		bitmaps; /* ours, made by stop; theirs, for replay */
-	uint64_t lost_bytes; /* made by replay: what has to travel again */
+	struct mpib_recv_bitmaps bitmaps; /* from mpib_rail_on_stop(): ours;
+					     to mpib_rail_on_bitmaps(): the
+					     peer's */
+	/* Result of mpib_rail_on_bitmaps(): what has to be posted again. */
+	uint64_t lost_bytes;
 	uint32_t lost_stripes;
-	uint32_t acked_stripes; /* of these: the rail had acknowledged them */
+	uint32_t acked_stripes; /* of lost_stripes: acknowledged by the rail */
 };
 
-/* One rail of a lane, on the shard. */
+/* One rail of a lane, on the shard thread. */
 struct mpib_rail_stop {
-	struct mpib_call *drained; /* who waits for it to be drained */
-	struct mpib_call *probed; /* who waits for its probes */
-	unsigned probes; /* still out */
-	uint64_t fault_ns; /* when it was found at fault, 0: it is not */
+	struct mpib_call *drained; /* answered when the rail is drained */
+	struct mpib_call *probed; /* answered when all probes completed */
+	unsigned probes; /* without a completion yet */
+	uint64_t fault_ns; /* when the fault was found; 0: no fault */
 };
 
-/* What the watchdog knows of it; times in ns. */
+/* What the watchdog knows of one rail of a lane; times in ns. */
 struct mpib_rail_watch {
-	uint64_t stuck; /* without progress, while something is outstanding */
-	uint32_t seen; /* sum of retired WRs when it last looked */
-	uint32_t unsignaled; /* unsignalled WRs on top when it last looked */
+	uint64_t stuck; /* without progress while WRs are outstanding */
+	uint32_t seen; /* retired WRs when the watchdog last looked */
+	uint32_t unsignaled; /* unsignalled WRs after the last signalled one,
+				when the watchdog last looked */
 	uint64_t moves; /* looks that saw progress */
-	uint64_t moves_other; /* of the other rail, when this one got stuck */
+	uint64_t moves_other; /* moves of the other rail, when this rail got
+				 stuck */
 };
 
 /*
  * failover.c and reconnect.c: control thread.
  */
-/* The lane is connected and its other end can be told things. */
+/* The lane is connected and the peer's proxy can be sent messages. */
 void mpib_lane_established(struct mpib_lane *lane);
-/* A message of the other end. False: no sound peer sends it now. */
+/* A message of the peer's proxy. False: no sound peer sends it now. */
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
-/* The one place where the state of a port comes in, whoever saw it change: of
- * one shard's context of the rail. */
+/* The only place where a change of a port's state comes in: that of the rail as
+ * the shard's context sees it. */
 void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 			   unsigned rail, bool up);
-/* Have all lanes move traffic off the rail, or use it again, at both ends. A
- * lane that has no other rail goes on with it. */
+/* Have both ends of every lane put nothing new on the rail, or use it again. A
+ * lane without another rail goes on using it. */
 void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on);
-/* Before the first lane. -errno. */
+/* Before the first lane is made. -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
-/* Hold-downs, probes and graces that are over. */
+/* Handle hold-downs, probe timeouts and grace periods that are over. */
 void mpib_failover_dispatch(struct mpib_engine *engine);
-/* A shard found a rail at fault. */
+/* A shard found the lane's rail at fault. */
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 			 enum mpib_rail_cause cause);
-/* The lane is being killed: nothing more is done for it. */
+/* The lane is being killed: fail-over does nothing more for it. */
 void mpib_failover_end(struct mpib_lane *lane);
-/* For each other: run fn on the shard for the rail, then done with the job,
- * which it frees. */
+/* Shared by failover.c and reconnect.c. Run fn on the shard, then done(job) on
+ * the control thread; done() frees the job. */
 struct mpib_msg;
 struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_job_free(struct mpib_rail_job *job);
 void mpib_rail_job_run(struct mpib_rail_job *job, void (*fn)(struct mpib_msg *),
 		       mpib_done_fn *done);
+/* Do what the fence asks for: actions are MPIB_FENCE_ bits. */
 void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		    unsigned type, unsigned rail, uint32_t epoch);
@@ -155,16 +162,17 @@ void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);
-/* No rail is left: those that wait out a hold-down come back soon. */
+/* The lane has no live rail: shorten the hold-down of all its rails. */
 void mpib_rail_hold_last(struct mpib_lane *lane);
-/* Without any hold-down. */
+/* Bring the rail back at once, without hold-down. */
 void mpib_rail_back(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 
 /*
- * lost.c: a shard's context of the rail is of no use any more, and the shard
- * goes on without it. Before mpib_engine_rail_port() is told. Control thread.
+ * lost.c: the shard's device context of the rail failed for good, and the shard
+ * goes on without the rail. Called before mpib_engine_rail_port(). Control
+ * thread.
  */
 struct mpib_shard;
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After a fence, on the shard: which stripes the rail lost, by what the other
- * end says it has. CTS that the sender does not have are posted again, too;
- * doing so twice changes nothing.
+ * After a fence: find the stripes that the rail lost, by the peer's receive
+ * bitmaps. CTS that the peer's senders do not have are posted again, too;
+ * posting a CTS twice changes nothing. Shard thread.
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 #include "engine/measure/count.h"
 #include "engine/recovery/stop.h"
 
-/* The answers are sorted, see order() in failover.c. */
+/* Binary search: the bitmaps are sorted by failover_order(). */
 static const struct mpib_recv_bitmap *
 find_lost_find(const struct mpib_recv_bitmaps *a, uint32_t conn, bool sender)
 {
@@ -49,7 +49,8 @@ static uint8_t carried_by(const struct send_op *p, unsigned rail)
 	return bits & p->c.pending & (uint8_t)~p->c.lost;
 }
 
-/* Of a connection that is over: what the rail had is of no interest. */
+/* The connection is broken or stopping: give up the stripes that the rail
+ * carries, without posting them again. */
 static void find_lost_forget(struct engine_conn *f, unsigned rail)
 {
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++)
@@ -58,10 +59,12 @@ static void find_lost_forget(struct engine_conn *f, unsigned rail)
 }
 
 /*
- * A stripe whose every write was acknowledged on the rail should have been seen.
- * If its device died between the acknowledgement and the completion, it was not:
- * then false, when the client has bytes of it back, so that nothing can be sent
- * again. Until a slot is delivered it has not, but see MPIB_ENDED_RELEASED.
+ * The receiver should have seen every stripe whose writes the rail
+ * acknowledged. It has not if its device died between the acknowledgement and
+ * the receive completion. False if that happened to a stripe whose bytes the
+ * client has back, so that they cannot be sent again. With end-to-end acks a
+ * client gets bytes back only when the slot is delivered, except for slots with
+ * MPIB_ENDED_RELEASED.
  */
 static bool kept_its_word(struct engine_conn *f, unsigned rail,
 			  const struct mpib_recv_bitmap *a)
@@ -69,7 +72,7 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 	uint64_t s = f->lane->delivered ? f->tx.acked : a->first;
 	uint8_t pending[MPIB_SLOTS] = { 0 };
 
-	/* Slots before these ended at both ends. */
+	/* Older slots have ended at both ends. */
 	if (s + MPIB_SLOTS < f->tx.cts_next)
 		s = f->tx.cts_next - MPIB_SLOTS;
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
@@ -118,8 +121,8 @@ static void judge_piece(struct engine_conn *f, uint32_t i,
 	mpib_sender_completed(f, i, placed, true);
 }
 
-/* Where the peer cancelled the rest of a message that ended, it does not
- * announce again what it had: nobody is to wait for those. */
+/* The receiver cancelled the rest of a message that ended early, and does not
+ * announce those slots again: do not wait for their CTS. */
 static void skip_cancelled(struct engine_conn *f, uint64_t first)
 {
 	while (f->tx.cts_next < first)
@@ -128,9 +131,9 @@ static void skip_cancelled(struct engine_conn *f, uint64_t first)
 
 static void judge_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
-	/* The answer may be any number of slots old, for the other rail goes on
-	 * meanwhile. A receiver that has none had not started, and what we have
-	 * from it came later, by the other rail. */
+	/* The peer's bitmap may be many slots old, for the other rail goes on
+	 * meanwhile. A receiver without a bitmap had not started when the peer
+	 * drained; CTS that we have from it came later, by the other rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);
@@ -145,7 +148,8 @@ static void judge_sender(struct engine_conn *f, struct mpib_rail_job *job)
 	f->tx.spread &= others;
 	f->tx.group.mask &= others;
 	if (a->first > f->tx.cts_next + MPIB_SLOTS) {
-		/* It may be ahead of us by parts of a message that ended. */
+		/* Up to MPIB_SLOTS ahead is legal: slots that the receiver
+		 * cancelled, see skip_cancelled(). */
 		engine_conn_break(f, -EPROTO,
 				  "peer %s claims to have what was not sent",
 				  f->lane->peer);
@@ -161,7 +165,7 @@ static void judge_sender(struct engine_conn *f, struct mpib_rail_job *job)
 	}
 	skip_cancelled(f, a->first);
 	for (uint32_t i = f->tx.op_tail; i != head; i++) {
-		/* One that ended may have taken others with it. */
+		/* A send op that ended may have retired later ones, too. */
 		if ((int32_t)(i - f->tx.op_tail) >= 0)
 			judge_piece(f, i, job, a);
 	}
@@ -175,13 +179,14 @@ static void judge_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
-	/* A sender that has not started yet has taken none. */
+	/* Without a bitmap the peer's sender had not started: it has no CTS. */
 	uint64_t from = a && a->first > rx->tail ? a->first : rx->tail;
 
 	rx->acked = MPIB_NOT_ACKED;
 	mpib_ack_need(f);
-	/* It has taken these, says so, and waits for them again: this rail may
-	 * have lost what we wrote since we moved. */
+	/* After our hand-over the sender dropped the CTS before forgotten,
+	 * though its bitmap counts them, and waits for them again; this rail
+	 * may have lost those that we wrote since. */
 	if (rx->tail < rx->forgotten)
 		from = rx->tail;
 	if (from >= rx->cts_posted || f->broken || f->stopping)

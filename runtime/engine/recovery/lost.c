@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context that is lost: its device failed or was removed, or its completion
- * queue overran. It tells nothing any more, not even what it flushed, so nobody
- * waits for that: its rail counts as drained at once. That is as good as a
- * flush. What this end still had to send the peer refuses, whose QPs are in ERR
- * before it answers the fence; what was sent to this end has no device that
- * could place it, or a QP in ERR. The answer stays true because no completion
- * is taken from then on. The rail is not used again by this engine.
+ * A device context that is lost: the device failed or was removed, or its
+ * completion queue overran. The context gives no completions any more, not even
+ * of flushed WRs, so the shard does not wait for them: the rail counts as
+ * drained at once. That is as safe as a flush: the peer's QPs, which are in ERR
+ * before the peer answers the fence, refuse what this end still sends; what the
+ * peer still sends finds no device here, or a QP in ERR. Our receive bitmap
+ * stays true because the shard takes no completion of the rail from then on.
+ * This engine never uses the rail again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static void on_lost(struct mpib_msg *msg)
 	struct mpib_lane *lane;
 
 	rail->lost = true;
-	/* The kernel has it readable for ever now. */
+	/* The kernel reports this descriptor as readable from now on. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{

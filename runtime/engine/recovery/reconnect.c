@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a rail comes back: hold-down, new QPs with new PSNs and the GID of now,
- * connected and probed before traffic goes over them; and the operator's wish
- * to leave a rail alone. Control thread.
+ * How a rail comes back: after the hold-down both ends make new QPs with new
+ * PSNs and the port's present GID, and connect and probe them before traffic
+ * goes over them. Also the draining of a rail by the operator, and the timer
+ * for hold-downs, probes and grace periods. Control thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 #define PROBE_NS 2000000000ull
 #define HOLD_DOUBLINGS 4
-/* Between two attempts of a lane that has no rail. */
+/* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
 
 int mpib_failover_init(struct mpib_engine *engine)
@@ -44,7 +45,7 @@ void mpib_failover_fini(struct mpib_engine *engine)
 	close(engine->timer);
 }
 
-/* Look at all deadlines at this time, or earlier. */
+/* Have the timer run mpib_failover_dispatch() at this time or earlier. */
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
 {
 	struct itimerspec now,
@@ -76,7 +77,7 @@ static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
 	struct mpib_lane_control *ctl = &lane->ctl;
 	uint64_t next = UINT64_MAX;
 
-	/* Who takes over brings the rails back, not we. */
+	/* In a hand-over the new proxy brings the rails back. */
 	if (ctl->over || lane->shard->engine->leaving)
 		return next;
 	if (ctl->grace_until && now >= ctl->grace_until) {
@@ -147,7 +148,7 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 		doublings = HOLD_DOUBLINGS;
 	ns = ((uint64_t)lane->shard->engine->cfg.hold_ms << doublings) *
 	     1000000u;
-	/* There is no other rail whose traffic a return could disturb. */
+	/* Without a live rail there is no traffic to disturb: hold shortly. */
 	return lane->ctl.grace_until && ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
 }
 
@@ -200,7 +201,7 @@ static void on_probed(void *arg, int status)
 	struct mpib_lane *lane = job->lane;
 	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
 
-	/* Of this attempt, not of one that was given up meanwhile. */
+	/* Ignore the probes of an attempt that was given up meanwhile. */
 	if (!lane->ctl.over && status != -ECANCELED &&
 	    job->epoch == ctl->fence.epoch) {
 		ctl->probe_until = 0;
@@ -245,7 +246,7 @@ void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
 			  reconnect_on_said);
 }
 
-/* Either end's wish counts. */
+/* Tell the shard which rails are drained: by this proxy or by the peer's. */
 void mpib_rail_drained_set(struct mpib_lane *lane)
 {
 	struct mpib_rail_job *job = mpib_rail_job_new(lane, 0);

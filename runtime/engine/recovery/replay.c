@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second journey of what find_lost.c found lost, on a rail that is open.
+ * Replay: post the stripes that find_lost.c found lost again, on an open rail.
+ * mpib_replay_arrived() is the receiver's side. Shard thread.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -23,15 +24,15 @@ void mpib_replay_drop(struct engine_conn *f)
 	}
 }
 
-/* The CTS that a share goes by: still in its place, for the slot is not ended
- * at the receiver. */
+/* The CTS that the share was posted by. It is still in the CTS table, since the
+ * slot has not ended at the receiver. */
 static bool share_cts(struct engine_conn *f, const struct send_op *p,
 		      const struct op_range *s, struct mpib_cts *cts)
 {
 	if (mpib_sender_cts(f, p->slot + s->buf, cts) && mpib_cts_sane(cts) &&
 	    s->at <= cts->len && s->len <= cts->len - s->at)
 		return true;
-	/* From a peer that moved it comes again. */
+	/* A peer that was handed over sends its CTS again: wait for it. */
 	if (f->tx.moved && !mpib_sender_cts(f, p->slot + s->buf, cts))
 		return false;
 	engine_conn_break(f, -EPROTO, "peer %s took back a CTS it had sent",
@@ -39,7 +40,7 @@ static bool share_cts(struct engine_conn *f, const struct send_op *p,
 	return false;
 }
 
-/* Stripe k of the send op, on rail q. */
+/* Append the writes of stripe k of the send op to chain, for rail q. */
 static bool replay_build(struct engine_conn *f, const struct send_op *p,
 			 unsigned k, unsigned q, struct mpib_chain *chain)
 {
@@ -64,7 +65,7 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 	return true;
 }
 
-/* The record that says what the slot is; made now if there was no need. */
+/* The slot's completion record; made now if the first post needed none. */
 static struct mpib_record *record_of(struct engine_conn *f,
 				     const struct send_op *p)
 {
@@ -81,7 +82,9 @@ static struct mpib_record *record_of(struct engine_conn *f,
 	return rec;
 }
 
-/* Who carried what, as the receiver will count it. */
+/* Count the lost stripes for rail q and no longer for the rail that lost them,
+ * in the record (or what will become the record) too, so that the receiver
+ * counts the same bytes per rail. open: the slot's IMM is not posted yet. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {
@@ -165,7 +168,8 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 		    mpib_wr_tag(MPIB_WR_REPLAY, f->id, number | again << 8));
 }
 
-/* Nothing that the send op's IMM covers is under way on another rail. */
+/* True if no stripe that the IMM of send op last covers is in flight on another
+ * rail than q, or on several QPs: the IMM could overtake such a stripe. */
 static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -180,8 +184,10 @@ static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 	return true;
 }
 
-/* Where send ops are held, what the IMM of the last one would tell of goes by its
- * rail, too: those that another rail has acknowledged are lost from now on. */
+/* With end-to-end acks send ops are held until delivered. The stripes that the
+ * IMM of send op last covers must travel on the IMM's rail q: those of earlier
+ * send ops that another rail acknowledged count as lost now and are posted
+ * again. True if there are any. */
 static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);

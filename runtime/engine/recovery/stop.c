@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shard's part in stopping a rail of a lane and in starting it again: no
- * more posts, everything drained, and then, in the same step, an answer of
- * what we have. No completion of the rail can come after that step, so the
- * answer stays true.
+ * The shard thread's part in stopping a rail of a lane and in starting it
+ * again: post no more, drain the QPs, and in the very step in which the rail is
+ * drained make the receive bitmaps. No completion of the rail can come after
+ * that step, so the bitmaps stay true.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@ struct fault {
 	enum mpib_rail_cause cause;
 };
 
-/* Rails for new traffic: the open ones but those to be left alone, unless it
- * is all that there is. */
+/* Rails for new traffic: the open rails without the drained ones; all open
+ * rails if every one of them is drained. */
 static void stop_reckon(struct mpib_lane *lane)
 {
 	uint8_t use = lane->open & (uint8_t)~lane->drain;
@@ -55,7 +55,8 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		return false;
 	if (stop->fault_ns)
 		return true;
-	/* Something broke: as mpib_async_error_new(). */
+	/* Allocating on the shard is allowed here for the same reason as in
+	 * mpib_async_error_new(): something broke. */
 	fault = mpib_xcalloc(sizeof(*fault));
 	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
 	stop->fault_ns = mpib_now_ns();
@@ -87,7 +88,8 @@ static void answer_receiver(const struct engine_conn *f,
 		unsigned bit = (unsigned)(i - rx->tail) * MPIB_RAILS;
 		uint8_t seen = s->seen;
 
-		/* Nobody waits for it: as if it were all there. */
+		/* Cancelled slot: report it as received so that the sender
+		 * does not send it again. */
 		if (s->state == MPIB_SLOT_CANCELLED)
 			seen = (1u << MPIB_RAILS) - 1;
 		if (!seen)
@@ -145,7 +147,7 @@ static void give_up_probes(struct mpib_lane *lane, unsigned rail, int status)
 		mpib_call_done(lane->shard, call, status);
 }
 
-/* The QPs are in ERR already. */
+/* Stop the rail; the control thread has moved its QPs to ERR already. */
 void mpib_rail_on_stop(struct mpib_msg *msg)
 {
 	struct mpib_call *call = (struct mpib_call *)msg;
@@ -163,7 +165,7 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	mpib_rail_check_stopped(lane, rail);
 }
 
-/* New QPs of the rail are connected: see whether they carry. */
+/* The control thread connected new QPs for the rail: probe each of them. */
 void mpib_rail_on_connect(struct mpib_msg *msg)
 {
 	struct mpib_call *call = (struct mpib_call *)msg;
@@ -202,7 +204,7 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 
-	/* Unless it failed again since: then its fence is on the way. */
+	/* Not if the rail failed again since: its next fence is under way. */
 	if (!lane->stop[job->rail].fault_ns && !lane->broken)
 		lane->open |= (uint8_t)(1u << job->rail);
 	stop_reckon(lane);
@@ -220,7 +222,8 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
-/* NCCL tells both ends the rank that sends. Returns buf, "" before it did. */
+/* Names the sending rank, which NCCL tells both ends. Returns buf, "" while the
+ * rank is not known. */
 static const char *stop_sent_by(const struct engine_conn *f, char *buf,
 				size_t len)
 {
@@ -232,7 +235,7 @@ static const char *stop_sent_by(const struct engine_conn *f, char *buf,
 	return buf;
 }
 
-/* The lane has waited long enough for a rail. */
+/* The grace period is over and the lane has no rail: break the lane. */
 void mpib_rail_on_grace(struct mpib_msg *msg)
 {
 	struct mpib_call *call = (struct mpib_call *)msg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: what the shard does about lanes that break and rails that
+ * Inside the engine: what the shard thread does when lanes break and rails
  * fail.
  */
 #ifndef MPIB_ENGINE_STOP_H
@@ -9,14 +9,15 @@
 #include "engine/lane/lane.h"
 
 /*
- * break.c: shard.
+ * break.c: shard thread.
  */
-/* Every connection of the lane fails with -ECONNRESET, and control is told. */
+/* Break the lane and, with -ECONNRESET, its connections; tell the control
+ * thread. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Some QPs refused what they were to post: they are at fault. */
+/* Treat QPs whose ibv_post_send() failed as faults of their rail. */
 void mpib_lanes_refused(struct mpib_shard *s);
-/* One doorbell for each QP that the turn has something for. */
+/* Post the WRs that this turn queued: one ibv_post_send() per QP. */
 static inline void mpib_qp_flush(struct mpib_shard *s)
 {
 	while (!LIST_EMPTY(&s->dirty))
@@ -26,17 +27,17 @@ static inline void mpib_qp_flush(struct mpib_shard *s)
 }
 
 /*
- * stop.c: shard.
+ * stop.c: shard thread.
  */
-/* Post no more to the rail and have it fenced. False: the lane cannot do that
- * and has to be broken. */
+/* Post no more to the rail, and have the control thread fence it. False: the
+ * lane has no fail-over, so the caller must break it. */
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause);
-/* A completion came while the rail drains. */
+/* After a completion: if the rail is drained now, answer its stop. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
 /* The completion of a probe. */
 void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok);
-/* Mailbox messages whose call is about a struct mpib_rail_job. */
+/* Mailbox handlers; the message is a call with a struct mpib_rail_job. */
 void mpib_rail_on_stop(struct mpib_msg *msg);
 void mpib_rail_on_connect(struct mpib_msg *msg);
 void mpib_rail_on_resume(struct mpib_msg *msg);
@@ -44,14 +45,14 @@ void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_grace(struct mpib_msg *msg);
 
 /*
- * find_lost.c: shard. A mailbox message as those of stop.c: the job has the other
- * end's answers.
+ * find_lost.c: shard thread. A mailbox handler like those of stop.c; the job
+ * has the peer's receive bitmaps.
  */
 void mpib_rail_on_bitmaps(struct mpib_msg *msg);
 
 /*
- * watch.c: shard. Looks at most once in MPIB_WATCH_MS, and is asked to once in
- * MPIB_WATCH_TURNS turns and before each sleep.
+ * watch.c: shard thread. Called once in MPIB_WATCH_TURNS turns and before each
+ * sleep; looks at the rails at most once in MPIB_WATCH_MS.
  */
 #define MPIB_WATCH_TURNS 64
 #define MPIB_WATCH_MS 10

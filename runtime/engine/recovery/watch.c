@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress watchdog, for rails that fail without a word. A rail is stuck
- * while something signalled is outstanding and nothing retires. It is at fault
- * when that lasts longer than max(50 ms, 8 x the smoothed time of a round trip),
- * at most 120 ms, and twice the time that what is in flight takes at the rail's
- * rate, and the other rail of the lane moves meanwhile; if that has nothing to
- * do, it is given a probe. When neither moves the other node stands still, which
- * is no rail's fault.
+ * The progress watchdog, for rails that fail without an event. A rail is stuck
+ * while signalled WRs are outstanding and none retires. The rail is at fault if
+ * it is stuck for longer than the sum of
+ *  - 8 smoothed round-trip times, but at least 50 and at most 120 ms, and
+ *  - twice the time that the bytes in flight take at the rail's rate,
+ * and the other rail of the lane makes progress meanwhile; an idle other rail
+ * gets a probe to find that out. If neither rail moves, the peer's node stands
+ * still, which is no rail's fault. Shard thread.
  */
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -16,10 +17,11 @@
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
 #define NS_PER_BYTE_MAX 100u
-/* Looks at which the other rail moved. */
+/* The other rail must have moved at this many looks. */
 #define MOVES 2
 
-/* Between two looks nobody may have turned: that time counts only so far. */
+/* Time since the last look. The shard thread itself may have been descheduled
+ * in between: count at most two intervals. */
 static uint64_t watch_elapsed(struct mpib_shard *s, uint64_t now)
 {
 	uint64_t ns = now - s->watched_ns;
@@ -47,8 +49,9 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 }
 
 /*
- * CTS are mostly unsignalled: nobody would hear of their loss in time, and each
- * keeps a place in the CQ, which many lanes at rest would fill among them.
+ * CTS are mostly unsignalled: their loss would go unnoticed, and each keeps a
+ * place in the CQ, so that many idle lanes together would fill the CQ. When
+ * unsignalled WRs stay on top of a QP for two looks, post a signalled probe.
  */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 			   const struct watch_sums *sum)
@@ -74,8 +77,8 @@ static void note_progress(struct mpib_rail_watch *w, uint32_t retired)
 	w->stuck = 0;
 }
 
-/* What is in flight takes so long at the rate seen up to the last ack. A rail
- * of which little is known is not taken to be slower than 10 MB/s. */
+/* The time that the bytes in flight take at the rate seen up to the last ack.
+ * No rail is taken to be slower than 10 MB/s. */
 static uint64_t transfer_ns(const struct mpib_tracker *t)
 {
 	uint64_t most = t->inflight * NS_PER_BYTE_MAX;
@@ -94,13 +97,13 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 
 	if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
-	/* A rail that slow is as good as dead while the other one moves. */
+	/* A slower rail is as good as dead while the other rail moves. */
 	if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
 	return lane->watch[r].stuck > usual + 2 * transfer_ns(&lane->track[r]);
 }
 
-/* True while something of the rail is outstanding. */
+/* True while WRs of the rail are outstanding. */
 static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 {
 	struct mpib_rail_watch *w = &lane->watch[r];
@@ -131,7 +134,7 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 	return true;
 }
 
-/* Without another rail to go to there is nothing to find out but that. */
+/* For a lane without fail-over: only probe after unsignalled WRs. */
 static bool watch_quiet(struct mpib_lane *lane, unsigned r)
 {
 	struct watch_sums sum;
@@ -154,7 +157,7 @@ void mpib_watch(struct mpib_shard *s)
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{
 		for (unsigned r = 0; r < lane->rails; r++) {
-			if (!(lane->open & 1u << r)) /* none is if broken */
+			if (!(lane->open & 1u << r)) /* 0 if broken */
 				continue;
 			s->watching |= lane->failover ? watch_rail(lane, r, ns)
 						      : watch_quiet(lane, r);
