@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections. Regions are named by their handles, places in them by their distance
- * from the start: here they lie where this process has mapped them.
+ * Hand-over of a connection. Addresses are serialized as a region's handle and
+ * an offset into the region, since the new process maps the region elsewhere.
+ * Control thread, shards halted; but on_moved() runs on the shard thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 
-/* A held region and a place of len bytes in it. */
+/* A region that f holds a reference to, and the address of len bytes in it. */
 static void conn_place(struct mpib_serial *p, struct engine_conn *f,
 		       struct mpib_mr **mr, uint64_t *addr, uint32_t len)
 {
@@ -49,7 +50,7 @@ static void conn_request(struct mpib_serial *p, struct engine_request *r)
 	mpib_serial_u32(p, &r->total);
 	mpib_serial_u32(p, &r->fed);
 	mpib_serial_u32(p, &r->done);
-	mpib_serial_u64(p, &r->since); /* of the machine's one clock */
+	mpib_serial_u64(p, &r->since); /* CLOCK_MONOTONIC: the same for both */
 	for (unsigned i = 0; i < MPIB_RAILS; i++) {
 		uint8_t state = (uint8_t)r->rail[i].state;
 
@@ -61,7 +62,8 @@ static void conn_request(struct mpib_serial *p, struct engine_request *r)
 	}
 }
 
-/* Which request something belongs to. */
+/* The number of the request that a send range, a send op's share or a slot
+ * belongs to. */
 static void conn_owner(struct mpib_serial *p, uint8_t *req)
 {
 	uint32_t n = *req;
@@ -120,7 +122,7 @@ static void conn_op(struct mpib_serial *p, struct engine_conn *f,
 	op->n = (uint8_t)n;
 	for (unsigned i = 0; i < n; i++)
 		conn_share(p, f, &op->share[i]);
-	/* Nothing is under way. */
+	/* With every rail fenced, a stripe that has not ended is lost. */
 	if (op->c.pending != op->c.lost)
 		mpib_serial_fail(p, "a piece is still under way");
 }
@@ -148,7 +150,7 @@ static void conn_group(struct mpib_serial *p, struct engine_conn *f)
 	}
 }
 
-/* Two running numbers, not too far apart. */
+/* Tail and head of a ring with at most this many entries between the two. */
 static void index_pair(struct mpib_serial *p, uint32_t *tail, uint32_t *head,
 		       uint32_t most)
 {
@@ -194,7 +196,8 @@ static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 		mpib_ack_enter(f);
 }
 
-/* The slot, and where its clear-to-send says that it is. */
+/* The slot, and the address and rkeys in its CTS, which change with the
+ * process. */
 static void conn_slot(struct mpib_serial *p, struct engine_conn *f,
 		      uint64_t number)
 {
@@ -251,10 +254,10 @@ static void conn_receiver(struct mpib_serial *p, struct engine_conn *f)
 		conn_slot(p, f, i);
 	if (p->packing)
 		return;
-	/* To an end that may have moved, too. */
+	/* Write the end-to-end ack again: the peer may be handed over, too. */
 	rx->acked = MPIB_NOT_ACKED;
 	mpib_ack_need(f);
-	/* With the keys of now. */
+	/* Post every CTS again, with the rkeys of this process. */
 	rx->cts_again = rx->tail;
 	rx->forgotten = rx->cts_posted;
 	if (rx->tail != rx->next) {
@@ -271,7 +274,7 @@ static void remote_end(struct mpib_serial *p, struct engine_conn_info *r)
 	mpib_serial_u64(p, &r->addr);
 }
 
-/* Its part among the connections of its client. */
+/* The connection's share among the connections of its client. */
 static void conn_drr(struct mpib_serial *p, struct engine_conn *f)
 {
 	uint32_t weight = f->drr.weight;
@@ -334,8 +337,10 @@ struct move {
 	struct engine_conn_info remote;
 };
 
-/* What the old tables say is of the peer's past. No rail writes into them
- * before both ends have said that it is up, which comes later. */
+/* Shard thread. Our tables hold what the peer wrote before its hand-over, with
+ * keys that are no longer valid: clear them. That is safe because no rail
+ * writes into the tables before both ends have sent UP for it, which comes
+ * later. */
 static void on_moved(struct mpib_msg *msg)
 {
 	struct move *m = (struct move *)msg;

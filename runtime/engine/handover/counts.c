@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was counted and timed, so that totals do not drop when another process
- * goes on. Gauges are not handed over: they are what they are there.
+ * Hand-over of counters and histograms, so that totals do not drop when another
+ * process takes over. Gauges are not serialized: the new process has its own
+ * values. Control thread, shards halted.
  */
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
@@ -26,7 +27,7 @@ static void counts_moved(struct mpib_serial *p, struct mpib_rail_counts *n)
 	mpib_serial_u64(p, &n->replayed_bytes);
 }
 
-/* By whoever counts it, on each rail. */
+/* The counters that a connection, a lane or a client has per rail. */
 static void on_rails(struct mpib_serial *p, struct mpib_rail_counts *n)
 {
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
@@ -80,7 +81,7 @@ static void closed_times(struct mpib_serial *p, struct mpib_hist_counts *h)
 	counts_u64s(p, h->bucket, MPIB_HIST_BUCKETS);
 }
 
-/* Relaxed: whoever reads it meanwhile takes each for itself. */
+/* Relaxed: no shard runs now, and every other access is relaxed, too. */
 static void shared_u64(struct mpib_serial *p, _Atomic uint64_t *n)
 {
 	uint64_t v = atomic_load_explicit(n, memory_order_relaxed);
@@ -114,7 +115,7 @@ void mpib_lane_counts_serialize(struct mpib_serial *p, struct mpib_lane *lane)
 	on_rails(p, lane->n);
 }
 
-/* It may have left since its client was handed over. */
+/* NULL if the client has left since it was handed over. */
 static struct engine_client *counts_find(struct mpib_shard *s, uint32_t id)
 {
 	struct engine_client *a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine as a whole: shards stopped and started, the status segment, and
- * the regions of clients.
+ * Hand-over of the engine as a whole: stopping and starting the shards, the
+ * status segment, and the regions of clients. Control thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,8 @@
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 
-/* In builds with a sanitizer, which are to find what others live with. */
+/* Only in sanitizer builds (MPIB_DEBUG): abort if the counters of a halted
+ * shard do not add up. */
 static void check_sums(const struct mpib_engine *engine)
 {
 #ifdef MPIB_DEBUG
@@ -38,7 +39,8 @@ void mpib_engine_halt(struct mpib_engine *engine)
 
 	while (engine->running > 0)
 		mpib_shard_join(&engine->shard[--engine->running]);
-	/* This thread owns everything now: finish what was on its way. */
+	/* No shard thread runs any more: run the mailboxes of both sides on
+	 * this thread until they are empty. */
 	do {
 		ran = mpib_mailbox_run(&engine->mailbox);
 		for (unsigned i = 0; i < engine->shards; i++)
@@ -52,7 +54,8 @@ int mpib_engine_run(struct mpib_engine *engine)
 	engine->status->pid = (uint32_t)getpid();
 	while (engine->running < engine->shards) {
 		struct mpib_shard *s = &engine->shard[engine->running];
-		/* Whoever watches the heartbeat has seen what was before. */
+		/* The heartbeat of an inherited segment goes on from where the
+		 * old process left it: it must not go back. */
 		uint64_t beat = atomic_load_explicit(&s->status->heartbeat,
 						     memory_order_relaxed);
 		int rc;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an engine hands its connections to that of another process, which goes
- * on with them over QPs, keys and mappings of its own.
+ * How an engine hands its connections over to the engine of another process,
+ * which goes on with them over QPs, keys and mappings of its own.
  *
- * For the traffic that is the failure of all rails at once (failover.h): every
- * rail of every lane is fenced, with the other node's help, so that nothing is
- * under way any more and each end knows what the other has. What a connection then
- * is, is a matter of numbers, and is put into a serialized state. The other node keeps
- * its connections, is told where the tables and buffers of ours are now
+ * For traffic a hand-over is the failure of all rails at once (see
+ * recovery/failover.h): every rail of every lane is fenced together with the
+ * peer's proxy, so that nothing is in flight and each end knows what the other
+ * end has. A connection is then only a set of numbers, which the serializer
+ * (base/serial.h) writes and, in the new process, reads. The peer's proxy keeps
+ * its connections; it is told where our tables and buffers are now
  * (engine_conn_moved()), and both ends bring the rails back and replay.
  *
- * Control thread, all of it. While halted no shard runs, and this thread owns
- * what is theirs.
+ * All of it runs on the control thread. While the engine is halted no shard
+ * thread runs, and the control thread owns what the shards own.
  */
 #ifndef MPIB_ENGINE_HANDOVER_H
 #define MPIB_ENGINE_HANDOVER_H
@@ -19,46 +20,56 @@
 #include "base/serial.h"
 #include "engine/engine.h"
 
-/* Fence what is not; to be called again until mpib_engine_left(). Rails stay
- * down from now on. */
+/* Fence every rail that is not fenced yet; to be called again until
+ * mpib_engine_left(). The rails stay down from now on. */
 void mpib_engine_leave(struct mpib_engine *engine);
+/* Whether every rail of every lane is down. */
 bool mpib_engine_left(const struct mpib_engine *engine);
-/* Rails that are down come back, where both ends can. */
+/* Call off mpib_engine_leave(): bring the rails back. */
 void mpib_engine_stay(struct mpib_engine *engine);
-/* All connected lanes have a rail. */
+/* Whether every connected lane has a live rail. */
 bool mpib_engine_moves(const struct mpib_engine *engine);
 
-/* Stop the shards, and let all that was on its way to and from them arrive. */
+/* Stop the shard threads, then run every message that is still in a mailbox
+ * to or from a shard. */
 void mpib_engine_halt(struct mpib_engine *engine);
-/* Start them, again or for the first time. -errno: some could not. */
+/* Start the shard threads, again or for the first time. -errno: one or more
+ * could not be started. */
 int mpib_engine_run(struct mpib_engine *engine);
 
-/* engine.c, at open: have the status segment of cfg.inherited. -errno. */
+/* engine.c, at open: map the status segment of cfg.inherited. -errno. */
 int mpib_engine_inherit(struct mpib_engine *engine);
 
-/* Rails that an operator drained, and what the shards counted. */
+/*
+ * The ..._serialize() functions write (p->packing, old process) or read (new
+ * process), with the engine halted.
+ */
+/* The rails that an operator drained, and the counters of the shards. */
 void mpib_engine_serialize(struct mpib_serial *p, struct mpib_engine *engine);
-/* As mpib_mr_add(), at once and with a given handle; halted. */
+/* Like mpib_mr_add(), but at once and with a given handle; engine halted. */
 int mpib_mr_restore(struct engine_client *client,
 		    const struct mpib_mr_attr *attr, uint32_t handle);
-/* The lane, which has left, without QPs. Unpacking makes it; NULL on failure. */
+/* A lane whose rails are all down, without its QPs. Reading makes the lane;
+ * *lane is NULL on failure. */
 void mpib_lane_serialize(struct mpib_serial *p, struct mpib_lane **lane,
 			 struct mpib_tenant *tenant);
-/* A started connection, whose lane has left. Unpacking makes it, its client with
- * its regions and its lane being there; NULL on failure. */
+/* A started connection of a lane whose rails are all down. Reading makes the
+ * connection; its lane and its client with its regions must exist by then.
+ * *conn is NULL on failure. */
 void engine_conn_serialize(struct mpib_serial *p, struct engine_conn **conn,
 			   struct engine_client *client, uint32_t index,
 			   bool sending, struct mpib_lane *lane);
-/* counts.c, for the above: what was counted of each. */
+/* counts.c: the counters of a shard, a lane and a connection, for the functions
+ * above. */
 struct mpib_shard;
 void mpib_shard_counts_serialize(struct mpib_serial *p, struct mpib_shard *s);
 void mpib_lane_counts_serialize(struct mpib_serial *p, struct mpib_lane *lane);
 void engine_conn_counts_serialize(struct mpib_serial *p, struct engine_conn *f);
-/* Whether the lane can be handed over at all, in use or not. */
+/* Whether the lane can be handed over, whether or not it is in use. */
 bool mpib_lane_can_move(const struct mpib_lane *lane);
 
-/* The connection's other end has other tables now, and will announce its buffers
- * again. False: no sound peer says so now. */
+/* The peer was handed over: its end of the connection has new tables, and will
+ * send its CTS again. False: no sound peer says so now. */
 bool engine_conn_moved(struct engine_conn *conn,
 		       const struct engine_conn_info *remote);
 

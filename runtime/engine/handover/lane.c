@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes: all rails of all of them fenced, packed, and brought back.
+ * Hand-over of lanes: fence every rail, serialize the lanes without QPs, and
+ * bring the rails back, in the new process or, if the hand-over fails, in the
+ * old one. Control thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -122,7 +124,8 @@ static void lane_rail(struct mpib_serial *p, struct mpib_lane *lane, unsigned r)
 	lane->drain |= (uint8_t)(ctl->peer_drains << r);
 }
 
-/* As mpib_lane_create() and mpib_lane_connect(), but for the QPs. */
+/* Like mpib_lane_create() and mpib_lane_connect(), but without QPs. The shards
+ * are halted, so this may put the lane on the shard's list. */
 static struct mpib_lane *lane_make(struct mpib_tenant *tenant)
 {
 	struct mpib_shard *s = tenant->shard;
