@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the engine: what happened, counted wherever somebody may look for it.
- * Shard thread; plain adds, for only the shard itself reads them.
+ * Inside the engine: count each event for the connection, its lane and the rail
+ * at once. Shard thread; plain adds, for only the shard thread reads the
+ * counters.
  */
 #ifndef MPIB_ENGINE_COUNT_H
 #define MPIB_ENGINE_COUNT_H
@@ -9,8 +10,8 @@
 #include "base/trace.h"
 #include "engine/conn/conn.h"
 
-/* A chain of wrs went to q for f; bytes of payload, and whether it ends with
- * an immediate value. */
+/* A chain of wrs WRs with bytes of payload was posted to q for f; imm: the
+ * chain ends with a WRITE_WITH_IMM. */
 static inline void mpib_count_post(struct engine_conn *f,
 				   struct mpib_lane_qp *q, unsigned wrs,
 				   uint32_t bytes, bool imm)
@@ -28,7 +29,7 @@ static inline void mpib_count_post(struct engine_conn *f,
 		   imm);
 }
 
-/* A stripe that another rail lost goes by rail. */
+/* A stripe of this many bytes, lost by any rail, is posted again to rail. */
 static inline void mpib_count_replay(struct engine_conn *f, unsigned rail,
 				     uint32_t bytes)
 {
@@ -50,12 +51,13 @@ static inline void mpib_count_messages(struct engine_conn *f, unsigned n)
 static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 			       uint64_t ns)
 {
-	/* Relaxed: mpib_engine_tune() may switch it between any two. */
+	/* Relaxed: mpib_engine_tune() may change cfg.times at any time. */
 	if (__atomic_load_n(&f->shard->engine->cfg.times, __ATOMIC_RELAXED))
 		mpib_hist_record(&f->times.hist[which], ns);
 }
 
-/* f goes on, or waits for something else: how long it waited. */
+/* f goes on, or begins to wait for something else: add up how long it
+ * waited. */
 static inline void mpib_unstall(struct engine_conn *f)
 {
 	if (__builtin_expect(f->stall != MPIB_STALL_NONE, 0)) {
@@ -64,7 +66,7 @@ static inline void mpib_unstall(struct engine_conn *f)
 	}
 }
 
-/* f cannot go on. Counted when the cause is a new one. */
+/* f cannot go on. Counted once per wait, when the cause changes. */
 static inline void mpib_stall(struct engine_conn *f, enum mpib_stall why)
 {
 	if (f->stall == why)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests wait for, in words. */
+/* Names and descriptions of enum mpib_last. Any thread. */
 #include "engine/measure/snapshot.h"
 
 static const struct {

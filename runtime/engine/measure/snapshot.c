@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking a snapshot: see snapshot.h. The message goes from the control thread
+ * to a shard, back, and to the next shard; each shard thread adds its counters.
+ */
 #include "engine/measure/snapshot.h"
 
 #include <errno.h>
@@ -8,14 +12,14 @@
 #include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 
-/* Goes from shard to shard; each adds what is its own between two turns. */
+/* A snapshot being taken. Only the thread that handles msg touches it. */
 struct taking {
 	struct mpib_msg msg;
 	struct mpib_engine *engine;
-	unsigned shard; /* next to ask */
+	unsigned shard; /* the next shard to ask */
 	struct mpib_snapshot *snap;
 	uint32_t lanes_max, conns_max, clients_max;
-	uint64_t older_ns; /* for requests, if there is room for any */
+	uint64_t older_ns; /* for requests, if snap->request is not NULL */
 	mpib_snapshot_fn *fn;
 	void *arg;
 };
@@ -114,7 +118,8 @@ static void snapshot_add_track(struct mpib_snap_track *out,
 	};
 }
 
-/* One that was made since they were counted is left out, with its connections. */
+/* A lane that was made after snapshot_count() is left out when there is no
+ * room, with its connections. */
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
@@ -196,7 +201,8 @@ static void on_shard(struct mpib_msg *msg)
 	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
 }
 
-/* Counted on the control thread, which makes them, so they are enough. */
+/* How many entries the buffers need. The control thread makes lanes,
+ * connections and clients, so its counts include all that the shards have. */
 static void snapshot_count(struct taking *t)
 {
 	for (unsigned i = 0; i < t->engine->shards; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What requests under way wait for, found out when somebody asks: the hot path
- * keeps nothing for it but the time at which each request came.
+ * What outstanding requests wait for, computed only when a snapshot asks for
+ * it: for this the hot path stores nothing but the time at which each request
+ * came. Shard thread, between two turns.
  */
 #include "engine/conn/conn.h"
 
@@ -22,7 +23,8 @@ static enum mpib_last stuck_stalled(const struct engine_conn *f)
 	return last[f->stall];
 }
 
-/* Rails that carry what is pending; a fence moves stripes. */
+/* Bit per rail that carries a pending stripe of the send op. After a fence that
+ * may be another rail than the stripe's first one. */
 static uint8_t waited_for(const struct send_op *p)
 {
 	uint8_t rails = 0;
@@ -32,7 +34,8 @@ static uint8_t waited_for(const struct send_op *p)
 	return rails;
 }
 
-/* Rails that have not acknowledged a send op with bytes of the request. */
+/* Bit per rail that has not acknowledged a send op with bytes of the
+ * request. */
 static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
 {
 	uint8_t rails = 0;
@@ -46,7 +49,9 @@ static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
 	return rails;
 }
 
-/* All that there is of the request is posted and acknowledged. */
+/* Given that no rail owes an acknowledgement and no send range is queued: true
+ * if a send op with bytes of the request is held until its slot is
+ * delivered. */
 static bool is_undelivered(const struct engine_conn *f, unsigned req)
 {
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
@@ -60,7 +65,7 @@ static bool is_undelivered(const struct engine_conn *f, unsigned req)
 	return false;
 }
 
-/* The first that is queued of a request; NULL: none is. */
+/* The first queued send range of the request, or NULL. */
 static const struct send_range *range_of(const struct engine_conn *f,
 					 unsigned req)
 {
@@ -73,7 +78,7 @@ static const struct send_range *range_of(const struct engine_conn *f,
 	return NULL;
 }
 
-/* Somebody's send of the same tag is before it. */
+/* A send of the same tag from another request is queued before e. */
 static bool is_behind(const struct engine_conn *f, const struct send_range *e)
 {
 	uint32_t i = f->tx.ext_tail;
@@ -83,7 +88,7 @@ static bool is_behind(const struct engine_conn *f, const struct send_range *e)
 	return f->tx.ext[i % SEND_RANGES].req != e->req;
 }
 
-/* The receive being answered has taken the send already. */
+/* The receive that is being answered has matched e's send already. */
 static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -95,8 +100,8 @@ static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 	return !g->n && (f->tx.pos || f->tx.promised) && f->tx.req == e->req;
 }
 
-/* The number of the oldest receive that has a buffer left for the tag, from
- * that being answered, which is 0; UINT32_MAX: no receive that is known. */
+/* The oldest known receive with a free buffer for the tag, counted from the
+ * receive being answered, which is 0; UINT32_MAX: there is none. */
 static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -119,7 +124,7 @@ static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 	return UINT32_MAX;
 }
 
-/* A send of which something is queued. */
+/* What a send with a queued send range e waits for. */
 static enum mpib_last stuck_queued(const struct engine_conn *f,
 				   const struct send_range *e)
 {
@@ -154,7 +159,8 @@ static void look_at_send(const struct engine_conn *f, unsigned req,
 		out->last = MPIB_LAST_NO_DATA;
 }
 
-/* The oldest slot of the request tells; a message in parts has several. */
+/* Judged by the oldest slot of the request; a message in parts has several
+ * slots. */
 static void look_at_receive(const struct engine_conn *f, unsigned req,
 			    struct mpib_snap_request *out)
 {

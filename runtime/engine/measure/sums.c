@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether what is owed adds up: a shard's sums are what their owners have. Each is
- * added and taken back at one place, so one that does not fit was lost there.
+ * Consistency check for tests and sanitizer builds: each running sum of a shard
+ * (places in a CQ, bytes in flight, references to regions, WRs in pools) must
+ * equal the sum over the objects that own a part of it. Each sum is changed in
+ * one place in the code, so a difference points there. The shard must rest.
  */
 #include "engine/conn/conn.h"
 
@@ -125,7 +127,8 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r,
 		atomic_load_explicit(&b->promised, memory_order_relaxed);
 	struct sums sum = sums_add_up(s, r);
 
-	/* A lane that is not connected yet is on no list. */
+	/* A lane that is not connected yet has promised places, too, but is on
+	 * no list: accept more than was found. */
 	if (sum.promised < promised)
 		sum.promised = promised;
 	return sums_fits(out, "sends", b->sends, sum.sends) &&

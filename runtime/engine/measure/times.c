@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Latency histograms of connections: see times.h. Control thread.
+ */
 #include "engine/measure/times.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the requests of a connection take, as histograms. The shard records, with
- * the time at which its turn began, so an interval within one turn is 0; the
- * control thread reads meanwhile and adds up what closed connections had.
+ * How long the requests of a connection take, as histograms. The shard thread
+ * records them with the time at which its turn began, so an interval within one
+ * turn is 0. The control thread reads them meanwhile and keeps the sums of
+ * closed connections.
  */
 #ifndef MPIB_ENGINE_TIMES_H
 #define MPIB_ENGINE_TIMES_H
@@ -15,13 +16,14 @@
 struct mpib_engine;
 
 enum mpib_time {
-	/* Send: from the ring to the first post; receive: to its CTS. */
+	/* From the descriptor in the ring to the first post (send) or to the
+	 * post of the CTS (receive). */
 	MPIB_TIME_SUBMIT_POST,
-	/* Send: a chain's post to its completion, by rail; receive: a CTS's
-	 * post to the rail's immediate value. */
+	/* By rail. Send: from the post of a chain to its completion. Receive:
+	 * from the post of the CTS to the rail's IMM. */
 	MPIB_TIME_POST_SOUT,
 	MPIB_TIME_POST_SUP,
-	/* From the ring to the completion word. */
+	/* From the descriptor in the ring to the completion word. */
 	MPIB_TIME_SUBMIT_DONE,
 	MPIB_TIMES,
 };
@@ -30,12 +32,13 @@ struct mpib_times {
 	struct mpib_hist hist[MPIB_TIMES];
 };
 
-/* All connections there ever were, sending or receiving, added to sum. Control
- * thread. */
+/* Add to sum the histograms of all sending, or all receiving, connections, also
+ * of closed ones. Control thread. */
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
 
-/* What a connection has, or -ENOENT. Control thread. */
+/* Add to sum the histogram of one connection; -ENOENT if there is no such
+ * connection. Control thread. */
 int mpib_engine_conn_times(const struct mpib_engine *engine, uint32_t client,
 			   uint32_t index, enum mpib_time which,
 			   struct mpib_hist_counts *sum);
