@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The link to an agent: finds the agent's socket and hint file, registers each
+ * connection with the agent and unmaps the hints when the agent leaves. Control
+ * thread.
+ */
 #include "agent/agent.h"
 #include "base/hash.h"
 
@@ -19,18 +24,17 @@
 #define NO_HINT UINT32_MAX
 
 enum conn_state {
-	CONN_NEW, /* to be registered */
-	CONN_ASKED, /* the answer is on its way */
-	CONN_HELD, /* it has a slot */
-	CONN_REFUSED, /* asked for again later */
+	CONN_NEW, /* to be registered with the agent */
+	CONN_ASKED, /* REGISTER sent, no answer yet */
+	CONN_HELD, /* the agent gave the connection a hint slot */
+	CONN_REFUSED, /* the agent refused; registered again later */
 };
 
 TAILQ_HEAD(conn_list, mpib_agent_conn);
 
 struct mpib_agent_conn {
 	struct mpib_agent_link *link;
-	struct engine_conn
-		*conn; /* NULL: deleted, the agent does not know yet */
+	struct engine_conn *conn; /* NULL: deleted, still to be deregistered */
 	uint64_t id;
 	struct mpib_agent_route route;
 	enum conn_state state;
@@ -41,15 +45,15 @@ struct mpib_agent_conn {
 struct mpib_agent_link {
 	struct mpib_loop *loop;
 	char dir[96];
-	void *shm; /* always mapped: an agent's file, or zeros */
+	void *shm; /* always mapped: an agent's hint file, or zeros */
 	size_t shm_bytes;
 	int fd; /* -1: no agent */
 	struct mpib_io watch;
 	struct mpib_timer timer;
-	int told; /* what was wrong last time, so that it is told once */
+	int told; /* the last error logged: each is logged only once */
 	uint16_t counter;
 	struct conn_list conns;
-	struct conn_list asked; /* in the order of their answers */
+	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
 	struct mpib_agent_conn *by_id;
 };
 
@@ -66,16 +70,16 @@ static void agent_free_conn(struct mpib_agent_conn *c)
 	free(c);
 }
 
-/* Shards read the old mapping or the new one, never none. */
+/* Map the hint file fd, or zeros if fd < 0, at a fixed address. The exchange is
+ * atomic: shards read the old mapping or the new one, never none. */
 static int map_shm(struct mpib_agent_link *l, int fd)
 {
-	/* Words as syscall() takes them: of an int among them the upper half
-	 * may be anything, and the offset is 64 bits. */
+	/* syscall() takes longs: the upper half of an int argument would be
+	 * undefined, and the offset has 64 bits. */
 	long flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
 		     (l->shm ? MAP_FIXED : 0);
-	/* Shards go on reading while their page is exchanged, which is the
-	 * kernel's to make whole; ThreadSanitizer would take mmap() for a
-	 * write. */
+	/* Not mmap(): ThreadSanitizer takes mmap() for a write, and shards read
+	 * the pages while the kernel exchanges them, which is safe. */
 	long p = syscall(SYS_mmap, l->shm, l->shm_bytes, (long)PROT_READ, flags,
 			 (long)fd, 0L);
 
@@ -104,7 +108,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 		if (!c->conn)
 			agent_free_conn(c);
 	}
-	/* What the next agent has may be another file. */
+	/* Read zeros for now: the next agent may have another hint file. */
 	if (map_shm(l, -1) < 0)
 		mpib_err("agent: cannot let go of its hints: %m");
 	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
@@ -129,7 +133,8 @@ static int agent_request(struct mpib_agent_link *l,
 	return errno == EAGAIN ? 0 : -errno;
 }
 
-/* What the connection needs next; as agent_request(), 1 also when that is nothing. */
+/* Send the request that the connection needs next, if any. Returns what
+ * agent_request() returned; 1 if there was nothing to send. */
 static int agent_advance(struct mpib_agent_link *l, struct mpib_agent_conn *c)
 {
 	int rc = 1;
@@ -181,7 +186,7 @@ static void agent_pump(struct mpib_agent_link *l)
 			      rc ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-/* False: it makes no sense. */
+/* False: no agent would send this answer now. */
 static bool agent_on_answer(struct mpib_agent_link *l,
 			    const struct mpib_agent_response *r)
 {
@@ -232,7 +237,9 @@ static int find_agent(struct mpib_agent_link *l)
 	rc = l->fd = mpib_agent_dial(dir);
 	if (rc < 0)
 		goto out_hints;
-	/* Those were perhaps of one before; who answers has its own there. */
+	/* The file that was opened first may be that of an agent that has left.
+	 * The agent we are connected to now has its own file there: open the
+	 * file again. */
 	close(hints);
 	rc = hints = mpib_agent_hints_open(dir);
 	if (rc >= 0)
@@ -336,7 +343,8 @@ void mpib_agent_close(struct mpib_agent_link *link)
 	free(link);
 }
 
-/* PID << 16 | counter, of none that lives. False: all are taken. */
+/* A new connection id: PID << 16 | counter, not used by another connection.
+ * False: all ids are in use. */
 static bool agent_new_id(struct mpib_agent_link *l, uint64_t *id)
 {
 	struct mpib_agent_conn *c;

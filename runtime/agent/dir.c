@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies in the agent's directory, and whether it may be trusted: who could
- * truncate the hint file could kill us with SIGBUS, so only root and our own
- * user may be able to.
+ * The agent's directory with its socket and hint file, and whether the files
+ * may be trusted: a user who can truncate the hint file can kill the proxy with
+ * SIGBUS, so only root and our own user may be able to. Control thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,8 @@ int mpib_agent_dial(int dir)
 
 	if (fd < 0)
 		return -errno;
-	/* The directory that was looked at, whatever its name leads to now. */
+	/* Through the fd: the directory that was checked, even if its path
+	 * leads to another one by now. */
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, dir);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
