@@ -90,7 +90,7 @@ struct mpib_engine_config {
 	uint32_t times; /* keep latency histograms, see measure/times.h */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* ibv_modify_qp
 								 encodings */
-	int traffic_class; /* -1: 0 */
+	int traffic_class; /* -1: class 0 */
 	int service_level; /* -1: on InfiniBand the communicator's class */
 	uint32_t pkey_index;
 	uint32_t ece; /* negotiate ECE where the devices of both ends have it */
@@ -120,8 +120,7 @@ struct mpib_engine_inherited {
 void mpib_engine_inherited(const struct mpib_engine *engine,
 			   struct mpib_engine_inherited *h);
 
-/* The defaults: 2 rails "soft", 2 + 4 QPs, static halves, 64/512, 128,
- * rnr_retry 6, ... */
+/* Fill in the defaults. */
 void mpib_engine_config_init(struct mpib_engine_config *cfg);
 
 /* status 0 or -errno. Control thread. */
@@ -154,7 +153,8 @@ struct mpib_engine_events {
 int mpib_engine_open(const struct mpib_engine_config *cfg,
 		     const struct mpib_engine_events *events, void *ctx,
 		     struct mpib_engine **engine, char *why, size_t why_len);
-/* Joins the shards and frees what is left, without waiting for any peer. */
+/* Stops the shard threads and frees every object, without waiting for any
+ * peer. */
 void mpib_engine_close(struct mpib_engine *engine);
 
 /* Readable when mpib_engine_dispatch() has something to run. */

@@ -115,7 +115,8 @@ static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
  * mpib_shard_sleeps() and arming the CQs come before the last turn, so that no
  * work is missed: what a client submits, the mailbox gets or a CQ gets after
  * that turn wakes epoll_wait(). A client that sees the shard sleep rings the
- * doorbell (mpib_summary_any() is our half of that handshake).
+ * doorbell: mpib_summary_tell() in the client pairs with mpib_shard_sleeps()
+ * and the mpib_summary_any() of the last turn.
  */
 static void sleep_now(struct mpib_shard *s)
 {

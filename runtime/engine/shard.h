@@ -142,7 +142,7 @@ struct mpib_call {
 	int status;
 	mpib_done_fn *done;
 	void *arg;
-	TAILQ_ENTRY(mpib_call) link;
+	TAILQ_ENTRY(mpib_call) link; /* in the stops of an engine_conn */
 };
 TAILQ_HEAD(mpib_call_list, mpib_call);
 

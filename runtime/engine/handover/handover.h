@@ -25,7 +25,8 @@
 void mpib_engine_leave(struct mpib_engine *engine);
 /* Whether every rail of every lane is down. */
 bool mpib_engine_left(const struct mpib_engine *engine);
-/* Call off mpib_engine_leave(): bring the rails back. */
+/* Bring the rails back that are down: in the new process after the hand-over,
+ * or in the old one if the hand-over failed. */
 void mpib_engine_stay(struct mpib_engine *engine);
 /* Whether every connected lane has a live rail. */
 bool mpib_engine_moves(const struct mpib_engine *engine);

@@ -79,7 +79,7 @@ static void add_conn(struct taking *t, struct engine_conn *f)
 	*out = (struct mpib_snap_conn){
 		.client = f->client->id,
 		.index = f->index,
-		.lane = t->snap->lanes - 1, /* the last one added */
+		.lane = t->snap->lanes - 1, /* just added by add_lane() */
 		.shard = f->shard->index,
 		.sender = f->is_sender,
 		.broken = f->broken != 0,

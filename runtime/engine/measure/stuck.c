@@ -113,7 +113,8 @@ static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 		bool taken = i < tx->group.n && tx->group.matched >> i & 1;
 		int32_t ahead;
 
-		/* Acquire: as mpib_sender_cts(). */
+		/* Acquire: pairs with the peer's RDMA write of the CTS, whose
+		 * seq lands last; as in mpib_sender_cts(). */
 		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) != s + 1)
 			break;
 		ahead = (int32_t)(c->msg - tx->msg);
@@ -199,7 +200,7 @@ void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		}
 		out = &snap->request[snap->requests++];
 		*out = (struct mpib_snap_request){
-			.conn = snap->conns - 1, /* the last one added */
+			.conn = snap->conns - 1, /* just added by add_conn() */
 			.age_ns = age,
 			.bytes = r->total,
 			.done = r->done,

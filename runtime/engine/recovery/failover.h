@@ -17,7 +17,7 @@
 #include "engine/recovery/cause.h"
 #include "failover/fence.h"
 
-#define MPIB_RECV_BITMAPS 16 /* in one message */
+#define MPIB_RECV_BITMAPS 16 /* at most, in one FENCED message */
 
 struct mpib_lane_qp;
 struct mpib_call;

@@ -142,7 +142,7 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 {
 	struct mpib_lane_qp *qp = engine_conn_qp(f, q, p->slot);
 	bool open = p->slot == f->tx.cts_next;
-	unsigned last = p->c.lost >> 1; /* the higher stripe */
+	unsigned last = p->c.lost >> 1; /* highest lost stripe: gets the IMM */
 	uint8_t again;
 
 	move_bytes(f, p, q, open);

@@ -35,7 +35,7 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause);
 /* After a completion: if the rail is drained now, answer its stop. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
-/* The completion of a probe. */
+/* A probe of the rail completed; ok: without error. */
 void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok);
 /* Mailbox handlers; the message is a call with a struct mpib_rail_job. */
 void mpib_rail_on_stop(struct mpib_msg *msg);

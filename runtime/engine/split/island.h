@@ -49,7 +49,7 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);
 
-/* "intra-island". */
+/* For logs: "intra-island". */
 const char *mpib_path_name(enum mpib_path path);
 
 #endif
