@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DQPLB: fragments over all QPs, each with an IMM that numbers it; the last of
- * a message says so. The receiver puts the numbers in order, so nothing waits
- * for an answer but numbers that would be too far from the oldest without one. With an IMM of the caller's there are as many of these as
- * messages, in the same order.
+ * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
+ * the fragment and marks the last one of a message. The receiver puts the
+ * numbers in order, so a fragment waits for answers only when its number would
+ * be outside the span from the oldest unanswered one. With ports, each message
+ * is followed by one IMM of the caller's, in message order.
  */
 #include "vqp/internal.h"
 

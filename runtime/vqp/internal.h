@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the virtual QP.
+ * What the files of the virtual QP share.
  *
- * Virtual WRs of a direction lie in a ring with three free-running indices:
- * head, where the next one goes; next, the first whose fragments are not all
- * posted; tail, the oldest not reported. Fragments in flight of a physical QP
- * are a list in the order posted, which is the order of their completions, the
- * failed ones too; so a completion is the list's first, and its wr_id, valid
- * on errors as well, must say so. The opcode is never looked at.
+ * The virtual WRs of a direction lie in a ring with three free-running indices:
+ * head, where the next WR goes; next, the first WR whose fragments are not all
+ * posted; tail, the oldest WR not reported. The fragments in flight on a
+ * physical QP are a list in the order posted, which is also the order of their
+ * completions, failed ones included. So a completion must carry the wr_id of
+ * the list's first fragment; wr_id is valid on errors too. The completion's
+ * opcode, which is not, is never looked at.
  */
 #ifndef MPIB_VQP_INTERNAL_H
 #define MPIB_VQP_INTERNAL_H
@@ -20,10 +21,10 @@
 /* wr_id: kind 8 | index of the physical QP 16 | count 40. */
 enum mpib_vqp_kind {
 	MPIB_VQP_DATA = 1, /* a fragment */
-	MPIB_VQP_TELL, /* SPRAY's notice */
+	MPIB_VQP_TELL, /* SPRAY's notice, or the caller's IMM via a port */
 	MPIB_VQP_PASS, /* the virtual WR as it is */
-	MPIB_VQP_RECV, /* an empty receive of the mode's */
-	MPIB_VQP_RECV_PASS,
+	MPIB_VQP_RECV, /* an empty receive that the mode needs */
+	MPIB_VQP_RECV_PASS, /* the caller's own receive */
 };
 
 struct mpib_phys {
@@ -33,12 +34,12 @@ struct mpib_phys {
 	uint8_t device;
 	bool dead;
 	uint32_t inflight;
-	uint32_t recvs; /* posted; at most cap */
+	uint32_t recvs; /* empty receives posted; at most cap */
 	uint64_t count; /* WRs ever posted */
 	struct mpib_wr_list wrs; /* in flight, oldest first */
-	struct mpib_wr_chain chain; /* to be posted at the end of the turn */
-	LIST_ENTRY(mpib_phys) ring_link; /* with a chain */
-	bool dirty;
+	struct mpib_wr_chain chain; /* posted by mpib_vqp_flush() */
+	LIST_ENTRY(mpib_phys) ring_link; /* on vcq->dirty */
+	bool dirty; /* on vcq->dirty: chain is not empty */
 	struct mpib_phys_key {
 		uint32_t device, qpn;
 	} key;
@@ -51,7 +52,7 @@ struct mpib_vwr {
 	struct mpib_vsend wr;
 	uint64_t offset; /* bytes given to physical QPs */
 	uint32_t left; /* physical WRs in flight or lost */
-	uint32_t seq; /* of SPLIT and SPRAY */
+	uint32_t seq; /* SPLIT and SPRAY: the message's number */
 	uint8_t used; /* devices that carried something */
 	uint8_t to_tell; /* devices whose notice is still to be posted */
 	bool begun, dispatched;
@@ -71,14 +72,15 @@ struct mpib_vrx {
 
 struct mpib_vqp {
 	struct mpib_vcq *vcq;
-	/* qp, notify and via are copied; via tells whether there is any. */
+	/* Its pointers are the caller's and not followed after create; via
+	 * only tells whether this virtual QP uses ports. */
 	struct mpib_vqp_attr attr;
-	bool multi;
-	bool broken; /* an end misses a number, or may */
-	unsigned devices; /* mask */
+	bool multi; /* several QPs, or ports: WRs do not just pass */
+	bool broken; /* ended: one end misses a number, or may */
+	unsigned devices; /* mask of devices with data QPs */
 	unsigned alive; /* data QPs that are not dead */
-	unsigned turn; /* round robin */
-	unsigned turn_of[MPIB_VQP_DEVICES]; /* SPLIT's, per device */
+	unsigned turn; /* round robin: the next data QP to try */
+	unsigned turn_of[MPIB_VQP_DEVICES]; /* SPLIT: as turn, per device */
 	struct mpib_phys *data; /* attr.n */
 	struct mpib_phys *notify[MPIB_VQP_DEVICES];
 	struct mpib_phys *notifies; /* attr.notifies */
@@ -86,20 +88,22 @@ struct mpib_vqp {
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
 	struct mpib_vrx *rx;
-	uint64_t rx_head, rx_next, rx_tail; /* next: notices go to */
-	uint32_t seq; /* SPLIT's and SPRAY's next, of messages */
-	struct mpib_seq_sent out; /* DQPLB's, of fragments */
-	struct mpib_seq *in;
-	uint64_t late; /* of numbers before a reset */
-	uint64_t bytes; /* of the message that is arriving */
-	uint64_t arrived; /* whole messages without a receive */
-	uint64_t *early; /* bytes of these; NULL via ports */
+	/* rx_next: the receive that the next whole message completes. */
+	uint64_t rx_head, rx_next, rx_tail;
+	uint32_t seq; /* SPLIT and SPRAY: next message number to give */
+	struct mpib_seq_sent out; /* DQPLB: numbers of fragments */
+	struct mpib_seq *in; /* receiver's numbers; NULL if not numbered */
+	uint64_t late; /* late numbers counted before the last reset */
+	uint64_t bytes; /* so far, of the message that is arriving */
+	uint64_t arrived; /* whole messages that met no receive yet */
+	uint64_t *early; /* ring: sizes of these messages; NULL with ports */
 	uint64_t early_tail;
 	uint32_t early_mask;
-	bool held_back; /* receives, until somebody waits for notices */
+	/* No empty receives are posted until the caller posts receives. */
+	bool held_back;
 	struct mpib_wr_list lost; /* for mpib_vqp_replay() */
-	bool ready; /* on the CQ's list: perhaps something to report */
-	bool busy; /* on the CQ's list: something was posted */
+	bool ready; /* on vcq->ready: perhaps something to report */
+	bool busy; /* on vcq->busy: a send is not reported yet */
 	struct mpib_vqp_via via;
 	TAILQ_ENTRY(mpib_vqp) busy_link, ready_link;
 };
@@ -109,9 +113,9 @@ TAILQ_HEAD(mpib_vqp_list, mpib_vqp);
 struct mpib_vcq {
 	struct ibv_cq *cq[MPIB_VQP_DEVICES];
 	unsigned n;
-	unsigned first; /* device that is polled first */
+	unsigned first; /* device that the next poll begins with */
 	struct mpib_wr_pool *pool;
-	struct mpib_phys *known; /* by device and number */
+	struct mpib_phys *known; /* hash of QPs by device and QP number */
 	struct mpib_vqp_list busy, ready;
 	struct mpib_phys_list dirty;
 	struct mpib_vcq_counts counts;
@@ -142,44 +146,49 @@ static inline void mpib_vqp_add_sge(struct mpib_wr *w, uint64_t addr,
 }
 
 /* post.c */
-/* A QP that may take one more, round robin over all, or of a device. */
+/* A QP with room for one more WR, round robin over all data QPs, or over those
+ * of one device. NULL: none has room. */
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
 struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device);
 bool mpib_vqp_room(const struct mpib_phys *p);
-/* Bytes off..off+len of virtual WR id, onto the QP's chain. opcode WRITE, or
- * WRITE_WITH_IMM with imm. False: the pool is empty. */
+/* Enqueue bytes off..off+len of virtual WR id on p. opcode is WRITE, or
+ * WRITE_WITH_IMM with imm, or that of a WR that passes. False: the WR pool is
+ * empty. */
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
-/* A fragment that was posted is answered. */
+/* DQPLB: the number of fragment w is answered, so the span may move on. */
 void mpib_vqp_note_answer(struct mpib_vqp *v, const struct mpib_wr *w);
-/* Onto the chain that the turn ends with, or through its port. */
+/* Add w to p's chain, which mpib_vqp_flush() posts, or hand it to p's port. */
 void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
-/* The oldest WR in flight. */
+/* Remove and return p's oldest WR in flight. */
 struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p);
-/* One doorbell per QP with a chain; a failed post fails its WRs. */
+/* Post the chains, one doorbell per QP; refused WRs go to mpib_vqp_unpost(). */
 void mpib_vqp_flush(struct mpib_vcq *vcq);
-/* Post what can be posted of what waits. */
+/* Post as much as there is room for of the virtual WRs that wait. */
 void mpib_vqp_advance(struct mpib_vqp *v);
-/* A send completion. */
+/* Handle a send completion of p. */
 void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc);
+/* Put v on vcq->ready: it may have completions to report. */
 void mpib_vqp_make_ready(struct mpib_vqp *v);
-/* It has something to post or to wait for. */
+/* Put v on vcq->busy: it has sends to post or to wait for. */
 void mpib_vqp_make_busy(struct mpib_vqp *v);
-/* It is on no list of its CQ's any more. */
+/* Take v off both lists. */
 void mpib_vqp_leave(struct mpib_vqp *v);
 
 /* loss.c */
-/* A WR of p ended badly. It is kept for a replay, or ends its virtual WR, with
- * its own error rather than what follows from it. */
+/* WR w of p failed. It is kept for a replay, or its virtual WR fails with the
+ * error of w, which comes before the flush errors that follow from it. */
 void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
 		   enum ibv_wc_status status, int error);
-/* From bad on, the QP's WRs were not taken: they get no completion. */
+/* The device refused the WRs of p from bad on: they get no completion, so they
+ * are lost now. */
 void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
-/* The QP is dead, and with it perhaps the virtual QP. */
+/* Mark p dead; end the virtual QP if its mode cannot go on without p. */
 void mpib_vqp_bury(struct mpib_phys *p);
-/* The virtual QP is: what waits fails, with what is told of it. */
+/* End the virtual QP: waiting sends and receives fail with status and error. */
 void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error);
+/* Set the error of w, unless it has one, and post no more of w. */
 void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error);
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */
@@ -187,7 +196,7 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_pass(struct mpib_vqp *v, uint64_t id);
-/* SPRAY: all data of WR id is answered; post its notices. */
+/* SPRAY: all data of virtual WR id is answered; post its notices. */
 void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id);
 
 /* IMM of SPLIT and SPRAY: number 24 | all parts 4 | this part 4. */
@@ -198,13 +207,14 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 }
 
 /* via.c */
-/* The caller's IMM and what is to be written with it. False: not now. */
+/* Post the WR with the caller's IMM and control bytes. False: the port or the
+ * WR pool has no room now. */
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 
 /* recv.c */
-/* A receive completion. */
+/* Handle a receive completion of p. */
 void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc);
-/* No QP is left: what waits has failed. */
+/* Fail all receives that are not done. */
 void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error);
 

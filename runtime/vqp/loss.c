@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of fragments, virtual WRs and the virtual QP when a WR fails. */
+/* A physical WR or QP fails: keep the fragment for replay, or fail its virtual
+ * WR, or end the virtual QP. */
 #include <errno.h>
 
 #include "vqp/internal.h"
@@ -12,10 +13,11 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error)
 {
 	if (w->status != IBV_WC_SUCCESS)
-		return; /* the first one counts */
+		return; /* the first error counts */
 	w->status = status;
 	w->error = error;
-	/* What is not posted is not posted any more, so it can end. */
+	/* No more fragments or notices of w are posted, so that w completes
+	 * when those in flight have. */
 	w->dispatched = true;
 	w->to_tell = 0;
 }
@@ -30,7 +32,8 @@ static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
 	mpib_wr_give(v->vcq->pool, w);
 }
 
-/* Nothing waits for what will not come. */
+/* Fail lost fragments, sends not posted whole, and receives: nothing that they
+ * wait for will come. */
 static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error)
 {
@@ -68,7 +71,7 @@ static bool notify_lost(const struct mpib_vqp *v)
 	return false;
 }
 
-/* Whether the mode can go on without the QPs that are dead, p the last one. */
+/* Whether the mode can go on without the dead QPs; p died last. */
 static bool can_go_on(const struct mpib_vqp *v, const struct mpib_phys *p)
 {
 	if (!v->alive || v->broken || notify_lost(v))
@@ -99,7 +102,7 @@ void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error)
 	fail_waiting(v, status, error);
 }
 
-/* The receiver waits for the number of this WR, and would for ever. */
+/* Whether w carries a number: the receiver would wait for it for ever. */
 static bool leaves_gap(const struct mpib_vqp *v, const struct mpib_wr *w)
 {
 	return v->multi && w->kind != MPIB_VQP_PASS &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fragments out, and their completions. */
+/* Posting fragments to physical QPs, and handling their send completions. */
 #include <endian.h>
 #include <errno.h>
 
@@ -73,7 +73,7 @@ bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		return false;
 	w->owner = id;
 	w->kind = (uint8_t)kind;
-	/* sg_list stays: some drivers look at it whatever num_sge says. */
+	/* sg_list stays set: some drivers read it even if num_sge is 0. */
 	w->wr.num_sge = 0;
 	w->wr.wr.rdma.remote_addr = v->wr.remote + off;
 	if (kind != MPIB_VQP_TELL && off == 0)
@@ -172,9 +172,10 @@ static bool post_dispatch(struct mpib_vqp *v, uint64_t id)
 }
 
 /*
- * Notices of messages whose data is all there, in the order of the messages. As
- * on a QP, a notice tells of what was posted before it, too. left counts the
- * notices as well, once the first of them is posted.
+ * Post the notices of messages whose data is all answered, in message order:
+ * stop at the first message with unanswered data, since a notice also stands
+ * for all that was posted before it, as on a QP. Once a message's first notice
+ * is posted (begun), its left counts notices instead of data.
  */
 static void tell_waiting(struct mpib_vqp *v)
 {
@@ -184,7 +185,7 @@ static void tell_waiting(struct mpib_vqp *v)
 		if (!w->begun && w->left > 0)
 			return;
 		if (!w->to_tell)
-			continue; /* told, failed, or nobody is to know */
+			continue; /* notices posted, failed, or none wanted */
 		mpib_vqp_tell(v, id);
 		if (w->to_tell)
 			return;
@@ -212,7 +213,8 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 	struct mpib_wr *w = STAILQ_FIRST(&p->wrs);
 	struct mpib_vwr *vw;
 
-	/* Each QP answers in the order posted; anything else is not ours. */
+	/* Each QP completes WRs in the order posted, so a completion of any WR
+	 * but the oldest is not of this virtual QP. */
 	if (!w || w->wr.wr_id != wc->wr_id) {
 		v->vcq->counts.unknown++;
 		return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receives: what arrives on the QPs, put in order, meets those who wait. */
+/* Receives: put arrivals of all QPs in order and complete virtual receives. */
 #include <endian.h>
 #include <errno.h>
 
 #include "vqp/internal.h"
 
-/* Empty receives, so that cap of them are posted. While more messages have come
- * than anybody waits for, the peer has to wait, too. */
+/* Post empty receives up to cap. Post none while depth whole messages wait for
+ * the caller's receives: the peer's IMMs then wait, too (RNR). */
 static int recv_replenish(struct mpib_phys *p)
 {
 	struct ibv_sge none = { 0 };
@@ -65,7 +65,8 @@ void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 	v->rx_next = v->rx_head;
 }
 
-/* A whole message: to the oldest receive that waits for a notice, or kept. */
+/* A whole message has arrived: complete the oldest empty receive, or remember
+ * the message in early until a receive is posted. */
 static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 {
 	while (v->rx_next != v->rx_head) {
@@ -76,7 +77,8 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* There is room for all that the posted receives let in. */
+	/* early has room for depth messages and one for each physical receive;
+	 * recv_replenish() stops at depth. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
@@ -106,7 +108,8 @@ static void recv_arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 	}
 }
 
-/* A receive of the caller's own, on QP 0, in order. */
+/* A receive that the caller posted for a SEND (or any WR of a single QP)
+ * completed; QP 0 completes these in the order posted. */
 static void recv_passed(struct mpib_vqp *v, const struct ibv_wc *wc)
 {
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
@@ -143,13 +146,14 @@ void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 	}
 	p->recvs--;
 	if (wc->status != IBV_WC_SUCCESS) {
-		/* What its peer had in flight is lost, if there was anything. */
+		/* Fragments that the peer had in flight on this QP may be lost,
+		 * and without replay their numbers never come. */
 		v->broken |= !v->attr.replay;
 		mpib_vqp_bury(p);
 		return;
 	}
 	recv_arrived(p, be32toh(wc->imm_data), wc->byte_len);
-	/* A receive that cannot be posted again would be missed some day. */
+	/* A QP that takes no receives would stall the peer sooner or later. */
 	rc = recv_replenish(p);
 	if (rc < 0) {
 		mpib_vqp_bury(p);
@@ -194,7 +198,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 			vqp->early[vqp->early_tail++ & vqp->early_mask];
 
 		vqp->arrived--;
-		/* Those before it are passed, or had a message as well. */
+		/* Every older receive is a pass or has had its message. */
 		vqp->rx_next = vqp->rx_head;
 		recv_finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What failed QPs had in flight goes again over those that are left. */
+/* Replay: fragments of failed QPs are posted again on the QPs left. */
 #include <errno.h>
 
 #include "vqp/internal.h"
 
-/* The same WR; only the keys are those of its new device. */
+/* Change only the keys of w, to those of the device that now carries it. */
 static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 			 unsigned device)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sequence numbers of fragments: the receiver's window, the sender's span. */
 #include "vqp/seq.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ bool mpib_seq_take(struct mpib_seq *s, bool *last, uint32_t *bytes)
 	return true;
 }
 
-/* Whether the number at this place is answered; then it is no longer. */
+/* Return the answered bit at index at, and clear it for the bit's next use. */
 static bool take_answer(struct mpib_seq_sent *s, uint32_t at)
 {
 	uint64_t *word = &s->answered[at / 64], bit = 1ull << at % 64;

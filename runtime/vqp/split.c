@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SPLIT: each device carries one part, on one of its QPs, with an IMM that
- * tells which parts there are. Cuts are on 128 bytes; the last device that has
- * a weight takes the tail.
+ * SPLIT: each device carries one part of the message, on one of its QPs, with
+ * an IMM that says which parts there are. Cuts are multiples of 128 bytes; the
+ * last device with a weight takes the rest.
  */
 #include "vqp/internal.h"
 
 #define ALIGN 128u
 #define ALL 1024u
 
-/* What each device carries; the devices that carry anything. */
+/* Fill part with each device's bytes; return the mask of devices that carry
+ * any, which for an empty message is the last device with a weight. */
 static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 			  uint64_t *part)
 {
@@ -40,7 +41,7 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 	bool imm = w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct mpib_phys *p[MPIB_VQP_DEVICES] = { 0 };
 
-	/* All of it or nothing: the parts go out together. */
+	/* All parts or none: the offsets of parts posted later are not kept. */
 	if (v->vcq->pool->left < MPIB_VQP_DEVICES)
 		return false;
 	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SPRAY: fragments over all QPs as WRITEs. Only when all of them are answered
- * may the receiver be told, for QPs keep no order among each other; and it is
- * told on each device that carried any, for neither do devices. Numbers are
- * given to the notices, in the order of the messages, so that one that failed
- * leaves no gap.
+ * SPRAY: fragments go over all QPs as WRITEs. Neither QPs nor devices keep an
+ * order among each other, so the receiver gets its notice only when all
+ * fragments are answered, and gets one on each device that carried any. Only
+ * the notices are numbered, in message order when they are posted, so that a
+ * message that failed leaves no gap.
  */
 #include "vqp/internal.h"
 
@@ -28,7 +28,7 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 		w->used |= (uint8_t)(1u << p->device);
 	}
 	if (imm && !w->wr.more && w->status == IBV_WC_SUCCESS) {
-		/* Of nothing, the first notify QP tells. */
+		/* An empty message is notified on the first notify QP. */
 		if (!w->used)
 			w->used = (uint8_t)(1u << v->notifies[0].device);
 		w->to_tell = w->used;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The virtual CQ: whose a completion is, and what may be reported. */
+/* The virtual CQ: polls the physical CQs, routes each completion to its virtual
+ * QP, and reports virtual completions in order. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "vqp/internal.h"
 
-#define BATCHES 8 /* of MPIB_VQP_POLL, per device and poll */
+#define BATCHES 8 /* of MPIB_VQP_POLL completions, per device and poll */
 
 int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 		    struct mpib_wr_pool *pool, struct mpib_vcq **vcq)
@@ -38,7 +39,8 @@ void mpib_vcq_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n)
 	*n = vcq->counts;
 }
 
-/* By device, number and our own tag: all of them valid on errors, too. */
+/* Find the QP by device and QP number, and compare the QP index in wr_id:
+ * qp_num and wr_id are valid on errors, too. */
 static void vcq_route(struct mpib_vcq *vcq, unsigned device,
 		      const struct ibv_wc *wc)
 {
@@ -91,7 +93,7 @@ static bool take_sent(struct mpib_vqp *v, struct mpib_vwc *wc)
 		if (!w->dispatched || w->left || w->to_tell)
 			return false;
 		v->tx_tail++;
-		/* Who asked for no completion hears of failures alone. */
+		/* An unsignalled WR is reported only if it failed. */
 		if (!(w->wr.flags & IBV_SEND_SIGNALED) &&
 		    w->status == IBV_WC_SUCCESS)
 			continue;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual QPs whose physical ones others post to as well. They share a QP's
- * order and its room; each has a list of its own of what it has in flight.
+ * Virtual QPs with ports: the caller posts to the physical QPs as well. Both
+ * share a QP's order and room. The virtual QP keeps a list per port of its own
+ * WRs in flight, and the caller tells it when the oldest of them completed.
  */
 #include <endian.h>
 
@@ -43,7 +44,7 @@ uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length)
 {
 	uint64_t n = (length + vqp->attr.frag - 1) / vqp->attr.frag;
 
-	/* DQPLB numbers a message of nothing, too. */
+	/* DQPLB numbers an empty message, too, so it takes one WR. */
 	return n == 0 && vqp->attr.mode == MPIB_VQP_DQPLB ? 1 : (uint32_t)n;
 }
 

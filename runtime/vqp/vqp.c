@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a virtual QP, and what may be posted to it. */
+/* Creation and destruction of virtual QPs; checks of what is posted. */
 #include "vqp/vqp.h"
 
 #include <errno.h>
@@ -20,8 +20,9 @@ static bool fits_via(const struct mpib_vqp_attr *a)
 	       (uint64_t)a->cap * a->n <= MPIB_SEQ_INFLIGHT;
 }
 
-/* DQPLB numbers fragments and keeps the span itself. The others number messages,
- * of which at most depth are on their way. */
+/* Whether no more numbers can be on their way than the receiver's window takes.
+ * DQPLB numbers fragments and checks the span per fragment. SPLIT and SPRAY
+ * number messages, of which at most depth are on their way. */
 static bool fits_window(const struct mpib_vqp_attr *a)
 {
 	if ((uint64_t)a->cap * a->n > MPIB_SEQ_INFLIGHT)
@@ -41,7 +42,7 @@ static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 	    a->depth & (a->depth - 1) || a->frag > MPIB_VQP_FRAG_MAX ||
 	    a->frag % 128)
 		return false;
-	/* A notice in use, and none that is not. */
+	/* Notify QPs are given if and only if the mode uses them. */
 	if ((multi && a->mode == MPIB_VQP_SPRAY) != (a->notifies > 0) ||
 	    a->notifies > MPIB_VQP_DEVICES)
 		return false;
@@ -67,7 +68,7 @@ static int make_phys(struct mpib_vqp *v, struct mpib_phys *p,
 	p->qp = qp->qp;
 	p->device = qp->device;
 	p->index = (uint16_t)index;
-	/* Devices number their QPs each for itself. */
+	/* QP numbers are unique only within a device, so both are the key. */
 	p->key.device = qp->device;
 	p->key.qpn = qp->qp->qp_num;
 	STAILQ_INIT(&p->wrs);
@@ -134,7 +135,7 @@ static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
 		rc = make_phys(v, &v->notifies[i], &a->notify[i], a->n + i);
 		v->notify[a->notify[i].device] = &v->notifies[i];
 	}
-	/* A notice for whatever device carries data. */
+	/* SPRAY: each device that carries data needs a notify QP. */
 	for (unsigned d = 0; rc == 0 && d < MPIB_VQP_DEVICES; d++) {
 		if (a->notifies && v->devices & 1u << d && !v->notify[d])
 			rc = -EINVAL;
@@ -142,7 +143,8 @@ static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
 	return rc;
 }
 
-/* Equal where nothing is said; of devices that are there, all of 1024. */
+/* Check that the weights sum to 1024 over the devices in use; without weights
+ * all devices get the same. */
 static int set_weights(struct mpib_vqp *v)
 {
 	uint32_t *w = v->attr.weight, sum = 0;
@@ -161,7 +163,7 @@ static int set_weights(struct mpib_vqp *v)
 	return sum == 0 || sum == 1024 ? 0 : -EINVAL;
 }
 
-/* Whether the receiver puts numbers in order. */
+/* Whether the receiver puts sequence numbers in order. */
 static bool vqp_counts(const struct mpib_vqp_attr *a)
 {
 	return a->via ? a->mode == MPIB_VQP_DQPLB : a->n > 1;
@@ -244,7 +246,7 @@ static bool keys_given(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 
 	if (!v->multi || wr->opcode == IBV_WR_SEND)
 		need = 1u << v->data[0].device;
-	/* No bytes, and still SPRAY's notice names a remote key. */
+	/* Also for length 0: SPRAY's notice still names a remote key. */
 	return (wr->devices & need) == need;
 }
 
@@ -256,7 +258,7 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 	if (wr->opcode != IBV_WR_RDMA_WRITE && !imm &&
 	    wr->opcode != IBV_WR_SEND)
 		return -EINVAL;
-	/* Its completion is what the receiver's is the other side of. */
+	/* A WR that completes a receive must complete at the sender, too. */
 	if (imm && !wr->more && !(wr->flags & IBV_SEND_SIGNALED))
 		return -EINVAL;
 	if (wr->head.length && v->attr.mode == MPIB_VQP_SPLIT && !pass)
@@ -266,13 +268,14 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (!v->attr.via && wr->more)
 		return -EINVAL;
-	/* Without an IMM there is no number, and the next message no order. */
+	/* A plain WRITE carries no number, so the receiver could not put it
+	 * and the next message in order. */
 	if (v->multi && v->attr.mode == MPIB_VQP_DQPLB &&
 	    wr->opcode == IBV_WR_RDMA_WRITE)
 		return -EINVAL;
 	if (!keys_given(v, wr))
 		return -EINVAL;
-	/* Goes as one physical WR, or as one a device. */
+	/* These go as one physical WR, or as one per device. */
 	if ((pass || v->attr.mode == MPIB_VQP_SPLIT) &&
 	    wr->length > MPIB_VQP_FRAG_MAX)
 		return -EMSGSIZE;

@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One queue pair made of many, perhaps on several devices: a virtual WR becomes
- * fragments on physical QPs, their completions become one virtual completion.
+ * A virtual QP: one queue pair made of many physical ones, perhaps on several
+ * devices. A virtual WR becomes fragments on the physical QPs, and the
+ * completions of the fragments become one virtual completion. Three modes:
  *
- *   SPLIT  one part per device, each on one QP of it, each with an IMM
+ *   SPLIT  one part per device, each on one QP of the device and with an IMM
  *   SPRAY  WRITEs of at most frag bytes over all QPs; when all are answered, an
- *          empty IMM on the notify QP of each device that carried any
+ *          empty IMM (the notice) on the notify QP of each device that carried
+ *          any
  *   DQPLB  WRITEs with IMM of at most frag bytes over all QPs, each numbered
  *
- * Virtual completions of a direction come in the order posted. Receives are
- * notices: an empty receive completes with the next whole message. What a mode
- * needs of physical receives is posted by mpib_vqp_prepare(), before the QPs
- * are in RTR, and replenished.
+ * Virtual completions of one direction come in the order posted. An empty
+ * virtual receive completes with the next whole message. The physical receives
+ * that a mode needs are posted by mpib_vqp_prepare(), before the QPs are in
+ * RTR, and replenished as they complete.
  *
- * A fragment that is lost leaves the receiver waiting for its number: without
- * a replay that ends the virtual QP, at the receiver as soon as one of its QPs
- * fails, for it cannot know what was under way there. Only SPRAY, which numbers
- * its notices, loses nothing but the message. Of a number that no sound peer
- * can have sent the receiver's end is IBV_WC_GENERAL_ERR, -EPROTO.
+ * A lost fragment leaves the receiver waiting for the fragment's number.
+ * Without a replay that ends the virtual QP; the receiver ends its own one as
+ * soon as one of its QPs fails, because it cannot know what was under way on
+ * that QP. SPRAY numbers only its notices and so loses nothing but the message.
+ * A number that no sound peer can have sent ends the receiver's virtual QP with
+ * IBV_WC_GENERAL_ERR, -EPROTO.
  *
- * The caller makes, connects and destroys the QPs; both ends are made alike. A
- * QP that fails takes no more work, others go on. With a single QP everything
- * passes through, SENDs always do, on QP 0.
+ * The caller makes, connects and destroys the physical QPs; both ends are set
+ * up alike. A QP that fails takes no more work while the other QPs go on. With
+ * a single QP every virtual WR passes through unchanged; SENDs always do, on
+ * QP 0.
  *
- * QPs that others post to as well are reached through struct mpib_vqp_via. Then
- * the caller's own IMM is told, on a QP that the caller names: by SPRAY when all
- * is answered that was posted before it, by DQPLB at once, and the receiver has
- * the n-th IMM wait for the end of the n-th numbered message (mpib_vqp_told()).
- * Failures are the caller's to find; he gives up what was posted by
- * mpib_vqp_reset().
+ * QPs that the caller posts to for other purposes as well are reached through
+ * struct mpib_vqp_via. The IMM is then the caller's own, sent on a QP that the
+ * caller names: in SPRAY when all WRs posted before the IMM are answered, in
+ * DQPLB at once, where the receiver has the n-th IMM wait for the end of the
+ * n-th numbered message (mpib_vqp_told()). With ports the caller finds failures
+ * itself and drops what was posted with mpib_vqp_reset().
  *
- * Owner thread of the virtual CQ; nothing blocks, and nothing allocates but
- * mpib_vqp_create(). Calls return 0 or -errno.
+ * All calls are made by the owner thread of the virtual CQ. Nothing blocks, and
+ * only the create calls allocate. Calls return 0 or -errno.
  */
 #ifndef MPIB_VQP_VQP_H
 #define MPIB_VQP_VQP_H
@@ -46,10 +50,10 @@
 
 #define MPIB_VQP_DEVICES 2
 #define MPIB_VQP_QPS 1024
-#define MPIB_VQP_POLL 32 /* completions taken from a physical CQ at once */
-#define MPIB_VQP_FRAG (512u << 10) /* default */
+#define MPIB_VQP_POLL 32 /* completions per ibv_poll_cq() of a physical CQ */
+#define MPIB_VQP_FRAG (512u << 10) /* default fragment size in bytes */
 #define MPIB_VQP_FRAG_MAX (1u << 30)
-#define MPIB_VQP_NOTIFY (1u << 31) /* DQPLB's IMM: last of its message */
+#define MPIB_VQP_NOTIFY (1u << 31) /* DQPLB's IMM: last fragment of a message */
 
 enum mpib_vqp_mode {
 	MPIB_VQP_SPLIT,
@@ -61,15 +65,16 @@ struct mpib_vcq;
 struct mpib_vqp;
 
 /*
- * Ports are physical QPs as the virtual one numbers them: n for data, then those
- * for notices. Two ports may lead to one QP.
+ * The caller's way to physical QPs that it shares with the virtual QP. A port
+ * is the virtual QP's number for one of them: ports 0..n-1 carry data, the next
+ * ports carry notices. Two ports may lead to the same QP.
  */
 struct mpib_vqp_via {
-	/* WRs that the port takes now. */
+	/* How many WRs the port takes now. */
 	uint32_t (*room)(void *ctx, unsigned port);
-	/* Post w, a part of virtual WR wr_id, after what the port was given
-	 * before. Its own wr_id is free to use. w is the virtual QP's, until
-	 * mpib_vqp_answered() or mpib_vqp_reset(). */
+	/* Post w, a part of virtual WR wr_id, behind the WRs that the port was
+	 * given before. The callee may overwrite w->wr.wr_id. The virtual QP
+	 * owns w and frees it in mpib_vqp_answered() or mpib_vqp_reset(). */
 	void (*post)(void *ctx, unsigned port, struct mpib_wr *w,
 		     uint64_t wr_id);
 	void *ctx;
@@ -78,30 +83,30 @@ struct mpib_vqp_via {
 /* One physical QP of a virtual one. */
 struct mpib_vqp_qp {
 	struct ibv_qp *qp;
-	uint8_t device; /* index of its keys */
+	uint8_t device; /* index into the keys of a virtual WR */
 };
 
 struct mpib_vqp_attr {
 	enum mpib_vqp_mode mode;
 	unsigned n; /* data QPs, 1..MPIB_VQP_QPS */
 	const struct mpib_vqp_qp *qp; /* copied */
-	/* SPRAY with more than one QP: one a device used, else NULL. */
+	/* SPRAY with more than one QP: one per device used; else NULL. */
 	const struct mpib_vqp_qp *notify;
 	unsigned notifies;
-	/* In place of qp and notify: ports of device 0. Not SPLIT. */
+	/* In place of qp and notify: ports, all on device 0. Not in SPLIT. */
 	const struct mpib_vqp_via *via; /* copied */
-	/* WRs in flight per QP, 1 or more; its SQ holds them. Of all of them
-	 * 2048 at most, see seq.h. */
+	/* WRs in flight per QP, 1 or more; the QP's SQ must hold that many.
+	 * Over all QPs together 2048 at most, see seq.h. */
 	uint32_t cap;
 	uint32_t frag; /* bytes, a multiple of 128; 0: MPIB_VQP_FRAG */
-	/* Virtual WRs a direction, a power of two; 0: 256. Where these are
-	 * numbered, SPLIT and SPRAY over more than one QP, 8192 at most. */
+	/* Virtual WRs per direction, a power of two; 0: 256. At most 8192 in
+	 * SPLIT and SPRAY over more than one QP, which number messages. */
 	uint32_t depth;
 	/* SPLIT: each device's parts of 1024; all 0: equal. */
 	uint32_t weight[MPIB_VQP_DEVICES];
-	uint32_t number; /* qp_num of its completions */
-	/* Keep what a failed QP had in flight for mpib_vqp_replay(), in place
-	 * of failing the virtual WR. */
+	uint32_t number; /* qp_num of the virtual completions */
+	/* Keep the fragments that a failed QP had in flight for
+	 * mpib_vqp_replay() instead of failing their virtual WRs. */
 	bool replay;
 };
 
@@ -109,14 +114,14 @@ struct mpib_vqp_key {
 	uint32_t lkey, rkey;
 };
 
-/* Bytes that go along: gathered into a WR of the same message. */
+/* Bytes that precede the payload, gathered into the message's first WR. */
 struct mpib_vqp_head {
 	uint64_t local;
 	uint32_t length; /* 0: none */
 	uint32_t lkey[MPIB_VQP_DEVICES];
 };
 
-/* What a notice that is told writes; length 0: nothing. */
+/* Via: what the WR that carries the caller's IMM writes; length 0: nothing. */
 struct mpib_vqp_control {
 	uint64_t local, remote;
 	uint32_t length, lkey, rkey;
@@ -130,110 +135,115 @@ struct mpib_vsend {
 	uint64_t length; /* 0 is allowed */
 	enum ibv_wr_opcode opcode;
 	unsigned flags; /* IBV_SEND_SIGNALED */
-	uint32_t imm; /* host order; only a single QP and via carry it */
-	unsigned devices; /* keys given: a bit per device */
+	uint32_t imm; /* host order; carried only by a single QP and via */
+	unsigned devices; /* which keys are set: a bit per device */
 	struct mpib_vqp_key key[MPIB_VQP_DEVICES];
-	/* In front of the bytes, here and there: remote is where it goes. Not
-	 * in SPLIT. */
+	/* Precedes the payload at the receiver: the head is written to remote,
+	 * the payload behind the head. Not in SPLIT. */
 	struct mpib_vqp_head head;
-	/* Via: the next message's notice tells of this one, too. */
+	/* Via: no IMM for this message, the next message's covers both. */
 	bool more;
-	uint16_t on; /* via: which of the ports for notices tells */
-	struct mpib_vqp_control control; /* via: of the notice */
+	uint16_t on; /* via: which of the notice ports sends the IMM */
+	struct mpib_vqp_control control; /* via: written with the IMM */
 };
 
 struct mpib_vrecv {
 	uint64_t wr_id;
-	uint64_t addr; /* length > 0: a SEND's, on QP 0 */
+	uint64_t addr; /* used if length > 0: the receive of a SEND, on QP 0 */
 	uint32_t length;
 	uint32_t lkey;
 };
 
 struct mpib_vwc {
 	uint64_t wr_id;
-	enum ibv_wc_status status; /* the first that was not SUCCESS */
+	/* Of the first fragment that failed, else IBV_WC_SUCCESS. */
+	enum ibv_wc_status status;
 	int error; /* -errno of a post that failed, else 0 */
 	bool recv;
 	uint32_t qp_num; /* attr.number */
 	uint32_t imm; /* host order, valid if has_imm */
 	bool has_imm;
-	uint64_t bytes; /* receive: payload that the QPs tell of */
+	uint64_t bytes; /* receive: sum of byte_len of the message's CQEs */
 };
 
-/* What all virtual QPs of a virtual CQ did. */
+/* Counters over all virtual QPs of a virtual CQ. */
 struct mpib_vcq_counts {
 	uint64_t cqes, doorbells, wrs, unknown, late, replayed;
 };
 
-/* cqs stay the caller's and outlive it; index is the device. n is 0 where all
- * virtual QPs go via ports. */
+/* cqs, indexed by device, stay the caller's and must outlive the virtual CQ.
+ * n is 0 where all virtual QPs use ports. */
 int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 		    struct mpib_wr_pool *pool, struct mpib_vcq **vcq);
-/* After its virtual QPs. */
+/* Destroy the virtual QPs of vcq first. */
 void mpib_vcq_destroy(struct mpib_vcq *vcq);
 
 /*
- * Take what the physical CQs have, within a budget of completions, let the
- * virtual QPs go on, and return at most n virtual completions. A completion of
+ * Poll the physical CQs, within a budget of completions, let the virtual QPs
+ * post what waited, and return at most n virtual completions. A completion of
  * an unknown QP is counted and dropped.
  */
 int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
-/* The same without looking at physical CQs. */
+/* Like mpib_vcq_poll(), without polling the physical CQs. */
 int mpib_vcq_take(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
-/* False: all that was posted was reported, a take ago. */
+/* False: the latest take found that every posted send had been reported. */
 bool mpib_vcq_busy(const struct mpib_vcq *vcq);
 void mpib_vcq_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n);
 
-/* -EINVAL: the attributes do not fit together. -EEXIST: one of the QPs belongs
- * to another already. */
+/* -EINVAL: the attributes do not fit together. -EEXIST: one of the physical QPs
+ * already belongs to a virtual QP. */
 int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 		    struct mpib_vqp **vqp);
-/* -EBUSY while physical WRs are in flight: move the QPs to ERR and poll. */
+/* -EBUSY while physical WRs are in flight: move the physical QPs to ERR and
+ * poll until their WRs are flushed. */
 int mpib_vqp_destroy(struct mpib_vqp *vqp);
 
-/* Post the physical receives that the mode needs. QPs in INIT or later. */
+/* Post the physical receives that the mode needs. The physical QPs are in INIT
+ * or later. */
 int mpib_vqp_prepare(struct mpib_vqp *vqp);
 
 /*
  * -EINVAL: an opcode that the mode cannot carry, an unsignalled
- * WRITE_WITH_IMM, or no key for a device; -EMSGSIZE: longer than the parts may
- * be; -EAGAIN: depth are outstanding; -ENETDOWN: no QP is left, or the virtual
- * one has ended. Later failures are the completion's.
+ * WRITE_WITH_IMM, or no key for a device; -EMSGSIZE: longer than one WR may
+ * be; -EAGAIN: depth WRs are outstanding; -ENETDOWN: no QP is left, or the
+ * virtual QP has ended. Later failures are reported by the completion.
  */
 int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr);
 int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
 
 /*
- * Post again what failed QPs had in flight, on those that are left. Only when
- * nothing can arrive of it any more: the QPs are in ERR at both ends. WRs that
- * may have arrived are the same again, and the receiver drops them by their
- * number.
+ * Post the fragments that failed QPs had in flight again, on the QPs that are
+ * left. Call this only when none of these fragments can arrive any more: the
+ * failed QPs are in ERR at both ends. A fragment that did arrive is posted
+ * unchanged, and the receiver drops it by its number.
  */
 int mpib_vqp_replay(struct mpib_vqp *vqp);
 
-/* QPs that still take work; 0 when the virtual QP has ended. */
+/* How many physical QPs still take work; 0 when the virtual QP has ended. */
 unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
 
 /*
- * Via. Virtual WRs that may be posted now.
+ * The calls from here on are for virtual QPs with ports (via).
+ * mpib_vqp_free(): how many virtual WRs may be posted now.
  */
 uint32_t mpib_vqp_free(const struct mpib_vqp *vqp);
-/* WRs that so many bytes become, without that of an IMM that is told. */
+/* How many WRs a message of length becomes, not counting the one that carries
+ * the caller's IMM. */
 uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length);
-/* The oldest WR of the port came to its end. Of one that failed nothing more is
- * done, and its virtual WR never ends. */
+/* The oldest WR of the port completed. If it failed (!ok), only the WR is
+ * freed: its virtual WR never completes, and mpib_vqp_reset() drops it. */
 void mpib_vqp_answered(struct mpib_vqp *vqp, unsigned port, bool ok);
-/* DQPLB's receiver: a numbered fragment came. 1: taken; 0: it is late or came
- * twice, and is counted and dropped; -EPROTO: no sound peer sends that number,
- * so the connection has to fail, for others may be lost. */
+/* DQPLB's receiver: a numbered fragment came. 1: taken; 0: the fragment is late
+ * or a duplicate, and is counted and dropped; -EPROTO: no sound peer sends that
+ * number, so fragments may be lost and the caller has to fail the lane. */
 int mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
-/* An IMM that waits for its message came. False: more wait than a sound peer
- * can have on its way. */
+/* An IMM came that has to wait for its message. False: more IMMs wait than a
+ * sound peer can have on its way. */
 bool mpib_vqp_told(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
-/* The next IMM whose message is whole. */
+/* Take the next IMM whose message is whole; false: there is none. */
 bool mpib_vqp_whole(struct mpib_vqp *vqp, uint32_t *imm, uint32_t *bytes);
-/* Forget everything, numbers too. Nothing is in flight any more, at either
- * end. */
+/* Drop all virtual WRs and start the numbers at 0 again. The caller has made
+ * sure that nothing is in flight any more, at either end. */
 void mpib_vqp_reset(struct mpib_vqp *vqp);
 uint64_t mpib_vqp_late(const struct mpib_vqp *vqp);
 

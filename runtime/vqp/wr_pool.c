@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of send WRs, and chains of WRs posted by one ibv_post_send(). */
 #include "vqp/wr_pool.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w)
 	w->wr.num_sge = 1;
 	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	w->wr.send_flags = IBV_SEND_SIGNALED;
-	/* The one that was used last is the one in the cache. */
+	/* LIFO: the WR used last is the one in the CPU's cache. */
 	STAILQ_INSERT_HEAD(&pool->free, w, link);
 	pool->left++;
 }
@@ -74,7 +75,7 @@ int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
 	*c = (struct mpib_wr_chain){ 0 };
 	if (rc == 0)
 		return 0;
-	/* wr is the first member. */
+	/* The cast is valid: wr is the first member of struct mpib_wr. */
 	*bad = refused ? (struct mpib_wr *)refused : first;
 	return -rc;
 }
