@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices, ports, GIDs and P_Keys say of themselves. */
+/* Queries: attributes of devices, ports, GIDs and P_Keys. */
 #include "softverbs/softverbs.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "verbs/soft/wire/wire.h"
 
 #define DEFAULT_PKEY 0xffff
-/* 4 lanes of 10 Gb/s, in the encodings of PortInfo. */
+/* 4 lanes of 10 Gb/s, in the encodings of InfiniBand's PortInfo. */
 #define WIDTH_4X 2
 #define SPEED_QDR 4
 #define PHYS_DISABLED 3
@@ -31,7 +31,7 @@ int sv_query_device_ex(struct ibv_context *ctx,
 	memset(attr, 0, size);
 	ibv_query_device(ctx, &attr->orig_attr);
 	if (size > offsetof(struct ibv_device_attr_ex, hca_core_clock)) {
-		/* Nanoseconds; the clock is told in kHz. */
+		/* Time stamps are in ns; hca_core_clock is in kHz. */
 		attr->completion_timestamp_mask = UINT64_MAX;
 		attr->hca_core_clock = 1000000;
 	}
@@ -69,7 +69,7 @@ int sv_query_port(struct ibv_context *ctx, uint8_t port,
 	return 0;
 }
 
-/* Of programs built before port_cap_flags2 was there. */
+/* Called by programs built before struct ibv_port_attr had port_cap_flags2. */
 #undef ibv_query_port
 SV_EXPORT int ibv_query_port(struct ibv_context *ctx, uint8_t port,
 			     struct _compat_ibv_port_attr *attr)
@@ -150,8 +150,8 @@ SV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *ctx,
 }
 
 /*
- * Of ibv_devinfo, from the private part of libibverbs. Its answer counts
- * otherwise than enum ibv_gid_type: 0 is IB or RoCE v1, 1 is RoCE v2.
+ * Called by ibv_devinfo; declared in no public header of libibverbs. *type is
+ * not enum ibv_gid_type: 0 is IB or RoCE v1, 1 is RoCE v2.
  */
 int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned index,
 		       unsigned *type);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: open, close, asynchronous events. */
+/* Device contexts: open, close, asynchronous events, fork. */
 #include "softverbs/softverbs.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 				       : "");
 		return sv_object(rc, NULL);
 	}
-	/* Programs find the device they opened by this pointer. */
+	/* Programs compare this pointer with the device they opened. */
 	ctx->device = device;
 	fill_operations(ctx);
 	return ctx;
@@ -39,7 +39,8 @@ SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 SV_EXPORT int ibv_close_device(struct ibv_context *ctx)
 {
-	/* On an HCA it closes a file, whatever has not been destroyed. */
+	/* Objects may be left: on an HCA closing the device file succeeds
+	 * whatever has not been destroyed. */
 	if (mpib_verbs_soft.close(ctx) == -EBUSY)
 		mpib_soft_abandon(ctx);
 	return 0;
@@ -57,8 +58,9 @@ SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 }
 
 /*
- * The thread of a context writes like any other thread of the process, so
- * copy on write does the parent no harm and nothing has to be prepared.
+ * Nothing to prepare: the context's thread writes to memory as any thread of
+ * the process does, not by DMA to physical pages, so copy on write after fork()
+ * does the parent no harm.
  */
 SV_EXPORT int ibv_fork_init(void)
 {
@@ -70,7 +72,7 @@ SV_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* Of the providers' part of libibverbs, so in no header. */
+/* Part of libibverbs' interface for providers, so in no public header. */
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 

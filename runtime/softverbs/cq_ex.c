@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extended completion queues: an entry is polled as ever and read field by
- * field. Time stamps are those of the moment an entry was made, in ns of
- * CLOCK_MONOTONIC.
+ * Extended completion queues: an entry is polled from the ordinary CQ and kept,
+ * and the program reads it field by field. Time stamps tell when the entry was
+ * made, in ns of CLOCK_MONOTONIC.
  */
 #include "softverbs/softverbs.h"
 
@@ -14,7 +14,8 @@
 #define FIELDS (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 
 struct sv_reader {
-	pthread_mutex_t lock; /* from a start that found one to its end */
+	/* Held from an ibv_start_poll() with an entry to ibv_end_poll(). */
+	pthread_mutex_t lock;
 	struct ibv_wc wc;
 	uint64_t ns;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices there are: MPIB_SOFT_DEVICES. */
+/* The list of devices, made from MPIB_SOFT_DEVICES. */
 #include "softverbs/softverbs.h"
 
 #include <arpa/inet.h>
@@ -34,7 +34,8 @@ static bool is_name(const char *s, size_t len)
 	return len > 0 && len < IBV_SYSFS_NAME_MAX;
 }
 
-/* An EUI-64 of the address 02:00:a:b:c:d, which no vendor gives out. */
+/* The EUI-64 of MAC address 02:00:a:b:c:d, made from IPv4 address a.b.c.d. The
+ * MAC is locally administered, so no vendor's device has the same GUID. */
 static __be64 guid_of(struct in_addr addr)
 {
 	uint8_t raw[8] = { 0x02, 0, 0, 0xff, 0xfe };
@@ -61,7 +62,7 @@ static void devices_fill(struct sv_device *dev, const char *name, size_t len,
 	};
 	inet_ntop(AF_INET, &addr, dev->spec.name, sizeof(dev->spec.name));
 	memcpy(ibv->name, name, len);
-	/* No kernel device stands behind it: these name nothing in sysfs, and
+	/* There is no kernel device: these paths name nothing in sysfs, and
 	 * must not name some other device's files. */
 	memcpy(ibv->dev_name, name, len);
 	snprintf(ibv->dev_path, sizeof(ibv->dev_path),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protection domains, memory regions, completion channels and queues, and
- * queue pairs.
+ * Public functions for protection domains, memory regions, completion channels
+ * and queues, and queue pairs. Each calls the software HCA's table.
  */
 #include "softverbs/softverbs.h"
 

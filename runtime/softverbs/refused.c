@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the software HCA does not do. Every function is there, so that none
- * of the real library's gets hold of an object of ours; each says EOPNOTSUPP
- * in the way of its kind.
+ * Functions that the software HCA does not support. They are defined all the
+ * same, so that none of the real libibverbs is called with an object of the
+ * software HCA; each fails with EOPNOTSUPP the way libibverbs reports it.
  */
 #include "softverbs/softverbs.h"
 
@@ -96,7 +96,7 @@ SV_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	(void)addr;
 	(void)length;
 	(void)access;
-	/* The old region stays valid. */
+	/* This result tells the program that the old region stays valid. */
 	errno = EOPNOTSUPP;
 	return IBV_REREG_MR_ERR_INPUT;
 }
@@ -157,8 +157,8 @@ SV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return sv_result(-EOPNOTSUPP);
 }
 
-/* Memory is filled upwards, but a message that is sent again begins anew: nothing
- * is promised. */
+/* Promise no order: memory is filled upwards, but a message that is sent again
+ * is written again from its beginning. */
 SV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp,
 					 enum ibv_wr_opcode op, uint32_t flags)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public functions of libibverbs over the software HCA, for programs that
- * know nothing of mpib. Built twice from the same files: without versions, to
- * be preloaded before the real library, and with the public versions, to take
- * its place.
+ * know nothing of mpib. Built twice from the same files: without symbol
+ * versions, to be preloaded before the real libibverbs, and with the public
+ * versions, to take the place of libibverbs.
  *
- * What libibverbs answers with a positive errno value is answered so here;
- * the software HCA's table speaks -errno, and sv_*() below turns it round.
+ * Functions of the software HCA's table return -errno; those here return what
+ * libibverbs does, often a positive errno. sv_result(), sv_minus_one() and
+ * sv_object() below convert.
  */
 #ifndef MPIB_SOFTVERBS_SOFTVERBS_H
 #define MPIB_SOFTVERBS_SOFTVERBS_H
@@ -20,11 +21,11 @@
 
 #define SV_EXPORT __attribute__((visibility("default")))
 
-/* GID table of the one port: one address, by its two RoCE versions. */
+/* Entries of the port's GID table: its one address, as RoCE v1 and RoCE v2. */
 #define SV_GIDS 2
 
 struct sv_device {
-	struct ibv_device ibv; /* first: what programs hold points here */
+	struct ibv_device ibv; /* first: programs hold pointers to it */
 	struct mpib_rail_spec spec;
 	__be64 guid;
 	int index;
@@ -36,33 +37,33 @@ static inline struct sv_device *to_sv_device(struct ibv_device *dev)
 }
 
 /*
- * The devices of MPIB_SOFT_DEVICES, read once, and kept to the end of the
- * process. Their number, or -EINVAL, -ENOMEM after a line on stderr. Any
- * thread.
+ * The devices of MPIB_SOFT_DEVICES, which is read once; they are kept to the
+ * end of the process. Returns the number of devices, or -EINVAL, -ENOMEM after
+ * a line on stderr. Any thread.
  */
 int sv_devices(struct sv_device **devices);
 
-/* attr.c: what the operations of verbs_context answer. Any thread. */
+/* attr.c: queries that verbs_context.ops points to. Any thread. */
 int sv_query_device_ex(struct ibv_context *ctx,
 		       const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t size);
 int sv_query_port(struct ibv_context *ctx, uint8_t port,
 		  struct ibv_port_attr *attr, size_t size);
 
-/* wr.c: a QP that is posted to by ibv_wr_*(). */
+/* wr.c: create a QP that programs may post to by ibv_wr_*(). */
 struct ibv_qp *sv_create_qp_ex(struct ibv_context *ctx,
 			       struct ibv_qp_init_attr_ex *attr);
-/* NULL is nothing. */
+/* b may be NULL. */
 void sv_builder_free(struct sv_builder *b);
 
 /* cq_ex.c */
 struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
 				  struct ibv_cq_init_attr_ex *attr);
 void sv_reader_free(struct sv_reader *r);
-/* The clock of time stamps. */
+/* The present time of the clock that completion time stamps use. */
 int sv_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 
-/* errno set and a positive value returned for -errno; else 0. */
+/* For rc = -errno: set errno and return it as a positive value; else 0. */
 static inline int sv_result(int rc)
 {
 	if (rc < 0)
@@ -70,7 +71,7 @@ static inline int sv_result(int rc)
 	return rc < 0 ? -rc : 0;
 }
 
-/* The same as -1 with errno, where libibverbs does it so. */
+/* For rc = -errno: set errno and return -1; else 0. */
 static inline int sv_minus_one(int rc)
 {
 	if (rc < 0)
@@ -78,7 +79,7 @@ static inline int sv_minus_one(int rc)
 	return rc < 0 ? -1 : 0;
 }
 
-/* NULL with errno for -errno; else object. */
+/* For rc = -errno: set errno and return NULL; else object. */
 static inline void *sv_object(int rc, void *object)
 {
 	if (rc < 0)

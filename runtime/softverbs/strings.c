@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of states and numbers of rates, worded and rounded as libibverbs
- * does: programs print and compare them. */
+/* Names of states and numbers of rates, worded and rounded as in libibverbs,
+ * because programs print and compare them. */
 #include "softverbs/softverbs.h"
 
 #define NAME_OF(table, i)                                                      \

@@ -15,8 +15,8 @@ SV_EXPORT const char *ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* Length without a last newline, and a 0 after it; -1: no such file, or it
- * does not fit. */
+/* Read dir/file into buf, without its last newline and with a 0 at the end.
+ * Returns the length, or -1: no such file, or it does not fit. */
 SV_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 				  size_t size)
 {

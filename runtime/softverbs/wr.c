@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Posting by ibv_wr_*(): from ibv_wr_start() on the requests are gathered in
- * an ordinary chain, and ibv_wr_complete() posts it, all or nothing. What a
- * program does wrong on the way is remembered and told there.
+ * an ordinary chain of WRs, and ibv_wr_complete() posts all of them or none. A
+ * mistake that the program makes on the way is remembered in error and returned
+ * by ibv_wr_complete().
  */
 #include "softverbs/softverbs.h"
 
@@ -19,11 +20,12 @@
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 struct sv_builder {
-	pthread_mutex_t lock; /* from start to complete or abort */
+	/* Held from ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort(). */
+	pthread_mutex_t lock;
 	struct ibv_qp_cap cap;
 	int error;
 	unsigned n;
-	/* max_send_wr of them, and one more for what is too many. */
+	/* max_send_wr entries, and one more for a request that is too many. */
 	struct ibv_send_wr *wr;
 	struct ibv_sge *sge;
 	uint8_t *data; /* inline */
@@ -98,7 +100,7 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 	add_rdma(ex, IBV_WR_RDMA_READ, rkey, addr);
 }
 
-/* The request that was begun last; NULL after a word of complaint. */
+/* The request that was begun last; without one, record EINVAL, return NULL. */
 static struct ibv_send_wr *wr_last(struct sv_builder *b)
 {
 	if (!b->n)
@@ -179,7 +181,8 @@ static int wr_post(struct ibv_qp *qp, struct sv_builder *b)
 
 	if (b->error || !b->n)
 		return b->error;
-	/* Others only make more room, so the chain goes whole or not. */
+	/* b->lock keeps other posters out, and polls only make more room: so
+	 * ibv_post_send() takes the whole chain. */
 	if (b->n > mpib_soft_send_room(qp))
 		return ENOMEM;
 	for (unsigned i = 0; i + 1 < b->n; i++)
@@ -230,7 +233,7 @@ static struct sv_builder *builder_new(const struct ibv_qp_cap *cap)
 	return NULL;
 }
 
-/* What was not asked for stays NULL. */
+/* Operations that the program did not ask for stay NULL. */
 static void wr_fill(struct ibv_qp_ex *ex, uint64_t ops)
 {
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
@@ -277,7 +280,8 @@ struct ibv_qp *sv_create_qp_ex(struct ibv_context *ctx,
 	(void)ctx;
 	if (rc)
 		return sv_object(-rc, NULL);
-	/* It begins as the other does. */
+	/* struct ibv_qp_init_attr_ex begins with the members of struct
+	 * ibv_qp_init_attr, so the cast is valid. */
 	qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
 	if (!qp || !(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return qp;
