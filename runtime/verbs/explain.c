@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Messages for failed verbs calls, with their usual cause and remedy. */
 #include "verbs/explain.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #define SOFT (1 << MPIB_PROVIDER_SOFT)
 #define RDMA (1 << MPIB_PROVIDER_RDMA)
 
-/* First match counts. An error of 0 or a call of NULL matches any. */
+/* The first match counts. error 0 matches any error, call NULL any call. */
 static const struct {
 	int providers;
 	int error;
@@ -71,7 +72,7 @@ static const char *known_cause(const struct mpib_rail_spec *spec,
 	return NULL;
 }
 
-/* Whatever pins memory fails this way. */
+/* ENOMEM of a call that pins memory: usually RLIMIT_MEMLOCK is too low. */
 static void explain_memlock(char *buf, size_t len)
 {
 	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
@@ -106,7 +107,7 @@ void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 		snprintf(cause, sizeof(cause), "%s",
 			 known_cause(spec, call, -rc));
 	}
-	/* A port that is down is no failure of the call that told so. */
+	/* -ENETDOWN: call is the port's state; no call failed, so no errno. */
 	snprintf(why, why_len, "%s:%s%s: %s%s%s%s%s%s", soft ? "soft" : "rdma",
 		 spec->name, port, call, rc == -ENETDOWN ? "" : ": ",
 		 rc == -ENETDOWN ? "" : strerror(-rc), cause[0] ? " (" : "",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A failed verbs call in words.
+ * Error messages for failed verbs calls.
  */
 #ifndef MPIB_VERBS_EXPLAIN_H
 #define MPIB_VERBS_EXPLAIN_H
@@ -10,11 +10,11 @@
 #include "verbs/verbs.h"
 
 /*
- * "rdma:mlx5_0:1: ibv_create_cq: Cannot allocate memory (RLIMIT_MEMLOCK is
- * 8192 KiB: give the proxy LimitMEMLOCK=infinity)" into why: device, call,
- * errno, and what is usually behind it with its remedy, where that is known.
- * call is libibverbs' name for it, also of the software HCA; rc is -errno, where
- * -ENETDOWN says that call names a port's state. Any thread.
+ * Write to why a message such as "rdma:mlx5_0:1: ibv_create_cq: Cannot allocate
+ * memory (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)":
+ * device, call, errno, and the usual cause and its remedy where they are known.
+ * call is libibverbs' name of the function, for the software HCA as well. rc is
+ * -errno; with -ENETDOWN, call is the text of a port's state. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 			int rc, char *why, size_t why_len);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses rail specifications and finds their provider's verbs table. */
 #include "verbs/verbs.h"
 
 #include <arpa/inet.h>

@@ -7,12 +7,12 @@
  * engine runs unchanged on rdma-core and on the software HCA.
  *
  * Conventions of every call in the table: 0 or a count on success, -errno on
- * failure, output parameters set only on success.
+ * failure; output parameters are set only on success.
  *
  * Threads: control verbs may be called from any thread, also while another
- * thread posts to or polls objects of the same context. Objects being
- * destroyed must be out of use. Data verbs on one CQ, QP or SRQ are called
- * from one thread at a time, the thread that owns the context's progress.
+ * thread posts to or polls objects of the same context. No thread may still use
+ * an object that is being destroyed. Data verbs on one CQ, QP or SRQ are called
+ * by one thread at a time, the one that owns the context's progress (a shard).
  */
 #ifndef MPIB_VERBS_VERBS_H
 #define MPIB_VERBS_VERBS_H
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a rail specification names: "soft:127.0.0.1", "rdma:mlx5_0:1". */
+/* A parsed rail specification: "soft:127.0.0.1", "rdma:mlx5_0:1". */
 struct mpib_rail_spec {
 	enum mpib_provider {
 		MPIB_PROVIDER_SOFT,
@@ -32,25 +32,25 @@ struct mpib_rail_spec {
 };
 
 /*
- * Parse text; -EINVAL with a reason in why (a whole sentence fragment that
- * names the value and what would be right).
+ * Parse text. -EINVAL with a reason in why: a phrase that names the wrong value
+ * and what would be right.
  */
 int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 			 char *why, unsigned why_len);
 
-/* What the engine wants to know of an open port. */
+/* Properties of an open port that the engine uses. */
 struct mpib_port_info {
 	uint64_t speed_mbps;
-	union ibv_gid gid; /* resolved now; ask again at every QP build */
+	union ibv_gid gid; /* of this moment; query again for each QP */
 	uint8_t gid_index;
 	uint8_t gid_type; /* enum ibv_gid_type */
-	bool grh_required; /* also inside an InfiniBand subnet */
+	bool grh_required; /* a GRH even inside an InfiniBand subnet */
 	uint16_t lid;
 	uint16_t pkeys; /* entries of the partition key table; 0: none */
 	uint8_t link_layer; /* IBV_LINK_LAYER_* */
 	uint8_t state; /* enum ibv_port_state */
 	enum ibv_mtu mtu;
-	uint32_t max_inline; /* 0: not told, a QP that is made shows it */
+	uint32_t max_inline; /* 0: unknown until a QP is created */
 	uint32_t max_qp_wr, max_cqe, max_srq_wr;
 	int numa_node; /* -1: unknown or none */
 	char pci_path[128]; /* /sys path, empty if none */
@@ -58,13 +58,13 @@ struct mpib_port_info {
 
 struct mpib_verbs {
 	const char *name; /* "soft" or "rdma" */
-	/* IBV_ACCESS_ON_DEMAND costs no transfer anything, and takes no look at
-	 * the pages. */
+	/* Regions with IBV_ACCESS_ON_DEMAND cost transfers nothing extra, and
+	 * registering them touches no page. */
 	bool on_demand;
 
 	/*
-	 * Open the device of spec. Each call gives a context with a progress
-	 * of its own: two shards open the same device twice.
+	 * Open the device of spec. Each context is progressed on its own, so
+	 * two shards open the same device twice.
 	 */
 	int (*open)(const struct mpib_rail_spec *spec,
 		    struct ibv_context **ctx);
@@ -74,7 +74,7 @@ struct mpib_verbs {
 
 	int (*alloc_pd)(struct ibv_context *ctx, struct ibv_pd **pd);
 	int (*dealloc_pd)(struct ibv_pd *pd);
-	/* iova == (uint64_t)addr gives the usual registration. */
+	/* With iova == (uint64_t)addr this is ibv_reg_mr(). */
 	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		      int access, struct ibv_mr **mr);
 	/* -EOPNOTSUPP where the device has no dma-buf registration. The fd may
@@ -82,7 +82,7 @@ struct mpib_verbs {
 	int (*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t len,
 			     uint64_t iova, int fd, int access,
 			     struct ibv_mr **mr);
-	/* After it returns no DMA of this device touches the range. */
+	/* When the call returns, no DMA of this device touches the range. */
 	int (*dereg_mr)(struct ibv_mr *mr);
 
 	int (*create_comp_channel)(struct ibv_context *ctx,
@@ -92,9 +92,10 @@ struct mpib_verbs {
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
 	/*
-	 * Who slept on an armed cq is awake for another reason: no event is
-	 * wanted any more. True when none will come; else take it. The thread
-	 * that owns the context's progress. NULL: an armed CQ costs nothing.
+	 * Disarm cq after its owner was woken for another reason. True: no
+	 * event will come; false: one is there or under way, and the caller
+	 * takes it. Called by the thread that owns the context's progress. The
+	 * pointer is NULL where leaving a CQ armed costs nothing.
 	 */
 	bool (*disarm_cq)(struct ibv_cq *cq);
 	int (*get_cq_event)(struct ibv_comp_channel *ch, struct ibv_cq **cq,
@@ -115,16 +116,17 @@ struct mpib_verbs {
 			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(struct ibv_qp *qp);
 	/*
-	 * Enhanced connection establishment: what the QP offers before RTR and
-	 * has agreed on after it; what the other end offers is set before RTR.
-	 * -EOPNOTSUPP where device or kernel have none.
+	 * Enhanced connection establishment. query_ece() returns what the QP
+	 * offers before RTR, and what was agreed on after RTR; set_ece() sets
+	 * the offer of the remote QP before RTR. -EOPNOTSUPP where the device
+	 * or the kernel has no ECE.
 	 */
 	int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
 	int (*set_ece)(struct ibv_qp *qp, const struct ibv_ece *ece);
 
 	/*
-	 * ctx->async_fd is readable when an event waits (make it
-	 * non-blocking to get -EAGAIN). Each event is acked once.
+	 * ctx->async_fd is readable when an event waits; set O_NONBLOCK on it
+	 * to get -EAGAIN when none does. Ack each event once.
 	 */
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);

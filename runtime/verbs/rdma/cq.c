@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion queues, their channels, and asynchronous events.
+ * Completion queues, completion channels and asynchronous events by libibverbs.
  */
 #include "verbs/rdma/internal.h"
 

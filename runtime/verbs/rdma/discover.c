@@ -4,8 +4,8 @@
 
 #include "verbs/rdma/internal.h"
 
-/* WRITE_WITH_IMM on RC is InfiniBand's and RoCE's; iWARP and the rest have
- * another transport. */
+/* WRITE_WITH_IMM on RC exists on InfiniBand and RoCE, whose transport type is
+ * IB; iWARP and others have another transport type. */
 static bool discover_is_ours(const struct ibv_device *device)
 {
 	return device->node_type == IBV_NODE_CA &&
@@ -15,7 +15,7 @@ static bool discover_is_ours(const struct ibv_device *device)
 static void discover_ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
 {
 	p->error = mpib_rdma_query_port(ctx, p->port, &p->info);
-	/* Soft-RoCE has no device below it. */
+	/* Soft-RoCE has no PCI device below it. */
 	p->is_virtual = p->error == 0 && p->info.pci_path[0] == '\0';
 }
 

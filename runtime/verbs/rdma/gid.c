@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which GID of a port to use. The table's order means nothing and entries move
- * when an address changes or a link flaps, so the choice goes by address and
- * is made again each time somebody asks.
+ * Which GID of a port to use. The order of the GID table means nothing, and
+ * entries move when an address changes or a link flaps. So the choice goes by
+ * address, and is made again at each query of the port.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct net {
 	uint32_t addr, mask; /* host order */
 };
 
-/* Written before the first open, read by whoever asks a port. */
+/* Written before the first open, read by any thread that queries a port. */
 static struct net nets[MPIB_RDMA_NETS];
 static unsigned net_count;
 
@@ -93,8 +93,8 @@ static bool is_link_local(const union ibv_gid *gid)
 	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-/* RoCE v2 alone: v1 frames are not routed, and the two do not mix. 0: not to
- * be used. */
+/* How good a GID is; 0: not usable. Only RoCE v2 is used: v1 frames are not
+ * routed, and a v1 end cannot talk to a v2 end. */
 static int gid_rank(const struct ibv_gid_entry *e)
 {
 	static const union ibv_gid none;
@@ -129,7 +129,8 @@ static int gid_choose(const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
 	return best ? 0 : -EADDRNOTAVAIL;
 }
 
-/* Entries of all ports come together, and each port has a table of its own. */
+/* How many GID entries all ports of the device have together; each port has a
+ * table of its own. */
 static ssize_t all_gids(struct ibv_context *ctx)
 {
 	struct ibv_device_attr dev;
@@ -152,7 +153,7 @@ int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 	ssize_t n;
 	int rc;
 
-	/* InfiniBand: the port's own, at index 0. */
+	/* InfiniBand: the port's own GID is at index 0. */
 	if (attr->link_layer != IBV_LINK_LAYER_ETHERNET) {
 		info->gid_type = IBV_GID_TYPE_IB;
 		errno = 0;

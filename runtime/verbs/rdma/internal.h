@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the provider on libibverbs: only the files of this room call its control verbs.
- * libibverbs reports by NULL and errno, by -1 and errno, or by a positive
- * errno; here it all becomes -errno. The calls are those of struct mpib_verbs.
+ * What the files of the provider on libibverbs share. Only this room calls
+ * libibverbs' control verbs. libibverbs reports failures by NULL and errno, by
+ * -1 and errno, or by a positive errno; the functions here return -errno. They
+ * are the members of struct mpib_verbs, with the same rules.
  */
 #ifndef MPIB_VERBS_RDMA_INTERNAL_H
 #define MPIB_VERBS_RDMA_INTERNAL_H
@@ -12,7 +13,8 @@
 #include "verbs/rdma/rdma.h"
 #include "verbs/verbs.h"
 
-/* After a call that failed and may have left errno alone: set it to 0 first. */
+/* -errno of a failed call that may not have set errno. Set errno to 0 before
+ * the call; if it still is 0, the result is -EIO. */
 static inline int mpib_rdma_err(void)
 {
 	return errno ? -errno : -EIO;
@@ -27,8 +29,8 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 			 struct mpib_port_info *info);
 
 /*
- * gid.c: the GID that QPs of the port use from now on, into info's gid,
- * gid_index and gid_type. -EADDRNOTAVAIL: it has none that will do.
+ * gid.c: choose the GID that new QPs of the port use, and set info's gid,
+ * gid_index and gid_type. -EADDRNOTAVAIL: the port has no usable GID.
  */
 int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protection domains and registered memory.
+ * Protection domains and memory regions by libibverbs.
  */
 #include "verbs/rdma/internal.h"
 
@@ -23,9 +23,11 @@ int mpib_rdma_dealloc_pd(struct ibv_pd *pd)
 	return -ibv_dealloc_pd(pd);
 }
 
-/* Relaxed ordering is wished for, not needed: a kernel or a device that does
- * not know the flag refuses the whole call. (ibv_reg_mr_iova2 drops it by
- * itself only where the kernel says that flags may be dropped.) */
+/* After a registration was refused: drop IBV_ACCESS_RELAXED_ORDERING from
+ * *access; true if it was set, so that a second try makes sense. The flag is an
+ * optimisation, but a kernel or device that does not know it refuses the whole
+ * call. (ibv_reg_mr_iova2 drops the flag by itself only where the kernel says
+ * that flags may be dropped.) */
 static bool again_without(int *access)
 {
 	bool wished = *access & IBV_ACCESS_RELAXED_ORDERING;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes RDMA devices by name. */
 #include "verbs/rdma/internal.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a port is now: its state, speed, limits and addresses.
+ * Queries a port: its present state, speed, limits and addresses.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "verbs/rdma/internal.h"
 
-/* Mb/s of one lane by active_speed, an encoding of the InfiniBand PortInfo;
- * 0: newer than this table. */
+/* Mb/s of one physical lane for active_speed, as InfiniBand's PortInfo encodes
+ * it; 0: a speed newer than this table. */
 static uint64_t lane_mbps(uint8_t speed)
 {
 	switch (speed) {
@@ -57,7 +57,8 @@ static FILE *open_attr(const struct ibv_context *ctx, const char *name)
 	return fopen(path, "re");
 }
 
-/* "800 Gb/sec (4X XDR)": for speeds that active_speed has no bit for. */
+/* The rate in sysfs, "800 Gb/sec (4X XDR)", for speeds that active_speed has no
+ * bit for. */
 static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 {
 	char name[32], text[32];
@@ -98,7 +99,7 @@ static int numa_node(const struct ibv_context *ctx)
 	return end == text ? -1 : (int)node;
 }
 
-/* Empty for a device without one, as soft-RoCE. */
+/* The device's path in /sys; empty for a device without one, as soft-RoCE. */
 static void pci_path(const struct ibv_context *ctx, char *buf, size_t len)
 {
 	char path[IBV_SYSFS_PATH_MAX + 16], *real;
@@ -137,8 +138,8 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	out.numa_node = numa_node(ctx);
 	pci_path(ctx, out.pci_path, sizeof(out.pci_path));
 	rc = mpib_rdma_choose_gid(ctx, port, &attr, &out);
-	/* A port that is down may have lost its addresses; that it is down is
-	 * the better answer. */
+	/* A port that is down may have no GID: report success and the state,
+	 * which tells the caller more than -EADDRNOTAVAIL. */
 	if (rc < 0 && (rc != -EADDRNOTAVAIL || attr.state == IBV_PORT_ACTIVE))
 		return rc;
 	*info = out;

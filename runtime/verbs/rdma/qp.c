@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queue pairs and shared receive queues.
+ * Queue pairs and shared receive queues by libibverbs.
  */
 #include "verbs/rdma/internal.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs table of the provider on libibverbs (rdma-core). */
 #include "verbs/rdma/internal.h"
 
 const struct mpib_verbs mpib_verbs_rdma = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RDMA devices beyond the verbs table: which there are, and which of a port's
- * addresses to use.
+ * RDMA devices, beyond the verbs table: discovery of their ports, and the
+ * networks preferred when a port's GID is chosen.
  */
 #ifndef MPIB_VERBS_RDMA_H
 #define MPIB_VERBS_RDMA_H
@@ -13,9 +13,10 @@
 #include "verbs/verbs.h"
 
 /*
- * Networks whose addresses RoCE ports prefer: "10.1.0.0/16,10.2.0.0/16", at
- * most MPIB_RDMA_NETS, or "" for no preference. -EINVAL with a reason in why.
- * For the process; before the first open. Control thread.
+ * Set the networks whose addresses RoCE ports prefer: text is for example
+ * "10.1.0.0/16,10.2.0.0/16", at most MPIB_RDMA_NETS, or "" for no preference.
+ * -EINVAL with a reason in why. The setting is the process's; the control
+ * thread makes it before the first open.
  */
 #define MPIB_RDMA_NETS 8u
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
@@ -23,18 +24,18 @@ int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
 struct mpib_rdma_port {
 	char name[64];
 	uint8_t port;
-	bool is_virtual; /* no hardware below, as soft-RoCE */
-	int error; /* -errno: it cannot be used, and info is void */
+	bool is_virtual; /* no hardware below, as with soft-RoCE */
+	int error; /* -errno: the port cannot be used, and info is void */
 	struct mpib_port_info info;
 };
 
-/* The ports of all RDMA devices that have RC with WRITE_WITH_IMM, at most max;
- * how many, or -errno (-ENOSYS: the kernel has no RDMA). Opens each device for
- * a moment. Control thread. */
+/* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM, at most
+ * max. Returns how many, or -errno (-ENOSYS: the kernel has no RDMA). Opens
+ * each device for a moment. Control thread. */
 int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max);
 
-/* The names of this machine's RDMA devices, "mlx5_0, mlx5_1", or what hinders
- * the look. Any thread. */
+/* Write to buf the names of this machine's RDMA devices, "mlx5_0, mlx5_1", or
+ * why they cannot be listed. Any thread. */
 void mpib_rdma_device_names(char *buf, size_t len);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits of the software HCA, as verbs want them told. */
+/* The limits of the software HCA, as struct ibv_device_attr. */
 #include "verbs/soft/soft.h"
 
 #include <stdio.h>

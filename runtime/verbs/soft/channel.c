@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion channels. The fd of a channel is an epoll set over everything
- * that its owner must not sleep through: completion events, sockets with
- * work, timers that are due, and kicks from other threads.
+ * Completion channels. The fd of a channel is an epoll set over everything that
+ * must wake the channel's owner thread: completion events, sockets with work,
+ * timers that are due, and kicks from other threads.
  */
 #include "verbs/soft/cq.h"
 
@@ -44,7 +44,8 @@ int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
 		goto err_close;
 	pthread_mutex_init(&ch->lock, NULL);
 	soft_lock(ctx);
-	/* In threaded mode the thread sees to all but the events. */
+	/* In threaded mode the context's thread is woken for the rest, and the
+	 * channel's fd for completion events alone. */
 	if (!ctx->threaded)
 		soft_sleep_fds(ctx, ch->ibv.fd);
 	ctx->nchannels++;
@@ -92,7 +93,7 @@ void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* Readable exactly as long as an event waits. */
+/* Keep event_fd readable exactly as long as an event waits. */
 static void eventfd_drain(struct soft_channel *ch)
 {
 	eventfd_t n;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion queues: a ring with one producer, whoever holds ctx->lock, and
- * one consumer, poll_cq. In threaded mode consumers take turns by a lock.
+ * Completion queues: a ring whose producer is the thread that holds ctx->lock
+ * and whose consumer is the thread in poll_cq. In threaded mode poll_lock lets
+ * one consumer in at a time.
  */
 #include "verbs/soft/cq.h"
 
@@ -15,8 +16,8 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
 
-/* Must the owner be woken for an armed c? The thread of threaded mode sleeps
- * on its own account. */
+/* Whether c counts in ctx->sleepers while armed, so that its owner is woken.
+ * Not in threaded mode: the context's thread counts itself when it sleeps. */
 static bool keeps_awake(struct ibv_cq *c)
 {
 	return c->channel && !to_ctx(c->context)->threaded;
@@ -37,21 +38,22 @@ bool soft_disarm_cq(struct ibv_cq *c)
 
 	if (take_back(c))
 		return true;
-	/* cq_notify() was faster: the event that the caller is now going to take is
-	 * there when the lock has been free. */
+	/* cq_notify() disarmed cq first. It runs under ctx->lock, so once the
+	 * lock was free its event is there for the caller to take. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
 	return false;
 }
 
 /*
- * Under the lock, as is cq_notify(). So a completion is made either before, and the
- * poll that follows finds it, or after, and cq_notify() finds the CQ armed. Without
- * a lock each of the two would need a full fence, cq_notify() at each completion.
+ * The caller holds ctx->lock, as does that of cq_notify(). So a completion is
+ * made either before, and the poll that follows finds it, or after, and
+ * cq_notify() finds the CQ armed. Without the lock both functions would need a
+ * full fence, cq_notify() one at each completion.
  */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
-	/* Another thread's wish for any completion is not to be narrowed. */
+	/* If another thread asked for any completion (1), leave it so. */
 	if (atomic_load(&cq->armed) != 1 &&
 	    !atomic_exchange(&cq->armed, want) && keeps_awake(&cq->ibv))
 		atomic_fetch_add(&ctx->sleepers, 1);
@@ -63,8 +65,9 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	struct soft_cq *cq = to_cq(c);
 	int want = solicited_only ? 2 : 1;
 
-	/* Any completion includes the solicited ones. Acquire pairs with the
-	 * exchange in cq_arm(): whoever armed it had seen what was made before. */
+	/* Armed for any completion includes solicited ones. Acquire pairs with
+	 * the exchange in cq_arm(): the entries made before the CQ was armed
+	 * are visible to the poll that follows here. */
 	if (atomic_load_explicit(&cq->armed, memory_order_acquire) == 1)
 		return 0;
 	if (ctx->threaded) {
@@ -75,7 +78,8 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	}
 	soft_lock(ctx);
 	cq_arm(ctx, cq, want);
-	/* It kicks: what was posted and not yet moved must wake the sleeper. */
+	/* soft_unlock() kicks: WRs that were posted and not yet moved must wake
+	 * the caller if it goes to sleep now. */
 	soft_unlock(ctx);
 	return 0;
 }
@@ -88,7 +92,8 @@ static void cq_overrun(struct soft_ctx *ctx, struct soft_cq *cq)
 	soft_event(ctx, &cq->ev, IBV_EVENT_CQ_ERR);
 }
 
-/* Under the lock, as is cq_arm(), so the load may be relaxed. */
+/* The caller holds ctx->lock, as does that of cq_arm(), so the load may be
+ * relaxed. */
 static void cq_notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
 	int armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
@@ -119,7 +124,8 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 
 static void cq_show(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
-	/* Release: the entries are whole before poll_ring() can see them. */
+	/* Release pairs with the acquire in poll_ring(): a consumer that sees
+	 * tail sees whole entries. */
 	atomic_store_explicit(&cq->tail, cq->made, memory_order_release);
 	cq_notify(ctx, cq, solicited);
 }
@@ -163,8 +169,8 @@ void soft_cq_publish(struct soft_ctx *ctx)
 }
 
 /*
- * On an error an HCA fills in four fields and leaves the rest as it was;
- * nonsense makes sure that nobody leans on it.
+ * On an error an HCA sets four fields of the completion and leaves the others
+ * undefined. Fill the others with nonsense, so that no caller relies on them.
  */
 static void cq_garbage(struct ibv_wc *wc)
 {
@@ -178,8 +184,8 @@ static void cq_garbage(struct ibv_wc *wc)
 
 static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
 {
-	/* Relaxed: who ends a life and polls then is one thread, or has been
-	 * told by the one that did. */
+	/* Relaxed: the thread that polls is the one that changed life
+	 * (soft_cq_forget()), or was synchronized with it by the caller. */
 	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
 }
 
@@ -238,13 +244,13 @@ void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st)
 		st != IBV_WC_SUCCESS || h->flags & SOFT_F_SOLICITED);
 }
 
-/* The send queue of e's QP is free up to e: if that QP still lives. */
+/* Free the send queue of e's QP up to e, unless the QP was destroyed. */
 static void cq_reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 {
 	_Atomic uint64_t *done = &ctx->qps[e->wc.qp_num & 0xffff].sq_done;
-	/* Relaxed: post_send runs on this thread, or, threaded, comes after
-	 * the turn that completed e by ctx->lock; destroy_qp and reset change
-	 * the word as a whole. */
+	/* Relaxed: post_send runs on this thread, or, in threaded mode, is
+	 * ordered by ctx->lock after the turn that completed e. destroy_qp and
+	 * reset replace the whole word, so the compare-exchange fails then. */
 	uint64_t was = atomic_load_explicit(done, memory_order_relaxed);
 
 	while (was >> 32 == e->wc.qp_num &&
@@ -258,7 +264,7 @@ static void cq_reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 	}
 }
 
-/* ns, of the last entry, may be NULL. */
+/* Take up to n entries. *ns becomes the last entry's time; ns may be NULL. */
 static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 {
 	struct soft_ctx *ctx = to_ctx(cq->ibv.context);
@@ -266,7 +272,7 @@ static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 	int i = 0;
 
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	/* Acquire pairs with the release in cqe_end(). */
+	/* Acquire pairs with the release in cq_show(). */
 	tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
 	from = head;
 	for (; i < n && head != tail; head++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completion queues and channels: cq.c, channel.c. */
+/* Completion queues (cq.c, cq_create.c) and completion channels (channel.c). */
 #ifndef MPIB_VERBS_SOFT_CQ_H
 #define MPIB_VERBS_SOFT_CQ_H
 
@@ -18,7 +18,7 @@
 struct soft_qp;
 
 struct soft_channel {
-	struct ibv_comp_channel ibv; /* fd is an epoll set of the four */
+	struct ibv_comp_channel ibv; /* fd is an epoll set, see channel.c */
 	int event_fd;
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
@@ -27,10 +27,10 @@ struct soft_channel {
 
 struct soft_cqe {
 	struct ibv_wc wc;
-	uint32_t sq_done; /* with of_sq: the send queue is free up to here */
-	uint32_t life; /* of the QP, when it was made */
-	bool of_sq;
-	uint64_t ns; /* when it was made, if the CQ is stamped */
+	uint32_t sq_done; /* if of_sq: the send queue is free up to here */
+	uint32_t life; /* of the QP when the entry was made */
+	bool of_sq; /* completes a send */
+	uint64_t ns; /* when the entry was made, if the CQ is stamped */
 };
 
 struct soft_cq {
@@ -41,13 +41,13 @@ struct soft_cq {
 	uint32_t mask;
 	_Atomic uint32_t head, tail;
 	struct soft_cqe *ring;
-	pthread_mutex_t poll_lock; /* the consumer's, in threaded mode */
-	_Atomic int armed; /* 0, 1: any, 2: solicited only */
-	uint32_t made; /* entries; tail says how many are shown */
-	bool held, held_solicited;
+	pthread_mutex_t poll_lock; /* threaded mode: one consumer at a time */
+	_Atomic int armed; /* 0: no, 1: for any entry, 2: solicited only */
+	uint32_t made; /* entries made; consumers see those before tail */
+	bool held, held_solicited; /* on ctx->held: tail stays for now */
 	TAILQ_ENTRY(soft_cq) held_link;
 	bool overrun, stamped;
-	unsigned refs;
+	unsigned refs; /* QPs that use the CQ */
 	TAILQ_ENTRY(soft_cq) ch_link;
 	uint32_t ch_pending, ch_taken; /* under the channel's lock */
 	struct soft_events ev;
@@ -71,16 +71,17 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents);
 int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 bool soft_disarm_cq(struct ibv_cq *cq);
-/* What qp has completed and nobody has polled yet is gone. */
+/* Drop the entries of qp that have not been polled: they will not be shown. */
 void soft_cq_forget(struct soft_qp *qp);
+/* Add an entry for the send WQE at idx of qp. */
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);
-/* From now on entries of qp's receive queue are shown when its acks have left,
- * or could not: who sees a completion may exit at once, and the peer must not
- * take that for a failure. */
+/* Hold back the entries of qp's receive CQ in this turn, until qp's ack has
+ * left or could not be sent: a process that sees a completion may exit at once,
+ * and without the ack the peer would take the exit for a failure. */
 void soft_cq_hold(struct soft_qp *qp);
-/* At the end of a turn: show what was held. */
+/* At the end of a turn: show the entries that were held back. */
 void soft_cq_publish(struct soft_ctx *ctx);
-/* Of the receive in qp->recv_wr_id, for the request in qp->rx. */
+/* Add an entry for receive qp->recv_wr_id, taken by the request in qp->rx. */
 void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st);
 
 #endif

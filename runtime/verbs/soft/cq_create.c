@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion queues: made and destroyed.
+ * Creation and destruction of completion queues.
  */
 #include <errno.h>
 #include <stdlib.h>

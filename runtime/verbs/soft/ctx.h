@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context of the software HCA: its lock, its turn, what it holds.
+ * A context of the software HCA: its lock, its turn, and all it holds.
  *
  * Locking. ctx->lock guards everything of a context but four things:
- *  - the send queue between sq_tail and what the turn has taken: post_send
- *    fills a WQE and publishes it with a release of sq_tail;
- *  - receive queues: the same with tail, and the turn frees with head;
+ *  - the send queue: post_send fills a WQE and publishes it to the turn by a
+ *    release of sq_tail;
+ *  - receive queues: the poster publishes by a release of tail, and the turn
+ *    frees places by a release of head;
  *  - completion queues: the holder of ctx->lock produces, poll_cq consumes;
  *  - ctx->bell, a lock-free stack of QPs that have been posted to.
- * A turn only tries the lock. Control verbs wait for it, and leave the turn
- * they may have displaced a kick (soft_unlock).
+ * A turn only tries the lock. Control verbs wait for the lock, and
+ * soft_unlock() kicks the sleepers: a turn may have found the lock taken.
  *
- * Nothing is in flight in the kernel between turns: sockets are only ever
- * read and written without waiting. So whoever holds ctx->lock knows that no
- * memory of an MR is being touched, and dereg_mr needs no other fence.
+ * Nothing is in flight in the kernel between turns: sockets are only read and
+ * written without waiting. So while a thread holds ctx->lock and makes no turn,
+ * no memory of an MR is being touched, and dereg_mr needs no other fence.
  */
 #ifndef MPIB_VERBS_SOFT_CTX_H
 #define MPIB_VERBS_SOFT_CTX_H
@@ -61,11 +62,11 @@ struct soft_ctx {
 	bool threaded;
 	_Atomic int stop;
 	pthread_t thread;
-	int sleep_fd; /* an epoll set, as of a channel */
-	_Atomic int waiters; /* for the lock, but for those who only turn */
-	_Atomic int polled; /* in threaded mode: somebody else turns */
+	int sleep_fd; /* the thread's epoll set, like a channel's fd */
+	_Atomic int waiters; /* threads waiting for lock, turns not counted */
+	_Atomic int polled; /* threaded mode: a thread that polls turns */
 	unsigned empty_polls; /* in a row */
-	_Atomic int sleepers; /* armed CQs, and a thread about to sleep */
+	_Atomic int sleepers; /* armed CQs, and the thread about to sleep */
 	struct mpib_bell kick;
 	int timer_fd, gone_fd;
 	uint64_t timer_set;
@@ -74,19 +75,21 @@ struct soft_ctx {
 	struct soft_uring *uring;
 	int epoll_fd;
 	bool accept_ready, listen_watched;
-	uint64_t accept_at; /* 0, or when to try again */
-	bool told; /* of a readable socket, in this turn */
+	uint64_t accept_at; /* 0, or time in ns to try accept() again */
+	bool told; /* the engine found a socket readable in this turn */
 	struct soft_conn_list to_watch;
 	unsigned nops;
 	struct soft_op *ops;
-	uint8_t *ahead; /* of each op; few are ever touched */
+	uint8_t *ahead; /* SOFT_AHEAD bytes per op; few are ever touched */
 
 	uint64_t turn;
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
 	uint64_t idle_min;
-	struct soft_qp_list ack_due; /* in a turn: completed receives */
-	struct soft_cq_list held; /* in a turn: not shown yet */
+	/* Within a turn: QPs whose ack must leave before the turn's end, and
+	 * CQs whose entries are shown only then, see soft_cq_hold(). */
+	struct soft_qp_list ack_due;
+	struct soft_cq_list held;
 	struct soft_qp_list loop_ready, timers;
 	uint64_t timer_min;
 	unsigned ntimers;
@@ -103,16 +106,16 @@ struct soft_ctx {
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
 	uint32_t port_toggles; /* events of the port not yet taken */
-	bool port_told_down; /* what the last taken event said */
+	bool port_told_down; /* the last event taken was PORT_ERR */
 	struct soft_events port_ev, gone_ev;
-	_Atomic int gone; /* for good, see gone.c */
-	bool foreign; /* of a parent process, see fork.c; and gone */
+	_Atomic int gone; /* the device is lost for good, see gone.c */
+	bool foreign; /* copied by fork() from the parent, see fork.c; gone */
 	LIST_ENTRY(soft_ctx) fork_link;
 
 	struct mpib_soft_fault fault;
 	bool paused;
 	uint64_t rng, rate_at;
-	_Atomic uint64_t forgotten; /* fault.forgets */
+	_Atomic uint64_t forgotten; /* WRITEs lost by fault.forgets */
 };
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)
@@ -127,31 +130,36 @@ void soft_unlock(struct soft_ctx *ctx);
 
 /* turn.c */
 int soft_turn(struct soft_ctx *ctx);
-/* Under ctx->lock. */
+/* The caller holds ctx->lock. */
 int soft_turn_locked(struct soft_ctx *ctx);
+/* Wake the sleepers of ctx, so that one makes a turn. */
 void soft_kick(struct soft_ctx *ctx);
-/* As soft_kick(), if anybody sleeps. */
+/* As soft_kick(), if ctx->sleepers > 0. */
 void soft_nudge(struct soft_ctx *ctx);
+/* qp was posted to: the next turn looks at it. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
-/* The timers of qp changed. */
+/* Call after a change of qp's conn_at, rnr_at or ack_at. */
 void soft_timer_update(struct soft_qp *qp);
+/* Add the fds that wake a sleeper of ctx to epoll set epfd. */
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd);
 
 /* thread.c: threaded mode. */
 int soft_thread_start(struct soft_ctx *ctx);
 void soft_thread_stop(struct soft_ctx *ctx);
-/* Around posts. */
+/* Take and release ctx->lock around a post. */
 void soft_data_lock(struct soft_ctx *ctx);
 void soft_data_unlock(struct soft_ctx *ctx);
-/* cq is empty: make a turn, unless others see to it. True: things moved. */
+/* A poll found cq empty: make a turn, unless another thread makes one now or
+ * the engine allows only the context's thread. True: the turn moved things. */
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
 /* gone.c */
-/* At open: -ENODEV when the device is not there. */
+/* At open: start to watch; -ENODEV when the device is not there. */
 int soft_gone_watch(struct soft_ctx *ctx);
-/* Under ctx->lock, both. */
+/* See whether the device went away. The caller holds ctx->lock. */
 void soft_gone_look(struct soft_ctx *ctx);
+/* Lose the device for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
 static inline bool soft_is_gone(struct soft_ctx *ctx)
@@ -161,14 +169,14 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 }
 
 /* fork.c */
-/* An open context; before it is freed. */
+/* Register a context when it is open; remove it before it is freed. */
 void soft_fork_add(struct soft_ctx *ctx);
 void soft_fork_remove(struct soft_ctx *ctx);
 
 /* fault.c */
-/* May qp start another message in this turn? */
+/* True: qp may not start another message in this turn (fault.delay_turns). */
 bool soft_fault_hold(struct soft_qp *qp);
-/* Count one outgoing request. True: it is the one to lose. */
+/* Count one outgoing request. True: it is the one that fault.drop_at loses. */
 bool soft_fault_drops(struct soft_ctx *ctx);
 uint64_t soft_rand(uint64_t *state);
 

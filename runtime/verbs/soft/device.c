@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device of the software HCA: open, close, port, asynchronous events. */
+/* Contexts of the software HCA: open, close, port; and its verbs table. */
 #include "verbs/soft/ctx.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 #include "verbs/soft/wire/conn.h"
 #include "verbs/verbs.h"
 
-/* What a stream of the loopback interface carries, roughly. */
+/* Roughly the throughput of one TCP stream over the loopback interface. */
 #define SOFT_SPEED_MBPS 40000
 
 static _Atomic int engine_choice = MPIB_SOFT_AUTO;
@@ -40,8 +40,8 @@ const char *mpib_soft_engine_name(struct ibv_context *c)
 
 void soft_lock(struct soft_ctx *ctx)
 {
-	/* A spinning owner would take the lock again before we woke up: its
-	 * turns stand back while somebody waits. */
+	/* An owner thread that spins would take the lock again before this
+	 * thread woke up, so turns stand back while waiters > 0. */
 	atomic_fetch_add(&ctx->waiters, 1);
 	pthread_mutex_lock(&ctx->lock);
 	atomic_fetch_sub(&ctx->waiters, 1);
@@ -51,10 +51,10 @@ void soft_unlock(struct soft_ctx *ctx)
 {
 	pthread_mutex_unlock(&ctx->lock);
 	/*
-	 * A turn that found the lock taken has done nothing, and its owner
-	 * may be about to sleep. A read-modify-write: it either sees the
-	 * sleeper's increment or is seen by it, and then the sleeper finds
-	 * the lock free.
+	 * A turn that found the lock taken has done nothing, and the thread
+	 * that made it may be about to sleep. The read-modify-write either
+	 * sees that thread's increment of sleepers, or comes before it, and
+	 * then that thread's last turn finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);
@@ -147,7 +147,7 @@ static void ctx_free(struct soft_ctx *ctx)
 	for (uint32_t i = 0; i < ctx->conn_size; i++)
 		if (ctx->conn_tab[i])
 			soft_conn_close(ctx->conn_tab[i]);
-	/* The engine lets go of every conn at once; so reap after it. */
+	/* Closing the engine lets go of every conn, so reap afterwards. */
 	if (ctx->engine)
 		ctx->engine->close(ctx);
 	ctx->engine = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous events. An object holds a bit for each type that waits, so
- * raising one needs no memory. async_fd is a semaphore that counts the bits.
+ * Asynchronous events. An object holds a bit for each event type that waits, so
+ * raising an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE)
+ * that counts the bits.
  */
 #include "verbs/soft/event.h"
 
@@ -34,8 +35,8 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 }
 
 /*
- * The port changes sides every time, so a count says it all: the events are
- * taken as PORT_ERR, PORT_ACTIVE, PORT_ERR... in turn.
+ * The port goes down and up in turn, so counting its events is enough: they are
+ * delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR...
  */
 void soft_port_event(struct soft_ctx *ctx)
 {
@@ -66,7 +67,7 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 	unsigned type = (unsigned)__builtin_ctz(ev->pending);
 
 	out->event_type = (enum ibv_event_type)type;
-	/* The members of element share their place. */
+	/* element is a union of pointers: setting one member sets all. */
 	out->element.qp = ev->element;
 	ev->pending &= ev->pending - 1;
 	ev->taken++;
@@ -82,7 +83,8 @@ int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
 
 	if (ctx->foreign)
 		return -EIO;
-	/* A count may be left of an object that was destroyed: go on. */
+	/* The semaphore may still count events of an object that was destroyed:
+	 * then the list is empty, and the next read waits. */
 	while (!ev) {
 		if (read(c->async_fd, &one, sizeof(one)) < 0)
 			return -errno;
@@ -123,7 +125,7 @@ void soft_ack_async_event(struct ibv_async_event *event)
 
 	if (!ev)
 		return;
-	/* All three kinds of object begin with their context. */
+	/* ibv_qp, ibv_cq and ibv_srq all begin with context. */
 	ctx = to_ctx(event->element.qp->context);
 	pthread_mutex_lock(&ctx->ev_lock);
 	ev->acked++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of a port, drawn from a seed. */
+/* Injected faults of a port; random ones are drawn from a seed. */
 #include "verbs/soft/ctx.h"
 
 #include "verbs/soft/event.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What fork() copies of a context is its memory; its sockets, its events and its
- * ring stay the parent's. So in the child a context is as one whose device is
- * gone: nothing moves, nothing is told, and what was made can only be destroyed,
- * without a word to anybody. The child may open devices of its own.
+ * fork() copies the memory of a context, but its sockets, event fds and ring
+ * stay the parent's. So in the child a context behaves as if its device were
+ * gone: nothing moves, no event comes, and objects can only be destroyed, which
+ * sends nothing to the peers. The child may open devices of its own.
  */
 #include <pthread.h>
 
@@ -14,7 +14,8 @@ static LIST_HEAD(, soft_ctx) contexts = LIST_HEAD_INITIALIZER(contexts);
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* No turn is under way when the memory is copied. */
+/* In the parent, before fork(): take all locks, so that no turn is under way
+ * when the memory is copied. */
 static void fork_before(void)
 {
 	struct soft_ctx *ctx;
@@ -39,7 +40,7 @@ static void in_parent(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-/* Locks that other threads held: they are not here. */
+/* In the child: make the locks anew, as threads that held any are gone. */
 static void fork_in_child(void)
 {
 	struct soft_channel *ch;

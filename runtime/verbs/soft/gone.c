@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device that fails for good, or is pulled out, under a context that is open:
- * one last event, and from then on nothing moves, nothing is flushed and no
- * control verb works; what was made can only be destroyed, as rdma-core does it
- * with a device that the kernel took away. The context stays dead; the device
- * can be opened anew when it is there again.
+ * A device that fails for good, or is pulled out, while a context is open. The
+ * context raises one last event, DEVICE_FATAL; from then on nothing moves,
+ * nothing is flushed, and the only control verbs that work are those that
+ * destroy objects. rdma-core treats a device that the kernel took away in the
+ * same way. The context stays dead; the device can be opened anew when it is
+ * there again.
  *
- * While the directory of MPIB_SOFT_GONE has a file named like a device's
- * address, the device is not there, for all processes. inotify is what wakes
- * those that sleep.
+ * A device is missing, for all processes, while the directory that
+ * MPIB_SOFT_GONE names has a file whose name is the device's address. gone_fd,
+ * an inotify fd, wakes threads that sleep.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,7 +41,8 @@ int soft_gone_watch(struct soft_ctx *ctx)
 	if (ctx->gone_fd < 0 ||
 	    inotify_add_watch(ctx->gone_fd, dir, IN_CREATE | IN_MOVED_TO) < 0)
 		return -errno;
-	/* After the watch: a file that comes now is seen by one of the two. */
+	/* Look after the watch was added: a file that comes at this moment is
+	 * seen by the look or by the watch. */
 	return is_missing(ctx) ? -ENODEV : 0;
 }
 
@@ -58,8 +60,8 @@ void soft_die(struct soft_ctx *ctx)
 
 	if (soft_is_gone(ctx))
 		return;
-	/* Release pairs with the acquire in soft_is_gone(): whoever sees it
-	 * was told after all that moved before. */
+	/* Release pairs with the acquire in soft_is_gone(): a thread that sees
+	 * gone sees all that moved before. */
 	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
 	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
 	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protection domains and memory regions. A key names a table entry and its
- * generation, mixed by a secret of the context: keys look random, a key of a
- * region that is gone matches nothing, and an lkey is never a good rkey.
+ * Protection domains and memory regions. A key is the index of a table entry
+ * and the entry's generation, scrambled with a secret of the context. So keys
+ * look random, the key of a region that is gone matches nothing, and an lkey is
+ * never valid as an rkey.
  */
 #include "verbs/soft/mr.h"
 
@@ -26,7 +27,7 @@
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |                   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND |                           \
 	 IBV_ACCESS_OPTIONAL_RANGE)
-/* Of verbs, and not done here. */
+/* Defined by verbs, not supported here. */
 #define ACCESS_UNSUPPORTED (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
 _Static_assert(SOFT_MAX_MR >> MR_IDX_BITS == 1, "an index fills its bits");
@@ -132,7 +133,7 @@ static uint8_t *mr_at(struct soft_mr *mr, struct soft_pd *pd, uint64_t addr,
 
 	if (mr->ibv.pd != &pd->ibv || (mr->access & access) != access)
 		return NULL;
-	/* Below iova wraps round to a large offset. */
+	/* An address below iova has wrapped to a large offset. */
 	if (off > mr->ibv.length || len > mr->ibv.length - off)
 		return NULL;
 	return mr->host + off;
@@ -228,9 +229,9 @@ int soft_dealloc_pd(struct ibv_pd *p)
 }
 
 /*
- * An HCA pins the pages, so a range that is not there, or that cannot be
- * written where writing is asked for, is refused now and not at first use;
- * but not what is to be paged in on demand.
+ * An HCA pins the pages at registration. So refuse now, and not at first use, a
+ * range that is not mapped, or not writable if access asks for writing; ranges
+ * that are paged in on demand are not checked.
  */
 static int mr_populate(void *addr, size_t len, int access)
 {
@@ -247,8 +248,8 @@ static int mr_populate(void *addr, size_t len, int access)
 		return 0;
 	if (errno != EINVAL)
 		return errno == ENOMEM ? -EFAULT : -errno;
-	/* Not writable, or a kernel before 5.14, or device memory: only the
-	 * first can be read. */
+	/* EINVAL: not writable, or a kernel before 5.14, or device memory. Only
+	 * a range that is not writable can be populated for reading. */
 	if (write && !madvise(start, to - from, MADV_POPULATE_READ))
 		return -EFAULT;
 	return 0;
@@ -349,8 +350,8 @@ int soft_dereg_mr(struct ibv_mr *m)
 	struct soft_ctx *ctx = to_ctx(m->context);
 	struct soft_mr *mr = (struct soft_mr *)m;
 
-	/* The lock is the fence: no turn is under way, and nothing of an
-	 * earlier one is left in the kernel. */
+	/* With the lock held no turn is under way, and no earlier turn has left
+	 * an operation in the kernel: so nothing touches the region. */
 	soft_lock(ctx);
 	ctx->mrs.slot[mr->idx] = NULL;
 	to_pd(m->pd)->refs--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protection domains, memory regions, and what an SGE may touch. */
+/* Protection domains, memory regions, and checks of what an SGE may touch. */
 #ifndef MPIB_VERBS_SOFT_MR_H
 #define MPIB_VERBS_SOFT_MR_H
 
@@ -23,7 +23,7 @@ struct soft_mr {
 	uint8_t *host;
 	int access;
 	uint32_t idx, gen;
-	void *map; /* of a dma-buf stand-in */
+	void *map; /* mmap() of a dma-buf's fd; else NULL */
 	size_t map_len;
 };
 
@@ -48,12 +48,14 @@ int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		       uint64_t iova, int fd, int access, struct ibv_mr **out);
 int soft_dereg_mr(struct ibv_mr *mr);
-/* NULL unless all of [addr, addr + len) may be accessed so. */
+/* The address of [addr, addr + len) in this process; NULL unless rkey and pd
+ * allow this access to all of the range. */
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 			uint64_t addr, uint64_t len, int access);
 /*
- * The pieces of an SGE list from byte off on, at most len bytes and max
- * pieces. Returns how many, or -EACCES when a piece is not ours to use.
+ * Fill iov with the pieces of an SGE list from byte off on, at most len bytes
+ * and max pieces. Returns how many, or -EACCES when a piece is in no region of
+ * pd that allows this access.
  */
 int soft_sge_iov(struct soft_pd *pd, const struct ibv_sge *sge, uint32_t nsge,
 		 uint64_t off, uint64_t len, int access, struct iovec *iov,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Posting. Work requests are copied into the queue and the QP rings its bell;
- * nothing moves before the next turn, so a batch of posts costs one socket
- * operation. Owner thread of the context; in threaded mode under its lock.
+ * Posting: WRs are copied into the send or receive queue, and the QP rings its
+ * bell. Nothing moves before the next turn, so a batch of posts costs one
+ * socket operation. Called by the owner thread of the context; in threaded mode
+ * by any thread, under the context's lock.
  */
 #include "verbs/soft/qp.h"
 
@@ -14,7 +15,8 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
 
-/* The wire's operation and the completion's, or 0 for what we do not do. */
+/* The wire's operation, and in *wc_op the completion's opcode, for op; 0: the
+ * software HCA does not support op. */
 static uint8_t wire_op(enum ibv_wr_opcode op, uint8_t *wc_op)
 {
 	switch (op) {
@@ -100,14 +102,15 @@ unsigned mpib_soft_send_room(struct ibv_qp *q)
 	uint32_t tail =
 		atomic_load_explicit(&qp->sq_tail, memory_order_relaxed);
 
-	/* Relaxed: as in post_chain(), which looks again. */
+	/* Relaxed loads: as in post_chain(), which checks for room again. */
 	return qp->sq_mask + 1 - (tail - (uint32_t)done);
 }
 
 static int post_chain(struct soft_qp *qp, struct ibv_send_wr *wr,
 		      struct ibv_send_wr **bad)
 {
-	/* Relaxed: poll_cq moves it on this very thread. */
+	/* Relaxed: poll_cq moves sq_done on this thread, or, in threaded mode,
+	 * see cq_reclaim(). */
 	uint64_t done = atomic_load_explicit(&qp->ctx->qps[qp->idx].sq_done,
 					     memory_order_relaxed);
 	uint32_t tail =
@@ -164,9 +167,9 @@ int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
 	if (qp->ctx->threaded)
 		soft_data_lock(qp->ctx);
 	rc = soft_rwq_post(&qp->rq, wr, bad);
-	/* In ERR the next turn flushes it. A read-modify-write, to be ordered
-	 * with the exchange in soft_qp_set_state(): either that thread sees
-	 * the post, or this one sees ERR. */
+	/* In ERR the next turn flushes the receive. A read-modify-write, to be
+	 * ordered with the exchange in soft_qp_set_state(): either the thread
+	 * that sets ERR sees the post, or this thread sees ERR. */
 	state = atomic_fetch_or_explicit(&qp->state, 0, memory_order_acq_rel);
 	if (state == IBV_QPS_ERR)
 		soft_bell(qp);

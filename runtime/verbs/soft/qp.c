@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue pairs: creation, destruction, queries, and the number table. */
+/* Queue pairs: creation, destruction, queries, and the table of QP numbers. */
 #include "verbs/soft/qp.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "verbs/soft/wire/conn.h"
 
 /*
- * Bits 23..16 of a number are the port slot of the context, so that a peer
- * that knows GID and number knows where to connect. The rest is an index into
- * ctx->qps, handed out in turn so that a number comes back late.
+ * Bits 23..16 of a QP number are the context's port slot, so that a peer that
+ * knows GID and QP number knows the TCP port to connect to. Bits 15..0 are an
+ * index into ctx->qps, handed out in turn so that numbers are reused late.
  */
 static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 {
@@ -29,7 +29,7 @@ static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 		qp->idx = idx;
 		qp->ibv.qp_num = (uint32_t)ctx->slot << 16 | idx;
 		qp->ibv.handle = qp->ibv.qp_num;
-		/* Relaxed: reaches other threads with the QP itself. */
+		/* Relaxed: handing the QP to another thread orders this. */
 		atomic_store_explicit(&ctx->qps[idx].sq_done,
 				      (uint64_t)qp->ibv.qp_num << 32,
 				      memory_order_relaxed);
@@ -190,7 +190,7 @@ int soft_destroy_qp(struct ibv_qp *q)
 	soft_timer_update(qp);
 	soft_cq_forget(qp);
 	ctx->qps[qp->idx].qp = NULL;
-	/* Relaxed: see reclaim() in cq.c. */
+	/* Relaxed: see cq_reclaim(). */
 	atomic_store_explicit(&ctx->qps[qp->idx].sq_done, 0,
 			      memory_order_relaxed);
 	objects_hold(qp, -1);
@@ -206,8 +206,8 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 {
 	struct soft_qp *qp = to_qp(q);
 
-	/* What libibverbs refuses for every device. Otherwise everything is
-	 * filled in, whatever was asked for, as most providers do. */
+	/* libibverbs refuses these mask bits for every device. Otherwise fill
+	 * in all attributes whatever mask asks for, as most providers do. */
 	if (mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return -EOPNOTSUPP;
 	soft_lock(qp->ctx);

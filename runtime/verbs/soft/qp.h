@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue pairs: life (qp.c), transitions (state.c), posts (post.c). */
+/* Queue pairs: creation, queries (qp.c), states (state.c), posts (post.c). */
 #ifndef MPIB_VERBS_SOFT_QP_H
 #define MPIB_VERBS_SOFT_QP_H
 
@@ -29,19 +29,19 @@ struct soft_swqe {
 	uint32_t rkey, imm, len, nsge;
 	uint8_t op; /* enum soft_wire_op */
 	uint8_t wc_op; /* enum ibv_wc_opcode */
-	uint8_t status; /* enum ibv_wc_status found before it was sent */
-	bool signaled, solicited, fence, is_inline, done;
+	uint8_t status; /* enum ibv_wc_status: an error found before sending */
+	bool signaled, solicited, fence, is_inline, done; /* done: READ only */
 	bool counted; /* by soft_fault_drops() */
 };
 
-/* Where the payload that is arriving goes. */
+/* Where the payload of the message that is arriving goes. */
 enum soft_place {
 	SOFT_PLACE_NONE, /* between messages */
-	SOFT_PLACE_RKEY,
-	SOFT_PLACE_RECV, /* the receive WQE in qp->recv */
-	SOFT_PLACE_READ, /* the SGEs of the send WQE read_idx */
-	SOFT_PLACE_DROP,
-	SOFT_PLACE_FORGET, /* nowhere, and yet it is acknowledged */
+	SOFT_PLACE_RKEY, /* a WRITE: the region of its rkey */
+	SOFT_PLACE_RECV, /* a SEND: the receive in qp->recv_sge */
+	SOFT_PLACE_READ, /* a READ's answer: the SGEs of its send WQE */
+	SOFT_PLACE_DROP, /* nowhere */
+	SOFT_PLACE_FORGET, /* nowhere, and yet acknowledged: fault.forgets */
 };
 
 struct soft_qp {
@@ -57,63 +57,65 @@ struct soft_qp {
 	bool sig_all;
 	_Atomic int state; /* enum ibv_qp_state */
 	struct ibv_qp_attr attr;
-	unsigned mask_seen; /* of attr */
+	unsigned mask_seen; /* members of attr that were set */
 
-	/* Requester. Indices run free; msn = index - sq_base. */
+	/* Requester. Indices run free; a WQE's msn is its index - sq_base. */
 	struct soft_swqe *swqe;
 	struct ibv_sge *ssge;
 	uint8_t *sinline;
 	uint32_t sq_mask;
-	_Atomic uint32_t sq_tail; /* post_send -> turn */
-	uint32_t sq_next; /* first not sent whole */
-	uint32_t sq_off; /* bytes of it that have left */
-	uint32_t sq_top; /* first that has never left */
-	uint32_t sq_una; /* first not completed */
-	uint32_t sq_acked;
-	uint32_t sq_base;
+	_Atomic uint32_t sq_tail; /* written by post_send, read by the turn */
+	uint32_t sq_next; /* first WQE not sent whole */
+	uint32_t sq_off; /* bytes of WQE sq_next that have left */
+	uint32_t sq_top; /* first WQE that was never sent whole */
+	uint32_t sq_una; /* first WQE not completed */
+	uint32_t sq_acked; /* first WQE that the peer has not acked */
+	uint32_t sq_base; /* index of the WQE with msn 0 */
+	/* Where to look for the READ answered next; READs sent and not
+	 * answered. */
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
-	bool rnr_wait;
-	uint64_t progress; /* counts whatever the peer lets us do */
+	bool rnr_wait; /* until rnr_at */
+	uint64_t progress; /* counts signs that the peer is alive */
 	uint64_t ack_mark; /* progress when ack_at was set */
-	uint64_t ack_since, ack_turn;
+	uint64_t ack_since, ack_turn; /* time and turn when ack_at was set */
 
 	/* Responder. */
 	struct soft_rwq rq;
-	uint32_t rx_msn; /* next request expected, and our ack */
-	uint32_t ack_sent;
-	uint64_t ack_by; /* turn: until then an ack waits for company */
+	uint32_t rx_msn; /* next request expected; sent to the peer as ack */
+	uint32_t ack_sent; /* the last ack that left */
+	uint64_t ack_by; /* until this turn a lone ack waits, see rx.c */
 	bool ack_now; /* on ctx->ack_due */
 	TAILQ_ENTRY(soft_qp) ack_link;
 	enum soft_place place;
-	struct soft_hdr rx;
-	uint32_t rx_off, rx_seg; /* bytes of it; end of the segment */
-	bool has_recv;
+	struct soft_hdr rx; /* header of the message that is arriving */
+	uint32_t rx_off, rx_seg; /* bytes placed; end of the segment */
+	bool has_recv; /* recv_* is a receive that rx has taken */
 	uint64_t recv_wr_id;
 	uint32_t recv_nsge;
 	struct ibv_sge recv_sge[SOFT_MAX_SGE];
-	uint8_t nak; /* enum soft_nak or 0, to send for rx_msn */
-	bool rnr; /* to send for rx_msn */
-	bool dying; /* error as soon as the NAK has left */
+	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
+	bool rnr; /* an RNR is to be sent for rx_msn */
+	bool dying; /* goes to ERR as soon as the NAK has left */
 	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
 	uint32_t resp_head, resp_tail;
 	uint32_t resp_off; /* bytes of the first answer that have left */
 
-	/* The way to the peer. */
+	/* The connection to the peer. */
 	struct in_addr peer_addr;
-	bool loop, was_up;
+	bool loop, was_up; /* loop: the peer is a QP of the same context */
 	bool peer_gone; /* for good */
 	uint32_t life, peer_life; /* peer_life 0: never connected */
 	uint64_t up_mark; /* progress when the connection came up */
 	struct soft_conn *conn;
 	bool ready; /* on ctx->loop_ready */
 	TAILQ_ENTRY(soft_qp) ready_link;
-	_Atomic int belled;
+	_Atomic int belled; /* on ctx->bell */
 	struct soft_qp *bell_next;
-	uint64_t hold_until; /* turn */
+	uint64_t hold_until; /* turn; fault.delay_turns */
 	uint64_t conn_backoff;
 
-	/* 0: not set. On ctx->timers when any is. */
+	/* Times in ns; 0: not set. qp is on ctx->timers when any is set. */
 	uint64_t conn_at, rnr_at, ack_at;
 	bool timed;
 	TAILQ_ENTRY(soft_qp) timer_link;
@@ -124,9 +126,11 @@ struct soft_qp {
 
 struct soft_qp_slot {
 	struct soft_qp *qp; /* under ctx->lock */
-	/* qpn << 32 | sq_done. poll_cq moves it forward, post_send reads. */
+	/* qpn << 32 | index up to which the send queue is free. poll_cq moves
+	 * the index forward, post_send reads it. */
 	_Atomic uint64_t sq_done;
-	/* A QP that is destroyed or reset takes its completions with it. */
+	/* Changes when the QP is destroyed or reset: entries in CQs with
+	 * another life are dropped. */
 	_Atomic uint32_t life;
 };
 
@@ -151,9 +155,9 @@ int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 struct soft_qp *soft_qp_find(struct soft_ctx *ctx, uint32_t qpn);
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void soft_qp_set_state(struct soft_qp *qp, int state);
-/* To ERR: cut the connection, flush both queues. */
+/* Move qp to ERR: leave the connection, flush both queues. */
 void soft_qp_error(struct soft_qp *qp);
-/* Flush what was posted in ERR. */
+/* qp is in ERR: flush the WRs posted since. */
 void soft_qp_flush(struct soft_qp *qp);
 
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,

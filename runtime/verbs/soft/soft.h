@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The software HCA beyond verbs: which engine moves its bytes, and the fault
- * points that stand in for a failing network.
+ * The software HCA, beyond the verbs table: which I/O engine moves its bytes,
+ * threaded mode, and injected faults that stand in for a failing network.
  */
 #ifndef MPIB_VERBS_SOFT_H
 #define MPIB_VERBS_SOFT_H
@@ -15,32 +15,33 @@ enum mpib_soft_engine {
 	MPIB_SOFT_EPOLL,
 };
 
-/* Engine of contexts opened from now on, for the process. Not thread safe:
- * call before the first open. Also set by MPIB_SOFT_ENGINE=io_uring|epoll. */
+/* Choose the I/O engine of contexts that the process opens from now on. Not
+ * thread safe: call before the first open. MPIB_SOFT_ENGINE=io_uring|epoll does
+ * the same. */
 void mpib_soft_set_engine(enum mpib_soft_engine engine);
 /* "io_uring" or "epoll". */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
 /*
- * As mpib_verbs_soft.open(), but a thread of the context's own makes the
- * progress: a process that only looks at its memory still is a target.
- * Data verbs then may be called from any thread and take the context's lock;
- * mpib_soft_turn() does nothing. Close it as any other. Any thread.
+ * As mpib_verbs_soft.open(), but with a thread of the context's own that makes
+ * progress, so that peers can write to a process that only looks at its memory.
+ * Data verbs may then be called from any thread and take the context's lock;
+ * mpib_soft_turn() does nothing. Close the context as any other. Any thread.
  */
 struct mpib_rail_spec;
 int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
 			    struct ibv_context **out);
 
 /*
- * Close a context that still has objects, as the kernel does with what a
- * process left: the QPs fall silent, and the memory of the objects is lost.
- * Nobody may use them any more. Any thread.
+ * Close a context that still has objects, as the kernel does when a process
+ * ends: the QPs leave their connections, and the memory of the objects leaks.
+ * No thread may use the objects any more. Any thread.
  */
 void mpib_soft_abandon(struct ibv_context *ctx);
 
 /*
- * What every QP and CQ of the software HCA begins with: room for the extended
- * form, which the HCA itself leaves alone, zero from the start.
+ * Every QP and CQ of the software HCA begins with one of these: room for the
+ * extended form, which softverbs uses. The HCA zeroes it and leaves it alone.
  */
 struct sv_builder;
 struct sv_reader;
@@ -54,49 +55,49 @@ struct mpib_soft_cq_ex {
 	struct sv_reader *reader;
 };
 
-/* From now on entries of cq carry the time at which they are made. Before the
+/* Have each entry of cq carry the time at which it was made. Call before the
  * first entry; any thread. */
 void mpib_soft_stamp(struct ibv_cq *cq);
-/* As ibv_poll_cq(cq, 1, wc), with that time, CLOCK_MONOTONIC in ns. */
+/* As ibv_poll_cq(cq, 1, wc), and in *ns the entry's time, CLOCK_MONOTONIC. */
 int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns);
 
 /* How many requests ibv_post_send() takes now. Any thread in threaded mode. */
 unsigned mpib_soft_send_room(struct ibv_qp *qp);
 
-/* Every limit of a context, and zero for what identifies a device. Any
- * thread. */
+/* Fill in every limit of a context; members that identify a device are zero.
+ * Any thread. */
 void mpib_soft_limits(struct ibv_device_attr *attr);
 
 /*
- * Faults of one context's port. All may be changed at any time from any
- * thread; zero is a healthy port. A random fault draws from seed, so a run
- * can be repeated.
+ * Injected faults of one context's port. All may be changed at any time from
+ * any thread; zero is a healthy port. Random faults draw from seed, so that a
+ * run can be repeated.
  */
 struct mpib_soft_fault {
 	uint64_t seed;
 	uint8_t link_down; /* PORT_ERR, nothing passes; 0 again: PORT_ACTIVE */
 	uint8_t black_hole; /* link up, nothing passes, no event */
-	uint32_t delay_turns; /* hold every outgoing message for up to so many
-				 progress turns, drawn by seed per message */
+	uint32_t delay_turns; /* hold each outgoing message for up to so many
+				 turns, drawn from seed per message */
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
 			     its QP ends in RETRY_EXC_ERR */
 	uint8_t gone; /* the device is lost for good: DEVICE_FATAL, and then
-			 nothing, see gone.c. 0 again changes nothing */
-	uint8_t forgets; /* writes that come are acknowledged and then lost,
-			    with their completions: as a device that dies
-			    between the two. Follow it by link_down */
+			 nothing, see gone.c. Setting 0 again has no effect */
+	uint8_t forgets; /* incoming WRITEs are acknowledged, but neither placed
+			    nor completed: like a device that dies between
+			    ack and placement. Set link_down afterwards */
 };
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
-/* Writes that were lost so. Any thread. */
+/* How many WRITEs fault.forgets has lost. Any thread. */
 uint64_t mpib_soft_forgotten(struct ibv_context *ctx);
 
 /*
- * One bounded progress turn without polling a CQ; ibv_poll_cq() does the same
- * before it looks at the queue. Returns the number of things that moved.
- * Owner thread of the context.
+ * One bounded turn of the context without polling a CQ; ibv_poll_cq() makes a
+ * turn by itself before it looks at the queue. Returns how many operations
+ * moved bytes or WRs. Called by the owner thread of the context.
  */
 int mpib_soft_turn(struct ibv_context *ctx);
 

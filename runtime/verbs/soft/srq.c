@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receive queues, own and shared: a ring that the poster fills and the turn
- * empties. A WQE is copied out when it is taken, so its slot is free at once.
+ * Receive queues, a QP's own and shared: a ring that the posting thread fills
+ * and the turn empties. A WQE is copied out when it is taken, so that its place
+ * is free at once.
  */
 #include "verbs/soft/srq.h"
 
@@ -48,8 +49,8 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 	for (; wr; wr = wr->next, tail++) {
 		struct soft_rwqe *w = &rq->wqe[tail & rq->mask];
 
-		/* Acquire pairs with the release in rwq_take(): the slot has
-		 * been copied out. */
+		/* Acquire pairs with the release in rwq_take(): the WQE has
+		 * been copied out of the place that is filled here. */
 		head = atomic_load_explicit(&rq->head, memory_order_acquire);
 		if (tail - head > rq->mask)
 			rc = ENOMEM;
@@ -100,7 +101,7 @@ static void check_limit(struct soft_ctx *ctx, struct soft_srq *srq)
 
 	if (!srq->limit)
 		return;
-	/* Relaxed: what is posted this instant may count or not. */
+	/* Relaxed: a receive posted at this moment may count or not. */
 	left = atomic_load_explicit(&srq->rq.tail, memory_order_relaxed) -
 	       atomic_load_explicit(&srq->rq.head, memory_order_relaxed);
 	if (left >= srq->limit)

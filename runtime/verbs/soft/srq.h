@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receive queues, shared or a QP's own. */
+/* Receive queues, shared (SRQ) or a QP's own. */
 #ifndef MPIB_VERBS_SOFT_SRQ_H
 #define MPIB_VERBS_SOFT_SRQ_H
 
@@ -47,7 +47,7 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 /* Take the next receive for qp into qp->recv_*. False: there is none. */
 bool soft_recv_take(struct soft_qp *qp);
-/* Whose regions a receive of qp may name: its queue's. */
+/* The PD whose regions a receive of qp may name: that of the receive queue. */
 struct soft_pd *soft_recv_pd(struct soft_qp *qp);
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		    struct ibv_srq **out);

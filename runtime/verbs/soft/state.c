@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of an RC queue pair and the ways between them. */
+/* The states of an RC queue pair and the transitions of ibv_modify_qp(). */
 #include "verbs/soft/qp.h"
 
 #include <errno.h>
@@ -185,7 +185,7 @@ static void state_reset(struct soft_qp *qp)
 	qp->peer_gone = false;
 	qp->peer_life = 0;
 	soft_cq_forget(qp);
-	/* Relaxed: a poster that uses the QP again comes after us. */
+	/* Relaxed: the caller orders later posts to the QP after this reset. */
 	atomic_store_explicit(&qp->ctx->qps[qp->idx].sq_done,
 			      (uint64_t)qp->ibv.qp_num << 32 | tail,
 			      memory_order_relaxed);
@@ -239,12 +239,12 @@ static void become_ready(struct soft_qp *qp)
 	qp->loop = qp->peer_addr.s_addr == ctx->addr.s_addr &&
 		   qp->attr.dest_qp_num >> 16 == ctx->slot;
 	qp->conn_backoff = 0;
-	/* 0 says that it is not known. */
+	/* Skip 0, which means that a life is not known. */
 	if (!++ctx->lives)
 		ctx->lives++;
 	qp->life = ctx->lives;
 	if (!qp->loop) {
-		/* The turn dials; 1 is long ago. */
+		/* Have the next turn dial: 1 is a time long ago. */
 		qp->conn_at = 1;
 		soft_timer_update(qp);
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threaded mode: a thread turns the context, so that a process that only
- * looks at its memory still is a target for others. Data verbs then take the
- * context's lock.
+ * Threaded mode: a thread of the context makes turns, so that peers can write
+ * to a process that only looks at its memory. Data verbs then take ctx->lock.
  *
- * A thread beside a process that polls would only fight it for the lock and
- * the core. So a poll of an empty CQ is a turn as well, as without the
- * thread; and while polls come the thread does nothing but look, every now
- * and then, whether they still do. Only engines that do not mind which thread
- * turns allow it; with the others the thread alone turns.
+ * While the program polls CQs, the context's thread would only compete with the
+ * program for the lock and the core. So a poll of an empty CQ makes a turn by
+ * itself, as without the thread, and as long as polls come (ctx->polled) the
+ * thread only checks every now and then that they still do. This needs an
+ * engine that any thread may turn (shared); with other engines only the
+ * context's thread makes turns.
  */
 #include "verbs/soft/ctx.h"
 
@@ -24,13 +24,13 @@
 
 #define IDLE_TURNS 200
 #define IDLE_TURNS_CROWDED 16
-#define POLLERS 4 /* two processes, each with a thread of ours */
+#define POLLERS 4 /* two processes, each with a context's thread */
 #define NAP_NS 50000
 #define EMPTY_POLLS 16
 
 void soft_data_lock(struct soft_ctx *ctx)
 {
-	/* Relaxed: a hint, the lock does the ordering. */
+	/* Relaxed: waiters is a hint; the lock does the ordering. */
 	atomic_fetch_add_explicit(&ctx->waiters, 1, memory_order_relaxed);
 	pthread_mutex_lock(&ctx->lock);
 	atomic_fetch_sub_explicit(&ctx->waiters, 1, memory_order_relaxed);
@@ -39,9 +39,10 @@ void soft_data_lock(struct soft_ctx *ctx)
 void soft_data_unlock(struct soft_ctx *ctx)
 {
 	/*
-	 * While the thread sleeps a turn costs no more than to wake it. It
-	 * counts itself before its last turn, which needs the lock: so either
-	 * we see it, or that turn sees the bell.
+	 * The context's thread sleeps: a turn made here costs no more than
+	 * waking it. The thread increments sleepers before its last turn, which
+	 * needs the lock. So either the increment is seen here, or that turn
+	 * sees the bell.
 	 */
 	if (ctx->engine->shared && atomic_load(&ctx->sleepers) > 0 &&
 	    atomic_load_explicit(&ctx->bell, memory_order_relaxed))
@@ -56,7 +57,8 @@ bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq)
 
 	if (!ctx->engine->shared)
 		return false;
-	/* Relaxed, as the rest: hints. Who armed the CQ is about to sleep. */
+	/* Relaxed, like the loads below: hints. A poll of an armed CQ is the
+	 * last one before its thread sleeps, so it does not set polled. */
 	if (!atomic_load_explicit(&cq->armed, memory_order_relaxed))
 		atomic_store_explicit(&ctx->polled, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed)) {
@@ -69,7 +71,7 @@ bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq)
 	ctx->empty_polls = moved ? 0 : ctx->empty_polls + 1;
 	yield = ctx->empty_polls > EMPTY_POLLS;
 	pthread_mutex_unlock(&ctx->lock);
-	/* The peer may want this very core. */
+	/* The peer's process may be waiting for this core. */
 	if (yield)
 		sched_yield();
 	return moved;
@@ -86,14 +88,16 @@ static void sleep_until_work(struct soft_ctx *ctx)
 {
 	struct epoll_event ev;
 
-	/* From the last turn on, whatever comes is heard. */
+	/* Count as a sleeper before the last turn: work that comes after that
+	 * turn kicks sleep_fd. */
 	atomic_fetch_add(&ctx->sleepers, 1);
 	if (!soft_turn(ctx) && !atomic_load(&ctx->stop))
 		epoll_wait(ctx->sleep_fd, &ev, 1, -1);
 	atomic_fetch_sub(&ctx->sleepers, 1);
 }
 
-/* On few cores to spin is to take one from whom we wait for. */
+/* How many idle turns to make before sleeping: few where cores are few, for a
+ * spinning thread takes a core from the peer that it waits for. */
 static unsigned idle_turns(void)
 {
 	cpu_set_t cpus;
@@ -109,7 +113,7 @@ static void *thread_run(void *arg)
 	struct soft_ctx *ctx = arg;
 	unsigned idle = 0, most = idle_turns();
 
-	/* A nap is not to be prolonged by what suits the kernel. */
+	/* Let naps end in time: the default timer slack is as long as a nap. */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	while (!atomic_load(&ctx->stop) && !soft_is_gone(ctx)) {
 		if (atomic_exchange_explicit(&ctx->polled, 0,
@@ -117,7 +121,8 @@ static void *thread_run(void *arg)
 			thread_nap();
 			continue;
 		}
-		/* Once: those who poll in a loop always wait. */
+		/* Yield only once: threads that post or poll in a loop are
+		 * nearly always waiting for the lock. */
 		if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed))
 			sched_yield();
 		if (soft_turn(ctx)) {
@@ -154,7 +159,8 @@ void soft_thread_stop(struct soft_ctx *ctx)
 		close(ctx->sleep_fd);
 		return;
 	}
-	/* Under the lock: no turn that has not seen it takes the kick. */
+	/* Under the lock, so that no turn that has not seen stop takes the kick
+	 * away from the thread (turn_unkick()). */
 	soft_lock(ctx);
 	atomic_store(&ctx->stop, 1);
 	soft_kick(ctx);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress turn, and what keeps its owner from sleeping through work.
+ * The turn of a context, and how threads that sleep are woken for work. A turn
+ * is made by the thread that owns the context's progress; in threaded mode by
+ * the context's thread or a thread that polls or posts.
  *
- * A sleeper counts in ctx->sleepers (an armed CQ does) and waits on an epoll
- * set of: the engine's fd, for sockets; timer_fd; the kick, for everything
- * else. Whoever leaves work behind while sleepers > 0 kicks: a turn that could
- * not finish, a post, a control verb.
+ * A sleeper counts in ctx->sleepers (an armed CQ counts as one) and waits on an
+ * epoll set of the engine's fd, for sockets; timer_fd; and the kick, for
+ * everything else. Code that leaves work behind while sleepers > 0 must kick: a
+ * turn that could not finish, a post, a control verb.
  */
 #include "verbs/soft/ctx.h"
 
@@ -23,7 +25,7 @@
 
 void soft_kick(struct soft_ctx *ctx)
 {
-	/* The fd is the parent's. */
+	/* After fork() the kick's fd is still the parent's. */
 	if (!ctx->foreign)
 		mpib_bell_ring(&ctx->kick);
 }
@@ -34,8 +36,9 @@ void soft_nudge(struct soft_ctx *ctx)
 		soft_kick(ctx);
 }
 
-/* A turn looks at everything, kicked or not. Who stops the thread kicks it
- * alone: a turn of another thread is not to take that away. */
+/* Clear the kick: a turn looks at everything anyway. But the kick that comes
+ * with stop is for the context's thread alone, so a turn of another thread must
+ * not clear it. */
 static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
@@ -49,15 +52,16 @@ void soft_bell(struct soft_qp *qp)
 
 	/* Pairs with the exchange in soft_bells_drain(). */
 	if (!atomic_exchange(&qp->belled, 1)) {
-		/* Relaxed: the exchange below orders it. That and the look at
-		 * sleepers in soft_nudge() are sequentially consistent, as a
-		 * sleeper's increment and its look in soft_bells_drain(). */
+		/* Relaxed: the compare-exchange below orders it. That and the
+		 * load of sleepers in soft_nudge() are sequentially consistent,
+		 * as are a sleeper's increment of sleepers and its load of bell
+		 * in soft_bells_drain(): one side sees the other. */
 		head = atomic_load_explicit(&ctx->bell, memory_order_relaxed);
 		do {
 			qp->bell_next = head;
 		} while (!atomic_compare_exchange_weak(&ctx->bell, &head, qp));
 	}
-	/* Else soft_data_unlock() turns, which is cheaper than a kick. */
+	/* Otherwise soft_data_unlock() makes a turn, cheaper than a kick. */
 	if (!ctx->threaded || !ctx->engine->shared)
 		soft_nudge(ctx);
 }
@@ -72,7 +76,8 @@ void soft_bells_drain(struct soft_ctx *ctx)
 	qp = atomic_exchange(&ctx->bell, NULL);
 	for (; qp; qp = next) {
 		next = qp->bell_next;
-		/* From here a new post rings again; older ones are seen. */
+		/* From here on a new post rings again; soft_tx_start() sees
+		 * all older posts. Pairs with the exchange in soft_bell(). */
 		atomic_exchange(&qp->belled, 0);
 		soft_tx_start(qp);
 	}
@@ -106,7 +111,8 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 
 	if (now < ctx->timer_min)
 		return;
-	/* What is set from here on counts; what is left is added below. */
+	/* Recompute timer_min: timers set from here on lower it, and
+	 * soft_timer_update() below adds those that stay set. */
 	ctx->timer_min = UINT64_MAX;
 	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
 		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
@@ -117,7 +123,7 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 	}
 }
 
-/* One conn's share of this turn. */
+/* Apply conn's events and prepare its send and receive of this turn. */
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
 	if (conn->events & SOFT_EV_IN)
@@ -165,14 +171,15 @@ static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
 		TAILQ_REMOVE(&ctx->ready, conn, ready_link);
 		conn->queued = false;
 		conn_ops(ctx, conn, send);
-		/* Without an operation nobody else would look again. */
+		/* turn_finish() queues conns with an operation again; this one
+		 * may have none. */
 		if (conn_has_work(conn))
 			soft_conn_ready(conn);
 	}
 }
 
-/* What a receive's completion waits for. Each was made ready by an operation
- * that is over, so there are never more than there is room for again and again. */
+/* Prepare the sends of acks that must leave before receive completions are
+ * shown (soft_cq_hold()); soft_turn_locked() repeats until none is due. */
 static void prepare_acks(struct soft_ctx *ctx, uint64_t now)
 {
 	bool send = !ctx->fault.rate_bytes_per_s || now >= ctx->rate_at;
@@ -193,8 +200,8 @@ static int turn_finish(struct soft_ctx *ctx)
 {
 	int moved = 0;
 
-	/* Sends first: an answer that was read in this very turn may be to
-	 * what was sent in it. */
+	/* Account sends first: an answer read in this turn may be to a request
+	 * sent in this turn. */
 	for (unsigned i = 0; i < ctx->nops; i++)
 		if (ctx->ops[i].tx)
 			soft_stream_tx_done(ctx->ops[i].conn, &ctx->ops[i]);
@@ -245,11 +252,12 @@ static void set_timer(struct soft_ctx *ctx, uint64_t at)
 	ctx->timer_set = at;
 	if (at == UINT64_MAX)
 		its.it_value = (struct timespec){ 0 };
-	/* Setting also clears an expiry that nobody has read. */
+	/* Setting the timer also clears an expiry that was not read. */
 	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
-/* Leave nothing behind that a sleeper would not hear of. */
+/* There are sleepers: set the timer, and kick if work is left, so that they are
+ * woken for all that this turn leaves behind. */
 static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 {
 	uint64_t at = ctx->timer_min;
@@ -302,8 +310,8 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	ctx->told = false;
 	ctx->engine->run(ctx);
 	moved += turn_finish(ctx);
-	/* A socket that has just been told to be readable is read now: another
-	 * turn would come to the kernel no more seldom, only later. */
+	/* The engine found a socket readable: read it now. Leaving it to the
+	 * next turn would cost the same system call, only later. */
 	if (ctx->told && !ctx->paused) {
 		turn_prepare(ctx, now);
 		ctx->engine->run(ctx);
@@ -325,10 +333,11 @@ int soft_turn(struct soft_ctx *ctx)
 	int moved;
 
 	if (ctx->threaded)
-		/* The thread must not go to sleep because of a post that
-		 * holds the lock at this moment. */
+		/* Wait for the lock: the context's thread must not take a lock
+		 * held by a post for a turn without work, and go to sleep. */
 		pthread_mutex_lock(&ctx->lock);
-	/* Relaxed: soft_unlock() kicks whoever sleeps because of this. */
+	/* Relaxed: if this thread goes to sleep because of this, the
+	 * soft_unlock() of the thread that waits for the lock kicks it. */
 	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
 		 pthread_mutex_trylock(&ctx->lock))
 		return 0;
@@ -352,8 +361,8 @@ void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		struct epoll_event ev = { .events = EPOLLIN };
 
-		/* After an engine was replaced some are there already, and
-		 * there may be no gone_fd. */
+		/* Ignore errors: after a ring was replaced some fds are in the
+		 * set already, and gone_fd may be -1. */
 		epoll_ctl(epfd, EPOLL_CTL_ADD, fds[i], &ev);
 	}
 }

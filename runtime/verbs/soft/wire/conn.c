@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a connection after it was opened. A conn that is closed stays
- * DEAD until the next turn, so that nobody in this one holds a bad pointer.
+ * A connection from creation to close. A conn that is closed stays allocated,
+ * in state DEAD, until the next turn, so that pointers to it stay valid to the
+ * end of this turn.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -147,7 +148,8 @@ void soft_conn_close(struct soft_conn *conn)
 	if (conn->to_watch)
 		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
 	conn->state = SOFT_CONN_DEAD;
-	/* The engine may hold the file for a while: the peer must know now. */
+	/* The engine may hold the file for a while after close(): shutdown()
+	 * tells the peer now. */
 	if (!ctx->foreign)
 		shutdown(conn->fd, SHUT_RDWR);
 	close(conn->fd);
@@ -205,8 +207,8 @@ static void conn_hang_up(struct soft_conn *conn)
 {
 	free(conn->last);
 	conn->last = NULL;
-	/* Closing with bytes unread would reset the connection, and with it
-	 * what the peer has not read. Read on until the peer closes. */
+	/* Closing with bytes unread would reset the connection, and the peer
+	 * would lose what it has not read. Read on until the peer closes. */
 	shutdown(conn->fd, SHUT_WR);
 }
 
@@ -255,7 +257,8 @@ void soft_conn_leave(struct soft_qp *qp)
 		soft_conn_close(conn);
 		return;
 	}
-	/* An HCA acks by itself: what has been placed is acked before we go. */
+	/* An HCA acks without its owner's help: ack all requests that have been
+	 * placed before the QP leaves. */
 	if (!qp->ctx->paused)
 		soft_stream_last_words(conn);
 	soft_conn_linger(conn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine for where io_uring is refused: one system call a message. */
+/* The I/O engine where io_uring is refused: a system call per operation. */
 #include "verbs/soft/wire/conn.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void epoll_watch(struct soft_ctx *ctx)
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
 
-		/* Only memory can fail it: try again next turn. */
+		/* Fails only for want of memory: try again next turn. */
 		if (epoll_add(ctx, conn->fd,
 			      EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			      tag) < 0)
@@ -110,7 +110,7 @@ static void epoll_run(struct soft_ctx *ctx)
 
 static bool epoll_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 {
-	/* Closing the fd has taken it out of the set. */
+	/* Closing the fd has removed it from the epoll set. */
 	(void)ctx;
 	conn->watched = false;
 	return true;

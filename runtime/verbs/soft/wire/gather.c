@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a connection says next: headers and payload of one sendmsg. First the
- * rest of a segment that went out in part, then a refusal, the rest of a message
- * that was begun, answers to READs, new requests; an ack alone if nothing
- * carries it. Only a segment that was begun is remembered between turns; all
- * else is gathered anew.
+ * Gathers what a connection sends next: headers and payload of one sendmsg. The
+ * order is: the rest of a segment that was partly sent, a refusal (NAK or RNR),
+ * the rest of a message that was begun, answers to READs, new requests; and a
+ * lone ACK if no message carries the ack. Only a partly sent segment is
+ * remembered between turns; all else is gathered anew.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -21,8 +21,8 @@ struct gather {
 	struct soft_qp *qp;
 	struct soft_op *op;
 	size_t niov, bytes, limit;
-	uint32_t idx, off; /* the request that is next */
-	bool whole; /* no message is begun and not at its end */
+	uint32_t idx, off; /* the request to go on with, and from which byte */
+	bool whole; /* every message that was begun is gathered to its end */
 };
 
 static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
@@ -42,7 +42,7 @@ static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
 	return iov->iov_base ? 1 : -EACCES;
 }
 
-/* Add the bytes of the last item from off on; < 0: they are not ours. */
+/* Add the last item's bytes from off on; < 0: qp may not read its memory. */
 static int add_bytes(struct gather *g, size_t off)
 {
 	struct soft_item *it = &g->op->items[g->op->nitems - 1];
@@ -76,7 +76,8 @@ static bool has_room(const struct gather *g)
 	       g->bytes < g->limit;
 }
 
-/* The segment from byte off on of a message with header h; < 0: not ours. */
+/* Add the segment from byte off on of a message with header h; < 0: qp may not
+ * read its memory. */
 static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		    uint32_t off, struct soft_hdr *h)
 {
@@ -97,7 +98,7 @@ static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 	return add_bytes(g, 0);
 }
 
-/* The rest of a message, as far as there is room; *off says how far. */
+/* Add a message from byte *off on, as far as there is room; advance *off. */
 static int add_message(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		       uint32_t *off, const struct soft_hdr *h)
 {
@@ -144,24 +145,25 @@ static int add_responses(struct gather *g)
 
 		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
 	}
-	/* Is there one that had no room at all? */
+	/* An answer that had no room at all is not whole either. */
 	g->whole = g->whole && i == qp->resp_tail;
 	return rc;
 }
 
-/* It follows the answers to all READs before what is refused. */
+/* Add a NAK or RNR. The caller does so only behind the answers to all READs
+ * that came before the refused request. */
 static void add_refusal(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;
 	struct soft_hdr h = {
 		.op = qp->nak ? SOFT_OP_NAK : SOFT_OP_RNR,
 		.status = qp->nak ? qp->nak : qp->attr.min_rnr_timer,
-		/* The READ that is refused may be one that came again. */
+		/* A refused READ may be a repeated one, with an older msn. */
 		.msn = qp->nak ? qp->rx.msn : qp->rx_msn,
 		.ack = qp->rx_msn,
 	};
 
-	/* Half of it may already be under way. */
+	/* The refusal may already be partly sent, as cur. */
 	if (is_cur(qp->conn, SOFT_ITEM_CTL) && qp->conn->cur.op != SOFT_OP_ACK)
 		return;
 	if ((qp->nak || qp->rnr) && has_room(g))
@@ -182,14 +184,15 @@ static int add_requests(struct gather *g, bool one)
 			break;
 		g->idx = soft_tx_after(qp, g->idx);
 		g->off = 0;
-		/* A READ is counted when it has left: look again then. */
+		/* A READ counts in reads_out only when it has left, so whether
+		 * another request may follow is known only then. */
 		if (one || h.op == SOFT_OP_READ)
 			break;
 	}
 	return rc;
 }
 
-/* Where the requests go on. False: not in this turn. */
+/* Set idx and off to where the requests go on. False: not in this turn. */
 static bool find_request(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;
@@ -216,13 +219,13 @@ static int add_new(struct gather *g, bool slow)
 	int rc = 0;
 
 	g->whole = true;
-	/* Between two segments there is room for a refusal. */
+	/* A refusal may go between two segments of a message. */
 	if (qp->resp_head == qp->resp_tail)
 		add_refusal(g);
 	if (qp->nak && g->op->nitems > qp->conn->has_cur)
 		return 0;
-	/* What is partly out comes to its end first, and then nobody twice
-	 * before the other. */
+	/* First the rest of the request that is partly sent, then all answers,
+	 * then requests: neither kind can starve the other. */
 	if (requests && g->off)
 		rc = add_requests(g, true);
 	if (rc >= 0 && g->whole && (!g->off || !requests))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a connection comes up. Of the two QPs of a pair the one with the
- * smaller address, then number, connects; so there is never more than one
- * connection. Its hello names both QPs and both first PSNs, and the answer
- * says whether there is such a QP, ready to receive. Until then it asks
- * again, for as long as the QP lives: the other side may need it. And so it
- * does when the connection breaks; then both go on where they were.
+ * How a connection comes up. Of the two QPs of a pair the one with the smaller
+ * address, or else the smaller QP number, connects (dials), so there is never
+ * more than one connection. The hello of the dialing QP names both QPs and both
+ * first PSNs, and the answer says whether there is such a QP, ready to receive.
+ * Until there is, the dialing QP asks again for as long as it lives, even with
+ * nothing to send, because the peer may want to send. It also dials again when
+ * the connection breaks; then both QPs go on where they were.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -41,7 +42,7 @@ static int try_slot(struct soft_ctx *ctx, unsigned slot)
 
 	if (fd < 0)
 		return -errno;
-	/* Old connections of a former owner of the port do not matter. */
+	/* Bind even if connections of a former owner of the port linger. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
 	    listen(fd, 1024) < 0) {
@@ -77,9 +78,9 @@ static bool is_local(struct in_addr own, struct in_addr peer)
 }
 
 /*
- * Inside a machine there is no network to share, and what the system's
- * congestion control does for one only costs: BBR paces by timers. Every
- * kernel has reno and lets every user have it.
+ * Set socket options. Between two addresses of one machine there is no network
+ * to share, and the system's congestion control only costs (BBR paces by
+ * timers); so use reno, which every kernel has and grants to every user.
  */
 static void hello_tune(int fd, struct in_addr own, struct in_addr peer)
 {
@@ -110,14 +111,14 @@ void soft_accept(struct soft_ctx *ctx)
 			ctx->accept_ready = false;
 			return;
 		}
-		/* The connection stays where it is until there is a descriptor
-		 * for it, and nobody will tell of it again. */
+		/* No descriptor or memory: the connection stays in the backlog,
+		 * and the engine will not report it again, so try later. */
 		if (fd < 0 && is_shortage(errno)) {
 			ctx->accept_ready = false;
 			ctx->accept_at = mpib_now_ns() + ACCEPT_AGAIN;
 			return;
 		}
-		/* This one ended before it was accepted. */
+		/* This connection ended before it was accepted. */
 		if (fd < 0)
 			continue;
 		hello_tune(fd, ctx->addr, peer.sin_addr);
@@ -170,7 +171,7 @@ static int open_socket(struct soft_qp *qp)
 		return -errno;
 	hello_tune(fd, qp->ctx->addr, qp->peer_addr);
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-	/* The peer checks where we come from. */
+	/* The peer compares our address with the GID (comes_from()). */
 	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||
 	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 &&
 	     errno != EINPROGRESS)) {
@@ -225,14 +226,14 @@ void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
 	memcpy(h->dest_gid, qp->attr.ah_attr.grh.dgid.raw, 16);
 }
 
-/* Does h come from the very QP that qp is connected to? */
+/* Whether h comes from the QP that qp is to be connected to. */
 bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 {
 	int state = qp_state(qp);
 
 	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
 		return false;
-	/* In RTR one does not know one's own first PSN yet. */
+	/* A QP in RTR does not know its own first PSN yet. */
 	if (state == IBV_QPS_RTS && h->rq_psn != qp->attr.sq_psn)
 		return false;
 	if (h->sq_psn != SOFT_PSN_UNKNOWN && h->sq_psn != qp->attr.rq_psn)
@@ -248,7 +249,7 @@ static bool hello_send_hello(struct soft_conn *conn, const struct soft_hello *h)
 	uint8_t out[SOFT_HELLO_LEN];
 
 	soft_hello_encode(out, h);
-	/* The first bytes of a connection always fit its buffer. */
+	/* The first bytes sent on a connection always fit its buffer. */
 	return send(conn->fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	       sizeof(out);
 }
@@ -285,7 +286,8 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Is it the life that qp was connected to, and the other way round? */
+/* Whether h is of the life of the peer that qp was connected to, and names the
+ * life of qp; a life that is not known yet matches. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&
@@ -302,7 +304,7 @@ static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
 	       !memcmp(&sa.sin_addr, &h->gid[12], 4);
 }
 
-/* The QP that h asks for, if it may be connected. */
+/* The QP that h asks for, if it may be connected; else NULL. */
 static struct soft_qp *hello_wanted(struct soft_conn *conn,
 				    const struct soft_hello *h)
 {
@@ -320,7 +322,8 @@ static struct soft_qp *hello_wanted(struct soft_conn *conn,
 static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 {
 	struct soft_qp *qp = hello_wanted(conn, ask);
-	/* Nobody who was connected comes back to life. */
+	/* If the asking QP was connected before (peer_life), the QP it looks
+	 * for will not come back: GONE. Otherwise that QP may still come. */
 	struct soft_hello h = { .status = ask->peer_life ? SOFT_HELLO_GONE
 							 : SOFT_HELLO_LATER,
 				.life = ask->life };
@@ -330,7 +333,7 @@ static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 		soft_conn_linger(conn);
 		return;
 	}
-	/* The peer knows that it is broken, and here nobody has noticed. */
+	/* The peer has noticed that the old connection broke, qp has not. */
 	if (qp->conn)
 		soft_conn_lost(qp->conn);
 	h.status = SOFT_HELLO_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two QPs of one context: no socket, the requester's turn runs the responder
- * too. A message moves whole within one turn.
+ * Pairs of QPs of one context use no socket: the turn runs requester and
+ * responder one after the other, and a message moves whole within a turn.
  */
 #include "verbs/soft/wire/rc.h"
 
@@ -28,7 +28,9 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 	return soft_peer_matches(peer, &h) ? peer : NULL;
 }
 
-/* Upwards, as by sockets; but one may write to where one reads. */
+/* Copy from low to high addresses, as stream.c does, for readers that poll a
+ * flag behind the data; unless the ranges overlap such that this would spoil
+ * the source. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
 	if (to > from && to < from + n)
@@ -48,7 +50,7 @@ static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 	to->rx_off = len;
 	if (to->place == SOFT_PLACE_FORGET)
 		return;
-	/* Both were checked a moment ago, under the same lock. */
+	/* Source and target were checked just now, under the same ctx->lock. */
 	while (s < ns && d < nd) {
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len
 							   : dst[d].iov_len;
@@ -80,7 +82,7 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 	soft_tx_read_done(qp, idx);
 }
 
-/* False: no more of qp for now. */
+/* Move one message from qp to peer. False: no more of qp in this turn. */
 static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
 	uint32_t idx = qp->sq_next;
@@ -89,7 +91,7 @@ static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 
 	soft_tx_header(qp, idx, &peer->rx);
 	if (peer->rx.msn != peer->rx_msn) {
-		/* The peer was reset and has begun anew: we have not. */
+		/* The peer was reset and counts from 0 again; qp does not. */
 		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	}

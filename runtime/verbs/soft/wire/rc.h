@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol of a reliable connection: requester, responder, loop. */
+/* The RC protocol: requester, responder, and pairs inside a context (loop). */
 #ifndef MPIB_VERBS_SOFT_RC_H
 #define MPIB_VERBS_SOFT_RC_H
 
@@ -21,51 +21,54 @@ static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 	/* Acquire pairs with the release in post_chain(). */
 	return atomic_load_explicit(&qp->sq_tail, memory_order_acquire);
 }
-/* qp has been posted to. */
+/* qp has been posted to: send, or flush in ERR. */
 void soft_tx_start(struct soft_qp *qp);
-/* The peer is gone: what waits fails when its retries are used up. */
+/* The peer is gone: start the ack timer, so that outstanding WQEs fail when
+ * their retries are used up. */
 void soft_tx_unanswered(struct soft_qp *qp);
 /* The WQE at idx if it may be sent now; else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
-/* The one that follows idx and is not done. */
+/* The next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
 /* The payload of idx has left up to byte off. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* Connected again: the peer has done ack requests, the rest is to be sent. */
+/* On a new connection the peer says that it has done ack requests: whether that
+ * is possible; and go on with the requests that it has not done. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 /*
- * The peer's word on our requests. False: it lies, or the order of its
- * answers cannot be. Each may end in ERR and cost the QP its connection.
+ * Handle the peer's ACK, NAK or RNR of qp's requests. False: no honest peer
+ * sends this now. Each call may move qp to ERR, and qp->conn may be gone then.
  */
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
-/* The READ that must be answered next. False: none waits. */
+/* The WQE of the READ that must be answered next. False: none waits. */
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
-/* The oldest WQE fails, the QP goes to ERR. */
+/* Fail the oldest WQE with st, and move qp to ERR. */
 void soft_tx_fail(struct soft_qp *qp, enum ibv_wc_status st);
 void soft_tx_timers(struct soft_qp *qp, uint64_t now);
 
 /* rx.c: the responder. */
-/* The header of a request is in qp->rx: decides qp->place. */
+/* qp->rx has the header of a request: check it, and set qp->place. */
 void soft_rx_begin(struct soft_qp *qp);
-/* Bytes that follow the header in the stream. */
+/* How many bytes of payload follow header h in the stream. */
 uint32_t soft_rx_payload(const struct soft_hdr *h);
-/* Pieces for the payload from qp->rx_off on, without a base where it is dropped;
- * < 0: no longer ours to write. */
+/* Fill iov with the places of the payload from qp->rx_off on; iov_base is NULL
+ * where the payload is dropped. < 0: qp may no longer write there. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
-/* Nothing but an ack is due, and it may still wait. */
+/* Whether the ack that is due may still wait for a message to carry it. */
 bool soft_ack_waits(struct soft_qp *qp);
-/* What came in part comes again. */
+/* The connection is gone: forget the message that came in part, for the peer
+ * will send it again. */
 void soft_rx_unplug(struct soft_qp *qp);
-/* rx_iov refused: end the request with an error. */
+/* soft_rx_iov() failed: end the request with an error. */
 void soft_rx_abort(struct soft_qp *qp);
 
 /* loop.c: both ends in one context. */

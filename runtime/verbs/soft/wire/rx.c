@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The responder: what a request may do here, where its bytes go, and what is
- * answered. Shared by sockets and by pairs inside one context.
+ * The responder: checks what a request may do, says where its payload goes, and
+ * decides on the answer. Used by stream.c for sockets, and by loop.c.
  */
 #include "verbs/soft/wire/rc.h"
 
@@ -17,10 +17,11 @@
 #include "verbs/soft/wire/wire.h"
 
 /*
- * A small message is often answered at once, and what the owner then sends
- * should neither wait behind an ack nor pay for one. So the ack of the first
- * waits a few turns for company; with a second one unacked it goes alone, as a
- * stream's sender needs it.
+ * The owner often answers a small message at once by a message of its own. That
+ * carries the ack for free, and should not wait behind a lone ACK. So the ack
+ * of one small message waits a few turns for a message to carry it. As soon as
+ * a second request is unacked, an ACK is sent alone: a peer that streams needs
+ * it to free its send queue.
  */
 #define ACK_TURNS 8
 
@@ -28,7 +29,8 @@ bool soft_ack_waits(struct soft_qp *qp)
 {
 	struct soft_ctx *ctx = qp->ctx;
 
-	/* Relaxed: who is about to sleep turns once more after saying so. */
+	/* Relaxed: a thread that is about to sleep makes one more turn after it
+	 * has incremented sleepers. */
 	return qp->rx_msn != qp->ack_sent && !qp->ack_now &&
 	       ctx->turn < qp->ack_by &&
 	       !atomic_load_explicit(&ctx->sleepers, memory_order_relaxed);
@@ -44,7 +46,7 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	qp->place = SOFT_PLACE_DROP;
 	qp->nak = (uint8_t)nak;
 	qp->dying = true;
-	/* If the NAK cannot leave, the error comes all the same. */
+	/* If the NAK cannot leave, soft_dial() moves qp to ERR at this time. */
 	qp->conn_at = mpib_now_ns() + 2000 * SOFT_MS;
 	soft_timer_update(qp);
 	soft_conn_work(qp);
@@ -57,7 +59,7 @@ static void rx_refuse(struct soft_qp *qp, enum soft_nak nak,
 	rx_die(qp, nak);
 }
 
-/* The receive itself was at fault: say so in its completion. */
+/* The receive was too short or invalid: complete it with error st, too. */
 static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 			enum soft_nak nak)
 {
@@ -78,7 +80,7 @@ static bool has_region(struct soft_qp *qp, int access)
 {
 	const struct soft_hdr *h = &qp->rx;
 
-	/* Nothing is touched, nothing is checked. */
+	/* Length 0 touches no memory, so the rkey is not checked. */
 	if (!h->len ||
 	    soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len, access))
 		return true;
@@ -88,7 +90,7 @@ static bool has_region(struct soft_qp *qp, int access)
 
 static bool take_recv(struct soft_qp *qp)
 {
-	/* A message that comes again has taken its receive before. */
+	/* A message that is sent again has already taken its receive. */
 	if (qp->has_recv || soft_recv_take(qp))
 		return true;
 	qp->rnr = true;
@@ -97,7 +99,7 @@ static bool take_recv(struct soft_qp *qp)
 	return false;
 }
 
-/* A READ may come again when its answer was lost: again is true. */
+/* again: the READ was done before, and its answer was lost. */
 static void begin_read(struct soft_qp *qp, bool again)
 {
 	qp->place = SOFT_PLACE_NONE;
@@ -135,7 +137,8 @@ void soft_rx_begin(struct soft_qp *qp)
 {
 	qp->rx_off = 0;
 	qp->place = SOFT_PLACE_DROP;
-	/* After RNR, what was under way is dropped until it comes again. */
+	/* A message out of order, as after an RNR, is dropped: the peer sends
+	 * it again. A repeated READ is answered again. */
 	if (qp->rx.msn != qp->rx_msn || qp->rnr || qp->dying) {
 		if (qp->rx.op != SOFT_OP_READ)
 			return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket's bytes out: one sendmsg of what gather.c has found, and what it
- * means that so many of these bytes have left.
+ * A socket's bytes out: prepares one sendmsg of what gather.c has gathered, and
+ * afterwards accounts for the bytes that have left.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -21,14 +21,15 @@ static size_t byte_limit(struct soft_ctx *ctx)
 
 	if (!rate)
 		return SOFT_OP_BYTES;
-	/* About a millisecond's worth. */
+	/* The bytes of about one millisecond. */
 	return rate / 1000 < 4096 ? 4096 : rate / 1000;
 }
 
 /*
- * Half a segment cannot be taken back. So the connection ends here, and the next
- * one finds out what is to be said: a request that fails when all before it is
- * done, or a READ that is refused.
+ * The memory that item it is sent from may no longer be read. A partly sent
+ * segment cannot be taken back, so end the connection. The next connection
+ * deals with the item: a request fails when all requests before that are done,
+ * and a repeated READ is refused.
  */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
@@ -51,13 +52,14 @@ bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
 		source_gone(conn->qp, &op->items[op->nitems - 1]);
 		return false;
 	}
-	/* Stopped at a WQE that cannot be sent? */
+	/* Nothing gathered: fail a WQE that cannot be sent, if all before it
+	 * are done. */
 	if (!n)
 		soft_tx_complete(conn->qp);
 	return n;
 }
 
-/* A segment has left whole. False: the QP has left, too. */
+/* A segment has left whole. False: that has parted the QP from conn. */
 static bool send_commit(struct soft_conn *conn, const struct soft_item *it)
 {
 	struct soft_qp *qp = conn->qp;
@@ -116,8 +118,8 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 	if (!ctx->fault.rate_bytes_per_s)
 		return;
 	now = mpib_now_ns();
-	/* What an owner without a CPU has missed is made up for: a rate is that
-	 * of the link, not of the machine. */
+	/* Bytes that a thread without a CPU could not send in time are made up
+	 * for, up to RATE_CREDIT: the rate limits the link, not the machine. */
 	if (ctx->rate_at + RATE_CREDIT < now)
 		ctx->rate_at = now - RATE_CREDIT;
 	ctx->rate_at += n * 1000 * SOFT_MS / ctx->fault.rate_bytes_per_s;
@@ -130,11 +132,11 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 	if (op->res == -EAGAIN) {
 		conn->tx_blocked = true;
 	} else if (op->res == -EFAULT) {
-		/* Somebody unmapped what is registered. */
+		/* The process has unmapped memory that is still registered. */
 		soft_tx_fail(conn->qp, IBV_WC_LOC_PROT_ERR);
 	} else if (op->res < 0 && op->res != -EINTR) {
-		/* What the peer still had to say is read first: then comes
-		 * its end, and with it the error. */
+		/* Read first what the peer has sent: after its last bytes
+		 * recvmsg() reports the error, too. */
 		conn->tx_blocked = true;
 		conn->rx_ready = true;
 	} else if (op->res > 0) {

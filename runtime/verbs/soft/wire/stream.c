@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket's bytes in. They are read into a buffer, and from there written to
- * their places upwards, for who polls a flag in that memory: what the kernel
- * does within a read into it follows no order. Whatever a peer sends, this only
- * writes where soft_rx_iov() allows, and costs no memory.
+ * A socket's bytes in. They are read into a buffer and copied from there to
+ * their places from low to high addresses, for readers that poll a flag behind
+ * the data; a read directly into place would write in any order. Whatever a
+ * peer sends, this file writes only where soft_rx_iov() allows, and allocates
+ * nothing.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -15,7 +16,7 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
 
-#define WORD 8 /* bytes that a reader may take at once */
+#define WORD 8 /* bytes that a reader may load at once, so never torn */
 
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 {
@@ -36,7 +37,8 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 	return true;
 }
 
-/* Of have bytes for to, those that end a word, unless all have come. */
+/* How many of have bytes to copy to to: all if they fill room, else only as
+ * many as end on a word. */
 static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 {
 	size_t over = ((uintptr_t)to + have) % WORD;
@@ -46,7 +48,8 @@ static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 	return over < have ? have - over : 0;
 }
 
-/* False: the bytes that are there do not end the segment, or qp is done for. */
+/* Copy payload to its place, to the end of the segment. False: more bytes must
+ * come, or the request was refused. */
 static bool place_segment(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -102,7 +105,7 @@ static void begin_segment(struct soft_qp *qp)
 	qp->rx_seg = qp->rx_off + (left < SOFT_SEGMENT ? left : SOFT_SEGMENT);
 }
 
-/* The message under way has had a segment and wants another. */
+/* Whether the message under way is at the end of a segment but its last. */
 static bool wants_more(const struct soft_qp *qp)
 {
 	return qp->place != SOFT_PLACE_NONE && qp->rx_off == qp->rx_seg &&
@@ -121,7 +124,7 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 
 	if (!soft_tx_ack(qp, h->ack))
 		return false;
-	/* What the ack completed may have failed the QP. */
+	/* Completing WQEs may have failed the QP, which then left conn. */
 	if (conn->qp != qp)
 		return true;
 	switch ((enum soft_wire_op)h->op) {
@@ -147,7 +150,7 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	case SOFT_OP_READ:
 		break;
 	}
-	/* One that was dropped need not be said to its end. */
+	/* A new message may cut off the last one only if that was dropped. */
 	if (wants_more(qp) && qp->place != SOFT_PLACE_DROP)
 		return false;
 	if (h->op == SOFT_OP_READ_RESP) {
@@ -161,7 +164,8 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	return true;
 }
 
-/* One step through the buffer. False: it holds no more, or conn is gone. */
+/* Parse a header or place a segment. False: the buffer holds no more, or qp has
+ * left conn, or qp is dying and reads no more. */
 static bool stream_parse_one(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -189,7 +193,8 @@ static bool stream_parse_one(struct soft_conn *conn)
 	return conn->qp == qp && !qp->dying;
 }
 
-/* More than fits is left by a QP that reads no more only. */
+/* Keep unparsed bytes for the next read. More than SOFT_KEEP are left only by a
+ * QP that reads no more, so these are dropped. */
 static void stream_keep(struct soft_conn *conn)
 {
 	uint32_t rest = conn->rlen - conn->rpos;
@@ -216,7 +221,8 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		soft_conn_lost(conn);
 		return;
 	}
-	/* Of an end behind these bytes nobody tells again. */
+	/* The socket is empty: wait until the engine reports it readable. The
+	 * engine reports the peer's end only once (ended): read on then. */
 	if (n < op->asked && !conn->ended)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)
@@ -227,7 +233,7 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		conn->qp->progress++;
 	else
 		soft_hello_recv(conn);
-	/* Requests may have come right behind the hello's answer. */
+	/* Requests may follow right behind the answer to the hello. */
 	while (conn->state == SOFT_CONN_UP && stream_parse_one(conn))
 		;
 	stream_keep(conn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The requester: which WQE goes next, what the peer's answers mean for it,
- * and when to give up. The send queue is three indices that run free:
+ * The requester: which WQE is sent next, what the peer's answers mean for the
+ * WQEs, and when to give up. The send queue has three free-running indices:
  * sq_una <= sq_next <= sq_tail.
  */
 #include "verbs/soft/wire/rc.h"
@@ -16,13 +16,14 @@
 #include "verbs/soft/wire/wire.h"
 
 /*
- * While the peer's kernel answers, silence may only mean that its owner does
- * something else than turn, which no real HCA suffers from. So a live
- * connection is given at least this long.
+ * While the TCP connection is up, silence of the peer may only mean that the
+ * peer's thread makes no turns at the moment; a real HCA answers without any
+ * thread. So the ack timeout of a live connection is at least this long.
  */
 #define PATIENCE_NS (2000 * SOFT_MS)
 #define PATIENCE_TURNS 32
-/* Without a connection one may be about to come: no HCA needs any. */
+/* The least ack timeout without a TCP connection, which may be about to come
+ * up; a real HCA needs none. */
 #define CONNECT_NS (500 * SOFT_MS)
 
 static const uint32_t rnr_us[32] = {
@@ -49,8 +50,8 @@ static void tx_arm(struct soft_qp *qp)
 }
 
 /*
- * An HCA does not hear that its peer is gone: it tries as long as it was told
- * to, and what the owner still does in that time is up to the owner.
+ * An HCA is not told that its peer is gone: it retries for as long as the QP's
+ * attributes say. So start the ack timer instead of failing the WQEs at once.
  */
 void soft_tx_unanswered(struct soft_qp *qp)
 {
@@ -148,7 +149,8 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 	return 1;
 }
 
-/* From idx on, what the peer has not done; a READ is done with its answer. */
+/* The first index from idx on that the peer has not done; a READ is done when
+ * its answer has come. */
 static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
 	while ((int32_t)(idx - qp->sq_acked) < 0) {
@@ -199,7 +201,7 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack)
 	qp->reads_out = 0;
 	qp->rd_idx = qp->sq_una;
 	soft_tx_complete(qp);
-	/* READs that were asked for, and whose answers are lost. */
+	/* Go back to READs that the peer has done but the answers got lost. */
 	qp->sq_next = skip_done(qp, qp->sq_una);
 }
 
@@ -227,12 +229,14 @@ void soft_tx_complete(struct soft_qp *qp)
 		qp->rnr_tries = 0;
 		qp->progress++;
 	}
-	/* All before it is done: a WQE that failed here now may say so. */
+	/* All WQEs before sq_una are done: if check_wqe() found an error in
+	 * sq_una, report it now. */
 	if (qp->sq_una != soft_sq_tail(qp) && soft_swqe(qp, qp->sq_una)->status)
 		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
 }
 
-/* Has the peer seen any of the request? A big one may not be out whole. */
+/* Whether the peer may have seen any of the request, even if it is a long one
+ * that is not sent whole. */
 static bool tx_outstanding(struct soft_qp *qp, uint32_t idx)
 {
 	const struct soft_conn *conn = qp->conn;
@@ -267,7 +271,7 @@ bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak)
 	};
 	uint32_t idx = qp->sq_base + msn;
 
-	/* Its ack has completed what came before. */
+	/* The ack in the NAK's header has completed all WQEs before idx. */
 	if (idx != qp->sq_una || !tx_outstanding(qp, idx))
 		return false;
 	soft_tx_fail(qp, st[nak]);
@@ -287,7 +291,7 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 	if (qp->attr.rnr_retry != 7)
 		qp->rnr_tries++;
 	qp->progress++;
-	/* The peer drops all that follows: begin again here, later. */
+	/* The peer drops all that follows: send again from idx on, later. */
 	qp->sq_next = idx;
 	qp->sq_off = 0;
 	qp->rd_idx = idx;
@@ -322,7 +326,8 @@ void soft_tx_read_done(struct soft_qp *qp, uint32_t idx)
 	soft_swqe(qp, idx)->done = true;
 	qp->reads_out--;
 	soft_tx_complete(qp);
-	/* A fence, or one READ too many, may have waited for this. */
+	/* A WQE with a fence, or a READ above max_rd_atomic, may have waited
+	 * for this answer. */
 	if (qp_state(qp) == IBV_QPS_RTS)
 		soft_conn_work(qp);
 }
@@ -350,7 +355,8 @@ static void ack_expired(struct soft_qp *qp, uint64_t now)
 		qp->ack_at = least;
 		return;
 	}
-	/* Time in which nobody turned the context does not count either. */
+	/* Time without turns of this context does not count: the answer may be
+	 * there, unread. */
 	if (qp->ctx->turn < qp->ack_turn + PATIENCE_TURNS) {
 		qp->ack_at = now + SOFT_MS;
 		return;

@@ -2,17 +2,17 @@
 /*
  * The io_uring engine. Sockets are watched by multishot polls, which live in
  * the ring and cost nothing while idle. Sends and receives never wait
- * (MSG_DONTWAIT), so they are done when the enter that submits them returns:
- * one system call moves every ready QP, and none stays in the kernel. A turn that
- * hears of readable sockets makes a second one, to read them.
+ * (MSG_DONTWAIT), so they are done when the io_uring_enter() that submits them
+ * returns: one system call serves every ready QP and leaves none in the kernel.
+ * A turn that finds sockets readable makes a second call, to read them.
  *
- * A sleeper waits on an eventfd of the ring: the ring's own fd is not woken by
- * task work that is deferred. It is silent while nobody sleeps.
+ * Sleepers wait on an eventfd of the ring, as deferred task work does not wake
+ * the ring's own fd. The eventfd is off while there are no sleepers.
  *
- * A single-issuer ring belongs to the thread that turns first. If another
- * thread takes over, the ring is replaced by a plain one: only polls are lost
- * with it, and those are made anew. Where there is no memory or descriptor for
- * it, system calls and guesses about who is ready do until there is.
+ * A single-issuer ring belongs to the thread that turns first. When another
+ * thread turns, a plain ring replaces it: only the polls are lost, and they are
+ * made anew. While memory or descriptors lack for that, run_without() makes
+ * plain system calls and takes every socket for ready.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -32,7 +32,7 @@
 #define CQ_ENTRIES 4096
 #define ENTER_TRIES 1000
 
-/* The kind is in the top byte of user_data, then gen (24 bits), then id. */
+/* user_data: kind 8 bits | gen of the conn 24 | id 32. */
 enum {
 	TAG_OP = 1,
 	TAG_CONN,
@@ -43,7 +43,7 @@ enum {
 struct soft_uring {
 	struct io_uring ring;
 	bool lost; /* there is no ring */
-	bool deferred; /* single issuer, task work run by enter */
+	bool deferred; /* single issuer; enter runs task work */
 	bool enabled;
 	int event_fd;
 	bool audible; /* event_fd is signalled */
@@ -168,14 +168,14 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 	return true;
 }
 
-/* What it was given and has not begun goes with it, to be done another time. */
+/* Give up the ring. Operations it has not begun keep -EINTR: tried again. */
 static void lose_ring(struct soft_ctx *ctx)
 {
 	io_uring_queue_exit(&ctx->uring->ring);
 	ctx->uring->lost = true;
 }
 
-/* The polls of the old ring are gone: ask for them again. */
+/* Make a plain ring and ask for all polls again. False: no resources for it. */
 static bool replace_ring(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
@@ -201,7 +201,7 @@ static bool replace_ring(struct soft_ctx *ctx)
 	return true;
 }
 
-/* A turn without a ring: everything may be ready. */
+/* A turn without a ring: take every socket for ready. */
 static void run_without(struct soft_ctx *ctx)
 {
 	soft_ops_run(ctx);
@@ -276,7 +276,7 @@ static unsigned prep_ops(struct soft_ctx *ctx)
 		struct soft_op *op = &ctx->ops[i];
 		struct io_uring_sqe *sqe = NULL;
 
-		/* Until it is done. */
+		/* The result until the operation is done: try again. */
 		op->res = -EINTR;
 		if (op->conn->state != SOFT_CONN_DEAD)
 			sqe = get_sqe(ctx);
@@ -300,7 +300,7 @@ static bool must_enter(struct soft_uring *u)
 
 	if (io_uring_sq_ready(&u->ring))
 		return true;
-	/* Relaxed: work that appears this instant is seen next turn. */
+	/* Relaxed: work that appears at this moment is seen next turn. */
 	flags = __atomic_load_n(u->ring.sq.kflags, __ATOMIC_RELAXED);
 	return flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
@@ -321,8 +321,8 @@ static int uring_enter(struct soft_uring *u)
 	return io_uring_submit_and_get_events(&u->ring);
 }
 
-/* Before the last look at the flags: task work that is added after that look
- * finds the eventfd audible. */
+/* Switch the eventfd on if there are sleepers. Called before must_enter() looks
+ * at the flags: task work added after that look signals the eventfd. */
 static void listen_for_sleep(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
@@ -335,10 +335,10 @@ static void listen_for_sleep(struct soft_ctx *ctx)
 		return;
 	u->audible = asleep;
 	io_uring_cq_eventfd_toggle(&u->ring, asleep);
-	/* Against the kernel's io_eventfd_signal(): it adds work and then looks
-	 * whether anybody listens, we listen and then, in must_enter(), look
-	 * for work. An exchange of a word of ours would be no fence in C11, and
-	 * io_uring_smp_mb() is one that ThreadSanitizer's build refuses. */
+	/* Pairs with the kernel's io_eventfd_signal(): the kernel adds work and
+	 * then reads the eventfd's flag; this thread sets the flag and then, in
+	 * must_enter(), looks for work. An atomic exchange is no full fence in
+	 * C11, and ThreadSanitizer's build refuses io_uring_smp_mb(). */
 	__sync_synchronize();
 }
 
@@ -347,7 +347,7 @@ static bool is_passing(int rc)
 	return rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
 }
 
-/* Submit, and see it done. False: nothing was, the ring is of no use. */
+/* Submit ctx->ops and complete them. False: none was, the ring is useless. */
 static bool uring_turn(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
@@ -358,16 +358,16 @@ static bool uring_turn(struct soft_ctx *ctx)
 	want = prep_ops(ctx);
 	if (must_enter(u)) {
 		rc = uring_enter(u);
-		/* -EEXIST: another thread turns now. Nothing has been
+		/* -EEXIST: not the thread that the ring belongs to. Nothing was
 		 * submitted. */
 		if (rc < 0 && !is_passing(rc))
 			return false;
 	}
 	got += uring_reap(ctx);
 	/*
-	 * Sends and receives do not wait, so all that were submitted are
-	 * done. This is for a submission that was refused for want of memory
-	 * or of room for completions: iovecs must not outlive the turn.
+	 * Sends and receives do not wait, so all that were submitted are done.
+	 * Submit again what was refused for want of memory or of room for
+	 * completions: no operation may use the iovecs after this turn.
 	 */
 	while (got < want && tries++ < ENTER_TRIES) {
 		uring_enter(u);

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire of the software HCA: what travels on the TCP connection of a QP
- * pair. The connecting side sends a hello, the other answers with a hello of
- * its own; after a good answer both send messages: a header of 32 bytes and,
- * for some, payload. All integers are big-endian; imm is copied as it is.
+ * The wire format of the software HCA: what travels on the TCP connection of a
+ * QP pair. The connecting QP sends a hello, and the accepting QP answers with a
+ * hello of its own. After a good answer both send messages: a header of 32
+ * bytes and, for some, payload. All integers are big-endian; imm is copied
+ * unchanged.
  *
- * The payload of a long message comes in segments, and each after the first
- * has a header of its own, MORE: between two of them there is room for an ACK,
- * a NAK, an RNR or a BYE.
+ * The payload of a long message comes in segments. Each segment but the first
+ * has a header of its own, MORE; between two segments an ACK, NAK, RNR or BYE
+ * may be sent.
  *
  * msn numbers the requests of one direction from 0. ack, in every header, is
- * the number of requests of the other direction that are done: placed, and
- * their completions pushed. So an ACK is a header without payload, and any
- * other message carries one for free.
+ * how many requests of the opposite direction are done: their payload is placed
+ * and their completions are made. So an ACK is a header without payload, and
+ * any other message carries an ack for free.
  *
- * A connection that breaks is made anew, and the hellos say how far each side
- * has come: what the other has not done is sent again from its beginning, and
- * READs whose answers were lost are repeated. life tells one use of a QP from
- * the next, so that nobody goes on where another began.
+ * A connection that breaks is made anew, and the hellos say how many requests
+ * each side has done. Requests that the peer has not done are sent again from
+ * their beginning, and READs whose answers were lost are repeated. life differs
+ * for each use of a QP between two resets, so that a connection never goes on
+ * with a QP that was reset meanwhile.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H
@@ -37,14 +39,14 @@ enum soft_wire_op {
 	SOFT_OP_ACK = 1, /* ack only */
 	SOFT_OP_NAK, /* request msn failed with status; nothing follows */
 	SOFT_OP_RNR, /* no receive for request msn: send again from there */
-	SOFT_OP_BYE, /* this end is gone for good; nothing follows */
+	SOFT_OP_BYE, /* the sending QP is gone for good; nothing follows */
 	SOFT_OP_WRITE,
 	SOFT_OP_WRITE_IMM,
 	SOFT_OP_SEND,
 	SOFT_OP_SEND_IMM,
-	SOFT_OP_READ, /* len bytes from addr, please */
+	SOFT_OP_READ, /* asks for len bytes from addr */
 	SOFT_OP_READ_RESP, /* payload of READ msn */
-	SOFT_OP_MORE, /* the message under way from byte addr of its len on */
+	SOFT_OP_MORE, /* next segment: the message from byte addr on */
 	SOFT_OP_LAST = SOFT_OP_MORE,
 };
 
@@ -71,7 +73,7 @@ enum soft_hello_status {
 	SOFT_HELLO_ASK, /* a hello, not an answer */
 	SOFT_HELLO_OK,
 	SOFT_HELLO_LATER, /* no such QP, or not ready to receive: try again */
-	SOFT_HELLO_GONE, /* the life you were connected to is over */
+	SOFT_HELLO_GONE, /* the life that the asker was connected to ended */
 };
 
 /* soft_hello.sq_psn of a QP that is not yet in RTS. */
@@ -82,7 +84,7 @@ struct soft_hello {
 	uint32_t qpn, dest_qpn;
 	uint32_t sq_psn, rq_psn;
 	uint32_t life, peer_life; /* 0: not known yet */
-	uint32_t ack; /* requests that are done here */
+	uint32_t ack; /* requests of the peer that the sender has done */
 	uint8_t gid[16], dest_gid[16];
 };
 
@@ -129,8 +131,8 @@ static inline void soft_hdr_encode(uint8_t *p, const struct soft_hdr *h)
 }
 
 /*
- * False when no honest peer can have sent this. Whether msn and ack fit the
- * state of the QP is for the reader to judge.
+ * False when no honest peer can have sent this header. The caller checks that
+ * msn and ack fit the state of the QP.
  */
 static inline bool soft_hdr_decode(const uint8_t *p, struct soft_hdr *h)
 {
