@@ -44,7 +44,7 @@ int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 	a->id = id;
 	a->submit = submit;
 	a->reply = reply;
-	a->shard->attachments_made++;
+	a->shard->clients_made++;
 	mpib_mailbox_send(&a->shard->mailbox, &a->msg, client_on_open);
 	*client = a;
 	return 0;
@@ -80,7 +80,7 @@ static void client_closed(void *arg, int status)
 {
 	struct closing *c = arg;
 
-	c->a->shard->attachments_made--;
+	c->a->shard->clients_made--;
 	engine_client_free(c->a);
 	c->done(c->arg, status);
 	free(c);

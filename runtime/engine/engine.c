@@ -232,7 +232,7 @@ static void free_lanes(struct mpib_shard *s)
 	}
 }
 
-static void free_attachments(struct mpib_shard *s)
+static void free_clients(struct mpib_shard *s)
 {
 	struct engine_client *a;
 
@@ -248,7 +248,7 @@ void mpib_engine_close(struct mpib_engine *engine)
 	engine->closing = true;
 	for (unsigned i = 0; i < engine->shards; i++) {
 		free_lanes(&engine->shard[i]);
-		free_attachments(&engine->shard[i]);
+		free_clients(&engine->shard[i]);
 	}
 	mpib_tenants_free(engine);
 	while (engine->shards > 0)

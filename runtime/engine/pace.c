@@ -31,7 +31,7 @@ void mpib_pace_init(struct mpib_pace *p)
 
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now)
 {
-	p->reconnect_ns = now;
+	p->yielded_ns = now;
 	if (p->idle_since == 0)
 		p->idle_since = now;
 	if (now - p->idle_since >= p->spin_ns)
@@ -43,12 +43,12 @@ enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now)
 
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now)
 {
-	return now - p->reconnect_ns >= RUN_NS && now >= p->keep_until;
+	return now - p->yielded_ns >= RUN_NS && now >= p->keep_until;
 }
 
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 {
-	p->reconnect_ns = now;
+	p->yielded_ns = now;
 	p->keep_until = now + (ns < QUANTUM_NS ? ns / KEEP_PART : ns);
 	if (ns >= TAKEN_NS)
 		p->alone = 0;

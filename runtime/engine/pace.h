@@ -38,7 +38,7 @@ struct mpib_pace {
 	uint32_t alone; /* yields in a row that ran no other thread */
 	const void *served; /* the tenant served last */
 	uint64_t shared_ns; /* when served last changed; 0: never */
-	uint64_t reconnect_ns; /* when other threads last could run */
+	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
 };
 

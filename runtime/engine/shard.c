@@ -282,6 +282,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 {
 	int rc;
 
+	*why = '\0';
 	s->engine = e;
 	s->index = index;
 	s->status = &e->status->shard[index];
@@ -311,7 +312,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	}
 	rc = open_rails(s, why, why_len);
 	if (rc < 0)
-		goto err_said;
+		goto err_fds;
 	rc = watch_all(s);
 	if (rc < 0)
 		goto err_rails;
@@ -321,8 +322,6 @@ err_rails:
 	for (unsigned r = 0; r < e->cfg.rails; r++)
 		mpib_rail_close(&s->rail[r]);
 err_fds:
-	snprintf(why, why_len, "shard %u: %s", index, strerror(-rc));
-err_said:
 	if (s->epfd >= 0)
 		close(s->epfd);
 	if (s->doorbell >= 0)
@@ -333,6 +332,8 @@ err_tables:
 	mpib_wr_pool_fini(&s->wrs);
 	free(s->conn_ids);
 	free(s->conn);
+	if (!*why)
+		snprintf(why, why_len, "shard %u: %s", index, strerror(-rc));
 	return rc;
 }
 

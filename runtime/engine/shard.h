@@ -102,7 +102,7 @@ struct mpib_shard {
 	/* Control thread: which connection ids are taken, and counts for the
 	 * size of snapshot buffers. */
 	uint64_t *conn_ids;
-	unsigned conns_made, lanes_made, attachments_made;
+	unsigned conns_made, lanes_made, clients_made;
 	struct engine_conn_list timed; /* connections with histograms */
 	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */
 };

@@ -26,13 +26,13 @@ static unsigned fence_complete(struct mpib_fence *f)
 	f->state = MPIB_FENCE_DOWN;
 	f->epoch++;
 	f->held = true;
-	f->probed = f->peer_fenced = f->peer_offered = f->peer_up = false;
+	f->probed = f->peer_fenced = f->peer_reconnects = f->peer_up = false;
 	return MPIB_FENCE_REPLAY | MPIB_FENCE_HOLD;
 }
 
 static unsigned try_connect(struct mpib_fence *f)
 {
-	if (f->state != MPIB_FENCE_RECONNECTING || !f->peer_offered)
+	if (f->state != MPIB_FENCE_RECONNECTING || !f->peer_reconnects)
 		return 0;
 	f->state = MPIB_FENCE_PROBING;
 	return MPIB_FENCE_CONNECT;
@@ -114,13 +114,13 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 			*actions = fence_complete(f);
 		return true;
 	case MPIB_FENCE_MSG_RECONNECT:
-		if (f->peer_offered || epoch == 0)
+		if (f->peer_reconnects || epoch == 0)
 			return false;
-		f->peer_offered = true;
+		f->peer_reconnects = true;
 		*actions = try_connect(f);
 		return true;
 	case MPIB_FENCE_MSG_UP:
-		if (f->peer_up || !f->peer_offered)
+		if (f->peer_up || !f->peer_reconnects)
 			return false;
 		f->peer_up = true;
 		*actions = try_resume(f);
@@ -136,7 +136,7 @@ const char *mpib_fence_state_name(enum mpib_fence_state state)
 		[MPIB_FENCE_STOPPING] = "stopping",
 		[MPIB_FENCE_STOPPED] = "stopped",
 		[MPIB_FENCE_DOWN] = "down",
-		[MPIB_FENCE_RECONNECTING] = "offered",
+		[MPIB_FENCE_RECONNECTING] = "reconnecting",
 		[MPIB_FENCE_PROBING] = "probing",
 	};
 

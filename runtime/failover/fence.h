@@ -51,7 +51,7 @@ struct mpib_fence {
 	/* In this epoch: this end's probes were answered; the peer has sent
 	 * FENCED, RECONNECT, UP. */
 	bool probed;
-	bool peer_fenced, peer_offered, peer_up;
+	bool peer_fenced, peer_reconnects, peer_up;
 };
 
 /* Actions for the caller, to be done in this order. */
@@ -86,7 +86,7 @@ unsigned mpib_fence_probed(struct mpib_fence *f, bool ok);
 enum mpib_fence_msg {
 	MPIB_FENCE_MSG_FENCE = 1,
 	MPIB_FENCE_MSG_FENCED,
-	MPIB_FENCE_MSG_RECONNECT, /* OFFER in docs/ and in the model */
+	MPIB_FENCE_MSG_RECONNECT,
 	MPIB_FENCE_MSG_UP,
 };
 

@@ -98,7 +98,7 @@ static unsigned seen_bytes(const struct mpib_recv_bitmap *a)
 	return (a->slots * MPIB_RAILS + 7u) / 8;
 }
 
-static void put_answer(struct mpib_encoder *w, const struct mpib_recv_bitmap *a)
+static void put_bitmap(struct mpib_encoder *w, const struct mpib_recv_bitmap *a)
 {
 	mpib_put32(w, a->conn);
 	mpib_put8(w, a->sender);
@@ -107,7 +107,7 @@ static void put_answer(struct mpib_encoder *w, const struct mpib_recv_bitmap *a)
 	mpib_put(w, a->seen, seen_bytes(a));
 }
 
-static void get_answer(struct mpib_decoder *r, struct mpib_recv_bitmap *a)
+static void get_bitmap(struct mpib_decoder *r, struct mpib_recv_bitmap *a)
 {
 	a->conn = mpib_get32(r);
 	a->sender = mpib_get8(r);
@@ -135,7 +135,7 @@ void mpib_put_rail(struct mpib_encoder *w, const struct mpib_peer_msg *msg)
 		mpib_put8(w, m->more);
 		mpib_put8(w, m->bitmaps);
 		for (unsigned i = 0; i < m->bitmaps; i++)
-			put_answer(w, &m->bitmap[i]);
+			put_bitmap(w, &m->bitmap[i]);
 		break;
 	case MPIB_RAIL_RECONNECT:
 		put_qps(w, &m->info);
@@ -167,7 +167,7 @@ void mpib_get_rail(struct mpib_decoder *r, struct mpib_peer_msg *msg)
 			m->bitmaps = 0;
 		}
 		for (unsigned i = 0; i < m->bitmaps; i++)
-			get_answer(r, &m->bitmap[i]);
+			get_bitmap(r, &m->bitmap[i]);
 		break;
 	case MPIB_RAIL_RECONNECT:
 		get_qps(r, &m->info);

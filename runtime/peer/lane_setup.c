@@ -39,7 +39,7 @@ static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
 		return -EPROTONOSUPPORT;
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
-	if (l->peer->version < MPIB_PEER_VERSION_DELIVERY)
+	if (l->peer->version < MPIB_PEER_VERSION_E2E_ACK)
 		mpib_lane_set_wire(l->lane);
 	mpib_lane_local(l->lane, &m.lane_info);
 	peer_lane_tell(l, &m);

@@ -160,7 +160,7 @@ struct part {
 	}
 #define NODE PAIR(put_node, get_node)
 #define KEY PAIR(put_key, get_key)
-#define FLOW PAIR(put_conn, get_conn)
+#define TABLES PAIR(put_conn, get_conn)
 #define WHY PAIR(put_why, get_why)
 #define LANE PAIR(mpib_put_lane, mpib_get_lane)
 #define RAIL PAIR(mpib_put_rail, mpib_get_rail)
@@ -191,15 +191,15 @@ static const struct {
 	[MPIB_PEER_CONN_OPEN] = { "CONN_OPEN",
 				  { NUMBER(from), NUMBER(lane),
 				    NUMBER(listen_id), NUMBER(nonce),
-				    NUMBER(uid), FLOW } },
+				    NUMBER(uid), TABLES } },
 	[MPIB_PEER_CONN_ACCEPT] = { "CONN_ACCEPT",
-				    { NUMBER(to), NUMBER(from), FLOW } },
+				    { NUMBER(to), NUMBER(from), TABLES } },
 	[MPIB_PEER_CONN_REJECT] = { "CONN_REJECT", { NUMBER(to), WHY } },
 	[MPIB_PEER_CONN_CANCEL] = { "CONN_CANCEL", { NUMBER(to) } },
 	[MPIB_PEER_CONN_CLOSE] = { "CONN_CLOSE", { NUMBER(to), WHY } },
 	[MPIB_PEER_CONN_CLOSED] = { "CONN_CLOSED", { NUMBER(to) } },
 	[MPIB_PEER_LANE_RAIL] = { "LANE_RAIL", { NUMBER(to), RAIL } },
-	[MPIB_PEER_CONN_MOVED] = { "CONN_MOVED", { NUMBER(to), FLOW } },
+	[MPIB_PEER_CONN_MOVED] = { "CONN_MOVED", { NUMBER(to), TABLES } },
 };
 
 /* The PARTS parts of a type of message; NULL: there is no such type. */

@@ -65,7 +65,7 @@
 #define MPIB_PEER_VERSION_SPREAD 3u
 #define MPIB_PEER_VERSION_MOVE 4u /* knows CONN_MOVED and why a rail stops */
 /* The first version whose lane_info says whether a lane has end-to-end acks. */
-#define MPIB_PEER_VERSION_DELIVERY 5u
+#define MPIB_PEER_VERSION_E2E_ACK 5u
 #define MPIB_PEER_VERSION_AWAY 6u /* knows lanes that lack a rail */
 #define MPIB_PEER_FRAME_MAX 2048u
 

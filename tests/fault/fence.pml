@@ -15,15 +15,15 @@
 #endif
 #define ALL ((1 << CHUNKS) - 1)
 
-mtype = { FENCE, FENCED, OFFER, UP };
-mtype = { LIVE, STOPPING, STOPPED, DOWN, OFFERED, PROBING };
+mtype = { FENCE, FENCED, RECONNECT, UP };
+mtype = { LIVE, STOPPING, STOPPED, DOWN, RECONNECTING, PROBING };
 
 typedef rail {
 	mtype state = LIVE;
 	byte epoch;
 	bool err; /* the QP of epoch */
 	bool there = true; /* it exists */
-	bool peer_fenced, peer_offered, peer_up, probed;
+	bool peer_fenced, peer_reconnects, peer_up, probed;
 	byte answer; /* the peer's */
 };
 typedef side { rail r[2]; };
@@ -94,7 +94,7 @@ inline complete(e, rl)
 	side_[e].r[rl].there = false;
 	side_[e].r[rl].epoch++;
 	side_[e].r[rl].peer_fenced = false;
-	side_[e].r[rl].peer_offered = false;
+	side_[e].r[rl].peer_reconnects = false;
 	side_[e].r[rl].peer_up = false;
 	side_[e].r[rl].probed = false;
 	if
@@ -112,7 +112,7 @@ inline complete(e, rl)
 inline connect(e, rl)
 {
 	if
-	:: side_[e].r[rl].state == OFFERED && side_[e].r[rl].peer_offered ->
+	:: side_[e].r[rl].state == RECONNECTING && side_[e].r[rl].peer_reconnects ->
 		side_[e].r[rl].state = PROBING;
 		side_[e].r[rl].there = true;
 		side_[e].r[rl].err = false
@@ -148,8 +148,8 @@ inline message(e, what, rl, num, has)
 		:: side_[e].r[rl].state == STOPPING
 		:: else -> stop(e, rl)
 		fi
-	:: what == OFFER ->
-		side_[e].r[rl].peer_offered = true;
+	:: what == RECONNECT ->
+		side_[e].r[rl].peer_reconnects = true;
 		connect(e, rl)
 	:: what == UP ->
 		side_[e].r[rl].peer_up = true;
@@ -176,8 +176,8 @@ inline steps(e, rl, drained, has)
 		:: else
 		fi
 	:: side_[e].r[rl].state == DOWN && !hurt[rl] ->
-		tell(e, OFFER, rl, side_[e].r[rl].epoch, 0);
-		side_[e].r[rl].state = OFFERED;
+		tell(e, RECONNECT, rl, side_[e].r[rl].epoch, 0);
+		side_[e].r[rl].state = RECONNECTING;
 		connect(e, rl)
 	:: side_[e].r[rl].state == PROBING && !side_[e].r[rl].probed &&
 	   !hurt[rl] && !side_[e].r[rl].err ->

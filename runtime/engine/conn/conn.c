@@ -48,7 +48,7 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 }
 
 /* None of the connection's WRs is in flight. */
-static bool conn_unsignaled(const struct engine_conn *f)
+static bool conn_idle(const struct engine_conn *f)
 {
 	return !f->stop_posted && (!f->is_sender || mpib_sender_idle(f));
 }
@@ -103,7 +103,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 
 	/* On a rail being fenced old writes may still land. When the fence has
 	 * drained the rail, mpib_rail_on_bitmaps() calls this again. */
-	if (f->lane->stop_posted && !f->lane->broken)
+	if (f->lane->fencing && !f->lane->broken)
 		return;
 	if (!post_fences(f)) {
 		/* post_cts() in turn/sched.c tries again next turn. */
@@ -114,7 +114,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 		return;
 	}
 	/* Writes on a broken lane need no wait: mpib_lane_kill() ends them. */
-	if (!f->lane->broken && !conn_unsignaled(f))
+	if (!f->lane->broken && !conn_idle(f))
 		return;
 	f->stopped = true;
 	while ((call = TAILQ_FIRST(&f->stops))) {

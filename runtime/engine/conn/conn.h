@@ -77,7 +77,7 @@ struct send_op {
 struct mpib_group {
 	uint8_t n; /* buffers; 0: no group is being answered */
 	/* A bit per buffer. matched: a send fills it; whole: all bytes of that
-	 * send are posted or held; held: its range waits in ext for the group's
+	 * send are posted or held; held: its range waits in range for the group's
 	 * last chain. */
 	uint8_t matched, whole, held;
 	uint8_t mask; /* rails on which bytes of the group were posted */
@@ -85,13 +85,13 @@ struct mpib_group {
 	uint8_t req[MPIB_GROUP_MAX]; /* by buffer: the send that fills it */
 	uint32_t rail[MPIB_RAILS]; /* bytes of the group posted so far */
 	uint32_t size[MPIB_GROUP_MAX];
-	struct send_range ext[MPIB_GROUP_MAX];
+	struct send_range range[MPIB_GROUP_MAX];
 	struct mpib_cts cts[MPIB_GROUP_MAX];
 };
 
 struct mpib_sender {
-	struct send_range ext[SEND_RANGES];
-	uint32_t ext_head, ext_tail; /* free-running */
+	struct send_range range[SEND_RANGES];
+	uint32_t range_head, range_tail; /* free-running */
 	struct send_op op[SEND_OPS];
 	uint32_t op_head, op_tail;
 	uint32_t lost; /* send ops with stripes to be replayed */
@@ -289,7 +289,7 @@ static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 
 static inline struct send_range *mpib_sender_oldest(struct engine_conn *f)
 {
-	return &f->tx.ext[f->tx.ext_tail % SEND_RANGES];
+	return &f->tx.range[f->tx.range_tail % SEND_RANGES];
 }
 
 /* match.c */

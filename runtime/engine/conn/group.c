@@ -167,7 +167,7 @@ static unsigned chain_held(struct engine_conn *f, struct mpib_chain *chain,
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < g->n; i++) {
-		const struct send_range *e = &g->ext[i];
+		const struct send_range *e = &g->range[i];
 		uint32_t rail[MPIB_RAILS];
 
 		if (!(g->held & 1u << i))
@@ -297,12 +297,12 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		    f->req[e->req].multipart) /* was a question */
 			return write_part(f, (unsigned)i);
 
-		/* ext[i] takes over the range's reference on its region. */
+		/* range[i] takes over the range's reference on its region. */
 		group_take(g, (unsigned)i, e, true);
-		g->ext[i] = *e;
+		g->range[i] = *e;
 		g->size[i] = e->total;
 		g->held |= (uint8_t)(1u << i);
-		f->tx.ext_tail++;
+		f->tx.range_tail++;
 	}
 	return write_all(f);
 }
@@ -312,8 +312,8 @@ void mpib_group_drop(struct engine_conn *f)
 	struct mpib_group *g = &f->tx.group;
 
 	for (unsigned i = 0; i < g->n; i++) {
-		if (g->held & 1u << i && g->ext[i].mr)
-			mpib_mr_unref(g->ext[i].mr);
+		if (g->held & 1u << i && g->range[i].mr)
+			mpib_mr_unref(g->range[i].mr);
 	}
 	g->n = g->held = 0;
 }

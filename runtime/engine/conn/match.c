@@ -11,11 +11,11 @@
 /* Move range i to the front; the ranges before it keep their order. */
 static void to_front(struct mpib_sender *tx, uint32_t i)
 {
-	struct send_range e = tx->ext[i % SEND_RANGES];
+	struct send_range e = tx->range[i % SEND_RANGES];
 
-	for (; i != tx->ext_tail; i--)
-		tx->ext[i % SEND_RANGES] = tx->ext[(i - 1) % SEND_RANGES];
-	tx->ext[i % SEND_RANGES] = e;
+	for (; i != tx->range_tail; i--)
+		tx->range[i % SEND_RANGES] = tx->range[(i - 1) % SEND_RANGES];
+	tx->range[i % SEND_RANGES] = e;
 }
 
 /* The first range not yet compared with the receive being answered. A buffer
@@ -24,9 +24,9 @@ static void to_front(struct mpib_sender *tx, uint32_t i)
 static uint32_t first_unseen(struct mpib_sender *tx)
 {
 	if (tx->looked_for != tx->cts_next ||
-	    (int32_t)(tx->looked - tx->ext_tail) < 0) {
+	    (int32_t)(tx->looked - tx->range_tail) < 0) {
 		tx->looked_for = tx->cts_next;
-		tx->looked = tx->ext_tail;
+		tx->looked = tx->range_tail;
 	}
 	return tx->looked;
 }
@@ -39,10 +39,11 @@ bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
 	/* A range that fits but found no room to be posted is in front. */
 	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
 		return true;
-	while (i != tx->ext_head && !fits(f, &tx->ext[i % SEND_RANGES], tag))
+	while (i != tx->range_head &&
+	       !fits(f, &tx->range[i % SEND_RANGES], tag))
 		i++;
 	tx->looked = i;
-	if (i == tx->ext_head)
+	if (i == tx->range_head)
 		return false;
 	to_front(tx, i);
 	return true;
@@ -52,8 +53,8 @@ bool mpib_match_none(const struct engine_conn *f)
 {
 	const struct mpib_sender *tx = &f->tx;
 
-	return tx->ext_head == tx->ext_tail ||
-	       (tx->looked_for == tx->cts_next && tx->looked == tx->ext_head);
+	return tx->range_head == tx->range_tail ||
+	       (tx->looked_for == tx->cts_next && tx->looked == tx->range_head);
 }
 
 /* mpib_fits_fn: the range is one of request req. */
@@ -66,7 +67,7 @@ static bool is_of(const struct engine_conn *f, const struct send_range *e,
 
 void mpib_match_forget(struct engine_conn *f, uint8_t req)
 {
-	f->tx.looked = f->tx.ext_tail;
+	f->tx.looked = f->tx.range_tail;
 	while (mpib_match(f, is_of, req))
 		mpib_sender_pop(f);
 }

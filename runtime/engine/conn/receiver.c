@@ -302,8 +302,8 @@ void mpib_receiver_whole(struct engine_conn *f, struct mpib_slot *s)
 }
 
 /* The slot that this IMM may end, or NULL when it ends none. */
-static struct mpib_slot *receiver_drr(struct engine_conn *f, unsigned rail,
-				      uint32_t qpn, uint32_t imm)
+static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
+					  uint32_t qpn, uint32_t imm)
 {
 	uint32_t mask = mpib_imm_mask(imm), slot = mpib_imm_slot(imm);
 	uint64_t number =
@@ -321,7 +321,7 @@ static struct mpib_slot *receiver_drr(struct engine_conn *f, unsigned rail,
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len)
 {
-	struct mpib_slot *s = receiver_drr(f, rail, qpn, imm);
+	struct mpib_slot *s = receiver_slot_of(f, rail, qpn, imm);
 
 	if (!s) {
 		if (mpib_imm_mask(imm) == 0 &&

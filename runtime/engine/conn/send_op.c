@@ -209,7 +209,7 @@ static bool is_held(struct engine_conn *f, const struct send_op *p)
 
 /* Report the oldest send op to its requests: in the order posted, whatever rail
  * was faster. */
-static void retire_piece(struct engine_conn *f, const struct send_op *p)
+static void send_op_retire(struct engine_conn *f, const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct op_range *s = &p->share[i];
@@ -276,7 +276,7 @@ int mpib_sender_retire(struct engine_conn *f)
 			break;
 		}
 		tx->op_tail++;
-		retire_piece(f, p);
+		send_op_retire(f, p);
 	}
 	return n;
 }

@@ -14,12 +14,12 @@
 
 bool mpib_sender_room(const struct engine_conn *f)
 {
-	return f->tx.ext_head - f->tx.ext_tail < SEND_RANGES;
+	return f->tx.range_head - f->tx.range_tail < SEND_RANGES;
 }
 
 bool mpib_sender_has_work(const struct engine_conn *f)
 {
-	return f->tx.ext_head != f->tx.ext_tail;
+	return f->tx.range_head != f->tx.range_tail;
 }
 
 static bool sender_well_formed(const struct mpib_desc *d)
@@ -76,7 +76,7 @@ int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d)
 	}
 	if (d->tag >= 0)
 		f->local_rank = d->tag;
-	tx->ext[tx->ext_head++ % SEND_RANGES] = e;
+	tx->range[tx->range_head++ % SEND_RANGES] = e;
 	return 1;
 }
 
@@ -86,7 +86,7 @@ void mpib_sender_pop(struct engine_conn *f)
 
 	if (e->mr)
 		mpib_mr_unref(e->mr);
-	f->tx.ext_tail++;
+	f->tx.range_tail++;
 }
 
 /* A peer's proxy is checked like any other source of input. */
@@ -385,12 +385,12 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 {
 	const struct mpib_sender *tx = &f->tx;
 
-	for (uint32_t i = tx->ext_tail; i != tx->ext_head; i++) {
-		if (tx->ext[i % SEND_RANGES].mr == mr)
+	for (uint32_t i = tx->range_tail; i != tx->range_head; i++) {
+		if (tx->range[i % SEND_RANGES].mr == mr)
 			return true;
 	}
 	for (unsigned i = 0; i < tx->group.n; i++) {
-		if (tx->group.held & 1u << i && tx->group.ext[i].mr == mr)
+		if (tx->group.held & 1u << i && tx->group.range[i].mr == mr)
 			return true;
 	}
 	return false;

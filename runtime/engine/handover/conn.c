@@ -146,7 +146,7 @@ static void conn_group(struct mpib_serial *p, struct engine_conn *f)
 		mpib_serial_u32(p, &g->size[i]);
 		mpib_serial_raw(p, &g->cts[i], sizeof(g->cts[i]));
 		if (g->held >> i & 1)
-			conn_range(p, f, &g->ext[i]);
+			conn_range(p, f, &g->range[i]);
 	}
 }
 
@@ -167,9 +167,9 @@ static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 	struct mpib_sender *tx = &f->tx;
 
 	mpib_serial_mark(p, "sender");
-	index_pair(p, &tx->ext_tail, &tx->ext_head, SEND_RANGES);
-	for (uint32_t i = tx->ext_tail; i != tx->ext_head; i++)
-		conn_range(p, f, &tx->ext[i % SEND_RANGES]);
+	index_pair(p, &tx->range_tail, &tx->range_head, SEND_RANGES);
+	for (uint32_t i = tx->range_tail; i != tx->range_head; i++)
+		conn_range(p, f, &tx->range[i % SEND_RANGES]);
 	index_pair(p, &tx->op_tail, &tx->op_head, SEND_OPS);
 	for (uint32_t i = tx->op_tail; i != tx->op_head; i++)
 		conn_op(p, f, &tx->op[i % SEND_OPS]);
@@ -189,7 +189,7 @@ static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 		mpib_serial_u32(p, &tx->rail[r]);
 	conn_group(p, f);
 	tx->looked_for = tx->cts_next;
-	tx->looked = tx->ext_tail;
+	tx->looked = tx->range_tail;
 	if (!p->packing && (mpib_sender_has_work(f) || tx->lost || tx->group.n))
 		engine_conn_make_ready(f);
 	if (!p->packing && f->lane->delivered && !mpib_sender_idle(f))

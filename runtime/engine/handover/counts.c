@@ -151,7 +151,7 @@ static void counts_client(struct mpib_serial *p, struct mpib_shard *s,
 static void counts_clients(struct mpib_serial *p, struct mpib_shard *s)
 {
 	struct engine_client *a = TAILQ_FIRST(&s->clients);
-	uint32_t n = s->attachments_made;
+	uint32_t n = s->clients_made;
 
 	mpib_serial_u32(p, &n);
 	while (n-- > 0 && !p->failed) {

@@ -110,7 +110,7 @@ static void lane_rail(struct mpib_serial *p, struct mpib_lane *lane, unsigned r)
 	mpib_serial_count(p, &lane->qps[r], MPIB_QPS_MAX);
 	mpib_serial_u32(p, &lane->epoch[r]);
 	mpib_serial_u32(p, &ctl->fence.epoch);
-	mpib_serial_bool(p, &ctl->fence.peer_offered);
+	mpib_serial_bool(p, &ctl->fence.peer_reconnects);
 	mpib_serial_bool(p, &ctl->peer_drains);
 	mpib_serial_u32(p, &ctl->failures);
 	lane_reconnect(p, &ctl->reconnect);

@@ -228,19 +228,19 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 				    struct mpib_drr_turn *t)
 {
-	bool ack_pending = t->ack_pending;
+	bool in_debt = t->in_debt;
 	unsigned posted;
 	enum drr_outcome o;
 	int rounds = 0;
 
 	do {
 		posted = t->posted;
-		t->ack_pending = false;
+		t->in_debt = false;
 		o = round_of(n, t);
-		ack_pending |= t->ack_pending;
+		in_debt |= t->in_debt;
 	} while (o == OVER && !n->alone && n->on &&
-		 (t->posted != posted || t->ack_pending) && ++rounds < ROUNDS);
-	t->ack_pending = ack_pending;
+		 (t->posted != posted || t->in_debt) && ++rounds < ROUNDS);
+	t->in_debt = in_debt;
 	/* STOP from below may mean that n's own turn is over. */
 	return o == STOP && !can_pay(n) ? OVER : o;
 }
@@ -253,7 +253,7 @@ static enum drr_outcome drr_visit(struct mpib_drr_class *n,
 	if (!n->granted || (n->alone && n->credit <= 0))
 		drr_grant(n);
 	if (n->credit <= 0) {
-		t->ack_pending = true;
+		t->in_debt = true;
 		return OVER;
 	}
 	if (rate_of(n) && !has_tokens(n, t))
@@ -306,7 +306,7 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 		if (o == STOP || t->left == 0 || !all_can_pay(p))
 			return STOP;
 	}
-	if (t->ack_pending && t->posted == posted && !TAILQ_EMPTY(&p->active))
+	if (t->in_debt && t->posted == posted && !TAILQ_EMPTY(&p->active))
 		skip_rounds(p);
 	return kept ? KEEP : OVER;
 }
@@ -316,10 +316,10 @@ void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 	int rounds = 0;
 
 	do {
-		t->ack_pending = t->shut = false;
+		t->in_debt = t->shut = false;
 		round_of(root, t);
-		t->ack_pending &= !t->shut;
-	} while (t->posted == 0 && t->ack_pending && ++rounds < ROUNDS);
+		t->in_debt &= !t->shut;
+	} while (t->posted == 0 && t->in_debt && ++rounds < ROUNDS);
 }
 
 bool mpib_drr_is_held(const struct mpib_drr_class *n)

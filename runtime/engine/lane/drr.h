@@ -93,7 +93,7 @@ bool mpib_drr_contended(const struct mpib_drr_class *root);
 struct mpib_drr_turn {
 	unsigned left; /* send ops that may still be posted */
 	unsigned posted;
-	bool ack_pending; /* some class only has to work off its debt */
+	bool in_debt; /* some class only has to work off its debt */
 	bool shut; /* a leaf said MPIB_DRR_WINDOW_FULL in this round */
 	uint64_t now_ns;
 	uint64_t wake_ns; /* when a limit has tokens again; UINT64_MAX: none */

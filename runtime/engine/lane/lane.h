@@ -119,7 +119,7 @@ struct mpib_lane {
 	uint8_t open; /* of held: rails that may be posted to */
 	uint8_t use; /* of open: rails that new traffic goes to */
 	uint8_t drain; /* rails that an operator took out of use */
-	uint8_t stop_posted; /* rails being fenced; old writes may still land */
+	uint8_t fencing; /* rails being fenced; old writes may still land */
 	uint32_t epoch[MPIB_RAILS];
 	struct mpib_rail_stop stop[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];

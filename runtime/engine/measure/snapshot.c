@@ -208,7 +208,7 @@ static void snapshot_count(struct taking *t)
 	for (unsigned i = 0; i < t->engine->shards; i++) {
 		t->lanes_max += t->engine->shard[i].lanes_made;
 		t->conns_max += t->engine->shard[i].conns_made;
-		t->clients_max += t->engine->shard[i].attachments_made;
+		t->clients_max += t->engine->shard[i].clients_made;
 	}
 }
 

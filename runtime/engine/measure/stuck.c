@@ -69,8 +69,8 @@ static bool is_undelivered(const struct engine_conn *f, unsigned req)
 static const struct send_range *range_of(const struct engine_conn *f,
 					 unsigned req)
 {
-	for (uint32_t i = f->tx.ext_tail; i != f->tx.ext_head; i++) {
-		const struct send_range *e = &f->tx.ext[i % SEND_RANGES];
+	for (uint32_t i = f->tx.range_tail; i != f->tx.range_head; i++) {
+		const struct send_range *e = &f->tx.range[i % SEND_RANGES];
 
 		if (e->req == req)
 			return e;
@@ -81,11 +81,11 @@ static const struct send_range *range_of(const struct engine_conn *f,
 /* A send of the same tag from another request is queued before e. */
 static bool is_behind(const struct engine_conn *f, const struct send_range *e)
 {
-	uint32_t i = f->tx.ext_tail;
+	uint32_t i = f->tx.range_tail;
 
-	while (f->tx.ext[i % SEND_RANGES].tag != e->tag)
+	while (f->tx.range[i % SEND_RANGES].tag != e->tag)
 		i++;
-	return f->tx.ext[i % SEND_RANGES].req != e->req;
+	return f->tx.range[i % SEND_RANGES].req != e->req;
 }
 
 /* The receive that is being answered has matched e's send already. */

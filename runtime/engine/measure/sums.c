@@ -71,10 +71,10 @@ static unsigned sender_holds(const struct mpib_sender *tx)
 {
 	unsigned n = 0;
 
-	for (uint32_t i = tx->ext_tail; i != tx->ext_head; i++)
-		n += tx->ext[i % SEND_RANGES].mr != NULL;
+	for (uint32_t i = tx->range_tail; i != tx->range_head; i++)
+		n += tx->range[i % SEND_RANGES].mr != NULL;
 	for (unsigned i = 0; i < tx->group.n; i++)
-		n += tx->group.held >> i & 1 && tx->group.ext[i].mr;
+		n += tx->group.held >> i & 1 && tx->group.range[i].mr;
 	for (uint32_t i = tx->op_tail; i != tx->op_head; i++) {
 		const struct send_op *p = &tx->op[i % SEND_OPS];
 

@@ -32,7 +32,7 @@ const char *mpib_rail_cause_name(enum mpib_rail_cause cause)
 	return cause < MPIB_CAUSES ? name[cause] : "?";
 }
 
-static void answers_free(struct mpib_recv_bitmaps *a)
+static void bitmaps_free(struct mpib_recv_bitmaps *a)
 {
 	free(a->v);
 	*a = (struct mpib_recv_bitmaps){ 0 };
@@ -51,7 +51,7 @@ struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail)
 
 void mpib_rail_job_free(struct mpib_rail_job *job)
 {
-	answers_free(&job->bitmaps);
+	bitmaps_free(&job->bitmaps);
 	free(job);
 }
 
@@ -76,7 +76,7 @@ void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 }
 
 /* At least one message, even without bitmaps; the last one has more == 0. */
-static void send_answers(struct mpib_lane *lane, unsigned rail, uint32_t epoch,
+static void send_bitmaps(struct mpib_lane *lane, unsigned rail, uint32_t epoch,
 			 const struct mpib_recv_bitmaps *a)
 {
 	struct mpib_rail_msg msg = { .more = true };
@@ -118,7 +118,7 @@ static void failover_on_stopped(void *arg, int status)
 		unsigned actions = mpib_fence_drained(fence);
 
 		if (actions & MPIB_FENCE_ANSWER)
-			send_answers(lane, job->rail, epoch, &job->bitmaps);
+			send_bitmaps(lane, job->rail, epoch, &job->bitmaps);
 		mpib_rail_act(lane, job->rail, actions);
 	}
 	mpib_rail_job_free(job);
@@ -306,10 +306,10 @@ void mpib_failover_end(struct mpib_lane *lane)
 {
 	lane->ctl.over = true;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		answers_free(&lane->ctl.rail[r].theirs);
+		bitmaps_free(&lane->ctl.rail[r].theirs);
 }
 
-static bool take_answers(struct mpib_rail_control *ctl,
+static bool take_bitmaps(struct mpib_rail_control *ctl,
 			 const struct mpib_rail_msg *msg)
 {
 	struct mpib_recv_bitmaps *a = &ctl->theirs;
@@ -357,13 +357,13 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 	case MPIB_RAIL_FENCE:
 		return fence_message(lane, MPIB_FENCE_MSG_FENCE, msg);
 	case MPIB_RAIL_FENCED:
-		if (!take_answers(ctl, msg))
+		if (!take_bitmaps(ctl, msg))
 			return false;
 		return msg->more ||
 		       fence_message(lane, MPIB_FENCE_MSG_FENCED, msg);
 	case MPIB_RAIL_RECONNECT:
 		if (msg->info.qps != lane->qps[msg->rail] ||
-		    ctl->fence.peer_offered)
+		    ctl->fence.peer_reconnects)
 			return false;
 		ctl->reconnect = msg->info;
 		return fence_message(lane, MPIB_FENCE_MSG_RECONNECT, msg);

@@ -96,9 +96,9 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 	return true;
 }
 
-static void judge_piece(struct engine_conn *f, uint32_t i,
-			struct mpib_rail_job *job,
-			const struct mpib_recv_bitmap *a)
+static void find_lost_op(struct engine_conn *f, uint32_t i,
+			 struct mpib_rail_job *job,
+			 const struct mpib_recv_bitmap *a)
 {
 	struct send_op *p = send_op_at(f, i);
 	uint8_t before = p->c.lost, pending = p->c.pending, lost;
@@ -129,7 +129,7 @@ static void skip_cancelled(struct engine_conn *f, uint64_t first)
 		f->tx.ended[f->tx.cts_next++ % MPIB_SLOTS] = 0;
 }
 
-static void judge_sender(struct engine_conn *f, struct mpib_rail_job *job)
+static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, for the other rail goes on
 	 * meanwhile. A receiver without a bitmap had not started when the peer
@@ -167,14 +167,14 @@ static void judge_sender(struct engine_conn *f, struct mpib_rail_job *job)
 	for (uint32_t i = f->tx.op_tail; i != head; i++) {
 		/* A send op that ended may have retired later ones, too. */
 		if ((int32_t)(i - f->tx.op_tail) >= 0)
-			judge_piece(f, i, job, a);
+			find_lost_op(f, i, job, a);
 	}
 	mpib_sender_retire(f);
 	if (f->tx.lost)
 		engine_conn_make_ready(f);
 }
 
-static void judge_receiver(struct engine_conn *f, struct mpib_rail_job *job)
+static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->id, true);
@@ -227,13 +227,13 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg)
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		if (f->is_sender)
-			judge_sender(f, job);
+			find_lost_sender(f, job);
 		else
-			judge_receiver(f, job);
+			find_lost_receiver(f, job);
 	}
 	mpib_lane_drop_rail(lane, job->rail);
 	lane->epoch[job->rail] = job->epoch;
-	lane->stop_posted &= (uint8_t) ~(1u << job->rail);
+	lane->fencing &= (uint8_t) ~(1u << job->rail);
 	find_lost_count(lane, job);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);

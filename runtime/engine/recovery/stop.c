@@ -65,7 +65,7 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	return true;
 }
 
-static struct mpib_recv_bitmap *add_answer(struct mpib_recv_bitmaps *a)
+static struct mpib_recv_bitmap *bitmap_add(struct mpib_recv_bitmaps *a)
 {
 	if (a->n == a->room) {
 		a->room = a->room ? 2 * a->room : 64;
@@ -76,8 +76,8 @@ static struct mpib_recv_bitmap *add_answer(struct mpib_recv_bitmaps *a)
 	return &a->v[a->n++];
 }
 
-static void answer_receiver(const struct engine_conn *f,
-			    struct mpib_recv_bitmap *a)
+static void bitmap_of_receiver(const struct engine_conn *f,
+			       struct mpib_recv_bitmap *a)
 {
 	const struct mpib_receiver *rx = &f->rx;
 
@@ -99,7 +99,7 @@ static void answer_receiver(const struct engine_conn *f,
 	}
 }
 
-static void answer_sender(struct engine_conn *f, struct mpib_recv_bitmap *a)
+static void bitmap_of_sender(struct engine_conn *f, struct mpib_recv_bitmap *a)
 {
 	struct mpib_cts cts;
 
@@ -118,9 +118,9 @@ static void stop_bitmap(struct mpib_lane *lane, struct mpib_recv_bitmaps *out)
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		if (f->is_sender)
-			answer_sender(f, add_answer(out));
+			bitmap_of_sender(f, bitmap_add(out));
 		else
-			answer_receiver(f, add_answer(out));
+			bitmap_of_receiver(f, bitmap_add(out));
 	}
 }
 
@@ -158,7 +158,7 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	if (!lane->stop[rail].fault_ns)
 		lane->stop[rail].fault_ns = mpib_now_ns();
 	close_rail(lane, rail);
-	lane->stop_posted |= (uint8_t)(1u << rail);
+	lane->fencing |= (uint8_t)(1u << rail);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->stop[rail].drained = call;
 	mpib_rail_post_last(lane, rail);

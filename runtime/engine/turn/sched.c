@@ -69,7 +69,7 @@ int mpib_sched_turn(struct mpib_shard *s)
 	mpib_drr_round(&s->drrs, &t);
 	s->drr_wake_ns = t.wake_ns;
 	/* A class in debt can post in a later round: do not sleep. */
-	return posted + (int)t.posted + t.ack_pending;
+	return posted + (int)t.posted + t.in_debt;
 }
 
 int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)

@@ -312,7 +312,7 @@ static void a_limit_says_when_to_look_again(void **state)
 	t = one_turn(now);
 	assert_int_equal(l->bytes, had);
 	assert_int_equal(t.posted, 0);
-	assert_false(t.ack_pending);
+	assert_false(t.in_debt);
 	assert_true(mpib_drr_is_held(&l->drr));
 	assert_in_range(t.wake_ns, now + 1, now + 1000000000);
 	one_turn(t.wake_ns + 1000);
