@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attach a process to mpib-proxy as a client, and detach it: find the control
+ * socket, say HELLO, map the segments that come with the welcome.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +15,7 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How often this process is a child of one that loaded the library. */
+/* Forks between the process that first attached and this one. */
 unsigned mpib_forks;
 
 static void count_fork(void)
@@ -35,7 +39,7 @@ const char *mpib_run_dir(char *buf, size_t len)
 	else if (geteuid() != 0 && xdg && *xdg &&
 		 snprintf(buf, len, "%s/mpib", xdg) < (int)len &&
 		 access(buf, F_OK) == 0)
-		return buf; /* a proxy of the user's own */
+		return buf; /* the user runs a proxy of their own */
 	else
 		n = snprintf(buf, len, "/run/mpib");
 	return n > 0 && (size_t)n < len ? buf : NULL;
@@ -62,7 +66,7 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 	return 0;
 }
 
-/* A full backlog makes connect() wait, for no longer than until deadline. */
+/* connect() waits while the backlog is full: limit that to the deadline. */
 static int attach_dial(int sock, const struct sockaddr_un *sun,
 		       uint64_t deadline)
 {
@@ -72,7 +76,7 @@ static int attach_dial(int sock, const struct sockaddr_un *sun,
 			      .tv_usec = (suseconds_t)(left % 1000 * 1000) };
 
 	if (left == 0)
-		return -ETIMEDOUT; /* 0 would be no limit */
+		return -ETIMEDOUT; /* SO_SNDTIMEO 0 would mean no limit */
 	if (setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0 &&
 	    connect(sock, (const struct sockaddr *)sun, sizeof(*sun)) == 0)
 		return 0;
@@ -88,8 +92,8 @@ static int connect_socket(struct mpib_client *c, uint64_t deadline)
 	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (c->sock < 0)
 		return mpib_fail(-errno, "socket: %m (see ulimit -n)");
-	/* With a time limit the kernel does not go on after a signal, SA_RESTART
-	 * or not. */
+	/* With SO_SNDTIMEO set, connect() ends with EINTR at a signal even
+	 * under SA_RESTART, signal(7). */
 	do {
 		rc = attach_dial(c->sock, &sun, deadline);
 	} while (rc == -EINTR);
@@ -118,7 +122,7 @@ static int attach_send_hello(struct mpib_client *c,
 	snprintf(hello.name, sizeof(hello.name), "%s",
 		 opts->name ? opts->name : program_invocation_short_name);
 	rc = mpib_message_send(c->sock, &hello.h, NULL, 0);
-	/* A proxy that hung up may have said why. */
+	/* A proxy that hung up may have sent the reason: recv_welcome(). */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
 				 mpib_errtext(rc));
@@ -137,7 +141,8 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 				 c->path);
 	if (rc == 0)
 		rc = mpib_message_recv(c->sock, m);
-	/* It hung up without reading our HELLO; what it said before is there. */
+	/* The proxy hung up without reading the HELLO: the first recvmsg()
+	 * reports that, the second gets what the proxy had sent before. */
 	if (rc == -ECONNRESET)
 		rc = mpib_message_recv(c->sock, m);
 	if (rc == -EMFILE)
@@ -237,7 +242,8 @@ static int attach_set_up(struct mpib_client *c,
 	return rc;
 }
 
-/* Callers built with an older, shorter structure get the defaults. */
+/* A caller built with an older, shorter structure gets the defaults for the
+ * members that it does not have. */
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 {
 	struct mpib_attach_opts o = { 0 };
@@ -319,10 +325,10 @@ void mpib_detach(struct mpib_client *client)
 
 	if (!c)
 		return;
-	/* The proxy sees the hang-up and cleans up after us, also when a forked
-	 * child has a copy of the socket. In such a child only its copies go:
-	 * the maps were not inherited, and the lists may have been caught half
-	 * changed. */
+	/* shutdown() makes the proxy see the hang-up and clean up, even if a
+	 * forked child has a copy of the socket. In such a child only the
+	 * copied descriptors are closed: the segments were not inherited, and
+	 * fork() may have copied the lists half changed. */
 	if (c->forks == mpib_forks)
 		shutdown(c->sock, SHUT_RDWR);
 	close(c->sock);

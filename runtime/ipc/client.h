@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the client library.
+ * Internal types and functions of the client library, which runs in the rank's
+ * process: the client, its connections, requests, regions and staging memory.
  *
- * A connection's requests are fed to the shard strictly in the order posted:
- * those of registered memory whole, those of ordinary memory part by part
- * through the connection's staging window, a ring of bytes whose parts are
- * taken and given back in that same order.
+ * A connection's requests are pushed to the shard strictly in the order posted.
+ * A request of registered memory is pushed whole; one of ordinary memory is
+ * pushed part by part through the connection's staging window, a ring of bytes
+ * whose parts are taken and given back in the order pushed.
  */
 #ifndef MPIB_IPC_CLIENT_H
 #define MPIB_IPC_CLIENT_H
@@ -20,61 +21,65 @@
 
 #include "base/memseg.h"
 
-#define MPIB_LOOK_EVERY 64 /* calls in vain before the clock is read */
+#define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 #define MPIB_WINDOW_MAX (1u << 30)
-#define MPIB_PARTS 256 /* staged parts of one connection under way */
+#define MPIB_PARTS 256 /* staged parts of one connection in the window */
 
 /*
- * What the proxy has of an object, embedded in that: how it is taken back. From
- * the object's making on it is either an object's in use, or owed (debt.c).
+ * How to make the proxy drop its counterpart of a client object (pool, region,
+ * listener, connection); embedded in that object. While the object is in use
+ * the debt is idle; once the object is given up and the proxy still has (or may
+ * still make) the counterpart, the debt is on client->debts: "owed" (debt.c).
  */
 struct mpib_debt {
-	LIST_ENTRY(mpib_debt) link; /* of the client's, while owed */
-	uint32_t asked; /* request whose answer will name it; 0: id does */
+	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
+	/* Owed: id of the control request whose late answer will tell id below;
+	 * 0: id is known. */
+	uint32_t asked;
 	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
-	uint32_t id;
-	/* Nothing is owed for it any more, or it was never made: the object
-	 * may go. Under the lock. */
+	uint32_t id; /* the counterpart: mr, listen_id or connection index */
+	/* The undo request was sent, or the counterpart was never made: free
+	 * the object. Called under the client's lock. */
 	void (*paid)(struct mpib_debt *d);
 };
 
 /* Memory behind a region handle of the proxy, mapped here. */
 struct mpib_pool {
-	struct mpib_debt debt; /* first: what is paid is freed */
+	struct mpib_debt debt; /* first: paid() casts it to the pool */
 	LIST_ENTRY(mpib_pool) link;
 	struct mpib_memseg seg;
 	uint32_t mr;
-	uint64_t windows_free; /* a pool carved into windows: bit each */
-	bool carved;
-	bool staging; /* windows or a window, not mpib_mem_alloc()'s */
+	uint64_t windows_free; /* carved: a bit per window that is free */
+	bool carved; /* divided into windows of welcome.window bytes */
+	bool staging; /* for windows; false: from mpib_mem_alloc() */
 };
 
 struct mpib_region {
-	struct mpib_debt debt; /* first, of one with own_mr */
+	struct mpib_debt debt; /* first; used only with own_mr */
 	LIST_ENTRY(mpib_region) link;
 	struct mpib_client *client;
 	char *addr;
 	size_t size;
 	/* Longest request that needs no copy: 0 for staged memory. */
 	size_t direct;
-	bool staged;
-	bool own_mr; /* from mpib_reg_fd(): ours to deregister */
+	bool staged; /* ordinary memory: goes through a staging window */
+	bool own_mr; /* from mpib_reg_fd(): this region deregisters mr */
 	uint32_t mr;
 	uint64_t off; /* of addr in mr */
 	unsigned regs; /* mpib_reg() calls; under the client's lock */
-	_Atomic unsigned refs; /* requests that name it */
+	_Atomic unsigned refs; /* requests that use this region */
 	/* Copies under way, plus MPIB_REGION_DEAD once deregistered. */
 	_Atomic unsigned copying;
 };
 
 #define MPIB_REGION_DEAD 0x80000000u
 
-/* A piece of a window, in the order taken. */
+/* One part of a request in the staging window. */
 struct mpib_staging_chunk {
-	uint8_t req;
+	uint8_t req; /* index of the request */
 	uint8_t idx; /* buffer of a grouped receive */
-	uint32_t pos, len;
-	uint64_t at; /* in the window, running */
+	uint32_t pos, len; /* in that buffer */
+	uint64_t at; /* in the window: a running byte count */
 };
 
 struct mpib_buffer {
@@ -89,21 +94,21 @@ struct mpib_request {
 	struct mpib_request *next; /* on the free list */
 	const struct mpib_completion *completion;
 	uint8_t plain[4]; /* op, req, idx, n of a request of one buffer */
-	/* Odd, and one more each time this slot is used: so the word that its
-	 * completion has from before is never this one's, however often other
-	 * slots are used meanwhile. */
+	/* Generation: odd, two more at each use of this request slot, so that
+	 * a completion word left by an earlier use never has this generation,
+	 * however often other request slots are used meanwhile. */
 	uint32_t gen;
-	uint8_t n;
-	/* Queued behind others, staged or grouped. The rest matters only
-	 * then. */
+	uint8_t n; /* buffers */
+	/* Queued, staged, grouped or watched: takes the slow path of test. All
+	 * members below are used only then. */
 	bool slow;
-	bool held; /* its regions are */
-	bool feeding; /* something of it is still to be pushed */
-	/* A send: it waits for its receive before it takes of the window; and
-	 * the proxy has been told of it. */
+	bool held; /* holds a reference on each buffer's region */
+	bool feeding; /* not wholly pushed yet */
+	/* asks: a send that must know that its receive is there before it takes
+	 * window space. asked: the proxy has the descriptor that asks. */
 	bool asks, asked;
-	bool cancelled; /* its memory was deregistered under it */
-	bool watched; /* reports were asked for */
+	bool cancelled; /* its region was deregistered before the copy */
+	bool watched; /* the profiler wants per-rail reports */
 	uint16_t parts; /* in the window */
 	uint32_t pos; /* bytes pushed */
 	struct mpib_buffer buf[MPIB_GROUP_MAX];
@@ -114,39 +119,42 @@ static inline uint8_t mpib_request_index(const struct mpib_request *r)
 	return r->plain[1];
 }
 
+/* A connection's staging window. */
 struct mpib_window {
 	char *base; /* NULL until first needed */
-	uint64_t off; /* of base in its region */
+	uint64_t off; /* of base in mr */
 	uint32_t mr;
 	uint32_t size;
-	uint64_t head, tail; /* running bytes; both 0 when empty */
+	uint64_t head, tail; /* running byte counts; both 0 when empty */
 	struct mpib_staging_chunk part[MPIB_PARTS];
 	uint32_t part_head, part_tail;
 };
 
 struct mpib_conn {
 	struct mpib_client *client;
-	/* Parts in the window, requests to feed, and 1 for an error: while it
-	 * is not 0 every call takes the slow way. */
+	/* Parts in the window + requests in feed[] + 1 if error is set + 1 if
+	 * armed. While not 0, post and test take the slow path. */
 	uint32_t work;
-	uint32_t first_gen; /* of its requests */
+	uint32_t first_gen; /* generation that all requests start from */
 	struct mpib_request *free;
-	uint32_t idle; /* tests that found nothing */
+	uint32_t idle; /* polls (test, ready) that found nothing */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
-	/* Ours in the submit segment. */
+	/* This connection's summary bits in the submit segment. */
 	_Atomic uint64_t *word, *top;
 	uint64_t word_bit, top_bit;
 	const struct mpib_completion *completion;
-	/* 0: usable; -ENOTCONN until ready; else why nothing is pushed or
-	 * copied any more, as why says. */
+	/* 0: usable; -ENOTCONN until ready; otherwise the connection failed
+	 * (reason in why[]) and nothing is pushed or copied any more. */
 	int error;
 	uint32_t index;
 	bool is_sender;
-	/* Sends have had this tag, or several. */
+	/* has_tag: tag is that of the latest slow post. has_tags: slow posts
+	 * have had different tags. */
 	bool has_tag, has_tags;
 	int32_t tag;
-	/* See report.c. Armed, work is one more, so posts take the slow way. */
+	/* report.c. Armed: the next post is watched, so it must take the slow
+	 * path. */
 	enum mpib_report report;
 	bool armed;
 	mpib_watch_fn *watch;
@@ -160,192 +168,201 @@ struct mpib_conn {
 	char why[256];
 };
 
-/* What outlives a connection at an index of the tables. */
+/* State of a connection index that outlives the connection. */
 struct mpib_index {
-	struct mpib_debt debt; /* first: while taken */
+	struct mpib_debt debt; /* first; used while taken */
 	bool taken;
-	uint64_t tail; /* of its ring */
-	uint32_t gen; /* even; no request had a later one */
-	/* Its window: held from the first staged use until the next user of
-	 * the index, since a closing connection may still be written to. */
+	uint64_t tail; /* of the index's ring */
+	uint32_t gen; /* even, and at least that of every request so far */
+	/* The window, from the first staged use until the index is taken again:
+	 * the proxy may still write for a connection that is closing. */
 	struct mpib_pool *pool;
 	uint64_t off;
 	uint32_t size;
 };
 
 struct mpib_listener {
-	struct mpib_debt debt; /* first: what is paid is freed */
+	struct mpib_debt debt; /* first: paid() casts it to the listener */
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 };
 
-/* What became of the latest request. */
+/* What became of the latest control request. */
 enum mpib_asked {
 	MPIB_ASKED_NOT, /* not sent */
-	MPIB_ASKED_LATE, /* sent; its answer is still to come */
+	MPIB_ASKED_LATE, /* sent; the answer is still to come */
 	MPIB_ASKED_ANSWERED,
 };
 
 struct mpib_client {
 	int sock, doorbell;
-	unsigned forks; /* process generation that attached */
-	/* forks, until the proxy is gone: then MPIB_GONE. One comparison with
-	 * mpib_forks tells that all is well. */
+	unsigned forks; /* mpib_forks when the client attached */
+	/* Equals forks until the proxy is gone, then MPIB_GONE: one comparison
+	 * with mpib_forks finds both a dead proxy and a forked child. */
 	_Atomic unsigned living;
-	_Atomic uint64_t looked; /* when the socket was last looked at, ms */
+	_Atomic uint64_t looked; /* when the socket was last polled, ms */
 	const struct mpib_status *status;
-	const _Atomic uint32_t *sleeping; /* our shard's */
+	const _Atomic uint32_t *sleeping; /* flag of this client's shard */
 	struct mpib_submit *submit;
 	const struct mpib_reply *reply;
 	struct mpib_memseg seg[3];
 	struct mpib_ctl_welcome welcome;
-	uint32_t answer_ms; /* patience with the proxy */
+	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
 	char path[108];
 	pthread_mutex_t lock; /* all below, and the control socket */
 	uint32_t next_id;
 	enum mpib_asked asked;
-	/* It answered nothing for answer_ms, nor since: nobody waits for it
-	 * again before it has. */
+	/* The proxy sent nothing for answer_ms, and nothing since. Calls fail
+	 * with -ETIMEDOUT at once until the proxy answers something. */
 	bool deaf;
 	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns;
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools;
 	LIST_HEAD(, mpib_region) regions;
-	LIST_HEAD(, mpib_region) graves; /* requests may still name them */
+	/* Deregistered; freed when no request uses them (region.c). */
+	LIST_HEAD(, mpib_region) graves;
 	struct mpib_index index[MPIB_CONNS_MAX];
 };
 
-/* error.c: remember a sentence for mpib_strerror(), return rc. */
+/* error.c: set this thread's text for mpib_strerror(), return rc. */
 int mpib_fail(int rc, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* As strerror(-rc), safe in any thread. */
+/* Like strerror(-rc), but thread-safe. */
 const char *mpib_errtext(int rc);
 
-/* attach.c: how often this process is a child of one that used the library. */
+/* attach.c: forks between the process that first attached and this one. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
-/* No process is as many forks deep. */
+/* A value that mpib_forks never reaches. */
 #define MPIB_GONE UINT_MAX
 
-/* rpc.c. Monotonic. */
+/* rpc.c. Monotonic clock. */
 uint64_t mpib_now_ms(void);
-/* Until the control socket has events (poll(2)'s). -ETIMEDOUT, -errno. */
+/* Wait until the control socket has one of events (poll(2)) or the monotonic
+ * ms deadline passes. 0, -ETIMEDOUT, -errno. */
 int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline);
-/* Under the lock. The answer replaces what is in *m; its fds are the
- * caller's. -EPIPE: the proxy is gone; -ETIMEDOUT: it does not answer, which
- * is waited for once and not again until it does; -EMFILE: its answer came
- * without the descriptors; or the status of the answer. c->asked says more. */
+/* Under the lock. Send a control request and wait for its answer, which goes
+ * into *m; the caller owns the descriptors in *m. -EPIPE: the proxy is gone;
+ * -ETIMEDOUT: no answer in answer_ms, and later calls do not wait again until
+ * the proxy answers something; -EMFILE: the answer came without descriptors;
+ * else the status of the answer. c->asked says how far the request got. */
 struct mpib_message;
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want);
-/* Under the lock. Take answers that nobody waits for any more, and pay what can
- * be paid. Never waits. */
+/* Under the lock. Take answers that came too late for their callers, and send
+ * the undo requests that can be sent. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
-/* -ETIMEDOUT, with the text. */
+/* Sets the text "did not answer in time" and returns -ETIMEDOUT. */
 int mpib_fail_late(const struct mpib_client *c);
 
-/* debt.c. Under the lock. As mpib_rpc(); d is how to undo what it makes. Where
- * it fails d's object is no longer the caller's: it goes when what may have
- * been made is undone. */
+/* debt.c, all under the lock. Like mpib_rpc(), for a request that makes an
+ * object in the proxy; d says how to undo it. On failure the caller has lost
+ * the object that embeds d: d->paid() frees it, at once or when whatever the
+ * proxy may have made is undone. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
-/* Undo it, with the answer or, where none is in time, at once after it; the
- * object goes. -ETIMEDOUT: not undone yet. */
+/* Have the proxy undo d and wait for the answer; d's object is given up in any
+ * case. -ETIMEDOUT: the proxy has not confirmed yet. */
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
-/* The same without waiting. */
+/* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* m, which loses its descriptors, is an answer nobody waited for. */
+/* m is an answer that no caller waits for. Closes the descriptors in m. */
 void mpib_debt_answered(struct mpib_client *c, struct mpib_message *m);
-/* Send what is known to be undone, as far as the socket takes it. */
+/* Send the undo requests whose id is known, until the socket is full. */
 void mpib_debts_pay(struct mpib_client *c);
-/* The proxy has nothing any more. */
+/* The client detaches, so the proxy drops everything: free what is owed. */
 void mpib_debts_forget(struct mpib_client *c);
 
 /* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
-/* The same as a question, wait-free. Relaxed: the death of the proxy orders
- * nothing, and a later look finds it out just as well. */
+/* Like mpib_client_check() == 0, wait-free and without an error text. Relaxed:
+ * no data is published with living; noticing a dead proxy late is harmless. */
 static inline bool mpib_client_ok(const struct mpib_client *c)
 {
 	return atomic_load_explicit(&c->living, memory_order_relaxed) ==
 	       mpib_forks;
 }
-/* Take the lock, unless in a forked child: another thread of the parent may
- * have held it. 0 or -EOWNERDEAD. */
+/* Take the lock. Not in a forked child, where another thread of the parent may
+ * have held the lock at fork(): -EOWNERDEAD, without the lock. */
 int mpib_client_lock(struct mpib_client *c);
-/* Any thread, while waiting: look at the socket if 10 ms have passed. */
+/* Any thread, while it polls: if 10 ms have passed since the last look, see
+ * whether the proxy hung up or a late answer came; _now: in any case. */
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
 
 /* pool.c. Under the lock. */
 int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool);
 void mpib_pool_free(struct mpib_pool *pool);
-/* Give the index a window of at least size bytes; one that is too small must
- * be out of use and goes back. */
+/* Give the index a window of at least size bytes. A smaller window that the
+ * index has must be empty and is given back. */
 int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size);
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
-/* A connection or a region is gone: give back what no window is used of, but
- * for one pool while there may be a use for it. */
+/* Call when a connection or a region is gone: give back the staging pools that
+ * no open connection has a window of, but keep one while the client still has
+ * connections or regions. */
 void mpib_windows_trim(struct mpib_client *c);
 
-/* region.c: hold a region while a request names it; a staged copy goes between
- * begin (false: deregistered) and end. */
+/* region.c: ref and unref hold the regions of a request while it is in use. A
+ * staged copy runs between copy_begin (false: the region is deregistered, do
+ * not copy) and copy_end. */
 void mpib_regions_ref(struct mpib_request *r);
 void mpib_regions_unref(struct mpib_request *r);
 bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
 
-/* connect.c. Connection's thread: take what has arrived, then never push or
- * copy again. why NULL: the proxy is asked. Returns rc, with the text. */
+/* connect.c. On the connection's thread: copy out what has arrived, then mark
+ * the connection failed, so that nothing is pushed or copied again. why NULL:
+ * ask the proxy for the reason. Returns rc, with the text. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
 /* 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
 {
-	/* Acquire pairs with the release when the shard breaks the connection: what
-	 * it completed before is seen as complete. */
+	/* Acquire pairs with the shard's release store of broken: requests
+	 * that the shard completed before are seen as complete. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }
 
-/* stage.c. Connection's thread. */
-/* Let a request wait for its turn, its parts for the window. 0 or -errno. */
+/* stage.c, on the connection's thread. */
+/* Append r to the feed queue; r is pushed, in parts if staged, as ring and
+ * window have room. 0 or -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
-/* Empty and refill the window, push what the ring takes. On failure the
- * connection has failed. */
+/* Take parts that are over out of the window, then push queued requests as far
+ * as ring and window have room. An error fails the connection. */
 void mpib_stage(struct mpib_conn *conn);
-/* Empty the window of what has arrived. */
+/* Take parts that are over out of the window; a receiver copies them out. */
 void mpib_stage_drain(struct mpib_conn *conn);
-/* push.c. len bytes at pos of buffer i, which lie at off of the region; the ring
- * has room. */
+/* push.c. Push a descriptor for len bytes at pos of buffer i, which lie at off
+ * in mr. The caller has checked that the ring has room. */
 void mpib_push(struct mpib_conn *conn, const struct mpib_request *r, unsigned i,
 	       uint32_t mr, uint64_t off, uint32_t pos, uint32_t len);
-/* All of buffer i, registered memory. */
+/* Push all of buffer i of r, which is registered memory. */
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
 
-/* Any thread: several connections share the counters. */
+/* Any thread: the client's connections share the counters. */
 static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
 {
 	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
 }
 
-/* report.c, connection's thread, on the slow way. Before r is submitted, and
- * when it was. */
+/* report.c, on the connection's thread, only on the slow path. ask: before r is
+ * submitted; asked: after r was submitted. */
 void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
-/* It was not. */
+/* r could not be submitted, or is over. */
 void mpib_report_drop(struct mpib_request *r);
-/* r is tested; over: for the last time. */
+/* r is tested; over: r has completed, so this is the last test. */
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
 		      bool over);
 
-/* push.c. Wake the shard. */
+/* push.c. Wake the sleeping shard through its eventfd. Returns 0. */
 int mpib_bell_write(struct mpib_client *c);
 
-/* Wait-free unless the shard sleeps. Tell it that the ring has something.
- * Returns 0, as mpib_bell_write() does. */
+/* Set the connection's summary bit, so that the shard reads its ring, and wake
+ * the shard if it sleeps; wait-free if it does not. Returns 0. */
 static inline int mpib_ring_bell(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listeners and connections of the client library: opening, readiness, failure
+ * and closing. The proxy sets up a connection after it answered CONNECT or
+ * ACCEPT and tells its state in the reply segment.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +54,7 @@ void mpib_close_listen(struct mpib_listener *listener)
 	struct mpib_client *c = listener->client;
 
 	if (mpib_client_lock(c) < 0)
-		return; /* the parent's */
+		return; /* forked child: the listener is the parent's */
 	LIST_REMOVE(listener, link);
 	mpib_rpc_undo(c, &listener->debt);
 	pthread_mutex_unlock(&c->lock);
@@ -57,20 +62,21 @@ void mpib_close_listen(struct mpib_listener *listener)
 
 static uint32_t state_of(const struct mpib_client *c, uint32_t index)
 {
-	/* Acquire pairs with the release when the proxy sets it. */
+	/* Acquire pairs with the proxy's release store of state. */
 	return atomic_load_explicit(&c->reply->conn[index].state,
 				    memory_order_acquire);
 }
 
 /*
- * The next user of the ring goes on where the proxy stopped reading: what the
- * last one pushed beyond that is taken back, or it would be served again.
+ * Before an index is used again: the new connection's ring starts where the
+ * shard stopped reading. Descriptors that the last connection pushed beyond
+ * that are erased, or the shard would serve them for the new one.
  */
 static void rewind_ring(struct mpib_client *c, uint32_t index)
 {
 	struct mpib_index *x = &c->index[index];
 	struct mpib_ring_slot *ring = c->submit->ring[index];
-	/* Relaxed: nobody reads this ring while it is FREE. */
+	/* Relaxed: the shard reads no ring whose connection is FREE. */
 	uint64_t head = atomic_load_explicit(&c->reply->conn[index].head,
 					     memory_order_relaxed);
 
@@ -84,8 +90,8 @@ static void index_paid(struct mpib_debt *d)
 	((struct mpib_index *)d)->taken = false;
 }
 
-/* Under the lock. A closed index is free once the proxy says so; what it had
- * of the staging memory is given back then. */
+/* Under the lock. Find an index that the proxy has set FREE; the window that
+ * the last connection at that index used is given back. */
 static int take_index(struct mpib_client *c, uint32_t *index)
 {
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
@@ -147,7 +153,7 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	conn->top_bit = 1ull << i / 64;
 	for (unsigned r = 0; r < MPIB_REQUESTS; r++) {
 		conn->req[r].completion = &conn->completion[r];
-		conn->req[r].gen = conn->first_gen - 2; /* the one before */
+		conn->req[r].gen = conn->first_gen - 2; /* request_take(): +2 */
 	}
 	conn->ring = (struct mpib_producer){
 		.slot = c->submit->ring[i],
@@ -158,7 +164,8 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	};
 }
 
-/* The proxy answers at once; the state word tells the rest. */
+/* Send CONNECT or ACCEPT, which the proxy answers at once; mpib_ready() then
+ * watches the state word in the reply segment. */
 static int connect_begin(struct mpib_client *c, bool is_sender,
 			 struct mpib_ctl_header *ask, uint32_t *ask_index,
 			 struct mpib_conn **out)
@@ -220,7 +227,7 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 	return connect_begin(listener->client, false, &ask.h, &ask.conn, conn);
 }
 
-/* The proxy's sentence about a failed connection into conn->why. */
+/* Get the proxy's reason for the connection's failure into conn->why. */
 static void ask_why(struct mpib_conn *conn, int rc)
 {
 	struct mpib_ctl_id ask = {
@@ -301,7 +308,8 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 	return rc;
 }
 
-/* The latest of all slots. */
+/* The latest generation of all request slots; the subtraction allows for
+ * generations that wrapped round. */
 static uint32_t last_gen(const struct mpib_conn *conn)
 {
 	uint32_t before = conn->first_gen - 2, most = 0;

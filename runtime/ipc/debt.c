@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the proxy has for an object that is gone here, or will have when it
- * answers after we stopped waiting. It is taken back by one more request, which
- * is sent as soon as the socket takes it, and whose answer nobody waits for.
- * Under the client's lock.
+ * Debts: objects that the proxy has, or will have once it gets to a request
+ * whose caller stopped waiting, but that the client has given up. One more
+ * control request undoes each; it is sent as soon as the socket takes it, and
+ * no caller waits for its answer. All under the client's lock.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void debt_pay(struct mpib_debt *d)
 	d->paid(d);
 }
 
-/* How requests name what m tells of. False: they cannot. */
+/* Take the id of the made object out of the answer m. False: m is too short. */
 static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 {
 	const struct mpib_ctl_listening *l = (const void *)m->bytes;
@@ -36,7 +36,7 @@ static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 	case MPIB_CTL_DEREG:
 		d->id = r->mr;
 		return m->len >= sizeof(*r);
-	default: /* a connection, whose index is ours */
+	default: /* a connection: the client chose its index itself */
 		return true;
 	}
 }
@@ -95,7 +95,7 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		debt_owe(c, d, h->id);
 	else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
 		 debt_learn(d, m))
-		mpib_rpc_undo_later(c, d); /* made, but not taken here */
+		mpib_rpc_undo_later(c, d); /* made, but the call failed here */
 	else
 		d->paid(d);
 	return rc;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The client library's error text for mpib_strerror(), one per thread. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

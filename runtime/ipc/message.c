@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Control messages with descriptors (SCM_RIGHTS), see unix(7). */
 #include "ipc/message.h"
 
 #include <errno.h>
@@ -44,7 +45,8 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* The control buffer has room for no more than this. */
+		/* control[] has room for MPIB_CTL_FDS_MAX descriptors only, so
+		 * none is dropped (and leaked) here. */
 		for (size_t i = 0; i < n && m->fds < MPIB_CTL_FDS_MAX; i++)
 			memcpy(&m->fd[m->fds++], CMSG_DATA(c) + i * sizeof(int),
 			       sizeof(int));

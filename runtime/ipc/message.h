@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One control message with its file descriptors over a SOCK_SEQPACKET socket.
- * Descriptors arrive close-on-exec and belong to the receiver.
+ * Used by both ends, the client library and mpib-proxy. Received descriptors
+ * are close-on-exec, and the caller of mpib_message_recv() owns them.
  */
 #ifndef MPIB_IPC_MESSAGE_H
 #define MPIB_IPC_MESSAGE_H
@@ -20,22 +21,22 @@ struct mpib_message {
 };
 
 /*
- * Never blocks. 0, -EAGAIN when the socket is full, -errno. The descriptors
- * stay the caller's. h.len must be the message's length.
+ * Never blocks. 0, -EAGAIN when the socket is full, -errno. The caller keeps
+ * its descriptors. h->len must be the message's length.
  */
 int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
 		      unsigned fds);
 
 /*
- * Never blocks. 1: *m holds a message whose length is h.len, and its
- * descriptors; 0: the peer hung up; -EAGAIN: nothing waits; -EMFILE: *m holds
- * the message, but this process has no room for its descriptors, and none is
- * kept; -EPROTO: too long, too short, or too many descriptors (all of them
- * closed); -errno.
+ * Never blocks. 1: *m holds a message of length h.len with its descriptors;
+ * 0: the other end hung up; -EAGAIN: no message waits; -EMFILE: *m holds the
+ * message, but this process has no room for its descriptors (those that came
+ * are closed); -EPROTO: the message is too long or too short, or has too many
+ * descriptors (all are closed); -errno.
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
 
-/* Close what is left in m. */
+/* Close the descriptors in m; those already taken out (fds lowered) stay. */
 void mpib_message_close_fds(struct mpib_message *m);
 
 #endif

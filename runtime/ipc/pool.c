@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory the proxy made and registered: staging pools, carved into one window
- * a connection, and what mpib_mem_alloc() gives out. To make, pin and map a
- * window takes milliseconds, and the first message waits for it: the first pool
- * is one window, each further one as many as there are already.
+ * Memory that the proxy makes and registers and the client maps: staging pools,
+ * carved into one window per connection, and what mpib_mem_alloc() returns.
+ * Making, pinning and mapping a window takes milliseconds, for which the first
+ * message waits: so the first pool is one window, and each further pool has as
+ * many windows as all pools before it together.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ static struct mpib_pool *pool_with_window(struct mpib_client *c)
 	return NULL;
 }
 
-/* Windows of the next pool: as many as there are. */
+/* Windows of the next pool: as many as there are in all pools so far. */
 static unsigned grow_by(const struct mpib_client *c)
 {
 	unsigned most = (unsigned)(POOL_BYTES / c->welcome.window), n = 0;
@@ -104,7 +105,8 @@ static int pool_carve(struct mpib_client *c, struct mpib_pool **pool)
 	return 0;
 }
 
-/* The usual size comes out of a shared pool, a larger one is its own. */
+/* A window of the usual size comes out of a shared pool; a larger one is a pool
+ * of its own. */
 static int window_new(struct mpib_client *c, uint32_t size,
 		      struct mpib_index *x)
 {
@@ -148,14 +150,14 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size)
 	x->pool = got.pool;
 	x->off = got.off;
 	x->size = got.size;
-	/* Page faults now, not under the first messages. A kernel that cannot
-	 * do it (before 5.14) faults later. */
+	/* Take the page faults now, not during the first messages. A kernel
+	 * before 5.14 refuses, and the faults come later. */
 	madvise((char *)x->pool->seg.addr + x->off, x->size,
 		MADV_POPULATE_WRITE);
 	return 0;
 }
 
-/* Nobody here uses it any more. */
+/* Nothing in this process uses the pool any more. */
 static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
 {
 	LIST_REMOVE(pool, link);
@@ -185,8 +187,8 @@ static bool in_use(const struct mpib_client *c, const struct mpib_pool *p)
 }
 
 /*
- * Whole, and not waited for: a window of a connection that is still closing may
- * be written to, and the proxy fences what it deregisters.
+ * Give back a pool without waiting for the answer. The proxy may still write
+ * into windows of closing connections; it fences before it deregisters.
  */
 static void pool_drop(struct mpib_client *c, struct mpib_pool *p)
 {
@@ -211,7 +213,7 @@ void mpib_windows_trim(struct mpib_client *c)
 		next = LIST_NEXT(p, link);
 		if (!p->staging || in_use(c, p))
 			continue;
-		/* The oldest is the smallest. */
+		/* Keep the last in the list, the oldest and smallest. */
 		if (spare)
 			pool_drop(c, spare);
 		spare = p;
@@ -241,7 +243,7 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 	struct mpib_pool *p;
 
 	if (mpib_client_lock(client) < 0)
-		return; /* the parent's */
+		return; /* forked child: the memory is the parent's */
 	LIST_FOREACH(p, &client->pools, link)
 	{
 		if (!p->staging && p->seg.addr == addr)

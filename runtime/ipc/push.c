@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One descriptor into a connection's ring, and the doorbell of a shard that
- * sleeps.
+ * Push one descriptor into a connection's ring, and wake a sleeping shard.
  */
 #include <unistd.h>
 
@@ -12,12 +11,12 @@ int mpib_bell_write(struct mpib_client *c)
 	static const uint64_t one = 1;
 	ssize_t n = write(c->doorbell, &one, sizeof(one));
 
-	(void)n; /* EAGAIN: it rings already */
+	(void)n; /* EAGAIN: the eventfd is set already */
 	return 0;
 }
 
-/* In the slot itself: a struct built elsewhere and copied costs more than all
- * the rest of a push. */
+/* Written in place in the ring slot: building a struct and copying it costs
+ * more than all the rest of a push. */
 void mpib_push(struct mpib_conn *conn, const struct mpib_request *r, unsigned i,
 	       uint32_t mr, uint64_t off, uint32_t pos, uint32_t len)
 {

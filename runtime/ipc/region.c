@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory regions: registration of ordinary memory (which is staged), of memory
+ * from mpib_mem_alloc() and of descriptors (both go without a copy), and
+ * deregistration while requests may still use the region.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,7 +16,8 @@ void mpib_regions_ref(struct mpib_request *r)
 {
 	r->held = true;
 	for (unsigned i = 0; i < r->n; i++) {
-		/* Relaxed: the caller's own hold keeps it alive. */
+		/* Relaxed: the caller may not deregister a region that it posts
+		 * with, so the region is alive. */
 		if (r->buf[i].region)
 			atomic_fetch_add_explicit(&r->buf[i].region->refs, 1,
 						  memory_order_relaxed);
@@ -22,16 +28,17 @@ void mpib_regions_unref(struct mpib_request *r)
 {
 	r->held = false;
 	for (unsigned i = 0; i < r->n; i++) {
-		/* Release pairs with the acquire in region_bury(): freed after all
-		 * uses. */
+		/* Release pairs with the acquire in region_bury(): the region
+		 * is freed after its last use. */
 		if (r->buf[i].region)
 			atomic_fetch_sub_explicit(&r->buf[i].region->refs, 1,
 						  memory_order_release);
 	}
 }
 
-/* Under the lock: free what no request names any more, nor the proxy. Not done by the last
- * request itself, which must not wait for the lock. */
+/* Under the lock: free deregistered regions that neither a request nor the
+ * proxy uses. mpib_regions_unref() cannot: it runs in test and must not wait
+ * for the lock. */
 static void region_bury(struct mpib_client *c)
 {
 	struct mpib_region *r, *next;
@@ -48,7 +55,7 @@ static void region_bury(struct mpib_client *c)
 
 bool mpib_region_copy_begin(struct mpib_region *r)
 {
-	/* Acquire pairs with the release of the mark in mpib_dereg(). */
+	/* Acquire pairs with mpib_dereg()'s release of MPIB_REGION_DEAD. */
 	unsigned was =
 		atomic_fetch_add_explicit(&r->copying, 1, memory_order_acquire);
 
@@ -60,15 +67,16 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 
 bool mpib_region_dead(const struct mpib_region *r)
 {
-	/* Relaxed: who loses the race meets the mark when it copies. */
+	/* Relaxed: a caller that reads too early a value gets the mark in
+	 * mpib_region_copy_begin(). */
 	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
 	       MPIB_REGION_DEAD;
 }
 
 void mpib_region_copy_end(struct mpib_region *r)
 {
-	/* Release pairs with the acquire in mpib_dereg(): our copy is over
-	 * when the count falls. */
+	/* Release pairs with the acquire in mpib_dereg(): the copy is over
+	 * before the count falls. */
 	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
 }
 
@@ -160,7 +168,8 @@ static void never_made(struct mpib_debt *d)
 	free((struct mpib_region *)d);
 }
 
-/* In its grave: region_bury() frees it. */
+/* The proxy has dropped the MR. The region is in graves, where region_bury()
+ * frees it. */
 static void mr_gone(struct mpib_debt *d)
 {
 	((struct mpib_region *)d)->own_mr = false;
@@ -214,10 +223,11 @@ int mpib_dereg(struct mpib_region *region)
 		pthread_mutex_unlock(&c->lock);
 		return 0;
 	}
-	/* From now on nobody finds it. */
+	/* From now on region_find() does not return it. */
 	LIST_REMOVE(region, link);
-	/* Acquire pairs with the release in mpib_region_copy_end(); who begins
-	 * a copy after this sees the mark. Who is at it ends within a part. */
+	/* Acquire pairs with the release in mpib_region_copy_end(). A thread
+	 * that begins a copy after this sees the mark and does not copy; one
+	 * that is copying ends after at most one part, so the wait is short. */
 	atomic_fetch_or_explicit(&region->copying, MPIB_REGION_DEAD,
 				 memory_order_acq_rel);
 	while (atomic_load_explicit(&region->copying, memory_order_acquire) !=

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports on requests. All of it lies on the slow way of posts and tests, where
- * a connection that wants one is sent by work and a watched request by slow, so
- * that the fast way knows nothing of it.
+ * Per-rail reports on requests, for NCCL's profiler. A connection that wants
+ * one counts it in conn->work and a watched request sets r->slow: both lead to
+ * the slow path of post and test, so that the fast path has no code for it.
  */
 #include <errno.h>
 
 #include "ipc/client.h"
 
-#define LATER 1024 /* tests in vain */
+/* MPIB_REPORT_LATER watches a request each so many tests that found nothing. */
+#define LATER 1024
 
 static void report_arm(struct mpib_conn *conn, bool on)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hot path: isend, irecv, test. No lock, no system call, no allocation.
+ * The hot path: isend, irecv and test, on the connection's thread in the rank.
+ * Registered memory needs no lock, no system call (unless the shard sleeps) and
+ * no allocation; everything unusual is on the slow path.
  */
 #include <errno.h>
 #include <string.h>
@@ -44,7 +46,7 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
-/* conn->free is not NULL. */
+/* The caller has checked that conn->free is not NULL. */
 static inline struct mpib_request *request_take(struct mpib_conn *conn, int n)
 {
 	struct mpib_request *r = conn->free;
@@ -72,8 +74,9 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * The usual case: registered memory, nothing waiting before it, room for it.
- * NULL when anything is unusual, and request_post() knows what.
+ * The usual case: one buffer of registered memory, nothing queued on the
+ * connection, room in the ring. Otherwise NULL: call request_post(), which
+ * finds out what is unusual.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
@@ -84,7 +87,7 @@ post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
 	struct mpib_desc *d;
 	uint64_t off;
 
-	/* Also when size is 0. */
+	/* size 0 wraps to the largest size_t, so it takes the slow path too. */
 	if (unlikely(!region || size - 1 >= region->direct))
 		return NULL;
 	off = addr - (uintptr_t)region->addr;
@@ -109,8 +112,10 @@ post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
 	return r;
 }
 
-/* Requests are pushed in order: one that cannot be pushed now, or is staged,
- * waits for its turn. */
+/*
+ * 1: pushed, or queued behind requests that are not wholly pushed (or staged);
+ * 0: the ring is full, call again; -errno.
+ */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
 {
@@ -159,7 +164,8 @@ static int check_buffers(int n, void *const *data, const size_t *size,
 	return 0;
 }
 
-/* Those that go the fast way need no window, and keep none from others. */
+/* Only slow posts are noted: fast ones are direct and take no window space, so
+ * they cannot keep window space from a send of another tag. */
 static void note_tag(struct mpib_conn *conn, int32_t tag)
 {
 	conn->has_tags |= conn->has_tag && conn->tag != tag;
@@ -184,8 +190,8 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 		return rc;
 	r = request_take(conn, n);
 	note_tag(conn, tag ? tag[0] : 0);
-	/* Its progress is written for few requests, so what is there may be as
-	 * old as generations take to come round. */
+	/* The progress word is written for few requests, so it may hold an old
+	 * value whose generation has come round to this one: take the next. */
 	if (mpib_completion_marked(r->completion, r->gen))
 		r->gen += 2;
 	for (int i = 0; i < n; i++) {
@@ -207,7 +213,7 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	return 0;
 }
 
-/* With mpib_isend()'s own arguments, so that calling it costs that a jump. */
+/* Same arguments as mpib_isend(), so that the call there is a tail jump. */
 __attribute__((noinline)) static int
 send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	  struct mpib_region *region, struct mpib_request **req)
@@ -246,7 +252,7 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	return mpib_ring_bell(conn);
 }
 
-/* The request is over and failed. */
+/* The request has completed with error rc: set the text, free the request. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {
@@ -265,15 +271,15 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* Of a request that is over. */
+/* The request has completed with res: hand out sizes, free the request. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *sizes)
 {
 	const struct mpib_completion *cpl = r->completion;
 
 	if (r->feeding) {
-		/* Ended early: off the feed queue before its index can be used
-		 * again. */
+		/* Completed before it was wholly pushed: mpib_stage() takes it
+		 * off the feed queue before its index can be reused. */
 		r->feeding = false;
 		mpib_stage(conn);
 	}
@@ -287,7 +293,7 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	return 0;
 }
 
-/* Nothing yet. Make sure that there still can be. */
+/* Not completed yet. Check that connection and proxy live, so that it can. */
 static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 			   int *done, int *sizes)
 {
@@ -298,7 +304,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 	}
 	if (unlikely(mpib_conn_broken(conn))) {
 		mpib_conn_fail(conn, mpib_conn_broken(conn), NULL);
-		/* What ended before it broke counts: look a last time. */
+		/* A request that completed before the connection broke counts:
+		 * test a last time; conn->error ends the recursion. */
 		return mpib_test_int(r, done, sizes);
 	}
 	if (!mpib_client_ok(conn->client))
@@ -308,7 +315,7 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_client_look(conn->client);
 }
 
-/* With mpib_test_int()'s own arguments, so that calling it costs that a jump. */
+/* Same arguments as mpib_test_int(), so that the call there is a tail jump. */
 __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 					       int *done, int *sizes)
 {

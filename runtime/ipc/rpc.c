@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Control requests to the proxy with a time limit, and how the client notices
+ * that the proxy is gone, or that it is itself a forked copy.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -43,7 +47,8 @@ int mpib_client_look_now(struct mpib_client *c)
 		return 0;
 	if (p.revents & (POLLHUP | POLLERR | POLLNVAL))
 		return rpc_gone(c);
-	/* A late answer, unless a call is waiting for it. */
+	/* Readable: an answer came. If another thread holds the lock, that
+	 * thread waits for it; otherwise the answer is late: take it here. */
 	if (pthread_mutex_trylock(&c->lock) == 0) {
 		mpib_rpc_settle(c);
 		pthread_mutex_unlock(&c->lock);
@@ -54,7 +59,7 @@ int mpib_client_look_now(struct mpib_client *c)
 int mpib_client_look(struct mpib_client *c)
 {
 	uint64_t now = mpib_now_ms();
-	/* Relaxed: two threads that look at once do no harm. */
+	/* Relaxed: two threads polling at the same time do no harm. */
 	uint64_t then = atomic_load_explicit(&c->looked, memory_order_relaxed);
 
 	if (now - then < LOOK_MS)
@@ -119,7 +124,7 @@ static uint32_t rpc_new_id(struct mpib_client *c)
 	return c->next_id;
 }
 
-/* What the proxy answers at once, whatever else it is about. */
+/* Send a WHY, which the proxy answers at once even during a long request. */
 static void rpc_probe(struct mpib_client *c)
 {
 	struct mpib_ctl_id ask = {
@@ -132,10 +137,9 @@ static void rpc_probe(struct mpib_client *c)
 }
 
 /*
- * Wait for the answer to id; those of other calls, which were not waited for
- * long enough, are taken on the way. When most of the time is over the proxy is
- * asked something easy: so one that answers nothing (deaf) is told from one
- * that has a long task with this request alone.
+ * Wait for the answer to request id; late answers to earlier requests are taken
+ * on the way. After 7/8 of the time send a probe: a proxy that answers nothing
+ * at all is deaf, one that answers the probe is only long at this request.
  */
 static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)

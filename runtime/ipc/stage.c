@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which requests are fed to the shard next, and the staging window between.
+ * The feed queue: requests that cannot be pushed to the shard at once, and the
+ * copies between ordinary memory and the connection's staging window. Runs on
+ * the connection's thread, inside post and test.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +15,7 @@ static uint32_t stage_padded(uint32_t len)
 	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
 }
 
-/* Where a part of len bytes may lie without wrapping; false: not now. */
+/* Take len contiguous bytes of the window, *at is their place; false: full. */
 static bool window_take(struct mpib_window *w, uint32_t len, uint64_t *at)
 {
 	uint64_t head = w->head;
@@ -61,7 +63,7 @@ static void count_copy(struct mpib_conn *conn, uint32_t len)
 	mpib_count(&n->copied_bytes, len);
 }
 
-/* Send: the bytes go into the window now. False: they are no longer ours. */
+/* Sender: copy the part into the window. False: its region is deregistered. */
 static bool copy_in(struct mpib_conn *conn, struct mpib_request *r,
 		    const struct mpib_staging_chunk *p)
 {
@@ -90,9 +92,9 @@ static bool is_direct(const struct mpib_buffer *b)
 }
 
 /*
- * A message that was promised cannot be taken back: when its memory goes
- * before it was handed over, so does the connection. A receive through the
- * window goes on without its memory.
+ * The peer counts on a message that was begun. If its memory is deregistered
+ * before it is pushed the connection must fail. A staged receive does not need
+ * this: it goes on in the window, without copying out (copy_out()).
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -141,10 +143,12 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * Where tags are several, a send that has no receive may be behind one that has:
- * were it in the window, the other would find no room there, for ever. So it
- * asks first. Those that have their receive go whatever others do, and so leave
- * the window. Values as feed_stream()'s; -EAGAIN: the next may go first.
+ * On a connection with several tags, a send without a receive could fill the
+ * window for ever and keep out a send of another tag whose receive is posted.
+ * So a staged send first asks the proxy, with a descriptor without bytes, and
+ * takes window space only once the shard has marked its completion: its receive
+ * is there, so it will leave the window again. Returns like feed_stream(), and
+ * -EAGAIN: no receive yet, the next request may be fed first.
  */
 static int stage_ask(struct mpib_conn *conn, struct mpib_request *r)
 {
@@ -171,7 +175,7 @@ static uint32_t group_bytes(const struct mpib_request *r)
 	return sum;
 }
 
-/* Have a window of at least size bytes. The one there, if any, is empty. */
+/* Get a window of at least size bytes. The present one, if any, is empty. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
@@ -191,7 +195,9 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 	return rc;
 }
 
-/* A group must lie in the window whole: get a larger one when it is empty. */
+/* All staged buffers of a group must be in the window at once: get a larger
+ * window if need be, as soon as the present one is empty. 1; 0: not empty yet;
+ * -errno. */
 static int group_window(struct mpib_conn *conn, uint32_t need)
 {
 	struct mpib_window *w = &conn->window;
@@ -246,14 +252,15 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 	return 1;
 }
 
-/* As feed_stream(), until all of it is pushed: 1. */
+/* Like feed_stream(), but 1 only when all of r is pushed. */
 static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int rc = r->asks ? stage_ask(conn, r) : 1;
 
 	while (rc > 0 && r->feeding) {
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
-		/* Each part at once: it moves while we copy the next. */
+		/* Ring for each part: the proxy sends this part while the
+		 * sender copies the next. */
 		if (rc > 0)
 			mpib_ring_bell(conn);
 	}
@@ -280,7 +287,7 @@ static void stage_feed(struct mpib_conn *conn)
 		mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
 }
 
-/* How many bytes of the part are there to take; false: it is not over. */
+/* True when the part is over; *arrived of its bytes were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {
@@ -317,8 +324,8 @@ static void copy_out(struct mpib_conn *conn, struct mpib_request *r,
 	count_copy(conn, len);
 }
 
-/* Parts are over in about the order pushed: what is pushed has its receive, or
- * has the tag of all others. */
+/* Parts leave the window in the order pushed. That blocks nothing for long: a
+ * pushed send has its receive, or all sends of the connection have one tag. */
 void mpib_stage_drain(struct mpib_conn *conn)
 {
 	struct mpib_window *w = &conn->window;
@@ -338,11 +345,11 @@ void mpib_stage_drain(struct mpib_conn *conn)
 		w->part_tail++;
 		conn->work--;
 		r->parts--;
-		/* Ended early: what was not pushed never will be. */
+		/* The request has completed: do not push the rest of it. */
 		if (mpib_completion_poll(r->completion, r->gen, &res))
 			r->feeding = false;
 	}
-	/* From the start again, so that the largest part fits. */
+	/* Empty: start at offset 0, so that the largest part fits. */
 	w->head = w->tail = 0;
 }
 
