@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the plugin: what NCCL's send, receive and listen comms are. */
+/* Internal to the plugin: the type behind NCCL's send, receive and listen
+ * comms. */
 #ifndef MPIB_PLUGIN_COMM_H
 #define MPIB_PLUGIN_COMM_H
 
@@ -16,14 +17,14 @@ struct net_comm {
 	struct net_profile *profile;
 	struct net_proxy *proxy;
 	struct mpib_listener *listener;
-	struct mpib_conn *accepting; /* of a listener */
+	struct mpib_conn *accepting; /* listen comm: accept not ready yet */
 	/* Latest GPU memory that could not be registered as a dma-buf. */
 	_Atomic(const void *) refused;
-	/* Of a listener, and a connect that is pending. */
+	/* Listen comms, and send comms whose connect is pending. */
 	const struct net_ctx *ctx;
 	LIST_ENTRY(net_comm) link;
-	/* Of such a connect. */
-	const void *handle; /* whose memory this is */
+	/* Pending connect: where NCCL keeps the handle, and its nonce. */
+	const void *handle;
 	uint64_t nonce;
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comms come and go: listen, connect, accept, close, and what NCCL gives up. */
+/*
+ * Comms: listen, connect, accept, close, and freeing those that NCCL gives up.
+ * Called by NCCL's Service threads.
+ */
 #include <errno.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
@@ -13,7 +16,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == NCCL_NET_HANDLE_MAXSIZE);
 
 LIST_HEAD(net_comms, net_comm);
 
-/* The lists and what is in them by link. Nobody who holds it asks the proxy. */
+/* Protects both lists. Never held across a request to the proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct net_comms connecting = LIST_HEAD_INITIALIZER(connecting);
 static struct net_comms listening = LIST_HEAD_INITIALIZER(listening);
@@ -42,7 +45,7 @@ static void free_comm(struct net_comm *c)
 	free(c);
 }
 
-/* Under the lock. Those of n are in mine from now on. */
+/* Under the lock. Move the comms of context n from list to mine. */
 static void connect_take_out(struct net_comms *list, const struct net_ctx *n,
 			     struct net_comms *mine)
 {
@@ -67,9 +70,9 @@ static void end_listener(struct net_comm *l)
 }
 
 /*
- * What NCCL gave up to connect or to accept goes with its context: when it
- * aborts it closes neither. A listener's comm itself stays, so that closing it
- * later does no harm.
+ * An NCCL that aborts closes neither pending connects nor listen comms: close
+ * the context's connections and listeners here. A listen comm itself is kept
+ * without its listener, so that NCCL may still call closeListen on it.
  */
 enum nccl_result mpib_net_finalize(void *ctx)
 {
@@ -127,8 +130,9 @@ enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 	return NCCL_SUCCESS;
 }
 
-/* The comm that an earlier call began for this handle. NCCL passes the same
- * memory on every retry; the nonce tells a later use of that memory. */
+/* The comm that an earlier connect with this handle began. NCCL passes the same
+ * memory on every retry; the nonce tells a retry from another handle that is
+ * put into the same memory later. */
 static struct net_comm *find_connecting(const struct net_ctx *n,
 					const struct mpib_handle *handle)
 {

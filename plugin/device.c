@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL is told about the one device.
+ * The properties of the plugin's one network device, which fuses both rails.
  */
 #include <fcntl.h>
 #include <mpib/segment.h>
@@ -12,8 +12,8 @@
 #include "net.h"
 #include "proxy.h"
 
-/* NCCL keeps the pointers, so they live as long as the library. Written once,
- * and again only when a restarted proxy has other rails. */
+/* NCCL keeps pointers to the two strings, so they live as long as the library.
+ * Written once, and again only when a restarted proxy has other rails. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char device_name[2 * 64 + 2];
 static char device_path[128];
@@ -49,8 +49,8 @@ static uint64_t device_hash(uint64_t h, const char *text)
 	return h;
 }
 
-/* Alike in all processes of a node, different between nodes: HCAs have the
- * same names everywhere, so the machine's boot id goes in too. */
+/* The same in all processes of a node, different on each node: HCAs have the
+ * same names everywhere, so the machine's boot id is hashed too. */
 static uint64_t device_guid(void)
 {
 	uint64_t h = device_hash(0xcbf29ce484222325ull, device_name);
@@ -66,7 +66,8 @@ static uint64_t device_guid(void)
 	return device_hash(h, boot);
 }
 
-/* NCCL divides by it; a rail that does not know counts as 10 Gbit/s. */
+/* In Mbit/s. NCCL divides by the speed, so it must not be 0: a rail of unknown
+ * speed counts as 10 Gbit/s. */
 static int device_speed(const struct mpib_node_info *info)
 {
 	uint32_t sum = 0;
@@ -103,7 +104,7 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 		.guid = device_guid(),
 		.ptrSupport =
 			NCCL_PTR_HOST | (info.dmabuf ? NCCL_PTR_DMABUF : 0),
-		.regIsGlobal = 1, /* a region serves all comms */
+		.regIsGlobal = 1, /* a region is valid for all comms */
 		.speed = device_speed(&info),
 		.port = 1,
 		.latency = 2.0f, /* a hop through the proxy at each end */
@@ -112,9 +113,9 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 		.netDeviceType = NCCL_NET_DEVICE_HOST,
 		.netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION,
 		/*
-		 * Not { 2, { 0, 1 } }, the rails: devs[] are indices that NCCL
-		 * may ask getProperties about, and for it there is one device
-		 * here. One that is not made of others lists itself.
+		 * Not { 2, { 0, 1 } } for the rails: devs[] are device indices
+		 * that NCCL may pass to getProperties, and NCCL sees only
+		 * device 0. A device that is not fused by NCCL lists itself.
 		 */
 		.vProps = { .ndevs = 1, .devs = { 0 } },
 		.maxP2pBytes = MPIB_SIZE_MAX,
@@ -128,5 +129,5 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 
 enum nccl_result mpib_net_no_vdevice(void)
 {
-	return NCCL_INVALID_USAGE; /* the rails are fused already */
+	return NCCL_INVALID_USAGE; /* the proxy fuses the rails itself */
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The binary interface between NCCL and a network plugin, versions 8 to 12,
- * declared by us so that building needs no copy of NCCL's headers. A plugin
+ * declared here so that building needs no copy of NCCL's headers. A plugin
  * exports one data symbol "ncclNetPlugin_v<N>" for each version it speaks;
- * NCCL takes the newest one it knows. Releases: v8 2.20.3, v9 2.24.3,
- * v10 2.26.2, v11 2.28.3, v12 2.30.3.
+ * NCCL takes the newest version that NCCL itself knows. First releases with
+ * each: v8 2.20.3, v9 2.24.3, v10 2.26.2, v11 2.28.3, v12 2.30.3.
  *
- * Layouts are facts of those releases and never change: the asserts carry
- * literal numbers, measured with NCCL's own headers on x86-64. C and C++.
+ * The layouts are those of released NCCL versions and never change: the asserts
+ * carry literal numbers, measured with NCCL's own headers on x86-64. C and C++.
  */
 #ifndef MPIB_NCCL_ABI_H
 #define MPIB_NCCL_ABI_H
@@ -28,21 +28,22 @@ extern "C" {
 
 #define NCCL_NET_HANDLE_MAXSIZE 128
 
-/* Outstanding requests of one comm; times maxRecvs on the send side. */
+/* Most outstanding requests of one comm; times maxRecvs on the send side. */
 #define NCCL_NET_MAX_REQUESTS 32
-/* What NCCL really keeps in flight on one connection. */
+/* Requests that NCCL really keeps outstanding on one connection. */
 #define NCCL_STEPS 8
 
 #define NCCL_MAX_NETDEVS 128
 
-/* NCCL refuses larger sizes to a v8 plugin itself. */
+/* NCCL itself never gives a v8 plugin a larger size. */
 #define NCCL_MAX_NET_SIZE_V8 (1024L * 1024 * 1024)
 
-/* The caller's value of *request before irecv: completion may be reported at
- * once, NCCL finds the data by flags inside it. v9 and newer. */
+/* NCCL's value of *request before irecv, v9 and newer: the plugin may report
+ * completion at once, since NCCL detects the data by flags inside the data. */
 #define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1
 
-/* A plugin never returns NCCL_IN_PROGRESS: NCCL takes it for no error. */
+/* A plugin never returns NCCL_IN_PROGRESS: NCCL does not treat it as an error.
+ */
 enum nccl_result {
 	NCCL_SUCCESS = 0,
 	NCCL_UNHANDLED_CUDA_ERROR = 1,
@@ -63,23 +64,24 @@ enum nccl_log_level {
 	NCCL_LOG_TRACE = 5,
 };
 
-/* Subsystems of a log line, a bit mask. The others have no use here. */
+/* Subsystems of a log line, a bit mask; only those used here. */
 #define NCCL_SUBSYS_INIT 0x1ul
 #define NCCL_SUBSYS_NET 0x10ul
 
-/* Given to init; any thread may call it. Formats and writes synchronously, so
- * never once per message. For NCCL_LOG_WARN where is a file name. */
+/* NCCL's logger, given to init; any thread may call it. It formats and writes
+ * synchronously, so do not call it per message. With NCCL_LOG_WARN the argument
+ * where is a file name. */
 typedef void (*nccl_log_fn)(enum nccl_log_level level, unsigned long flags,
 			    const char *where, int line, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Given to init from v10 on. type: 0 start, 1 stop, 2 update, 3 both. Does
- * nothing unless NCCL has a profiler loaded. */
+/* NCCL's profiler callback, given to init from v10 on. type: 0 start, 1 stop,
+ * 2 update, 3 both. Does nothing unless NCCL has loaded a profiler. */
 typedef enum nccl_result (*nccl_profiler_fn)(void **event, int type,
 					     void *phandle, int64_t plugin_id,
 					     void *data);
 
-/* data of the events of an IB transport: plugin type 1, record version 1. */
+/* Plugin id of an IB transport's events: plugin type 1, record version 1. */
 #define NCCL_PROFILER_IB_V1 ((int64_t)1 << 16 | 1)
 #define NCCL_PROFILE_QP 1
 
@@ -95,16 +97,16 @@ struct nccl_profiler_ib_v1 {
 };
 
 /*
- * The function tables, in slot order. What every version shares:
+ * The function tables. The contract that all versions share:
  *  - listen, connect, accept never block; a NULL comm with NCCL_SUCCESS means
  *    "call again", and connect gets the same handle memory on every call;
  *  - isend, irecv never block; a NULL request with NCCL_SUCCESS means "call
  *    again"; requests of one comm complete in the order they were posted;
- *  - test fills sizes with 1 int for a send, n for a receive of n buffers; the
- *    request is the plugin's again once done is 1;
- *  - deregMr returns only when nothing touches the memory any more;
- *  - setup calls come from NCCL's Service thread, isend, irecv, iflush and test
- *    from its Progress thread, both at once on the same comm.
+ *  - test fills sizes with 1 int for a send, n for a receive of n buffers; once
+ *    done is 1 the plugin may reuse the request;
+ *  - deregMr returns only when neither plugin nor HCA touches the memory;
+ *  - set-up calls come from NCCL's Service thread; isend, irecv, iflush and
+ *    test from NCCL's Progress thread; both run at once on the same comm.
  * NULL is allowed for regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
  * setNetAttr, and for iflush of a plugin that never claims GPU memory.
  */
@@ -316,7 +318,7 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_v9, irecvConsumed) == 144);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v10, irecvConsumed) == 144);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v11, irecvConsumed) == 144);
 
-/* v8 to v11 are prefixes of this, but for the types of some arguments. */
+/* v8 to v11 are prefixes of v12, but for the types of some arguments. */
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, init) == 8);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, devices) == 16);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, getProperties) == 24);

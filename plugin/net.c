@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and messages of comms. */
+/* Registration, isend, irecv and test. The latter three run on NCCL's Progress
+ * thread and are the plugin's hot path. */
 #include "net.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	struct mpib_region *region;
 	int rc;
 
-	/* NCCL tries this after regMrDmaBuf, which has said why it failed. */
+	/* NCCL tries regMr after a failed regMrDmaBuf, which has logged why. */
 	if (type != NCCL_PTR_HOST &&
 	    atomic_load_explicit(&c->refused, memory_order_relaxed) == data)
 		return NCCL_INVALID_USAGE;
@@ -39,7 +40,8 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	return NCCL_SUCCESS;
 }
 
-/* A sealed memfd is memory that the proxy can map, HCA or not. */
+/* A sealed memfd is memory that the proxy can map; NCCL passes it as if it were
+ * a dma-buf. */
 static uint32_t kind_of(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -59,7 +61,8 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 	(void)type;
 	rc = mpib_reg_fd(c->proxy->client, data, size, offset, fd, kind_of(fd),
 			 &region);
-	/* Relaxed: of this thread's own next call. */
+	/* Relaxed: read by this same thread, in the mpib_net_reg() that NCCL
+	 * calls next. */
 	atomic_store_explicit(&c->refused, rc < 0 ? data : NULL,
 			      memory_order_relaxed);
 	if (rc < 0)
@@ -105,8 +108,9 @@ enum nccl_result mpib_net_irecv(void *recv_comm, int n, void **data,
 					   : NCCL_SUCCESS;
 }
 
-/* A completion is seen only after the data is in place in host memory. To GPU
- * memory PCIe keeps the order of writes, and NCCL does not ask from Hopper on. */
+/* Nothing to flush: in host memory the data is in place before the completion
+ * is seen. To GPU memory PCIe keeps the order of writes, and from Hopper on
+ * NCCL does not call this. */
 enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 				 int *sizes, void **mhandles, void **request)
 {

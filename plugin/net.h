@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's network verbs over the client library, once for every version of the
- * ABI; vtable.c fits them to each. All return NCCL_SUCCESS or an error that
- * was also written to NCCL's log, never NCCL_IN_PROGRESS.
+ * NCCL's network calls over the client library, one implementation for all
+ * versions of the ABI; vtable.c adapts it to each. All return NCCL_SUCCESS or
+ * an error that was also written to NCCL's log, never NCCL_IN_PROGRESS.
  *
- * phandle and phandles are the profiler's, NULL before v10.
+ * phandle and phandles are handles of NCCL's profiler, NULL before v10.
  *
- * Threads: as NCCL calls (nccl_abi.h): Service and Progress at once on one
- * comm, several pairs of them in one process.
+ * Threads: NCCL's Service and Progress threads (nccl_abi.h) call at once on one
+ * comm, and one process may have several such pairs of threads.
  */
 #ifndef MPIB_PLUGIN_NET_H
 #define MPIB_PLUGIN_NET_H
@@ -17,8 +17,8 @@
 /* Properties of the one device, as the newest version has them. */
 typedef struct nccl_net_properties_v12 mpib_net_props;
 
-/* *ctx is counted; finalize gives it back. Before v11 there is one context for
- * the process (mpib_net_default()). */
+/* *ctx holds a reference to the client until mpib_net_finalize(). Before v11
+ * the process has one context, mpib_net_default(). */
 enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 			       nccl_log_fn log);
 enum nccl_result mpib_net_init_default(nccl_log_fn log);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL profiler events from the client library's reports. A comm's requests are
+ * posted and tested on its Progress thread, so there is no lock. */
 #include "profile.h"
 
 #include <mpib/abi.h>
@@ -12,9 +14,9 @@ enum {
 	STOP
 };
 
-/* A request that is watched. */
+/* A request slot of the connection. */
 struct watched {
-	void *phandle; /* NULL: it is not */
+	void *phandle; /* NULL: not watched */
 	void *event[MPIB_RAILS];
 	bool begun[MPIB_RAILS];
 };
@@ -31,7 +33,7 @@ static mpib_watch_fn profile_watch;
 
 void net_profile_set(nccl_profiler_fn fn)
 {
-	/* Relaxed: a function of NCCL's that has been there all along. */
+	/* Relaxed: a function in NCCL's code, no data is published with it. */
 	atomic_store_explicit(&callback, fn, memory_order_relaxed);
 }
 
@@ -40,7 +42,7 @@ static nccl_profiler_fn profile_profiler(void)
 	return atomic_load_explicit(&callback, memory_order_relaxed);
 }
 
-/* False when no profiler took it. */
+/* False when no profiler took the event. */
 static bool profile_begin(struct watched *w, unsigned rail,
 			  const struct mpib_rail_report *r)
 {
@@ -65,7 +67,8 @@ static void profile_end(struct watched *w, unsigned rail)
 	w->event[rail] = NULL;
 }
 
-/* What changed on a rail since the last look. False when nobody took it. */
+/* Begin or end the event of a rail as its report says. False when no profiler
+ * took the event. */
 static bool profile_look(struct watched *w, unsigned rail,
 			 const struct mpib_rail_report *r, bool over)
 {
@@ -83,7 +86,7 @@ static void on_post(struct net_profile *p, struct watched *w)
 	void *phandle = p->ph->each ? p->ph->each[0] : p->ph->one;
 
 	*w = (struct watched){ .phandle = phandle };
-	if (!phandle) /* another request may have one */
+	if (!phandle) /* a later request may have one: try again then */
 		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 }
 

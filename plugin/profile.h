@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's profiler, from v10 on: an event for each QP that a request uses, as
- * NCCL's own IB transport has them (plugin type IB, record version 1). The
- * shard does the work, so the plugin learns of it when test is called: an event
- * begins when test sees that a rail was given something, and ends when it sees
- * that the rail is through.
+ * Events for NCCL's profiler, v10 and newer: one for each rail that a request
+ * uses, in the format of NCCL's own IB transport (plugin type IB, record
+ * version 1). The proxy's shard does the work, so the plugin learns of it only
+ * in test: an event begins when test sees that a rail has posted something for
+ * the request, and ends when test sees that the rail is done.
  *
  * Whether a profiler is loaded shows only when an event is begun. So the first
- * request of a comm asks, and then one every thousand tests that found nothing,
- * until somebody takes the event. What is not watched costs nothing.
+ * request of a comm tries, and then one request in a thousand fruitless tests,
+ * until a profiler takes the event. Requests that are not watched cost nothing.
  */
 #ifndef MPIB_PLUGIN_PROFILE_H
 #define MPIB_PLUGIN_PROFILE_H
@@ -17,21 +17,22 @@
 
 #include "nccl_abi.h"
 
-struct net_profile; /* a comm's */
+struct net_profile; /* one per comm */
 
-/* What NCCL gave with the post that is being made. */
+/* The profiler handles that NCCL passed to the isend or irecv that is running.
+ */
 struct net_phandle {
 	void *one; /* isend */
 	void **each; /* irecv */
 };
 
-/* Any thread. Of init; NULL is remembered, too. */
+/* Any thread. Remember the callback that NCCL gave to init, NULL too. */
 void net_profile_set(nccl_profiler_fn fn);
-/* Of a new comm over conn, whose posts have *ph. NULL when there is nobody to
- * tell. */
+/* For a new comm over conn; *ph is what each of its posts sets. NULL when NCCL
+ * gave no callback or the proxy cannot report. */
 struct net_profile *net_profile_new(struct mpib_conn *conn,
 				    const struct net_phandle *ph);
-/* Before the connection is closed. NULL is nothing. */
+/* Call before the connection is closed. p may be NULL. */
 void net_profile_free(struct net_profile *p);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process's client of mpib-proxy, shared by NCCL's contexts: attaching,
+ * reference counts, and NCCL's init. Called by any of NCCL's threads.
+ */
 #include "proxy.h"
 
 #include <errno.h>
@@ -10,14 +14,15 @@
 #include "base/environ.h"
 #include "net.h"
 
-/* The counts, and current. Nobody who holds it asks the proxy. */
+/* Protects current and all refs. Never held across a request to the proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Taken before it: one attaches, who comes meanwhile shares what comes of it. */
+/* Taken before lock. One thread attaches; threads that come meanwhile wait and
+ * share its client. */
 static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 static struct net_proxy *current;
 static _Atomic(struct net_ctx *) default_ctx;
 
-/* Another thread of the parent may have held it. */
+/* Another thread of the parent may have held a lock when fork() copied it. */
 static void proxy_in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -51,7 +56,8 @@ static int proxy_attach(uint64_t job, struct net_proxy **out)
 	return 0;
 }
 
-/* The newest one, counted; NULL where there is none, or its proxy is gone. */
+/* The newest client with one more reference; NULL where there is none, or its
+ * proxy is gone. */
 static struct net_proxy *use_current(void)
 {
 	struct net_proxy *s;
@@ -120,7 +126,7 @@ static void say_unknown(void *arg, const char *name, const char *nearest)
 		nearest ? nearest : "", nearest ? "?" : "");
 }
 
-/* Of a process, whichever of its communicators comes first. */
+/* Once per process, with the first context. */
 static void check_environment(void)
 {
 	char names[300];
@@ -157,9 +163,9 @@ enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 	return NCCL_SUCCESS;
 }
 
-/* NCCL before v11 has no contexts, may call this once or for every
- * communicator, and never ends it. What a dead one leaves is kept, since another
- * thread may be using it. */
+/* NCCL before v11 has no contexts; it calls this once or for every
+ * communicator, and never finalizes. When its proxy is gone the default context
+ * is replaced but not freed, since another thread may be using it. */
 enum nccl_result mpib_net_init_default(nccl_log_fn log)
 {
 	struct net_ctx *old = mpib_net_default(), *c;

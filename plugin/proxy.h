@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the plugin: attachments to the proxy, NCCL's contexts on them, and
- * how failures are told.
+ * Internal to the plugin: the process's client of mpib-proxy, the NCCL contexts
+ * that use it, and how failures get into NCCL's log.
  */
 #ifndef MPIB_PLUGIN_PROXY_H
 #define MPIB_PLUGIN_PROXY_H
@@ -13,42 +13,42 @@
 #include "nccl_abi.h"
 
 /*
- * One client of the proxy serves all contexts of the process, so that they share its
- * registrations and staging memory: NCCL registers the same pool on every
- * comm. A context made after the proxy was restarted, or in a forked child,
- * gets a new one; older contexts keep the dead one and its errors.
+ * One client of the proxy serves all contexts of the process, so that they
+ * share its registrations and staging memory: NCCL registers the same buffers
+ * on every comm. A context made after the proxy was restarted, or in a forked
+ * child, gets a new client; older contexts keep the dead client and its errors.
  */
 struct net_proxy {
 	struct mpib_client *client;
-	unsigned refs; /* contexts and comms; under client.c's lock */
+	unsigned refs; /* contexts and comms; under proxy.c's lock */
 };
 
-/* NCCL's context. */
+/* NCCL's context, one per communicator. */
 struct net_ctx {
 	struct net_proxy *proxy;
-	int traffic_class; /* of its communicator, -1 undefined */
-	struct net_ctx *older; /* of the default: dead ones that it replaced */
+	int traffic_class; /* of the communicator; -1: undefined */
+	struct net_ctx *older; /* default context: the dead one it replaced */
 };
 
 void net_proxy_ref(struct net_proxy *s);
 void net_proxy_put(struct net_proxy *s);
-/* The newest client's node into *info. False when there is none. */
+/* Describe the newest client's node. False when there is no client. */
 bool net_proxy_query(struct mpib_node_info *info);
 
-/* connect.c, device.c: after fork(), in the child. */
+/* connect.c, device.c: reset locks and lists in the child after fork(). */
 void connect_in_child(void);
 void device_in_child(void);
 
 void net_log_set(nccl_log_fn log);
-/* A line for NCCL's log: WARN, or INFO when ok. */
+/* Write a line to NCCL's log: INFO when ok, else WARN. */
 void net_say(bool ok, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Tell why call failed, in the client library's words, and give the result for
- * NCCL. Each sentence is told once until the next init: NCCL may call again
- * and again. Who waits for the peer gets NCCL_REMOTE_ERROR where the peer is
- * to blame.
+ * Log why call failed, with the client library's text for this thread, and
+ * return the result for NCCL. Each text is logged once until the next init:
+ * NCCL may repeat a failing call for ever. net_fail() is for calls that wait
+ * for the peer, and returns NCCL_REMOTE_ERROR for errors that the peer causes.
  */
 enum nccl_result net_fail(const char *call, int rc);
 enum nccl_result net_fail_local(const char *call, int rc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Failures, told in NCCL's log. NCCL keeps the last WARN and PyTorch prints it,
- * so it is where users look first: it says what failed and what to do.
+ * Failures in NCCL's log. NCCL keeps the last WARN and PyTorch prints that
+ * line, so users look there first: it says what failed and what to do.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -13,14 +13,14 @@
 #define TOLD 64
 
 static _Atomic(nccl_log_fn) nccl_log;
-/* Hashes of the latest sentences. Relaxed throughout: two threads that tell the
- * same at once do no harm. */
+/* Hashes of the latest texts. Relaxed throughout: if two threads log the same
+ * text at once, it only appears twice. */
 static _Atomic uint64_t told[TOLD];
 static _Atomic unsigned told_next;
 
 void net_log_set(nccl_log_fn log)
 {
-	/* Relaxed: it is the same function every time. */
+	/* Relaxed: NCCL gives the same function every time. */
 	atomic_store_explicit(&nccl_log, log, memory_order_relaxed);
 	for (unsigned i = 0; i < TOLD; i++)
 		atomic_store_explicit(&told[i], 0, memory_order_relaxed);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The five tables NCCL looks for, and what fits the older ones to net.h: v8
- * has 32-bit sizes, v8 to v10 know no contexts, v8 to v11 older properties.
+ * The five tables that NCCL looks up by symbol, and the adapters from older ABI
+ * versions to net.h: v8 has 32-bit sizes, v8 to v10 have no contexts, v8 to v11
+ * have older property structures.
  */
 #include "net.h"
 #include "profile.h"
@@ -166,7 +167,7 @@ static enum nccl_result no_vdevice_v12(int *dev,
 	return mpib_net_no_vdevice();
 }
 
-/* Alike in name and type in every version. */
+/* The functions with the same name and type in every version. */
 #define COMMON                                                                 \
 	.name = NAME, .devices = mpib_net_devices, .accept = mpib_net_accept,  \
 	.regMr = mpib_net_reg, .regMrDmaBuf = mpib_net_reg_dmabuf,             \
