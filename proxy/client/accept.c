@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients come: accept, who they are, how their end is seen.
+ * Accepting clients on the control socket, the kernel's word on who they are,
+ * and noticing their end. Control thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,8 +36,8 @@ static void accept_on_late(void *arg)
 }
 
 /*
- * A descriptor of the process at the other end, so that its death is seen
- * while a forked child keeps the socket open. -1 where that cannot be had.
+ * A pidfd of the client's process, so that its death is seen even while a
+ * forked child keeps the socket open. -1 where there is none.
  */
 static int open_pidfd(int sock, const struct ucred *cred)
 {
@@ -49,8 +50,8 @@ static int open_pidfd(int sock, const struct ucred *cred)
 		return fd;
 	if (cred->pid <= 0)
 		return -1;
-	/* Before Linux 6.5. The pid may be somebody else's by now; then it is
-	 * most likely not the user's who connected. */
+	/* Before Linux 6.5. By now another process may have the pid; the check
+	 * of its uid finds most such cases. */
 	fd = (int)syscall(SYS_pidfd_open, cred->pid, 0);
 	snprintf(proc, sizeof(proc), "/proc/%d", cred->pid);
 	if (fd >= 0 && stat(proc, &st) == 0 && st.st_uid != cred->uid) {
@@ -82,8 +83,8 @@ int proxy_client_watch(struct proxy_client *s)
 	return 0;
 }
 
-/* One over the quota is told so when it says HELLO; but those that never do
- * must not use up descriptors either. */
+/* A client over quota.fds is refused at its HELLO. This limits the connections
+ * of a user that never say HELLO, which would use up descriptors. */
 static bool accept_crowded(const struct proxy_client *s)
 {
 	uint64_t limit = s->all->cfg->quota[MPIB_QUOTA_FDS];
@@ -92,7 +93,8 @@ static bool accept_crowded(const struct proxy_client *s)
 	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
 }
 
-/* Without a client: sock is told why, before its HELLO, and closed. */
+/* Refuse and close sock without making a client: send an answer to the HELLO
+ * that is still to come. */
 __attribute__((format(printf, 4, 5))) static void
 turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 {
@@ -112,7 +114,7 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 	all->refused++;
 }
 
-/* sock is ours from now on. */
+/* Make a client for the accepted sock, or close it. */
 static void accept_take(struct proxy_clients *all, int sock)
 {
 	struct ucred cred = { 0 };
@@ -168,8 +170,8 @@ static void accept_on_resume(void *arg)
 	mpib_loop_add(all->loop, &all->watch, all->fd, EPOLLIN, on_client, all);
 }
 
-/* The next who connects is told that there is no descriptor for it, where it
- * would wait and not know for what. False: there was none even for that. */
+/* No descriptor is left: accept the next client with the spare descriptor, to
+ * tell it so instead of letting it wait. False: not even that was possible. */
 static bool refuse_next(struct proxy_clients *all)
 {
 	int sock;
@@ -193,7 +195,8 @@ static void on_client(void *arg, uint32_t events)
 
 	(void)events;
 	if (sock >= 0) {
-		/* Those that never say HELLO must not use up descriptors. */
+		/* Connections that never say HELLO must not use up all
+		 * descriptors. */
 		if (all->usage.clients < 2 * all->cfg->max_clients) {
 			accept_take(all, sock);
 		} else {
@@ -205,7 +208,7 @@ static void on_client(void *arg, uint32_t events)
 	} else if (errno == EMFILE && refuse_next(all)) {
 		return;
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-		/* It stays readable; looking again at once would spin. */
+		/* The socket stays readable: retrying at once would spin. */
 		mpib_warn("a client waits: accept: %m (raise LimitNOFILE)");
 		mpib_loop_del(all->loop, &all->watch);
 		mpib_timer_arm(all->loop, &all->pause, MPIB_SEC / 10,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client goes: its connections first, then its regions, then its segments.
+ * Making a client, and taking it down: its connections first, then its regions,
+ * then its segments. Control thread.
  */
 #include "client/client.h"
 
@@ -61,7 +62,7 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 			   "%s",
 			   s->pid, why);
 		s->state = PROXY_CLIENT_CLOSING;
-		/* Later: our callers still look at it. */
+		/* Free it in the next turn: the callers still use s. */
 		mpib_timer_arm(s->all->loop, &s->hello_timer, 0,
 			       proxy_client_free, s);
 		return;
@@ -93,7 +94,7 @@ static void client_on_closed(void *arg, int status)
 
 void proxy_client_advance(struct proxy_client *s)
 {
-	/* A region being added must be known to be fenced. */
+	/* A region in ADDING can be fenced only once its shard knows it. */
 	if (s->state != PROXY_CLIENT_REGIONS || s->adding > 0)
 		return;
 	proxy_client_drop_regions(s);

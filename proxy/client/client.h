@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket: one client per attached process, from accept to the
- * last of its memory. Control thread only.
+ * The control socket: one client per attached process, from accept() until the
+ * last of the client's memory is unmapped. Control thread only.
  *
- * A client may say anything and die at any time. What it says is checked
- * before it is used; what it does not read is not kept for it. When its
- * process ends or it hangs up, its connections go first, then its regions are
- * fenced and dropped, then its segments: only then is its memory unmapped.
+ * A client may send anything and die at any time. The proxy checks every
+ * message before using it, and drops a client that does not read its answers.
+ * When a client's process ends or hangs up, the proxy takes down the client's
+ * connections first, then fences and drops its regions, then its segments; only
+ * then is the client's memory unmapped.
  */
 #ifndef MPIB_PROXY_CLIENT_H
 #define MPIB_PROXY_CLIENT_H
@@ -29,10 +30,10 @@ struct proxy_clients;
 struct proxy_client;
 
 enum mpib_region_state {
-	MPIB_REGION_ADDING, /* the shard does not know it yet */
-	MPIB_REGION_FILLING, /* nor do the rails: its pages are made first */
+	MPIB_REGION_ADDING, /* registered; the shard does not know it yet */
+	MPIB_REGION_FILLING, /* before ADDING: its pages are being allocated */
 	MPIB_REGION_LIVE,
-	MPIB_REGION_DELETING, /* fenced; its memory may still be written */
+	MPIB_REGION_DELETING, /* fence under way: HCAs may still write to it */
 };
 
 struct proxy_client_region {
@@ -40,29 +41,32 @@ struct proxy_client_region {
 	LIST_ENTRY(proxy_client_region) link;
 	enum mpib_region_state state;
 	uint32_t handle;
-	struct mpib_ctl_header ask; /* what to answer; type 0: nobody asks */
-	uint64_t size; /* bytes the usage counts */
-	bool pool;
-	void *map; /* our mapping, NULL for a dma-buf */
+	/* The client's request that awaits an answer; type 0: none. */
+	struct mpib_ctl_header ask;
+	uint64_t size; /* bytes that count in usage and quotas */
+	bool pool; /* memory that the proxy made for the client */
+	void *map; /* the proxy's mapping, NULL for a dma-buf */
 	size_t map_len;
-	/* What is behind it, ours until it is deregistered: so that the memory
-	 * stays what it is, and for a proxy that takes over. */
+	/* The memfd or dma-buf. The proxy keeps it open until the region is
+	 * deregistered: the memory stays the same, and a new proxy that takes
+	 * over can register it again. */
 	int fd;
-	uint64_t offset; /* of its first byte in there */
+	uint64_t offset; /* of the region's first byte in fd */
 	bool dmabuf, strict;
 
 	/* fill.c, while FILLING. */
 	TAILQ_ENTRY(proxy_client_region) fill_link;
-	struct mpib_mr_attr attr; /* for the rails, then */
-	size_t filled; /* of its bytes */
+	struct mpib_mr_attr attr; /* to register with after that */
+	size_t filled; /* bytes whose pages are allocated */
 };
 
 enum proxy_client_state {
 	PROXY_CLIENT_NEW, /* no HELLO yet */
 	PROXY_CLIENT_LIVE,
-	PROXY_CLIENT_CONNS, /* gone: the broker takes its connections down */
-	PROXY_CLIENT_REGIONS, /* gone: its regions are being fenced */
-	PROXY_CLIENT_CLOSING, /* gone: the shard forgets it */
+	/* The process is gone, or was hung up on: */
+	PROXY_CLIENT_CONNS, /* the broker takes its connections down */
+	PROXY_CLIENT_REGIONS, /* its regions are being fenced */
+	PROXY_CLIENT_CLOSING, /* the shard forgets it */
 };
 
 struct proxy_client {
@@ -70,13 +74,13 @@ struct proxy_client {
 	TAILQ_ENTRY(proxy_client) link;
 	enum proxy_client_state state;
 	uint32_t id;
-	uint32_t pid; /* from the kernel; 0: not of our pid namespace */
+	uint32_t pid; /* from the kernel; 0: of another pid namespace */
 	uid_t uid;
 	gid_t gid;
 	uint64_t job;
 	char name[64]; /* printable */
 
-	int sock, pidfd; /* -1 when closed or not to be had */
+	int sock, pidfd; /* -1 when closed; pidfd: or not available */
 	struct mpib_io sock_watch, pid_watch;
 	struct mpib_timer hello_timer;
 
@@ -84,7 +88,8 @@ struct proxy_client {
 	struct mpib_memseg submit, reply;
 
 	LIST_HEAD(, proxy_client_region) regions;
-	/* The next to be filled first; all's list has s while there are some. */
+	/* Regions to fill, the next one first. While there are any, the client
+	 * is on all->filling. */
 	TAILQ_HEAD(, proxy_client_region) filling;
 	TAILQ_ENTRY(proxy_client) fill_link;
 	struct proxy_client_region **by_handle;
@@ -93,11 +98,12 @@ struct proxy_client {
 	uint64_t registered, pooled; /* pooled is a part of registered */
 	unsigned listeners;
 	struct mpib_quota_user *user;
-	struct mpib_share share, of_user; /* in force */
-	bool share_said; /* by an operator, so rules do not count */
+	/* The shares in force, of the client and of its user. */
+	struct mpib_share share, of_user;
+	bool share_said; /* an operator set share: rules do not apply */
 };
 
-/* What is held for clients; all zero when nobody is attached. */
+/* What the proxy holds for clients; all zero when none is attached. */
 struct mpib_usage {
 	uint32_t clients, attached, leaving, regions;
 	uint64_t registered, mapped;
@@ -110,99 +116,106 @@ struct proxy_clients {
 	const struct mpib_config *cfg;
 	uint64_t max_memory, max_pool;
 
-	int fd;
-	int spare; /* given up to tell a client that there is none; or -1 */
+	int fd; /* listening socket */
+	/* A descriptor kept in reserve, or -1. Closed for a moment when none is
+	 * left, so that a connecting client can be accepted and told why. */
+	int spare;
 	struct mpib_io watch;
-	struct mpib_timer pause; /* after accept() found no descriptor */
+	struct mpib_timer pause; /* accept() failed: until it is tried again */
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;
-	TAILQ_HEAD(, proxy_client) filling; /* whose turn it is first */
-	struct mpib_timer fill; /* armed while there are any */
+	TAILQ_HEAD(, proxy_client) filling; /* round robin, next one first */
+	struct mpib_timer fill; /* armed while filling has clients */
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
 	struct mpib_usage usage;
-	uint64_t accepted, refused, rejected; /* clients, and bad messages */
+	uint64_t accepted, refused, rejected; /* clients; rejected: requests */
 };
 
-/* Serve the listening socket fd, which stays the caller's; none yet where it is
- * -1. -errno. */
+/* Serve the listening socket fd, which the caller keeps and closes; -1: see
+ * proxy_clients_listen(). -errno. */
 int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd);
-/* Take over limits that changed in the configuration. */
+/* Bring limits that changed in the configuration into force. */
 void proxy_clients_tune(struct proxy_clients *all);
-/* Take no more, and hang up on everybody at once. */
+/* Accept no more clients, and hang up on all of them. */
 void proxy_clients_stop(struct proxy_clients *all);
-/* Free all, after mpib_engine_close(): nothing calls back any more. */
+/* Free all, after mpib_engine_close(), when no callback comes any more. */
 void proxy_clients_fini(struct proxy_clients *all);
-/* The client of that id that attached, leaving or not; NULL. */
+/* The attached client with that id, also while it is leaving; or NULL. */
 struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
 					 uint64_t id);
-/* Unless it is leaving. */
+/* Like proxy_clients_known(), but NULL for a client that is leaving. */
 struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
 
-/* Between the files of clients, and handover/. */
+/* The rest is for the files of this folder and for handover/. */
 
-/* Serve the listening socket from now on. -errno. */
+/* Accept clients on the listening socket fd from now on. -errno. */
 int proxy_clients_listen(struct proxy_clients *all, int fd);
-/* A client of the shard from now on, counted as attached. -errno: what was made is
- * undone when the client is dropped. */
+/* Make s a client of the shard, counted as attached. -errno: then the segments
+ * made before stay until s is dropped. */
 int proxy_client_attach(struct proxy_client *s, unsigned shard);
-/* Listen to its socket, its process and, before its HELLO, the clock. */
+/* Watch the client's socket, the end of its process and, before HELLO, the time
+ * limit for it. -errno. */
 int proxy_client_watch(struct proxy_client *s);
-/* like with handle, size, offset, pool, dmabuf, strict and fd, which becomes
- * the region's: map and register it, its shard being halted. -1 and errno. */
+/* Takeover: make, map and register a region with like's handle, size, offset,
+ * pool, dmabuf, strict and fd, while the shard is halted. Takes over like->fd.
+ * -1 and errno. */
 int proxy_client_region_restore(struct proxy_client *s,
 				const struct proxy_client_region *like);
 
-/* Of nobody yet, and not on all's list. NULL: no memory. */
+/* A client without socket, not on all->list yet. NULL: no memory. */
 struct proxy_client *proxy_client_new(struct proxy_clients *all);
-/* The client is gone, or has to go; why is for the log. Frees s at some later
- * turn, at once when it never attached. */
+/* Hang up on the client, which is gone or has to go; why is for the log. s is
+ * freed in a later turn of the loop. */
 void proxy_client_drop(struct proxy_client *s, const char *why);
-/* All of s, which nothing calls back for any more; as a timer calls.  */
+/* Free all of the client arg, for which no callback is outstanding. Its type is
+ * that of a timer's function. */
 void proxy_client_free(void *arg);
-/* One step further in taking a gone client down, if it can be. */
+/* Take the next step in taking down a client that is gone, if it is due. */
 void proxy_client_advance(struct proxy_client *s);
-/* The client, a watch's argument, has said something. */
+/* Loop callback: the socket of the client arg is readable. */
 void proxy_client_on_message(void *arg, uint32_t events);
-/* Never waits: a client that does not read its answers is dropped, and then
- * -EPIPE is returned and s must not be used. h->len is set by the caller. */
+/* Never waits. A client that does not read its answers is dropped: -EPIPE, and
+ * the caller must leave s alone. The caller sets h->len. */
 int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 		      const int *fd, unsigned fds);
-/* An error answer to ask; the text is for the client's user. As _send(). */
+/* Answer ask with an error; the text is for the client's user. Returns like
+ * proxy_client_send(). */
 int proxy_client_refuse(struct proxy_client *s,
 			const struct mpib_ctl_header *ask, int status,
 			const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* True when the user of s may hold so much more; else ask was refused, and s
- * may have been dropped. */
+/* True when the user of s may hold more of q. False: ask has been refused, and
+ * s may have been dropped. */
 bool proxy_client_may(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      enum mpib_quota q, uint64_t more);
-/* The bare answer, struct mpib_ctl_id. As _send(). */
+/* Answer ask with a struct mpib_ctl_id. Returns like proxy_client_send(). */
 int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		    uint32_t id);
 
-/* Take one checked message; descriptors left in m are closed by the caller. */
+/* Handlers of one checked message each. The caller closes the descriptors that
+ * a handler leaves in m. */
 typedef void proxy_client_fn(struct proxy_client *s, struct mpib_message *m);
 proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
 	proxy_client_connect, proxy_client_accept, proxy_client_close,
 	proxy_client_why;
 
-/* Control thread. The clients of a user came or went: what each of them has,
- * and each shard's part of the user's limit. */
+/* Clients of the user came or went: set each client's share anew, and each
+ * shard's part of the user's limit. */
 void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid);
-/* The rules changed. */
+/* The rules changed: do so for all users. */
 void mpib_shares_apply(struct proxy_clients *all);
 
-/* Fence and drop every region. */
+/* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
 void proxy_client_free_regions(struct proxy_client *s);
-/* Drop those that the rails do not know yet. */
+/* Free the FILLING regions, which no rail has registered yet. */
 void proxy_client_stop_filling(struct proxy_client *s);
 
-/* Start taking the connections down; PROXY_CLIENT_REGIONS follows. */
+/* Start taking the connections down; then s becomes PROXY_CLIENT_REGIONS. */
 void proxy_client_drop_conns(struct proxy_client *s);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A client's requests about listeners and connections, passed to the broker of
+ * the peer room. Control thread. */
 #include <errno.h>
 #include <mpib/control.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filling regions round robin, one step per turn of the loop. */
 #include "client/fill.h"
 
 #include <errno.h>
@@ -59,7 +60,7 @@ static const char *fill_remedy(int fd)
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      int rc, int fd, uint64_t filled, uint64_t size)
 {
-	/* Said of an access that would end in SIGBUS. */
+	/* madvise(2): an access would end in SIGBUS, for want of pages. */
 	if (rc == -EFAULT)
 		rc = -ENOMEM;
 	proxy_client_refuse(s, ask, rc,
@@ -68,8 +69,8 @@ void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 			    filled, size, strerror(-rc), fill_remedy(fd));
 }
 
-/* Steps end where large pages do, if r is of such. -EINVAL: a kernel before
- * 5.14. */
+/* Fill up to the next multiple of MPIB_FILL_STEP, where huge pages end, if r
+ * has them. -EINVAL: the kernel cannot (before 5.14). */
 static int fill_some(struct proxy_client_region *r)
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -80,7 +81,7 @@ static int fill_some(struct proxy_client_region *r)
 
 	if (len > left)
 		len = left;
-	/* Never by touching it: where no page is to be had that is SIGBUS. */
+	/* Not by writing to the pages: that raises SIGBUS if there are none. */
 	if (madvise(at - skip, len + skip, MADV_POPULATE_WRITE) < 0)
 		return errno == EINTR ? 0 : -errno;
 	r->filled += len;
@@ -94,11 +95,12 @@ static void give_up(struct proxy_client_region *r, int rc)
 	mpib_fill_end(r);
 	mpib_fill_refuse(s, &r->ask, rc, r->fd, r->filled, r->size);
 	mpib_region_free(r);
-	/* Should it not have taken that, it is gone and waited for r. */
+	/* If the client did not read the refusal it was dropped meanwhile, and
+	 * its take-down waited for r. */
 	proxy_client_advance(s);
 }
 
-/* It has had its turn, and so has its client. */
+/* r has had its step: requeue r and its client at the end. */
 static void to_the_end(struct proxy_client_region *r)
 {
 	struct proxy_client *s = r->client;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* HELLO: a connected process becomes a client, and gets its segments. */
 #include <errno.h>
 #include <mpib/control.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "client/client.h"
 #include "client/place.h"
 
-/* A label goes to terminals and logs: printable ASCII and nothing else. */
+/* The name goes to terminals and logs: allow printable ASCII only. */
 static void take_name(struct proxy_client *s, const char *name, size_t len)
 {
 	size_t i;
@@ -87,7 +88,7 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard)
 	return 0;
 }
 
-/* What fails here is undone when the client, still NEW, is dropped. */
+/* On failure s stays NEW, and proxy_client_drop() undoes what was made. */
 static int hello_attach(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing the shard of a new client. */
 #include "client/place.h"
 
 unsigned mpib_place(const uint32_t *of_user, const uint32_t *of_all,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Quotas per uid: usage, limits, and the rate of control messages. */
 #include "client/quota.h"
 
 #include <errno.h>
@@ -8,7 +9,8 @@
 
 #include "client/client.h"
 
-/* Control socket, pidfd, and the two segments, one of them twice. */
+/* Of each client: control socket, pidfd, the submit segment, and two of the
+ * reply segment (read-only for the client, writable for a hand-over). */
 #define FDS_OF_A_SESSION 5
 
 static const char *const names[MPIB_QUOTAS] = {
@@ -127,7 +129,7 @@ int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
 
 	if (rate == 0)
 		return 0;
-	/* The first message finds it full. */
+	/* filled_at 0: the first message finds the bucket full. */
 	more = ns >= MPIB_SEC ? rate
 			      : (int64_t)(ns * (uint64_t)rate / MPIB_SEC);
 	if (more > 0) {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a client's regions: made and counted, registered with the rails,
+ * fenced and freed. Also the pools that the proxy makes for clients.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <mpib/control.h>
@@ -223,7 +227,8 @@ static void on_deleted(void *arg, int status)
 	uint32_t handle = r->handle;
 
 	(void)status;
-	/* Ours first: what the client does after the answer finds it gone. */
+	/* Free the region before answering: the client's next request must find
+	 * its quota released. */
 	mpib_region_free(r);
 	if (s->state > PROXY_CLIENT_LIVE)
 		proxy_client_advance(s);

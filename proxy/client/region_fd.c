@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions of memory that a client has a descriptor of: memfd and dma-buf, as it
- * offers them, and as a proxy that takes over finds them.
+ * Regions of memory that a client has a descriptor of, memfd or dma-buf: their
+ * registration, and their restoration in a proxy that takes over. Control
+ * thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +19,8 @@
 #include "engine/handover/handover.h"
 
 /*
- * Memory a client offers must be unable to shrink, or an access of ours could
- * fault. NULL or why it is not accepted.
+ * A client's memfd must be sealed against shrinking, or the proxy's accesses
+ * could raise SIGBUS. *unit: its page size. NULL, or why it is not accepted.
  */
 static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
 			       uint64_t *unit)
@@ -39,8 +40,8 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
 	return NULL;
 }
 
-/* The pages (of unit bytes) of a file around a region; skip is how far into
- * them it begins. */
+/* Map the pages of unit bytes around a region of a file; the region begins
+ * *skip bytes into the mapping. */
 static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
 			size_t *len, uint64_t *skip)
 {
@@ -98,8 +99,8 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 						   .strict = r->strict });
 }
 
-/* The software HCA maps what it is given; a file could shrink below it. A
- * sealed memfd does as well for it as a dma-buf, which cannot shrink. */
+/* The software HCA maps the descriptor, so the file must not be able to shrink:
+ * a dma-buf cannot, and a sealed memfd is accepted in place of one. */
 static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 {
 	struct statfs fs;
@@ -131,8 +132,8 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	r = mpib_region_new(s, m, ask->size);
 	if (!r)
 		return;
-	/* The kernel made it ours as the message came: the client may close
-	 * its own before it hears from us. */
+	/* Receiving the message gave the proxy a descriptor of its own: the
+	 * client may close its copy before it gets the answer. */
 	mpib_region_keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
 	r->dmabuf = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client asks: each message checked, handed to its handler, answered.
+ * Requests on the control socket: check each message, call its handler, answer.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,8 @@
 #include "base/log.h"
 #include "client/client.h"
 
-/* Messages of one client in a turn, so that a chatty one delays nobody. */
+/* Messages taken from one client per turn, so that a client that sends many
+ * does not delay the others. */
 #define BURST 16
 
 static const struct {
@@ -101,7 +102,7 @@ int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
 	return proxy_client_send(s, &ok.h, NULL, 0);
 }
 
-/* True when m may be handed to its handler; rc is what receiving it gave. */
+/* True when m may go to its handler; rc is mpib_message_recv()'s result. */
 static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 			  int rc)
 {
@@ -113,8 +114,8 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 				    type);
 		return false;
 	}
-	/* A HELLO of another version may have another size, and is to be told
-	 * about the version. */
+	/* A HELLO of another version may have another size: no size check here,
+	 * so that proxy_client_hello() can answer with the version. */
 	if (type != MPIB_CTL_HELLO && s->state == PROXY_CLIENT_NEW) {
 		proxy_client_drop(s, "it spoke before its HELLO");
 		return false;
@@ -146,7 +147,8 @@ static const char *why_ended(int rc)
 	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
-/* False when it has sent too many lately; s may be gone from its list. */
+/* False when s has sent too many messages lately: m is refused, or s dropped.
+ */
 static bool request_patient(struct proxy_client *s,
 			    const struct mpib_message *m)
 {

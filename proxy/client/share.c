@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each user's and client's part of the rails, brought into force. */
+/* Bring the shares (weight and limit) of users and clients into force. Control
+ * thread. */
 #include "client/client.h"
 
-/* Shards do not know of each other, so each has a like part of a limit. */
+/* The shards that the user has clients on, at least 1. Shards schedule
+ * independently, so each gets an equal part of the user's limit. */
 static unsigned shards_of(const struct proxy_clients *all, uid_t uid)
 {
 	const struct proxy_client *s;
