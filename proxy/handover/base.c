@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Serializes struct mpib_base, in both directions. */
 #include "handover/base.h"
 
 void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)

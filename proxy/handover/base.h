@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a proxy needs to get ready to take over from another: nothing of it
- * changes anything for the one that serves. Control thread.
+ * The first message of a hand-over: what the new proxy needs to get ready.
+ * Getting ready changes nothing for the old proxy, which goes on serving.
+ * Control thread.
  */
 #ifndef MPIB_PROXY_HANDOVER_BASE_H
 #define MPIB_PROXY_HANDOVER_BASE_H
@@ -13,15 +14,15 @@ struct mpib_base {
 	uint32_t abi; /* MPIB_ABI_VERSION */
 	uint32_t rails;
 	char run_dir[96];
-	char peer_link[64]; /* where it listens, for people */
+	char peer_link[64]; /* listening address as text, for views */
 	struct mpib_engine_inherited inherited;
-	int control, stats, metrics; /* listening */
+	int control, stats, metrics; /* listening sockets */
 	int lock; /* of the run directory */
-	int guard; /* its link, see guard.h; or -1 */
-	bool activated; /* control is systemd's */
-	bool made; /* the run directory */
+	int guard; /* the proxies' end of the guard's link, guard.h; or -1 */
+	bool activated; /* systemd passed control */
+	bool made; /* a proxy made the run directory */
 	uint32_t upgrades; /* that succeeded before */
-	uint32_t readopted; /* rails that were taken back before */
+	uint32_t readopted; /* rails that were readopted before */
 	uint32_t lost; /* bit per rail whose device failed for good */
 };
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Messages with descriptors over a stream socket (SCM_RIGHTS, unix(7)): header,
+ * then descriptors in batches with one byte each, then the bytes. */
 #include "handover/channel.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #include <unistd.h>
 
 #define MAGIC 0x4f48424d50494d21ull
-#define FDS_AT_ONCE 128 /* the kernel takes 253 */
+#define FDS_AT_ONCE 128 /* the kernel's limit is 253, SCM_MAX_FD */
 #define BYTES_MAX (1ull << 32)
 
 struct header {
@@ -58,7 +60,7 @@ static int recv_all(int sock, void *bytes, size_t len)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* Reset: it ended with something unread. */
+		/* ECONNRESET: the other process ended with unread data. */
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
 			return -EPIPE;
 		if (n < 0)
@@ -74,7 +76,7 @@ union control {
 	char bytes[CMSG_SPACE(FDS_AT_ONCE * sizeof(int))];
 };
 
-/* Beside one byte. */
+/* Descriptors travel as ancillary data of one byte. */
 static int send_fds(int sock, const int *fd, size_t n)
 {
 	union control control = { 0 };
@@ -211,7 +213,8 @@ int mpib_channel_last(int sock, enum mpib_channel_type want,
 {
 	int rc;
 
-	/* Who sends and we meet at the socket's lock: one of us is first. */
+	/* The kernel serializes this with the other end's send: either the
+	 * message is in the queue now, or that send fails. */
 	if (shutdown(sock, SHUT_RD) < 0)
 		return -errno;
 	rc = mpib_channel_recv(sock, want, p);

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between a proxy and the one that takes over from it: a stream socket, and
- * messages of any size with any number of descriptors. Both are one user's.
+ * The channel between the old proxy and the new one that takes over: a stream
+ * socket with messages of any size and any number of descriptors. Both
+ * processes belong to the same user, so contents are trusted.
  *
  *   old                          new
- *    |------ BASE ---------------->|  what is needed to get ready
- *    |<----- READY, or FAILED -----|  rails are open; nothing of ours is touched
- *    |  nobody attaches any more   |
- *    |------ CLIENTS ------------->|  who is attached, with segments and regions
+ *    |------ BASE ---------------->|  what the new proxy needs to get ready
+ *    |<----- READY, or FAILED -----|  its rails are open; the old one serves
+ *    |  clients' sockets paused    |
+ *    |------ CLIENTS ------------->|  clients with segments and regions
  *    |<----- MAPPED, or FAILED ----|
  *    |  all rails are fenced       |
  *    |------ STATE --------------->|  lanes, listeners and connections
  *    |<----- PREPARED, or FAILED --|
  *    |------ GO ------------------>|
- *    |<----- TAKEN ----------------|  from here on it is the other's
+ *    |<----- TAKEN ----------------|  from here on the new proxy serves
  *
- * Whatever goes wrong before TAKEN, the old one ends the new one and goes on.
- * Without GO it could not give up waiting: TAKEN might just be on its way.
+ * Whatever fails before TAKEN, the old proxy kills the new one and goes on.
+ * GO is why the old proxy may give up at any time before: the new proxy cannot
+ * have sent TAKEN yet.
  */
 #ifndef MPIB_PROXY_HANDOVER_CHANNEL_H
 #define MPIB_PROXY_HANDOVER_CHANNEL_H
@@ -38,22 +40,23 @@ enum mpib_channel_type {
 	MPIB_CHANNEL_FAILED, /* a text; the same in all versions */
 };
 
-/* What has not come, or left, within so many ms never will. */
+/* Time limit for each later send and receive on sock: -ETIMEDOUT after ms. */
 int mpib_channel_patience(int sock, unsigned ms);
-/* p may be NULL. -errno. */
+/* Send p, or no content where p is NULL. -errno. */
 int mpib_channel_send(int sock, enum mpib_channel_type type,
 		      const struct mpib_serial *p);
 int mpib_channel_fail(int sock, const char *why);
 /*
- * Waits. 0: *p is an unpacking serialized state with what came, to be ended by
- * mpib_serial_fini(); -EREMOTEIO: FAILED came, with its text in p->why;
- * -EPROTO: something else than want; -ENOTSUP: of another version; -EPIPE: the
- * other one ended; -errno.
+ * Waits for a message. 0: *p is set up for unpacking its content, and the
+ * caller ends it with mpib_serial_fini(); -EREMOTEIO: FAILED came, its text is
+ * in p->why; -EPROTO: another message than want; -ENOTSUP: a message of another
+ * MPIB_HANDOVER_VERSION; -EPIPE: the process at the other end is gone; -errno.
  */
 int mpib_channel_recv(int sock, enum mpib_channel_type want,
 		      struct mpib_serial *p);
-/* The same of what is there already; from now on the other one can send nothing,
- * and is told so. -ETIMEDOUT: there was nothing. */
+/* Like mpib_channel_recv(), but only for a message that has arrived already:
+ * shuts the socket down for receiving first, so that a later send at the other
+ * end fails there with EPIPE. -ETIMEDOUT: no message was there. */
 int mpib_channel_last(int sock, enum mpib_channel_type want,
 		      struct mpib_serial *p);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packing and unpacking the attached clients; pausing them meanwhile. */
 #include "handover/clients.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@ void proxy_clients_pause(struct proxy_clients *all, bool on)
 	uint32_t events = on ? 0 : EPOLLIN;
 	struct proxy_client *s;
 
-	/* Also where accept() had no descriptor, and was to look again. */
+	/* If accept() had failed for want of descriptors, the listening socket
+	 * is not watched and this timer would watch it again. */
 	mpib_timer_disarm(all->loop, &all->pause);
 	if (all->watch.added)
 		mpib_loop_mod(all->loop, &all->watch, events);
@@ -198,7 +200,8 @@ void proxy_clients_serialize(struct mpib_serial *p, struct proxy_clients *all)
 	if (p->packing || p->failed)
 		return;
 	mpib_shares_apply(all);
-	/* The shards get to know the clients. */
+	/* Halting carries out what was queued for the shards, so that they know
+	 * the clients. */
 	mpib_engine_halt(all->engine);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The attached clients, from one proxy to the next: their sockets, segments and
- * regions. Control thread.
+ * Handing over the attached clients: their sockets, segments and regions.
+ * Control thread.
  */
 #ifndef MPIB_PROXY_HANDOVER_CLIENTS_H
 #define MPIB_PROXY_HANDOVER_CLIENTS_H
@@ -9,18 +9,20 @@
 #include "base/serial.h"
 #include "client/client.h"
 
-/* Listen to nobody, or to all again. What they say meanwhile waits in their
- * sockets. */
+/* on: stop watching the listening socket and all clients' sockets, where
+ * requests wait meanwhile; off: watch them again. */
 void proxy_clients_pause(struct proxy_clients *all, bool on);
-/* 0, or -EAGAIN: why names who is coming, leaving or registering. */
+/* 0, or -EAGAIN: why names a client that is leaving or whose regions are being
+ * registered or deregistered. */
 int proxy_clients_quiescent(const struct proxy_clients *all, char *why,
 			    size_t why_len);
-/* Unpacked into clients with no listening socket, their engine being halted;
- * nobody is listened to yet. */
+/* Unpacking fills *all, which has no listening socket and no client yet and
+ * whose engine is halted; no socket is watched before proxy_clients_go_on(). */
 void proxy_clients_serialize(struct mpib_serial *p, struct proxy_clients *all);
-/* Whose client has the id, or NULL; arg is the clients. */
+/* The attached client with that id, for the broker; or NULL. arg is the struct
+ * proxy_clients. */
 struct peer_client *proxy_clients_owner(void *arg, uint32_t client);
-/* Listen to them, and to those who come to the socket fd. -errno. */
+/* Watch the clients' sockets, and accept on the listening socket fd. -errno. */
 int proxy_clients_go_on(struct proxy_clients *all, int fd);
 
 #endif

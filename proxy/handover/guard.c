@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The guard's process, and the proxies' end of its link. */
 #include "handover/guard.h"
 
 #include <errno.h>
@@ -40,8 +41,8 @@ void mpib_guard_become(int link)
 
 struct guard {
 	int link;
-	pid_t serving; /* 0: nobody has said so */
-	int stop; /* the signal by which all were told to stop; 0: none */
+	pid_t serving; /* the proxy that serves; 0: not told yet */
+	int stop; /* the stop signal that the guard has got; 0: none */
 };
 
 static void guard_tell(const struct guard *g, int signo)
@@ -50,8 +51,8 @@ static void guard_tell(const struct guard *g, int signo)
 		kill(g->serving, signo);
 }
 
-/* Who serves now. One that was told to stop may have handed over before it
- * heard of it. */
+/* Read which process serves now. A proxy may have handed over just before the
+ * stop signal reached it: pass the signal to its successor too. */
 static void listen_to(struct guard *g)
 {
 	pid_t pid;
@@ -65,7 +66,8 @@ static void listen_to(struct guard *g)
 	}
 }
 
-/* Of whichever ended last: proxies that were replaced end, too. */
+/* True when no child is left; *status is that of the last one to end. Proxies
+ * that were replaced are children too. */
 static bool all_ended(int *status)
 {
 	int how;
@@ -91,7 +93,7 @@ int mpib_guard_run(int link)
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGHUP, SIG_IGN);
-	/* Those that ended before the mask was set sent no signal. */
+	/* First reap: children that ended before SIGCHLD was blocked. */
 	while (!all_ended(&status)) {
 		siginfo_t info;
 		bool stop;

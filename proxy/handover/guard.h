@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of the process that was started first, by a shell, a container's
- * runtime or a supervisor, which wait for its pid: it holds nothing any more,
- * passes signals on to the proxy that serves now, and ends as the last of them
- * ends. Under systemd there is none, for it can be told of another main
- * process; nor is there one of a daemon, for which nobody waits.
+ * The guard. The process that was started first, by a shell, a container's
+ * runtime or a supervisor, must keep its pid, for which its starter waits. So
+ * after it handed over it becomes the guard: it holds nothing any more, passes
+ * signals on to the proxy that serves, and exits with the status of the last
+ * proxy. There is no guard under systemd, which can be told of another main
+ * process, and none of a daemon, for which no starter waits.
  */
 #ifndef MPIB_PROXY_HANDOVER_GUARD_H
 #define MPIB_PROXY_HANDOVER_GUARD_H
 
 #include <sys/types.h>
 
-/* Both ends, [1] the guard's: proxies say in [0] who serves, and see its end
- * should the guard be killed. -errno. */
+/* Make the link. [1] is the guard's end. Proxies tell through [0] which process
+ * serves, and see it hang up should the guard be killed. -errno. */
 int mpib_guard_link(int link[2]);
-/* The process pid serves from now on. Nothing where link is -1. */
+/* Tell the guard that process pid serves. Does nothing where link is -1. */
 void mpib_guard_tell(int link, pid_t pid);
-/* Become it, by executing ourselves as "--guard=LINK", which closes all but its
- * end of the link. Returns only when it fails. */
+/* Become the guard: execute the own program as "--guard=LINK", which closes all
+ * descriptors but link. Returns only when that fails. */
 void mpib_guard_become(int link);
-/* Be it; the exit status. */
+/* The guard's main loop; returns its exit status. */
 int mpib_guard_run(int link);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Probing for lost devices each second, and the hand-over that opens them. */
 #include "handover/readopt.h"
 
 #include <errno.h>
@@ -12,15 +13,15 @@
 #include "view/view.h"
 
 #define LOOK MPIB_SEC
-/* After a try that failed, which has a reason that may last. */
+/* Pause after a failed try, whose cause may last. */
 #define RETRY (30 * MPIB_SEC)
 
-/* Opening a device may take long, so a thread does it, which nobody waits for:
- * it owns this, and who does not want its answer any more closes the pipe. */
+/* Opening a device may take long, so a detached thread does it. The thread owns
+ * and frees this; the control thread gives up waiting by closing the pipe. */
 struct look {
 	struct mpib_rail_spec spec[MPIB_RAILS];
 	unsigned rails;
-	int answer; /* the writing end */
+	int answer; /* the pipe's writing end */
 };
 
 static void *run_look(void *arg)
@@ -65,8 +66,8 @@ static const char *name_of(unsigned lost)
 	return lost == 3 ? "both rails" : mpib_rail_name(lost >> 1);
 }
 
-/* A package may have put another program where ours was: that is for an
- * operator to start. */
+/* Start /proc/self/exe, not the file at its path: a package may have replaced
+ * that with another version, which only an operator should start. */
 static void readopt_hand_over(struct mpib_readopt *r, unsigned lost)
 {
 	struct mpib_event_about about = { .rails = (uint8_t)lost };
@@ -145,7 +146,7 @@ static void tell_failure(struct mpib_readopt *r, unsigned lost)
 		   name_of(lost), RETRY / MPIB_SEC, r->proxy->upgrade.error);
 }
 
-/* Once of each device. */
+/* failover.readopt is off: log that, once for each set of lost rails. */
 static void leave_it(struct mpib_readopt *r, unsigned lost)
 {
 	const struct mpib_event_about about = { .rails = (uint8_t)lost };

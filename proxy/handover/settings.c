@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Settings and shares that were set at run time, over a hand-over. */
 #include "handover/settings.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ static bool is_set(const struct mpib_config *cfg, unsigned i)
 			strlen(MPIB_ADMIN_ORIGIN));
 }
 
-/* s is what is packed. */
+/* s is the setting to pack; NULL when unpacking. */
 static void settings_setting(struct mpib_serial *p, struct mpib_config *cfg,
 			     const struct mpib_setting *s)
 {
@@ -79,8 +80,9 @@ static void settings_share(struct mpib_serial *p, struct proxy_clients *all,
 	}
 }
 
-/* Those that were given one; the others have theirs by the rules. Clients may
- * have left since they were handed over: here they are named. */
+/* Only clients that an operator gave a share; the others have theirs by the
+ * rules. Clients are named by id, since a client may have left after CLIENTS
+ * was packed. */
 static void settings_shares(struct mpib_serial *p, struct proxy_clients *all)
 {
 	const struct proxy_client *s;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The old proxy's steps from READY on, see channel.h and source.h. */
 #include "handover/source.h"
 
 #include <signal.h>
@@ -20,12 +21,12 @@
 
 #define SETTLE_LIMIT (5 * MPIB_SEC)
 #define MAP_LIMIT (30 * MPIB_SEC)
-#define FENCE_LIMIT (3 * MPIB_SEC) /* for the other nodes' answers */
+#define FENCE_LIMIT (3 * MPIB_SEC) /* for the peers' answers */
 #define LOOK MPIB_MSEC
-#define HAND_LIMIT_MS 4000u /* to read what is handed over */
+#define HAND_LIMIT_MS 4000u /* for the new proxy to read the state */
 
-/* It is the other's. Nothing here may touch what both know: no farewell, no
- * clean-up, no destructor. */
+/* Everything is the new proxy's now. This process must not touch what both
+ * have: no farewell to peers, no clean-up, no destructor. */
 static void source_leave(struct mpib_upgrade *u) __attribute__((noreturn));
 
 static int guard_of(const struct mpib_proxy *p)
@@ -42,7 +43,7 @@ void mpib_handover_tell(struct mpib_proxy *p, pid_t pid)
 		mpib_warn("%s", why);
 }
 
-/* What came while we did not look is the other's to do. */
+/* Pass signals that came during the hand-over on to the new proxy. */
 static void pass_signals(const struct mpib_upgrade *u)
 {
 	struct signalfd_siginfo info;
@@ -79,8 +80,9 @@ const char *mpib_source_last_error(int rc, const struct mpib_serial *p)
 	return strerror(-rc);
 }
 
-/* Once GO is sent: whether TAKEN comes. When that takes too long the other one
- * cannot say it any more; it may have said it just before. */
+/* After GO: wait for TAKEN. If it does not come in time, close this direction
+ * so that the new proxy cannot send it any more, and see whether it had sent it
+ * just before. */
 static int await_taken(struct mpib_upgrade *u, struct mpib_serial *answer)
 {
 	int rc = mpib_channel_recv(u->sock, MPIB_CHANNEL_TAKEN, answer);
@@ -90,7 +92,8 @@ static int await_taken(struct mpib_upgrade *u, struct mpib_serial *answer)
 		       : rc;
 }
 
-/* All of the steps below together may take so long. */
+/* Limit the next channel call to what is left until u->deadline, which holds
+ * for all steps of source_hand_over() together. */
 static void source_limit(const struct mpib_upgrade *u)
 {
 	uint64_t now = mpib_now_ns();
@@ -164,7 +167,7 @@ static void source_fence(struct mpib_upgrade *u)
 		return;
 	}
 	mpib_engine_halt(p->engine);
-	/* Something may have arrived with the last of it. */
+	/* The last messages may have begun something new: check again. */
 	if (source_settled(u, why) == 0 && mpib_engine_left(p->engine)) {
 		source_hand_over(u);
 		return;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting the new proxy's process. */
 #include "handover/spawn.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 
 #include "handover/guard.h"
 
-/* Only what a child of a process with threads may do. */
+/* In the child: async-signal-safe calls only, since the parent has threads
+ * (fork(2)). */
 static void spawn_become(const struct mpib_spawn *how, char **argv, int sock)
 	__attribute__((noreturn));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The new proxy's process. Control thread. */
+/* Starting the new proxy's process. Control thread of the old proxy. */
 #ifndef MPIB_PROXY_HANDOVER_SPAWN_H
 #define MPIB_PROXY_HANDOVER_SPAWN_H
 
@@ -8,18 +8,18 @@
 
 struct mpib_spawn {
 	const char *path;
-	char **argv; /* ours, which the new one gets, too */
-	int cwd; /* -1: where we are */
+	char **argv; /* the old proxy's, also given to the new one */
+	int cwd; /* directory to start in; -1: the present one */
 };
 
-/* sock is our end of the socket between the two. -errno: there is no process;
- * one that cannot execute path ends with status 127. */
+/* *sock is the old proxy's end of the channel. -errno: no process was made. A
+ * process that cannot execute path ends with status 127. */
 int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 
 /*
- * Whether this process will have to stay as a guard (guard.h): then link is
- * made, of which the new ones get the proxies' end, and we become the reaper of
- * those that they start. inherited is the end of an earlier guard's.
+ * If this process will have to stay as a guard (guard.h) after it handed over,
+ * make the guard's link and become the subreaper of all later proxies. It need
+ * not when inherited, the link of an earlier guard, is not -1. -errno.
  */
 int mpib_spawn_guard(int inherited, bool daemon, int *link);
 

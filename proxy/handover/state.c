@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order in which a proxy's parts are packed and unpacked. */
 #include "handover/state.h"
 
 #include "base/event.h"

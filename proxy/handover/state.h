@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that a proxy has for others, as two serialized state. */
+/* All that a proxy serves, serialized in two parts. Control thread. */
 #ifndef MPIB_PROXY_HANDOVER_STATE_H
 #define MPIB_PROXY_HANDOVER_STATE_H
 
@@ -8,13 +8,15 @@
 struct mpib_proxy;
 
 /*
- * The attached clients with their segments and regions, which takes long where
- * there is much memory: packed while the traffic goes on, but nobody attaches or
- * registers. Unpacked before shards run.
+ * The attached clients with their segments and regions. Mapping and registering
+ * much memory takes long in the new proxy, so this part is packed while the old
+ * proxy's traffic goes on, with attaching and registering paused. Unpacked
+ * before the shards run.
  */
 void mpib_clients_serialize(struct mpib_serial *serial, struct mpib_proxy *p);
-/* The rest: lanes, listeners and connections of these clients, and what was set
- * while it ran. began_ns: when the traffic was stopped. Its engine is halted. */
+/* The rest: events, run-time settings, and the clients' lanes, listeners and
+ * connections. *began_ns: when the traffic was stopped. The engine is halted in
+ * both proxies. */
 void mpib_state_serialize(struct mpib_serial *serial, struct mpib_proxy *p,
 			  uint64_t *began_ns);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The new proxy's side of a hand-over: the protocol of channel.h. */
 #include "handover/takeover.h"
 
 #include <errno.h>
@@ -17,9 +18,9 @@
 #include "proxy.h"
 #include "why.h"
 
-/* Of the old one, which may have to wait for peers. */
+/* How long to wait for the old proxy, which may have to wait for peers. */
 #define PATIENCE_MS 60000
-/* How often it is looked whether the traffic goes on. */
+/* How often to check whether the traffic goes on. */
 #define LOOK MPIB_MSEC
 
 static int takeover_check(const struct mpib_base *b,
@@ -75,7 +76,7 @@ int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
 	if (p.failed)
 		rc = mpib_why_fail(why, -EPROTO, "upgrade: %s", p.why);
 	mpib_serial_fini(&p);
-	/* It names the old one. */
+	/* Inherited through exec: WATCHDOG_PID names the old proxy. */
 	unsetenv("WATCHDOG_PID");
 	return rc < 0 ? rc : takeover_check(&t->base, cfg, why);
 }
@@ -92,7 +93,7 @@ static int takeover_lost(int rc, char *why)
 			     strerror(-rc));
 }
 
-/* Say what, and wait for an answer. */
+/* Send what, and wait for want. */
 static int takeover_say(const struct mpib_takeover *t,
 			enum mpib_channel_type what,
 			enum mpib_channel_type want, struct mpib_serial *answer,
@@ -105,8 +106,9 @@ static int takeover_say(const struct mpib_takeover *t,
 	return rc < 0 ? takeover_lost(rc, why) : 0;
 }
 
-/* Whoever tells all processes of a node to stop means us, too, and the old one
- * hears of it by itself. From TAKEN on it is for us to stop. */
+/* A stop signal sent to all processes of a node reaches both proxies. Before
+ * TAKEN the old proxy obeys it, so this process cancels the take-over; from
+ * TAKEN on this process stops. */
 static int told_to_stop(char *why)
 {
 	static const int stop[] = { SIGTERM, SIGINT, SIGQUIT };
@@ -124,7 +126,7 @@ static int told_to_stop(char *why)
 	return 0;
 }
 
-/* It was unpacked. */
+/* p has been unpacked: free it. -EPROTO and why where that failed. */
 static int takeover_finish(struct mpib_serial *p, char *why)
 {
 	int rc = 0;

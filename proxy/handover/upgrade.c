@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The old proxy's first half of a hand-over: start the new proxy and wait until
+ * it is ready; source.c does the rest. Also giving up. Control thread.
+ */
 #include "stats/upgrade.h"
 
 #include <errno.h>
@@ -44,13 +48,14 @@ void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 	};
 	n = readlink("/proc/self/exe", u->exe, sizeof(u->exe) - 1);
 	u->exe[n > 0 ? n : 0] = '\0';
-	/* The file it was has been replaced: that is what an upgrade is for. */
+	/* The program's file was replaced, as it is for an upgrade: proc(5)
+	 * marks the path, where the new file is now. */
 	deleted = strstr(u->exe, " (deleted)");
 	if (deleted)
 		*deleted = '\0';
 }
 
-/* A place for one more; NULL: there is none. */
+/* A free entry of u->dying; NULL: there is none. */
 static pid_t *upgrade_dying(struct mpib_upgrade *u)
 {
 	for (unsigned i = 0; i < MPIB_UPGRADE_DYING; i++) {
@@ -60,7 +65,8 @@ static pid_t *upgrade_dying(struct mpib_upgrade *u)
 	return NULL;
 }
 
-/* What had pinned memory may need long to end, and nobody waits for it. */
+/* Reap killed processes by polling: one that had pinned much memory may need
+ * long to end, and the control thread must not wait. */
 static void on_reap(void *arg)
 {
 	struct mpib_upgrade *u = arg;
@@ -80,7 +86,7 @@ static void end_child(struct mpib_upgrade *u)
 	if (u->pid > 0) {
 		kill(u->pid, SIGKILL);
 		*upgrade_dying(u) =
-			u->pid; /* no upgrade begins without a place */
+			u->pid; /* mpib_upgrade_start() made sure of a place */
 		on_reap(u);
 	}
 	u->pid = 0;
@@ -120,7 +126,8 @@ static void upgrade_on_late(void *arg)
 			     START_LIMIT / MPIB_SEC);
 }
 
-/* How it ended, if it has; it closed its end of the socket. */
+/* The new proxy closed its end of the channel: give up, and say with what
+ * status the process ended, if it did within 100 ms. */
 static void upgrade_tell_end(struct mpib_upgrade *u)
 {
 	int status = 0;
@@ -238,7 +245,8 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 		rc = mpib_loop_add(&p->loop, &u->watch, u->sock, EPOLLIN,
 				   upgrade_on_said, u);
 	mpib_timer_arm(&p->loop, &u->timer, START_LIMIT, upgrade_on_late, u);
-	/* What does not read it will end, which says more. */
+	/* A process that closed the channel without reading BASE is ending: its
+	 * exit status says more than EPIPE. */
 	if (rc < 0 && rc != -EPIPE)
 		mpib_upgrade_give_up(u, "handing over: %s", strerror(-rc));
 	else if (rc < 0)
