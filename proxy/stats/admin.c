@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that change something. */
+/* The stats socket's commands that change something, and "upgrades". Control
+ * thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,8 @@ static struct proxy_client *find_client(struct mpib_ask *ask, uint64_t id)
 	return s;
 }
 
-/* Of a connection: among those of its client. -ENOENT. */
+/* Set the share of a connection among the connections of its client. 0 or
+ * -ENOENT, with the error set. */
 static int share_conn(struct mpib_ask *ask, struct proxy_client *s,
 		      uint32_t index, struct mpib_share *part)
 {
@@ -141,7 +143,7 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 	return json_pack("{sI}", "client", (json_int_t)id);
 }
 
-/* "section.key", as config shows it. */
+/* The run-time setting "section.key" of argv[0]; NULL with the error set. */
 static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 {
 	struct mpib_suggest best = { .typed = ask->argv[0] };
@@ -169,7 +171,7 @@ static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 	return NULL;
 }
 
-/* What was copied out of the configuration at the start. */
+/* Other parts copied these settings from the configuration at start-up. */
 void mpib_admin_apply(const struct mpib_admin *a)
 {
 	char why[MPIB_WHY_MAX];
@@ -184,7 +186,7 @@ void mpib_admin_apply(const struct mpib_admin *a)
 	mpib_shares_apply(a->clients);
 }
 
-/* Text that has a meaning of its own. */
+/* Check the share rules, a text setting with a syntax of its own. */
 static bool good_value(struct mpib_ask *ask, const struct mpib_setting *s,
 		       const char *value)
 {

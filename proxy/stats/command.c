@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of the stats socket's commands, parsing a command line, and the
+ * commands that only read. */
 #include "stats/command.h"
 
 #include <ctype.h>
@@ -138,7 +140,7 @@ bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index)
 	nth = strtoul(dot + 1, &end, 10);
 	*client = (uint32_t)of;
 	*index = (uint32_t)nth;
-	return !*end && nth < UINT32_MAX; /* that is all of them */
+	return !*end && nth < UINT32_MAX; /* UINT32_MAX: all connections */
 }
 
 static json_t *command_why(struct mpib_ask *ask)

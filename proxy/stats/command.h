@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands of the stats socket: one table with what each takes, who may
- * give it and what it answers. mpib-protocol(7) is the same for people.
- * Control thread only.
+ * The commands of the stats socket: one table with each command's arguments,
+ * who may use it and the function that answers it. mpib-protocol(7) describes
+ * the commands. Control thread only.
  */
 #ifndef MPIB_PROXY_STATS_COMMAND_H
 #define MPIB_PROXY_STATS_COMMAND_H
@@ -19,39 +19,39 @@ struct mpib_admin {
 	struct mpib_upgrade *upgrade;
 };
 
-/* Begins the origin of what was set while the proxy ran. */
+/* Prefix of the origin of a setting that was set at run time. */
 #define MPIB_ADMIN_ORIGIN "set by uid "
 
-/* Bring into force what is in cfg now and may change. Control thread. */
+/* Bring all settings of a->cfg that can change at run time into force. */
 void mpib_admin_apply(const struct mpib_admin *a);
 
-/* A command as a reader gave it. */
+/* A command line as a reader sent it. */
 struct mpib_ask {
 	const struct mpib_view *view;
 	const struct mpib_admin *admin; /* NULL: nothing can be changed */
-	uid_t uid;
+	uid_t uid; /* the reader's */
 	unsigned argc; /* words after the command */
 	const char *argv[MPIB_COMMAND_ARGS];
-	char *text; /* to be freed: the answer as it is, in place of JSON */
-	/* When it fails. */
+	char *text; /* answer that is not JSON; the reader frees it */
+	/* Set where the command fails. */
 	char error[256], hint[128];
 };
 
-/* A new reference; NULL with text, or with error and hint, or
- * with none: no memory. */
+/* Answers ask with a new reference. NULL: the answer is ask->text, or the
+ * command failed with ask->error; or, with neither set, no memory. */
 typedef json_t *mpib_command_fn(struct mpib_ask *ask);
 
 enum mpib_command_needs {
 	MPIB_NEEDS_NOTHING,
 	MPIB_NEEDS_SNAPSHOT, /* view->snap is filled in */
-	MPIB_NEEDS_STREAM, /* the same, again and again */
-	MPIB_NEEDS_REQUESTS, /* a snapshot with requests under way */
+	MPIB_NEEDS_STREAM, /* a new snapshot each period */
+	MPIB_NEEDS_REQUESTS, /* a snapshot with outstanding requests */
 };
 
 struct mpib_command {
 	const char *name;
-	const char *args; /* for people: "CLIENT", "[since]", "" */
-	unsigned min, max; /* words */
+	const char *args; /* for help: "CLIENT", "[since]", "" */
+	unsigned min, max; /* number of arguments */
 	enum mpib_command_needs needs;
 	bool admin; /* root or the proxy's own user only */
 	mpib_command_fn *fn;
@@ -62,22 +62,23 @@ extern const struct mpib_command mpib_commands[];
 extern const unsigned mpib_command_count;
 
 /*
- * Take a line apart, in place, and check all that can be known before it runs.
- * NULL with the failure in *ask; words of ask point into line.
+ * Split a line in place, find its command, check the number of arguments and
+ * the reader's rights. NULL: *ask has the error. ask->argv points into line.
  */
 const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask);
 
-/* NULL, having set the failure. */
+/* Sets ask->error and ask->hint; returns NULL. */
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...) __attribute__((format(printf, 3, 4)));
-/* The n-th word as a number from 0 to max, dflt when it is not there. False,
- * with the failure set, when it is none. */
+/* Argument n as a number from 0 to max; dflt when there is no such argument.
+ * False, with the error set, when it is not such a number. */
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value);
 
-/* Of "stuck": how old a request has to be, in ns. As mpib_ask_number(). */
+/* The argument of "stuck", in ns: how old a request must be to be listed.
+ * Returns like mpib_ask_number(). */
 bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns);
-/* "7.0", as conns shows client and connection. */
+/* Parse CLIENT.CONNECTION as conns shows it, such as "7.0". */
 bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index);
 
 /* admin.c */

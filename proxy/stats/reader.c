@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One reader of the stats socket: its lines in, its answers out. */
 #include "stats/reader.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
-/* What the kernel may hold for a reader, and we for all of them together. */
+/* Bytes that the kernel may buffer for one reader, and that the proxy may hold
+ * for all readers together. */
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
 #define PERIOD_MAX_S 3600
@@ -57,7 +59,8 @@ void stats_reader_expire(void *arg)
 	stats_reader_drop(arg);
 }
 
-/* The rest of the answer has to wait for r. False when r is gone. */
+/* The kernel's buffer is full: hold the rest of the answer until r has read
+ * some. False when r is gone. */
 static bool reader_hold(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
@@ -83,12 +86,12 @@ static bool has_line(const struct stats_reader *r)
 	return r->in && memchr(r->in, '\n', r->in_len);
 }
 
-/* Nothing is due to r: its next line, or wait for more of them. False when r is
+/* All answers are sent: queue r's next line, or wait for one. False when r is
  * gone. */
 static bool reader_go_on(struct stats_reader *r)
 {
 	if (has_line(r)) {
-		/* Nothing more is read meanwhile. */
+		/* Read nothing more until this line is answered. */
 		mpib_loop_mod(r->stats->loop, &r->watch, 0);
 		mpib_stats_queue(r);
 		return true;
@@ -105,7 +108,7 @@ static bool reader_go_on(struct stats_reader *r)
 	return true;
 }
 
-/* False when r is gone. */
+/* Send what is left of the answer. False when r is gone. */
 static bool reader_flush(struct stats_reader *r)
 {
 	while (r->out && r->out_at < r->out_len) {
@@ -126,7 +129,8 @@ static bool reader_flush(struct stats_reader *r)
 	return reader_go_on(r);
 }
 
-/* Takes text, NULL for one there was no memory for. False when r is gone. */
+/* Send text and free it; NULL: there was no memory for it. False when r is
+ * gone. */
 static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 {
 	if (!text) {
@@ -140,7 +144,7 @@ static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 	return reader_flush(r);
 }
 
-/* Takes the reference to value. False when r is gone. */
+/* Send value as a line and drop the reference. False when r is gone. */
 static bool reader_answer(struct stats_reader *r, json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
@@ -148,7 +152,7 @@ static bool reader_answer(struct stats_reader *r, json_t *value)
 
 	json_decref(value);
 	if (text)
-		text[len++] = '\n'; /* in the place of the final NUL */
+		text[len++] = '\n'; /* in place of the final NUL */
 	return reader_answer_text(r, text, len);
 }
 
@@ -156,13 +160,13 @@ static bool reader_complain(struct stats_reader *r)
 {
 	json_t *error = json_string(r->ask.error);
 
-	if (!error) /* what was typed is not UTF-8 */
+	if (!error) /* the error quotes a word that is not UTF-8 */
 		error = json_string("unknown command");
 	return reader_answer(r, json_pack("{sb so ss}", "ok", 0, "error", error,
 					  "hint", r->ask.hint));
 }
 
-/* False when r is gone. */
+/* Run the command and send its answer. False when r is gone. */
 static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 {
 	json_t *data = c->fn(&r->ask);
@@ -183,12 +187,12 @@ static void reader_on_tick(void *arg)
 	struct stats_reader *r = arg;
 
 	mpib_timer_arm(r->stats->loop, &r->tick, r->period, reader_on_tick, r);
-	/* Who has not taken the last one misses this one. */
+	/* A reader that has not taken the last answer misses this one. */
 	if (!r->out && !r->waits && !r->queued)
 		mpib_stats_wait(r, r->stream);
 }
 
-/* False when r is gone. */
+/* Answer c anew each period until the next command. False when r is gone. */
 static bool begin_stream(struct stats_reader *r, const struct mpib_command *c)
 {
 	uint64_t seconds;
@@ -202,7 +206,7 @@ static bool begin_stream(struct stats_reader *r, const struct mpib_command *c)
 	return true;
 }
 
-/* Takes line over. False when r is gone. */
+/* Carry out line, which becomes r->line. False when r is gone. */
 static bool reader_command(struct stats_reader *r, char *line)
 {
 	struct mpib_stats *st = r->stats;
@@ -226,7 +230,7 @@ static bool reader_command(struct stats_reader *r, char *line)
 	return true;
 }
 
-/* The oldest line of what was said, as a string of its own; NULL: no memory. */
+/* Take the first line out of r->in; the caller frees it. NULL: no memory. */
 static char *reader_next_line(struct stats_reader *r)
 {
 	size_t len = (size_t)((char *)memchr(r->in, '\n', r->in_len) - r->in);
@@ -285,7 +289,7 @@ static void on_reader(void *arg, uint32_t events)
 	if (r->out && !(events & (EPOLLHUP | EPOLLERR)))
 		reader_flush(r);
 	else if (r->out || r->waits || r->queued)
-		stats_reader_drop(r); /* only a hang-up is told now */
+		stats_reader_drop(r); /* not watched for input: it hung up */
 	else
 		reader_take(r);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the files of the stats socket: one connected reader, what it has
- * said and what it has not taken yet. An idle one costs a few hundred bytes.
+ * Internal to the stats socket: one connected reader with its unread input and
+ * unsent answer, and the socket's own state. An idle reader costs a few hundred
+ * bytes. Control thread only.
  */
 #ifndef MPIB_PROXY_STATS_READER_H
 #define MPIB_PROXY_STATS_READER_H
@@ -16,19 +17,19 @@ struct stats_reader {
 	int fd;
 	uid_t uid;
 	struct mpib_io watch;
-	struct mpib_timer timer; /* of an answer not taken */
-	char *in; /* what it said, NULL while that is nothing */
+	struct mpib_timer timer; /* time limit for taking the answer */
+	char *in; /* input not handled yet, NULL while empty */
 	size_t in_len;
-	char *out; /* the answer, NULL: none */
+	char *out; /* the answer being sent, NULL: none */
 	size_t out_len, out_at;
-	bool held; /* out counts among what is held for slow readers */
-	char *line; /* that ask points into */
+	bool held; /* out_len counts in stats->held */
+	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
-	const struct mpib_command *waits; /* for a snapshot, or NULL */
-	uint64_t ticket; /* of the first snapshot young enough */
-	bool queued; /* for its next step */
+	const struct mpib_command *waits; /* command awaiting a snapshot */
+	uint64_t ticket; /* number of the first snapshot that may answer it */
+	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
-	const struct mpib_command *stream; /* under way, or NULL */
+	const struct mpib_command *stream; /* repeated command, or NULL */
 	struct mpib_timer tick;
 	uint64_t period;
 };
@@ -40,32 +41,33 @@ struct mpib_stats {
 	const struct mpib_admin *admin;
 	int fd;
 	struct mpib_io watch;
-	struct mpib_timer pause; /* after accept() found no descriptor */
+	struct mpib_timer pause; /* accept() failed: until it is tried again */
 	TAILQ_HEAD(, stats_reader) readers;
-	/* Who has something to be answered. Between the steps of the queue the
-	 * loop does everything else, so that a thousand readers delay no peer. */
+	/* Readers due for a step. The loop runs everything else between slices
+	 * of work on this queue, so that a thousand readers delay no peer. */
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
 	unsigned count;
 	size_t held; /* bytes of answers that were not taken at once */
-	uint64_t asked; /* snapshots begun */
-	bool taking; /* one is on its way */
-	struct mpib_snapshot *snap; /* being answered from, or NULL */
+	uint64_t asked; /* number of the latest snapshot asked for */
+	bool taking; /* that snapshot has not come yet */
+	struct mpib_snapshot *snap; /* readers are answered from it, or NULL */
 	uint64_t start_ns;
 };
 
-/* Serve fd, which is the reader's from now on. */
+/* Make a reader of the accepted fd, which it takes over. */
 void stats_reader_new(struct mpib_stats *st, int fd, const json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
-/* For a timer: it did not take its answer, or there is none for it. */
+/* Timer callback: drop the reader arg, which did not take its answer in time or
+ * for which there was no memory. */
 void stats_reader_expire(void *arg);
-/* One answer: to what it waits for, now that view has the snapshot, or to the
- * next line it said. May drop r. */
+/* Answer one command: the one that waited for the snapshot, which is in view
+ * now, or else the reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);
 
 /* stats.c: have stats_reader_step() called soon. */
 void mpib_stats_queue(struct stats_reader *r);
-/* The same, when there is a snapshot that is younger than now. */
+/* Have it called for c when there is a snapshot begun after this call. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
 double mpib_stats_uptime(const struct mpib_stats *st);
 

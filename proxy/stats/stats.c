@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stats socket: accepting readers, and the snapshots that they share. At
+ * most one snapshot is being taken or answered from at a time.
+ */
 #include "stats/stats.h"
 
 #include <errno.h>
@@ -11,7 +15,7 @@
 #include "stats/reader.h"
 
 #define PAUSE (MPIB_SEC / 10)
-#define BUDGET (MPIB_MSEC / 2) /* before others have their turn */
+#define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
 
 double mpib_stats_uptime(const struct mpib_stats *st)
 {
@@ -20,15 +24,15 @@ double mpib_stats_uptime(const struct mpib_stats *st)
 
 static void take_snapshot(struct mpib_stats *st);
 
-/* Whether r can be answered from the snapshot that st has. */
+/* Whether r waits for an answer from the snapshot that st has. */
 static bool stats_served(const struct mpib_stats *st,
 			 const struct stats_reader *r)
 {
 	return st->snap && r->waits && r->ticket <= st->asked;
 }
 
-/* The snapshot goes when nobody waits for it any more, and who asked
- * meanwhile gets the next one. */
+/* Free the snapshot when no reader waits for it any more, and take the next one
+ * for readers that asked meanwhile. */
 static void end_snapshot(struct mpib_stats *st)
 {
 	struct stats_reader *r;
@@ -98,7 +102,8 @@ static void stats_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	end_snapshot(st);
 }
 
-/* Age in ns from which somebody wants to see requests; UINT64_MAX: nobody. */
+/* The smallest age in ns from which a waiting reader wants to see requests;
+ * UINT64_MAX: no reader wants any. */
 static uint64_t youngest_asked_for(const struct mpib_stats *st)
 {
 	uint64_t least = UINT64_MAX, ns;
@@ -130,7 +135,7 @@ static void take_snapshot(struct mpib_stats *st)
 		return;
 	mpib_warn("stats: out of memory");
 	st->taking = false;
-	/* Later: our callers go through the readers. */
+	/* Drop them in the next turn: the callers walk the list of readers. */
 	TAILQ_FOREACH(r, &st->readers, link)
 	{
 		if (r->waits)
@@ -139,7 +144,8 @@ static void take_snapshot(struct mpib_stats *st)
 	}
 }
 
-/* One under way may have passed a shard before this question. */
+/* A snapshot that is being taken may already have passed a shard, so it is too
+ * old for this command: the next one answers it. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 {
 	struct mpib_stats *st = r->stats;
@@ -195,7 +201,7 @@ static void stats_on_accept(void *arg, uint32_t events)
 		else
 			stats_welcome(st, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-		/* It stays readable; looking again at once would spin. */
+		/* The socket stays readable: retrying at once would spin. */
 		mpib_warn("a reader of the stats socket waits: accept: %m "
 			  "(raise LimitNOFILE)");
 		mpib_loop_del(st->loop, &st->watch);

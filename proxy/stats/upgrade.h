@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stats socket asks of an upgrade. It is the serving proxy's side of
- * it, in proxy/handover: it starts the new program as a process beside it, lets
- * that open the rails, and only when it is ready stops the traffic, hands
- * everything over and ends. Until the new one has said that it has it all, the
- * old one can go on, and does whenever anything fails. Control thread.
+ * Upgrades as the stats socket commands them; proxy/handover/upgrade.c has the
+ * code. The old proxy starts the new program as a second process and lets it
+ * open the rails; only when the new proxy is ready does the old one stop the
+ * traffic, hand everything over and end. Until the new proxy has confirmed that
+ * it has everything, any failure makes the old proxy go on. Control thread.
  */
 #ifndef MPIB_PROXY_STATS_UPGRADE_H
 #define MPIB_PROXY_STATS_UPGRADE_H
@@ -19,43 +19,43 @@ struct mpib_proxy;
 
 enum mpib_upgrade_state {
 	MPIB_UPGRADE_NONE,
-	MPIB_UPGRADE_STARTING, /* the new one gets ready */
-	MPIB_UPGRADE_SETTLING, /* what clients have begun comes to its end */
-	MPIB_UPGRADE_MAPPING, /* the new one maps and registers their memory */
+	MPIB_UPGRADE_STARTING, /* the new proxy gets ready */
+	MPIB_UPGRADE_SETTLING, /* clients' requests in progress finish */
+	MPIB_UPGRADE_MAPPING, /* the new proxy maps the clients' memory */
 	MPIB_UPGRADE_FENCING, /* the traffic stands still */
 };
 
-/* Of those that failed one after the other. */
+/* Killed new proxies of failed upgrades that may be ending at once. */
 #define MPIB_UPGRADE_DYING 4
 
 struct mpib_upgrade {
 	struct mpib_proxy *proxy;
-	char exe[256]; /* ours, as it was found at the start */
-	char **argv; /* ours */
-	int cwd; /* where the arguments mean something */
+	char exe[256]; /* path of this process's program at start-up */
+	char **argv; /* arguments of this process */
+	int cwd; /* start directory, to which paths in argv are relative */
 	enum mpib_upgrade_state state;
-	uint32_t count; /* of those that succeeded, in all processes */
-	bool failed; /* the last one; error says why */
+	uint32_t count; /* upgrades that succeeded, in all processes */
+	bool failed; /* the latest upgrade failed; error says why */
 	char error[MPIB_WHY_MAX];
-	pid_t pid; /* of the new one */
-	int sock, guard[2]; /* to it; the guard's link; -1 while closed */
+	pid_t pid; /* of the new proxy */
+	int sock, guard[2]; /* channel; the guard's link; -1 while closed */
 	pid_t dying
-		[MPIB_UPGRADE_DYING]; /* killed, and not ended yet; 0: none */
+		[MPIB_UPGRADE_DYING]; /* killed, and not reaped yet; 0: none */
 	struct mpib_timer reap;
 	struct mpib_io watch;
 	struct mpib_timer timer;
 	uint64_t deadline, began_ns;
 };
 
-/* Early in main(): argv stays the caller's. */
+/* Early in main(). The caller keeps argv, which must stay valid. */
 void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 		       char **argv);
-/* Begin; path NULL: the program that runs, as it is on the disk now. 0, or
- * -errno with the error set. */
+/* Begin an upgrade to the program at path; NULL: the file now at the running
+ * program's path. 0, or -errno with u->error set; -EALREADY without it. */
 int mpib_upgrade_start(struct mpib_upgrade *u, const char *path);
-/* End one that is under way: the proxy stops. */
+/* The proxy stops: give up an upgrade that is under way. */
 void mpib_upgrade_stop(struct mpib_upgrade *u);
-/* For the stats socket. */
+/* State and outcome of the latest upgrade, for the stats socket. */
 json_t *mpib_upgrade_view(const struct mpib_upgrade *u);
 
 #endif
