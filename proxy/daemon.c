@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Forking into the background, with the outcome reported to the starter. */
 #include "daemon.h"
 
 #include <errno.h>
@@ -12,13 +13,14 @@
 
 #include "base/log.h"
 
-/* One write, well below PIPE_BUF: all of it arrives or nothing. */
+/* The daemon's report. Shorter than PIPE_BUF, so that one write() puts all of
+ * it into the pipe or nothing, pipe(7). */
 struct daemon_outcome {
 	int status;
 	char text[1000];
 };
 
-/* Never returns. */
+/* In the starter: print the daemon's report and exit; never returns. */
 static void await_daemon(int fd)
 {
 	struct daemon_outcome o;
@@ -55,8 +57,8 @@ int mpib_daemon_start(int *report)
 		await_daemon(pipefd[0]);
 	}
 
-	/* A client of our own, and by the second fork not its leader, so that
-	 * no terminal can become ours. */
+	/* A session of the daemon's own; after the second fork the daemon is
+	 * not its leader, so it can never get a controlling terminal. */
 	close(pipefd[0]);
 	setsid();
 	pid = fork();

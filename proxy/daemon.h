@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going to the background: the process that was started returns to its caller
- * only when the daemon is ready, or with the daemon's error. Start-up only,
- * before there are threads.
+ * Going to the background. The process that was started exits only when the
+ * daemon is ready, or with the daemon's error. Start-up only, before there are
+ * threads.
  */
 #ifndef MPIB_PROXY_DAEMON_H
 #define MPIB_PROXY_DAEMON_H
 
 /*
- * In the daemon, a grandchild: 0, and *report is where its outcome goes. The
- * process that was started never returns: it prints what is reported and exits
- * with that status. -errno when it cannot fork.
+ * Returns only in the daemon, a grandchild: 0, with *report to be passed to
+ * mpib_daemon_report(). The process that was started prints that report and
+ * exits with its status. -errno, in the starter, when it cannot fork.
  */
 int mpib_daemon_start(int *report);
 
-/* Tell status (0: text is the ready line, for stdout; else an error, for
- * stderr). When ready the daemon lets go of terminal and directory, and logs
- * to syslog. */
+/* Report status to the starter, which prints text: with 0 on stdout, the ready
+ * line; else on stderr, an error. With 0 the daemon also leaves the terminal
+ * and the start directory, and logs to syslog from now on. Closes report. */
 void mpib_daemon_report(int report, int status, const char *text);
 
-/* Of a process that takes over from a daemon: log where that did. */
+/* For a process that takes over from a daemon: log to syslog too. */
 void mpib_daemon_log(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Dropping privileges at start-up. */
 #include "drop.h"
 
 #include <errno.h>
@@ -18,10 +19,10 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 
 	if (mkdir(cfg->run_dir, 0750) < 0) {
 		if (errno == EEXIST)
-			return 0; /* whose it is, is looked at later */
+			return 0; /* mpib_rundir_open() checks its owner */
 	} else if (chown(cfg->run_dir, pw->pw_uid,
 			 gr ? gr->gr_gid : pw->pw_gid) == 0 &&
-		   chmod(cfg->run_dir, 0750) == 0) { /* whatever the umask */
+		   chmod(cfg->run_dir, 0750) == 0) { /* despite the umask */
 		return 0;
 	}
 	snprintf(why, MPIB_WHY_MAX,
@@ -30,8 +31,9 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 	return -errno;
 }
 
-/* A user may not lock what its rails register. In a container root may not
- * raise the limit either; registration says so when it meets it. */
+/* Registering locks memory, of which an ordinary user may lock too little.
+ * Where even root may not raise the limit, as in a container, registering
+ * memory reports it when it hits the limit. */
 static void allow_locked_memory(void)
 {
 	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };

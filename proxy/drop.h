@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rights that are needed once, to make the run directory and to be allowed
- * locked memory, and given up before anything of a pending_peer is read.
+ * Dropping privileges. Root's rights are used once, to make the run directory
+ * and to raise the limit of locked memory, and are given up before any input
+ * from other processes or nodes is read.
  */
 #ifndef MPIB_PROXY_DROP_H
 #define MPIB_PROXY_DROP_H
@@ -9,9 +10,10 @@
 #include "config/config.h"
 
 /*
- * Become run.user, if it is set, for good: its groups, no capability, nothing
- * to be gained by exec. The run directory is made for it where it is missing.
- * Before any other thread. -EPERM when not root, -ENOENT: no such user.
+ * Become run.user for good, if it is set: with that user's groups, without
+ * capabilities, and with no_new_privs (prctl(2)). Makes the run directory for
+ * that user where it is missing. Call before other threads are made. -EPERM:
+ * not root; -ENOENT: no such user; -errno; why as in config.h.
  */
 int mpib_drop(const struct mpib_config *cfg, char *why);
 

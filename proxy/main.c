@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mpib-proxy's main(): options, privileges, daemon, run. Started with
+ * --guard=LINK it is a guard instead (handover/guard.h), with --takeover=SOCKET
+ * it takes over from the proxy that started it (handover/takeover.h).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -17,7 +22,7 @@
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
 
-/* Every failure has this form, also through the daemon's starter. */
+/* Print why the start failed, in a daemon through its starter (report). */
 static int proxy_fail(int report, int status, const char *why)
 {
 	char line[MPIB_WHY_MAX + 16];
@@ -30,7 +35,8 @@ static int proxy_fail(int report, int status, const char *why)
 	return status;
 }
 
-/* The run directory by default, and so that a daemon finds it from "/". */
+/* Fill in the default run directory, and make a relative path absolute, since a
+ * daemon runs in "/". */
 static int settle_run_dir(struct mpib_config *cfg, char *why)
 {
 	char cwd[sizeof(cfg->run_dir)], dir[sizeof(cfg->run_dir)];
@@ -93,7 +99,7 @@ static void warn_unknown(void *arg, const char *name, const char *nearest)
 		  nearest ? nearest : "", nearest ? "?" : "");
 }
 
-/* It is done as it was asked for. */
+/* Warn of settings that are obeyed but serve no purpose. */
 static void warn_useless(const struct mpib_config *cfg)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
@@ -136,7 +142,8 @@ static int proxy_start(struct mpib_proxy *p)
 	return proxy_serve(p, report);
 }
 
-/* The value of a first argument of that name, which is for ourselves alone. */
+/* The value of the internal flag name, which mpib-proxy gives to itself as the
+ * first argument; NULL when that is no such flag. */
 static const char *own_flag(int argc, char **argv, const char *name)
 {
 	size_t n = strlen(name);
@@ -144,7 +151,8 @@ static const char *own_flag(int argc, char **argv, const char *name)
 	return argc > 1 && !strncmp(argv[1], name, n) ? argv[1] + n : NULL;
 }
 
-/* Why it cannot start is also told to who waits for us to take over. */
+/* The start failed: print why, and tell the old proxy if this one was to take
+ * over. */
 static int proxy_misconfigured(const struct mpib_proxy *p, const char *why)
 {
 	if (p->takeover)
@@ -152,7 +160,7 @@ static int proxy_misconfigured(const struct mpib_proxy *p, const char *why)
 	return proxy_fail(-1, EXIT_CONFIG, why);
 }
 
-/* The exit status of who was to print something. */
+/* The exit status of an action that printed to standard output. */
 static int proxy_printed(void)
 {
 	if (fflush(stdout) == 0)

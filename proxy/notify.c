@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Talking to systemd, or functions that do nothing without libsystemd. */
 #include "notify.h"
 
 #ifdef MPIB_HAVE_SYSTEMD
@@ -22,7 +23,8 @@ void mpib_notify(const char *fmt, ...)
 void mpib_notify_main(pid_t pid)
 {
 	mpib_notify("MAINPID=%d", (int)pid);
-	/* We end now, and should not be the main process when we do. */
+	/* This process ends now and must not be the main process any more when
+	 * it does, or systemd would stop the service. */
 	sd_notify_barrier(0, 5000000);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What systemd wants to know and what it hands us. Without libsystemd, or when
- * systemd did not start us, every call is harmless. Control thread.
+ * Talking to systemd: notifications, watchdog, socket activation. Without
+ * libsystemd, or when systemd did not start the proxy, every call does nothing.
+ * Control thread.
  */
 #ifndef MPIB_PROXY_NOTIFY_H
 #define MPIB_PROXY_NOTIFY_H
@@ -9,17 +10,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A line of sd_notify(3), such as "STOPPING=1". */
+/* Send lines as of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* pid is the service's main process from now on; returns when that is known. */
+/* Make pid the service's main process; waits until systemd has read that. */
 void mpib_notify_main(pid_t pid);
 
-/* Nanoseconds within which systemd wants to hear WATCHDOG=1; 0: it does not. */
+/* The interval in ns within which systemd expects WATCHDOG=1; 0: it does not.
+ */
 uint64_t mpib_watchdog(void);
 
-/* The listening SOCK_SEQPACKET socket systemd passed (socket activation), -1
- * when it passed none. */
+/* The listening SOCK_SEQPACKET socket that systemd passed (socket activation);
+ * -1 when systemd passed none. */
 int mpib_activation_socket(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the broker, which serves the peer link to other nodes' proxies. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "peer/broker.h"
 #include "start.h"
 
-/* IPv4 of the SOUT rail, by which islands are told apart; 0: it has none. */
+/* The SOUT rail's IPv4 address, which decides the node's island; 0: none. */
 static uint32_t sout_address(struct mpib_proxy *p)
 {
 	struct mpib_port_info port;
@@ -23,7 +24,7 @@ static uint32_t sout_address(struct mpib_proxy *p)
 	return addr;
 }
 
-/* The peer link's address: as given, else the IPv4 of the SOUT rail. */
+/* The peer link's address: as configured, else the SOUT rail's IPv4 address. */
 static int peer_address(struct mpib_proxy *p, struct in_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The proxy's control thread: signals, start, loop and stop. */
 #include "proxy.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@
 #include "peer/broker.h"
 #include "start.h"
 
-/* Peers get so long to hear that we leave; nobody may hold us up. */
+/* How long the stopping proxy waits for its clients' connections to be closed
+ * with peers. */
 #define FAREWELL (300 * MPIB_MSEC)
 
 static void proxy_on_signal(void *arg, uint32_t events)
@@ -48,7 +50,7 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
 	sigaddset(&set, SIGUSR2);
-	/* Before there are threads, which inherit the mask. */
+	/* Before any thread is made: threads inherit the mask. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -62,8 +64,8 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 			     proxy_on_signal, p);
 }
 
-/* A client costs half a dozen descriptors and a reader one; the soft limit is
- * low for the sake of select(2), which nobody calls here. */
+/* A client needs half a dozen descriptors and a reader one. The soft limit is
+ * low only for select(2), which this program does not call. */
 static void raise_descriptors(void)
 {
 	struct rlimit limit;
@@ -174,7 +176,8 @@ int mpib_proxy_run(struct mpib_proxy *p)
 	return mpib_loop_run(&p->loop);
 }
 
-/* Peers learn from us, not from a reset, that our clients' connections end. */
+/* Close the clients' connections in order, so that peers learn it from messages
+ * and not from a reset. */
 static void say_farewell(struct mpib_proxy *p)
 {
 	uint64_t until = mpib_loop_now(&p->loop) + FAREWELL;
@@ -206,7 +209,8 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	if (p->stats)
 		mpib_stats_stop(p->stats);
 	mpib_metrics_stop(&p->metrics);
-	/* What it still has to say reaches clients, broker, stats, metrics. */
+	/* First the engine: closing it still calls back into clients, broker,
+	 * stats and metrics, which are freed after it. */
 	if (p->engine)
 		mpib_engine_close(p->engine);
 	if (p->serving)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The running proxy: what it is made of, brought up in order and taken down in
- * the reverse one. Control thread only.
+ * The running proxy: its parts, started in order and stopped in reverse order.
+ * Control thread only.
  */
 #ifndef MPIB_PROXY_PROXY_H
 #define MPIB_PROXY_PROXY_H
@@ -26,9 +26,9 @@ struct mpib_proxy {
 	struct mpib_agent_link *agent; /* advanced mode */
 	struct mpib_broker *broker;
 	int control, stats_fd, metrics_fd;
-	bool activated; /* control is systemd's, with its path */
-	bool serving; /* clients are up */
-	bool misconfigured; /* it did not start, nor will it unchanged */
+	bool activated; /* systemd made control, and owns its path */
+	bool serving; /* clients is initialized */
+	bool misconfigured; /* start failed, and will until reconfigured */
 	struct proxy_clients clients;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
@@ -37,23 +37,26 @@ struct mpib_proxy {
 	struct mpib_timer status_timer;
 	struct mpib_upgrade upgrade;
 	struct mpib_readopt readopt;
-	struct mpib_takeover *takeover; /* of another proxy; NULL: of none */
+	/* The take-over by which this proxy started; NULL: started afresh. */
+	struct mpib_takeover *takeover;
 };
 
-/* cfg is complete, and so are upgrade and takeover. SIGTERM, SIGINT and SIGQUIT
- * are blocked and end the loop, SIGUSR2 upgrades. -errno and why as in
- * config.h; then nothing is left of it. One that should take over has told the
- * other proxy why it cannot, and has touched nothing of what that serves. */
+/* Start all parts. The caller has filled in cfg, upgrade and takeover. SIGTERM,
+ * SIGINT and SIGQUIT are blocked and then end the loop, SIGUSR2 begins an
+ * upgrade. -errno, with why as in config.h: then all is stopped again. Where
+ * this process cannot take over, it tells the old proxy and exits, having
+ * touched nothing that the old proxy serves. */
 int mpib_proxy_start(struct mpib_proxy *p, char *why);
-/* "ready ...", once it started. */
+/* The line "ready ..." that a started proxy prints. */
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
-/* Until a signal asks to stop. */
+/* Run the loop until a signal stops it. -errno. */
 int mpib_proxy_run(struct mpib_proxy *p);
-/* The page for browsers is served, or its port is left to another. */
+/* on: serve HTTP where it is configured; off: leave its port to the new proxy
+ * of a hand-over. */
 void mpib_proxy_http(struct mpib_proxy *p, bool on);
-/* What another proxy needs to get ready. */
+/* Fill in what a new proxy needs to get ready for a hand-over. */
 void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b);
-/* Ends what started; within 1 s, whatever peers and clients do. */
+/* Stop whatever was started; within 1 s, whatever peers and clients do. */
 void mpib_proxy_stop(struct mpib_proxy *p);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing the metrics socket and HTTP. */
 #include "publish.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics for machines and a page for people: RUNDIR/metrics.sock, and HTTP
+ * Publishing metrics: RUNDIR/metrics.sock, and HTTP with a page for browsers
  * where an address is set. Control thread only.
  */
 #ifndef MPIB_PROXY_PUBLISH_H
@@ -16,13 +16,15 @@ struct mpib_metrics {
 	struct mpib_http *http; /* NULL: no address is set */
 };
 
-/* Serve the listening socket fd, which stays the caller's, and HTTP where view's
- * configuration says so. -errno, with why as in config.h; then m is not open. */
+/* Serve the listening socket fd, which the caller keeps and closes, and HTTP
+ * where view->cfg says so. -errno, with why as in config.h; then m is not open.
+ */
 int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 		      struct mpib_engine *engine, int fd,
 		      const struct mpib_view *view, char *why);
-/* Hang up on everybody. Before mpib_engine_close(), which may still bring a
- * snapshot: m stays in place until then. Nothing when it is not open. */
+/* Hang up on all readers. Call before mpib_engine_close(), during which a
+ * snapshot may still come, so *m must stay valid until then. Does nothing when
+ * m is not open. */
 void mpib_metrics_stop(struct mpib_metrics *m);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The run directory: making, checking, locking, and cleaning up. */
 #include "rundir.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ static gid_t group_of(const char *name)
 	return g ? g->gr_gid : (gid_t)-1;
 }
 
-/* Whoever else can write here could put his own socket in our place. */
+/* Another user who can write here could replace the proxy's sockets. */
 static int check_dir(const char *path, const struct stat *st, char *why)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0)
@@ -75,7 +76,7 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 			rd->path, strerror(errno));
 	rd->dir =
 		open(rd->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Whatever the umask is, the group may enter. */
+	/* fchmod(): the group may enter, whatever the umask is. */
 	if (rd->dir < 0 || (rd->made && fchmod(rd->dir, 0750) < 0) ||
 	    fstat(rd->dir, &st) < 0)
 		return mpib_why_fail(
@@ -85,7 +86,8 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 			rd->path, strerror(errno));
 
 	rc = check_dir(rd->path, &st, why);
-	/* Where we may not, only our own user can attach; that is safe. */
+	/* Where fchown() is not permitted only the proxy's own user can attach,
+	 * which is safe. */
 	if (rc == 0 && rd->made && rd->gid != (gid_t)-1 &&
 	    fchown(rd->dir, (uid_t)-1, rd->gid) < 0)
 		rd->gid = (gid_t)-1;
@@ -105,8 +107,8 @@ static int rundir_holder(const struct mpib_rundir *rd)
 	return (int)strtol(text, NULL, 10);
 }
 
-/* A killed proxy leaves in the lock file that it had made the directory, so
- * that the next one still removes it. */
+/* The lock file says whether a proxy made the directory: if that proxy is
+ * killed, the next one still removes the directory at its exit. */
 static void rundir_inherit(struct mpib_rundir *rd)
 {
 	char mark;
@@ -117,7 +119,8 @@ static void rundir_inherit(struct mpib_rundir *rd)
 		rd->made = false;
 }
 
-/* 0 locked, 1 the last holder removed it meanwhile: start again. */
+/* 0: locked; 1: the last holder has removed directory or lock file meanwhile,
+ * so start again; -errno. */
 static int take_lock(struct mpib_rundir *rd, char *why)
 {
 	struct stat ours, there;
@@ -174,7 +177,7 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 	int rc = 1;
 
 	*rd = (struct mpib_rundir){ .dir = -1, .lock = -1 };
-	/* sockaddr_un holds 108 bytes, and the socket's name comes behind. */
+	/* sun_path has 108 bytes, for this path and a socket's name. */
 	if (strlen(path) >= sizeof(rd->path) - 1)
 		return mpib_why_fail(
 			why, -ENAMETOOLONG,
@@ -228,7 +231,7 @@ int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%d\n", (int)pid);
 	int rc = 0;
-	/* Over what is there, which takes no space and leaves no moment without
+	/* Overwrite in place: that needs no free space, and the file always has
 	 * a pid. */
 	int fd = openat(rd->dir, PID,
 			O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -257,9 +260,10 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		goto err_why;
-	unlinkat(rd->dir, name, 0); /* a dead proxy's: we hold the lock */
+	unlinkat(rd->dir, name, 0); /* a dead proxy's: the lock is held */
 
-	/* Nobody may connect before the mode is right. */
+	/* Bind with mode 0600, so that no other user connects before group and
+	 * mode are set. */
 	if (fchmod(fd, 0600) < 0 ||
 	    bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
 	    (rd->gid != (gid_t)-1 &&
@@ -285,7 +289,8 @@ void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
 	if (rd->dir < 0)
 		return;
 	rundir_clear(rd, keep);
-	/* Last, and while we hold it: whoever waits starts in an empty one. */
+	/* Unlink the lock file last and while it is locked, so that a proxy
+	 * that starts meanwhile finds an empty directory (take_lock()). */
 	unlinkat(rd->dir, LOCK, 0);
 	if (rd->made && !keep)
 		rmdir(rd->path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The run directory: one proxy at a time, two sockets, proxy.pid, and nothing
- * of it left at exit. Control thread.
+ * The run directory, of one proxy at a time: a lock file, the three sockets and
+ * proxy.pid, all removed at exit. Control thread.
  */
 #ifndef MPIB_PROXY_RUNDIR_H
 #define MPIB_PROXY_RUNDIR_H
@@ -13,32 +13,34 @@
 struct mpib_rundir {
 	char path[96];
 	int dir, lock; /* -1 while closed */
-	gid_t gid; /* of the directory and the sockets, -1: ours */
-	bool made; /* the directory is ours to remove */
+	gid_t gid; /* of the directory and the sockets, -1: the process's */
+	bool made; /* a proxy made the directory, and so removes it */
 };
 
-/* /run/mpib as root, else $XDG_RUNTIME_DIR/mpib. -ENOENT when there is
- * neither; why as in config.h. */
+/* The default path: /run/mpib as root, else $XDG_RUNTIME_DIR/mpib. -ENOENT
+ * where that is not set; why as in config.h. */
 int mpib_rundir_default(char *buf, size_t len, char *why);
 
 /*
- * Make or take the directory and lock it; what a dead proxy left is removed.
- * group may own the sockets ("" or an unknown one: nobody but us). -EBUSY:
- * another proxy runs here, why names its pid. -errno.
+ * Make the directory or use the one that is there, and lock it. group is to own
+ * directory and sockets; "" or an unknown group: only the proxy's user can
+ * attach. -EBUSY: another proxy runs here, why names its pid. -errno.
  */
 int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why);
-/* The same of another process of ours, which holds the lock that lock is a
- * descriptor of; that is ours from now on, and we may outlive it. -errno. */
+/* Take the directory over from the old proxy: lock is a descriptor of its
+ * locked lock file, which rd takes over; the lock stays held when the old proxy
+ * ends. -errno. */
 int mpib_rundir_inherit(struct mpib_rundir *rd, const char *path,
 			const char *group, int lock, char *why);
-/* Again after a fork, which changes the pid: write proxy.pid. -errno. */
+/* Write pid, which serves from now on, into proxy.pid. -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
-/* A listening socket of SOCK_SEQPACKET or SOCK_STREAM, mode 0660. fd, or
- * -errno. */
+/* Make a listening socket of type SOCK_SEQPACKET or SOCK_STREAM with mode 0660,
+ * replacing the one that a dead proxy left. fd, or -errno. */
 int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 		       char *why);
-/* keep: a socket somebody else made and listens on (systemd), NULL: none. */
+/* Remove the directory's content and close rd. keep: a socket that systemd made
+ * and goes on listening on, which stays; NULL: none. */
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order in which the proxy's parts start. Control thread. */
 #include "start.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static int start_open_engine(struct mpib_proxy *p, char *why)
 
 	if (rc < 0) {
 		p->engine = NULL;
-		/* A port may come up by itself. */
+		/* -ENETDOWN: the port may come up without any change. */
 		p->misconfigured = rc != -ENETDOWN;
 		snprintf(why, MPIB_WHY_MAX, "rails: %s", reason);
 	}
@@ -100,7 +101,7 @@ static int open_clients(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* For who wants to look, and to change something. */
+/* Open the stats socket with its admin commands, and metrics. */
 static int open_stats(struct mpib_proxy *p, char *why)
 {
 	int rc;
@@ -159,7 +160,8 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* Its clients come first, and what they have no part in must not hurt them. */
+/* The take-over is done: start traffic and clients first. If HTTP cannot be
+ * served go on without it, since clients matter more. */
 static int start_go_on(struct mpib_proxy *p, char *why)
 {
 	const struct mpib_base *b = &p->takeover->base;

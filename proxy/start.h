@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a proxy comes up in which order: of the first one, and of one that
- * takes over from another. proxy.c takes down again whatever came up. Each says
- * why as in config.h where it fails, with -errno. Control thread.
+ * Starting the parts of a proxy, in order: of a proxy that starts afresh, and
+ * of a new proxy that takes over. On failure they return -errno, with why as in
+ * config.h, and mpib_proxy_stop() stops whatever was started. Control thread.
  */
 #ifndef MPIB_PROXY_START_H
 #define MPIB_PROXY_START_H
@@ -10,11 +10,11 @@
 #include "proxy.h"
 
 int mpib_start_first(struct mpib_proxy *p, char *why);
-/* Up to its last step it leaves no trace: where one fails before, it tells the
- * other proxy, and the process ends. */
+/* Take over from the old proxy. If that fails before TAKEN is sent, nothing has
+ * changed: tells the old proxy why and ends this process. */
 int mpib_start_next(struct mpib_proxy *p, char *why);
 
-/* peer_link.c: the link to other nodes, at its address and with its key. */
+/* peer_link.c: open the broker, with the peer link's address and key. */
 int mpib_start_peer_link(struct mpib_proxy *p, char *why);
 
 #endif

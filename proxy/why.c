@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formatting the reason for a failure. */
 #include "why.h"
 
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 #ifndef MPIB_PROXY_WHY_H
 #define MPIB_PROXY_WHY_H
 
-/* Says why, in MPIB_WHY_MAX bytes as config.h has them, and returns rc. Any
- * thread. */
+/* Write the reason for a failure into why, of MPIB_WHY_MAX bytes (config.h),
+ * and return rc. Any thread. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
