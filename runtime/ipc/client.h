@@ -43,7 +43,7 @@ struct mpib_debt {
 	void (*paid)(struct mpib_debt *d);
 };
 
-/* Memory behind a region handle of the proxy, mapped here. */
+/* Memory that the proxy made and registered, mapped in this process. */
 struct mpib_pool {
 	struct mpib_debt debt; /* first: paid() casts it to the pool */
 	LIST_ENTRY(mpib_pool) link;

@@ -36,7 +36,7 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
 
-/* Close the descriptors in m; those already taken out (fds lowered) stay. */
+/* Close the m->fds descriptors in m and set m->fds to 0. */
 void mpib_message_close_fds(struct mpib_message *m);
 
 #endif

@@ -109,7 +109,7 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 	return r;
 }
 
-/* Memory from mpib_mem_alloc() needs no copy. */
+/* Decide whether r is staged: memory from mpib_mem_alloc() needs no copy. */
 static void region_place(struct mpib_region *r)
 {
 	struct mpib_pool *p;
@@ -239,5 +239,5 @@ int mpib_dereg(struct mpib_region *region)
 	region_bury(c);
 	mpib_windows_trim(c);
 	pthread_mutex_unlock(&c->lock);
-	return rc == -EPIPE ? 0 : rc; /* a proxy that is gone touches nothing */
+	return rc == -EPIPE ? 0 : rc; /* a dead proxy cannot touch memory */
 }

@@ -92,9 +92,9 @@ static bool is_direct(const struct mpib_buffer *b)
 }
 
 /*
- * The peer counts on a message that was begun. If its memory is deregistered
- * before it is pushed the connection must fail. A staged receive does not need
- * this: it goes on in the window, without copying out (copy_out()).
+ * A posted message cannot be taken back, since the peer counts on it: if memory
+ * is deregistered before its request is pushed the connection must fail. A
+ * staged receive goes on in the window instead, see copy_out().
  */
 static int stage_lost(struct mpib_conn *conn)
 {
