@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The structures a network plugin fills or reads: what a device reports about
- * itself and what NCCL says about a comm. Part of plugin/nccl_abi.h, the same
- * rules apply: layouts are NCCL's, the numbers in the asserts are literal.
+ * The structures that a network plugin fills or reads: a device's properties,
+ * and NCCL's configuration of a comm. Part of plugin/nccl_abi.h, whose rules
+ * apply: layouts are NCCL's, the numbers in the asserts are literal.
  */
 #ifndef MPIB_NCCL_PROPS_H
 #define MPIB_NCCL_PROPS_H
@@ -15,7 +15,7 @@
 #define NCCL_NET_MAX_DEVS_PER_NIC_V9 4
 #define NCCL_NET_MAX_DEVS_PER_NIC_V12 8
 
-/* Legal range of maxP2pBytes and maxCollBytes: 1 to this. */
+/* maxP2pBytes and maxCollBytes must be from 1 to this. */
 #define NCCL_MAX_NET_SIZE_BYTES (1024L * 1024 * 1024 * 1024)
 
 /* ptrSupport bits, and the type given to regMr. */
