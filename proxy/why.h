@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How functions of the proxy report the reason for a failure as text. */
 #ifndef MPIB_PROXY_WHY_H
 #define MPIB_PROXY_WHY_H
 

@@ -2,7 +2,7 @@
 /*
  * The channel between the old proxy and the new one that takes over: a stream
  * socket with messages of any size and any number of descriptors. Both
- * processes belong to the same user, so contents are trusted.
+ * processes belong to the same user.
  *
  *   old                          new
  *    |------ BASE ---------------->|  what the new proxy needs to get ready
