@@ -70,7 +70,6 @@ static enum nccl_result result_of(int rc)
 	case -E2BIG:
 		return NCCL_INVALID_ARGUMENT;
 	case -EMSGSIZE:
-	case -ECANCELED:
 	case -ENOTCONN:
 	case -EOWNERDEAD:
 		return NCCL_INVALID_USAGE;
