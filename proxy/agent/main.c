@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib-agent: hints for proxies in advanced mode, by a simple rule. */
+/*
+ * mpib-agent: writes hints (SUP's share of each sending connection) for the
+ * proxies of this node that run in advanced mode. One thread.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -30,7 +33,7 @@ struct agent_run {
 	struct mpib_timer timer;
 	struct mpib_io signal_watch;
 	int signals;
-	bool told[MPIB_AGENT_PROXIES]; /* that it does not answer */
+	bool told[MPIB_AGENT_PROXIES]; /* warned: it is silent */
 };
 
 static void agent_help(void)
@@ -60,7 +63,7 @@ static bool take_ms(const char *text, unsigned *ms)
 	return isdigit((unsigned char)*text) && !*end && n > 0 && n <= UINT_MAX;
 }
 
-/* < 0: go on; else the exit status. */
+/* Negative: the options are good. Else the exit status of the process. */
 static int agent_parse(int argc, char **argv, struct agent_options *o,
 		       char *why)
 {
@@ -100,7 +103,7 @@ static int agent_parse(int argc, char **argv, struct agent_options *o,
 		}
 	}
 	if (o->proxies == 0)
-		o->proxies = 1; /* NULL: the usual one */
+		o->proxies = 1; /* run_dir[0] is NULL: the default directory */
 	return mpib_agent_rule_parse(&o->rule, argv + optind, argc - optind,
 				     why)
 		       ? -1

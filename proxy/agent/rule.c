@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's rules: parsing one, and computing the share under balance. */
 #include "agent/rule.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #define ALL MPIB_HINT_SUP_BW_MAX
 #define LEAST (ALL / 32)
-/* Fewer bytes say little of a rate. */
+/* A rail's rate is computed only when it moved at least so many bytes. */
 #define BYTES_MIN (64u << 10)
 
 static bool rule_number(const char *text, const char **end, unsigned long max,
@@ -100,7 +101,7 @@ static void rule_look(struct mpib_agent_slot_rail *r, uint64_t bytes,
 	uint64_t moved = bytes - r->acked_bytes, time = busy - r->busy_ns;
 	uint64_t rate;
 
-	/* Counters that went back are another lane's. */
+	/* Counters that went back belong to a new lane: start from them. */
 	if (bytes < r->acked_bytes || busy < r->busy_ns) {
 		r->acked_bytes = bytes;
 		r->busy_ns = busy;

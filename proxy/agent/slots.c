@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's socket and hint file: proxies register connections, each gets a
+ * slot of the file. See mpib/agent.h for the protocol.
+ */
 #include "agent/slots.h"
 
 #include <errno.h>
@@ -71,7 +75,7 @@ static int slots_find(const struct mpib_agent *a,
 	return -ENOSPC;
 }
 
-/* The slot, or -errno. */
+/* Take a free slot for r->conn_id: its index, or -errno. */
 static int slots_take(struct mpib_agent_proxy *p,
 		      const struct mpib_agent_request *r)
 {
@@ -93,7 +97,7 @@ static int slots_take(struct mpib_agent_proxy *p,
 	return i;
 }
 
-/* False: the proxy is to be dropped. */
+/* Answer one request of p. False: the caller must drop the proxy. */
 static bool slots_serve(struct mpib_agent_proxy *p,
 			const struct mpib_agent_request *r)
 {
@@ -113,7 +117,7 @@ static bool slots_serve(struct mpib_agent_proxy *p,
 		answer.status = slot;
 	else
 		answer.hint_slot = (uint32_t)slot;
-	/* A proxy that does not read its answers is left alone. */
+	/* The agent drops a proxy that does not read its answers. */
 	return send(p->fd, &answer, sizeof(answer),
 		    MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(answer);
 }
@@ -167,8 +171,9 @@ static void on_call(void *arg, uint32_t events)
 	TAILQ_INSERT_TAIL(&a->proxies, p, entry);
 }
 
-/* A new file under a name of its own, then in the place of the old one: who
- * has that mapped keeps it, and what is found is always whole. */
+/* Create the hint file under a temporary name, then rename it: a proxy that
+ * has the old file mapped keeps it, and a proxy that opens the name finds a
+ * complete file. */
 static int make_hints(struct mpib_agent *a)
 {
 	static const char tmp[] = MPIB_AGENT_HINTS ".new";
@@ -200,7 +205,8 @@ static int make_hints(struct mpib_agent *a)
 	return rc;
 }
 
-/* Nobody is answered yet: who calls finds our hints, or nobody. */
+/* Bind only; listen_in() comes after make_hints(), so a proxy that can connect
+ * finds this agent's hint file. */
 static int bind_in(struct mpib_agent *a)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -211,8 +217,8 @@ static int bind_in(struct mpib_agent *a)
 		return -errno;
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, a->dir_fd);
-	/* The lock is of the directory, and goes with us; an older agent takes
-	 * none. */
+	/* The directory's lock ends with this process. connect() finds a
+	 * running agent of an older version, which took no lock. */
 	if (flock(a->dir_fd, LOCK_EX | LOCK_NB) < 0 ||
 	    connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0) {
 		close(fd);
@@ -220,7 +226,7 @@ static int bind_in(struct mpib_agent *a)
 	}
 	unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
-	    /* An agent of root's serves every proxy of the node. */
+	    /* Root's agent serves the proxies of all users of the node. */
 	    fchmodat(a->dir_fd, MPIB_AGENT_SOCK, geteuid() ? 0600 : 0666, 0) <
 		    0) {
 		int rc = -errno;
@@ -258,7 +264,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
 					      O_CLOEXEC);
 		rc = a->dir_fd < 0 ? -errno : 0;
 	}
-	/* First the socket: it tells whether another agent lives. */
+	/* The socket first: bind_in() fails if another agent is running. */
 	if (rc == 0)
 		rc = bind_in(a);
 	if (rc == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's end of mpib/agent.h: the hint file, who holds which entry, and
- * the proxies that register. One thread.
+ * The agent's end of mpib/agent.h: the hint file, which connection holds which
+ * entry, and the proxies that are connected. The agent has one thread.
  */
 #ifndef MPIB_AGENT_SLOTS_H
 #define MPIB_AGENT_SLOTS_H
@@ -14,14 +14,14 @@
 
 #define MPIB_AGENT_WHY 256
 
-struct mpib_agent_proxy; /* one that is connected */
+struct mpib_agent_proxy; /* a connected proxy */
 
 struct mpib_agent_slot {
 	struct mpib_agent_proxy *proxy; /* NULL: free */
 	uint64_t conn_id;
-	uint32_t sup_bw; /* as written */
+	uint32_t sup_bw; /* SUP's share, as in the hint file */
 	struct mpib_agent_slot_rail {
-		uint64_t acked_bytes, busy_ns; /* at the last look */
+		uint64_t acked_bytes, busy_ns; /* last sample */
 		uint64_t rate; /* bytes per ms, smoothed; 0: unknown */
 	} rail[MPIB_RAILS];
 };
@@ -31,23 +31,24 @@ struct mpib_agent {
 	char dir[96];
 	int dir_fd, fd;
 	struct mpib_io watch;
-	struct mpib_timer pause; /* of watch, without descriptors */
+	struct mpib_timer pause; /* watch sleeps: accept() had no fds */
 	struct mpib_hint_shm *shm;
 	struct mpib_agent_slot slot[MPIB_HINT_MAX_ENTRIES];
 	TAILQ_HEAD(, mpib_agent_proxy) proxies;
-	/* What a connection gets before anything is known of it. */
+	/* SUP's share of a connection that has just registered. */
 	uint32_t first;
 };
 
-/* Make dir if need be, a new hint file in it, and listen. -errno with why,
- * "what: why (remedy)". */
+/* Create dir if it is missing and a new hint file in it, and listen. On error
+ * -errno, and why holds "what: why (remedy)". */
 int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
 		     char *why);
 void mpib_agent_stop(struct mpib_agent *a);
 
-/* Of a slot that is held. Nothing when it is so already. */
+/* Write sup_bw into the hint file's entry of a slot that is held; does nothing
+ * when the entry has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Whose: the pid in its conn_id. */
+/* The pid of the proxy that registered the slot, taken from its conn_id. */
 uint64_t mpib_agent_pid(const struct mpib_agent_slot *s);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ask a proxy's stats socket for its connections, rebalance their slots. */
 #include "agent/stats.h"
 
 #include "ctl/dial.h"

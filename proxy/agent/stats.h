@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proxies of the node say of their connections. */
+/* How the agent samples the proxies of its node for the rule "balance". */
 #ifndef MPIB_AGENT_STATS_H
 #define MPIB_AGENT_STATS_H
 
@@ -7,9 +7,10 @@
 
 #define MPIB_AGENT_PROXIES 16
 
-/* Ask the proxy at run_dir (NULL: the usual one) why its connections are split
- * as they are, and balance those that hold one of our slots. Blocks for at most
- * the patience of mpibctl. False, with why. */
+/* Send "why" to the proxy at run_dir (NULL: the default) and balance each of
+ * its connections that holds a slot of this agent. Blocks at most as long as
+ * mpib_dial waits for an answer. False, with why, if the proxy did not answer.
+ */
 bool mpib_agent_look(struct mpib_agent *a, const char *run_dir, char *why);
 
 #endif
