@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Setting, printing and dumping single settings by the table of settings. */
 #include "config/config.h"
 
 #include <ctype.h>
@@ -66,7 +67,8 @@ static int config_bad(char *why, const struct mpib_setting *s,
 	return -EINVAL;
 }
 
-/* K, M and G are binary, a B may follow. -1: something else follows. */
+/* The shift for a suffix K, M, G or T (powers of 1024), with or without "B" or
+ * "iB" behind it. -1: end is no such suffix. */
 static int suffix_shift(const char *end)
 {
 	static const char units[] = "KMGT";
@@ -120,7 +122,8 @@ static int set_choice(struct mpib_config *cfg, const struct mpib_setting *s,
 	for (unsigned i = 0; s->choices[i]; i++) {
 		char digit[2] = { (char)('0' + i), '\0' };
 
-		/* By number too where that is how people know them. */
+		/* MPIB_MODE, a setting with a name of its own in the
+		 * environment, may also be given by number. */
 		if (!strcmp(value, s->choices[i]) ||
 		    (s->env && !strcmp(value, digit))) {
 			config_store(cfg, s, i);

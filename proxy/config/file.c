@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Configuration files in INI syntax, parsed by inih. */
 #include "config/config.h"
 
 #include <ctype.h>
@@ -10,14 +11,15 @@
 
 #include "base/suggest.h"
 
-/* inih tells its handler no line number, but it takes its lines from us. */
+/* inih tells its handler no line number, so file_next_line(), which feeds inih,
+ * counts the lines. */
 struct reader {
 	struct mpib_config *cfg;
 	FILE *in;
 	const char *path;
 	char *why;
 	unsigned line;
-	int rc; /* of the first error, told in why */
+	int rc; /* of the first error; why has its text */
 };
 
 static void file_fail(struct reader *r, int rc)
@@ -26,7 +28,8 @@ static void file_fail(struct reader *r, int rc)
 		r->rc = rc;
 }
 
-/* As fgets(); leading blanks go, since to inih they continue a value. */
+/* Like fgets() for inih, but drops leading blanks: inih takes an indented line
+ * for the continuation of the value above. */
 static char *file_next_line(char *buf, int len, void *stream)
 {
 	struct reader *r = stream;

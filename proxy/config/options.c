@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mpib-proxy's command line: options, help, and the order in which the sources
+ * of the configuration are read.
+ */
 #include "config/options.h"
 
 #include <ctype.h>
@@ -8,8 +12,8 @@
 
 #include "base/suggest.h"
 
-/* Values of getopt_long(): above the characters, of which ':' and '?' mean
- * something, and settings by their index from there. */
+/* Values of getopt_long(). They lie above all characters, because ':' and '?'
+ * are errors; a setting's value is a base plus its index in the table. */
 enum {
 	OPT_SETTING = 256,
 	OPT_CONFIG = 1000,
@@ -76,7 +80,8 @@ static int options_complain(const struct config_options *o, int c, char **argv,
 	return -EINVAL;
 }
 
-/* The flags that say what to do and from which file; settings only if cfg. */
+/* Read --check-config, --config and the like from argv; read settings into cfg,
+ * or skip them if cfg is NULL. */
 static int options_scan(const struct config_options *o, struct mpib_config *cfg,
 			int argc, char **argv, enum mpib_action *action,
 			const char **file, char *why)
@@ -128,7 +133,8 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	*action = MPIB_ACTION_RUN;
 	make_options(&o);
 	mpib_config_init(cfg);
-	/* Twice: flags come last, but one of them names the file. */
+	/* argv is read twice: settings on it win over files, so they come last,
+	 * but --config must be known before files are read. */
 	rc = options_scan(&o, NULL, argc, argv, action, &file, why);
 	if (rc < 0 || *action == MPIB_ACTION_HELP ||
 	    *action == MPIB_ACTION_VERSION)

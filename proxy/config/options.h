@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of mpib-proxy. Start-up only. */
+/* The command line of mpib-proxy, read once at start-up. */
 #ifndef MPIB_PROXY_OPTIONS_H
 #define MPIB_PROXY_OPTIONS_H
 
@@ -13,9 +13,10 @@ enum mpib_action {
 };
 
 /*
- * Read every source of the configuration, in their order, into cfg: built-in,
- * files of dir (or the --config file alone), env, argv. 0 or -EINVAL with why
- * as in config.h. With MPIB_ACTION_HELP and _VERSION cfg is not complete.
+ * Read every source of the configuration into cfg, in this order: built-in
+ * values, the files of dir (or the --config file alone), env, argv. 0 or
+ * -EINVAL with why as in config.h. With MPIB_ACTION_HELP and _VERSION cfg is
+ * not complete.
  */
 int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 		      char **env, const char *dir, enum mpib_action *action,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last step of reading the configuration: it finds or parses the rails and
+ * checks settings against each other. Start-up, control thread.
+ */
 #include "config/config.h"
 
 #include <errno.h>
@@ -17,7 +21,8 @@ static const char *origin_of(const struct mpib_config *cfg, const char *section,
 	return "built-in";
 }
 
-/* Of two that do not fit together, the one that somebody gave. */
+/* Of two settings that contradict each other: the origin of a if a was given,
+ * else the origin of b. */
 static const char *origin_of_pair(const struct mpib_config *cfg,
 				  const char *section, const char *a,
 				  const char *b)
@@ -27,7 +32,7 @@ static const char *origin_of_pair(const struct mpib_config *cfg,
 	return strcmp(origin, "built-in") ? origin : origin_of(cfg, section, b);
 }
 
-/* MPIB_HCA_SOUT=mlx5_0, as NCCL_IB_HCA would have it, means rdma:mlx5_0. */
+/* A bare device name, as in NCCL_IB_HCA, means rdma: mlx5_0 is rdma:mlx5_0. */
 static int parse_rail(struct mpib_config *cfg, const char *key,
 		      const char *text, struct mpib_rail_spec *spec, char *why)
 {
@@ -50,7 +55,8 @@ static bool is_auto(const char *rail)
 	return !rail[0] || !strcmp(rail, "auto");
 }
 
-/* Nobody named SOUT: the machine's ports, or the software HCA. */
+/* hca.sout was not given: use the machine's RDMA ports, or the software HCA
+ * where discovery finds none. */
 static int find_rails(struct mpib_config *cfg, char *why)
 {
 	bool one = !strcmp(cfg->sup, "none");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of all settings, and the built-in configuration. */
 #include "config/config.h"
 
 #include <mpib/agent.h>
@@ -20,7 +21,8 @@
 #define TEXT(a) 0, 0, NULL, false, a, NULL
 #define CHOICE(list, a) 0, 0, list, false, a, NULL
 #define CHOICE_AS(list, a, env) 0, 0, list, false, a, env
-/* The same, and may change while the proxy runs. */
+/* _RUN: like the macros above, for a setting that the admin command set may
+ * change while the proxy runs. */
 #define UINT_RUN(lo, hi, a) lo, hi, NULL, true, a, NULL
 #define TEXT_RUN(a) 0, 0, NULL, true, a, NULL
 #define CHOICE_RUN(list, a) 0, 0, list, true, a, NULL
@@ -36,7 +38,8 @@ static const char *const spreads[] = { "split", "spray", "dqplb", "auto",
 static const char *const completions[] = { "auto", "delivered", "wire", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
-/* Named so that MPIB_SECTION_KEY gives the names people know. */
+/* Sections and keys are chosen so that MPIB_SECTION_KEY is the name of the
+ * environment variable that users know, such as MPIB_SUP_BW. */
 const struct mpib_setting mpib_settings[] = {
 	{ "run", "dir", "run-dir", MPIB_SET_TEXT, FIELD(run_dir), TEXT("DIR"),
 	  "of the sockets; default /run/mpib as root, else "
@@ -240,7 +243,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.window = 4 << 20,
 		.part = 512 << 10,
 		.max_clients = 1024,
-		.max_regions = 4095, /* what a client has room for */
+		.max_regions = 4095, /* as many as a client can hold */
 		.quota = {
 			[MPIB_QUOTA_CLIENTS] = 512,
 			[MPIB_QUOTA_CONNECTIONS] = 65536,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing share.rules, and looking up the share of a user or client. */
 #include "config/share.h"
 
 #include <errno.h>
