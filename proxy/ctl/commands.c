@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of mpibctl's commands, and the parser of its words. */
 #include "ctl/commands.h"
 
 #include <string.h>
@@ -95,7 +96,8 @@ static bool no_noun(const char *noun, char *why, size_t len)
 	return false;
 }
 
-/* A word too many: perhaps a verb that was not spelt right. */
+/* The number of arguments is wrong. word is the first argument or NULL; it may
+ * be a misspelt verb, so the verbs of c's noun are suggested. False. */
 static bool bad_words(const struct mpib_ctl_command *c, const char *word,
 		      unsigned words, char *why, size_t len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be typed after mpibctl: one table of nouns and verbs, which help,
- * completion and the manual's test all read.
+ * The commands of mpibctl: one table of nouns and verbs, read by --help, by
+ * shell completion and by the test of the manual page.
  */
 #ifndef MPIB_CTL_COMMANDS_H
 #define MPIB_CTL_COMMANDS_H
@@ -12,7 +12,7 @@
 
 #define MPIB_CTL_ARGS 3
 
-/* The command line. */
+/* A parsed command line. */
 struct mpib_ctl_call {
 	const struct mpib_ctl_command *command;
 	const char *run_dir; /* -s, or NULL */
@@ -20,16 +20,16 @@ struct mpib_ctl_call {
 	const char *textfile; /* --textfile, or NULL */
 	bool json; /* -j */
 	unsigned argc;
-	const char *argv[MPIB_CTL_ARGS]; /* behind the verb */
+	const char *argv[MPIB_CTL_ARGS]; /* the words after the verb */
 };
 
 struct mpib_ctl_command {
 	const char *noun, *verb;
-	bool bare; /* it is what the noun alone does */
-	const char *args; /* for people */
+	bool bare; /* the noun alone means this verb */
+	const char *args; /* as --help shows them */
 	unsigned min, max;
-	const char *ask; /* to the proxy, the arguments follow */
-	/* Exit status. Failures are told on stderr. */
+	const char *ask; /* command for the proxy; arguments follow */
+	/* Returns the exit status; prints the reason of a failure on stderr. */
 	int (*run)(const struct mpib_ctl_call *call);
 	const char *desc;
 };
@@ -37,21 +37,23 @@ struct mpib_ctl_command {
 extern const struct mpib_ctl_command mpib_ctl_commands[];
 extern const unsigned mpib_ctl_command_count;
 
-/* Find the command of words and take its arguments. False, with why as "what:
- * why (remedy)". */
+/* Find the command that words name and take its arguments. On failure false,
+ * and why holds "what: why (remedy)". */
 bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 		    char *why, size_t len);
 
-/* "mpibctl: why" on stderr. Returns status. */
+/* Print "mpibctl: why" on stderr. Returns status. */
 int mpib_ctl_fail(int status, const char *why);
-/* status, or MPIB_EXIT_FAILED, told, when stdout did not take all. */
+/* Flush stdout. Returns status, or MPIB_EXIT_FAILED with a line on stderr when
+ * stdout could not be written. */
 int mpib_ctl_finish(int status);
 
-/* The command line for the proxy; false, told, when it does not fit. */
+/* Write the line that asks the proxy into buf. False, with a line on stderr,
+ * when the line is too long. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len);
 
 int mpib_ctl_show(const struct mpib_ctl_call *call);
-/* These go on until the reader or the proxy ends. */
+/* These run until stdout is closed or the proxy ends. */
 int mpib_ctl_follow(const struct mpib_ctl_call *call);
 int mpib_ctl_monitor(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Connecting to the stats socket, sending commands and reading answers. */
 #include "ctl/dial.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		run_dir = getenv("MPIB_RUN_DIR");
 	if (!run_dir || !*run_dir) {
 		run_dir = "/run/mpib";
-		/* A proxy of the user's own comes before the node's. */
+		/* The user's own proxy is preferred to the node's. */
 		if (geteuid() != 0 && xdg && *xdg &&
 		    snprintf(own, sizeof(own), "%s/mpib", xdg) <
 			    (int)sizeof(own) &&
@@ -57,7 +58,7 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 			 strerror(error), remedy);
 }
 
-/* fd or -errno. */
+/* Connect to the socket at path: fd or -errno. */
 static int dial_one(const char *path)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -79,7 +80,7 @@ static int dial_one(const char *path)
 	return rc;
 }
 
-/* The proxy's next line. */
+/* Read the proxy's next line into d->line, without its newline. */
 static int dial_next_line(struct mpib_dial *d)
 {
 	ssize_t n;
@@ -95,7 +96,7 @@ static int dial_next_line(struct mpib_dial *d)
 			 d->path, errno == EAGAIN ? "is stuck" : "hung up");
 }
 
-/* The next line as JSON. */
+/* Read the next line and parse it as a JSON object, a new reference. */
 static int next_value(struct mpib_dial *d, json_t **value)
 {
 	int rc = dial_next_line(d);
@@ -114,7 +115,7 @@ static int next_value(struct mpib_dial *d, json_t **value)
 			 d->path);
 }
 
-/* What the proxy says when it cannot do it. */
+/* The proxy refused: take "error" and "hint" of its answer into d->why. */
 static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 {
 	const char *hint = json_string_value(json_object_get(answer, "hint"));
@@ -146,7 +147,7 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 				 strerror(errno));
 	}
 	rc = next_value(d, &d->greeting);
-	/* A proxy with too many readers says so in place of its greeting. */
+	/* A proxy with too many readers sends an error, not a greeting. */
 	if (rc == MPIB_EXIT_OK && !json_object_get(d->greeting, "mpib"))
 		rc = dial_refusal(d, d->greeting);
 	if (rc != MPIB_EXIT_OK)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tool's side of the stats socket: find it, ask, take the answer. Every call
- * gives an exit status, and for any but MPIB_EXIT_OK a text of the form "what
- * failed: why (remedy)".
+ * The client side of the proxy's stats socket, for mpibctl, mpib-top and
+ * mpib-agent: find the socket, send commands, read answers. Calls block. A call
+ * that returns int gives an exit status; unless that is MPIB_EXIT_OK, d->why
+ * holds "what failed: why (remedy)".
  */
 #ifndef MPIB_CTL_DIAL_H
 #define MPIB_CTL_DIAL_H
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Of every tool. */
+/* Exit status of every tool. */
 enum {
 	MPIB_EXIT_OK = 0,
 	MPIB_EXIT_FAILED = 1,
@@ -25,29 +26,29 @@ struct mpib_dial {
 	char path[128]; /* of the socket */
 	FILE *in; /* NULL while closed */
 	json_t *greeting;
-	char *line; /* the last answer, without its end */
+	char *line; /* the last line read, without newline */
 	size_t room;
 	char why[MPIB_DIAL_WHY];
 };
 
-/* "DIR/name" of the run directory given, else of the one that clients look in,
- * see mpib_run_dir(). False when the path is longer than len. */
+/* Write "DIR/name" into buf. DIR is run_dir, or if that is NULL the directory
+ * that clients use, see mpib_run_dir(). False when the path exceeds len. */
 bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		    size_t len);
 
-/* Connect and take the greeting. run_dir may be NULL. */
+/* Connect and read the proxy's greeting. run_dir may be NULL. */
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 
-/* Give a command. */
+/* Send a command. */
 int mpib_dial_say(struct mpib_dial *d, const char *command);
-/* From now on wait for an answer as long as it takes. */
+/* From now on wait for answers without a time limit. */
 void mpib_dial_patient(struct mpib_dial *d);
-/* The data of the next answer, a new reference. */
+/* Read the next answer; *data is its "data", a new reference. */
 int mpib_dial_answer(struct mpib_dial *d, json_t **data);
-/* Both. */
+/* mpib_dial_say(), then mpib_dial_answer(). */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
-/* A command that answers in text up to "# EOF", which goes to out. */
+/* Send a command whose answer is text up to "# EOF"; copy the text to out. */
 int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Option -o: print the chosen fields of an answer, one row per line. */
 #include "ctl/fields.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@ struct fields {
 	unsigned count;
 };
 
-/* False when one is too long or there are too many or none. */
+/* Split list at commas. False when a name is empty or too long, or when there
+ * are too many names. */
 static bool fields_split(struct fields *f, const char *list)
 {
 	f->count = 0;
@@ -30,7 +32,7 @@ static bool fields_split(struct fields *f, const char *list)
 	}
 }
 
-/* "tx_bytes.sout" of a row; NULL when it has none. */
+/* The field of row that name, such as "tx_bytes.sout", leads to, or NULL. */
 static const json_t *fields_find(const json_t *row, const char *name)
 {
 	while (row && *name) {
@@ -48,7 +50,7 @@ static const json_t *fields_find(const json_t *row, const char *name)
 static void print_value(const json_t *v, FILE *out)
 {
 	if (json_is_string(v)) {
-		/* Tabs and newlines would be taken for separators. */
+		/* A script would take tabs and newlines for separators. */
 		for (const char *c = json_string_value(v); *c; c++)
 			fputc(strchr("\t\r\n", *c) ? ' ' : *c, out);
 	} else if (v && !json_is_null(v)) {
@@ -68,7 +70,7 @@ static void print_row(const json_t *row, const struct fields *f, FILE *out)
 	fputc('\n', out);
 }
 
-/* The nearest name of a row, or some of them. */
+/* No row has a field name: suggest the most similar name, or list some. */
 static void fields_complain(json_t *row, const char *name, char *why,
 			    size_t len)
 {
@@ -116,7 +118,7 @@ bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 	for (unsigned i = 0; first && i < f.count; i++) {
 		bool some = false;
 
-		/* A rail that is not there, say, may still be asked for. */
+		/* Rows may differ: a field that only some have is valid. */
 		for (size_t r = 0; r < rows && !some; r++)
 			some = fields_find(json_is_array(data)
 						   ? json_array_get(data, r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* -o: chosen fields of an answer, for scripts. One row a line, a tab between
- * fields, exact numbers. */
+/* Option -o of mpibctl: chosen fields of an answer, for scripts. One line per
+ * row, a tab between fields, numbers not rounded. */
 #ifndef MPIB_CTL_FIELDS_H
 #define MPIB_CTL_FIELDS_H
 
@@ -10,8 +10,9 @@
 #include <stdio.h>
 
 /*
- * list is "name,tx_bytes.sout". data is one row, or an array of them. False,
- * with why as "what: why (remedy)", when a field is in no row.
+ * Print the fields of list, such as "name,tx_bytes.sout". data is one row or an
+ * array of rows. False when no row has one of the fields; why then holds "what:
+ * why (remedy)".
  */
 bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 		       size_t len);

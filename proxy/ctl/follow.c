@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes on until somebody ends it. */
+/* mpibctl events follow and mpibctl monitor: commands that run until they are
+ * interrupted. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -14,7 +15,7 @@
 #define TRIES 10
 #define RAILS 2
 
-/* New events, as text or each as a line of JSON. */
+/* Print new events as text, or with -j as one line of JSON per event. */
 static void print_news(const struct mpib_ctl_call *call, const json_t *data)
 {
 	const json_t *e;
@@ -31,7 +32,7 @@ static void print_news(const struct mpib_ctl_call *call, const json_t *data)
 	}
 }
 
-/* What came after the event number last. */
+/* Ask the proxy for the events after event number last. */
 static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
 {
 	char line[64];
@@ -40,7 +41,8 @@ static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
 	return mpib_dial_ask(d, line, data);
 }
 
-/* A proxy that hangs up may have handed over: ask whoever serves then. */
+/* Like ask_news(). If the proxy hangs up it may have handed over to another
+ * process, so connect and ask again, up to TRIES times. */
 static int ask_again(const struct mpib_ctl_call *call, struct mpib_dial *d,
 		     json_int_t last, json_t **data)
 {
@@ -70,7 +72,7 @@ int mpib_ctl_follow(const struct mpib_ctl_call *call)
 			break;
 		newest = json_integer_value(json_object_get(data, "last"));
 		if (newest < last) {
-			/* It was restarted, and begins anew. */
+			/* The proxy restarted: its events start from 1. */
 			last = 0;
 			json_decref(data);
 			continue;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpibctl: options, help, and running the command that was typed. */
 #include <getopt.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static void ctl_help(void)
 	       "Exit status: 0 ok, 1 failed, 2 usage, 3 no proxy answers.\n");
 }
 
-/* Noun, verb and arguments, for completion. */
+/* Print noun, verb and arguments of each command, for shell completion. */
 static void ctl_list(void)
 {
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
@@ -50,15 +51,15 @@ static int bad_option(int c, char **argv)
 {
 	char why[160];
 
-	/* optopt is the letter, or what a long option stands for. */
+	/* optopt is the option's letter; for a long option, its value. */
 	snprintf(why, sizeof(why),
 		 "command line: %.64s %s (see mpibctl --help)",
 		 argv[optind - 1], c == ':' ? "wants a value" : "is no option");
 	return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 }
 
-/* *go: there is a command to run; else the process ends with what is
- * returned. */
+/* Parse the command line. *go is set when a command is to be run; otherwise the
+ * process ends with the exit status returned. */
 static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
 		     bool *go)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands do that ask the proxy. */
+/* The commands that ask the proxy once and print its answer. */
 #include <errno.h>
 #include <string.h>
 
@@ -89,7 +89,8 @@ int mpib_ctl_show(const struct mpib_ctl_call *call)
 	return rc;
 }
 
-/* What the proxy says has changed: "rail SUP, drained true". */
+/* Send a command that changes something, then print what the proxy reports as
+ * changed: "rail SUP, drained true". */
 int mpib_ctl_change(const struct mpib_ctl_call *call)
 {
 	const char *key, *sep = "";

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writing metrics into a file for a textfile collector. */
 #include "ctl/textfile.h"
 
 #include <errno.h>
@@ -17,8 +18,8 @@ static int textfile_fail(struct mpib_dial *d, const char *file)
 	return MPIB_EXIT_FAILED;
 }
 
-/* In the same directory, so that it can be renamed; a leading dot, since
- * collectors read what ends with .prom. */
+/* Create a temporary file in the directory of file, so that rename() works.
+ * Collectors skip it, since its name does not end with .prom. */
 static int textfile_temporary(const char *file, char *path, size_t len)
 {
 	const char *slash = strrchr(file, '/');

@@ -4,8 +4,9 @@
 
 #include "ctl/dial.h"
 
-/* The text of a command into file, which is whole at every moment: the old one
- * or the new one. Readable for all. As in dial.h. */
+/* Write the text that the proxy answers to command into file, by rename(): a
+ * reader sees the old text or the new one. All users may read file. Returns an
+ * exit status and sets d->why like the calls of dial.h. */
 int mpib_textfile_write(struct mpib_dial *d, const char *command,
 			const char *file);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpibctl upgrade: the proxy is asked to begin, and then, whichever process
- * answers by now, how it ended.
+ * mpibctl upgrade: ask the proxy to hand over to a new process, then ask the
+ * process that serves the stats socket, old or new, how the hand-over ended.
  */
 #include <errno.h>
 #include <limits.h>
@@ -35,7 +35,8 @@ static const char *text_of(const json_t *data, const char *key)
 	return text ? text : "";
 }
 
-/* Also NULL: who should answer is just leaving. */
+/* data is NULL when the old process hung up and the new one does not serve yet;
+ * then the hand-over is not over. */
 static bool upgrade_over(const json_t *data)
 {
 	const char *state = text_of(data, "state");
@@ -70,7 +71,7 @@ int mpib_ctl_upgrade(const struct mpib_ctl_call *call)
 	int rc;
 
 	if (call->argc) {
-		/* The proxy is somewhere else than we are. */
+		/* The proxy has another working directory. */
 		if (!realpath(call->argv[0], path)) {
 			snprintf(why, sizeof(why), "%.256s: %s", call->argv[0],
 				 strerror(errno));

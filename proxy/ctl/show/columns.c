@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Printing JSON rows as a table, by a description of its columns. */
 #include "ctl/show/columns.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@ const char *mpib_json_str(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
-/* {"sout": n, "sup": n} */
+/* The sum of a field {"sout": n, "sup": n}. */
 static uint64_t columns_both(const json_t *row, const char *key)
 {
 	const json_t *rails = json_object_get(row, key);

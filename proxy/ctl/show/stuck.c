@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that hang, each with whom to ask. */
+/* mpibctl stuck: requests that hang, each with its process, ranks and peer. */
 #include "ctl/show/stuck.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* A view as in views.h: requests that are under way for too long. */
+/* A view as in views.h: requests that have been in flight for too long. */
 void mpib_ctl_print_stuck(const json_t *data, unsigned width, FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Text tables for a terminal, and numbers with units. */
 #include "ctl/show/table.h"
 
 #include <inttypes.h>
@@ -67,7 +68,8 @@ static unsigned table_measure(const struct mpib_table *t, unsigned *width)
 	return sum;
 }
 
-/* One off the widest column of text; false when none can give any. */
+/* Make the widest text column narrower by 1. False when no text column can
+ * become narrower. */
 static bool table_shrink(const struct mpib_table *t, unsigned *width)
 {
 	unsigned widest = t->columns;
@@ -121,14 +123,14 @@ void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out)
 		print_line(t, column, t->cell[r][0], MPIB_CELL_MAX, out);
 }
 
-/* Three digits and a unit; below the first unit it is exact. */
+/* Write n with three digits and a unit; below the first unit, exactly. */
 static const char *table_human(uint64_t n, unsigned base,
 			       const char *const *units, char *buf, size_t len)
 {
 	double v = (double)n;
 	unsigned u = 0;
 
-	/* What would be printed as 1000 wants the next unit already. */
+	/* A value that would round to 1000 gets the next unit. */
 	while (v >= (base == 1024 && u == 0 ? 1024 : 999.5) && units[u + 1]) {
 		v /= base;
 		u++;

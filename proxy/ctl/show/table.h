@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text tables for a terminal: columns as wide as their content; the widest
- * ones of text are shortened (with "~") until a line fits the width given. A
- * column of numbers is right-aligned and never shortened.
+ * Text tables for a terminal. Columns are as wide as their content; if a line
+ * does not fit the width given, the widest text columns are cut (marked "~").
+ * Columns of numbers are right-aligned and never cut.
  */
 #ifndef MPIB_CTL_TABLE_H
 #define MPIB_CTL_TABLE_H
@@ -21,19 +21,20 @@ struct mpib_table {
 	char (*cell)[MPIB_TABLE_COLUMNS][MPIB_CELL_MAX];
 };
 
-/* heads ends with NULL; one that starts with '#' is a column of numbers. */
+/* heads ends with NULL; a head that starts with '#' makes its column one of
+ * numbers. */
 void mpib_table_init(struct mpib_table *t, const char *const *heads);
 void mpib_table_fini(struct mpib_table *t);
-/* Begin a row, all empty. Ends the process when memory is short. */
+/* Begin a row of empty cells. Ends the process when memory is short. */
 void mpib_table_row(struct mpib_table *t);
 /* Set a cell of the last row. */
 void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out);
 
-/* "1.50 GiB", "512 B": at most 8 bytes of text. */
+/* "1.50 GiB" or "512 B": at most 8 characters. */
 const char *mpib_human_bytes(uint64_t n, char *buf, size_t len);
-/* "12.3 M", "999": at most 6. */
+/* "12.3 M" or "999": at most 6 characters. */
 const char *mpib_human_count(uint64_t n, char *buf, size_t len);
 
 #endif

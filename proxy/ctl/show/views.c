@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpibctl's tables: one view per noun, each a list of columns. */
 #include "ctl/show/views.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include "ctl/show/columns.h"
 #include "ctl/show/stuck.h"
 
-/* "soft (io_uring)" in a word, as a line has no room for more. */
+/* The provider in one word, since a line has no room for "soft (io_uring)". */
 static void views_provider(struct mpib_table *t, unsigned column,
 			   const json_t *row, const char *key)
 {
@@ -169,7 +170,7 @@ static void views_spread(struct mpib_table *t, unsigned column,
 	mpib_cell_text(t, column, json_object_get(row, key), "mode");
 }
 
-/* Up, it is of more use how. */
+/* The state of a lane: "broken", or while it works the mode of its spread. */
 static void lane_state(struct mpib_table *t, unsigned column, const json_t *row,
 		       const char *key)
 {
@@ -243,7 +244,7 @@ static void views_age(struct mpib_table *t, unsigned column, const json_t *row,
 		mpib_table_set(t, column, "%.0f h", s / 3600);
 }
 
-/* SOUT's and SUP's. */
+/* The round-trip times of SOUT and SUP in one cell. */
 static void views_rtt(struct mpib_table *t, unsigned column, const json_t *row,
 		      const char *key)
 {

@@ -5,11 +5,11 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* What a noun shows of the data that the proxy answered. Missing fields show
- * as nothing, so that an older proxy can be looked at too. */
+/* How mpibctl prints the proxy's answer for one noun. Missing fields show as
+ * nothing, so that the tool also works with an older proxy. */
 struct mpib_ctl_view {
 	const char *noun;
-	const char *rows; /* the key of its rows, NULL: data itself */
+	const char *rows; /* key of the rows in data; NULL: data is the rows */
 	void (*print)(const json_t *data, unsigned width, FILE *out);
 };
 
@@ -21,7 +21,7 @@ void mpib_ctl_print_info(const json_t *data, unsigned width, FILE *out);
 extern const struct mpib_ctl_view mpib_ctl_views[];
 extern const unsigned mpib_ctl_view_count;
 
-/* NULL when there is none of that name. */
+/* NULL when there is no view for noun. */
 const struct mpib_ctl_view *mpib_ctl_view(const char *noun);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpibctl events: the journal, one event per line, long texts wrapped. */
 #include <string.h>
 #include <time.h>
 
 #include "ctl/show/views.h"
 
-/* Words of text from column at on, below each other at column indent. */
+/* Print text from column at on; lines after the first start at indent. */
 static void views_events_wrap(const char *text, unsigned at, unsigned indent,
 			      unsigned width, FILE *out)
 {
@@ -18,7 +19,7 @@ static void views_events_wrap(const char *text, unsigned at, unsigned indent,
 			fputc(' ', out);
 			at++;
 		}
-		/* A word that fits no line is cut, as nothing else would be. */
+		/* Cut a word that is longer than a line. */
 		if (len > width - at)
 			fprintf(out, "%.*s~", (int)(width - at - 1), text);
 		else

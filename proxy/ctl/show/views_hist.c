@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long things take: all histograms in a line each, or one as bars. */
+/* mpibctl hist: a line per latency histogram, or one histogram as bars. */
 #include <string.h>
 
 #include "ctl/show/table.h"
@@ -12,7 +12,7 @@ static double views_hist_num(const json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
-/* "1.23 ms" */
+/* Write ns with three digits and a unit, as in "1.23 ms". */
 static const char *views_hist_duration(double ns, char *buf, size_t len)
 {
 	static const char *const unit[] = { "ns", "us", "ms", "s" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy itself: what it is, and what it holds. */
+/* mpibctl info: the proxy's version, settings of note and what it holds. */
 #include <inttypes.h>
 #include <string.h>
 
