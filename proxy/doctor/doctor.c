@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpibctl doctor: ask the proxy, run all checks, print their findings. */
 #include "doctor/doctor.h"
 
 #include <mpib/control.h>
@@ -10,11 +11,11 @@
 #include "ctl/fields.h"
 
 #define WIDTH 80
-#define INDENT 19 /* of what is found */
+#define INDENT 19 /* column of a finding's text */
 
 static const char *const verdicts[] = { "OK", "WARN", "FAIL" };
 
-/* Words of text, from column at on, in lines that fit. */
+/* Print text from column at on, wrapped at WIDTH. */
 static void doctor_wrap(const char *text, unsigned at)
 {
 	while (*text) {

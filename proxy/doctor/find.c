@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Adding a finding, and reading a line of sysfs: used by all checks. */
 #include <stdarg.h>
 #include <string.h>
 

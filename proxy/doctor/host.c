@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the machine allows, and what a rank started from here would find. */
+/* Checks of the machine, and of what a rank started from this shell finds. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -72,14 +72,15 @@ void mpib_check_run_dir(struct mpib_doctor *d)
 			  geteuid(), strerror(errno));
 }
 
-/* Only the software HCA wants it; it has another engine without. */
+/* Only the software HCA uses io_uring; without it, it uses epoll. */
 void mpib_check_io_uring(struct mpib_doctor *d)
 {
 	static const char fix[] =
 		"sysctl kernel.io_uring_disabled=0, and allow "
 		"it in the container's seccomp profile";
 
-	/* Allowed, it finds fault with the arguments. */
+	/* Where io_uring is allowed the call fails too, by its NULL argument,
+	 * but with another errno. */
 	syscall(__NR_io_uring_setup, 1, NULL);
 	if (errno == EPERM || errno == ENOSYS)
 		mpib_find(
@@ -100,7 +101,8 @@ static int node_of(const char *pci)
 	return (int)strtol(line, NULL, 10);
 }
 
-/* The distance of two nodes; 10 is the node itself. */
+/* The distance of two NUMA nodes in the kernel's units: 10 is the same node,
+ * which is also assumed where nothing is known. */
 static int host_distance(const char *sysfs, int from, int to)
 {
 	char line[1024], *at = line;
@@ -116,7 +118,8 @@ static int host_distance(const char *sysfs, int from, int to)
 	return (int)n;
 }
 
-/* The GPU nearest to an HCA; its rails cannot be nearer. */
+/* The distance from NUMA node `node`, an HCA's, to its nearest GPU; -1 without
+ * a GPU. */
 static int nearest_gpu(const char *sysfs, int node)
 {
 	char all[256];
@@ -191,8 +194,8 @@ void mpib_check_numa(struct mpib_doctor *d)
 			  "no rail is a device with a place");
 }
 
-/* One name of NCCL_NET_PLUGIN, as NCCL looks for it: a file name as it is,
- * else libnccl-net-NAME.so. */
+/* Load one name of NCCL_NET_PLUGIN the way NCCL does: a file name as it is,
+ * else libnccl-net-NAME.so. file becomes the name tried last. */
 static void *open_plugin(const char *name, char *file, size_t len)
 {
 	void *so = NULL;

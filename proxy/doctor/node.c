@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proxy says of itself. Nothing is told where it did not answer: that
- * is one finding, of the socket. */
+/* Checks of the proxy's answers. If the proxy did not answer,
+ * mpib_check_socket() reports that, and the other checks add nothing. */
 #include <glob.h>
 #include <inttypes.h>
 #include <mpib/abi.h>
@@ -31,7 +31,7 @@ void mpib_check_socket(struct mpib_doctor *d)
 			  node_num(d->greeting, "pid"));
 		return;
 	}
-	/* "what: why (remedy)" */
+	/* d->why is "what: why (remedy)": take it apart. */
 	remedy = strrchr(d->why, '(');
 	if (remedy) {
 		*remedy++ = '\0';
@@ -64,7 +64,7 @@ void mpib_check_versions(struct mpib_doctor *d)
 			  MPIB_ABI_VERSION);
 }
 
-/* PCI often trains lower than a device could, and then caps its port. */
+/* A PCI link that trained below the device's maximum limits its port. */
 static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
 {
 	static const char *const what[] = { "speed", "width" };
@@ -88,7 +88,8 @@ static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
 	}
 }
 
-/* "100 Gb/sec (4X EDR)": a port at one lane lost three. */
+/* The rate reads "100 Gb/sec (4X EDR)". A port that came up with one physical
+ * lane (1X) of its four has a bad cable or connector. */
 static void check_rate(struct mpib_doctor *d, const char *check,
 		       const char *dev, unsigned port)
 {
@@ -184,7 +185,7 @@ static bool have_hardware(const struct mpib_doctor *d)
 	return some;
 }
 
-/* Whether a rail's device begins so. */
+/* Whether the device of any rail begins with prefix. */
 static bool has_rail(const struct mpib_doctor *d, const char *prefix)
 {
 	const json_t *rail;
@@ -244,7 +245,8 @@ void mpib_check_lanes(struct mpib_doctor *d)
 			  json_array_size(d->lanes));
 }
 
-/* Pinned memory counts against the proxy's limit, not the job's. */
+/* Pinned memory counts against the RLIMIT_MEMLOCK of the proxy, which registers
+ * it, not against that of the job. */
 void mpib_check_memlock(struct mpib_doctor *d)
 {
 	uint64_t pid = node_num(d->greeting, "pid");
