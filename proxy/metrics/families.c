@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of all metrics, and the functions that print their samples. */
 #include "metrics/families.h"
 
 #include <inttypes.h>
@@ -6,7 +7,7 @@
 
 #include "engine/lane/drr.h"
 
-/* The number of the family's field. */
+/* The number at the family's field of *base. */
 static uint64_t families_u64(const struct mpib_exposition *m, const void *base)
 {
 	uint64_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics, one entry each. Between the files of metrics/. */
+/* The table of metric families, one entry each. Private to metrics/. */
 #ifndef MPIB_METRICS_FAMILIES_H
 #define MPIB_METRICS_FAMILIES_H
 
@@ -12,7 +12,7 @@
 enum mpib_family_type {
 	MPIB_FAMILY_COUNTER,
 	MPIB_FAMILY_GAUGE,
-	MPIB_FAMILY_INFO, /* always 1; the labels are what it says */
+	MPIB_FAMILY_INFO, /* always 1; its labels are the information */
 	MPIB_FAMILY_HISTOGRAM, /* of seconds */
 };
 
@@ -23,7 +23,7 @@ struct mpib_family {
 	enum mpib_family_type type;
 	const char *unit; /* or NULL */
 	void (*fill)(const struct mpib_exposition *m);
-	size_t field; /* for fill: of what it goes through */
+	size_t field; /* for fill: offset of the number to show */
 	const char *help;
 };
 
@@ -36,7 +36,7 @@ struct mpib_exposed_client {
 	struct mpib_client_sums sums;
 };
 
-/* A text being written. */
+/* The state of writing one scrape. */
 struct mpib_exposition {
 	FILE *out;
 	const struct mpib_family *family;
@@ -49,7 +49,7 @@ struct mpib_label {
 	const char *name, *value;
 };
 
-/* A sample of m->family. */
+/* Write one sample of m->family. */
 void mpib_sample(const struct mpib_exposition *m,
 		 const struct mpib_label *label, unsigned labels,
 		 uint64_t value);
@@ -57,7 +57,7 @@ void mpib_sample_real(const struct mpib_exposition *m,
 		      const struct mpib_label *label, unsigned labels,
 		      double value);
 
-/* All samples of one histogram, in buckets of two octaves. */
+/* Write all samples of one histogram; each bucket is a factor of 4 wide. */
 void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
 		      const struct mpib_hist_counts *h);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots for readers: a ticket says from which snapshot on a wait is
+ * served. */
 #include "metrics/gather.h"
 
 #include "base/log.h"
@@ -17,7 +19,8 @@ void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 	TAILQ_INIT(&g->waits);
 }
 
-/* Whoever asked before `begun` was counted up; new ones come after those. */
+/* Call fn of each wait whose ticket is covered by the snapshot just taken.
+ * Later tickets stand behind them in the list and get another snapshot. */
 static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
 {
 	uint64_t now = g->begun;
@@ -65,7 +68,8 @@ void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 	wait->fn = fn;
 	wait->arg = arg;
 	wait->waiting = true;
-	/* One under way may have passed a shard before this question. */
+	/* A snapshot under way may have left a shard already, so it is too old
+	 * for this call: the wait gets the next one. */
 	wait->ticket = g->begun + 1;
 	TAILQ_INSERT_TAIL(&g->waits, wait, link);
 	if (!g->taking)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writing the text formats: names, labels, heads and histogram buckets. */
 #include "metrics/openmetrics.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 
 #include "metrics/families.h"
 
-/* Within quotes, as both formats want it. */
+/* Write text with the escapes that both formats require within quotes. */
 static void put_label(FILE *out, const char *text)
 {
 	for (; *text; text++) {
@@ -54,7 +55,7 @@ void mpib_sample_real(const struct mpib_exposition *m,
 	fprintf(m->out, "%.9g\n", value);
 }
 
-/* Buckets that end at a power of two, and that a scrape has room for. */
+/* A scrape shows buckets up to 2^10, 2^12, ... ns only, to stay small. */
 #define HIST_FIRST 10
 #define HIST_LAST MPIB_HIST_HIGH_BITS
 #define HIST_STEP 2
@@ -89,8 +90,9 @@ void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
 }
 
 /*
- * A counter's family is x with samples x_total in OpenMetrics, and x_total with
- * samples x_total in the older format; info is known to the new one only.
+ * Write the TYPE, UNIT and HELP lines. OpenMetrics calls a counter's family x
+ * and its samples x_total; the Prometheus format calls both x_total, and has no
+ * type info, so info families are gauges there.
  */
 static void put_head(const struct mpib_exposition *m, bool open)
 {
@@ -110,7 +112,8 @@ static void put_head(const struct mpib_exposition *m, bool open)
 	fprintf(m->out, "# HELP %s%s %s\n", f->name, suffix, f->help);
 }
 
-/* The first of them, with what their connections moved. */
+/* Choose the clients that get series of their own: the first
+ * MPIB_METRICS_CLIENTS of the list. Sum up what their connections moved. */
 static void pick_clients(struct mpib_exposition *m)
 {
 	const struct proxy_client *s;
@@ -148,7 +151,7 @@ char *mpib_metrics_text(const struct mpib_view *v,
 		put_head(&m, format == MPIB_METRICS_OPENMETRICS);
 		m.family->fill(&m);
 	}
-	fputs("# EOF\n", m.out); /* to the older format, a comment */
+	fputs("# EOF\n", m.out); /* to Prometheus, a comment */
 	failed = ferror(m.out);
 	if (fclose(m.out) == 0 && !failed)
 		return text;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot as metrics, in the text format of OpenMetrics 1.0 or of Prometheus
- * (0.0.4). Names, units and labels are those of mpib-metrics(7): only ever
- * added to. Clients have series of their own up to MPIB_METRICS_CLIENTS, the
- * longest attached first, so that a scrape stays below 2,000 series; sums hold
- * all of them.
+ * 0.0.4. Names, units and labels are those of mpib-metrics(7); they may be
+ * added to, but never change. The MPIB_METRICS_CLIENTS clients that have been
+ * attached longest have series of their own, so that a scrape stays below 2,000
+ * series; sums include all clients.
  */
 #ifndef MPIB_METRICS_OPENMETRICS_H
 #define MPIB_METRICS_OPENMETRICS_H
@@ -22,7 +22,8 @@ enum mpib_metrics_format {
 	MPIB_METRICS_PROMETHEUS,
 };
 
-/* Ends with "# EOF". To be freed; NULL when memory is short. v->snap is set. Control thread. */
+/* The text, which ends with "# EOF". The caller frees it; NULL when memory is
+ * short. v->snap must be set. Control thread. */
 char *mpib_metrics_text(const struct mpib_view *v,
 			enum mpib_metrics_format format);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How near clients and users are to what they may hold. */
+/* Metrics of limits: which part of each limit and quota is in use. */
 #include "client/quota.h"
 #include "metrics/families.h"
 
-#define USERS 8 /* with series of their own, the longest attached first */
+#define USERS 8 /* users with series of their own, longest attached first */
 
 static double quotas_share(double used, double of)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The metrics socket: one snapshot as text per reader, then close. */
 #include "metrics/scrape.h"
 
 #include <errno.h>
@@ -89,7 +90,7 @@ static void on_peer(void *arg, uint32_t events)
 	if (s->out && !(events & (EPOLLHUP | EPOLLERR)))
 		scrape_flush(s);
 	else
-		scrape_drop(s); /* before there was anything to take */
+		scrape_drop(s); /* the reader hung up */
 }
 
 static void scrape_on_accept(void *arg, uint32_t events)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RUNDIR/metrics.sock: whoever connects gets one scrape in the OpenMetrics
- * format and is hung up on. A reader that does not take it within 5 s is
- * dropped. Control thread only.
+ * RUNDIR/metrics.sock: each reader that connects gets one scrape in the
+ * OpenMetrics format, then the proxy closes its connection. A reader that does
+ * not take the scrape within 5 s is dropped. Control thread only.
  */
 #ifndef MPIB_METRICS_SCRAPE_H
 #define MPIB_METRICS_SCRAPE_H
@@ -11,10 +11,11 @@
 
 struct mpib_scrapes;
 
-/* Serve the listening socket fd, which stays the caller's, as g. -errno. */
+/* Serve readers of the listening socket fd with snapshots from g. The caller
+ * keeps fd and closes it. 0 or -errno. */
 int mpib_scrapes_open(struct mpib_gather *g, int fd,
 		      struct mpib_scrapes **sock);
-/* Hang up on everybody. Before mpib_gather_stop(). */
+/* Drop all readers. Call before mpib_gather_stop(). */
 void mpib_scrapes_close(struct mpib_scrapes *sock);
 
 #endif

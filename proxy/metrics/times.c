@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics that are seconds, and the failovers that take them. */
+/* Metrics in seconds: requests, completions, threads, failovers; and the number
+ * of failovers. */
 #include "engine/measure/times.h"
 
 #include "metrics/families.h"
@@ -77,7 +78,8 @@ void mpib_fill_thread_seconds(const struct mpib_exposition *m)
 {
 	for (unsigned i = 0; i < m->view->snap->shards; i++) {
 		const struct mpib_snap_shard *s = &m->view->snap->shard[i];
-		/* Idle time holds that of sleep; here they add up. */
+		/* idle_ns includes slept_ns; the three states shown here are
+		 * disjoint and add up to the thread's time. */
 		const struct {
 			const char *state;
 			uint64_t ns;
