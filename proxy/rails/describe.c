@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The line that the log has for each rail's port. */
 #include "rails/describe.h"
 
 #include <arpa/inet.h>

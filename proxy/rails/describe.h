@@ -5,7 +5,7 @@
 #include "verbs/verbs.h"
 
 /*
- * What ibv_devinfo(1) tells of a port, in a line: "rail SOUT rdma:mlx5_0:1:
+ * Describe a rail's port in one line for the log: "rail SOUT rdma:mlx5_0:1:
  * active, InfiniBand, 400 Gb/s, MTU 4096, LID 12, GID 0 fe80::1, NUMA node 1".
  */
 void mpib_rail_describe(unsigned rail, const char *name,

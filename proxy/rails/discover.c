@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing the rails among the RDMA ports of this machine. */
 #include "rails/discover.h"
 
 #include <errno.h>
@@ -15,9 +16,9 @@ static bool discover_usable(const struct mpib_rdma_port *p)
 	       p->info.state == IBV_PORT_ACTIVE;
 }
 
-/* How good a choice is; compared member by member. */
+/* How good a choice of ports is; members are compared in this order. */
 struct merit {
-	uint64_t speed; /* of all rails */
+	uint64_t speed; /* Mb/s, sum of the rails */
 	unsigned devices;
 	unsigned nearness;
 };
@@ -111,7 +112,7 @@ static void tell_faults(const struct mpib_rdma_port *port, unsigned n,
 	}
 }
 
-/* The ports that the filter allows, in place; how many. */
+/* Move the ports that the filter allows to the front. Returns their number. */
 static unsigned discover_sift(struct mpib_rdma_port *port, unsigned n,
 			      const struct mpib_hca_filter *filter)
 {

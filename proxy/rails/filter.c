@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing hca.filter, and matching ports against it. */
 #include "rails/filter.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "mlx5_0:1" of len characters. */
+/* Parse one "NAME" or "NAME:PORT" of len characters. */
 static bool filter_parse_one(struct mpib_hca_filter_port *p, const char *text,
 			     size_t len)
 {

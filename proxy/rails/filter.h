@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which ports may be looked at for rails, in the words of NCCL_IB_HCA:
+ * Which ports discovery may choose, in the syntax of NCCL_IB_HCA:
  *
- *   mlx5            ports of devices whose names begin so
- *   =mlx5_0         of that very device
- *   mlx5_0:1,mlx5_1 one port of one device, all of the other
- *   ^mlx5_3         all but these; ^= all but the very ones
+ *   mlx5            ports of all devices whose names begin with "mlx5"
+ *   =mlx5_0         ports of the device with exactly that name
+ *   mlx5_0:1,mlx5_1 port 1 of mlx5_0* and all ports of mlx5_1*
+ *   ^mlx5_3         all ports but those of mlx5_3*; "^=" excludes exact names
  */
 #ifndef MPIB_PROXY_RAILS_FILTER_H
 #define MPIB_PROXY_RAILS_FILTER_H
@@ -25,8 +25,8 @@ struct mpib_hca_filter {
 	} port[MPIB_HCA_FILTERS];
 };
 
-/* "" allows all. -EINVAL with why, a sentence fragment that names what is wrong
- * and what would be right. Pure, as the other. */
+/* Parse text; "" allows all ports. 0, or -EINVAL with why, part of a sentence
+ * that says what is wrong and how to mend it. */
 int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 			  char *why, size_t why_len);
 bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,

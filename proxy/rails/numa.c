@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The distance of two NUMA nodes, asked of hwloc. */
 #include "rails/numa.h"
 
 #include <hwloc.h>
@@ -6,7 +7,7 @@
 #include <stdbool.h>
 
 #define SAME 10
-#define OTHER 20 /* where the firmware tells nothing */
+#define OTHER 20 /* for two nodes of unknown distance */
 
 static int index_of(const struct hwloc_distances_s *d, int node)
 {

@@ -3,9 +3,9 @@
 #define MPIB_PROXY_RAILS_NUMA_H
 
 /*
- * As the firmware tells it, in its units: 10 is a node to itself, 20 and more
- * another socket. A node that is unknown (-1) is as near as any. Loads
- * hwloc's topology each time. Start-up.
+ * The distance of two NUMA nodes in the firmware's units: 10 is the same node,
+ * 20 or more another socket. 10 also if a or b is unknown (-1). Loads hwloc's
+ * topology at each call, so it is for start-up only.
  */
 unsigned mpib_numa_distance(int a, int b);
 
