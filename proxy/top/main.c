@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpib-top: options and batch mode; screen.c has the interactive mode. */
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +19,7 @@ struct top_options {
 	const char *run_dir;
 	bool batch;
 	int tab; /* -1: not given */
-	unsigned rounds; /* 0: without end */
+	unsigned rounds; /* 0: no limit */
 	double seconds;
 };
 

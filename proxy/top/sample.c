@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asking the proxy for a sample, and reading numbers and rates from samples. */
 #include "top/sample.h"
 
 #include <string.h>
@@ -76,6 +77,6 @@ double top_rate(const struct top_span *s, const json_t *was, const json_t *now,
 	double dt = s->now.time - s->was.time;
 	double grown = top_num(now, key) - (was ? top_num(was, key) : 0);
 
-	/* Less than before is another proxy, or another connection. */
+	/* A counter that went back is that of another proxy or connection. */
 	return s->was.time > 0 && dt > 0 && grown > 0 ? grown / dt : 0;
 }

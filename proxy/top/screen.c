@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpib-top's interactive mode: drawing with curses, and keys. */
 #include "top/screen.h"
 
 #include <curses.h>
@@ -12,7 +13,7 @@
 #include "top/tabs.h"
 
 #define HISTORY 60
-#define TOP_LINES 4 /* above the table */
+#define TOP_LINES 4 /* lines above the table */
 #define RAILS 2
 
 struct screen {
@@ -20,7 +21,7 @@ struct screen {
 	struct mpib_dial dial;
 	bool connected;
 	struct top_span span;
-	double history[RAILS][HISTORY]; /* bytes sent a second, newest last */
+	double history[RAILS][HISTORY]; /* bytes sent per second, newest last */
 	unsigned tab, scroll;
 	struct top_order order[TOP_TABS];
 	double seconds;
@@ -50,7 +51,7 @@ static void screen_remember(struct screen *s)
 	}
 }
 
-/* A proxy that ends may come back: try again each time. */
+/* Take a sample. While the proxy is gone, each call tries to connect again. */
 static void screen_sample(struct screen *s)
 {
 	struct top_sample next;
@@ -72,7 +73,7 @@ static void screen_sample(struct screen *s)
 	screen_remember(s);
 }
 
-/* Bars as high as the rate against the highest of both rails. */
+/* Draw a rail's history as bars, scaled to the highest rate of both rails. */
 static void draw_history(const struct screen *s, int y, unsigned rail)
 {
 	static const char *const bar[] = { " ", "▁", "▂", "▃", "▄",
@@ -289,7 +290,7 @@ static void on_key(struct screen *s, int key)
 
 static void screen_run(struct screen *s)
 {
-	double next = screen_now() + 0.1; /* rates soon, then by the interval */
+	double next = screen_now() + 0.1; /* first rates soon */
 
 	while (!s->over) {
 		double left = next - screen_now();

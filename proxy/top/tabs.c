@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The three tabs: how rows are filled, sorted and printed. */
 #include "top/tabs.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static void set_count(struct top_row *row, unsigned c, double n)
 	mpib_human_count((uint64_t)n, row->cell[c], sizeof(row->cell[c]));
 }
 
-/* Of a hundred; nothing of nothing. */
+/* Show part as a percentage of `of`, or "-" if `of` is 0. */
 static void set_share(struct top_row *row, unsigned c, double part, double of)
 {
 	row->key[c] = of > 0 ? part * 100 / of : -1;
@@ -197,7 +198,8 @@ static int tabs_compare(const void *a, const void *b, void *arg)
 		diff = strcmp(x->cell[c], y->cell[c]);
 	if (!s->order.ascending)
 		diff = -diff;
-	/* Rows of one value keep their places from sample to sample. */
+	/* Equal rows are ordered by their first two columns, so that they do
+	 * not change places between samples. */
 	if (diff == 0)
 		diff = (x->key[0] > y->key[0]) - (x->key[0] < y->key[0]);
 	if (diff == 0)
@@ -245,7 +247,7 @@ void top_tab_print(const struct top_tab *tab, const struct top_span *s,
 	free(rows);
 }
 
-/* The share of their time in which threads moved something, over all. */
+/* The percentage of time that the shard threads were busy, averaged. */
 static double tabs_busy(const struct top_span *s)
 {
 	const json_t *now = json_object_get(s->now.info, "shards");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tabs of mpib-top as text. */
+/* The tabs of mpib-top (rails, clients, connections), printed as tables. */
 #ifndef MPIB_TOP_TABS_H
 #define MPIB_TOP_TABS_H
 
@@ -9,15 +9,15 @@
 
 struct top_row {
 	char cell[TOP_COLUMNS][64];
-	double key[TOP_COLUMNS]; /* to sort by */
+	double key[TOP_COLUMNS]; /* number to sort by */
 };
 
 struct top_tab {
 	const char *name;
-	const char *head[TOP_COLUMNS]; /* '#' first: of numbers */
+	const char *head[TOP_COLUMNS]; /* as in table.h: '#' marks numbers */
 	unsigned columns;
-	unsigned sort; /* column to sort by at first */
-	/* The rows' list in what the proxy said. */
+	unsigned sort; /* default column to sort by */
+	/* The JSON array of the sample that has an item per row. */
 	const json_t *(*list)(const struct top_sample *s);
 	void (*fill)(const struct top_span *s, const json_t *item,
 		     struct top_row *row);
@@ -31,14 +31,14 @@ struct top_order {
 	bool ascending;
 };
 
-/* The largest first, but of text the first. */
+/* The default order of a column: numbers descending, text ascending. */
 struct top_order top_order(const struct top_tab *tab, unsigned column);
 
-/* A line of heads, with a mark at the sorted one, then a line a row. */
+/* Print a line of heads, with a mark at the column sorted by, and the rows. */
 void top_tab_print(const struct top_tab *tab, const struct top_span *s,
 		   struct top_order order, unsigned width, FILE *out);
 
-/* One line: versions and sums; at most width. */
+/* Write one line, at most width characters: version, uptime and totals. */
 void top_summary(const struct top_span *s, char *buf, size_t width);
 
 #endif
