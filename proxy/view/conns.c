@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections, the lanes they share and the peers those lead to. */
+/* Connections, lanes and peers as JSON. */
 #include <string.h>
 
 #include "view/fields.h"
@@ -62,7 +62,8 @@ json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client)
 			json_array_append_new(list,
 					      conns_conn(v, &v->snap->conn[i]));
 	}
-	/* A client leaves with its connections, so nothing else was closed. */
+	/* The snapshot counts closed connections per attached client; with
+	 * client 0 those of clients that left are included as well. */
 	if (client == 0)
 		mpib_sums_closed(v->snap, sums.closed);
 	else
@@ -76,7 +77,7 @@ json_t *mpib_view_conns(const struct mpib_view *v)
 	return mpib_view_conns_of(v, 0);
 }
 
-/* What the rails answered, by rail. */
+/* Add a lane's bytes in flight, round-trip time and oldest request per rail. */
 static void conns_add_track(json_t *o, const struct mpib_view *v,
 			    const struct mpib_snap_lane *l)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, and what goes on. */
+/* The journal of events as JSON, and the sample of mpibctl monitor. */
 #include <stdlib.h>
 
 #include "base/event.h"
@@ -14,7 +14,8 @@ static json_t *events_event(const struct mpib_event *e)
 			      level_name[e->level], "kind", e->kind);
 	json_t *text = json_string(e->text);
 
-	/* Names in it may be of any encoding. */
+	/* A text that contains a name from a client may be invalid UTF-8; then
+	 * show the event's kind. */
 	json_object_set_new(o, "text", text ? text : json_string(e->kind));
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		if (e->rails == 1u << r)

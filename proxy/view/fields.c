@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* JSON fields that several views have in common. */
 #include "view/fields.h"
 
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 
-/* What counts has by rail, and what it is called. */
+/* The counters of a rail and their names in JSON. */
 static const struct {
 	const char *name;
 	size_t offset;

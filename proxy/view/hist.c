@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long things take. */
+/* Latency histograms as JSON. */
 #include <string.h>
 
 #include "engine/measure/times.h"
@@ -42,8 +42,8 @@ static json_t *hist_quantiles(const struct mpib_hist_counts *h)
 			 "max_ns", (json_int_t)h->max);
 }
 
-/* [[first ns above, count], ...]; empty ones are left out, and above the last
- * bound null. */
+/* [[bound, count], ...]: a bucket counts times below bound, in ns. Empty
+ * buckets are left out; the last bucket has no bound, so it has null. */
 static json_t *hist_buckets(const struct mpib_hist_counts *h)
 {
 	json_t *list = json_array();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the driver's counters of an RDMA port from sysfs. */
 #include "view/hw.h"
 
 #include <dirent.h>
@@ -8,12 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Of mlx5 and of rxe. */
+/* The counters of retransmissions, as mlx5 and rxe name them. */
 static const char *const retries[] = { "local_ack_timeout_err",
 				       "packet_seq_err", "rnr_nak_retry_err",
 				       "completer_retry_err", "rcvd_rnr_err" };
 
-/* NULL when the file is no number. */
+/* The number in the file, or NULL when it has none. */
 static json_t *read_one(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -53,7 +54,7 @@ json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
 			json_object_set_new(all, entry->d_name, n);
 	}
 	closedir(dir);
-	json_object_del(all, "lifespan"); /* of the kernel's cache, in ms */
+	json_object_del(all, "lifespan"); /* ms that the kernel caches */
 	return all;
 }
 

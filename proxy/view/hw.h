@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel counts for an RDMA port, under
- * ROOT/class/infiniband/DEVICE/ports/PORT/hw_counters: a file a counter. Names
- * are the driver's.
+ * The driver's counters of an RDMA port: one file per counter in
+ * ROOT/class/infiniband/DEVICE/ports/PORT/hw_counters.
  */
 #ifndef MPIB_PROXY_VIEW_HW_H
 #define MPIB_PROXY_VIEW_HW_H
 
 #include <jansson.h>
 
-/* {"name": n, ...}; null where there are none. root is "/sys". */
+/* All counters, {"name": n, ...}, under the driver's names; JSON null where the
+ * port has none. root is "/sys", or a test's directory. */
 json_t *mpib_hw_counters(const char *root, const char *device, unsigned port);
-/* Those that tell of packets sent again, added up; null for null. */
+/* The sum of the counters of retransmissions; JSON null if counters is null. */
 json_t *mpib_hw_retries(const json_t *counters);
 
 #endif

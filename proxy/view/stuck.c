@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that do not come to their end. */
+/* Requests that hang, and connections that hang while they are set up. */
 #include <stdlib.h>
 
 #include "view/fields.h"

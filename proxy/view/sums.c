@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of a snapshot's connections. */
 #include "view/sums.h"
 
 void mpib_sums_add(struct mpib_rail_counts *sum,
@@ -33,7 +34,8 @@ void mpib_sums_of_client(const struct mpib_snapshot *snap, uint32_t client,
 	}
 }
 
-/* Rails count all there ever was, so the rest was moved by closed ones. */
+/* A rail counts what all connections ever moved; what is left after taking off
+ * the open connections was moved by closed ones. */
 void mpib_sums_closed(const struct mpib_snapshot *snap,
 		      struct mpib_rail_counts *closed)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The proxy, its rails, clients and settings as JSON. */
 #include "view/view.h"
 
 #include <arpa/inet.h>
@@ -91,7 +92,7 @@ static json_t *view_failover(const struct mpib_snap_failover *n)
 			 (double)n->max_ns / 1e9);
 }
 
-/* What hurts a rail, and what it cost. */
+/* Add a rail's SRQ limits, failures, failovers and replays. */
 static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
@@ -110,7 +111,7 @@ static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
 	json_object_set_new(o, "failover", view_failover(&n->failover));
 }
 
-/* What a driver counts; the software HCA has none. */
+/* Add the driver's counters; the software HCA has none. */
 static void add_hw(json_t *o, const struct mpib_view *v, unsigned r)
 {
 	const struct mpib_rail_spec *spec = &v->cfg->engine.rail[r];
@@ -162,11 +163,12 @@ json_t *mpib_view_rails(const struct mpib_view *v)
 
 static json_int_t view_said(const _Atomic uint64_t *n)
 {
-	/* Relaxed: whatever the client says, each number for itself. */
+	/* Relaxed: the client writes these counters in its submit segment, and
+	 * no two of them need to fit together. */
 	return (json_int_t)atomic_load_explicit(n, memory_order_relaxed);
 }
 
-/* What the client itself counts; an empty one where it has no segment yet. */
+/* Add the client's own counters, zeros while it has no submit segment yet. */
 static void add_own_counts(json_t *o, const struct proxy_client *s)
 {
 	static const struct mpib_client_counts none;

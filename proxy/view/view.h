@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the proxy shows of itself, as JSON. Built from plain data, so that it says
- * the same of a snapshot made by hand. Fields are only ever added.
+ * The proxy's state as JSON, for the stats socket and HTTP. All functions work
+ * on a struct mpib_view, so tests can call them with a snapshot made by hand.
+ * Control thread. Fields may be added but never change or go.
  *
- * Bytes are payload and by rail. Those of open connections and of the closed
- * ones add up to the rail's.
+ * Byte counts are payload per rail. The sum over open and closed connections is
+ * the rail's count.
  */
 #ifndef MPIB_PROXY_VIEW_H
 #define MPIB_PROXY_VIEW_H
@@ -27,39 +28,41 @@ struct mpib_view_rail {
 struct mpib_view {
 	const struct mpib_config *cfg;
 	const struct proxy_clients *clients;
-	const struct mpib_snapshot *snap; /* for what wants one */
+	const struct mpib_snapshot *snap; /* NULL for views that need none */
 	const struct mpib_engine *engine; /* for histograms, or NULL */
 	struct mpib_view_rail rail[MPIB_RAILS];
 	const char *run_dir;
 	char peer_link[64];
 	uint32_t pid;
-	uint32_t upgrades; /* live, since the first of these proxies started */
+	uint32_t upgrades; /* hand-overs since the first proxy started */
 	double uptime_s;
 };
 
-/* One word; mpib_rail_cause_name() is for sentences. */
+/* A cause in one word; mpib_rail_cause_name() is for sentences. */
 const char *mpib_view_cause_name(enum mpib_rail_cause cause);
 
-/* A new reference, NULL when memory is short. */
+/* All functions below return a new reference, or NULL when memory is short. */
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_clients, mpib_view_conns, mpib_view_lanes, mpib_view_peers,
 	mpib_view_config, mpib_view_monitor;
-/* How a lane spreads parts over QPs. */
+/* How a lane spreads the stripes of a rail over the QPs of that rail. */
 json_t *mpib_view_spread(const struct mpib_view *v,
 			 const struct mpib_snap_lane *lane);
-/* Sending connections; client 0: of all, index UINT32_MAX: all of it. */
+/* The splits of sending connections. client 0: those of all clients; index
+ * UINT32_MAX: all connections of the client. */
 json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
 			 uint32_t index);
-/* Of one client; 0: of all. */
+/* The connections of one client, or of all clients if client is 0. */
 json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client);
-/* A histogram by name, of a client's connections or (0) of all; NULL name: the
- * quantiles of all of them. NULL also when there is none of that name. */
+/* The histogram `name`, with the quantiles of each connection of a client (0:
+ * of all clients). If name is NULL, the quantiles of all histograms. NULL also
+ * when there is no such histogram. */
 json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 		       uint32_t client);
-/* Requests of the snapshot that are at least so old, the oldest first. */
+/* Requests of the snapshot that are at least older_ns old, oldest first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
-/* The journal of base/event.h, after event number since. */
+/* The events of base/event.h's journal with a number above since. */
 json_t *mpib_view_events(uint64_t since);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why each sending connection is split as it is. */
+/* mpibctl why as JSON: the split of each sending connection, and its reason. */
 #include "view/view.h"
 
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 
-/* What a split may go by: round trips, and what a busy rail carries. */
+/* The measurements that a split may be based on, per rail of a lane. */
 static json_t *why_tracks(const struct mpib_view *v,
 			  const struct mpib_snap_lane *lane)
 {
