@@ -1,5 +1,5 @@
-# cmake -DPAGE=dir -DOUT=file -P embed.cmake: index.html with style and scripts
-# in their places, so that the page asks for nothing else.
+# cmake -DPAGE=dir -DOUT=file -P embed.cmake: put style and scripts into
+# index.html, so that the browser loads the page with one request.
 file(READ ${PAGE}/index.html html)
 file(READ ${PAGE}/style.css style)
 set(script "")

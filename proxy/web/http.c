@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libmicrohttpd without a thread of its own: its epoll descriptor is one more
- * watch of the control loop. A request that wants a snapshot is suspended until
- * there is one, then its handler is called again and finds the answer.
+ * HTTP by libmicrohttpd, without a thread of its own: the control loop watches
+ * libmicrohttpd's epoll descriptor. A request that needs a snapshot is
+ * suspended until the snapshot is taken; then on_request() is called again and
+ * finds the answer in its struct request.
  */
 #include "web/http.h"
 
@@ -29,7 +30,7 @@ struct request {
 	struct MHD_Connection *conn;
 	struct mpib_gather_wait wait;
 	bool suspended, failed;
-	bool openmetrics; /* the reader takes it */
+	bool openmetrics; /* the reader accepts that format */
 	render_fn *render;
 	char *text; /* the answer */
 };
@@ -51,7 +52,8 @@ static void http_on_ready(void *arg, uint32_t events)
 	http_turn(arg);
 }
 
-/* Whatever it can do now; then when it wants to be called without an event. */
+/* Let libmicrohttpd do all that it can do now, then set the timer to the time
+ * at which it wants to be called even without an event. */
 static void http_turn(void *arg)
 {
 	struct mpib_http *h = arg;
@@ -93,7 +95,8 @@ static enum MHD_Result http_reply(struct request *r, unsigned status,
 				  const char *type, const char *text,
 				  size_t len, enum MHD_ResponseMemoryMode mode)
 {
-	/* It takes a plain pointer for the text of any mode. */
+	/* libmicrohttpd takes a pointer to non-const also for text that it does
+	 * not change. */
 	union {
 		const char *text;
 		void *buffer;
@@ -187,8 +190,8 @@ static struct request *http_begin(struct mpib_http *h,
 	return r;
 }
 
-/* Called once with the headers, then for each part of a body, at its end, and
- * again after a suspension. */
+/* libmicrohttpd calls this once with the headers, then for each part of a body,
+ * at the end of the body, and again after a suspension. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 				  const char *url, const char *method,
 				  const char *version, const char *body,
@@ -203,7 +206,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		return *state ? MHD_YES : MHD_NO;
 	}
 	if (*size) {
-		*size = 0; /* a body, which nobody wants */
+		*size = 0; /* discard the body */
 		return MHD_YES;
 	}
 	if (r->failed)
@@ -245,7 +248,7 @@ static int http_start(struct mpib_http *h, int fd)
 		close(fd);
 		return -ENOMEM;
 	}
-	/* The socket is the daemon's from here on. */
+	/* From here on libmicrohttpd owns fd and closes it. */
 	info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	return mpib_loop_add(h->gather->loop, &h->watch, info->epoll_fd,
 			     EPOLLIN, http_on_ready, h);
@@ -289,7 +292,7 @@ void mpib_http_close(struct mpib_http *http)
 {
 	struct request *r;
 
-	/* None may be suspended when it stops. */
+	/* MHD_stop_daemon() must not find suspended connections. */
 	TAILQ_FOREACH(r, &http->requests, link)
 	{
 		mpib_gather_forget(http->gather, &r->wait);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP on a loopback address: /metrics, /stats.json and a live page. Nothing
- * can be changed through it. Control thread only; a reader costs it no more
- * than one of the stats socket does.
+ * HTTP on a loopback address: /metrics, /stats.json and a live page, all
+ * read-only. Control thread only; an HTTP reader costs that thread no more than
+ * a reader of the stats socket.
  */
 #ifndef MPIB_WEB_HTTP_H
 #define MPIB_WEB_HTTP_H
@@ -12,14 +12,15 @@
 struct mpib_http;
 
 /*
- * Serve on "127.0.0.1:9495"; port 0 is one that is free. -errno, with why as
- * in config.h; -EOPNOTSUPP when the proxy was built without it.
+ * Serve on an address such as "127.0.0.1:9495"; port 0 means any free port. 0,
+ * or -errno with why as in config.h; -EOPNOTSUPP when the proxy was built
+ * without HTTP.
  */
 int mpib_http_open(struct mpib_gather *g, const char *listen,
 		   struct mpib_http **http, char *why);
-/* "127.0.0.1:9495", as it listens. */
+/* The address served, with the port in use: "127.0.0.1:9495". */
 const char *mpib_http_address(const struct mpib_http *http);
-/* Hang up on everybody. Before mpib_gather_stop(). */
+/* Close all connections. Call before mpib_gather_stop(). */
 void mpib_http_close(struct mpib_http *http);
 
 #endif

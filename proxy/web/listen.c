@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The listening socket of HTTP, and the check of the Host header. */
 #include "web/listen.h"
 
 #include <arpa/inet.h>
@@ -18,7 +19,7 @@ static bool is_loopback(const char *addr, struct in_addr *in)
 	       (ntohl(in->s_addr) >> 24) == IN_LOOPBACKNET;
 }
 
-/* "127.0.0.1:9495" */
+/* Parse "127.0.0.1:9495". False if the address is no loopback address. */
 static bool listen_parse(const char *listen_on, struct sockaddr_in *sin)
 {
 	const char *colon = strrchr(listen_on, ':');

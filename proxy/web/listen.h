@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where HTTP listens, and who may ask. Between the files of web/. */
+/* The listening socket of HTTP, and which requests are refused. Private to
+ * web/. */
 #ifndef MPIB_WEB_LISTEN_H
 #define MPIB_WEB_LISTEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A listening socket on a loopback address, or -errno with why as in config.h.
- * address becomes the one it has, its port too. */
+/* Listen on a loopback address. Returns the socket, and writes its address with
+ * the port in use into address; or -errno with why as in config.h. */
 int mpib_http_listen(const char *listen, char *address, size_t len, char *why);
 
 /*
- * Whether a Host header names this machine by address or as localhost. A name
- * that somebody made to lead here would let any web page read the answers.
+ * Whether a Host header names a loopback address or localhost. Other names are
+ * refused: a web page could resolve a name of its own to 127.0.0.1 and so read
+ * the answers in a user's browser (DNS rebinding).
  */
 bool mpib_http_host(const char *host);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of http.c where libmicrohttpd is not installed. */
+/* Built in place of http.c where libmicrohttpd is not installed. */
 #include <errno.h>
 
 #include "web/http.h"

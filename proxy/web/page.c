@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The live page, included into the program as read-only data. */
 #include "web/page.h"
 
-/* The assembler reads the file; the build names it and watches it. */
+/* The assembler reads MPIB_PAGE_FILE; the build sets that name, and rebuilds
+ * this file when the page changes. */
 __asm__(".section .rodata\n"
 	".global mpib_page\n"
 	".hidden mpib_page\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.html, as it was when this was built. */
+/* The live page, as embed.cmake put it together for this build. */
 #ifndef MPIB_WEB_PAGE_H
 #define MPIB_WEB_PAGE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What /stats.json answers. */
 #include "web/stats_json.h"
 
 #include <time.h>
@@ -16,7 +17,7 @@ static const struct {
 	{ "lanes", mpib_view_lanes },	  { "peers", mpib_view_peers },
 };
 
-/* The latest ones. */
+/* The latest EVENTS events of the journal. */
 static json_t *stats_json_events(void)
 {
 	uint64_t last;
@@ -25,7 +26,8 @@ static json_t *stats_json_events(void)
 	return mpib_view_events(last > EVENTS ? last - EVENTS : 0);
 }
 
-/* All histograms by name, without those of single connections. */
+/* All histograms by name. No client has the id UINT32_MAX, so the histograms of
+ * single connections are left out. */
 static json_t *stats_json_hists(const struct mpib_view *v)
 {
 	json_t *names = mpib_view_hist(v, NULL, 0), *all = json_object(), *h;

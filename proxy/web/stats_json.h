@@ -5,9 +5,9 @@
 #include "view/view.h"
 
 /*
- * What the commands of the stats socket answer, in one object: {"time": seconds
- * of the epoch, "info": ..., "rails": ..., "clients": ..., ...}. To be freed,
- * NULL when memory is short. Control thread.
+ * The answers of several stats socket commands in one JSON object: {"time":
+ * seconds since the epoch, "info": ..., "rails": ..., "clients": ..., ...}. The
+ * caller frees the text; NULL when memory is short. Control thread.
  */
 char *mpib_stats_json(const struct mpib_view *v);
 

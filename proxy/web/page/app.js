@@ -1,4 +1,4 @@
-/* The page: ask, feed the model, show. */
+/* The page: fetch /stats.json, feed the model, show the model. */
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -7,7 +7,7 @@ const query = new URLSearchParams(location.search);
 const PERIOD = Math.max(200, +query.get("period") || 1000);
 let paused = false;
 
-/* An element with text and children; text never becomes markup. */
+/* Create an element. Text becomes a text node, so it is never markup. */
 function el(tag, props = {}, ...children) {
 	const e = document.createElement(tag);
 	for (const [k, v] of Object.entries(props)) {
@@ -125,7 +125,7 @@ function showEvents() {
 			el("time", {}, new Date(e.time * 1000).toLocaleTimeString([], { hour12: false })), e.text)));
 }
 
-/* "send.post_cqe.sout": "send: post to cqe, SOUT" */
+/* "send.post_cqe.sout" becomes "send: post to cqe, SOUT". */
 function heatText(name) {
 	const [side, span, rail] = name.split(".");
 	return side + ": " + span.replace("_", " to ") + (rail ? ", " + rail.toUpperCase() : "");
@@ -203,7 +203,7 @@ $("theme").onclick = () => setTheme(root.dataset.theme === "dark" ? "light" : "d
 $("heat-name").onchange = () => model.times.length && showHeat();
 window.onresize = () => model.now && show();
 
-/* What stood at a moment, beside the pointer. */
+/* A tip beside the pointer shows the rates of the sample below it. */
 $("flow").onmousemove = (e) => {
 	const box = $("flow").getBoundingClientRect(), n = model.times.length;
 	const i = Math.round((e.clientX - box.left - LEFT) / (box.width - LEFT) * (KEEP - 1)) - (KEEP - n);
@@ -219,6 +219,6 @@ $("flow").onmousemove = (e) => {
 };
 $("flow").onmouseleave = () => ($("tip").hidden = true);
 
-/* "?hold" leaves it to whoever drives the page to feed it. */
+/* With "?hold" the page fetches nothing: a test calls feed() itself. */
 if (!query.has("hold"))
 	ask();

@@ -1,4 +1,4 @@
-/* Canvases, drawn anew for each sample; sharp on any screen. */
+/* The charts, drawn again for each sample at the screen's own resolution. */
 "use strict";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -49,7 +49,7 @@ function context(canvas) {
 	return { c, w, h };
 }
 
-/* The next of 1, 2, 4 times a power of 1024 or 10 above n. */
+/* The top of an axis for values up to n: 3 or 4 times a power of two. */
 function ceiling(n) {
 	let step = 1;
 	while (step * 4 < n)
@@ -104,7 +104,7 @@ function timeAxis(c, w, h) {
 	}
 }
 
-/* Sent goes up from the middle, received down, on one scale. */
+/* Bytes sent are drawn upwards from the middle, received ones downwards. */
 function drawFlow(canvas) {
 	const { c, w, h } = context(canvas);
 	let high = 1;
@@ -123,7 +123,7 @@ function drawFlow(canvas) {
 	});
 }
 
-/* Shares of what is sent, one above the other. */
+/* Each rail's share of the bytes sent, stacked. */
 function drawSplit(canvas) {
 	const { c, w, h } = context(canvas);
 	const top = 6, bottom = h - BOTTOM, n = model.times.length;
@@ -154,7 +154,7 @@ function drawSpark(canvas, list, colour) {
 		colour, h - 1);
 }
 
-/* Time to the right, latency upwards, the darker the more requests. */
+/* x is time, y is latency, and a darker cell stands for more requests. */
 function drawHeat(canvas, name) {
 	const { c, w, h } = context(canvas);
 	const columns = model.heat.get(name) || [];

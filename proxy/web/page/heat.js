@@ -1,7 +1,8 @@
-/* Latency histograms: what was added to each bucket since the last sample. */
+/* Heat maps of latency: a column per sample counts, by bucket, the requests
+ * that ended since the sample before. */
 "use strict";
 
-/* Rounded to buckets of a factor of two, as a column has few pixels. */
+/* Bounds in ns, a factor of two apart; a column has no pixels for more. */
 const BOUNDS = Array.from({ length: 27 }, (_, i) => 2 ** (i + 8));
 
 function takeHeat(now, was) {
@@ -20,8 +21,8 @@ function takeHeat(now, was) {
 	}
 }
 
-/* The latency in seconds that a share of the latest columns' requests stayed
- * below; 0 when there were none. */
+/* A quantile of latency in seconds over the last ten columns (share 0.5 is the
+ * median); 0 when they have no request. */
 function quantile(name, share) {
 	const sum = new Array(BOUNDS.length + 1).fill(0);
 	for (const column of (model.heat.get(name) || []).slice(-10))

@@ -1,4 +1,4 @@
-/* What the proxy says, one sample after the other, as rates. */
+/* The data behind the page: successive samples of /stats.json become rates. */
 "use strict";
 
 const KEEP = 120; /* samples of history */
@@ -22,7 +22,7 @@ function push(list, value, keep = KEEP) {
 		list.shift();
 }
 
-/* {"sout": n, ...} as rates by rail, in the order of the rails. */
+/* Counters {"sout": n, ...} of two samples as rates, in the order of rails. */
 function railRates(now, was) {
 	return model.now.rails.map((r) => {
 		const key = r.name.toLowerCase();
@@ -94,10 +94,10 @@ function takeShards(now, was) {
 	model.busy = total(busy) / Math.max(1, busy.length);
 }
 
-/* True when there are rates to show. */
+/* Take a sample. True when there is an earlier one, so that rates are known. */
 function feed(sample) {
 	const was = model.now;
-	/* Another proxy starts anew. */
+	/* Another process of the proxy counts from 0. */
 	const again = was && was.info.pid === sample.info.pid;
 	model.last = was;
 	model.now = sample;
