@@ -1,4 +1,4 @@
-# Completion for mpibctl(1), from what the installed one says it knows.
+# Completion for mpibctl(1); the installed mpibctl lists its own commands.
 _mpibctl() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local i noun= words= list
