@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a message costs the process that sends it: one isend, and the test that
- * finds it done. bench/hotpath counts the instructions of hot_isend() and
+ * finds the send done. bench/hotpath counts the instructions of hot_isend() and
  * hot_test() with callgrind, and the system calls of the loop with strace.
  */
 #include <fcntl.h>
@@ -51,7 +51,8 @@ static void must(enum nccl_result res, const char *call)
 	exit(1);
 }
 
-/* Alone in their functions, so that callgrind can be told their names. */
+/* hot_isend() and hot_test() are not inlined, so that callgrind, which is told
+ * these names, can count them alone. */
 __attribute__((noinline)) static enum nccl_result
 hot_isend(const struct nccl_net_v12 *net, void *data, void **req)
 {
@@ -81,7 +82,7 @@ static void connect_self(void)
 	must(perf_plug_close_listen(&plug, lcomm), "closeListen");
 }
 
-/* A sealed memfd, which like GPU memory needs no copy. */
+/* Register a sealed memfd; like GPU memory it is sent without a copy. */
 static void *reg(const struct nccl_net_v12 *net, void *comm, void **mh)
 {
 	int fd = memfd_create("hotpath", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -115,8 +116,8 @@ static void one(const struct nccl_net_v12 *net, char *from, char *to, int pause)
 		must(hot_isend(net, from, &sreq), "isend");
 	while (!done)
 		must(net->test(rreq, &done, NULL), "test");
-	/* Received, so the send is over as soon as the proxy says so: the one
-	 * test that is counted shall find it. */
+	/* The message was received; the proxy only has to report that the send
+	 * is over. Wait for that, so that one hot_test() is enough. */
 	if (pause)
 		usleep(20000);
 	do {
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
 	connect_self();
 	from = reg(net, send_comm, &send_mh);
 	to = reg(net, recv_comm, &recv_mh);
-	/* strace -c begins to count here. */
+	/* Tells a reader of stdout that set-up is over. */
 	if (write(STDOUT_FILENO, "steady\n", 7) != 7)
 		return 1;
 	for (int i = 0; i < count; i++) {
@@ -153,5 +154,5 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	_exit(0); /* what tearing down costs is not asked */
+	_exit(0); /* do not measure tearing down */
 }

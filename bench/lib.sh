@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# Shared by the commands of this folder; sourced, not run.
+# Functions shared by the commands of this folder; sourced, not run.
 #
 #   bench_setup NAME [BUILD]  packages, a build, a scratch directory $dir
-#   bench_nodes N [options]   N proxies of two software rails each, run
+#   bench_nodes N [options]   start N proxies of two software rails each, run
 #                             directories $dir/n0.., until bench_nodes_stop;
 #                             node i on the CPUs ${bench_cpus[i]}, if set
-#   bench_share I N           CPUs of the I-th of N nodes, as mpib-perf --pin
-#   bench_load                one line about this machine and what it does
-#   need TOOL PACKAGE         whether a tool is there, complaining once
+#   bench_share I N           CPUs of the I-th of N nodes, like mpib-perf --pin
+#   bench_load                one line about this machine and its load
+#   need TOOL PACKAGE         false, with a line on stderr, if TOOL is missing
 #
 # MPIB_BENCH_NET=127.44 fixes the addresses, which are random otherwise.
 
@@ -22,7 +22,7 @@ bench_die() {
 
 bench_cleanup() {
 	trap - EXIT INT TERM
-	# A child that has not yet become its program has our traps.
+	# A child that has not yet called exec has this shell's traps, too.
 	[ "$BASHPID" -eq "$$" ] || return
 	bench_nodes_stop
 	rm -rf "$dir"
@@ -63,7 +63,7 @@ bench_share() {
 	echo "${cpus[*]:from:to - from}"
 }
 
-# Each set of nodes has addresses of its own: closed sockets linger.
+# Each set of nodes has addresses of its own, since closed sockets linger.
 bench_set=0
 bench_nodes() {
 	local n=$1 i
@@ -102,7 +102,7 @@ bench_nodes_stop() {
 	pids=()
 }
 
-# "$dir/n0,$dir/n1,..."
+# bench_dirs N: the run directories of N nodes, "$dir/n0,$dir/n1,..."
 bench_dirs() {
 	local i list=
 	for ((i = 0; i < $1; i++)); do
@@ -124,7 +124,7 @@ need() {
 	return 1
 }
 
-# User and system seconds of processes, 0.01 s at the finest.
+# cpu_of PID...: user and system seconds of processes, in steps of 0.01 s.
 cpu_of() {
 	local pid sum=0 hz
 	hz=$(getconf CLK_TCK)
@@ -135,19 +135,19 @@ cpu_of() {
 	awk -v t="$sum" -v hz="$hz" 'BEGIN { printf "%.2f", t / hz }'
 }
 
-# samples REP ROW FILE: "metric value" lines as samples.
+# samples REP ROW FILE: print "metric value" lines as samples for bench-tally.
 samples() {
 	awk -v rep="$1" -v row="$2" 'NF == 2 { print rep, row, $1, $2 }' "$3"
 }
 
-# perf_rows FILE: mpib-perf's --json as lines "SIZE KEY VALUE".
+# perf_rows FILE: print mpib-perf's --json as lines "SIZE KEY VALUE".
 perf_rows() {
 	tr -d '", ' <"$1" | awk -F: '$1 == "size" { size = $2 }
 		size && NF == 2 && $2 ~ /^[-0-9]/ { print size, $1, $2 }
 		$1 ~ /^\]/ { size = "" }'
 }
 
-# bench_plot NAME DIR: a gnuplot script on stdin, to DIR/NAME.svg and .png.
+# bench_plot NAME DIR: plot the gnuplot script on stdin to DIR/NAME.svg, .png.
 bench_plot() {
 	local body name=$1 to=$2 t
 	body=$(cat)
@@ -163,14 +163,14 @@ bench_plot() {
 	done
 }
 
-# item WORD...: one of a layout of bench-tally.
+# item WORD...: print one item of a layout of bench-tally.
 item() {
 	local IFS=$'\t'
 	echo "$*"
 }
 
-# series METRIC USING ROW TITLE...: what gnuplot's plot takes, of the rows that
-# were measured, out of $dir/plot.
+# series METRIC USING ROW TITLE...: print the arguments of gnuplot's plot for
+# those rows that have data in $dir/plot.
 series() {
 	local metric=$1 style=$2 list=
 	shift 2

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One process of bench-many: its connections, its messages, its figures. */
 #include <mpib/client.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 struct conn {
 	struct mpib_conn *c;
 	struct mpib_request *req[MANY_INFLIGHT_MAX];
-	uint64_t at[MANY_INFLIGHT_MAX]; /* when it was posted, ns */
+	uint64_t at[MANY_INFLIGHT_MAX]; /* when posted, ns; by request */
 	uint64_t head, tail;
 	char *mem; /* one buffer for each request in flight */
 	struct mpib_region *region;
@@ -38,7 +39,8 @@ static bool is_busy(const struct many_end *e, unsigned i)
 	return i < e->w->opt.conns;
 }
 
-/* Two listeners, so that busy ends meet busy ends. */
+/* Connect all. Busy and idle connections have a listener each, so that both
+ * ends of a connection agree on which kind it is. */
 static void begin_all(struct many_end *e)
 {
 	if (e->side == 0) {
@@ -133,7 +135,8 @@ static bool take(struct many_end *e, struct conn *c)
 	return true;
 }
 
-/* One look at every busy connection; whether anything moved. */
+/* Post (if more is set) and complete requests of every busy connection. True if
+ * there was anything to do. */
 static bool turn(struct many_end *e, bool more)
 {
 	unsigned depth = e->w->opt.inflight;
@@ -173,7 +176,8 @@ static void send_for(struct many_end *e)
 		if (!turn(e, false))
 			sched_yield();
 	}
-	/* Release: nothing more is sent, what was is taken. */
+	/* The receiving process reads `sending` and ends: all messages sent
+	 * have been completed by now. */
 	atomic_store(&e->p->sending, 0);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bench-many: options, starting the processes, and printing the results. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -154,7 +155,8 @@ static void start_all(struct many_world *w)
 	}
 }
 
-/* Dies, and its children with it, when one of them has. */
+/* Reap a child; true if there was one. Ends the program, and by that all other
+ * children, if the child failed. */
 static bool one_ended(int flags)
 {
 	int status;
@@ -176,7 +178,8 @@ static double jain(const double *x, unsigned n)
 	return squares > 0 ? sum * sum / (n * squares) : 0;
 }
 
-/* What the proxies of both sides have used so far, or hold. */
+/* The sum of what() over the proxies of both sides, counted once if both sides
+ * have the same proxy. */
 static double of_proxies(const struct many_options *o,
 			 double (*what)(const char *run_dir))
 {

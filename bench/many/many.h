@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-many: many connections between many processes, each streaming for
- * itself for the same time, so that what each of them got can be compared.
- * Process i of the sending side has its connections to process i of the
- * receiving side.
+ * bench-many: many connections between many processes. All connections stream
+ * independently for the same time, so that their shares can be compared.
+ * Process i of the sending side has connections to process i of the receiving
+ * side only.
  */
 #ifndef BENCH_MANY_H
 #define BENCH_MANY_H
@@ -16,7 +16,7 @@
 #include "perf/hist.h"
 
 #define MANY_PROCS_MAX 64
-#define MANY_CONNS_MAX 1024 /* of one process, busy and idle */
+#define MANY_CONNS_MAX 1024 /* per process, busy and idle */
 #define MANY_INFLIGHT_MAX 32
 
 struct many_options {
@@ -24,16 +24,17 @@ struct many_options {
 	unsigned procs, conns, idle, inflight;
 	uint64_t size;
 	double seconds;
-	bool shared; /* mpib_mem_alloc(), not ordinary memory */
+	bool shared; /* memory of mpib_mem_alloc() */
 };
 
 struct many_proc {
-	/* Of the receiving process: where to connect, busy ones and idle. */
+	/* Written by the receiving process: where the sending process connects,
+	 * for busy [0] and idle [1] connections. */
 	struct mpib_handle handle[2];
 	_Atomic int listening;
-	_Atomic int sending; /* the sender has messages under way */
-	double cpu[2]; /* seconds of sender and receiver, while measured */
-	double connected; /* seconds until all its connections were */
+	_Atomic int sending; /* the sender has messages in flight */
+	double cpu[2]; /* seconds of sender and receiver */
+	double connected; /* seconds until all were connected */
 	struct perf_hist hist; /* isend to its completion */
 	uint64_t messages[MANY_CONNS_MAX];
 };
@@ -45,7 +46,8 @@ struct many_world {
 	struct many_proc proc[];
 };
 
-/* A process's life: side 0 sends, 1 receives. Dies on a failure. */
+/* All that a forked process does: side 0 sends, side 1 receives. Ends the
+ * process on a failure. */
 void many_run(struct many_world *w, unsigned proc, int side);
 
 #endif

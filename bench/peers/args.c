@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing the words on a small program's command line. */
 #include "peers/args.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ uint64_t peer_size(const char *what, const char *text, uint64_t lo, uint64_t hi)
 	const char *hit = len && text[len] ? strchr(suffixes, text[len]) : NULL;
 	uint64_t n = strtoull(text, NULL, 10);
 
-	/* 10 digits and any suffix stay below 2^64. */
+	/* At most 10 digits were taken, so no suffix can overflow 64 bits. */
 	if (hit)
 		n <<= 10 * (hit - suffixes + 1);
 	if (!len || len > 10 || text[hit ? len + 1 : len] || n < lo || n > hi)

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# How each row of bench/compare is measured; sourced by it. A function takes a
-# row's name and what to run, and emits the samples of repetition $rep; $dir,
-# $build and $b, the options and bench/lib.sh are the command's.
+# How each row of bench/compare is measured; sourced by bench/compare. A
+# function takes a row's name and what to run, and emits the samples of
+# repetition $rep. $dir, $build, $b and the options are set by bench/compare,
+# which has also sourced bench/lib.sh.
 
 wanted() {
 	[[ $1 =~ ^($only)$ ]]
@@ -12,16 +13,16 @@ emit() {
 	[ -n "$3" ] && echo "$rep $1 $2 $3" >>"$out/samples"
 }
 
-# Ends the command with 1, too, when it has measured the rest.
+# A row failed: go on with the rest, then end bench/compare with 1.
 failed=0
 complain() {
 	failed=1
 	echo "compare: $*" >&2
 }
 
-# run_perf ROW OPTION...: mpib-perf, its rows in $dir/rows; false when it failed.
-# What is timed has its buffers to itself and again and again, as others have;
-# every byte is looked at in a run before it.
+# run_perf ROW OPTION...: run mpib-perf, its rows go to $dir/rows; false when it
+# failed. The timed run uses the same buffers again and again without checking
+# them, as the peers' programs do; a run before it checks every byte.
 run_perf() {
 	local row=$1
 	shift
@@ -40,8 +41,8 @@ value() {
 	awk -v k="$1" '$2 == k { v = $3 } END { print v }' "$dir/rows"
 }
 
-# plugin_rows ROW OPTION...: how the plugin is reached. Eight messages make an
-# iteration, so buffers are as many as NCCL's.
+# plugin_rows ROW OPTION...: streams through a plugin that the options name.
+# Eight messages make an iteration, so there are as many buffers as NCCL has.
 plugin_rows() {
 	local row=$1 size
 	shift
@@ -63,7 +64,7 @@ plugin_rows() {
 	emit "$row" lat@99.9 "$(value p999_us)"
 }
 
-# Eight ranks on two nodes, or of what has no nodes.
+# Eight ranks on two nodes, or eight ranks alone for a plugin without proxies.
 all_reduce() {
 	local row=$1
 	shift
@@ -130,7 +131,7 @@ measure_tcp() {
 	latency "tcp_$how"
 }
 
-# The same all-reduce, every rank a process that yields when nothing moves.
+# The same all-reduce over TCP; a rank yields its core when nothing moves.
 measure_tcp_ring() {
 	local size
 	wanted tcp_yield || return 0
@@ -166,8 +167,8 @@ port() {
 	echo $((20000 + RANDOM % 10000))
 }
 
-# ucx TLS TEST SIZE ITERATIONS [OPTION]...: the last line in $dir/peer, CPU
-# seconds of both processes in $cpu.
+# ucx TLS TEST SIZE ITERATIONS [OPTION]...: run UCX's test. Its last line goes
+# to $dir/peer, the CPU seconds of both processes to $cpu.
 ucx() {
 	local p TIMEFORMAT='%U %S'
 	p=$(port)
@@ -197,7 +198,7 @@ measure_ucx() {
 			"$dir/peer")"
 		[ "$size" -eq 524288 ] || continue
 		full=$cpu
-		# What starting and ending costs is not the stream's.
+		# Leave out the CPU time of starting and ending.
 		ucx "$tls" tag_bw "$size" 1
 		emit "$row" cpu "$(awk -v f="$full" -v i="$cpu" \
 			-v gb="$((n * size))e-9" 'BEGIN { print (f - i) / gb }')"
@@ -208,7 +209,8 @@ measure_ucx() {
 	done
 }
 
-# One message at a time, back and forth: its bandwidth is no stream's.
+# One message at a time, back and forth: not a stream, so not comparable by
+# bandwidth.
 measure_fabric() {
 	local row=$1 size n p
 	[ -n "$fabric" ] && wanted "$row" || return 0

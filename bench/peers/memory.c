@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What copying memory costs here.
+ * What copying memory costs on this machine.
  *
  *   bench-memory     hot, crossed, cold: GB/s; crossed_cpu: CPU-s/GB
  *
- * hot: 512 KiB over and over in one core's caches. crossed: 512 KiB that
- * another core has just written, in shared memory, which is what staging and
- * the proxy's loopback do. cold: 64 MiB.
+ * hot: 512 KiB again and again in one core's caches. crossed: 512 KiB in shared
+ * memory that another core has just written, as the staging window and the
+ * software HCA's loopback do. cold: 64 MiB.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ struct memory_shared {
 	_Alignas(4096) char part[PARTS][PART];
 };
 
-/* The compiler must not leave a copy out that nobody looks at. */
+/* Copy in a way that the compiler cannot leave out, though nothing reads the
+ * copy. */
 static void copy(char *to, const char *from, size_t len)
 {
 	memcpy(to, from, len);
@@ -58,13 +59,14 @@ static void produce(void *arg)
 
 	peer_pin(1);
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		/* Acquire: the part has been read. */
+		/* Acquire, pairs with the release of `taken`: the reader has
+		 * read the part, so it may be written again. */
 		while (i - atomic_load_explicit(&s->taken,
 						memory_order_acquire) >=
 		       PARTS)
 			;
 		memset(s->part[i % PARTS], (int)i, PART);
-		/* Release: the part is whole. */
+		/* Release: the part has been written. */
 		atomic_store_explicit(&s->written, i + 1, memory_order_release);
 	}
 }
@@ -82,7 +84,7 @@ static void consume(void *arg)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint64_t begun;
 
-		/* Acquire: the part is whole. */
+		/* Acquire, pairs with the release of `written`. */
 		while (atomic_load_explicit(&s->written,
 					    memory_order_acquire) <= i)
 			;

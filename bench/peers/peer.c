@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the small programs share: processes, memory, clocks, results. */
 #include "peers/peer.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring all-reduce over raw TCP on loopback, as mpib-perf's pattern "ring"
- * does it over a plugin: floats, chunks of 512 KiB, every rank a process.
+ * A ring all-reduce over raw TCP on loopback, with the same steps as pattern
+ * "ring" of mpib-perf: floats, chunks of 512 KiB, one process per rank.
  *
  *   bench-ring RANKS SIZE ITERATIONS     busbw (GB/s)
  *
- * Sockets do not block; a rank that could move nothing yields its core, as
+ * Sockets are non-blocking; a rank that could move nothing yields its core, as
  * NCCL's proxy thread does. The first iteration is not timed.
  */
 #include <arpa/inet.h>
@@ -32,11 +32,11 @@
 /* Shared by all ranks. */
 struct ring_test {
 	unsigned ranks;
-	uint64_t count, iters; /* floats, with the untimed iteration */
+	uint64_t count, iters; /* floats; iterations, the untimed too */
 	in_port_t port[RANKS_MAX];
 	int listener[RANKS_MAX];
-	_Atomic unsigned waiting; /* ranks that came to a barrier, ever */
-	_Atomic uint64_t ns; /* of the slowest */
+	_Atomic unsigned waiting; /* arrivals at barriers, in all */
+	_Atomic uint64_t ns; /* of the slowest rank */
 };
 
 struct rank {
@@ -45,11 +45,11 @@ struct rank {
 	int to, from;
 	float *data;
 	char *slot;
-	uint64_t seg, chunk, per_seg; /* floats; messages of a segment */
-	uint64_t lap; /* messages of an iteration */
-	uint64_t total; /* messages of the test, each way */
+	uint64_t seg, chunk, per_seg; /* floats; per_seg: messages */
+	uint64_t lap; /* messages per iteration */
+	uint64_t total; /* messages of the test, per direction */
 	uint64_t sent, done;
-	size_t out, in; /* bytes of the present messages that moved */
+	size_t out, in; /* bytes moved of the current messages */
 };
 
 static void listen_all(struct ring_test *t)
@@ -88,7 +88,8 @@ static void connect_ring(struct rank *r)
 	setsockopt(r->to, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-/* The floats of message i. A receive's segment is what the peer sends then. */
+/* The floats of message i. A receive has the segment that the previous rank of
+ * the ring sends in the same step. */
 static float *part(const struct rank *r, uint64_t i, bool sends, size_t *bytes)
 {
 	unsigned n = r->t->ranks;
@@ -108,7 +109,8 @@ static size_t moved(ssize_t n, const char *what)
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* What a step sends, the step before has received. */
+/* A step sends the segment that the step before received, so a send waits for
+ * the receive of the same chunk in that step. */
 static bool send_some(struct rank *r)
 {
 	size_t len, n;
@@ -146,8 +148,8 @@ static bool recv_some(struct rank *r)
 	size_t len, n;
 	float *to;
 
-	/* What an iteration still has to send, the next must not add to: no
-	 * hop of the ring waits for that. */
+	/* Do not receive for the next iteration while this one still has data
+	 * to send: the sum would go into data that is not sent yet. */
 	if (r->done == r->total || r->sent < r->done / r->lap * r->lap)
 		return false;
 	to = part(r, r->done, false, &len);

@@ -4,10 +4,10 @@
  * the round trip of one message, and messages per second one way.
  *
  *   bench-rings [MESSAGES]   line_rtt, seq_rtt, ck_rtt: us; seq_rate,
- *                            ck_rate: M/s. A twentieth makes round trips.
+ *                            ck_rate: M/s. MESSAGES / 20 round trips.
  *
- * line: one cache line with a number, the least there can be. seq: mpib/ring.h.
- * ck: ck_ring, which ships with Debian, single producer and consumer.
+ * line: a number in one cache line, the lower bound. seq: mpib/ring.h. ck:
+ * ck_ring of Concurrency Kit, single producer and consumer.
  */
 #include <ck_ring.h>
 #include <mpib/ring.h>
@@ -44,7 +44,7 @@ struct rings_shared {
 	uint64_t messages, rounds;
 };
 
-/* One end: in is what it takes from, out what it puts into. */
+/* One end of a pair: it takes messages from in and puts messages into out. */
 struct rings_end {
 	struct rings_shared *s;
 	struct mpib_producer out;
@@ -99,7 +99,7 @@ static void seq_take(struct rings_end *e, uint64_t n)
 	if (d.off != n)
 		peer_die("ring: %llu came for %llu", (unsigned long long)d.off,
 			 (unsigned long long)n);
-	/* In batches, as the shard does once a turn. */
+	/* Publish the head for 16 slots at once, as a shard does per turn. */
 	if (n % 16 == 0)
 		mpib_ring_publish(&e->in);
 }
@@ -151,7 +151,7 @@ static void first(void *arg)
 	uint64_t rounds = e.s->rounds, messages = e.s->messages;
 	uint64_t begun = peer_ns();
 
-	/* Odd numbers there, even ones back. */
+	/* The first process writes odd numbers, the second even ones. */
 	for (uint64_t i = 0; i < rounds; i++) {
 		line_put(&e, 2 * i + 1);
 		line_take(&e, 2 * i + 2);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a process to its proxy's shard and back, with nothing to do there: a
- * no-op through the connection's ring, its completion word awaited.
+ * The round trip from a client to its proxy's shard: push a no-op into the
+ * connection's ring and wait for its completion word.
  *
  *   bench-roundtrip RUNDIR [ROUNDS]    rtt: us, mean; lat_p50...: us
  *
- * Compares with the seq_rtt of bench-rings, which is the same ring without a
- * proxy behind it.
+ * Compare with seq_rtt of bench-rings: the same ring between two plain
+ * processes.
  */
 #include <mpib/control.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 #include "peers/args.h"
 #include "peers/peer.h"
 
-#define YIELD_EVERY 4096 /* looks in vain, where cores are few */
+#define YIELD_EVERY 4096 /* polls in vain, then yield the core */
 
 static struct mpib_conn *tx, *rx;
 
@@ -28,7 +28,8 @@ static void must(int rc, const char *call)
 		peer_die("%s: %s", call, mpib_strerror());
 }
 
-/* To ourselves: a no-op ends at the first shard anyway. */
+/* Connect this client to itself: a no-op does not leave the shard, so the other
+ * end does not matter. */
 static void connect_self(struct mpib_client *c)
 {
 	struct mpib_handle handle;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raw TCP on loopback between two processes: what a network of sockets can do
- * at most.
+ * Raw TCP on loopback between two processes: the most that a transport over
+ * sockets can do.
  *
  *   bench-tcp HOW SIZE TOTAL          bw (GB/s), cpu (s/GB, both ends)
  *   bench-tcp block|spin lat ROUNDS   8 bytes, half a round trip, us
  *
- * Messages of SIZE bytes go from and to eight buffers in turn, as NCCL's do;
- * each end has a CPU. HOW:
- *   block     send and recv that wait
- *   spin      that do not
- *   reno      block, with reno where the system may have another congestion
- *             control, as NCCL's sockets have the system's
- *   sendfile  reno, and pages of a memfd for the sender's copy; the receiver
- *             says when it has one, since until then it must not change
- *   discard   block; the receiver lets the kernel throw the bytes away, which
- *             shows the limit without the copy on its side
+ * Messages of SIZE bytes go from and to eight buffers in turn, as in NCCL; each
+ * end has a CPU of its own. HOW:
+ *   block     blocking send and recv
+ *   spin      non-blocking send and recv
+ *   reno      like block, with congestion control reno, whatever the system's
+ *             default is, which NCCL's sockets use
+ *   sendfile  like reno, and the sender sends pages of a memfd instead of
+ *             copying; the receiver reports each message that it has, since the
+ *             pages must not change before
+ *   discard   like block, but the kernel discards what was received: the limit
+ *             without the receiver's copy
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,7 +37,7 @@
 #define PING 8
 
 struct tcp_test {
-	int flags; /* of send and recv; discard adds MSG_TRUNC to recv */
+	int flags; /* of send and recv; discard: MSG_TRUNC for recv */
 	int discard, reno, sendfile;
 	size_t size;
 	uint64_t count;
@@ -143,7 +144,7 @@ static char *buffers(const struct tcp_test *t)
 	return mem;
 }
 
-/* The same as buffers(), the memfd behind them. */
+/* A memfd with the same content as buffers(). */
 static int buffer_file(const struct tcp_test *t)
 {
 	size_t len = BUFFERS * t->size;
@@ -166,7 +167,8 @@ static void send_pages(const struct tcp_test *t, int fd, int file, uint64_t i)
 	size_t left = t->size;
 	char said;
 
-	/* Who reads on the way of what it has sent before. */
+	/* Wait until the receiver reports that it has the message which used
+	 * these pages before. */
 	if (i >= BUFFERS)
 		check(recv(fd, &said, 1, 0), "recv");
 	while (left) {
@@ -191,7 +193,7 @@ static void send_file(struct tcp_test *t, int fd)
 	close(file);
 }
 
-/* One round through the buffers comes before the clock starts. */
+/* The first BUFFERS messages are sent before the clock starts. */
 static void send_stream(void *arg)
 {
 	struct tcp_test *t = arg;
@@ -204,7 +206,7 @@ static void send_stream(void *arg)
 	if (t->sendfile) {
 		send_file(t, fd);
 		shutdown(fd, SHUT_WR);
-		/* Until the receiver ends: it still says what it has. */
+		/* Read the receiver's reports until it closes. */
 		while (recv(fd, mem, t->size, 0) > 0)
 			;
 		close(fd);
@@ -244,7 +246,7 @@ static void recv_stream(void *arg)
 	begun = peer_ns() - begun;
 	cpu = peer_cpu() - cpu;
 	peer_say("bw", (double)(t->count * t->size) / (double)begun);
-	/* The sender wrote its share before it closed. */
+	/* EOF: the sender has set sender_cpu before it closed. */
 	if (recv(fd, mem, 1, 0) == 0)
 		peer_say("cpu", (cpu + t->sender_cpu) /
 					((double)(t->count * t->size) / 1e9));

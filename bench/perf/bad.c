@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* perf_bad(): one line on stderr about a wrong option. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Batches: how many iterations fit side by side, and their clock. */
 #include "perf/batch.h"
 
-/* What the buffers of a rank may take together, where one iteration does not
- * take more. */
+/* Bytes of all buffers of a rank, unless one iteration needs more. */
 #define RANK_MEMORY (32ull << 20)
-/* Of small iterations: what comes in is looked at some times a second. */
+/* Bounds a batch of small iterations, so that data is checked several times a
+ * second. */
 #define ITERS_MAX 4096
 #define LINE 64
 

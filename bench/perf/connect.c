@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Making a rank's streams and connecting them. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,13 +40,13 @@ static bool listen_all(struct perf_rank *r, void **lcomm)
 				     perf_plug_listen(&r->plug, r->w->opt.dev,
 						      h->bytes, &lcomm[i])))
 			return false;
-		/* Release pairs with the acquire of who connects. */
+		/* Release, pairs with the acquire in connect_one(). */
 		atomic_store_explicit(&h->ready, 1, memory_order_release);
 	}
 	return true;
 }
 
-/* A handle that came here, as NCCL has it. */
+/* A connecting rank's copy of a handle, as NCCL keeps it. */
 struct copy {
 	bool here;
 	char bytes[NCCL_NET_HANDLE_MAXSIZE];
@@ -59,7 +60,8 @@ static bool connect_one(struct perf_rank *r, struct perf_stream *s,
 
 	if (!atomic_load_explicit(&h->ready, memory_order_acquire))
 		return true;
-	/* NCCL passes the same memory each time, a copy of what was sent. */
+	/* NCCL passes the same copy of the handle to each try of connect, so a
+	 * plugin may keep its state there. */
 	if (!copy->here)
 		memcpy(copy->bytes, h->bytes, sizeof(h->bytes));
 	copy->here = true;
@@ -79,7 +81,8 @@ static bool accept_one(struct perf_rank *r, struct perf_stream *s, void **lcomm)
 			       perf_plug_close_listen(&r->plug, *lcomm));
 }
 
-/* As the Service thread does: each pending one again and again. */
+/* Like NCCL's Service thread: call connect or accept of each pending connection
+ * again until all are connected. */
 static bool connect_all(struct perf_rank *r, void **lcomm)
 {
 	struct copy *copy = calloc((size_t)r->nsend + 1, sizeof(*copy));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filling and checking messages. */
 #include "perf/data.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static uint64_t bytes_differing(uint64_t difference)
 	return n;
 }
 
-/* Up to 8 bytes against as many of a word. */
+/* How many of len bytes (at most 8) at `at` differ from those of want. */
 static uint64_t differing(const char *at, size_t len, uint64_t want)
 {
 	uint64_t word = want;
@@ -83,8 +84,8 @@ uint64_t perf_data_touched(const void *buf, size_t len)
 	return n;
 }
 
-/* Two numbers of 32 bits from a hash, of which rank adds the second rank
- * times. */
+/* A hash of key and i gives two 32-bit numbers a and b; the value is a + rank *
+ * b. */
 uint32_t perf_value(uint64_t key, uint64_t i, int rank)
 {
 	uint64_t bits = perf_mix(key + i);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpib-perf --help. */
 #include "perf/options.h"
 
 const char perf_help[] =

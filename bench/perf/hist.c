@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Latency histograms. */
 #include "perf/hist.h"
 
-/* Values below PERF_HIST_SUB have a bucket each; above, every power of two has
- * PERF_HIST_SUB of them. */
+/* Each value below PERF_HIST_SUB has its own bucket; above, each power of two
+ * is divided into PERF_HIST_SUB buckets. */
 static unsigned int bucket_of(uint64_t ns)
 {
 	unsigned int shift, index;

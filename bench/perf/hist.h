@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Latencies in buckets that are at most 1/32 of their value wide, so that any
- * number of samples fits in a fixed place and quantiles are right to 3 %.
+ * A histogram of latencies. Buckets are at most 1/32 of their value wide, so
+ * any number of samples takes a fixed size and quantiles are right to 3 %.
  */
 #ifndef PERF_HIST_H
 #define PERF_HIST_H
@@ -16,13 +16,13 @@ struct perf_hist {
 	uint32_t bucket[PERF_HIST_BUCKETS];
 };
 
-/* Wait-free, one thread. */
+/* Add a sample. Only one thread may add to a histogram. */
 void perf_hist_add(struct perf_hist *h, uint64_t ns);
 
 void perf_hist_merge(struct perf_hist *to, const struct perf_hist *from);
 
-/* The value that a share q (0..1) of the samples does not exceed, in
- * nanoseconds, as the middle of its bucket. 0 without samples. */
+/* The quantile q (0..1) in ns, as the middle of its bucket. 0 without
+ * samples. */
 double perf_hist_quantile(const struct perf_hist *h, double q);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counting wrong messages and reporting the first ones. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "perf/stream.h"
 
-/* Lines of one run about messages that are wrong; more tell nothing new. */
+/* At most so many lines per run are written about wrong messages. */
 #define LINES_MAX 16
 
 bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s)

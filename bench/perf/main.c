@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mpib-perf: forks the ranks and waits for them. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void kill_all(int sig)
 		_exit(128 + sig);
 }
 
-/* What was steady until now is to be reported. */
+/* SIGINT ends a steady run, whose figures so far are then reported. */
 static void interrupted(int sig)
 {
 	if (!(world->opt.steady_seconds > 0) ||
@@ -42,7 +43,7 @@ static int start(struct perf_world *w)
 				"rank %d: it does not start: %s (run fewer)", i,
 				strerror(errno));
 		if (pid == 0) {
-			/* No rank outlives the run, however it ends. */
+			/* The kernel ends this rank if the parent ends. */
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (getppid() != parent)
 				_exit(1);
@@ -63,7 +64,7 @@ static int rank_of(pid_t pid)
 	return -1;
 }
 
-/* True when every rank ended well. */
+/* Wait for all ranks. True when every rank ended with 0. */
 static bool wait_all(struct perf_world *w)
 {
 	bool ok = true;

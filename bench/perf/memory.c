@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A registered buffer for each stream of a rank. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -7,7 +8,8 @@
 #include "perf/data.h"
 #include "perf/rank.h"
 
-/* NULL with errno set. *fd is -1 for private memory. */
+/* Map a new buffer. MAP_FAILED with errno set on error. *fd is the memfd, or -1
+ * for private memory. */
 static void *buffer_new(const struct perf_options *opt, size_t len, int *fd)
 {
 	void *mem;
@@ -59,7 +61,8 @@ bool perf_rank_register(struct perf_rank *r)
 				"no memory for buffers (give a smaller --max)");
 			return false;
 		}
-		/* A receive that never came must not look like zeros. */
+		/* Poison, so that a message that never came is not taken for
+		 * one that is all zeros. */
 		memset(s->mem, PERF_POISON, s->mem_len);
 		if (!perf_rank_check(r, fd < 0 ? "regMr" : "regMrDmaBuf",
 				     reg(r, s, fd)))

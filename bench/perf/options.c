@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing mpib-perf's command line. */
 #include "perf/options.h"
 
 #include <errno.h>
@@ -142,7 +143,8 @@ static int get_env(struct perf_options *opt, const char *text)
 				PERF_ENV_MAX);
 	env->node = -1;
 	if (digits) {
-		/* Beyond 9 digits it is too many anyway. */
+		/* atoi() is safe up to 9 digits; a longer number is refused
+		 * later like any node that does not exist. */
 		env->node = digits > 9 ? INT_MAX : atoi(text);
 		name = text[digits] == ':' ? text + digits + 1 : "";
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of mpib-perf, checked as a whole before anything starts. */
+/* The command line of mpib-perf; it is checked before any rank starts. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
@@ -26,7 +26,7 @@ enum perf_pattern {
 	PERF_PATTERNS
 };
 
-/* One --env: node is -1 for every node. */
+/* One --env: a variable for the ranks of a node; node is -1 for every node. */
 struct perf_env {
 	int node;
 	char *name;
@@ -35,28 +35,28 @@ struct perf_env {
 
 struct perf_options {
 	const char *plugin;
-	int abi; /* 0: the newest the plugin has */
+	int abi; /* 0: the newest version the plugin has */
 	int dev;
 	int nnodes;
 	char *nodes[PERF_NODES_MAX]; /* NULL: leave MPIB_RUN_DIR alone */
 	int ranks_per_node;
-	bool block_order; /* ranks 0..n-1 on node 0, not dealt out in turn */
+	bool block_order; /* ranks 0..n-1 on node 0, not round robin */
 	bool pin;
 	int nranks;
 	enum perf_pattern pattern;
 	uint64_t min, max, factor;
 	bool max_given;
 	uint64_t iters, warmup;
-	int channels; /* 0 until settled: the default of the pattern */
+	int channels; /* 0 until perf_options_settle() */
 	int inflight;
 	uint64_t chunk; /* 0: a transfer is one isend */
-	bool sealed; /* buffers are sealed memfds, which need no copy */
+	bool sealed; /* buffers are sealed memfds: no copy */
 	bool check;
 	int group;
 	uint64_t seed;
 	const char *json;
-	uint64_t random_sizes; /* messages per connection, 0: not this mode */
-	uint64_t steady_count; /* iterations, 0: not this mode */
+	uint64_t random_sizes; /* messages per connection; 0: other mode */
+	uint64_t steady_count; /* iterations; 0: other mode */
 	double steady_seconds;
 	double timeout;
 	bool early_completion;
@@ -69,7 +69,7 @@ struct perf_options {
 enum perf_parse {
 	PERF_PARSE_RUN,
 	PERF_PARSE_EXIT, /* --help or --version has been answered */
-	PERF_PARSE_BAD, /* one line with the remedy is on stderr */
+	PERF_PARSE_BAD, /* the error is on stderr, in one line */
 };
 
 /* Fills opt, whose strings point into argv or are freed by
@@ -78,32 +78,33 @@ enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 				   char **argv);
 void perf_options_free(struct perf_options *opt);
 
-/* Says on stderr, in one line, what is wrong and what would be right. Returns
- * -EINVAL, so that callers can pass it on. */
+/* Print one line on stderr: what is wrong with the command line and what would
+ * be right. Returns -EINVAL, for callers to return. */
 int perf_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Second half of parsing: fills in what follows from other options and refuses
- * what does not go together. -EINVAL after perf_bad(). */
+/* Second half of parsing: set the defaults that depend on other options, and
+ * refuse options that contradict each other (-EINVAL after perf_bad()). */
 int perf_options_settle(struct perf_options *opt);
 
 extern const char perf_help[];
 
-/* The sizes to run, at most PERF_ROWS_MAX of them; the number. */
+/* Write the sizes to run, at most PERF_ROWS_MAX. Returns their number. */
 int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes);
 
 const char *perf_pattern_name(enum perf_pattern pattern);
 
-/* The node that rank runs on, and its number there. */
+/* The node that rank runs on, and the number of the rank on that node. */
 int perf_rank_node(const struct perf_options *opt, int rank);
 int perf_rank_local(const struct perf_options *opt, int rank);
 
-/* A random-size or steady run gives one row of its own. */
+/* Whether this is a steady run, which has one row. */
 static inline bool perf_is_steady(const struct perf_options *opt)
 {
 	return opt->steady_count || opt->steady_seconds > 0;
 }
 
-/* Buffers are used again at once, so they are checked within the time. */
+/* Whether data is checked within the timed part, since the buffers are used
+ * again at once. */
 static inline bool perf_checks_within(const struct perf_options *opt)
 {
 	return opt->random_sizes || opt->pattern == PERF_NCCL;

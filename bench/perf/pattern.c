@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All patterns but ring. A transfer of an iteration is cut into
- * chunks, each one message; chunk k goes by channel k % channels.
+ * The patterns other than ring and nccl. The bytes that an iteration sends to a
+ * peer are cut into chunks, one message each; chunk k goes by channel
+ * k % channels.
  */
 #include "perf/pattern.h"
 
@@ -43,7 +44,7 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 	return count;
 }
 
-/* What one peer gets of an iteration. */
+/* Bytes that one peer gets in an iteration. */
 static uint64_t share(const struct perf_options *opt, uint64_t size)
 {
 	return opt->pattern == PERF_ALLTOALL ? size / (unsigned)opt->nranks
@@ -68,7 +69,7 @@ uint64_t perf_pattern_iters(const struct perf_rank *r, uint64_t size)
 	uint64_t bytes = opt->pattern == PERF_RING ? perf_ring_slice(opt, size)
 						   : share(opt, size);
 
-	/* What nobody looks at may lie where the one before did. */
+	/* Without checking, iterations may overwrite each other. */
 	return opt->check ? perf_batch_iters(r->stream[0].mem_len, bytes) : 1;
 }
 
@@ -76,9 +77,9 @@ struct pattern_run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint64_t bytes; /* to each peer, an iteration */
+	uint64_t bytes; /* to each peer, per iteration */
 	uint64_t chunk, chunks;
-	uint64_t stride, fit; /* from one iteration to the next; iterations */
+	uint64_t stride, fit; /* bytes between iterations; how many fit */
 	double last_pong;
 };
 
@@ -103,7 +104,8 @@ static void place(struct perf_stream *s, uint64_t i, char **addr, size_t *len)
 	*len = left < run->chunk ? left : run->chunk;
 }
 
-/* Of every so many messages the first has waited for its ranks to begin. */
+/* Whether the latency of iteration iter counts. The first one of a batch waits
+ * for the other rank to begin, so in large batches it is left out. */
 static bool counts(const struct pattern_run *run, uint64_t iter)
 {
 	return run->batch->timed && (iter > 0 || run->batch->iters < 64);
@@ -127,7 +129,8 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	}
 }
 
-/* The lower rank sends when its last ping was answered, the other answers. */
+/* Ping-pong: the lower rank sends when its last ping was answered, the higher
+ * rank when it has received the ping. */
 static bool my_turn(struct perf_stream *s, uint64_t i)
 {
 	const struct pattern_run *run = s->arg;
@@ -137,7 +140,7 @@ static bool my_turn(struct perf_stream *s, uint64_t i)
 	return other->done >= (s->self < s->peer ? iter : iter + 1) * per;
 }
 
-/* That of the messages in one direction of a connection. */
+/* The key of the messages in one direction of a connection. */
 static uint64_t stream_key(const struct perf_stream *s)
 {
 	const struct pattern_run *run = s->arg;
@@ -175,8 +178,8 @@ static bool prepare(struct perf_stream *s)
 	return true;
 }
 
-/* The bytes between two iterations, which nothing may have touched; they lie
- * behind its last chunk. */
+/* How many bytes of the gap between two iterations were written; nothing may
+ * write there. The gap follows the last chunk, so other chunks give 0. */
 static uint64_t beyond(const struct pattern_run *run, const char *end,
 		       uint64_t k)
 {
@@ -198,7 +201,7 @@ static void compare_one(struct perf_stream *s, uint64_t i, uint64_t key)
 	wrong = perf_data_check(addr, len, key, number) +
 		beyond(run, addr + len,
 		       i % per * channels + (unsigned)s->channel);
-	/* With the hint the plugin need not know the size. */
+	/* With early completion the plugin need not report the size. */
 	perf_stream_judge(run->r->w, s, number, len,
 			  s->early ? len : s->size[i], wrong, run->res);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the ranks send each other. A pattern lays its messages out in the
- * memory of its streams and says when each may go.
+ * What the ranks send each other. A pattern decides where its messages lie in
+ * the buffers of its streams, and when each may be sent.
  */
 #ifndef PERF_PATTERN_H
 #define PERF_PATTERN_H
@@ -16,20 +16,21 @@ struct perf_rank {
 	int nsend, nrecv;
 };
 
-/* The ranks this one sends to and receives from; how many (at most all). */
+/* Write the ranks that rank sends to (or receives from, unless sends) to peer.
+ * Returns their number, at most that of all ranks. */
 int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 		       int *peer);
 
-/* Bytes of registered memory a stream of the pattern needs; streams: how many
- * the rank has. */
+/* Bytes of registered memory that a stream needs; streams is the number of
+ * streams of the rank. */
 size_t perf_pattern_memory(const struct perf_options *opt, bool sends,
 			   int streams);
 
-/* Iterations of size that a batch takes at most, at least 1. */
+/* The most iterations of `size` that fit in a batch, at least 1. */
 uint64_t perf_pattern_iters(const struct perf_rank *r, uint64_t size);
 
-/* Runs a batch and, unless --check 0, compares all that it moved. False after
- * a failure. Adds to *res. */
+/* Run a batch and, unless --check 0, compare all data received. Adds to *res.
+ * False after a failure. */
 struct perf_batch;
 bool perf_pattern_run(struct perf_rank *r, const struct perf_batch *batch,
 		      struct perf_result *res);

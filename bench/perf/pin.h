@@ -3,9 +3,9 @@
 #define PERF_PIN_H
 
 /*
- * Keep this process, and the threads that it makes from now on, to the place-th
- * of so many equal shares of the CPUs that it may use, at least one. Beyond
- * their number CPUs are shared. 0 or -errno.
+ * Pin this process, and the threads that it creates from now on, to a part of
+ * the CPUs that it may use: number `place` of `shares` equal parts, each at
+ * least one CPU. With more shares than CPUs, processes share CPUs. 0 or -errno.
  */
 int perf_pin(int place, int shares);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loading a plugin and calling the table of its ABI version. */
 #include "perf/plug.h"
 
 #include <dlfcn.h>
@@ -8,9 +9,9 @@
 
 #include "perf/options.h"
 
-/* The table as version n has it, wherever its type matters. */
+/* The table as version n, for members that differ between versions. */
 #define TABLE(p, n) ((const struct nccl_net_v##n *)(p)->table)
-/* Slots that are alike in every version. */
+/* For members that are the same in every version. */
 #define ANY(p) TABLE(p, 12)
 
 int perf_plug_load(struct perf_plug *p, const char *path, int abi)

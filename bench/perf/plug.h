@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any NCCL network plugin behind one set of calls, whatever ABI version it
- * speaks. Every call returns what the plugin returned.
+ * One set of calls for any NCCL network plugin, whatever ABI version the plugin
+ * has. Every call returns the plugin's result.
  */
 #ifndef PERF_PLUG_H
 #define PERF_PLUG_H
@@ -15,12 +15,13 @@ struct perf_plug {
 	const void *table;
 	void *ctx;
 	nccl_log_fn log;
-	/* Of device dev, once init succeeded. */
+	/* Properties of device dev, set by perf_plug_init(). */
 	char dev_name[128];
 	int speed, max_recvs, devices;
 };
 
-/* 0, or -EINVAL after a line on stderr. abi 0: the newest there is. */
+/* Load the plugin at path. abi 0 takes the newest version that the plugin has.
+ * 0, or -EINVAL after a line on stderr. */
 int perf_plug_load(struct perf_plug *p, const char *path, int abi);
 
 enum nccl_result perf_plug_init(struct perf_plug *p, int dev, nccl_log_fn log);
@@ -32,8 +33,8 @@ enum nccl_result perf_plug_accept(struct perf_plug *p, void *lcomm,
 				  void **comm);
 enum nccl_result perf_plug_reg(struct perf_plug *p, void *comm, void *data,
 			       size_t size, void **mh);
-/* Memory that fd is of, from its first byte on. NCCL_INVALID_USAGE: the plugin
- * cannot. */
+/* Register data, which is a mapping of fd from its first byte on. Returns
+ * NCCL_INVALID_USAGE if the plugin cannot register a descriptor. */
 enum nccl_result perf_plug_reg_fd(struct perf_plug *p, void *comm, void *data,
 				  size_t size, int fd, void **mh);
 enum nccl_result perf_plug_dereg(struct perf_plug *p, void *comm, void *mh);

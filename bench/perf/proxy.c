@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* CPU time and memory of a proxy, from /proc. */
 #include "perf/proxy.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* 0 when there is none. */
+/* The proxy's pid, or 0 when there is none. */
 static long pid_of(const char *run_dir)
 {
 	char path[512], text[32] = "";

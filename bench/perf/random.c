@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Random-size runs, see random.h. */
 #include "perf/random.h"
 
 #include <string.h>
 
 #include "perf/data.h"
 
-/* Beyond the posted size, so that an overrun is seen. */
+/* Bytes behind the posted size, checked for overruns. */
 #define GUARD 64
 
 struct random_run {
@@ -36,7 +37,8 @@ static uint64_t key_of(const struct perf_stream *s)
 	return perf_key(key, (unsigned)s->channel);
 }
 
-/* Small ones as often as large ones, 0 and the maximum among them. */
+/* The size of message i: small sizes are as frequent as large ones, and 0 and
+ * the maximum occur. */
 static size_t size_of(const struct perf_stream *s, uint64_t i)
 {
 	const struct random_run *run = s->arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of random sizes into receives that are larger, each checked when it
- * comes: sizes, data, and that nothing beyond was touched. That is part of the
- * time.
+ * Messages of random sizes into receives of the maximum size. Each is checked
+ * when it arrives, within the timed part: its size, its data, and that nothing
+ * behind it was written.
  */
 #ifndef PERF_RANDOM_H
 #define PERF_RANDOM_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank: the main thread is NCCL's Service thread and makes, registers and
- * closes connections; the rows run on a Progress thread beside it.
+ * One rank. Its main thread acts as NCCL's Service thread, which connects,
+ * registers and closes; a second thread acts as NCCL's Progress thread and runs
+ * the rows.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -104,7 +105,8 @@ static bool start_plugin(struct perf_rank *r)
 	return true;
 }
 
-/* One clock decides for all: a rank that went on alone would wait for ever. */
+/* Whether a steady run continues. Rank 0 decides for all ranks: a rank that
+ * continued alone would wait for ever. */
 static bool goes_on(struct perf_rank *r, double begun)
 {
 	struct perf_world *w = r->w;
@@ -116,7 +118,8 @@ static bool goes_on(struct perf_rank *r, double begun)
 	return perf_world_barrier(w) && atomic_load(&w->more);
 }
 
-/* So many iterations. Unchecked, they need not stop for anything. */
+/* Run iters iterations. With checking they are cut into batches that fit into
+ * the buffers; without, they are one batch. */
 static bool run_iters(struct perf_rank *r, struct perf_batch *b, uint64_t iters,
 		      struct perf_result *res)
 {
@@ -145,7 +148,7 @@ static bool one_row(struct perf_rank *r, int row)
 		iters = 1;
 	else if (!perf_is_steady(opt) && !run_iters(r, &b, opt->warmup, res))
 		return false;
-	/* Of small ones as many as a batch takes. */
+	/* Run as many iterations at a time as fit in a batch. */
 	if (opt->steady_seconds > 0 && opt->check && !perf_checks_within(opt))
 		iters = perf_pattern_iters(r, b.size);
 	b.timed = true;
@@ -170,7 +173,8 @@ static void *progress(void *arg)
 	return r;
 }
 
-/* While data connections: memory that nobody uses comes and goes. */
+/* Until the Progress thread ends, register and deregister unused memory from
+ * this thread, as NCCL's Service thread may. */
 static void churn(struct perf_rank *r, pthread_t thread, void **out)
 {
 	static char mem[65536];

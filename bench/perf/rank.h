@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a rank, each of which says itself why it failed. */
+/* The steps of a rank. Each reports its own failure by perf_world_fail(). */
 #ifndef PERF_RANK_H
 #define PERF_RANK_H
 
 #include "perf/pattern.h"
 
-/* True when the plugin's call went well. */
+/* True if res is success; otherwise report the failed call. */
 bool perf_rank_check(struct perf_rank *r, const char *call,
 		     enum nccl_result res);
 
-/* connect.c: make its streams, and have all of them connected. The list is the
- * caller's to free. */
+/* connect.c: create the rank's streams and connect all of them. The caller
+ * frees the list of streams. */
 bool perf_rank_connect(struct perf_rank *r);
-/* memory.c: a registered buffer for each. */
+/* memory.c: allocate and register a buffer for each stream. */
 bool perf_rank_register(struct perf_rank *r);
 
 #endif

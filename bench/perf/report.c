@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The results of all ranks as rows of text and as JSON. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,11 +8,11 @@
 
 #include "perf/world.h"
 
-/* A row over all ranks. */
+/* The results of one row over all ranks. */
 struct row {
 	uint64_t size, count, wrong, wrong_messages;
-	uint64_t messages, bytes; /* compared */
-	double checking; /* s of the rank that took longest to compare */
+	uint64_t messages, bytes; /* that were compared */
+	double checking; /* s of the rank that compared longest */
 	double seconds; /* of one iteration, slowest rank */
 	double algbw, busbw; /* GB/s */
 	double cpu_ranks, cpu_proxies; /* s/GB sent, < 0 unknown */
@@ -128,13 +129,13 @@ static void print_row(const struct perf_world *w, const struct row *row)
 	printf("\n");
 }
 
-/* A number of what was compared, or -1 where nothing was. */
+/* n, or -1 if this run compares nothing. */
 static json_int_t count_of(const struct perf_world *w, uint64_t n)
 {
 	return w->opt.check ? (json_int_t)n : -1;
 }
 
-/* What was compared, as members of a row or of the whole. */
+/* Add the results of comparing to the JSON of a row or of the whole run. */
 static void add_checks(const struct perf_world *w, json_t *to,
 		       const struct row *row)
 {
@@ -173,7 +174,7 @@ static bool write_json(const struct perf_world *w, json_t *all)
 
 	ok = f && json_dumpf(all, f, JSON_INDENT(1)) == 0 &&
 	     fputc('\n', f) != EOF;
-	/* A full disk may say so only now. */
+	/* A full disk may be reported only by fclose(). */
 	if (f && own)
 		ok = fclose(f) == 0 && ok;
 	if (!ok)

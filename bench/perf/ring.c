@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pattern ring, see ring.h. */
 #include "perf/ring.h"
 
 #include <stdlib.h>
@@ -7,20 +8,21 @@
 #include "perf/data.h"
 
 /*
- * The send stream's memory holds the data; the receive stream's holds a slot
- * for each message in flight, from which it is added or copied. A segment is
- * one rank's part of the data; step s of 2 (n - 1) sends segment (rank - s).
+ * The send stream's memory holds the data. The receive stream's memory holds a
+ * slot for each message in flight, which is then added to or copied into the
+ * data. A segment is one rank's part of the data; step s of 2 (n - 1) sends
+ * segment (rank - s) mod n.
  */
 struct ring {
 	struct perf_rank *r;
 	struct perf_stream *tx, *rx;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint32_t *data; /* of the batch's first iteration */
-	uint64_t stride, fit; /* words to the next one's; iterations */
+	uint32_t *data; /* of the first iteration of the batch */
+	uint64_t stride, fit; /* words between iterations; how many fit */
 	uint64_t count; /* words of the channel's slice */
-	uint64_t base; /* index of its first in the whole */
-	uint64_t seg; /* words of a segment, the last may have fewer */
+	uint64_t base; /* index of the slice in the whole data */
+	uint64_t seg; /* words of a segment but the last */
 	uint64_t chunk; /* words of a message */
 	uint64_t per_seg; /* messages of a segment */
 	uint64_t slot; /* bytes */
@@ -60,8 +62,8 @@ static uint64_t steps(const struct ring *g)
 	return 2 * (uint64_t)(g->n - 1);
 }
 
-/* Which words of the slice message i moves; sends and receives number alike,
- * a receive's segment is what its peer sends in that step. */
+/* The words that message i moves. Sends and receives are numbered alike; a
+ * receive has the segment that the previous rank sends in the same step. */
 static uint32_t *part(const struct ring *g, uint64_t i, bool sends,
 		      uint64_t *len)
 {
@@ -98,8 +100,8 @@ static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 	*len = (size_t)n * sizeof(uint32_t);
 }
 
-/* What a step sends, the step before has received; an iteration begins when
- * the last one is over here. */
+/* A step sends what the step before received, so send i waits for receive i -
+ * per_seg; the first step of an iteration waits for the end of the last one. */
 static bool ready_send(struct perf_stream *s, uint64_t i)
 {
 	const struct ring *g = s->arg;
@@ -107,7 +109,7 @@ static bool ready_send(struct perf_stream *s, uint64_t i)
 	return g->rx->done + g->per_seg > i;
 }
 
-/* The slot was emptied when its message was taken. */
+/* Add or copy message i from its slot into the data; the slot is free then. */
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
 	const struct ring *g = s->arg;
@@ -181,7 +183,7 @@ static bool fill(struct ring *g)
 	return perf_stream_sizes(g->r->w, g->rx);
 }
 
-/* Bytes of the result that are wrong where message i came to. */
+/* How many of the result's bytes at `at` (n words) are wrong. */
 static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 			    const uint32_t *at, uint64_t n)
 {
@@ -193,8 +195,9 @@ static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 	return wrong * sizeof(*at);
 }
 
-/* A message is judged by the result that it brought or made complete. What was
- * only added to the sum that goes on is judged where that sum ends. */
+/* Judge each message that brought or completed a part of the result by that
+ * part. The messages of partial sums are judged at the rank where the sum is
+ * complete. */
 static void compare(const struct ring *g)
 {
 	uint64_t per = steps(g) * g->per_seg;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Options of mpib-perf that depend on each other: defaults and conflicts. */
 #include "perf/options.h"
 
 #include <errno.h>
@@ -8,9 +9,9 @@
 
 #include "nccl_abi.h"
 
-/* Sizes below this follow 0 in no useful step. */
+/* The size that follows 0 in a series of sizes. */
 #define SMALLEST 8
-/* Between two nodes NCCL has two to four to begin with. */
+/* NCCL starts with two to four channels between two nodes. */
 #define NCCL_CHANNELS 4
 
 const char *perf_pattern_name(enum perf_pattern pattern)
@@ -77,7 +78,7 @@ static int settle_ranks(struct perf_options *opt)
 	return 0;
 }
 
-/* Before anything is measured for it. */
+/* Check that the file of --json can be written before anything is measured. */
 static int settle_json(const char *path)
 {
 	int fd;
@@ -172,7 +173,7 @@ static int settle_early(const struct perf_options *opt)
 
 int perf_options_settle(struct perf_options *opt)
 {
-	/* The default maximum is for one buffer, not for every slot. */
+	/* The default maximum is too large for a buffer per slot. */
 	if (opt->random_sizes && !opt->max_given)
 		opt->max = 1 << 20;
 	if (!opt->channels)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pattern nccl, see steps.h. */
 #include "perf/steps.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ struct run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint64_t bytes, step, steps; /* to a peer, an iteration */
+	uint64_t bytes, step, steps; /* to a peer, per iteration */
 	uint64_t room; /* of a slot's buffer */
 	uint64_t key;
 };
@@ -38,8 +39,8 @@ static uint64_t per_iteration(const struct perf_stream *s)
 	return (run->steps + channels - 1 - (unsigned)s->channel) / channels;
 }
 
-/* Which of its group the i-th send is: a walk around it, from another place
- * and in another direction for each group. */
+/* The place in its group that send i has: each group is sent in cyclic order
+ * from a pseudo-random place in a pseudo-random direction. */
 static unsigned order(struct perf_stream *s, uint64_t i)
 {
 	unsigned group = (unsigned)s->group;
@@ -51,7 +52,7 @@ static unsigned order(struct perf_stream *s, uint64_t i)
 	return (unsigned)(bits & 1 ? n - 1 - at : at);
 }
 
-/* The number that message i of a stream has at both ends. */
+/* The number by which both ends know message i of this end's stream. */
 static uint64_t number_of(struct perf_stream *s, uint64_t i)
 {
 	unsigned group = (unsigned)s->group;
@@ -140,8 +141,8 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	run->res->checking += perf_now() - begun;
 }
 
-/* Requests in flight. A send may not meet the slot of one that was before it in
- * the order of its own group. */
+/* Requests in flight. Sends of a group are out of order, so fewer of them may
+ * be in flight, or two sends would use one slot. */
 static unsigned depth(const struct perf_options *opt, bool sends)
 {
 	unsigned group = (unsigned)opt->group;

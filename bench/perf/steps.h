@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --pattern nccl: what a connection sees of NCCL. Its buffer has 8 slots, which
- * its messages take in turn; receives are posted for whole slots, and of all
- * buffers of a group; sends of a group go in another order than its receives,
- * as those of several ranks do that share a connection. A slot is checked when
- * its message has come, and free then, so checking is part of the time, as the
- * work of a GPU is.
+ * --pattern nccl: the requests that NCCL makes of a connection. A buffer has 8
+ * slots, which messages use in turn. A receive is posted for whole slots, and
+ * for all buffers of a group at once. The sends of a group are in another order
+ * than its receives, as when several ranks share a connection. A slot is
+ * checked when its message has arrived and is free then, so checking is timed,
+ * like the work of a GPU.
  */
 #ifndef PERF_STEPS_H
 #define PERF_STEPS_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Posting and testing the requests of a rank's streams. */
 #include "perf/stream.h"
 
 #include <sched.h>
@@ -26,7 +27,8 @@ static int say(struct perf_world *w, struct perf_stream *s, const char *call,
 	return -1;
 }
 
-/* A send carries the tag that its receive has for it. */
+/* The tag of message i: that of its receive, also if group members are sent in
+ * another order. */
 static int tag_of(struct perf_stream *s, uint64_t i)
 {
 	int from = s->sends ? s->self : s->peer;
@@ -72,7 +74,7 @@ static bool may_post(struct perf_stream *s)
 	       (!s->ready || s->ready(s, s->posted));
 }
 
-/* 1: posted; 0: the plugin cannot now; -1: failed. */
+/* Post the next request. 1: posted; 0: the plugin had no room; -1: failed. */
 static int post(struct perf_world *w, struct perf_stream *s)
 {
 	uint64_t left = s->total - s->posted;
@@ -96,7 +98,7 @@ static int post(struct perf_world *w, struct perf_stream *s)
 	return 1;
 }
 
-/* 1: the oldest is done; 0: not yet; -1: failed. */
+/* Test the oldest request. 1: it is done; 0: not yet; -1: failed. */
 static int test(struct perf_world *w, struct perf_stream *s)
 {
 	unsigned at = s->tail % PERF_INFLIGHT_MAX;
@@ -133,7 +135,8 @@ static void stuck(struct perf_world *w, struct perf_stream *s, int n)
 	}
 }
 
-/* One turn of each that is not done. How many moved, or -1. */
+/* One post or test for each stream that is not done. Returns the number of
+ * streams that moved, or -1. Takes streams that ended off *left. */
 static int turn(struct perf_world *w, struct perf_stream *s, int n, int *left)
 {
 	int moved = 0;

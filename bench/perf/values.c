@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing the values of options. */
 #include "perf/values.h"
 
 #include <errno.h>

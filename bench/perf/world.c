@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The memory that all ranks share: results, handles, barrier, failure. */
 #include "perf/world.h"
 
 #include <errno.h>

@@ -5,11 +5,11 @@
  *
  *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE   turns of either node
  *
- * INFLIGHT 0: no message, but MESSAGES turns that find nothing.
+ * INFLIGHT 0: no message, but MESSAGES turns that find nothing to do.
  *
- * Between turns the process sleeps, so that a turn finds what the kernel has
- * moved meanwhile and their number follows from the work, not from timing.
- * IDLE pairs of connections lie beside the one that is used.
+ * Between turns the process sleeps, so that each turn finds what the kernel has
+ * moved meanwhile, and the number of turns follows from the work, not from
+ * timing. There are IDLE pairs of connections beside the one that is used.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@
 static struct rig_node node[2];
 static unsigned turns[2];
 
-/* Alone in their functions, so that callgrind can be told their names. */
+/* budget_sender() and budget_receiver() are not inlined, so that callgrind,
+ * which is told these names, can count them alone. */
 __attribute__((noinline)) static void budget_sender(void)
 {
 	mpib_shard_turn(&node[0].engine->shard[0]);
@@ -39,7 +40,7 @@ __attribute__((noinline)) static void budget_receiver(void)
 	turns[1]++; /* after it: a tail call would hide the name */
 }
 
-/* What a poller that finds nothing to do costs. */
+/* n turns of both nodes without work: what polling costs. */
 static void idle_turns(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -65,7 +66,7 @@ static bool all_done(struct rig_end *e, unsigned n)
 	return n == 0;
 }
 
-/* n messages posted at both ends, turned until they are over at both. */
+/* Post n messages at both ends and turn both nodes until all are over. */
 static void batch(uint32_t size, unsigned n)
 {
 	struct rig_end *tx = &node[0].tx[0], *rx = &node[1].rx[0];
@@ -111,5 +112,5 @@ int main(int argc, char **argv)
 		batch(size, inflight);
 	peer_say("turns_sender", (double)turns[0] / messages);
 	peer_say("turns_receiver", (double)turns[1] / messages);
-	_exit(0); /* what taking down costs is not asked */
+	_exit(0); /* do not measure tearing down */
 }

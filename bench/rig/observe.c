@@ -2,13 +2,13 @@
 /*
  * What the latency histograms cost a small message, for bench/stats-cost: two
  * engines in one process, turned by hand, play ping-pong with 8 bytes. Blocks
- * of round trips go with the histograms on and off by turns, so that whatever
- * else the machine does happens to both.
+ * of round trips run with histograms on and off in turn, so that other load of
+ * the machine affects both alike.
  *
  *   bench-observe NET PAIRS BLOCK   PAIRS of blocks of BLOCK round trips
  *
- * One line a block: "on|off NS", CPU time of this thread for half a round trip.
- * It is both nodes' work, since one thread does it all.
+ * Prints a line per block: "on|off NS", this thread's CPU time for half a round
+ * trip. That includes the work of both nodes, since one thread turns both.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,9 +82,9 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < 2; i++)
 		rig_open(&node[i], i, argv[1], false, 1, 4096, cards);
 	connect_both();
-	block(rounds, true); /* warm */
+	block(rounds, true); /* warm-up */
 	for (unsigned i = 0; i < pairs; i++) {
-		bool first = i & 1; /* neither is always the later one */
+		bool first = i & 1; /* alternate which comes first */
 
 		for (unsigned k = 0; k < 2; k++) {
 			bool on = first ^ k;
@@ -94,5 +94,5 @@ int main(int argc, char **argv)
 		}
 	}
 	fflush(stdout);
-	_exit(0); /* what taking down costs is not asked */
+	_exit(0); /* do not measure tearing down */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much of two rails each policy gets, for bench/policy: two engines in one
- * process, turned by hand, rails held to a rate by the software HCA's fault
- * point. The rates are low, so that the machine is not what limits.
+ * process, turned by hand, on rails that a fault point of the software HCA
+ * holds to a rate. The rates are low, so that the machine is not the limit.
  *
  *   bench-policy NET SOUT SUP [SIZE [INFLIGHT]]   rates in MB/s
  *
@@ -34,7 +34,7 @@ struct load {
 	unsigned inflight;
 };
 
-/* One policy under the load. */
+/* One policy under load. */
 struct trial {
 	struct rig_node node[2];
 	const struct load *load;
@@ -105,7 +105,7 @@ static void step(struct trial *t)
 	rig_turn(&t->node[1]);
 }
 
-/* Bytes per s from from_ms to to_ms after the beginning. */
+/* The rate in bytes per s between from_ms and to_ms after the start. */
 static double between(struct trial *t, uint64_t from_ms, uint64_t to_ms)
 {
 	uint64_t start, before, ns;
@@ -150,7 +150,8 @@ static double best_static(const struct load *l, uint32_t *best_share)
 				    (l->rate[0] + l->rate[1]));
 	double best = 0;
 
-	/* The ratio of the rates last, which no step may hit. */
+	/* The last share tried is the ratio of the rates, which may lie
+	 * between two steps. */
 	for (uint32_t i = 0; i <= MPIB_SUP_BW_ALL / STATIC_STEP + 1; i++) {
 		uint32_t share = i * STATIC_STEP <= MPIB_SUP_BW_ALL
 					 ? i * STATIC_STEP
@@ -179,7 +180,7 @@ static void on_snapshot(void *arg, struct mpib_snapshot *snap)
 	c->done = true;
 }
 
-/* What a message cost the sending node, over the whole trial. */
+/* Print what a message cost the sending node, over the whole trial. */
 static void print_economy(struct trial *t)
 {
 	double messages = (double)t->done / t->load->size;

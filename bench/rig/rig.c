@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The benchmarks' engines without a proxy, see rig.h. */
 #include "rig/rig.h"
 
 #include <mpib/wire.h>
@@ -12,7 +13,7 @@
 #include "engine/shard.h"
 #include "peers/peer.h"
 
-/* Steps of a card. */
+/* How much of a card is published, in this order. */
 enum {
 	SAID_NOTHING,
 	SAID_LANE,
@@ -153,7 +154,7 @@ static void make_end(struct rig_node *n, unsigned index, bool sender,
 	};
 }
 
-/* Index 2 i goes from node 0 to node 1, 2 i + 1 back. */
+/* Connection 2 i goes from node 0 to node 1, connection 2 i + 1 back. */
 static void make_conns(struct rig_node *n)
 {
 	for (unsigned i = 0; i < n->conns; i++) {
@@ -164,8 +165,8 @@ static void make_conns(struct rig_node *n)
 
 static void say(struct rig_node *n, int what)
 {
-	/* Release pairs with the acquire in rig_connect(): the card is whole
-	 * so far. */
+	/* Release, pairs with the acquire in rig_connect(): the part of the
+	 * card that `what` stands for has been written. */
 	atomic_store_explicit(&n->mine->said, what, memory_order_release);
 }
 
@@ -175,8 +176,9 @@ static void got_snapshot(void *arg, struct mpib_snapshot *snap)
 	*(bool *)arg = true;
 }
 
-/* Sending ends first, and the shard has them before the peer may write to
- * their tables. */
+/* Start the sending ends before the other node starts its receiving ends, which
+ * write CTS into the senders' tables. The snapshot shows that the shard has
+ * taken all sending ends. */
 static void start_sending(struct rig_node *n)
 {
 	bool there = false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine linked into the program that uses it: no proxy, no control socket,
- * no peer link. The program plays the client, pushing descriptors and reading
- * completion words as the client library does, and hands what the peer must
- * know over in memory both can see. Two nodes may be two processes or one.
+ * An engine linked into a benchmark: no proxy, no control socket, no peer link.
+ * The benchmark plays the client: it pushes descriptors and reads completion
+ * words like the client library. What a peer link would carry goes through
+ * memory that both nodes share. The two nodes may be two processes or one.
  *
- * Calls die with a message; a bench has nobody to tell.
+ * On an error, calls print a line and end the program.
  */
 #ifndef BENCH_RIG_H
 #define BENCH_RIG_H
@@ -17,11 +17,12 @@
 
 #define RIG_FLOWS 1024 /* pairs of connections, one each way */
 
-/* What the other node must know, written once each and then published. */
+/* What one node tells the other. Each member is written once and then published
+ * by `said`. */
 struct rig_card {
 	struct mpib_lane_info lane;
 	struct engine_conn_info conn[2 * RIG_FLOWS];
-	_Atomic int said; /* how much of it there is */
+	_Atomic int said; /* how much is published, see rig.c */
 };
 
 /* One end of a connection. */
@@ -31,14 +32,14 @@ struct rig_end {
 	struct mpib_producer ring;
 	const struct mpib_completion *completion;
 	uint32_t index;
-	uint32_t gen[MPIB_REQUESTS]; /* of the last post, by request */
+	uint32_t gen[MPIB_REQUESTS]; /* last generation, by request */
 	uint32_t next_gen;
 };
 
 struct rig_node {
 	unsigned me; /* 0 or 1 */
 	unsigned conns;
-	enum mpib_path path; /* to the other one */
+	enum mpib_path path; /* to the other node */
 	bool threaded; /* the shard has a thread, else rig_turn() drives it */
 	struct mpib_engine *engine;
 	struct mpib_tenant *tenant;
@@ -52,27 +53,28 @@ struct rig_node {
 	struct rig_end tx[RIG_FLOWS], rx[RIG_FLOWS];
 };
 
-/* net: "127.44", the node's rails are NET.0.(me+1) and NET.1.(me+1). The pairs
- * of connections are made by rig_connect(), in steps that both nodes take in
- * turn, so that one process can play both. */
+/* Open a node's engine. net is "127.44"; the rails are NET.0.(me+1) and
+ * NET.1.(me+1). rig_connect() then makes the pairs of connections, in steps
+ * that both nodes take in turn, so that one process can play both. */
 void rig_open(struct rig_node *n, unsigned me, const char *net, bool threaded,
 	      unsigned conns, size_t mem, struct rig_card cards[2]);
-/* The same, with its settings but for the rails, and where it sees the other
- * node. */
+/* Like rig_open(), with settings from cfg (all but the rails), and with path
+ * for whether the other node is in the same island. */
 void rig_open_as(struct rig_node *n, unsigned me, const char *net,
 		 bool threaded, unsigned conns, size_t mem,
 		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
 		 enum mpib_path path);
-/* One step; false when the node is connected. */
+/* Take one step if the other node is ready for it. False when connected. */
 bool rig_connect(struct rig_node *n);
 void rig_close(struct rig_node *n);
 
-/* Shard and control thread, where the caller is both; how much moved. */
+/* One turn of shard and control thread, unless n is threaded. Returns how much
+ * was done. */
 int rig_turn(struct rig_node *n);
 
 void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 	      uint32_t len);
-/* Whether the last post of req is over; dies when it failed. */
+/* Whether the last post of req is over; ends the program if it failed. */
 bool rig_done(const struct rig_end *e, unsigned req);
 
 #endif

@@ -1,7 +1,8 @@
-# Callgrind's output (--compress-strings=no --compress-pos=no) by stage of a
-# message: FILES of sources first, then the output; -v stages=bench/rig/stages.txt.
-# Costs are by source line, so what the compiler inlined counts where it was
-# written. Prints "stage instructions", and with -v functions=1 what is in it.
+# Sum up callgrind's output (--compress-strings=no --compress-pos=no) by stage
+# of a message. Arguments: the source files, then callgrind's output; -v
+# stages=bench/rig/stages.txt. Costs are by source line, so an inlined function
+# counts where it was written. Prints "stage instructions" per line, or with -v
+# functions=1 the functions of each stage.
 BEGIN {
 	while ((getline line < stages) > 0) {
 		if (line ~ /^#|^$/)
@@ -20,7 +21,8 @@ function short(path) {
 	return path
 }
 
-# Sources: a function begins where a line does not, and ends with its brace.
+# Sources: a function begins at a line that starts in column 1 and has a "(",
+# and ends at a "}" in column 1.
 FNR == 1 {
 	is_source = FILENAME ~ /\.[ch]$/
 	source = short(FILENAME)

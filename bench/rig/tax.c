@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine without the proxy: linked into two processes that stream and
- * ping each other. bench/tax puts mpib-perf through two proxies beside it.
+ * The engine without the proxy: linked into two processes that stream or play
+ * ping-pong. bench/tax compares the result with mpib-perf through two proxies.
  *
  *   bench-tax NET polled|threaded SIZE TOTAL    bw (GB/s), cpu (s/GB)
  *   bench-tax NET polled|threaded lat ROUNDS    8 bytes, half a round trip
  *
- * polled: the process drives its shard between looks at its completions, as a
- * plugin that owns its own HCAs would. threaded: the shard's own thread does,
- * as in the proxy, but in the same process.
+ * polled: the process turns its shard between looks at its completions, like a
+ * plugin that owns its HCAs would. threaded: the shard has its own thread, like
+ * in the proxy, but in the same process.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void open_node(struct tax_test *t, unsigned me)
 		;
 }
 
-/* The shards of both ends are needed until both are through. */
+/* Turn until both ends are through: each end needs the other's shard. */
 static void leave(struct tax_test *t)
 {
 	atomic_store(&t->over[node.me], 1);
@@ -58,7 +58,7 @@ static void leave(struct tax_test *t)
 	rig_close(&node);
 }
 
-/* count messages one way, INFLIGHT at a time, over one end. */
+/* Send or receive count messages at one end, INFLIGHT at a time. */
 static void stream(struct tax_test *t, struct rig_end *e, enum mpib_op op,
 		   uint64_t count)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The three modes of the virtual QP side by side, for bench/vqp: two nodes of
- * two devices each in one process, on the software HCA, no other load of mpib.
- * Says what a message costs, which depends on nothing but the mode, and how
- * fast it went, which depends on the machine.
+ * The three modes of the virtual QP side by side, for bench/vqp: two nodes with
+ * two devices each in one process, on the software HCA, without an engine.
+ * Prints what a message costs, which depends only on the mode, and the
+ * bandwidth, which depends on the machine.
  *
  *   bench-vqp NET QPS SIZE FRAGMENT MESSAGES
  */

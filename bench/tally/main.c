@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bench-tally: options, and which outputs are written. */
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Results as a Markdown table, as JSON and as files for gnuplot. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ static json_t *json_stat(const struct tally_stat *st)
 			 st->median, "min", st->min, "max", st->max);
 }
 
-/* Every metric that a row has samples of, in a column or not. */
+/* All metrics of a row that have samples, with or without a column. */
 static json_t *json_row(const struct tally_samples *s, const char *row)
 {
 	json_t *all = json_object();
@@ -204,8 +205,8 @@ static FILE *open_in(const char *dir, const char *metric, size_t len,
 	return f;
 }
 
-/* A point of a series is written where its metric first appears, so points are
- * in the order measured. */
+/* Whether sample i repeats a row and metric of an earlier sample. Points are
+ * written at their first sample, so they are in the order measured. */
 static bool seen_before(const struct tally_samples *s, size_t i)
 {
 	const struct tally_sample *one = &s->sample[i];

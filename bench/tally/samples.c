@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading samples and layout, and computing medians. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static FILE *open_input(const char *path)
 
 static void *grown(void *p, size_t count, size_t each)
 {
-	/* By doubling: room is full at every power of two. */
+	/* The room doubles, so it is full when count is a power of two. */
 	if (count & (count - 1))
 		return p;
 	p = realloc(p, (count ? 2 * count : 1) * each);
@@ -26,7 +27,7 @@ static void *grown(void *p, size_t count, size_t each)
 	return p;
 }
 
-/* How many words a line of each kind has. */
+/* Check that an item has the number of words that its kind needs. */
 static void check_item(const char *path, const struct tally_item *it)
 {
 	static const struct {
@@ -67,7 +68,7 @@ void tally_read_layout(struct tally_layout *l, const char *path)
 		check_item(path, &it);
 		l->item = grown(l->item, l->count, sizeof(it));
 		l->item[l->count++] = it;
-		line = NULL; /* the item keeps it */
+		line = NULL; /* the item owns the line now */
 	}
 	free(line);
 	fclose(f);

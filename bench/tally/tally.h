@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-tally: samples of several repetitions into medians, ranges, a Markdown
- * table, JSON and files for gnuplot.
+ * bench-tally: turns the samples of several repetitions into medians and
+ * ranges, as a Markdown table, JSON and files for gnuplot.
  *
  * A sample is a line "REP ROW METRIC VALUE". A metric with "@X" is a point of
- * a series over X, as in bw@65536. The layout has one item a line, its words
- * set apart by tabs:
+ * a series over X, as in bw@65536. The layout has one item per line, with tabs
+ * between its words:
  *
  *   title TEXT                          note TEXT
  *   column METRIC HEADING [DIGITS]      row ROW LABEL
  *   derive ROW METRIC FACTOR FROMROW FROMMETRIC
  *   mark TEXT >=|<= LIMIT ROW METRIC [DIVROW DIVMETRIC]
  *
- * A mark with a divisor is the ratio of two samples of one repetition, since
- * those were taken close together; then the median of the ratios counts.
+ * A mark with a divisor takes the ratio of two samples of the same repetition,
+ * since these were measured close together, and then the median of the ratios.
  */
 #ifndef BENCH_TALLY_H
 #define BENCH_TALLY_H
@@ -25,7 +25,7 @@
 #define TALLY_REPS 1000
 
 struct tally_item {
-	char *line; /* words point into it */
+	char *line; /* word[] points into the line */
 	char *word[TALLY_WORDS];
 	unsigned words;
 };
@@ -46,35 +46,37 @@ struct tally_samples {
 	size_t count;
 };
 
-/* Medians over repetitions, of what was there. */
+/* Median and range over the n repetitions that have a sample. */
 struct tally_stat {
 	unsigned n;
 	double median, min, max;
 };
 
-/* These die with a line on stderr when a file cannot be read or is wrong. */
+/* These two end the program, with a line on stderr, when a file cannot be read
+ * or is malformed. */
 void tally_read_layout(struct tally_layout *l, const char *path);
 void tally_read_samples(struct tally_samples *s, const char *path);
 void tally_derive(struct tally_samples *s, const struct tally_layout *l);
 
 void tally_free(struct tally_layout *l, struct tally_samples *s);
 
-/* One metric of a row; with divrow: the ratio by repetition. */
+/* The statistics of a metric of a row; with divrow, of the ratio per
+ * repetition. */
 struct tally_stat tally_stat(const struct tally_samples *s, const char *row,
 			     const char *metric, const char *divrow,
 			     const char *divmetric);
 
-/* The next item of that kind after *at (start with 0); NULL after the last. */
+/* The next item of kind at or after *at (start with 0), or NULL. */
 const struct tally_item *tally_next(const struct tally_layout *l, size_t *at,
 				    const char *kind);
 
-/* NULL: stdout. */
+/* Write the table to path; NULL means stdout. */
 void tally_markdown(const struct tally_layout *l, const struct tally_samples *s,
 		    const char *path);
 void tally_json(const struct tally_layout *l, const struct tally_samples *s,
 		const char *path);
-/* DIR/METRIC.ROW.dat of each series, "x median min max"; DIR/METRIC.dat of
- * each column, "label median min max" by row. */
+/* Write DIR/METRIC.ROW.dat for each series, lines "x median min max", and
+ * DIR/METRIC.dat for each column, a line "label median min max" per row. */
 void tally_plots(const struct tally_layout *l, const struct tally_samples *s,
 		 const char *dir);
 
