@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses for one test alone: tests run side by side, and a proxy listens at
- * the address of its rail. addr.sh is the same for scripts.
+ * Addresses that no other test uses: tests run at the same time, and a proxy
+ * listens at the address of its rail. addr.sh does the same for scripts.
  */
 #ifndef MPIB_TESTS_ADDR_H
 #define MPIB_TESTS_ADDR_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* 127.A.B.host in host byte order; A from 128 to 227, A and B by process ID. */
+/* 127.A.B.host in host byte order; A (128 to 227) and B follow from the pid. */
 static inline uint32_t test_addr(unsigned host)
 {
 	unsigned pid = (unsigned)getpid();

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced: $net, the first three bytes of addresses for one test alone. Tests
-# run side by side, and a proxy listens at the address of its rail. addr.h is the
-# same for programs.
+# Sourced: sets $net, the first three bytes of addresses that no other test
+# uses. Tests run at the same time, and a proxy listens at the address of its
+# rail. addr.h does the same for programs.
 net=127.$((128 + $$ / 250 % 100)).$(($$ % 250))

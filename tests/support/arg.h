@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that people give to test programs. */
+/* Numbers on the command lines of test programs. */
 #ifndef TESTS_ARG_H
 #define TESTS_ARG_H
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits, at most max. Anything else ends the program with 2: a test that was
- * to run "1O0" times must not pass as one that ran 0 times. */
+/* Parse a number of digits, at most max. Other text ends the program with 2: a
+ * test told to run "1O0" times must not pass after running 0 times. */
 static inline uint64_t arg_number(const char *text, uint64_t max)
 {
 	uint64_t n;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Two engines turned by hand, see engine_pair.h. */
 #include "engine_pair.h"
 #include "rails.h"
 
@@ -95,7 +96,7 @@ static void open_node(struct pair *p, unsigned i)
 		fail_msg("%s", why);
 }
 
-/* A client of uid's, with its memory. */
+/* Open a client of user uid on node i, with memory registered for it. */
 static void attach(struct pair *p, unsigned i, uid_t uid)
 {
 	struct pair_node *n = &p->node[i];
@@ -119,8 +120,8 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 	pair_until(p, &ready);
 }
 
-/* The same tests with lanes that are spread: MPIB_TEST_SPREAD is which of enum
- * mpib_spread. */
+/* MPIB_TEST_SPREAD, a number of enum mpib_spread, makes all tests use that
+ * spread for their lanes. */
 static void take_spread(struct mpib_engine_config *cfg)
 {
 	const char *spread = getenv("MPIB_TEST_SPREAD");
@@ -163,7 +164,7 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 {
 	memset(p, 0, sizeof(*p));
 	p->cfg = *cfg;
-	/* No peer link here, over which both ends could agree on a fence. */
+	/* There is no peer link over which both ends could agree on a fence. */
 	p->cfg.failover = false;
 	take_spread(&p->cfg);
 	p->path = path;
@@ -186,7 +187,7 @@ void pair_join(struct pair *p, struct pair *more, uid_t uid)
 	make_lane(more, MPIB_IMM_V2);
 }
 
-/* Its engines may be closed already. */
+/* Unmap the node's memory; its engine may be closed already. */
 static void unmap(struct pair_node *n)
 {
 	munmap(n->submit, sizeof(*n->submit));
@@ -200,7 +201,7 @@ void pair_leave(struct pair *more)
 	unmap(&more->node[1]);
 }
 
-/* Whatever the test did. */
+/* Whatever the test did, CQ and SRQ budgets must agree with their owners. */
 static void check_sums(const struct pair *p, unsigned node)
 {
 	struct mpib_sum sum;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that wait for their turn, and what was against the rules.
+ * The fake engine's queue of callbacks, and its record of violations.
  */
 #include "fake_objects.h"
 
@@ -15,10 +15,10 @@
 
 struct fake_call {
 	TAILQ_ENTRY(fake_call) link;
-	mpib_done_fn *done; /* NULL: an event */
+	mpib_done_fn *done; /* NULL: this is an event */
 	void *arg;
-	bool *mark; /* becomes true as done is called */
-	struct engine_conn *conn; /* event of */
+	bool *mark; /* set when done is called */
+	struct engine_conn *conn; /* the event is about conn or lane */
 	struct mpib_lane *lane;
 	int error;
 	char why[64];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/engine.h without rails and shards, for tests of what stands on it.
- * Calls are recorded; callbacks wait in a queue until the test lets them run,
- * in order or in one that a seed picks.
+ * An engine/engine.h without rails and shards, for tests of the code that calls
+ * the engine. Calls are recorded; callbacks wait in a queue until the test runs
+ * them, in order or in an order chosen by a seed.
  *
- * It watches the rule that memory is never released while a peer may write it:
- * all engines of the process know each other, so a connection that is destroyed while
- * its peer's connection runs, and no lane of the two was killed, is a violation, as
- * are calls out of order. Objects stay until fake_reset(), so that late use is
- * seen, not guessed.
+ * The fake checks that memory is never released while a peer may write into it.
+ * All engines of the process know each other, so it is a violation to destroy a
+ * connection while its peer's connection runs and the lane of neither was
+ * killed. Calls out of order are violations, too. Objects are not freed before
+ * fake_reset(), so late use of one is always detected.
  */
 #ifndef MPIB_FAKE_ENGINE_H
 #define MPIB_FAKE_ENGINE_H
@@ -49,13 +49,13 @@ struct engine_conn {
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
 	int error; /* of the first stop */
 	uint32_t hint; /* slot + 1, as last set */
-	uint64_t addr; /* its table, by which its peer knows it */
-	uint64_t moved_to; /* its peer's, 0: that never moved */
-	struct engine_conn *peer; /* whose table it writes, once started */
+	uint64_t addr; /* of its table; identifies it to its peer */
+	uint64_t moved_to; /* address of the peer's table; 0: not moved */
+	struct engine_conn *peer; /* into whose table it writes, if started */
 	TAILQ_ENTRY(engine_conn) link;
 };
 
-/* A request that a snapshot tells of. */
+/* A request that a snapshot reports. */
 struct fake_old {
 	struct mpib_snap_conn conn;
 	struct mpib_snap_request request;
@@ -67,50 +67,52 @@ TAILQ_HEAD(fake_calls, fake_call);
 struct mpib_engine {
 	enum mpib_spread spread;
 	unsigned shards, rails;
-	uint8_t away; /* of the rails; of lanes from now on */
+	uint8_t away; /* mask of absent rails, for new lanes */
 	const struct mpib_engine_events *events;
 	void *ctx;
 	int fd;
-	struct fake_calls calls; /* callbacks to come */
-	bool hold; /* run none of them */
-	unsigned seed; /* not 0: one a dispatch, and which by chance */
-	int fail_lane, fail_connect, fail_conn; /* -errno for the next one */
+	struct fake_calls calls; /* callbacks not yet run */
+	bool hold; /* run no callback */
+	unsigned seed; /* not 0: run one random callback per dispatch */
+	int fail_lane, fail_connect, fail_conn; /* -errno of the next call */
 	struct fake_old old[FAKE_OLD];
-	unsigned olds, sweeps; /* snapshots of requests asked for */
+	unsigned olds, sweeps; /* sweeps: snapshots asked for */
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
 		      const struct mpib_engine_events *events, void *ctx);
 void fake_engine_fini(struct mpib_engine *e);
-/* Its process is killed: nothing of it writes any more, nothing calls back. */
+/* As if the engine's process were killed: no connection of it writes any more
+ * and no callback runs. */
 void fake_engine_die(struct mpib_engine *e);
 
 /* Keep callbacks back, or let them run again. */
 void fake_engine_hold(struct mpib_engine *e, bool hold);
-/* Run waiting callbacks whatever hold says. Returns how many ran. */
+/* Run waiting callbacks, even if they are held. Returns their number. */
 int fake_engine_flush(struct mpib_engine *e);
 bool fake_engine_idle(const struct mpib_engine *e);
 
-/* What a shard would find. */
+/* Report an error that a shard would find. */
 void fake_conn_break(struct engine_conn *conn, int error, const char *why);
 void fake_lane_break(struct mpib_lane *lane, int error, const char *why);
 
-/* From now on snapshots tell of this one, at most FAKE_OLD. */
+/* Let snapshots report this request from now on; at most FAKE_OLD of them. */
 void fake_old_request(struct mpib_engine *e, const struct mpib_snap_conn *conn,
 		      const struct mpib_snap_request *request);
 
-/* Of the engine (NULL: all), in any state but destroyed. */
+/* The number of lanes or connections of e (NULL: of all engines) that are not
+ * destroyed. */
 unsigned fake_lanes(const struct mpib_engine *e);
 unsigned fake_conns(const struct mpib_engine *e);
-/* At the index of a client, NULL if there is none. */
+/* The connection of client a at index, or NULL. */
 struct engine_conn *fake_conn(const struct engine_client *a, uint32_t index);
 /* The n-th lane of the engine that is not destroyed. */
 struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n);
 
-/* Breaches of the rules since the last reset; the first is in words. */
+/* The number of violations since the last reset, and the text of the first. */
 unsigned fake_violations(void);
 const char *fake_violation(void);
-/* Free all objects; no broker may know them any more. */
+/* Free all objects; no broker may refer to them any more. */
 void fake_reset(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of the fake devices, passed on to the software HCA. */
 #include "fake_ibv.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static struct fake_device *device_of(const struct ibv_context *ctx)
 	abort();
 }
 
-/* 0, or the errno that this call fails with. */
+/* The errno with which this call must fail, or 0. */
 static int fails(const char *call)
 {
 	if (!fake_ibv.fail || strcmp(fake_ibv.fail, call) ||
@@ -49,7 +50,8 @@ static int fails(const char *call)
 	return fake_ibv.error;
 }
 
-/* As libibverbs tells it: errno set, and NULL or a positive errno. */
+/* Convert rc (0 or -errno) to libibverbs' convention: sets errno, and returns 0
+ * or a positive errno. */
 static int told(int rc)
 {
 	if (rc < 0)
@@ -97,7 +99,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	opened[i].ctx = ctx;
 	opened[i].device = d;
 	ctx->device = device;
-	ctx->abi_compat = NULL; /* so that ibv_query_port() is ours */
+	ctx->abi_compat = NULL; /* so ibv_query_port() comes here */
 	return ctx;
 }
 
@@ -298,7 +300,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		fake_ibv.rts = *attr;
 		rc = fails("RTS");
 	}
-	/* The software HCA below is RoCE whatever the device pretends. */
+	/* The software HCA below is RoCE, whatever the device reports. */
 	below.ah_attr.is_global = 1;
 	below.ah_attr.grh.sgid_index = 1;
 	below.pkey_index = 0;
@@ -321,7 +323,7 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	(void)qp;
 	if (!fake_ibv.ece)
 		return EOPNOTSUPP;
-	/* After it was set, what both ends have. */
+	/* Once ECE was set, report the options that both ends have. */
 	*ece = (struct ibv_ece){ .vendor_id = 0x15b3, .options = 0x3 };
 	if (fake_ibv.ece_sets)
 		ece->options &= fake_ibv.set.options;

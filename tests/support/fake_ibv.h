@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libibverbs' control verbs with devices of the test's making, for programs
- * that link fake_ibv.c: its definitions come before the library's. What a
- * device carries goes by the software HCA, so whole lanes run over it; what it
- * says of itself (ports, GIDs, link layer, ECE, limits) is what the test wrote
- * into fake_ibv, and any call can be made to fail.
+ * The control verbs of libibverbs with devices that a test defines. A program
+ * that links fake_ibv.c gets these definitions instead of the library's. The
+ * software HCA carries the traffic of a fake device, so whole lanes run over
+ * it. What the device reports (ports, GIDs, link layer, ECE, limits) is what
+ * the test wrote into fake_ibv, and any call can be made to fail.
  */
 #ifndef MPIB_FAKE_IBV_H
 #define MPIB_FAKE_IBV_H
@@ -17,7 +17,7 @@
 #define FAKE_GIDS 8
 
 struct fake_port {
-	struct ibv_port_attr attr; /* gid_tbl_len is filled in */
+	struct ibv_port_attr attr; /* gid_tbl_len 0: FAKE_GIDS */
 	unsigned gids;
 	struct ibv_gid_entry gid[FAKE_GIDS];
 };
@@ -32,13 +32,13 @@ struct fake_device {
 struct fake_ibv {
 	unsigned devices;
 	struct fake_device device[FAKE_DEVICES];
-	/* The named call fails with error, as often as times says. */
+	/* The next `times` calls of the function named fail with error. */
 	const char *fail;
 	int error;
 	unsigned times;
 	uint32_t max_inline;
 	bool ece; /* the devices have ECE options 0x3 of vendor 0x15b3 */
-	/* What was asked for last. */
+	/* The arguments of the latest calls. */
 	int access;
 	struct ibv_qp_attr init, rtr, rts;
 	struct ibv_ece set; /* by ibv_set_ece() */
@@ -47,14 +47,14 @@ struct fake_ibv {
 
 extern struct fake_ibv fake_ibv;
 
-/* No devices, nothing fails. Between tests, with every context closed. */
+/* Back to no devices and no failures. Call with all contexts closed. */
 void fake_ibv_reset(void);
-/* One more device, one port: ACTIVE, RoCE, 4X EDR (100 Gb/s), MTU 4096, with
- * the RoCE v2 GID of its address at index 1. */
+/* Add a device with one port: ACTIVE, RoCE, 4X EDR (100 Gb/s), MTU 4096, and
+ * the RoCE v2 GID of address soft at index 1. */
 struct fake_device *fake_ibv_add(const char *name, const char *soft);
-/* As InfiniBand has it: LID and one IB GID. */
+/* Turn d into an InfiniBand device with a LID and one IB GID. */
 void fake_ibv_make_ib(struct fake_device *d, uint16_t lid);
-/* Append to the port's table. addr: IPv4 or IPv6. */
+/* Append a GID to the port's table. addr is IPv4 or IPv6. */
 void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
 		      enum ibv_gid_type type);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices there are, as a test wants them. */
+/* Adding fake devices and GIDs. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

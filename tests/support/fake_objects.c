@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants, lanes and connections of engines that are not there. */
+/* Tenants, lanes and connections of the fake engine. */
 #include "fake_objects.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	e->fail_lane = 0;
 	if (rc < 0)
 		return rc;
-	/* As if isolated, once there are islands. */
+	/* Both ends must agree on path and spread, as in the real engine. */
 	if (want && (want->path != path || want->spread != spread))
 		return -EPROTO;
 	if (want && want->rails != e->rails)
@@ -260,7 +260,7 @@ void engine_conn_local(const struct engine_conn *conn,
 	*info = (struct engine_conn_info){ .id = 1, .addr = conn->addr };
 }
 
-/* Whether what from writes can still end up in the memory of to. */
+/* Whether connection from may still write into the memory of connection to. */
 static bool can_reach(const struct engine_conn *from,
 		      const struct engine_conn *to)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For a program that was written for two nodes on any rails: four RDMA devices
- * of fake_ibv.h, fake_0 to fake_3, there before main(). MPIB_TEST_RAILS names
- * them.
+ * Linked into a test that runs two nodes on the rails of MPIB_TEST_RAILS: adds
+ * the RDMA devices fake_0 to fake_3 of fake_ibv.h before main() begins.
  */
 #include "fake_ibv.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fake engine tells of requests: those that the test gave it. */
+/* Snapshots of the fake engine: they report the requests of
+ * fake_old_request(). */
 #include <stdlib.h>
 
 #include "fake_objects.h"

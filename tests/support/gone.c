@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Devices that go and come back, see gone.h. */
 #include "gone.h"
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@ void gone_end(void)
 
 static void path_of(const char *rail, char *path, size_t len)
 {
-	/* "soft:127.24.1.50" */
+	/* rail is "soft:127.24.1.50". */
 	snprintf(path, len, "%s/%s", dir, strchr(rail, ':') + 1);
 }
 
@@ -46,7 +47,7 @@ void gone_return(const char *rail)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* What a command of mpibctl -j prints; NULL: nobody answered. */
+/* The output of mpibctl -j NOUN VERB; NULL when no proxy answered. */
 static const char *say(struct moving *m, const struct node *n, const char *noun,
 		       const char *verb)
 {

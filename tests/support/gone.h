@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices of the software HCA that proxies lose, and that come back; and what
- * the proxies say of it. Every call ends the test when it cannot do what it says.
+ * Taking devices of the software HCA away from proxies and giving them back,
+ * and waiting for what the proxies report. A call that fails ends the test.
  */
 #ifndef MPIB_TESTS_GONE_H
 #define MPIB_TESTS_GONE_H
 
 #include "moving.h"
 
-/* Before the first proxy starts. */
+/* Call gone_begin() before the first proxy starts. */
 void gone_begin(void);
 void gone_end(void);
-/* The device of a rail as struct node names it, for all who have it open. */
+/* Take away (or give back) the device of a rail, named as in struct node, for
+ * all proxies that have it open. */
 void gone_take(const char *rail);
 void gone_return(const char *rail);
 
-/* The proxy that would answer may be about to hand over: each of these asks
- * again. Traffic, if there is some (NULL: none), goes on meanwhile. */
+/* Each call below asks the proxy repeatedly, since the proxy may be handing
+ * over. Meanwhile the traffic of m, unless NULL, goes on. */
 void gone_until_down(struct moving *m, const struct node *n, unsigned rail);
 json_int_t gone_readopted(struct moving *m, const struct node *n);
 void gone_until_readopted(struct moving *m, const struct node *n,
 			  json_int_t count);
-/* The rail carries more than it did when this was called. */
+/* Return when the rail has carried bytes since this call. */
 void gone_until_used(struct moving *m, const struct node *n, unsigned rail);
-/* An event has this in its text. */
+/* Return when the journal has an event whose text contains text. */
 void gone_until_told(struct moving *m, const struct node *n, const char *text);
 json_int_t gone_upgrades(struct moving *m, const struct node *n);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Traffic with grouped receives, see grouper.h. */
 #include "grouper.h"
 
 #include <string.h>
@@ -60,7 +61,7 @@ static int post(struct grouper *g)
 	return 1;
 }
 
-/* 1: *r is over. */
+/* Test *r. 1: it is over and *r is NULL; 0: not yet; -errno. */
 static int look(struct mpib_request **r, size_t *sizes)
 {
 	int done = *r == NULL;

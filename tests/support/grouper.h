@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mover whose receives are grouped: each takes several buffers, every one of
- * which is filled by the send of its tag, in an order that changes.
+ * A mover with grouped receives: each receive has several buffers, each filled
+ * by the send with its tag; the order of the sends changes.
  */
 #ifndef MPIB_TESTS_GROUPER_H
 #define MPIB_TESTS_GROUPER_H
@@ -14,11 +14,11 @@ struct grouper {
 	struct mover m; /* its connection, its memory, its counts */
 	struct mpib_request *received, *sent[GROUPER_N];
 	size_t size[GROUPER_N], got[GROUPER_N];
-	unsigned posted; /* sends; the receive is before them */
+	unsigned posted; /* sends posted, after the receive */
 	bool flying;
 };
 
-/* As those of mover.h; the mover's are for the rest of its life. */
+/* Like mover_step(). Open and close the member m with the calls of mover.h. */
 int grouper_step(struct grouper *g);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network plugin that lies: it loads another, LIAR_PLUGIN, passes every call
- * on, and brings some of the messages wrongly. LIAR_DOES is a list as
- * "drop@7,swap@12": what happens to which message of each receiving connection,
- * counted from 0. Each time it happens a line is added to LIAR_LOG. A checker
- * must find as many.
+ * A network plugin that corrupts messages, to test programs that check them.
+ * It loads the plugin LIAR_PLUGIN, passes every call on, and delivers some
+ * messages wrongly. LIAR_DOES is a list, "drop@7,swap@12": what happens to
+ * which message of each receiving connection, counted from 0. Each corruption
+ * adds a line to LIAR_LOG; the checking program must find as many.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,19 +20,20 @@
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
-/* Looks before it is given up to swap a message with the next. */
+/* Polls of a message that is to be swapped with the next one, before the swap
+ * is given up. */
 #define PATIENCE 200000
 
 enum kind {
-	FIRST, /* a bit of the first byte */
-	MIDDLE, /* of one in the middle */
-	LAST, /* of the last byte */
-	DROP, /* complete, and nothing was written */
-	TAIL, /* complete, and the second half was not written */
-	SHORT, /* all there, the size one less */
-	LONG, /* all there, the size one more */
-	DOUBLE, /* the message before in its place */
-	SWAP, /* this and the next in each other's place */
+	FIRST, /* flip a bit of the first byte */
+	MIDDLE, /* flip a bit of a byte in the middle */
+	LAST, /* flip a bit of the last byte */
+	DROP, /* report it complete, with nothing written */
+	TAIL, /* the same, with the second half missing */
+	SHORT, /* all data, but a size less by one */
+	LONG, /* all data, but a size more by one */
+	DOUBLE, /* deliver the message before instead */
+	SWAP, /* exchange this message and the next */
 	KINDS
 };
 
@@ -49,7 +50,7 @@ struct lie {
 struct comm {
 	void *real;
 	uint64_t posted;
-	char *copy; /* of the last message that is to be doubled */
+	char *copy; /* of the message that DOUBLE repeats */
 	size_t copied;
 };
 
@@ -58,7 +59,7 @@ struct request {
 	struct comm *comm; /* NULL: free */
 	int n, size[GROUP_MAX];
 	bool done;
-	unsigned looks, swapped; /* the latter a bit for each message */
+	unsigned looks, swapped; /* swapped: a bit for each message */
 	uint64_t first; /* number of its first message */
 	char *data[GROUP_MAX], *before[GROUP_MAX];
 };
@@ -67,7 +68,7 @@ static struct lie lie[LIES_MAX];
 static int lies, log_fd = -1;
 static struct comm comm[COMMS_MAX];
 static struct request request[REQUESTS_MAX];
-/* The table of whichever version is used. */
+/* The real plugin's table, of the version in use. */
 static const struct nccl_net_v12 *real;
 
 static void die(const char *what)
@@ -130,8 +131,8 @@ static void *copy_of(const void *data, size_t len)
 	return memcpy(copy, data, len);
 }
 
-/* A receive was posted as *req: from now on it is one of ours. room: bytes of
- * each buffer. */
+/* A receive was posted as *req: replace *req by a request of this plugin. room
+ * has the sizes of the buffers. */
 static void posted(void *of, int n, void **data, const size_t *room, void **req)
 {
 	struct comm *c = comm_of(of);
@@ -163,7 +164,8 @@ static bool real_done(struct request *r)
 	return r->done;
 }
 
-/* Who has message number, if it was posted; *k is its place there. */
+/* The receive that has message `number`, or NULL if none is posted yet; *k is
+ * the message's place in the receive. */
 static struct request *holder(const struct comm *c, uint64_t number, int *k)
 {
 	for (int i = 0; i < REQUESTS_MAX; i++) {
@@ -178,8 +180,8 @@ static struct request *holder(const struct comm *c, uint64_t number, int *k)
 	return NULL;
 }
 
-/* The next message is under way, too, so both can change places. False: not
- * yet. */
+/* Exchange message k of r with the next message. False if the next one has not
+ * arrived yet, so that the caller tries again. */
 static bool swapped(struct request *r, int k)
 {
 	uint64_t number = r->first + (unsigned)k;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Registering a memfd, for tests. */
 #include "memfd_region.h"
 
 #include <fcntl.h>

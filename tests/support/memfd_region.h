@@ -4,8 +4,8 @@
 
 #include <mpib/client.h>
 
-/* Register a sealed memfd of so many bytes, which stays mapped: what
- * mpib_reg_fd() returns. */
+/* Register a sealed memfd of `size` bytes, which stays mapped. Returns the
+ * result of mpib_reg_fd(). */
 int memfd_region(struct mpib_client *c, size_t size);
 
 #endif

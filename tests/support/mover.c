@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checked traffic on one connection, see mover.h. */
 #include "mover.h"
 
 #include <errno.h>
@@ -89,7 +90,7 @@ int mover_ready(struct mover *m)
 	return tx && rx;
 }
 
-/* Bytes that tell this message from the one before in every place. */
+/* Fill the message so that every byte differs from that of the last message. */
 static void fill(struct mover *m)
 {
 	uint64_t v = next(m);
@@ -98,7 +99,7 @@ static void fill(struct mover *m)
 		memcpy(m->src + i, &v, m->size - i < 8 ? m->size - i : 8);
 }
 
-/* A receive, then its send. */
+/* Post a receive, then its send. */
 static int post(struct mover *m)
 {
 	void *to = m->dst;
@@ -120,7 +121,7 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* 1: *r, if there was one, is over. */
+/* Test *r, if it is not NULL. 1: it is over; 0: not yet; -errno. */
 static int look(struct mpib_request **r, size_t *size)
 {
 	int done = 0, rc;

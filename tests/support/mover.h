@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection between two nodes, from this process, over which messages of
- * random size go and are compared, step by step. It never waits for long, so
- * one thread can drive many beside whatever else it does.
+ * One connection between two nodes, both ends in this process, that carries
+ * messages of random size and checks them. No call waits for long, so one
+ * thread can drive many movers and do other work.
  */
 #ifndef MPIB_TESTS_MOVER_H
 #define MPIB_TESTS_MOVER_H
@@ -29,19 +29,19 @@ struct mover {
 };
 
 /* Attach to the proxies at both run directories and begin to connect. room is
- * the largest message; direct memory needs no copy. -errno. */
+ * the largest message; direct memory is sent without a copy. 0 or -errno. */
 int mover_open(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
-/* The same in two steps: nobody accepts before the second. */
+/* mover_open() in two steps: mover_call() connects, mover_answer() accepts. */
 int mover_call(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
 int mover_answer(struct mover *m);
 /* 1 when both ends are ready, 0 not yet, -errno. */
 int mover_ready(struct mover *m);
-/* One look: post, test, compare. 1 when something happened, 0, -errno of the
- * first call that failed. */
+/* Post, test or compare once. 1 when something happened, else 0, or -errno of
+ * the first call that failed. */
 int mover_step(struct mover *m);
-/* In any state. */
+/* May be called in any state. */
 void mover_close(struct mover *m);
 
 #endif

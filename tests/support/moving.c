@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Traffic that goes on while nodes change, see moving.h. */
 #include "moving.h"
 
 #include <setjmp.h>
@@ -37,8 +38,7 @@ static void say_grouper(unsigned i, const struct grouper *g)
 	say_mover("grouper", i, &g->m);
 }
 
-/* What one of mpibctl's commands says of the node, as it is: it may not answer
- * either. */
+/* Print the output of an mpibctl command; the node may not answer. */
 static void say_node(const struct node *n, const char *command, const char *arg)
 {
 	const char *argv[] = { "mpibctl", "-s", n->dir, command, arg, NULL };
@@ -49,7 +49,7 @@ static void say_node(const struct node *n, const char *command, const char *arg)
 		run.err);
 }
 
-/* All that both ends know of what does not end, for whoever reads the log. */
+/* Print the state of both nodes to the log: something hangs. */
 static void say_all(const struct moving *m)
 {
 	static const struct {
@@ -70,7 +70,8 @@ static void say_all(const struct moving *m)
 	}
 }
 
-/* Half of them send from the first node, half of them through windows. */
+/* Open mover i: half of the movers send from the first node, and half use
+ * ordinary memory and so staging windows. */
 static void open_one(struct mover *m, const struct node node[2], unsigned i)
 {
 	unsigned long long since = node_ms();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked traffic both ways between two nodes, which goes on while something is
- * done to them: single and grouped receives, memory of ours and the proxy's.
- * Whatever fails ends the test, and what does not move says where it stands.
+ * Checked traffic in both directions between two nodes, which goes on while the
+ * test does something to them: single and grouped receives, in memory of the
+ * test and of the proxy. A failure ends the test; if a message hangs, the state
+ * of both nodes is printed first.
  */
 #ifndef MPIB_TESTS_MOVING_H
 #define MPIB_TESTS_MOVING_H
@@ -13,7 +14,7 @@
 #define MOVING_SINGLE 8
 #define MOVING_GROUPED 4
 #define MOVING_HANG_MS 60000
-/* For the nodes: a machine that stands still is to be no failure. */
+/* failover.grace of the nodes: a machine that stalls must not fail the test. */
 #define MOVING_GRACE_MS "120000"
 
 struct moving {
@@ -23,19 +24,20 @@ struct moving {
 };
 
 void moving_open(struct moving *m, const struct node node[2]);
-/* One look at each. */
+/* One step of each mover. */
 void moving_turn(struct moving *m);
-/* So many messages of each. */
+/* Move until each mover has moved so many more messages. */
 void moving_by(struct moving *m, uint64_t messages);
-/* None was wrong. */
+/* Close all movers; no message may have been wrong. */
 void moving_close(struct moving *m);
-/* And nothing of the movers is left in the nodes, which end, too. */
+/* moving_close(), then check that the nodes hold nothing of the movers any
+ * more, and stop the nodes. */
 void moving_end(struct moving *m, struct node node[2]);
 
-/* Begin to replace the proxy's program; path NULL: by its own. */
+/* Begin an upgrade of the proxy to the program at path; NULL: its own. */
 void moving_upgrade_begin(struct run *run, const struct node *n,
 			  const char *path);
-/* Move until the n runs are over. */
+/* Keep the traffic going until the n runs are over. */
 void moving_until(struct moving *m, struct run *run, unsigned n);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting and stopping real proxies and other programs, see node.h. */
 #include "node.h"
 #include "addr.h"
 #include "rails.h"
@@ -45,7 +46,7 @@ static void forget_environment(void)
 		char name[64];
 
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
-		/* MPIB_SOFT_ENGINE is the whole test run's choice. */
+		/* MPIB_SOFT_* are set for a whole test run. */
 		if (!strncmp(name, "MPIB_", 5) &&
 		    strncmp(name, "MPIB_SOFT_", 10))
 			unsetenv(name); /* moves the next one here */
@@ -54,7 +55,8 @@ static void forget_environment(void)
 	}
 }
 
-/* out and err become the child's; -1 leaves the test's. */
+/* Start argv. out and err become its stdout and stderr; -1 leaves those of the
+ * test. */
 static pid_t spawn(const char *const *argv, int out, int err)
 {
 	const char *path = argv[0];
@@ -143,7 +145,7 @@ void run_wait(struct run *run, const char *const *argv)
 	end_run(run);
 }
 
-/* A line within READY_MS, without its newline. */
+/* Read a line, without its newline; fails the test after READY_MS. */
 static void read_line(int fd, char *buf, size_t len)
 {
 	unsigned long long until = node_ms() + READY_MS;
@@ -200,7 +202,7 @@ void node_start(struct node *node, unsigned n, ...)
 
 	snprintf(node->base, sizeof(node->base), "/tmp/mpib-node-XXXXXX");
 	assert_non_null(mkdtemp(node->base));
-	/* For proxies and clients of other users. */
+	/* Proxies and clients of other users need access, too. */
 	assert_int_equal(chmod(node->base, 0755), 0);
 	snprintf(node->dir, sizeof(node->dir), "%s/run", node->base);
 	snprintf(node->conf, sizeof(node->conf), "%s/conf", node->base);

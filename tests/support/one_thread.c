@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linked to what mpib_one_thread() names, in place of pthread_create(). */
+/* Linked by mpib_one_thread() of CMake into tests that must have one thread:
+ * replaces pthread_create() by a function that aborts. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Receives and sends with tags on an engine pair, see play.h. */
 #include "play.h"
 
 #include <setjmp.h>
@@ -56,7 +57,7 @@ void play_receive(struct play *p, unsigned which)
 	}
 }
 
-/* The send for buffer b. */
+/* Post the send for buffer b. */
 void play_send(struct play *p, unsigned b)
 {
 	uint32_t cut = p->parts[b] ? p->len[b] / 2 + 1 : p->len[b];
@@ -136,7 +137,7 @@ void play_run(struct play *p, unsigned how)
 	play_check(p);
 }
 
-/* Which buffers' sends those are. */
+/* The n-th send of a tag is that for the n-th buffer of the tag. */
 void play_order(struct play *p, const int32_t *tag)
 {
 	bool used[PLAY_BUFFERS] = { false };

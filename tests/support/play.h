@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receives of one buffer or several and the sends for them, with tags, on a
- * connection of an engine pair: posted in a given order, and checked by what
- * belongs where: the n-th send of a tag into the n-th buffer of that tag.
+ * Receives of one or several buffers, and their sends, with tags, on a
+ * connection of an engine pair. They are posted in a given order, and the
+ * result is checked: the n-th send of a tag goes into its n-th buffer.
  */
 #ifndef MPIB_TESTS_PLAY_H
 #define MPIB_TESTS_PLAY_H
 
 #include "engine_pair.h"
 
-#define PLAY_BUFFERS 32 /* at most: each has a send, which is a request */
+#define PLAY_BUFFERS 32 /* each buffer has a send, which is a request */
 #define PLAY_ROOM (64u << 10) /* bytes of a buffer */
 
 struct play {
 	struct pair *pair;
 	struct pair_end *tx, *rx;
-	uint64_t base; /* of its memory, at either end */
+	uint64_t base; /* offset of its memory, at both ends */
 	unsigned receives, buffers;
-	unsigned n[PLAY_BUFFERS]; /* buffers by receive */
+	unsigned n[PLAY_BUFFERS]; /* buffers of each receive */
 	int32_t tag[PLAY_BUFFERS];
 	uint32_t len[PLAY_BUFFERS];
 	unsigned send
@@ -26,26 +26,28 @@ struct play {
 	uint32_t g_rx[PLAY_BUFFERS], g_tx[PLAY_BUFFERS];
 };
 
-/* By chance, below n. The same each time. */
+/* A pseudo-random number below n; the same sequence in each run. */
 unsigned play_draw(unsigned n);
 
-/* One receive a word, one buffer and its tag a letter: "AB A". Lengths by
- * chance; the order of the sends is the caller's, as tx and rx are. */
+/* Read receives from words such as "AB A": a word is a receive, a letter is a
+ * buffer with that tag. Lengths are random. The caller sets the order of the
+ * sends, tx and rx. */
 void play_read(struct play *p, const char *words);
-/* Receives of 1 to 8, in all as many as there are requests, of few tags or
- * many, with the sends in any order. */
+/* Random receives of 1 to 8 buffers each with random tags, and their sends in
+ * random order. */
 void play_random(struct play *p);
-/* Sends come in this order of tags. */
+/* Post the sends in the order that has these tags. */
 void play_order(struct play *p, const int32_t *tag);
 
-/* Fill and clear the memory. */
+/* Fill the memory of the sends, clear that of the receives. */
 void play_prepare(const struct play *p);
 void play_receive(struct play *p, unsigned which);
 void play_send(struct play *p, unsigned buffer);
-/* Turn until all has ended; every byte is where it belongs. */
+/* Make turns until all requests are over, and check every byte. */
 void play_check(struct play *p);
 
-/* All of it: 0 receives first, 1 sends first, 2 mixed by chance. */
+/* Prepare, post and check all. how: 0 receives first, 1 sends first, 2 in
+ * random order. */
 void play_run(struct play *p, unsigned how);
 
 #endif

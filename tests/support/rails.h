@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rails that a test with two nodes runs on. Unset, MPIB_TEST_RAILS leaves
- * them to the test, which takes software ones; "rdma:a:1,rdma:b:1
- * rdma:c:1,rdma:d:1" names those of both nodes, SOUT first.
+ * The rails of a test with two nodes. If MPIB_TEST_RAILS is not set, the test
+ * uses software rails; "rdma:a:1,rdma:b:1 rdma:c:1,rdma:d:1" names the rails of
+ * both nodes, SOUT first.
  */
 #ifndef MPIB_TESTS_RAILS_H
 #define MPIB_TESTS_RAILS_H
@@ -12,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ack timeout of rails that are named, a second: they may be emulated, and rxe
- * errs in repeating writes (docs/providers.md). */
+/* The qp.timeout for rails that are named, about one second: they may be
+ * emulated, and rxe has a bug in repeating writes (docs/providers.md). */
 #define TEST_RAIL_TIMEOUT 18
 
-/* Node and rail are 0 or 1. False where nothing is named. */
+/* Write the name of a rail; node and rail are 0 or 1. False if MPIB_TEST_RAILS
+ * is not set. */
 static inline bool test_rail(char *buf, size_t len, unsigned node,
 			     unsigned rail)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A client without the client library, see raw_client.h. */
 #include "raw_client.h"
 
 #include <errno.h>
@@ -10,14 +11,14 @@
 
 #include "ipc/message.h"
 
-/* One question and its answer, with its descriptors. */
+/* Send a message and receive the answer with its descriptors. */
 static bool ask(struct raw_client *x, struct mpib_ctl_header *h,
 		struct mpib_message *m)
 {
 	char byte;
 
 	if (mpib_message_send(x->sock, h, NULL, 0) < 0 ||
-	    /* A fuzzer has an alarm clock, which interrupts this. */
+	    /* A fuzzer's alarm signal interrupts recv(). */
 	    TEMP_FAILURE_RETRY(recv(x->sock, &byte, 1, MSG_PEEK)) <= 0 ||
 	    mpib_message_recv(x->sock, m) <= 0) {
 		fprintf(stderr, "raw client: no answer to %u: %m\n", h->type);
@@ -91,12 +92,12 @@ static bool listen_once(struct raw_client *x)
 
 uint32_t raw_state(const struct raw_client *x, uint32_t index)
 {
-	/* Acquire pairs with the release when the proxy sets it. */
+	/* Acquire, pairs with the proxy's release of the state. */
 	return atomic_load_explicit(&x->reply->conn[index].state,
 				    memory_order_acquire);
 }
 
-/* What the last user of the ring left there beyond the head is taken back. */
+/* Clear what the last user of the ring left in it, and start at its head. */
 static void rewind_ring(struct raw_client *x, uint32_t index)
 {
 	for (unsigned i = 0; i < MPIB_RING_SLOTS; i++)
@@ -154,7 +155,7 @@ void raw_ring(struct raw_client *x, unsigned word, uint64_t bits)
 
 	atomic_fetch_or(&x->submit->summary.word[word], bits);
 	atomic_fetch_or(&x->submit->summary.top, 1ull << word);
-	/* A full eventfd rings, too. */
+	/* An eventfd that is full is readable, so the proxy is woken. */
 	if (write(x->doorbell, &one, sizeof(one)) < 0)
 		return;
 }
@@ -165,7 +166,7 @@ void raw_push(struct raw_client *x, uint32_t index, const struct mpib_desc *d)
 		&x->submit->ring[index][x->tail[index] % MPIB_RING_SLOTS];
 
 	s->desc = *d;
-	/* Release pairs with the acquire in mpib_ring_pop(). */
+	/* Release, pairs with the acquire in mpib_ring_pop(). */
 	atomic_store_explicit(&s->seq, ++x->tail[index], memory_order_release);
 	raw_ring(x, index / 64, 1ull << index % 64);
 }

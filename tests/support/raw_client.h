@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client without the client library, which keeps no rule but what its test
- * wants: it asks properly for what it needs and then has the segments in its
- * hands. False: the proxy refused, or is gone.
+ * A client without the client library, for tests that break the library's
+ * rules: it attaches properly, and then the test writes into the segments as it
+ * likes. Calls return false if the proxy refused or is gone.
  */
 #ifndef MPIB_TESTS_RAW_CLIENT_H
 #define MPIB_TESTS_RAW_CLIENT_H
@@ -16,21 +16,22 @@ struct raw_client {
 	struct mpib_submit *submit;
 	const struct mpib_reply *reply;
 	uint32_t listener; /* 0: none */
-	struct mpib_handle handle; /* its */
+	struct mpib_handle handle; /* of the listener */
 	uint64_t tail[MPIB_CONNS_MAX];
 };
 
-/* sock: connected to the control socket; the client's from now on. */
+/* Attach by sock, which is connected to the control socket. The client owns
+ * sock from now on. */
 bool raw_attach(struct raw_client *x, int sock);
-/* A registered pool of so many bytes; mem is the client's to unmap. */
+/* Get a registered pool of `bytes`; the caller unmaps mem. */
 bool raw_pool(struct raw_client *x, size_t bytes, uint32_t *mr, void **mem);
-/* A connection from this client to itself; returns when neither end is
- * PENDING. */
+/* Make a connection from this client to itself. Returns when neither end is
+ * PENDING any more. */
 bool raw_pair(struct raw_client *x, uint32_t rx, uint32_t tx);
-/* Returns when the index is FREE. */
+/* Close a connection. Returns when its index is FREE. */
 bool raw_close(struct raw_client *x, uint32_t index);
 uint32_t raw_state(const struct raw_client *x, uint32_t index);
-/* Into the ring at index, as it is. */
+/* Push d unchecked into the ring of connection index. */
 void raw_push(struct raw_client *x, uint32_t index, const struct mpib_desc *d);
 /* Set bits of a word of the summary and ring the doorbell. */
 void raw_ring(struct raw_client *x, unsigned word, uint64_t bits);
