@@ -1,5 +1,6 @@
-# Edges of edges.awk against -v arrows=FILE: prints those that it does not have,
-# and its exceptions, as "! FILE HEADER", that no edge needs.
+# Compares the edges that edges.awk prints with the rules of -v arrows=FILE.
+# Prints each edge that no rule allows, and each exception of FILE ("! FILE
+# HEADER") that no edge needs.
 BEGIN {
 	while ((getline line < arrows) > 0) {
 		sub(/#.*/, "", line)
@@ -27,7 +28,7 @@ BEGIN {
 	}
 }
 
-# The line of arrows.txt that a file or folder belongs to.
+# The room of arrows.txt to which a file or folder belongs.
 function line_of(path) {
 	while (path != "" && !(path in order))
 		if (!sub(/\/[^\/]*$/, "", path))
@@ -35,13 +36,13 @@ function line_of(path) {
 	return path
 }
 
-# Headers of the C library and the kernel, which anyone may include.
+# Headers of the C library and the kernel, which every room may include.
 function is_libc(header) {
 	return header ~ /^(sys|linux|arpa|netinet|net|asm)\// ||
 		header ~ /^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|fnmatch|ftw|getopt|glob|grp|inttypes|langinfo|limits|link|locale|malloc|math|poll|pthread|pwd|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|unistd|wchar)\.h$/
 }
 
-# Header names as a shell would match them: a star at the end.
+# Whether a room may include a package's header; a name may end with a star.
 function is_package(room, header,   i, name) {
 	for (i = 1; i <= packages[room]; i++) {
 		name = package[room, i]

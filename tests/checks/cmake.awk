@@ -1,5 +1,5 @@
-# CMake files of include, runtime and plugin: prints where one names a room above
-# its own, whose sources it would read.
+# Reads the CMake files of include, runtime and plugin, and prints where one
+# names a room above its own, whose sources it would use.
 FNR == 1 {
 	root = FILENAME
 	sub(/\/.*/, "", root)

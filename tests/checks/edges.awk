@@ -1,6 +1,6 @@
-# Includes as edges between rooms: "FILE ROOM HEADER ROOM" for "..." and <mpib/>,
-# "FILE ROOM <system header>" for the rest. -v tree=FILE lists the files there
-# are; the sources follow.
+# Prints each #include of the sources as an edge between rooms: "FILE ROOM
+# HEADER ROOM" for "..." and <mpib/>, "FILE ROOM <system header>" for others.
+# -v tree=FILE lists all files of the tree.
 BEGIN {
 	while ((getline line < tree) > 0)
 		there[line] = 1

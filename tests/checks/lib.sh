@@ -1,5 +1,5 @@
-# Sourced by the checks of this room. They look at the tree in CHECK_TOP, or at
-# the one they lie in, print one line a finding, and fail if there was any.
+# Sourced by the checks of this folder. They read the tree in CHECK_TOP, or
+# their own tree, print one line per finding, and fail if there is a finding.
 # shellcheck shell=bash
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,20 +8,20 @@ start=$PWD
 cd "$top" || exit 1
 jobs=$(nproc) build=
 
-# need COMMAND PACKAGE: without it the check is skipped.
+# need COMMAND PACKAGE: without COMMAND, the check ends as skipped.
 need() {
 	command -v "$1" >/dev/null && return
 	echo "SKIP: no $1 (apt-get install $2)"
 	exit 77
 }
 
-# build_at DIR: the build folder, named from where the check was called.
+# build_at DIR: set $build; DIR may be relative to where the check was called.
 build_at() {
 	build=$(cd "$start" && cd "${1:?which build}" && pwd) || exit 1
 }
 
-# files GLOB...: of the tree, sorted, by their last component; what a build
-# made is none of it.
+# files GLOB...: print the files of the tree whose last component matches,
+# sorted, without files made by a build.
 files() {
 	local names=() glob
 	if [ -e .git ] && git ls-files >/dev/null 2>&1; then
@@ -37,7 +37,7 @@ files() {
 	done
 }
 
-# The scripts for bash and sh, by their first line.
+# Print the scripts for bash and sh, known by their first line or by ".sh".
 scripts() {
 	files '*' | xargs -d '\n' awk 'FNR == 1 {
 		if (/^#!.*[\/ ](ba|da)?sh( |$)/)
@@ -47,7 +47,7 @@ scripts() {
 	files '*.sh'
 }
 
-# verdict FILE: what the check found, a line each; ends it.
+# verdict FILE: print the findings, a line each, and end the check.
 verdict() {
 	local n
 	n=$(wc -l <"$1")

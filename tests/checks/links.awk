@@ -1,5 +1,5 @@
-# Markdown files: prints their links and file names that lead nowhere. -v
-# tree=FILE lists the files there are.
+# Reads Markdown files and prints links and file names that lead nowhere. -v
+# tree=FILE lists all files of the tree.
 BEGIN {
 	while ((getline line < tree) > 0) {
 		there[line] = 1
@@ -16,7 +16,7 @@ BEGIN {
 	}
 }
 
-# As GitHub makes an anchor of a heading.
+# The anchor that GitHub makes from a heading.
 function anchor(text) {
 	text = tolower(text)
 	gsub(/[^a-z0-9_ -]/, "", text)
@@ -79,7 +79,7 @@ function check_link(target,   file, name) {
 	}
 }
 
-# A name as a pattern of the shell: stars, and braces of names.
+# Matches a name with the shell's stars and braces.
 function matches(name,   i, head, rest, alt, n, part, ok, path) {
 	if (match(name, /\{[^{}]*\}/)) {
 		head = substr(name, 1, RSTART - 1)

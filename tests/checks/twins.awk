@@ -1,5 +1,6 @@
-# "FILE FIRST LAST FILE FIRST LAST" a line: prints the pairs whose lines are
-# the same, but for blanks. -v known=FILE lists pairs of files that may.
+# Reads lines "FILE FIRST LAST FILE FIRST LAST" and prints the pairs that have
+# most lines in common, apart from blanks. -v known=FILE lists pairs of files
+# that may be alike.
 BEGIN {
 	while ((getline line < known) > 0) {
 		if (line ~ /^#|^$/)
@@ -20,7 +21,8 @@ function load(file,   n, text) {
 	lines[file] = n
 }
 
-# Lines of both that say something: a brace alone does not.
+# The number of lines that both runs have, without lines shorter than 4
+# characters, such as a brace. Sets told to the number of such lines of run a.
 function common(a, a1, a2, b, b1, b2,   i, left, same) {
 	for (i = b1; i <= b2; i++)
 		left[source[b, i]]++
