@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "traced.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
@@ -115,6 +116,57 @@ void traced_begin(struct traced *s, pid_t pid)
 		exit(77);
 	}
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+}
+
+/* One line of a file of proc(5). */
+static void tell_line(pid_t pid, const char *task, const char *file)
+{
+	char path[64], line[128] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/%s", (int)pid, task,
+		 file);
+	f = fopen(path, "re");
+	if (f && !fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	printf(" %s %s", file, line);
+}
+
+void traced_tell_tasks(pid_t pid, const char *name)
+{
+	const struct dirent *d;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		if (d->d_name[0] == '.')
+			continue;
+		printf("%s %d, thread %s:", name, (int)pid, d->d_name);
+		tell_line(pid, d->d_name, "comm");
+		tell_line(pid, d->d_name, "wchan");
+		tell_line(pid, d->d_name, "syscall");
+		printf("\n");
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void traced_tell(const struct traced *s)
+{
+	for (unsigned i = 0; i < s->procs; i++) {
+		const struct proc *p = &s->proc[i];
+
+		if (p->ended)
+			printf("%s %d: ended, %d\n", traced_name[p->role],
+			       (int)p->pid, p->status);
+		else
+			traced_tell_tasks(p->pid, traced_name[p->role]);
+	}
 }
 
 void traced_kill(struct traced *s)

@@ -57,6 +57,10 @@ void traced_turn(struct traced *s);
 /* At once. */
 void traced_send(struct traced *s);
 bool traced_ended(const struct traced *s);
+/* What each thread of them, or of any process, waits for, to the standard output;
+ * wchan is ptrace_stop where it is us. */
+void traced_tell(const struct traced *s);
+void traced_tell_tasks(pid_t pid, const char *name);
 /* Kill what is left. */
 void traced_kill(struct traced *s);
 

@@ -88,6 +88,13 @@ static void close_movers(void)
 
 static void fail_at(struct traced *s, const char *what)
 {
+	traced_tell(s);
+	traced_tell_tasks(node[1].pid, "peer");
+	traced_tell_tasks(getpid(), "test");
+	for (unsigned i = 0; i < MOVERS; i++)
+		printf("mover %u: stage %d, %llu messages\n", i,
+		       (int)mover[i].stage,
+		       (unsigned long long)mover[i].messages);
 	traced_kill(s); /* the next test has the addresses */
 	fail_msg("%s: %s of the %s at stop %lu of the %s (%u processes, %s)",
 		 what, strsignal(s->signo),
