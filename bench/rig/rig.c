@@ -17,7 +17,7 @@
 enum {
 	SAID_NOTHING,
 	SAID_LANE,
-	SAID_FLOWS,
+	SAID_CONNS,
 	SAID_SENDING
 };
 
@@ -209,7 +209,7 @@ static void connect_lane(struct rig_node *n)
 	must(mpib_lane_connect(n->lane, &n->theirs->lane, why, sizeof(why)),
 	     "lane", why);
 	make_conns(n);
-	say(n, SAID_FLOWS);
+	say(n, SAID_CONNS);
 }
 
 static void create_lane(struct rig_node *n, const struct mpib_lane_info *want)
@@ -236,8 +236,8 @@ bool rig_connect(struct rig_node *n)
 		if (there >= SAID_LANE)
 			connect_lane(n);
 		return true;
-	case SAID_FLOWS:
-		if (there >= SAID_FLOWS)
+	case SAID_CONNS:
+		if (there >= SAID_CONNS)
 			start_sending(n);
 		return true;
 	default:

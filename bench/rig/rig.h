@@ -15,13 +15,13 @@
 
 #include "engine/engine.h"
 
-#define RIG_FLOWS 1024 /* pairs of connections, one each way */
+#define RIG_CONNS 1024 /* pairs of connections, one each way */
 
 /* What one node tells the other. Each member is written once and then published
  * by `said`. */
 struct rig_card {
 	struct mpib_lane_info lane;
-	struct engine_conn_info conn[2 * RIG_FLOWS];
+	struct engine_conn_info conn[2 * RIG_CONNS];
 	_Atomic int said; /* how much is published, see rig.c */
 };
 
@@ -50,7 +50,7 @@ struct rig_node {
 	char *mem;
 	uint32_t mr;
 	struct rig_card *mine, *theirs;
-	struct rig_end tx[RIG_FLOWS], rx[RIG_FLOWS];
+	struct rig_end tx[RIG_CONNS], rx[RIG_CONNS];
 };
 
 /* Open a node's engine. net is "127.44"; the rails are NET.0.(me+1) and

@@ -118,7 +118,7 @@ static void clients_segment(struct mpib_serial *p, struct mpib_memseg *seg,
 				 strerror(errno));
 }
 
-static void engine_client(struct mpib_serial *p, struct proxy_client *s)
+static void client_serialize(struct mpib_serial *p, struct proxy_client *s)
 {
 	uint32_t shard = s->peer_client.shard;
 
@@ -179,7 +179,7 @@ static void clients_client(struct mpib_serial *p, struct proxy_clients *all,
 	mpib_serial_fd(p, &s->sock);
 	mpib_serial_fd(p, &s->pidfd);
 	if (live && !p->failed)
-		engine_client(p, s);
+		client_serialize(p, s);
 }
 
 void proxy_clients_serialize(struct mpib_serial *p, struct proxy_clients *all)

@@ -5,8 +5,8 @@
  * map the clients' memory, stop the traffic, hand over the rest. The last step
  * does not return; every step before can be undone. Control thread.
  */
-#ifndef MPIB_PROXY_HANDOVER_GIVING_H
-#define MPIB_PROXY_HANDOVER_GIVING_H
+#ifndef MPIB_PROXY_HANDOVER_SOURCE_H
+#define MPIB_PROXY_HANDOVER_SOURCE_H
 
 #include "base/serial.h"
 #include "stats/upgrade.h"

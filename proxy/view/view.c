@@ -14,7 +14,7 @@
 static json_t *view_usage(const struct mpib_usage *l)
 {
 	return json_pack(
-		"{sI sI sI sI sI sI}", "sessions", (json_int_t)l->clients,
+		"{sI sI sI sI sI sI}", "clients", (json_int_t)l->clients,
 		"attached", (json_int_t)l->attached, "leaving",
 		(json_int_t)l->leaving, "regions", (json_int_t)l->regions,
 		"registered_bytes", (json_int_t)l->registered, "mapped_bytes",

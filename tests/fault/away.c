@@ -120,7 +120,7 @@ static void connections_of_one_rail_end_and_new_ones_work_later(void **state)
 		mover_close(&m[i]);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		node_until_usage(&node[i], "sessions", 0);
+		node_until_usage(&node[i], "clients", 0);
 		node_stop(&node[i]);
 	}
 }

@@ -193,7 +193,7 @@ static void run(struct traced *s)
 	if (!traced_ended(s))
 		stop(s);
 	close_movers();
-	node_until_usage(&node[1], "sessions", 0);
+	node_until_usage(&node[1], "clients", 0);
 	runs++;
 }
 

@@ -186,15 +186,15 @@ static void clients_may_be_killed_meanwhile(void **state)
 
 	(void)state;
 	start(args);
-	clients = node_usage(&node[0], "sessions");
+	clients = node_usage(&node[0], "clients");
 	for (unsigned i = 0; i < 6 * rounds; i++) {
 		pid_t victim[VICTIMS];
 
 		for (unsigned v = 0; v < VICTIMS; v++)
 			victim[v] = bear(i * VICTIMS + v);
 		upgrade_and_kill(&node[i & 1], victim, 5u << i % 6);
-		node_until_usage(&node[0], "sessions", clients);
-		node_until_usage(&node[1], "sessions", clients);
+		node_until_usage(&node[0], "clients", clients);
+		node_until_usage(&node[1], "clients", clients);
 	}
 	moving_end(&moving, node);
 }

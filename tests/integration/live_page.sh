@@ -144,7 +144,7 @@ js "(() => {
 	for (let t = 1; t < 130; t++)
 		feed({ time: t, info: { version: '1', pid: 1, uptime_s: t, peer_link: '10.0.0.1:24790',
 			clients: 64, connections: 512, lanes: 7, shards: [{ busy_s: t * 0.6 }],
-			ledger: { registered_bytes: 2 ** 38 } },
+			usage: { registered_bytes: 2 ** 38 } },
 		rails: rails.map((name, i) => ({ name, device: 'rdma:mlx5_' + i, state: i === 5 ? 'down' : 'active',
 			speed_mbps: 400000, tx_bytes: t * 4e10 + 2e10 * Math.sin(t / 9 + i), rx_bytes: t * 4.2e10,
 			tx_wrs: t * 1e6, rx_imms: t * 1e6, cqe_errors: i === 5 ? 12 : 0, qps: 64, srq_posted: 500 })),

@@ -13,7 +13,7 @@ struct node talk_node;
 
 static const char *const entries[] = { "attached",     "leaving",
 				       "regions",      "registered_bytes",
-				       "mapped_bytes", "sessions" };
+				       "mapped_bytes", "clients" };
 
 int talk_start(void **state)
 {

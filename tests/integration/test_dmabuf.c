@@ -167,7 +167,7 @@ static int detach(void **state)
 {
 	(void)state;
 	close(sock);
-	node_until_usage(&node, "sessions", 0);
+	node_until_usage(&node, "clients", 0);
 	assert_int_equal(held("memfd:d-"), 0);
 	assert_false(mapped("memfd:d-"));
 	return 0;

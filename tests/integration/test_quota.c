@@ -136,10 +136,10 @@ static void descriptors_of_a_user_are_bounded(void **state)
 		idle[i] = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	assert_true(attach(&more) < 0);
 	/* Four processes' worth at the most, with those that say nothing. */
-	assert_true(node_usage(&node, "sessions") <= 4);
+	assert_true(node_usage(&node, "clients") <= 4);
 	for (unsigned i = 0; i < 8; i++)
 		close(idle[i]);
-	node_until_usage(&node, "sessions", 1);
+	node_until_usage(&node, "clients", 1);
 	more = attached();
 	assert_int_equal(attach(&third), -EDQUOT);
 	expect_said("quota.fds = 10");

@@ -280,8 +280,9 @@ void engine_conn_start(struct engine_conn *conn,
 {
 	struct engine_conn *f;
 
-	fake_expect(!conn->started && !conn->stopping, "a flow started late");
-	fake_expect(conn->lane->connected, "a flow started on no lane");
+	fake_expect(!conn->started && !conn->stopping,
+		    "a connection started late");
+	fake_expect(conn->lane->connected, "a connection started on no lane");
 	conn->started = true;
 	TAILQ_FOREACH(f, &conns, link)
 	{
@@ -289,7 +290,7 @@ void engine_conn_start(struct engine_conn *conn,
 			continue;
 		conn->peer = f;
 		fake_expect(!f->destroying || !can_reach(conn, f),
-			    "a flow started against freed memory");
+			    "a connection started against freed memory");
 	}
 }
 

@@ -50,7 +50,7 @@ function showTiles() {
 		tile("clients-now", "clients", String(info.clients), info.clients),
 		tile("conns-now", "connections", count(info.connections), info.connections),
 		tile("lanes-now", "lanes", count(info.lanes), info.lanes),
-		tile("memory", "registered", bytes(info.ledger.registered_bytes), info.ledger.registered_bytes),
+		tile("memory", "registered", bytes(info.usage.registered_bytes), info.usage.registered_bytes),
 		tile("busy", "progress threads busy", percent(model.busy), model.busy),
 		tile("errors", "completion errors", count(errors), errors));
 }
