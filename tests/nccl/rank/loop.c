@@ -28,11 +28,14 @@ static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 	for (size_t i = 0; i < l->count; i++)
 		l->in[i] = number(i, r->rank, round);
 	*l->stop = (float)stop;
-	NCCL(r, ncclAllReduce(l->in, l->out, l->count, ncclFloat, ncclSum,
-			      r->comm, r->stream));
-	NCCL(r, ncclAllReduce(l->stop, l->stopped, 1, ncclFloat, ncclSum,
-			      r->comm, r->stream));
-	error = stream_poll(r, r->comm, r->stream);
+	error = ncclAllReduce(l->in, l->out, l->count, ncclFloat, ncclSum,
+			      r->comm, r->stream);
+	/* A call made after the communicator broke returns its error, too. */
+	if (!error)
+		error = ncclAllReduce(l->stop, l->stopped, 1, ncclFloat,
+				      ncclSum, r->comm, r->stream);
+	if (!error)
+		error = stream_poll(r, r->comm, r->stream);
 	if (error)
 		return error;
 	verify_sum(r, "a loop's all-reduce", l->out, l->count, 0, r->n, round);
