@@ -8,6 +8,7 @@
 #include <mpib/control.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "comm.h"
 #include "net.h"
@@ -130,6 +131,15 @@ enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 	return NCCL_SUCCESS;
 }
 
+/* NCCL keeps a handle in an array of char, wherever that lies. */
+static uint64_t nonce_of(const void *handle)
+{
+	struct mpib_handle copy;
+
+	memcpy(&copy, handle, sizeof(copy));
+	return copy.nonce;
+}
+
 /* The comm that an earlier connect with this handle began. NCCL passes the same
  * memory on every retry; the nonce tells a retry from another handle that is
  * put into the same memory later. */
@@ -141,7 +151,7 @@ static struct net_comm *find_connecting(const struct net_ctx *n,
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(c, &connecting, link)
 	{
-		if (c->handle == handle && c->nonce == handle->nonce &&
+		if (c->handle == handle && c->nonce == nonce_of(handle) &&
 		    c->ctx == n)
 			break;
 	}
@@ -173,7 +183,7 @@ static int begin_connect(struct net_ctx *n, const struct mpib_handle *handle,
 	}
 	c->ctx = n;
 	c->handle = handle;
-	c->nonce = handle->nonce;
+	c->nonce = nonce_of(handle);
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&connecting, c, link);
 	pthread_mutex_unlock(&lock);

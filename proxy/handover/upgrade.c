@@ -258,7 +258,8 @@ void mpib_upgrade_stop(struct mpib_upgrade *u)
 {
 	if (u->state != MPIB_UPGRADE_NONE)
 		mpib_upgrade_give_up(u, "the proxy stops");
-	mpib_timer_disarm(&u->proxy->loop, &u->reap);
+	if (u->proxy)
+		mpib_timer_disarm(&u->proxy->loop, &u->reap);
 }
 
 json_t *mpib_upgrade_view(const struct mpib_upgrade *u)

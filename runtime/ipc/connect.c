@@ -209,11 +209,12 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		.traffic_class = traffic_class,
 	};
 
-	if (handle->magic != MPIB_HANDLE_MAGIC)
+	/* The caller's copy of the handle need not be aligned. */
+	memcpy(&ask.handle, (const void *)handle, sizeof(ask.handle));
+	if (ask.handle.magic != MPIB_HANDLE_MAGIC)
 		return mpib_fail(-EINVAL,
 				 "the handle is not one of mpib_listen() (do "
 				 "all nodes use mpib?)");
-	memcpy(&ask.handle, handle, sizeof(ask.handle));
 	return connect_begin(client, true, &ask.h, &ask.conn, conn);
 }
 

@@ -154,7 +154,7 @@ void moving_end(struct moving *m, struct node node[2])
 {
 	moving_close(m);
 	for (unsigned i = 0; i < 2; i++) {
-		node_until_usage(&node[i], "sessions", 0);
+		node_until_usage(&node[i], "clients", 0);
 		node_until_usage(&node[i], "mapped_bytes", 0);
 		node_until_usage(&node[i], "regions", 0);
 		node_stop(&node[i]);
