@@ -14,7 +14,8 @@
 
 #include "litmus.h"
 
-static struct soft_ctx ctx;
+static struct soft_qp_slot qp; /* of all completions */
+static struct soft_ctx ctx = { .qps = &qp };
 static struct place {
 	_Alignas(64) struct soft_cq cq;
 	struct soft_cqe cqe;

@@ -44,7 +44,7 @@ typedef void pattern_fn(struct rank *r, char *in, char *out, size_t bytes);
 static double median(struct rank *r, pattern_fn *pattern, char *in, char *out,
 		     size_t bytes)
 {
-	double sample[SAMPLES];
+	double sample[SAMPLES] = { 0 };
 	int times = bytes <= 1 << 20 ? r->opt->times : r->opt->times / 4;
 
 	times = times < 3 ? 3 : times > SAMPLES ? SAMPLES : times;
