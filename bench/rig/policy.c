@@ -250,8 +250,8 @@ int main(int argc, char **argv)
 	if (argc > 5)
 		l.inflight = (unsigned)peer_size("INFLIGHT", argv[5], 1,
 						 INFLIGHT_MAX);
-	if (!l.rate[0] || !l.rate[1] || l.rate[0] > UINT32_MAX * MB ||
-	    l.rate[1] > UINT32_MAX * MB)
+	if (!l.rate[0] || !l.rate[1] || (double)l.rate[0] > UINT32_MAX * MB ||
+	    (double)l.rate[1] > UINT32_MAX * MB)
 		peer_wrong("rates are MB/s, up to %u", UINT32_MAX);
 	return run(&l);
 }

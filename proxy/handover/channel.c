@@ -26,7 +26,7 @@ struct header {
 int mpib_channel_patience(int sock, unsigned ms)
 {
 	struct timeval tv = { .tv_sec = ms / 1000,
-			      .tv_usec = ms % 1000 * 1000 };
+			      .tv_usec = ms % 1000 * 1000L };
 
 	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) < 0 ||
 	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0)

@@ -275,6 +275,10 @@ uint64_t mpib_group_step(struct engine_conn *f)
 
 	if (__builtin_expect(g->stale, 0) && !group_refresh(f))
 		return 0;
+	/* Without a rail in use the split names SOUT, for which a region that
+	 * was registered while SOUT was absent has no key. */
+	if (__builtin_expect(!f->lane->use, 0))
+		return 0;
 	while (g->whole != (1u << g->n) - 1) {
 		if (!mpib_match(f, group_fits, 0))
 			return 0; /* the other sends come later */

@@ -113,6 +113,15 @@ static void note_imm(struct engine_conn *f, uint8_t imm)
 	f->tx.released = false;
 }
 
+/* A report does not say which rail carried which request's bytes of a group. */
+static void report_posts(struct engine_conn *f, unsigned r, uint32_t qpn,
+			 const struct op_range *share, unsigned n,
+			 uint32_t bytes)
+{
+	for (unsigned i = 0; i < n; i++)
+		mpib_report_post(f, share[i].req, r, qpn, n == 1 ? bytes : 0);
+}
+
 void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 		      const struct op_range *share, unsigned n, uint8_t imm,
 		      uint8_t spread)
@@ -150,10 +159,7 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 		    chain[r].bytes > f->lane->frag)
 			mpib_choice_posted(&f->lane->choice[r], chain[r].bytes);
 		f->shard->data_rail = r;
-		/* Which bytes of a group are whose is not told by rail. */
-		for (unsigned i = 0; i < n; i++)
-			mpib_report_post(f, share[i].req, r, q->qpn,
-					 n == 1 ? chain[r].bytes : 0);
+		report_posts(f, r, q->qpn, share, n, chain[r].bytes);
 		if (__builtin_expect(spread & 1u << r, 0))
 			mpib_chain_spread(f, &chain[r], q, number);
 		else

@@ -138,11 +138,28 @@ void fake_end_slow(struct fake_proxy *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
+/* The next client, or what the client said. */
+static void hear(struct fake_proxy *f)
+{
+	struct mpib_message m;
+
+	if (f->sock < 0) {
+		f->sock = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);
+	} else if (mpib_message_recv(f->sock, &m) == 1) {
+		pthread_mutex_lock(&f->lock);
+		serve(f, &m);
+		pthread_mutex_unlock(&f->lock);
+		mpib_message_close_fds(&m);
+	} else {
+		close(f->sock);
+		f->sock = -1;
+	}
+}
+
 /* One client after the other, until stopped. */
 static void *run(void *arg)
 {
 	struct fake_proxy *f = arg;
-	struct mpib_message m;
 
 	for (;;) {
 		struct pollfd p[2] = {
@@ -162,19 +179,7 @@ static void *run(void *arg)
 		/* Also when what woke us was said after that. */
 		if (held || atomic_load(&f->hold) || !p[1].revents)
 			continue;
-		if (f->sock < 0) {
-			f->sock = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);
-			continue;
-		}
-		if (mpib_message_recv(f->sock, &m) == 1) {
-			pthread_mutex_lock(&f->lock);
-			serve(f, &m);
-			pthread_mutex_unlock(&f->lock);
-			mpib_message_close_fds(&m);
-		} else {
-			close(f->sock);
-			f->sock = -1;
-		}
+		hear(f);
 	}
 }
 

@@ -143,7 +143,7 @@ static struct rlimit leave_room_for(int more)
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
-	now.rlim_cur = (rlim_t)(next_fd() + more);
+	now.rlim_cur = (rlim_t)next_fd() + (rlim_t)more;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	return was;
 }
