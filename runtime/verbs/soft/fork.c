@@ -40,7 +40,8 @@ static void in_parent(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-/* In the child: make the locks anew, as threads that held any are gone. */
+/* In the child, whose one thread holds the locks of fork_before(). All other
+ * locks are made anew, as threads that held any are gone. */
 static void fork_in_child(void)
 {
 	struct soft_channel *ch;
@@ -49,7 +50,7 @@ static void fork_in_child(void)
 	LIST_FOREACH(ctx, &contexts, fork_link)
 	{
 		ctx->foreign = true;
-		pthread_mutex_init(&ctx->lock, NULL);
+		pthread_mutex_unlock(&ctx->lock);
 		pthread_mutex_init(&ctx->ev_lock, NULL);
 		pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
 		LIST_FOREACH(ch, &ctx->channels, link)
@@ -57,7 +58,7 @@ static void fork_in_child(void)
 		atomic_store(&ctx->waiters, 0);
 		atomic_store(&ctx->gone, 1);
 	}
-	pthread_mutex_init(&list_lock, NULL);
+	pthread_mutex_unlock(&list_lock);
 }
 
 static void fork_prepare(void)
