@@ -108,7 +108,10 @@ while read -r noun verb args; do
 		mpibctl "$noun" "$verb" >"$top/out" 2>"$top/err" &
 		endless=$!
 		for _ in $(seq 600); do
-			[ ! -s "$top/out" ] && [ "$noun" = monitor ] || break
+			# Killed before it is mpibctl, it would run our trap.
+			[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
+				{ [ "$noun" = events ] || [ -s "$top/out" ]; } &&
+				break
 			sleep 0.1
 		done
 		kill "$endless" || fail "$noun $verb ends: $(<"$top/err")"
