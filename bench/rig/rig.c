@@ -214,8 +214,8 @@ static void connect_lane(struct rig_node *n)
 
 static void create_lane(struct rig_node *n, const struct mpib_lane_info *want)
 {
-	must(mpib_lane_create(n->tenant, want ? 0 : MPIB_IMM_V2, n->path,
-			      mpib_engine_spread(n->engine), want, &n->lane),
+	must(mpib_lane_create(n->tenant, want ? 0 : MPIB_IMM_V2, n->path, want,
+			      &n->lane),
 	     "lane", "");
 	mpib_lane_local(n->lane, &n->mine->lane);
 	say(n, SAID_LANE);

@@ -295,14 +295,12 @@ struct mpib_lane_info {
  * imm_version); the other end passes the opener's info as want (-ENOTSUP if it
  * cannot do that). path is where this end sees the peer; in vanilla mode a lane
  * to another island has no QPs on SUP, and both ends must agree on the path
- * (-EPROTO). Both must also agree on spread, which is mpib_engine_spread()
- * unless the peer is too old to know of it. A rail whose device an end has lost
+ * (-EPROTO), as on how lanes are spread, mpib_engine_spread(). A rail whose device an end has lost
  * gets its QPs only after that end's proxy is replaced; -ENETDOWN if there is
  * no other rail or no fail-over. -errno.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     enum mpib_path path, enum mpib_spread spread,
-		     const struct mpib_lane_info *want,
+		     enum mpib_path path, const struct mpib_lane_info *want,
 		     struct mpib_lane **lane);
 /* The configured spread; but with adaptive routing spray in place of dqplb,
  * because dqplb sends payload with its IMMs. Any thread. */
@@ -318,12 +316,6 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
  * service level, too) in place of the configured one; 0: the configured one.
  * Both ends set the same class, before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
-/* Whether the lane was made without a rail whose device an end has lost; the
- * peer's proxy must be new enough to know of such lanes. */
-bool mpib_lane_is_short(const struct mpib_lane *lane);
-/* The peer is too old to know end-to-end acks: sends complete when the peer's
- * devices acknowledge them. Call it before mpib_lane_local(). */
-void mpib_lane_set_wire(struct mpib_lane *lane);
 /* Move the QPs to RTR and RTS with the peer's info, and give the lane to the
  * shard. -errno and why (device, call, cause). */
 int mpib_lane_connect(struct mpib_lane *lane,

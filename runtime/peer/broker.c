@@ -56,7 +56,6 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->islands = opts->islands;
 	b->agent = opts->agent;
 	b->private_lanes = opts->private_lanes;
-	b->newest = opts->newest ? opts->newest : MPIB_PEER_VERSION;
 	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
 	TAILQ_INIT(&b->peers);
 	TAILQ_INIT(&b->pending_peers);

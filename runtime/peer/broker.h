@@ -40,9 +40,6 @@ struct mpib_broker_opts {
 	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* silence that makes a peer's link dead; 0: 5 */
-	/* For tests: the newest version of the peer protocol to offer, so that
-	 * this broker acts as an older one; 0: MPIB_PEER_VERSION. */
-	uint16_t newest;
 	bool idle; /* this broker takes over from one in another process
 		      (handover.h): it does not listen and nobody calls; addr
 		      and port are ignored */

@@ -27,7 +27,7 @@ static void on_called(void *ctx, struct mpib_link *link)
 		.type = MPIB_PEER_HELLO,
 		.magic = MPIB_PEER_MAGIC,
 		.version_min = MPIB_PEER_VERSION_MIN,
-		.version = p->broker->newest,
+		.version = MPIB_PEER_VERSION,
 		.node = p->broker->self,
 	};
 
@@ -44,13 +44,11 @@ static void no_use(struct mpib_peer *p, const char *why)
 	mpib_peer_cut(p, why);
 }
 
-static void send_ready(struct mpib_peer *p, struct mpib_link *link,
-		       uint16_t version)
+static void send_ready(struct mpib_peer *p, struct mpib_link *link)
 {
 	const struct mpib_cluster_key *key = &p->broker->key;
 	struct mpib_peer_msg ready = {
 		.type = MPIB_PEER_READY,
-		.version = version,
 		.session = p->resume.id,
 		.seen = p->resume.seen,
 	};
@@ -75,9 +73,8 @@ static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
 				    : "its proxy was restarted");
 	/* A number unlike that of any other session of this proxy and, because
 	 * of boot, of any other proxy. */
-	if (m->version >= MPIB_PEER_VERSION_RESUME)
-		mpib_resume_begin(&p->resume,
-				  (b->self.boot + ++b->sessions) | 1ull << 63);
+	mpib_resume_begin(&p->resume,
+			  (b->self.boot + ++b->sessions) | 1ull << 63);
 }
 
 static void call_on_answer(void *ctx, struct mpib_link *link,
@@ -97,7 +94,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		return;
 	}
 	if (m->version < MPIB_PEER_VERSION_MIN ||
-	    m->version > p->broker->newest) {
+	    m->version > MPIB_PEER_VERSION) {
 		no_use(p, "it chose a protocol that was not offered");
 		return;
 	}
@@ -113,7 +110,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		return;
 	}
 	begin_session(p, m);
-	send_ready(p, link, m->version);
+	send_ready(p, link);
 	p->version = m->version;
 	mpib_peer_is_up(p, link, &m->node);
 }

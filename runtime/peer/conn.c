@@ -130,15 +130,6 @@ void peer_conn_linked(struct peer_conn *c)
 		return;
 	}
 	rc = peer_lane_get(c);
-	if (rc == -EPROTONOSUPPORT) {
-		peer_conn_fail(c, rc,
-			       "no lane to peer %s: a device of this node "
-			       "failed or was removed, and the peer's "
-			       "mpib-proxy is too old to go without that rail "
-			       "(upgrade it)",
-			       c->peer->label);
-		return;
-	}
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
 			       mpib_engine_last_error(c->broker->engine, rc));

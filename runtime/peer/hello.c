@@ -144,13 +144,14 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 		m->node.addr == b->self.addr && m->node.port == b->self.port;
 	struct mpib_peer *p;
 
-	if (m->version_min > b->newest || m->version < MPIB_PEER_VERSION_MIN) {
+	if (m->version_min > MPIB_PEER_VERSION ||
+	    m->version < MPIB_PEER_VERSION_MIN) {
 		hello_refuse(
 			s, -EPROTONOSUPPORT,
 			"it speaks peer protocol %u to %u, this proxy %u to %u "
 			"(upgrade the older one)",
 			m->version_min, m->version, MPIB_PEER_VERSION_MIN,
-			b->newest);
+			MPIB_PEER_VERSION);
 		return;
 	}
 	/* Only a caller that connects from an address may speak for the node of
@@ -179,7 +180,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 		hello_refuse(s, -EALREADY, "both called at the same time");
 		return;
 	}
-	s->version = m->version < b->newest ? m->version : b->newest;
+	s->version =
+		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
 	s->node = m->node;
 	memcpy(s->auth.caller, m->challenge, sizeof(s->auth.caller));
 	peer_hello_welcome(s, p);
@@ -232,11 +234,9 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	}
 	/* Messages sent from here on are queued behind those that the peer
 	 * lacks. */
-	p->resuming = p->resume.id != 0;
+	p->resuming = true;
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);
-	if (!p->resuming)
-		return;
 	mpib_link_tell_seen(link);
 	if (!mpib_peer_again(p, m->seen))
 		mpib_peer_broke(p, "it claims to have what was not sent");
@@ -249,7 +249,7 @@ static void hello_on_message(void *ctx, struct mpib_link *link,
 
 	if (!s->peer && m->type == MPIB_PEER_HELLO) {
 		on_hello(s, m);
-	} else if (s->peer && m->type == MPIB_PEER_READY) {
+	} else if (s->peer && m->type == MPIB_PEER_READY && m->session) {
 		hello_on_ready(s, m);
 	} else {
 		mpib_warn("peer link from %s: %s out of turn", link->label,

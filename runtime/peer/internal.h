@@ -171,7 +171,6 @@ struct mpib_broker {
 	bool sweeping;
 	bool holding; /* connects wait, since a hand-over is under way */
 	unsigned silence_s;
-	uint16_t newest; /* version of the peer protocol that is offered */
 	uint64_t serial, sessions;
 	int fd;
 	struct mpib_io accept;
@@ -216,8 +215,6 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link);
 /* How this node reaches the peer, by the islands configured here. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
-/* How lanes to the peer are spread; a peer that is too old knows split only. */
-enum mpib_spread mpib_peer_spread(const struct mpib_peer *p);
 /* The peer's link is gone, or the caller closes it next. */
 void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why);

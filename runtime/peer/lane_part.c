@@ -60,12 +60,9 @@ void mpib_put_lane(struct mpib_encoder *w, const struct mpib_peer_msg *msg)
 	mpib_put8(w, i->rails);
 	for (unsigned r = 0; r < i->rails; r++)
 		put_qps(w, &i->rail[r]);
-	if (i->spread != MPIB_SPREAD_SPLIT || i->delivered || i->away)
-		mpib_put8(w, i->spread);
-	if (i->delivered || i->away)
-		mpib_put8(w, i->delivered);
-	if (i->away)
-		mpib_put8(w, i->away);
+	mpib_put8(w, i->spread);
+	mpib_put8(w, i->delivered);
+	mpib_put8(w, i->away);
 }
 
 void mpib_get_lane(struct mpib_decoder *r, struct mpib_peer_msg *msg)
@@ -85,9 +82,9 @@ void mpib_get_lane(struct mpib_decoder *r, struct mpib_peer_msg *msg)
 	}
 	for (unsigned n = 0; n < i->rails && !r->failed; n++)
 		get_qps(r, &i->rail[n]);
-	i->spread = r->at < r->end ? mpib_get8(r) : MPIB_SPREAD_SPLIT;
-	i->delivered = r->at < r->end && mpib_get8(r);
-	i->away = r->at < r->end ? mpib_get8(r) : 0;
+	i->spread = mpib_get8(r);
+	i->delivered = mpib_get8(r);
+	i->away = mpib_get8(r);
 	if (i->spread > MPIB_SPREAD_AUTO || i->away >= (1u << i->rails) - 1)
 		r->failed = true;
 }

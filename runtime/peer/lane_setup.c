@@ -13,13 +13,6 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* The lane lacks a rail, and the peer is too old for such lanes. */
-static bool too_old(const struct peer_lane *l)
-{
-	return mpib_lane_is_short(l->lane) &&
-	       l->peer->version < MPIB_PEER_VERSION_AWAY;
-}
-
 static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
 {
 	struct mpib_peer_msg m = {
@@ -29,18 +22,14 @@ static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
 	};
 	uint8_t version = l->key.serial ? MPIB_IMM_V1 : MPIB_IMM_V2;
 	int rc = mpib_lane_create(tenant, version, mpib_peer_path(l->peer),
-				  mpib_peer_spread(l->peer), NULL, &l->lane);
+				  NULL, &l->lane);
 
 	if (rc < 0) {
 		l->lane = NULL;
 		return rc;
 	}
-	if (too_old(l))
-		return -EPROTONOSUPPORT;
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
-	if (l->peer->version < MPIB_PEER_VERSION_E2E_ACK)
-		mpib_lane_set_wire(l->lane);
 	mpib_lane_local(l->lane, &m.lane_info);
 	peer_lane_tell(l, &m);
 	return 0;
@@ -181,7 +170,7 @@ static void say_views(const struct mpib_peer *p,
 		      size_t why_len)
 {
 	uint8_t mode = mpib_engine_mode(p->broker->engine);
-	enum mpib_spread spread = mpib_peer_spread(p);
+	enum mpib_spread spread = mpib_engine_spread(p->broker->engine);
 	char ours[48], other[48];
 
 	if (theirs->spread != spread) {
@@ -214,9 +203,8 @@ static int setup_make(struct peer_lane *l, const struct mpib_peer_msg *m,
 			 mpib_engine_last_error(l->peer->broker->engine, rc));
 		return rc;
 	}
-	rc = mpib_lane_create(
-		tenant, m->lane_info.imm_version, mpib_peer_path(l->peer),
-		mpib_peer_spread(l->peer), &m->lane_info, &l->lane);
+	rc = mpib_lane_create(tenant, m->lane_info.imm_version,
+			      mpib_peer_path(l->peer), &m->lane_info, &l->lane);
 	mpib_tenant_put(tenant);
 	if (rc < 0) {
 		l->lane = NULL;
@@ -237,13 +225,6 @@ static int setup_make(struct peer_lane *l, const struct mpib_peer_msg *m,
 				 mpib_engine_last_error(l->peer->broker->engine,
 							rc));
 		return rc;
-	}
-	if (too_old(l)) {
-		snprintf(why, why_len,
-			 "a device of its node failed or was removed, and this "
-			 "end's mpib-proxy is too old to go without that rail "
-			 "(upgrade it)");
-		return -EPROTONOSUPPORT;
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);

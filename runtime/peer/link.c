@@ -98,10 +98,8 @@ static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type };
 
-	if (l->seen) {
-		m.version = MPIB_PEER_VERSION_RESUME;
+	if (l->seen)
 		m.seen = l->told = *l->seen;
-	}
 	mpib_link_send(l, &m);
 }
 
@@ -136,7 +134,7 @@ static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 	}
 	if (m->type == MPIB_PEER_PING)
 		link_say(l, MPIB_PEER_PONG);
-	if (l->seen && m->version >= MPIB_PEER_VERSION_RESUME)
+	if (l->seen)
 		l->events->acked(l->ctx, l, m->seen);
 }
 
@@ -241,7 +239,7 @@ static void link_on_tick(void *arg)
 		link_fail(l, l->connecting ? "it does not answer" : why);
 		return;
 	}
-	if (!l->connecting)
+	if (l->seen)
 		link_say(l, MPIB_PEER_PING);
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, link_on_tick, l);
 }

@@ -37,7 +37,7 @@ void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link)
 	link->ctx = p;
 	p->link = link;
 	p->state = MPIB_PEER_UP;
-	link->seen = p->resume.id ? &p->resume.seen : NULL;
+	link->seen = &p->resume.seen;
 }
 
 static struct mpib_peer *new_peer(struct mpib_broker *b, uint32_t addr,
@@ -311,13 +311,6 @@ static const struct mpib_link_events up_events = {
 	.acked = on_acked,
 	.down = peer_on_down,
 };
-
-enum mpib_spread mpib_peer_spread(const struct mpib_peer *p)
-{
-	return p->version < MPIB_PEER_VERSION_SPREAD
-		       ? MPIB_SPREAD_SPLIT
-		       : mpib_engine_spread(p->broker->engine);
-}
 
 enum mpib_path mpib_peer_path(const struct mpib_peer *p)
 {

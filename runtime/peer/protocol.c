@@ -99,43 +99,6 @@ static void get_why(struct mpib_decoder *r, struct mpib_peer_msg *m)
 	}
 }
 
-/* Whether more bytes follow: the sender's version has more of the message. */
-static bool protocol_longer(const struct mpib_decoder *r,
-			    struct mpib_peer_msg *m)
-{
-	if (r->failed || r->at == r->end)
-		return false;
-	m->version = MPIB_PEER_VERSION_RESUME;
-	return true;
-}
-
-static void put_session(struct mpib_encoder *w, const struct mpib_peer_msg *m)
-{
-	if (m->version >= MPIB_PEER_VERSION_RESUME)
-		mpib_put64(w, m->session);
-}
-
-/* A WELCOME has its version in it, a READY does not. */
-static void get_session(struct mpib_decoder *r, struct mpib_peer_msg *m)
-{
-	if (m->type == MPIB_PEER_WELCOME
-		    ? m->version >= MPIB_PEER_VERSION_RESUME
-		    : protocol_longer(r, m))
-		m->session = mpib_get64(r);
-}
-
-static void put_seen(struct mpib_encoder *w, const struct mpib_peer_msg *m)
-{
-	if (m->version >= MPIB_PEER_VERSION_RESUME)
-		mpib_put64(w, m->seen);
-}
-
-static void get_seen(struct mpib_decoder *r, struct mpib_peer_msg *m)
-{
-	if (m->version >= MPIB_PEER_VERSION_RESUME || protocol_longer(r, m))
-		m->seen = mpib_get64(r);
-}
-
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or whatever a
  * pair of functions encodes. A message's parts follow each other. */
 struct part {
@@ -164,8 +127,6 @@ struct part {
 #define WHY PAIR(put_why, get_why)
 #define LANE PAIR(mpib_put_lane, mpib_get_lane)
 #define RAIL PAIR(mpib_put_rail, mpib_get_rail)
-#define SESSION PAIR(put_session, get_session)
-#define SEEN PAIR(put_seen, get_seen)
 #define PARTS 6
 
 static const struct {
@@ -177,11 +138,12 @@ static const struct {
 				NUMBER(version), NODE, BYTES(challenge) } },
 	[MPIB_PEER_WELCOME] = { "WELCOME",
 				{ NUMBER(version), NODE, BYTES(challenge),
-				  BYTES(proof), SESSION } },
+				  BYTES(proof), NUMBER(session) } },
 	[MPIB_PEER_REFUSED] = { "REFUSED", { WHY } },
-	[MPIB_PEER_READY] = { "READY", { BYTES(proof), SESSION, SEEN } },
-	[MPIB_PEER_PING] = { "PING", { SEEN } },
-	[MPIB_PEER_PONG] = { "PONG", { SEEN } },
+	[MPIB_PEER_READY] = { "READY",
+			      { BYTES(proof), NUMBER(session), NUMBER(seen) } },
+	[MPIB_PEER_PING] = { "PING", { NUMBER(seen) } },
+	[MPIB_PEER_PONG] = { "PONG", { NUMBER(seen) } },
 	[MPIB_PEER_LANE_OPEN] = { "LANE_OPEN", { NUMBER(from), KEY, LANE } },
 	[MPIB_PEER_LANE_ACCEPT] = { "LANE_ACCEPT",
 				    { NUMBER(to), NUMBER(from), LANE } },

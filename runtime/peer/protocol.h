@@ -7,27 +7,23 @@
  *
  *   HELLO        magic, lowest and highest version, node, challenge; sent
  *                first, by the connecting end -> WELCOME | REFUSED
- *   WELCOME      version, node, challenge, proof; from version 3: session, the
- *                one with the caller that the called end still has, or 0
+ *   WELCOME      version, node, challenge, proof, session: the one with
+ *                the caller that the called end still has, or 0
  *   REFUSED      error, why; -EALREADY: both ends called at once and this call
  *                lost
- *   READY        proof; the caller took the WELCOME, and the link is up at both
- *                ends. From version 3 also session and seen. If session is the
+ *   READY        proof, session, seen; the caller took the WELCOME, and the
+ *                link is up at both ends. If session is the
  *                WELCOME's, that session goes on: the called end answers PONG,
  *                and each end sends again what the other has not seen. If it is
  *                another, a new session begins and all that belonged to the old
  *                one is over
- *   PING         the other end answers PONG. From version 3 both carry seen:
- *                how many messages of the session their sender has received,
- *                not counting PING and PONG
+ *   PING         seen -> PONG. Sent only while the link is up
+ *   PONG         seen: how many messages of the session the sender of the PING
+ *                or PONG has received, not counting PING and PONG
  *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
- *   LANE_ACCEPT  to, from, lane_info. In both messages the last fields of
- *                lane_info are left out if they and all after them are at their
- *                default, as version 2 had them: how the lane is spread,
- *                whether it has end-to-end acks, which rails are away (from
- *                version 6). A rail that is away has no QPs, and the QP numbers
- *                sent for it count for nothing; the end that lost the rail then
- *                sends FENCE
+ *   LANE_ACCEPT  to, from, lane_info. A rail that is away has no QPs, and the
+ *                QP numbers sent for it count for nothing; the end that lost
+ *                the rail then sends FENCE
  *   LANE_REJECT  to, error, why
  *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
  *                end of the lane, the other end kills its own
@@ -43,7 +39,7 @@
  *   CONN_CLOSED  to; this end has stopped writing, too
  *   CONN_MOVED   to, connection: another process goes on with this end
  *                (handover/handover.h), and from now on connection says where
- *                its tables are. Both rails are fenced. Since version 4
+ *                its tables are. Both rails are fenced
  *
  * In a cluster with a key (auth.h) every message that an end sends after its
  * WELCOME or READY is sealed: 16 bytes after the message, counted in its
@@ -57,16 +53,8 @@
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 2u
-#define MPIB_PEER_VERSION 6u
-/* The first version with sessions that outlive a link. */
-#define MPIB_PEER_VERSION_RESUME 3u
-/* The first version whose lane_info says how a lane is spread. */
-#define MPIB_PEER_VERSION_SPREAD 3u
-#define MPIB_PEER_VERSION_MOVE 4u /* knows CONN_MOVED and why a rail stops */
-/* The first version whose lane_info says whether a lane has end-to-end acks. */
-#define MPIB_PEER_VERSION_E2E_ACK 5u
-#define MPIB_PEER_VERSION_AWAY 6u /* knows lanes that lack a rail */
+#define MPIB_PEER_VERSION_MIN 7u
+#define MPIB_PEER_VERSION 7u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -114,9 +102,7 @@ struct mpib_peer_msg {
 	uint16_t version_min, version;
 	struct mpib_node_id node;
 	uint8_t challenge[MPIB_AUTH_BYTES], proof[MPIB_AUTH_BYTES];
-	uint64_t session, seen; /* set or not by version, which READY, PING and
-				   PONG do not carry: there it is 0 or
-				   MPIB_PEER_VERSION_RESUME */
+	uint64_t session, seen;
 	uint32_t to, from;
 	struct mpib_lane_key key;
 	struct mpib_lane_info lane_info;

@@ -67,7 +67,7 @@ static void greet(int fd, bool ready)
 		.version = MPIB_PEER_VERSION,
 		.node = { .addr = fuzz_peer_addr(), .port = PORT, .boot = 1 },
 	};
-	struct mpib_peer_msg up = { .type = MPIB_PEER_READY };
+	struct mpib_peer_msg up = { .type = MPIB_PEER_READY, .session = 1 };
 	uint8_t byte;
 
 	tell(fd, &hello);

@@ -98,7 +98,7 @@ static void a_lane_keeps_its_user(void **state)
 	open_pair();
 	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, 7, &t), 0);
 	assert_int_equal(mpib_lane_create(t, MPIB_IMM_V2, MPIB_PATH_UNKNOWN,
-					  MPIB_SPREAD_SPLIT, NULL, &lane),
+					  NULL, &lane),
 			 0);
 	mpib_tenant_put(t);
 	turns(4);

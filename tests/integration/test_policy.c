@@ -263,12 +263,10 @@ static void ends_that_see_it_differently_make_no_lane(void **state)
 	open_mode(MPIB_MODE_VANILLA, MPIB_PATH_INTRA);
 	mpib_lane_local(pair.node[0].lane, &info);
 	t = pair.node[1].tenant;
-	assert_int_equal(mpib_lane_create(t, 0, MPIB_PATH_INTER,
-					  MPIB_SPREAD_SPLIT, &info, &lane),
+	assert_int_equal(mpib_lane_create(t, 0, MPIB_PATH_INTER, &info, &lane),
 			 -EPROTO);
 	info.mode = MPIB_MODE_ADAPTIVE;
-	assert_int_equal(mpib_lane_create(t, 0, MPIB_PATH_INTRA,
-					  MPIB_SPREAD_SPLIT, &info, &lane),
+	assert_int_equal(mpib_lane_create(t, 0, MPIB_PATH_INTRA, &info, &lane),
 			 -EPROTO);
 	assert_string_equal(
 		mpib_lane_view(info.mode, info.path, view, sizeof(view)),
@@ -280,9 +278,8 @@ static void ends_that_see_it_differently_make_no_lane(void **state)
 	mpib_lane_local(pair.node[0].lane, &info);
 	t = pair.node[1].tenant;
 	info.mode = MPIB_MODE_ADAPTIVE;
-	assert_int_equal(mpib_lane_create(t, 0, MPIB_PATH_UNKNOWN,
-					  MPIB_SPREAD_SPLIT, &info, &lane),
-			 0);
+	assert_int_equal(
+		mpib_lane_create(t, 0, MPIB_PATH_UNKNOWN, &info, &lane), 0);
 	mpib_lane_free(lane);
 }
 

@@ -178,10 +178,11 @@ static void ends_that_differ_make_no_lane(void **state)
 	mpib_lane_local(pair.node[0].lane, &info);
 	assert_int_equal(info.spread, MPIB_SPREAD_SPRAY);
 	for (unsigned m = MPIB_SPREAD_SPLIT; m <= MPIB_SPREAD_AUTO; m++) {
-		int rc = mpib_lane_create(pair.node[1].tenant, 0,
-					  MPIB_PATH_UNKNOWN,
-					  (enum mpib_spread)m, &info, &lane);
+		int rc;
 
+		info.spread = (uint8_t)m;
+		rc = mpib_lane_create(pair.node[1].tenant, 0, MPIB_PATH_UNKNOWN,
+				      &info, &lane);
 		assert_int_equal(rc, m == MPIB_SPREAD_SPRAY ? 0 : -EPROTO);
 		if (rc == 0)
 			mpib_lane_free(lane);

@@ -134,17 +134,15 @@ static void take_spread(struct mpib_engine_config *cfg)
 
 static void make_lane(struct pair *p, uint8_t imm_version)
 {
-	enum mpib_spread spread = mpib_engine_spread(p->node[0].engine);
 	struct mpib_lane_info a, b;
 	char why[200] = "";
 
 	assert_int_equal(mpib_lane_create(p->node[0].tenant, imm_version,
-					  p->path, spread, NULL,
-					  &p->node[0].lane),
+					  p->path, NULL, &p->node[0].lane),
 			 0);
 	mpib_lane_local(p->node[0].lane, &a);
-	assert_int_equal(mpib_lane_create(p->node[1].tenant, 0, p->path, spread,
-					  &a, &p->node[1].lane),
+	assert_int_equal(mpib_lane_create(p->node[1].tenant, 0, p->path, &a,
+					  &p->node[1].lane),
 			 0);
 	mpib_lane_local(p->node[1].lane, &b);
 	assert_int_equal(

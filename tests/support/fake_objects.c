@@ -87,8 +87,8 @@ void mpib_tenant_put(struct mpib_tenant *tenant)
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     enum mpib_path path, enum mpib_spread spread,
-		     const struct mpib_lane_info *want, struct mpib_lane **lane)
+		     enum mpib_path path, const struct mpib_lane_info *want,
+		     struct mpib_lane **lane)
 {
 	struct mpib_engine *e = tenant->engine;
 	struct mpib_lane *l;
@@ -98,7 +98,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	if (rc < 0)
 		return rc;
 	/* Both ends must agree on path and spread, as in the real engine. */
-	if (want && (want->path != path || want->spread != spread))
+	if (want && (want->path != path || want->spread != e->spread))
 		return -EPROTO;
 	if (want && want->rails != e->rails)
 		return -ENOTSUP;
@@ -106,7 +106,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->tenant = tenant;
 	l->local.imm_version = want ? want->imm_version : imm_version;
 	l->local.path = (uint8_t)path;
-	l->local.spread = (uint8_t)spread;
+	l->local.spread = (uint8_t)e->spread;
 	l->local.rails = (uint8_t)e->rails;
 	l->local.away = (uint8_t)(e->away | (want ? want->away : 0));
 	for (unsigned r = 0; r < e->rails; r++) {
@@ -139,16 +139,6 @@ void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 {
 	fake_expect(!lane->connected && peer[0], "a label too late");
-}
-
-bool mpib_lane_is_short(const struct mpib_lane *lane)
-{
-	return lane->local.away;
-}
-
-void mpib_lane_set_wire(struct mpib_lane *lane)
-{
-	fake_expect(!lane->connected, "told too late that a peer is old");
 }
 
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)

@@ -59,11 +59,13 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 
 /* Whether this end can have the lane as its opener wants it: -EPROTO when the
  * ends are configured differently, -ENOTSUP when the shape cannot be. */
-static int check_want(const struct mpib_engine_config *cfg, enum mpib_path path,
-		      enum mpib_spread spread,
+static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
-	if (!same_view(cfg, path, want) || want->spread != spread)
+	const struct mpib_engine_config *cfg = &engine->cfg;
+
+	if (!same_view(cfg, path, want) ||
+	    want->spread != mpib_engine_spread(engine))
 		return -EPROTO;
 	if (want->rails != rails_of(cfg, path) ||
 	    (want->imm_version != MPIB_IMM_V1 &&
@@ -96,12 +98,12 @@ static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
-		     enum mpib_path path, enum mpib_spread spread,
-		     const struct mpib_lane_info *want, struct mpib_lane **lane)
+		     enum mpib_path path, const struct mpib_lane_info *want,
+		     struct mpib_lane **lane)
 {
 	const struct mpib_engine_config *cfg = &tenant->shard->engine->cfg;
 	struct mpib_lane *l;
-	int rc = want ? check_want(cfg, path, spread, want) : 0;
+	int rc = want ? check_want(tenant->shard->engine, path, want) : 0;
 
 	if (rc < 0)
 		return rc;
@@ -115,7 +117,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->path = (uint8_t)path;
 	l->imm_version = want ? want->imm_version : imm_version;
 	l->depth = cfg->sq_depth;
-	l->spread = (uint8_t)spread;
+	l->spread = (uint8_t)mpib_engine_spread(tenant->shard->engine);
 	l->frag = cfg->frag & ~(uint32_t)(MPIB_ALIGN - 1);
 	l->failover =
 		cfg->failover && l->rails > 1 && (!want || want->failover);
@@ -260,16 +262,6 @@ int mpib_lane_connect(struct mpib_lane *lane,
 	TAILQ_INSERT_TAIL(&lane->shard->engine->lanes, lane, made_link);
 	mpib_mailbox_send(&lane->shard->mailbox, &lane->msg, on_connect);
 	return 0;
-}
-
-bool mpib_lane_is_short(const struct mpib_lane *lane)
-{
-	return lane->away;
-}
-
-void mpib_lane_set_wire(struct mpib_lane *lane)
-{
-	lane->delivered = false;
 }
 
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)

@@ -20,8 +20,7 @@ static bool conn_settled(const struct peer_conn *c)
 
 static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
 {
-	bool can = l->state == PEER_LANE_UP && mpib_lane_can_move(l->lane) &&
-		   l->peer->version >= MPIB_PEER_VERSION_MOVE;
+	bool can = l->state == PEER_LANE_UP && mpib_lane_can_move(l->lane);
 
 	if (!mpib_peer_quiescent(l->peer)) {
 		snprintf(why, why_len, "the link to %s is being made again",
@@ -32,12 +31,9 @@ static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
 		return 0;
 	if (l->state == PEER_LANE_UP && l->uses > 0) {
 		snprintf(why, why_len,
-			 "connections to %s cannot be moved: %s (close them "
-			 "first)",
-			 l->peer->label,
-			 l->peer->version < MPIB_PEER_VERSION_MOVE
-				 ? "its mpib-proxy is older"
-				 : "they have no fail-over between two rails");
+			 "connections to %s cannot be moved: they have no "
+			 "fail-over between two rails (close them first)",
+			 l->peer->label);
 		return -EBUSY;
 	}
 	if (l->state == PEER_LANE_UP)

@@ -62,7 +62,6 @@ static struct mpib_broker *open_broker(struct node *node,
 		.loop = &node->loop,
 		.engine = engine,
 		.private_lanes = node->broker->private_lanes,
-		.newest = node->broker->newest,
 		.idle = true,
 	};
 	struct mpib_broker *broker;

@@ -6,19 +6,6 @@
 #include "nodes.h"
 #include "peer/internal.h"
 
-static void look_version(struct node *node, void *arg)
-{
-	*(unsigned *)arg = TAILQ_FIRST(&node->broker->peers)->version;
-}
-
-unsigned node_version(struct node *node)
-{
-	unsigned version = 0;
-
-	node_call(node, look_version, &version);
-	return version;
-}
-
 static void look(struct node *node, void *arg)
 {
 	struct mpib_lane *lane;

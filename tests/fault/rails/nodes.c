@@ -68,12 +68,6 @@ static void *zeroed(size_t bytes)
 }
 
 static struct mpib_engine_events events;
-static uint16_t newest[2];
-
-void nodes_age(unsigned node, uint16_t version)
-{
-	newest[node] = version;
-}
 
 static void open_engine(struct node *node, struct mpib_engine_config cfg)
 {
@@ -103,7 +97,6 @@ static void open_broker(struct node *node, bool private_lanes)
 		.engine = node->engine,
 		.addr = htonl(test_addr(node->number + 1)),
 		.private_lanes = private_lanes,
-		.newest = newest[node->number],
 	};
 
 	if (mpib_broker_open(&opts, &node->broker, why, sizeof(why)) < 0)

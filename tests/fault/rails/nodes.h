@@ -48,9 +48,6 @@ struct nodes {
 /* private_lanes: imm v1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		size_t mem, bool private_lanes);
-/* Before nodes_open(): the node's proxy is one of before, whose newest peer
- * protocol was this. */
-void nodes_age(unsigned node, uint16_t newest);
 /* Called before each turn that the control threads are played, which is until
  * nodes_start(); NULL: nothing is. */
 void nodes_each_turn(void (*fn)(struct nodes *n, void *arg), void *arg);
@@ -74,8 +71,6 @@ void node_fault(struct node *node, unsigned rail,
 uint64_t node_forgotten(struct node *node, unsigned rail);
 /* Move a QP of the rail of the node's lane to ERR; false: it has none now. */
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
-/* Of the peer protocol that its link speaks. */
-unsigned node_version(struct node *node);
 /* Mask of the rails that are live at this end. */
 uint8_t node_live(struct node *node);
 /* The caller frees. */

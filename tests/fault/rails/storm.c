@@ -6,9 +6,7 @@
  * changed, no client may see an error, nobody may hang.
  *
  *   storm [-n faults] [-s seed] [-c connections] [-p] [-m mode]
- *         [-o node:version]
  *
- * -o: that node's proxy is one of before, with this peer protocol as its newest.
  * mode is how lanes are spread: 0 split, 1 spray, 2 dqplb, 3 auto; in fragments
  * so small that most messages are spread.
  *
@@ -263,17 +261,15 @@ static void check_counts(void)
 
 struct options {
 	unsigned faults, conns;
-	unsigned version; /* of the peer protocol; 0: today's */
 	uint32_t mode;
 	bool private_lanes;
 };
 
 static bool read_options(int argc, char **argv, struct options *o)
 {
-	unsigned older;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:s:c:pm:o:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:s:c:pm:")) != -1) {
 		if (opt == 'n')
 			o->faults = arg_count(optarg);
 		else if (opt == 's')
@@ -284,10 +280,6 @@ static bool read_options(int argc, char **argv, struct options *o)
 			o->private_lanes = true;
 		else if (opt == 'm')
 			o->mode = arg_count(optarg);
-		else if (opt == 'o' &&
-			 sscanf(optarg, "%u:%u", &older, &o->version) == 2 &&
-			 older < 2)
-			nodes_age(older, (uint16_t)o->version);
 		else
 			return false;
 	}
@@ -306,11 +298,6 @@ static void begin(const struct options *o)
 	traffic_open(&traffic, &nodes, o->conns);
 	traffic.seed = rng;
 	nodes_start(&nodes);
-	for (unsigned i = 0; i < 2 && o->version; i++) {
-		if (node_version(&nodes.node[i]) != o->version)
-			die("node %u speaks peer protocol %u", i,
-			    node_version(&nodes.node[i]));
-	}
 }
 
 static void blow(unsigned faults)

@@ -40,7 +40,6 @@ void rig_up(struct rig *rig, unsigned n)
 		.private_lanes = rig->private_lanes,
 		.silence_s = rig->silence_s,
 		.request_s = rig->request_s,
-		.newest = rig->newest[n],
 	};
 	int rc;
 

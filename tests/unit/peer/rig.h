@@ -42,7 +42,6 @@ struct rig {
 	struct mpib_islands islands[NODES]; /* likewise */
 	uint32_t sout[NODES]; /* likewise, host order */
 	uint16_t port[NODES]; /* likewise; 0: any */
-	uint16_t newest[NODES]; /* likewise; peer protocol, 0: that of now */
 	const char *agent_dir; /* likewise; NULL: none */
 };
 

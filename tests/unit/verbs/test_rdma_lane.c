@@ -71,14 +71,12 @@ static void open_engines(void)
 static void make_lanes(uint8_t class)
 {
 	assert_int_equal(mpib_lane_create(tenant[0], MPIB_IMM_V2,
-					  MPIB_PATH_INTRA, MPIB_SPREAD_SPLIT,
-					  NULL, &lane[0]),
+					  MPIB_PATH_INTRA, NULL, &lane[0]),
 			 0);
 	mpib_lane_set_class(lane[0], class);
 	mpib_lane_local(lane[0], &info[0]);
 	assert_int_equal(mpib_lane_create(tenant[1], 0, MPIB_PATH_INTRA,
-					  MPIB_SPREAD_SPLIT, &info[0],
-					  &lane[1]),
+					  &info[0], &lane[1]),
 			 0);
 	mpib_lane_set_class(lane[1], class);
 }
@@ -268,8 +266,7 @@ static void what_cannot_be_made_names_device_and_cause(void **state)
 		fake_ibv.error = row[i].error;
 		fake_ibv.times = 1;
 		assert_int_equal(mpib_lane_create(tenant[1], MPIB_IMM_V2,
-						  MPIB_PATH_INTRA,
-						  MPIB_SPREAD_SPLIT, NULL, &l),
+						  MPIB_PATH_INTRA, NULL, &l),
 				 -row[i].error);
 		text = mpib_engine_last_error(engine[1], -row[i].error);
 		if (!strstr(text, "rdma:fake_1:1: ibv_") ||
