@@ -136,14 +136,22 @@ static void too_many_descriptors_are_refused_and_none_is_kept(void **state)
 	assert_int_equal(mpib_message_recv(p->b, &m), 1);
 }
 
-/* From now on the process may have `more` further descriptors. */
+/* From now on the process may have `more` further descriptors. Whoever started
+ * the test may have left it some beyond the next free one. */
 static struct rlimit leave_room_for(int more)
 {
+	int taken[8], end = next_fd();
 	struct rlimit was, now;
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
-	now.rlim_cur = (rlim_t)next_fd() + (rlim_t)more;
+	for (int i = 0; i < more; i++) {
+		taken[i] = dup(STDERR_FILENO);
+		end = taken[i] + 1;
+	}
+	for (int i = 0; i < more; i++)
+		close(taken[i]);
+	now.rlim_cur = (rlim_t)end;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	return was;
 }
