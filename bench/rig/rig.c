@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -122,12 +123,13 @@ void rig_open_as(struct rig_node *n, unsigned me, const char *net,
 	n->theirs = &cards[!me];
 	n->path = path;
 	open_engine(n, net, cfg);
+	n->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	n->submit = zeroed(sizeof(*n->submit));
 	n->reply = zeroed(sizeof(*n->reply));
 	n->mem = zeroed(mem);
 	memset(n->mem, (int)me, mem);
 	must(mpib_tenant_get(n->engine, 0, 0, &n->tenant), "tenant", "");
-	must(engine_client_open(n->tenant, me + 1, n->submit, n->reply,
+	must(engine_client_open(n->tenant, me + 1, n->submit, n->reply, n->bell,
 				&n->engine_client),
 	     "client", "");
 	attr.addr = n->mem;
@@ -251,6 +253,7 @@ bool rig_connect(struct rig_node *n)
 void rig_close(struct rig_node *n)
 {
 	mpib_engine_close(n->engine);
+	close(n->bell);
 }
 
 void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
@@ -277,7 +280,7 @@ void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 	if (mpib_summary_tell(&sum->word[e->index / 64], 1ull << e->index % 64,
 			      &sum->top, 1ull << e->index / 64,
 			      &s->status->sleeping) &&
-	    e->node->threaded && write(s->doorbell, &one, sizeof(one)) < 0)
+	    e->node->threaded && write(e->node->bell, &one, sizeof(one)) < 0)
 		peer_die("doorbell: %m");
 }
 

@@ -46,6 +46,7 @@ struct rig_node {
 	struct engine_client *engine_client;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
+	int bell;
 	struct mpib_lane *lane;
 	char *mem;
 	uint32_t mr;

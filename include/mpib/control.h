@@ -77,13 +77,14 @@ struct mpib_ctl_rail {
 };
 
 /* Answer to HELLO, with four fds in this order: status segment, submit segment,
- * reply segment, doorbell eventfd. */
+ * reply segment, doorbell eventfd. All but the status segment are this client's
+ * alone. */
 struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version;
 	uint32_t client; /* the client's id, as tools show it */
-	uint32_t shard; /* of the client; says which doorbell and heartbeat to
-			   use */
+	uint32_t shard; /* of the client; says whose sleep and heartbeat to
+			   look at */
 	uint32_t rails;
 	uint32_t dmabuf; /* dma-buf registration works on every rail */
 	uint32_t window; /* bytes of a connection's staging window */

@@ -17,7 +17,7 @@ struct proxy_client *proxy_client_new(struct proxy_clients *all)
 	if (!s)
 		return NULL;
 	s->all = all;
-	s->sock = s->pidfd = -1;
+	s->sock = s->pidfd = s->doorbell = -1;
 	LIST_INIT(&s->regions);
 	TAILQ_INIT(&s->filling);
 	return s;
@@ -32,6 +32,8 @@ void proxy_client_free(void *arg)
 	all->usage.mapped -= s->submit.size + s->reply.size;
 	mpib_memseg_fini(&s->submit);
 	mpib_memseg_fini(&s->reply);
+	if (s->doorbell >= 0)
+		close(s->doorbell);
 	TAILQ_REMOVE(&all->list, s, link);
 	mpib_quota_end(s);
 	all->usage.clients--;

@@ -86,6 +86,7 @@ struct proxy_client {
 
 	struct peer_client peer_client; /* shard, tenant, client */
 	struct mpib_memseg submit, reply;
+	int doorbell; /* eventfd by which it wakes its shard, or -1 */
 
 	LIST_HEAD(, proxy_client_region) regions;
 	/* Regions to fill, the next one first. While there are any, the client

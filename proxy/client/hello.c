@@ -4,6 +4,7 @@
 #include <mpib/control.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "base/event.h"
 #include "client/client.h"
@@ -75,7 +76,8 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard)
 	if (rc < 0)
 		return rc;
 	rc = engine_client_open(s->peer_client.tenant, s->id, s->submit.addr,
-				s->reply.addr, &s->peer_client.engine_client);
+				s->reply.addr, s->doorbell,
+				&s->peer_client.engine_client);
 	if (rc < 0) {
 		mpib_tenant_put(s->peer_client.tenant);
 		return rc;
@@ -96,6 +98,9 @@ static int hello_attach(struct proxy_client *s)
 
 	if (rc < 0)
 		return rc;
+	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->doorbell < 0)
+		return -errno;
 	rc = proxy_client_attach(s, shard_for(all, s->uid));
 	if (rc < 0)
 		return rc;
@@ -138,7 +143,7 @@ static void hello_welcome(struct proxy_client *s,
 		mpib_engine_status_fd(all->engine),
 		s->submit.fd,
 		s->reply.fd,
-		mpib_engine_doorbell_fd(all->engine, s->peer_client.shard),
+		s->doorbell,
 	};
 
 	for (unsigned i = 0; i < w.rails; i++)

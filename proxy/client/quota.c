@@ -9,9 +9,9 @@
 
 #include "client/client.h"
 
-/* Of each client: control socket, pidfd, the submit segment, and two of the
- * reply segment (read-only for the client, writable for a hand-over). */
-#define FDS_OF_A_CLIENT 5
+/* Of each client: control socket, pidfd, doorbell, the submit segment, and two
+ * of the reply segment (read-only for the client, writable for a hand-over). */
+#define FDS_OF_A_CLIENT 6
 
 static const char *const names[MPIB_QUOTAS] = {
 	[MPIB_QUOTA_CLIENTS] = "clients",

@@ -11,8 +11,6 @@ void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 	mpib_serial_text(p, b->peer_link, sizeof(b->peer_link));
 	mpib_serial_fd(p, &b->inherited.status);
 	mpib_serial_count(p, &b->inherited.shards, MPIB_SHARDS_MAX);
-	for (unsigned i = 0; i < b->inherited.shards; i++)
-		mpib_serial_fd(p, &b->inherited.doorbell[i]);
 	mpib_serial_fd(p, &b->control);
 	mpib_serial_fd(p, &b->stats);
 	mpib_serial_fd(p, &b->metrics);

@@ -128,6 +128,7 @@ static void client_serialize(struct mpib_serial *p, struct proxy_client *s)
 	mpib_serial_text(p, s->name, sizeof(s->name));
 	clients_segment(p, &s->submit, sizeof(struct mpib_submit), false);
 	clients_segment(p, &s->reply, sizeof(struct mpib_reply), true);
+	mpib_serial_fd(p, &s->doorbell);
 	if (p->failed)
 		return;
 	if (!p->packing) {

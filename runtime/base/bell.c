@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 int mpib_bell_init(struct mpib_bell *bell)
@@ -31,28 +30,17 @@ void mpib_bell_ring(struct mpib_bell *bell)
 
 bool mpib_bell_heard(struct mpib_bell *bell)
 {
+	uint64_t count;
+
 	/* Relaxed: a ring missed here makes fd readable and wakes the owner. */
 	if (atomic_load_explicit(&bell->dirty, memory_order_relaxed) == 0)
 		return false;
 	/* No count yet: the ringer is about to write it, and the owner will
 	 * hear the same ring once more. */
-	if (mpib_eventfd_take(bell->fd))
+	if (read(bell->fd, &count, sizeof(count)) > 0)
 		/* Pairs with the exchange in mpib_bell_ring(). After the read:
 		 * a ring between a clear and a later read would lose its count
 		 * to that read, unheard. */
 		atomic_exchange(&bell->dirty, 0);
 	return true;
-}
-
-bool mpib_eventfd_take(int fd)
-{
-	uint64_t count;
-	struct iovec iov = { &count, sizeof(count) };
-	ssize_t n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
-
-	/* A kernel without RWF_NOWAIT for eventfds: O_NONBLOCK alone has to
-	 * keep this from blocking. */
-	if (n < 0 && errno == EOPNOTSUPP)
-		n = read(fd, &count, sizeof(count));
-	return n > 0;
 }

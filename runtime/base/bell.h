@@ -40,8 +40,4 @@ void mpib_bell_ring(struct mpib_bell *bell);
  */
 bool mpib_bell_heard(struct mpib_bell *bell);
 
-/* Read the count of an eventfd. Never blocks, not even if another process that
- * has the descriptor made it blocking. False: there was no count. */
-bool mpib_eventfd_take(int fd);
-
 #endif

@@ -23,21 +23,22 @@ static void client_on_open(struct mpib_msg *msg)
 
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
-		       struct engine_client **client)
+		       int bell, struct engine_client **client)
 {
 	struct engine_client *a = calloc(1, sizeof(*a));
+	int rc = -ENOMEM;
 
 	if (!a)
 		return -ENOMEM;
 	a->mr = calloc(MPIB_MRS_MAX, sizeof(*a->mr));
 	a->mr_made = calloc(MPIB_MRS_MAX, sizeof(*a->mr_made));
-	if (!a->mr || !a->mr_made) {
-		free(a->mr);
-		free(a->mr_made);
-		free(a);
-		return -ENOMEM;
-	}
+	if (!a->mr || !a->mr_made)
+		goto err_free;
 	a->shard = tenant->shard;
+	a->bell = bell;
+	rc = bell >= 0 ? mpib_shard_watch_bell(a->shard, bell) : 0;
+	if (rc < 0)
+		goto err_free;
 	mpib_drr_init(&a->drr, &tenant->drr);
 	a->tenant = tenant;
 	mpib_tenant_hold(tenant);
@@ -48,6 +49,12 @@ int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 	mpib_mailbox_send(&a->shard->mailbox, &a->msg, client_on_open);
 	*client = a;
 	return 0;
+
+err_free:
+	free(a->mr);
+	free(a->mr_made);
+	free(a);
+	return rc;
 }
 
 void engine_client_qos(struct engine_client *client, uint32_t weight,
@@ -81,6 +88,8 @@ static void client_closed(void *arg, int status)
 	struct closing *c = arg;
 
 	c->a->shard->clients_made--;
+	if (c->a->bell >= 0)
+		mpib_shard_unwatch_bell(c->a->shard, c->a->bell);
 	engine_client_free(c->a);
 	c->done(c->arg, status);
 	free(c);

@@ -283,11 +283,6 @@ int mpib_engine_status_fd(const struct mpib_engine *engine)
 	return engine->status_seg.fd;
 }
 
-int mpib_engine_doorbell_fd(const struct mpib_engine *engine, unsigned shard)
-{
-	return engine->shard[shard].doorbell;
-}
-
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info)
 {

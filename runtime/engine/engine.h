@@ -107,16 +107,15 @@ struct mpib_engine_config {
 };
 
 /*
- * The file descriptors that the clients of a proxy hold of its engine. The
- * proxy that takes over opens its engine with the same ones; that engine is
- * opened without shard threads, see handover/handover.h.
+ * What the clients of a proxy hold of its engine. The proxy that takes over
+ * opens its engine with the same; that engine is opened without shard threads,
+ * see handover/handover.h.
  */
 struct mpib_engine_inherited {
 	int status; /* status segment, from mpib_engine_inherited() */
 	unsigned shards;
-	int doorbell[MPIB_SHARDS_MAX];
 };
-/* Fills in *h; the descriptors remain the engine's, the caller closes none. */
+/* Fills in *h; the descriptor remains the engine's. */
 void mpib_engine_inherited(const struct mpib_engine *engine,
 			   struct mpib_engine_inherited *h);
 
@@ -163,10 +162,8 @@ void mpib_engine_dispatch(struct mpib_engine *engine);
 
 unsigned mpib_engine_shards(const struct mpib_engine *engine);
 
-/* For the clients: the sealed status segment, and a shard's doorbell. The
- * engine owns the fds; the caller closes none. */
+/* For the clients: the sealed status segment. The engine owns the fd. */
 int mpib_engine_status_fd(const struct mpib_engine *engine);
-int mpib_engine_doorbell_fd(const struct mpib_engine *engine, unsigned shard);
 
 /* Queries the device, so the GID is the present one. -errno. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
@@ -228,11 +225,13 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);
 void mpib_tenant_put(struct mpib_tenant *tenant);
 
-/* submit and reply must stay mapped until engine_client_close() calls back. id
- * is the number that the tools show for the client. -errno. */
+/* submit and reply must stay mapped, and bell open, until engine_client_close()
+ * calls back. bell is an eventfd of this client alone: each write to it wakes
+ * the shard if that sleeps; -1: a caller that makes the shard's turns. id is the
+ * number that the tools show for the client. -errno. */
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
-		       struct engine_client **client);
+		       int bell, struct engine_client **client);
 uint32_t engine_client_id(const struct engine_client *client);
 /* After all connections of the client are destroyed and all its regions are
  * deleted. */

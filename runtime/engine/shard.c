@@ -7,13 +7,11 @@
  */
 #include <ck_pr.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -91,11 +89,14 @@ static void shard_arm(struct mpib_shard *s)
 
 /* data.u32 of an epoll event: what woke the shard. */
 enum {
-	WAKE_DOORBELL,
+	WAKE_DOORBELL, /* of any client */
 	WAKE_MAILBOX,
 	WAKE_RAIL, /* WAKE_RAIL + rail */
 	WAKES = WAKE_RAIL + MPIB_RAILS,
 };
+
+/* Events that one epoll_wait() takes; what is left ends the next sleep. */
+#define EVENTS 32
 
 /* After a sleep: take the CQ's event if there is one (spoke), or else disarm
  * the CQ, where the device can, so that it raises no event while we poll. */
@@ -120,7 +121,7 @@ static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
  */
 static void sleep_now(struct mpib_shard *s)
 {
-	struct epoll_event ev[WAKES];
+	struct epoll_event ev[EVENTS];
 	bool woke[WAKES] = { false };
 	int n = 0;
 
@@ -131,7 +132,7 @@ static void sleep_now(struct mpib_shard *s)
 	if (mpib_shard_turn(s) == 0 &&
 	    !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		s->n.sleeps++;
-		n = epoll_wait(s->epfd, ev, WAKES,
+		n = epoll_wait(s->epfd, ev, EVENTS,
 			       mpib_sched_sleep_ms(s, s->watching
 							      ? MPIB_WATCH_MS
 							      : SLEEP_MS));
@@ -140,11 +141,6 @@ static void sleep_now(struct mpib_shard *s)
 	mpib_shard_wakes(s->status);
 	for (int i = 0; i < n; i++)
 		woke[ev[i].data.u32] = true;
-	/* A doorbell write after this ends the next sleep. No plain read():
-	 * clients share the descriptor, and a client may have emptied it or
-	 * made it blocking. */
-	if (woke[WAKE_DOORBELL])
-		mpib_eventfd_take(s->doorbell);
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
 		shard_disarm(s, r, woke[WAKE_RAIL + r]);
 }
@@ -198,21 +194,36 @@ static void *shard_run(void *arg)
 	return NULL;
 }
 
-static int shard_watch(struct mpib_shard *s, int fd, unsigned wake)
+static int shard_watch(struct mpib_shard *s, int fd, unsigned wake,
+		       uint32_t events)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = wake };
+	struct epoll_event ev = { .events = events, .data.u32 = wake };
 
 	return epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
+/* Edge-triggered: each write is one event, and the count is never read. So a
+ * client that empties, fills or blocks its doorbell harms nobody else, and a
+ * doorbell that is silent costs nothing. */
+int mpib_shard_watch_bell(struct mpib_shard *s, int bell)
+{
+	return shard_watch(s, bell, WAKE_DOORBELL, EPOLLIN | EPOLLET);
+}
+
+/* A client may keep its doorbell open: closing it here would not end the
+ * watch. */
+void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell)
+{
+	epoll_ctl(s->epfd, EPOLL_CTL_DEL, bell, NULL);
+}
+
 static int watch_all(struct mpib_shard *s)
 {
-	int rc = shard_watch(s, s->doorbell, WAKE_DOORBELL);
+	int rc = shard_watch(s, s->mailbox.bell.fd, WAKE_MAILBOX, EPOLLIN);
 
-	if (rc == 0)
-		rc = shard_watch(s, s->mailbox.bell.fd, WAKE_MAILBOX);
 	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++)
-		rc = shard_watch(s, s->rail[r].channel->fd, WAKE_RAIL + r);
+		rc = shard_watch(s, s->rail[r].channel->fd, WAKE_RAIL + r,
+				 EPOLLIN);
 	return rc;
 }
 
@@ -267,16 +278,6 @@ static void free_spread(struct mpib_shard *s)
 	mpib_wr_pool_fini(&s->frags);
 }
 
-/* The doorbell eventfd of the proxy that hands over to us, else a new one. -1
- * and errno. */
-static int shard_doorbell(const struct mpib_engine *e, unsigned index)
-{
-	if (e->cfg.inherited)
-		return fcntl(e->cfg.inherited->doorbell[index], F_DUPFD_CLOEXEC,
-			     0);
-	return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-}
-
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len)
 {
@@ -304,15 +305,14 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	rc = mpib_mailbox_init(&s->mailbox);
 	if (rc < 0)
 		goto err_tables;
-	s->doorbell = shard_doorbell(e, index);
 	s->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->doorbell < 0 || s->epfd < 0) {
+	if (s->epfd < 0) {
 		rc = -errno;
-		goto err_fds;
+		goto err_mailbox;
 	}
 	rc = open_rails(s, why, why_len);
 	if (rc < 0)
-		goto err_fds;
+		goto err_epfd;
 	rc = watch_all(s);
 	if (rc < 0)
 		goto err_rails;
@@ -321,11 +321,9 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 err_rails:
 	for (unsigned r = 0; r < e->cfg.rails; r++)
 		mpib_rail_close(&s->rail[r]);
-err_fds:
-	if (s->epfd >= 0)
-		close(s->epfd);
-	if (s->doorbell >= 0)
-		close(s->doorbell);
+err_epfd:
+	close(s->epfd);
+err_mailbox:
 	mpib_mailbox_fini(&s->mailbox);
 err_tables:
 	free_spread(s);
@@ -355,8 +353,7 @@ int mpib_shard_start(struct mpib_shard *s)
 void mpib_shard_join(struct mpib_shard *s)
 {
 	/* Relaxed: ringing the bell orders this store before the last turn of
-	 * sleep_now(). The mailbox's bell, not the doorbell: a client could
-	 * empty the doorbell, or fill it up. */
+	 * sleep_now(). */
 	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
 	mpib_bell_ring(&s->mailbox.bell);
 	pthread_join(s->thread, NULL);
@@ -367,7 +364,6 @@ void mpib_shard_fini(struct mpib_shard *s)
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
 		mpib_rail_close(&s->rail[r]);
 	close(s->epfd);
-	close(s->doorbell);
 	mpib_mailbox_fini(&s->mailbox);
 	free_spread(s);
 	mpib_wr_pool_fini(&s->wrs);

@@ -67,8 +67,7 @@ struct mpib_shard {
 	pthread_t thread;
 	struct mpib_mailbox mailbox;
 	struct mpib_status_shard *status;
-	int doorbell; /* eventfd, written by clients to wake the shard */
-	int epfd; /* doorbell, mailbox and CQ channels */
+	int epfd; /* doorbells of the clients, mailbox and CQ channels */
 	_Atomic bool stop; /* set by mpib_shard_join(), control thread */
 	struct mpib_rail rail[MPIB_RAILS];
 	struct engine_conn **conn; /* by id, NULL where none is started */
@@ -164,6 +163,10 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 int mpib_shard_start(struct mpib_shard *s);
 void mpib_shard_join(struct mpib_shard *s);
 void mpib_shard_fini(struct mpib_shard *s);
+/* Have each write to the eventfd bell wake the shard. Control thread. -errno.
+ * Unwatch it before it is closed. */
+int mpib_shard_watch_bell(struct mpib_shard *s, int bell);
+void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell);
 /* One bounded turn over everything; returns how much work was found. Shard
  * thread, or a test that makes turns by hand. */
 int mpib_shard_turn(struct mpib_shard *s);

@@ -98,6 +98,36 @@ static void the_welcome_brings_four_sealed_descriptors(void **state)
 	close(sock);
 }
 
+static int doorbell_of(int sock)
+{
+	struct mpib_message m;
+	int bell;
+
+	talk_hello(sock, MPIB_ABI_VERSION);
+	assert_true(talk_hear(sock, &m) > 0);
+	assert_int_equal(m.fds, 4);
+	bell = dup(m.fd[3]);
+	mpib_message_close_fds(&m);
+	assert_true(bell >= 0);
+	return bell;
+}
+
+/* What one does to its doorbell shows in no other's: neither its mode, nor that
+ * it is emptied, which would take the other's wake-up. */
+static void each_client_has_a_doorbell_of_its_own(void **state)
+{
+	int a = talk_dial(), b = talk_dial();
+	int bell_a = doorbell_of(a), bell_b = doorbell_of(b);
+
+	(void)state;
+	assert_int_equal(fcntl(bell_a, F_SETFL, 0), 0);
+	assert_true(fcntl(bell_b, F_GETFL) & O_NONBLOCK);
+	close(bell_a);
+	close(bell_b);
+	close(a);
+	close(b);
+}
+
 static void a_second_hello_is_an_error_and_no_more(void **state)
 {
 	int sock = talk_attach();
@@ -246,6 +276,7 @@ int main(void)
 		TALK_TEST(another_version_is_refused_and_both_are_named),
 		TALK_TEST(a_hello_of_another_size_is_refused_in_words),
 		TALK_TEST(the_welcome_brings_four_sealed_descriptors),
+		TALK_TEST(each_client_has_a_doorbell_of_its_own),
 		TALK_TEST(a_second_hello_is_an_error_and_no_more),
 		TALK_TEST(whoever_speaks_before_hello_is_hung_up_on),
 		TALK_TEST(what_is_no_message_ends_the_client),

@@ -130,7 +130,7 @@ static void descriptors_of_a_user_are_bounded(void **state)
 	int idle[8];
 
 	(void)state;
-	start("--quota-fds", "10");
+	start("--quota-fds", "12");
 	c = attached();
 	for (unsigned i = 0; i < 8; i++)
 		idle[i] = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
@@ -142,7 +142,7 @@ static void descriptors_of_a_user_are_bounded(void **state)
 	node_until_usage(&node, "clients", 1);
 	more = attached();
 	assert_int_equal(attach(&third), -EDQUOT);
-	expect_said("quota.fds = 10");
+	expect_said("quota.fds = 12");
 	mpib_detach(more);
 	mpib_detach(c);
 }

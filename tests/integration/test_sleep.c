@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shard's own thread, asleep: what a client may do to the doorbell, which all
- * clients of the shard have, does not stop it.
+ * A shard's own thread, asleep: the doorbells of its clients. What a client
+ * does to its own takes no wake-up of another, of which there may be hundreds.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,23 +22,48 @@
 #include "engine/shard.h"
 
 #define HANG_NS 60000000000ull
+#define ROUNDS 200
+#define CLIENTS 512
+
+struct guest {
+	struct engine_client *client;
+	int bell;
+};
 
 static struct mpib_engine *engine;
-static int bell;
-/* What the shard has been woken by is taken before it comes to look. */
-static _Atomic bool thief;
-static _Atomic unsigned thefts;
+static struct mpib_tenant *tenant;
+static struct mpib_submit *submit;
+static struct mpib_reply *reply;
+static struct guest guest[CLIENTS];
+static unsigned guests;
+static _Atomic bool thieving;
+static _Atomic int endless = -1; /* the epoll of the shard */
+/* Sleeps of the shard that have begun, and that an event ended. */
+static _Atomic unsigned began, woken;
 
 int __real_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 
+/* The shard's sleep has no end of its own here: what does not wake it hangs. */
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
 {
-	int rc = __real_epoll_wait(epfd, ev, n, ms);
+	int rc;
 
-	if (rc > 0 && atomic_load(&thief) && mpib_eventfd_take(bell))
-		atomic_fetch_add(&thefts, 1);
+	if (epfd != atomic_load(&endless))
+		return __real_epoll_wait(epfd, ev, n, ms);
+	atomic_fetch_add(&began, 1);
+	rc = __real_epoll_wait(epfd, ev, n, -1);
+	atomic_fetch_add(&woken, 1);
 	return rc;
+}
+
+static void *zeroed(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	return p;
 }
 
 static int setup(void **state)
@@ -58,56 +85,170 @@ static int setup(void **state)
 		print_error("%s\n", why);
 		return -1;
 	}
-	bell = mpib_engine_doorbell_fd(engine, 0);
-	return 0;
+	atomic_store(&endless, engine->shard[0].epfd);
+	submit = zeroed(sizeof(*submit));
+	reply = zeroed(sizeof(*reply));
+	return mpib_tenant_get(engine, 0, 0, &tenant);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	atomic_store(&thief, false);
+	atomic_store(&endless, -1);
+	mpib_tenant_put(tenant);
 	mpib_engine_close(engine);
+	while (guests > 0)
+		close(guest[--guests].bell);
+	munmap(submit, sizeof(*submit));
+	munmap(reply, sizeof(*reply));
 	return 0;
 }
 
-static void until_asleep(const struct mpib_status_shard *s)
+static struct guest *come(void)
 {
-	uint64_t since = mpib_now_ns();
+	struct guest *g = &guest[guests++];
 
-	while (!atomic_load(&s->sleeping)) {
-		assert_true(mpib_now_ns() - since < HANG_NS);
-		usleep(100);
-	}
+	g->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_true(g->bell >= 0);
+	assert_int_equal(engine_client_open(tenant, guests, submit, reply,
+					    g->bell, &g->client),
+			 0);
+	return g;
 }
 
-static void a_stolen_doorbell_that_blocks_stops_no_shard(void **state)
+static void until_asleep(void)
 {
 	const struct mpib_status_shard *s = &engine->status->shard[0];
-	uint64_t since = mpib_now_ns(), beat;
+	uint64_t since = mpib_now_ns();
 
-	(void)state;
-	assert_int_equal(fcntl(bell, F_SETFL, 0), 0);
-	atomic_store(&thief, true);
-	while (atomic_load(&thefts) < 3) {
+	while (!atomic_load(&s->sleeping) ||
+	       atomic_load(&began) == atomic_load(&woken)) {
 		assert_true(mpib_now_ns() - since < HANG_NS);
-		until_asleep(s);
-		eventfd_write(bell, 1);
-		usleep(100);
-	}
-	atomic_store(&thief, false);
-	beat = atomic_load(&s->heartbeat);
-	while (atomic_load(&s->heartbeat) < beat + 10) {
-		assert_true(mpib_now_ns() - since < HANG_NS);
-		usleep(100);
+		usleep(50);
 	}
 }
+
+static void expect_awake_by(int bell)
+{
+	unsigned before;
+	uint64_t since = mpib_now_ns();
+
+	until_asleep();
+	before = atomic_load(&woken);
+	assert_int_equal(eventfd_write(bell, 1), 0);
+	while (atomic_load(&woken) == before) {
+		assert_true(mpib_now_ns() - since < HANG_NS);
+		usleep(50);
+	}
+}
+
+static void until_quiet(void)
+{
+	uint64_t since = mpib_now_ns();
+	unsigned before;
+
+	do {
+		assert_true(mpib_now_ns() - since < HANG_NS);
+		until_asleep();
+		before = atomic_load(&woken);
+		usleep(2000);
+	} while (atomic_load(&woken) != before);
+}
+
+static void *thief(void *arg)
+{
+	const struct guest *g = arg;
+	eventfd_t count;
+
+	while (atomic_load(&thieving))
+		eventfd_read(g->bell, &count);
+	return NULL;
+}
+
+static void who_empties_its_doorbell_takes_no_wake_up_of_another(void **state)
+{
+	struct guest *bad = come(), *good = come();
+	pthread_t thread;
+
+	(void)state;
+	atomic_store(&thieving, true);
+	assert_int_equal(pthread_create(&thread, NULL, thief, bad), 0);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		expect_awake_by(good->bell);
+	atomic_store(&thieving, false);
+	pthread_join(thread, NULL);
+}
+
+static void a_full_doorbell_that_blocks_stops_no_shard(void **state)
+{
+	struct guest *bad = come(), *good = come();
+
+	(void)state;
+	assert_int_equal(fcntl(bad->bell, F_SETFL, 0), 0);
+	until_asleep();
+	assert_int_equal(eventfd_write(bad->bell, UINT64_MAX - 1), 0);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		expect_awake_by(good->bell);
+}
+
+static void hundreds_that_ring_at_once_are_few_wakes(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	while (guests < CLIENTS)
+		come();
+	for (unsigned i = 0; i < 3; i++) {
+		until_quiet();
+		before = atomic_load(&woken);
+		for (unsigned g = 0; g < CLIENTS; g++)
+			assert_int_equal(eventfd_write(guest[g].bell, 1), 0);
+		until_quiet(); /* nothing rings on */
+		assert_in_range(atomic_load(&woken) - before, 1, CLIENTS);
+	}
+	for (unsigned g = 0; g < CLIENTS; g++)
+		expect_awake_by(guest[g].bell);
+}
+
+static void on_closed(void *arg, int status)
+{
+	(void)status;
+	*(bool *)arg = true;
+}
+
+static void whoever_has_left_wakes_nobody(void **state)
+{
+	struct guest *stays = come(), *leaves = come();
+	bool closed = false;
+	uint64_t since = mpib_now_ns();
+	unsigned before;
+
+	(void)state;
+	expect_awake_by(leaves->bell);
+	engine_client_close(leaves->client, on_closed, &closed);
+	while (!closed) {
+		assert_true(mpib_now_ns() - since < HANG_NS);
+		mpib_engine_dispatch(engine);
+	}
+	until_quiet();
+	before = atomic_load(&woken);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(eventfd_write(leaves->bell, 1), 0);
+	until_quiet();
+	assert_int_equal(atomic_load(&woken), before);
+	expect_awake_by(stays->bell);
+}
+
+#define SLEEP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_stolen_doorbell_that_blocks_stops_no_shard, setup,
-			teardown),
+		SLEEP_TEST(
+			who_empties_its_doorbell_takes_no_wake_up_of_another),
+		SLEEP_TEST(a_full_doorbell_that_blocks_stops_no_shard),
+		SLEEP_TEST(hundreds_that_ring_at_once_are_few_wakes),
+		SLEEP_TEST(whoever_has_left_wakes_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

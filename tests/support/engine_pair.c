@@ -108,7 +108,7 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 	n->reply = zeroed(sizeof(*n->reply));
 	n->mem = zeroed(PAIR_MEM);
 	assert_int_equal(engine_client_open(n->tenant, 2 * uid + i + 1,
-					    n->submit, n->reply,
+					    n->submit, n->reply, -1,
 					    &n->engine_client),
 			 0);
 	attr = (struct mpib_mr_attr){ .addr = n->mem,

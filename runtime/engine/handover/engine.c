@@ -77,8 +77,6 @@ void mpib_engine_inherited(const struct mpib_engine *engine,
 		.status = engine->status_seg.own,
 		.shards = engine->shards,
 	};
-	for (unsigned i = 0; i < engine->shards; i++)
-		h->doorbell[i] = engine->shard[i].doorbell;
 }
 
 int mpib_engine_inherit(struct mpib_engine *engine)

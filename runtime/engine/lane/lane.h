@@ -54,6 +54,7 @@ struct engine_client {
 	uint64_t closed_messages;
 	/* Control thread. */
 	struct mpib_mr **mr_made;
+	int bell; /* the client's doorbell eventfd, its owner's; -1: none */
 	TAILQ_ENTRY(engine_client) link;
 	struct mpib_msg msg;
 };

@@ -80,7 +80,8 @@ static void attach(struct node *node, struct mpib_engine *engine, size_t mem)
 
 	if (mpib_tenant_get(engine, 0, 0, &node->tenant) < 0 ||
 	    engine_client_open(node->tenant, node->number + 1, node->submit,
-			       node->reply, &node->engine_client) < 0 ||
+			       node->reply, node->bell,
+			       &node->engine_client) < 0 ||
 	    mpib_mr_restore(node->engine_client, &attr, node->mr) < 0)
 		die("no client");
 	node->client =

@@ -146,11 +146,13 @@ static void open_client(struct nodes *n, struct node *node)
 
 	if (mpib_tenant_get(node->engine, 0, 0, &node->tenant) < 0)
 		die("no tenant");
+	node->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	node->submit = zeroed(sizeof(*node->submit));
 	node->reply = zeroed(sizeof(*node->reply));
 	node->mem = attr.addr = zeroed(n->mem);
 	if (engine_client_open(node->tenant, node->number + 1, node->submit,
-			       node->reply, &node->engine_client) < 0 ||
+			       node->reply, node->bell,
+			       &node->engine_client) < 0 ||
 	    mpib_mr_add(node->engine_client, &attr, &node->mr, set_flag,
 			&ready) < 0)
 		die("no client");
@@ -235,6 +237,7 @@ void nodes_close(struct nodes *n)
 		mpib_loop_del(&node->loop, &node->box_watch);
 		mpib_mailbox_fini(&node->box);
 		mpib_loop_fini(&node->loop);
+		close(node->bell);
 		munmap(node->submit, sizeof(*node->submit));
 		munmap(node->reply, sizeof(*node->reply));
 		munmap(node->mem, n->mem);
@@ -336,5 +339,5 @@ bool node_kill_qp(struct node *node, unsigned rail, unsigned which)
 void node_ring(struct node *node)
 {
 	if (atomic_load(&node->status->shard[0].sleeping))
-		eventfd_write(mpib_engine_doorbell_fd(node->engine, 0), 1);
+		eventfd_write(node->bell, 1);
 }

@@ -3,7 +3,6 @@
  * base/bell.h: a ring and an owner in each order that their steps can have. Two
  * cores at once are tests/litmus's.
  */
-#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,18 +115,6 @@ static void a_ring_behind_one_that_is_not_yet_written_wakes(void **state)
 	assert_false(readable());
 }
 
-/* A client has its shard's doorbell too, and may do this to it. */
-static void a_descriptor_that_blocks_makes_nobody_wait(void **state)
-{
-	(void)state;
-	assert_int_equal(fcntl(bell.fd, F_SETFL, 0), 0);
-	assert_false(mpib_eventfd_take(bell.fd));
-	meanwhile = hear;
-	mpib_bell_ring(&bell);
-	assert_true(mpib_bell_heard(&bell));
-	assert_false(mpib_eventfd_take(bell.fd));
-}
-
 static void a_counter_that_is_full_still_wakes(void **state)
 {
 	(void)state;
@@ -147,7 +134,6 @@ int main(void)
 		bell_test(many_rings_are_one_system_call),
 		bell_test(what_is_heard_before_it_is_written_is_heard_twice),
 		bell_test(a_ring_behind_one_that_is_not_yet_written_wakes),
-		bell_test(a_descriptor_that_blocks_makes_nobody_wait),
 		bell_test(a_counter_that_is_full_still_wakes),
 	};
 
