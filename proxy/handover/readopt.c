@@ -61,16 +61,16 @@ static void end_look(struct mpib_readopt *r)
 	r->look = -1;
 }
 
-static const char *name_of(unsigned lost)
+static const char *name_of(uint32_t lost)
 {
 	return lost == 3 ? "both rails" : mpib_rail_name(lost >> 1);
 }
 
 /* Start /proc/self/exe, not the file at its path: a package may have replaced
  * that with another version, which only an operator should start. */
-static void readopt_hand_over(struct mpib_readopt *r, unsigned lost)
+static void readopt_hand_over(struct mpib_readopt *r, uint32_t lost)
 {
-	struct mpib_event_about about = { .rails = (uint8_t)lost };
+	struct mpib_event_about about = { .rails = lost };
 
 	r->not_before = mpib_loop_now(&r->proxy->loop) + RETRY;
 	mpib_event(MPIB_LOG_WARN, "readopt", &about,
@@ -87,7 +87,7 @@ static void readopt_on_answer(void *arg, uint32_t events)
 	struct mpib_proxy *p = r->proxy;
 	uint64_t now = mpib_loop_now(&p->loop);
 	uint64_t hold = p->cfg.engine.hold_ms * MPIB_MSEC;
-	unsigned lost = mpib_engine_lost(p->engine);
+	uint32_t lost = mpib_engine_lost(p->engine);
 	int rc;
 
 	(void)events;
@@ -109,7 +109,7 @@ static void readopt_on_answer(void *arg, uint32_t events)
 			       r);
 }
 
-static void begin_look(struct mpib_readopt *r, unsigned lost)
+static void begin_look(struct mpib_readopt *r, uint32_t lost)
 {
 	struct mpib_proxy *p = r->proxy;
 	struct look *l = calloc(1, sizeof(*l));
@@ -136,9 +136,9 @@ static void begin_look(struct mpib_readopt *r, unsigned lost)
 	}
 }
 
-static void tell_failure(struct mpib_readopt *r, unsigned lost)
+static void tell_failure(struct mpib_readopt *r, uint32_t lost)
 {
-	const struct mpib_event_about about = { .rails = (uint8_t)lost };
+	const struct mpib_event_about about = { .rails = lost };
 
 	r->trying = false;
 	mpib_event(MPIB_LOG_WARN, "readopt", &about,
@@ -147,9 +147,9 @@ static void tell_failure(struct mpib_readopt *r, unsigned lost)
 }
 
 /* failover.readopt is off: log that, once for each set of lost rails. */
-static void leave_it(struct mpib_readopt *r, unsigned lost)
+static void leave_it(struct mpib_readopt *r, uint32_t lost)
 {
-	const struct mpib_event_about about = { .rails = (uint8_t)lost };
+	const struct mpib_event_about about = { .rails = lost };
 
 	r->there_since = 0;
 	if (r->left == lost)
@@ -165,7 +165,7 @@ static void readopt_on_tick(void *arg)
 {
 	struct mpib_readopt *r = arg;
 	struct mpib_proxy *p = r->proxy;
-	unsigned lost = mpib_engine_lost(p->engine);
+	uint32_t lost = mpib_engine_lost(p->engine);
 
 	mpib_timer_arm(&p->loop, &r->timer, LOOK, readopt_on_tick, r);
 	if (p->upgrade.state != MPIB_UPGRADE_NONE || !lost)
@@ -179,14 +179,14 @@ static void readopt_on_tick(void *arg)
 }
 
 void mpib_readopt_start(struct mpib_readopt *r, struct mpib_proxy *p,
-			unsigned lost)
+			uint32_t lost)
 {
 	r->proxy = p;
 	r->look = -1;
 	r->count += (uint32_t)__builtin_popcount(lost);
 	if (lost)
 		mpib_event(MPIB_LOG_WARN, "readopt",
-			   &(struct mpib_event_about){ .rails = (uint8_t)lost },
+			   &(struct mpib_event_about){ .rails = lost },
 			   "%s: the device that had failed is opened anew",
 			   name_of(lost));
 	mpib_timer_arm(&p->loop, &r->timer, LOOK, readopt_on_tick, r);

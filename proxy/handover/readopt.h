@@ -32,7 +32,7 @@ struct mpib_readopt {
 /* Call once the engine is open. lost: rails whose devices the old proxy had
  * lost and this process has opened anew. */
 void mpib_readopt_start(struct mpib_readopt *r, struct mpib_proxy *p,
-			unsigned lost);
+			uint32_t lost);
 /* Does nothing when mpib_readopt_start() was not called. */
 void mpib_readopt_stop(struct mpib_readopt *r);
 

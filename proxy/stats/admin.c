@@ -41,7 +41,7 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 				     "%s is the only rail in use",
 				     mpib_rail_name(rail));
 	mpib_event(MPIB_LOG_WARN, on ? "drain" : "resume",
-		   &(struct mpib_event_about){ .rails = (uint8_t)(1u << rail) },
+		   &(struct mpib_event_about){ .rails = 1u << rail },
 		   "rail %s is %s by uid %u", mpib_rail_name(rail),
 		   on ? "drained" : "resumed", ask->uid);
 	return json_pack("{ss sb}", "rail", mpib_rail_name(rail), "drained",

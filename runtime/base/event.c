@@ -85,7 +85,7 @@ static void event_entry(struct mpib_serial *p, struct mpib_event *e)
 	e->level = level > MPIB_LOG_DEBUG ? MPIB_LOG_DEBUG
 					  : (enum mpib_log_level)level;
 	mpib_serial_text(p, e->kind, sizeof(e->kind));
-	mpib_serial_u8(p, &e->rails);
+	mpib_serial_u32(p, &e->rails);
 	mpib_serial_u32(p, &e->client);
 	mpib_serial_text(p, e->peer, sizeof(e->peer));
 	mpib_serial_u64(p, &e->ns);

@@ -16,7 +16,7 @@
 
 /* What an event is about; a zeroed field is not applicable. */
 struct mpib_event_about {
-	uint8_t rails; /* bit per rail: 1 << MPIB_RAIL_SUP */
+	uint32_t rails; /* bit per rail, by its number among all devices' */
 	uint32_t client; /* the client's id, 0 for none */
 	const char *peer;
 	uint64_t ns; /* duration */
@@ -28,7 +28,7 @@ struct mpib_event {
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
 	char kind[24];
-	uint8_t rails;
+	uint32_t rails;
 	uint32_t client;
 	char peer[64];
 	uint64_t ns, bytes;

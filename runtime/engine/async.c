@@ -59,18 +59,20 @@ static void tell_shard(struct mpib_shard *s, unsigned rail, bool up,
 
 static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 {
+	unsigned number = mpib_rail_number(s, r);
 	struct mpib_engine *e = s->engine;
 
 	tell_shard(s, r, up, why);
-	/* Every shard reports the same port: announce a change once. */
-	if (e->rail_up[r] == up)
+	/* Every shard of a device reports the same port: announce a change
+	 * once. */
+	if (e->rail_up[number] == up)
 		return;
-	e->rail_up[r] = up;
+	e->rail_up[number] = up;
 	mpib_event(MPIB_LOG_WARN, up ? "rail_up" : "rail_down",
-		   &(struct mpib_event_about){ .rails = (uint8_t)(1u << r) },
-		   "rail %u (%s): %s", r, e->cfg.rail[r].name, why);
+		   &(struct mpib_event_about){ .rails = 1u << number },
+		   "rail %u (%s): %s", r, mpib_rail_spec(s, r)->name, why);
 	if (e->events && e->events->rail_changed)
-		e->events->rail_changed(e->ctx, r, up);
+		e->events->rail_changed(e->ctx, number, up);
 }
 
 static void async_lose(struct mpib_shard *s, unsigned r, const char *why)
@@ -92,7 +94,7 @@ static void check_address(struct mpib_shard *s, unsigned r)
 	    now.lid == rail->port.lid)
 		return;
 	mpib_warn("shard %u: rail %u (%s): the port's address changed",
-		  s->index, r, s->engine->cfg.rail[r].name);
+		  s->index, r, mpib_rail_spec(s, r)->name);
 	rail->port.gid = now.gid;
 	rail->port.gid_index = now.gid_index;
 	rail->port.lid = now.lid;
@@ -155,7 +157,7 @@ static bool is_of_port(const struct ibv_async_event *ev)
 static void async_take(struct mpib_shard *s, unsigned r,
 		       const struct ibv_async_event *ev)
 {
-	const char *rail = s->engine->cfg.rail[r].name;
+	const char *rail = mpib_rail_spec(s, r)->name;
 
 	if (s->rail[r].dead)
 		return;

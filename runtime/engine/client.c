@@ -175,7 +175,7 @@ static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 			rc = rail->verbs->reg_mr(pd, attr->addr, attr->len,
 						 mr->addr, access, &mr->mr[r]);
 		if (rc < 0)
-			return mpib_last_error(a->shard->engine, r, call, rc);
+			return mpib_last_error(a->shard, r, call, rc);
 		mr->rkey[r] = mr->mr[r]->rkey;
 	}
 	return 0;

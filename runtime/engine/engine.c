@@ -19,6 +19,7 @@
 void mpib_engine_config_init(struct mpib_engine_config *cfg)
 {
 	*cfg = (struct mpib_engine_config){
+		.devices = 1,
 		.rails = 2,
 		.shards = 1,
 		.qps = { 2, 4 },
@@ -61,7 +62,7 @@ static int make_status(struct mpib_engine *e)
 	e->status->magic = MPIB_STATUS_MAGIC;
 	e->status->version = MPIB_ABI_VERSION;
 	e->status->pid = (uint32_t)getpid();
-	e->status->shards = e->cfg.shards;
+	e->status->shards = e->cfg.devices * e->cfg.shards;
 	return 0;
 }
 
@@ -82,18 +83,22 @@ static int engine_engine_watch(struct mpib_engine *e)
 	return 0;
 }
 
-static void engine_set_up(struct mpib_engine *e, unsigned rail)
+/* mpib_rail_open() refuses a port that is down. */
+static void engine_set_up(struct mpib_engine *e)
 {
-	e->rail_up[rail] = true;
-	for (unsigned i = 0; i < e->shards; i++)
-		e->shard[i].rail[rail].up = true;
+	for (unsigned i = 0; i < e->shards; i++) {
+		for (unsigned r = 0; r < e->cfg.rails; r++) {
+			e->shard[i].rail[r].up = true;
+			e->rail_up[mpib_rail_number(&e->shard[i], r)] = true;
+		}
+	}
 }
 
 static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 {
 	int rc;
 
-	for (unsigned i = 0; i < e->cfg.shards; i++) {
+	for (unsigned i = 0; i < e->cfg.devices * e->cfg.shards; i++) {
 		rc = mpib_shard_init(&e->shard[i], e, i, why, why_len);
 		if (rc < 0)
 			return rc;
@@ -102,8 +107,7 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 	rc = mpib_engine_probe(e, why, why_len);
 	if (rc < 0)
 		return rc;
-	for (unsigned r = 0; r < e->cfg.rails; r++)
-		engine_set_up(e, r); /* mpib_rail_open() refuses a port down */
+	engine_set_up(e);
 	rc = engine_engine_watch(e);
 	if (rc < 0)
 		snprintf(why, why_len, "cannot watch the rails: %s",
@@ -116,8 +120,9 @@ int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 			  struct mpib_engine **engine, char *why,
 			  size_t why_len)
 {
-	size_t bytes = sizeof(struct mpib_engine) +
-		       cfg->shards * sizeof(struct mpib_shard);
+	size_t bytes =
+		sizeof(struct mpib_engine) +
+		(size_t)cfg->devices * cfg->shards * sizeof(struct mpib_shard);
 	struct mpib_engine *e = calloc(1, bytes);
 	int rc = -ENOMEM;
 
@@ -283,17 +288,25 @@ int mpib_engine_status_fd(const struct mpib_engine *engine)
 	return engine->status_seg.fd;
 }
 
+/* The rail of that number, as the first shard of its device has it. */
+static struct mpib_rail *engine_rail(struct mpib_engine *e, unsigned rail)
+{
+	unsigned device = rail / e->cfg.rails;
+
+	return &e->shard[device * e->cfg.shards].rail[rail % e->cfg.rails];
+}
+
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info)
 {
-	struct mpib_rail *r = &engine->shard[0].rail[rail];
+	struct mpib_rail *r = engine_rail(engine, rail);
 
 	return r->verbs->query_port(r->ctx, r->port_num, info);
 }
 
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail)
 {
-	struct mpib_rail *r = &engine->shard[0].rail[rail];
+	struct mpib_rail *r = engine_rail(engine, rail);
 
 	if (r->verbs != &mpib_verbs_soft)
 		return r->verbs->name;

@@ -5,7 +5,10 @@
  * turn ends in a callback, which mpib_engine_dispatch() runs on the control
  * thread. Objects are freed by their last callback, never earlier.
  *
- *   engine      the rails, opened once per shard, and the shard threads
+ *   engine      the shard threads, and for each of them the rails of its device,
+ *               opened anew
+ *   device      one or two rails with shards of their own; what a client
+ *               attaches to
  *   tenant      one uid on one shard: a PD and an SRQ per rail
  *   client      one attached process on its shard
  *   mr          one registered region of a client
@@ -26,6 +29,8 @@
 #include "verbs/verbs.h"
 
 #define MPIB_QPS_MAX 16 /* QPs of one rail of one lane */
+#define MPIB_DEVICES_MAX 16
+#define MPIB_RAILS_MAX (MPIB_DEVICES_MAX * MPIB_RAILS) /* of all devices */
 
 struct mpib_engine;
 struct mpib_tenant;
@@ -69,10 +74,17 @@ enum mpib_completion_at {
 #define MPIB_FRAG_MIN 4096u
 #define MPIB_FRAG_MAX (64u << 20)
 
+/*
+ * All devices have the same number of rails and of shards. Rail r of device d
+ * has the number d * rails + r among the rails of all devices, and shard i of
+ * device d the number d * shards + i. So the number of a shard says which
+ * device it serves, on this node and on a peer's.
+ */
 struct mpib_engine_config {
-	unsigned rails; /* 1 (SOUT only) or 2 */
-	struct mpib_rail_spec rail[MPIB_RAILS];
-	unsigned shards; /* 1..MPIB_SHARDS_MAX */
+	unsigned devices; /* 1..MPIB_DEVICES_MAX */
+	unsigned rails; /* of a device: 1 (SOUT only) or 2 */
+	struct mpib_rail_spec rail[MPIB_RAILS_MAX]; /* by number */
+	unsigned shards; /* of a device; of all at most MPIB_SHARDS_MAX */
 	unsigned qps[MPIB_RAILS]; /* per lane, 1..MPIB_QPS_MAX */
 	uint8_t mode; /* enum mpib_mode, policy.h */
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
@@ -136,7 +148,7 @@ struct mpib_engine_events {
 	/* A QP of the lane failed; every connection on it is broken already. */
 	void (*lane_broken)(void *ctx, struct mpib_lane *lane, int error,
 			    const char *why);
-	/* The rail's port changed its state. */
+	/* The port of the rail of that number changed its state. */
 	void (*rail_changed)(void *ctx, unsigned rail, bool up);
 	/* Send msg over the peer link, in order; the peer's proxy passes it to
 	 * mpib_lane_receive() of the same lane. */
@@ -145,7 +157,7 @@ struct mpib_engine_events {
 };
 
 /*
- * Open both rails once per shard and start the shard threads. On failure
+ * Open the rails of each shard's device and start the shard threads. On failure
  * *engine is untouched, -errno is returned and why says which rail, call and
  * remedy.
  */
@@ -160,17 +172,19 @@ void mpib_engine_close(struct mpib_engine *engine);
 int mpib_engine_fd(const struct mpib_engine *engine);
 void mpib_engine_dispatch(struct mpib_engine *engine);
 
+/* Of all devices. */
 unsigned mpib_engine_shards(const struct mpib_engine *engine);
 
 /* For the clients: the sealed status segment. The engine owns the fd. */
 int mpib_engine_status_fd(const struct mpib_engine *engine);
 
-/* Queries the device, so the GID is the present one. -errno. */
+/* The calls of this block name a rail by its number among the rails of all
+ * devices. This one queries the port, so the GID is the present one. -errno. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
-/* Bit per rail that failed for good: once the device is back, only a new engine
+/* Bit per rail that failed for good: once its HCA is back, only a new engine
  * (after a hand-over) can use the rail. Control thread. */
-unsigned mpib_engine_lost(const struct mpib_engine *engine);
+uint32_t mpib_engine_lost(const struct mpib_engine *engine);
 /* 0 if the rail's device can be opened and its port is active, else -errno.
  * Opens a context of its own. Any thread; may block as long as the driver. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);
@@ -185,12 +199,13 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
 /*
- * on: both ends of every lane post nothing new on the rail; what is in flight
- * goes on. !on: use the rail again. -EBUSY: no other rail is left.
+ * on: both ends of every lane of the rail's device post nothing new on the
+ * rail; what is in flight goes on. !on: use the rail again. -EBUSY: the device
+ * has no other rail left.
  */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Bit per drained rail. Any thread. */
-unsigned mpib_engine_drained(const struct mpib_engine *engine);
+uint32_t mpib_engine_drained(const struct mpib_engine *engine);
 /* Copy from cfg the settings that may change while the engine runs: sup_bw,
  * lane_window, share_window and times. */
 void mpib_engine_tune(struct mpib_engine *engine,

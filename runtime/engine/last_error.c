@@ -11,13 +11,15 @@
 #include "engine/shard.h"
 #include "verbs/explain.h"
 
-int mpib_last_error(struct mpib_engine *e, unsigned rail, const char *call,
+int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 		    int rc)
 {
+	struct mpib_engine *e = s->engine;
+
 	if (rc >= 0)
 		return rc;
 	e->last_error_rc = rc;
-	mpib_verbs_explain(&e->cfg.rail[rail], call, rc, e->last_error,
+	mpib_verbs_explain(mpib_rail_spec(s, rail), call, rc, e->last_error,
 			   sizeof(e->last_error));
 	return rc;
 }

@@ -229,11 +229,9 @@ static int watch_all(struct mpib_shard *s)
 
 static int open_rails(struct mpib_shard *s, char *why, size_t why_len)
 {
-	const struct mpib_engine_config *cfg = &s->engine->cfg;
-
-	for (unsigned r = 0; r < cfg->rails; r++) {
-		int rc = mpib_rail_open(&s->rail[r], &cfg->rail[r], 65536, why,
-					why_len);
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		int rc = mpib_rail_open(&s->rail[r], mpib_rail_spec(s, r),
+					65536, why, why_len);
 
 		if (rc < 0) {
 			while (r-- > 0)
@@ -286,6 +284,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	*why = '\0';
 	s->engine = e;
 	s->index = index;
+	s->device = index / e->cfg.shards;
 	s->status = &e->status->shard[index];
 	mpib_pace_init(&s->pace);
 	shard_init_lists(s);

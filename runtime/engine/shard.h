@@ -64,6 +64,7 @@ TAILQ_HEAD(mpib_tenant_list, mpib_tenant);
 struct mpib_shard {
 	struct mpib_engine *engine;
 	unsigned index;
+	unsigned device; /* whose rails these are */
 	pthread_t thread;
 	struct mpib_mailbox mailbox;
 	struct mpib_status_shard *status;
@@ -120,17 +121,37 @@ struct mpib_engine {
 	bool dmabuf;
 	int last_error_rc; /* 0: none, or reported already; control thread */
 	char last_error[256];
-	bool rail_up[MPIB_RAILS];
+	bool rail_up[MPIB_RAILS_MAX]; /* by number */
 	bool leaving; /* another proxy takes over; control thread */
 	bool closing; /* mpib_engine_close() runs; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
-	_Atomic unsigned drained; /* bit per rail, see tune.c */
+	_Atomic uint32_t drained; /* bit per rail of all, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes; /* connected; control thread */
 	int timer; /* timerfd for hold-downs, probes and grace periods */
 	unsigned shards, running;
 	struct mpib_shard shard[];
 };
+
+/* The number of the shard's rail among the rails of all devices. */
+static inline unsigned mpib_rail_number(const struct mpib_shard *s,
+					unsigned rail)
+{
+	return s->device * s->engine->cfg.rails + rail;
+}
+
+static inline const struct mpib_rail_spec *
+mpib_rail_spec(const struct mpib_shard *s, unsigned rail)
+{
+	return &s->engine->cfg.rail[mpib_rail_number(s, rail)];
+}
+
+/* Of bits per rail of all devices, those of the shard's device. */
+static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
+{
+	return (uint8_t)(all >> mpib_rail_number(s, 0) &
+			 ((1u << s->engine->cfg.rails) - 1));
+}
 
 /* A call of the control thread on its way to the shard and back: the shard
  * handles msg, then the control thread runs done(arg, status) and frees the
@@ -178,7 +199,7 @@ void mpib_rail_close(struct mpib_rail *rail);
 
 /* last_error.c, control thread. Record the failure of a verbs call for
  * mpib_engine_last_error(), nothing if rc >= 0. Returns rc. */
-int mpib_last_error(struct mpib_engine *e, unsigned rail, const char *call,
+int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 		    int rc);
 /* Record that the rail's CQ has no room for what. Returns -ENOSPC. */
 int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,

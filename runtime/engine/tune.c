@@ -25,8 +25,9 @@ void mpib_engine_tune(struct mpib_engine *engine,
 
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
 {
-	unsigned all = (1u << engine->cfg.rails) - 1;
-	unsigned off = mpib_engine_drained(engine);
+	unsigned first = rail - rail % engine->cfg.rails;
+	uint32_t all = ((1u << engine->cfg.rails) - 1) << first;
+	uint32_t off = mpib_engine_drained(engine);
 
 	off = on ? off | 1u << rail : off & ~(1u << rail);
 	if (on && (off & all) == all)
@@ -38,7 +39,7 @@ int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
 	return 0;
 }
 
-unsigned mpib_engine_drained(const struct mpib_engine *engine)
+uint32_t mpib_engine_drained(const struct mpib_engine *engine)
 {
 	return atomic_load_explicit(&engine->drained, memory_order_relaxed);
 }

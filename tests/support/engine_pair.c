@@ -61,10 +61,12 @@ int pair_turn(struct pair *p)
 	int moved = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
-		if (!p->node[i].engine)
-			continue;
-		moved += mpib_shard_turn(&p->node[i].engine->shard[0]);
-		mpib_engine_dispatch(p->node[i].engine);
+		struct mpib_engine *e = p->node[i].engine;
+
+		for (unsigned s = 0; e && s < e->shards; s++)
+			moved += mpib_shard_turn(&e->shard[s]);
+		if (e)
+			mpib_engine_dispatch(e);
 	}
 	return moved;
 }
@@ -81,8 +83,8 @@ static void open_node(struct pair *p, unsigned i)
 	struct pair_node *n = &p->node[i];
 	char why[200] = "", spec[64];
 
-	for (unsigned r = 0; r < p->cfg.rails; r++) {
-		if (test_rail(spec, sizeof(spec), i, r))
+	for (unsigned r = 0; r < p->cfg.devices * p->cfg.rails; r++) {
+		if (r < p->cfg.rails && test_rail(spec, sizeof(spec), i, r))
 			p->cfg.timeout = TEST_RAIL_TIMEOUT;
 		else
 			snprintf(spec, sizeof(spec), "soft:127.25.%u.%u", r,
@@ -103,7 +105,8 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 	bool ready = false;
 	struct mpib_mr_attr attr;
 
-	assert_int_equal(mpib_tenant_get(n->engine, 0, uid, &n->tenant), 0);
+	assert_int_equal(
+		mpib_tenant_get(n->engine, p->shard[i], uid, &n->tenant), 0);
 	n->submit = zeroed(sizeof(*n->submit));
 	n->reply = zeroed(sizeof(*n->reply));
 	n->mem = zeroed(PAIR_MEM);
@@ -175,9 +178,17 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 
 void pair_join(struct pair *p, struct pair *more, uid_t uid)
 {
+	pair_join_on(p, more, uid, 0, 0);
+}
+
+void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
+		  unsigned b)
+{
 	memset(more, 0, sizeof(*more));
 	more->cfg = p->cfg;
 	more->path = p->path;
+	more->shard[0] = a;
+	more->shard[1] = b;
 	for (unsigned i = 0; i < 2; i++)
 		more->node[i].engine = p->node[i].engine;
 	for (unsigned i = 0; i < 2; i++)
@@ -202,13 +213,17 @@ void pair_leave(struct pair *more)
 /* Whatever the test did, CQ and SRQ budgets must agree with their owners. */
 static void check_sums(const struct pair *p, unsigned node)
 {
+	const struct mpib_engine *e = p->node[node].engine;
 	struct mpib_sum sum;
 
-	if (!mpib_shard_sums(&p->node[node].engine->shard[0], &sum))
-		fail_msg("node %u: %s: %llu are owed, and their owners have "
-			 "%llu",
-			 node, sum.what, (unsigned long long)sum.owed,
-			 (unsigned long long)sum.have);
+	for (unsigned s = 0; s < e->shards; s++) {
+		if (!mpib_shard_sums(&e->shard[s], &sum))
+			fail_msg("node %u, shard %u: %s: %llu are owed, and "
+				 "their owners have %llu",
+				 node, s, sum.what,
+				 (unsigned long long)sum.owed,
+				 (unsigned long long)sum.have);
+	}
 }
 
 void pair_close(struct pair *p)

@@ -46,6 +46,7 @@ struct pair {
 	struct pair_node node[2];
 	struct mpib_engine_config cfg;
 	enum mpib_path path;
+	unsigned shard[2]; /* of each node, that client and lane are on */
 };
 
 /* Open both engines with cfg; pair_open() fills in rails and addresses. */
@@ -59,6 +60,9 @@ void pair_close(struct pair *p);
  * between the nodes; `more` is then used like p. Call pair_leave(more) after
  * pair_close(p). */
 void pair_join(struct pair *p, struct pair *more, uid_t uid);
+/* The same on a shard of each node, and so between the devices of those. */
+void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
+		  unsigned b);
 void pair_leave(struct pair *more);
 /* pair_open() with sup_bw as SUP's share, and a connection from node 0 to node
  * 1. */

@@ -85,7 +85,7 @@ int mpib_engine_inherit(struct mpib_engine *engine)
 	const struct mpib_status *status;
 	int fd, rc;
 
-	if (h->shards != engine->cfg.shards)
+	if (h->shards != engine->cfg.devices * engine->cfg.shards)
 		return -EXDEV;
 	fd = fcntl(h->status, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
@@ -106,7 +106,7 @@ void mpib_engine_serialize(struct mpib_serial *p, struct mpib_engine *engine)
 	uint32_t drained = mpib_engine_drained(engine);
 
 	mpib_serial_mark(p, "engine");
-	mpib_serial_count(p, &drained, (1u << MPIB_RAILS) - 1);
+	mpib_serial_u32(p, &drained);
 	if (!p->packing)
 		atomic_store(&engine->drained, drained);
 	for (unsigned i = 0; i < engine->shards; i++)

@@ -17,7 +17,7 @@ int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 	lane->away |= ours | theirs;
 	if (!lane->away)
 		return 0;
-	mpib_absent_say(e, ours, theirs, rails, sizeof(rails));
+	mpib_absent_say(lane->shard, ours, theirs, rails, sizeof(rails));
 	if (lane->away == lane->all)
 		return mpib_last_error_set(
 			e, -ENETDOWN,

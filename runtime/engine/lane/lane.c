@@ -250,7 +250,7 @@ int mpib_lane_connect(struct mpib_lane *lane,
 			continue;
 		rc = mpib_lane_connect_rail(lane, r, &remote->rail[r]);
 		if (rc < 0) {
-			mpib_verbs_explain(&lane->shard->engine->cfg.rail[r],
+			mpib_verbs_explain(mpib_rail_spec(lane->shard, r),
 					   rc == -EADDRNOTAVAIL
 						   ? "ibv_query_port"
 						   : "ibv_modify_qp",

@@ -46,13 +46,12 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	q->promised = true;
 	rc = rail->verbs->create_qp(lane->tenant->pd[r], &init, &q->qp);
 	if (rc < 0)
-		return mpib_last_error(lane->shard->engine, r, "ibv_create_qp",
-				       rc);
+		return mpib_last_error(lane->shard, r, "ibv_create_qp", rc);
 	q->qpn = q->qp->qp_num;
 	rc = rail->verbs->modify_qp(q->qp, &attr,
 				    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 					    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	return mpib_last_error(lane->shard->engine, r, "ibv_modify_qp", rc);
+	return mpib_last_error(lane->shard, r, "ibv_modify_qp", rc);
 }
 
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps)

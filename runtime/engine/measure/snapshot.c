@@ -58,14 +58,15 @@ static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 
 static void add_rails(struct taking *t, struct mpib_shard *s)
 {
+	struct mpib_snap_rail *sum = &t->snap->rail[mpib_rail_number(s, 0)];
 	struct mpib_tenant *tenant;
 
 	for (unsigned r = 0; r < t->snap->rails; r++)
-		add_rail(&t->snap->rail[r], &s->rail[r].n);
+		add_rail(&sum[r], &s->rail[r].n);
 	TAILQ_FOREACH(tenant, &s->tenants, link)
 	{
 		for (unsigned r = 0; r < t->snap->rails; r++)
-			t->snap->rail[r].srq_posted += tenant->srq_posted[r];
+			sum[r].srq_posted += tenant->srq_posted[r];
 	}
 }
 
@@ -176,7 +177,7 @@ static void on_control(struct mpib_msg *msg)
 				  on_shard);
 		return;
 	}
-	for (unsigned r = 0; r < t->snap->rails; r++) {
+	for (unsigned r = 0; r < mpib_snap_rails(t->snap); r++) {
 		t->snap->rail[r].up = e->rail_up[r];
 		t->snap->rail[r].drained = mpib_engine_drained(e) >> r & 1;
 	}
@@ -228,6 +229,7 @@ static int snapshot_take(struct mpib_engine *engine, bool requests,
 	if (!t->snap)
 		goto err_free;
 	t->snap->rails = engine->cfg.rails;
+	t->snap->devices = engine->cfg.devices;
 	t->snap->shards = engine->shards;
 	t->snap->lane = calloc(t->lanes_max + 1, sizeof(*t->snap->lane));
 	t->snap->conn = calloc(t->conns_max + 1, sizeof(*t->snap->conn));

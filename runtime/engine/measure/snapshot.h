@@ -192,9 +192,11 @@ struct mpib_snap_request {
 };
 
 struct mpib_snapshot {
-	struct mpib_snap_rail rail[MPIB_RAILS]; /* all shards */
+	/* Rails of all devices, by number, each over the device's shards. */
+	struct mpib_snap_rail rail[MPIB_RAILS_MAX];
 	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];
-	uint32_t rails, shards, lanes, conns, clients;
+	uint32_t rails; /* of a device */
+	uint32_t devices, shards, lanes, conns, clients; /* of all */
 	struct mpib_snap_lane *lane;
 	struct mpib_snap_conn *conn;
 	struct mpib_snap_client *client;
@@ -203,6 +205,19 @@ struct mpib_snapshot {
 	uint32_t requests, more_requests;
 	struct mpib_snap_request *request;
 };
+
+/* How many entries of rail[] there are. */
+static inline unsigned mpib_snap_rails(const struct mpib_snapshot *snap)
+{
+	return snap->devices * snap->rails;
+}
+
+/* The device of a shard. */
+static inline unsigned mpib_snap_device(const struct mpib_snapshot *snap,
+					unsigned shard)
+{
+	return shard / (snap->shards / snap->devices);
+}
 
 /*
  * Control thread; -ENOMEM when memory is short. fn runs on the control thread

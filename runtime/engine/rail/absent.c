@@ -17,7 +17,7 @@ uint8_t mpib_shard_absent(const struct mpib_shard *s)
 	return away;
 }
 
-const char *mpib_absent_say(const struct mpib_engine *e, uint8_t ours,
+const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,
 			    uint8_t theirs, char *buf, size_t len)
 {
 	size_t at = 0;
@@ -29,7 +29,7 @@ const char *mpib_absent_say(const struct mpib_engine *e, uint8_t ours,
 		if (ours >> r & 1)
 			at += (size_t)snprintf(buf + at, len - at, "%s%s (%s)",
 					       and, mpib_rail_name(r),
-					       e->cfg.rail[r].name);
+					       mpib_rail_spec(s, r)->name);
 		else if (theirs >> r & 1)
 			at += (size_t)snprintf(buf + at, len - at,
 					       "%s%s at the other end", and,
@@ -50,5 +50,5 @@ int mpib_shard_some_rail(const struct mpib_shard *s)
 		e, -ENETDOWN,
 		"no rail is left, the device failed or was removed: %s (once "
 		"it is there again, mpibctl upgrade opens it anew)",
-		mpib_absent_say(e, away, 0, rails, sizeof(rails)));
+		mpib_absent_say(s, away, 0, rails, sizeof(rails)));
 }

@@ -17,7 +17,7 @@ uint8_t mpib_shard_absent(const struct mpib_shard *s);
 int mpib_shard_some_rail(const struct mpib_shard *s);
 /* "SOUT (mlx5_0) and SUP at the other end": ours and theirs have a bit for each
  * rail that this end and the peer have lost. Returns buf. */
-const char *mpib_absent_say(const struct mpib_engine *e, uint8_t ours,
+const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,
 			    uint8_t theirs, char *buf, size_t len);
 
 #endif

@@ -23,42 +23,45 @@ static const char *link_layer_name(uint8_t link_layer)
 						     : "InfiniBand";
 }
 
-static int check_pair(const struct mpib_engine *e, char *why, size_t why_len)
+static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 {
-	const struct mpib_rail *rail = e->shard[0].rail;
+	const struct mpib_rail *rail = s->rail;
 
-	if (e->cfg.rails < 2 ||
+	if (s->engine->cfg.rails < 2 ||
 	    rail[0].port.link_layer == rail[1].port.link_layer)
 		return 0;
 	snprintf(why, why_len,
 		 "SOUT %s is %s and SUP %s is %s (both rails have one link "
 		 "layer: name another port, or --sup none)",
-		 e->cfg.rail[0].name, link_layer_name(rail[0].port.link_layer),
-		 e->cfg.rail[1].name, link_layer_name(rail[1].port.link_layer));
+		 mpib_rail_spec(s, 0)->name,
+		 link_layer_name(rail[0].port.link_layer),
+		 mpib_rail_spec(s, 1)->name,
+		 link_layer_name(rail[1].port.link_layer));
 	return -EINVAL;
 }
 
-static int check_limits(const struct mpib_engine *e, unsigned r, char *why,
+static int check_limits(const struct mpib_shard *s, unsigned r, char *why,
 			size_t why_len)
 {
-	const struct mpib_port_info *port = &e->shard[0].rail[r].port;
-	const struct mpib_engine_config *cfg = &e->cfg;
+	const struct mpib_port_info *port = &s->rail[r].port;
+	const struct mpib_engine_config *cfg = &s->engine->cfg;
+	const char *name = mpib_rail_spec(s, r)->name;
 
 	if (cfg->sq_depth > port->max_qp_wr)
 		snprintf(why, why_len,
 			 "%s: qp.sq_depth = %u is more than the device's %u "
 			 "(lower it)",
-			 cfg->rail[r].name, cfg->sq_depth, port->max_qp_wr);
+			 name, cfg->sq_depth, port->max_qp_wr);
 	else if (cfg->srq_high > port->max_srq_wr)
 		snprintf(why, why_len,
 			 "%s: srq.high = %u is more than the device's %u "
 			 "(lower it)",
-			 cfg->rail[r].name, cfg->srq_high, port->max_srq_wr);
+			 name, cfg->srq_high, port->max_srq_wr);
 	else if (cfg->pkey_index > 0 && cfg->pkey_index >= port->pkeys)
 		snprintf(why, why_len,
 			 "%s: qp.pkey_index = %u is beyond the port's %u "
 			 "partition keys (lower it)",
-			 cfg->rail[r].name, cfg->pkey_index, port->pkeys);
+			 name, cfg->pkey_index, port->pkeys);
 	else
 		return 0;
 	return -EINVAL;
@@ -133,10 +136,11 @@ static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
 	return rail->verbs->destroy_qp(qp);
 }
 
-static int probe_one(struct mpib_engine *e, unsigned r, char *why,
+static int probe_one(struct mpib_shard *s, unsigned r, char *why,
 		     size_t why_len)
 {
-	struct mpib_rail *rail = &e->shard[0].rail[r];
+	struct mpib_engine *e = s->engine;
+	struct mpib_rail *rail = &s->rail[r];
 	const char *call = "ibv_alloc_pd";
 	struct ibv_pd *pd;
 	int rc = rail->verbs->alloc_pd(rail->ctx, &pd);
@@ -157,39 +161,51 @@ static int probe_one(struct mpib_engine *e, unsigned r, char *why,
 	if (rc < 0)
 		goto err_pd;
 	rail->verbs->dealloc_pd(pd);
-	/* The other shards opened the same device. */
-	for (unsigned i = 1; i < e->shards; i++)
-		e->shard[i].rail[r].port.max_inline = rail->port.max_inline;
+	/* The device's other shards opened the same HCA. */
+	for (unsigned i = 1; i < e->cfg.shards; i++)
+		s[i].rail[r].port.max_inline = rail->port.max_inline;
 	return 0;
 
 err_pd:
 	rail->verbs->dealloc_pd(pd);
 err_why:
-	mpib_verbs_explain(&e->cfg.rail[r], call, rc, why, why_len);
+	mpib_verbs_explain(mpib_rail_spec(s, r), call, rc, why, why_len);
 	return rc;
 }
 
 static void settle_routing(struct mpib_engine *e)
 {
-	const struct mpib_port_info *port = &e->shard[0].rail[0].port;
-	bool on = e->cfg.ar == MPIB_AR_ON ||
-		  (e->cfg.ar == MPIB_AR_AUTO &&
-		   port->link_layer == IBV_LINK_LAYER_INFINIBAND);
+	for (unsigned i = 0; i < e->shards; i++) {
+		struct mpib_shard *s = &e->shard[i];
+		bool on = e->cfg.ar == MPIB_AR_ON ||
+			  (e->cfg.ar == MPIB_AR_AUTO &&
+			   s->rail[0].port.link_layer ==
+				   IBV_LINK_LAYER_INFINIBAND);
 
-	for (unsigned i = 0; i < e->shards; i++)
-		e->shard[i].ar_above = on ? e->cfg.ar_threshold : UINT32_MAX;
+		s->ar_above = on ? e->cfg.ar_threshold : UINT32_MAX;
+	}
+}
+
+/* s: the first of the device's shards. */
+static int probe_device(struct mpib_shard *s, char *why, size_t why_len)
+{
+	int rc = check_pair(s, why, why_len);
+
+	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++) {
+		rc = check_limits(s, r, why, why_len);
+		if (rc == 0)
+			rc = probe_one(s, r, why, why_len);
+	}
+	return rc;
 }
 
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len)
 {
-	int rc = check_pair(e, why, why_len);
+	int rc = 0;
 
 	e->dmabuf = e->cfg.dmabuf != MPIB_DMABUF_NO;
-	for (unsigned r = 0; rc == 0 && r < e->cfg.rails; r++) {
-		rc = check_limits(e, r, why, why_len);
-		if (rc == 0)
-			rc = probe_one(e, r, why, why_len);
-	}
+	for (unsigned i = 0; rc == 0 && i < e->shards; i += e->cfg.shards)
+		rc = probe_device(&e->shard[i], why, why_len);
 	settle_routing(e);
 	return rc;
 }

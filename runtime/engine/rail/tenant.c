@@ -59,7 +59,7 @@ static int new_slab(struct mpib_tenant *t)
 			(uint64_t)(uintptr_t)slab->mem,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 			&slab->mr[r]);
-		mpib_last_error(t->shard->engine, r, "ibv_reg_mr", rc);
+		mpib_last_error(t->shard, r, "ibv_reg_mr", rc);
 		if (rc < 0)
 			goto err_slab;
 	}
@@ -248,9 +248,9 @@ static int tenant_make_rail(struct mpib_tenant *t, unsigned r)
 	t->promised[r] = true;
 	rc = rail->verbs->alloc_pd(rail->ctx, &t->pd[r]);
 	if (rc < 0)
-		return mpib_last_error(s->engine, r, "ibv_alloc_pd", rc);
+		return mpib_last_error(s, r, "ibv_alloc_pd", rc);
 	rc = rail->verbs->create_srq(t->pd[r], &attr, &t->srq[r]);
-	return mpib_last_error(s->engine, r, "ibv_create_srq", rc);
+	return mpib_last_error(s, r, "ibv_create_srq", rc);
 }
 
 static struct mpib_tenant *tenant_find(struct mpib_engine *e, unsigned shard,

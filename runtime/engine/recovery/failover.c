@@ -129,7 +129,7 @@ static void tell_failover(const struct mpib_rail_job *job, uint64_t us)
 	const struct mpib_lane *lane = job->lane;
 	enum mpib_rail_cause cause = lane->ctl.rail[job->rail].cause;
 	const struct mpib_event_about about = {
-		.rails = (uint8_t)(1u << job->rail),
+		.rails = 1u << mpib_rail_number(lane->shard, job->rail),
 		.peer = lane->peer,
 		.ns = us * 1000,
 		.bytes = job->lost_bytes,
@@ -287,7 +287,8 @@ void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 
 void mpib_lane_established(struct mpib_lane *lane)
 {
-	unsigned drained = mpib_engine_drained(lane->shard->engine);
+	uint8_t drained = mpib_rail_bits(
+		lane->shard, mpib_engine_drained(lane->shard->engine));
 
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_fence_init(&lane->ctl.rail[r].fence, true);

@@ -132,8 +132,9 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
  * the shard's context sees it. */
 void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 			   unsigned rail, bool up);
-/* Have both ends of every lane put nothing new on the rail, or use it again. A
- * lane without another rail goes on using it. */
+/* Have both ends of every lane of the rail's device put nothing new on the
+ * rail, or use it again. A lane without another rail goes on using it. rail is
+ * its number among the rails of all devices. */
 void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Before the first lane is made. -errno. */
 int mpib_failover_init(struct mpib_engine *engine);

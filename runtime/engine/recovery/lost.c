@@ -33,7 +33,7 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 		mpib_lane_break(lane, -EIO,
 				"rail %u (%s): its device failed or was "
 				"removed",
-				r, s->engine->cfg.rail[r].name);
+				r, mpib_rail_spec(s, r)->name);
 	mpib_rail_check_stopped(lane, r);
 	mpib_lane_check_drained(lane);
 }
@@ -76,13 +76,16 @@ void mpib_rail_lose(struct mpib_shard *s, unsigned rail)
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_lost);
 }
 
-unsigned mpib_engine_lost(const struct mpib_engine *engine)
+uint32_t mpib_engine_lost(const struct mpib_engine *engine)
 {
-	unsigned lost = 0;
+	uint32_t lost = 0;
 
 	for (unsigned i = 0; i < engine->shards; i++) {
-		for (unsigned r = 0; r < MPIB_RAILS; r++)
-			lost |= (unsigned)engine->shard[i].rail[r].dead << r;
+		const struct mpib_shard *s = &engine->shard[i];
+
+		for (unsigned r = 0; r < engine->cfg.rails; r++)
+			lost |= (uint32_t)s->rail[r].dead
+				<< mpib_rail_number(s, r);
 	}
 	return lost;
 }

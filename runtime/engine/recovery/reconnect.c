@@ -231,8 +231,10 @@ void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
-	struct mpib_event_about about = { .rails = (uint8_t)(1u << rail),
-					  .peer = lane->peer };
+	struct mpib_event_about about = {
+		.rails = 1u << mpib_rail_number(lane->shard, rail),
+		.peer = lane->peer,
+	};
 
 	ctl->resumed_ns = mpib_now_ns();
 	lane->ctl.grace_until = 0;
@@ -251,7 +253,8 @@ void mpib_rail_drained_set(struct mpib_lane *lane)
 {
 	struct mpib_rail_job *job = mpib_rail_job_new(lane, 0);
 
-	job->drain = (uint8_t)mpib_engine_drained(lane->shard->engine);
+	job->drain = mpib_rail_bits(lane->shard,
+				    mpib_engine_drained(lane->shard->engine));
 	for (unsigned r = 0; r < lane->rails; r++)
 		job->drain |= (uint8_t)(lane->ctl.rail[r].peer_drains << r);
 	mpib_rail_job_run(job, mpib_rail_on_drain, reconnect_on_said);
@@ -268,11 +271,14 @@ void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on)
 
 void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on)
 {
+	unsigned device = rail / engine->cfg.rails;
 	struct mpib_lane *lane;
 
 	TAILQ_FOREACH(lane, &engine->lanes, made_link)
 	{
-		if (lane->ctl.settled && !lane->ctl.over)
-			mpib_rail_tell_drain(lane, rail, on);
+		if (lane->shard->device == device && lane->ctl.settled &&
+		    !lane->ctl.over)
+			mpib_rail_tell_drain(lane, rail % engine->cfg.rails,
+					     on);
 	}
 }

@@ -27,7 +27,7 @@ static atomic_int there; /* 0, or -errno; a thread asks */
 static uint64_t seen;
 static char said[256];
 
-unsigned mpib_engine_lost(const struct mpib_engine *engine)
+uint32_t mpib_engine_lost(const struct mpib_engine *engine)
 {
 	(void)engine;
 	return lost;

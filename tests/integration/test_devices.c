@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An engine of several devices: each has rails and shards of its own, a lane
+ * may join any two of them, and what becomes of a rail is its device's alone.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/lane/lane.h"
+#include "engine_pair.h"
+#include "verbs/soft/soft.h"
+
+#define LEN (1u << 20)
+
+/* home is on device 0 of both nodes, away where a test puts it. */
+static struct pair home, away;
+
+static void open_devices(unsigned devices, unsigned shards)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.devices = devices;
+	cfg.shards = shards;
+	pair_open(&home, &cfg, MPIB_IMM_V2);
+}
+
+static void join(unsigned a, unsigned b)
+{
+	pair_join_on(&home, &away, 1, a, b);
+}
+
+static void close_all(void)
+{
+	pair_close(&home);
+	pair_leave(&away);
+}
+
+static void send_one(struct pair *p, unsigned seed)
+{
+	struct pair_end tx, rx;
+
+	pair_connect(p, seed, 0, &tx, &rx);
+	pair_transfer(p, &tx, &rx, 0, LEN, LEN, seed);
+}
+
+/* What node sent by the rail of that number. */
+static uint64_t sent(unsigned node, unsigned rail)
+{
+	struct mpib_snapshot *snap = pair_snapshot(&home, node);
+	uint64_t bytes = snap->rail[rail].n.tx_bytes;
+
+	assert_int_equal(mpib_snap_rails(snap), 2 * home.cfg.devices);
+	mpib_snapshot_free(snap);
+	return bytes;
+}
+
+static uint64_t received(unsigned node, unsigned rail)
+{
+	struct mpib_snapshot *snap = pair_snapshot(&home, node);
+	uint64_t bytes = snap->rail[rail].n.rx_bytes;
+
+	mpib_snapshot_free(snap);
+	return bytes;
+}
+
+static void each_device_carries_what_its_own_clients_send(void **state)
+{
+	(void)state;
+	open_devices(2, 1);
+	join(1, 1);
+	send_one(&away, 0);
+	assert_int_equal(sent(0, 0) + sent(0, 1), 0);
+	assert_int_equal(sent(0, 2), LEN / 2);
+	assert_int_equal(sent(0, 3), LEN / 2);
+	send_one(&home, 1);
+	assert_int_equal(sent(0, 0) + sent(0, 1), LEN);
+	assert_int_equal(sent(0, 2) + sent(0, 3), LEN);
+	close_all();
+}
+
+static void a_lane_joins_different_devices_of_two_nodes(void **state)
+{
+	(void)state;
+	open_devices(3, 1);
+	join(2, 1);
+	send_one(&away, 0);
+	assert_int_equal(sent(0, 4) + sent(0, 5), LEN);
+	assert_int_equal(received(1, 2) + received(1, 3), LEN);
+	close_all();
+}
+
+static void the_number_of_a_shard_says_its_device(void **state)
+{
+	(void)state;
+	open_devices(2, 2);
+	assert_int_equal(mpib_engine_shards(home.node[0].engine), 4);
+	join(3, 1);
+	send_one(&away, 0);
+	assert_int_equal(sent(0, 2) + sent(0, 3), LEN);
+	assert_int_equal(received(1, 0) + received(1, 1), LEN);
+	close_all();
+}
+
+static void sixteen_devices_are_as_many_as_there_can_be(void **state)
+{
+	struct mpib_snapshot *snap;
+
+	(void)state;
+	open_devices(MPIB_DEVICES_MAX, 1);
+	join(15, 15);
+	send_one(&away, 0);
+	assert_int_equal(sent(0, 30) + sent(0, 31), LEN);
+	snap = pair_snapshot(&home, 0);
+	for (unsigned i = 0; i < snap->shards; i++)
+		assert_int_equal(mpib_snap_device(snap, i), i);
+	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
+		assert_true(snap->rail[r].up);
+	mpib_snapshot_free(snap);
+	/* The last bit of the masks by rail number. */
+	assert_int_equal(mpib_engine_drain(home.node[0].engine, 31, true), 0);
+	assert_int_equal(mpib_engine_drained(home.node[0].engine), 1u << 31);
+	close_all();
+}
+
+static void a_drained_rail_is_that_of_one_device(void **state)
+{
+	struct mpib_engine *e;
+
+	(void)state;
+	open_devices(2, 1);
+	join(1, 1);
+	e = home.node[0].engine;
+	mpib_lane_established(home.node[0].lane);
+	assert_int_equal(mpib_engine_drain(e, 3, true), 0);
+	assert_int_equal(mpib_engine_drain(e, 2, true), -EBUSY);
+	assert_int_equal(mpib_engine_drain(e, 0, true), 0);
+	assert_int_equal(mpib_engine_drain(e, 1, true), -EBUSY);
+	assert_int_equal(mpib_engine_drained(e), 1u << 3 | 1u << 0);
+	mpib_lane_established(away.node[0].lane); /* it finds the drain */
+	for (int i = 0; i < 8; i++)
+		pair_turn(&home);
+	assert_int_equal(home.node[0].lane->drain, 1u << MPIB_RAIL_SOUT);
+	assert_int_equal(away.node[0].lane->drain, 1u << MPIB_RAIL_SUP);
+	close_all();
+}
+
+static void a_port_that_goes_down_is_one_device_s(void **state)
+{
+	struct mpib_soft_fault fault = { .link_down = 1 };
+	struct mpib_engine *e;
+
+	(void)state;
+	open_devices(2, 1);
+	join(1, 1);
+	e = home.node[0].engine;
+	mpib_soft_set_fault(e->shard[1].rail[0].ctx, &fault);
+	for (int i = 0; i < 8; i++)
+		pair_turn(&home);
+	assert_false(e->rail_up[2]);
+	assert_true(e->rail_up[0] && e->rail_up[1] && e->rail_up[3]);
+	send_one(&home, 0);
+	fault.link_down = 0;
+	mpib_soft_set_fault(e->shard[1].rail[0].ctx, &fault);
+	for (int i = 0; i < 8; i++)
+		pair_turn(&home);
+	assert_true(e->rail_up[2]);
+	close_all();
+}
+
+static void a_rail_is_asked_for_by_its_number(void **state)
+{
+	struct mpib_port_info port[4];
+
+	(void)state;
+	open_devices(2, 1);
+	join(0, 0);
+	for (unsigned r = 0; r < 4; r++) {
+		assert_int_equal(
+			mpib_engine_port(home.node[0].engine, r, &port[r]), 0);
+		for (unsigned i = 0; i < r; i++)
+			assert_memory_not_equal(&port[r].gid, &port[i].gid,
+						sizeof(port[r].gid));
+	}
+	close_all();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_device_carries_what_its_own_clients_send),
+		cmocka_unit_test(a_lane_joins_different_devices_of_two_nodes),
+		cmocka_unit_test(the_number_of_a_shard_says_its_device),
+		cmocka_unit_test(sixteen_devices_are_as_many_as_there_can_be),
+		cmocka_unit_test(a_drained_rail_is_that_of_one_device),
+		cmocka_unit_test(a_port_that_goes_down_is_one_device_s),
+		cmocka_unit_test(a_rail_is_asked_for_by_its_number),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
