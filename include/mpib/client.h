@@ -140,10 +140,17 @@ void mpib_close(struct mpib_conn *conn);
  */
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
-/* Register memory behind a file descriptor. flags: MPIB_REG_* of
- * mpib/control.h. fd stays the caller's and may be closed on return. -EPERM:
- * the descriptor is not of the kind that flags says; -EINVAL: unknown flags, or
- * size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf. */
+/*
+ * Register memory behind a file descriptor, which the process has at addr.
+ * flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be closed
+ * on return. Registering again memory that lies within a region, with the same
+ * flags, is cheap: the region is returned and counted, so each call wants a
+ * mpib_dereg(), before the memory is given back. A dma-buf is known by its
+ * addresses, since each export of the same memory is a file of its own; a memfd
+ * by file and offset, too. -EPERM: the descriptor is not of the kind that flags
+ * says; -EINVAL: unknown flags, or size is 0; -EOPNOTSUPP: a rail cannot
+ * register a dma-buf.
+ */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region);

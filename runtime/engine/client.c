@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/xalloc.h"
 #include "engine/conn/conn.h"
@@ -200,7 +201,12 @@ int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		return -ENOMEM;
 	mr->client = a;
 	mr->handle = handle;
-	mr->addr = (uint64_t)(uintptr_t)attr->addr;
+	/* Devices want the iova of a dma-buf at the offset's place in its page,
+	 * see ibv_reg_dmabuf_mr(3). */
+	mr->addr =
+		attr->dmabuf_fd >= 0
+			? attr->dmabuf_offset % (uint64_t)sysconf(_SC_PAGESIZE)
+			: (uint64_t)(uintptr_t)attr->addr;
 	mr->len = attr->len;
 	rc = client_reg(mr, attr);
 	if (rc < 0) {

@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "base/memseg.h"
 
@@ -64,9 +65,14 @@ struct mpib_region {
 	size_t direct;
 	bool staged; /* ordinary memory: goes through a staging window */
 	bool own_mr; /* from mpib_reg_fd(): this region deregisters mr */
+	/* With own_mr, what mpib_reg_fd() was called with, and the file. */
+	uint32_t flags;
+	uint64_t offset;
+	dev_t dev;
+	ino_t ino;
 	uint32_t mr;
 	uint64_t off; /* of addr in mr */
-	unsigned regs; /* mpib_reg() calls; under the client's lock */
+	unsigned regs; /* registrations; under the client's lock */
 	_Atomic unsigned refs; /* requests that use this region */
 	/* Copies under way, plus MPIB_REGION_DEAD once deregistered. */
 	_Atomic unsigned copying;

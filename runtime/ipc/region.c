@@ -5,9 +5,11 @@
  * deregistration while requests may still use the region.
  */
 #include <errno.h>
+#include <mpib/control.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "ipc/client.h"
 #include "ipc/message.h"
@@ -88,6 +90,30 @@ static struct mpib_region *region_find(struct mpib_client *c, const char *addr,
 	LIST_FOREACH(r, &c->regions, link)
 	{
 		if (r->addr == addr && r->size == size && !r->own_mr)
+			return r;
+	}
+	return NULL;
+}
+
+/* A region from mpib_reg_fd() that has all of this memory. The addresses alone
+ * say so for a dma-buf, each export of which has an inode of its own; a memfd
+ * may be mapped where another was. */
+static struct mpib_region *region_find_fd(struct mpib_client *c,
+					  const struct mpib_region *like)
+{
+	struct mpib_region *r;
+
+	LIST_FOREACH(r, &c->regions, link)
+	{
+		uint64_t skip = (uint64_t)(like->addr - r->addr);
+
+		if (!r->own_mr || r->flags != like->flags ||
+		    like->addr < r->addr || skip > r->size ||
+		    like->size > r->size - skip)
+			continue;
+		if (r->flags & MPIB_REG_DMABUF ||
+		    (r->dev == like->dev && r->ino == like->ino &&
+		     r->offset + skip == like->offset))
 			return r;
 	}
 	return NULL;
@@ -175,23 +201,41 @@ static void mr_gone(struct mpib_debt *d)
 	((struct mpib_region *)d)->own_mr = false;
 }
 
+/* Under the lock: have the proxy register r, which fd stands for. */
+static int region_register(struct mpib_region *r, int fd)
+{
+	struct mpib_ctl_reg_fd ask = {
+		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
+		.offset = r->offset,
+		.size = r->size,
+		.flags = r->flags,
+	};
+	struct mpib_message m;
+	int rc = mpib_rpc_make(r->client, &ask.h, &fd, 1, &r->debt, &m,
+			       sizeof(struct mpib_ctl_region));
+
+	if (rc < 0)
+		return rc;
+	mpib_message_close_fds(&m);
+	r->mr = r->debt.id;
+	r->debt.paid = mr_gone;
+	LIST_INSERT_HEAD(&r->client->regions, r, link);
+	return 0;
+}
+
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region)
 {
-	struct mpib_ctl_reg_fd ask = {
-		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
-		.offset = offset,
-		.size = size,
-		.flags = flags,
-	};
-	struct mpib_region *r = make_region(client, addr, size);
-	struct mpib_message m;
+	struct mpib_region *r = make_region(client, addr, size), *there = NULL;
+	struct stat st;
 	int rc;
 
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
 	r->own_mr = true;
+	r->flags = flags;
+	r->offset = offset;
 	r->debt = (struct mpib_debt){ .undo = MPIB_CTL_DEREG,
 				      .paid = never_made };
 	rc = mpib_client_lock(client);
@@ -199,15 +243,20 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		free(r);
 		return rc;
 	}
-	rc = mpib_rpc_make(client, &ask.h, &fd, 1, &r->debt, &m,
-			   sizeof(struct mpib_ctl_region));
-	if (rc == 0) {
-		mpib_message_close_fds(&m);
-		r->mr = r->debt.id;
-		r->debt.paid = mr_gone;
-		LIST_INSERT_HEAD(&client->regions, r, link);
-		*region = r;
+	if (fstat(fd, &st) == 0) {
+		r->dev = st.st_dev;
+		r->ino = st.st_ino;
+		there = region_find_fd(client, r);
 	}
+	if (there) {
+		there->regs++;
+		free(r);
+		r = there;
+	} else {
+		rc = region_register(r, fd);
+	}
+	if (rc == 0)
+		*region = r;
 	pthread_mutex_unlock(&client->lock);
 	return rc;
 }

@@ -21,10 +21,9 @@
 
 #include <cmocka.h>
 
+#include "buffer.h"
 #include "ipc/message.h"
 #include "node.h"
-
-#define SIZE 65536u
 
 static struct node node;
 static int sock;
@@ -43,72 +42,24 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Descriptors of the proxy on memory of this name. */
-static unsigned held(const char *name)
-{
-	char dir[64], path[400], target[256];
-	struct dirent *e;
-	unsigned n = 0;
-	DIR *d;
-
-	snprintf(dir, sizeof(dir), "/proc/%d/fd", node.pid);
-	d = opendir(dir);
-	assert_non_null(d);
-	while ((e = readdir(d))) {
-		ssize_t len;
-
-		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-		len = readlink(path, target, sizeof(target) - 1);
-		if (len <= 0)
-			continue;
-		target[len] = '\0';
-		n += strstr(target, name) != NULL;
-	}
-	closedir(d);
-	return n;
-}
-
 /* A refused one is closed after the refusal was sent. */
 static void until_held(const char *name, unsigned n)
 {
 	unsigned long long until = node_ms() + 60000;
 
-	while (held(name) != n) {
+	while (buffer_held(&node, name) != n) {
 		if (node_ms() > until)
-			fail_msg("%s stays open %u times", name, held(name));
+			fail_msg("%s stays open %u times", name,
+				 buffer_held(&node, name));
 		usleep(1000);
 	}
-}
-
-static bool mapped(const char *name)
-{
-	char path[64], line[512];
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", node.pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		found |= strstr(line, name) != NULL;
-	fclose(f);
-	return found;
-}
-
-static int make_buffer(const char *name)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	assert_int_equal(ftruncate(fd, SIZE), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	return fd;
 }
 
 static void send_reg(uint32_t id, int fd)
 {
 	struct mpib_ctl_reg_fd r = {
 		.h = { .type = MPIB_CTL_REG_FD, .id = id, .len = sizeof(r) },
-		.size = SIZE,
+		.size = BUFFER_SIZE,
 		.flags = MPIB_REG_DMABUF
 	};
 
@@ -168,8 +119,8 @@ static int detach(void **state)
 	(void)state;
 	close(sock);
 	node_until_usage(&node, "clients", 0);
-	assert_int_equal(held("memfd:d-"), 0);
-	assert_false(mapped("memfd:d-"));
+	assert_int_equal(buffer_held(&node, "memfd:d-"), 0);
+	assert_false(buffer_mapped(&node, "memfd:d-"));
 	return 0;
 }
 
@@ -183,7 +134,7 @@ static void each_message_brings_its_own_descriptor(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
-		fd[i] = make_buffer(name[i]);
+		fd[i] = buffer_make(name[i]);
 		send_reg(10 + i, fd[i]);
 	}
 	for (unsigned i = 0; i < 3; i++) {
@@ -192,33 +143,33 @@ static void each_message_brings_its_own_descriptor(void **state)
 	}
 	/* Who goes by its handle is the one that came with its message. */
 	dereg(mr[1]);
-	assert_int_equal(held("d-first"), 1);
-	assert_int_equal(held("d-second"), 0);
-	assert_int_equal(held("d-third"), 1);
+	assert_int_equal(buffer_held(&node, "d-first"), 1);
+	assert_int_equal(buffer_held(&node, "d-second"), 0);
+	assert_int_equal(buffer_held(&node, "d-third"), 1);
 	dereg(mr[0]);
-	assert_int_equal(held("d-first"), 0);
-	assert_int_equal(held("d-third"), 1);
+	assert_int_equal(buffer_held(&node, "d-first"), 0);
+	assert_int_equal(buffer_held(&node, "d-third"), 1);
 	dereg(mr[2]);
 }
 
 /* NCCL closes the descriptor as soon as regMrDmaBuf returns. */
 static void the_clients_own_may_be_closed_before_the_answer(void **state)
 {
-	int fd = make_buffer("d-gone");
+	int fd = buffer_make("d-gone");
 	uint32_t mr;
 
 	(void)state;
 	send_reg(20, fd);
 	close(fd);
 	mr = hear_region(20);
-	assert_int_equal(held("d-gone"), 1);
-	assert_true(mapped("d-gone"));
+	assert_int_equal(buffer_held(&node, "d-gone"), 1);
+	assert_true(buffer_mapped(&node, "d-gone"));
 	dereg(mr);
 }
 
 static void by_the_answer_to_deregister_it_is_closed(void **state)
 {
-	int fd = make_buffer("d-freed");
+	int fd = buffer_make("d-freed");
 	uint32_t mr;
 
 	(void)state;
@@ -226,8 +177,8 @@ static void by_the_answer_to_deregister_it_is_closed(void **state)
 	close(fd);
 	mr = hear_region(30);
 	dereg(mr);
-	assert_int_equal(held("d-freed"), 0);
-	assert_false(mapped("d-freed"));
+	assert_int_equal(buffer_held(&node, "d-freed"), 0);
+	assert_false(buffer_mapped(&node, "d-freed"));
 }
 
 static void a_refused_one_is_closed_too(void **state)
@@ -236,7 +187,7 @@ static void a_refused_one_is_closed_too(void **state)
 	struct mpib_message m;
 
 	(void)state;
-	assert_int_equal(ftruncate(fd, SIZE), 0);
+	assert_int_equal(ftruncate(fd, BUFFER_SIZE), 0);
 	send_reg(40, fd);
 	assert_int_equal(hear(40, &m), -EPERM);
 	until_held("d-unsealed", 0);
@@ -245,19 +196,19 @@ static void a_refused_one_is_closed_too(void **state)
 
 static void a_client_that_dies_leaves_none(void **state)
 {
-	int fd = make_buffer("d-orphan");
+	int fd = buffer_make("d-orphan");
 
 	(void)state;
 	send_reg(50, fd);
 	hear_region(50);
 	close(fd);
-	assert_int_equal(held("d-orphan"), 1);
+	assert_int_equal(buffer_held(&node, "d-orphan"), 1);
 	/* detach() looks that it went */
 }
 
 static void they_count_as_descriptors_of_their_user(void **state)
 {
-	int fd = make_buffer("d-many");
+	int fd = buffer_make("d-many");
 	struct mpib_message m;
 
 	(void)state;
@@ -271,101 +222,6 @@ static void they_count_as_descriptors_of_their_user(void **state)
 	close(fd);
 }
 
-/* The client library on both ends, and the bytes seen through the test's own
- * map of what it gave away. */
-struct end {
-	struct mpib_client *client;
-	struct mpib_region *region;
-	struct mpib_conn *conn;
-	char *mem;
-};
-
-static void give_buffer(struct end *e, const char *name)
-{
-	struct mpib_attach_opts opts = { .size = sizeof(opts),
-					 .run_dir = node.dir };
-	struct mpib_node_info info;
-	int fd = make_buffer(name);
-
-	assert_int_equal(mpib_attach(&opts, &e->client), 0);
-	mpib_query(e->client, &info);
-	assert_int_equal(info.dmabuf, 1);
-	e->mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_true(e->mem != MAP_FAILED);
-	assert_int_equal(mpib_reg_fd(e->client, e->mem, SIZE, 0, fd,
-				     MPIB_REG_DMABUF, &e->region),
-			 0);
-	close(fd);
-}
-
-static void until_ready(struct end *e)
-{
-	int rc;
-
-	while ((rc = mpib_ready(e->conn)) == 0)
-		usleep(1000);
-	assert_int_equal(rc, 1);
-}
-
-static void until_done(struct mpib_request *req)
-{
-	size_t size = 0;
-	int done = 0;
-
-	while (!done)
-		assert_int_equal(mpib_test(req, &done, &size), 0);
-	assert_int_equal(size, SIZE);
-}
-
-static void connect_ends(struct end *from, struct end *to)
-{
-	struct mpib_listener *l;
-	struct mpib_handle handle;
-
-	assert_int_equal(mpib_listen(to->client, &handle, &l), 0);
-	assert_int_equal(mpib_accept(l, &to->conn), 0);
-	assert_int_equal(mpib_connect(from->client, &handle, -1, &from->conn),
-			 0);
-	until_ready(from);
-	until_ready(to);
-	mpib_close_listen(l);
-}
-
-static void move(struct end *from, struct end *to)
-{
-	struct mpib_request *tx, *rx;
-	void *into = to->mem;
-	size_t size = SIZE;
-	int tag = 3;
-
-	assert_int_equal(
-		mpib_irecv(to->conn, 1, &into, &size, &tag, &to->region, &rx),
-		0);
-	assert_int_equal(
-		mpib_isend(from->conn, from->mem, SIZE, tag, from->region, &tx),
-		0);
-	until_done(rx);
-	until_done(tx);
-}
-
-static void the_rails_carry_what_lies_behind_it(void **state)
-{
-	struct end a = { 0 }, b = { 0 };
-
-	(void)state;
-	give_buffer(&a, "d-from");
-	give_buffer(&b, "d-to");
-	connect_ends(&a, &b);
-	for (unsigned i = 0; i < SIZE; i++)
-		a.mem[i] = (char)(i * 7 + (i >> 8));
-	move(&a, &b);
-	assert_memory_equal(a.mem, b.mem, SIZE);
-	mpib_detach(a.client);
-	mpib_detach(b.client);
-	munmap(a.mem, SIZE);
-	munmap(b.mem, SIZE);
-}
-
 #define t(f) cmocka_unit_test_setup_teardown(f, attach, detach)
 
 int main(void)
@@ -377,7 +233,6 @@ int main(void)
 		t(a_refused_one_is_closed_too),
 		t(a_client_that_dies_leaves_none),
 		t(they_count_as_descriptors_of_their_user),
-		t(the_rails_carry_what_lies_behind_it),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -328,6 +328,9 @@ int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		return errno == EBADF ? -EBADF : -EOPNOTSUPP;
 	if (!len || offset > (uint64_t)end || len > (uint64_t)end - offset)
 		return -EINVAL;
+	/* As devices do, see ibv_reg_dmabuf_mr(3). */
+	if ((iova & (page - 1)) != skip)
+		return -EINVAL;
 	if (access & IBV_ACCESS_LOCAL_WRITE)
 		prot |= PROT_WRITE;
 	proto.map_len = len + skip;

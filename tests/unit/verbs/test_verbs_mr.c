@@ -183,6 +183,8 @@ static void a_dmabuf_is_written_through_its_fd(void **state)
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 1000);
+	/* Like the offset, but for whole pages. */
+	const uint64_t iova = 0x7000 + 5000 % 4096;
 	struct ibv_qp *qa, *qb;
 	uint8_t back[1000];
 	struct ibv_mr *mr;
@@ -191,7 +193,7 @@ static void a_dmabuf_is_written_through_its_fd(void **state)
 	fd = memfd_create("dmabuf", MFD_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 65536), 0);
-	rc = t->v->reg_dmabuf_mr(t->b.pd, 5000, 10000, 0x7000, fd, VT_ALL, &mr);
+	rc = t->v->reg_dmabuf_mr(t->b.pd, 5000, 10000, iova, fd, VT_ALL, &mr);
 	if (!t->soft) {
 		/* A memfd is no dma-buf to a real device. */
 		assert_true(rc < 0);
@@ -205,7 +207,7 @@ static void a_dmabuf_is_written_through_its_fd(void **state)
 	vt_fill(src.p, 1000, 3);
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, 0x7000 + 9000, mr->rkey),
+				 &sge, 1, iova + 9000, mr->rkey),
 			 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	assert_int_equal(pread(copy, back, 1000, 14000), 1000);
@@ -231,6 +233,10 @@ static void a_dmabuf_has_an_end(void **state)
 		-EINVAL);
 	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, UINT64_MAX - 10, 100, 0,
 					     fd, VT_ALL, &mr),
+			 -EINVAL);
+	/* Another place in the page than the offset's. */
+	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, 100, 4096, 0x7000, fd,
+					     VT_ALL, &mr),
 			 -EINVAL);
 	close(fd);
 	assert_true(t->v->reg_dmabuf_mr(t->b.pd, 0, 4096, 0, fd, VT_ALL, &mr) <
