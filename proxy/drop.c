@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/admin_dir.h"
+#include "rundir.h"
+
 static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 			char *why)
 {
@@ -29,6 +32,18 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 		 "run directory %s: %s (create its parent, or give --run-dir)",
 		 cfg->run_dir, strerror(errno));
 	return -errno;
+}
+
+/* The admin socket's directory beside the run directory, whose parent only root
+ * may write to. Without it the proxy says so and goes on. */
+static void make_admin_dir(const struct mpib_config *cfg,
+			   const struct passwd *pw)
+{
+	char path[MPIB_ADMIN_PATH_MAX];
+
+	if (mpib_admin_dir(cfg->run_dir, path, sizeof(path)) &&
+	    mkdir(path, 0700) == 0 && chown(path, pw->pw_uid, pw->pw_gid) < 0)
+		rmdir(path);
 }
 
 /* Registering locks memory, of which an ordinary user may lock too little.
@@ -84,6 +99,7 @@ int mpib_drop(const struct mpib_config *cfg, char *why)
 	rc = make_run_dir(cfg, pw, why);
 	if (rc < 0)
 		return rc;
+	make_admin_dir(cfg, pw);
 	rc = drop_become(pw);
 	if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX, "run.user: becoming \"%s\": %s",

@@ -82,6 +82,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 	int rc;
 
 	p->control = p->stats_fd = p->metrics_fd = p->signals = -1;
+	p->admin_fd = -1;
 	p->rundir.dir = -1;
 	raise_descriptors();
 	rc = mpib_loop_init(&p->loop);
@@ -125,6 +126,7 @@ void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
 		.control = p->control,
 		.stats = p->stats_fd,
 		.metrics = p->metrics_fd,
+		.admin = p->admin_fd,
 		.lock = p->rundir.lock,
 		.guard = p->takeover ? p->takeover->base.guard
 				     : p->upgrade.guard[0],
@@ -223,6 +225,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	close_fd(&p->control);
 	close_fd(&p->stats_fd);
 	close_fd(&p->metrics_fd);
+	close_fd(&p->admin_fd);
 	mpib_rundir_close(&p->rundir, p->activated ? MPIB_CONTROL_SOCK : NULL);
 	mpib_loop_del(&p->loop, &p->signal_watch);
 	close_fd(&p->signals);

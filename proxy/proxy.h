@@ -25,7 +25,7 @@ struct mpib_proxy {
 	struct mpib_engine *engine;
 	struct mpib_agent_link *agent; /* advanced mode */
 	struct mpib_broker *broker;
-	int control, stats_fd, metrics_fd;
+	int control, stats_fd, metrics_fd, admin_fd;
 	bool activated; /* systemd made control, and owns its path */
 	bool serving; /* clients is initialized */
 	bool misconfigured; /* start failed, and will until reconfigured */

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/admin_dir.h"
 #include "config/config.h"
 #include "why.h"
 
@@ -53,12 +54,13 @@ static int check_dir(const char *path, const struct stat *st, char *why)
 			"run directory %s: belongs to uid %u (remove it "
 			"or give another --run-dir)",
 			path, st->st_uid);
-	if (st->st_mode & S_IWOTH)
+	if (st->st_mode & (S_IWOTH | S_IWGRP))
 		return mpib_why_fail(
 			why, -EPERM,
-			"run directory %s: anybody may write there (give "
-			"a directory of its own)",
-			path);
+			"run directory %s: %s may write there (give a "
+			"directory of its own, or chmod go-w it)",
+			path,
+			st->st_mode & S_IWOTH ? "anybody" : "its whole group");
 	return 0;
 }
 
@@ -246,31 +248,31 @@ int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why)
 	return rc;
 }
 
-int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
-		       char *why)
+/* Make a listening socket in dir, which is the directory at path. */
+static int rundir_listen_in(int dir, const char *path, const char *name,
+			    int type, gid_t gid, mode_t mode, char *why)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd, rc;
 
-	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", rd->path,
-		     name) >= (int)sizeof(sun.sun_path))
+	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", path, name) >=
+	    (int)sizeof(sun.sun_path))
 		return mpib_why_fail(why, -ENAMETOOLONG,
-				     "socket %s/%s: too long", rd->path, name);
+				     "socket %s/%s: too long", path, name);
 
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		goto err_why;
-	unlinkat(rd->dir, name, 0); /* a dead proxy's: the lock is held */
+	unlinkat(dir, name, 0); /* a dead proxy's: the lock is held */
 
 	/* Bind with mode 0600, so that no other user connects before group and
 	 * mode are set. */
 	if (fchmod(fd, 0600) < 0 ||
 	    bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
-	    (rd->gid != (gid_t)-1 &&
-	     fchownat(rd->dir, name, (uid_t)-1, rd->gid, AT_SYMLINK_NOFOLLOW) <
-		     0 &&
+	    (gid != (gid_t)-1 &&
+	     fchownat(dir, name, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) < 0 &&
 	     errno != EPERM) ||
-	    fchmodat(rd->dir, name, 0660, 0) < 0 || listen(fd, 256) < 0)
+	    fchmodat(dir, name, mode, 0) < 0 || listen(fd, 256) < 0)
 		goto err_close;
 	return fd;
 
@@ -280,14 +282,78 @@ err_close:
 	errno = rc;
 err_why:
 	return mpib_why_fail(why, -errno,
-			     "socket %s/%s: %s (give another --run-dir)",
-			     rd->path, name, strerror(errno));
+			     "socket %s/%s: %s (give another --run-dir)", path,
+			     name, strerror(errno));
+}
+
+int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
+		       char *why)
+{
+	return rundir_listen_in(rd->dir, rd->path, name, type, rd->gid, 0660,
+				why);
+}
+
+/* The admin directory, for nobody but its owner: fd, or -errno. */
+static int open_admin_dir(const char *path, char *why)
+{
+	struct stat st;
+	int dir;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		goto err_why;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		goto err_why;
+	/* A volume of a container is made with mode 0777. */
+	if (fstat(dir, &st) == 0 &&
+	    (st.st_uid == geteuid() ? fchmod(dir, 0700) == 0
+				    : st.st_uid == 0 && !(st.st_mode & 022)))
+		return dir;
+	close(dir);
+	errno = EPERM;
+err_why:
+	return mpib_why_fail(why, -errno,
+			     "admin directory %s: %s (create it, of the "
+			     "proxy's user and with mode 0700)",
+			     path, strerror(errno));
+}
+
+int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why)
+{
+	char path[MPIB_ADMIN_PATH_MAX];
+	int dir, fd;
+
+	if (!mpib_admin_dir(rd->path, path, sizeof(path)))
+		return mpib_why_fail(why, -ENAMETOOLONG,
+				     "admin directory of %s: its path is too "
+				     "long (give a shorter --run-dir)",
+				     rd->path);
+	dir = open_admin_dir(path, why);
+	if (dir < 0)
+		return dir;
+	fd = rundir_listen_in(dir, path, MPIB_ADMIN_SOCK, SOCK_STREAM,
+			      (gid_t)-1, 0600, why);
+	close(dir);
+	return fd;
+}
+
+/* Remove the admin socket, and its directory where that is permitted. */
+static void clear_admin(const struct mpib_rundir *rd)
+{
+	char path[MPIB_ADMIN_PATH_MAX], sock[sizeof(path) + 16];
+
+	if (!mpib_admin_dir(rd->path, path, sizeof(path)))
+		return;
+	snprintf(sock, sizeof(sock), "%s/" MPIB_ADMIN_SOCK, path);
+	unlink(sock);
+	rmdir(path);
 }
 
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
 {
 	if (rd->dir < 0)
 		return;
+	clear_admin(rd);
 	rundir_clear(rd, keep);
 	/* Unlink the lock file last and while it is locked, so that a proxy
 	 * that starts meanwhile finds an empty directory (take_lock()). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The run directory, of one proxy at a time: a lock file, the three sockets and
- * proxy.pid, all removed at exit. Control thread.
+ * proxy.pid, all removed at exit; and the admin socket beside it. Control thread.
  */
 #ifndef MPIB_PROXY_RUNDIR_H
 #define MPIB_PROXY_RUNDIR_H
@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* Room for the path of the admin socket's directory. */
+#define MPIB_ADMIN_PATH_MAX 104
 
 struct mpib_rundir {
 	char path[96];
@@ -39,7 +42,11 @@ int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
  * replacing the one that a dead proxy left. fd, or -errno. */
 int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 		       char *why);
-/* Remove the directory's content and close rd. keep: a socket that systemd made
+/* Make the admin socket, with mode 0600, in a directory beside the run
+ * directory that only the proxy's user may enter. fd, or -errno. */
+int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why);
+/* Remove the directory's content, the admin socket and the empty directory of
+ * that, and close rd. keep: a socket that systemd made
  * and goes on listening on, which stays; NULL: none. */
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 

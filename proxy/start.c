@@ -86,7 +86,13 @@ static int listen_all(struct mpib_proxy *p, char *why)
 		return p->stats_fd;
 	p->metrics_fd = mpib_rundir_listen(&p->rundir, MPIB_METRICS_SOCK,
 					   SOCK_STREAM, why);
-	return p->metrics_fd < 0 ? p->metrics_fd : 0;
+	if (p->metrics_fd < 0)
+		return p->metrics_fd;
+	p->admin_fd = mpib_rundir_listen_admin(&p->rundir, why);
+	if (p->admin_fd < 0)
+		mpib_warn("%s; until then nothing can be changed by mpibctl",
+			  why);
+	return 0;
 }
 
 static int open_clients(struct mpib_proxy *p, char *why)
@@ -123,7 +129,12 @@ static int open_stats(struct mpib_proxy *p, char *why)
 					.clients = &p->clients,
 					.engine = p->engine,
 					.upgrade = &p->upgrade };
-	mpib_stats_admin(p->stats, &p->admin);
+	rc = mpib_stats_admin(p->stats, &p->admin, p->admin_fd);
+	if (rc < 0) {
+		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
+			 strerror(-rc));
+		return rc;
+	}
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
 		   MPIB_VERSION, p->rundir.path);
 	return 0;
@@ -169,6 +180,7 @@ static int start_go_on(struct mpib_proxy *p, char *why)
 
 	p->control = b->control;
 	p->stats_fd = b->stats;
+	p->admin_fd = b->admin;
 	p->metrics_fd = b->metrics;
 	p->activated = b->activated;
 	p->upgrade.count = b->upgrades + 1;

@@ -17,6 +17,10 @@
 #define MPIB_CONTROL_SOCK "proxy.sock"
 #define MPIB_STATS_SOCK "stats.sock"
 #define MPIB_METRICS_SOCK "metrics.sock"
+/* Administration: in RUNDIR.admin, beside the run directory, which containers
+ * mount, and not in it. */
+#define MPIB_ADMIN_SUFFIX ".admin"
+#define MPIB_ADMIN_SOCK "admin.sock"
 
 /* What a listener gives to a sender, in the 128 bytes of an NCCL handle. */
 #define MPIB_HANDLE_MAGIC 0x4c444e484249504dull

@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/admin_dir.h"
+
 #define PATIENCE_S 10
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
@@ -27,11 +29,10 @@ static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	return status;
 }
 
-bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
-		    size_t len)
+/* run_dir, or the directory that clients use; own has room for its path. */
+static const char *dial_run_dir(const char *run_dir, char *own, size_t len)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
-	char own[128];
 
 	if (!run_dir)
 		run_dir = getenv("MPIB_RUN_DIR");
@@ -39,11 +40,19 @@ bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		run_dir = "/run/mpib";
 		/* The user's own proxy is preferred to the node's. */
 		if (geteuid() != 0 && xdg && *xdg &&
-		    snprintf(own, sizeof(own), "%s/mpib", xdg) <
-			    (int)sizeof(own) &&
+		    snprintf(own, len, "%s/mpib", xdg) < (int)len &&
 		    access(own, F_OK) == 0)
 			run_dir = own;
 	}
+	return run_dir;
+}
+
+bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
+		    size_t len)
+{
+	char own[128];
+
+	run_dir = dial_run_dir(run_dir, own, sizeof(own));
 	return snprintf(buf, len, "%s/%s", run_dir, name) < (int)len;
 }
 
@@ -126,17 +135,33 @@ static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 			 hint ? hint : "is it of another version?");
 }
 
+/* The admin socket, which answers all commands and keeps room for whoever may
+ * connect to it: fd or -errno. */
+static int dial_admin(struct mpib_dial *d, const char *run_dir)
+{
+	char own[128], dir[sizeof(d->path) - sizeof(MPIB_ADMIN_SOCK)];
+
+	run_dir = dial_run_dir(run_dir, own, sizeof(own));
+	if (!mpib_admin_dir(run_dir, dir, sizeof(dir)))
+		return -ENOENT;
+	snprintf(d->path, sizeof(d->path), "%s/" MPIB_ADMIN_SOCK, dir);
+	return dial_one(d->path);
+}
+
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 {
 	int fd, rc;
 
 	*d = (struct mpib_dial){ 0 };
-	if (!mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
+	fd = dial_admin(d, run_dir);
+	if (fd < 0 &&
+	    !mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
 		return dial_fail(
 			d, MPIB_EXIT_NO_PROXY,
 			"run directory: its path is too long (name it by -s "
 			"or MPIB_RUN_DIR)");
-	fd = dial_one(d->path);
+	if (fd < 0)
+		fd = dial_one(d->path);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
 	d->in = fdopen(fd, "r");

@@ -36,7 +36,8 @@ struct mpib_dial {
 bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		    size_t len);
 
-/* Connect and read the proxy's greeting. run_dir may be NULL. */
+/* Connect, to the admin socket if this user may, else to the stats socket, and
+ * read the proxy's greeting. run_dir may be NULL. */
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 

@@ -14,6 +14,7 @@ void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 	mpib_serial_fd(p, &b->control);
 	mpib_serial_fd(p, &b->stats);
 	mpib_serial_fd(p, &b->metrics);
+	mpib_serial_fd(p, &b->admin);
 	mpib_serial_fd(p, &b->lock);
 	mpib_serial_fd(p, &b->guard);
 	mpib_serial_bool(p, &b->activated);

@@ -17,6 +17,7 @@ struct mpib_base {
 	char peer_link[64]; /* listening address as text, for views */
 	struct mpib_engine_inherited inherited;
 	int control, stats, metrics; /* listening sockets */
+	int admin; /* listening socket; -1: none could be made */
 	int lock; /* of the run directory */
 	int guard; /* the proxies' end of the guard's link, guard.h; or -1 */
 	bool activated; /* systemd passed control */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stats socket's commands that change something, and "upgrades". Control
+/* The admin socket's commands that change something, and "upgrades". Control
  * thread. */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "engine/lane/drr.h"
 #include "stats/command.h"
+#include "stats/trust.h"
 #include "stats/upgrade.h"
 
 static bool can_change(struct mpib_ask *ask)
@@ -237,14 +238,18 @@ json_t *mpib_admin_upgrade(struct mpib_ask *ask)
 {
 	const char *path = ask->argc ? ask->argv[0] : NULL;
 	struct mpib_upgrade *u;
+	char why[200];
 	int rc;
 
 	if (!can_change(ask))
 		return NULL;
 	u = ask->admin->upgrade;
-	if (path && path[0] != '/')
-		return mpib_ask_fail(ask, "give a path from /",
-				     "\"%.64s\" is no whole path", path);
+	if (path && (mpib_trust_caller(ask->sock, why, sizeof(why)) < 0 ||
+		     mpib_trust_path(path, ask->uid, why, sizeof(why)) < 0))
+		return mpib_ask_fail(ask,
+				     "replace the running proxy's program and "
+				     "upgrade without a path",
+				     "%s", why);
 	rc = mpib_upgrade_start(u, path);
 	if (rc == -EALREADY)
 		return mpib_ask_fail(ask, "upgrades tells how far it is",

@@ -260,10 +260,13 @@ static const struct mpib_command *command_find(const char *name,
 
 static bool command_may(const struct mpib_command *c, struct mpib_ask *ask)
 {
-	if (!c->admin || ask->uid == 0 || ask->uid == geteuid())
+	if (!c->admin || ask->by_admin_sock)
 		return true;
-	mpib_ask_fail(ask, "ask as root or as the user who runs the proxy",
-		      "%s: uid %u may not change anything", c->name, ask->uid);
+	mpib_ask_fail(ask,
+		      "ask as root or as the user who runs the proxy, where "
+		      "RUNDIR.admin is",
+		      "%s: uid %u may not change anything by the stats socket",
+		      c->name, ask->uid);
 	return false;
 }
 

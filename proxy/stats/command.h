@@ -30,6 +30,8 @@ struct mpib_ask {
 	const struct mpib_view *view;
 	const struct mpib_admin *admin; /* NULL: nothing can be changed */
 	uid_t uid; /* the reader's */
+	bool by_admin_sock; /* the reader came in by the admin socket */
+	int sock; /* the reader's connection */
 	unsigned argc; /* words after the command */
 	const char *argv[MPIB_COMMAND_ARGS];
 	char *text; /* answer that is not JSON; the reader frees it */
@@ -53,7 +55,7 @@ struct mpib_command {
 	const char *args; /* for help: "CLIENT", "[since]", "" */
 	unsigned min, max; /* number of arguments */
 	enum mpib_command_needs needs;
-	bool admin; /* root or the proxy's own user only */
+	bool admin; /* by the admin socket only */
 	mpib_command_fn *fn;
 	const char *desc;
 };

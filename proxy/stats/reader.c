@@ -17,6 +17,7 @@
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
 #define PERIOD_MAX_S 3600
+#define IDLE (300 * MPIB_SEC)
 
 static void forget_answer(struct stats_reader *r)
 {
@@ -40,12 +41,13 @@ void stats_reader_drop(struct stats_reader *r)
 	struct mpib_stats *st = r->stats;
 
 	mpib_timer_disarm(st->loop, &r->timer);
+	mpib_timer_disarm(st->loop, &r->idle);
 	mpib_loop_del(st->loop, &r->watch);
 	close(r->fd);
 	TAILQ_REMOVE(&st->readers, r, link);
 	if (r->queued)
 		TAILQ_REMOVE(&st->queue, r, queue_link);
-	st->count--;
+	r->door->count--;
 	forget_answer(r);
 	forget_question(r);
 	free(r->in);
@@ -57,6 +59,19 @@ void stats_reader_expire(void *arg)
 	mpib_debug("a reader of the stats socket was dropped: it does not "
 		   "take its answer");
 	stats_reader_drop(arg);
+}
+
+static void reader_on_idle(void *arg)
+{
+	struct stats_reader *r = arg;
+
+	if (r->stream || r->waits || r->queued) {
+		mpib_timer_arm(r->stats->loop, &r->idle, IDLE, reader_on_idle,
+			       r);
+		return;
+	}
+	mpib_debug("a reader of the stats socket was dropped: it asks nothing");
+	stats_reader_drop(r);
 }
 
 /* The kernel's buffer is full: hold the rest of the answer until r has read
@@ -214,8 +229,11 @@ static bool reader_command(struct stats_reader *r, char *line)
 
 	forget_question(r);
 	r->line = line;
+	mpib_timer_arm(st->loop, &r->idle, IDLE, reader_on_idle, r);
 	r->ask = (struct mpib_ask){ .view = &st->view,
 				    .admin = st->admin,
+				    .by_admin_sock = r->door->admin,
+				    .sock = r->fd,
 				    .uid = r->uid };
 	if (!line[strspn(line, " \t\r")])
 		return reader_go_on(r);
@@ -294,11 +312,11 @@ static void on_reader(void *arg, uint32_t events)
 		reader_take(r);
 }
 
-void stats_reader_new(struct mpib_stats *st, int fd, const json_t *greeting)
+void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
+		      const json_t *greeting)
 {
+	struct mpib_stats *st = door->stats;
 	struct stats_reader *r = calloc(1, sizeof(*r));
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
 	int room = SEND_BUFFER;
 
 	if (!r ||
@@ -308,12 +326,12 @@ void stats_reader_new(struct mpib_stats *st, int fd, const json_t *greeting)
 		return;
 	}
 	r->stats = st;
+	r->door = door;
 	r->fd = fd;
-	r->uid = (uid_t)-1;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
-		r->uid = cred.uid;
+	r->uid = uid;
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	TAILQ_INSERT_TAIL(&st->readers, r, link);
-	st->count++;
+	door->count++;
+	mpib_timer_arm(st->loop, &r->idle, IDLE, reader_on_idle, r);
 	reader_answer(r, json_deep_copy(greeting));
 }

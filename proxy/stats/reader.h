@@ -11,13 +11,25 @@
 
 #include "stats/stats.h"
 
+/* A listening socket: stats.sock, or admin.sock. */
+struct stats_door {
+	struct mpib_stats *stats;
+	bool admin;
+	int fd; /* -1: there is none */
+	struct mpib_io watch;
+	struct mpib_timer pause; /* accept() failed: until it is tried again */
+	unsigned count; /* readers that came in by it */
+};
+
 struct stats_reader {
 	struct mpib_stats *stats;
+	struct stats_door *door;
 	TAILQ_ENTRY(stats_reader) link;
 	int fd;
 	uid_t uid;
 	struct mpib_io watch;
 	struct mpib_timer timer; /* time limit for taking the answer */
+	struct mpib_timer idle; /* and for asking something */
 	char *in; /* input not handled yet, NULL while empty */
 	size_t in_len;
 	char *out; /* the answer being sent, NULL: none */
@@ -39,15 +51,12 @@ struct mpib_stats {
 	struct mpib_engine *engine;
 	struct mpib_view view;
 	const struct mpib_admin *admin;
-	int fd;
-	struct mpib_io watch;
-	struct mpib_timer pause; /* accept() failed: until it is tried again */
+	struct stats_door door, admin_door;
 	TAILQ_HEAD(, stats_reader) readers;
 	/* Readers due for a step. The loop runs everything else between slices
 	 * of work on this queue, so that a thousand readers delay no peer. */
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
-	unsigned count;
 	size_t held; /* bytes of answers that were not taken at once */
 	uint64_t asked; /* number of the latest snapshot asked for */
 	bool taking; /* that snapshot has not come yet */
@@ -55,8 +64,9 @@ struct mpib_stats {
 	uint64_t start_ns;
 };
 
-/* Make a reader of the accepted fd, which it takes over. */
-void stats_reader_new(struct mpib_stats *st, int fd, const json_t *greeting);
+/* Make a reader of the user uid of the accepted fd, which it takes over. */
+void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
+		      const json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
 /* Timer callback: drop the reader arg, which did not take its answer in time or
  * for which there was no memory. */

@@ -16,6 +16,8 @@
 
 #define PAUSE (MPIB_SEC / 10)
 #define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
+/* Readers by the admin socket, where only root and the proxy's user come. */
+#define ADMINS_MAX 64u
 
 double mpib_stats_uptime(const struct mpib_stats *st)
 {
@@ -157,57 +159,102 @@ void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 		take_snapshot(st);
 }
 
-static void stats_refuse(int fd)
+static void stats_refuse(int fd, const char *error, const char *hint)
 {
-	static const char full[] =
-		"{\"ok\":false,\"error\":\"too many readers\",\"hint\":"
-		"\"raise limit.readers\"}\n";
+	char line[256];
+	int n = snprintf(line, sizeof(line),
+			 "{\"ok\":false,\"error\":\"%s\",\"hint\":\"%s\"}\n",
+			 error, hint);
 
-	if (send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL) < 0)
+	if (send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0)
 		mpib_debug("stats: a refused reader was gone: %m");
 	close(fd);
 }
 
-static void stats_welcome(struct mpib_stats *st, int fd)
+static void stats_welcome(struct stats_door *door, int fd, uid_t uid)
 {
+	struct mpib_stats *st = door->stats;
 	json_t *greeting = json_pack("{ss sI sI sf}", "mpib", MPIB_VERSION,
 				     "proto", (json_int_t)MPIB_STATS_PROTO,
 				     "pid", (json_int_t)st->view.pid,
 				     "uptime_s", mpib_stats_uptime(st));
 
-	stats_reader_new(st, fd, greeting);
+	stats_reader_new(door, fd, uid, greeting);
 	json_decref(greeting);
+}
+
+/* Readers that the user has by the door. */
+static unsigned readers_of(const struct stats_door *door, uid_t uid)
+{
+	const struct stats_reader *r;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(r, &door->stats->readers, link)
+	n += r->door == door && r->uid == uid;
+	return n;
+}
+
+static void stats_take(struct stats_door *door, int fd)
+{
+	uint32_t max = door->stats->view.cfg->max_readers;
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	uid_t uid = (uid_t)-1;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		uid = cred.uid;
+	if (door->admin && uid != 0 && uid != geteuid())
+		stats_refuse(fd, "this user may not change anything",
+			     "ask as root or as the user who runs the proxy");
+	else if (door->count >= (door->admin ? ADMINS_MAX : max))
+		stats_refuse(fd, "too many readers", "raise limit.readers");
+	else if (!door->admin && readers_of(door, uid) >= (max + 3) / 4)
+		stats_refuse(fd, "this user has too many readers",
+			     "close some, or raise limit.readers");
+	else
+		stats_welcome(door, fd, uid);
 }
 
 static void stats_on_accept(void *arg, uint32_t events);
 
 static void stats_on_resume(void *arg)
 {
-	struct mpib_stats *st = arg;
+	struct stats_door *door = arg;
 
-	mpib_loop_add(st->loop, &st->watch, st->fd, EPOLLIN, stats_on_accept,
-		      st);
+	mpib_loop_add(door->stats->loop, &door->watch, door->fd, EPOLLIN,
+		      stats_on_accept, door);
 }
 
 static void stats_on_accept(void *arg, uint32_t events)
 {
-	struct mpib_stats *st = arg;
-	int fd = accept4(st->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct stats_door *door = arg;
+	int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	(void)events;
 	if (fd >= 0) {
-		if (st->count >= st->view.cfg->max_readers)
-			stats_refuse(fd);
-		else
-			stats_welcome(st, fd);
+		stats_take(door, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 		/* The socket stays readable: retrying at once would spin. */
 		mpib_warn("a reader of the stats socket waits: accept: %m "
 			  "(raise LimitNOFILE)");
-		mpib_loop_del(st->loop, &st->watch);
-		mpib_timer_arm(st->loop, &st->pause, PAUSE, stats_on_resume,
-			       st);
+		mpib_loop_del(door->stats->loop, &door->watch);
+		mpib_timer_arm(door->stats->loop, &door->pause, PAUSE,
+			       stats_on_resume, door);
 	}
+}
+
+static int open_door(struct mpib_stats *st, struct stats_door *door, int fd,
+		     bool admin)
+{
+	*door = (struct stats_door){ .stats = st, .fd = fd, .admin = admin };
+	return mpib_loop_add(st->loop, &door->watch, fd, EPOLLIN,
+			     stats_on_accept, door);
+}
+
+static void close_door(struct mpib_stats *st, struct stats_door *door)
+{
+	mpib_timer_disarm(st->loop, &door->pause);
+	mpib_loop_del(st->loop, &door->watch);
 }
 
 int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
@@ -220,12 +267,11 @@ int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
 		return -ENOMEM;
 	st->loop = loop;
 	st->engine = engine;
-	st->fd = fd;
 	st->view = *view;
 	TAILQ_INIT(&st->readers);
 	TAILQ_INIT(&st->queue);
 	st->start_ns = mpib_now_ns();
-	rc = mpib_loop_add(loop, &st->watch, fd, EPOLLIN, stats_on_accept, st);
+	rc = open_door(st, &st->door, fd, false);
 	if (rc < 0) {
 		free(st);
 		return rc;
@@ -234,15 +280,17 @@ int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
 	return 0;
 }
 
-void mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin)
+int mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin,
+		     int fd)
 {
 	stats->admin = admin;
+	return fd < 0 ? 0 : open_door(stats, &stats->admin_door, fd, true);
 }
 
 void mpib_stats_stop(struct mpib_stats *stats)
 {
-	mpib_timer_disarm(stats->loop, &stats->pause);
-	mpib_loop_del(stats->loop, &stats->watch);
+	close_door(stats, &stats->door);
+	close_door(stats, &stats->admin_door);
 	while (!TAILQ_EMPTY(&stats->readers))
 		stats_reader_drop(TAILQ_FIRST(&stats->readers));
 	mpib_timer_disarm(stats->loop, &stats->work);

@@ -5,7 +5,10 @@
  * "hint": ...}. A reader that does not take its answer within 5 s is dropped.
  * Until then the proxy holds the answer; all answers held for slow readers
  * together take at most 16 MiB, beyond which a slow reader is dropped at once.
- * Control thread only.
+ * One that asks nothing for 5 minutes is dropped as well. A user may have a
+ * quarter of limit.readers. The admin socket speaks the same protocol and takes
+ * commands that change something as well; its readers do not count in that
+ * limit, so that root always finds room. Control thread only.
  */
 #ifndef MPIB_PROXY_STATS_H
 #define MPIB_PROXY_STATS_H
@@ -20,8 +23,11 @@ struct mpib_stats;
  * -errno. */
 int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
 		    const struct mpib_view *view, struct mpib_stats **stats);
-/* Allow the admin commands, too; *admin must outlive stats. */
-void mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin);
+/* Serve the listening admin socket fd, too, on which commands may change
+ * something; -1: there is none, and nothing can be changed. *admin must outlive
+ * stats; the caller keeps and closes fd. -errno. */
+int mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin,
+		     int fd);
 /* Hang up on all readers. Call before mpib_engine_close(). */
 void mpib_stats_stop(struct mpib_stats *stats);
 /* Call after mpib_engine_close(), during which a snapshot may still come. */

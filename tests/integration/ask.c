@@ -13,7 +13,7 @@ struct node ask_a, ask_b;
 int ask_start(void **state)
 {
 	(void)state;
-	node_start(&ask_a, 3, "--limit-readers", "3", "--sup-bw", "512", NULL);
+	node_start(&ask_a, 3, "--limit-readers", "12", "--sup-bw", "512", NULL);
 	node_start(&ask_b, 4, NULL);
 	return 0;
 }
@@ -29,6 +29,14 @@ int ask_stop(void **state)
 FILE *ask_reader(const struct node *n)
 {
 	FILE *f = fdopen(node_dial(n, MPIB_STATS_SOCK, SOCK_STREAM), "r");
+
+	assert_non_null(f);
+	return f;
+}
+
+FILE *ask_admin(const struct node *n)
+{
+	FILE *f = fdopen(node_dial_admin(n), "r");
 
 	assert_non_null(f);
 	return f;

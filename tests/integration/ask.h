@@ -17,6 +17,8 @@ int ask_stop(void **state);
 
 /* A reader of n's, before its greeting. */
 FILE *ask_reader(const struct node *n);
+/* The same by the admin socket, where commands may change something. */
+FILE *ask_admin(const struct node *n);
 /* The next line as JSON, NULL at the end; or read past one. */
 json_t *ask_next(FILE *f);
 void ask_pass(FILE *f);

@@ -165,7 +165,7 @@ fi
 if [ "$(id -u)" -eq 0 ]; then
 	other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 else
-	other=() && chmod 0 "$run/stats.sock"
+	other=() && chmod 0 "$run/stats.sock" "$run.admin/admin.sock"
 fi
 while read -r noun verb args; do
 	# shellcheck disable=SC2046 # an argument for each

@@ -58,7 +58,8 @@ static int setup(void **state)
 	}
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	node_start(&node, 7, NULL);
+	/* A user has a quarter of them. */
+	node_start(&node, 7, "--limit-readers", "4000", NULL);
 	opts.run_dir = node.dir;
 	assert_int_equal(mpib_attach(&opts, &client), 0);
 	assert_int_equal(mpib_listen(client, &handle, &listener), 0);

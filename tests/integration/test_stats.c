@@ -99,7 +99,8 @@ static void readers_are_counted(void **state)
 			assert_true(*ask_text(v, "mpib"));
 		else
 			assert_string_equal(ask_text(v, "error"),
-					    "too many readers");
+					    "this user has too many "
+					    "readers");
 		json_decref(v);
 	}
 	for (unsigned i = 0; i < 4; i++)
@@ -128,7 +129,7 @@ static void a_reader_that_leaves_early_harms_nobody(void **state)
 
 static void events_are_told_once(void **state)
 {
-	FILE *f = ask_reader(&ask_a);
+	FILE *f = ask_admin(&ask_a);
 	json_int_t last;
 	char line[64];
 	json_t *v;
@@ -178,7 +179,7 @@ static void a_monitor_goes_on_until_something_else_is_said(void **state)
 
 static void a_drained_rail_shows_and_the_last_one_stays(void **state)
 {
-	FILE *f = ask_reader(&ask_a);
+	FILE *f = ask_admin(&ask_a);
 	json_t *v;
 
 	(void)state;
@@ -203,7 +204,7 @@ static void a_kicked_client_is_gone(void **state)
 				       .run_dir = ask_a.dir };
 	struct mpib_node_info info;
 	struct mpib_client *client;
-	FILE *f = ask_reader(&ask_a);
+	FILE *f = ask_admin(&ask_a);
 	char line[32];
 
 	(void)state;

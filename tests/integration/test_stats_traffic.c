@@ -179,7 +179,7 @@ static json_int_t sup_bytes(FILE *f)
 
 static void what_is_set_and_drained_steers_the_next_message(void **state)
 {
-	FILE *f = ask_reader(&ask_a);
+	FILE *f = ask_admin(&ask_a);
 	json_int_t before;
 	struct link l;
 

@@ -279,20 +279,33 @@ unsigned node_stop(struct node *node)
 	return took;
 }
 
-int node_dial(const struct node *node, const char *name, int type)
+static int dial_in(const char *dir, const char *name, int type)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", node->dir, name);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%.90s/%.16s", dir, name);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
 	return fd;
 }
 
+int node_dial(const struct node *node, const char *name, int type)
+{
+	return dial_in(node->dir, name, type);
+}
+
+int node_dial_admin(const struct node *node)
+{
+	char dir[sizeof(node->dir) + 8];
+
+	snprintf(dir, sizeof(dir), "%s" MPIB_ADMIN_SUFFIX, node->dir);
+	return dial_in(dir, MPIB_ADMIN_SOCK, SOCK_STREAM);
+}
+
 json_t *node_ask(const struct node *node, const char *command)
 {
-	int fd = node_dial(node, MPIB_STATS_SOCK, SOCK_STREAM);
+	int fd = node_dial_admin(node);
 	FILE *f = fdopen(fd, "r");
 	json_t *answer, *data;
 	char *line = NULL;

@@ -58,7 +58,7 @@ void run_wait(struct run *run, const char *const *argv);
 void run_begin(struct run *run, const char *const *argv);
 bool run_over(struct run *run);
 
-/* The data of the answer to a stats command. */
+/* The data of the answer to a command, by the admin socket. */
 json_t *node_ask(const struct node *node, const char *command);
 /* One number of "usage" in the answer to "info". */
 json_int_t node_usage(const struct node *node, const char *key);
@@ -67,6 +67,9 @@ void node_until_usage(const struct node *node, const char *key, json_int_t n);
 
 /* Connect to a control or stats socket; returns the socket. */
 int node_dial(const struct node *node, const char *name, int type);
+
+/* The same for the admin socket, as root or the user of the proxy. */
+int node_dial_admin(const struct node *node);
 
 /* Milliseconds of a monotonic clock. */
 unsigned long long node_ms(void);

@@ -23,9 +23,16 @@ static const struct mpib_command *parse(const char *text, uid_t uid)
 	return mpib_command_parse(line, &ask);
 }
 
+static const struct mpib_command *parse_by_admin(const char *text)
+{
+	snprintf(line, sizeof(line), "%s", text);
+	ask = (struct mpib_ask){ .by_admin_sock = true };
+	return mpib_command_parse(line, &ask);
+}
+
 static void words_are_taken_apart(void **state)
 {
-	const struct mpib_command *c = parse(" set  sup.bw\t100 \r", 0);
+	const struct mpib_command *c = parse_by_admin(" set  sup.bw\t100 \r");
 
 	(void)state;
 	assert_non_null(c);
@@ -47,11 +54,13 @@ static void a_command_tells_what_it_takes(void **state)
 			    "rails takes no argument, not so many words");
 }
 
-static void only_root_and_the_proxys_user_may_change_anything(void **state)
+static void only_the_admin_socket_changes_anything(void **state)
 {
 	(void)state;
-	assert_non_null(parse("drain SUP", 0));
-	assert_non_null(parse("drain SUP", geteuid()));
+	assert_non_null(parse_by_admin("drain SUP"));
+	assert_non_null(parse_by_admin("rails"));
+	assert_null(parse("drain SUP", 0));
+	assert_null(parse("drain SUP", geteuid()));
 	assert_null(parse("drain SUP", geteuid() + 1));
 	assert_non_null(strstr(ask.error, "may not change anything"));
 	assert_null(parse("log debug", (uid_t)-1));
@@ -133,7 +142,7 @@ static void nothing_changes_where_nothing_can(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
-		assert_null(parse(each[i], 0)->fn(&ask));
+		assert_null(parse_by_admin(each[i])->fn(&ask));
 		assert_string_equal(ask.error, "nothing can be changed");
 	}
 }
@@ -141,7 +150,7 @@ static void nothing_changes_where_nothing_can(void **state)
 static void a_share_counts_in_static_mode_only(void **state)
 {
 	const struct mpib_admin admin = { .cfg = &cfg };
-	const struct mpib_command *c = parse("set sup.bw 1", 0);
+	const struct mpib_command *c = parse_by_admin("set sup.bw 1");
 
 	(void)state;
 	mpib_config_init(&cfg);
@@ -178,7 +187,7 @@ static void what_cannot_be_set_says_why(void **state)
 	mpib_config_init(&cfg);
 	cfg.engine.mode = MPIB_MODE_STATIC;
 	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
-		const struct mpib_command *c = parse(each[i].line, 0);
+		const struct mpib_command *c = parse_by_admin(each[i].line);
 
 		ask.admin = &admin;
 		assert_null(c->fn(&ask));
@@ -192,8 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_taken_apart),
 		cmocka_unit_test(a_command_tells_what_it_takes),
-		cmocka_unit_test(
-			only_root_and_the_proxys_user_may_change_anything),
+		cmocka_unit_test(only_the_admin_socket_changes_anything),
 		cmocka_unit_test(an_unknown_command_has_a_hint),
 		cmocka_unit_test(a_number_is_digits_and_in_its_range),
 		cmocka_unit_test(a_connection_is_two_numbers_that_fit),

@@ -164,6 +164,59 @@ static void a_directory_open_to_all_is_refused(void **state)
 	assert_why("anybody may write");
 }
 
+static void so_is_one_that_its_group_may_write(void **state)
+{
+	struct mpib_rundir rd;
+
+	(void)state;
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 0770), 0);
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -EPERM);
+	assert_why("its whole group may write");
+}
+
+static void the_admin_socket_is_beside_it_and_for_nobody_else(void **state)
+{
+	struct mpib_rundir rd;
+	char dotted[128];
+	struct stat st;
+	int fd;
+
+	(void)state;
+	snprintf(dotted, sizeof(dotted), "%.90s/.", path);
+	assert_int_equal(mkdir(path, 0755), 0);
+	/* However the run directory is spelt, it is not in it. */
+	assert_int_equal(mpib_rundir_open(&rd, dotted, "", why), 0);
+	fd = mpib_rundir_listen_admin(&rd, why);
+	assert_true(fd >= 0);
+	assert_int_equal(stat(scratch_path("run.admin"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(stat(scratch_path("run.admin/admin.sock"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	close(fd);
+	mpib_rundir_close(&rd, NULL);
+	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
+}
+
+/* As a volume of a container is: it becomes the proxy's alone. */
+static void an_admin_directory_open_to_all_is_closed(void **state)
+{
+	struct mpib_rundir rd;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkdir(scratch_path("run.admin"), 0700), 0);
+	assert_int_equal(chmod(scratch_path("run.admin"), 0777), 0);
+	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
+	fd = mpib_rundir_listen_admin(&rd, why);
+	assert_true(fd >= 0);
+	assert_int_equal(stat(scratch_path("run.admin"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	close(fd);
+	mpib_rundir_close(&rd, NULL);
+}
+
 static void a_link_is_refused(void **state)
 {
 	struct mpib_rundir rd;
@@ -203,6 +256,9 @@ int main(void)
 		SCRATCH_TEST(a_second_holder_is_refused_with_the_pid),
 		SCRATCH_TEST(what_a_killed_one_left_is_taken_over),
 		SCRATCH_TEST(a_directory_open_to_all_is_refused),
+		SCRATCH_TEST(so_is_one_that_its_group_may_write),
+		SCRATCH_TEST(the_admin_socket_is_beside_it_and_for_nobody_else),
+		SCRATCH_TEST(an_admin_directory_open_to_all_is_closed),
 		SCRATCH_TEST(a_link_is_refused),
 		SCRATCH_TEST(what_cannot_be_made_is_told),
 	};

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Administration from where it must not come: the stats socket, a container's
+ * root, a user namespace's root, a path that others may write.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "victim.h"
+
+static struct node node[2];
+static struct victim *victim;
+static char owned[128]; /* exists once a foreign program has run */
+
+static int setup(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		return 0;
+	attack_start(&node[0], 1, NULL);
+	attack_start(&node[1], 2, NULL);
+	victim = victim_start(&node[0], &node[1]);
+	snprintf(owned, sizeof(owned), "%s/owned", node[0].base);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		return 0;
+	victim_goes_on(victim, 100);
+	victim_end(victim);
+	node_stop(&node[0]);
+	node_stop(&node[1]);
+	return 0;
+}
+
+/* Give the command and wait for the answer. 0: done; 1: refused; 2: the socket
+ * cannot be connected to; 3: no answer. */
+static int give(int fd, const char *command)
+{
+	char line[4096];
+	FILE *f;
+	int rc = 3;
+
+	if (fd < 0)
+		return 2;
+	f = fdopen(fd, "r");
+	if (!f)
+		return 3;
+	dprintf(fd, "%s\n", command);
+	if (fgets(line, sizeof(line), f) && fgets(line, sizeof(line), f)) {
+		rc = strstr(line, "\"ok\":true") || strstr(line, "\"ok\": true")
+			     ? 0
+			     : 1;
+		fprintf(stderr, "%s: %s", command, line);
+	}
+	fclose(f);
+	return rc;
+}
+
+static int give_stats(const char *command)
+{
+	return give(tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM),
+		    command);
+}
+
+static int give_admin(const char *command)
+{
+	char dir[120];
+
+	snprintf(dir, sizeof(dir), "%s" MPIB_ADMIN_SUFFIX, node[0].dir);
+	return give(tenant_dial(dir, MPIB_ADMIN_SOCK, SOCK_STREAM), command);
+}
+
+static void write_evil(const char *path)
+{
+	char text[256];
+	int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0755);
+	int n = snprintf(text, sizeof(text), "#!/bin/sh\n: >%s\n", owned);
+
+	if (fd < 0 || write(fd, text, (size_t)n) != n)
+		_exit(90);
+	close(fd);
+}
+
+static void assert_nothing_ran(void)
+{
+	usleep(300000); /* a process that was started would be there by now */
+	assert_int_equal(access(owned, F_OK), -1);
+}
+
+static const char *const changes[] = { "drain SUP",	  "kick 1",
+				       "upgrade",	  "upgrade /bin/true",
+				       "log debug",	  "set limit.readers 1",
+				       "share 1 weight=1" };
+
+/* The stats socket changes nothing, not for root either. */
+static int change_by_stats(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		if (give_stats(changes[i]) != 1)
+			return 1 + (int)i;
+	}
+	return 0;
+}
+
+static void nobody_changes_anything_by_the_stats_socket(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	assert_int_equal(tenant_run(ATTACKER, change_by_stats, NULL), 0);
+	assert_int_equal(tenant_run(0, change_by_stats, NULL), 0);
+}
+
+/* A pod: a mount namespace and a root of its own, where the run directory is
+ * mounted; uid 0 outside as well, as without user namespaces. */
+static int be_a_pod(void *arg)
+{
+	char root[128], at[160], command[200];
+
+	(void)arg;
+	snprintf(root, sizeof(root), "%s/pod", node[0].base);
+	snprintf(at, sizeof(at), "%s/run", root);
+	if (unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mkdir(root, 0755) || mount("pod", root, "tmpfs", 0, NULL) ||
+	    mkdir(at, 0755) ||
+	    mount(node[0].dir, at, NULL, MS_BIND | MS_REC, NULL) ||
+	    chroot(root) || chdir("/"))
+		return 91;
+	write_evil("/evil");
+	snprintf(command, sizeof(command), "upgrade /proc/%d/root/evil",
+		 getpid());
+	if (give(tenant_dial("/run", MPIB_STATS_SOCK, SOCK_STREAM), command) !=
+	    1)
+		return 1;
+	/* And nothing in what pods mount leads to administration. */
+	if (access("/run/" MPIB_ADMIN_SOCK, F_OK) == 0)
+		return 2;
+	usleep(300000); /* /evil is there for as long as this process is */
+	return 0;
+}
+
+static void a_pods_root_runs_nothing_in_the_proxy(void **state)
+{
+	char root[128];
+	int rc;
+
+	(void)state;
+	attack_needs_root();
+	rc = tenant_run(0, be_a_pod, NULL);
+	snprintf(root, sizeof(root), "%s/pod", node[0].base);
+	rmdir(root);
+	assert_int_equal(rc, 0);
+	assert_nothing_ran();
+}
+
+/* A pod that was given the admin socket by mistake: no path of its own. */
+static int pass_a_path_from_elsewhere(void *arg)
+{
+	(void)arg;
+	if (unshare(CLONE_NEWNS))
+		return 91;
+	return give_admin("upgrade /bin/true") == 1 ? 0 : 1;
+}
+
+static void a_path_from_another_mount_namespace_is_refused(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	assert_int_equal(tenant_run(0, pass_a_path_from_elsewhere, NULL), 0);
+}
+
+static int be_root_of_a_user_namespace(void *arg)
+{
+	uid_t uid = getuid();
+	char map[32];
+	int fd;
+
+	(void)arg;
+	if (unshare(CLONE_NEWUSER) < 0)
+		return 77; /* forbidden on this machine */
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	snprintf(map, sizeof(map), "0 %u 1", uid);
+	if (fd < 0 || write(fd, map, strlen(map)) < 0 || getuid() != 0)
+		return 77;
+	if (give_admin("drain SUP") != 2)
+		return 1;
+	return give_stats("drain SUP") == 1 ? 0 : 2;
+}
+
+static void root_of_a_user_namespace_is_a_user_like_others(void **state)
+{
+	int rc;
+
+	(void)state;
+	attack_needs_root();
+	rc = tenant_run(ATTACKER, be_root_of_a_user_namespace, NULL);
+	if (rc == 77) {
+		print_message("SKIPPED: no user namespaces here\n");
+		skip();
+	}
+	assert_int_equal(rc, 0);
+}
+
+static int connect_to_admin(void *arg)
+{
+	(void)arg;
+	return give_admin("info") == 2 ? 0 : 1;
+}
+
+static void a_tenant_does_not_reach_the_admin_socket(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
+}
+
+/* Root itself, asked to run what somebody else may write. */
+static void a_program_that_others_may_write_is_not_run(void **state)
+{
+	char path[128], link[128], command[200];
+
+	(void)state;
+	attack_needs_root();
+	snprintf(path, sizeof(path), "%s/evil", node[0].base);
+	snprintf(link, sizeof(link), "%s/link", node[0].base);
+	snprintf(command, sizeof(command), "upgrade %s", path);
+	write_evil(path);
+	assert_int_equal(chown(path, ATTACKER, TENANT_GROUP), 0);
+	assert_int_equal(give_admin(command), 1);
+	assert_int_equal(chown(path, 0, TENANT_GROUP), 0);
+	assert_int_equal(chmod(path, 0775), 0);
+	assert_int_equal(give_admin(command), 1);
+	assert_int_equal(chmod(path, 0755), 0);
+	assert_int_equal(symlink(path, link), 0);
+	snprintf(command, sizeof(command), "upgrade %s", link);
+	assert_int_equal(give_admin(command), 1);
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_nothing_ran();
+}
+
+/* What root may: the attacks above are not refused for want of a door. */
+static void root_changes_things_by_the_admin_socket(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	assert_int_equal(give_admin("drain SUP"), 0);
+	assert_int_equal(give_admin("resume SUP"), 0);
+	assert_int_equal(give_admin("log info"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_changes_anything_by_the_stats_socket),
+		cmocka_unit_test(a_pods_root_runs_nothing_in_the_proxy),
+		cmocka_unit_test(
+			a_path_from_another_mount_namespace_is_refused),
+		cmocka_unit_test(
+			root_of_a_user_namespace_is_a_user_like_others),
+		cmocka_unit_test(a_tenant_does_not_reach_the_admin_socket),
+		cmocka_unit_test(a_program_that_others_may_write_is_not_run),
+		cmocka_unit_test(root_changes_things_by_the_admin_socket),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tenant.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+void attack_needs_root(void)
+{
+	if (geteuid() == 0)
+		return;
+	print_message("SKIPPED: only root can become two users\n");
+	skip();
+}
+
+void attack_start(struct node *node, unsigned n, const char *const *args)
+{
+	const char *a[8] = { NULL };
+
+	for (unsigned i = 0; args && args[i]; i++) {
+		assert_true(i < 8);
+		a[i] = args[i];
+	}
+	node_start(node, n, "--run-group", "nogroup", a[0], a[1], a[2], a[3],
+		   a[4], a[5], a[6], a[7], NULL);
+}
+
+pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid > 0)
+		return pid;
+	if (setgroups(0, NULL) ||
+	    setresgid(TENANT_GROUP, TENANT_GROUP, TENANT_GROUP) ||
+	    setresuid(uid, uid, uid))
+		_exit(100);
+	/* Changing the uid resets both. Whoever is not dumpable may not write
+	 * its own uid_map. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_DUMPABLE, 1);
+	if (getppid() != parent)
+		_exit(100);
+	_exit(fn(arg));
+}
+
+int tenant_end(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg)
+{
+	return tenant_end(tenant_begin(uid, fn, arg));
+}
+
+int tenant_dial(const char *dir, const char *name, int type)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%.90s/%.15s", dir, name);
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The users of the attacks: uids that own nothing on the machine, in the group
+ * that may attach (nogroup, see attack_start()). A call that fails ends the test.
+ */
+#ifndef MPIB_TESTS_TENANT_H
+#define MPIB_TESTS_TENANT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "node.h"
+
+#define ATTACKER 61001
+#define VICTIM 61002
+#define TENANT_GROUP 65534
+
+/* Skip the test, and say so, unless it runs as root. */
+void attack_needs_root(void);
+/* Start node number n, whose sockets the tenants may use, with further
+ * arguments up to a NULL. */
+void attack_start(struct node *node, unsigned n, const char *const *args);
+
+/* Run fn(arg) in a child with the uid and the tenants' group, without any
+ * capability. */
+pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
+/* Wait for the child: its exit status, or 128 + signal. */
+int tenant_end(pid_t pid);
+/* Both. */
+int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
+
+/* For children, which must not end the test: connect to a socket of the node;
+ * the socket or -errno. */
+int tenant_dial(const char *dir, const char *name, int type);
+
+#endif

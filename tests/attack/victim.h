@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A user whom the attacks must not hurt: a process of its own, of the uid
+ * VICTIM, that moves checked messages between two nodes and every now and then
+ * attaches anew and opens a connection.
+ */
+#ifndef MPIB_TESTS_VICTIM_H
+#define MPIB_TESTS_VICTIM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "tenant.h"
+
+struct victim {
+	pid_t pid;
+	char from[80], to[80]; /* run directories */
+	_Atomic bool stop;
+	_Atomic uint64_t messages, wrong;
+	_Atomic uint64_t attached, refused; /* tries to attach and connect */
+	_Atomic int error; /* of a connection that was open before */
+	char why[320]; /* of the latest failure */
+};
+
+/* Start it, in memory that both processes see; returns when it moves. */
+struct victim *victim_start(const struct node *from, const struct node *to);
+/* Wait until it has moved so many more messages, and attached once more. */
+void victim_goes_on(struct victim *v, uint64_t messages);
+/* Stop it: no message was wrong, no attach refused, no connection broken. */
+void victim_end(struct victim *v);
+
+#endif
