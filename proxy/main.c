@@ -22,16 +22,21 @@
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
 
-/* Print why the start failed, in a daemon through its starter (report). */
+/* Print why the start failed, a line each, in a daemon through its starter
+ * (report). */
 static int proxy_fail(int report, int status, const char *why)
 {
 	char line[MPIB_WHY_MAX + 16];
+	size_t n;
 
-	snprintf(line, sizeof(line), "mpib-proxy: %s", why);
-	if (report >= 0)
+	for (; report < 0 && *why; why += n + (why[n] == '\n')) {
+		n = strcspn(why, "\n");
+		fprintf(stderr, "mpib-proxy: %.*s\n", (int)n, why);
+	}
+	if (report >= 0) {
+		snprintf(line, sizeof(line), "mpib-proxy: %s", why);
 		mpib_daemon_report(report, status, line);
-	else
-		fprintf(stderr, "%s\n", line);
+	}
 	return status;
 }
 

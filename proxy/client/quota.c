@@ -9,10 +9,6 @@
 
 #include "client/client.h"
 
-/* Of each client: control socket, pidfd, doorbell, the submit segment, and two
- * of the reply segment (read-only for the client, writable for a hand-over). */
-#define FDS_OF_A_CLIENT 6
-
 static const char *const names[MPIB_QUOTAS] = {
 	[MPIB_QUOTA_CLIENTS] = "clients",
 	[MPIB_QUOTA_CONNECTIONS] = "connections",
@@ -48,7 +44,7 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 	case MPIB_QUOTA_POOL:
 		return s->pooled;
 	case MPIB_QUOTA_FDS:
-		return FDS_OF_A_CLIENT + s->region_fds;
+		return MPIB_FDS_OF_A_CLIENT + s->region_fds;
 	case MPIB_QUOTA_MESSAGES:
 	case MPIB_QUOTAS:
 		break;

@@ -23,7 +23,7 @@
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 80
 #define MPIB_ORIGIN_MAX 128
-#define MPIB_WHY_MAX 512
+#define MPIB_WHY_MAX 2048 /* several lines, where several settings are wrong */
 #define MPIB_VALUE_MAX 512 /* bytes of a setting's text */
 
 /* A value beyond the engine's modes. mpib_config_finish() replaces it: by
@@ -48,6 +48,11 @@ enum mpib_quota {
 	MPIB_QUOTA_MESSAGES, /* per second, on the control socket */
 	MPIB_QUOTAS,
 };
+
+/* Descriptors that the proxy holds of each client: control socket, pidfd,
+ * doorbell, the submit segment, and two of the reply segment (read-only for the
+ * client, writable for a hand-over). */
+#define MPIB_FDS_OF_A_CLIENT 6
 
 struct mpib_config {
 	char run_dir[96]; /* "": mpib_rundir_default() */
@@ -131,8 +136,8 @@ int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);
-/* Call after all sources: check settings against each other and parse rails,
- * islands and shares. */
+/* Call after all sources: parse rails, islands and shares, and check settings
+ * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
 
 /* Write a rail's specification, "soft:127.0.0.1" or "rdma:mlx5_0:1", into buf.

@@ -1,36 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last step of reading the configuration: it finds or parses the rails and
- * checks settings against each other. Start-up, control thread.
+ * Of the last step of reading the configuration: the rails, found or parsed,
+ * and the policy that follows from several settings. Start-up, control thread.
  */
-#include "config/config.h"
+#include "config/finish.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "rails/discover.h"
-
-static const char *origin_of(const struct mpib_config *cfg, const char *section,
-			     const char *key)
-{
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		if (!strcmp(mpib_settings[i].section, section) &&
-		    !strcmp(mpib_settings[i].key, key))
-			return cfg->origin[i];
-	}
-	return "built-in";
-}
-
-/* Of two settings that contradict each other: the origin of a if a was given,
- * else the origin of b. */
-static const char *origin_of_pair(const struct mpib_config *cfg,
-				  const char *section, const char *a,
-				  const char *b)
-{
-	const char *origin = origin_of(cfg, section, a);
-
-	return strcmp(origin, "built-in") ? origin : origin_of(cfg, section, b);
-}
 
 /* A bare device name, as in NCCL_IB_HCA, means rdma: mlx5_0 is rdma:mlx5_0. */
 static int parse_rail(struct mpib_config *cfg, const char *key,
@@ -46,7 +24,7 @@ static int parse_rail(struct mpib_config *cfg, const char *key,
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: hca.%s: %s (give soft:IPv4 or "
 			 "rdma:DEVICE[:PORT])",
-			 origin_of(cfg, "hca", key), key, reason);
+			 mpib_config_origin(cfg, "hca", key), key, reason);
 	return rc;
 }
 
@@ -68,13 +46,13 @@ static int find_rails(struct mpib_config *cfg, char *why)
 	if (!one && !is_auto(cfg->sup)) {
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: hca.sup is given without hca.sout (name both)",
-			 origin_of(cfg, "hca", "sup"));
+			 mpib_config_origin(cfg, "hca", "sup"));
 		return -EINVAL;
 	}
 	if (mpib_hca_filter_parse(&filter, cfg->hca_filter, reason,
 				  sizeof(reason)) < 0) {
 		snprintf(why, MPIB_WHY_MAX, "%s: hca.filter: %s",
-			 origin_of(cfg, "hca", "filter"), reason);
+			 mpib_config_origin(cfg, "hca", "filter"), reason);
 		return -EINVAL;
 	}
 	n = mpib_rails_discover(one ? 1 : 2, &filter, name, cfg->passed_over,
@@ -89,7 +67,7 @@ static int find_rails(struct mpib_config *cfg, char *why)
 	return 0;
 }
 
-static int rails_one(struct mpib_config *cfg, char *why)
+int mpib_config_rails(struct mpib_config *cfg, char *why)
 {
 	bool no_sup;
 	int rc = is_auto(cfg->sout) ? find_rails(cfg, why) : 0;
@@ -118,20 +96,7 @@ void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 		snprintf(buf, len, "rdma:%s:%u", spec->name, spec->port);
 }
 
-static bool same_port(const struct mpib_engine_config *e)
-{
-	return e->rails == 2 && e->rail[0].provider == e->rail[1].provider &&
-	       e->rail[0].port == e->rail[1].port &&
-	       !strcmp(e->rail[0].name, e->rail[1].name);
-}
-
-static bool rails_given(const struct mpib_config *cfg, const char *section,
-			const char *key)
-{
-	return strcmp(origin_of(cfg, section, key), "built-in") != 0;
-}
-
-static int rails_policy(struct mpib_config *cfg, char *why)
+int mpib_config_policy(struct mpib_config *cfg, char *why)
 {
 	char reason[256];
 	int rc = mpib_islands_parse(&cfg->islands, cfg->island_prefix,
@@ -140,14 +105,14 @@ static int rails_policy(struct mpib_config *cfg, char *why)
 
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "%s: island.networks: %s",
-			 origin_of(cfg, "island", "networks"), reason);
+			 mpib_config_origin(cfg, "island", "networks"), reason);
 		return rc;
 	}
 	cfg->engine.mode = (uint8_t)cfg->mode;
 	if (cfg->mode == MPIB_MODE_AUTO && mpib_islands_given(&cfg->islands))
 		cfg->engine.mode = MPIB_MODE_VANILLA;
 	else if (cfg->mode == MPIB_MODE_AUTO)
-		cfg->engine.mode = rails_given(cfg, "sup", "bw")
+		cfg->engine.mode = mpib_config_given(cfg, "sup", "bw")
 					   ? MPIB_MODE_STATIC
 					   : MPIB_MODE_ADAPTIVE;
 	if (cfg->engine.mode != MPIB_MODE_VANILLA ||
@@ -156,48 +121,6 @@ static int rails_policy(struct mpib_config *cfg, char *why)
 	snprintf(why, MPIB_WHY_MAX,
 		 "%s: policy.mode is vanilla, and nothing says what an island "
 		 "is (give island.prefix, such as 24, or island.networks)",
-		 origin_of(cfg, "policy", "mode"));
-	return -EINVAL;
-}
-
-int mpib_config_finish(struct mpib_config *cfg, char *why)
-{
-	const struct mpib_engine_config *e = &cfg->engine;
-	int rc = rails_one(cfg, why);
-	char reason[256];
-
-	if (rc == 0)
-		rc = rails_policy(cfg, why);
-	if (rc < 0)
-		return rc;
-	rc = mpib_rdma_prefer_nets(cfg->gid_net, reason, sizeof(reason));
-	if (rc < 0) {
-		snprintf(why, MPIB_WHY_MAX, "%s: hca.gid_net: %s",
-			 origin_of(cfg, "hca", "gid_net"), reason);
-		return rc;
-	}
-	if (mpib_share_parse(&cfg->shares, cfg->share_rules, reason,
-			     sizeof(reason)) < 0)
-		snprintf(why, MPIB_WHY_MAX, "%s: share.rules: %s",
-			 origin_of(cfg, "share", "rules"), reason);
-	else if (same_port(e))
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: both rails are %s (give two ports, or --sup "
-			 "none)",
-			 origin_of(cfg, "hca", "sup"), cfg->sup);
-	else if (e->srq_low >= e->srq_high)
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: srq.low = %u is not below srq.high = %u (lower "
-			 "it)",
-			 origin_of_pair(cfg, "srq", "low", "high"), e->srq_low,
-			 e->srq_high);
-	else if (cfg->part % MPIB_ALIGN || cfg->part > cfg->window)
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: client.part = %u is no multiple of 128 up to "
-			 "client.window = %u (change either)",
-			 origin_of_pair(cfg, "client", "part", "window"),
-			 cfg->part, cfg->window);
-	else
-		return 0;
+		 mpib_config_origin(cfg, "policy", "mode"));
 	return -EINVAL;
 }

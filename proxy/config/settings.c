@@ -131,7 +131,7 @@ const struct mpib_setting mpib_settings[] = {
 	{ "srq", "low", "srq-low", MPIB_SET_UINT, FIELD(engine.srq_low),
 	  UINT(1, 32768, "N"), "refill the SRQ below so many receives" },
 	{ "srq", "high", "srq-high", MPIB_SET_UINT, FIELD(engine.srq_high),
-	  UINT(2, 32768, "N"), "receives in a full SRQ" },
+	  UINT(32, 32768, "N"), "receives in a full SRQ" },
 	{ "cts", "signal_interval", "cts-signal-interval", MPIB_SET_UINT,
 	  FIELD(engine.cts_signal), UINT(1, 1024, "N"),
 	  "every so many clear-to-sends are signalled" },

@@ -34,9 +34,11 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.frag = 512u << 10,
 		.share_window = 2u << 20,
 		.times = true,
-		.timeout = 14,
+		/* Those of NCCL's own transport, which fabrics are tuned for:
+		 * half a minute, and a peer that posts late costs nothing. */
+		.timeout = 20,
 		.retry_cnt = 7,
-		.rnr_retry = 6,
+		.rnr_retry = 7,
 		.min_rnr_timer = 12,
 		.traffic_class = -1,
 		.service_level = -1,

@@ -131,6 +131,10 @@ struct mpib_engine_inherited {
 void mpib_engine_inherited(const struct mpib_engine *engine,
 			   struct mpib_engine_inherited *h);
 
+/* How many clear-to-sends in a row may go unsignalled on a QP with so many send
+ * requests. Any thread. */
+uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
+
 /* Fill in the defaults. */
 void mpib_engine_config_init(struct mpib_engine_config *cfg);
 

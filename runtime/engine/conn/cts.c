@@ -40,15 +40,17 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
-/* Entries that may go without a signal. Unsignalled WRs keep their places in
- * the SQ, so the limit leaves room for a replay, the longest chain on one QP,
- * once all signalled WRs have completed. */
+/* Unsignalled WRs keep their places in the SQ, so the limit leaves room for a
+ * replay, the longest chain on one QP, once all signalled WRs have completed. */
+uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
+{
+	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
+}
+
 static uint32_t quiet_most(const struct mpib_lane *lane)
 {
 	uint32_t most = lane->shard->engine->cfg.cts_signal;
-	uint32_t fit = lane->depth > MPIB_REPLAY_WRS
-			       ? lane->depth - MPIB_REPLAY_WRS
-			       : 1;
+	uint32_t fit = mpib_cts_quiet_most(lane->depth);
 
 	return most < fit ? most : fit;
 }

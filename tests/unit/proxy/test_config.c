@@ -259,30 +259,6 @@ static void a_bare_device_is_an_rdma_one(void **state)
 	assert_false(cfg.soft_by_default);
 }
 
-static void what_does_not_fit_together_is_refused(void **state)
-{
-	(void)state;
-	set("hca", "sup", "soft:127.24.1.1");
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("hca.sup is given without hca.sout");
-	set("hca", "sout", "soft:127.24.1.1");
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("both rails are");
-	set("hca", "sup", "soft:nowhere");
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("hca.sup");
-	set("hca", "sup", "soft:127.24.1.2");
-	set("srq", "high", "64");
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("here: srq.low = 64 is not below srq.high = 64");
-	set("srq", "low", "63");
-	set("client", "part", "130");
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("client.part");
-	set("client", "part", "128");
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-}
-
 static void a_dump_is_a_file_that_gives_the_same(void **state)
 {
 	struct mpib_config again;
@@ -306,53 +282,6 @@ static void a_dump_is_a_file_that_gives_the_same(void **state)
 
 #define SCRATCH_TEST(f)                                                        \
 	cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
-
-static void the_mode_follows_what_else_is_given(void **state)
-{
-	static const struct {
-		const char *mode, *bw, *prefix, *networks;
-		enum mpib_mode is;
-	} row[] = {
-		{ NULL, NULL, NULL, NULL, MPIB_MODE_ADAPTIVE },
-		{ NULL, "512", NULL, NULL, MPIB_MODE_STATIC },
-		{ NULL, NULL, "24", NULL, MPIB_MODE_VANILLA },
-		{ NULL, "512", NULL, "10.0.0.0/8", MPIB_MODE_VANILLA },
-		{ "adaptive", "512", "24", NULL, MPIB_MODE_ADAPTIVE },
-		{ "0", NULL, "24", NULL, MPIB_MODE_VANILLA },
-		{ "1", NULL, NULL, NULL, MPIB_MODE_ADVANCED },
-		{ "2", "1", NULL, NULL, MPIB_MODE_ADAPTIVE },
-		{ "3", NULL, "24", NULL, MPIB_MODE_STATIC },
-	};
-
-	(void)state;
-	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		mpib_config_init(&cfg);
-		if (row[i].mode)
-			assert_int_equal(set("policy", "mode", row[i].mode), 0);
-		if (row[i].bw)
-			assert_int_equal(set("sup", "bw", row[i].bw), 0);
-		if (row[i].prefix)
-			assert_int_equal(set("island", "prefix", row[i].prefix),
-					 0);
-		if (row[i].networks)
-			assert_int_equal(
-				set("island", "networks", row[i].networks), 0);
-		assert_int_equal(mpib_config_finish(&cfg, why), 0);
-		assert_int_equal(cfg.engine.mode, row[i].is);
-	}
-}
-
-static void isolation_wants_to_know_the_islands(void **state)
-{
-	(void)state;
-	assert_int_equal(set("policy", "mode", "vanilla"), 0);
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("here: policy.mode is vanilla");
-	assert_why("island.prefix");
-	assert_int_equal(set("island", "networks", "10.0.0.0/99"), 0);
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("here: island.networks: \"10.0.0.0/99\"");
-}
 
 static void the_mode_has_the_name_that_people_know(void **state)
 {
@@ -387,10 +316,7 @@ int main(void)
 		SCRATCH_TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
 		SCRATCH_TEST(no_files_at_all_are_fine),
 		SCRATCH_TEST(a_bare_device_is_an_rdma_one),
-		SCRATCH_TEST(what_does_not_fit_together_is_refused),
 		SCRATCH_TEST(a_dump_is_a_file_that_gives_the_same),
-		SCRATCH_TEST(the_mode_follows_what_else_is_given),
-		SCRATCH_TEST(isolation_wants_to_know_the_islands),
 		SCRATCH_TEST(the_mode_has_the_name_that_people_know),
 	};
 

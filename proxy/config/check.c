@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last step of reading the configuration: everything that is wrong with the
+ * settings together is told at once, a line each. Start-up, control thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <mpib/abi.h>
+#include <string.h>
+
+#include "config/finish.h"
+#include "rails/discover.h"
+
+const char *mpib_config_origin(const struct mpib_config *cfg,
+			       const char *section, const char *key)
+{
+	const struct mpib_setting *s = mpib_config_find(section, key);
+
+	return s ? cfg->origin[s - mpib_settings] : "built-in";
+}
+
+bool mpib_config_given(const struct mpib_config *cfg, const char *section,
+		       const char *key)
+{
+	return strcmp(mpib_config_origin(cfg, section, key), "built-in") != 0;
+}
+
+/* Of two settings that contradict each other: the origin of a if a was given,
+ * else the origin of b. */
+static const char *origin_of_pair(const struct mpib_config *cfg,
+				  const char *section, const char *a,
+				  const char *b)
+{
+	return mpib_config_origin(cfg, section,
+				  mpib_config_given(cfg, section, a) ? a : b);
+}
+
+static int check_ports(struct mpib_config *cfg, char *why)
+{
+	const struct mpib_engine_config *e = &cfg->engine;
+
+	if (e->rails < 2 || e->rail[0].provider != e->rail[1].provider ||
+	    e->rail[0].port != e->rail[1].port ||
+	    strcmp(e->rail[0].name, e->rail[1].name) != 0)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: both rails are %s (give two ports, or --sup none)",
+		 mpib_config_origin(cfg, "hca", "sup"), cfg->sup);
+	return -EINVAL;
+}
+
+static int check_nets(struct mpib_config *cfg, char *why)
+{
+	char reason[256];
+	int rc = mpib_rdma_prefer_nets(cfg->gid_net, reason, sizeof(reason));
+
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "%s: hca.gid_net: %s",
+			 mpib_config_origin(cfg, "hca", "gid_net"), reason);
+	return rc;
+}
+
+static int check_shares(struct mpib_config *cfg, char *why)
+{
+	char reason[256];
+	int rc = mpib_share_parse(&cfg->shares, cfg->share_rules, reason,
+				  sizeof(reason));
+
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "%s: share.rules: %s",
+			 mpib_config_origin(cfg, "share", "rules"), reason);
+	return rc < 0 ? -EINVAL : 0;
+}
+
+static int check_srq(struct mpib_config *cfg, char *why)
+{
+	const struct mpib_engine_config *e = &cfg->engine;
+
+	if (e->srq_low < e->srq_high)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: srq.low = %u is not below srq.high = %u (lower it)",
+		 origin_of_pair(cfg, "srq", "low", "high"), e->srq_low,
+		 e->srq_high);
+	return -EINVAL;
+}
+
+static int check_part(struct mpib_config *cfg, char *why)
+{
+	if (cfg->part % MPIB_ALIGN == 0 && cfg->part <= cfg->window)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: client.part = %u is no multiple of 128 up to "
+		 "client.window = %u (change either)",
+		 origin_of_pair(cfg, "client", "part", "window"), cfg->part,
+		 cfg->window);
+	return -EINVAL;
+}
+
+/* The built-in interval gives way to a short send queue by itself. */
+static int check_signals(struct mpib_config *cfg, char *why)
+{
+	const struct mpib_engine_config *e = &cfg->engine;
+	uint32_t most = mpib_cts_quiet_most(e->sq_depth);
+
+	if (e->cts_signal <= most ||
+	    !mpib_config_given(cfg, "cts", "signal_interval"))
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: cts.signal_interval = %u is more than the %u that "
+		 "qp.sq_depth = %u leaves room for (lower it, or raise "
+		 "qp.sq_depth)",
+		 mpib_config_origin(cfg, "cts", "signal_interval"),
+		 e->cts_signal, most, e->sq_depth);
+	return -EINVAL;
+}
+
+/* With a limit below what one connection takes, every connect would fail. */
+static int check_room(const struct mpib_config *cfg, const char *section,
+		      const char *key, uint64_t limit, uint64_t least,
+		      const char *what, char *why)
+{
+	if (limit == 0 || limit >= least)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: %s.%s = %" PRIu64 " is less than the %" PRIu64
+		 " that %s (raise it, or 0)",
+		 mpib_config_origin(cfg, section, key), section, key, limit,
+		 least, what);
+	return -EINVAL;
+}
+
+static int check_memory(struct mpib_config *cfg, char *why)
+{
+	return check_room(cfg, "limit", "memory", cfg->max_memory, cfg->window,
+			  "client.window takes of it", why);
+}
+
+static int check_quota_memory(struct mpib_config *cfg, char *why)
+{
+	return check_room(cfg, "quota", "memory", cfg->quota[MPIB_QUOTA_MEMORY],
+			  cfg->window, "client.window takes of it", why);
+}
+
+static int check_quota_pool(struct mpib_config *cfg, char *why)
+{
+	return check_room(cfg, "quota", "pool", cfg->quota[MPIB_QUOTA_POOL],
+			  cfg->window, "client.window takes of it", why);
+}
+
+static int check_quota_requests(struct mpib_config *cfg, char *why)
+{
+	return check_room(cfg, "quota", "requests",
+			  cfg->quota[MPIB_QUOTA_REQUESTS], MPIB_REQUESTS,
+			  "a connection takes of it", why);
+}
+
+static int check_quota_fds(struct mpib_config *cfg, char *why)
+{
+	return check_room(cfg, "quota", "fds", cfg->quota[MPIB_QUOTA_FDS],
+			  MPIB_FDS_OF_A_CLIENT + 1,
+			  "a process takes of it, with one region", why);
+}
+
+static int (*const checks[])(struct mpib_config *cfg, char *why) = {
+	mpib_config_rails,  check_ports,      check_nets,
+	mpib_config_policy, check_shares,     check_srq,
+	check_signals,	    check_part,	      check_memory,
+	check_quota_memory, check_quota_pool, check_quota_requests,
+	check_quota_fds,
+};
+
+int mpib_config_finish(struct mpib_config *cfg, char *why)
+{
+	char line[MPIB_WHY_MAX];
+	size_t at = 0;
+	int first = 0;
+
+	why[0] = '\0';
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		int rc = checks[i](cfg, line);
+
+		if (rc == 0)
+			continue;
+		first = first ? first : rc;
+		if (at < MPIB_WHY_MAX)
+			at += (size_t)snprintf(why + at, MPIB_WHY_MAX - at,
+					       "%s%s", at ? "\n" : "", line);
+	}
+	return first;
+}

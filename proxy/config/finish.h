@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside config/: the parts of mpib_config_finish(). Start-up, control
+ * thread. */
+#ifndef MPIB_PROXY_CONFIG_FINISH_H
+#define MPIB_PROXY_CONFIG_FINISH_H
+
+#include "config/config.h"
+
+/* check.c: where a setting's value comes from; whether that is a source other
+ * than the built-in configuration. */
+const char *mpib_config_origin(const struct mpib_config *cfg,
+			       const char *section, const char *key);
+bool mpib_config_given(const struct mpib_config *cfg, const char *section,
+		       const char *key);
+
+/* rails.c: 0, or -errno and one line in why (MPIB_WHY_MAX bytes). */
+int mpib_config_rails(struct mpib_config *cfg, char *why);
+int mpib_config_policy(struct mpib_config *cfg, char *why);
+
+#endif

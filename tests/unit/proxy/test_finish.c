@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/config/check.c, rails.c: what settings mean and forbid together. */
+#include "config/config.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct mpib_config cfg;
+static char why[MPIB_WHY_MAX];
+
+static int fresh(void **state)
+{
+	(void)state;
+	mpib_config_init(&cfg);
+	why[0] = '\0';
+	return 0;
+}
+
+static int set(const char *section, const char *key, const char *value)
+{
+	return mpib_config_set(&cfg, mpib_config_find(section, key), value,
+			       "here", why);
+}
+
+static void assert_why(const char *part)
+{
+	if (!strstr(why, part))
+		fail_msg("\"%s\" is not in \"%s\"", part, why);
+}
+
+static void what_does_not_fit_together_is_refused(void **state)
+{
+	(void)state;
+	set("hca", "sup", "soft:127.24.1.1");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("hca.sup is given without hca.sout");
+	set("hca", "sout", "soft:127.24.1.1");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("both rails are");
+	set("hca", "sup", "soft:nowhere");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("hca.sup");
+	set("hca", "sup", "soft:127.24.1.2");
+	set("srq", "high", "64");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("here: srq.low = 64 is not below srq.high = 64");
+	set("srq", "low", "63");
+	set("client", "part", "130");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("client.part");
+	set("client", "part", "128");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+}
+
+/* Each of these was taken, and then connects failed or nothing was sent. */
+static void what_no_connection_could_live_with_is_refused(void **state)
+{
+	static const struct {
+		const char *section, *key, *value, *why;
+	} row[] = {
+		{ "cts", "signal_interval", "512",
+		  "here: cts.signal_interval = 512 is more than the 495 that "
+		  "qp.sq_depth = 512 leaves room for" },
+		{ "limit", "memory", "4194303",
+		  "here: limit.memory = 4194303 is less than the 4194304 that "
+		  "client.window takes of it" },
+		{ "quota", "memory", "1", "quota.memory = 1 is less" },
+		{ "quota", "pool", "4M", NULL },
+		{ "quota", "pool", "4000000", "quota.pool = 4000000 is less" },
+		{ "quota", "requests", "31",
+		  "quota.requests = 31 is less than the 32" },
+		{ "quota", "fds", "6", "quota.fds = 6 is less than the 7" },
+		{ "quota", "fds", "0", NULL },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		mpib_config_init(&cfg);
+		assert_int_equal(set(row[i].section, row[i].key, row[i].value),
+				 0);
+		assert_int_equal(mpib_config_finish(&cfg, why),
+				 row[i].why ? -EINVAL : 0);
+		assert_why(row[i].why ? row[i].why : "");
+	}
+}
+
+static unsigned lines(const char *text)
+{
+	unsigned n = *text != '\0';
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void all_that_is_wrong_is_told_at_once(void **state)
+{
+	(void)state;
+	set("hca", "sout", "soft:127.24.1.1");
+	set("hca", "sup", "soft:127.24.1.1");
+	set("srq", "high", "64");
+	set("client", "part", "130");
+	set("policy", "mode", "vanilla");
+	set("share", "rules", "nonsense");
+	set("quota", "fds", "1");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_int_equal(lines(why), 6);
+	assert_why("here: both rails are");
+	assert_why("\nhere: srq.low = 64");
+	assert_why("\nhere: client.part = 130");
+	assert_why("\nhere: policy.mode is vanilla");
+	assert_why("\nhere: share.rules: ");
+	assert_why("\nhere: quota.fds = 1");
+}
+
+static void the_built_in_interval_of_signals_gives_way(void **state)
+{
+	(void)state;
+	set("qp", "sq_depth", "32");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+}
+
+static void the_mode_follows_what_else_is_given(void **state)
+{
+	static const struct {
+		const char *mode, *bw, *prefix, *networks;
+		enum mpib_mode is;
+	} row[] = {
+		{ NULL, NULL, NULL, NULL, MPIB_MODE_ADAPTIVE },
+		{ NULL, "512", NULL, NULL, MPIB_MODE_STATIC },
+		{ NULL, NULL, "24", NULL, MPIB_MODE_VANILLA },
+		{ NULL, "512", NULL, "10.0.0.0/8", MPIB_MODE_VANILLA },
+		{ "adaptive", "512", "24", NULL, MPIB_MODE_ADAPTIVE },
+		{ "0", NULL, "24", NULL, MPIB_MODE_VANILLA },
+		{ "1", NULL, NULL, NULL, MPIB_MODE_ADVANCED },
+		{ "2", "1", NULL, NULL, MPIB_MODE_ADAPTIVE },
+		{ "3", NULL, "24", NULL, MPIB_MODE_STATIC },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		mpib_config_init(&cfg);
+		if (row[i].mode)
+			assert_int_equal(set("policy", "mode", row[i].mode), 0);
+		if (row[i].bw)
+			assert_int_equal(set("sup", "bw", row[i].bw), 0);
+		if (row[i].prefix)
+			assert_int_equal(set("island", "prefix", row[i].prefix),
+					 0);
+		if (row[i].networks)
+			assert_int_equal(
+				set("island", "networks", row[i].networks), 0);
+		assert_int_equal(mpib_config_finish(&cfg, why), 0);
+		assert_int_equal(cfg.engine.mode, row[i].is);
+	}
+}
+
+static void isolation_wants_to_know_the_islands(void **state)
+{
+	(void)state;
+	assert_int_equal(set("policy", "mode", "vanilla"), 0);
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("here: policy.mode is vanilla");
+	assert_why("island.prefix");
+	assert_int_equal(set("island", "networks", "10.0.0.0/99"), 0);
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("here: island.networks: \"10.0.0.0/99\"");
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, fresh)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_does_not_fit_together_is_refused),
+		TEST(what_no_connection_could_live_with_is_refused),
+		TEST(all_that_is_wrong_is_told_at_once),
+		TEST(the_built_in_interval_of_signals_gives_way),
+		TEST(the_mode_follows_what_else_is_given),
+		TEST(isolation_wants_to_know_the_islands),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
