@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/environ.h"
@@ -126,6 +127,13 @@ static void say_unknown(void *arg, const char *name, const char *nearest)
 		nearest ? nearest : "", nearest ? "?" : "");
 }
 
+#define NCCL_CLASS "NCCL_IB_TC"
+
+static bool is_nccls(const char *name)
+{
+	return !strncmp(name, "NCCL_IB_", 8) && strcmp(name, NCCL_CLASS) != 0;
+}
+
 /* Once per process, with the first context. */
 static void check_environment(void)
 {
@@ -133,11 +141,37 @@ static void check_environment(void)
 
 	mpib_environ_check(environ, say_unknown, NULL);
 	/* INFO: a rank may share its environment with mpib-proxy. */
-	if (mpib_environ_proxys(environ, names, sizeof(names)))
+	if (mpib_environ_list(environ, mpib_environ_is_proxys, names,
+			      sizeof(names)))
 		net_say(true,
 			"environment: %s: of no effect in a rank (mpib-proxy "
 			"reads that when it starts, see mpibctl config)",
 			names);
+	if (mpib_environ_list(environ, is_nccls, names, sizeof(names)))
+		net_say(true,
+			"environment: %s: of NCCL's own transport, of no "
+			"effect over MPIB (give mpib-proxy those of them that "
+			"mpib.conf(5) names, or its own settings)",
+			names);
+}
+
+/* -1 if it is not set, or not as NCCL's own transport wants it. */
+static int class_of_environment(void)
+{
+	const char *text = getenv(NCCL_CLASS);
+	char *end;
+	long n;
+
+	if (!text || !*text)
+		return NCCL_NET_TRAFFIC_CLASS_UNDEF;
+	n = strtol(text, &end, 0);
+	if (!*end && n >= -1 && n <= UINT8_MAX)
+		return (int)n;
+	net_say(false,
+		"environment: %s = \"%s\" is no traffic class (give 0 "
+		"to 255)",
+		NCCL_CLASS, text);
+	return NCCL_NET_TRAFFIC_CLASS_UNDEF;
 }
 
 enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
@@ -153,7 +187,9 @@ enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 	pthread_once(&checked, check_environment);
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
-	c->traffic_class = traffic_class;
+	c->traffic_class = traffic_class == NCCL_NET_TRAFFIC_CLASS_UNDEF
+				   ? class_of_environment()
+				   : traffic_class;
 	rc = net_proxy_get(comm_id, &c->proxy);
 	if (rc < 0) {
 		free(c);

@@ -104,6 +104,21 @@ static void warn_unknown(void *arg, const char *name, const char *nearest)
 		  nearest ? nearest : "", nearest ? "?" : "");
 }
 
+static bool is_not_taken(const char *name)
+{
+	return !strncmp(name, "NCCL_IB_", 8) && !mpib_config_takes_nccl(name);
+}
+
+static void say_lost(void)
+{
+	char names[300];
+
+	if (mpib_environ_list(environ, is_not_taken, names, sizeof(names)))
+		mpib_info("environment: %s: of NCCL's own transport, of no "
+			  "effect here (mpib.conf(5) has those that are taken)",
+			  names);
+}
+
 /* Warn of settings that are obeyed but serve no purpose. */
 static void warn_useless(const struct mpib_config *cfg)
 {
@@ -124,6 +139,7 @@ static int proxy_start(struct mpib_proxy *p)
 	int report = -1, rc;
 
 	mpib_environ_check(environ, warn_unknown, NULL);
+	say_lost();
 	warn_useless(&p->cfg);
 	if (p->cfg.soft_by_default)
 		mpib_info("no rail is named and %s, so the software HCA serves "

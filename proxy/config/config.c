@@ -183,7 +183,7 @@ void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len)
 		*c = (char)toupper((unsigned char)*c);
 }
 
-static const char *env_value(char **env, const char *name)
+const char *mpib_config_getenv(char **env, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -214,7 +214,7 @@ int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why)
 		int rc;
 
 		mpib_config_env_name(&mpib_settings[i], name, sizeof(name));
-		value = env_value(env, name);
+		value = mpib_config_getenv(env, name);
 		if (!value)
 			continue;
 		snprintf(origin, sizeof(origin), "environment %s", name);

@@ -3,7 +3,7 @@
  * The proxy's settings. A table says for each of them its name in a file, in
  * the environment and on the command line, its range and its default; struct
  * mpib_config has its value and the source of that value. Later sources win:
- * built-in, /etc/mpib/mpib.conf, conf.d, environment, flags and, for some
+ * built-in, variables of NCCL's transport, /etc/mpib/mpib.conf, conf.d, environment, flags and, for some
  * settings, the admin command set. Control thread.
  *
  * A setting "key" of "[section]" is MPIB_SECTION_KEY in the environment.
@@ -136,6 +136,12 @@ int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);
+/* nccl.c: what NCCL_IB_ variables say of an HCA. Before all other sources. */
+int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why);
+/* Whether mpib_config_read_nccl() reads the variable of this name. */
+bool mpib_config_takes_nccl(const char *name);
+/* The value of a variable, or NULL. */
+const char *mpib_config_getenv(char **env, const char *name);
 /* Call after all sources: parse rails, islands and shares, and check settings
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);

@@ -140,8 +140,10 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	    *action == MPIB_ACTION_VERSION)
 		return rc;
 
-	rc = file ? mpib_config_read_file(cfg, file, why)
-		  : mpib_config_read_dir(cfg, dir, why);
+	rc = mpib_config_read_nccl(cfg, env, why);
+	if (rc == 0)
+		rc = file ? mpib_config_read_file(cfg, file, why)
+			  : mpib_config_read_dir(cfg, dir, why);
 	if (rc == 0)
 		rc = mpib_config_read_env(cfg, env, why);
 	if (rc == 0)

@@ -112,13 +112,14 @@ static bool is_known(const char *name)
 	return false;
 }
 
-static bool is_proxys(const char *name)
+bool mpib_environ_is_proxys(const char *name)
 {
 	/* MPIB_RUN_DIR is the one that the client library reads, too. */
 	return is_known(name) && strcmp(name, "MPIB_RUN_DIR") != 0;
 }
 
-unsigned mpib_environ_proxys(char **env, char *text, size_t len)
+unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
+			   size_t len)
 {
 	static const char cut[] = ", ...";
 	size_t at = 0;
@@ -130,7 +131,7 @@ unsigned mpib_environ_proxys(char **env, char *text, size_t len)
 
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*env, "="),
 			 *env);
-		if (!is_proxys(name))
+		if (!want(name))
 			continue;
 		if (n++ > listed)
 			continue;

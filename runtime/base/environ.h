@@ -7,6 +7,7 @@
 #ifndef MPIB_BASE_ENVIRON_H
 #define MPIB_BASE_ENVIRON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* nearest is the known name most like name, NULL if none is near. */
@@ -16,10 +17,15 @@ typedef void mpib_environ_fn(void *arg, const char *name, const char *nearest);
  * part of mpib reads. */
 void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg);
 
-/* Write the names in env that mpib-proxy reads and a client process does not
- * into text, separated by ", " and ending in "..." if they do not all fit.
- * Returns how many there are. */
-unsigned mpib_environ_proxys(char **env, char *text, size_t len);
+typedef bool mpib_environ_want(const char *name);
+
+/* Write the names in env that want says true of into text, separated by ", "
+ * and ending in "..." if they do not all fit. Returns how many there are. */
+unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
+			   size_t len);
+
+/* Whether mpib-proxy reads the variable and a client process does not. */
+mpib_environ_want mpib_environ_is_proxys;
 
 /* All names that some part of mpib reads, NULL-terminated. */
 extern const char *const mpib_environ_names[];

@@ -93,9 +93,13 @@ static void what_only_the_proxy_reads_is_listed(void **state)
 	char text[64];
 
 	(void)state;
-	assert_int_equal(mpib_environ_proxys(env, text, sizeof(text)), 2);
+	assert_int_equal(mpib_environ_list(env, mpib_environ_is_proxys, text,
+					   sizeof(text)),
+			 2);
 	assert_string_equal(text, "MPIB_MODE, MPIB_SUP_QP");
-	assert_int_equal(mpib_environ_proxys(none, text, sizeof(text)), 0);
+	assert_int_equal(mpib_environ_list(none, mpib_environ_is_proxys, text,
+					   sizeof(text)),
+			 0);
 	assert_string_equal(text, "");
 }
 
@@ -111,7 +115,9 @@ static void a_list_without_end_is_cut(void **state)
 	}
 	env[200] = NULL;
 	for (size_t len = 30; len <= sizeof(text); len++) {
-		assert_int_equal(mpib_environ_proxys(env, text, len), 200);
+		assert_int_equal(mpib_environ_list(env, mpib_environ_is_proxys,
+						   text, len),
+				 200);
 		assert_true(strlen(text) < len);
 		assert_string_equal(text + strlen(text) - 5, ", ...");
 	}

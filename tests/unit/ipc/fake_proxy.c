@@ -108,6 +108,10 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 		l.handle.magic = MPIB_HANDLE_MAGIC;
 		return answer(f, ask, &l, sizeof(l), NULL, 0);
 	case MPIB_CTL_CONNECT:
+		atomic_store(&f->traffic_class,
+			     ((const struct mpib_ctl_connect *)(const void *)
+				      ask->bytes)
+				     ->traffic_class);
 		return begin(f, ask,
 			     ((const struct mpib_ctl_connect *)(const void *)
 				      ask->bytes)

@@ -43,6 +43,7 @@ struct fake_proxy {
 	_Atomic bool hold_pending, hold_closing;
 	_Atomic int refuse_conn; /* -errno: state FAILED */
 	_Atomic int refuse_reg; /* -errno */
+	_Atomic int traffic_class; /* of the last connect */
 
 	char dir[32];
 	int listen, stop, sock, doorbell;

@@ -51,12 +51,46 @@ static void what_only_the_proxy_reads_is_told_in_one_line(void **state)
 	(void)state;
 	setenv("MPIB_MODE", "vanilla", 1);
 	setenv("MPIB_AGENT_DIR", "/x", 1);
+	setenv("NCCL_IB_TC", "106", 1);
 	assert_int_equal(r->net->init(&r->ctx, 0, NULL, rig_log, NULL), 0);
 	assert_non_null(strstr(rig_info, "MPIB_MODE, MPIB_AGENT_DIR"));
 	assert_non_null(strstr(rig_info, "no effect in a rank"));
 	assert_int_equal(rig_warnings, 0);
 	unsetenv("MPIB_MODE");
 	unsetenv("MPIB_AGENT_DIR");
+}
+
+static int class_with(const char *environment, int of_communicator)
+{
+	struct nccl_net_comm_config config = { of_communicator };
+	char handle[NCCL_NET_HANDLE_MAXSIZE];
+	void *ctx, *listener, *tx = NULL;
+
+	setenv("NCCL_IB_TC", environment, 1);
+	assert_int_equal(r->net->init(&ctx, 1, &config, rig_log, NULL), 0);
+	assert_int_equal(r->net->listen(ctx, 0, handle, &listener), 0);
+	assert_int_equal(r->net->connect(ctx, 0, handle, &tx, NULL), 0);
+	assert_non_null(tx);
+	assert_int_equal(r->net->closeSend(tx), 0);
+	assert_int_equal(r->net->closeListen(listener), 0);
+	assert_int_equal(r->net->finalize(ctx), 0);
+	unsetenv("NCCL_IB_TC");
+	return atomic_load(&r->f->traffic_class);
+}
+
+static void the_class_of_nccls_own_transport_counts_here_too(void **state)
+{
+	(void)state;
+	assert_int_equal(class_with("106", -1), 106);
+	/* Whoever sets it for the communicator wins, as in NCCL. */
+	assert_int_equal(class_with("106", 40), 40);
+	assert_int_equal(class_with("", -1), -1);
+	assert_int_equal(rig_warnings, 0);
+	assert_int_equal(class_with("fast", -1), -1);
+	assert_int_equal(rig_warnings, 1);
+	assert_non_null(strstr(rig_warning, "NCCL_IB_TC = \"fast\""));
+	assert_int_equal(class_with("256", -1), -1);
+	assert_int_equal(rig_warnings, 2);
 }
 
 static void without_a_proxy_init_says_where_and_what_to_do(void **state)
@@ -346,6 +380,7 @@ int main(void)
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		t(what_only_the_proxy_reads_is_told_in_one_line),
+		t(the_class_of_nccls_own_transport_counts_here_too),
 		t(without_a_proxy_init_says_where_and_what_to_do),
 		t(all_contexts_share_one_engine_client),
 		t(a_connect_that_is_retried_is_one_connection),
