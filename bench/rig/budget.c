@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "engine/shard.h"
+#include "engine/split/policy.h"
 #include "peers/args.h"
 #include "peers/peer.h"
 #include "rig/rig.h"
@@ -92,6 +93,7 @@ static void connect_both(void)
 int main(int argc, char **argv)
 {
 	struct rig_card *cards = peer_shared(2 * sizeof(*cards));
+	struct mpib_engine_config cfg;
 	unsigned messages, inflight, idle;
 	uint32_t size;
 
@@ -102,9 +104,12 @@ int main(int argc, char **argv)
 	idle = (unsigned)peer_size("IDLE", argv[5], 0, MPIB_CONNS_MAX / 2 - 1);
 	if (messages < inflight)
 		peer_wrong("INFLIGHT is more than MESSAGES");
+	mpib_engine_config_init(&cfg);
+	cfg.mode = MPIB_MODE_ADAPTIVE; /* what mpib-proxy begins with */
 	for (unsigned i = 0; i < 2; i++)
-		rig_open(&node[i], i, argv[1], false, idle + 1,
-			 (size_t)size * inflight + 4096, cards);
+		rig_open_as(&node[i], i, argv[1], false, idle + 1,
+			    (size_t)size * inflight + 4096, cards, &cfg,
+			    MPIB_PATH_UNKNOWN);
 	connect_both();
 	if (inflight == 0)
 		idle_turns(messages);

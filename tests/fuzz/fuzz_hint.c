@@ -191,15 +191,17 @@ static void scribble(struct agent *a, struct fuzz_input *in)
 static void send_one(struct agent *a, struct fuzz_input *in)
 {
 	struct engine_conn *f = a->econn[fuzz_take8(in) % FLOWS];
+	struct mpib_split_ask ask = { 0 };
 	uint32_t total, rail[MPIB_RAILS];
 
 	fuzz_take(in, &total, sizeof(total));
 	total &= MPIB_SIZE_MAX;
+	ask.total = ask.len = total;
 	must(f->hint_slot < MPIB_HINT_MAX_ENTRIES || f->hint_slot == UINT32_MAX,
 	     "a hint's slot is out of range");
-	must(mpib_get_sup_bw(f, total, 0, total) <= MPIB_SUP_BW_ALL,
+	must(mpib_get_sup_bw(f, &ask) <= MPIB_SUP_BW_ALL,
 	     "a share is more than all");
-	mpib_split(f, total, 0, total, rail);
+	mpib_split(f, &ask, rail);
 	must((uint64_t)rail[0] + rail[1] == total, "a split loses bytes");
 	must(rail[MPIB_RAIL_SUP] == total ||
 		     rail[MPIB_RAIL_SUP] % MPIB_ALIGN == 0,

@@ -70,6 +70,7 @@ struct send_op {
 	uint8_t n; /* entries of share */
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t slot;
+	int64_t ahead; /* as mpib_adapt_posted() said */
 	struct op_range share[MPIB_GROUP_MAX];
 };
 
@@ -329,16 +330,14 @@ void mpib_sender_pop(struct engine_conn *f);
 /* Whether the fields of a CTS fit together. */
 bool mpib_cts_sane(const struct mpib_cts *c);
 
-/*
- * policy.c. All policies answer here: SUP's share of len bytes at pos of a
- * message of total bytes, in parts of 1024, more meaning all. An agent's hint
- * is read once per message, when pos is 0.
- */
-uint32_t mpib_get_sup_bw(struct engine_conn *conn, uint32_t total, uint32_t pos,
-			 uint32_t len);
-/* rail[r]: bytes of a send op that rail r carries; arguments as above. */
-void mpib_split(struct engine_conn *conn, uint32_t total, uint32_t pos,
-		uint32_t len, uint32_t *rail);
+/* policy.c. All policies answer here: SUP's share in parts of 1024, more
+ * meaning all. An agent's hint is read once per message, when pos is 0. */
+struct mpib_split_ask;
+uint32_t mpib_get_sup_bw(struct engine_conn *conn,
+			 const struct mpib_split_ask *ask);
+/* rail[r]: bytes of a send op that rail r carries. */
+void mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask,
+		uint32_t *rail);
 /* The rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* The split in force and what it comes from, for snapshots. */

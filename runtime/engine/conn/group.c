@@ -14,6 +14,7 @@
 #include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
+#include "engine/split/policy.h"
 
 /* Largest send that is held: the bytes of a chain are counted in 32 bits. */
 #define HELD_MAX (16u << 20)
@@ -134,12 +135,13 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	struct mpib_chain chain[MPIB_RAILS];
 	struct mpib_group *g = &f->tx.group;
 	struct send_range *e = mpib_sender_oldest(f);
+	const struct mpib_split_ask ask = { e->total, e->pos, e->len, NULL };
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	struct op_range whole;
 	uint8_t mask, spread;
 
 	mpib_chains_begin(chain);
-	mpib_split(f, e->total, e->pos, len, rail);
+	mpib_split(f, &ask, rail);
 	whole = group_kept(e, i, rail);
 	mask = chain_range(f, chain, e, i, rail);
 	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
@@ -168,11 +170,12 @@ static unsigned chain_held(struct engine_conn *f, struct mpib_chain *chain,
 
 	for (unsigned i = 0; i < g->n; i++) {
 		const struct send_range *e = &g->range[i];
+		const struct mpib_split_ask ask = { e->total, 0, e->len, sum };
 		uint32_t rail[MPIB_RAILS];
 
 		if (!(g->held & 1u << i))
 			continue;
-		mpib_split(f, e->total, 0, e->len, rail);
+		mpib_split(f, &ask, rail);
 		*mask |= chain_range(f, chain, e, i, rail);
 		held[n++] = group_kept(e, i, rail);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)

@@ -47,8 +47,34 @@ static bool small_and_far(const struct engine_conn *f, uint32_t total)
 	       total <= f->shard->engine->cfg.bdp;
 }
 
-uint32_t mpib_get_sup_bw(struct engine_conn *conn, uint32_t total, uint32_t pos,
-			 uint32_t len)
+/* Whether other send ops wait for the rails beside that which is asked for: of
+ * this connection, of its group, or of another that the shard serves. */
+static bool has_company(const struct engine_conn *f)
+{
+	const struct mpib_drr_class *tenant = f->drr.parent->parent;
+
+	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
+	       f->drr.parent->children > 1 || tenant->children > 1 ||
+	       f->shard->drrs.children > 1;
+}
+
+static uint32_t ask_adapt(struct engine_conn *f,
+			  const struct mpib_split_ask *ask)
+{
+	struct mpib_lane *lane = f->lane;
+	const struct mpib_adapt_op op = {
+		.total = ask->total,
+		.len = ask->len,
+		.planned = ask->planned,
+		.more = ask->total > MPIB_ADAPT_SMALL && has_company(f),
+		.now = f->shard->now,
+	};
+
+	return mpib_adapt_share(&lane->adapt, lane->track, &op);
+}
+
+uint32_t mpib_get_sup_bw(struct engine_conn *conn,
+			 const struct mpib_split_ask *ask)
 {
 	const struct mpib_engine_config *cfg = &conn->shard->engine->cfg;
 	struct mpib_lane *lane = conn->lane;
@@ -59,12 +85,11 @@ uint32_t mpib_get_sup_bw(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	case MPIB_MODE_VANILLA:
 		return lane->path == MPIB_PATH_INTRA ? UINT32_MAX : 0;
 	case MPIB_MODE_ADVANCED:
-		if (small_and_far(conn, total))
+		if (small_and_far(conn, ask->total))
 			return 0;
-		return pos ? conn->hint : read_hint(conn);
+		return ask->pos ? conn->hint : read_hint(conn);
 	case MPIB_MODE_ADAPTIVE:
-		return mpib_adapt_share(&lane->adapt, lane->track, total, len,
-					conn->shard->now);
+		return ask_adapt(conn, ask);
 	case MPIB_MODE_STATIC:
 		break;
 	}
@@ -72,20 +97,21 @@ uint32_t mpib_get_sup_bw(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
 }
 
-void mpib_split(struct engine_conn *conn, uint32_t total, uint32_t pos,
-		uint32_t len, uint32_t *rail)
+void mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask,
+		uint32_t *rail)
 {
 	uint8_t use = conn->lane->use;
 	uint32_t sup = 0;
 
 	/* A rail out of use gets no bytes, whatever the policy says. */
-	if (__builtin_expect(use != conn->lane->all, 0))
-		sup = use & 1u << MPIB_RAIL_SUP ? len : 0;
-	else if (len)
-		sup = mpib_sup_bytes(mpib_get_sup_bw(conn, total, pos, len),
-				     len);
+	if (__builtin_expect(use != conn->lane->all, 0)) {
+		sup = use & 1u << MPIB_RAIL_SUP ? ask->len : 0;
+		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
+	} else if (ask->len) {
+		sup = mpib_sup_bytes(mpib_get_sup_bw(conn, ask), ask->len);
+	}
 	rail[MPIB_RAIL_SUP] = sup;
-	rail[MPIB_RAIL_SOUT] = len - sup;
+	rail[MPIB_RAIL_SOUT] = ask->len - sup;
 }
 
 uint8_t mpib_policy_home(const struct mpib_lane *lane)

@@ -139,6 +139,9 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 			mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
 					  chain[r].bytes, f->shard->now);
 	}
+	p->ahead =
+		mpib_adapt_posted(&f->lane->adapt, chain[MPIB_RAIL_SOUT].bytes,
+				  chain[MPIB_RAIL_SUP].bytes);
 	if (f->lane->numbered)
 		spread |= mpib_chain_bare(f->lane, chain);
 	mpib_stripes_post(&p->c, stripes, imm);
@@ -266,6 +269,21 @@ static void leave_tracker(struct engine_conn *f, struct send_op *p, unsigned k,
 	}
 }
 
+/* The last stripes of a send op were acknowledged. One that was replayed tells
+ * nothing. */
+static void judge_cut(struct engine_conn *f, const struct send_op *p,
+		      uint8_t stripes)
+{
+	const struct mpib_stripe *c = &p->stripe[!(stripes & 1u)];
+
+	if (p->c.carrier[MPIB_RAIL_SOUT] == MPIB_RAIL_SOUT &&
+	    p->c.carrier[MPIB_RAIL_SUP] == MPIB_RAIL_SUP)
+		mpib_adapt_ended(&f->lane->adapt,
+				 p->stripe[0].bytes + p->stripe[1].bytes,
+				 p->stripe[0].bytes && p->stripe[1].bytes,
+				 f->shard->now - c->posted, (uint64_t)p->ahead);
+}
+
 int mpib_sender_retire(struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -296,6 +314,8 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	if (!stripes)
 		return;
 	p->c.pending &= (uint8_t)~stripes;
+	if (__builtin_expect(p->ahead >= 0 && ok && !p->c.pending, 0))
+		judge_cut(f, p, stripes);
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		if (stripes & 1u << k)
 			leave_tracker(f, p, k, ok);

@@ -11,6 +11,7 @@
 #include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
+#include "engine/split/policy.h"
 
 bool mpib_sender_room(const struct engine_conn *f)
 {
@@ -190,11 +191,12 @@ static void sender_plan(struct engine_conn *f, const struct send_range *e,
 	uint32_t part_end = cts->pos + cts->len;
 	uint32_t ext_end = e->pos + e->len;
 	uint32_t end = part_end < ext_end ? part_end : ext_end;
+	struct mpib_split_ask ask = { e->total, tx->pos, end - tx->pos, NULL };
 	bool whole;
 
 	*s = (struct step){ .len = end - tx->pos,
 			    .ends_message = end == e->total };
-	mpib_split(f, e->total, tx->pos, s->len, s->rail);
+	mpib_split(f, &ask, s->rail);
 	s->data = rails_with_bytes(s->rail);
 	if (end != part_end && !s->ends_message) {
 		s->spread =

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #define CAP 32u /* fragments in flight on a QP */
+#define GAIN 8u /* auto: a way is cheaper by more than one part in so many */
 #define DEPTH 256u /* sends in flight, and IMMs that wait; same at both ends */
 
 static uint32_t spread_room(void *ctx, unsigned port)
@@ -68,7 +69,7 @@ int mpib_spread_make(struct mpib_lane *lane)
 	for (unsigned r = 0; r < lane->rails; r++) {
 		int rc;
 
-		mpib_choice_init(&lane->choice[r]);
+		mpib_choice_init(&lane->choice[r], GAIN);
 		lane->round[r] = lane->qps[r];
 		if (lane->spread == MPIB_SPREAD_SPLIT || lane->qps[r] < 2)
 			continue;

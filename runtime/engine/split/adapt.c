@@ -6,144 +6,244 @@
 
 #define MS 1000000ull
 
+#define ONE MPIB_ADAPT_ONE
 #define ALL 1024u
-#define CHUNKS 4 /* stripes that a window needs: fewer say little */
-#define WINDOW (10 * MS) /* shortest time over which a rate is measured */
-#define LONG (100 * MS) /* after this a window ends with any stripe */
-#define STALE (200 * MS) /* a rail without an ack for this long is tried */
-#define NEARLY 24u /* of 1024: a smaller difference changes nothing */
+#define ROUND (8 * MS) /* shortest time over which ends are compared */
+#define SHORT 2000u /* ns; ends that are nearer say nothing of a rail */
+#define STRIDE (int32_t)(ONE / 8) /* a round tells of no more */
+#define MEAN 4 /* mean and noise: of about so many rounds */
+#define SURE 64 /* of ONE: so little noise is none */
+#define HOME 16 /* pure noise takes this part of the way back */
+#define EDGE (ONE / 512) /* no weight is less */
+#define NEARLY 48u /* of ALL: a smaller change is not told */
+#define STALE (100 * MS) /* a rail without a post for this long is tried */
 #define TRY (64u << 10) /* most bytes given to a rail to try it */
+#define RUN 32 /* small messages between two tries */
+#define LEAST (24u << 10) /* of a part; ends of small ones say nothing */
+#define CUT_GAIN 32 /* a cut ends a message sooner by more than this part */
+#define BUSY (4 * MPIB_ADAPT_SMALL) /* bytes: a queue, for small messages */
+#define LEAD_MAX (8ll << 20)
 
 void mpib_adapt_init(struct mpib_adapt *a, uint64_t now)
 {
-	*a = (struct mpib_adapt){ .share = ALL / 2, .since = now };
+	*a = (struct mpib_adapt){
+		.weight = ONE / 2,
+		.share = ALL / 2,
+		.since = now,
+		.round = now,
+	};
+	mpib_choice_init(&a->cut, CUT_GAIN);
 }
 
-/* The rail's busy time up to its last ack. */
-static uint64_t busy_at_ack(const struct mpib_tracker *t)
+/* How fast bytes left the rail that were in flight: bytes << 20 per ns. */
+static uint64_t speed_of(const struct mpib_track_ends *e)
 {
-	if (mpib_tracker_oldest(t) && t->last_ack < t->busy_since)
-		return t->busy_ns;
-	return mpib_tracker_busy(t, t->last_ack);
+	return (e->bytes / e->n << 20) / (e->ns / e->n + SHORT);
 }
 
-/* End the rail's measuring window if it has enough stripes; true if that gave
- * a new rate. */
-static bool adapt_measure(struct mpib_adapt_rail *r,
-			  const struct mpib_tracker *t, uint64_t now)
+static uint32_t clamp_weight(int32_t weight)
 {
-	uint64_t stripes = t->acked - r->acked;
-	uint64_t bytes = t->acked_bytes - r->acked_bytes;
-	uint64_t busy, rate;
-
-	if (!r->mark)
-		r->mark = now;
-	if (now - r->mark < WINDOW || stripes == 0 ||
-	    (stripes < CHUNKS && now - r->mark < LONG))
-		return false;
-	busy = busy_at_ack(t) - r->busy;
-	r->mark = now;
-	r->acked = t->acked;
-	r->acked_bytes = t->acked_bytes;
-	r->busy += busy;
-	/* Small messages measure latency, not rate. */
-	if (bytes / stripes <= MPIB_ADAPT_SMALL)
-		return false;
-	rate = bytes * MS / (busy ? busy : 1);
-	r->rate = r->rate ? (r->rate + rate + 1) / 2 : rate + 1;
-	return true;
+	if (weight < (int32_t)EDGE)
+		return EDGE;
+	return weight > (int32_t)(ONE - EDGE) ? ONE - EDGE : (uint32_t)weight;
 }
 
-static void adapt_update(struct mpib_adapt *a, const struct mpib_tracker *track,
-			 uint64_t now)
+/* One step of the law: e is what the weight lacks by the round's ends. */
+static void adapt_step(struct mpib_adapt *a, int32_t e)
 {
-	struct mpib_adapt_rail *sout = &a->rail[MPIB_RAIL_SOUT];
-	struct mpib_adapt_rail *sup = &a->rail[MPIB_RAIL_SUP];
-	bool fresh = adapt_measure(sout, &track[MPIB_RAIL_SOUT], now);
-	uint32_t share, off;
+	int32_t home = (int32_t)(ONE / 2) - (int32_t)a->weight;
+	int32_t size, off, trust = 256;
 
-	fresh |= adapt_measure(sup, &track[MPIB_RAIL_SUP], now);
-	if (!fresh || !sout->rate || !sup->rate)
-		return;
-	share = (uint32_t)(sup->rate * ALL / (sup->rate + sout->rate));
-	off = share > a->share ? share - a->share : a->share - share;
-	if (off < NEARLY)
+	if (e > STRIDE)
+		e = STRIDE;
+	if (e < -STRIDE)
+		e = -STRIDE;
+	size = e < 0 ? -e : e;
+	a->off += (e - a->off) / MEAN;
+	a->noise += (size - a->noise) / MEAN;
+	off = a->off < 0 ? -a->off : a->off;
+	if (a->noise > SURE && off < a->noise)
+		trust = off * 256 / a->noise;
+	a->weight = clamp_weight((int32_t)a->weight + e * trust / 512 +
+				 home * (256 - trust) / (256 * HOME));
+}
+
+/* Note that the weight is another one now. */
+static void adapt_tell(struct mpib_adapt *a, uint64_t now)
+{
+	uint32_t share = a->weight / (ONE / ALL);
+	uint32_t less = a->share < ALL / 2 ? a->share : ALL - a->share;
+	uint32_t off = share > a->share ? share - a->share : a->share - share;
+
+	if (off < NEARLY && off <= less / 8)
 		return;
 	a->share = share;
 	a->since = now;
+	/* What was cut under other weights says little. */
+	mpib_choice_init(&a->cut, CUT_GAIN);
 }
 
-/* In how many ns a small message posted to the rail now would be acked. */
-static uint64_t answer_in(const struct mpib_adapt *a,
-			  const struct mpib_tracker *t, unsigned r)
+static void adapt_update(struct mpib_adapt *a, struct mpib_tracker *track,
+			 uint64_t now)
 {
-	uint64_t rate = a->rail[r].rate;
+	struct mpib_track_ends *sout = &track[MPIB_RAIL_SOUT].ends;
+	struct mpib_track_ends *sup = &track[MPIB_RAIL_SUP].ends;
+	uint64_t fast, slow;
 
-	return t->latency + (rate ? t->inflight * MS / rate : 0);
+	if (!sout->n || !sup->n || now - a->round < ROUND)
+		return;
+	fast = speed_of(sup);
+	slow = speed_of(sout);
+	adapt_step(a, (int32_t)(fast * ONE / (fast + slow + 1)) -
+			      (int32_t)a->weight);
+	*sout = *sup = (struct mpib_track_ends){ .since = now };
+	a->round = now;
+	adapt_tell(a, now);
 }
 
-static bool must_try(struct mpib_adapt_rail *r, const struct mpib_tracker *t,
-		     uint64_t heard, uint64_t now)
+/* The bytes in flight on both rails, with those that are planned. */
+static void queues_of(const struct mpib_tracker *track, const uint32_t *planned,
+		      uint64_t *queue)
 {
-	if (mpib_tracker_oldest(t) || now - heard < STALE ||
-	    now - r->tried < STALE)
-		return false;
-	r->tried = now;
-	return true;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		queue[r] = mpib_tracker_queue(&track[r]) +
+			   (planned ? planned[r] : 0);
 }
 
 static uint32_t adapt_small(struct mpib_adapt *a,
 			    const struct mpib_tracker *track, uint64_t now)
 {
-	unsigned other = !a->fast;
-	uint64_t here, there;
+	const struct mpib_tracker *other = &track[!a->fast];
+	uint64_t here = track[a->fast].latency;
+	bool sup = a->fast == MPIB_RAIL_SUP;
 
-	if (must_try(&a->rail[other], &track[other], track[other].latency_at,
-		     now))
-		return other == MPIB_RAIL_SUP ? ALL : 0;
-	here = answer_in(a, &track[a->fast], a->fast);
-	there = answer_in(a, &track[other], other);
 	/* Change only for more than an eighth: measured latencies are never
 	 * quite the same. */
-	if (there && there < here - here / 8)
-		a->fast = (uint8_t)other;
-	return a->fast == MPIB_RAIL_SUP ? ALL : 0;
+	if (other->latency && other->latency < here - here / 8) {
+		a->fast = !a->fast;
+		a->run = 0;
+		sup = !sup;
+	} else if (a->run >= RUN && now - other->latency_at >= STALE &&
+		   !mpib_tracker_oldest(other)) {
+		sup = !sup;
+	}
+	return sup ? ALL : 0;
 }
 
 /* SUP's bytes of a send op of len bytes, so that both rails, with what they
  * have in flight, end at the same time. */
-static uint32_t adapt_level(const struct mpib_adapt *a,
-			    const struct mpib_tracker *track, uint32_t len)
+static uint32_t adapt_level(const struct mpib_adapt *a, const uint64_t *queue,
+			    uint32_t len)
 {
-	uint64_t gain = (len + track[MPIB_RAIL_SOUT].inflight) * a->share;
-	uint64_t cost = track[MPIB_RAIL_SUP].inflight * (ALL - a->share);
-	uint64_t sup = gain > cost ? (gain - cost) / ALL : 0;
+	uint64_t sum = queue[MPIB_RAIL_SOUT] + queue[MPIB_RAIL_SUP] + len;
+	uint64_t want = sum * a->weight / ONE;
+	uint64_t sup =
+		want > queue[MPIB_RAIL_SUP] ? want - queue[MPIB_RAIL_SUP] : 0;
 
-	if (sup < MPIB_ADAPT_LEAST)
-		return 0;
-	return sup + MPIB_ADAPT_LEAST > len ? len : (uint32_t)sup;
+	return sup < len ? (uint32_t)sup : len;
 }
 
-uint32_t mpib_adapt_share(struct mpib_adapt *a,
-			  const struct mpib_tracker *track, uint32_t total,
+/* Whether it might end the send op sooner to cut it so that SUP has sup bytes
+ * of it: a rail is about to run dry, and no other send op is there for it. */
+static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
+			 uint32_t sup)
+{
+	uint32_t least = op->len / CUT_GAIN;
+
+	if (least < LEAST)
+		least = LEAST;
+	return !op->more && sup > least && op->len - sup > least &&
+	       (2 * queue[MPIB_RAIL_SOUT] < op->len ||
+		2 * queue[MPIB_RAIL_SUP] < op->len);
+}
+
+/* The rail that ends the whole send op first. Where the two are about as good,
+ * it is the one that has had less than its weight. */
+static uint32_t adapt_whole(const struct mpib_adapt *a, const uint64_t *queue,
+			    uint32_t len)
+{
+	uint64_t sup = (queue[MPIB_RAIL_SUP] + len) * (ONE - a->weight);
+	uint64_t sout = (queue[MPIB_RAIL_SOUT] + len) * a->weight;
+	uint64_t best = sup < sout ? sup : sout, worst = sup + sout - best;
+	bool idle = !queue[MPIB_RAIL_SUP] && !queue[MPIB_RAIL_SOUT];
+	uint64_t unsure = ONE / (idle ? 2 : 16) + 4 * (uint32_t)a->noise;
+
+	if (worst - best <= best * unsure / ONE)
+		return a->lead < 0 ? len : 0;
+	return sup < sout ? len : 0;
+}
+
+/* Nothing is in flight on rail r, and nothing was posted there for long while
+ * the other rail was used. */
+static bool is_stale(const struct mpib_tracker *track, unsigned r, uint64_t now)
+{
+	const struct mpib_tracker *other = &track[!r];
+	uint64_t used = mpib_tracker_oldest(other) ? now : other->busy_since;
+
+	return !mpib_tracker_oldest(&track[r]) &&
+	       used >= track[r].busy_since + STALE;
+}
+
+/* As sup, but a rail that had nothing for long gets a little. */
+static uint32_t adapt_try(const struct mpib_tracker *track, uint32_t sup,
 			  uint32_t len, uint64_t now)
 {
-	uint32_t sup, try = len / 4 < TRY ? len / 4 : TRY;
+	uint32_t try = len < 2 * TRY ? len : TRY;
 
-	if (len == 0)
-		return 0;
-	if (total <= MPIB_ADAPT_SMALL)
-		return adapt_small(a, track, now);
-	adapt_update(a, track, now);
-	sup = adapt_level(a, track, len);
-	if (sup < try &&
-	    must_try(&a->rail[MPIB_RAIL_SUP], &track[MPIB_RAIL_SUP],
-		     track[MPIB_RAIL_SUP].last_ack, now))
-		sup = try;
-	else if (len - sup < try &&
-		 must_try(&a->rail[MPIB_RAIL_SOUT], &track[MPIB_RAIL_SOUT],
-			  track[MPIB_RAIL_SOUT].last_ack, now))
-		sup = len - try;
+	if (sup == 0 && is_stale(track, MPIB_RAIL_SUP, now))
+		return try;
+	if (sup == len && is_stale(track, MPIB_RAIL_SOUT, now))
+		return len - try;
+	return sup;
+}
+
+uint32_t mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
+			  const struct mpib_adapt_op *op)
+{
+	uint64_t queue[MPIB_RAILS];
+	uint32_t sup;
+
+	a->answer = MPIB_ADAPT_BY_LATENCY;
+	if (op->total <= MPIB_ADAPT_SMALL &&
+	    mpib_tracker_queue(&track[a->fast]) <= BUSY)
+		return adapt_small(a, track, op->now);
+	queues_of(track, op->planned, queue);
+	adapt_update(a, track, op->now);
+	sup = adapt_level(a, queue, op->len);
+	a->answer = cut_may_help(op, queue, sup) ? MPIB_ADAPT_BY_CUT
+						 : MPIB_ADAPT_BY_QUEUE;
+	if (a->answer == MPIB_ADAPT_BY_QUEUE ||
+	    !mpib_choice_spread(&a->cut, op->len))
+		sup = adapt_whole(a, queue, op->len);
+	a->ahead = queue[MPIB_RAIL_SOUT] + queue[MPIB_RAIL_SUP];
+	sup = adapt_try(track, sup, op->len, op->now);
 	/* Rounded up, so that sup == len gives ALL. */
-	return (uint32_t)(((uint64_t)sup * ALL + len - 1) / len);
+	return (uint32_t)(((uint64_t)sup * ALL + op->len - 1) / op->len);
+}
+
+int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)
+{
+	uint32_t len = sout + sup;
+	uint8_t answer = a->answer;
+
+	a->answer = MPIB_ADAPT_NONE;
+	if (answer == MPIB_ADAPT_BY_LATENCY) {
+		a->run = !sup == (a->fast == MPIB_RAIL_SOUT) ? a->run + 1 : 0;
+		return -1;
+	}
+	a->lead += sup - (int64_t)((uint64_t)len * a->weight / ONE);
+	if (a->lead > LEAD_MAX)
+		a->lead = LEAD_MAX;
+	if (a->lead < -LEAD_MAX)
+		a->lead = -LEAD_MAX;
+	if (answer != MPIB_ADAPT_BY_CUT)
+		return -1;
+	mpib_choice_posted(&a->cut, len);
+	return (int64_t)a->ahead;
+}
+
+void mpib_adapt_ended(struct mpib_adapt *a, uint32_t bytes, bool cut,
+		      uint64_t ns, uint64_t ahead)
+{
+	mpib_choice_note(&a->cut, bytes, cut, ns, ahead);
 }

@@ -11,9 +11,9 @@ static unsigned class_of(uint32_t bytes)
 	return 31u - (unsigned)__builtin_clz(bytes | 1);
 }
 
-void mpib_choice_init(struct mpib_choice *c)
+void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 {
-	*c = (struct mpib_choice){ .above = UINT32_MAX };
+	*c = (struct mpib_choice){ .above = UINT32_MAX, .margin = margin };
 }
 
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes)
@@ -23,17 +23,13 @@ void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes)
 
 bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes)
 {
-	uint32_t parts = c->class[class_of(bytes)].parts;
+	const struct mpib_choice_class *k = &c->class[class_of(bytes)];
 	bool spread = bytes > c->above;
 
-	return parts % MPIB_CHOICE_TRY == MPIB_CHOICE_TRY - 1 ? !spread
-							      : spread;
-}
-
-/* Cheaper by more than an eighth: measured costs are never quite the same. */
-static bool is_cheaper(uint64_t cost, uint64_t than)
-{
-	return cost < than - than / 8;
+	if (k->parts < MPIB_CHOICE_FIRST)
+		return k->parts % 2;
+	return k->parts % MPIB_CHOICE_TRY == MPIB_CHOICE_TRY - 1 ? !spread
+								 : spread;
 }
 
 static void choice_reckon(struct mpib_choice *c)
@@ -60,7 +56,8 @@ void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 	*mine = *mine ? (7 * *mine + cost + 7) / 8 : cost;
 	if (!k->cost[0] || !k->cost[1])
 		return;
-	if (is_cheaper(k->cost[!k->spread], k->cost[k->spread]))
+	cost = k->cost[k->spread];
+	if (k->cost[!k->spread] < cost - cost / c->margin)
 		k->spread = !k->spread;
 	choice_reckon(c);
 }

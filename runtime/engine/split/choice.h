@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a rail's part of a send op should be spread over several QPs or go
- * over one QP: above a crossover size that is measured per lane and rail.
+ * Whether something should be divided, above a crossover size that is measured:
+ * a rail's part of a send op over several QPs instead of one (spread.h, per
+ * lane and rail), a send op over both rails instead of one (adapt.h, per lane).
+ * "Spread" stands for either here.
  *
  * The cost of either way is the time from post to acknowledgement divided by
  * the bytes in flight, those of the part included: on an idle rail that is the
  * part's latency, on a busy rail the inverse of the rail's rate. All sizes
- * between two powers of two form a class with a smoothed cost for each way; now
- * and then a part goes the dearer way, so that both costs stay known. The
- * crossover is the smallest class from which on every class with known costs is
- * cheaper when spread. While no costs are known nothing is spread.
+ * between two powers of two form a class with a smoothed cost for each way. The
+ * first parts of a class go either way by turns, and later now and then a part
+ * goes the dearer way, so that both costs stay known. The crossover is the
+ * smallest class from which on every class with known costs is cheaper when
+ * spread. Until then nothing is spread but those first parts.
  *
  * Shard thread, integers only; the caller passes times.
  */
@@ -20,10 +23,12 @@
 #include <stdint.h>
 
 #define MPIB_CHOICE_CLASSES 32
+#define MPIB_CHOICE_FIRST 8u /* parts that go either way by turns */
 #define MPIB_CHOICE_TRY 32u /* one part in this many goes the dearer way */
 
 struct mpib_choice {
 	uint32_t above; /* parts longer than this are spread */
+	uint32_t margin;
 	struct mpib_choice_class {
 		uint64_t cost[2]; /* by spread: ns per MiB, 0: not known */
 		uint32_t parts; /* posted, either way */
@@ -31,7 +36,9 @@ struct mpib_choice {
 	} class[MPIB_CHOICE_CLASSES];
 };
 
-void mpib_choice_init(struct mpib_choice *c);
+/* A way is taken for the cheaper one when it is so by more than one part in
+ * margin: measured costs are never quite the same. */
+void mpib_choice_init(struct mpib_choice *c, uint32_t margin);
 /* Whether to spread the next part of this size. Repeated calls return the same
  * until mpib_choice_posted(). */
 bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);

@@ -41,6 +41,12 @@ struct mpib_split_why {
 	uint32_t hint_slot; /* of an agent; UINT32_MAX: none */
 };
 
+/* What a split is asked for: len bytes at pos of a message of total bytes. */
+struct mpib_split_ask {
+	uint32_t total, pos, len;
+	const uint32_t *planned; /* bytes of the same chains by rail, or NULL */
+};
+
 /*
  * SUP's bytes of size, rounded down to a multiple of 128; SOUT takes the rest,
  * so below 128 bytes SOUT carries all. But a share of MPIB_SUP_BW_ALL gives SUP

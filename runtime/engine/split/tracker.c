@@ -20,7 +20,7 @@ void mpib_tracker_post(struct mpib_tracker *t, struct mpib_stripe *c,
 	c->alone = TAILQ_EMPTY(&t->unacked);
 	if (c->alone)
 		t->busy_since = now;
-	c->ahead = t->inflight;
+	c->ahead = mpib_tracker_queue(t);
 	t->inflight += bytes;
 	if (t->sum)
 		*t->sum += bytes;
@@ -53,6 +53,14 @@ static void tracker_sample(struct mpib_tracker *t, uint64_t rtt)
 	t->srtt = (7 * t->srtt + rtt) / 8;
 }
 
+static void tracker_end(struct mpib_track_ends *e, const struct mpib_stripe *c,
+			uint64_t rtt)
+{
+	e->ns += rtt;
+	e->bytes += c->ahead + c->bytes;
+	e->n++;
+}
+
 void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 		      uint64_t now)
 {
@@ -60,7 +68,10 @@ void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
 	tracker_sample(t, rtt);
-	if (c->alone && c->bytes <= MPIB_TRACK_SMALL) {
+	if (c->bytes > MPIB_TRACK_SMALL) {
+		if (c->posted >= t->ends.since)
+			tracker_end(&t->ends, c, rtt);
+	} else if (c->alone) {
 		t->latency = t->latency ? (3 * t->latency + rtt) / 4 : rtt;
 		t->latency_at = now;
 	}

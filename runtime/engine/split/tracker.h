@@ -24,15 +24,24 @@ struct mpib_stripe {
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
 	bool alone; /* nothing was in flight when it was posted */
-	uint64_t ahead; /* bytes in flight when it was posted */
+	uint64_t ahead; /* mpib_tracker_queue() when it was posted */
 };
 
 TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
 
+/* What the ends of a round's stripes tell: those longer than MPIB_TRACK_SMALL
+ * that were posted in the round and are acknowledged. */
+struct mpib_track_ends {
+	uint64_t since; /* begin of the round */
+	uint64_t ns; /* from post to ack, summed up */
+	uint64_t bytes; /* each stripe's, and those ahead of it */
+	uint32_t n;
+};
+
 struct mpib_tracker {
 	struct mpib_stripe_list unacked;
 	uint64_t inflight; /* bytes */
-	uint64_t *sum; /* also counts the bytes in flight; may be NULL */
+	uint64_t *sum; /* bytes in flight of all lanes; NULL: of this only */
 	/* Since the lane came up. */
 	uint64_t acked, acked_bytes;
 	uint64_t busy_ns; /* ended busy periods; see mpib_tracker_busy() */
@@ -42,6 +51,7 @@ struct mpib_tracker {
 	uint64_t srtt, rttvar; /* smoothed as in RFC 6298: 1/8, 1/4 */
 	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 */
 	uint64_t latency_at;
+	struct mpib_track_ends ends; /* whoever uses them begins the rounds */
 };
 
 void mpib_tracker_init(struct mpib_tracker *t);
@@ -55,6 +65,12 @@ void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
  * nothing if the stripe is not in a tracker. */
 void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint64_t now);
+/* The bytes in flight in front of what is posted now: those of all lanes, where
+ * these are known, for they share the rail. */
+static inline uint64_t mpib_tracker_queue(const struct mpib_tracker *t)
+{
+	return t->sum ? *t->sum : t->inflight;
+}
 /* The oldest stripe without an ack; NULL if all are acknowledged. */
 static inline const struct mpib_stripe *
 mpib_tracker_oldest(const struct mpib_tracker *t)

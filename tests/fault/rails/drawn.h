@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of programs whose rounds are drawn by chance:
  *
- *   [-n rounds] [-s seed] [-p] [-m spread]
+ *   [-n rounds] [-s seed] [-p] [-a] [-m spread]
+ *
+ * -a: in adaptive mode.
  */
 #ifndef DRAWN_H
 #define DRAWN_H

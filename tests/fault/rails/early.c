@@ -5,7 +5,7 @@
  * of the same rail. All connections come up, those already begun and those that
  * begin then, and checked traffic goes over the other rail.
  *
- *   early [-n rounds] [-s seed] [-p] [-m spread]
+ *   early [-n rounds] [-s seed] [-p] [-a] [-m spread]
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * fence, a word or a clear-to-send of the one may come at any moment of the
  * other's. Nothing may be lost, doubled or changed, and nothing may hang.
  *
- *   heirs [-n rounds] [-s seed] [-p] [-m spread]
+ *   heirs [-n rounds] [-s seed] [-p] [-a] [-m spread]
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,10 @@
  * other one fails while traffic is being moved. Nothing may be lost, doubled or
  * changed, no client may see an error, nobody may hang.
  *
- *   storm [-n faults] [-s seed] [-c connections] [-p] [-m mode]
+ *   storm [-n faults] [-s seed] [-c connections] [-p] [-a] [-m mode]
  *
+ * -a: in adaptive mode, so that most messages go whole over either rail; else
+ * each is cut in halves.
  * mode is how lanes are spread: 0 split, 1 spray, 2 dqplb, 3 auto; in fragments
  * so small that most messages are spread.
  *
@@ -19,6 +21,7 @@
 #include <unistd.h>
 
 #include "arg.h"
+#include "engine/split/policy.h"
 #include "traffic.h"
 
 #define MS 1000000ull
@@ -262,14 +265,14 @@ static void check_counts(void)
 struct options {
 	unsigned faults, conns;
 	uint32_t mode;
-	bool private_lanes;
+	bool private_lanes, adaptive;
 };
 
 static bool read_options(int argc, char **argv, struct options *o)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:s:c:pm:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:s:c:pam:")) != -1) {
 		if (opt == 'n')
 			o->faults = arg_count(optarg);
 		else if (opt == 's')
@@ -278,6 +281,8 @@ static bool read_options(int argc, char **argv, struct options *o)
 			o->conns = arg_count(optarg);
 		else if (opt == 'p')
 			o->private_lanes = true;
+		else if (opt == 'a')
+			o->adaptive = true;
 		else if (opt == 'm')
 			o->mode = arg_count(optarg);
 		else
@@ -292,6 +297,7 @@ static void begin(const struct options *o)
 
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = 10;
+	cfg.mode = o->adaptive ? MPIB_MODE_ADAPTIVE : MPIB_MODE_STATIC;
 	cfg.spread = o->mode;
 	cfg.frag = MPIB_FRAG_MIN;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, o->private_lanes);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/adapt.h against two rails that are a queue and a rate each, in time
- * that the test counts: what is carried within a second and after it, beside
- * the sum of the rails and the best static share; steps, idle rails, latency.
+ * engine/split/adapt.h: where one send op goes, by what is in flight and by the
+ * weights. That the weights settle is test_settle.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,246 +12,330 @@
 #include <cmocka.h>
 
 #include "engine/split/adapt.h"
-#include "engine/split/policy.h"
 
-#define STEP 10000ull /* ns */
-#define SEC 1000000000ull
-#define STATIC_NONE UINT32_MAX
-#define MSGS 64
+#define KIB 1024u
+#define MIB (1024u * KIB)
+#define US 1000ull
+#define MS 1000000ull
+#define SOUT MPIB_RAIL_SOUT
+#define SUP MPIB_RAIL_SUP
 
-/* A message in flight: done when both rails' stripes are. */
-struct msg {
-	struct mpib_stripe stripe[MPIB_RAILS];
-	uint64_t end[MPIB_RAILS]; /* when the rail answers; 0: it has */
-	uint32_t len;
-};
+static struct mpib_adapt a;
+static struct mpib_tracker track[MPIB_RAILS];
+static struct mpib_stripe stripe[64][MPIB_RAILS];
+static uint64_t now;
 
-struct sim {
-	struct mpib_tracker track[MPIB_RAILS];
-	struct mpib_adapt adapt;
-	uint64_t rate[MPIB_RAILS]; /* bytes per s */
-	uint64_t delay[MPIB_RAILS]; /* ns, one way and back */
-	uint64_t free_at[MPIB_RAILS];
-	uint64_t now, done;
-	uint64_t sent[MPIB_RAILS];
-	uint32_t share; /* STATIC_NONE: adaptive */
-	struct msg msg[MSGS];
-	unsigned depth;
-	uint32_t len;
-};
-
-static struct sim s;
-
-static void start(uint64_t sout, uint64_t sup, unsigned depth, uint32_t len)
+static int setup(void **state)
 {
-	memset(&s, 0, sizeof(s));
-	s.now = SEC;
-	s.rate[MPIB_RAIL_SOUT] = sout;
-	s.rate[MPIB_RAIL_SUP] = sup;
-	s.delay[0] = s.delay[1] = 50000;
-	s.share = STATIC_NONE;
-	s.depth = depth;
-	s.len = len;
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		mpib_tracker_init(&s.track[r]);
-	mpib_adapt_init(&s.adapt, s.now);
-}
-
-static void post(struct msg *m)
-{
-	uint32_t share = s.share, rail[MPIB_RAILS];
-
-	if (share == STATIC_NONE)
-		share = mpib_adapt_share(&s.adapt, s.track, s.len, s.len,
-					 s.now);
-	m->len = s.len;
-	rail[MPIB_RAIL_SUP] = mpib_sup_bytes(share, s.len);
-	rail[MPIB_RAIL_SOUT] = s.len - rail[MPIB_RAIL_SUP];
+	(void)state;
+	now = 1000 * MS;
+	mpib_adapt_init(&a, now);
+	memset(stripe, 0, sizeof(stripe));
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (!rail[r])
-			continue;
-		if (s.free_at[r] < s.now)
-			s.free_at[r] = s.now;
-		s.free_at[r] += rail[r] * SEC / s.rate[r];
-		m->end[r] = s.free_at[r] + s.delay[r];
-		s.sent[r] += rail[r];
-		mpib_tracker_post(&s.track[r], &m->stripe[r], rail[r], s.now);
+		mpib_tracker_init(&track[r]);
+		track[r].busy_since = now;
+	}
+	return 0;
+}
+
+/* SUP's bytes of a message. */
+static uint32_t ask(uint32_t len, bool more)
+{
+	const struct mpib_adapt_op op = {
+		.total = len, .len = len, .more = more, .now = now
+	};
+	uint64_t share = mpib_adapt_share(&a, track, &op);
+
+	return (uint32_t)(len * share / 1024);
+}
+
+/* As send op i, however it was asked for. */
+static int64_t post(unsigned i, uint32_t sout, uint32_t sup)
+{
+	const uint32_t rail[MPIB_RAILS] = { sout, sup };
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (rail[r])
+			mpib_tracker_post(&track[r], &stripe[i][r], rail[r],
+					  now);
+	}
+	return mpib_adapt_posted(&a, sout, sup);
+}
+
+static void ack(unsigned i)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (stripe[i][r].posted)
+			mpib_tracker_ack(&track[r], &stripe[i][r], now);
 	}
 }
 
-static void step(void)
+/* Ask, post; SUP's bytes. */
+static uint32_t go(unsigned i, uint32_t len, bool more)
 {
-	s.now += STEP;
-	for (unsigned i = 0; i < s.depth; i++) {
-		struct msg *m = &s.msg[i];
+	uint32_t sup = ask(len, more);
 
-		for (unsigned r = 0; r < MPIB_RAILS; r++) {
-			if (!m->end[r] || m->end[r] > s.now)
-				continue;
-			mpib_tracker_ack(&s.track[r], &m->stripe[r], s.now);
-			m->end[r] = 0;
+	post(i, len - sup, sup);
+	return sup;
+}
+
+static void messages_join_the_shortest_queue_whole(void **state)
+{
+	unsigned sup = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 32; i++) {
+		uint32_t got = go(i, MIB, true);
+
+		assert_true(got == 0 || got == MIB);
+		sup += got == MIB;
+		assert_in_range(track[SUP].inflight + MIB -
+					track[SOUT].inflight,
+				0, 2 * MIB);
+	}
+	assert_int_equal(sup, 16);
+}
+
+static void a_queue_is_as_long_as_the_rail_takes_for_it(void **state)
+{
+	(void)state;
+	a.weight = MPIB_ADAPT_ONE / 4;
+	post(0, 2 * MIB, MIB);
+	/* SUP would take 2 / (1/4), SOUT 3 / (3/4). */
+	assert_int_equal(ask(MIB, true), 0);
+	post(1, 4 * MIB, 0);
+	assert_int_equal(ask(MIB, true), MIB);
+}
+
+/* A rail is one, however many lanes put their bytes on it. */
+static void what_other_lanes_have_in_flight_counts(void **state)
+{
+	uint64_t sum[MPIB_RAILS] = { 0, 4 * MIB };
+
+	(void)state;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		track[r].sum = &sum[r];
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(go(i, MIB, true), 0);
+	sum[SUP] = 0;
+	assert_int_equal(ask(MIB, true), MIB);
+	sum[SOUT] = track[SOUT].inflight;
+}
+
+static void what_a_chain_has_already_counts(void **state)
+{
+	uint32_t planned[MPIB_RAILS] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		const struct mpib_adapt_op op = { .total = MIB,
+						  .len = MIB,
+						  .planned = planned,
+						  .more = true,
+						  .now = now };
+		uint32_t share = mpib_adapt_share(&a, track, &op);
+
+		planned[share ? SUP : SOUT] += MIB;
+	}
+	assert_int_equal(planned[SOUT], planned[SUP]);
+}
+
+static void equal_rails_take_turns_by_bytes(void **state)
+{
+	uint64_t sup = 0, sum = 0;
+
+	(void)state;
+	/* One at a time; a large one, a smaller one, and so on. */
+	for (unsigned i = 0; i < 1000; i++) {
+		uint32_t len = i % 2 ? 40 * KIB : 48 * KIB;
+
+		sup += go(0, len, true);
+		sum += len;
+		now += 10 * US;
+		ack(0);
+		/* Small messages between them change nothing. */
+		go(1, 64, true);
+		now += 10 * US;
+		ack(1);
+	}
+	assert_in_range(sup, sum / 100 * 48, sum / 100 * 52);
+}
+
+/* Teach it that cutting pays, or does not, for messages of this size. */
+static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		uint32_t sup = ask(len, false);
+		int64_t ahead = post(0, len - sup, sup);
+		bool cut = sup && sup < len;
+
+		assert_int_equal(ahead, 0);
+		mpib_adapt_ended(&a, len, cut, cut ? cut_ns : whole_ns, 0);
+		now += US;
+		ack(0);
+	}
+}
+
+static void a_message_alone_is_cut_where_that_ended_sooner(void **state)
+{
+	(void)state;
+	teach(MIB, 100 * US, 60 * US);
+	assert_int_equal(ask(MIB, false), MIB / 2);
+	a.weight = MPIB_ADAPT_ONE / 4;
+	assert_int_equal(ask(MIB, false), MIB / 4);
+	/* Both parts end together with what is in flight. */
+	a.weight = MPIB_ADAPT_ONE / 2;
+	post(1, 256 * KIB, 0);
+	assert_int_equal(ask(MIB, false), MIB / 2 + 128 * KIB);
+	/* Not if another waits for the rail that is free, */
+	assert_int_equal(ask(MIB, true), MIB);
+	/* nor while both rails are busy, */
+	post(2, MIB, MIB);
+	assert_int_equal(ask(MIB, false) % MIB, 0);
+}
+
+static void a_message_alone_is_whole_where_that_ended_sooner(void **state)
+{
+	(void)state;
+	teach(MIB, 100 * US, 99 * US);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(go(0, MIB, false) % MIB, 0);
+}
+
+static void no_part_is_a_crumb(void **state)
+{
+	(void)state;
+	for (uint32_t w = 0; w <= 64; w++) {
+		setup(NULL);
+		a.weight = w < 1 ? 128 : w * 1000;
+		for (uint32_t len = 17 * KIB; len < 256 * KIB; len += 5000) {
+			uint32_t sup = go(0, len, false);
+
+			assert_true(sup == 0 || sup == len ||
+				    (sup >= 23 * KIB && len - sup >= 23 * KIB));
+			now += US;
+			ack(0);
 		}
-		if (m->end[0] || m->end[1])
-			continue;
-		s.done += m->len;
-		post(m);
 	}
 }
 
-/* Bytes per s over the time. */
-static uint64_t run(uint64_t ns)
+/* A send op that finds no room is asked for in each turn: a thousand times. */
+static void asking_again_changes_nothing(void **state)
 {
-	uint64_t before = s.done, until = s.now + ns;
+	struct mpib_adapt before;
 
-	while (s.now < until)
-		step();
-	return (s.done - before) * SEC / ns;
-}
-
-static uint64_t best_static(uint64_t sout, uint64_t sup, unsigned depth,
-			    uint32_t len)
-{
-	uint64_t best = 0;
-
-	for (uint32_t share = 0; share <= 1024; share += 32) {
-		uint64_t bw;
-
-		start(sout, sup, depth, len);
-		s.share = share;
-		run(SEC / 4);
-		bw = run(SEC / 2);
-		best = bw > best ? bw : best;
+	(void)state;
+	for (unsigned i = 0; i < 31; i++) {
+		go(0, MIB, false);
+		now += MS;
+		ack(0);
 	}
-	return best;
+	before = a;
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(ask(MIB, false), ask(MIB, false));
+	before.ahead = a.ahead;
+	before.answer = a.answer;
+	assert_memory_equal(&a, &before, sizeof(a));
 }
 
-static const struct {
-	uint64_t sout, sup;
-} pairs[] = {
-	{ 100, 25 }, { 400, 234 }, { 234, 400 }, { 100, 100 }, { 10, 90 },
-};
-
-static void the_sum_of_both_rails_is_reached_within_a_second(void **state)
+/* Nothing is heard of SUP while all goes over SOUT: it gets a little, once. */
+static void a_rail_that_had_nothing_for_long_is_tried(void **state)
 {
-	static const uint32_t len[] = { 64 << 10, 256 << 10, 1 << 20 };
+	unsigned tries = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < 5 * 3; i++) {
-		uint64_t sout = pairs[i / 3].sout << 20;
-		uint64_t sup = pairs[i / 3].sup << 20;
-		unsigned depth = 8;
-		uint64_t best = best_static(sout, sup, depth, len[i % 3]), bw;
+	a.weight = MPIB_ADAPT_ONE / 128;
+	post(0, 8 * MIB, 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		uint32_t sup = ask(MIB, true);
 
-		start(sout, sup, depth, len[i % 3]);
-		run(3 * SEC / 4);
-		bw = run(SEC / 4);
-		assert_in_range(bw, (sout + sup) / 100 * 90, UINT64_MAX);
-		bw = run(SEC);
-		assert_in_range(bw, best / 100 * 95, UINT64_MAX);
+		tries += sup > 0;
+		assert_true(sup <= 64 * KIB);
+		post(1, MIB - sup, sup);
+		now += MS;
+		ack(1);
 	}
+	assert_in_range(tries, 9, 11);
 }
 
-static void one_message_at_a_time_is_split_by_the_rates(void **state)
+static void tries_that_are_not_posted_are_not_spent(void **state)
 {
-	uint64_t best = best_static(100 << 20, 25 << 20, 1, 1 << 20);
-
 	(void)state;
-	start(100 << 20, 25 << 20, 1, 1 << 20);
-	run(2 * SEC);
-	assert_in_range(s.adapt.share, 1024 / 5 - 30, 1024 / 5 + 30);
-	assert_in_range(run(SEC), best / 100 * 95, UINT64_MAX);
+	a.weight = MPIB_ADAPT_ONE / 128;
+	post(0, 8 * MIB, 0);
+	now += 200 * MS;
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(ask(MIB, true), 64 * KIB);
+		now += MS;
+	}
+	go(1, MIB, true);
+	now += MS;
+	ack(1);
+	assert_int_equal(ask(MIB, true), 0);
 }
 
-static void a_rail_that_slows_down_and_recovers_is_followed(void **state)
+/* One small message at a time over rails of these latencies; how many of n
+ * went to SUP. */
+static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
+		       uint64_t pause_ns)
 {
-	(void)state;
-	start(100 << 20, 100 << 20, 8, 256 << 10);
-	run(SEC);
-	s.rate[MPIB_RAIL_SUP] = 1 << 20;
-	run(SEC);
-	assert_in_range(run(SEC), 90 << 20, UINT64_MAX);
-	s.rate[MPIB_RAIL_SUP] = 100 << 20;
-	run(SEC);
-	assert_in_range(run(SEC), 180 << 20, UINT64_MAX);
-	assert_in_range(s.adapt.share, 512 - 60, 512 + 60);
-}
+	unsigned sup = 0;
 
-static void the_share_rests_while_the_rails_do_not_change(void **state)
-{
-	uint64_t since;
+	for (unsigned i = 0; i < n; i++) {
+		bool on_sup = go(0, 1000, false) > 0;
 
-	(void)state;
-	start(400 << 20, 234 << 20, 8, 1 << 20);
-	run(SEC);
-	since = s.adapt.since;
-	run(4 * SEC);
-	assert_int_equal(s.adapt.since, since);
+		sup += on_sup;
+		now += on_sup ? sup_ns : sout_ns;
+		ack(0);
+		now += pause_ns;
+	}
+	return sup;
 }
 
 static void small_messages_take_the_rail_that_answers_sooner(void **state)
 {
 	(void)state;
-	start(100 << 20, 100 << 20, 1, 1000);
-	s.delay[MPIB_RAIL_SOUT] = 80000;
-	s.delay[MPIB_RAIL_SUP] = 20000;
-	run(SEC);
-	assert_int_equal(s.adapt.fast, MPIB_RAIL_SUP);
-	assert_in_range(s.sent[MPIB_RAIL_SUP], s.sent[MPIB_RAIL_SOUT] * 50,
-			UINT64_MAX);
-	/* Each on one rail. */
-	assert_int_equal(s.sent[MPIB_RAIL_SUP] % 1000, 0);
-	s.delay[MPIB_RAIL_SUP] = 800000;
-	run(SEC);
-	assert_int_equal(s.adapt.fast, MPIB_RAIL_SOUT);
+	smalls(100000, 80 * US, 20 * US, 0);
+	assert_in_range(smalls(10000, 80 * US, 20 * US, 0), 9700, 10000);
+	smalls(10000, 80 * US, 800 * US, 0);
+	assert_in_range(smalls(10000, 80 * US, 800 * US, 0), 0, 400);
 }
 
-static void a_rail_that_nothing_is_heard_of_is_tried_with_little(void **state)
-{
-	uint64_t before;
-
-	(void)state;
-	start(100 << 20, 100 << 20, 4, 256 << 10);
-	s.adapt.share = 1;
-	s.adapt.rail[MPIB_RAIL_SUP].rate = 1;
-	s.adapt.rail[MPIB_RAIL_SOUT].rate = 100 << 10;
-	run(SEC / 10);
-	before = s.sent[MPIB_RAIL_SUP];
-	assert_in_range(before, 1, 64 << 10);
-	run(2 * SEC);
-	assert_in_range(s.adapt.share, 512 - 60, 512 + 60);
-}
-
-static void a_share_never_leaves_crumbs_for_a_rail(void **state)
+/* One a second: each would be a try if time alone said so. */
+static void rare_small_messages_take_it_too(void **state)
 {
 	(void)state;
-	start(400 << 20, 1 << 20, 8, 64 << 10);
-	run(SEC);
-	for (unsigned i = 0; i < 1000; i++) {
-		uint32_t share = mpib_adapt_share(&s.adapt, s.track, 64 << 10,
-						  64 << 10, s.now);
-		uint32_t sup = mpib_sup_bytes(share, 64 << 10);
-
-		assert_true(sup == 0 || sup >= MPIB_ADAPT_LEAST);
-		assert_true(sup == 64 << 10 ||
-			    (64 << 10) - sup >= MPIB_ADAPT_LEAST);
-		step();
-	}
+	smalls(100, 20 * US, 80 * US, 1000 * MS);
+	assert_in_range(smalls(320, 20 * US, 80 * US, 1000 * MS), 1, 12);
 }
+
+static void a_flood_of_small_messages_fills_both_rails(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 64; i++)
+		go(i, 16 * KIB, true);
+	assert_in_range(track[SUP].inflight, 400 * KIB, 600 * KIB);
+}
+
+#define ADAPT_TEST(f) cmocka_unit_test_setup(f, setup)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			the_sum_of_both_rails_is_reached_within_a_second),
-		cmocka_unit_test(one_message_at_a_time_is_split_by_the_rates),
-		cmocka_unit_test(
-			a_rail_that_slows_down_and_recovers_is_followed),
-		cmocka_unit_test(the_share_rests_while_the_rails_do_not_change),
-		cmocka_unit_test(
-			small_messages_take_the_rail_that_answers_sooner),
-		cmocka_unit_test(
-			a_rail_that_nothing_is_heard_of_is_tried_with_little),
-		cmocka_unit_test(a_share_never_leaves_crumbs_for_a_rail),
+		ADAPT_TEST(messages_join_the_shortest_queue_whole),
+		ADAPT_TEST(a_queue_is_as_long_as_the_rail_takes_for_it),
+		ADAPT_TEST(what_other_lanes_have_in_flight_counts),
+		ADAPT_TEST(what_a_chain_has_already_counts),
+		ADAPT_TEST(equal_rails_take_turns_by_bytes),
+		ADAPT_TEST(a_message_alone_is_cut_where_that_ended_sooner),
+		ADAPT_TEST(a_message_alone_is_whole_where_that_ended_sooner),
+		ADAPT_TEST(no_part_is_a_crumb),
+		ADAPT_TEST(asking_again_changes_nothing),
+		ADAPT_TEST(a_rail_that_had_nothing_for_long_is_tried),
+		ADAPT_TEST(tries_that_are_not_posted_are_not_spent),
+		ADAPT_TEST(small_messages_take_the_rail_that_answers_sooner),
+		ADAPT_TEST(rare_small_messages_take_it_too),
+		ADAPT_TEST(a_flood_of_small_messages_fills_both_rails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

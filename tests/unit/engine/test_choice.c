@@ -14,7 +14,7 @@ static struct mpib_choice c;
 static int setup(void **state)
 {
 	(void)state;
-	mpib_choice_init(&c);
+	mpib_choice_init(&c, 8);
 	return 0;
 }
 
@@ -37,14 +37,24 @@ static unsigned parts(unsigned n, uint32_t bytes, const uint64_t *fixed_ns,
 	return spread;
 }
 
-static void nothing_is_spread_until_it_was_tried(void **state)
+static void the_first_parts_go_either_way_by_turns(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++) {
-		assert_false(mpib_choice_spread(&c, MIB));
+	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++) {
+		/* What finds no room asks again, and is no try. */
+		for (unsigned again = 0; again < 3; again++)
+			assert_int_equal(mpib_choice_spread(&c, MIB), i % 2);
 		mpib_choice_posted(&c, MIB);
 	}
-	/* What finds no room asks again, and is not a try. */
+	assert_false(mpib_choice_spread(&c, MIB));
+	assert_int_equal(c.above, UINT32_MAX);
+}
+
+static void now_and_then_a_part_goes_the_other_way(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++)
+		mpib_choice_posted(&c, MIB);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(mpib_choice_spread(&c, MIB));
 	mpib_choice_posted(&c, MIB);
@@ -117,7 +127,8 @@ static void a_queue_is_taken_into_account(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CHOICE_TEST(nothing_is_spread_until_it_was_tried),
+		CHOICE_TEST(the_first_parts_go_either_way_by_turns),
+		CHOICE_TEST(now_and_then_a_part_goes_the_other_way),
 		CHOICE_TEST(the_crossover_is_where_the_costs_cross),
 		CHOICE_TEST(what_changes_is_noticed),
 		CHOICE_TEST(nearly_equal_ways_do_not_alternate),

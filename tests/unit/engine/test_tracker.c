@@ -102,6 +102,29 @@ static void only_small_chunks_on_an_idle_rail_tell_its_latency(void **state)
 	assert_int_equal(t.latency, 7 * US);
 }
 
+static void the_ends_of_a_round_are_those_of_what_was_posted_in_it(void **state)
+{
+	const uint32_t big = MPIB_TRACK_SMALL + 1;
+	uint64_t others = 3 * big;
+
+	(void)state;
+	mpib_tracker_post(&t, &c[0], big, 10 * US);
+	t.ends = (struct mpib_track_ends){ .since = 20 * US };
+	t.sum = &others; /* another lane has two times big in flight */
+	mpib_tracker_post(&t, &c[1], big, 20 * US);
+	mpib_tracker_post(&t, &c[2], MPIB_TRACK_SMALL, 20 * US);
+	mpib_tracker_post(&t, &c[3], big, 20 * US);
+	mpib_tracker_ack(&t, &c[0], 30 * US);
+	assert_int_equal(t.ends.n, 0);
+	mpib_tracker_ack(&t, &c[1], 40 * US);
+	mpib_tracker_ack(&t, &c[2], 50 * US);
+	mpib_tracker_drop(&t, &c[3], 60 * US);
+	assert_int_equal(t.ends.n, 1);
+	assert_int_equal(t.ends.ns, 20 * US);
+	assert_int_equal(t.ends.bytes, 4 * big);
+	assert_int_equal(mpib_tracker_queue(&t), 2 * big);
+}
+
 static void an_answer_within_the_turn_counts_as_a_nanosecond(void **state)
 {
 	(void)state;
@@ -124,6 +147,9 @@ int main(void)
 				       setup),
 		cmocka_unit_test_setup(
 			only_small_chunks_on_an_idle_rail_tell_its_latency,
+			setup),
+		cmocka_unit_test_setup(
+			the_ends_of_a_round_are_those_of_what_was_posted_in_it,
 			setup),
 		cmocka_unit_test_setup(
 			an_answer_within_the_turn_counts_as_a_nanosecond,

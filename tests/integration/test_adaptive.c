@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adaptive mode between two nodes on software rails: which rail carries what,
+ * and by how many WRs. The law itself is tests/unit/engine/test_settle.c's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/conn/conn.h"
+#include "engine/split/policy.h"
+#include "engine_pair.h"
+
+#define KIB 1024u
+#define RX (PAIR_MEM / 2)
+#define DEPTH 8u
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.mode = MPIB_MODE_ADAPTIVE;
+	pair_open_on(&pair, &cfg, MPIB_IMM_V2, MPIB_PATH_UNKNOWN);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* n messages at once. */
+static void transfer(unsigned n, uint32_t len)
+{
+	uint32_t g_rx[DEPTH], g_tx[DEPTH];
+
+	for (unsigned i = 0; i < n; i++)
+		g_rx[i] = pair_post(&rx, MPIB_OP_RECV, i, pair.node[1].mr,
+				    RX + i * len, len, (int32_t)i);
+	for (unsigned i = 0; i < n; i++)
+		g_tx[i] = pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr,
+				    i * len, len, (int32_t)i);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(pair_wait(&pair, &rx, i, g_rx[i]), len);
+		assert_int_equal(pair_wait(&pair, &tx, i, g_tx[i]), len);
+	}
+}
+
+struct sent {
+	uint64_t wrs, cqes, bytes[MPIB_RAILS];
+};
+
+static struct sent sent(void)
+{
+	struct mpib_snapshot *a = pair_snapshot(&pair, 0);
+	struct sent s = { 0 };
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		s.wrs += a->rail[r].n.tx_wrs;
+		s.cqes += a->rail[r].cqes;
+		s.bytes[r] = a->rail[r].n.tx_bytes;
+	}
+	mpib_snapshot_free(a);
+	return s;
+}
+
+static void messages_in_flight_go_whole_over_both_rails(void **state)
+{
+	struct sent s;
+	uint64_t sum = 40ull * DEPTH * 128 * KIB;
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++)
+		transfer(DEPTH, 128 * KIB);
+	s = sent();
+	assert_int_equal(s.bytes[0] + s.bytes[1], sum);
+	assert_in_range(s.bytes[MPIB_RAIL_SUP], sum / 100 * 40, sum / 100 * 60);
+	/* A WR and a completion a message. */
+	assert_in_range(s.wrs, 40 * DEPTH, 40 * DEPTH * 11 / 10);
+	assert_in_range(s.cqes, 40 * DEPTH, 40 * DEPTH * 11 / 10);
+}
+
+static void messages_one_by_one_use_both_rails(void **state)
+{
+	struct sent s;
+	uint64_t sum = 200ull * 128 * KIB;
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++)
+		transfer(1, 128 * KIB);
+	s = sent();
+	assert_int_equal(s.bytes[0] + s.bytes[1], sum);
+	assert_in_range(s.bytes[MPIB_RAIL_SUP], sum / 100 * 25, sum / 100 * 75);
+}
+
+/* While no room is left, each turn asks again. */
+static void what_finds_no_room_spends_no_try(void **state)
+{
+	struct mpib_lane *lane = pair.node[0].lane;
+	struct mpib_adapt before;
+	uint32_t g_rx, g_tx;
+
+	(void)state;
+	transfer(1, 128 * KIB);
+	before = lane->adapt;
+	lane->open = 0;
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, RX, 128 * KIB,
+			 0);
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 128 * KIB,
+			 0);
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+	assert_memory_equal(&lane->adapt.cut, &before.cut, sizeof(before.cut));
+	assert_int_equal(lane->adapt.lead, before.lead);
+	assert_int_equal(lane->adapt.run, before.run);
+	lane->open = lane->all;
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), 128 * KIB);
+	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), 128 * KIB);
+}
+
+/* The weights are what the ends made of them, and ends that a rail out of use
+ * has to do with are none. */
+static void a_rail_out_of_use_teaches_nothing(void **state)
+{
+	struct mpib_lane *lane = pair.node[0].lane;
+	struct mpib_adapt before;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++)
+		transfer(1, 128 * KIB);
+	before = lane->adapt;
+	lane->use = 1u << MPIB_RAIL_SUP;
+	for (unsigned i = 0; i < 20; i++)
+		transfer(DEPTH, 128 * KIB);
+	assert_int_equal(lane->adapt.weight, before.weight);
+	assert_int_equal(lane->adapt.lead, before.lead);
+	assert_memory_equal(&lane->adapt.cut, &before.cut, sizeof(before.cut));
+	lane->use = lane->all;
+	for (unsigned i = 0; i < 20; i++)
+		transfer(DEPTH, 128 * KIB);
+}
+
+#define ADAPTIVE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ADAPTIVE_TEST(messages_in_flight_go_whole_over_both_rails),
+		ADAPTIVE_TEST(messages_one_by_one_use_both_rails),
+		ADAPTIVE_TEST(what_finds_no_room_spends_no_try),
+		ADAPTIVE_TEST(a_rail_out_of_use_teaches_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two rails in time that a test counts: see rails_sim.h. */
+#include "rails_sim.h"
+
+#include <string.h>
+
+#include "engine/split/policy.h"
+
+#define STEP (10 * SIM_US)
+#define QUANTUM (64u << 10) /* that the processor feeds a rail at once */
+
+uint64_t sim_draw(struct rails_sim *s, uint64_t n)
+{
+	uint64_t z = s->seed += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return (z ^ z >> 31) % n;
+}
+
+void sim_start(struct rails_sim *s, uint64_t seed, uint64_t sout, uint64_t sup)
+{
+	memset(s, 0, sizeof(*s));
+	s->seed = seed;
+	s->now = SIM_SEC;
+	s->rail[MPIB_RAIL_SOUT].rate = sout;
+	s->rail[MPIB_RAIL_SUP].rate = sup;
+	s->rail[0].delay = s->rail[1].delay = 50 * SIM_US;
+	s->share = SIM_ADAPTIVE;
+}
+
+static void add_lane(struct rails_sim *s)
+{
+	unsigned lane = s->lanes++;
+
+	mpib_adapt_init(&s->adapt[lane], s->now);
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		mpib_tracker_init(&s->track[lane][r]);
+		s->track[lane][r].sum = &s->rail[r].inflight;
+	}
+}
+
+void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len)
+{
+	if (lane == s->lanes)
+		add_lane(s);
+	s->conn[s->conns++] =
+		(struct sim_conn){ .lane = lane, .depth = depth, .len = len };
+}
+
+/* The bytes of a message by rail. Not below 0: its end is to be told. */
+static int64_t sim_split(struct rails_sim *s, struct sim_conn *c,
+			 struct sim_message *m, uint32_t *rail, bool more)
+{
+	struct mpib_adapt *a = &s->adapt[c->lane];
+	struct mpib_adapt_op op = {
+		.total = m->len, .len = m->len, .more = more, .now = s->now
+	};
+	uint32_t share = s->share;
+
+	if (share == SIM_ADAPTIVE)
+		share = mpib_adapt_share(a, s->track[c->lane], &op);
+	rail[MPIB_RAIL_SUP] = mpib_sup_bytes(share, m->len);
+	rail[MPIB_RAIL_SOUT] = m->len - rail[MPIB_RAIL_SUP];
+	return s->share == SIM_ADAPTIVE ? mpib_adapt_posted(a, rail[0], rail[1])
+					: -1;
+}
+
+static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
+{
+	struct sim_message *m = &c->message[c->head++ % SIM_DEPTH];
+	uint32_t rail[MPIB_RAILS];
+
+	*m = (struct sim_message){ .len = c->len, .posted = s->now };
+	m->ahead = sim_split(s, c, m, rail, more);
+	m->cut = rail[0] && rail[1];
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		struct sim_rail *q = &s->rail[r];
+
+		if (!rail[r])
+			continue;
+		m->left[r] = rail[r];
+		m->cost[r] = s->wr_cost;
+		m->ack[r] = UINT64_MAX;
+		q->queue[q->head++ % SIM_QUEUE] = m;
+		q->sent += rail[r];
+		s->stripes++;
+		mpib_tracker_post(&s->track[c->lane][r], &m->stripe[r], rail[r],
+				  s->now);
+	}
+}
+
+/* Let the rail carry at most so many bytes; returns what is left of them. */
+static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
+{
+	struct sim_rail *q = &s->rail[r];
+
+	while (bytes && q->tail != q->head) {
+		struct sim_message *m = q->queue[q->tail % SIM_QUEUE];
+		uint64_t cost = m->cost[r] < bytes ? m->cost[r] : bytes;
+		uint64_t n;
+
+		m->cost[r] -= (uint32_t)cost;
+		bytes -= cost;
+		n = m->left[r] < bytes ? m->left[r] : bytes;
+		if (s->processor && n > QUANTUM)
+			n = QUANTUM;
+		if (n > q->credit >> 10)
+			n = q->credit >> 10;
+		m->left[r] -= (uint32_t)n;
+		q->credit -= n << 10;
+		bytes -= n;
+		if (m->left[r])
+			return bytes;
+		m->ack[r] = s->now + q->delay;
+		q->tail++;
+	}
+	return bytes;
+}
+
+/* What a rail may carry in this step. */
+static void give_credit(struct rails_sim *s, struct sim_rail *q)
+{
+	uint64_t fresh = (q->rate << 10) / (SIM_SEC / STEP);
+
+	if (s->every && sim_draw(s, s->every / STEP) == 0)
+		q->stands = s->now + s->stands;
+	if (s->noise)
+		fresh = fresh * (100 - s->noise + sim_draw(s, 2 * s->noise)) /
+			100;
+	if (q->tail == q->head || q->stands > s->now)
+		q->credit = 0;
+	else
+		q->credit += fresh;
+}
+
+static void feed_rails(struct rails_sim *s)
+{
+	uint64_t bytes =
+		s->processor ? s->processor / (SIM_SEC / STEP) : UINT64_MAX;
+	uint64_t before = 0;
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		give_credit(s, &s->rail[r]);
+	/* By turns, until either the rails or the processor have enough. */
+	for (unsigned idle = 0; idle < 2 && bytes; s->turn++) {
+		before = bytes;
+		bytes = carry(s, s->turn % MPIB_RAILS, bytes);
+		idle = before == bytes ? idle + 1 : 0;
+	}
+}
+
+static void ack_message(struct rails_sim *s, struct sim_conn *c,
+			struct sim_message *m)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (!m->ack[r] || m->ack[r] > s->now)
+			continue;
+		m->ack[r] = 0;
+		mpib_tracker_ack(&s->track[c->lane][r], &m->stripe[r], s->now);
+		if (m->ahead >= 0 && !m->ack[!r])
+			mpib_adapt_ended(&s->adapt[c->lane], m->len, m->cut,
+					 s->now - m->posted,
+					 (uint64_t)m->ahead);
+	}
+}
+
+static void poll_conn(struct rails_sim *s, struct sim_conn *c)
+{
+	for (unsigned i = c->tail; i != c->head; i++)
+		ack_message(s, c, &c->message[i % SIM_DEPTH]);
+	while (c->tail != c->head) {
+		struct sim_message *m = &c->message[c->tail % SIM_DEPTH];
+
+		if (m->ack[0] || m->ack[1])
+			break;
+		s->took = s->now - m->posted;
+		s->slowest = s->took > s->slowest ? s->took : s->slowest;
+		s->done += m->len;
+		s->messages++;
+		c->tail++;
+	}
+}
+
+static void sim_step(struct rails_sim *s)
+{
+	s->now += STEP;
+	feed_rails(s);
+	if (s->now < s->polls_at)
+		return;
+	s->polls_at = s->now + (s->poll ? sim_draw(s, s->poll) : 0);
+	for (unsigned i = 0; i < s->conns; i++)
+		poll_conn(s, &s->conn[i]);
+	for (unsigned i = 0; i < s->conns; i++) {
+		struct sim_conn *c = &s->conn[i];
+
+		while (c->head - c->tail < c->depth)
+			sim_post(s, c, c->depth - (c->head - c->tail) > 1);
+	}
+}
+
+uint64_t sim_run(struct rails_sim *s, uint64_t ns)
+{
+	uint64_t before = s->done, until = s->now + ns;
+
+	while (s->now < until)
+		sim_step(s);
+	return (s->done - before) * (SIM_SEC / SIM_US) / (ns / SIM_US);
+}
+
+unsigned sim_part(struct rails_sim *s, uint64_t ns)
+{
+	uint64_t sout = s->rail[MPIB_RAIL_SOUT].sent;
+	uint64_t sup = s->rail[MPIB_RAIL_SUP].sent;
+
+	sim_run(s, ns);
+	sout = s->rail[MPIB_RAIL_SOUT].sent - sout;
+	sup = s->rail[MPIB_RAIL_SUP].sent - sup;
+	return sout + sup ? (unsigned)(sup * 1000 / (sout + sup)) : 500;
+}

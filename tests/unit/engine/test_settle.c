@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * That the adaptive split settles, where it should, and stays there: the law of
+ * docs/split.md over rails of drawn rates and delays, steps of a rate, noise, a
+ * processor that is the limit, many connections and lanes that share the rails.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "rails_sim.h"
+
+#define KIB 1024u
+#define MIB (1024u * KIB)
+#define SUM(s) ((s)->rail[0].rate + (s)->rail[1].rate)
+
+static struct rails_sim s;
+
+static void expect(uint64_t seed, const char *what, uint64_t is, uint64_t least,
+		   uint64_t most)
+{
+	if (is >= least && is <= most)
+		return;
+	printf("seed %llu: %s is %llu, wanted %llu to %llu\n",
+	       (unsigned long long)seed, what, (unsigned long long)is,
+	       (unsigned long long)least, (unsigned long long)most);
+	fail();
+}
+
+static void make_noise(void)
+{
+	s.noise = 50;
+	s.stands = 2 * SIM_MS;
+	s.every = 20 * SIM_MS;
+	s.poll = 300 * SIM_US;
+}
+
+/* SUP's part that the rates would have it, of 1000. */
+static unsigned fair(void)
+{
+	return (unsigned)(s.rail[MPIB_RAIL_SUP].rate * 1000 / SUM(&s));
+}
+
+static uint64_t best_static(uint64_t sout, uint64_t sup, unsigned depth,
+			    uint32_t len)
+{
+	uint64_t best = 0, bw;
+
+	for (uint32_t share = 0; share <= 1024; share += 64) {
+		sim_start(&s, 1, sout, sup);
+		s.share = share;
+		sim_add(&s, 0, depth, len);
+		sim_run(&s, SIM_SEC / 10);
+		bw = sim_run(&s, SIM_SEC / 4);
+		best = bw > best ? bw : best;
+	}
+	return best;
+}
+
+static const struct {
+	uint64_t sout, sup;
+} pairs[] = {
+	{ 100, 100 }, { 100, 25 }, { 400, 234 }, { 400, 100 }, { 234, 400 },
+};
+
+/* The marks of bench/policy, where nothing is random. */
+static void eight_in_flight_fill_both_rails_by_whole_messages(void **state)
+{
+	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
+
+	(void)state;
+	for (unsigned i = 0; i < 5 * 3; i++) {
+		uint64_t sout = pairs[i / 3].sout << 20;
+		uint64_t sup = pairs[i / 3].sup << 20, best, bw;
+		unsigned part;
+
+		best = best_static(sout, sup, 8, len[i % 3]);
+		sim_start(&s, 1, sout, sup);
+		sim_add(&s, 0, 8, len[i % 3]);
+		sim_run(&s, SIM_SEC);
+		s.stripes = s.messages = 0;
+		bw = s.done;
+		part = sim_part(&s, SIM_SEC);
+		bw = s.done - bw;
+		expect(i, "part", part, fair() - 50, fair() + 50);
+		expect(i, "of the best", bw * 1000 / best, 950, 1100);
+		expect(i, "stripes of ten messages",
+		       s.stripes * 10 / s.messages, 9, 11);
+		if (sout == sup)
+			expect(i, "of the sum", bw * 1000 / SUM(&s), 980, 1010);
+	}
+}
+
+static void rails_of_any_rates_and_delays_are_filled(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		uint64_t bw;
+		unsigned part;
+
+		sim_start(&s, seed, 0, 0);
+		for (unsigned r = 0; r < MPIB_RAILS; r++) {
+			s.rail[r].rate = (100 + sim_draw(&s, 500)) << 20;
+			s.rail[r].delay = (5 + sim_draw(&s, 200)) * SIM_US;
+		}
+		if (seed % 2)
+			make_noise();
+		for (unsigned i = 0; i <= seed % 4; i++)
+			sim_add(&s, 0, 8, 64 * KIB << sim_draw(&s, 5));
+		sim_run(&s, SIM_SEC / 2);
+		bw = s.done;
+		part = sim_part(&s, SIM_SEC / 2);
+		bw = (s.done - bw) * 2;
+		expect(seed, "part", part, fair() - 80, fair() + 80);
+		expect(seed, "of the sum", bw * 1000 / SUM(&s),
+		       seed % 2 ? 750 : 900, 1020);
+	}
+}
+
+static void equal_rails_get_half_each_in_every_second(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 24; seed++) {
+		sim_start(&s, seed, 200 << 20, 200 << 20);
+		if (seed % 2)
+			make_noise();
+		for (unsigned i = 0; i <= seed % 3 * 4; i++)
+			sim_add(&s, 0, 2 + 2 * (seed % 4),
+				64 * KIB << sim_draw(&s, 5));
+		/* As the old law could begin: it stayed there. */
+		s.adapt[0].weight = seed % 5 < 2 ? 2000 : 60000;
+		sim_run(&s, SIM_SEC);
+		for (unsigned i = 0; i < 3; i++)
+			expect(seed, "part", sim_part(&s, SIM_SEC), 450, 550);
+	}
+}
+
+/* Where the processor feeds both rails by turns and is the limit, the ends of
+ * both are alike whatever the weights are: they return to the middle. */
+static void the_middle_is_held_where_cores_are_the_limit(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 16; seed++) {
+		uint64_t one = 0, bw;
+
+		for (unsigned adaptive = 0; adaptive < 2; adaptive++) {
+			sim_start(&s, seed, 10000ull << 20, 10000ull << 20);
+			s.processor = 3000ull << 20;
+			s.wr_cost = 30000;
+			s.share = adaptive ? SIM_ADAPTIVE : 0;
+			if (seed % 2)
+				make_noise();
+			for (unsigned i = 0; i < 8; i++)
+				sim_add(&s, 0, 4, 128 * KIB << seed % 4);
+			s.adapt[0].weight = 2000;
+			sim_run(&s, SIM_SEC / 2);
+			if (!adaptive)
+				one = sim_run(&s, SIM_SEC / 2);
+		}
+		bw = s.done;
+		expect(seed, "part", sim_part(&s, SIM_SEC), 450, 550);
+		bw = s.done - bw;
+		expect(seed, "of one rail", bw * 1000 / one, 980, 1200);
+	}
+}
+
+/* Either way, with many in flight and with one. */
+static void a_step_of_a_rate_is_followed_within_200_ms(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 32; seed++) {
+		unsigned depth = seed % 2 ? 8 : 1;
+		uint64_t bw, before;
+
+		sim_start(&s, seed, 400 << 20, 400 << 20);
+		sim_add(&s, 0, depth, MIB);
+		sim_run(&s, SIM_SEC / 2);
+		for (unsigned i = 0; i < 4; i++) {
+			s.rail[seed % 3 > 0].rate =
+				(i % 2 ? 400ull : 100 + sim_draw(&s, 150))
+				<< 20;
+			sim_run(&s, SIM_SEC / 5);
+			before = s.done;
+			expect(seed, "part", sim_part(&s, SIM_SEC / 5),
+			       fair() - 60, fair() + 60);
+			bw = (s.done - before) * 5;
+			expect(seed, "of the sum", bw * 1000 / SUM(&s),
+			       depth == 1 ? 830 : 930, 1080);
+		}
+	}
+}
+
+static void lanes_that_share_the_rails_fill_them_together(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		uint64_t bw;
+
+		sim_start(&s, seed, 400 << 20, (seed % 2 ? 400 : 200) << 20);
+		if (seed % 3 == 0)
+			make_noise();
+		for (unsigned i = 0; i < 12; i++)
+			sim_add(&s, i, 1 + i % 3, 256 * KIB);
+		sim_run(&s, SIM_SEC);
+		bw = s.done;
+		expect(seed, "part", sim_part(&s, SIM_SEC), fair() - 50,
+		       fair() + 50);
+		bw = s.done - bw;
+		expect(seed, "of the sum", bw * 1000 / SUM(&s),
+		       seed % 3 ? 950 : 800, 1020);
+	}
+}
+
+/* Alone, on rails of unequal rates and delays. */
+static void a_large_message_ends_within_a_twentieth_of_the_best(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 24; seed++) {
+		uint64_t best, bw, delay;
+
+		sim_start(&s, seed, (100 + sim_draw(&s, 300)) << 20,
+			  (100 + sim_draw(&s, 300)) << 20);
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			s.rail[r].delay = (5 + sim_draw(&s, 100)) * SIM_US;
+		/* Both end together: their bytes, and a delay by rates. */
+		delay = (s.rail[0].delay * (s.rail[0].rate >> 10) +
+			 s.rail[1].delay * (s.rail[1].rate >> 10)) /
+			(SUM(&s) >> 10);
+		best = 4ull * MIB * SIM_SEC / SUM(&s) + delay;
+		sim_add(&s, 0, 1, 4 * MIB);
+		sim_run(&s, SIM_SEC);
+		s.messages = 0;
+		bw = sim_run(&s, SIM_SEC);
+		expect(seed, "of the best",
+		       4ull * MIB * SIM_SEC / bw * 1000 / best, 980, 1050);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			eight_in_flight_fill_both_rails_by_whole_messages),
+		cmocka_unit_test(rails_of_any_rates_and_delays_are_filled),
+		cmocka_unit_test(equal_rails_get_half_each_in_every_second),
+		cmocka_unit_test(the_middle_is_held_where_cores_are_the_limit),
+		cmocka_unit_test(a_step_of_a_rate_is_followed_within_200_ms),
+		cmocka_unit_test(lanes_that_share_the_rails_fill_them_together),
+		cmocka_unit_test(
+			a_large_message_ends_within_a_twentieth_of_the_best),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
