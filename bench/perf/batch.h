@@ -31,6 +31,7 @@ uint64_t perf_batch_iters(uint64_t memory, uint64_t bytes);
 /* Begin and end the clock of a batch. False when a rank has failed. */
 struct perf_lap {
 	double begun, cpu, proxies;
+	bool leads;
 };
 bool perf_lap_begin(struct perf_rank *r, struct perf_lap *lap);
 bool perf_lap_end(struct perf_rank *r, const struct perf_lap *lap, bool timed,

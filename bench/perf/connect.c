@@ -134,7 +134,11 @@ bool perf_rank_connect(struct perf_rank *r)
 	}
 	add_streams(r, true);
 	add_streams(r, false);
-	ok = listen_all(r, lcomm) && connect_all(r, lcomm);
+	ok = listen_all(r, lcomm);
+	/* From other nodes the handles come with this barrier. */
+	if (ok && r->w->node >= 0)
+		ok = perf_world_barrier(r->w);
+	ok = ok && connect_all(r, lcomm);
 	free(lcomm);
 	return ok;
 }

@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib-perf: forks the ranks and waits for them. */
-#include <errno.h>
+/* mpib-perf: forks the ranks of this host, or is one of several hosts. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf/world.h"
+#include "perf/hosts/hosts.h"
+#include "perf/ranks.h"
 
-static pid_t child[PERF_RANKS_MAX];
-static int children;
 static struct perf_world *world;
 
+/* The kernel ends the ranks with their parent, see perf_ranks_start(). */
 static void kill_all(int sig)
 {
-	for (int i = 0; i < children; i++)
-		kill(child[i], SIGKILL);
-	if (sig)
-		_exit(128 + sig);
+	_exit(128 + sig);
 }
 
 /* SIGINT ends a steady run, whose figures so far are then reported. */
@@ -31,71 +23,49 @@ static void interrupted(int sig)
 		kill_all(sig);
 }
 
-static int start(struct perf_world *w)
+/* All nodes are on this host. */
+static int run_here(const struct perf_options *opt)
 {
-	pid_t parent = getpid();
+	struct perf_world *w = perf_world_new(opt, -1);
+	bool ok;
 
-	for (int i = 0; i < w->opt.nranks; i++) {
-		pid_t pid = fork();
-
-		if (pid < 0)
-			return perf_bad(
-				"rank %d: it does not start: %s (run fewer)", i,
-				strerror(errno));
-		if (pid == 0) {
-			/* The kernel ends this rank if the parent ends. */
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			if (getppid() != parent)
-				_exit(1);
-			signal(SIGINT, SIG_IGN);
-			exit(perf_rank_main(w, i));
-		}
-		child[children++] = pid;
+	if (!w)
+		return 1;
+	world = w;
+	signal(SIGINT, interrupted);
+	signal(SIGTERM, kill_all);
+	if (perf_ranks_start(w) < 0) {
+		perf_ranks_kill();
+		return 1;
 	}
-	return 0;
+	perf_ranks_reap(w, true);
+	ok = !perf_world_failed(w) && perf_report(w);
+	perf_world_free(w);
+	return ok ? 0 : 1;
 }
 
-static int rank_of(pid_t pid)
+static int run(const struct perf_options *opt)
 {
-	for (int i = 0; i < children; i++) {
-		if (child[i] == pid)
-			return i;
+	switch (opt->role) {
+	case PERF_SERVER:
+		return perf_serve(opt);
+	case PERF_CLIENT:
+		return perf_client(opt);
+	case PERF_LAUNCHED:
+		return perf_launched(opt);
+	case PERF_CHECK:
+		return perf_check(opt);
+	case PERF_LOCAL:
+	case PERF_NODE:
+		break;
 	}
-	return -1;
-}
-
-/* Wait for all ranks. True when every rank ended with 0. */
-static bool wait_all(struct perf_world *w)
-{
-	bool ok = true;
-	int status;
-	pid_t pid;
-
-	for (int left = children; left > 0; left--) {
-		pid = wait(&status);
-		if (pid < 0)
-			break;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-			continue;
-		ok = false;
-		if (WIFSIGNALED(status))
-			perf_world_fail(w, rank_of(pid),
-					"died of signal %d "
-					"(%s)",
-					WTERMSIG(status),
-					strsignal(WTERMSIG(status)));
-		else
-			perf_world_fail(w, rank_of(pid),
-					"it gave up (its last line says why)");
-	}
-	return ok;
+	return run_here(opt);
 }
 
 int main(int argc, char **argv)
 {
 	struct perf_options opt;
-	struct perf_world *w;
-	bool ok;
+	int rc;
 
 	switch (perf_options_parse(&opt, argc, argv)) {
 	case PERF_PARSE_EXIT:
@@ -105,18 +75,7 @@ int main(int argc, char **argv)
 	case PERF_PARSE_RUN:
 		break;
 	}
-	w = perf_world_new(&opt);
-	if (!w)
-		return 1;
-	world = w;
-	signal(SIGINT, interrupted);
-	signal(SIGTERM, kill_all);
-	if (start(w) < 0) {
-		kill_all(0);
-		return 1;
-	}
-	ok = wait_all(w);
-	ok = ok && perf_report(w);
+	rc = run(&opt);
 	perf_options_free(&opt);
-	return ok ? 0 : 1;
+	return rc;
 }

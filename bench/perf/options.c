@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,9 @@
 #include <unistd.h>
 
 #include "nccl_abi.h"
+#include "perf/hosts/launcher.h"
 #include "perf/values.h"
+#include "perf/words.h"
 
 enum {
 	OPT_PLUGIN = 256,
@@ -43,6 +44,16 @@ enum {
 	OPT_CHURN,
 	OPT_ENV,
 	OPT_VERSION,
+	OPT_SERVER,
+	OPT_CLIENT,
+	OPT_PORT,
+	OPT_LISTEN,
+	OPT_ONCE,
+	OPT_LAUNCHER,
+	OPT_RENDEZVOUS,
+	OPT_EXPECT,
+	OPT_SERIAL,
+	OPT_PLOT,
 };
 
 static const struct option longopts[] = {
@@ -73,102 +84,62 @@ static const struct option longopts[] = {
 	{ "early-completion", no_argument, NULL, OPT_EARLY },
 	{ "churn", no_argument, NULL, OPT_CHURN },
 	{ "env", required_argument, NULL, OPT_ENV },
+	{ "server", no_argument, NULL, OPT_SERVER },
+	{ "client", required_argument, NULL, OPT_CLIENT },
+	{ "port", required_argument, NULL, OPT_PORT },
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "once", no_argument, NULL, OPT_ONCE },
+	{ "launcher", required_argument, NULL, OPT_LAUNCHER },
+	{ "rendezvous", required_argument, NULL, OPT_RENDEZVOUS },
+	{ "expect", required_argument, NULL, OPT_EXPECT },
+	{ "serial", no_argument, NULL, OPT_SERIAL },
+	{ "plot", required_argument, NULL, OPT_PLOT },
+	/* As nccl-tests name them. */
+	{ "minbytes", required_argument, NULL, OPT_MIN },
+	{ "maxbytes", required_argument, NULL, OPT_MAX },
+	{ "stepfactor", required_argument, NULL, OPT_FACTOR },
+	{ "warmup_iters", required_argument, NULL, OPT_WARMUP },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
 
-static int get_pattern(const char *text, enum perf_pattern *pattern)
+/* Options about several hosts. */
+static int take_hosts(struct perf_options *opt, int c, const char *arg)
 {
-	for (int i = 0; i < PERF_PATTERNS; i++) {
-		if (strcmp(text, perf_pattern_name(i)) == 0) {
-			*pattern = i;
-			return 0;
-		}
+	switch (c) {
+	case OPT_SERVER:
+		opt->role = PERF_SERVER;
+		return 0;
+	case OPT_CLIENT:
+		opt->role = PERF_CLIENT;
+		return perf_get_list("client", opt->hosts, &opt->nhosts, arg);
+	case OPT_PORT:
+		return perf_get_int("port", arg, 0, UINT16_MAX, &opt->port);
+	case OPT_LISTEN:
+		opt->listen = arg;
+		return 0;
+	case OPT_ONCE:
+		opt->once = true;
+		return 0;
+	case OPT_LAUNCHER:
+		return perf_get_launcher(arg, &opt->no_launcher);
+	case OPT_RENDEZVOUS:
+		snprintf(opt->rendezvous, sizeof(opt->rendezvous), "%s", arg);
+		return 0;
+	case OPT_EXPECT:
+		return perf_get_expect(arg, &opt->expect);
+	case OPT_SERIAL:
+		opt->serial = true;
+		return 0;
+	case OPT_PLOT:
+		opt->plot = arg;
+		return 0;
+	default:
+		opt->verbose = true;
+		return 0;
 	}
-	return perf_bad(
-		"--pattern: there is no \"%s\" (use sendrecv, stream, ring, alltoall, pingpong or nccl)",
-		text);
-}
-
-static int get_order(const char *text, bool *block)
-{
-	*block = strcmp(text, "block") == 0;
-	if (!*block && strcmp(text, "cyclic") != 0)
-		return perf_bad(
-			"--order: there is no \"%s\" (use cyclic or block)",
-			text);
-	return 0;
-}
-
-static int get_memory(const char *text, bool *sealed)
-{
-	*sealed = strcmp(text, "sealed") == 0;
-	if (!*sealed && strcmp(text, "private") != 0)
-		return perf_bad(
-			"--memory: there is no \"%s\" (use private or sealed)",
-			text);
-	return 0;
-}
-
-static int get_nodes(struct perf_options *opt, const char *text)
-{
-	while (opt->nnodes)
-		free(opt->nodes[--opt->nnodes]);
-	while (*text) {
-		size_t len = strcspn(text, ",");
-
-		if (len && opt->nnodes == PERF_NODES_MAX)
-			return perf_bad("--nodes: more than %d (give fewer)",
-					PERF_NODES_MAX);
-		if (len)
-			opt->nodes[opt->nnodes++] = strndup(text, len);
-		text += len + (text[len] == ',');
-	}
-	if (!opt->nnodes)
-		return perf_bad(
-			"--nodes: it names none (give run dirs, as DIR0,DIR1)");
-	return 0;
-}
-
-static int get_env(struct perf_options *opt, const char *text)
-{
-	struct perf_env *env = &opt->env[opt->nenv];
-	const char *name = text, *eq;
-	size_t digits = strspn(text, "0123456789");
-
-	if (opt->nenv == PERF_ENV_MAX)
-		return perf_bad("--env: more than %d (give fewer)",
-				PERF_ENV_MAX);
-	env->node = -1;
-	if (digits) {
-		/* atoi() is safe up to 9 digits; a longer number is refused
-		 * later like any node that does not exist. */
-		env->node = digits > 9 ? INT_MAX : atoi(text);
-		name = text[digits] == ':' ? text + digits + 1 : "";
-	}
-	eq = strchr(name, '=');
-	if (!eq || eq == name || name + strcspn(name, ": \t\n") < eq)
-		return perf_bad(
-			"--env: \"%s\" sets nothing (give K=V or NODE:K=V)",
-			text);
-	env->name = strndup(name, (size_t)(eq - name));
-	env->value = eq + 1;
-	opt->nenv++;
-	return 0;
-}
-
-static int get_steady(struct perf_options *opt, const char *text)
-{
-	size_t len = strlen(text);
-
-	opt->steady_count = 0;
-	opt->steady_seconds = 0;
-	if (len && text[len - 1] == 's')
-		return perf_get_seconds("steady", text, &opt->steady_seconds);
-	return perf_get_number("steady", text, 1, UINT32_MAX,
-			       &opt->steady_count);
 }
 
 static int take_run(struct perf_options *opt, int c, const char *arg)
@@ -184,46 +155,57 @@ static int take_run(struct perf_options *opt, int c, const char *arg)
 		return perf_get_int("dev", arg, 0, NCCL_MAX_NETDEVS - 1,
 				    &opt->dev);
 	case OPT_NODES:
-		return get_nodes(opt, arg);
+		return perf_get_list("nodes", opt->nodes, &opt->nnodes, arg);
 	case OPT_RANKS:
 		return perf_get_int("ranks-per-node", arg, 1, PERF_RANKS_MAX,
 				    &opt->ranks_per_node);
 	case OPT_ORDER:
-		return get_order(arg, &opt->block_order);
+		return perf_get_order(arg, &opt->block_order);
 	case OPT_PIN:
 		opt->pin = true;
 		return 0;
 	case OPT_ENV:
-		return get_env(opt, arg);
+		return perf_get_env(opt, arg);
 	case OPT_JSON:
 		opt->json = arg;
 		return 0;
 	case OPT_TIMEOUT:
 		return perf_get_seconds("timeout", arg, &opt->timeout);
 	default:
-		opt->verbose = true;
-		return 0;
+		return take_hosts(opt, c, arg);
 	}
+}
+
+static int get_check(const char *text, bool *check)
+{
+	int on = 0, rc = perf_get_int("check", text, 0, 1, &on);
+
+	if (rc == 0)
+		*check = on;
+	return rc;
 }
 
 static int take_load(struct perf_options *opt, int c, const char *arg)
 {
-	int on;
-
 	switch (c) {
 	case OPT_PATTERN:
-		return get_pattern(arg, &opt->pattern);
+		return perf_get_pattern(arg, &opt->pattern);
 	case OPT_MIN:
+	case 'b':
 		return perf_get_size("min", arg, &opt->min);
 	case OPT_MAX:
+	case 'e':
 		opt->max_given = true;
 		return perf_get_size("max", arg, &opt->max);
 	case OPT_FACTOR:
+	case 'f':
 		return perf_get_number("factor", arg, 2, 1 << 20, &opt->factor);
 	case OPT_ITERS:
+	case 'n':
 		return perf_get_number("iters", arg, 1, UINT32_MAX,
 				       &opt->iters);
 	case OPT_WARMUP:
+	case 'w':
 		return perf_get_number("warmup", arg, 0, UINT32_MAX,
 				       &opt->warmup);
 	case OPT_CHANNELS:
@@ -235,7 +217,7 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 	case OPT_CHUNK:
 		return perf_get_size("chunk", arg, &opt->chunk);
 	case OPT_MEMORY:
-		return get_memory(arg, &opt->sealed);
+		return perf_get_memory(arg, &opt->sealed);
 	case OPT_GROUP:
 		return perf_get_int("group", arg, 1, PERF_GROUP_MAX,
 				    &opt->group);
@@ -245,7 +227,7 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 		return perf_get_number("random-sizes", arg, 1, UINT32_MAX,
 				       &opt->random_sizes);
 	case OPT_STEADY:
-		return get_steady(opt, arg);
+		return perf_get_steady(opt, arg);
 	case OPT_EARLY:
 		opt->early_completion = true;
 		return 0;
@@ -253,10 +235,8 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 		opt->churn = true;
 		return 0;
 	case OPT_CHECK:
-		if (perf_get_int("check", arg, 0, 1, &on) < 0)
-			return -EINVAL;
-		opt->check = on;
-		return 0;
+	case 'c':
+		return get_check(arg, &opt->check);
 	default:
 		return take_run(opt, c, arg);
 	}
@@ -268,7 +248,8 @@ static int take_all(struct perf_options *opt, int argc, char **argv)
 
 	opterr = 0;
 	optind = 0;
-	while ((c = getopt_long(argc, argv, ":hv", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":hvb:e:f:n:w:c:", longopts,
+				NULL)) != -1) {
 		switch (c) {
 		case 'h':
 			fputs(perf_help, stdout);
@@ -289,10 +270,17 @@ static int take_all(struct perf_options *opt, int argc, char **argv)
 				return -EINVAL;
 		}
 	}
-	if (optind < argc)
-		return perf_bad(
-			"command line: \"%s\" is not expected (see --help)",
-			argv[optind]);
+	for (; optind < argc; optind++) {
+		if (opt->role != PERF_CHECK)
+			return perf_bad(
+				"command line: \"%s\" is not expected (see --help)",
+				argv[optind]);
+		if (perf_options_list(opt->hosts, &opt->nhosts, argv[optind]) <
+		    0)
+			return perf_bad(
+				"check: more than %d hosts (give fewer)",
+				PERF_NODES_MAX);
+	}
 	return 0;
 }
 
@@ -312,8 +300,18 @@ enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 		.group = 1,
 		.seed = 1,
 		.timeout = 30,
+		.plugin = "libnccl-net-mpib.so",
+		.port = PERF_PORT,
+		.expect = -1,
 	};
+	if (argc > 1 && strcmp(argv[1], "check") == 0) {
+		opt->role = PERF_CHECK;
+		argc--;
+		argv++;
+	}
 	rc = take_all(opt, argc, argv);
+	if (rc == 0)
+		rc = perf_launcher_find(opt);
 	if (rc == 0)
 		rc = perf_options_settle(opt);
 	if (rc == 0)
@@ -326,6 +324,8 @@ void perf_options_free(struct perf_options *opt)
 {
 	while (opt->nnodes)
 		free(opt->nodes[--opt->nnodes]);
+	while (opt->nhosts)
+		free(opt->hosts[--opt->nhosts]);
 	while (opt->nenv)
 		free(opt->env[--opt->nenv].name);
 }

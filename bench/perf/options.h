@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PERF_NODES_MAX 64
+#define PERF_NODES_MAX 256
+#define PERF_PORT 18600
 #define PERF_RANKS_MAX 256
 #define PERF_CHANNELS_MAX 64
 #define PERF_INFLIGHT_MAX 32
@@ -24,6 +25,16 @@ enum perf_pattern {
 	PERF_PINGPONG,
 	PERF_NCCL,
 	PERF_PATTERNS
+};
+
+/* What a process of mpib-perf does. */
+enum perf_role {
+	PERF_LOCAL, /* forks the ranks of all nodes on this host */
+	PERF_SERVER, /* waits for tests that other hosts ask for */
+	PERF_CLIENT, /* tests with the servers of other hosts, and reports */
+	PERF_CHECK, /* tests each pair of servers, and reports */
+	PERF_LAUNCHED, /* is one rank, started by srun, mpirun or torchrun */
+	PERF_NODE, /* of any of these: forks the ranks of one node */
 };
 
 /* One --env: a variable for the ranks of a node; node is -1 for every node. */
@@ -64,6 +75,21 @@ struct perf_options {
 	bool verbose;
 	struct perf_env env[PERF_ENV_MAX];
 	int nenv;
+	/* Several hosts. */
+	enum perf_role role;
+	char *hosts[PERF_NODES_MAX]; /* of --client or check */
+	int nhosts;
+	int port;
+	const char *listen; /* NULL: at all addresses */
+	bool once;
+	bool no_launcher;
+	int rank; /* of PERF_LAUNCHED */
+	bool leads; /* PERF_LAUNCHED: the first of its host */
+	uint64_t job; /* tells the jobs of a launcher apart */
+	char rendezvous[256]; /* host of rank 0, "" unknown */
+	double expect; /* check: GB/s; 0: none; < 0: by the rails' speed */
+	bool serial; /* check: one pair at a time */
+	const char *plot;
 };
 
 enum perf_parse {

@@ -64,9 +64,11 @@ static void set_environment(const struct perf_options *opt, int rank)
 
 static bool pin(const struct perf_options *opt, int rank)
 {
-	int rc = perf_pin(perf_rank_node(opt, rank) * opt->ranks_per_node +
+	bool several = opt->role != PERF_LOCAL; /* other nodes: other CPUs */
+	int place = several ? 0 : perf_rank_node(opt, rank);
+	int rc = perf_pin(place * opt->ranks_per_node +
 				  perf_rank_local(opt, rank),
-			  opt->nranks);
+			  several ? opt->ranks_per_node : opt->nranks);
 
 	if (rc < 0)
 		perf_bad("--pin: rank %d: %s", rank, strerror(-rc));
@@ -93,7 +95,7 @@ static bool start_plugin(struct perf_rank *r)
 			w->opt.group, r->plug.max_recvs);
 		return false;
 	}
-	if (r->rank == 0) {
+	if (perf_world_leads(w, r->rank)) {
 		snprintf(w->plugin_name, sizeof(w->plugin_name), "%s",
 			 r->plug.name);
 		snprintf(w->dev_name, sizeof(w->dev_name), "%s",
@@ -111,11 +113,24 @@ static bool goes_on(struct perf_rank *r, double begun)
 {
 	struct perf_world *w = r->w;
 
+	/* Other nodes than that of rank 0 hear it from the hub. */
 	if (r->rank == 0)
 		atomic_store(&w->more, !atomic_load(&w->enough) &&
 					       perf_now() - begun <
 						       w->opt.steady_seconds);
 	return perf_world_barrier(w) && atomic_load(&w->more);
+}
+
+/* With several hosts the hub tells. */
+static void tell(struct perf_rank *r)
+{
+	int row = atomic_load(&r->w->row);
+	struct perf_sums sums;
+
+	if (r->rank != 0 || r->w->node >= 0)
+		return;
+	perf_world_sums(r->w, row, &sums);
+	perf_report_progress(r->w, row, &sums);
 }
 
 /* Run iters iterations. With checking they are cut into batches that fit into
@@ -131,6 +146,10 @@ static bool run_iters(struct perf_rank *r, struct perf_batch *b, uint64_t iters,
 		b->iters = iters < most ? iters : most;
 		if (!perf_pattern_run(r, b, res))
 			return false;
+		if (!b->timed)
+			continue;
+		res->iters += b->iters;
+		tell(r);
 	}
 	return true;
 }
@@ -165,9 +184,14 @@ static void *progress(void *arg)
 	struct perf_rank *r = arg;
 
 	for (int row = 0; row < r->w->rows; row++) {
-		if (!one_row(r, row) || !perf_world_barrier(r->w))
+		/* All ranks store the same. */
+		atomic_store(&r->w->row, row);
+		if (!one_row(r, row))
 			return NULL;
-		if (r->rank == 0)
+		atomic_store(&r->w->ended, row + 1);
+		if (!perf_world_barrier(r->w))
+			return NULL;
+		if (r->rank == 0 && r->w->node < 0)
 			perf_report_row(r->w, row);
 	}
 	return r;
@@ -241,7 +265,7 @@ int perf_rank_main(struct perf_world *w, int rank)
 	set_environment(&w->opt, rank);
 	ok = start_plugin(&r) && perf_rank_connect(&r) &&
 	     perf_rank_register(&r) && perf_world_barrier(w);
-	if (ok && rank == 0)
+	if (ok && rank == 0 && w->node < 0)
 		perf_report_header(w);
 	ok = ok && run_rows(&r) && close_all(&r);
 	for (int i = 0; i < r.nsend + r.nrecv; i++)

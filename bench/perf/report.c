@@ -6,103 +6,32 @@
 
 #include <jansson.h>
 
-#include "perf/world.h"
-
-/* The results of one row over all ranks. */
-struct row {
-	uint64_t size, count, wrong, wrong_messages;
-	uint64_t messages, bytes; /* that were compared */
-	double checking; /* s of the rank that compared longest */
-	double seconds; /* of one iteration, slowest rank */
-	double algbw, busbw; /* GB/s */
-	double cpu_ranks, cpu_proxies; /* s/GB sent, < 0 unknown */
-	double p50, p90, p99, p999; /* us, < 0 where not measured */
-};
+#include "perf/plot.h"
+#include "perf/row.h"
+#include "perf/save.h"
 
 void perf_report_header(const struct perf_world *w)
 {
 	const struct perf_options *opt = &w->opt;
+	int on = w->hosts ? w->hosts : opt->nnodes;
 
 	printf("# mpib-perf: plugin %s (v%d), device %s, %d Mb/s\n",
 	       w->plugin_name, w->abi, w->dev_name, w->speed);
-	printf("# %d ranks on %d nodes, pattern %s, %d channels, %d in flight, "
+	printf("# %d ranks on %d %s%s, pattern %s, %d channels, %d in flight, "
 	       "group %d\n",
-	       opt->nranks, opt->nnodes, perf_pattern_name(opt->pattern),
-	       opt->channels, opt->inflight, opt->group);
-	printf("#%11s %11s %10s %8s %8s %8s %9s %9s", "size", "count",
-	       "time(us)", "algbw", "busbw", "#wrong", "cpu-ranks",
-	       "cpu-proxy");
+	       opt->nranks, on, w->hosts ? "host" : "node", on == 1 ? "" : "s",
+	       perf_pattern_name(opt->pattern), opt->channels, opt->inflight,
+	       opt->group);
+	printf("#%11s %11s %10s %8s %8s %8s %9s %9s", "size", "count", "time",
+	       "algbw", "busbw", "#wrong", "cpu-ranks", "cpu-proxy");
 	if (opt->pattern == PERF_PINGPONG)
-		printf(" %9s %9s", "p50(us)", "p99(us)");
+		printf(" %9s %9s", "p50", "p99");
+	printf("\n#%11s %11s %10s %8s %8s %8s %9s %9s", "(B)", "(elements)",
+	       "(us)", "(GB/s)", "(GB/s)", "(B)", "(s/GB)", "(s/GB)");
+	if (opt->pattern == PERF_PINGPONG)
+		printf(" %9s %9s", "(us)", "(us)");
 	printf("\n");
 	fflush(stdout);
-}
-
-static double bus_factor(const struct perf_options *opt)
-{
-	double n = opt->nranks;
-
-	if (opt->pattern == PERF_RING)
-		return 2 * (n - 1) / n;
-	return opt->pattern == PERF_ALLTOALL ? (n - 1) / n : 1;
-}
-
-static struct row make_row(const struct perf_world *w, int i)
-{
-	const struct perf_options *opt = &w->opt;
-	struct row row = { .size = w->size[i],
-			   .count = w->size[i] / sizeof(float),
-			   .cpu_proxies = -1,
-			   .p50 = -1,
-			   .p90 = -1,
-			   .p99 = -1,
-			   .p999 = -1 };
-	double slowest = 0, cpu = 0, gb, moved;
-	int senders = 0;
-	static struct perf_hist hist;
-	uint64_t sent = 0;
-
-	memset(&hist, 0, sizeof(hist));
-	for (int r = 0; r < opt->nranks; r++) {
-		const struct perf_result *res = &w->result[i * opt->nranks + r];
-
-		slowest = res->seconds > slowest ? res->seconds : slowest;
-		cpu += res->cpu;
-		sent += res->sent;
-		senders += res->sent > 0;
-		row.wrong += res->wrong;
-		row.wrong_messages += res->wrong_messages;
-		row.messages += res->messages;
-		row.bytes += res->bytes;
-		row.checking = res->checking > row.checking ? res->checking
-							    : row.checking;
-		perf_hist_merge(&hist, &res->hist);
-	}
-	gb = (double)sent / 1e9;
-	row.cpu_ranks = gb > 0 ? cpu / gb : -1;
-	if (gb > 0 && w->result[i * opt->nranks].proxies >= 0)
-		row.cpu_proxies = w->result[i * opt->nranks].proxies / gb;
-	if (opt->random_sizes || perf_is_steady(opt)) {
-		row.seconds = slowest;
-		moved = senders ? (double)sent / senders : 0;
-		row.algbw = slowest > 0 ? moved / slowest / 1e9 : 0;
-		row.busbw = row.algbw;
-	} else {
-		row.seconds = slowest / (double)opt->iters;
-		if (opt->pattern == PERF_PINGPONG)
-			row.seconds /= 2;
-		row.algbw = row.seconds > 0
-				    ? (double)row.size / row.seconds / 1e9
-				    : 0;
-		row.busbw = row.algbw * bus_factor(opt);
-	}
-	if (opt->pattern == PERF_PINGPONG) {
-		row.p50 = perf_hist_quantile(&hist, 0.5) / 1e3;
-		row.p90 = perf_hist_quantile(&hist, 0.9) / 1e3;
-		row.p99 = perf_hist_quantile(&hist, 0.99) / 1e3;
-		row.p999 = perf_hist_quantile(&hist, 0.999) / 1e3;
-	}
-	return row;
 }
 
 static void print_cpu(double cpu)
@@ -113,7 +42,7 @@ static void print_cpu(double cpu)
 		printf(" %9.3f", cpu);
 }
 
-static void print_row(const struct perf_world *w, const struct row *row)
+static void print_row(const struct perf_world *w, const struct perf_row *row)
 {
 	printf(" %11llu %11llu %10.2f %8.3f %8.3f",
 	       (unsigned long long)row->size, (unsigned long long)row->count,
@@ -129,18 +58,24 @@ static void print_row(const struct perf_world *w, const struct row *row)
 	printf("\n");
 }
 
-/* n, or -1 if this run compares nothing. */
-static json_int_t count_of(const struct perf_world *w, uint64_t n)
+/* n, or null if this run compares nothing. */
+static json_t *count_of(const struct perf_world *w, uint64_t n)
 {
-	return w->opt.check ? (json_int_t)n : -1;
+	return w->opt.check ? json_integer((json_int_t)n) : json_null();
+}
+
+/* A measured value, or null where it was not measured. */
+static json_t *measured(double n)
+{
+	return n < 0 ? json_null() : json_real(n);
 }
 
 /* Add the results of comparing to the JSON of a row or of the whole run. */
 static void add_checks(const struct perf_world *w, json_t *to,
-		       const struct row *row)
+		       const struct perf_row *row)
 {
 	json_t *more =
-		json_pack("{s:I,s:I,s:I,s:I,s:f,s:b}", "checked_messages",
+		json_pack("{s:o,s:o,s:o,s:o,s:f,s:b}", "checked_messages",
 			  count_of(w, row->messages), "checked_bytes",
 			  count_of(w, row->bytes), "wrong_messages",
 			  count_of(w, row->wrong_messages), "wrong",
@@ -152,39 +87,23 @@ static void add_checks(const struct perf_world *w, json_t *to,
 	json_decref(more);
 }
 
-static json_t *json_of(const struct perf_world *w, const struct row *row)
+static json_t *json_of(const struct perf_world *w, const struct perf_row *row)
 {
 	json_t *o = json_pack(
-		"{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "size",
-		(json_int_t)row->size, "count", (json_int_t)row->count,
-		"time_us", row->seconds * 1e6, "algbw", row->algbw, "busbw",
-		row->busbw, "cpu_ranks_s_per_gb", row->cpu_ranks,
-		"cpu_proxies_s_per_gb", row->cpu_proxies, "p50_us", row->p50,
-		"p90_us", row->p90, "p99_us", row->p99, "p999_us", row->p999);
+		"{s:I,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:o,s:o,s:o,s:o}", "size",
+		(json_int_t)row->size, "count", (json_int_t)row->count, "iters",
+		(json_int_t)row->iters, "time_us", row->seconds * 1e6, "algbw",
+		row->algbw, "busbw", row->busbw, "cpu_ranks_s_per_gb",
+		measured(row->cpu_ranks), "cpu_proxies_s_per_gb",
+		measured(row->cpu_proxies), "p50_us", measured(row->p50),
+		"p90_us", measured(row->p90), "p99_us", measured(row->p99),
+		"p999_us", measured(row->p999));
 
 	add_checks(w, o, row);
 	return o;
 }
 
-/* False after a line on stderr. */
-static bool write_json(const struct perf_world *w, json_t *all)
-{
-	bool own = strcmp(w->opt.json, "-") != 0, ok;
-	FILE *f = own ? fopen(w->opt.json, "we") : stdout;
-
-	ok = f && json_dumpf(all, f, JSON_INDENT(1)) == 0 &&
-	     fputc('\n', f) != EOF;
-	/* A full disk may be reported only by fclose(). */
-	if (f && own)
-		ok = fclose(f) == 0 && ok;
-	if (!ok)
-		perf_bad(
-			"--json %s: it cannot be written: %s (give a file in a folder that has room and that you may write to)",
-			w->opt.json, strerror(errno));
-	return ok;
-}
-
-static void print_checks(const struct perf_world *w, const struct row *sum)
+static void print_checks(const struct perf_world *w, const struct perf_row *sum)
 {
 	if (!w->opt.check) {
 		printf("# checked : nothing (--check 0)\n# wrong : N/A\n");
@@ -201,15 +120,47 @@ static void print_checks(const struct perf_world *w, const struct row *sum)
 	printf("\n");
 }
 
+/* What the last line of progress told. */
+static struct {
+	int row; /* plus 1 */
+	double at, seconds, moved;
+} last;
+
+void perf_report_progress(const struct perf_world *w, int i,
+			  const struct perf_sums *now)
+{
+	double moved = now->senders ? (double)now->sent / now->senders : 0;
+	double clock = perf_now(), spent;
+
+	if (last.row != i + 1) {
+		last.row = i + 1;
+		last.at = clock;
+		last.seconds = last.moved = 0;
+		return;
+	}
+	if (clock - last.at < 1)
+		return;
+	spent = now->seconds - last.seconds;
+	if (spent > 0)
+		printf("# %8.1f s of %llu bytes: %8.3f GB/s, %llu wrong\n",
+		       now->seconds, (unsigned long long)w->size[i],
+		       (moved - last.moved) / spent / 1e9,
+		       (unsigned long long)now->wrong);
+	fflush(stdout);
+	last.at = clock;
+	last.seconds = now->seconds;
+	last.moved = moved;
+}
+
 void perf_report_row(const struct perf_world *w, int i)
 {
-	struct row row = make_row(w, i);
+	struct perf_row row = perf_row_make(w, i);
 
 	print_row(w, &row);
 	fflush(stdout);
 }
 
-static void add_up(struct row *sum, const struct row *row)
+static void add_up(struct perf_row *sum, const struct perf_row *row)
 {
 	sum->messages += row->messages;
 	sum->bytes += row->bytes;
@@ -223,20 +174,21 @@ static json_t *json_all(const struct perf_world *w, json_t *rows, double avg)
 {
 	return json_pack("{s:s,s:i,s:s,s:i,s:i,s:s,s:i,s:i,s:o,s:f}", "plugin",
 			 w->plugin_name, "abi", w->abi, "device", w->dev_name,
-			 "nodes", w->opt.nnodes, "ranks", w->opt.nranks,
-			 "pattern", perf_pattern_name(w->opt.pattern),
-			 "channels", w->opt.channels, "inflight",
-			 w->opt.inflight, "rows", rows, "avg_busbw", avg);
+			 "nodes", w->hosts ? w->hosts : w->opt.nnodes, "ranks",
+			 w->opt.nranks, "pattern",
+			 perf_pattern_name(w->opt.pattern), "channels",
+			 w->opt.channels, "inflight", w->opt.inflight, "rows",
+			 rows, "avg_busbw", avg);
 }
 
 bool perf_report(const struct perf_world *w)
 {
 	json_t *rows = json_array(), *all;
-	struct row sum = { 0 };
+	struct perf_row sum = { 0 };
 	bool ok;
 
 	for (int i = 0; i < w->rows; i++) {
-		struct row row = make_row(w, i);
+		struct perf_row row = perf_row_make(w, i);
 
 		json_array_append_new(rows, json_of(w, &row));
 		add_up(&sum, &row);
@@ -245,8 +197,9 @@ bool perf_report(const struct perf_world *w)
 	print_checks(w, &sum);
 	all = json_all(w, rows, sum.busbw / w->rows);
 	add_checks(w, all, &sum);
-	ok = !w->opt.json || write_json(w, all);
+	ok = !w->opt.json || perf_save_json(w->opt.json, all);
 	json_decref(all);
+	ok = ok && (!w->opt.plot || perf_plot(w));
 	if (fflush(stdout) != 0 || ferror(stdout))
 		ok = perf_bad("standard output: %s (see where it leads)",
 			      strerror(errno)) == 0;

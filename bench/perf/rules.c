@@ -51,6 +51,32 @@ int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes)
 	return n;
 }
 
+/* How many nodes there are where the command line does not list them. */
+static int settle_hosts(struct perf_options *opt)
+{
+	if (opt->role == PERF_LOCAL || opt->role == PERF_NODE ||
+	    opt->role == PERF_LAUNCHED)
+		return 0;
+	if (opt->nnodes)
+		return perf_bad(
+			"--nodes: it is for nodes on this host (set MPIB_RUN_DIR where mpib-perf is started)");
+	if (opt->role == PERF_CHECK && opt->nhosts < 2)
+		return perf_bad(
+			"check: fewer than two hosts (start mpib-perf --server on each, and name them)");
+	if (opt->role == PERF_CLIENT && opt->nhosts == PERF_NODES_MAX)
+		return perf_bad("--client: %d hosts are too many (give fewer)",
+				opt->nhosts);
+	if (opt->role == PERF_CHECK)
+		opt->nnodes = 2;
+	if (opt->role == PERF_CLIENT)
+		opt->nnodes = 1 + opt->nhosts;
+	if (opt->role == PERF_SERVER)
+		opt->nnodes = 2; /* until a client says more */
+	for (int i = 0; i < opt->nnodes; i++)
+		opt->nodes[i] = NULL;
+	return 0;
+}
+
 static int settle_ranks(struct perf_options *opt)
 {
 	if (!opt->ranks_per_node)
@@ -69,7 +95,7 @@ static int settle_ranks(struct perf_options *opt)
 		return perf_bad(
 			"--pattern %s: it pairs ranks up and %d is odd (change --nodes or --ranks-per-node)",
 			perf_pattern_name(opt->pattern), opt->nranks);
-	for (int i = 0; i < opt->nenv; i++) {
+	for (int i = 0; opt->role == PERF_LOCAL && i < opt->nenv; i++) {
 		if (opt->env[i].node >= opt->nnodes)
 			return perf_bad(
 				"--env: there is no node %d (they are 0..%d)",
@@ -78,8 +104,8 @@ static int settle_ranks(struct perf_options *opt)
 	return 0;
 }
 
-/* Check that the file of --json can be written before anything is measured. */
-static int settle_json(const char *path)
+/* Check that a file of results can be written before anything is measured. */
+static int settle_file(const char *opt, const char *path)
 {
 	int fd;
 
@@ -88,7 +114,7 @@ static int settle_json(const char *path)
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return perf_bad(
-			"--json %s: %s (give a file that you may write to)",
+			"--%s %s: %s (give a file that you may write to)", opt,
 			path, strerror(errno));
 	close(fd);
 	return 0;
@@ -96,9 +122,6 @@ static int settle_json(const char *path)
 
 static int settle_paths(const struct perf_options *opt)
 {
-	if (!opt->plugin)
-		return perf_bad(
-			"--plugin: it is missing (for example --plugin build/plugin/libnccl-net-mpib.so)");
 	if (strchr(opt->plugin, '/') && access(opt->plugin, R_OK) < 0)
 		return perf_bad(
 			"--plugin %s: %s (give the path of a NCCL network plugin)",
@@ -109,7 +132,9 @@ static int settle_paths(const struct perf_options *opt)
 				"--nodes %s: %s (start mpib-proxy --run-dir %s first)",
 				opt->nodes[i], strerror(errno), opt->nodes[i]);
 	}
-	return settle_json(opt->json);
+	if (settle_file("json", opt->json) < 0)
+		return -EINVAL;
+	return settle_file("plot", opt->plot);
 }
 
 static int settle_sizes(struct perf_options *opt)
@@ -178,9 +203,9 @@ int perf_options_settle(struct perf_options *opt)
 		opt->max = 1 << 20;
 	if (!opt->channels)
 		opt->channels = opt->pattern == PERF_NCCL ? NCCL_CHANNELS : 1;
-	if (settle_ranks(opt) < 0 || settle_paths(opt) < 0 ||
-	    settle_sizes(opt) < 0 || settle_modes(opt) < 0 ||
-	    settle_early(opt) < 0)
+	if (settle_hosts(opt) < 0 || settle_ranks(opt) < 0 ||
+	    settle_paths(opt) < 0 || settle_sizes(opt) < 0 ||
+	    settle_modes(opt) < 0 || settle_early(opt) < 0)
 		return -EINVAL;
 	return 0;
 }

@@ -23,28 +23,52 @@ static void *shared(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-struct perf_world *perf_world_new(const struct perf_options *opt)
+static size_t results_len(const struct perf_world *w)
 {
-	size_t n = (size_t)opt->nranks;
+	return (size_t)w->rows * (size_t)w->opt.nranks * sizeof(*w->result);
+}
+
+static size_t handles_len(const struct perf_world *w)
+{
+	return (size_t)w->opt.nranks * (size_t)w->opt.nranks *
+	       (size_t)w->opt.channels * sizeof(*w->handle);
+}
+
+struct perf_world *perf_world_new(const struct perf_options *opt, int node)
+{
 	struct perf_world *w = shared(sizeof(*w));
 
 	if (w) {
 		w->opt = *opt;
+		w->node = node;
+		w->local = node < 0 ? opt->nranks : opt->ranks_per_node;
+		w->bell = -1;
 		w->rows = perf_options_sizes(opt, w->size);
 		if (opt->random_sizes) {
 			w->rows = 1;
 			w->size[0] = opt->max;
 		}
-		w->result = shared((size_t)w->rows * n * sizeof(*w->result));
-		w->handle = shared(n * n * (size_t)opt->channels *
-				   sizeof(*w->handle));
+		w->result = shared(results_len(w));
+		w->handle = shared(handles_len(w));
 	}
 	if (!w || !w->result || !w->handle) {
 		perf_bad("memory: none for %d ranks: %s (run fewer)",
 			 opt->nranks, strerror(errno));
+		perf_world_free(w);
 		return NULL;
 	}
 	return w;
+}
+
+void perf_world_free(struct perf_world *w)
+{
+	if (!w)
+		return;
+	if (w->result)
+		munmap(w->result, results_len(w));
+	if (w->handle)
+		munmap(w->handle, handles_len(w));
+	munmap(w, sizeof(*w));
 }
 
 bool perf_world_failed(const struct perf_world *w)
@@ -52,13 +76,35 @@ bool perf_world_failed(const struct perf_world *w)
 	return atomic_load_explicit(&w->failed, memory_order_acquire) != 0;
 }
 
+bool perf_world_leads(const struct perf_world *w, int rank)
+{
+	return w->node < 0 ? rank == 0 : perf_rank_local(&w->opt, rank) == 0;
+}
+
+static void ring_bell(const struct perf_world *w)
+{
+	uint64_t one = 1;
+
+	/* The counter of an eventfd cannot be full here. */
+	if (write(w->bell, &one, sizeof(one)) < 0)
+		return;
+}
+
+void perf_world_go(struct perf_world *w)
+{
+	atomic_fetch_add(&w->phase, 1);
+}
+
 bool perf_world_barrier(struct perf_world *w)
 {
 	int phase = atomic_load(&w->phase);
 
-	if (atomic_fetch_add(&w->arrived, 1) == w->opt.nranks - 1) {
+	if (atomic_fetch_add(&w->arrived, 1) == w->local - 1) {
 		atomic_store(&w->arrived, 0);
-		atomic_fetch_add(&w->phase, 1);
+		if (w->bell < 0)
+			perf_world_go(w);
+		else
+			ring_bell(w);
 	}
 	while (atomic_load(&w->phase) == phase && !perf_world_failed(w))
 		sched_yield();
@@ -70,12 +116,33 @@ void perf_world_fail(struct perf_world *w, int rank, const char *fmt, ...)
 	char text[400];
 	va_list ap;
 
-	if (atomic_exchange(&w->failed, 1))
+	if (atomic_exchange(&w->telling, 1))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "mpib-perf: rank %d: %s\n", rank, text);
+	if (w->bell < 0)
+		fprintf(stderr, "mpib-perf: rank %d: %s\n", rank, text);
+	else
+		snprintf(w->why, sizeof(w->why), "rank %d: %.380s", rank, text);
+	/* Release: who sees the failure sees why. */
+	atomic_store_explicit(&w->failed, 1, memory_order_release);
+	if (w->bell >= 0)
+		ring_bell(w);
+}
+
+void perf_world_sums(struct perf_world *w, int row, struct perf_sums *sums)
+{
+	*sums = (struct perf_sums){ 0 };
+	for (int r = 0; r < w->opt.nranks; r++) {
+		const struct perf_result *res = perf_world_result(w, row, r);
+
+		sums->sent += res->sent;
+		sums->wrong += res->wrong;
+		sums->senders += res->sent > 0;
+		if (res->seconds > sums->seconds)
+			sums->seconds = res->seconds;
+	}
 }
 
 struct perf_handle *perf_world_handle(struct perf_world *w, int to, int from,

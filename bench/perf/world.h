@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the ranks of a run share: memory mapped before the ranks are forked. The
- * plugin under test does not use it.
+ * plugin under test does not use it. With several hosts each node has such
+ * memory for its ranks, and its process (hosts/node.c) carries barriers,
+ * handles, results and failures between it and the hub.
  */
 #ifndef PERF_WORLD_H
 #define PERF_WORLD_H
@@ -20,6 +22,7 @@ struct perf_result {
 	uint64_t messages, bytes; /* compared, warm-up included */
 	uint64_t wrong_messages, wrong; /* wrong: bytes */
 	uint64_t sent; /* bytes, in the timed part */
+	uint64_t iters; /* timed */
 	struct perf_hist hist; /* pingpong */
 };
 
@@ -32,7 +35,14 @@ struct perf_world {
 	struct perf_options opt;
 	uint64_t size[PERF_ROWS_MAX];
 	int rows;
+	int node; /* whose ranks are here; -1: those of all nodes */
+	int local; /* ranks here */
+	int bell; /* eventfd that wakes the process of the node; -1: none */
+	int hosts; /* different ones; 0: only this one */
+	_Atomic int row, ended; /* the row under way; how many are over */
+	_Atomic int telling; /* a rank is about to report why it failed */
 	_Atomic int failed; /* a rank has reported why */
+	char why[400]; /* with a bell: what it reported */
 	_Atomic int arrived, phase; /* barrier */
 	_Atomic bool enough; /* SIGINT: end a steady run */
 	_Atomic bool more; /* set by rank 0: the run continues */
@@ -43,11 +53,27 @@ struct perf_world {
 	struct perf_handle *handle; /* [(to * nranks + from) * channels + c] */
 };
 
-/* Create the shared memory. NULL after a line on stderr. */
-struct perf_world *perf_world_new(const struct perf_options *opt);
+/* Create the shared memory for the ranks of a node, or of all with node -1.
+ * NULL after a line on stderr. */
+struct perf_world *perf_world_new(const struct perf_options *opt, int node);
+void perf_world_free(struct perf_world *w);
 
 /* Wait for all ranks. False when a rank has failed. */
 bool perf_world_barrier(struct perf_world *w);
+
+/* The process of the node lets the ranks go on that wait at the barrier. */
+void perf_world_go(struct perf_world *w);
+
+/* Whether rank is the one that measures what all ranks here have in common. */
+bool perf_world_leads(const struct perf_world *w, int rank);
+
+/* Bytes that the ranks here have sent and found wrong in a row so far. */
+struct perf_sums {
+	uint64_t sent, wrong;
+	double seconds; /* of the timed part, slowest rank */
+	int senders;
+};
+void perf_world_sums(struct perf_world *w, int row, struct perf_sums *sums);
 
 /* Report a failure on stderr, unless another rank did already; all ranks stop
  * soon after. */
@@ -58,6 +84,15 @@ bool perf_world_failed(const struct perf_world *w);
 struct perf_handle *perf_world_handle(struct perf_world *w, int to, int from,
 				      int channel);
 struct perf_result *perf_world_result(struct perf_world *w, int row, int rank);
+
+/* The timed part of row 0 of the slowest rank. */
+static inline double perf_world_seconds(struct perf_world *w)
+{
+	struct perf_sums sums;
+
+	perf_world_sums(w, 0, &sums);
+	return sums.seconds;
+}
 
 double perf_now(void);
 /* User and system seconds of this process. */
@@ -70,6 +105,10 @@ int perf_rank_main(struct perf_world *w, int rank);
 
 /* report.c */
 void perf_report_header(const struct perf_world *w);
+/* Called while row i runs: at most once a second a line about the time since
+ * the last one. */
+void perf_report_progress(const struct perf_world *w, int i,
+			  const struct perf_sums *now);
 /* Called when all ranks have ended row i. */
 void perf_report_row(const struct perf_world *w, int i);
 /* Print the sums and write the JSON. True when no message was wrong. */

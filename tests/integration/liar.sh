@@ -66,7 +66,7 @@ bytes=(first middle last drop tail double swap)
 all_lies "${bytes[@]}" short long
 perf --check 0
 [ "$rc" -eq 0 ] && grep -q '^# checked : nothing (--check 0)$' "$dir/perf" &&
-	[ "$json" = -1 ] || fail "--check 0: $rc, $(<"$dir/perf")"
+	[ "$json" = null ] || fail "--check 0: $rc, $(<"$dir/perf")"
 
 for abi in 8 9 10 11 12; do
 	found "v$abi" 60 --abi "$abi"

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hub of a test over several hosts: it tells the nodes what to run, lets
+ * their ranks pass barriers together, hands handles around and has the results.
+ * One thread, which polls the links.
+ */
+#ifndef PERF_HUB_H
+#define PERF_HUB_H
+
+#include "perf/hosts/link.h"
+#include "perf/world.h"
+
+struct perf_hub_node {
+	int fd; /* -1: none yet */
+	struct perf_hello hello;
+	struct perf_info info;
+	struct perf_arrive arrive;
+	struct perf_rails rails; /* when it said BYE */
+	bool arrived, bye;
+};
+
+struct perf_hub {
+	struct perf_world *w; /* results of all ranks; node -1 */
+	struct perf_hub_node *node;
+	int n;
+	int barriers; /* passed by all */
+	int reported; /* rows */
+	bool quiet; /* no report while it runs */
+	struct perf_handle_msg *handle; /* until they are handed around */
+	size_t nhandle, room;
+};
+
+/* For opt->nnodes nodes. NULL after a line on stderr. */
+struct perf_hub *perf_hub_new(const struct perf_options *opt);
+void perf_hub_free(struct perf_hub *h);
+
+/* Wait for HELLO on fd, which is closed if it is not that of a node of this
+ * job. Who is node i, or the launcher's rank if i is -1, has fd from now on.
+ * Returns the node, or -errno after a line on stderr. */
+int perf_hub_greet(struct perf_hub *h, int fd, int i);
+
+/* Run the test with all nodes greeted. 0, or -errno after a line on stderr. */
+int perf_hub_run(struct perf_hub *h);
+
+/* End a steady run early, whose figures so far are then reported. Says whether
+ * this was a steady run and the first call. Async-signal-safe. */
+static inline bool perf_hub_enough(struct perf_hub *h)
+{
+	return h->w->opt.steady_seconds > 0 &&
+	       !atomic_exchange(&h->w->enough, true);
+}
+
+#endif

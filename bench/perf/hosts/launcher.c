@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a launcher says in the environment, see launcher.h. */
+#include "perf/hosts/launcher.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/values.h"
+
+/* Ports of jobs, so that several jobs may share the host of rank 0. */
+#define JOB_PORTS 10000
+#define JOB_PORT_FIRST 20000
+
+/*
+ * The variables of each launcher. A launcher is known by its rank and size.
+ * srun is the last one: it also starts the daemons of mpirun and torchrun, whose
+ * ranks inherit its variables.
+ */
+static const struct {
+	const char *name, *rank, *size, *local, *job, *master, *list;
+} launchers[] = {
+	{ "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+	  "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE", NULL,
+	  "SLURM_JOB_NODELIST" },
+	{ "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "SLURM_JOB_ID",
+	  NULL, "SLURM_JOB_NODELIST" },
+	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
+	  "MASTER_ADDR", NULL },
+	{ "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+	  "SLURM_JOB_ID", NULL, "SLURM_STEP_NODELIST" },
+};
+
+bool perf_launcher_first(const char *list, char *host, size_t len)
+{
+	size_t stem = strcspn(list, "[,");
+	size_t digits = 0;
+	int n;
+
+	if (list[stem] == '[')
+		digits = strspn(list + stem + 1, "0123456789");
+	if (list[stem] == '[' && digits == 0)
+		return false;
+	n = snprintf(host, len, "%.*s%.*s", (int)stem, list, (int)digits,
+		     list[stem] == '[' ? list + stem + 1 : "");
+	return n > 0 && (size_t)n < len;
+}
+
+static const char *value(const char *name)
+{
+	const char *text = name ? getenv(name) : NULL;
+
+	return text && *text ? text : NULL;
+}
+
+static uint64_t hash(const char *text)
+{
+	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	for (; text && *text; text++)
+		h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
+	return h;
+}
+
+/* Where rank 0 runs, unless --rendezvous says so. */
+static void find_rendezvous(struct perf_options *opt, size_t i)
+{
+	const char *host = value(launchers[i].master);
+	const char *local = value("OMPI_COMM_WORLD_LOCAL_SIZE");
+	const char *list = value(launchers[i].list);
+	size_t room = sizeof(opt->rendezvous);
+
+	if (opt->rendezvous[0])
+		return;
+	if (!local)
+		local = value("MPI_LOCALNRANKS");
+	if (!host)
+		host = value("MASTER_ADDR");
+	if (!host && local && strcmp(local, value(launchers[i].size)) == 0)
+		host = "127.0.0.1";
+	if (host)
+		snprintf(opt->rendezvous, room, "%s", host);
+	else if (list && !perf_launcher_first(list, opt->rendezvous, room))
+		opt->rendezvous[0] = '\0';
+}
+
+static int take(struct perf_options *opt, size_t i)
+{
+	const char *local = value(launchers[i].local);
+	uint64_t rank, size;
+
+	if (perf_parse_size(value(launchers[i].size), &size) < 0 ||
+	    perf_parse_size(value(launchers[i].rank), &rank) < 0 ||
+	    rank >= size)
+		return perf_bad(
+			"%s=%s of %s=%s: that is no rank (give --launcher none if nobody started several)",
+			launchers[i].rank, value(launchers[i].rank),
+			launchers[i].size, value(launchers[i].size));
+	if (size < 2)
+		return 0;
+	if (size > PERF_NODES_MAX)
+		return perf_bad("%s: %llu ranks are too many (start %d)",
+				launchers[i].name, (unsigned long long)size,
+				PERF_NODES_MAX);
+	opt->role = PERF_LAUNCHED;
+	opt->rank = (int)rank;
+	opt->nnodes = (int)size;
+	opt->ranks_per_node = 1;
+	opt->leads = !local || strcmp(local, "0") == 0;
+	opt->job = hash(value(launchers[i].job));
+	if (opt->port == PERF_PORT)
+		opt->port = JOB_PORT_FIRST + (int)(opt->job % JOB_PORTS);
+	find_rendezvous(opt, i);
+	if (!opt->rendezvous[0] && rank > 0)
+		return perf_bad(
+			"%s: it does not say where rank 0 runs (give --rendezvous HOST, or set MASTER_ADDR)",
+			launchers[i].name);
+	return 0;
+}
+
+int perf_launcher_find(struct perf_options *opt)
+{
+	if (opt->role != PERF_LOCAL || opt->no_launcher || opt->nnodes ||
+	    opt->ranks_per_node)
+		return 0;
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		if (value(launchers[i].rank) && value(launchers[i].size))
+			return take(opt, i);
+	}
+	return 0;
+}

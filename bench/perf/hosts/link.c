@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages over a TCP link, see link.h. */
+#include "perf/hosts/link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "perf/options.h"
+
+/* A peer that stops in the middle of a message for so long is gone. */
+#define HALF_MESSAGE_S 30
+
+struct head {
+	uint32_t type, len;
+};
+
+void perf_link_ready(int fd)
+{
+	struct timeval most = { .tv_sec = HALF_MESSAGE_S };
+	int on = 1, idle = 10, count = 3;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+	/* Of a socket pair the rest is refused, and not needed. */
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+static int send_all(int fd, const void *data, size_t len)
+{
+	const char *at = data;
+
+	while (len > 0) {
+		ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -errno;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int recv_all(int fd, void *data, size_t len)
+{
+	char *at = data;
+
+	while (len > 0) {
+		ssize_t n = recv(fd, at, len, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (n == 0)
+			return -EPIPE;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int perf_link_send(int fd, enum perf_msg_type type, const void *data,
+		   size_t len)
+{
+	struct head head = { .type = type, .len = (uint32_t)len };
+	int rc;
+
+	if (len > PERF_LINK_MAX)
+		return -EMSGSIZE;
+	rc = send_all(fd, &head, sizeof(head));
+	return rc < 0 || len == 0 ? rc : send_all(fd, data, len);
+}
+
+int perf_link_recv(int fd, struct perf_msg *m)
+{
+	struct head head;
+	int rc = recv_all(fd, &head, sizeof(head));
+
+	m->data = NULL;
+	if (rc < 0)
+		return rc;
+	if (head.type < PERF_HELLO || head.type > PERF_BYE ||
+	    head.len > PERF_LINK_MAX)
+		return -EPROTO;
+	m->type = head.type;
+	m->len = head.len;
+	m->data = malloc((size_t)head.len + 1);
+	if (!m->data)
+		return -ENOMEM;
+	rc = recv_all(fd, m->data, head.len);
+	if (rc < 0) {
+		free(m->data);
+		m->data = NULL;
+		return rc;
+	}
+	m->data[head.len] = '\0';
+	return 0;
+}
+
+int perf_link_expect(int fd, struct perf_msg *m, enum perf_msg_type type,
+		     size_t len, const char *host)
+{
+	int rc = perf_link_recv(fd, m);
+
+	if (rc < 0) {
+		perf_bad("%s: no answer: %s (is it mpib-perf of this version?)",
+			 host, strerror(-rc));
+		return rc;
+	}
+	if (m->type == type && m->len >= len)
+		return 0;
+	if (m->type == PERF_FAIL) {
+		perf_bad("%s: %s", host, m->data);
+		rc = -EREMOTEIO;
+	} else {
+		perf_bad(
+			"%s: another answer than expected (is it mpib-perf of this version?)",
+			host);
+		rc = -EPROTO;
+	}
+	free(m->data);
+	m->data = NULL;
+	return rc;
+}

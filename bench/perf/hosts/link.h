@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the hosts of a test talk: a star of TCP links. The hub, in the process
+ * that reports, has one link to each node; a node is a process that forks the
+ * ranks of its host. Integers are in native byte order, which HELLO proves to
+ * be the same at both ends.
+ */
+#ifndef PERF_LINK_H
+#define PERF_LINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nccl_abi.h"
+
+#define PERF_LINK_MAGIC 0x6d70696270657266ull
+/* Raised with any change of a message or of struct perf_result. */
+#define PERF_LINK_PROTO 1
+/* The longest message: the results and handles of a node fit. */
+#define PERF_LINK_MAX (64u << 20)
+
+enum perf_msg_type {
+	PERF_HELLO = 1, /* node to hub: struct perf_hello */
+	PERF_SETUP, /* hub to node: struct perf_setup */
+	PERF_INFO, /* node to hub: struct perf_info */
+	PERF_HANDLES, /* both ways: struct perf_handle_msg[] */
+	PERF_ARRIVE, /* node to hub: all its ranks wait at a barrier */
+	PERF_GO, /* hub to node: all ranks of all nodes do */
+	PERF_RESULT, /* node to hub: struct perf_result_head, perf_result */
+	PERF_FAIL, /* both ways: text, why the test ends */
+	PERF_BYE, /* node to hub: all its ranks ended well; perf_rails */
+};
+
+struct perf_hello {
+	uint64_t magic;
+	uint32_t proto;
+	int32_t rank; /* by the launcher; -1: a server's */
+	uint64_t job; /* of the launcher, so that jobs do not mix */
+	char host[64];
+};
+
+struct perf_info {
+	int32_t abi, speed, max_recvs, rsvd;
+	char plugin[32], device[128];
+};
+
+struct perf_handle_msg {
+	int32_t to, from, channel, rsvd;
+	char bytes[NCCL_NET_HANDLE_MAXSIZE];
+};
+
+struct perf_arrive {
+	int32_t more; /* of the node of rank 0: a steady run continues */
+	int32_t row; /* the row under way */
+	int32_t ended; /* the row is over and its results were sent */
+	int32_t senders;
+	uint64_t sent, wrong; /* bytes of the row by now */
+	double seconds; /* of its timed part, slowest rank */
+};
+
+struct perf_go {
+	int32_t more, rsvd;
+};
+
+struct perf_result_head {
+	int32_t row, rank;
+};
+
+#define PERF_RAILS 8
+
+/* What the proxy of a node says of its rails, for the time of the test. */
+struct perf_rails {
+	int32_t n, rsvd;
+	struct {
+		char name[16], device[64];
+		int32_t soft, up;
+		uint64_t speed_mbps, tx_bytes, rx_bytes, errors;
+	} rail[PERF_RAILS];
+};
+
+/* A received message; data has len bytes and a 0 behind them. */
+struct perf_msg {
+	uint32_t type, len;
+	char *data;
+};
+
+/* Bound how long sending and receiving on fd may take, and find a peer that is
+ * gone without a word. */
+void perf_link_ready(int fd);
+
+/* Send a message. 0 or -errno. */
+int perf_link_send(int fd, enum perf_msg_type type, const void *data,
+		   size_t len);
+
+/* Receive a message into *m, whose data the caller frees. -EPIPE: the other
+ * end hung up; -EPROTO: that is no message. */
+int perf_link_recv(int fd, struct perf_msg *m);
+
+/* The same, for a message of one type and at least len bytes; a PERF_FAIL in
+ * its place is reported on stderr and is -EREMOTEIO. */
+int perf_link_expect(int fd, struct perf_msg *m, enum perf_msg_type type,
+		     size_t len, const char *host);
+
+/* Connect to host, "NAME", "NAME:PORT" or "[V6]:PORT", again and again for so
+ * many seconds if nothing listens there yet. The fd, or -1 after a line on
+ * stderr. */
+int perf_link_dial(const char *host, int port, double seconds);
+
+/* Listen at an address, NULL for all. *port 0 takes a free port and says it.
+ * The fd, or -1 after a line on stderr. */
+int perf_link_listen(const char *addr, int *port);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process of a node, see node.h. */
+#include "perf/hosts/node.h"
+
+#include <errno.h>
+#include <mpib/client.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "perf/hosts/link.h"
+#include "perf/hosts/rails.h"
+#include "perf/hosts/setup.h"
+#include "perf/pattern.h"
+#include "perf/ranks.h"
+
+/* How soon the death of a rank is seen. */
+#define LOOK_MS 100
+/* A server gives no test more memory than this for buffers. */
+#define SERVER_BYTES (8ull << 30)
+
+struct bridge {
+	int fd, index;
+	struct perf_world *w;
+	bool introduced; /* handles were sent */
+	int shipped; /* rows whose results were sent */
+	char run_dir[256];
+	struct perf_rails before;
+};
+
+static int say_hello(int fd, const struct perf_options *own)
+{
+	struct perf_hello hello = { .magic = PERF_LINK_MAGIC,
+				    .proto = PERF_LINK_PROTO,
+				    .rank = own->role == PERF_LAUNCHED
+						    ? own->rank
+						    : -1,
+				    .job = own->job };
+
+	gethostname(hello.host, sizeof(hello.host) - 1);
+	return perf_link_send(fd, PERF_HELLO, &hello, sizeof(hello));
+}
+
+/* Whether a server gives this much to whoever asks. */
+static bool affordable(const struct perf_options *opt)
+{
+	int peer[PERF_RANKS_MAX];
+	uint64_t bytes = 0;
+
+	for (int sends = 0; sends < 2; sends++) {
+		int n = perf_pattern_peers(opt, 0, sends, peer) * opt->channels;
+
+		bytes += (uint64_t)n * perf_pattern_memory(opt, sends, 2 * n);
+	}
+	return bytes <= SERVER_BYTES / (unsigned)opt->ranks_per_node;
+}
+
+static int take_setup(struct bridge *n, const struct perf_options *own,
+		      struct perf_options *opt)
+{
+	struct perf_setup setup;
+	struct perf_msg m;
+	int rc = perf_link_expect(n->fd, &m, PERF_SETUP, sizeof(setup), "hub");
+
+	if (rc < 0)
+		return rc;
+	memcpy(&setup, m.data, sizeof(setup));
+	free(m.data);
+	*opt = *own;
+	rc = perf_setup_take(&setup, opt);
+	if (rc == 0 && own->role == PERF_SERVER && !affordable(opt))
+		rc = perf_bad(
+			"setup: its buffers are too large for a server (give a smaller --max or --chunk)");
+	if (rc < 0) {
+		static const char why[] =
+			"it does not take this test; its own line says why";
+
+		perf_link_send(n->fd, PERF_FAIL, why, sizeof(why) - 1);
+		return rc;
+	}
+	n->index = (int)setup.node;
+	return 0;
+}
+
+/* The run dir of the ranks of this host; "" if its path is too long. */
+static void find_run_dir(const struct perf_options *own, char *buf, size_t len)
+{
+	const char *dir = NULL;
+
+	for (int i = 0; i < own->nenv; i++) {
+		if (strcmp(own->env[i].name, "MPIB_RUN_DIR") == 0)
+			dir = own->env[i].value;
+	}
+	if (dir)
+		snprintf(buf, len, "%s", dir);
+	else if (!mpib_run_dir(buf, len))
+		buf[0] = '\0';
+}
+
+/* The handles of all listeners here that others connect to. */
+static int send_handles(struct bridge *n)
+{
+	const struct perf_options *opt = &n->w->opt;
+	size_t count = 0, most = (size_t)opt->ranks_per_node *
+				 (size_t)opt->nranks * (size_t)opt->channels;
+	struct perf_handle_msg *all = calloc(most, sizeof(*all));
+	int rc;
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < (size_t)opt->nranks * (size_t)opt->nranks *
+				       (size_t)opt->channels;
+	     i++) {
+		struct perf_handle *h = &n->w->handle[i];
+		size_t pair = i / (size_t)opt->channels;
+
+		if (!atomic_load(&h->ready))
+			continue;
+		all[count].channel = (int)(i % (size_t)opt->channels);
+		all[count].to = (int)(pair / (size_t)opt->nranks);
+		all[count].from = (int)(pair % (size_t)opt->nranks);
+		memcpy(all[count++].bytes, h->bytes, sizeof(h->bytes));
+	}
+	rc = perf_link_send(n->fd, PERF_HANDLES, all, count * sizeof(*all));
+	free(all);
+	return rc;
+}
+
+/* Before the first barrier: the plugin, and the handles. */
+static int introduce(struct bridge *n)
+{
+	struct perf_info info = { .abi = n->w->abi,
+				  .speed = n->w->speed,
+				  .max_recvs = n->w->max_recvs };
+	int rc;
+
+	memcpy(info.plugin, n->w->plugin_name, sizeof(info.plugin));
+	memcpy(info.device, n->w->dev_name, sizeof(info.device));
+	rc = perf_link_send(n->fd, PERF_INFO, &info, sizeof(info));
+	n->introduced = true;
+	return rc < 0 ? rc : send_handles(n);
+}
+
+static int send_results(struct bridge *n, int row)
+{
+	struct {
+		struct perf_result_head head;
+		struct perf_result res;
+	} all;
+	int rc = 0;
+
+	memset(&all, 0, sizeof(all));
+	for (int r = 0; rc == 0 && r < n->w->opt.nranks; r++) {
+		if (perf_rank_node(&n->w->opt, r) != n->index)
+			continue;
+		all.head.row = row;
+		all.head.rank = r;
+		all.res = *perf_world_result(n->w, row, r);
+		rc = perf_link_send(n->fd, PERF_RESULT, &all, sizeof(all));
+	}
+	return rc;
+}
+
+/* All ranks here wait at a barrier. */
+static int arrived(struct bridge *n)
+{
+	int ended = atomic_load(&n->w->ended), row = atomic_load(&n->w->row);
+	struct perf_arrive arrive = { .row = row, .ended = ended };
+	struct perf_sums sums;
+	int rc = n->introduced ? 0 : introduce(n);
+
+	for (; rc == 0 && n->shipped < ended; n->shipped++)
+		rc = send_results(n, n->shipped);
+	perf_world_sums(n->w, row, &sums);
+	arrive.more = atomic_load(&n->w->more);
+	arrive.sent = sums.sent;
+	arrive.wrong = sums.wrong;
+	arrive.seconds = sums.seconds;
+	arrive.senders = sums.senders;
+	return rc < 0 ? rc
+		      : perf_link_send(n->fd, PERF_ARRIVE, &arrive,
+				       sizeof(arrive));
+}
+
+static int take_handles(struct bridge *n, const struct perf_msg *m)
+{
+	const struct perf_options *opt = &n->w->opt;
+	struct perf_handle_msg one;
+
+	for (size_t at = 0; at + sizeof(one) <= m->len; at += sizeof(one)) {
+		struct perf_handle *h;
+
+		memcpy(&one, m->data + at, sizeof(one));
+		if (one.to < 0 || one.to >= opt->nranks || one.from < 0 ||
+		    one.from >= opt->nranks || one.channel < 0 ||
+		    one.channel >= opt->channels)
+			return -EPROTO;
+		h = perf_world_handle(n->w, one.to, one.from, one.channel);
+		memcpy(h->bytes, one.bytes, sizeof(h->bytes));
+		/* Release, pairs with the acquire in connect_one(). */
+		atomic_store_explicit(&h->ready, 1, memory_order_release);
+	}
+	return 0;
+}
+
+static int heard(struct bridge *n)
+{
+	struct perf_go go;
+	struct perf_msg m;
+	int rc = perf_link_recv(n->fd, &m);
+
+	if (rc < 0) {
+		perf_bad(
+			"the test ends: its hub is gone: %s (see its last line)",
+			strerror(-rc));
+		return rc;
+	}
+	if (m.type == PERF_HANDLES) {
+		rc = take_handles(n, &m);
+	} else if (m.type == PERF_GO && m.len == sizeof(go)) {
+		memcpy(&go, m.data, sizeof(go));
+		atomic_store(&n->w->more, go.more != 0);
+		perf_world_go(n->w);
+	} else if (m.type == PERF_FAIL) {
+		perf_bad("the test ends: %s", m.data);
+		rc = -EREMOTEIO;
+	} else {
+		rc = -EPROTO;
+	}
+	free(m.data);
+	return rc;
+}
+
+/* A rank here failed: the hub reports it, for all. */
+static int tell_failure(struct bridge *n)
+{
+	perf_link_send(n->fd, PERF_FAIL, n->w->why, strlen(n->w->why));
+	perf_bad("%s", n->w->why);
+	return -EIO;
+}
+
+static int carry(struct bridge *n)
+{
+	struct pollfd p[2] = { { .fd = n->fd, .events = POLLIN },
+			       { .fd = n->w->bell, .events = POLLIN } };
+	struct perf_rails rails;
+	uint64_t rings;
+	int rc = 0;
+
+	while (rc == 0) {
+		int left;
+
+		if (poll(p, 2, LOOK_MS) < 0 && errno != EINTR)
+			return -errno;
+		left = perf_ranks_reap(n->w, false);
+		if (perf_world_failed(n->w))
+			return tell_failure(n);
+		if (p[0].revents)
+			rc = heard(n);
+		if (rc == 0 && p[1].revents &&
+		    read(n->w->bell, &rings, sizeof(rings)) > 0)
+			rc = arrived(n);
+		p[0].revents = p[1].revents = 0;
+		if (left == 0)
+			break;
+	}
+	if (rc < 0)
+		return rc;
+	perf_rails_read(&rails, n->run_dir);
+	perf_rails_since(&rails, &n->before);
+	return perf_link_send(n->fd, PERF_BYE, &rails, sizeof(rails));
+}
+
+int perf_node_run(int fd, const struct perf_options *own)
+{
+	struct bridge n = { .fd = fd };
+	struct perf_options opt;
+	int rc = say_hello(fd, own);
+
+	find_run_dir(own, n.run_dir, sizeof(n.run_dir));
+	if (rc == 0)
+		rc = take_setup(&n, own, &opt);
+	if (rc == 0) {
+		/* Whose proxy's CPU seconds are counted, once a host. */
+		if (own->role != PERF_LAUNCHED || own->leads)
+			opt.nodes[n.index] = n.run_dir;
+		perf_rails_read(&n.before, n.run_dir);
+		n.w = perf_world_new(&opt, n.index);
+		rc = n.w ? 0 : -ENOMEM;
+	}
+	if (rc == 0) {
+		n.w->bell = eventfd(0, EFD_CLOEXEC);
+		rc = n.w->bell < 0 ? -errno : perf_ranks_start(n.w);
+		if (rc == 0)
+			rc = carry(&n);
+		perf_ranks_kill();
+		perf_ranks_reap(n.w, true);
+		close(n.w->bell);
+	}
+	perf_world_free(n.w);
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rails by the stats socket, see mpib-protocol(7). */
+#include "perf/hosts/rails.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#define ANSWER_S 5
+
+static FILE *dial(const char *run_dir)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct timeval most = { .tv_sec = ANSWER_S };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/stats.sock",
+			 run_dir);
+	FILE *f = NULL;
+
+	if (fd < 0)
+		return NULL;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	if (n > 0 && (size_t)n < sizeof(at.sun_path) &&
+	    connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		f = fdopen(fd, "r+");
+	if (!f)
+		close(fd);
+	return f;
+}
+
+/* The line after the greeting: the answer to "rails". */
+static json_t *ask(FILE *f)
+{
+	char *line = NULL;
+	size_t room = 0;
+	json_t *all = NULL;
+
+	if (getline(&line, &room, f) > 0 && fputs("rails\n", f) >= 0 &&
+	    fflush(f) == 0 && getline(&line, &room, f) > 0)
+		all = json_loads(line, 0, NULL);
+	free(line);
+	return all;
+}
+
+static uint64_t number(const json_t *o, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(o, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static bool is(const json_t *o, const char *key, const char *word)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text && strcmp(text, word) == 0;
+}
+
+static void take(struct perf_rails *rails, const json_t *o)
+{
+	const char *name = json_string_value(json_object_get(o, "name"));
+	const char *device = json_string_value(json_object_get(o, "device"));
+	const char *provider =
+		json_string_value(json_object_get(o, "provider"));
+	int i = rails->n;
+
+	if (i == PERF_RAILS || !name)
+		return;
+	snprintf(rails->rail[i].name, sizeof(rails->rail[i].name), "%s", name);
+	snprintf(rails->rail[i].device, sizeof(rails->rail[i].device), "%s",
+		 device ? device : "?");
+	/* "soft (io_uring)" and its like. */
+	rails->rail[i].soft = provider && strncmp(provider, "soft", 4) == 0;
+	rails->rail[i].up = is(o, "state", "active");
+	rails->rail[i].speed_mbps = number(o, "speed_mbps");
+	rails->rail[i].tx_bytes = number(o, "tx_bytes");
+	rails->rail[i].rx_bytes = number(o, "rx_bytes");
+	rails->rail[i].errors = number(o, "cqe_errors") + number(o, "downs") +
+				number(o, "failovers") + number(o, "retries");
+	rails->n++;
+}
+
+void perf_rails_read(struct perf_rails *rails, const char *run_dir)
+{
+	FILE *f = dial(run_dir);
+	json_t *all, *o;
+	size_t i;
+
+	memset(rails, 0, sizeof(*rails));
+	if (!f)
+		return;
+	all = ask(f);
+	json_array_foreach(json_object_get(all, "data"), i, o) take(rails, o);
+	json_decref(all);
+	fclose(f);
+}
+
+void perf_rails_since(struct perf_rails *now, const struct perf_rails *before)
+{
+	for (int i = 0; i < now->n; i++) {
+		for (int k = 0; k < before->n; k++) {
+			if (strcmp(now->rail[i].name, before->rail[k].name))
+				continue;
+			now->rail[i].tx_bytes -= before->rail[k].tx_bytes;
+			now->rail[i].rx_bytes -= before->rail[k].rx_bytes;
+			now->rail[i].errors -= before->rail[k].errors;
+		}
+	}
+}

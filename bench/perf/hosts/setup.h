@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the hub tells each node to run. Plugin, device, ABI version and
+ * environment are each node's own, and never come over the network. */
+#ifndef PERF_SETUP_H
+#define PERF_SETUP_H
+
+#include "perf/options.h"
+
+struct perf_setup {
+	uint32_t node, nnodes, ranks_per_node;
+	uint32_t pattern, block_order, channels, inflight, sealed;
+	uint32_t check, group, early, churn;
+	uint64_t min, max, factor, iters, warmup, chunk, seed;
+	uint64_t random_sizes, steady_count;
+	double steady_seconds, timeout;
+};
+
+void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,
+		     int node);
+
+/* Take *s over into *opt, checked like a command line. -EINVAL after a line on
+ * stderr. */
+int perf_setup_take(const struct perf_setup *s, struct perf_options *opt);
+
+#endif

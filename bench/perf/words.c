@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of options that are words. */
+#include "perf/words.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/values.h"
+
+int perf_get_pattern(const char *text, enum perf_pattern *pattern)
+{
+	for (int i = 0; i < PERF_PATTERNS; i++) {
+		if (strcmp(text, perf_pattern_name(i)) == 0) {
+			*pattern = i;
+			return 0;
+		}
+	}
+	return perf_bad(
+		"--pattern: there is no \"%s\" (use sendrecv, stream, ring, alltoall, pingpong or nccl)",
+		text);
+}
+
+int perf_get_order(const char *text, bool *block)
+{
+	*block = strcmp(text, "block") == 0;
+	if (!*block && strcmp(text, "cyclic") != 0)
+		return perf_bad(
+			"--order: there is no \"%s\" (use cyclic or block)",
+			text);
+	return 0;
+}
+
+int perf_get_memory(const char *text, bool *sealed)
+{
+	*sealed = strcmp(text, "sealed") == 0;
+	if (!*sealed && strcmp(text, "private") != 0)
+		return perf_bad(
+			"--memory: there is no \"%s\" (use private or sealed)",
+			text);
+	return 0;
+}
+
+int perf_options_list(char **list, int *n, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		if (len && *n == PERF_NODES_MAX)
+			return -1;
+		if (len)
+			list[(*n)++] = strndup(text, len);
+		text += len + (text[len] == ',');
+	}
+	return 0;
+}
+
+int perf_get_list(const char *opt, char **list, int *n, const char *text)
+{
+	while (*n)
+		free(list[--*n]);
+	if (perf_options_list(list, n, text) < 0)
+		return perf_bad("--%s: more than %d (give fewer)", opt,
+				PERF_NODES_MAX);
+	if (!*n)
+		return perf_bad("--%s: it names none (separate them by commas)",
+				opt);
+	return 0;
+}
+
+int perf_get_env(struct perf_options *opt, const char *text)
+{
+	struct perf_env *env = &opt->env[opt->nenv];
+	const char *name = text, *eq;
+	size_t digits = strspn(text, "0123456789");
+
+	if (opt->nenv == PERF_ENV_MAX)
+		return perf_bad("--env: more than %d (give fewer)",
+				PERF_ENV_MAX);
+	env->node = -1;
+	if (digits) {
+		/* atoi() is safe up to 9 digits; a longer number is refused
+		 * later like any node that does not exist. */
+		env->node = digits > 9 ? INT_MAX : atoi(text);
+		name = text[digits] == ':' ? text + digits + 1 : "";
+	}
+	eq = strchr(name, '=');
+	if (!eq || eq == name || name + strcspn(name, ": \t\n") < eq)
+		return perf_bad(
+			"--env: \"%s\" sets nothing (give K=V or NODE:K=V)",
+			text);
+	env->name = strndup(name, (size_t)(eq - name));
+	env->value = eq + 1;
+	opt->nenv++;
+	return 0;
+}
+
+int perf_get_steady(struct perf_options *opt, const char *text)
+{
+	size_t len = strlen(text);
+
+	opt->steady_count = 0;
+	opt->steady_seconds = 0;
+	if (len && text[len - 1] == 's')
+		return perf_get_seconds("steady", text, &opt->steady_seconds);
+	return perf_get_number("steady", text, 1, UINT32_MAX,
+			       &opt->steady_count);
+}
+
+int perf_get_launcher(const char *text, bool *none)
+{
+	*none = strcmp(text, "none") == 0;
+	if (!*none && strcmp(text, "auto") != 0)
+		return perf_bad(
+			"--launcher: there is no \"%s\" (use auto or none)",
+			text);
+	return 0;
+}
+
+int perf_get_expect(const char *text, double *expect)
+{
+	if (strcmp(text, "0") != 0)
+		return perf_get_seconds("expect", text, expect);
+	*expect = 0;
+	return 0;
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# hosts.sh BUILD: mpib-perf over several "hosts", which are processes that share
+# nothing but TCP: server and client, each pair of servers, ranks of a launcher.
+# What a host does wrong is told where the report is, and ends the test there.
+set -uo pipefail
+build=$1
+. "$(dirname "$0")/pair.sh"
+pair_start
+perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
+quick=(--plugin "$plugin" -b 4K -e 64K -f 4 -n 5 -w 1 --timeout 100)
+
+# serve NODE ADDRESS PLUGIN: a server of that node, whose port goes to $port.
+serve() {
+	MPIB_RUN_DIR=$dir/n$1 "$perf" --server --listen "$net.$2" --port 0 \
+		--plugin "$3" --timeout 100 >"$dir/server$2" 2>&1 &
+	pids+=($!)
+	for _ in $(seq 1200); do
+		port=$(sed -n 's/^ready: port //p' "$dir/server$2")
+		[ -n "$port" ] && return
+		sleep 0.05
+	done
+	fail "server $2 is not ready: $(<"$dir/server$2")"
+}
+serve 0 1 "$plugin" && first=$net.1:$port
+serve 1 2 "$plugin" && second=$net.2:$port
+
+# client NAME OPTIONS...: as a rank of node 0 with the server of node 1.
+client() {
+	local name=$1
+	shift
+	MPIB_RUN_DIR=$dir/n0 timeout 120 "$perf" "${quick[@]}" "$@" \
+		>"$dir/$name" 2>&1
+}
+client two --client "$second" --plot "$dir/plot" --json "$dir/json" ||
+	fail "client: $(<"$dir/two")"
+grep -q '^# checked : 36 messages' "$dir/two" || fail "$(<"$dir/two")"
+grep -q '^# wrong : 0$' "$dir/two" || fail "client: data was wrong"
+[ "$(grep -c '^ ' "$dir/two")" -eq 3 ] || fail "not three rows"
+grep -q '(B)  (elements)  *(us)  *(GB/s)' "$dir/two" || fail "no units"
+grep -q '"busbw"' "$dir/json" || fail "no JSON"
+grep -q '"p50_us": null' "$dir/json" || fail "what was not measured is a number"
+[ "$(grep -c '<circle' "$dir/plot")" -eq 3 ] || fail "the plot lacks rows"
+client ring --client "$first,$second" --pattern ring --ranks-per-node 2 ||
+	fail "three hosts: $(<"$dir/ring")"
+grep -q '^# 6 ranks on ' "$dir/ring" || fail "not six ranks"
+client steady --client "$second" --pattern pingpong -b 8 -e 8 --steady 2.5s ||
+	fail "steady: $(<"$dir/steady")"
+[ "$(grep -c ' s of 8 bytes: ' "$dir/steady")" -ge 1 ] ||
+	fail "a long run is silent: $(<"$dir/steady")"
+
+# Each pair, and a host that does not answer.
+timeout 120 "$perf" check "$first" "$second" --steady 0.2s --timeout 100 \
+	--json "$dir/json" >"$dir/check" 2>&1 || fail "check: $(<"$dir/check")"
+grep -q '^# check : PASS, 1 of 1 pairs' "$dir/check" || fail "check says no sum"
+grep -q "^$first .* ok  *right .*SOUT .*SUP " "$dir/check" ||
+	fail "check: $(<"$dir/check")"
+grep -q '"pairs_failed": 0' "$dir/json" || fail "no JSON of check"
+timeout 120 "$perf" check "$first" "$second" "$net.3:9" --steady 0.2s \
+	--timeout 100 >"$dir/check" 2>&1 && fail "check passes without a host"
+grep -q '^# check : FAIL, 1 of 3 pairs' "$dir/check" || fail "$(<"$dir/check")"
+timeout 120 "$perf" check "$first" "$second" --steady 0.2s --expect 100000 \
+	--timeout 100 >"$dir/check" 2>&1 && fail "a slow pair passes"
+grep -q 'GB/s is 0 % of the 100000.00 GB/s expected' "$dir/check" ||
+	fail "slow: $(<"$dir/check")"
+
+# A rank each, as three launchers say it.
+# ranks NAME VARIABLE=VALUE...: %d is the rank.
+ranks() {
+	local name=$1 rank rc=0 all=()
+	shift
+	for rank in 0 1; do
+		env "${@//%d/$rank}" MPIB_RUN_DIR="$dir/n$rank" timeout 120 \
+			"$perf" "${quick[@]}" >"$dir/$name$rank" 2>&1 &
+		all+=($!)
+	done
+	wait "${all[0]}" || rc=1
+	wait "${all[1]}" || rc=1
+	[ "$rc" -eq 0 ] && grep -q '^# wrong : 0$' "$dir/${name}0" &&
+		[ ! -s "$dir/${name}1" ] && return
+	fail "$name: $(<"$dir/${name}0") $(<"$dir/${name}1")"
+}
+ranks torchrun RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d MASTER_ADDR=127.0.0.1 \
+	"TORCHELASTIC_RUN_ID=$dir"
+ranks mpirun OMPI_COMM_WORLD_RANK=%d OMPI_COMM_WORLD_SIZE=2 \
+	OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=%d \
+	"PMIX_NAMESPACE=$dir.mpirun" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1
+ranks srun SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 \
+	"SLURM_STEP_NODELIST=127.0.0.[1,7]" "SLURM_JOB_ID=$dir"
+
+# Strangers: neither does a server end, nor does the next test suffer.
+for text in x "$(head -c 9000 /dev/zero | tr '\0' G)" ""; do
+	timeout 20 bash -c 'exec 3<>"/dev/tcp/${0%:*}/${0#*:}"
+		printf %s "$1" >&3' "$second" "$text" 2>/dev/null
+done
+# A server whose plugin lies, and one that dies.
+if [ -e "$build/tests/integration/libliar.so" ]; then
+	LIAR_PLUGIN=$plugin LIAR_LOG=$dir/lies LIAR_DOES=drop@3 \
+		serve 1 4 "$build/tests/integration/libliar.so"
+	client liar --client "$net.4:$port" && fail "a lie passes"
+	grep -q '^# wrong : [1-9]' "$dir/liar" || fail "liar: $(<"$dir/liar")"
+fi
+client gone --client "$net.5:9" && fail "a test without its server passes"
+grep -q "^mpib-perf: host $net.5:9: port 9: Connection refused (start" \
+	"$dir/gone" || fail "gone: $(<"$dir/gone")"
+serve 1 6 "$plugin"
+server=${pids[-1]}
+client killed --client "$net.6:$port" --steady 100s &
+killed=$!
+for _ in $(seq 1200); do
+	grep -q 'test begins' "$dir/server6" && break
+	sleep 0.05
+done
+kill -9 "$server"
+wait "$killed" && fail "a test whose server died passes"
+grep -q '^mpib-perf: ' "$dir/killed" || fail "killed: $(<"$dir/killed")"
+client again --client "$second" || fail "the server is gone: $(<"$dir/again")"
+exit "$failed"

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/perf/hosts/launcher.c: which rank mpib-perf is, by its environment. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "perf/hosts/launcher.h"
+
+/* With nothing in the environment but "NAME=VALUE NAME=VALUE ...". */
+static int find(struct perf_options *opt, const char *env)
+{
+	char text[400];
+
+	clearenv();
+	strcpy(text, env);
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+		assert_int_equal(putenv(strdup(word)), 0);
+	*opt = (struct perf_options){ .port = PERF_PORT };
+	return perf_launcher_find(opt);
+}
+
+static void assert_rank(const struct perf_options *opt, int rank, int size,
+			const char *where)
+{
+	assert_int_equal(opt->role, PERF_LAUNCHED);
+	assert_int_equal(opt->rank, rank);
+	assert_int_equal(opt->nnodes, size);
+	assert_int_equal(opt->ranks_per_node, 1);
+	assert_string_equal(opt->rendezvous, where);
+	assert_in_range(opt->port, 20000, 29999);
+}
+
+static void each_launcher_says_rank_size_and_where_rank_0_is(void **state)
+{
+	struct perf_options opt;
+
+	(void)state;
+	assert_int_equal(find(&opt, "RANK=3 WORLD_SIZE=8 LOCAL_RANK=3 "
+				    "MASTER_ADDR=n7"),
+			 0);
+	assert_rank(&opt, 3, 8, "n7");
+	assert_false(opt.leads);
+	assert_int_equal(find(&opt, "SLURM_PROCID=4 SLURM_STEP_NUM_TASKS=5 "
+				    "SLURM_LOCALID=0 SLURM_JOB_ID=9 "
+				    "SLURM_STEP_NODELIST=gpu[007-009,11],x2"),
+			 0);
+	assert_rank(&opt, 4, 5, "gpu007");
+	assert_true(opt.leads);
+	assert_int_equal(find(&opt, "OMPI_COMM_WORLD_RANK=1 "
+				    "OMPI_COMM_WORLD_SIZE=2 "
+				    "OMPI_COMM_WORLD_LOCAL_SIZE=2 "
+				    "OMPI_COMM_WORLD_LOCAL_RANK=1"),
+			 0);
+	assert_rank(&opt, 1, 2, "127.0.0.1");
+	assert_int_equal(find(&opt, "PMI_RANK=1 PMI_SIZE=2 MASTER_ADDR=h"), 0);
+	assert_rank(&opt, 1, 2, "h");
+}
+
+static void ranks_of_mpirun_and_torchrun_inherit_sruns_variables(void **state)
+{
+	static const char srun[] = "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "
+				   "SLURM_JOB_NODELIST=a1,a2 ";
+	char env[400];
+	struct perf_options opt;
+
+	(void)state;
+	strcpy(env, srun);
+	strcat(env, "OMPI_COMM_WORLD_RANK=9 OMPI_COMM_WORLD_SIZE=16");
+	assert_int_equal(find(&opt, env), 0);
+	assert_rank(&opt, 9, 16, "a1");
+	strcpy(env, srun);
+	strcat(env, "RANK=9 WORLD_SIZE=16 MASTER_ADDR=a2");
+	assert_int_equal(find(&opt, env), 0);
+	assert_rank(&opt, 9, 16, "a2");
+}
+
+static void jobs_on_a_host_have_their_ports(void **state)
+{
+	struct perf_options one, other;
+
+	(void)state;
+	find(&one, "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a TORCHELASTIC_RUN_ID=1");
+	find(&other, "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a TORCHELASTIC_RUN_ID=2");
+	assert_int_not_equal(one.port, other.port);
+	assert_true(one.job != other.job);
+}
+
+static void who_is_alone_is_no_rank(void **state)
+{
+	/* The last is the script of a batch job, which nobody else joins. */
+	static const char *const alone[] = {
+		"",
+		"RANK=0",
+		"WORLD_SIZE=2",
+		"RANK=0 WORLD_SIZE=1",
+		"SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_JOB_ID=3",
+	};
+	struct perf_options opt;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
+		assert_int_equal(find(&opt, alone[i]), 0);
+		assert_int_equal(opt.role, PERF_LOCAL);
+	}
+	setenv("RANK", "0", 1);
+	setenv("WORLD_SIZE", "2", 1);
+	opt = (struct perf_options){ .no_launcher = true };
+	assert_int_equal(perf_launcher_find(&opt), 0);
+	assert_int_equal(opt.role, PERF_LOCAL);
+	opt = (struct perf_options){ .ranks_per_node = 2 };
+	assert_int_equal(perf_launcher_find(&opt), 0);
+	assert_int_equal(opt.role, PERF_LOCAL);
+}
+
+static void what_is_no_rank_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a",
+		"RANK=-1 WORLD_SIZE=2 MASTER_ADDR=a",
+		"RANK=x WORLD_SIZE=2 MASTER_ADDR=a",
+		"RANK=1 WORLD_SIZE=99999999999999999999 MASTER_ADDR=a",
+		"RANK=1 WORLD_SIZE=257 MASTER_ADDR=a",
+		"RANK=1 WORLD_SIZE=2",
+		"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 "
+		"OMPI_COMM_WORLD_LOCAL_SIZE=2",
+	};
+	struct perf_options opt;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(find(&opt, bad[i]), -EINVAL);
+}
+
+static void the_first_host_of_a_list(void **state)
+{
+	static const char *const list[][2] = {
+		{ "a", "a" },
+		{ "a,b", "a" },
+		{ "a[1-3]", "a1" },
+		{ "a[01,03]-x", "a01" },
+		{ "gpu-[2],b", "gpu-2" },
+	};
+	static const char *const bad[] = { "", ",", "a[", "a[-]", "a[x]" };
+	char host[8];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		assert_true(
+			perf_launcher_first(list[i][0], host, sizeof(host)));
+		assert_string_equal(host, list[i][1]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(perf_launcher_first(bad[i], host, sizeof(host)));
+	assert_false(perf_launcher_first("longerthan7", host, sizeof(host)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			each_launcher_says_rank_size_and_where_rank_0_is),
+		cmocka_unit_test(
+			ranks_of_mpirun_and_torchrun_inherit_sruns_variables),
+		cmocka_unit_test(jobs_on_a_host_have_their_ports),
+		cmocka_unit_test(who_is_alone_is_no_rank),
+		cmocka_unit_test(what_is_no_rank_is_refused),
+		cmocka_unit_test(the_first_host_of_a_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
