@@ -43,10 +43,19 @@ grep -q '"p50_us": null' "$dir/json" || fail "what was not measured is a number"
 client ring --client "$first,$second" --pattern ring --ranks-per-node 2 ||
 	fail "three hosts: $(<"$dir/ring")"
 grep -q '^# 6 ranks on ' "$dir/ring" || fail "not six ranks"
-client steady --client "$second" --pattern pingpong -b 8 -e 8 --steady 2.5s ||
-	fail "steady: $(<"$dir/steady")"
-[ "$(grep -c ' s of 8 bytes: ' "$dir/steady")" -ge 1 ] ||
+MPIB_RUN_DIR=$dir/n0 "$perf" --plugin "$plugin" --timeout 100 \
+	--client "$second" -b 64K -e 64K --steady 1000s >"$dir/steady" 2>&1 &
+steady=$!
+pids+=("$steady")
+for _ in $(seq 1200); do
+	grep -q ' s of 65536 bytes: ' "$dir/steady" && break
+	sleep 0.05
+done
+grep -q ' s of 65536 bytes: ' "$dir/steady" ||
 	fail "a long run is silent: $(<"$dir/steady")"
+kill -INT "$steady"
+wait "$steady" || fail "interrupted: $(<"$dir/steady")"
+grep -q '^# wrong : 0$' "$dir/steady" || fail "interrupted: no report"
 
 # Each pair, and a host that does not answer.
 timeout 120 "$perf" check "$first" "$second" --steady 0.2s --timeout 100 \
