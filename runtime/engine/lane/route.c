@@ -31,14 +31,36 @@ static uint8_t traffic_class(const struct mpib_lane *lane)
 	return class < 0 ? 0 : (uint8_t) class;
 }
 
+/* The subnet prefix of an InfiniBand GID is 4 bytes that are alike on a fabric,
+ * 2 bytes of FLID, the LID that routers know a port by, and 2 bytes of the subnet
+ * itself. */
+static bool same_subnet(const struct mpib_port_info *port,
+			const struct mpib_lane_rail_info *remote)
+{
+	return memcmp(port->gid.raw, remote->gid, 4) == 0 &&
+	       memcmp(port->gid.raw + 6, remote->gid + 6, 2) == 0;
+}
+
 /* RoCE always has a GRH. InfiniBand needs one where the port says so, without a
- * LID, and through a router, that is, where the subnet prefixes differ. */
+ * LID, and through a router, that is, to another subnet. */
 static bool needs_grh(const struct mpib_port_info *port,
 		      const struct mpib_lane_rail_info *remote)
 {
 	return port->link_layer == IBV_LINK_LAYER_ETHERNET ||
 	       port->grh_required || remote->lid == 0 ||
-	       memcmp(port->gid.raw, remote->gid, 8) != 0;
+	       !same_subnet(port, remote);
+}
+
+/* The LID in the packets: to another subnet the FLID, where there is one. */
+static uint16_t route_lid(const struct mpib_port_info *port,
+			  const struct mpib_lane_rail_info *remote)
+{
+	uint16_t flid = (uint16_t)(remote->gid[4] << 8 | remote->gid[5]);
+
+	return port->link_layer == IBV_LINK_LAYER_ETHERNET ||
+			       same_subnet(port, remote) || flid == 0
+		       ? remote->lid
+		       : flid;
 }
 
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
@@ -47,7 +69,7 @@ void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     struct ibv_ah_attr *ah)
 {
 	*ah = (struct ibv_ah_attr){
-		.dlid = remote->lid,
+		.dlid = route_lid(port, remote),
 		.sl = service_level(lane, port),
 		.port_num = rail->port_num,
 		.is_global = needs_grh(port, remote),

@@ -145,6 +145,26 @@ static ssize_t all_gids(struct ibv_context *ctx)
 	return rc ? -rc : n;
 }
 
+/* InfiniBand: the port's own GID is at index 0. Where subnets are joined by
+ * routers, the GID with the port's FLID (lane/route.c) is at index 1. */
+static int choose_ib_gid(struct ibv_context *ctx, uint8_t port,
+			 const struct ibv_port_attr *attr,
+			 struct mpib_port_info *info)
+{
+	union ibv_gid routed;
+
+	info->gid_type = IBV_GID_TYPE_IB;
+	if (attr->gid_tbl_len > 1 &&
+	    ibv_query_gid(ctx, port, 1, &routed) == 0 &&
+	    (routed.raw[4] || routed.raw[5])) {
+		info->gid = routed;
+		info->gid_index = 1;
+		return 0;
+	}
+	errno = 0;
+	return ibv_query_gid(ctx, port, 0, &info->gid) ? mpib_rdma_err() : 0;
+}
+
 int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info)
@@ -153,13 +173,8 @@ int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 	ssize_t n;
 	int rc;
 
-	/* InfiniBand: the port's own GID is at index 0. */
-	if (attr->link_layer != IBV_LINK_LAYER_ETHERNET) {
-		info->gid_type = IBV_GID_TYPE_IB;
-		errno = 0;
-		return ibv_query_gid(ctx, port, 0, &info->gid) ? mpib_rdma_err()
-							       : 0;
-	}
+	if (attr->link_layer != IBV_LINK_LAYER_ETHERNET)
+		return choose_ib_gid(ctx, port, attr, info);
 	n = all_gids(ctx);
 	if (n < 0)
 		return (int)n;
