@@ -3,8 +3,8 @@
 #include "handover/spawn.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,24 +13,6 @@
 #include <unistd.h>
 
 #include "handover/guard.h"
-
-/* In the child: async-signal-safe calls only, since the parent has threads
- * (fork(2)). */
-static void spawn_become(const struct mpib_spawn *how, char **argv, int sock)
-	__attribute__((noreturn));
-
-static void spawn_become(const struct mpib_spawn *how, char **argv, int sock)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (how->cwd >= 0 && fchdir(how->cwd) < 0)
-		_exit(127);
-	if (fcntl(sock, F_SETFD, 0) == 0)
-		execv(how->path, argv);
-	_exit(127);
-}
 
 static char **make_argv(const struct mpib_spawn *how, char *takeover)
 {
@@ -48,6 +30,38 @@ static char **make_argv(const struct mpib_spawn *how, char *takeover)
 	return argv;
 }
 
+/* By posix_spawn(), which copies no page of this process. After a fork() the
+ * child would share pages that HCAs write to, and on kernels before 5.12 the
+ * first write of either process takes them away from the HCA. */
+static int spawn_one(const struct mpib_spawn *how, char **argv, int sock,
+		     pid_t *pid)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int rc = posix_spawn_file_actions_init(&files);
+
+	if (rc)
+		return -rc;
+	rc = posix_spawnattr_init(&attr);
+	if (rc)
+		goto out_files;
+	sigemptyset(&none);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	if (how->cwd >= 0)
+		rc = posix_spawn_file_actions_addfchdir_np(&files, how->cwd);
+	/* Onto itself: the new process gets it without FD_CLOEXEC. */
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(&files, sock, sock);
+	if (rc == 0)
+		rc = posix_spawn(pid, how->path, &files, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+out_files:
+	posix_spawn_file_actions_destroy(&files);
+	return -rc;
+}
+
 int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid)
 {
 	char takeover[32], **argv;
@@ -61,11 +75,7 @@ int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid)
 		rc = -ENOMEM;
 		goto out_pair;
 	}
-	*pid = fork();
-	if (*pid == 0)
-		spawn_become(how, argv, pair[1]);
-	if (*pid < 0)
-		rc = -errno;
+	rc = spawn_one(how, argv, pair[1], pid);
 	free(argv);
 out_pair:
 	close(pair[1]);

@@ -12,8 +12,8 @@ struct mpib_spawn {
 	int cwd; /* directory to start in; -1: the present one */
 };
 
-/* *sock is the old proxy's end of the channel. -errno: no process was made. A
- * process that cannot execute path ends with status 127. */
+/* *sock is the old proxy's end of the channel. -errno: no process was made, or
+ * path cannot be executed. */
 int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 
 /*
