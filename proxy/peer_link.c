@@ -1,60 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the broker, which serves the peer link to other nodes' proxies. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/log.h"
 #include "peer/broker.h"
 #include "start.h"
 
-/* The SOUT rail's IPv4 address, which decides the node's island; 0: none. */
+/* The SOUT rail's IPv4 address, network order; 0: none. */
 static uint32_t sout_address(struct mpib_proxy *p)
 {
 	struct mpib_port_info port;
 	struct in6_addr gid;
-	uint32_t addr = 0;
 
 	if (mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) < 0)
 		return 0;
 	memcpy(&gid, port.gid.raw, sizeof(gid));
-	if (IN6_IS_ADDR_V4MAPPED(&gid))
-		memcpy(&addr, &gid.s6_addr[12], sizeof(addr));
-	return addr;
+	return mpib_address_ip(&gid);
 }
 
-/* The peer link's address: as configured, else the SOUT rail's IPv4 address. */
-static int peer_address(struct mpib_proxy *p, struct in_addr *addr, char *why)
+/* The peer link's address: as configured; on the software HCA that of SOUT; else
+ * this machine's address on its default route, for with a rail's own address the
+ * link would fail with the rail, and without the link no rail takes over. */
+static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
 
 	if (p->cfg.peer_addr[0]) {
-		if (inet_pton(AF_INET, p->cfg.peer_addr, addr) == 1)
+		if (mpib_address_parse(p->cfg.peer_addr, addr) &&
+		    !IN6_IS_ADDR_LINKLOCAL(addr))
 			return 0;
 		snprintf(why, MPIB_WHY_MAX,
-			 "peer link: \"%s\" is no IPv4 address (give a.b.c.d)",
+			 "peer link: \"%s\" is no address that other nodes "
+			 "reach (give a.b.c.d, or an IPv6 address that is not "
+			 "link-local)",
 			 p->cfg.peer_addr);
 		return -EINVAL;
 	}
 	if (sout->provider == MPIB_PROVIDER_SOFT &&
-	    inet_pton(AF_INET, sout->name, addr) == 1)
+	    mpib_address_parse(sout->name, addr))
 		return 0;
-	addr->s_addr = sout_address(p);
-	if (addr->s_addr)
+	if (mpib_address_default(addr))
+		return 0;
+	*addr = mpib_address_of_ip(sout_address(p));
+	if (mpib_address_ip(addr))
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
-		 "peer link: rail SOUT has no IPv4 address (give --peer-addr)");
+		 "peer link: rail SOUT has no IPv4 address, and this machine "
+		 "has no default route (give --peer-addr)");
 	return -EADDRNOTAVAIL;
 }
 
-static int load_key(const struct mpib_proxy *p, const struct in_addr *addr,
+/* The address by which islands are told, network order: that of SOUT, or of the
+ * peer link where SOUT has none, as on InfiniBand. */
+static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
+			  uint32_t *ip, char *why)
+{
+	*ip = sout_address(p);
+	if (*ip == 0)
+		*ip = mpib_address_ip(addr);
+	if (*ip || !mpib_islands_given(&p->cfg.islands))
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "islands: neither rail SOUT nor the peer link has an IPv4 "
+		 "address to tell this node's island by (give --peer-addr, or "
+		 "no island.prefix and island.networks)");
+	return -EADDRNOTAVAIL;
+}
+
+/* Without a second network it cannot be helped. */
+static void warn_shared(struct mpib_proxy *p, const struct in6_addr *addr)
+{
+	if (p->cfg.engine.rail[MPIB_RAIL_SOUT].provider != MPIB_PROVIDER_SOFT &&
+	    mpib_address_ip(addr) && mpib_address_ip(addr) == sout_address(p))
+		mpib_warn("peer link: it shares the address of rail SOUT and "
+			  "fails with it (give it another: peer.addr)");
+}
+
+static int load_key(const struct mpib_proxy *p, const struct in6_addr *addr,
 		    struct mpib_cluster_key *key, char *why)
 {
 	if (p->cfg.peer_key_file[0])
 		return mpib_cluster_key_load(p->cfg.peer_key_file, key, why,
 					     MPIB_WHY_MAX);
-	if (ntohl(addr->s_addr) >> 24 != IN_LOOPBACKNET)
+	if (ntohl(mpib_address_ip(addr)) >> 24 != IN_LOOPBACKNET &&
+	    !IN6_IS_ADDR_LOOPBACK(addr))
 		mpib_warn("peer link: whoever reaches it is taken for a proxy "
 			  "of the cluster (set peer.key_file)");
 	return 0;
@@ -62,9 +94,9 @@ static int load_key(const struct mpib_proxy *p, const struct in_addr *addr,
 
 int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 {
-	char reason[300], text[INET_ADDRSTRLEN];
+	char reason[300];
 	struct mpib_cluster_key key = { 0 };
-	struct in_addr addr;
+	struct in6_addr addr;
 	int rc = peer_address(p, &addr, why);
 	struct mpib_broker_opts opts = {
 		.loop = &p->loop,
@@ -84,9 +116,13 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	rc = load_key(p, &addr, &key, why);
 	if (rc < 0)
 		return rc;
+	if (!p->takeover)
+		warn_shared(p, &addr);
 	opts.key = &key;
-	opts.addr = addr.s_addr;
-	opts.sout = sout_address(p);
+	opts.addr = addr;
+	rc = island_address(p, &addr, &opts.sout, why);
+	if (rc < 0)
+		return rc;
 	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
 	if (rc < 0) {
 		p->broker = NULL;
@@ -100,8 +136,7 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 			 p->takeover->base.peer_link);
 		return 0;
 	}
-	inet_ntop(AF_INET, &addr, text, sizeof(text));
-	snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s:%u", text,
-		 mpib_broker_port(p->broker));
+	mpib_address_text(&addr, mpib_broker_port(p->broker), p->view.peer_link,
+			  sizeof(p->view.peer_link));
 	return 0;
 }

@@ -29,13 +29,14 @@ struct mpib_handle {
 	uint64_t magic;
 	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy */
 	uint32_t addr; /* where the listening proxy takes peer links: IPv4,
-			  network order */
+			  network order; 0: addr6 has it */
 	uint16_t port; /* its TCP port, host order */
 	uint16_t shard; /* of the listening client */
 	uint32_t listen_id;
 	uint64_t nonce; /* proves that the handle came from the listener */
 	uint64_t node; /* boot nonce of the proxy, tells a restarted proxy */
-	uint64_t rsvd[11];
+	uint8_t addr6[16]; /* IPv6; 0 where addr is not */
+	uint64_t rsvd[9];
 };
 
 enum mpib_control_type {

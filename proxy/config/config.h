@@ -60,7 +60,7 @@ struct mpib_config {
 	char run_user[32]; /* "": stay the user who started it */
 	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
 	char peer_key_file[256]; /* "": peers need no key */
-	char peer_addr[64]; /* "": the address of the SOUT rail */
+	char peer_addr[64]; /* "": see proxy/peer_link.c */
 	char gid_net[160]; /* "": no preferred network */
 	char hca_filter[256]; /* for discovery, see rails/filter.h */
 	uint32_t peer_port;
@@ -87,9 +87,7 @@ struct mpib_config {
 	struct mpib_share_rules shares; /* set by mpib_config_finish() */
 	struct mpib_engine_config engine;
 
-	/* hca.sout was not given, and discovery found RDMA ports (found) or
-	 * none, so that the software HCA is used (soft_by_default). */
-	bool found, soft_by_default;
+	bool found; /* hca.sout was not given, and discovery found the rails */
 	char passed_over[256]; /* why ports were not taken as rails */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
 };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/event.h"
@@ -145,13 +146,16 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	*handle = (struct mpib_handle){
 		.magic = MPIB_HANDLE_MAGIC,
 		.version = MPIB_ABI_VERSION,
-		.addr = broker->self.addr,
+		.addr = mpib_address_ip(&broker->self.addr),
 		.port = broker->self.port,
 		.shard = (uint16_t)client->shard,
 		.listen_id = l->id,
 		.nonce = l->nonce,
 		.node = broker->self.boot,
 	};
+	if (handle->addr == 0)
+		memcpy(handle->addr6, &broker->self.addr,
+		       sizeof(handle->addr6));
 	*id = l->id;
 	return 0;
 }

@@ -7,7 +7,7 @@
  *
  * Memory that a peer may still write is not released before that peer said that
  * it stopped writing, or the lane was killed. So every close ends at the latest
- *   5 s   (silence_s) after the peer fell silent: its link is dead, and so are
+ *   60 s  (silence_s) after the peer fell silent: its link is dead, and so are
  *         its lanes;
  *   10 s  after the close, if the peer's link lives but the peer does not
  *         answer: the lane is killed together with its other connections,
@@ -21,6 +21,7 @@
 
 #include <mpib/control.h>
 
+#include "base/address.h"
 #include "base/loop.h"
 #include "engine/engine.h"
 #include "peer/auth.h"
@@ -31,7 +32,7 @@ struct mpib_agent_link;
 struct mpib_broker_opts {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
-	uint32_t addr; /* where to take peer links; IPv4, network order */
+	struct in6_addr addr; /* where to take peer links */
 	uint16_t port; /* TCP port for them; 0: any */
 	const struct mpib_cluster_key *key; /* NULL: none; is copied */
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
@@ -39,7 +40,7 @@ struct mpib_broker_opts {
 	struct mpib_agent_link *agent; /* NULL: none; the caller's */
 	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
-	unsigned silence_s; /* silence that makes a peer's link dead; 0: 5 */
+	unsigned silence_s; /* silence that makes a peer's link dead; 0: 60 */
 	bool idle; /* this broker takes over from one in another process
 		      (handover.h): it does not listen and nobody calls; addr
 		      and port are ignored */

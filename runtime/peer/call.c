@@ -98,7 +98,8 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		no_use(p, "it chose a protocol that was not offered");
 		return;
 	}
-	if (m->node.addr != p->node.addr || m->node.port != p->node.port) {
+	if (!mpib_address_same(&m->node.addr, &p->node.addr) ||
+	    m->node.port != p->node.port) {
 		no_use(p, "it says that it is another node (is its peer "
 			  "address right?)");
 		return;
@@ -158,7 +159,7 @@ void mpib_call_failed(struct mpib_peer *p, int error)
 static void call_one(struct mpib_peer *p)
 {
 	struct mpib_broker *b = p->broker;
-	int rc = mpib_link_connect(b->loop, b->self.addr, p->node.addr,
+	int rc = mpib_link_connect(b->loop, &b->self.addr, &p->node.addr,
 				   p->node.port, &link_events, p, &p->link);
 
 	if (rc < 0) {

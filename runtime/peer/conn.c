@@ -103,7 +103,7 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	if (handle->magic != MPIB_HANDLE_MAGIC || handle->port == 0 ||
 	    handle->shard >= MPIB_SHARDS_MAX || !index_free(client, index))
 		return -EINVAL;
-	p = mpib_peer_find(b, handle->addr, handle->port, false);
+	p = mpib_peer_of_handle(b, handle);
 	if (!p)
 		return -ENOMEM;
 	rc = peer_conn_new(b, client, index, true, &c);

@@ -5,7 +5,6 @@
  * candidate of its peer. Both have to happen within PATIENCE_NS. Control
  * thread.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -140,8 +139,8 @@ static bool same_trust(struct mpib_pending_peer *s,
 static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 {
 	struct mpib_broker *b = s->broker;
-	bool self =
-		m->node.addr == b->self.addr && m->node.port == b->self.port;
+	bool self = mpib_address_same(&m->node.addr, &b->self.addr) &&
+		    m->node.port == b->self.port;
 	struct mpib_peer *p;
 
 	if (m->version_min > MPIB_PEER_VERSION ||
@@ -156,7 +155,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	}
 	/* Only a caller that connects from an address may speak for the node of
 	 * that address. */
-	if (m->node.addr != s->link->addr || m->node.port == 0) {
+	if (!mpib_address_same(&m->node.addr, &s->link->addr) ||
+	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
 			     "it calls from %s and is not of that address",
 			     s->link->label);
@@ -168,7 +168,7 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	}
 	if (!same_trust(s, m))
 		return;
-	p = mpib_peer_find(b, m->node.addr, m->node.port, self);
+	p = mpib_peer_find(b, &m->node.addr, m->node.port, self);
 	if (!p) {
 		hello_refuse(s, -ENOSPC, "too many peers");
 		return;
@@ -326,14 +326,13 @@ int mpib_hello_accept(struct mpib_broker *b)
 
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET,
-				   .sin_addr.s_addr = b->self.addr,
-				   .sin_port = htons(b->self.port) };
-	socklen_t len = sizeof(sin);
-	char ip[INET_ADDRSTRLEN];
+	struct sockaddr_storage sa;
+	socklen_t len = mpib_address_socket(&b->self.addr, b->self.port, &sa);
+	char text[MPIB_ADDRESS_MAX];
 	int one = 1, rc;
 
-	b->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	b->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		       0);
 	if (b->fd < 0) {
 		rc = -errno;
 		snprintf(why, why_len, "peer link: no socket: %s",
@@ -341,24 +340,25 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 		return rc;
 	}
 	setsockopt(b->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(b->fd, (struct sockaddr *)&sin, sizeof(sin)) < 0 ||
+	if (bind(b->fd, (struct sockaddr *)&sa, len) < 0 ||
 	    listen(b->fd, 512) < 0 ||
-	    getsockname(b->fd, (struct sockaddr *)&sin, &len) < 0) {
+	    getsockname(b->fd, (struct sockaddr *)&sa, &len) < 0) {
 		rc = -errno;
 		goto err_close;
 	}
-	b->self.port = ntohs(sin.sin_port);
+	b->self.port = mpib_address_take(&sa, &b->self.addr);
 	rc = mpib_hello_accept(b);
 	if (rc < 0)
 		goto err_close;
 	return 0;
 
 err_close:
-	inet_ntop(AF_INET, &b->self.addr, ip, sizeof(ip));
 	snprintf(why, why_len,
-		 "peer link cannot listen on %s:%u: %s (choose another "
+		 "peer link cannot listen on %s: %s (choose another "
 		 "--peer-port, or stop what uses it)",
-		 ip, b->self.port, strerror(-rc));
+		 mpib_address_text(&b->self.addr, b->self.port, text,
+				   sizeof(text)),
+		 strerror(-rc));
 	close(b->fd);
 	return rc;
 }

@@ -204,8 +204,12 @@ void mpib_hello_close(struct mpib_broker *b);
 void mpib_peers_free(struct mpib_broker *b);
 /* Find the entry of a peer, or make one, in place of an idle one if there are
  * many. NULL: no memory, or too many are in use. */
-struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
-				 uint16_t port, bool called);
+struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
+				 const struct in6_addr *addr, uint16_t port,
+				 bool called);
+/* Likewise, the peer that the handle names. */
+struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
+				      const struct mpib_handle *handle);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
 /* The link is up, under the session in p->resume, which was just begun or goes
  * on. */

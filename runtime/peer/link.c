@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer/link.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -339,34 +338,35 @@ int mpib_link_listen(struct mpib_link *link, bool on)
 				: 0);
 }
 
-static void set_label(struct mpib_link *l, const struct sockaddr_in *sin)
+static void set_label(struct mpib_link *l, const struct sockaddr_storage *sa)
 {
-	char text[INET_ADDRSTRLEN];
+	uint16_t port = mpib_address_take(sa, &l->addr);
 
-	l->addr = sin->sin_addr.s_addr;
-
-	inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text));
-	snprintf(l->label, sizeof(l->label), "%s:%u", text,
-		 ntohs(sin->sin_port));
+	mpib_address_text(&l->addr, port, l->label, sizeof(l->label));
 }
 
-int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
-		      uint16_t port, const struct mpib_link_events *events,
-		      void *ctx, struct mpib_link **link)
+int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
+		      const struct in6_addr *addr, uint16_t port,
+		      const struct mpib_link_events *events, void *ctx,
+		      struct mpib_link **link)
 {
-	struct sockaddr_in src = { .sin_family = AF_INET,
-				   .sin_addr.s_addr = from };
-	struct sockaddr_in dst = { .sin_family = AF_INET,
-				   .sin_addr.s_addr = addr,
-				   .sin_port = htons(port) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_storage src, dst;
+	socklen_t len = mpib_address_socket(addr, port, &dst);
+	int fd = socket(dst.ss_family,
+			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
-	if ((from && bind(fd, (struct sockaddr *)&src, sizeof(src)) < 0) ||
-	    (connect(fd, (struct sockaddr *)&dst, sizeof(dst)) < 0 &&
-	     errno != EINPROGRESS)) {
+	/* From an address of the other family: the kernel chooses, and the peer
+	 * says that it calls from where it is not. */
+	if (from && mpib_address_socket(from, 0, &src) == len &&
+	    bind(fd, (struct sockaddr *)&src, len) < 0) {
+		rc = -errno;
+		goto err_close;
+	}
+	if (connect(fd, (struct sockaddr *)&dst, len) < 0 &&
+	    errno != EINPROGRESS) {
 		rc = -errno;
 		goto err_close;
 	}
@@ -385,13 +385,13 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link)
 {
-	struct sockaddr_in sin = { 0 };
-	socklen_t len = sizeof(sin);
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof(sa);
 	int rc = link_make(loop, fd, false, events, ctx, link);
 
 	if (rc < 0)
 		return rc;
-	if (getpeername(fd, (struct sockaddr *)&sin, &len) == 0)
-		set_label(*link, &sin);
+	if (getpeername(fd, (struct sockaddr *)&sa, &len) == 0)
+		set_label(*link, &sa);
 	return 0;
 }

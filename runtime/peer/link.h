@@ -42,8 +42,8 @@ struct mpib_link {
 	bool *gone; /* set when a handler frees the link */
 	const struct mpib_link_events *events;
 	void *ctx;
-	uint32_t addr; /* of the other end, network order */
-	char label[32]; /* "address:port" of the other end */
+	struct in6_addr addr; /* of the other end */
+	char label[MPIB_ADDRESS_MAX]; /* "address:port" of the other end */
 	uint64_t tx_bytes, rx_bytes;
 	/* How many messages of the session have arrived: counted here, kept in
 	 * the session; NULL: there is no session. told is how many of them the
@@ -55,10 +55,11 @@ struct mpib_link {
 	struct mpib_outbox out;
 };
 
-/* Connect from the local address from (0: any) to a peer. 0 or -errno. */
-int mpib_link_connect(struct mpib_loop *loop, uint32_t from, uint32_t addr,
-		      uint16_t port, const struct mpib_link_events *events,
-		      void *ctx, struct mpib_link **link);
+/* Connect from the local address from (NULL: any) to a peer. 0 or -errno. */
+int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
+		      const struct in6_addr *addr, uint16_t port,
+		      const struct mpib_link_events *events, void *ctx,
+		      struct mpib_link **link);
 /* Make a link of an accepted socket, which becomes the link's. 0 or -errno. */
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
@@ -72,7 +73,7 @@ void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
 int mpib_link_listen(struct mpib_link *link, bool on);
 /* Seconds that the other end may be silent before the link is dead;
  * MPIB_SILENCE_S if not set. */
-#define MPIB_SILENCE_S 5
+#define MPIB_SILENCE_S 60
 void mpib_link_set_patience(struct mpib_link *link, unsigned seconds);
 /* Send a message. Never fails: a peer that does not read until more than 1 MiB
  * waits is cut off, and the loop calls down(). */

@@ -7,7 +7,6 @@
  * the session goes on over that (resume.h). The lanes are lost if the peer was
  * silent for too long, refuses the call, or does not have the session any more.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +25,10 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 {
 	const struct mpib_node_id *a = &p->broker->self, *b = &p->node;
 
-	if (a->addr != b->addr)
-		return ntohl(a->addr) < ntohl(b->addr);
-	return a->port < b->port;
+	/* Bytes in network order, of IPv4 behind a prefix that all have. */
+	int order = memcmp(&a->addr, &b->addr, sizeof(a->addr));
+
+	return order ? order < 0 : a->port < b->port;
 }
 
 void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link)
@@ -40,22 +40,21 @@ void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link)
 	link->seen = &p->resume.seen;
 }
 
-static struct mpib_peer *new_peer(struct mpib_broker *b, uint32_t addr,
-				  uint16_t port, bool called)
+static struct mpib_peer *new_peer(struct mpib_broker *b,
+				  const struct in6_addr *addr, uint16_t port,
+				  bool called)
 {
 	struct mpib_peer *p = calloc(1, sizeof(*p));
-	char ip[INET_ADDRSTRLEN];
 
 	if (!p)
 		return NULL;
 	p->broker = b;
-	p->node.addr = addr;
+	p->node.addr = *addr;
 	p->node.port = port;
 	p->called = called;
 	TAILQ_INIT(&p->lanes);
 	TAILQ_INIT(&p->waiting);
-	inet_ntop(AF_INET, &addr, ip, sizeof(ip));
-	snprintf(p->label, sizeof(p->label), "%s:%u", ip, port);
+	mpib_address_text(addr, port, p->label, sizeof(p->label));
 	TAILQ_INSERT_TAIL(&b->peers, p, entry);
 	b->peer_count++;
 	return p;
@@ -97,20 +96,31 @@ static bool peer_evict(struct mpib_broker *b)
 	return false;
 }
 
-struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uint32_t addr,
-				 uint16_t port, bool called)
+struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
+				 const struct in6_addr *addr, uint16_t port,
+				 bool called)
 {
 	struct mpib_peer *p;
 
 	TAILQ_FOREACH(p, &b->peers, entry)
 	{
-		if (p->node.addr == addr && p->node.port == port &&
-		    p->called == called)
+		if (mpib_address_same(&p->node.addr, addr) &&
+		    p->node.port == port && p->called == called)
 			return p;
 	}
 	if (b->peer_count >= PEERS_MAX && !peer_evict(b))
 		return NULL;
 	return new_peer(b, addr, port, called);
+}
+
+struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
+				      const struct mpib_handle *handle)
+{
+	struct in6_addr addr = mpib_address_of_ip(handle->addr);
+
+	if (handle->addr == 0)
+		memcpy(&addr, handle->addr6, sizeof(addr));
+	return mpib_peer_find(b, &addr, handle->port, false);
 }
 
 void mpib_peer_forget(struct mpib_peer *p, const char *why)

@@ -48,13 +48,14 @@
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
 
+#include "base/address.h"
 #include "engine/recovery/failover.h"
 #include "peer/auth.h"
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 7u
-#define MPIB_PEER_VERSION 7u
+#define MPIB_PEER_VERSION_MIN 8u
+#define MPIB_PEER_VERSION 8u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -81,7 +82,7 @@ enum mpib_peer_type {
 /* Identifies a proxy: the address of its peer links, and which run of the
  * proxy. */
 struct mpib_node_id {
-	uint32_t addr; /* IPv4, network order */
+	struct in6_addr addr; /* see base/address.h */
 	uint16_t port; /* host order */
 	uint64_t boot; /* random, made when the proxy starts */
 	uint32_t sout; /* IPv4 of its SOUT rail, network order; 0: none */

@@ -65,7 +65,9 @@ static void greet(int fd, bool ready)
 		.magic = MPIB_PEER_MAGIC,
 		.version_min = MPIB_PEER_VERSION_MIN,
 		.version = MPIB_PEER_VERSION,
-		.node = { .addr = fuzz_peer_addr(), .port = PORT, .boot = 1 },
+		.node = { .addr = mpib_address_of_ip(fuzz_peer_addr()),
+			  .port = PORT,
+			  .boot = 1 },
 	};
 	struct mpib_peer_msg up = { .type = MPIB_PEER_READY, .session = 1 };
 	uint8_t byte;

@@ -150,13 +150,11 @@ static void conns_ready(struct mpib_broker_serialize *x, struct peer_conn *c)
 /* A held connection is no more than what its client asked for. */
 static void conns_held(struct mpib_broker_serialize *x, struct peer_conn *c)
 {
-	const struct mpib_handle *h = &c->handle;
-
 	mpib_serial_raw(x->p, &c->handle, sizeof(c->handle));
 	mpib_serial_u8(x->p, &c->traffic_class);
 	if (x->p->packing || x->p->failed)
 		return;
-	peer_conn_set_peer(c, mpib_peer_find(x->b, h->addr, h->port, false));
+	peer_conn_set_peer(c, mpib_peer_of_handle(x->b, &c->handle));
 	if (!c->peer)
 		mpib_serial_fail(x->p, "no memory for a peer");
 }

@@ -26,7 +26,7 @@ static void serial(struct mpib_serial *p, struct node *node,
 }
 
 /* As it would come out of a socket. */
-static void send(struct mpib_serial *from, struct mpib_serial *to)
+static void heir_pass(struct mpib_serial *from, struct mpib_serial *to)
 {
 	uint8_t *bytes = malloc(from->len);
 	int *fd = calloc(from->fds + 1, sizeof(*fd));
@@ -116,7 +116,7 @@ void node_hand_over(struct node *node, size_t mem)
 	engine = open_engine(node);
 	broker = open_broker(node, engine);
 	attach(node, engine, mem);
-	send(&out, &in);
+	heir_pass(&out, &in);
 	mpib_serial_fini(&out);
 	serial(&in, node, engine, broker);
 	mpib_serial_fini(&in);

@@ -95,7 +95,7 @@ static void open_broker(struct node *node, bool private_lanes)
 	struct mpib_broker_opts opts = {
 		.loop = &node->loop,
 		.engine = node->engine,
-		.addr = htonl(test_addr(node->number + 1)),
+		.addr = mpib_address_of_ip(htonl(test_addr(node->number + 1))),
 		.private_lanes = private_lanes,
 	};
 

@@ -32,7 +32,8 @@ void rig_up(struct rig *rig, unsigned n)
 	struct mpib_broker_opts opts = {
 		.loop = &node->loop,
 		.engine = &node->engine,
-		.addr = htonl(0x7f170001u + n),
+		.addr = rig->v6 ? in6addr_loopback
+				: mpib_address_of_ip(htonl(0x7f170001u + n)),
 		.port = rig->port[n],
 		.key = &rig->key,
 		.sout = htonl(rig->sout[n]),

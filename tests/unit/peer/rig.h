@@ -34,6 +34,7 @@ struct rig {
 	struct node node[NODES];
 	unsigned seed; /* order of turns */
 	bool private_lanes; /* set before rig_up() */
+	bool v6; /* likewise; all on ::1, each with a port of its own */
 	unsigned silence_s; /* likewise; 0: as it comes */
 	unsigned request_s; /* likewise; 0: no deadline */
 	int traffic_class; /* of connections from now on; 0: none */

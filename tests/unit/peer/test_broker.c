@@ -89,7 +89,7 @@ static void a_silent_peer_is_given_up_when_patience_ends(void **state)
 	rig_up(rig, 1);
 	b = rig_client(rig, 1, 1000, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		unsigned limit = silence[i] ? silence[i] : 5;
+		unsigned limit = silence[i] ? silence[i] : 60;
 
 		rig->silence_s = silence[i];
 		rig_up(rig, 0);

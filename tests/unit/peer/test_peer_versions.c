@@ -16,7 +16,7 @@
 #include "rig.h"
 
 /* A TCP connection to the broker of node 0, from an address of its own. */
-static int call(struct rig *rig, uint32_t *from)
+static int call(struct rig *rig, struct in6_addr *from)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	struct sockaddr_in self = { .sin_family = AF_INET };
@@ -25,7 +25,8 @@ static int call(struct rig *rig, uint32_t *from)
 	assert_true(fd >= 0);
 	to.sin_addr.s_addr = htonl(0x7f170001u);
 	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
-	self.sin_addr.s_addr = *from = htonl(0x7f170009u);
+	self.sin_addr.s_addr = htonl(0x7f170009u);
+	*from = mpib_address_of_ip(self.sin_addr.s_addr);
 	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	return fd;

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peer links over IPv6: brokers on ::1, each with a port of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+
+static bool have_ipv6(void)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = mpib_address_socket(&in6addr_loopback, 0, &sa);
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool have = fd >= 0 && bind(fd, (struct sockaddr *)&sa, len) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return have;
+}
+
+static int setup(void **state)
+{
+	int rc = rig_setup(state);
+
+	((struct rig *)*state)->v6 = true;
+	return rc;
+}
+
+static void need_ipv6(void)
+{
+	if (have_ipv6())
+		return;
+	print_message("SKIPPED: this machine has no ::1\n");
+	skip();
+}
+
+static void nodes_of_ipv6_connect_both_ways(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	need_ipv6();
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, a, 1, b, 1);
+	rig_connect(rig, b, 2, a, 2);
+	assert_int_equal(rig->node[0].broker->peer_count, 1);
+	assert_int_equal(
+		strncmp(TAILQ_FIRST(&rig->node[0].broker->peers)->label,
+			"[::1]:", 6),
+		0);
+}
+
+static void a_link_over_ipv6_that_breaks_is_made_again(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	need_ipv6();
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, a, 1, b, 1);
+	rig_cut(rig, 0);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
+	rig_connect(rig, b, 2, a, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nodes_of_ipv6_connect_both_ways,
+						setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_link_over_ipv6_that_breaks_is_made_again, setup,
+			rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
