@@ -141,10 +141,6 @@ static int proxy_start(struct mpib_proxy *p)
 	mpib_environ_check(environ, warn_unknown, NULL);
 	say_lost();
 	warn_useless(&p->cfg);
-	if (p->cfg.soft_by_default)
-		mpib_info("no rail is named and %s, so the software HCA serves "
-			  "%s and %s (--sout and --sup name others)",
-			  p->cfg.passed_over, p->cfg.sout, p->cfg.sup);
 	if (p->cfg.found)
 		mpib_info("no rail is named, so %s and %s were chosen; %s "
 			  "(--sout and --sup name others)",

@@ -25,8 +25,7 @@ static int start_open_engine(struct mpib_proxy *p, char *why)
 
 	if (rc < 0) {
 		p->engine = NULL;
-		/* -ENETDOWN: the port may come up without any change. */
-		p->misconfigured = rc != -ENETDOWN;
+		p->misconfigured = true;
 		snprintf(why, MPIB_WHY_MAX, "rails: %s", reason);
 	}
 	return rc;
@@ -206,6 +205,7 @@ int mpib_start_next(struct mpib_proxy *p, char *why)
 	int rc = mpib_takeover_begin(t, &p->cfg, why);
 
 	p->cfg.engine.inherited = &t->base.inherited;
+	t->base.inherited.empty = t->base.lost == (1u << t->base.rails) - 1;
 	if (rc == 0)
 		rc = mpib_rundir_inherit(&p->rundir, p->cfg.run_dir,
 					 p->cfg.run_group, t->base.lock, why);

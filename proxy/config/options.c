@@ -174,9 +174,8 @@ void mpib_options_help(FILE *out)
 	fprintf(out,
 		"usage: mpib-proxy [OPTION]...\n"
 		"Serve both rails of this node to the processes that attach.\n"
-		"Without --sout it looks for active RDMA ports; where there "
-		"are none, the\nsoftware HCA runs on 127.0.0.1 and "
-		"127.0.0.2.\n\n"
+		"Without --sout it looks for RDMA ports. With --sout soft the "
+		"software HCA\nruns on 127.0.0.1 and 127.0.0.2.\n\n"
 		"  --config FILE                read FILE, not " MPIB_CONFIG_DIR
 		"/mpib.conf and conf.d\n"
 		"  --check-config               show every setting and its "

@@ -33,14 +33,13 @@ static bool is_auto(const char *rail)
 	return !rail[0] || !strcmp(rail, "auto");
 }
 
-/* hca.sout was not given: use the machine's RDMA ports, or the software HCA
- * where discovery finds none. */
+/* hca.sout was not given: use the machine's RDMA ports. */
 static int find_rails(struct mpib_config *cfg, char *why)
 {
 	bool one = !strcmp(cfg->sup, "none");
 	struct mpib_hca_filter filter;
 	char reason[200];
-	char name[2][80] = { "soft:127.0.0.1", "soft:127.0.0.2" };
+	char name[2][80];
 	unsigned n;
 
 	if (!one && !is_auto(cfg->sup)) {
@@ -57,8 +56,16 @@ static int find_rails(struct mpib_config *cfg, char *why)
 	}
 	n = mpib_rails_discover(one ? 1 : 2, &filter, name, cfg->passed_over,
 				sizeof(cfg->passed_over));
-	cfg->found = n > 0;
-	cfg->soft_by_default = n == 0;
+	if (n == 0) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: hca.sout is not given, and no rail was found: %s "
+			 "(give sout and sup, or --sout soft for the software "
+			 "HCA on 127.0.0.1 and 127.0.0.2)",
+			 mpib_config_origin(cfg, "hca", "sout"),
+			 cfg->passed_over);
+		return -ENODEV;
+	}
+	cfg->found = true;
 	memcpy(cfg->sout, name[0], sizeof(cfg->sout));
 	if (n == 1 || one)
 		snprintf(cfg->sup, sizeof(cfg->sup), "none");
@@ -67,11 +74,23 @@ static int find_rails(struct mpib_config *cfg, char *why)
 	return 0;
 }
 
+/* "soft": the software HCA on loopback addresses, with both rails. */
+static void take_loopback(struct mpib_config *cfg)
+{
+	if (strcmp(cfg->sout, "soft") != 0)
+		return;
+	snprintf(cfg->sout, sizeof(cfg->sout), "soft:127.0.0.1");
+	if (is_auto(cfg->sup) || !strcmp(cfg->sup, "soft"))
+		snprintf(cfg->sup, sizeof(cfg->sup), "soft:127.0.0.2");
+}
+
 int mpib_config_rails(struct mpib_config *cfg, char *why)
 {
 	bool no_sup;
-	int rc = is_auto(cfg->sout) ? find_rails(cfg, why) : 0;
+	int rc;
 
+	take_loopback(cfg);
+	rc = is_auto(cfg->sout) ? find_rails(cfg, why) : 0;
 	if (rc < 0)
 		return rc;
 	no_sup = !cfg->sup[0] || !strcmp(cfg->sup, "none");

@@ -21,6 +21,7 @@
 struct look {
 	struct mpib_rail_spec spec[MPIB_RAILS];
 	unsigned rails;
+	bool any; /* no rail is left, so one is enough */
 	int answer; /* the pipe's writing end */
 };
 
@@ -29,7 +30,8 @@ static void *run_look(void *arg)
 	struct look *l = arg;
 	int rc = 0;
 
-	for (unsigned i = 0; rc == 0 && i < l->rails; i++)
+	for (unsigned i = 0; i < l->rails && (i == 0 || (rc < 0) == l->any);
+	     i++)
 		rc = mpib_rail_there(&l->spec[i]);
 	if (write(l->answer, &rc, sizeof(rc)) != sizeof(rc))
 		mpib_debug("nobody asks for a lost device any more");
@@ -125,6 +127,7 @@ static void begin_look(struct mpib_readopt *r, uint32_t lost)
 		if (lost >> i & 1)
 			l->spec[l->rails++] = p->cfg.engine.rail[i];
 	}
+	l->any = l->rails == p->cfg.engine.rails;
 	l->answer = fd[1];
 	r->look = fd[0];
 	if (mpib_loop_add(&p->loop, &r->watch, r->look, EPOLLIN,

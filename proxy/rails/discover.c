@@ -10,10 +10,14 @@
 
 #define PORTS_MAX 64
 
+static bool discover_is_hardware(const struct mpib_rdma_port *p)
+{
+	return p->error == 0 && !p->is_virtual;
+}
+
 static bool discover_usable(const struct mpib_rdma_port *p)
 {
-	return p->error == 0 && !p->is_virtual &&
-	       p->info.state == IBV_PORT_ACTIVE;
+	return discover_is_hardware(p) && p->info.state == IBV_PORT_ACTIVE;
 }
 
 /* How good a choice of ports is; members are compared in this order. */
@@ -54,6 +58,45 @@ static struct merit of_pair(const struct mpib_rdma_port *a,
 	};
 }
 
+/* No port of the device is active. The second port of a card whose first one is
+ * in use may well have no cable. */
+static bool discover_is_away(const struct mpib_rdma_port *port, unsigned n,
+			     unsigned i)
+{
+	for (unsigned j = 0; j < n; j++) {
+		if (!strcmp(port[j].name, port[i].name) &&
+		    discover_usable(&port[j]))
+			return false;
+	}
+	return discover_is_hardware(&port[i]);
+}
+
+/* Fill up with devices that are down, so that a node whose ports come up later
+ * has the rails that it has otherwise. The speed of a port that is down says
+ * nothing. Returns the number of rails. */
+static unsigned discover_fill_up(const struct mpib_rdma_port *port, unsigned n,
+				 unsigned most, unsigned rails,
+				 unsigned pick[2])
+{
+	for (unsigned i = 0; rails < most && i < n; i++) {
+		const struct mpib_rdma_port *have = &port[pick[0]];
+
+		if (!discover_is_away(port, n, i) ||
+		    (rails &&
+		     (!strcmp(have->name, port[i].name) ||
+		      have->info.link_layer != port[i].info.link_layer)))
+			continue;
+		pick[rails++] = i;
+	}
+	if (rails == 2 && pick[0] > pick[1]) {
+		unsigned first = pick[1];
+
+		pick[1] = pick[0];
+		pick[0] = first;
+	}
+	return rails;
+}
+
 unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
 			   unsigned most, mpib_numa_fn *distance,
 			   unsigned pick[2])
@@ -83,7 +126,7 @@ unsigned mpib_rails_choose(const struct mpib_rdma_port *port, unsigned n,
 			rails = 2;
 		}
 	}
-	return rails;
+	return discover_fill_up(port, n, most, rails, pick);
 }
 
 static const char *discover_fault(const struct mpib_rdma_port *p)

@@ -85,17 +85,6 @@ static int engine_engine_watch(struct mpib_engine *e)
 	return 0;
 }
 
-/* mpib_rail_open() refuses a port that is down. */
-static void engine_set_up(struct mpib_engine *e)
-{
-	for (unsigned i = 0; i < e->shards; i++) {
-		for (unsigned r = 0; r < e->cfg.rails; r++) {
-			e->shard[i].rail[r].up = true;
-			e->rail_up[mpib_rail_number(&e->shard[i], r)] = true;
-		}
-	}
-}
-
 static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 {
 	int rc;
@@ -107,9 +96,10 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 		e->shards++;
 	}
 	rc = mpib_engine_probe(e, why, why_len);
+	if (rc == 0)
+		rc = mpib_engine_settle_ports(e, why, why_len);
 	if (rc < 0)
 		return rc;
-	engine_set_up(e);
 	rc = engine_engine_watch(e);
 	if (rc < 0)
 		snprintf(why, why_len, "cannot watch the rails: %s",

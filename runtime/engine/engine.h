@@ -125,6 +125,7 @@ struct mpib_engine_config {
  */
 struct mpib_engine_inherited {
 	int status; /* status segment, from mpib_engine_inherited() */
+	bool empty; /* that engine has no rail left, and so no lane */
 	unsigned shards;
 };
 /* Fills in *h; the descriptor remains the engine's. */

@@ -197,6 +197,11 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
 
+/* rail/down.c: after mpib_engine_probe(), which rails are up, and which are away
+ * for their port is down. Control thread, before the shards run. -errno and
+ * why: the engine takes over, and a port is down. */
+int mpib_engine_settle_ports(struct mpib_engine *e, char *why, size_t why_len);
+
 /* last_error.c, control thread. Record the failure of a verbs call for
  * mpib_engine_last_error(), nothing if rc >= 0. Returns rc. */
 int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,

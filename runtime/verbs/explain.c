@@ -32,9 +32,6 @@ static const struct {
 	  "a container wants --device /dev/infiniband" },
 	{ RDMA, ENOSYS, NULL,
 	  "the kernel has no user verbs: modprobe ib_uverbs" },
-	{ RDMA, ENETDOWN, NULL,
-	  "look at cable and switch; RoCE: ip link set up; InfiniBand: is a "
-	  "subnet manager running?" },
 	{ RDMA, EADDRNOTAVAIL, "ibv_query_port",
 	  "the port has no RoCE v2 GID: give its network interface an IPv4 "
 	  "address" },
@@ -107,9 +104,7 @@ void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 		snprintf(cause, sizeof(cause), "%s",
 			 known_cause(spec, call, -rc));
 	}
-	/* -ENETDOWN: call is the port's state; no call failed, so no errno. */
-	snprintf(why, why_len, "%s:%s%s: %s%s%s%s%s%s", soft ? "soft" : "rdma",
-		 spec->name, port, call, rc == -ENETDOWN ? "" : ": ",
-		 rc == -ENETDOWN ? "" : strerror(-rc), cause[0] ? " (" : "",
+	snprintf(why, why_len, "%s:%s%s: %s: %s%s%s%s", soft ? "soft" : "rdma",
+		 spec->name, port, call, strerror(-rc), cause[0] ? " (" : "",
 		 cause, cause[0] ? ")" : "");
 }

@@ -14,7 +14,7 @@
  * memory (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)":
  * device, call, errno, and the usual cause and its remedy where they are known.
  * call is libibverbs' name of the function, for the software HCA as well. rc is
- * -errno; with -ENETDOWN, call is the text of a port's state. Any thread.
+ * -errno. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 			int rc, char *why, size_t why_len);

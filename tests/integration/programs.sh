@@ -109,7 +109,8 @@ refuses 2 "$source/tests/soak" none
 refuses 2 "$source/tests/soak" 1 nonsense
 
 # What cannot be printed is no success.
-for option in --check-config --help --version; do
+for option in "--sout soft --check-config" --help --version; do
+	# shellcheck disable=SC2086 # words
 	"$proxy" $option >/dev/full 2>"$top/err"
 	[ $? -eq 1 ] && grep -q '^mpib-proxy: standard output: No space' \
 		"$top/err" || fail "$proxy $option: a full disk: $(<"$top/err")"

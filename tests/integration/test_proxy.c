@@ -186,8 +186,9 @@ static void a_bad_configuration_ends_with_78(void **state)
 				   "--check-config", NULL });
 	assert_int_equal(r.status, 78);
 	assert_in(r.err, "/nonexistent/f: ");
-	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
-				       "--check-config", NULL });
+	run_wait(&r,
+		 (const char *[]){ "mpib-proxy", "--config", "/dev/null",
+				   "--sout", "soft", "--check-config", NULL });
 	assert_int_equal(r.status, 0);
 	assert_in(r.out, "[sup]");
 	assert_in(r.out, "; built-in");

@@ -15,25 +15,13 @@ const char *mpib_rail_name(unsigned rail)
 	return rail == MPIB_RAIL_SOUT ? "SOUT" : "SUP";
 }
 
-static const char *state_name(uint8_t state)
-{
-	return ibv_port_state_str((enum ibv_port_state)state);
-}
-
 static int ask_port(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		    char *why, size_t why_len)
 {
-	char call[64];
 	int rc = rail->verbs->query_port(rail->ctx, spec->port, &rail->port);
 
-	snprintf(call, sizeof(call), "ibv_query_port");
-	if (rc == 0 && rail->port.state != IBV_PORT_ACTIVE) {
-		snprintf(call, sizeof(call), "the port is %s",
-			 state_name(rail->port.state));
-		rc = -ENETDOWN;
-	}
 	if (rc < 0)
-		mpib_verbs_explain(spec, call, rc, why, why_len);
+		mpib_verbs_explain(spec, "ibv_query_port", rc, why, why_len);
 	return rc;
 }
 

@@ -25,7 +25,7 @@ while read -r key equals value _; do
 		esac
 		;;
 	esac
-done < <(env -i "$proxy" --config /dev/null --check-config)
+done < <(env -i "$proxy" --config /dev/null --sout soft --check-config)
 [ -n "$section" ] || { echo "no settings"; exit 1; }
 
 for option in $("$proxy" --help | grep -oE '^  --[a-z-]+' | tr -d ' '); do

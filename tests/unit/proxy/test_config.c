@@ -52,8 +52,8 @@ static void assert_why(const char *part)
 static void the_defaults_are_complete(void **state)
 {
 	(void)state;
+	assert_int_equal(set("hca", "sout", "soft"), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_true(cfg.soft_by_default);
 	assert_int_equal(cfg.engine.rails, 2);
 	assert_string_equal(cfg.engine.rail[0].name, "127.0.0.1");
 	assert_string_equal(cfg.engine.rail[1].name, "127.0.0.2");
@@ -256,7 +256,6 @@ static void a_bare_device_is_an_rdma_one(void **state)
 	assert_string_equal(cfg.engine.rail[0].name, "mlx5_0");
 	assert_int_equal(cfg.engine.rail[0].port, 2);
 	assert_int_equal(cfg.engine.rails, 1);
-	assert_false(cfg.soft_by_default);
 }
 
 static void a_dump_is_a_file_that_gives_the_same(void **state)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -17,6 +18,7 @@ static int fresh(void **state)
 	(void)state;
 	mpib_config_init(&cfg);
 	why[0] = '\0';
+	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
 	return 0;
 }
 
@@ -35,6 +37,7 @@ static void assert_why(const char *part)
 static void what_does_not_fit_together_is_refused(void **state)
 {
 	(void)state;
+	set("hca", "sout", "auto");
 	set("hca", "sup", "soft:127.24.1.1");
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
 	assert_why("hca.sup is given without hca.sout");
@@ -77,9 +80,8 @@ static void what_no_connection_could_live_with_is_refused(void **state)
 		{ "quota", "fds", "0", NULL },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		mpib_config_init(&cfg);
+		fresh(state);
 		assert_int_equal(set(row[i].section, row[i].key, row[i].value),
 				 0);
 		assert_int_equal(mpib_config_finish(&cfg, why),
@@ -141,9 +143,8 @@ static void the_mode_follows_what_else_is_given(void **state)
 		{ "3", NULL, "24", NULL, MPIB_MODE_STATIC },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		mpib_config_init(&cfg);
+		fresh(state);
 		if (row[i].mode)
 			assert_int_equal(set("policy", "mode", row[i].mode), 0);
 		if (row[i].bw)

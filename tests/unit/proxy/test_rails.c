@@ -107,13 +107,12 @@ static void a_port_of_a_tenth_of_the_speed_is_no_second_rail(void **state)
 static void only_usable_ports_count(void **state)
 {
 	(void)state;
-	add("a", 1, ETH, 400, 0)->info.state = IBV_PORT_DOWN;
 	add("b", 1, ETH, 400, 0)->error = -EADDRNOTAVAIL;
 	add("c", 1, ETH, 400, 0)->is_virtual = true;
 	assert_int_equal(choose(), 0);
 	add("d", 1, ETH, 10, 0);
 	assert_int_equal(choose(), 1);
-	assert_int_equal(pick[0], 3);
+	assert_int_equal(pick[0], 2);
 }
 
 static void two_devices_come_before_two_ports_of_one(void **state)
@@ -215,13 +214,62 @@ static void give_hardware(struct fake_device *d)
 	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s", dir);
 }
 
-static void a_machine_without_devices_gets_the_software_hca(void **state)
+/* It was loopback, and everything was content. */
+static void nothing(const char *passed_over)
+{
+	assert_int_equal(mpib_config_finish(&cfg, why), -ENODEV);
+	assert_non_null(strstr(why, passed_over));
+	assert_non_null(strstr(why, "--sout soft for the software HCA"));
+}
+
+static void a_machine_without_devices_does_not_start(void **state)
 {
 	(void)state;
+	nothing("there is no RDMA device");
+}
+
+static void the_software_hca_serves_where_it_is_asked_for(void **state)
+{
+	(void)state;
+	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
+	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_true(cfg.soft_by_default);
 	assert_string_equal(cfg.sout, "soft:127.0.0.1");
-	assert_string_equal(cfg.passed_over, "there is no RDMA device");
+	assert_string_equal(cfg.sup, "soft:127.0.0.2");
+	assert_int_equal(cfg.engine.rails, 2);
+	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
+	snprintf(cfg.sup, sizeof(cfg.sup), "none");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.rails, 1);
+}
+
+static void ports_that_are_down_are_rails_all_the_same(void **state)
+{
+	(void)state;
+	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
+	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
+	fake_ibv.device[0].port[0].attr.state = IBV_PORT_DOWN;
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.rails, 2);
+	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
+	assert_string_equal(cfg.engine.rail[1].name, "fake_1");
+	fake_ibv.device[1].port[0].attr.state = IBV_PORT_INIT;
+	cfg.sout[0] = cfg.sup[0] = '\0';
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.rails, 2);
+	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
+}
+
+static void a_second_port_without_a_cable_is_no_rail(void **state)
+{
+	struct fake_device *d = fake_ibv_add("fake_0", "127.41.2.1");
+
+	(void)state;
+	give_hardware(d);
+	d->attr.phys_port_cnt = 2;
+	d->port[1].attr.state = IBV_PORT_DOWN;
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.rails, 1);
 }
 
 static void active_ports_become_the_rails(void **state)
@@ -233,7 +281,6 @@ static void active_ports_become_the_rails(void **state)
 	fake_ibv.device[1].port[0].attr.state = IBV_PORT_DOWN;
 	snprintf(cfg.sout, sizeof(cfg.sout), "auto");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_false(cfg.soft_by_default);
 	assert_true(cfg.found);
 	assert_int_equal(cfg.engine.rails, 2);
 	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
@@ -245,10 +292,7 @@ static void soft_roce_is_not_taken_unasked(void **state)
 {
 	(void)state;
 	fake_ibv_add("rxe0", "127.41.2.1");
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_true(cfg.soft_by_default);
-	assert_string_equal(cfg.passed_over,
-			    "rxe0:1 has no hardware behind it");
+	nothing("rxe0:1 has no hardware behind it");
 }
 
 static void a_device_that_cannot_be_opened_is_told(void **state)
@@ -258,9 +302,7 @@ static void a_device_that_cannot_be_opened_is_told(void **state)
 	fake_ibv.fail = "ibv_open_device";
 	fake_ibv.error = EACCES;
 	fake_ibv.times = 1;
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_true(cfg.soft_by_default);
-	assert_string_equal(cfg.passed_over, "fake_0:1 Permission denied");
+	nothing("fake_0:1 Permission denied");
 }
 
 static void another_transport_is_none_of_ours(void **state)
@@ -270,8 +312,7 @@ static void another_transport_is_none_of_ours(void **state)
 	(void)state;
 	give_hardware(d);
 	d->ibv.transport_type = IBV_TRANSPORT_IWARP;
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_true(cfg.soft_by_default);
+	nothing("there is no RDMA device");
 }
 
 static void without_sup_one_port_is_enough(void **state)
@@ -301,7 +342,10 @@ int main(void)
 		p(one_rail_is_the_fastest_when_one_is_wanted),
 		p(a_node_is_near_to_itself_and_to_nobody_knows_where),
 		p(a_port_is_told_as_ibv_devinfo_would),
-		d(a_machine_without_devices_gets_the_software_hca),
+		d(a_machine_without_devices_does_not_start),
+		d(the_software_hca_serves_where_it_is_asked_for),
+		d(ports_that_are_down_are_rails_all_the_same),
+		d(a_second_port_without_a_cable_is_no_rail),
 		d(active_ports_become_the_rails),
 		d(soft_roce_is_not_taken_unasked),
 		d(a_device_that_cannot_be_opened_is_told),

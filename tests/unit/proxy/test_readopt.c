@@ -24,6 +24,7 @@
 static struct mpib_proxy proxy;
 static unsigned lost, upgrades;
 static atomic_int there; /* 0, or -errno; a thread asks */
+static atomic_bool sup_stays; /* away */
 static uint64_t seen;
 static char said[256];
 
@@ -35,7 +36,8 @@ uint32_t mpib_engine_lost(const struct mpib_engine *engine)
 
 int mpib_rail_there(const struct mpib_rail_spec *spec)
 {
-	(void)spec;
+	if (!strcmp(spec->name, "sup") && atomic_load(&sup_stays))
+		return -ENETDOWN;
 	return atomic_load(&there);
 }
 
@@ -82,6 +84,9 @@ static int setup(void **state)
 	proxy.cfg.readopt = 1;
 	lost = upgrades = 0;
 	atomic_store(&there, -ENODEV);
+	atomic_store(&sup_stays, false);
+	snprintf(proxy.cfg.engine.rail[1].name,
+		 sizeof(proxy.cfg.engine.rail[1].name), "sup");
 	mpib_readopt_start(&proxy.readopt, &proxy, 0);
 	news();
 	return 0;
@@ -104,6 +109,30 @@ static void pass(unsigned s)
 		while (proxy.readopt.look >= 0)
 			mpib_loop_turn(&proxy.loop, MPIB_FOREVER);
 	}
+}
+
+/* Ports do not come up at once when a node boots. */
+static void without_any_rail_the_first_that_comes_is_taken(void **state)
+{
+	(void)state;
+	lost = 3;
+	atomic_store(&sup_stays, true);
+	pass(5);
+	assert_int_equal(upgrades, 0);
+	atomic_store(&there, 0);
+	pass(HOLD_MS / 1000 + 1);
+	assert_int_equal(upgrades, 1);
+	news();
+}
+
+static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
+{
+	(void)state;
+	lost = 1u << MPIB_RAIL_SUP;
+	atomic_store(&sup_stays, true);
+	atomic_store(&there, 0);
+	pass(60);
+	assert_int_equal(upgrades, 0);
 }
 
 static void a_device_is_taken_back_after_the_hold_down(void **state)
@@ -207,6 +236,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_device_is_taken_back_after_the_hold_down, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			without_any_rail_the_first_that_comes_is_taken, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			with_a_rail_left_all_that_are_lost_are_waited_for,
+			setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_device_that_goes_again_is_held_down_again, setup,
 			teardown),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "engine/rail/tenant.h"
 #include "engine/shard.h"
 #include "fake_ibv.h"
 
@@ -137,13 +138,36 @@ static void a_port_that_the_device_has_not_is_told(void **state)
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
 
-static void a_port_that_is_down_is_told(void **state)
+/* A node that booted before its switch did not start, or had one rail. */
+static void a_port_that_is_down_makes_its_rail_away(void **state)
 {
+	struct mpib_tenant *t;
+
 	(void)state;
 	sup->port[0].attr.state = IBV_PORT_DOWN;
-	REFUSED(-ENETDOWN, "rdma:fake_1:1", "the port is down (look at cable");
-	sup->port[0].attr.state = IBV_PORT_INIT;
-	REFUSED(-ENETDOWN, "the port is init", "subnet manager");
+	sup->port[0].gids = 0;
+	if (start() < 0)
+		fail_msg("%s", why);
+	assert_int_equal(mpib_engine_lost(engine), 2);
+	assert_false(engine->rail_up[1]);
+	assert_true(engine->rail_up[0]);
+	assert_int_equal(mpib_tenant_get(engine, 0, 1, &t), 0);
+	assert_non_null(t->srq[0]);
+	assert_null(t->srq[1]);
+}
+
+static void with_both_ports_down_users_are_told(void **state)
+{
+	struct mpib_tenant *t;
+
+	(void)state;
+	sout->port[0].attr.state = IBV_PORT_INIT;
+	sup->port[0].attr.state = IBV_PORT_DOWN;
+	assert_int_equal(start(), 0);
+	assert_int_equal(mpib_engine_lost(engine), 3);
+	assert_int_equal(mpib_tenant_get(engine, 0, 1, &t), -ENETDOWN);
+	assert_non_null(strstr(mpib_engine_last_error(engine, -ENETDOWN),
+			       "no rail is left"));
 }
 
 static void a_port_without_a_gid_is_told(void **state)
@@ -244,7 +268,8 @@ int main(void)
 		t(a_machine_without_devices_is_told_so),
 		t(a_device_that_may_not_be_opened_names_the_right),
 		t(a_port_that_the_device_has_not_is_told),
-		t(a_port_that_is_down_is_told),
+		t(a_port_that_is_down_makes_its_rail_away),
+		t(with_both_ports_down_users_are_told),
 		t(a_port_without_a_gid_is_told),
 		t(two_link_layers_are_refused),
 		t(a_limit_on_pinned_memory_is_told),

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ports at the start of the engine. A port that is down makes its rail away, as
+ * if its device had failed (absent.h): it is used by the process that takes over
+ * once the port is up. A node that just booted is so never taken for one with
+ * fewer rails. Control thread, before the shards run.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/event.h"
+#include "engine/rail/absent.h"
+
+static void down_tell(const struct mpib_shard *s, unsigned r)
+{
+	unsigned number = mpib_rail_number(s, r);
+	struct mpib_event_about about = { .rails = 1u << number };
+
+	/* All shards of a device see the same port. */
+	if (s->index % s->engine->cfg.shards == 0)
+		mpib_event(
+			MPIB_LOG_WARN, "rail_down", &about,
+			"rail %u (%s): the port is down, the rail is away "
+			"until it comes up (look at cable and switch; RoCE: ip "
+			"link set up; InfiniBand: is a subnet manager "
+			"running?)",
+			number, mpib_rail_spec(s, r)->name);
+}
+
+static void down_settle(struct mpib_shard *s, unsigned r)
+{
+	struct mpib_rail *rail = &s->rail[r];
+
+	rail->up = rail->port.state == IBV_PORT_ACTIVE;
+	rail->down = rail->dead = rail->lost = !rail->up;
+	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
+	if (!rail->up)
+		down_tell(s, r);
+}
+
+int mpib_engine_settle_ports(struct mpib_engine *e, char *why, size_t why_len)
+{
+	for (unsigned i = 0; i < e->shards; i++) {
+		struct mpib_shard *s = &e->shard[i];
+
+		for (unsigned r = 0; r < e->cfg.rails; r++) {
+			down_settle(s, r);
+			/* Lanes that are taken over may use the rail. */
+			if (s->rail[r].up || !e->cfg.inherited ||
+			    e->cfg.inherited->empty)
+				continue;
+			snprintf(why, why_len,
+				 "%s: its port is down (take over once it is "
+				 "up)",
+				 mpib_rail_spec(s, r)->name);
+			return -ENETDOWN;
+		}
+	}
+	return 0;
+}
