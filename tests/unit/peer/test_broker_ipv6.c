@@ -31,12 +31,18 @@ static int setup(void **state)
 	return rc;
 }
 
-static void need_ipv6(void)
+/* Two nodes, and a client of each. Skips the test without ::1. */
+static void both_up(struct rig *rig, struct client **a, struct client **b)
 {
-	if (have_ipv6())
-		return;
-	print_message("SKIPPED: this machine has no ::1\n");
-	skip();
+	if (!have_ipv6()) {
+		print_message("SKIPPED: this machine has no ::1\n");
+		skip();
+	}
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, *a, 1, *b, 1);
 }
 
 static void nodes_of_ipv6_connect_both_ways(void **state)
@@ -44,12 +50,7 @@ static void nodes_of_ipv6_connect_both_ways(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	need_ipv6();
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	rig_connect(rig, a, 1, b, 1);
+	both_up(rig, &a, &b);
 	rig_connect(rig, b, 2, a, 2);
 	assert_int_equal(rig->node[0].broker->peer_count, 1);
 	assert_int_equal(
@@ -63,12 +64,7 @@ static void a_link_over_ipv6_that_breaks_is_made_again(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	need_ipv6();
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	rig_connect(rig, a, 1, b, 1);
+	both_up(rig, &a, &b);
 	rig_cut(rig, 0);
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);

@@ -212,6 +212,7 @@ static void without_a_word_for_long_enough_the_lanes_are_lost(void **state)
 	struct mpib_loop *loop;
 	struct client *a, *b;
 
+	rig->silence_s = 5;
 	both_up(rig, &a, &b);
 	loop = &rig->node[0].loop;
 	rig_cut(rig, 0);

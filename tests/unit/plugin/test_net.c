@@ -355,8 +355,8 @@ static void memory_that_is_never_used_pins_no_window(void **state)
 	assert_int_equal(asked(MPIB_CTL_POOL), 0);
 	receive(to_mr, 100, &req);
 	assert_int_equal(asked(MPIB_CTL_POOL), 1);
-	assert_int_equal(
-		r->net->isend(r->tx, from, 3, 0, from_mr, NULL, &req), 0);
+	assert_int_equal(r->net->isend(r->tx, from, 3, 0, from_mr, NULL, &req),
+			 0);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
 	assert_int_equal(r->net->isend(r->tx, from, 3, 0, from_mr, NULL, &req),
 			 0);

@@ -43,7 +43,7 @@ static void flags_win_over_environment_and_files(void **state)
 
 	(void)state;
 	scratch_write("mpib.conf", "[sup]\nbw = 100\nqp = 6\n[sout]\nqp = 3\n");
-	assert_int_equal(read_args(env, "--sup-bw 300"), 0);
+	assert_int_equal(read_args(env, "--sout soft --sup-bw 300"), 0);
 	assert_int_equal(cfg.engine.sup_bw, 300);
 	assert_int_equal(cfg.engine.qps[1], 5);
 	assert_int_equal(cfg.engine.qps[0], 3);
@@ -86,7 +86,7 @@ static void a_named_file_stands_for_all_others(void **state)
 	(void)state;
 	scratch_write("mpib.conf", "[sup]\nbw = 100\n");
 	scratch_write("mine", "[sout]\nqp = 3\n");
-	snprintf(line, sizeof(line), "--config %s --check-config",
+	snprintf(line, sizeof(line), "--config %s --sout soft --check-config",
 		 scratch_path("mine"));
 	assert_int_equal(read_args(no_env, line), 0);
 	assert_int_equal(cfg.engine.sup_bw, 512);

@@ -186,51 +186,6 @@ static void infiniband_takes_a_grh_where_one_is_needed(void **state)
 	assert_int_equal(ah()->grh.dgid.raw[0], 0xfe);
 }
 
-/* Bytes of a subnet prefix as subnet managers of routed fabrics make it. */
-static void give_flid(struct fake_device *d, uint8_t flid, uint8_t subnet)
-{
-	union ibv_gid *gid;
-
-	fake_ibv_add_gid(d, 1, d->soft, IBV_GID_TYPE_IB);
-	gid = &d->port[0].gid[1].gid;
-	gid->raw[0] = 0xfe;
-	gid->raw[1] = 0x80;
-	gid->raw[5] = flid;
-	gid->raw[7] = subnet;
-}
-
-static void another_subnet_is_reached_by_its_flid(void **state)
-{
-	(void)state;
-	fake_ibv_make_ib(dev[0], 7);
-	fake_ibv_make_ib(dev[1], 9);
-	give_flid(dev[0], 0x11, 1);
-	give_flid(dev[1], 0x22, 2);
-	open_engines();
-	make_lanes(0);
-	mpib_lane_local(lane[1], &info[1]);
-	assert_int_equal(info[1].rail[0].gid[5], 0x22);
-	assert_true(mpib_lane_connect(lane[0], &info[1], why, sizeof(why)) < 0);
-	assert_true(ah()->is_global);
-	assert_int_equal(ah()->dlid, 0x22);
-	assert_int_equal(ah()->grh.sgid_index, 1);
-}
-
-static void in_one_subnet_the_flid_counts_for_nothing(void **state)
-{
-	(void)state;
-	fake_ibv_make_ib(dev[0], 7);
-	fake_ibv_make_ib(dev[1], 9);
-	give_flid(dev[0], 0x11, 1);
-	give_flid(dev[1], 0x22, 1);
-	open_engines();
-	make_lanes(0);
-	mpib_lane_local(lane[1], &info[1]);
-	mpib_lane_connect(lane[0], &info[1], why, sizeof(why));
-	assert_false(ah()->is_global);
-	assert_int_equal(ah()->dlid, 9);
-}
-
 static void infiniband_takes_a_grh_where_the_port_says_so(void **state)
 {
 	(void)state;
@@ -416,8 +371,6 @@ int main(void)
 		t(infiniband_goes_by_lid_within_a_subnet),
 		t(a_service_level_that_was_set_stays),
 		t(infiniband_takes_a_grh_where_one_is_needed),
-		t(another_subnet_is_reached_by_its_flid),
-		t(in_one_subnet_the_flid_counts_for_nothing),
 		t(infiniband_takes_a_grh_where_the_port_says_so),
 		t(the_smaller_mtu_of_both_ends_is_taken),
 		t(the_timers_are_those_of_the_settings),

@@ -162,6 +162,20 @@ static void infiniband_has_the_gid_at_index_0_and_a_lid(void **state)
 	assert_true(info.grh_required);
 }
 
+static void infiniband_between_routers_has_the_gid_with_the_flid(void **state)
+{
+	(void)state;
+	fake_ibv_make_ib(dev, 77);
+	fake_ibv_add_gid(dev, 1, "fe80:0:0:2::1", IBV_GID_TYPE_IB);
+	assert_int_equal(v->query_port(ctx, 1, &info), 0);
+	assert_int_equal(info.gid_index, 0);
+	dev->port[0].gid[1].gid.raw[5] = 0x22;
+	assert_int_equal(v->query_port(ctx, 1, &info), 0);
+	assert_int_equal(info.gid_index, 1);
+	assert_int_equal(info.gid.raw[5], 0x22);
+	assert_int_equal(info.lid, 77);
+}
+
 static void speed_is_width_times_lane(void **state)
 {
 	static const struct {
@@ -243,6 +257,7 @@ int main(void)
 		t(the_gids_of_the_other_port_are_not_ours),
 		t(the_ports_of_a_device_may_have_tables_of_different_lengths),
 		t(infiniband_has_the_gid_at_index_0_and_a_lid),
+		t(infiniband_between_routers_has_the_gid_with_the_flid),
 		t(speed_is_width_times_lane),
 		t(what_verbs_do_not_tell_comes_from_sysfs),
 	};
