@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "client/client.h"
+#include "client/fill.h"
 
 #define HELLO_LIMIT (5 * MPIB_SEC)
 
@@ -240,6 +241,8 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd)
 {
+	int rc;
+
 	*all = (struct proxy_clients){
 		.loop = loop,
 		.engine = engine,
@@ -252,7 +255,12 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 	proxy_clients_tune(all);
 	TAILQ_INIT(&all->list);
 	TAILQ_INIT(&all->filling);
-	return fd < 0 ? 0 : proxy_clients_listen(all, fd);
+	rc = mpib_filler_start(&all->filler, loop, mpib_fill_stepped, all);
+	if (rc == 0 && fd >= 0)
+		rc = proxy_clients_listen(all, fd);
+	if (rc < 0)
+		mpib_filler_stop(&all->filler);
+	return rc;
 }
 
 void proxy_clients_stop(struct proxy_clients *all)
@@ -295,4 +303,5 @@ void proxy_clients_fini(struct proxy_clients *all)
 		mpib_timer_disarm(all->loop, &s->hello_timer);
 		proxy_client_free(s);
 	}
+	mpib_filler_stop(&all->filler);
 }

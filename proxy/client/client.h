@@ -20,6 +20,7 @@
 
 #include "base/loop.h"
 #include "base/memseg.h"
+#include "client/filler.h"
 #include "client/quota.h"
 #include "config/config.h"
 #include "engine/engine.h"
@@ -125,7 +126,9 @@ struct proxy_clients {
 	struct mpib_timer pause; /* accept() failed: until it is tried again */
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;
 	TAILQ_HEAD(, proxy_client) filling; /* round robin, next one first */
-	struct mpib_timer fill; /* armed while filling has clients */
+	struct mpib_filler filler;
+	struct proxy_client_region *stepping; /* in filler's hands; or NULL */
+	size_t step; /* its bytes */
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];

@@ -1,22 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling regions round robin, one step per turn of the loop. */
+/* Filling regions round robin, step by step. */
 #include "client/fill.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "client/region.h"
 
-static void on_step(void *arg);
-
-static void await_turn(struct proxy_clients *all)
+/* Have the thread make the next step, up to the next multiple of
+ * MPIB_FILL_STEP, where huge pages end, if the region has them. */
+static void next_step(struct proxy_clients *all)
 {
-	mpib_timer_arm(all->loop, &all->fill, 0, on_step, all);
+	struct proxy_client *s = TAILQ_FIRST(&all->filling);
+	struct proxy_client_region *r;
+	uintptr_t page, at, end;
+
+	if (all->stepping || !s)
+		return;
+	r = TAILQ_FIRST(&s->filling);
+	page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	at = (uintptr_t)r->attr.addr + r->filled;
+	end = (at | (MPIB_FILL_STEP - 1)) + 1;
+	all->step = end - at;
+	if (all->step > r->attr.len - r->filled)
+		all->step = r->attr.len - r->filled;
+	all->stepping = r;
+	mpib_filler_ask(&all->filler, (void *)(at & ~(page - 1)),
+			all->step + (at & (page - 1)));
 }
 
 void mpib_fill_begin(struct proxy_client_region *r,
@@ -27,11 +41,10 @@ void mpib_fill_begin(struct proxy_client_region *r,
 
 	r->state = MPIB_REGION_FILLING;
 	r->attr = *attr;
-	if (TAILQ_EMPTY(&all->filling))
-		await_turn(all);
 	if (TAILQ_EMPTY(&s->filling))
 		TAILQ_INSERT_TAIL(&all->filling, s, fill_link);
 	TAILQ_INSERT_TAIL(&s->filling, r, fill_link);
+	next_step(all);
 }
 
 void mpib_fill_end(struct proxy_client_region *r)
@@ -43,8 +56,12 @@ void mpib_fill_end(struct proxy_client_region *r)
 	r->state = MPIB_REGION_ADDING;
 	if (TAILQ_EMPTY(&s->filling))
 		TAILQ_REMOVE(&all->filling, s, fill_link);
-	if (TAILQ_EMPTY(&all->filling))
-		mpib_timer_disarm(all->loop, &all->fill);
+	if (all->stepping != r)
+		return;
+	/* The next step is made in a later turn: all regions of a client that
+	 * goes are taken off in this one. */
+	mpib_filler_cancel(&all->filler);
+	all->stepping = NULL;
 }
 
 static const char *fill_remedy(int fd)
@@ -67,25 +84,6 @@ void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 			    "there are pages for %" PRIu64 " of %" PRIu64
 			    " bytes: %s (%s)",
 			    filled, size, strerror(-rc), fill_remedy(fd));
-}
-
-/* Fill up to the next multiple of MPIB_FILL_STEP, where huge pages end, if r
- * has them. -EINVAL: the kernel cannot (before 5.14). */
-static int fill_some(struct proxy_client_region *r)
-{
-	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	char *at = (char *)r->attr.addr + r->filled;
-	size_t left = r->attr.len - r->filled;
-	size_t skip = (uintptr_t)at & (page - 1);
-	size_t len = MPIB_FILL_STEP - ((uintptr_t)at & (MPIB_FILL_STEP - 1));
-
-	if (len > left)
-		len = left;
-	/* Not by writing to the pages: that raises SIGBUS if there are none. */
-	if (madvise(at - skip, len + skip, MADV_POPULATE_WRITE) < 0)
-		return errno == EINTR ? 0 : -errno;
-	r->filled += len;
-	return 0;
 }
 
 static void give_up(struct proxy_client_region *r, int rc)
@@ -112,13 +110,19 @@ static void to_the_end(struct proxy_client_region *r)
 	TAILQ_INSERT_TAIL(&all->filling, s, fill_link);
 }
 
-static void on_step(void *arg)
+/* -EINVAL: the kernel cannot (before 5.14). */
+void mpib_fill_stepped(void *arg, int rc)
 {
 	struct proxy_clients *all = arg;
-	struct proxy_client_region *r =
-		TAILQ_FIRST(&TAILQ_FIRST(&all->filling)->filling);
-	int rc = fill_some(r);
+	struct proxy_client_region *r = all->stepping;
 
+	if (!r) {
+		next_step(all);
+		return;
+	}
+	all->stepping = NULL;
+	if (rc == 0)
+		r->filled += all->step;
 	to_the_end(r);
 	if (rc < 0 && rc != -EINVAL) {
 		give_up(r, rc);
@@ -127,6 +131,5 @@ static void on_step(void *arg)
 		r->attr.present = rc == 0;
 		mpib_region_add(r, &r->attr);
 	}
-	if (!TAILQ_EMPTY(&all->filling))
-		await_turn(all);
+	next_step(all);
 }

@@ -6,6 +6,7 @@
 #ifndef FILLED_H
 #define FILLED_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "client/fill.h"
@@ -30,6 +31,8 @@ int filled_nothing_is_left(void **state);
  * and all after it with another; errors of 0: it makes them. */
 void filled_fail(unsigned calls, int first, int then);
 
+/* Steps that the control thread made itself. */
+extern _Atomic unsigned filled_by_control;
 /* One turn, when there is something to do. Returns how long that took, ns. */
 uint64_t turn(void);
 /* A client, newest() then, until the test's end or leave(). */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread that has the kernel make pages, so that the control thread never
+ * waits for that: a GiB takes about a second. One step at a time. Calls are made
+ * on the control thread.
+ */
+#ifndef MPIB_PROXY_CLIENT_FILLER_H
+#define MPIB_PROXY_CLIENT_FILLER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bell.h"
+#include "base/loop.h"
+
+/* rc: 0 or -errno of madvise(MADV_POPULATE_WRITE). */
+typedef void mpib_filled_fn(void *arg, int rc);
+
+struct mpib_filler {
+	struct mpib_loop *loop;
+	struct mpib_io watch;
+	struct mpib_bell bell; /* to the control thread: a step is over */
+	mpib_filled_fn *done;
+	void *arg;
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t changed;
+	void *at;
+	size_t len;
+	bool asked, over, stop;
+	int rc;
+};
+
+/* Start the thread; the loop calls done(arg, rc) after each step. -errno. */
+int mpib_filler_start(struct mpib_filler *f, struct mpib_loop *loop,
+		      mpib_filled_fn *done, void *arg);
+/* Make the pages from at to at + len, which stays mapped until done() or
+ * mpib_filler_cancel(). No step may be under way. */
+void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len);
+/* Wait until the thread has let go of the memory, for one step at most. If no
+ * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */
+void mpib_filler_cancel(struct mpib_filler *f);
+/* End the thread. Does nothing to a zeroed f. */
+void mpib_filler_stop(struct mpib_filler *f);
+
+#endif
