@@ -115,58 +115,37 @@ static int check_signals(struct mpib_config *cfg, char *why)
 	return -EINVAL;
 }
 
-/* With a limit below what one connection takes, every connect would fail. */
-static int check_room(const struct mpib_config *cfg, const char *section,
-		      const char *key, uint64_t limit, uint64_t least,
-		      const char *what, char *why)
+/* With a quota below what one connection takes, every connect would fail. */
+static int check_quota(const struct mpib_config *cfg, const char *key,
+		       uint64_t quota, uint64_t least, const char *who,
+		       char *why)
 {
-	if (limit == 0 || limit >= least)
+	if (quota == 0 || quota >= least)
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
-		 "%s: %s.%s = %" PRIu64 " is less than the %" PRIu64
-		 " that %s (raise it, or 0)",
-		 mpib_config_origin(cfg, section, key), section, key, limit,
-		 least, what);
+		 "%s: quota.%s = %" PRIu64 " is less than the %" PRIu64
+		 " that %s takes of it (raise it, or 0)",
+		 mpib_config_origin(cfg, "quota", key), key, quota, least, who);
 	return -EINVAL;
-}
-
-static int check_memory(struct mpib_config *cfg, char *why)
-{
-	return check_room(cfg, "limit", "memory", cfg->max_memory, cfg->window,
-			  "client.window takes of it", why);
-}
-
-static int check_quota_memory(struct mpib_config *cfg, char *why)
-{
-	return check_room(cfg, "quota", "memory", cfg->quota[MPIB_QUOTA_MEMORY],
-			  cfg->window, "client.window takes of it", why);
-}
-
-static int check_quota_pool(struct mpib_config *cfg, char *why)
-{
-	return check_room(cfg, "quota", "pool", cfg->quota[MPIB_QUOTA_POOL],
-			  cfg->window, "client.window takes of it", why);
 }
 
 static int check_quota_requests(struct mpib_config *cfg, char *why)
 {
-	return check_room(cfg, "quota", "requests",
-			  cfg->quota[MPIB_QUOTA_REQUESTS], MPIB_REQUESTS,
-			  "a connection takes of it", why);
+	return check_quota(cfg, "requests", cfg->quota[MPIB_QUOTA_REQUESTS],
+			   MPIB_REQUESTS, "a connection", why);
 }
 
 static int check_quota_fds(struct mpib_config *cfg, char *why)
 {
-	return check_room(cfg, "quota", "fds", cfg->quota[MPIB_QUOTA_FDS],
-			  MPIB_FDS_OF_A_CLIENT + 1,
-			  "a process takes of it, with one region", why);
+	return check_quota(cfg, "fds", cfg->quota[MPIB_QUOTA_FDS],
+			   MPIB_FDS_OF_A_CLIENT + 1, "a process with a region",
+			   why);
 }
 
 static int (*const checks[])(struct mpib_config *cfg, char *why) = {
-	mpib_config_rails,  check_ports,      check_nets,
-	mpib_config_policy, check_shares,     check_srq,
-	check_signals,	    check_part,	      check_memory,
-	check_quota_memory, check_quota_pool, check_quota_requests,
+	mpib_config_rails,  check_ports,  check_nets,
+	mpib_config_policy, check_shares, check_srq,
+	check_signals,	    check_part,	  check_quota_requests,
 	check_quota_fds,
 };
 

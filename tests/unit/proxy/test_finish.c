@@ -68,12 +68,6 @@ static void what_no_connection_could_live_with_is_refused(void **state)
 		{ "cts", "signal_interval", "512",
 		  "here: cts.signal_interval = 512 is more than the 495 that "
 		  "qp.sq_depth = 512 leaves room for" },
-		{ "limit", "memory", "4194303",
-		  "here: limit.memory = 4194303 is less than the 4194304 that "
-		  "client.window takes of it" },
-		{ "quota", "memory", "1", "quota.memory = 1 is less" },
-		{ "quota", "pool", "4M", NULL },
-		{ "quota", "pool", "4000000", "quota.pool = 4000000 is less" },
 		{ "quota", "requests", "31",
 		  "quota.requests = 31 is less than the 32" },
 		{ "quota", "fds", "6", "quota.fds = 6 is less than the 7" },
