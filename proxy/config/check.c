@@ -39,7 +39,8 @@ static int check_ports(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
 
-	if (e->rails < 2 || e->rail[0].provider != e->rail[1].provider ||
+	if (e->rails < 2 || !e->rail[0].name[0] ||
+	    e->rail[0].provider != e->rail[1].provider ||
 	    e->rail[0].port != e->rail[1].port ||
 	    strcmp(e->rail[0].name, e->rail[1].name) != 0)
 		return 0;

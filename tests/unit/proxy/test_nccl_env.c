@@ -113,13 +113,13 @@ static void every_other_source_wins(void **state)
 	enum mpib_action action;
 
 	(void)state;
-	scratch_write("mpib.conf", "[qp]\ntimeout = 18\n");
+	scratch_write("mpib.conf", "[hca]\nsout = soft\n[qp]\ntimeout = 18\n");
 	if (mpib_options_read(&cfg, 3, argv, env, scratch, &action, why) < 0)
 		fail_msg("%s", why);
 	assert_int_equal(cfg.engine.timeout, 18);
 	assert_int_equal(cfg.engine.traffic_class, 7);
 	assert_int_equal(cfg.engine.service_level, 4);
-	scratch_write("mpib.conf", "");
+	scratch_write("mpib.conf", "[hca]\nsout = soft\n");
 	assert_int_equal(
 		mpib_options_read(&cfg, 1, argv, env, scratch, &action, why),
 		0);
