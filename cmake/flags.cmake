@@ -60,3 +60,13 @@ if(MPIB_FUZZ)
 	target_compile_options(mpib_flags INTERFACE -fsanitize=fuzzer-no-link)
 	target_link_options(mpib_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
+
+# cmake --build build --target format: all sources in the form of .clang-format.
+find_program(CLANG_FORMAT clang-format)
+if(CLANG_FORMAT)
+	add_custom_target(format
+		COMMAND git ls-files -z -- *.c *.h *.cc *.hpp |
+			xargs -0 -n 40 ${CLANG_FORMAT} -i
+		WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+		VERBATIM)
+endif()

@@ -2,7 +2,11 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 pkg_check_modules(ck REQUIRED IMPORTED_TARGET ck>=0.7)
-pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing>=2.3)
+# Without it, or with an older one as on Ubuntu 22.04, the software HCA goes by
+# epoll.
+if(MPIB_URING)
+	pkg_check_modules(liburing IMPORTED_TARGET liburing>=2.3)
+endif()
 pkg_check_modules(libibverbs REQUIRED IMPORTED_TARGET libibverbs)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc>=2.4)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.13)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of uring.c where liburing is absent or too old: refused as by a
+ * kernel without io_uring. */
+#include <errno.h>
+
+#include "verbs/soft/wire/conn.h"
+
+static int no_uring_open(struct soft_ctx *ctx)
+{
+	(void)ctx;
+	return -ENOSYS;
+}
+
+const struct soft_engine soft_engine_uring = {
+	.name = "io_uring",
+	.open = no_uring_open,
+};
