@@ -15,7 +15,7 @@
 #define SURE 64 /* of ONE: so little noise is none */
 #define HOME 16 /* pure noise takes this part of the way back */
 #define EDGE (ONE / 512) /* no weight is less */
-#define NEARLY 48u /* of ALL: a smaller change is not told */
+#define NEARLY 24u /* of ALL: a smaller change is not told */
 #define STALE (100 * MS) /* a rail without a post for this long is tried */
 #define TRY (64u << 10) /* most bytes given to a rail to try it */
 #define RUN 32 /* small messages between two tries */
@@ -28,6 +28,7 @@ void mpib_adapt_init(struct mpib_adapt *a, uint64_t now)
 {
 	*a = (struct mpib_adapt){
 		.weight = ONE / 2,
+		.cut_weight = ONE / 2,
 		.share = ALL / 2,
 		.since = now,
 		.round = now,
@@ -68,19 +69,26 @@ static void adapt_step(struct mpib_adapt *a, int32_t e)
 				 home * (256 - trust) / (256 * HOME));
 }
 
-/* Note that the weight is another one now. */
+static uint32_t distance(uint32_t a, uint32_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The weight is another one now. */
 static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 {
-	uint32_t share = a->weight / (ONE / ALL);
-	uint32_t less = a->share < ALL / 2 ? a->share : ALL - a->share;
-	uint32_t off = share > a->share ? share - a->share : a->share - share;
+	uint32_t was = a->cut_weight, share = a->weight / (ONE / ALL);
+	uint32_t lesser = was < ONE / 2 ? was : ONE - was;
 
-	if (off < NEARLY && off <= less / 8)
-		return;
-	a->share = share;
-	a->since = now;
-	/* What was cut under other weights says little. */
-	mpib_choice_init(&a->cut, CUT_GAIN);
+	if (distance(share, a->share) >= NEARLY) {
+		a->share = share;
+		a->since = now;
+	}
+	/* What was cut under quite other weights says little. */
+	if (distance(a->weight, was) > lesser / 4) {
+		mpib_choice_init(&a->cut, CUT_GAIN);
+		a->cut_weight = a->weight;
+	}
 }
 
 static void adapt_update(struct mpib_adapt *a, struct mpib_tracker *track,

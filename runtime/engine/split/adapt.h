@@ -50,6 +50,7 @@ struct mpib_adapt {
 	uint64_t since; /* when share last changed, ns */
 	int64_t lead; /* bytes that SUP got beyond its weight */
 	struct mpib_choice cut; /* cut (spread) or whole, by size */
+	uint32_t cut_weight; /* weight for which cut holds */
 	uint64_t ahead; /* of the last answer: bytes in flight on both rails */
 	uint8_t answer; /* enum mpib_adapt_answer: the last, not posted yet */
 	uint8_t fast; /* the rail for small messages */

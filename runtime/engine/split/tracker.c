@@ -53,6 +53,21 @@ static void tracker_sample(struct mpib_tracker *t, uint64_t rtt)
 	t->srtt = (7 * t->srtt + rtt) / 8;
 }
 
+/* An answer that came late says less than one that came soon: the process may
+ * not have run meanwhile. */
+static void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
+{
+	uint64_t most = 4 * t->latency;
+
+	if (!t->latency)
+		t->latency = rtt;
+	else if (rtt <= t->latency)
+		t->latency = (3 * t->latency + rtt) / 4;
+	else
+		t->latency +=
+			((rtt < most ? rtt : most) - t->latency + 15) / 16;
+}
+
 static void tracker_end(struct mpib_track_ends *e, const struct mpib_stripe *c,
 			uint64_t rtt)
 {
@@ -72,7 +87,7 @@ void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 		if (c->posted >= t->ends.since)
 			tracker_end(&t->ends, c, rtt);
 	} else if (c->alone) {
-		t->latency = t->latency ? (3 * t->latency + rtt) / 4 : rtt;
+		tracker_latency(t, rtt);
 		t->latency_at = now;
 	}
 	t->acked++;

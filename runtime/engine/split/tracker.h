@@ -49,7 +49,8 @@ struct mpib_tracker {
 	uint64_t last_ack;
 	/* Round trips; 0: none seen. */
 	uint64_t srtt, rttvar; /* smoothed as in RFC 6298: 1/8, 1/4 */
-	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 */
+	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 down, by
+			     1/16 up */
 	uint64_t latency_at;
 	struct mpib_track_ends ends; /* whoever uses them begins the rounds */
 };

@@ -125,6 +125,22 @@ static void the_ends_of_a_round_are_those_of_what_was_posted_in_it(void **state)
 	assert_int_equal(mpib_tracker_queue(&t), 2 * big);
 }
 
+/* A process that did not run for long is no slow rail. */
+static void one_late_answer_hardly_changes_the_latency(void **state)
+{
+	(void)state;
+	mpib_tracker_post(&t, &c[0], 8, 100 * US);
+	mpib_tracker_ack(&t, &c[0], 116 * US);
+	mpib_tracker_post(&t, &c[0], 8, 200 * US);
+	mpib_tracker_ack(&t, &c[0], 9000 * US);
+	assert_in_range(t.latency, 19 * US, 19 * US + 1);
+	for (unsigned i = 0; i < 64; i++) {
+		mpib_tracker_post(&t, &c[0], 8, 10000 * US);
+		mpib_tracker_ack(&t, &c[0], 11000 * US);
+	}
+	assert_in_range(t.latency, 800 * US, 1000 * US);
+}
+
 static void an_answer_within_the_turn_counts_as_a_nanosecond(void **state)
 {
 	(void)state;
@@ -151,6 +167,8 @@ int main(void)
 		cmocka_unit_test_setup(
 			the_ends_of_a_round_are_those_of_what_was_posted_in_it,
 			setup),
+		cmocka_unit_test_setup(
+			one_late_answer_hardly_changes_the_latency, setup),
 		cmocka_unit_test_setup(
 			an_answer_within_the_turn_counts_as_a_nanosecond,
 			setup),
