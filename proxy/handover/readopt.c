@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probing for lost devices each second, and the hand-over that opens them. */
+/* Probing for lost devices four times a second, and the hand-over that opens them. */
 #include "handover/readopt.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "proxy.h"
 #include "view/view.h"
 
-#define LOOK MPIB_SEC
+#define LOOK (MPIB_SEC / 4)
 /* Pause after a failed try, whose cause may last. */
 #define RETRY (30 * MPIB_SEC)
 

@@ -45,7 +45,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.ar_threshold = 8192,
 		.ece = 1,
 		.failover = true,
-		.hold_ms = 3000,
+		.hold_ms = 750,
 		.grace_ms = 10000,
 	};
 }

@@ -184,9 +184,9 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
 	uint64_t now = mpib_now_ns();
-	uint64_t calm = 4000000ull * lane->shard->engine->cfg.hold_ms;
+	uint64_t calm = 16000000ull * lane->shard->engine->cfg.hold_ms;
 
-	/* A rail that stayed up for four hold-downs was sound again: its
+	/* A rail that stayed up for sixteen hold-downs was sound again: its
 	 * failures start anew. */
 	if (ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;

@@ -18,7 +18,9 @@
 #include "engine/recovery/stop.h"
 
 #define PROBE_NS 2000000000ull
-#define HOLD_DOUBLINGS 4
+/* Each failure soon after makes a hold-down four times as long, so often at
+ * most. */
+#define HOLD_GROWS 3
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
 
@@ -139,14 +141,14 @@ void mpib_rail_back(struct mpib_lane *lane, unsigned rail)
 static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 {
 	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
-	unsigned doublings = ctl->failures ? ctl->failures - 1 : 0;
+	unsigned times = ctl->failures ? ctl->failures - 1 : 0;
 	uint64_t ns;
 
 	if (ctl->cause == MPIB_CAUSE_UPGRADE)
 		return 0;
-	if (doublings > HOLD_DOUBLINGS)
-		doublings = HOLD_DOUBLINGS;
-	ns = ((uint64_t)lane->shard->engine->cfg.hold_ms << doublings) *
+	if (times > HOLD_GROWS)
+		times = HOLD_GROWS;
+	ns = ((uint64_t)lane->shard->engine->cfg.hold_ms << 2 * times) *
 	     1000000u;
 	/* Without a live rail there is no traffic to disturb: hold shortly. */
 	return lane->ctl.grace_until && ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;

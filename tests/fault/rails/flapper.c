@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail that fails again and again is held down twice as long each time, and a
- * handover does not make it a sound one. And a fence may take as long as it will:
- * what the other rail carries meanwhile is no matter. Every thread is played here,
- * and hold-downs, of hours, are ended by hand.
+ * A rail that fails again and again is held down four times as long each time, up
+ * to 64 times, and a handover does not make it a sound one. And a fence may take
+ * as long as it will: what the other rail carries meanwhile is no matter. Every
+ * thread is played here, and hold-downs, of hours, are ended by hand.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,8 @@ static void kill_qp(unsigned rail)
 /* For the given time in a row, by either end's count. */
 static void fail(unsigned rail, unsigned times)
 {
-	uint64_t most = (HOUR_MS * MS) << (times - 1), before = now_ns();
+	uint64_t most = (HOUR_MS * MS) << 2 * (times < 4 ? times - 1 : 3),
+		 before = now_ns();
 
 	kill_qp(rail);
 	until(is_held, rail, "held");
