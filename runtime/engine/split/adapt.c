@@ -165,13 +165,22 @@ static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 		2 * queue[MPIB_RAIL_SUP] < op->len);
 }
 
+/* SUP's weight for a whole send op: rails whose weights differ by less than the
+ * noise are taken to be equal. */
+static uint32_t sure_weight(const struct mpib_adapt *a)
+{
+	return distance(a->weight, ONE / 2) < (uint32_t)a->noise ? ONE / 2
+								 : a->weight;
+}
+
 /* The rail that ends the whole send op first. Where the two are about as good,
  * it is the one that has had less than its weight. */
 static uint32_t adapt_whole(const struct mpib_adapt *a, const uint64_t *queue,
 			    uint32_t len)
 {
-	uint64_t sup = (queue[MPIB_RAIL_SUP] + len) * (ONE - a->weight);
-	uint64_t sout = (queue[MPIB_RAIL_SOUT] + len) * a->weight;
+	uint32_t weight = sure_weight(a);
+	uint64_t sup = (queue[MPIB_RAIL_SUP] + len) * (ONE - weight);
+	uint64_t sout = (queue[MPIB_RAIL_SOUT] + len) * weight;
 	uint64_t best = sup < sout ? sup : sout, worst = sup + sout - best;
 	bool idle = !queue[MPIB_RAIL_SUP] && !queue[MPIB_RAIL_SOUT];
 	uint64_t unsure = ONE / (idle ? 2 : 16) + 4 * (uint32_t)a->noise;
@@ -239,7 +248,7 @@ int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)
 		a->run = !sup == (a->fast == MPIB_RAIL_SOUT) ? a->run + 1 : 0;
 		return -1;
 	}
-	a->lead += sup - (int64_t)((uint64_t)len * a->weight / ONE);
+	a->lead += sup - (int64_t)((uint64_t)len * sure_weight(a) / ONE);
 	if (a->lead > LEAD_MAX)
 		a->lead = LEAD_MAX;
 	if (a->lead < -LEAD_MAX)
