@@ -32,7 +32,8 @@ static void proxy_in_child(void)
 	device_in_child();
 }
 
-static void proxy_watch_forks(void)
+/* When NCCL loads the plugin. */
+__attribute__((constructor)) static void proxy_watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, proxy_in_child);
 }
@@ -177,14 +178,13 @@ static int class_of_environment(void)
 enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 			       nccl_log_fn log)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	static pthread_once_t checked = PTHREAD_ONCE_INIT;
+	static atomic_bool checked;
 	struct net_ctx *c = calloc(1, sizeof(*c));
 	int rc;
 
-	pthread_once(&once, proxy_watch_forks);
 	net_log_set(log);
-	pthread_once(&checked, check_environment);
+	if (!atomic_exchange(&checked, true))
+		check_environment();
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
 	c->traffic_class = traffic_class == NCCL_NET_TRAFFIC_CLASS_UNDEF

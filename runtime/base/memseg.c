@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define HUGE_BYTES (2u << 20)
@@ -75,7 +76,9 @@ close_fd:
 static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 			 unsigned flags, bool read_only)
 {
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+	/* By number: a C library of 2.26 or older has no memfd_create(). */
+	int fd = (int)syscall(SYS_memfd_create, name,
+			      MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 	int rc;
 
 	if (fd < 0)
@@ -116,10 +119,17 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 	return rc;
 }
 
+int mpib_fstat(int fd, struct stat *st)
+{
+	/* On 64-bit machines the kernel's structure is that of the library. */
+	_Static_assert(sizeof(long) == 8, "a 64-bit machine");
+	return syscall(SYS_fstat, fd, st) < 0 ? -errno : 0;
+}
+
 static int memseg_check(int fd, size_t size, size_t *whole)
 {
 	struct stat st;
-	int seals;
+	int seals, rc;
 
 	/* Only memfds and other shared-memory files have seals; for all other
 	 * files fcntl() fails with EINVAL. */
@@ -128,8 +138,9 @@ static int memseg_check(int fd, size_t size, size_t *whole)
 		return errno == EINVAL ? -EPROTO : -errno;
 	if ((seals & SEALS) != SEALS)
 		return -EPROTO;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	rc = mpib_fstat(fd, &st);
+	if (rc < 0)
+		return rc;
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0 ||
 	    (uint64_t)st.st_size < size)
 		return -EPROTO;

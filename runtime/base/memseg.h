@@ -57,4 +57,9 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 /* Unmap, and close the segment's descriptors. No effect on a zeroed *seg. */
 void mpib_memseg_fini(struct mpib_memseg *seg);
 
+/* fstat() for what clients load, by number: its name would tie them to a C
+ * library of 2.33. 0 or -errno. */
+struct stat;
+int mpib_fstat(int fd, struct stat *st);
+
 #endif

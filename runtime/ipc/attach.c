@@ -23,7 +23,8 @@ static void count_fork(void)
 	mpib_forks++;
 }
 
-static void attach_watch_forks(void)
+/* When the library is loaded. */
+__attribute__((constructor)) static void attach_watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, count_fork);
 }
@@ -259,7 +260,6 @@ static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 int mpib_attach(const struct mpib_attach_opts *opts,
 		struct mpib_client **client)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct mpib_attach_opts o = full_opts(opts);
 	struct mpib_client *c = calloc(1, sizeof(*c));
 	uint64_t deadline = mpib_now_ms() + o.timeout_ms;
@@ -268,7 +268,6 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
 	c->answer_ms = o.timeout_ms;
-	pthread_once(&once, attach_watch_forks);
 	c->forks = mpib_forks;
 	atomic_init(&c->living, c->forks);
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));

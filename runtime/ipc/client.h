@@ -215,7 +215,8 @@ struct mpib_client {
 	struct mpib_ctl_welcome welcome;
 	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
 	char path[108];
-	pthread_mutex_t lock; /* all below, and the control socket */
+	pthread_mutex_t lock; /* who waits for taken, see rpc.c */
+	atomic_bool taken; /* all below, and the control socket */
 	uint32_t next_id;
 	enum mpib_asked asked;
 	/* The proxy sent nothing for answer_ms, and nothing since. Calls fail
@@ -292,6 +293,9 @@ static inline bool mpib_client_ok(const struct mpib_client *c)
 /* Take the lock. Not in a forked child, where another thread of the parent may
  * have held the lock at fork(): -EOWNERDEAD, without the lock. */
 int mpib_client_lock(struct mpib_client *c);
+/* The same where the process is known to be the one that attached. */
+void mpib_client_hold(struct mpib_client *c);
+void mpib_client_unlock(struct mpib_client *c);
 /* Any thread, while it polls: if 10 ms have passed since the last look, see
  * whether the proxy hung up or a late answer came; _now: in any case. */
 int mpib_client_look(struct mpib_client *c);

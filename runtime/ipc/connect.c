@@ -45,7 +45,7 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		LIST_INSERT_HEAD(&client->listeners, l, link);
 		*listener = l;
 	}
-	pthread_mutex_unlock(&client->lock);
+	mpib_client_unlock(client);
 	return rc;
 }
 
@@ -57,7 +57,7 @@ void mpib_close_listen(struct mpib_listener *listener)
 		return; /* forked child: the listener is the parent's */
 	LIST_REMOVE(listener, link);
 	mpib_rpc_undo(c, &listener->debt);
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 }
 
 static uint32_t state_of(const struct mpib_client *c, uint32_t index)
@@ -190,12 +190,12 @@ static int connect_begin(struct mpib_client *c, bool is_sender,
 		goto err_unlock;
 	mpib_message_close_fds(&m);
 	LIST_INSERT_HEAD(&c->conns, conn, link);
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 	*out = conn;
 	return 0;
 
 err_unlock:
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 err_free:
 	free(conn);
 	return rc;
@@ -240,13 +240,13 @@ static void ask_why(struct mpib_conn *conn, int rc)
 	struct mpib_message m;
 	int asked;
 
-	pthread_mutex_lock(&c->lock);
+	mpib_client_hold(c);
 	asked = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(got));
 	if (asked == 0) {
 		mpib_message_close_fds(&m);
 		memcpy(&got, m.bytes, sizeof(got));
 	}
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 	got.text[sizeof(got.text) - 1] = 0;
 	if (got.text[0])
 		memcpy(conn->why, got.text, sizeof(got.text));
@@ -305,7 +305,7 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 		return rc;
 	if (region->staged)
 		rc = mpib_window_get(c, &c->index[conn->index], 0);
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 	return rc;
 }
 
@@ -336,12 +336,12 @@ void mpib_close(struct mpib_conn *conn)
 		if (r->held)
 			mpib_regions_unref(r);
 	}
-	pthread_mutex_lock(&c->lock);
+	mpib_client_hold(c);
 	LIST_REMOVE(conn, link);
 	x->tail = conn->ring.tail;
 	x->gen = last_gen(conn) + 1;
 	mpib_rpc_undo(c, &x->debt);
 	mpib_windows_trim(c);
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 	free(conn);
 }

@@ -20,9 +20,10 @@ int mpib_fail(int rc, const char *fmt, ...)
 
 const char *mpib_errtext(int rc)
 {
-	const char *text = strerrordesc_np(-rc);
+	/* The GNU version, which returns a text that lives on or fills buf. */
+	static _Thread_local char buf[64];
 
-	return text ? text : "unknown error";
+	return strerror_r(-rc, buf, sizeof(buf));
 }
 
 const char *mpib_strerror(void)

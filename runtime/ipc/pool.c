@@ -229,7 +229,7 @@ void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 
 	if (rc == 0) {
 		rc = mpib_pool_new(client, size, &p);
-		pthread_mutex_unlock(&client->lock);
+		mpib_client_unlock(client);
 	}
 	if (rc < 0) {
 		errno = -rc;
@@ -251,5 +251,5 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 	}
 	if (p)
 		pool_return(client, p);
-	pthread_mutex_unlock(&client->lock);
+	mpib_client_unlock(client);
 }

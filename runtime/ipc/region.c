@@ -170,7 +170,7 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 				 "cannot register %zu bytes at %p (a region "
 				 "has an address and at least one byte)",
 				 size, addr);
-	pthread_mutex_lock(&client->lock);
+	mpib_client_hold(client);
 	region_bury(client);
 	r = region_find(client, addr, size);
 	if (r) {
@@ -182,7 +182,7 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 			region_place(r);
 		}
 	}
-	pthread_mutex_unlock(&client->lock);
+	mpib_client_unlock(client);
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
 	*region = r;
@@ -243,7 +243,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		free(r);
 		return rc;
 	}
-	if (fstat(fd, &st) == 0) {
+	if (mpib_fstat(fd, &st) == 0) {
 		r->dev = st.st_dev;
 		r->ino = st.st_ino;
 		there = region_find_fd(client, r);
@@ -257,7 +257,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	}
 	if (rc == 0)
 		*region = r;
-	pthread_mutex_unlock(&client->lock);
+	mpib_client_unlock(client);
 	return rc;
 }
 
@@ -269,7 +269,7 @@ int mpib_dereg(struct mpib_region *region)
 	if (rc < 0)
 		return rc;
 	if (--region->regs > 0) {
-		pthread_mutex_unlock(&c->lock);
+		mpib_client_unlock(c);
 		return 0;
 	}
 	/* From now on region_find() does not return it. */
@@ -287,6 +287,6 @@ int mpib_dereg(struct mpib_region *region)
 		rc = mpib_rpc_undo(c, &region->debt);
 	region_bury(c);
 	mpib_windows_trim(c);
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 	return rc == -EPIPE ? 0 : rc; /* a dead proxy cannot touch memory */
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -31,12 +32,43 @@ int mpib_client_check(struct mpib_client *c)
 	return mpib_client_ok(c) ? 0 : rpc_gone(c);
 }
 
+/*
+ * What the lock protects belongs to the thread that set `taken`. Who may wait
+ * has the mutex first, so that at most one thread waits for `taken`. It stands
+ * in for pthread_mutex_trylock(), which older C libraries have elsewhere.
+ */
+static bool rpc_take(struct mpib_client *c)
+{
+	/* Acquire, pairs with rpc_give(). */
+	return !atomic_exchange_explicit(&c->taken, true, memory_order_acquire);
+}
+
+static void rpc_give(struct mpib_client *c)
+{
+	/* Release, pairs with rpc_take(). */
+	atomic_store_explicit(&c->taken, false, memory_order_release);
+}
+
 int mpib_client_lock(struct mpib_client *c)
 {
 	if (c->forks != mpib_forks)
 		return mpib_client_check(c);
-	pthread_mutex_lock(&c->lock);
+	mpib_client_hold(c);
 	return 0;
+}
+
+void mpib_client_hold(struct mpib_client *c)
+{
+	pthread_mutex_lock(&c->lock);
+	/* mpib_client_look_now() may have it, for moments. */
+	while (!rpc_take(c))
+		sched_yield();
+}
+
+void mpib_client_unlock(struct mpib_client *c)
+{
+	rpc_give(c);
+	pthread_mutex_unlock(&c->lock);
 }
 
 int mpib_client_look_now(struct mpib_client *c)
@@ -49,9 +81,9 @@ int mpib_client_look_now(struct mpib_client *c)
 		return rpc_gone(c);
 	/* Readable: an answer came. If another thread holds the lock, that
 	 * thread waits for it; otherwise the answer is late: take it here. */
-	if (pthread_mutex_trylock(&c->lock) == 0) {
+	if (rpc_take(c)) {
 		mpib_rpc_settle(c);
-		pthread_mutex_unlock(&c->lock);
+		rpc_give(c);
 	}
 	return mpib_client_ok(c) ? 0 : rpc_gone(c);
 }

@@ -183,7 +183,7 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 	struct mpib_window *w = &conn->window;
 	int rc;
 
-	pthread_mutex_lock(&c->lock);
+	mpib_client_hold(c);
 	rc = mpib_window_get(c, x, size);
 	if (rc == 0) {
 		w->base = (char *)x->pool->seg.addr + x->off;
@@ -191,7 +191,7 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 		w->mr = x->pool->mr;
 		w->size = x->size;
 	}
-	pthread_mutex_unlock(&c->lock);
+	mpib_client_unlock(c);
 	return rc;
 }
 

@@ -41,6 +41,17 @@ do
 done
 [ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 5 ] || fail "another package"
 files=$(cd "$top/all" && find . -type f | sort)
+for document in README.md SECURITY.md docs/operating.md docs/picture.svg; do
+	[ -s "$top/all/usr/share/doc/mpib-proxy/$document" ] ||
+		fail "mpib-proxy has no $document"
+done
+here=$(dirname "$0")
+"$here/../../cmake/plugin-tarball.sh" "$build/plugin/libnccl-net-mpib.so" 1.2.3 \
+	"$top" >"$top/log" 2>&1 && tar -C "$top" -xf "$top"/libnccl-*.tar.xz ||
+	fail "the plugin's tarball: $(<"$top/log")"
+"$here/../unit/plugin/exports.sh" \
+	"$top/libnccl-net-mpib-1.2.3-$(uname -m)/libnccl-net-mpib.so" ||
+	fail "the plugin in its tarball"
 for library in "$top"/all/usr/lib/*.so; do
 	readelf -dW "$library" | grep -q "SONAME.*\[$(basename "$library")\]" ||
 		fail "$library has no SONAME"
@@ -50,7 +61,8 @@ for program in "$top"/all/usr/bin/* "$top"/all/usr/sbin/*; do
 	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
 		fail "$name has no manual page"
 done
-if grep -rIlE '@[A-Z_]+@|/usr/local|'"$build" "$top/all"; then
+# A document may name one as an example.
+if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$top/all"; then
 	fail "those name a place of this build"
 fi
 

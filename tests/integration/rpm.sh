@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# rpm.sh BUILD SOURCE: rpmbuild makes the five packages of the spec from this
+# build. They have what the packages of Debian have, whoever unpacks them runs
+# the programs, and the plugin asks no more of a system than it must.
+set -uo pipefail
+build=$(realpath "$1") source=$(realpath "$2")
+if ! command -v rpmbuild >/dev/null; then
+	echo "SKIPPED: rpm packages, as there is no rpmbuild (apt-get install rpm)"
+	exit 77
+fi
+top=$(mktemp -d /tmp/mpib-rpm.XXXXXX)
+trap 'rm -rf "$top"' EXIT
+failed=0
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+version=$("$build/bench/mpib-perf" --version | sed 's/.* //')
+spec=$source/proxy/packaging/rpm/mpib.spec
+grep -qx "%{!?version_mpib: %define version_mpib $version}" "$spec" ||
+	fail "the spec is not of $version"
+# The names of what it needs to build are those of RPM systems.
+rpmbuild -bb --nodeps --define "_topdir $top" --define "prebuilt $build" \
+	--dbpath "$top/db" "$spec" >"$top/log" 2>&1 ||
+	fail "rpmbuild: $(tail -n 20 "$top/log")"
+for name in mpib-proxy libnccl-net-mpib mpib-tools mpib-devel mpib-softverbs; do
+	rpm=$(find "$top/RPMS" -name "$name-$version-*.rpm")
+	[ -n "$rpm" ] || { fail "there is no package $name"; continue; }
+	rpm2cpio "$rpm" | (cd "$top" && mkdir -p all && cd all && cpio -idmu) \
+		2>/dev/null
+	rpm -qp --requires --dbpath "$top/db" "$rpm" >"$top/$name" 2>/dev/null
+done
+"$top/all/usr/bin/mpibctl" --version | grep -q "$version" ||
+	fail "mpibctl does not run"
+"$top/all/usr/sbin/mpib-proxy" --config /dev/null --check-config \
+	>/dev/null 2>&1 || fail "mpib-proxy does not run"
+for file in lib/systemd/system/mpib-proxy.service include/mpib/client.h \
+	lib/libmpib.a share/doc/mpib-proxy/README.md \
+	share/doc/mpib-proxy/docs/operating.md; do
+	[ -s "$top/all/usr/$file" ] || fail "no /usr/$file"
+done
+"$source/tests/unit/plugin/exports.sh" "$top/all/usr/lib/libnccl-net-mpib.so" ||
+	fail "the plugin in the package"
+grep -v '^rpmlib(\|^libc\.so\.6\|^ld-linux\|^rtld(' \
+	"$top/libnccl-net-mpib" && fail "the plugin requires more than the C library"
+grep -q '^libibverbs\.so' "$top/mpib-proxy" ||
+	fail "the proxy does not require libibverbs"
+exit "$failed"
