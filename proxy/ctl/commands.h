@@ -19,6 +19,8 @@ struct mpib_ctl_call {
 	const char *fields; /* -o, or NULL */
 	const char *textfile; /* --textfile, or NULL */
 	bool json; /* -j */
+	bool csv; /* --csv */
+	unsigned watch; /* --watch, seconds; 0: once */
 	unsigned argc;
 	const char *argv[MPIB_CTL_ARGS]; /* the words after the verb */
 };
@@ -42,8 +44,13 @@ extern const unsigned mpib_ctl_command_count;
 bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 		    char *why, size_t len);
 
-/* Print "mpibctl: why" on stderr. Returns status. */
+/* Print "mpibctl: why" on stderr, and after mpib_ctl_json_errors() an object
+ * with ok, error and status on stdout, too. Returns status. */
 int mpib_ctl_fail(int status, const char *why);
+void mpib_ctl_json_errors(void);
+
+/* Columns of the terminal; more than any line has if stdout is none. */
+unsigned mpib_ctl_width(void);
 /* Flush stdout. Returns status, or MPIB_EXIT_FAILED with a line on stderr when
  * stdout could not be written. */
 int mpib_ctl_finish(int status);

@@ -2,6 +2,7 @@
 /* Option -o: print the chosen fields of an answer, one row per line. */
 #include "ctl/fields.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/suggest.h"
@@ -60,14 +61,57 @@ static void print_value(const json_t *v, FILE *out)
 	}
 }
 
-static void print_row(const json_t *row, const struct fields *f, FILE *out)
+static void print_quoted(const char *text, FILE *out)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', out);
+		fputc(*text, out);
+	}
+	fputc('"', out);
+}
+
+/* Numbers and words as they are; what a reader of CSV would take apart, and
+ * what is none, quoted or empty. */
+static void print_csv(const json_t *v, FILE *out)
+{
+	char *text;
+
+	if (json_is_string(v) && !strpbrk(json_string_value(v), ",\"\r\n")) {
+		fputs(json_string_value(v), out);
+	} else if (json_is_string(v)) {
+		print_quoted(json_string_value(v), out);
+	} else if (json_is_array(v) || json_is_object(v)) {
+		text = json_dumps(v, JSON_COMPACT);
+		print_quoted(text ? text : "", out);
+		free(text);
+	} else if (v && !json_is_null(v)) {
+		json_dumpf(v, out, JSON_ENCODE_ANY | JSON_COMPACT);
+	}
+}
+
+static void print_row(const json_t *row, const struct fields *f, bool csv,
+		      FILE *out)
 {
 	for (unsigned i = 0; i < f->count; i++) {
+		const json_t *v = fields_find(row, f->name[i]);
+
 		if (i)
-			fputc('\t', out);
-		print_value(fields_find(row, f->name[i]), out);
+			fputc(csv ? ',' : '\t', out);
+		if (csv)
+			print_csv(v, out);
+		else
+			print_value(v, out);
 	}
-	fputc('\n', out);
+	fputs(csv ? "\r\n" : "\n", out);
+}
+
+static void print_names(const struct fields *f, FILE *out)
+{
+	for (unsigned i = 0; i < f->count; i++)
+		fprintf(out, "%s%s", i ? "," : "", f->name[i]);
+	fputs("\r\n", out);
 }
 
 /* No row has a field name: suggest the most similar name, or list some. */
@@ -100,8 +144,8 @@ static void fields_complain(json_t *row, const char *name, char *why,
 			 name, some);
 }
 
-bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
-		       size_t len)
+bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,
+		       char *why, size_t len)
 {
 	size_t rows = json_is_array(data) ? json_array_size(data) : 1;
 	json_t *first = json_is_array(data) ? json_array_get(data, 0) : data;
@@ -129,8 +173,10 @@ bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 			return false;
 		}
 	}
+	if (csv)
+		print_names(&f, out);
 	for (size_t r = 0; r < rows; r++)
 		print_row(json_is_array(data) ? json_array_get(data, r) : data,
-			  &f, out);
+			  &f, csv, out);
 	return true;
 }

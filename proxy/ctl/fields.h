@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Option -o of mpibctl: chosen fields of an answer, for scripts. One line per
- * row, a tab between fields, numbers not rounded. */
+ * row, a tab between fields, numbers not rounded; with --csv as RFC 4180 has it,
+ * under a line with their names. */
 #ifndef MPIB_CTL_FIELDS_H
 #define MPIB_CTL_FIELDS_H
 
@@ -14,7 +15,7 @@
  * array of rows. False when no row has one of the fields; why then holds "what:
  * why (remedy)".
  */
-bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
-		       size_t len);
+bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,
+		       char *why, size_t len);
 
 #endif

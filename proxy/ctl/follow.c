@@ -10,7 +10,6 @@
 #include "ctl/show/table.h"
 #include "ctl/show/views.h"
 
-#define WIDTH 80
 #define PAUSE_US 300000
 #define TRIES 10
 #define RAILS 2
@@ -22,7 +21,7 @@ static void print_news(const struct mpib_ctl_call *call, const json_t *data)
 	size_t i;
 
 	if (!call->json) {
-		mpib_ctl_print_events(data, WIDTH, stdout);
+		mpib_ctl_print_events(data, mpib_ctl_width(), stdout);
 		return;
 	}
 	json_array_foreach(json_object_get(data, "events"), i, e)

@@ -1,33 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpibctl: options, help, and running the command that was typed. */
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/commands.h"
 
 enum {
 	OPT_TEXTFILE = 1000,
+	OPT_CSV,
 	OPT_COMMANDS
 };
 
-static void ctl_help(void)
+/* A line for each command of the noun, or of all with NULL. */
+static void help_commands(const char *noun)
 {
-	printf("usage: mpibctl [OPTION]... NOUN [VERB] [ARGUMENT]...\n"
-	       "Show, and change, what this node's mpib-proxy does.\n\n");
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
 		const struct mpib_ctl_command *c = &mpib_ctl_commands[i];
 		char name[64];
 
+		if (noun && strcmp(noun, c->noun))
+			continue;
 		snprintf(name, sizeof(name), "%s%s%s%s%s", c->noun,
 			 c->bare ? "" : " ", c->bare ? "" : c->verb,
 			 *c->args ? " " : "", c->args);
 		printf("  %-22s %s\n", name, c->desc);
 	}
-	printf("\n  -j, --json             the proxy's JSON, exact numbers\n"
+}
+
+static bool is_noun(const char *word)
+{
+	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
+		if (!strcmp(word, mpib_ctl_commands[i].noun))
+			return true;
+	}
+	return false;
+}
+
+static int ctl_help(const char *noun)
+{
+	printf("usage: mpibctl [OPTION]... %s [VERB] [ARGUMENT]...\n",
+	       noun ? noun : "NOUN");
+	if (!noun)
+		printf("Show, and change, what this node's mpib-proxy does.\n");
+	printf("\n");
+	help_commands(noun);
+	printf("\n  -j, --json             the proxy's JSON, exact numbers; "
+	       "errors, too\n"
 	       "  -o, --output FIELDS    these fields of the JSON, a tab "
 	       "between them, as in\n"
 	       "                         mpibctl clients -o "
 	       "name,tx_bytes.sout\n"
+	       "      --csv              those fields as CSV, under their "
+	       "names\n"
+	       "  -w, --watch SECONDS    again and again\n"
 	       "      --textfile FILE    metrics into FILE, replaced at once\n"
 	       "  -s, --run-dir DIR      the proxy's run directory; default "
 	       "MPIB_RUN_DIR, else\n"
@@ -35,6 +61,17 @@ static void ctl_help(void)
 	       "else /run/mpib\n"
 	       "  -h, --help, -V, --version\n\n"
 	       "Exit status: 0 ok, 1 failed, 2 usage, 3 no proxy answers.\n");
+	return mpib_ctl_finish(MPIB_EXIT_OK);
+}
+
+/* --help, of the first noun that is on the command line. */
+static int help_asked(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (is_noun(argv[i]))
+			return ctl_help(argv[i]);
+	}
+	return ctl_help(NULL);
 }
 
 /* Print noun, verb and arguments of each command, for shell completion. */
@@ -58,31 +95,101 @@ static int bad_option(int c, char **argv)
 	return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 }
 
+/* Options that say how to print, 0; 1: c is another one; -1 after a line on
+ * stderr. */
+static int take_form(struct mpib_ctl_call *call, int c)
+{
+	char *end;
+	unsigned long n;
+
+	switch (c) {
+	case 'j':
+		call->json = true;
+		mpib_ctl_json_errors();
+		return 0;
+	case 'o':
+		call->fields = optarg;
+		return 0;
+	case OPT_CSV:
+		call->csv = true;
+		return 0;
+	case 'w':
+		n = strtoul(optarg, &end, 10);
+		if (*end || end == optarg || n < 1 || n > 3600) {
+			mpib_ctl_fail(MPIB_EXIT_USAGE,
+				      "command line: --watch wants seconds, 1 "
+				      "to 3600 (see mpibctl --help)");
+			return -1;
+		}
+		call->watch = (unsigned)n;
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+/* What does not go together; NULL: all does. */
+static const char *contradiction(const struct mpib_ctl_call *call)
+{
+	if (call->textfile && strcmp(call->command->noun, "metrics"))
+		return "command line: --textfile is for metrics (see mpibctl "
+		       "--help)";
+	if (call->csv && !call->fields)
+		return "command line: --csv is for fields (name them by "
+		       "--output)";
+	if (call->watch && call->command->run != mpib_ctl_show)
+		return "command line: --watch is for what shows something (see "
+		       "mpibctl --help)";
+	return NULL;
+}
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "csv", no_argument, NULL, OPT_CSV },
+	{ "watch", required_argument, NULL, 'w' },
+	{ "run-dir", required_argument, NULL, 's' },
+	{ "textfile", required_argument, NULL, OPT_TEXTFILE },
+	{ "commands", no_argument, NULL, OPT_COMMANDS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* The words behind the options: a command, or help. */
+static int take_words(int argc, char **argv, struct mpib_ctl_call *call,
+		      bool *go)
+{
+	const char *bad;
+	char why[256];
+
+	if (argc > 0 && !strcmp(argv[0], "help"))
+		return help_asked(argc, argv);
+	if (!mpib_ctl_parse(call, argv, (unsigned)argc, why, sizeof(why)))
+		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	bad = contradiction(call);
+	if (bad)
+		return mpib_ctl_fail(MPIB_EXIT_USAGE, bad);
+	*go = true;
+	return MPIB_EXIT_OK;
+}
+
 /* Parse the command line. *go is set when a command is to be run; otherwise the
  * process ends with the exit status returned. */
 static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
 		     bool *go)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "run-dir", required_argument, NULL, 's' },
-		{ "textfile", required_argument, NULL, OPT_TEXTFILE },
-		{ "commands", no_argument, NULL, OPT_COMMANDS },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	char why[256];
-	int c;
+	int c, rc;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":jo:s:hV", options, NULL)) != -1) {
-		if (c == 'j') {
-			call->json = true;
-		} else if (c == 'o') {
-			call->fields = optarg;
-		} else if (c == 's') {
+	while ((c = getopt_long(argc, argv, ":jo:w:s:hV", options, NULL)) !=
+	       -1) {
+		rc = take_form(call, c);
+		if (rc < 0)
+			return MPIB_EXIT_USAGE;
+		if (rc == 0)
+			continue;
+		if (c == 's') {
 			call->run_dir = optarg;
 		} else if (c == OPT_TEXTFILE) {
 			call->textfile = optarg;
@@ -90,8 +197,7 @@ static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
 			ctl_list();
 			return mpib_ctl_finish(MPIB_EXIT_OK);
 		} else if (c == 'h') {
-			ctl_help();
-			return mpib_ctl_finish(MPIB_EXIT_OK);
+			return help_asked(argc, argv);
 		} else if (c == 'V') {
 			printf("mpibctl %s\n", MPIB_VERSION);
 			return mpib_ctl_finish(MPIB_EXIT_OK);
@@ -99,15 +205,7 @@ static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
 			return bad_option(c, argv);
 		}
 	}
-	*go = mpib_ctl_parse(call, argv + optind, (unsigned)(argc - optind),
-			     why, sizeof(why));
-	if (*go && call->textfile && strcmp(call->command->noun, "metrics")) {
-		*go = false;
-		snprintf(why, sizeof(why),
-			 "command line: --textfile is for "
-			 "metrics (see mpibctl --help)");
-	}
-	return *go ? MPIB_EXIT_OK : mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	return take_words(argc - optind, argv + optind, call, go);
 }
 
 int main(int argc, char **argv)

@@ -2,6 +2,9 @@
 /* The commands that ask the proxy once and print its answer. */
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "ctl/commands.h"
 #include "ctl/fields.h"
@@ -9,11 +12,39 @@
 #include "ctl/textfile.h"
 
 #define WIDTH 80
+#define NO_TERMINAL 100000u
+
+static bool json_errors;
+
+void mpib_ctl_json_errors(void)
+{
+	json_errors = true;
+}
 
 int mpib_ctl_fail(int status, const char *why)
 {
+	json_t *all;
+
 	fprintf(stderr, "mpibctl: %s\n", why);
+	if (!json_errors)
+		return status;
+	all = json_pack("{s:b,s:s,s:i}", "ok", false, "error", why, "status",
+			status);
+	json_dumpf(all, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(all);
 	return status;
+}
+
+unsigned mpib_ctl_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return NO_TERMINAL;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < WIDTH)
+		return WIDTH;
+	return size.ws_col;
 }
 
 int mpib_ctl_finish(int status)
@@ -66,19 +97,19 @@ static int run_print(const struct mpib_ctl_call *call, json_t *data)
 
 		if (view && view->rows)
 			rows = json_object_get(data, view->rows);
-		if (!mpib_fields_print(rows, call->fields, stdout, why,
-				       sizeof(why)))
+		if (!mpib_fields_print(rows, call->fields, call->csv, stdout,
+				       why, sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json || !view) {
 		json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
 		putchar('\n');
 	} else {
-		view->print(data, WIDTH, stdout);
+		view->print(data, mpib_ctl_width(), stdout);
 	}
 	return MPIB_EXIT_OK;
 }
 
-int mpib_ctl_show(const struct mpib_ctl_call *call)
+static int show_once(const struct mpib_ctl_call *call)
 {
 	json_t *data;
 	int rc = run_ask(call, &data);
@@ -87,6 +118,28 @@ int mpib_ctl_show(const struct mpib_ctl_call *call)
 		rc = mpib_ctl_finish(run_print(call, data));
 	json_decref(data);
 	return rc;
+}
+
+/* With --watch a table has the time above it; what scripts read has not. */
+int mpib_ctl_show(const struct mpib_ctl_call *call)
+{
+	char text[32];
+	struct tm tm;
+	time_t now;
+	int rc;
+
+	for (;;) {
+		if (call->watch && !call->json && !call->fields) {
+			now = time(NULL);
+			strftime(text, sizeof(text), "%H:%M:%S",
+				 localtime_r(&now, &tm));
+			printf("%s\n", text);
+		}
+		rc = show_once(call);
+		if (rc != MPIB_EXIT_OK || !call->watch)
+			return rc;
+		sleep(call->watch);
+	}
 }
 
 /* Send a command that changes something, then print what the proxy reports as

@@ -13,21 +13,23 @@ _mpibctl() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	-o | --output)
+	-o | --output | -w | --watch)
 		return
 		;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | -o | --run-dir | --output | --textfile) ((i++)) ;;
+		-s | -o | -w | --run-dir | --output | --watch | --textfile) ((i++)) ;;
 		-*) ;;
 		*) [ -n "$noun" ] && words+=" ${COMP_WORDS[i]}" || noun=${COMP_WORDS[i]} ;;
 		esac
 	done
 	list=$("${COMP_WORDS[0]}" --commands 2>/dev/null) || return
 	if [[ $word == -* ]]; then
-		words="--json --output --textfile --run-dir --help --version"
+		words="--json --output --csv --watch --textfile --run-dir --help --version"
 	elif [ -z "$noun" ]; then
+		words="$(cut -d' ' -f1 <<<"$list") help"
+	elif [ "$noun" = help ]; then
 		words=$(cut -d' ' -f1 <<<"$list")
 	elif [ -z "$words" ]; then
 		words=$(sed -n "s/^$noun \([a-z]*\) .*/\1/p" <<<"$list")
@@ -35,7 +37,7 @@ _mpibctl() {
 		case "$noun$words" in
 		"rails drain" | "rails resume") words="SOUT SUP" ;;
 		"log set") words="error warn info debug" ;;
-		"clients kick" | "conns show")
+		"clients kick" | "clients share" | "conns show")
 			words=$("${COMP_WORDS[0]}" clients -o id 2>/dev/null)
 			;;
 		"config set")
