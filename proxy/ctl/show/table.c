@@ -47,7 +47,8 @@ void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(cell, MPIB_CELL_MAX, fmt, ap);
+	if (vsnprintf(cell, MPIB_CELL_MAX, fmt, ap) >= MPIB_CELL_MAX)
+		cell[MPIB_CELL_MAX - 2] = '~';
 	va_end(ap);
 }
 

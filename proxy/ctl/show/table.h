@@ -12,7 +12,8 @@
 #include <stdio.h>
 
 #define MPIB_TABLE_COLUMNS 12
-#define MPIB_CELL_MAX 64
+/* Longer text is cut, and marked "~". */
+#define MPIB_CELL_MAX 512
 
 struct mpib_table {
 	unsigned columns, rows, room;
