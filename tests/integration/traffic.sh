@@ -44,6 +44,7 @@ complain() {
 for node in 0 1; do
 	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
 		--sout "${rails[$node]%,*}" --sup "${rails[$node]#*,}" \
+		--peer-addr "$net.$((node + 1))" \
 		${proxy_args[@]+"${proxy_args[@]}"} \
 		>"$dir/out$node" 2>"$dir/log$node" &
 	pids+=($!)
