@@ -82,8 +82,9 @@ static void no_right_is_left_and_clients_are_served(void **state)
 
 static void an_unknown_user_is_named(void **state)
 {
-	const char *argv[] = { "mpib-proxy", "--run-dir",    "/tmp/mpib-drop",
-			       "--run-user", "no-such-user", NULL };
+	const char *argv[] = { "mpib-proxy",   "--run-dir", "/tmp/mpib-drop",
+			       "--sout",       "soft",	    "--run-user",
+			       "no-such-user", NULL };
 	struct run run;
 
 	(void)state;
