@@ -228,6 +228,7 @@ void proxy_clients_tune(struct proxy_clients *all)
 	all->max_pool = all->cfg->quota[MPIB_QUOTA_POOL];
 	if (all->max_pool == 0)
 		all->max_pool = half;
+	mpib_broker_limit_lanes(all->broker, all->cfg->quota[MPIB_QUOTA_LANES]);
 }
 
 int proxy_clients_listen(struct proxy_clients *all, int fd)

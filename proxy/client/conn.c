@@ -51,14 +51,28 @@ static bool one_more(struct proxy_client *s, const struct mpib_ctl_header *ask)
 	       proxy_client_may(s, ask, MPIB_QUOTA_REQUESTS, MPIB_REQUESTS);
 }
 
+static const char *conn_error(int rc)
+{
+	switch (rc) {
+	case -EINVAL:
+		return "no such index, or in use";
+	case -EDQUOT:
+		return "too many peers that this user wants do not answer "
+		       "(close what waits for them)";
+	case -ENOSPC:
+		return "the proxy has too many peers";
+	default:
+		return strerror(-rc);
+	}
+}
+
 static void conn_answer(struct proxy_client *s,
 			const struct mpib_ctl_header *ask, uint32_t conn,
 			int rc)
 {
 	if (rc < 0)
 		proxy_client_refuse(s, ask, rc, "connection %u: %s", conn,
-				    rc == -EINVAL ? "no such index, or in use"
-						  : strerror(-rc));
+				    conn_error(rc));
 	else
 		proxy_client_ok(s, ask, conn);
 }

@@ -14,6 +14,7 @@ static const char *const names[MPIB_QUOTAS] = {
 	[MPIB_QUOTA_CONNECTIONS] = "connections",
 	[MPIB_QUOTA_REQUESTS] = "requests",
 	[MPIB_QUOTA_LISTENERS] = "listeners",
+	[MPIB_QUOTA_LANES] = "lanes",
 	[MPIB_QUOTA_REGIONS] = "regions",
 	[MPIB_QUOTA_MEMORY] = "memory",
 	[MPIB_QUOTA_POOL] = "pool",
@@ -45,6 +46,7 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 		return s->pooled;
 	case MPIB_QUOTA_FDS:
 		return MPIB_FDS_OF_A_CLIENT + s->region_fds;
+	case MPIB_QUOTA_LANES: /* of the user, not of its clients */
 	case MPIB_QUOTA_MESSAGES:
 	case MPIB_QUOTAS:
 		break;
@@ -58,6 +60,8 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 	const struct proxy_client *s;
 	uint64_t sum = 0;
 
+	if (q == MPIB_QUOTA_LANES)
+		return mpib_broker_lanes(all->broker, uid);
 	TAILQ_FOREACH(s, &all->list, link)
 	{
 		if (s->uid == uid)

@@ -41,6 +41,7 @@ enum mpib_quota {
 	MPIB_QUOTA_CONNECTIONS, /* in any state */
 	MPIB_QUOTA_REQUESTS, /* in flight: MPIB_REQUESTS per connection */
 	MPIB_QUOTA_LISTENERS,
+	MPIB_QUOTA_LANES,
 	MPIB_QUOTA_REGIONS,
 	MPIB_QUOTA_MEMORY, /* bytes registered, staging pools included */
 	MPIB_QUOTA_POOL, /* bytes of staging pools, the proxy's memory */

@@ -117,6 +117,11 @@ void mpib_broker_close(struct mpib_broker *broker)
 	free(broker);
 }
 
+void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most)
+{
+	broker->lanes_of_one = most;
+}
+
 uint16_t mpib_broker_port(const struct mpib_broker *broker)
 {
 	return broker->self.port;

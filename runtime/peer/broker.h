@@ -88,6 +88,11 @@ extern const struct mpib_engine_events mpib_broker_events;
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);
 
+/* How many lanes a user may have, to all peers; 0: no limit. */
+void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most);
+/* How many the user has. */
+uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid);
+
 uint16_t mpib_broker_port(const struct mpib_broker *broker);
 
 /* 0, -ENOSPC: too many listeners, or -errno. */

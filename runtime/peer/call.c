@@ -8,8 +8,7 @@
  * nothing.
  *
  * When two nodes call each other at once, the call of the node with the lower
- * node id wins: that node refuses the other's call, and the other node drops
- * its own call when it welcomes the winner's.
+ * node id wins: that node refuses the other's call, which ends by that.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +18,9 @@
 #include "peer/internal.h"
 
 #define RETRY_NS (100 * MPIB_MSEC)
+/* How long a call may connect and keep its precedence, and waits for that of
+ * somebody who says that it is the peer. */
+#define DEFER_NS MPIB_SEC
 
 static void on_called(void *ctx, struct mpib_link *link)
 {
@@ -60,15 +62,15 @@ static void send_ready(struct mpib_peer *p, struct mpib_link *link)
 }
 
 /* Resume the session if both ends still have it, else begin a new one. */
-static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
+static void begin_session(struct mpib_peer *p)
 {
 	struct mpib_broker *b = p->broker;
 
-	if (m->session && m->session == p->resume.id) {
+	if (p->answer.session && p->answer.session == p->resume.id) {
 		p->resuming = true;
 		return;
 	}
-	mpib_peer_forget(p, m->node.boot == p->node.boot
+	mpib_peer_forget(p, p->answer.node.boot == p->node.boot
 				    ? "it knows nothing of them any more"
 				    : "its proxy was restarted");
 	/* A number unlike that of any other session of this proxy and, because
@@ -77,11 +79,29 @@ static void begin_session(struct mpib_peer *p, const struct mpib_peer_msg *m)
 			  (b->self.boot + ++b->sessions) | 1ull << 63);
 }
 
+static void call_finish(struct mpib_peer *p)
+{
+	struct mpib_node_id node = p->answer.node;
+
+	p->held = false;
+	mpib_timer_disarm(p->broker->loop, &p->retry);
+	begin_session(p);
+	send_ready(p, p->link);
+	p->version = p->answer.version;
+	mpib_peer_is_up(p, p->link, &node);
+}
+
+static void on_hold_end(void *arg)
+{
+	call_finish(arg);
+}
+
 static void call_on_answer(void *ctx, struct mpib_link *link,
 			   const struct mpib_peer_msg *m)
 {
 	struct mpib_peer *p = ctx;
 
+	(void)link;
 	if (m->type == MPIB_PEER_REFUSED) {
 		if (m->error == -EALREADY)
 			mpib_peer_cut(p, m->why); /* the peer calls */
@@ -110,10 +130,18 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 			  "same peer.key_file)");
 		return;
 	}
-	begin_session(p, m);
-	send_ready(p, link);
-	p->version = m->version;
-	mpib_peer_is_up(p, link, &m->node);
+	p->answer.node = m->node;
+	p->answer.session = m->session;
+	p->answer.version = m->version;
+	/* The lower node's call has precedence, if it is the lower node that
+	 * calls: were both calls to succeed, each end would cut the other's. */
+	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
+		p->held = true;
+		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
+			       on_hold_end, p);
+		return;
+	}
+	call_finish(p);
 }
 
 static void call_on_down(void *ctx, struct mpib_link *link, const char *why)
@@ -170,12 +198,44 @@ static void call_one(struct mpib_peer *p)
 		return;
 	}
 	mpib_link_set_patience(p->link, b->silence_s);
+	p->called_ns = mpib_loop_now(b->loop);
 	p->state = MPIB_PEER_CALLING;
 }
 
+bool mpib_call_wins(const struct mpib_peer *p)
+{
+	/* A call that connects to nothing for long must not keep the peer's own
+	 * away: a firewall may let through one direction only. */
+	uint64_t age = mpib_loop_now(p->broker->loop) - p->called_ns;
+
+	return p->state == MPIB_PEER_CALLING && mpib_peer_we_are_lower(p) &&
+	       (!p->link->connecting || age < DEFER_NS);
+}
+
+/* While somebody who says that it is the peer calls here, one call is enough.
+ * It may be a stranger, so this node's own call waits once and not for long. */
 void mpib_peer_want(struct mpib_peer *p)
 {
-	if (p->state == MPIB_PEER_IDLE && !p->retry.armed && !p->candidate &&
-	    call_wanted(p))
-		call_one(p);
+	if (p->state != MPIB_PEER_IDLE || p->retry.armed || !call_wanted(p))
+		return;
+	if (!p->deferred && mpib_hello_expected(p)) {
+		p->deferred = true;
+		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
+			       call_on_retry, p);
+		return;
+	}
+	p->deferred = false;
+	call_one(p);
+}
+
+void mpib_call_undefer(struct mpib_peer *p)
+{
+	if (mpib_hello_expected(p))
+		return;
+	if (p->held) {
+		call_finish(p);
+	} else if (p->deferred) {
+		mpib_timer_disarm(p->broker->loop, &p->retry);
+		mpib_peer_want(p);
+	}
 }

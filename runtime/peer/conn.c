@@ -103,9 +103,9 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	if (handle->magic != MPIB_HANDLE_MAGIC || handle->port == 0 ||
 	    handle->shard >= MPIB_SHARDS_MAX || !index_free(client, index))
 		return -EINVAL;
-	p = mpib_peer_of_handle(b, handle);
-	if (!p)
-		return -ENOMEM;
+	rc = mpib_peer_for(b, client->uid, handle, &p);
+	if (rc < 0)
+		return rc;
 	rc = peer_conn_new(b, client, index, true, &c);
 	if (rc < 0)
 		return rc;
@@ -119,6 +119,7 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 
 void peer_conn_linked(struct peer_conn *c)
 {
+	char why[160];
 	int rc;
 
 	c->state = PEER_CONN_NEW; /* on no list, in case it fails below */
@@ -129,10 +130,10 @@ void peer_conn_linked(struct peer_conn *c)
 			       c->peer->label);
 		return;
 	}
-	rc = peer_lane_get(c);
+	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
-			       mpib_engine_last_error(c->broker->engine, rc));
+			       why);
 		return;
 	}
 	if (c->lane->state == PEER_LANE_UP) {

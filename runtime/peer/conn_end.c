@@ -139,7 +139,7 @@ void peer_conn_step(struct peer_conn *c)
 	peer_lane_leave(c);
 	if (c->dropped)
 		conn_end_free_conn(c);
-	else if (c->again)
+	else if (c->again && !c->offered)
 		peer_conn_held(c);
 }
 

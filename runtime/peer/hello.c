@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The called side of peer links; call.c is the calling side. A caller is a
- * pending_peer until its HELLO came, and from the WELCOME to its READY the
- * candidate of its peer. Both have to happen within PATIENCE_NS. Control
+ * pending_peer until its READY, which has to come soon (door.c) and proves
+ * that it has the cluster's key. Until then it is nobody: no peer is made for
+ * it, and neither a link nor a call of the peer that it says it is ends. Control
  * thread.
  */
 #include <errno.h>
@@ -10,64 +11,66 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "peer/internal.h"
 
-#define PATIENCE_NS (5 * MPIB_SEC)
-#define PAUSE_NS (100 * MPIB_MSEC)
-#define PENDING_PEERS_MAX 256
-#define REFUSED_NS (60 * MPIB_SEC) /* between log lines of the same reason */
+/* Between log lines of the same reason, and of any two. */
+#define REFUSED_NS (60 * MPIB_SEC)
+#define REFUSED_ANY_NS (10 * MPIB_SEC)
 
-struct mpib_pending_peer {
-	struct mpib_broker *broker;
-	struct mpib_link *link;
-	struct mpib_peer *peer; /* whose candidate it is; NULL before the
-				   HELLO */
-	uint16_t version;
-	struct mpib_node_id node; /* as the caller's HELLO says */
-	uint64_t offered; /* the session that the WELCOME named */
-	struct mpib_auth auth;
-	struct mpib_timer timer;
-	TAILQ_ENTRY(mpib_pending_peer) entry;
-};
+bool mpib_hello_expected(const struct mpib_peer *p)
+{
+	const struct mpib_pending_peer *s;
+
+	TAILQ_FOREACH(s, &p->broker->pending_peers, entry)
+	{
+		if (s->welcomed && s->self == p->called &&
+		    mpib_address_same(&s->node.addr, &p->node.addr) &&
+		    s->node.port == p->node.port)
+			return true;
+	}
+	return false;
+}
 
 /* Frees all but the link. */
 static void pending_peer_free(struct mpib_pending_peer *s)
 {
 	struct mpib_broker *b = s->broker;
-	struct mpib_peer *p = s->peer;
+	struct mpib_peer *p = NULL;
 
+	if (s->welcomed)
+		p = mpib_peer_lookup(b, &s->node.addr, s->node.port, s->self);
 	mpib_timer_disarm(b->loop, &s->timer);
 	TAILQ_REMOVE(&b->pending_peers, s, entry);
 	b->pending_peer_count--;
 	free(s);
-	if (p) {
-		p->candidate = NULL;
-		mpib_peer_want(p);
-	}
+	if (p)
+		mpib_call_undefer(p);
 }
 
-static void hello_drop(struct mpib_pending_peer *s)
+void mpib_hello_drop(struct mpib_pending_peer *s)
 {
 	mpib_link_close(s->link);
 	pending_peer_free(s);
 }
 
-/* A caller that is refused calls again and again: log the same reason only once
- * in REFUSED_NS. */
+/* A caller that is refused calls again and again, and a stranger as often as it
+ * likes, each time with another reason: so few lines are logged whatever
+ * comes. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;
 	uint64_t now = mpib_loop_now(b->loop);
+	uint64_t pause = strcmp(b->refused, why) ? REFUSED_ANY_NS : REFUSED_NS;
 
-	if (!strcmp(b->refused, why) && now - b->refused_ns < REFUSED_NS)
+	b->refused_count++;
+	if (b->refused[0] && now - b->refused_ns < pause)
 		return;
 	snprintf(b->refused, sizeof(b->refused), "%s", why);
 	b->refused_ns = now;
-	mpib_warn("peer link from %s refused: %s", s->link->label, why);
+	mpib_warn("peer link from %s refused: %s (%llu refused so far)",
+		  s->link->label, why, (unsigned long long)b->refused_count);
 }
 
 static void hello_refuse(struct mpib_pending_peer *s, int error,
@@ -89,10 +92,12 @@ static void hello_refuse(struct mpib_pending_peer *s, int error,
 	if (error != -EALREADY)
 		tell_refused(s, m.why);
 	mpib_link_send(s->link, &m);
-	hello_drop(s);
+	mpib_hello_drop(s);
 }
 
-static void peer_hello_welcome(struct mpib_pending_peer *s, struct mpib_peer *p)
+/* p is the caller's peer, or NULL where it has none yet. */
+static void peer_hello_welcome(struct mpib_pending_peer *s,
+			       const struct mpib_peer *p)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_WELCOME,
@@ -101,16 +106,9 @@ static void peer_hello_welcome(struct mpib_pending_peer *s, struct mpib_peer *p)
 	};
 	const struct mpib_cluster_key *key = &s->broker->key;
 
-	if (s->node.boot == p->node.boot)
+	if (p && s->node.boot == p->node.boot)
 		m.session = s->offered = p->resume.id;
-	if (p->candidate)
-		hello_drop(p->candidate);
-	/* This node's own call to the peer, if any, loses; a link that is up
-	 * stays until READY. */
-	s->peer = p;
-	p->candidate = s;
-	if (p->state == MPIB_PEER_CALLING)
-		mpib_peer_cut(p, "it called at the same time");
+	s->welcomed = true;
 	mpib_auth_challenge(key, s->auth.called);
 	memcpy(m.challenge, s->auth.called, sizeof(m.challenge));
 	mpib_auth_prove(key, &s->auth, true, m.proof);
@@ -158,8 +156,7 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	if (!mpib_address_same(&m->node.addr, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
-			     "it calls from %s and is not of that address",
-			     s->link->label);
+			     "it says that it is of another address");
 		return;
 	}
 	if (self && m->node.boot != b->self.boot) {
@@ -168,21 +165,19 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	}
 	if (!same_trust(s, m))
 		return;
-	p = mpib_peer_find(b, &m->node.addr, m->node.port, self);
-	if (!p) {
+	p = mpib_peer_lookup(b, &m->node.addr, m->node.port, self);
+	if (!p && !mpib_peer_room(b)) {
 		hello_refuse(s, -ENOSPC, "too many peers");
 		return;
 	}
-	/* This node's own call has reached the peer, or is about to, and
-	 * wins. */
-	if (!self && p->state == MPIB_PEER_CALLING && !p->link->connecting &&
-	    mpib_peer_we_are_lower(p)) {
+	if (p && !self && mpib_call_wins(p)) {
 		hello_refuse(s, -EALREADY, "both called at the same time");
 		return;
 	}
 	s->version =
 		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
 	s->node = m->node;
+	s->self = self;
 	memcpy(s->auth.caller, m->challenge, sizeof(s->auth.caller));
 	peer_hello_welcome(s, p);
 }
@@ -212,8 +207,10 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 {
 	const struct mpib_cluster_key *key = &s->broker->key;
 	struct mpib_link *link = s->link;
-	struct mpib_peer *p = s->peer;
+	struct mpib_broker *b = s->broker;
 	struct mpib_node_id node = s->node;
+	bool self = s->self;
+	struct mpib_peer *p;
 	bool again = m->session && m->session == s->offered;
 	uint16_t version = s->version;
 
@@ -225,9 +222,13 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 		return;
 	}
 	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
-	s->peer = NULL;
-	p->candidate = NULL;
+	s->welcomed = false; /* it is no stranger any more */
 	pending_peer_free(s);
+	p = mpib_peer_find(b, &node.addr, node.port, self);
+	if (!p) {
+		mpib_link_close(link); /* others took the last place */
+		return;
+	}
 	if (!take_session(p, again, &node, m->session)) {
 		mpib_link_close(link); /* the caller will call again */
 		return;
@@ -247,14 +248,13 @@ static void hello_on_message(void *ctx, struct mpib_link *link,
 {
 	struct mpib_pending_peer *s = ctx;
 
-	if (!s->peer && m->type == MPIB_PEER_HELLO) {
+	(void)link;
+	if (!s->welcomed && m->type == MPIB_PEER_HELLO) {
 		on_hello(s, m);
-	} else if (s->peer && m->type == MPIB_PEER_READY && m->session) {
+	} else if (s->welcomed && m->type == MPIB_PEER_READY && m->session) {
 		hello_on_ready(s, m);
 	} else {
-		mpib_warn("peer link from %s: %s out of turn", link->label,
-			  mpib_peer_type_name(m->type));
-		hello_drop(s);
+		hello_refuse(s, -EPROTO, "it speaks out of turn");
 	}
 }
 
@@ -264,111 +264,7 @@ static void hello_on_down(void *ctx, struct mpib_link *link, const char *why)
 	pending_peer_free(ctx);
 }
 
-static const struct mpib_link_events pending_peer_events = {
+const struct mpib_link_events mpib_hello_events = {
 	.message = hello_on_message,
 	.down = hello_on_down,
 };
-
-static void on_patience_end(void *arg)
-{
-	hello_drop(arg);
-}
-
-static void hello_on_pause_end(void *arg)
-{
-	struct mpib_broker *b = arg;
-
-	mpib_loop_mod(b->loop, &b->accept, EPOLLIN);
-}
-
-static void hello_on_accept(void *arg, uint32_t events)
-{
-	struct mpib_broker *b = arg;
-	struct mpib_pending_peer *s;
-	int fd;
-
-	(void)events;
-	fd = accept4(b->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	/* On any other error the caller still waits and would wake the loop in
-	 * each turn, so pause accepting. */
-	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
-	    errno != EINTR) {
-		mpib_err("peer link: a caller waits: accept: %m (raise "
-			 "LimitNOFILE)");
-		mpib_loop_mod(b->loop, &b->accept, 0);
-		mpib_timer_arm(b->loop, &b->pause, PAUSE_NS, hello_on_pause_end,
-			       b);
-	}
-	if (fd < 0)
-		return;
-	/* When there are too many pending peers the oldest is dropped. */
-	if (b->pending_peer_count >= PENDING_PEERS_MAX)
-		hello_drop(TAILQ_FIRST(&b->pending_peers));
-	s = calloc(1, sizeof(*s));
-	if (!s || mpib_link_accept(b->loop, fd, &pending_peer_events, s,
-				   &s->link) < 0) {
-		free(s);
-		close(fd);
-		return;
-	}
-	s->broker = b;
-	mpib_link_set_patience(s->link, b->silence_s);
-	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
-	b->pending_peer_count++;
-	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
-}
-
-int mpib_hello_accept(struct mpib_broker *b)
-{
-	return mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN,
-			     hello_on_accept, b);
-}
-
-int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
-{
-	struct sockaddr_storage sa;
-	socklen_t len = mpib_address_socket(&b->self.addr, b->self.port, &sa);
-	char text[MPIB_ADDRESS_MAX];
-	int one = 1, rc;
-
-	b->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-		       0);
-	if (b->fd < 0) {
-		rc = -errno;
-		snprintf(why, why_len, "peer link: no socket: %s",
-			 strerror(-rc));
-		return rc;
-	}
-	setsockopt(b->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(b->fd, (struct sockaddr *)&sa, len) < 0 ||
-	    listen(b->fd, 512) < 0 ||
-	    getsockname(b->fd, (struct sockaddr *)&sa, &len) < 0) {
-		rc = -errno;
-		goto err_close;
-	}
-	b->self.port = mpib_address_take(&sa, &b->self.addr);
-	rc = mpib_hello_accept(b);
-	if (rc < 0)
-		goto err_close;
-	return 0;
-
-err_close:
-	snprintf(why, why_len,
-		 "peer link cannot listen on %s: %s (choose another "
-		 "--peer-port, or stop what uses it)",
-		 mpib_address_text(&b->self.addr, b->self.port, text,
-				   sizeof(text)),
-		 strerror(-rc));
-	close(b->fd);
-	return rc;
-}
-
-void mpib_hello_close(struct mpib_broker *b)
-{
-	mpib_timer_disarm(b->loop, &b->pause);
-	mpib_loop_del(b->loop, &b->accept);
-	if (b->fd >= 0)
-		close(b->fd);
-	while (!TAILQ_EMPTY(&b->pending_peers))
-		hello_drop(TAILQ_FIRST(&b->pending_peers));
-}

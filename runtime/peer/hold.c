@@ -52,6 +52,16 @@ void mpib_broker_hold(struct mpib_broker *b, bool on)
 	}
 }
 
+void peer_conn_renew(struct peer_conn *c)
+{
+	c->recalled = true; /* no CONN_CANCEL: the lane is gone at the peer */
+	mpib_timer_disarm(c->broker->loop, &c->timer);
+	c->state = PEER_CONN_OVER;
+	c->again = true;
+	c->error = -ECANCELED;
+	peer_conn_step(c);
+}
+
 void peer_conn_recall(struct peer_conn *c)
 {
 	mpib_timer_disarm(c->broker->loop, &c->timer);

@@ -15,10 +15,15 @@
 #include "peer/link.h"
 #include "peer/resume.h"
 
+#define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
 #define MPIB_BACKLOG_MAX 256u
 /* Lanes that one peer may make this proxy hold. */
 #define MPIB_LANES_MAX 4096u
+/* Those of them that one user may have. */
+#define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
+/* How long a lane stays that no connection uses. */
+#define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
 /* The time a peer has to be reached and to make a lane. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
 /* The time a peer whose link lives has to answer a close before it loses the
@@ -49,8 +54,17 @@ struct mpib_peer {
 	uint16_t version; /* of the protocol spoken on the link */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
-	struct mpib_pending_peer *candidate; /* it called this node, is not
-						READY yet */
+	uid_t maker; /* user whose client asked for it first; MPIB_NOBODY: the
+			peer called */
+	uint64_t called_ns; /* when this node began its call */
+	/* Somebody who says that it is the peer calls, too: this node's call
+	 * waits before it begins, or before its READY. */
+	bool deferred, held;
+	struct { /* of the WELCOME, while held */
+		struct mpib_node_id node;
+		uint64_t session;
+		uint16_t version;
+	} answer;
 	struct mpib_auth auth; /* of this node's call */
 	struct mpib_timer retry;
 	struct mpib_resume resume; /* the session, which keeps its lanes */
@@ -85,6 +99,7 @@ struct peer_lane {
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
 	unsigned uses; /* connections and waiting CONN_OPENs */
+	struct mpib_timer idle; /* since uses is 0 */
 	struct peer_conn_list conns;
 	struct peer_conn_list waiting; /* connections that wait until the lane
 					  is up */
@@ -121,7 +136,8 @@ struct peer_conn {
 	/* How it ends, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent, not answered */
 	bool recalled; /* CONN_CANCEL sent for a hand-over, see hold.c */
-	bool again; /* OVER for now, to be HELD then */
+	bool again; /* OVER for now, to be HELD then, once the CONN_OPEN is
+		       answered */
 	bool known; /* their_id is set: the peer may write to this end */
 	bool dropped; /* the client closed it */
 	bool stopping, stopped;
@@ -158,6 +174,20 @@ struct mpib_listener_entry {
 	UT_hash_handle hh;
 };
 
+/* A caller that has not proved who it is. */
+struct mpib_pending_peer {
+	struct mpib_broker *broker;
+	struct mpib_link *link;
+	bool welcomed; /* its HELLO came and was answered */
+	bool self; /* it is this proxy, which calls itself */
+	uint16_t version;
+	struct mpib_node_id node; /* as the caller's HELLO says */
+	uint64_t offered; /* the session that the WELCOME named */
+	struct mpib_auth auth;
+	struct mpib_timer timer;
+	TAILQ_ENTRY(mpib_pending_peer) entry;
+};
+
 struct mpib_broker {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
@@ -179,10 +209,14 @@ struct mpib_broker {
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers;
 	unsigned peer_count;
+	uint64_t lanes_of_one; /* a user may have; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
 	unsigned pending_peer_count;
+	uint64_t taken_ns; /* begin of a while in which callers are counted */
+	unsigned taken; /* callers since */
 	char refused[200]; /* reason last logged for refusing one */
 	uint64_t refused_ns; /* when that was logged */
+	uint64_t refused_count;
 	struct mpib_listener_entry *listeners;
 	struct peer_lane *lanes; /* by id */
 	struct peer_lane *by_lane; /* lanes that are UP, by engine lane */
@@ -195,21 +229,43 @@ struct mpib_broker {
 uint32_t mpib_broker_new_id(struct mpib_broker *b);
 
 /* hello.c */
+/* Hang up on a caller. */
+void mpib_hello_drop(struct mpib_pending_peer *s);
+/* Of the links of callers; their ctx is the struct mpib_pending_peer. */
+extern const struct mpib_link_events mpib_hello_events;
+/* Whether somebody who says that it is the peer has been welcomed and has not
+ * proved it yet. */
+bool mpib_hello_expected(const struct mpib_peer *p);
+
+/* door.c */
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
 /* Take callers on b->fd. 0 or -errno. */
 int mpib_hello_accept(struct mpib_broker *b);
 void mpib_hello_close(struct mpib_broker *b);
 
-/* peer.c */
+/* peer_table.c */
 void mpib_peers_free(struct mpib_broker *b);
-/* Find the entry of a peer, or make one, in place of an idle one if there are
- * many. NULL: no memory, or too many are in use. */
+/* Find the entry of a peer. NULL: there is none. */
+struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
+				   const struct in6_addr *addr, uint16_t port,
+				   bool called);
+/* Whether one more entry can be made, perhaps in place of one that nothing
+ * needs. */
+bool mpib_peer_room(const struct mpib_broker *b);
+/* Find the entry of a peer that has proved itself, or make one, in place of one
+ * that nothing needs if there are many. NULL: no memory, or too many are in
+ * use. */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
 /* Likewise, the peer that the handle names. */
 struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
 				      const struct mpib_handle *handle);
+/* The same for a peer to call for the user's client. -EDQUOT: the user has as
+ * many as one may that have not answered; -ENOSPC or -ENOMEM. */
+int mpib_peer_for(struct mpib_broker *b, uid_t uid,
+		  const struct mpib_handle *handle, struct mpib_peer **peer);
+/* peer.c */
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
 /* The link is up, under the session in p->resume, which was just begun or goes
  * on. */
@@ -241,6 +297,11 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 /* call.c */
 /* Call the peer, if connections or lanes wait for a link to it. */
 void mpib_peer_want(struct mpib_peer *p);
+/* Whether this node's call to the peer has precedence over the peer's own,
+ * which comes at the same time. */
+bool mpib_call_wins(const struct mpib_peer *p);
+/* A caller that said it was the peer is gone: go on, if that was waited for. */
+void mpib_call_undefer(struct mpib_peer *p);
 /* Likewise, in ns. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
 /* This node's call failed: -errno, or 0 if the peer answered it with a
@@ -251,13 +312,18 @@ void mpib_call_failed(struct mpib_peer *p, int error);
  * lane_table.c and lane_setup.c. peer_lane_message() returns false for a
  * message that no sound peer would send now.
  */
-/* Join the connection to a lane, which is opened if there is none yet. 0 or
- * -errno. */
-int peer_lane_get(struct peer_conn *c);
+/* Join the connection to a lane, which is opened if there is none yet. 0, or
+ * -errno and why. */
+int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
 bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 struct peer_lane *peer_lane_new(struct mpib_peer *p,
 				const struct mpib_lane_key *key, bool ours);
+/* Whether the user may have one more lane to the peer. 0, or -EDQUOT and why. */
+int peer_lane_quota(const struct mpib_peer *p, uid_t uid, char *why,
+		    size_t why_len);
+/* Close the lane if nothing uses it for MPIB_LANE_IDLE_NS. */
+void peer_lane_watch_idle(struct peer_lane *l);
 /* Make the entry of a lane that was up in the process handing over. */
 struct peer_lane *peer_lane_restore(struct mpib_peer *p,
 				    const struct mpib_lane_key *key, bool ours,
@@ -305,8 +371,11 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* hold.c */
-/* peer_conn_recall(): the peer dropped the recalled CONN_OPEN.
+/* peer_conn_renew(): the peer closed the lane that the connect was offered on,
+ * since nothing used it: once the peer has answered, begin anew.
+ * peer_conn_recall(): the peer dropped the recalled CONN_OPEN.
  * peer_conn_held(): this end is cleaned up as well, so the connect is HELD. */
+void peer_conn_renew(struct peer_conn *c);
 void peer_conn_recall(struct peer_conn *c);
 void peer_conn_held(struct peer_conn *c);
 

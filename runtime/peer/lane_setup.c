@@ -35,7 +35,7 @@ static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
 	return 0;
 }
 
-int peer_lane_get(struct peer_conn *c)
+int peer_lane_get(struct peer_conn *c, char *why, size_t why_len)
 {
 	struct mpib_lane_key key = {
 		.uid = c->client->uid,
@@ -52,10 +52,16 @@ int peer_lane_get(struct peer_conn *c)
 		peer_lane_join(l, c);
 		return 0;
 	}
+	rc = peer_lane_quota(c->peer, key.uid, why, why_len);
+	if (rc < 0)
+		return rc;
 	l = peer_lane_new(c->peer, &key, true);
+	rc = l ? setup_ask(l, c->client->tenant) : -ENOMEM;
+	if (rc < 0)
+		snprintf(why, why_len, "%s",
+			 mpib_engine_last_error(c->broker->engine, rc));
 	if (!l)
-		return -ENOMEM;
-	rc = setup_ask(l, c->client->tenant);
+		return rc;
 	if (rc < 0) {
 		l->state = PEER_LANE_DEAD;
 		l->uses++;
@@ -160,7 +166,7 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 p->lane_count);
 		return -ENOSPC;
 	}
-	return 0;
+	return peer_lane_quota(p, m->key.uid, why, why_len);
 }
 
 /* The ends disagree about the path, which each derives from its own islands, or
@@ -335,6 +341,7 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 static bool setup_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = m->to ? peer_lane_find(p, m->to) : NULL;
+	struct peer_conn *c, *next;
 
 	if (!m->to) {
 		/* The opener had not seen the LANE_ACCEPT. */
@@ -350,6 +357,11 @@ static bool setup_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (l->their_id != m->from)
 		return false;
 	l->muted = true;
+	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
+		next = TAILQ_NEXT(c, lane_entry);
+		if (m->error == -ECANCELED && c->state == PEER_CONN_OPEN)
+			peer_conn_renew(c);
+	}
 	peer_lane_kill(l, -ECONNRESET, m->why);
 	return true;
 }

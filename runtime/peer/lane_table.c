@@ -5,6 +5,8 @@
  * since the other end then kills its side, too. Each end releases memory when
  * its own kill is done.
  */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -79,6 +81,61 @@ struct peer_lane *peer_lane_restore(struct mpib_peer *p,
 	return new_entry(p, key, ours, id);
 }
 
+int peer_lane_quota(const struct mpib_peer *p, uid_t uid, char *why,
+		    size_t why_len)
+{
+	uint64_t all = mpib_broker_lanes(p->broker, uid);
+	uint64_t most = p->broker->lanes_of_one;
+	const struct peer_lane *l;
+	unsigned here = 0;
+
+	TAILQ_FOREACH(l, &p->lanes, entry)
+	here += l->key.uid == uid;
+	if (most && all >= most)
+		snprintf(why, why_len,
+			 "uid %u has %" PRIu64 " lanes and quota.lanes = "
+			 "%" PRIu64 " (close some, or raise it)",
+			 (unsigned)uid, all, most);
+	else if (here >= MPIB_LANES_OF_ONE_MAX)
+		snprintf(why, why_len,
+			 "uid %u has %u lanes to one peer, a quarter of what "
+			 "is possible (close some)",
+			 (unsigned)uid, here);
+	else
+		return 0;
+	return -EDQUOT;
+}
+
+uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid)
+{
+	const struct peer_lane *l;
+	uint64_t n = 0;
+
+	for (l = broker->lanes; l; l = l->hh.next)
+		n += l->key.uid == uid;
+	return n;
+}
+
+static void on_idle_end(void *arg)
+{
+	struct peer_lane *l = arg;
+
+	if (l->state != PEER_LANE_UP || l->uses > 0)
+		return;
+	if (l->peer->broker->holding) /* nothing changes during a hand-over */
+		peer_lane_watch_idle(l);
+	else
+		peer_lane_kill(l, -ECANCELED, "no connection used it");
+}
+
+/* Only the end that opened the lane closes it. */
+void peer_lane_watch_idle(struct peer_lane *l)
+{
+	if (l->ours && l->state == PEER_LANE_UP && l->uses == 0)
+		mpib_timer_arm(l->peer->broker->loop, &l->idle,
+			       MPIB_LANE_IDLE_NS, on_idle_end, l);
+}
+
 void peer_lane_up(struct peer_lane *l)
 {
 	l->state = PEER_LANE_UP;
@@ -87,6 +144,7 @@ void peer_lane_up(struct peer_lane *l)
 
 static void free_entry(struct peer_lane *l)
 {
+	mpib_timer_disarm(l->peer->broker->loop, &l->idle);
 	TAILQ_REMOVE(&l->peer->lanes, l, entry);
 	l->peer->lane_count--;
 	HASH_DELETE(hh, l->peer->broker->lanes, l);
@@ -198,6 +256,8 @@ void peer_lane_put(struct peer_lane *l)
 		lane_table_destroy(l);
 	else if (l->key.serial) /* private: closed with its connection */
 		peer_lane_kill(l, -ECANCELED, "its connection was closed");
+	else
+		peer_lane_watch_idle(l);
 }
 
 void peer_lanes_lost(struct mpib_peer *p, const char *why)
@@ -217,6 +277,7 @@ void peer_lanes_free(struct mpib_broker *b)
 	HASH_CLEAR(hh_lane, b->by_lane);
 	HASH_ITER(hh, b->lanes, l, next)
 	{
+		mpib_timer_disarm(b->loop, &l->idle);
 		HASH_DELETE(hh, b->lanes, l);
 		free(l);
 	}

@@ -15,10 +15,6 @@
 #include "base/event.h"
 #include "peer/internal.h"
 
-/* Limit, so that nobody fills this proxy's memory by greeting it from every
- * port. */
-#define PEERS_MAX 8192
-
 static const struct mpib_link_events up_events;
 
 bool mpib_peer_we_are_lower(const struct mpib_peer *p)
@@ -38,89 +34,6 @@ void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link)
 	p->link = link;
 	p->state = MPIB_PEER_UP;
 	link->seen = &p->resume.seen;
-}
-
-static struct mpib_peer *new_peer(struct mpib_broker *b,
-				  const struct in6_addr *addr, uint16_t port,
-				  bool called)
-{
-	struct mpib_peer *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
-	p->broker = b;
-	p->node.addr = *addr;
-	p->node.port = port;
-	p->called = called;
-	TAILQ_INIT(&p->lanes);
-	TAILQ_INIT(&p->waiting);
-	mpib_address_text(addr, port, p->label, sizeof(p->label));
-	TAILQ_INSERT_TAIL(&b->peers, p, entry);
-	b->peer_count++;
-	return p;
-}
-
-/* Nothing in this proxy needs the entry. */
-static bool peer_idle(const struct mpib_peer *p)
-{
-	return p->state == MPIB_PEER_IDLE && !p->candidate && !p->conns &&
-	       !p->away.armed && TAILQ_EMPTY(&p->lanes);
-}
-
-static void free_peer(struct mpib_peer *p)
-{
-	struct mpib_broker *b = p->broker;
-
-	TAILQ_REMOVE(&b->peers, p, entry);
-	b->peer_count--;
-	mpib_timer_disarm(b->loop, &p->retry);
-	mpib_timer_disarm(b->loop, &p->away);
-	mpib_resume_end(&p->resume);
-	if (p->link)
-		mpib_link_close(p->link);
-	free(p);
-}
-
-/* Free the oldest idle entry. False: all are in use. */
-static bool peer_evict(struct mpib_broker *b)
-{
-	struct mpib_peer *p;
-
-	TAILQ_FOREACH(p, &b->peers, entry)
-	{
-		if (peer_idle(p)) {
-			free_peer(p);
-			return true;
-		}
-	}
-	return false;
-}
-
-struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
-				 const struct in6_addr *addr, uint16_t port,
-				 bool called)
-{
-	struct mpib_peer *p;
-
-	TAILQ_FOREACH(p, &b->peers, entry)
-	{
-		if (mpib_address_same(&p->node.addr, addr) &&
-		    p->node.port == port && p->called == called)
-			return p;
-	}
-	if (b->peer_count >= PEERS_MAX && !peer_evict(b))
-		return NULL;
-	return new_peer(b, addr, port, called);
-}
-
-struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
-				      const struct mpib_handle *handle)
-{
-	struct in6_addr addr = mpib_address_of_ip(handle->addr);
-
-	if (handle->addr == 0)
-		memcpy(&addr, handle->addr6, sizeof(addr));
-	return mpib_peer_find(b, &addr, handle->port, false);
 }
 
 void mpib_peer_forget(struct mpib_peer *p, const char *why)
@@ -176,6 +89,9 @@ void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
 {
 	bool was_up = p->state == MPIB_PEER_UP;
 
+	if (p->held)
+		mpib_timer_disarm(p->broker->loop, &p->retry);
+	p->held = false;
 	p->link = NULL;
 	p->state = MPIB_PEER_IDLE;
 	p->resuming = false;
@@ -351,12 +267,4 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		peer_conn_linked(c);
 	}
-}
-
-void mpib_peers_free(struct mpib_broker *b)
-{
-	struct mpib_peer *p;
-
-	while ((p = TAILQ_FIRST(&b->peers)))
-		free_peer(p);
 }

@@ -65,6 +65,37 @@ int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
 	return again;
 }
 
+/* A lane that is not up carries nothing that could be handed over. */
+static void press_lane(struct peer_lane *l)
+{
+	if (l->state == PEER_LANE_ASKED)
+		peer_lane_kill(l, -ECANCELED, "its proxy is upgraded");
+}
+
+void mpib_broker_press(struct mpib_broker *b)
+{
+	struct peer_conn *c, *next;
+	struct peer_lane *l, *after;
+
+	HASH_ITER(hh, b->lanes, l, after)
+	press_lane(l);
+	HASH_ITER(hh, b->conns, c, next)
+	{
+		if (conn_settled(c))
+			continue;
+		if (c->state != PEER_CONN_OVER)
+			peer_conn_fail(c, -ECANCELED,
+				       "its proxy is upgraded, and it was not "
+				       "open in time");
+		/* The peer does not answer: only the end of the lane does. */
+		else if (c->lane)
+			peer_lane_kill(c->lane, -ECANCELED,
+				       "its proxy is upgraded, and a "
+				       "connection of this lane did not "
+				       "come to its end");
+	}
+}
+
 void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
 			   peer_client_fn *by_id, void *arg)
 {
@@ -89,6 +120,7 @@ void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
 int mpib_broker_go_on(struct mpib_broker *b)
 {
 	int rc = mpib_hello_accept(b);
+	struct peer_lane *l;
 	struct peer_conn *c;
 	struct mpib_peer *p;
 
@@ -104,6 +136,8 @@ int mpib_broker_go_on(struct mpib_broker *b)
 		peer_lane_tell(c->lane, &m);
 		peer_conn_want_hint(c);
 	}
+	for (l = b->lanes; l; l = l->hh.next)
+		peer_lane_watch_idle(l);
 	TAILQ_FOREACH(p, &b->peers, entry)
 	{
 		if (p->state == MPIB_PEER_UP && rc == 0)

@@ -22,6 +22,9 @@ void mpib_broker_hold(struct mpib_broker *b, bool on);
  * lanes that no connection uses and that cannot be handed over.
  */
 int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len);
+/* It takes too long until that is so: fail the connections that are being
+ * opened, and kill the lanes of those that do not come to their end. */
+void mpib_broker_press(struct mpib_broker *b);
 
 /* The client of that engine client id, or NULL. */
 typedef struct peer_client *peer_client_fn(void *arg, uint32_t client);

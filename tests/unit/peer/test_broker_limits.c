@@ -141,6 +141,97 @@ static void who_calls_everywhere_fills_no_table(void **state)
 	rig_connect(rig, b, 101, a, 101);
 }
 
+/* Both connections closed: the lane goes a minute later, at both ends. */
+static void a_lane_that_nobody_uses_is_closed(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, a, 0, b, 0);
+	rig_pass(rig, 100 * MPIB_SEC);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	mpib_broker_drop(a->node->broker, &a->client, 0);
+	rig_pass(rig, 50 * MPIB_SEC);
+	mpib_broker_drop(b->node->broker, &b->client, 0);
+	rig_connect(rig, b, 1, a, 1); /* used again in time */
+	rig_pass(rig, 50 * MPIB_SEC);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	mpib_broker_drop(a->node->broker, &a->client, 1);
+	mpib_broker_drop(b->node->broker, &b->client, 1);
+	rig_pass(rig, 61 * MPIB_SEC);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 0);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
+	rig_connect(rig, a, 2, b, 2);
+}
+
+/* The other end begins to use the lane in the moment in which it is closed: the
+ * connect goes on over a new lane. */
+static void a_connect_outlives_the_close_of_an_idle_lane(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_handle handle;
+	struct client *a, *b;
+	uint32_t id;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
+	rig_connect(rig, a, 0, b, 0); /* node 0 opens the lane */
+	mpib_broker_drop(a->node->broker, &a->client, 0);
+	mpib_broker_drop(b->node->broker, &b->client, 0);
+	rig_pass(rig, 59 * MPIB_SEC);
+	mpib_broker_accept(a->node->broker, &a->client, id, 1);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	rig_advance(rig, 2 * MPIB_SEC);
+	assert_int_equal(
+		mpib_broker_connect(b->node->broker, &b->client, 1, 0, &handle),
+		0);
+	rig_pass(rig, 2 * MPIB_SEC);
+	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
+	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
+}
+
+static void a_user_has_so_many_lanes_and_others_theirs(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_handle handle;
+	struct client *a, *b, *c, *d;
+	uint32_t id;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	mpib_broker_limit_lanes(rig->node[0].broker, 3);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	c = rig_client(rig, 0, 2000, 0);
+	d = rig_client(rig, 1, 2000, 0);
+	for (int i = 1; i <= 3; i++) {
+		rig->traffic_class = i;
+		rig_connect(rig, a, (uint32_t)i, b, (uint32_t)i);
+	}
+	mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
+	assert_int_equal(
+		mpib_broker_connect(a->node->broker, &a->client, 9, 9, &handle),
+		0);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 9), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(a, 9), -EDQUOT);
+	assert_non_null(
+		strstr(mpib_broker_why(&a->client, 9), "quota.lanes = 3"));
+	/* Nor does the peer open one for the same user. */
+	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
+	mpib_broker_connect(b->node->broker, &b->client, 9, 9, &handle);
+	rig_settle(rig);
+	assert_int_equal(rig_state(b, 9), MPIB_CONN_FAILED);
+	rig_connect(rig, c, 1, d, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +241,15 @@ int main(void)
 			rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			who_calls_everywhere_fills_no_table, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_lane_that_nobody_uses_is_closed, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_connect_outlives_the_close_of_an_idle_lane, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_user_has_so_many_lanes_and_others_theirs, rig_setup,
 			rig_teardown),
 	};
 

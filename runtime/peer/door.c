@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where callers come in: the listening socket of the peer link, and how many
+ * callers that have proved nothing are kept, and taken in a while. Control
+ * thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "peer/internal.h"
+
+#define PATIENCE_NS (5 * MPIB_SEC) /* for HELLO and READY together */
+#define PAUSE_NS (100 * MPIB_MSEC)
+/* Callers that have not proved anything, in all and from one address. */
+#define PENDING_PEERS_MAX 256u
+#define PENDING_OF_ONE_MAX 64u
+/* Callers that are taken in a while, so that a flood of them leaves the control
+ * thread to the others; the kernel keeps those beyond for later. */
+#define WHILE_NS (100 * MPIB_MSEC)
+#define TAKEN_IN_A_WHILE 512u
+
+static void on_patience_end(void *arg)
+{
+	mpib_hello_drop(arg);
+}
+
+static void door_on_pause_end(void *arg)
+{
+	struct mpib_broker *b = arg;
+
+	mpib_loop_mod(b->loop, &b->accept, EPOLLIN);
+}
+
+static void pause_accepting(struct mpib_broker *b, uint64_t ns)
+{
+	mpib_loop_mod(b->loop, &b->accept, 0);
+	mpib_timer_arm(b->loop, &b->pause, ns, door_on_pause_end, b);
+}
+
+/* Count one more caller; when there were many lately, the next ones wait. */
+static void count_accept(struct mpib_broker *b)
+{
+	uint64_t now = mpib_loop_now(b->loop), end = b->taken_ns + WHILE_NS;
+
+	if (now >= end) {
+		b->taken_ns = now;
+		b->taken = 0;
+	}
+	if (++b->taken >= TAKEN_IN_A_WHILE)
+		pause_accepting(b, b->taken_ns + WHILE_NS - now);
+}
+
+/* There are too many pending peers, of that address or in all: drop the oldest
+ * of them. */
+static void make_room(struct mpib_broker *b, const struct in6_addr *addr)
+{
+	struct mpib_pending_peer *s, *oldest = NULL;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(s, &b->pending_peers, entry)
+	{
+		if (!mpib_address_same(&s->link->addr, addr))
+			continue;
+		if (!oldest)
+			oldest = s;
+		n++;
+	}
+	if (n >= PENDING_OF_ONE_MAX)
+		mpib_hello_drop(oldest);
+	else if (b->pending_peer_count >= PENDING_PEERS_MAX)
+		mpib_hello_drop(TAILQ_FIRST(&b->pending_peers));
+}
+
+static void door_on_accept(void *arg, uint32_t events)
+{
+	struct mpib_broker *b = arg;
+	struct mpib_pending_peer *s;
+	int fd;
+
+	(void)events;
+	fd = accept4(b->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	/* On any other error the caller still waits and would wake the loop in
+	 * each turn, so pause accepting. */
+	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
+	    errno != EINTR) {
+		mpib_err("peer link: a caller waits: accept: %m (raise "
+			 "LimitNOFILE)");
+		pause_accepting(b, PAUSE_NS);
+	}
+	if (fd < 0)
+		return;
+	s = calloc(1, sizeof(*s));
+	if (!s || mpib_link_accept(b->loop, fd, &mpib_hello_events, s,
+				   &s->link) < 0) {
+		free(s);
+		close(fd);
+		return;
+	}
+	s->broker = b;
+	make_room(b, &s->link->addr);
+	mpib_link_set_patience(s->link, b->silence_s);
+	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
+	b->pending_peer_count++;
+	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
+	count_accept(b);
+}
+
+int mpib_hello_accept(struct mpib_broker *b)
+{
+	return mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN,
+			     door_on_accept, b);
+}
+
+int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = mpib_address_socket(&b->self.addr, b->self.port, &sa);
+	char text[MPIB_ADDRESS_MAX];
+	int one = 1, rc;
+
+	b->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		       0);
+	if (b->fd < 0) {
+		rc = -errno;
+		snprintf(why, why_len, "peer link: no socket: %s",
+			 strerror(-rc));
+		return rc;
+	}
+	setsockopt(b->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(b->fd, (struct sockaddr *)&sa, len) < 0 ||
+	    listen(b->fd, 4096) < 0 ||
+	    getsockname(b->fd, (struct sockaddr *)&sa, &len) < 0) {
+		rc = -errno;
+		goto err_close;
+	}
+	b->self.port = mpib_address_take(&sa, &b->self.addr);
+	rc = mpib_hello_accept(b);
+	if (rc < 0)
+		goto err_close;
+	return 0;
+
+err_close:
+	snprintf(why, why_len,
+		 "peer link cannot listen on %s: %s (choose another "
+		 "--peer-port, or stop what uses it)",
+		 mpib_address_text(&b->self.addr, b->self.port, text,
+				   sizeof(text)),
+		 strerror(-rc));
+	close(b->fd);
+	return rc;
+}
+
+void mpib_hello_close(struct mpib_broker *b)
+{
+	mpib_timer_disarm(b->loop, &b->pause);
+	mpib_loop_del(b->loop, &b->accept);
+	if (b->fd >= 0)
+		close(b->fd);
+	while (!TAILQ_EMPTY(&b->pending_peers))
+		mpib_hello_drop(TAILQ_FIRST(&b->pending_peers));
+}

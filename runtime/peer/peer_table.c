@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of peers: finding, making and evicting entries. An entry is made for
+ * a peer that has proved itself or that a client here wants to reach, never for
+ * a caller that only says who it is. Control thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer/internal.h"
+
+/* Limits, so that nobody fills this proxy's memory: of all peers, and of those
+ * that one user asked for and that have not answered. */
+#define PEERS_MAX 8192u
+#define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
+
+static struct mpib_peer *new_peer(struct mpib_broker *b,
+				  const struct in6_addr *addr, uint16_t port,
+				  bool called)
+{
+	struct mpib_peer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->broker = b;
+	p->node.addr = *addr;
+	p->node.port = port;
+	p->called = called;
+	p->maker = MPIB_NOBODY;
+	TAILQ_INIT(&p->lanes);
+	TAILQ_INIT(&p->waiting);
+	mpib_address_text(addr, port, p->label, sizeof(p->label));
+	TAILQ_INSERT_TAIL(&b->peers, p, entry);
+	b->peer_count++;
+	return p;
+}
+
+/* Nothing in this proxy needs the entry: there is no more than a link, if that.
+ * The next connection makes it again. */
+static bool peer_idle(const struct mpib_peer *p)
+{
+	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&
+	       TAILQ_EMPTY(&p->lanes);
+}
+
+static void free_peer(struct mpib_peer *p)
+{
+	struct mpib_broker *b = p->broker;
+
+	TAILQ_REMOVE(&b->peers, p, entry);
+	b->peer_count--;
+	mpib_timer_disarm(b->loop, &p->retry);
+	mpib_timer_disarm(b->loop, &p->away);
+	mpib_resume_end(&p->resume);
+	if (p->link)
+		mpib_link_close(p->link);
+	free(p);
+}
+
+/* The oldest entry that nothing needs, of one without a link if there is. */
+static struct mpib_peer *idlest(const struct mpib_broker *b)
+{
+	struct mpib_peer *p, *linked = NULL;
+
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		if (!peer_idle(p))
+			continue;
+		if (p->state == MPIB_PEER_IDLE)
+			return p;
+		if (!linked)
+			linked = p;
+	}
+	return linked;
+}
+
+bool mpib_peer_room(const struct mpib_broker *b)
+{
+	return b->peer_count < PEERS_MAX || idlest(b);
+}
+
+struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
+				   const struct in6_addr *addr, uint16_t port,
+				   bool called)
+{
+	struct mpib_peer *p;
+
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		if (mpib_address_same(&p->node.addr, addr) &&
+		    p->node.port == port && p->called == called)
+			return p;
+	}
+	return NULL;
+}
+
+struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
+				 const struct in6_addr *addr, uint16_t port,
+				 bool called)
+{
+	struct mpib_peer *p = mpib_peer_lookup(b, addr, port, called);
+
+	if (p)
+		return p;
+	if (b->peer_count >= PEERS_MAX) {
+		p = idlest(b);
+		if (!p)
+			return NULL;
+		free_peer(p);
+	}
+	return new_peer(b, addr, port, called);
+}
+
+static struct in6_addr address_of_handle(const struct mpib_handle *handle)
+{
+	struct in6_addr addr = mpib_address_of_ip(handle->addr);
+
+	if (handle->addr == 0)
+		memcpy(&addr, handle->addr6, sizeof(addr));
+	return addr;
+}
+
+struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
+				      const struct mpib_handle *handle)
+{
+	struct in6_addr addr = address_of_handle(handle);
+
+	return mpib_peer_find(b, &addr, handle->port, false);
+}
+
+/* Peers that the user asked for, that have not answered and are still wanted. */
+static unsigned peers_wanted_by(const struct mpib_broker *b, uid_t uid)
+{
+	const struct mpib_peer *p;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(p, &b->peers, entry)
+	n += p->maker == uid && p->state != MPIB_PEER_UP && !peer_idle(p);
+	return n;
+}
+
+int mpib_peer_for(struct mpib_broker *b, uid_t uid,
+		  const struct mpib_handle *handle, struct mpib_peer **peer)
+{
+	struct in6_addr addr = address_of_handle(handle);
+	struct mpib_peer *p = mpib_peer_lookup(b, &addr, handle->port, false);
+
+	*peer = p;
+	if (p)
+		return 0;
+	if (peers_wanted_by(b, uid) >= PEERS_OF_ONE_MAX)
+		return -EDQUOT;
+	if (!mpib_peer_room(b))
+		return -ENOSPC;
+	p = mpib_peer_find(b, &addr, handle->port, false);
+	if (!p)
+		return -ENOMEM;
+	p->maker = uid;
+	*peer = p;
+	return 0;
+}
+
+void mpib_peers_free(struct mpib_broker *b)
+{
+	struct mpib_peer *p;
+
+	while ((p = TAILQ_FIRST(&b->peers)))
+		free_peer(p);
+}

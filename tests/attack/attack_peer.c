@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a stranger without the key, and a user with handles of his own making,
+ * do to the peer link: fill the table of peers, cut calls, hold lanes.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mover.h"
+#include "peer/protocol.h"
+#include "victim.h"
+
+#define PEER_PORT 24790
+#define PEERS 9000
+
+static struct node node[3];
+static char key[64];
+
+static uint32_t address_of(const char *rail)
+{
+	struct in_addr in;
+
+	inet_pton(AF_INET, rail + strlen("soft:"), &in);
+	return in.s_addr;
+}
+
+/* Connect as if from the node `as`, which any user of this machine may: the
+ * socket or -errno. */
+static int call_as(const struct node *as, const struct node *to)
+{
+	struct sockaddr_in src = { .sin_family = AF_INET },
+			   dst = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct linger gone = { .l_onoff = 1 };
+
+	src.sin_addr.s_addr = address_of(as->sout);
+	dst.sin_addr.s_addr = address_of(to->sout);
+	dst.sin_port = htons(PEER_PORT);
+	/* A reset at close: no port stays in TIME_WAIT. */
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &gone, sizeof(gone));
+	if (bind(fd, (struct sockaddr *)&src, sizeof(src)) ||
+	    connect(fd, (struct sockaddr *)&dst, sizeof(dst))) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int say_hello(int fd, const struct node *as, uint16_t port)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = { .addr = mpib_address_of_ip(address_of(as->sout)),
+			  .port = port,
+			  .boot = 0x1234567 },
+	};
+	size_t n;
+
+	memset(m.challenge, key[0] ? 7 : 0, sizeof(m.challenge));
+	n = mpib_peer_encode(&m, frame);
+	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
+}
+
+/* HELLOs of as many nodes as there are ports. */
+static int greet_from_every_port(void *arg)
+{
+	char answer[1024];
+
+	(void)arg;
+	for (unsigned i = 0; i < PEERS; i++) {
+		int fd = call_as(&node[2], &node[1]);
+
+		if (fd < 0 || say_hello(fd, &node[2], (uint16_t)(1000 + i)))
+			return 1;
+		if (recv(fd, answer, sizeof(answer), 0) < 0)
+			return 2;
+		close(fd);
+	}
+	return 0;
+}
+
+/* HELLOs from the address of a peer, for as long as the test lets it. */
+static int greet_as_the_peer(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		int fd = call_as(&node[0], &node[1]);
+
+		if (fd >= 0 && say_hello(fd, &node[0], PEER_PORT) == 0)
+			usleep(2000);
+		if (fd >= 0)
+			close(fd);
+		fd = call_as(&node[1], &node[0]);
+		if (fd >= 0 && say_hello(fd, &node[1], PEER_PORT) == 0)
+			usleep(2000);
+		if (fd >= 0)
+			close(fd);
+	}
+	return 0;
+}
+
+static struct mpib_client *attach_to(const struct node *n)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = n->dir };
+	struct mpib_client *c;
+
+	return mpib_attach(&opts, &c) < 0 ? NULL : c;
+}
+
+/* Connects to peers that are not there, each another one, by one client after
+ * the other, all held. */
+static int call_everywhere(void *arg)
+{
+	struct mpib_handle h, real;
+	struct mpib_listener *l;
+	struct mpib_client *c = attach_to(&node[0]);
+	struct mpib_conn *conn;
+	unsigned refused = 0;
+
+	(void)arg;
+	if (!c || mpib_listen(c, &real, &l) < 0)
+		return 1;
+	for (unsigned i = 0; i < PEERS; i++) {
+		if (i % 1000 == 999 && !(c = attach_to(&node[0])))
+			return 2;
+		h = real;
+		h.addr = address_of(node[2].sup);
+		h.port = (uint16_t)(1000 + i);
+		refused += mpib_connect(c, &h, -1, &conn) < 0;
+	}
+	printf("%u of %u connects refused\n", refused, PEERS);
+	pause(); /* they are held until the test is over */
+	return 0;
+}
+
+/* A lane for each traffic class, from each of the user's processes. */
+static int take_lanes(void *arg)
+{
+	struct mpib_handle h;
+	struct mpib_listener *l;
+	struct mpib_client *from = attach_to(&node[0]),
+			   *to = attach_to(&node[1]);
+	unsigned failed = 0;
+
+	(void)arg;
+	if (!from || !to || mpib_listen(to, &h, &l) < 0)
+		return 1;
+	for (int class = 1; class <= 255; class ++) {
+		struct mpib_conn *tx, *rx;
+		int rc;
+
+		if (mpib_accept(l, &rx) < 0 ||
+		    mpib_connect(from, &h, class, &tx) < 0)
+			return 2;
+		while ((rc = mpib_ready(tx)) == 0)
+			usleep(100);
+		if (rc < 0) {
+			if (!failed++)
+				printf("class %d: %s\n", class,
+				       mpib_strerror());
+			mpib_close(rx);
+		}
+		mpib_close(tx);
+	}
+	/* What --quota-lanes 16 leaves of them. */
+	return failed == 255 - 16 ? 0 : 3;
+}
+
+static void start_all(void **state, const char *const *args)
+{
+	(void)state;
+	attack_needs_root();
+	for (unsigned i = 0; i < 3; i++)
+		attack_start(&node[i], 1 + i, args);
+}
+
+static void stop_all(void)
+{
+	for (unsigned i = 0; i < 3; i++)
+		node_stop(&node[i]);
+}
+
+/* A node that nobody has spoken to yet is reached both ways. */
+static void assert_newcomer_served(void)
+{
+	struct victim *v = victim_start(&node[2], &node[1]);
+
+	victim_goes_on(v, 10);
+	victim_end(v);
+}
+
+static void strangers_fill_no_table(void **state)
+{
+	struct victim *v;
+
+	start_all(state, NULL);
+	v = victim_start(&node[0], &node[1]);
+	assert_int_equal(tenant_run(ATTACKER, greet_from_every_port, NULL), 0);
+	victim_goes_on(v, 100);
+	assert_newcomer_served();
+	victim_end(v);
+	stop_all();
+}
+
+static void a_user_who_calls_everywhere_fills_no_table(void **state)
+{
+	struct victim *v;
+	pid_t pid;
+
+	start_all(state, NULL);
+	v = victim_start(&node[0], &node[1]);
+	pid = tenant_begin(ATTACKER, call_everywhere, NULL);
+	victim_goes_on(v, 2000);
+	/* Once what it may have is used up. */
+	for (unsigned i = 0; node_usage(&node[0], "attached") < 11 && i < 6000;
+	     i++)
+		usleep(10000);
+	victim_goes_on(v, 100);
+	victim_end(v);
+	v = victim_start(&node[0], &node[2]);
+	victim_end(v);
+	child_kill(pid);
+	stop_all();
+}
+
+static void who_greets_from_a_peers_address_cuts_no_call(void **state)
+{
+	const char *const args[] = { "--peer-key-file", key, NULL };
+	struct victim *v;
+	pid_t pid;
+	int fd;
+
+	attack_needs_root();
+	snprintf(key, sizeof(key), "/tmp/mpib-key-XXXXXX");
+	fd = mkstemp(key);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "the key of this cluster", 23), 23);
+	close(fd);
+	start_all(state, args);
+	/* It is there before the link, and goes on. */
+	pid = tenant_begin(ATTACKER, greet_as_the_peer, NULL);
+	usleep(100000);
+	v = victim_start(&node[0], &node[1]);
+	victim_goes_on(v, 1000);
+	victim_end(v);
+	child_kill(pid);
+	stop_all();
+	unlink(key);
+	key[0] = '\0';
+}
+
+static void lanes_of_a_user_are_bounded(void **state)
+{
+	const char *const args[] = { "--quota-lanes", "16", NULL };
+	struct victim *v;
+
+	start_all(state, args);
+	v = victim_start(&node[0], &node[1]);
+	assert_int_equal(tenant_run(ATTACKER, take_lanes, NULL), 0);
+	victim_goes_on(v, 100);
+	assert_newcomer_served();
+	victim_end(v);
+	stop_all();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(strangers_fill_no_table),
+		cmocka_unit_test(a_user_who_calls_everywhere_fills_no_table),
+		cmocka_unit_test(who_greets_from_a_peers_address_cuts_no_call),
+		cmocka_unit_test(lanes_of_a_user_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
