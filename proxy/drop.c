@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/admin_dir.h"
+#include "base/log.h"
 #include "rundir.h"
 
 static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
@@ -105,4 +106,28 @@ int mpib_drop(const struct mpib_config *cfg, char *why)
 		snprintf(why, MPIB_WHY_MAX, "run.user: becoming \"%s\": %s",
 			 cfg->run_user, strerror(-rc));
 	return rc;
+}
+
+/* A sanitizer's leak checker traces its own process. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TRACED_BY_ITSELF true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TRACED_BY_ITSELF true
+#endif
+#endif
+#ifndef TRACED_BY_ITSELF
+#define TRACED_BY_ITSELF false
+#endif
+
+void mpib_keep_secrets(const struct mpib_config *cfg)
+{
+	const struct rlimit none = { 0, 0 };
+
+	if (cfg->core)
+		return;
+	if (setrlimit(RLIMIT_CORE, &none) < 0 ||
+	    (!TRACED_BY_ITSELF && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+		mpib_warn("a crash may leave a core file with users' data: %m "
+			  "(limit it: ulimit -c 0)");
 }

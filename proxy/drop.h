@@ -17,4 +17,9 @@
  */
 int mpib_drop(const struct mpib_config *cfg, char *why);
 
+/* Unless proxy.core is yes: a crash leaves no core file, and no other process
+ * of this user may trace this one or read its memory. Call after mpib_drop(),
+ * which changes what the kernel allows. */
+void mpib_keep_secrets(const struct mpib_config *cfg);
+
 #endif

@@ -233,5 +233,6 @@ int main(int argc, char **argv)
 	if (rc < 0)
 		return proxy_misconfigured(&proxy, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
+	mpib_keep_secrets(&proxy.cfg);
 	return proxy_start(&proxy);
 }

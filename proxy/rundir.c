@@ -272,7 +272,7 @@ static int rundir_listen_in(int dir, const char *path, const char *name,
 	    (gid != (gid_t)-1 &&
 	     fchownat(dir, name, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) < 0 &&
 	     errno != EPERM) ||
-	    fchmodat(dir, name, mode, 0) < 0 || listen(fd, 256) < 0)
+	    fchmodat(dir, name, mode, 0) < 0 || listen(fd, 4096) < 0)
 		goto err_close;
 	return fd;
 

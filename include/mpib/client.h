@@ -147,9 +147,10 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  * flags, is cheap: the region is returned and counted, so each call wants a
  * mpib_dereg(), before the memory is given back. A dma-buf is known by its
  * addresses, since each export of the same memory is a file of its own; a memfd
- * by file and offset, too. -EPERM: the descriptor is not of the kind that flags
- * says; -EINVAL: unknown flags, or size is 0; -EOPNOTSUPP: a rail cannot
- * register a dma-buf.
+ * by file and offset, too. A memfd gets all its pages, in this process, and its
+ * seals are sealed (F_SEAL_SEAL): add those that it is to have before. -EPERM:
+ * the descriptor is not of the kind that flags says; -EINVAL: unknown flags, or
+ * size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf.
  */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,

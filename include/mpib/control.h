@@ -113,7 +113,9 @@ struct mpib_ctl_region {
 	uint32_t rsvd;
 };
 
-#define MPIB_REG_MEMFD 1u /* a memfd sealed against SHRINK; the proxy maps it */
+/* A memfd sealed with F_SEAL_SHRINK whose pages are all there; the proxy maps it,
+ * and seals its seals. */
+#define MPIB_REG_MEMFD 1u
 #define MPIB_REG_DMABUF 2u
 #define MPIB_REG_STRICT (1u << 8) /* no relaxed ordering (NCCL: FORCE_SO) */
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "client/client.h"
 #include "client/fill.h"
+#include "client/memory.h"
 
 #define HELLO_LIMIT (5 * MPIB_SEC)
 
@@ -115,6 +116,40 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 	all->refused++;
 }
 
+/* Places that a user has for connections without a HELLO. */
+static unsigned silent_max(const struct proxy_clients *all)
+{
+	return all->cfg->max_clients / 8 + 16;
+}
+
+/* Whether the connection of s gets a place; no user takes those of others by
+ * connecting and saying nothing, and some are left for root. */
+static bool accept_place(struct proxy_client *s)
+{
+	struct proxy_clients *all = s->all;
+
+	if (accept_crowded(s))
+		turn_away(all, s->sock, -EDQUOT,
+			  "uid %u holds %" PRIu64
+			  " descriptors, and those that "
+			  "connect and say nothing count (quota.fds)",
+			  (unsigned)s->uid,
+			  mpib_quota_used(all, s->uid, MPIB_QUOTA_FDS));
+	else if (all->usage.clients >= 2 * proxy_clients_most(all, s->uid))
+		turn_away(all, s->sock, -EDQUOT,
+			  "%u connections of clients wait or are "
+			  "served (raise limit.clients)",
+			  all->usage.clients);
+	else if (s->user->silent >= silent_max(all))
+		turn_away(all, s->sock, -EDQUOT,
+			  "uid %u has %u connections that said no HELLO "
+			  "(close them, or raise limit.clients)",
+			  (unsigned)s->uid, s->user->silent);
+	else
+		return true;
+	return false;
+}
+
 /* Make a client for the accepted sock, or close it. */
 static void accept_take(struct proxy_clients *all, int sock)
 {
@@ -129,18 +164,14 @@ static void accept_take(struct proxy_clients *all, int sock)
 	s->pid = cred.pid > 0 ? (uint32_t)cred.pid : 0;
 	s->uid = cred.uid;
 	s->gid = cred.gid;
-	if (accept_crowded(s)) {
-		turn_away(all, sock, -EDQUOT,
-			  "uid %u holds %" PRIu64
-			  " descriptors, and those that "
-			  "connect and say nothing count (quota.fds)",
-			  (unsigned)s->uid,
-			  mpib_quota_used(all, s->uid, MPIB_QUOTA_FDS));
+	if (mpib_quota_begin(s) < 0)
+		goto err_close;
+	if (!accept_place(s)) {
+		mpib_quota_end(s);
 		free(s);
 		return;
 	}
-	if (mpib_quota_begin(s) < 0)
-		goto err_close;
+	mpib_quota_silent(s, true);
 	s->pidfd = open_pidfd(sock, &cred);
 	if (proxy_client_watch(s) < 0)
 		goto err_end;
@@ -196,16 +227,7 @@ static void on_client(void *arg, uint32_t events)
 
 	(void)events;
 	if (sock >= 0) {
-		/* Connections that never say HELLO must not use up all
-		 * descriptors. */
-		if (all->usage.clients < 2 * all->cfg->max_clients) {
-			accept_take(all, sock);
-		} else {
-			turn_away(all, sock, -EDQUOT,
-				  "%u connections of clients wait or are "
-				  "served (raise limit.clients)",
-				  all->usage.clients);
-		}
+		accept_take(all, sock);
 	} else if (errno == EMFILE && refuse_next(all)) {
 		return;
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
@@ -221,14 +243,25 @@ void proxy_clients_tune(struct proxy_clients *all)
 {
 	const uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) *
 			      (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	const uint64_t quarter = mpib_memory_bound() / 4;
 
 	all->max_memory = all->cfg->max_memory;
 	if (all->max_memory == 0)
 		all->max_memory = half;
+	all->max_host = all->cfg->quota[MPIB_QUOTA_MEMORY];
+	if (all->max_host == 0)
+		all->max_host = quarter;
 	all->max_pool = all->cfg->quota[MPIB_QUOTA_POOL];
 	if (all->max_pool == 0)
-		all->max_pool = half;
+		all->max_pool = quarter;
 	mpib_broker_limit_lanes(all->broker, all->cfg->quota[MPIB_QUOTA_LANES]);
+}
+
+unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid)
+{
+	unsigned most = all->cfg->max_clients;
+
+	return uid == 0 ? most : most - most / 32;
 }
 
 int proxy_clients_listen(struct proxy_clients *all, int fd)

@@ -59,6 +59,7 @@ struct proxy_client_region {
 	TAILQ_ENTRY(proxy_client_region) fill_link;
 	struct mpib_mr_attr attr; /* to register with after that */
 	size_t filled; /* bytes whose pages are allocated */
+	bool must_be_there; /* by the client: the proxy allocates none */
 };
 
 enum proxy_client_state {
@@ -97,9 +98,11 @@ struct proxy_client {
 	struct proxy_client_region **by_handle;
 	uint32_t handles; /* entries of by_handle */
 	unsigned region_count, region_fds, adding;
-	uint64_t registered, pooled; /* pooled is a part of registered */
+	/* pooled and of_devices (dma-bufs) are parts of registered. */
+	uint64_t registered, pooled, of_devices;
 	unsigned listeners;
 	struct mpib_quota_user *user;
+	bool silent; /* counts as one that has not said HELLO */
 	/* The shares in force, of the client and of its user. */
 	struct mpib_share share, of_user;
 	bool share_said; /* an operator set share: rules do not apply */
@@ -116,7 +119,8 @@ struct proxy_clients {
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;
-	uint64_t max_memory, max_pool;
+	/* Bytes: of a client; of a user, without dma-bufs; of its pools. */
+	uint64_t max_memory, max_host, max_pool;
 
 	int fd; /* listening socket */
 	/* A descriptor kept in reserve, or -1. Closed for a moment when none is
@@ -155,6 +159,9 @@ struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
 
 /* The rest is for the files of this folder and for handover/. */
 
+/* How many clients may be attached when one of the user comes: of limit.clients
+ * a few places are kept for root. */
+unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid);
 /* Accept clients on the listening socket fd from now on. -errno. */
 int proxy_clients_listen(struct proxy_clients *all, int fd);
 /* Make s a client of the shard, counted as attached. -errno: then the segments

@@ -30,7 +30,7 @@ static void next_step(struct proxy_clients *all)
 		all->step = r->attr.len - r->filled;
 	all->stepping = r;
 	mpib_filler_ask(&all->filler, (void *)(at & ~(page - 1)),
-			all->step + (at & (page - 1)));
+			all->step + (at & (page - 1)), r->must_be_there);
 }
 
 void mpib_fill_begin(struct proxy_client_region *r,
@@ -91,11 +91,23 @@ static void give_up(struct proxy_client_region *r, int rc)
 	struct proxy_client *s = r->client;
 
 	mpib_fill_end(r);
-	mpib_fill_refuse(s, &r->ask, rc, r->fd, r->filled, r->size);
+	if (rc == -ENODATA)
+		proxy_client_refuse(s, &r->ask, -EFAULT,
+				    "there are no pages yet at byte %zu of "
+				    "%" PRIu64 " of the memfd (write to all of "
+				    "it before it is registered)",
+				    r->filled, r->size);
+	else
+		mpib_fill_refuse(s, &r->ask, rc, r->fd, r->filled, r->size);
 	mpib_region_free(r);
 	/* If the client did not read the refusal it was dropped meanwhile, and
 	 * its take-down waited for r. */
 	proxy_client_advance(s);
+}
+
+void mpib_fill_cancel(struct proxy_client_region *r)
+{
+	give_up(r, -EAGAIN);
 }
 
 /* r has had its step: requeue r and its client at the end. */

@@ -3,9 +3,36 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-static int filler_populate(void *at, size_t len)
+/* Whether the client has allocated all pages of the memory. Those that the proxy
+ * would allocate in its stead would count as the proxy's memory, and a client
+ * could have the kernel kill the proxy for want of it. */
+static bool all_there(char *from, size_t len)
 {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char there[512];
+
+	while (len > 0) {
+		size_t part =
+			len < page * sizeof(there) ? len : page * sizeof(there);
+
+		if (mincore(from, part, there) < 0)
+			return true; /* the kernel does not tell */
+		for (size_t i = 0; i < (part + page - 1) / page; i++) {
+			if (!(there[i] & 1))
+				return false;
+		}
+		from += part;
+		len -= part;
+	}
+	return true;
+}
+
+static int filler_populate(void *at, size_t len, bool there)
+{
+	if (there && !all_there(at, len))
+		return -ENODATA;
 	/* Not by writing to the pages: that raises SIGBUS if there are none. */
 	while (madvise(at, len, MADV_POPULATE_WRITE) < 0) {
 		if (errno != EINTR)
@@ -27,7 +54,7 @@ static void *filler_run(void *arg)
 		if (f->stop)
 			break;
 		pthread_mutex_unlock(&f->lock);
-		rc = filler_populate(f->at, f->len);
+		rc = filler_populate(f->at, f->len, f->there);
 		pthread_mutex_lock(&f->lock);
 		f->asked = false;
 		f->over = true;
@@ -87,11 +114,12 @@ err_bell:
 	return rc;
 }
 
-void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len)
+void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, bool there)
 {
 	pthread_mutex_lock(&f->lock);
 	f->at = at;
 	f->len = len;
+	f->there = there;
 	f->asked = true;
 	f->over = false;
 	pthread_cond_broadcast(&f->changed);

@@ -14,7 +14,7 @@
 #include "base/bell.h"
 #include "base/loop.h"
 
-/* rc: 0 or -errno of madvise(MADV_POPULATE_WRITE). */
+/* rc: 0, -ENODATA, or -errno of madvise(MADV_POPULATE_WRITE). */
 typedef void mpib_filled_fn(void *arg, int rc);
 
 struct mpib_filler {
@@ -29,6 +29,7 @@ struct mpib_filler {
 	pthread_cond_t changed;
 	void *at;
 	size_t len;
+	bool there;
 	bool asked, over, stop;
 	int rc;
 };
@@ -37,8 +38,9 @@ struct mpib_filler {
 int mpib_filler_start(struct mpib_filler *f, struct mpib_loop *loop,
 		      mpib_filled_fn *done, void *arg);
 /* Make the pages from at to at + len, which stays mapped until done() or
- * mpib_filler_cancel(). No step may be under way. */
-void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len);
+ * mpib_filler_cancel(). there: they have to be there already, or rc is -ENODATA.
+ * No step may be under way. */
+void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, bool there);
 /* Wait until the thread has let go of the memory, for one step at most. If no
  * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */
 void mpib_filler_cancel(struct mpib_filler *f);

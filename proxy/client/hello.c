@@ -84,6 +84,7 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard)
 	}
 	s->peer_client.uid = s->uid;
 	s->peer_client.reply = s->reply.addr;
+	mpib_quota_silent(s, false);
 	all->on_shard[shard]++;
 	all->usage.attached++;
 	s->state = PROXY_CLIENT_LIVE;
@@ -178,7 +179,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 	}
 	take_name(s, hello->name, sizeof(hello->name));
 	s->job = hello->job;
-	if (all->usage.attached >= all->cfg->max_clients) {
+	if (all->usage.attached >= proxy_clients_most(all, s->uid)) {
 		proxy_client_refuse(s, &m->h, -EDQUOT,
 				    "%u clients are attached already (raise "
 				    "limit.clients)",

@@ -41,7 +41,7 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 	case MPIB_QUOTA_REGIONS:
 		return s->region_count;
 	case MPIB_QUOTA_MEMORY:
-		return s->registered;
+		return s->registered - s->of_devices;
 	case MPIB_QUOTA_POOL:
 		return s->pooled;
 	case MPIB_QUOTA_FDS:
@@ -72,6 +72,8 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 
 uint64_t mpib_quota_limit(const struct proxy_clients *all, enum mpib_quota q)
 {
+	if (q == MPIB_QUOTA_MEMORY)
+		return all->max_host;
 	return q == MPIB_QUOTA_POOL ? all->max_pool : all->cfg->quota[q];
 }
 
@@ -114,10 +116,20 @@ void mpib_quota_end(struct proxy_client *s)
 	struct mpib_quota_user *u = s->user;
 
 	s->user = NULL;
+	if (u && s->silent)
+		u->silent--;
+	s->silent = false;
 	if (u && --u->clients == 0) {
 		HASH_DELETE(hh, s->all->users, u);
 		free(u);
 	}
+}
+
+void mpib_quota_silent(struct proxy_client *s, bool silent)
+{
+	if (silent != s->silent)
+		s->user->silent += silent ? 1u : -1u;
+	s->silent = silent;
 }
 
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)

@@ -36,7 +36,8 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
  * quota.messages tokens and is filled within a second. */
 struct mpib_quota_user {
 	uid_t uid;
-	unsigned clients;
+	unsigned clients; /* connections, those without HELLO too */
+	unsigned silent; /* of these, those without HELLO */
 	int64_t left; /* tokens; below 0: minus the messages refused */
 	uint64_t filled_at; /* ns */
 	UT_hash_handle hh;
@@ -45,6 +46,8 @@ struct mpib_quota_user {
 /* Bind s to its user's bucket, and release it. begin: 0 or -ENOMEM. */
 int mpib_quota_begin(struct proxy_client *s);
 void mpib_quota_end(struct proxy_client *s);
+/* s, which has begun, has not said HELLO; or it has. */
+void mpib_quota_silent(struct proxy_client *s, bool silent);
 /* Count one more message of s. 0; -EDQUOT: refuse it; -EPIPE: a whole bucket of
  * messages has been refused, so drop the client. */
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns);

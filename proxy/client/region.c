@@ -55,6 +55,8 @@ void mpib_region_free(struct proxy_client_region *r)
 	s->registered -= r->size;
 	if (r->pool)
 		s->pooled -= r->size;
+	if (r->dmabuf)
+		s->of_devices -= r->size;
 	usage->regions--;
 	usage->registered -= r->size;
 	free(r);
@@ -94,7 +96,7 @@ struct proxy_client_region *mpib_region_new(struct proxy_client *s,
 
 bool mpib_region_allowed(struct proxy_client *s,
 			 const struct mpib_ctl_header *ask, uint64_t size,
-			 bool pool)
+			 enum mpib_region_kind kind)
 {
 	const struct proxy_clients *all = s->all;
 
@@ -120,8 +122,10 @@ bool mpib_region_allowed(struct proxy_client *s,
 		return false;
 	}
 	return proxy_client_may(s, ask, MPIB_QUOTA_REGIONS, 1) &&
-	       proxy_client_may(s, ask, MPIB_QUOTA_MEMORY, size) &&
-	       (!pool || proxy_client_may(s, ask, MPIB_QUOTA_POOL, size));
+	       (kind == MPIB_REGION_DMABUF ||
+		proxy_client_may(s, ask, MPIB_QUOTA_MEMORY, size)) &&
+	       (kind != MPIB_REGION_POOL ||
+		proxy_client_may(s, ask, MPIB_QUOTA_POOL, size));
 }
 
 static void on_added(void *arg, int status)
@@ -148,6 +152,12 @@ static void on_added(void *arg, int status)
 	} else {
 		proxy_client_send(s, &answer.h, &r->fd, r->pool);
 	}
+}
+
+void mpib_region_of_device(struct proxy_client_region *r)
+{
+	r->dmabuf = true;
+	r->client->of_devices += r->size;
 }
 
 void mpib_region_keep(struct proxy_client_region *r, int fd, uint64_t offset)
@@ -189,7 +199,7 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 	uint64_t size;
 	int rc;
 
-	if (!mpib_region_allowed(s, &m->h, ask->size, true) ||
+	if (!mpib_region_allowed(s, &m->h, ask->size, MPIB_REGION_POOL) ||
 	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
 	size = (ask->size + page - 1) / page * page;

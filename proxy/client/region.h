@@ -8,10 +8,18 @@
 
 #include "client/client.h"
 
+enum mpib_region_kind {
+	MPIB_REGION_MEMFD, /* the client's memory */
+	MPIB_REGION_POOL, /* made by the proxy */
+	MPIB_REGION_DMABUF, /* a device's memory, which no quota of ours counts */
+};
+
 /* True when the client may register size bytes more. False: ask was refused. */
 bool mpib_region_allowed(struct proxy_client *s,
 			 const struct mpib_ctl_header *ask, uint64_t size,
-			 bool pool);
+			 enum mpib_region_kind kind);
+/* The region is a dma-buf. */
+void mpib_region_of_device(struct proxy_client_region *r);
 /* A region of s, counted in its usage from now on; NULL: no memory. */
 struct proxy_client_region *mpib_region_make(struct proxy_client *s,
 					     uint64_t size);

@@ -20,7 +20,10 @@
 
 /*
  * A client's memfd must be sealed against shrinking, or the proxy's accesses
- * could raise SIGBUS. *unit: its page size. NULL, or why it is not accepted.
+ * could raise SIGBUS. The proxy seals its seals: with F_SEAL_FUTURE_WRITE, added
+ * later, the process that takes over could not map it, and one client would keep
+ * the proxy from being upgraded. *unit: its page size. NULL, or why it is not
+ * accepted.
  */
 static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
 			       uint64_t *unit)
@@ -28,10 +31,20 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
 
+	if (seals >= 0 && seals & F_SEAL_SHRINK && !(seals & F_SEAL_SEAL)) {
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
+		seals = fcntl(fd, F_GET_SEALS);
+	}
+
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || seals < 0)
 		return "the descriptor is no memfd";
 	if (!(seals & F_SEAL_SHRINK))
 		return "the memfd is not sealed with F_SEAL_SHRINK";
+	if (!(seals & F_SEAL_SEAL))
+		return "the memfd is not open for writing, so that its seals "
+		       "cannot be sealed";
+	if (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		return "the memfd is sealed against writing";
 	if (ask->offset > (uint64_t)st.st_size ||
 	    ask->size > (uint64_t)st.st_size - ask->offset)
 		return "the region reaches beyond the end of the memfd";
@@ -46,13 +59,17 @@ static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
 			size_t *len, uint64_t *skip)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	void *map;
 
 	if (unit < page || (unit & (unit - 1)))
 		unit = page;
 	*skip = offset % unit;
 	*len = (size + *skip + unit - 1) / unit * unit;
-	return mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		    (off_t)(offset - *skip));
+	map = mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)(offset - *skip));
+	if (map != MAP_FAILED)
+		madvise(map, *len, MADV_DONTDUMP);
+	return map;
 }
 
 static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
@@ -93,6 +110,8 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 	mpib_region_keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
 	r->strict = ask->flags & MPIB_REG_STRICT;
+	/* Huge pages are counted where the client reserved them. */
+	r->must_be_there = unit == (uint64_t)sysconf(_SC_PAGESIZE);
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
 						   .len = ask->size,
 						   .dmabuf_fd = -1,
@@ -136,7 +155,7 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	 * client may close its copy before it gets the answer. */
 	mpib_region_keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
-	r->dmabuf = true;
+	mpib_region_of_device(r);
 	r->strict = ask->flags & MPIB_REG_STRICT;
 	mpib_region_add(r, &(struct mpib_mr_attr){ .len = ask->size,
 						   .dmabuf_fd = r->fd,
@@ -149,7 +168,9 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 	const struct mpib_ctl_reg_fd *ask = (const void *)m->bytes;
 	uint32_t kind = ask->flags & ~MPIB_REG_STRICT;
 
-	if (!mpib_region_allowed(s, &m->h, ask->size, false))
+	if (!mpib_region_allowed(s, &m->h, ask->size,
+				 kind == MPIB_REG_DMABUF ? MPIB_REGION_DMABUF
+							 : MPIB_REGION_MEMFD))
 		return;
 	if (kind == MPIB_REG_MEMFD)
 		reg_memfd(s, m, ask);
@@ -198,7 +219,8 @@ int proxy_client_region_restore(struct proxy_client *s,
 		return -1;
 	r->handle = like->handle;
 	r->state = MPIB_REGION_LIVE;
-	r->dmabuf = like->dmabuf;
+	if (like->dmabuf)
+		mpib_region_of_device(r);
 	r->strict = like->strict;
 	r->pool = like->pool;
 	if (r->pool)

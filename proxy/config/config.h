@@ -77,6 +77,7 @@ struct mpib_config {
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t readopt; /* hand over when a failed device is back */
 	uint32_t daemon;
+	uint32_t core; /* a crash may leave a core file */
 	uint32_t window, part; /* staging window and part, bytes */
 	uint32_t huge_pages; /* for pools and mpib_mem_alloc() */
 	uint32_t max_clients, max_regions, max_readers;

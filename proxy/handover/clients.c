@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/fill.h"
 #include "engine/handover/handover.h"
 
 void proxy_clients_pause(struct proxy_clients *all, bool on)
@@ -58,6 +59,18 @@ int proxy_clients_quiescent(const struct proxy_clients *all, char *why,
 		return -EAGAIN;
 	}
 	return 0;
+}
+
+void proxy_clients_press(struct proxy_clients *all)
+{
+	struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		while (s->state == PROXY_CLIENT_LIVE &&
+		       !TAILQ_EMPTY(&s->filling))
+			mpib_fill_cancel(TAILQ_FIRST(&s->filling));
+	}
 }
 
 static void clients_region(struct mpib_serial *p, struct proxy_client *s,

@@ -20,6 +20,9 @@
 #include "proxy.h"
 
 #define SETTLE_LIMIT (5 * MPIB_SEC)
+/* When what clients have begun is ended, if it has not come to an end itself: no
+ * client keeps the others waiting for long, nor the operator. */
+#define PRESS_AFTER (2 * MPIB_SEC)
 #define MAP_LIMIT (30 * MPIB_SEC)
 #define FENCE_LIMIT (3 * MPIB_SEC) /* for the peers' answers */
 #define LOOK MPIB_MSEC
@@ -209,6 +212,13 @@ static void source_settle(struct mpib_upgrade *u)
 		mpib_upgrade_give_up(u, "%s", why);
 		return;
 	}
+	if (rc < 0 && !u->pressed &&
+	    mpib_loop_now(&p->loop) >
+		    u->deadline - SETTLE_LIMIT + PRESS_AFTER) {
+		u->pressed = true;
+		proxy_clients_press(&p->clients);
+		mpib_broker_press(p->broker);
+	}
 	if (rc < 0)
 		look_again(u);
 	else
@@ -236,6 +246,7 @@ void mpib_source_settle(struct mpib_upgrade *u)
 	struct mpib_proxy *p = u->proxy;
 
 	u->state = MPIB_UPGRADE_SETTLING;
+	u->pressed = false;
 	u->deadline = mpib_loop_now(&p->loop) + SETTLE_LIMIT;
 	proxy_clients_pause(&p->clients, true);
 	mpib_broker_hold(p->broker, true);

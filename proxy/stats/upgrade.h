@@ -44,6 +44,7 @@ struct mpib_upgrade {
 	struct mpib_timer reap;
 	struct mpib_io watch;
 	struct mpib_timer timer;
+	bool pressed; /* what did not settle was told to end */
 	uint64_t deadline, began_ns;
 };
 

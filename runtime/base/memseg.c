@@ -51,6 +51,7 @@ static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		rc = -errno;
 		goto close_fd;
 	}
+	madvise(addr, size, MADV_DONTDUMP); /* it is a user's */
 	*seg = (struct mpib_memseg){
 		.addr = addr, .size = size, .fd = fd, .own = -1
 	};

@@ -9,7 +9,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "ipc/client.h"
 #include "ipc/message.h"
@@ -201,6 +203,35 @@ static void mr_gone(struct mpib_debt *d)
 	((struct mpib_region *)d)->own_mr = false;
 }
 
+/* Before Linux 5.14: reading allocates the pages of a memfd, too. */
+static void read_pages(int fd, uint64_t end, const char *at, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || st.st_size < 0 || end > (uint64_t)st.st_size)
+		return; /* reading beyond the end raises SIGBUS */
+	for (size_t i = 0; i < len; i += page)
+		(void)*(const volatile char *)(at + i);
+}
+
+/* Allocate all pages of a part of a memfd in this process, whose memory they
+ * are: the proxy takes none that are not there. What fails here is told by the
+ * proxy. */
+static void allocate_pages(int fd, uint64_t offset, size_t size)
+{
+	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
+	size_t len = size + skip;
+	void *map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			 (off_t)(offset - skip));
+
+	if (map == MAP_FAILED)
+		return;
+	if (madvise(map, len, MADV_POPULATE_WRITE) < 0 && errno == EINVAL)
+		read_pages(fd, offset + size, map, len);
+	munmap(map, len);
+}
+
 /* Under the lock: have the proxy register r, which fd stands for. */
 static int region_register(struct mpib_region *r, int fd)
 {
@@ -211,9 +242,12 @@ static int region_register(struct mpib_region *r, int fd)
 		.flags = r->flags,
 	};
 	struct mpib_message m;
-	int rc = mpib_rpc_make(r->client, &ask.h, &fd, 1, &r->debt, &m,
-			       sizeof(struct mpib_ctl_region));
+	int rc;
 
+	if (!(r->flags & MPIB_REG_DMABUF))
+		allocate_pages(fd, r->offset, r->size);
+	rc = mpib_rpc_make(r->client, &ask.h, &fd, 1, &r->debt, &m,
+			   sizeof(struct mpib_ctl_region));
 	if (rc < 0)
 		return rc;
 	mpib_message_close_fds(&m);

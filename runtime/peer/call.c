@@ -213,7 +213,7 @@ bool mpib_call_wins(const struct mpib_peer *p)
 }
 
 /* While somebody who says that it is the peer calls here, one call is enough.
- * It may be a stranger, so this node's own call waits once and not for long. */
+ * It may be anybody, so this node's own call waits once and not for long. */
 void mpib_peer_want(struct mpib_peer *p)
 {
 	if (p->state != MPIB_PEER_IDLE || p->retry.armed || !call_wanted(p))

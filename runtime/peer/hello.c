@@ -55,7 +55,7 @@ void mpib_hello_drop(struct mpib_pending_peer *s)
 	pending_peer_free(s);
 }
 
-/* A caller that is refused calls again and again, and a stranger as often as it
+/* A caller that is refused calls again and again, and anybody as often as he
  * likes, each time with another reason: so few lines are logged whatever
  * comes. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
@@ -222,7 +222,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 		return;
 	}
 	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
-	s->welcomed = false; /* it is no stranger any more */
+	s->welcomed = false; /* it has proved who it is */
 	pending_peer_free(s);
 	p = mpib_peer_find(b, &node.addr, node.port, self);
 	if (!p) {

@@ -27,11 +27,7 @@ static char owned[128]; /* exists once a foreign program has run */
 static int setup(void **state)
 {
 	(void)state;
-	if (geteuid() != 0)
-		return 0;
-	attack_start(&node[0], 1, NULL);
-	attack_start(&node[1], 2, NULL);
-	victim = victim_start(&node[0], &node[1]);
+	victim = victim_between(node, NULL);
 	snprintf(owned, sizeof(owned), "%s/owned", node[0].base);
 	return 0;
 }
@@ -39,12 +35,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	if (geteuid() != 0)
-		return 0;
-	victim_goes_on(victim, 100);
-	victim_end(victim);
-	node_stop(&node[0]);
-	node_stop(&node[1]);
+	victim_leave(victim, node);
 	return 0;
 }
 

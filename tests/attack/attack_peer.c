@@ -115,22 +115,13 @@ static int greet_as_the_peer(void *arg)
 	return 0;
 }
 
-static struct mpib_client *attach_to(const struct node *n)
-{
-	struct mpib_attach_opts opts = { .size = sizeof(opts),
-					 .run_dir = n->dir };
-	struct mpib_client *c;
-
-	return mpib_attach(&opts, &c) < 0 ? NULL : c;
-}
-
 /* Connects to peers that are not there, each another one, by one client after
  * the other, all held. */
 static int call_everywhere(void *arg)
 {
 	struct mpib_handle h, real;
 	struct mpib_listener *l;
-	struct mpib_client *c = attach_to(&node[0]);
+	struct mpib_client *c = tenant_attach(&node[0]);
 	struct mpib_conn *conn;
 	unsigned refused = 0;
 
@@ -138,7 +129,7 @@ static int call_everywhere(void *arg)
 	if (!c || mpib_listen(c, &real, &l) < 0)
 		return 1;
 	for (unsigned i = 0; i < PEERS; i++) {
-		if (i % 1000 == 999 && !(c = attach_to(&node[0])))
+		if (i % 1000 == 999 && !(c = tenant_attach(&node[0])))
 			return 2;
 		h = real;
 		h.addr = address_of(node[2].sup);
@@ -155,8 +146,8 @@ static int take_lanes(void *arg)
 {
 	struct mpib_handle h;
 	struct mpib_listener *l;
-	struct mpib_client *from = attach_to(&node[0]),
-			   *to = attach_to(&node[1]);
+	struct mpib_client *from = tenant_attach(&node[0]),
+			   *to = tenant_attach(&node[1]);
 	unsigned failed = 0;
 
 	(void)arg;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <mpib/client.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -82,4 +83,13 @@ int tenant_dial(const char *dir, const char *name, int type)
 	rc = -errno;
 	close(fd);
 	return rc;
+}
+
+struct mpib_client *tenant_attach(const struct node *n)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = n->dir };
+	struct mpib_client *c;
+
+	return mpib_attach(&opts, &c) < 0 ? NULL : c;
 }

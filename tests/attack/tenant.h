@@ -32,5 +32,7 @@ int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 /* For children, which must not end the test: connect to a socket of the node;
  * the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
+/* Attach to the node; NULL if that fails. */
+struct mpib_client *tenant_attach(const struct node *n);
 
 #endif

@@ -121,3 +121,22 @@ void victim_end(struct victim *v)
 		      (unsigned long long)v->attached);
 	munmap(v, sizeof(*v));
 }
+
+struct victim *victim_between(struct node node[2], const char *const *args)
+{
+	if (geteuid() != 0)
+		return NULL;
+	attack_start(&node[0], 1, args);
+	attack_start(&node[1], 2, args);
+	return victim_start(&node[0], &node[1]);
+}
+
+void victim_leave(struct victim *v, struct node node[2])
+{
+	if (!v)
+		return;
+	victim_goes_on(v, 64);
+	victim_end(v);
+	node_stop(&node[0]);
+	node_stop(&node[1]);
+}

@@ -24,6 +24,10 @@ struct victim {
 
 /* Start it, in memory that both processes see; returns when it moves. */
 struct victim *victim_start(const struct node *from, const struct node *to);
+/* Start nodes 1 and 2 with these arguments, and a victim between them; NULL
+ * unless the test runs as root. victim_leave() ends it and stops both. */
+struct victim *victim_between(struct node node[2], const char *const *args);
+void victim_leave(struct victim *v, struct node node[2]);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
 /* Stop it: no message was wrong, no attach refused, no connection broken. */

@@ -22,9 +22,11 @@ static int sealed, unsealed, null;
 
 static int memfd(unsigned seals)
 {
+	static const char zeros[65536];
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, 65536) < 0 ||
+	    pwrite(fd, zeros, sizeof(zeros), 0) != sizeof(zeros) ||
 	    fcntl(fd, F_ADD_SEALS, seals) < 0)
 		fuzz_found("no memfd");
 	return fd;

@@ -183,6 +183,18 @@ struct proxy_client *newest(void)
 	return TAILQ_LAST(&filled.clients.list, proxy_client_list);
 }
 
+/* Allocate the pages of a memfd, as a client has to. */
+static void fill_memfd(int fd, uint64_t size)
+{
+	static const char some[65536];
+
+	for (uint64_t at = 0; at < size; at += sizeof(some))
+		assert_true(pwrite(fd, some,
+				   size - at < sizeof(some) ? size - at
+							    : sizeof(some),
+				   (off_t)at) > 0);
+}
+
 void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size)
 {
 	struct mpib_ctl_reg_fd ask = {
@@ -195,6 +207,8 @@ void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size)
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)(offset + size)), 0);
+	if (!flags) /* huge pages cannot be written by write(2) */
+		fill_memfd(fd, offset + size);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	assert_int_equal(mpib_message_send(sock, &ask.h, &fd, 1), 0);
 	close(fd);

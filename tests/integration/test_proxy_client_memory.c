@@ -39,6 +39,7 @@ static int reg_fd(int sock, int fd, uint64_t offset, uint64_t size,
 
 static void memory_that_lies_is_refused(void **state)
 {
+	static const char zeros[65536];
 	int sock = talk_attach(), open_fd, sealed, pipefd[2], null;
 
 	(void)state;
@@ -46,6 +47,7 @@ static void memory_that_lies_is_refused(void **state)
 	sealed = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(open_fd, 65536), 0);
 	assert_int_equal(ftruncate(sealed, 65536), 0);
+	assert_int_equal(pwrite(sealed, zeros, sizeof(zeros), 0), 65536);
 	assert_int_equal(fcntl(sealed, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	assert_int_equal(pipe(pipefd), 0);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "peer/internal.h"
+
 #define FLOWS 4 /* of a client */
 
 static struct proxy_client client[BUSY_CLIENTS_MAX];
@@ -11,6 +13,7 @@ static struct mpib_snap_conn conn[BUSY_CLIENTS_MAX * FLOWS];
 static struct mpib_snap_client past[BUSY_CLIENTS_MAX];
 static struct mpib_snap_lane lane[16];
 static struct proxy_clients all_clients;
+static struct mpib_broker broker; /* without a lane */
 static struct mpib_snapshot snap;
 static struct mpib_config cfg;
 static struct mpib_view view;
@@ -83,6 +86,7 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 		.mapped = 1 << 20,
 	};
 	all_clients.cfg = &cfg;
+	all_clients.broker = &broker;
 	for (unsigned q = 0; q < MPIB_QUOTAS; q++)
 		cfg.quota[q] = 100000;
 	all_clients.max_memory = UINT64_C(1) << 40;

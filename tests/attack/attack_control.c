@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Places that a user takes and does not use: connections to the control socket
+ * without a word, readers of the stats socket that ask nothing.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "victim.h"
+
+#define READERS 1000
+
+static struct node node[2];
+static struct victim *victim;
+
+static int setup(void **state)
+{
+	static const char *const args[] = { "--limit-clients", "64", NULL };
+
+	(void)state;
+	victim = victim_between(node, args);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	victim_leave(victim, node);
+	return 0;
+}
+
+static void allow_many_descriptors(void)
+{
+	struct rlimit r;
+
+	getrlimit(RLIMIT_NOFILE, &r);
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+/* Connects, keeps what it gets, and connects again where it was hung up on. */
+static int stay_silent(void *arg)
+{
+	static int fd[200];
+
+	(void)arg;
+	allow_many_descriptors();
+	for (unsigned i = 0;; i = (i + 1) % 200) {
+		char byte;
+
+		if (fd[i] > 0 &&
+		    recv(fd[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 &&
+		    errno == EAGAIN) {
+			usleep(100);
+			continue;
+		}
+		if (fd[i] > 0)
+			close(fd[i]);
+		fd[i] = tenant_dial(node[0].dir, MPIB_CONTROL_SOCK,
+				    SOCK_SEQPACKET);
+	}
+	return 0;
+}
+
+static void silent_connections_keep_nobody_out(void **state)
+{
+	pid_t pid[2];
+
+	(void)state;
+	attack_needs_root();
+	for (unsigned i = 0; i < 2; i++)
+		pid[i] = tenant_begin(ATTACKER, stay_silent, NULL);
+	usleep(200000);
+	for (unsigned i = 0; i < 10; i++)
+		victim_goes_on(victim, 64);
+	for (unsigned i = 0; i < 2; i++)
+		child_kill(pid[i]);
+}
+
+static int hold_readers(void *arg)
+{
+	(void)arg;
+	allow_many_descriptors();
+	for (unsigned i = 0; i < READERS + 10; i++) {
+		if (tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM) < 0)
+			return 1;
+	}
+	pause();
+	return 0;
+}
+
+static int read_stats(void *arg)
+{
+	int fd = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
+	char line[256] = "";
+
+	(void)arg;
+	if (fd < 0 || recv(fd, line, sizeof(line) - 1, 0) <= 0)
+		return 1;
+	return strstr(line, "\"mpib\"") ? 0 : 2;
+}
+
+static void readers_that_stay_keep_nobody_out(void **state)
+{
+	const char *const argv[] = { "mpibctl", "-s", node[0].dir, "rails",
+				     NULL };
+	struct run run;
+	pid_t pid;
+
+	(void)state;
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, hold_readers, NULL);
+	usleep(300000);
+	run_wait(&run, argv);
+	assert_int_equal(run.status, 0);
+	assert_int_equal(tenant_run(VICTIM, read_stats, NULL), 0);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(silent_connections_keep_nobody_out),
+		cmocka_unit_test(readers_that_stay_keep_nobody_out),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

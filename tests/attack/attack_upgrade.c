@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a user leaves in the way of an upgrade: memory that no new process could
+ * map, connects that nobody accepts. The operator's upgrade succeeds all the
+ * same, and a victim's traffic goes on over it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mover.h"
+#include "victim.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10
+#endif
+
+#define BYTES (1u << 20)
+
+static struct node node[2];
+static struct victim *victim;
+static int ready[2]; /* a pipe: the attacker has done its deed */
+
+static int setup(void **state)
+{
+	(void)state;
+	victim = victim_between(node, NULL);
+	return pipe(ready);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	victim_leave(victim, node);
+	return 0;
+}
+
+static int stay(void)
+{
+	if (write(ready[1], "x", 1) != 1)
+		return 1;
+	pause();
+	return 0;
+}
+
+static int seal_afterwards(void *arg)
+{
+	struct mpib_client *c = tenant_attach(&node[0]);
+	int fd = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct mpib_region *r;
+	void *addr;
+
+	(void)arg;
+	if (!c || fd < 0 || ftruncate(fd, BYTES) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return 2;
+	addr = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (addr == MAP_FAILED)
+		return 3;
+	memset(addr, 1, BYTES);
+	if (mpib_reg_fd(c, addr, BYTES, 0, fd, MPIB_REG_MEMFD, &r) < 0)
+		return 4;
+	fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* may be refused */
+	return stay();
+}
+
+/* Connects to a listener that never accepts, of its own node and another. */
+static int connect_to_nobody(void *arg)
+{
+	struct mpib_client *c = tenant_attach(&node[0]);
+
+	(void)arg;
+	for (unsigned i = 0; i < 2; i++) {
+		struct mpib_client *to = tenant_attach(&node[i]);
+		struct mpib_listener *l;
+		struct mpib_handle h;
+		struct mpib_conn *conn;
+
+		if (!c || !to || mpib_listen(to, &h, &l) < 0 ||
+		    mpib_connect(c, &h, -1, &conn) < 0)
+			return 2;
+		for (unsigned n = 0; n < 300 && mpib_ready(conn) == 0; n++)
+			usleep(1000);
+		/* And one to a node that does not answer at all. */
+		h.port = 9;
+		if (mpib_connect(c, &h, -1, &conn) < 0)
+			return 3;
+	}
+	return stay();
+}
+
+static void expect_upgrades(void)
+{
+	struct run run;
+
+	for (unsigned i = 0; i < 4; i++) {
+		const char *const argv[] = { "mpibctl", "-s", node[i % 2].dir,
+					     "upgrade", NULL };
+
+		run_wait(&run, argv);
+		if (run.status)
+			fail_msg("upgrade %u: %s", i, run.err);
+		victim_goes_on(victim, 64);
+	}
+}
+
+static void attack(int (*fn)(void *))
+{
+	pid_t pid = tenant_begin(ATTACKER, fn, NULL);
+	char byte;
+
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	expect_upgrades();
+	child_kill(pid);
+}
+
+static void memory_that_is_sealed_afterwards_stops_no_upgrade(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	attack(seal_afterwards);
+}
+
+static void connects_that_nobody_accepts_stop_no_upgrade(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	attack(connect_to_nobody);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			memory_that_is_sealed_afterwards_stops_no_upgrade),
+		cmocka_unit_test(connects_that_nobody_accepts_stop_no_upgrade),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
