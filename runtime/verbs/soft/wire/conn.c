@@ -264,6 +264,31 @@ void soft_conn_leave(struct soft_qp *qp)
 	soft_conn_linger(conn);
 }
 
+void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from)
+{
+	struct soft_conn *conn, *oldest = NULL, *of_one = NULL;
+	unsigned n = 0;
+
+	if (ctx->nembryos < SOFT_MAX_EMBRYOS_OF_ONE)
+		return;
+	TAILQ_FOREACH(conn, &ctx->idle, idle_link)
+	{
+		if (conn->state != SOFT_CONN_ASKED)
+			continue;
+		if (!oldest)
+			oldest = conn;
+		if (conn->from != from)
+			continue;
+		if (!of_one)
+			of_one = conn;
+		n++;
+	}
+	if (n >= SOFT_MAX_EMBRYOS_OF_ONE)
+		soft_conn_close(of_one);
+	else if (ctx->nembryos >= SOFT_MAX_EMBRYOS && oldest)
+		soft_conn_close(oldest);
+}
+
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 {
 	struct soft_conn *conn, *next;

@@ -22,7 +22,9 @@
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
 #define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */
 #define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
+/* Accepted connections without a hello, in all and from one address. */
 #define SOFT_MAX_EMBRYOS 256
+#define SOFT_MAX_EMBRYOS_OF_ONE 64
 
 struct soft_ctx;
 struct soft_qp;
@@ -56,6 +58,7 @@ struct soft_conn {
 	struct soft_ctx *ctx;
 	struct soft_qp *qp;
 	int fd;
+	uint32_t from; /* of an accepted one: the peer's IPv4 */
 	uint32_t id, gen;
 	enum soft_conn_state state;
 	bool queued, to_watch, watched;
@@ -153,6 +156,10 @@ void soft_conn_say(struct soft_conn *conn);
 void soft_conn_leave_idle(struct soft_conn *conn);
 void soft_conn_close(struct soft_conn *conn);
 void soft_conn_reap(struct soft_ctx *ctx);
+/* One more connection comes from the address: if there are too many that have
+ * said no hello, close the oldest of them, of that address or of all. So those
+ * that say nothing keep nobody away who does at once. */
+void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);
 
 /* hello.c: how a connection comes up. */

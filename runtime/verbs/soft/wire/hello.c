@@ -104,6 +104,7 @@ void soft_accept(struct soft_ctx *ctx)
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
 		struct sockaddr_in peer;
 		socklen_t len = sizeof(peer);
+		struct soft_conn *conn;
 		int fd = accept4(ctx->listen_fd, (struct sockaddr *)&peer, &len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -122,8 +123,11 @@ void soft_accept(struct soft_ctx *ctx)
 		if (fd < 0)
 			continue;
 		hello_tune(fd, ctx->addr, peer.sin_addr);
-		if (ctx->nembryos >= SOFT_MAX_EMBRYOS ||
-		    !soft_conn_new(ctx, fd, SOFT_CONN_ASKED))
+		soft_conn_make_room(ctx, peer.sin_addr.s_addr);
+		conn = soft_conn_new(ctx, fd, SOFT_CONN_ASKED);
+		if (conn)
+			conn->from = peer.sin_addr.s_addr;
+		else
 			close(fd);
 	}
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client/memory.h: the least limit of the cgroups, of both versions. */
+#include "client/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "scratch.h"
+
+#define MACHINE (UINT64_C(1) << 40)
+
+static uint64_t bound(void)
+{
+	char cgroups[160];
+
+	snprintf(cgroups, sizeof(cgroups), "%s", scratch_path("cgroup"));
+	return mpib_memory_bound_of(cgroups, scratch, MACHINE);
+}
+
+static void make_dirs(const char *const *dirs)
+{
+	for (; *dirs; dirs++)
+		assert_int_equal(mkdir(scratch_path(*dirs), 0700), 0);
+}
+
+static void without_a_limit_it_is_the_machines(void **state)
+{
+	(void)state;
+	assert_true(bound() == MACHINE); /* no such file */
+	scratch_write("cgroup", "0::/a/b\n");
+	assert_true(bound() == MACHINE);
+	scratch_write("memory.max", "max\n");
+	assert_true(bound() == MACHINE);
+}
+
+static void the_least_on_the_way_up_counts(void **state)
+{
+	static const char *const dirs[] = { "a", "a/b", NULL };
+
+	(void)state;
+	make_dirs(dirs);
+	scratch_write("cgroup", "1:cpu:/x\n0::/a/b\n");
+	scratch_write("a/b/memory.max", "max\n");
+	scratch_write("a/memory.max", "3000000\n");
+	assert_true(bound() == 3000000);
+	scratch_write("a/b/memory.max", "2000000\n");
+	assert_true(bound() == 2000000);
+	scratch_write("memory.max", "1000000\n");
+	assert_true(bound() == 1000000);
+}
+
+static void version_1_is_known_too(void **state)
+{
+	static const char *const dirs[] = { "memory", "memory/a", NULL };
+
+	(void)state;
+	make_dirs(dirs);
+	scratch_write("cgroup", "4:memory:/a\n0::/\n");
+	scratch_write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+	assert_true(bound() == MACHINE);
+	scratch_write("memory/a/memory.limit_in_bytes", "314572800\n");
+	assert_true(bound() == 314572800);
+}
+
+#define MEMORY_TEST(f)                                                         \
+	cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		MEMORY_TEST(without_a_limit_it_is_the_machines),
+		MEMORY_TEST(the_least_on_the_way_up_counts),
+		MEMORY_TEST(version_1_is_known_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
