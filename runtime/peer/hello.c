@@ -254,7 +254,8 @@ static void hello_on_message(void *ctx, struct mpib_link *link,
 	} else if (s->welcomed && m->type == MPIB_PEER_READY && m->session) {
 		hello_on_ready(s, m);
 	} else {
-		hello_refuse(s, -EPROTO, "it speaks out of turn");
+		tell_refused(s, "it speaks out of turn");
+		mpib_hello_drop(s);
 	}
 }
 
