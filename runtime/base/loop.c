@@ -61,6 +61,22 @@ int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 	return 0;
 }
 
+/* Of what epoll has returned and this turn has not run yet, leave watch only
+ * those events. */
+static void forget_events(struct mpib_loop *loop, const struct mpib_io *watch,
+			  uint32_t but)
+{
+	for (int i = loop->at; i < loop->taken; i++) {
+		struct epoll_event *ev = &loop->batch[i];
+
+		if (ev->data.ptr != watch)
+			continue;
+		ev->events &= but;
+		if (!ev->events)
+			ev->data.ptr = NULL;
+	}
+}
+
 int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events)
 {
@@ -69,6 +85,7 @@ int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 	assert(watch->added);
 	if (epoll_ctl(loop->epfd, EPOLL_CTL_MOD, watch->fd, &ev) < 0)
 		return -errno;
+	forget_events(loop, watch, events | EPOLLERR | EPOLLHUP);
 	return 0;
 }
 
@@ -78,13 +95,7 @@ void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch)
 		return;
 	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, watch->fd, NULL);
 	watch->added = false;
-
-	/* Forget events of this watch that epoll has returned but that this
-	 * turn has not run yet. */
-	for (int i = loop->at; i < loop->taken; i++) {
-		if (loop->batch[i].data.ptr == watch)
-			loop->batch[i].data.ptr = NULL;
-	}
+	forget_events(loop, watch, 0);
 }
 
 static bool loop_before(const struct mpib_timer *a, const struct mpib_timer *b)

@@ -71,6 +71,8 @@ void mpib_loop_fini(struct mpib_loop *loop);
  * always reported. 0 or -errno. */
 int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 		  uint32_t events, mpib_io_fn *fn, void *arg);
+/* From now on, even within the present turn, fn is not called for other
+ * events, except for errors and hang-ups. */
 int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events);
 /* Stop watching; call it before closing the fd. No effect if not added. */

@@ -98,6 +98,36 @@ static void forgets_a_removed_watch_within_the_turn(void **state)
 	assert_int_equal(f->ran[0], 1);
 }
 
+static void pause_both(void *arg, uint32_t events)
+{
+	struct fixture *f = arg;
+
+	(void)events;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(mpib_loop_mod(&f->loop, &f->watch[i], 0), 0);
+	f->ran[0]++;
+}
+
+/* As a hand-over pauses the clients: what one of them said at the same moment
+ * is not taken any more. */
+static void forgets_what_is_not_watched_any_more_within_the_turn(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 2; i++)
+		mpib_loop_add(&f->loop, &f->watch[i], f->fd[i], EPOLLIN,
+			      pause_both, f);
+	assert_int_equal(mpib_loop_turn(&f->loop, 0), 1);
+	assert_int_equal(f->ran[0], 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(mpib_loop_mod(&f->loop, &f->watch[i], EPOLLIN),
+				 0);
+	assert_int_equal(mpib_loop_turn(&f->loop, 0), 1);
+	assert_int_equal(f->ran[0], 2);
+	for (int i = 0; i < 2; i++)
+		mpib_loop_del(&f->loop, &f->watch[i]);
+}
+
 struct probe {
 	struct mpib_timer timer;
 	uint64_t due;
@@ -235,6 +265,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			forgets_a_removed_watch_within_the_turn, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			forgets_what_is_not_watched_any_more_within_the_turn,
+			setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			runs_timers_in_order_of_their_deadlines, setup,
 			teardown),
