@@ -93,6 +93,7 @@ int vt_setup(void **state)
 	t->v = mpib_verbs_of(&t->spec_a);
 	t->can_fault = t->spec_a.provider == MPIB_PROVIDER_SOFT;
 	t->soft = t->can_fault || !strncmp(t->spec_a.name, "soft", 4);
+	t->has_threads = !vt_sim_link;
 	t->rxe = !t->can_fault && !strncmp(t->spec_a.name, "rxe", 3);
 	t->same = getenv("MPIB_TEST_SAME") != NULL;
 	if (t->same)
@@ -156,6 +157,8 @@ void vt_link(struct vt *t, struct vt_end *e, bool up)
 		soft_link(e, up);
 		return;
 	}
+	if (vt_sim_link && vt_sim_link(e->ctx, up))
+		return;
 	if (!tool)
 		skip();
 	snprintf(command, sizeof(command), "%s %s %s", tool,

@@ -53,7 +53,11 @@ struct vt {
 	/* Linux 6.1's soft-RoCE. A test that meets one of its gaps (they are in
 	 * docs/providers.md) holds it to what it does instead. */
 	bool rxe;
+	bool has_threads; /* the simulated HCA has one for all */
 };
+
+/* The simulated HCA has it: vt_link() there. */
+bool vt_sim_link(struct ibv_context *ctx, bool up) __attribute__((weak));
 
 /* A buffer with its registration. */
 struct vt_mem {

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sim: the real code under a simulated kernel, network and HCA, see
+ * docs/simulator.md.
+ *
+ *   sim [--seeds N] [--from S | --fresh] [--seed S] [-v] [--messages N]
+ *       [--jobs N] [--minimise]
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim_seed.h"
+#include "sim_task.h"
+#include "sim_wrap.h"
+
+#define CPU_S 60 /* of one seed: it hangs */
+
+struct options {
+	uint64_t from, seeds;
+	unsigned messages, jobs;
+	bool one, minimise;
+};
+
+struct slot {
+	pid_t pid;
+	uint64_t seed;
+	struct sim_result *result; /* shared with the child */
+};
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	__real_clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void on_crash(int signo)
+{
+	fprintf(stderr, "FOUND: %s\n", strsignal(signo));
+	sim_trace_dump(60);
+	signal(signo, SIG_DFL);
+	raise(signo);
+}
+
+static void child(const struct options *o, uint64_t seed,
+		  const struct sim_smaller *s, struct sim_result *result)
+{
+	static char stack[1 << 16];
+	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction act = { .sa_handler = on_crash,
+				 .sa_flags = SA_ONSTACK };
+	const struct rlimit cpu = { CPU_S, CPU_S };
+	struct sim_plan plan;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigaltstack(&alt, NULL);
+	__real_sigaction(SIGABRT, &act, NULL);
+#ifndef __SANITIZE_ADDRESS__
+	__real_sigaction(SIGSEGV, &act, NULL);
+	__real_sigaction(SIGBUS, &act, NULL);
+#endif
+	setrlimit(RLIMIT_CPU, &cpu);
+	sim_plan_draw(&plan, seed, o->messages);
+	if (s)
+		sim_plan_shrink(&plan, s);
+	if (sim_verbose)
+		sim_plan_print(&plan);
+	sim_seed_run(&plan, result);
+	__real__exit(0);
+}
+
+static pid_t start(const struct options *o, uint64_t seed,
+		   const struct sim_smaller *s, struct sim_result *result,
+		   bool quiet)
+{
+	pid_t pid;
+
+	memset(result, 0, sizeof(*result));
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		if (quiet && !freopen("/dev/null", "w", stderr))
+			__real__exit(2);
+		child(o, seed, s, result);
+	}
+	if (pid < 0) {
+		perror("sim: fork");
+		exit(2);
+	}
+	return pid;
+}
+
+/* The exit status, or 128 + the signal. */
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	while (__real_waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static struct sim_result *shared_result(void)
+{
+	void *p = mmap(NULL, sizeof(struct sim_result), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		exit(2);
+	return p;
+}
+
+static bool still_fails(const struct options *o, uint64_t seed,
+			const struct sim_smaller *s)
+{
+	static struct sim_result *result;
+
+	if (!result)
+		result = shared_result();
+	return wait_for(start(o, seed, s, result, true)) != 0;
+}
+
+/* Leave out what is not needed for it to fail, as long as anything is. */
+static void minimise(const struct options *o, uint64_t seed)
+{
+	struct sim_smaller best = { 0 };
+	struct sim_plan plan;
+	struct sim_result *result = shared_result();
+	bool smaller = true;
+
+	sim_plan_draw(&plan, seed, o->messages);
+	while (smaller) {
+		smaller = false;
+		for (unsigned i = 0; i < plan.faults + plan.lines + 2; i++) {
+			struct sim_smaller s = best;
+
+			if (i < plan.faults)
+				s.faults_off |= 1u << i;
+			else if (i < plan.faults + plan.lines)
+				s.lines_off |= 1u << (i - plan.faults);
+			else if (i == plan.faults + plan.lines)
+				s.calm = true;
+			else
+				s.halvings++;
+			if (!memcmp(&s, &best, sizeof(s)) || s.halvings > 12 ||
+			    !still_fails(o, seed, &s))
+				continue;
+			best = s;
+			smaller = true;
+		}
+	}
+	sim_plan_shrink(&plan, &best);
+	fprintf(stderr, "the smallest that fails:\n");
+	sim_plan_print(&plan);
+	wait_for(start(o, seed, &best, result, false));
+}
+
+static void sum(struct sim_result *all, const struct sim_result *one)
+{
+	all->virtual_ns += one->virtual_ns;
+	all->steps += one->steps;
+	all->messages += one->messages;
+	all->failures += one->failures;
+	all->upgrades += one->upgrades;
+	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
+		all->fault[i] += one->fault[i];
+}
+
+static void report(const struct options *o, const struct sim_result *all,
+		   uint64_t failed, double took)
+{
+	printf("%llu seeds from %llu in %.1f s: %llu failed; %llu messages, "
+	       "%llu connections failed as they may, %u hand-overs, %.0f s of "
+	       "virtual time, %.1f M steps\n",
+	       (unsigned long long)o->seeds, (unsigned long long)o->from, took,
+	       (unsigned long long)failed, (unsigned long long)all->messages,
+	       (unsigned long long)all->failures, all->upgrades,
+	       (double)all->virtual_ns / 1e9, (double)all->steps / 1e6);
+	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
+		printf("%s%s %u", i ? ", " : "faults: ",
+		       sim_fault_name((enum sim_fault_kind)i), all->fault[i]);
+	printf("\n");
+}
+
+static bool end_one(struct slot *s, int status, struct sim_result *all)
+{
+	s->pid = 0;
+	sum(all, s->result);
+	if (status == 0)
+		return true;
+	fprintf(stderr,
+		"seed %llu failed (%d): tests/sim/run --seed %llu -v, or "
+		"--minimise\n\n",
+		(unsigned long long)s->seed, status,
+		(unsigned long long)s->seed);
+	return false;
+}
+
+static uint64_t run_all(const struct options *o)
+{
+	struct slot *slot = calloc(o->jobs, sizeof(*slot));
+	struct sim_result all = { 0 };
+	uint64_t next = 0, failed = 0;
+	unsigned running = 0;
+	double began = seconds();
+
+	if (!slot)
+		exit(2);
+	for (unsigned i = 0; i < o->jobs; i++)
+		slot[i].result = shared_result();
+	while (next < o->seeds || running) {
+		int status;
+		pid_t pid;
+
+		for (unsigned i = 0; i < o->jobs && next < o->seeds; i++) {
+			if (slot[i].pid)
+				continue;
+			slot[i].seed = o->from + next++;
+			slot[i].pid = start(o, slot[i].seed, NULL,
+					    slot[i].result, false);
+			running++;
+		}
+		pid = __real_waitpid(-1, &status, 0);
+		for (unsigned i = 0; i < o->jobs; i++) {
+			if (slot[i].pid != pid)
+				continue;
+			running--;
+			failed += !end_one(&slot[i],
+					   WIFEXITED(status)
+						   ? WEXITSTATUS(status)
+						   : 128 + WTERMSIG(status),
+					   &all);
+		}
+	}
+	report(o, &all, failed, seconds() - began);
+	return failed;
+}
+
+/* The same twice: else it could not be replayed. */
+static int run_one(const struct options *o)
+{
+	struct sim_result *result = shared_result();
+	uint64_t hash;
+	int rc = wait_for(start(o, o->from, NULL, result, false));
+
+	if (rc) {
+		fprintf(stderr, "seed %llu failed (%d)\n",
+			(unsigned long long)o->from, rc);
+		return 1;
+	}
+	hash = result->hash;
+	sim_verbose = false;
+	wait_for(start(o, o->from, NULL, result, true));
+	printf("seed %llu: %llu messages, %llu connections failed, %u "
+	       "hand-overs, %.3f s of virtual time, trace %016llx\n",
+	       (unsigned long long)o->from,
+	       (unsigned long long)result->messages,
+	       (unsigned long long)result->failures, result->upgrades,
+	       (double)result->virtual_ns / 1e9, (unsigned long long)hash);
+	if (hash == result->hash)
+		return 0;
+	fprintf(stderr, "seed %llu is not the same twice\n",
+		(unsigned long long)o->from);
+	return 1;
+}
+
+static void usage(void)
+{
+	fprintf(stderr,
+		"usage: sim [--seeds N] [--from S | --fresh] [--seed S] "
+		"[-v] [--messages N] [--jobs N] [--minimise]\n");
+	exit(2);
+}
+
+static struct options read_options(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "seeds", required_argument, NULL, 'n' },
+		{ "from", required_argument, NULL, 'f' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "messages", required_argument, NULL, 'm' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "minimise", no_argument, NULL, 'i' },
+		{ "fresh", no_argument, NULL, 'r' },
+		{ 0 },
+	};
+	struct options o = { .from = 1, .seeds = 20, .messages = 1000 };
+	int opt;
+
+	o.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	while ((opt = getopt_long(argc, argv, "v", longs, NULL)) != -1) {
+		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
+
+		if (opt == 'n')
+			o.seeds = n;
+		else if (opt == 'f' || opt == 's')
+			o.from = n;
+		else if (opt == 'm')
+			o.messages = (unsigned)n;
+		else if (opt == 'j' && n)
+			o.jobs = (unsigned)n;
+		else if (opt == 'r')
+			o.from = (uint64_t)time(NULL) * 1000;
+		else if (opt == 'i')
+			o.minimise = true;
+		else if (opt == 'v')
+			sim_verbose = true;
+		else
+			usage();
+		o.one |= opt == 's';
+	}
+	return o;
+}
+
+/* Addresses are the same in each run, should anything depend on them. */
+static void fix_addresses(char **argv)
+{
+	int now = personality(0xffffffff);
+
+	if (now < 0 || now & ADDR_NO_RANDOMIZE ||
+	    personality((unsigned long)now | ADDR_NO_RANDOMIZE) < 0)
+		return;
+	execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = read_options(argc, argv);
+	struct rlimit files;
+
+	fix_addresses(argv);
+	clearenv(); /* MPIB_*, and whatever else somebody reads */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur =
+			files.rlim_max < 65536 ? files.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (o.minimise) {
+		minimise(&o, o.from);
+		return 0;
+	}
+	return o.one ? run_one(&o) : run_all(&o) ? 1 : 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One end of a line from opening to closing; sim_line.c moves its messages. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_rank.h"
+
+static bool is_direct(const struct sim_end *e)
+{
+	return e->sends ? e->line->plan->tx_direct : e->line->plan->rx_direct;
+}
+
+static size_t mem_size(const struct sim_end *e)
+{
+	const struct sim_line_plan *l = e->line->plan;
+
+	return (size_t)l->window * l->group * l->room;
+}
+
+static int get_memory(struct sim_end *e)
+{
+	struct mpib_client *c = e->rank->client;
+
+	e->mem = is_direct(e) ? mpib_mem_alloc(c, mem_size(e))
+			      : malloc(mem_size(e));
+	if (!e->mem)
+		return -ENOMEM;
+	return mpib_reg(c, e->mem, mem_size(e), &e->region);
+}
+
+static void end_close(struct sim_end *e)
+{
+	if (e->conn)
+		mpib_close(e->conn);
+	if (e->listener)
+		mpib_close_listen(e->listener);
+	if (e->region)
+		mpib_dereg(e->region);
+	if (e->mem && is_direct(e))
+		mpib_mem_free(e->rank->client, e->mem);
+	else
+		free(e->mem);
+	e->conn = NULL;
+	e->listener = NULL;
+	e->region = NULL;
+	e->mem = NULL;
+	e->open = e->ready = false;
+}
+
+static void end_over(struct sim_end *e)
+{
+	end_close(e);
+	e->over = true;
+}
+
+void sim_end_fail(struct sim_end *e, const char *what, int rc)
+{
+	sim_trace("line %u %s: %s: %s (%s)", e->line->number,
+		  e->sends ? "sends" : "receives", what, strerror(-rc),
+		  mpib_strerror());
+	if (!(e->ready ? sim_ranks_may_fail() : sim_ranks_may_refuse()))
+		sim_fail("line %u, %s: %s: %s", e->line->number,
+			 e->sends ? "sender" : "receiver", what,
+			 mpib_strerror());
+	e->line->failures++;
+	/* The receiver may never hear of it. */
+	if (e->sends && !e->ready)
+		e->line->given_up = true;
+	end_close(e);
+}
+
+/* Nothing is left to do at this end. */
+static bool settled(struct sim_end *e)
+{
+	struct sim_line *l = e->line;
+
+	if (e->open)
+		return false;
+	if (!l->plan->messages || l->given_up ||
+	    (e->sends ? l->sent : l->received))
+		return true;
+	/* The sender has sent all, and the receiver's connection failed before
+	 * it had all; or they have tried it often enough. */
+	if (e->sends ? l->received : l->sent || l->offered == SIM_TRIES)
+		l->given_up = true;
+	return l->given_up;
+}
+
+static void begin(struct sim_end *e)
+{
+	e->posted = e->done = 0;
+	memset(e->sent_of, 0, sizeof(e->sent_of));
+	memset(e->req, 0, sizeof(e->req));
+	memset(e->ended, 0, sizeof(e->ended));
+	memset(e->poisoned, 0, sizeof(e->poisoned));
+	e->open = true;
+}
+
+static bool end_open(struct sim_end *e)
+{
+	struct sim_line *l = e->line;
+	struct mpib_handle handle = { 0 };
+	int rc;
+
+	if (e->sends && l->tried == l->offered)
+		return false; /* the receiver does not listen yet */
+	rc = get_memory(e);
+	if (rc == 0 && e->sends) {
+		e->life = l->tried = l->offered;
+		handle = l->handle;
+		rc = mpib_connect(e->rank->client, &handle, -1, &e->conn);
+	} else if (rc == 0) {
+		rc = mpib_listen(e->rank->client, &handle, &e->listener);
+		if (rc == 0)
+			rc = mpib_accept(e->listener, &e->conn);
+	}
+	if (rc == 0 && !e->sends) {
+		l->handle = handle;
+		e->life = ++l->offered;
+	}
+	if (rc < 0) {
+		sim_end_fail(e, "connecting", rc);
+		return true;
+	}
+	begin(e);
+	return true;
+}
+
+static bool check_ready(struct sim_end *e)
+{
+	int rc = mpib_ready(e->conn);
+
+	if (rc < 0) {
+		sim_end_fail(e, "connecting", rc);
+		return true;
+	}
+	e->ready = rc > 0;
+	if (e->ready && e->listener) {
+		mpib_close_listen(e->listener);
+		e->listener = NULL;
+	}
+	return e->ready;
+}
+
+bool sim_end_step(struct sim_end *e, struct sim_rng *r)
+{
+	struct sim_line *l = e->line;
+	bool moved;
+
+	if (settled(e)) {
+		end_over(e);
+		return true;
+	}
+	if (!e->open)
+		return end_open(e);
+	/* Nobody is left who would connect. */
+	if (!e->ready && l->given_up) {
+		end_close(e);
+		return true;
+	}
+	if (!e->ready)
+		return check_ready(e);
+	moved = sim_line_take(e);
+	if (e->open)
+		moved |= sim_line_post(e, r);
+	if (!e->open || e->done < l->plan->messages)
+		return moved;
+	if (e->sends)
+		l->sent = true;
+	else
+		l->received = true;
+	/* A send may end before its receive does, and what a connection that is
+	 * closed had in flight may be lost. */
+	if (e->sends && !l->received && !sim_ranks_may_fail())
+		return moved;
+	end_close(e);
+	return true;
+}

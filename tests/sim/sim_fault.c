@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_fault.h"
+
+#include <signal.h>
+
+#include "sim_hca.h"
+#include "sim_node.h"
+#include "sim_rank.h"
+#include "sim_sock.h"
+#include "verbs/verbs.h"
+
+static const struct sim_plan *plan;
+static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
+static unsigned left, happened[SIM_FAULT_KINDS];
+
+static void kill_qp(struct sim_device *d)
+{
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct sim_qp *qp = sim_device_qp(d);
+
+	if (qp)
+		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
+}
+
+static void upgrade(unsigned node)
+{
+	struct sim_proc *proxy = sim_node_proxy(node);
+
+	if (proxy)
+		sim_proc_signal(proxy, SIGUSR2);
+}
+
+/* A proxy stops for less than its peers' patience, where no error may show. */
+static void stop_proxy(const struct sim_fault *f)
+{
+	struct sim_proc *proxy = sim_node_proxy(f->node);
+
+	if (proxy)
+		sim_proc_stop(proxy, sim_now + f->lasts);
+}
+
+static void strike_hard(const struct sim_fault *f)
+{
+	switch (f->kind) {
+	case SIM_FAULT_KILL_PROXY:
+		sim_node_kill(f->node);
+		break;
+	case SIM_FAULT_KILL_RANK:
+		sim_rank_kill((f->node + f->other * f->rail) % plan->ranks);
+		break;
+	case SIM_FAULT_RESET:
+		sim_net_reset(f->node, f->other);
+		break;
+	case SIM_FAULT_CUT:
+		sim_net_cut(f->node, f->other, sim_now + 40 * f->lasts);
+		break;
+	case SIM_FAULT_BOTH_DOWN:
+		for (unsigned r = 0; r < plan->rails; r++)
+			sim_device_link(sim_device(f->node, r), false);
+		break;
+	case SIM_FAULT_KILL_NEXT:
+		upgrade(f->node);
+		break;
+	default:
+		break;
+	}
+}
+
+static void strike(const struct sim_fault *f)
+{
+	struct sim_device *d = sim_device(f->node, f->rail);
+
+	switch (f->kind) {
+	case SIM_FAULT_DOWN:
+		sim_device_link(d, false);
+		break;
+	case SIM_FAULT_HOLE:
+		d->hole = true;
+		break;
+	case SIM_FAULT_QP:
+		kill_qp(d);
+		break;
+	case SIM_FAULT_LAG:
+		d->lag = f->lasts / 8 + 1;
+		d->lag_until = sim_now + f->lasts;
+		break;
+	case SIM_FAULT_SLOW:
+		sim_net_slow(sim_now + f->lasts, f->lasts / 16 + 1);
+		break;
+	case SIM_FAULT_STOP_RANK:
+		sim_proc_stop(sim_rank(f->node)->proc, sim_now + f->lasts);
+		break;
+	case SIM_FAULT_STOP_PROXY:
+		stop_proxy(f);
+		break;
+	case SIM_FAULT_UPGRADE_BOTH:
+		upgrade(f->other);
+		upgrade(f->node);
+		break;
+	case SIM_FAULT_UPGRADE:
+		upgrade(f->node);
+		break;
+	case SIM_FAULT_DEVICE:
+		sim_device_lose(d);
+		break;
+	default:
+		strike_hard(f);
+	}
+}
+
+static void heal(const struct sim_fault *f)
+{
+	struct sim_device *d = sim_device(f->node, f->rail);
+
+	switch (f->kind) {
+	case SIM_FAULT_DOWN:
+		sim_device_link(d, true);
+		break;
+	case SIM_FAULT_HOLE:
+		d->hole = false;
+		break;
+	case SIM_FAULT_DEVICE:
+		d->there = true;
+		break;
+	case SIM_FAULT_BOTH_DOWN:
+		for (unsigned r = 0; r < plan->rails; r++)
+			sim_device_link(sim_device(f->node, r), true);
+		break;
+	case SIM_FAULT_KILL_PROXY:
+		if (!sim_node_any(f->node))
+			sim_node_start(f->node);
+		break;
+	case SIM_FAULT_KILL_NEXT:
+		sim_node_kill_next(f->node);
+		break;
+	case SIM_FAULT_CUT:
+		sim_net_cut(f->node, f->other, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_heal(void *arg)
+{
+	const struct sim_fault *f = arg;
+
+	sim_trace("fault %u, %s, ends", (unsigned)(f - plan->fault),
+		  sim_fault_name(f->kind));
+	heal(f);
+	left--;
+}
+
+static uint64_t lasts(const struct sim_fault *f)
+{
+	if (f->kind == SIM_FAULT_CUT)
+		return 40 * f->lasts;
+	/* In the middle of a hand-over. */
+	if (f->kind == SIM_FAULT_KILL_NEXT)
+		return f->lasts / 100;
+	return f->lasts;
+}
+
+static void on_strike(void *arg)
+{
+	struct sim_fault *f = arg;
+	size_t i = (size_t)(f - plan->fault);
+
+	sim_trace("fault %zu, %s, node %u rail %u", i, sim_fault_name(f->kind),
+		  f->node, f->rail);
+	happened[f->kind]++;
+	strike(f);
+	sim_event_arm(&ends[i], sim_now + lasts(f), on_heal, f);
+}
+
+void sim_faults_start(const struct sim_plan *p)
+{
+	plan = p;
+	for (unsigned i = 0; i < plan->faults; i++) {
+		/* sim_event hands it back as it is. */
+		struct sim_fault *f =
+			(struct sim_fault *)(uintptr_t)&plan->fault[i];
+
+		if (f->off)
+			continue;
+		left++;
+		sim_event_arm(&begins[i], sim_now + f->at, on_strike, f);
+	}
+}
+
+bool sim_faults_over(void)
+{
+	return left == 0;
+}
+
+unsigned sim_faults_count(enum sim_fault_kind kind)
+{
+	return happened[kind];
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Has the plan's faults happen, each at its time, and heals them. */
+#ifndef SIM_FAULT_H
+#define SIM_FAULT_H
+
+#include "sim_plan.h"
+
+/* The traffic begins now. */
+void sim_faults_start(const struct sim_plan *plan);
+/* All have happened and are healed. */
+bool sim_faults_over(void);
+unsigned sim_faults_count(enum sim_fault_kind kind);
+
+#endif

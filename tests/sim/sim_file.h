@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors of the simulated kernel: what they lead to, who has them, and
+ * what waits for them. Their numbers are above all of the real kernel's, which
+ * stay what they are: memfds and the files of the run directories are real.
+ */
+#ifndef SIM_FILE_H
+#define SIM_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define SIM_FD_FIRST 65536
+#define SIM_FDS 65536
+
+struct sim_proc;
+struct sim_file;
+
+/* An entry of an epoll set. */
+struct sim_watch {
+	LIST_ENTRY(sim_watch) of_set, of_file;
+	struct sim_file *set, *file;
+	int fd;
+	struct epoll_event event;
+};
+
+struct sim_file_ops {
+	const char *name;
+	uint32_t (*ready)(struct sim_file *f); /* EPOLLIN... */
+	/* -EAGAIN: the caller waits, unless the file does not block. */
+	ssize_t (*read)(struct sim_file *f, void *buf, size_t len);
+	ssize_t (*write)(struct sim_file *f, const void *buf, size_t len);
+	void (*close)(struct sim_file *f); /* the last descriptor is gone */
+};
+
+/* An open file; the head of what each kind has. */
+struct sim_file {
+	const struct sim_file_ops *ops;
+	unsigned refs;
+	bool nonblock;
+	unsigned waiters; /* tasks */
+	LIST_HEAD(, sim_watch) watchers;
+};
+
+void *sim_file_new(const struct sim_file_ops *ops, size_t size);
+void sim_file_hold(struct sim_file *f);
+void sim_file_put(struct sim_file *f);
+/* Whether it is ready for something may have changed. */
+void sim_file_changed(struct sim_file *f);
+
+/* A new descriptor of the present process; takes over a reference. */
+int sim_fd_new(struct sim_file *f);
+/* NULL and EBADF: it is none of the simulated kernel's. */
+struct sim_file *sim_fd_file(int fd);
+bool sim_fd_is(int fd);
+/* A descriptor in a message: it holds the file, or a copy of the real one. */
+int sim_fd_hold(int fd);
+/* The receiver's own, of what sim_fd_hold() returned. */
+int sim_fd_give(int held);
+void sim_fd_drop(int held);
+/* A real one, which ends with the process. Returns fd. */
+int sim_fd_real(int fd);
+void sim_files_close_all(const struct sim_proc *proc);
+/* How many the process has. */
+unsigned sim_files_count(const struct sim_proc *proc);
+/* Wait until op() is no -EAGAIN any more, if the file blocks. */
+ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
+		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg);
+
+/* sim_epoll.c */
+void sim_watch_end(struct sim_watch *w);
+
+/* sim_event.c: an eventfd, as the HCA uses it. */
+struct sim_file *sim_counter_new(bool semaphore);
+void sim_counter_add(struct sim_file *f, uint64_t n);
+
+#endif

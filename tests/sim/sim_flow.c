@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of sockets on their way, and the network between nodes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_sock.h"
+#include "sim_task.h"
+
+#define WINDOW (256u << 10)
+#define AGAIN (50 * SIM_MS) /* retransmission */
+#define FLOWS 4096
+
+static struct sim_rng chance;
+static uint64_t cut_until[SIM_NODES][SIM_NODES];
+static uint64_t slow_until, slow_ns;
+static struct sim_flow *flows[FLOWS]; /* TCP's, for resets */
+
+void sim_net_seed(uint64_t seed)
+{
+	sim_rng_seed(&chance, seed, "network");
+}
+
+uint64_t sim_net_latency(void)
+{
+	uint64_t ns = 10 * SIM_US + sim_draw(&chance, 40 * SIM_US);
+
+	if (sim_now < slow_until)
+		ns += sim_draw(&chance, slow_ns);
+	return ns;
+}
+
+unsigned sim_net_node(const struct sockaddr_in *addr)
+{
+	return (ntohl(addr->sin_addr.s_addr) & 0xff) - 1;
+}
+
+void sim_net_cut(unsigned a, unsigned b, uint64_t until)
+{
+	cut_until[a][b] = cut_until[b][a] = until;
+}
+
+void sim_net_slow(uint64_t until, uint64_t ns)
+{
+	slow_until = until;
+	slow_ns = ns;
+}
+
+bool sim_net_open(unsigned a, unsigned b)
+{
+	return a >= SIM_NODES || b >= SIM_NODES || cut_until[a][b] <= sim_now;
+}
+
+struct sim_chunk *sim_chunk_new(const void *bytes, size_t len)
+{
+	struct sim_chunk *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		abort();
+	c->bytes = malloc(len + 1);
+	if (!c->bytes)
+		abort();
+	if (len)
+		memcpy(c->bytes, bytes, len);
+	c->len = len;
+	return c;
+}
+
+void sim_chunk_free(struct sim_chunk *c)
+{
+	for (unsigned i = 0; i < c->helds; i++)
+		sim_fd_drop(c->held[i]);
+	free(c->held);
+	free(c->bytes);
+	free(c);
+}
+
+static struct sim_flow *flow_new(struct sim_sock *from, struct sim_sock *to)
+{
+	struct sim_flow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		abort();
+	TAILQ_INIT(&f->flight);
+	TAILQ_INIT(&f->arrived);
+	f->writer = from;
+	f->reader = to;
+	f->inet = from->domain == AF_INET;
+	f->from = f->inet ? sim_net_node(&from->addr) : 0;
+	f->to = f->inet ? sim_net_node(&to->addr) : 0;
+	for (unsigned i = 0; f->inet && i < FLOWS; i++) {
+		if (!flows[i]) {
+			flows[i] = f;
+			break;
+		}
+	}
+	return f;
+}
+
+void sim_flow_join(struct sim_sock *a, struct sim_sock *b)
+{
+	a->out = b->in = flow_new(a, b);
+	b->out = a->in = flow_new(b, a);
+	a->state = b->state = SIM_SOCK_OPEN;
+}
+
+bool sim_flow_room(const struct sim_flow *f)
+{
+	return f->bytes < WINDOW;
+}
+
+static void flow_empty(struct sim_flow *f, struct sim_chunks *queue)
+{
+	struct sim_chunk *c;
+
+	while ((c = TAILQ_FIRST(queue))) {
+		TAILQ_REMOVE(queue, c, link);
+		f->bytes -= c->len - c->at;
+		sim_chunk_free(c);
+	}
+}
+
+static void flow_free(struct sim_flow *f)
+{
+	if (f->writer || f->reader)
+		return;
+	sim_event_disarm(&f->event);
+	flow_empty(f, &f->flight);
+	flow_empty(f, &f->arrived);
+	for (unsigned i = 0; i < FLOWS; i++) {
+		if (flows[i] == f)
+			flows[i] = NULL;
+	}
+	free(f);
+}
+
+static void sock_error(struct sim_sock *s, int err)
+{
+	if (!s || s->err)
+		return;
+	s->err = err;
+	sim_file_changed(&s->file);
+}
+
+static void flow_stop(struct sim_flow *f)
+{
+	sim_event_disarm(&f->event);
+	flow_empty(f, &f->flight);
+	f->ended = f->eof = true;
+}
+
+void sim_flow_reset(struct sim_sock *sock, int err)
+{
+	struct sim_sock *other = sock->out->reader;
+
+	flow_stop(sock->out);
+	flow_stop(sock->in);
+	sock_error(sock, err);
+	sock_error(other, ECONNRESET);
+}
+
+unsigned sim_net_reset(unsigned a, unsigned b)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FLOWS; i++) {
+		struct sim_flow *f = flows[i];
+
+		if (!f || f->from != a || f->to != b || f->ended ||
+		    !f->writer || !f->writer->out)
+			continue;
+		sim_flow_reset(f->writer, ECONNRESET);
+		n++;
+	}
+	return n;
+}
+
+/* TCP_USER_TIMEOUT: this end gives up, and the other one does not know. */
+static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
+{
+	struct sim_sock *s = f->writer;
+
+	if (!s || !s->user_timeout || sim_now - c->sent < s->user_timeout)
+		return false;
+	flow_stop(f);
+	sock_error(s, ETIMEDOUT);
+	return true;
+}
+
+static void flow_arrive(struct sim_flow *f, struct sim_chunk *c)
+{
+	TAILQ_REMOVE(&f->flight, c, link);
+	if (!f->reader) {
+		/* Nobody has that end any more: it answers with a reset. */
+		f->bytes -= c->len;
+		if (!c->last)
+			sock_error(f->writer, ECONNRESET);
+		sim_chunk_free(c);
+		return;
+	}
+	if (c->last) {
+		f->eof = true;
+		sim_chunk_free(c);
+	} else {
+		TAILQ_INSERT_TAIL(&f->arrived, c, link);
+	}
+	sim_file_changed(&f->reader->file);
+}
+
+static void on_arrival(void *arg)
+{
+	struct sim_flow *f = arg;
+	struct sim_chunk *c = TAILQ_FIRST(&f->flight);
+
+	if (!c)
+		return;
+	if (!sim_net_open(f->from, f->to)) {
+		if (!out_of_patience(f, c))
+			sim_event_arm(&f->event, sim_now + AGAIN, on_arrival,
+				      f);
+		return;
+	}
+	flow_arrive(f, c);
+	if (TAILQ_FIRST(&f->flight))
+		sim_event_arm(&f->event, sim_now + sim_net_latency() / 4,
+			      on_arrival, f);
+	flow_free(f);
+}
+
+void sim_flow_send(struct sim_flow *f, struct sim_chunk *c)
+{
+	bool first = !TAILQ_FIRST(&f->flight);
+
+	c->sent = sim_now;
+	f->bytes += c->len;
+	f->ended |= c->last;
+	TAILQ_INSERT_TAIL(&f->flight, c, link);
+	if (!f->inet)
+		flow_arrive(f, c);
+	else if (first)
+		sim_event_arm(&f->event, sim_now + sim_net_latency(),
+			      on_arrival, f);
+}
+
+static void send_end(struct sim_flow *f)
+{
+	struct sim_chunk *c;
+
+	if (f->ended)
+		return;
+	c = sim_chunk_new(NULL, 0);
+	c->last = true;
+	sim_flow_send(f, c);
+}
+
+void sim_flows_leave(struct sim_sock *sock)
+{
+	struct sim_flow *in = sock->in, *out = sock->out;
+
+	sock->in = sock->out = NULL;
+	/* Bytes that nobody read: the peer gets a reset. */
+	if (TAILQ_FIRST(&in->arrived)) {
+		flow_stop(out);
+		sock_error(out->reader, ECONNRESET);
+	} else {
+		send_end(out);
+	}
+	in->reader = NULL;
+	out->writer = NULL;
+	flow_empty(in, &in->arrived);
+	if (in->writer)
+		sim_file_changed(&in->writer->file);
+	flow_free(in);
+	/* What is under way arrives without its writer. */
+	if (!TAILQ_FIRST(&out->flight) || !out->reader)
+		flow_free(out);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A simulated RDMA device: RC queue pairs on virtual time, one port a device,
+ * behind struct mpib_verbs. It does what the verbs allow and no more: messages
+ * of one QP arrive in order, those of two QPs in any; a completion may be seen
+ * later than the peer's acknowledgement of the same message; memory is read as
+ * late as a device may read it; a message that fails may have been placed in
+ * part; a lost acknowledgement looks like a lost message.
+ */
+#ifndef SIM_HCA_H
+#define SIM_HCA_H
+
+#include <infiniband/verbs.h>
+#include <sys/queue.h>
+
+#include "sim_file.h"
+#include "sim_world.h"
+
+#define SIM_RAILS 2
+#define SIM_SGE 8
+#define SIM_INLINE 256
+#define SIM_WR 32768
+#define SIM_CQE (1 << 20)
+#define SIM_READS 16
+
+struct sim_proc;
+
+/* What is wrong with a device now. All of it may be changed at any time. */
+struct sim_device {
+	unsigned node, rail;
+	bool there; /* it can be opened */
+	bool down; /* PORT_ERR */
+	bool hole; /* up, and nothing passes */
+	bool forgets; /* acknowledges WRITEs that it does not place */
+	uint64_t lag_until, lag; /* messages take up to so much longer */
+	uint64_t forgotten; /* messages */
+	LIST_HEAD(, sim_ctx) contexts;
+};
+
+struct sim_note {
+	TAILQ_ENTRY(sim_note) link;
+	struct ibv_async_event event;
+};
+
+struct sim_ctx {
+	struct verbs_context vctx; /* first */
+	struct ibv_device dev;
+	struct sim_device *device;
+	struct sim_proc *owner;
+	LIST_ENTRY(sim_ctx) link;
+	bool dead; /* the device went, or the process did */
+	struct sim_file *async;
+	TAILQ_HEAD(, sim_note) notes;
+	unsigned pds, cqs, srqs, qps, mrs, channels;
+	LIST_HEAD(, sim_qp) all_qps;
+	struct sim_mr **mr;
+	uint32_t mr_room, mr_hint;
+};
+
+struct sim_pd {
+	struct ibv_pd ibv;
+	unsigned refs;
+};
+
+struct sim_mr {
+	struct ibv_mr ibv;
+	uint64_t iova;
+	int access;
+};
+
+struct sim_channel {
+	struct ibv_comp_channel ibv;
+	struct sim_file *file;
+	struct sim_cq *cq; /* the engine has one on a channel */
+};
+
+struct sim_cqe {
+	struct ibv_wc wc;
+	struct sim_qp *qp; /* NULL: it went, and its entries with it */
+	uint64_t at; /* when it can be seen */
+	uint32_t done; /* of a send: the send queue is free up to here */
+	bool sent, solicited;
+};
+
+struct sim_cq {
+	struct ibv_cq ibv;
+	struct sim_cqe *ring;
+	uint32_t room, head, shown, made;
+	bool armed, solicited_only, overrun, told;
+	unsigned refs;
+	struct sim_event show;
+};
+
+struct sim_rwqe {
+	uint64_t id;
+	int sges;
+	struct ibv_sge sge[SIM_SGE];
+};
+
+struct sim_rq {
+	struct sim_rwqe *ring;
+	uint32_t room, most_sge, head, tail;
+};
+
+struct sim_srq {
+	struct ibv_srq ibv;
+	struct sim_rq rq;
+	uint32_t limit;
+	unsigned refs;
+};
+
+struct sim_wqe {
+	uint64_t id, raddr, arrive, acked;
+	uint32_t rkey, imm, len;
+	enum ibv_wr_opcode op;
+	unsigned flags;
+	int sges;
+	struct ibv_sge sge[SIM_SGE];
+	uint8_t *copied; /* inline data */
+	enum ibv_wc_status status;
+	bool done; /* the peer did it; only the acknowledgement is missing */
+	bool torn; /* placed in part */
+};
+
+struct sim_qp {
+	struct ibv_qp ibv;
+	struct sim_ctx *ctx;
+	LIST_ENTRY(sim_qp) link;
+	struct ibv_qp_attr attr;
+	struct ibv_qp_cap cap;
+	bool all_signaled, halted, ack_lost;
+	struct sim_wqe *sq;
+	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
+	uint32_t sent, taken; /* messages that the peer did, that we did */
+	uint64_t last_arrive, last_ack, stuck_since;
+	unsigned rnr_tries;
+	struct sim_rq rq;
+	struct sim_event arrive, ack;
+};
+
+extern const struct mpib_verbs sim_verbs;
+
+void sim_hca_seed(uint64_t seed);
+uint64_t sim_hca_draw(uint64_t n);
+struct sim_device *sim_device(unsigned node, unsigned rail);
+/* Its port's cable, its life. */
+void sim_device_link(struct sim_device *d, bool up);
+void sim_device_lose(struct sim_device *d);
+/* A process has ended: its contexts go as the kernel takes them. */
+void sim_hca_proc_ended(struct sim_proc *proc);
+/* A QP of the device that is in use, by chance; NULL: there is none. */
+struct sim_qp *sim_device_qp(struct sim_device *d);
+/* Contexts that are open; of a process, or of all. */
+unsigned sim_hca_open_contexts(const struct sim_proc *proc);
+
+static inline struct sim_ctx *sim_ctx(struct ibv_context *c)
+{
+	return (struct sim_ctx *)((char *)c -
+				  offsetof(struct sim_ctx, vctx.context));
+}
+
+/* sim_hca.c */
+void sim_hca_note(struct sim_ctx *ctx, enum ibv_event_type type, void *element);
+void sim_hca_forget_notes(struct sim_ctx *ctx, const void *element);
+
+/* sim_hca_mr.c */
+int sim_alloc_pd(struct ibv_context *c, struct ibv_pd **pd);
+int sim_dealloc_pd(struct ibv_pd *pd);
+int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+	       int access, struct ibv_mr **mr);
+int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
+		      uint64_t iova, int fd, int access, struct ibv_mr **mr);
+int sim_dereg_mr(struct ibv_mr *mr);
+/* Where a range is; NULL: no region of pd allows access to all of it. */
+uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
+		   uint64_t addr, uint64_t len, int access);
+
+/* sim_hca_cq.c */
+int sim_create_channel(struct ibv_context *c, struct ibv_comp_channel **ch);
+int sim_destroy_channel(struct ibv_comp_channel *ch);
+int sim_create_cq(struct ibv_context *c, int cqe, void *context,
+		  struct ibv_comp_channel *ch, struct ibv_cq **cq);
+int sim_destroy_cq(struct ibv_cq *cq);
+int sim_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
+		     void **context);
+void sim_ack_cq_events(struct ibv_cq *cq, unsigned n);
+int sim_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int sim_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+void sim_cq_push(struct ibv_cq *cq, struct sim_qp *qp, const struct ibv_wc *wc,
+		 bool sent, uint32_t done, bool solicited);
+void sim_cq_forget(struct ibv_cq *cq, const struct sim_qp *qp);
+
+/* sim_hca_rq.c */
+int sim_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+		   struct ibv_srq **srq);
+int sim_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int sim_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int sim_destroy_srq(struct ibv_srq *srq);
+int sim_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+		      struct ibv_recv_wr **bad);
+int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		  struct ibv_recv_wr **bad);
+void sim_rq_init(struct sim_rq *rq, uint32_t wr, uint32_t sge);
+/* The next receive of qp, without taking it; NULL: there is none. */
+struct sim_rwqe *sim_recv_next(struct sim_qp *qp);
+void sim_recv_taken(struct sim_qp *qp);
+
+/* sim_hca_qp.c */
+int sim_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		  struct ibv_qp **qp);
+int sim_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init);
+int sim_destroy_qp(struct ibv_qp *qp);
+struct sim_qp *sim_qp_find(uint32_t number);
+void sim_qp_unlist(struct sim_qp *qp);
+
+/* sim_hca_state.c */
+int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+void sim_qp_error(struct sim_qp *qp);
+void sim_qp_quiet(struct sim_qp *qp);
+
+/* sim_hca_post.c */
+int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		  struct ibv_send_wr **bad);
+
+/* sim_hca_wire.c */
+void sim_wire_start(struct sim_qp *qp);
+/* One request is over. */
+void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The messages of a line, which are known from their numbers. A buffer is
+ * overwritten the moment it is handed back and looked at before it is posted
+ * again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_rank.h"
+
+#define POISON ((char)0xee)
+#define SCRIBBLE ((char)0xa5)
+#define TAG 100
+
+static uint64_t seed_of(const struct sim_end *e, uint64_t number, unsigned k)
+{
+	return sim_mix(e->line->number * 64u + e->life * 8u + k +
+		       (number << 16));
+}
+
+static uint32_t length_of(const struct sim_end *e, uint64_t number, unsigned k)
+{
+	uint64_t z = sim_mix(seed_of(e, number, k) + 1);
+	uint32_t room = e->line->plan->room;
+
+	switch (z & 7) {
+	case 0:
+		return (uint32_t)(z >> 8) % (room < 129 ? room + 1 : 129);
+	case 1:
+	case 2:
+		return (uint32_t)(z >> 8) % (room + 1);
+	case 3:
+		return room;
+	default:
+		return (uint32_t)(z >> 8) % (room < 4096 ? room + 1 : 4096);
+	}
+}
+
+/* Buffer k of a message. */
+static char *buffer(const struct sim_end *e, uint64_t number, unsigned k)
+{
+	const struct sim_line_plan *l = e->line->plan;
+
+	return e->mem + ((size_t)(number % l->window) * l->group + k) * l->room;
+}
+
+static void check_scribble(const struct sim_end *e, uint64_t number)
+{
+	const struct sim_line_plan *l = e->line->plan;
+	const char *p = buffer(e, number, 0);
+
+	for (size_t i = 0; i < (size_t)l->group * l->room; i++) {
+		if (p[i] != SCRIBBLE)
+			sim_fail("line %u message %llu: something was written "
+				 "at byte %zu after the buffer was handed back",
+				 e->line->number, (unsigned long long)number,
+				 i);
+	}
+}
+
+static bool post_receive(struct sim_end *e)
+{
+	const struct sim_line_plan *l = e->line->plan;
+	unsigned w = (unsigned)(e->posted % l->window);
+	struct mpib_region *region[SIM_GROUP];
+	void *data[SIM_GROUP];
+	size_t size[SIM_GROUP];
+	int tag[SIM_GROUP], rc;
+
+	if (e->posted == l->messages || e->posted - e->done == l->window)
+		return false;
+	if (e->poisoned[w])
+		check_scribble(e, e->posted);
+	memset(buffer(e, e->posted, 0), POISON, (size_t)l->group * l->room);
+	for (unsigned k = 0; k < l->group; k++) {
+		data[k] = buffer(e, e->posted, k);
+		size[k] = l->room;
+		tag[k] = TAG + (int)k;
+		region[k] = e->region;
+	}
+	rc = mpib_irecv(e->conn, (int)l->group, data, size, tag, region,
+			&e->req[w]);
+	if (rc < 0) {
+		sim_end_fail(e, "a receive", rc);
+		return true;
+	}
+	if (!e->req[w])
+		return false;
+	e->posted++;
+	return true;
+}
+
+/* Which message the bytes are of, if they are of any. */
+static void explain(const struct sim_end *e, const char *p, size_t len)
+{
+	const struct sim_line_plan *l = e->line->plan;
+
+	for (size_t i = 0; i < len && i < 32; i++)
+		fprintf(stderr, "%02x ", (unsigned char)p[i]);
+	for (uint64_t n = 0; n < l->messages; n++) {
+		for (unsigned k = 0; k < l->group; k++) {
+			if (len &&
+			    sim_bytes_wrong(p, len, seed_of(e, n, k)) == len)
+				fprintf(stderr, "- message %llu buffer %u",
+					(unsigned long long)n, k);
+		}
+	}
+	fprintf(stderr, "\n");
+}
+
+static void check_message(const struct sim_end *e, const size_t *size)
+{
+	const struct sim_line_plan *l = e->line->plan;
+
+	for (unsigned k = 0; k < l->group; k++) {
+		uint32_t len = length_of(e, e->done, k);
+		const char *p = buffer(e, e->done, k);
+		size_t at;
+
+		if (size[k] != len)
+			sim_fail("line %u message %llu buffer %u: %zu bytes of "
+				 "%u",
+				 e->line->number, (unsigned long long)e->done,
+				 k, size[k], len);
+		at = sim_bytes_wrong(p, len, seed_of(e, e->done, k));
+		if (at < len)
+			explain(e, p, len);
+		if (at < len)
+			sim_fail("line %u message %llu buffer %u: wrong at "
+				 "byte %zu of %u",
+				 e->line->number, (unsigned long long)e->done,
+				 k, at, len);
+		for (at = len; at < l->room; at++) {
+			if (p[at] != POISON)
+				sim_fail("line %u message %llu buffer %u of %u "
+					 "bytes: byte %zu behind it was "
+					 "written",
+					 e->line->number,
+					 (unsigned long long)e->done, k, len,
+					 at);
+		}
+	}
+}
+
+static bool take_receive(struct sim_end *e)
+{
+	const struct sim_line_plan *l = e->line->plan;
+	unsigned w = (unsigned)(e->done % l->window);
+	size_t size[SIM_GROUP];
+	int done = 0, rc;
+
+	if (e->done == e->posted)
+		return false;
+	rc = mpib_test(e->req[w], &done, size);
+	if (rc < 0) {
+		sim_end_fail(e, "a receive", rc);
+		return true;
+	}
+	if (!done)
+		return false;
+	check_message(e, size);
+	memset(buffer(e, e->done, 0), SCRIBBLE, (size_t)l->group * l->room);
+	e->poisoned[w] = true;
+	e->done++;
+	e->line->messages++;
+	return true;
+}
+
+/* One send of a message in the window, whose tag has its turn. */
+static bool post_send(struct sim_end *e, struct sim_rng *r)
+{
+	const struct sim_line_plan *l = e->line->plan;
+	unsigned first = (unsigned)sim_draw(r, l->group);
+
+	for (unsigned i = 0; i < l->group; i++) {
+		unsigned k = (first + i) % l->group, at;
+		uint64_t number = e->done;
+		uint32_t len;
+		int rc;
+
+		/* The oldest message without a send of this tag. */
+		while (number < e->posted &&
+		       e->sent_of[number % l->window] >> k & 1)
+			number++;
+		if (number == e->posted && (e->posted == l->messages ||
+					    e->posted - e->done == l->window))
+			continue;
+		at = (unsigned)(number % l->window);
+		len = length_of(e, number, k);
+		sim_bytes_fill(buffer(e, number, k), len,
+			       seed_of(e, number, k));
+		rc = mpib_isend(e->conn, buffer(e, number, k), len,
+				TAG + (int)k, e->region,
+				&e->req[at * l->group + k]);
+		if (rc < 0) {
+			sim_end_fail(e, "a send", rc);
+			return true;
+		}
+		if (!e->req[at * l->group + k])
+			return false;
+		if (number == e->posted) {
+			e->posted++;
+			e->sent_of[at] = 0;
+		}
+		e->sent_of[at] |= (uint8_t)(1u << k);
+		e->ended[at * l->group + k] = false;
+		return true;
+	}
+	return false;
+}
+
+static bool take_send(struct sim_end *e)
+{
+	const struct sim_line_plan *l = e->line->plan;
+	unsigned w = (unsigned)(e->done % l->window), all = 0;
+	bool moved = false;
+
+	if (e->done == e->posted)
+		return false;
+	for (unsigned k = 0; k < l->group; k++) {
+		unsigned at = w * l->group + k;
+		size_t size;
+		int done = 0, rc;
+
+		if (e->sent_of[w] >> k & 1 && !e->ended[at]) {
+			rc = mpib_test(e->req[at], &done, &size);
+			if (rc < 0) {
+				sim_end_fail(e, "a send", rc);
+				return true;
+			}
+			if (done)
+				memset(buffer(e, e->done, k), SCRIBBLE,
+				       l->room);
+			e->ended[at] = done;
+			moved |= done;
+		}
+		all += e->ended[at] && e->sent_of[w] >> k & 1;
+	}
+	if (all < l->group)
+		return moved;
+	memset(&e->ended[w * l->group], 0, l->group);
+	e->sent_of[w] = 0;
+	e->done++;
+	return true;
+}
+
+bool sim_line_take(struct sim_end *e)
+{
+	return e->sends ? take_send(e) : take_receive(e);
+}
+
+bool sim_line_post(struct sim_end *e, struct sim_rng *r)
+{
+	return e->sends ? post_send(e, r) : post_receive(e);
+}

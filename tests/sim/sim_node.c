@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_node.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "config/options.h"
+#include "handover/spawn.h"
+#include "peer/internal.h"
+#include "proxy.h"
+#include "sim_file.h"
+#include "sim_hca.h"
+#include "sim_wrap.h"
+
+#define PROCS 256
+
+/* One process of a proxy. */
+struct run {
+	unsigned node;
+	struct sim_proc *proc;
+	int sock; /* held: to the proxy that it takes over from; -1 */
+	bool serves, killed;
+	struct run *from; /* whom it takes over from */
+	struct mpib_proxy *proxy;
+};
+
+static const struct sim_plan *plan;
+static char dirs[SIM_PLAN_NODES][80];
+static char args[SIM_PLAN_NODES][SIM_ARGS + 8][96];
+static char *argvs[SIM_PLAN_NODES][SIM_ARGS + 9];
+static struct run *runs[PROCS];
+static unsigned run_count, upgrades;
+
+static void on_line(enum mpib_log_level level, const char *line)
+{
+	(void)level;
+	sim_trace("%s", line);
+}
+
+static struct run *run_of(const struct sim_proc *proc)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->proc == proc)
+			return runs[i];
+	}
+	return NULL;
+}
+
+static void on_ended(struct sim_proc *proc)
+{
+	struct run *r = run_of(proc);
+	bool served;
+
+	sim_hca_proc_ended(proc);
+	if (!r)
+		return;
+	served = r->serves || !r->from;
+	r->serves = false;
+	if (r->sock >= 0)
+		sim_fd_drop(r->sock);
+	r->sock = -1;
+	/* One that never served may fail: then the old one goes on. */
+	if (!r->killed && proc->status && served)
+		sim_fail("the proxy of node %u ended with status %#x", r->node,
+			 proc->status);
+}
+
+static int argc_of(unsigned node)
+{
+	int n = 0;
+
+	while (argvs[node][n])
+		n++;
+	return n;
+}
+
+static int start_proxy(struct run *r, struct mpib_proxy *p,
+		       struct mpib_takeover *t)
+{
+	static char *env[] = { NULL };
+	char **argv = argvs[r->node];
+	enum mpib_action action;
+	char why[MPIB_WHY_MAX] = "";
+	int rc;
+
+	if (r->sock >= 0) {
+		t->sock = sim_fd_give(r->sock);
+		r->sock = -1;
+		p->takeover = t;
+	}
+	mpib_upgrade_init(&p->upgrade, p, argv);
+	rc = mpib_options_read(&p->cfg, argc_of(r->node), argv, env, "/dev",
+			       &action, why);
+	if (rc == 0)
+		rc = mpib_proxy_start(p, why);
+	if (rc < 0)
+		sim_trace("%s does not start: %s", r->proc->name, why);
+	return rc;
+}
+
+static void *run_proxy(void *arg)
+{
+	struct mpib_takeover *t = calloc(1, sizeof(*t));
+	struct mpib_proxy *p = calloc(1, sizeof(*p));
+	struct run *r = arg;
+	int rc;
+
+	if (!p || !t)
+		abort();
+	r->proxy = p;
+	while (start_proxy(r, p, t) < 0) {
+		/* A supervisor starts it again: the port may be down. */
+		if (r->from || !plan->hard)
+			__wrap__exit(EXIT_FAILURE);
+		sim_wait(sim_now + 100 * SIM_MS);
+		memset(p, 0, sizeof(*p));
+	}
+	r->serves = true;
+	upgrades += r->from != NULL;
+	sim_trace("%s serves", r->proc->name);
+	rc = mpib_proxy_run(p);
+	r->serves = false;
+	mpib_proxy_stop(p);
+	if (rc < 0)
+		sim_fail("%s: control thread: %s", r->proc->name,
+			 strerror(-rc));
+	free(p);
+	free(t);
+	__wrap__exit(EXIT_SUCCESS);
+}
+
+static struct run *begin(unsigned node, int sock)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	char name[16];
+
+	if (!r || run_count == PROCS)
+		abort();
+	snprintf(name, sizeof(name), "proxy%u.%u", node, run_count);
+	r->node = node;
+	r->sock = sock;
+	r->proc = sim_proc_new(name, node, 0);
+	runs[run_count++] = r;
+	sim_task_new(r->proc, name, run_proxy, r);
+	return r;
+}
+
+/* The program of the node itself, whatever path says. */
+int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid)
+{
+	struct run *old = run_of(sim_proc_self()), *r;
+	int pair[2], held;
+
+	(void)how;
+	if (__wrap_socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
+		return -errno;
+	held = sim_fd_hold(pair[1]);
+	__wrap_close(pair[1]);
+	r = begin(old->node, held);
+	r->from = old;
+	*sock = pair[0];
+	*pid = r->proc->pid;
+	return 0;
+}
+
+int __wrap_mpib_spawn_guard(int inherited, bool daemon, int *link)
+{
+	(void)inherited;
+	(void)daemon;
+	(void)link;
+	return 0;
+}
+
+static void make_args(unsigned node)
+{
+	unsigned n = 0;
+
+	snprintf(args[node][n++], 96, "mpib-proxy");
+	snprintf(args[node][n++], 96, "--config=/dev/null");
+	snprintf(args[node][n++], 96, "--run-dir=%s", dirs[node]);
+	snprintf(args[node][n++], 96, "--sout=rdma:sim%u_0:1", node);
+	if (plan->rails > 1)
+		snprintf(args[node][n++], 96, "--sup=rdma:sim%u_1:1", node);
+	else
+		snprintf(args[node][n++], 96, "--sup=none");
+	snprintf(args[node][n++], 96, "--log-level=%s",
+		 sim_verbose ? "debug" : "info");
+	for (unsigned i = 0; i < plan->args; i++)
+		snprintf(args[node][n++], 96, "%s", plan->arg[i]);
+	for (unsigned i = 0; i < n; i++)
+		argvs[node][i] = args[node][i];
+}
+
+void sim_nodes_start(const struct sim_plan *p)
+{
+	plan = p;
+	sim_proc_ended = on_ended;
+	mpib_log_set_sink(on_line);
+	for (unsigned n = 0; n < plan->nodes; n++) {
+		snprintf(dirs[n], sizeof(dirs[n]), "node%u", n);
+		make_args(n);
+		sim_node_start(n);
+	}
+}
+
+void sim_node_start(unsigned node)
+{
+	begin(node, -1);
+}
+
+const char *sim_node_dir(unsigned node)
+{
+	return dirs[node];
+}
+
+struct sim_proc *sim_node_proxy(unsigned node)
+{
+	for (unsigned i = run_count; i-- > 0;) {
+		if (runs[i]->node == node && runs[i]->serves)
+			return runs[i]->proc;
+	}
+	return NULL;
+}
+
+struct sim_proc *sim_node_next(unsigned node)
+{
+	for (unsigned i = run_count; i-- > 0;) {
+		if (runs[i]->node == node && runs[i]->from &&
+		    !runs[i]->serves && !runs[i]->proc->over)
+			return runs[i]->proc;
+	}
+	return NULL;
+}
+
+bool sim_node_any(unsigned node)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->node == node && !runs[i]->proc->over)
+			return true;
+	}
+	return false;
+}
+
+bool sim_node_usage(unsigned node, struct sim_usage *u)
+{
+	const struct sim_proc *proc = sim_node_proxy(node);
+	const struct mpib_proxy *p;
+
+	if (!proc)
+		return false;
+	p = run_of(proc)->proxy;
+	*u = (struct sim_usage){
+		.clients = p->clients.usage.clients,
+		.regions = p->clients.usage.regions,
+		.mapped = p->clients.usage.mapped,
+		.connections = HASH_COUNT(p->broker->conns),
+		.listeners = HASH_COUNT(p->broker->listeners),
+	};
+	return true;
+}
+
+bool sim_node_up(unsigned node)
+{
+	return sim_node_proxy(node) != NULL;
+}
+
+void sim_node_kill(unsigned node)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->node != node || runs[i]->proc->over)
+			continue;
+		runs[i]->killed = true;
+		sim_proc_end(runs[i]->proc, SIGKILL);
+	}
+}
+
+void sim_node_kill_next(unsigned node)
+{
+	struct sim_proc *next = sim_node_next(node);
+
+	if (!next)
+		return;
+	run_of(next)->killed = true;
+	sim_proc_end(next, SIGKILL);
+}
+
+bool sim_nodes_over(void)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (!runs[i]->proc->over)
+			return false;
+	}
+	return true;
+}
+
+void sim_nodes_stop(void)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (!runs[i]->proc->over)
+			sim_proc_signal(runs[i]->proc, SIGTERM);
+	}
+}
+
+unsigned sim_node_upgrades(void)
+{
+	return upgrades;
+}
+
+static bool asked;
+
+static void *ask(void *arg)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	const char *command = arg;
+	static char answer[1 << 16];
+
+	for (unsigned n = 0; n < plan->nodes; n++) {
+		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
+		size_t at = 0;
+		ssize_t got = 1;
+
+		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",
+			 dirs[n]);
+		if (__wrap_connect(fd, (void *)&un, sizeof(un)) < 0)
+			continue;
+		__wrap_send(fd, command, strlen(command), 0);
+		for (unsigned i = 0; i < 100 && got > 0; i++) {
+			sim_wait(sim_now + SIM_MS);
+			got = __wrap_recv(fd, answer + at,
+					  sizeof(answer) - 1 - at,
+					  MSG_DONTWAIT);
+			if (got > 0)
+				at += (size_t)got;
+			else if (errno == EAGAIN)
+				got = 1;
+		}
+		answer[at] = '\0';
+		fprintf(stderr, "node %u, %s%s\n", n, command, answer);
+		__wrap_close(fd);
+	}
+	asked = true;
+	return NULL;
+}
+
+static bool was_asked(void)
+{
+	return asked;
+}
+
+void sim_nodes_ask(const char *command)
+{
+	char *text = strdup(command);
+
+	asked = false;
+	sim_task_new(sim_proc_new("ask", 0, 0), "ask", ask, text);
+	sim_run(was_asked);
+	free(text);
+}

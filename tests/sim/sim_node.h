@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nodes' proxies: the real mpib-proxy but for its main(). */
+#ifndef SIM_NODE_H
+#define SIM_NODE_H
+
+#include "sim_plan.h"
+#include "sim_task.h"
+
+/* The run directories are made in the present directory, a real one. */
+void sim_nodes_start(const struct sim_plan *plan);
+void sim_node_start(unsigned node);
+/* The run directory. */
+const char *sim_node_dir(unsigned node);
+/* The process that serves; NULL: none does. */
+struct sim_proc *sim_node_proxy(unsigned node);
+/* One that gets ready to take over; NULL: there is none. */
+struct sim_proc *sim_node_next(unsigned node);
+bool sim_node_up(unsigned node);
+/* Any process of a proxy is there, whatever it does. */
+bool sim_node_any(unsigned node);
+
+/* Lanes stay for the next client. */
+struct sim_usage {
+	unsigned clients, regions, connections, listeners;
+	uint64_t mapped;
+};
+/* What the proxy that serves has; false: none does. */
+bool sim_node_usage(unsigned node, struct sim_usage *u);
+/* Kill all that the node has of proxies. */
+void sim_node_kill(unsigned node);
+/* Kill the one that gets ready to take over, if there is one. */
+void sim_node_kill_next(unsigned node);
+/* None runs any more. */
+bool sim_nodes_over(void);
+/* SIGTERM to all. From then on none may end in another way. */
+void sim_nodes_stop(void);
+/* What the stats socket answers, to stderr, for each node. */
+void sim_nodes_ask(const char *command);
+unsigned sim_node_upgrades(void); /* that succeeded */
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[SIM_FAULT_KINDS] = {
+	[SIM_FAULT_DOWN] = "port down",
+	[SIM_FAULT_HOLE] = "black hole",
+	[SIM_FAULT_QP] = "QP killed",
+	[SIM_FAULT_LAG] = "messages lag",
+	[SIM_FAULT_SLOW] = "peer links slow",
+	[SIM_FAULT_STOP_RANK] = "rank stopped",
+	[SIM_FAULT_STOP_PROXY] = "proxy stopped",
+	[SIM_FAULT_UPGRADE] = "upgrade",
+	[SIM_FAULT_UPGRADE_BOTH] = "two upgrades",
+	[SIM_FAULT_DEVICE] = "device gone",
+	[SIM_FAULT_KILL_PROXY] = "proxy killed",
+	[SIM_FAULT_KILL_RANK] = "rank killed",
+	[SIM_FAULT_RESET] = "peer link reset",
+	[SIM_FAULT_CUT] = "peer link cut",
+	[SIM_FAULT_BOTH_DOWN] = "both ports down",
+	[SIM_FAULT_KILL_NEXT] = "next proxy killed",
+};
+
+const char *sim_fault_name(enum sim_fault_kind kind)
+{
+	return names[kind];
+}
+
+static void arg(struct sim_plan *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void arg(struct sim_plan *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (p->args == SIM_ARGS)
+		sim_fail("a plan has too many arguments");
+	va_start(ap, fmt);
+	vsnprintf(p->arg[p->args++], SIM_ARG, fmt, ap);
+	va_end(ap);
+}
+
+static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
+{
+	return of[sim_draw(r, n)];
+}
+
+/* One setting in three is other than usual. */
+static bool other(struct sim_rng *r)
+{
+	return sim_chance(r, 3);
+}
+
+static void draw_lane(struct sim_plan *p, struct sim_rng *r)
+{
+	static const char *const spreads[] = { "split", "spray", "dqplb",
+					       "auto" };
+	unsigned depth;
+
+	if (other(r))
+		arg(p, "--lane-spread=%s", pick(r, spreads, 4));
+	if (other(r))
+		arg(p, "--lane-frag=%u", 4096u << sim_draw(r, 5));
+	if (other(r))
+		arg(p, "--lane-window=%u", 4096u << sim_draw(r, 12));
+	if (other(r))
+		arg(p, "--lanes=private");
+	if (other(r))
+		arg(p, "--sout-qp=%u", 1 + (unsigned)sim_draw(r, 6));
+	if (other(r))
+		arg(p, "--sup-qp=%u", 1 + (unsigned)sim_draw(r, 6));
+	if (other(r)) {
+		unsigned high = (unsigned)sim_draw_wide(r, 32, 2048);
+
+		arg(p, "--srq-high=%u", high);
+		arg(p, "--srq-low=%u", 1 + (unsigned)sim_draw(r, high - 1));
+	}
+	depth = other(r) ? 32u << sim_draw(r, 8) : 256;
+	if (depth != 256)
+		arg(p, "--qp-sq-depth=%u", depth);
+	/* The proxy refuses more. */
+	if (other(r))
+		arg(p, "--cts-signal-interval=%u",
+		    (unsigned)sim_draw_wide(r, 1, depth - 17));
+	if (other(r))
+		arg(p, "--ar-mode=on");
+	if (other(r))
+		arg(p, "--ar-threshold=%u", (unsigned)sim_draw(r, 9000));
+}
+
+static void draw_rest(struct sim_plan *p, struct sim_rng *r)
+{
+	static const char *const modes[] = { "adaptive", "static" };
+	static const char *const ends[] = { "auto", "delivered", "wire" };
+
+	if (other(r))
+		arg(p, "--mode=%s", pick(r, modes, 2));
+	if (other(r))
+		arg(p, "--sup-bw=%u", (unsigned)sim_draw(r, 1025));
+	if (other(r))
+		arg(p, "--failover-completion=%s",
+		    pick(r, ends, p->hard ? 3 : 2));
+	if (other(r))
+		arg(p, "--share-window=%u", (unsigned)sim_draw(r, 1 << 20));
+	if (other(r)) {
+		unsigned part = 128 * (1 + (unsigned)sim_draw(r, 256));
+
+		arg(p, "--client-part=%u", part);
+		arg(p, "--client-window=%u",
+		    (part + 4096 + (unsigned)sim_draw(r, 1 << 18)) & ~127u);
+	}
+	if (other(r))
+		arg(p, "--log-times=yes");
+	arg(p, "--failover-hold-down=%u", (unsigned)sim_draw_wide(r, 1, 2000));
+	arg(p, "--failover-grace=%u", p->hard ? 3000 : 600000);
+	arg(p, "--threads=%u", p->shards);
+	if (p->hard && other(r))
+		arg(p, "--client-request-timeout=%u",
+		    5 + (unsigned)sim_draw(r, 10));
+	/* Short retries: a rail that fails costs less of virtual time. */
+	arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
+}
+
+static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
+{
+	p->nodes = 2 + (unsigned)sim_draw(r, sim_chance(r, 3) ? 3 : 1);
+	p->ranks = p->nodes + (unsigned)sim_draw(r, SIM_RANKS - p->nodes + 1);
+	p->rails = sim_chance(r, 8) ? 1 : 2;
+	p->shards = 1 + sim_chance(r, 4);
+	for (unsigned i = 0; i < p->ranks; i++) {
+		p->rank_node[i] = i % p->nodes;
+		/* Connections are between ranks of one user. */
+		p->rank_uid[i] = 1000 + (p->ranks > 3 ? i / 2 % 2 : 0);
+	}
+}
+
+static void draw_line(struct sim_plan *p, struct sim_rng *r,
+		      struct sim_line_plan *l)
+{
+	l->from = (unsigned)sim_draw(r, p->ranks);
+	do
+		l->to = (unsigned)sim_draw(r, p->ranks);
+	while (l->to == l->from || p->rank_uid[l->to] != p->rank_uid[l->from]);
+	l->window = 1 + (unsigned)sim_draw(r, 8);
+	l->group = sim_chance(r, 3) ? 1 + (unsigned)sim_draw(r, SIM_GROUP) : 1;
+	if (l->window * l->group > 24)
+		l->window = 24 / l->group;
+	l->room = (uint32_t)sim_draw_wide(r, 8, 1 << 17);
+	l->tx_direct = sim_chance(r, 2);
+	l->rx_direct = sim_chance(r, 2);
+	/* Sends of ordinary memory that answer one receive have to fit into the
+	 * sender's staging window together. */
+	if (l->group * l->room > 4096)
+		l->tx_direct |= l->group > 1;
+}
+
+static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)
+{
+	p->lines = 1 + (unsigned)sim_draw(r, SIM_LINES);
+	for (unsigned i = 0; i < p->lines; i++) {
+		draw_line(p, r, &p->line[i]);
+		p->line[i].messages = messages / p->lines + 1;
+	}
+}
+
+static enum sim_fault_kind draw_kind(const struct sim_plan *p,
+				     struct sim_rng *r)
+{
+	unsigned n = p->hard ? SIM_FAULT_KINDS : SIM_FAULT_SOFT;
+	enum sim_fault_kind kind = (enum sim_fault_kind)sim_draw(r, n);
+
+	/* With one rail there is nowhere to go. */
+	if (!p->hard && p->rails == 1 &&
+	    (kind <= SIM_FAULT_QP || kind == SIM_FAULT_DEVICE))
+		return SIM_FAULT_LAG;
+	return kind;
+}
+
+static void draw_faults(struct sim_plan *p, struct sim_rng *r)
+{
+	uint64_t at = 0;
+
+	p->faults = (unsigned)sim_draw(r, sim_chance(r, 3) ? SIM_FAULTS : 6);
+	for (unsigned i = 0; i < p->faults; i++) {
+		struct sim_fault *f = &p->fault[i];
+
+		f->kind = draw_kind(p, r);
+		at += sim_draw_wide(r, 1, 200 * SIM_MS);
+		f->at = at;
+		f->lasts = sim_draw_wide(r, SIM_US, 500 * SIM_MS);
+		f->node = (unsigned)sim_draw(r, p->nodes);
+		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
+			   p->nodes;
+		f->rail = (unsigned)sim_draw(r, p->rails);
+		/* Two ends without a rail in common have no way at all. */
+		if (f->kind == SIM_FAULT_DEVICE && !p->hard)
+			f->rail = p->seed % 2;
+	}
+}
+
+void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
+{
+	struct sim_rng r;
+
+	memset(p, 0, sizeof(*p));
+	p->seed = seed;
+	sim_rng_seed(&r, seed, "plan");
+	p->hard = sim_chance(&r, 3);
+	draw_ranks(p, &r);
+	draw_lane(p, &r);
+	draw_rest(p, &r);
+	draw_lines(p, &r, messages);
+	draw_faults(p, &r);
+	p->step_most = sim_draw_wide(&r, 100, 4000);
+	p->preempt = sim_chance(&r, 4) ? 0 : 2 + (unsigned)sim_draw(&r, 40);
+}
+
+void sim_plan_shrink(struct sim_plan *p, const struct sim_smaller *s)
+{
+	for (unsigned i = 0; i < p->faults; i++)
+		p->fault[i].off = s->faults_off >> i & 1;
+	for (unsigned i = 0; i < p->lines; i++) {
+		p->line[i].messages >>= s->halvings;
+		if (s->lines_off >> i & 1)
+			p->line[i].messages = 0;
+	}
+	if (s->calm)
+		p->preempt = 0;
+}
+
+void sim_plan_print(const struct sim_plan *p)
+{
+	fprintf(stderr,
+		"seed %llu: %u nodes, %u rails, %u ranks, %s; a step <= %llu "
+		"ns, preempted 1 in %u\n ",
+		(unsigned long long)p->seed, p->nodes, p->rails, p->ranks,
+		p->hard ? "errors are allowed" : "no error is allowed",
+		(unsigned long long)p->step_most, p->preempt);
+	for (unsigned i = 0; i < p->args; i++)
+		fprintf(stderr, " %s", p->arg[i]);
+	fprintf(stderr, "\n");
+	for (unsigned i = 0; i < p->lines; i++) {
+		const struct sim_line_plan *l = &p->line[i];
+
+		if (l->messages)
+			fprintf(stderr,
+				"  line %u: rank %u%s -> %u%s: %u messages of "
+				"%u x <= %u bytes, %u at once\n",
+				i, l->from, l->tx_direct ? " direct" : "",
+				l->to, l->rx_direct ? " direct" : "",
+				l->messages, l->group, l->room, l->window);
+	}
+	for (unsigned i = 0; i < p->faults; i++) {
+		const struct sim_fault *f = &p->fault[i];
+
+		if (!f->off)
+			fprintf(stderr,
+				"  fault %u: %s, node %u rail %u (other %u), "
+				"at %.3f ms for %.3f ms\n",
+				i, names[f->kind], f->node, f->rail, f->other,
+				(double)f->at / 1e6, (double)f->lasts / 1e6);
+	}
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes, as the real code sees them: their ids, signals and ends, and the
+ * real descriptors that end with them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "sim_file.h"
+#include "sim_task.h"
+#include "sim_wrap.h"
+
+pid_t __wrap_getpid(void)
+{
+	const struct sim_proc *p = sim_proc_self();
+
+	return p ? p->pid : 1;
+}
+
+int __wrap_kill(pid_t pid, int signo)
+{
+	struct sim_proc *p = sim_proc_find(pid);
+
+	if (!p || p->over) {
+		errno = ESRCH;
+		return -1;
+	}
+	sim_proc_signal(p, signo);
+	return 0;
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+	struct sim_proc *p = sim_proc_find(pid);
+
+	(void)options; /* always WNOHANG */
+	if (!p || p->reaped) {
+		errno = ECHILD;
+		return -1;
+	}
+	if (!p->over)
+		return 0;
+	p->reaped = true;
+	if (status)
+		*status = p->status;
+	return pid;
+}
+
+void __wrap__exit(int status)
+{
+	struct sim_proc *p = sim_proc_self();
+
+	if (!p)
+		__real__exit(status);
+	sim_proc_end(p, (status & 0xff) << 8);
+	__builtin_trap();
+}
+
+/* Signals come through a signalfd alone. */
+int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	(void)how;
+	(void)set;
+	(void)old;
+	return 0;
+}
+
+int __wrap_sigpending(sigset_t *set)
+{
+	const struct sim_proc *p = sim_proc_self();
+
+	sigemptyset(set);
+	for (int i = 1; i < 32; i++) {
+		if (p->signals >> i & 1)
+			sigaddset(set, i);
+	}
+	return 0;
+}
+
+int __wrap_sigaction(int signo, const struct sigaction *act,
+		     struct sigaction *old)
+{
+	(void)signo;
+	(void)act;
+	if (old)
+		memset(old, 0, sizeof(*old));
+	return 0;
+}
+
+long __wrap_syscall(long number, ...)
+{
+	va_list ap;
+	long pid;
+
+	va_start(ap, number);
+	pid = va_arg(ap, long);
+	va_end(ap);
+	if (number == SYS_pidfd_open)
+		return sim_pidfd((pid_t)pid);
+	errno = ENOSYS;
+	return -1;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	va_start(ap, flags);
+	mode = va_arg(ap, int);
+	va_end(ap);
+	return sim_fd_real(__real_open(path, flags, mode));
+}
+
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	va_start(ap, flags);
+	mode = va_arg(ap, int);
+	va_end(ap);
+	return sim_fd_real(__real_openat(dir, path, flags, mode));
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+	return sim_fd_real(__real_memfd_create(name, flags));
+}
+
+/* The machine's layout is not the nodes'. */
+int __wrap_hwloc_topology_load(void *topology)
+{
+	(void)topology;
+	return -1;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_rank.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim_node.h"
+#include "sim_wrap.h"
+
+#define LOOK_MOST (40 * SIM_US)
+
+static const struct sim_plan *plan;
+static struct sim_rank ranks[SIM_RANKS];
+static struct sim_line lines[SIM_LINES];
+
+struct sim_rank *sim_rank(unsigned number)
+{
+	return &ranks[number];
+}
+
+bool sim_ranks_may_fail(void)
+{
+	return plan->hard;
+}
+
+/* What is made on a device that is gone fails as long as its proxy has not
+ * heard of it. */
+bool sim_ranks_may_refuse(void)
+{
+	bool may = plan->hard;
+
+	for (unsigned i = 0; i < plan->faults; i++)
+		may |= plan->fault[i].kind == SIM_FAULT_DEVICE &&
+		       !plan->fault[i].off;
+	return may;
+}
+
+static bool rank_attach(struct sim_rank *rank)
+{
+	struct mpib_attach_opts opts = {
+		.size = sizeof(opts),
+		.run_dir = sim_node_dir(rank->node),
+		.name = rank->proc->name,
+		.timeout_ms = 10000,
+	};
+	int rc = mpib_attach(&opts, &rank->client);
+
+	if (rc == 0)
+		return true;
+	rank->client = NULL;
+	sim_trace("does not attach: %s", mpib_strerror());
+	if (!sim_ranks_may_refuse() && rc != -ENOENT && rc != -ECONNREFUSED)
+		sim_fail("rank %u does not attach: %s", rank->number,
+			 mpib_strerror());
+	return false;
+}
+
+/* The proxy is gone: all connections are, too. */
+static void rank_lost(struct sim_rank *rank)
+{
+	for (unsigned i = 0; i < rank->ends; i++) {
+		if (!rank->end[i].over)
+			sim_end_fail(&rank->end[i], "the client", -EPIPE);
+	}
+	mpib_detach(rank->client);
+	rank->client = NULL;
+}
+
+static bool rank_step(struct sim_rank *rank, struct sim_rng *r, bool *moved)
+{
+	bool left = false;
+
+	for (unsigned i = 0; i < rank->ends; i++) {
+		struct sim_end *e = &rank->end[i];
+
+		if (!e->over && rank->client)
+			*moved |= sim_end_step(e, r);
+		left |= !e->over;
+	}
+	return left;
+}
+
+static void *run_rank(void *arg)
+{
+	struct sim_rank *rank = arg;
+	struct sim_rng r;
+	char subject[16];
+	bool left = true;
+
+	snprintf(subject, sizeof(subject), "rank %u", rank->number);
+	sim_rng_seed(&r, plan->seed, subject);
+	while (left) {
+		bool moved = false;
+
+		if (!rank->client && !rank_attach(rank)) {
+			sim_wait(sim_now + SIM_MS);
+			continue;
+		}
+		left = rank_step(rank, &r, &moved);
+		if (mpib_alive(rank->client) < 0 && left) {
+			if (!plan->hard)
+				sim_fail("rank %u lost its proxy",
+					 rank->number);
+			rank_lost(rank);
+			continue;
+		}
+		if (moved)
+			sim_yield();
+		else
+			sim_wait(sim_now + 200 + sim_draw(&r, LOOK_MOST));
+	}
+	mpib_detach(rank->client);
+	rank->client = NULL;
+	rank->finished = true;
+	sim_trace("is through");
+	__wrap__exit(EXIT_SUCCESS);
+}
+
+static void add_end(unsigned rank, struct sim_line *line, bool sends)
+{
+	struct sim_rank *r = &ranks[rank];
+	struct sim_end *e = &r->end[r->ends++];
+
+	*e = (struct sim_end){ .line = line, .rank = r, .sends = sends };
+}
+
+void sim_ranks_start(const struct sim_plan *p)
+{
+	char name[16];
+
+	plan = p;
+	for (unsigned i = 0; i < plan->lines; i++) {
+		lines[i] = (struct sim_line){ .plan = &plan->line[i],
+					      .number = i };
+		add_end(plan->line[i].from, &lines[i], true);
+		add_end(plan->line[i].to, &lines[i], false);
+	}
+	for (unsigned i = 0; i < plan->ranks; i++) {
+		snprintf(name, sizeof(name), "rank%u", i);
+		ranks[i].number = i;
+		ranks[i].node = plan->rank_node[i];
+		ranks[i].proc =
+			sim_proc_new(name, ranks[i].node, plan->rank_uid[i]);
+		sim_task_new(ranks[i].proc, name, run_rank, &ranks[i]);
+	}
+}
+
+bool sim_ranks_over(void)
+{
+	for (unsigned i = 0; i < plan->ranks; i++) {
+		if (!ranks[i].proc->over)
+			return false;
+	}
+	return true;
+}
+
+void sim_rank_kill(unsigned number)
+{
+	struct sim_rank *r = &ranks[number];
+
+	if (r->proc->over)
+		return;
+	for (unsigned i = 0; i < r->ends; i++)
+		r->end[i].line->given_up = true;
+	sim_proc_end(r->proc, SIGKILL);
+}
+
+uint64_t sim_rank_messages(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < plan->lines; i++)
+		n += lines[i].messages;
+	return n;
+}
+
+uint64_t sim_rank_failures(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < plan->lines; i++)
+		n += lines[i].failures;
+	return n;
+}
+
+void sim_ranks_print(void)
+{
+	for (unsigned i = 0; i < plan->ranks; i++) {
+		const struct sim_rank *r = &ranks[i];
+
+		if (r->proc->over)
+			continue;
+		fprintf(stderr, "rank %u on node %u: %s\n", i, r->node,
+			r->client ? "attached" : "not attached");
+		for (unsigned k = 0; k < r->ends; k++) {
+			const struct sim_end *e = &r->end[k];
+
+			if (e->over)
+				continue;
+			fprintf(stderr,
+				"  line %u: %s, connection %u %s; posted %llu, "
+				"done %llu of %u\n",
+				e->line->number,
+				e->sends ? "sends" : "receives", e->life,
+				e->ready  ? "ready"
+				: e->open ? "opens"
+					  : "closed",
+				(unsigned long long)e->posted,
+				(unsigned long long)e->done,
+				e->line->plan->messages);
+		}
+	}
+}

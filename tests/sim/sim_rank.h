@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ranks: processes that use the real client library, as the plugin does.
+ * Each serves its ends of the plan's lines, and checks every byte.
+ */
+#ifndef SIM_RANK_H
+#define SIM_RANK_H
+
+#include <mpib/client.h>
+#include <mpib/control.h>
+
+#include "sim_plan.h"
+#include "sim_task.h"
+
+#define SIM_TRIES 3 /* connections of a line, while they fail */
+
+/* What both ends of a line know: they are in one memory here, as ranks have
+ * another way than the one under test to tell each other of a connection. */
+struct sim_line {
+	const struct sim_line_plan *plan;
+	unsigned number;
+	struct mpib_handle handle;
+	unsigned offered; /* connections that the receiver has listened for */
+	unsigned tried; /* the last of them that the sender took */
+	bool sent, received, given_up; /* all of it */
+	uint64_t messages, failures;
+};
+
+/* One end of a line, at its rank. */
+struct sim_end {
+	struct sim_line *line;
+	struct sim_rank *rank;
+	bool sends, open, ready, over;
+	unsigned life; /* which connection */
+	struct mpib_listener *listener;
+	struct mpib_conn *conn;
+	char *mem;
+	struct mpib_region *region;
+	/* Messages; of a sender's group, sends posted of each. */
+	uint64_t posted, done;
+	uint8_t sent_of[32];
+	struct mpib_request *req[32];
+	bool ended[32], poisoned[32];
+};
+
+struct sim_rank {
+	unsigned number, node;
+	struct sim_proc *proc;
+	struct mpib_client *client;
+	struct sim_end end[SIM_LINES];
+	unsigned ends;
+	bool finished;
+};
+
+void sim_ranks_start(const struct sim_plan *plan);
+bool sim_ranks_over(void);
+struct sim_rank *sim_rank(unsigned number);
+/* It is killed; its lines are given up. */
+void sim_rank_kill(unsigned number);
+uint64_t sim_rank_messages(void);
+uint64_t sim_rank_failures(void);
+/* Where each line is, to stderr. */
+void sim_ranks_print(void);
+/* Whether connections may fail; those that are not ready yet. */
+bool sim_ranks_may_fail(void);
+bool sim_ranks_may_refuse(void);
+
+/* sim_line.c: true: a message or a part of it was posted, or is over. */
+bool sim_line_post(struct sim_end *e, struct sim_rng *r);
+bool sim_line_take(struct sim_end *e);
+
+/* sim_end.c: one step of an end; true: something happened. */
+bool sim_end_step(struct sim_end *e, struct sim_rng *r);
+/* Its connection failed, or its client did. */
+void sim_end_fail(struct sim_end *e, const char *what, int rc);
+
+/* sim_bytes.c */
+void sim_bytes_fill(char *p, size_t len, uint64_t seed);
+/* The first byte that is wrong; len: none. */
+size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed);
+uint64_t sim_mix(uint64_t z);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_seed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim_fault.h"
+#include "sim_hca.h"
+#include "sim_node.h"
+#include "sim_rank.h"
+#include "sim_sock.h"
+#include "sim_task.h"
+
+/* Of virtual time, from the last fault on. */
+#define ENDS_WITHIN (120 * SIM_S)
+#define STOPS_WITHIN (10 * SIM_S)
+
+static const struct sim_plan *plan;
+static uint64_t limit;
+
+static bool all_up(void)
+{
+	for (unsigned n = 0; n < plan->nodes; n++) {
+		if (!sim_node_up(n))
+			return false;
+	}
+	return true;
+}
+
+static bool traffic_over(void)
+{
+	if (!sim_faults_over())
+		limit = sim_now + ENDS_WITHIN;
+	return sim_now > limit ||
+	       (sim_ranks_over() && sim_faults_over() && all_up());
+}
+
+static bool rested(void)
+{
+	return sim_now > limit;
+}
+
+static bool stopped(void)
+{
+	return sim_now > limit || sim_nodes_over();
+}
+
+static void until(bool (*over)(void), uint64_t ns, const char *what)
+{
+	limit = sim_now + ns;
+	if (!sim_run(over))
+		sim_fail("%s: nothing can run any more", what);
+	if (sim_now <= limit || over == rested)
+		return;
+	fprintf(stderr, "%s: not within %llu s of virtual time\n", what,
+		(unsigned long long)(ns / SIM_S));
+	sim_ranks_print();
+	sim_nodes_ask("stuck\n");
+	sim_nodes_ask("peers\n");
+	sim_fail("%s hangs", what);
+}
+
+/* Where all clients are gone nothing of theirs is left. */
+static void check_rest(void)
+{
+	for (unsigned n = 0; n < plan->nodes; n++) {
+		struct sim_usage u;
+
+		if (sim_node_usage(n, &u) &&
+		    (u.clients || u.regions || u.connections || u.listeners ||
+		     u.mapped))
+			sim_fail("no rank is left, and node %u has %u clients, "
+				 "%u regions, %u connections, %u listeners, "
+				 "%llu bytes mapped",
+				 n, u.clients, u.regions, u.connections,
+				 u.listeners, (unsigned long long)u.mapped);
+	}
+}
+
+static void seed_all(void)
+{
+	sim_tasks_seed(plan->seed);
+	sim_threads_seed(plan->seed);
+	sim_net_seed(plan->seed);
+	sim_hca_seed(plan->seed);
+	sim_pace.step_most = plan->step_most;
+	sim_pace.preempt = plan->preempt;
+}
+
+void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
+{
+	char dir[] = "/tmp/mpib-sim-XXXXXX", command[64];
+
+	plan = p;
+	seed_all();
+	/* Its name differs from run to run, so nobody is to know it. */
+	if (!mkdtemp(dir) || chdir(dir) < 0)
+		sim_fail("%s: %s", dir, strerror(errno));
+	sim_nodes_start(plan);
+	until(all_up, 10 * SIM_S, "the start");
+	sim_ranks_start(plan);
+	sim_faults_start(plan);
+	until(traffic_over, ENDS_WITHIN, "the traffic");
+	until(rested, 2 * SIM_S, "the rest");
+	check_rest();
+	sim_nodes_stop();
+	until(stopped, STOPS_WITHIN, "the stop");
+	if (sim_hca_open_contexts(NULL))
+		sim_fail("%u contexts are open, and no proxy is left",
+			 sim_hca_open_contexts(NULL));
+	*result = (struct sim_result){
+		.hash = sim_trace_hash(),
+		.virtual_ns = sim_now - 1000 * SIM_S,
+		.steps = sim_steps(),
+		.messages = sim_rank_messages(),
+		.failures = sim_rank_failures(),
+		.upgrades = sim_node_upgrades(),
+	};
+	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
+		result->fault[i] = sim_faults_count((enum sim_fault_kind)i);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	if (system(command))
+		sim_fail("%s: cannot be removed", dir);
+}

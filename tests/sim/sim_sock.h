@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sockets of the simulated kernel: Unix ones, which carry descriptors and pass
+ * everything at once, and TCP between nodes, whose bytes take time, are held
+ * while the path between two nodes is cut, and get lost with a reset.
+ */
+#ifndef SIM_SOCK_H
+#define SIM_SOCK_H
+
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include "sim_file.h"
+#include "sim_world.h"
+
+#define SIM_NODES 8
+#define SIM_CHUNK_FDS 256
+
+/* What one call sent. */
+struct sim_chunk {
+	TAILQ_ENTRY(sim_chunk) link;
+	uint8_t *bytes;
+	size_t len, at; /* bytes before at were read */
+	int *held; /* descriptors */
+	unsigned helds;
+	uint64_t sent;
+	bool last; /* FIN: no bytes */
+};
+TAILQ_HEAD(sim_chunks, sim_chunk);
+
+/* One direction of a connection. */
+struct sim_flow {
+	struct sim_sock *writer, *reader; /* NULL: closed */
+	struct sim_chunks flight, arrived;
+	size_t bytes; /* of both */
+	bool ended; /* the writer sends no more */
+	bool eof; /* and the reader has been told */
+	bool inet;
+	unsigned from, to; /* nodes */
+	struct sim_event event;
+};
+
+enum sim_sock_state {
+	SIM_SOCK_NEW,
+	SIM_SOCK_LISTENS,
+	SIM_SOCK_DIALS,
+	SIM_SOCK_OPEN,
+};
+
+struct sim_sock {
+	struct sim_file file;
+	int domain, type;
+	enum sim_sock_state state;
+	struct sockaddr_in addr, peer_addr;
+	char path[108];
+	struct sim_flow *in, *out;
+	int err; /* for the next call, and SO_ERROR */
+	struct ucred peer;
+	uint64_t read_limit, write_limit, user_timeout; /* ns, 0: none */
+	/* Of a listener; of a connection that waits there. */
+	TAILQ_HEAD(, sim_sock) backlog;
+	TAILQ_ENTRY(sim_sock) queued;
+	LIST_ENTRY(sim_sock) listening;
+	struct sim_event dial;
+};
+
+/* sim_flow.c */
+void sim_flow_join(struct sim_sock *a, struct sim_sock *b);
+/* Room for one more chunk. */
+bool sim_flow_room(const struct sim_flow *f);
+void sim_flow_send(struct sim_flow *f, struct sim_chunk *c);
+struct sim_chunk *sim_chunk_new(const void *bytes, size_t len);
+void sim_chunk_free(struct sim_chunk *c);
+/* sock closes: its ends of both directions. */
+void sim_flows_leave(struct sim_sock *sock);
+/* Both ends see a reset now. */
+void sim_flow_reset(struct sim_sock *sock, int err);
+
+/* The paths between nodes, for the plan of faults. */
+void sim_net_seed(uint64_t seed);
+void sim_net_cut(unsigned a, unsigned b, uint64_t until);
+bool sim_net_open(unsigned a, unsigned b);
+/* Every link between the two is reset; returns how many. */
+unsigned sim_net_reset(unsigned a, unsigned b);
+/* Until then each chunk takes up to so much longer. */
+void sim_net_slow(uint64_t until, uint64_t ns);
+unsigned sim_net_node(const struct sockaddr_in *addr);
+uint64_t sim_net_latency(void);
+
+/* sim_sock.c */
+extern const struct sim_file_ops sim_sock_ops;
+struct sim_sock *sim_sock_of(int fd);
+struct sim_sock *sim_sock_new(int domain, int type);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes and their threads, as coroutines of one kernel thread. A thread of
+ * the real code runs until it would wait, or until it makes a call of the
+ * kernel at which chance has another one run. So whatever two threads may do in
+ * some order happens in some seed, and in the same order each time.
+ */
+#ifndef SIM_TASK_H
+#define SIM_TASK_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+#include <ucontext.h>
+
+#include "sim_world.h"
+
+struct sim_file;
+
+struct sim_proc {
+	TAILQ_ENTRY(sim_proc) link;
+	pid_t pid;
+	uid_t uid;
+	char name[16];
+	unsigned node;
+	bool over; /* none of its threads runs any more */
+	bool reaped;
+	int status; /* as waitpid(2) gives it */
+	uint64_t stopped_until; /* SIGSTOP, as it were */
+	uint64_t signals; /* pending, a bit each */
+	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */
+	struct sim_proc *parent;
+};
+
+struct sim_task {
+	TAILQ_ENTRY(sim_task) link;
+	ucontext_t context;
+	struct sim_proc *proc;
+	void *stack;
+	size_t stack_size;
+	void *(*fn)(void *);
+	void *arg, *result;
+	char name[16];
+	bool runnable, ended, detached, yielded;
+	uint64_t until; /* of a task that waits */
+	unsigned locks; /* mutexes held: nothing else runs meanwhile */
+	int err; /* errno */
+	struct sim_file *waits; /* woken when it changes */
+	void *fiber; /* AddressSanitizer's */
+};
+
+/* What the plan of a seed says about the scheduler. */
+struct sim_pace {
+	uint64_t step_most; /* ns that a step takes, at most */
+	unsigned preempt; /* one in so many calls of the kernel; 0: none */
+};
+extern struct sim_pace sim_pace;
+
+void sim_tasks_seed(uint64_t seed);
+void sim_threads_seed(uint64_t seed); /* sim_thread.c */
+/* Called when a process has ended; NULL: nothing is. */
+extern void (*sim_proc_ended)(struct sim_proc *proc);
+struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid);
+struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
+			      void *(*fn)(void *), void *arg);
+struct sim_task *sim_task_self(void); /* NULL: the scheduler */
+struct sim_proc *sim_proc_self(void);
+struct sim_proc *sim_proc_find(pid_t pid);
+const char *sim_task_name(void);
+
+/* End a process at this instant: its threads run no more, its descriptors are
+ * closed. The caller may be one of its threads; then it does not return. */
+void sim_proc_end(struct sim_proc *proc, int status);
+void sim_proc_stop(struct sim_proc *proc, uint64_t until);
+void sim_proc_signal(struct sim_proc *proc, int signo);
+
+/* Wait until woken, or until the time. In a task. */
+void sim_wait(uint64_t until);
+void sim_wait_file(struct sim_file *file, uint64_t until);
+void sim_wake(struct sim_task *task);
+void sim_wake_file(struct sim_file *file);
+/* Let others run; the task stays runnable. Does nothing in the scheduler. */
+void sim_yield(void);
+/* The same, by chance. Called by each call of the simulated kernel. */
+void sim_point(void);
+
+/* Run tasks until over() says so. False: nothing can ever run again. */
+bool sim_run(bool (*over)(void));
+uint64_t sim_steps(void);
+
+/* The calls behind the wrapped ones. */
+void __real__exit(int status) __attribute__((noreturn));
+
+#endif

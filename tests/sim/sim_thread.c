@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads, time and chance, as the real code gets them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_task.h"
+#include "sim_wrap.h"
+
+static struct sim_rng chance = { 1 };
+
+void sim_threads_seed(uint64_t seed)
+{
+	sim_rng_seed(&chance, seed, "getrandom");
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*fn)(void *), void *arg)
+{
+	struct sim_proc *proc = sim_proc_self();
+	struct sim_task *t = sim_task_new(proc, proc->name, fn, arg);
+	int how = PTHREAD_CREATE_JOINABLE;
+
+	if (attr)
+		pthread_attr_getdetachstate(attr, &how);
+	t->detached = how == PTHREAD_CREATE_DETACHED;
+	*thread = (pthread_t)(uintptr_t)t;
+	return 0;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+	struct sim_task *t = (struct sim_task *)(uintptr_t)thread;
+
+	while (!t->ended)
+		sim_wait(sim_now + SIM_US);
+	if (result)
+		*result = t->result;
+	t->detached = true; /* it may go */
+	return 0;
+}
+
+int __wrap_pthread_setname_np(pthread_t thread, const char *name)
+{
+	struct sim_task *t = (struct sim_task *)(uintptr_t)thread;
+	const char *last = strrchr(name, '-');
+
+	snprintf(t->name, sizeof(t->name), "%.9s%.6s", t->proc->name,
+		 last ? last : "");
+	return 0;
+}
+
+/* A mutex that another thread holds, which waits for something else. */
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
+{
+	struct sim_task *t = sim_task_self();
+
+	while (__real_pthread_mutex_trylock(m))
+		sim_wait(sim_now + SIM_US);
+	if (t)
+		t->locks++;
+	return 0;
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
+{
+	struct sim_task *t = sim_task_self();
+	int rc = __real_pthread_mutex_trylock(m);
+
+	if (t && rc == 0)
+		t->locks++;
+	return rc;
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	struct sim_task *t = sim_task_self();
+
+	if (t)
+		t->locks--;
+	return __real_pthread_mutex_unlock(m);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	uint64_t ns = sim_now;
+
+	if (clock == CLOCK_REALTIME)
+		ns += 1700000000 * SIM_S;
+	*ts = (struct timespec){ (time_t)(ns / SIM_S), (long)(ns % SIM_S) };
+	sim_point();
+	return 0;
+}
+
+int __wrap_clock_nanosleep(clockid_t clock, int flags,
+			   const struct timespec *ts, struct timespec *left)
+{
+	uint64_t ns = (uint64_t)ts->tv_sec * SIM_S + (uint64_t)ts->tv_nsec;
+
+	(void)clock;
+	(void)left;
+	sim_wait(flags & TIMER_ABSTIME ? ns : sim_now + ns);
+	return 0;
+}
+
+int __wrap_usleep(useconds_t us)
+{
+	sim_wait(sim_now + us * SIM_US);
+	return 0;
+}
+
+int __wrap_sched_yield(void)
+{
+	sim_yield();
+	return 0;
+}
+
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
+{
+	uint8_t *p = buf;
+
+	(void)flags;
+	for (size_t i = 0; i < len; i++)
+		p[i] = (uint8_t)(sim_rng_next(&chance) >> 32);
+	return (ssize_t)len;
+}
+
+void __wrap_randombytes_buf(void *buf, size_t len)
+{
+	__wrap_getrandom(buf, len, 0);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_task.h"
+
+#define LINES 4096
+#define LINE 200
+
+uint64_t sim_now = 1000 * SIM_S;
+bool sim_verbose;
+
+static struct {
+	struct sim_event **heap; /* [1] is the next */
+	size_t n, room;
+	uint64_t seq;
+} events;
+
+static char (*trace)[LINE];
+static uint64_t traced, trace_hash;
+
+uint64_t sim_rng_next(struct sim_rng *r)
+{
+	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject)
+{
+	r->state = seed * 0x2545f4914f6cdd1dull;
+	for (; *subject; subject++)
+		r->state = (r->state ^ (uint8_t)*subject) * 0x100000001b3ull;
+	sim_rng_next(r);
+}
+
+uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most)
+{
+	uint64_t span = most - least + 1;
+	unsigned bits = 64 - (unsigned)__builtin_clzll(span);
+	uint64_t top = 1ull << sim_draw(r, bits);
+
+	return least + sim_draw(r, top * 2 < span ? top * 2 : span);
+}
+
+static bool world_before(const struct sim_event *a, const struct sim_event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+static void put(struct sim_event *e, size_t i)
+{
+	events.heap[i] = e;
+	e->place = i;
+}
+
+static void sift_up(struct sim_event *e, size_t i)
+{
+	for (; i > 1 && world_before(e, events.heap[i / 2]); i /= 2)
+		put(events.heap[i / 2], i);
+	put(e, i);
+}
+
+static void sift_down(struct sim_event *e, size_t i)
+{
+	for (;;) {
+		size_t c = 2 * i;
+
+		if (c > events.n)
+			break;
+		if (c < events.n &&
+		    world_before(events.heap[c + 1], events.heap[c]))
+			c++;
+		if (!world_before(events.heap[c], e))
+			break;
+		put(events.heap[c], i);
+		i = c;
+	}
+	put(e, i);
+}
+
+void sim_event_disarm(struct sim_event *e)
+{
+	struct sim_event *last;
+	size_t i = e->place;
+
+	if (!i)
+		return;
+	e->place = 0;
+	last = events.heap[events.n--];
+	if (last == e)
+		return;
+	sift_down(last, i);
+	sift_up(last, last->place);
+}
+
+void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
+		   void *arg)
+{
+	sim_event_disarm(e);
+	e->at = at > sim_now ? at : sim_now;
+	e->seq = events.seq++;
+	e->fn = fn;
+	e->arg = arg;
+	if (events.n + 1 >= events.room) {
+		events.room = events.room ? 2 * events.room : 256;
+		events.heap = realloc(events.heap,
+				      events.room * sizeof(*events.heap));
+		if (!events.heap)
+			abort();
+	}
+	sift_up(e, ++events.n);
+}
+
+void sim_events_run(void)
+{
+	while (events.n && events.heap[1]->at <= sim_now) {
+		struct sim_event *e = events.heap[1];
+
+		sim_event_disarm(e);
+		e->fn(e->arg);
+	}
+}
+
+uint64_t sim_events_next(void)
+{
+	return events.n ? events.heap[1]->at : SIM_NEVER;
+}
+
+void sim_trace(const char *fmt, ...)
+{
+	char *line, head[48];
+	va_list ap;
+	int n;
+
+	if (!trace)
+		trace = calloc(LINES, LINE);
+	line = trace[traced++ % LINES];
+	snprintf(head, sizeof(head), "%11.3f %-12s ",
+		 (double)(sim_now - 1000 * SIM_S) / 1e3, sim_task_name());
+	n = snprintf(line, LINE, "%s", head);
+	va_start(ap, fmt);
+	vsnprintf(line + n, LINE - (size_t)n, fmt, ap);
+	va_end(ap);
+	for (const char *p = line; *p; p++)
+		trace_hash = (trace_hash ^ (uint8_t)*p) * 0x100000001b3ull;
+	if (sim_verbose)
+		fprintf(stderr, "%s\n", line);
+}
+
+void sim_trace_dump(unsigned lines)
+{
+	uint64_t first = traced > LINES ? traced - LINES : 0;
+
+	if (sim_verbose)
+		return; /* it has been printed already */
+	if (traced - first > lines)
+		first = traced - lines;
+	fprintf(stderr, "  the last %llu of %llu lines, us of virtual time:\n",
+		(unsigned long long)(traced - first),
+		(unsigned long long)traced);
+	for (; first < traced; first++)
+		fprintf(stderr, "%s\n", trace[first % LINES]);
+}
+
+uint64_t sim_trace_hash(void)
+{
+	return trace_hash ^ sim_now;
+}
+
+void sim_fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "FOUND: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	sim_trace_dump(60);
+	fflush(NULL);
+	__real__exit(1);
+}

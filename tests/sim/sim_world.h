@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated world: virtual time, what will happen when, chance, and the
+ * trace. One kernel thread plays everything, so nothing here locks.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_US 1000ull
+#define SIM_MS 1000000ull
+#define SIM_S 1000000000ull
+#define SIM_NEVER UINT64_MAX
+
+/* A stream of chance. Each subject has its own, so that one draw more in one of
+ * them leaves the others as they were. */
+struct sim_rng {
+	uint64_t state;
+};
+
+void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject);
+uint64_t sim_rng_next(struct sim_rng *r);
+
+/* Below n; 0 for n == 0. */
+static inline uint64_t sim_draw(struct sim_rng *r, uint64_t n)
+{
+	return n ? sim_rng_next(r) % n : 0;
+}
+
+static inline bool sim_chance(struct sim_rng *r, unsigned of)
+{
+	return sim_draw(r, of) == 0;
+}
+
+/* From least to most, both included, small ones as often as large ones. */
+uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most);
+
+/* What happens at a time. A member of the object that it is about. */
+typedef void sim_event_fn(void *arg);
+struct sim_event {
+	uint64_t at, seq;
+	sim_event_fn *fn;
+	void *arg;
+	size_t place; /* in the heap, from 1; 0: not armed */
+};
+
+extern uint64_t sim_now; /* virtual ns since a made-up start */
+
+/* Arming one that is armed moves it. */
+void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
+		   void *arg);
+void sim_event_disarm(struct sim_event *e);
+/* Run what is due by now. */
+void sim_events_run(void);
+uint64_t sim_events_next(void); /* SIM_NEVER: none */
+
+/* The trace: the last lines are kept, and printed by sim_trace_dump(). hash is
+ * over all lines, so that two runs can be compared. */
+void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void sim_trace_dump(unsigned lines);
+uint64_t sim_trace_hash(void);
+extern bool sim_verbose; /* print lines as they come */
+
+/* The run found something: print it and the trace, and end this process. */
+void sim_fail(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+
+#endif

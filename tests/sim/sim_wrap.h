@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls of the real kernel that the simulated one answers, by the linker's
+ * --wrap (wrapped.txt): __wrap_ is what the real code calls, __real_ what is
+ * behind it.
+ */
+#ifndef SIM_WRAP_H
+#define SIM_WRAP_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+struct sim_sock;
+struct mpib_rail_spec;
+struct mpib_spawn;
+struct mpib_verbs;
+
+/* Behind send and recv, -errno: message.c. */
+ssize_t sim_sock_put(struct sim_sock *s, struct msghdr *msg);
+ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg);
+int sim_pidfd(pid_t pid);
+
+int __real_close(int fd);
+ssize_t __real_read(int fd, void *buf, size_t len);
+ssize_t __real_write(int fd, const void *buf, size_t len);
+int __real_fcntl(int fd, int cmd, ...);
+int __real_poll(struct pollfd *p, nfds_t n, int ms);
+int __real_open(const char *path, int flags, ...);
+int __real_openat(int dir, const char *path, int flags, ...);
+int __real_fchmod(int fd, mode_t mode);
+int __real_memfd_create(const char *name, unsigned flags);
+int __real_pthread_mutex_trylock(pthread_mutex_t *m);
+int __real_pthread_mutex_unlock(pthread_mutex_t *m);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+int __real_sigaction(int signo, const struct sigaction *act,
+		     struct sigaction *old);
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+
+int __wrap_close(int fd);
+ssize_t __wrap_read(int fd, void *buf, size_t len);
+ssize_t __wrap_write(int fd, const void *buf, size_t len);
+ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
+		       int flags);
+int __wrap_fcntl(int fd, int cmd, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_fchmod(int fd, mode_t mode);
+int __wrap_memfd_create(const char *name, unsigned flags);
+
+int __wrap_epoll_create1(int flags);
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_wait(int epfd, struct epoll_event *out, int most, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
+
+int __wrap_eventfd(unsigned count, int flags);
+int __wrap_eventfd_write(int fd, eventfd_t n);
+int __wrap_eventfd_read(int fd, eventfd_t *n);
+int __wrap_timerfd_create(int clock, int flags);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
+			   struct itimerspec *old);
+int __wrap_timerfd_gettime(int fd, struct itimerspec *now);
+int __wrap_signalfd(int fd, const sigset_t *set, int flags);
+
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_socketpair(int domain, int type, int protocol, int fd[2]);
+int __wrap_pipe2(int fd[2], int flags);
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_listen(int fd, int backlog);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
+int __wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_setsockopt(int fd, int level, int name, const void *value,
+		      socklen_t len);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
+ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
+int __wrap_shutdown(int fd, int how);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_nanosleep(clockid_t clock, int flags,
+			   const struct timespec *ts, struct timespec *left);
+int __wrap_usleep(useconds_t us);
+int __wrap_sched_yield(void);
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
+void __wrap_randombytes_buf(void *buf, size_t len);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*fn)(void *), void *arg);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_setname_np(pthread_t thread, const char *name);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m);
+
+pid_t __wrap_getpid(void);
+int __wrap_kill(pid_t pid, int signo);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+void __wrap__exit(int status) __attribute__((noreturn));
+int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old);
+int __wrap_sigpending(sigset_t *set);
+int __wrap_sigaction(int signo, const struct sigaction *act,
+		     struct sigaction *old);
+long __wrap_syscall(long number, ...);
+int __wrap_hwloc_topology_load(void *topology);
+
+/* Not the kernel's, but as far away: the device, and the start of a program. */
+const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
+int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
+int __wrap_mpib_spawn_guard(int inherited, bool daemon, int *link);
+
+#endif
