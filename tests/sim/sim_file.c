@@ -52,7 +52,7 @@ void sim_file_changed(struct sim_file *f)
 	struct sim_watch *w;
 
 	if (f->waiters)
-		sim_wake_file(f);
+		sim_wake_for(f);
 	LIST_FOREACH(w, &f->watchers, of_file)
 	{
 		sim_file_changed(w->set);

@@ -149,23 +149,18 @@ void sim_wake(struct sim_task *task)
 	task->runnable = true;
 }
 
-void sim_wake_file(struct sim_file *file)
+void sim_wake_for(const void *what)
 {
 	struct sim_task *t;
 
 	TAILQ_FOREACH(t, &tasks, link)
 	{
-		if (t->waits == file)
+		if (t->waits == what)
 			t->runnable = true;
 	}
 }
 
-void sim_wait(uint64_t until)
-{
-	sim_wait_file(NULL, until);
-}
-
-void sim_wait_file(struct sim_file *file, uint64_t until)
+void sim_wait_for(const void *what, uint64_t until)
 {
 	struct sim_task *t = self;
 
@@ -173,14 +168,22 @@ void sim_wait_file(struct sim_file *file, uint64_t until)
 		abort(); /* the scheduler never waits */
 	t->runnable = false;
 	t->until = until;
-	t->waits = file;
-	if (file)
-		file->waiters++;
+	t->waits = what;
 	to_scheduler();
-	if (file)
-		file->waiters--;
 	t->waits = NULL;
 	t->until = SIM_NEVER;
+}
+
+void sim_wait(uint64_t until)
+{
+	sim_wait_for(NULL, until);
+}
+
+void sim_wait_file(struct sim_file *file, uint64_t until)
+{
+	file->waiters++;
+	sim_wait_for(file, until);
+	file->waiters--;
 }
 
 void sim_yield(void)

@@ -45,7 +45,7 @@ struct sim_task {
 	uint64_t until; /* of a task that waits */
 	unsigned locks; /* mutexes held: nothing else runs meanwhile */
 	int err; /* errno */
-	struct sim_file *waits; /* woken when it changes */
+	const void *waits; /* a file or a condition; woken when it changes */
 	void *fiber; /* AddressSanitizer's */
 };
 
@@ -78,7 +78,9 @@ void sim_proc_signal(struct sim_proc *proc, int signo);
 void sim_wait(uint64_t until);
 void sim_wait_file(struct sim_file *file, uint64_t until);
 void sim_wake(struct sim_task *task);
-void sim_wake_file(struct sim_file *file);
+/* Whoever waits for it. */
+void sim_wake_for(const void *what);
+void sim_wait_for(const void *what, uint64_t until);
 /* Let others run; the task stays runnable. Does nothing in the scheduler. */
 void sim_yield(void);
 /* The same, by chance. Called by each call of the simulated kernel. */

@@ -82,6 +82,25 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
 	return __real_pthread_mutex_unlock(m);
 }
 
+int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+{
+	__wrap_pthread_mutex_unlock(m);
+	sim_wait_for(c, SIM_NEVER);
+	return __wrap_pthread_mutex_lock(m);
+}
+
+int __wrap_pthread_cond_signal(pthread_cond_t *c)
+{
+	sim_wake_for(c);
+	return 0;
+}
+
+int __wrap_pthread_cond_broadcast(pthread_cond_t *c)
+{
+	sim_wake_for(c);
+	return 0;
+}
+
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	uint64_t ns = sim_now;

@@ -101,6 +101,9 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*fn)(void *), void *arg);
 int __wrap_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_setname_np(pthread_t thread, const char *name);
+int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m);
+int __wrap_pthread_cond_signal(pthread_cond_t *c);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *c);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *m);
