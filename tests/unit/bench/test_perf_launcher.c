@@ -19,8 +19,12 @@ static int find(struct perf_options *opt, const char *env)
 
 	clearenv();
 	strcpy(text, env);
-	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-		assert_int_equal(putenv(strdup(word)), 0);
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+		char *value = strchr(word, '=');
+
+		*value = '\0';
+		assert_int_equal(setenv(word, value + 1, 1), 0);
+	}
 	*opt = (struct perf_options){ .port = PERF_PORT };
 	return perf_launcher_find(opt);
 }
