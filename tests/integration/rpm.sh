@@ -32,8 +32,8 @@ for name in mpib-proxy libnccl-net-mpib mpib-tools mpib-devel mpib-softverbs; do
 done
 "$top/all/usr/bin/mpibctl" --version | grep -q "$version" ||
 	fail "mpibctl does not run"
-"$top/all/usr/sbin/mpib-proxy" --config /dev/null --check-config \
-	>/dev/null 2>&1 || fail "mpib-proxy does not run"
+"$top/all/usr/sbin/mpib-proxy" --config /dev/null --sout soft:127.0.0.1 \
+	--sup soft:127.0.1.1 --check-config >/dev/null 2>&1 || fail "mpib-proxy does not run"
 for file in lib/systemd/system/mpib-proxy.service include/mpib/client.h \
 	lib/libmpib.a share/doc/mpib-proxy/README.md \
 	share/doc/mpib-proxy/docs/operating.md; do
