@@ -189,11 +189,12 @@ static void nobody_reads_the_proxys_memory(void **state)
 	setrlimit(RLIMIT_CORE, &all); /* as on a machine that collects cores */
 	node_start(&n, 5, "--run-user", "nobody", NULL);
 	assert_int_equal(number_of(n.pid, "limits", "Max core file size"), 0);
-	if (strstr(MPIB_BUILD, "sanitize"))
-		print_message("a sanitizer's build may be traced\n");
-	else
-		assert_int_equal(tenant_run(NOBODY, read_the_proxys_memory, &n),
-				 0);
+#ifdef MPIB_TRACED
+	print_message("a sanitizer's build may be traced\n");
+	(void)read_the_proxys_memory;
+#else
+	assert_int_equal(tenant_run(NOBODY, read_the_proxys_memory, &n), 0);
+#endif
 	node_wipe(&n);
 }
 
