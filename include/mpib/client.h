@@ -122,8 +122,9 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
-/* 1: ready; 0: not yet; -errno: the connection failed, close it. Wait-free,
- * except for one poll(2) every 10 ms while the connection is pending. */
+/* 1: ready; 0: not yet, or not yet known why it failed; -errno: the connection
+ * failed, close it. Wait-free, except for one poll(2) every 10 ms while the
+ * connection is pending. */
 int mpib_ready(struct mpib_conn *conn);
 
 /* Close a connection in any state, with or without outstanding requests. Never
@@ -183,7 +184,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  *
  * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
  * means that the request cannot be posted now and the caller should try again:
- * 32 requests are outstanding, or the ring is full. Wait-free for memory that
+ * 32 requests are outstanding, the ring is full, or the connection failed and
+ * the proxy is still to say why. Wait-free for memory that
  * needs no copy; otherwise the call copies as much as the staging window takes,
  * and mpib_test() copies the rest. A receive takes the sends of its tag in the
  * order sent. A send that waits for its receive does not hold up sends of other
@@ -209,7 +211,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * text names both sizes); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
  * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
  * rails were down for too long, or the request took longer than the proxy's
- * settings allow.
+ * settings allow. A connection's failure shows once the proxy has said why, or
+ * has not for client.answer; no call waits for that.
  *
  * While the proxy is well this makes no system call, except one poll(2) every
  * 10 ms of waiting and, while the call feeds ordinary memory through the

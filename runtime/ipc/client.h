@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/memseg.h"
+#include "ipc/why.h"
 
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 #define MPIB_WINDOW_MAX (1u << 30)
@@ -171,6 +172,7 @@ struct mpib_conn {
 	LIST_ENTRY(mpib_conn) link;
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_window window;
+	struct mpib_reason reason;
 	char why[256];
 };
 
@@ -222,6 +224,7 @@ struct mpib_client {
 	/* The proxy sent nothing for answer_ms, and nothing since. Calls fail
 	 * with -ETIMEDOUT at once until the proxy answers something. */
 	bool deaf;
+	uint32_t heard; /* messages that came */
 	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns;
 	LIST_HEAD(, mpib_listener) listeners;
@@ -259,6 +262,11 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 /* Under the lock. Take answers that came too late for their callers, and send
  * the undo requests that can be sent. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
+/* Under the lock. Send a request of the form mpib_ctl_id, whose answer nobody
+ * waits for; *asked becomes its id. Never waits. -EAGAIN: the socket is full;
+ * -errno. */
+int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
+		  uint32_t *asked);
 /* Sets the text "did not answer in time" and returns -ETIMEDOUT. */
 int mpib_fail_late(const struct mpib_client *c);
 
@@ -296,6 +304,9 @@ int mpib_client_lock(struct mpib_client *c);
 /* The same where the process is known to be the one that attached. */
 void mpib_client_hold(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
+/* Take the lock for moments, if nobody has it; and give it back. */
+bool mpib_client_try(struct mpib_client *c);
+void mpib_client_leave(struct mpib_client *c);
 /* Any thread, while it polls: if 10 ms have passed since the last look, see
  * whether the proxy hung up or a late answer came; _now: in any case. */
 int mpib_client_look(struct mpib_client *c);
@@ -324,7 +335,8 @@ bool mpib_region_dead(const struct mpib_region *r);
 
 /* connect.c. On the connection's thread: copy out what has arrived, then mark
  * the connection failed, so that nothing is pushed or copied again. why NULL:
- * ask the proxy for the reason. Returns rc, with the text. */
+ * ask the proxy for the reason. Returns rc, with the text, or 0: the reason is
+ * not known yet, call again. Never waits. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
 /* 0, or the failure that the shard has published. */

@@ -228,42 +228,14 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 	return connect_begin(listener->client, false, &ask.h, &ask.conn, conn);
 }
 
-/* Get the proxy's reason for the connection's failure into conn->why. */
-static void ask_why(struct mpib_conn *conn, int rc)
-{
-	struct mpib_ctl_id ask = {
-		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
-		.id = conn->index,
-	};
-	struct mpib_client *c = conn->client;
-	struct mpib_ctl_text got = { 0 };
-	struct mpib_message m;
-	int asked;
-
-	mpib_client_hold(c);
-	asked = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(got));
-	if (asked == 0) {
-		mpib_message_close_fds(&m);
-		memcpy(&got, m.bytes, sizeof(got));
-	}
-	mpib_client_unlock(c);
-	got.text[sizeof(got.text) - 1] = 0;
-	if (got.text[0])
-		memcpy(conn->why, got.text, sizeof(got.text));
-	else
-		snprintf(conn->why, sizeof(conn->why),
-			 "connection %u is broken: %s (see mpib-proxy's log)",
-			 conn->index, mpib_errtext(rc));
-}
-
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why)
 {
 	if (conn->error == 0 || conn->error == -ENOTCONN) {
+		if (!why && !mpib_why_known(conn, rc))
+			return 0;
 		mpib_stage_drain(conn);
 		if (why)
 			snprintf(conn->why, sizeof(conn->why), "%s", why);
-		else
-			ask_why(conn, rc);
 		conn->work += conn->error == 0;
 		conn->error = rc;
 	}

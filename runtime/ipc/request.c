@@ -12,7 +12,8 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* 0, or why nothing can be posted, with the text. */
+/* 1: usable; 0: not, and why is still to come; -errno: why not, with the text.
+ */
 static int request_usable(struct mpib_conn *conn)
 {
 	int rc = mpib_client_check(conn->client);
@@ -25,7 +26,7 @@ static int request_usable(struct mpib_conn *conn)
 				 "mpib_ready() first)",
 				 conn->index);
 	rc = mpib_conn_broken(conn);
-	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 0;
+	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
 }
 
 static bool request_inside(const struct mpib_region *r, const char *addr,
@@ -182,8 +183,10 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	bool direct = true;
 	int rc = request_usable(conn);
 
-	if (rc == 0)
+	if (rc > 0)
 		rc = check_buffers(n, data, size, region);
+	else if (rc == 0)
+		return 0;
 	if (rc == 0 && !conn->free)
 		mpib_count(&conn->client->submit->counts.stalls_ring, 1);
 	if (rc < 0 || !conn->free)
@@ -252,7 +255,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	return mpib_ring_bell(conn);
 }
 
-/* The request has completed with error rc: set the text, free the request. */
+/* The request has completed with error rc: set the text, free the request. 0:
+ * the reason is still to come. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {
@@ -267,15 +271,17 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 		mpib_fail(rc, "its memory was deregistered");
 	else
 		rc = mpib_conn_fail(conn, rc, NULL);
-	give_slow(conn, r);
+	if (rc < 0)
+		give_slow(conn, r);
 	return rc;
 }
 
 /* The request has completed with res: hand out sizes, free the request. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
-		       int32_t res, int *sizes)
+		       int32_t res, int *done, int *sizes)
 {
 	const struct mpib_completion *cpl = r->completion;
+	int rc;
 
 	if (r->feeding) {
 		/* Completed before it was wholly pushed: mpib_stage() takes it
@@ -285,8 +291,12 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	}
 	if (r->cancelled)
 		res = -ECANCELED;
-	if (res < 0)
-		return request_failed(conn, r, res);
+	if (res < 0) {
+		rc = request_failed(conn, r, res);
+		*done = rc < 0;
+		return rc;
+	}
+	*done = 1;
 	for (unsigned i = 0; sizes && i < r->n; i++)
 		sizes[i] = r->n == 1 ? res : (int)cpl->size[i];
 	give_slow(conn, r);
@@ -303,7 +313,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 		return mpib_fail(conn->error, "%s", conn->why);
 	}
 	if (unlikely(mpib_conn_broken(conn))) {
-		mpib_conn_fail(conn, mpib_conn_broken(conn), NULL);
+		if (!mpib_conn_fail(conn, mpib_conn_broken(conn), NULL))
+			return 0;
 		/* A request that completed before the connection broke counts:
 		 * test a last time; conn->error ends the recursion. */
 		return mpib_test_int(r, done, sizes);
@@ -334,8 +345,7 @@ __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 		mpib_report_look(conn, req, over);
 	if (!over)
 		return request_pending(conn, req, done, sizes);
-	*done = 1;
-	return finish_slow(conn, req, res, sizes);
+	return finish_slow(conn, req, res, done, sizes);
 }
 
 int mpib_test_int(struct mpib_request *req, int *done, int *sizes)

@@ -37,15 +37,15 @@ int mpib_client_check(struct mpib_client *c)
  * has the mutex first, so that at most one thread waits for `taken`. It stands
  * in for pthread_mutex_trylock(), which older C libraries have elsewhere.
  */
-static bool rpc_take(struct mpib_client *c)
+bool mpib_client_try(struct mpib_client *c)
 {
-	/* Acquire, pairs with rpc_give(). */
+	/* Acquire, pairs with mpib_client_leave(). */
 	return !atomic_exchange_explicit(&c->taken, true, memory_order_acquire);
 }
 
-static void rpc_give(struct mpib_client *c)
+void mpib_client_leave(struct mpib_client *c)
 {
-	/* Release, pairs with rpc_take(). */
+	/* Release, pairs with mpib_client_try(). */
 	atomic_store_explicit(&c->taken, false, memory_order_release);
 }
 
@@ -60,14 +60,14 @@ int mpib_client_lock(struct mpib_client *c)
 void mpib_client_hold(struct mpib_client *c)
 {
 	pthread_mutex_lock(&c->lock);
-	/* mpib_client_look_now() may have it, for moments. */
-	while (!rpc_take(c))
+	/* Who only tried may have it, for moments. */
+	while (!mpib_client_try(c))
 		sched_yield();
 }
 
 void mpib_client_unlock(struct mpib_client *c)
 {
-	rpc_give(c);
+	mpib_client_leave(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -81,9 +81,9 @@ int mpib_client_look_now(struct mpib_client *c)
 		return rpc_gone(c);
 	/* Readable: an answer came. If another thread holds the lock, that
 	 * thread waits for it; otherwise the answer is late: take it here. */
-	if (rpc_take(c)) {
+	if (mpib_client_try(c)) {
 		mpib_rpc_settle(c);
-		rpc_give(c);
+		mpib_client_leave(c);
 	}
 	return mpib_client_ok(c) ? 0 : rpc_gone(c);
 }
@@ -156,16 +156,33 @@ static uint32_t rpc_new_id(struct mpib_client *c)
 	return c->next_id;
 }
 
-/* Send a WHY, which the proxy answers at once even during a long request. */
-static void rpc_probe(struct mpib_client *c)
+int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
+		  uint32_t *asked)
 {
 	struct mpib_ctl_id ask = {
-		.h = { .type = MPIB_CTL_WHY,
-		       .id = rpc_new_id(c),
-		       .len = sizeof(ask) },
+		.h = { .type = type, .id = rpc_new_id(c), .len = sizeof(ask) },
+		.id = id,
 	};
+	int rc = mpib_message_send(c->sock, &ask.h, NULL, 0);
 
-	(void)mpib_message_send(c->sock, &ask.h, NULL, 0);
+	if (rc == 0)
+		*asked = ask.h.id;
+	return rc;
+}
+
+/* The proxy answered something, now or late. */
+static void rpc_heard(struct mpib_client *c)
+{
+	c->deaf = false;
+	c->heard++;
+}
+
+/* m is an answer that no caller waits for. */
+static void rpc_late(struct mpib_client *c, struct mpib_message *m)
+{
+	if (m->h.type == MPIB_CTL_WHY)
+		mpib_why_answered(c, m);
+	mpib_debt_answered(c, m);
 }
 
 /*
@@ -177,18 +194,19 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)
 {
 	uint64_t until = deadline - c->answer_ms / 8;
+	uint32_t probe;
 
 	c->deaf = true;
 	for (;;) {
 		int rc = mpib_message_recv(c->sock, m);
 
 		if (rc == 1 || rc == -EMFILE) {
-			c->deaf = false;
+			rpc_heard(c);
 			if (m->h.id == id) {
 				c->asked = MPIB_ASKED_ANSWERED;
 				return rc == 1 ? 0 : rc;
 			}
-			mpib_debt_answered(c, m);
+			rpc_late(c, m);
 			continue;
 		}
 		if (rc != -EAGAIN)
@@ -196,7 +214,9 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 		rc = mpib_wait_socket(c, POLLIN, until);
 		if (rc == -ETIMEDOUT && until < deadline) {
 			until = deadline;
-			rpc_probe(c);
+			/* The proxy answers a WHY at once even during a long
+			 * request. */
+			(void)mpib_rpc_tell(c, MPIB_CTL_WHY, 0, &probe);
 		} else if (rc < 0) {
 			return rc;
 		}
@@ -209,8 +229,8 @@ void mpib_rpc_settle(struct mpib_client *c)
 	int rc;
 
 	while ((rc = mpib_message_recv(c->sock, &m)) == 1 || rc == -EMFILE) {
-		c->deaf = false;
-		mpib_debt_answered(c, &m);
+		rpc_heard(c);
+		rpc_late(c, &m);
 	}
 	if (rc != -EAGAIN)
 		rpc_gone(c);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection fails and the proxy is slow, or silent, about the reason: post,
+ * test and ready never wait for it. Time passes only where a test lets it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attached.h"
+
+#define ANSWER_MS 60000
+#define TELLS "the peer has no such listener" /* fake_proxy.c */
+
+static unsigned passed; /* ms */
+static unsigned waits; /* of the thread of the test, for the proxy */
+static pthread_t tester;
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
+int __real_poll(struct pollfd *p, nfds_t n, int timeout);
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	int rc;
+
+	if (timeout <= 0 || !pthread_equal(pthread_self(), tester))
+		return __real_poll(p, n, timeout);
+	waits++;
+	rc = __real_poll(p, n, atomic_load(&f->hold) ? 0 : 10000);
+	if (rc == 0)
+		passed += (unsigned)timeout;
+	return rc;
+}
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = __real_clock_gettime(id, ts);
+
+	ts->tv_sec += passed / 1000;
+	return rc;
+}
+
+static int begin(void **state)
+{
+	passed = 0;
+	tester = pthread_self();
+	if (start(state) < 0)
+		return -1;
+	f->welcome.answer_ms = ANSWER_MS;
+	attach();
+	return 0;
+}
+
+/* A connection with a send outstanding, and then broken. */
+static struct mpib_conn *broken(unsigned index, struct mpib_request **r)
+{
+	struct mpib_conn *conn = connected();
+
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, r), 0);
+	assert_non_null(*r);
+	atomic_store(&f->reply->conn[index].broken, -ECONNRESET);
+	waits = 0;
+	return conn;
+}
+
+static int test_once(struct mpib_request *r)
+{
+	int done, rc = mpib_test(r, &done, NULL);
+
+	assert_int_equal(done, rc < 0);
+	return rc;
+}
+
+/* Test until it fails, a minute at the most. */
+static int test_out(struct mpib_request *r)
+{
+	time_t end = time(NULL) + 60;
+	int rc;
+
+	while ((rc = test_once(r)) == 0) {
+		assert_true(time(NULL) < end);
+		sched_yield();
+	}
+	return rc;
+}
+
+static void expect_unknown(struct mpib_conn *conn, struct mpib_request *r)
+{
+	struct mpib_request *next = r;
+
+	for (unsigned i = 0; i < 200; i++) {
+		assert_int_equal(test_once(r), 0);
+		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &next), 0);
+		assert_null(next);
+	}
+	assert_int_equal(waits, 0);
+}
+
+static void nobody_waits_for_the_reason(void **state)
+{
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+
+	(void)state;
+	atomic_store(&f->slow, MPIB_CTL_WHY);
+	conn = broken(0, &r);
+	expect_unknown(conn, r);
+	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
+		sched_yield();
+	fake_end_slow(f);
+	assert_int_equal(test_out(r), -ECONNRESET);
+	assert_string_equal(mpib_strerror(), TELLS);
+	assert_int_equal(waits, 0);
+	/* It was asked once, and is known from now on. */
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_WHY]), 1 + 1);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -ECONNRESET);
+	assert_string_equal(mpib_strerror(), TELLS);
+	mpib_close(conn);
+}
+
+static void a_request_that_failed_keeps_until_the_reason_is_there(void **state)
+{
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+
+	(void)state;
+	atomic_store(&f->slow, MPIB_CTL_WHY);
+	conn = broken(0, &r);
+	mpib_completion_finish(&f->reply->completion[0][0], 1, -ECONNRESET);
+	expect_unknown(conn, r);
+	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
+		sched_yield();
+	fake_end_slow(f);
+	assert_int_equal(test_out(r), -ECONNRESET);
+	assert_string_equal(mpib_strerror(), TELLS);
+	assert_int_equal(waits, 0);
+	mpib_close(conn);
+}
+
+static void a_silent_proxy_is_given_up_once(void **state)
+{
+	struct mpib_request *r[2];
+	struct mpib_conn *conn[2];
+
+	(void)state;
+	conn[0] = broken(0, &r[0]);
+	conn[1] = broken(1, &r[1]);
+	atomic_store(&f->hold, true);
+	expect_unknown(conn[0], r[0]);
+	passed += ANSWER_MS;
+	assert_int_equal(test_once(r[0]), -ECONNRESET);
+	assert_non_null(strstr(mpib_strerror(), "connection 0 is broken"));
+	/* Who answered nothing to one is not hoped for by the next. */
+	assert_int_equal(test_once(r[1]), -ECONNRESET);
+	assert_non_null(strstr(mpib_strerror(), "connection 1 is broken"));
+	assert_int_equal(waits, 0);
+	mpib_close(conn[0]);
+	mpib_close(conn[1]);
+	assert_int_equal(waits, 0);
+	atomic_store(&f->hold, false);
+}
+
+static void *allocate(void *arg)
+{
+	*(void **)arg = mpib_mem_alloc(c, 4096);
+	return NULL;
+}
+
+/* The other thread has the client's lock for as long as the proxy takes. */
+static void a_long_request_of_another_thread_keeps_nobody(void **state)
+{
+	struct mpib_request *r;
+	struct mpib_conn *conn = broken(0, &r);
+	pthread_t thread;
+	void *mem = NULL;
+
+	(void)state;
+	atomic_store(&f->slow, MPIB_CTL_POOL);
+	assert_int_equal(pthread_create(&thread, NULL, allocate, &mem), 0);
+	while (atomic_load(&f->asked[MPIB_CTL_POOL]) == 0)
+		sched_yield();
+	expect_unknown(conn, r);
+	fake_end_slow(f);
+	assert_int_equal(test_out(r), -ECONNRESET);
+	assert_string_equal(mpib_strerror(), TELLS);
+	pthread_join(thread, NULL);
+	assert_non_null(mem);
+	mpib_close(conn);
+}
+
+static void a_connection_may_be_closed_before_the_reason_comes(void **state)
+{
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+
+	(void)state;
+	atomic_store(&f->slow, MPIB_CTL_WHY);
+	conn = broken(0, &r);
+	expect_unknown(conn, r);
+	mpib_close(conn);
+	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
+		sched_yield();
+	fake_end_slow(f);
+	/* Also for the next one at its index, of which it says nothing. */
+	atomic_store(&f->reply->conn[0].broken, 0);
+	conn = connected();
+	assert_int_equal(mpib_alive(c), 0);
+	assert_int_equal(mpib_ready(conn), 1);
+	mpib_close(conn);
+}
+
+static void a_set_up_that_failed_says_why_without_a_wait(void **state)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn;
+	int rc = 0;
+
+	(void)state;
+	atomic_store(&f->refuse_conn, -ENOENT);
+	atomic_store(&f->slow, MPIB_CTL_WHY);
+	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
+	waits = 0;
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(mpib_ready(conn), 0);
+	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
+		sched_yield();
+	fake_end_slow(f);
+	for (time_t end = time(NULL) + 60; rc == 0 && time(NULL) < end;)
+		rc = mpib_ready(conn);
+	assert_int_equal(rc, -ENOENT);
+	assert_string_equal(mpib_strerror(), TELLS);
+	assert_int_equal(waits, 0);
+	mpib_close(conn);
+}
+
+#define WHY_TEST(name) cmocka_unit_test_setup_teardown(name, begin, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WHY_TEST(nobody_waits_for_the_reason),
+		WHY_TEST(a_request_that_failed_keeps_until_the_reason_is_there),
+		WHY_TEST(a_silent_proxy_is_given_up_once),
+		WHY_TEST(a_long_request_of_another_thread_keeps_nobody),
+		WHY_TEST(a_connection_may_be_closed_before_the_reason_comes),
+		WHY_TEST(a_set_up_that_failed_says_why_without_a_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
