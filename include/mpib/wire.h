@@ -130,12 +130,14 @@ struct mpib_e2e_ack {
 struct mpib_record {
 	uint64_t seq;
 	int32_t status; /* 0; -EMSGSIZE: no payload was written */
-	uint32_t n;
+	uint8_t n;
+	uint8_t expected; /* Replays only: rails, as first posted, whose stripes
+			     end the slot, */
+	uint8_t ends; /* and those whose stripes end with this IMM. */
+	uint8_t rsvd;
 	uint32_t size[MPIB_GROUP_MAX]; /* per buffer; n 1: of the message */
-	uint32_t rail[MPIB_RAILS]; /* bytes of this slot per rail */
-	uint32_t expected; /* Replays only: rails, as first posted, whose
-			      stripes end the slot, */
-	uint32_t ends; /* and those whose stripes end with this IMM. */
+	/* Bytes of this slot per rail: of a group up to 8 times 2 GiB. */
+	uint64_t rail[MPIB_RAILS];
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_cts) == 64);

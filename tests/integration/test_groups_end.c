@@ -47,6 +47,12 @@ static uint32_t add_region(unsigned node, char *mem, size_t len)
 	return mr;
 }
 
+static void turn_often(void)
+{
+	for (unsigned i = 0; i < 100; i++)
+		pair_turn(&pair);
+}
+
 /* Its buffers lie in a region of their own. */
 static uint32_t receive_of_four(uint32_t mr)
 {
@@ -138,6 +144,42 @@ a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
 	free(mem);
 }
 
+/* Eight buffers of 2 GiB are more than 32 bits count. Their bytes are not sent
+ * here: they count as if they had been. */
+static void the_bytes_of_a_group_of_16_gib_add_up(void **state)
+{
+	const uint64_t before = 15ull << 30;
+	struct mpib_desc d = { .op = MPIB_OP_SEND,
+			       .n = 1,
+			       .tag = 100,
+			       .len = 1000,
+			       .total = 4096 };
+	uint64_t bytes = 0;
+	uint32_t gen;
+
+	(void)state;
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	gen = receive_of_four(pair.node[1].mr);
+	d.mr = pair.node[0].mr;
+	d.gen = ++tx.gen;
+	pair_push(&tx, &d);
+	turn_often();
+	assert_int_equal(tx.conn->tx.group.matched, 1);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		tx.conn->tx.group.rail[r] += before;
+	d.pos = d.off = 1000;
+	d.len = 3096;
+	pair_push(&tx, &d);
+	for (uint8_t i = 1; i < 4; i++)
+		pair_post(&tx, MPIB_OP_SEND, i, d.mr, 0, 4096, 100 + i);
+	assert_int_equal(pair_wait(&pair, &rx, 2, gen), 16384);
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		assert_true(rx.conn->n[r].rx_bytes >= before);
+		bytes += rx.conn->n[r].rx_bytes;
+	}
+	assert_true(bytes == 2 * before + 16384);
+}
+
 static struct mpib_desc question(uint8_t req, int32_t tag, uint32_t total)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
@@ -156,12 +198,6 @@ static struct mpib_desc question(uint8_t req, int32_t tag, uint32_t total)
 static bool is_told(const struct mpib_desc *d)
 {
 	return mpib_completion_marked(pair_completion(&tx, d->req), d->gen);
-}
-
-static void turn_often(void)
-{
-	for (unsigned i = 0; i < 100; i++)
-		pair_turn(&pair);
 }
 
 static void part(struct mpib_desc *d, uint32_t len)
@@ -259,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_peer_that_refuses_a_group_gives_back_all_its_regions),
 		TEST(a_group_that_is_stopped_half_way_gives_back_its_regions),
+		TEST(the_bytes_of_a_group_of_16_gib_add_up),
 		TEST(sends_that_ask_are_told_when_they_have_their_receive),
 		TEST(a_receive_of_one_buffer_tells_its_send_too),
 		TEST(bytes_that_come_before_the_answer_hurt_nobody_else),

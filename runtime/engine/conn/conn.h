@@ -84,7 +84,7 @@ struct mpib_group {
 	uint8_t mask; /* rails on which bytes of the group were posted */
 	bool stale; /* cts has the keys of before the peer's hand-over */
 	uint8_t req[MPIB_GROUP_MAX]; /* by buffer: the send that fills it */
-	uint32_t rail[MPIB_RAILS]; /* bytes of the group posted so far */
+	uint64_t rail[MPIB_RAILS]; /* bytes of the group posted so far */
 	uint32_t size[MPIB_GROUP_MAX];
 	struct send_range range[MPIB_GROUP_MAX];
 	struct mpib_cts cts[MPIB_GROUP_MAX];
@@ -115,7 +115,7 @@ struct mpib_sender {
 	uint8_t spread; /* rails with bytes on more than one QP */
 	bool released; /* the client has bytes of the slot back */
 	bool promised; /* req has its receive, and no byte of it is posted */
-	uint32_t rail[MPIB_RAILS]; /* bytes posted */
+	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
 	bool moved; /* the peer's proxy was handed over: old CTS come again */
 };

@@ -146,7 +146,7 @@ bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 	return rec->seq == number + 1;
 }
 
-static void count_rx(struct engine_conn *f, const uint32_t *rail)
+static void count_rx(struct engine_conn *f, const uint64_t *rail)
 {
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		f->n[r].rx_bytes += rail[r];
@@ -259,7 +259,9 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		receiver_refused(f, s, &rec);
 		return 0;
 	}
-	count_rx(f, recorded ? rec.rail : s->rail);
+	for (unsigned r = 0; !recorded && r < MPIB_RAILS; r++)
+		rec.rail[r] = s->rail[r];
+	count_rx(f, rec.rail);
 	mpib_count_messages(f, 1);
 	if (s->n > 1)
 		return recorded ? end_group(f, s, &rec) : -EPROTO;

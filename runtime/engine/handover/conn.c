@@ -140,7 +140,7 @@ static void conn_group(struct mpib_serial *p, struct engine_conn *f)
 	mpib_serial_u8(p, &g->mask);
 	mpib_serial_bool(p, &g->stale);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		mpib_serial_u32(p, &g->rail[r]);
+		mpib_serial_u64(p, &g->rail[r]);
 	for (unsigned i = 0; i < n; i++) {
 		conn_owner(p, &g->req[i]);
 		mpib_serial_u32(p, &g->size[i]);
@@ -186,7 +186,7 @@ static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 	mpib_serial_bool(p, &tx->promised);
 	mpib_serial_bool(p, &tx->moved);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		mpib_serial_u32(p, &tx->rail[r]);
+		mpib_serial_u64(p, &tx->rail[r]);
 	conn_group(p, f);
 	tx->looked_for = tx->cts_next;
 	tx->looked = tx->range_tail;

@@ -88,7 +88,7 @@ static struct mpib_record *record_of(struct engine_conn *f,
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {
-	uint32_t *rail = f->tx.rail;
+	uint64_t *rail = f->tx.rail;
 
 	if (!open)
 		rail = record_of(f, p)->rail;
@@ -265,11 +265,11 @@ bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	if (number >= rx->cts_posted || s->state != MPIB_SLOT_POSTED ||
 	    engine_conn_qp(f, rail, number)->qpn != qpn ||
 	    !mpib_receiver_record(f, number, &rec) || !rec.ends ||
-	    rec.ends & ~rec.expected || rec.expected & ~(uint32_t)all ||
+	    rec.ends & ~rec.expected || rec.expected & ~all ||
 	    rec.ends & s->seen || (s->expected && s->expected != rec.expected))
 		return false;
-	s->expected = (uint8_t)rec.expected;
-	s->seen |= (uint8_t)rec.ends;
+	s->expected = rec.expected;
+	s->seen |= rec.ends;
 	s->size_q = MPIB_IMM_SIZEQ_SENTINEL;
 	f->n[rail].rx_imms++;
 	if (s->seen == s->expected)

@@ -77,6 +77,9 @@ static void records_lie_as_the_peer_expects(void **state)
 	assert_int_equal(offsetof(struct mpib_cts, tag), 32);
 	assert_int_equal(offsetof(struct mpib_cts, seq), 56);
 	assert_int_equal(offsetof(struct mpib_record, status), 8);
+	assert_int_equal(offsetof(struct mpib_record, n), 12);
+	assert_int_equal(offsetof(struct mpib_record, expected), 13);
+	assert_int_equal(offsetof(struct mpib_record, ends), 14);
 	assert_int_equal(offsetof(struct mpib_record, size), 16);
 	assert_int_equal(offsetof(struct mpib_record, rail), 48);
 }
