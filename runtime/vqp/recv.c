@@ -77,8 +77,9 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* early has room for depth messages and one for each physical receive;
-	 * recv_replenish() stops at depth. */
+	/* early has room for depth messages, where recv_replenish() stops, for
+	 * one of each physical receive, and for those that a late number held
+	 * back and now lets go at once. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 

@@ -193,7 +193,8 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 	v->tx = calloc(v->attr.depth, sizeof(*v->tx));
 	v->rx = calloc(v->attr.depth, sizeof(*v->rx));
 	v->early_mask = v->mask;
-	while (v->early_mask < v->attr.depth + (uint64_t)attr->cap * attr->n)
+	while (v->early_mask <
+	       v->attr.depth + MPIB_SEQ_WINDOW + (uint64_t)attr->cap * attr->n)
 		v->early_mask = 2 * v->early_mask + 1;
 	if (!attr->via)
 		v->early = calloc((size_t)v->early_mask + 1, sizeof(*v->early));

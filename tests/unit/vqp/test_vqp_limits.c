@@ -67,7 +67,7 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	}
 }
 
-static void forge_number(uint32_t seq)
+static void forge_fragment(uint32_t seq, uint32_t bytes)
 {
 	const struct ibv_wc fake = {
 		.wr_id = 4ull << 56, /* an empty receive of QP 0 */
@@ -75,9 +75,15 @@ static void forge_number(uint32_t seq)
 		.imm_data = htonl(seq | MPIB_VQP_NOTIFY),
 		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 		.wc_flags = IBV_WC_WITH_IMM,
+		.byte_len = bytes,
 	};
 
 	hca_forge(&rig.rx.hca[0], &fake);
+}
+
+static void forge_number(uint32_t seq)
+{
+	forge_fragment(seq, 0);
 }
 
 /* T8 */
@@ -124,6 +130,29 @@ static void a_number_that_cannot_be_ends_the_receiver(void **state)
 		assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &more),
 				 -ENETDOWN);
 		teardown(NULL);
+	}
+}
+
+/* Thousands of short messages wait for the number of the first; then they are
+ * all there at once, before the caller has posted a receive. */
+static void messages_that_a_late_number_lets_go_keep_their_sizes(void **state)
+{
+	enum {
+		MANY = 3000
+	};
+
+	(void)state;
+	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
+	for (uint32_t i = 1; i <= MANY + 1; i++) {
+		forge_fragment(i % (MANY + 1), i % (MANY + 1));
+		assert_int_equal(rig_poll(&rig.rx, &wc, 1), 0);
+	}
+	for (uint32_t i = 0; i <= MANY; i++) {
+		rig_recv(&rig, i);
+		assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.bytes, i);
 	}
 }
 
@@ -330,6 +359,8 @@ int main(void)
 		LIMIT_TEST(
 			t8_late_and_repeated_numbers_are_counted_and_dropped),
 		LIMIT_TEST(a_number_that_cannot_be_ends_the_receiver),
+		LIMIT_TEST(
+			messages_that_a_late_number_lets_go_keep_their_sizes),
 		LIMIT_TEST(a_qp_that_stands_still_loses_no_number),
 		LIMIT_TEST(t9_a_poll_takes_a_bounded_number),
 		LIMIT_TEST(t11_nothing_in_flight_outlives_its_virtual_qp),
