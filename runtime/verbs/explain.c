@@ -21,6 +21,9 @@ static const struct {
 } causes[] = {
 	{ SOFT, EADDRNOTAVAIL, "ibv_open_device",
 	  "the address must be one of this machine; see ip(8) address" },
+	{ SOFT, EINVAL, "ibv_open_device",
+	  "MPIB_SOFT_PORT_BASE is a port from 1 to 65280, MPIB_SOFT_ENGINE "
+	  "is io_uring or epoll" },
 	{ SOFT, EADDRINUSE, "ibv_open_device",
 	  "every port of the address is taken: is another proxy on it?" },
 	{ SOFT | RDMA, EMFILE, NULL, "raise LimitNOFILE, or ulimit -n" },

@@ -3,6 +3,7 @@
 #include "verbs/verbs.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static int parse_rdma(const char *text, const char *name,
 	if (colon)
 		port = strtoul(colon + 1, &end, 10);
 	if (len == 0 || len >= sizeof(spec->name) || port < 1 || port > 255 ||
-	    (colon && (end == colon + 1 || *end)))
+	    (colon && (!isdigit((unsigned char)colon[1]) || *end)))
 		return verbs_refuse(text,
 				    "rdma: wants a device and perhaps a port, "
 				    "as in rdma:mlx5_0:1",

@@ -5,6 +5,7 @@
  * address, and is made again at each query of the port.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static int gid_parse_net(const char *text, size_t len, struct net *net)
 	if (slash) {
 		*slash = '\0';
 		bits = strtoul(slash + 1, &end, 10);
-		if (end == slash + 1 || *end || bits < 1 || bits > 32)
+		if (!isdigit((unsigned char)slash[1]) || *end || bits < 1 ||
+		    bits > 32)
 			return -EINVAL;
 	}
 	if (inet_pton(AF_INET, buf, &in) != 1)

@@ -3,6 +3,7 @@
 #include "verbs/soft/ctx.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,8 @@ static int device_open_engine(struct soft_ctx *ctx)
 		choice = MPIB_SOFT_IO_URING;
 	else if (env && !strcmp(env, "epoll"))
 		choice = MPIB_SOFT_EPOLL;
+	else if (env && *env)
+		return -EINVAL;
 
 	if (choice == MPIB_SOFT_AUTO && ctx->threaded)
 		choice = MPIB_SOFT_EPOLL;
@@ -86,16 +89,27 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
+/* The first of the 256 ports, from which a context takes a free one. */
+static int find_port_base(struct soft_ctx *ctx)
+{
+	const char *env = getenv("MPIB_SOFT_PORT_BASE");
+	unsigned long base;
+	char *end;
+
+	ctx->port_base = 24791;
+	if (!env || !*env)
+		return 0;
+	base = strtoul(env, &end, 10);
+	if (!isdigit((unsigned char)*env) || *end || base < 1 ||
+	    base > UINT16_MAX - 255)
+		return -EINVAL;
+	ctx->port_base = (uint16_t)base;
+	return 0;
+}
+
 static void init_identity(struct soft_ctx *ctx,
 			  const struct mpib_rail_spec *spec)
 {
-	const char *env = getenv("MPIB_SOFT_PORT_BASE");
-	long base = env ? strtol(env, NULL, 10) : 0;
-
-	ctx->port_base = 24791;
-	if (base > 0 && base <= 65535 - 255)
-		ctx->port_base = (uint16_t)base;
-
 	ctx->gid.raw[10] = 0xff;
 	ctx->gid.raw[11] = 0xff;
 	memcpy(&ctx->gid.raw[12], &ctx->addr, 4);
@@ -226,7 +240,9 @@ static int soft_open_mode(const struct mpib_rail_spec *spec, bool threaded,
 	ctx->threaded = threaded;
 	device_init_lists(ctx);
 	init_identity(ctx, spec);
-	rc = init_resources(ctx);
+	rc = find_port_base(ctx);
+	if (rc == 0)
+		rc = init_resources(ctx);
 	if (rc < 0)
 		goto err_free;
 	if (threaded) {

@@ -94,7 +94,8 @@ static void a_list_of_networks_that_is_none_is_refused(void **state)
 	static const char *const bad[] = { "10.0.0.0/33", "10.0.0/8",
 					   "10.0.0.0/",	  "ten",
 					   "10.0.0.0/0",  ",",
-					   "10.0.0.0/8x" };
+					   "10.0.0.0/8x", "10.0.0.0/ 8",
+					   "10.0.0.0/+8" };
 	char why[160];
 
 	(void)state;
@@ -104,6 +105,27 @@ static void a_list_of_networks_that_is_none_is_refused(void **state)
 			-EINVAL);
 		assert_non_null(strstr(why, bad[i]));
 	}
+}
+
+static void a_port_of_a_rail_is_digits(void **state)
+{
+	static const char *const bad[] = { "rdma:x: 1", "rdma:x:-255",
+					   "rdma:x:+1", "rdma:x:",
+					   "rdma:x:1x", "rdma:x:256",
+					   "rdma:x:0",	"rdma::1" };
+	struct mpib_rail_spec rail;
+	char why[160];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(
+			mpib_rail_spec_parse(bad[i], &rail, why, sizeof(why)),
+			-EINVAL);
+		assert_non_null(strstr(why, "mlx5_0:1"));
+	}
+	assert_int_equal(
+		mpib_rail_spec_parse("rdma:x:255", &rail, why, sizeof(why)), 0);
+	assert_int_equal(rail.port, 255);
 }
 
 static void a_gid_that_moved_is_found_where_it_is_now(void **state)
@@ -252,6 +274,7 @@ int main(void)
 		t(an_ipv4_address_by_roce_v2_comes_first),
 		t(a_preferred_network_comes_before_the_rest),
 		t(a_list_of_networks_that_is_none_is_refused),
+		t(a_port_of_a_rail_is_digits),
 		t(a_gid_that_moved_is_found_where_it_is_now),
 		t(an_active_port_without_a_gid_is_an_error),
 		t(the_gids_of_the_other_port_are_not_ours),

@@ -72,9 +72,9 @@ static int ring_init(struct soft_uring *u, bool deferred)
 	u->deferred = deferred;
 	u->enabled = !deferred;
 	u->audible = true;
-	rc = -ENOSYS;
-	if (p.features & IORING_FEAT_NODROP)
-		rc = io_uring_register_eventfd(&u->ring, u->event_fd);
+	rc = p.features & IORING_FEAT_NODROP
+		     ? io_uring_register_eventfd(&u->ring, u->event_fd)
+		     : -ENOSYS;
 	if (rc < 0)
 		io_uring_queue_exit(&u->ring);
 	return rc;
@@ -95,11 +95,9 @@ static int uring_open(struct soft_ctx *ctx)
 	rc = ring_init(ctx->uring, true);
 	if (rc < 0)
 		rc = ring_init(ctx->uring, false);
-	if (rc < 0)
-		goto err_close;
-	return 0;
+	if (rc == 0)
+		return 0;
 
-err_close:
 	close(ctx->uring->event_fd);
 err_free:
 	free(ctx->uring);
@@ -260,8 +258,6 @@ static unsigned uring_reap(struct soft_ctx *ctx)
 			if (!(cqe->flags & IORING_CQE_F_MORE))
 				ctx->listen_watched = false;
 			break;
-		default:
-			break;
 		}
 	}
 	io_uring_cq_advance(&ctx->uring->ring, n);
@@ -378,16 +374,19 @@ static bool uring_turn(struct soft_ctx *ctx)
 	return true;
 }
 
+/* Of a ring that submits nothing, what was prepared in it must go with it. */
 static void uring_run(struct soft_ctx *ctx)
 {
-	if (!ctx->uring->lost) {
+	if (!ctx->uring->lost)
 		listen_for_sleep(ctx);
+	for (int i = 0; i < 2; i++) {
+		if (ctx->uring->lost && !replace_ring(ctx))
+			break;
 		if (uring_turn(ctx))
 			return;
 		lose_ring(ctx);
 	}
-	if (!replace_ring(ctx) || !uring_turn(ctx))
-		run_without(ctx);
+	run_without(ctx);
 }
 
 const struct soft_engine soft_engine_uring = {

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the environment tells the software HCA, and must not. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "verbs/verbs.h"
+
+static int open_device(void)
+{
+	const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
+					     .name = "127.21.3.1",
+					     .port = 1 };
+	struct ibv_context *ctx;
+	int rc = mpib_verbs_soft.open(&spec, &ctx);
+
+	if (rc == 0)
+		assert_int_equal(mpib_verbs_soft.close(ctx), 0);
+	return rc;
+}
+
+static int open_with(const char *name, const char *value)
+{
+	int rc;
+
+	setenv(name, value, 1);
+	rc = open_device();
+	unsetenv(name);
+	return rc;
+}
+
+static void the_first_port_is_digits_in_range(void **state)
+{
+	static const char *const bad[] = { "many",   " 30000",
+					   "-30000", "+30000",
+					   "30000x", "0",
+					   "65281",  "18446744073709581616" };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(open_with("MPIB_SOFT_PORT_BASE", bad[i]),
+				 -EINVAL);
+	assert_int_equal(open_with("MPIB_SOFT_PORT_BASE", "65280"), 0);
+	assert_int_equal(open_with("MPIB_SOFT_PORT_BASE", ""), 0);
+}
+
+static void an_engine_that_there_is_not_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "uring"), -EINVAL);
+	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "epoll"), 0);
+	assert_int_equal(open_with("MPIB_SOFT_ENGINE", ""), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_port_is_digits_in_range),
+		cmocka_unit_test(an_engine_that_there_is_not_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
