@@ -292,8 +292,11 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 	rc = mpib_filler_start(&all->filler, loop, mpib_fill_stepped, all);
 	if (rc == 0 && fd >= 0)
 		rc = proxy_clients_listen(all, fd);
-	if (rc < 0)
+	if (rc < 0) {
 		mpib_filler_stop(&all->filler);
+		if (all->spare >= 0)
+			close(all->spare);
+	}
 	return rc;
 }
 

@@ -82,11 +82,12 @@ json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns)
 	const struct mpib_snapshot *snap = v->snap;
 	const struct mpib_snap_request **old =
 		calloc(snap->requests + 1, sizeof(const void *));
-	json_t *list = json_array();
+	json_t *list;
 	uint32_t n = 0;
 
 	if (!old)
 		return NULL;
+	list = json_array();
 	for (uint32_t i = 0; i < snap->requests; i++) {
 		if (snap->request[i].age_ns >= older_ns)
 			old[n++] = &snap->request[i];

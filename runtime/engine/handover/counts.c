@@ -43,6 +43,7 @@ static void counts_failover(struct mpib_serial *p, struct mpib_snap_failover *n)
 	mpib_serial_u64(p, &n->acked_stripes);
 	mpib_serial_u64(p, &n->replayed_bytes);
 	mpib_serial_u64(p, &n->last_ns);
+	mpib_serial_u64(p, &n->last_at);
 	mpib_serial_u64(p, &n->max_ns);
 	mpib_serial_u64(p, &n->sum_ns);
 }

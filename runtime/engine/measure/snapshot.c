@@ -34,7 +34,10 @@ static void add_failover(struct mpib_snap_failover *sum,
 	sum->lost_stripes += n->lost_stripes;
 	sum->acked_stripes += n->acked_stripes;
 	sum->replayed_bytes += n->replayed_bytes;
-	sum->last_ns = n->last_ns ? n->last_ns : sum->last_ns;
+	if (n->last_at > sum->last_at) {
+		sum->last_at = n->last_at;
+		sum->last_ns = n->last_ns;
+	}
 	sum->max_ns = n->max_ns > sum->max_ns ? n->max_ns : sum->max_ns;
 	sum->sum_ns += n->sum_ns;
 }

@@ -78,6 +78,7 @@ struct mpib_snap_failover {
 				   but not seen by the receiver */
 	uint64_t replayed_bytes; /* posted again to this rail, lost by any */
 	uint64_t last_ns, max_ns, sum_ns;
+	uint64_t last_at; /* when last_ns was measured, monotonic ns */
 };
 
 struct mpib_snap_rail {

@@ -203,7 +203,8 @@ static void find_lost_count(struct mpib_lane *lane,
 {
 	struct mpib_snap_rail *rail = &lane->shard->rail[job->rail].n;
 	struct mpib_snap_failover *n = &rail->failover;
-	uint64_t ns = mpib_now_ns() - lane->stop[job->rail].fault_ns;
+	uint64_t now = mpib_now_ns();
+	uint64_t ns = now - lane->stop[job->rail].fault_ns;
 
 	rail->failovers++;
 	rail->failover_ns += ns;
@@ -212,6 +213,7 @@ static void find_lost_count(struct mpib_lane *lane,
 	n->lost_stripes += job->lost_stripes;
 	n->acked_stripes += job->acked_stripes;
 	n->last_ns = ns;
+	n->last_at = now;
 	n->sum_ns += ns;
 	if (ns > n->max_ns)
 		n->max_ns = ns;
