@@ -5,9 +5,27 @@
  */
 #include "liar.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+static int64_t ahead_ms; /* of the real time */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = __real_clock_gettime(id, ts);
+
+	ts->tv_nsec += ahead_ms % 1000 * 1000000;
+	ts->tv_sec += ahead_ms / 1000 + ts->tv_nsec / 1000000000;
+	ts->tv_nsec %= 1000000000;
+	return rc;
+}
 
 static void a_header_survives_the_way(void **state)
 {
@@ -126,6 +144,65 @@ static void a_second_connection_is_of_the_same_life_or_turned_away(void **state)
 	close(first);
 	close(second);
 	close(third);
+	vt_destroy(t, qp, NULL);
+}
+
+static int accepted_by(struct vt *t, int listener)
+{
+	int64_t until = vt_ms() + 60000;
+	int fd;
+
+	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
+		assert_int_equal(errno, EAGAIN);
+		assert_true(vt_ms() < until);
+		ahead_ms++; /* until it calls again */
+		vt_turn(t);
+	}
+	return fd;
+}
+
+static int listen_as_b(struct vt *t, uint32_t qpn)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_port = htons(
+					  (uint16_t)(24791 + (qpn >> 16))) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
+
+	memcpy(&sa.sin_addr, &t->b.info.gid.raw[12], 4);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	return fd;
+}
+
+/* As of a host that died just then, or whose process is stopped. */
+static void who_takes_the_call_and_never_answers_is_called_again(void **state)
+{
+	const uint32_t nobody = 255u << 16 | 7;
+	struct vt *t = *state;
+	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
+	int listener = listen_as_b(t, nobody), fd[2];
+	uint8_t in[SOFT_HELLO_LEN];
+	ssize_t n = -1;
+
+	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
+	assert_int_equal(vt_to_rtr(t, qp, &t->b, nobody, 3, &vt_usual), 0);
+	assert_int_equal(vt_to_rts(t, qp, 4, &vt_usual), 0);
+	fd[0] = accepted_by(t, listener);
+	while ((n = recv(fd[0], in, sizeof(in), 0)) < 0)
+		vt_turn(t);
+	assert_int_equal(n, sizeof(in));
+	ahead_ms += 2000; /* has it all the time it needs */
+	for (int i = 0; i < 50; i++)
+		vt_turn(t);
+	assert_int_equal(recv(fd[0], in, 1, 0), -1);
+	assert_int_equal(accept4(listener, NULL, NULL, 0), -1);
+	ahead_ms += 2000;
+	fd[1] = accepted_by(t, listener);
+	assert_int_equal(recv(fd[0], in, 1, 0), 0);
+	close(fd[0]);
+	close(fd[1]);
+	close(listener);
 	vt_destroy(t, qp, NULL);
 }
 
@@ -252,6 +329,7 @@ int main(void)
 		vt_test(impossible_headers_are_refused),
 		vt_test(only_the_right_greeting_connects),
 		vt_test(a_second_connection_is_of_the_same_life_or_turned_away),
+		vt_test(who_takes_the_call_and_never_answers_is_called_again),
 		vt_test(noise_instead_of_a_greeting_is_cut_off),
 		vt_test(lies_cost_no_more_than_the_qp),
 	};

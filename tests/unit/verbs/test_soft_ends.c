@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pairs that end, each in a way that a seed draws, at once and over an unkind
+ * network: requests in front of the bad one succeed, it has its status, and all
+ * behind it are flushed. The peer that refused is in error, too.
+ *
+ * -n SEEDS and --seed FIRST run others.
+ */
+#include "vt.h"
+
+#include <stdlib.h>
+
+#include "unkind.h"
+
+enum {
+	PAIRS = 6,
+	MOST = 10, /* requests before the bad one, and behind it */
+	ROOM = 70000,
+	RECV = 64, /* bytes of a receive */
+	STUCK_MS = 60000
+};
+
+enum end {
+	BAD_KEY,
+	BEYOND, /* the end of the region */
+	READ_BAD_KEY,
+	TOO_LONG, /* for the receive */
+	NO_RECEIVE, /* and no more retries */
+	OWN_KEY, /* it may not read what it sends */
+	BY_HAND, /* the QP is put into error */
+	ENDS
+};
+
+static const struct {
+	enum ibv_wc_status status;
+	bool refused; /* by the peer, which is in error */
+} ends[ENDS] = {
+	[BAD_KEY] = { IBV_WC_REM_ACCESS_ERR, true },
+	[BEYOND] = { IBV_WC_REM_ACCESS_ERR, true },
+	[READ_BAD_KEY] = { IBV_WC_REM_ACCESS_ERR, true },
+	[TOO_LONG] = { IBV_WC_REM_INV_REQ_ERR, true },
+	[NO_RECEIVE] = { IBV_WC_RNR_RETRY_EXC_ERR, false },
+	[OWN_KEY] = { IBV_WC_LOC_PROT_ERR, false },
+	[BY_HAND] = { IBV_WC_WR_FLUSH_ERR, false },
+};
+
+struct pair {
+	struct ibv_qp *qa, *qb;
+	enum end end;
+	uint64_t good, all, done; /* requests */
+	uint64_t recvs, recv_done;
+	bool over; /* the bad one is done */
+};
+
+static unsigned long first_seed = 1, seeds = 20;
+static struct vt_mem src, dst;
+static uint64_t rng;
+
+static uint64_t draw(uint64_t n)
+{
+	return vt_rand(&rng) % n;
+}
+
+static void post_good(struct pair *p)
+{
+	struct ibv_sge sge = vt_sge(&src, 0, draw(4) ? draw(300) : draw(ROOM));
+
+	assert_int_equal(vt_rdma(p->qa, IBV_WR_RDMA_WRITE, p->all++,
+				 IBV_SEND_SIGNALED, &sge, 1, vt_addr(&dst),
+				 dst.mr->rkey),
+			 0);
+}
+
+static void post_bad(struct pair *p)
+{
+	bool read = p->end == READ_BAD_KEY;
+	uint32_t rkey = dst.mr->rkey;
+	uint64_t to = vt_addr(&dst);
+	struct ibv_sge sge = vt_sge(&src, 0, RECV + 1);
+
+	if (p->end == BAD_KEY || read)
+		rkey ^= 0x77001;
+	if (p->end == BEYOND)
+		to += ROOM - RECV;
+	if (p->end == OWN_KEY)
+		sge.lkey ^= 0x77001;
+	if (p->end == TOO_LONG || p->end == NO_RECEIVE)
+		assert_int_equal(vt_send(p->qa, IBV_WR_SEND, p->all++,
+					 IBV_SEND_SIGNALED, &sge, 1),
+				 0);
+	else
+		assert_int_equal(
+			vt_rdma(p->qa,
+				read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+				p->all++, IBV_SEND_SIGNALED, &sge, 1, to, rkey),
+			0);
+}
+
+static void begin(struct vt *t, struct pair *p, const struct vt_opt *o)
+{
+	*p = (struct pair){ .end = (enum end)draw(ENDS) };
+	vt_pair(t, o, &p->qa, &p->qb);
+	for (uint64_t n = draw(4) + (p->end == TOO_LONG);
+	     n && p->end != NO_RECEIVE; n--) {
+		struct ibv_sge sge = vt_sge(&dst, 0, RECV);
+
+		assert_int_equal(vt_recv(p->qb, p->recvs++, &sge, 1), 0);
+	}
+}
+
+static void post(struct vt *t, struct pair *p)
+{
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+
+	for (uint64_t n = draw(MOST); n; n--)
+		post_good(p);
+	p->good = p->all;
+	if (p->end == BY_HAND)
+		assert_int_equal(t->v->modify_qp(p->qa, &err, IBV_QP_STATE), 0);
+	else
+		post_bad(p);
+	for (uint64_t n = 1 + draw(MOST); n; n--)
+		post_good(p);
+}
+
+static void take_sent(struct pair *p, const struct ibv_wc *wc)
+{
+	assert_int_equal(wc->wr_id, p->done);
+	/* Some of those before may have been under way. */
+	if (p->end == BY_HAND && wc->status != IBV_WC_SUCCESS)
+		p->over = true;
+	if (p->done < p->good && !p->over)
+		assert_int_equal(wc->status, IBV_WC_SUCCESS);
+	else if (p->done == p->good)
+		assert_int_equal(wc->status, ends[p->end].status);
+	else
+		assert_int_equal(wc->status, IBV_WC_WR_FLUSH_ERR);
+	p->done++;
+}
+
+static void take_received(struct pair *p, const struct ibv_wc *wc)
+{
+	assert_true(ends[p->end].refused);
+	assert_int_equal(wc->wr_id, p->recv_done);
+	assert_int_equal(wc->status, p->end == TOO_LONG && !p->recv_done
+					     ? IBV_WC_LOC_LEN_ERR
+					     : IBV_WC_WR_FLUSH_ERR);
+	p->recv_done++;
+}
+
+static struct pair *pair_of(struct pair *p, uint32_t qpn, bool sender)
+{
+	for (int i = 0; i < PAIRS; i++)
+		if ((sender ? p[i].qa : p[i].qb)->qp_num == qpn)
+			return &p[i];
+	fail_msg("a completion of nobody");
+	return NULL;
+}
+
+static bool is_over(const struct pair *p)
+{
+	return p->done == p->all &&
+	       (!ends[p->end].refused || p->recv_done == p->recvs);
+}
+
+static void run(struct vt *t, struct pair *p, unsigned breaks)
+{
+	int64_t since = vt_ms();
+
+	for (bool busy = true; busy;) {
+		struct ibv_wc wc;
+
+		while (vt_try(t, &t->a.send, &wc))
+			take_sent(pair_of(p, wc.qp_num, true), &wc);
+		while (vt_try(t, &t->b.recv, &wc))
+			take_received(pair_of(p, wc.qp_num, false), &wc);
+		if (breaks && draw(400) == 0) {
+			breaks--;
+			unkind_break();
+		}
+		busy = false;
+		for (int i = 0; i < PAIRS; i++)
+			busy |= !is_over(&p[i]);
+		assert_true(vt_ms() - since < STUCK_MS);
+	}
+}
+
+static void check(struct vt *t, const struct pair *p)
+{
+	assert_int_equal(vt_state(t, p->qa), IBV_QPS_ERR);
+	assert_int_equal(vt_state(t, p->qb),
+			 ends[p->end].refused ? IBV_QPS_ERR : IBV_QPS_RTS);
+}
+
+static void take_events(struct vt *t, struct vt_end *e)
+{
+	struct ibv_async_event ev;
+
+	while (t->v->get_async_event(e->ctx, &ev) == 0)
+		t->v->ack_async_event(&ev);
+}
+
+static void ends_of(struct vt *t, uint64_t seed)
+{
+	struct pair pair[PAIRS];
+	struct vt_opt o = vt_usual;
+
+	rng = seed * 0x9e3779b97f4a7c15u | 1;
+	unkind.rng = rng;
+	unkind.room = draw(2) ? 4608 : 0;
+	unkind.cut = draw(2) ? 30 : 0;
+	o.rnr_retry = (uint8_t)draw(3);
+	o.timeout = 20;
+	src = vt_mem(t, &t->a, ROOM, VT_ALL);
+	dst = vt_mem(t, &t->b, ROOM, VT_ALL);
+	for (int i = 0; i < PAIRS; i++)
+		begin(t, &pair[i], &o);
+	for (int i = 0; i < PAIRS; i++)
+		post(t, &pair[i]);
+	run(t, pair, draw(2) ? 3 : 0);
+	for (int i = 0; i < PAIRS; i++)
+		check(t, &pair[i]);
+	take_events(t, &t->a);
+	take_events(t, &t->b);
+	for (int i = 0; i < PAIRS; i++)
+		vt_destroy(t, pair[i].qa, pair[i].qb);
+	/* Receives that nothing took were flushed by nobody. */
+	for (struct ibv_wc wc; vt_try(t, &t->b.recv, &wc);)
+		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	unkind = (struct unkind){ .rng = 1 };
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+static void what_a_seed_ends_has_its_statuses_in_order(void **state)
+{
+	for (unsigned long i = 0; i < seeds; i++)
+		ends_of(*state, first_seed + i);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		vt_test(what_a_seed_ends_has_its_statuses_in_order),
+	};
+
+	for (int i = 1; i + 1 < argc; i++) {
+		if (!strcmp(argv[i], "-n"))
+			seeds = strtoul(argv[++i], NULL, 10);
+		else if (!strcmp(argv[i], "--seed"))
+			first_seed = strtoul(argv[++i], NULL, 10);
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What NCCL's LL128 kernels do with a buffer that a peer writes: another thread
+ * looks at the last 8 bytes of each line of 128, and takes the other 120 as soon
+ * as these are new. No completion tells it anything.
+ */
+#include "vt.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum {
+	WORDS = 16, /* of a line; the last one is the flag */
+	LINES = 1024, /* of a message, at the most */
+	MESSAGES = 1000,
+	SPINS = 20000 /* looks before another thread may run */
+};
+
+struct line {
+	_Alignas(128) uint64_t word[WORDS];
+};
+
+struct reader {
+	pthread_t thread;
+	struct line *at;
+	/* Of message number: which line to wait for, of how many. */
+	unsigned line, lines;
+	_Atomic uint64_t number; /* 0: none yet, UINT64_MAX: end */
+	_Atomic uint64_t seen; /* the last one that was there in full */
+	_Atomic unsigned looks;
+	unsigned long torn; /* words that were not there with their flag */
+};
+
+static unsigned watched; /* messages */
+
+static uint64_t word_of(uint64_t number, unsigned line, unsigned word)
+{
+	return number << 32 | (line * WORDS + word);
+}
+
+/* Wait for the line's flag, then look at the rest of the line at once. */
+static void read_line(struct reader *r, uint64_t number, unsigned line)
+{
+	_Atomic uint64_t *at = (_Atomic uint64_t *)(void *)r->at[line].word;
+
+	for (unsigned n = 1;
+	     atomic_load_explicit(&at[WORDS - 1], memory_order_acquire) !=
+	     word_of(number, line, WORDS - 1);
+	     n++) {
+		if (atomic_load(&r->number) != number)
+			return;
+		atomic_store_explicit(&r->looks, r->looks + 1,
+				      memory_order_relaxed);
+		if (n % SPINS == 0)
+			sched_yield();
+	}
+	for (unsigned w = 0; w < WORDS - 1; w++)
+		r->torn += atomic_load_explicit(&at[w], memory_order_relaxed) !=
+			   word_of(number, line, w);
+}
+
+static void *read_lines(void *arg)
+{
+	struct reader *r = arg;
+	uint64_t number;
+
+	while ((number = atomic_load(&r->number)) != UINT64_MAX) {
+		if (atomic_load(&r->seen) == number) {
+			sched_yield();
+			continue;
+		}
+		read_line(r, number, r->line);
+		for (unsigned i = 0; i < r->lines; i++)
+			read_line(r, number, i);
+		atomic_store(&r->seen, number);
+	}
+	return NULL;
+}
+
+/* Until the reader looks while this thread runs, which is when it may see what
+ * it should not; but not for ever. */
+static bool is_watched(struct reader *r)
+{
+	unsigned looks = atomic_load(&r->looks);
+
+	for (unsigned i = 0; i < 20000; i++) {
+		if (atomic_load(&r->looks) - looks > 4)
+			return true;
+		if (i % 2000 == 1999) {
+			sched_yield();
+			looks = atomic_load(&r->looks);
+		}
+	}
+	return false;
+}
+
+/* The reader waits for the first line, the last one, or another. */
+static unsigned draw_line(uint64_t *rng, unsigned lines)
+{
+	uint64_t draw = vt_rand(rng);
+
+	switch (draw % 3) {
+	case 0:
+		return 0;
+	case 1:
+		return lines - 1;
+	default:
+		return (unsigned)(draw / 3 % lines);
+	}
+}
+
+static void write_lines(struct vt *t, struct ibv_qp *qp, struct vt_mem *src,
+			struct vt_mem *dst, struct reader *r, uint64_t number)
+{
+	struct line *from = (struct line *)(void *)src->p;
+	static uint64_t rng = 1;
+	struct ibv_sge sge;
+	int64_t since = vt_ms();
+
+	r->lines = 1 + (unsigned)(vt_rand(&rng) %
+				  (number % 4 ? 16 : (uint64_t)LINES));
+	r->line = draw_line(&rng, r->lines);
+	for (unsigned i = 0; i < r->lines; i++)
+		for (unsigned w = 0; w < WORDS; w++)
+			from[i].word[w] = word_of(number, i, w);
+	sge = vt_sge(src, 0, r->lines * sizeof(struct line));
+	atomic_store(&r->number, number);
+	watched += is_watched(r);
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, number,
+				 IBV_SEND_SIGNALED, &sge, 1, vt_addr(dst),
+				 dst->mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, number, IBV_WC_SUCCESS);
+	while (atomic_load(&r->seen) != number) {
+		assert_true(vt_ms() - since < 60000);
+		sched_yield();
+	}
+}
+
+static void a_flag_is_never_there_before_its_line(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem src, dst;
+	struct reader r = { 0 };
+	struct ibv_qp *qa, *qb;
+
+	if (!t->soft) {
+		print_message("SKIPPED: another provider makes no promise\n");
+		skip();
+	}
+	src = vt_mem(t, &t->a, LINES * sizeof(struct line), VT_ALL);
+	dst = vt_mem(t, &t->b, LINES * sizeof(struct line), VT_ALL);
+	r.at = (struct line *)(void *)dst.p;
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(pthread_create(&r.thread, NULL, read_lines, &r), 0);
+	for (uint64_t number = 1; number <= MESSAGES; number++)
+		write_lines(t, qa, &src, &dst, &r, number);
+	atomic_store(&r.number, UINT64_MAX);
+	pthread_join(r.thread, NULL);
+	print_message("%u of %u messages were watched\n", watched, MESSAGES);
+	assert_int_equal(r.torn, 0);
+	vt_destroy(t, qa, qb);
+	vt_mem_free(t, &src);
+	vt_mem_free(t, &dst);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vt_test(a_flag_is_never_there_before_its_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
