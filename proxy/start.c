@@ -106,18 +106,19 @@ static int open_clients(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* Open the stats socket with its admin commands, and metrics. */
+static int open_metrics(struct mpib_proxy *p, char *why)
+{
+	fill_view(p);
+	return mpib_metrics_open(&p->metrics, &p->loop, p->engine,
+				 p->metrics_fd, &p->view, why);
+}
+
+/* Open the stats socket with its admin commands. */
 static int open_stats(struct mpib_proxy *p, char *why)
 {
-	int rc;
+	int rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
+				 &p->stats);
 
-	fill_view(p);
-	rc = mpib_metrics_open(&p->metrics, &p->loop, p->engine, p->metrics_fd,
-			       &p->view, why);
-	if (rc < 0)
-		return rc;
-	rc = mpib_stats_open(&p->loop, p->engine, p->stats_fd, &p->view,
-			     &p->stats);
 	if (rc < 0) {
 		p->stats = NULL;
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
@@ -164,6 +165,8 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = open_clients(p, why);
 	if (rc == 0)
+		rc = open_metrics(p, why);
+	if (rc == 0)
 		rc = open_stats(p, why);
 	if (rc == 0)
 		mpib_readopt_start(&p->readopt, p, 0);
@@ -189,12 +192,14 @@ static int start_go_on(struct mpib_proxy *p, char *why)
 		return rc;
 	}
 	mpib_handover_tell(p, getpid());
-	rc = open_stats(p, why);
+	rc = open_metrics(p, why);
 	if (rc < 0 && p->cfg.metrics_listen[0]) {
 		mpib_warn("%s", why);
 		p->cfg.metrics_listen[0] = '\0';
-		rc = open_stats(p, why);
+		rc = open_metrics(p, why);
 	}
+	if (rc == 0)
+		rc = open_stats(p, why);
 	mpib_readopt_start(&p->readopt, p, b->lost);
 	return rc;
 }
