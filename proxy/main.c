@@ -141,7 +141,7 @@ static int proxy_start(struct mpib_proxy *p)
 	mpib_environ_check(environ, warn_unknown, NULL);
 	say_lost();
 	warn_useless(&p->cfg);
-	if (p->cfg.found)
+	if (p->cfg.found && !p->takeover)
 		mpib_info("no rail is named, so %s and %s were chosen; %s "
 			  "(--sout and --sup name others)",
 			  p->cfg.sout, p->cfg.sup, p->cfg.passed_over);

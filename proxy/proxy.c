@@ -138,6 +138,9 @@ void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
 	};
 	snprintf(b->run_dir, sizeof(b->run_dir), "%s", p->rundir.path);
 	snprintf(b->peer_link, sizeof(b->peer_link), "%s", p->view.peer_link);
+	for (unsigned r = 0; r < b->rails; r++)
+		mpib_config_rail_name(&p->cfg, r, b->rail[r],
+				      sizeof(b->rail[r]));
 	mpib_engine_inherited(p->engine, &b->inherited);
 }
 

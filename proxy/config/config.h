@@ -90,6 +90,7 @@ struct mpib_config {
 	struct mpib_engine_config engine;
 
 	bool found; /* hca.sout was not given, and discovery found the rails */
+	bool one_rail; /* then: hca.sup = none was given */
 	char passed_over[256]; /* why ports were not taken as rails */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
 };
@@ -145,6 +146,12 @@ const char *mpib_config_getenv(char **env, const char *name);
 /* Call after all sources: parse rails, islands and shares, and check settings
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
+
+/* A proxy that takes over serves the n rails of the one before. If cfg names
+ * none, so that discovery chose, use those: other ports may be better today, but
+ * connections lie on these. Call after mpib_config_finish(). -errno, why. */
+int mpib_config_keep_rails(struct mpib_config *cfg, unsigned n, char name[][80],
+			   char *why);
 
 /* Write a rail's specification, "soft:127.0.0.1" or "rdma:mlx5_0:1", into buf.
  * Call after mpib_config_finish(). */

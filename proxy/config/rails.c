@@ -65,6 +65,7 @@ static int find_rails(struct mpib_config *cfg, char *why)
 			 cfg->passed_over);
 		return -ENODEV;
 	}
+	cfg->one_rail = one;
 	cfg->found = true;
 	memcpy(cfg->sout, name[0], sizeof(cfg->sout));
 	if (n == 1 || one)
@@ -102,6 +103,17 @@ int mpib_config_rails(struct mpib_config *cfg, char *why)
 		rc = parse_rail(cfg, "sup", cfg->sup,
 				&cfg->engine.rail[MPIB_RAIL_SUP], why);
 	return rc;
+}
+
+int mpib_config_keep_rails(struct mpib_config *cfg, unsigned n, char name[][80],
+			   char *why)
+{
+	if (!cfg->found || (cfg->one_rail && n > 1))
+		return 0;
+	snprintf(cfg->sout, sizeof(cfg->sout), "%s", name[MPIB_RAIL_SOUT]);
+	snprintf(cfg->sup, sizeof(cfg->sup), "%s",
+		 n > 1 ? name[MPIB_RAIL_SUP] : "none");
+	return mpib_config_rails(cfg, why);
 }
 
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,

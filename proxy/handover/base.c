@@ -6,7 +6,9 @@ void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 {
 	mpib_serial_mark(p, "base");
 	mpib_serial_u32(p, &b->abi);
-	mpib_serial_u32(p, &b->rails);
+	mpib_serial_count(p, &b->rails, MPIB_RAILS);
+	for (unsigned r = 0; r < b->rails; r++)
+		mpib_serial_text(p, b->rail[r], sizeof(b->rail[r]));
 	mpib_serial_text(p, b->run_dir, sizeof(b->run_dir));
 	mpib_serial_text(p, b->peer_link, sizeof(b->peer_link));
 	mpib_serial_fd(p, &b->inherited.status);

@@ -13,6 +13,7 @@
 struct mpib_base {
 	uint32_t abi; /* MPIB_ABI_VERSION */
 	uint32_t rails;
+	char rail[MPIB_RAILS][80]; /* what they are, as in hca.sout */
 	char run_dir[96];
 	char peer_link[64]; /* listening address as text, for views */
 	struct mpib_engine_inherited inherited;

@@ -53,7 +53,7 @@ static int takeover_check(const struct mpib_base *b,
 	return 0;
 }
 
-int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
+int mpib_takeover_begin(struct mpib_takeover *t, struct mpib_config *cfg,
 			char *why)
 {
 	struct mpib_serial p;
@@ -78,6 +78,9 @@ int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
 	mpib_serial_fini(&p);
 	/* Inherited through exec: WATCHDOG_PID names the old proxy. */
 	unsetenv("WATCHDOG_PID");
+	if (rc == 0)
+		rc = mpib_config_keep_rails(cfg, t->base.rails, t->base.rail,
+					    why);
 	return rc < 0 ? rc : takeover_check(&t->base, cfg, why);
 }
 

@@ -22,9 +22,9 @@ struct mpib_takeover {
 	struct mpib_timer timer;
 };
 
-/* Receive BASE from the old proxy and check that it fits cfg. -errno, with why
- * as in config.h. */
-int mpib_takeover_begin(struct mpib_takeover *t, const struct mpib_config *cfg,
+/* Receive BASE from the old proxy and check that it fits cfg, in which rails
+ * that nobody named become the old proxy's. -errno, with why as in config.h. */
+int mpib_takeover_begin(struct mpib_takeover *t, struct mpib_config *cfg,
 			char *why);
 /* Tell the old proxy why the take-over failed; the old proxy goes on. */
 void mpib_takeover_refuse(const struct mpib_takeover *t, const char *why);
