@@ -3,7 +3,6 @@
 #include "liar.h"
 
 #include <errno.h>
-#include <liburing.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -193,28 +192,6 @@ static void an_end_right_behind_the_last_bytes_is_seen(void **state)
 	vt_destroy(t, qp, NULL);
 }
 
-/* How often io_uring is to refuse from now on; and how often a ring that has
- * refused was used again. */
-static unsigned refusals, stale;
-
-int __wrap_io_uring_submit_and_get_events(struct io_uring *ring);
-int __real_io_uring_submit_and_get_events(struct io_uring *ring);
-
-int __wrap_io_uring_submit_and_get_events(struct io_uring *ring)
-{
-	enum {
-		REFUSED = 0x5eed
-	}; /* a mark where liburing has padding */
-
-	if (refusals) {
-		refusals--;
-		ring->pad2 = REFUSED;
-		return -EBADF;
-	}
-	stale += ring->pad2 == REFUSED;
-	return __real_io_uring_submit_and_get_events(ring);
-}
-
 static void *turn_elsewhere(void *arg)
 {
 	vt_turn(arg);
@@ -259,33 +236,6 @@ static void a_ring_that_cannot_be_made_is_done_without(void **state)
 	vt_mem_free(t, &dst);
 }
 
-/* Neither the ring nor the one that replaces it submits anything: what was
- * prepared in them must not be sent later, from memory of other messages. */
-static void a_new_ring_that_submits_nothing_is_given_up_too(void **state)
-{
-	struct vt *t = *state;
-	struct vt_mem src = vt_mem(t, &t->a, ROOM, VT_ALL);
-	struct vt_mem dst = vt_mem(t, &t->b, ROOM, VT_ALL);
-	struct ibv_sge sge = vt_sge(&src, 0, ROOM);
-	struct ibv_qp *qa, *qb;
-
-	vt_pair(t, &vt_usual, &qa, &qb);
-	for (uint64_t id = 0; id < 40; id++) {
-		vt_fill(src.p, ROOM, id);
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, id,
-					 IBV_SEND_SIGNALED, &sge, 1,
-					 vt_addr(&dst), dst.mr->rkey),
-				 0);
-		refusals = id > 4 && id % 2 ? 2 : 0;
-		vt_expect(t, &t->a.send, id, IBV_WC_SUCCESS);
-		assert_memory_equal(src.p, dst.p, ROOM);
-		assert_int_equal(stale, 0);
-	}
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,7 +243,6 @@ int main(void)
 		vt_test(a_stream_may_be_cut_anywhere),
 		vt_test(an_end_right_behind_the_last_bytes_is_seen),
 		vt_test(a_ring_that_cannot_be_made_is_done_without),
-		vt_test(a_new_ring_that_submits_nothing_is_given_up_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
