@@ -9,6 +9,9 @@
 #include <cmocka.h>
 
 #include "client/client.h"
+#include "peer/internal.h"
+
+static struct mpib_broker broker;
 
 static unsigned descriptors(void)
 {
@@ -34,7 +37,7 @@ static void who_cannot_listen_keeps_no_descriptor(void **state)
 	assert_int_equal(mpib_loop_init(&loop), 0);
 	before = descriptors();
 	assert_int_equal(
-		proxy_clients_init(&all, &loop, NULL, NULL, &cfg, 1 << 20),
+		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, 1 << 20),
 		-EBADF);
 	assert_int_equal(descriptors(), before);
 	mpib_loop_fini(&loop);
