@@ -41,6 +41,7 @@ int __real_fchmod(int fd, mode_t mode);
 int __real_memfd_create(const char *name, unsigned flags);
 int __real_pthread_mutex_trylock(pthread_mutex_t *m);
 int __real_pthread_mutex_unlock(pthread_mutex_t *m);
+long __real_syscall(long number, ...);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 int __real_sigaction(int signo, const struct sigaction *act,
 		     struct sigaction *old);
