@@ -164,12 +164,17 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg)
 {
 	uint64_t until = limit ? sim_now + limit : SIM_NEVER;
+	struct sim_task *t = sim_task_self();
 	ssize_t n;
 
 	sim_file_hold(f);
 	while ((n = op(f, arg)) == -EAGAIN && !dontwait && !f->nonblock &&
-	       sim_now < until)
+	       sim_now < until) {
+		/* Who is killed meanwhile lets go of it. */
+		t->holds = f;
 		sim_wait_file(f, until);
+		t->holds = NULL;
+	}
 	sim_file_put(f);
 	if (n >= 0)
 		return n;

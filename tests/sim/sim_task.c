@@ -222,10 +222,13 @@ void sim_proc_end(struct sim_proc *proc, int status)
 	proc->status = status;
 	TAILQ_FOREACH(t, &tasks, link)
 	{
-		if (t->proc == proc) {
-			t->ended = true;
-			t->runnable = false;
-		}
+		if (t->proc != proc)
+			continue;
+		t->ended = true;
+		t->runnable = false;
+		if (t->holds)
+			sim_file_put(t->holds);
+		t->holds = NULL;
 	}
 	if (sim_proc_ended)
 		sim_proc_ended(proc);

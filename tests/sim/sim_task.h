@@ -46,6 +46,7 @@ struct sim_task {
 	unsigned locks; /* mutexes held: nothing else runs meanwhile */
 	int err; /* errno */
 	const void *waits; /* a file or a condition; woken when it changes */
+	struct sim_file *holds; /* a call of the kernel is about it */
 	void *fiber; /* AddressSanitizer's */
 };
 
