@@ -209,7 +209,8 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || st.st_size < 0 || end > (uint64_t)st.st_size)
+	if (mpib_fstat(fd, &st) < 0 || st.st_size < 0 ||
+	    end > (uint64_t)st.st_size)
 		return; /* reading beyond the end raises SIGBUS */
 	for (size_t i = 0; i < len; i += page)
 		(void)*(const volatile char *)(at + i);

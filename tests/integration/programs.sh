@@ -151,7 +151,6 @@ refuses 2 "$agent" static 1025
 refuses 2 "$agent" nonsense
 refuses 1 "$agent" --dir "$top/conf/agent" balance
 
-refuses 2 "$perf"
 refuses 2 "$perf" --plugin
 refuses 2 "$perf" --plugin "$top/none.so"
 refuses 2 "$perf" --plugin "$plugin" --nodes "$top/none" --ranks-per-node 2
