@@ -35,14 +35,16 @@ refused() {
 		fail "$*: not one line with what, why and remedy: $err"
 }
 
-# shown COMMAND...: it works, and what it prints fits.
+# shown COMMAND...: it works, and what it prints fits a terminal.
 shown() {
 	local rc wide
 	"$@" >"$top/out" 2>"$top/err" </dev/null
 	rc=$?
 	[ "$rc" -eq 0 ] || fail "$*: status $rc: $(<"$top/err")"
 	[ -s "$top/out" ] || fail "$*: prints nothing"
-	wide=$(awk 'length > 80' "$top/out")
+	script -qec "$(printf '%q ' "$@")" /dev/null </dev/null |
+		sed 's/\r//; s/\x1b\[[0-9;]*[a-zA-Z]//g' >"$top/seen"
+	wide=$(awk 'length > 80' "$top/seen")
 	[ -z "$wide" ] || fail "$*: wider than 80 columns: $wide"
 }
 
@@ -117,7 +119,8 @@ while read -r noun verb args; do
 		kill "$endless" || fail "$noun $verb ends: $(<"$top/err")"
 		wait "$endless"
 		[ "$noun" = events ] || [ -s "$top/out" ] || fail "$noun: nothing"
-		[ -z "$(awk 'length > 80' "$top/out")" ] || fail "$noun: too wide"
+		[ "$noun" = events ] || [ -z "$(awk 'length > 80' "$top/out")" ] ||
+			fail "$noun: too wide"
 		;;
 	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | grep -qx '# EOF' ||
 		fail "$noun $verb is not whole" ;;
