@@ -16,11 +16,13 @@
 
 #include "client/client.h"
 #include "handover/clients.h"
+#include "peer/internal.h"
 #include "rundir.h"
 #include "scratch.h"
 #include "stats/stats.h"
 
 static struct mpib_loop loop;
+static struct mpib_broker broker;
 static struct mpib_config cfg;
 static struct mpib_rundir rundir;
 static char why[MPIB_WHY_MAX];
@@ -66,8 +68,8 @@ static void a_client_without_hello_is_dropped_after_5_s(void **state)
 	char byte;
 
 	(void)state;
-	assert_int_equal(proxy_clients_init(&all, &loop, NULL, NULL, &cfg, fd),
-			 0);
+	assert_int_equal(
+		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
 	client = dial("c", SOCK_SEQPACKET);
 	turn_all();
 	assert_int_equal(all.usage.clients, 1);
@@ -94,8 +96,8 @@ static void sessions_without_hello_have_a_limit(void **state)
 
 	(void)state;
 	cfg.max_clients = 2;
-	assert_int_equal(proxy_clients_init(&all, &loop, NULL, NULL, &cfg, fd),
-			 0);
+	assert_int_equal(
+		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
 	for (unsigned i = 0; i < 5; i++)
 		client[i] = dial("c", SOCK_SEQPACKET);
 	turn_all();
@@ -121,8 +123,8 @@ static void a_pause_is_not_ended_by_a_descriptor(void **state)
 	int client, spare;
 
 	(void)state;
-	assert_int_equal(proxy_clients_init(&all, &loop, NULL, NULL, &cfg, fd),
-			 0);
+	assert_int_equal(
+		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
 	client = dial("c", SOCK_SEQPACKET);
 	/* Nor is there one to refuse the client with. */
 	spare = all.spare;

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "peer/internal.h"
+
 struct world {
 	struct mpib_config cfg;
 	struct proxy_clients clients;
@@ -20,11 +22,14 @@ struct world {
 	struct mpib_view view;
 };
 
+static struct mpib_broker broker;
+
 static void add_client(struct world *w)
 {
 	struct proxy_client *s = &w->client;
 
 	w->clients.cfg = &w->cfg;
+	w->clients.broker = &broker;
 	TAILQ_INIT(&w->clients.list);
 	TAILQ_INSERT_TAIL(&w->clients.list, s, link);
 	s->id = 7;
