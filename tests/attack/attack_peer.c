@@ -136,7 +136,7 @@ static int call_everywhere(void *arg)
 		h.port = (uint16_t)(1000 + i);
 		refused += mpib_connect(c, &h, -1, &conn) < 0;
 	}
-	printf("%u of %u connects refused\n", refused, PEERS);
+	printf("%u of %d connects refused\n", refused, PEERS);
 	pause(); /* they are held until the test is over */
 	return 0;
 }
