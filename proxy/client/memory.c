@@ -9,15 +9,17 @@
 /* The number in the file, if there is one and it is less than most. */
 static uint64_t least_of(const char *path, uint64_t most)
 {
-	unsigned long long n;
+	char text[32] = "", *end;
 	FILE *f = fopen(path, "re");
+	uint64_t n;
 
 	if (!f)
 		return most;
-	if (fscanf(f, "%llu", &n) != 1 || n > most) /* "max", or a huge one */
-		n = most;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
 	fclose(f);
-	return n;
+	n = strtoull(text, &end, 10); /* UINT64_MAX, if it is too large */
+	return end == text || n > most ? most : n; /* "max" is no number */
 }
 
 /* The least limit of the cgroup at path, below root/controller, and of those

@@ -285,7 +285,8 @@ static struct mpib_rail *engine_rail(struct mpib_engine *e, unsigned rail)
 {
 	unsigned device = rail / e->cfg.rails;
 
-	return &e->shard[device * e->cfg.shards].rail[rail % e->cfg.rails];
+	return &e->shard[(size_t)device * e->cfg.shards]
+			.rail[rail % e->cfg.rails];
 }
 
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,

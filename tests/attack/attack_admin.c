@@ -53,10 +53,15 @@ static int give(int fd, const char *command)
 	if (!f)
 		return 3;
 	dprintf(fd, "%s\n", command);
-	if (fgets(line, sizeof(line), f) && fgets(line, sizeof(line), f)) {
-		rc = strstr(line, "\"ok\":true") || strstr(line, "\"ok\": true")
-			     ? 0
-			     : 1;
+	/* The second line is the answer. */
+	for (unsigned i = 0; i < 2; i++) {
+		if (!fgets(line, sizeof(line), f))
+			line[0] = '\0';
+	}
+	if (line[0]) {
+		bool ok = strstr(line, "\"ok\":true");
+
+		rc = ok || strstr(line, "\"ok\": true") ? 0 : 1;
 		fprintf(stderr, "%s: %s", command, line);
 	}
 	fclose(f);

@@ -116,7 +116,7 @@ static void holes_are_not_filled_by_the_proxy(void **state)
 	before = shared_kib(node[0].pid);
 	assert_int_equal(tenant_run(ATTACKER, register_holes, NULL), 0);
 	victim_goes_on(v, 64);
-	assert_true(shared_kib(node[0].pid) - before < (64l << 10));
+	assert_true(shared_kib(node[0].pid) - before < (64L << 10));
 	victim_end(v);
 	for (unsigned i = 0; i < 2; i++)
 		node_stop(&node[i]);

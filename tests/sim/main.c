@@ -154,8 +154,11 @@ static void minimise(const struct options *o, uint64_t seed)
 				s.calm = true;
 			else
 				s.halvings++;
-			if (!memcmp(&s, &best, sizeof(s)) || s.halvings > 12 ||
-			    !still_fails(o, seed, &s))
+			if ((s.faults_off == best.faults_off &&
+			     s.lines_off == best.lines_off &&
+			     s.calm == best.calm &&
+			     s.halvings == best.halvings) ||
+			    s.halvings > 12 || !still_fails(o, seed, &s))
 				continue;
 			best = s;
 			smaller = true;

@@ -21,7 +21,9 @@
 #define RUN 32 /* small messages between two tries */
 #define LEAST (24u << 10) /* of a part; ends of small ones say nothing */
 #define CUT_GAIN 32 /* a cut ends a message sooner by more than this part */
-#define BUSY (4 * MPIB_ADAPT_SMALL) /* bytes: a queue, for small messages */
+#define BUSY                                                                   \
+	(UINT64_C(4) *                                                         \
+	 MPIB_ADAPT_SMALL) /* bytes: a queue, for small messages */
 #define LEAD_MAX (8ll << 20)
 
 void mpib_adapt_init(struct mpib_adapt *a, uint64_t now)
