@@ -21,24 +21,25 @@ int perf_get_pattern(const char *text, enum perf_pattern *pattern)
 		text);
 }
 
+/* One of two words: *is_second says which. */
+static int one_of_two(const char *option, const char *text, const char *first,
+		      const char *second, bool *is_second)
+{
+	*is_second = strcmp(text, second) == 0;
+	if (!*is_second && strcmp(text, first) != 0)
+		return perf_bad("%s: there is no \"%s\" (use %s or %s)", option,
+				text, first, second);
+	return 0;
+}
+
 int perf_get_order(const char *text, bool *block)
 {
-	*block = strcmp(text, "block") == 0;
-	if (!*block && strcmp(text, "cyclic") != 0)
-		return perf_bad(
-			"--order: there is no \"%s\" (use cyclic or block)",
-			text);
-	return 0;
+	return one_of_two("--order", text, "cyclic", "block", block);
 }
 
 int perf_get_memory(const char *text, bool *sealed)
 {
-	*sealed = strcmp(text, "sealed") == 0;
-	if (!*sealed && strcmp(text, "private") != 0)
-		return perf_bad(
-			"--memory: there is no \"%s\" (use private or sealed)",
-			text);
-	return 0;
+	return one_of_two("--memory", text, "private", "sealed", sealed);
 }
 
 int perf_options_list(char **list, int *n, const char *text)
@@ -109,12 +110,7 @@ int perf_get_steady(struct perf_options *opt, const char *text)
 
 int perf_get_launcher(const char *text, bool *none)
 {
-	*none = strcmp(text, "none") == 0;
-	if (!*none && strcmp(text, "auto") != 0)
-		return perf_bad(
-			"--launcher: there is no \"%s\" (use auto or none)",
-			text);
-	return 0;
+	return one_of_two("--launcher", text, "auto", "none", none);
 }
 
 int perf_get_expect(const char *text, double *expect)

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include "base/environ.h"
-
 static const struct nccl_setting {
 	const char *name, *section, *key;
 	const char *const *values; /* what the digits 0, 1 ... are here */
