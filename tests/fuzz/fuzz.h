@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the fuzz targets share: a whole proxy in this process, on software
- * rails of its own, so that a sanitizer sees whatever a pending_peer's bytes do to
- * any of its threads. The same targets replay their corpora without a fuzzer
+ * rails of its own, so that a sanitizer sees whatever a stranger's bytes do
+ * to any of its threads. The same targets replay their corpora without a fuzzer
  * (replay.c).
  */
 #ifndef MPIB_FUZZ_H

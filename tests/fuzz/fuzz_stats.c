@@ -12,14 +12,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	(void)argc;
-	(void)argv;
-	fuzz_proxy_start();
-	return 0;
-}
+#include "stats/command.h"
 
 /* An answer of the proxy is JSON, whatever was asked; but "metrics" is answered
  * by lines of OpenMetrics. */
@@ -58,7 +51,7 @@ static void read_all(int fd)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void ask(const void *data, size_t size)
 {
 	int fd = fuzz_dial(MPIB_STATS_SOCK, SOCK_STREAM);
 
@@ -69,5 +62,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    shutdown(fd, SHUT_WR) == 0)
 		read_all(fd);
 	close(fd);
+}
+
+/* Each command once, alone: what a fuzzer would have to spell first. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	fuzz_proxy_start();
+	for (unsigned i = 0; i < mpib_command_count; i++)
+		ask(mpib_commands[i].name, strlen(mpib_commands[i].name));
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ask(data, size);
 	return 0;
 }

@@ -30,10 +30,6 @@ proxy() {
 	complain "$1 is not ready"
 	exit 1
 }
-perf() {
-	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-		--nodes "$dir/$1,$dir/$2" --min 64K --max 64K --timeout 60 "${@:3}"
-}
 # Once there is traffic: what VIEW of the first node says of the mode.
 says() {
 	for _ in $(seq 1200); do
@@ -51,12 +47,17 @@ proxy spray 2 spray
 proxy spray2 3 spray
 proxy dqplb 4 dqplb
 
-perf spray spray2 --pattern stream --steady 60s >"$dir/perf" 2>&1 &
+# The program itself and no shell around it, so that kill ends it; what it still
+# prints then goes to a file that nobody else writes.
+"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+	--nodes "$dir/spray,$dir/spray2" --min 64K --max 64K --timeout 60 \
+	--pattern stream --steady 60s >"$dir/steady" 2>&1 &
 pids+=($!)
 says spray why spray
 says spray lanes spray
 says spray2 lanes spray
 kill -9 "${pids[-1]}"
+wait "${pids[-1]}" 2>/dev/null
 
 for pair in "split spray" "spray dqplb"; do
 	read -r one other <<<"$pair"
