@@ -9,18 +9,20 @@
  * agent.sock: SOCK_SEQPACKET, the agent listens and the proxy connects. The
  * proxy sends one mpib_agent_request per packet; the agent answers each
  * REGISTER with one mpib_agent_response, in order. The proxy registers each
- * connection, sending or receiving, when the connection is ready, and
- * deregisters it when it closes. When the proxy hangs up, all its connections
- * are deregistered. Addresses are IPv4 in network order; the SUP addresses are
- * 0 on a connection without SUP.
+ * sending connection when the connection is ready, and deregisters it when it
+ * closes; a receiving connection splits nothing and is not registered. When the
+ * proxy hangs up, all its connections are deregistered. Addresses are IPv4 in
+ * network order; the SUP addresses are 0 on a connection without SUP.
  *
- * hints: 4112 bytes, created by the agent and mapped read-only by the proxy,
- * with one entry per registered connection (hint_slot is its index). Each entry
- * is a sequence lock with one writer: the writer makes seq odd, writes sup_bw,
- * and makes seq even. The proxy tries MPIB_HINT_TRIES times to read an entry
- * and keeps its last value if the writer never finishes, so an agent that dies
- * in a write stops nobody. A hint takes effect with the next message. A zeroed
- * file is the safe state: all traffic on SOUT.
+ * hints: created by the agent and mapped read-only by the proxy. It begins with
+ * the 4112 bytes of struct mpib_hint_shm; header.more entries of the same form
+ * may follow. hint_slot of a response is the index of an entry, counted through
+ * both. The agent may give several connections the same entry. Each entry is a
+ * sequence lock with one writer: the writer makes seq odd, writes sup_bw, and
+ * makes seq even. The proxy tries MPIB_HINT_TRIES times to read an entry and
+ * keeps its last value if the writer never finishes, so an agent that dies in a
+ * write stops nobody. A hint takes effect with the next message. A zeroed file
+ * is the safe state: all traffic on SOUT.
  *
  * Integers are in native byte order. The magic is the number 0x4D504948; its
  * bytes in memory need not spell anything.
@@ -42,21 +44,24 @@ extern "C" {
 #define MPIB_HINT_MAGIC 0x4D504948u
 #define MPIB_HINT_VERSION 1u
 #define MPIB_HINT_MAX_ENTRIES 256u
+/* Entries that may follow those, and entries of a file in all. */
+#define MPIB_HINT_MORE_MAX 3840u
+#define MPIB_HINT_SLOTS_MAX (MPIB_HINT_MAX_ENTRIES + MPIB_HINT_MORE_MAX)
 #define MPIB_HINT_SUP_BW_MAX 1024u
 #define MPIB_HINT_TRIES 8
 
 struct mpib_hint_header {
 	uint32_t magic;
-	uint32_t max_entries;
+	uint32_t max_entries; /* MPIB_HINT_MAX_ENTRIES */
 	uint32_t version;
-	uint32_t flags; /* 0 */
+	uint32_t more; /* entries behind those, 0..MPIB_HINT_MORE_MAX */
 };
 
 struct mpib_hint_entry {
 	uint32_t sup_bw; /* SUP's share, parts per 1024, 0..1024 */
 	uint32_t seq;
 	uint32_t src_ip; /* of the SOUT rail, network order */
-	uint32_t dst_ip;
+	uint32_t dst_ip; /* of an entry that connections share: their peer */
 };
 
 struct mpib_hint_shm {
@@ -83,12 +88,28 @@ struct mpib_agent_request {
 };
 
 struct mpib_agent_response {
-	int32_t status; /* 0, or -errno; -ENOSPC: all slots are taken */
+	int32_t status; /* 0, or -errno; -ENOSPC: all entries are taken */
 	uint32_t hint_slot;
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);
+
+/* Bytes of a hint file with so many entries in all. */
+static inline size_t mpib_hint_bytes(uint32_t slots)
+{
+	return sizeof(struct mpib_hint_header) +
+	       slots * sizeof(struct mpib_hint_entry);
+}
+
+/* The entry of that index, also behind the first MPIB_HINT_MAX_ENTRIES. The
+ * caller has checked that the file has it. */
+static inline struct mpib_hint_entry *mpib_hint_at(const void *shm,
+						   uint32_t slot)
+{
+	return (struct mpib_hint_entry *)((uintptr_t)shm +
+					  mpib_hint_bytes(slot));
+}
 
 /* Set an entry's hint. Wait-free. Only the agent's one writer thread. */
 static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)

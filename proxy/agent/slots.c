@@ -35,7 +35,7 @@ void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw)
 	if (s->sup_bw == sup_bw)
 		return;
 	s->sup_bw = sup_bw;
-	mpib_hint_write(&a->shm->entries[slot], sup_bw);
+	mpib_hint_write(mpib_hint_at(a->shm, slot), sup_bw);
 }
 
 uint64_t mpib_agent_pid(const struct mpib_agent_slot *s)
@@ -43,20 +43,49 @@ uint64_t mpib_agent_pid(const struct mpib_agent_slot *s)
 	return s->conn_id >> 16;
 }
 
-static void give_back(struct mpib_agent *a, unsigned slot)
+void mpib_agent_follow(struct mpib_agent *a)
 {
-	mpib_agent_hint(a, slot, 0);
-	a->shm->entries[slot].src_ip = a->shm->entries[slot].dst_ip = 0;
-	memset(&a->slot[slot], 0, sizeof(a->slot[slot]));
+	for (uint32_t i = MPIB_AGENT_OWN; i < MPIB_HINT_SLOTS_MAX; i++) {
+		uint32_t sum = 0, n = 0;
+
+		for (uint32_t k = 0; a->slot[i].users && k < MPIB_AGENT_OWN;
+		     k++) {
+			if (!a->slot[k].users ||
+			    a->slot[k].dst_ip != a->slot[i].dst_ip)
+				continue;
+			sum += a->slot[k].sup_bw;
+			n++;
+		}
+		if (n)
+			mpib_agent_hint(a, i, sum / n);
+	}
+}
+
+static void slots_give_back(struct mpib_agent *a, struct mpib_agent_held *c)
+{
+	struct mpib_hint_entry *e = mpib_hint_at(a->shm, c->slot);
+	struct mpib_agent_slot *s = &a->slot[c->slot];
+
+	if (c->slot >= MPIB_AGENT_OWN)
+		a->sharing--;
+	if (--s->users == 0) {
+		mpib_agent_hint(a, c->slot, 0);
+		e->src_ip = e->dst_ip = 0;
+		memset(s, 0, sizeof(*s));
+	}
+	HASH_DELETE(hh, a->held, c);
+	free(c);
 }
 
 static void slots_drop(struct mpib_agent_proxy *p)
 {
 	struct mpib_agent *a = p->agent;
+	struct mpib_agent_held *c, *next;
 
-	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
-		if (a->slot[i].proxy == p)
-			give_back(a, i);
+	HASH_ITER(hh, a->held, c, next)
+	{
+		if (c->key.proxy == p)
+			slots_give_back(a, c);
 	}
 	mpib_loop_del(&a->loop, &p->watch);
 	close(p->fd);
@@ -64,37 +93,84 @@ static void slots_drop(struct mpib_agent_proxy *p)
 	free(p);
 }
 
-static int slots_find(const struct mpib_agent *a,
-		      const struct mpib_agent_proxy *p, uint64_t conn_id)
+static struct mpib_agent_held *
+slots_find(struct mpib_agent *a, struct mpib_agent_proxy *p, uint64_t id)
 {
-	for (int i = 0; i < (int)MPIB_HINT_MAX_ENTRIES; i++) {
-		if (a->slot[i].proxy == p &&
-		    (!p || a->slot[i].conn_id == conn_id))
-			return i;
-	}
-	return -ENOSPC;
+	struct mpib_agent_held_key key = { .proxy = p, .id = id };
+	struct mpib_agent_held *c;
+
+	HASH_FIND(hh, a->held, &key, sizeof(key), c);
+	return c;
 }
 
-/* Take a free slot for r->conn_id: its index, or -errno. */
+/* A slot for one more connection: one that is free, else that which connections
+ * to the same peer share. MPIB_HINT_SLOTS_MAX: there is none. */
+static uint32_t slots_choose(const struct mpib_agent *a, uint32_t dst_ip)
+{
+	uint32_t slot = MPIB_HINT_SLOTS_MAX;
+
+	for (uint32_t i = 0; i < MPIB_AGENT_OWN; i++) {
+		if (!a->slot[i].users)
+			return i;
+	}
+	for (uint32_t i = MPIB_HINT_SLOTS_MAX; i-- > MPIB_AGENT_OWN;) {
+		if (!a->slot[i].users)
+			slot = i;
+		else if (a->slot[i].dst_ip == dst_ip)
+			return i;
+	}
+	return slot;
+}
+
+/* Count a connection that has no slot of its own; the first one is told of. */
+static void slots_short(struct mpib_agent *a, bool shares)
+{
+	if (shares)
+		a->sharing++;
+	else
+		a->refused++;
+	if (!a->told)
+		mpib_warn("all %u hints are given away: further connections "
+			  "follow the one of their peer (fewer channels, as by "
+			  "NCCL_MAX_NCHANNELS, give each its own)",
+			  MPIB_AGENT_OWN);
+	a->told = true;
+}
+
+/* Take a slot for r->conn_id: its index, or -errno. */
 static int slots_take(struct mpib_agent_proxy *p,
 		      const struct mpib_agent_request *r)
 {
 	struct mpib_agent *a = p->agent;
+	struct mpib_agent_slot *s;
+	struct mpib_agent_held *c;
 	struct mpib_hint_entry *e;
-	int i;
+	uint32_t slot;
 
-	if (slots_find(a, p, r->conn_id) >= 0)
+	if (slots_find(a, p, r->conn_id))
 		return -EEXIST;
-	i = slots_find(a, NULL, 0);
-	if (i < 0)
-		return i;
-	a->slot[i].proxy = p;
-	a->slot[i].conn_id = r->conn_id;
-	e = &a->shm->entries[i];
-	e->src_ip = r->sout_src_ip;
+	slot = slots_choose(a, r->sout_dst_ip);
+	if (slot >= MPIB_AGENT_OWN)
+		slots_short(a, slot < MPIB_HINT_SLOTS_MAX);
+	if (slot == MPIB_HINT_SLOTS_MAX)
+		return -ENOSPC;
+	c = mpib_xcalloc(sizeof(*c));
+	c->key.proxy = p;
+	c->key.id = r->conn_id;
+	c->slot = slot;
+	HASH_ADD(hh, a->held, key, sizeof(c->key), c);
+	s = &a->slot[slot];
+	if (s->users++)
+		return (int)slot;
+	s->dst_ip = r->sout_dst_ip;
+	e = mpib_hint_at(a->shm, slot);
 	e->dst_ip = r->sout_dst_ip;
-	mpib_agent_hint(a, (unsigned)i, a->first);
-	return i;
+	if (slot < MPIB_AGENT_OWN) {
+		s->conn_id = r->conn_id;
+		e->src_ip = r->sout_src_ip;
+	}
+	mpib_agent_hint(a, slot, a->first);
+	return (int)slot;
 }
 
 /* Answer one request of p. False: the caller must drop the proxy. */
@@ -102,12 +178,13 @@ static bool slots_serve(struct mpib_agent_proxy *p,
 			const struct mpib_agent_request *r)
 {
 	struct mpib_agent_response answer = { 0 };
+	struct mpib_agent_held *c;
 	int slot;
 
 	if (r->type == MPIB_AGENT_DEREGISTER) {
-		slot = slots_find(p->agent, p, r->conn_id);
-		if (slot >= 0)
-			give_back(p->agent, (unsigned)slot);
+		c = slots_find(p->agent, p, r->conn_id);
+		if (c)
+			slots_give_back(p->agent, c);
 		return true;
 	}
 	if (r->type != MPIB_AGENT_REGISTER)
@@ -181,7 +258,9 @@ static int make_hints(struct mpib_agent *a)
 		.magic = MPIB_HINT_MAGIC,
 		.max_entries = MPIB_HINT_MAX_ENTRIES,
 		.version = MPIB_HINT_VERSION,
+		.more = MPIB_HINT_MORE_MAX,
 	};
+	const size_t bytes = mpib_hint_bytes(MPIB_HINT_SLOTS_MAX);
 	int rc = 0, fd;
 
 	unlinkat(a->dir_fd, tmp, 0);
@@ -189,12 +268,12 @@ static int make_hints(struct mpib_agent *a)
 		    O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	if (fchmod(fd, 0644) < 0 || ftruncate(fd, sizeof(*a->shm)) < 0 ||
+	if (fchmod(fd, 0644) < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
 	    pwrite(fd, &h, sizeof(h), 0) != sizeof(h))
 		rc = -errno;
 	if (rc == 0) {
-		a->shm = mmap(NULL, sizeof(*a->shm), PROT_READ | PROT_WRITE,
-			      MAP_SHARED, fd, 0);
+		a->shm = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			      fd, 0);
 		if (a->shm == MAP_FAILED)
 			rc = -errno;
 	}
@@ -291,7 +370,7 @@ void mpib_agent_stop(struct mpib_agent *a)
 		unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
 	}
 	if (a->shm != MAP_FAILED) {
-		munmap(a->shm, sizeof(*a->shm));
+		munmap(a->shm, mpib_hint_bytes(MPIB_HINT_SLOTS_MAX));
 		unlinkat(a->dir_fd, MPIB_AGENT_HINTS, 0);
 	}
 	if (a->dir_fd >= 0)

@@ -10,15 +10,32 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include "base/hash.h"
 #include "base/loop.h"
 
 #define MPIB_AGENT_WHY 256
 
+/* The last entries of the hint file are for connections that find no entry of
+ * their own: one for each of their peers. */
+#define MPIB_AGENT_SHARED 256u
+#define MPIB_AGENT_OWN (MPIB_HINT_SLOTS_MAX - MPIB_AGENT_SHARED)
+
 struct mpib_agent_proxy; /* a connected proxy */
 
+/* A registered connection. */
+struct mpib_agent_held {
+	struct mpib_agent_held_key {
+		struct mpib_agent_proxy *proxy;
+		uint64_t id;
+	} key;
+	uint32_t slot;
+	UT_hash_handle hh;
+};
+
 struct mpib_agent_slot {
-	struct mpib_agent_proxy *proxy; /* NULL: free */
-	uint64_t conn_id;
+	uint32_t users; /* 0: free; only from MPIB_AGENT_OWN on more than 1 */
+	uint32_t dst_ip; /* as in the hint file */
+	uint64_t conn_id; /* of a slot that is not shared */
 	uint32_t sup_bw; /* SUP's share, as in the hint file */
 	struct mpib_agent_slot_rail {
 		uint64_t acked_bytes, busy_ns; /* last sample */
@@ -32,8 +49,12 @@ struct mpib_agent {
 	int dir_fd, fd;
 	struct mpib_io watch;
 	struct mpib_timer pause; /* watch sleeps: accept() had no fds */
-	struct mpib_hint_shm *shm;
-	struct mpib_agent_slot slot[MPIB_HINT_MAX_ENTRIES];
+	void *shm; /* the hint file, of MPIB_HINT_SLOTS_MAX entries */
+	struct mpib_agent_slot slot[MPIB_HINT_SLOTS_MAX];
+	struct mpib_agent_held *held;
+	uint32_t sharing; /* connections whose slot is from MPIB_AGENT_OWN on */
+	uint32_t refused; /* REGISTERs answered by -ENOSPC */
+	bool told; /* warned: entries are short */
 	TAILQ_HEAD(, mpib_agent_proxy) proxies;
 	/* SUP's share of a connection that has just registered. */
 	uint32_t first;
@@ -48,6 +69,9 @@ void mpib_agent_stop(struct mpib_agent *a);
 /* Write sup_bw into the hint file's entry of a slot that is held; does nothing
  * when the entry has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
+/* Give each shared slot the mean of the shares that connections with slots of
+ * their own have to the same peer; a peer without any keeps what it has. */
+void mpib_agent_follow(struct mpib_agent *a);
 /* The pid of the proxy that registered the slot, taken from its conn_id. */
 uint64_t mpib_agent_pid(const struct mpib_agent_slot *s);
 

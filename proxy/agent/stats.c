@@ -18,10 +18,10 @@ static void take_row(struct mpib_agent *a, uint64_t pid, const json_t *row)
 	struct mpib_agent_slot *s;
 	json_int_t i = json_integer_value(slot);
 
-	if (!json_is_integer(slot) || i < 0 || i >= MPIB_HINT_MAX_ENTRIES)
+	if (!json_is_integer(slot) || i < 0 || i >= MPIB_AGENT_OWN)
 		return;
 	s = &a->slot[i];
-	if (!s->proxy || mpib_agent_pid(s) != pid)
+	if (!s->users || mpib_agent_pid(s) != pid)
 		return;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		const json_t *rail = json_object_get(rails, key[r]);
@@ -46,6 +46,7 @@ bool mpib_agent_look(struct mpib_agent *a, const char *run_dir, char *why)
 		uint64_t pid = stats_num(d.greeting, "pid");
 
 		json_array_foreach(rows, i, row) take_row(a, pid, row);
+		mpib_agent_follow(a);
 	} else {
 		snprintf(why, MPIB_AGENT_WHY, "%.250s", d.why);
 	}

@@ -45,8 +45,11 @@ struct mpib_agent_conn {
 struct mpib_agent_link {
 	struct mpib_loop *loop;
 	char dir[96];
-	void *shm; /* always mapped: an agent's hint file, or zeros */
+	/* Always mapped, shm_bytes: an agent's hint file of so many slots, and
+	 * zeros behind it. */
+	void *shm;
 	size_t shm_bytes;
+	uint32_t slots; /* 0: no agent */
 	int fd; /* -1: no agent */
 	struct mpib_io watch;
 	struct mpib_timer timer;
@@ -70,22 +73,29 @@ static void agent_free_conn(struct mpib_agent_conn *c)
 	free(c);
 }
 
-/* Map the hint file fd, or zeros if fd < 0, at a fixed address. The exchange is
- * atomic: shards read the old mapping or the new one, never none. */
-static int map_shm(struct mpib_agent_link *l, int fd)
+/*
+ * Map the hint file fd of so many slots over the first pages of the mapping, or
+ * zeros over all of it if fd < 0. The exchange is atomic: shards read the old
+ * mapping or the new one, never none. What lies behind the file stays zeros: a
+ * shard that still has the slot of an earlier, longer file reads no page
+ * without a file.
+ */
+static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 {
+	size_t bytes = fd < 0 ? l->shm_bytes : mpib_hint_bytes(slots);
 	/* syscall() takes longs: the upper half of an int argument would be
 	 * undefined, and the offset has 64 bits. */
 	long flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
 		     (l->shm ? MAP_FIXED : 0);
 	/* Not mmap(): ThreadSanitizer takes mmap() for a write, and shards read
 	 * the pages while the kernel exchanges them, which is safe. */
-	long p = syscall(SYS_mmap, l->shm, l->shm_bytes, (long)PROT_READ, flags,
+	long p = syscall(SYS_mmap, l->shm, bytes, (long)PROT_READ, flags,
 			 (long)fd, 0L);
 
 	if (p == -1)
 		return -errno;
 	l->shm = (void *)p;
+	l->slots = slots;
 	return 0;
 }
 
@@ -109,7 +119,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 			agent_free_conn(c);
 	}
 	/* Read zeros for now: the next agent may have another hint file. */
-	if (map_shm(l, -1) < 0)
+	if (map_shm(l, -1, 0) < 0)
 		mpib_err("agent: cannot let go of its hints: %m");
 	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 }
@@ -192,7 +202,7 @@ static bool agent_on_answer(struct mpib_agent_link *l,
 {
 	struct mpib_agent_conn *c = TAILQ_FIRST(&l->asked);
 
-	if (!c || (r->status == 0 && r->hint_slot >= MPIB_HINT_MAX_ENTRIES))
+	if (!c || (r->status == 0 && r->hint_slot >= l->slots))
 		return false;
 	TAILQ_REMOVE(&l->asked, c, asked_entry);
 	if (r->status == 0) {
@@ -228,10 +238,11 @@ static void on_agent(void *arg, uint32_t events)
 static int find_agent(struct mpib_agent_link *l)
 {
 	int dir = mpib_agent_dir_open(l->dir), hints, rc;
+	uint32_t slots;
 
 	if (dir < 0)
 		return dir;
-	rc = hints = mpib_agent_hints_open(dir);
+	rc = hints = mpib_agent_hints_open(dir, &slots);
 	if (rc < 0)
 		goto out_dir;
 	rc = l->fd = mpib_agent_dial(dir);
@@ -241,9 +252,9 @@ static int find_agent(struct mpib_agent_link *l)
 	 * The agent we are connected to now has its own file there: open the
 	 * file again. */
 	close(hints);
-	rc = hints = mpib_agent_hints_open(dir);
+	rc = hints = mpib_agent_hints_open(dir, &slots);
 	if (rc >= 0)
-		rc = map_shm(l, hints);
+		rc = map_shm(l, hints, slots);
 	if (rc == 0)
 		rc = mpib_loop_add(l->loop, &l->watch, l->fd, EPOLLIN, on_agent,
 				   l);
@@ -259,23 +270,6 @@ out_dir:
 	return rc;
 }
 
-static const char *last_error(int rc)
-{
-	switch (rc) {
-	case -EPERM:
-		return "it must belong to root or to the proxy's user, and be "
-		       "writable for nobody else";
-	case -EPROTO:
-		return "its hints are not of this format (is the agent of "
-		       "another version?)";
-	case -ENOENT:
-	case -ECONNREFUSED:
-		return "no agent is there (start mpib-agent)";
-	default:
-		return strerror(-rc);
-	}
-}
-
 static void agent_on_retry(void *arg)
 {
 	struct mpib_agent_link *l = arg;
@@ -288,7 +282,7 @@ static void agent_on_retry(void *arg)
 			mpib_info("agent: hints come from %s", l->dir);
 		else if (rc != l->told)
 			mpib_warn("agent: %s: %s; connections stay on SOUT",
-				  l->dir, last_error(rc));
+				  l->dir, mpib_agent_dir_error(rc));
 		l->told = rc;
 	}
 	if (rc < 0) {
@@ -315,10 +309,11 @@ int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
 	l->loop = loop;
 	l->fd = -1;
 	snprintf(l->dir, sizeof(l->dir), "%s", dir);
-	l->shm_bytes = (sizeof(struct mpib_hint_shm) + page - 1) & ~(page - 1);
+	l->shm_bytes =
+		(mpib_hint_bytes(MPIB_HINT_SLOTS_MAX) + page - 1) & ~(page - 1);
 	TAILQ_INIT(&l->conns);
 	TAILQ_INIT(&l->asked);
-	rc = map_shm(l, -1);
+	rc = map_shm(l, -1, 0);
 	if (rc < 0) {
 		free(l);
 		return rc;

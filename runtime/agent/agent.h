@@ -33,8 +33,9 @@ int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
  * ignored. */
 void mpib_agent_close(struct mpib_agent_link *link);
 
-/* Register conn with the agent, now and with every later agent. NULL when
- * memory is short or link is NULL: the connection then has no hint. */
+/* Register conn, which sends, with the agent, now and with every later agent.
+ * NULL when memory is short or link is NULL: the connection then has no
+ * hint. */
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
 				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route);
@@ -49,7 +50,10 @@ int mpib_agent_dir_open(const char *dir);
 /* Connect to the agent's socket in dir. Returns a non-blocking fd or -errno. */
 int mpib_agent_dial(int dir);
 /* Open the hint file in dir. Owner and mode are checked like those of the
- * directory, size and magic, too (-EPROTO). Returns an fd or -errno. */
-int mpib_agent_hints_open(int dir);
+ * directory, size and header, too (-EPROTO). Returns an fd, with how many
+ * entries the file has in *slots, or -errno. */
+int mpib_agent_hints_open(int dir, uint32_t *slots);
+/* What rc of these calls means, with the remedy where there is one. */
+const char *mpib_agent_dir_error(int rc);
 
 #endif

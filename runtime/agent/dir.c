@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -65,7 +67,16 @@ int mpib_agent_dial(int dir)
 	return fd;
 }
 
-int mpib_agent_hints_open(int dir)
+/* Whether a file of so many bytes can be the one that its header describes. */
+static bool hints_sound(const struct mpib_hint_header *h, off_t bytes)
+{
+	return h->magic == MPIB_HINT_MAGIC &&
+	       h->max_entries == MPIB_HINT_MAX_ENTRIES &&
+	       h->more <= MPIB_HINT_MORE_MAX &&
+	       bytes == (off_t)mpib_hint_bytes(h->max_entries + h->more);
+}
+
+int mpib_agent_hints_open(int dir, uint32_t *slots)
 {
 	int rc, fd = openat(dir, MPIB_AGENT_HINTS,
 			    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -75,15 +86,31 @@ int mpib_agent_hints_open(int dir)
 	if (fd < 0)
 		return -errno;
 	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st);
-	if (rc == 0 && (!S_ISREG(st.st_mode) ||
-			st.st_size != sizeof(struct mpib_hint_shm) ||
-			pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
-			h.magic != MPIB_HINT_MAGIC ||
-			h.max_entries != MPIB_HINT_MAX_ENTRIES))
+	if (rc == 0 &&
+	    (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
+	     !hints_sound(&h, st.st_size)))
 		rc = -EPROTO;
 	if (rc < 0) {
 		close(fd);
 		return rc;
 	}
+	*slots = h.max_entries + h.more;
 	return fd;
+}
+
+const char *mpib_agent_dir_error(int rc)
+{
+	switch (rc) {
+	case -EPERM:
+		return "it must belong to root or to the proxy's user, and be "
+		       "writable for nobody else";
+	case -EPROTO:
+		return "its hints are not of this format (is the agent of "
+		       "another version?)";
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return "no agent is there (start mpib-agent)";
+	default:
+		return strerror(-rc);
+	}
 }

@@ -197,8 +197,8 @@ int mpib_rail_there(const struct mpib_rail_spec *spec);
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
 /* Whether every rail can register dma-bufs, as probed at start. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
-/* Where the shards read the agent's hints; must stay mapped until
- * mpib_engine_close(). Call it before the first connection is made. */
+/* Where the shards read the agent's hints, mpib_hint_bytes() of
+ * MPIB_HINT_SLOTS_MAX; must stay mapped until mpib_engine_close(). Call it before the first connection is made. */
 struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);

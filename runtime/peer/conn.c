@@ -182,8 +182,8 @@ void peer_conn_laned(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
-/* Register the connection with the agent. Both ends do, since the agent expects
- * to see both; only the sending end splits by the hint. */
+/* Register the connection with the agent if this end sends: only a sending end
+ * splits by the hint, and entries are few. */
 void peer_conn_want_hint(struct peer_conn *c)
 {
 	const struct mpib_agent_route route = {
@@ -193,7 +193,8 @@ void peer_conn_want_hint(struct peer_conn *c)
 		.sup_dst = c->lane->sup_dst,
 	};
 
-	c->hint = mpib_agent_add(c->broker->agent, c->conn, &route);
+	if (c->sender)
+		c->hint = mpib_agent_add(c->broker->agent, c->conn, &route);
 }
 
 /* CONN_OPEN w was matched with accept c. */
@@ -223,7 +224,6 @@ void mpib_accept_begin(struct peer_conn *c,
 	c->their_id = w->from;
 	c->known = true;
 	engine_conn_start(c->conn, &w->conn);
-	peer_conn_want_hint(c);
 	peer_lane_tell(c->lane, &m);
 	peer_conn_set_state(c, MPIB_CONN_READY);
 }

@@ -354,7 +354,7 @@ int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Set the connection's peer, NULL for none. */
 void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p);
-/* Register the connection with the agent. */
+/* Register the connection with the agent if it sends. */
 void peer_conn_want_hint(struct peer_conn *c);
 /* The next step once the link, or the lane, is up. */
 void peer_conn_linked(struct peer_conn *c);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -45,6 +46,14 @@ static void must(bool ok, const char *what)
 {
 	if (!ok)
 		fuzz_found(what);
+}
+
+static uint16_t take16(struct fuzz_input *in)
+{
+	uint16_t n;
+
+	fuzz_take(in, &n, sizeof(n));
+	return n;
 }
 
 static void clean_up(void)
@@ -91,6 +100,11 @@ static int make_file(struct fuzz_input *in)
 	char path[128];
 	int fd;
 
+	/* More entries than the first 256; zeros where pwrite() ends. */
+	if (twist & 8) {
+		shm.header.more = take16(in) % (MPIB_HINT_MORE_MAX + 2);
+		size = mpib_hint_bytes(MPIB_HINT_MAX_ENTRIES + shm.header.more);
+	}
 	if (twist & 1)
 		size = (size_t)fuzz_take8(in) * 32;
 	if (twist & 2)
@@ -149,7 +163,7 @@ static void stop(struct agent *a)
 
 static void say(struct agent *a, struct fuzz_input *in, uint8_t what)
 {
-	struct mpib_agent_response r = { .hint_slot = fuzz_take8(in) };
+	struct mpib_agent_response r = { .hint_slot = take16(in) };
 	char bytes[2 * sizeof(r)];
 	size_t n = fuzz_take8(in) % sizeof(bytes);
 
@@ -179,12 +193,15 @@ static void come_or_go(struct agent *a, unsigned i)
 /* Behind the back of whoever reads. */
 static void scribble(struct agent *a, struct fuzz_input *in)
 {
-	uint16_t at;
 	uint8_t bytes[8];
+	struct stat st;
+	uint16_t at = take16(in);
 
-	fuzz_take(in, &at, sizeof(at));
 	fuzz_take(in, bytes, sizeof(bytes));
-	at %= sizeof(struct mpib_hint_shm) - sizeof(bytes);
+	must(fstat(a->file, &st) == 0, "no hint file");
+	if (st.st_size <= (off_t)sizeof(bytes))
+		return;
+	at %= (uint16_t)st.st_size - sizeof(bytes);
 	must(pwrite(a->file, bytes, sizeof(bytes), at) >= 0, "no hint file");
 }
 
@@ -197,7 +214,7 @@ static void send_one(struct agent *a, struct fuzz_input *in)
 	fuzz_take(in, &total, sizeof(total));
 	total &= MPIB_SIZE_MAX;
 	ask.total = ask.len = total;
-	must(f->hint_slot < MPIB_HINT_MAX_ENTRIES || f->hint_slot == UINT32_MAX,
+	must(f->hint_slot < MPIB_HINT_SLOTS_MAX || f->hint_slot == UINT32_MAX,
 	     "a hint's slot is out of range");
 	must(mpib_get_sup_bw(f, &ask) <= MPIB_SUP_BW_ALL,
 	     "a share is more than all");

@@ -22,7 +22,10 @@
 
 static struct pair pair;
 static struct pair_end tx, rx;
-static struct mpib_hint_shm hints;
+static struct {
+	struct mpib_hint_shm first;
+	struct mpib_hint_entry more[MPIB_HINT_MORE_MAX];
+} hints;
 static uint64_t seen[MPIB_RAILS];
 
 static void open_mode(enum mpib_mode mode, enum mpib_path path)
@@ -34,7 +37,7 @@ static void open_mode(enum mpib_mode mode, enum mpib_path path)
 	pair_open_on(&pair, &cfg, MPIB_IMM_V2, path);
 	memset(&hints, 0, sizeof(hints));
 	memset(seen, 0, sizeof(seen));
-	mpib_engine_set_hints(pair.node[0].engine, &hints);
+	mpib_engine_set_hints(pair.node[0].engine, &hints.first);
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
@@ -92,7 +95,7 @@ static void an_agents_hint_is_followed_to_the_byte(void **state)
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
 
-		mpib_hint_write(&hints.entries[SLOT], row[i].sup_bw);
+		mpib_hint_write(&hints.first.entries[SLOT], row[i].sup_bw);
 		transfer(row[i].len);
 		b = pair_snapshot(&pair, 0);
 		assert_int_equal(b->rail[1].n.tx_bytes - a->rail[1].n.tx_bytes,
@@ -115,18 +118,19 @@ static void an_agents_hint_is_followed_to_the_byte(void **state)
 
 static void without_a_slot_everything_stays_on_sout(void **state)
 {
-	static const uint32_t slot[] = { UINT32_MAX, MPIB_HINT_MAX_ENTRIES,
-					 SLOT };
+	static const uint32_t slot[] = { UINT32_MAX, MPIB_HINT_SLOTS_MAX,
+					 MPIB_HINT_SLOTS_MAX - 1, SLOT };
 
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
-	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
-		mpib_hint_write(&hints.entries[i], 1024);
-	for (unsigned i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < MPIB_HINT_SLOTS_MAX; i++)
+		mpib_hint_write(mpib_hint_at(&hints, i), 1024);
+	for (unsigned i = 0; i < 4; i++) {
+		bool there = slot[i] < MPIB_HINT_SLOTS_MAX;
+
 		engine_conn_set_hint(tx.conn, slot[i]);
 		transfer(MIB);
-		expect_moved(slot[i] == SLOT ? 0 : MIB,
-			     slot[i] == SLOT ? MIB : 0);
+		expect_moved(there ? 0 : MIB, there ? MIB : 0);
 	}
 	/* The agent is gone. */
 	engine_conn_set_hint(tx.conn, UINT32_MAX);
@@ -139,15 +143,15 @@ static void a_writer_that_died_writing_leaves_the_last_hint(void **state)
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
-	mpib_hint_write(&hints.entries[SLOT], 256);
+	mpib_hint_write(&hints.first.entries[SLOT], 256);
 	transfer(MIB);
 	expect_moved(786432, 262144);
-	hints.entries[SLOT].seq++;
-	hints.entries[SLOT].sup_bw = 1024;
+	hints.first.entries[SLOT].seq++;
+	hints.first.entries[SLOT].sup_bw = 1024;
 	transfer(MIB);
 	expect_moved(786432, 262144);
 	/* The next writer is understood again. */
-	mpib_hint_write(&hints.entries[SLOT], 512);
+	mpib_hint_write(&hints.first.entries[SLOT], 512);
 	transfer(MIB);
 	expect_moved(524288, 524288);
 }
@@ -167,14 +171,14 @@ static void the_hint_is_read_once_a_message(void **state)
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
-	mpib_hint_write(&hints.entries[SLOT], 256);
+	mpib_hint_write(&hints.first.entries[SLOT], 256);
 	g = pair_post(&rx, MPIB_OP_RECV, 3, pair.node[1].mr, RX, 2 * MIB, 0);
 	d.mr = pair.node[0].mr;
 	d.gen = ++tx.gen;
 	pair_push(&tx, &d);
 	for (unsigned i = 0; i < 1000; i++)
 		pair_turn(&pair);
-	mpib_hint_write(&hints.entries[SLOT], 1024);
+	mpib_hint_write(&hints.first.entries[SLOT], 1024);
 	d.off = d.pos = MIB;
 	pair_push(&tx, &d);
 	assert_int_equal(pair_wait(&pair, &rx, 3, g), 2 * MIB);
@@ -192,7 +196,7 @@ static void small_messages_to_another_island_spare_themselves_sup(void **state)
 
 		open_mode(MPIB_MODE_ADVANCED, (enum mpib_path)p);
 		engine_conn_set_hint(tx.conn, SLOT);
-		mpib_hint_write(&hints.entries[SLOT], 1024);
+		mpib_hint_write(&hints.first.entries[SLOT], 1024);
 		transfer(64 << 10);
 		expect_moved(far ? 64 << 10 : 0, far ? 0 : 64 << 10);
 		transfer((64 << 10) + 1);
@@ -290,7 +294,7 @@ static void the_split_in_force_is_told_with_its_source(void **state)
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
-	mpib_hint_write(&hints.entries[SLOT], 300);
+	mpib_hint_write(&hints.first.entries[SLOT], 300);
 	transfer(MIB);
 	a = pair_snapshot(&pair, 0);
 	assert_int_equal(a->conn[0].why.source, MPIB_SPLIT_HINT);
@@ -336,7 +340,7 @@ static void a_hint_is_told_before_the_first_message(void **state)
 	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
-	mpib_hint_write(&hints.entries[SLOT], 512);
+	mpib_hint_write(&hints.first.entries[SLOT], 512);
 	assert_int_equal(why().sup_bw, 512);
 	transfer(MIB);
 	expect_moved(MIB / 2, MIB / 2);

@@ -22,9 +22,9 @@ static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 	const struct mpib_hint_shm *shm = f->shard->engine->hints;
 	uint32_t slot = hint_slot(f);
 
-	if (!shm || slot >= MPIB_HINT_MAX_ENTRIES)
+	if (!shm || slot >= MPIB_HINT_SLOTS_MAX)
 		return NULL;
-	return &shm->entries[slot];
+	return mpib_hint_at(shm, slot);
 }
 
 static uint32_t read_hint(struct engine_conn *f)

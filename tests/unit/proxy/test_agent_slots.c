@@ -115,9 +115,9 @@ static const struct mpib_hint_shm *map(void)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(st.st_size, 4112);
+	assert_int_equal(st.st_size, 16 + 16 * 4096);
 	assert_int_equal(st.st_mode & 0777, 0644);
-	p = mmap(NULL, 4112, PROT_READ, MAP_SHARED, fd, 0);
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	assert_true(p != MAP_FAILED);
 	close(fd);
 	return p;
@@ -132,6 +132,7 @@ static void a_registered_connection_has_an_entry(void **state)
 	(void)state;
 	assert_int_equal(shm->header.magic, MPIB_HINT_MAGIC);
 	assert_int_equal(shm->header.max_entries, 256);
+	assert_int_equal(shm->header.more, 3840);
 	r = enlist(fd, 42ull << 16 | 7);
 	assert_int_equal(r.status, 0);
 	assert_int_equal(shm->entries[r.hint_slot].sup_bw, 256);
@@ -143,27 +144,110 @@ static void a_registered_connection_has_an_entry(void **state)
 	assert_int_equal(mpib_hint_read(&shm->entries[r.hint_slot], 0), 300);
 	ask(fd, MPIB_AGENT_DEREGISTER, 42ull << 16 | 7);
 	assert_int_equal(mpib_hint_read(&shm->entries[r.hint_slot], 9), 0);
-	assert_null(agent.slot[r.hint_slot].proxy);
+	assert_int_equal(agent.slot[r.hint_slot].users, 0);
 	close(fd);
 }
 
-static void the_last_slot_is_the_last_and_comes_back(void **state)
+static void ask_to(int fd, uint64_t id, uint32_t peer,
+		   struct mpib_agent_response *r)
+{
+	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
+					.conn_id = id,
+					.sout_src_ip = htonl(1),
+					.sout_dst_ip = htonl(peer) };
+
+	assert_int_equal(send(fd, &q, sizeof(q), MSG_NOSIGNAL), sizeof(q));
+	settle();
+	assert_int_equal(recv(fd, r, sizeof(*r), MSG_DONTWAIT), sizeof(*r));
+}
+
+/* All of them to peer 2. */
+static void take_all_own(int fd)
+{
+	for (unsigned i = 0; i < MPIB_AGENT_OWN; i++)
+		assert_true(enlist(fd, i).hint_slot < MPIB_AGENT_OWN);
+}
+
+static void a_slot_of_its_own_comes_back_to_the_next(void **state)
 {
 	int a = dial(), b = dial();
 
 	(void)state;
-	for (unsigned i = 0; i < 200; i++)
-		assert_int_equal(enlist(a, i).status, 0);
+	for (unsigned i = 0; i < MPIB_AGENT_OWN - 56; i++)
+		assert_true(enlist(a, i).hint_slot < MPIB_AGENT_OWN);
 	for (unsigned i = 0; i < 56; i++)
-		assert_int_equal(enlist(b, i).status, 0);
-	assert_int_equal(enlist(b, 1000).status, -ENOSPC);
+		assert_true(enlist(b, i).hint_slot < MPIB_AGENT_OWN);
+	assert_true(enlist(b, 1000).hint_slot >= MPIB_AGENT_OWN);
 	/* A proxy that dies gives all of its own back, and nobody else's. */
 	close(a);
 	settle();
-	for (unsigned i = 0; i < 200; i++)
-		assert_int_equal(enlist(b, 1000 + i).status, 0);
-	assert_int_equal(enlist(b, 2000).status, -ENOSPC);
+	for (unsigned i = 0; i < MPIB_AGENT_OWN - 56; i++)
+		assert_true(enlist(b, 2000 + i).hint_slot < MPIB_AGENT_OWN);
+	assert_true(enlist(b, 1).status == -EEXIST);
+	assert_true(enlist(b, 10000).hint_slot >= MPIB_AGENT_OWN);
 	close(b);
+}
+
+static void without_one_it_follows_the_hint_of_its_peer(void **state)
+{
+	const struct mpib_hint_shm *shm = map();
+	struct mpib_agent_response r, same, other;
+	int a = dial(), b = dial();
+
+	(void)state;
+	take_all_own(a);
+	assert_int_equal(agent.sharing, 0);
+	assert_false(agent.told);
+	/* Of whichever proxy; another peer's is another one. */
+	ask_to(a, 5000, 2, &r);
+	ask_to(b, 5000, 2, &same);
+	ask_to(b, 5001, 3, &other);
+	assert_true(agent.told);
+	assert_int_equal(agent.sharing, 3);
+	assert_int_equal(r.status, 0);
+	assert_int_equal(same.hint_slot, r.hint_slot);
+	assert_int_not_equal(other.hint_slot, r.hint_slot);
+	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
+			 256);
+	for (unsigned i = 0; i < MPIB_AGENT_OWN; i++)
+		mpib_agent_hint(&agent, i, i % 2 ? 100 : 300);
+	mpib_agent_follow(&agent);
+	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
+			 200);
+	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, other.hint_slot), 9),
+			 256);
+	/* Whoever leaves first does not take it away from the other. */
+	ask(a, MPIB_AGENT_DEREGISTER, 5000);
+	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
+			 200);
+	close(b);
+	settle();
+	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9), 0);
+	assert_int_equal(agent.sharing, 0);
+	close(a);
+}
+
+static void more_peers_than_shared_hints_are_refused(void **state)
+{
+	struct mpib_agent_response r;
+	int a = dial();
+
+	(void)state;
+	take_all_own(a);
+	for (unsigned i = 0; i < MPIB_AGENT_SHARED; i++) {
+		ask_to(a, 5000 + i, 10 + i, &r);
+		assert_int_equal(r.status, 0);
+	}
+	ask_to(a, 6000, 9, &r);
+	assert_int_equal(r.status, -ENOSPC);
+	assert_int_equal(agent.refused, 1);
+	assert_int_equal(agent.sharing, MPIB_AGENT_SHARED);
+	ask_to(a, 6001, 10, &r); /* one that has a shared hint */
+	assert_int_equal(r.status, 0);
+	ask(a, MPIB_AGENT_DEREGISTER, 5001);
+	ask_to(a, 6002, 9, &r);
+	assert_int_equal(r.status, 0);
+	close(a);
 }
 
 static void the_same_connection_twice_is_refused(void **state)
@@ -215,7 +299,7 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 	struct mpib_agent dead = agent;
 
 	(void)state;
-	mpib_hint_write(&agent.shm->entries[3], 999);
+	mpib_hint_write(mpib_hint_at(agent.shm, 3), 999);
 	/* Its socket and file stay, nobody listens. */
 	mpib_loop_del(&dead.loop, &dead.watch);
 	close(dead.fd);
@@ -251,7 +335,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		AGENT_TEST(a_registered_connection_has_an_entry),
-		AGENT_TEST(the_last_slot_is_the_last_and_comes_back),
+		AGENT_TEST(a_slot_of_its_own_comes_back_to_the_next),
+		AGENT_TEST(without_one_it_follows_the_hint_of_its_peer),
+		AGENT_TEST(more_peers_than_shared_hints_are_refused),
 		AGENT_TEST(the_same_connection_twice_is_refused),
 		AGENT_TEST(who_sends_nonsense_is_dropped),
 		AGENT_TEST(a_second_agent_leaves_the_first_alone),
