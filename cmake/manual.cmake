@@ -20,7 +20,9 @@ function(mpib_manual component)
 			DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
 			COMPONENT ${component})
 	endforeach()
-	add_custom_target(mpib_man_${component} ALL DEPENDS ${all})
+	file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+	string(MAKE_C_IDENTIFIER ${here}_${component} target)
+	add_custom_target(${target} ALL DEPENDS ${all})
 endfunction()
 
 # mpib_manual_also(COMPONENT PAGE NAMES...): other names of a page, each a link to it.

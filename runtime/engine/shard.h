@@ -7,6 +7,7 @@
 #ifndef MPIB_ENGINE_SHARD_H
 #define MPIB_ENGINE_SHARD_H
 
+#include <mpib/vqp.h>
 #include <pthread.h>
 #include <sys/queue.h>
 
@@ -19,7 +20,6 @@
 #include "engine/measure/times.h"
 #include "engine/pace.h"
 #include "engine/rail/budget.h"
-#include "vqp/vqp.h"
 
 /* Connections of one shard. The IMM has 20 bits for the number; fewer are used
  * to save memory. */

@@ -30,7 +30,7 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 		v->out.next = mpib_seq_next(v->out.next);
 		w->offset += len;
 		w->begun = true;
-		w->to_tell = last && v->attr.via;
+		w->to_tell = last && v->attr.ports;
 	}
 	return !w->to_tell || mpib_vqp_tell_own(v, id);
 }

@@ -13,15 +13,15 @@
 #ifndef MPIB_VQP_INTERNAL_H
 #define MPIB_VQP_INTERNAL_H
 
+#include <mpib/vqp.h>
 #include <uthash.h>
 
 #include "vqp/seq.h"
-#include "vqp/vqp.h"
 
 /* wr_id: kind 8 | index of the physical QP 16 | count 40. */
 enum mpib_vqp_kind {
 	MPIB_VQP_DATA = 1, /* a fragment */
-	MPIB_VQP_TELL, /* SPRAY's notice, or the caller's IMM via a port */
+	MPIB_VQP_TELL, /* SPRAY's notice, or the caller's IMM on a port */
 	MPIB_VQP_PASS, /* the virtual WR as it is */
 	MPIB_VQP_RECV, /* an empty receive that the mode needs */
 	MPIB_VQP_RECV_PASS, /* the caller's own receive */
@@ -72,7 +72,7 @@ struct mpib_vrx {
 
 struct mpib_vqp {
 	struct mpib_vcq *vcq;
-	/* Its pointers are the caller's and not followed after create; via
+	/* Its pointers are the caller's and not followed after create; ports
 	 * only tells whether this virtual QP uses ports. */
 	struct mpib_vqp_attr attr;
 	bool multi; /* several QPs, or ports: WRs do not just pass */
@@ -104,7 +104,7 @@ struct mpib_vqp {
 	struct mpib_wr_list lost; /* for mpib_vqp_replay() */
 	bool ready; /* on vcq->ready: perhaps something to report */
 	bool busy; /* on vcq->busy: a send is not reported yet */
-	struct mpib_vqp_via via;
+	struct mpib_vqp_ports ports;
 	TAILQ_ENTRY(mpib_vqp) busy_link, ready_link;
 };
 
@@ -120,6 +120,13 @@ struct mpib_vcq {
 	struct mpib_phys_list dirty;
 	struct mpib_vcq_counts counts;
 };
+
+/* Whether QP 0 carries SENDs: in SPLIT and DQPLB a SEND would take one of the
+ * empty receives that their IMMs need there. */
+static inline bool mpib_vqp_passes(const struct mpib_vqp *v)
+{
+	return !v->multi || (v->attr.mode == MPIB_VQP_SPRAY && !v->attr.ports);
+}
 
 static inline struct mpib_vwr *mpib_vqp_tx(struct mpib_vqp *v, uint64_t id)
 {
@@ -206,7 +213,7 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 	return seq | all << 24 | part << 28;
 }
 
-/* via.c */
+/* ports.c */
 /* Post the WR with the caller's IMM and control bytes. False: the port or the
  * WR pool has no room now. */
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);

@@ -10,7 +10,7 @@ bool mpib_vqp_room(const struct mpib_phys *p)
 	const struct mpib_vqp *v = p->vqp;
 
 	return !p->dead && p->inflight < v->attr.cap &&
-	       (!v->attr.via || v->via.room(v->via.ctx, p->index) > 0);
+	       (!v->attr.ports || v->ports.room(v->ports.ctx, p->index) > 0);
 }
 
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v)
@@ -47,10 +47,10 @@ void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w)
 	w->wr.wr_id = mpib_vqp_wr_id((enum mpib_vqp_kind)w->kind, p);
 	STAILQ_INSERT_TAIL(&p->wrs, w, link);
 	p->inflight++;
-	if (v->attr.via) {
+	if (v->attr.ports) {
 		v->vcq->counts.wrs++;
-		v->via.post(v->via.ctx, p->index, w,
-			    mpib_vqp_tx(v, w->owner)->wr.wr_id);
+		v->ports.post(v->ports.ctx, p->index, w,
+			      mpib_vqp_tx(v, w->owner)->wr.wr_id);
 		return;
 	}
 	mpib_wr_chain_add(&p->chain, w);

@@ -183,6 +183,8 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 	struct mpib_vrx *r;
 	int rc;
 
+	if (vqp->attr.ports || (pass && !mpib_vqp_passes(vqp)))
+		return -EINVAL;
 	if (vqp->rx_head - vqp->rx_tail > vqp->mask)
 		return -EAGAIN;
 	if (!mpib_vqp_healthy(vqp))

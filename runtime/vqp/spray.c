@@ -40,7 +40,7 @@ void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
 
-	if (v->attr.via) {
+	if (v->attr.ports) {
 		w->begun |= mpib_vqp_tell_own(v, id);
 		return;
 	}

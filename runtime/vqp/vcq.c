@@ -6,7 +6,8 @@
 
 #include "vqp/internal.h"
 
-#define BATCHES 8 /* of MPIB_VQP_POLL completions, per device and poll */
+#define BATCHES 8 /* of BATCH completions, per device and poll */
+#define BATCH 32
 
 int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 		    struct mpib_wr_pool *pool, struct mpib_vcq **vcq)
@@ -34,7 +35,7 @@ void mpib_vcq_destroy(struct mpib_vcq *vcq)
 	free(vcq);
 }
 
-void mpib_vcq_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n)
+void mpib_vcq_read_counts(const struct mpib_vcq *vcq, struct mpib_vcq_counts *n)
 {
 	*n = vcq->counts;
 }
@@ -69,20 +70,23 @@ static void vcq_route(struct mpib_vcq *vcq, unsigned device,
 	mpib_vqp_make_ready(p->vqp);
 }
 
-static void vcq_drain(struct mpib_vcq *vcq, unsigned device)
+/* False: the CQ cannot be polled. */
+static bool vcq_drain(struct mpib_vcq *vcq, unsigned device)
 {
-	struct ibv_wc wc[MPIB_VQP_POLL];
+	struct ibv_wc wc[BATCH];
 
 	for (unsigned b = 0; b < BATCHES; b++) {
-		int n = ibv_poll_cq(vcq->cq[device], MPIB_VQP_POLL, wc);
+		int n = ibv_poll_cq(vcq->cq[device], BATCH, wc);
 
 		for (int i = 0; i < n; i++)
 			vcq_route(vcq, device, &wc[i]);
-		if (n > 0)
-			vcq->counts.cqes += (unsigned)n;
-		if (n < MPIB_VQP_POLL)
-			return;
+		if (n < 0)
+			return false;
+		vcq->counts.cqes += (unsigned)n;
+		if (n < BATCH)
+			return true;
 	}
+	return true;
 }
 
 static bool take_sent(struct mpib_vqp *v, struct mpib_vwc *wc)
@@ -161,10 +165,14 @@ static void advance_all(struct mpib_vcq *vcq)
 
 int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc)
 {
+	bool polled = true;
+	int got;
+
 	for (unsigned i = 0; i < vcq->n; i++)
-		vcq_drain(vcq, (vcq->first + i) % vcq->n);
-	vcq->first = (vcq->first + 1) % vcq->n;
-	return mpib_vcq_take(vcq, n, wc);
+		polled &= vcq_drain(vcq, (vcq->first + i) % vcq->n);
+	vcq->first = vcq->n ? (vcq->first + 1) % vcq->n : 0;
+	got = mpib_vcq_take(vcq, n, wc);
+	return got || polled ? got : -EIO;
 }
 
 int mpib_vcq_take(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creation and destruction of virtual QPs; checks of what is posted. */
-#include "vqp/vqp.h"
+#include <mpib/vqp.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define DEPTH 256u
 #define DEPTH_MAX 65536u
 
-static bool fits_via(const struct mpib_vqp_attr *a)
+static bool fits_ports(const struct mpib_vqp_attr *a)
 {
 	return a->n >= 1 && a->n <= MPIB_VQP_QPS && a->notifies >= 1 &&
 	       a->notifies <= MPIB_VQP_QPS && a->cap >= 1 &&
@@ -35,8 +35,8 @@ static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 {
 	bool multi = a->n > 1;
 
-	if (a->via)
-		return fits_via(a);
+	if (a->ports)
+		return fits_ports(a);
 	if (vcq->n < 1 || a->n < 1 || a->n > MPIB_VQP_QPS || a->cap < 1 ||
 	    a->mode > MPIB_VQP_DQPLB || a->depth > DEPTH_MAX ||
 	    a->depth & (a->depth - 1) || a->frag > MPIB_VQP_FRAG_MAX ||
@@ -111,7 +111,7 @@ static void make_port(struct mpib_vqp *v, struct mpib_phys *p, unsigned port)
 
 static void make_ports(struct mpib_vqp *v)
 {
-	v->via = *v->attr.via;
+	v->ports = *v->attr.ports;
 	v->devices = 1;
 	for (unsigned i = 0; i < v->attr.n; i++)
 		make_port(v, &v->data[i], i);
@@ -123,7 +123,7 @@ static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
 {
 	int rc = 0;
 
-	if (a->via) {
+	if (a->ports) {
 		make_ports(v);
 		return 0;
 	}
@@ -166,7 +166,7 @@ static int set_weights(struct mpib_vqp *v)
 /* Whether the receiver puts sequence numbers in order. */
 static bool vqp_counts(const struct mpib_vqp_attr *a)
 {
-	return a->via ? a->mode == MPIB_VQP_DQPLB : a->n > 1;
+	return a->ports ? a->mode == MPIB_VQP_DQPLB : a->n > 1;
 }
 
 int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
@@ -185,7 +185,7 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 	v->attr.frag = attr->frag ? attr->frag : MPIB_VQP_FRAG;
 	v->attr.depth = attr->depth ? attr->depth : DEPTH;
 	v->mask = v->attr.depth - 1;
-	v->multi = attr->n > 1 || attr->via;
+	v->multi = attr->n > 1 || attr->ports;
 	v->alive = attr->n;
 	STAILQ_INIT(&v->lost);
 	v->data = calloc(attr->n, sizeof(*v->data));
@@ -196,12 +196,12 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 	while (v->early_mask <
 	       v->attr.depth + MPIB_SEQ_WINDOW + (uint64_t)attr->cap * attr->n)
 		v->early_mask = 2 * v->early_mask + 1;
-	if (!attr->via)
+	if (!attr->ports)
 		v->early = calloc((size_t)v->early_mask + 1, sizeof(*v->early));
 	if (vqp_counts(attr))
 		v->in = calloc(1, sizeof(*v->in));
 	if (!v->data || !v->notifies || !v->tx || !v->rx ||
-	    (!attr->via && !v->early) || (vqp_counts(attr) && !v->in))
+	    (!attr->ports && !v->early) || (vqp_counts(attr) && !v->in))
 		goto err_free;
 	rc = register_all(v, attr);
 	if (rc == 0)
@@ -264,10 +264,11 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (wr->head.length && v->attr.mode == MPIB_VQP_SPLIT && !pass)
 		return -EINVAL;
-	if (v->attr.via &&
-	    (wr->opcode == IBV_WR_SEND || wr->on >= v->attr.notifies))
+	if (wr->opcode == IBV_WR_SEND && !mpib_vqp_passes(v))
 		return -EINVAL;
-	if (!v->attr.via && wr->more)
+	if (v->attr.ports && wr->on >= v->attr.notifies)
+		return -EINVAL;
+	if (!v->attr.ports && wr->more)
 		return -EINVAL;
 	/* A plain WRITE carries no number, so the receiver could not put it
 	 * and the next message in order. */

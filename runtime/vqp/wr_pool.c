@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of send WRs, and chains of WRs posted by one ibv_post_send(). */
-#include "vqp/wr_pool.h"
+#include <mpib/wr_pool.h>
 
 #include <errno.h>
 #include <stddef.h>

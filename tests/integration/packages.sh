@@ -131,6 +131,9 @@ C
 cc -o /attach /attach.c $(pkg-config --cflags --libs mpib) ||
 	fail "a program does not build"
 /attach || fail "a program does not attach"
+cc -Werror -o /vqp /usr/share/doc/mpib-proxy/docs/example/vqp.c \
+	$(pkg-config --cflags --libs mpib-vqp) && /vqp --help >/dev/null ||
+	fail "the example of the virtual QP does not build"
 kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 
 if command -v systemd-analyze >/dev/null; then

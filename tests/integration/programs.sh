@@ -89,6 +89,12 @@ refuses 2 "$example"
 refuses 2 "$example" --nonsense
 refuses 2 "$example" sent
 refuses 2 "$example" send receive
+example=$build/docs/example/mpib-vqp
+says '^Usage: ' "$example" --help
+refuses 2 "$example"
+refuses 2 "$example" --nonsense
+refuses 2 "$example" soft0 -1
+refuses 2 "$example" soft0 1 8 1 100 100
 
 for script in "${scripts[@]}"; do
 	says '^ +(bench|tests)/' "$source/$script" --help

@@ -35,7 +35,7 @@ done
 "$top/all/usr/sbin/mpib-proxy" --config /dev/null --sout soft:127.0.0.1 \
 	--sup soft:127.0.1.1 --check-config >/dev/null 2>&1 || fail "mpib-proxy does not run"
 for file in lib/systemd/system/mpib-proxy.service include/mpib/client.h \
-	lib/libmpib.a share/doc/mpib-proxy/README.md \
+	lib/libmpib.a lib/libmpib-vqp.a include/mpib/vqp.h share/doc/mpib-proxy/README.md \
 	share/doc/mpib-proxy/docs/operating.md; do
 	[ -s "$top/all/usr/$file" ] || fail "no /usr/$file"
 done

@@ -34,12 +34,12 @@ static int spread_make(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_lane_spread *x = &lane->via[r];
 	unsigned first = lane->numbered, n = lane->qps[r] - first;
-	const struct mpib_vqp_via via = { spread_room, spread_post, x };
+	const struct mpib_vqp_ports ports = { spread_room, spread_post, x };
 	const struct mpib_vqp_attr attr = {
 		.mode = lane->numbered ? MPIB_VQP_DQPLB : MPIB_VQP_SPRAY,
 		.n = n,
 		.notifies = lane->numbered ? 1 : lane->qps[r],
-		.via = &via,
+		.ports = &ports,
 		.cap = CAP,
 		.frag = lane->frag,
 		.depth = DEPTH,
@@ -148,7 +148,7 @@ uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail)
 
 uint32_t mpib_spread_room(const struct mpib_lane *lane, unsigned rail)
 {
-	return mpib_vqp_free(lane->via[rail].vqp);
+	return mpib_vqp_send_room(lane->via[rail].vqp);
 }
 
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok)
@@ -156,7 +156,7 @@ void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok)
 	const struct mpib_lane_spread *x = &q->lane->via[q->rail];
 
 	if (x->vqp && !q->lane->broken)
-		mpib_vqp_answered(x->vqp, mpib_wr_op(wr_id), ok);
+		mpib_vqp_port_sent(x->vqp, mpib_wr_op(wr_id), ok);
 }
 
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)
@@ -167,19 +167,20 @@ int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)
 	if (!vqp || lane->broken)
 		return 0;
 	if (q != &lane->qp[q->rail][0]) {
-		return mpib_vqp_numbered(vqp, imm, bytes) < 0 ? -EPROTO : 1;
+		return mpib_vqp_port_fragment(vqp, imm, bytes) < 0 ? -EPROTO
+								   : 1;
 	}
 	/* The IMM of a replay (mask 0) waits for no numbered fragment. */
 	if (mpib_imm_mask(imm) == 0 || !mpib_spread_waits(bytes))
 		return 0;
-	return mpib_vqp_told(vqp, imm, bytes) ? 1 : -EPROTO;
+	return mpib_vqp_port_imm(vqp, imm, bytes) ? 1 : -EPROTO;
 }
 
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes)
 {
 	struct mpib_vqp *vqp = q->lane->via[q->rail].vqp;
 
-	return vqp && !q->lane->broken && mpib_vqp_whole(vqp, imm, bytes);
+	return vqp && !q->lane->broken && mpib_vqp_port_take(vqp, imm, bytes);
 }
 
 const char *mpib_spread_name(enum mpib_spread spread)

@@ -13,7 +13,7 @@
  *
  * A stripe of at most one fragment goes as in split, and so does every stripe
  * on a rail with one QP. For the rest the lane has a virtual QP per rail
- * (vqp/vqp.h), which posts to the lane's own QPs: so CTS, small stripes and
+ * (mpib/vqp.h), which posts to the lane's own QPs: so CTS, small stripes and
  * fragments share the QPs' room, doorbells and drain. The IMM is the same in
  * every mode, and has a record when the stripe was spread.
  *
@@ -28,10 +28,10 @@
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
 
+#include <mpib/vqp.h>
 #include <mpib/wire.h>
 
 #include "engine/lane/lane.h"
-#include "vqp/vqp.h"
 
 /* Control thread. -ENOMEM. */
 int mpib_spread_make(struct mpib_lane *lane);

@@ -4,6 +4,7 @@
 
 #include <mpib/client.h>
 #include <mpib/control.h>
+#include <mpib/vqp.h>
 
 int main()
 {
@@ -19,5 +20,16 @@ int main()
 	if (!std::strstr(mpib_strerror(), "/nonexistent"))
 		return 1;
 	mpib_run_dir(dir, sizeof(dir));
+
+	struct mpib_wr_pool pool;
+	struct mpib_vcq *vcq;
+	struct mpib_vwc wc;
+
+	if (mpib_wr_pool_init(&pool) < 0 ||
+	    mpib_vcq_create(nullptr, 0, &pool, &vcq) < 0 ||
+	    mpib_vcq_poll(vcq, 1, &wc) != 0)
+		return 1;
+	mpib_vcq_destroy(vcq);
+	mpib_wr_pool_fini(&pool);
 	return 0;
 }

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# manual.sh CLIENT_H PAGES...: each function of the client library is named by one
-# page of section 3, no page names another, and each error of the header is there.
+# manual.sh HEADERS... PAGES...: each function of the headers is named by one page of
+# section 3, no page names another, and each error of the headers is there.
 set -eu
-header=$1
-shift
+header=()
+while [[ $1 == *.h ]]; do
+	header+=("$1")
+	shift
+done
 
 bad=0
-declared=$(tr '\n' ' ' <"$header" | sed 's,/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/,,g' |
+declared=$(cat "${header[@]}" | tr '\n' ' ' | sed 's,/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/,,g' |
 	grep -oE '\bmpib_[a-z_]+\(' | tr -d '(' | grep -v '_fn$' | sort -u)
 named=$(for page in "$@"; do
 	sed -n '/^# NAME/,/^# SYNOPSIS/p' "$page" | grep -oE '\bmpib_[a-z_]+' ||
@@ -15,17 +18,17 @@ done | sort)
 for f in $declared; do
 	n=$(grep -cx "$f" <<<"$named" || true)
 	[ "$n" -eq 1 ] && continue
-	echo "$f() is declared in $header and named by $n pages"
+	echo "$f() is declared in ${header[*]} and named by $n pages"
 	bad=1
 done
 for f in $named; do
 	grep -qx "$f" <<<"$declared" && continue
-	echo "$f() is named by a page and not declared in $header"
+	echo "$f() is named by a page and not declared in ${header[*]}"
 	bad=1
 done
-for e in $(grep -oE -- '-E[A-Z0-9]+' "$header" | sort -u); do
+for e in $(grep -ohE -- '-E[A-Z0-9]+' "${header[@]}" | sort -u); do
 	grep -q -- "\\*$e\\*" "$@" && continue
-	echo "$e is listed in $header and by no page"
+	echo "$e is listed in ${header[*]} and by no page"
 	bad=1
 done
 [ "$(wc -w <<<"$declared")" -gt 20 ] || { echo "no functions at all?"; bad=1; }

@@ -87,6 +87,8 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	struct hca *h = (struct hca *)cq->context;
 	int got = 0;
 
+	if (h->fail_poll)
+		return -1;
 	while (got < n && h->wc_tail != h->wc_head)
 		wc[got++] = h->wc[h->wc_tail++ % HCA_DEPTH];
 	return got;

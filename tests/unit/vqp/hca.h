@@ -43,6 +43,7 @@ struct hca {
 	struct hca_qp qp[HCA_QPS];
 	unsigned qps;
 	unsigned rnr; /* times that no receive was there */
+	bool fail_poll;
 	/* Data is placed late: when an IMM of the same device comes, or by
 	 * hca_settle(). */
 	bool lazy;

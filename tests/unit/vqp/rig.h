@@ -3,8 +3,9 @@
 #ifndef MPIB_TESTS_VQP_RIG_H
 #define MPIB_TESTS_VQP_RIG_H
 
+#include <mpib/vqp.h>
+
 #include "hca.h"
-#include "vqp/vqp.h"
 
 struct side {
 	struct hca hca[MPIB_VQP_DEVICES];

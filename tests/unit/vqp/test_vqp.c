@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vqp/vqp.h where nothing fails: what each mode puts where, and reports. */
+/* mpib/vqp.h where nothing fails: what each mode puts where, and reports. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -176,7 +176,7 @@ static void a_turn_is_one_doorbell_a_qp(void **state)
 	rig_poll(&rig.tx, &wc, 1);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(rig.tx.data[i]->posts, 2);
-	mpib_vcq_counts(rig.tx.vcq, &n);
+	mpib_vcq_read_counts(rig.tx.vcq, &n);
 	assert_int_equal(n.doorbells, 8);
 	assert_int_equal(n.wrs, 40);
 }
@@ -256,6 +256,27 @@ static void a_send_and_its_receive_pass_through_on_qp_0(void **state)
 	assert_int_equal(rig_sent(&rig).wr_id, 6);
 }
 
+/* A receive of the caller's would lie behind the mode's own empty ones. */
+static void
+sends_are_refused_where_they_would_take_a_modes_receive(void **state)
+{
+	const struct mpib_vrecv r = { .wr_id = 5, .addr = 1, .length = 64 };
+
+	(void)state;
+	for (unsigned mode = 0; mode < 3; mode++) {
+		int want = mode == MPIB_VQP_SPRAY ? 0 : -EINVAL;
+
+		start((enum mpib_vqp_mode)mode, 2, 1, 4096, 8);
+		assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &r), want);
+		assert_int_equal(rig_post(&rig, 6, IBV_WR_SEND,
+					  IBV_SEND_SIGNALED, 0, 64),
+				 want);
+		stop();
+	}
+	start(MPIB_VQP_DQPLB, 1, 1, 4096, 8);
+	assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &r), 0);
+}
+
 static void a_single_qp_passes_the_imm_on(void **state)
 {
 	struct mpib_vwc wc;
@@ -297,6 +318,8 @@ int main(void)
 		VQP_TEST(completions_come_in_the_order_posted),
 		VQP_TEST(notices_wait_for_receives),
 		VQP_TEST(a_send_and_its_receive_pass_through_on_qp_0),
+		VQP_TEST(
+			sends_are_refused_where_they_would_take_a_modes_receive),
 		VQP_TEST(a_single_qp_passes_the_imm_on),
 		VQP_TEST(who_asks_for_no_completion_gets_none),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vqp/vqp.h where something fails. T and I numbers are those of the known
+ * mpib/vqp.h where something fails. T and I numbers are those of the known
  * issues of the design it follows; each test fails on that behaviour.
  */
 #include <errno.h>
@@ -312,9 +312,24 @@ static void a_replay_loses_nothing_and_repeats_nothing(void **state)
 		assert_memory_equal(rig.tx.mem, rig.rx.mem, len);
 		for (uint64_t k = 0; k < 4; k++)
 			assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
-		mpib_vcq_counts(rig.tx.vcq, &n);
+		mpib_vcq_read_counts(rig.tx.vcq, &n);
 		teardown(NULL);
 	}
+}
+
+static void a_cq_that_cannot_be_polled_is_told(void **state)
+{
+	(void)state;
+	rig_start(&rig, MPIB_VQP_DQPLB, 2, 2, false);
+	rig_recv(&rig, 1);
+	assert_int_equal(rig_write(&rig, 1, 0, 4096), 0);
+	rig_steps(&rig, 1);
+	rig.rx.hca[1].fail_poll = true;
+	/* What the other CQ has comes first. */
+	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
+	assert_int_equal(rig_poll(&rig.rx, &wc, 1), -EIO);
+	rig.rx.hca[1].fail_poll = false;
+	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 0);
 }
 
 #define FAULT_TEST(f) cmocka_unit_test_teardown(f, teardown)
@@ -333,6 +348,7 @@ int main(void)
 		FAULT_TEST(a_lost_number_ends_the_virtual_qp),
 		FAULT_TEST(a_receive_ends_when_a_qp_fails),
 		FAULT_TEST(what_has_ended_takes_no_receive),
+		FAULT_TEST(a_cq_that_cannot_be_polled_is_told),
 		FAULT_TEST(a_replay_loses_nothing_and_repeats_nothing),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What else the design that vqp/vqp.h follows is known for, beside failures
+ * What else the design that mpib/vqp.h follows is known for, beside failures
  * (test_vqp_faults.c): who allocates, who owns, whose keys, what is gathered.
  * Each test fails on that behaviour. The linker leads malloc and its like here.
  */

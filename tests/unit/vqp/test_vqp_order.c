@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vqp/vqp.h by seeds: QPs go on in any order, over 1 to 64 of them, fragments
+ * mpib/vqp.h by seeds: QPs go on in any order, over 1 to 64 of them, fragments
  * of 4 KiB to 64 MiB, and every byte is right. MPIB_VQP_SEEDS sets how many
  * seeds, MPIB_VQP_BYTES the memory (default 1 MiB; 1 GiB takes a while).
  */

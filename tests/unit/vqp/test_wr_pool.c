@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vqp/wr_pool.h: WRs are ready when taken, and one call posts a chain. */
+/* mpib/wr_pool.h: WRs are ready when taken, and one call posts a chain. */
 #include <errno.h>
+#include <mpib/wr_pool.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#include "vqp/wr_pool.h"
 
 static struct mpib_wr_pool pool;
 static struct ibv_context ctx;

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pool of send WRs, each with its SGEs in the same object, and chains of WRs
- * that one doorbell posts. The taker may keep a WR until its completion, so
+ * that one doorbell posts. The fields that most WRs have alike stay filled in
+ * from one use to the next. The taker may keep a WR until its completion, so
  * that the WR can be posted again unchanged. Only the thread that owns the pool
- * calls; nothing allocates after mpib_wr_pool_init().
+ * calls; nothing allocates after mpib_wr_pool_init(). Part of libmpib-vqp.
  */
-#ifndef MPIB_VQP_WR_POOL_H
-#define MPIB_VQP_WR_POOL_H
+#ifndef MPIB_WR_POOL_H
+#define MPIB_WR_POOL_H
 
 #include <infiniband/verbs.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define MPIB_WR_POOL 4096u /* a power of two */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MPIB_WR_POOL 4096u /* WRs of a pool, a power of two */
 #define MPIB_WR_SGES 2 /* a head and the payload behind it */
 
 struct mpib_wr {
@@ -30,11 +35,14 @@ STAILQ_HEAD(mpib_wr_list, mpib_wr);
 struct mpib_wr_pool {
 	struct mpib_wr *all;
 	struct mpib_wr_list free;
-	uint32_t left;
+	uint32_t left; /* WRs that may be taken now */
 };
 
-/* -ENOMEM. */
+/*
+ *   -ENOMEM
+ */
 int mpib_wr_pool_init(struct mpib_wr_pool *pool);
+/* All WRs have been given back, or nobody uses them any more. */
 void mpib_wr_pool_fini(struct mpib_wr_pool *pool);
 
 /* NULL when all WRs are taken. The WR has opcode WRITE_WITH_IMM, is signalled,
@@ -52,9 +60,14 @@ void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w);
 
 /*
  * Post the chain with one doorbell; the chain is empty afterwards. Returns 0,
- * or -errno of ibv_post_send() and in *bad the first WR that was refused.
+ * or -errno of ibv_post_send() and in *bad the first WR that was refused. The
+ * WRs stay the caller's.
  */
 int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
 		       struct mpib_wr **bad);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -2,13 +2,12 @@
 /* Virtual QPs whose physical ones are somebody else's: the test plays these. */
 #include <endian.h>
 #include <errno.h>
+#include <mpib/vqp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-#include "vqp/vqp.h"
 
 #define N 4
 #define FRAG 4096u
@@ -49,12 +48,12 @@ static void post(void *ctx, unsigned port, struct mpib_wr *w, uint64_t wr_id)
 
 static void start(enum mpib_vqp_mode mode)
 {
-	const struct mpib_vqp_via via = { room, post, NULL };
+	const struct mpib_vqp_ports ports = { room, post, NULL };
 	const struct mpib_vqp_attr attr = {
 		.mode = mode,
 		.n = N,
 		.notifies = 2,
-		.via = &via,
+		.ports = &ports,
 		.cap = 32,
 		.frag = FRAG,
 		.depth = 8,
@@ -142,12 +141,12 @@ static void spray_tells_on_the_named_port_when_all_is_answered(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(take(wc), 0);
 		assert_int_equal(posts, 4);
-		mpib_vqp_answered(vqp, i, true);
+		mpib_vqp_port_sent(vqp, i, true);
 	}
 	assert_int_equal(take(wc), 0);
 	assert_int_equal(posts, 5);
 	is_notice(&posted_log[4]);
-	mpib_vqp_answered(vqp, N + 1, true);
+	mpib_vqp_port_sent(vqp, N + 1, true);
 	assert_int_equal(take(wc), 1);
 	assert_int_equal(wc[0].wr_id, 9);
 	assert_int_equal(wc[0].qp_num, 5);
@@ -166,16 +165,16 @@ static void a_notice_tells_of_what_was_posted_before_it(void **state)
 	assert_int_equal(send(2, FRAG, false), 0);
 	assert_int_equal(send(3, 0, false), 0);
 	assert_int_equal(posts, 2);
-	mpib_vqp_answered(vqp, 1, true);
+	mpib_vqp_port_sent(vqp, 1, true);
 	assert_int_equal(take(wc), 0);
 	assert_int_equal(posts, 2);
-	mpib_vqp_answered(vqp, 0, true);
+	mpib_vqp_port_sent(vqp, 0, true);
 	assert_int_equal(take(wc), 0); /* 1 wanted none */
 	assert_int_equal(posts, 4);
 	is_notice(&posted_log[2]);
 	is_notice(&posted_log[3]);
-	mpib_vqp_answered(vqp, N + 1, true);
-	mpib_vqp_answered(vqp, N + 1, true);
+	mpib_vqp_port_sent(vqp, N + 1, true);
+	mpib_vqp_port_sent(vqp, N + 1, true);
 	assert_int_equal(take(wc), 2);
 	assert_int_equal(wc[0].wr_id, 2);
 	assert_int_equal(wc[1].wr_id, 3);
@@ -222,28 +221,32 @@ static void an_imm_waits_for_its_numbers(void **state)
 
 	(void)state;
 	start(MPIB_VQP_DQPLB);
-	assert_true(mpib_vqp_told(vqp, 11, 64));
-	assert_true(mpib_vqp_told(vqp, 12, 0));
-	assert_false(mpib_vqp_whole(vqp, &imm, &bytes));
-	assert_int_equal(1, mpib_vqp_numbered(vqp, 2 | MPIB_VQP_NOTIFY, 10));
-	assert_int_equal(1, mpib_vqp_numbered(vqp, 0, 10));
-	assert_false(mpib_vqp_whole(vqp, &imm, &bytes));
-	assert_int_equal(1, mpib_vqp_numbered(vqp, 1 | MPIB_VQP_NOTIFY, 10));
-	assert_true(mpib_vqp_whole(vqp, &imm, &bytes));
+	assert_true(mpib_vqp_port_imm(vqp, 11, 64));
+	assert_true(mpib_vqp_port_imm(vqp, 12, 0));
+	assert_false(mpib_vqp_port_take(vqp, &imm, &bytes));
+	assert_int_equal(1,
+			 mpib_vqp_port_fragment(vqp, 2 | MPIB_VQP_NOTIFY, 10));
+	assert_int_equal(1, mpib_vqp_port_fragment(vqp, 0, 10));
+	assert_false(mpib_vqp_port_take(vqp, &imm, &bytes));
+	assert_int_equal(1,
+			 mpib_vqp_port_fragment(vqp, 1 | MPIB_VQP_NOTIFY, 10));
+	assert_true(mpib_vqp_port_take(vqp, &imm, &bytes));
 	assert_int_equal(imm, 11);
 	assert_int_equal(bytes, 64);
-	assert_true(mpib_vqp_whole(vqp, &imm, &bytes));
+	assert_true(mpib_vqp_port_take(vqp, &imm, &bytes));
 	assert_int_equal(imm, 12);
-	assert_false(mpib_vqp_whole(vqp, &imm, &bytes));
+	assert_false(mpib_vqp_port_take(vqp, &imm, &bytes));
 	/* Late, and not twice. */
-	assert_int_equal(0, mpib_vqp_numbered(vqp, 1 | MPIB_VQP_NOTIFY, 10));
+	assert_int_equal(0,
+			 mpib_vqp_port_fragment(vqp, 1 | MPIB_VQP_NOTIFY, 10));
 	assert_int_equal(mpib_vqp_late(vqp), 1);
 	/* Numbers may come first. */
-	assert_int_equal(1, mpib_vqp_numbered(vqp, 3 | MPIB_VQP_NOTIFY, 10));
-	assert_false(mpib_vqp_whole(vqp, &imm, &bytes));
+	assert_int_equal(1,
+			 mpib_vqp_port_fragment(vqp, 3 | MPIB_VQP_NOTIFY, 10));
+	assert_false(mpib_vqp_port_take(vqp, &imm, &bytes));
 	for (unsigned i = 0; i < 8; i++)
-		assert_true(mpib_vqp_told(vqp, i, 0));
-	assert_false(mpib_vqp_told(vqp, 8, 0));
+		assert_true(mpib_vqp_port_imm(vqp, i, 0));
+	assert_false(mpib_vqp_port_imm(vqp, 8, 0));
 }
 
 static void a_reset_begins_anew(void **state)
@@ -256,31 +259,31 @@ static void a_reset_begins_anew(void **state)
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(send(i, FRAG, false), 0);
 	assert_int_equal(send(8, FRAG, false), -EAGAIN);
-	assert_int_equal(mpib_vqp_free(vqp), 0);
-	mpib_vqp_numbered(vqp, MPIB_VQP_NOTIFY, 1);
-	mpib_vqp_numbered(vqp, MPIB_VQP_NOTIFY, 1);
-	mpib_vqp_answered(vqp, 0, false); /* its virtual WR never ends */
+	assert_int_equal(mpib_vqp_send_room(vqp), 0);
+	mpib_vqp_port_fragment(vqp, MPIB_VQP_NOTIFY, 1);
+	mpib_vqp_port_fragment(vqp, MPIB_VQP_NOTIFY, 1);
+	mpib_vqp_port_sent(vqp, 0, false); /* its virtual WR never ends */
 	mpib_vqp_reset(vqp);
 	assert_int_equal(pool.left, MPIB_WR_POOL);
-	assert_int_equal(mpib_vqp_free(vqp), 8);
-	assert_false(mpib_vqp_whole(vqp, &imm, &bytes));
+	assert_int_equal(mpib_vqp_send_room(vqp), 8);
+	assert_false(mpib_vqp_port_take(vqp, &imm, &bytes));
 	assert_int_equal(take(wc), 0);
 	assert_int_equal(mpib_vqp_late(vqp), 1); /* of all its life */
 	posts = 0;
 	assert_int_equal(send(1, FRAG, false), 0);
 	assert_int_equal(be32toh(posted_log[0].wr.imm_data), MPIB_VQP_NOTIFY);
 	/* What was under way before is nobody's. */
-	mpib_vqp_answered(vqp, 2, true);
+	mpib_vqp_port_sent(vqp, 2, true);
 	assert_int_equal(take(wc), 0);
 }
 
 static void what_cannot_go_via_ports_is_refused(void **state)
 {
-	const struct mpib_vqp_via via = { room, post, NULL };
+	const struct mpib_vqp_ports ports = { room, post, NULL };
 	struct mpib_vqp_attr attr = { .mode = MPIB_VQP_SPLIT,
 				      .n = 2,
 				      .notifies = 1,
-				      .via = &via,
+				      .ports = &ports,
 				      .cap = 1 };
 	struct mpib_vqp *other;
 	struct mpib_vsend wr = { .opcode = IBV_WR_SEND,

@@ -35,7 +35,7 @@ bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id)
 	return true;
 }
 
-uint32_t mpib_vqp_free(const struct mpib_vqp *vqp)
+uint32_t mpib_vqp_send_room(const struct mpib_vqp *vqp)
 {
 	return vqp->attr.depth - (uint32_t)(vqp->tx_head - vqp->tx_tail);
 }
@@ -54,7 +54,7 @@ static struct mpib_phys *phys_of(struct mpib_vqp *v, unsigned port)
 				: &v->notifies[port - v->attr.n];
 }
 
-void mpib_vqp_answered(struct mpib_vqp *vqp, unsigned port, bool ok)
+void mpib_vqp_port_sent(struct mpib_vqp *vqp, unsigned port, bool ok)
 {
 	struct mpib_phys *p = phys_of(vqp, port);
 	struct mpib_vwr *vw;
@@ -73,7 +73,7 @@ void mpib_vqp_answered(struct mpib_vqp *vqp, unsigned port, bool ok)
 		mpib_vqp_make_ready(vqp);
 }
 
-int mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
+int mpib_vqp_port_fragment(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
 {
 	int took = mpib_seq_arrived(vqp->in, imm & 0xffffff, 1, 1,
 				    imm & MPIB_VQP_NOTIFY, bytes);
@@ -85,7 +85,7 @@ int mpib_vqp_numbered(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
 	return took;
 }
 
-bool mpib_vqp_told(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
+bool mpib_vqp_port_imm(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
 {
 	struct mpib_vrx *r;
 
@@ -97,7 +97,7 @@ bool mpib_vqp_told(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes)
 	return true;
 }
 
-bool mpib_vqp_whole(struct mpib_vqp *vqp, uint32_t *imm, uint32_t *bytes)
+bool mpib_vqp_port_take(struct mpib_vqp *vqp, uint32_t *imm, uint32_t *bytes)
 {
 	const struct mpib_vrx *r = mpib_vqp_rx(vqp, vqp->rx_tail);
 
@@ -115,7 +115,7 @@ uint64_t mpib_vqp_late(const struct mpib_vqp *vqp)
 	return vqp->late + (vqp->in ? vqp->in->late : 0);
 }
 
-static void via_empty(struct mpib_phys *p, struct mpib_wr_pool *pool)
+static void port_empty(struct mpib_phys *p, struct mpib_wr_pool *pool)
 {
 	while (!STAILQ_EMPTY(&p->wrs))
 		mpib_wr_give(pool, mpib_vqp_pop(p));
@@ -124,7 +124,7 @@ static void via_empty(struct mpib_phys *p, struct mpib_wr_pool *pool)
 void mpib_vqp_reset(struct mpib_vqp *vqp)
 {
 	for (unsigned i = 0; i < vqp->attr.n + vqp->attr.notifies; i++)
-		via_empty(phys_of(vqp, i), vqp->vcq->pool);
+		port_empty(phys_of(vqp, i), vqp->vcq->pool);
 	vqp->late = mpib_vqp_late(vqp);
 	if (vqp->in)
 		*vqp->in = (struct mpib_seq){ 0 };

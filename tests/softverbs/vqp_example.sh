@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# vqp_example.sh LIBRARY BUILD SOURCE [SANITIZER]: the example of mpib-vqp(3) on the
+# software HCA: built by the tree and, from what is installed, by pkg-config as
+# somebody outside does it.
+set -uo pipefail
+lib=$1 build=$2 source=$3
+. "$(dirname "$0")/common.sh"
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+
+# Four runs, the last of which loses a QP.
+judge() {
+	LD_PRELOAD=$preload timeout 60 "$1" soft0,soft1 1 8 100001 4096 200 \
+		>"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }
+	[ "$(awk '{ print $1 }' "$dir/out" | paste -sd ' ')" = \
+		"SPLIT SPRAY DQPLB broken" ] || { cat "$dir/out"; exit 1; }
+}
+
+judge "$build/docs/example/mpib-vqp"
+if ! command -v pkg-config >/dev/null || [ "${4:-}" ]; then
+	echo "SKIPPED: building it by pkg-config, as ${4:-there is none}"
+	exit 77
+fi
+DESTDIR=$dir/root cmake --install "$build" --component dev >"$dir/out" ||
+	{ cat "$dir/out"; exit 1; }
+pc=$(find "$dir/root" -name mpib-vqp.pc)
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs mpib-vqp) ||
+	exit 1
+[[ $flags == *$dir/root* ]] || { echo "those are others' flags: $flags"; exit 1; }
+# shellcheck disable=SC2086
+${CC:-cc} -std=gnu11 -Wall -Werror -o "$dir/mpib-vqp" \
+	"$source/docs/example/vqp.c" $flags || exit 1
+judge "$dir/mpib-vqp"
