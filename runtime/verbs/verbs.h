@@ -61,6 +61,9 @@ struct mpib_verbs {
 	/* Regions with IBV_ACCESS_ON_DEMAND cost transfers nothing extra, and
 	 * registering them touches no page. */
 	bool on_demand;
+	/* By ECE the two QPs of a pair know each other, so that it is always
+	 * negotiated. */
+	bool ece_proves;
 
 	/*
 	 * Open the device of spec. Each context is progressed on its own, so

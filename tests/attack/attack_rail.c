@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to the port of a software rail that say nothing: whoever dials it
- * for a lane gets through all the same.
+ * Connections to the port of a software rail that say nothing, or greet QPs that
+ * they guess: whoever dials it for a lane gets through all the same, no QP is
+ * joined or cut, and the proxy keeps nothing of them.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +18,14 @@
 
 #include <cmocka.h>
 
+#include "verbs/soft/wire/wire.h"
 #include "victim.h"
 
 #define PEER_PORT 24790
 #define HELD 400
+#define GREETED 900
+/* Of which a proxy of three nodes has less than a hundred at rest. */
+#define FDS_BOUND 900
 #define TCP_LISTEN_STATE 0xa
 
 static struct node node[3];
@@ -84,6 +90,116 @@ static int hold_the_port(void *arg)
 	return 0;
 }
 
+/* Greetings in the name of a node's rail, which any user of this machine can send
+ * from. QP numbers are few and in a row, packet numbers are tried at random. */
+static void greet(int fd, unsigned i)
+{
+	struct soft_hello h = { .status = SOFT_HELLO_ASK,
+				.qpn = 2 + i % 64,
+				.dest_qpn = 2 + i / 64 % 64,
+				.sq_psn = SOFT_PSN_UNKNOWN,
+				.rq_psn = (uint32_t)random() & 0xffffff,
+				.life = 1 + i % 128,
+				.gid = { [10] = 0xff, [11] = 0xff },
+				.dest_gid = { [10] = 0xff, [11] = 0xff } };
+	uint8_t buf[SOFT_HELLO_LEN];
+	struct in_addr from;
+
+	inet_pton(AF_INET, node[0].sout + strlen("soft:"), &from);
+	memcpy(&h.gid[12], &from, 4);
+	memcpy(&h.dest_gid[12], &rail_addr, 4);
+	soft_hello_encode(buf, &h);
+	send(fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int dial_from_a_peer(void)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET },
+			   to = { .sin_family = AF_INET,
+				  .sin_port = htons(rail_port),
+				  .sin_addr.s_addr = rail_addr };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct linger gone = { .l_onoff = 1 };
+
+	inet_pton(AF_INET, node[0].sout + strlen("soft:"), &from.sin_addr);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &gone, sizeof(gone));
+	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) ||
+	    connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+		close(fd);
+		return 0;
+	}
+	return fd;
+}
+
+/* Each connection is held after its greeting, whatever the answer. */
+static int greet_and_hold(void *arg)
+{
+	static int fd[GREETED];
+
+	(void)arg;
+	for (unsigned i = 0;; i++) {
+		unsigned at = i % GREETED;
+
+		if (fd[at] > 0)
+			close(fd[at]);
+		fd[at] = dial_from_a_peer();
+		if (fd[at] > 0)
+			greet(fd[at], i);
+	}
+	return 0;
+}
+
+static unsigned fds_of(pid_t pid)
+{
+	unsigned n = 0;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
+{
+	struct victim *v, *newcomer;
+	unsigned most = 0;
+	pid_t pid[3];
+
+	(void)state;
+	attack_needs_root();
+	for (unsigned i = 0; i < 3; i++)
+		attack_start(&node[i], 1 + i, NULL);
+	v = victim_start(&node[0], &node[1]);
+	find_rail(&node[1]);
+	assert_true(rail_port > 0);
+	for (unsigned i = 0; i < 3; i++)
+		pid[i] = tenant_begin(ATTACKER, greet_and_hold, NULL);
+	for (unsigned i = 0; i < 20; i++) {
+		unsigned fds;
+
+		victim_goes_on(v, 16);
+		fds = fds_of(node[1].pid);
+		most = fds > most ? fds : most;
+		usleep(50000);
+	}
+	printf("at most %u descriptors under %u held greetings\n", most,
+	       3 * GREETED);
+	assert_in_range(most, 1, FDS_BOUND);
+	newcomer = victim_start(&node[2], &node[1]);
+	victim_goes_on(newcomer, 16);
+	victim_end(newcomer);
+	victim_end(v);
+	for (unsigned i = 0; i < 3; i++)
+		child_kill(pid[i]);
+	for (unsigned i = 0; i < 3; i++)
+		node_stop(&node[i]);
+}
+
 static void silence_on_a_rails_port_keeps_nobody_away(void **state)
 {
 	struct victim *before, *newcomer;
@@ -115,6 +231,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silence_on_a_rails_port_keeps_nobody_away),
+		cmocka_unit_test(
+			greetings_by_guess_join_nothing_and_are_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

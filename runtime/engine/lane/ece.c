@@ -4,7 +4,8 @@
  * congestion control, that both ends must share. The lane's opener offers the
  * options of its QPs; the acceptor sets them before RTR and answers with those
  * that its QPs have after RTR, which the opener sets in turn. If one end has no
- * ECE, neither end sets any. Control thread.
+ * ECE, neither end sets any. Those of the software HCA are what its QPs know each
+ * other by, and are set whatever qp.ece says. Control thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,12 +13,17 @@
 #include "base/log.h"
 #include "engine/lane/lane.h"
 
+static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
+{
+	return s->engine->cfg.ece || s->rail[rail].verbs->ece_proves;
+}
+
 void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
 		    struct mpib_lane_rail_info *info)
 {
 	const struct mpib_verbs *v = lane->shard->rail[rail].verbs;
 
-	info->ece = lane->shard->engine->cfg.ece;
+	info->ece = ece_wanted(lane->shard, rail);
 	for (unsigned i = 0; info->ece && i < lane->qps[rail]; i++) {
 		const struct mpib_lane_qp *q = &lane->qp[rail][i];
 		struct ibv_ece ece = { 0 };
@@ -40,7 +46,7 @@ void mpib_ece_take(struct mpib_lane_qp *q,
 	int rc;
 
 	q->no_ece = true;
-	if (!s->engine->cfg.ece || !remote->ece)
+	if (!ece_wanted(s, q->rail) || !remote->ece)
 		return;
 	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
 	q->no_ece = rc < 0;

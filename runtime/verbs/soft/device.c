@@ -335,6 +335,7 @@ static int soft_query_port(struct ibv_context *c, uint8_t port,
 const struct mpib_verbs mpib_verbs_soft = {
 	.name = "soft",
 	.on_demand = true,
+	.ece_proves = true,
 	.open = soft_open,
 	.close = soft_close,
 	.query_port = soft_query_port,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
@@ -141,6 +142,15 @@ static void qp_free(struct soft_qp *qp)
 	free(qp);
 }
 
+/* As ECE has it, and never one whose halves are 0. */
+static int token_make(struct soft_qp *qp)
+{
+	if (getrandom(&qp->token, sizeof(qp->token), 0) != sizeof(qp->token))
+		return -EIO;
+	qp->token |= 1ull << 32 | 1;
+	return 0;
+}
+
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out)
 {
@@ -154,6 +164,9 @@ int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 	if (!qp)
 		return -ENOMEM;
 	rc = queues_alloc(qp, &a);
+	if (rc < 0)
+		goto err_free;
+	rc = token_make(qp);
 	if (rc < 0)
 		goto err_free;
 	qp->cap = a.cap;
@@ -232,14 +245,27 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	(void)qp;
-	(void)ece;
-	return -EOPNOTSUPP;
+	uint64_t token = to_qp(qp)->token;
+
+	*ece = (struct ibv_ece){ .vendor_id = (uint32_t)(token >> 32),
+				 .options = (uint32_t)token };
+	return 0;
 }
 
-int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece)
+int soft_set_ece(struct ibv_qp *q, const struct ibv_ece *ece)
 {
-	(void)qp;
-	(void)ece;
-	return -EOPNOTSUPP;
+	struct soft_qp *qp = to_qp(q);
+	uint64_t token = (uint64_t)ece->vendor_id << 32 | ece->options;
+	int rc = 0;
+
+	/* 0 would mean that nothing is known of the peer. */
+	if (!token)
+		return -EINVAL;
+	soft_lock(qp->ctx);
+	if (qp_state(qp) == IBV_QPS_RESET || qp_state(qp) == IBV_QPS_INIT)
+		qp->peer_token = token;
+	else
+		rc = -EINVAL;
+	soft_unlock(qp->ctx);
+	return rc;
 }

@@ -106,6 +106,8 @@ struct soft_qp {
 	bool loop, was_up; /* loop: the peer is a QP of the same context */
 	bool peer_gone; /* for good */
 	uint32_t life, peer_life; /* peer_life 0: never connected */
+	uint64_t token, peer_token; /* of the hellos; peer_token 0: not told, so
+				       any is taken */
 	uint64_t up_mark; /* progress when the connection came up */
 	struct soft_conn *conn;
 	bool ready; /* on ctx->loop_ready */
@@ -148,6 +150,8 @@ static inline int qp_state(struct soft_qp *qp)
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
+/* A QP's vendor options are its token: the peer's owner, who gets it by a channel
+ * that strangers do not have, sets it there before RTR. */
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,

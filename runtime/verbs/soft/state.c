@@ -184,6 +184,7 @@ static void state_reset(struct soft_qp *qp)
 	qp->was_up = false;
 	qp->peer_gone = false;
 	qp->peer_life = 0;
+	qp->peer_token = 0;
 	soft_cq_forget(qp);
 	/* Relaxed: the caller orders later posts to the QP after this reset. */
 	atomic_store_explicit(&qp->ctx->qps[qp->idx].sq_done,

@@ -45,7 +45,8 @@ struct soft_hello liar_greeting(struct vt *t, struct ibv_qp *qp)
 				.dest_qpn = qp->qp_num,
 				.sq_psn = 5,
 				.rq_psn = 6,
-				.life = 7 };
+				.life = 7,
+				.token = LIAR_TOKEN };
 
 	memcpy(h.gid, e.info.gid.raw, 16);
 	memcpy(h.dest_gid, t->a.info.gid.raw, 16);
@@ -56,8 +57,11 @@ struct ibv_qp *liar_victim(struct vt *t)
 {
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
 	struct vt_end e = liar(t);
+	struct ibv_ece told = { .vendor_id = LIAR_TOKEN >> 32,
+				.options = (uint32_t)LIAR_TOKEN };
 
 	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
+	assert_int_equal(t->v->set_ece(qp, &told), 0);
 	assert_int_equal(vt_to_rtr(t, qp, &e, LIAR_QPN, 5, &vt_usual), 0);
 	assert_int_equal(vt_to_rts(t, qp, 6, &vt_usual), 0);
 	return qp;

@@ -13,7 +13,8 @@
 /* A QP at end a that awaits it. */
 struct ibv_qp *liar_victim(struct vt *t);
 int liar_dial(struct vt *t, uint32_t qpn);
-/* What the victim takes for a greeting. */
+/* What the victim takes for a greeting; its owner was told of LIAR_TOKEN. */
+#define LIAR_TOKEN 0x0102030405060708ull
 struct soft_hello liar_greeting(struct vt *t, struct ibv_qp *qp);
 /* The status of the answer; -1: the connection ends without one. */
 int liar_greet(struct vt *t, int fd, const struct soft_hello *h);

@@ -92,7 +92,7 @@ static void only_the_right_greeting_connects(void **state)
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 
-	for (int wrong = 0; wrong < 11; wrong++) {
+	for (int wrong = 0; wrong < 12; wrong++) {
 		struct soft_hello h = liar_greeting(t, qp);
 		int fd = liar_dial(t, qp->qp_num), status;
 
@@ -107,6 +107,7 @@ static void only_the_right_greeting_connects(void **state)
 		h.life = wrong == 8 ? 0 : h.life;
 		h.peer_life = wrong == 9;
 		h.ack = wrong == 10;
+		h.token += wrong == 11;
 		status = liar_greet(t, fd, &h);
 		if (!wrong) {
 			assert_int_equal(status, SOFT_HELLO_OK);
@@ -145,6 +146,52 @@ static void a_second_connection_is_of_the_same_life_or_turned_away(void **state)
 	close(second);
 	close(third);
 	vt_destroy(t, qp, NULL);
+}
+
+/* Of a stranger who knows or guesses all that is not secret. */
+static void who_does_not_know_the_token_cuts_no_connection(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+	struct soft_hello h = liar_greeting(t, qp), forged = h;
+	int peer = liar_dial(t, qp->qp_num);
+	char c;
+
+	assert_int_equal(liar_greet(t, peer, &h), SOFT_HELLO_OK);
+	for (unsigned i = 0; i < 4; i++) {
+		int fd = liar_dial(t, qp->qp_num);
+
+		forged.token =
+			(const uint64_t[]){ 0, 1, ~h.token, h.token ^ 1 }[i];
+		assert_int_equal(liar_greet(t, fd, &forged), SOFT_HELLO_LATER);
+		/* It is answered, and let go. */
+		assert_int_equal(recv(fd, &c, 1, 0), 0);
+		close(fd);
+	}
+	assert_true(recv(peer, &c, 1, MSG_DONTWAIT) < 0);
+	assert_int_equal(errno, EAGAIN);
+	close(peer);
+	vt_destroy(t, qp, NULL);
+}
+
+static void a_token_is_set_before_the_qp_is_ready_and_is_not_0(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual), *other;
+	struct ibv_ece own, its, none = { 0 };
+
+	assert_int_equal(t->v->query_ece(qp, &own), 0);
+	assert_true(own.vendor_id && own.options);
+	assert_int_equal(t->v->set_ece(qp, &none), -EINVAL);
+	vt_destroy(t, qp, NULL);
+	qp = liar_victim(t);
+	assert_int_equal(t->v->set_ece(qp, &own), -EINVAL);
+	other = liar_victim(t);
+	assert_int_equal(t->v->query_ece(qp, &own), 0);
+	assert_int_equal(t->v->query_ece(other, &its), 0);
+	assert_memory_not_equal(&own, &its, sizeof(own));
+	vt_destroy(t, qp, NULL);
+	vt_destroy(t, other, NULL);
 }
 
 static int accepted_by(struct vt *t, int listener)
@@ -329,6 +376,8 @@ int main(void)
 		vt_test(impossible_headers_are_refused),
 		vt_test(only_the_right_greeting_connects),
 		vt_test(a_second_connection_is_of_the_same_life_or_turned_away),
+		vt_test(who_does_not_know_the_token_cuts_no_connection),
+		vt_test(a_token_is_set_before_the_qp_is_ready_and_is_not_0),
 		vt_test(who_takes_the_call_and_never_answers_is_called_again),
 		vt_test(noise_instead_of_a_greeting_is_cut_off),
 		vt_test(lies_cost_no_more_than_the_qp),

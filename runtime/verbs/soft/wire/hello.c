@@ -4,6 +4,8 @@
  * address, or else the smaller QP number, connects (dials), so there is never
  * more than one connection. The hello of the dialing QP names both QPs and both
  * first PSNs, and the answer says whether there is such a QP, ready to receive.
+ * Each hello of a QP has its token, which its peer knows. Who asks for a QP that
+ * is not there gets an answer and no more: nothing of it is kept.
  * Until there is, the dialing QP asks again for as long as it lives, even with
  * nothing to send, because the peer may want to send. It also dials again when
  * the connection breaks; then both QPs go on where they were.
@@ -226,6 +228,7 @@ void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
 	h->life = qp->life;
 	h->peer_life = qp->peer_life;
 	h->ack = qp->rx_msn;
+	h->token = qp->token;
 	memcpy(h->gid, qp->ctx->gid.raw, 16);
 	memcpy(h->dest_gid, qp->attr.ah_attr.grh.dgid.raw, 16);
 }
@@ -241,6 +244,8 @@ bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 	if (state == IBV_QPS_RTS && h->rq_psn != qp->attr.sq_psn)
 		return false;
 	if (h->sq_psn != SOFT_PSN_UNKNOWN && h->sq_psn != qp->attr.rq_psn)
+		return false;
+	if (qp->peer_token && h->token != qp->peer_token)
 		return false;
 	return h->dest_qpn == qp->ibv.qp_num &&
 	       h->qpn == qp->attr.dest_qp_num &&
@@ -334,7 +339,7 @@ static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 
 	if (!qp) {
 		hello_send_hello(conn, &h);
-		soft_conn_linger(conn);
+		soft_conn_close(conn);
 		return;
 	}
 	/* The peer has noticed that the old connection broke, qp has not. */

@@ -19,7 +19,9 @@
  * each side has done. Requests that the peer has not done are sent again from
  * their beginning, and READs whose answers were lost are repeated. life differs
  * for each use of a QP between two resets, so that a connection never goes on
- * with a QP that was reset meanwhile.
+ * with a QP that was reset meanwhile. token is the sender's own number that only
+ * the peer was told of, by other means (soft_set_ece()): whoever can reach the
+ * port but does not know it neither joins a QP nor cuts its connection.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H
@@ -30,8 +32,8 @@
 #include <string.h>
 
 #define SOFT_HDR_LEN 32
-#define SOFT_HELLO_LEN 72
-#define SOFT_HELLO_MAGIC 0x4d50494253465432ull /* "MPIBSFT2" */
+#define SOFT_HELLO_LEN 80
+#define SOFT_HELLO_MAGIC 0x4d50494253465433ull /* "MPIBSFT3" */
 #define SOFT_SEGMENT 65536u
 #define SOFT_MAX_MSG (1u << 30)
 
@@ -86,6 +88,7 @@ struct soft_hello {
 	uint32_t life, peer_life; /* 0: not known yet */
 	uint32_t ack; /* requests of the peer that the sender has done */
 	uint8_t gid[16], dest_gid[16];
+	uint64_t token;
 };
 
 static inline void soft_put32(uint8_t *p, uint32_t v)
@@ -175,6 +178,7 @@ static inline void soft_hello_encode(uint8_t *p, const struct soft_hello *h)
 	memcpy(p + 48, h->dest_gid, 16);
 	soft_put32(p + 64, h->peer_life);
 	soft_put32(p + 68, h->ack);
+	soft_put64(p + 72, h->token);
 }
 
 static inline bool soft_hello_decode(const uint8_t *p, struct soft_hello *h)
@@ -189,6 +193,7 @@ static inline bool soft_hello_decode(const uint8_t *p, struct soft_hello *h)
 	memcpy(h->dest_gid, p + 48, 16);
 	h->peer_life = soft_get32(p + 64);
 	h->ack = soft_get32(p + 68);
+	h->token = soft_get64(p + 72);
 	return soft_get64(p) == SOFT_HELLO_MAGIC && h->life &&
 	       h->status <= SOFT_HELLO_GONE;
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Software rails: each QP of a lane knows its peer by a token that came with the
+ * lane's set-up, on a new lane and when a rail comes back, whatever qp.ece says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/lane/lane.h"
+#include "engine_pair.h"
+#include "rails.h"
+#include "verbs/soft/qp.h"
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	memset(&pair, 0, sizeof(pair));
+	return 0;
+}
+
+static struct soft_qp *qp(unsigned node, unsigned rail, unsigned i)
+{
+	return to_qp(pair.node[node].lane->qp[rail][i].qp);
+}
+
+static void assert_acquainted(uint32_t ece)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.ece = ece;
+	cfg.qps[MPIB_RAIL_SOUT] = 3;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 0, 0, &tx, &rx);
+	for (unsigned r = 0; r < 2; r++) {
+		for (unsigned i = 0; i < pair.node[0].lane->qps[r]; i++) {
+			const struct soft_qp *a = qp(0, r, i), *b = qp(1, r, i);
+
+			assert_true(a->token != 0 && a->token != b->token);
+			assert_int_equal(a->peer_token, b->token);
+			assert_int_equal(b->peer_token, a->token);
+		}
+	}
+	assert_true(qp(0, 0, 0)->token != qp(0, 0, 1)->token);
+	pair_transfer(&pair, &tx, &rx, 0, 100000, 100000, 1);
+}
+
+static void the_qps_of_a_lane_know_each_other(void **state)
+{
+	char name[64];
+
+	(void)state;
+	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4)) {
+		print_message("SKIPPED: the rails are no software HCA's\n");
+		skip();
+	}
+	assert_acquainted(1);
+}
+
+static void they_do_with_ece_off(void **state)
+{
+	char name[64];
+
+	(void)state;
+	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4)) {
+		print_message("SKIPPED: the rails are no software HCA's\n");
+		skip();
+	}
+	assert_acquainted(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(the_qps_of_a_lane_know_each_other,
+					  teardown),
+		cmocka_unit_test_teardown(they_do_with_ece_off, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
