@@ -19,8 +19,10 @@
 #include "base/log.h"
 #include "ctl/dial.h"
 
+#define MPIB_AGENT_SERVES "mpib"
+
 struct agent_options {
-	const char *dir;
+	const char *dir, *user;
 	const char *run_dir[MPIB_AGENT_PROXIES];
 	unsigned proxies;
 	unsigned interval_ms;
@@ -39,7 +41,7 @@ struct agent_run {
 static void agent_help(void)
 {
 	printf("usage: mpib-agent [--dir DIR] [--run-dir DIR]... "
-	       "[--interval MS] RULE\n"
+	       "[--user NAME] [--interval MS] RULE\n"
 	       "Give mpib-proxy, in advanced mode, the share of each connection "
 	       "on SUP.\n\n"
 	       "  static N           N of 1024\n"
@@ -50,6 +52,9 @@ static void agent_help(void)
 	       "else " MPIB_AGENT_DIR "\n"
 	       "  --run-dir DIR      of a proxy that balance looks at; may be "
 	       "repeated\n"
+	       "  --user NAME        of the proxies served, besides root's and "
+	       "one's own;\n"
+	       "                     default " MPIB_AGENT_SERVES "\n"
 	       "  --interval MS      between two looks; default 100\n"
 	       "  --help, --version\n");
 }
@@ -70,6 +75,7 @@ static int agent_parse(int argc, char **argv, struct agent_options *o,
 	static const struct option list[] = {
 		{ "dir", required_argument, NULL, 'd' },
 		{ "run-dir", required_argument, NULL, 's' },
+		{ "user", required_argument, NULL, 'u' },
 		{ "interval", required_argument, NULL, 'i' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -79,6 +85,7 @@ static int agent_parse(int argc, char **argv, struct agent_options *o,
 	int c;
 
 	*o = (struct agent_options){ .dir = dir && *dir ? dir : MPIB_AGENT_DIR,
+				     .user = MPIB_AGENT_SERVES,
 				     .interval_ms = 100 };
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", list, NULL)) != -1) {
@@ -86,6 +93,8 @@ static int agent_parse(int argc, char **argv, struct agent_options *o,
 			o->dir = optarg;
 		} else if (c == 's' && o->proxies < MPIB_AGENT_PROXIES) {
 			o->run_dir[o->proxies++] = optarg;
+		} else if (c == 'u') {
+			o->user = optarg;
 		} else if (c == 'i' && take_ms(optarg, &o->interval_ms)) {
 			continue;
 		} else if (c == 'h') {
@@ -163,7 +172,8 @@ int main(int argc, char **argv)
 			fprintf(stderr, "mpib-agent: %s\n", why);
 		return rc;
 	}
-	if (mpib_agent_start(&run.agent, o.dir, o.rule.share, why) < 0) {
+	if (mpib_agent_start(&run.agent, o.dir, o.user, o.rule.share, why) <
+	    0) {
 		fprintf(stderr, "mpib-agent: %s\n", why);
 		return MPIB_EXIT_FAILED;
 	}

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +220,16 @@ static void slots_on_pause_end(void *arg)
 	mpib_loop_mod(&a->loop, &a->watch, EPOLLIN);
 }
 
+/* A slot is one of few: whoever is no proxy gets none. */
+static bool slots_welcome(const struct mpib_agent *a, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+	       (cred.uid == 0 || cred.uid == geteuid() || cred.uid == a->user);
+}
+
 static void on_call(void *arg, uint32_t events)
 {
 	struct mpib_agent *a = arg;
@@ -236,6 +247,10 @@ static void on_call(void *arg, uint32_t events)
 	}
 	if (fd < 0)
 		return;
+	if (!slots_welcome(a, fd)) {
+		close(fd);
+		return;
+	}
 	p = calloc(1, sizeof(*p));
 	if (!p ||
 	    mpib_loop_add(&a->loop, &p->watch, fd, EPOLLIN, on_proxy, p) < 0) {
@@ -286,7 +301,7 @@ static int make_hints(struct mpib_agent *a)
 
 /* Bind only; listen_in() comes after make_hints(), so a proxy that can connect
  * finds this agent's hint file. */
-static int bind_in(struct mpib_agent *a)
+static int bind_in(struct mpib_agent *a, gid_t group)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -304,10 +319,13 @@ static int bind_in(struct mpib_agent *a)
 		return -EADDRINUSE;
 	}
 	unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
+	/* Who may not give it that group serves root and itself alone. */
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
-	    /* Root's agent serves the proxies of all users of the node. */
-	    fchmodat(a->dir_fd, MPIB_AGENT_SOCK, geteuid() ? 0600 : 0666, 0) <
-		    0) {
+	    fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0600, 0) < 0 ||
+	    (group != (gid_t)-1 &&
+	     fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
+		      AT_SYMLINK_NOFOLLOW) == 0 &&
+	     fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0660, 0) < 0)) {
 		int rc = -errno;
 
 		close(fd);
@@ -324,12 +342,14 @@ static int listen_in(struct mpib_agent *a)
 						     EPOLLIN, on_call, a);
 }
 
-int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
-		     char *why)
+int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
+		     uint32_t first, char *why)
 {
+	const struct passwd *pw = getpwnam(user);
 	int rc;
 
 	memset(a, 0, sizeof(*a));
+	a->user = pw ? pw->pw_uid : geteuid();
 	a->dir_fd = a->fd = -1;
 	a->shm = MAP_FAILED;
 	a->first = first;
@@ -345,7 +365,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
 	}
 	/* The socket first: bind_in() fails if another agent is running. */
 	if (rc == 0)
-		rc = bind_in(a);
+		rc = bind_in(a, pw ? pw->pw_gid : (gid_t)-1);
 	if (rc == 0)
 		rc = make_hints(a);
 	if (rc == 0)

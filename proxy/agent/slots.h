@@ -9,6 +9,7 @@
 #include <mpib/agent.h>
 #include <stdbool.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "base/hash.h"
 #include "base/loop.h"
@@ -56,14 +57,16 @@ struct mpib_agent {
 	uint32_t refused; /* REGISTERs answered by -ENOSPC */
 	bool told; /* warned: entries are short */
 	TAILQ_HEAD(, mpib_agent_proxy) proxies;
+	uid_t user; /* of proxies, besides root and our own */
 	/* SUP's share of a connection that has just registered. */
 	uint32_t first;
 };
 
-/* Create dir if it is missing and a new hint file in it, and listen. On error
+/* Create dir if it is missing and a new hint file in it, and listen for proxies
+ * of root, of our user and of the user of that name, if there is one. On error
  * -errno, and why holds "what: why (remedy)". */
-int mpib_agent_start(struct mpib_agent *a, const char *dir, uint32_t first,
-		     char *why);
+int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
+		     uint32_t first, char *why);
 void mpib_agent_stop(struct mpib_agent *a);
 
 /* Write sup_bw into the hint file's entry of a slot that is held; does nothing

@@ -45,6 +45,7 @@ struct mpib_agent_conn {
 struct mpib_agent_link {
 	struct mpib_loop *loop;
 	char dir[96];
+	uid_t user; /* besides root and our own, see mpib_agent_open() */
 	/* Always mapped, shm_bytes: an agent's hint file of so many slots, and
 	 * zeros behind it. */
 	void *shm;
@@ -237,22 +238,22 @@ static void on_agent(void *arg, uint32_t events)
 
 static int find_agent(struct mpib_agent_link *l)
 {
-	int dir = mpib_agent_dir_open(l->dir), hints, rc;
+	int dir = mpib_agent_dir_open(l->dir, l->user), hints, rc;
 	uint32_t slots;
 
 	if (dir < 0)
 		return dir;
-	rc = hints = mpib_agent_hints_open(dir, &slots);
+	rc = hints = mpib_agent_hints_open(dir, l->user, &slots);
 	if (rc < 0)
 		goto out_dir;
-	rc = l->fd = mpib_agent_dial(dir);
+	rc = l->fd = mpib_agent_dial(dir, l->user);
 	if (rc < 0)
 		goto out_hints;
 	/* The file that was opened first may be that of an agent that has left.
 	 * The agent we are connected to now has its own file there: open the
 	 * file again. */
 	close(hints);
-	rc = hints = mpib_agent_hints_open(dir, &slots);
+	rc = hints = mpib_agent_hints_open(dir, l->user, &slots);
 	if (rc >= 0)
 		rc = map_shm(l, hints, slots);
 	if (rc == 0)
@@ -298,7 +299,7 @@ static void agent_on_retry(void *arg)
 }
 
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
-		    const char *dir, struct mpib_agent_link **link)
+		    const char *dir, uid_t user, struct mpib_agent_link **link)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct mpib_agent_link *l = calloc(1, sizeof(*l));
@@ -308,6 +309,7 @@ int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
 		return -ENOMEM;
 	l->loop = loop;
 	l->fd = -1;
+	l->user = user;
 	snprintf(l->dir, sizeof(l->dir), "%s", dir);
 	l->shm_bytes =
 		(mpib_hint_bytes(MPIB_HINT_SLOTS_MAX) + page - 1) & ~(page - 1);

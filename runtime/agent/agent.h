@@ -10,9 +10,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/loop.h"
 #include "engine/engine.h"
+
+#define MPIB_AGENT_NO_USER ((uid_t)-1)
 
 struct mpib_agent_link;
 struct mpib_agent_conn;
@@ -24,11 +27,12 @@ struct mpib_agent_route {
 };
 
 /*
- * Look for an agent in dir from now on. Tells the engine where its shards read
+ * Look for an agent in dir from now on, of root, of our user or of `user`
+ * (MPIB_AGENT_NO_USER: no third one). Tells the engine where its shards read
  * hints, so call it before the first connection is made. -errno.
  */
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
-		    const char *dir, struct mpib_agent_link **link);
+		    const char *dir, uid_t user, struct mpib_agent_link **link);
 /* After mpib_engine_close(), for the shards read hints until then. NULL is
  * ignored. */
 void mpib_agent_close(struct mpib_agent_link *link);
@@ -44,15 +48,15 @@ void mpib_agent_del(struct mpib_agent_conn *conn);
 
 /*
  * dir.c. Open the agent's directory. Returns an fd or -errno; -EPERM unless the
- * directory belongs to root or to our user and no other user may write to it.
+ * directory belongs to root, our user or `user`, and no other may write to it.
  */
-int mpib_agent_dir_open(const char *dir);
+int mpib_agent_dir_open(const char *dir, uid_t user);
 /* Connect to the agent's socket in dir. Returns a non-blocking fd or -errno. */
-int mpib_agent_dial(int dir);
+int mpib_agent_dial(int dir, uid_t user);
 /* Open the hint file in dir. Owner and mode are checked like those of the
  * directory, size and header, too (-EPROTO). Returns an fd, with how many
  * entries the file has in *slots, or -errno. */
-int mpib_agent_hints_open(int dir, uint32_t *slots);
+int mpib_agent_hints_open(int dir, uid_t user, uint32_t *slots);
 /* What rc of these calls means, with the remedy where there is one. */
 const char *mpib_agent_dir_error(int rc);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent's directory with its socket and hint file, and whether the files
- * may be trusted: a user who can truncate the hint file can kill the proxy with
- * SIGBUS, so only root and our own user may be able to. Control thread.
+ * may be trusted. Who writes hints steers all traffic over one rail, so only
+ * root, our own user and the agent's may be able to. Control thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,15 +17,21 @@
 
 #include "agent/agent.h"
 
-static int dir_trusted(const struct stat *st)
+static bool agent_trusted(uid_t uid, uid_t user)
 {
-	if ((st->st_uid != 0 && st->st_uid != geteuid()) ||
+	return uid == 0 || uid == geteuid() ||
+	       (user != MPIB_AGENT_NO_USER && uid == user);
+}
+
+static int dir_trusted(const struct stat *st, uid_t user)
+{
+	if (!agent_trusted(st->st_uid, user) ||
 	    st->st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
 	return 0;
 }
 
-int mpib_agent_dir_open(const char *dir)
+int mpib_agent_dir_open(const char *dir, uid_t user)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -33,7 +39,7 @@ int mpib_agent_dir_open(const char *dir)
 
 	if (fd < 0)
 		return -errno;
-	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st);
+	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st, user);
 	if (rc < 0) {
 		close(fd);
 		return rc;
@@ -41,7 +47,7 @@ int mpib_agent_dir_open(const char *dir)
 	return fd;
 }
 
-int mpib_agent_dial(int dir)
+int mpib_agent_dial(int dir, uid_t user)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct ucred cred;
@@ -59,7 +65,7 @@ int mpib_agent_dial(int dir)
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		rc = -errno;
 	else
-		rc = cred.uid == 0 || cred.uid == geteuid() ? 0 : -EPERM;
+		rc = agent_trusted(cred.uid, user) ? 0 : -EPERM;
 	if (rc < 0) {
 		close(fd);
 		return rc;
@@ -76,7 +82,7 @@ static bool hints_sound(const struct mpib_hint_header *h, off_t bytes)
 	       bytes == (off_t)mpib_hint_bytes(h->max_entries + h->more);
 }
 
-int mpib_agent_hints_open(int dir, uint32_t *slots)
+int mpib_agent_hints_open(int dir, uid_t user, uint32_t *slots)
 {
 	int rc, fd = openat(dir, MPIB_AGENT_HINTS,
 			    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -85,7 +91,7 @@ int mpib_agent_hints_open(int dir, uint32_t *slots)
 
 	if (fd < 0)
 		return -errno;
-	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st);
+	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st, user);
 	if (rc == 0 &&
 	    (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
 	     !hints_sound(&h, st.st_size)))
@@ -102,8 +108,8 @@ const char *mpib_agent_dir_error(int rc)
 {
 	switch (rc) {
 	case -EPERM:
-		return "it must belong to root or to the proxy's user, and be "
-		       "writable for nobody else";
+		return "it must belong to root, to the proxy's user or to "
+		       "agent.user, and be writable for nobody else";
 	case -EPROTO:
 		return "its hints are not of this format (is the agent of "
 		       "another version?)";

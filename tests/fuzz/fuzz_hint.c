@@ -143,7 +143,8 @@ static void start(struct agent *a)
 		a->econn[i]->lane = &a->lane;
 		a->econn[i]->hint_slot = UINT32_MAX;
 	}
-	must(mpib_agent_open(&loop, a->engine, dir, &a->link) == 0,
+	must(mpib_agent_open(&loop, a->engine, dir, MPIB_AGENT_NO_USER,
+			     &a->link) == 0,
 	     "the proxy does not start");
 	a->sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }

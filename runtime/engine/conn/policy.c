@@ -5,6 +5,7 @@
  */
 #include <mpib/agent.h>
 
+#include "base/bus.h"
 #include "engine/conn/conn.h"
 #include "engine/split/policy.h"
 
@@ -30,8 +31,14 @@ static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 static uint32_t read_hint(struct engine_conn *f)
 {
 	const struct mpib_hint_entry *entry = hint_of(f);
-	uint32_t sup_bw = entry ? mpib_hint_read(entry, f->hint) : 0;
+	uint32_t sup_bw = 0;
 
+	if (entry) {
+		/* The agent may have shortened its file: zeros, then. */
+		mpib_bus_begin(entry, entry, sizeof(*entry));
+		sup_bw = mpib_hint_read(entry, f->hint);
+		mpib_bus_end();
+	}
 	if (sup_bw > MPIB_SUP_BW_ALL)
 		sup_bw = MPIB_SUP_BW_ALL;
 	if (sup_bw != f->hint) {

@@ -257,7 +257,8 @@ static void what_others_could_write_is_not_trusted(void **state)
 	agent_rig_nodes_up(rig);
 	rig_pass(rig, 2 * MPIB_SEC);
 	assert_false(agent_rig_take_call());
-	assert_int_equal(mpib_agent_dir_open(agent_rig_dir), -EPERM);
+	assert_int_equal(mpib_agent_dir_open(agent_rig_dir, MPIB_AGENT_NO_USER),
+			 -EPERM);
 
 	assert_int_equal(chmod(agent_rig_dir, 0755), 0);
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,

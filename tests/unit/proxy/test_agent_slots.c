@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static int setup(void **state)
 	(void)state;
 	snprintf(dir, sizeof(dir), "/tmp/mpib-slots-XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	assert_int_equal(mpib_agent_start(&agent, dir, 256, why), 0);
+	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 256, why), 0);
 	return 0;
 }
 
@@ -287,9 +288,50 @@ static void a_second_agent_leaves_the_first_alone(void **state)
 
 	(void)state;
 	assert_int_equal(enlist(fd, 1).status, 0);
-	assert_int_equal(mpib_agent_start(&other, dir, 0, why), -EADDRINUSE);
+	assert_int_equal(mpib_agent_start(&other, dir, "nobody", 0, why),
+			 -EADDRINUSE);
 	assert_int_equal(enlist(fd, 2).status, 0);
 	assert_int_equal(map()->entries[0].sup_bw, 256);
+	close(fd);
+}
+
+/* As another user, where the socket's mode lets anybody in. */
+static int dial_as(uid_t uid)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_SOCK, dir);
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(seteuid(uid), 0);
+	fd = dial();
+	assert_int_equal(seteuid(0), 0);
+	return fd;
+}
+
+static void only_proxies_of_known_users_are_served(void **state)
+{
+	const struct passwd *pw = getpwnam("nobody");
+	char path[96];
+	struct stat st;
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_SOCK, dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0007, 0);
+	if (geteuid() != 0 || !pw) {
+		print_message("SKIPPED: only root can be two users\n");
+		skip();
+	}
+	assert_int_equal(st.st_mode & 0777, 0660);
+	assert_int_equal(st.st_gid, pw->pw_gid);
+	fd = dial_as(61001);
+	assert_true(hung_up(fd));
+	close(fd);
+	fd = dial_as(pw->pw_uid);
+	assert_int_equal(enlist(fd, 1).status, 0);
 	close(fd);
 }
 
@@ -305,7 +347,7 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 	close(dead.fd);
 	close(dead.dir_fd);
 	mpib_loop_fini(&dead.loop);
-	assert_int_equal(mpib_agent_start(&agent, dir, 1, why), 0);
+	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 1, why), 0);
 	new = map();
 	assert_int_equal(new->entries[3].sup_bw, 0);
 	assert_int_equal(old->entries[3].sup_bw, 999);
@@ -326,7 +368,7 @@ static void who_is_answered_finds_the_hints_of_now(void **state)
 	mpib_agent_stop(&agent);
 	assert_int_equal(rename(old, path), 0);
 	before = hints_found();
-	assert_int_equal(mpib_agent_start(&agent, dir, 256, why), 0);
+	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 256, why), 0);
 	assert_int_not_equal(hints_found(), before);
 	assert_int_equal(found_at_listen, hints_found());
 }
@@ -341,6 +383,7 @@ int main(void)
 		AGENT_TEST(the_same_connection_twice_is_refused),
 		AGENT_TEST(who_sends_nonsense_is_dropped),
 		AGENT_TEST(a_second_agent_leaves_the_first_alone),
+		AGENT_TEST(only_proxies_of_known_users_are_served),
 		AGENT_TEST(what_a_killed_agent_left_is_taken_over),
 		cmocka_unit_test_setup_teardown(
 			who_is_answered_finds_the_hints_of_now, setup,

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose agent is heard, by its directory, its socket and its hint file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/agent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/agent.h"
+
+#define AGENT 61001
+#define OTHER 61002
+
+static char dir[64], hints[96];
+static int at;
+
+static int setup(void **state)
+{
+	struct mpib_hint_header h = { .magic = MPIB_HINT_MAGIC,
+				      .max_entries = MPIB_HINT_MAX_ENTRIES,
+				      .version = MPIB_HINT_VERSION };
+	int fd;
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/mpib-agent-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	snprintf(hints, sizeof(hints), "%s/" MPIB_AGENT_HINTS, dir);
+	fd = open(hints, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, &h, sizeof(h)), sizeof(h));
+	assert_int_equal(ftruncate(fd, sizeof(struct mpib_hint_shm)), 0);
+	close(fd);
+	at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char sock[96];
+
+	(void)state;
+	close(at);
+	snprintf(sock, sizeof(sock), "%s/" MPIB_AGENT_SOCK, dir);
+	unlink(sock);
+	unlink(hints);
+	return rmdir(dir);
+}
+
+static int closed(int fd)
+{
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static void needs_root(void)
+{
+	if (geteuid() == 0)
+		return;
+	print_message("SKIPPED: only root can be two users\n");
+	skip();
+}
+
+static void what_belongs_to_another_user_is_not_heard(void **state)
+{
+	uint32_t slots;
+
+	(void)state;
+	needs_root();
+	for (uid_t uid = AGENT; uid <= OTHER; uid++) {
+		int want = uid == AGENT ? 0 : -EPERM;
+
+		assert_int_equal(chown(dir, uid, (gid_t)-1), 0);
+		assert_int_equal(closed(mpib_agent_dir_open(dir, AGENT)), want);
+		assert_int_equal(
+			closed(mpib_agent_dir_open(dir, MPIB_AGENT_NO_USER)),
+			-EPERM);
+		assert_int_equal(chown(hints, uid, (gid_t)-1), 0);
+		assert_int_equal(
+			closed(mpib_agent_hints_open(at, AGENT, &slots)), want);
+		assert_int_equal(closed(mpib_agent_hints_open(
+					 at, MPIB_AGENT_NO_USER, &slots)),
+				 -EPERM);
+	}
+}
+
+/* In another's name: he listens in a directory that is as it should be. */
+static void who_answers_is_root_the_proxys_user_or_the_agents(void **state)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd;
+
+	(void)state;
+	needs_root();
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
+		 dir);
+	for (uid_t uid = AGENT; uid <= OTHER; uid++) {
+		int want = uid == AGENT ? 0 : -EPERM;
+
+		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		assert_int_equal(chmod(dir, 0777), 0);
+		assert_int_equal(seteuid(uid), 0);
+		unlink(sun.sun_path);
+		assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)),
+				 0);
+		assert_int_equal(listen(fd, 4), 0);
+		assert_int_equal(seteuid(0), 0);
+		assert_int_equal(closed(mpib_agent_dial(at, AGENT)), want);
+		assert_int_equal(
+			closed(mpib_agent_dial(at, MPIB_AGENT_NO_USER)),
+			-EPERM);
+		close(fd);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			what_belongs_to_another_user_is_not_heard, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			who_answers_is_root_the_proxys_user_or_the_agents,
+			setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
