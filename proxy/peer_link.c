@@ -92,6 +92,30 @@ static int load_key(const struct mpib_proxy *p, const struct in6_addr *addr,
 	return 0;
 }
 
+/* Without a list: the networks of this machine's own addresses, that of the peer
+ * link and those of the rails. An address without a network, as clouds give
+ * them, says nothing about its peers'. */
+static void find_networks(struct mpib_proxy *p, const struct in6_addr *addr)
+{
+	struct mpib_networks *list = &p->cfg.networks;
+	int rc = mpib_networks_add_own(list, addr);
+
+	for (unsigned r = 0; rc != -ERANGE && r < p->cfg.engine.rails; r++) {
+		struct mpib_port_info port;
+		struct in6_addr gid;
+
+		if (mpib_engine_port(p->engine, r, &port) < 0)
+			continue;
+		memcpy(&gid, port.gid.raw, sizeof(gid));
+		rc = mpib_networks_add_own(list, &gid);
+	}
+	if (rc == -ERANGE)
+		list->n = 0;
+	if (list->n == 0)
+		mpib_info("peer link: peers may be anywhere, for the addresses "
+			  "here tell of no network (give peer.networks)");
+}
+
 int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 {
 	char reason[300];
@@ -102,6 +126,7 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 		.loop = &p->loop,
 		.engine = p->engine,
 		.port = (uint16_t)p->cfg.peer_port,
+		.networks = &p->cfg.networks,
 		.islands = &p->cfg.islands,
 		.agent = p->agent,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
@@ -118,6 +143,8 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 		return rc;
 	if (!p->takeover)
 		warn_shared(p, &addr);
+	if (!strcmp(p->cfg.peer_networks, "auto"))
+		find_networks(p, &addr);
 	opts.key = &key;
 	opts.addr = addr;
 	rc = island_address(p, &addr, &opts.sout, why);

@@ -3,6 +3,7 @@
 #include "start.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +32,22 @@ static int start_open_engine(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
+/* The user may be missing: the default has to be made only for an agent. */
+static uid_t user_of(const char *name)
+{
+	const struct passwd *pw = name[0] ? getpwnam(name) : NULL;
+
+	return pw ? pw->pw_uid : MPIB_AGENT_NO_USER;
+}
+
 static int open_agent(struct mpib_proxy *p, char *why)
 {
 	int rc;
 
 	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED)
 		return 0;
-	rc = mpib_agent_open(&p->loop, p->engine, p->cfg.agent_dir, &p->agent);
+	rc = mpib_agent_open(&p->loop, p->engine, p->cfg.agent_dir,
+			     user_of(p->cfg.agent_user), &p->agent);
 	if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX, "agent: %s", strerror(-rc));
 	return rc;

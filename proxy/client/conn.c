@@ -56,6 +56,9 @@ static const char *conn_error(int rc)
 	switch (rc) {
 	case -EINVAL:
 		return "no such index, or in use";
+	case -EACCES:
+		return "the peer's address is in none of the networks of the "
+		       "proxies (the operator gives them: peer.networks)";
 	case -EDQUOT:
 		return "too many peers that this user wants do not answer "
 		       "(close what waits for them)";

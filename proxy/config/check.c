@@ -61,6 +61,20 @@ static int check_nets(struct mpib_config *cfg, char *why)
 	return rc;
 }
 
+static int check_networks(struct mpib_config *cfg, char *why)
+{
+	const char *text = cfg->peer_networks;
+	bool word = !strcmp(text, "auto") || !strcmp(text, "any");
+	char reason[256];
+	int rc = mpib_networks_parse(&cfg->networks, word ? "" : text, reason,
+				     sizeof(reason));
+
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "%s: peer.networks: %s",
+			 mpib_config_origin(cfg, "peer", "networks"), reason);
+	return rc;
+}
+
 static int check_shares(struct mpib_config *cfg, char *why)
 {
 	char reason[256];
@@ -144,9 +158,11 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 }
 
 static int (*const checks[])(struct mpib_config *cfg, char *why) = {
-	mpib_config_rails,  check_ports,  check_nets,
-	mpib_config_policy, check_shares, check_srq,
-	check_signals,	    check_part,	  check_quota_requests,
+	mpib_config_rails,  check_ports,
+	check_nets,	    check_networks,
+	mpib_config_policy, check_shares,
+	check_srq,	    check_signals,
+	check_part,	    check_quota_requests,
 	check_quota_fds,
 };
 

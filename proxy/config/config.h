@@ -16,12 +16,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/network.h"
 #include "config/share.h"
 #include "engine/engine.h"
 #include "engine/split/policy.h"
 
 #define MPIB_CONFIG_DIR "/etc/mpib"
-#define MPIB_SETTINGS_MAX 80
+#define MPIB_SETTINGS_MAX 96
 #define MPIB_ORIGIN_MAX 128
 #define MPIB_WHY_MAX 2048 /* several lines, where several settings are wrong */
 #define MPIB_VALUE_MAX 512 /* bytes of a setting's text */
@@ -62,11 +63,16 @@ struct mpib_config {
 	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
 	char peer_key_file[256]; /* "": peers need no key */
 	char peer_addr[64]; /* "": see proxy/peer_link.c */
+	char peer_networks[MPIB_VALUE_MAX]; /* "auto", "any" or a list */
+	struct mpib_networks networks; /* of the list, by mpib_config_finish();
+					  mpib_start_peer_link() adds others */
 	char gid_net[160]; /* "": no preferred network */
 	char hca_filter[256]; /* for discovery, see rails/filter.h */
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode or MPIB_MODE_AUTO */
 	char agent_dir[96];
+	char agent_user[32]; /* who may be the agent, besides root and the
+			      * proxy's user; "": nobody */
 	uint32_t island_prefix;
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* set by mpib_config_finish() */

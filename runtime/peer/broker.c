@@ -54,6 +54,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	if (opts->key)
 		b->key = *opts->key;
 	b->self.sout = opts->sout;
+	b->networks = opts->networks;
 	b->islands = opts->islands;
 	b->agent = opts->agent;
 	b->private_lanes = opts->private_lanes;

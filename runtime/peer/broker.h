@@ -23,6 +23,7 @@
 
 #include "base/address.h"
 #include "base/loop.h"
+#include "base/network.h"
 #include "engine/engine.h"
 #include "peer/auth.h"
 
@@ -36,6 +37,8 @@ struct mpib_broker_opts {
 	uint16_t port; /* TCP port for them; 0: any */
 	const struct mpib_cluster_key *key; /* NULL: none; is copied */
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
+	const struct mpib_networks *networks; /* of peers; NULL: any; the
+						 caller's */
 	const struct mpib_islands *islands; /* NULL: none; the caller's */
 	struct mpib_agent_link *agent; /* NULL: none; the caller's */
 	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */

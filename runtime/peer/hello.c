@@ -159,6 +159,12 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 			     "it says that it is of another address");
 		return;
 	}
+	if (!mpib_peer_at(b, &m->node.addr)) {
+		hello_refuse(s, -EACCES,
+			     "it is in none of the networks of the proxies "
+			     "here (peer.networks)");
+		return;
+	}
 	if (self && m->node.boot != b->self.boot) {
 		hello_refuse(s, -EADDRINUSE, "it says that it is this proxy");
 		return;

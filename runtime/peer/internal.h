@@ -193,6 +193,7 @@ struct mpib_broker {
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
 	struct mpib_cluster_key key;
+	const struct mpib_networks *networks;
 	const struct mpib_islands *islands;
 	struct mpib_agent_link *agent;
 	bool private_lanes;
@@ -249,6 +250,8 @@ void mpib_peers_free(struct mpib_broker *b);
 struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   const struct in6_addr *addr, uint16_t port,
 				   bool called);
+/* Whether a peer may be at the address. */
+bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
 /* Whether one more entry can be made, perhaps in place of one that nothing
  * needs. */
 bool mpib_peer_room(const struct mpib_broker *b);
@@ -261,8 +264,9 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
 /* Likewise, the peer that the handle names. */
 struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
 				      const struct mpib_handle *handle);
-/* The same for a peer to call for the user's client. -EDQUOT: the user has as
- * many as one may that have not answered; -ENOSPC or -ENOMEM. */
+/* The same for a peer to call for the user's client. -EACCES: it is in none of the
+ * peers' networks; -EDQUOT: the user has as many as one may that have not
+ * answered; -ENOSPC or -ENOMEM. */
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 /* peer.c */

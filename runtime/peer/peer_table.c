@@ -113,6 +113,12 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
 	return new_peer(b, addr, port, called);
 }
 
+bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr)
+{
+	return !b->networks || mpib_address_same(addr, &b->self.addr) ||
+	       mpib_networks_have(b->networks, addr);
+}
+
 static struct in6_addr address_of_handle(const struct mpib_handle *handle)
 {
 	struct in6_addr addr = mpib_address_of_ip(handle->addr);
@@ -150,6 +156,8 @@ int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 	*peer = p;
 	if (p)
 		return 0;
+	if (!mpib_peer_at(b, &addr))
+		return -EACCES;
 	if (peers_wanted_by(b, uid) >= PEERS_OF_ONE_MAX)
 		return -EDQUOT;
 	if (!mpib_peer_room(b))

@@ -22,6 +22,7 @@
 
 #define PEER_PORT 24790
 #define PEERS 9000
+#define ELSEWHERE "127.250.6.6"
 
 static struct node node[3];
 static char key[64];
@@ -174,6 +175,46 @@ static int take_lanes(void *arg)
 	return failed == 255 - 16 ? 0 : 3;
 }
 
+static unsigned listen_at(const char *addr, int *fd)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sa);
+
+	inet_pton(AF_INET, addr, &sa.sin_addr);
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (bind(*fd, (struct sockaddr *)&sa, sizeof(sa)) || listen(*fd, 8) ||
+	    getsockname(*fd, (struct sockaddr *)&sa, &len))
+		return 0;
+	return ntohs(sa.sin_port);
+}
+
+/* Have the proxy knock at ports of another network, one that is open and some
+ * that are not: both look the same, and nobody comes. */
+static int knock_elsewhere(void *arg)
+{
+	struct mpib_handle h;
+	struct mpib_listener *l;
+	struct mpib_client *c = tenant_attach(&node[0]);
+	struct mpib_conn *conn;
+	struct in_addr there;
+	unsigned open;
+	int fd;
+
+	(void)arg;
+	open = listen_at(ELSEWHERE, &fd);
+	if (!c || !open || mpib_listen(c, &h, &l) < 0)
+		return 1;
+	inet_pton(AF_INET, ELSEWHERE, &there);
+	h.addr = there.s_addr;
+	for (unsigned i = 0; i < 100; i++) {
+		h.port = i % 2 ? (uint16_t)open : (uint16_t)(1 + i);
+		if (mpib_connect(c, &h, -1, &conn) != -EACCES)
+			return 2;
+	}
+	usleep(200000);
+	return accept(fd, NULL, NULL) < 0 && errno == EAGAIN ? 0 : 3;
+}
+
 static void start_all(void **state, const char *const *args)
 {
 	(void)state;
@@ -271,6 +312,28 @@ static void lanes_of_a_user_are_bounded(void **state)
 	stop_all();
 }
 
+static void a_users_handle_makes_nobody_knock_elsewhere(void **state)
+{
+	char nets[64];
+	const char *const args[] = { "--peer-networks", nets, NULL };
+	struct in_addr in;
+	struct victim *v;
+
+	attack_needs_root();
+	node_rail(nets, sizeof(nets), 1);
+	inet_pton(AF_INET, nets + strlen("soft:"), &in);
+	in.s_addr &= htonl(0xffffff00);
+	inet_ntop(AF_INET, &in, nets, sizeof(nets));
+	strcat(nets, "/24");
+	start_all(state, args);
+	v = victim_start(&node[0], &node[1]);
+	assert_int_equal(tenant_run(ATTACKER, knock_elsewhere, NULL), 0);
+	victim_goes_on(v, 100);
+	assert_newcomer_served();
+	victim_end(v);
+	stop_all();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +341,7 @@ int main(void)
 		cmocka_unit_test(a_user_who_calls_everywhere_fills_no_table),
 		cmocka_unit_test(who_greets_from_a_peers_address_cuts_no_call),
 		cmocka_unit_test(lanes_of_a_user_are_bounded),
+		cmocka_unit_test(a_users_handle_makes_nobody_knock_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ function line_of(path) {
 # Headers of the C library and the kernel, which every room may include.
 function is_libc(header) {
 	return header ~ /^(sys|linux|arpa|netinet|net|asm)\// ||
-		header ~ /^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|fnmatch|ftw|getopt|glob|grp|inttypes|langinfo|limits|link|locale|malloc|math|netdb|poll|pthread|pwd|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|unistd|wchar)\.h$/
+		header ~ /^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|fnmatch|ftw|getopt|glob|grp|ifaddrs|inttypes|langinfo|limits|link|locale|malloc|math|netdb|poll|pthread|pwd|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|unistd|wchar)\.h$/
 }
 
 # Whether a room may include a package's header; a name may end with a star.

@@ -7,8 +7,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/address.h"
+#include "base/network.h"
 
 static uint32_t mask_of(unsigned bits)
 {
@@ -19,24 +21,14 @@ static uint32_t mask_of(unsigned bits)
 static int island_parse_net(const char *text, size_t len,
 			    struct mpib_island_net *net)
 {
-	char buf[32], *slash, *end;
-	struct in_addr addr;
-	unsigned long bits;
+	struct mpib_network any;
+	int rc = mpib_network_parse(text, len, &any);
 
-	if (len >= sizeof(buf))
+	if (rc < 0 || !IN6_IS_ADDR_V4MAPPED(&any.addr) || any.bits < 96)
 		return -EINVAL;
-	memcpy(buf, text, len);
-	buf[len] = '\0';
-	slash = strchr(buf, '/');
-	if (!slash || slash[1] < '0' || slash[1] > '9')
-		return -EINVAL;
-	*slash = '\0';
-	bits = strtoul(slash + 1, &end, 10);
-	if (*end || bits > 32 || inet_pton(AF_INET, buf, &addr) != 1)
-		return -EINVAL;
-	net->mask = mask_of((unsigned)bits);
-	net->net = ntohl(addr.s_addr);
-	return net->net & ~net->mask ? -EINVAL : 0;
+	net->mask = mask_of(any.bits - 96);
+	net->net = ntohl(mpib_address_ip(&any.addr));
+	return 0;
 }
 
 static const struct mpib_island_net *island_find(const struct mpib_islands *is,

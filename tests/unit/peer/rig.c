@@ -37,6 +37,7 @@ void rig_up(struct rig *rig, unsigned n)
 		.port = rig->port[n],
 		.key = &rig->key,
 		.sout = htonl(rig->sout[n]),
+		.networks = rig->networks[n],
 		.islands = &rig->islands[n],
 		.private_lanes = rig->private_lanes,
 		.silence_s = rig->silence_s,
@@ -50,7 +51,9 @@ void rig_up(struct rig *rig, unsigned n)
 			 &node->broker);
 	if (rig->agent_dir)
 		assert_int_equal(mpib_agent_open(&node->loop, &node->engine,
-						 rig->agent_dir, &node->agent),
+						 rig->agent_dir,
+						 MPIB_AGENT_NO_USER,
+						 &node->agent),
 				 0);
 	opts.agent = node->agent;
 	rc = mpib_broker_open(&opts, &node->broker, why, sizeof(why));

@@ -41,6 +41,7 @@ struct rig {
 	struct mpib_cluster_key key; /* likewise */
 	unsigned rails;
 	struct mpib_islands islands[NODES]; /* likewise */
+	const struct mpib_networks *networks[NODES]; /* likewise; NULL: any */
 	uint32_t sout[NODES]; /* likewise, host order */
 	uint16_t port[NODES]; /* likewise; 0: any */
 	const char *agent_dir; /* likewise; NULL: none */

@@ -232,6 +232,45 @@ static void a_user_has_so_many_lanes_and_others_theirs(void **state)
 	rig_connect(rig, c, 1, d, 1);
 }
 
+/* The networks of node 0 have only that node, or all. */
+static void peers_are_in_the_networks_or_are_none(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_networks own, all;
+	struct mpib_handle handle;
+	struct client *a, *b, *self;
+	char why[200];
+	uint32_t id;
+
+	mpib_networks_parse(&own, "127.23.0.1/32", why, sizeof(why));
+	mpib_networks_parse(&all, "10.0.0.0/8,127.23.0.0/24", why, sizeof(why));
+	rig->networks[0] = &own;
+	rig->networks[1] = &all;
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	self = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	/* Node 0 calls nobody elsewhere. */
+	mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
+	assert_int_equal(
+		mpib_broker_connect(a->node->broker, &a->client, 0, 0, &handle),
+		-EACCES);
+	assert_int_equal(a->node->broker->peer_count, 0);
+	/* Nor does it answer, and the caller is told why. */
+	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
+	assert_int_equal(
+		mpib_broker_connect(b->node->broker, &b->client, 0, 0, &handle),
+		0);
+	rig_pass(rig, 3 * MPIB_SEC);
+	assert_int_equal(a->node->broker->peer_count, 0);
+	assert_true(a->node->broker->refused_count > 0);
+	assert_non_null(strstr(TAILQ_FIRST(&b->node->broker->peers)->last_error,
+			       "peer.networks"));
+	/* Itself is always a peer. */
+	rig_connect(rig, a, 1, self, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +289,9 @@ int main(void)
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_user_has_so_many_lanes_and_others_theirs, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			peers_are_in_the_networks_or_are_none, rig_setup,
 			rig_teardown),
 	};
 
