@@ -29,11 +29,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Request 9 of total bytes at off, in parts of cut. */
-static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
-		       uint32_t mr, uint64_t off, uint32_t total, uint32_t cut)
+/* Of request 9, which has total bytes at off: the bytes from..to, in parts of
+ * cut. */
+static void push_some(struct pair_end *e, enum mpib_op op, uint32_t gen,
+		      uint32_t mr, uint64_t off, uint32_t total, uint32_t cut,
+		      uint32_t from, uint32_t to)
 {
-	for (uint32_t pos = 0; pos < total; pos += cut) {
+	for (uint32_t pos = from; pos < to; pos += cut) {
 		struct mpib_desc d = {
 			.op = (uint8_t)op,
 			.req = 9,
@@ -48,6 +50,12 @@ static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
 
 		pair_push(e, &d);
 	}
+}
+
+static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
+		       uint32_t mr, uint64_t off, uint32_t total, uint32_t cut)
+{
+	push_some(e, op, gen, mr, off, total, cut, 0, total);
 }
 
 /* Parts of the two ends fall on different bounds, and the message ends before
@@ -84,6 +92,38 @@ static void parts_of_both_ends_are_fitted_together(void **state)
 		assert_memory_equal(from, to, len);
 		for (uint32_t i = len; i < total; i++)
 			assert_int_equal(to[i], 0x55);
+	}
+}
+
+/* The slot's send ops wait for one end-to-end ack, which comes only when all of
+ * them were posted; and the sender has the whole message, so that no client
+ * waits for bytes of it. */
+static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
+{
+	const uint32_t cut = 512, half = SEND_RANGES * cut;
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.completion = MPIB_COMPLETION_DELIVERED;
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		pair_open(&pair, &cfg, v);
+		pair_connect(&pair, 5, 0, &tx, &rx);
+		rx.gen = tx.gen = 1;
+		pair_fill(pair.node[0].mem, 2 * half, v);
+		push_some(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 2 * half,
+			  cut, 0, half);
+		for (int i = 0; i < 64; i++)
+			pair_turn(&pair);
+		push_some(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 2 * half,
+			  cut, half, 2 * half);
+		push_parts(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX,
+			   2 * half, 2 * half);
+		assert_int_equal(pair_wait(&pair, &rx, 9, 1), 2 * half);
+		assert_int_equal(pair_wait(&pair, &tx, 9, 1), 2 * half);
+		assert_memory_equal(pair.node[0].mem,
+				    pair.node[1].mem + PAIR_RX, 2 * half);
+		pair_close(&pair);
 	}
 }
 
@@ -198,6 +238,9 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			a_slot_may_take_more_parts_than_there_are_send_ops,
+			teardown),
 		cmocka_unit_test_teardown(
 			parts_of_both_ends_are_fitted_together, teardown),
 		cmocka_unit_test_teardown(

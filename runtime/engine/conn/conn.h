@@ -14,12 +14,11 @@
 
 #include <mpib/wire.h>
 
+#include "engine/conn/send_op.h"
 #include "engine/lane/lane.h"
 #include "engine/measure/times.h"
-#include "failover/stripes.h"
 
 #define SEND_RANGES 64
-#define SEND_OPS 256
 /* The client got bytes of the slot back before the receiver's end-to-end ack:
  * if a fence finds that they were lost, they cannot be replayed. */
 #define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
@@ -53,27 +52,6 @@ struct send_range {
 	uint32_t len, pos, total;
 };
 
-/* Bytes of one request in a send op: where they lie and where they go, kept so
- * that a replay can post them again. */
-struct op_range {
-	struct mpib_mr *mr; /* NULL when len is 0 */
-	uint64_t from;
-	uint32_t at; /* offset from the address in the CTS */
-	uint32_t len;
-	uint32_t sup; /* the first sup bytes go by SUP, the rest by SOUT */
-	uint8_t req;
-	uint8_t buf; /* buffer of the group */
-};
-
-struct send_op {
-	struct mpib_stripes c; /* stripe k is what rail k was given */
-	uint8_t n; /* entries of share */
-	struct mpib_stripe stripe[MPIB_RAILS];
-	uint64_t slot;
-	int64_t ahead; /* as mpib_adapt_posted() said */
-	struct op_range share[MPIB_GROUP_MAX];
-};
-
 /* The grouped receive that the sender is answering. */
 struct mpib_group {
 	uint8_t n; /* buffers; 0: no group is being answered */
@@ -95,6 +73,8 @@ struct mpib_sender {
 	uint32_t range_head, range_tail; /* free-running */
 	struct send_op op[SEND_OPS];
 	uint32_t op_head, op_tail;
+	struct op_range share[SEND_SHARES];
+	uint32_t share_head;
 	uint32_t lost; /* send ops with stripes to be replayed */
 	/* By slot, for slots that may not have ended: 2 bits for the stripes
 	 * whose IMM was posted, 2 for the rail that carries each of these
@@ -286,6 +266,25 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 {
 	return &f->tx.op[i % SEND_OPS];
+}
+
+/* Range i of the send op. */
+static inline struct op_range *
+send_op_share(struct engine_conn *f, const struct send_op *p, unsigned i)
+{
+	return &f->tx.share[(p->first + i) % SEND_SHARES];
+}
+
+/* There is room for one more send op, of a whole group if need be. */
+static inline bool send_op_free(struct engine_conn *f)
+{
+	const struct mpib_sender *tx = &f->tx;
+	uint32_t ops = tx->op_head - tx->op_tail;
+
+	return ops == 0 ||
+	       (ops < SEND_OPS &&
+		tx->share_head - send_op_at(f, tx->op_tail)->first <=
+			SEND_SHARES - MPIB_GROUP_MAX);
 }
 
 static inline struct send_range *mpib_sender_oldest(struct engine_conn *f)

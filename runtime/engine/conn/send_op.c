@@ -62,11 +62,9 @@ static void keep_turn(struct engine_conn *f)
 bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
 			  unsigned wrs, const uint32_t *bytes)
 {
-	struct mpib_sender *tx = &f->tx;
-
 	if (mask & ~f->lane->open)
 		return false;
-	if (tx->op_head - tx->op_tail == SEND_OPS) {
+	if (!send_op_free(f)) {
 		mpib_stall(f, MPIB_STALL_SLOT);
 		return false;
 	}
@@ -101,7 +99,8 @@ static void send_op_add_share(struct engine_conn *f, struct send_op *p,
 	r->posted = true;
 	if (share->mr)
 		mpib_mr_ref(share->mr);
-	p->share[p->n++] = *share;
+	p->n++;
+	f->tx.share[f->tx.share_head++ % SEND_SHARES] = *share;
 }
 
 static void note_imm(struct engine_conn *f, uint8_t imm)
@@ -149,6 +148,7 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 	f->tx.spread = imm ? 0 : f->tx.spread | spread;
 	p->slot = f->tx.cts_next;
 	p->n = 0;
+	p->first = f->tx.share_head;
 	for (unsigned i = 0; i < n; i++)
 		send_op_add_share(f, p, &share[i]);
 	if (imm)
@@ -191,16 +191,19 @@ uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail, uint8_t mask,
 	return mpib_imm_v2(slot, mask, f->lane->epoch[rail], f->remote.id);
 }
 
-/* The client feeds no more before it gets some of the slot's bytes back: its
- * staging window is smaller than the peer's buffer, or than the group. Waiting
- * for the end-to-end ack of the slot would be a deadlock. */
-static bool send_op_starves(const struct engine_conn *f,
-			    const struct send_op *p)
+/* The rest of the oldest send op's slot cannot be posted before this send op is
+ * over, for lack of a free one; or because the client feeds no more before it
+ * gets some of the slot's bytes back: its staging window is smaller than the
+ * peer's buffer, or than the group. Waiting for the end-to-end ack of the slot
+ * would be a deadlock. */
+static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
 {
-	const struct engine_request *r = &f->req[p->share[0].req];
+	const struct engine_request *r = &f->req[send_op_share(f, p, 0)->req];
 
-	return p->slot == f->tx.cts_next && mpib_match_none(f) &&
-	       r->multipart && (r->fed < r->total || f->tx.group.n);
+	if (p->slot != f->tx.cts_next)
+		return false;
+	return !send_op_free(f) || (mpib_match_none(f) && r->multipart &&
+				    (r->fed < r->total || f->tx.group.n));
 }
 
 /* The rails acknowledged the send op, but its end-to-end ack is not here: a
@@ -221,7 +224,7 @@ static bool is_held(struct engine_conn *f, const struct send_op *p)
 static void send_op_retire(struct engine_conn *f, const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = &p->share[i];
+		const struct op_range *s = send_op_share(f, p, i);
 		struct engine_request *r = &f->req[s->req];
 
 		if (s->mr)
@@ -257,7 +260,8 @@ static void leave_tracker(struct engine_conn *f, struct send_op *p, unsigned k,
 	struct mpib_tracker *t = &f->lane->track[p->c.carrier[k]];
 
 	for (unsigned i = 0; ok && i < p->n; i++)
-		mpib_report_done(f, p->share[i].req, p->c.carrier[k], 0, 0);
+		mpib_report_done(f, send_op_share(f, p, i)->req,
+				 p->c.carrier[k], 0, 0);
 	if (ok) {
 		if (f->lane->spread == MPIB_SPREAD_AUTO)
 			judge_way(f, p, k);
@@ -321,7 +325,7 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			leave_tracker(f, p, k, ok);
 	}
 	for (unsigned i = 0; !ok && i < p->n; i++)
-		p->share[i].len = 0; /* not sent: no progress */
+		send_op_share(f, p, i)->len = 0; /* not sent: no progress */
 
 	mpib_sender_retire(f);
 	if (f->stopping)
@@ -341,8 +345,10 @@ void mpib_sender_forget(struct engine_conn *f)
 		struct send_op *p = send_op_at(f, tx->op_tail);
 
 		for (unsigned i = 0; i < p->n; i++) {
-			if (p->share[i].mr)
-				mpib_mr_unref(p->share[i].mr);
+			struct mpib_mr *mr = send_op_share(f, p, i)->mr;
+
+			if (mr)
+				mpib_mr_unref(mr);
 		}
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			leave_tracker(f, p, r, false);

@@ -119,9 +119,18 @@ static void conn_op(struct mpib_serial *p, struct engine_conn *f,
 	}
 	mpib_serial_u64(p, &op->slot);
 	mpib_serial_count(p, &n, MPIB_GROUP_MAX);
+	if (!p->packing) {
+		op->first = f->tx.share_head;
+		if (op->first + n > SEND_SHARES) {
+			mpib_serial_fail(p, "more ranges in flight than %u",
+					 SEND_SHARES);
+			n = 0;
+		}
+		f->tx.share_head += n;
+	}
 	op->n = (uint8_t)n;
 	for (unsigned i = 0; i < n; i++)
-		conn_share(p, f, &op->share[i]);
+		conn_share(p, f, send_op_share(f, op, i));
 	/* With every rail fenced, a stripe that has not ended is lost. */
 	if (op->c.pending != op->c.lost)
 		mpib_serial_fail(p, "a piece is still under way");

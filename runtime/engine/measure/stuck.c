@@ -34,6 +34,12 @@ static uint8_t waited_for(const struct send_op *p)
 	return rails;
 }
 
+static uint8_t share_req(const struct engine_conn *f, const struct send_op *p,
+			 unsigned k)
+{
+	return f->tx.share[(p->first + k) % SEND_SHARES].req;
+}
+
 /* Bit per rail that has not acknowledged a send op with bytes of the
  * request. */
 static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
@@ -44,7 +50,7 @@ static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
 		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++)
-			rails |= p->share[k].req == req ? waited_for(p) : 0;
+			rails |= share_req(f, p, k) == req ? waited_for(p) : 0;
 	}
 	return rails;
 }
@@ -58,7 +64,7 @@ static bool is_undelivered(const struct engine_conn *f, unsigned req)
 		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++) {
-			if (p->share[k].req == req)
+			if (share_req(f, p, k) == req)
 				return true;
 		}
 	}

@@ -45,7 +45,7 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 			 unsigned k, unsigned q, struct mpib_chain *chain)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = &p->share[i];
+		const struct op_range *s = send_op_share(f, p, i);
 		uint32_t off = k == MPIB_RAIL_SUP ? 0 : s->sup;
 		struct mpib_span span = {
 			.mr = s->mr,
@@ -76,7 +76,7 @@ static struct mpib_record *record_of(struct engine_conn *f,
 		return rec;
 	*rec = (struct mpib_record){ .seq = p->slot + 1, .n = 1 };
 	if (p->n)
-		rec->size[0] = f->req[p->share[0].req].total;
+		rec->size[0] = f->req[send_op_share(f, p, 0)->req].total;
 	for (unsigned k = 0; k < MPIB_RAILS; k++)
 		rec->rail[k] = p->stripe[k].bytes;
 	return rec;
