@@ -58,30 +58,67 @@ static bool has_ended(struct pair_end *e, uint32_t gen, int32_t *result)
 	return mpib_completion_poll(pair_completion(e, 0), gen, result);
 }
 
-static int setup(void **state)
+/* A send, whose clear-to-send is there before it. */
+static void post_both(enum mpib_completion_at mode)
 {
 	struct mpib_engine_config cfg;
 	struct mpib_cts cts;
-	int32_t result;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
-	cfg.completion = MPIB_COMPLETION_DELIVERED;
+	cfg.completion = mode;
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	pair_connect(&pair, 5, 0, &tx, &rx);
 	pair_fill(pair.node[0].mem, LEN, 3);
 	received = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX,
 			     LEN, 7);
-	/* The clear-to-send is there before the send. */
 	for (unsigned i = 0; i < MANY && !mpib_sender_cts(tx.conn, 0, &cts);
 	     i++)
 		pair_turn(&pair);
 	sent = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 7);
+}
+
+static int setup(void **state)
+{
+	int32_t result;
+
+	(void)state;
+	post_both(MPIB_COMPLETION_DELIVERED);
 	for (unsigned i = 0; i < MANY && !is_acknowledged(tx.conn); i++)
 		turn_sender();
 	assert_true(is_acknowledged(tx.conn));
 	assert_false(has_ended(&tx, sent, &result));
 	assert_false(has_ended(&rx, received, &result));
+	return 0;
+}
+
+static void delay_peer(uint32_t turns)
+{
+	const struct mpib_soft_fault fault = { .delay_turns = turns };
+
+	for (unsigned r = 0; r < pair.cfg.rails; r++)
+		mpib_soft_set_fault(pair.node[1].engine->shard[0].rail[r].ctx,
+				    &fault);
+}
+
+static void arrived_whole(void)
+{
+	assert_int_equal(pair_wait(&pair, &rx, 0, received), LEN);
+	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX, LEN);
+}
+
+/* The receive has ended, and acknowledgements are on their way. */
+static int setup_wire(void **state)
+{
+	int32_t result;
+
+	(void)state;
+	post_both(MPIB_COMPLETION_WIRE);
+	delay_peer(MANY);
+	for (unsigned i = 0; i < MANY && !has_ended(&rx, received, &result);
+	     i++)
+		pair_turn(&pair);
+	arrived_whole();
+	assert_false(has_ended(&tx, sent, &result));
 	return 0;
 }
 
@@ -106,12 +143,6 @@ static int teardown(void **state)
 	}
 	pair_close(&pair);
 	return 0;
-}
-
-static void arrived_whole(void)
-{
-	assert_int_equal(pair_wait(&pair, &rx, 0, received), LEN);
-	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX, LEN);
 }
 
 static void a_sender_that_closes_waits_for_no_word(void **state)
@@ -142,6 +173,44 @@ static void a_receiver_that_closes_tells_what_had_arrived(void **state)
 	pair_until(&pair, &stopped);
 }
 
+/* The device says so only after the peer has closed. */
+static void a_send_that_was_delivered_waits_for_no_completion(void **state)
+{
+	bool stopped = false, peer_stopped = false;
+	int32_t result = 0;
+
+	(void)state;
+	send_op_at(tx.conn, tx.conn->tx.op_tail)->c.pending = 1;
+	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
+	pair_until(&pair, &peer_stopped);
+	engine_conn_stop(tx.conn, -ECONNRESET, set_flag, &stopped);
+	for (unsigned i = 0; i < MANY && !has_ended(&tx, sent, &result); i++)
+		turn_sender();
+	assert_int_equal(result, LEN);
+	assert_false(stopped);
+	send_op_at(tx.conn, tx.conn->tx.op_tail)->c.pending = 0;
+	mpib_sender_retire(tx.conn);
+	engine_conn_check_stopped(tx.conn);
+	pair_until(&pair, &stopped);
+	arrived_whole();
+}
+
+static void a_send_on_its_way_ends_as_its_rail_says(void **state)
+{
+	bool stopped = false, peer_stopped = false;
+	int32_t result;
+
+	(void)state;
+	engine_conn_stop(tx.conn, -ECONNRESET, set_flag, &stopped);
+	turn_sender();
+	assert_false(has_ended(&tx, sent, &result));
+	delay_peer(0);
+	pair_until(&pair, &stopped);
+	assert_int_equal(pair_wait(&pair, &tx, 0, sent), LEN);
+	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
+	pair_until(&pair, &peer_stopped);
+}
+
 static void both_at_once_end_with_one_result_each(void **state)
 {
 	bool stopped = false, peer_stopped = false;
@@ -166,6 +235,10 @@ int main(void)
 		t(a_sender_that_closes_waits_for_no_word),
 		t(a_receiver_that_closes_tells_what_had_arrived),
 		t(both_at_once_end_with_one_result_each),
+		t(a_send_that_was_delivered_waits_for_no_completion),
+		cmocka_unit_test_setup_teardown(
+			a_send_on_its_way_ends_as_its_rail_says, setup_wire,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

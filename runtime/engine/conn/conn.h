@@ -133,6 +133,7 @@ struct mpib_receiver {
 	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read the CTS before this one */
 	uint64_t acked; /* tail in the last end-to-end ack; MPIB_NOT_ACKED */
+	uint64_t bitmap_tail; /* tail in the last receive bitmap */
 	uint64_t ack_since; /* when tail passed acked */
 	uint32_t msg; /* receives begun: number of the next one */
 	uint8_t group_got; /* descriptors of an unfinished group */
@@ -147,6 +148,7 @@ struct engine_conn {
 	bool is_sender;
 	bool started, stopping, stopped;
 	int broken; /* 0 or -errno */
+	int stop_error; /* for what has not ended when it has stopped */
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
 	uint32_t hint; /* as last read */
@@ -255,6 +257,9 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 int mpib_sender_retire(struct engine_conn *f);
 /* Drop all send ranges that are not posted. */
 void mpib_sender_drop(struct engine_conn *f);
+/* Shard. Sends that the receiver has acknowledged end, whatever their rails still
+ * owe. For a connection that stops: their requests are not used again. */
+void mpib_sender_settle(struct engine_conn *f);
 /* The lane was killed: send ops in flight release their regions. */
 void mpib_sender_forget(struct engine_conn *f);
 /* No send op is in flight. */

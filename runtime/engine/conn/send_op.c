@@ -219,16 +219,23 @@ static bool is_held(struct engine_conn *f, const struct send_op *p)
 	return false;
 }
 
-/* Report the oldest send op to its requests: in the order posted, whatever rail
- * was faster. */
-static void send_op_retire(struct engine_conn *f, const struct send_op *p)
+static void send_op_unref(struct engine_conn *f, const struct send_op *p)
+{
+	for (unsigned i = 0; i < p->n; i++) {
+		struct mpib_mr *mr = send_op_share(f, p, i)->mr;
+
+		if (mr)
+			mpib_mr_unref(mr);
+	}
+}
+
+/* The send op's bytes count for its requests. */
+static void send_op_count(struct engine_conn *f, const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct op_range *s = send_op_share(f, p, i);
 		struct engine_request *r = &f->req[s->req];
 
-		if (s->mr)
-			mpib_mr_unref(s->mr);
 		if (!r->active)
 			continue;
 		r->done += s->len;
@@ -237,6 +244,24 @@ static void send_op_retire(struct engine_conn *f, const struct send_op *p)
 					   &r->total, 1);
 		else
 			engine_conn_progress(f, s->req, r->done);
+	}
+}
+
+/* Report the oldest send op to its requests: in the order posted, whatever rail
+ * was faster. */
+static void send_op_retire(struct engine_conn *f, const struct send_op *p)
+{
+	send_op_unref(f, p);
+	send_op_count(f, p);
+}
+
+void mpib_sender_settle(struct engine_conn *f)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	for (uint32_t i = tx->op_tail; i != tx->op_head; i++) {
+		if (send_op_at(f, i)->slot < tx->acked)
+			send_op_count(f, send_op_at(f, i));
 	}
 }
 
@@ -324,8 +349,13 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 		if (stripes & 1u << k)
 			leave_tracker(f, p, k, ok);
 	}
-	for (unsigned i = 0; !ok && i < p->n; i++)
-		send_op_share(f, p, i)->len = 0; /* not sent: no progress */
+	for (unsigned i = 0; !ok && i < p->n; i++) {
+		struct op_range *o = send_op_share(f, p, i);
+
+		o->len = 0; /* not sent: no progress */
+		if (f->stopping)
+			engine_conn_finish(f, o->req, f->stop_error, NULL, 0);
+	}
 
 	mpib_sender_retire(f);
 	if (f->stopping)
@@ -344,12 +374,7 @@ void mpib_sender_forget(struct engine_conn *f)
 	for (; tx->op_tail != tx->op_head; tx->op_tail++) {
 		struct send_op *p = send_op_at(f, tx->op_tail);
 
-		for (unsigned i = 0; i < p->n; i++) {
-			struct mpib_mr *mr = send_op_share(f, p, i)->mr;
-
-			if (mr)
-				mpib_mr_unref(mr);
-		}
+		send_op_unref(f, p);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			leave_tracker(f, p, r, false);
 	}

@@ -265,6 +265,7 @@ static void conn_receiver(struct mpib_serial *p, struct engine_conn *f)
 		return;
 	/* Write the end-to-end ack again: the peer may be handed over, too. */
 	rx->acked = MPIB_NOT_ACKED;
+	rx->bitmap_tail = rx->tail; /* of the fence before the hand-over */
 	mpib_ack_need(f);
 	/* Post every CTS again, with the rkeys of this process. */
 	rx->cts_again = rx->tail;

@@ -76,13 +76,13 @@ static struct mpib_recv_bitmap *bitmap_add(struct mpib_recv_bitmaps *a)
 	return &a->v[a->n++];
 }
 
-static void bitmap_of_receiver(const struct engine_conn *f,
+static void bitmap_of_receiver(struct engine_conn *f,
 			       struct mpib_recv_bitmap *a)
 {
-	const struct mpib_receiver *rx = &f->rx;
+	struct mpib_receiver *rx = &f->rx;
 
 	a->conn = f->id;
-	a->first = rx->tail;
+	a->first = rx->bitmap_tail = rx->tail;
 	for (uint64_t i = rx->tail; i < rx->cts_posted; i++) {
 		const struct mpib_slot *s = &rx->slot[i % MPIB_SLOTS];
 		unsigned bit = (unsigned)(i - rx->tail) * MPIB_RAILS;
