@@ -61,12 +61,15 @@ static void send_ready(struct mpib_peer *p, struct mpib_link *link)
 	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
 }
 
-/* Resume the session if both ends still have it, else begin a new one. */
+/* Resume the session if both ends still have it, or begin it if the peer has not
+ * heard of it; else begin a new one. */
 static void begin_session(struct mpib_peer *p)
 {
 	struct mpib_broker *b = p->broker;
 
-	if (p->answer.session && p->answer.session == p->resume.id) {
+	if ((p->answer.session && p->answer.session == p->resume.id) ||
+	    (mpib_resume_unheard(&p->resume) &&
+	     p->answer.node.boot == p->node.boot)) {
 		p->resuming = true;
 		return;
 	}

@@ -197,14 +197,19 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 static bool take_session(struct mpib_peer *p, bool again,
 			 const struct mpib_node_id *node, uint64_t session)
 {
-	if (!again)
-		mpib_peer_forget(p, node->boot == p->node.boot
-					    ? "it called again"
-					    : "its proxy was restarted");
+	bool restarted = node->boot != p->node.boot;
+	bool unheard = mpib_resume_unheard(&p->resume) && !restarted;
+
+	if (!again && !unheard)
+		mpib_peer_forget(p, restarted ? "its proxy was restarted"
+					      : "it called again");
 	mpib_peer_cut(p, "it called again");
 	if (again)
 		return p->resume.id == session;
-	mpib_resume_begin(&p->resume, session);
+	if (p->resume.id)
+		p->resume.id = session; /* what waits in it goes on */
+	else
+		mpib_resume_begin(&p->resume, session);
 	return true;
 }
 

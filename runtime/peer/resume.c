@@ -18,6 +18,11 @@ void mpib_resume_end(struct mpib_resume *r)
 	*r = (struct mpib_resume){ 0 };
 }
 
+bool mpib_resume_unheard(const struct mpib_resume *r)
+{
+	return r->id && !r->seen && !r->acked;
+}
+
 /* Bytes on a link of the kept frames and one more of n bytes. */
 static size_t on_a_link(const struct mpib_resume *r, size_t n)
 {

@@ -31,6 +31,10 @@ struct mpib_resume {
 /* Begin session id, with nothing sent or seen; id 0: no session. */
 void mpib_resume_begin(struct mpib_resume *r, uint64_t id);
 void mpib_resume_end(struct mpib_resume *r);
+/* The other end has said nothing in the session, and may never have heard of it:
+ * its process may have been replaced before. Then a session of another id may
+ * begin with all that was sent. */
+bool mpib_resume_unheard(const struct mpib_resume *r);
 /* Keep a frame (with its length) that is being sent. False: too much is kept
  * already, or memory is short. Then id becomes 0, the kept frames are dropped,
  * and the session will not outlive its link. */

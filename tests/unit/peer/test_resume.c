@@ -205,6 +205,77 @@ static void a_proxy_that_was_restarted_has_no_session(void **state)
 	rig_connect(rig, a, 1, b, 1);
 }
 
+/* To the client that listens; the handle is its own. */
+static void connect_to(struct client *from, struct client *to)
+{
+	struct mpib_handle handle;
+	uint32_t id;
+
+	assert_int_equal(
+		mpib_broker_listen(to->node->broker, &to->client, &id, &handle),
+		0);
+	assert_int_equal(mpib_broker_connect(from->node->broker, &from->client,
+					     0, 0, &handle),
+			 0);
+	assert_int_equal(
+		mpib_broker_accept(to->node->broker, &to->client, id, 0), 0);
+}
+
+static bool is_up(const struct client *from)
+{
+	const struct mpib_peer *p = TAILQ_FIRST(&from->node->broker->peers);
+
+	return p && p->state == MPIB_PEER_UP;
+}
+
+/* The link is up for the caller, whose READY is lost with the process that it
+ * came to. Nothing of the session is known to the process that took over. */
+static void lose_ready(struct rig *rig, const struct client *caller,
+		       const struct client *called)
+{
+	while (!is_up(caller))
+		rig_step(rig);
+	assert_false(TAILQ_EMPTY(&called->node->broker->pending_peers));
+	mpib_hello_drop(TAILQ_FIRST(&called->node->broker->pending_peers));
+}
+
+static void a_session_that_the_next_process_never_heard_of_begins(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	connect_to(a, b);
+	lose_ready(rig, a, b);
+	rig_pass(rig, MPIB_SEC);
+	assert_ready(a, b, 0);
+}
+
+/* The lower node's call has precedence, so node 1 hears of another session. */
+static void nor_does_it_matter_who_calls_then(void **state)
+{
+	struct client *a, *b, *c, *d;
+	struct rig *rig = *state;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	c = rig_client(rig, 0, 1000, 0);
+	d = rig_client(rig, 1, 1000, 0);
+	connect_to(b, a);
+	lose_ready(rig, b, a);
+	connect_to(c, d);
+	for (unsigned i = 0; i < 100; i++)
+		mpib_loop_turn(&rig->node[0].loop, 0);
+	rig_pass(rig, MPIB_SEC);
+	assert_ready(b, a, 0);
+	assert_ready(c, d, 0);
+}
+
 /* Node 1 does nothing, though its kernel takes calls. */
 static void without_a_word_for_long_enough_the_lanes_are_lost(void **state)
 {
@@ -248,6 +319,12 @@ int main(void)
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_proxy_that_was_restarted_has_no_session, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_session_that_the_next_process_never_heard_of_begins,
+			rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			nor_does_it_matter_who_calls_then, rig_setup,
 			rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			without_a_word_for_long_enough_the_lanes_are_lost,
