@@ -74,6 +74,7 @@ static bool post_receive(struct sim_end *e)
 		return false;
 	if (e->poisoned[w])
 		check_scribble(e, e->posted);
+	e->poisoned[w] = false; /* it may be tried again, when there is room */
 	memset(buffer(e, e->posted, 0), POISON, (size_t)l->group * l->room);
 	for (unsigned k = 0; k < l->group; k++) {
 		data[k] = buffer(e, e->posted, k);

@@ -37,6 +37,8 @@ static char args[SIM_PLAN_NODES][SIM_ARGS + 8][96];
 static char *argvs[SIM_PLAN_NODES][SIM_ARGS + 9];
 static struct run *runs[PROCS];
 static unsigned run_count, upgrades;
+static struct sim_event restart[SIM_PLAN_NODES];
+static bool stopping;
 
 static void on_line(enum mpib_log_level level, const char *line)
 {
@@ -51,6 +53,23 @@ static struct run *run_of(const struct sim_proc *proc)
 			return runs[i];
 	}
 	return NULL;
+}
+
+static void on_restart(void *arg)
+{
+	unsigned node = (unsigned)(uintptr_t)arg;
+
+	if (!stopping && !sim_node_any(node))
+		sim_node_start(node);
+}
+
+/* A supervisor does so, too, when a process that had just taken over is killed,
+ * and the one before it has left. */
+static void supervise(unsigned node)
+{
+	if (plan->hard && !stopping)
+		sim_event_arm(&restart[node], sim_now + SIM_S, on_restart,
+			      (void *)(uintptr_t)node);
 }
 
 static void on_ended(struct sim_proc *proc)
@@ -70,6 +89,7 @@ static void on_ended(struct sim_proc *proc)
 	if (!r->killed && proc->status && served)
 		sim_fail("the proxy of node %u ended with status %#x", r->node,
 			 proc->status);
+	supervise(r->node);
 }
 
 static int argc_of(unsigned node)
@@ -98,6 +118,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p,
 	mpib_upgrade_init(&p->upgrade, p, argv);
 	rc = mpib_options_read(&p->cfg, argc_of(r->node), argv, env, "/dev",
 			       &action, why);
+	if (rc < 0)
+		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)
 		rc = mpib_proxy_start(p, why);
 	if (rc < 0)
@@ -302,6 +324,7 @@ bool sim_nodes_over(void)
 
 void sim_nodes_stop(void)
 {
+	stopping = true;
 	for (unsigned i = 0; i < run_count; i++) {
 		if (!runs[i]->proc->over)
 			sim_proc_signal(runs[i]->proc, SIGTERM);

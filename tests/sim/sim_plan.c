@@ -84,7 +84,8 @@ static void draw_lane(struct sim_plan *p, struct sim_rng *r)
 	/* The proxy refuses more. */
 	if (other(r))
 		arg(p, "--cts-signal-interval=%u",
-		    (unsigned)sim_draw_wide(r, 1, depth - 17));
+		    (unsigned)sim_draw_wide(
+			    r, 1, depth - 17 < 1024 ? depth - 17 : 1024));
 	if (other(r))
 		arg(p, "--ar-mode=on");
 	if (other(r))
