@@ -4,7 +4,7 @@
  * docs/simulator.md.
  *
  *   sim [--seeds N] [--from S | --fresh] [--seed S] [-v] [--messages N]
- *       [--jobs N] [--minimise]
+ *       [--jobs N] [--first] [--minimise] [--suspect FAULT]
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,7 +29,8 @@
 struct options {
 	uint64_t from, seeds;
 	unsigned messages, jobs;
-	bool one, minimise;
+	bool one, minimise, first;
+	const char *suspect; /* a fault that counts as a failure; NULL: none */
 };
 
 struct slot {
@@ -78,6 +79,11 @@ static void child(const struct options *o, uint64_t seed,
 	if (sim_verbose)
 		sim_plan_print(&plan);
 	sim_seed_run(&plan, result);
+	for (unsigned i = 0; o->suspect && i < SIM_FAULT_KINDS; i++) {
+		if (result->fault[i] &&
+		    !strcmp(o->suspect, sim_fault_name((enum sim_fault_kind)i)))
+			sim_fail("%s happened", o->suspect);
+	}
 	__real__exit(0);
 }
 
@@ -132,8 +138,9 @@ static bool still_fails(const struct options *o, uint64_t seed,
 	return wait_for(start(o, seed, s, result, true)) != 0;
 }
 
-/* Leave out what is not needed for it to fail, as long as anything is. */
-static void minimise(const struct options *o, uint64_t seed)
+/* Leave out what is not needed for it to fail, as long as anything is. 0: done;
+ * 1: it does not fail. */
+static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };
 	struct sim_plan plan;
@@ -141,6 +148,11 @@ static void minimise(const struct options *o, uint64_t seed)
 	bool smaller = true;
 
 	sim_plan_draw(&plan, seed, o->messages);
+	if (!still_fails(o, seed, &best)) {
+		fprintf(stderr, "seed %llu does not fail\n",
+			(unsigned long long)seed);
+		return 1;
+	}
 	while (smaller) {
 		smaller = false;
 		for (unsigned i = 0; i < plan.faults + plan.lines + 2; i++) {
@@ -168,6 +180,7 @@ static void minimise(const struct options *o, uint64_t seed)
 	fprintf(stderr, "the smallest that fails:\n");
 	sim_plan_print(&plan);
 	wait_for(start(o, seed, &best, result, false));
+	return 0;
 }
 
 static void sum(struct sim_result *all, const struct sim_result *one)
@@ -181,13 +194,13 @@ static void sum(struct sim_result *all, const struct sim_result *one)
 		all->fault[i] += one->fault[i];
 }
 
-static void report(const struct options *o, const struct sim_result *all,
-		   uint64_t failed, double took)
+static void report(const struct options *o, uint64_t seeds,
+		   const struct sim_result *all, uint64_t failed, double took)
 {
 	printf("%llu seeds from %llu in %.1f s: %llu failed; %llu messages, "
 	       "%llu connections failed as they may, %u hand-overs, %.0f s of "
 	       "virtual time, %.1f M steps\n",
-	       (unsigned long long)o->seeds, (unsigned long long)o->from, took,
+	       (unsigned long long)seeds, (unsigned long long)o->from, took,
 	       (unsigned long long)failed, (unsigned long long)all->messages,
 	       (unsigned long long)all->failures, all->upgrades,
 	       (double)all->virtual_ns / 1e9, (double)all->steps / 1e6);
@@ -211,6 +224,11 @@ static bool end_one(struct slot *s, int status, struct sim_result *all)
 	return false;
 }
 
+static bool another(const struct options *o, uint64_t next, uint64_t failed)
+{
+	return next < o->seeds && !(o->first && failed);
+}
+
 static uint64_t run_all(const struct options *o)
 {
 	struct slot *slot = calloc(o->jobs, sizeof(*slot));
@@ -223,11 +241,12 @@ static uint64_t run_all(const struct options *o)
 		exit(2);
 	for (unsigned i = 0; i < o->jobs; i++)
 		slot[i].result = shared_result();
-	while (next < o->seeds || running) {
+	while (another(o, next, failed) || running) {
 		int status;
 		pid_t pid;
 
-		for (unsigned i = 0; i < o->jobs && next < o->seeds; i++) {
+		for (unsigned i = 0; i < o->jobs && another(o, next, failed);
+		     i++) {
 			if (slot[i].pid)
 				continue;
 			slot[i].seed = o->from + next++;
@@ -247,7 +266,7 @@ static uint64_t run_all(const struct options *o)
 					   &all);
 		}
 	}
-	report(o, &all, failed, seconds() - began);
+	report(o, next, &all, failed, seconds() - began);
 	return failed;
 }
 
@@ -283,7 +302,8 @@ static void usage(void)
 {
 	fprintf(stderr,
 		"usage: sim [--seeds N] [--from S | --fresh] [--seed S] "
-		"[-v] [--messages N] [--jobs N] [--minimise]\n");
+		"[-v] [--messages N] [--jobs N] [--first] [--minimise] "
+		"[--suspect FAULT]\n");
 	exit(2);
 }
 
@@ -296,6 +316,8 @@ static struct options read_options(int argc, char **argv)
 		{ "messages", required_argument, NULL, 'm' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "minimise", no_argument, NULL, 'i' },
+		{ "first", no_argument, NULL, 'o' },
+		{ "suspect", required_argument, NULL, 'p' },
 		{ "fresh", no_argument, NULL, 'r' },
 		{ 0 },
 	};
@@ -318,6 +340,10 @@ static struct options read_options(int argc, char **argv)
 			o.from = (uint64_t)time(NULL) * 1000;
 		else if (opt == 'i')
 			o.minimise = true;
+		else if (opt == 'o')
+			o.first = true;
+		else if (opt == 'p')
+			o.suspect = optarg;
 		else if (opt == 'v')
 			sim_verbose = true;
 		else
@@ -350,9 +376,7 @@ int main(int argc, char **argv)
 			files.rlim_max < 65536 ? files.rlim_max : 65536;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	if (o.minimise) {
-		minimise(&o, o.from);
-		return 0;
-	}
+	if (o.minimise)
+		return minimise(&o, o.from);
 	return o.one ? run_one(&o) : run_all(&o) ? 1 : 0;
 }
