@@ -147,8 +147,7 @@ struct engine_conn {
 	uint32_t id, index;
 	bool is_sender;
 	bool started, stopping, stopped;
-	int broken; /* 0 or -errno */
-	int stop_error; /* for what has not ended when it has stopped */
+	int broken, stop_error; /* 0 or -errno */
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
 	uint32_t hint; /* as last read */
@@ -243,8 +242,7 @@ void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
-/* sender.c */
-/* 1: taken; -errno: the descriptor is bad. Needs mpib_sender_room(). */
+/* sender.c. 1: taken; -errno: a bad descriptor. Needs mpib_sender_room(). */
 int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d);
 bool mpib_sender_room(const struct engine_conn *f);
 bool mpib_sender_has_work(const struct engine_conn *f);
@@ -257,8 +255,7 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 int mpib_sender_retire(struct engine_conn *f);
 /* Drop all send ranges that are not posted. */
 void mpib_sender_drop(struct engine_conn *f);
-/* Shard. Sends that the receiver has acknowledged end, whatever their rails still
- * owe. For a connection that stops: their requests are not used again. */
+/* The connection stops: sends that the receiver acknowledged end. */
 void mpib_sender_settle(struct engine_conn *f);
 /* The lane was killed: send ops in flight release their regions. */
 void mpib_sender_forget(struct engine_conn *f);
