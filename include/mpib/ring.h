@@ -50,12 +50,11 @@ enum mpib_op {
  * grouped receive is n descriptors in a row, idx 0..n-1, each with pos 0 and
  * len == total.
  *
- * On one connection the parts of a request are never mixed with those of the
- * next, except for sends that begin with a question: a first descriptor with
- * the total and len 0. Once such a send has its receive, the shard sets the
- * generation in its progress word; only then does the client submit the parts,
- * from pos 0, and these may be mixed with parts of other requests. Only if the
- * reply segment has MPIB_FEATURE_ASK.
+ * On one connection the parts of a receive are never mixed with those of the
+ * next; those of sends may be, if the reply segment has MPIB_FEATURE_ASK. A send
+ * may then begin with a question: a first descriptor with the total and len 0.
+ * Once such a send has its receive, the shard sets the generation in its
+ * progress word; only then does the client submit the parts, from pos 0.
  */
 struct mpib_desc {
 	uint8_t op; /* enum mpib_op, perhaps with MPIB_OP_REPORT */

@@ -140,6 +140,9 @@ struct mpib_reply_conn {
 	 * can succeed any more. Every post reads it, so it does not share a
 	 * cache line with head, which changes all the time. */
 	_Atomic int32_t broken;
+	/* Written by the shard: 1 once a grouped receive has waited for sends
+	 * of this connection. Then these ask for their receives, see ring.h. */
+	_Atomic uint32_t grouped;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
 };
 
@@ -160,6 +163,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 4194304);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152);
+MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, grouped) == 12);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
 
 #endif

@@ -3,10 +3,9 @@
  * Internal types and functions of the client library, which runs in the rank's
  * process: the client, its connections, requests, regions and staging memory.
  *
- * A connection's requests are pushed to the shard strictly in the order posted.
- * A request of registered memory is pushed whole; one of ordinary memory is
- * pushed part by part through the connection's staging window, a ring of bytes
- * whose parts are taken and given back in the order pushed.
+ * Of each of a connection's requests the first descriptor is pushed to the shard
+ * in the order posted. A request of registered memory is pushed whole; one of
+ * ordinary memory part by part through the connection's staging window.
  */
 #ifndef MPIB_IPC_CLIENT_H
 #define MPIB_IPC_CLIENT_H
@@ -22,11 +21,9 @@
 
 #include "base/memseg.h"
 #include "ipc/why.h"
+#include "ipc/window.h"
 
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
-#define MPIB_WINDOW_MAX (1u << 30)
-#define MPIB_PARTS 256 /* staged parts of one connection in the window */
-
 /*
  * How to make the proxy drop its counterpart of a client object (pool, region,
  * listener, connection); embedded in that object. While the object is in use
@@ -81,14 +78,6 @@ struct mpib_region {
 
 #define MPIB_REGION_DEAD 0x80000000u
 
-/* One part of a request in the staging window. */
-struct mpib_staging_chunk {
-	uint8_t req; /* index of the request */
-	uint8_t idx; /* buffer of a grouped receive */
-	uint32_t pos, len; /* in that buffer */
-	uint64_t at; /* in the window: a running byte count */
-};
-
 struct mpib_buffer {
 	char *addr;
 	struct mpib_region *region;
@@ -111,6 +100,7 @@ struct mpib_request {
 	bool slow;
 	bool held; /* holds a reference on each buffer's region */
 	bool feeding; /* not wholly pushed yet */
+	bool staged; /* has bytes of ordinary memory */
 	/* asks: a send that must know that its receive is there before it takes
 	 * window space. asked: the proxy has the descriptor that asks. */
 	bool asks, asked;
@@ -125,17 +115,6 @@ static inline uint8_t mpib_request_index(const struct mpib_request *r)
 {
 	return r->plain[1];
 }
-
-/* A connection's staging window. */
-struct mpib_window {
-	char *base; /* NULL until first needed */
-	uint64_t off; /* of base in mr */
-	uint32_t mr;
-	uint32_t size;
-	uint64_t head, tail; /* running byte counts; both 0 when empty */
-	struct mpib_staging_chunk part[MPIB_PARTS];
-	uint32_t part_head, part_tail;
-};
 
 struct mpib_conn {
 	struct mpib_client *client;
@@ -347,6 +326,17 @@ static inline int mpib_conn_broken(const struct mpib_conn *conn)
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }
 
+/* Sends of the connection ask for their receives before they are staged, and
+ * need not wait for each other. */
+static inline bool mpib_conn_asks(const struct mpib_conn *conn)
+{
+	/* Relaxed: a send that sees grouped late only waits longer. */
+	return conn->is_sender &&
+	       (conn->has_tags || atomic_load_explicit(&conn->reply->grouped,
+						       memory_order_relaxed)) &&
+	       conn->client->reply->features & MPIB_FEATURE_ASK;
+}
+
 /* stage.c, on the connection's thread. */
 /* Append r to the feed queue; r is pushed, in parts if staged, as ring and
  * window have room. 0 or -errno. */
@@ -354,8 +344,6 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Take parts that are over out of the window, then push queued requests as far
  * as ring and window have room. An error fails the connection. */
 void mpib_stage(struct mpib_conn *conn);
-/* Take parts that are over out of the window; a receiver copies them out. */
-void mpib_stage_drain(struct mpib_conn *conn);
 /* push.c. Push a descriptor for len bytes at pos of buffer i, which lie at off
  * in mr. The caller has checked that the ring has room. */
 void mpib_push(struct mpib_conn *conn, const struct mpib_request *r, unsigned i,

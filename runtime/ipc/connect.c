@@ -233,7 +233,7 @@ int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why)
 	if (conn->error == 0 || conn->error == -ENOTCONN) {
 		if (!why && !mpib_why_known(conn, rc))
 			return 0;
-		mpib_stage_drain(conn);
+		mpib_window_drain(conn);
 		if (why)
 			snprintf(conn->why, sizeof(conn->why), "%s", why);
 		conn->work += conn->error == 0;

@@ -1,89 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The feed queue: requests that cannot be pushed to the shard at once, and the
- * copies between ordinary memory and the connection's staging window. Runs on
- * the connection's thread, inside post and test.
+ * The feed queue: requests that cannot be pushed to the shard at once, among
+ * them those of ordinary memory, which go through the staging window part by
+ * part (window.h). Runs on the connection's thread, inside post and test.
  */
 #include <errno.h>
-#include <string.h>
 
-#include "base/copy.h"
 #include "ipc/client.h"
-
-static uint32_t stage_padded(uint32_t len)
-{
-	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
-}
-
-/* Take len contiguous bytes of the window, *at is their place; false: full. */
-static bool window_take(struct mpib_window *w, uint32_t len, uint64_t *at)
-{
-	uint64_t head = w->head;
-	uint32_t in = (uint32_t)(head % w->size);
-
-	if (in + stage_padded(len) > w->size)
-		head += w->size - in;
-	if (head + stage_padded(len) - w->tail > w->size)
-		return false;
-	*at = head;
-	w->head = head + stage_padded(len);
-	return true;
-}
-
-static struct mpib_staging_chunk *add_part(struct mpib_conn *conn,
-					   struct mpib_request *r, unsigned i,
-					   uint32_t len, uint64_t at)
-{
-	struct mpib_window *w = &conn->window;
-	struct mpib_staging_chunk *p = &w->part[w->part_head++ % MPIB_PARTS];
-
-	*p = (struct mpib_staging_chunk){ mpib_request_index(r), (uint8_t)i,
-					  r->pos, len, at };
-	r->parts++;
-	conn->work++;
-	return p;
-}
-
-static bool parts_left(const struct mpib_window *w, unsigned n)
-{
-	return w->part_head - w->part_tail + n <= MPIB_PARTS;
-}
-
-static char *part_addr(const struct mpib_window *w,
-		       const struct mpib_staging_chunk *p)
-{
-	return w->base + p->at % w->size;
-}
-
-static void count_copy(struct mpib_conn *conn, uint32_t len)
-{
-	struct mpib_client_counts *n = &conn->client->submit->counts;
-
-	mpib_count(&n->copies, 1);
-	mpib_count(&n->copied_bytes, len);
-}
-
-/* Sender: copy the part into the window. False: its region is deregistered. */
-static bool copy_in(struct mpib_conn *conn, struct mpib_request *r,
-		    const struct mpib_staging_chunk *p)
-{
-	const struct mpib_buffer *b = &r->buf[p->idx];
-
-	if (!mpib_region_copy_begin(b->region))
-		return false;
-	memcpy(part_addr(&conn->window, p), b->addr + p->pos, p->len);
-	mpib_region_copy_end(b->region);
-	count_copy(conn, p->len);
-	return true;
-}
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 		      const struct mpib_staging_chunk *p)
 {
 	const struct mpib_window *w = &conn->window;
 
-	mpib_push(conn, r, p->idx, w->mr, w->off + p->at % w->size, p->pos,
-		  p->len);
+	mpib_push(conn, r, p->idx, w->mr, w->off + p->at, p->pos, p->len);
 }
 
 static bool is_direct(const struct mpib_buffer *b)
@@ -108,13 +38,13 @@ static bool is_lost(const struct mpib_buffer *b)
 	return b->size > 0 && mpib_region_dead(b->region);
 }
 
-/* 1: pushed something; 0: no room now; -errno. */
+/* 1: pushed something; 0: no room now; -EAGAIN: nor is there for r, but for the
+ * next request there may be; -errno. */
 static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_buffer *b = &r->buf[0];
 	uint32_t len = b->size - r->pos;
-	struct mpib_staging_chunk *p;
-	uint64_t at;
+	const struct mpib_staging_chunk *p;
 	int room = mpib_ring_room(&conn->ring, 1);
 
 	if (room <= 0)
@@ -128,27 +58,26 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 	}
 	if (len > conn->client->welcome.part)
 		len = conn->client->welcome.part;
-	if (!parts_left(&conn->window, 1) ||
-	    !window_take(&conn->window, len, &at)) {
+	p = mpib_window_take(conn, r, 0, len);
+	if (!p) {
 		mpib_count(&conn->client->submit->counts.stalls_pool, 1);
-		return 0;
+		return mpib_conn_asks(conn) ? -EAGAIN : 0;
 	}
-	p = add_part(conn, r, 0, len, at);
-	if (conn->is_sender && !copy_in(conn, r, p))
+	if (conn->is_sender && !mpib_window_copy_in(conn, r, p))
 		return stage_lost(conn);
 	push_part(conn, r, p);
-	r->pos += len;
+	r->pos += p->len;
 	r->feeding = r->pos < b->size;
 	return 1;
 }
 
 /*
- * On a connection with several tags, a send without a receive could fill the
- * window for ever and keep out a send of another tag whose receive is posted.
- * So a staged send first asks the proxy, with a descriptor without bytes, and
- * takes window space only once the shard has marked its completion: its receive
- * is there, so it will leave the window again. Returns like feed_stream(), and
- * -EAGAIN: no receive yet, the next request may be fed first.
+ * On a connection with several tags, or groups, a send without a receive could
+ * fill the window for ever and keep out one whose receive is posted. So a staged
+ * send of which nothing is pushed first asks the proxy, with a descriptor
+ * without bytes, and takes window space only once the shard has marked its
+ * completion: its receive is there, so it will leave the window again. Returns
+ * like feed_stream().
  */
 static int stage_ask(struct mpib_conn *conn, struct mpib_request *r)
 {
@@ -171,7 +100,9 @@ static uint32_t group_bytes(const struct mpib_request *r)
 	uint32_t sum = 0; /* mpib_irecv() keeps it below MPIB_WINDOW_MAX */
 
 	for (unsigned i = 0; i < r->n; i++)
-		sum += is_direct(&r->buf[i]) ? 0 : stage_padded(r->buf[i].size);
+		sum += is_direct(&r->buf[i])
+			       ? 0
+			       : mpib_window_padded(r->buf[i].size);
 	return sum;
 }
 
@@ -190,6 +121,7 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 		w->off = x->off;
 		w->mr = x->pool->mr;
 		w->size = x->size;
+		mpib_window_cut(w, conn->is_sender ? c->welcome.part : 0);
 	}
 	mpib_client_unlock(c);
 	return rc;
@@ -205,30 +137,27 @@ static int group_window(struct mpib_conn *conn, uint32_t need)
 
 	if (need <= w->size)
 		return 1;
-	if (w->part_head != w->part_tail)
+	if (!mpib_window_empty(w))
 		return 0;
 	rc = have_window(conn, need);
 	return rc < 0 ? mpib_conn_fail(conn, rc, mpib_strerror()) : 1;
 }
 
 static void push_group(struct mpib_conn *conn, struct mpib_request *r,
-		       const uint64_t *at)
+		       const struct mpib_staging_chunk *const *part)
 {
 	for (unsigned i = 0; i < r->n; i++) {
-		uint32_t len = r->buf[i].size;
-
-		if (is_direct(&r->buf[i]))
-			mpib_push_direct(conn, r, i);
+		if (part[i])
+			push_part(conn, r, part[i]);
 		else
-			push_part(conn, r, add_part(conn, r, i, len, at[i]));
+			mpib_push_direct(conn, r, i);
 	}
 	r->feeding = false;
 }
 
 static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 {
-	struct mpib_window *w = &conn->window;
-	uint64_t head, at[MPIB_GROUP_MAX];
+	const struct mpib_staging_chunk *part[MPIB_GROUP_MAX] = { NULL };
 	int rc = mpib_ring_room(&conn->ring, r->n);
 
 	if (rc < r->n)
@@ -236,27 +165,32 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 	rc = group_window(conn, group_bytes(r));
 	if (rc <= 0)
 		return rc;
-	if (!parts_left(w, r->n))
-		return 0;
-	head = w->head;
 	for (unsigned i = 0; i < r->n; i++) {
-		if (is_direct(&r->buf[i])) {
-			if (is_lost(&r->buf[i]))
+		const struct mpib_buffer *b = &r->buf[i];
+
+		if (is_direct(b)) {
+			if (is_lost(b))
 				return stage_lost(conn);
-		} else if (!window_take(w, r->buf[i].size, &at[i])) {
-			w->head = head;
+			continue;
+		}
+		part[i] = mpib_window_take(conn, r, i, b->size);
+		if (!part[i]) {
+			mpib_window_untake(conn, r, r->parts);
 			return 0;
 		}
 	}
-	push_group(conn, r, at);
+	push_group(conn, r, part);
 	return 1;
 }
 
 /* Like feed_stream(), but 1 only when all of r is pushed. */
 static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 {
-	int rc = r->asks ? stage_ask(conn, r) : 1;
+	int rc;
 
+	if (r->staged && r->pos == 0)
+		r->asks |= mpib_conn_asks(conn);
+	rc = r->asks ? stage_ask(conn, r) : 1;
 	while (rc > 0 && r->feeding) {
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
 		/* Ring for each part: the proxy sends this part while the
@@ -287,86 +221,17 @@ static void stage_feed(struct mpib_conn *conn)
 		mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
 }
 
-/* True when the part is over; *arrived of its bytes were transferred. */
-static bool part_over(const struct mpib_request *r,
-		      const struct mpib_staging_chunk *p, uint32_t *arrived)
-{
-	const struct mpib_completion *cpl = r->completion;
-	uint32_t end = 0;
-	int32_t res;
-
-	if (mpib_completion_poll(cpl, r->gen, &res)) {
-		if (res >= 0)
-			end = r->n > 1 ? cpl->size[p->idx] : (uint32_t)res;
-	} else {
-		if (r->n > 1)
-			return false;
-		end = mpib_completion_progress(cpl, r->gen);
-		if (end < p->pos + p->len)
-			return false;
-	}
-	end = end > p->pos ? end - p->pos : 0;
-	*arrived = end < p->len ? end : p->len;
-	return true;
-}
-
-static void copy_out(struct mpib_conn *conn, struct mpib_request *r,
-		     const struct mpib_staging_chunk *p, uint32_t len)
-{
-	const struct mpib_buffer *b = &r->buf[p->idx];
-
-	if (!mpib_region_copy_begin(b->region)) {
-		r->cancelled = true;
-		return;
-	}
-	mpib_copy_up(b->addr + p->pos, part_addr(&conn->window, p), len);
-	mpib_region_copy_end(b->region);
-	count_copy(conn, len);
-}
-
-/* Parts leave the window in the order pushed. That blocks nothing for long: a
- * pushed send has its receive, or all sends of the connection have one tag. */
-void mpib_stage_drain(struct mpib_conn *conn)
-{
-	struct mpib_window *w = &conn->window;
-	uint32_t arrived;
-	int32_t res;
-
-	while (w->part_tail != w->part_head) {
-		const struct mpib_staging_chunk *p =
-			&w->part[w->part_tail % MPIB_PARTS];
-		struct mpib_request *r = &conn->req[p->req];
-
-		if (!part_over(r, p, &arrived))
-			return;
-		if (!conn->is_sender && arrived)
-			copy_out(conn, r, p, arrived);
-		w->tail = p->at + stage_padded(p->len);
-		w->part_tail++;
-		conn->work--;
-		r->parts--;
-		/* The request has completed: do not push the rest of it. */
-		if (mpib_completion_poll(r->completion, r->gen, &res))
-			r->feeding = false;
-	}
-	/* Empty: start at offset 0, so that the largest part fits. */
-	w->head = w->tail = 0;
-}
-
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 {
-	bool staged = false;
 	int rc = 0;
 
 	r->slow = true;
 	r->feeding = true;
 	r->pos = 0;
+	r->staged = r->asks = r->asked = false;
 	for (unsigned i = 0; i < r->n; i++)
-		staged |= !is_direct(&r->buf[i]);
-	r->asks = staged && conn->is_sender && conn->has_tags &&
-		  conn->client->reply->features & MPIB_FEATURE_ASK;
-	r->asked = false;
-	if (staged && !conn->window.base)
+		r->staged |= !is_direct(&r->buf[i]);
+	if (r->staged && !conn->window.base)
 		rc = have_window(conn, 0);
 	if (rc < 0)
 		return rc;
@@ -381,8 +246,7 @@ void mpib_stage(struct mpib_conn *conn)
 {
 	if (conn->error)
 		return;
-	if (conn->window.part_tail != conn->window.part_head)
-		mpib_stage_drain(conn);
+	mpib_window_drain(conn);
 	if (conn->feed_tail != conn->feed_head)
 		stage_feed(conn);
 }

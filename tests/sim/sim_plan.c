@@ -152,10 +152,6 @@ static void draw_line(struct sim_plan *p, struct sim_rng *r,
 	l->room = (uint32_t)sim_draw_wide(r, 8, 1 << 17);
 	l->tx_direct = sim_chance(r, 2);
 	l->rx_direct = sim_chance(r, 2);
-	/* Sends of ordinary memory that answer one receive have to fit into the
-	 * sender's staging window together. */
-	if (l->group * l->room > 4096)
-		l->tx_direct |= l->group > 1;
 }
 
 static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)

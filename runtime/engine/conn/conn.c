@@ -111,6 +111,7 @@ static void init_ring(struct engine_conn *f)
 		.size = MPIB_RING_SLOTS,
 	};
 	atomic_store_explicit(&f->reply->broken, 0, memory_order_relaxed);
+	atomic_store_explicit(&f->reply->grouped, 0, memory_order_relaxed);
 }
 
 /* A receiving connection takes a fifth of the memory of a sending one: it is

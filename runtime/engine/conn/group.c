@@ -270,6 +270,17 @@ static bool group_refresh(struct engine_conn *f)
 	return true;
 }
 
+/* Sends of the group are missing. Their client is to ask for receives from now
+ * on: they may need room in its staging window that sends which are here have.
+ */
+static void tell_grouped(struct engine_conn *f)
+{
+	/* Relaxed: nothing else is published with it. */
+	if (!atomic_load_explicit(&f->reply->grouped, memory_order_relaxed))
+		atomic_store_explicit(&f->reply->grouped, 1,
+				      memory_order_relaxed);
+}
+
 uint64_t mpib_group_step(struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -283,8 +294,10 @@ uint64_t mpib_group_step(struct engine_conn *f)
 	if (__builtin_expect(!f->lane->use, 0))
 		return 0;
 	while (g->whole != (1u << g->n) - 1) {
-		if (!mpib_match(f, group_fits, 0))
+		if (!mpib_match(f, group_fits, 0)) {
+			tell_grouped(f);
 			return 0; /* the other sends come later */
+		}
 		e = mpib_sender_oldest(f);
 		i = buffer_of(g, e);
 		if (e->total > g->cts[i].total) {

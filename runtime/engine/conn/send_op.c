@@ -191,6 +191,18 @@ uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail, uint8_t mask,
 	return mpib_imm_v2(slot, mask, f->lane->epoch[rail], f->remote.id);
 }
 
+/* Of the group that waits for sends, some are staged: what is posted of them has
+ * to leave the client's window for the rest. */
+static bool group_starves(const struct engine_conn *f)
+{
+	const struct mpib_group *g = &f->tx.group;
+	bool staged = false;
+
+	for (unsigned i = 0; i < g->n; i++)
+		staged |= g->matched & 1u << i && f->req[g->req[i]].multipart;
+	return staged;
+}
+
 /* The rest of the oldest send op's slot cannot be posted before this send op is
  * over, for lack of a free one; or because the client feeds no more before it
  * gets some of the slot's bytes back: its staging window is smaller than the
@@ -202,8 +214,13 @@ static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
 
 	if (p->slot != f->tx.cts_next)
 		return false;
-	return !send_op_free(f) || (mpib_match_none(f) && r->multipart &&
-				    (r->fed < r->total || f->tx.group.n));
+	if (!send_op_free(f))
+		return true;
+	if (!mpib_match_none(f))
+		return false;
+	if (f->tx.group.n)
+		return group_starves(f);
+	return r->multipart && r->fed < r->total;
 }
 
 /* The rails acknowledged the send op, but its end-to-end ack is not here: a

@@ -115,7 +115,7 @@ static void there_is_one_device_that_is_never_fused(void **state)
 	assert_int_equal(v9->makeVDevice(&n, &old), NCCL_INVALID_USAGE);
 }
 
-/* Both over: turn the shard and test in turns. */
+/* Turn the shard and test both, until both are over. */
 static void finish(void *s, void *v, int *sent, int *got)
 {
 	int s_done = 0, v_done = 0;
@@ -221,7 +221,7 @@ static void v12_passes_contexts_and_groups(void **state)
 {
 	void *a, *b, *s[2], *v, *addr[2] = { to, to + 100000 }, *mr[2];
 	size_t size[2] = { 100000, 100000 };
-	int tag[2] = { 5, 6 }, sent, got[2], done = 0;
+	int tag[2] = { 5, 6 }, sent[2], got[2], done = 0;
 
 	(void)state;
 	assert_int_equal(rig_connect(r), 0);
@@ -237,14 +237,15 @@ static void v12_passes_contexts_and_groups(void **state)
 					       (size_t)(90000 - i), tag[i], a,
 					       NULL, &s[i]),
 				 0);
-	finish(s[1], v, &sent, got);
-	assert_int_equal(sent, 89999);
+	finish(s[0], s[1], &sent[0], &sent[1]);
+	assert_int_equal(sent[0], 90000);
+	assert_int_equal(sent[1], 89999);
+	assert_int_equal(r->net->test(v, &done, got), 0);
+	assert_int_equal(done, 1);
 	assert_int_equal(got[0], 90000);
 	assert_int_equal(got[1], 89999);
 	assert_memory_equal(to, from, 90000);
 	assert_memory_equal(to + 100000, from + 1, 89999);
-	assert_int_equal(r->net->test(s[0], &done, NULL), 0);
-	assert_int_equal(done, 1);
 	assert_int_equal(r->net->iflush(r->rx, 2, addr, got, mr, &v), 0);
 	assert_null(v); /* nothing to do */
 }

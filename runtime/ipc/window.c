@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/window.h"
+
+#include <string.h>
+
+#include "base/copy.h"
+#include "ipc/client.h"
+
+void mpib_window_cut(struct mpib_window *w, uint32_t keep)
+{
+	uint32_t half = w->size / 2 & ~(MPIB_ALIGN - 1);
+
+	keep = keep < half ? keep : half;
+	w->big.off = 0;
+	w->big.size = w->size - keep;
+	w->small.off = w->size - keep;
+	w->small.size = keep;
+}
+
+/* Take len contiguous bytes of the run, or as many as it has. NULL: it is full.
+ */
+static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
+{
+	struct mpib_staging_chunk *p;
+	uint64_t head = run->head;
+	uint32_t in;
+
+	if (!run->size || run->part_head - run->part_tail == MPIB_PARTS)
+		return NULL;
+	len = len < run->size ? len : run->size;
+	in = (uint32_t)(head % run->size);
+	if (in + mpib_window_padded(len) > run->size)
+		head += run->size - in;
+	if (head + mpib_window_padded(len) - run->tail > run->size)
+		return NULL;
+	p = &run->part[run->part_head++ % MPIB_PARTS];
+	p->at = run->off + (uint32_t)(head % run->size);
+	p->len = len;
+	p->end = run->head = head + mpib_window_padded(len);
+	return p;
+}
+
+/* The send's receive is there. A send of which the first parts were pushed
+ * without asking is told by its progress. */
+static bool is_told(const struct mpib_conn *conn, const struct mpib_request *r)
+{
+	return mpib_conn_asks(conn) &&
+	       mpib_completion_marked(r->completion, r->gen);
+}
+
+struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
+					    struct mpib_request *r, unsigned i,
+					    uint32_t len)
+{
+	struct mpib_window *w = &conn->window;
+	bool waits = conn->is_sender && !is_told(conn, r);
+	struct mpib_staging_chunk *p = NULL;
+
+	if (waits && w->waiting == MPIB_PARTS_WAITING)
+		return NULL;
+	if (waits || !w->waiting)
+		p = run_take(&w->big, len);
+	if (!p && conn->is_sender && !waits)
+		p = run_take(&w->small, len);
+	if (!p)
+		return NULL;
+	p->req = mpib_request_index(r);
+	p->idx = (uint8_t)i;
+	p->waits = waits;
+	p->pos = r->pos;
+	w->waiting += waits;
+	r->parts++;
+	conn->work++;
+	return p;
+}
+
+void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
+			unsigned n)
+{
+	struct mpib_run *run = &conn->window.big;
+
+	run->part_head -= n;
+	run->head = run->part_head == run->part_tail
+			    ? run->tail
+			    : run->part[(run->part_head - 1) % MPIB_PARTS].end;
+	r->parts = (uint16_t)(r->parts - n);
+	conn->work -= n;
+}
+
+static void count_copy(struct mpib_conn *conn, uint32_t len)
+{
+	struct mpib_client_counts *n = &conn->client->submit->counts;
+
+	mpib_count(&n->copies, 1);
+	mpib_count(&n->copied_bytes, len);
+}
+
+bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
+			 const struct mpib_staging_chunk *p)
+{
+	const struct mpib_buffer *b = &r->buf[p->idx];
+
+	if (!mpib_region_copy_begin(b->region))
+		return false;
+	memcpy(mpib_window_addr(&conn->window, p), b->addr + p->pos, p->len);
+	mpib_region_copy_end(b->region);
+	count_copy(conn, p->len);
+	return true;
+}
+
+static void copy_out(struct mpib_conn *conn, struct mpib_request *r,
+		     const struct mpib_staging_chunk *p, uint32_t len)
+{
+	const struct mpib_buffer *b = &r->buf[p->idx];
+
+	if (!mpib_region_copy_begin(b->region)) {
+		r->cancelled = true;
+		return;
+	}
+	mpib_copy_up(b->addr + p->pos, mpib_window_addr(&conn->window, p), len);
+	mpib_region_copy_end(b->region);
+	count_copy(conn, len);
+}
+
+/* True when the part is over; *arrived of its bytes were transferred. */
+static bool part_over(const struct mpib_request *r,
+		      const struct mpib_staging_chunk *p, uint32_t *arrived)
+{
+	const struct mpib_completion *cpl = r->completion;
+	uint32_t end = 0;
+	int32_t res;
+
+	if (mpib_completion_poll(cpl, r->gen, &res)) {
+		if (res >= 0)
+			end = r->n > 1 ? cpl->size[p->idx] : (uint32_t)res;
+	} else {
+		if (r->n > 1)
+			return false;
+		end = mpib_completion_progress(cpl, r->gen);
+		if (end < p->pos + p->len)
+			return false;
+	}
+	end = end > p->pos ? end - p->pos : 0;
+	*arrived = end < p->len ? end : p->len;
+	return true;
+}
+
+static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
+{
+	uint32_t arrived;
+	int32_t res;
+
+	while (run->part_tail != run->part_head) {
+		const struct mpib_staging_chunk *p =
+			&run->part[run->part_tail % MPIB_PARTS];
+		struct mpib_request *r = &conn->req[p->req];
+
+		if (!part_over(r, p, &arrived))
+			return;
+		if (!conn->is_sender && arrived)
+			copy_out(conn, r, p, arrived);
+		run->tail = p->end;
+		run->part_tail++;
+		conn->window.waiting -= p->waits;
+		conn->work--;
+		r->parts--;
+		/* The request has completed: do not push the rest of it. */
+		if (mpib_completion_poll(r->completion, r->gen, &res))
+			r->feeding = false;
+	}
+	/* Empty: start at offset 0, so that the largest part fits. */
+	run->head = run->tail = 0;
+}
+
+void mpib_window_drain(struct mpib_conn *conn)
+{
+	run_drain(conn, &conn->window.big);
+	run_drain(conn, &conn->window.small);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection's staging window, cut into two runs whose parts leave in the
+ * order taken. A part of a send that waits for its receive keeps in those behind
+ * it, and a grouped receive may wait for a send that needs the room. So:
+ *
+ * - In the big run parts may wait. Only sends of one tag do, until a second tag
+ *   or a group comes; sends that come later ask for their receive first
+ *   (stage.c).
+ * - In the small run a send that was told that its receive is there has room,
+ *   whatever waits in the big one. While nothing waits there such sends use the
+ *   big run, too.
+ *
+ * The shard posts the parts of a send that was told as they come, so they leave.
+ * Hence the sends of the receive that is being answered get through, however
+ * many wait for later ones. A receiver's parts leave in the order of the
+ * receives, and all of its window is the big run.
+ *
+ * On the connection's thread, inside post and test.
+ */
+#ifndef MPIB_IPC_WINDOW_H
+#define MPIB_IPC_WINDOW_H
+
+#include <mpib/abi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MPIB_WINDOW_MAX (1u << 30)
+#define MPIB_PARTS 256 /* of one run */
+/* Parts that may wait at once. With a descriptor for each other request they
+ * leave the shard room for parts of a send that was told: it takes 64. */
+#define MPIB_PARTS_WAITING 32
+
+/* What a part of len bytes takes. */
+static inline uint32_t mpib_window_padded(uint32_t len)
+{
+	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
+}
+
+struct mpib_conn;
+struct mpib_request;
+
+/* One part of a request in the window. */
+struct mpib_staging_chunk {
+	uint8_t req; /* index of the request */
+	uint8_t idx; /* buffer of a grouped receive */
+	bool waits; /* perhaps: its send was not told of its receive */
+	uint32_t pos, len; /* in that buffer */
+	uint32_t at; /* in the window */
+	uint64_t end; /* the run's head behind it */
+};
+
+struct mpib_run {
+	uint32_t off, size; /* in the window */
+	uint64_t head, tail; /* running byte counts; both 0 when empty */
+	uint32_t part_head, part_tail;
+	struct mpib_staging_chunk part[MPIB_PARTS];
+};
+
+struct mpib_window {
+	char *base; /* NULL until first needed */
+	uint64_t off; /* of base in mr */
+	uint32_t mr;
+	uint32_t size;
+	uint32_t waiting; /* parts with waits set */
+	struct mpib_run big, small;
+};
+
+/* Cut a window of w->size bytes, which is empty. keep: bytes of the small run,
+ * at most; 0: none. */
+void mpib_window_cut(struct mpib_window *w, uint32_t keep);
+
+/* No part is in it. */
+static inline bool mpib_window_empty(const struct mpib_window *w)
+{
+	return w->big.part_head == w->big.part_tail &&
+	       w->small.part_head == w->small.part_tail;
+}
+
+static inline char *mpib_window_addr(const struct mpib_window *w,
+				     const struct mpib_staging_chunk *p)
+{
+	return w->base + p->at;
+}
+
+/* Take room for the next part of buffer i of r, at most len bytes of it. NULL:
+ * there is none now. */
+struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
+					    struct mpib_request *r, unsigned i,
+					    uint32_t len);
+
+/* Give back the newest n parts, which were taken of the big run for r and not
+ * pushed. */
+void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
+			unsigned n);
+
+/* Sender: copy the part into the window. False: its region is deregistered. */
+bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
+			 const struct mpib_staging_chunk *p);
+
+/* Take parts that are over out of the window; a receiver copies them out. */
+void mpib_window_drain(struct mpib_conn *conn);
+
+#endif
