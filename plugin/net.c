@@ -28,14 +28,12 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 			       "NCCL_NET_GDR_LEVEL=LOC to go by host memory)");
 		return NCCL_INVALID_USAGE;
 	}
+	/* No mpib_prepare(): NCCL registers the buffers of all its protocols on
+	 * every connection and uses few of them. A window for each would pin 5
+	 * GiB for 10 communicators. */
 	rc = mpib_reg(c->proxy->client, data, size, &region);
 	if (rc < 0)
 		return net_fail_local("regMr", rc);
-	rc = mpib_prepare(c->conn, region);
-	if (rc < 0) {
-		mpib_dereg(region);
-		return net_fail_local("regMr", rc);
-	}
 	*mhandle = region;
 	return NCCL_SUCCESS;
 }
