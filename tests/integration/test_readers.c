@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 1,000 readers of the stats socket that never read: messages move as before,
- * the proxy's memory stays within its bound, number 1,001 is refused in words.
+ * the proxy's memory stays within its bound, one more is refused in words.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,14 +23,15 @@
 
 #include "node.h"
 
-#define READERS 1000u
 #define SIZE 4096
 #define MESSAGES 500
 /* reader.c lets answers of 16 MiB wait, the rest is room for the allocator. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define READERS 250u /* it takes ten times as long */
 #define GROWTH_MAX_KIB (1024 * 1024) /* most of it is the sanitizer's own */
 #define IDLE_MAX_KIB GROWTH_MAX_KIB
 #else
+#define READERS 1000u
 #define GROWTH_MAX_KIB (24 * 1024)
 #define IDLE_MAX_KIB (4 * 1024)
 #endif
@@ -48,6 +49,7 @@ static int setup(void **state)
 	struct mpib_listener *listener;
 	struct mpib_handle handle;
 	struct rlimit limit;
+	char readers[16];
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -59,7 +61,8 @@ static int setup(void **state)
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	/* A user has a quarter of them. */
-	node_start(&node, 7, "--limit-readers", "4000", NULL);
+	snprintf(readers, sizeof(readers), "%u", 4 * READERS);
+	node_start(&node, 7, "--limit-readers", readers, NULL);
 	opts.run_dir = node.dir;
 	assert_int_equal(mpib_attach(&opts, &client), 0);
 	assert_int_equal(mpib_listen(client, &handle, &listener), 0);
@@ -165,7 +168,7 @@ static void a_thousand_idle_readers_cost_little(void **state)
 	before = rss_kib();
 	for (unsigned i = 0; i < READERS; i++)
 		reader[i] = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
-	move_many("1000 readers");
+	move_many("all readers");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < IDLE_MAX_KIB);
 }
@@ -217,11 +220,12 @@ static void those_that_ask_and_never_read_are_dropped(void **state)
 
 	(void)state;
 	ask_all();
-	move_many("1000 readers that asked");
+	move_many("all readers that asked");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
-	/* The patience is 5 s; until then there may be no room. */
-	for (unsigned i = 0; i < 600 && gone == 0; i++) {
+	/* Until the proxy's patience of 5 s is over there may be no room; how
+	 * long a proxy without a CPU takes for that nobody knows. */
+	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];
 
@@ -231,7 +235,6 @@ static void those_that_ask_and_never_read_are_dropped(void **state)
 		if (!gone)
 			usleep(100000);
 	}
-	assert_int_equal(gone, 1);
 	gone = 0;
 	for (unsigned i = 0; i < READERS; i++)
 		gone += hung_up(reader[i]);
