@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	if (perf_plug_load(&plug, argv[1], 12) < 0)
 		return 1;
 	net = plug.table;
-	must(perf_plug_init(&plug, 0, quiet), "init");
+	must(perf_plug_init(&plug, quiet), "init");
 	connect_self();
 	from = reg(net, send_comm, &send_mh);
 	to = reg(net, recv_comm, &recv_mh);

@@ -16,6 +16,7 @@ struct net_comm {
 	struct net_phandle phandle;
 	struct net_profile *profile;
 	struct net_proxy *proxy;
+	struct mpib_client *client; /* of the comm's device */
 	struct mpib_listener *listener;
 	struct mpib_conn *accepting; /* listen comm: accept not ready yet */
 	/* Latest GPU memory that could not be registered as a dma-buf. */

@@ -29,7 +29,8 @@ void connect_in_child(void)
 	LIST_INIT(&listening);
 }
 
-static struct net_comm *new_comm(struct net_proxy *s)
+static struct net_comm *new_comm(struct net_proxy *s,
+				 struct mpib_client *client)
 {
 	struct net_comm *c = calloc(1, sizeof(*c));
 
@@ -37,6 +38,7 @@ static struct net_comm *new_comm(struct net_proxy *s)
 		return NULL;
 	net_proxy_ref(s);
 	c->proxy = s;
+	c->client = client;
 	return c;
 }
 
@@ -106,19 +108,33 @@ enum nccl_result mpib_net_finalize(void *ctx)
 	return NCCL_SUCCESS;
 }
 
+/* The device has no client, and rc says why. */
+static enum nccl_result connect_no_device(const char *call, int dev, int rc)
+{
+	if (rc != -ENODEV)
+		return net_fail_local(call, rc);
+	net_say(false, "%s: there is no device %d (mpibctl devices)", call,
+		dev);
+	return NCCL_INVALID_ARGUMENT;
+}
+
 enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 				 void **listen_comm)
 {
+	struct mpib_client *client;
 	struct net_ctx *n = ctx;
 	struct net_comm *c;
 	int rc;
 
-	if (!n || dev != 0)
+	if (!n)
 		return NCCL_INVALID_ARGUMENT;
-	c = new_comm(n->proxy);
+	rc = net_proxy_client(n->proxy, dev, &client);
+	if (rc < 0)
+		return connect_no_device("listen", dev, rc);
+	c = new_comm(n->proxy, client);
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
-	rc = mpib_listen(c->proxy->client, handle, &c->listener);
+	rc = mpib_listen(client, handle, &c->listener);
 	if (rc < 0) {
 		free_comm(c);
 		return net_fail_local("listen", rc);
@@ -166,17 +182,18 @@ static void forget_connecting(struct net_comm *c)
 	pthread_mutex_unlock(&lock);
 }
 
-static int begin_connect(struct net_ctx *n, const struct mpib_handle *handle,
-			 int traffic_class, struct net_comm **comm)
+static int begin_connect(struct net_ctx *n, struct mpib_client *client,
+			 const struct mpib_handle *handle, int traffic_class,
+			 struct net_comm **comm)
 {
-	struct net_comm *c = new_comm(n->proxy);
+	struct net_comm *c = new_comm(n->proxy, client);
 	int rc;
 
 	if (!c)
 		return -ENOMEM;
 	if (traffic_class < 0)
 		traffic_class = n->traffic_class;
-	rc = mpib_connect(c->proxy->client, handle, traffic_class, &c->conn);
+	rc = mpib_connect(client, handle, traffic_class, &c->conn);
 	if (rc < 0) {
 		free_comm(c);
 		return rc;
@@ -195,6 +212,7 @@ enum nccl_result mpib_net_connect(void *ctx, int dev, int traffic_class,
 				  void *handle, void **send_comm,
 				  struct nccl_net_device_handle **send_dev)
 {
+	struct mpib_client *client;
 	struct net_ctx *n = ctx;
 	struct net_comm *c;
 	int rc;
@@ -202,11 +220,14 @@ enum nccl_result mpib_net_connect(void *ctx, int dev, int traffic_class,
 	*send_comm = NULL;
 	if (send_dev)
 		*send_dev = NULL;
-	if (!n || dev != 0)
+	if (!n)
 		return NCCL_INVALID_ARGUMENT;
 	c = find_connecting(n, handle);
 	if (!c) {
-		rc = begin_connect(n, handle, traffic_class, &c);
+		rc = net_proxy_client(n->proxy, dev, &client);
+		if (rc < 0)
+			return connect_no_device("connect", dev, rc);
+		rc = begin_connect(n, client, handle, traffic_class, &c);
 		if (rc < 0)
 			return net_fail("connect", rc);
 	}
@@ -255,7 +276,7 @@ enum nccl_result mpib_net_accept(void *listen_comm, void **recv_comm,
 		l->accepting = NULL;
 		return res;
 	}
-	c = new_comm(l->proxy);
+	c = new_comm(l->proxy, l->client);
 	if (!c)
 		return NCCL_SYSTEM_ERROR;
 	c->conn = l->accepting;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The properties of the plugin's one network device, which fuses both rails.
+ * The properties of the plugin's network devices, each of which has one rail or
+ * fuses two.
  */
 #include <fcntl.h>
 #include <mpib/segment.h>
@@ -12,11 +13,13 @@
 #include "net.h"
 #include "proxy.h"
 
-/* NCCL keeps pointers to the two strings, so they live as long as the library.
+/* NCCL keeps pointers to the strings, so they live as long as the library.
  * Written once, and again only when a restarted proxy has other rails. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char device_name[2 * 64 + 2];
-static char device_path[128];
+static struct {
+	char name[2 * 64 + 2];
+	char path[128];
+} device[MPIB_DEVICES];
 
 void device_in_child(void)
 {
@@ -29,16 +32,17 @@ static void set_once(char *to, size_t len, const char *text)
 		snprintf(to, len, "%s", text);
 }
 
-static void fill_names(const struct mpib_node_info *info)
+static void fill_names(int dev, const struct mpib_device_info *info)
 {
-	char name[sizeof(device_name)];
+	char name[sizeof(device[0].name)];
 
 	snprintf(name, sizeof(name), "%s%s%s", info->rail[0].name,
 		 info->rails > 1 ? "+" : "",
 		 info->rails > 1 ? info->rail[1].name : "");
 	pthread_mutex_lock(&lock);
-	set_once(device_name, sizeof(device_name), name);
-	set_once(device_path, sizeof(device_path), info->rail[0].pci_path);
+	set_once(device[dev].name, sizeof(device[dev].name), name);
+	set_once(device[dev].path, sizeof(device[dev].path),
+		 info->rail[0].pci_path);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -51,9 +55,9 @@ static uint64_t device_hash(uint64_t h, const char *text)
 
 /* The same in all processes of a node, different on each node: HCAs have the
  * same names everywhere, so the machine's boot id is hashed too. */
-static uint64_t device_guid(void)
+static uint64_t device_guid(int dev)
 {
-	uint64_t h = device_hash(0xcbf29ce484222325ull, device_name);
+	uint64_t h = device_hash(0xcbf29ce484222325ull, device[dev].name);
 	char boot[64] = "";
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
@@ -66,44 +70,52 @@ static uint64_t device_guid(void)
 	return device_hash(h, boot);
 }
 
-/* In Mbit/s. NCCL divides by the speed, so it must not be 0: a rail of unknown
- * speed counts as 10 Gbit/s. */
-static int device_speed(const struct mpib_node_info *info)
+/* In Mbit/s, of the rails that carry payload. NCCL divides by the speed, so it
+ * must not be 0: a rail of unknown speed counts as 10 Gbit/s. */
+static int device_speed(const struct mpib_device_info *info)
 {
 	uint32_t sum = 0;
 
-	for (int r = 0; r < info->rails; r++)
-		sum += info->rail[r].speed_mbps ? info->rail[r].speed_mbps
-						: 10000;
-	return (int)sum;
+	for (int r = 0; r < info->rails; r++) {
+		uint32_t speed = info->rail[r].speed_mbps;
+
+		if (info->carries >> r & 1)
+			sum += speed ? speed : 10000;
+	}
+	return sum ? (int)sum : 10000;
 }
 
 enum nccl_result mpib_net_devices(int *ndev)
 {
-	*ndev = 1; /* both rails behind one device */
+	struct mpib_node_info node;
+	int devices = net_proxy_query(&node, -1, NULL);
+
+	*ndev = devices ? devices : 1;
 	return NCCL_SUCCESS;
 }
 
 enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 {
-	struct mpib_node_info info;
+	struct mpib_device_info info;
+	struct mpib_node_info node;
+	int devices = net_proxy_query(&node, dev, &info);
 
-	if (dev != 0) {
-		net_say(false, "getProperties: there is no device %d, only 0",
-			dev);
-		return NCCL_INVALID_ARGUMENT;
-	}
-	if (!net_proxy_query(&info)) {
+	if (!devices) {
 		net_say(false, "getProperties: called before init");
 		return NCCL_INVALID_USAGE;
 	}
-	fill_names(&info);
+	if (dev < 0 || dev >= devices) {
+		net_say(false, "getProperties: there is no device %d, only %d",
+			dev, devices);
+		return NCCL_INVALID_ARGUMENT;
+	}
+	fill_names(dev, &info);
 	*props = (mpib_net_props){
-		.name = device_name,
-		.pciPath = device_path[0] ? device_path : NULL,
-		.guid = device_guid(),
+		.name = device[dev].name,
+		.pciPath = device[dev].path[0] ? device[dev].path : NULL,
+		.guid = device_guid(dev),
 		.ptrSupport =
-			NCCL_PTR_HOST | (info.dmabuf ? NCCL_PTR_DMABUF : 0),
+			NCCL_PTR_HOST | (node.dmabuf ? NCCL_PTR_DMABUF : 0),
 		.regIsGlobal = 1, /* a region is valid for all comms */
 		.speed = device_speed(&info),
 		.port = 1,
@@ -113,11 +125,11 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 		.netDeviceType = NCCL_NET_DEVICE_HOST,
 		.netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION,
 		/*
-		 * Not { 2, { 0, 1 } } for the rails: devs[] are device indices
-		 * that NCCL may pass to getProperties, and NCCL sees only
-		 * device 0. A device that is not fused by NCCL lists itself.
+		 * Not both rails: devs[] are device indices that NCCL may pass
+		 * to getProperties. A device that is not fused by NCCL lists
+		 * itself.
 		 */
-		.vProps = { .ndevs = 1, .devs = { 0 } },
+		.vProps = { .ndevs = 1, .devs = { dev } },
 		.maxP2pBytes = MPIB_SIZE_MAX,
 		.maxCollBytes = MPIB_SIZE_MAX,
 		.maxMultiRequestSize = 1,

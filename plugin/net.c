@@ -31,7 +31,7 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	/* No mpib_prepare(): NCCL registers the buffers of all its protocols on
 	 * every connection and uses few of them. A window for each would pin 5
 	 * GiB for 10 communicators. */
-	rc = mpib_reg(c->proxy->client, data, size, &region);
+	rc = mpib_reg(c->client, data, size, &region);
 	if (rc < 0)
 		return net_fail_local("regMr", rc);
 	*mhandle = region;
@@ -57,7 +57,7 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 	int rc;
 
 	(void)type;
-	rc = mpib_reg_fd(c->proxy->client, data, size, offset, fd, kind_of(fd),
+	rc = mpib_reg_fd(c->client, data, size, offset, fd, kind_of(fd),
 			 &region);
 	/* Relaxed: read by this same thread, in the mpib_net_reg() that NCCL
 	 * calls next. */

@@ -14,7 +14,7 @@
 
 #include "nccl_abi.h"
 
-/* Properties of the plugin's one device, in the newest version's layout. */
+/* Properties of a device, in the newest version's layout. */
 typedef struct nccl_net_properties_v12 mpib_net_props;
 
 /* *ctx holds a reference to the client until mpib_net_finalize(). Before v11

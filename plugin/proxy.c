@@ -38,6 +38,16 @@ __attribute__((constructor)) static void proxy_watch_forks(void)
 	pthread_atfork(NULL, NULL, proxy_in_child);
 }
 
+static int ask_devices(struct net_proxy *s)
+{
+	int rc = 0;
+
+	mpib_query(s->client[0], &s->node);
+	for (unsigned d = 0; rc == 0 && d < s->node.devices; d++)
+		rc = mpib_query_device(s->client[0], d, &s->device[d]);
+	return rc;
+}
+
 static int proxy_attach(uint64_t job, struct net_proxy **out)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts), .job = job };
@@ -46,8 +56,12 @@ static int proxy_attach(uint64_t job, struct net_proxy **out)
 
 	if (!s)
 		return -ENOMEM;
-	rc = mpib_attach(&opts, &s->client);
+	s->job = job;
+	rc = mpib_attach(&opts, &s->client[0]);
+	if (rc == 0)
+		rc = ask_devices(s);
 	if (rc < 0) {
+		mpib_detach(s->client[0]);
 		free(s);
 		return rc;
 	}
@@ -66,7 +80,7 @@ static struct net_proxy *use_current(void)
 
 	pthread_mutex_lock(&lock);
 	s = current;
-	if (s && mpib_alive(s->client) < 0)
+	if (s && mpib_alive(s->client[0]) < 0)
 		s = NULL;
 	if (s)
 		s->refs++;
@@ -83,6 +97,54 @@ static int net_proxy_get(uint64_t job, struct net_proxy **out)
 	if (!*out)
 		rc = proxy_attach(job, out);
 	pthread_mutex_unlock(&attaching);
+	return rc;
+}
+
+static struct mpib_client *client_of(struct net_proxy *s, unsigned dev)
+{
+	struct mpib_client *client;
+
+	pthread_mutex_lock(&lock);
+	client = s->client[dev];
+	pthread_mutex_unlock(&lock);
+	return client;
+}
+
+/* Attach to one more device of the proxy of s, unless that is gone: another
+ * proxy may be there, with which the comms of s have nothing in common. */
+static int attach_to(struct net_proxy *s, unsigned dev)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .job = s->job,
+					 .device = dev };
+	struct mpib_client *client;
+	int rc = mpib_alive(s->client[0]);
+
+	if (rc == 0)
+		rc = mpib_attach(&opts, &client);
+	if (rc < 0)
+		return rc;
+	pthread_mutex_lock(&lock);
+	s->client[dev] = client;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client)
+{
+	unsigned d = (unsigned)dev;
+	int rc = 0;
+
+	if (d >= s->node.devices)
+		return -ENODEV;
+	*client = client_of(s, d);
+	if (*client)
+		return 0;
+	pthread_mutex_lock(&attaching);
+	if (!client_of(s, d))
+		rc = attach_to(s, d);
+	pthread_mutex_unlock(&attaching);
+	*client = client_of(s, d);
 	return rc;
 }
 
@@ -104,20 +166,25 @@ void net_proxy_put(struct net_proxy *s)
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
-	mpib_detach(s->client);
+	for (unsigned d = 0; d < MPIB_DEVICES; d++)
+		mpib_detach(s->client[d]);
 	free(s);
 }
 
-bool net_proxy_query(struct mpib_node_info *info)
+int net_proxy_query(struct mpib_node_info *node, int dev,
+		    struct mpib_device_info *info)
 {
-	bool found;
+	int devices = 0;
 
 	pthread_mutex_lock(&lock);
-	found = current != NULL;
-	if (found)
-		mpib_query(current->client, info);
+	if (current) {
+		*node = current->node;
+		devices = (int)node->devices;
+		if (dev >= 0 && dev < devices)
+			*info = current->device[dev];
+	}
 	pthread_mutex_unlock(&lock);
-	return found;
+	return devices;
 }
 
 static void say_unknown(void *arg, const char *name, const char *nearest)
@@ -208,7 +275,7 @@ enum nccl_result mpib_net_init_default(nccl_log_fn log)
 	enum nccl_result res;
 	void *ctx;
 
-	if (old && mpib_alive(old->proxy->client) == 0)
+	if (old && mpib_alive(old->proxy->client[0]) == 0)
 		return NCCL_SUCCESS;
 	res = mpib_net_init(&ctx, 0, NCCL_NET_TRAFFIC_CLASS_UNDEF, log);
 	if (res != NCCL_SUCCESS)

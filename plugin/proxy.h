@@ -13,13 +13,19 @@
 #include "nccl_abi.h"
 
 /*
- * One client of the proxy serves all contexts of the process, so that they
- * share its registrations and staging memory: NCCL registers the same buffers
- * on every comm. A context made after the proxy was restarted, or in a forked
- * child, gets a new client; older contexts keep the dead client and its errors.
+ * One client of the proxy for each device in use serves all contexts of the
+ * process, so that they share its registrations and staging memory: NCCL
+ * registers the same buffers on every comm. A context made after the proxy was
+ * restarted, or in a forked child, gets new clients; older contexts keep the
+ * dead ones and their errors.
  */
 struct net_proxy {
-	struct mpib_client *client;
+	/* By device. Device 0 has one from the start, by which the proxy is
+	 * asked for the others; these get theirs with their first comm. */
+	struct mpib_client *client[MPIB_DEVICES];
+	struct mpib_node_info node;
+	struct mpib_device_info device[MPIB_DEVICES];
+	uint64_t job;
 	unsigned refs; /* contexts and comms; under proxy.c's lock */
 };
 
@@ -32,8 +38,13 @@ struct net_ctx {
 
 void net_proxy_ref(struct net_proxy *s);
 void net_proxy_put(struct net_proxy *s);
-/* Describe the newest client's node. False when there is no client. */
-bool net_proxy_query(struct mpib_node_info *info);
+/* The device's client. -errno, with a text. */
+int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
+/* Describe the newest client's node, as of its init, and one of its devices.
+ * Returns how many devices there are; 0 when there is no client. info is left
+ * alone if there is no device dev. */
+int net_proxy_query(struct mpib_node_info *node, int dev,
+		    struct mpib_device_info *info);
 
 /* connect.c, device.c: reset locks and lists in the child after fork(). */
 void connect_in_child(void);

@@ -122,6 +122,7 @@ void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
 {
 	*b = (struct mpib_base){
 		.abi = MPIB_ABI_VERSION,
+		.devices = p->cfg.engine.devices,
 		.rails = p->cfg.engine.rails,
 		.control = p->control,
 		.stats = p->stats_fd,
@@ -138,9 +139,8 @@ void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
 	};
 	snprintf(b->run_dir, sizeof(b->run_dir), "%s", p->rundir.path);
 	snprintf(b->peer_link, sizeof(b->peer_link), "%s", p->view.peer_link);
-	for (unsigned r = 0; r < b->rails; r++)
-		mpib_config_rail_name(&p->cfg, r, b->rail[r],
-				      sizeof(b->rail[r]));
+	for (unsigned i = 0; i < b->devices; i++)
+		mpib_config_device(&p->cfg, i, &b->device[i]);
 	mpib_engine_inherited(p->engine, &b->inherited);
 }
 
@@ -152,10 +152,12 @@ void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len)
 			 " stats %s/" MPIB_STATS_SOCK " peer-link %s",
 			 v->pid, v->run_dir, v->run_dir, v->peer_link);
 
+	if (p->cfg.engine.devices > 1)
+		n += snprintf(buf + n, len > (size_t)n ? len - (size_t)n : 0,
+			      " devices %u", p->cfg.engine.devices);
 	for (unsigned r = 0; r < p->cfg.engine.rails; r++)
 		n += snprintf(buf + n, len > (size_t)n ? len - (size_t)n : 0,
-			      " %s %s", r == MPIB_RAIL_SOUT ? "SOUT" : "SUP",
-			      v->rail[r].name);
+			      " %s %s", v->rail[r].label, v->rail[r].name);
 	if (p->metrics.http)
 		snprintf(buf + n, len > (size_t)n ? len - (size_t)n : 0,
 			 " http %s", mpib_http_address(p->metrics.http));
@@ -168,7 +170,7 @@ static void on_status(void *arg)
 	uint64_t next = 10 * MPIB_SEC, watchdog = mpib_watchdog();
 
 	mpib_notify("WATCHDOG=1\nSTATUS=%u rails, %u clients",
-		    p->cfg.engine.rails, p->clients.usage.attached);
+		    mpib_config_rail_total(&p->cfg), p->clients.usage.attached);
 	if (watchdog && watchdog / 2 < next)
 		next = watchdog / 2;
 	mpib_timer_arm(&p->loop, &p->status_timer, next, on_status, p);

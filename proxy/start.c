@@ -56,7 +56,7 @@ static int open_agent(struct mpib_proxy *p, char *why)
 static void fill_view(struct mpib_proxy *p)
 {
 	struct mpib_view *v = &p->view;
-	char line[256];
+	char line[300];
 
 	v->cfg = &p->cfg;
 	v->clients = &p->clients;
@@ -64,17 +64,25 @@ static void fill_view(struct mpib_proxy *p)
 	v->run_dir = p->rundir.path;
 	v->pid = (uint32_t)getpid();
 	v->upgrades = p->upgrade.count;
-	for (unsigned r = 0; r < p->cfg.engine.rails; r++) {
+	for (unsigned r = 0; r < mpib_config_rail_total(&p->cfg); r++) {
+		struct mpib_view_rail *rail = &v->rail[r];
 		struct mpib_port_info port = { 0 };
+		const char *slash;
 
 		mpib_engine_port(p->engine, r, &port);
-		mpib_config_rail_name(&p->cfg, r, v->rail[r].name,
-				      sizeof(v->rail[r].name));
-		v->rail[r].provider = mpib_engine_provider(p->engine, r);
-		v->rail[r].speed_mbps = port.speed_mbps;
-		v->rail[r].mtu = (uint8_t)port.mtu;
-		v->rail[r].gid = port.gid;
-		mpib_rail_describe(r, v->rail[r].name, &port, line,
+		mpib_config_rail_name(&p->cfg, r, rail->name,
+				      sizeof(rail->name));
+		mpib_config_rail_label(&p->cfg, r, rail->label,
+				       sizeof(rail->label));
+		slash = strrchr(port.pci_path, '/');
+		snprintf(rail->pci, sizeof(rail->pci), "%.15s",
+			 slash ? slash + 1 : "");
+		rail->net = mpib_config_rail_device(&p->cfg, r);
+		rail->provider = mpib_engine_provider(p->engine, r);
+		rail->speed_mbps = port.speed_mbps;
+		rail->mtu = (uint8_t)port.mtu;
+		rail->gid = port.gid;
+		mpib_rail_describe(rail->label, rail->name, &port, line,
 				   sizeof(line));
 		mpib_info("%s", line);
 	}

@@ -36,9 +36,12 @@ static bool listen_all(struct perf_rank *r, void **lcomm)
 		struct perf_handle *h =
 			perf_world_handle(r->w, r->rank, s->peer, s->channel);
 
-		if (!perf_rank_check(r, "listen",
-				     perf_plug_listen(&r->plug, r->w->opt.dev,
-						      h->bytes, &lcomm[i])))
+		if (!perf_rank_check(
+			    r, "listen",
+			    perf_plug_listen(
+				    &r->plug,
+				    perf_rank_device(r, s->peer, s->channel),
+				    h->bytes, &lcomm[i])))
 			return false;
 		/* Release, pairs with the acquire in connect_one(). */
 		atomic_store_explicit(&h->ready, 1, memory_order_release);
@@ -65,9 +68,11 @@ static bool connect_one(struct perf_rank *r, struct perf_stream *s,
 	if (!copy->here)
 		memcpy(copy->bytes, h->bytes, sizeof(h->bytes));
 	copy->here = true;
-	return perf_rank_check(r, "connect",
-			       perf_plug_connect(&r->plug, r->w->opt.dev,
-						 copy->bytes, &s->comm));
+	return perf_rank_check(
+		r, "connect",
+		perf_plug_connect(&r->plug,
+				  perf_rank_device(r, s->peer, s->channel),
+				  copy->bytes, &s->comm));
 }
 
 static bool accept_one(struct perf_rank *r, struct perf_stream *s, void **lcomm)

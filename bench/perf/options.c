@@ -142,6 +142,14 @@ static int take_hosts(struct perf_options *opt, int c, const char *arg)
 	}
 }
 
+static int get_device(const char *text, int *dev)
+{
+	*dev = !strcmp(text, "all") ? PERF_DEV_ALL : PERF_DEV_NEAR;
+	if (!strcmp(text, "all") || !strcmp(text, "near"))
+		return 0;
+	return perf_get_int("dev", text, 0, NCCL_MAX_NETDEVS - 1, dev);
+}
+
 static int take_run(struct perf_options *opt, int c, const char *arg)
 {
 	switch (c) {
@@ -152,8 +160,7 @@ static int take_run(struct perf_options *opt, int c, const char *arg)
 		return perf_get_int("abi", arg, NCCL_NET_ABI_OLDEST,
 				    NCCL_NET_ABI_NEWEST, &opt->abi);
 	case OPT_DEV:
-		return perf_get_int("dev", arg, 0, NCCL_MAX_NETDEVS - 1,
-				    &opt->dev);
+		return get_device(arg, &opt->dev);
 	case OPT_NODES:
 		return perf_get_list("nodes", opt->nodes, &opt->nnodes, arg);
 	case OPT_RANKS:

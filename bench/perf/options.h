@@ -44,10 +44,13 @@ struct perf_env {
 	const char *value;
 };
 
+#define PERF_DEV_NEAR (-1) /* a node's ranks take turns at the devices */
+#define PERF_DEV_ALL (-2) /* so do the connections of each rank */
+
 struct perf_options {
 	const char *plugin;
 	int abi; /* 0: the newest version the plugin has */
-	int dev;
+	int dev; /* or one of PERF_DEV_ */
 	int nnodes;
 	char *nodes[PERF_NODES_MAX]; /* NULL: leave MPIB_RUN_DIR alone */
 	int ranks_per_node;

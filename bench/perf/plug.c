@@ -85,7 +85,7 @@ static enum nccl_result init(struct perf_plug *p)
 		}                                                              \
 	} while (0)
 
-static enum nccl_result properties(struct perf_plug *p, int dev)
+enum nccl_result perf_plug_properties(struct perf_plug *p, int dev)
 {
 	enum nccl_result res;
 
@@ -109,7 +109,7 @@ static enum nccl_result properties(struct perf_plug *p, int dev)
 	return res;
 }
 
-enum nccl_result perf_plug_init(struct perf_plug *p, int dev, nccl_log_fn log)
+enum nccl_result perf_plug_init(struct perf_plug *p, nccl_log_fn log)
 {
 	enum nccl_result res;
 
@@ -117,7 +117,7 @@ enum nccl_result perf_plug_init(struct perf_plug *p, int dev, nccl_log_fn log)
 	res = init(p);
 	if (res == NCCL_SUCCESS)
 		res = ANY(p)->devices(&p->devices);
-	return res == NCCL_SUCCESS ? properties(p, dev) : res;
+	return res;
 }
 
 enum nccl_result perf_plug_listen(struct perf_plug *p, int dev, void *handle,

@@ -15,16 +15,18 @@ struct perf_plug {
 	const void *table;
 	void *ctx;
 	nccl_log_fn log;
-	/* Properties of device dev, set by perf_plug_init(). */
+	int devices; /* set by perf_plug_init() */
+	/* Of a device, set by perf_plug_properties(). */
 	char dev_name[128];
-	int speed, max_recvs, devices;
+	int speed, max_recvs;
 };
 
 /* Load the plugin at path. abi 0 takes the newest version that the plugin has.
  * 0, or -EINVAL after a line on stderr. */
 int perf_plug_load(struct perf_plug *p, const char *path, int abi);
 
-enum nccl_result perf_plug_init(struct perf_plug *p, int dev, nccl_log_fn log);
+enum nccl_result perf_plug_init(struct perf_plug *p, nccl_log_fn log);
+enum nccl_result perf_plug_properties(struct perf_plug *p, int dev);
 enum nccl_result perf_plug_listen(struct perf_plug *p, int dev, void *handle,
 				  void **comm);
 enum nccl_result perf_plug_connect(struct perf_plug *p, int dev, void *handle,

@@ -75,6 +75,18 @@ static bool pin(const struct perf_options *opt, int rank)
 	return rc == 0;
 }
 
+int perf_rank_device(const struct perf_rank *r, int peer, int channel)
+{
+	const struct perf_options *opt = &r->w->opt;
+	int near = perf_rank_local(opt, r->rank);
+
+	if (opt->dev >= 0)
+		return opt->dev;
+	if (opt->dev == PERF_DEV_ALL)
+		near += peer + channel;
+	return near % (r->plug.devices > 0 ? r->plug.devices : 1);
+}
+
 static bool start_plugin(struct perf_rank *r)
 {
 	struct perf_world *w = r->w;
@@ -85,8 +97,10 @@ static bool start_plugin(struct perf_rank *r)
 			"plugin: it cannot be loaded (see the line before)");
 		return false;
 	}
-	if (!perf_rank_check(r, "init",
-			     perf_plug_init(&r->plug, w->opt.dev, log_line)))
+	if (!perf_rank_check(r, "init", perf_plug_init(&r->plug, log_line)) ||
+	    !perf_rank_check(
+		    r, "getProperties",
+		    perf_plug_properties(&r->plug, perf_rank_device(r, 0, 0))))
 		return false;
 	if (w->opt.group > r->plug.max_recvs) {
 		perf_world_fail(

@@ -52,6 +52,7 @@ struct mpib_attach_opts {
 	const char *name; /* this client's name in tools; NULL: argv[0] */
 	uint64_t job; /* NCCL commId, 0 if none */
 	unsigned timeout_ms; /* 0: 2000 */
+	unsigned device; /* which of the node's, see mpib_query() */
 };
 
 struct mpib_rail_info {
@@ -65,6 +66,17 @@ struct mpib_node_info {
 	uint32_t client; /* id that tools show */
 	int rails;
 	int dmabuf; /* every rail can register a dma-buf, by mpib_reg_fd() */
+	struct mpib_rail_info rail[2]; /* of the client's device */
+	unsigned devices; /* of the node, at most MPIB_DEVICES */
+	unsigned device; /* the client's */
+};
+
+#define MPIB_DEVICES 16
+
+struct mpib_device_info {
+	char name[32]; /* as tools show it */
+	int rails;
+	unsigned carries; /* bit per rail that has payload while all are up */
 	struct mpib_rail_info rail[2];
 };
 
@@ -76,6 +88,7 @@ struct mpib_node_info {
  *   -ENAMETOOLONG           the run directory's path is too long for a socket
  *   -ETIMEDOUT              the proxy does not answer
  *   -EPROTO                 versions of library and proxy differ
+ *   -ENODEV                 the proxy has no such device
  *   -EDQUOT                 the proxy, or a quota, allows no more clients
  *   -EMFILE, -ENOMEM        no descriptor or memory, here or in the proxy
  */
@@ -88,6 +101,10 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 void mpib_detach(struct mpib_client *client);
 
 void mpib_query(struct mpib_client *client, struct mpib_node_info *info);
+/* Any device of the node. Blocks for a round trip to the proxy. -ENODEV: there
+ * is no such device. */
+int mpib_query_device(struct mpib_client *client, unsigned device,
+		      struct mpib_device_info *info);
 
 /* 0 while the proxy lives, -errno once it is gone; then nothing of the client
  * works any more. */

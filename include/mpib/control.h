@@ -51,6 +51,7 @@ enum mpib_control_type {
 	MPIB_CTL_ACCEPT,
 	MPIB_CTL_CLOSE, /* close a connection in any state but FREE */
 	MPIB_CTL_WHY, /* ask why a connection failed */
+	MPIB_CTL_DEVICE, /* ask what a device is */
 };
 
 struct mpib_ctl_header {
@@ -72,6 +73,9 @@ struct mpib_ctl_hello {
 	uint32_t pid; /* in the client's pid namespace; a label, not trusted */
 	uint64_t job; /* NCCL's commId, 0 if none; a label, not trusted */
 	char name[64]; /* the client's name in tools; a label, not trusted */
+	/* May be left out, and is 0 then. */
+	uint32_t device; /* whose shards and rails the client is to use */
+	uint32_t rsvd;
 };
 
 struct mpib_ctl_rail {
@@ -96,7 +100,10 @@ struct mpib_ctl_welcome {
 	uint32_t part; /* largest staged part, a multiple of 128 */
 	uint32_t answer_ms; /* how long the client waits for an answer; 0:
 			       10000 */
-	struct mpib_ctl_rail rail[MPIB_RAILS];
+	struct mpib_ctl_rail rail[MPIB_RAILS]; /* of the client's device */
+	/* An older proxy leaves these out: it has one device. */
+	uint32_t devices;
+	uint32_t device; /* the client's */
 };
 
 struct mpib_ctl_pool {
@@ -128,12 +135,13 @@ struct mpib_ctl_reg_fd {
 	uint32_t rsvd;
 };
 
-/* The requests DEREG, CLOSE_LISTEN, CLOSE and WHY, and the answers to DEREG,
+/* The requests DEREG, CLOSE_LISTEN, CLOSE, WHY and DEVICE, and the answers to DEREG,
  * CLOSE_LISTEN, CONNECT, ACCEPT and CLOSE. The answer to DEREG is a fence:
  * neither the proxy nor a peer touches the memory any more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
-	uint32_t id; /* of the region or listener, or the connection's index */
+	uint32_t id; /* of the region or listener, or the index of the
+			connection or device */
 	uint32_t rsvd;
 };
 
@@ -163,15 +171,25 @@ struct mpib_ctl_text {
 	char text[240];
 };
 
+/* Answer to DEVICE. */
+struct mpib_ctl_device {
+	struct mpib_ctl_header h;
+	char name[32]; /* as tools show it */
+	uint32_t rails;
+	uint32_t carries; /* bit per rail that has payload while all are up */
+	struct mpib_ctl_rail rail[MPIB_RAILS];
+};
+
 /* Enough for any message of either side. */
 #define MPIB_CTL_MAX 1024u
 #define MPIB_CTL_FDS_MAX 4
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 96);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 104);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 448);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 456);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 152);
 

@@ -212,7 +212,7 @@ typedef void proxy_client_fn(struct proxy_client *s, struct mpib_message *m);
 proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
 	proxy_client_connect, proxy_client_accept, proxy_client_close,
-	proxy_client_why;
+	proxy_client_why, proxy_client_device;
 
 /* Clients of the user came or went: set each client's share anew, and each
  * shard's part of the user's limit. */

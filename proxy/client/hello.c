@@ -23,8 +23,10 @@ static void take_name(struct proxy_client *s, const char *name, size_t len)
 		snprintf(s->name, sizeof(s->name), "unnamed");
 }
 
-static unsigned shard_for(const struct proxy_clients *all, uid_t uid)
+static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
+			  unsigned device)
 {
+	unsigned shards = all->cfg->engine.shards, first = device * shards;
 	uint32_t of_user[MPIB_SHARDS_MAX] = { 0 };
 	const struct proxy_client *s;
 
@@ -33,7 +35,8 @@ static unsigned shard_for(const struct proxy_clients *all, uid_t uid)
 		if (s->uid == uid && s->state == PROXY_CLIENT_LIVE)
 			of_user[s->peer_client.shard]++;
 	}
-	return mpib_place(of_user, all->on_shard, all->cfg->engine.shards);
+	return first +
+	       mpib_place(of_user + first, all->on_shard + first, shards);
 }
 
 static int make_segments(struct proxy_client *s)
@@ -92,7 +95,7 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard)
 }
 
 /* On failure s stays NEW, and proxy_client_drop() undoes what was made. */
-static int hello_attach(struct proxy_client *s)
+static int hello_attach(struct proxy_client *s, unsigned device)
 {
 	struct proxy_clients *all = s->all;
 	int rc = make_segments(s);
@@ -102,7 +105,7 @@ static int hello_attach(struct proxy_client *s)
 	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->doorbell < 0)
 		return -errno;
-	rc = proxy_client_attach(s, shard_for(all, s->uid));
+	rc = proxy_client_attach(s, shard_for(all, s->uid, device));
 	if (rc < 0)
 		return rc;
 	mpib_shares_apply_user(all, s->uid);
@@ -110,6 +113,7 @@ static int hello_attach(struct proxy_client *s)
 	return 0;
 }
 
+/* i: the rail's number among those of all devices. */
 static void describe_rail(struct proxy_clients *all, unsigned i,
 			  struct mpib_ctl_rail *rail)
 {
@@ -125,8 +129,17 @@ static void describe_rail(struct proxy_clients *all, unsigned i,
 		 port.pci_path);
 }
 
+static void hello_no_device(struct proxy_client *s,
+			    const struct mpib_ctl_header *ask, uint32_t device)
+{
+	proxy_client_refuse(s, ask, -ENODEV,
+			    "there is no device %u, mpib-proxy has %u (mpibctl "
+			    "devices lists them)",
+			    device, s->all->cfg->engine.devices);
+}
+
 static void hello_welcome(struct proxy_client *s,
-			  const struct mpib_ctl_header *ask)
+			  const struct mpib_ctl_header *ask, uint32_t device)
 {
 	struct proxy_clients *all = s->all;
 	struct mpib_ctl_welcome w = {
@@ -139,6 +152,8 @@ static void hello_welcome(struct proxy_client *s,
 		.window = all->cfg->window,
 		.part = all->cfg->part,
 		.answer_ms = all->cfg->answer * 1000,
+		.devices = all->cfg->engine.devices,
+		.device = device,
 	};
 	const int fd[MPIB_CTL_FDS_MAX] = {
 		mpib_engine_status_fd(all->engine),
@@ -148,7 +163,7 @@ static void hello_welcome(struct proxy_client *s,
 	};
 
 	for (unsigned i = 0; i < w.rails; i++)
-		describe_rail(all, i, &w.rail[i]);
+		describe_rail(all, device * w.rails + i, &w.rail[i]);
 	if (proxy_client_send(s, &w.h, fd, MPIB_CTL_FDS_MAX) == 0)
 		mpib_event(
 			MPIB_LOG_INFO, "client_attaches",
@@ -157,10 +172,63 @@ static void hello_welcome(struct proxy_client *s,
 			s->id, s->name, s->pid, s->uid, s->peer_client.shard);
 }
 
+/* The rails that the policy gives payload to while all are up. */
+static uint32_t hello_carries(const struct mpib_engine_config *e)
+{
+	if (e->rails > 1 && e->mode == MPIB_MODE_STATIC && e->sup_bw == 0)
+		return 1u << MPIB_RAIL_SOUT;
+	return (1u << e->rails) - 1;
+}
+
+void proxy_client_device(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_id *ask = (const void *)m->bytes;
+	const struct mpib_engine_config *e = &s->all->cfg->engine;
+	struct mpib_ctl_device answer = {
+		.h = { .type = m->h.type,
+		       .id = m->h.id,
+		       .len = sizeof(answer) },
+		.rails = e->rails,
+		.carries = hello_carries(e),
+	};
+
+	if (ask->id >= e->devices) {
+		hello_no_device(s, &m->h, ask->id);
+		return;
+	}
+	snprintf(answer.name, sizeof(answer.name), "%s",
+		 s->all->cfg->device[ask->id].name);
+	for (unsigned i = 0; i < e->rails; i++)
+		describe_rail(s->all, ask->id * e->rails + i, &answer.rail[i]);
+	proxy_client_send(s, &answer.h, NULL, 0);
+}
+
+/* True: the HELLO may be answered; false: it was refused. */
+static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
+			uint32_t device)
+{
+	struct proxy_clients *all = s->all;
+
+	if (device >= all->cfg->engine.devices) {
+		hello_no_device(s, &m->h, device);
+		return false;
+	}
+	if (all->usage.attached >= proxy_clients_most(all, s->uid)) {
+		proxy_client_refuse(s, &m->h, -EDQUOT,
+				    "%u clients are attached already (raise "
+				    "limit.clients)",
+				    all->usage.attached);
+		return false;
+	}
+	return proxy_client_may(s, &m->h, MPIB_QUOTA_CLIENTS, 1) &&
+	       proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0);
+}
+
 void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
 	struct proxy_clients *all = s->all;
+	uint32_t device = 0;
 	int rc;
 
 	if (s->state == PROXY_CLIENT_LIVE) {
@@ -168,7 +236,8 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 				    "this client has said its HELLO");
 		return;
 	}
-	if (m->len < sizeof(*hello) || hello->version != MPIB_ABI_VERSION) {
+	if (m->len < offsetof(struct mpib_ctl_hello, device) ||
+	    hello->version != MPIB_ABI_VERSION) {
 		proxy_client_refuse(
 			s, &m->h, -EPROTO,
 			"the client speaks version %u, this mpib-proxy version "
@@ -179,17 +248,11 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 	}
 	take_name(s, hello->name, sizeof(hello->name));
 	s->job = hello->job;
-	if (all->usage.attached >= proxy_clients_most(all, s->uid)) {
-		proxy_client_refuse(s, &m->h, -EDQUOT,
-				    "%u clients are attached already (raise "
-				    "limit.clients)",
-				    all->usage.attached);
+	if (m->len >= sizeof(*hello))
+		device = hello->device;
+	if (!hello_admit(s, m, device))
 		goto err_drop;
-	}
-	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_CLIENTS, 1) ||
-	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0))
-		goto err_drop;
-	rc = hello_attach(s);
+	rc = hello_attach(s, device);
 	if (rc < 0) {
 		proxy_client_refuse(s, &m->h, rc,
 				    "the proxy cannot serve another client: "
@@ -197,7 +260,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 				    mpib_engine_last_error(all->engine, rc));
 		goto err_drop;
 	}
-	hello_welcome(s, &m->h);
+	hello_welcome(s, &m->h, device);
 	return;
 
 err_drop:

@@ -39,6 +39,8 @@ static const struct {
 			      proxy_client_accept },
 	[MPIB_CTL_CLOSE] = { sizeof(struct mpib_ctl_id), 0,
 			     proxy_client_close },
+	[MPIB_CTL_DEVICE] = { sizeof(struct mpib_ctl_id), 0,
+			      proxy_client_device },
 	[MPIB_CTL_WHY] = { sizeof(struct mpib_ctl_id), 0, proxy_client_why },
 };
 

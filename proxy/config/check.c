@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <mpib/abi.h>
+#include <mpib/segment.h>
 #include <string.h>
 
 #include "config/finish.h"
@@ -39,14 +39,35 @@ static int check_ports(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
 
-	if (e->rails < 2 || !e->rail[0].name[0] ||
-	    e->rail[0].provider != e->rail[1].provider ||
-	    e->rail[0].port != e->rail[1].port ||
-	    strcmp(e->rail[0].name, e->rail[1].name) != 0)
+	for (unsigned i = 0; e->rails > 1 && i < e->devices; i++) {
+		const struct mpib_rail_spec *rail = &e->rail[2 * i];
+		const struct mpib_config_device *d = &cfg->device[i];
+
+		if (!rail[0].name[0] || rail[0].provider != rail[1].provider ||
+		    rail[0].port != rail[1].port ||
+		    strcmp(rail[0].name, rail[1].name) != 0)
+			continue;
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: both rails are %s (give two ports, or %s)",
+			 d->origin[0] ? d->origin
+				      : mpib_config_origin(cfg, "hca", "sup"),
+			 d->sup, d->origin[0] ? "no sup" : "--sup none");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_threads(struct mpib_config *cfg, char *why)
+{
+	const struct mpib_engine_config *e = &cfg->engine;
+
+	if (e->shards * e->devices <= MPIB_SHARDS_MAX)
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
-		 "%s: both rails are %s (give two ports, or --sup none)",
-		 mpib_config_origin(cfg, "hca", "sup"), cfg->sup);
+		 "%s: proxy.threads = %u for each of %u devices are more than "
+		 "%u threads (lower it)",
+		 mpib_config_origin(cfg, "proxy", "threads"), e->shards,
+		 e->devices, (unsigned)MPIB_SHARDS_MAX);
 	return -EINVAL;
 }
 
@@ -158,12 +179,12 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 }
 
 static int (*const checks[])(struct mpib_config *cfg, char *why) = {
-	mpib_config_rails,  check_ports,
-	check_nets,	    check_networks,
-	mpib_config_policy, check_shares,
-	check_srq,	    check_signals,
-	check_part,	    check_quota_requests,
-	check_quota_fds,
+	mpib_config_rails,    check_ports,
+	check_threads,	      check_nets,
+	check_networks,	      mpib_config_policy,
+	check_shares,	      check_srq,
+	check_signals,	      check_part,
+	check_quota_requests, check_quota_fds,
 };
 
 int mpib_config_finish(struct mpib_config *cfg, char *why)

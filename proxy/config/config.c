@@ -259,4 +259,14 @@ void mpib_config_dump(const struct mpib_config *cfg, FILE *out)
 		snprintf(line, sizeof(line), "%s = %s", s->key, value);
 		fprintf(out, "%-40s ; %s\n", line, cfg->origin[i]);
 	}
+	for (unsigned i = 0; i < cfg->devices; i++) {
+		const struct mpib_config_device *d = &cfg->device[i];
+
+		if (!d->origin[0])
+			continue;
+		fprintf(out, "\n[device %s]\nsout = %s ; %s\n", d->name,
+			d->sout, d->origin);
+		if (d->sup[0])
+			fprintf(out, "sup = %s\n", d->sup);
+	}
 }

@@ -36,6 +36,14 @@ enum mpib_lanes_mode {
 	MPIB_LANES_PRIVATE, /* imm v1, one lane per connection */
 };
 
+#define MPIB_DEVICE_NAME_MAX 32
+/* A device: one or two rails, specified as in hca.sout and hca.sup. */
+struct mpib_config_device {
+	char name[MPIB_DEVICE_NAME_MAX];
+	char sout[80], sup[80]; /* sup is "" or "none" where there is none */
+	char origin[128]; /* "": hca.sout and hca.sup, or discovery */
+};
+
 /* What is limited per user, see client/quota.h. */
 enum mpib_quota {
 	MPIB_QUOTA_CLIENTS,
@@ -94,9 +102,15 @@ struct mpib_config {
 	char share_rules[MPIB_VALUE_MAX];
 	struct mpib_share_rules shares; /* set by mpib_config_finish() */
 	struct mpib_engine_config engine;
+	/* Those that were named one by one; after mpib_config_finish() those
+	 * that the proxy has, at least one. */
+	struct mpib_config_device device[MPIB_DEVICES_MAX];
+	unsigned devices;
 
 	bool found; /* hca.sout was not given, and discovery found the rails */
 	bool one_rail; /* then: hca.sup = none was given */
+	/* Why these are the devices where nobody named them; else NULL. */
+	const char *why_devices;
 	char passed_over[256]; /* why ports were not taken as rails */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
 };
@@ -153,16 +167,46 @@ const char *mpib_config_getenv(char **env, const char *name);
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
 
-/* A proxy that takes over serves the n rails of the one before. If cfg names
+/* A proxy that takes over serves the n devices of the one before. If cfg names
  * none, so that discovery chose, use those: other ports may be better today, but
  * connections lie on these. Call after mpib_config_finish(). -errno, why. */
-int mpib_config_keep_rails(struct mpib_config *cfg, unsigned n, char name[][80],
-			   char *why);
+int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n,
+			     const struct mpib_config_device *of_before,
+			     char *why);
 
-/* Write a rail's specification, "soft:127.0.0.1" or "rdma:mlx5_0:1", into buf.
- * Call after mpib_config_finish(). */
+/* devices.c: one key, sout or sup, of "[device NAME]", and "--device
+ * SOUT[,SUP]". Devices of the command line take the place of those of files. */
+int mpib_config_device_set(struct mpib_config *cfg, const char *name,
+			   const char *key, const char *value,
+			   const char *origin, char *why);
+int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
+			    char *why);
+
+/* The calls below name a rail by its number among those of all devices. Call
+ * them after mpib_config_finish(). */
+/* Write a rail's specification, "soft:127.0.0.1" or "rdma:mlx5_0:1", into
+ * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 			   char *buf, size_t len);
+/* Write what users call the rail into buf and return it: "SUP" where there is
+ * one device, else "gpu0.SUP". */
+#define MPIB_RAIL_LABEL_MAX (MPIB_DEVICE_NAME_MAX + 8)
+char *mpib_config_rail_label(const struct mpib_config *cfg, unsigned rail,
+			     char *buf, size_t len);
+/* Write what the device is, as its section in a file would say: its sup is ""
+ * where it has one rail, and its origin is "". */
+void mpib_config_device(const struct mpib_config *cfg, unsigned device,
+			struct mpib_config_device *d);
+/* Rails of all devices. */
+unsigned mpib_config_rail_total(const struct mpib_config *cfg);
+/* The number of the rail that a user calls label, in any case of letters; -1:
+ * there is none. */
+int mpib_config_rail_find(const struct mpib_config *cfg, const char *label);
+/* The name of the device of a shard or of a rail. */
+const char *mpib_config_shard_device(const struct mpib_config *cfg,
+				     unsigned shard);
+const char *mpib_config_rail_device(const struct mpib_config *cfg,
+				    unsigned rail);
 
 /* Write the value of s into buf, as a configuration file would have it. */
 void mpib_config_value(const struct mpib_config *cfg,

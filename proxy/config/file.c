@@ -86,17 +86,24 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 static int file_handle(void *user, const char *section, const char *key,
 		       const char *value)
 {
+	static const char device[] = "device ";
 	const struct mpib_setting *s = mpib_config_find(section, key);
 	struct reader *r = user;
 	char origin[MPIB_ORIGIN_MAX];
 
 	if (r->rc < 0)
 		return 0;
+	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
+	if (!strncmp(section, device, sizeof(device) - 1)) {
+		file_fail(r, mpib_config_device_set(
+				     r->cfg, section + sizeof(device) - 1, key,
+				     value, origin, r->why));
+		return r->rc == 0;
+	}
 	if (!s) {
 		file_unknown(r, section, key);
 		return 0;
 	}
-	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
 	file_fail(r, mpib_config_set(r->cfg, s, value, origin, r->why));
 	return r->rc == 0;
 }

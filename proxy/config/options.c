@@ -17,6 +17,7 @@
 enum {
 	OPT_SETTING = 256,
 	OPT_CONFIG = 1000,
+	OPT_DEVICE,
 	OPT_CHECK,
 	OPT_HELP,
 	OPT_VERSION
@@ -24,6 +25,7 @@ enum {
 
 static const struct option extra[] = {
 	{ "config", required_argument, NULL, OPT_CONFIG },
+	{ "device", required_argument, NULL, OPT_DEVICE },
 	{ "check-config", no_argument, NULL, OPT_CHECK },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -102,6 +104,9 @@ static int options_scan(const struct config_options *o, struct mpib_config *cfg,
 			return 0;
 		} else if (c == '?' || c == ':') {
 			rc = options_complain(o, c, argv, why);
+		} else if (c == OPT_DEVICE) {
+			rc = cfg ? mpib_config_device_flag(cfg, optarg, why)
+				 : 0;
 		} else if (cfg) {
 			const struct mpib_setting *s =
 				&mpib_settings[c - OPT_SETTING];
@@ -182,6 +187,8 @@ void mpib_options_help(FILE *out)
 		"origin, then exit:\n"
 		"                               0, or 78 when something is "
 		"wrong\n"
+		"  --device SOUT[,SUP]          a device of these rails; may be "
+		"repeated\n"
 		"  --help, --version\n\n"
 		"Settings, with their names in the environment; [sup] bw in a "
 		"file is\nMPIB_SUP_BW and --sup-bw. Flags win over the "

@@ -10,8 +10,9 @@
 
 #include "rails/discover.h"
 
-/* A bare device name, as in NCCL_IB_HCA, means rdma: mlx5_0 is rdma:mlx5_0. */
-static int parse_rail(struct mpib_config *cfg, const char *key,
+/* A bare name, as in NCCL_IB_HCA, means rdma: mlx5_0 is rdma:mlx5_0. */
+static int parse_rail(struct mpib_config *cfg,
+		      const struct mpib_config_device *d, const char *key,
 		      const char *text, struct mpib_rail_spec *spec, char *why)
 {
 	char full[96], reason[256];
@@ -20,7 +21,12 @@ static int parse_rail(struct mpib_config *cfg, const char *key,
 
 	snprintf(full, sizeof(full), "%s%s", bare ? "rdma:" : "", text);
 	rc = mpib_rail_spec_parse(full, spec, reason, sizeof(reason));
-	if (rc < 0)
+	if (rc < 0 && d->origin[0])
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: device %s: %s: %s (give soft:IPv4 or "
+			 "rdma:DEVICE[:PORT])",
+			 d->origin, d->name, key, reason);
+	else if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: hca.%s: %s (give soft:IPv4 or "
 			 "rdma:DEVICE[:PORT])",
@@ -85,46 +91,104 @@ static void take_loopback(struct mpib_config *cfg)
 		snprintf(cfg->sup, sizeof(cfg->sup), "soft:127.0.0.2");
 }
 
-int mpib_config_rails(struct mpib_config *cfg, char *why)
+/* No device was named by itself: hca.sout and hca.sup are the only one. */
+static int rails_only(struct mpib_config *cfg, char *why)
 {
-	bool no_sup;
+	struct mpib_config_device *d = &cfg->device[0];
 	int rc;
 
 	take_loopback(cfg);
 	rc = is_auto(cfg->sout) ? find_rails(cfg, why) : 0;
-	if (rc < 0)
-		return rc;
-	no_sup = !cfg->sup[0] || !strcmp(cfg->sup, "none");
 
-	cfg->engine.rails = no_sup ? 1 : 2;
-	rc = parse_rail(cfg, "sout", cfg->sout,
-			&cfg->engine.rail[MPIB_RAIL_SOUT], why);
-	if (rc == 0 && !no_sup)
-		rc = parse_rail(cfg, "sup", cfg->sup,
-				&cfg->engine.rail[MPIB_RAIL_SUP], why);
+	snprintf(d->name, sizeof(d->name), "0");
+	memcpy(d->sout, cfg->sout, sizeof(d->sout));
+	memcpy(d->sup, cfg->sup, sizeof(d->sup));
+	cfg->devices = 1;
+	cfg->why_devices =
+		cfg->found ? "found" : mpib_config_origin(cfg, "hca", "sout");
 	return rc;
 }
 
-int mpib_config_keep_rails(struct mpib_config *cfg, unsigned n, char name[][80],
-			   char *why)
+static unsigned rail_count(const struct mpib_config_device *d)
 {
-	if (!cfg->found || (cfg->one_rail && n > 1))
-		return 0;
-	snprintf(cfg->sout, sizeof(cfg->sout), "%s", name[MPIB_RAIL_SOUT]);
-	snprintf(cfg->sup, sizeof(cfg->sup), "%s",
-		 n > 1 ? name[MPIB_RAIL_SUP] : "none");
-	return mpib_config_rails(cfg, why);
+	return d->sup[0] && strcmp(d->sup, "none") ? 2 : 1;
 }
 
-void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
-			   char *buf, size_t len)
+static int rails_parse(struct mpib_config *cfg,
+		       const struct mpib_config_device *d, char *why)
 {
-	const struct mpib_rail_spec *spec = &cfg->engine.rail[rail];
+	struct mpib_engine_config *e = &cfg->engine;
+	struct mpib_rail_spec *rail =
+		&e->rail[(size_t)(d - cfg->device) * e->rails];
+	int rc =
+		parse_rail(cfg, d, "sout", d->sout, &rail[MPIB_RAIL_SOUT], why);
 
-	if (spec->provider == MPIB_PROVIDER_SOFT)
-		snprintf(buf, len, "soft:%s", spec->name);
-	else
-		snprintf(buf, len, "rdma:%s:%u", spec->name, spec->port);
+	if (rc == 0 && e->rails > 1)
+		rc = parse_rail(cfg, d, "sup", d->sup, &rail[MPIB_RAIL_SUP],
+				why);
+	return rc;
+}
+
+/* hca.sout and hca.sup are left out where devices are named. */
+static int rails_alone(const struct mpib_config *cfg, char *why)
+{
+	const char *key = cfg->sout[0] ? "sout" : "sup";
+
+	if (!cfg->sout[0] && !cfg->sup[0])
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: hca.%s is given, and %s names a device (give one or the "
+		 "other)",
+		 mpib_config_origin(cfg, "hca", key), key,
+		 cfg->device[0].origin);
+	return -EINVAL;
+}
+
+/* What cfg's devices say, for the engine. */
+static int devices_parse(struct mpib_config *cfg, char *why)
+{
+	struct mpib_engine_config *e = &cfg->engine;
+	int rc = 0;
+
+	e->devices = cfg->devices;
+	e->rails = rail_count(&cfg->device[0]);
+	for (unsigned i = 0; rc == 0 && i < cfg->devices; i++) {
+		const struct mpib_config_device *d = &cfg->device[i];
+
+		if (rail_count(d) != e->rails) {
+			snprintf(why, MPIB_WHY_MAX,
+				 "%s: device %.31s has %s, and device %.31s "
+				 "%s (give all of them a sup, or none)",
+				 d->origin, d->name,
+				 e->rails == 2 ? "one rail" : "two rails",
+				 cfg->device[0].name,
+				 e->rails == 2 ? "two" : "one");
+			return -EINVAL;
+		}
+		rc = rails_parse(cfg, d, why);
+	}
+	return rc;
+}
+
+int mpib_config_rails(struct mpib_config *cfg, char *why)
+{
+	bool named = cfg->devices && cfg->device[0].origin[0];
+	int rc = named ? rails_alone(cfg, why) : rails_only(cfg, why);
+
+	return rc < 0 ? rc : devices_parse(cfg, why);
+}
+
+int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n,
+			     const struct mpib_config_device *of_before,
+			     char *why)
+{
+	if (!cfg->found || n == 0 ||
+	    (cfg->one_rail && rail_count(&of_before[0]) > 1))
+		return 0;
+	memcpy(cfg->device, of_before, n * sizeof(*of_before));
+	cfg->devices = n;
+	cfg->why_devices = "those of the process before";
+	return devices_parse(cfg, why);
 }
 
 int mpib_config_policy(struct mpib_config *cfg, char *why)

@@ -8,11 +8,13 @@
 
 const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "rails", "show", true, "", 0, 0, "rails", mpib_ctl_show,
-	  "both rails, their state and traffic" },
+	  "rails, their state and traffic" },
 	{ "rails", "drain", false, "RAIL", 1, 1, "drain", mpib_ctl_change,
 	  "put nothing new on a rail" },
 	{ "rails", "resume", false, "RAIL", 1, 1, "resume", mpib_ctl_change,
 	  "use a drained rail again" },
+	{ "devices", "show", true, "", 0, 0, "devices", mpib_ctl_show,
+	  "devices that NCCL sees, and their rails" },
 	{ "clients", "show", true, "", 0, 0, "clients", mpib_ctl_show,
 	  "attached processes" },
 	{ "clients", "kick", false, "CLIENT", 1, 1, "kick", mpib_ctl_change,

@@ -92,6 +92,7 @@ out:
 	return MPIB_EXIT_FAILED;
 }
 
+/* Each rail is the sum over the devices. */
 struct rate {
 	double uptime, tx[RAILS], rx[RAILS];
 };
@@ -105,6 +106,7 @@ static void print_sample(const json_t *data, struct rate *was, unsigned line)
 {
 	struct rate now = { .uptime = follow_num(data, "uptime_s") };
 	double dt = now.uptime - was->uptime;
+	unsigned rails = 0;
 	const json_t *r;
 	size_t i;
 
@@ -116,13 +118,17 @@ static void print_sample(const json_t *data, struct rate *was, unsigned line)
 		printf("%7.0fs", now.uptime);
 	json_array_foreach(json_object_get(data, "rails"), i, r)
 	{
+		bool sup = !strcmp(
+			json_string_value(json_object_get(r, "name")), "SUP");
+
+		rails |= 1u << sup;
+		now.tx[sup] += follow_num(r, "tx_bytes");
+		now.rx[sup] += follow_num(r, "rx_bytes");
+	}
+	for (i = 0; i < RAILS; i++) {
 		char tx[16], rx[16];
 
-		if (i == RAILS)
-			break;
-		now.tx[i] = follow_num(r, "tx_bytes");
-		now.rx[i] = follow_num(r, "rx_bytes");
-		if (!line || dt <= 0)
+		if (!line || dt <= 0 || !(rails >> i & 1))
 			continue;
 		mpib_human_bytes((uint64_t)((now.tx[i] - was->tx[i]) / dt), tx,
 				 sizeof(tx));

@@ -6,9 +6,15 @@ void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 {
 	mpib_serial_mark(p, "base");
 	mpib_serial_u32(p, &b->abi);
-	mpib_serial_count(p, &b->rails, MPIB_RAILS);
-	for (unsigned r = 0; r < b->rails; r++)
-		mpib_serial_text(p, b->rail[r], sizeof(b->rail[r]));
+	mpib_serial_count(p, &b->devices, MPIB_DEVICES_MAX);
+	mpib_serial_u32(p, &b->rails);
+	for (unsigned i = 0; i < b->devices; i++) {
+		struct mpib_config_device *d = &b->device[i];
+
+		mpib_serial_text(p, d->name, sizeof(d->name));
+		mpib_serial_text(p, d->sout, sizeof(d->sout));
+		mpib_serial_text(p, d->sup, sizeof(d->sup));
+	}
 	mpib_serial_text(p, b->run_dir, sizeof(b->run_dir));
 	mpib_serial_text(p, b->peer_link, sizeof(b->peer_link));
 	mpib_serial_fd(p, &b->inherited.status);
@@ -23,5 +29,5 @@ void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 	mpib_serial_bool(p, &b->made);
 	mpib_serial_u32(p, &b->upgrades);
 	mpib_serial_u32(p, &b->readopted);
-	mpib_serial_count(p, &b->lost, (1u << MPIB_RAILS) - 1);
+	mpib_serial_u32(p, &b->lost);
 }

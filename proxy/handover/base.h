@@ -8,12 +8,12 @@
 #define MPIB_PROXY_HANDOVER_BASE_H
 
 #include "base/serial.h"
-#include "engine/engine.h"
+#include "config/config.h"
 
 struct mpib_base {
 	uint32_t abi; /* MPIB_ABI_VERSION */
-	uint32_t rails;
-	char rail[MPIB_RAILS][80]; /* what they are, as in hca.sout */
+	uint32_t devices, rails; /* rails of a device */
+	struct mpib_config_device device[MPIB_DEVICES_MAX]; /* origin is "" */
 	char run_dir[96];
 	char peer_link[64]; /* listening address as text, for views */
 	struct mpib_engine_inherited inherited;

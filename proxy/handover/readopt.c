@@ -19,7 +19,7 @@
 /* Opening a device may take long, so a detached thread does it. The thread owns
  * and frees this; the control thread gives up waiting by closing the pipe. */
 struct look {
-	struct mpib_rail_spec spec[MPIB_RAILS];
+	struct mpib_rail_spec spec[MPIB_RAILS_MAX];
 	unsigned rails;
 	bool any; /* no rail is left, so one is enough */
 	int answer; /* the pipe's writing end */
@@ -63,9 +63,24 @@ static void end_look(struct mpib_readopt *r)
 	r->look = -1;
 }
 
-static const char *name_of(uint32_t lost)
+/* "SUP", "gpu0.SUP and gpu1.SOUT". Returns buf. */
+static const char *name_of(const struct mpib_readopt *r, uint32_t lost,
+			   char *buf, size_t len)
 {
-	return lost == 3 ? "both rails" : mpib_rail_name(lost >> 1);
+	const struct mpib_config *cfg = &r->proxy->cfg;
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < mpib_config_rail_total(cfg) && at < len; i++) {
+		char label[MPIB_RAIL_LABEL_MAX];
+
+		if (lost >> i & 1)
+			at += (size_t)snprintf(
+				buf + at, len - at, "%s%s", at ? " and " : "",
+				mpib_config_rail_label(cfg, i, label,
+						       sizeof(label)));
+	}
+	return buf;
 }
 
 /* Start /proc/self/exe, not the file at its path: a package may have replaced
@@ -73,12 +88,13 @@ static const char *name_of(uint32_t lost)
 static void readopt_hand_over(struct mpib_readopt *r, uint32_t lost)
 {
 	struct mpib_event_about about = { .rails = lost };
+	char name[100];
 
 	r->not_before = mpib_loop_now(&r->proxy->loop) + RETRY;
 	mpib_event(MPIB_LOG_WARN, "readopt", &about,
 		   "%s: the device is there again, a process that opens it "
 		   "anew takes over",
-		   name_of(lost));
+		   name_of(r, lost, name, sizeof(name)));
 	r->trying = true;
 	mpib_upgrade_start(&r->proxy->upgrade, "/proc/self/exe");
 }
@@ -123,7 +139,7 @@ static void begin_look(struct mpib_readopt *r, uint32_t lost)
 		free(l);
 		return;
 	}
-	for (unsigned i = 0; i < p->cfg.engine.rails; i++) {
+	for (unsigned i = 0; i < mpib_config_rail_total(&p->cfg); i++) {
 		if (lost >> i & 1)
 			l->spec[l->rails++] = p->cfg.engine.rail[i];
 	}
@@ -142,17 +158,20 @@ static void begin_look(struct mpib_readopt *r, uint32_t lost)
 static void tell_failure(struct mpib_readopt *r, uint32_t lost)
 {
 	const struct mpib_event_about about = { .rails = lost };
+	char name[100];
 
 	r->trying = false;
 	mpib_event(MPIB_LOG_WARN, "readopt", &about,
 		   "%s: the device stays unused, tried again in %llu s: %s",
-		   name_of(lost), RETRY / MPIB_SEC, r->proxy->upgrade.error);
+		   name_of(r, lost, name, sizeof(name)), RETRY / MPIB_SEC,
+		   r->proxy->upgrade.error);
 }
 
 /* failover.readopt is off: log that, once for each set of lost rails. */
 static void leave_it(struct mpib_readopt *r, uint32_t lost)
 {
 	const struct mpib_event_about about = { .rails = lost };
+	char name[100];
 
 	r->there_since = 0;
 	if (r->left == lost)
@@ -161,7 +180,7 @@ static void leave_it(struct mpib_readopt *r, uint32_t lost)
 	mpib_event(MPIB_LOG_WARN, "readopt", &about,
 		   "%s: the device stays unused, for failover.readopt is no: "
 		   "once it is there again, mpibctl upgrade opens it anew",
-		   name_of(lost));
+		   name_of(r, lost, name, sizeof(name)));
 }
 
 static void readopt_on_tick(void *arg)
@@ -184,6 +203,8 @@ static void readopt_on_tick(void *arg)
 void mpib_readopt_start(struct mpib_readopt *r, struct mpib_proxy *p,
 			uint32_t lost)
 {
+	char name[100];
+
 	r->proxy = p;
 	r->look = -1;
 	r->count += (uint32_t)__builtin_popcount(lost);
@@ -191,7 +212,7 @@ void mpib_readopt_start(struct mpib_readopt *r, struct mpib_proxy *p,
 		mpib_event(MPIB_LOG_WARN, "readopt",
 			   &(struct mpib_event_about){ .rails = lost },
 			   "%s: the device that had failed is opened anew",
-			   name_of(lost));
+			   name_of(r, lost, name, sizeof(name)));
 	mpib_timer_arm(&p->loop, &r->timer, LOOK, readopt_on_tick, r);
 }
 

@@ -32,12 +32,19 @@ static int takeover_check(const struct mpib_base *b,
 			"upgrade: clients are attached by version %u, this "
 			"mpib-proxy serves version %u (restart it)",
 			b->abi, MPIB_ABI_VERSION);
-	if (b->inherited.shards != cfg->engine.shards)
+	if (b->devices != cfg->engine.devices)
+		return mpib_why_fail(
+			why, -EINVAL,
+			"upgrade: there are %u devices now and were %u "
+			"(restart to change that)",
+			cfg->engine.devices, b->devices);
+	if (b->inherited.shards != cfg->engine.devices * cfg->engine.shards)
 		return mpib_why_fail(
 			why, -EINVAL,
 			"upgrade: proxy.threads is %u now and was %u "
 			"(restart to change it)",
-			cfg->engine.shards, b->inherited.shards);
+			cfg->engine.shards,
+			b->inherited.shards / cfg->engine.devices);
 	if (b->rails != cfg->engine.rails)
 		return mpib_why_fail(
 			why, -EINVAL,
@@ -79,8 +86,8 @@ int mpib_takeover_begin(struct mpib_takeover *t, struct mpib_config *cfg,
 	/* Inherited through exec: WATCHDOG_PID names the old proxy. */
 	unsetenv("WATCHDOG_PID");
 	if (rc == 0)
-		rc = mpib_config_keep_rails(cfg, t->base.rails, t->base.rail,
-					    why);
+		rc = mpib_config_keep_devices(cfg, t->base.devices,
+					      t->base.device, why);
 	return rc < 0 ? rc : takeover_check(&t->base, cfg, why);
 }
 

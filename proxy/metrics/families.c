@@ -46,52 +46,53 @@ static void families_upgrades(const struct mpib_exposition *m)
 
 static void rail_info(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++) {
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++) {
 		const struct mpib_view_rail *d = &m->view->rail[r];
-		const struct mpib_label label[] = {
-			{ "rail", mpib_rail_name(r) },
-			{ "device", d->name },
-			{ "provider", d->provider ? d->provider : "" },
-		};
+		struct mpib_label label[MPIB_RAIL_LABELS + 2];
+		unsigned n = mpib_rail_labels(m, r, label);
 
-		mpib_sample(m, label, 3, 1);
+		label[n++] = (struct mpib_label){ "device", d->name };
+		label[n++] =
+			(struct mpib_label){ "provider",
+					     d->provider ? d->provider : "" };
+		mpib_sample(m, label, n, 1);
 	}
 }
 
 static void rail_sample(const struct mpib_exposition *m, unsigned r, uint64_t n)
 {
-	const struct mpib_label label = { "rail", mpib_rail_name(r) };
+	struct mpib_label label[MPIB_RAIL_LABELS];
 
-	mpib_sample(m, &label, 1, n);
+	mpib_sample(m, label, mpib_rail_labels(m, r, label), n);
 }
 
 static void rail_up(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
 		rail_sample(m, r, m->view->snap->rail[r].up);
 }
 
 static void rail_drained(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
 		rail_sample(m, r, m->view->snap->rail[r].drained);
 }
 
 static void rail_speed(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
 		rail_sample(m, r, m->view->rail[r].speed_mbps * 125000);
 }
 
 static void rail_u64(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
 		rail_sample(m, r, families_u64(m, &m->view->snap->rail[r]));
 }
 
 static void rail_u32(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
 		rail_sample(m, r, families_u32(m, &m->view->snap->rail[r]));
 }
 
@@ -149,7 +150,7 @@ static void families_rejected(const struct mpib_exposition *m)
 	mpib_sample(m, &label, 1, m->view->clients->refused);
 	label.value = "request";
 	mpib_sample(m, &label, 1, m->view->clients->rejected);
-	for (unsigned r = 0; r < s->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(s); r++)
 		bad += s->rail[r].bad_imms;
 	label.value = "immediate";
 	mpib_sample(m, &label, 1, bad);

@@ -61,6 +61,12 @@ void mpib_sample_real(const struct mpib_exposition *m,
 void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
 		      const struct mpib_hist_counts *h);
 
+/* Fill in the labels of a rail: rail, and net where there are several devices.
+ * Returns how many: at most MPIB_RAIL_LABELS. */
+#define MPIB_RAIL_LABELS 2u
+unsigned mpib_rail_labels(const struct mpib_exposition *m, unsigned rail,
+			  struct mpib_label *label);
+
 /* times.c */
 typedef void mpib_fill_fn(const struct mpib_exposition *m);
 mpib_fill_fn mpib_fill_request_seconds, mpib_fill_completion_seconds,

@@ -46,29 +46,43 @@ void mpib_fill_oldest_request(const struct mpib_exposition *m)
 	mpib_sample_real(m, NULL, 0, (double)oldest / 1e9);
 }
 
+unsigned mpib_rail_labels(const struct mpib_exposition *m, unsigned rail,
+			  struct mpib_label *label)
+{
+	const struct mpib_snapshot *s = m->view->snap;
+
+	label[0] =
+		(struct mpib_label){ "rail", mpib_rail_name(rail % s->rails) };
+	if (s->devices == 1)
+		return 1;
+	label[1] = (struct mpib_label){ "net", m->view->rail[rail].net };
+	return 2;
+}
+
 void mpib_fill_failovers(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++) {
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++) {
 		const struct mpib_snap_failover *n =
 			&m->view->snap->rail[r].failover;
+		struct mpib_label label[MPIB_RAIL_LABELS + 1];
+		unsigned labels = mpib_rail_labels(m, r, label);
 
 		for (unsigned c = MPIB_CAUSE_NONE + 1; c < MPIB_CAUSES; c++) {
-			const struct mpib_label label[] = {
-				{ "rail", mpib_rail_name(r) },
-				{ "cause", mpib_view_cause_name(c) },
-			};
-
-			mpib_sample(m, label, 2, n->count[c]);
+			label[labels] =
+				(struct mpib_label){ "cause",
+						     mpib_view_cause_name(c) };
+			mpib_sample(m, label, labels + 1, n->count[c]);
 		}
 	}
 }
 
 void mpib_fill_failover_seconds(const struct mpib_exposition *m)
 {
-	for (unsigned r = 0; r < m->view->snap->rails; r++) {
-		const struct mpib_label label = { "rail", mpib_rail_name(r) };
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++) {
+		struct mpib_label label[MPIB_RAIL_LABELS];
+		unsigned labels = mpib_rail_labels(m, r, label);
 
-		mpib_sample_real(m, &label, 1,
+		mpib_sample_real(m, label, labels,
 				 (double)m->view->snap->rail[r].failover_ns /
 					 1e9);
 	}

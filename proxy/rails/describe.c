@@ -3,7 +3,6 @@
 #include "rails/describe.h"
 
 #include <arpa/inet.h>
-#include <mpib/abi.h>
 #include <stdio.h>
 
 static const char *gid_kind(uint8_t type)
@@ -18,7 +17,7 @@ static const char *gid_kind(uint8_t type)
 	}
 }
 
-void mpib_rail_describe(unsigned rail, const char *name,
+void mpib_rail_describe(const char *label, const char *name,
 			const struct mpib_port_info *port, char *buf,
 			size_t len)
 {
@@ -32,7 +31,7 @@ void mpib_rail_describe(unsigned rail, const char *name,
 		snprintf(numa, sizeof(numa), ", NUMA node %d", port->numa_node);
 	snprintf(buf, len,
 		 "rail %s %s: %s, %s, %.4g Gb/s, MTU %u,%s GID %u %s%s%s",
-		 rail == MPIB_RAIL_SOUT ? "SOUT" : "SUP", name,
+		 label, name,
 		 ibv_port_state_str((enum ibv_port_state)port->state),
 		 ethernet ? "Ethernet" : "InfiniBand",
 		 (double)port->speed_mbps / 1000, 128u << port->mtu, lid,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/event.h"
 #include "base/suggest.h"
@@ -23,30 +22,26 @@ static bool can_change(struct mpib_ask *ask)
 
 static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
-	const char *name = ask->argv[0];
-	unsigned rail;
-	int rc;
+	char label[MPIB_RAIL_LABEL_MAX];
+	int rail;
 
 	if (!can_change(ask))
 		return NULL;
-	for (rail = 0; rail < MPIB_RAILS; rail++) {
-		if (!strcasecmp(name, mpib_rail_name(rail)))
-			break;
-	}
-	if (rail >= ask->admin->cfg->engine.rails)
+	rail = mpib_config_rail_find(ask->admin->cfg, ask->argv[0]);
+	if (rail < 0)
 		return mpib_ask_fail(ask, "rails lists them",
-				     "there is no rail \"%.32s\"", name);
-	rc = mpib_engine_drain(ask->admin->engine, rail, on);
-	if (rc < 0)
+				     "there is no rail \"%.40s\"",
+				     ask->argv[0]);
+	mpib_config_rail_label(ask->admin->cfg, (unsigned)rail, label,
+			       sizeof(label));
+	if (mpib_engine_drain(ask->admin->engine, (unsigned)rail, on) < 0)
 		return mpib_ask_fail(ask, "resume the other rail first",
-				     "%s is the only rail in use",
-				     mpib_rail_name(rail));
+				     "%s is the only rail in use", label);
 	mpib_event(MPIB_LOG_WARN, on ? "drain" : "resume",
 		   &(struct mpib_event_about){ .rails = 1u << rail },
-		   "rail %s is %s by uid %u", mpib_rail_name(rail),
-		   on ? "drained" : "resumed", ask->uid);
-	return json_pack("{ss sb}", "rail", mpib_rail_name(rail), "drained",
-			 on);
+		   "rail %s is %s by uid %u", label, on ? "drained" : "resumed",
+		   ask->uid);
+	return json_pack("{ss sb}", "rail", label, "drained", on);
 }
 
 json_t *mpib_admin_drain(struct mpib_ask *ask)

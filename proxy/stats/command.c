@@ -68,6 +68,7 @@ static json_t *command_help(struct mpib_ask *ask)
 
 VIEW(info)
 VIEW(rails)
+VIEW(devices)
 VIEW(clients)
 VIEW(lanes)
 VIEW(peers)
@@ -167,7 +168,7 @@ static json_t *command_events(struct mpib_ask *ask)
 
 	if (!mpib_ask_number(ask, 0, 0, INT64_MAX, &since))
 		return NULL;
-	return mpib_view_events(since);
+	return mpib_view_events(ask->view, since);
 }
 
 static json_t *command_monitor(struct mpib_ask *ask)
@@ -195,7 +196,9 @@ const struct mpib_command mpib_commands[] = {
 	{ "info", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, info,
 	  "the proxy, its shards, and what clients hold" },
 	{ "rails", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, rails,
-	  "both rails and their counters" },
+	  "rails and their counters" },
+	{ "devices", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, devices,
+	  "devices, their rails and shards, and why these" },
 	{ "clients", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, clients,
 	  "attached processes" },
 	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, command_conns,

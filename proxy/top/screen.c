@@ -38,14 +38,17 @@ static void screen_remember(struct screen *s)
 	const json_t *r;
 	size_t i;
 
+	for (i = 0; i < RAILS; i++) {
+		double *h = s->history[i];
+
+		memmove(h, h + 1, (HISTORY - 1) * sizeof(*h));
+		h[HISTORY - 1] = 0;
+	}
 	json_array_foreach(s->span.now.rails, i, r)
 	{
-		double *h = i < RAILS ? s->history[i] : NULL;
+		bool sup = !strcmp(top_str(r, "name"), "SUP");
 
-		if (!h)
-			break;
-		memmove(h, h + 1, (HISTORY - 1) * sizeof(*h));
-		h[HISTORY - 1] =
+		s->history[sup][HISTORY - 1] +=
 			top_rate(&s->span, json_array_get(s->span.was.rails, i),
 				 r, "tx_bytes");
 	}
@@ -73,7 +76,8 @@ static void screen_sample(struct screen *s)
 	screen_remember(s);
 }
 
-/* Draw a rail's history as bars, scaled to the highest rate of both rails. */
+/* Draw the history of all devices' rail of that kind as bars, scaled to the
+ * highest rate of both kinds. The first device has the first rails. */
 static void draw_history(const struct screen *s, int y, unsigned rail)
 {
 	static const char *const bar[] = { " ", "▁", "▂", "▃", "▄",

@@ -56,6 +56,13 @@ static const json_t *tabs_conns(const struct top_sample *s)
 	return json_object_get(s->conns, "open");
 }
 
+/* The rail's last sample; a proxy from before devices has no net. */
+static const json_t *rail_was(const struct top_span *s, const json_t *r)
+{
+	return top_match(s->was.rails, r, "name",
+			 json_object_get(r, "net") ? "net" : NULL);
+}
+
 static double tabs_total(const struct top_span *s, const char *key)
 {
 	const json_t *r;
@@ -63,18 +70,20 @@ static double tabs_total(const struct top_span *s, const char *key)
 	size_t i;
 
 	json_array_foreach(s->now.rails, i, r) sum +=
-		top_rate(s, top_match(s->was.rails, r, "name", NULL), r, key);
+		top_rate(s, rail_was(s, r), r, key);
 	return sum;
 }
 
 static void fill_rail(const struct top_span *s, const json_t *r,
 		      struct top_row *row)
 {
-	const json_t *was = top_match(s->was.rails, r, "name", NULL);
+	const json_t *was = rail_was(s, r);
 	double tx = top_rate(s, was, r, "tx_bytes");
 	double rated = top_num(r, "speed_mbps") * 125000;
 
-	tabs_set_text(row, 0, top_str(r, "name"));
+	tabs_set_text(
+		row, 0,
+		top_str(r, json_object_get(r, "label") ? "label" : "name"));
 	tabs_set_text(row, 1, top_str(r, "device"));
 	tabs_set_text(row, 2,
 		      json_is_true(json_object_get(r, "drained"))

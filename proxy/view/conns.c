@@ -44,6 +44,7 @@ static json_t *conns_conn(const struct mpib_view *v,
 		mpib_field_rank(f->remote_rank), "oldest_s",
 		conns_seconds(f->oldest_ns));
 
+	json_object_set_new(o, "net", mpib_field_net(v, f->shard));
 	json_object_set_new(o, "weight", json_integer(f->weight));
 	json_object_set_new(o, "limit_mbps",
 			    json_integer((json_int_t)(f->rate / 125000)));
@@ -107,6 +108,7 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 			"connections", (json_int_t)l->conns, "qps",
 			mpib_field_by_rail_u32(v, l->qps));
 
+		json_object_set_new(o, "net", mpib_field_net(v, l->shard));
 		json_object_set_new(o, "messages", mpib_field_u64(l->messages));
 		json_object_set_new(o, "spread", mpib_view_spread(v, l));
 		conns_add_track(o, v, l);

@@ -7,7 +7,23 @@
 
 static const char *const level_name[] = { "error", "warn", "info", "debug" };
 
-static json_t *events_event(const struct mpib_event *e)
+/* The rail of an event about one rail. */
+static void events_add_rail(json_t *o, const struct mpib_view *v,
+			    uint32_t rails)
+{
+	unsigned r = (unsigned)__builtin_ctz(rails | 1u << 31);
+
+	if (rails != 1u << r)
+		return;
+	json_object_set_new(
+		o, "rail",
+		json_string(mpib_rail_name(r % v->cfg->engine.rails)));
+	json_object_set_new(o, "net",
+			    json_string(mpib_config_rail_device(v->cfg, r)));
+}
+
+static json_t *events_event(const struct mpib_view *v,
+			    const struct mpib_event *e)
 {
 	json_t *o = json_pack("{sI sf ss ss}", "seq", (json_int_t)e->seq,
 			      "time", (double)e->time_ns / 1e9, "level",
@@ -17,11 +33,7 @@ static json_t *events_event(const struct mpib_event *e)
 	/* A text that contains a name from a client may be invalid UTF-8; then
 	 * show the event's kind. */
 	json_object_set_new(o, "text", text ? text : json_string(e->kind));
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (e->rails == 1u << r)
-			json_object_set_new(o, "rail",
-					    json_string(mpib_rail_name(r)));
-	}
+	events_add_rail(o, v, e->rails);
 	if (e->client)
 		json_object_set_new(o, "client", json_integer(e->client));
 	if (e->peer[0])
@@ -35,7 +47,7 @@ static json_t *events_event(const struct mpib_event *e)
 	return o;
 }
 
-json_t *mpib_view_events(uint64_t since)
+json_t *mpib_view_events(const struct mpib_view *v, uint64_t since)
 {
 	struct mpib_event *list = calloc(MPIB_EVENTS, sizeof(*list));
 	json_t *out = json_array();
@@ -48,7 +60,7 @@ json_t *mpib_view_events(uint64_t since)
 	if (n)
 		lost = list[0].seq - since - 1;
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(out, events_event(&list[i]));
+		json_array_append_new(out, events_event(v, &list[i]));
 	free(list);
 	return json_pack("{sI sI so}", "last", (json_int_t)last, "lost",
 			 (json_int_t)lost, "events", out);

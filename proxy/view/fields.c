@@ -26,6 +26,14 @@ json_t *mpib_field_u64(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
+json_t *mpib_field_net(const struct mpib_view *v, unsigned shard)
+{
+	unsigned device = mpib_snap_device(v->snap, shard);
+	const char *net = v->rail[device * v->snap->rails].net;
+
+	return json_string(net ? net : "");
+}
+
 json_t *mpib_field_by_rail(const struct mpib_view *v, const uint64_t *n)
 {
 	json_t *o = json_object();

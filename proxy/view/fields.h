@@ -6,6 +6,8 @@
 #include "view/view.h"
 
 json_t *mpib_field_u64(uint64_t n);
+/* The name of a shard's device. */
+json_t *mpib_field_net(const struct mpib_view *v, unsigned shard);
 /* {"sout": n, "sup": n}, with the rails that the proxy has. */
 json_t *mpib_field_by_rail(const struct mpib_view *v, const uint64_t *n);
 json_t *mpib_field_by_rail_u32(const struct mpib_view *v, const uint32_t *n);

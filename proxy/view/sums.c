@@ -40,7 +40,10 @@ void mpib_sums_closed(const struct mpib_snapshot *snap,
 		      struct mpib_rail_counts *closed)
 {
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		closed[r] = snap->rail[r].n;
+		closed[r] = (struct mpib_rail_counts){ 0 };
+	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
+		mpib_rail_counts_add(&closed[r % snap->rails],
+				     &snap->rail[r].n);
 	for (uint32_t i = 0; i < snap->conns; i++) {
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			mpib_rail_counts_sub(&closed[r], &snap->conn[i].n[r]);

@@ -29,7 +29,8 @@ json_t *mpib_view_shards(const struct mpib_view *v)
 		const struct mpib_snap_shard *s = &v->snap->shard[i];
 
 		json_array_append_new(
-			list, json_pack("{sI sI sI sI sf sf sf}", "turns",
+			list, json_pack("{so sI sI sI sI sf sf sf}", "net",
+					mpib_field_net(v, i), "turns",
 					(json_int_t)s->turns, "busy_turns",
 					(json_int_t)s->busy_turns, "sleeps",
 					(json_int_t)s->sleeps, "clients",
@@ -46,7 +47,7 @@ json_t *mpib_view_info(const struct mpib_view *v)
 	const struct proxy_clients *all = v->clients;
 	json_t *names = json_array();
 
-	for (unsigned r = 0; r < v->snap->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
 		json_array_append_new(names, json_string(v->rail[r].name));
 	return json_pack(
 		"{ss sI sI ss sf so ss ss ss sI sI sI sI sI sI so so}",
@@ -132,12 +133,13 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 
 	inet_ntop(AF_INET6, d->gid.raw, gid, sizeof(gid));
 	o = json_pack(
-		"{ss ss ss ss sb sI sI ss sI sI sI sI sI sI sI sI sI sI sI "
-		"sI sI}",
-		"name", mpib_rail_name(r), "device", d->name, "provider",
-		d->provider, "state", n->up ? "active" : "down", "drained",
-		n->drained, "speed_mbps", (json_int_t)d->speed_mbps, "mtu",
-		(json_int_t)(d->mtu ? 128 << d->mtu : 0), "gid", gid,
+		"{ss ss ss ss ss ss sb sI sI ss sI sI sI sI sI sI sI sI sI sI "
+		"sI sI sI}",
+		"name", mpib_rail_name(r % v->snap->rails), "net",
+		d->net ? d->net : "", "label", d->label, "device", d->name,
+		"provider", d->provider, "state", n->up ? "active" : "down",
+		"drained", n->drained, "speed_mbps", (json_int_t)d->speed_mbps,
+		"mtu", (json_int_t)(d->mtu ? 128 << d->mtu : 0), "gid", gid,
 		"tx_bytes", (json_int_t)n->n.tx_bytes, "rx_bytes",
 		(json_int_t)n->n.rx_bytes, "tx_wrs", (json_int_t)n->n.tx_wrs,
 		"rx_imms", (json_int_t)n->n.rx_imms, "cts",
@@ -156,7 +158,7 @@ json_t *mpib_view_rails(const struct mpib_view *v)
 {
 	json_t *list = json_array();
 
-	for (unsigned r = 0; r < v->snap->rails; r++)
+	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
 		json_array_append_new(list, view_rail(v, r));
 	return list;
 }
@@ -221,6 +223,7 @@ static json_t *view_client(const struct mpib_view *v,
 	view_add_share(o, s, (json_int_t)sums.limited);
 	add_own_counts(o, s);
 	mpib_field_counts(o, v, sums.n);
+	json_object_set_new(o, "net", mpib_field_net(v, s->peer_client.shard));
 	return o;
 }
 

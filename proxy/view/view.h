@@ -19,6 +19,9 @@
 
 struct mpib_view_rail {
 	char name[64];
+	char label[MPIB_RAIL_LABEL_MAX]; /* what users call it: gpu0.SUP */
+	const char *net; /* its device's name */
+	char pci[16]; /* "" if none */
 	const char *provider;
 	uint64_t speed_mbps;
 	uint8_t mtu; /* enum ibv_mtu */
@@ -30,7 +33,7 @@ struct mpib_view {
 	const struct proxy_clients *clients;
 	const struct mpib_snapshot *snap; /* NULL for views that need none */
 	const struct mpib_engine *engine; /* for histograms, or NULL */
-	struct mpib_view_rail rail[MPIB_RAILS];
+	struct mpib_view_rail rail[MPIB_RAILS_MAX]; /* by number */
 	const char *run_dir;
 	char peer_link[64];
 	uint32_t pid;
@@ -44,8 +47,8 @@ const char *mpib_view_cause_name(enum mpib_rail_cause cause);
 /* All functions below return a new reference, or NULL when memory is short. */
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
-	mpib_view_clients, mpib_view_conns, mpib_view_lanes, mpib_view_peers,
-	mpib_view_config, mpib_view_monitor;
+	mpib_view_devices, mpib_view_clients, mpib_view_conns, mpib_view_lanes,
+	mpib_view_peers, mpib_view_config, mpib_view_monitor;
 /* How a lane spreads the stripes of a rail over the QPs of that rail. */
 json_t *mpib_view_spread(const struct mpib_view *v,
 			 const struct mpib_snap_lane *lane);
@@ -63,6 +66,6 @@ json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 /* Requests of the snapshot that are at least older_ns old, oldest first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* The events of base/event.h's journal with a number above since. */
-json_t *mpib_view_events(uint64_t since);
+json_t *mpib_view_events(const struct mpib_view *v, uint64_t since);
 
 #endif

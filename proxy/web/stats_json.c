@@ -13,17 +13,18 @@ static const struct {
 	mpib_view_fn *fn;
 } parts[] = {
 	{ "info", mpib_view_info },	  { "rails", mpib_view_rails },
-	{ "clients", mpib_view_clients }, { "conns", mpib_view_conns },
-	{ "lanes", mpib_view_lanes },	  { "peers", mpib_view_peers },
+	{ "devices", mpib_view_devices }, { "clients", mpib_view_clients },
+	{ "conns", mpib_view_conns },	  { "lanes", mpib_view_lanes },
+	{ "peers", mpib_view_peers },
 };
 
 /* The latest EVENTS events of the journal. */
-static json_t *stats_json_events(void)
+static json_t *stats_json_events(const struct mpib_view *v)
 {
 	uint64_t last;
 
 	mpib_events_after(UINT64_MAX, NULL, 0, &last);
-	return mpib_view_events(last > EVENTS ? last - EVENTS : 0);
+	return mpib_view_events(v, last > EVENTS ? last - EVENTS : 0);
 }
 
 /* All histograms by name. No client has the id UINT32_MAX, so the histograms of
@@ -57,7 +58,7 @@ char *mpib_stats_json(const struct mpib_view *v)
 		json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		json_object_set_new(all, parts[i].key, parts[i].fn(v));
-	json_object_set_new(all, "events", stats_json_events());
+	json_object_set_new(all, "events", stats_json_events(v));
 	json_object_set_new(all, "hist", stats_json_hists(v));
 	text = json_dumps(all, JSON_COMPACT);
 	json_decref(all);

@@ -19,7 +19,7 @@
 
 /* Raised whenever the packed fields of any object change, so that an older and
  * a newer program refuse each other with a clear message. */
-#define MPIB_HANDOVER_VERSION 10u
+#define MPIB_HANDOVER_VERSION 11u
 
 struct mpib_serial {
 	bool packing, failed;

@@ -117,6 +117,7 @@ static int attach_send_hello(struct mpib_client *c,
 		.version = MPIB_ABI_VERSION,
 		.pid = (uint32_t)getpid(),
 		.job = opts->job,
+		.device = opts->device,
 	};
 	int rc;
 
@@ -169,9 +170,12 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 
 static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
 {
-	if (m->len < sizeof(c->welcome) || m->fds != 4)
+	size_t len = sizeof(c->welcome);
+
+	if (m->len < offsetof(struct mpib_ctl_welcome, devices) || m->fds != 4)
 		return mpib_fail(-EPROTO, "%s: no proper welcome", c->path);
-	memcpy(&c->welcome, m->bytes, sizeof(c->welcome));
+	c->welcome.devices = 1;
+	memcpy(&c->welcome, m->bytes, m->len < len ? m->len : len);
 	c->answer_ms = c->welcome.answer_ms ? c->welcome.answer_ms : 10000;
 	if (c->welcome.version != MPIB_ABI_VERSION)
 		return mpib_fail(-EPROTO,
@@ -179,7 +183,8 @@ static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
 				 "%u (upgrade the older one)",
 				 c->path, c->welcome.version, MPIB_ABI_VERSION);
 	if (c->welcome.shard >= MPIB_SHARDS_MAX || c->welcome.rails < 1 ||
-	    c->welcome.rails > MPIB_RAILS || c->welcome.part == 0 ||
+	    c->welcome.rails > MPIB_RAILS || c->welcome.devices < 1 ||
+	    c->welcome.devices > MPIB_DEVICES || c->welcome.part == 0 ||
 	    c->welcome.part % MPIB_ALIGN || c->welcome.window % MPIB_ALIGN ||
 	    c->welcome.window < c->welcome.part ||
 	    c->welcome.window > MPIB_WINDOW_MAX)
@@ -339,26 +344,6 @@ void mpib_detach(struct mpib_client *client)
 	unmap_segments(c);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
-}
-
-void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
-{
-	const struct mpib_ctl_welcome *w = &client->welcome;
-
-	*info = (struct mpib_node_info){
-		.client = w->client,
-		.rails = (int)w->rails,
-		.dmabuf = (int)w->dmabuf,
-	};
-	for (unsigned i = 0; i < w->rails; i++) {
-		snprintf(info->rail[i].name, sizeof(info->rail[i].name), "%.*s",
-			 (int)sizeof(w->rail[i].name) - 1, w->rail[i].name);
-		snprintf(info->rail[i].pci_path, sizeof(info->rail[i].pci_path),
-			 "%.*s", (int)sizeof(w->rail[i].pci_path) - 1,
-			 w->rail[i].pci_path);
-		info->rail[i].speed_mbps = w->rail[i].speed_mbps;
-		info->rail[i].up = (int)w->rail[i].up;
-	}
 }
 
 int mpib_alive(struct mpib_client *client)

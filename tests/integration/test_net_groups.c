@@ -318,7 +318,7 @@ static int setup(void **state)
 	node_start(&node, 9, "--sup-bw", "512", NULL);
 	setenv("MPIB_RUN_DIR", node.dir, 1);
 	assert_int_equal(perf_plug_load(&plug, PLUGIN_PATH, abi), 0);
-	assert_int_equal(perf_plug_init(&plug, 0, quiet), NCCL_SUCCESS);
+	assert_int_equal(perf_plug_init(&plug, quiet), NCCL_SUCCESS);
 	connect_self();
 	return 0;
 }

@@ -128,6 +128,50 @@ static void each_client_has_a_doorbell_of_its_own(void **state)
 	close(b);
 }
 
+static void a_hello_may_name_a_device_that_is_there(void **state)
+{
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+		.device = 1,
+	};
+	int sock = talk_dial();
+
+	(void)state;
+	talk_tell(sock, &hello, sizeof(hello));
+	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), -ENODEV);
+	close(sock);
+	/* As it was before there were devices. */
+	hello.h.len = offsetof(struct mpib_ctl_hello, device);
+	sock = talk_dial();
+	talk_tell(sock, &hello, hello.h.len);
+	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), 0);
+	close(sock);
+}
+
+static void a_client_may_ask_for_devices_that_are_there(void **state)
+{
+	struct mpib_ctl_id ask = { .h = { .type = MPIB_CTL_DEVICE,
+					  .len = sizeof(ask) } };
+	static const uint32_t none[] = { 1, 16, UINT32_MAX };
+	struct mpib_message m;
+	const struct mpib_ctl_device *d = (const void *)m.bytes;
+	int sock = talk_attach();
+
+	(void)state;
+	talk_tell(sock, &ask, sizeof(ask));
+	assert_true(talk_hear(sock, &m) == sizeof(*d));
+	assert_int_equal(d->rails, 2);
+	assert_string_equal(d->rail[0].name, talk_node.sout);
+	for (unsigned i = 0; i < 3; i++) {
+		ask.id = none[i];
+		talk_tell(sock, &ask, sizeof(ask));
+		assert_int_equal(talk_hear_status(sock, MPIB_CTL_DEVICE, 0),
+				 -ENODEV);
+	}
+	close(sock);
+}
+
 static void a_second_hello_is_an_error_and_no_more(void **state)
 {
 	int sock = talk_attach();
@@ -180,7 +224,7 @@ static void unknown_and_misshapen_requests_are_refused(void **state)
 		int status;
 	} cases[] = {
 		{ 0, -ENOSYS },
-		{ 11, -ENOSYS },
+		{ MPIB_CTL_DEVICE + 1, -ENOSYS },
 		{ UINT32_MAX, -ENOSYS },
 		{ MPIB_CTL_POOL, -EINVAL }, /* same length, size 0 */
 		{ MPIB_CTL_REG_FD, -EBADMSG },
@@ -277,6 +321,8 @@ int main(void)
 		TALK_TEST(a_hello_of_another_size_is_refused_in_words),
 		TALK_TEST(the_welcome_brings_four_sealed_descriptors),
 		TALK_TEST(each_client_has_a_doorbell_of_its_own),
+		TALK_TEST(a_hello_may_name_a_device_that_is_there),
+		TALK_TEST(a_client_may_ask_for_devices_that_are_there),
 		TALK_TEST(a_second_hello_is_an_error_and_no_more),
 		TALK_TEST(whoever_speaks_before_hello_is_hung_up_on),
 		TALK_TEST(what_is_no_message_ends_the_client),

@@ -2,7 +2,8 @@
 # traffic.sh BUILD NAME [proxy options --] mpib-perf options...
 #
 # Two real proxies on software rails in private run dirs (or on the rails named
-# by MPIB_TEST_RAILS, "SOUT,SUP SOUT,SUP", for a node each), mpib-perf over them
+# by MPIB_TEST_RAILS, "SOUT,SUP SOUT,SUP", for a node each; or with
+# MPIB_TEST_DEVICES=N on N devices of two software rails), mpib-perf over them
 # through the plugin, and after it: no lane, client or connection is left, the
 # bytes of the rails are those of the connections, what one node sent the other
 # received, and the proxies end cleanly and leave nothing behind.
@@ -24,7 +25,7 @@ dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
 # Nothing that is started here reads it, and would say so.
-export -n MPIB_TEST_RAILS
+export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES
 pids=()
 failed=0
 
@@ -42,8 +43,13 @@ complain() {
 }
 
 for node in 0 1; do
-	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
-		--sout "${rails[$node]%,*}" --sup "${rails[$node]#*,}" \
+	where=(--sout "${rails[$node]%,*}" --sup "${rails[$node]#*,}")
+	for ((i = 0; i < ${MPIB_TEST_DEVICES:-0}; i++)); do
+		[ "$i" -gt 0 ] || where=()
+		where+=(--device
+			"soft:$net.$((1 + 100 * node + i)),soft:$net.$((51 + 100 * node + i))")
+	done
+	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" "${where[@]}" \
 		--peer-addr "$net.$((node + 1))" \
 		${proxy_args[@]+"${proxy_args[@]}"} \
 		>"$dir/out$node" 2>"$dir/log$node" &
@@ -87,16 +93,19 @@ for node in 0 1; do
 		complain "node $node still has clients"
 done
 
-# tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails, and by the connections that
-# moved it, all closed by now.
+# tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails of all devices, and by the
+# connections that moved it, all closed by now.
 by_rail() {
-	ctl "$1" rails | tr -d , | awk '/"tx_bytes"/ { tx = tx " " $2 }
-		/"rx_bytes"/ { rx = rx " " $2 } END { print tx rx }'
+	ctl "$1" rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
+		/"tx_bytes"/ { tx[r] += $2 } /"rx_bytes"/ { rx[r] += $2 }
+		END { if (1 in tx) printf " %d %d %d %d\n", tx[0], tx[1], rx[0], rx[1]
+			else printf " %d %d\n", tx[0], rx[0] }'
 }
 # What a rail that was fenced had not delivered, SOUT and SUP: it went again.
 lost() {
-	ctl "$1" rails | tr -d , | awk '/"lost_bytes"/ { l = l " " $2 }
-		END { print l }'
+	ctl "$1" rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
+		/"lost_bytes"/ { l[r] += $2 }
+		END { printf " %d %d\n", l[0], l[1] }'
 }
 by_conn() {
 	ctl "$1" conns | tr -d , | awk '/\{$/ { what = $1 }
@@ -117,6 +126,15 @@ echo "$(by_rail 0)$(by_rail 1)$(lost 0)$(lost 1)" | awk '
 		$2 + $6 - $10 - $12 == $4 + $8) }' ||
 	complain "sent is not received:$(by_rail 0) and$(by_rail 1)," \
 		"lost:$(lost 0) and$(lost 1)"
+
+# The ranks were spread over all devices, and no device did another's work.
+for node in 0 1; do
+	for ((i = 0; i < ${MPIB_TEST_DEVICES:-0}; i++)); do
+		"$build/proxy/mpibctl" -s "$dir/n$node" devices -o tx_bytes |
+			sed -n "$((i + 1))p" | grep -q '^[1-9]' ||
+			complain "device $i of node $node sent nothing"
+	done
+done
 
 for node in 0 1; do
 	kill -TERM "${pids[$node]}"

@@ -28,8 +28,16 @@ static void rail_state(struct mpib_table *t, unsigned column, const json_t *row,
 		mpib_cell_text(t, column, row, key);
 }
 
+/* A proxy from before devices has no label. */
+static void rail_label(struct mpib_table *t, unsigned column, const json_t *row,
+		       const char *key)
+{
+	mpib_cell_text(t, column, row,
+		       json_object_get(row, key) ? key : "name");
+}
+
 static const struct mpib_column rails[] = {
-	{ "RAIL", mpib_cell_text, "name" },
+	{ "RAIL", rail_label, "label" },
 	{ "DEVICE", mpib_cell_text, "device" },
 	{ "STATE", rail_state, "state" },
 	{ "#QPS", mpib_cell_number, "qps" },
@@ -44,6 +52,55 @@ static const struct mpib_column rails[] = {
 static void print_rails(const json_t *data, unsigned width, FILE *out)
 {
 	mpib_columns_print(rails, data, width, out);
+}
+
+static const json_t *device_rail(const json_t *row, const char *name)
+{
+	const json_t *rail;
+	size_t i;
+
+	json_array_foreach(json_object_get(row, "rails"), i, rail)
+	{
+		if (!strcmp(mpib_json_str(rail, "name"), name))
+			return rail;
+	}
+	return NULL;
+}
+
+static void device_hca(struct mpib_table *t, unsigned column, const json_t *row,
+		       const char *key)
+{
+	const json_t *rail = device_rail(row, key);
+
+	mpib_table_set(t, column, "%s%s",
+		       rail ? mpib_json_str(rail, "device") : "-",
+		       rail && strcmp(mpib_json_str(rail, "state"), "active")
+			       ? " (down)"
+			       : "");
+}
+
+static void device_pci(struct mpib_table *t, unsigned column, const json_t *row,
+		       const char *key)
+{
+	const char *pci = mpib_json_str(device_rail(row, key), "pci");
+
+	mpib_table_set(t, column, "%s", pci[0] ? pci : "-");
+}
+
+static const struct mpib_column devices[] = {
+	{ "#NO", mpib_cell_number, "index" },
+	{ "NAME", mpib_cell_text, "net" },
+	{ "SOUT", device_hca, "SOUT" },
+	{ "SUP", device_hca, "SUP" },
+	{ "PCI", device_pci, "SOUT" },
+	{ "#CLIENTS", mpib_cell_number, "clients" },
+	{ "BECAUSE", mpib_cell_text, "why" },
+	{ NULL, NULL, NULL },
+};
+
+static void print_devices(const json_t *data, unsigned width, FILE *out)
+{
+	mpib_columns_print(devices, data, width, out);
 }
 
 static const struct mpib_column clients[] = {
@@ -301,6 +358,7 @@ static void print_config(const json_t *data, unsigned width, FILE *out)
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "rails", NULL, print_rails },
+	{ "devices", NULL, print_devices },
 	{ "clients", NULL, print_clients },
 	{ "conns", "open", print_conns },
 	{ "lanes", NULL, print_lanes },

@@ -22,20 +22,24 @@ function push(list, value, keep = KEEP) {
 		list.shift();
 }
 
-/* Counters {"sout": n, ...} of two samples as rates, in the order of rails. */
-function railRates(now, was) {
+/* Counters {"sout": n, ...} of two samples, on the device net, as rates in the
+ * order of all rails. */
+function railRates(now, was, net) {
 	return model.now.rails.map((r) => {
+		if (r.net !== net)
+			return 0;
 		const key = r.name.toLowerCase();
 		return grown((now || {})[key], (was || {})[key]);
 	});
 }
 
 function takeRails(now, was) {
-	const old = byKey(was.rails, (r) => r.name);
+	const old = byKey(was.rails, (r) => r.label);
 	model.rails = now.rails.map((r) => {
-		const o = old.get(r.name) || r;
+		const o = old.get(r.label) || r;
 		return {
 			...r,
+			name: r.label,
 			tx: grown(r.tx_bytes, o.tx_bytes), rx: grown(r.rx_bytes, o.rx_bytes),
 			wrs: grown(r.tx_wrs, o.tx_wrs), arrived: grown(r.rx_imms, o.rx_imms),
 		};
@@ -57,7 +61,7 @@ function takeClients(now, was) {
 	const old = byKey(was.clients, (c) => c.id);
 	model.clients = now.clients.map((c) => {
 		const o = old.get(c.id) || c;
-		const tx = railRates(c.tx_bytes, o.tx_bytes);
+		const tx = railRates(c.tx_bytes, o.tx_bytes, c.net);
 		return {
 			...c, byRail: tx, tx: tx.reduce((a, b) => a + b, 0),
 			rx: grown(total(c.rx_bytes), total(o.rx_bytes)),
@@ -80,7 +84,7 @@ function takeConns(now, was) {
 	model.conns = now.conns.open.map((c) => {
 		const o = old.get(key(c)) || c;
 		const way = c.direction === "send" ? "tx_bytes" : "rx_bytes";
-		const byRail = railRates(c[way], o[way]);
+		const byRail = railRates(c[way], o[way], c.net);
 		return {
 			...c, byRail, rate: byRail.reduce((a, b) => a + b, 0),
 			msgs: grown(c.messages, o.messages),

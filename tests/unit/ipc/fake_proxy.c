@@ -48,7 +48,31 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 
 	if (f->refuse_hello)
 		return error(f, ask, f->refuse_hello, "no room at the inn");
-	return answer(f, ask, &f->welcome, sizeof(f->welcome), fd, 4);
+	f->welcome.device =
+		((const struct mpib_ctl_hello *)(const void *)ask->bytes)
+			->device;
+	return answer(f, ask, &f->welcome,
+		      f->older ? offsetof(struct mpib_ctl_welcome, devices)
+			       : sizeof(f->welcome),
+		      fd, 4);
+}
+
+/* Device d is called dev-d, and its rails are those of the welcome. */
+static int device(struct fake_proxy *f, const struct mpib_message *ask,
+		  uint32_t d)
+{
+	struct mpib_ctl_device got = { .rails = f->welcome.rails,
+				       .carries = d % 2 ? 1 : 3 };
+
+	if (f->older)
+		return error(f, ask, -ENOSYS, "it knows no such request");
+	if (d >= f->welcome.devices)
+		return error(f, ask, -ENODEV, "there is no such device");
+	snprintf(got.name, sizeof(got.name), "dev-%u", d);
+	memcpy(got.rail, f->welcome.rail, sizeof(got.rail));
+	if (d > 0)
+		got.rail[0].name[0] = (char)('a' + d % 26);
+	return answer(f, ask, &got, sizeof(got), NULL, 0);
 }
 
 static int pool(struct fake_proxy *f, const struct mpib_message *ask)
@@ -98,6 +122,8 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 	switch (ask->h.type) {
 	case MPIB_CTL_HELLO:
 		return hello(f, ask);
+	case MPIB_CTL_DEVICE:
+		return device(f, ask, id->id);
 	case MPIB_CTL_POOL:
 		return pool(f, ask);
 	case MPIB_CTL_REG_FD:
@@ -231,6 +257,7 @@ struct fake_proxy *fake_proxy_start(void)
 		.client = 7,
 		.shard = 1,
 		.rails = 2,
+		.devices = 1,
 		.window = 64 << 10,
 		.part = 16 << 10,
 		.rail = { { .name = "soft:127.0.0.1", .up = 1 },

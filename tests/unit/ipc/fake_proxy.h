@@ -36,6 +36,7 @@ struct fake_proxy {
 	pthread_mutex_t lock; /* the welcome and the pools */
 	struct mpib_ctl_welcome welcome;
 	int refuse_hello; /* -errno */
+	bool older; /* of before devices */
 	bool mute; /* answers nothing */
 	_Atomic bool hold; /* stands still, as by SIGSTOP */
 	_Atomic uint32_t slow; /* type it begins and does not end */

@@ -161,6 +161,7 @@ static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 			      struct mpib_listener *listener)
 {
 	struct mpib_rail_report rails[MPIB_RAILS] = { { .bytes = 1 } };
+	struct mpib_device_info device;
 	struct mpib_node_info info;
 	struct mpib_region *region;
 	struct mpib_conn *n;
@@ -169,6 +170,7 @@ static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 
 	mpib_query(c, &info);
 	wrong |= info.client != 7;
+	wrong |= mpib_query_device(c, 0, &device) != -EOWNERDEAD;
 	wrong |= mpib_reg(c, &byte, 1, &region) != -EOWNERDEAD;
 	wrong |= mpib_reg_fd(c, &byte, 1, 0, 0, 1, &region) != -EOWNERDEAD;
 	wrong |= mpib_accept(listener, &n) != -EOWNERDEAD;

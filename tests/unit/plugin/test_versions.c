@@ -100,6 +100,39 @@ static void every_version_fills_all_properties(void **state)
 	assert_int_equal(r->net->getProperties(1, &p), NCCL_INVALID_ARGUMENT);
 }
 
+static void each_device_of_the_proxy_is_one_of_nccl_s(void **state)
+{
+	struct nccl_net_properties_v12 p[3];
+	int n;
+
+	(void)state;
+	pthread_mutex_lock(&r->f->lock);
+	r->f->welcome.devices = 3;
+	pthread_mutex_unlock(&r->f->lock);
+	assert_int_equal(rig_connect(r), 0);
+	assert_int_equal(r->net->devices(&n), NCCL_SUCCESS);
+	assert_int_equal(n, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(r->net->getProperties(i, &p[i]), NCCL_SUCCESS);
+		assert_int_equal(p[i].vProps.ndevs, 1);
+		assert_int_equal(p[i].vProps.devs[0], i);
+		for (int k = 0; k < i; k++) {
+			assert_true(p[i].guid != p[k].guid);
+			assert_string_not_equal(p[i].name, p[k].name);
+		}
+	}
+	/* By the fake proxy SUP of device 1 stands by: its speed is SOUT's,
+	 * which is unknown. */
+	assert_int_equal(p[0].speed, 410000);
+	assert_int_equal(p[1].speed, 10000);
+	assert_int_equal(r->net->getProperties(3, &p[0]),
+			 NCCL_INVALID_ARGUMENT);
+	assert_int_equal(r->net->getProperties(-1, &p[0]),
+			 NCCL_INVALID_ARGUMENT);
+	assert_int_equal(r->net->listen(r->ctx, 3, &p[0], &r->listener),
+			 NCCL_INVALID_ARGUMENT);
+}
+
 static void there_is_one_device_that_is_never_fused(void **state)
 {
 	const struct nccl_net_v9 *v9 = rig_table(9);
@@ -255,6 +288,7 @@ int main(void)
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		t(every_version_fills_all_properties),
+		t(each_device_of_the_proxy_is_one_of_nccl_s),
 		t(there_is_one_device_that_is_never_fused),
 		t(v8_passes_sizes_in_int),
 		t(v9_passes_sizes_in_size_t),

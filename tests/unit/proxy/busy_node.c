@@ -96,6 +96,7 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 		lane[i] = (struct mpib_snap_lane){ .peer = "127.46.0.9:24790",
 						   .conns = 1 };
 	snap = (struct mpib_snapshot){
+		.devices = 1,
 		.rails = MPIB_RAILS,
 		.shards = shards,
 		.conns = clients * FLOWS,

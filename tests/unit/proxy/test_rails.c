@@ -164,7 +164,7 @@ static void a_port_is_told_as_ibv_devinfo_would(void **state)
 	info->lid = 12;
 	info->mtu = IBV_MTU_4096;
 	inet_pton(AF_INET6, "fe80::1", info->gid.raw);
-	mpib_rail_describe(0, "rdma:a:1", info, line, sizeof(line));
+	mpib_rail_describe("SOUT", "rdma:a:1", info, line, sizeof(line));
 	assert_string_equal(line, "rail SOUT rdma:a:1: active, InfiniBand, "
 				  "400 Gb/s, MTU 4096, LID 12, GID 0 fe80::1, "
 				  "NUMA node 1");
@@ -176,8 +176,8 @@ static void a_port_is_told_as_ibv_devinfo_would(void **state)
 					 .gid_type = IBV_GID_TYPE_ROCE_V2,
 					 .numa_node = -1 };
 	inet_pton(AF_INET6, "::ffff:10.0.0.1", info->gid.raw);
-	mpib_rail_describe(1, "rdma:b:2", info, line, sizeof(line));
-	assert_string_equal(line, "rail SUP rdma:b:2: down, Ethernet, 2.5 "
+	mpib_rail_describe("gpu1.SUP", "rdma:b:2", info, line, sizeof(line));
+	assert_string_equal(line, "rail gpu1.SUP rdma:b:2: down, Ethernet, 2.5 "
 				  "Gb/s, MTU 1024, GID 3 ::ffff:10.0.0.1 "
 				  "(RoCE v2)");
 }
@@ -326,42 +326,6 @@ static void without_sup_one_port_is_enough(void **state)
 	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
 }
 
-static char of_before[2][80] = { "rdma:fake_1:1", "rdma:fake_0:2" };
-
-static void rails_that_were_chosen_stay_where_a_proxy_takes_over(void **state)
-{
-	(void)state;
-	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.rails, 1);
-	assert_int_equal(mpib_config_keep_rails(&cfg, 2, of_before, why), 0);
-	assert_int_equal(cfg.engine.rails, 2);
-	assert_string_equal(cfg.engine.rail[0].name, "fake_1");
-	assert_string_equal(cfg.engine.rail[1].name, "fake_0");
-	assert_int_equal(cfg.engine.rail[1].port, 2);
-	/* Also from two to one. */
-	assert_int_equal(mpib_config_keep_rails(&cfg, 1, of_before, why), 0);
-	assert_int_equal(cfg.engine.rails, 1);
-	assert_string_equal(cfg.engine.rail[0].name, "fake_1");
-}
-
-static void rails_that_are_named_are_the_ones_named(void **state)
-{
-	(void)state;
-	snprintf(cfg.sout, sizeof(cfg.sout), "soft:127.41.2.9");
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(mpib_config_keep_rails(&cfg, 2, of_before, why), 0);
-	assert_int_equal(cfg.engine.rails, 1);
-	assert_string_equal(cfg.engine.rail[0].name, "127.41.2.9");
-	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
-	/* And whoever wants one has one, which is another number. */
-	mpib_config_init(&cfg);
-	snprintf(cfg.sup, sizeof(cfg.sup), "none");
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(mpib_config_keep_rails(&cfg, 2, of_before, why), 0);
-	assert_int_equal(cfg.engine.rails, 1);
-}
-
 #define p(f) cmocka_unit_test_setup(f, none)
 #define d(f) cmocka_unit_test_setup_teardown(f, no_devices, rm_dir)
 
@@ -387,8 +351,6 @@ int main(void)
 		d(a_device_that_cannot_be_opened_is_told),
 		d(another_transport_is_none_of_ours),
 		d(without_sup_one_port_is_enough),
-		d(rails_that_were_chosen_stay_where_a_proxy_takes_over),
-		d(rails_that_are_named_are_the_ones_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

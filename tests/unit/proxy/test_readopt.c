@@ -79,6 +79,7 @@ static int setup(void **state)
 	memset(&proxy, 0, sizeof(proxy));
 	assert_int_equal(mpib_loop_init(&proxy.loop), 0);
 	mpib_loop_advance(&proxy.loop, MPIB_SEC);
+	proxy.cfg.engine.devices = 1;
 	proxy.cfg.engine.rails = 2;
 	proxy.cfg.engine.hold_ms = HOLD_MS;
 	proxy.cfg.readopt = 1;
@@ -207,9 +208,10 @@ static void an_operator_who_keeps_it_is_told_once_what_to_do(void **state)
 	assert_int_equal(upgrades, 0);
 	lost = 3;
 	pass(1);
-	assert_string_equal(news(), "both rails: the device stays unused, for "
-				    "failover.readopt is no: once it is there "
-				    "again, mpibctl upgrade opens it anew");
+	assert_string_equal(news(),
+			    "SOUT and SUP: the device stays unused, for "
+			    "failover.readopt is no: once it is there "
+			    "again, mpibctl upgrade opens it anew");
 	/* And may think better of it. */
 	proxy.cfg.readopt = 1;
 	pass(HOLD_MS / 1000 + 1);

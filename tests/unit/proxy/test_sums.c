@@ -22,6 +22,7 @@ static struct mpib_snap_client client[] = {
 	{ .id = 2 },
 };
 static const struct mpib_snapshot snap = {
+	.devices = 1,
 	.rails = MPIB_RAILS,
 	.conns = 3,
 	.conn = conn,

@@ -73,9 +73,7 @@ static int make_world(void **state)
 	w.lane[0] = (struct mpib_snap_lane){ .peer = "a",
 					     .qps = { 2, 4 },
 					     .conns = 1 };
-	w.lane[1] = (struct mpib_snap_lane){ .peer = "a",
-					     .qps = { 2, 4 },
-					     .conns = 1 };
+	w.lane[1] = w.lane[0];
 	w.past = (struct mpib_snap_client){
 		.id = 7,
 		.closed = { { .tx_bytes = 200 }, { .rx_bytes = 1 } },
@@ -85,6 +83,7 @@ static int make_world(void **state)
 			    .qps = 4,
 			    .up = true },
 			  { .n = { .tx_bytes = 50, .rx_bytes = 21 } } },
+		.devices = 1,
 		.rails = 2,
 		.shards = 1,
 		.conns = 2,
