@@ -209,6 +209,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 {
 	mpib_readopt_stop(&p->readopt);
 	mpib_upgrade_stop(&p->upgrade);
+	mpib_plays_end(&p->plays, "the proxy stops");
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);
 	if (p->serving)

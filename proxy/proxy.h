@@ -13,6 +13,7 @@
 #include "handover/takeover.h"
 #include "publish.h"
 #include "rundir.h"
+#include "stats/play.h"
 #include "stats/stats.h"
 #include "stats/upgrade.h"
 
@@ -33,6 +34,7 @@ struct mpib_proxy {
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
 	struct mpib_admin admin;
+	struct mpib_plays plays;
 	struct mpib_view view;
 	struct mpib_timer status_timer;
 	struct mpib_upgrade upgrade;

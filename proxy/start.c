@@ -146,7 +146,9 @@ static int open_stats(struct mpib_proxy *p, char *why)
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
 					.clients = &p->clients,
 					.engine = p->engine,
-					.upgrade = &p->upgrade };
+					.upgrade = &p->upgrade,
+					.plays = &p->plays };
+	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
 	rc = mpib_stats_admin(p->stats, &p->admin, p->admin_fd);
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",

@@ -236,6 +236,9 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 	if (rc < 0)
 		return upgrade_refuse(u, rc, "%s cannot be started: %s",
 				      how.path, strerror(-rc));
+	/* The fence needs rails that carry, and the new process takes no fault
+	 * over. */
+	mpib_plays_end(&p->plays, "an upgrade begins");
 	mpib_channel_patience(u->sock, mpib_source_limit_ms(p->cfg.silence));
 	u->state = MPIB_UPGRADE_STARTING;
 	mpib_event(MPIB_LOG_INFO, "upgrade", NULL, "%s, pid %d, gets ready",

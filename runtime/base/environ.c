@@ -42,6 +42,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_FAILOVER_GRACE",
 	"MPIB_FAILOVER_COMPLETION",
 	"MPIB_FAILOVER_READOPT",
+	"MPIB_FAULT_ENABLE",
 	"MPIB_SOUT_QP",
 	"MPIB_SUP_QP",
 	"MPIB_SUP_BW",

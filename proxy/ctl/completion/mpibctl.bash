@@ -35,7 +35,9 @@ _mpibctl() {
 		words=$(sed -n "s/^$noun \([a-z]*\) .*/\1/p" <<<"$list")
 	else
 		case "$noun$words" in
-		"rails drain" | "rails resume") words="SOUT SUP" ;;
+		"rails drain" | "rails resume" | "fault end") words="SOUT SUP" ;;
+		"fault play") words="rate= delay= black-hole link-down qp-kill gone" ;;
+		"fault play "*) words="SOUT SUP" ;;
 		"log set") words="error warn info debug" ;;
 		"clients kick" | "clients share" | "conns show")
 			words=$("${COMP_WORDS[0]}" clients -o id 2>/dev/null)

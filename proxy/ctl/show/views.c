@@ -356,9 +356,24 @@ static void print_config(const json_t *data, unsigned width, FILE *out)
 	mpib_columns_print(config, data, width, out);
 }
 
+static const struct mpib_column fault[] = {
+	{ "RAIL", mpib_cell_text, "rail" },
+	{ "FAULT", mpib_cell_text, "fault" },
+	{ "PEER", mpib_cell_text, "peer" },
+	{ "#FOR", views_age, "left_s" },
+	{ "#UID", mpib_cell_number, "uid" },
+	{ NULL, NULL, NULL },
+};
+
+static void print_fault(const json_t *data, unsigned width, FILE *out)
+{
+	mpib_columns_print(fault, data, width, out);
+}
+
 const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "rails", NULL, print_rails },
 	{ "devices", NULL, print_devices },
+	{ "fault", NULL, print_fault },
 	{ "clients", NULL, print_clients },
 	{ "conns", "open", print_conns },
 	{ "lanes", NULL, print_lanes },

@@ -174,8 +174,13 @@ void soft_fork_add(struct soft_ctx *ctx);
 void soft_fork_remove(struct soft_ctx *ctx);
 
 /* fault.c */
-/* True: qp may not start another message in this turn (fault.delay_turns). */
+/* Whether messages of qp are held (fault.delay_turns, fault.delay_ns). */
+bool soft_fault_slow(struct soft_qp *qp);
+/* qp is slow. True: it may not start another message in this turn. */
 bool soft_fault_hold(struct soft_qp *qp);
+/* Whether nothing passes from or to qp, which may be NULL, while other QPs of
+ * the context go on (fault.black_hole with fault.only). */
+bool soft_fault_holes(const struct soft_qp *qp);
 /* Count one outgoing request. True: it is the one that fault.drop_at loses. */
 bool soft_fault_drops(struct soft_ctx *ctx);
 uint64_t soft_rand(uint64_t *state);

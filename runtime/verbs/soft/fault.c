@@ -5,6 +5,7 @@
 #include "verbs/soft/event.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
+#include "verbs/soft/wire/conn.h"
 
 uint64_t soft_rand(uint64_t *state)
 {
@@ -13,6 +14,42 @@ uint64_t soft_rand(uint64_t *state)
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
 	return z ^ z >> 31;
+}
+
+/* What a connection left undone while nothing passed is done now. */
+static void fault_look_again(struct soft_ctx *ctx)
+{
+	for (uint32_t i = 0; i < ctx->conn_size; i++) {
+		if (ctx->conn_tab[i])
+			soft_conn_ready(ctx->conn_tab[i]);
+	}
+}
+
+static bool fault_meets(const struct soft_qp *qp)
+{
+	uint32_t only = qp->ctx->fault.only;
+
+	return !only || qp->peer_addr.s_addr == only;
+}
+
+bool soft_fault_holes(const struct soft_qp *qp)
+{
+	return qp && qp->ctx->fault.black_hole && fault_meets(qp);
+}
+
+bool soft_fault_slow(struct soft_qp *qp)
+{
+	const struct mpib_soft_fault *f = &qp->ctx->fault;
+	bool slow = f->delay_turns || (f->delay_ns && fault_meets(qp));
+
+	if (!slow)
+		qp->hold_until = 0; /* of a fault that is over */
+	return slow;
+}
+
+uint32_t mpib_soft_peer(const struct ibv_qp *qp)
+{
+	return ((const struct soft_qp *)qp)->peer_addr.s_addr;
 }
 
 int mpib_soft_set_fault(struct ibv_context *c,
@@ -26,7 +63,8 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	if (!fault->link_down != !ctx->fault.link_down)
 		soft_port_event(ctx);
 	ctx->fault = *fault;
-	ctx->paused = fault->link_down || fault->black_hole;
+	ctx->paused = fault->link_down || (fault->black_hole && !fault->only);
+	fault_look_again(ctx);
 	ctx->rate_at = mpib_now_ns(); /* no credit for the time before */
 	if (fault->gone)
 		soft_die(ctx);
@@ -44,12 +82,16 @@ uint64_t mpib_soft_forgotten(struct ibv_context *c)
 bool soft_fault_hold(struct soft_qp *qp)
 {
 	struct soft_ctx *ctx = qp->ctx;
+	bool by_time = ctx->fault.delay_ns;
+	uint64_t now = by_time ? mpib_now_ns() : ctx->turn;
 
-	if (!qp->hold_until)
-		qp->hold_until = ctx->turn +
-				 soft_rand(&ctx->rng) %
-					 ((uint64_t)ctx->fault.delay_turns + 1);
-	if (ctx->turn < qp->hold_until)
+	if (!qp->hold_until && by_time)
+		qp->hold_until = now + ctx->fault.delay_ns;
+	else if (!qp->hold_until)
+		qp->hold_until =
+			now + soft_rand(&ctx->rng) %
+				      ((uint64_t)ctx->fault.delay_turns + 1);
+	if (now < qp->hold_until)
 		return true;
 	qp->hold_until = 0;
 	return false;

@@ -9,7 +9,8 @@
  *
  * A device is missing, for all processes, while the directory that
  * MPIB_SOFT_GONE names has a file whose name is the device's address. gone_fd,
- * an inotify fd, wakes threads that sleep.
+ * an inotify fd, wakes threads that sleep. For this process alone it is missing
+ * while mpib_soft_hide() says so.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +21,10 @@
 #include <unistd.h>
 
 #include "verbs/soft/ctx.h"
+#include "verbs/soft/soft.h"
+#include "verbs/verbs.h"
+
+#define HIDDEN_MAX 32
 
 static bool is_missing(const struct soft_ctx *ctx)
 {
@@ -31,10 +36,43 @@ static bool is_missing(const struct soft_ctx *ctx)
 	       access(path, F_OK) == 0;
 }
 
+static _Atomic uint32_t hidden[HIDDEN_MAX]; /* IPv4, network order; 0: none */
+
+static bool is_hidden(uint32_t addr)
+{
+	/* Relaxed: an address, and nothing that has to be seen with it. */
+	for (unsigned i = 0; i < HIDDEN_MAX; i++) {
+		if (atomic_load_explicit(&hidden[i], memory_order_relaxed) ==
+		    addr)
+			return true;
+	}
+	return false;
+}
+
+bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide)
+{
+	struct in_addr addr;
+
+	if (inet_pton(AF_INET, spec->name, &addr) != 1)
+		return false;
+	for (unsigned i = 0; i < HIDDEN_MAX; i++) {
+		uint32_t from = hide ? 0 : addr.s_addr;
+
+		if (hide && is_hidden(addr.s_addr))
+			return true;
+		if (atomic_compare_exchange_strong(&hidden[i], &from,
+						   hide ? addr.s_addr : 0))
+			return true;
+	}
+	return !hide;
+}
+
 int soft_gone_watch(struct soft_ctx *ctx)
 {
 	const char *dir = getenv("MPIB_SOFT_GONE");
 
+	if (is_hidden(ctx->addr.s_addr))
+		return -ENODEV;
 	if (!dir)
 		return 0;
 	ctx->gone_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);

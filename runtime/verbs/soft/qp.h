@@ -114,7 +114,7 @@ struct soft_qp {
 	TAILQ_ENTRY(soft_qp) ready_link;
 	_Atomic int belled; /* on ctx->bell */
 	struct soft_qp *bell_next;
-	uint64_t hold_until; /* turn; fault.delay_turns */
+	uint64_t hold_until; /* turn, or ns with fault.delay_ns */
 	uint64_t conn_backoff;
 
 	/* Times in ns; 0: not set. qp is on ctx->timers when any is set. */

@@ -7,6 +7,7 @@
 #define MPIB_VERBS_SOFT_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum mpib_soft_engine {
@@ -79,6 +80,9 @@ struct mpib_soft_fault {
 	uint8_t black_hole; /* link up, nothing passes, no event */
 	uint32_t delay_turns; /* hold each outgoing message for up to so many
 				 turns, drawn from seed per message */
+	uint64_t delay_ns; /* hold each outgoing message for so long */
+	uint32_t only; /* IPv4, network order: black_hole and delay_ns are those
+			  of QPs to that address alone; 0: of all */
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
 			     its QP ends in RETRY_EXC_ERR */
@@ -91,6 +95,12 @@ struct mpib_soft_fault {
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
+/* The address that the QP is connected to, network order, as for fault.only; 0:
+ * none. The thread that modifies the QP. */
+uint32_t mpib_soft_peer(const struct ibv_qp *qp);
+/* hide: in this process nobody can open the device, as if it were not there;
+ * contexts that are open stay. False: too many are hidden. Any thread. */
+bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide);
 /* How many WRITEs fault.forgets has lost. Any thread. */
 uint64_t mpib_soft_forgotten(struct ibv_context *ctx);
 

@@ -126,6 +126,8 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 /* Apply conn's events and prepare its send and receive of this turn. */
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
+	if (__builtin_expect(soft_fault_holes(conn->qp), 0))
+		return; /* what happens to conn meanwhile waits in it */
 	if (conn->events & SOFT_EV_IN)
 		conn->rx_ready = true;
 	if (conn->events & SOFT_EV_OUT)
@@ -151,7 +153,7 @@ static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 
 static bool conn_has_work(struct soft_conn *conn)
 {
-	if (conn->state == SOFT_CONN_DEAD)
+	if (conn->state == SOFT_CONN_DEAD || soft_fault_holes(conn->qp))
 		return false;
 	if (conn->tx_work && !conn->tx_blocked)
 		return true;
@@ -190,6 +192,7 @@ static void prepare_acks(struct soft_ctx *ctx, uint64_t now)
 
 		TAILQ_REMOVE(&ctx->ack_due, qp, ack_link);
 		if (send && conn && !conn->tx_blocked &&
+		    !soft_fault_holes(qp) &&
 		    soft_stream_tx_prep(conn, &ctx->ops[ctx->nops]))
 			ctx->nops++;
 		qp->ack_now = false;

@@ -137,8 +137,10 @@ static void a_connection_is_two_numbers_that_fit(void **state)
 
 static void nothing_changes_where_nothing_can(void **state)
 {
-	static const char *const each[] = { "drain SUP", "resume SUP", "kick 1",
-					    "set sup.bw 1", "log info" };
+	static const char *const each[] = { "drain SUP", "resume SUP",
+					    "kick 1",	 "set sup.bw 1",
+					    "log info",	 "fault gone SUP 1",
+					    "heal SUP" };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {

@@ -86,6 +86,56 @@ static void a_peer_in_a_black_hole_ends_in_retry_exceeded_here(void **state)
 	vt_destroy(t, qa, qb);
 }
 
+/* What waited for it meanwhile goes on when it ends. */
+static void a_hole_for_one_address_leaves_the_others(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	uint32_t there, elsewhere = htonl(0x7f000001);
+	struct ibv_qp *qa, *qb;
+
+	o.timeout = 23;
+	vt_pair(t, &o, &qa, &qb);
+	there = mpib_soft_peer(qa);
+	assert_int_not_equal(there, 0);
+	assert_int_not_equal(there, elsewhere);
+	set(&t->a,
+	    (struct mpib_soft_fault){ .black_hole = 1, .only = elsewhere });
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 NULL, 0, 0, 0),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1, .only = there });
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
+				 NULL, 0, 0, 0),
+			 0);
+	if (!t->same) /* in one context there is no wire */
+		vt_quiet(t, &t->a.send, 1000);
+	heal(t);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	vt_destroy(t, qa, qb);
+}
+
+static void a_delay_is_kept_by_each_message(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qa, *qb;
+	int64_t start;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	set(&t->a, (struct mpib_soft_fault){ .delay_ns = 20000000 });
+	start = vt_ms();
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i,
+					 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
+				 0);
+	for (unsigned i = 0; i < 3; i++)
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+	assert_true(vt_ms() - start >= 59);
+	heal(t);
+	vt_destroy(t, qa, qb);
+}
+
 static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
 {
 	struct vt *t = *state;
@@ -199,6 +249,8 @@ int main(void)
 		vt_test(a_peer_in_a_black_hole_ends_in_retry_exceeded_here),
 		vt_test(the_nth_message_is_lost_and_costs_its_qp_alone),
 		vt_test(a_rate_makes_bytes_take_their_time),
+		vt_test(a_hole_for_one_address_leaves_the_others),
+		vt_test(a_delay_is_kept_by_each_message),
 		vt_test(delay_reorders_between_qps_but_never_within_one),
 	};
 

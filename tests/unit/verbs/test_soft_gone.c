@@ -82,12 +82,32 @@ static void it_is_not_there_while_its_name_is_in_the_directory(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void it_can_be_hidden_from_this_process(void **state)
+{
+	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
+				       .name = "127.0.0.77",
+				       .port = 1 };
+	struct ibv_context *old, *now;
+
+	(void)state;
+	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
+	assert_true(mpib_soft_hide(&spec, false)); /* it was not */
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(mpib_soft_hide(&spec, true));
+	assert_int_equal(mpib_verbs_soft.open(&spec, &now), -ENODEV);
+	assert_true(mpib_soft_hide(&spec, false));
+	assert_int_equal(mpib_verbs_soft.open(&spec, &now), 0);
+	assert_int_equal(mpib_verbs_soft.close(now), 0);
+	assert_int_equal(mpib_verbs_soft.close(old), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		vt_test(it_says_so_once_and_nothing_more),
 		cmocka_unit_test(
 			it_is_not_there_while_its_name_is_in_the_directory),
+		cmocka_unit_test(it_can_be_hidden_from_this_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,7 +242,7 @@ static int gather_one(struct gather *g)
 	struct soft_qp *qp = g->qp;
 	struct soft_conn *conn = qp->conn;
 	struct soft_hdr ack = { .op = SOFT_OP_ACK, .ack = qp->rx_msn };
-	bool slow = qp->ctx->fault.delay_turns;
+	bool slow = soft_fault_slow(qp);
 	int rc = 0;
 
 	if (conn->has_cur) {

@@ -135,7 +135,7 @@ static void loop_unreachable(struct soft_qp *qp)
 
 int soft_loop_run(struct soft_qp *qp)
 {
-	bool slow = qp->ctx->fault.delay_turns;
+	bool slow = soft_fault_slow(qp);
 	uint64_t bytes = 0;
 	int n = 0;
 

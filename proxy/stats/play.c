@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands fault, heal and faults, see play.h. */
+#include "stats/play.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/event.h"
+#include "stats/command.h"
+#include "stats/upgrade.h"
+
+#define PLAY_MAX_S 3600
+#define KILL_AGAIN MPIB_SEC
+
+static const struct play_kind {
+	const char *word; /* with "=", where a number follows */
+	enum mpib_fault_kind kind;
+	uint64_t max, factor; /* of the number: the engine's unit */
+	bool lanes; /* may be of the lanes to one peer */
+	bool stops; /* nothing passes: only fail-over saves the connections */
+} kinds[] = {
+	{ "rate=", MPIB_FAULT_RATE, 1000000, 125000, false, false },
+	{ "delay=", MPIB_FAULT_DELAY, 1000000, 1000, true, false },
+	{ "black-hole", MPIB_FAULT_BLACK_HOLE, 0, 0, true, true },
+	{ "link-down", MPIB_FAULT_LINK_DOWN, 0, 0, false, true },
+	{ "qp-kill", MPIB_FAULT_QP_KILL, 0, 0, true, true },
+	{ "gone", MPIB_FAULT_GONE, 0, 0, false, true },
+};
+
+static const struct play_kind *play_kind_of(enum mpib_fault_kind kind)
+{
+	const struct play_kind *k = kinds;
+
+	while (k->kind != kind)
+		k++;
+	return k;
+}
+
+static void play_end(struct mpib_play *p, const char *why)
+{
+	struct mpib_fault fault = p->fault;
+
+	if (fault.kind == MPIB_FAULT_NONE)
+		return;
+	mpib_timer_disarm(p->all->loop, &p->timer);
+	mpib_engine_end_play(p->all->engine, &fault);
+	p->fault.kind = MPIB_FAULT_NONE;
+	mpib_event(MPIB_LOG_WARN, "fault_end",
+		   &(struct mpib_event_about){ .rails = 1u << fault.rail,
+					       .peer = *fault.peer ? fault.peer
+								   : NULL },
+		   "rehearsal: %s on %s is over: %s", p->what,
+		   mpib_rail_name(fault.rail), why);
+}
+
+static void play_on_time(void *arg)
+{
+	struct mpib_play *p = arg;
+	uint64_t now = mpib_loop_now(p->all->loop), next = p->until;
+
+	if (now >= p->until) {
+		play_end(p, "its time is up");
+		return;
+	}
+	if (p->fault.kind == MPIB_FAULT_QP_KILL) {
+		/* Lanes that came back meanwhile are hit once more. */
+		mpib_engine_play(p->all->engine, &p->fault);
+		if (next > now + KILL_AGAIN)
+			next = now + KILL_AGAIN;
+	}
+	mpib_timer_arm(p->all->loop, &p->timer, next - now, play_on_time, p);
+}
+
+void mpib_plays_init(struct mpib_plays *all, struct mpib_loop *loop,
+		     struct mpib_engine *engine, const struct mpib_config *cfg)
+{
+	*all = (struct mpib_plays){ .loop = loop,
+				    .engine = engine,
+				    .cfg = cfg };
+	for (unsigned i = 0; i < MPIB_RAILS_MAX; i++)
+		all->play[i].all = all;
+}
+
+void mpib_plays_end(struct mpib_plays *all, const char *why)
+{
+	for (unsigned i = 0; all->engine && i < MPIB_RAILS_MAX; i++)
+		play_end(&all->play[i], why);
+}
+
+/* The rail's number by its name, up to len bytes; -1 with the error set. */
+static int play_rail(struct mpib_ask *ask, const char *name, size_t len)
+{
+	unsigned rails = ask->admin->cfg->engine.rails;
+
+	for (unsigned r = 0; r < rails; r++) {
+		const char *known = mpib_rail_name(r);
+
+		if (strlen(known) == len && !strncasecmp(name, known, len))
+			return (int)r;
+	}
+	mpib_ask_fail(ask, "rails lists them", "there is no rail \"%.*s\"",
+		      len < 32 ? (int)len : 32, name);
+	return -1;
+}
+
+static const struct play_kind *play_kind_named(struct mpib_ask *ask,
+					       struct mpib_fault *fault)
+{
+	const char *word = ask->argv[0];
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct play_kind *k = &kinds[i];
+		size_t len = strlen(k->word);
+		uint64_t n;
+
+		if (!k->max && strcmp(word, k->word) == 0) {
+			fault->kind = k->kind;
+			return k;
+		}
+		if (!k->max || strncmp(word, k->word, len) != 0)
+			continue;
+		ask->argv[0] = word + len;
+		if (!mpib_ask_number(ask, 0, 0, k->max, &n))
+			return NULL;
+		ask->argv[0] = word;
+		fault->kind = k->kind;
+		fault->value = n * k->factor;
+		if (n)
+			return k;
+		break;
+	}
+	mpib_ask_fail(ask,
+		      "give rate=MBITS, delay=US, black-hole, link-down, "
+		      "qp-kill or gone",
+		      "there is no fault \"%.32s\"", word);
+	return NULL;
+}
+
+/* Whether the connections outlive a fault that stops the rail. */
+static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
+{
+	const struct mpib_plays *all = ask->admin->plays;
+	const struct mpib_engine_config *cfg = &all->cfg->engine;
+	unsigned first = fault->rail - fault->rail % cfg->rails;
+	uint32_t away = mpib_engine_drained(all->engine) |
+			mpib_engine_lost(all->engine);
+
+	if (!cfg->failover || cfg->rails < 2) {
+		/* On software rails there is nobody's job to be spared. */
+		if (cfg->rail[fault->rail].provider == MPIB_PROVIDER_SOFT)
+			return true;
+		mpib_ask_fail(ask, "set failover.enable = yes first",
+			      "without fail-over between two rails it would "
+			      "end the jobs of this node");
+		return false;
+	}
+	for (unsigned r = first; r < first + cfg->rails; r++) {
+		enum mpib_fault_kind kind = all->play[r].fault.kind;
+
+		if (kind != MPIB_FAULT_NONE && play_kind_of(kind)->stops)
+			away |= 1u << r;
+		if (r == fault->rail || !(away >> r & 1))
+			continue;
+		mpib_ask_fail(ask, "see rails, and resume or heal it first",
+			      "%s is out of use, so nothing would be left",
+			      mpib_rail_name(r));
+		return false;
+	}
+	return true;
+}
+
+/* Fill in what argv names. False with the error set. */
+static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
+{
+	const char *on = ask->argv[1], *at = strchr(on, '@');
+	const struct play_kind *k = play_kind_named(ask, fault);
+	int rail;
+
+	if (!k)
+		return false;
+	rail = play_rail(ask, on, at ? (size_t)(at - on) : strlen(on));
+	if (rail < 0)
+		return false;
+	fault->rail = (unsigned)rail;
+	if (at && (!k->lanes || !at[1])) {
+		mpib_ask_fail(ask, "give SOUT or SUP",
+			      "%s is not played on the lanes to a peer",
+			      ask->argv[0]);
+		return false;
+	}
+	if (at)
+		snprintf(fault->peer, sizeof(fault->peer), "%s", at + 1);
+	return !k->stops || play_outlived(ask, fault);
+}
+
+static bool can_play(struct mpib_ask *ask)
+{
+	if (!ask->admin) {
+		mpib_ask_fail(ask, "ask the running proxy",
+			      "nothing can be changed");
+		return false;
+	}
+	if (ask->admin->plays->cfg->play)
+		return true;
+	mpib_ask_fail(ask, "set enable = yes of [fault], and restart the proxy",
+		      "this node plays no faults");
+	return false;
+}
+
+static json_t *play_begin(struct mpib_ask *ask, struct mpib_play *p,
+			  const struct mpib_fault *fault, uint64_t seconds)
+{
+	struct mpib_plays *all = p->all;
+	int rc = mpib_engine_play(all->engine, fault);
+
+	if (rc == -EOPNOTSUPP)
+		return mpib_ask_fail(ask, "play qp-kill, or use software rails",
+				     "%s is a real rail, which cannot play it",
+				     mpib_rail_name(fault->rail));
+	if (rc < 0)
+		return mpib_ask_fail(ask, "peers lists them",
+				     "no lane leads to \"%.32s\" over %s",
+				     fault->peer, mpib_rail_name(fault->rail));
+	p->fault = *fault;
+	p->uid = ask->uid;
+	p->until = mpib_loop_now(all->loop) + seconds * MPIB_SEC;
+	snprintf(p->what, sizeof(p->what), "%s", ask->argv[0]);
+	mpib_timer_arm(all->loop, &p->timer,
+		       fault->kind == MPIB_FAULT_QP_KILL ? KILL_AGAIN
+							 : seconds * MPIB_SEC,
+		       play_on_time, p);
+	mpib_event(MPIB_LOG_WARN, "fault",
+		   &(struct mpib_event_about){
+			   .rails = 1u << fault->rail,
+			   .peer = *fault->peer ? fault->peer : NULL,
+			   .ns = seconds * MPIB_SEC },
+		   "rehearsal: %s on %s%s%s for %llu s, by uid %u", p->what,
+		   mpib_rail_name(fault->rail), *fault->peer ? " to " : "",
+		   fault->peer, (unsigned long long)seconds, ask->uid);
+	return json_pack("{ss ss sI}", "rail", mpib_rail_name(fault->rail),
+			 "fault", p->what, "seconds", (json_int_t)seconds);
+}
+
+json_t *mpib_admin_fault(struct mpib_ask *ask)
+{
+	struct mpib_fault fault = { .kind = MPIB_FAULT_NONE };
+	struct mpib_play *p;
+	uint64_t seconds;
+
+	if (!can_play(ask) ||
+	    !mpib_ask_number(ask, 2, 0, PLAY_MAX_S, &seconds) ||
+	    !play_parse(ask, &fault))
+		return NULL;
+	p = &ask->admin->plays->play[fault.rail];
+	if (p->fault.kind != MPIB_FAULT_NONE)
+		return mpib_ask_fail(ask, "heal ends it",
+				     "%s is played on %s already", p->what,
+				     mpib_rail_name(fault.rail));
+	if (ask->admin->upgrade->state != MPIB_UPGRADE_NONE)
+		return mpib_ask_fail(ask, "ask again in a second",
+				     "the proxy is being upgraded");
+	return play_begin(ask, p, &fault, seconds ? seconds : 1);
+}
+
+json_t *mpib_admin_heal(struct mpib_ask *ask)
+{
+	int rail;
+
+	if (!can_play(ask))
+		return NULL;
+	rail = play_rail(ask, ask->argv[0], strlen(ask->argv[0]));
+	if (rail < 0)
+		return NULL;
+	if (ask->admin->plays->play[rail].fault.kind == MPIB_FAULT_NONE)
+		return mpib_ask_fail(ask, "faults lists them",
+				     "no fault is played on %s",
+				     mpib_rail_name((unsigned)rail));
+	play_end(&ask->admin->plays->play[rail], "somebody healed it");
+	return json_pack("{ss}", "rail", mpib_rail_name((unsigned)rail));
+}
+
+json_t *mpib_admin_faults(struct mpib_ask *ask)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; ask->admin && i < MPIB_RAILS_MAX; i++) {
+		const struct mpib_play *p = &ask->admin->plays->play[i];
+		uint64_t now;
+
+		if (p->fault.kind == MPIB_FAULT_NONE)
+			continue;
+		now = mpib_loop_now(p->all->loop);
+		json_array_append_new(
+			list, json_pack("{ss ss ss sf sI}", "rail",
+					mpib_rail_name(i), "fault", p->what,
+					"peer", p->fault.peer, "left_s",
+					p->until > now
+						? (double)(p->until - now) / 1e9
+						: 0.0,
+					"uid", (json_int_t)p->uid));
+	}
+	return list;
+}

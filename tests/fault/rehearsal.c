@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rehearsal: an operator plays each fault on a node's SUP under checked traffic.
+ * No call fails and no message is wrong, the fault does what its name says, it
+ * is over when its time is, and the rail carries again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "gone.h"
+
+static struct node node[2];
+static struct moving moving;
+
+static int start(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 7 + i, "--log-level", "error", "--fault",
+			   "yes", "--failover-hold-down", "20",
+			   "--failover-grace", MOVING_GRACE_MS, "--qp-timeout",
+			   "14", NULL);
+	moving_open(&moving, node);
+	moving_by(&moving, 3);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	moving_end(&moving, node);
+	return 0;
+}
+
+/* mpibctl fault ...; NULL: done, else what it says. */
+static const char *fault(const char *verb, const char *a, const char *b,
+			 const char *c)
+{
+	const char *argv[] = { "mpibctl", "-s", node[0].dir, "fault", verb,
+			       a,	  b,	c,	     NULL };
+	static struct run run;
+
+	run_begin(&run, argv);
+	moving_until(&moving, &run, 1);
+	return run.status ? run.err : NULL;
+}
+
+/* The number of the newest event. */
+static json_int_t newest(void)
+{
+	json_t *data = node_ask(&node[0], "events 1000000000");
+	json_int_t last = json_integer_value(json_object_get(data, "last"));
+
+	json_decref(data);
+	return last;
+}
+
+/* Until node 0 has told an event of the kind on SUP, after number since. */
+static void until_told(json_int_t since, const char *kind)
+{
+	unsigned long long begin = node_ms();
+	char command[64];
+	bool told = false;
+
+	snprintf(command, sizeof(command), "events %lld", (long long)since);
+	while (!told) {
+		json_t *data, *event;
+		size_t i;
+
+		moving_by(&moving, 1);
+		data = node_ask(&node[0], command);
+		json_array_foreach(json_object_get(data, "events"), i, event)
+		{
+			const char *rail = json_string_value(
+				json_object_get(event, "rail"));
+
+			told |= rail && !strcmp(rail, "SUP") &&
+				!strcmp(json_string_value(
+						json_object_get(event, "kind")),
+					kind);
+		}
+		json_decref(data);
+		if (node_ms() - begin > MOVING_HANG_MS)
+			fail_msg("no event %s comes", kind);
+	}
+}
+
+static unsigned played(void)
+{
+	json_t *data = node_ask(&node[0], "faults");
+	unsigned n = (unsigned)json_array_size(data);
+
+	json_decref(data);
+	return n;
+}
+
+static void each_fault_is_outlived_and_ends(void **state)
+{
+	static const struct {
+		const char *what, *seconds, *kind;
+	} row[] = {
+		{ "rate=200", "1", NULL },
+		{ "delay=1000", "1", NULL },
+		{ "qp-kill", "1", "failover" },
+		{ "link-down", "600", "rail_down" },
+		{ "black-hole", "600", "failover" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		json_int_t since = newest();
+		const char *error =
+			fault("play", row[i].what, "SUP", row[i].seconds);
+
+		if (error)
+			fail_msg("%s: %s", row[i].what, error);
+		until_told(since, "fault");
+		if (row[i].kind)
+			until_told(since, row[i].kind);
+		/* However long the machine took to notice. */
+		if (!strcmp(row[i].seconds, "600"))
+			assert_null(fault("end", "SUP", NULL, NULL));
+		until_told(since, "fault_end");
+		assert_int_equal(played(), 0);
+		if (row[i].kind)
+			until_told(since, "failback");
+		gone_until_used(&moving, &node[0], MPIB_RAIL_SUP);
+	}
+}
+
+/* The lanes to the other node are all that there are, so it does what that of
+ * the rail does. */
+static void one_of_a_peer_is_found_by_its_name(void **state)
+{
+	json_t *data = node_ask(&node[0], "peers");
+	json_int_t since = newest();
+	const char *error;
+	char on[96];
+
+	(void)state;
+	snprintf(on, sizeof(on), "sup@%s",
+		 json_string_value(
+			 json_object_get(json_array_get(data, 0), "peer")));
+	json_decref(data);
+	assert_non_null(strstr(fault("play", "black-hole", "SUP@nobody", "1"),
+			       "no lane leads to \"nobody\""));
+	assert_non_null(strstr(fault("play", "gone", on, "1"),
+			       "is not played on the lanes to a peer"));
+	error = fault("play", "black-hole", on, "600");
+	if (error)
+		fail_msg("%s", error);
+	until_told(since, "failover");
+	assert_int_equal(played(), 1);
+	assert_null(fault("end", "SUP", NULL, NULL));
+	until_told(since, "failback");
+	gone_until_used(&moving, &node[0], MPIB_RAIL_SUP);
+}
+
+static void what_would_end_jobs_is_refused(void **state)
+{
+	static const struct {
+		const char *what, *on, *seconds, *text;
+	} row[] = {
+		{ "black-hole", "SOUT", "1", "SUP is out of use" },
+		{ "rate=10", "SUP", "1", "is played on SUP already" },
+		{ "sleet", "SUP", "1", "there is no fault \"sleet\"" },
+		{ "rate=0", "SOUT", "1", "there is no fault \"rate=0\"" },
+		{ "rate=x", "SOUT", "1", "is not a number" },
+		{ "gone", "EAST", "1", "there is no rail \"EAST\"" },
+		{ "gone", "SOUT", "3601", "is not a number" },
+	};
+
+	(void)state;
+	assert_null(fault("play", "link-down", "SUP", "600"));
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		const char *error =
+			fault("play", row[i].what, row[i].on, row[i].seconds);
+
+		if (!error || !strstr(error, row[i].text))
+			fail_msg("%s: %s", row[i].what, error ? error : "");
+	}
+	assert_null(fault("end", "SUP", NULL, NULL));
+	assert_non_null(strstr(fault("end", "SUP", NULL, NULL),
+			       "no fault is played on SUP"));
+	gone_until_used(&moving, &node[0], MPIB_RAIL_SUP);
+}
+
+static void a_device_is_gone_for_so_long_and_taken_back(void **state)
+{
+	json_int_t since = newest();
+	const char *error = fault("play", "gone", "SUP", "2");
+
+	(void)state;
+	if (error)
+		fail_msg("%s", error);
+	until_told(since, "rail_down");
+	gone_until_readopted(&moving, &node[0], 1);
+	until_told(since, "fault_end");
+	gone_until_used(&moving, &node[0], MPIB_RAIL_SUP);
+}
+
+static void an_upgrade_ends_it(void **state)
+{
+	json_int_t since = newest();
+	struct run run;
+
+	(void)state;
+	assert_null(fault("play", "black-hole", "SUP", "600"));
+	until_told(since, "failover");
+	moving_upgrade_begin(&run, &node[0], NULL);
+	moving_until(&moving, &run, 1);
+	if (run.status)
+		fail_msg("%s", run.err);
+	until_told(since, "fault_end");
+	assert_int_equal(played(), 0);
+	gone_until_used(&moving, &node[0], MPIB_RAIL_SUP);
+}
+
+static void nothing_is_played_unless_it_is_enabled(void **state)
+{
+	struct node quiet;
+	const char *argv[] = { "mpibctl", "-s",	 quiet.dir, "fault", "play",
+			       "gone",	  "SUP", "1",	    NULL };
+	struct run run;
+
+	(void)state;
+	node_start(&quiet, 5, "--log-level", "error", NULL);
+	run_wait(&run, argv);
+	assert_int_equal(run.status, 1);
+	assert_non_null(strstr(run.err, "this node plays no faults"));
+	node_stop(&quiet);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_fault_is_outlived_and_ends),
+		cmocka_unit_test(one_of_a_peer_is_found_by_its_name),
+		cmocka_unit_test(what_would_end_jobs_is_refused),
+		cmocka_unit_test(a_device_is_gone_for_so_long_and_taken_back),
+		cmocka_unit_test(an_upgrade_ends_it),
+		cmocka_unit_test(nothing_is_played_unless_it_is_enabled),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
