@@ -12,9 +12,13 @@
 
 #define FILE_MIN 16
 #define FILE_MAX 4096
+#define NONCE_BYTES crypto_aead_chacha20poly1305_ietf_NPUBBYTES
 
 _Static_assert(MPIB_AUTH_BYTES == crypto_generichash_BYTES, "hash size");
-_Static_assert(MPIB_SEAL_BYTES == crypto_generichash_BYTES_MIN, "seal size");
+_Static_assert(MPIB_SEAL_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES,
+	       "seal size");
+_Static_assert(MPIB_AUTH_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES,
+	       "key size");
 
 static const char *check_file(const struct stat *st)
 {
@@ -125,24 +129,31 @@ void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 			    s->key);
 }
 
-void mpib_seal_make(struct mpib_seal *s, const uint8_t *msg, size_t len,
-		    uint8_t *seal)
+/* The key is of one link and one direction, so that a count is used once. */
+static void seal_nonce(struct mpib_seal *s, uint8_t *nonce)
 {
 	uint64_t count = htole64(s->count++);
-	crypto_generichash_state st;
 
-	crypto_generichash_init(&st, s->key, sizeof(s->key), MPIB_SEAL_BYTES);
-	crypto_generichash_update(&st, (const unsigned char *)&count,
-				  sizeof(count));
-	crypto_generichash_update(&st, msg, len);
-	crypto_generichash_final(&st, seal, MPIB_SEAL_BYTES);
+	memset(nonce, 0, NONCE_BYTES);
+	memcpy(nonce, &count, sizeof(count));
 }
 
-bool mpib_seal_check(struct mpib_seal *s, const uint8_t *msg, size_t len,
-		     const uint8_t *seal)
+void mpib_seal_close(struct mpib_seal *s, uint8_t *msg, size_t len,
+		     uint8_t *seal)
 {
-	uint8_t want[MPIB_SEAL_BYTES];
+	uint8_t nonce[NONCE_BYTES];
 
-	mpib_seal_make(s, msg, len, want);
-	return sodium_memcmp(want, seal, sizeof(want)) == 0;
+	seal_nonce(s, nonce);
+	crypto_aead_chacha20poly1305_ietf_encrypt_detached(
+		msg, seal, NULL, msg, len, NULL, 0, NULL, nonce, s->key);
+}
+
+bool mpib_seal_open(struct mpib_seal *s, uint8_t *msg, size_t len,
+		    const uint8_t *seal)
+{
+	uint8_t nonce[NONCE_BYTES];
+
+	seal_nonce(s, nonce);
+	return crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+		       msg, NULL, msg, len, seal, NULL, 0, nonce, s->key) == 0;
 }

@@ -3,8 +3,8 @@
  * Authentication of peer links, in a cluster that has a key. Both ends prove
  * that they know the key, each over a fresh challenge of the other end, and
  * then seal every message. Without the key nobody can open a link, add messages
- * to one or replay one. Messages are authenticated, not encrypted. BLAKE2b with
- * a key, by libsodium. Control thread.
+ * to one, replay one or read one. Proofs are BLAKE2b with a key, sealed messages
+ * ChaCha20-Poly1305, by libsodium. Control thread.
  */
 #ifndef MPIB_PEER_AUTH_H
 #define MPIB_PEER_AUTH_H
@@ -57,11 +57,12 @@ bool mpib_auth_check(const struct mpib_cluster_key *key,
  * sends. Seals are off without a key. */
 void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 		    const struct mpib_auth *a, bool called);
-/* Write the seal of the next message of this direction. */
-void mpib_seal_make(struct mpib_seal *s, const uint8_t *msg, size_t len,
-		    uint8_t *seal);
-/* False: msg is not the next message of an end that has the key. */
-bool mpib_seal_check(struct mpib_seal *s, const uint8_t *msg, size_t len,
-		     const uint8_t *seal);
+/* Encrypt the next message of this direction in its place, and write its seal. */
+void mpib_seal_close(struct mpib_seal *s, uint8_t *msg, size_t len,
+		     uint8_t *seal);
+/* Decrypt it in its place. False: msg is not the next message of an end that has
+ * the key. */
+bool mpib_seal_open(struct mpib_seal *s, uint8_t *msg, size_t len,
+		    const uint8_t *seal);
 
 #endif

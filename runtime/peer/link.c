@@ -108,14 +108,14 @@ void mpib_link_tell_seen(struct mpib_link *link)
 }
 
 /* Decode one frame without its length. NULL, or why the link cannot go on. */
-static const char *link_decode(struct mpib_link *l, const uint8_t *body,
-			       size_t len, struct mpib_peer_msg *m)
+static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
+			       struct mpib_peer_msg *m)
 {
 	if (l->rx_seal.on) {
 		if (len <= MPIB_SEAL_BYTES)
 			return "its message is not sealed";
 		len -= MPIB_SEAL_BYTES;
-		if (!mpib_seal_check(&l->rx_seal, body, len, body + len))
+		if (!mpib_seal_open(&l->rx_seal, body, len, body + len))
 			return "its message is not sealed with the cluster's "
 			       "key";
 	}

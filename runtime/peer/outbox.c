@@ -27,7 +27,7 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 	}
 	memcpy(to, frame, n);
 	if (seal->on) {
-		mpib_seal_make(seal, to + 4, n - 4, to + n);
+		mpib_seal_close(seal, to + 4, n - 4, to + n);
 		len = (struct mpib_encoder){ to, to + 4, false };
 		mpib_put32(&len, (uint32_t)sealed - 4);
 	}

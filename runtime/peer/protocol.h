@@ -42,8 +42,8 @@
  *                its tables are. Both rails are fenced
  *
  * In a cluster with a key (auth.h) every message that an end sends after its
- * WELCOME or READY is sealed: 16 bytes after the message, counted in its
- * length. In a cluster without a key challenges and proofs are zeros.
+ * WELCOME or READY is encrypted and sealed: 16 bytes after the message, counted in
+ * its length, which is not encrypted. In a cluster without a key challenges and proofs are zeros.
  */
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
@@ -54,8 +54,8 @@
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 8u
-#define MPIB_PEER_VERSION 8u
+#define MPIB_PEER_VERSION_MIN 9u
+#define MPIB_PEER_VERSION 9u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {

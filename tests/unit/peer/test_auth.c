@@ -126,29 +126,68 @@ static void without_a_key_only_zeros_pass(void **state)
 	assert_false(mpib_auth_check(&none, &a, true, proof));
 }
 
+/* Whether the end with this seal takes the message, whose plain text is text. */
+static bool taken(struct mpib_seal *s, const uint8_t *msg, size_t len,
+		  const uint8_t *seal, const char *text)
+{
+	uint8_t copy[64];
+
+	memcpy(copy, msg, len);
+	if (!mpib_seal_open(s, copy, len, seal))
+		return false;
+	assert_memory_equal(copy, text, len);
+	return true;
+}
+
 static void a_sealed_message_cannot_change_repeat_or_be_left_out(void **state)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
-	uint8_t first[MPIB_SEAL_BYTES], second[MPIB_SEAL_BYTES];
+	uint8_t first[] = "message", second[] = "message";
+	uint8_t seal[MPIB_SEAL_BYTES], next[MPIB_SEAL_BYTES];
 	struct mpib_seal tx, rx, back;
-	const uint8_t *msg = (const uint8_t *)"message";
 	struct mpib_auth a;
 
 	(void)state;
 	mpib_auth_challenge(&key, a.caller);
 	mpib_auth_challenge(&key, a.called);
 	mpib_seal_init(&tx, &key, &a, false);
-	mpib_seal_make(&tx, msg, 7, first);
-	mpib_seal_make(&tx, msg, 7, second);
+	mpib_seal_close(&tx, first, 7, seal);
+	mpib_seal_close(&tx, second, 7, next);
 	mpib_seal_init(&rx, &key, &a, false);
-	assert_false(mpib_seal_check(&rx, msg, 7, second)); /* left out */
+	assert_false(taken(&rx, second, 7, next, "message")); /* left out */
 	mpib_seal_init(&rx, &key, &a, false);
-	assert_true(mpib_seal_check(&rx, msg, 7, first));
-	assert_false(mpib_seal_check(&rx, msg, 7, first)); /* repeated */
+	assert_true(taken(&rx, first, 7, seal, "message"));
+	assert_false(taken(&rx, first, 7, seal, "message")); /* repeated */
 	mpib_seal_init(&rx, &key, &a, false);
-	assert_false(mpib_seal_check(&rx, msg, 6, first)); /* changed */
+	assert_false(taken(&rx, first, 6, seal, "message")); /* shorter */
+	first[3] ^= 1;
+	mpib_seal_init(&rx, &key, &a, false);
+	assert_false(taken(&rx, first, 7, seal, "message")); /* changed */
+	first[3] ^= 1;
 	mpib_seal_init(&back, &key, &a, true);
-	assert_false(mpib_seal_check(&back, msg, 7, first)); /* sent back */
+	assert_false(taken(&back, first, 7, seal, "message")); /* sent back */
+}
+
+static void who_has_no_key_reads_nothing_of_a_message(void **state)
+{
+	struct mpib_cluster_key key = load("the key of this cluster");
+	uint8_t msg[48], same[48], seal[MPIB_SEAL_BYTES];
+	struct mpib_auth a;
+	struct mpib_seal tx;
+	unsigned alike = 0;
+
+	(void)state;
+	mpib_auth_challenge(&key, a.caller);
+	mpib_auth_challenge(&key, a.called);
+	mpib_seal_init(&tx, &key, &a, false);
+	memset(msg, 'a', sizeof(msg));
+	memset(same, 'a', sizeof(same));
+	mpib_seal_close(&tx, msg, sizeof(msg), seal);
+	mpib_seal_close(&tx, same, sizeof(same), seal);
+	for (unsigned i = 0; i < sizeof(msg); i++)
+		alike += (msg[i] == 'a') + (msg[i] == same[i]);
+	/* By chance one in 256 is. */
+	assert_in_range(alike, 0, 12);
 }
 
 int main(void)
@@ -162,6 +201,7 @@ int main(void)
 		cmocka_unit_test(without_a_key_only_zeros_pass),
 		cmocka_unit_test(
 			a_sealed_message_cannot_change_repeat_or_be_left_out),
+		cmocka_unit_test(who_has_no_key_reads_nothing_of_a_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
