@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "rundir.h"
 
+#define GROUPS_MAX 256 /* of a user; the kernel has more */
+
 static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 			char *why)
 {
@@ -61,10 +63,28 @@ static void allow_locked_memory(void)
 	setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
-static int drop_become(const struct passwd *pw)
+/* The user's groups, and run.group: who is not in it could not give it the
+ * sockets, and nobody of it could attach. */
+static int join_groups(const struct passwd *pw, const struct group *gr)
+{
+	gid_t list[GROUPS_MAX];
+	int n;
+
+	if (initgroups(pw->pw_name, pw->pw_gid) < 0)
+		return -1;
+	if (!gr)
+		return 0;
+	n = getgroups(GROUPS_MAX - 1, list);
+	if (n < 0)
+		return -1;
+	list[n] = gr->gr_gid;
+	return setgroups((size_t)n + 1, list);
+}
+
+static int drop_become(const struct passwd *pw, const char *group)
 {
 	allow_locked_memory();
-	if (initgroups(pw->pw_name, pw->pw_gid) < 0 ||
+	if (join_groups(pw, getgrnam(group)) < 0 ||
 	    setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
 	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -101,7 +121,7 @@ int mpib_drop(const struct mpib_config *cfg, char *why)
 	if (rc < 0)
 		return rc;
 	make_admin_dir(cfg, pw);
-	rc = drop_become(pw);
+	rc = drop_become(pw, cfg->run_group);
 	if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX, "run.user: becoming \"%s\": %s",
 			 cfg->run_user, strerror(-rc));

@@ -19,6 +19,7 @@
 #include "drop.h"
 #include "handover/guard.h"
 #include "proxy.h"
+#include "sandbox.h"
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
 
@@ -234,5 +235,6 @@ int main(int argc, char **argv)
 		return proxy_misconfigured(&proxy, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
 	mpib_keep_secrets(&proxy.cfg);
+	mpib_sandbox(&proxy.cfg);
 	return proxy_start(&proxy);
 }

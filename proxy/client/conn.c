@@ -85,6 +85,15 @@ void proxy_client_connect(struct proxy_client *s, struct mpib_message *m)
 	const struct mpib_ctl_connect *ask = (const void *)m->bytes;
 	int rc;
 
+	if (ask->traffic_class > 0 && ask->traffic_class <= UINT8_MAX &&
+	    !mpib_config_class(s->all->cfg, (unsigned)ask->traffic_class)) {
+		proxy_client_refuse(s, &m->h, -EPERM,
+				    "traffic class %d is not for clients here "
+				    "(the operator lists those that are: "
+				    "qp.traffic_classes)",
+				    ask->traffic_class);
+		return;
+	}
 	if (!one_more(s, &m->h))
 		return;
 	rc = mpib_broker_connect(s->all->broker, &s->peer_client, ask->conn,

@@ -5,7 +5,9 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <mpib/abi.h>
 #include <mpib/segment.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/finish.h"
@@ -96,6 +98,37 @@ static int check_networks(struct mpib_config *cfg, char *why)
 	return rc;
 }
 
+static int check_classes(struct mpib_config *cfg, char *why)
+{
+	const char *at = cfg->traffic_classes;
+	bool any = !strcmp(at, "any");
+	char *end;
+
+	memset(cfg->classes, any ? 0xff : 0, sizeof(cfg->classes));
+	if (any || !strcmp(at, "none"))
+		return 0;
+	for (;; at = end + 1) {
+		unsigned long n = strtoul(at, &end, 10);
+
+		if (*at < '0' || *at > '9' || n > 255 || (*end && *end != ','))
+			break;
+		cfg->classes[n / 64] |= 1ull << n % 64;
+		if (!*end)
+			return 0;
+	}
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: qp.traffic_classes: \"%.32s\" is no traffic class (give "
+		 "any, none or numbers up to 255 with commas)",
+		 mpib_config_origin(cfg, "qp", "traffic_classes"), at);
+	return -EINVAL;
+}
+
+bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class)
+{
+	return traffic_class < 256 &&
+	       cfg->classes[traffic_class / 64] >> traffic_class % 64 & 1;
+}
+
 static int check_shares(struct mpib_config *cfg, char *why)
 {
 	char reason[256];
@@ -179,12 +212,11 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 }
 
 static int (*const checks[])(struct mpib_config *cfg, char *why) = {
-	mpib_config_rails,    check_ports,
-	check_threads,	      check_nets,
-	check_networks,	      mpib_config_policy,
-	check_shares,	      check_srq,
-	check_signals,	      check_part,
-	check_quota_requests, check_quota_fds,
+	mpib_config_rails,  check_ports,    check_threads,
+	check_nets,	    check_networks, check_classes,
+	mpib_config_policy, check_shares,   check_srq,
+	check_signals,	    check_part,	    check_quota_requests,
+	check_quota_fds,
 };
 
 int mpib_config_finish(struct mpib_config *cfg, char *why)

@@ -71,6 +71,8 @@ struct mpib_config {
 	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
 	char peer_key_file[256]; /* "": peers need no key */
 	char peer_addr[64]; /* "": see proxy/peer_link.c */
+	char traffic_classes[MPIB_VALUE_MAX]; /* "any", "none" or a list */
+	uint64_t classes[4]; /* a bit for each, by mpib_config_finish() */
 	char peer_networks[MPIB_VALUE_MAX]; /* "auto", "any" or a list */
 	struct mpib_networks networks; /* of the list, by mpib_config_finish();
 					  mpib_start_peer_link() adds others */
@@ -92,6 +94,7 @@ struct mpib_config {
 	uint32_t readopt; /* hand over when a failed device is back */
 	uint32_t play; /* faults may be played, see stats/play.h */
 	uint32_t daemon;
+	uint32_t seccomp; /* enum mpib_seccomp */
 	uint32_t core; /* a crash may leave a core file */
 	uint32_t window, part; /* staging window and part, bytes */
 	uint32_t huge_pages; /* for pools and mpib_mem_alloc() */
@@ -140,6 +143,9 @@ struct mpib_setting {
 /* The table of settings and its length. */
 extern const struct mpib_setting mpib_settings[];
 extern const unsigned mpib_settings_count;
+/* Whether a client may ask for the class, 0 to 255. Call after
+ * mpib_config_finish(). */
+bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class);
 /* NULL if there is no setting of that name. */
 const struct mpib_setting *mpib_config_find(const char *section,
 					    const char *key);

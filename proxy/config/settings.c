@@ -36,6 +36,7 @@ static const char *const ar[] = { "auto", "on", "off", NULL };
 static const char *const spreads[] = { "split", "spray", "dqplb", "auto",
 				       NULL };
 static const char *const completions[] = { "auto", "delivered", "wire", NULL };
+static const char *const seccomps[] = { "no", "yes", "kill", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Sections and keys are chosen so that MPIB_SECTION_KEY is the name of the
@@ -81,6 +82,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "proxy", "core", "core", MPIB_SET_CHOICE, FIELD(core),
 	  CHOICE(no_yes, "yes|no"),
 	  "a crash may leave a core file, with users' data and the key" },
+	{ "proxy", "seccomp", "seccomp", MPIB_SET_CHOICE, FIELD(seccomp),
+	  CHOICE(seccomps, "yes|no|kill"),
+	  "system calls that the proxy has no use for fail" },
 	{ "log", "level", "log-level", MPIB_SET_CHOICE, FIELD(log_level),
 	  CHOICE_RUN(levels, "LEVEL"), "error, warn, info or debug" },
 	{ "log", "times", "log-times", MPIB_SET_CHOICE, FIELD(engine.times),
@@ -162,6 +166,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "qp", "traffic_class", "qp-traffic-class", MPIB_SET_INT,
 	  FIELD(engine.traffic_class), UINT(-1, 255, "N"),
 	  "of RoCE packets; -1 leaves it 0" },
+	{ "qp", "traffic_classes", "qp-traffic-classes", MPIB_SET_TEXT,
+	  FIELD(traffic_classes), TEXT("LIST"),
+	  "that clients may ask for: any, none or N,..." },
 	{ "qp", "service_level", "qp-service-level", MPIB_SET_INT,
 	  FIELD(engine.service_level), UINT(-1, 15, "N"),
 	  "-1: on InfiniBand that of the communicator, else 0" },
@@ -248,6 +255,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.peer_port = 24790,
 		.mode = MPIB_MODE_AUTO,
 		.peer_networks = "auto",
+		.traffic_classes = "any",
 		.agent_dir = MPIB_AGENT_DIR,
 		.agent_user = "mpib-agent",
 		.silence = MPIB_SILENCE_S,
@@ -255,6 +263,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.connect_timeout = MPIB_CONNECT_S,
 		.log_level = 2,
 		.readopt = 1,
+		.seccomp = 1,
 		.window = 4 << 20,
 		.part = 512 << 10,
 		.max_clients = 1024,

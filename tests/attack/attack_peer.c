@@ -175,6 +175,27 @@ static int take_lanes(void *arg)
 	return failed == 255 - 16 ? 0 : 3;
 }
 
+/* A class that clients may have, and others that they may not. */
+static int take_classes(void *arg)
+{
+	struct mpib_handle h;
+	struct mpib_listener *l;
+	struct mpib_client *from = tenant_attach(&node[0]),
+			   *to = tenant_attach(&node[1]);
+
+	(void)arg;
+	if (!from || !to || mpib_listen(to, &h, &l) < 0)
+		return 1;
+	for (int class = 1; class <= 255; class ++) {
+		struct mpib_conn *tx;
+		int rc = mpib_connect(from, &h, class, &tx);
+
+		if (rc != (class == 26 || class == 106 ? 0 : -EPERM))
+			return 2;
+	}
+	return 0;
+}
+
 static unsigned listen_at(const char *addr, int *fd)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET };
@@ -312,6 +333,19 @@ static void lanes_of_a_user_are_bounded(void **state)
 	stop_all();
 }
 
+static void traffic_classes_are_the_operators(void **state)
+{
+	const char *const args[] = { "--qp-traffic-classes", "26,106", NULL };
+	struct victim *v;
+
+	start_all(state, args);
+	v = victim_start(&node[0], &node[1]);
+	assert_int_equal(tenant_run(ATTACKER, take_classes, NULL), 0);
+	victim_goes_on(v, 100);
+	victim_end(v);
+	stop_all();
+}
+
 static void a_users_handle_makes_nobody_knock_elsewhere(void **state)
 {
 	char nets[64];
@@ -341,6 +375,7 @@ int main(void)
 		cmocka_unit_test(a_user_who_calls_everywhere_fills_no_table),
 		cmocka_unit_test(who_greets_from_a_peers_address_cuts_no_call),
 		cmocka_unit_test(lanes_of_a_user_are_bounded),
+		cmocka_unit_test(traffic_classes_are_the_operators),
 		cmocka_unit_test(a_users_handle_makes_nobody_knock_elsewhere),
 	};
 

@@ -141,10 +141,12 @@ if command -v systemd-analyze >/dev/null; then
 		/usr/lib/systemd/system/mpib-proxy.socket \
 		/usr/lib/systemd/system/mpib-agent.service >/verify 2>&1
 	grep -i mpib /verify && fail "systemd-analyze verify"
-	systemd-analyze security --offline=true --threshold=30 \
-		/usr/lib/systemd/system/mpib-proxy.service >/security 2>&1 ||
-		{ cat /security; fail "the sandbox is open"; }
-	tail -n 1 /security
+	for unit in mpib-proxy mpib-agent; do
+		systemd-analyze security --offline=true --threshold=15 \
+			"/usr/lib/systemd/system/$unit.service" >/security 2>&1 ||
+			{ cat /security; fail "the sandbox of $unit is open"; }
+		tail -n 1 /security
+	done
 	# As mpib-proxy.socket does: whoever attaches first starts it.
 	systemd-socket-activate --seqpacket -l /run/mpib/proxy.sock \
 		setpriv --reuid=mpib --regid=mpib --init-groups \

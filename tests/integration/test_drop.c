@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A proxy that gives up root at its start. */
 #include <errno.h>
+#include <grp.h>
 #include <mpib/client.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,6 +81,35 @@ static void no_right_is_left_and_clients_are_served(void **state)
 	node_wipe(&node);
 }
 
+/* nobody is not in the group games, nor in any but its own. */
+static void the_sockets_go_to_a_group_that_the_user_is_not_in(void **state)
+{
+	static const char *const socks[] = { MPIB_CONTROL_SOCK, MPIB_STATS_SOCK,
+					     MPIB_METRICS_SOCK };
+	const struct group *gr = getgrnam("games");
+	struct node node;
+	char path[128];
+	struct stat st;
+
+	(void)state;
+	need_root();
+	if (!gr) {
+		print_message("SKIPPED: there is no group games\n");
+		skip();
+	}
+	node_start(&node, 6, "--run-user", "nobody", "--run-group", "games",
+		   NULL);
+	assert_int_equal(stat(node.dir, &st), 0);
+	assert_int_equal(st.st_gid, gr->gr_gid);
+	for (unsigned i = 0; i < sizeof(socks) / sizeof(socks[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", node.dir, socks[i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_gid, gr->gr_gid);
+		assert_int_equal(st.st_mode & 0777, 0660);
+	}
+	node_wipe(&node);
+}
+
 static void an_unknown_user_is_named(void **state)
 {
 	const char *argv[] = { "mpib-proxy",   "--run-dir", "/tmp/mpib-drop",
@@ -100,6 +130,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_right_is_left_and_clients_are_served),
+		cmocka_unit_test(
+			the_sockets_go_to_a_group_that_the_user_is_not_in),
 		cmocka_unit_test(an_unknown_user_is_named),
 	};
 

@@ -2,6 +2,7 @@
 /* proxy/config/check.c, rails.c: what settings mean and forbid together. */
 #include "config/config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "base/address.h"
 
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
@@ -166,6 +169,50 @@ static void isolation_wants_to_know_the_islands(void **state)
 	assert_why("here: island.networks: \"10.0.0.0/99\"");
 }
 
+static void peers_are_in_networks(void **state)
+{
+	struct in6_addr in = mpib_address_of_ip(htonl(0x0a010203)),
+			out = mpib_address_of_ip(htonl(0x0a020203));
+
+	(void)state;
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.networks.n, 0);
+	set("peer", "networks", "10.1.0.0/16");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_true(mpib_networks_have(&cfg.networks, &in));
+	assert_false(mpib_networks_have(&cfg.networks, &out));
+	set("peer", "networks", "any");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_true(mpib_networks_have(&cfg.networks, &out));
+	set("peer", "networks", "here");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("here: peer.networks: \"here\" is no network");
+}
+
+static void classes_are_any_none_or_listed(void **state)
+{
+	static const char *const wrong[] = { "256", "26;27", "-1",
+					     "26,", "",	     "all" };
+
+	(void)state;
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_true(mpib_config_class(&cfg, 255));
+	assert_false(mpib_config_class(&cfg, 256));
+	set("qp", "traffic_classes", "none");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_false(mpib_config_class(&cfg, 26));
+	set("qp", "traffic_classes", "26,0,255");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	for (unsigned i = 0; i < 256; i++)
+		assert_int_equal(mpib_config_class(&cfg, i),
+				 i == 26 || i == 0 || i == 255);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		set("qp", "traffic_classes", wrong[i]);
+		assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+		assert_why("is no traffic class");
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, fresh)
 
 int main(void)
@@ -177,6 +224,8 @@ int main(void)
 		TEST(the_built_in_interval_of_signals_gives_way),
 		TEST(the_mode_follows_what_else_is_given),
 		TEST(isolation_wants_to_know_the_islands),
+		TEST(peers_are_in_networks),
+		TEST(classes_are_any_none_or_listed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Proxies that end at once if they ask the kernel for what is not in their list
+ * of system calls: they serve, are upgraded, lose a peer and read statistics, and
+ * calls that code from elsewhere would make end a process that has the filter.
+ */
+#include <errno.h>
+#include <linux/keyctl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sandbox.h"
+#include "victim.h"
+
+static struct node node[2];
+
+static void ctl(const char *word, const char *more)
+{
+	const char *argv[] = { "mpibctl", "-s", node[0].dir, word, more, NULL };
+	struct run run;
+
+	run_wait(&run, argv);
+	if (run.status != 0)
+		fail_msg("mpibctl %s: %d: %s", word, run.status, run.err);
+}
+
+static void a_proxy_keeps_to_its_list_of_calls(void **state)
+{
+	const char *const args[] = { "--seccomp", "kill", NULL };
+	static const char *const words[] = { "ping",	"info",	   "rails",
+					     "conns",	"clients", "peers",
+					     "metrics", "events" };
+	struct victim *v;
+
+	(void)state;
+	attack_needs_root();
+	v = victim_between(node, args);
+	victim_goes_on(v, 100);
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		ctl(words[i], NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		ctl("upgrade", NULL);
+		victim_goes_on(v, 100);
+	}
+	victim_leave(v, node);
+}
+
+/* What it takes to leave a container, to read others' memory or keys, or to load
+ * something. Each ends the process with SIGSYS, or fails in a gentler filter. */
+static long forbidden_call(unsigned n)
+{
+	switch (n) {
+	case 0:
+		return ptrace(PTRACE_TRACEME, 0, 0, 0);
+	case 1:
+		return syscall(SYS_process_vm_readv, getpid(), NULL, 0, NULL, 0,
+			       0);
+	case 2:
+		return syscall(SYS_mount, "none", "/", NULL, 0, NULL);
+	case 3:
+		return syscall(SYS_unshare, 0);
+	case 4:
+		return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, 0, 0);
+	case 5:
+		return syscall(SYS_bpf, 0, NULL, 0);
+	case 6:
+		return syscall(SYS_perf_event_open, NULL, 0, 0, 0, 0);
+	case 7:
+		return syscall(SYS_setns, -1, 0);
+	case 8:
+		return syscall(SYS_init_module, NULL, 0, "");
+	default:
+		return syscall(SYS_userfaultfd, 0);
+	}
+}
+
+static int call_in_filter(unsigned n, enum mpib_seccomp how)
+{
+	const struct mpib_config cfg = { .seccomp = how };
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		mpib_sandbox(&cfg);
+		/* A program that takes over: no second filter, no complaint. */
+		mpib_sandbox(&cfg);
+		errno = 0;
+		_exit(forbidden_call(n) < 0 && errno == EPERM ? 7 : 8);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+				   : WEXITSTATUS(status);
+}
+
+static void calls_out_of_the_list_fail_or_end_the_process(void **state)
+{
+	(void)state;
+#ifdef MPIB_TRACED
+	print_message("SKIPPED: a sanitizer makes calls of its own\n");
+	skip();
+#endif
+	for (unsigned n = 0; n < 10; n++) {
+		assert_int_equal(call_in_filter(n, MPIB_SECCOMP_YES), 7);
+		assert_int_equal(call_in_filter(n, MPIB_SECCOMP_KILL),
+				 128 + SIGSYS);
+	}
+	assert_int_equal(call_in_filter(3, MPIB_SECCOMP_NO), 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_proxy_keeps_to_its_list_of_calls),
+		cmocka_unit_test(calls_out_of_the_list_fail_or_end_the_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
