@@ -10,6 +10,7 @@
 #define MPIB_WR_POOL_H
 
 #include <infiniband/verbs.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -56,15 +57,37 @@ struct mpib_wr_chain {
 	uint32_t n;
 };
 
-void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w);
+static inline void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w)
+{
+	w->wr.next = NULL;
+	if (c->last)
+		c->last->wr.next = &w->wr;
+	else
+		c->first = w;
+	c->last = w;
+	c->n++;
+}
 
 /*
  * Post the chain with one doorbell; the chain is empty afterwards. Returns 0,
  * or -errno of ibv_post_send() and in *bad the first WR that was refused. The
  * WRs stay the caller's.
  */
-int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
-		       struct mpib_wr **bad);
+static inline int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
+				     struct mpib_wr **bad)
+{
+	struct ibv_send_wr *refused = NULL;
+	struct mpib_wr *first = c->first;
+	int rc = ibv_post_send(qp, &first->wr, &refused);
+
+	c->first = c->last = NULL;
+	c->n = 0;
+	if (rc == 0)
+		return 0;
+	/* The cast is valid: wr is the first member of struct mpib_wr. */
+	*bad = refused ? (struct mpib_wr *)refused : first;
+	return -rc;
+}
 
 #ifdef __cplusplus
 }

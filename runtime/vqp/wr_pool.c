@@ -53,29 +53,3 @@ void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w)
 	STAILQ_INSERT_HEAD(&pool->free, w, link);
 	pool->left++;
 }
-
-void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w)
-{
-	w->wr.next = NULL;
-	if (c->last)
-		c->last->wr.next = &w->wr;
-	else
-		c->first = w;
-	c->last = w;
-	c->n++;
-}
-
-int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
-		       struct mpib_wr **bad)
-{
-	struct ibv_send_wr *refused = NULL;
-	struct mpib_wr *first = c->first;
-	int rc = ibv_post_send(qp, &first->wr, &refused);
-
-	*c = (struct mpib_wr_chain){ 0 };
-	if (rc == 0)
-		return 0;
-	/* The cast is valid: wr is the first member of struct mpib_wr. */
-	*bad = refused ? (struct mpib_wr *)refused : first;
-	return -rc;
-}
