@@ -9,6 +9,8 @@
  * either the owner hears the ring and then sees the work left before it, or the
  * ringer finds dirty cleared and wakes the owner.
  *
+ * Not ck_ec, whose owner waits on a futex and on nothing else.
+ *
  * dirty is cleared only when a count was read from the eventfd: a ringer sets
  * dirty before it writes to the eventfd, and if the owner cleared dirty in
  * between, nobody would read that count and the owner could never sleep again.

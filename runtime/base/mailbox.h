@@ -22,8 +22,9 @@ struct mpib_msg {
 };
 
 /* Senders push onto a stack and the owner takes the whole stack at once, so
- * there is no ABA problem. Written in C11 atomics instead of ck's stack,
- * because ThreadSanitizer cannot follow ck's inline assembly. */
+ * there is no ABA problem. Not ck_stack, which is the same two instructions:
+ * ThreadSanitizer cannot follow ck's inline assembly, and with
+ * CK_USE_CC_BUILTINS ck_pr_load_ptr() is still a plain load, a race to it. */
 struct mpib_mailbox {
 	_Atomic(struct mpib_msg *) newest;
 	struct mpib_bell bell; /* its fd is readable while messages wait */

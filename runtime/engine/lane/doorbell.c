@@ -54,6 +54,14 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 	}
 }
 
+void mpib_qp_flush(struct mpib_shard *s)
+{
+	while (!LIST_EMPTY(&s->dirty))
+		mpib_qp_ring(LIST_FIRST(&s->dirty));
+	if (__builtin_expect(s->refused, 0))
+		mpib_lanes_refused(s);
+}
+
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 {
 	struct mpib_shard *s = q->lane->shard;

@@ -213,6 +213,12 @@ void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w);
 /* Post the QP's chain now, rather than at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
+/* Post the WRs that this turn queued, one ibv_post_send() per QP; then act on
+ * those that were refused. */
+void mpib_qp_flush(struct mpib_shard *s);
+/* recovery/break.c: treat QPs whose ibv_post_send() failed as faults of their
+ * rail. */
+void mpib_lanes_refused(struct mpib_shard *s);
 /* Post an empty signalled write: its completion tells that the QP carries and
  * that the unsignalled WRs before it are done. With no other signalled WR in
  * flight on the QP, the probe uses a place of its own in the CQ, so that a full

@@ -15,16 +15,6 @@
  * thread. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Treat QPs whose ibv_post_send() failed as faults of their rail. */
-void mpib_lanes_refused(struct mpib_shard *s);
-/* Post the WRs that this turn queued: one ibv_post_send() per QP. */
-static inline void mpib_qp_flush(struct mpib_shard *s)
-{
-	while (!LIST_EMPTY(&s->dirty))
-		mpib_qp_ring(LIST_FIRST(&s->dirty));
-	if (__builtin_expect(s->refused, 0))
-		mpib_lanes_refused(s);
-}
 
 /*
  * stop.c: shard thread.
