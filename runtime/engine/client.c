@@ -9,15 +9,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/container.h"
 #include "base/xalloc.h"
 #include "engine/conn/conn.h"
 #include "engine/rail/absent.h"
 
 static void client_on_open(struct mpib_msg *msg)
 {
-	struct engine_client *a =
-		(struct engine_client *)((char *)msg -
-					 offsetof(struct engine_client, msg));
+	struct engine_client *a = container_of(msg, struct engine_client, msg);
 
 	TAILQ_INSERT_TAIL(&a->shard->clients, a, link);
 }

@@ -9,15 +9,14 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/container.h"
 #include "base/xalloc.h"
 #include "engine/async_error.h"
 #include "engine/measure/count.h"
 
 static void on_start(struct mpib_msg *msg)
 {
-	struct engine_conn *f =
-		(struct engine_conn *)((char *)msg -
-				       offsetof(struct engine_conn, msg));
+	struct engine_conn *f = container_of(msg, struct engine_conn, msg);
 	struct mpib_shard *s = f->shard;
 
 	s->conn[f->id] = f;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/xalloc.h"
 #include "engine/lane/spread.h"
 #include "engine/split/policy.h"
@@ -167,9 +168,7 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info)
 
 static void on_connect(struct mpib_msg *msg)
 {
-	struct mpib_lane *lane =
-		(struct mpib_lane *)((char *)msg -
-				     offsetof(struct mpib_lane, msg));
+	struct mpib_lane *lane = container_of(msg, struct mpib_lane, msg);
 	struct mpib_shard *s = lane->shard;
 
 	lane->since = s->now;

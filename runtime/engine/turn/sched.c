@@ -3,6 +3,7 @@
  * Posting in a turn: CTS first, then send ops of the connections in the order
  * of their DRR classes (lane/drr.h), whatever lane they are on. Shard thread.
  */
+#include "base/container.h"
 #include "engine/conn/conn.h"
 
 #define OPS_PER_TURN 64
@@ -12,8 +13,7 @@
 
 static struct engine_conn *sched_conn_of(struct mpib_drr_class *leaf)
 {
-	return (struct engine_conn *)((char *)leaf -
-				      offsetof(struct engine_conn, drr));
+	return container_of(leaf, struct engine_conn, drr);
 }
 
 /* mpib_drr_step_fn of a connection. */

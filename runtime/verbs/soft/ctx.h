@@ -30,6 +30,7 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/container.h"
 #include "verbs/soft/event.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/soft.h"
@@ -120,8 +121,7 @@ struct soft_ctx {
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)
 {
-	return (struct soft_ctx *)((char *)c -
-				   offsetof(struct soft_ctx, vctx.context));
+	return container_of(c, struct soft_ctx, vctx.context);
 }
 
 /* device.c */
