@@ -21,6 +21,12 @@
  * a newer program refuse each other with a clear message. */
 #define MPIB_HANDOVER_VERSION 11u
 
+/* Beside the function that names the fields of type: fails to compile when type
+ * has grown, so that nobody forgets a field there. */
+#define MPIB_SERIAL_SIZE(type, size)                                           \
+	_Static_assert(sizeof(type) == (size),                                 \
+		       #type ": name its new field here, then its size")
+
 struct mpib_serial {
 	bool packing, failed;
 	uint8_t *bytes;

@@ -38,6 +38,7 @@ static void conn_place(struct mpib_serial *p, struct engine_conn *f,
 	*addr = m->addr + off;
 }
 
+MPIB_SERIAL_SIZE(struct engine_request, 72);
 static void conn_request(struct mpib_serial *p, struct engine_request *r)
 {
 	mpib_serial_u32(p, &r->gen);
@@ -72,6 +73,7 @@ static void conn_owner(struct mpib_serial *p, uint8_t *req)
 	*req = (uint8_t)n;
 }
 
+MPIB_SERIAL_SIZE(struct send_range, 40);
 static void conn_range(struct mpib_serial *p, struct engine_conn *f,
 		       struct send_range *e)
 {
@@ -83,6 +85,7 @@ static void conn_range(struct mpib_serial *p, struct engine_conn *f,
 	conn_place(p, f, &e->mr, &e->addr, e->len);
 }
 
+MPIB_SERIAL_SIZE(struct op_range, 32);
 static void conn_share(struct mpib_serial *p, struct engine_conn *f,
 		       struct op_range *s)
 {
@@ -97,6 +100,7 @@ static void conn_share(struct mpib_serial *p, struct engine_conn *f,
 	conn_place(p, f, &s->mr, &s->from, s->len);
 }
 
+MPIB_SERIAL_SIZE(struct send_op, 112);
 static void conn_op(struct mpib_serial *p, struct engine_conn *f,
 		    struct send_op *op)
 {
@@ -131,11 +135,14 @@ static void conn_op(struct mpib_serial *p, struct engine_conn *f,
 	op->n = (uint8_t)n;
 	for (unsigned i = 0; i < n; i++)
 		conn_share(p, f, send_op_share(f, op, i));
+	if (!p->packing)
+		op->ahead = -1; /* what is replayed says nothing of a cut */
 	/* With every rail fenced, a stripe that has not ended is lost. */
 	if (op->c.pending != op->c.lost)
 		mpib_serial_fail(p, "a piece is still under way");
 }
 
+MPIB_SERIAL_SIZE(struct mpib_group, 896);
 static void conn_group(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -171,6 +178,7 @@ static void index_pair(struct mpib_serial *p, uint32_t *tail, uint32_t *head,
 	*head = *tail;
 }
 
+MPIB_SERIAL_SIZE(struct mpib_sender, 15080);
 static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -205,6 +213,7 @@ static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 		mpib_ack_enter(f);
 }
 
+MPIB_SERIAL_SIZE(struct mpib_slot, 48);
 /* The slot, and the address and rkeys in its CTS, which change with the
  * process. */
 static void conn_slot(struct mpib_serial *p, struct engine_conn *f,
@@ -233,6 +242,7 @@ static void conn_slot(struct mpib_serial *p, struct engine_conn *f,
 		cts->rkey[r] = s->mr->rkey[r];
 }
 
+MPIB_SERIAL_SIZE(struct mpib_receiver, 12816);
 static void conn_members(struct mpib_serial *p, struct mpib_receiver *rx)
 {
 	uint32_t got = rx->group_got;

@@ -87,6 +87,7 @@ bool mpib_engine_moves(const struct mpib_engine *engine)
 	return true;
 }
 
+MPIB_SERIAL_SIZE(struct mpib_lane_rail_info, 284);
 static void lane_reconnect(struct mpib_serial *p, struct mpib_lane_rail_info *i)
 {
 	mpib_serial_raw(p, i->gid, sizeof(i->gid));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 #include "peer/handover/handover.h"
 #include "peer/internal.h"
@@ -91,6 +92,23 @@ static void attach(struct node *node, struct mpib_engine *engine, size_t mem)
 	mpib_engine_halt(engine); /* its shard gets to know it */
 }
 
+/* Adaptive mode learns from send ops that it asked for itself. */
+static void no_samples(const struct mpib_engine *engine)
+{
+	const struct mpib_shard *s = &engine->shard[0];
+
+	for (unsigned i = 0; i < ENGINE_CONNS_MAX; i++) {
+		struct engine_conn *f = s->conn[i];
+
+		if (!f || !f->is_sender)
+			continue;
+		for (uint32_t k = f->tx.op_tail; k != f->tx.op_head; k++) {
+			if (send_op_at(f, k)->ahead >= 0)
+				die("a send op that moved would be a sample");
+		}
+	}
+}
+
 /* Without a word: its sockets live on. */
 static void close_old(struct node *node)
 {
@@ -120,6 +138,7 @@ void node_hand_over(struct node *node, size_t mem)
 	mpib_serial_fini(&out);
 	serial(&in, node, engine, broker);
 	mpib_serial_fini(&in);
+	no_samples(engine);
 	close_old(node);
 	node->engine = engine;
 	node->broker = broker;
