@@ -78,6 +78,7 @@ struct mpib_config {
 					  mpib_start_peer_link() adds others */
 	char gid_net[160]; /* "": no preferred network */
 	char hca_filter[256]; /* for discovery, see rails/filter.h */
+	uint32_t expected_gbps; /* of each rail; 0: not given */
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode or MPIB_MODE_AUTO */
 	char agent_dir[96];

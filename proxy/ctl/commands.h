@@ -20,6 +20,7 @@ struct mpib_ctl_call {
 	const char *textfile; /* --textfile, or NULL */
 	bool json; /* -j */
 	bool csv; /* --csv */
+	bool strict, quiet; /* --strict and --quiet, of doctor */
 	unsigned watch; /* --watch, seconds; 0: once */
 	unsigned argc;
 	const char *argv[MPIB_CTL_ARGS]; /* the words after the verb */

@@ -62,7 +62,8 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 			     "-s or MPIB_RUN_DIR";
 
 	if (error == EACCES)
-		remedy = "join the group that owns the socket";
+		remedy = "adduser USER mpib, or the group that owns it, then "
+			 "log in again";
 	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (%s)", d->path,
 			 strerror(error), remedy);
 }

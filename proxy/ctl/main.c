@@ -9,6 +9,8 @@
 enum {
 	OPT_TEXTFILE = 1000,
 	OPT_CSV,
+	OPT_STRICT,
+	OPT_QUIET,
 	OPT_COMMANDS
 };
 
@@ -55,6 +57,9 @@ static int ctl_help(const char *noun)
 	       "names\n"
 	       "  -w, --watch SECONDS    again and again\n"
 	       "      --textfile FILE    metrics into FILE, replaced at once\n"
+	       "      --strict           doctor: move bytes over each rail, fail "
+	       "on warnings\n"
+	       "      --quiet            doctor: print only what is wrong\n"
 	       "  -s, --run-dir DIR      the proxy's run directory; default "
 	       "MPIB_RUN_DIR, else\n"
 	       "                         $XDG_RUNTIME_DIR/mpib where it is, "
@@ -113,6 +118,12 @@ static int take_form(struct mpib_ctl_call *call, int c)
 	case OPT_CSV:
 		call->csv = true;
 		return 0;
+	case OPT_STRICT:
+		call->strict = true;
+		return 0;
+	case OPT_QUIET:
+		call->quiet = true;
+		return 0;
 	case 'w':
 		n = strtoul(optarg, &end, 10);
 		if (*end || end == optarg || n < 1 || n > 3600) {
@@ -134,6 +145,10 @@ static const char *contradiction(const struct mpib_ctl_call *call)
 	if (call->textfile && strcmp(call->command->noun, "metrics"))
 		return "command line: --textfile is for metrics (see mpibctl "
 		       "--help)";
+	if ((call->strict || call->quiet) &&
+	    strcmp(call->command->noun, "doctor"))
+		return "command line: --strict and --quiet are for doctor (see "
+		       "mpibctl --help)";
 	if (call->csv && !call->fields)
 		return "command line: --csv is for fields (name them by "
 		       "--output)";
@@ -148,6 +163,8 @@ static const struct option options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "csv", no_argument, NULL, OPT_CSV },
 	{ "watch", required_argument, NULL, 'w' },
+	{ "strict", no_argument, NULL, OPT_STRICT },
+	{ "quiet", no_argument, NULL, OPT_QUIET },
 	{ "run-dir", required_argument, NULL, 's' },
 	{ "textfile", required_argument, NULL, OPT_TEXTFILE },
 	{ "commands", no_argument, NULL, OPT_COMMANDS },

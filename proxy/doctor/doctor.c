@@ -2,6 +2,7 @@
 /* mpibctl doctor: ask the proxy, run all checks, print their findings. */
 #include "doctor/doctor.h"
 
+#include <limits.h>
 #include <mpib/control.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #define WIDTH 80
 #define INDENT 19 /* column of a finding's text */
 
-static const char *const verdicts[] = { "OK", "WARN", "FAIL" };
+static const char *const verdicts[] = { "OK", "NOTE", "WARN", "FAIL" };
 
 /* Print text from column at on, wrapped at WIDTH. */
 static void doctor_wrap(const char *text, unsigned at)
@@ -35,21 +36,27 @@ static void doctor_wrap(const char *text, unsigned at)
 	putchar('\n');
 }
 
+static enum mpib_verdict doctor_verdict(const json_t *finding)
+{
+	const char *status = mpib_doctor_str(finding, "status");
+	enum mpib_verdict v = MPIB_OK;
+
+	while (v < MPIB_FAIL && strcmp(verdicts[v], status) != 0)
+		v++;
+	return v;
+}
+
 static void doctor_print(const json_t *finding, bool colour)
 {
-	static const char *const shade[] = { "32", "33", "31" };
-	const char *status =
-		json_string_value(json_object_get(finding, "status"));
+	static const char *const shade[] = { "32", "36", "33", "31" };
+	enum mpib_verdict v = doctor_verdict(finding);
 	const char *fix = json_string_value(json_object_get(finding, "fix"));
-	unsigned v = 0;
 
-	while (v < MPIB_FAIL && strcmp(verdicts[v], status))
-		v++;
 	if (colour)
-		printf("\033[%sm%-4s\033[0m  %-12s ", shade[v], status,
+		printf("\033[%sm%-4s\033[0m  %-12s ", shade[v], verdicts[v],
 		       json_string_value(json_object_get(finding, "check")));
 	else
-		printf("%-4s  %-12s ", status,
+		printf("%-4s  %-12s ", verdicts[v],
 		       json_string_value(json_object_get(finding, "check")));
 	doctor_wrap(json_string_value(json_object_get(finding, "what")),
 		    INDENT);
@@ -59,14 +66,13 @@ static void doctor_print(const json_t *finding, bool colour)
 	}
 }
 
-static void doctor_examine(struct mpib_doctor *d)
+static void doctor_examine(struct mpib_doctor *d, bool strict)
 {
 	static mpib_check_fn *const checks[] = {
-		mpib_check_run_dir,  mpib_check_socket,
-		mpib_check_versions, mpib_check_rails,
-		mpib_check_lanes,    mpib_check_memlock,
-		mpib_check_numa,     mpib_check_io_uring,
-		mpib_check_plugin,   mpib_check_environment,
+		mpib_check_run_dir,  mpib_check_socket,	 mpib_check_settings,
+		mpib_check_versions, mpib_check_rails,	 mpib_check_firmware,
+		mpib_check_lanes,    mpib_check_memlock, mpib_check_numa,
+		mpib_check_io_uring, mpib_check_plugin,	 mpib_check_environment,
 	};
 	struct mpib_dial dial;
 
@@ -85,6 +91,8 @@ static void doctor_examine(struct mpib_doctor *d)
 	mpib_dial_close(&dial);
 	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		checks[i](d);
+	if (strict)
+		mpib_check_loop(d);
 }
 
 static int doctor_report(const struct mpib_doctor *d,
@@ -104,23 +112,52 @@ static int doctor_report(const struct mpib_doctor *d,
 		json_dumpf(d->findings, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else {
-		json_array_foreach(d->findings, i, f) doctor_print(f, colour);
-		printf("%u ok, %u to look at, %u failed\n", d->count[MPIB_OK],
-		       d->count[MPIB_WARN], d->count[MPIB_FAIL]);
+		json_array_foreach(d->findings, i, f)
+		{
+			if (!call->quiet || doctor_verdict(f) >= MPIB_WARN)
+				doctor_print(f, colour);
+		}
+		if (!call->quiet)
+			printf("%u ok, %u to know, %u to look at, %u failed\n",
+			       d->count[MPIB_OK], d->count[MPIB_NOTE],
+			       d->count[MPIB_WARN], d->count[MPIB_FAIL]);
 	}
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
+/* mpib-proxy as it was built or installed with this mpibctl: in the same
+ * directory, or in sbin beside it. */
+static void doctor_find_proxy(char *path, size_t len)
+{
+	static const char name[] = "mpib-proxy";
+	char own[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	own[n > 0 ? n : 0] = '\0';
+	if (strrchr(own, '/'))
+		*strrchr(own, '/') = '\0';
+	if (snprintf(path, len, "%s/%s", own, name) < (int)len &&
+	    access(path, X_OK) == 0)
+		return;
+	if (snprintf(path, len, "%s/../sbin/%s", own, name) >= (int)len)
+		snprintf(path, len, "%s", name);
+}
+
 int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 {
+	char proxy[PATH_MAX];
 	struct mpib_doctor d = { .run_dir = call->run_dir,
 				 .sysfs = "/sys",
+				 .proxy = proxy,
 				 .findings = json_array() };
 	int rc;
 
-	doctor_examine(&d);
+	doctor_find_proxy(proxy, sizeof(proxy));
+
+	doctor_examine(&d, call->strict);
 	rc = doctor_report(&d, call);
-	if (rc == MPIB_EXIT_OK && d.count[MPIB_FAIL])
+	if (rc == MPIB_EXIT_OK &&
+	    d.count[MPIB_FAIL] + (call->strict ? d.count[MPIB_WARN] : 0))
 		rc = MPIB_EXIT_FAILED;
 	if (rc == MPIB_EXIT_FAILED && d.reached == MPIB_EXIT_NO_PROXY)
 		rc = MPIB_EXIT_NO_PROXY;

@@ -7,9 +7,11 @@
 #define MPIB_DOCTOR_DOCTOR_H
 
 #include "ctl/commands.h"
+#include "verbs/verbs.h"
 
 enum mpib_verdict {
 	MPIB_OK,
+	MPIB_NOTE, /* worth knowing, in no job's way */
 	MPIB_WARN,
 	MPIB_FAIL,
 };
@@ -17,9 +19,11 @@ enum mpib_verdict {
 struct mpib_doctor {
 	const char *run_dir; /* -s, or NULL */
 	const char *sysfs; /* "/sys"; tests give another */
+	const char *proxy; /* the program mpib-proxy; tests give another */
 	json_t *findings; /* {"status", "check", "what", "fix"} each */
 	unsigned count[MPIB_FAIL + 1];
-	/* The proxy's answers; NULL where it gave none. */
+	/* The proxy's answers; NULL where it gave none. Without a proxy,
+	 * mpib_check_settings() makes rails of what the settings name. */
 	json_t *greeting, *info, *rails, *lanes;
 	char socket[128]; /* path of the stats socket */
 	int reached; /* exit status of asking the proxy */
@@ -36,10 +40,28 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* A member of an answer; 0 or "" where there is none of that type. */
+uint64_t mpib_doctor_num(const json_t *o, const char *key);
+const char *mpib_doctor_str(const json_t *o, const char *key);
+/* Whether the device of any rail begins with prefix. */
+bool mpib_doctor_has_rail(const struct mpib_doctor *d, const char *prefix);
+/* A finding: call, libibverbs' name of it, failed by rc, -errno. */
+void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
+			 const struct mpib_rail_spec *spec, const char *call,
+			 int rc);
+
 typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
 	mpib_check_lanes, mpib_check_memlock;
+/* port.c: of one rail's RDMA port, and of the cards together. */
+void mpib_check_port(struct mpib_doctor *d, const json_t *rail);
+mpib_check_fn mpib_check_firmware;
+/* loop.c: bytes through each rail's device and back. */
+mpib_check_fn mpib_check_loop;
+/* settings.c: where no proxy answers, whether one would start, and with what
+ * rails. */
+mpib_check_fn mpib_check_settings;
 /* host.c: checks of the machine, and of what a rank would find. */
 mpib_check_fn mpib_check_run_dir, mpib_check_io_uring, mpib_check_numa,
 	mpib_check_plugin, mpib_check_environment;

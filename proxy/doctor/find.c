@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding a finding, and reading a line of sysfs: used by all checks. */
+/* Adding a finding, and reading an answer or a line of sysfs: used by all checks. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "doctor/doctor.h"
+#include "verbs/explain.h"
 
 void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
 {
-	static const char *const name[] = { "OK", "WARN", "FAIL" };
+	static const char *const name[] = { "OK", "NOTE", "WARN", "FAIL" };
 	char what[512];
 	va_list ap;
 
@@ -20,6 +21,36 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 			      json_pack("{ss ss ss ss*}", "status",
 					name[verdict], "check", check, "what",
 					what, "fix", fix));
+}
+
+uint64_t mpib_doctor_num(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+const char *mpib_doctor_str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
+			 const struct mpib_rail_spec *spec, const char *call,
+			 int rc)
+{
+	char why[512], *remedy;
+
+	/* "what: why (remedy)", the remedy only where one is known. */
+	mpib_verbs_explain(spec, call, rc, why, sizeof(why));
+	remedy = strstr(why, " (");
+	if (remedy) {
+		*remedy = '\0';
+		remedy += 2;
+		remedy[strlen(remedy) - 1] = '\0';
+	}
+	mpib_find(d, MPIB_FAIL, check, remedy ? remedy : "see dmesg(1)", "%s",
+		  why);
 }
 
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)

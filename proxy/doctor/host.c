@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <link.h>
 #include <mpib/control.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,17 +16,29 @@
 #include "base/environ.h"
 #include "doctor/doctor.h"
 
+/* "adduser USER GROUP", with the names that are meant here. */
+static const char *host_join(gid_t gid, char *buf, size_t len)
+{
+	const struct group *group = getgrgid(gid);
+	const struct passwd *user = getpwuid(geteuid());
+
+	snprintf(buf, len, "adduser %s %s, then log in again",
+		 user ? user->pw_name : "USER",
+		 group && gid ? group->gr_name : "mpib");
+	return buf;
+}
+
 static void check_mode(struct mpib_doctor *d, const char *dir)
 {
 	struct group *group;
+	char join[96];
 	struct stat st;
 
 	if (stat(dir, &st) < 0) {
 		if (errno == EACCES)
 			mpib_find(d, MPIB_FAIL, "run dir",
-				  "join the group that owns it (adduser USER "
-				  "mpib)",
-				  "%s: %s", dir, strerror(errno));
+				  host_join(0, join, sizeof(join)), "%s: %s",
+				  dir, strerror(EACCES));
 		else
 			mpib_find(d, MPIB_FAIL, "run dir",
 				  "start mpib-proxy, which makes it, or name "
@@ -40,7 +53,7 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 			  dir, st.st_mode & 07777);
 	else if (access(dir, X_OK) < 0)
 		mpib_find(d, MPIB_FAIL, "run dir",
-			  "join that group (adduser USER GROUP)",
+			  host_join(st.st_gid, join, sizeof(join)),
 			  "%s: only uid %u and group %s may enter", dir,
 			  st.st_uid, group ? group->gr_name : "?");
 	else
@@ -52,7 +65,8 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 
 void mpib_check_run_dir(struct mpib_doctor *d)
 {
-	char path[128], *slash;
+	char path[128], join[96], *slash;
+	struct stat st;
 
 	if (!mpib_dial_path(d->run_dir, MPIB_CONTROL_SOCK, path,
 			    sizeof(path))) {
@@ -65,14 +79,15 @@ void mpib_check_run_dir(struct mpib_doctor *d)
 	*slash = '\0';
 	check_mode(d, path);
 	*slash = '/';
-	if (d->reached != MPIB_EXIT_NO_PROXY && access(path, W_OK) < 0)
+	if (stat(path, &st) == 0 && access(path, W_OK) < 0)
 		mpib_find(d, MPIB_FAIL, "run dir",
-			  "join the group that owns it, or set [run] group",
+			  host_join(st.st_gid, join, sizeof(join)),
 			  "%s: no process of uid %u can attach: %s", path,
 			  geteuid(), strerror(errno));
 }
 
-/* Only the software HCA uses io_uring; without it, it uses epoll. */
+/* Only the software HCA uses io_uring; without it, it uses epoll. Called when the
+ * rails are known. */
 void mpib_check_io_uring(struct mpib_doctor *d)
 {
 	static const char fix[] =
@@ -82,14 +97,17 @@ void mpib_check_io_uring(struct mpib_doctor *d)
 	/* Where io_uring is allowed the call fails too, by its NULL argument,
 	 * but with another errno. */
 	syscall(__NR_io_uring_setup, 1, NULL);
-	if (errno == EPERM || errno == ENOSYS)
+	if (errno != EPERM && errno != ENOSYS)
+		mpib_find(d, MPIB_OK, "io_uring", NULL, "allowed here");
+	else if (!mpib_doctor_has_rail(d, "soft:"))
+		mpib_find(d, MPIB_OK, "io_uring", NULL,
+			  "forbidden here, and no rail uses it");
+	else
 		mpib_find(
 			d, MPIB_WARN, "io_uring", fix,
 			"forbidden here (%s); a software HCA takes its slower "
 			"epoll engine",
 			strerror(errno));
-	else
-		mpib_find(d, MPIB_OK, "io_uring", NULL, "allowed here");
 }
 
 static int node_of(const char *pci)
@@ -241,6 +259,35 @@ static void check_found(struct mpib_doctor *d, void *so, const char *file)
 		mpib_find(d, MPIB_OK, "plugin", NULL, "NCCL finds %s", file);
 }
 
+/* Whether a launcher started this shell as one of a job's ranks. */
+static bool host_is_rank(void)
+{
+	static const char *const marks[] = { "SLURM_PROCID", "PMI_RANK",
+					     "PMIX_RANK", "LOCAL_RANK",
+					     "OMPI_COMM_WORLD_RANK" };
+
+	for (unsigned i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		if (getenv(marks[i]))
+			return true;
+	}
+	return false;
+}
+
+/* An operator's shell has no need of what a rank has to export. */
+static void check_no_plugin(struct mpib_doctor *d)
+{
+	if (host_is_rank())
+		mpib_find(d, MPIB_WARN, "plugin",
+			  "export NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB on every "
+			  "rank",
+			  "NCCL_NET_PLUGIN is not set in this rank, so NCCL "
+			  "takes libnccl-net.so or none");
+	else
+		mpib_find(d, MPIB_OK, "plugin", NULL,
+			  "this is no rank's shell: a rank exports "
+			  "NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB");
+}
+
 void mpib_check_plugin(struct mpib_doctor *d)
 {
 	const char *list = getenv("NCCL_NET_PLUGIN");
@@ -248,11 +295,7 @@ void mpib_check_plugin(struct mpib_doctor *d)
 	void *so = NULL;
 
 	if (!list || !*list) {
-		mpib_find(d, MPIB_WARN, "plugin",
-			  "export NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB on every "
-			  "rank",
-			  "NCCL_NET_PLUGIN is not set here, so NCCL takes "
-			  "libnccl-net.so or none");
+		check_no_plugin(d);
 		return;
 	}
 	for (; !so && *list; list += strspn(list, ",")) {

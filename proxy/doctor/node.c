@@ -9,18 +9,6 @@
 
 #include "doctor/doctor.h"
 
-static uint64_t node_num(const json_t *o, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(o, key));
-}
-
-static const char *node_str(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
 void mpib_check_socket(struct mpib_doctor *d)
 {
 	char *remedy;
@@ -28,7 +16,7 @@ void mpib_check_socket(struct mpib_doctor *d)
 	if (d->reached == MPIB_EXIT_OK) {
 		mpib_find(d, MPIB_OK, "socket", NULL,
 			  "%s: pid %" PRIu64 " answers", d->socket,
-			  node_num(d->greeting, "pid"));
+			  mpib_doctor_num(d->greeting, "pid"));
 		return;
 	}
 	/* d->why is "what: why (remedy)": take it apart. */
@@ -42,19 +30,19 @@ void mpib_check_socket(struct mpib_doctor *d)
 
 void mpib_check_versions(struct mpib_doctor *d)
 {
-	const char *proxy = node_str(d->greeting, "mpib");
+	const char *proxy = mpib_doctor_str(d->greeting, "mpib");
 
 	if (!d->info)
 		return;
-	if (node_num(d->info, "abi") != MPIB_ABI_VERSION)
+	if (mpib_doctor_num(d->info, "abi") != MPIB_ABI_VERSION)
 		mpib_find(d, MPIB_FAIL, "versions",
 			  "install mpib-proxy and plugin of one version and "
 			  "restart the proxy",
 			  "the proxy speaks client ABI %" PRIu64
 			  ", what is installed here %u",
-			  node_num(d->info, "abi"), MPIB_ABI_VERSION);
+			  mpib_doctor_num(d->info, "abi"), MPIB_ABI_VERSION);
 	else if (strcmp(proxy, MPIB_VERSION) != 0)
-		mpib_find(d, MPIB_WARN, "versions",
+		mpib_find(d, MPIB_NOTE, "versions",
 			  "replace it under the running jobs: mpibctl upgrade",
 			  "the proxy is %s, what is installed here %s", proxy,
 			  MPIB_VERSION);
@@ -64,113 +52,50 @@ void mpib_check_versions(struct mpib_doctor *d)
 			  MPIB_ABI_VERSION);
 }
 
-/* A PCI link that trained below the device's maximum limits its port. */
-static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
-{
-	static const char *const what[] = { "speed", "width" };
-	char now[64], max[64];
-
-	for (unsigned i = 0; i < 2; i++) {
-		if (!mpib_read_line(now, sizeof(now),
-				    "%s/class/infiniband/%s/device/"
-				    "current_link_%s",
-				    d->sysfs, dev, what[i]) ||
-		    !mpib_read_line(max, sizeof(max),
-				    "%s/class/infiniband/%s/device/"
-				    "max_link_%s",
-				    d->sysfs, dev, what[i]) ||
-		    !strcmp(now, max))
-			continue;
-		mpib_find(d, MPIB_WARN, check,
-			  "reseat the card or use a slot with more lanes",
-			  "PCI link of %s has %s %s of %s", dev, what[i], now,
-			  max);
-	}
-}
-
-/* The rate reads "100 Gb/sec (4X EDR)". A port that came up with one physical
- * lane (1X) of its four has a bad cable or connector. */
-static void check_rate(struct mpib_doctor *d, const char *check,
-		       const char *dev, unsigned port)
-{
-	char rate[64];
-
-	if (!mpib_read_line(rate, sizeof(rate),
-			    "%s/class/infiniband/%s/ports/%u/rate", d->sysfs,
-			    dev, port))
-		return;
-	if (strstr(rate, "(1X "))
-		mpib_find(d, MPIB_WARN, check,
-			  "look at the cable and its connectors",
-			  "%s came up with one lane: %s", dev, rate);
-	else
-		mpib_find(d, MPIB_OK, check, NULL, "%s runs at %s", dev, rate);
-}
-
-static void check_rdma(struct mpib_doctor *d, const json_t *rail)
-{
-	char check[32], dev[64];
-	const char *spec = node_str(rail, "device"), *colon;
-	unsigned port = 1;
-
-	snprintf(check, sizeof(check), "rail %.8s", node_str(rail, "name"));
-	if (sscanf(spec, "rdma:%63[^:]", dev) != 1)
-		return;
-	colon = strchr(spec + strlen("rdma:"), ':');
-	if (colon)
-		port = (unsigned)strtoul(colon + 1, NULL, 10);
-	check_rate(d, check, dev, port);
-	check_pci(d, check, dev);
-	if (node_num(rail, "mtu") < 4096)
-		mpib_find(d, MPIB_WARN, check,
-			  "raise the MTU of its network interface to 4200 or "
-			  "more",
-			  "%s has an RDMA MTU of %" PRIu64 ", not 4096", dev,
-			  node_num(rail, "mtu"));
-}
-
 static void check_gid(struct mpib_doctor *d, const char *check,
 		      const json_t *rail)
 {
-	const char *gid = node_str(rail, "gid");
+	const char *gid = mpib_doctor_str(rail, "gid");
 
 	if (!*gid || !strcmp(gid, "::"))
 		mpib_find(d, MPIB_FAIL, check,
 			  "give its network interface an address",
-			  "%s has no GID", node_str(rail, "device"));
+			  "%s has no GID", mpib_doctor_str(rail, "device"));
 	else if (!strncmp(gid, "fe80:", 5))
 		mpib_find(d, MPIB_WARN, check,
 			  "give its network interface an IPv4 address (RoCEv2)",
 			  "GID %s of %s reaches its own link only", gid,
-			  node_str(rail, "device"));
+			  mpib_doctor_str(rail, "device"));
 }
 
 static void check_rail(struct mpib_doctor *d, const json_t *rail)
 {
-	const char *dev = node_str(rail, "device");
-	bool up = !strcmp(node_str(rail, "state"), "active");
+	const char *dev = mpib_doctor_str(rail, "device");
+	bool up = !strcmp(mpib_doctor_str(rail, "state"), "active");
 	char check[32];
 
-	snprintf(check, sizeof(check), "rail %.8s", node_str(rail, "name"));
+	snprintf(check, sizeof(check), "rail %.8s",
+		 mpib_doctor_str(rail, "name"));
 	if (!up)
 		mpib_find(d, MPIB_FAIL, check,
 			  "bring its port up: cable, switch, ip link, rdma "
 			  "link",
 			  "%s is down", dev);
 	check_gid(d, check, rail);
-	if (node_num(rail, "cqe_errors"))
-		mpib_find(d, MPIB_WARN, check,
+	/* They may be of a fault that was mended long ago. */
+	if (mpib_doctor_num(rail, "cqe_errors"))
+		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",
 			  "%" PRIu64 " completions of %s bore an error",
-			  node_num(rail, "cqe_errors"), dev);
+			  mpib_doctor_num(rail, "cqe_errors"), dev);
 	if (!strncmp(dev, "rdma:", 5))
-		check_rdma(d, rail);
+		mpib_check_port(d, rail);
 	else if (up)
-		mpib_find(
-			d, MPIB_OK, check, NULL,
-			"%s is up, a software HCA: it has no rated speed, GID "
-			"%s, MTU %" PRIu64,
-			dev, node_str(rail, "gid"), node_num(rail, "mtu"));
+		mpib_find(d, MPIB_WARN, check,
+			  "name RDMA ports: [hca] sout and sup in mpib.conf",
+			  "%s is up, but a software HCA: for trials, not for "
+			  "jobs",
+			  dev);
 }
 
 static bool have_hardware(const struct mpib_doctor *d)
@@ -185,15 +110,14 @@ static bool have_hardware(const struct mpib_doctor *d)
 	return some;
 }
 
-/* Whether the device of any rail begins with prefix. */
-static bool has_rail(const struct mpib_doctor *d, const char *prefix)
+bool mpib_doctor_has_rail(const struct mpib_doctor *d, const char *prefix)
 {
 	const json_t *rail;
 	bool found = false;
 	size_t i;
 
-	json_array_foreach(d->rails, i, rail) found |=
-		!strncmp(node_str(rail, "device"), prefix, strlen(prefix));
+	json_array_foreach(d->rails, i, rail) found |= !strncmp(
+		mpib_doctor_str(rail, "device"), prefix, strlen(prefix));
 	return found;
 }
 
@@ -206,18 +130,18 @@ void mpib_check_rails(struct mpib_doctor *d)
 	json_array_foreach(d->rails, i, rail)
 	{
 		check_rail(d, rail);
-		if (mtu && node_num(rail, "mtu") != mtu)
+		if (mtu && mpib_doctor_num(rail, "mtu") != mtu)
 			mpib_find(d, MPIB_WARN, "rails",
 				  "give both network interfaces one MTU",
 				  "their MTUs differ");
-		mtu = node_num(rail, "mtu");
+		mtu = mpib_doctor_num(rail, "mtu");
 	}
 	if (d->rails && json_array_size(d->rails) < 2)
 		mpib_find(
 			d, MPIB_WARN, "rails",
 			"name the second one: [hca] sup, or --sup",
 			"there is only one; nothing takes over when it fails");
-	if (has_rail(d, "soft:") && have_hardware(d))
+	if (mpib_doctor_has_rail(d, "soft:") && have_hardware(d))
 		mpib_find(d, MPIB_WARN, "rails",
 			  "name its ports: [hca] sout and sup in mpib.conf",
 			  "the software HCA serves although this machine has "
@@ -249,14 +173,14 @@ void mpib_check_lanes(struct mpib_doctor *d)
  * it, not against that of the job. */
 void mpib_check_memlock(struct mpib_doctor *d)
 {
-	uint64_t pid = node_num(d->greeting, "pid");
+	uint64_t pid = mpib_doctor_num(d->greeting, "pid");
 	char path[64], line[256], soft[32];
 	bool found = false;
 	FILE *f;
 
-	if (!pid)
+	if (!pid) /* what starts it, sets its limit */
 		return;
-	if (!has_rail(d, "rdma:")) {
+	if (!mpib_doctor_has_rail(d, "rdma:")) {
 		mpib_find(d, MPIB_OK, "memlock", NULL,
 			  "a software HCA locks no memory");
 		return;

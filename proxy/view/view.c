@@ -149,6 +149,9 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 		(json_int_t)n->srq_posted, "stale_imms",
 		(json_int_t)n->stale_imms, "bad_imms", (json_int_t)n->bad_imms,
 		"qps", (json_int_t)n->qps);
+	json_object_set_new(
+		o, "expected_mbps",
+		json_integer((json_int_t)v->cfg->expected_gbps * 1000));
 	add_troubles(o, v, r);
 	add_hw(o, v, r);
 	return o;

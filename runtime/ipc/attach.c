@@ -100,6 +100,12 @@ static int connect_socket(struct mpib_client *c, uint64_t deadline)
 	} while (rc == -EINTR);
 	if (rc < 0) {
 		close(c->sock);
+		if (rc == -EACCES)
+			return mpib_fail(rc,
+					 "this user may not use %s: %s "
+					 "(adduser USER mpib, or the group "
+					 "that owns it, then log in again)",
+					 c->path, mpib_errtext(rc));
 		return mpib_fail(rc,
 				 "no mpib-proxy answers at %s: %s (start "
 				 "mpib-proxy on this node, or set MPIB_RUN_DIR "

@@ -55,4 +55,19 @@ ctl help rails | grep -q 'rails drain RAIL' || fail "help of a noun"
 ctl rails --help | grep -q 'clients kick' && fail "help of a noun has the others"
 [ "$(ctl help)" = "$(ctl --help)" ] || fail "help is not --help"
 ctl help | grep -q 'clients kick CLIENT' || fail "help lacks a command"
+
+# Software rails are for trials: a strict doctor refuses them, and nothing else.
+verdict=$(ctl doctor --strict)
+[ $? -eq 1 ] || fail "doctor --strict: $verdict"
+[ "$(grep -c '^OK    loop S[A-Z]* .* moved 16 MiB to itself, right' <<<"$verdict")" -eq 2 ] ||
+	fail "no bytes over a rail: $verdict"
+quiet=$(ctl doctor --strict --quiet)
+[ $? -eq 1 ] || fail "doctor --strict --quiet"
+[ "$(grep -cE '^(WARN|FAIL)  ' <<<"$quiet")" -ge 2 ] || fail "quiet: $quiet"
+grep -qE '^(OK|NOTE)|^[0-9]+ ok,' <<<"$quiet" && fail "not quiet: $quiet"
+ctl doctor >/dev/null || fail "doctor is strict unasked"
+ctl rails --strict 2>/dev/null
+[ $? -eq 2 ] || fail "a strict table"
+ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
+[ "$(ctl rails -o expected_mbps | sort -u)" = 400000 ] || fail "expected speed"
 exit "$failed"

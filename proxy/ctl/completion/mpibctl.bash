@@ -26,7 +26,7 @@ _mpibctl() {
 	done
 	list=$("${COMP_WORDS[0]}" --commands 2>/dev/null) || return
 	if [[ $word == -* ]]; then
-		words="--json --output --csv --watch --textfile --run-dir --help --version"
+		words="--json --output --csv --watch --textfile --strict --quiet --run-dir --help --version"
 	elif [ -z "$noun" ]; then
 		words="$(cut -d' ' -f1 <<<"$list") help"
 	elif [ "$noun" = help ]; then

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of an RDMA port and of its place in the machine: speed, width, link
+ * layer, firmware, PCI link, IOMMU and the switches above it. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor/doctor.h"
+
+/* A PCI link that trained below the device's maximum limits its port. */
+static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
+{
+	static const char *const what[] = { "speed", "width" };
+	char now[64], max[64];
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!mpib_read_line(now, sizeof(now),
+				    "%s/class/infiniband/%s/device/"
+				    "current_link_%s",
+				    d->sysfs, dev, what[i]) ||
+		    !mpib_read_line(max, sizeof(max),
+				    "%s/class/infiniband/%s/device/"
+				    "max_link_%s",
+				    d->sysfs, dev, what[i]) ||
+		    !strcmp(now, max))
+			continue;
+		mpib_find(d, MPIB_WARN, check,
+			  "reseat the card or use a slot with more lanes",
+			  "PCI link of %s has %s %s of %s", dev, what[i], now,
+			  max);
+	}
+}
+
+/* The rate reads "100 Gb/sec (4X EDR)". A port that came up with one physical
+ * lane (1X) of its four has a bad cable or connector. */
+static void check_rate(struct mpib_doctor *d, const char *check,
+		       const char *dev, unsigned port, uint64_t expected_mbps)
+{
+	char rate[64], layer[32] = "";
+	double gbps;
+
+	if (!mpib_read_line(rate, sizeof(rate),
+			    "%s/class/infiniband/%s/ports/%u/rate", d->sysfs,
+			    dev, port))
+		return;
+	mpib_read_line(layer, sizeof(layer),
+		       "%s/class/infiniband/%s/ports/%u/link_layer", d->sysfs,
+		       dev, port);
+	gbps = strtod(rate, NULL);
+	if (strstr(rate, "(1X "))
+		mpib_find(d, MPIB_WARN, check,
+			  "look at the cable and its connectors",
+			  "%s came up with one lane: %s", dev, rate);
+	else if (gbps * 1000 < (double)expected_mbps)
+		mpib_find(d, MPIB_WARN, check,
+			  "look at cable, optics and the switch's port, or "
+			  "set [hca] speed",
+			  "PORT AT %g of %g Gb/s: %s %s", gbps,
+			  (double)expected_mbps / 1000, dev, rate);
+	else
+		mpib_find(d, MPIB_OK, check, NULL, "%s runs at %s%s%s", dev,
+			  rate, *layer ? ", " : "", layer);
+}
+
+/* The PCI address that an IOMMU gives an HCA's DMA costs it lookups, unless the
+ * domain of the device is the identity. */
+static void check_iommu(struct mpib_doctor *d, const char *check,
+			const char *dev)
+{
+	char type[32];
+
+	if (mpib_read_line(type, sizeof(type),
+			   "%s/class/infiniband/%s/device/iommu_group/type",
+			   d->sysfs, dev) &&
+	    !strncmp(type, "DMA", 3))
+		mpib_find(d, MPIB_NOTE, check, "boot the kernel with iommu=pt",
+			  "the IOMMU translates each DMA of %s (%s)", dev,
+			  type);
+}
+
+#define PCI_EXT_CAPS 0x100
+#define PCI_ACS 0x0d
+#define ACS_CONTROL 6
+#define ACS_REDIRECT 0x0c /* requests and completions between peers */
+
+static uint32_t pci_word(const uint8_t *config, unsigned at, unsigned bytes)
+{
+	uint32_t word = 0;
+
+	for (unsigned i = bytes; i-- > 0;)
+		word = word << 8 | config[at + i];
+	return word;
+}
+
+/* Whether the bridge whose configuration space is the file redirects what one
+ * device below it sends to another up to the root. False where it cannot be
+ * told: only root may read what follows the first 64 bytes. */
+static bool acs_redirects(const char *file)
+{
+	uint8_t config[4096];
+	FILE *f = fopen(file, "re");
+	size_t n = f ? fread(config, 1, sizeof(config), f) : 0;
+	unsigned at = PCI_EXT_CAPS;
+
+	if (f)
+		fclose(f);
+	/* Capabilities are a list; a bad one may be a ring. */
+	for (unsigned i = 0; i < 64 && at >= PCI_EXT_CAPS && at + 8 <= n; i++) {
+		uint32_t head = pci_word(config, at, 4);
+
+		if ((head & 0xffff) == PCI_ACS)
+			return pci_word(config, at + ACS_CONTROL, 2) &
+			       ACS_REDIRECT;
+		at = head >> 20;
+	}
+	return false;
+}
+
+/* Every bridge above the device is a directory above the device's own. */
+static void check_acs(struct mpib_doctor *d, const char *check, const char *dev)
+{
+	char path[PATH_MAX], file[PATH_MAX + 8], *slash;
+
+	snprintf(file, sizeof(file), "%s/class/infiniband/%s/device", d->sysfs,
+		 dev);
+	if (!realpath(file, path))
+		return;
+	while ((slash = strrchr(path, '/')) && slash > path) {
+		*slash = '\0';
+		snprintf(file, sizeof(file), "%s/config", path);
+		if (!acs_redirects(file))
+			continue;
+		mpib_find(d, MPIB_WARN, check,
+			  "turn ACS off: in the firmware's settings, or by "
+			  "setpci -s BRIDGE ECAP_ACS+6.w=0",
+			  "ACS of bridge %s sends what %s and GPUs exchange "
+			  "through the root",
+			  strrchr(path, '/') + 1, dev);
+		return;
+	}
+}
+
+void mpib_check_port(struct mpib_doctor *d, const json_t *rail)
+{
+	char check[32], dev[64], fw[64];
+	const char *spec = mpib_doctor_str(rail, "device"), *colon;
+	unsigned port = 1;
+
+	snprintf(check, sizeof(check), "rail %.8s",
+		 mpib_doctor_str(rail, "name"));
+	if (sscanf(spec, "rdma:%63[^:]", dev) != 1)
+		return;
+	colon = strchr(spec + strlen("rdma:"), ':');
+	if (colon)
+		port = (unsigned)strtoul(colon + 1, NULL, 10);
+	check_rate(d, check, dev, port, mpib_doctor_num(rail, "expected_mbps"));
+	check_pci(d, check, dev);
+	check_iommu(d, check, dev);
+	check_acs(d, check, dev);
+	if (mpib_read_line(fw, sizeof(fw), "%s/class/infiniband/%s/fw_ver",
+			   d->sysfs, dev))
+		mpib_find(d, MPIB_OK, check, NULL, "%s has firmware %s", dev,
+			  fw);
+	if (mpib_doctor_num(rail, "mtu") < 4096)
+		mpib_find(d, MPIB_WARN, check,
+			  "raise the MTU of its network interface to 4200 or "
+			  "more",
+			  "%s has an RDMA MTU of %" PRIu64 ", not 4096", dev,
+			  mpib_doctor_num(rail, "mtu"));
+}
+
+static bool port_about(const struct mpib_doctor *d, const json_t *rail,
+		       const char *file, char *line, size_t len)
+{
+	char dev[64];
+
+	return sscanf(mpib_doctor_str(rail, "device"), "rdma:%63[^:]", dev) ==
+		       1 &&
+	       mpib_read_line(line, len, "%s/class/infiniband/%s/%s", d->sysfs,
+			      dev, file);
+}
+
+/* Two cards of one kind (board_id) are to have one firmware. */
+void mpib_check_firmware(struct mpib_doctor *d)
+{
+	char board[2][64], fw[2][64];
+
+	if (json_array_size(d->rails) < 2)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		const json_t *rail = json_array_get(d->rails, i);
+
+		if (!port_about(d, rail, "board_id", board[i],
+				sizeof(board[i])) ||
+		    !port_about(d, rail, "fw_ver", fw[i], sizeof(fw[i])))
+			return;
+	}
+	if (!strcmp(board[0], board[1]) && strcmp(fw[0], fw[1]) != 0)
+		mpib_find(d, MPIB_WARN, "firmware", "update the older one",
+			  "two cards of one kind (%s) have %s and %s", board[0],
+			  fw[0], fw[1]);
+}

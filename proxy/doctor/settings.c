@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where no proxy answers: whether one would start with this node's settings, and
+ * the rails that these name, as their ports are. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "doctor/doctor.h"
+
+struct settings {
+	char section[32];
+	char sout[80], sup[80];
+	uint64_t expected_mbps; /* 0: not given */
+};
+
+/* Start `d->proxy --check-config`, without what the environment says here: a
+ * service has one of its own. Both of its outputs can be read from *out. */
+static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
+{
+	char check[] = "--check-config", name[] = "mpib-proxy";
+	char *argv[] = { name, check, NULL }, *env[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	int end[2], rc;
+
+	if (pipe2(end, O_CLOEXEC) < 0)
+		return -errno;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, end[1], STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, end[1], STDERR_FILENO);
+	rc = -posix_spawn(pid, d->proxy, &actions, NULL, argv, env);
+	posix_spawn_file_actions_destroy(&actions);
+	close(end[1]);
+	if (rc < 0) {
+		close(end[0]);
+		return rc;
+	}
+	*out = fdopen(end[0], "r");
+	return *out ? 0 : -errno;
+}
+
+/* A line of the settings, "key = value   ; origin", or of what is wrong. */
+static void settings_line(struct mpib_doctor *d, struct settings *s, char *line)
+{
+	static const char fault[] = "mpib-proxy: ";
+	char key[32], value[80], *fix;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (!strncmp(line, fault, strlen(fault))) {
+		fix = strstr(line, " (");
+		if (fix) {
+			*fix = '\0';
+			fix += 2;
+			fix[strlen(fix) - 1] = '\0';
+		}
+		mpib_find(d, MPIB_FAIL, "settings",
+			  fix ? fix : "see mpib-proxy --check-config", "%s",
+			  line + strlen(fault));
+	}
+	if (sscanf(line, "[%31[a-z]", s->section) == 1 ||
+	    strcmp(s->section, "hca") != 0 ||
+	    sscanf(line, "%31[a-z_] = %79[^ ;]", key, value) != 2)
+		return;
+	if (!strcmp(key, "sout"))
+		memcpy(s->sout, value, sizeof(value));
+	else if (!strcmp(key, "sup") && strcmp(value, "none") != 0)
+		memcpy(s->sup, value, sizeof(value));
+	else if (!strcmp(key, "speed"))
+		s->expected_mbps = strtoull(value, NULL, 10) * 1000;
+}
+
+/* The rail as the proxy's answers have one, from its port, whose device is
+ * opened for a moment. NULL after a finding. */
+static json_t *settings_rail(struct mpib_doctor *d, const char *name,
+			     const char *text, uint64_t expected_mbps)
+{
+	const char *call = "ibv_open_device";
+	char gid[INET6_ADDRSTRLEN] = "", why[256];
+	struct mpib_port_info port = { 0 };
+	const struct mpib_verbs *v;
+	struct mpib_rail_spec spec;
+	struct ibv_context *ctx;
+	int rc;
+
+	if (mpib_rail_spec_parse(text, &spec, why, sizeof(why)) < 0) {
+		mpib_find(d, MPIB_FAIL, "settings",
+			  "use mpibctl and mpib-proxy of one version",
+			  "which rail is meant: %s", why);
+		return NULL;
+	}
+	v = mpib_verbs_of(&spec);
+	rc = v->open(&spec, &ctx);
+	if (rc == 0) {
+		call = "ibv_query_port";
+		rc = v->query_port(ctx, spec.port, &port);
+		v->close(ctx);
+	}
+	if (rc < 0) {
+		mpib_doctor_explain(d, "rails", &spec, call, rc);
+		return NULL;
+	}
+	inet_ntop(AF_INET6, port.gid.raw, gid, sizeof(gid));
+	return json_pack(
+		"{ss ss ss sI ss sI sI sI}", "name", name, "device", text,
+		"state", port.state == IBV_PORT_ACTIVE ? "active" : "down",
+		"mtu", (json_int_t)128 << port.mtu, "gid", gid, "speed_mbps",
+		(json_int_t)port.speed_mbps, "expected_mbps",
+		(json_int_t)expected_mbps, "cqe_errors", (json_int_t)0);
+}
+
+static void settings_rails(struct mpib_doctor *d, const struct settings *s)
+{
+	const char *const name[] = { "SOUT", "SUP" };
+	const char *const text[] = { s->sout, s->sup };
+
+	d->rails = json_array();
+	for (unsigned i = 0; i < 2; i++) {
+		json_t *rail = *text[i] ? settings_rail(d, name[i], text[i],
+							s->expected_mbps)
+					: NULL;
+
+		if (rail)
+			json_array_append_new(d->rails, rail);
+	}
+	/* Without any, no check speaks of rails. */
+	if (json_array_size(d->rails) == 0) {
+		json_decref(d->rails);
+		d->rails = NULL;
+	}
+}
+
+void mpib_check_settings(struct mpib_doctor *d)
+{
+	struct settings s = { 0 };
+	char line[1024];
+	pid_t pid = -1;
+	FILE *out = NULL;
+	int status = -1, rc;
+
+	if (d->reached == MPIB_EXIT_OK)
+		return;
+	rc = settings_spawn(d, &pid, &out);
+	while (rc == 0 && fgets(line, sizeof(line), out))
+		settings_line(d, &s, line);
+	if (out)
+		fclose(out);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	if (rc < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
+		mpib_find(d, MPIB_NOTE, "settings",
+			  "ask on the node, where mpib-proxy is installed",
+			  "%s: %s: neither its settings nor its rails are "
+			  "looked at",
+			  d->proxy, rc < 0 ? strerror(-rc) : "does not run");
+		return;
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		mpib_find(d, MPIB_OK, "settings", NULL,
+			  "mpib-proxy would start with them");
+	settings_rails(d, &s);
+}

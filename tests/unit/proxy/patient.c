@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "patient.h"
+
+#include <mpib/abi.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "scratch.h"
+
+/* A file below the scratch directory, with the folders that lead to it. */
+void patient_put(const char *name, const char *text)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s", scratch_path(name));
+	for (char *c = path + strlen(scratch) + 1; (c = strchr(c, '/')); c++) {
+		*c = '\0';
+		mkdir(path, 0700);
+		*c = '/';
+	}
+	scratch_write(name, text);
+}
+
+int patient_machine(void **state)
+{
+	int rc = scratch_make(state);
+
+	patient_put("class/infiniband/mlx5_0/ports/1/rate",
+		    "400 Gb/sec (4X NDR)\n");
+	patient_put("class/infiniband/mlx5_0/device/numa_node", "0\n");
+	patient_put("class/infiniband/mlx5_0/device/current_link_speed",
+		    "32.0 GT/s\n");
+	patient_put("class/infiniband/mlx5_0/device/max_link_speed",
+		    "32.0 GT/s\n");
+	patient_put("class/infiniband/mlx5_0/device/current_link_width",
+		    "16\n");
+	patient_put("class/infiniband/mlx5_0/device/max_link_width", "16\n");
+	patient_put("class/infiniband/mlx5_1/ports/2/rate",
+		    "100 Gb/sec (1X NDR)\n");
+	patient_put("class/infiniband/mlx5_1/device/numa_node", "1\n");
+	patient_put("class/infiniband/mlx5_1/device/current_link_width", "8\n");
+	patient_put("class/infiniband/mlx5_1/device/max_link_width", "16\n");
+	patient_put("devices/system/node/node0/distance", "10 21\n");
+	patient_put("devices/system/node/node1/distance", "21 10\n");
+	patient_put("bus/pci/devices/0000:17:00.0/vendor", "0x10de\n");
+	patient_put("bus/pci/devices/0000:17:00.0/class", "0x030200\n");
+	patient_put("bus/pci/devices/0000:17:00.0/numa_node", "0\n");
+	patient_put("bus/pci/devices/0000:18:00.0/vendor", "0x8086\n");
+	return rc;
+}
+
+struct mpib_doctor patient_of(const char *rails)
+{
+	struct mpib_doctor d = { .sysfs = scratch, .findings = json_array() };
+
+	d.greeting = json_pack("{ss sI}", "mpib", MPIB_VERSION, "pid",
+			       (json_int_t)1);
+	d.info = json_pack("{sI}", "abi", (json_int_t)MPIB_ABI_VERSION);
+	d.lanes = json_loads("[{\"broken\":false},{\"broken\":true}]", 0, NULL);
+	d.rails = json_loads(rails, 0, NULL);
+	assert_non_null(d.rails);
+	return d;
+}
+
+void patient_release(struct mpib_doctor *d)
+{
+	json_decref(d->greeting);
+	json_decref(d->info);
+	json_decref(d->lanes);
+	json_decref(d->rails);
+	json_decref(d->findings);
+}
+
+bool patient_has(const struct mpib_doctor *d, const char *status,
+		 const char *check, const char *part)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(d->findings, i, f)
+	{
+		const char *s = json_string_value(json_object_get(f, "status"));
+		const char *c = json_string_value(json_object_get(f, "check"));
+		const char *w = json_string_value(json_object_get(f, "what"));
+
+		if (!strcmp(s, status) && !strcmp(c, check) && strstr(w, part))
+			return true;
+	}
+	return false;
+}
+
+void assert_found(const struct mpib_doctor *d, const char *status,
+		  const char *check, const char *part)
+{
+	char *all;
+
+	if (patient_has(d, status, check, part))
+		return;
+	all = json_dumps(d->findings, JSON_INDENT(1));
+	fail_msg("no %s %s with \"%s\" in %s", status, check, part, all);
+}
+
+/* Nothing is told without the remedy. */
+void assert_remedies(const struct mpib_doctor *d)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(d->findings, i, f)
+	{
+		bool ok = !strcmp(
+			json_string_value(json_object_get(f, "status")), "OK");
+
+		assert_int_equal(ok, json_object_get(f, "fix") == NULL);
+	}
+}
