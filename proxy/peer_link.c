@@ -28,17 +28,9 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
 
-	if (p->cfg.peer_addr[0]) {
-		if (mpib_address_parse(p->cfg.peer_addr, addr) &&
-		    !IN6_IS_ADDR_LINKLOCAL(addr))
-			return 0;
-		snprintf(why, MPIB_WHY_MAX,
-			 "peer link: \"%s\" is no address that other nodes "
-			 "reach (give a.b.c.d, or an IPv6 address that is not "
-			 "link-local)",
-			 p->cfg.peer_addr);
-		return -EINVAL;
-	}
+	/* mpib_config_finish() refuses what is no address. */
+	if (p->cfg.peer_addr[0] && mpib_address_parse(p->cfg.peer_addr, addr))
+		return 0;
 	if (sout->provider == MPIB_PROVIDER_SOFT &&
 	    mpib_address_parse(sout->name, addr))
 		return 0;
@@ -139,6 +131,7 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	if (rc < 0)
 		return rc;
 	rc = load_key(p, &addr, &key, why);
+	p->misconfigured = rc < 0;
 	if (rc < 0)
 		return rc;
 	if (!p->takeover)

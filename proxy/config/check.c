@@ -3,14 +3,18 @@
  * The last step of reading the configuration: everything that is wrong with the
  * settings together is told at once, a line each. Start-up, control thread.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <mpib/abi.h>
 #include <mpib/segment.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/address.h"
 #include "config/finish.h"
+#include "peer/auth.h"
 #include "rails/discover.h"
 
 const char *mpib_config_origin(const struct mpib_config *cfg,
@@ -211,18 +215,94 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 			   why);
 }
 
+int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	char addr[INET_ADDRSTRLEN] = "", *end = NULL;
+	unsigned long port = 0;
+
+	if (len > 0 && len < sizeof(addr)) {
+		memcpy(addr, text, len);
+		if (colon[1] >= '0' && colon[1] <= '9')
+			port = strtoul(colon + 1, &end, 10);
+	}
+	*sin = (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons((uint16_t)port) };
+	if (end && !*end && port <= 65535 &&
+	    inet_pton(AF_INET, addr, &sin->sin_addr) == 1 &&
+	    ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "metrics.listen = \"%.64s\": not a port of a loopback address "
+		 "(give 127.0.0.1:9495, and a web server in front of it where "
+		 "others shall read)",
+		 text);
+	return -EINVAL;
+}
+
+static int check_listen(struct mpib_config *cfg, char *why)
+{
+	char reason[MPIB_WHY_MAX];
+	struct sockaddr_in sin;
+	int rc = 0;
+
+	if (cfg->metrics_listen[0])
+		rc = mpib_config_listen(cfg->metrics_listen, &sin, reason);
+	if (rc < 0)
+		snprintf(why, MPIB_WHY_MAX, "%s: %.400s",
+			 mpib_config_origin(cfg, "metrics", "listen"), reason);
+	return rc;
+}
+
+static int check_peer_addr(struct mpib_config *cfg, char *why)
+{
+	struct in6_addr addr;
+
+	if (!cfg->peer_addr[0] || (mpib_address_parse(cfg->peer_addr, &addr) &&
+				   !IN6_IS_ADDR_LINKLOCAL(&addr)))
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: peer.addr = \"%s\" is no address that other nodes reach "
+		 "(give a.b.c.d, or an IPv6 address that is not link-local)",
+		 mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
+	return -EINVAL;
+}
+
+/* Whom the file has to belong to is seen when it is read: who checks the
+ * configuration need not be who starts the proxy. */
+static int check_key(struct mpib_config *cfg, char *why)
+{
+	const char *bad;
+	struct stat st;
+
+	if (!cfg->peer_key_file[0])
+		return 0;
+	if (stat(cfg->peer_key_file, &st) == 0)
+		bad = mpib_cluster_key_fault(&st);
+	else
+		bad = errno == EACCES ? NULL : strerror(errno);
+	if (!bad)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX, "%s: peer.key_file = %s: %s%s",
+		 mpib_config_origin(cfg, "peer", "key_file"),
+		 cfg->peer_key_file, bad,
+		 strchr(bad, '(') ? "" : " (name the cluster's key, or none)");
+	return -EINVAL;
+}
+
 static int (*const checks[])(struct mpib_config *cfg, char *why) = {
 	mpib_config_rails,  check_ports,    check_threads,
 	check_nets,	    check_networks, check_classes,
 	mpib_config_policy, check_shares,   check_srq,
 	check_signals,	    check_part,	    check_quota_requests,
-	check_quota_fds,
+	check_quota_fds,    check_listen,   check_peer_addr,
+	check_key,
 };
 
 int mpib_config_finish(struct mpib_config *cfg, char *why)
 {
 	char line[MPIB_WHY_MAX];
-	size_t at = 0;
 	int first = 0;
 
 	why[0] = '\0';
@@ -232,9 +312,7 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 		if (rc == 0)
 			continue;
 		first = first ? first : rc;
-		if (at < MPIB_WHY_MAX)
-			at += (size_t)snprintf(why + at, MPIB_WHY_MAX - at,
-					       "%s%s", at ? "\n" : "", line);
+		mpib_config_why(why, line);
 	}
 	return first;
 }

@@ -208,8 +208,11 @@ const struct mpib_setting *mpib_config_find(const char *section,
 
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why)
 {
+	int first = 0;
+
+	why[0] = '\0';
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		char name[64], origin[80];
+		char name[64], origin[80], line[MPIB_WHY_MAX];
 		const char *value;
 		int rc;
 
@@ -219,11 +222,21 @@ int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why)
 			continue;
 		snprintf(origin, sizeof(origin), "environment %s", name);
 		rc = mpib_config_set(cfg, &mpib_settings[i], value, origin,
-				     why);
+				     line);
 		if (rc < 0)
-			return rc;
+			mpib_config_why(why, line);
+		first = first ? first : rc;
 	}
-	return 0;
+	return first;
+}
+
+void mpib_config_why(char *why, const char *line)
+{
+	size_t at = strlen(why);
+
+	if (at == 0 || at + strlen(line) + 2 <= MPIB_WHY_MAX)
+		snprintf(why + at, MPIB_WHY_MAX - at, "%s%s", at ? "\n" : "",
+			 line);
 }
 
 void mpib_config_value(const struct mpib_config *cfg,

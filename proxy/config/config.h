@@ -11,6 +11,7 @@
 #ifndef MPIB_PROXY_CONFIG_H
 #define MPIB_PROXY_CONFIG_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -154,9 +155,13 @@ const struct mpib_setting *mpib_config_find(const char *section,
 /* Give every setting its built-in value. */
 void mpib_config_init(struct mpib_config *cfg);
 
+/* Add a line to why, below those that it has; a line without room is left out. */
+void mpib_config_why(char *why, const char *line);
+
 /*
  * The calls below return 0 or -errno; on error why (MPIB_WHY_MAX bytes) holds
- * "where: what (remedy)". origin names the source of a value for
+ * "where: what (remedy)", a line for each fault where a whole source is read.
+ * origin names the source of a value for
  * mpib_config_dump(), such as "flag --sup-bw".
  */
 int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
@@ -171,6 +176,9 @@ int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why);
 bool mpib_config_takes_nccl(const char *name);
 /* The value of a variable, or NULL. */
 const char *mpib_config_getenv(char **env, const char *name);
+/* Parse metrics.listen, "127.0.0.1:9495". -EINVAL: it is no port of a loopback
+ * address. */
+int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why);
 /* Call after all sources: parse rails, islands and shares, and check settings
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);

@@ -17,15 +17,16 @@ struct reader {
 	struct mpib_config *cfg;
 	FILE *in;
 	const char *path;
-	char *why;
+	char *why; /* a line for each error */
 	unsigned line;
-	int rc; /* of the first error; why has its text */
+	int rc; /* of the first error */
 };
 
-static void file_fail(struct reader *r, int rc)
+static void file_fail(struct reader *r, int rc, const char *why)
 {
 	if (r->rc == 0)
 		r->rc = rc;
+	mpib_config_why(r->why, why);
 }
 
 /* Like fgets() for inih, but drops leading blanks: inih takes an indented line
@@ -33,16 +34,17 @@ static void file_fail(struct reader *r, int rc)
 static char *file_next_line(char *buf, int len, void *stream)
 {
 	struct reader *r = stream;
+	char why[MPIB_WHY_MAX];
 	size_t blanks;
 
-	if (r->rc < 0 || !fgets(buf, len, r->in))
+	if (!fgets(buf, len, r->in))
 		return NULL;
 	r->line++;
 	if (!strchr(buf, '\n') && !feof(r->in)) {
-		snprintf(r->why, MPIB_WHY_MAX,
+		snprintf(why, sizeof(why),
 			 "%s:%u: the line is too long (give at most %d bytes)",
 			 r->path, r->line, len - 2);
-		file_fail(r, -EINVAL);
+		file_fail(r, -EINVAL, why);
 		return NULL;
 	}
 	blanks = strspn(buf, " \t");
@@ -54,6 +56,7 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 {
 	struct mpib_suggest s = { .typed = section };
 	char names[MPIB_SETTINGS_MAX][64], typed[128], hint[96] = "";
+	char why[MPIB_WHY_MAX];
 	bool have_section = false;
 
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
@@ -76,36 +79,55 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 			 mpib_suggest_best(&s));
 	else
 		snprintf(hint, sizeof(hint), "mpib.conf(5) lists them");
-	snprintf(r->why, MPIB_WHY_MAX,
-		 "%s:%u: unknown %s \"%.80s%s%.80s\" (%s)", r->path, r->line,
-		 have_section ? "setting" : "section", section,
-		 have_section ? "." : "", have_section ? key : "", hint);
-	file_fail(r, -EINVAL);
+	snprintf(why, sizeof(why), "%s:%u: unknown %s \"%.80s%s%.80s\" (%s)",
+		 r->path, r->line, have_section ? "setting" : "section",
+		 section, have_section ? "." : "", have_section ? key : "",
+		 hint);
+	file_fail(r, -EINVAL, why);
 }
 
+/* Goes on after an error, so that all of them are told. */
 static int file_handle(void *user, const char *section, const char *key,
 		       const char *value)
 {
 	static const char device[] = "device ";
+	const size_t prefix = sizeof(device) - 1;
 	const struct mpib_setting *s = mpib_config_find(section, key);
 	struct reader *r = user;
-	char origin[MPIB_ORIGIN_MAX];
+	char origin[MPIB_ORIGIN_MAX], why[MPIB_WHY_MAX];
+	int rc;
 
-	if (r->rc < 0)
-		return 0;
 	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
-	if (!strncmp(section, device, sizeof(device) - 1)) {
-		file_fail(r, mpib_config_device_set(
-				     r->cfg, section + sizeof(device) - 1, key,
-				     value, origin, r->why));
-		return r->rc == 0;
-	}
-	if (!s) {
+	if (!strncmp(section, device, prefix)) {
+		rc = mpib_config_device_set(r->cfg, section + prefix, key,
+					    value, origin, why);
+	} else if (!s) {
 		file_unknown(r, section, key);
-		return 0;
+		return 1;
+	} else {
+		rc = mpib_config_set(r->cfg, s, value, origin, why);
 	}
-	file_fail(r, mpib_config_set(r->cfg, s, value, origin, r->why));
-	return r->rc == 0;
+	if (rc < 0)
+		file_fail(r, rc, why);
+	return 1;
+}
+
+/* bad_line is the first that inih cannot parse, or 0. */
+static void file_end(struct reader *r, int bad_line)
+{
+	char why[MPIB_WHY_MAX];
+
+	if (bad_line > 0) {
+		snprintf(why, sizeof(why),
+			 "%s:%d: neither [section] nor key = value (comments "
+			 "start with ;)",
+			 r->path, bad_line);
+		file_fail(r, -EINVAL, why);
+	} else if (ferror(r->in)) {
+		snprintf(why, sizeof(why), "%s: %s (name a readable file)",
+			 r->path, strerror(EIO));
+		file_fail(r, -EIO, why);
+	}
 }
 
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
@@ -113,6 +135,7 @@ int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 	struct reader r = { .cfg = cfg, .path = path, .why = why };
 	int bad_line;
 
+	why[0] = '\0';
 	r.in = fopen(path, "re");
 	if (!r.in) {
 		int rc = -errno;
@@ -122,17 +145,7 @@ int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 		return rc;
 	}
 	bad_line = ini_parse_stream(file_next_line, &r, file_handle, &r);
-	if (r.rc == 0 && bad_line > 0) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s:%d: neither [section] nor key = value (comments "
-			 "start with ;)",
-			 path, bad_line);
-		r.rc = -EINVAL;
-	} else if (r.rc == 0 && ferror(r.in)) {
-		snprintf(why, MPIB_WHY_MAX, "%s: %s (name a readable file)",
-			 path, strerror(EIO));
-		r.rc = -EIO;
-	}
+	file_end(&r, bad_line);
 	fclose(r.in);
 	return r.rc;
 }
@@ -148,26 +161,29 @@ static int is_conf(const struct dirent *e)
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
 {
 	struct dirent **names;
-	char path[512];
-	int n, rc;
+	char path[512], lines[MPIB_WHY_MAX];
+	int n, rc, first;
 
 	snprintf(path, sizeof(path), "%s/mpib.conf", dir);
-	rc = mpib_config_read_file(cfg, path, why);
-	if (rc < 0 && rc != -ENOENT)
-		return rc;
+	first = mpib_config_read_file(cfg, path, why);
+	if (first == -ENOENT) {
+		first = 0;
+		why[0] = '\0';
+	}
 
 	snprintf(path, sizeof(path), "%s/conf.d", dir);
 	n = scandir(path, &names, is_conf, alphasort);
 	if (n < 0)
-		return 0;
-	rc = 0;
+		return first;
 	for (int i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/conf.d/%s", dir,
 			 names[i]->d_name);
-		if (rc == 0)
-			rc = mpib_config_read_file(cfg, path, why);
+		rc = mpib_config_read_file(cfg, path, lines);
+		if (rc < 0)
+			mpib_config_why(why, lines);
+		first = first ? first : rc;
 		free(names[i]);
 	}
 	free(names);
-	return rc;
+	return first;
 }

@@ -131,9 +131,10 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 		      char **env, const char *dir, enum mpib_action *action,
 		      char *why)
 {
+	char lines[MPIB_WHY_MAX];
 	const char *file = NULL;
 	struct config_options o;
-	int rc;
+	int rc, more;
 
 	*action = MPIB_ACTION_RUN;
 	make_options(&o);
@@ -149,8 +150,12 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	if (rc == 0)
 		rc = file ? mpib_config_read_file(cfg, file, why)
 			  : mpib_config_read_dir(cfg, dir, why);
+	more = mpib_config_read_env(cfg, env, lines);
 	if (rc == 0)
-		rc = mpib_config_read_env(cfg, env, why);
+		why[0] = '\0';
+	if (more < 0)
+		mpib_config_why(why, lines);
+	rc = rc ? rc : more;
 	if (rc == 0)
 		rc = options_scan(&o, cfg, argc, argv, action, &file, why);
 	if (rc == 0)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,26 +18,6 @@ static bool is_loopback(const char *addr, struct in_addr *in)
 	       (ntohl(in->s_addr) >> 24) == IN_LOOPBACKNET;
 }
 
-/* Parse "127.0.0.1:9495". False if the address is no loopback address. */
-static bool listen_parse(const char *listen_on, struct sockaddr_in *sin)
-{
-	const char *colon = strrchr(listen_on, ':');
-	char addr[INET_ADDRSTRLEN], *end;
-	unsigned long port;
-
-	if (!colon || colon == listen_on ||
-	    (size_t)(colon - listen_on) >= sizeof(addr))
-		return false;
-	memcpy(addr, listen_on, (size_t)(colon - listen_on));
-	addr[colon - listen_on] = '\0';
-	port = strtoul(colon + 1, &end, 10);
-	if (colon[1] < '0' || colon[1] > '9' || *end || port > 65535)
-		return false;
-	sin->sin_family = AF_INET;
-	sin->sin_port = htons((uint16_t)port);
-	return is_loopback(addr, &sin->sin_addr);
-}
-
 int mpib_http_listen(const char *listen_on, char *address, size_t len,
 		     char *why)
 {
@@ -47,14 +26,9 @@ int mpib_http_listen(const char *listen_on, char *address, size_t len,
 	char text[INET_ADDRSTRLEN];
 	int fd, rc, on = 1;
 
-	if (!listen_parse(listen_on, &sin)) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "metrics.listen = \"%.64s\": not a port of a loopback "
-			 "address (give 127.0.0.1:9495, and a web server in "
-			 "front of it where others shall read)",
-			 listen_on);
-		return -EINVAL;
-	}
+	rc = mpib_config_listen(listen_on, &sin, why);
+	if (rc < 0)
+		return rc;
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		goto err_why;

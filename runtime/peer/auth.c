@@ -20,12 +20,10 @@ _Static_assert(MPIB_SEAL_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES,
 _Static_assert(MPIB_AUTH_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES,
 	       "key size");
 
-static const char *check_file(const struct stat *st)
+const char *mpib_cluster_key_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return "it is no regular file";
-	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return "it belongs to another user (chown it to root)";
 	if (st->st_mode & 077)
 		return "others can read or write it (chmod 600)";
 	if (st->st_size < FILE_MIN || st->st_size > FILE_MAX)
@@ -48,7 +46,9 @@ int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 		bad = strerror(errno);
 		goto out_close;
 	}
-	bad = check_file(&st);
+	bad = mpib_cluster_key_fault(&st);
+	if (!bad && st.st_uid != 0 && st.st_uid != geteuid())
+		bad = "it belongs to another user (chown it to root)";
 	if (bad)
 		goto out_close;
 	n = read(fd, buf, sizeof(buf));

@@ -34,6 +34,9 @@ struct mpib_seal {
 			   out */
 };
 
+/* What is wrong with a key's file, but its owner; NULL: nothing. */
+struct stat;
+const char *mpib_cluster_key_fault(const struct stat *st);
 /*
  * Load a key from a file of 16 to 4096 bytes that belongs to root or to this
  * user and that nobody else can read or write. 0, or -errno with a reason in

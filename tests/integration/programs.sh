@@ -130,6 +130,15 @@ printf '[sup]\nbandwidth = 1\n' >"$top/conf"
 refuses 78 "$proxy" --config "$top/conf"
 refuses 78 "$proxy" --config /dev/null --sout tape:0
 refuses 78 "$proxy" --config /dev/null --run-dir "$top" --sout soft:127.999.0.1
+# What the start refuses, the check does.
+for option in "--metrics-listen nonsense" "--peer-addr fe80::1" \
+	"--peer-key-file $top/none" "--peer-key-file $top"; do
+	for check in "" --check-config; do
+		# shellcheck disable=SC2086 # words
+		refuses 78 "$proxy" --config /dev/null --run-dir "$top/run" \
+			--sout soft:127.0.0.1 $option $check
+	done
+done
 refuses 1 "$proxy" --config /dev/null --run-dir "$top/conf/run" \
 	--sout soft:127.0.0.1
 

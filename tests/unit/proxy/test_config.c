@@ -224,6 +224,34 @@ static void a_bad_environment_is_named(void **state)
 		   "number");
 }
 
+static void all_that_is_wrong_is_told_at_once(void **state)
+{
+	static const char *const line[] = {
+		"mpib.conf:2: unknown setting \"sup.bww\"",
+		"mpib.conf:4: sout.qp = \"x\" is not a number",
+		"mpib.conf:5: neither [section]",
+		"10-a.conf:2: sup.bw = \"1025\" is out of range",
+	};
+	unsigned ends = 0;
+
+	(void)state;
+	mkdir(scratch_path("conf.d"), 0700);
+	scratch_write("mpib.conf", "[sup]\nbww = 1\n[sout]\nqp = x\nhm\n");
+	scratch_write("conf.d/10-a.conf", "[sup]\nbw = 1025\n");
+	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
+	for (unsigned i = 0; i < sizeof(line) / sizeof(line[0]); i++)
+		assert_why(line[i]);
+	for (const char *c = why; (c = strchr(c, '\n')); c++)
+		ends++;
+	assert_int_equal(ends, 3);
+	/* A thousand faults: whole lines, and no more than fit. */
+	why[0] = '\0';
+	for (unsigned i = 0; i < 1000; i++)
+		mpib_config_why(why, "a line of thirty-two characters.");
+	assert_true(strlen(why) < MPIB_WHY_MAX);
+	assert_string_equal(why + strlen(why) - 11, "characters.");
+}
+
 static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
 {
 	(void)state;
@@ -312,6 +340,7 @@ int main(void)
 		SCRATCH_TEST(text_too_long_is_refused),
 		SCRATCH_TEST(the_environment_wins_over_files),
 		SCRATCH_TEST(a_bad_environment_is_named),
+		SCRATCH_TEST(all_that_is_wrong_is_told_at_once),
 		SCRATCH_TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
 		SCRATCH_TEST(no_files_at_all_are_fine),
 		SCRATCH_TEST(a_bare_device_is_an_rdma_one),

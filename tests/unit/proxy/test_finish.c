@@ -62,6 +62,31 @@ static void what_does_not_fit_together_is_refused(void **state)
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 }
 
+static void
+what_the_start_would_refuse_is_refused_here_and_at_once(void **state)
+{
+	(void)state;
+	set("metrics", "listen", "nonsense");
+	set("peer", "addr", "fe80::1");
+	set("peer", "key_file", "/nonexistent/key");
+	set("srq", "low", "512");
+	set("srq", "high", "512");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("here: metrics.listen = \"nonsense\": not a port");
+	assert_why("here: peer.addr = \"fe80::1\" is no address");
+	assert_why("here: peer.key_file = /nonexistent/key: No such file");
+	assert_why("srq.low = 512");
+	/* A directory is no key. */
+	fresh(state);
+	set("peer", "key_file", "/");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("no regular file");
+	fresh(state);
+	set("metrics", "listen", "127.0.0.1:9495");
+	set("peer", "addr", "10.0.0.1");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+}
+
 /* Each of these was taken, and then connects failed or nothing was sent. */
 static void what_no_connection_could_live_with_is_refused(void **state)
 {
@@ -218,6 +243,7 @@ static void classes_are_any_none_or_listed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_the_start_would_refuse_is_refused_here_and_at_once),
 		TEST(what_does_not_fit_together_is_refused),
 		TEST(what_no_connection_could_live_with_is_refused),
 		TEST(all_that_is_wrong_is_told_at_once),
