@@ -117,6 +117,7 @@ struct sim_wqe {
 	int sges;
 	struct ibv_sge sge[SIM_SGE];
 	uint8_t *copied; /* inline data */
+	uint64_t compare_add, swap; /* of an atomic */
 	enum ibv_wc_status status;
 	bool done; /* the peer did it; only the acknowledgement is missing */
 	bool torn; /* placed in part */
@@ -129,14 +130,28 @@ struct sim_qp {
 	struct ibv_qp_attr attr;
 	struct ibv_qp_cap cap;
 	bool all_signaled, halted, ack_lost;
+	bool established, notify_drained;
+	uint32_t sq_stop; /* in SQD: the first request that is not begun */
 	struct sim_wqe *sq;
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
 	uint32_t sent, taken; /* messages that the peer did, that we did */
 	uint64_t last_arrive, last_ack, stuck_since;
 	unsigned rnr_tries;
 	struct sim_rq rq;
-	struct sim_event arrive, ack;
+	struct sim_event arrive, ack, fatal;
 };
+
+static inline bool sim_atomic(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Data comes back for it. */
+static inline bool sim_answered(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_RDMA_READ || sim_atomic(op);
+}
 
 extern const struct mpib_verbs sim_verbs;
 
@@ -218,10 +233,19 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
+/* A completion of qp found no place: it ends, but not in the caller's midst. */
+void sim_qp_fatal(struct sim_qp *qp);
+/* A request is over: tell, if that was the last that SQD waited for. */
+void sim_qp_look_drained(struct sim_qp *qp);
 
 /* sim_hca_post.c */
+enum ibv_wc_opcode sim_wc_op(enum ibv_wr_opcode op);
 int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		  struct ibv_send_wr **bad);
+
+/* sim_hca_atomic.c */
+void sim_atomic_fill(struct sim_wqe *w, const struct ibv_send_wr *wr);
+void sim_atomic_do(const struct sim_wqe *w, uint8_t *at);
 
 /* sim_hca_wire.c */
 void sim_wire_start(struct sim_qp *qp);

@@ -157,11 +157,12 @@ void sim_cq_push(struct ibv_cq *cq, struct sim_qp *qp, const struct ibv_wc *wc,
 	struct sim_cq *q = (struct sim_cq *)cq;
 	struct sim_cqe *e, *last;
 
-	if (q->overrun)
-		return;
-	if (q->made - q->head == (uint32_t)cq->cqe) {
+	if (!q->overrun && q->made - q->head == (uint32_t)cq->cqe) {
 		q->overrun = true;
 		sim_hca_note(sim_ctx(cq->context), IBV_EVENT_CQ_ERR, cq);
+	}
+	if (q->overrun) {
+		sim_qp_fatal(qp);
 		return;
 	}
 	if (q->made - q->head == q->room)

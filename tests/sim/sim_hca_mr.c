@@ -137,7 +137,8 @@ uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access)
 {
 	bool remote =
-		access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+		access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			  IBV_ACCESS_REMOTE_ATOMIC);
 	uint32_t at = (key & 0xffffff) >> 8;
 	const struct sim_mr *mr;
 

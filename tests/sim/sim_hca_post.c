@@ -10,14 +10,27 @@ static bool known(enum ibv_wr_opcode op)
 {
 	return op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_WRITE_WITH_IMM ||
 	       op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM ||
-	       op == IBV_WR_RDMA_READ;
+	       sim_answered(op);
+}
+
+enum ibv_wc_opcode sim_wc_op(enum ibv_wr_opcode op)
+{
+	if (op == IBV_WR_RDMA_READ)
+		return IBV_WC_RDMA_READ;
+	if (op == IBV_WR_ATOMIC_CMP_AND_SWP)
+		return IBV_WC_COMP_SWAP;
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return IBV_WC_FETCH_ADD;
+	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM
+		       ? IBV_WC_SEND
+		       : IBV_WC_RDMA_WRITE;
 }
 
 static int copy_inline(const struct sim_qp *qp, struct sim_wqe *w)
 {
 	size_t at = 0;
 
-	if (w->len > qp->cap.max_inline_data || w->op == IBV_WR_RDMA_READ)
+	if (w->len > qp->cap.max_inline_data || sim_answered(w->op))
 		return EINVAL;
 	w->copied = malloc(w->len + 1u);
 	if (!w->copied)
@@ -57,6 +70,8 @@ static int fill(const struct sim_qp *qp, struct sim_wqe *w,
 	w->len = (uint32_t)len;
 	if (len > 1u << 31)
 		w->status = IBV_WC_LOC_LEN_ERR;
+	if (sim_atomic(w->op))
+		sim_atomic_fill(w, wr);
 	if (qp->all_signaled)
 		w->flags |= IBV_SEND_SIGNALED;
 	return wr->send_flags & IBV_SEND_INLINE ? copy_inline(qp, w) : 0;
@@ -76,7 +91,8 @@ int sim_post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
 	for (; wr && !rc; wr = wr->next) {
 		struct sim_wqe *w = &qp->sq[qp->sq_tail % qp->sq_room];
 
-		if (q->state != IBV_QPS_RTS && q->state != IBV_QPS_ERR)
+		if (q->state != IBV_QPS_RTS && q->state != IBV_QPS_SQD &&
+		    q->state != IBV_QPS_ERR)
 			rc = EINVAL;
 		else if (qp->sq_tail - qp->sq_free == qp->sq_room)
 			rc = ENOMEM;

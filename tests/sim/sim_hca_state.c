@@ -13,6 +13,9 @@
 	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |                \
 	 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
 
+#define LIVE_ATTRS                                                             \
+	(IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE)
+
 /* InfiniBand Architecture Specification, volume 1, 11.2.5.2. */
 static const struct way {
 	int from, to, must, may;
@@ -21,10 +24,14 @@ static const struct way {
 	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, INIT_ATTRS },
 	{ IBV_QPS_INIT, IBV_QPS_RTR, RTR_ATTRS,
 	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, RTS_ATTRS,
-	  IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0,
-	  IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, RTS_ATTRS, LIVE_ATTRS },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, LIVE_ATTRS },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, LIVE_ATTRS },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	  LIVE_ATTRS | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_TIMEOUT |
+		  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		  IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC },
 };
 
 static int check_way(int from, int to, int mask)
@@ -58,7 +65,9 @@ static bool path_wrong(const struct ibv_qp_attr *a, int mask)
 
 static bool number_wrong(const struct ibv_qp_attr *a, int mask)
 {
-	return (mask & IBV_QP_RQ_PSN && a->rq_psn >> 24) ||
+	return (mask & IBV_QP_PATH_MIG_STATE &&
+		a->path_mig_state != IBV_MIG_MIGRATED) ||
+	       (mask & IBV_QP_RQ_PSN && a->rq_psn >> 24) ||
 	       (mask & IBV_QP_SQ_PSN && a->sq_psn >> 24) ||
 	       (mask & IBV_QP_MAX_QP_RD_ATOMIC &&
 		a->max_rd_atomic > SIM_READS) ||
@@ -106,6 +115,36 @@ void sim_qp_quiet(struct sim_qp *qp)
 {
 	sim_event_disarm(&qp->arrive);
 	sim_event_disarm(&qp->ack);
+	sim_event_disarm(&qp->fatal);
+}
+
+static void on_fatal(void *arg)
+{
+	sim_qp_error(arg);
+}
+
+void sim_qp_fatal(struct sim_qp *qp)
+{
+	if (qp->ibv.state == IBV_QPS_ERR || qp->fatal.place)
+		return;
+	sim_hca_note(qp->ctx, IBV_EVENT_QP_FATAL, &qp->ibv);
+	sim_event_arm(&qp->fatal, sim_now, on_fatal, qp);
+}
+
+void sim_qp_look_drained(struct sim_qp *qp)
+{
+	if (!qp->notify_drained || qp->sq_una != qp->sq_stop)
+		return;
+	qp->notify_drained = false;
+	sim_hca_note(qp->ctx, IBV_EVENT_SQ_DRAINED, &qp->ibv);
+}
+
+static void begin_drain(struct sim_qp *qp, bool notify)
+{
+	/* The one that is on its way was begun. */
+	qp->sq_stop = qp->sq_next + (qp->arrive.place ? 1 : 0);
+	qp->notify_drained = notify;
+	sim_qp_look_drained(qp);
 }
 
 static void flush_recv(struct sim_qp *qp)
@@ -129,6 +168,7 @@ void sim_qp_error(struct sim_qp *qp)
 	bool first = qp->ibv.state != IBV_QPS_ERR;
 
 	qp->ibv.state = IBV_QPS_ERR;
+	qp->notify_drained = false;
 	sim_qp_quiet(qp);
 	while (qp->sq_una != qp->sq_tail)
 		sim_wqe_end(qp, IBV_WC_WR_FLUSH_ERR);
@@ -147,7 +187,7 @@ static void reset(struct sim_qp *qp)
 	qp->sent = qp->taken = 0;
 	qp->last_arrive = qp->last_ack = qp->stuck_since = 0;
 	qp->rnr_tries = 0;
-	qp->halted = qp->ack_lost = false;
+	qp->halted = qp->ack_lost = qp->established = false;
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
@@ -170,5 +210,11 @@ int sim_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	if (to == IBV_QPS_RESET)
 		reset(qp);
 	q->state = (enum ibv_qp_state)to;
+	qp->notify_drained &= from == to;
+	if (from != to && to == IBV_QPS_SQD)
+		begin_drain(qp, mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
+					attr->en_sqd_async_notify);
+	else if (from == IBV_QPS_SQD && to == IBV_QPS_RTS)
+		sim_wire_start(qp);
 	return 0;
 }

@@ -17,21 +17,12 @@
 static void on_arrive(void *arg);
 static void on_ack(void *arg);
 
-static enum ibv_wc_opcode wc_op(enum ibv_wr_opcode op)
-{
-	if (op == IBV_WR_RDMA_READ)
-		return IBV_WC_RDMA_READ;
-	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM
-		       ? IBV_WC_SEND
-		       : IBV_WC_RDMA_WRITE;
-}
-
 void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status)
 {
 	struct sim_wqe *w = &qp->sq[qp->sq_una++ % qp->sq_room];
 	struct ibv_wc wc = { .wr_id = w->id,
 			     .status = status,
-			     .opcode = wc_op(w->op),
+			     .opcode = sim_wc_op(w->op),
 			     .byte_len = w->len,
 			     .qp_num = qp->ibv.qp_num };
 
@@ -47,6 +38,7 @@ void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status)
 	}
 	if (status != IBV_WC_SUCCESS || w->flags & IBV_SEND_SIGNALED)
 		sim_cq_push(qp->ibv.send_cq, qp, &wc, true, qp->sq_una, false);
+	sim_qp_look_drained(qp);
 }
 
 static void fail(struct sim_qp *qp, enum ibv_wc_status status)
@@ -75,7 +67,8 @@ static struct sim_qp *reach(const struct sim_qp *qp)
 	const uint8_t *gid = qp->attr.ah_attr.grh.dgid.raw;
 
 	if (!to || to->ctx->dead ||
-	    (to->ibv.state != IBV_QPS_RTR && to->ibv.state != IBV_QPS_RTS))
+	    (to->ibv.state != IBV_QPS_RTR && to->ibv.state != IBV_QPS_RTS &&
+	     to->ibv.state != IBV_QPS_SQD))
 		return NULL;
 	if (to->attr.dest_qp_num != qp->ibv.qp_num ||
 	    to->attr.rq_psn != qp->attr.sq_psn ||
@@ -158,8 +151,9 @@ static void refuse(struct sim_qp *to, enum ibv_event_type event)
 static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 				 uint8_t **at)
 {
-	bool read = w->op == IBV_WR_RDMA_READ;
-	int access = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+	int access = w->op == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ
+		     : sim_atomic(w->op)       ? IBV_ACCESS_REMOTE_ATOMIC
+					       : IBV_ACCESS_REMOTE_WRITE;
 
 	*at = NULL;
 	if (!w->len || w->op == IBV_WR_SEND || w->op == IBV_WR_SEND_WITH_IMM)
@@ -169,15 +163,19 @@ static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
 	*at = sim_mr_at(to->ctx, to->ibv.pd, w->rkey, w->raddr, w->len, access);
-	if (*at)
+	if (!*at) {
+		refuse(to, IBV_EVENT_QP_ACCESS_ERR);
+		return IBV_WC_REM_ACCESS_ERR;
+	}
+	if (!sim_atomic(w->op) || w->raddr % sizeof(uint64_t) == 0)
 		return IBV_WC_SUCCESS;
-	refuse(to, IBV_EVENT_QP_ACCESS_ERR);
-	return IBV_WC_REM_ACCESS_ERR;
+	refuse(to, IBV_EVENT_QP_REQ_ERR);
+	return IBV_WC_REM_INV_REQ_ERR;
 }
 
 static bool takes_receive(const struct sim_wqe *w)
 {
-	return w->op != IBV_WR_RDMA_WRITE && w->op != IBV_WR_RDMA_READ;
+	return w->op != IBV_WR_RDMA_WRITE && !sim_answered(w->op);
 }
 
 /* The receive that w ends at the peer. */
@@ -218,7 +216,7 @@ static enum ibv_wc_status complete(const struct sim_wqe *w, struct sim_qp *to,
 
 static bool forgotten(const struct sim_wqe *w, struct sim_qp *to)
 {
-	if (!to->ctx->device->forgets || w->op == IBV_WR_RDMA_READ)
+	if (!to->ctx->device->forgets || sim_answered(w->op))
 		return false;
 	to->ctx->device->forgotten++;
 	return true;
@@ -237,9 +235,11 @@ static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 	if (!bytes)
 		abort();
 	status = remote(w, to, &at);
-	if (status == IBV_WC_SUCCESS && w->op == IBV_WR_RDMA_READ) {
+	if (status == IBV_WC_SUCCESS && sim_answered(w->op)) {
 		if (at)
 			memcpy(bytes, at, w->len);
+		if (sim_atomic(w->op))
+			sim_atomic_do(w, at);
 		if (!pieces(qp->ctx, qp->ibv.pd, w->sge, w->sges, bytes, w->len,
 			    true))
 			status = IBV_WC_LOC_PROT_ERR;
@@ -261,7 +261,7 @@ static void tear(struct sim_qp *qp, struct sim_wqe *w)
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
 	uint8_t *at, *bytes;
 
-	if (w->torn || w->len < 2 || w->op == IBV_WR_RDMA_READ || !to ||
+	if (w->torn || w->len < 2 || sim_answered(w->op) || !to ||
 	    to->ctx->dead || to->ibv.state != IBV_QPS_RTS ||
 	    to->attr.dest_qp_num != qp->ibv.qp_num || sim_hca_draw(2))
 		return;
@@ -291,7 +291,8 @@ static void arm_arrive(struct sim_qp *qp)
 	struct sim_wqe *w = &qp->sq[qp->sq_next % qp->sq_room];
 	uint64_t at = sim_now + latency(qp) + w->len * SIM_US / BYTES_PER_US;
 
-	if (qp->sq_next == qp->sq_tail || qp->halted || qp->arrive.place)
+	if (qp->sq_next == qp->sq_tail || qp->halted || qp->arrive.place ||
+	    (qp->ibv.state == IBV_QPS_SQD && qp->sq_next == qp->sq_stop))
 		return;
 	if (at < qp->last_arrive)
 		at = qp->last_arrive;
@@ -348,6 +349,9 @@ static void on_arrive(void *arg)
 		return;
 	}
 	qp->rnr_tries = 0;
+	if (!to->established && to->ibv.state == IBV_QPS_RTR)
+		sim_hca_note(to->ctx, IBV_EVENT_COMM_EST, &to->ibv);
+	to->established = true;
 	if (w->status == IBV_WC_SUCCESS)
 		w->status = carry_out(qp, w, to);
 	to->taken++;

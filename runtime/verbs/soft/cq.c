@@ -122,6 +122,19 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	return &cq->ring[tail & cq->mask];
 }
 
+/* An entry of qp has no place: qp cannot go on, and goes to ERR in the next
+ * turn, as callers are in the midst of its queues. */
+static void cqe_lost(struct soft_qp *qp)
+{
+	if (qp_state(qp) == IBV_QPS_ERR || qp->dying)
+		return;
+	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
+	qp->dying = true;
+	/* 1 is a time long ago, see soft_dial(). */
+	qp->conn_at = 1;
+	soft_timer_update(qp);
+}
+
 static void cq_show(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
 	/* Release pairs with the acquire in poll_ring(): a consumer that sees
@@ -200,8 +213,10 @@ void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st)
 	struct soft_swqe *w = soft_swqe(qp, idx);
 	struct soft_cqe *e = cqe_begin(qp->ctx, qp->scq);
 
-	if (!e)
+	if (!e) {
+		cqe_lost(qp);
 		return;
+	}
 	e->life = life_of(qp->ctx, qp->idx);
 	e->of_sq = true;
 	e->sq_done = idx + 1;
@@ -209,7 +224,7 @@ void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st)
 		.wr_id = w->wr_id,
 		.status = st,
 		.opcode = (enum ibv_wc_opcode)w->wc_op,
-		.byte_len = w->len,
+		.byte_len = soft_answer_len(w),
 		.qp_num = qp->ibv.qp_num,
 	};
 	if (st)
@@ -223,8 +238,10 @@ void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st)
 	struct soft_cqe *e = cqe_begin(qp->ctx, qp->rcq);
 	bool write = h->op == SOFT_OP_WRITE_IMM;
 
-	if (!e)
+	if (!e) {
+		cqe_lost(qp);
 		return;
+	}
 	e->life = life_of(qp->ctx, qp->idx);
 	e->of_sq = false;
 	e->wc = (struct ibv_wc){

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/event.h"
+#include "verbs/soft/gid.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
@@ -110,10 +111,7 @@ static int find_port_base(struct soft_ctx *ctx)
 static void init_identity(struct soft_ctx *ctx,
 			  const struct mpib_rail_spec *spec)
 {
-	ctx->gid.raw[10] = 0xff;
-	ctx->gid.raw[11] = 0xff;
-	memcpy(&ctx->gid.raw[12], &ctx->addr, 4);
-
+	ctx->gid = soft_gid_mapped(ctx->addr);
 	ctx->dev.node_type = IBV_NODE_CA;
 	ctx->dev.transport_type = IBV_TRANSPORT_IB;
 	snprintf(ctx->dev.name, sizeof(ctx->dev.name), "soft_%.15s",
@@ -176,6 +174,8 @@ static void ctx_free(struct soft_ctx *ctx)
 		close(ctx->gone_fd);
 	if (ctx->vctx.context.async_fd >= 0)
 		close(ctx->vctx.context.async_fd);
+	if (ctx->vctx.context.cmd_fd >= 0)
+		close(ctx->vctx.context.cmd_fd);
 	soft_mr_table_free(&ctx->mrs);
 	free(ctx->conn_tab);
 	free(ctx->qps);
@@ -206,6 +206,11 @@ static int init_resources(struct soft_ctx *ctx)
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ctx->timer_fd < 0 || ctx->vctx.context.async_fd < 0)
+		return -errno;
+	/* Verbs programs may dup() it; nothing is read from it or written. */
+	if (ctx->threaded)
+		ctx->vctx.context.cmd_fd = eventfd(0, EFD_CLOEXEC);
+	if (ctx->threaded && ctx->vctx.context.cmd_fd < 0)
 		return -errno;
 	if (getrandom(&ctx->qp_hint, sizeof(ctx->qp_hint), 0) !=
 	    sizeof(ctx->qp_hint))

@@ -12,6 +12,7 @@
 #include "verbs/soft/mr.h"
 #include "verbs/soft/srq.h"
 #include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/rc.h"
 
 /*
  * Bits 23..16 of a QP number are the context's port slot, so that a peer that
@@ -228,6 +229,7 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 	attr->cap = qp->cap;
 	attr->qp_state = (enum ibv_qp_state)qp_state(qp);
 	attr->cur_qp_state = attr->qp_state;
+	attr->sq_draining = soft_sqd_draining(qp);
 	q->state = attr->qp_state;
 	soft_unlock(qp->ctx);
 	if (init)

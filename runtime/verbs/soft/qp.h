@@ -30,8 +30,16 @@ struct soft_swqe {
 	uint8_t op; /* enum soft_wire_op */
 	uint8_t wc_op; /* enum ibv_wc_opcode */
 	uint8_t status; /* enum ibv_wc_status: an error found before sending */
-	bool signaled, solicited, fence, is_inline, done; /* done: READ only */
+	bool signaled, solicited, fence, is_inline;
+	bool done; /* READs and atomics: the answer has come */
 	bool counted; /* by soft_fault_drops() */
+	uint8_t operands[SOFT_OPERANDS]; /* of an atomic, as they are sent */
+};
+
+/* An atomic that was done, kept in case its answer must be sent again. */
+struct soft_atomic {
+	uint32_t msn;
+	uint8_t was[SOFT_WORD]; /* the 8 bytes before, as in memory */
 };
 
 /* Where the payload of the message that is arriving goes. */
@@ -39,7 +47,8 @@ enum soft_place {
 	SOFT_PLACE_NONE, /* between messages */
 	SOFT_PLACE_RKEY, /* a WRITE: the region of its rkey */
 	SOFT_PLACE_RECV, /* a SEND: the receive in qp->recv_sge */
-	SOFT_PLACE_READ, /* a READ's answer: the SGEs of its send WQE */
+	SOFT_PLACE_READ, /* an answer: the SGEs of the READ's or atomic's WQE */
+	SOFT_PLACE_ATOMIC, /* the operands of an atomic: qp->operands */
 	SOFT_PLACE_DROP, /* nowhere */
 	SOFT_PLACE_FORGET, /* nowhere, and yet acknowledged: fault.forgets */
 };
@@ -71,9 +80,12 @@ struct soft_qp {
 	uint32_t sq_una; /* first WQE not completed */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
 	uint32_t sq_base; /* index of the WQE with msn 0 */
-	/* Where to look for the READ answered next; READs sent and not
-	 * answered. */
+	/* Where to look for the READ or atomic answered next; how many were
+	 * sent and are not answered. */
 	uint32_t rd_idx, reads_out;
+	/* In SQD: the first WQE that is not begun; see soft_tx_stop(). */
+	uint32_t sq_stop;
+	bool sqd_notify; /* IBV_EVENT_SQ_DRAINED is due when all is done */
 	uint8_t rnr_tries;
 	bool rnr_wait; /* until rnr_at */
 	uint64_t progress; /* counts signs that the peer is alive */
@@ -97,9 +109,16 @@ struct soft_qp {
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
 	bool dying; /* goes to ERR as soon as the NAK has left */
-	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
+	bool established; /* IBV_EVENT_COMM_EST was raised */
+	/* READs and atomics to answer; imm of an atomic: its place in
+	 * atomics. */
+	struct soft_hdr resp[SOFT_MAX_RD];
 	uint32_t resp_head, resp_tail;
 	uint32_t resp_off; /* bytes of the first answer that have left */
+	uint8_t operands[SOFT_OPERANDS]; /* of the atomic that is arriving */
+	/* The last ones; a peer has no more than so many without an answer. */
+	struct soft_atomic atomics[SOFT_MAX_RD];
+	uint32_t natomics; /* all that were done since the QP was reset */
 
 	/* The connection to the peer. */
 	struct in_addr peer_addr;
@@ -145,6 +164,14 @@ static inline int qp_state(struct soft_qp *qp)
 {
 	/* Acquire pairs with the release in soft_qp_set_state(). */
 	return atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+/* In RTS or SQD: its first PSN is known. */
+static inline bool qp_sends(struct soft_qp *qp)
+{
+	int state = qp_state(qp);
+
+	return state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 }
 
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,

@@ -7,6 +7,7 @@
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/event.h"
+#include "verbs/soft/gid.h"
 #include "verbs/soft/srq.h"
 #include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/rc.h"
@@ -22,6 +23,11 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
+/* InfiniBand Architecture Specification, volume 1, 11.2.5.2, without what needs
+ * an alternate path. The path itself (IBV_QP_AV) is not changed in SQD. */
+#define LIVE_ATTRS                                                             \
+	(IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE)
+
 static const struct {
 	int from, to, required, optional;
 } steps[] = {
@@ -29,10 +35,14 @@ static const struct {
 	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, INIT_ATTRS },
 	{ IBV_QPS_INIT, IBV_QPS_RTR, RTR_ATTRS,
 	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, RTS_ATTRS,
-	  IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0,
-	  IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, RTS_ATTRS, LIVE_ATTRS },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, LIVE_ATTRS },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, LIVE_ATTRS },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	  LIVE_ATTRS | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_TIMEOUT |
+		  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		  IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC },
 };
 
 static int check_step(int from, int to, int mask)
@@ -52,15 +62,10 @@ static int check_step(int from, int to, int mask)
 	return -EINVAL;
 }
 
-static bool is_ipv4_gid(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
-
 static int check_path(const struct ibv_qp_attr *a, int mask)
 {
+	struct in_addr peer;
+
 	if (mask & IBV_QP_PORT && a->port_num != 1)
 		return -EINVAL;
 	if (mask & IBV_QP_PKEY_INDEX && a->pkey_index)
@@ -73,7 +78,7 @@ static int check_path(const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_AV &&
 	    (!a->ah_attr.is_global || a->ah_attr.port_num != 1 ||
 	     a->ah_attr.grh.sgid_index > 1 ||
-	     !is_ipv4_gid(&a->ah_attr.grh.dgid)))
+	     !soft_gid_addr(&a->ah_attr.grh.dgid, &peer)))
 		return -EINVAL;
 	return 0;
 }
@@ -81,6 +86,9 @@ static int check_path(const struct ibv_qp_attr *a, int mask)
 static int check_values(const struct ibv_qp_attr *a, int mask)
 {
 	if (mask & IBV_QP_ACCESS_FLAGS && a->qp_access_flags & ~ACCESS_KNOWN)
+		return -EINVAL;
+	if (mask & IBV_QP_PATH_MIG_STATE &&
+	    a->path_mig_state != IBV_MIG_MIGRATED)
 		return -EINVAL;
 	if (mask & IBV_QP_RQ_PSN && a->rq_psn >> 24)
 		return -EINVAL;
@@ -159,6 +167,7 @@ static void forget_traffic(struct soft_qp *qp, uint32_t from)
 	qp->reads_out = 0;
 	qp->rnr_tries = 0;
 	qp->rnr_wait = false;
+	qp->sqd_notify = false;
 	soft_rx_unplug(qp);
 	qp->nak = 0;
 	qp->dying = false;
@@ -180,6 +189,8 @@ static void state_reset(struct soft_qp *qp)
 	qp->sq_acked = tail;
 	qp->has_recv = false;
 	qp->rx_msn = 0;
+	qp->natomics = 0;
+	qp->established = false;
 	qp->ack_sent = 0;
 	qp->was_up = false;
 	qp->peer_gone = false;
@@ -234,9 +245,8 @@ void soft_qp_error(struct soft_qp *qp)
 static void become_ready(struct soft_qp *qp)
 {
 	struct soft_ctx *ctx = qp->ctx;
-	const union ibv_gid *dgid = &qp->attr.ah_attr.grh.dgid;
 
-	memcpy(&qp->peer_addr, &dgid->raw[12], 4);
+	soft_gid_addr(&qp->attr.ah_attr.grh.dgid, &qp->peer_addr);
 	qp->loop = qp->peer_addr.s_addr == ctx->addr.s_addr &&
 		   qp->attr.dest_qp_num >> 16 == ctx->slot;
 	qp->conn_backoff = 0;
@@ -249,6 +259,16 @@ static void become_ready(struct soft_qp *qp)
 		qp->conn_at = 1;
 		soft_timer_update(qp);
 	}
+}
+
+static void state_entered(struct soft_qp *qp, int from, int to, bool notify)
+{
+	if (to == IBV_QPS_RTR)
+		become_ready(qp);
+	else if (to == IBV_QPS_SQD)
+		soft_sqd_begin(qp, notify);
+	else if (from == IBV_QPS_SQD) /* to RTS */
+		soft_sqd_end(qp);
 }
 
 static int state_step(struct soft_qp *qp, const struct ibv_qp_attr *attr,
@@ -275,8 +295,10 @@ static int state_step(struct soft_qp *qp, const struct ibv_qp_attr *attr,
 	if (to == IBV_QPS_RESET)
 		state_reset(qp);
 	soft_qp_set_state(qp, to);
-	if (from != to && to == IBV_QPS_RTR)
-		become_ready(qp);
+	if (from != to)
+		state_entered(qp, from, to,
+			      mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
+				      attr->en_sqd_async_notify);
 	return 0;
 }
 

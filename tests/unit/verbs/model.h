@@ -20,6 +20,7 @@ enum {
 enum {
 	READABLE = (2 * WINDOW + RECVS) * BIG,
 	COUNTER = READABLE + 2 * BIG,
+	SUM = COUNTER + 32,
 	ALL = COUNTER + 64
 };
 
@@ -28,12 +29,12 @@ struct request {
 	uint32_t len;
 	uint64_t seed;
 	bool signaled;
-	uint64_t was; /* what a counter must have been when it was read */
+	uint64_t was; /* what a counter must have been when it was read, + 1 */
 };
 
 /* Half of a pair. Its memory: a slot for each request's data here, one for
- * what the peer's writes bring, one for receives; then what the peer reads, and
- * a counter. */
+ * what the peer's writes bring, one for receives; then what the peer reads, a
+ * counter, and a word that is added to. */
 struct side {
 	struct side *peer;
 	struct ibv_qp *qp;
@@ -46,6 +47,7 @@ struct side {
 	uint64_t first, last;
 	uint64_t recv_posted, recv_done;
 	uint64_t counter;
+	uint64_t sum; /* of all that was added to the peer's word */
 };
 
 struct model {
@@ -61,6 +63,8 @@ void model_post_receive(struct model *m, struct side *s);
 void model_post_request(struct model *m, struct side *s);
 /* Two requests: one reads a counter, one writes it. */
 void model_post_counter(struct model *m, struct side *s);
+/* One that adds to a word, and must find what all before it have added. */
+void model_post_add(struct model *m, struct side *s);
 /* A last one that says that all is done. */
 void model_post_last(struct side *s);
 /* Completions of one of the two ends. */

@@ -236,7 +236,7 @@ static void a_sleeping_owner_misses_nothing(void **state)
 	end(t, &f);
 }
 
-static void an_overrun_is_an_event_of_the_queue(void **state)
+static void an_overrun_is_an_event_of_the_queue_and_of_the_qp(void **state)
 {
 	struct vt *t = *state;
 	struct ibv_cq *small, *usual = t->a.send.cq;
@@ -264,6 +264,12 @@ static void an_overrun_is_an_event_of_the_queue(void **state)
 	assert_int_equal(ev.event_type, IBV_EVENT_CQ_ERR);
 	assert_ptr_equal(ev.element.cq, small);
 	t->v->ack_async_event(&ev);
+	if (!t->rxe) {
+		assert_int_equal(vt_event(t, &t->a), IBV_EVENT_QP_FATAL);
+		for (int i = 0; i < 10; i++)
+			vt_turn(t);
+		assert_int_equal(vt_state(t, qa), IBV_QPS_ERR);
+	}
 	vt_destroy(t, qa, qb);
 	assert_int_equal(t->v->destroy_cq(small), 0);
 	while (t->v->get_async_event(t->a.ctx, &ev) == 0)
@@ -317,7 +323,7 @@ int main(void)
 		vt_test(the_channel_is_readable_while_an_event_waits),
 		vt_test(an_event_left_unread_does_not_outlive_its_queue),
 		vt_test(a_sleeping_owner_misses_nothing),
-		vt_test(an_overrun_is_an_event_of_the_queue),
+		vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp),
 		vt_test(a_qp_that_goes_takes_its_completions_with_it),
 		vt_test(poll_of_nothing_returns_nothing),
 	};

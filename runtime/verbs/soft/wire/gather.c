@@ -37,6 +37,10 @@ static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
 		return soft_tx_iov(qp, it->idx, off, len, iov, max);
 	h = &qp->resp[it->idx % SOFT_MAX_RD];
 	iov->iov_len = len;
+	if (soft_op_atomic(h->op)) {
+		iov->iov_base = soft_atomic_result(qp, h) + off;
+		return 1;
+	}
 	iov->iov_base = soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr + off,
 				       len, IBV_ACCESS_REMOTE_READ);
 	return iov->iov_base ? 1 : -EACCES;
@@ -158,7 +162,8 @@ static void add_refusal(struct gather *g)
 	struct soft_hdr h = {
 		.op = qp->nak ? SOFT_OP_NAK : SOFT_OP_RNR,
 		.status = qp->nak ? qp->nak : qp->attr.min_rnr_timer,
-		/* A refused READ may be a repeated one, with an older msn. */
+		/* A refused READ or atomic may be a repeated one, with an older
+		 * msn. */
 		.msn = qp->nak ? qp->rx.msn : qp->rx_msn,
 		.ack = qp->rx_msn,
 	};
@@ -184,9 +189,9 @@ static int add_requests(struct gather *g, bool one)
 			break;
 		g->idx = soft_tx_after(qp, g->idx);
 		g->off = 0;
-		/* A READ counts in reads_out only when it has left, so whether
-		 * another request may follow is known only then. */
-		if (one || h.op == SOFT_OP_READ)
+		/* A READ or atomic counts in reads_out only when it has left,
+		 * so whether another request may follow is known only then. */
+		if (one || soft_op_answered(h.op))
 			break;
 	}
 	return rc;
@@ -202,7 +207,7 @@ static bool find_request(struct gather *g)
 	g->off = qp->sq_off;
 	if (!is_cur(conn, SOFT_ITEM_WQE))
 		return true;
-	if (conn->cur_stale || conn->cur.op == SOFT_OP_READ)
+	if (conn->cur_stale || soft_op_answered(conn->cur.op))
 		return false;
 	g->off = conn->cur.off + conn->cur.len;
 	if (g->off == soft_swqe(qp, g->idx)->len) {

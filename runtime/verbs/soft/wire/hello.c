@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "verbs/soft/ctx.h"
+#include "verbs/soft/gid.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
@@ -222,26 +223,23 @@ void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
 {
 	h->qpn = qp->ibv.qp_num;
 	h->dest_qpn = qp->attr.dest_qp_num;
-	h->sq_psn = qp_state(qp) == IBV_QPS_RTS ? qp->attr.sq_psn
-						: SOFT_PSN_UNKNOWN;
+	h->sq_psn = qp_sends(qp) ? qp->attr.sq_psn : SOFT_PSN_UNKNOWN;
 	h->rq_psn = qp->attr.rq_psn;
 	h->life = qp->life;
 	h->peer_life = qp->peer_life;
 	h->ack = qp->rx_msn;
 	h->token = qp->token;
 	memcpy(h->gid, qp->ctx->gid.raw, 16);
-	memcpy(h->dest_gid, qp->attr.ah_attr.grh.dgid.raw, 16);
+	memcpy(h->dest_gid, soft_gid_mapped(qp->peer_addr).raw, 16);
 }
 
 /* Whether h comes from the QP that qp is to be connected to. */
 bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 {
-	int state = qp_state(qp);
-
-	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
+	if (qp_state(qp) != IBV_QPS_RTR && !qp_sends(qp))
 		return false;
 	/* A QP in RTR does not know its own first PSN yet. */
-	if (state == IBV_QPS_RTS && h->rq_psn != qp->attr.sq_psn)
+	if (qp_sends(qp) && h->rq_psn != qp->attr.sq_psn)
 		return false;
 	if (h->sq_psn != SOFT_PSN_UNKNOWN && h->sq_psn != qp->attr.rq_psn)
 		return false;
@@ -249,7 +247,7 @@ bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 		return false;
 	return h->dest_qpn == qp->ibv.qp_num &&
 	       h->qpn == qp->attr.dest_qp_num &&
-	       !memcmp(h->gid, qp->attr.ah_attr.grh.dgid.raw, 16) &&
+	       !memcmp(h->gid, soft_gid_mapped(qp->peer_addr).raw, 16) &&
 	       !memcmp(h->dest_gid, qp->ctx->gid.raw, 16);
 }
 

@@ -71,9 +71,12 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 {
 	const struct soft_hdr *h = &peer->resp[--peer->resp_tail % SOFT_MAX_RD];
 	struct iovec dst[SOFT_MAX_SGE];
-	const uint8_t *src = soft_mr_remote(qp->ctx, peer->pd, h->rkey, h->addr,
-					    h->len, IBV_ACCESS_REMOTE_READ);
-	int n = soft_tx_iov(qp, idx, 0, h->len, dst, SOFT_MAX_SGE);
+	const uint8_t *src =
+		soft_op_atomic(h->op)
+			? soft_atomic_result(peer, h)
+			: soft_mr_remote(qp->ctx, peer->pd, h->rkey, h->addr,
+					 h->len, IBV_ACCESS_REMOTE_READ);
+	int n = soft_tx_answer_iov(qp, idx, 0, h->len, dst, SOFT_MAX_SGE);
 
 	for (int i = 0; i < n; i++) {
 		copy_piece(dst[i].iov_base, src, dst[i].iov_len);
@@ -86,7 +89,7 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
 	uint32_t idx = qp->sq_next;
-	bool read = soft_swqe(qp, idx)->op == SOFT_OP_READ;
+	uint8_t op = soft_swqe(qp, idx)->op;
 	uint8_t nak;
 
 	soft_tx_header(qp, idx, &peer->rx);
@@ -115,12 +118,12 @@ static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 		soft_tx_rnr(qp, peer->rx_msn, peer->attr.min_rnr_timer);
 		return false;
 	}
-	if (read) {
-		read_back(qp, idx, peer);
-	} else {
+	if (op != SOFT_OP_READ) {
 		loop_copy(qp, idx, peer);
 		soft_rx_end(peer);
 	}
+	if (soft_op_answered(op))
+		read_back(qp, idx, peer);
 	peer->ack_sent = peer->rx_msn;
 	return soft_tx_ack(qp, peer->rx_msn);
 }
@@ -142,8 +145,7 @@ int soft_loop_run(struct soft_qp *qp)
 	while (n < LOOP_BUDGET && bytes < LOOP_BYTES) {
 		struct soft_qp *peer;
 
-		if (qp_state(qp) != IBV_QPS_RTS ||
-		    qp->sq_next == soft_sq_tail(qp) || qp->rnr_wait)
+		if (qp->sq_next == soft_tx_end(qp) || qp->rnr_wait)
 			return n;
 		if (slow && soft_fault_hold(qp))
 			break;

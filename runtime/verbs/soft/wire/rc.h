@@ -21,6 +21,26 @@ static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 	/* Acquire pairs with the release in post_chain(). */
 	return atomic_load_explicit(&qp->sq_tail, memory_order_acquire);
 }
+/* sqd.c: the state SQD, in which no further request is begun. */
+void soft_sqd_begin(struct soft_qp *qp, bool notify);
+/* In RTS again: what was posted meanwhile is sent. */
+void soft_sqd_end(struct soft_qp *qp);
+/* Call when requests are done: raises the event when none is under way. */
+void soft_sqd_look(struct soft_qp *qp);
+bool soft_sqd_draining(struct soft_qp *qp);
+/* The first WQE that may not be begun now. */
+static inline uint32_t soft_tx_end(struct soft_qp *qp)
+{
+	switch (qp_state(qp)) {
+	case IBV_QPS_RTS:
+		return soft_sq_tail(qp);
+	case IBV_QPS_SQD:
+		return qp->sq_stop;
+	default:
+		return qp->sq_una;
+	}
+}
+
 /* qp has been posted to: send, or flush in ERR. */
 void soft_tx_start(struct soft_qp *qp);
 /* The peer is gone: start the ack timer, so that outstanding WQEs fail when
@@ -29,8 +49,17 @@ void soft_tx_unanswered(struct soft_qp *qp);
 /* The WQE at idx if it may be sent now; else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
+/* The payload of idx, from byte off on: what to send. */
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
+/* Where the answer to READ or atomic idx goes, from byte off on. */
+int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
+		       uint64_t len, struct iovec *iov, int max);
+/* How many bytes answer READ or atomic w. */
+static inline uint32_t soft_answer_len(const struct soft_swqe *w)
+{
+	return soft_op_atomic(w->op) ? SOFT_WORD : w->len;
+}
 /* The next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
 /* The payload of idx has left up to byte off. */
@@ -46,7 +75,7 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
-/* The WQE of the READ that must be answered next. False: none waits. */
+/* The WQE of the READ or atomic that is answered next. False: none waits. */
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
@@ -70,6 +99,24 @@ bool soft_ack_waits(struct soft_qp *qp);
 void soft_rx_unplug(struct soft_qp *qp);
 /* soft_rx_iov() failed: end the request with an error. */
 void soft_rx_abort(struct soft_qp *qp);
+/* The request in qp->rx is refused: raise the event and send a NAK. */
+void soft_rx_refuse(struct soft_qp *qp, enum soft_nak nak,
+		    enum ibv_event_type event);
+/* False: the QP lets no peer do this, and the request was refused. */
+bool soft_rx_permits(struct soft_qp *qp, unsigned access);
+/* There is room for one more answer; false: the request was refused. */
+bool soft_rx_may_answer(struct soft_qp *qp);
+/* Queue an answer to the request in qp->rx, len bytes. */
+void soft_rx_answer(struct soft_qp *qp, uint32_t len);
+
+/* atomic.c: the responder's atomics. */
+void soft_atomic_begin(struct soft_qp *qp);
+/* The request in qp->rx was done before, and its answer was lost. */
+void soft_atomic_again(struct soft_qp *qp);
+/* All operands are there: do it, and queue the answer. */
+void soft_atomic_end(struct soft_qp *qp);
+/* The 8 bytes that answer req, one of qp->resp. */
+uint8_t *soft_atomic_result(struct soft_qp *qp, const struct soft_hdr *req);
 
 /* loop.c: both ends in one context. */
 int soft_loop_run(struct soft_qp *qp);

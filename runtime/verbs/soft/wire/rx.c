@@ -52,8 +52,8 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	soft_conn_work(qp);
 }
 
-static void rx_refuse(struct soft_qp *qp, enum soft_nak nak,
-		      enum ibv_event_type event)
+void soft_rx_refuse(struct soft_qp *qp, enum soft_nak nak,
+		    enum ibv_event_type event)
 {
 	soft_event(qp->ctx, &qp->ev, event);
 	rx_die(qp, nak);
@@ -68,12 +68,29 @@ static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 	rx_die(qp, nak);
 }
 
-static bool has_access(struct soft_qp *qp, unsigned access)
+bool soft_rx_permits(struct soft_qp *qp, unsigned access)
 {
 	if (qp->attr.qp_access_flags & access)
 		return true;
-	rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+	soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 	return false;
+}
+
+bool soft_rx_may_answer(struct soft_qp *qp)
+{
+	if (qp->resp_tail - qp->resp_head < qp->attr.max_dest_rd_atomic)
+		return true;
+	soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+	return false;
+}
+
+void soft_rx_answer(struct soft_qp *qp, uint32_t len)
+{
+	struct soft_hdr *req = &qp->resp[qp->resp_tail++ % SOFT_MAX_RD];
+
+	*req = qp->rx;
+	req->len = len;
+	soft_conn_work(qp);
 }
 
 static bool has_region(struct soft_qp *qp, int access)
@@ -84,7 +101,7 @@ static bool has_region(struct soft_qp *qp, int access)
 	if (!h->len ||
 	    soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len, access))
 		return true;
-	rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	soft_rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 	return false;
 }
 
@@ -103,17 +120,11 @@ static bool take_recv(struct soft_qp *qp)
 static void begin_read(struct soft_qp *qp, bool again)
 {
 	qp->place = SOFT_PLACE_NONE;
-	if (!has_access(qp, IBV_ACCESS_REMOTE_READ))
+	if (!soft_rx_permits(qp, IBV_ACCESS_REMOTE_READ) ||
+	    !soft_rx_may_answer(qp) || !has_region(qp, IBV_ACCESS_REMOTE_READ))
 		return;
-	if (qp->resp_tail - qp->resp_head >= qp->attr.max_dest_rd_atomic) {
-		rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
-		return;
-	}
-	if (!has_region(qp, IBV_ACCESS_REMOTE_READ))
-		return;
-	qp->resp[qp->resp_tail++ % SOFT_MAX_RD] = qp->rx;
 	qp->rx_msn += !again;
-	soft_conn_work(qp);
+	soft_rx_answer(qp, qp->rx.len);
 }
 
 static void begin_send(struct soft_qp *qp)
@@ -133,23 +144,46 @@ static void begin_send(struct soft_qp *qp)
 		qp->place = SOFT_PLACE_RECV;
 }
 
+/* A message out of order, as after an RNR, is dropped: the peer sends it again.
+ * A READ or atomic that was done before is answered again. */
+static void begin_other(struct soft_qp *qp)
+{
+	bool again = (int32_t)(qp->rx.msn - qp->rx_msn) < 0 && !qp->dying;
+
+	if (qp->rx.op == SOFT_OP_READ)
+		qp->place = SOFT_PLACE_NONE;
+	if (again && qp->rx.op == SOFT_OP_READ)
+		begin_read(qp, true);
+	else if (again && soft_op_atomic(qp->rx.op))
+		soft_atomic_again(qp);
+}
+
+/* The peer sends before this end's program has moved qp to RTS. */
+static void note_established(struct soft_qp *qp)
+{
+	if (qp->established)
+		return;
+	qp->established = true;
+	if (qp_state(qp) == IBV_QPS_RTR)
+		soft_event(qp->ctx, &qp->ev, IBV_EVENT_COMM_EST);
+}
+
 void soft_rx_begin(struct soft_qp *qp)
 {
 	qp->rx_off = 0;
 	qp->place = SOFT_PLACE_DROP;
-	/* A message out of order, as after an RNR, is dropped: the peer sends
-	 * it again. A repeated READ is answered again. */
 	if (qp->rx.msn != qp->rx_msn || qp->rnr || qp->dying) {
-		if (qp->rx.op != SOFT_OP_READ)
-			return;
-		qp->place = SOFT_PLACE_NONE;
-		if ((int32_t)(qp->rx.msn - qp->rx_msn) < 0 && !qp->dying)
-			begin_read(qp, true);
+		begin_other(qp);
 		return;
 	}
+	note_established(qp);
 	switch ((enum soft_wire_op)qp->rx.op) {
 	case SOFT_OP_READ:
 		begin_read(qp, false);
+		break;
+	case SOFT_OP_SWAP:
+	case SOFT_OP_ADD:
+		soft_atomic_begin(qp);
 		break;
 	case SOFT_OP_SEND:
 	case SOFT_OP_SEND_IMM:
@@ -157,7 +191,7 @@ void soft_rx_begin(struct soft_qp *qp)
 		break;
 	case SOFT_OP_WRITE:
 	case SOFT_OP_WRITE_IMM:
-		if (!has_access(qp, IBV_ACCESS_REMOTE_WRITE) ||
+		if (!soft_rx_permits(qp, IBV_ACCESS_REMOTE_WRITE) ||
 		    !has_region(qp, IBV_ACCESS_REMOTE_WRITE))
 			break;
 		if (__builtin_expect(qp->ctx->fault.forgets, 0)) {
@@ -204,8 +238,12 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 				    qp->recv_nsge, qp->rx_off, left,
 				    IBV_ACCESS_LOCAL_WRITE, iov, max);
 	case SOFT_PLACE_READ:
-		return soft_tx_iov(qp, qp->sq_base + qp->rx.msn, qp->rx_off,
-				   left, iov, max);
+		return soft_tx_answer_iov(qp, qp->sq_base + qp->rx.msn,
+					  qp->rx_off, left, iov, max);
+	case SOFT_PLACE_ATOMIC:
+		iov->iov_base = qp->operands + qp->rx_off;
+		iov->iov_len = left;
+		return left ? 1 : 0;
 	case SOFT_PLACE_DROP:
 	case SOFT_PLACE_FORGET:
 		iov->iov_base = NULL;
@@ -224,6 +262,10 @@ void soft_rx_end(struct soft_qp *qp)
 	qp->place = SOFT_PLACE_NONE;
 	if (place == SOFT_PLACE_READ) {
 		soft_tx_read_done(qp, qp->sq_base + qp->rx.msn);
+		return;
+	}
+	if (place == SOFT_PLACE_ATOMIC) {
+		soft_atomic_end(qp);
 		return;
 	}
 	if (place == SOFT_PLACE_FORGET)
@@ -259,5 +301,5 @@ void soft_rx_abort(struct soft_qp *qp)
 	else if (qp->place == SOFT_PLACE_RECV)
 		refuse_recv(qp, IBV_WC_LOC_PROT_ERR, SOFT_NAK_OP);
 	else if (qp->place == SOFT_PLACE_RKEY)
-		rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+		soft_rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }

@@ -55,7 +55,7 @@ static void tx_arm(struct soft_qp *qp)
  */
 void soft_tx_unanswered(struct soft_qp *qp)
 {
-	if (qp->sq_una != soft_sq_tail(qp))
+	if (qp->sq_una != soft_tx_end(qp))
 		tx_arm(qp);
 }
 
@@ -67,7 +67,7 @@ void soft_tx_start(struct soft_qp *qp)
 		soft_qp_flush(qp);
 		return;
 	}
-	if (state != IBV_QPS_RTS || qp->sq_una == soft_sq_tail(qp))
+	if (qp->sq_una == soft_tx_end(qp))
 		return;
 	tx_arm(qp);
 	soft_conn_work(qp);
@@ -81,14 +81,15 @@ static const struct ibv_sge *tx_sges(struct soft_qp *qp, uint32_t idx)
 static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
-	bool read = w->op == SOFT_OP_READ;
+	bool answered = soft_op_answered(w->op);
 
 	if (w->status)
 		return w->status;
-	if (read && !qp->attr.max_rd_atomic)
+	if (answered && !qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
-	if (!w->is_inline && !soft_sge_valid(qp->pd, tx_sges(qp, idx), w->nsge,
-					     read ? IBV_ACCESS_LOCAL_WRITE : 0))
+	if (!w->is_inline &&
+	    !soft_sge_valid(qp->pd, tx_sges(qp, idx), w->nsge,
+			    answered ? IBV_ACCESS_LOCAL_WRITE : 0))
 		return IBV_WC_LOC_PROT_ERR;
 	if (!w->counted && soft_fault_drops(qp->ctx))
 		return IBV_WC_RETRY_EXC_ERR;
@@ -100,12 +101,11 @@ struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
 
-	if (qp_state(qp) != IBV_QPS_RTS || idx == soft_sq_tail(qp) ||
-	    qp->rnr_wait || qp->dying)
+	if (idx == soft_tx_end(qp) || qp->rnr_wait || qp->dying)
 		return NULL;
 	if (w->fence && qp->reads_out)
 		return NULL;
-	if (w->op == SOFT_OP_READ && qp->reads_out &&
+	if (soft_op_answered(w->op) && qp->reads_out &&
 	    qp->reads_out >= qp->attr.max_rd_atomic)
 		return NULL;
 	w->status = check_wqe(qp, idx);
@@ -137,26 +137,34 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 	struct soft_swqe *w = soft_swqe(qp, idx);
 	size_t slot = idx & qp->sq_mask;
 
-	if (!w->is_inline)
-		return soft_sge_iov(
-			qp->pd, tx_sges(qp, idx), w->nsge, off, len,
-			w->op == SOFT_OP_READ ? IBV_ACCESS_LOCAL_WRITE : 0, iov,
-			max);
+	if (!w->is_inline && !soft_op_atomic(w->op))
+		return soft_sge_iov(qp->pd, tx_sges(qp, idx), w->nsge, off, len,
+				    0, iov, max);
 	if (!len || !max)
 		return 0;
-	iov->iov_base = qp->sinline + slot * qp->cap.max_inline_data + off;
+	iov->iov_base =
+		soft_op_atomic(w->op)
+			? w->operands + off
+			: qp->sinline + slot * qp->cap.max_inline_data + off;
 	iov->iov_len = len;
 	return 1;
 }
 
-/* The first index from idx on that the peer has not done; a READ is done when
- * its answer has come. */
+int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
+		       uint64_t len, struct iovec *iov, int max)
+{
+	return soft_sge_iov(qp->pd, tx_sges(qp, idx), soft_swqe(qp, idx)->nsge,
+			    off, len, IBV_ACCESS_LOCAL_WRITE, iov, max);
+}
+
+/* The first index from idx on that the peer has not done; a READ or atomic is
+ * done when its answer has come. */
 static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
 	while ((int32_t)(idx - qp->sq_acked) < 0) {
 		struct soft_swqe *w = soft_swqe(qp, idx);
 
-		if (w->op == SOFT_OP_READ && !w->done)
+		if (soft_op_answered(w->op) && !w->done)
 			break;
 		idx++;
 	}
@@ -181,7 +189,7 @@ void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off)
 	qp->sq_next = soft_tx_after(qp, idx);
 	if ((int32_t)(qp->sq_next - qp->sq_top) > 0)
 		qp->sq_top = qp->sq_next;
-	if (w->op == SOFT_OP_READ)
+	if (soft_op_answered(w->op))
 		qp->reads_out++;
 }
 
@@ -201,7 +209,7 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack)
 	qp->reads_out = 0;
 	qp->rd_idx = qp->sq_una;
 	soft_tx_complete(qp);
-	/* Go back to READs that the peer has done but the answers got lost. */
+	/* Go back to READs and atomics whose answers got lost. */
 	qp->sq_next = skip_done(qp, qp->sq_una);
 }
 
@@ -219,7 +227,7 @@ void soft_tx_complete(struct soft_qp *qp)
 	while (qp->sq_una != qp->sq_next) {
 		struct soft_swqe *w = soft_swqe(qp, qp->sq_una);
 
-		if (w->op == SOFT_OP_READ
+		if (soft_op_answered(w->op)
 			    ? !w->done
 			    : (int32_t)(qp->sq_acked - qp->sq_una) <= 0)
 			return;
@@ -231,8 +239,10 @@ void soft_tx_complete(struct soft_qp *qp)
 	}
 	/* All WQEs before sq_una are done: if check_wqe() found an error in
 	 * sq_una, report it now. */
-	if (qp->sq_una != soft_sq_tail(qp) && soft_swqe(qp, qp->sq_una)->status)
+	if (qp->sq_una != soft_tx_end(qp) && soft_swqe(qp, qp->sq_una)->status)
 		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
+	else
+		soft_sqd_look(qp);
 }
 
 /* Whether the peer may have seen any of the request, even if it is a long one
@@ -313,7 +323,7 @@ bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx)
 		qp->rd_idx = qp->sq_una;
 	for (; qp->rd_idx != qp->sq_next; qp->rd_idx++) {
 		w = soft_swqe(qp, qp->rd_idx);
-		if (w->op == SOFT_OP_READ && !w->done) {
+		if (soft_op_answered(w->op) && !w->done) {
 			*idx = qp->rd_idx;
 			return true;
 		}
@@ -328,7 +338,7 @@ void soft_tx_read_done(struct soft_qp *qp, uint32_t idx)
 	soft_tx_complete(qp);
 	/* A WQE with a fence, or a READ above max_rd_atomic, may have waited
 	 * for this answer. */
-	if (qp_state(qp) == IBV_QPS_RTS)
+	if (qp_state(qp) != IBV_QPS_ERR)
 		soft_conn_work(qp);
 }
 
@@ -345,7 +355,7 @@ static void ack_expired(struct soft_qp *qp, uint64_t now)
 	uint64_t least = qp->ack_since + least_patience(qp);
 
 	qp->ack_at = 0;
-	if (qp->sq_una == soft_sq_tail(qp))
+	if (qp->sq_una == soft_tx_end(qp))
 		return;
 	if (qp->progress != qp->ack_mark || qp->rnr_wait) {
 		tx_arm(qp);
