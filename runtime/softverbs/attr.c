@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "verbs/soft/gid.h"
 #include "verbs/soft/wire/wire.h"
 
 #define DEFAULT_PKEY 0xffff
@@ -82,6 +83,7 @@ static int gid_entry(struct ibv_context *ctx, uint32_t port, uint32_t index,
 		     struct ibv_gid_entry *entry)
 {
 	struct mpib_port_info info;
+	struct in_addr addr;
 	int rc;
 
 	if (port != 1 || index >= SV_GIDS)
@@ -89,8 +91,10 @@ static int gid_entry(struct ibv_context *ctx, uint32_t port, uint32_t index,
 	rc = mpib_verbs_soft.query_port(ctx, 1, &info);
 	if (rc < 0)
 		return rc;
+	soft_gid_addr(&info.gid, &addr);
 	*entry = (struct ibv_gid_entry){
-		.gid = info.gid,
+		.gid = index == info.gid_index ? info.gid
+					       : soft_gid_link_local(addr),
 		.gid_index = index,
 		.port_num = port,
 		.gid_type = index == info.gid_index ? IBV_GID_TYPE_ROCE_V2

@@ -21,7 +21,7 @@
 
 #define SV_EXPORT __attribute__((visibility("default")))
 
-/* Entries of the port's GID table: its one address, as RoCE v1 and RoCE v2. */
+/* Entries of the port's GID table: link-local, RoCE v1; IPv4, RoCE v2. */
 #define SV_GIDS 2
 
 struct sv_device {

@@ -23,6 +23,8 @@ expect "^hca_id:.soft1$"
 expect "state:.*PORT_ACTIVE"
 expect "link_layer:.*Ethernet"
 expect "max_qp_wr:.*32768"
+expect "atomic_cap:.*ATOMIC_GLOB"
+expect "GID\[ *0\]:.*fe80:[0-9a-f:]*, RoCE v1"
 expect "GID\[ *1\]:.*::ffff:$net\.2, RoCE v2"
 
 export MPIB_SOFT_DEVICES=soft0=$net.1,soft1

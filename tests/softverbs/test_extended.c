@@ -24,7 +24,8 @@
 #define OPERATIONS                                                             \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |      \
 	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                  \
-	 IBV_QP_EX_WITH_RDMA_READ)
+	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |        \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 struct fixture {
 	struct ibv_context *ctx;
@@ -65,8 +66,9 @@ static void connect_qp(struct fixture *f, struct ibv_qp *qp,
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags =
-			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = peer->qp_num,
 		.max_dest_rd_atomic = 1,
@@ -119,7 +121,8 @@ static int set_up(void **state)
 	assert_non_null(f->cq);
 	f->mr = ibv_reg_mr(f->pd, f->buf, SIZE,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ);
+				   IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC);
 	f->a = new_qp(f);
 	f->b = new_qp(f);
 	f->ex = ibv_qp_to_qp_ex(f->a);
@@ -354,7 +357,7 @@ static void what_it_cannot_do_is_refused_at_creation(void **state)
 		.comp_mask =
 			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = f->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		.send_ops_flags = IBV_QP_EX_WITH_LOCAL_INV,
 	};
 	struct ibv_cq_init_attr_ex attr = { .cqe = 1,
 					    .wc_flags =
