@@ -156,6 +156,42 @@ case_pxn_own_buffers() {
 	ranks 2 --max 1M --times 10 alltoall && used 4M
 }
 
+# NCCL's own net_ib, as it is, on the software HCA: it finds the drop-in by its
+# name, and knows of nothing but the devices.
+net_ib() {
+	local n=$1 node device list
+	local args=()
+	shift
+	export NCCL_NET=IB NCCL_NET_PLUGIN=none
+	export LD_LIBRARY_PATH=$build/runtime/softverbs/dropin
+	# 2.28.9 calls an address of -1 where no device is of mlx5.
+	[[ $version == 2.28.* ]] && export NCCL_GIN_TYPE=2
+	for node in 0 1; do
+		list=soft0=$net.$((nodes_set * 4 + node * 2 + 1))
+		[ "${devices:-1}" -eq 2 ] &&
+			list+=,soft1=$net.$((nodes_set * 4 + node * 2 + 2))
+		args+=(--env "$node:MPIB_SOFT_DEVICES=$list")
+	done
+	ranks "$n" "${args[@]}" "$@" &&
+		says rank.log "NET/IB : Using .*soft0:1/RoCE"
+}
+case_net_ib() { net_ib 1 --max 4M --times 2 collectives; }
+case_net_ib_ll() {
+	export NCCL_PROTO=LL
+	net_ib 1 --max 1M --times 2 collectives
+}
+case_net_ib_ll128() {
+	export NCCL_PROTO=LL128 STANDIN_SPIN=1
+	net_ib 1 --max 4M --times 2 collectives
+}
+# NCCL joins two devices without a PCI address to one that no path leads to.
+case_net_ib_two_devices() {
+	export NCCL_IB_MERGE_NICS=0
+	devices=2 net_ib 1 --max 4M --times 2 collectives
+}
+case_net_ib_alltoall() { net_ib 2 --max 1M --times 5 alltoall; }
+case_net_ib_communicators() { net_ib 2 communicators; }
+
 # Communicators.
 case_communicators() {
 	nodes
