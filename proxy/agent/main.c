@@ -41,7 +41,8 @@ struct agent_run {
 static void agent_help(void)
 {
 	printf("usage: mpib-agent [--dir DIR] [--run-dir DIR]... "
-	       "[--user NAME] [--interval MS] RULE\n"
+	       "[--user NAME]\n"
+	       "                  [--interval MS] RULE\n"
 	       "Give mpib-proxy, in advanced mode, the share of each connection "
 	       "on SUP.\n\n"
 	       "  static N           N of 1024\n"
