@@ -18,7 +18,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "fault", "show", true, "", 0, 0, "faults", mpib_ctl_show,
 	  "faults that are played" },
 	{ "fault", "play", false, "WHAT RAIL[@PEER] SECONDS", 3, 3, "fault",
-	  mpib_ctl_change, "rate=MBITS, delay=US, black-hole, ... for a time" },
+	  mpib_ctl_change, "rate=MBITS, delay=US, black-hole, ..." },
 	{ "fault", "end", false, "RAIL", 1, 1, "heal", mpib_ctl_change,
 	  "end the one on a rail" },
 	{ "clients", "show", true, "", 0, 0, "clients", mpib_ctl_show,
