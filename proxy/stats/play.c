@@ -52,8 +52,7 @@ static void play_end(struct mpib_play *p, const char *why)
 		   &(struct mpib_event_about){ .rails = 1u << fault.rail,
 					       .peer = *fault.peer ? fault.peer
 								   : NULL },
-		   "rehearsal: %s on %s is over: %s", p->what,
-		   mpib_rail_name(fault.rail), why);
+		   "rehearsal: %s on %s is over: %s", p->what, p->rail, why);
 }
 
 static void play_on_time(void *arg)
@@ -80,8 +79,11 @@ void mpib_plays_init(struct mpib_plays *all, struct mpib_loop *loop,
 	*all = (struct mpib_plays){ .loop = loop,
 				    .engine = engine,
 				    .cfg = cfg };
-	for (unsigned i = 0; i < MPIB_RAILS_MAX; i++)
+	for (unsigned i = 0; i < mpib_config_rail_total(cfg); i++) {
 		all->play[i].all = all;
+		mpib_config_rail_label(cfg, i, all->play[i].rail,
+				       sizeof(all->play[i].rail));
+	}
 }
 
 void mpib_plays_end(struct mpib_plays *all, const char *why)
@@ -93,10 +95,10 @@ void mpib_plays_end(struct mpib_plays *all, const char *why)
 /* The rail's number by its name, up to len bytes; -1 with the error set. */
 static int play_rail(struct mpib_ask *ask, const char *name, size_t len)
 {
-	unsigned rails = ask->admin->cfg->engine.rails;
+	const struct mpib_plays *all = ask->admin->plays;
 
-	for (unsigned r = 0; r < rails; r++) {
-		const char *known = mpib_rail_name(r);
+	for (unsigned r = 0; r < mpib_config_rail_total(all->cfg); r++) {
+		const char *known = all->play[r].rail;
 
 		if (strlen(known) == len && !strncasecmp(name, known, len))
 			return (int)r;
@@ -166,7 +168,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 			continue;
 		mpib_ask_fail(ask, "see rails, and resume or heal it first",
 			      "%s is out of use, so nothing would be left",
-			      mpib_rail_name(r));
+			      all->play[r].rail);
 		return false;
 	}
 	return true;
@@ -186,7 +188,7 @@ static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
 		return false;
 	fault->rail = (unsigned)rail;
 	if (at && (!k->lanes || !at[1])) {
-		mpib_ask_fail(ask, "give SOUT or SUP",
+		mpib_ask_fail(ask, "name the rail alone",
 			      "%s is not played on the lanes to a peer",
 			      ask->argv[0]);
 		return false;
@@ -219,11 +221,11 @@ static json_t *play_begin(struct mpib_ask *ask, struct mpib_play *p,
 	if (rc == -EOPNOTSUPP)
 		return mpib_ask_fail(ask, "play qp-kill, or use software rails",
 				     "%s is a real rail, which cannot play it",
-				     mpib_rail_name(fault->rail));
+				     p->rail);
 	if (rc < 0)
 		return mpib_ask_fail(ask, "peers lists them",
 				     "no lane leads to \"%.32s\" over %s",
-				     fault->peer, mpib_rail_name(fault->rail));
+				     fault->peer, p->rail);
 	p->fault = *fault;
 	p->uid = ask->uid;
 	p->until = mpib_loop_now(all->loop) + seconds * MPIB_SEC;
@@ -238,10 +240,10 @@ static json_t *play_begin(struct mpib_ask *ask, struct mpib_play *p,
 			   .peer = *fault->peer ? fault->peer : NULL,
 			   .ns = seconds * MPIB_SEC },
 		   "rehearsal: %s on %s%s%s for %llu s, by uid %u", p->what,
-		   mpib_rail_name(fault->rail), *fault->peer ? " to " : "",
-		   fault->peer, (unsigned long long)seconds, ask->uid);
-	return json_pack("{ss ss sI}", "rail", mpib_rail_name(fault->rail),
-			 "fault", p->what, "seconds", (json_int_t)seconds);
+		   p->rail, *fault->peer ? " to " : "", fault->peer,
+		   (unsigned long long)seconds, ask->uid);
+	return json_pack("{ss ss sI}", "rail", p->rail, "fault", p->what,
+			 "seconds", (json_int_t)seconds);
 }
 
 json_t *mpib_admin_fault(struct mpib_ask *ask)
@@ -258,7 +260,7 @@ json_t *mpib_admin_fault(struct mpib_ask *ask)
 	if (p->fault.kind != MPIB_FAULT_NONE)
 		return mpib_ask_fail(ask, "heal ends it",
 				     "%s is played on %s already", p->what,
-				     mpib_rail_name(fault.rail));
+				     p->rail);
 	if (ask->admin->upgrade->state != MPIB_UPGRADE_NONE)
 		return mpib_ask_fail(ask, "ask again in a second",
 				     "the proxy is being upgraded");
@@ -267,6 +269,7 @@ json_t *mpib_admin_fault(struct mpib_ask *ask)
 
 json_t *mpib_admin_heal(struct mpib_ask *ask)
 {
+	struct mpib_play *p;
 	int rail;
 
 	if (!can_play(ask))
@@ -274,12 +277,12 @@ json_t *mpib_admin_heal(struct mpib_ask *ask)
 	rail = play_rail(ask, ask->argv[0], strlen(ask->argv[0]));
 	if (rail < 0)
 		return NULL;
-	if (ask->admin->plays->play[rail].fault.kind == MPIB_FAULT_NONE)
+	p = &ask->admin->plays->play[rail];
+	if (p->fault.kind == MPIB_FAULT_NONE)
 		return mpib_ask_fail(ask, "faults lists them",
-				     "no fault is played on %s",
-				     mpib_rail_name((unsigned)rail));
-	play_end(&ask->admin->plays->play[rail], "somebody healed it");
-	return json_pack("{ss}", "rail", mpib_rail_name((unsigned)rail));
+				     "no fault is played on %s", p->rail);
+	play_end(p, "somebody healed it");
+	return json_pack("{ss}", "rail", p->rail);
 }
 
 json_t *mpib_admin_faults(struct mpib_ask *ask)
@@ -294,13 +297,13 @@ json_t *mpib_admin_faults(struct mpib_ask *ask)
 			continue;
 		now = mpib_loop_now(p->all->loop);
 		json_array_append_new(
-			list, json_pack("{ss ss ss sf sI}", "rail",
-					mpib_rail_name(i), "fault", p->what,
-					"peer", p->fault.peer, "left_s",
-					p->until > now
-						? (double)(p->until - now) / 1e9
-						: 0.0,
-					"uid", (json_int_t)p->uid));
+			list,
+			json_pack("{ss ss ss sf sI}", "rail", p->rail, "fault",
+				  p->what, "peer", p->fault.peer, "left_s",
+				  p->until > now
+					  ? (double)(p->until - now) / 1e9
+					  : 0.0,
+				  "uid", (json_int_t)p->uid));
 	}
 	return list;
 }

@@ -18,12 +18,13 @@ struct mpib_plays {
 	const struct mpib_config *cfg;
 	struct mpib_play {
 		struct mpib_plays *all;
+		char rail[MPIB_RAIL_LABEL_MAX]; /* what users call it */
 		struct mpib_fault fault; /* kind MPIB_FAULT_NONE: nothing */
 		char what[32]; /* as it was asked for: "rate=100" */
 		uid_t uid; /* who asked */
 		uint64_t until;
 		struct mpib_timer timer;
-	} play[MPIB_RAILS_MAX]; /* by rail */
+	} play[MPIB_RAILS_MAX]; /* by the rail's number */
 };
 
 void mpib_plays_init(struct mpib_plays *all, struct mpib_loop *loop,

@@ -70,7 +70,7 @@ int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 		    mpib_network_parse(at, len, &list->net[list->n]) < 0) {
 			snprintf(why, why_len,
 				 "\"%.*s\" is no network, or one too many "
-				 "(give up to %u as a.b.c.d/bits or "
+				 "(give up to %d as a.b.c.d/bits or "
 				 "IPv6/bits, with zeros after the bits)",
 				 (int)(len < 64 ? len : 64), at,
 				 MPIB_NETWORKS_MAX);

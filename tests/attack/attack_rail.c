@@ -187,7 +187,7 @@ static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
 		most = fds > most ? fds : most;
 		usleep(50000);
 	}
-	printf("at most %u descriptors under %u held greetings\n", most,
+	printf("at most %u descriptors under %d held greetings\n", most,
 	       3 * GREETED);
 	assert_in_range(most, 1, FDS_BOUND);
 	newcomer = victim_start(&node[2], &node[1]);

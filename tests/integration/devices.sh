@@ -2,7 +2,7 @@
 # devices.sh BUILD: two proxies of three devices each, named in a file, and ranks
 # that use all of them. Under traffic a rail of one device is drained, and the
 # proxy hands over: that rail stays drained, the others are in use, nothing is
-# lost. Another number of devices cannot take over.
+# lost. A fault is played on a rail of one device alone. Another number of devices cannot take over.
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
@@ -26,7 +26,7 @@ file() {
 		printf '[device gpu%d]\nsout = soft:%s.%d\nsup = soft:%s.%d\n' "$i" \
 			"$net" $((1 + 100 * $1 + i)) "$net" $((51 + 100 * $1 + i))
 	done >"$dir/conf$1"
-	printf '[sup]\nbw = 512\n' >>"$dir/conf$1"
+	printf '[sup]\nbw = 512\n[fault]\nenable = yes\n' >>"$dir/conf$1"
 }
 # moved RAIL: what it sent.
 moved() {
@@ -85,6 +85,21 @@ ctl metrics | grep -q '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' ||
 	complain "no metric has the drained rail"
 ctl -j events | tr -d ' \n' | grep -q '"rail":"SUP","net":"gpu1"' ||
 	complain "no event is about gpu1"
+
+# A rehearsal on one rail is not one on the others of its name.
+ctl fault play link-down gpu2.sup 60 >/dev/null ||
+	complain "no fault is played on gpu2.SUP"
+for _ in $(seq 1200); do
+	ctl rails -o label,state | grep -q '^gpu2.SUP	down' && break
+	sleep 0.05
+done
+[ "$(ctl rails -o label,state | awk '$2 == "down" { print $1 }')" = gpu2.SUP ] ||
+	complain "down are: $(ctl rails -o label,state)"
+[ "$(ctl fault -o rail)" = gpu2.SUP ] || complain "played: $(ctl fault)"
+moves gpu0.SUP
+ctl fault play link-down sup 1 >/dev/null 2>&1 &&
+	complain "a fault is played on a SUP of no device"
+ctl fault end gpu2.sup >/dev/null || complain "the fault is not ended"
 
 file 0 2
 ctl upgrade >"$dir/upgrade" 2>&1 && complain "a device is lost by an upgrade"
