@@ -46,7 +46,7 @@ static int check_ports(struct mpib_config *cfg, char *why)
 	const struct mpib_engine_config *e = &cfg->engine;
 
 	for (unsigned i = 0; e->rails > 1 && i < e->devices; i++) {
-		const struct mpib_rail_spec *rail = &e->rail[2 * i];
+		const struct mpib_rail_spec *rail = &e->rail[(size_t)i * 2];
 		const struct mpib_config_device *d = &cfg->device[i];
 
 		if (!rail[0].name[0] || rail[0].provider != rail[1].provider ||

@@ -82,6 +82,19 @@ static int options_complain(const struct config_options *o, int c, char **argv,
 	return -EINVAL;
 }
 
+/* The option's value is in optarg. */
+static int options_set(struct mpib_config *cfg, int option, char *why)
+{
+	const struct mpib_setting *s;
+	char origin[64];
+
+	if (option == OPT_DEVICE)
+		return mpib_config_device_flag(cfg, optarg, why);
+	s = &mpib_settings[option - OPT_SETTING];
+	snprintf(origin, sizeof(origin), "flag --%s", s->flag);
+	return mpib_config_set(cfg, s, optarg ? optarg : "yes", origin, why);
+}
+
 /* Read --check-config, --config and the like from argv; read settings into cfg,
  * or skip them if cfg is NULL. */
 static int options_scan(const struct config_options *o, struct mpib_config *cfg,
@@ -104,17 +117,8 @@ static int options_scan(const struct config_options *o, struct mpib_config *cfg,
 			return 0;
 		} else if (c == '?' || c == ':') {
 			rc = options_complain(o, c, argv, why);
-		} else if (c == OPT_DEVICE) {
-			rc = cfg ? mpib_config_device_flag(cfg, optarg, why)
-				 : 0;
 		} else if (cfg) {
-			const struct mpib_setting *s =
-				&mpib_settings[c - OPT_SETTING];
-			char origin[64];
-
-			snprintf(origin, sizeof(origin), "flag --%s", s->flag);
-			rc = mpib_config_set(cfg, s, optarg ? optarg : "yes",
-					     origin, why);
+			rc = options_set(cfg, c, why);
 		}
 	}
 	if (rc == 0 && optind < argc) {

@@ -29,7 +29,7 @@ json_t *mpib_field_u64(uint64_t n)
 json_t *mpib_field_net(const struct mpib_view *v, unsigned shard)
 {
 	unsigned device = mpib_snap_device(v->snap, shard);
-	const char *net = v->rail[device * v->snap->rails].net;
+	const char *net = v->rail[(size_t)device * v->snap->rails].net;
 
 	return json_string(net ? net : "");
 }

@@ -29,33 +29,36 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Of request 9, which has total bytes at off: the bytes from..to, in parts of
- * cut. */
-static void push_some(struct pair_end *e, enum mpib_op op, uint32_t gen,
-		      uint32_t mr, uint64_t off, uint32_t total, uint32_t cut,
+/* The bytes from..to of a request, in parts of cut; d says the rest. */
+static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 		      uint32_t from, uint32_t to)
 {
-	for (uint32_t pos = from; pos < to; pos += cut) {
-		struct mpib_desc d = {
-			.op = (uint8_t)op,
-			.req = 9,
-			.n = 1,
-			.gen = gen,
-			.mr = mr,
-			.off = off + pos,
-			.len = cut < total - pos ? cut : total - pos,
-			.pos = pos,
-			.total = total,
-		};
+	uint64_t off = d.off;
 
+	for (d.pos = from; d.pos < to; d.pos += cut) {
+		d.off = off + d.pos;
+		d.len = cut < d.total - d.pos ? cut : d.total - d.pos;
 		pair_push(e, &d);
 	}
+}
+
+/* Request 9 of total bytes at off. */
+static struct mpib_desc request_of(enum mpib_op op, uint32_t gen, uint32_t mr,
+				   uint64_t off, uint32_t total)
+{
+	return (struct mpib_desc){ .op = (uint8_t)op,
+				   .req = 9,
+				   .n = 1,
+				   .gen = gen,
+				   .mr = mr,
+				   .off = off,
+				   .total = total };
 }
 
 static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
 		       uint32_t mr, uint64_t off, uint32_t total, uint32_t cut)
 {
-	push_some(e, op, gen, mr, off, total, cut, 0, total);
+	push_some(e, request_of(op, gen, mr, off, total), cut, 0, total);
 }
 
 /* Parts of the two ends fall on different bounds, and the message ends before
@@ -102,6 +105,7 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 {
 	const uint32_t cut = 512, half = SEND_RANGES * cut;
 	struct mpib_engine_config cfg;
+	struct mpib_desc d;
 
 	(void)state;
 	mpib_engine_config_init(&cfg);
@@ -111,12 +115,11 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 		pair_connect(&pair, 5, 0, &tx, &rx);
 		rx.gen = tx.gen = 1;
 		pair_fill(pair.node[0].mem, 2 * half, v);
-		push_some(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 2 * half,
-			  cut, 0, half);
+		d = request_of(MPIB_OP_SEND, 1, pair.node[0].mr, 0, 2 * half);
+		push_some(&tx, d, cut, 0, half);
 		for (int i = 0; i < 64; i++)
 			pair_turn(&pair);
-		push_some(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 2 * half,
-			  cut, half, 2 * half);
+		push_some(&tx, d, cut, half, 2 * half);
 		push_parts(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX,
 			   2 * half, 2 * half);
 		assert_int_equal(pair_wait(&pair, &rx, 9, 1), 2 * half);

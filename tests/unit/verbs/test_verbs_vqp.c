@@ -190,6 +190,9 @@ static void without_a_replay_both_ends_are_told(void **state)
 	};
 
 	(void)state;
+	/* A device that moves by itself may have carried all of it already. */
+	if (!vv_dev[0]->can_fault)
+		skip();
 	for (unsigned m = 0; m < 3; m++) {
 		vv_start((enum mpib_vqp_mode)m, VV_QPS, 0, false);
 		for (unsigned i = 0; i < N; i++) {
