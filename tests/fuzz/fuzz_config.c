@@ -21,12 +21,13 @@ static int names_file(const char *why, const char *path)
 {
 	size_t len = strlen(path);
 
-	do {
-		if (strncmp(why, path, len) != 0)
-			return 0;
+	while (strncmp(why, path, len) == 0) {
 		why = strchr(why, '\n');
-	} while (why++);
-	return 1;
+		if (!why)
+			return 1;
+		why++;
+	}
+	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
