@@ -81,16 +81,16 @@ ctl upgrade >/dev/null || complain "the proxy is not upgraded"
 for rail in gpu0.SUP gpu1.SOUT gpu2.SUP; do
 	moves "$rail"
 done
-ctl metrics | grep -q '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' ||
+ctl metrics | grep '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' >/dev/null ||
 	complain "no metric has the drained rail"
-ctl -j events | tr -d ' \n' | grep -q '"rail":"SUP","net":"gpu1"' ||
+ctl -j events | tr -d ' \n' | grep '"rail":"SUP","net":"gpu1"' >/dev/null ||
 	complain "no event is about gpu1"
 
 # A rehearsal on one rail is not one on the others of its name.
 ctl fault play link-down gpu2.sup 60 >/dev/null ||
 	complain "no fault is played on gpu2.SUP"
 for _ in $(seq 1200); do
-	ctl rails -o label,state | grep -q '^gpu2.SUP	down' && break
+	ctl rails -o label,state | grep '^gpu2.SUP	down' >/dev/null && break
 	sleep 0.05
 done
 [ "$(ctl rails -o label,state | awk '$2 == "down" { print $1 }')" = gpu2.SUP ] ||
