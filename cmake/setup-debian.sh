@@ -10,8 +10,8 @@ lists=("$here/debian-packages.txt")
 
 missing=()
 while read -r package; do
-	dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null |
-		grep -q '^install ok installed$' || missing+=("$package")
+	status=$(dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null)
+	grep -q '^install ok installed$' <<<"$status" || missing+=("$package")
 done < <(cat "${lists[@]}")
 [ ${#missing[@]} -eq 0 ] && exit 0
 

@@ -5,7 +5,7 @@
 set -euo pipefail
 name=$1 out=$(realpath "$2")
 cd "$(dirname "$0")/.."
-if git rev-parse --show-toplevel 2>/dev/null | grep -qxF "$PWD"; then
+if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$PWD" ]; then
 	when=$(git log -1 --format=%ct)
 	files=$(git ls-files)
 else

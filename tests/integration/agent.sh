@@ -6,6 +6,7 @@ set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
 declare -A pid
 failed=0
 trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
@@ -16,10 +17,7 @@ complain() {
 }
 
 ready() {
-	for _ in $(seq 1200); do
-		grep -q '^ready' "$dir/$1.out" && return
-		sleep 0.05
-	done
+	await_ready "$dir/$1.out" "${pid[$1]}" && return
 	cat "$dir/$1.log"
 	complain "$1 is not ready"
 	exit 1

@@ -4,6 +4,7 @@
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+. "$(dirname "$0")/../support/lines.sh"
 # Below those of addr.sh: bench-tax and bench-budget choose the third byte.
 net=127.$((20 + $$ % 100))
 pids=()
@@ -18,10 +19,7 @@ for node in 0 1; do
 	pids+=($!)
 done
 for node in 0 1; do
-	for _ in $(seq 1200); do
-		grep -qs '^ready' "$dir/out$node" && break
-		sleep 0.05
-	done
+	await_ready "$dir/out$node" "${pids[$node]}"
 done
 
 # positive METRICS PROGRAM ARG...

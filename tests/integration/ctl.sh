@@ -13,7 +13,7 @@ ctl() {
 [ "$(ctl rails --csv -o name,mtu,hw | tr -d '\r')" = $'name,mtu,hw\nSOUT,4096,\nSUP,4096,' ] ||
 	fail "csv: $(ctl rails --csv -o name,mtu,hw)"
 # A value with a comma and quotes is quoted, its quotes doubled.
-ctl info --csv -o rails | grep -qF "\"[\"\"soft:$net.1\"\"," ||
+ctl info --csv -o rails | has -F "\"[\"\"soft:$net.1\"\"," ||
 	fail "csv: $(ctl info --csv -o rails)"
 [ "$(ctl rails --csv -o name | tr -cd '\r' | wc -c)" -eq 3 ] ||
 	fail "lines of CSV do not end as RFC 4180 has it"
@@ -35,7 +35,7 @@ json_error 3 'No such file' -j -s "$dir/nowhere" rails
 json_error 2 'none of that name' -j -s "$dir/n0" rails -o nope
 json_error 2 'no noun' -j nonsense
 json_error 1 'no client 999' -j -s "$dir/n0" clients kick 999
-ctl nonsense 2>/dev/null | grep -q . && fail "JSON that was not asked for"
+ctl nonsense 2>/dev/null | has . && fail "JSON that was not asked for"
 
 # It ends when nobody reads any more, or the proxy is gone.
 ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
@@ -49,12 +49,12 @@ for n in 0 -1 x 3601 ''; do
 	[ $? -eq 2 ] || fail "--watch \"$n\" is taken"
 done
 
-ctl config | grep -q 'uid=1012:weight=5' || fail "a pipe cuts lines"
+ctl config | has 'uid=1012:weight=5' || fail "a pipe cuts lines"
 
-ctl help rails | grep -q 'rails drain RAIL' || fail "help of a noun"
-ctl rails --help | grep -q 'clients kick' && fail "help of a noun has the others"
+ctl help rails | has 'rails drain RAIL' || fail "help of a noun"
+ctl rails --help | has 'clients kick' && fail "help of a noun has the others"
 [ "$(ctl help)" = "$(ctl --help)" ] || fail "help is not --help"
-ctl help | grep -q 'clients kick CLIENT' || fail "help lacks a command"
+ctl help | has 'clients kick CLIENT' || fail "help lacks a command"
 
 # Software rails are for trials: a strict doctor refuses them, and nothing else.
 verdict=$(ctl doctor --strict)

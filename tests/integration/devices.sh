@@ -7,6 +7,7 @@ set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
 pids=()
 failed=0
 # An upgraded proxy is a child of the first, which ends with it.
@@ -32,15 +33,13 @@ file() {
 moved() {
 	ctl rails -o label,tx_bytes | awk -v r="$1" '$1 == r { print $2 }'
 }
+sent_more() { # RAIL THAN
+	[ "$(moved "$1")" -gt "$2" ]
+}
 # moves RAIL: until it has sent more.
 moves() {
-	local was
-	was=$(moved "$1")
-	for _ in $(seq 1200); do
-		[ "$(moved "$1")" -gt "$was" ] && return
-		sleep 0.05
-	done
-	complain "$1 sends nothing"
+	await sent_more "$1" "$(moved "$1")" ||
+		complain "$1 sends nothing"
 }
 
 for node in 0 1; do
@@ -51,10 +50,7 @@ for node in 0 1; do
 	pids+=($!)
 done
 for node in 0 1; do
-	for _ in $(seq 1200); do
-		grep -q '^ready' "$dir/out$node" && break
-		sleep 0.05
-	done
+	await_ready "$dir/out$node" "${pids[$node]}"
 done
 grep -q '^ready .* devices 3 gpu0.SOUT ' "$dir/out0" ||
 	complain "the ready line is $(cat "$dir/out0" "$dir/log0")"
@@ -81,20 +77,21 @@ ctl upgrade >/dev/null || complain "the proxy is not upgraded"
 for rail in gpu0.SUP gpu1.SOUT gpu2.SUP; do
 	moves "$rail"
 done
-ctl metrics | grep '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' >/dev/null ||
+ctl metrics | has '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' ||
 	complain "no metric has the drained rail"
-ctl -j events | tr -d ' \n' | grep '"rail":"SUP","net":"gpu1"' >/dev/null ||
+ctl -j events | tr -d ' \n' | has '"rail":"SUP","net":"gpu1"' ||
 	complain "no event is about gpu1"
 
 # A rehearsal on one rail is not one on the others of its name.
 ctl fault play link-down gpu2.sup 60 >/dev/null ||
 	complain "no fault is played on gpu2.SUP"
-for _ in $(seq 1200); do
-	ctl rails -o label,state | grep '^gpu2.SUP	down' >/dev/null && break
-	sleep 0.05
-done
-[ "$(ctl rails -o label,state | awk '$2 == "down" { print $1 }')" = gpu2.SUP ] ||
-	complain "down are: $(ctl rails -o label,state)"
+down() {
+	ctl rails -o label,state | awk '$2 == "down" { print $1 }'
+}
+gpu2_is_down() {
+	[ "$(down)" = gpu2.SUP ]
+}
+await gpu2_is_down || complain "down are: $(ctl rails -o label,state)"
 [ "$(ctl fault -o rail)" = gpu2.SUP ] || complain "played: $(ctl fault)"
 moves gpu0.SUP
 ctl fault play link-down sup 1 >/dev/null 2>&1 &&

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # exports.sh PLUGIN: it exports the five tables and nothing else, and cannot
 # be unloaded under a thread of NCCL's.
+. "$(dirname "$0")/../support/lines.sh"
 want=$(printf 'ncclNetPlugin_v%s\n' 8 9 10 11 12 | sort)
 got=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)
 if [ "$want" != "$got" ]; then
@@ -8,7 +9,7 @@ if [ "$want" != "$got" ]; then
 	echo "$got"
 	exit 1
 fi
-readelf -d "$1" | grep -q NODELETE || {
+readelf -d "$1" | has NODELETE || {
 	echo "not linked with -z nodelete"
 	exit 1
 }

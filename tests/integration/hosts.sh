@@ -14,12 +14,9 @@ serve() {
 	MPIB_RUN_DIR=$dir/n$1 "$perf" --server --listen "$net.$2" --port 0 \
 		--plugin "$3" --timeout 100 >"$dir/server$2" 2>&1 &
 	pids+=($!)
-	for _ in $(seq 1200); do
-		port=$(sed -n 's/^ready: port //p' "$dir/server$2")
-		[ -n "$port" ] && return
-		sleep 0.05
-	done
-	fail "server $2 is not ready: $(<"$dir/server$2")"
+	await_ready "$dir/server$2" $! ||
+		fail "server $2 is not ready: $(<"$dir/server$2")"
+	port=$(sed -n 's/^ready: port //p' "$dir/server$2")
 }
 serve 0 1 "$plugin" && first=$net.1:$port
 serve 1 2 "$plugin" && second=$net.2:$port
@@ -47,11 +44,7 @@ MPIB_RUN_DIR=$dir/n0 "$perf" --plugin "$plugin" --timeout 100 \
 	--client "$second" -b 64K -e 64K --steady 1000s >"$dir/steady" 2>&1 &
 steady=$!
 pids+=("$steady")
-for _ in $(seq 1200); do
-	grep -q ' s of 65536 bytes: ' "$dir/steady" && break
-	sleep 0.05
-done
-grep -q ' s of 65536 bytes: ' "$dir/steady" ||
+await grep -q ' s of 65536 bytes: ' "$dir/steady" ||
 	fail "a long run is silent: $(<"$dir/steady")"
 kill -INT "$steady"
 wait "$steady" || fail "interrupted: $(<"$dir/steady")"
@@ -115,10 +108,7 @@ serve 1 6 "$plugin"
 server=${pids[-1]}
 client killed --client "$net.6:$port" --steady 100s &
 killed=$!
-for _ in $(seq 1200); do
-	grep -q 'test begins' "$dir/server6" && break
-	sleep 0.05
-done
+await grep -q 'test begins' "$dir/server6"
 kill -9 "$server"
 wait "$killed" && fail "a test whose server died passes"
 grep -q '^mpib-perf: ' "$dir/killed" || fail "killed: $(<"$dir/killed")"

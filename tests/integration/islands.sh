@@ -8,6 +8,7 @@
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+. "$(dirname "$0")/../support/lines.sh"
 # Below those of addr.sh: islands differ in their third byte.
 net=127.$((20 + $$ % 100))
 pids=()
@@ -28,10 +29,7 @@ proxy() {
 		--sup "soft:$net.$((island + 10)).$host" "$@" \
 		>"$dir/$name.out" 2>"$dir/$name.log" &
 	pids+=($!)
-	for _ in $(seq 1200); do
-		grep -q '^ready' "$dir/$name.out" && return
-		sleep 0.05
-	done
+	await_ready "$dir/$name.out" $! && return
 	cat "$dir/$name.log"
 	complain "$name is not ready"
 	exit 1
@@ -92,11 +90,10 @@ perf "$all" --ranks-per-node 2 --pattern alltoall
 	--max 64K --steady 60s --timeout 60 >"$dir/ring" 2>&1 &
 ring=$!
 pids+=("$ring")
-for _ in $(seq 1200); do
-	lanes b0 2>/dev/null | awk '$5 + $6 > 0 { n++ } END { exit n < 2 }' &&
-		break
-	sleep 0.05
-done
+two_move() {
+	lanes b0 2>/dev/null | awk '$5 + $6 > 0 { n++ } END { exit n < 2 }'
+}
+await two_move
 lanes b0 >"$dir/lanes"
 cat "$dir/lanes"
 awk -v net="$net" '
@@ -110,11 +107,11 @@ why() {
 		sort -u
 }
 # The lanes are older than the ring's connections.
-for _ in $(seq 1200); do
+both_why() {
 	why >"$dir/why"
-	[ "$(wc -l <"$dir/why")" -ge 2 ] && break
-	sleep 0.05
-done
+	[ "$(wc -l <"$dir/why")" -ge 2 ]
+}
+await both_why
 printf 'isolation\tinter-island\t0\nisolation\tintra-island\t1024\n' |
 	diff - "$dir/why" || complain "why says something else"
 kill -9 "$ring"

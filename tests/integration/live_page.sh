@@ -33,7 +33,7 @@ for some in 'mpib_request_seconds_count{direction="send"}' \
 	'mpib_rail_completion_seconds_sum{rail="SUP"}' \
 	'mpib_poll_seconds_total{thread="0",state="busy"}' \
 	'mpib_client_tx_bytes_total{client="2",uid="'"$(id -u)"'",rail="SUP"}'; do
-	grep -F "$some " "$dir/metrics" | grep -q ' [0-9.e-]*[1-9]' ||
+	grep -F "$some " "$dir/metrics" | has ' [0-9.e-]*[1-9]' ||
 		fail "nothing counts $some"
 done
 if command -v promtool >/dev/null; then
@@ -50,12 +50,8 @@ wait "${curls[@]}"
 # A user data directory of its own: nobody's profile is touched.
 chromedriver --port=0 >"$dir/driver" 2>&1 &
 pids+=($!)
-for _ in $(seq 1200); do
-	port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' \
-		"$dir/driver")
-	[ -n "$port" ] && break
-	sleep 0.05
-done
+await grep -q 'started successfully on port' "$dir/driver"
+port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' "$dir/driver")
 session=
 browser() { # METHOD PATH [BODY]
 	curl -s --max-time 60 -X "$1" -H 'Content-Type: application/json' \
@@ -82,13 +78,12 @@ js() {
 		'{"script":"return '"${text//\"/\\\"}"'","args":[]}' |
 		sed 's/^{"value":\(.*\)}$/\1/'
 }
-# until EXPRESSION: it is true, within a minute.
+is_true() {
+	[ "$(js "$1")" = true ]
+}
+# until_true EXPRESSION: within a minute.
 until_true() {
-	for _ in $(seq 600); do
-		[ "$(js "$1")" = true ] && return
-		sleep 0.1
-	done
-	fail "the page never shows: $1 (now $(js "document.body.innerText"))"
+	await is_true "$1" || fail "the page never shows: $1 (now $(js "document.body.innerText"))"
 }
 picture() {
 	browser GET /screenshot | sed 's/^{"value":"\(.*\)"}$/\1/' |

@@ -83,14 +83,11 @@ mpibctl -s "$none" doctor >"$top/out"
 grep -q '^FAIL  socket' "$top/out" || fail "doctor does not find it missing"
 
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
 MPIB_SUPBW=1 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
 	--sout "soft:$net.1" --sup "soft:$net.2" >"$top/proxy.out" 2>&1 &
 proxy=$!
-for _ in $(seq 600); do
-	grep -q ^ready "$top/proxy.out" && break
-	sleep 0.1
-done
-grep -q ^ready "$top/proxy.out" || { cat "$top/proxy.out"; exit 1; }
+await_ready "$top/proxy.out" "$proxy" || { cat "$top/proxy.out"; exit 1; }
 
 # A name that nothing reads is told, in proxy and rank, with the right one.
 grep -q 'nothing reads MPIB_SUPBW (did you mean MPIB_SUP_BW?)' \
@@ -102,6 +99,12 @@ MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
 grep -q 'nothing reads MPIB_RUNDIR (did you mean MPIB_RUN_DIR?)' \
 	"$top/perf" || fail "plugin: $(<"$top/perf")"
 
+# Killed before it is mpibctl, it would run our trap.
+begun() {
+	[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
+		{ [ "$noun" = events ] || [ -s "$top/out" ]; }
+}
+
 export MPIB_RUN_DIR=$run
 while read -r noun verb args; do
 	[ -z "$(words "$args")" ] || continue
@@ -109,20 +112,14 @@ while read -r noun verb args; do
 	events-follow | monitor-show) # no end of their own
 		mpibctl "$noun" "$verb" >"$top/out" 2>"$top/err" &
 		endless=$!
-		for _ in $(seq 600); do
-			# Killed before it is mpibctl, it would run our trap.
-			[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
-				{ [ "$noun" = events ] || [ -s "$top/out" ]; } &&
-				break
-			sleep 0.1
-		done
+		await begun
 		kill "$endless" || fail "$noun $verb ends: $(<"$top/err")"
 		wait "$endless"
 		[ "$noun" = events ] || [ -s "$top/out" ] || fail "$noun: nothing"
 		[ "$noun" = events ] || [ -z "$(awk 'length > 80' "$top/out")" ] ||
 			fail "$noun: too wide"
 		;;
-	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | grep -qx '# EOF' ||
+	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | has -x '# EOF' ||
 		fail "$noun $verb is not whole" ;;
 	events-*) mpibctl events >"$top/out" || fail "events" ;;
 	*) shown mpibctl "$noun" "$verb" ;;
@@ -142,12 +139,12 @@ refused 1 sh -c 'exec mpibctl rails >/dev/full'
 # What changes something: the right way, the wrong way, and with no right to.
 mpibctl rails drain SUP >"$top/out" || fail "drain"
 grep -q 'SUP' "$top/out" || fail "drain says nothing"
-mpibctl rails | grep -q '^SUP .* drained' || fail "SUP is not drained"
+mpibctl rails | has '^SUP .* drained' || fail "SUP is not drained"
 refused 1 mpibctl rails drain SOUT
 refused 1 mpibctl rails drain SIDEWAYS
 mpibctl rails resume SUP >"$top/out" || fail "resume"
-mpibctl rails | grep -q '^SUP .* active' || fail "SUP is not back"
-mpibctl events -o text | grep -q 'SUP is drained' || fail "no event of it"
+mpibctl rails | has '^SUP .* active' || fail "SUP is not back"
+mpibctl events -o text | has 'SUP is drained' || fail "no event of it"
 mpibctl config set limit.readers 64 >"$top/out" || fail "config set"
 [ "$(mpibctl config -o key,value | sed -n "s/^readers\t//p")" = 64 ] ||
 	fail "limit.readers is not set"

@@ -6,6 +6,7 @@ set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
 pids=()
 trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 
@@ -17,10 +18,7 @@ for node in 0 1; do
 	pids+=($!)
 done
 for node in 0 1; do
-	for _ in $(seq 1200); do
-		grep -q '^ready' "$dir/out$node" && break
-		sleep 0.05
-	done
+	await_ready "$dir/out$node" "${pids[$node]}"
 done
 
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
@@ -32,12 +30,11 @@ ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" -j "$1"
 }
 conns=0
-for _ in $(seq 1200); do
+all_connected() {
 	conns=$(ctl conns | grep -o '"index"' | wc -l)
-	[ "$conns" -ge 64 ] && break
-	kill -0 "${pids[2]}" 2>/dev/null || break
-	sleep 0.05
-done
+	[ "$conns" -ge 64 ] || ! lives "${pids[2]}"
+}
+await all_connected
 "$build/proxy/mpibctl" -s "$dir/n0" rails
 "$build/proxy/mpibctl" -s "$dir/n0" lanes
 qps=$(ctl rails | grep -o '"qps": *[0-9]*' | grep -o '[0-9]*$' |

@@ -4,6 +4,7 @@
 # runs as its own user and the tools find it; purged, nothing is left. The
 # machine itself is not changed. They are made under the narrowest umask.
 set -uo pipefail
+. "$(dirname "$0")/../support/lines.sh"
 umask 022
 build=$(realpath "$1")
 top=$(mktemp -d /tmp/mpib-deb.XXXXXX)
@@ -36,7 +37,7 @@ do
 		fail "$name says not what changed"
 	zcat "$top/all/usr/share/doc/$name/changelog.gz" |
 		dpkg-parsechangelog -l - -S Version |
-		grep -qx "$(dpkg-deb -f "$deb" Version)" ||
+		has -x "$(dpkg-deb -f "$deb" Version)" ||
 		fail "$name has no changelog of Debian's form, of its version"
 done
 [ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 5 ] || fail "another package"
@@ -53,7 +54,7 @@ here=$(dirname "$0")
 	"$top/libnccl-net-mpib-1.2.3-$(uname -m)/libnccl-net-mpib.so" ||
 	fail "the plugin in its tarball"
 for library in "$top"/all/usr/lib/*.so; do
-	readelf -dW "$library" | grep -q "SONAME.*\[$(basename "$library")\]" ||
+	readelf -dW "$library" | has "SONAME.*\[$(basename "$library")\]" ||
 		fail "$library has no SONAME"
 done
 for program in "$top"/all/usr/bin/* "$top"/all/usr/sbin/*; do
@@ -77,7 +78,7 @@ if [ "$(id -u)" -ne 0 ] ||
 fi
 
 # Runs in the scratch root.
-cat >"$top/inside" <<'EOF'
+cat "$here/../support/lines.sh" - >"$top/inside" <<'EOF'
 set -u
 failed=0
 fail() {
@@ -99,17 +100,13 @@ id mpib >/dev/null || fail "there is no user mpib"
 setpriv --reuid=mpib --regid=mpib --init-groups mpib-proxy --config /dev/null \
 	--run-dir /run/mpib --sout "soft:$1.1" --sup "soft:$1.2" >/out 2>&1 &
 proxy=$!
-for _ in $(seq 1200); do
-	grep -q ^ready /out && break
-	sleep 0.05
-done
-grep -q ^ready /out || { cat /out; fail "the proxy does not start"; }
+await_ready /out "$proxy" || { cat /out; fail "the proxy does not start"; }
 mpibctl ping || fail "ping"
 NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB mpibctl doctor >/doctor ||
 	{ cat /doctor; fail "doctor"; }
 grep -q '^OK    plugin .*/lib/libnccl-net-mpib.so' /doctor ||
 	{ cat /doctor; fail "NCCL would not find the plugin"; }
-mpib-top -b -n 1 -d 0.1 | grep -q ^SUP || fail "mpib-top"
+mpib-top -b -n 1 -d 0.1 | has ^SUP || fail "mpib-top"
 usermod -a -G mpib nobody
 setpriv --reuid=nobody --regid=nogroup --init-groups \
 	env MPIB_RUN_DIR=/run/mpib mpibctl ping || fail "the group may not enter"
@@ -153,10 +150,7 @@ if command -v systemd-analyze >/dev/null; then
 		mpib-proxy --config /dev/null --run-dir /run/mpib \
 		--sout "soft:$1.3" --sup "soft:$1.4" >/out 2>&1 &
 	proxy=$!
-	for _ in $(seq 1200); do
-		[ -S /run/mpib/proxy.sock ] && break
-		sleep 0.05
-	done
+	await test -S /run/mpib/proxy.sock
 	mpibctl ping 2>/dev/null && fail "it runs before somebody attaches"
 	/attach || fail "nobody can attach to the socket"
 	mpibctl ping || fail "it was not started"

@@ -3,6 +3,7 @@
 # tests of what looks at them. All of it ends with the test.
 dir=$(mktemp -d /tmp/mpib-pair.XXXXXX)
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
 pids=()
 failed=0
 
@@ -32,15 +33,17 @@ pair_start() {
 		pids+=($!)
 	done
 	for node in 0 1; do
-		for _ in $(seq 1200); do
-			grep -q '^ready' "$dir/out$node" && break
-			sleep 0.05
-		done
-		grep -q '^ready' "$dir/out$node" && continue
+		await_ready "$dir/out$node" "${pids[$node]}" && continue
 		cat "$dir/log$node"
 		echo "proxy $node is not ready"
 		exit 1
 	done
+}
+
+# Both rails of node 0 have had a megabyte.
+pair_moves() {
+	"$build/proxy/mpibctl" -s "$dir/n0" rails -o rx_bytes |
+		awk '$1 > 1000000 { n++ } END { exit n != NR || n == 0 }'
 }
 
 # pair_traffic RANKS_A_NODE: starts, and returns once bytes move.
@@ -50,11 +53,7 @@ pair_traffic() {
 		--min 1M --max 1M --iters 1000000 --warmup 1 \
 		>"$dir/perf" 2>&1 &
 	pids+=($!)
-	for _ in $(seq 1200); do
-		[ "$("$build/proxy/mpibctl" -s "$dir/n0" rails -o rx_bytes |
-			sort -n | head -n 1)" -gt 1000000 ] && return
-		sleep 0.05
-	done
+	await pair_moves && return
 	cat "$dir/perf"
 	echo "no bytes move"
 	exit 1

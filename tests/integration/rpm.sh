@@ -3,6 +3,7 @@
 # build. They have what the packages of Debian have, whoever unpacks them runs
 # the programs, and the plugin asks no more of a system than it must.
 set -uo pipefail
+. "$(dirname "$0")/../support/lines.sh"
 build=$(realpath "$1") source=$(realpath "$2")
 if ! command -v rpmbuild >/dev/null; then
 	echo "SKIPPED: rpm packages, as there is no rpmbuild (apt-get install rpm)"
@@ -30,7 +31,7 @@ for name in mpib-proxy libnccl-net-mpib mpib-tools mpib-devel mpib-softverbs; do
 		2>/dev/null
 	rpm -qp --requires --dbpath "$top/db" "$rpm" >"$top/$name" 2>/dev/null
 done
-"$top/all/usr/bin/mpibctl" --version | grep -q "$version" ||
+"$top/all/usr/bin/mpibctl" --version | has "$version" ||
 	fail "mpibctl does not run"
 "$top/all/usr/sbin/mpib-proxy" --config /dev/null --sout soft:127.0.0.1 \
 	--sup soft:127.0.1.1 --check-config >/dev/null 2>&1 || fail "mpib-proxy does not run"

@@ -7,6 +7,7 @@ set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
 pids=()
 failed=0
 trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
@@ -22,22 +23,19 @@ proxy() {
 		--sup "soft:$net.1$2" --lane-spread "$3" --lane-frag 4096 \
 		>"$dir/$1.out" 2>"$dir/$1.log" &
 	pids+=($!)
-	for _ in $(seq 1200); do
-		grep -q '^ready' "$dir/$1.out" && return
-		sleep 0.05
-	done
+	await_ready "$dir/$1.out" $! && return
 	cat "$dir/$1.log"
 	complain "$1 is not ready"
 	exit 1
 }
+ask() {
+	"$build/proxy/mpibctl" -s "$dir/$1" "$2" -o spread.mode \
+		>"$dir/says" 2>/dev/null
+	[ -s "$dir/says" ]
+}
 # Once there is traffic: what VIEW of the first node says of the mode.
 says() {
-	for _ in $(seq 1200); do
-		"$build/proxy/mpibctl" -s "$dir/$1" "$2" -o spread.mode \
-			>"$dir/says" 2>/dev/null
-		[ -s "$dir/says" ] && break
-		sleep 0.05
-	done
+	await ask "$1" "$2"
 	[ "$(sort -u "$dir/says")" = "$3" ] ||
 		complain "$1 $2: $(cat "$dir/says"), not $3"
 }

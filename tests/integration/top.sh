@@ -50,7 +50,7 @@ for rail in SOUT SUP; do
 done
 [ "$(grep -c ' mpib-perf ' "$dir/o")" -eq 4 ] || fail "not two clients"
 [ "$(grep -cE ' (send|recv) ' "$dir/o")" -eq 8 ] || fail "not four connections"
-"$top" -s "$dir/n0" -b -n 1 -d 0.1 -t clients | grep -q ^RAIL && fail "-t"
+"$top" -s "$dir/n0" -b -n 1 -d 0.1 -t clients | has ^RAIL && fail "-t"
 [ "$failed" -eq 0 ] || cat "$dir/o"
 
 if ! command -v tmux >/dev/null; then
@@ -61,13 +61,13 @@ fi
 t() {
 	tmux -L "mpib-top-$$" -f /dev/null "$@"
 }
-# until PATTERN: the screen shows it, within half a minute.
+shows() {
+	t capture-pane -p >"$dir/screen" 2>/dev/null
+	grep -qE "$1" "$dir/screen"
+}
+# until_shown PATTERN: within a minute.
 until_shown() {
-	for _ in $(seq 600); do
-		t capture-pane -p >"$dir/screen" 2>/dev/null
-		grep -qE "$1" "$dir/screen" && return
-		sleep 0.1
-	done
+	await shows "$1" && return
 	fail "the screen never shows \"$1\""
 	cat "$dir/screen"
 }

@@ -22,6 +22,7 @@ done
 
 dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
 # Nothing that is started here reads it, and would say so.
@@ -56,12 +57,7 @@ for node in 0 1; do
 	pids+=($!)
 done
 for node in 0 1; do
-	for _ in $(seq 1200); do
-		grep -q '^ready' "$dir/out$node" && break
-		kill -0 "${pids[$node]}" 2>/dev/null || break
-		sleep 0.05
-	done
-	if ! grep -q '^ready' "$dir/out$node"; then
+	if ! await_ready "$dir/out$node" "${pids[$node]}"; then
 		cat "$dir/log$node"
 		complain "proxy $node is not ready"
 		exit 1
@@ -83,13 +79,12 @@ grep -q '^# wrong : 0$' "$dir/perf" || complain "data was wrong"
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" -j "$2"
 }
+no_clients() {
+	! ctl "$1" clients | has '"id"'
+}
 # Clients leave when their processes end; the proxies hear of it soon after.
 for node in 0 1; do
-	for _ in $(seq 1200); do
-		ctl "$node" clients | grep -q '"id"' || break
-		sleep 0.05
-	done
-	ctl "$node" clients | grep -q '"id"' &&
+	await no_clients "$node" ||
 		complain "node $node still has clients"
 done
 
@@ -112,12 +107,11 @@ by_conn() {
 		/"sout"|"sup"/ && what ~ /x_bytes/ { all = all " " $2 }
 		END { print all }'
 }
+all_counted() {
+	[ "$(by_rail "$1")" = "$(by_conn "$1")" ]
+}
 for node in 0 1; do
-	for _ in $(seq 1200); do
-		[ "$(by_rail "$node")" = "$(by_conn "$node")" ] && break
-		sleep 0.05
-	done
-	[ "$(by_rail "$node")" = "$(by_conn "$node")" ] ||
+	await all_counted "$node" ||
 		complain "node $node: rails moved$(by_rail "$node")," \
 			"connections$(by_conn "$node")"
 done
@@ -131,7 +125,7 @@ echo "$(by_rail 0)$(by_rail 1)$(lost 0)$(lost 1)" | awk '
 for node in 0 1; do
 	for ((i = 0; i < ${MPIB_TEST_DEVICES:-0}; i++)); do
 		"$build/proxy/mpibctl" -s "$dir/n$node" devices -o tx_bytes |
-			sed -n "$((i + 1))p" | grep -q '^[1-9]' ||
+			sed -n "$((i + 1))p" | has '^[1-9]' ||
 			complain "device $i of node $node sent nothing"
 	done
 done

@@ -45,11 +45,7 @@ refused 78 --sout rdma:soft0 --sup rdma:soft0
 expect "both rails are"
 
 start --sout rdma:soft0 --sup rdma:soft1 --gid-net "$net.0/24"
-for _ in $(seq 1200); do
-	grep -q ^ready "$dir/out" && break
-	kill -0 "$pid" 2>/dev/null || break
-	sleep 0.05
-done
+await_ready "$dir/out" "$pid"
 expect "SOUT rdma:soft0:1 SUP rdma:soft1:1"
 expect "rail SOUT rdma:soft0:1: active, Ethernet, 40 Gb/s, MTU 4096, GID 1\
  ::ffff:$net.1 (RoCE v2)"

@@ -2,6 +2,7 @@
 # errors.sh CLIENT_H SOURCES...: each error that the client library makes by
 # itself is listed in the header, and each that the header lists is made.
 set -eu
+. "$(dirname "$0")/../../support/lines.sh"
 header=$1
 shift
 
@@ -19,7 +20,7 @@ for e in $listed; do
 	# connect(2), accept() of a descriptor, and what the proxy answers.
 	EACCES | ENOENT | ECONNREFUSED | ECONNRESET | EDQUOT | EPERM) continue ;;
 	esac
-	cat "$@" | grep -qw "$e" && continue
+	cat "$@" | has -w "$e" && continue
 	echo "-$e is listed in $header and nothing makes it"
 	bad=1
 done

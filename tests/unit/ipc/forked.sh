@@ -2,6 +2,7 @@
 # forked.sh CLIENT_H TEST_ATTACH_C: the test of a forked child makes each call
 # that there is, so that one which is added cannot be forgotten.
 set -eu
+. "$(dirname "$0")/../../support/lines.sh"
 
 bad=0
 found=0
@@ -11,7 +12,7 @@ while read -r name; do
 	mpib_attach | mpib_run_dir | mpib_strerror) continue ;; # nobody's
 	esac
 	sed -n '/^static int ask_of_the_parents/,/^static void/p' "$2" |
-		grep -q "[^_a-z]$name(" && continue
+		has "[^_a-z]$name(" && continue
 	echo "$name(): not tried in a forked child"
 	bad=1
 done < <(grep -oE '^[a-z].*[ *]mpib_[a-z_]+\(' "$1" | grep -v typedef |

@@ -5,18 +5,19 @@
 # unmaps it. It loads wherever NCCL does: it wants no library but that of C, and
 # of that nothing newer than 2.17, which RHEL 7 and all images since have.
 set -euo pipefail
+. "$(dirname "$0")/../../support/lines.sh"
 wanted=$(printf 'ncclNetPlugin_v%s\n' 10 11 12 8 9)
 found=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)
 diff <(echo "$wanted") <(echo "$found") || {
 	echo "exports differ: wanted left, found right"
 	exit 1
 }
-readelf -d "$1" | grep -q NODELETE || {
+readelf -d "$1" | has NODELETE || {
 	echo "not marked nodelete: NCCL would unload it under its threads"
 	exit 1
 }
 # A sanitizer's runtime is another library, and newer.
-nm -D --undefined-only "$1" | grep -qE ' __(asan|tsan|ubsan)_' && exit 0
+nm -D --undefined-only "$1" | has -E ' __(asan|tsan|ubsan)_' && exit 0
 libraries=$(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
 	grep -vE '^(libc\.so\.6|ld-linux.*)$' || true)
 [ -z "$libraries" ] || {
