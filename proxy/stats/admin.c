@@ -12,20 +12,12 @@
 #include "stats/trust.h"
 #include "stats/upgrade.h"
 
-static bool can_change(struct mpib_ask *ask)
-{
-	if (ask->admin)
-		return true;
-	mpib_ask_fail(ask, "ask the running proxy", "nothing can be changed");
-	return false;
-}
-
 static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
 	char label[MPIB_RAIL_LABEL_MAX];
 	int rail;
 
-	if (!can_change(ask))
+	if (!mpib_ask_can_change(ask))
 		return NULL;
 	rail = mpib_config_rail_find(ask->admin->cfg, ask->argv[0]);
 	if (rail < 0)
@@ -87,7 +79,7 @@ json_t *mpib_admin_share(struct mpib_ask *ask)
 	struct proxy_client *s;
 	uint64_t id;
 
-	if (!can_change(ask))
+	if (!mpib_ask_can_change(ask))
 		return NULL;
 	if (mpib_ask_conn(ask->argv[0], &client, &index))
 		id = client;
@@ -126,7 +118,8 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 	char why[48];
 	uint64_t id;
 
-	if (!can_change(ask) || !mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
+	if (!mpib_ask_can_change(ask) ||
+	    !mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
 		return NULL;
 	if (ask->admin->upgrade->state != MPIB_UPGRADE_NONE)
 		return mpib_ask_fail(ask, "ask again in a second",
@@ -223,7 +216,7 @@ json_t *mpib_admin_set(struct mpib_ask *ask)
 {
 	const struct mpib_setting *s;
 
-	if (!can_change(ask))
+	if (!mpib_ask_can_change(ask))
 		return NULL;
 	s = find_setting(ask);
 	return s ? admin_set(ask, s, ask->argv[1]) : NULL;
@@ -236,7 +229,7 @@ json_t *mpib_admin_upgrade(struct mpib_ask *ask)
 	char why[200];
 	int rc;
 
-	if (!can_change(ask))
+	if (!mpib_ask_can_change(ask))
 		return NULL;
 	u = ask->admin->upgrade;
 	if (path && (mpib_trust_caller(ask->sock, why, sizeof(why)) < 0 ||
@@ -257,7 +250,7 @@ json_t *mpib_admin_upgrade(struct mpib_ask *ask)
 
 json_t *mpib_admin_upgrades(struct mpib_ask *ask)
 {
-	if (!can_change(ask))
+	if (!mpib_ask_can_change(ask))
 		return NULL;
 	return mpib_upgrade_view(ask->admin->upgrade);
 }
@@ -267,7 +260,7 @@ json_t *mpib_admin_log(struct mpib_ask *ask)
 	const char *level = ask->argv[0];
 
 	ask->argv[0] = "log.level";
-	if (!can_change(ask))
+	if (!mpib_ask_can_change(ask))
 		return NULL;
 	return admin_set(ask, find_setting(ask), level);
 }

@@ -73,6 +73,8 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask);
 /* Sets ask->error and ask->hint; returns NULL. */
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...) __attribute__((format(printf, 3, 4)));
+/* Whether ask->admin is there; else the error is set. */
+bool mpib_ask_can_change(struct mpib_ask *ask);
 /* Argument n as a number from 0 to max; dflt when there is no such argument.
  * False, with the error set, when it is not such a number. */
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,

@@ -200,11 +200,8 @@ static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
 
 static bool can_play(struct mpib_ask *ask)
 {
-	if (!ask->admin) {
-		mpib_ask_fail(ask, "ask the running proxy",
-			      "nothing can be changed");
+	if (!mpib_ask_can_change(ask))
 		return false;
-	}
 	if (ask->admin->plays->cfg->play)
 		return true;
 	mpib_ask_fail(ask, "set enable = yes of [fault], and restart the proxy",

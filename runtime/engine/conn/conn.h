@@ -274,7 +274,7 @@ static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 static inline struct op_range *
 send_op_share(struct engine_conn *f, const struct send_op *p, unsigned i)
 {
-	return &f->tx.share[(p->first + i) % SEND_SHARES];
+	return &f->tx.share[send_op_index(p, i)];
 }
 
 /* There is room for one more send op, of a whole group if need be. */

@@ -37,4 +37,10 @@ struct send_op {
 	int64_t ahead; /* as mpib_adapt_posted() said */
 };
 
+/* Where range i of it lies in mpib_sender.share. */
+static inline uint32_t send_op_index(const struct send_op *op, unsigned i)
+{
+	return (op->first + i) % SEND_SHARES;
+}
+
 #endif

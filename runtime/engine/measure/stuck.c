@@ -37,7 +37,7 @@ static uint8_t waited_for(const struct send_op *p)
 static uint8_t share_req(const struct engine_conn *f, const struct send_op *p,
 			 unsigned k)
 {
-	return f->tx.share[(p->first + k) % SEND_SHARES].req;
+	return f->tx.share[send_op_index(p, k)].req;
 }
 
 /* Bit per rail that has not acknowledged a send op with bytes of the

@@ -79,7 +79,7 @@ static unsigned sender_holds(const struct mpib_sender *tx)
 		const struct send_op *p = &tx->op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++)
-			n += tx->share[(p->first + k) % SEND_SHARES].mr != NULL;
+			n += tx->share[send_op_index(p, k)].mr != NULL;
 	}
 	return n;
 }
