@@ -10,13 +10,16 @@
 
 #include "base/log.h"
 #include "metrics/openmetrics.h"
+#include "view/readers.h"
 
 #define PATIENCE (5 * MPIB_SEC)
+#define FOR_ROOT 8u /* places beside limit.readers */
 
 struct scrape {
 	struct mpib_scrapes *sock;
 	TAILQ_ENTRY(scrape) link;
 	int fd;
+	uid_t uid;
 	struct mpib_io watch;
 	struct mpib_timer timer;
 	struct mpib_gather_wait wait;
@@ -29,7 +32,6 @@ struct mpib_scrapes {
 	int fd;
 	struct mpib_io watch;
 	TAILQ_HEAD(, scrape) scrapes;
-	unsigned count;
 };
 
 static void scrape_drop(struct scrape *s)
@@ -41,7 +43,6 @@ static void scrape_drop(struct scrape *s)
 	mpib_loop_del(m->gather->loop, &s->watch);
 	close(s->fd);
 	TAILQ_REMOVE(&m->scrapes, s, link);
-	m->count--;
 	free(s->out);
 	free(s);
 }
@@ -93,17 +94,36 @@ static void on_peer(void *arg, uint32_t events)
 		scrape_drop(s); /* the reader hung up */
 }
 
+static bool scrape_fits(const struct mpib_scrapes *m, uid_t uid)
+{
+	unsigned others = 0, same = 0;
+	const struct scrape *s;
+
+	TAILQ_FOREACH(s, &m->scrapes, link)
+	{
+		others += s->uid != 0;
+		same += s->uid == uid;
+	}
+	return mpib_reader_fits(uid, same, others,
+				m->gather->view.cfg->max_readers, FOR_ROOT);
+}
+
 static void scrape_on_accept(void *arg, uint32_t events)
 {
 	struct mpib_scrapes *m = arg;
 	struct mpib_gather *g = m->gather;
 	int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	uid_t uid = (uid_t)-1;
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
 	struct scrape *s;
 
 	(void)events;
 	if (fd < 0)
 		return;
-	s = m->count < g->view.cfg->max_readers ? calloc(1, sizeof(*s)) : NULL;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		uid = cred.uid;
+	s = scrape_fits(m, uid) ? calloc(1, sizeof(*s)) : NULL;
 	if (!s || mpib_loop_add(g->loop, &s->watch, fd, 0, on_peer, s) < 0) {
 		free(s);
 		close(fd);
@@ -111,8 +131,8 @@ static void scrape_on_accept(void *arg, uint32_t events)
 	}
 	s->sock = m;
 	s->fd = fd;
+	s->uid = uid;
 	TAILQ_INSERT_TAIL(&m->scrapes, s, link);
-	m->count++;
 	mpib_timer_arm(g->loop, &s->timer, PATIENCE, on_slow, s);
 	mpib_gather_ask(g, &s->wait, scrape_on_view, s);
 }

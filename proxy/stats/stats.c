@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "stats/reader.h"
+#include "view/readers.h"
 
 #define PAUSE (MPIB_SEC / 10)
 #define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
@@ -208,7 +209,9 @@ static void stats_take(struct stats_door *door, int fd)
 			     "ask as root or as the user who runs the proxy");
 	else if (door->count >= (door->admin ? ADMINS_MAX : max))
 		stats_refuse(fd, "too many readers", "raise limit.readers");
-	else if (!door->admin && readers_of(door, uid) >= (max + 3) / 4)
+	else if (!door->admin &&
+		 !mpib_reader_fits(uid, readers_of(door, uid), door->count, max,
+				   0)) /* root has the admin socket */
 		stats_refuse(fd, "this user has too many readers",
 			     "close some, or raise limit.readers");
 	else

@@ -18,9 +18,12 @@
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/stats_json.h"
+#include "web/visitors.h"
 
-#define READERS 32
-#define PATIENCE_S 10
+#define IDLE_S 10
+/* Of libmicrohttpd, which stops to accept at its limit: above that of
+ * visitors.h, which hangs up at once. */
+#define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
 typedef char *render_fn(const struct mpib_view *v, bool openmetrics);
 
@@ -42,6 +45,7 @@ struct mpib_http {
 	struct mpib_io watch;
 	struct mpib_timer timer;
 	TAILQ_HEAD(, request) requests;
+	struct mpib_visitors visitors;
 };
 
 static void http_turn(void *arg);
@@ -218,13 +222,17 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 static void on_end(void *cls, struct MHD_Connection *conn, void **state,
 		   enum MHD_RequestTerminationCode code)
 {
+	const union MHD_ConnectionInfo *info;
 	struct request *r = *state;
 	struct mpib_http *h = cls;
 
-	(void)conn;
-	(void)code;
 	if (!r)
 		return;
+	info = MHD_get_connection_info(conn,
+				       MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK && info &&
+	    info->socket_context)
+		mpib_visitor_answered(info->socket_context);
 	mpib_gather_forget(h->gather, &r->wait);
 	TAILQ_REMOVE(&h->requests, r, link);
 	free(r->text);
@@ -232,16 +240,43 @@ static void on_end(void *cls, struct MHD_Connection *conn, void **state,
 	*state = NULL;
 }
 
+static enum MHD_Result on_caller(void *cls, const struct sockaddr *from,
+				 socklen_t len)
+{
+	struct mpib_http *h = cls;
+	struct sockaddr_in sin;
+
+	if (len < sizeof(sin) || from->sa_family != AF_INET)
+		return MHD_NO;
+	memcpy(&sin, from, sizeof(sin));
+	return mpib_visitors_admit(&h->visitors, &sin) ? MHD_YES : MHD_NO;
+}
+
+/* libmicrohttpd calls this for a connection right after on_caller(). */
+static void on_connection(void *cls, struct MHD_Connection *conn, void **state,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct mpib_http *h = cls;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*state = mpib_visitor_new(&h->visitors, info->connect_fd);
+	else if (*state)
+		mpib_visitor_free(*state);
+}
+
 static int http_start(struct mpib_http *h, int fd)
 {
 	const union MHD_DaemonInfo *info;
 
 	h->mhd = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_caller, h,
 		on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_NOTIFY_COMPLETED, on_end, h,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)READERS,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)PATIENCE_S,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)PLACES,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
 		MHD_OPTION_END);
 	if (!h->mhd) {
@@ -258,6 +293,7 @@ int mpib_http_open(struct mpib_gather *g, const char *listen,
 		   struct mpib_http **http, char *why)
 {
 	struct mpib_http *h = calloc(1, sizeof(*h));
+	struct sockaddr_in own;
 	int rc;
 
 	if (!h) {
@@ -266,11 +302,13 @@ int mpib_http_open(struct mpib_gather *g, const char *listen,
 	}
 	h->gather = g;
 	TAILQ_INIT(&h->requests);
-	rc = mpib_http_listen(listen, h->address, sizeof(h->address), why);
+	rc = mpib_http_listen(listen, &own, h->address, sizeof(h->address),
+			      why);
 	if (rc < 0) {
 		free(h);
 		return rc;
 	}
+	mpib_visitors_open(&h->visitors, g->loop, &own);
 	rc = http_start(h, rc);
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "metrics.listen: %s",
@@ -305,5 +343,6 @@ void mpib_http_close(struct mpib_http *http)
 	mpib_loop_del(http->gather->loop, &http->watch);
 	if (http->mhd)
 		MHD_stop_daemon(http->mhd);
+	mpib_visitors_close(&http->visitors);
 	free(http);
 }

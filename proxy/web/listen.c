@@ -18,26 +18,25 @@ static bool is_loopback(const char *addr, struct in_addr *in)
 	       (ntohl(in->s_addr) >> 24) == IN_LOOPBACKNET;
 }
 
-int mpib_http_listen(const char *listen_on, char *address, size_t len,
-		     char *why)
+int mpib_http_listen(const char *listen_on, struct sockaddr_in *own,
+		     char *address, size_t len, char *why)
 {
-	struct sockaddr_in sin = { 0 };
-	socklen_t size = sizeof(sin);
+	socklen_t size = sizeof(*own);
 	char text[INET_ADDRSTRLEN];
 	int fd, rc, on = 1;
 
-	rc = mpib_config_listen(listen_on, &sin, why);
+	rc = mpib_config_listen(listen_on, own, why);
 	if (rc < 0)
 		return rc;
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		goto err_why;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&sin, size) < 0 || listen(fd, 64) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&sin, &size) < 0)
+	if (bind(fd, (struct sockaddr *)own, size) < 0 || listen(fd, 64) < 0 ||
+	    getsockname(fd, (struct sockaddr *)own, &size) < 0)
 		goto err_close;
-	inet_ntop(AF_INET, &sin.sin_addr, text, sizeof(text));
-	snprintf(address, len, "%s:%u", text, ntohs(sin.sin_port));
+	inet_ntop(AF_INET, &own->sin_addr, text, sizeof(text));
+	snprintf(address, len, "%s:%u", text, ntohs(own->sin_port));
 	return fd;
 
 err_close:

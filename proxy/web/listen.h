@@ -4,12 +4,15 @@
 #ifndef MPIB_WEB_LISTEN_H
 #define MPIB_WEB_LISTEN_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Listen on a loopback address. Returns the socket, and writes its address with
- * the port in use into address; or -errno with why as in config.h. */
-int mpib_http_listen(const char *listen, char *address, size_t len, char *why);
+ * the port in use into own and, as text, into address; or -errno with why as in
+ * config.h. */
+int mpib_http_listen(const char *listen, struct sockaddr_in *own, char *address,
+		     size_t len, char *why);
 
 /*
  * Whether a Host header names a loopback address or localhost. Other names are

@@ -3,11 +3,13 @@
  * answered. */
 #include "web/listen.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,7 +20,8 @@
 static void assert_refused(const char *text, int error)
 {
 	char address[32], why[MPIB_WHY_MAX] = "";
-	int fd = mpib_http_listen(text, address, sizeof(address), why);
+	struct sockaddr_in own;
+	int fd = mpib_http_listen(text, &own, address, sizeof(address), why);
 
 	if (fd != -error)
 		fail_msg("\"%s\" gives %d", text, fd);
@@ -29,16 +32,19 @@ static void assert_refused(const char *text, int error)
 static void a_loopback_port_is_listened_on(void **state)
 {
 	char address[32], again[32], why[MPIB_WHY_MAX];
-	int fd =
-		mpib_http_listen("127.46.9.1:0", address, sizeof(address), why);
+	struct sockaddr_in own;
+	int fd = mpib_http_listen("127.46.9.1:0", &own, address,
+				  sizeof(address), why);
 
 	(void)state;
 	assert_true(fd >= 0);
+	assert_int_equal(ntohl(own.sin_addr.s_addr), 0x7f2e0901);
+	assert_int_equal(ntohs(own.sin_port), atoi(address + 11));
 	assert_int_equal(strncmp(address, "127.46.9.1:", 11), 0);
 	assert_string_not_equal(address, "127.46.9.1:0");
 	assert_refused(address, EADDRINUSE);
 	close(fd);
-	fd = mpib_http_listen(address, again, sizeof(again), why);
+	fd = mpib_http_listen(address, &own, again, sizeof(again), why);
 	assert_true(fd >= 0);
 	assert_string_equal(address, again);
 	close(fd);

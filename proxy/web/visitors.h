@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connections of HTTP: whose they are, how many a user may have, and how
+ * long one may take. Control thread only. Private to web/.
+ */
+#ifndef MPIB_WEB_VISITORS_H
+#define MPIB_WEB_VISITORS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "base/loop.h"
+
+/* Connections of all users but root, a quarter of them for each; and root's. */
+#define MPIB_VISITORS_MAX 32u
+#define MPIB_VISITORS_ROOT 8u
+
+struct mpib_visitor;
+
+struct mpib_visitors {
+	struct mpib_loop *loop;
+	struct sockaddr_in own; /* where they connect to */
+	int diag; /* see caller.h */
+	uid_t next; /* who was let in last */
+	TAILQ_HEAD(, mpib_visitor) list;
+};
+
+void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
+			const struct sockaddr_in *own);
+void mpib_visitors_close(struct mpib_visitors *all);
+/* Whether the one who connects from there gets a place; if so, the next
+ * mpib_visitor_new() is his. */
+bool mpib_visitors_admit(struct mpib_visitors *all,
+			 const struct sockaddr_in *from);
+/* A visitor on the connected socket fd, which stays the caller's; NULL: there is
+ * no memory. fd is shut down when mpib_visitor_answered() was not called for
+ * too long. */
+struct mpib_visitor *mpib_visitor_new(struct mpib_visitors *all, int fd);
+void mpib_visitor_answered(struct mpib_visitor *v);
+void mpib_visitor_free(struct mpib_visitor *v);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Places of the HTTP page and of the metrics socket that a user takes and does
+ * not use, while another scrapes.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "victim.h"
+
+#define SLOW 40
+#define SCRAPES 7
+#define ANSWER_MS 15000
+
+static struct node node[2];
+static struct victim *victim;
+static struct sockaddr_in page = { .sin_family = AF_INET };
+
+static int setup(void **state)
+{
+	static const char *const args[] = { "--metrics-listen", "127.0.0.1:0",
+					    "--limit-readers", "64", NULL };
+	const char *http;
+	unsigned port;
+
+	(void)state;
+	victim = victim_between(node, args);
+	if (!victim)
+		return 0;
+	http = strstr(node[0].ready, " http 127.0.0.1:");
+	assert_non_null(http);
+	assert_int_equal(sscanf(http, " http 127.0.0.1:%u", &port), 1);
+	page.sin_port = htons((uint16_t)port);
+	page.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	victim_leave(victim, node);
+	return 0;
+}
+
+/* Connect to the page and send text: the socket or -1. */
+static int visit(const char *text)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 &&
+	    connect(fd, (struct sockaddr *)&page, sizeof(page)) == 0 &&
+	    send(fd, text, strlen(text), MSG_NOSIGNAL) > 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static bool is_over(int fd)
+{
+	char byte;
+
+	return fd < 0 || recv(fd, &byte, 1, MSG_DONTWAIT) == 0 ||
+	       (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* Holds requests that never end, a byte of each now and then so that they are
+ * not idle, and begins anew where it was hung up on. */
+static int stay_slow(void *arg)
+{
+	int fd[SLOW];
+
+	(void)arg;
+	for (unsigned i = 0; i < SLOW; i++)
+		fd[i] = visit("GET /metrics HTTP/1.1\r\nHost: localhost\r\n");
+	for (unsigned i = 0;; i = (i + 1) % SLOW) {
+		if (!is_over(fd[i])) {
+			(void)!send(fd[i], "X", 1, MSG_NOSIGNAL);
+		} else {
+			if (fd[i] >= 0)
+				close(fd[i]);
+			fd[i] = visit("GET / HTTP/1.1\r\n");
+		}
+		usleep(1000);
+	}
+	return 0;
+}
+
+/* Read to the end, which must come in time: whether it begins so. */
+static bool answer_begins(int fd, const char *with)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char buf[4096], head[16] = "";
+	size_t got = 0;
+	ssize_t n = -1;
+
+	while (poll(&p, 1, ANSWER_MS) > 0 &&
+	       (n = recv(fd, buf, sizeof(buf), 0)) > 0) {
+		if (got == 0)
+			memcpy(head, buf, n < 15 ? (size_t)n : 15);
+		got += (size_t)n;
+	}
+	close(fd);
+	return n == 0 && !strncmp(head, with, strlen(with));
+}
+
+/* The exit status is the number of scrapes that got no answer. */
+static int scrape_page(void *arg)
+{
+	int failed = 0;
+
+	(void)arg;
+	for (unsigned i = 0; i < SCRAPES; i++) {
+		int fd = visit("GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+			       "Connection: close\r\n\r\n");
+
+		failed += fd < 0 || !answer_begins(fd, "HTTP/1.1 200");
+	}
+	return failed;
+}
+
+static int scrape_socket(void *arg)
+{
+	int failed = 0;
+
+	(void)arg;
+	for (unsigned i = 0; i < SCRAPES; i++) {
+		int fd = tenant_dial(node[0].dir, "metrics.sock", SOCK_STREAM);
+
+		failed += fd < 0 || !answer_begins(fd, "# ");
+	}
+	return failed;
+}
+
+static void slow_clients_leave_scrapes_answered(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, stay_slow, NULL);
+	usleep(300000);
+	assert_int_equal(tenant_run(VICTIM, scrape_page, NULL), 0);
+	assert_int_equal(tenant_run(0, scrape_page, NULL), 0);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+}
+
+/* Four users take all that is not kept for root, who has places of his own. */
+static void slow_users_leave_root_its_scrapes(void **state)
+{
+	pid_t pid[5];
+
+	(void)state;
+	attack_needs_root();
+	for (unsigned i = 0; i < 5; i++)
+		pid[i] = tenant_begin(VICTIM + 1 + i, stay_slow, NULL);
+	usleep(300000);
+	assert_int_equal(tenant_run(0, scrape_page, NULL), 0);
+	victim_goes_on(victim, 64);
+	for (unsigned i = 0; i < 5; i++)
+		child_kill(pid[i]);
+}
+
+/* As many scrapes of the metrics socket as there are descriptors, none of which
+ * is read. */
+static int hold_scrapes(void *arg)
+{
+	static int fd[200];
+
+	(void)arg;
+	for (unsigned i = 0;; i = (i + 1) % 200) {
+		if (fd[i] > 0)
+			close(fd[i]);
+		fd[i] = tenant_dial(node[0].dir, "metrics.sock", SOCK_STREAM);
+	}
+	return 0;
+}
+
+static void scrapes_not_read_leave_others_answered(void **state)
+{
+	pid_t pid[2];
+
+	(void)state;
+	attack_needs_root();
+	for (unsigned i = 0; i < 2; i++)
+		pid[i] = tenant_begin(ATTACKER, hold_scrapes, NULL);
+	usleep(300000);
+	assert_int_equal(tenant_run(VICTIM, scrape_socket, NULL), 0);
+	victim_goes_on(victim, 64);
+	for (unsigned i = 0; i < 2; i++)
+		child_kill(pid[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slow_clients_leave_scrapes_answered),
+		cmocka_unit_test(slow_users_leave_root_its_scrapes),
+		cmocka_unit_test(scrapes_not_read_leave_others_answered),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
