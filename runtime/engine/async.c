@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous events of the devices. The control thread reads them from each
+ * Asynchronous events of the devices, and devices that are found gone before
+ * their event is there. The control thread reads them from each
  * context's async_fd without blocking and sends each shard, by mailbox, the
  * events of that shard's own contexts, so that the shard thread makes no system
  * call for them.
@@ -75,10 +76,33 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 		e->events->rail_changed(e->ctx, number, up);
 }
 
+static void async_told(struct mpib_shard *s, unsigned r, const char *why)
+{
+	set_rail(s, r, false, why);
+}
+
 static void async_lose(struct mpib_shard *s, unsigned r, const char *why)
 {
-	mpib_rail_lose(s, r);
-	set_rail(s, r, false, why);
+	mpib_rail_lose(s, r, async_told, why);
+}
+
+/* What calls return of a device that is gone: EIO of the kernel that removed it,
+ * the others of mlx5, between its failure and its event. */
+static bool says_gone(int rc)
+{
+	return rc == -EIO || rc == -ENODEV || rc == -ENXIO || rc == -ENOLINK;
+}
+
+bool mpib_rail_is_gone(struct mpib_shard *s, unsigned r, int rc)
+{
+	struct mpib_rail *rail = &s->rail[r];
+	struct mpib_port_info port;
+
+	if (!rail->dead && says_gone(rc) &&
+	    says_gone(
+		    rail->verbs->query_port(rail->ctx, rail->port_num, &port)))
+		async_lose(s, r, "the device failed or was removed");
+	return rail->dead;
 }
 
 /* QPs that were connected through the old address are lost although the port

@@ -153,19 +153,18 @@ static int access_to(const struct mpib_mr_attr *attr,
 static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 {
 	struct engine_client *a = mr->client;
-	uint8_t away = mpib_shard_absent(a->shard);
+	int rc = mpib_shard_some_rail(a->shard);
 
-	if (mpib_shard_some_rail(a->shard) < 0)
-		return -ENETDOWN;
+	if (rc < 0)
+		return rc;
 	for (unsigned r = 0; r < a->shard->engine->cfg.rails; r++) {
 		struct mpib_rail *rail = &a->shard->rail[r];
 		struct ibv_pd *pd = a->tenant->pd[r];
 		int access = access_to(attr, rail->verbs);
 		const char *call = attr->dmabuf_fd >= 0 ? "ibv_reg_dmabuf_mr"
 							: "ibv_reg_mr";
-		int rc;
 
-		if (away >> r & 1)
+		if (rail->dead)
 			continue;
 		if (attr->dmabuf_fd >= 0)
 			rc = rail->verbs->reg_dmabuf_mr(
@@ -174,9 +173,10 @@ static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 		else
 			rc = rail->verbs->reg_mr(pd, attr->addr, attr->len,
 						 mr->addr, access, &mr->mr[r]);
+		rc = mpib_rail_made(a->shard, r, call, rc);
 		if (rc < 0)
-			return mpib_last_error(a->shard, r, call, rc);
-		mr->rkey[r] = mr->mr[r]->rkey;
+			return rc;
+		mr->rkey[r] = mr->mr[r] ? mr->mr[r]->rkey : 0;
 	}
 	return 0;
 }

@@ -232,6 +232,13 @@ void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
 /* async.c: handle the pending asynchronous events of the shard's devices.
  * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);
+/*
+ * async.c: a verbs call on the rail failed with rc. True if that is because the
+ * device is gone, which its event may not have said yet: then its port cannot be
+ * asked either, and the rail is lost from now on as if the event had come before
+ * the call. Control thread.
+ */
+bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
 
 /*
  * measure/sums.c: whether each counter of what CQs, lanes and regions are owed

@@ -61,7 +61,7 @@ static bool may_lose(const struct sim_end *e)
 	const struct sim_line_plan *l = e->line->plan;
 
 	return !l->tx_direct && (l->group > 1 || l->room > 4096) &&
-	       sim_ranks_may_refuse() &&
+	       sim_ranks_lose_devices() &&
 	       strstr(mpib_strerror(), "died with data it had acknowledged");
 }
 
@@ -70,8 +70,7 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	sim_trace("line %u %s: %s: %s (%s)", e->line->number,
 		  e->sends ? "sends" : "receives", what, strerror(-rc),
 		  mpib_strerror());
-	if (!(e->ready ? sim_ranks_may_fail() || may_lose(e)
-		       : sim_ranks_may_refuse()))
+	if (!sim_ranks_may_fail() && !(e->ready && may_lose(e)))
 		sim_fail("line %u, %s: %s: %s", e->line->number,
 			 e->sends ? "sender" : "receiver", what,
 			 mpib_strerror());

@@ -28,7 +28,7 @@ enum sim_fault_kind {
 	SIM_FAULT_STOP_PROXY,
 	SIM_FAULT_UPGRADE,
 	SIM_FAULT_UPGRADE_BOTH, /* two nodes at once */
-	SIM_FAULT_DEVICE, /* gone, and back later; connecting may fail then */
+	SIM_FAULT_DEVICE, /* gone, and back later */
 	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
 	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,

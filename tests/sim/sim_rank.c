@@ -25,16 +25,14 @@ bool sim_ranks_may_fail(void)
 	return plan->hard;
 }
 
-/* What is made on a device that is gone fails as long as its proxy has not
- * heard of it. */
-bool sim_ranks_may_refuse(void)
+bool sim_ranks_lose_devices(void)
 {
-	bool may = plan->hard;
+	bool lose = false;
 
 	for (unsigned i = 0; i < plan->faults; i++)
-		may |= plan->fault[i].kind == SIM_FAULT_DEVICE &&
-		       !plan->fault[i].off;
-	return may;
+		lose |= plan->fault[i].kind == SIM_FAULT_DEVICE &&
+			!plan->fault[i].off;
+	return lose;
 }
 
 static bool rank_attach(struct sim_rank *rank)
@@ -51,7 +49,7 @@ static bool rank_attach(struct sim_rank *rank)
 		return true;
 	rank->client = NULL;
 	sim_trace("does not attach: %s", mpib_strerror());
-	if (!sim_ranks_may_refuse() && rc != -ENOENT && rc != -ECONNREFUSED)
+	if (!sim_ranks_may_fail() && rc != -ENOENT && rc != -ECONNREFUSED)
 		sim_fail("rank %u does not attach: %s", rank->number,
 			 mpib_strerror());
 	return false;

@@ -61,9 +61,10 @@ uint64_t sim_rank_messages(void);
 uint64_t sim_rank_failures(void);
 /* Where each line is, to stderr. */
 void sim_ranks_print(void);
-/* Whether connections may fail; those that are not ready yet. */
+/* Whether connections may fail. */
 bool sim_ranks_may_fail(void);
-bool sim_ranks_may_refuse(void);
+/* Whether the plan takes devices away. */
+bool sim_ranks_lose_devices(void);
 
 /* sim_line.c: true: a message or a part of it was posted, or is over. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);

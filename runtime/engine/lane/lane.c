@@ -92,10 +92,14 @@ static bool ends_delivered(const struct mpib_engine_config *cfg,
 /* A rail that is away gets its QPs later; their number is agreed upon now. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
 {
-	if (!(l->away >> r & 1))
-		return mpib_lane_make_qps(l, r, qps);
+	int rc = l->away >> r & 1 ? 0 : mpib_lane_make_qps(l, r, qps);
+
+	if (rc < 0 && mpib_rail_is_gone(l->shard, r, rc)) {
+		mpib_lane_free_qps(l, r);
+		rc = mpib_lane_leave_out(l, 0);
+	}
 	l->qps[r] = qps;
-	return 0;
+	return rc;
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
@@ -224,6 +228,36 @@ static int check_layers(const struct mpib_lane *lane,
 	return 0;
 }
 
+/* Leave out the rails that either end has lost. */
+static int lane_shorten(struct mpib_lane *lane,
+			const struct mpib_lane_info *remote, char *why,
+			size_t why_len)
+{
+	int rc = mpib_lane_leave_out(lane, remote->away);
+
+	if (rc < 0)
+		snprintf(why, why_len, "%s",
+			 mpib_engine_last_error(lane->shard->engine, rc));
+	return rc;
+}
+
+static int lane_connect_rail(struct mpib_lane *lane, unsigned r,
+			     const struct mpib_lane_info *remote, char *why,
+			     size_t why_len)
+{
+	int rc = mpib_lane_connect_rail(lane, r, &remote->rail[r]);
+
+	if (rc == 0)
+		return 0;
+	if (mpib_rail_is_gone(lane->shard, r, rc))
+		return lane_shorten(lane, remote, why, why_len);
+	mpib_verbs_explain(mpib_rail_spec(lane->shard, r),
+			   rc == -EADDRNOTAVAIL ? "ibv_query_port"
+						: "ibv_modify_qp",
+			   rc, why, why_len);
+	return rc;
+}
+
 int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len)
@@ -238,25 +272,13 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		return -EPROTO;
 	lane->failover = lane->failover && remote->failover;
 	lane->delivered = lane->delivered && remote->delivered;
-	rc = mpib_lane_leave_out(lane, remote->away);
-	if (rc < 0) {
-		snprintf(why, why_len, "%s",
-			 mpib_engine_last_error(lane->shard->engine, rc));
+	rc = lane_shorten(lane, remote, why, why_len);
+	for (unsigned r = 0; rc == 0 && r < lane->rails; r++) {
+		if (!(lane->away >> r & 1))
+			rc = lane_connect_rail(lane, r, remote, why, why_len);
+	}
+	if (rc < 0)
 		return rc;
-	}
-	for (unsigned r = 0; r < lane->rails; r++) {
-		if (lane->away >> r & 1)
-			continue;
-		rc = mpib_lane_connect_rail(lane, r, &remote->rail[r]);
-		if (rc < 0) {
-			mpib_verbs_explain(mpib_rail_spec(lane->shard, r),
-					   rc == -EADDRNOTAVAIL
-						   ? "ibv_query_port"
-						   : "ibv_modify_qp",
-					   rc, why, why_len);
-			return rc;
-		}
-	}
 	lane->connected = true;
 	TAILQ_INSERT_TAIL(&lane->shard->engine->lanes, lane, made_link);
 	mpib_mailbox_send(&lane->shard->mailbox, &lane->msg, on_connect);

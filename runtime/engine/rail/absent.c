@@ -38,6 +38,14 @@ const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,
 	return buf;
 }
 
+int mpib_rail_made(struct mpib_shard *s, unsigned rail, const char *call,
+		   int rc)
+{
+	if (rc < 0 && mpib_rail_is_gone(s, rail, rc))
+		return mpib_shard_some_rail(s);
+	return mpib_last_error(s, rail, call, rc);
+}
+
 int mpib_shard_some_rail(const struct mpib_shard *s)
 {
 	struct mpib_engine *e = s->engine;

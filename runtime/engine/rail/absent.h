@@ -15,6 +15,14 @@
 uint8_t mpib_shard_absent(const struct mpib_shard *s);
 /* 0, or -ENETDOWN and a last error if the shard has no rail left. */
 int mpib_shard_some_rail(const struct mpib_shard *s);
+/*
+ * A verbs call by which an object is made on the rail returned rc. 0 also if the
+ * call failed for the device is gone, as mpib_rail_is_gone() finds: the object
+ * is then made without that rail, like any later one. Else rc, or -ENETDOWN if
+ * no rail is left, and a last error.
+ */
+int mpib_rail_made(struct mpib_shard *s, unsigned rail, const char *call,
+		   int rc);
 /* "SOUT (mlx5_0) and SUP at the other end": ours and theirs have a bit for each
  * rail that this end and the peer have lost. Returns buf. */
 const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,

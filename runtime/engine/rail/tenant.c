@@ -37,7 +37,6 @@ static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 static int new_slab(struct mpib_tenant *t)
 {
 	struct mpib_slab *slab = calloc(1, sizeof(*slab));
-	uint8_t away = mpib_shard_absent(t->shard);
 	int rc;
 
 	if (!slab)
@@ -50,7 +49,7 @@ static int new_slab(struct mpib_tenant *t)
 		return -ENOMEM;
 	}
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
-		if (away >> r & 1)
+		if (t->shard->rail[r].dead)
 			continue;
 		/* No relaxed ordering: the seq of a CTS must land after the
 		 * rest of the CTS. */
@@ -59,7 +58,7 @@ static int new_slab(struct mpib_tenant *t)
 			(uint64_t)(uintptr_t)slab->mem,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 			&slab->mr[r]);
-		mpib_last_error(t->shard, r, "ibv_reg_mr", rc);
+		rc = mpib_rail_made(t->shard, r, "ibv_reg_mr", rc);
 		if (rc < 0)
 			goto err_slab;
 	}
@@ -248,9 +247,9 @@ static int tenant_make_rail(struct mpib_tenant *t, unsigned r)
 	t->promised[r] = true;
 	rc = rail->verbs->alloc_pd(rail->ctx, &t->pd[r]);
 	if (rc < 0)
-		return mpib_last_error(s, r, "ibv_alloc_pd", rc);
+		return mpib_rail_made(s, r, "ibv_alloc_pd", rc);
 	rc = rail->verbs->create_srq(t->pd[r], &attr, &t->srq[r]);
-	return mpib_last_error(s, r, "ibv_create_srq", rc);
+	return mpib_rail_made(s, r, "ibv_create_srq", rc);
 }
 
 static struct mpib_tenant *tenant_find(struct mpib_engine *e, unsigned shard,
@@ -270,7 +269,6 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 {
 	struct mpib_tenant *t = tenant_find(engine, shard, uid);
 	struct mpib_shard *s = &engine->shard[shard];
-	uint8_t away = mpib_shard_absent(s);
 	struct mpib_call *call;
 	int rc;
 
@@ -291,7 +289,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	t->refs = 2; /* the caller's and that of on_add() */
 	LIST_INIT(&t->slabs);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
-		rc = away >> r & 1 ? 0 : tenant_make_rail(t, r);
+		rc = s->rail[r].dead ? 0 : tenant_make_rail(t, r);
 		if (rc < 0) {
 			free_tenant(t);
 			return rc;

@@ -171,11 +171,16 @@ void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 
 /*
- * lost.c: the shard's device context of the rail failed for good, and the shard
- * goes on without the rail. Called before mpib_engine_rail_port(). Control
- * thread.
+ * lost.c: the shard's device context of the rail failed for good. From now on
+ * nothing new is made on the rail (rail/absent.h), and the shard goes on
+ * without it. When it does, told() runs, which calls mpib_engine_rail_port():
+ * never inside this call, as that may come out of the midst of the making of an
+ * object, or of a walk over the lanes. why is a literal. Control thread.
  */
 struct mpib_shard;
-void mpib_rail_lose(struct mpib_shard *s, unsigned rail);
+typedef void mpib_rail_lost_fn(struct mpib_shard *s, unsigned rail,
+			       const char *why);
+void mpib_rail_lose(struct mpib_shard *s, unsigned rail,
+		    mpib_rail_lost_fn *told, const char *why);
 
 #endif

@@ -20,6 +20,8 @@
 struct loss {
 	struct mpib_shard *shard;
 	unsigned rail;
+	mpib_rail_lost_fn *told;
+	const char *why;
 };
 
 static void lose_lane(struct mpib_lane *lane, unsigned r)
@@ -57,22 +59,27 @@ static void on_lost(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-static void free_loss(void *arg, int status)
+static void lost_told(void *arg, int status)
 {
+	struct loss *loss = arg;
+
 	(void)status;
-	free(arg);
+	loss->told(loss->shard, loss->rail, loss->why);
+	free(loss);
 }
 
-void mpib_rail_lose(struct mpib_shard *s, unsigned rail)
+void mpib_rail_lose(struct mpib_shard *s, unsigned rail,
+		    mpib_rail_lost_fn *told, const char *why)
 {
 	struct loss *loss = mpib_xcalloc(sizeof(*loss));
 	struct mpib_call *call;
 
-	*loss = (struct loss){ .shard = s, .rail = rail };
+	*loss = (struct loss){ s, rail, told, why };
 	s->rail[rail].dead = true;
+	s->rail[rail].up = false;
 	epoll_ctl(s->engine->epfd, EPOLL_CTL_DEL, s->rail[rail].ctx->async_fd,
 		  NULL);
-	call = mpib_call_new(loss, free_loss, loss);
+	call = mpib_call_new(loss, lost_told, loss);
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_lost);
 }
 

@@ -2,8 +2,10 @@
 /*
  * Devices that fail early: at a drawn moment of two nodes' getting memory and
  * connections, one end loses the device of a rail, at times the other end its own
- * of the same rail. All connections come up, those already begun and those that
- * begin then, and checked traffic goes over the other rail.
+ * of the same rail. Half of them are told of it by an event before they ask the
+ * device for anything, the others by the call that fails. All connections come
+ * up, those already begun and those that begin then, and checked traffic goes
+ * over the other rail.
  *
  *   early [-n rounds] [-s seed] [-p] [-a] [-m spread]
  */
@@ -26,17 +28,17 @@ static struct traffic traffic;
 struct losses {
 	unsigned rail;
 	unsigned at[2]; /* by end: the turn; UINT32_MAX: never */
+	bool told;
 	unsigned turns;
 };
 
-/* The control thread hears of it before it asks the device for anything. */
-static void lose(struct node *node, unsigned rail)
+static void lose(struct node *node, unsigned rail, bool told)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct mpib_shard *s = &node->engine->shard[0];
 
 	node_fault(node, rail, &gone);
-	while (!s->rail[rail].dead)
+	while (told && !s->rail[rail].dead)
 		mpib_async_turn(s);
 }
 
@@ -47,7 +49,7 @@ static void on_turn(struct nodes *n, void *arg)
 	for (unsigned i = 0; i < 2; i++) {
 		if (n->node[i].engine && l->turns >= l->at[i]) {
 			l->at[i] = UINT32_MAX;
-			lose(&n->node[i], l->rail);
+			lose(&n->node[i], l->rail, l->told);
 		}
 	}
 	l->turns++;
@@ -85,6 +87,7 @@ static void play(const struct mpib_engine_config *cfg, bool private_lanes)
 
 	l.at[first] = (unsigned)rand() % MOMENTS;
 	l.at[!first] = rand() % 4 ? UINT32_MAX : (unsigned)rand() % MOMENTS;
+	l.told = rand() % 2;
 	nodes_each_turn(on_turn, &l);
 	nodes_open(&nodes, cfg, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
