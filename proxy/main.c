@@ -32,7 +32,10 @@ static int proxy_fail(int report, int status, const char *why)
 
 	for (; report < 0 && *why; why += n + (why[n] == '\n')) {
 		n = strcspn(why, "\n");
-		fprintf(stderr, "mpib-proxy: %.*s\n", (int)n, why);
+		if (mpib_log_is_json())
+			mpib_err("%.*s", (int)n, why);
+		else
+			fprintf(stderr, "mpib-proxy: %.*s\n", (int)n, why);
 	}
 	if (report >= 0) {
 		snprintf(line, sizeof(line), "mpib-proxy: %s", why);
@@ -212,6 +215,7 @@ int main(int argc, char **argv)
 	mpib_upgrade_init(&proxy.upgrade, &proxy, argv);
 	rc = mpib_options_read(&proxy.cfg, argc, argv, environ, MPIB_CONFIG_DIR,
 			       &action, why);
+	mpib_log_set_json(proxy.cfg.log_format == 1);
 	if (rc == 0 && action == MPIB_ACTION_RUN)
 		rc = settle_run_dir(&proxy.cfg, why);
 	if (rc < 0)

@@ -93,6 +93,7 @@ struct mpib_config {
 	uint32_t request_timeout, connect_timeout; /* seconds; 0: none */
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
+	uint32_t log_format; /* 1: JSON */
 	uint32_t readopt; /* hand over when a failed device is back */
 	uint32_t play; /* faults may be played, see stats/play.h */
 	uint32_t daemon;

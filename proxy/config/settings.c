@@ -29,6 +29,7 @@
 
 static const char *const lanes[] = { "shared", "private", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const formats[] = { "text", "json", NULL };
 static const char *const modes[] = { "vanilla", "advanced", "adaptive",
 				     "static",	"auto",	    NULL };
 static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
@@ -90,6 +91,8 @@ const struct mpib_setting mpib_settings[] = {
 	  "system calls that the proxy has no use for fail" },
 	{ "log", "level", "log-level", MPIB_SET_CHOICE, FIELD(log_level),
 	  CHOICE_RUN(levels, "LEVEL"), "error, warn, info or debug" },
+	{ "log", "format", "log-format", MPIB_SET_CHOICE, FIELD(log_format),
+	  CHOICE(formats, NULL), "lines of the log: text, or json" },
 	{ "log", "times", "log-times", MPIB_SET_CHOICE, FIELD(engine.times),
 	  CHOICE_RUN(no_yes, NULL), "keep latency histograms" },
 	{ "lane", "mode", "lanes", MPIB_SET_CHOICE, FIELD(lanes),

@@ -20,6 +20,8 @@ struct mpib_ctl_call {
 	const char *textfile; /* --textfile, or NULL */
 	bool json; /* -j */
 	bool csv; /* --csv */
+	bool wide; /* --wide */
+	bool rates; /* -r */
 	bool strict, quiet; /* --strict and --quiet, of doctor */
 	unsigned watch; /* --watch, seconds; 0: once */
 	unsigned argc;

@@ -21,6 +21,8 @@ enum {
 };
 
 #define MPIB_DIAL_WHY 512
+/* For dumps: 1.1, not 1.1000000000000001. */
+#define MPIB_JSON_DIGITS JSON_REAL_PRECISION(15)
 
 struct mpib_dial {
 	char path[128]; /* of the socket */

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "ctl/dial.h"
 
-#define FIELDS_MAX 32
+#define FIELDS_MAX 160
 #define NAME_MAX_BYTES 64
 
 struct fields {
@@ -33,6 +34,28 @@ static bool fields_split(struct fields *f, const char *list)
 	}
 }
 
+/* Take the names of all that row has which is no object; those of an object in
+ * it begin with its own. What has no room is left out. */
+static void fields_all(struct fields *f, const char *prefix, json_t *row)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(row, key, value)
+	{
+		char name[NAME_MAX_BYTES];
+		int n = snprintf(name, sizeof(name), "%s%s%s", prefix,
+				 *prefix ? "." : "", key);
+
+		if (n >= NAME_MAX_BYTES || f->count == FIELDS_MAX)
+			continue;
+		if (json_object_size(value) > 0)
+			fields_all(f, name, value);
+		else
+			memcpy(f->name[f->count++], name, (size_t)n + 1);
+	}
+}
+
 /* The field of row that name, such as "tx_bytes.sout", leads to, or NULL. */
 static const json_t *fields_find(const json_t *row, const char *name)
 {
@@ -55,7 +78,8 @@ static void print_value(const json_t *v, FILE *out)
 		for (const char *c = json_string_value(v); *c; c++)
 			fputc(strchr("\t\r\n", *c) ? ' ' : *c, out);
 	} else if (v && !json_is_null(v)) {
-		json_dumpf(v, out, JSON_ENCODE_ANY | JSON_COMPACT);
+		json_dumpf(v, out,
+			   JSON_ENCODE_ANY | JSON_COMPACT | MPIB_JSON_DIGITS);
 	} else {
 		fputc('-', out);
 	}
@@ -83,11 +107,12 @@ static void print_csv(const json_t *v, FILE *out)
 	} else if (json_is_string(v)) {
 		print_quoted(json_string_value(v), out);
 	} else if (json_is_array(v) || json_is_object(v)) {
-		text = json_dumps(v, JSON_COMPACT);
+		text = json_dumps(v, JSON_COMPACT | MPIB_JSON_DIGITS);
 		print_quoted(text ? text : "", out);
 		free(text);
 	} else if (v && !json_is_null(v)) {
-		json_dumpf(v, out, JSON_ENCODE_ANY | JSON_COMPACT);
+		json_dumpf(v, out,
+			   JSON_ENCODE_ANY | JSON_COMPACT | MPIB_JSON_DIGITS);
 	}
 }
 
@@ -149,9 +174,11 @@ bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,
 {
 	size_t rows = json_is_array(data) ? json_array_size(data) : 1;
 	json_t *first = json_is_array(data) ? json_array_get(data, 0) : data;
-	struct fields f;
+	struct fields f = { .count = 0 };
 
-	if (!fields_split(&f, list)) {
+	if (!list) {
+		fields_all(&f, "", first);
+	} else if (!fields_split(&f, list)) {
 		snprintf(
 			why, len,
 			"fields \"%.64s\": not a list (give names with a comma "

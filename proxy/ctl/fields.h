@@ -11,8 +11,9 @@
 #include <stdio.h>
 
 /*
- * Print the fields of list, such as "name,tx_bytes.sout". data is one row or an
- * array of rows. False when no row has one of the fields; why then holds "what:
+ * Print the fields of list, such as "name,tx_bytes.sout"; NULL: all that the
+ * first row has, down to those of its objects. data is one row or an array of
+ * rows. False when no row has one of the fields; why then holds "what:
  * why (remedy)".
  */
 bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,

@@ -26,7 +26,7 @@ static void print_news(const struct mpib_ctl_call *call, const json_t *data)
 	}
 	json_array_foreach(json_object_get(data, "events"), i, e)
 	{
-		json_dumpf(e, stdout, JSON_COMPACT);
+		json_dumpf(e, stdout, JSON_COMPACT | MPIB_JSON_DIGITS);
 		putchar('\n');
 	}
 }
@@ -163,7 +163,8 @@ int mpib_ctl_monitor(const struct mpib_ctl_call *call)
 		if (rc != MPIB_EXIT_OK)
 			break;
 		if (call->json) {
-			json_dumpf(data, stdout, JSON_COMPACT);
+			json_dumpf(data, stdout,
+				   JSON_COMPACT | MPIB_JSON_DIGITS);
 			putchar('\n');
 		} else {
 			print_sample(data, &was, n);

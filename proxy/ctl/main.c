@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "ctl/commands.h"
+#include "ctl/rates.h"
 
 enum {
 	OPT_TEXTFILE = 1000,
 	OPT_CSV,
+	OPT_WIDE,
 	OPT_STRICT,
 	OPT_QUIET,
 	OPT_COMMANDS
@@ -53,8 +55,11 @@ static int ctl_help(const char *noun)
 	       "between them, as in\n"
 	       "                         mpibctl clients -o "
 	       "name,tx_bytes.sout\n"
-	       "      --csv              those fields as CSV, under their "
-	       "names\n"
+	       "      --csv              those fields, or all, as CSV under "
+	       "their names\n"
+	       "  -r, --rates            with rates, over a second or "
+	       "--watch's\n"
+	       "      --wide             with all columns, and none cut\n"
 	       "  -w, --watch SECONDS    again and again\n"
 	       "      --textfile FILE    metrics into FILE, replaced at once\n"
 	       "      --strict           doctor: move bytes over each rail, fail "
@@ -79,7 +84,25 @@ static int help_asked(int argc, char **argv)
 	return ctl_help(NULL);
 }
 
-/* Print noun, verb and arguments of each command, for shell completion. */
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "csv", no_argument, NULL, OPT_CSV },
+	{ "rates", no_argument, NULL, 'r' },
+	{ "wide", no_argument, NULL, OPT_WIDE },
+	{ "watch", required_argument, NULL, 'w' },
+	{ "strict", no_argument, NULL, OPT_STRICT },
+	{ "quiet", no_argument, NULL, OPT_QUIET },
+	{ "run-dir", required_argument, NULL, 's' },
+	{ "textfile", required_argument, NULL, OPT_TEXTFILE },
+	{ "commands", no_argument, NULL, OPT_COMMANDS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Print noun, verb and arguments of each command, and each option, for shell
+ * completion. */
 static void ctl_list(void)
 {
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
@@ -87,6 +110,8 @@ static void ctl_list(void)
 
 		printf("%s %s %s\n", c->noun, c->verb, c->args);
 	}
+	for (unsigned i = 0; options[i].name; i++)
+		printf("--%s\n", options[i].name);
 }
 
 static int bad_option(int c, char **argv)
@@ -117,6 +142,12 @@ static int take_form(struct mpib_ctl_call *call, int c)
 		return 0;
 	case OPT_CSV:
 		call->csv = true;
+		return 0;
+	case OPT_WIDE:
+		call->wide = true;
+		return 0;
+	case 'r':
+		call->rates = true;
 		return 0;
 	case OPT_STRICT:
 		call->strict = true;
@@ -149,29 +180,23 @@ static const char *contradiction(const struct mpib_ctl_call *call)
 	    strcmp(call->command->noun, "doctor"))
 		return "command line: --strict and --quiet are for doctor (see "
 		       "mpibctl --help)";
-	if (call->csv && !call->fields)
-		return "command line: --csv is for fields (name them by "
-		       "--output)";
+	if (call->csv && call->json)
+		return "command line: --csv and --json are two forms (give "
+		       "one)";
+	if ((call->csv || call->wide) && call->command->run != mpib_ctl_show)
+		return "command line: --csv and --wide are for what shows "
+		       "something (see mpibctl --help)";
+	if (call->json && call->command->run == mpib_ctl_metrics)
+		return "command line: metrics are text (leave --json away, or "
+		       "see mpibctl -j rails)";
+	if (call->rates && !mpib_rates_of(call->command->noun))
+		return "command line: --rates are of rails, clients, conns and "
+		       "peers (see mpibctl --help)";
 	if (call->watch && call->command->run != mpib_ctl_show)
 		return "command line: --watch is for what shows something (see "
 		       "mpibctl --help)";
 	return NULL;
 }
-
-static const struct option options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "csv", no_argument, NULL, OPT_CSV },
-	{ "watch", required_argument, NULL, 'w' },
-	{ "strict", no_argument, NULL, OPT_STRICT },
-	{ "quiet", no_argument, NULL, OPT_QUIET },
-	{ "run-dir", required_argument, NULL, 's' },
-	{ "textfile", required_argument, NULL, OPT_TEXTFILE },
-	{ "commands", no_argument, NULL, OPT_COMMANDS },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
-};
 
 /* The words behind the options: a command, or help. */
 static int take_words(int argc, char **argv, struct mpib_ctl_call *call,
@@ -199,7 +224,7 @@ static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
 	int c, rc;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":jo:w:s:hV", options, NULL)) !=
+	while ((c = getopt_long(argc, argv, ":jo:rw:s:hV", options, NULL)) !=
 	       -1) {
 		rc = take_form(call, c);
 		if (rc < 0)

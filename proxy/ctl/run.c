@@ -8,6 +8,8 @@
 
 #include "ctl/commands.h"
 #include "ctl/fields.h"
+#include "ctl/rates.h"
+#include "ctl/show/columns.h"
 #include "ctl/show/views.h"
 #include "ctl/textfile.h"
 
@@ -51,6 +53,9 @@ int mpib_ctl_finish(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
+	/* Who read it has seen enough. */
+	if (errno == EPIPE)
+		return MPIB_EXIT_FAILED;
 	fprintf(stderr, "mpibctl: standard output: %s (see where it leads)\n",
 		strerror(errno));
 	return MPIB_EXIT_FAILED;
@@ -87,35 +92,66 @@ static int run_ask(const struct mpib_ctl_call *call, json_t **data)
 	return rc;
 }
 
+/* The part of an answer that is a list, one of the noun's things each. */
+static json_t *run_rows(const struct mpib_ctl_call *call, json_t *data)
+{
+	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
+
+	if (view && view->rows)
+		return json_object_get(data, view->rows);
+	return data;
+}
+
 static int run_print(const struct mpib_ctl_call *call, json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
 	char why[MPIB_DIAL_WHY];
 
-	if (call->fields) {
-		json_t *rows = data;
-
-		if (view && view->rows)
-			rows = json_object_get(data, view->rows);
-		if (!mpib_fields_print(rows, call->fields, call->csv, stdout,
-				       why, sizeof(why)))
+	if (call->fields || call->csv) {
+		if (!mpib_fields_print(run_rows(call, data), call->fields,
+				       call->csv, stdout, why, sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json || !view) {
-		json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+		json_dumpf(data, stdout,
+			   JSON_INDENT(2) | JSON_ENCODE_ANY | MPIB_JSON_DIGITS);
 		putchar('\n');
 	} else {
-		view->print(data, mpib_ctl_width(), stdout);
+		mpib_columns_show(call->wide, call->rates);
+		view->print(data, call->wide ? NO_TERMINAL : mpib_ctl_width(),
+			    stdout);
 	}
 	return MPIB_EXIT_OK;
 }
 
-static int show_once(const struct mpib_ctl_call *call)
+/* The latest answer that rates are counted from, NULL before the first. */
+struct show_before {
+	json_t *data;
+	struct timespec at;
+};
+
+static int show_once(const struct mpib_ctl_call *call,
+		     struct show_before *before)
 {
+	struct timespec now;
 	json_t *data;
 	int rc = run_ask(call, &data);
 
-	if (rc == MPIB_EXIT_OK)
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (rc == MPIB_EXIT_OK && before->data) {
+		mpib_rates_add(
+			run_rows(call, data), run_rows(call, before->data),
+			(double)(now.tv_sec - before->at.tv_sec) +
+				(double)(now.tv_nsec - before->at.tv_nsec) /
+					1e9);
+	}
+	if (rc == MPIB_EXIT_OK && (before->data || !call->rates))
 		rc = mpib_ctl_finish(run_print(call, data));
+	json_decref(before->data);
+	before->data = NULL;
+	if (rc == MPIB_EXIT_OK && call->rates) {
+		*before = (struct show_before){ data, now };
+		return rc;
+	}
 	json_decref(data);
 	return rc;
 }
@@ -123,23 +159,30 @@ static int show_once(const struct mpib_ctl_call *call)
 /* With --watch a table has the time above it; what scripts read has not. */
 int mpib_ctl_show(const struct mpib_ctl_call *call)
 {
+	struct show_before before = { 0 };
 	char text[32];
 	struct tm tm;
 	time_t now;
 	int rc;
 
-	for (;;) {
-		if (call->watch && !call->json && !call->fields) {
+	rc = call->rates ? show_once(call, &before) : MPIB_EXIT_OK;
+	while (rc == MPIB_EXIT_OK) {
+		if (call->rates)
+			sleep(call->watch ? call->watch : 1);
+		if (call->watch && !call->json && !call->fields && !call->csv) {
 			now = time(NULL);
 			strftime(text, sizeof(text), "%H:%M:%S",
 				 localtime_r(&now, &tm));
 			printf("%s\n", text);
 		}
-		rc = show_once(call);
-		if (rc != MPIB_EXIT_OK || !call->watch)
-			return rc;
-		sleep(call->watch);
+		rc = show_once(call, &before);
+		if (!call->watch)
+			break;
+		if (!call->rates)
+			sleep(call->watch);
 	}
+	json_decref(before.data);
+	return rc;
 }
 
 /* Send a command that changes something, then print what the proxy reports as
@@ -159,7 +202,8 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 			if (json_is_string(value))
 				printf("%s", json_string_value(value));
 			else
-				json_dumpf(value, stdout, JSON_ENCODE_ANY);
+				json_dumpf(value, stdout,
+					   JSON_ENCODE_ANY | MPIB_JSON_DIGITS);
 			sep = ", ";
 		}
 		putchar('\n');

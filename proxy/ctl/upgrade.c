@@ -49,7 +49,7 @@ static int upgrade_finish(const struct mpib_ctl_call *call, const json_t *data)
 	if (!strcmp(text_of(data, "state"), "failed"))
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, text_of(data, "error"));
 	if (call->json) {
-		json_dumpf(data, stdout, JSON_INDENT(2));
+		json_dumpf(data, stdout, JSON_INDENT(2) | MPIB_JSON_DIGITS);
 		putchar('\n');
 	} else {
 		printf("mpib-proxy was upgraded, pid %" JSON_INTEGER_FORMAT

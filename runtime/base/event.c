@@ -51,7 +51,7 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	va_end(ap);
 	snprintf(e.peer, sizeof(e.peer), "%s", a->peer ? a->peer : "");
 	snprintf(e.kind, sizeof(e.kind), "%s", kind);
-	mpib_log(level, "%s", e.text);
+	mpib_log_event(level, e.kind, e.text);
 
 	pthread_mutex_lock(&lock);
 	event_add(&e);

@@ -6,6 +6,8 @@
 #ifndef MPIB_BASE_LOG_H
 #define MPIB_BASE_LOG_H
 
+#include <stdbool.h>
+
 enum mpib_log_level {
 	MPIB_LOG_ERROR,
 	MPIB_LOG_WARN,
@@ -23,6 +25,11 @@ typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 void mpib_log_set_level(enum mpib_log_level level);
 enum mpib_log_level mpib_log_get_level(void);
 
+/* Make each line an object of JSON with time (RFC 3339, UTC), level, text and,
+ * for an event, kind. Called before other threads log. */
+void mpib_log_set_json(bool on);
+bool mpib_log_is_json(void);
+
 /* Send lines to sink instead of stderr; NULL restores stderr. Called before
  * other threads log. */
 void mpib_log_set_sink(mpib_log_sink *sink);
@@ -30,6 +37,10 @@ void mpib_log_set_sink(mpib_log_sink *sink);
 /* Any thread. Keeps errno, so %m may follow a failed call. */
 void mpib_log(enum mpib_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Log text, which is the event kind; see event.h. Any thread. Keeps errno. */
+void mpib_log_event(enum mpib_log_level level, const char *kind,
+		    const char *text);
 
 /* -EINVAL when name is none of error, warn, info, debug. */
 int mpib_log_level_parse(const char *name, enum mpib_log_level *level);

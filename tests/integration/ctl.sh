@@ -6,6 +6,7 @@ build=$1
 . "$(dirname "$0")/pair.sh"
 long=$(for uid in {1001..1012}; do printf 'uid=%s:weight=5,' "$uid"; done)
 pair_start --share-rules "${long%,}"
+pair_traffic 2
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
 }
@@ -17,8 +18,16 @@ ctl info --csv -o rails | has -F "\"[\"\"soft:$net.1\"\"," ||
 	fail "csv: $(ctl info --csv -o rails)"
 [ "$(ctl rails --csv -o name | tr -cd '\r' | wc -c)" -eq 3 ] ||
 	fail "lines of CSV do not end as RFC 4180 has it"
-ctl rails --csv >/dev/null 2>&1
-[ $? -eq 2 ] || fail "CSV without fields"
+# Without fields it is all of them, as a reader of CSV has them.
+if command -v python3 >/dev/null; then
+	ctl clients --csv | python3 -c 'import csv, sys
+rows = list(csv.DictReader(sys.stdin))
+assert len(rows) == 2, rows
+assert all(r["name"] and None not in r and int(r["tx_bytes.sout"]) >= 0
+           for r in rows), rows' || fail "CSV: $(ctl clients --csv)"
+fi
+ctl rails --csv -j >/dev/null 2>&1
+[ $? -eq 2 ] || fail "CSV and JSON"
 
 # json_error STATUS TEXT ARGUMENT...
 json_error() {
@@ -34,6 +43,8 @@ json_error() {
 json_error 3 'No such file' -j -s "$dir/nowhere" rails
 json_error 2 'none of that name' -j -s "$dir/n0" rails -o nope
 json_error 2 'no noun' -j nonsense
+json_error 2 'metrics are text' -j -s "$dir/n0" metrics
+json_error 2 'rails, clients, conns' -j -s "$dir/n0" --rates config
 json_error 1 'no client 999' -j -s "$dir/n0" clients kick 999
 ctl nonsense 2>/dev/null | has . && fail "JSON that was not asked for"
 
@@ -44,11 +55,38 @@ ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
 	fail "watch has no time: $(<"$dir/twice")"
 ctl --watch 1 -j ping >/dev/null 2>&1
 [ $? -eq 2 ] || fail "what shows nothing is watched"
+# A reader that has seen enough is no failure that needs words, also where the
+# shell of a service or of Python has SIGPIPE ignored.
+(
+	trap '' PIPE
+	{
+		ctl --watch 1 rails
+		echo "$?" >"$dir/status"
+	} 2>"$dir/err" | head -n 1 >"$dir/one"
+)
+[ "$(<"$dir/status")" -eq 1 ] && [ ! -s "$dir/err" ] || fail "EPIPE: $(<"$dir/err")"
 for n in 0 -1 x 3601 ''; do
 	ctl --watch "$n" rails >/dev/null 2>&1
 	[ $? -eq 2 ] || fail "--watch \"$n\" is taken"
 done
 
+# What --rates says moved in its second is what the counters say.
+moved() {
+	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
+}
+for _ in $(seq 100); do
+	was=$(moved)
+	rate=$(ctl -r rails -o tx_gbps |
+		awk '{ n += $1 } END { printf "%.6f\n", n }')
+	now=$(moved)
+	# It cannot be more than all that moved, in the second that it took.
+	awk -v r="$rate" -v n="$((now - was))" \
+		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
+done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
+ctl rails -r | has 'TX GB/S  RX GB/S' || fail "rates"
+ctl clients --rates | has -E ' [0-9]+\.[0-9]{2} ' || fail "rates of clients"
+ctl rails --wide | has 'PROVIDER .*MTU .*FAILOVERS' || fail "wide"
+ctl rails --wide | has ' of 400 ' && fail "a speed that nobody gave"
 ctl config | has 'uid=1012:weight=5' || fail "a pipe cuts lines"
 
 ctl help rails | has 'rails drain RAIL' || fail "help of a noun"
@@ -70,4 +108,31 @@ ctl rails --strict 2>/dev/null
 [ $? -eq 2 ] || fail "a strict table"
 ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
 [ "$(ctl rails -o expected_mbps | sort -u)" = 400000 ] || fail "expected speed"
+
+# completes WORDS... : what bash offers for the last of them.
+completes() (
+	. "$(dirname "$0")/../../proxy/ctl/completion/mpibctl.bash"
+	COMP_WORDS=("$build/proxy/mpibctl" "$@")
+	COMP_CWORD=$#
+	export MPIB_RUN_DIR=$dir/n0
+	_mpibctl
+	echo "${COMPREPLY[*]}"
+)
+is() {
+	[ "$1" = "$2" ] || fail "completion: \"$1\", not \"$2\""
+}
+"$build/proxy/mpibctl" --commands | grep -v ^-- >"$dir/commands"
+for noun in $(cut -d' ' -f1 "$dir/commands" | sort -u); do
+	completes "${noun%?}" | has -w "$noun" || fail "completion lacks $noun"
+	is "$(completes -w 2 "$noun" '')" \
+		"$(sed -n "s/^$noun \([a-z]*\) .*/\1/p" "$dir/commands" | xargs)"
+done
+is "$(completes --wat)" --watch
+is "$(completes help rai)" rails
+is "$(completes rails drain '')" 'SOUT SUP'
+is "$(completes fault play rate=)" rate=
+is "$(completes fault play rate=5 SU)" SUP
+is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
+is "$(completes config set limit.rea)" limit.readers
+is "$(completes log set w)" warn
 exit "$failed"

@@ -56,7 +56,7 @@ words() {
 	done
 }
 
-mpibctl --commands >"$top/commands" || fail "mpibctl --commands"
+mpibctl --commands | grep -v ^-- >"$top/commands" || fail "mpibctl --commands"
 [ -s "$top/commands" ] || fail "no commands"
 
 refused 2 mpibctl

@@ -1,7 +1,23 @@
 # Completion for mpibctl(1); the installed mpibctl lists its own commands.
+_mpibctl_values() { # what an argument of this name can be
+	local ctl=$1
+
+	case $2 in
+	RAIL) "$ctl" rails -o label ;;
+	CLIENT | '[CLIENT]' | 'CLIENT[.CONN]') "$ctl" clients -o id ;;
+	'[CLIENT.CONN]') "$ctl" why -o client,index | tr '\t' . ;;
+	KEY) "$ctl" config -o section,key | tr '\t' . ;;
+	'[NAME]') "$ctl" hist -o name ;;
+	LEVEL) echo error warn info debug ;;
+	WHAT) echo rate= delay= black-hole link-down qp-kill gone ;;
+	WHAT...) echo weight= limit= ;;
+	'RAIL[@PEER]') "$ctl" rails -o label ;;
+	esac 2>/dev/null
+}
+
 _mpibctl() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local i noun= words= list
+	local i words=() list args
 
 	COMPREPLY=()
 	case $before in
@@ -21,34 +37,27 @@ _mpibctl() {
 		case ${COMP_WORDS[i]} in
 		-s | -o | -w | --run-dir | --output | --watch | --textfile) ((i++)) ;;
 		-*) ;;
-		*) [ -n "$noun" ] && words+=" ${COMP_WORDS[i]}" || noun=${COMP_WORDS[i]} ;;
+		*) words+=("${COMP_WORDS[i]}") ;;
 		esac
 	done
 	list=$("${COMP_WORDS[0]}" --commands 2>/dev/null) || return
 	if [[ $word == -* ]]; then
-		words="--json --output --csv --watch --textfile --strict --quiet --run-dir --help --version"
-	elif [ -z "$noun" ]; then
-		words="$(cut -d' ' -f1 <<<"$list") help"
-	elif [ "$noun" = help ]; then
-		words=$(cut -d' ' -f1 <<<"$list")
-	elif [ -z "$words" ]; then
-		words=$(sed -n "s/^$noun \([a-z]*\) .*/\1/p" <<<"$list")
+		list=$(grep ^-- <<<"$list")
+	elif [ ${#words[@]} -eq 0 ]; then
+		list="$(grep -v ^-- <<<"$list" | cut -d' ' -f1 | uniq) help"
+	elif [ "${words[0]}" = help ]; then
+		list=$(grep -v ^-- <<<"$list" | cut -d' ' -f1 | uniq)
+	elif [ ${#words[@]} -eq 1 ]; then
+		list=$(sed -n "s/^${words[0]} \([a-z]*\) .*/\1/p" <<<"$list")
 	else
-		case "$noun$words" in
-		"rails drain" | "rails resume" | "fault end") words="SOUT SUP" ;;
-		"fault play") words="rate= delay= black-hole link-down qp-kill gone" ;;
-		"fault play "*) words="SOUT SUP" ;;
-		"log set") words="error warn info debug" ;;
-		"clients kick" | "clients share" | "conns show")
-			words=$("${COMP_WORDS[0]}" clients -o id 2>/dev/null)
-			;;
-		"config set")
-			words=$("${COMP_WORDS[0]}" config -o section,key \
-				2>/dev/null | tr '\t' .)
-			;;
-		*) words= ;;
-		esac
+		read -ra args < <(sed -n "s/^${words[0]} ${words[1]} //p" <<<"$list")
+		i=${args[${#words[@]} - 2]-}
+		if [ "$i" = '[PATH]' ]; then
+			mapfile -t COMPREPLY < <(compgen -f -- "$word")
+			return
+		fi
+		list=$(_mpibctl_values "${COMP_WORDS[0]}" "$i")
 	fi
-	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+	mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
 }
 complete -F _mpibctl mpibctl

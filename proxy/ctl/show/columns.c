@@ -4,6 +4,23 @@
 
 #include <inttypes.h>
 
+static bool show_wide, show_rates;
+
+void mpib_columns_show(bool wide, bool rates)
+{
+	show_wide = wide;
+	show_rates = rates;
+}
+
+static bool column_shown(const struct mpib_column *c)
+{
+	if (c->when == MPIB_WHEN_WIDE)
+		return show_wide;
+	if (c->when == MPIB_WHEN_RATES)
+		return show_rates;
+	return c->when != MPIB_WHEN_NO_RATES || show_wide || !show_rates;
+}
+
 uint64_t mpib_json_num(const json_t *o, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(o, key));
@@ -83,13 +100,29 @@ void mpib_cell_number_both(struct mpib_table *t, unsigned column,
 	mpib_table_set(t, column, "%" PRIu64, columns_both(row, key));
 }
 
+/* Gb/s, as ctl/rates.c has added it; "-" where it is not known. */
+void mpib_cell_rate(struct mpib_table *t, unsigned column, const json_t *row,
+		    const char *key)
+{
+	const json_t *v = json_object_get(row, key);
+
+	if (json_is_number(v))
+		mpib_table_set(t, column, "%.*f",
+			       json_number_value(v) < 99.995 ? 2 : 1,
+			       json_number_value(v));
+	else
+		mpib_table_set(t, column, "-");
+}
+
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns)
 {
 	const char *heads[MPIB_TABLE_COLUMNS + 1];
 	unsigned n = 0;
 
-	for (; columns[n].head; n++)
-		heads[n] = columns[n].head;
+	for (; columns->head; columns++) {
+		if (column_shown(columns))
+			heads[n++] = columns->head;
+	}
 	heads[n] = NULL;
 	mpib_table_init(t, heads);
 }
@@ -97,10 +130,15 @@ void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns)
 void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
 		      const json_t *row)
 {
+	unsigned at = 0;
+
 	mpib_table_row(t);
-	for (unsigned i = 0; columns[i].head; i++) {
-		if (columns[i].cell)
-			columns[i].cell(t, i, row, columns[i].key);
+	for (; columns->head; columns++) {
+		if (!column_shown(columns))
+			continue;
+		if (columns->cell)
+			columns->cell(t, at, row, columns->key);
+		at++;
 	}
 }
 

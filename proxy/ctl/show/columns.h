@@ -20,13 +20,23 @@ struct mpib_column {
 	const char *head; /* as in table.h; NULL: the columns end */
 	mpib_cell_fn *cell; /* NULL: left empty */
 	const char *key;
+	unsigned when; /* MPIB_WHEN_..., 0: always */
 };
+
+/* Which columns there are: wide ones and rates as asked for, and what gives way
+ * to rates unless all of it is to be there. */
+enum {
+	MPIB_WHEN_WIDE = 1,
+	MPIB_WHEN_RATES = 2,
+	MPIB_WHEN_NO_RATES = 4
+};
+void mpib_columns_show(bool wide, bool rates);
 
 /* Formats. _sout, _sup and _both (the sum) take a field that is an object with
  * a number per rail; the others take a plain field. */
 mpib_cell_fn mpib_cell_text, mpib_cell_number, mpib_cell_bytes, mpib_cell_count,
 	mpib_cell_bytes_sout, mpib_cell_bytes_sup, mpib_cell_bytes_both,
-	mpib_cell_number_both;
+	mpib_cell_number_both, mpib_cell_rate;
 
 uint64_t mpib_json_num(const json_t *o, const char *key);
 /* "" where the field is no string. */

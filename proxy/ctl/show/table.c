@@ -32,18 +32,20 @@ void mpib_table_row(struct mpib_table *t)
 {
 	if (t->rows == t->room) {
 		t->room = t->room ? t->room * 2 : 16;
-		t->cell = reallocarray(t->cell, t->room, sizeof(*t->cell));
+		t->cell = reallocarray(t->cell, t->room,
+				       t->columns * sizeof(*t->cell));
 		if (!t->cell) {
 			fprintf(stderr, "mpibctl: table: out of memory\n");
 			exit(1);
 		}
 	}
-	memset(t->cell[t->rows++], 0, sizeof(*t->cell));
+	memset(t->cell[t->rows++ * t->columns], 0,
+	       t->columns * sizeof(*t->cell));
 }
 
 void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 {
-	char *cell = t->cell[t->rows - 1][column];
+	char *cell = t->cell[(t->rows - 1) * t->columns + column];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -59,7 +61,8 @@ static unsigned table_measure(const struct mpib_table *t, unsigned *width)
 	for (unsigned c = 0; c < t->columns; c++) {
 		width[c] = (unsigned)strlen(t->head[c]);
 		for (unsigned r = 0; r < t->rows; r++) {
-			unsigned len = (unsigned)strlen(t->cell[r][c]);
+			unsigned len =
+				(unsigned)strlen(t->cell[r * t->columns + c]);
 
 			if (len > width[c])
 				width[c] = len;
@@ -121,7 +124,8 @@ void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out)
 		sum--;
 	print_line(t, column, t->head[0], sizeof(t->head[0]), out);
 	for (unsigned r = 0; r < t->rows; r++)
-		print_line(t, column, t->cell[r][0], MPIB_CELL_MAX, out);
+		print_line(t, column, t->cell[r * t->columns], MPIB_CELL_MAX,
+			   out);
 }
 
 /* Write n with three digits and a unit; below the first unit, exactly. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define MPIB_TABLE_COLUMNS 12
+#define MPIB_TABLE_COLUMNS 24
 /* Longer text is cut, and marked "~". */
 #define MPIB_CELL_MAX 512
 
@@ -19,7 +19,7 @@ struct mpib_table {
 	unsigned columns, rows, room;
 	char head[MPIB_TABLE_COLUMNS][16];
 	bool number[MPIB_TABLE_COLUMNS];
-	char (*cell)[MPIB_TABLE_COLUMNS][MPIB_CELL_MAX];
+	char (*cell)[MPIB_CELL_MAX]; /* row by row */
 };
 
 /* heads ends with NULL; a head that starts with '#' makes its column one of

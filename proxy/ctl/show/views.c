@@ -8,52 +8,6 @@
 #include "ctl/show/columns.h"
 #include "ctl/show/stuck.h"
 
-/* The provider in one word, since a line has no room for "soft (io_uring)". */
-static void views_provider(struct mpib_table *t, unsigned column,
-			   const json_t *row, const char *key)
-{
-	const char *whole = mpib_json_str(row, key);
-	const char *inner = strchr(whole, '(');
-
-	inner = inner ? inner + 1 : whole;
-	mpib_table_set(t, column, "%.*s", (int)strcspn(inner, ")"), inner);
-}
-
-static void rail_state(struct mpib_table *t, unsigned column, const json_t *row,
-		       const char *key)
-{
-	if (json_is_true(json_object_get(row, "drained")))
-		mpib_table_set(t, column, "drained");
-	else
-		mpib_cell_text(t, column, row, key);
-}
-
-/* A proxy from before devices has no label. */
-static void rail_label(struct mpib_table *t, unsigned column, const json_t *row,
-		       const char *key)
-{
-	mpib_cell_text(t, column, row,
-		       json_object_get(row, key) ? key : "name");
-}
-
-static const struct mpib_column rails[] = {
-	{ "RAIL", rail_label, "label" },
-	{ "DEVICE", mpib_cell_text, "device" },
-	{ "STATE", rail_state, "state" },
-	{ "#QPS", mpib_cell_number, "qps" },
-	{ "#TX", mpib_cell_bytes, "tx_bytes" },
-	{ "#RX", mpib_cell_bytes, "rx_bytes" },
-	{ "#WRS", mpib_cell_count, "tx_wrs" },
-	{ "#ERRORS", mpib_cell_count, "cqe_errors" },
-	{ "PROVIDER", views_provider, "provider" },
-	{ NULL, NULL, NULL },
-};
-
-static void print_rails(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(rails, data, width, out);
-}
-
 static const json_t *device_rail(const json_t *row, const char *name)
 {
 	const json_t *rail;
@@ -88,37 +42,19 @@ static void device_pci(struct mpib_table *t, unsigned column, const json_t *row,
 }
 
 static const struct mpib_column devices[] = {
-	{ "#NO", mpib_cell_number, "index" },
-	{ "NAME", mpib_cell_text, "net" },
-	{ "SOUT", device_hca, "SOUT" },
-	{ "SUP", device_hca, "SUP" },
-	{ "PCI", device_pci, "SOUT" },
-	{ "#CLIENTS", mpib_cell_number, "clients" },
-	{ "BECAUSE", mpib_cell_text, "why" },
-	{ NULL, NULL, NULL },
+	{ "#NO", mpib_cell_number, "index", 0 },
+	{ "NAME", mpib_cell_text, "net", 0 },
+	{ "SOUT", device_hca, "SOUT", 0 },
+	{ "SUP", device_hca, "SUP", 0 },
+	{ "PCI", device_pci, "SOUT", 0 },
+	{ "#CLIENTS", mpib_cell_number, "clients", 0 },
+	{ "BECAUSE", mpib_cell_text, "why", 0 },
+	{ NULL, NULL, NULL, 0 },
 };
 
 static void print_devices(const json_t *data, unsigned width, FILE *out)
 {
 	mpib_columns_print(devices, data, width, out);
-}
-
-static const struct mpib_column clients[] = {
-	{ "#ID", mpib_cell_number, "id" },
-	{ "NAME", mpib_cell_text, "name" },
-	{ "#PID", mpib_cell_number, "pid" },
-	{ "#UID", mpib_cell_number, "uid" },
-	{ "#CONNS", mpib_cell_number, "connections" },
-	{ "#MEMORY", mpib_cell_bytes, "registered_bytes" },
-	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes" },
-	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes" },
-	{ "#RX", mpib_cell_bytes_both, "rx_bytes" },
-	{ NULL, NULL, NULL },
-};
-
-static void print_clients(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(clients, data, width, out);
 }
 
 static void views_rank(struct mpib_table *t, unsigned column, const json_t *row,
@@ -164,17 +100,22 @@ static void moved_sup(struct mpib_table *t, unsigned column, const json_t *row,
 }
 
 static const struct mpib_column conns[] = {
-	{ "#CLIENT", mpib_cell_number, "client" },
-	{ "#CONN", mpib_cell_number, "index" },
-	{ "DIR", mpib_cell_text, "direction" },
-	{ "PEER", mpib_cell_text, "peer" },
-	{ "#RANK", views_rank, "local_rank" },
-	{ "#TO", views_rank, "remote_rank" },
-	{ "#SOUT", moved_sout, NULL },
-	{ "#SUP", moved_sup, NULL },
-	{ "#MSGS", mpib_cell_count, "messages" },
-	{ "#STALLS", views_stalls, "stalls" },
-	{ NULL, NULL, NULL },
+	{ "#CLIENT", mpib_cell_number, "client", 0 },
+	{ "#CONN", mpib_cell_number, "index", 0 },
+	{ "DIR", mpib_cell_text, "direction", 0 },
+	{ "PEER", mpib_cell_text, "peer", 0 },
+	{ "#RANK", views_rank, "local_rank", 0 },
+	{ "#TO", views_rank, "remote_rank", 0 },
+	{ "#SOUT", moved_sout, NULL, 0 },
+	{ "#SUP", moved_sup, NULL, 0 },
+	{ "#MSGS", mpib_cell_count, "messages", 0 },
+	{ "#STALLS", views_stalls, "stalls", 0 },
+	{ "#TX GB/S", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
+	{ "#RX GB/S", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
+	{ "NET", mpib_cell_text, "net", MPIB_WHEN_WIDE },
+	{ "#WEIGHT", mpib_cell_number, "weight", MPIB_WHEN_WIDE },
+	{ "#WAITING", mpib_cell_number, "outstanding", MPIB_WHEN_WIDE },
+	{ NULL, NULL, NULL, 0 },
 };
 
 static void add_closed(struct mpib_table *t, const json_t *closed, bool sent)
@@ -238,17 +179,17 @@ static void lane_state(struct mpib_table *t, unsigned column, const json_t *row,
 }
 
 static const struct mpib_column lanes[] = {
-	{ "PEER", mpib_cell_text, "peer" },
-	{ "#UID", mpib_cell_number, "uid" },
-	{ "#SHARD", mpib_cell_number, "shard" },
-	{ "#IMM", views_imm, "imm" },
-	{ "#CONNS", mpib_cell_number, "connections" },
-	{ "#QPS", qps_of_each, "qps" },
-	{ "STATE", lane_state, "spread" },
-	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes" },
-	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes" },
-	{ "#RX", mpib_cell_bytes_both, "rx_bytes" },
-	{ NULL, NULL, NULL },
+	{ "PEER", mpib_cell_text, "peer", 0 },
+	{ "#UID", mpib_cell_number, "uid", 0 },
+	{ "#SHARD", mpib_cell_number, "shard", 0 },
+	{ "#IMM", views_imm, "imm", 0 },
+	{ "#CONNS", mpib_cell_number, "connections", 0 },
+	{ "#QPS", qps_of_each, "qps", 0 },
+	{ "STATE", lane_state, "spread", 0 },
+	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes", 0 },
+	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes", 0 },
+	{ "#RX", mpib_cell_bytes_both, "rx_bytes", 0 },
+	{ NULL, NULL, NULL, 0 },
 };
 
 static void print_lanes(const json_t *data, unsigned width, FILE *out)
@@ -257,13 +198,15 @@ static void print_lanes(const json_t *data, unsigned width, FILE *out)
 }
 
 static const struct mpib_column peers[] = {
-	{ "PEER", mpib_cell_text, "peer" },
-	{ "#LANES", mpib_cell_number, "lanes" },
-	{ "#CONNS", mpib_cell_number, "connections" },
-	{ "#QPS", mpib_cell_number_both, "qps" },
-	{ "#TX", mpib_cell_bytes_both, "tx_bytes" },
-	{ "#RX", mpib_cell_bytes_both, "rx_bytes" },
-	{ NULL, NULL, NULL },
+	{ "PEER", mpib_cell_text, "peer", 0 },
+	{ "#LANES", mpib_cell_number, "lanes", 0 },
+	{ "#CONNS", mpib_cell_number, "connections", 0 },
+	{ "#QPS", mpib_cell_number_both, "qps", 0 },
+	{ "#TX", mpib_cell_bytes_both, "tx_bytes", 0 },
+	{ "#RX", mpib_cell_bytes_both, "rx_bytes", 0 },
+	{ "#TX GB/S", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
+	{ "#RX GB/S", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
+	{ NULL, NULL, NULL, 0 },
 };
 
 static void print_peers(const json_t *data, unsigned width, FILE *out)
@@ -321,15 +264,15 @@ static void views_rtt(struct mpib_table *t, unsigned column, const json_t *row,
 }
 
 static const struct mpib_column why[] = {
-	{ "CONN", conn_name, "index" },
-	{ "PEER", mpib_cell_text, "peer" },
-	{ "#SUP/1024", mpib_cell_number, "sup_bw" },
-	{ "SOURCE", views_source, "source" },
-	{ "#FOR", views_age, "age_s" },
-	{ "PATH", mpib_cell_text, "path" },
-	{ "#RTT US", views_rtt, "rails" },
-	{ "SPREAD", views_spread, "spread" },
-	{ NULL, NULL, NULL },
+	{ "CONN", conn_name, "index", 0 },
+	{ "PEER", mpib_cell_text, "peer", 0 },
+	{ "#SUP/1024", mpib_cell_number, "sup_bw", 0 },
+	{ "SOURCE", views_source, "source", 0 },
+	{ "#FOR", views_age, "age_s", 0 },
+	{ "PATH", mpib_cell_text, "path", 0 },
+	{ "#RTT US", views_rtt, "rails", 0 },
+	{ "SPREAD", views_spread, "spread", 0 },
+	{ NULL, NULL, NULL, 0 },
 };
 
 static void print_why(const json_t *data, unsigned width, FILE *out)
@@ -345,10 +288,10 @@ static void views_setting(struct mpib_table *t, unsigned column,
 }
 
 static const struct mpib_column config[] = {
-	{ "SETTING", views_setting, "key" },
-	{ "VALUE", mpib_cell_text, "value" },
-	{ "ORIGIN", mpib_cell_text, "origin" },
-	{ NULL, NULL, NULL },
+	{ "SETTING", views_setting, "key", 0 },
+	{ "VALUE", mpib_cell_text, "value", 0 },
+	{ "ORIGIN", mpib_cell_text, "origin", 0 },
+	{ NULL, NULL, NULL, 0 },
 };
 
 static void print_config(const json_t *data, unsigned width, FILE *out)
@@ -357,12 +300,12 @@ static void print_config(const json_t *data, unsigned width, FILE *out)
 }
 
 static const struct mpib_column fault[] = {
-	{ "RAIL", mpib_cell_text, "rail" },
-	{ "FAULT", mpib_cell_text, "fault" },
-	{ "PEER", mpib_cell_text, "peer" },
-	{ "#FOR", views_age, "left_s" },
-	{ "#UID", mpib_cell_number, "uid" },
-	{ NULL, NULL, NULL },
+	{ "RAIL", mpib_cell_text, "rail", 0 },
+	{ "FAULT", mpib_cell_text, "fault", 0 },
+	{ "PEER", mpib_cell_text, "peer", 0 },
+	{ "#FOR", views_age, "left_s", 0 },
+	{ "#UID", mpib_cell_number, "uid", 0 },
+	{ NULL, NULL, NULL, 0 },
 };
 
 static void print_fault(const json_t *data, unsigned width, FILE *out)
@@ -371,10 +314,10 @@ static void print_fault(const json_t *data, unsigned width, FILE *out)
 }
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
-	{ "rails", NULL, print_rails },
+	{ "rails", NULL, mpib_ctl_print_rails },
 	{ "devices", NULL, print_devices },
 	{ "fault", NULL, print_fault },
-	{ "clients", NULL, print_clients },
+	{ "clients", NULL, mpib_ctl_print_clients },
 	{ "conns", "open", print_conns },
 	{ "lanes", NULL, print_lanes },
 	{ "peers", NULL, print_peers },

@@ -4,6 +4,7 @@
 # event. Metrics are metrics.sh's, messages messages.pl's.
 set -uo pipefail
 proxy=$1/proxy/mpib-proxy ctl=$1/proxy/mpibctl man=$2/proxy/man
+completion=$2/proxy/ctl/completion
 missing=0
 
 need() {
@@ -35,11 +36,26 @@ for option in $("$proxy" --help | grep -oE '^  --[a-z-]+' | tr -d ' '); do
 	missing=1
 done
 while read -r noun verb _; do
+	[ "${noun#--}" = "$noun" ] || continue
 	grep -qF "*$noun* [*$verb*]" "$man/mpibctl.1.scd" ||
 		need "$man/mpibctl.1.scd" "*$noun $verb*"
 done < <("$ctl" --commands)
-for option in $("$ctl" --help | grep -oE -- '--[a-z-]+'); do
+for option in $("$ctl" --help | grep -oE -- '--[a-z-]+') $("$ctl" --commands | grep ^--); do
 	need "$man/mpibctl.1.scd" "*$option*"
+	need "$completion/_mpibctl" "$option"
+done
+# An argument has values to choose from, or is a number or text of one's own.
+values=$(sed -n "s/^	\([^ ].*\)) .*;;/\1/p" "$completion/mpibctl.bash" | tr -d "'" |
+	sed 's/ | /\n/g')
+for arg in $("$ctl" --commands | grep -v ^-- | cut -d' ' -f3- | tr ' ' '\n' | sort -u); do
+	case $arg in
+	'[SECONDS]' | SECONDS | '[MINUTES]' | '[SINCE]' | VALUE | '[PATH]') ;;
+	*)
+		grep -qxF -- "$arg" <<<"$values" && continue
+		echo "$completion/mpibctl.bash completes no $arg"
+		missing=1
+		;;
+	esac
 done
 for option in $("$1/proxy/mpib-top" --help | grep -oE -- '--[a-z-]+'); do
 	need "$man/mpib-top.1.scd" "*$option*"

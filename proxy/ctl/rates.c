@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rates of rails, clients, connections and peers, from two answers. */
+#include "ctl/rates.h"
+
+#include <stdint.h>
+#include <string.h>
+
+static const char *const nouns[] = { "rails", "clients", "conns", "peers" };
+
+bool mpib_rates_of(const char *noun)
+{
+	for (unsigned i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
+		if (!strcmp(noun, nouns[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Whether both rows are of the same thing. */
+static bool rates_same(const json_t *a, const json_t *b)
+{
+	static const char *const keys[] = { "label", "name",	 "id",
+					    "pid",   "client",	 "index",
+					    "peer",  "direction" };
+
+	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const json_t *x = json_object_get(a, keys[i]);
+		const json_t *y = json_object_get(b, keys[i]);
+
+		if (x != y && !json_equal(x, y))
+			return false;
+	}
+	return true;
+}
+
+/* Rows keep their order from one answer to the next, so that the search begins
+ * where the last one ended. */
+static const json_t *rates_find(const json_t *was, const json_t *row,
+				size_t *from)
+{
+	size_t n = json_array_size(was);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t at = (*from + i) % n;
+
+		if (rates_same(json_array_get(was, at), row)) {
+			*from = at + 1;
+			return json_array_get(was, at);
+		}
+	}
+	return NULL;
+}
+
+/* A counter, or the sum of one per rail. */
+static double rates_total(const json_t *row, const char *key)
+{
+	const json_t *n = json_object_get(row, key), *one;
+	double sum = json_number_value(n);
+	const char *rail;
+
+	json_object_foreach((json_t *)(uintptr_t)n, rail, one) sum +=
+		json_number_value(one);
+	return sum;
+}
+
+static json_t *rates_one(const json_t *now, const json_t *was, const char *key,
+			 double seconds)
+{
+	double more = rates_total(now, key) - rates_total(was, key);
+
+	if (seconds <= 0 || more < 0)
+		return json_null();
+	return json_real(more * 8 / 1e9 / seconds);
+}
+
+void mpib_rates_add(json_t *now, const json_t *was, double seconds)
+{
+	json_t *row;
+	size_t i, from = 0;
+
+	json_array_foreach(now, i, row)
+	{
+		const json_t *old = rates_find(was, row, &from);
+
+		json_object_set_new(row, "tx_gbps",
+				    rates_one(row, old, "tx_bytes", seconds));
+		json_object_set_new(row, "rx_gbps",
+				    rates_one(row, old, "rx_bytes", seconds));
+	}
+}

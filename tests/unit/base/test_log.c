@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/log.h: lines as JSON, which jansson reads, whatever a text holds. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/event.h"
+
+static char last[4096];
+
+static void keep(enum mpib_log_level level, const char *line)
+{
+	(void)level;
+	snprintf(last, sizeof(last), "%s", line);
+}
+
+static const char *field(const char *key)
+{
+	static json_t *line;
+
+	json_decref(line);
+	line = json_loads(last, JSON_REJECT_DUPLICATES, NULL);
+	if (!json_is_object(line))
+		fail_msg("no JSON: %s", last);
+	return json_string_value(json_object_get(line, key));
+}
+
+static void text_stays_text(void **state)
+{
+	(void)state;
+	mpib_log_set_json(false);
+	mpib_info("as \"it\" is");
+	assert_string_equal(last, "as \"it\" is");
+}
+
+static void a_line_is_an_object(void **state)
+{
+	struct tm tm = { 0 };
+	const char *rest;
+
+	(void)state;
+	mpib_log_set_json(true);
+	errno = ENOENT;
+	mpib_warn("quote \" slash \\ tab \t end: %m");
+	assert_int_equal(errno, ENOENT);
+	assert_string_equal(
+		field("text"),
+		"quote \" slash \\ tab \t end: No such file or directory");
+	assert_string_equal(field("level"), "warn");
+	assert_null(field("kind"));
+	rest = strptime(field("time"), "%Y-%m-%dT%H:%M:%S", &tm);
+	assert_non_null(rest);
+	assert_int_equal(strspn(rest, ".0123456789"), 7);
+	assert_string_equal(rest + 7, "Z");
+	assert_true(llabs((long long)(timegm(&tm) - time(NULL))) < 86400);
+}
+
+static void an_event_has_its_kind(void **state)
+{
+	(void)state;
+	mpib_log_set_json(true);
+	mpib_event(MPIB_LOG_ERROR, "rail_down", NULL, "rail %s", "SUP");
+	assert_string_equal(field("kind"), "rail_down");
+	assert_string_equal(field("level"), "error");
+	assert_string_equal(field("text"), "rail SUP");
+}
+
+/* Each of the first three bytes of a text, all that there are. */
+static void what_is_no_utf8_is_replaced(void **state)
+{
+	char text[8] = "";
+
+	(void)state;
+	mpib_log_set_json(true);
+	mpib_info("%s", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+	assert_string_equal(field("text"),
+			    "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+	mpib_info("%s", "a\xff\xc0\x80z\xed\xa0\x80");
+	assert_string_equal(field("text"), "a???z???");
+	for (unsigned a = 1; a < 256; a++) {
+		for (unsigned b = 0x70; b < 0x100; b++) {
+			text[0] = (char)a;
+			text[1] = (char)b;
+			text[2] = (char)(0x80 | (a & 0x3f));
+			mpib_info("%s", text);
+			assert_non_null(field("text"));
+		}
+	}
+}
+
+static void a_long_text_is_cut_and_still_an_object(void **state)
+{
+	char text[4096];
+
+	(void)state;
+	mpib_log_set_json(true);
+	memset(text, '\1', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	mpib_info("%s", text);
+	assert_true(strlen(field("text")) > 100);
+	memset(text, 'x', sizeof(text) - 1);
+	mpib_info("%s", text);
+	assert_int_equal(strlen(field("text")), 1023);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_stays_text),
+		cmocka_unit_test(a_line_is_an_object),
+		cmocka_unit_test(an_event_has_its_kind),
+		cmocka_unit_test(what_is_no_utf8_is_replaced),
+		cmocka_unit_test(a_long_text_is_cut_and_still_an_object),
+	};
+
+	mpib_log_set_sink(keep);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
