@@ -46,7 +46,8 @@ refuses() {
 proxy=$build/proxy/mpib-proxy ctl=$build/proxy/mpibctl
 monitor=$build/proxy/mpib-top agent=$build/proxy/mpib-agent
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
-scripts=(bench/budget bench/compare bench/demo bench/hotpath bench/nccl bench/policy
+scripts=(bench/budget bench/cluster bench/compare bench/demo bench/hotpath bench/nccl
+	bench/policy
 	bench/scale bench/shares bench/stats-cost bench/tax bench/vqp tests/run tests/soak
 	tests/gpu/run)
 
@@ -101,10 +102,11 @@ for script in "${scripts[@]}"; do
 	says "^$(basename "$script") $version\$" "$source/$script" --version
 	refuses 2 "$source/$script" --nonsense
 done
-for script in compare scale tax; do
+for script in cluster compare scale tax; do
 	refuses 2 "$source/bench/$script" --reps
 done
 refuses 2 "$source/bench/demo" now
+refuses 2 "$source/bench/cluster" 1001
 refuses 2 "$source/tests/run" "("
 refuses 2 "$source/tests/run" all ""
 refuses 2 "$source/bench/scale" --seconds 0

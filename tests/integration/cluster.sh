@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# cluster.sh BUILD: bench-crowd with 50 nodes. All lanes come up, carry messages,
+# outlive a rail's failure of either kind and get the rail back: it ends only then.
+# What it takes is not judged here, but each figure is there.
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+# Below those of addr.sh, and not the third bytes of bench.sh: bench-crowd chooses
+# from 200 on.
+net=127.$((20 + $$ % 100))
+pid=
+trap 'kill -9 $pid 2>/dev/null; rm -rf "$dir"' EXIT
+
+"$build/proxy/mpib-proxy" --run-dir "$dir/n0" --sout "soft:$net.8.1" \
+	--sup "soft:$net.9.1" --mode static --sup-bw 512 --fault yes \
+	>"$dir/out" 2>"$dir/log" &
+pid=$!
+for _ in $(seq 1200); do
+	grep -qs '^ready' "$dir/out" && break
+	sleep 0.05
+done
+
+"$build/bench/bench-crowd" "$dir/n0" "$net" 50 0.5 >"$dir/got" 2>"$dir/err" || {
+	cat "$dir/got" "$dir/err" "$dir/log"
+	exit 1
+}
+failed=0
+for m in setup_s peer_kib lane_kib sender_kib receiver_kib lanes_control \
+	conns_control idle_cpu busy_messages busy_cpu down_moving down_fenced \
+	down_back hole_moving hole_fenced hole_back; do
+	awk -v m="$m" '$1 == m && $2 > 0 { ok = 1 } END { exit !ok }' \
+		"$dir/got" && continue
+	echo "no $m"
+	failed=1
+done
+# By the proxy's own word: 50 lanes failed over and came back, twice.
+for event in failovers failbacks; do
+	n=$("$build/proxy/mpibctl" -s "$dir/n0" -j rails |
+		grep -o "\"$event\": *[0-9]*" |
+		awk -F: '{ n += $2 } END { print n + 0 }')
+	echo "$event $n"
+	[ "$n" -ge 100 ] || failed=1
+done
+# More nodes than descriptors is said before anything is begun.
+(
+	ulimit -n 300
+	"$build/bench/bench-crowd" "$dir/n0" "$net" 50 1
+) >"$dir/got" 2>"$dir/err"
+[ $? -eq 1 ] && [ ! -s "$dir/got" ] &&
+	grep -q 'want 650 descriptors, and the limit is 300' "$dir/err" || {
+	cat "$dir/got" "$dir/err"
+	failed=1
+}
+[ "$failed" -eq 0 ] || cat "$dir/got" "$dir/log"
+exit "$failed"
