@@ -146,9 +146,9 @@ static int proxy_start(struct mpib_proxy *p)
 	say_lost();
 	warn_useless(&p->cfg);
 	if (p->cfg.found && !p->takeover)
-		mpib_info("no rail is named, so %s and %s were chosen; %s "
-			  "(--sout and --sup name others)",
-			  p->cfg.sout, p->cfg.sup, p->cfg.passed_over);
+		mpib_info("no rail is named, devices are %s; %s (--sout and "
+			  "--sup, or --device, name others)",
+			  p->cfg.why_devices, p->cfg.passed_over);
 	if (p->takeover && p->cfg.daemon) {
 		mpib_daemon_log();
 	} else if (p->cfg.daemon) {

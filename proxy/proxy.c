@@ -124,6 +124,7 @@ void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
 		.abi = MPIB_ABI_VERSION,
 		.devices = p->cfg.engine.devices,
 		.rails = p->cfg.engine.rails,
+		.standby = p->cfg.standby,
 		.control = p->control,
 		.stats = p->stats_fd,
 		.metrics = p->metrics_fd,

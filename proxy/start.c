@@ -230,7 +230,10 @@ int mpib_start_next(struct mpib_proxy *p, char *why)
 	int rc = mpib_takeover_begin(t, &p->cfg, why);
 
 	p->cfg.engine.inherited = &t->base.inherited;
-	t->base.inherited.empty = t->base.lost == (1u << t->base.rails) - 1;
+	if (rc == 0)
+		t->base.inherited.empty =
+			t->base.lost ==
+			UINT32_MAX >> (32 - mpib_config_rail_total(&p->cfg));
 	if (rc == 0)
 		rc = mpib_rundir_inherit(&p->rundir, p->cfg.run_dir,
 					 p->cfg.run_group, t->base.lock, why);

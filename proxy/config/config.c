@@ -282,4 +282,14 @@ void mpib_config_dump(const struct mpib_config *cfg, FILE *out)
 		if (d->sup[0])
 			fprintf(out, "sup = %s\n", d->sup);
 	}
+	/* What they come to, for people and for mpibctl doctor. */
+	for (unsigned i = 0; i < cfg->devices; i++) {
+		struct mpib_config_device d;
+
+		mpib_config_device(cfg, i, &d);
+		fprintf(out, "%s; device %s: %s, %s\n", i ? "" : "\n", d.name,
+			d.sout, d.sup[0] ? d.sup : "none");
+	}
+	if (cfg->devices && cfg->why_devices[0])
+		fprintf(out, "; %s\n", cfg->why_devices);
 }

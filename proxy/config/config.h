@@ -37,6 +37,13 @@ enum mpib_lanes_mode {
 	MPIB_LANES_PRIVATE, /* imm v1, one lane per connection */
 };
 
+/* What devices are made of HCAs that nobody named as devices. */
+enum mpib_layout {
+	MPIB_LAYOUT_AUTO, /* FUSED for two HCAs, EACH for more */
+	MPIB_LAYOUT_FUSED, /* a device for a pair of HCAs */
+	MPIB_LAYOUT_EACH, /* one for each HCA, with its neighbour as standby */
+};
+
 #define MPIB_DEVICE_NAME_MAX 32
 /* A device: one or two rails, specified as in hca.sout and hca.sup. */
 struct mpib_config_device {
@@ -79,6 +86,7 @@ struct mpib_config {
 					  mpib_start_peer_link() adds others */
 	char gid_net[160]; /* "": no preferred network */
 	char hca_filter[256]; /* for discovery, see rails/filter.h */
+	uint32_t layout; /* enum mpib_layout */
 	uint32_t expected_gbps; /* of each rail; 0: not given */
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode or MPIB_MODE_AUTO */
@@ -116,9 +124,12 @@ struct mpib_config {
 
 	bool found; /* hca.sout was not given, and discovery found the rails */
 	bool one_rail; /* then: hca.sup = none was given */
-	/* Why these are the devices where nobody named them; else NULL. */
-	const char *why_devices;
-	char passed_over[256]; /* why ports were not taken as rails */
+	/* SUP of each device is another device's SOUT and carries bytes only
+	 * while its own SOUT is out: the policy is a static share of 0. */
+	bool standby;
+	/* Why these are the devices where nobody named them; else "". */
+	char why_devices[256];
+	char passed_over[512]; /* why ports were not taken as rails */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
 };
 
@@ -187,7 +198,7 @@ int mpib_config_finish(struct mpib_config *cfg, char *why);
 /* A proxy that takes over serves the n devices of the one before. If cfg names
  * none, so that discovery chose, use those: other ports may be better today, but
  * connections lie on these. Call after mpib_config_finish(). -errno, why. */
-int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n,
+int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n, bool standby,
 			     const struct mpib_config_device *of_before,
 			     char *why);
 

@@ -40,15 +40,12 @@ static bool is_auto(const char *rail)
 }
 
 /* hca.sout was not given: use the machine's RDMA ports. */
-static int find_rails(struct mpib_config *cfg, char *why)
+static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 {
-	bool one = !strcmp(cfg->sup, "none");
 	struct mpib_hca_filter filter;
 	char reason[200];
-	char name[2][80];
-	unsigned n;
 
-	if (!one && !is_auto(cfg->sup)) {
+	if (strcmp(cfg->sup, "none") != 0 && !is_auto(cfg->sup)) {
 		snprintf(why, MPIB_WHY_MAX,
 			 "%s: hca.sup is given without hca.sout (name both)",
 			 mpib_config_origin(cfg, "hca", "sup"));
@@ -60,25 +57,17 @@ static int find_rails(struct mpib_config *cfg, char *why)
 			 mpib_config_origin(cfg, "hca", "filter"), reason);
 		return -EINVAL;
 	}
-	n = mpib_rails_discover(one ? 1 : 2, &filter, name, cfg->passed_over,
-				sizeof(cfg->passed_over));
-	if (n == 0) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: hca.sout is not given, and no rail was found: %s "
-			 "(give sout and sup, or --sout soft for the software "
-			 "HCA on 127.0.0.1 and 127.0.0.2)",
-			 mpib_config_origin(cfg, "hca", "sout"),
-			 cfg->passed_over);
-		return -ENODEV;
+	if (mpib_rails_discover(&filter, f, cfg->passed_over,
+				sizeof(cfg->passed_over)) > 0) {
+		cfg->found = true;
+		return 0;
 	}
-	cfg->one_rail = one;
-	cfg->found = true;
-	memcpy(cfg->sout, name[0], sizeof(cfg->sout));
-	if (n == 1 || one)
-		snprintf(cfg->sup, sizeof(cfg->sup), "none");
-	else
-		memcpy(cfg->sup, name[1], sizeof(cfg->sup));
-	return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: hca.sout is not given, and no rail was found: %s (give "
+		 "sout and sup, or --sout soft for the software HCA on "
+		 "127.0.0.1 and 127.0.0.2)",
+		 mpib_config_origin(cfg, "hca", "sout"), cfg->passed_over);
+	return -ENODEV;
 }
 
 /* "soft": the software HCA on loopback addresses, with both rails. */
@@ -91,22 +80,33 @@ static void take_loopback(struct mpib_config *cfg)
 		snprintf(cfg->sup, sizeof(cfg->sup), "soft:127.0.0.2");
 }
 
-/* No device was named by itself: hca.sout and hca.sup are the only one. */
+static void name_hca(struct mpib_found *f, const char *name)
+{
+	snprintf(f->hca[f->n].name, sizeof(f->hca[0].name), "%s", name);
+	f->hca[f->n].neighbour = !f->n;
+	f->n++;
+}
+
+/* No device was named by itself: make them of the HCAs that hca.sout and
+ * hca.sup name, or that are found. */
 static int rails_only(struct mpib_config *cfg, char *why)
 {
-	struct mpib_config_device *d = &cfg->device[0];
+	struct mpib_found f = { 0 };
+	bool one = !strcmp(cfg->sup, "none");
 	int rc;
 
 	take_loopback(cfg);
-	rc = is_auto(cfg->sout) ? find_rails(cfg, why) : 0;
-
-	snprintf(d->name, sizeof(d->name), "0");
-	memcpy(d->sout, cfg->sout, sizeof(d->sout));
-	memcpy(d->sup, cfg->sup, sizeof(d->sup));
-	cfg->devices = 1;
-	cfg->why_devices =
-		cfg->found ? "found" : mpib_config_origin(cfg, "hca", "sout");
-	return rc;
+	if (is_auto(cfg->sout)) {
+		rc = find_hcas(cfg, &f, why);
+		if (rc < 0)
+			return rc;
+		cfg->one_rail = one;
+	} else {
+		name_hca(&f, cfg->sout);
+		if (cfg->sup[0] && !one)
+			name_hca(&f, cfg->sup);
+	}
+	return mpib_config_lay_out(cfg, &f, one, why);
 }
 
 static unsigned rail_count(const struct mpib_config_device *d)
@@ -129,11 +129,19 @@ static int rails_parse(struct mpib_config *cfg,
 	return rc;
 }
 
-/* hca.sout and hca.sup are left out where devices are named. */
+/* hca.sout, hca.sup and a layout are left out where devices are named. */
 static int rails_alone(const struct mpib_config *cfg, char *why)
 {
 	const char *key = cfg->sout[0] ? "sout" : "sup";
 
+	if (cfg->layout != MPIB_LAYOUT_AUTO) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: device.layout is for HCAs without a name, and %s "
+			 "names a device (give one or the other)",
+			 mpib_config_origin(cfg, "device", "layout"),
+			 cfg->device[0].origin);
+		return -EINVAL;
+	}
 	if (!cfg->sout[0] && !cfg->sup[0])
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
@@ -178,17 +186,22 @@ int mpib_config_rails(struct mpib_config *cfg, char *why)
 	return rc < 0 ? rc : devices_parse(cfg, why);
 }
 
-int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n,
+int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n, bool standby,
 			     const struct mpib_config_device *of_before,
 			     char *why)
 {
+	int rc;
+
 	if (!cfg->found || n == 0 ||
 	    (cfg->one_rail && rail_count(&of_before[0]) > 1))
 		return 0;
 	memcpy(cfg->device, of_before, n * sizeof(*of_before));
 	cfg->devices = n;
-	cfg->why_devices = "those of the process before";
-	return devices_parse(cfg, why);
+	cfg->standby = standby;
+	snprintf(cfg->why_devices, sizeof(cfg->why_devices),
+		 "those of the process before");
+	rc = devices_parse(cfg, why);
+	return rc < 0 ? rc : mpib_config_policy(cfg, why);
 }
 
 int mpib_config_policy(struct mpib_config *cfg, char *why)
@@ -203,8 +216,14 @@ int mpib_config_policy(struct mpib_config *cfg, char *why)
 			 mpib_config_origin(cfg, "island", "networks"), reason);
 		return rc;
 	}
+	rc = mpib_config_standby(cfg, why);
+	if (rc < 0)
+		return rc;
 	cfg->engine.mode = (uint8_t)cfg->mode;
-	if (cfg->mode == MPIB_MODE_AUTO && mpib_islands_given(&cfg->islands))
+	if (cfg->standby)
+		cfg->engine.mode = MPIB_MODE_STATIC;
+	else if (cfg->mode == MPIB_MODE_AUTO &&
+		 mpib_islands_given(&cfg->islands))
 		cfg->engine.mode = MPIB_MODE_VANILLA;
 	else if (cfg->mode == MPIB_MODE_AUTO)
 		cfg->engine.mode = mpib_config_given(cfg, "sup", "bw")

@@ -32,6 +32,7 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
 static const char *const modes[] = { "vanilla", "advanced", "adaptive",
 				     "static",	"auto",	    NULL };
+static const char *const layouts[] = { "auto", "fused", "each", NULL };
 static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
 static const char *const ar[] = { "auto", "on", "off", NULL };
 static const char *const spreads[] = { "split", "spray", "dqplb", "auto",
@@ -66,6 +67,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "hca", "speed", "hca-speed", MPIB_SET_UINT, FIELD(expected_gbps),
 	  UINT_RUN(0, 10000, "GBITS"),
 	  "Gb/s that each rail's port is to have; 0: nobody compares" },
+	{ "device", "layout", "device-layout", MPIB_SET_CHOICE, FIELD(layout),
+	  CHOICE(layouts, "HOW"),
+	  "of HCAs without a name: fused (pairs), each, or auto" },
 	{ "peer", "addr", "peer-addr", MPIB_SET_TEXT, FIELD(peer_addr),
 	  TEXT("ADDRESS"), "address of the peer link, IPv4 or IPv6" },
 	{ "peer", "port", "peer-port", MPIB_SET_UINT, FIELD(peer_port),

@@ -15,6 +15,7 @@ void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 		mpib_serial_text(p, d->sout, sizeof(d->sout));
 		mpib_serial_text(p, d->sup, sizeof(d->sup));
 	}
+	mpib_serial_bool(p, &b->standby);
 	mpib_serial_text(p, b->run_dir, sizeof(b->run_dir));
 	mpib_serial_text(p, b->peer_link, sizeof(b->peer_link));
 	mpib_serial_fd(p, &b->inherited.status);

@@ -14,6 +14,7 @@ struct mpib_base {
 	uint32_t abi; /* MPIB_ABI_VERSION */
 	uint32_t devices, rails; /* rails of a device */
 	struct mpib_config_device device[MPIB_DEVICES_MAX]; /* origin is "" */
+	bool standby; /* their SUPs are in reserve */
 	char run_dir[96];
 	char peer_link[64]; /* listening address as text, for views */
 	struct mpib_engine_inherited inherited;

@@ -87,7 +87,8 @@ int mpib_takeover_begin(struct mpib_takeover *t, struct mpib_config *cfg,
 	unsetenv("WATCHDOG_PID");
 	if (rc == 0)
 		rc = mpib_config_keep_devices(cfg, t->base.devices,
-					      t->base.device, why);
+					      t->base.standby, t->base.device,
+					      why);
 	return rc < 0 ? rc : takeover_check(&t->base, cfg, why);
 }
 

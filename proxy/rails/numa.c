@@ -37,17 +37,33 @@ static unsigned numa_ask(hwloc_topology_t topology, int a, int b)
 	return found;
 }
 
+/* Loaded when first asked for. Start-up is one thread. */
+static hwloc_topology_t machine;
+
+static bool numa_load(void)
+{
+	if (machine)
+		return true;
+	if (hwloc_topology_init(&machine) < 0) {
+		machine = NULL;
+		return false;
+	}
+	if (hwloc_topology_load(machine) == 0)
+		return true;
+	mpib_numa_forget();
+	return false;
+}
+
 unsigned mpib_numa_distance(int a, int b)
 {
-	hwloc_topology_t topology;
-	unsigned found = OTHER;
-
 	if (a == b || a < 0 || b < 0)
 		return SAME;
-	if (hwloc_topology_init(&topology) < 0)
-		return OTHER;
-	if (hwloc_topology_load(topology) == 0)
-		found = numa_ask(topology, a, b);
-	hwloc_topology_destroy(topology);
-	return found;
+	return numa_load() ? numa_ask(machine, a, b) : OTHER;
+}
+
+void mpib_numa_forget(void)
+{
+	if (machine)
+		hwloc_topology_destroy(machine);
+	machine = NULL;
 }

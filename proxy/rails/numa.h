@@ -5,8 +5,10 @@
 /*
  * The distance of two NUMA nodes in the firmware's units: 10 is the same node,
  * 20 or more another socket. 10 also if a or b is unknown (-1). Loads hwloc's
- * topology at each call, so it is for start-up only.
+ * topology, which takes its time: for start-up only, on one thread.
  */
 unsigned mpib_numa_distance(int a, int b);
+/* Free that topology. */
+void mpib_numa_forget(void);
 
 #endif

@@ -199,6 +199,10 @@ static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 	    a->cfg->engine.mode != MPIB_MODE_STATIC)
 		return mpib_ask_fail(ask, "restart with policy.mode = static",
 				     "sup.bw counts in static mode only");
+	if (s->offset == offsetof(struct mpib_config, engine.sup_bw) &&
+	    a->cfg->standby)
+		return mpib_ask_fail(ask, "restart with device.layout = fused",
+				     "SUP is in reserve");
 	if (!good_value(ask, s, value))
 		return NULL;
 	snprintf(origin, sizeof(origin), MPIB_ADMIN_ORIGIN "%u", ask->uid);

@@ -9,11 +9,12 @@ static json_t *devices_rails(const struct mpib_view *v, unsigned first)
 	for (unsigned r = first; r < first + v->snap->rails; r++)
 		json_array_append_new(
 			list,
-			json_pack("{ss ss ss ss}", "name",
+			json_pack("{ss ss ss ss sb}", "name",
 				  mpib_rail_name(r - first), "device",
 				  v->rail[r].name, "pci", v->rail[r].pci,
 				  "state",
-				  v->snap->rail[r].up ? "active" : "down"));
+				  v->snap->rail[r].up ? "active" : "down",
+				  "standby", v->cfg->standby && r > first));
 	return list;
 }
 
@@ -25,7 +26,8 @@ static json_t *view_device(const struct mpib_view *v, unsigned d)
 	json_int_t clients = 0, conns = 0;
 
 	for (unsigned r = first; r < first + v->snap->rails; r++) {
-		speed += v->rail[r].speed_mbps;
+		if (r == first || !v->cfg->standby)
+			speed += v->rail[r].speed_mbps;
 		tx += v->snap->rail[r].n.tx_bytes;
 		rx += v->snap->rail[r].n.rx_bytes;
 	}
@@ -36,8 +38,8 @@ static json_t *view_device(const struct mpib_view *v, unsigned d)
 	return json_pack("{sI so so ss sI sI sI sI sI sI}", "index",
 			 (json_int_t)d, "net", mpib_field_net(v, d * shards),
 			 "rails", devices_rails(v, first), "why",
-			 v->cfg->why_devices ? v->cfg->why_devices
-					     : v->cfg->device[d].origin,
+			 v->cfg->why_devices[0] ? v->cfg->why_devices
+						: v->cfg->device[d].origin,
 			 "shards", (json_int_t)shards, "speed_mbps",
 			 (json_int_t)speed, "clients", clients, "connections",
 			 conns, "tx_bytes", (json_int_t)tx, "rx_bytes",

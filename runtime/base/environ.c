@@ -24,6 +24,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_HCA_DMABUF",
 	"MPIB_HCA_FILTER",
 	"MPIB_HCA_SPEED",
+	"MPIB_DEVICE_LAYOUT",
 	"MPIB_PEER_ADDR",
 	"MPIB_PEER_PORT",
 	"MPIB_PEER_NETWORKS",

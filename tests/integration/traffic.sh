@@ -130,6 +130,21 @@ for node in 0 1; do
 	done
 done
 
+# An HCA in reserve for its neighbour carries nothing while that works.
+case " ${proxy_args[*]-} " in
+*' --device-layout each '*)
+	for node in 0 1; do
+		ctl "$node" devices | tr -d ' ",' |
+			grep -c '^standby:true$' | grep -x 2 >/dev/null ||
+			complain "node $node has no two standby rails"
+		"$build/proxy/mpibctl" -s "$dir/n$node" rails -o label,tx_bytes |
+			awk '/SOUT/ { sout += $2 > 0 } /SUP/ { sup += $2 > 0 }
+				END { exit !(sout == 2 && sup == 0) }' ||
+			complain "node $node:" "$(ctl "$node" rails)"
+	done
+	;;
+esac
+
 for node in 0 1; do
 	kill -TERM "${pids[$node]}"
 done

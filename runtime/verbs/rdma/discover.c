@@ -35,7 +35,9 @@ static unsigned ports_of(struct ibv_device *device, struct mpib_rdma_port *port,
 		struct mpib_rdma_port *p = &port[n];
 
 		*p = (struct mpib_rdma_port){ .port = (uint8_t)(n + 1),
-					      .error = error };
+					      .error = error,
+					      .card = attr.sys_image_guid,
+					      .model = attr.vendor_part_id };
 		snprintf(p->name, sizeof(p->name), "%s",
 			 ibv_get_device_name(device));
 		if (!error)

@@ -26,6 +26,9 @@ struct mpib_rdma_port {
 	uint8_t port;
 	bool is_virtual; /* no hardware below, as with soft-RoCE */
 	int error; /* -errno: the port cannot be used, and info is void */
+	/* The same for all ports and functions of a card; 0: unknown. */
+	uint64_t card;
+	uint32_t model; /* vendor_part_id */
 	struct mpib_port_info info;
 };
 

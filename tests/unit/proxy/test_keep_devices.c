@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/config/rails.c, where a proxy takes over: which devices it has. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -35,14 +37,16 @@ static int one_rail(void **state)
 static void rails_that_were_chosen_stay_where_a_proxy_takes_over(void **state)
 {
 	(void)state;
-	assert_int_equal(mpib_config_keep_devices(&cfg, 1, of_before, why), 0);
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 1, false, of_before, why), 0);
 	assert_int_equal(cfg.engine.rails, 2);
 	assert_string_equal(cfg.engine.rail[0].name, "fake_1");
 	assert_string_equal(cfg.engine.rail[1].name, "fake_0");
 	assert_int_equal(cfg.engine.rail[1].port, 2);
 	/* Also from two to one. */
-	assert_int_equal(mpib_config_keep_devices(&cfg, 1, &one_of_before, why),
-			 0);
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 1, false, &one_of_before, why),
+		0);
 	assert_int_equal(cfg.engine.rails, 1);
 	assert_string_equal(cfg.engine.rail[0].name, "fake_1");
 }
@@ -52,7 +56,8 @@ static void devices_stay_with_their_names_and_order(void **state)
 	struct mpib_config_device d;
 
 	(void)state;
-	assert_int_equal(mpib_config_keep_devices(&cfg, 2, of_before, why), 0);
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 2, false, of_before, why), 0);
 	assert_int_equal(cfg.engine.devices, 2);
 	assert_int_equal(cfg.engine.rails, 2);
 	assert_string_equal(cfg.engine.rail[3].name, "fake_2");
@@ -66,16 +71,41 @@ static void devices_stay_with_their_names_and_order(void **state)
 	}
 }
 
+static void what_is_in_reserve_stays_so(void **state)
+{
+	const uint32_t share = cfg.engine.sup_bw;
+
+	(void)state;
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 2, true, of_before, why), 0);
+	assert_true(cfg.standby);
+	assert_int_equal(cfg.engine.mode, MPIB_MODE_STATIC);
+	assert_int_equal(cfg.engine.sup_bw, 0);
+	/* And what is not, is not, whatever discovery chose by itself. */
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 2, false, of_before, why), 0);
+	assert_false(cfg.standby);
+	assert_int_equal(cfg.engine.mode, MPIB_MODE_ADAPTIVE);
+	assert_int_equal(cfg.engine.sup_bw, share);
+	cfg.mode = MPIB_MODE_ADAPTIVE;
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 2, true, of_before, why),
+		-EINVAL);
+	assert_non_null(strstr(why, "policy.mode says how to split over both"));
+}
+
 static void rails_that_are_named_are_the_ones_named(void **state)
 {
 	(void)state;
 	cfg.found = false;
-	assert_int_equal(mpib_config_keep_devices(&cfg, 1, of_before, why), 0);
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 1, false, of_before, why), 0);
 	assert_int_equal(cfg.engine.rails, 1);
 	assert_string_equal(cfg.engine.rail[0].name, "127.41.2.9");
 	/* And whoever wants one has one, which is another number. */
 	cfg.found = cfg.one_rail = true;
-	assert_int_equal(mpib_config_keep_devices(&cfg, 1, of_before, why), 0);
+	assert_int_equal(
+		mpib_config_keep_devices(&cfg, 1, false, of_before, why), 0);
 	assert_int_equal(cfg.engine.rails, 1);
 }
 
@@ -86,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		t(rails_that_were_chosen_stay_where_a_proxy_takes_over),
 		t(devices_stay_with_their_names_and_order),
+		t(what_is_in_reserve_stays_so),
 		t(rails_that_are_named_are_the_ones_named),
 	};
 

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rails/gpus.h"
+
+#include <ctype.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NVIDIA 0x10deu
+#define AMD 0x1002u
+#define CLASS_DISPLAY 0x03u
+#define CLASS_ACCELERATOR 0x12u
+
+/* The number in an attribute of a PCI device, as "0x030200"; 0: none. */
+static unsigned long gpus_attr(const char *dev, const char *name)
+{
+	char path[512], text[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dev, name);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	return strtoul(text, NULL, 16);
+}
+
+static bool is_gpu(const char *dev)
+{
+	unsigned long vendor = gpus_attr(dev, "vendor");
+	unsigned long base = gpus_attr(dev, "class") >> 16;
+
+	return (vendor == NVIDIA || vendor == AMD) &&
+	       (base == CLASS_DISPLAY || base == CLASS_ACCELERATOR);
+}
+
+/* Behind "pci0000:15" in the path. NULL: it is no path of a PCI device. */
+static const char *behind_host_bridge(const char *path)
+{
+	while ((path = strstr(path, "/pci"))) {
+		const char *end;
+
+		path += strlen("/pci");
+		end = path + strspn(path, "0123456789abcdef");
+		if (end == path || *end != ':' ||
+		    !isxdigit((unsigned char)end[1]))
+			continue;
+		end++;
+		end += strspn(end, "0123456789abcdef");
+		if (*end == '/')
+			return end + 1;
+	}
+	return NULL;
+}
+
+/* Bytes of path up to the end of its root port's name; 0: there is none above
+ * the device, as in many virtual machines. */
+static size_t root_port(const char *path)
+{
+	const char *at = behind_host_bridge(path);
+	const char *end = at ? strchr(at, '/') : NULL;
+
+	return end ? (size_t)(end - path) : 0;
+}
+
+static void gpus_add(struct mpib_gpus *g, const char *dev)
+{
+	char *real = realpath(dev, NULL);
+	size_t len = real ? root_port(real) : 0;
+
+	if (len > 0 && len < sizeof(g->place[0]) && g->n < MPIB_GPUS_MAX) {
+		memcpy(g->place[g->n], real, len);
+		g->place[g->n++][len] = '\0';
+	}
+	free(real);
+}
+
+void mpib_gpus_find(struct mpib_gpus *g, const char *sysfs)
+{
+	char pattern[256];
+	glob_t found;
+
+	g->n = 0;
+	snprintf(pattern, sizeof(pattern), "%s/bus/pci/devices/*", sysfs);
+	if (glob(pattern, 0, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		if (is_gpu(found.gl_pathv[i]))
+			gpus_add(g, found.gl_pathv[i]);
+	}
+	globfree(&found);
+}
+
+bool mpib_gpus_near(const struct mpib_gpus *g, const char *pci_path)
+{
+	size_t len = root_port(pci_path);
+
+	for (unsigned i = 0; len > 0 && i < g->n; i++) {
+		if (strlen(g->place[i]) == len &&
+		    !memcmp(g->place[i], pci_path, len))
+			return true;
+	}
+	return false;
+}

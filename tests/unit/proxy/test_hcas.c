@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/rails: which ports become HCAs, in which order, who is whose neighbour,
+ * and where the GPUs of a made-up /sys are. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "rails/discover.h"
+#include "rails/gpus.h"
+#include "scratch.h"
+
+#define IB IBV_LINK_LAYER_INFINIBAND
+#define ETH IBV_LINK_LAYER_ETHERNET
+
+static struct mpib_rdma_port port[24];
+static bool near[24];
+static unsigned ports;
+static struct mpib_hcas hcas;
+static const char *why[24];
+
+static int none(void **state)
+{
+	memset(near, 0, sizeof(near));
+	ports = 0;
+	return scratch_make(state);
+}
+
+static struct mpib_rdma_port *add(const char *name, uint8_t number,
+				  uint8_t layer, unsigned gbps, int node)
+{
+	struct mpib_rdma_port *p = &port[ports++];
+
+	*p = (struct mpib_rdma_port){ .port = number,
+				      .info = { .speed_mbps = gbps * 1000,
+						.link_layer = layer,
+						.state = IBV_PORT_ACTIVE,
+						.numa_node = node } };
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	return p;
+}
+
+static struct mpib_rdma_port *add_at(const char *pci, uint64_t card)
+{
+	struct mpib_rdma_port *p = add(pci, 1, ETH, 400, 0);
+
+	p->card = card;
+	snprintf(p->info.pci_path, sizeof(p->info.pci_path), "/sys/.../%s",
+		 pci);
+	return p;
+}
+
+static unsigned by_node(int a, int b)
+{
+	return a == b ? 10 : a + b == 3 ? 32 : 21;
+}
+
+static unsigned choose(void)
+{
+	mpib_hcas_choose(port, near, ports, by_node, &hcas, why);
+	return hcas.n;
+}
+
+/* HCAs by the indexes of their ports. */
+static void expect(unsigned n, const unsigned *want)
+{
+	assert_int_equal(choose(), n);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(hcas.hca[i].port, want[i]);
+		assert_null(why[want[i]]);
+	}
+}
+#define EXPECT(...)                                                            \
+	expect(sizeof((unsigned[]){ __VA_ARGS__ }) / sizeof(unsigned),         \
+	       (unsigned[]){ __VA_ARGS__ })
+
+static void expect_neighbours(const unsigned *want)
+{
+	for (unsigned i = 0; i < hcas.n; i++)
+		assert_int_equal(hcas.hca[i].neighbour, want[i]);
+}
+
+static void link_layers_are_not_mixed(void **state)
+{
+	(void)state;
+	add("a", 1, IB, 400, 0);
+	add("b", 1, ETH, 400, 0);
+	add("c", 1, IB, 200, 0);
+	EXPECT(0, 2);
+	assert_string_equal(why[1], "has another link layer");
+}
+
+static void slow_ports_are_no_match_for_one_fast_port(void **state)
+{
+	(void)state;
+	add("a", 1, ETH, 25, 0);
+	add("b", 1, ETH, 25, 0);
+	add("c", 1, IB, 400, 0);
+	EXPECT(2);
+}
+
+static void a_port_of_a_tenth_of_the_speed_is_left_out(void **state)
+{
+	(void)state;
+	add("a", 1, ETH, 400, 0);
+	add("b", 1, ETH, 25, 0);
+	EXPECT(0);
+	assert_string_equal(why[1], "is slower than a quarter of the fastest");
+	port[1].info.speed_mbps = 100000;
+	EXPECT(0, 1);
+	assert_int_equal(hcas.fastest, 0);
+}
+
+static void only_usable_ports_count(void **state)
+{
+	(void)state;
+	add("b", 1, ETH, 400, 0)->error = -EADDRNOTAVAIL;
+	add("c", 1, ETH, 400, 0)->is_virtual = true;
+	assert_int_equal(choose(), 0);
+	add("d", 1, ETH, 10, 0);
+	EXPECT(2);
+	assert_string_equal(why[0], "has no RoCE v2 GID");
+}
+
+static void functions_and_ports_of_a_card_are_one(void **state)
+{
+	(void)state;
+	add_at("0000:41:00.1", 7);
+	add_at("0000:41:00.0", 7);
+	add_at("0000:41:01.0", 7);
+	add_at("0000:21:00.0", 5)->info.state = IBV_PORT_DOWN;
+	add_at("0000:21:00.1", 5);
+	EXPECT(4, 1);
+	assert_string_equal(why[0],
+			    "is of a card that another port stands for");
+	assert_string_equal(why[3], "is not active");
+}
+
+static void ports_of_the_only_card_are_two(void **state)
+{
+	(void)state;
+	add("a", 1, ETH, 100, 0);
+	add("a", 2, ETH, 100, 0);
+	EXPECT(0, 1);
+	add("b", 1, ETH, 100, 1);
+	EXPECT(0, 2);
+	ports = 2;
+	port[1].info.state = IBV_PORT_DOWN;
+	EXPECT(0);
+}
+
+static void their_order_is_that_of_their_places(void **state)
+{
+	(void)state;
+	add_at("0001:05:00.0", 1);
+	add_at("0000:e1:00.0", 2);
+	add_at("10000:01:00.0", 3);
+	add_at("0000:1d:00.0", 4);
+	EXPECT(3, 1, 0, 2);
+	expect_neighbours((unsigned[]){ 1, 0, 3, 2 });
+}
+
+static void neighbours_share_a_node_where_they_can(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++)
+		add((char[]){ (char)('a' + i), 0 }, 1, ETH, 400, i >= 3);
+	choose();
+	expect_neighbours((unsigned[]){ 1, 0, 5, 4, 3, 2 });
+	ports = 3;
+	choose();
+	expect_neighbours((unsigned[]){ 1, 0, 0 });
+	ports = 1;
+	choose();
+	expect_neighbours((unsigned[]){ 0 });
+}
+
+static void storage_is_left_to_itself(void **state)
+{
+	(void)state;
+	add("a", 1, ETH, 400, 0);
+	add("b", 1, ETH, 400, 0);
+	add("c", 1, ETH, 400, 0);
+	EXPECT(0, 1, 2);
+	near[0] = near[2] = true;
+	EXPECT(0, 2);
+	assert_string_equal(why[1], "has no GPU behind its PCI root port, as "
+				    "others have");
+}
+
+static void what_is_down_counts_if_it_will_be_there(void **state)
+{
+	(void)state;
+	add("a", 1, ETH, 400, 0)->model = 4129;
+	add("b", 1, ETH, 2, 0)->model = 4129;
+	add("c", 1, ETH, 2, 0)->model = 4125;
+	port[1].info.state = port[2].info.state = IBV_PORT_DOWN;
+	EXPECT(0, 1);
+	assert_string_equal(why[2], "is not active");
+	/* All are, nothing is known. */
+	port[0].info.state = IBV_PORT_DOWN;
+	EXPECT(0, 1, 2);
+}
+
+static void there_are_sixteen_at_most_the_first(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		char pci[16];
+
+		snprintf(pci, sizeof(pci), "0000:%02x:00.0", 40 - i);
+		add_at(pci, i + 1);
+	}
+	assert_int_equal(choose(), 16);
+	for (unsigned i = 0; i < 16; i++)
+		assert_int_equal(hcas.hca[i].port, 19 - i);
+	assert_string_equal(why[0], "comes behind 16 others");
+	assert_string_equal(why[3], "comes behind 16 others");
+}
+
+/* In the scratch directory: a PCI device of a class and vendor. */
+static void put_device(const char *path, const char *class, const char *vendor)
+{
+	const char *last = strrchr(path, '/') + 1;
+	char at[512], link[512], text[600];
+
+	for (const char *s = path; s; s = strchr(s + 1, '/')) {
+		snprintf(at, sizeof(at), "%s",
+			 scratch_path("")); /* ends with '/' */
+		snprintf(at + strlen(at), sizeof(at) - strlen(at), "%.*s",
+			 (int)(s - path), path);
+		mkdir(at, 0700);
+	}
+	snprintf(at, sizeof(at), "%s%s", scratch_path(""), path);
+	mkdir(at, 0700);
+	snprintf(link, sizeof(link), "%sbus/pci/devices/%s", scratch_path(""),
+		 last);
+	assert_int_equal(symlink(at, link), 0);
+	snprintf(text, sizeof(text), "%s/class", path);
+	scratch_write(text, class);
+	snprintf(text, sizeof(text), "%s/vendor", path);
+	scratch_write(text, vendor);
+}
+
+#define ROOT "devices/pci0000:15/0000:15:01.0"
+#define OTHER "devices/pci0000:15/0000:15:03.0"
+
+static bool near_gpu(const struct mpib_gpus *g, const char *path)
+{
+	char at[512];
+
+	snprintf(at, sizeof(at), "%s%s", scratch_path(""), path);
+	return mpib_gpus_near(g, at);
+}
+
+static void a_gpu_is_near_what_shares_its_root_port(void **state)
+{
+	struct mpib_gpus g;
+
+	(void)state;
+	mkdir(scratch_path("bus"), 0700);
+	mkdir(scratch_path("bus/pci"), 0700);
+	mkdir(scratch_path("bus/pci/devices"), 0700);
+	put_device(ROOT "/0000:16:00.0/0000:17:00.0/0000:18:00.0", "0x030200\n",
+		   "0x10de\n");
+	put_device("devices/pci0000:e0/0000:e0:01.0/0000:e1:00.0", "0x120000\n",
+		   "0x1002\n");
+	/* Neither a console's VGA, nor an NVSwitch, nor an HCA is one. */
+	put_device(OTHER "/0000:1a:00.0", "0x030000\n", "0x1a03\n");
+	put_device(OTHER "/0000:1b:00.0", "0x068000\n", "0x10de\n");
+	put_device(OTHER "/0000:1c:00.0", "0x020700\n", "0x15b3\n");
+	/* A virtual machine's, on no bridge. */
+	put_device("devices/pci0001:00/0001:00:00.0", "0x030200\n", "0x10de\n");
+	mpib_gpus_find(&g, scratch_path(""));
+	assert_int_equal(g.n, 2);
+	assert_true(near_gpu(&g, ROOT "/0000:16:00.0/0000:17:04.0/0000:1d:00"
+				      ".0"));
+	assert_true(near_gpu(&g, "devices/pci0000:e0/0000:e0:01.0/x"));
+	assert_false(near_gpu(&g, OTHER "/0000:1c:00.0"));
+	assert_false(near_gpu(&g, "devices/pci0001:00/0001:00:00.0"));
+	assert_false(mpib_gpus_near(&g, ""));
+	assert_false(mpib_gpus_near(&g, "/sys/devices/virtual/pci/x/y"));
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, none, scratch_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(link_layers_are_not_mixed),
+		t(slow_ports_are_no_match_for_one_fast_port),
+		t(a_port_of_a_tenth_of_the_speed_is_left_out),
+		t(only_usable_ports_count),
+		t(functions_and_ports_of_a_card_are_one),
+		t(ports_of_the_only_card_are_two),
+		t(their_order_is_that_of_their_places),
+		t(neighbours_share_a_node_where_they_can),
+		t(storage_is_left_to_itself),
+		t(what_is_down_counts_if_it_will_be_there),
+		t(there_are_sixteen_at_most_the_first),
+		t(a_gpu_is_near_what_shares_its_root_port),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

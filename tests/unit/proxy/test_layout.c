@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/config/layout.c: which devices are made of HCAs without a name, by
+ * device.layout, on devices from libibverbs' list on. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "fake_ibv.h"
+
+static struct mpib_config cfg;
+static char dir[] = "/tmp/mpib-layout-XXXXXX", why[MPIB_WHY_MAX];
+static char name[8][8], addr[8][16];
+
+static void found(unsigned n)
+{
+	char path[64];
+
+	fake_ibv_reset();
+	mpib_config_init(&cfg);
+	for (unsigned i = 0; i < n; i++) {
+		struct fake_device *d;
+
+		snprintf(name[i], sizeof(name[i]), "fake_%u", i % 10);
+		snprintf(addr[i], sizeof(addr[i]), "127.41.3.%u", i % 10 + 1);
+		d = fake_ibv_add(name[i], addr[i]);
+		d->attr.sys_image_guid = i + 1;
+		/* With "device" below it, as what has hardware. */
+		snprintf(path, sizeof(path), "%s", dir);
+		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
+			 path);
+	}
+}
+
+static int make_dir(void **state)
+{
+	char path[64];
+
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/device", dir);
+	return symlink("/", path);
+}
+
+static int rm_dir(void **state)
+{
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/device", dir);
+	unlink(path);
+	return rmdir(dir);
+}
+
+static void set(const char *section, const char *key, const char *value)
+{
+	assert_int_equal(mpib_config_set(&cfg, mpib_config_find(section, key),
+					 value, "the test", why),
+			 0);
+}
+
+static void finish(unsigned devices, unsigned rails, bool standby)
+{
+	if (mpib_config_finish(&cfg, why) < 0)
+		fail_msg("%s", why);
+	assert_int_equal(cfg.engine.devices, devices);
+	assert_int_equal(cfg.engine.rails, rails);
+	assert_int_equal(cfg.standby, standby);
+}
+
+static void expect_rail(unsigned rail, const char *hca)
+{
+	assert_string_equal(cfg.engine.rail[rail].name, hca);
+}
+
+static void expect_why(const char *text)
+{
+	assert_string_equal(cfg.why_devices, text);
+}
+
+static void two_hcas_make_a_pair(void **state)
+{
+	(void)state;
+	found(2);
+	finish(1, 2, false);
+	expect_rail(0, "fake_0");
+	expect_rail(1, "fake_1");
+	expect_why("found: pairs of 2 HCAs (there are no more)");
+	assert_int_equal(cfg.engine.mode, MPIB_MODE_ADAPTIVE);
+}
+
+static void of_eight_each_is_a_device_with_a_neighbour_in_reserve(void **state)
+{
+	(void)state;
+	found(8);
+	finish(8, 2, true);
+	for (unsigned i = 0; i < 8; i++) {
+		expect_rail(2 * i, name[i]);
+		expect_rail(2 * i + 1, name[i ^ 1]);
+	}
+	expect_why("found: each of 8 HCAs, its neighbour in reserve (there are "
+		   "more than two)");
+	assert_int_equal(cfg.engine.mode, MPIB_MODE_STATIC);
+	assert_int_equal(cfg.engine.sup_bw, 0);
+}
+
+static void pairs_are_made_where_pairs_are_wanted(void **state)
+{
+	static const char *const said[][3] = {
+		{ "device", "layout", "fused" },
+		{ "policy", "mode", "adaptive" },
+		{ "sup", "bw", "512" },
+		{ "island", "prefix", "24" },
+		{ "proxy", "threads", "4" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		found(8);
+		set(said[i][0], said[i][1], said[i][2]);
+		finish(4, 2, false);
+		expect_rail(6, "fake_6");
+		expect_rail(7, "fake_7");
+	}
+	expect_why("found: pairs of 8 HCAs (proxy.threads leaves room for no "
+		   "more)");
+}
+
+static void an_odd_one_serves_alone_or_not(void **state)
+{
+	(void)state;
+	found(5);
+	finish(5, 2, true);
+	expect_rail(8, "fake_4");
+	expect_rail(9, "fake_0");
+	found(5);
+	set("device", "layout", "fused");
+	finish(2, 2, false);
+}
+
+static void without_sup_nothing_is_in_reserve(void **state)
+{
+	(void)state;
+	found(3);
+	set("hca", "sup", "none");
+	finish(3, 1, false);
+	expect_why("found: each of 3 HCAs (there are more than two)");
+	found(2);
+	fake_ibv.device[1].port[0].attr.active_width = 4; /* 8X */
+	set("hca", "sup", "none");
+	finish(1, 1, false);
+	expect_rail(0, "fake_1");
+}
+
+static void two_that_are_named_can_be_two_devices(void **state)
+{
+	(void)state;
+	found(0);
+	set("hca", "sout", "soft:127.41.3.1");
+	set("hca", "sup", "soft:127.41.3.2");
+	set("device", "layout", "each");
+	finish(2, 2, true);
+	expect_rail(1, "127.41.3.2");
+	expect_rail(2, "127.41.3.2");
+	expect_rail(3, "127.41.3.1");
+	expect_why("the test: each of 2 HCAs, its neighbour in reserve (the "
+		   "test)");
+	set("device", "layout", "auto");
+	finish(1, 2, false);
+	assert_int_equal(cfg.engine.mode, MPIB_MODE_ADAPTIVE);
+	assert_int_not_equal(cfg.engine.sup_bw, 0);
+}
+
+static void refused(const char *text)
+{
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	if (!strstr(why, text))
+		fail_msg("\"%s\" is not in \"%s\"", text, why);
+}
+
+static void what_contradicts_is_refused_in_words(void **state)
+{
+	(void)state;
+	found(1);
+	set("device", "layout", "each");
+	refused("device.layout = each, and there is one HCA (leave it out)");
+	found(8);
+	set("device", "layout", "fused");
+	set("hca", "sup", "none");
+	refused("hca.sup = none leaves no pair");
+	found(8);
+	set("device", "layout", "each");
+	set("policy", "mode", "vanilla");
+	refused("policy.mode says how to split over both (leave that out, or "
+		"give device.layout = fused)");
+	found(8);
+	set("device", "layout", "each");
+	set("proxy", "threads", "4");
+	refused("proxy.threads = 4 for each of 8 devices");
+	found(0);
+	set("device", "layout", "each");
+	mpib_config_device_flag(&cfg, "soft:127.41.3.1,soft:127.41.3.2", why);
+	refused("the test: device.layout is for HCAs without a name, and flag "
+		"--device names a device (give one or the other)");
+}
+
+/* A share of nothing is what the layout wants. */
+static void a_share_of_0_is_no_contradiction(void **state)
+{
+	(void)state;
+	found(8);
+	set("policy", "mode", "static");
+	set("sup", "bw", "0");
+	finish(8, 2, true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_hcas_make_a_pair),
+		cmocka_unit_test(
+			of_eight_each_is_a_device_with_a_neighbour_in_reserve),
+		cmocka_unit_test(pairs_are_made_where_pairs_are_wanted),
+		cmocka_unit_test(an_odd_one_serves_alone_or_not),
+		cmocka_unit_test(without_sup_nothing_is_in_reserve),
+		cmocka_unit_test(two_that_are_named_can_be_two_devices),
+		cmocka_unit_test(what_contradicts_is_refused_in_words),
+		cmocka_unit_test(a_share_of_0_is_no_contradiction),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, rm_dir);
+}
