@@ -92,7 +92,8 @@ static void find_networks(struct mpib_proxy *p, const struct in6_addr *addr)
 	struct mpib_networks *list = &p->cfg.networks;
 	int rc = mpib_networks_add_own(list, addr);
 
-	for (unsigned r = 0; rc != -ERANGE && r < p->cfg.engine.rails; r++) {
+	for (unsigned r = 0;
+	     rc != -ERANGE && r < mpib_config_rail_total(&p->cfg); r++) {
 		struct mpib_port_info port;
 		struct in6_addr gid;
 

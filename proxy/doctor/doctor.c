@@ -51,13 +51,17 @@ static void doctor_print(const json_t *finding, bool colour)
 	static const char *const shade[] = { "32", "36", "33", "31" };
 	enum mpib_verdict v = doctor_verdict(finding);
 	const char *fix = json_string_value(json_object_get(finding, "fix"));
+	const char *check = mpib_doctor_str(finding, "check");
 
 	if (colour)
-		printf("\033[%sm%-4s\033[0m  %-12s ", shade[v], verdicts[v],
-		       json_string_value(json_object_get(finding, "check")));
+		printf("\033[%sm%-4s\033[0m", shade[v], verdicts[v]);
 	else
-		printf("%-4s  %-12s ", verdicts[v],
-		       json_string_value(json_object_get(finding, "check")));
+		printf("%-4s", verdicts[v]);
+	/* "rail gpu10.SOUT" and its like have a line of their own. */
+	if (strlen(check) > 12)
+		printf("  %s\n%*s", check, INDENT, "");
+	else
+		printf("  %-12s ", check);
 	doctor_wrap(json_string_value(json_object_get(finding, "what")),
 		    INDENT);
 	if (fix) {
@@ -69,10 +73,13 @@ static void doctor_print(const json_t *finding, bool colour)
 static void doctor_examine(struct mpib_doctor *d, bool strict)
 {
 	static mpib_check_fn *const checks[] = {
-		mpib_check_run_dir,  mpib_check_socket,	 mpib_check_settings,
-		mpib_check_versions, mpib_check_rails,	 mpib_check_firmware,
-		mpib_check_lanes,    mpib_check_memlock, mpib_check_numa,
-		mpib_check_io_uring, mpib_check_plugin,	 mpib_check_environment,
+		mpib_check_run_dir,	mpib_check_socket,
+		mpib_check_settings,	mpib_check_versions,
+		mpib_check_rails,	mpib_check_devices,
+		mpib_check_firmware,	mpib_check_lanes,
+		mpib_check_memlock,	mpib_check_numa,
+		mpib_check_io_uring,	mpib_check_plugin,
+		mpib_check_environment,
 	};
 	struct mpib_dial dial;
 

@@ -43,6 +43,11 @@ bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 /* A member of an answer; 0 or "" where there is none of that type. */
 uint64_t mpib_doctor_num(const json_t *o, const char *key);
 const char *mpib_doctor_str(const json_t *o, const char *key);
+/* What a rail is called: "gpu1.SUP", where there is one device "SUP". */
+const char *mpib_doctor_label(const json_t *rail);
+/* Whether none of the rails before the i-th is on the same port: devices share
+ * HCAs, whose faults are told once. */
+bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i);
 /* Whether the device of any rail begins with prefix. */
 bool mpib_doctor_has_rail(const struct mpib_doctor *d, const char *prefix);
 /* A finding: call, libibverbs' name of it, failed by rc, -errno. */
@@ -54,6 +59,8 @@ typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
 	mpib_check_lanes, mpib_check_memlock;
+/* devices.c: of the devices beside each other. */
+mpib_check_fn mpib_check_devices;
 /* port.c: of one rail's RDMA port, and of the cards together. */
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail);
 mpib_check_fn mpib_check_firmware;

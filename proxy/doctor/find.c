@@ -35,6 +35,28 @@ const char *mpib_doctor_str(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
+const char *mpib_doctor_label(const json_t *rail)
+{
+	const char *label = mpib_doctor_str(rail, "label");
+
+	/* A proxy from before devices gives none. */
+	return *label ? label : mpib_doctor_str(rail, "name");
+}
+
+bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i)
+{
+	const char *own =
+		mpib_doctor_str(json_array_get(d->rails, i), "device");
+
+	for (size_t j = 0; j < i; j++) {
+		if (!strcmp(mpib_doctor_str(json_array_get(d->rails, j),
+					    "device"),
+			    own))
+			return false;
+	}
+	return true;
+}
+
 void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
 			 const struct mpib_rail_spec *spec, const char *call,
 			 int rc)

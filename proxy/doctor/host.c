@@ -204,8 +204,8 @@ void mpib_check_numa(struct mpib_doctor *d)
 		if (!spec || sscanf(spec, "rdma:%48[^:]", dev) != 1)
 			continue;
 		hardware = true;
-		check_distance(d, json_string_value(json_object_get(r, "name")),
-			       dev);
+		if (mpib_doctor_new_port(d, i))
+			check_distance(d, mpib_doctor_label(r), dev);
 	}
 	if (d->rails && !hardware)
 		mpib_find(d, MPIB_OK, "NUMA", NULL,

@@ -230,13 +230,12 @@ static void loop_judge(struct mpib_doctor *d, const struct loop *l,
 static void loop_rail(struct mpib_doctor *d, const json_t *rail)
 {
 	const char *spec = mpib_doctor_str(rail, "device"), *status = NULL;
-	char check[32], why[256];
+	char check[64], why[256];
 	struct loop l = { 0 };
 	uint64_t ns = 0;
 	int rc;
 
-	snprintf(check, sizeof(check), "loop %.8s",
-		 mpib_doctor_str(rail, "name"));
+	snprintf(check, sizeof(check), "loop %.48s", mpib_doctor_label(rail));
 	if (mpib_rail_spec_parse(spec, &l.spec, why, sizeof(why)) < 0) {
 		mpib_find(d, MPIB_FAIL, check, "use mpibctl of its version",
 			  "what rail the proxy has: %s", why);
@@ -267,5 +266,9 @@ void mpib_check_loop(struct mpib_doctor *d)
 	const json_t *rail;
 	size_t i;
 
-	json_array_foreach(d->rails, i, rail) loop_rail(d, rail);
+	json_array_foreach(d->rails, i, rail)
+	{
+		if (mpib_doctor_new_port(d, i))
+			loop_rail(d, rail);
+	}
 }

@@ -68,26 +68,28 @@ static void check_gid(struct mpib_doctor *d, const char *check,
 			  mpib_doctor_str(rail, "device"));
 }
 
-static void check_rail(struct mpib_doctor *d, const json_t *rail)
+static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 {
 	const char *dev = mpib_doctor_str(rail, "device");
 	bool up = !strcmp(mpib_doctor_str(rail, "state"), "active");
-	char check[32];
+	char check[64];
 
-	snprintf(check, sizeof(check), "rail %.8s",
-		 mpib_doctor_str(rail, "name"));
-	if (!up)
+	snprintf(check, sizeof(check), "rail %.48s", mpib_doctor_label(rail));
+	if (!up && new_port)
 		mpib_find(d, MPIB_FAIL, check,
 			  "bring its port up: cable, switch, ip link, rdma "
 			  "link",
 			  "%s is down", dev);
-	check_gid(d, check, rail);
+	if (new_port)
+		check_gid(d, check, rail);
 	/* They may be of a fault that was mended long ago. */
 	if (mpib_doctor_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",
 			  "%" PRIu64 " completions of %s bore an error",
 			  mpib_doctor_num(rail, "cqe_errors"), dev);
+	if (!new_port)
+		return;
 	if (!strncmp(dev, "rdma:", 5))
 		mpib_check_port(d, rail);
 	else if (up)
@@ -123,24 +125,31 @@ bool mpib_doctor_has_rail(const struct mpib_doctor *d, const char *prefix)
 
 void mpib_check_rails(struct mpib_doctor *d)
 {
+	bool differ = false, sup = false;
 	const json_t *rail;
 	uint64_t mtu = 0;
 	size_t i;
 
 	json_array_foreach(d->rails, i, rail)
 	{
-		check_rail(d, rail);
-		if (mtu && mpib_doctor_num(rail, "mtu") != mtu)
-			mpib_find(d, MPIB_WARN, "rails",
-				  "give both network interfaces one MTU",
-				  "their MTUs differ");
+		check_rail(d, rail, mpib_doctor_new_port(d, i));
+		differ |= mtu && mpib_doctor_num(rail, "mtu") != mtu;
 		mtu = mpib_doctor_num(rail, "mtu");
+		sup |= !strcmp(mpib_doctor_str(rail, "name"), "SUP");
 	}
-	if (d->rails && json_array_size(d->rails) < 2)
+	if (differ)
+		mpib_find(d, MPIB_WARN, "rails",
+			  "give all their network interfaces one MTU",
+			  "their MTUs differ");
+	if (d->rails && !sup)
 		mpib_find(
 			d, MPIB_WARN, "rails",
-			"name the second one: [hca] sup, or --sup",
-			"there is only one; nothing takes over when it fails");
+			"name the second one: sup in [hca] or [device NAME]",
+			json_array_size(d->rails) < 2
+				? "there is only one; nothing takes over when "
+				  "it fails"
+				: "each device has only one; nothing takes "
+				  "over when it fails");
 	if (mpib_doctor_has_rail(d, "soft:") && have_hardware(d))
 		mpib_find(d, MPIB_WARN, "rails",
 			  "name its ports: [hca] sout and sup in mpib.conf",

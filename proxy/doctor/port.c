@@ -143,12 +143,11 @@ static void check_acs(struct mpib_doctor *d, const char *check, const char *dev)
 
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail)
 {
-	char check[32], dev[64], fw[64];
+	char check[64], dev[64], fw[64];
 	const char *spec = mpib_doctor_str(rail, "device"), *colon;
 	unsigned port = 1;
 
-	snprintf(check, sizeof(check), "rail %.8s",
-		 mpib_doctor_str(rail, "name"));
+	snprintf(check, sizeof(check), "rail %.48s", mpib_doctor_label(rail));
 	if (sscanf(spec, "rdma:%63[^:]", dev) != 1)
 		return;
 	colon = strchr(spec + strlen("rdma:"), ':');
@@ -181,23 +180,38 @@ static bool port_about(const struct mpib_doctor *d, const json_t *rail,
 			      dev, file);
 }
 
-/* Two cards of one kind (board_id) are to have one firmware. */
-void mpib_check_firmware(struct mpib_doctor *d)
+/* Tell of the first card of the same kind before the i-th rail's that has
+ * another firmware. */
+static bool other_firmware(struct mpib_doctor *d, size_t i)
 {
 	char board[2][64], fw[2][64];
 
-	if (json_array_size(d->rails) < 2)
-		return;
-	for (unsigned i = 0; i < 2; i++) {
-		const json_t *rail = json_array_get(d->rails, i);
+	if (!port_about(d, json_array_get(d->rails, i), "board_id", board[0],
+			sizeof(board[0])) ||
+	    !port_about(d, json_array_get(d->rails, i), "fw_ver", fw[0],
+			sizeof(fw[0])))
+		return false;
+	for (size_t j = 0; j < i; j++) {
+		const json_t *rail = json_array_get(d->rails, j);
 
-		if (!port_about(d, rail, "board_id", board[i],
-				sizeof(board[i])) ||
-		    !port_about(d, rail, "fw_ver", fw[i], sizeof(fw[i])))
-			return;
-	}
-	if (!strcmp(board[0], board[1]) && strcmp(fw[0], fw[1]) != 0)
+		if (!port_about(d, rail, "board_id", board[1],
+				sizeof(board[1])) ||
+		    !port_about(d, rail, "fw_ver", fw[1], sizeof(fw[1])) ||
+		    strcmp(board[0], board[1]) != 0 || !strcmp(fw[0], fw[1]))
+			continue;
 		mpib_find(d, MPIB_WARN, "firmware", "update the older one",
 			  "two cards of one kind (%s) have %s and %s", board[0],
-			  fw[0], fw[1]);
+			  fw[1], fw[0]);
+		return true;
+	}
+	return false;
+}
+
+/* Cards of one kind (board_id) are to have one firmware. */
+void mpib_check_firmware(struct mpib_doctor *d)
+{
+	bool told = false;
+
+	for (size_t i = 1; !told && i < json_array_size(d->rails); i++)
+		told = other_firmware(d, i);
 }

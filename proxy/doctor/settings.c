@@ -12,10 +12,15 @@
 
 #include "doctor/doctor.h"
 
+#define SETTINGS_DEVICES 16
+
 struct settings {
 	char section[32];
-	char sout[80], sup[80];
 	uint64_t expected_mbps; /* 0: not given */
+	unsigned devices;
+	struct settings_device {
+		char name[32], rail[2][80]; /* SOUT, and SUP or "none" */
+	} device[SETTINGS_DEVICES];
 };
 
 /* Start `d->proxy --check-config`, without what the environment says here: a
@@ -43,11 +48,13 @@ static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 	return *out ? 0 : -errno;
 }
 
-/* A line of the settings, "key = value   ; origin", or of what is wrong. */
+/* A line of the settings, "key = value   ; origin" or "; device NAME: SOUT, SUP",
+ * or of what is wrong. */
 static void settings_line(struct mpib_doctor *d, struct settings *s, char *line)
 {
 	static const char fault[] = "mpib-proxy: ";
-	char key[32], value[80], *fix;
+	struct settings_device *dev = &s->device[s->devices];
+	char value[32], *fix;
 
 	line[strcspn(line, "\n")] = '\0';
 	if (!strncmp(line, fault, strlen(fault))) {
@@ -61,22 +68,21 @@ static void settings_line(struct mpib_doctor *d, struct settings *s, char *line)
 			  fix ? fix : "see mpib-proxy --check-config", "%s",
 			  line + strlen(fault));
 	}
-	if (sscanf(line, "[%31[a-z]", s->section) == 1 ||
-	    strcmp(s->section, "hca") != 0 ||
-	    sscanf(line, "%31[a-z_] = %79[^ ;]", key, value) != 2)
-		return;
-	if (!strcmp(key, "sout"))
-		memcpy(s->sout, value, sizeof(value));
-	else if (!strcmp(key, "sup") && strcmp(value, "none") != 0)
-		memcpy(s->sup, value, sizeof(value));
-	else if (!strcmp(key, "speed"))
+	if (s->devices < SETTINGS_DEVICES &&
+	    sscanf(line, "; device %31[^:]: %79[^,], %79s", dev->name,
+		   dev->rail[0], dev->rail[1]) == 3)
+		s->devices++;
+	else if (sscanf(line, "[%31[a-z]", s->section) != 1 &&
+		 !strcmp(s->section, "hca") &&
+		 sscanf(line, "speed = %31[^ ;]", value) == 1)
 		s->expected_mbps = strtoull(value, NULL, 10) * 1000;
 }
 
 /* The rail as the proxy's answers have one, from its port, whose device is
  * opened for a moment. NULL after a finding. */
-static json_t *settings_rail(struct mpib_doctor *d, const char *name,
-			     const char *text, uint64_t expected_mbps)
+static json_t *settings_rail(struct mpib_doctor *d, const char *label,
+			     const char *name, const char *text,
+			     uint64_t expected_mbps)
 {
 	const char *call = "ibv_open_device";
 	char gid[INET6_ADDRSTRLEN] = "", why[256];
@@ -104,28 +110,40 @@ static json_t *settings_rail(struct mpib_doctor *d, const char *name,
 		return NULL;
 	}
 	inet_ntop(AF_INET6, port.gid.raw, gid, sizeof(gid));
-	return json_pack(
-		"{ss ss ss sI ss sI sI sI}", "name", name, "device", text,
-		"state", port.state == IBV_PORT_ACTIVE ? "active" : "down",
-		"mtu", (json_int_t)128 << port.mtu, "gid", gid, "speed_mbps",
-		(json_int_t)port.speed_mbps, "expected_mbps",
-		(json_int_t)expected_mbps, "cqe_errors", (json_int_t)0);
+	return json_pack("{ss ss ss ss sI ss sI sI sI}", "label", label, "name",
+			 name, "device", text, "state",
+			 port.state == IBV_PORT_ACTIVE ? "active" : "down",
+			 "mtu", (json_int_t)128 << port.mtu, "gid", gid,
+			 "speed_mbps", (json_int_t)port.speed_mbps,
+			 "expected_mbps", (json_int_t)expected_mbps,
+			 "cqe_errors", (json_int_t)0);
+}
+
+static void settings_device(struct mpib_doctor *d, const struct settings *s,
+			    const struct settings_device *dev)
+{
+	static const char *const name[] = { "SOUT", "SUP" };
+	char label[48];
+
+	for (unsigned i = 0; i < 2; i++) {
+		json_t *rail = NULL;
+
+		snprintf(label, sizeof(label), "%s%s%s",
+			 s->devices > 1 ? dev->name : "",
+			 s->devices > 1 ? "." : "", name[i]);
+		if (strcmp(dev->rail[i], "none") != 0)
+			rail = settings_rail(d, label, name[i], dev->rail[i],
+					     s->expected_mbps);
+		if (rail)
+			json_array_append_new(d->rails, rail);
+	}
 }
 
 static void settings_rails(struct mpib_doctor *d, const struct settings *s)
 {
-	const char *const name[] = { "SOUT", "SUP" };
-	const char *const text[] = { s->sout, s->sup };
-
 	d->rails = json_array();
-	for (unsigned i = 0; i < 2; i++) {
-		json_t *rail = *text[i] ? settings_rail(d, name[i], text[i],
-							s->expected_mbps)
-					: NULL;
-
-		if (rail)
-			json_array_append_new(d->rails, rail);
-	}
+	for (unsigned i = 0; i < s->devices; i++)
+		settings_device(d, s, &s->device[i]);
 	/* Without any, no check speaks of rails. */
 	if (json_array_size(d->rails) == 0) {
 		json_decref(d->rails);

@@ -128,6 +128,7 @@ static unsigned bits_of_own(const struct ifaddrs *all,
 int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own)
 {
+	struct in6_addr first;
 	struct ifaddrs *all;
 	unsigned bits;
 
@@ -141,7 +142,13 @@ int mpib_networks_add_own(struct mpib_networks *list,
 		return -ENOENT;
 	if (bits > LONGEST)
 		return -ERANGE;
-	list->net[list->n].addr = first_of(own, bits);
+	first = first_of(own, bits);
+	for (unsigned i = 0; i < list->n; i++) {
+		if (list->net[i].bits == bits &&
+		    mpib_address_same(&list->net[i].addr, &first))
+			return 0;
+	}
+	list->net[list->n].addr = first;
 	list->net[list->n++].bits = bits;
 	return 0;
 }

@@ -95,6 +95,10 @@ static void an_own_address_brings_its_interfaces_network(void **state)
 	assert_int_equal(mpib_networks_add_own(&list, &own), 0);
 	assert_true(has("127.0.0.1") && has("127.255.0.1"));
 	assert_false(has("126.0.0.1") || has("128.0.0.1") || has("::1"));
+	/* Another one of it brings nothing more. */
+	mpib_address_parse("127.44.1.3", &own);
+	assert_int_equal(mpib_networks_add_own(&list, &own), 0);
+	assert_int_equal(list.n, 1);
 	/* Of documents: no machine has it. */
 	mpib_address_parse("192.0.2.1", &own);
 	assert_int_equal(mpib_networks_add_own(&list, &own), -ENOENT);

@@ -156,9 +156,10 @@ static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
 	snprintf(script, sizeof(script),
 		 "#!/bin/sh\n"
 		 "[ \"$1\" = --check-config ] || exit 1\n"
-		 "echo '[run]'; echo 'sout = soft:192.0.2.9 ; not this'\n"
-		 "echo '[hca]'; echo 'sout = soft:%s    ; /etc/x'\n"
-		 "echo 'sup = none'; echo 'speed = 400 ; built-in'\n",
+		 "echo '[run]'; echo 'speed = 9 ; not this'\n"
+		 "echo '[hca]'; echo 'sout = auto    ; built-in'\n"
+		 "echo 'speed = 400 ; built-in'; echo\n"
+		 "echo '; device 0: soft:%s, none'; echo '; found: one'\n",
 		 own_addr());
 	d = absent(script);
 	mpib_check_settings(&d);
@@ -172,6 +173,84 @@ static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
 	assert_found(&d, "WARN", "rail SOUT", "software HCA");
 	assert_found(&d, "OK", "loop SOUT", "right");
 	assert_false(patient_has(&d, "FAIL", "settings", ""));
+	patient_release(&d);
+
+	/* Of two devices that have their HCAs in common. */
+	snprintf(script, sizeof(script),
+		 "#!/bin/sh\n"
+		 "echo '; device a: soft:%s, soft:127.84.7.7'\n"
+		 "echo '; device b: soft:127.84.7.7, soft:%s'\n",
+		 own_addr(), own_addr());
+	d = absent(script);
+	mpib_check_settings(&d);
+	assert_int_equal(json_array_size(d.rails), 4);
+	assert_string_equal(mpib_doctor_label(json_array_get(d.rails, 2)),
+			    "b.SOUT");
+	mpib_check_loop(&d);
+	assert_found(&d, "OK", "loop a.SOUT", "right");
+	assert_found(&d, "OK", "loop a.SUP", "right");
+	assert_false(patient_has(&d, "OK", "loop b.SOUT", ""));
+	patient_release(&d);
+}
+
+#define OF(label, name, dev, gbps, state)                                      \
+	"{\"label\":\"" label "\",\"name\":\"" name "\",\"device\":\"" dev     \
+	"\",\"state\":\"" state "\",\"mtu\":4096,\"gid\":\"::1\","             \
+	"\"speed_mbps\":" gbps "000}"
+
+static void devices_are_equals_with_hcas_of_their_own(void **state)
+{
+	struct mpib_doctor d = patient_of(
+		"[" OF("a.SOUT", "SOUT", "rdma:mlx5_0:1", "400", "active") "," OF(
+			"a.SUP", "SUP", "rdma:mlx5_1:1", "400",
+			"active") "," OF("b.SOUT", "SOUT", "rdma:mlx5_1:1",
+					 "400",
+					 "active") "," OF("b.SUP", "SUP",
+							  "rdma:mlx5_0:1",
+							  "400", "active") "]");
+	json_t *third;
+
+	(void)state;
+	third = json_array_get(d.rails, 2);
+	mpib_check_devices(&d);
+	assert_found(&d, "OK", "devices", "there are 2");
+	assert_int_equal(json_array_size(d.findings), 1);
+	/* The faults of mlx5_1 are told once, NUMA nodes per HCA. */
+	mpib_check_rails(&d);
+	mpib_check_numa(&d);
+	assert_found(&d, "WARN", "rail a.SUP", "");
+	assert_false(patient_has(&d, "WARN", "rail b.SOUT", ""));
+	assert_found(&d, "OK", "NUMA", "a.SOUT: mlx5_0");
+	assert_false(patient_has(&d, "OK", "NUMA", "b.SUP"));
+	assert_false(patient_has(&d, "WARN", "rails", "only one"));
+
+	json_array_clear(d.findings);
+	json_object_set_new(third, "speed_mbps", json_integer(200000));
+	mpib_check_devices(&d);
+	assert_found(&d, "WARN", "devices",
+		     "b.SOUT has 200 Gb/s and a.SOUT "
+		     "400");
+	json_array_clear(d.findings);
+	json_object_set_new(third, "state", json_string("down"));
+	json_object_set_new(third, "device", json_string("rdma:mlx5_0:1"));
+	mpib_check_devices(&d);
+	assert_found(&d, "WARN", "devices",
+		     "a.SOUT and b.SOUT are both rdma:mlx5_0:1");
+	assert_false(patient_has(&d, "WARN", "devices", "Gb/s"));
+	assert_remedies(&d);
+	patient_release(&d);
+}
+
+static void devices_without_sup_are_told_once(void **state)
+{
+	struct mpib_doctor d = patient_of(
+		"[" OF("a.SOUT", "SOUT", "rdma:mlx5_0:1", "400",
+		       "active") "," OF("b.SOUT", "SOUT", "rdma:mlx5_1:1",
+					"400", "active") "]");
+
+	(void)state;
+	mpib_check_rails(&d);
+	assert_found(&d, "WARN", "rails", "each device has only one");
 	patient_release(&d);
 }
 
@@ -230,6 +309,8 @@ int main(void)
 		cmocka_unit_test(each_rail_moves_bytes_to_itself),
 		cmocka_unit_test(
 			without_a_proxy_its_settings_and_rails_are_looked_at),
+		cmocka_unit_test(devices_are_equals_with_hcas_of_their_own),
+		cmocka_unit_test(devices_without_sup_are_told_once),
 		cmocka_unit_test(what_a_start_would_refuse_is_told),
 		cmocka_unit_test(only_a_rank_needs_the_plugin),
 	};
