@@ -67,7 +67,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 		work += mpib_ack_read_turn(s);
 	if (s->vcq)
 		work += mpib_cq_whole_turn(s);
-	work += mpib_srq_turn(s);
+	if (s->srq_short)
+		work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);
 	mpib_qp_flush(s); /* probes, and what handling a fault queued */

@@ -92,6 +92,7 @@ struct mpib_shard {
 	bool refused; /* a QP refused a post in this turn */
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn found work */
+	bool srq_short; /* an SRQ may hold fewer receives than srq_low */
 	uint64_t now; /* when this turn began, ns */
 	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
 	struct mpib_pace pace;

@@ -141,9 +141,12 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 
 void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 {
+	struct mpib_shard *s = t->shard;
+
 	assert(t->srq_posted[rail] > 0);
-	t->srq_posted[rail]--;
-	mpib_budget_received(&t->shard->rail[rail].budget, 1);
+	if (--t->srq_posted[rail] < s->engine->cfg.srq_low)
+		s->srq_short = true;
+	mpib_budget_received(&s->rail[rail].budget, 1);
 }
 
 int mpib_srq_turn(struct mpib_shard *s)
@@ -152,15 +155,18 @@ int mpib_srq_turn(struct mpib_shard *s)
 	struct mpib_tenant *t;
 	int filled = 0;
 
+	s->srq_short = false;
 	TAILQ_FOREACH(t, &s->tenants, link)
 	{
 		for (unsigned r = 0; r < cfg->rails; r++) {
 			if (t->srq_posted[r] >= cfg->srq_low || !t->srq[r])
 				continue;
-			if (mpib_srq_fill(t, r) == 0) {
-				s->rail[r].n.srq_refills++;
-				filled++;
+			if (mpib_srq_fill(t, r) < 0) {
+				s->srq_short = true;
+				continue;
 			}
+			s->rail[r].n.srq_refills++;
+			filled++;
 		}
 	}
 	return filled;
@@ -197,8 +203,8 @@ static void on_add(struct mpib_msg *msg)
 
 	TAILQ_INSERT_TAIL(&t->shard->tenants, t, link);
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
-		if (t->srq[r])
-			mpib_srq_fill(t, r);
+		if (t->srq[r] && mpib_srq_fill(t, r) < 0)
+			t->shard->srq_short = true;
 	}
 	mpib_call_done(t->shard, call, 0);
 }

@@ -55,15 +55,19 @@ static int post_cts(struct mpib_shard *s)
 
 int mpib_sched_turn(struct mpib_shard *s)
 {
-	struct mpib_drr_turn t = {
+	int posted = TAILQ_EMPTY(&s->cts) ? 0 : post_cts(s);
+	struct mpib_drr_turn t;
+
+	s->drr_wake_ns = UINT64_MAX;
+	if (TAILQ_EMPTY(&s->drrs.active))
+		return posted;
+	t = (struct mpib_drr_turn){
 		.left = mpib_pace_is_shared(&s->pace, s->now) ? OPS_SHARED
 							      : OPS_PER_TURN,
 		.now_ns = s->now,
 		.wake_ns = UINT64_MAX,
 		.step = sched_step,
 	};
-	int posted = post_cts(s);
-
 	s->full = 0;
 	s->contended = mpib_drr_contended(&s->drrs);
 	mpib_drr_round(&s->drrs, &t);
