@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Functions shared by the commands of this folder; sourced, not run.
 #
-#   bench_setup NAME [BUILD]  packages, a build, a scratch directory $dir
+#   bench_setup NAME [BUILD]  packages (those of $bench_packages, else of bench), a
+#                             build, a scratch directory $dir
 #   bench_nodes N [options]   start N proxies of two software rails each, run
 #                             directories $dir/n0.., until bench_nodes_stop;
 #                             node i on the CPUs ${bench_cpus[i]}, if set
@@ -30,7 +31,7 @@ bench_cleanup() {
 
 bench_setup() {
 	bench=$1 build=${2:-}
-	bash "$top/cmake/setup-debian.sh" bench ||
+	bash "$top/cmake/setup-debian.sh" "${bench_packages:-bench}" ||
 		echo "$bench: going on without what is missing" >&2
 	if [ -z "$build" ]; then
 		build=$top/build

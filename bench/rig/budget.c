@@ -3,7 +3,9 @@
  * Two engines in one process, turned by hand, for bench/budget: callgrind
  * counts the instructions of budget_sender() and budget_receiver() alone.
  *
- *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE   turns of either node
+ *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS]
+ *
+ * prints the turns of either node a message.
  *
  * INFLIGHT 0: no message, but MESSAGES turns that find nothing to do.
  *
@@ -97,7 +99,7 @@ int main(int argc, char **argv)
 	unsigned messages, inflight, idle;
 	uint32_t size;
 
-	peer_args(argc, argv, 5, 5, "NET SIZE MESSAGES INFLIGHT IDLE");
+	peer_args(argc, argv, 5, 6, "NET SIZE MESSAGES INFLIGHT IDLE [RAILS]");
 	size = (uint32_t)peer_size("SIZE", argv[2], 0, 1 << 30);
 	messages = (unsigned)peer_size("MESSAGES", argv[3], 1, UINT32_MAX / 2);
 	inflight = (unsigned)peer_size("INFLIGHT", argv[4], 0, MPIB_REQUESTS);
@@ -105,6 +107,9 @@ int main(int argc, char **argv)
 	if (messages < inflight)
 		peer_wrong("INFLIGHT is more than MESSAGES");
 	mpib_engine_config_init(&cfg);
+	if (argc > 6)
+		cfg.rails =
+			(unsigned)peer_size("RAILS", argv[6], 1, MPIB_RAILS);
 	cfg.mode = MPIB_MODE_ADAPTIVE; /* what mpib-proxy begins with */
 	for (unsigned i = 0; i < 2; i++)
 		rig_open_as(&node[i], i, argv[1], false, idle + 1,
