@@ -50,7 +50,7 @@ static int copy_inline(struct soft_qp *qp, uint32_t idx,
 		       const struct ibv_send_wr *wr, uint64_t len)
 {
 	uint32_t max = qp->cap.max_inline_data;
-	uint8_t *p = qp->sinline + (size_t)(idx & qp->sq_mask) * max;
+	uint8_t *p = soft_sq_inline(qp, idx);
 
 	if (len > max || soft_op_answered(soft_swqe(qp, idx)->op))
 		return EINVAL;
@@ -109,9 +109,8 @@ static int post_fill(struct soft_qp *qp, uint32_t idx,
 	if (w->is_inline)
 		return copy_inline(qp, idx, wr, len);
 	if (wr->num_sge)
-		memcpy(&qp->ssge[(size_t)(idx & qp->sq_mask) *
-				 qp->cap.max_send_sge],
-		       wr->sg_list, (size_t)wr->num_sge * sizeof(*wr->sg_list));
+		memcpy(soft_sq_sges(qp, idx), wr->sg_list,
+		       (size_t)wr->num_sge * sizeof(*wr->sg_list));
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "verbs/soft/cq.h"
@@ -64,11 +65,34 @@ static int check_init(const struct ibv_qp_init_attr *a)
 	return 0;
 }
 
+static size_t sq_bytes(const struct soft_qp *qp)
+{
+	return ((size_t)qp->sq_mask + 1) * qp->sq_stride;
+}
+
+/* Mapped, so that a QP only takes the pages of those slots that were used: a
+ * thousand idle ones would else take 176 KiB each. */
+static int sq_alloc(struct soft_qp *qp, const struct ibv_qp_cap *c)
+{
+	size_t bytes = sizeof(struct soft_swqe) +
+		       c->max_send_sge * sizeof(struct ibv_sge) +
+		       c->max_inline_data;
+	void *p;
+
+	qp->sq_stride = (bytes + 7) & ~(size_t)7;
+	p = mmap(NULL, sq_bytes(qp), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	madvise(p, sq_bytes(qp), MADV_NOHUGEPAGE);
+	qp->sq = p;
+	return 0;
+}
+
 static void queues_free(struct soft_qp *qp)
 {
-	free(qp->swqe);
-	free(qp->ssge);
-	free(qp->sinline);
+	if (qp->sq)
+		munmap(qp->sq, sq_bytes(qp));
 	soft_rwq_free(&qp->rq);
 }
 
@@ -83,10 +107,7 @@ static int queues_alloc(struct soft_qp *qp, struct ibv_qp_init_attr *attr)
 	c->max_send_wr = size;
 	if (!c->max_send_sge)
 		c->max_send_sge = 1;
-	qp->swqe = calloc(size, sizeof(*qp->swqe));
-	qp->ssge = calloc((size_t)size * c->max_send_sge, sizeof(*qp->ssge));
-	qp->sinline = malloc((size_t)size * c->max_inline_data + 1);
-	if (!qp->swqe || !qp->ssge || !qp->sinline)
+	if (sq_alloc(qp, c) < 0)
 		return -ENOMEM;
 	if (attr->srq) {
 		c->max_recv_wr = 0;

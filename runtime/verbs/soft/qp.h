@@ -69,9 +69,8 @@ struct soft_qp {
 	unsigned mask_seen; /* members of attr that were set */
 
 	/* Requester. Indices run free; a WQE's msn is its index - sq_base. */
-	struct soft_swqe *swqe;
-	struct ibv_sge *ssge;
-	uint8_t *sinline;
+	uint8_t *sq; /* slots of sq_stride bytes, see soft_swqe() */
+	size_t sq_stride;
 	uint32_t sq_mask;
 	_Atomic uint32_t sq_tail; /* written by post_send, read by the turn */
 	uint32_t sq_next; /* first WQE not sent whole */

@@ -11,10 +11,20 @@
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/wire.h"
 
-/* tx.c: the requester. */
+/* tx.c: the requester. A slot of the send queue is a WQE, its SGEs, and its
+ * inline data. */
 static inline struct soft_swqe *soft_swqe(struct soft_qp *qp, uint32_t idx)
 {
-	return &qp->swqe[idx & qp->sq_mask];
+	return (struct soft_swqe *)(qp->sq +
+				    (idx & qp->sq_mask) * qp->sq_stride);
+}
+static inline struct ibv_sge *soft_sq_sges(struct soft_qp *qp, uint32_t idx)
+{
+	return (struct ibv_sge *)(soft_swqe(qp, idx) + 1);
+}
+static inline uint8_t *soft_sq_inline(struct soft_qp *qp, uint32_t idx)
+{
+	return (uint8_t *)(soft_sq_sges(qp, idx) + qp->cap.max_send_sge);
 }
 static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 {

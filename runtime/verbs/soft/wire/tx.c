@@ -73,11 +73,6 @@ void soft_tx_start(struct soft_qp *qp)
 	soft_conn_work(qp);
 }
 
-static const struct ibv_sge *tx_sges(struct soft_qp *qp, uint32_t idx)
-{
-	return &qp->ssge[(size_t)(idx & qp->sq_mask) * qp->cap.max_send_sge];
-}
-
 static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
@@ -88,7 +83,7 @@ static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 	if (answered && !qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
 	if (!w->is_inline &&
-	    !soft_sge_valid(qp->pd, tx_sges(qp, idx), w->nsge,
+	    !soft_sge_valid(qp->pd, soft_sq_sges(qp, idx), w->nsge,
 			    answered ? IBV_ACCESS_LOCAL_WRITE : 0))
 		return IBV_WC_LOC_PROT_ERR;
 	if (!w->counted && soft_fault_drops(qp->ctx))
@@ -135,17 +130,14 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
-	size_t slot = idx & qp->sq_mask;
 
 	if (!w->is_inline && !soft_op_atomic(w->op))
-		return soft_sge_iov(qp->pd, tx_sges(qp, idx), w->nsge, off, len,
-				    0, iov, max);
+		return soft_sge_iov(qp->pd, soft_sq_sges(qp, idx), w->nsge, off,
+				    len, 0, iov, max);
 	if (!len || !max)
 		return 0;
-	iov->iov_base =
-		soft_op_atomic(w->op)
-			? w->operands + off
-			: qp->sinline + slot * qp->cap.max_inline_data + off;
+	iov->iov_base = soft_op_atomic(w->op) ? w->operands + off
+					      : soft_sq_inline(qp, idx) + off;
 	iov->iov_len = len;
 	return 1;
 }
@@ -153,8 +145,9 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
 		       uint64_t len, struct iovec *iov, int max)
 {
-	return soft_sge_iov(qp->pd, tx_sges(qp, idx), soft_swqe(qp, idx)->nsge,
-			    off, len, IBV_ACCESS_LOCAL_WRITE, iov, max);
+	return soft_sge_iov(qp->pd, soft_sq_sges(qp, idx),
+			    soft_swqe(qp, idx)->nsge, off, len,
+			    IBV_ACCESS_LOCAL_WRITE, iov, max);
 }
 
 /* The first index from idx on that the peer has not done; a READ or atomic is
