@@ -227,6 +227,40 @@ static void both_at_once_end_with_one_result_each(void **state)
 	assert_int_equal(result, -ECANCELED);
 }
 
+static void is_empty(const struct engine_conn *f)
+{
+	static const char zero[MPIB_TABLE_BYTES];
+
+	assert_memory_equal(f->tables.in, zero, sizeof(zero));
+	assert_memory_equal(f->tables.out, zero, sizeof(zero));
+}
+
+/* Else a clear-to-send of the connection before would be taken for one of
+ * this. */
+static void the_next_connection_has_empty_tables(void **state)
+{
+	struct pair_end *e[] = { &tx, &rx };
+	const void *used[2];
+
+	both_at_once_end_with_one_result_each(state);
+	for (unsigned i = 0; i < 2; i++) {
+		bool destroyed = false;
+
+		used[i] = e[i]->conn->tables.in;
+		engine_conn_destroy(e[i]->conn, set_flag, &destroyed);
+		pair_until(&pair, &destroyed);
+	}
+	pair_connect(&pair, 6, 0, &tx, &rx);
+	for (unsigned i = 0; i < 2; i++) {
+		bool stopped = false;
+
+		assert_ptr_equal(e[i]->conn->tables.in, used[i]);
+		is_empty(e[i]->conn);
+		engine_conn_stop(e[i]->conn, -ECANCELED, set_flag, &stopped);
+		pair_until(&pair, &stopped);
+	}
+}
+
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -235,6 +269,7 @@ int main(void)
 		t(a_sender_that_closes_waits_for_no_word),
 		t(a_receiver_that_closes_tells_what_had_arrived),
 		t(both_at_once_end_with_one_result_each),
+		t(the_next_connection_has_empty_tables),
 		t(a_send_that_was_delivered_waits_for_no_completion),
 		cmocka_unit_test_setup_teardown(
 			a_send_on_its_way_ends_as_its_rail_says, setup_wire,

@@ -18,6 +18,7 @@
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;
 	uint64_t free; /* bit per pair of tables */
+	uint64_t used; /* of those: written to since they were mapped */
 	char *mem;
 	struct ibv_mr *mr[MPIB_RAILS];
 };
@@ -100,7 +101,10 @@ int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->index = i;
 	tables->in = slab->mem + (size_t)2 * i * MPIB_TABLE_BYTES;
 	tables->out = (char *)tables->in + MPIB_TABLE_BYTES;
-	mpib_zero_words(tables->in, 2 * MPIB_TABLE_BYTES);
+	/* New memory is zero already, and has no pages until it is used. */
+	if (slab->used & 1ull << i)
+		mpib_zero_words(tables->in, 2 * MPIB_TABLE_BYTES);
+	slab->used |= 1ull << i;
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
 		tables->lkey[r] = slab->mr[r] ? slab->mr[r]->lkey : 0;
 		tables->rkey[r] = slab->mr[r] ? slab->mr[r]->rkey : 0;
