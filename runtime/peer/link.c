@@ -14,6 +14,10 @@
 /* Silence is counted in ticks, not in time: if this process itself stood still,
  * the peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
+/* The part of its patience after which an end asks a silent peer. Not each
+ * second: with a thousand peers that alone took more than a hundredth of a
+ * core. */
+#define QUIET 8
 /* Tell the peer what arrived every so many messages, so that it need not keep
  * many. */
 #define TELL_EVERY 64
@@ -238,8 +242,10 @@ static void link_on_tick(void *arg)
 		link_fail(l, l->connecting ? "it does not answer" : why);
 		return;
 	}
-	if (l->seen)
+	if (l->seen && l->silent > l->patience / QUIET)
 		link_say(l, MPIB_PEER_PING);
+	else if (l->seen && l->told != *l->seen)
+		mpib_link_tell_seen(l);
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, link_on_tick, l);
 }
 

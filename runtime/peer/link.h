@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer link: one TCP connection between two proxies, as a stream of messages.
- * Control thread only; nothing blocks. The link sends a PING each second to see
- * that the other end still lives, and answers the other end's; PING and PONG
- * are not passed to message().
+ * Control thread only; nothing blocks. While the other end is silent the link
+ * sends a PING each second, but for the first eighth of its patience, to see that
+ * it still lives, and answers the other end's; PING and PONG are not passed to
+ * message().
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a session keeps for a peer that does not take it: all of it goes over the
- * next link, or the lanes end; nothing is lost while a link is up.
+ * next link, or the lanes end; nothing is lost while a link is up. And how little
+ * a quiet link carries to know all that.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -164,6 +165,30 @@ static void a_session_that_overflows_ends_with_its_lanes(void **state)
 	}
 }
 
+/* Less than a message a second, for there may be a thousand such links; and still
+ * nothing is kept for long, and nobody is given up. */
+static void quiet_peers_say_little(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+	struct mpib_link *link;
+	uint64_t said;
+
+	both_up(rig, &a, &b);
+	link = peer_of(rig, 0)->link;
+	rig_pass(rig, 2 * MPIB_SEC);
+	assert_int_equal(kept(peer_of(rig, 0)), 0);
+	assert_int_equal(kept(peer_of(rig, 1)), 0);
+	said = link->tx_bytes + link->rx_bytes;
+	rig_pass(rig, 600 * MPIB_SEC);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	said = link->tx_bytes + link->rx_bytes - said;
+	assert_true(said > 0);
+	/* A PING of either end and its PONG, 13 bytes each, for an eighth of a
+	 * minute. */
+	assert_true(said <= 600 / 7 * 4 * 13);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +197,8 @@ int main(void)
 			a_message_that_is_none_ends_the_session, rig_setup,
 			rig_teardown),
 		cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
+		cmocka_unit_test_setup_teardown(quiet_peers_say_little,
+						rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
