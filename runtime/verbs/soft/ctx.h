@@ -45,6 +45,7 @@ struct soft_op;
 struct soft_qp;
 struct soft_qp_slot;
 struct soft_uring;
+struct soft_late;
 
 TAILQ_HEAD(soft_qp_list, soft_qp);
 TAILQ_HEAD(soft_conn_list, soft_conn);
@@ -117,6 +118,7 @@ struct soft_ctx {
 	bool paused;
 	uint64_t rng, rate_at;
 	_Atomic uint64_t forgotten; /* WRITEs lost by fault.forgets */
+	STAILQ_HEAD(, soft_late) late; /* WRITEs not placed, see late.c */
 };
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)
@@ -184,5 +186,9 @@ bool soft_fault_holes(const struct soft_qp *qp);
 /* Count one outgoing request. True: it is the one that fault.drop_at loses. */
 bool soft_fault_drops(struct soft_ctx *ctx);
 uint64_t soft_rand(uint64_t *state);
+
+/* late.c: place what fault.late holds back; or drop it, the context closes. */
+void soft_late_place(struct soft_ctx *ctx);
+void soft_late_forget(struct soft_ctx *ctx);
 
 #endif

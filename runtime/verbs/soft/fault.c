@@ -63,6 +63,8 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	if (!fault->link_down != !ctx->fault.link_down)
 		soft_port_event(ctx);
 	ctx->fault = *fault;
+	if (!fault->late)
+		soft_late_place(ctx);
 	ctx->paused = fault->link_down || (fault->black_hole && !fault->only);
 	fault_look_again(ctx);
 	ctx->rate_at = mpib_now_ns(); /* no credit for the time before */

@@ -91,6 +91,9 @@ struct mpib_soft_fault {
 	uint8_t forgets; /* incoming WRITEs are acknowledged, but neither placed
 			    nor completed: like a device that dies between
 			    ack and placement. Set link_down afterwards */
+	uint8_t late; /* incoming WRITEs into regions that may be read are
+			 acknowledged and completed, but placed only when this
+			 device answers a READ, or late is 0 again */
 };
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
@@ -101,6 +104,8 @@ uint32_t mpib_soft_peer(const struct ibv_qp *qp);
 /* hide: in this process nobody can open the device, as if it were not there;
  * contexts that are open stay. False: too many are hidden. Any thread. */
 bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide);
+/* How many WRITEs fault.late holds back. Any thread. */
+unsigned mpib_soft_late(struct ibv_context *ctx);
 /* How many WRITEs fault.forgets has lost. Any thread. */
 uint64_t mpib_soft_forgotten(struct ibv_context *ctx);
 

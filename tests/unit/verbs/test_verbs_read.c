@@ -92,6 +92,36 @@ static void more_reads_than_the_depth_wait_their_turn(void **state)
 	end(t, &f);
 }
 
+/* As the engine flushes device memory. */
+static void a_qp_connected_to_itself_reads_what_it_wrote(void **state)
+{
+	struct vt *t = *state;
+	struct vt_mem from = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct vt_mem to = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct vt_mem back = vt_mem(t, &t->a, 4096, VT_LOCAL);
+	struct ibv_sge out = vt_sge(&from, 0, 4096);
+	struct ibv_sge in = vt_sge(&back, 0, 4096);
+	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
+
+	vt_fill(from.p, 4096, 9);
+	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
+	assert_int_equal(vt_to_rtr(t, qp, &t->a, qp->qp_num, 77, &vt_usual), 0);
+	assert_int_equal(vt_to_rts(t, qp, 77, &vt_usual), 0);
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &out, 1, vt_addr(&to), to.mr->rkey),
+			 0);
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
+				 &in, 1, vt_addr(&to), to.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(back.p, from.p, 4096);
+	assert_int_equal(t->v->destroy_qp(qp), 0);
+	vt_mem_free(t, &back);
+	vt_mem_free(t, &to);
+	vt_mem_free(t, &from);
+}
+
 static void reads_and_writes_complete_in_posted_order(void **state)
 {
 	enum {
@@ -246,6 +276,7 @@ int main(void)
 		vt_test(read_fetches_any_size),
 		vt_test(read_scatters_over_several_pieces),
 		vt_test(more_reads_than_the_depth_wait_their_turn),
+		vt_test(a_qp_connected_to_itself_reads_what_it_wrote),
 		vt_test(reads_and_writes_complete_in_posted_order),
 		vt_test(a_read_sees_the_write_posted_before_it),
 		vt_test(a_fenced_send_carries_what_the_read_fetched),

@@ -123,6 +123,7 @@ static void begin_read(struct soft_qp *qp, bool again)
 	if (!soft_rx_permits(qp, IBV_ACCESS_REMOTE_READ) ||
 	    !soft_rx_may_answer(qp) || !has_region(qp, IBV_ACCESS_REMOTE_READ))
 		return;
+	soft_late_place(qp->ctx);
 	qp->rx_msn += !again;
 	soft_rx_answer(qp, qp->rx.len);
 }
@@ -200,7 +201,8 @@ void soft_rx_begin(struct soft_qp *qp)
 		}
 		if (qp->rx.op == SOFT_OP_WRITE_IMM && !take_recv(qp))
 			break;
-		qp->place = SOFT_PLACE_RKEY;
+		qp->place =
+			soft_late_begin(qp) ? SOFT_PLACE_LATE : SOFT_PLACE_RKEY;
 		break;
 	case SOFT_OP_ACK:
 	case SOFT_OP_NAK:
@@ -244,6 +246,10 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 		iov->iov_base = qp->operands + qp->rx_off;
 		iov->iov_len = left;
 		return left ? 1 : 0;
+	case SOFT_PLACE_LATE:
+		iov->iov_base = soft_late_data(qp) + qp->rx_off;
+		iov->iov_len = left;
+		return left ? 1 : 0;
 	case SOFT_PLACE_DROP:
 	case SOFT_PLACE_FORGET:
 		iov->iov_base = NULL;
@@ -271,6 +277,8 @@ void soft_rx_end(struct soft_qp *qp)
 	if (place == SOFT_PLACE_FORGET)
 		atomic_fetch_add_explicit(&qp->ctx->forgotten, 1,
 					  memory_order_relaxed);
+	else if (place == SOFT_PLACE_LATE)
+		soft_late_end(qp);
 	else if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
 		return;
 	if (qp->has_recv) {
