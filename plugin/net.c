@@ -106,19 +106,29 @@ enum nccl_result mpib_net_irecv(void *recv_comm, int n, void **data,
 					   : NCCL_SUCCESS;
 }
 
-/* Nothing to flush: in host memory the data is in place before the completion
- * is seen. To GPU memory PCIe keeps the order of writes, and from Hopper on
- * NCCL does not call this. */
+/* All buffers of one receive lie in one GPU's memory, and a read of any of it
+ * comes after all that its HCA has written there: so the last buffer with bytes
+ * does, as in NCCL's own transport. In host memory the data is in place before
+ * the completion is seen. */
 enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 				 int *sizes, void **mhandles, void **request)
 {
-	(void)recv_comm;
-	(void)n;
-	(void)data;
-	(void)sizes;
-	(void)mhandles;
+	struct net_comm *c = recv_comm;
+	int last = n - 1, rc;
+
 	*request = NULL;
-	return NCCL_SUCCESS;
+	while (last >= 0 && !sizes[last])
+		last--;
+	if (last < 0)
+		return NCCL_SUCCESS;
+	rc = mpib_iflush(c->conn, data[last], mhandles[last],
+			 (struct mpib_request **)request);
+	if (__builtin_expect(rc == -EOPNOTSUPP, 0)) {
+		net_fail_local("iflush", rc); /* which says it once */
+		return NCCL_SUCCESS;
+	}
+	return __builtin_expect(rc < 0, 0) ? net_fail("iflush", rc)
+					   : NCCL_SUCCESS;
 }
 
 enum nccl_result mpib_net_test(void *request, int *done, int *sizes)

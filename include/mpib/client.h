@@ -218,6 +218,20 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       struct mpib_region *const *region, struct mpib_request **req);
 
 /*
+ * What was received so far into device memory at data, inside a region that
+ * mpib_reg_fd() made with MPIB_REG_DMABUF, is to be where the device sees it: a
+ * completion may be seen by the host before that. One byte stands for all that
+ * lies in the memory of the same device, so of a grouped receive one buffer
+ * does. Returning 0 with *req NULL means that there is nothing to flush: data is
+ * memory of the host. Otherwise mpib_test() says when it is over; it writes no
+ * sizes. Flushes are not among the 32 requests; -EBUSY: 256 are outstanding.
+ * -EOPNOTSUPP: the proxy is too old. -EINVAL: a sending end; else as for
+ * mpib_irecv(). Wait-free.
+ */
+int mpib_iflush(struct mpib_conn *conn, const void *data,
+		struct mpib_region *region, struct mpib_request **req);
+
+/*
  * Sets *done to 1 once the request is over. req must not be used after that,
  * and sizes[0..n-1], if sizes is not NULL, hold the number of bytes received
  * (or sent). A send is over when its buffer may be used again; the proxy's

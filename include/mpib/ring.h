@@ -35,6 +35,13 @@ enum mpib_op {
 	 * the turn that takes it; a client measures by it what a round trip
 	 * through the ring costs. */
 	MPIB_OP_NOP = 3,
+	/* Receiving ends only, if the reply segment has MPIB_FEATURE_FLUSH: what
+	 * was received before into the dma-buf region mr is to be where the
+	 * memory's own device sees it. n and total are 1, len is 1, off names any
+	 * byte of the region, and gen counts the flushes of the connection from
+	 * 1; all other fields are 0. It is no request: flushed in the reply
+	 * segment becomes gen when it is over. */
+	MPIB_OP_FLUSH = 4,
 };
 
 /* Or'ed to op of a request's first descriptor: the shard writes into the

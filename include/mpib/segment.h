@@ -144,10 +144,14 @@ struct mpib_reply_conn {
 	 * of this connection. Then these ask for their receives, see ring.h. */
 	_Atomic uint32_t grouped;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
+	/* Written by the shard: how many MPIB_OP_FLUSH are over, from 0 for each
+	 * connection; they end in the order pushed. */
+	_Atomic uint32_t flushed;
 };
 
 #define MPIB_FEATURE_ASK 2u /* a send may begin with a question, see ring.h */
 #define MPIB_FEATURE_REPORT 4u /* MPIB_OP_REPORT may be used */
+#define MPIB_FEATURE_FLUSH 8u /* MPIB_OP_FLUSH may be used */
 
 struct mpib_reply {
 	uint64_t magic;
@@ -165,5 +169,6 @@ MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, grouped) == 12);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
+MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, flushed) == 72);
 
 #endif

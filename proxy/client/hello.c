@@ -63,7 +63,8 @@ static int make_segments(struct proxy_client *s)
 	reply->magic = MPIB_REPLY_MAGIC;
 	reply->version = MPIB_ABI_VERSION;
 	reply->conns = MPIB_CONNS_MAX;
-	reply->features = MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK;
+	reply->features =
+		MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK | MPIB_FEATURE_FLUSH;
 	s->all->usage.mapped += s->submit.size + s->reply.size;
 	return 0;
 }

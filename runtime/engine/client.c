@@ -141,6 +141,9 @@ static int access_to(const struct mpib_mr_attr *attr,
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
+	/* Our own loop-back QPs read it, and no other QP lets anybody read. */
+	if (attr->dmabuf_fd >= 0)
+		access |= IBV_ACCESS_REMOTE_READ;
 	if (!attr->strict)
 		access |= IBV_ACCESS_RELAXED_ORDERING;
 	/* The pages are resident: an ordinary registration would walk every
@@ -207,7 +210,10 @@ int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 			? attr->dmabuf_offset % (uint64_t)sysconf(_SC_PAGESIZE)
 			: (uint64_t)(uintptr_t)attr->addr;
 	mr->len = attr->len;
-	rc = client_reg(mr, attr);
+	mr->device = attr->dmabuf_fd >= 0;
+	rc = mr->device ? mpib_loopback_make(a->tenant) : 0;
+	if (rc == 0)
+		rc = client_reg(mr, attr);
 	if (rc < 0) {
 		client_dereg(mr);
 		return rc;

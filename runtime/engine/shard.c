@@ -58,6 +58,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	/* The CQs last: polling a CQ is what makes the software HCA send, so
 	 * WRs posted earlier in this turn leave in this turn. */
 	work += mpib_submit_poll(s);
+	if (!TAILQ_EMPTY(&s->flushing))
+		work += mpib_flush_turn(s);
 	work += mpib_sched_turn(s);
 	if (!TAILQ_EMPTY(&s->ack_pending))
 		work += mpib_ack_write_turn(s);
@@ -251,6 +253,7 @@ static void shard_init_lists(struct mpib_shard *s)
 	mpib_drr_init(&s->drrs, NULL);
 	TAILQ_INIT(&s->submitting);
 	TAILQ_INIT(&s->cts);
+	TAILQ_INIT(&s->flushing);
 	TAILQ_INIT(&s->waiting);
 	TAILQ_INIT(&s->ack_pending);
 	LIST_INIT(&s->dirty);

@@ -81,6 +81,7 @@ struct mpib_shard {
 	uint64_t drr_wake_ns; /* when a rate limit next lets a class send */
 	struct engine_conn_list submitting; /* rings known not to be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
+	struct engine_conn_list flushing; /* receivers with READs to post */
 	struct engine_conn_list waiting; /* senders waiting for an end-to-end
 					    ack */
 	struct engine_conn_list ack_pending; /* receivers that owe one */

@@ -311,6 +311,7 @@ static void free_objects(struct mpib_client *c)
 
 	while ((conn = LIST_FIRST(&c->conns))) {
 		LIST_REMOVE(conn, link);
+		mpib_flush_close(conn);
 		free(conn);
 	}
 	while ((l = LIST_FIRST(&c->listeners))) {

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "base/memseg.h"
+#include "ipc/flush.h"
 #include "ipc/why.h"
 #include "ipc/window.h"
 
@@ -98,6 +99,7 @@ struct mpib_request {
 	/* Queued, staged, grouped or watched: takes the slow path of test. All
 	 * members below are used only then. */
 	bool slow;
+	bool flush; /* of mpib_iflush(), see flush.c; gen is its number */
 	bool held; /* holds a reference on each buffer's region */
 	bool feeding; /* not wholly pushed yet */
 	bool staged; /* has bytes of ordinary memory */
@@ -150,6 +152,7 @@ struct mpib_conn {
 	uint32_t feed_head, feed_tail;
 	LIST_ENTRY(mpib_conn) link;
 	struct mpib_request req[MPIB_REQUESTS];
+	struct mpib_flush_queue flush;
 	struct mpib_window window;
 	struct mpib_reason reason;
 	char why[256];
@@ -336,6 +339,10 @@ static inline bool mpib_conn_asks(const struct mpib_conn *conn)
 						       memory_order_relaxed)) &&
 	       conn->client->reply->features & MPIB_FEATURE_ASK;
 }
+
+/* request.c. 1: usable; 0: not, and why is still to come; -errno: why not, with
+ * the text. */
+int mpib_request_usable(struct mpib_conn *conn);
 
 /* stage.c, on the connection's thread. */
 /* Append r to the feed queue; r is pushed, in parts if staged, as ring and

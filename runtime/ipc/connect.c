@@ -136,7 +136,16 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		r->plain[3] = 1;
 	}
 	conn->free = conn->req;
-	return conn;
+	if (is_sender || !c->welcome.dmabuf)
+		return conn;
+	/* Of no use before mpib_iflush(), so no page of it is touched here. */
+	conn->flush.room =
+		aligned_alloc(_Alignof(struct mpib_request),
+			      MPIB_FLUSHES_MAX * sizeof(struct mpib_request));
+	if (conn->flush.room)
+		return conn;
+	free(conn);
+	return NULL;
 }
 
 static void set_index(struct mpib_conn *conn, uint32_t i)
@@ -197,6 +206,7 @@ static int connect_begin(struct mpib_client *c, bool is_sender,
 err_unlock:
 	mpib_client_unlock(c);
 err_free:
+	mpib_flush_close(conn);
 	free(conn);
 	return rc;
 }
@@ -315,5 +325,6 @@ void mpib_close(struct mpib_conn *conn)
 	mpib_rpc_undo(c, &x->debt);
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);
+	mpib_flush_close(conn);
 	free(conn);
 }

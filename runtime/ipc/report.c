@@ -81,7 +81,7 @@ void mpib_request_rails(const struct mpib_request *req,
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		report[r] = (struct mpib_rail_report){ MPIB_RAIL_IDLE, 0, 0 };
-		if (mapped)
+		if (mapped && !req->flush)
 			report[r] = mpib_completion_rail(req->completion, r,
 							 req->gen);
 	}

@@ -12,9 +12,7 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* 1: usable; 0: not, and why is still to come; -errno: why not, with the text.
- */
-static int request_usable(struct mpib_conn *conn)
+int mpib_request_usable(struct mpib_conn *conn)
 {
 	int rc = mpib_client_check(conn->client);
 
@@ -67,6 +65,10 @@ static inline void request_give(struct mpib_conn *conn, struct mpib_request *r)
 
 static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 {
+	if (r->flush) {
+		mpib_flush_give(r);
+		return;
+	}
 	if (r->held)
 		mpib_regions_unref(r);
 	r->feeding = r->cancelled = false;
@@ -181,7 +183,7 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 {
 	struct mpib_request *r;
 	bool direct = true;
-	int rc = request_usable(conn);
+	int rc = mpib_request_usable(conn);
 
 	if (rc > 0)
 		rc = check_buffers(n, data, size, region);
@@ -339,6 +341,13 @@ __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 		return mpib_client_check(conn->client);
 	if (conn->work)
 		mpib_stage(conn);
+	if (req->flush) {
+		if (!mpib_flush_over(req))
+			return request_pending(conn, req, done, sizes);
+		mpib_flush_give(req);
+		*done = 1;
+		return 0;
+	}
 	over = !req->parts &&
 	       mpib_completion_poll(req->completion, req->gen, &res);
 	if (req->watched || conn->report == MPIB_REPORT_LATER)
@@ -367,7 +376,7 @@ int mpib_test_int(struct mpib_request *req, int *done, int *sizes)
 
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes)
 {
-	int got[MPIB_GROUP_MAX], n = req->n;
+	int got[MPIB_GROUP_MAX], n = req->flush ? 0 : req->n;
 	int rc = mpib_test_int(req, done, got);
 
 	for (int i = 0; rc == 0 && *done && sizes && i < n; i++)

@@ -213,6 +213,8 @@ void engine_conn_start(struct engine_conn *conn,
 {
 	conn->remote = *remote;
 	init_ring(conn);
+	/* Relaxed: published with the connection's state. */
+	atomic_store_explicit(&conn->reply->flushed, 0, memory_order_relaxed);
 	mpib_mailbox_send(&conn->shard->mailbox, &conn->msg, on_start);
 }
 

@@ -14,6 +14,7 @@
 
 #include <mpib/wire.h>
 
+#include "engine/conn/flush.h"
 #include "engine/conn/send_op.h"
 #include "engine/lane/lane.h"
 #include "engine/measure/times.h"
@@ -138,6 +139,7 @@ struct mpib_receiver {
 	uint32_t msg; /* receives begun: number of the next one */
 	uint8_t group_got; /* descriptors of an unfinished group */
 	struct mpib_desc group[MPIB_GROUP_MAX];
+	struct mpib_flushes flush;
 };
 
 struct engine_conn {
@@ -372,8 +374,7 @@ static inline void mpib_ack_need(struct engine_conn *f)
 		mpib_ack_enter(f);
 }
 
-/* receiver.c */
-/* As mpib_sender_take(). */
+/* receiver.c. As mpib_sender_take(). */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
 bool mpib_receiver_room(const struct engine_conn *f);
 /* A slot that has not ended lies in the region. */

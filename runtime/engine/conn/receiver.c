@@ -19,7 +19,8 @@ static struct mpib_slot *slot_at(struct engine_conn *f, uint64_t number)
  * has read its CTS, hence freed, not tail. */
 bool mpib_receiver_room(const struct engine_conn *f)
 {
-	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= MPIB_SLOTS;
+	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= MPIB_SLOTS &&
+	       mpib_flush_room(f);
 }
 
 static bool receiver_well_formed(const struct mpib_desc *d)
@@ -92,6 +93,8 @@ int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d)
 	uint64_t addr;
 	int rc;
 
+	if (d->op == MPIB_OP_FLUSH)
+		return mpib_flush_take(f, d);
 	if (!receiver_well_formed(d))
 		return -EINVAL;
 	r = &f->req[d->req];
@@ -325,6 +328,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 {
 	struct mpib_slot *s = receiver_slot_of(f, rail, qpn, imm);
 
+	f->rx.flush.arrived[rail] = f->shard->now;
 	if (!s) {
 		if (mpib_imm_mask(imm) == 0 &&
 		    mpib_replay_arrived(f, rail, qpn, imm))
@@ -356,6 +360,7 @@ void mpib_receiver_drop(struct engine_conn *f)
 		f->rx.slot[i].state = MPIB_SLOT_FREE;
 	}
 	f->rx.cts_posted = f->rx.cts_again = f->rx.next;
+	mpib_flush_drop(f);
 }
 
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
@@ -364,5 +369,5 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 		if (f->rx.slot[i].mr == mr)
 			return true;
 	}
-	return false;
+	return mpib_flush_uses(f, mr);
 }

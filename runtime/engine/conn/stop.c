@@ -18,11 +18,13 @@ static void conn_fail_requests(struct engine_conn *f, int error)
 		engine_conn_finish(f, i, error, NULL, 0);
 }
 
-/* Take no more work and drop the send ranges that are not posted. */
+/* Take no more work and drop what is not posted. */
 static void conn_quit(struct engine_conn *f)
 {
 	if (f->is_sender)
 		mpib_sender_drop(f);
+	else
+		mpib_flush_quit(f);
 	if (f->on_submit) {
 		f->on_submit = false;
 		TAILQ_REMOVE(&f->shard->submitting, f, submit_link);
@@ -127,6 +129,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 		}
 		return;
 	}
+	if (!f->is_sender && !mpib_flush_idle(f))
+		return; /* mpib_flush_read() calls this again */
 	/* Writes on a broken lane need no wait: mpib_lane_kill() ends them. */
 	if (!f->lane->broken && !conn_idle(f))
 		return;

@@ -12,32 +12,6 @@
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 
-/* A region that f holds a reference to, and the address of len bytes in it. */
-static void conn_place(struct mpib_serial *p, struct engine_conn *f,
-		       struct mpib_mr **mr, uint64_t *addr, uint32_t len)
-{
-	uint32_t handle = p->packing && *mr ? (*mr)->handle : 0;
-	uint64_t off = handle ? *addr - (*mr)->addr : 0;
-	struct mpib_mr *m;
-
-	mpib_serial_count(p, &handle, MPIB_MRS_MAX - 1);
-	mpib_serial_u64(p, &off);
-	if (p->packing)
-		return;
-	*mr = NULL;
-	*addr = 0;
-	if (!handle)
-		return;
-	m = f->client->mr[handle];
-	if (!m || off > m->len || len > m->len - off) {
-		mpib_serial_fail(p, "a place outside of its region");
-		return;
-	}
-	mpib_mr_ref(m);
-	*mr = m;
-	*addr = m->addr + off;
-}
-
 MPIB_SERIAL_SIZE(struct engine_request, 72);
 static void conn_request(struct mpib_serial *p, struct engine_request *r)
 {
@@ -82,7 +56,7 @@ static void conn_range(struct mpib_serial *p, struct engine_conn *f,
 	mpib_serial_u32(p, &e->len);
 	mpib_serial_u32(p, &e->pos);
 	mpib_serial_u32(p, &e->total);
-	conn_place(p, f, &e->mr, &e->addr, e->len);
+	mpib_place_serialize(p, f, &e->mr, &e->addr, e->len);
 }
 
 MPIB_SERIAL_SIZE(struct op_range, 32);
@@ -97,7 +71,7 @@ static void conn_share(struct mpib_serial *p, struct engine_conn *f,
 	conn_owner(p, &s->req);
 	mpib_serial_count(p, &buf, MPIB_GROUP_MAX - 1);
 	s->buf = (uint8_t)buf;
-	conn_place(p, f, &s->mr, &s->from, s->len);
+	mpib_place_serialize(p, f, &s->mr, &s->from, s->len);
 }
 
 MPIB_SERIAL_SIZE(struct send_op, 112);
@@ -237,12 +211,12 @@ static void conn_slot(struct mpib_serial *p, struct engine_conn *f,
 	mpib_serial_u32(p, &s->len);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_serial_u32(p, &s->rail[r]);
-	conn_place(p, f, &s->mr, &cts->addr, s->len);
+	mpib_place_serialize(p, f, &s->mr, &cts->addr, s->len);
 	for (unsigned r = 0; !p->packing && s->mr && r < f->lane->rails; r++)
 		cts->rkey[r] = s->mr->rkey[r];
 }
 
-MPIB_SERIAL_SIZE(struct mpib_receiver, 12816);
+MPIB_SERIAL_SIZE(struct mpib_receiver, 14144);
 static void conn_members(struct mpib_serial *p, struct mpib_receiver *rx)
 {
 	uint32_t got = rx->group_got;
@@ -264,6 +238,7 @@ static void conn_receiver(struct mpib_serial *p, struct engine_conn *f)
 	mpib_serial_u64(p, &rx->next);
 	mpib_serial_u32(p, &rx->msg);
 	conn_members(p, rx);
+	mpib_flushes_serialize(p, f);
 	if (rx->next - rx->tail > MPIB_SLOTS ||
 	    rx->cts_posted - rx->tail > rx->next - rx->tail) {
 		mpib_serial_fail(p, "slots out of their range");

@@ -60,6 +60,12 @@ void mpib_lane_serialize(struct mpib_serial *p, struct mpib_lane **lane,
 void engine_conn_serialize(struct mpib_serial *p, struct engine_conn **conn,
 			   struct engine_client *client, uint32_t index,
 			   bool sending, struct mpib_lane *lane);
+/* place.c: a region that the connection holds a reference to, or NULL, and the
+ * address of len bytes in it; and a receiver's flushes. */
+struct mpib_mr;
+void mpib_place_serialize(struct mpib_serial *p, struct engine_conn *f,
+			  struct mpib_mr **mr, uint64_t *addr, uint32_t len);
+void mpib_flushes_serialize(struct mpib_serial *p, struct engine_conn *f);
 /* counts.c: the counters of a shard, a lane and a connection, for the functions
  * above. */
 struct mpib_shard;

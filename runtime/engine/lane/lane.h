@@ -20,6 +20,7 @@ struct mpib_mr {
 	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see absent.h */
 	uint32_t rkey[MPIB_RAILS]; /* 0 where mr is NULL */
 	bool dead; /* control thread: being deleted */
+	bool device; /* a dma-buf: may be flushed */
 	/* Shard: references of send ranges, send ops and slots. */
 	uint32_t refs;
 	struct mpib_call *del; /* answered when refs is 0 */
@@ -150,6 +151,7 @@ enum mpib_wr_kind {
 	MPIB_WR_DRAIN, /* the last WR of a QP in ERR, to be flushed */
 	MPIB_WR_REPLAY, /* last of a replay: send op number, stripes << 8 */
 	MPIB_WR_PROBE, /* empty write: does the QP carry? */
+	MPIB_WR_FLUSH, /* a READ of a loop-back QP; send op is the flush */
 	MPIB_WR_SPREAD, /* fragment or notice; send op is the vqp's port */
 };
 

@@ -33,6 +33,7 @@ static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 	TAILQ_FOREACH(t, &s->tenants, link)
 	{
 		sum.receives += t->srq_posted[r];
+		sum.sends += t->loop[r].inflight;
 		if (t->promised[r])
 			sum.promised += s->engine->cfg.srq_high;
 	}
@@ -90,6 +91,8 @@ static unsigned receiver_holds(const struct mpib_receiver *rx)
 
 	for (unsigned i = 0; i < MPIB_SLOTS; i++)
 		n += rx->slot[i].mr != NULL;
+	for (unsigned i = 0; i < MPIB_FLUSHES; i++)
+		n += rx->flush.at[i].mr != NULL;
 	return n;
 }
 

@@ -184,6 +184,7 @@ static void free_tenant(struct mpib_tenant *t)
 		LIST_REMOVE(slab, link);
 		free_slab(t, slab);
 	}
+	mpib_loopback_free(t);
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		struct mpib_rail *rail = &t->shard->rail[r];
 

@@ -8,6 +8,7 @@
 
 #include <mpib/abi.h>
 
+#include "engine/rail/loopback.h"
 #include "engine/shard.h"
 
 /* A connection has two tables: the peer writes one by RDMA, and our own RDMA
@@ -35,6 +36,8 @@ struct mpib_tenant {
 	struct ibv_srq *srq[MPIB_RAILS];
 	bool promised[MPIB_RAILS]; /* places in the CQ, see budget.h */
 	uint32_t srq_posted[MPIB_RAILS]; /* shard */
+	struct mpib_loopback loop[MPIB_RAILS];
+	void *answers; /* where the loop-back QPs read to; NULL: none is made */
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */
 	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
 	struct mpib_tenant *next; /* control thread's list */

@@ -30,7 +30,14 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 	struct engine_conn *f;
 
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
-	f->stop_posted &= (uint8_t) ~(1u << r);
+	{
+		f->stop_posted &= (uint8_t) ~(1u << r);
+		if (f->is_sender)
+			continue;
+		mpib_flush_lost(f, r);
+		if (f->stopping && !f->stopped)
+			engine_conn_check_stopped(f);
+	}
 	if (!mpib_lane_fault(lane, r, MPIB_CAUSE_PORT))
 		mpib_lane_break(lane, -EIO,
 				"rail %u (%s): its device failed or was "
@@ -46,11 +53,14 @@ static void on_lost(struct mpib_msg *msg)
 	struct loss *loss = call->what;
 	struct mpib_shard *s = loss->shard;
 	struct mpib_rail *rail = &s->rail[loss->rail];
+	struct mpib_tenant *t;
 	struct mpib_lane *lane;
 
 	rail->lost = true;
 	/* The kernel reports this descriptor as readable from now on. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
+	TAILQ_FOREACH(t, &s->tenants, link)
+	mpib_loopback_lost(t, loss->rail);
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{
 		if (loss->rail < lane->rails)

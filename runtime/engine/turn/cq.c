@@ -178,6 +178,7 @@ static void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id, bool ok)
 	case MPIB_WR_CTS:
 	case MPIB_WR_DRAIN:
 	case MPIB_WR_PROBE:
+	case MPIB_WR_FLUSH:
 	case MPIB_WR_SPREAD:
 		break;
 	}
@@ -225,6 +226,16 @@ static void cq_sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		mpib_lane_check_drained(q->lane);
 }
 
+/* Of a loop-back QP, which has no lane. The connection is there: it does not
+ * stop before its READs are over. */
+static void cq_read_back(struct mpib_shard *s, unsigned r,
+			 const struct ibv_wc *wc)
+{
+	mpib_flush_read(s->conn[mpib_wr_conn(wc->wr_id)], r,
+			mpib_wr_op(wc->wr_id), wc->status == IBV_WC_SUCCESS,
+			cq_condemned(wc->status));
+}
+
 /* Flushed WRs do not count as errors: an error was counted before, or the QP
  * was put into ERR on purpose, to end a lane or to stop a rail. */
 static bool is_error(enum ibv_wc_status status)
@@ -248,6 +259,8 @@ static int poll_rail(struct mpib_shard *s, unsigned r, int batches)
 			/* Receives have wr_id 0, sends never. */
 			if (wc[i].wr_id == 0)
 				cq_received(s, r, &wc[i]);
+			else if (mpib_wr_kind(wc[i].wr_id) == MPIB_WR_FLUSH)
+				cq_read_back(s, r, &wc[i]);
 			else
 				cq_sent(s, r, &wc[i]);
 		}

@@ -30,6 +30,8 @@ struct fake_conn {
 	uint32_t size[MPIB_GROUP_MAX]; /* of a group under way */
 	uint32_t ended[MPIB_REQUESTS]; /* generation that is over */
 	unsigned group_done;
+	struct mpib_desc flush; /* the last that was popped */
+	unsigned flushes; /* popped */
 };
 
 struct fake_proxy {

@@ -23,6 +23,11 @@ static void pop_all(struct fake_conn *fl)
 
 	while (fl->last - fl->first < FAKE_QUEUE &&
 	       mpib_ring_pop(&fl->ring, &d)) {
+		if (d.op == MPIB_OP_FLUSH) {
+			fl->flush = d;
+			fl->flushes++;
+			continue;
+		}
 		if (d.pos == 0 || fl->ended[d.req] != d.gen)
 			fl->queue[fl->last++ % FAKE_QUEUE] = d;
 	}

@@ -199,6 +199,7 @@ static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
 	wrong |= mpib_isend(conn, NULL, 0, 0, NULL, &q) != -EOWNERDEAD;
 	wrong |= mpib_irecv(conn, 1, &none, &zero, NULL,
 			    &(struct mpib_region *){ NULL }, &q) != -EOWNERDEAD;
+	wrong |= mpib_iflush(conn, NULL, NULL, &q) != -EOWNERDEAD;
 	wrong |= mpib_test(r, &done, NULL) != -EOWNERDEAD;
 	wrong |= mpib_test_int(r, &done, NULL) != -EOWNERDEAD;
 	wrong |= mpib_prepare(conn, region) != -EOWNERDEAD;

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flushes of a receiving connection: what came into a dma-buf region is read
+ * back through every rail by which the connection has ever got something, and
+ * the client is told when all have answered. Shard thread.
+ */
+#ifndef MPIB_ENGINE_FLUSH_H
+#define MPIB_ENGINE_FLUSH_H
+
+#include <mpib/abi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct engine_conn;
+struct mpib_desc;
+struct mpib_mr;
+struct mpib_shard;
+
+#define MPIB_FLUSHES 32u /* of a connection at a time */
+
+struct mpib_flush {
+	struct mpib_mr *mr; /* held until all READs are over */
+	uint64_t addr;
+	uint64_t arrived[MPIB_RAILS]; /* as below, when the flush was taken */
+	uint8_t unread; /* rails on which a READ is to be posted */
+	uint8_t reading; /* rails whose READ is in flight */
+};
+
+struct mpib_flushes {
+	struct mpib_flush at[MPIB_FLUSHES];
+	uint32_t taken, ended; /* free-running; the client is told of ended */
+	uint64_t arrived[MPIB_RAILS]; /* when something last came by the rail;
+					 0: never */
+	bool queued; /* on shard->flushing */
+	TAILQ_ENTRY(engine_conn) link;
+};
+
+/* As mpib_receiver_take(), and its room. */
+int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d);
+bool mpib_flush_room(const struct engine_conn *f);
+/* Post READs that wait; how many. */
+int mpib_flush_turn(struct mpib_shard *s);
+/* The READ of flush op on the rail completed; bad: it would fail on any QP. */
+void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
+		     bool bad);
+/* The rail's device is lost: what it had not written never comes. */
+void mpib_flush_lost(struct engine_conn *f, unsigned rail);
+/* The connection takes no more work: post nothing more. */
+void mpib_flush_quit(struct engine_conn *f);
+/* No READ is in flight. */
+bool mpib_flush_idle(const struct engine_conn *f);
+bool mpib_flush_uses(const struct engine_conn *f, const struct mpib_mr *mr);
+/* Let go of all regions; no READ is in flight. */
+void mpib_flush_drop(struct engine_conn *f);
+/* Another process took the flush, from memory mr: read back through all rails,
+ * for nobody knows here which of them wrote. */
+void mpib_flush_again(struct engine_conn *f, struct mpib_flush *p);
+/* Tell the client how many flushes are over. */
+void mpib_flush_tell(struct engine_conn *f);
+
+#endif

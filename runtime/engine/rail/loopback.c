@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/rail/loopback.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/xalloc.h"
+#include "engine/rail/absent.h"
+#include "engine/rail/tenant.h"
+
+/* Between two attempts to replace a QP that broke. */
+#define AGAIN_NS 100000000u
+
+static int loopback_create(struct mpib_tenant *t, unsigned r)
+{
+	struct mpib_rail *rail = &t->shard->rail[r];
+	struct ibv_qp_init_attr init = {
+		.send_cq = rail->cq,
+		.recv_cq = rail->cq,
+		.cap = { .max_send_wr = MPIB_LOOPBACK_DEPTH,
+			 .max_recv_wr = 1,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = rail->port_num,
+		.pkey_index = (uint16_t)t->shard->engine->cfg.pkey_index,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
+	};
+	int rc = rail->verbs->create_qp(t->pd[r], &init, &t->loop[r].qp);
+
+	if (rc < 0)
+		return mpib_last_error(t->shard, r, "ibv_create_qp", rc);
+	rc = rail->verbs->modify_qp(t->loop[r].qp, &attr,
+				    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+					    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return mpib_last_error(t->shard, r, "ibv_modify_qp", rc);
+}
+
+static void loopback_address(const struct mpib_rail *rail,
+			     const struct mpib_engine_config *cfg,
+			     const struct mpib_port_info *port,
+			     struct ibv_ah_attr *ah)
+{
+	*ah = (struct ibv_ah_attr){
+		.dlid = port->lid,
+		.sl = cfg->service_level < 0 ? 0 : (uint8_t)cfg->service_level,
+		.port_num = rail->port_num,
+		.is_global = port->link_layer == IBV_LINK_LAYER_ETHERNET ||
+			     port->grh_required || port->lid == 0,
+		.grh = { .dgid = port->gid,
+			 .sgid_index = port->gid_index,
+			 .hop_limit = 255 },
+	};
+}
+
+/* To RTR and RTS, with itself as the peer. */
+static int loopback_connect(struct mpib_tenant *t, unsigned r)
+{
+	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
+	struct mpib_rail *rail = &t->shard->rail[r];
+	struct ibv_qp *qp = t->loop[r].qp;
+	struct mpib_port_info port;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	uint32_t psn;
+	int rc;
+
+	/* Random, so that a late packet for an older QP cannot match. */
+	if (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
+		return -EIO;
+	rc = rail->verbs->query_port(rail->ctx, rail->port_num, &port);
+	if (rc < 0)
+		return rc;
+	attr.path_mtu = port.mtu;
+	attr.dest_qp_num = qp->qp_num;
+	attr.rq_psn = attr.sq_psn = psn & 0xffffff;
+	attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
+	attr.min_rnr_timer = cfg->min_rnr_timer;
+	attr.timeout = cfg->timeout;
+	attr.retry_cnt = cfg->retry_cnt;
+	attr.rnr_retry = cfg->rnr_retry;
+	loopback_address(rail, cfg, &port, &attr.ah_attr);
+	rc = rail->verbs->modify_qp(qp, &attr,
+				    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					    IBV_QP_MAX_DEST_RD_ATOMIC |
+					    IBV_QP_MIN_RNR_TIMER);
+	if (rc < 0)
+		return rc;
+	attr.qp_state = IBV_QPS_RTS;
+	return rail->verbs->modify_qp(qp, &attr,
+				      IBV_QP_STATE | IBV_QP_TIMEOUT |
+					      IBV_QP_RETRY_CNT |
+					      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					      IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void loopback_destroy(struct mpib_tenant *t, unsigned r)
+{
+	if (t->loop[r].qp)
+		t->shard->rail[r].verbs->destroy_qp(t->loop[r].qp);
+	t->loop[r].qp = NULL;
+}
+
+static int loopback_renew(struct mpib_tenant *t, unsigned r)
+{
+	int rc;
+
+	loopback_destroy(t, r);
+	rc = loopback_create(t, r);
+	if (rc == 0)
+		rc = mpib_last_error(t->shard, r, "ibv_modify_qp",
+				     loopback_connect(t, r));
+	if (rc < 0)
+		loopback_destroy(t, r);
+	return rc;
+}
+
+/* The page that all answers go to; nobody looks at it. */
+static int loopback_register(struct mpib_tenant *t, unsigned r)
+{
+	int rc;
+
+	if (!t->answers) {
+		void *page = mmap(NULL, MPIB_CACHELINE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (page == MAP_FAILED)
+			return -ENOMEM;
+		t->answers = page;
+	}
+	rc = t->shard->rail[r].verbs->reg_mr(
+		t->pd[r], t->answers, MPIB_CACHELINE,
+		(uint64_t)(uintptr_t)t->answers, IBV_ACCESS_LOCAL_WRITE,
+		&t->loop[r].mr);
+	return mpib_last_error(t->shard, r, "ibv_reg_mr", rc);
+}
+
+/* What the control thread made, on its way to the shard. */
+struct loopback_made {
+	struct mpib_tenant *tenant;
+	unsigned rail;
+	bool ok;
+};
+
+static void on_made(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct loopback_made *made = call->what;
+	struct mpib_loopback *l = &made->tenant->loop[made->rail];
+
+	l->asked = false;
+	l->usable = made->ok && !made->tenant->shard->rail[made->rail].lost;
+	mpib_call_done(made->tenant->shard, call, 0);
+}
+
+static void loopback_told(void *arg, int status)
+{
+	struct loopback_made *made = arg;
+
+	(void)status;
+	mpib_tenant_put(made->tenant);
+	free(made);
+}
+
+static void loopback_give(struct loopback_made *made)
+{
+	mpib_tenant_hold(made->tenant);
+	mpib_mailbox_send(&made->tenant->shard->mailbox,
+			  &mpib_call_new(made, loopback_told, made)->msg,
+			  on_made);
+}
+
+static int loopback_first(struct mpib_tenant *t, unsigned r)
+{
+	struct loopback_made *made;
+	int rc = loopback_register(t, r);
+
+	if (rc == 0)
+		rc = loopback_renew(t, r);
+	if (rc < 0)
+		return rc;
+	made = mpib_xcalloc(sizeof(*made));
+	*made = (struct loopback_made){ t, r, true };
+	loopback_give(made);
+	return 0;
+}
+
+int mpib_loopback_make(struct mpib_tenant *t)
+{
+	uint8_t away = mpib_shard_absent(t->shard);
+	int rc = 0;
+
+	for (unsigned r = 0; rc == 0 && r < t->shard->engine->cfg.rails; r++) {
+		if (!(away >> r & 1) && !t->loop[r].mr)
+			rc = loopback_first(t, r);
+	}
+	return rc;
+}
+
+void mpib_loopback_free(struct mpib_tenant *t)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		loopback_destroy(t, r);
+		if (t->loop[r].mr)
+			t->shard->rail[r].verbs->dereg_mr(t->loop[r].mr);
+	}
+	if (t->answers)
+		munmap(t->answers, MPIB_CACHELINE);
+}
+
+/* Control thread: the shard has a QP that broke. */
+static void on_broke(struct mpib_msg *msg)
+{
+	struct mpib_call *call = (struct mpib_call *)msg;
+	struct loopback_made *made = call->what;
+
+	free(call);
+	/* Nobody uses a tenant that leaves: no new QP is needed. */
+	if (made->tenant->refs == 0 ||
+	    made->tenant->shard->rail[made->rail].dead) {
+		free(made);
+		return;
+	}
+	made->ok = loopback_renew(made->tenant, made->rail) == 0;
+	loopback_give(made);
+}
+
+/* Shard thread, from here on. */
+static void loopback_mend(struct mpib_tenant *t, unsigned rail)
+{
+	struct mpib_loopback *l = &t->loop[rail];
+	struct mpib_shard *s = t->shard;
+	struct loopback_made *made;
+
+	if (l->usable || l->asked || l->inflight ||
+	    s->now - l->asked_ns < AGAIN_NS)
+		return;
+	l->asked = true;
+	l->asked_ns = s->now;
+	made = mpib_xcalloc(sizeof(*made));
+	*made = (struct loopback_made){ .tenant = t, .rail = rail };
+	mpib_mailbox_send(&s->engine->mailbox,
+			  &mpib_call_new(made, NULL, NULL)->msg, on_broke);
+}
+
+bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
+			uint64_t addr, uint32_t rkey)
+{
+	struct mpib_loopback *l = &t->loop[rail];
+	struct mpib_budget *budget = &t->shard->rail[rail].budget;
+	struct ibv_sge sge = { .addr = (uint64_t)(uintptr_t)t->answers,
+			       .length = 1,
+			       .lkey = l->mr ? l->mr->lkey : 0 };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = wr_id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = addr, .rkey = rkey },
+	};
+
+	if (!l->usable) {
+		loopback_mend(t, rail);
+		return false;
+	}
+	if (l->inflight == MPIB_LOOPBACK_DEPTH || mpib_budget_room(budget) == 0)
+		return false;
+	if (ibv_post_send(l->qp, &wr, &bad)) {
+		l->usable = false;
+		return false;
+	}
+	l->inflight++;
+	mpib_budget_send(budget, 1);
+	return true;
+}
+
+void mpib_loopback_over(struct mpib_tenant *t, unsigned rail, bool ok)
+{
+	struct mpib_loopback *l = &t->loop[rail];
+
+	l->inflight--;
+	l->usable &= ok;
+	mpib_budget_sent(&t->shard->rail[rail].budget, 1);
+}
+
+void mpib_loopback_lost(struct mpib_tenant *t, unsigned rail)
+{
+	struct mpib_loopback *l = &t->loop[rail];
+
+	mpib_budget_sent(&t->shard->rail[rail].budget, l->inflight);
+	l->inflight = 0;
+	l->usable = false;
+}

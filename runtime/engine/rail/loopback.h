@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A tenant's loop-back QPs: one per rail, connected to itself, that reads back
+ * what the rail's device wrote into device memory. PCIe lets no read overtake
+ * the writes before it, so when its answer is here, they are in place. Made by
+ * the control thread with the tenant's first dma-buf region, and anew when the
+ * shard asks because one broke.
+ */
+#ifndef MPIB_ENGINE_LOOPBACK_H
+#define MPIB_ENGINE_LOOPBACK_H
+
+#include <mpib/abi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ibv_mr;
+struct ibv_qp;
+struct mpib_tenant;
+
+#define MPIB_LOOPBACK_DEPTH 32u
+
+struct mpib_loopback {
+	struct ibv_qp *qp; /* the shard's while usable, else of control */
+	struct ibv_mr *mr; /* of where the answers go; control thread */
+	/* Shard. */
+	bool usable;
+	bool asked; /* the control thread makes a new QP */
+	uint64_t asked_ns; /* when it was asked */
+	uint32_t inflight; /* READs without a completion */
+};
+
+/* Control thread. Make what is not there yet, on every rail that is not away.
+ * -errno, with a last error. */
+int mpib_loopback_make(struct mpib_tenant *t);
+void mpib_loopback_free(struct mpib_tenant *t);
+
+/* Shard thread, from here on. Read a byte at addr. False: no room now, or no QP
+ * that works; then a new one is asked for. */
+bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
+			uint64_t addr, uint32_t rkey);
+/* A READ completed. After a failure all that are in flight fail, too. */
+void mpib_loopback_over(struct mpib_tenant *t, unsigned rail, bool ok);
+/* The rail's device is lost: its READs never complete. */
+void mpib_loopback_lost(struct mpib_tenant *t, unsigned rail);
+
+#endif

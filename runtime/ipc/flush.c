@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flushes of device memory: requests of their own, which the proxy ends in the
+ * order pushed, by a count in the reply segment. A flush that finds the ring
+ * full is pushed by a later test of any flush. On the connection's thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ipc/client.h"
+
+static uint32_t flush_number(const struct mpib_request *r)
+{
+	return r->gen;
+}
+
+static struct mpib_request *flush_take(struct mpib_conn *conn)
+{
+	struct mpib_flush_queue *q = &conn->flush;
+	struct mpib_request *r = q->free;
+
+	if (r)
+		q->free = r->next;
+	else if (q->room && q->used < MPIB_FLUSHES_MAX)
+		r = &q->room[q->used++];
+	if (r)
+		*r = (struct mpib_request){
+			.conn = conn, .n = 1, .slow = true, .flush = true
+		};
+	return r;
+}
+
+void mpib_flush_give(struct mpib_request *r)
+{
+	struct mpib_flush_queue *q = &r->conn->flush;
+
+	if (r->held)
+		mpib_regions_unref(r);
+	r->next = q->free;
+	q->free = r;
+}
+
+static void flush_push(struct mpib_conn *conn, struct mpib_request *r)
+{
+	const struct mpib_buffer *b = &r->buf[0];
+	struct mpib_desc *d = mpib_ring_next(&conn->ring);
+
+	*d = (struct mpib_desc){
+		.op = MPIB_OP_FLUSH,
+		.n = 1,
+		.gen = flush_number(r),
+		.mr = b->region->mr,
+		.off = b->region->off + (uint64_t)(b->addr - b->region->addr),
+		.len = 1,
+		.total = 1,
+	};
+	mpib_ring_commit(&conn->ring, d);
+	mpib_regions_unref(r);
+}
+
+/* Push what waits, as far as the ring has room. An error fails the
+ * connection. */
+static void push_queued(struct mpib_conn *conn)
+{
+	struct mpib_flush_queue *q = &conn->flush;
+	bool pushed = false;
+	int rc;
+
+	while (q->first && !conn->error) {
+		struct mpib_request *r = q->first;
+
+		rc = mpib_ring_room(&conn->ring, 1);
+		if (rc < 0)
+			mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
+		if (rc <= 0)
+			break;
+		if (mpib_region_dead(r->buf[0].region)) {
+			mpib_conn_fail(conn, -ECANCELED,
+				       "its memory was deregistered");
+			break;
+		}
+		q->first = r->next;
+		flush_push(conn, r);
+		pushed = true;
+	}
+	if (pushed)
+		mpib_ring_bell(conn);
+}
+
+static int flush_allowed(struct mpib_conn *conn, const char *data,
+			 const struct mpib_region *region)
+{
+	if (conn->is_sender)
+		return mpib_fail(-EINVAL, "a sending end has nothing to flush");
+	if (!(conn->client->reply->features & MPIB_FEATURE_FLUSH))
+		return mpib_fail(-EOPNOTSUPP,
+				 "the proxy is too old to flush device memory, "
+				 "which some GPUs need (start a newer one)");
+	if (data < region->addr || data - region->addr >= (long)region->size)
+		return mpib_fail(-EFAULT, "%p is not inside the region", data);
+	return 0;
+}
+
+static void flush_queue(struct mpib_flush_queue *q, struct mpib_request *r)
+{
+	if (q->first)
+		q->last->next = r;
+	else
+		q->first = r;
+	q->last = r;
+}
+
+int mpib_iflush(struct mpib_conn *conn, const void *data,
+		struct mpib_region *region, struct mpib_request **req)
+{
+	struct mpib_flush_queue *q = &conn->flush;
+	struct mpib_request *r;
+	int rc = mpib_request_usable(conn);
+
+	*req = NULL;
+	/* Of a connection that failed for a reason still to come the request
+	 * tells that, too: with none the caller would think all well. */
+	if (rc < 0 || !region || !(region->flags & MPIB_REG_DMABUF))
+		return rc < 0 ? rc : 0;
+	rc = flush_allowed(conn, data, region);
+	if (rc < 0)
+		return rc;
+	r = flush_take(conn);
+	if (!r)
+		return mpib_fail(-EBUSY,
+				 "%u flushes of one connection are outstanding "
+				 "(no more are possible)",
+				 MPIB_FLUSHES_MAX);
+	r->gen = ++q->asked;
+	r->buf[0].region = region;
+	r->buf[0].addr = region->addr + ((const char *)data - region->addr);
+	mpib_regions_ref(r);
+	flush_queue(q, r);
+	push_queued(conn);
+	*req = r;
+	return 0;
+}
+
+bool mpib_flush_over(struct mpib_request *r)
+{
+	struct mpib_conn *conn = r->conn;
+
+	push_queued(conn);
+	/* Acquire pairs with the release in flush_tell(): the device memory is
+	 * in place before what the caller does next. */
+	return !r->held &&
+	       (int32_t)(atomic_load_explicit(&conn->reply->flushed,
+					      memory_order_acquire) -
+			 flush_number(r)) >= 0;
+}
+
+void mpib_flush_close(struct mpib_conn *conn)
+{
+	for (struct mpib_request *r = conn->flush.first; r; r = r->next)
+		mpib_regions_unref(r);
+	free(conn->flush.room);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The flushes of a connection, on the connection's thread; see flush.c. */
+#ifndef MPIB_IPC_FLUSH_H
+#define MPIB_IPC_FLUSH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mpib_conn;
+struct mpib_request;
+
+#define MPIB_FLUSHES_MAX 256u
+
+struct mpib_flush_queue {
+	struct mpib_request *room; /* MPIB_FLUSHES_MAX; NULL: none needed */
+	struct mpib_request *free; /* that were used and are over */
+	struct mpib_request *first, *last; /* not pushed yet, oldest first */
+	uint32_t used; /* of room: those behind were never used */
+	uint32_t asked; /* flushes so far */
+};
+
+/* Whether r is over; pushes what waits. */
+bool mpib_flush_over(struct mpib_request *r);
+/* r is not used any more. */
+void mpib_flush_give(struct mpib_request *r);
+void mpib_flush_close(struct mpib_conn *conn);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flushes of device memory: a memfd registered as a dma-buf, behind devices that
+ * place what they acknowledged only when they are read from (fault.late).
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/conn/conn.h"
+#include "engine_pair.h"
+#include "verbs/soft/soft.h"
+
+#define BYTES (256u << 10)
+#define MANY_TURNS 2000000
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static char *device; /* what a GPU would see of region mr of node 1 */
+static uint32_t mr, asked;
+
+static void set_flag(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
+
+static void add_device_memory(void)
+{
+	int fd = memfd_create("device", MFD_CLOEXEC);
+	struct mpib_mr_attr attr = { .len = BYTES, .dmabuf_fd = fd };
+	bool ready = false;
+
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	device = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(device != MAP_FAILED);
+	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
+				     set_flag, &ready),
+			 0);
+	pair_until(&pair, &ready);
+	close(fd);
+}
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 512;
+	cfg.timeout = 8;
+	cfg.retry_cnt = 1;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	add_device_memory();
+	asked = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	munmap(device, BYTES);
+	return 0;
+}
+
+static struct ibv_context *rail_ctx(unsigned rail)
+{
+	return pair.node[1].engine->shard[0].rail[rail].ctx;
+}
+
+static void fault_on(unsigned rail, struct mpib_soft_fault fault)
+{
+	assert_int_equal(mpib_soft_set_fault(rail_ctx(rail), &fault), 0);
+}
+
+static void fault_both(struct mpib_soft_fault fault)
+{
+	fault_on(0, fault);
+	fault_on(1, fault);
+}
+
+static void turn_often(void)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+}
+
+/* The same bytes as in the sender's memory, as the completion says. */
+static void receive(uint32_t len, unsigned seed)
+{
+	uint32_t got, sent;
+
+	pair_fill(pair.node[0].mem, len, seed);
+	got = pair_post(&rx, MPIB_OP_RECV, 1, mr, 0, len, 7);
+	sent = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, len, 7);
+	assert_int_equal(pair_wait(&pair, &rx, 1, got), len);
+	assert_int_equal(pair_wait(&pair, &tx, 1, sent), len);
+	turn_often(); /* until the lane has nothing on its way either */
+}
+
+static void push_flush(uint32_t region, uint64_t off, uint32_t gen)
+{
+	struct mpib_desc d = { .op = MPIB_OP_FLUSH,
+			       .n = 1,
+			       .gen = gen,
+			       .mr = region,
+			       .off = off,
+			       .len = 1,
+			       .total = 1 };
+
+	pair_push(&rx, &d);
+}
+
+static void flush(void)
+{
+	push_flush(mr, 0, ++asked);
+}
+
+static uint32_t flushed(void)
+{
+	return atomic_load(&rx.reply->conn[rx.index].flushed);
+}
+
+static void until_flushed(uint32_t upto)
+{
+	for (unsigned i = 0; i < MANY_TURNS && flushed() != upto; i++)
+		pair_turn(&pair);
+	if (flushed() != upto)
+		fail_msg("%u of %u: %s", flushed(), upto, pair.node[1].why);
+}
+
+/* As if what came had come just now, however slow the machine is. */
+static void until_read_back(uint32_t upto)
+{
+	struct mpib_flush *p = &rx.conn->rx.flush.at[upto - 1];
+
+	for (unsigned i = 0; i < MANY_TURNS && flushed() != upto; i++) {
+		rx.conn->rx.flush.arrived[0] = rx.conn->shard->now;
+		p->arrived[0] = rx.conn->shard->now;
+		pair_turn(&pair);
+	}
+	assert_int_equal(flushed(), upto);
+}
+
+static void until_broken(void)
+{
+	for (unsigned i = 0; i < MANY_TURNS && !pair.node[1].broken; i++)
+		pair_turn(&pair);
+	assert_int_equal(pair.node[1].broken, 1);
+}
+
+static struct mpib_loopback *loopback(unsigned rail)
+{
+	return &pair.node[1].tenant->loop[rail];
+}
+
+static void what_was_received_is_there_after_a_flush(void **state)
+{
+	(void)state;
+	fault_both((struct mpib_soft_fault){ .late = 1 });
+	receive(BYTES, 3);
+	/* Complete, and not there, on either rail: what a GPU could read. */
+	assert_true(mpib_soft_late(rail_ctx(0)) > 0);
+	assert_true(mpib_soft_late(rail_ctx(1)) > 0);
+	assert_memory_not_equal(device, pair.node[0].mem, BYTES);
+	flush();
+	until_flushed(1);
+	assert_memory_equal(device, pair.node[0].mem, BYTES);
+}
+
+static void each_flush_covers_what_came_before_it(void **state)
+{
+	(void)state;
+	fault_both((struct mpib_soft_fault){ .late = 1 });
+	for (unsigned i = 0; i < 100; i++) {
+		receive(1 + i * 1000, i);
+		flush();
+		until_flushed(i + 1);
+		assert_memory_equal(device, pair.node[0].mem, 1 + i * 1000);
+	}
+}
+
+static void more_than_have_room_wait_in_the_ring(void **state)
+{
+	(void)state;
+	receive(BYTES, 4);
+	for (unsigned i = 0; i < MPIB_RING_SLOTS; i++)
+		flush();
+	until_flushed(MPIB_RING_SLOTS);
+	receive(BYTES, 5);
+	assert_memory_equal(device, pair.node[0].mem, BYTES);
+}
+
+static void before_anything_came_there_is_nothing_to_wait_for(void **state)
+{
+	(void)state;
+	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
+	flush();
+	until_flushed(1);
+}
+
+static void receives_do_not_wait_for_a_flush(void **state)
+{
+	(void)state;
+	receive(BYTES, 6);
+	/* Of the receiver's second rail, by which the next one does not come. */
+	fault_on(1, (struct mpib_soft_fault){ .black_hole = 1 });
+	flush();
+	receive(1, 7);
+	assert_int_equal(flushed(), 0);
+	fault_on(1, (struct mpib_soft_fault){ 0 });
+	until_flushed(1);
+}
+
+static void what_is_no_flush_breaks_the_connection(void **state)
+{
+	static const struct {
+		bool host;
+		uint64_t off;
+		uint32_t gen;
+	} bad[] = {
+		{ true, 0, 1 },
+		{ false, BYTES, 1 },
+		{ false, 0, 2 },
+		{ false, 0, 0 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (i > 0) {
+			teardown(NULL);
+			setup(NULL);
+		}
+		push_flush(bad[i].host ? pair.node[1].mr : mr, bad[i].off,
+			   bad[i].gen);
+		until_broken();
+		assert_int_equal(flushed(), 0);
+	}
+}
+
+static void a_qp_that_broke_is_made_anew_and_the_read_repeated(void **state)
+{
+	struct ibv_qp *broken = loopback(0)->qp;
+
+	(void)state;
+	fault_both((struct mpib_soft_fault){ .late = 1 });
+	receive(BYTES, 8);
+	fault_on(0, (struct mpib_soft_fault){ .late = 1, .black_hole = 1 });
+	flush();
+	for (unsigned i = 0; i < MANY_TURNS && loopback(0)->usable; i++)
+		pair_turn(&pair);
+	assert_false(loopback(0)->usable);
+	assert_ptr_equal(loopback(0)->qp, broken);
+	fault_on(0, (struct mpib_soft_fault){ .late = 1 });
+	until_read_back(1);
+	assert_true(loopback(0)->usable);
+	assert_memory_equal(device, pair.node[0].mem, BYTES);
+}
+
+/* Nothing passes from the first rail's device to itself; the lane is well. */
+static void what_cannot_be_read_back_is_not_waited_for_for_ever(void **state)
+{
+	struct mpib_soft_fault fault = { .delay_ns = 3600000000000u,
+					 .only = mpib_soft_peer(
+						 loopback(0)->qp) };
+
+	(void)state;
+	receive(BYTES, 9);
+	fault_on(0, fault);
+	flush();
+	until_flushed(1);
+	assert_false(loopback(0)->usable);
+	flush();
+	until_flushed(2);
+	/* Whatever comes by the rail makes it be tried again. */
+	fault_on(0, (struct mpib_soft_fault){ .late = 1 });
+	receive(BYTES, 10);
+	flush();
+	until_read_back(3);
+	assert_memory_equal(device, pair.node[0].mem, BYTES);
+}
+
+static void a_lost_device_has_nothing_more_to_place(void **state)
+{
+	bool gone = false;
+
+	(void)state;
+	receive(BYTES, 10);
+	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
+	flush();
+	turn_often();
+	fault_on(0, (struct mpib_soft_fault){ .gone = 1 });
+	fault_on(1, (struct mpib_soft_fault){ .gone = 1 });
+	/* There is no peer link here, so the lane breaks, too. */
+	until_broken();
+	assert_int_equal(
+		mpib_mr_del(pair.node[1].engine_client, mr, set_flag, &gone),
+		0);
+	turn_often();
+	engine_conn_destroy(rx.conn, set_flag, &gone);
+	pair_until(&pair, &gone);
+	turn_often();
+}
+
+static void a_region_goes_only_after_its_reads(void **state)
+{
+	bool gone = false;
+
+	(void)state;
+	receive(BYTES, 11);
+	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
+	flush();
+	turn_often();
+	assert_int_equal(
+		mpib_mr_del(pair.node[1].engine_client, mr, set_flag, &gone),
+		0);
+	until_broken();
+	turn_often();
+	assert_false(gone);
+	assert_int_equal(flushed(), 0);
+	fault_both((struct mpib_soft_fault){ 0 });
+	pair_until(&pair, &gone);
+	assert_int_equal(flushed(), 0);
+}
+
+static void a_connection_stops_only_after_its_reads(void **state)
+{
+	bool stopped = false;
+
+	(void)state;
+	receive(BYTES, 12);
+	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
+	flush();
+	turn_often();
+	engine_conn_stop(rx.conn, -ECONNABORTED, set_flag, &stopped);
+	turn_often();
+	assert_false(stopped);
+	fault_both((struct mpib_soft_fault){ 0 });
+	pair_until(&pair, &stopped);
+	assert_int_equal(flushed(), 0);
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(what_was_received_is_there_after_a_flush),
+		t(each_flush_covers_what_came_before_it),
+		t(more_than_have_room_wait_in_the_ring),
+		t(before_anything_came_there_is_nothing_to_wait_for),
+		t(receives_do_not_wait_for_a_flush),
+		t(what_is_no_flush_breaks_the_connection),
+		t(a_qp_that_broke_is_made_anew_and_the_read_repeated),
+		t(what_cannot_be_read_back_is_not_waited_for_for_ever),
+		t(a_lost_device_has_nothing_more_to_place),
+		t(a_region_goes_only_after_its_reads),
+		t(a_connection_stops_only_after_its_reads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

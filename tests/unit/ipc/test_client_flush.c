@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpib_iflush(): what the client pushes, and when it is over. */
+#include "attached.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BYTES 8192
+
+static char mem[BYTES];
+static struct mpib_conn *rx;
+static struct mpib_region *device;
+
+static void open_receiver(bool knows)
+{
+	struct mpib_handle handle;
+	struct mpib_listener *l;
+
+	f->welcome.dmabuf = 1;
+	f->reply->features = knows ? MPIB_FEATURE_FLUSH : 0;
+	attach();
+	assert_int_equal(
+		mpib_reg_fd(c, mem, BYTES, 0, 0, MPIB_REG_DMABUF, &device), 0);
+	assert_int_equal(mpib_listen(c, &handle, &l), 0);
+	assert_int_equal(mpib_accept(l, &rx), 0);
+	assert_int_equal(mpib_ready(rx), 1);
+	fake_conn_open(f, 0);
+}
+
+static struct mpib_request *flush_at(size_t off)
+{
+	struct mpib_request *r;
+
+	assert_int_equal(mpib_iflush(rx, mem + off, device, &r), 0);
+	assert_non_null(r);
+	return r;
+}
+
+static bool is_over(struct mpib_request *r)
+{
+	int done = 0, size = 55;
+
+	assert_int_equal(mpib_test_int(r, &done, &size), 0);
+	assert_int_equal(size, 55);
+	return done;
+}
+
+/* The proxy has ended so many. */
+static void ended(uint32_t n)
+{
+	atomic_store(&f->reply->conn[0].flushed, n);
+}
+
+static void it_is_over_when_the_proxy_says_so(void **state)
+{
+	struct mpib_request *r, *second;
+
+	(void)state;
+	open_receiver(true);
+	r = flush_at(100);
+	fake_turn(f, 0, 0, 0);
+	assert_int_equal(f->conn[0].flushes, 1);
+	assert_int_equal(f->conn[0].flush.mr, 999);
+	assert_int_equal(f->conn[0].flush.off, 100);
+	assert_int_equal(f->conn[0].flush.gen, 1);
+	second = flush_at(0);
+	assert_false(is_over(r));
+	ended(1);
+	assert_true(is_over(r));
+	assert_false(is_over(second));
+	ended(2);
+	assert_true(is_over(second));
+	mpib_close(rx);
+}
+
+static void host_memory_has_nothing_to_flush(void **state)
+{
+	struct mpib_region *host;
+	struct mpib_request *r;
+
+	(void)state;
+	open_receiver(true);
+	assert_int_equal(mpib_reg(c, mem, BYTES, &host), 0);
+	assert_int_equal(mpib_iflush(rx, mem, host, &r), 0);
+	assert_null(r);
+	assert_int_equal(mpib_iflush(rx, NULL, NULL, &r), 0);
+	assert_null(r);
+	mpib_close(rx);
+}
+
+static void those_that_find_the_ring_full_are_pushed_later(void **state)
+{
+	enum {
+		N = 2 * MPIB_RING_SLOTS + 10
+	};
+	struct mpib_request *r[N];
+
+	(void)state;
+	open_receiver(true);
+	for (unsigned i = 0; i < N; i++)
+		r[i] = flush_at(i);
+	fake_turn(f, 0, 0, 0);
+	assert_int_equal(f->conn[0].flushes, MPIB_RING_SLOTS);
+	/* Not pushed, so not over, whatever a wrong proxy counts. */
+	ended(N);
+	assert_true(is_over(r[0]));
+	fake_turn(f, 0, 0, 0);
+	assert_true(is_over(r[N - 1]));
+	fake_turn(f, 0, 0, 0);
+	assert_int_equal(f->conn[0].flushes, N);
+	assert_int_equal(f->conn[0].flush.gen, N);
+	for (unsigned i = 1; i < N - 1; i++)
+		assert_true(is_over(r[i]));
+	mpib_close(rx);
+}
+
+static void too_many_are_refused_and_their_room_is_used_again(void **state)
+{
+	struct mpib_request *r[256], *more;
+
+	(void)state;
+	open_receiver(true);
+	for (unsigned round = 1; round < 4; round++) {
+		for (unsigned i = 0; i < 256; i++) {
+			r[i] = flush_at(i);
+			fake_turn(f, 0, 0, 0);
+		}
+		assert_int_equal(mpib_iflush(rx, mem, device, &more), -EBUSY);
+		assert_null(more);
+		ended(256 * round);
+		for (unsigned i = 256; i-- > 0;)
+			assert_true(is_over(r[i]));
+	}
+	mpib_close(rx);
+}
+
+static void wrong_calls_are_told(void **state)
+{
+	struct mpib_request *r;
+	struct mpib_conn *tx;
+
+	(void)state;
+	open_receiver(true);
+	tx = connected();
+	assert_int_equal(mpib_iflush(tx, mem, device, &r), -EINVAL);
+	assert_int_equal(mpib_iflush(rx, mem + BYTES, device, &r), -EFAULT);
+	mpib_close(tx);
+	mpib_close(rx);
+}
+
+static void a_proxy_that_cannot_flush_is_named(void **state)
+{
+	struct mpib_request *r;
+
+	(void)state;
+	open_receiver(false);
+	assert_int_equal(mpib_iflush(rx, mem, device, &r), -EOPNOTSUPP);
+	assert_non_null(strstr(mpib_strerror(), "too old"));
+	mpib_close(rx);
+}
+
+static void a_connection_that_fails_ends_it(void **state)
+{
+	struct mpib_request *r, *late;
+	int rc = 0, done = 0;
+
+	(void)state;
+	open_receiver(true);
+	r = flush_at(0);
+	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
+	/* It is not known yet why: no NULL, which would mean flushed. */
+	late = flush_at(0);
+	while (rc == 0)
+		rc = mpib_test_int(r, &done, NULL);
+	assert_int_equal(rc, -ECONNRESET);
+	assert_int_equal(done, 1);
+	assert_int_equal(mpib_test_int(late, &done, NULL), -ECONNRESET);
+	assert_int_equal(mpib_iflush(rx, mem, device, &r), -ECONNRESET);
+	mpib_close(rx);
+}
+
+static void memory_that_goes_before_it_is_pushed_fails_it(void **state)
+{
+	struct mpib_request *r = NULL;
+	int done = 0;
+
+	(void)state;
+	open_receiver(true);
+	for (unsigned i = 0; i < MPIB_RING_SLOTS + 1; i++)
+		r = flush_at(i);
+	assert_int_equal(mpib_dereg(device), 0);
+	fake_turn(f, 0, 0, 0);
+	assert_int_equal(mpib_test_int(r, &done, NULL), -ECANCELED);
+	assert_int_equal(f->conn[0].flushes, MPIB_RING_SLOTS);
+	mpib_close(rx);
+}
+
+int main(void)
+{
+#define t(name) cmocka_unit_test_setup_teardown(name, start, stop)
+	const struct CMUnitTest tests[] = {
+		t(it_is_over_when_the_proxy_says_so),
+		t(host_memory_has_nothing_to_flush),
+		t(those_that_find_the_ring_full_are_pushed_later),
+		t(too_many_are_refused_and_their_room_is_used_again),
+		t(wrong_calls_are_told),
+		t(a_proxy_that_cannot_flush_is_named),
+		t(a_connection_that_fails_ends_it),
+		t(memory_that_goes_before_it_is_pushed_fails_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

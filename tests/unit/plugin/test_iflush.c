@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* iflush of every version of the ABI, as NCCL's proxy thread calls it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+#include <cmocka.h>
+
+/* Type and place differ from table to table. */
+typedef enum nccl_result iflush_fn(void *, int, void **, int *, void **,
+				   void **);
+typedef enum nccl_result test_fn(void *, int *, int *);
+
+static struct rig *r;
+static char gpu[65536], host[65536];
+static void *mr[3];
+
+static iflush_fn *iflush_of(int version)
+{
+	const void *t = rig_table(version);
+
+	switch (version) {
+	case 8:
+		return ((const struct nccl_net_v8 *)t)->iflush;
+	case 9:
+		return ((const struct nccl_net_v9 *)t)->iflush;
+	case 10:
+		return ((const struct nccl_net_v10 *)t)->iflush;
+	case 11:
+		return ((const struct nccl_net_v11 *)t)->iflush;
+	default:
+		return ((const struct nccl_net_v12 *)t)->iflush;
+	}
+}
+
+static test_fn *test_of(int version)
+{
+	const void *t = rig_table(version);
+
+	switch (version) {
+	case 8:
+		return ((const struct nccl_net_v8 *)t)->test;
+	case 9:
+		return ((const struct nccl_net_v9 *)t)->test;
+	case 10:
+		return ((const struct nccl_net_v10 *)t)->test;
+	case 11:
+		return ((const struct nccl_net_v11 *)t)->test;
+	default:
+		return ((const struct nccl_net_v12 *)t)->test;
+	}
+}
+
+static void open_rig(uint32_t features)
+{
+	int fd = memfd_create("gpu", MFD_CLOEXEC);
+
+	r = rig_new();
+	assert_non_null(r);
+	r->f->welcome.dmabuf = 1;
+	r->f->reply->features = features;
+	assert_int_equal(rig_connect(r), 0);
+	assert_int_equal(r->net->regMrDmaBuf(r->rx, gpu, sizeof(gpu),
+					     NCCL_PTR_CUDA, 0, fd, &mr[0]),
+			 0);
+	close(fd);
+	assert_int_equal(
+		r->net->regMr(r->rx, host, sizeof(host), NCCL_PTR_HOST, &mr[1]),
+		0);
+	mr[2] = mr[0];
+}
+
+static int end(void **state)
+{
+	(void)state;
+	rig_free(r);
+	r = NULL;
+	return 0;
+}
+
+/* accept() and connect() take the first free indices, in the order of calls. */
+static struct fake_conn *receiver(void)
+{
+	fake_turn(r->f, 0, 1, 0);
+	return &r->f->conn[1];
+}
+
+static void every_version_flushes_the_last_buffer_with_bytes(void **state)
+{
+	void *addr[3] = { gpu + 100, host, gpu + 5000 };
+	uint32_t n = 0;
+
+	(void)state;
+	open_rig(MPIB_FEATURE_FLUSH);
+	for (int version = 8; version <= NCCL_NET_ABI_NEWEST; version++) {
+		static const struct {
+			int size[3];
+			uint64_t off;
+		} want[] = {
+			{ { 10, 0, 20 }, 5000 },
+			{ { 10, 0, 0 }, 100 },
+		};
+
+		for (unsigned i = 0; i < 2; i++) {
+			int size[3], done = 0;
+			void *req = NULL;
+
+			memcpy(size, want[i].size, sizeof(size));
+			assert_int_equal(iflush_of(version)(r->rx, 3, addr,
+							    size, mr, &req),
+					 0);
+			assert_non_null(req);
+			assert_int_equal(receiver()->flushes, ++n);
+			assert_int_equal(receiver()->flush.off, want[i].off);
+			assert_int_equal(test_of(version)(req, &done, NULL), 0);
+			assert_int_equal(done, 0);
+			atomic_store(&r->f->reply->conn[1].flushed, n);
+			assert_int_equal(test_of(version)(req, &done, NULL), 0);
+			assert_int_equal(done, 1);
+		}
+	}
+}
+
+static void nothing_and_host_memory_need_no_request(void **state)
+{
+	void *addr[3] = { gpu, host, gpu }, *req = &req;
+	int none[3] = { 0, 0, 0 }, ours[3] = { 5, 5, 0 };
+
+	(void)state;
+	open_rig(MPIB_FEATURE_FLUSH);
+	assert_int_equal(r->net->iflush(r->rx, 3, addr, none, mr, &req), 0);
+	assert_null(req);
+	req = &req;
+	assert_int_equal(r->net->iflush(r->rx, 3, addr, ours, mr, &req), 0);
+	assert_null(req);
+	assert_int_equal(receiver()->flushes, 0);
+}
+
+/* The rank goes on as it did with that proxy. */
+static void an_older_proxy_is_told_of_once(void **state)
+{
+	void *addr[1] = { gpu }, *req = &req;
+	int size[1] = { 1 };
+
+	(void)state;
+	open_rig(0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(r->net->iflush(r->rx, 1, addr, size, mr, &req),
+				 0);
+		assert_null(req);
+	}
+	assert_int_equal(rig_warnings, 1);
+	assert_non_null(strstr(rig_warning, "too old to flush"));
+}
+
+int main(void)
+{
+#define t(name) cmocka_unit_test_teardown(name, end)
+	const struct CMUnitTest tests[] = {
+		t(every_version_flushes_the_last_buffer_with_bytes),
+		t(nothing_and_host_memory_need_no_request),
+		t(an_older_proxy_is_told_of_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
