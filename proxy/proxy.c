@@ -226,6 +226,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		proxy_clients_fini(&p->clients);
 	if (p->broker)
 		mpib_broker_close(p->broker);
+	mpib_history_fini(&p->history);
 	mpib_agent_close(p->agent);
 	if (p->stats)
 		mpib_stats_free(p->stats);

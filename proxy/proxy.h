@@ -33,6 +33,7 @@ struct mpib_proxy {
 	struct proxy_clients clients;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
+	struct mpib_history history;
 	struct mpib_admin admin;
 	struct mpib_plays plays;
 	struct mpib_view view;

@@ -4,10 +4,48 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+
+static void sample_on_time(void *arg);
+
+static void sample_on_view(void *arg, const struct mpib_view *v)
+{
+	struct mpib_metrics *m = arg;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (v)
+		mpib_history_add(m->history, v,
+				 (uint64_t)now.tv_sec * MPIB_SEC +
+					 (uint64_t)now.tv_nsec);
+	mpib_timer_arm(m->gather.loop, &m->next_sample,
+		       MPIB_HISTORY_PERIOD_S * MPIB_SEC, sample_on_time, m);
+}
+
+static void sample_on_time(void *arg)
+{
+	struct mpib_metrics *m = arg;
+
+	mpib_gather_ask(&m->gather, &m->sample, sample_on_view, m);
+}
+
+static void keep_history(struct mpib_metrics *m, struct mpib_history *history)
+{
+	if (mpib_history_init(history,
+			      mpib_config_rail_total(m->gather.view.cfg)) < 0) {
+		mpib_warn("history: out of memory: none is kept");
+		return;
+	}
+	m->history = history;
+	sample_on_time(m);
+}
 
 int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 		      struct mpib_engine *engine, int fd,
-		      const struct mpib_view *view, char *why)
+		      const struct mpib_view *view,
+		      struct mpib_history *history, char *why)
 {
 	int rc;
 
@@ -24,6 +62,8 @@ int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 				    &m->http, why);
 	if (rc < 0)
 		mpib_metrics_stop(m);
+	else
+		keep_history(m, history);
 	return rc;
 }
 
@@ -36,5 +76,6 @@ void mpib_metrics_stop(struct mpib_metrics *m)
 	m->http = NULL;
 	mpib_scrapes_close(m->scrapes);
 	m->scrapes = NULL;
+	mpib_timer_disarm(m->gather.loop, &m->next_sample);
 	mpib_gather_stop(&m->gather);
 }

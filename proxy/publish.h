@@ -8,20 +8,25 @@
 
 #include "metrics/gather.h"
 #include "metrics/scrape.h"
+#include "view/history.h"
 #include "web/http.h"
 
 struct mpib_metrics {
 	struct mpib_gather gather;
 	struct mpib_scrapes *scrapes; /* NULL: nothing is open */
 	struct mpib_http *http; /* NULL: no address is set */
+	struct mpib_history *history; /* NULL: no memory for it */
+	struct mpib_gather_wait sample;
+	struct mpib_timer next_sample;
 };
 
 /* Serve the listening socket fd, which the caller keeps and closes, and HTTP
- * where view->cfg says so. -errno, with why as in config.h; then m is not open.
- */
+ * where view->cfg says so; add to history, which outlives m. -errno, with why as
+ * in config.h; then m is not open. */
 int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 		      struct mpib_engine *engine, int fd,
-		      const struct mpib_view *view, char *why);
+		      const struct mpib_view *view,
+		      struct mpib_history *history, char *why);
 /* Hang up on all readers. Call before mpib_engine_close(), during which a
  * snapshot may still come, so *m must stay valid until then. Does nothing when
  * m is not open. */

@@ -61,6 +61,7 @@ static void fill_view(struct mpib_proxy *p)
 	v->cfg = &p->cfg;
 	v->clients = &p->clients;
 	v->engine = p->engine;
+	v->history = &p->history;
 	v->run_dir = p->rundir.path;
 	v->pid = (uint32_t)getpid();
 	v->upgrades = p->upgrade.count;
@@ -128,7 +129,7 @@ static int open_metrics(struct mpib_proxy *p, char *why)
 {
 	fill_view(p);
 	return mpib_metrics_open(&p->metrics, &p->loop, p->engine,
-				 p->metrics_fd, &p->view, why);
+				 p->metrics_fd, &p->view, &p->history, why);
 }
 
 /* Open the stats socket with its admin commands. */

@@ -20,6 +20,7 @@ void mpib_state_serialize(struct mpib_serial *serial, struct mpib_proxy *p,
 	mpib_serial_mark(serial, "state");
 	mpib_serial_u64(serial, began_ns);
 	mpib_events_serial(serial);
+	mpib_history_serialize(serial, &p->history);
 	mpib_settings_serialize(serial, p);
 	mpib_engine_serialize(serial, p->engine);
 	mpib_broker_serialize(serial, p->broker, proxy_clients_owner,

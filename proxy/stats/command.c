@@ -179,6 +179,15 @@ static json_t *command_events(struct mpib_ask *ask)
 	return mpib_view_events(ask->view, since);
 }
 
+static json_t *command_history(struct mpib_ask *ask)
+{
+	uint64_t minutes;
+
+	if (!mpib_ask_number(ask, 0, 60, 60, &minutes))
+		return NULL;
+	return mpib_view_history_of(ask->view, minutes * 60);
+}
+
 static json_t *command_monitor(struct mpib_ask *ask)
 {
 	return mpib_view_monitor(ask->view);
@@ -223,6 +232,8 @@ const struct mpib_command mpib_commands[] = {
 	  "how sending connections are split, and why" },
 	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false, command_events,
 	  "state changes after number since" },
+	{ "history", "[minutes]", 0, 1, MPIB_NEEDS_NOTHING, false,
+	  command_history, "what the rails moved, up to an hour back" },
 	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false,
 	  command_monitor, "rails, shards, clients, each so many seconds" },
 	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config,

@@ -3,8 +3,10 @@
 #include "view/view.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/lane/drr.h"
 #include "view/fields.h"
@@ -44,17 +46,19 @@ json_t *mpib_view_shards(const struct mpib_view *v)
 
 json_t *mpib_view_info(const struct mpib_view *v)
 {
+	char host[HOST_NAME_MAX + 1] = "";
 	const struct proxy_clients *all = v->clients;
 	json_t *names = json_array();
 
 	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
 		json_array_append_new(names, json_string(v->rail[r].name));
+	gethostname(host, sizeof(host) - 1);
 	return json_pack(
-		"{ss sI sI ss sf so ss ss ss sI sI sI sI sI sI so so}",
-		"version", MPIB_VERSION, "abi", (json_int_t)MPIB_ABI_VERSION,
-		"pid", (json_int_t)v->pid, "run_dir", v->run_dir, "uptime_s",
-		v->uptime_s, "rails", names, "peer_link", v->peer_link,
-		"lanes_mode",
+		"{ss ss sI sI ss sf so ss ss ss sI sI sI sI sI sI so so}",
+		"version", MPIB_VERSION, "host", host, "abi",
+		(json_int_t)MPIB_ABI_VERSION, "pid", (json_int_t)v->pid,
+		"run_dir", v->run_dir, "uptime_s", v->uptime_s, "rails", names,
+		"peer_link", v->peer_link, "lanes_mode",
 		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
 		"mode", mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
 		"sup_bw", (json_int_t)v->cfg->engine.sup_bw, "clients",

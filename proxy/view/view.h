@@ -14,6 +14,7 @@
 
 #include "client/client.h"
 #include "engine/measure/snapshot.h"
+#include "view/history.h"
 
 #define MPIB_STATS_PROTO 1
 
@@ -33,6 +34,7 @@ struct mpib_view {
 	const struct proxy_clients *clients;
 	const struct mpib_snapshot *snap; /* NULL for views that need none */
 	const struct mpib_engine *engine; /* for histograms, or NULL */
+	const struct mpib_history *history; /* or NULL */
 	struct mpib_view_rail rail[MPIB_RAILS_MAX]; /* by number */
 	const char *run_dir;
 	char peer_link[64];
@@ -48,7 +50,7 @@ const char *mpib_view_cause_name(enum mpib_rail_cause cause);
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_devices, mpib_view_clients, mpib_view_conns, mpib_view_lanes,
-	mpib_view_peers, mpib_view_config, mpib_view_monitor;
+	mpib_view_peers, mpib_view_config, mpib_view_monitor, mpib_view_history;
 /* How a lane spreads the stripes of a rail over the QPs of that rail. */
 json_t *mpib_view_spread(const struct mpib_view *v,
 			 const struct mpib_snap_lane *lane);
@@ -63,6 +65,8 @@ json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client);
  * when there is no such histogram. */
 json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 		       uint32_t client);
+/* The samples of the last so many seconds, needing no snapshot. */
+json_t *mpib_view_history_of(const struct mpib_view *v, uint64_t seconds);
 /* Requests of the snapshot that are at least older_ns old, oldest first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* The events of base/event.h's journal with a number above since. */

@@ -95,6 +95,12 @@ static void http_on_view(void *arg, const struct mpib_view *v)
 		       r->http);
 }
 
+static char *render_history(const struct mpib_view *v, bool openmetrics)
+{
+	(void)openmetrics;
+	return mpib_history_json(v);
+}
+
 static enum MHD_Result http_reply(struct request *r, unsigned status,
 				  const char *type, const char *text,
 				  size_t len, enum MHD_ResponseMemoryMode mode)
@@ -177,8 +183,11 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		return wait_for(r, render_metrics);
 	if (!strcmp(url, "/stats.json"))
 		return wait_for(r, render_stats);
+	if (!strcmp(url, "/history.json"))
+		return wait_for(r, render_history);
 	return http_complain(r, MHD_HTTP_NOT_FOUND,
-			     "there are /, /metrics and /stats.json\n");
+			     "there are /, /metrics, /stats.json and "
+			     "/history.json\n");
 }
 
 static struct request *http_begin(struct mpib_http *h,

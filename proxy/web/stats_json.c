@@ -46,6 +46,15 @@ static json_t *stats_json_hists(const struct mpib_view *v)
 	return all;
 }
 
+char *mpib_history_json(const struct mpib_view *v)
+{
+	json_t *all = mpib_view_history(v);
+	char *text = json_dumps(all, JSON_COMPACT);
+
+	json_decref(all);
+	return text;
+}
+
 char *mpib_stats_json(const struct mpib_view *v)
 {
 	struct timespec now;

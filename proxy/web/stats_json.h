@@ -10,5 +10,7 @@
  * caller frees the text; NULL when memory is short. Control thread.
  */
 char *mpib_stats_json(const struct mpib_view *v);
+/* The last hour, as text that the caller frees; NULL: no memory. */
+char *mpib_history_json(const struct mpib_view *v);
 
 #endif

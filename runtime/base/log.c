@@ -64,24 +64,29 @@ bool mpib_log_is_json(void)
 	return json;
 }
 
+/* A second byte that makes a character too long, a surrogate or too high. */
+static bool utf8_wrong(const unsigned char *s)
+{
+	return (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
+	       (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] >= 0x90);
+}
+
 /* The bytes of the UTF-8 character that s begins with; 0: it is none. */
 static unsigned utf8_bytes(const unsigned char *s)
 {
-	unsigned n = *s < 0x80		       ? 1
-		     : *s >= 0xc2 && *s < 0xe0 ? 2
-		     : *s >= 0xe0 && *s < 0xf0 ? 3
-		     : *s >= 0xf0 && *s < 0xf5 ? 4
-					       : 0;
+	unsigned n = 4;
 
+	if (*s < 0x80)
+		return 1;
+	if (*s < 0xc2 || *s > 0xf4)
+		return 0;
+	if (*s < 0xf0)
+		n = *s < 0xe0 ? 2 : 3;
 	for (unsigned i = 1; i < n; i++) {
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
 	}
-	/* Of what the first byte lets pass: too long, a surrogate, too high. */
-	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
-	    (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] >= 0x90))
-		return 0;
-	return n;
+	return utf8_wrong(s) ? 0 : n;
 }
 
 /* Write text as it stands between the quotes of a JSON string into buf; what has

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # live_page.sh BUILD: the live page in headless Chromium beside traffic: both rails
-# move, the numbers are those of the proxy, a node of 8 rails and 64 clients
-# fits, and a proxy that ends is told. Leaves page-*.png in BUILD.
+# move, the numbers are those of the proxy, its first line says what is not well,
+# rows stay where they are, text can be read in both themes at three widths, keys
+# do what the pointer does, a node of 8 rails and 64 clients fits, and a proxy
+# that ends is told. Leaves page-*.png in BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do
@@ -85,6 +87,33 @@ is_true() {
 until_true() {
 	await is_true "$1" || fail "the page never shows: $1 (now $(js "document.body.innerText"))"
 }
+# width PIXELS: of the window, from now on.
+width() {
+	browser POST /goog/cdp/execute '{"cmd":"Emulation.setDeviceMetricsOverride","params":
+		{"width":'"$1"',"height":1250,"deviceScaleFactor":1,"mobile":false}}' >"$dir/url"
+	until_true "innerWidth === $1"
+}
+# readable: all text of the page has a contrast of 4.5 with what is behind it, as
+# WCAG 2.1 counts it, and nothing is wider than the window.
+readable() {
+	js "(window.weak = () => {
+	const rgb = (s) => { const n = s.match(/[0-9.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+	const over = (a, b) => a.slice(0, 3).map((v, i) => v * a[3] + b[i] * (1 - a[3])).concat(1);
+	const behind = (e) => e ? over(rgb(getComputedStyle(e).backgroundColor), behind(e.parentElement)) : [255, 255, 255, 1];
+	const lum = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 :
+		((v + 0.055) / 1.055) ** 2.4).reduce((a, v, i) => a + v * [0.2126, 0.7152, 0.0722][i], 0);
+	return [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() &&
+		!['SCRIPT', 'OPTION'].includes(e.tagName) && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+	.map((e) => {
+		const b = behind(e), x = lum(over(rgb(getComputedStyle(e).color), b)), y = lum(b);
+		window.seen = (window.seen || 0) + 1;
+		return [(Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05), e.textContent];
+	}).filter(([ratio]) => ratio < 4.5).map(([ratio, text]) => text + ' ' + ratio.toFixed(2)).join('; '); },
+	true)" >"$dir/url"
+	is_true "window.weak() === '' && window.seen > 50" || fail "$1: hard to read: $(js 'window.weak()')"
+	is_true "document.documentElement.scrollWidth <= innerWidth" ||
+		fail "$1: wider than the window: $(js 'document.documentElement.scrollWidth')"
+}
 picture() {
 	browser GET /screenshot | sed 's/^{"value":"\(.*\)"}$/\1/' |
 		base64 -d >"$build/page-$1.png"
@@ -119,17 +148,60 @@ until_true "['--r0', '--r1'].every((name) => {
 	return false; })"
 until_true "+document.getElementById('heat-now').dataset.p99 > 1e-6"
 until_true "document.getElementById('heat-name').options.length >= 4"
+# The first line: these rails are software ones, and nothing else is to be said.
+verdict="document.getElementById('verdict').textContent"
+problems="document.getElementById('problems').innerText"
+until_true "$verdict === 'ok'"
+until_true "$problems === 'software rails, for trials only'"
+until_true "document.title === '$(uname -n): ok \u2013 mpib'"
+# Rows are what they were, seconds later, by number.
+js "(window.row = document.querySelector('#conns tbody').rows[1],
+	window.then = +document.documentElement.dataset.samples, true)" >"$dir/url"
+until_true "document.documentElement.dataset.samples > window.then + 4"
+until_true "document.querySelector('#conns tbody').rows[1] === window.row &&
+	window.row.dataset.key === [...document.querySelectorAll('#conns tbody tr')]
+		.map((r) => r.dataset.key).sort()[1]"
+until_true "[...document.querySelectorAll('#clients tbody tr')].map((r) => +r.dataset.key)
+	.every((id, i, all) => i === 0 || id > all[i - 1])"
+until_true "document.querySelectorAll('#devices tbody tr').length === 1"
+until_true "document.querySelectorAll('#peers tbody tr').length >= 1"
+# The hour is the proxy's: it has what was before the page was loaded.
+until_true "model.hour.length >= 2"
+open_page '?theme=light&period=500'
+until_true "model.hour.length >= 2 && model.times.length < 20"
+until_true "model.hour.some((s) => s.tx_mbps.SOUT > 1 && s.rx_mbps.SUP > 1)"
+until_true "document.getElementById('hour').getAttribute('aria-label').startsWith('The last hour: ')"
+# Arrow keys choose a sample as the pointer does.
+until_true "(document.getElementById('flow').focus(), document.activeElement.dispatchEvent(
+	new KeyboardEvent('keydown', { key: 'ArrowLeft' })),
+	document.getElementById('tip').innerText.includes('SOUT') && !document.getElementById('tip').hidden)"
+js "document.activeElement.blur()" >"$dir/url"
+until_true "document.getElementById('tip').hidden"
+until_true "document.querySelectorAll('#clients tbody tr').length === 2"
 "$build/proxy/mpibctl" -s "$dir/n0" rails drain SUP >"$dir/drain"
+until_true "$verdict === 'not ok'"
+until_true "/^SUP is drained, since [0-9:]{8}/.test($problems)"
+until_true "document.title.includes(': SUP is drained')"
 until_true "document.querySelectorAll('.rail .badge')[1].textContent === 'drained'"
 until_true "document.getElementById('events').innerText.includes('SUP is drained')"
 until_true "+document.querySelector('[data-rail=SUP]').dataset.tx < 1e4"
 "$build/proxy/mpibctl" -s "$dir/n0" rails resume SUP >"$dir/drain"
+until_true "$verdict === 'ok'"
 until_true "+document.querySelector('[data-rail=SUP]').dataset.tx > 1e6"
-picture light
-js "document.getElementById('theme').click()" >/dev/null
-until_true "document.documentElement.dataset.theme === 'dark'"
-sleep 1
-picture dark
+for wide in 1600 800 400; do
+	width $wide
+	for theme in light dark; do
+		js "setTheme('$theme')" >"$dir/url"
+		until_true "document.documentElement.dataset.theme === '$theme'"
+		readable "$theme, $wide"
+		picture "$theme-$wide"
+	done
+	# No column is lost: a row has a cell for each, all to be seen.
+	until_true "[...document.querySelector('#clients tbody').rows[0].cells].length === 10 &&
+		[...document.querySelector('#clients tbody').rows[0].cells].every((c) =>
+		c.checkVisibility() && (innerWidth > 560 || c.getBoundingClientRect().right <= innerWidth))"
+done
+width 1600
 
 # A larger node, made up: 8 rails, 64 clients.
 open_page '?hold&theme=light'
@@ -140,14 +212,14 @@ js "(() => {
 		feed({ time: t, info: { version: '1', pid: 1, uptime_s: t, peer_link: '10.0.0.1:24790',
 			clients: 64, connections: 512, lanes: 7, shards: [{ busy_s: t * 0.6 }],
 			usage: { registered_bytes: 2 ** 38 } },
-		rails: rails.map((name, i) => ({ name, device: 'rdma:mlx5_' + i, state: i === 5 ? 'down' : 'active',
+		rails: rails.map((name, i) => ({ name, label: name, net: 'mpib', device: 'rdma:mlx5_' + i, state: i === 5 ? 'down' : 'active',
 			speed_mbps: 400000, tx_bytes: t * 4e10 + 2e10 * Math.sin(t / 9 + i), rx_bytes: t * 4.2e10,
 			tx_wrs: t * 1e6, rx_imms: t * 1e6, cqe_errors: i === 5 ? 12 : 0, qps: 64, srq_posted: 500 })),
 		clients: [...Array(64).keys()].map((i) => ({ id: i + 1, name: 'rank' + i + ' of a job with a long name',
-			pid: 4000000 + i, connections: 8, registered_bytes: 2 ** 32, tx_bytes: by((r) => t * 6e8 * (1 + (i + r) % 3)),
+			pid: 4000000 + i, net: 'mpib', connections: 8, registered_bytes: 2 ** 32, tx_bytes: by((r) => t * 6e8 * (1 + (i + r) % 3)),
 			rx_bytes: by(() => t * 6e8) })),
 		conns: { open: [...Array(512).keys()].map((i) => ({ client: i >> 3, index: i & 7,
-			direction: i & 1 ? 'send' : 'recv', peer: '10.0.0.' + (2 + i % 7) + ':24790', broken: false,
+			direction: i & 1 ? 'send' : 'recv', peer: '10.0.0.' + (2 + i % 7) + ':24790', broken: false, net: 'mpib',
 			local_rank: i >> 3, remote_rank: (i >> 3) + 1, outstanding: 8, messages: t * 1e5, stalls: { cts: t * 10 },
 			tx_bytes: by(() => t * 1e8), rx_bytes: by(() => t * 1e8) })) } });
 	const start = performance.now();
@@ -163,7 +235,22 @@ picture large
 
 open_page '?period=300'
 until_true "document.getElementById('live').textContent === 'live'"
+until_true "document.documentElement.dataset.samples > 2"
 kill "${pids[0]}"
 until_true "document.getElementById('live').textContent.includes('does not answer')"
+until_true "$verdict === 'mpib-proxy does not answer'"
+until_true "/what is below is of [0-9:]{8}, [0-9]+ s ago/.test($problems)"
+until_true "document.title === '$(uname -n): no answer \u2013 mpib'"
+# What is old looks old, also after the window has another size or colour.
+width 800
+for theme in light dark; do
+	js "setTheme('$theme')" >"$dir/url"
+	until_true "getComputedStyle(document.querySelector('.tile .big')).color ===
+		getComputedStyle(document.querySelector('.tile .what')).color"
+	until_true "getComputedStyle(document.querySelector('main')).filter === 'grayscale(1)'"
+	until_true "$verdict === 'mpib-proxy does not answer'"
+	readable "dead, $theme"
+	picture "dead-$theme"
+done
 browser DELETE '' >/dev/null
 exit "$failed"

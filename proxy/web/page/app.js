@@ -7,33 +7,6 @@ const query = new URLSearchParams(location.search);
 const PERIOD = Math.max(200, +query.get("period") || 1000);
 let paused = false;
 
-/* Create an element. Text becomes a text node, so it is never markup. */
-function el(tag, props = {}, ...children) {
-	const e = document.createElement(tag);
-	for (const [k, v] of Object.entries(props)) {
-		if (k === "class")
-			e.className = v;
-		else if (k === "data")
-			Object.assign(e.dataset, v);
-		else if (k === "c")
-			e.style.setProperty("--c", v);
-		else
-			e[k] = v;
-	}
-	e.append(...children);
-	return e;
-}
-
-function bar(parts, high) {
-	const b = el("div", { class: "bar" });
-	parts.forEach((v, i) => {
-		const part = el("i", { c: railColour(i) });
-		part.style.width = (high > 0 ? 100 * v / high : 0) + "%";
-		b.append(part);
-	});
-	return b;
-}
-
 function tile(id, what, text, value) {
 	return el("div", { class: "tile" },
 		el("div", { class: "big", id, data: { value } }, text),
@@ -42,21 +15,34 @@ function tile(id, what, text, value) {
 
 function showTiles() {
 	const sum = (f) => model.rails.reduce((a, r) => a + f(r), 0);
-	const sent = sum((r) => r.tx), got = sum((r) => r.rx), errors = sum((r) => r.cqe_errors);
+	const sent = sum((r) => r.tx), got = sum((r) => r.rx), errors = sum((r) => r.cqe_errors || 0);
 	const info = model.now.info;
 	$("tiles").replaceChildren(
-		tile("sent", "sent", bytes(sent) + "/s", sent),
-		tile("received", "received", bytes(got) + "/s", got),
+		tile("sent", "sent", gbps(sent), sent),
+		tile("received", "received", gbps(got), got),
 		tile("clients-now", "clients", String(info.clients), info.clients),
 		tile("conns-now", "connections", count(info.connections), info.connections),
-		tile("lanes-now", "lanes", count(info.lanes), info.lanes),
-		tile("memory", "registered", bytes(info.usage.registered_bytes), info.usage.registered_bytes),
+		tile("lanes-now", "lanes to peers", count(info.lanes), info.lanes),
+		tile("memory", "memory registered", bytes(info.usage.registered_bytes), info.usage.registered_bytes),
 		tile("busy", "progress threads busy", percent(model.busy), model.busy),
-		tile("errors", "completion errors", count(errors), errors));
+		tile("errors", "completion errors ever", count(errors), errors));
+}
+
+function railFacts(r) {
+	const row = (name, value) => [el("dt", {}, name), el("dd", { title: value }, value)];
+	const speed = r.speed_mbps / 1000 + (r.expected_mbps ? " of " + r.expected_mbps / 1000 : "") + " Gb/s";
+	return el("dl", {},
+		...row("port", r.speed_mbps ? speed : "unknown speed"),
+		...row("of that used", r.speed_mbps ? percent(r.rated) : "?"),
+		...row("of all sent", percent(r.share)),
+		...row("work requests", count(r.wrs) + "/s"),
+		...row("receive completions", count(r.arrived) + "/s"),
+		...row("queue pairs", count(r.qps)),
+		...row("fail-overs", count(r.failovers || 0)),
+		...row("completion errors", count(r.cqe_errors || 0)));
 }
 
 function showRails() {
-	const row = (name, value) => [el("dt", {}, name), el("dd", { title: value }, value)];
 	$("rails").replaceChildren(...model.rails.map((r, i) => {
 		const up = r.state === "active" && !r.drained;
 		return el("div", { class: "card rail", c: railColour(i) },
@@ -64,65 +50,14 @@ function showRails() {
 				r.drained ? "drained" : r.state),
 				el("span", { class: "dim mono legend" }, r.device)),
 			el("div", { class: "big", data: { rail: r.name, tx: r.tx, rx: r.rx } },
-				el("span", {}, "\u2191 " + bytes(r.tx) + "/s"),
-				el("span", {}, "\u2193 " + bytes(r.rx) + "/s")),
-			bar(model.rails.map((_, k) => (k === i ? Math.min(1, r.rated) : 0)), 1),
-			el("dl", {},
-				...row("rated", r.speed_mbps ? percent(r.rated) + " of " + r.speed_mbps / 1000 + " Gb/s" : "?"),
-				...row("of all sent", percent(r.share)),
-				...row("WRs", count(r.wrs) + "/s"),
-				...row("arrivals", count(r.arrived) + "/s"),
-				...row("QPs, SRQ", r.qps + ", " + r.srq_posted),
-				...row("errors", count(r.cqe_errors))));
+				el("span", { title: "sent" }, "\u2191 " + gbps(r.tx)),
+				el("span", { title: "received" }, "\u2193 " + gbps(r.rx))),
+			el("div", { class: "bar" }, el("i", { c: railColour(i), style: "width: " + 100 * Math.min(1, r.rated) + "%" })),
+			railFacts(r));
 	}));
-	$("legend").replaceChildren(...model.rails.map((r, i) =>
-		el("span", { class: "key", c: railColour(i) }, r.name)));
-}
-
-function showClients() {
-	const list = [...model.clients].sort((a, b) => b.tx + b.rx - a.tx - a.rx || a.id - b.id);
-	const high = Math.max(1, ...list.map((c) => c.tx));
-	$("clients-count").textContent = list.length ? String(list.length) : "";
-	$("clients").tBodies[0].replaceChildren(...list.map((c) => {
-		const spark = el("canvas", { height: 20 });
-		const row = el("tr", { data: { client: c.id } },
-			el("td", { class: "n" }, String(c.id)), el("td", { class: "name", title: c.name }, c.name),
-			el("td", { class: "n" }, String(c.pid)), el("td", { class: "n" }, String(c.connections)),
-			el("td", { class: "n" }, bytes(c.registered_bytes)),
-			el("td", { class: "n" }, bytes(c.tx)), el("td", {}, bar(c.byRail, high)),
-			el("td", { class: "n" }, bytes(c.rx)), el("td", {}, spark));
-		row.draw = () => drawSpark(spark, model.clientHistory.get(c.id), css("--r0"));
-		return row;
-	}));
-	for (const row of $("clients").tBodies[0].rows)
-		row.draw();
-}
-
-function showConns() {
-	const list = [...model.conns].sort((a, b) => b.rate - a.rate || a.client - b.client || a.index - b.index);
-	const high = Math.max(1, ...list.map((c) => c.rate));
-	const rank = (r) => (r === null || r === undefined ? "?" : r);
-	$("conns-count").textContent = list.length > 24 ? "24 of " + list.length : String(list.length);
-	$("conns").tBodies[0].replaceChildren(...list.slice(0, 24).map((c) =>
-		el("tr", {},
-			el("td", { class: "n" }, String(c.client)), el("td", { class: "n" }, String(c.index)),
-			el("td", {}, c.direction + (c.broken ? " (broken)" : "")), el("td", { class: "mono" }, c.peer),
-			el("td", {}, c.local_rank === null && c.remote_rank === null ? "" :
-				rank(c.local_rank) + " \u2192 " + rank(c.remote_rank)),
-			el("td", { class: "n" }, bytes(c.rate)), el("td", {}, bar(c.byRail, high)),
-			el("td", { class: "n" }, count(c.msgs)), el("td", { class: "n" }, String(c.outstanding)),
-			el("td", { class: "n" }, count(c.stalled)))));
-}
-
-function showEvents() {
-	$("events-count").textContent = model.events.length ? String(model.events.length) : "";
-	if (!model.events.length) {
-		$("events").replaceChildren(el("li", { class: "none" }, "nothing has happened yet"));
-		return;
-	}
-	$("events").replaceChildren(...[...model.events].reverse().map((e) =>
-		el("li", { class: e.level },
-			el("time", {}, new Date(e.time * 1000).toLocaleTimeString([], { hour12: false })), e.text)));
+	for (const legend of document.querySelectorAll(".rail-legend"))
+		legend.replaceChildren(...model.rails.map((r, i) =>
+			el("span", { class: "key", c: railColour(i) }, r.name)));
 }
 
 /* "send.post_cqe.sout" becomes "send: post to cqe, SOUT". */
@@ -138,25 +73,30 @@ function showHeat() {
 		choice.value = names.includes("send.submit_done") ? "send.submit_done" : names[0];
 	}
 	const p50 = quantile(choice.value, 0.5), p99 = quantile(choice.value, 0.99);
-	$("heat-now").textContent = p99 ? "p50 < " + seconds(p50) + "  p99 < " + seconds(p99) : "";
+	$("heat-now").textContent = p99 ? "half below " + seconds(p50) + ", 99 of 100 below " + seconds(p99) :
+		"no requests lately";
 	$("heat-now").dataset.p99 = p99;
 	drawHeat($("heat"), choice.value);
 }
 
 function show() {
 	const info = model.now.info, up = Math.floor(info.uptime_s);
-	$("node").textContent = info.peer_link;
-	$("about").textContent = "mpib-proxy " + info.version + ", pid " + info.pid + ", up " +
+	$("node").textContent = info.host || info.peer_link;
+	$("about").textContent = info.peer_link + ", mpib-proxy " + info.version + ", pid " + info.pid + ", up " +
 		Math.floor(up / 3600) + ":" + String(Math.floor(up / 60) % 60).padStart(2, "0") + ":" +
 		String(up % 60).padStart(2, "0");
 	if (!model.times.length)
 		return;
+	showHealth();
 	showTiles();
 	showRails();
 	drawFlow($("flow"));
 	drawSplit($("split"));
+	drawHour($("hour"));
 	showHeat();
 	showClients();
+	showDevices();
+	showPeers();
 	showEvents();
 	showConns();
 	root.dataset.samples = model.times.length;
@@ -165,14 +105,31 @@ function show() {
 function setLive(up, text) {
 	$("live").className = "pill " + (up ? "up" : "down");
 	$("live").textContent = text;
+	root.classList.toggle("dead", !up);
+	if (!up)
+		showDead();
+}
+
+async function get(path) {
+	const answer = await fetch(path, { cache: "no-store" });
+	if (!answer.ok)
+		throw new Error(await answer.text());
+	return answer.json();
+}
+
+/* The last hour, as the proxy has it; it has a new sample so often. */
+async function askHour() {
+	const hour = await get("history.json");
+	model.hour = hour.samples;
+	model.hourAsked = Date.now() / 1000;
+	model.hourPeriod = hour.period_s;
 }
 
 async function ask() {
 	try {
-		const answer = await fetch("stats.json", { cache: "no-store" });
-		if (!answer.ok)
-			throw new Error(await answer.text());
-		feed(await answer.json());
+		if (!(Date.now() / 1000 - model.hourAsked < model.hourPeriod))
+			await askHour();
+		feed(await get("stats.json"));
 		setLive(true, paused ? "paused" : "live");
 		show();
 	} catch (e) {
@@ -203,21 +160,60 @@ $("theme").onclick = () => setTheme(root.dataset.theme === "dark" ? "light" : "d
 $("heat-name").onchange = () => model.times.length && showHeat();
 window.onresize = () => model.now && show();
 
-/* A tip beside the pointer shows the rates of the sample below it. */
-$("flow").onmousemove = (e) => {
-	const box = $("flow").getBoundingClientRect(), n = model.times.length;
-	const i = Math.round((e.clientX - box.left - LEFT) / (box.width - LEFT) * (KEEP - 1)) - (KEEP - n);
-	$("tip").hidden = i < 0 || i >= n;
-	if ($("tip").hidden)
+/* A tip shows the rates of the sample below the pointer, or of the one that the
+ * arrow keys have chosen. */
+function showTip(canvas, text, x, y) {
+	$("tip").hidden = !text;
+	if (!text)
 		return;
-	$("tip").textContent = model.rails.map((r) => {
+	$("tip").textContent = text;
+	$("tip").style.left = Math.max(0, Math.min(x + 14, innerWidth - $("tip").offsetWidth - 8)) + "px";
+	$("tip").style.top = y + 14 + "px";
+}
+
+function flowText(i) {
+	const n = model.times.length;
+	if (i < 0 || i >= n)
+		return "";
+	return clock(model.times[i]) + "\n" + model.rails.map((r) => {
 		const h = model.history.get(r.name), at = i - (n - h.tx.length);
-		return at < 0 ? r.name : r.name + "  \u2191 " + bytes(h.tx[at]) + "/s  \u2193 " + bytes(h.rx[at]) + "/s";
+		return at < 0 ? r.name : r.name + "  \u2191 " + gbps(h.tx[at]) + "  \u2193 " + gbps(h.rx[at]);
 	}).join("\n");
-	$("tip").style.left = Math.min(e.clientX + 14, innerWidth - 260) + "px";
-	$("tip").style.top = e.clientY + 14 + "px";
-};
-$("flow").onmouseleave = () => ($("tip").hidden = true);
+}
+
+function hourText(i) {
+	const s = model.hour[i];
+	if (!s)
+		return "";
+	return clock(s.time) + "\n" + model.rails.map((r) => r.name +
+		"  \u2191 " + gbps((s.tx_mbps[r.name] || 0) * 125e3) + "  \u2193 " + gbps((s.rx_mbps[r.name] || 0) * 125e3) +
+		(s.down.includes(r.name) ? "  down" : "")).join("\n") +
+		(s.errors ? "\n" + count(s.errors) + " errors" : "");
+}
+
+function withTip(canvas, indexAt, xAt, text, length) {
+	let chosen = -1;
+	const show_ = (i, x, y) => showTip(canvas, text(i), x, y);
+	canvas.onmousemove = (e) => {
+		const box = canvas.getBoundingClientRect();
+		show_(indexAt(e.clientX - box.left, box.width), e.clientX, e.clientY);
+	};
+	canvas.onmouseleave = canvas.onblur = () => ($("tip").hidden = true);
+	canvas.onkeydown = (e) => {
+		const by = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[e.key];
+		if (!by)
+			return;
+		e.preventDefault();
+		chosen = Math.max(0, Math.min(length() - 1, (chosen < 0 ? length() : chosen) + by));
+		const box = canvas.getBoundingClientRect();
+		show_(chosen, box.left + xAt(chosen, box.width), box.top + box.height / 3);
+	};
+}
+
+withTip($("flow"), (x, w) => Math.round((x - LEFT) / (w - LEFT) * (KEEP - 1)) - (KEEP - model.times.length),
+	(i, w) => xOf(i, model.times.length, w), flowText, () => model.times.length);
+withTip($("hour"), (x, w) => hourIndex(x, w), (i, w) => hourX(model.hour[i].time, w), hourText,
+	() => model.hour.length);
 
 /* With "?hold" the page fetches nothing: a test calls feed() itself. */
 if (!query.has("hold"))

@@ -14,6 +14,11 @@ function bytes(n) {
 	return (u === 0 ? n.toFixed(0) : n.toFixed(n < 9.995 ? 2 : n < 99.95 ? 1 : 0)) + " " + KIB[u];
 }
 
+/* A rate in bytes a second as people who read HCAs have it. */
+const number = (v) => (v < 1e3 ? "0" : 
+	(v * 8e-9).toFixed(v * 8e-9 < 9.995 ? 2 : v * 8e-9 < 99.95 ? 1 : 0));
+const gbps = (v) => number(v) + " Gb/s";
+
 function count(n) {
 	const units = ["", "k", "M", "G", "T"];
 	let u = 0;
@@ -49,12 +54,15 @@ function context(canvas) {
 	return { c, w, h };
 }
 
-/* The top of an axis for values up to n: 3 or 4 times a power of two. */
+/* The top of an axis for values up to n: 1, 2, 4, 5 or 8 times a power of ten. */
 function ceiling(n) {
-	let step = 1;
-	while (step * 4 < n)
-		step *= 2;
-	return Math.max(1, Math.ceil(n / step) * step);
+	const unit = 10 ** Math.floor(Math.log10(Math.max(n, 1e-3)));
+	return [1, 2, 4, 5, 8, 10].find((step) => step * unit >= n) * unit;
+}
+
+/* What a picture shows, for who does not see it. */
+function label(canvas, text) {
+	canvas.setAttribute("aria-label", text);
 }
 
 function line(c, points, colour, base) {
@@ -74,6 +82,9 @@ function line(c, points, colour, base) {
 	c.fill();
 	c.globalAlpha = 1;
 }
+
+/* Of a round number, without the zeros of number(). */
+const axisText = (v) => String(+(v * 8e-9).toPrecision(3));
 
 function grid(c, w, left, rows, label) {
 	c.strokeStyle = css("--line");
@@ -110,11 +121,13 @@ function drawFlow(canvas) {
 	let high = 1;
 	for (const s of model.history.values())
 		high = Math.max(high, ...s.tx, ...s.rx);
-	high = ceiling(high * 1.05);
+	high = ceiling(high * 8e-9) / 8e-9;
 	const mid = (h - BOTTOM) / 2, half = mid - 8;
 	grid(c, w, LEFT, [[mid - half, high], [mid - half / 2, high / 2], [mid, 0],
-		[mid + half / 2, high / 2], [mid + half, high]], (v) => v ? bytes(v) + "/s" : "0");
+		[mid + half / 2, high / 2], [mid + half, high]], axisText);
 	timeAxis(c, w, h);
+	label(canvas, "Throughput by rail: " + model.rails.map((r) => r.name + " sends " + gbps(r.tx) +
+		", receives " + gbps(r.rx)).join("; "));
 	model.rails.forEach((r, k) => {
 		const s = model.history.get(r.name);
 		for (const [list, sign] of [[s.tx, -1], [s.rx, 1]])
@@ -145,6 +158,46 @@ function drawSplit(canvas) {
 	});
 	grid(c, w, LEFT, [[y(1), 1], [y(0.5), 0.5], [y(0), 0]], percent);
 	timeAxis(c, w, h);
+	label(canvas, "Split of what is sent: " + model.rails.map((r) => r.name + " " + percent(r.share)).join(", "));
+}
+
+/* The hour that ends now, whatever of it there is. */
+const HOUR = 3600;
+const hourX = (time, w) => LEFT + (w - LEFT) * (1 - (model.now.time - time) / HOUR);
+
+function hourIndex(x, w) {
+	const time = model.now.time - HOUR * (1 - (x - LEFT) / (w - LEFT));
+	return model.hour.findIndex((s) => Math.abs(s.time - time) <= HOUR / (w - LEFT) + model.hourPeriod / 2);
+}
+
+/* Sent upwards, received downwards; a strip below where something was wrong. */
+function drawHour(canvas) {
+	const { c, w, h } = context(canvas);
+	const mid = (h - BOTTOM) / 2, half = mid - 8, rates = model.hour.flatMap((s) =>
+		[...Object.values(s.tx_mbps), ...Object.values(s.rx_mbps)]);
+	const high = ceiling(rates.reduce((a, v) => Math.max(a, v || 0), 0) / 1e3) * 1e3;
+	grid(c, w, LEFT, [[mid - half, high], [mid, 0], [mid + half, high]],
+		(v) => axisText(v * 125e3));
+	c.fillStyle = css("--dim");
+	c.textBaseline = "alphabetic";
+	for (const minutes of w < 560 ? [60, 30, 0] : [60, 45, 30, 15, 0]) {
+		c.textAlign = minutes === 60 ? "left" : minutes ? "center" : "right";
+		c.fillText(minutes ? minutes + " min ago" : "now", hourX(model.now.time - minutes * 60, w), h - 3);
+	}
+	const wide = Math.max(1.5, (w - LEFT) * model.hourPeriod / HOUR);
+	c.fillStyle = css("--bad");
+	for (const s of model.hour) {
+		if (s.errors || s.down.length)
+			c.fillRect(hourX(s.time, w) - wide, h - BOTTOM - 5, wide + 0.4, 5);
+	}
+	model.rails.forEach((r, k) => {
+		for (const [key, sign] of [["tx_mbps", -1], ["rx_mbps", 1]])
+			line(c, model.hour.filter((s) => typeof s[key][r.name] === "number").map((s) =>
+				[hourX(s.time, w), mid + sign * half * s[key][r.name] / high]),
+			railColour(k), model.rails.length > 4 ? undefined : mid);
+	});
+	label(canvas, `The last hour: ${model.hour.length} samples, of which ` +
+		model.hour.filter((s) => s.errors || s.down.length).length + " with a rail down or errors");
 }
 
 function drawSpark(canvas, list, colour) {
@@ -176,6 +229,8 @@ function drawHeat(canvas, name) {
 	low = Math.max(0, low - 1);
 	top = Math.min(BOUNDS.length, Math.max(top + 1, low + 5));
 	const rows = top - low + 1, bottom = h - BOTTOM, high = (bottom - 6) / rows;
+	$("heat-most").textContent = count(most);
+	label(canvas, heatText(name) + ": " + $("heat-now").textContent);
 	const rgb = css("--heat0"), wide = (w - LEFT) / (KEEP - 1);
 	columns.forEach((col, i) => {
 		for (let b = low; b <= top; b++) {

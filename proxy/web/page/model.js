@@ -10,6 +10,9 @@ const model = {
 	clientHistory: new Map(), /* id: [] */
 	heat: new Map(), /* name: columns of counts by bucket */
 	events: [],
+	peers: [],
+	hour: [], hourAsked: 0, hourPeriod: 0, /* of /history.json */
+	shown: null, shownAt: 0, /* connections in the table */
 };
 
 const grown = (now, was) => Math.max(0, (now || 0) - (was || 0)) / model.dt;
@@ -39,7 +42,7 @@ function takeRails(now, was) {
 		const o = old.get(r.label) || r;
 		return {
 			...r,
-			name: r.label,
+			name: r.label, rail: r.name,
 			tx: grown(r.tx_bytes, o.tx_bytes), rx: grown(r.rx_bytes, o.rx_bytes),
 			wrs: grown(r.tx_wrs, o.tx_wrs), arrived: grown(r.rx_imms, o.rx_imms),
 		};
@@ -93,6 +96,17 @@ function takeConns(now, was) {
 	});
 }
 
+function takePeers(now, was) {
+	const old = byKey(was.peers, (p) => p.peer);
+	model.peers = (now.peers || []).map((p) => {
+		const o = old.get(p.peer) || p;
+		return {
+			...p, tx: grown(total(p.tx_bytes), total(o.tx_bytes)),
+			rx: grown(total(p.rx_bytes), total(o.rx_bytes)),
+		};
+	});
+}
+
 function takeShards(now, was) {
 	const busy = now.info.shards.map((s, i) => grown(s.busy_s, (was.info.shards[i] || s).busy_s));
 	model.busy = total(busy) / Math.max(1, busy.length);
@@ -114,6 +128,7 @@ function feed(sample) {
 	takeRails(sample, was);
 	takeClients(sample, was);
 	takeConns(sample, was);
+	takePeers(sample, was);
 	takeShards(sample, was);
 	takeHeat(sample, was);
 	takeEvents(sample);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last hour: a ring of samples, and its JSON. */
+#include "view/history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "view/fields.h"
+
+int mpib_history_init(struct mpib_history *h, unsigned rails)
+{
+	if (h->sample)
+		return 0;
+	h->rails = rails;
+	h->sample = calloc(MPIB_HISTORY_KEPT, sizeof(*h->sample));
+	h->rail = calloc((size_t)MPIB_HISTORY_KEPT * rails, sizeof(*h->rail));
+	if (h->sample && h->rail)
+		return 0;
+	mpib_history_fini(h);
+	return -ENOMEM;
+}
+
+void mpib_history_fini(struct mpib_history *h)
+{
+	free(h->sample);
+	free(h->rail);
+	h->sample = NULL;
+	h->rail = NULL;
+}
+
+void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
+		      uint64_t time_ns)
+{
+	uint32_t at = h->next % MPIB_HISTORY_KEPT;
+	struct mpib_history_sample *s = &h->sample[at];
+	const struct mpib_snapshot *snap = v->snap;
+
+	*s = (struct mpib_history_sample){
+		.time_ns = time_ns,
+		.clients = v->clients->usage.attached,
+		.connections = snap->conns,
+	};
+	for (uint32_t i = 0; i < snap->conns; i++) {
+		if (snap->conn[i].oldest_ns > s->oldest_ns)
+			s->oldest_ns = snap->conn[i].oldest_ns;
+	}
+	for (unsigned r = 0; r < h->rails; r++) {
+		const struct mpib_snap_rail *from = &snap->rail[r];
+
+		h->rail[(size_t)at * h->rails + r] = (struct mpib_history_rail){
+			.tx = from->n.tx_bytes,
+			.rx = from->n.rx_bytes,
+			.errors = (uint32_t)from->cqe_errors,
+			.down = !from->up || from->drained,
+		};
+	}
+	h->next++;
+}
+
+static uint32_t history_count(const struct mpib_history *h)
+{
+	if (!h->sample)
+		return 0;
+	return h->next < MPIB_HISTORY_KEPT ? h->next : MPIB_HISTORY_KEPT;
+}
+
+/* Where the n-th sample lies, the oldest first. */
+static uint32_t history_at(const struct mpib_history *h, uint32_t n)
+{
+	return (h->next - history_count(h) + n) % MPIB_HISTORY_KEPT;
+}
+
+/* Both are of one machine, so that samples go over as they lie. */
+void mpib_history_serialize(struct mpib_serial *p, struct mpib_history *h)
+{
+	uint32_t n = history_count(h), rails = h->rails;
+
+	mpib_serial_mark(p, "history");
+	mpib_serial_count(p, &rails, MPIB_RAILS_MAX);
+	mpib_serial_count(p, &n, MPIB_HISTORY_KEPT);
+	if (!p->packing && (p->failed || n == 0))
+		return;
+	if (!p->packing && mpib_history_init(h, rails) < 0) {
+		mpib_serial_fail(p, "no memory for the history");
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = p->packing ? history_at(h, i) : i;
+
+		mpib_serial_raw(p, &h->sample[at], sizeof(h->sample[at]));
+		mpib_serial_raw(p, &h->rail[(size_t)at * rails],
+				rails * sizeof(*h->rail));
+	}
+	if (!p->packing)
+		h->next = n;
+}
+
+/* Mb/s from one count to the next; null where counting began again. */
+static json_t *history_rate(uint64_t now, uint64_t was, double seconds)
+{
+	if (now < was || seconds <= 0)
+		return json_null();
+	return json_integer(
+		(json_int_t)((double)(now - was) / 125e3 / seconds));
+}
+
+/* What happened from the sample at was to the one at now. */
+static json_t *history_row(const struct mpib_view *v, uint32_t was,
+			   uint32_t now)
+{
+	const struct mpib_history *h = v->history;
+	const struct mpib_history_sample *a = &h->sample[was];
+	const struct mpib_history_sample *b = &h->sample[now];
+	double seconds = ((double)b->time_ns - (double)a->time_ns) / 1e9;
+	json_t *tx = json_object(), *rx = json_object(), *down = json_array();
+	json_int_t errors = 0;
+
+	for (unsigned r = 0; r < h->rails; r++) {
+		const struct mpib_history_rail *x =
+			&h->rail[(size_t)was * h->rails + r];
+		const struct mpib_history_rail *y =
+			&h->rail[(size_t)now * h->rails + r];
+		const char *label = v->rail[r].label;
+
+		json_object_set_new(tx, label,
+				    history_rate(y->tx, x->tx, seconds));
+		json_object_set_new(rx, label,
+				    history_rate(y->rx, x->rx, seconds));
+		errors += y->errors - x->errors;
+		if (y->down)
+			json_array_append_new(down, json_string(label));
+	}
+	return json_pack("{sf so so sI so sI sI sf}", "time",
+			 (double)b->time_ns / 1e9, "tx_mbps", tx, "rx_mbps", rx,
+			 "errors", errors, "down", down, "clients",
+			 (json_int_t)b->clients, "connections",
+			 (json_int_t)b->connections, "oldest_s",
+			 (double)b->oldest_ns / 1e9);
+}
+
+json_t *mpib_view_history_of(const struct mpib_view *v, uint64_t seconds)
+{
+	const struct mpib_history *h = v->history;
+	uint32_t n = h ? history_count(h) : 0;
+	json_t *rows = json_array();
+	uint64_t newest;
+
+	for (uint32_t i = 1; i < n; i++) {
+		newest = h->sample[history_at(h, n - 1)].time_ns;
+		if (h->sample[history_at(h, i)].time_ns + seconds * 1000000000 >
+		    newest)
+			json_array_append_new(
+				rows, history_row(v, history_at(h, i - 1),
+						  history_at(h, i)));
+	}
+	return json_pack("{sI so}", "period_s",
+			 (json_int_t)MPIB_HISTORY_PERIOD_S, "samples", rows);
+}
+
+json_t *mpib_view_history(const struct mpib_view *v)
+{
+	return mpib_view_history_of(v, UINT32_MAX);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the rails moved in the last hour, for whoever looks after an incident:
+ * a sample each MPIB_HISTORY_PERIOD_S in memory that is taken once, and handed
+ * over with the proxy. Control thread.
+ */
+#ifndef MPIB_VIEW_HISTORY_H
+#define MPIB_VIEW_HISTORY_H
+
+#include <stdint.h>
+
+#include "base/serial.h"
+
+#define MPIB_HISTORY_PERIOD_S 5
+#define MPIB_HISTORY_KEPT 721u /* so that there are rates of an hour */
+
+/* Counters of one rail. */
+struct mpib_history_rail {
+	uint64_t tx, rx; /* payload bytes */
+	uint32_t errors; /* completions that bore one */
+	uint32_t down; /* 1: it was down or drained */
+};
+
+struct mpib_history_sample {
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint64_t oldest_ns; /* age of the oldest request; 0: none */
+	uint32_t clients, connections;
+};
+
+struct mpib_history {
+	uint32_t rails; /* of all devices */
+	uint32_t next; /* samples ever taken; sample n is at n % KEPT */
+	struct mpib_history_sample *sample; /* NULL: nothing is kept */
+	struct mpib_history_rail *rail; /* rails of them for each sample */
+};
+
+struct mpib_view;
+
+/* Take the memory for so many rails, unless a hand-over has. -ENOMEM. */
+int mpib_history_init(struct mpib_history *h, unsigned rails);
+void mpib_history_fini(struct mpib_history *h);
+/* Add what the snapshot of v says. */
+void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
+		      uint64_t time_ns);
+/* Pack it, or unpack into one that is all zero. */
+void mpib_history_serialize(struct mpib_serial *p, struct mpib_history *h);
+
+#endif

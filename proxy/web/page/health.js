@@ -1,0 +1,101 @@
+/* What is not well on this node, and since when: the first line of the page. */
+"use strict";
+
+const SLOW_S = 10; /* a request that waits longer is worth a look */
+
+const clock = (s) => new Date(s * 1000).toLocaleTimeString([], { hour12: false });
+
+/* When the latest event of a kind, of a rail if one is given, was. */
+function eventTime(kind, rail) {
+	for (const e of [...model.events].reverse()) {
+		if (e.kind === kind && (!rail || (e.rail === rail.rail && e.net === rail.net)))
+			return e.time;
+	}
+	return 0;
+}
+
+/* The beginning of the samples up to now of the last hour for which bad is. */
+function sinceHour(bad) {
+	let since = 0;
+	for (const s of [...model.hour].reverse()) {
+		if (!bad(s))
+			break;
+		since = s.time;
+	}
+	return since;
+}
+
+function railProblems(r, now) {
+	const at = { rail: r.rail, net: r.net }, list = [];
+	if (r.state !== "active")
+		list.push([r.name + " is down", eventTime("rail_down", at) || sinceHour((s) => s.down.includes(r.name))]);
+	if (r.drained)
+		list.push([r.name + " is drained", eventTime("drain", at) || sinceHour((s) => s.down.includes(r.name))]);
+	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
+		list.push([`${r.name} runs at ${r.speed_mbps / 1000} of ${r.expected_mbps / 1000} Gb/s`, 0]);
+	return list.map(([text, since]) => ({ text, since: since && since < now ? since : 0 }));
+}
+
+/* What is over, and may be why a job ran badly. */
+function pastProblems() {
+	const list = [], bad = model.hour.filter((s) => s.errors > 0);
+	if (bad.length) {
+		const n = bad.reduce((a, s) => a + s.errors, 0);
+		list.push({ text: `${count(n)} completion error${n > 1 ? "s" : ""}`, last: bad[bad.length - 1].time });
+	}
+	for (const r of model.rails.filter((x) => x.state === "active" && !x.drained)) {
+		const down = model.hour.filter((s) => s.down.includes(r.name));
+		if (down.length)
+			list.push({ text: r.name + " was down or drained", last: down[down.length - 1].time });
+	}
+	return list.map((p) => ({ ...p, past: true }));
+}
+
+/* A list of {text, since}, the gravest first; since is 0 where nobody knows. */
+function problems() {
+	const now = model.now.time, list = [];
+	for (const r of model.rails)
+		list.push(...railProblems(r, now));
+	const broken = model.conns.filter((c) => c.broken).length;
+	if (broken)
+		list.push({ text: `${broken} connection${broken > 1 ? "s" : ""} failed`, since: eventTime("connection_broken") });
+	const oldest = Math.max(0, ...model.conns.map((c) => c.oldest_s || 0));
+	if (oldest > SLOW_S)
+		list.push({ text: "a request waits", since: now - oldest });
+	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
+	if (soft.length)
+		list.push({ text: "software rails, for trials only", since: 0, past: true });
+	return [...list, ...pastProblems()];
+}
+
+function showHealth() {
+	if (root.classList.contains("dead")) {
+		showDead();
+		return;
+	}
+	const list = problems(), grave = list.filter((p) => !p.past);
+	const host = model.now.info.host || model.now.info.peer_link;
+	$("health").className = "health " + (grave.length ? "bad" : list.length ? "note" : "ok");
+	$("verdict").textContent = grave.length ? "not ok" : "ok";
+	const texts = list.map((p) => p.text + (p.since ? ", since " + clock(p.since) :
+		p.last ? ", last at " + clock(p.last) : ""));
+	/* Only a change is written, so that a screen reader speaks once. */
+	if (texts.join("\n") !== $("problems").dataset.text) {
+		$("problems").dataset.text = texts.join("\n");
+		$("problems").replaceChildren(...texts.map((t) => el("li", {}, t)));
+	}
+	document.title = host + (grave.length ? ": " + grave[0].text : ": ok") + " \u2013 mpib";
+}
+
+/* No answer: what stands there is old, and is shown so. */
+function showDead() {
+	const last = model.now ? model.now.time : 0;
+	const age = last ? Math.max(0, Math.round(Date.now() / 1000 - last)) : 0;
+	const host = model.now ? model.now.info.host || model.now.info.peer_link : "";
+	$("health").className = "health bad";
+	$("verdict").textContent = "mpib-proxy does not answer";
+	$("problems").dataset.text = "";
+	$("problems").replaceChildren(el("li", {}, last ?
+		`what is below is of ${clock(last)}, ${age} s ago` : "nothing was ever shown here"));
+	document.title = (host ? host + ": " : "") + "no answer \u2013 mpib";
+}
