@@ -117,6 +117,7 @@ static void holes_are_not_filled_by_the_proxy(void **state)
 	assert_int_equal(tenant_run(ATTACKER, register_holes, NULL), 0);
 	victim_goes_on(v, 64);
 	assert_true(shared_kib(node[0].pid) - before < (64L << 10));
+	victim_compare(v);
 	victim_end(v);
 	for (unsigned i = 0; i < 2; i++)
 		node_stop(&node[i]);
@@ -162,6 +163,7 @@ static void a_users_memory_is_bounded(void **state)
 	assert_int_equal(tenant_run(ATTACKER, register_by_library, NULL), 0);
 	assert_int_equal(tenant_run(ATTACKER, take_pools, NULL), 0);
 	victim_goes_on(v, 64);
+	victim_compare(v);
 	victim_end(v);
 	for (unsigned i = 0; i < 2; i++)
 		node_stop(&node[i]);

@@ -268,13 +268,14 @@ static void strangers_fill_no_table(void **state)
 	assert_int_equal(tenant_run(ATTACKER, greet_from_every_port, NULL), 0);
 	victim_goes_on(v, 100);
 	assert_newcomer_served();
+	victim_compare(v);
 	victim_end(v);
 	stop_all();
 }
 
 static void a_user_who_calls_everywhere_fills_no_table(void **state)
 {
-	struct victim *v;
+	struct victim *v, *newcomer;
 	pid_t pid;
 
 	start_all(state, NULL);
@@ -286,10 +287,11 @@ static void a_user_who_calls_everywhere_fills_no_table(void **state)
 	     i++)
 		usleep(10000);
 	victim_goes_on(v, 100);
-	victim_end(v);
-	v = victim_start(&node[0], &node[2]);
-	victim_end(v);
+	newcomer = victim_start(&node[0], &node[2]);
+	victim_end(newcomer);
 	child_kill(pid);
+	victim_compare(v);
+	victim_end(v);
 	stop_all();
 }
 
@@ -312,8 +314,9 @@ static void who_greets_from_a_peers_address_cuts_no_call(void **state)
 	usleep(100000);
 	v = victim_start(&node[0], &node[1]);
 	victim_goes_on(v, 1000);
-	victim_end(v);
 	child_kill(pid);
+	victim_compare(v);
+	victim_end(v);
 	stop_all();
 	unlink(key);
 	key[0] = '\0';
@@ -329,6 +332,7 @@ static void lanes_of_a_user_are_bounded(void **state)
 	assert_int_equal(tenant_run(ATTACKER, take_lanes, NULL), 0);
 	victim_goes_on(v, 100);
 	assert_newcomer_served();
+	victim_compare(v);
 	victim_end(v);
 	stop_all();
 }
@@ -342,6 +346,7 @@ static void traffic_classes_are_the_operators(void **state)
 	v = victim_start(&node[0], &node[1]);
 	assert_int_equal(tenant_run(ATTACKER, take_classes, NULL), 0);
 	victim_goes_on(v, 100);
+	victim_compare(v);
 	victim_end(v);
 	stop_all();
 }
@@ -364,6 +369,7 @@ static void a_users_handle_makes_nobody_knock_elsewhere(void **state)
 	assert_int_equal(tenant_run(ATTACKER, knock_elsewhere, NULL), 0);
 	victim_goes_on(v, 100);
 	assert_newcomer_served();
+	victim_compare(v);
 	victim_end(v);
 	stop_all();
 }

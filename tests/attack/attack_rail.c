@@ -193,9 +193,10 @@ static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
 	newcomer = victim_start(&node[2], &node[1]);
 	victim_goes_on(newcomer, 16);
 	victim_end(newcomer);
-	victim_end(v);
 	for (unsigned i = 0; i < 3; i++)
 		child_kill(pid[i]);
+	victim_compare(v);
+	victim_end(v);
 	for (unsigned i = 0; i < 3; i++)
 		node_stop(&node[i]);
 }
@@ -220,9 +221,10 @@ static void silence_on_a_rails_port_keeps_nobody_away(void **state)
 	victim_goes_on(newcomer, 64);
 	victim_end(newcomer);
 	victim_goes_on(before, 64);
-	victim_end(before);
 	for (unsigned i = 0; i < 3; i++)
 		child_kill(pid[i]);
+	victim_compare(before);
+	victim_end(before);
 	for (unsigned i = 0; i < 3; i++)
 		node_stop(&node[i]);
 }

@@ -7,15 +7,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "mover.h"
 
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
+#define COMPARED 512 /* messages without an attack */
+#define LOADERS 4
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
@@ -44,9 +48,25 @@ static void attach_anew(struct victim *v)
 	atomic_fetch_add(rc < 0 ? &v->refused : &v->attached, 1);
 }
 
+/* One step, and how long a message took that ended by it. */
+static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
+{
+	uint64_t before = m->messages;
+	bool flew = m->stage == MOVER_FLYING;
+	int rc = mover_step(m);
+
+	if (!flew && m->stage == MOVER_FLYING)
+		*sent = mpib_now_ns();
+	if (m->messages != before)
+		mpib_hist_record(&v->beside[atomic_load(&v->left_alone)],
+				 mpib_now_ns() - *sent);
+	return rc;
+}
+
 static int victim_main(void *arg)
 {
 	struct victim *v = arg;
+	uint64_t sent = 0;
 	unsigned long long moved = node_ms();
 	struct mover m;
 	int rc = mover_open(&m, v->from, v->to, ROOM, true, 1);
@@ -55,7 +75,7 @@ static int victim_main(void *arg)
 	while (rc >= 0 && !atomic_load(&v->stop)) {
 		uint64_t before = m.messages;
 
-		rc = mover_step(&m);
+		rc = victim_step(v, &m, &sent);
 		if (m.messages != before) {
 			moved = node_ms();
 			atomic_store(&v->messages, m.messages);
@@ -76,6 +96,35 @@ static int victim_main(void *arg)
 	return 0;
 }
 
+/* CPU time of a process's first thread, a proxy's control thread. */
+static uint64_t cpu_of_thread_us(pid_t pid)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, pid);
+	f = fopen(path, "r");
+	if (!f)
+		return 0; /* another process took over */
+	if (fscanf(f, "%llu", &ns) != 1)
+		ns = 0;
+	fclose(f);
+	return ns / 1000;
+}
+
+/* CPU time of all children that ended, attackers when they have, and of what the
+ * proxies' control threads did for them. */
+static uint64_t cpu_of_attack_us(const struct victim *v)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) +
+	       cpu_of_thread_us(v->proxy[0]) + cpu_of_thread_us(v->proxy[1]);
+}
+
 struct victim *victim_start(const struct node *from, const struct node *to)
 {
 	struct victim *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
@@ -86,6 +135,10 @@ struct victim *victim_start(const struct node *from, const struct node *to)
 	snprintf(v->to, sizeof(v->to), "%s", to->dir);
 	v->pid = tenant_begin(VICTIM, victim_main, v);
 	victim_goes_on(v, 1);
+	v->proxy[0] = from->pid;
+	v->proxy[1] = to->pid;
+	v->cpu_us = cpu_of_attack_us(v);
+	v->since_ms = node_ms();
 	return v;
 }
 
@@ -105,6 +158,50 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 				 (unsigned long long)v->messages, v->why);
 		usleep(1000);
 	}
+}
+
+static int take_cpu(void *arg)
+{
+	const unsigned *permille = arg;
+
+	for (;;) {
+		uint64_t until = mpib_now_ns() + *permille * 1000ull;
+
+		while (mpib_now_ns() < until)
+			;
+		usleep(1001 - *permille);
+	}
+	return 0;
+}
+
+static double p99_us(const struct mpib_hist *h)
+{
+	struct mpib_hist_counts n = { 0 };
+
+	mpib_hist_read(h, &n);
+	return (double)mpib_hist_quantile(&n, 0.99) / 1000;
+}
+
+void victim_compare(struct victim *v)
+{
+	uint64_t cpu_us = cpu_of_attack_us(v), ms = node_ms() - v->since_ms + 1;
+	unsigned permille;
+	pid_t pid[LOADERS];
+
+	cpu_us -= cpu_us > v->cpu_us ? v->cpu_us : cpu_us;
+	permille = (unsigned)(cpu_us / LOADERS / ms);
+	if (permille > 1000)
+		permille = 1000;
+	for (unsigned i = 0; i < LOADERS; i++)
+		pid[i] = tenant_begin(ATTACKER, take_cpu, &permille);
+	atomic_store(&v->left_alone, true);
+	victim_goes_on(v, COMPARED);
+	for (unsigned i = 0; i < LOADERS; i++)
+		child_kill(pid[i]);
+	print_message("the victim: p99 %.0f us, and %.0f us beside the same "
+		      "CPU load (%.2f cores) without the attack\n",
+		      p99_us(&v->beside[0]), p99_us(&v->beside[1]),
+		      LOADERS * permille / 1000.0);
 }
 
 void victim_end(struct victim *v)
@@ -135,7 +232,7 @@ void victim_leave(struct victim *v, struct node node[2])
 {
 	if (!v)
 		return;
-	victim_goes_on(v, 64);
+	victim_compare(v);
 	victim_end(v);
 	node_stop(&node[0]);
 	node_stop(&node[1]);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/hist.h"
 #include "tenant.h"
 
 struct victim {
@@ -20,16 +21,27 @@ struct victim {
 	_Atomic uint64_t attached, refused; /* tries to attach and connect */
 	_Atomic int error; /* of a connection that was open before */
 	char why[320]; /* of the latest failure */
+	/* From a message's isend to its arrival: while it is attacked, and
+	 * beside as much load of the CPU without an attack. */
+	_Atomic bool left_alone;
+	struct mpib_hist beside[2];
+	pid_t proxy[2];
+	uint64_t cpu_us, since_ms; /* when it started */
 };
 
 /* Start it, in memory that both processes see; returns when it moves. */
 struct victim *victim_start(const struct node *from, const struct node *to);
 /* Start nodes 1 and 2 with these arguments, and a victim between them; NULL
- * unless the test runs as root. victim_leave() ends it and stops both. */
+ * unless the test runs as root. victim_leave(), when no attacker is left,
+ * compares, ends it and stops both. */
 struct victim *victim_between(struct node node[2], const char *const *args);
 void victim_leave(struct victim *v, struct node node[2]);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
+/* The attackers have ended: have it move on beside processes that take as much of
+ * the CPU as they and the proxies' control threads did, and tell the p99 of
+ * both. */
+void victim_compare(struct victim *v);
 /* Stop it: no message was wrong, no attach refused, no connection broken. */
 void victim_end(struct victim *v);
 
