@@ -24,6 +24,7 @@
 #include "ipc/why.h"
 #include "ipc/window.h"
 
+#define MPIB_KEPT MPIB_GROUP_MAX /* requests of a sender */
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 /*
  * How to make the proxy drop its counterpart of a client object (pool, region,
@@ -80,10 +81,10 @@ struct mpib_region {
 #define MPIB_REGION_DEAD 0x80000000u
 
 struct mpib_buffer {
+	int32_t tag; /* first: in the request's first cache line */
+	uint32_t size;
 	char *addr;
 	struct mpib_region *region;
-	uint32_t size;
-	int32_t tag;
 };
 
 struct mpib_request {
@@ -96,8 +97,9 @@ struct mpib_request {
 	 * however often other request slots are used meanwhile. */
 	uint32_t gen;
 	uint8_t n; /* buffers */
-	/* Queued, staged, grouped or watched: takes the slow path of test. All
-	 * members below are used only then. */
+	/* Queued, staged, grouped, watched or one of those kept: takes the slow
+	 * path of test. All members below but the tag of buf[0] are used only
+	 * then. */
 	bool slow;
 	bool flush; /* of mpib_iflush(), see flush.c; gen is its number */
 	bool held; /* holds a reference on each buffer's region */
@@ -125,6 +127,10 @@ struct mpib_conn {
 	uint32_t work;
 	uint32_t first_gen; /* generation that all requests start from */
 	struct mpib_request *free;
+	/* Of a sender, the last ones: for sends whose tag has none outstanding,
+	 * so that no tag takes all from those that receives wait for. A receive
+	 * may wait for a send of each of as many tags. */
+	struct mpib_request *kept;
 	uint32_t idle; /* polls (test, ready) that found nothing */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
@@ -343,6 +349,8 @@ static inline bool mpib_conn_asks(const struct mpib_conn *conn)
 /* request.c. 1: usable; 0: not, and why is still to come; -errno: why not, with
  * the text. */
 int mpib_request_usable(struct mpib_conn *conn);
+/* kept.c. No request is free: free one of those kept if the tag has none. */
+void mpib_kept_free(struct mpib_conn *conn, int tag);
 
 /* stage.c, on the connection's thread. */
 /* Append r to the feed queue; r is pushed, in parts if staged, as ring and

@@ -118,6 +118,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 {
 	struct mpib_conn *conn =
 		aligned_alloc(_Alignof(struct mpib_conn), sizeof(*conn));
+	unsigned usual = MPIB_REQUESTS - (is_sender ? MPIB_KEPT : 0);
 
 	if (!conn)
 		return NULL;
@@ -130,12 +131,14 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		struct mpib_request *r = &conn->req[i];
 
 		r->conn = conn;
-		r->next = i + 1 < MPIB_REQUESTS ? r + 1 : NULL;
+		r->next =
+			i + 1 < MPIB_REQUESTS && i + 1 != usual ? r + 1 : NULL;
 		r->plain[0] = is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
 		r->plain[1] = (uint8_t)i;
 		r->plain[3] = 1;
 	}
 	conn->free = conn->req;
+	conn->kept = is_sender ? &conn->req[usual] : NULL;
 	if (is_sender || !c->welcome.dmabuf)
 		return conn;
 	/* Of no use before mpib_iflush(), so no page of it is touched here. */

@@ -63,6 +63,12 @@ static inline void request_give(struct mpib_conn *conn, struct mpib_request *r)
 	conn->free = r;
 }
 
+static bool is_kept(const struct mpib_request *r)
+{
+	return r->conn->is_sender &&
+	       mpib_request_index(r) >= MPIB_REQUESTS - MPIB_KEPT;
+}
+
 static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 {
 	if (r->flush) {
@@ -73,6 +79,11 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 		mpib_regions_unref(r);
 	r->feeding = r->cancelled = false;
 	r->parts = 0;
+	if (is_kept(r)) {
+		r->next = conn->kept;
+		conn->kept = r;
+		return;
+	}
 	request_give(conn, r);
 }
 
@@ -111,6 +122,7 @@ post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
 	d->len = (uint32_t)size;
 	d->pos = 0;
 	d->total = (uint32_t)size;
+	r->buf[0].tag = tag;
 	mpib_ring_commit(&conn->ring, d);
 	return r;
 }
@@ -189,21 +201,26 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 		rc = check_buffers(n, data, size, region);
 	else if (rc == 0)
 		return 0;
+	if (rc == 0 && !conn->free && conn->is_sender)
+		mpib_kept_free(conn, *tag);
 	if (rc == 0 && !conn->free)
 		mpib_count(&conn->client->submit->counts.stalls_ring, 1);
 	if (rc < 0 || !conn->free)
 		return rc;
 	r = request_take(conn, n);
+	r->slow |= is_kept(r);
 	note_tag(conn, tag ? tag[0] : 0);
 	/* The progress word is written for few requests, so it may hold an old
 	 * value whose generation has come round to this one: take the next. */
 	if (mpib_completion_marked(r->completion, r->gen))
 		r->gen += 2;
 	for (int i = 0; i < n; i++) {
-		r->buf[i] = (struct mpib_buffer){ data[i],
-						  size[i] ? region[i] : NULL,
-						  (uint32_t)size[i],
-						  tag ? tag[i] : 0 };
+		r->buf[i] = (struct mpib_buffer){
+			.tag = tag ? tag[i] : 0,
+			.size = (uint32_t)size[i],
+			.addr = data[i],
+			.region = size[i] ? region[i] : NULL,
+		};
 		direct &= size[i] == 0 || !region[i]->staged;
 	}
 	mpib_report_ask(conn, r);

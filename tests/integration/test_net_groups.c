@@ -48,6 +48,7 @@ struct stream {
 	unsigned groups, tags, ahead;
 	size_t room; /* of a buffer */
 	bool all; /* each group has every tag; else some, or one */
+	bool greedy; /* all that can be sent of a tag goes before the next */
 	bool sealed; /* memory that needs no copy */
 	struct memory tx, rx;
 	unsigned posted, done; /* groups */
@@ -193,6 +194,10 @@ static bool step(struct stream *s)
 	int sizes[TAGS] = { 0 };
 	bool any = draw(2) && post_receive(s);
 
+	for (unsigned t = 0; s->greedy && t < s->tags; t++) {
+		while (post_send(s, t))
+			any = true;
+	}
 	if (draw(2))
 		any |= post_send(s, draw(s->tags));
 	for (unsigned i = 0; i < s->ahead; i++) {
@@ -282,6 +287,21 @@ static void large_ones_go_through_the_staging_window(void **state)
 				     .sealed = sealed });
 }
 
+/* As eight ranks of a node that send through one of them (PXN): the first ones
+ * have more sends than there are requests. */
+static void a_tag_that_is_far_ahead_keeps_none_out(void **state)
+{
+	(void)state;
+	for (unsigned sealed = 0; sealed < 2; sealed++)
+		run((struct stream){ .groups = 100,
+				     .tags = 8,
+				     .ahead = 8,
+				     .room = 3000,
+				     .all = true,
+				     .greedy = true,
+				     .sealed = sealed });
+}
+
 static void connect_self(void)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -337,6 +357,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tags_come_in_any_order),
 		cmocka_unit_test(large_ones_go_through_the_staging_window),
+		cmocka_unit_test(a_tag_that_is_far_ahead_keeps_none_out),
 	};
 
 	abi = argc > 1 ? atoi(argv[1]) : 12;

@@ -45,6 +45,8 @@ static void a_message_may_end_before_the_receive_does(void **state)
 	}
 }
 
+#define AT_ONCE 24 /* sends of one tag */
+
 /* A stream of random messages, each into its own place. */
 struct stream {
 	struct mpib_request *s[MPIB_REQUESTS], *r[MPIB_REQUESTS];
@@ -57,7 +59,7 @@ static void post_some(struct stream *st)
 	void *data;
 	size_t room;
 
-	while (st->sent < st->n && st->sent - st->s_done < MPIB_REQUESTS) {
+	while (st->sent < st->n && st->sent - st->s_done < AT_ONCE) {
 		st->s[st->sent % MPIB_REQUESTS] =
 			send_at(st->sent * 100, st->size[st->sent], 0);
 		st->sent++;
