@@ -346,9 +346,6 @@ static inline bool mpib_conn_asks(const struct mpib_conn *conn)
 	       conn->client->reply->features & MPIB_FEATURE_ASK;
 }
 
-/* request.c. 1: usable; 0: not, and why is still to come; -errno: why not, with
- * the text. */
-int mpib_request_usable(struct mpib_conn *conn);
 /* kept.c. No request is free: free one of those kept if the tag has none. */
 void mpib_kept_free(struct mpib_conn *conn, int tag);
 

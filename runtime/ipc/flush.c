@@ -115,7 +115,7 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 {
 	struct mpib_flush_queue *q = &conn->flush;
 	struct mpib_request *r;
-	int rc = mpib_request_usable(conn);
+	int rc = mpib_conn_usable(conn);
 
 	*req = NULL;
 	/* Of a connection that failed for a reason still to come the request

@@ -12,21 +12,6 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-int mpib_request_usable(struct mpib_conn *conn)
-{
-	int rc = mpib_client_check(conn->client);
-
-	if (rc < 0)
-		return rc;
-	if (conn->error == -ENOTCONN)
-		return mpib_fail(-ENOTCONN,
-				 "connection %u is not ready (poll "
-				 "mpib_ready() first)",
-				 conn->index);
-	rc = mpib_conn_broken(conn);
-	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
-}
-
 static bool request_inside(const struct mpib_region *r, const char *addr,
 			   size_t size)
 {
@@ -195,7 +180,7 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 {
 	struct mpib_request *r;
 	bool direct = true;
-	int rc = mpib_request_usable(conn);
+	int rc = mpib_conn_usable(conn);
 
 	if (rc > 0)
 		rc = check_buffers(n, data, size, region);

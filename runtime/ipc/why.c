@@ -81,3 +81,18 @@ bool mpib_why_known(struct mpib_conn *conn, int rc)
 			 conn->index, mpib_errtext(rc));
 	return true;
 }
+
+int mpib_conn_usable(struct mpib_conn *conn)
+{
+	int rc = mpib_client_check(conn->client);
+
+	if (rc < 0)
+		return rc;
+	if (conn->error == -ENOTCONN)
+		return mpib_fail(-ENOTCONN,
+				 "connection %u is not ready (poll "
+				 "mpib_ready() first)",
+				 conn->index);
+	rc = mpib_conn_broken(conn);
+	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
+}

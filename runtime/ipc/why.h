@@ -27,5 +27,8 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
  * reason is in conn->why. False: call again, the proxy is asked. Never waits.
  */
 bool mpib_why_known(struct mpib_conn *conn, int rc);
+/* On the connection's thread, before a request. 1: usable; 0: not, and why is
+ * still to come; -errno: why not, with the text. */
+int mpib_conn_usable(struct mpib_conn *conn);
 
 #endif
