@@ -14,12 +14,9 @@
 /* Silence is counted in ticks, not in time: if this process itself stood still,
  * the peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
-/* The part of its patience after which an end asks a silent peer. Not each
- * second: with a thousand peers that alone took more than a hundredth of a
- * core. */
+/* An end asks a peer that is silent for this part of its patience. */
 #define QUIET 8
-/* Tell the peer what arrived every so many messages, so that it need not keep
- * many. */
+/* Every so many messages the peer is told what arrived: it keeps the rest. */
 #define TELL_EVERY 64
 
 static void free_link(struct mpib_link *l)

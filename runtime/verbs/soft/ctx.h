@@ -118,7 +118,7 @@ struct soft_ctx {
 	bool paused;
 	uint64_t rng, rate_at;
 	_Atomic uint64_t forgotten; /* WRITEs lost by fault.forgets */
-	STAILQ_HEAD(, soft_late) late; /* WRITEs not placed, see late.c */
+	TAILQ_HEAD(, soft_late) late; /* WRITEs not placed, see late.c */
 };
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)

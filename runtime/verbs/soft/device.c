@@ -143,7 +143,7 @@ static void device_init_lists(struct soft_ctx *ctx)
 	TAILQ_INIT(&ctx->loop_ready);
 	TAILQ_INIT(&ctx->timers);
 	TAILQ_INIT(&ctx->events);
-	STAILQ_INIT(&ctx->late);
+	TAILQ_INIT(&ctx->late);
 	LIST_INIT(&ctx->channels);
 	ctx->listen_fd = -1;
 	ctx->kick.fd = -1;

@@ -11,7 +11,7 @@
 #include "verbs/soft/qp.h"
 
 struct soft_late {
-	STAILQ_ENTRY(soft_late) link;
+	TAILQ_ENTRY(soft_late) link;
 	struct soft_pd *pd;
 	uint32_t rkey, len;
 	uint64_t addr;
@@ -50,7 +50,7 @@ uint8_t *soft_late_data(struct soft_qp *qp)
 
 void soft_late_end(struct soft_qp *qp)
 {
-	STAILQ_INSERT_TAIL(&qp->ctx->late, qp->late, link);
+	TAILQ_INSERT_TAIL(&qp->ctx->late, qp->late, link);
 	qp->late = NULL;
 }
 
@@ -58,13 +58,13 @@ void soft_late_place(struct soft_ctx *ctx)
 {
 	struct soft_late *late;
 
-	while ((late = STAILQ_FIRST(&ctx->late))) {
+	while ((late = TAILQ_FIRST(&ctx->late))) {
 		/* The region may be gone: then nobody looks for the bytes. */
 		uint8_t *to =
 			soft_mr_remote(ctx, late->pd, late->rkey, late->addr,
 				       late->len, IBV_ACCESS_REMOTE_WRITE);
 
-		STAILQ_REMOVE_HEAD(&ctx->late, link);
+		TAILQ_REMOVE(&ctx->late, late, link);
 		if (to)
 			memcpy(to, late->data, late->len);
 		free(late);
@@ -75,8 +75,8 @@ void soft_late_forget(struct soft_ctx *ctx)
 {
 	struct soft_late *late;
 
-	while ((late = STAILQ_FIRST(&ctx->late))) {
-		STAILQ_REMOVE_HEAD(&ctx->late, link);
+	while ((late = TAILQ_FIRST(&ctx->late))) {
+		TAILQ_REMOVE(&ctx->late, late, link);
 		free(late);
 	}
 }
@@ -88,7 +88,7 @@ unsigned mpib_soft_late(struct ibv_context *c)
 	unsigned n = 0;
 
 	soft_lock(ctx);
-	STAILQ_FOREACH(late, &ctx->late, link)
+	TAILQ_FOREACH(late, &ctx->late, link)
 	n++;
 	soft_unlock(ctx);
 	return n;
