@@ -180,9 +180,11 @@ static void the_bytes_of_a_group_of_16_gib_add_up(void **state)
 	assert_true(bytes == 2 * before + 16384);
 }
 
+/* Of every other one the rails are to be reported. */
 static struct mpib_desc question(uint8_t req, int32_t tag, uint32_t total)
 {
-	struct mpib_desc d = { .op = MPIB_OP_SEND,
+	struct mpib_desc d = { .op = req % 2 ? MPIB_OP_SEND | MPIB_OP_REPORT
+					     : MPIB_OP_SEND,
 			       .req = req,
 			       .n = 1,
 			       .gen = ++tx.gen,
@@ -198,6 +200,17 @@ static struct mpib_desc question(uint8_t req, int32_t tag, uint32_t total)
 static bool is_told(const struct mpib_desc *d)
 {
 	return mpib_completion_marked(pair_completion(&tx, d->req), d->gen);
+}
+
+static uint32_t reported(const struct mpib_desc *d)
+{
+	uint32_t bytes = 0;
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		bytes += mpib_completion_rail(pair_completion(&tx, d->req), r,
+					      d->gen)
+				 .bytes;
+	return bytes;
 }
 
 static void part(struct mpib_desc *d, uint32_t len)
@@ -234,6 +247,7 @@ static void sends_that_ask_are_told_when_they_have_their_receive(void **state)
 	assert_int_equal(pair_wait(&pair, &rx, 2, rx.gen), 9010);
 	for (uint8_t i = 1; i < 4; i++) {
 		assert_int_equal(pair_wait(&pair, &tx, i, d[i].gen), 3000);
+		assert_true(i % 2 == 0 || reported(&d[i]) == 3000);
 		assert_memory_equal(pair.node[0].mem + i * 65536u,
 				    pair.node[1].mem + (i - 1) * 4096u, 3000);
 	}

@@ -28,6 +28,13 @@ int engine_conn_hold(struct engine_conn *f, const struct mpib_desc *d,
 	return 0;
 }
 
+/* It is a question (ring.h) whose receive is not there. Nothing may mark its
+ * completion, not even that its rails are reported. */
+static bool is_unanswered(const struct engine_request *r)
+{
+	return r->multipart && r->fed == 0;
+}
+
 int engine_conn_feed(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct engine_request *r = &f->req[d->req];
@@ -52,7 +59,7 @@ int engine_conn_feed(struct engine_conn *f, const struct mpib_desc *d)
 		.since = f->shard->now,
 		.report = d->op & MPIB_OP_REPORT,
 	};
-	if (r->report)
+	if (r->report && !is_unanswered(r))
 		mpib_completion_watch(&f->completion[d->req], d->gen);
 	f->outstanding++;
 	MPIB_TRACE(enqueue, f->client->id, f->index, d->req, d->total,
@@ -93,6 +100,10 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes)
 {
 	const struct engine_request *r = &f->req[req];
 
-	if (r->active && r->multipart)
+	if (!r->active || !r->multipart)
+		return;
+	if (r->report && is_unanswered(r))
+		mpib_completion_watch(&f->completion[req], r->gen);
+	else
 		mpib_completion_advance(&f->completion[req], r->gen, bytes);
 }
