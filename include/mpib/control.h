@@ -124,7 +124,6 @@ struct mpib_ctl_region {
  * and seals its seals. */
 #define MPIB_REG_MEMFD 1u
 #define MPIB_REG_DMABUF 2u
-#define MPIB_REG_STRICT (1u << 8) /* no relaxed ordering (NCCL: FORCE_SO) */
 
 /* Request with one fd, which the client may close once the answer has come. */
 struct mpib_ctl_reg_fd {

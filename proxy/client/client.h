@@ -53,7 +53,7 @@ struct proxy_client_region {
 	 * over can register it again. */
 	int fd;
 	uint64_t offset; /* of the region's first byte in fd */
-	bool dmabuf, strict;
+	bool dmabuf;
 
 	/* fill.c, while FILLING. */
 	TAILQ_ENTRY(proxy_client_region) fill_link;
@@ -171,7 +171,7 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard);
  * limit for it. -errno. */
 int proxy_client_watch(struct proxy_client *s);
 /* Takeover: make, map and register a region with like's handle, size, offset,
- * pool, dmabuf, strict and fd, while the shard is halted. Takes over like->fd.
+ * pool, dmabuf and fd, while the shard is halted. Takes over like->fd.
  * -1 and errno. */
 int proxy_client_region_restore(struct proxy_client *s,
 				const struct proxy_client_region *like);

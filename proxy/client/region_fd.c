@@ -109,13 +109,11 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 	s->all->usage.mapped += r->map_len;
 	mpib_region_keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
-	r->strict = ask->flags & MPIB_REG_STRICT;
 	/* Huge pages are counted where the client reserved them. */
 	r->must_be_there = unit == (uint64_t)sysconf(_SC_PAGESIZE);
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
 						   .len = ask->size,
-						   .dmabuf_fd = -1,
-						   .strict = r->strict });
+						   .dmabuf_fd = -1 });
 }
 
 /* The software HCA maps the descriptor, so the file must not be able to shrink:
@@ -156,17 +154,16 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	mpib_region_keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
 	mpib_region_of_device(r);
-	r->strict = ask->flags & MPIB_REG_STRICT;
-	mpib_region_add(r, &(struct mpib_mr_attr){ .len = ask->size,
-						   .dmabuf_fd = r->fd,
-						   .dmabuf_offset = ask->offset,
-						   .strict = r->strict });
+	mpib_region_add(r,
+			&(struct mpib_mr_attr){ .len = ask->size,
+						.dmabuf_fd = r->fd,
+						.dmabuf_offset = ask->offset });
 }
 
 void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_reg_fd *ask = (const void *)m->bytes;
-	uint32_t kind = ask->flags & ~MPIB_REG_STRICT;
+	uint32_t kind = ask->flags;
 
 	if (!mpib_region_allowed(s, &m->h, ask->size,
 				 kind == MPIB_REG_DMABUF ? MPIB_REGION_DMABUF
@@ -209,9 +206,7 @@ static int region_fd_remap(struct proxy_client_region *r,
 int proxy_client_region_restore(struct proxy_client *s,
 				const struct proxy_client_region *like)
 {
-	struct mpib_mr_attr attr = { .len = like->size,
-				     .dmabuf_fd = -1,
-				     .strict = like->strict };
+	struct mpib_mr_attr attr = { .len = like->size, .dmabuf_fd = -1 };
 	struct proxy_client_region *r = mpib_region_make(s, like->size);
 	int rc;
 
@@ -221,7 +216,6 @@ int proxy_client_region_restore(struct proxy_client *s,
 	r->state = MPIB_REGION_LIVE;
 	if (like->dmabuf)
 		mpib_region_of_device(r);
-	r->strict = like->strict;
 	r->pool = like->pool;
 	if (r->pool)
 		s->pooled += r->size;

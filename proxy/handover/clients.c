@@ -86,7 +86,6 @@ static void clients_region(struct mpib_serial *p, struct proxy_client *s,
 	mpib_serial_u64(p, &x.offset);
 	mpib_serial_bool(p, &x.pool);
 	mpib_serial_bool(p, &x.dmabuf);
-	mpib_serial_bool(p, &x.strict);
 	mpib_serial_fd(p, &x.fd);
 	if (!p->packing && !p->failed && proxy_client_region_restore(s, &x) < 0)
 		mpib_serial_fail(p, "region %u of client %u: %s", x.handle,

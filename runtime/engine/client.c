@@ -139,13 +139,12 @@ void engine_client_free(struct engine_client *a)
 static int access_to(const struct mpib_mr_attr *attr,
 		     const struct mpib_verbs *verbs)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+		     IBV_ACCESS_RELAXED_ORDERING;
 
 	/* Our own loop-back QPs read it, and no other QP lets anybody read. */
 	if (attr->dmabuf_fd >= 0)
 		access |= IBV_ACCESS_REMOTE_READ;
-	if (!attr->strict)
-		access |= IBV_ACCESS_RELAXED_ORDERING;
 	/* The pages are resident: an ordinary registration would walk every
 	 * page again, which takes 0.1 s per GiB. */
 	if (attr->present && verbs->on_demand)

@@ -263,7 +263,6 @@ struct mpib_mr_attr {
 	size_t len;
 	int dmabuf_fd; /* -1 unless a dma-buf; the caller closes it */
 	uint64_t dmabuf_offset;
-	bool strict; /* no relaxed ordering */
 	bool present; /* every page of the region is resident */
 };
 
