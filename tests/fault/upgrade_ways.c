@@ -92,6 +92,21 @@ static void of_lanes_that_are_spread(void **state)
 	}
 }
 
+static void of_memory_that_is_flushed(void **state)
+{
+	static const char *const args[ARGS] = { "--dmabuf", "yes" };
+	uint64_t flushes = 0;
+
+	(void)state;
+	start(args);
+	for (unsigned i = 0; i < rounds; i++)
+		upgrade(&node[0], 2);
+	for (unsigned i = 0; i < MOVING_SINGLE; i++)
+		flushes += moving.single[i].flushes;
+	assert_true(flushes > 0);
+	moving_end(&moving, node);
+}
+
 static void of_private_lanes(void **state)
 {
 	static const char *const args[ARGS] = { "--lanes", "private" };
@@ -240,6 +255,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_a_rail_of_one_qp),
 		cmocka_unit_test(of_lanes_that_are_spread),
+		cmocka_unit_test(of_memory_that_is_flushed),
 		cmocka_unit_test(of_private_lanes),
 		cmocka_unit_test(of_two_shards),
 		cmocka_unit_test(of_a_cluster_with_a_key),

@@ -3,9 +3,12 @@
 #include "mover.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <mpib/control.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static uint64_t next(struct mover *m)
 {
@@ -25,10 +28,43 @@ static int attach(const char *dir, struct mpib_client **c)
 	return mpib_attach(&opts, c);
 }
 
+static bool knows_devices(const struct mover *m)
+{
+	struct mpib_node_info from, to;
+
+	mpib_query(m->from, &from);
+	mpib_query(m->to, &to);
+	return from.dmabuf && to.dmabuf;
+}
+
+static int get_device(struct mpib_client *c, size_t size, char **at,
+		      struct mpib_region **mr)
+{
+	int fd = memfd_create("mover", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
+	void *map;
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		return -errno;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	*at = map;
+	rc = mpib_reg_fd(c, map, size, 0, fd, MPIB_REG_DMABUF, mr);
+	close(fd);
+	return rc;
+}
+
 static int get_memory(struct mover *m, bool direct)
 {
 	int rc;
 
+	m->device = direct && knows_devices(m);
+	if (m->device) {
+		rc = get_device(m->from, m->room, &m->src, &m->tx_mr);
+		return rc < 0 ? rc
+			      : get_device(m->to, m->room, &m->dst, &m->rx_mr);
+	}
 	m->allocated = direct;
 	m->src = direct ? mpib_mem_alloc(m->from, m->room) : malloc(m->room);
 	m->dst = direct ? mpib_mem_alloc(m->to, m->room) : malloc(m->room);
@@ -134,10 +170,39 @@ static int look(struct mpib_request **r, size_t *size)
 	return rc < 0 ? rc : done;
 }
 
+/* All has come, and is in place. */
+static int compare(struct mover *m)
+{
+	m->messages++;
+	m->bytes += m->size;
+	m->wrong += m->got != m->size || memcmp(m->src, m->dst, m->size);
+	m->stage = MOVER_IDLE;
+	return 1;
+}
+
+static int flush(struct mover *m)
+{
+	int rc = mpib_iflush(m->rx, m->dst, m->rx_mr, &m->flushed);
+
+	m->wrong += rc == 0 && !m->flushed;
+	m->stage = MOVER_FLUSHING;
+	return rc < 0 ? rc : 1;
+}
+
+static int step_flushing(struct mover *m)
+{
+	int rc = look(&m->flushed, NULL);
+
+	m->flushes += rc == 1;
+	return rc == 1 ? compare(m) : rc;
+}
+
 int mover_step(struct mover *m)
 {
 	int tx, rx;
 
+	if (m->stage == MOVER_FLUSHING)
+		return step_flushing(m);
 	if (m->stage != MOVER_FLYING)
 		return post(m);
 	tx = look(&m->sent, NULL);
@@ -146,11 +211,7 @@ int mover_step(struct mover *m)
 		return tx < 0 ? tx : rx;
 	if (!tx || !rx)
 		return 0;
-	m->messages++;
-	m->bytes += m->size;
-	m->wrong += m->got != m->size || memcmp(m->src, m->dst, m->size);
-	m->stage = MOVER_IDLE;
-	return 1;
+	return m->device ? flush(m) : compare(m);
 }
 
 void mover_close(struct mover *m)
@@ -165,7 +226,11 @@ void mover_close(struct mover *m)
 		mpib_mem_free(m->to, m->dst);
 	mpib_detach(m->from);
 	mpib_detach(m->to);
-	if (!m->allocated) {
+	if (m->device && m->src)
+		munmap(m->src, m->room);
+	if (m->device && m->dst)
+		munmap(m->dst, m->room);
+	if (!m->allocated && !m->device) {
 		free(m->src);
 		free(m->dst);
 	}

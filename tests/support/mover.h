@@ -2,7 +2,9 @@
 /*
  * One connection between two nodes, both ends in this process, that carries
  * messages of random size and checks them. No call waits for long, so one
- * thread can drive many movers and do other work.
+ * thread can drive many movers and do other work. Where the proxies register
+ * dma-bufs, memory that needs no copy is such, with a memfd in its place, and is
+ * flushed before it is looked at.
  */
 #ifndef MPIB_TESTS_MOVER_H
 #define MPIB_TESTS_MOVER_H
@@ -16,16 +18,18 @@ struct mover {
 	struct mpib_listener *listener;
 	struct mpib_conn *tx, *rx;
 	struct mpib_region *tx_mr, *rx_mr;
-	struct mpib_request *sent, *received;
+	struct mpib_request *sent, *received, *flushed;
 	char *src, *dst;
 	bool allocated; /* both from mpib_mem_alloc() */
+	bool device; /* both from mpib_reg_fd() */
 	size_t room, size, got;
 	enum {
 		MOVER_IDLE,
 		MOVER_POSTED,
-		MOVER_FLYING
+		MOVER_FLYING,
+		MOVER_FLUSHING
 	} stage;
-	uint64_t seed, messages, bytes, wrong;
+	uint64_t seed, messages, bytes, wrong, flushes;
 };
 
 /* Attach to the proxies at both run directories and begin to connect. room is

@@ -12,7 +12,8 @@
 
 static const char *stage_of(const struct mover *m)
 {
-	static const char *const name[] = { "idle", "posted", "flying" };
+	static const char *const name[] = { "idle", "posted", "flying",
+					    "flushing" };
 
 	return name[m->stage];
 }
