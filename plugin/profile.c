@@ -14,10 +14,14 @@ enum {
 	STOP
 };
 
+#define WRITE_WITH_IMM 1 /* enum ibv_wr_opcode */
+
 /* A request slot of the connection. */
 struct watched {
-	void *phandle; /* NULL: not watched */
-	void *event[MPIB_RAILS];
+	unsigned n; /* handles, some perhaps NULL; 0: not watched */
+	bool send;
+	void *phandle[MPIB_GROUP_MAX];
+	void *event[MPIB_GROUP_MAX][MPIB_RAILS]; /* of each handle */
 	bool begun[MPIB_RAILS];
 };
 
@@ -42,51 +46,70 @@ static nccl_profiler_fn profile_profiler(void)
 	return atomic_load_explicit(&callback, memory_order_relaxed);
 }
 
-/* False when no profiler took the event. */
-static bool profile_begin(struct watched *w, unsigned rail,
+/* False when no profiler took the events. number: of the request in its comm,
+ * among those that are under way. */
+static bool profile_begin(struct watched *w, unsigned number, unsigned rail,
 			  const struct mpib_rail_report *r)
 {
 	struct nccl_profiler_ib_v1 data = {
 		.type = NCCL_PROFILE_QP,
 		.qp = { .device = (int)rail,
+			.wr_id = number,
+			.opcode = w->send ? WRITE_WITH_IMM : 0,
 			.qpNum = (int)r->qpn,
 			.length = r->bytes },
 	};
+	bool taken = false;
 
 	w->begun[rail] = true;
-	profile_profiler()(&w->event[rail], START, w->phandle,
-			   NCCL_PROFILER_IB_V1, &data);
-	return w->event[rail] != NULL;
+	for (unsigned i = 0; i < w->n; i++) {
+		if (!w->phandle[i])
+			continue;
+		profile_profiler()(&w->event[i][rail], START, w->phandle[i],
+				   NCCL_PROFILER_IB_V1, &data);
+		taken |= w->event[i][rail] != NULL;
+	}
+	return taken;
 }
 
 static void profile_end(struct watched *w, unsigned rail)
 {
-	if (w->event[rail])
-		profile_profiler()(&w->event[rail], STOP, w->phandle,
-				   NCCL_PROFILER_IB_V1, NULL);
-	w->event[rail] = NULL;
+	for (unsigned i = 0; i < w->n; i++) {
+		if (w->event[i][rail])
+			profile_profiler()(&w->event[i][rail], STOP,
+					   w->phandle[i], NCCL_PROFILER_IB_V1,
+					   NULL);
+		w->event[i][rail] = NULL;
+	}
 }
 
 /* Begin or end the event of a rail as its report says. False when no profiler
  * took the event. */
-static bool profile_look(struct watched *w, unsigned rail,
+static bool profile_look(struct watched *w, unsigned number, unsigned rail,
 			 const struct mpib_rail_report *r, bool over)
 {
 	if (r->state == MPIB_RAIL_IDLE)
 		return true;
-	if (!w->begun[rail] && !profile_begin(w, rail, r))
+	if (!w->begun[rail] && !profile_begin(w, number, rail, r))
 		return false;
 	if (over || r->state == MPIB_RAIL_DONE)
 		profile_end(w, rail);
 	return true;
 }
 
-static void on_post(struct net_profile *p, struct watched *w)
+static void on_post(struct net_profile *p, struct watched *w,
+		    const struct mpib_request *req)
 {
-	void *phandle = p->ph->each ? p->ph->each[0] : p->ph->one;
+	void *const *each = p->ph->each;
+	int n = each ? mpib_request_buffers(req) : 1;
 
-	*w = (struct watched){ .phandle = phandle };
-	if (!phandle) /* a later request may have one: try again then */
+	*w = (struct watched){ .send = !each };
+	for (int i = 0; i < n; i++) {
+		w->phandle[i] = each ? each[i] : p->ph->one;
+		if (w->phandle[i])
+			w->n = (unsigned)n;
+	}
+	if (!w->n) /* a later request may have one: try again then */
 		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 }
 
@@ -96,13 +119,14 @@ static void on_test(struct net_profile *p, struct watched *w,
 	struct mpib_rail_report report[MPIB_RAILS];
 	bool taken = true;
 
-	if (!w->phandle)
+	if (!w->n)
 		return;
 	mpib_request_rails(req, report);
 	for (unsigned r = 0; taken && r < MPIB_RAILS; r++)
-		taken = profile_look(w, r, &report[r], over);
+		taken = profile_look(w, mpib_request_slot(req), r, &report[r],
+				     over);
 	if (over || !taken)
-		w->phandle = NULL;
+		w->n = 0;
 	if (!taken)
 		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 	else if (over)
@@ -116,7 +140,7 @@ static void profile_watch(void *user, struct mpib_request *req,
 	struct watched *w = &p->request[mpib_request_slot(req)];
 
 	if (what == MPIB_WATCH_POSTED)
-		on_post(p, w);
+		on_post(p, w, req);
 	else
 		on_test(p, w, req, what == MPIB_WATCH_OVER);
 }

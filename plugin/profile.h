@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events for NCCL's profiler, v10 and newer: one for each rail that a request
- * uses, in the format of NCCL's own IB transport (plugin type IB, record
- * version 1). The proxy's shard does the work, so the plugin learns of it only
- * in test: an event begins when test sees that a rail has posted something for
- * the request, and ends when test sees that the rail is done.
+ * uses and each of its handles, in the format of NCCL's own IB transport (plugin
+ * type IB, record version 1). The proxy's shard does the work, so the plugin
+ * learns of it only in test: an event begins when test sees that a rail has
+ * posted something for the request, and ends when test sees that the rail is
+ * done. The callback takes no time: a profiler notes when it is called.
  *
  * Whether a profiler is loaded shows only when an event is begun. So the first
  * request of a comm tries, and then one request in a thousand fruitless tests,

@@ -34,11 +34,11 @@ static struct seen {
 	bool taken; /* a profiler is loaded */
 	unsigned starts, stops, wrong;
 	uint64_t bytes; /* of the events of the phandle asked for */
-	unsigned of_send, of_recv;
+	unsigned of_send, of_recv, of_each[3];
 	int qp[16];
 } seen;
 
-static int send_ph, recv_ph; /* only their addresses matter */
+static int send_ph, recv_ph, each_ph[3]; /* only their addresses matter */
 
 static enum nccl_result profiler(void **event, int type, void *phandle,
 				 int64_t plugin_id, void *data)
@@ -46,7 +46,8 @@ static enum nccl_result profiler(void **event, int type, void *phandle,
 	const struct nccl_profiler_ib_v1 *d = data;
 
 	seen.wrong += plugin_id != NCCL_PROFILER_IB_V1 ||
-		      (phandle != &send_ph && phandle != &recv_ph);
+		      (phandle != &send_ph && phandle != &recv_ph &&
+		       phandle != &each_ph[0] && phandle != &each_ph[2]);
 	if (type == 1) {
 		seen.stops++;
 		seen.wrong += *event != &seen;
@@ -54,6 +55,10 @@ static enum nccl_result profiler(void **event, int type, void *phandle,
 	}
 	seen.wrong += type != 0 || d->type != NCCL_PROFILE_QP;
 	seen.qp[seen.starts++ % 16] = d->qp.qpNum;
+	seen.wrong += d->qp.wr_id > 31 || d->qp.device > 1 ||
+		      d->qp.opcode != (phandle == &send_ph);
+	for (unsigned i = 0; i < 3; i++)
+		seen.of_each[i] += phandle == &each_ph[i];
 	if (phandle == &send_ph) {
 		seen.of_send++;
 		seen.bytes += d->qp.length;
@@ -274,6 +279,37 @@ static void requests_without_a_handle_are_not_told(void **state)
 	assert_int_equal(seen.starts, 0);
 }
 
+static void each_buffer_of_a_receive_has_its_events(void **state)
+{
+	void *rreq = NULL, *sreq[3] = { NULL };
+	void *addr[3] = { to, to + MIB, to + 2 * MIB };
+	void *mh[3] = { recv_mh, recv_mh, recv_mh };
+	void *ph[3] = { &each_ph[0], NULL, &each_ph[2] };
+	size_t room[3] = { MIB, MIB, MIB };
+	int tag[3] = { 4, 5, 6 };
+
+	(void)state;
+	seen.taken = true;
+	while (!rreq)
+		assert_int_equal(net->irecv(recv_comm, 3, addr, room, tag, mh,
+					    ph, &rreq),
+				 NCCL_SUCCESS);
+	for (int i = 0; i < 3; i++) {
+		while (!sreq[i])
+			assert_int_equal(net->isend(send_comm, from, MIB,
+						    tag[i], send_mh, &send_ph,
+						    &sreq[i]),
+					 NCCL_SUCCESS);
+	}
+	finish(rreq);
+	for (int i = 0; i < 3; i++)
+		finish(sreq[i]);
+	assert_int_equal(seen.wrong, 0);
+	assert_true(seen.of_each[0] > 0);
+	assert_int_equal(seen.of_each[2], seen.of_each[0]);
+	assert_int_equal(seen.stops, seen.starts);
+}
+
 #define COMM_TEST(f) cmocka_unit_test_setup_teardown(f, open_comms, close_comms)
 
 int main(void)
@@ -281,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		COMM_TEST(each_qp_of_a_request_is_an_event),
 		COMM_TEST(every_request_is_told_once_a_profiler_is_there),
+		COMM_TEST(each_buffer_of_a_receive_has_its_events),
 		COMM_TEST(without_a_profiler_it_is_asked_again_much_later),
 		COMM_TEST(requests_without_a_handle_are_not_told),
 	};
