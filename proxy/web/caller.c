@@ -18,8 +18,10 @@ struct question {
 
 static int caller_read(const struct nlmsghdr *h, size_t len, uid_t *uid)
 {
-	const struct inet_diag_msg *m = NLMSG_DATA(h);
-	const struct nlmsgerr *e = NLMSG_DATA(h);
+	/* NLMSG_DATA() would cast away the const. */
+	const void *data = (const char *)h + NLMSG_HDRLEN;
+	const struct inet_diag_msg *m = data;
+	const struct nlmsgerr *e = data;
 
 	if (!NLMSG_OK(h, len))
 		return -EPROTO;
