@@ -54,6 +54,8 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	/* Memory of a client beyond RLIMIT_FSIZE is refused, a log is cut. */
+	signal(SIGXFSZ, SIG_IGN);
 	rc = mpib_bus_catch();
 	if (rc < 0)
 		return rc;

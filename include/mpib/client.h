@@ -15,6 +15,7 @@
  *   -EDQUOT     a limit or a quota in the proxy's settings is reached
  *   -EMFILE     this process or the proxy has no file descriptor left
  *   -ENOMEM     this process or the proxy has no memory left
+ *   -EFBIG      it wants more memory than the proxy's LimitFSIZE
  *   -EPROTO     the proxy's answer makes no sense
  * After any of these but -EPIPE only that one call has failed.
  *

@@ -255,10 +255,11 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		goto err_drop;
 	rc = hello_attach(s, device);
 	if (rc < 0) {
-		proxy_client_refuse(s, &m->h, rc,
-				    "the proxy cannot serve another client: "
-				    "%s (see its limits: LimitNOFILE, LimitAS)",
-				    mpib_engine_last_error(all->engine, rc));
+		proxy_client_refuse(
+			s, &m->h, rc,
+			"the proxy cannot serve another client: "
+			"%s (see its limits: LimitNOFILE, LimitAS, LimitFSIZE)",
+			mpib_engine_last_error(all->engine, rc));
 		goto err_drop;
 	}
 	hello_welcome(s, &m->h, device);

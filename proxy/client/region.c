@@ -209,7 +209,7 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 		proxy_client_refuse(s, &m->h, rc,
 				    "no memory segment of %" PRIu64
 				    " bytes: %s (see mpib-proxy's limits: "
-				    "LimitNOFILE, LimitAS)",
+				    "LimitNOFILE, LimitAS, LimitFSIZE)",
 				    size, strerror(-rc));
 		return;
 	}

@@ -159,6 +159,8 @@ static rlim_t bytes_mapped(pid_t pid)
 
 static rlim_t value_of(int resource, pid_t pid, unsigned room)
 {
+	if (resource == RLIMIT_FSIZE)
+		return room;
 	return resource == RLIMIT_NOFILE ? limit_with_room(pid, room)
 					 : bytes_mapped(pid) + room;
 }
@@ -185,6 +187,7 @@ static void limited_child(int resource, unsigned room)
 	rlim_t was;
 
 	alarm(120);
+	signal(SIGXFSZ, SIG_IGN); /* of a memfd of the user's own */
 	if (user_attach(node.dir, &c, &seen[4]) < 0 ||
 	    user_open(&u, c, &seen[4]) < 0)
 		_exit(1);
@@ -239,6 +242,12 @@ static void a_client_without_memory(void **state)
 		limit_the_client("client's memory", RLIMIT_AS, 64u << 10, 300);
 }
 
+static void a_client_without_files_of_any_size(void **state)
+{
+	(void)state;
+	limit_the_client("client's size of files", RLIMIT_FSIZE, 32u << 10, 3);
+}
+
 static void limit_the_proxy(const char *name, int resource, unsigned step,
 			    unsigned steps)
 {
@@ -276,6 +285,14 @@ static void a_proxy_without_memory(void **state)
 		skip();
 	}
 	limit_the_proxy("proxy's memory", RLIMIT_AS, 1u << 20, sweep ? 24 : 10);
+}
+
+/* Such as those that memory is behind. */
+static void a_proxy_without_files_of_any_size(void **state)
+{
+	(void)state;
+	limit_the_proxy("proxy's size of files", RLIMIT_FSIZE, 1u << 20,
+			sweep ? 16 : 6);
 }
 
 static const struct own_limit {
@@ -361,10 +378,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_client_without_descriptors),
 		cmocka_unit_test(a_client_without_memory),
+		cmocka_unit_test(a_client_without_files_of_any_size),
 		cmocka_unit_test(the_proxys_own_limits),
 		cmocka_unit_test(windows_and_parts_of_any_size),
 		cmocka_unit_test(a_proxy_without_descriptors),
 		cmocka_unit_test(a_proxy_without_memory),
+		cmocka_unit_test(a_proxy_without_files_of_any_size),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
