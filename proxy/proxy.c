@@ -37,6 +37,9 @@ static void proxy_on_signal(void *arg, uint32_t events)
 	mpib_event(MPIB_LOG_INFO, "stop", NULL,
 		   "%s from pid %u: the proxy stops",
 		   strsignal((int)info.ssi_signo), info.ssi_pid);
+	/* Not in mpib_proxy_stop() alone: what comes in this turn of the loop
+	 * could hand over yet, and the signal is taken. */
+	mpib_upgrade_stop(&p->upgrade);
 	mpib_loop_stop(&p->loop);
 }
 

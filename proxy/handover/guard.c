@@ -66,16 +66,22 @@ static void listen_to(struct guard *g)
 	}
 }
 
-/* True when no child is left; *status is that of the last one to end. Proxies
- * that were replaced are children too. */
-static bool all_ended(int *status)
+/* True when no child is left; *status is that of the proxy that served last.
+ * Proxies that were replaced are children too, and so is one that was killed
+ * before it served, if the one that started it ended first. */
+static bool all_ended(struct guard *g, int *status)
 {
 	int how;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &how, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
+		/* It may have told just before it ended. */
+		listen_to(g);
+		if (g->serving && pid != g->serving)
+			continue;
 		*status =
 			WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+	}
 	return pid < 0 && errno == ECHILD;
 }
 
@@ -94,7 +100,7 @@ int mpib_guard_run(int link)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGHUP, SIG_IGN);
 	/* First reap: children that ended before SIGCHLD was blocked. */
-	while (!all_ended(&status)) {
+	while (!all_ended(&g, &status)) {
 		siginfo_t info;
 		bool stop;
 

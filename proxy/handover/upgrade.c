@@ -225,6 +225,9 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 		errno = EALREADY;
 		return -EALREADY;
 	}
+	/* While it says farewell signals and commands still come. */
+	if (u->over)
+		return upgrade_refuse(u, -ESHUTDOWN, "the proxy stops");
 	u->failed = false;
 	if (access(how.path, X_OK) < 0)
 		return upgrade_refuse(u, -errno, "%s: %s", how.path,
@@ -259,6 +262,7 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 
 void mpib_upgrade_stop(struct mpib_upgrade *u)
 {
+	u->over = true;
 	if (u->state != MPIB_UPGRADE_NONE)
 		mpib_upgrade_give_up(u, "the proxy stops");
 	if (u->proxy)

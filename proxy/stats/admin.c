@@ -246,6 +246,8 @@ json_t *mpib_admin_upgrade(struct mpib_ask *ask)
 	if (rc == -EALREADY)
 		return mpib_ask_fail(ask, "upgrades tells how far it is",
 				     "an upgrade is under way already");
+	if (rc == -ESHUTDOWN)
+		return mpib_ask_fail(ask, "start it again", "%s", u->error);
 	if (rc < 0)
 		return mpib_ask_fail(ask, "the running proxy goes on", "%s",
 				     u->error);

@@ -35,6 +35,7 @@ struct mpib_upgrade {
 	int cwd; /* start directory, to which paths in argv are relative */
 	enum mpib_upgrade_state state;
 	uint32_t count; /* upgrades that succeeded, in all processes */
+	bool over; /* the proxy stops: none begins any more */
 	bool failed; /* the latest upgrade failed; error says why */
 	char error[MPIB_WHY_MAX];
 	pid_t pid; /* of the new proxy */
@@ -52,9 +53,10 @@ struct mpib_upgrade {
 void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 		       char **argv);
 /* Begin an upgrade to the program at path; NULL: the file now at the running
- * program's path. 0, or -errno with u->error set; -EALREADY without it. */
+ * program's path. 0, or -errno with u->error set; -EALREADY without it.
+ * -ESHUTDOWN: the proxy stops. */
 int mpib_upgrade_start(struct mpib_upgrade *u, const char *path);
-/* The proxy stops: give up an upgrade that is under way. */
+/* The proxy stops: give up an upgrade that is under way, and begin none. */
 void mpib_upgrade_stop(struct mpib_upgrade *u);
 /* State and outcome of the latest upgrade, for the stats socket. */
 json_t *mpib_upgrade_view(const struct mpib_upgrade *u);

@@ -26,20 +26,36 @@ bool traced_ended(const struct traced *s)
 	return true;
 }
 
-static void send_to(const struct traced *s, enum target t)
+static void send_to_one(const struct traced *s, enum target t, int signo)
 {
 	const struct proc *p = &s->proc[t == NEXT && s->procs > 1];
 
 	if (!p->ended)
-		kill(p->pid, s->signo);
+		kill(p->pid, signo);
+}
+
+static void send_to(const struct traced *s, enum target t, int signo)
+{
+	send_to_one(s, t == BOTH ? FIRST : t, signo);
+	if (t == BOTH && s->procs > 1)
+		send_to_one(s, NEXT, signo);
 }
 
 void traced_send(struct traced *s)
 {
 	s->sent = true;
-	send_to(s, s->target == BOTH ? FIRST : s->target);
-	if (s->target == BOTH && s->procs > 1)
-		send_to(s, NEXT);
+	send_to(s, s->target, s->signo);
+}
+
+void traced_send_then(struct traced *s)
+{
+	s->then_sent = true;
+	send_to(s, s->then_target, s->then);
+}
+
+bool traced_all_sent(const struct traced *s)
+{
+	return s->sent && (!s->then || s->then_sent);
 }
 
 static void add(struct traced *s, pid_t pid, enum role role)
@@ -55,13 +71,15 @@ static int look(struct traced *s, struct proc *p, int status)
 	int signo = WSTOPSIG(status), event = status >> 16;
 	unsigned long child;
 
-	if (event == PTRACE_EVENT_FORK) {
+	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK) {
 		ptrace(PTRACE_GETEVENTMSG, p->pid, NULL, &child);
 		add(s, (pid_t)child, TAKER);
 	} else if (event == PTRACE_EVENT_EXEC && p->role == GIVER) {
 		p->role = GUARD;
 	} else if (signo == (SIGTRAP | 0x80)) {
 		s->count[p->role]++;
+		if (s->sent && !traced_all_sent(s) && --s->after == 0)
+			traced_send_then(s);
 		if (p->role == s->when && s->count[p->role] == s->at)
 			traced_send(s);
 	} else if (!event && signo != SIGTRAP) {
@@ -96,8 +114,8 @@ void traced_turn(struct traced *s)
 			continue;
 		}
 		signo = look(s, p, status);
-		ptrace(s->sent ? PTRACE_CONT : PTRACE_SYSCALL, p->pid, NULL,
-		       (void *)(uintptr_t)signo);
+		ptrace(traced_all_sent(s) ? PTRACE_CONT : PTRACE_SYSCALL,
+		       p->pid, NULL, (void *)(uintptr_t)signo);
 	}
 	s->idle += s->sent;
 	if (idle)
@@ -106,8 +124,10 @@ void traced_turn(struct traced *s)
 
 void traced_begin(struct traced *s, pid_t pid)
 {
+	/* posix_spawn() is a vfork(). */
 	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
-		       PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+		       PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
+		       PTRACE_O_EXITKILL;
 
 	add(s, pid, GIVER);
 	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)options) < 0) {

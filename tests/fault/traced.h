@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define PROCS 4 /* a second upgrade may be asked for */
+#define PROCS 6 /* further upgrades may be asked for */
 
 enum role {
 	GIVER, /* the first process, until it executes the guard */
@@ -43,6 +43,11 @@ struct traced {
 	enum target target;
 	int signo;
 	bool sent;
+	/* A second signal, after so many stops more of whichever process; 0: none. */
+	int then;
+	enum target then_target;
+	unsigned long after;
+	bool then_sent;
 	/* From the signal on the taker stands still, until the giver has left,
 	 * or has given it up, and has had time for all else. */
 	bool freeze;
@@ -56,6 +61,9 @@ void traced_begin(struct traced *s, pid_t pid);
 void traced_turn(struct traced *s);
 /* At once. */
 void traced_send(struct traced *s);
+void traced_send_then(struct traced *s);
+/* Nothing is to be sent any more. */
+bool traced_all_sent(const struct traced *s);
 bool traced_ended(const struct traced *s);
 /* What each thread of them, or of any process, waits for, to the standard output;
  * wchan is ptrace_stop where it is us. */

@@ -2,9 +2,10 @@
 /*
  * upgrade_signals [N [CASES]]: a proxy is upgraded under traffic, and at a stop of
  * one of its processes, of which there are two a system call, a signal comes to
- * it. N such moments are drawn for each signal and process, 0: every one of them.
- * In the end one proxy serves and its clients have noticed nothing, or none is
- * left and they are told, as the signal asked.
+ * it, and in some cases a second one some stops later. N such moments are drawn
+ * for each signal and process, 0: every one of them. In the end one proxy serves
+ * and its clients have noticed nothing, or none is left and they are told, as the
+ * signals asked.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -27,6 +28,7 @@
 
 #define HANG_MS 60000
 #define MOVERS 2
+#define APART 80 /* stops from a signal to a second one, at most */
 
 static struct node node[2];
 static struct mover mover[MOVERS];
@@ -86,6 +88,8 @@ static void close_movers(void)
 	}
 }
 
+static const char *const whom[] = { "first", "next", "both" };
+
 static void fail_at(struct traced *s, const char *what)
 {
 	traced_tell(s);
@@ -96,12 +100,12 @@ static void fail_at(struct traced *s, const char *what)
 		       (int)mover[i].stage,
 		       (unsigned long long)mover[i].messages);
 	traced_kill(s); /* the next test has the addresses */
-	fail_msg("%s: %s of the %s at stop %lu of the %s (%u processes, %s)",
-		 what, strsignal(s->signo),
-		 s->target == FIRST  ? "first"
-		 : s->target == NEXT ? "next"
-				     : "both",
-		 s->at, traced_name[s->when], s->procs,
+	fail_msg("%s: %s of the %s at stop %lu of the %s%s%s%s%s (%u "
+		 "processes, %s)",
+		 what, strsignal(s->signo), whom[s->target], s->at,
+		 traced_name[s->when], s->then ? ", then " : "",
+		 s->then ? strsignal(s->then) : "", s->then ? " of the " : "",
+		 s->then ? whom[s->then_target] : "", s->procs,
 		 atomic_load(&cut) ? told : "its clients go on");
 }
 
@@ -143,12 +147,19 @@ static bool stops(int signo)
 	return signo == SIGTERM || signo == SIGINT || signo == SIGKILL;
 }
 
+static bool is_killed(const struct traced *s)
+{
+	return s->signo == SIGKILL || s->then == SIGKILL;
+}
+
 /* A stop of the first process is one of all. */
 static void judge(struct traced *s, bool alive)
 {
-	bool must_end = s->sent && stops(s->signo) && s->target != NEXT;
-	bool may_end = s->sent && stops(s->signo);
-	int killed = s->signo == SIGKILL && s->target != NEXT;
+	bool first = s->sent && stops(s->signo);
+	bool then = s->then_sent && stops(s->then);
+	bool must_end = (first && s->target != NEXT) ||
+			(then && s->then_target != NEXT);
+	bool may_end = first || then;
 
 	/* Traffic may go on for a while after a word to stop. */
 	for (unsigned long long since = node_ms();
@@ -162,10 +173,9 @@ static void judge(struct traced *s, bool alive)
 		fail_at(s, "a client was cut off");
 	if (!alive) {
 		until_ended(s);
-		if (!killed && s->signo != SIGKILL && s->proc[0].status)
+		if (!is_killed(s) && s->proc[0].status)
 			fail_at(s, "it ended with an error");
-		if (!killed && s->signo != SIGKILL &&
-		    access(node[0].dir, F_OK) == 0)
+		if (!is_killed(s) && access(node[0].dir, F_OK) == 0)
 			fail_at(s, "its run directory is left");
 	}
 }
@@ -175,6 +185,7 @@ static void stop(struct traced *s)
 	s->signo = SIGTERM;
 	s->target = FIRST;
 	s->at = 0;
+	s->then = 0;
 	traced_send(s);
 	judge(s, true);
 }
@@ -189,6 +200,8 @@ static void run(struct traced *s)
 	traced_begin(s, node[0].pid);
 	kill(node[0].pid, SIGUSR2);
 	alive = outcome(s);
+	if (s->sent && !traced_all_sent(s))
+		traced_send_then(s);
 	judge(s, alive);
 	if (!traced_ended(s))
 		stop(s);
@@ -197,13 +210,16 @@ static void run(struct traced *s)
 	runs++;
 }
 
-static void sweep(int signo, enum target target)
+static void sweep_both(int signo, enum target target, int then,
+		       enum target then_target)
 {
 	struct traced all = { .signo = SIGUSR2 };
 	char line[64];
 
 	run(&all);
 	assert_int_equal(all.proc[0].role, GUARD);
+	for (enum role r = GIVER; r < ROLES; r++)
+		assert_true(all.count[r] > 0);
 	for (enum role r = GIVER; r < ROLES; r++) {
 		unsigned long step = points ? all.count[r] / points + 1 : 1;
 
@@ -212,14 +228,22 @@ static void sweep(int signo, enum target target)
 			struct traced s = { .signo = signo,
 					    .target = target,
 					    .when = r,
-					    .at = at };
+					    .at = at,
+					    .then = then,
+					    .then_target = then_target };
 
+			s.after = 1 + (unsigned long)rand_r(&seed) % APART;
 			run(&s);
 		}
 	}
 	snprintf(line, sizeof(line), "%lu, %lu and %lu", all.count[GIVER],
 		 all.count[TAKER], all.count[GUARD]);
 	printf("%s stops of giver, taker and guard\n", line);
+}
+
+static void sweep(int signo, enum target target)
+{
+	sweep_both(signo, target, 0, FIRST);
 }
 
 static void a_stop_ends_all(void **state)
@@ -270,16 +294,39 @@ static void a_stop_of_the_new_one_is_definite(void **state)
 	sweep(SIGTERM, NEXT);
 }
 
-static void a_hang_up_of_the_terminal_is_ignored(void **state)
+/* Each pair in both orders. A hang-up of the terminal is ignored. */
+static void two_signals_end_as_both_ask(void **state)
 {
-	(void)state;
-	sweep(SIGHUP, FIRST);
-}
+	static const struct {
+		int signo;
+		enum target target;
+		int then;
+		enum target then_target;
+	} row[] = {
+		{ SIGHUP, FIRST, SIGHUP, BOTH },
+		{ SIGUSR2, FIRST, SIGHUP, FIRST },
+		{ SIGUSR2, NEXT, SIGUSR2, FIRST },
+		{ SIGTERM, FIRST, SIGTERM, FIRST },
+		{ SIGTERM, FIRST, SIGINT, BOTH },
+		{ SIGTERM, NEXT, SIGTERM, FIRST },
+		{ SIGTERM, FIRST, SIGTERM, NEXT },
+		{ SIGKILL, NEXT, SIGTERM, FIRST },
+		{ SIGTERM, FIRST, SIGKILL, NEXT },
+		{ SIGTERM, NEXT, SIGKILL, FIRST },
+		{ SIGKILL, FIRST, SIGTERM, NEXT },
+		{ SIGKILL, FIRST, SIGKILL, NEXT },
+		{ SIGKILL, NEXT, SIGKILL, FIRST },
+		{ SIGTERM, FIRST, SIGUSR2, FIRST },
+		{ SIGUSR2, FIRST, SIGTERM, FIRST },
+		{ SIGKILL, NEXT, SIGUSR2, FIRST },
+		{ SIGUSR2, FIRST, SIGKILL, NEXT },
+		{ SIGUSR2, FIRST, SIGUSR2, BOTH },
+	};
 
-static void an_upgrade_may_be_ordered_twice(void **state)
-{
 	(void)state;
-	sweep(SIGUSR2, FIRST);
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		sweep_both(row[i].signo, row[i].target, row[i].then,
+			   row[i].then_target);
 }
 
 /* Who cannot write its pid where the guard would have looked for it. */
@@ -332,8 +379,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(
 			a_kill_of_the_new_one_harms_nobody_before_it_serves),
 		cmocka_unit_test(a_stop_of_the_new_one_is_definite),
-		cmocka_unit_test(a_hang_up_of_the_terminal_is_ignored),
-		cmocka_unit_test(an_upgrade_may_be_ordered_twice),
+		cmocka_unit_test(two_signals_end_as_both_ask),
 		cmocka_unit_test(a_stop_needs_no_pid_file),
 	};
 	int failed;
