@@ -101,6 +101,7 @@ struct mpib_shard {
 	uint32_t watch_turns; /* turns since the watchdog last looked */
 	uint64_t watched_ns; /* when the watchdog last looked */
 	bool watching; /* the watchdog saw something outstanding then */
+	uint64_t watch_late; /* ns that its looks came too late, of late */
 	/* Control thread: which connection ids are taken, and counts for the
 	 * size of snapshot buffers. */
 	uint64_t *conn_ids;

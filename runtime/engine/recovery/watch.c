@@ -3,8 +3,9 @@
  * The progress watchdog, for rails that fail without an event. A rail is stuck
  * while signalled WRs are outstanding and none retires. The rail is at fault if
  * it is stuck for longer than the sum of
- *  - 8 smoothed round-trip times, but at least 50 and at most 120 ms, and
- *  - twice the time that the bytes in flight take at the rail's rate,
+ *  - 8 smoothed round-trip times, but at least 50 and at most 120 ms,
+ *  - twice the time that the bytes in flight take at the rail's rate, and
+ *  - on a software rail, 4 times as long as this thread had to wait for a core,
  * and the other rail of the lane makes progress meanwhile; an idle other rail
  * gets a probe to find that out. If neither rail moves, the peer's node stands
  * still, which is no rail's fault. Shard thread.
@@ -16,16 +17,25 @@
 #define STUCK_MIN_NS 50000000ull
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
+/* Threads move a software rail, at both ends. One of them may hold its context
+ * without having a core, while the other rail's has one. */
+#define SOFT_LATE 4
+#define LATE_FORGOTTEN 64 /* looks */
 #define NS_PER_BYTE_MAX 100u
 /* The other rail must have moved at this many looks. */
 #define MOVES 2
 
 /* Time since the last look. The shard thread itself may have been descheduled
- * in between: count at most two intervals. */
+ * in between: count at most two intervals, and note how long. While nothing is
+ * watched it sleeps. */
 static uint64_t watch_elapsed(struct mpib_shard *s, uint64_t now)
 {
 	uint64_t ns = now - s->watched_ns;
+	uint64_t late = s->watching && ns > WATCH_NS ? ns - WATCH_NS : 0;
 
+	s->watch_late -= s->watch_late / LATE_FORGOTTEN;
+	if (s->watch_late < late)
+		s->watch_late = late;
 	s->watched_ns = now;
 	return ns < 2 * WATCH_NS ? ns : 2 * WATCH_NS;
 }
@@ -100,6 +110,8 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 	/* A slower rail is as good as dead while the other rail moves. */
 	if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
+	if (mpib_rail_spec(lane->shard, r)->provider == MPIB_PROVIDER_SOFT)
+		usual += SOFT_LATE * lane->shard->watch_late;
 	return lane->watch[r].stuck > usual + 2 * transfer_ns(&lane->track[r]);
 }
 
