@@ -134,7 +134,9 @@ void mpib_close_listen(struct mpib_listener *listener);
  * begins to accept one receiving end. Both block for a round trip to the proxy,
  * not for a peer; poll mpib_ready() for the outcome. A listener may have
  * several accepts under way. -EINVAL: handle is not from mpib_listen(). -EMFILE
- * also: 1024 connections of this client are open or closing.
+ * also: 1024 connections of this client are open or closing. -EACCES: the peer's
+ * address is in none of the networks of the proxies; -EPERM: the traffic class is
+ * not for clients; -ENOSPC: the proxy has too many peers.
  */
 int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);
@@ -142,7 +144,10 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
 /* 1: ready; 0: not yet, or not yet known why it failed; -errno: the connection
  * failed, close it. Wait-free, except for one poll(2) every 10 ms while the
- * connection is pending. */
+ * connection is pending. -ETIMEDOUT: the peer was not reached, or did not accept
+ * within the proxy's setting client.connect_timeout; -ECONNREFUSED, -ECONNRESET:
+ * the listener or the peer is gone; -ENETDOWN: the two nodes have no rail in
+ * common that is up; or what either proxy had too little of, as above. */
 int mpib_ready(struct mpib_conn *conn);
 
 /* Close a connection in any state, with or without outstanding requests. Never

@@ -1,0 +1,125 @@
+#!/usr/bin/env perl
+# errors.pl HEADERS... PAGES... -- SOURCES... -- OTHERS...: of each function of the
+# headers,
+#
+#   what it makes, by mpib_fail() or where there is none by return, itself or in
+#   what it calls, is listed at its declaration or, for all, at a header's top;
+#   what is listed there is named in what it calls, or in OTHERS, whose answers it
+#   passes on;
+#   its page of section 3 lists the same.
+#
+# A comment is about the declarations from there to the next empty line, and about
+# the functions that it names in "Errors of a() and b():".
+use strict;
+use warnings;
+
+my @files = ([]);
+for (@ARGV) {
+	if ($_ eq '--') { push @files, [] }
+	else { push @{ $files[-1] }, $_ }
+}
+my ($documents, $sources, $others) = @files;
+my @headers = grep { /\.h$/ } @$documents;
+my @pages = grep { !/\.h$/ } @$documents;
+# Of connect(2), as mpib_attach() says, and of ftruncate(2) in the proxy.
+my %passed = map { $_ => 1 } qw(EACCES ENOENT ECONNREFUSED EFBIG);
+my $bad = 0;
+
+sub slurp {
+	my $text = '';
+	for my $file (@_) {
+		open my $in, '<', $file or die "$file: $!\n";
+		local $/;
+		$text .= <$in> . "\n";
+	}
+	return $text;
+}
+sub codes { return map { $_ => 1 } $_[0] =~ /-\s*(E[A-Z0-9]{2,})\b/g }
+sub complain { print "$_[0]\n"; $bad = 1 }
+
+my (%all, %of); # listed of all functions, and of each
+
+sub take_header {
+	my ($top, $text) = split /#ifndef/, slurp($_[0]), 2;
+	my %now;
+	%all = (%all, codes($top));
+	while ($text =~ m{(/\*.*?\*/)|^([a-z][^;{}]*?\b(mpib_\w+)\([^;{}]*\)[^;]*);|\n\n}gms) {
+		if (defined $1) {
+			my $comment = $1;
+			%now = codes($comment);
+			next unless $comment =~ /Errors of ([^:]*):/;
+			my @named = $1 =~ /mpib_\w+/g;
+			for my $name (@named) {
+				$of{$name}{$_} = 1 for keys %now;
+			}
+		} elsif (defined $3) {
+			my ($declared, $name) = ($2, $3);
+			next if $declared =~ /^typedef/;
+			$of{$name} //= {};
+			$of{$name}{$_} = 1 for keys %now;
+		} else {
+			%now = ();
+		}
+	}
+}
+
+# bodies(): the text of each function.
+sub bodies {
+	my $text = slurp(@$sources);
+	my %body;
+	$text =~ s{/\*.*?\*/}{}gs;
+	$text =~ s{__attribute__\(\(.*?\)\)}{}gs;
+	$body{$1} .= $2
+		while $text =~ /^[ \w*]*\b\s*(\w+)\([^;{}]*?\)\n\{\n(.*?)\n\}/gms;
+	return \%body;
+}
+
+sub reached {
+	my ($body, $name, $seen) = @_;
+	return '' if $seen->{$name}++ || !defined $body->{$name};
+	my %called = map { $_ => 1 } $body->{$name} =~ /\b([a-z]\w+)\b/g;
+	return join ' ', $body->{$name},
+		map { reached($body, $_, $seen) } sort keys %called;
+}
+
+take_header($_) for @headers;
+my $body = bodies();
+my %elsewhere = (%passed, $others ? codes(slurp(@$others)) : ());
+my $own = join('', values %$body) =~ /\bmpib_fail\(/ ? 'mpib_fail\(' : 'return\b[^;]*?';
+my $judged = 0;
+for my $name (sort keys %of) {
+	next unless defined $body->{$name}; # a type of functions
+	my $text = reached($body, $name, {});
+	my %made = map { $_ => 1 } $text =~ /$own\s*-(E[A-Z0-9]+)/g;
+	my %named = codes($text);
+	$judged++;
+	for (sort keys %made) {
+		complain("$name() makes -$_, which its header does not list")
+			unless $of{$name}{$_} || $all{$_};
+	}
+	for (sort keys %{ $of{$name} }) {
+		complain("$name() lists -$_, and nothing makes it")
+			unless $named{$_} || $elsewhere{$_};
+	}
+}
+my %everywhere = codes(join ' ', values %$body);
+for (sort keys %all) {
+	complain("-$_ is listed for all, and nothing makes it")
+		unless $everywhere{$_} || $elsewhere{$_};
+}
+for my $page (@pages) {
+	my $text = slurp($page);
+	my %there = map { $_ => 1 } $text =~ /\*-(E[A-Z0-9]+)\*/g;
+	my ($names) = $text =~ /^# NAME\n(.*?)^# /ms;
+	my %want = map { %{ $of{$_} // {} } } $names =~ /mpib_\w+/g;
+	for (sort keys %want) {
+		complain("-$_ is in the header and not in $page")
+			unless $there{$_} || $all{$_};
+	}
+	for (sort keys %there) {
+		complain("-$_ is in $page and not in the header")
+			unless $want{$_} || $all{$_};
+	}
+}
+complain("no functions?") if $judged < 5;
+exit $bad;
