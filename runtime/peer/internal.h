@@ -75,10 +75,14 @@ struct mpib_peer {
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
 	struct peer_lane_list lanes;
-	unsigned lane_count;
-	unsigned conns; /* connections with this peer */
+	unsigned lane_count, conns; /* connections with this peer */
 	struct peer_conn_list waiting; /* connections that wait for the link */
 	TAILQ_ENTRY(mpib_peer) entry;
+	struct mpib_peer_key {
+		struct in6_addr addr;
+		uint16_t port, called;
+	} key; /* of by_key, compared as bytes */
+	UT_hash_handle hh;
 };
 
 enum peer_lane_state {
@@ -208,7 +212,8 @@ struct mpib_broker {
 	struct mpib_timer pause; /* no accepts for a while: no descriptors
 				    left */
 	struct mpib_io engine_watch;
-	struct mpib_peer_list peers;
+	struct mpib_peer_list peers; /* oldest first */
+	struct mpib_peer *by_key; /* the same */
 	unsigned peer_count;
 	uint64_t lanes_of_one; /* a user may have; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */

@@ -84,8 +84,9 @@ struct peer_lane *peer_lane_restore(struct mpib_peer *p,
 int peer_lane_quota(const struct mpib_peer *p, uid_t uid, char *why,
 		    size_t why_len)
 {
-	uint64_t all = mpib_broker_lanes(p->broker, uid);
 	uint64_t most = p->broker->lanes_of_one;
+	/* Counting walks all lanes, of all peers. */
+	uint64_t all = most ? mpib_broker_lanes(p->broker, uid) : 0;
 	const struct peer_lane *l;
 	unsigned here = 0;
 

@@ -16,6 +16,12 @@
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 
+static struct mpib_peer_key key_of(const struct in6_addr *addr, uint16_t port,
+				   bool called)
+{
+	return (struct mpib_peer_key){ *addr, port, called };
+}
+
 static struct mpib_peer *new_peer(struct mpib_broker *b,
 				  const struct in6_addr *addr, uint16_t port,
 				  bool called)
@@ -33,6 +39,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	TAILQ_INIT(&p->waiting);
 	mpib_address_text(addr, port, p->label, sizeof(p->label));
 	TAILQ_INSERT_TAIL(&b->peers, p, entry);
+	p->key = key_of(addr, port, called);
+	HASH_ADD(hh, b->by_key, key, sizeof(p->key), p);
 	b->peer_count++;
 	return p;
 }
@@ -50,6 +58,7 @@ static void free_peer(struct mpib_peer *p)
 	struct mpib_broker *b = p->broker;
 
 	TAILQ_REMOVE(&b->peers, p, entry);
+	HASH_DELETE(hh, b->by_key, p);
 	b->peer_count--;
 	mpib_timer_disarm(b->loop, &p->retry);
 	mpib_timer_disarm(b->loop, &p->away);
@@ -85,15 +94,11 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   const struct in6_addr *addr, uint16_t port,
 				   bool called)
 {
+	struct mpib_peer_key key = key_of(addr, port, called);
 	struct mpib_peer *p;
 
-	TAILQ_FOREACH(p, &b->peers, entry)
-	{
-		if (mpib_address_same(&p->node.addr, addr) &&
-		    p->node.port == port && p->called == called)
-			return p;
-	}
-	return NULL;
+	HASH_FIND(hh, b->by_key, &key, sizeof(key), p);
+	return p;
 }
 
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
