@@ -75,6 +75,7 @@ struct mpib_shard {
 	struct engine_client_list clients;
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
+	LIST_HEAD(, mpib_lane) watched; /* of those: the watchdog looks at */
 	struct mpib_drr_class drrs; /* root of the DRR classes; turn/sched.c */
 	bool contended; /* in this turn connections compete, so order counts */
 	uint8_t full; /* bit per rail: its room was used up in this turn */

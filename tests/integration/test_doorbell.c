@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/conn/conn.h"
+#include "engine/recovery/stop.h"
 #include "engine_pair.h"
 
 #define FLOWS 8
@@ -150,6 +151,32 @@ static void a_qp_that_refuses_stops_its_rail(void **state)
 	assert_false(lane->broken);
 }
 
+/* The watchdog looks at lanes that were posted to, until nothing of them is
+ * outstanding; not at all that there are. Both ends, as a receiver has posted
+ * CTS. */
+static void a_lane_at_rest_is_not_watched(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < 2; round++) {
+		pair_transfer(&pair, &tx[0], &rx[0], 0, LEN, LEN, round);
+		for (unsigned i = 0; i < 2; i++) {
+			struct mpib_shard *s = &pair.node[i].engine->shard[0];
+
+			assert_ptr_equal(LIST_FIRST(&s->watched),
+					 pair.node[i].lane);
+			assert_null(LIST_NEXT(pair.node[i].lane, watch_link));
+			for (unsigned n = 0;
+			     n < 100000 && !LIST_EMPTY(&s->watched); n++) {
+				s->watched_ns = 0; /* it is time to look */
+				s->watch_turns = MPIB_WATCH_TURNS;
+				pair_turn(&pair);
+			}
+			assert_true(LIST_EMPTY(&s->watched));
+			assert_false(s->watching);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +189,8 @@ int main(void)
 			a_qp_that_refuses_breaks_its_lane, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_qp_that_refuses_stops_its_rail, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_lane_at_rest_is_not_watched,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

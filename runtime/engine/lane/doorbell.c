@@ -41,6 +41,10 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 		return;
 	s = q->lane->shard;
 	LIST_REMOVE(q, ring_link);
+	if (!q->lane->watched) {
+		q->lane->watched = true;
+		LIST_INSERT_HEAD(&s->watched, q->lane, watch_link);
+	}
 	rc = mpib_wr_chain_post(&q->chain, q->qp, &bad);
 	s->rail[q->rail].n.posts++;
 	if (rc < 0)

@@ -300,6 +300,8 @@ static void lane_on_destroy(struct mpib_msg *msg)
 		TAILQ_REMOVE(&s->lanes, lane, link);
 		for (unsigned r = 0; r < lane->rails; r++)
 			mpib_lane_drop_rail(lane, r);
+		if (lane->watched) /* as of then */
+			LIST_REMOVE(lane, watch_link);
 	}
 	mpib_call_done(s, call, 0);
 }

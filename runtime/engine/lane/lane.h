@@ -133,6 +133,9 @@ struct mpib_lane {
 		uint32_t times;
 	} looked[MPIB_RAILS]; /* window.c: looks at which acked stood still */
 	TAILQ_ENTRY(mpib_lane) link;
+	bool watched; /* on shard->watched: posted to since nothing was
+			 outstanding */
+	LIST_ENTRY(mpib_lane) watch_link;
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;

@@ -101,7 +101,7 @@ int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->index = i;
 	tables->in = slab->mem + (size_t)2 * i * MPIB_TABLE_BYTES;
 	tables->out = (char *)tables->in + MPIB_TABLE_BYTES;
-	/* New memory is zero already, and has no pages until it is used. */
+	/* New memory is zero already. */
 	if (slab->used & 1ull << i)
 		mpib_zero_words(tables->in, 2 * MPIB_TABLE_BYTES);
 	slab->used |= 1ull << i;
