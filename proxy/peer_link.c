@@ -6,6 +6,7 @@
 
 #include "base/address.h"
 #include "base/log.h"
+#include "base/routes.h"
 #include "peer/broker.h"
 #include "start.h"
 
@@ -84,13 +85,23 @@ static int load_key(const struct mpib_proxy *p, const struct in6_addr *addr,
 	return 0;
 }
 
-/* Without a list: the networks of this machine's own addresses, that of the peer
- * link and those of the rails. An address without a network, as clouds give
- * them, says nothing about its peers'. */
+/* Add the network of an own address, and those that routes through its interface
+ * lead to. -ERANGE: an address without a network, as clouds give them, or with
+ * more routes than a list has room for, says nothing about its peers'. */
+static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
+{
+	int rc = mpib_networks_add_own(list, own);
+
+	if (rc != -ERANGE && rc != -ENOSPC)
+		rc = mpib_routes_add(list, own);
+	return rc == -ENOSPC ? -ERANGE : rc;
+}
+
+/* Without a list: the networks of the peer link's address and of the rails'. */
 static void find_networks(struct mpib_proxy *p, const struct in6_addr *addr)
 {
 	struct mpib_networks *list = &p->cfg.networks;
-	int rc = mpib_networks_add_own(list, addr);
+	int rc = add_networks(list, addr);
 
 	for (unsigned r = 0;
 	     rc != -ERANGE && r < mpib_config_rail_total(&p->cfg); r++) {
@@ -100,13 +111,14 @@ static void find_networks(struct mpib_proxy *p, const struct in6_addr *addr)
 		if (mpib_engine_port(p->engine, r, &port) < 0)
 			continue;
 		memcpy(&gid, port.gid.raw, sizeof(gid));
-		rc = mpib_networks_add_own(list, &gid);
+		rc = add_networks(list, &gid);
 	}
 	if (rc == -ERANGE)
 		list->n = 0;
 	if (list->n == 0)
 		mpib_info("peer link: peers may be anywhere, for the addresses "
-			  "here tell of no network (give peer.networks)");
+			  "and routes here tell of no network, or of too many "
+			  "(give peer.networks)");
 }
 
 int mpib_start_peer_link(struct mpib_proxy *p, char *why)

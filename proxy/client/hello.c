@@ -35,8 +35,8 @@ static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
 		if (s->uid == uid && s->state == PROXY_CLIENT_LIVE)
 			of_user[s->peer_client.shard]++;
 	}
-	return first +
-	       mpib_place(of_user + first, all->on_shard + first, shards);
+	return first + mpib_place(all->cfg->share_threads, of_user + first,
+				  all->on_shard + first, shards);
 }
 
 static int make_segments(struct proxy_client *s)

@@ -113,6 +113,7 @@ struct mpib_config {
 	uint64_t max_memory; /* bytes a client may register */
 	char metrics_listen[32]; /* HTTP; "": no HTTP */
 	uint64_t quota[MPIB_QUOTAS]; /* per user; 0: none, or built-in */
+	uint32_t share_threads; /* enum mpib_place, of new clients */
 	uint32_t share_limit; /* Mb/s, for users without a rule */
 	char share_rules[MPIB_VALUE_MAX];
 	struct mpib_share_rules shares; /* set by mpib_config_finish() */

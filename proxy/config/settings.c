@@ -39,6 +39,7 @@ static const char *const spreads[] = { "split", "spray", "dqplb", "auto",
 				       NULL };
 static const char *const completions[] = { "auto", "delivered", "wire", NULL };
 static const char *const seccomps[] = { "no", "yes", "kill", NULL };
+static const char *const places[] = { "all", "own", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Sections and keys are chosen so that MPIB_SECTION_KEY is the name of the
@@ -240,6 +241,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "share", "limit", "share-limit", MPIB_SET_UINT, FIELD(share_limit),
 	  UINT_RUN(0, MPIB_SHARE_LIMIT_MAX, "MBITS"),
 	  "Mb/s that a user without a rule may send; 0 is no limit" },
+	{ "share", "threads", "share-threads", MPIB_SET_CHOICE,
+	  FIELD(share_threads), CHOICE(places, "all|own"),
+	  "a user's processes go to all progress threads, or to one" },
 	{ "share", "window", "share-window", MPIB_SET_SIZE,
 	  FIELD(engine.share_window), UINT_RUN(0, 1 << 30, "BYTES"),
 	  "in flight on a rail while users compete; 0: only lanes share" },

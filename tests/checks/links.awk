@@ -109,7 +109,7 @@ function check_name(name,   first) {
 	sub(/\/$/, "", name)
 	first = name
 	sub(/\/.*/, "", first)
-	if ((first in top && name ~ /\//) || name ~ /[a-z]\.(c|h|sh|awk|md|cmake|scd)$/)
+	if ((first in top && name ~ /\//) || name ~ /^(attack|fuzz|test)_[a-z]/ || name ~ /[a-z]\.(c|h|sh|awk|md|cmake|scd)$/)
 		if (!matches(name))
 			bad("no file `" name "`")
 }

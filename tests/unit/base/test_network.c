@@ -6,11 +6,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/address.h"
+#include "base/routes.h"
 
 static struct mpib_networks list;
 
@@ -108,6 +110,81 @@ static void an_own_address_brings_its_interfaces_network(void **state)
 	assert_int_equal(mpib_networks_add_own(&list, &own), -ENOSPC);
 }
 
+static FILE *table(const char *text)
+{
+	FILE *f = tmpfile();
+
+	assert_non_null(f);
+	fputs(text, f);
+	rewind(f);
+	return f;
+}
+
+/* 10.1.2.0/24 on the rail's link, 10.0.0.0/8 and 172.16.0.0/12 by its router, a
+ * default route, and others' networks. */
+static void routes_through_the_interface_bring_their_networks(void **state)
+{
+	FILE *f = table(
+		"Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask"
+		"\t\tMTU\tWindow\tIRTT\n"
+		"rail0\t00000000\t0102010A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+		"rail0\t0002010A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+		"rail0\t0000000A\t0102010A\t0003\t0\t0\t0\t000000FF\t0\t0\t0\n"
+		"rail0\t000010AC\t0102010A\t0003\t0\t0\t0\t0000F0FF\t0\t0\t0\n"
+		"rail0\t0000A8C0\t00000000\t0201\t0\t0\t0\t0000FFFF\t0\t0\t0\n"
+		"eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n");
+
+	(void)state;
+	assert_int_equal(parse("10.1.2.0/24"), 0);
+	assert_int_equal(mpib_routes_take(&list, "rail0", f), 0);
+	fclose(f);
+	assert_int_equal(list.n, 3);
+	assert_true(has("10.1.2.9") && has("10.77.0.1") && has("172.31.0.1"));
+	assert_false(has("11.0.0.1") || has("172.32.0.1") || has("192.0.2.1") ||
+		     has("192.168.0.1") || has("8.8.8.8"));
+}
+
+static void so_do_those_of_ipv6(void **state)
+{
+	static const char none[] = "00000000000000000000000000000000 00 "
+				   "fd010000000000000000000000000001 00000400 "
+				   "00000003 00000000 ";
+	char text[1024];
+	FILE *f;
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "fd010000000000000000000000000000 20 %s00000003    rail0\n"
+		 "fe800000000000000000000000000000 40 %s00000001    rail0\n"
+		 "00000000000000000000000000000000 00 %s00000003    rail0\n"
+		 "ff000000000000000000000000000000 08 %s00000001    rail0\n"
+		 "fd020000000000000000000000000000 20 %s00000001     eth0\n",
+		 none, none, none, none, none);
+	f = table(text);
+	assert_int_equal(parse(""), 0);
+	assert_int_equal(mpib_routes_take6(&list, "rail0", f), 0);
+	fclose(f);
+	assert_int_equal(list.n, 1);
+	assert_true(has("fd01::1") && has("fd01:0:7::1"));
+	assert_false(has("fd02::1") || has("fe80::1") || has("2001:db8::1"));
+}
+
+static void too_many_routes_are_told(void **state)
+{
+	char text[64 * (MPIB_NETWORKS_MAX + 1)] = "";
+	FILE *f;
+
+	(void)state;
+	for (unsigned i = 0; i <= MPIB_NETWORKS_MAX; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "rail0 0000%02X0A 0 0001 0 0 0 0000FFFF 0 0 0\n", i);
+	f = table(text);
+	assert_int_equal(parse(""), 0);
+	assert_int_equal(mpib_routes_take(&list, "rail0", f), -ENOSPC);
+	fclose(f);
+	assert_int_equal(list.n, MPIB_NETWORKS_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +192,10 @@ int main(void)
 		cmocka_unit_test(no_list_is_no_limit),
 		cmocka_unit_test(what_is_no_network_is_refused),
 		cmocka_unit_test(an_own_address_brings_its_interfaces_network),
+		cmocka_unit_test(
+			routes_through_the_interface_bring_their_networks),
+		cmocka_unit_test(so_do_those_of_ipv6),
+		cmocka_unit_test(too_many_routes_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,13 +23,18 @@ static int setup(void **state)
 	return 0;
 }
 
-static unsigned come(unsigned user, unsigned shards)
+static unsigned come_by(enum mpib_place how, unsigned user, unsigned shards)
 {
-	unsigned i = mpib_place(of_user[user], of_all, shards);
+	unsigned i = mpib_place(how, of_user[user], of_all, shards);
 
 	of_user[user][i]++;
 	of_all[i]++;
 	return i;
+}
+
+static unsigned come(unsigned user, unsigned shards)
+{
+	return come_by(MPIB_PLACE_ALL, user, shards);
 }
 
 static void clients_of_one_user_go_to_the_emptiest_shard(void **state)
@@ -74,6 +79,28 @@ static void the_users_even_parts_come_before_the_sum(void **state)
 	assert_int_equal(come(0, 2), 1);
 }
 
+static void a_user_with_a_thread_of_its_own_stays_on_it(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(come_by(MPIB_PLACE_OWN, 0, 3), 0);
+		assert_int_equal(come_by(MPIB_PLACE_OWN, 1, 3), 1);
+	}
+	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 3), 2);
+	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 3), 2);
+}
+
+static void users_beyond_the_threads_go_where_there_is_least(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		come_by(MPIB_PLACE_OWN, 0, 2);
+	come_by(MPIB_PLACE_OWN, 1, 2);
+	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 2), 1);
+	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 2), 1);
+	assert_int_equal(come_by(MPIB_PLACE_OWN, 0, 2), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -86,6 +113,11 @@ int main(void)
 			setup),
 		cmocka_unit_test_setup(the_users_even_parts_come_before_the_sum,
 				       setup),
+		cmocka_unit_test_setup(
+			a_user_with_a_thread_of_its_own_stays_on_it, setup),
+		cmocka_unit_test_setup(
+			users_beyond_the_threads_go_where_there_is_least,
+			setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
