@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -70,7 +72,8 @@ static int say_hello(int sock)
 }
 
 /* Memfds without a page, registered without the library, which would allocate
- * them here: 0 if each is refused. */
+ * them here: 0 if each is refused, for that or, where a user may not have so
+ * much, for its size. */
 static int register_holes(void *arg)
 {
 	int sock = tenant_dial(node[0].dir, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
@@ -97,7 +100,7 @@ static int register_holes(void *arg)
 		    mpib_message_recv(sock, &m) <= 0)
 			return 3;
 		mpib_message_close_fds(&m);
-		if (m.h.status != -EFAULT)
+		if (m.h.status != -EFAULT && m.h.status != -EDQUOT)
 			return 4;
 	}
 	return 0;
@@ -169,6 +172,111 @@ static void a_users_memory_is_bounded(void **state)
 		node_stop(&node[i]);
 }
 
+#ifndef MPIB_TRACED /* a sanitizer takes more memory than there is */
+/* Write text to a file of a cgroup: whether it was taken. */
+static bool tell(const char *cgroup, const char *file, const char *text)
+{
+	char path[300];
+	bool ok;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", cgroup, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Move this process to a new memory cgroup of so many bytes, the name of which
+ * goes into cgroup; false where that cannot be done. */
+static bool enter_cgroup(char *cgroup, size_t len, const char *bytes)
+{
+	static const char *const kind[][2] = {
+		{ "/sys/fs/cgroup/memory", "memory.limit_in_bytes" },
+		{ "/sys/fs/cgroup", "memory.max" },
+	};
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(cgroup, len, "%s/mpib-attack-%d", kind[i][0],
+			 getpid());
+		if (mkdir(cgroup, 0755))
+			continue;
+		if (tell(cgroup, kind[i][1], bytes) &&
+		    tell(cgroup, "cgroup.procs", "0"))
+			return true;
+		rmdir(cgroup);
+	}
+	return false;
+}
+
+/* Back to the root cgroup, where the cgroup's own folder lies. */
+static void leave_cgroup(const char *cgroup)
+{
+	char root[300];
+
+	snprintf(root, sizeof(root), "%s", cgroup);
+	*strrchr(root, '/') = '\0';
+	assert_true(tell(root, "cgroup.procs", "0"));
+}
+
+/* All that a user gets, kept. */
+static int hold_pools(void *arg)
+{
+	struct mpib_client *c = tenant_attach(&node[0]);
+	_Atomic uint64_t *had = arg;
+	uint64_t n = 0;
+	char *pool;
+
+	while (c && (pool = mpib_mem_alloc(c, 4 << 20))) {
+		memset(pool, 1, 4 << 20);
+		n += 4 << 20;
+	}
+	atomic_store(had, n);
+	pause();
+	return 0;
+}
+
+static void a_cgroup_is_not_used_up(void **state)
+{
+	_Atomic uint64_t *had = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char cgroup[128];
+	struct victim *v;
+	pid_t pid[2];
+
+	(void)state;
+	attack_needs_root();
+	if (!enter_cgroup(cgroup, sizeof(cgroup), "314572800")) {
+		print_message("SKIPPED: no memory cgroup can be made\n");
+		skip();
+	}
+	attack_start(&node[0], 1, NULL);
+	leave_cgroup(cgroup);
+	attack_start(&node[1], 2, NULL);
+	v = victim_start(&node[0], &node[1]);
+	assert_int_equal(tenant_run(ATTACKER, register_holes, NULL), 0);
+	for (unsigned i = 0; i < 2; i++)
+		pid[i] = tenant_begin(ATTACKER + 2 * i, hold_pools, &had[i]);
+	for (unsigned i = 0; i < 2; i++)
+		while (!atomic_load(&had[i]))
+			victim_goes_on(v, 16);
+	victim_goes_on(v, 64);
+	printf("two users hold %u and %u MB of a proxy's 300\n",
+	       (unsigned)(had[0] >> 20), (unsigned)(had[1] >> 20));
+	assert_true(had[0] + had[1] <= 150u << 20);
+	for (unsigned i = 0; i < 2; i++)
+		child_kill(pid[i]);
+	victim_compare(v);
+	victim_end(v);
+	for (unsigned i = 0; i < 2; i++)
+		node_stop(&node[i]);
+	rmdir(cgroup);
+	munmap(had, 4096);
+}
+
+#endif
+
 /* Another program of the proxy's own user, as an agent is. */
 static int read_the_proxys_memory(void *arg)
 {
@@ -205,6 +313,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(holes_are_not_filled_by_the_proxy),
 		cmocka_unit_test(a_users_memory_is_bounded),
+#ifndef MPIB_TRACED
+		cmocka_unit_test(a_cgroup_is_not_used_up),
+#endif
 		cmocka_unit_test(nobody_reads_the_proxys_memory),
 	};
 
