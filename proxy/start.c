@@ -172,6 +172,29 @@ static int open_parts(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
+/* Keep events in their file, if there is to be one. */
+static void keep_events(const struct mpib_config *cfg, bool fresh)
+{
+	const char *state = getenv("STATE_DIRECTORY");
+	char path[sizeof(cfg->events_file)];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s", cfg->events_file);
+	if (!strcmp(path, "auto")) {
+		if (!state)
+			return;
+		snprintf(path, sizeof(path), "%.*s/events",
+			 (int)strcspn(state, ":"), state);
+	}
+	if (!path[0])
+		return;
+	rc = mpib_events_file(path, fresh);
+	if (rc < 0)
+		mpib_warn("log.events = %s: %s (give a file in a directory "
+			  "that the proxy may write to, or nothing)",
+			  path, strerror(-rc));
+}
+
 int mpib_start_first(struct mpib_proxy *p, char *why)
 {
 	int rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
@@ -179,6 +202,8 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 
 	if (rc == 0)
 		rc = mpib_rundir_write_pid(&p->rundir, getpid(), why);
+	if (rc == 0)
+		keep_events(&p->cfg, true);
 	if (rc == 0)
 		rc = open_parts(p, why);
 	if (rc == 0)
@@ -213,6 +238,7 @@ static int start_go_on(struct mpib_proxy *p, char *why)
 		return rc;
 	}
 	mpib_handover_tell(p, getpid());
+	keep_events(&p->cfg, false);
 	rc = open_metrics(p, why);
 	if (rc < 0 && p->cfg.metrics_listen[0]) {
 		mpib_warn("%s", why);

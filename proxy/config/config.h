@@ -102,6 +102,7 @@ struct mpib_config {
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t log_format; /* 1: JSON */
+	char events_file[256]; /* "auto": in systemd's state directory */
 	uint32_t readopt; /* hand over when a failed device is back */
 	uint32_t play; /* faults may be played, see stats/play.h */
 	uint32_t daemon;

@@ -22,6 +22,7 @@ struct mpib_ctl_call {
 	bool csv; /* --csv */
 	bool wide; /* --wide */
 	bool rates; /* -r */
+	const char *since; /* --since, of counters, or NULL */
 	bool strict, quiet; /* --strict and --quiet, of doctor */
 	unsigned watch; /* --watch, seconds; 0: once */
 	unsigned argc;
@@ -62,11 +63,18 @@ int mpib_ctl_finish(int status);
  * when the line is too long. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len);
 
+/* Ask the proxy what the command asks; *data is a new reference or NULL. Returns
+ * the exit status, with a line on stderr where it is not MPIB_EXIT_OK. */
+int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data);
+/* Print data in the form that was asked for. Returns like mpib_ctl_ask(). */
+int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data);
+
 int mpib_ctl_show(const struct mpib_ctl_call *call);
 /* These run until stdout is closed or the proxy ends. */
 int mpib_ctl_follow(const struct mpib_ctl_call *call);
 int mpib_ctl_monitor(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);
+int mpib_ctl_counters(const struct mpib_ctl_call *call);
 int mpib_ctl_metrics(const struct mpib_ctl_call *call);
 int mpib_ctl_ping(const struct mpib_ctl_call *call);
 int mpib_ctl_upgrade(const struct mpib_ctl_call *call);

@@ -11,6 +11,7 @@ enum {
 	OPT_TEXTFILE = 1000,
 	OPT_CSV,
 	OPT_WIDE,
+	OPT_SINCE,
 	OPT_STRICT,
 	OPT_QUIET,
 	OPT_COMMANDS
@@ -59,6 +60,8 @@ static int ctl_help(const char *noun)
 	       "their names\n"
 	       "  -r, --rates            with rates, over a second or "
 	       "--watch's\n"
+	       "      --since FILE       counters: since mpibctl -j counters > "
+	       "FILE\n"
 	       "      --wide             with all columns, and none cut\n"
 	       "  -w, --watch SECONDS    again and again\n"
 	       "      --textfile FILE    metrics into FILE, replaced at once\n"
@@ -89,6 +92,7 @@ static const struct option options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "csv", no_argument, NULL, OPT_CSV },
 	{ "rates", no_argument, NULL, 'r' },
+	{ "since", required_argument, NULL, OPT_SINCE },
 	{ "wide", no_argument, NULL, OPT_WIDE },
 	{ "watch", required_argument, NULL, 'w' },
 	{ "strict", no_argument, NULL, OPT_STRICT },
@@ -143,6 +147,9 @@ static int take_form(struct mpib_ctl_call *call, int c)
 	case OPT_CSV:
 		call->csv = true;
 		return 0;
+	case OPT_SINCE:
+		call->since = optarg;
+		return 0;
 	case OPT_WIDE:
 		call->wide = true;
 		return 0;
@@ -183,7 +190,11 @@ static const char *contradiction(const struct mpib_ctl_call *call)
 	if (call->csv && call->json)
 		return "command line: --csv and --json are two forms (give "
 		       "one)";
-	if ((call->csv || call->wide) && call->command->run != mpib_ctl_show)
+	if (call->since && call->command->run != mpib_ctl_counters)
+		return "command line: --since is for counters (see mpibctl "
+		       "--help)";
+	if ((call->csv || call->wide) && call->command->run != mpib_ctl_show &&
+	    call->command->run != mpib_ctl_counters)
 		return "command line: --csv and --wide are for what shows "
 		       "something (see mpibctl --help)";
 	if (call->json && call->command->run == mpib_ctl_metrics)

@@ -74,7 +74,7 @@ bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len)
 	return false;
 }
 
-static int run_ask(const struct mpib_ctl_call *call, json_t **data)
+int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data)
 {
 	struct mpib_dial d;
 	char line[512];
@@ -102,7 +102,7 @@ static json_t *run_rows(const struct mpib_ctl_call *call, json_t *data)
 	return data;
 }
 
-static int run_print(const struct mpib_ctl_call *call, json_t *data)
+int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
 	char why[MPIB_DIAL_WHY];
@@ -134,7 +134,7 @@ static int show_once(const struct mpib_ctl_call *call,
 {
 	struct timespec now;
 	json_t *data;
-	int rc = run_ask(call, &data);
+	int rc = mpib_ctl_ask(call, &data);
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (rc == MPIB_EXIT_OK && before->data) {
@@ -145,7 +145,7 @@ static int show_once(const struct mpib_ctl_call *call,
 					1e9);
 	}
 	if (rc == MPIB_EXIT_OK && (before->data || !call->rates))
-		rc = mpib_ctl_finish(run_print(call, data));
+		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
 	json_decref(before->data);
 	before->data = NULL;
 	if (rc == MPIB_EXIT_OK && call->rates) {
@@ -191,10 +191,10 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 {
 	const char *key, *sep = "";
 	json_t *data, *value;
-	int rc = run_ask(call, &data);
+	int rc = mpib_ctl_ask(call, &data);
 
 	if (rc == MPIB_EXIT_OK && (call->json || call->fields)) {
-		rc = run_print(call, data);
+		rc = mpib_ctl_print(call, data);
 	} else if (rc == MPIB_EXIT_OK) {
 		json_object_foreach(data, key, value)
 		{
@@ -239,7 +239,7 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call)
 	if (rc != MPIB_EXIT_OK)
 		return mpib_ctl_fail(rc, d.why);
 	if (call->fields || call->json)
-		rc = run_print(call, d.greeting);
+		rc = mpib_ctl_print(call, d.greeting);
 	else
 		printf("mpib-proxy %s answers, pid %" JSON_INTEGER_FORMAT
 		       ", up %.0f s\n",

@@ -34,6 +34,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_PROXY_DAEMON",
 	"MPIB_PROXY_SECCOMP",
 	"MPIB_PROXY_CORE",
+	"MPIB_LOG_EVENTS",
 	"MPIB_LOG_FORMAT",
 	"MPIB_LOG_LEVEL",
 	"MPIB_LOG_TIMES",

@@ -2,15 +2,27 @@
 #include "base/event.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mpib_event journal[MPIB_EVENTS]; /* at seq % MPIB_EVENTS */
-static uint64_t newest;
+static uint64_t newest, oldest = 1; /* numbers that there are; 0, 1: none */
+static int file = -1; /* where each event is kept, too */
+
+/* An event in the file, where it lies in the journal. The sum leaves out a place
+ * that was never written, one half written when the machine stopped, and those
+ * of a program that has other fields. */
+struct event_record {
+	uint64_t sum;
+	struct mpib_event event;
+};
 
 static uint64_t realtime_ns(void)
 {
@@ -20,6 +32,65 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
+/* FNV-1a of the event's bytes, which are all written: see event_clean(). */
+static uint64_t event_sum(const struct mpib_event *e)
+{
+	const uint8_t *byte = (const uint8_t *)e;
+	uint64_t sum = 0xcbf29ce484222325u ^ sizeof(*e);
+
+	for (size_t i = 0; i < sizeof(*e); i++)
+		sum = (sum ^ byte[i]) * 0x100000001b3u;
+	return sum;
+}
+
+/* Copy e, with zeros where it has no members and behind its texts. */
+static void event_clean(struct mpib_event *to, const struct mpib_event *e)
+{
+	memset(to, 0, sizeof(*to));
+	to->seq = e->seq;
+	to->time_ns = e->time_ns;
+	to->level = e->level;
+	to->rails = e->rails;
+	to->client = e->client;
+	to->ns = e->ns;
+	to->bytes = e->bytes;
+	snprintf(to->kind, sizeof(to->kind), "%s", e->kind);
+	snprintf(to->peer, sizeof(to->peer), "%s", e->peer);
+	snprintf(to->text, sizeof(to->text), "%s", e->text);
+}
+
+static off_t event_place(uint64_t seq)
+{
+	return (off_t)(seq % MPIB_EVENTS * sizeof(struct event_record));
+}
+
+static int event_write(int fd, const struct mpib_event *e)
+{
+	struct event_record r = { 0 };
+	ssize_t n;
+
+	event_clean(&r.event, e);
+	r.sum = event_sum(&r.event);
+	n = pwrite(fd, &r, sizeof(r), event_place(e->seq));
+	if (n == (ssize_t)sizeof(r))
+		return 0;
+	return n < 0 ? -errno : -ENOSPC;
+}
+
+/* The caller holds the lock. */
+static void event_keep(const struct mpib_event *e)
+{
+	int rc = file >= 0 ? event_write(file, e) : 0;
+
+	if (rc == 0)
+		return;
+	close(file);
+	file = -1;
+	mpib_warn("events are not kept in their file any more: %s (they are "
+		  "counted from 1 after a restart)",
+		  strerror(-rc));
+}
+
 /* The caller holds the lock. */
 static void event_add(const struct mpib_event *e)
 {
@@ -27,6 +98,7 @@ static void event_add(const struct mpib_event *e)
 
 	*to = *e;
 	to->seq = newest;
+	event_keep(to);
 }
 
 void mpib_event(enum mpib_log_level level, const char *kind,
@@ -59,6 +131,14 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	errno = saved;
 }
 
+/* How many events the journal holds. */
+static unsigned event_kept(void)
+{
+	uint64_t n = newest + 1 - oldest;
+
+	return n < MPIB_EVENTS ? (unsigned)n : MPIB_EVENTS;
+}
+
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last)
 {
@@ -67,8 +147,8 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 
 	pthread_mutex_lock(&lock);
 	*last = newest;
-	if (newest >= MPIB_EVENTS && seq <= newest - MPIB_EVENTS)
-		seq = newest - MPIB_EVENTS + 1;
+	if (seq < newest - event_kept() + 1)
+		seq = newest - event_kept() + 1;
 	/* A since beyond newest, even UINT64_MAX, gives no events. */
 	for (; since < newest && seq <= newest && n < max; seq++)
 		out[n++] = journal[seq % MPIB_EVENTS];
@@ -93,12 +173,6 @@ static void event_entry(struct mpib_serial *p, struct mpib_event *e)
 	mpib_serial_text(p, e->text, sizeof(e->text));
 }
 
-/* How many events the journal holds when last is the newest seq. */
-static unsigned event_kept(uint64_t last)
-{
-	return last < MPIB_EVENTS ? (unsigned)last : MPIB_EVENTS;
-}
-
 void mpib_events_serial(struct mpib_serial *p)
 {
 	struct mpib_event *own = calloc(MPIB_EVENTS, sizeof(*own)), e = { 0 };
@@ -106,16 +180,18 @@ void mpib_events_serial(struct mpib_serial *p)
 	uint64_t last, mine;
 
 	pthread_mutex_lock(&lock);
-	mine = event_kept(newest);
+	mine = event_kept();
 	for (uint64_t i = 0; own && i < mine; i++)
-		own[i] = journal[(newest - mine + 1 + i) % MPIB_EVENTS];
+		own[i] = journal[(newest + 1 - mine + i) % MPIB_EVENTS];
 	last = newest;
 	n = own ? (uint32_t)mine : 0;
 	mpib_serial_mark(p, "events");
 	mpib_serial_u64(p, &last);
 	mpib_serial_count(p, &n, MPIB_EVENTS);
-	if (!p->packing)
+	if (!p->packing) {
 		newest = last > n ? last - n : 0;
+		oldest = newest + 1;
+	}
 	for (uint32_t i = 0; i < n && !p->failed; i++) {
 		if (p->packing)
 			e = own[i];
@@ -127,4 +203,96 @@ void mpib_events_serial(struct mpib_serial *p)
 		event_add(&own[i]);
 	pthread_mutex_unlock(&lock);
 	free(own);
+}
+
+static bool event_read(int fd, uint64_t place, struct mpib_event *e)
+{
+	struct event_record r;
+
+	if (pread(fd, &r, sizeof(r), event_place(place)) !=
+		    (ssize_t)sizeof(r) ||
+	    event_sum(&r.event) != r.sum || r.event.seq == 0 ||
+	    r.event.seq > INT64_MAX / 2 ||
+	    r.event.seq % MPIB_EVENTS != place % MPIB_EVENTS ||
+	    r.event.level > MPIB_LOG_DEBUG ||
+	    r.event.kind[sizeof(e->kind) - 1] ||
+	    r.event.peer[sizeof(e->peer) - 1] ||
+	    r.event.text[sizeof(e->text) - 1])
+		return false;
+	*e = r.event;
+	return true;
+}
+
+/* Make the journal that of the file, as far as its newest events have no gap
+ * between them. The caller holds the lock. */
+static void events_load(int fd)
+{
+	struct mpib_event e;
+	uint64_t last = 0, first;
+
+	for (uint64_t i = 0; i < MPIB_EVENTS; i++) {
+		if (event_read(fd, i, &e) && e.seq > last)
+			last = e.seq;
+	}
+	for (first = last; first > 0 && last - first < MPIB_EVENTS; first--) {
+		if (!event_read(fd, first, &e) || e.seq != first)
+			break;
+		journal[first % MPIB_EVENTS] = e;
+	}
+	newest = last;
+	oldest = first + 1;
+}
+
+/* A file of all that the journal has, that takes the place of the one at path
+ * once it is whole: its descriptor, or -errno. */
+static int events_file_new(const char *path)
+{
+	char beside[320];
+	uint64_t n = event_kept();
+	int fd, rc = 0;
+
+	if (snprintf(beside, sizeof(beside), "%s.new", path) >=
+	    (int)sizeof(beside))
+		return -ENAMETOOLONG;
+	unlink(beside);
+	fd = open(beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	for (uint64_t seq = newest + 1 - n; rc == 0 && seq <= newest; seq++)
+		rc = event_write(fd, &journal[seq % MPIB_EVENTS]);
+	if (rc == 0 && rename(beside, path) < 0)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	unlink(beside);
+	return rc;
+}
+
+int mpib_events_file(const char *path, bool fresh)
+{
+	struct mpib_event *own = calloc(MPIB_EVENTS, sizeof(*own));
+	uint64_t mine = 0;
+	int fd;
+
+	if (!own)
+		return -ENOMEM;
+	pthread_mutex_lock(&lock);
+	fd = fresh ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	if (fd >= 0) {
+		mine = event_kept();
+		for (uint64_t i = 0; i < mine; i++)
+			own[i] = journal[(newest + 1 - mine + i) % MPIB_EVENTS];
+		events_load(fd);
+		close(fd);
+	}
+	for (uint64_t i = 0; i < mine; i++)
+		event_add(&own[i]);
+	fd = events_file_new(path);
+	if (file >= 0)
+		close(file);
+	file = fd >= 0 ? fd : -1;
+	pthread_mutex_unlock(&lock);
+	free(own);
+	return fd < 0 ? fd : 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * State changes that an operator should know of: each becomes a line of the log
- * and an entry of a journal that keeps the last MPIB_EVENTS in fixed memory.
- * Any thread, but never a hot path: it takes a lock and reads the clock.
+ * and an entry of a journal that keeps the last MPIB_EVENTS in fixed memory, and
+ * in a file where one is named. Any thread, but never a hot path: it takes a
+ * lock, reads the clock and may write to the file.
  */
 #ifndef MPIB_BASE_EVENT_H
 #define MPIB_BASE_EVENT_H
@@ -24,7 +25,8 @@ struct mpib_event_about {
 };
 
 struct mpib_event {
-	uint64_t seq; /* from 1, no gaps, goes on across hand-overs */
+	uint64_t seq; /* from 1, no gaps, goes on across hand-overs and, with
+			 a file, restarts */
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
 	char kind[24];
@@ -51,6 +53,15 @@ void mpib_event(enum mpib_log_level level, const char *kind,
  */
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
+
+/*
+ * Keep the journal in the file at path from now on. Where the journal is not one
+ * of a hand-over (fresh), events of this process are numbered on behind those
+ * that the file has, so this is called before anybody reads the journal. The
+ * file is written anew beside the old one and takes its place, so that a proxy
+ * which has handed over writes to what nobody reads. -errno: then there is none.
+ */
+int mpib_events_file(const char *path, bool fresh);
 
 /* Serialize the journal for a hand-over. Unpacking puts the events of this
  * process behind those unpacked and renumbers them, so it must be done before

@@ -25,7 +25,7 @@ _mpibctl() {
 		mapfile -t COMPREPLY < <(compgen -d -- "$word")
 		return
 		;;
-	--textfile)
+	--textfile | --since)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
@@ -35,7 +35,7 @@ _mpibctl() {
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | -o | -w | --run-dir | --output | --watch | --textfile) ((i++)) ;;
+		-s | -o | -w | --run-dir | --output | --watch | --textfile | --since) ((i++)) ;;
 		-*) ;;
 		*) words+=("${COMP_WORDS[i]}") ;;
 		esac

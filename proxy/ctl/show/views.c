@@ -324,6 +324,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "info", NULL, mpib_ctl_print_info },
 	{ "config", NULL, print_config },
 	{ "hist", NULL, mpib_ctl_print_hist },
+	{ "counters", "counters", mpib_ctl_print_counters },
 	{ "history", "samples", mpib_ctl_print_history },
 	{ "stuck", "requests", mpib_ctl_print_stuck },
 	{ "why", NULL, print_why },

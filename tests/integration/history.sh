@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# history.sh BUILD: what is there to be seen afterwards: the last hour and counters
+# since a mark, over an upgrade; events that are numbered on over an upgrade and
+# a kill, and a follower that misses none and sees none twice.
+set -uo pipefail
+build=$1
+. "$(dirname "$0")/pair.sh"
+pair_start --log-events "$dir/events"
+pair_traffic 1
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
+}
+last() {
+	ctl -j events | sed -n 's/.*"last": \([0-9]*\).*/\1/p'
+}
+moved() {
+	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
+}
+
+# Five seconds make a sample, and two of them a row.
+rows() {
+	ctl history -o time 2>/dev/null | wc -l
+}
+some_rows() {
+	[ "$(rows)" -ge 1 ] && ctl history --csv | tail -n 1 | has -E '(^|,)[1-9][0-9]*(,|$)'
+}
+await some_rows || fail "history: $(ctl history)"
+ctl history | has -E '^[0-9:]{8} +[0-9]+\.[0-9]{2} ' || fail "history: $(ctl history)"
+ctl history 61 2>/dev/null
+[ $? -eq 1 ] || fail "more than an hour"
+
+was=$(moved)
+ctl -j counters >"$dir/mark" || fail "counters"
+more=0
+grows() {
+	more=$(ctl counters --since "$dir/mark" -o counter,value |
+		awk '$1 == "tx_bytes" { n += $2 } END { printf "%.0f\n", n }')
+	[ "$more" -gt 0 ]
+}
+await grows || fail "no counter grows"
+[ "$more" -le $(($(moved) - was)) ] || fail "since the mark: $more of $(($(moved) - was))"
+ctl counters --since "$dir/mark" | has '^since ' || fail "since when"
+for bad in "$dir/none" "$dir/out0"; do
+	ctl counters --since "$bad" 2>"$dir/err"
+	[ $? -eq 2 ] && grep -q 'make one: mpibctl -j counters' "$dir/err" ||
+		fail "$bad is a mark: $(<"$dir/err")"
+done
+
+ctl -j events follow >"$dir/followed" 2>"$dir/follower" &
+pids+=($!)
+await grep -q '"kind":"client_attaches"' "$dir/followed"
+first=$(last)
+before=$(rows)
+[ "$(ctl counters --since "$dir/mark" -o counter,value | grep -c '^failovers	[1-9]')" -eq 0 ] ||
+	fail "a fail-over without cause"
+ctl upgrade >"$dir/upgrade" || fail "upgrade: $(<"$dir/upgrade")"
+[ "$(rows)" -ge "$before" ] || fail "the upgrade lost the hour: $(rows) of $before"
+[ "$(last)" -gt "$first" ] || fail "the upgrade counts from $(last), not on from $first"
+await grows || fail "the mark is of no use after the upgrade"
+# The traffic went on meanwhile, and what was planned is no error.
+ctl events | has 'goes on with' || fail "no word of the upgrade"
+ctl -j events | has -E '"level": "(warn|error)"' && fail "a planned upgrade warns: $(ctl events)"
+
+pid=$(ctl ping -o pid)
+kill -9 "$pid" "${pids[0]}" 2>/dev/null
+first=$(last 2>/dev/null)
+[ -z "$first" ] || fail "a killed proxy answers"
+first=$(tail -n 1 "$dir/followed" | sed 's/.*"seq":\([0-9]*\).*/\1/')
+gone() {
+	! kill -0 "$pid" 2>/dev/null
+}
+await gone
+"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" \
+	--sout "soft:$net.1" --sup "soft:$net.11" --log-events "$dir/events" \
+	>"$dir/out0" 2>>"$dir/log0" &
+pids+=($!)
+await grep -q '^ready' "$dir/out0" || fail "it does not start again: $(<"$dir/log0")"
+[ "$(last)" -ge "$first" ] || fail "counts from $(last), not on from $first"
+ctl events | has 'goes on with' || fail "what was before the kill is gone"
+ctl counters --since "$dir/mark" >"$dir/o" 2>"$dir/err"
+[ $? -eq 1 ] && grep -q 'restarted' "$dir/err" || fail "a mark of before: $(<"$dir/err")"
+ctl rails drain SUP >"$dir/o" || fail "drain"
+# A follower that had no answer for three seconds has ended, and says so.
+if kill -0 "${pids[3]}" 2>/dev/null; then
+	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
+else
+	echo "the follower gave up: $(<"$dir/follower")"
+fi
+sed 's/.*"seq":\([0-9]*\).*/\1/' "$dir/followed" | awk '
+	NR > 1 && $1 != was + 1 { print "event " $1 " behind " was; bad = 1 }
+	{ was = $1 }
+	END { exit bad || NR < 3 }' || fail "the follower has gaps, or an event twice"
+exit "$failed"

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/event.h: the journal in a file. Each life of a proxy is a process that
+ * this one forks, whose journal is empty. */
+#include "base/event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define CHECK(x)                                                               \
+	do {                                                                   \
+		if (!(x)) {                                                    \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #x);        \
+			_exit(1);                                              \
+		}                                                              \
+	} while (0)
+
+static char dir[] = "/tmp/mpib-events.XXXXXX", path[64];
+static struct mpib_event got[2 * MPIB_EVENTS];
+
+static void quiet(enum mpib_log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static uint64_t newest(void)
+{
+	uint64_t last;
+
+	mpib_events_after(UINT64_MAX, got, 1, &last);
+	return last;
+}
+
+static void tell(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		mpib_event(MPIB_LOG_INFO, "set",
+			   &(struct mpib_event_about){ .peer = "a:1",
+						       .client = i },
+			   "event %u", i);
+}
+
+/* Run a life and expect it to end with 0, or by SIGKILL. */
+static void live(void (*life)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		mpib_log_set_sink(quiet);
+		life();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true((WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+		    (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+}
+
+static void first_life(void)
+{
+	tell(1); /* before the file is open */
+	CHECK(mpib_events_file(path, true) == 0);
+	tell(2);
+	CHECK(newest() == 3);
+	kill(getpid(), SIGKILL);
+}
+
+static void second_life(void)
+{
+	uint64_t last;
+
+	tell(1);
+	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(mpib_events_after(0, got, 8, &last) == 4);
+	CHECK(last == 4 && got[0].seq == 1 && got[3].seq == 4);
+	CHECK(!strcmp(got[2].text, "event 1") && got[2].client == 1);
+	CHECK(!strcmp(got[2].peer, "a:1") && !strcmp(got[2].kind, "set"));
+	CHECK(got[2].level == MPIB_LOG_INFO && got[2].time_ns > 0);
+	tell(2 * MPIB_EVENTS);
+	CHECK(newest() == 4 + 2 * MPIB_EVENTS);
+}
+
+static void third_life(void)
+{
+	uint64_t last;
+
+	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(mpib_events_after(1, got, 2 * MPIB_EVENTS, &last) == MPIB_EVENTS);
+	CHECK(got[0].seq == 5 + MPIB_EVENTS && last == 4 + 2 * MPIB_EVENTS);
+}
+
+static void a_process_that_is_killed_is_counted_on_from(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	live(first_life);
+	live(second_life);
+	live(third_life);
+	assert_int_equal(stat(path, &st), 0);
+	/* It does not grow. */
+	assert_true(st.st_size < 512 * 1024);
+	assert_int_equal(st.st_mode & 0137, 0);
+}
+
+/* What was half written, or is no event at all, is left out; what is newer than
+ * that is kept. */
+static void damaged_life(void)
+{
+	uint64_t last;
+	unsigned n;
+
+	CHECK(mpib_events_file(path, true) == 0);
+	n = mpib_events_after(0, got, 2 * MPIB_EVENTS, &last);
+	CHECK(last == 4 + 2 * MPIB_EVENTS && n > 0 && n < MPIB_EVENTS);
+	for (unsigned i = 0; i < n; i++)
+		CHECK(got[i].seq == last - n + 1 + i && got[i].text[0]);
+	tell(1);
+	CHECK(mpib_events_after(last, got, 8, &last) == 1);
+}
+
+static void what_is_damaged_is_left_out(void **state)
+{
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(stat(path, &st), 0);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "x", 1, st.st_size / 2 + 17), 1);
+	close(fd);
+	live(damaged_life);
+}
+
+static void no_journal_life(void)
+{
+	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(newest() == 0);
+	tell(1);
+	CHECK(newest() == 1);
+}
+
+static void a_file_of_something_else_is_no_journal(void **state)
+{
+	static char junk[400000];
+	int fd;
+
+	(void)state;
+	memset(junk, 0x5a, sizeof(junk));
+	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, junk, sizeof(junk)), sizeof(junk));
+	close(fd);
+	live(no_journal_life);
+}
+
+/* The one that has handed over may still write: nobody reads that. */
+static void handed_over_life(void)
+{
+	pid_t pid;
+	int status;
+
+	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(newest() == 1);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(mpib_events_file(path, false) == 0);
+		tell(3);
+		_exit(newest() == 4 ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	tell(1);
+}
+
+static void after_that_life(void)
+{
+	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(newest() == 4);
+}
+
+static void after_a_hand_over_one_writes_to_it(void **state)
+{
+	(void)state;
+	live(handed_over_life);
+	live(after_that_life);
+}
+
+static void nowhere_life(void)
+{
+	CHECK(mpib_events_file("/nowhere/events", true) == -ENOENT);
+	tell(1);
+	CHECK(newest() == 1);
+}
+
+static void without_a_file_there_is_a_journal(void **state)
+{
+	(void)state;
+	live(nowhere_life);
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/events", dir);
+	return 0;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(dir); /* nothing else is left there */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_that_is_killed_is_counted_on_from),
+		cmocka_unit_test(what_is_damaged_is_left_out),
+		cmocka_unit_test(a_file_of_something_else_is_no_journal),
+		cmocka_unit_test(after_a_hand_over_one_writes_to_it),
+		cmocka_unit_test(without_a_file_there_is_a_journal),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
