@@ -76,6 +76,7 @@ struct mpib_ctl_hello {
 	/* May be left out, and is 0 then. */
 	uint32_t device; /* whose shards and rails the client is to use */
 	uint32_t rsvd;
+	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
 };
 
 struct mpib_ctl_rail {
@@ -185,7 +186,7 @@ struct mpib_ctl_device {
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 104);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 168);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);

@@ -90,6 +90,7 @@ static void client_on_closed(void *arg, int status)
 	all->usage.attached--;
 	all->usage.leaving--;
 	mpib_shares_apply_user(all, s->uid);
+	mpib_job_leave(&all->jobs, s);
 	mpib_debug("client %u (%s, pid %u) has left", s->id, s->name, s->pid);
 	proxy_client_free(s);
 }
@@ -103,5 +104,6 @@ void proxy_client_advance(struct proxy_client *s)
 	if (s->region_count > 0)
 		return;
 	s->state = PROXY_CLIENT_CLOSING;
-	engine_client_close(s->peer_client.engine_client, client_on_closed, s);
+	engine_client_close(s->peer_client.engine_client, &s->moved,
+			    client_on_closed, s);
 }

@@ -21,6 +21,7 @@
 #include "base/loop.h"
 #include "base/memseg.h"
 #include "client/filler.h"
+#include "client/jobs.h"
 #include "client/quota.h"
 #include "config/config.h"
 #include "engine/engine.h"
@@ -81,6 +82,9 @@ struct proxy_client {
 	gid_t gid;
 	uint64_t job;
 	char name[64]; /* printable */
+	char label[MPIB_JOB_LABEL]; /* of its job, printable; "": none */
+	uint32_t job_at; /* its place in all->jobs, from 1; 0: no job */
+	struct engine_client_moved moved; /* once it is closed */
 
 	int sock, pidfd; /* -1 when closed; pidfd: or not available */
 	struct mpib_io sock_watch, pid_watch;
@@ -137,6 +141,7 @@ struct proxy_clients {
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
 	struct mpib_usage usage;
+	struct mpib_jobs jobs;
 	uint64_t accepted, refused, rejected; /* clients; rejected: requests */
 };
 

@@ -10,17 +10,16 @@
 #include "client/client.h"
 #include "client/place.h"
 
-/* The name goes to terminals and logs: allow printable ASCII only. */
-static void take_name(struct proxy_client *s, const char *name, size_t len)
+/* A client's text of 64 bytes, which goes to terminals and logs: allow printable
+ * ASCII only, and least as the lowest of it. */
+static void take_text(char to[64], const char from[64], char least)
 {
 	size_t i;
 
-	for (i = 0; i < len && i < sizeof(s->name) - 1 && name[i]; i++)
-		s->name[i] =
-			(char)(name[i] > ' ' && name[i] < 0x7f ? name[i] : '_');
-	s->name[i] = '\0';
-	if (i == 0)
-		snprintf(s->name, sizeof(s->name), "unnamed");
+	for (i = 0; i < 63 && from[i]; i++)
+		to[i] = (char)(from[i] >= least && from[i] < 0x7f ? from[i]
+								  : '_');
+	to[i] = '\0';
 }
 
 static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
@@ -109,6 +108,7 @@ static int hello_attach(struct proxy_client *s, unsigned device)
 	rc = proxy_client_attach(s, shard_for(all, s->uid, device));
 	if (rc < 0)
 		return rc;
+	mpib_job_join(&all->jobs, s);
 	mpib_shares_apply_user(all, s->uid);
 	mpib_timer_disarm(all->loop, &s->hello_timer);
 	return 0;
@@ -247,10 +247,14 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 			MPIB_ABI_VERSION);
 		goto err_drop;
 	}
-	take_name(s, hello->name, sizeof(hello->name));
+	take_text(s->name, hello->name, '!');
+	if (!s->name[0])
+		snprintf(s->name, sizeof(s->name), "unnamed");
 	s->job = hello->job;
-	if (m->len >= sizeof(*hello))
+	if (m->len >= offsetof(struct mpib_ctl_hello, label))
 		device = hello->device;
+	if (m->len >= sizeof(*hello))
+		take_text(s->label, hello->label, ' ');
 	if (!hello_admit(s, m, device))
 		goto err_drop;
 	rc = hello_attach(s, device);

@@ -138,6 +138,8 @@ static void client_serialize(struct mpib_serial *p, struct proxy_client *s)
 	mpib_serial_u32(p, &s->listeners);
 	mpib_serial_u64(p, &s->job);
 	mpib_serial_text(p, s->name, sizeof(s->name));
+	mpib_serial_text(p, s->label, sizeof(s->label));
+	mpib_serial_count(p, &s->job_at, MPIB_JOBS);
 	clients_segment(p, &s->submit, sizeof(struct mpib_submit), false);
 	clients_segment(p, &s->reply, sizeof(struct mpib_reply), true);
 	mpib_serial_fd(p, &s->doorbell);
@@ -145,6 +147,8 @@ static void client_serialize(struct mpib_serial *p, struct proxy_client *s)
 		return;
 	if (!p->packing) {
 		s->peer_client.shard = shard;
+		if (s->job_at)
+			s->all->jobs.job[s->job_at - 1].attached++;
 		if (clients_attach(s) < 0) {
 			mpib_serial_fail(p, "client %u cannot be served",
 					 s->id);
@@ -205,6 +209,7 @@ void proxy_clients_serialize(struct mpib_serial *p, struct proxy_clients *all)
 	mpib_serial_u64(p, &all->accepted);
 	mpib_serial_u64(p, &all->refused);
 	mpib_serial_u64(p, &all->rejected);
+	mpib_jobs_serialize(p, &all->jobs);
 	mpib_serial_u32(p, &n);
 	while (n-- > 0 && !p->failed) {
 		clients_client(p, all, s);

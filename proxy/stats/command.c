@@ -77,6 +77,7 @@ static json_t *command_help(struct mpib_ask *ask)
 VIEW(info)
 VIEW(rails)
 VIEW(devices)
+VIEW(jobs)
 VIEW(clients)
 VIEW(lanes)
 VIEW(peers)
@@ -216,6 +217,8 @@ const struct mpib_command mpib_commands[] = {
 	  "rails and their counters" },
 	{ "devices", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, devices,
 	  "devices, their rails and shards, and why these" },
+	{ "jobs", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, jobs,
+	  "jobs, also those that are over, and what they moved" },
 	{ "clients", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, clients,
 	  "attached processes" },
 	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, command_conns,

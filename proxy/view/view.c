@@ -216,12 +216,12 @@ static json_t *view_client(const struct mpib_view *v,
 	json_t *o;
 
 	mpib_sums_of_client(v->snap, s->id, &sums);
-	o = json_pack("{sI ss sI sI sI sI so ss sI sI sI sI}", "id",
+	o = json_pack("{sI ss sI sI sI sI so ss ss sI sI sI sI}", "id",
 		      (json_int_t)s->id, "name", s->name, "pid",
 		      (json_int_t)s->pid, "uid", (json_int_t)s->uid, "shard",
 		      (json_int_t)s->peer_client.shard, "job",
 		      (json_int_t)s->job, "job_id", mpib_field_job(s->job),
-		      "state",
+		      "label", s->label, "state",
 		      s->state == PROXY_CLIENT_LIVE ? "attached" : "leaving",
 		      "connections", (json_int_t)sums.connections, "regions",
 		      (json_int_t)s->region_count, "registered_bytes",

@@ -79,14 +79,30 @@ static void client_on_close(struct mpib_msg *msg)
 
 struct closing {
 	struct engine_client *a;
+	struct engine_client_moved *moved;
 	mpib_done_fn *done;
 	void *arg;
 };
+
+/* What the shard counted: it has told that it is through with a. */
+static void client_sum(const struct engine_client *a,
+		       struct engine_client_moved *sum)
+{
+	*sum = (struct engine_client_moved){ .messages = a->closed_messages,
+					     .stall_ns = a->closed_stall_ns };
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		sum->tx_bytes += a->closed[r].tx_bytes;
+		sum->rx_bytes += a->closed[r].rx_bytes;
+		sum->replayed_bytes += a->closed[r].replayed_bytes;
+	}
+}
 
 static void client_closed(void *arg, int status)
 {
 	struct closing *c = arg;
 
+	if (c->moved)
+		client_sum(c->a, c->moved);
 	c->a->shard->clients_made--;
 	if (c->a->bell >= 0)
 		mpib_shard_unwatch_bell(c->a->shard, c->a->bell);
@@ -95,13 +111,14 @@ static void client_closed(void *arg, int status)
 	free(c);
 }
 
-void engine_client_close(struct engine_client *client, mpib_done_fn *done,
+void engine_client_close(struct engine_client *client,
+			 struct engine_client_moved *moved, mpib_done_fn *done,
 			 void *arg)
 {
 	struct closing *c = mpib_xcalloc(sizeof(*c));
 	struct mpib_call *call;
 
-	*c = (struct closing){ client, done, arg };
+	*c = (struct closing){ client, moved, done, arg };
 	call = mpib_call_new(client, client_closed, c);
 	mpib_mailbox_send(&client->shard->mailbox, &call->msg, client_on_close);
 }

@@ -253,9 +253,15 @@ int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
 		       int bell, struct engine_client **client);
 uint32_t engine_client_id(const struct engine_client *client);
+/* What the connections of a client moved, and how long they could not go on. */
+struct engine_client_moved {
+	uint64_t tx_bytes, rx_bytes, replayed_bytes, messages, stall_ns;
+};
+
 /* After all connections of the client are destroyed and all its regions are
- * deleted. */
-void engine_client_close(struct engine_client *client, mpib_done_fn *done,
+ * deleted. *moved is filled in before done is called; NULL: nobody asks. */
+void engine_client_close(struct engine_client *client,
+			 struct engine_client_moved *moved, mpib_done_fn *done,
 			 void *arg);
 
 struct mpib_mr_attr {

@@ -115,6 +115,24 @@ static int connect_socket(struct mpib_client *c, uint64_t deadline)
 	return 0;
 }
 
+/* What the launcher calls this job; "" where none is known. */
+static void attach_label(char *label, size_t len)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+	const char *step = getenv("SLURM_STEP_ID");
+
+	label[0] = '\0';
+	if (job) {
+		snprintf(label, len, "slurm %s%s%s", job, step ? "." : "",
+			 step ? step : "");
+	} else if (getenv("KUBERNETES_SERVICE_HOST")) {
+		/* A pod's name is that of its host. */
+		snprintf(label, len, "pod ");
+		gethostname(label + 4, len - 5);
+		label[len - 1] = '\0';
+	}
+}
+
 static int attach_send_hello(struct mpib_client *c,
 			     const struct mpib_attach_opts *opts)
 {
@@ -129,6 +147,7 @@ static int attach_send_hello(struct mpib_client *c,
 
 	snprintf(hello.name, sizeof(hello.name), "%s",
 		 opts->name ? opts->name : program_invocation_short_name);
+	attach_label(hello.label, sizeof(hello.label));
 	rc = mpib_message_send(c->sock, &hello.h, NULL, 0);
 	/* A proxy that hung up may have sent the reason: recv_welcome(). */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # history.sh BUILD: what is there to be seen afterwards: the last hour and counters
-# since a mark, over an upgrade; events that are numbered on over an upgrade and
-# a kill, and a follower that misses none and sees none twice.
+# since a mark, over an upgrade; what a job moved; events that are numbered on over
+# an upgrade and a kill, and a follower that misses none and sees none twice.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/pair.sh"
 pair_start --log-events "$dir/events"
+# Ranks say whose they are, as under Slurm.
+export SLURM_JOB_ID=77 SLURM_STEP_ID=0
 pair_traffic 1
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
@@ -60,6 +62,18 @@ await grows || fail "the mark is of no use after the upgrade"
 # The traffic went on meanwhile, and what was planned is no error.
 ctl events | has 'goes on with' || fail "no word of the upgrade"
 ctl -j events | has -E '"level": "(warn|error)"' && fail "a planned upgrade warns: $(ctl events)"
+
+[ "$(ctl jobs -o label,attached,ended)" = $'slurm 77.0\t1\t-' ] || fail "jobs: $(ctl -j jobs)"
+ctl clients --wide | has 'slurm 77.0' || fail "whose client: $(ctl clients --wide)"
+kill "${pids[2]}"
+over() {
+	[ "$(ctl jobs -o attached)" = 0 ]
+}
+await over || fail "the job does not end: $(ctl -j jobs)"
+[ "$(ctl jobs -o tx_bytes)" -eq "$(moved)" ] || fail "the job sent $(ctl jobs -o tx_bytes) of $(moved)"
+[ "$(ctl jobs -o ended)" != - ] || fail "it has no end"
+ctl events | has 'job slurm 77.0 of uid .* is over after .* 1 clients here sent' ||
+	fail "no word of the job's end: $(ctl events)"
 
 pid=$(ctl ping -o pid)
 kill -9 "$pid" "${pids[0]}" 2>/dev/null

@@ -232,7 +232,7 @@ static void whoever_has_left_wakes_nobody(void **state)
 
 	(void)state;
 	expect_awake_by(leaves->bell);
-	engine_client_close(leaves->client, on_closed, &closed);
+	engine_client_close(leaves->client, NULL, on_closed, &closed);
 	while (!closed) {
 		assert_true(mpib_now_ns() - since < HANG_NS);
 		mpib_engine_dispatch(engine);

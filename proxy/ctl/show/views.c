@@ -317,6 +317,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "rails", NULL, mpib_ctl_print_rails },
 	{ "devices", NULL, print_devices },
 	{ "fault", NULL, print_fault },
+	{ "jobs", NULL, mpib_ctl_print_jobs },
 	{ "clients", NULL, mpib_ctl_print_clients },
 	{ "conns", "open", print_conns },
 	{ "lanes", NULL, print_lanes },

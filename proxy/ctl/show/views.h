@@ -15,6 +15,7 @@ struct mpib_ctl_view {
 
 /* views_moving.c, views_counters.c, views_hist.c, views_history.c, views_events.c, views_info.c */
 void mpib_ctl_print_rails(const json_t *data, unsigned width, FILE *out);
+void mpib_ctl_print_jobs(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_clients(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_counters(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_history(const json_t *data, unsigned width, FILE *out);

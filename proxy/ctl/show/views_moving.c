@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpibctl rails and clients: who moves how much, at which rate. */
+/* mpibctl rails, clients and jobs: who moves how much, at which rate. */
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/show/columns.h"
 #include "ctl/show/views.h"
@@ -89,6 +90,14 @@ static void client_stalls(struct mpib_table *t, unsigned column,
 					buf, sizeof(buf)));
 }
 
+/* What the launcher calls it, else NCCL's number. */
+static void job_name(struct mpib_table *t, unsigned column, const json_t *row,
+		     const char *key)
+{
+	mpib_cell_text(t, column, row,
+		       *mpib_json_str(row, key) ? key : "job_id");
+}
+
 static const struct mpib_column clients[] = {
 	{ "#ID", mpib_cell_number, "id", 0 },
 	{ "NAME", mpib_cell_text, "name", 0 },
@@ -103,7 +112,7 @@ static const struct mpib_column clients[] = {
 	{ "#RX", mpib_cell_bytes_both, "rx_bytes", MPIB_WHEN_NO_RATES },
 	{ "NET", mpib_cell_text, "net", MPIB_WHEN_WIDE },
 	{ "STATE", mpib_cell_text, "state", MPIB_WHEN_WIDE },
-	{ "JOB", mpib_cell_text, "job_id", MPIB_WHEN_WIDE },
+	{ "JOB", job_name, "label", MPIB_WHEN_WIDE },
 	{ "#REGIONS", mpib_cell_number, "regions", MPIB_WHEN_WIDE },
 	{ "#MESSAGES", mpib_cell_count, "messages", MPIB_WHEN_WIDE },
 	{ "#COPIED", mpib_cell_bytes, "copied_bytes", MPIB_WHEN_WIDE },
@@ -114,4 +123,41 @@ static const struct mpib_column clients[] = {
 void mpib_ctl_print_clients(const json_t *data, unsigned width, FILE *out)
 {
 	mpib_columns_print(clients, data, width, out);
+}
+
+static void job_time(struct mpib_table *t, unsigned column, const json_t *row,
+		     const char *key)
+{
+	time_t at = (time_t)json_number_value(json_object_get(row, key));
+	char text[24];
+	struct tm tm;
+
+	strftime(text, sizeof(text), "%m-%d %H:%M:%S", localtime_r(&at, &tm));
+	mpib_table_set(t, column, "%s", at ? text : "-");
+}
+
+/* Clients that it has now, of those it ever had. */
+static void job_clients(struct mpib_table *t, unsigned column,
+			const json_t *row, const char *key)
+{
+	mpib_table_set(t, column, "%" PRIu64 "/%" PRIu64,
+		       mpib_json_num(row, "attached"), mpib_json_num(row, key));
+}
+
+static const struct mpib_column jobs[] = {
+	{ "JOB", job_name, "label", 0 },
+	{ "#UID", mpib_cell_number, "uid", 0 },
+	{ "#CLIENTS", job_clients, "clients", 0 },
+	{ "BEGAN", job_time, "began", 0 },
+	{ "ENDED", job_time, "ended", 0 },
+	{ "#TX", mpib_cell_bytes, "tx_bytes", 0 },
+	{ "#RX", mpib_cell_bytes, "rx_bytes", 0 },
+	{ "#AGAIN", mpib_cell_bytes, "replayed_bytes", 0 },
+	{ "#MESSAGES", mpib_cell_count, "messages", MPIB_WHEN_WIDE },
+	{ NULL, NULL, NULL, 0 },
+};
+
+void mpib_ctl_print_jobs(const json_t *data, unsigned width, FILE *out)
+{
+	mpib_columns_print(jobs, data, width, out);
 }

@@ -50,6 +50,8 @@ static void conn_on_destroy(struct mpib_msg *msg)
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			mpib_rail_counts_add(&f->client->closed[r], &f->n[r]);
 		f->client->closed_messages += f->messages;
+		for (unsigned i = 0; i < MPIB_STALLS; i++)
+			f->client->closed_stall_ns += f->stall_ns[i];
 		if (f->is_sender) {
 			mpib_drr_leave(&f->drr);
 			mpib_sender_forget(f);

@@ -134,17 +134,20 @@ static void counts_client(struct mpib_serial *p, struct mpib_shard *s,
 {
 	struct mpib_rail_counts closed[MPIB_RAILS] = { 0 };
 	uint64_t messages = a ? a->closed_messages : 0;
+	uint64_t stall_ns = a ? a->closed_stall_ns : 0;
 	uint32_t id = a ? a->id : 0;
 
 	for (unsigned r = 0; a && r < MPIB_RAILS; r++)
 		closed[r] = a->closed[r];
 	mpib_serial_u32(p, &id);
 	mpib_serial_u64(p, &messages);
+	mpib_serial_u64(p, &stall_ns);
 	on_rails(p, closed);
 	a = p->packing || p->failed ? NULL : counts_find(s, id);
 	if (!a)
 		return;
 	a->closed_messages = messages;
+	a->closed_stall_ns = stall_ns;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		a->closed[r] = closed[r];
 }

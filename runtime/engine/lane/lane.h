@@ -53,6 +53,7 @@ struct engine_client {
 	struct mpib_rail_counts
 		closed[MPIB_RAILS]; /* of past connections; shard */
 	uint64_t closed_messages;
+	uint64_t closed_stall_ns; /* in which one of them could not go on */
 	/* Control thread. */
 	struct mpib_mr **mr_made;
 	int bell; /* the client's doorbell eventfd, its owner's; -1: none */

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client/jobs.h: who is of which job, and what is left of it. */
+#include "client/jobs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/event.h"
+#include "client/client.h"
+
+static struct mpib_jobs jobs;
+static struct proxy_client client[MPIB_JOBS + 2];
+
+static int empty(void **state)
+{
+	(void)state;
+	memset(&jobs, 0, sizeof(jobs));
+	memset(client, 0, sizeof(client));
+	return 0;
+}
+
+static void join(unsigned i, uid_t uid, const char *label, uint64_t number)
+{
+	client[i].uid = uid;
+	client[i].job = number;
+	snprintf(client[i].label, sizeof(client[i].label), "%s", label);
+	mpib_job_join(&jobs, &client[i]);
+}
+
+static void leave(unsigned i, uint64_t bytes)
+{
+	client[i].moved = (struct engine_client_moved){ .tx_bytes = bytes,
+							.rx_bytes = 2 * bytes,
+							.messages = 3 };
+	mpib_job_leave(&jobs, &client[i]);
+}
+
+static const struct mpib_job *job_of(unsigned i)
+{
+	assert_int_not_equal(client[i].job_at, 0);
+	return &jobs.job[client[i].job_at - 1];
+}
+
+static unsigned ends(struct mpib_event *e)
+{
+	static struct mpib_event got[MPIB_EVENTS];
+	uint64_t last;
+	unsigned n = mpib_events_after(0, got, MPIB_EVENTS, &last), found = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (strcmp(got[i].kind, "job_ends") != 0)
+			continue;
+		*e = got[i];
+		found++;
+	}
+	return found;
+}
+
+static void a_job_is_all_clients_of_a_user_that_say_it(void **state)
+{
+	(void)state;
+	join(0, 1, "slurm 7.0", 11);
+	join(1, 1, "slurm 7.0", 12); /* another comm of it */
+	join(2, 2, "slurm 7.0", 11); /* another user says the same */
+	join(3, 1, "", 11);
+	join(4, 1, "", 12);
+	join(5, 1, "", 0);
+	assert_ptr_equal(job_of(0), job_of(1));
+	assert_ptr_not_equal(job_of(0), job_of(2));
+	assert_ptr_not_equal(job_of(0), job_of(3));
+	assert_ptr_not_equal(job_of(3), job_of(4));
+	assert_int_equal(client[5].job_at, 0);
+	leave(5, 1); /* of no job: nothing happens */
+}
+
+static void its_end_is_told_with_the_sum(void **state)
+{
+	const struct mpib_job *j;
+	struct mpib_event e;
+	unsigned before = ends(&e);
+
+	(void)state;
+	join(0, 1, "pod train-0", 0);
+	join(1, 1, "pod train-0", 0);
+	j = job_of(0);
+	leave(0, 1000000000);
+	assert_int_equal(j->ended_ns, 0);
+	assert_int_equal(ends(&e), before);
+	leave(1, 500000000);
+	assert_true(j->ended_ns >= j->began_ns);
+	assert_int_equal(j->clients, 2);
+	assert_int_equal(j->attached, 0);
+	assert_int_equal(j->tx_bytes, 1500000000);
+	assert_int_equal(j->rx_bytes, 3000000000);
+	assert_int_equal(j->messages, 6);
+	assert_int_equal(ends(&e), before + 1);
+	assert_int_equal(e.bytes, 1500000000);
+	assert_non_null(strstr(e.text, "pod train-0"));
+	assert_non_null(strstr(e.text, "2 clients here sent 1.500 GB"));
+	/* One that comes later is another job of that name. */
+	join(2, 1, "pod train-0", 0);
+	assert_ptr_not_equal(job_of(2), j);
+}
+
+static void the_one_that_is_over_for_longest_gives_way(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < MPIB_JOBS; i++)
+		join(i, 1, "", i + 1);
+	join(MPIB_JOBS, 1, "", 1000);
+	assert_int_equal(client[MPIB_JOBS].job_at, 0); /* all run */
+	leave(5, 1);
+	leave(3, 1);
+	jobs.job[3].ended_ns = jobs.job[5].ended_ns + 1;
+	join(MPIB_JOBS, 1, "", 1001);
+	assert_ptr_equal(job_of(MPIB_JOBS), &jobs.job[5]);
+	assert_int_equal(job_of(MPIB_JOBS)->tx_bytes, 0);
+	join(MPIB_JOBS + 1, 1, "", 1002);
+	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[3]);
+}
+
+static void the_next_process_has_them(void **state)
+{
+	struct mpib_serial p, q;
+	uint8_t *bytes;
+
+	(void)state;
+	join(0, 1, "slurm 7.0", 0);
+	join(1, 1, "slurm 8.0", 0);
+	leave(1, 77);
+	mpib_serial_pack(&p);
+	mpib_jobs_serialize(&p, &jobs);
+	bytes = malloc(p.len);
+	assert_non_null(bytes);
+	memcpy(bytes, p.bytes, p.len);
+	memset(&jobs, 0, sizeof(jobs));
+	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
+	mpib_jobs_serialize(&q, &jobs);
+	assert_false(q.failed);
+	assert_int_equal(q.at, q.len);
+	assert_string_equal(jobs.job[0].label, "slurm 7.0");
+	assert_int_equal(jobs.job[0].ended_ns, 0);
+	assert_int_equal(jobs.job[1].tx_bytes, 77);
+	assert_true(jobs.job[1].ended_ns > 0);
+	mpib_serial_fini(&q);
+	mpib_serial_fini(&p);
+}
+
+static void quiet(enum mpib_log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(
+			a_job_is_all_clients_of_a_user_that_say_it, empty),
+		cmocka_unit_test_setup(its_end_is_told_with_the_sum, empty),
+		cmocka_unit_test_setup(
+			the_one_that_is_over_for_longest_gives_way, empty),
+		cmocka_unit_test_setup(the_next_process_has_them, empty),
+	};
+
+	mpib_log_set_sink(quiet);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
