@@ -184,7 +184,8 @@ static int proxy_misconfigured(const struct mpib_proxy *p, const char *why)
 /* The exit status of an action that printed to standard output. */
 static int proxy_printed(void)
 {
-	if (fflush(stdout) == 0)
+	/* A block that was lost before counts, too. */
+	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXIT_SUCCESS;
 	fprintf(stderr,
 		"mpib-proxy: standard output: %s (see where it leads)\n",
