@@ -16,7 +16,7 @@ struct question {
 	struct inet_diag_req_v2 req;
 };
 
-static int caller_read(const struct nlmsghdr *h, size_t len, uid_t *uid)
+static int caller_read(struct nlmsghdr *h, size_t len, uid_t *uid)
 {
 	/* NLMSG_DATA() would cast away the const. */
 	const void *data = (const char *)h + NLMSG_HDRLEN;
