@@ -146,6 +146,7 @@ static const int allowed[] = {
 	SYS_msync,
 	SYS_mincore,
 	SYS_get_mempolicy,
+	SYS_mbind,
 	SYS_membarrier,
 	SYS_rseq,
 	/* processes and threads */
@@ -179,6 +180,7 @@ static const int allowed[] = {
 	SYS_times,
 	SYS_getcpu,
 	SYS_sched_getaffinity,
+	SYS_sched_setaffinity,
 	SYS_sched_getparam,
 	SYS_sched_getscheduler,
 	SYS_sched_get_priority_max,

@@ -16,14 +16,27 @@
 #include "notify.h"
 #include "peer/broker.h"
 #include "rails/describe.h"
+#include "rails/numa.h"
+
+static bool start_cpus_near(int node, cpu_set_t *cpus)
+{
+	if (!mpib_numa_cpus(node, cpus))
+		return false;
+	mpib_info("a shard runs on the %d CPUs of NUMA node %d, where its HCA "
+		  "is",
+		  CPU_COUNT(cpus), node);
+	return true;
+}
 
 static int start_open_engine(struct mpib_proxy *p, char *why)
 {
 	char reason[300];
-	int rc = mpib_engine_open(&p->cfg.engine, &mpib_broker_events,
-				  &p->broker, &p->engine, reason,
-				  sizeof(reason));
+	int rc;
 
+	p->cfg.engine.cpus_near = p->cfg.pin ? start_cpus_near : NULL;
+	rc = mpib_engine_open(&p->cfg.engine, &mpib_broker_events, &p->broker,
+			      &p->engine, reason, sizeof(reason));
+	mpib_numa_forget();
 	if (rc < 0) {
 		p->engine = NULL;
 		p->misconfigured = true;

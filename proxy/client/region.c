@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/numa.h"
 #include "client/fill.h"
 #include "client/region.h"
 
@@ -217,6 +218,9 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 	r->map_len = seg.size;
 	mpib_region_keep(r, seg.fd, 0);
 	r->pool = true;
+	mpib_numa_prefer(
+		seg.addr, seg.size,
+		mpib_engine_node(s->all->engine, s->peer_client.shard));
 	s->pooled += size;
 	s->all->usage.mapped += seg.size;
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = seg.addr,

@@ -106,6 +106,7 @@ struct mpib_config {
 	uint32_t readopt; /* hand over when a failed device is back */
 	uint32_t play; /* faults may be played, see stats/play.h */
 	uint32_t daemon;
+	uint32_t pin; /* shards run near their HCAs */
 	uint32_t seccomp; /* enum mpib_seccomp */
 	uint32_t core; /* a crash may leave a core file */
 	uint32_t window, part; /* staging window and part, bytes */

@@ -4,6 +4,7 @@
 
 #include <hwloc.h>
 #include <hwloc/distances.h>
+#include <hwloc/glibc-sched.h>
 #include <stdbool.h>
 
 #define SAME 10
@@ -59,6 +60,24 @@ unsigned mpib_numa_distance(int a, int b)
 	if (a == b || a < 0 || b < 0)
 		return SAME;
 	return numa_load() ? numa_ask(machine, a, b) : OTHER;
+}
+
+bool mpib_numa_cpus(int node, cpu_set_t *cpus)
+{
+	hwloc_obj_t at;
+	cpu_set_t own;
+
+	if (node < 0 || !numa_load() ||
+	    hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_NUMANODE) < 2)
+		return false;
+	at = hwloc_get_numanode_obj_by_os_index(machine, (unsigned)node);
+	if (!at ||
+	    hwloc_cpuset_to_glibc_sched_affinity(machine, at->cpuset, cpus,
+						 sizeof(*cpus)) < 0 ||
+	    sched_getaffinity(0, sizeof(own), &own) < 0)
+		return false;
+	CPU_AND(cpus, cpus, &own);
+	return CPU_COUNT(cpus) > 0;
 }
 
 void mpib_numa_forget(void)

@@ -31,6 +31,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_PEER_KEY_FILE",
 	"MPIB_PEER_SILENCE",
 	"MPIB_PROXY_THREADS",
+	"MPIB_PROXY_PIN",
 	"MPIB_PROXY_DAEMON",
 	"MPIB_PROXY_SECCOMP",
 	"MPIB_PROXY_CORE",

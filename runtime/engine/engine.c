@@ -297,6 +297,11 @@ int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 	return r->verbs->query_port(r->ctx, r->port_num, info);
 }
 
+int mpib_engine_node(const struct mpib_engine *engine, unsigned shard)
+{
+	return mpib_shard_node(&engine->shard[shard]);
+}
+
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail)
 {
 	struct mpib_rail *r = engine_rail(engine, rail);

@@ -21,6 +21,7 @@
 
 #include <mpib/abi.h>
 #include <mpib/segment.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -116,6 +117,10 @@ struct mpib_engine_config {
 	uint32_t hold_ms; /* hold-down of a rail that failed */
 	uint32_t grace_ms; /* how long a lane without any rail waits for one */
 	const struct mpib_engine_inherited *inherited; /* NULL: no hand-over */
+	/* Sets the CPUs of a shard whose SOUT is on the NUMA node, of those that
+	 * the process may use. False, or NULL: any. Control thread, while the
+	 * engine is opened. */
+	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
 
 /*
@@ -193,6 +198,8 @@ uint32_t mpib_engine_lost(const struct mpib_engine *engine);
 /* 0 if the rail's device can be opened and its port is active, else -errno.
  * Opens a context of its own. Any thread; may block as long as the driver. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);
+/* The NUMA node of a shard's SOUT; -1: unknown, or there is none. */
+int mpib_engine_node(const struct mpib_engine *engine, unsigned shard);
 /* "soft (io_uring)", "rdma". */
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
 /* Whether every rail can register dma-bufs, as probed at start. */

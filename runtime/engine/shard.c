@@ -317,6 +317,8 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	rc = open_rails(s, why, why_len);
 	if (rc < 0)
 		goto err_epfd;
+	s->pinned = e->cfg.cpus_near &&
+		    e->cfg.cpus_near(mpib_shard_node(s), &s->cpus);
 	rc = watch_all(s);
 	if (rc < 0)
 		goto err_rails;
@@ -339,14 +341,34 @@ err_tables:
 	return rc;
 }
 
+/* If its CPUs were taken from the process meanwhile it runs anywhere. */
+static int shard_spawn(struct mpib_shard *s)
+{
+	pthread_attr_t attr;
+	int rc = EINVAL;
+
+	if (s->pinned && pthread_attr_init(&attr) == 0) {
+		rc = pthread_attr_setaffinity_np(&attr, sizeof(s->cpus),
+						 &s->cpus);
+		if (rc == 0)
+			rc = pthread_create(&s->thread, &attr, shard_run, s);
+		pthread_attr_destroy(&attr);
+		if (rc)
+			mpib_warn("shard %u: not on the CPUs near its HCA: %s "
+				  "(allow sched_setaffinity(2) of them, or set "
+				  "proxy.pin = no)",
+				  s->index, strerror(rc));
+	}
+	return rc ? pthread_create(&s->thread, NULL, shard_run, s) : 0;
+}
+
 int mpib_shard_start(struct mpib_shard *s)
 {
 	char name[16];
 	int rc;
 
 	atomic_store_explicit(&s->stop, false, memory_order_relaxed);
-	rc = pthread_create(&s->thread, NULL, shard_run, s);
-
+	rc = shard_spawn(s);
 	if (rc)
 		return -rc;
 	snprintf(name, sizeof(name), "mpib-shard-%u", s->index % 100);

@@ -66,6 +66,8 @@ struct mpib_shard {
 	unsigned index;
 	unsigned device; /* whose rails these are */
 	pthread_t thread;
+	cpu_set_t cpus; /* that it runs on, if pinned */
+	bool pinned;
 	struct mpib_mailbox mailbox;
 	struct mpib_status_shard *status;
 	int epfd; /* doorbells of the clients, mailbox and CQ channels */
@@ -186,6 +188,11 @@ int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len);
 int mpib_shard_start(struct mpib_shard *s);
+/* The NUMA node of SOUT; -1: unknown, or there is none. Control thread. */
+static inline int mpib_shard_node(const struct mpib_shard *s)
+{
+	return s->rail[MPIB_RAIL_SOUT].port.numa_node;
+}
 void mpib_shard_join(struct mpib_shard *s);
 void mpib_shard_fini(struct mpib_shard *s);
 /* Have each write to the eventfd bell wake the shard. Control thread. -errno.

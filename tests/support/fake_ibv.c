@@ -99,6 +99,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	opened[i].ctx = ctx;
 	opened[i].device = d;
 	ctx->device = device;
+	ctx->num_comp_vectors = 4;
 	ctx->abi_compat = NULL; /* so ibv_query_port() comes here */
 	return ctx;
 }
@@ -225,7 +226,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_ctx,
 {
 	struct ibv_cq *cq;
 
-	(void)vector;
+	fake_ibv.vectors |= 1u << vector;
 	return fails("ibv_create_cq") ||
 			       told(soft->create_cq(ctx, cqe, cq_ctx, ch, &cq))
 		       ? NULL

@@ -40,6 +40,7 @@ struct fake_ibv {
 	bool ece; /* the devices have ECE options 0x3 of vendor 0x15b3 */
 	/* The arguments of the latest calls. */
 	int access;
+	uint32_t vectors; /* bit per completion vector of a CQ */
 	struct ibv_qp_attr init, rtr, rts;
 	struct ibv_ece set; /* by ibv_set_ece() */
 	unsigned ece_sets;

@@ -12,6 +12,7 @@
 
 #include "base/copy.h"
 #include "base/log.h"
+#include "base/numa.h"
 #include "engine/rail/absent.h"
 #include "engine/rail/tenant.h"
 
@@ -49,6 +50,7 @@ static int new_slab(struct mpib_tenant *t)
 		free(slab);
 		return -ENOMEM;
 	}
+	mpib_numa_prefer(slab->mem, SLAB_BYTES, mpib_shard_node(t->shard));
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
 		if (t->shard->rail[r].dead)
 			continue;

@@ -2,6 +2,8 @@
 /*
  * Completion queues, completion channels and asynchronous events by libibverbs.
  */
+#include <stdatomic.h>
+
 #include "verbs/rdma/internal.h"
 
 int mpib_rdma_create_channel(struct ibv_context *ctx,
@@ -22,13 +24,26 @@ int mpib_rdma_destroy_channel(struct ibv_comp_channel *ch)
 	return -ibv_destroy_comp_channel(ch);
 }
 
+/* CQs take turns on the device's completion vectors, so that the interrupts of
+ * shards go to different CPUs. Without one, or in a channel's absence, 0. */
+static int next_vector(const struct ibv_context *ctx)
+{
+	static atomic_uint next;
+
+	if (ctx->num_comp_vectors < 2)
+		return 0;
+	/* Relaxed: a number like any other. */
+	return (int)(atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) %
+		     (unsigned)ctx->num_comp_vectors);
+}
+
 int mpib_rdma_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 			struct ibv_comp_channel *ch, struct ibv_cq **cq)
 {
 	struct ibv_cq *c;
 
 	errno = 0;
-	c = ibv_create_cq(ctx, cqe, cq_context, ch, 0);
+	c = ibv_create_cq(ctx, cqe, cq_context, ch, next_vector(ctx));
 	if (!c)
 		return mpib_rdma_err();
 	*cq = c;

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a shard runs and where its memory comes from: the CPUs of NUMA nodes
+ * (hwloc plays the machine), an engine on fake HCAs of one node, completion
+ * vectors, and what the kernel says of memory. */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/mempolicy.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/numa.h"
+#include "engine/engine.h"
+#include "fake_ibv.h"
+#include "rails/numa.h"
+#include "scratch.h"
+
+/* The first CPU that this process may use. */
+static unsigned first_cpu(void)
+{
+	cpu_set_t own;
+	unsigned i = 0;
+
+	sched_getaffinity(0, sizeof(own), &own);
+	while (!CPU_ISSET(i, &own))
+		i++;
+	return i;
+}
+
+/* Two nodes, the first with the CPUs up to and with the first that this process
+ * may use. */
+static void play_two_nodes(void)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "numa:2 pu:%u", first_cpu() + 1);
+	setenv("HWLOC_SYNTHETIC", text, 1);
+	mpib_numa_forget();
+}
+
+static int end_play(void **state)
+{
+	(void)state;
+	unsetenv("HWLOC_SYNTHETIC");
+	mpib_numa_forget();
+	return 0;
+}
+
+static void a_node_s_cpus_are_those_that_we_may_use(void **state)
+{
+	char text[64];
+	cpu_set_t cpus;
+
+	(void)state;
+	play_two_nodes();
+	assert_true(mpib_numa_cpus(0, &cpus));
+	assert_int_equal(CPU_COUNT(&cpus), 1);
+	assert_true(CPU_ISSET(first_cpu(), &cpus));
+	assert_false(mpib_numa_cpus(-1, &cpus));
+	assert_false(mpib_numa_cpus(2, &cpus));
+	/* CPUs that the machine has and the process has not. */
+	snprintf(text, sizeof(text), "numa:2 pu:%ld",
+		 sysconf(_SC_NPROCESSORS_CONF));
+	setenv("HWLOC_SYNTHETIC", text, 1);
+	mpib_numa_forget();
+	assert_false(mpib_numa_cpus(1, &cpus));
+}
+
+static void one_node_is_near_to_all(void **state)
+{
+	cpu_set_t cpus;
+
+	(void)state;
+	setenv("HWLOC_SYNTHETIC", "numa:1 pu:8", 1);
+	mpib_numa_forget();
+	assert_false(mpib_numa_cpus(0, &cpus));
+}
+
+/* The CPUs of this process's thread of that name. */
+static void cpus_of(const char *thread, cpu_set_t *cpus)
+{
+	DIR *all = opendir("/proc/self/task");
+	const struct dirent *e;
+	char path[300], name[32];
+	bool found = false;
+
+	assert_non_null(all);
+	while ((e = readdir(all))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 e->d_name);
+		f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
+		if (!f)
+			continue;
+		if (fgets(name, sizeof(name), f) &&
+		    !strncmp(name, thread, strlen(thread))) {
+			pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+
+			found = sched_getaffinity(tid, sizeof(*cpus), cpus) ==
+				0;
+		}
+		fclose(f);
+	}
+	closedir(all);
+	assert_true(found);
+}
+
+static struct mpib_engine *open_on(const char *node,
+				   bool (*cpus_near)(int, cpu_set_t *))
+{
+	static char name[2][8] = { "fake_0", "fake_1" };
+	struct mpib_engine_config cfg;
+	struct mpib_engine *engine;
+	char why[256], path[128];
+
+	fake_ibv_reset();
+	mpib_engine_config_init(&cfg);
+	mkdir(scratch_path("device"), 0700);
+	scratch_write("device/numa_node", node);
+	for (unsigned i = 0; i < 2; i++) {
+		struct fake_device *d =
+			fake_ibv_add(name[i], i ? "127.41.5.2" : "127.41.5.1");
+
+		snprintf(path, sizeof(path), "%s", scratch_path(""));
+		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
+			 path);
+		cfg.rail[i].provider = MPIB_PROVIDER_RDMA;
+		cfg.rail[i].port = 1;
+		snprintf(cfg.rail[i].name, sizeof(cfg.rail[i].name), "%s",
+			 name[i]);
+	}
+	cfg.rails = 2;
+	cfg.cpus_near = cpus_near;
+	if (mpib_engine_open(&cfg, &(struct mpib_engine_events){ 0 }, NULL,
+			     &engine, why, sizeof(why)) < 0)
+		fail_msg("%s", why);
+	return engine;
+}
+
+static void a_shard_runs_near_its_hca(void **state)
+{
+	struct mpib_engine *engine;
+	cpu_set_t own, cpus;
+
+	(void)state;
+	play_two_nodes();
+	engine = open_on("0\n", mpib_numa_cpus);
+	assert_int_equal(mpib_engine_node(engine, 0), 0);
+	cpus_of("mpib-shard-0", &cpus);
+	assert_int_equal(CPU_COUNT(&cpus), 1);
+	assert_true(CPU_ISSET(first_cpu(), &cpus));
+	mpib_engine_close(engine);
+
+	/* Not pinned, or on no node: where the process runs. */
+	sched_getaffinity(0, sizeof(own), &own);
+	engine = open_on("0\n", NULL);
+	cpus_of("mpib-shard-0", &cpus);
+	assert_true(CPU_EQUAL(&cpus, &own));
+	mpib_engine_close(engine);
+	engine = open_on("-1\n", mpib_numa_cpus);
+	cpus_of("mpib-shard-0", &cpus);
+	assert_true(CPU_EQUAL(&cpus, &own));
+	mpib_engine_close(engine);
+}
+
+static bool far_cpus(int node, cpu_set_t *cpus)
+{
+	(void)node;
+	CPU_ZERO(cpus);
+	CPU_SET(CPU_SETSIZE - 1, cpus);
+	return true;
+}
+
+/* They were there when the engine was opened. */
+static void cpus_that_are_gone_stop_no_shard(void **state)
+{
+	struct mpib_engine *engine;
+	cpu_set_t own, cpus;
+
+	(void)state;
+	sched_getaffinity(0, sizeof(own), &own);
+	engine = open_on("0\n", far_cpus);
+	cpus_of("mpib-shard-0", &cpus);
+	assert_true(CPU_EQUAL(&cpus, &own));
+	mpib_engine_close(engine);
+}
+
+static void cqs_take_turns_on_vectors(void **state)
+{
+	struct mpib_engine *engine = open_on("-1\n", NULL);
+
+	(void)state;
+	assert_int_equal(__builtin_popcount(fake_ibv.vectors), 2);
+	mpib_engine_close(engine);
+}
+
+static void memory_is_asked_of_a_node(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned long mask[16] = { 0 };
+	int mode = -1;
+
+	(void)state;
+	assert_true(at != MAP_FAILED);
+	mpib_numa_prefer(at + page + 1, 1, -1);
+	mpib_numa_prefer(at + page + 1, 1, 0);
+	if (syscall(SYS_get_mempolicy, &mode, mask, 1025, at + page,
+		    MPOL_F_ADDR) < 0) {
+		print_message("SKIPPED: %s\n", strerror(errno));
+		munmap(at, 4 * page);
+		skip();
+	}
+	assert_int_equal(mode, MPOL_PREFERRED);
+	assert_int_equal(mask[0], 1);
+	/* Of other pages nothing was said. */
+	syscall(SYS_get_mempolicy, &mode, mask, 1025, at + 2 * page,
+		MPOL_F_ADDR);
+	assert_int_equal(mode, MPOL_DEFAULT);
+	munmap(at, 4 * page);
+}
+
+#define t(f) cmocka_unit_test_teardown(f, end_play)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(a_node_s_cpus_are_those_that_we_may_use),
+		t(one_node_is_near_to_all),
+		t(a_shard_runs_near_its_hca),
+		t(cpus_that_are_gone_stop_no_shard),
+		t(cqs_take_turns_on_vectors),
+		t(memory_is_asked_of_a_node),
+	};
+
+	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
