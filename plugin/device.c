@@ -141,5 +141,8 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 
 enum nccl_result mpib_net_no_vdevice(void)
 {
-	return NCCL_INVALID_USAGE; /* the proxy fuses the rails itself */
+	/* Not a warning: NCCL goes on with the devices as they are. */
+	net_say(true, "makeVDevice: devices are not fused in a rank "
+		      "(mpib-proxy fuses HCAs: set device.layout = fused)");
+	return NCCL_INVALID_USAGE;
 }
