@@ -91,6 +91,8 @@ static void fill_view(struct mpib_proxy *p)
 		slash = strrchr(port.pci_path, '/');
 		snprintf(rail->pci, sizeof(rail->pci), "%.15s",
 			 slash ? slash + 1 : "");
+		rail->standby = p->cfg.standby &&
+				r % p->cfg.engine.rails == MPIB_RAIL_SUP;
 		rail->net = mpib_config_rail_device(&p->cfg, r);
 		rail->provider = mpib_engine_provider(p->engine, r);
 		rail->speed_mbps = port.speed_mbps;

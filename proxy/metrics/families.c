@@ -66,22 +66,24 @@ static void rail_sample(const struct mpib_exposition *m, unsigned r, uint64_t n)
 	mpib_sample(m, label, mpib_rail_labels(m, r, label), n);
 }
 
-static void rail_up(const struct mpib_exposition *m)
+static void rail_standby(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
-		rail_sample(m, r, m->view->snap->rail[r].up);
-}
-
-static void rail_drained(const struct mpib_exposition *m)
-{
-	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
-		rail_sample(m, r, m->view->snap->rail[r].drained);
+		rail_sample(m, r, m->view->rail[r].standby);
 }
 
 static void rail_speed(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
 		rail_sample(m, r, m->view->rail[r].speed_mbps * 125000);
+}
+
+static void rail_flag(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
+		rail_sample(m, r,
+			    *((const bool *)&m->view->snap->rail[r] +
+			      m->family->field));
 }
 
 static void rail_u64(const struct mpib_exposition *m)
@@ -292,9 +294,12 @@ const struct mpib_family mpib_families[] = {
 		"Live upgrades since a proxy was started; 0 after a restart."),
 
 	INFO("rail", rail_info, "Device behind each rail."),
-	GAUGE("rail_up", NULL, rail_up, 0, "1 when the rail's port is active."),
-	GAUGE("rail_drained", NULL, rail_drained, 0,
+	GAUGE("rail_up", NULL, rail_flag, RAIL(up),
+	      "1 when the rail's port is active."),
+	GAUGE("rail_drained", NULL, rail_flag, RAIL(drained),
 	      "1 when no new payload is put on the rail."),
+	GAUGE("rail_standby", NULL, rail_standby, 0,
+	      "1 when the rail has payload only while SOUT is out."),
 	COUNTER("rail_downs", NULL, rail_u64, RAIL(downs),
 		"Times the rail's port went down."),
 	GAUGE("rail_speed_bytes_per_second", NULL, rail_speed, 0,

@@ -8,13 +8,12 @@ static json_t *devices_rails(const struct mpib_view *v, unsigned first)
 
 	for (unsigned r = first; r < first + v->snap->rails; r++)
 		json_array_append_new(
-			list,
-			json_pack("{ss ss ss ss sb}", "name",
-				  mpib_rail_name(r - first), "device",
-				  v->rail[r].name, "pci", v->rail[r].pci,
-				  "state",
-				  v->snap->rail[r].up ? "active" : "down",
-				  "standby", v->cfg->standby && r > first));
+			list, json_pack("{ss ss ss ss sb}", "name",
+					mpib_rail_name(r - first), "device",
+					v->rail[r].name, "pci", v->rail[r].pci,
+					"state",
+					v->snap->rail[r].up ? "active" : "down",
+					"standby", v->rail[r].standby));
 	return list;
 }
 
@@ -26,7 +25,7 @@ static json_t *view_device(const struct mpib_view *v, unsigned d)
 	json_int_t clients = 0, conns = 0;
 
 	for (unsigned r = first; r < first + v->snap->rails; r++) {
-		if (r == first || !v->cfg->standby)
+		if (!v->rail[r].standby)
 			speed += v->rail[r].speed_mbps;
 		tx += v->snap->rail[r].n.tx_bytes;
 		rx += v->snap->rail[r].n.rx_bytes;

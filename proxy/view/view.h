@@ -23,6 +23,7 @@ struct mpib_view_rail {
 	char label[MPIB_RAIL_LABEL_MAX]; /* what users call it: gpu0.SUP */
 	const char *net; /* its device's name */
 	char pci[16]; /* "" if none */
+	bool standby; /* has payload only while SOUT is out */
 	const char *provider;
 	uint64_t speed_mbps;
 	uint8_t mtu; /* enum ibv_mtu */
