@@ -126,7 +126,7 @@ int mpib_config_lay_out(struct mpib_config *cfg, const struct mpib_found *f,
 	cfg->devices = 0;
 	cfg->standby = false;
 	if (layout == MPIB_LAYOUT_EACH)
-		layout_each(cfg, f, one);
+		layout_each(cfg, f, one || !cfg->engine.failover);
 	else
 		layout_fused(cfg, f, one);
 	snprintf(cfg->why_devices, sizeof(cfg->why_devices),

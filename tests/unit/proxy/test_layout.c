@@ -152,6 +152,10 @@ static void without_sup_nothing_is_in_reserve(void **state)
 	set("hca", "sup", "none");
 	finish(3, 1, false);
 	expect_why("found: each of 3 HCAs (there are more than two)");
+	/* Nor without fail-over: it would never come into use. */
+	found(3);
+	set("failover", "enable", "no");
+	finish(3, 1, false);
 	found(2);
 	fake_ibv.device[1].port[0].attr.active_width = 4; /* 8X */
 	set("hca", "sup", "none");
