@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "base/event.h"
+#include "config/finish.h"
 #include "handover/source.h"
 #include "notify.h"
 #include "peer/broker.h"
@@ -55,12 +56,15 @@ static uid_t user_of(const char *name)
 
 static int open_agent(struct mpib_proxy *p, char *why)
 {
+	bool adaptive = p->cfg.engine.mode == MPIB_MODE_ADAPTIVE;
 	int rc;
 
-	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED)
+	/* In adaptive mode only where somebody says that there may be one. */
+	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED &&
+	    !(adaptive && mpib_config_given(&p->cfg, "agent", "dir")))
 		return 0;
 	rc = mpib_agent_open(&p->loop, p->engine, p->cfg.agent_dir,
-			     user_of(p->cfg.agent_user), &p->agent);
+			     user_of(p->cfg.agent_user), adaptive, &p->agent);
 	if (rc < 0)
 		snprintf(why, MPIB_WHY_MAX, "agent: %s", strerror(-rc));
 	return rc;

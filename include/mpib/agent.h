@@ -24,6 +24,13 @@
  * write stops nobody. A hint takes effect with the next message. A zeroed file
  * is the safe state: all traffic on SOUT.
  *
+ * A proxy in adaptive mode may register its connections, too, and says so by
+ * MPIB_AGENT_ADAPTIVE in its requests. It splits by itself each connection
+ * without a hint and each whose entry is MPIB_HINT_OWN, so that an agent need
+ * only steer what it has a reason for. In advanced mode, as for an agent or
+ * proxy that knows nothing of this, MPIB_HINT_OWN is like any number above
+ * 1024: all on SUP.
+ *
  * Integers are in native byte order. The magic is the number 0x4D504948; its
  * bytes in memory need not spell anything.
  */
@@ -48,6 +55,8 @@ extern "C" {
 #define MPIB_HINT_MORE_MAX 3840u
 #define MPIB_HINT_SLOTS_MAX (MPIB_HINT_MAX_ENTRIES + MPIB_HINT_MORE_MAX)
 #define MPIB_HINT_SUP_BW_MAX 1024u
+/* The split is left to a proxy in adaptive mode. */
+#define MPIB_HINT_OWN 1025u
 #define MPIB_HINT_TRIES 8
 
 struct mpib_hint_header {
@@ -79,9 +88,12 @@ enum mpib_agent_type {
 	MPIB_AGENT_DEREGISTER = 2,
 };
 
+/* Flag of a REGISTER: the proxy knows MPIB_HINT_OWN. */
+#define MPIB_AGENT_ADAPTIVE 1u
+
 struct mpib_agent_request {
 	uint32_t type; /* enum mpib_agent_type */
-	uint32_t rsvd;
+	uint32_t flags; /* MPIB_AGENT_ADAPTIVE; agents of before ignore it */
 	uint64_t conn_id; /* the proxy's PID << 16 | a counter */
 	uint32_t sout_src_ip, sout_dst_ip;
 	uint32_t sup_src_ip, sup_dst_ip;

@@ -151,7 +151,7 @@ const struct mpib_setting mpib_settings[] = {
 	  UINT(0, 1 << 30, "BYTES"),
 	  "advanced: smaller messages to other islands stay on SOUT" },
 	{ "agent", "dir", "agent-dir", MPIB_SET_TEXT, FIELD(agent_dir),
-	  TEXT("DIR"), "advanced: where the agent's socket and hints are" },
+	  TEXT("DIR"), "where the agent's socket and hints are" },
 	{ "agent", "user", "agent-user", MPIB_SET_TEXT, FIELD(agent_user),
 	  TEXT("NAME"), "whose agent is heard, besides root's and one's own" },
 	{ "island", "prefix", "island-prefix", MPIB_SET_UINT,

@@ -48,9 +48,10 @@ static json_t *why_one(const struct mpib_view *v,
 	const struct mpib_snap_lane *lane = &v->snap->lane[f->lane];
 
 	return json_pack(
-		"{sI sI ss ss ss sI ss sf so so so sI sI}", "client",
+		"{sI sI ss sI sI ss ss sI ss sf so so so sI sI}", "client",
 		(json_int_t)f->client, "index", (json_int_t)f->index, "peer",
-		f->peer, "mode",
+		f->peer, "uid", (json_int_t)lane->uid, "traffic_class",
+		(json_int_t)lane->traffic_class, "mode",
 		mpib_mode_name((enum mpib_mode)v->cfg->engine.mode), "path",
 		mpib_path_name((enum mpib_path)lane->path), "sup_bw",
 		(json_int_t)f->why.sup_bw, "source",

@@ -46,6 +46,8 @@ struct mpib_agent_link {
 	struct mpib_loop *loop;
 	char dir[96];
 	uid_t user; /* besides root and our own, see mpib_agent_open() */
+	bool adaptive; /* the mode is: hints are for what an agent steers */
+	const char *without; /* what connections do that have no agent */
 	/* Always mapped, shm_bytes: an agent's hint file of so many slots, and
 	 * zeros behind it. */
 	void *shm;
@@ -106,8 +108,8 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 {
 	struct mpib_agent_conn *c, *next;
 
-	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections stay on SOUT",
-		  l->dir, why);
+	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections %s", l->dir,
+		  why, l->without);
 	mpib_loop_del(l->loop, &l->watch);
 	close(l->fd);
 	l->fd = -1;
@@ -131,6 +133,7 @@ static int agent_request(struct mpib_agent_link *l,
 {
 	struct mpib_agent_request r = {
 		.type = type,
+		.flags = l->adaptive ? MPIB_AGENT_ADAPTIVE : 0,
 		.conn_id = c->id,
 		.sout_src_ip = c->route.sout_src,
 		.sout_dst_ip = c->route.sout_dst,
@@ -281,9 +284,9 @@ static void agent_on_retry(void *arg)
 		rc = find_agent(l);
 		if (rc == 0)
 			mpib_info("agent: hints come from %s", l->dir);
-		else if (rc != l->told)
-			mpib_warn("agent: %s: %s; connections stay on SOUT",
-				  l->dir, mpib_agent_dir_error(rc));
+		else if (rc != l->told && !(l->adaptive && rc == -ENOENT))
+			mpib_warn("agent: %s: %s; connections %s", l->dir,
+				  mpib_agent_dir_error(rc), l->without);
 		l->told = rc;
 	}
 	if (rc < 0) {
@@ -299,7 +302,8 @@ static void agent_on_retry(void *arg)
 }
 
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
-		    const char *dir, uid_t user, struct mpib_agent_link **link)
+		    const char *dir, uid_t user, bool adaptive,
+		    struct mpib_agent_link **link)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct mpib_agent_link *l = calloc(1, sizeof(*l));
@@ -310,6 +314,8 @@ int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
 	l->loop = loop;
 	l->fd = -1;
 	l->user = user;
+	l->adaptive = adaptive;
+	l->without = adaptive ? "are split as measured" : "stay on SOUT";
 	snprintf(l->dir, sizeof(l->dir), "%s", dir);
 	l->shm_bytes =
 		(mpib_hint_bytes(MPIB_HINT_SLOTS_MAX) + page - 1) & ~(page - 1);

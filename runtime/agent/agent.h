@@ -3,11 +3,12 @@
  * The proxy's side of mpib/agent.h: finds an agent, registers connections with
  * the agent and tells each connection the number of its hint. An agent may
  * come, go and be restarted at any time; while there is none, connections have
- * no hint and stay on SOUT. Control thread; nothing blocks.
+ * no hint: in advanced mode they stay on SOUT. Control thread; nothing blocks.
  */
 #ifndef MPIB_AGENT_AGENT_H
 #define MPIB_AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,11 +29,14 @@ struct mpib_agent_route {
 
 /*
  * Look for an agent in dir from now on, of root, of our user or of `user`
- * (MPIB_AGENT_NO_USER: no third one). Tells the engine where its shards read
- * hints, so call it before the first connection is made. -errno.
+ * (MPIB_AGENT_NO_USER: no third one). adaptive: the engine's mode is, so that
+ * it splits by itself what has no hint, and an agent need not be there. Tells
+ * the engine where its shards read hints, so call it before the first
+ * connection is made. -errno.
  */
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
-		    const char *dir, uid_t user, struct mpib_agent_link **link);
+		    const char *dir, uid_t user, bool adaptive,
+		    struct mpib_agent_link **link);
 /* After mpib_engine_close(), for the shards read hints until then. NULL is
  * ignored. */
 void mpib_agent_close(struct mpib_agent_link *link);

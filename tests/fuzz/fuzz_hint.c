@@ -143,7 +143,7 @@ static void start(struct agent *a)
 		a->econn[i]->lane = &a->lane;
 		a->econn[i]->hint_slot = UINT32_MAX;
 	}
-	must(mpib_agent_open(&loop, a->engine, dir, MPIB_AGENT_NO_USER,
+	must(mpib_agent_open(&loop, a->engine, dir, MPIB_AGENT_NO_USER, false,
 			     &a->link) == 0,
 	     "the proxy does not start");
 	a->sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -44,11 +44,78 @@ static void an_agent_that_takes_its_hints_away_stops_nobody(void **state)
 	close(fd);
 }
 
+static struct mpib_hint_shm steering;
+
+/* SOUT's and SUP's bytes of one message. */
+static void carry(uint32_t bytes, uint64_t *by)
+{
+	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
+
+	pair_transfer(&pair, &tx, &rx, 1, bytes, bytes, 3);
+	b = pair_snapshot(&pair, 0);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		by[r] = b->rail[r].n.tx_bytes - a->rail[r].n.tx_bytes;
+	mpib_snapshot_free(a);
+	mpib_snapshot_free(b);
+}
+
+static void expect_why(enum mpib_split_source source, uint32_t slot)
+{
+	struct mpib_snapshot *a = pair_snapshot(&pair, 0);
+
+	assert_int_equal(a->conns, 1);
+	assert_int_equal(a->conn[0].why.source, source);
+	assert_int_equal(a->conn[0].why.hint_slot, slot);
+	mpib_snapshot_free(a);
+}
+
+static void an_agent_steers_what_it_has_a_reason_for(void **state)
+{
+	struct mpib_engine_config cfg;
+	uint64_t by[MPIB_RAILS];
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.mode = MPIB_MODE_ADAPTIVE;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	mpib_engine_set_hints(pair.node[0].engine, &steering);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	/* No slot: zeros mean nothing, both rails come into use. */
+	by[MPIB_RAIL_SUP] = 0;
+	for (unsigned i = 0; i < 100 && !by[MPIB_RAIL_SUP]; i++)
+		carry(1 << 20, by);
+	assert_int_not_equal(by[MPIB_RAIL_SUP], 0);
+	expect_why(MPIB_SPLIT_ADAPTIVE, UINT32_MAX);
+	engine_conn_set_hint(tx.conn, 7);
+	/* A rail is left, by small messages as well. */
+	for (unsigned i = 0; i < 200; i++) {
+		bool all = i & 1;
+		uint32_t bytes = i & 2 ? 1 << 20 : 64;
+
+		mpib_hint_write(&steering.entries[7], all ? 1024 : 0);
+		carry(bytes, by);
+		assert_int_equal(by[MPIB_RAIL_SUP], all ? bytes : 0);
+		assert_int_equal(by[MPIB_RAIL_SOUT], all ? 0 : bytes);
+	}
+	expect_why(MPIB_SPLIT_HINT, 7);
+	/* A share cuts, but not a small one. */
+	mpib_hint_write(&steering.entries[7], 256);
+	carry(1 << 20, by);
+	assert_int_equal(by[MPIB_RAIL_SUP], 1 << 18);
+	carry(4096, by);
+	assert_true(!by[MPIB_RAIL_SUP] || !by[MPIB_RAIL_SOUT]);
+	mpib_hint_write(&steering.entries[7], MPIB_HINT_OWN);
+	carry(1 << 20, by);
+	expect_why(MPIB_SPLIT_ADAPTIVE, 7);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			an_agent_that_takes_its_hints_away_stops_nobody),
+		cmocka_unit_test(an_agent_steers_what_it_has_a_reason_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,10 +28,13 @@ static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 	return mpib_hint_at(shm, slot);
 }
 
+/* In adaptive mode MPIB_HINT_OWN leaves the split to the lane's measurements,
+ * as does the lack of a hint. */
 static uint32_t read_hint(struct engine_conn *f)
 {
 	const struct mpib_hint_entry *entry = hint_of(f);
-	uint32_t sup_bw = 0;
+	bool adaptive = f->shard->engine->cfg.mode == MPIB_MODE_ADAPTIVE;
+	uint32_t sup_bw = adaptive ? MPIB_HINT_OWN : 0;
 
 	if (entry) {
 		/* The agent may have shortened its file: zeros, then. */
@@ -40,7 +43,7 @@ static uint32_t read_hint(struct engine_conn *f)
 		mpib_bus_end();
 	}
 	if (sup_bw > MPIB_SUP_BW_ALL)
-		sup_bw = MPIB_SUP_BW_ALL;
+		sup_bw = adaptive ? MPIB_HINT_OWN : MPIB_SUP_BW_ALL;
 	if (sup_bw != f->hint) {
 		f->hint = sup_bw;
 		f->hint_since = f->shard->now;
@@ -80,6 +83,27 @@ static uint32_t ask_adapt(struct engine_conn *f,
 	return mpib_adapt_share(&lane->adapt, lane->track, &op);
 }
 
+/* Whether the hint just read, and not the lane's measurements, splits a message
+ * of so many bytes: a small one is not cut because of a hint. */
+static bool is_steered(const struct engine_conn *f, uint32_t total)
+{
+	if (f->hint > MPIB_SUP_BW_ALL)
+		return false;
+	return f->hint == 0 || f->hint == MPIB_SUP_BW_ALL ||
+	       total > MPIB_ADAPT_SMALL;
+}
+
+static uint32_t ask_adaptive(struct engine_conn *f,
+			     const struct mpib_split_ask *ask)
+{
+	if (ask->pos == 0)
+		read_hint(f);
+	if (__builtin_expect(!is_steered(f, ask->total), 1))
+		return ask_adapt(f, ask);
+	f->lane->adapt.answer = MPIB_ADAPT_NONE;
+	return f->hint;
+}
+
 uint32_t mpib_get_sup_bw(struct engine_conn *conn,
 			 const struct mpib_split_ask *ask)
 {
@@ -96,7 +120,7 @@ uint32_t mpib_get_sup_bw(struct engine_conn *conn,
 			return 0;
 		return ask->pos ? conn->hint : read_hint(conn);
 	case MPIB_MODE_ADAPTIVE:
-		return ask_adapt(conn, ask);
+		return ask_adaptive(conn, ask);
 	case MPIB_MODE_STATIC:
 		break;
 	}
@@ -174,6 +198,12 @@ static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
 		why->sup_bw = hint_of(f) ? hint_in_force(f) : 0;
 		return f->hint_since;
 	case MPIB_MODE_ADAPTIVE:
+		why->hint_slot = hint_slot(f);
+		why->sup_bw = hint_in_force(f);
+		if (why->sup_bw <= MPIB_SUP_BW_ALL) {
+			why->source = MPIB_SPLIT_HINT;
+			return f->hint_since;
+		}
 		why->source = MPIB_SPLIT_ADAPTIVE;
 		why->sup_bw = lane->adapt.share;
 		return lane->adapt.since;

@@ -138,6 +138,7 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 		.imm_version = lane->imm_version,
 		.path = lane->path,
 		.spread = lane->spread,
+		.traffic_class = lane->traffic_class,
 		.broken = lane->broken,
 		.conns = lane->nconns,
 		.messages = lane->messages,

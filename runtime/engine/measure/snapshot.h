@@ -122,6 +122,7 @@ struct mpib_snap_lane {
 	uid_t uid;
 	uint8_t imm_version, path; /* enum mpib_path */
 	uint8_t spread; /* enum mpib_spread */
+	uint8_t traffic_class; /* as asked for; 0: as configured */
 	uint32_t spread_above[MPIB_RAILS]; /* bytes, UINT32_MAX: never */
 	uint64_t late; /* numbered fragments dropped: too late or twice */
 	bool broken;

@@ -53,7 +53,7 @@ void rig_up(struct rig *rig, unsigned n)
 		assert_int_equal(mpib_agent_open(&node->loop, &node->engine,
 						 rig->agent_dir,
 						 MPIB_AGENT_NO_USER,
-						 &node->agent),
+						 rig->adaptive, &node->agent),
 				 0);
 	opts.agent = node->agent;
 	rc = mpib_broker_open(&opts, &node->broker, why, sizeof(why));

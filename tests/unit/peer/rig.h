@@ -45,6 +45,7 @@ struct rig {
 	uint32_t sout[NODES]; /* likewise, host order */
 	uint16_t port[NODES]; /* likewise; 0: any */
 	const char *agent_dir; /* likewise; NULL: none */
+	bool adaptive; /* likewise, of the proxies' mode */
 };
 
 /* cmocka fixture: *state is a rig with no node up. Teardown takes everything

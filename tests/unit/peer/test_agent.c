@@ -65,6 +65,21 @@ static void a_sending_connection_is_registered_until_it_closes(void **state)
 	follow_to_its_end(*state, e.a, 3);
 }
 
+/* So that an agent knows that the proxy knows MPIB_HINT_OWN. */
+static void a_proxy_says_that_it_splits_by_itself(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_agent_request r;
+	struct agent_rig_ends e;
+
+	rig->adaptive = true;
+	e = agent_rig_nodes_up_with_agent(rig);
+	rig_connect(rig, e.a, 3, e.b, 4);
+	assert_true(agent_rig_take_call());
+	assert_true(agent_rig_next(&r));
+	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE);
+}
+
 /* It splits nothing, and entries are few. */
 static void a_receiving_connection_takes_no_hint(void **state)
 {
@@ -315,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		AGENT_TEST(a_sending_connection_is_registered_until_it_closes),
+		AGENT_TEST(a_proxy_says_that_it_splits_by_itself),
 		AGENT_TEST(a_receiving_connection_takes_no_hint),
 		AGENT_TEST(a_longer_file_has_more_slots_and_no_more),
 		AGENT_TEST(answers_belong_to_requests_in_order),
