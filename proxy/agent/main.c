@@ -1,148 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib-agent: writes hints (SUP's share of each sending connection) for the
- * proxies of this node that run in advanced mode. One thread.
+ * proxies of this node. One thread.
  */
-#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "agent/stats.h"
+#include "agent/options.h"
+#include "agent/status.h"
 #include "base/log.h"
+#include "ctl/agent_file.h"
 #include "ctl/dial.h"
+#include "ctl/show/views.h"
 
-#define MPIB_AGENT_SERVES "mpib"
-
-struct agent_options {
-	const char *dir, *user;
-	const char *run_dir[MPIB_AGENT_PROXIES];
-	unsigned proxies;
-	unsigned interval_ms;
-	struct mpib_agent_rule rule;
-};
+#define WIDTH 100000u
 
 struct agent_run {
 	struct mpib_agent agent;
-	const struct agent_options *options;
+	struct mpib_agent_policy policy;
+	const struct mpib_agent_options *options;
 	struct mpib_timer timer;
 	struct mpib_io signal_watch;
 	int signals;
 	bool told[MPIB_AGENT_PROXIES]; /* warned: it is silent */
+	uint64_t looked_s; /* at ports and windows, and status was written */
 };
 
-static void agent_help(void)
+/* Ports, windows and the status: once a second. */
+static void agent_each_second(struct agent_run *r)
 {
-	printf("usage: mpib-agent [--dir DIR] [--run-dir DIR]... "
-	       "[--user NAME]\n"
-	       "                  [--interval MS] RULE\n"
-	       "Give mpib-proxy, in advanced mode, the share of each connection "
-	       "on SUP.\n\n"
-	       "  static N           N of 1024\n"
-	       "  weights SOUT:SUP   in this ratio\n"
-	       "  balance            so that both rails end together\n"
-	       "  drain RAIL         nothing on sout, or on sup\n\n"
-	       "  --dir DIR          socket and hints; default MPIB_AGENT_DIR, "
-	       "else " MPIB_AGENT_DIR "\n"
-	       "  --run-dir DIR      of a proxy that balance looks at; may be "
-	       "repeated\n"
-	       "  --user NAME        of the proxies served, besides root's and "
-	       "one's own;\n"
-	       "                     default " MPIB_AGENT_SERVES "\n"
-	       "  --interval MS      between two looks; default 100\n"
-	       "  --help, --version\n");
+	struct mpib_agent_policy *p = &r->policy;
+
+	mpib_agent_ports_look(&p->ports, &p->conf, &p->now);
+	if (p->conf.windows[0])
+		mpib_agent_windows_look(&p->windows, p->conf.windows);
 }
 
-static bool take_ms(const char *text, unsigned *ms)
+static void agent_look(struct agent_run *r, unsigned i)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
+	char why[MPIB_AGENT_WHY];
+	bool ok = mpib_agent_look(&r->policy, r->options->run_dir[i], why);
 
-	*ms = (unsigned)n;
-	return isdigit((unsigned char)*text) && !*end && n > 0 && n <= UINT_MAX;
-}
-
-/* Negative: the options are good. Else the exit status of the process. */
-static int agent_parse(int argc, char **argv, struct agent_options *o,
-		       char *why)
-{
-	static const struct option list[] = {
-		{ "dir", required_argument, NULL, 'd' },
-		{ "run-dir", required_argument, NULL, 's' },
-		{ "user", required_argument, NULL, 'u' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	const char *dir = getenv("MPIB_AGENT_DIR");
-	int c;
-
-	*o = (struct agent_options){ .dir = dir && *dir ? dir : MPIB_AGENT_DIR,
-				     .user = MPIB_AGENT_SERVES,
-				     .interval_ms = 100 };
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", list, NULL)) != -1) {
-		if (c == 'd') {
-			o->dir = optarg;
-		} else if (c == 's' && o->proxies < MPIB_AGENT_PROXIES) {
-			o->run_dir[o->proxies++] = optarg;
-		} else if (c == 'u') {
-			o->user = optarg;
-		} else if (c == 'i' && take_ms(optarg, &o->interval_ms)) {
-			continue;
-		} else if (c == 'h') {
-			agent_help();
-			return MPIB_EXIT_OK;
-		} else if (c == 'V') {
-			printf("mpib-agent %s\n", MPIB_VERSION);
-			return MPIB_EXIT_OK;
-		} else {
-			snprintf(why, MPIB_AGENT_WHY,
-				 "command line: %.64s %s (see --help)",
-				 argv[optind - 1],
-				 c == ':' ? "wants a value" : "cannot be used");
-			return MPIB_EXIT_USAGE;
-		}
-	}
-	if (o->proxies == 0)
-		o->proxies = 1; /* run_dir[0] is NULL: the default directory */
-	return mpib_agent_rule_parse(&o->rule, argv + optind, argc - optind,
-				     why)
-		       ? -1
-		       : MPIB_EXIT_USAGE;
+	if (!ok && !r->told[i])
+		mpib_warn("%s", why);
+	r->told[i] = !ok;
 }
 
 static void on_time(void *arg)
 {
 	struct agent_run *r = arg;
-	char why[MPIB_AGENT_WHY];
+	struct mpib_agent_policy *p = &r->policy;
+	bool second;
+	int rc;
 
-	for (unsigned i = 0; i < r->options->proxies; i++) {
-		bool ok =
-			mpib_agent_look(&r->agent, r->options->run_dir[i], why);
-
-		if (!ok && !r->told[i])
-			mpib_warn("%s", why);
-		r->told[i] = !ok;
-	}
+	mpib_agent_clock(&p->now);
+	second = p->now.s != r->looked_s;
+	r->looked_s = p->now.s;
+	if (second)
+		agent_each_second(r);
+	for (unsigned i = 0;
+	     mpib_agent_conf_looks(&p->conf) && i < r->options->proxies; i++)
+		agent_look(r, i);
+	mpib_agent_decide_all(p);
+	rc = second ? mpib_agent_status_write(p) : 0;
+	if (rc < 0)
+		mpib_warn("%s/" MPIB_AGENT_STATUS ": %s (is the disk full?)",
+			  r->agent.dir, strerror(-rc));
 	mpib_timer_arm(&r->agent.loop, &r->timer,
 		       r->options->interval_ms * MPIB_MSEC, on_time, r);
+}
+
+/* A proxy is about to be told of its slot. */
+static void on_taken(void *ctx, unsigned slot)
+{
+	struct agent_run *r = ctx;
+
+	mpib_agent_clock(&r->policy.now);
+	mpib_agent_decide(&r->policy, slot);
+}
+
+static void agent_reload(struct agent_run *r)
+{
+	struct mpib_agent_policy *p = &r->policy;
+	char why[MPIB_AGENT_WHY];
+
+	if (!r->options->config) {
+		mpib_warn("nothing to reload: there is no --config");
+	} else if (mpib_agent_reload(p, r->options->config, why)) {
+		p->fault[0] = '\0';
+		mpib_info("%s: %u rules hold", p->conf.path, p->conf.rules);
+	} else {
+		memcpy(p->fault, why, sizeof(p->fault));
+		mpib_warn("what held before holds: %s", why);
+	}
+	r->looked_s = 0; /* tell it at once */
+	mpib_timer_disarm(&r->agent.loop, &r->timer);
+	on_time(r);
 }
 
 static void agent_on_signal(void *arg, uint32_t events)
 {
 	struct agent_run *r = arg;
+	struct signalfd_siginfo si;
 
 	(void)events;
-	mpib_loop_stop(&r->agent.loop);
+	if (read(r->signals, &si, sizeof(si)) != sizeof(si))
+		return;
+	if (si.ssi_signo == SIGHUP)
+		agent_reload(r);
+	else
+		mpib_loop_stop(&r->agent.loop);
 }
 
 static int agent_catch_signals(struct agent_run *r)
@@ -152,6 +123,7 @@ static int agent_catch_signals(struct agent_run *r)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -162,31 +134,73 @@ static int agent_catch_signals(struct agent_run *r)
 			     EPOLLIN, agent_on_signal, r);
 }
 
+static int agent_fail(int status, const char *why)
+{
+	if (*why)
+		fprintf(stderr, "mpib-agent: %s\n", why);
+	return status;
+}
+
+static int agent_status(const struct mpib_agent_options *o)
+{
+	char why[MPIB_DIAL_WHY];
+	json_t *data;
+
+	if (mpib_agent_file_read(o->dir, &data, why, sizeof(why)) < 0)
+		return agent_fail(MPIB_EXIT_FAILED, why);
+	if (o->json)
+		json_dumpf(data, stdout, JSON_INDENT(2));
+	else
+		mpib_ctl_print_agent(data, WIDTH, stdout);
+	if (o->json)
+		putchar('\n');
+	json_decref(data);
+	return fflush(stdout) == 0 ? MPIB_EXIT_OK : MPIB_EXIT_FAILED;
+}
+
+static int agent_serve(struct agent_run *r)
+{
+	int rc = agent_catch_signals(r);
+
+	if (rc == 0) {
+		on_time(r);
+		printf("ready %s\n", r->options->dir);
+		fflush(stdout);
+		rc = mpib_loop_run(&r->agent.loop);
+	}
+	mpib_agent_status_remove(&r->agent);
+	mpib_agent_stop(&r->agent);
+	return rc < 0 ? MPIB_EXIT_FAILED : MPIB_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
+	/* Its slots are too many for the stack. */
+	static struct agent_run run;
 	char why[MPIB_AGENT_WHY] = "";
-	struct agent_options o;
-	struct agent_run run = { .options = &o };
-	int rc = agent_parse(argc, argv, &o, why);
+	struct mpib_agent_options o;
+	struct mpib_agent_policy *p = &run.policy;
+	int rc = mpib_agent_options_parse(argc, argv, &o, why);
 
-	if (rc >= 0) {
-		if (*why)
-			fprintf(stderr, "mpib-agent: %s\n", why);
-		return rc;
-	}
-	if (mpib_agent_start(&run.agent, o.dir, o.user, o.rule.share, why) <
-	    0) {
-		fprintf(stderr, "mpib-agent: %s\n", why);
-		return MPIB_EXIT_FAILED;
-	}
-	rc = agent_catch_signals(&run);
-	if (rc == 0) {
-		printf("ready %s\n", o.dir);
-		fflush(stdout);
-		if (o.rule.kind == MPIB_RULE_BALANCE)
-			on_time(&run);
-		rc = mpib_loop_run(&run.agent.loop);
-	}
-	mpib_agent_stop(&run.agent);
-	return rc < 0 ? MPIB_EXIT_FAILED : MPIB_EXIT_OK;
+	if (rc >= 0)
+		return agent_fail(rc, why);
+	if (o.status)
+		return agent_status(&o);
+	run.options = &o;
+	p->agent = &run.agent;
+	p->ports.sysfs = o.sysfs;
+	p->dry = o.dry;
+	p->age = 1;
+	if (!o.config)
+		p->conf = (struct mpib_agent_conf){ .rules = 1,
+						    .rule = { o.rule } };
+	else if (!mpib_agent_reload(p, o.config, why))
+		return agent_fail(MPIB_EXIT_USAGE, why);
+	if (o.check)
+		return MPIB_EXIT_OK;
+	if (mpib_agent_start(&run.agent, o.dir, o.user, 0, why) < 0)
+		return agent_fail(MPIB_EXIT_FAILED, why);
+	run.agent.taken = on_taken;
+	run.agent.ctx = &run;
+	return agent_serve(&run);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's rules: parsing one, and computing the share under balance. */
+/* The agent's rules: parsing one, whom it is for, and the share under balance. */
 #include "agent/rule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/address.h"
 
 #define ALL MPIB_HINT_SUP_BW_MAX
 #define LEAST (ALL / 32)
@@ -28,7 +30,7 @@ static bool parse_static(struct mpib_agent_rule *rule, const char *text)
 	const char *end;
 	unsigned long n;
 
-	if (!rule_number(text, &end, ALL, &n) || *end)
+	if (!text || !rule_number(text, &end, ALL, &n) || *end)
 		return false;
 	rule->share = (uint32_t)n;
 	return true;
@@ -39,7 +41,7 @@ static bool parse_weights(struct mpib_agent_rule *rule, const char *text)
 	unsigned long sout, sup;
 	const char *end;
 
-	if (!rule_number(text, &end, 1000000, &sout) || *end != ':' ||
+	if (!text || !rule_number(text, &end, 1000000, &sout) || *end != ':' ||
 	    !rule_number(end + 1, &end, 1000000, &sup) || *end ||
 	    sout + sup == 0)
 		return false;
@@ -49,50 +51,169 @@ static bool parse_weights(struct mpib_agent_rule *rule, const char *text)
 
 static bool parse_drain(struct mpib_agent_rule *rule, const char *text)
 {
-	if (!strcmp(text, "sout"))
+	if (text && !strcmp(text, "sout"))
 		rule->share = ALL;
-	else if (!strcmp(text, "sup"))
+	else if (text && !strcmp(text, "sup"))
 		rule->share = 0;
 	else
 		return false;
 	return true;
 }
 
+static bool parse_balance(struct mpib_agent_rule *rule, const char *text)
+{
+	rule->kind = MPIB_RULE_BALANCE;
+	return !text;
+}
+
+static bool parse_adaptive(struct mpib_agent_rule *rule, const char *text)
+{
+	rule->kind = MPIB_RULE_ADAPTIVE;
+	return !text;
+}
+
 static const struct {
 	const char *word, *wants;
+	/* text: the word behind it, or NULL */
 	bool (*parse)(struct mpib_agent_rule *rule, const char *text);
 } rules[] = {
 	{ "static", "0 to 1024, SUP's share", parse_static },
 	{ "weights", "two numbers, as in 400:234 for SOUT:SUP", parse_weights },
-	{ "balance", "nothing more", NULL },
+	{ "balance", "nothing more", parse_balance },
+	{ "adaptive", "nothing more", parse_adaptive },
 	{ "drain", "sout or sup", parse_drain },
 };
 
 bool mpib_agent_rule_parse(struct mpib_agent_rule *rule, char **words,
 			   int count, char *why)
 {
-	*rule = (struct mpib_agent_rule){ .share = ALL / 2 };
+	rule->kind = MPIB_RULE_FIXED;
+	rule->share = ALL / 2;
 	for (unsigned i = 0; count && i < sizeof(rules) / sizeof(rules[0]);
 	     i++) {
 		if (strcmp(words[0], rules[i].word))
 			continue;
-		if (!rules[i].parse && count == 1) {
-			rule->kind = MPIB_RULE_BALANCE;
+		if (count <= 2 &&
+		    rules[i].parse(rule, count == 2 ? words[1] : NULL))
 			return true;
-		}
-		if (rules[i].parse && count == 2 &&
-		    rules[i].parse(rule, words[1]))
-			return true;
-		snprintf(why, MPIB_AGENT_WHY, "%s: it takes %s (see --help)",
-			 rules[i].word, rules[i].wants);
-		return false;
+		return mpib_agent_bad(why, "%s: it takes %s (see --help)",
+				      rules[i].word, rules[i].wants);
 	}
-	snprintf(why, MPIB_AGENT_WHY,
-		 "command line: %s%.64s%s (give static N, weights SOUT:SUP, "
-		 "balance or drain RAIL)",
-		 count ? "there is no rule \"" : "no rule is given",
-		 count ? words[0] : "", count ? "\"" : "");
-	return false;
+	return mpib_agent_bad(
+		why,
+		"%s%.64s%s (give static N, weights SOUT:SUP, balance, adaptive "
+		"or drain RAIL)",
+		count ? "there is no rule \"" : "no rule is given",
+		count ? words[0] : "", count ? "\"" : "");
+}
+
+static bool for_net(struct mpib_agent_rule *rule, const char *text)
+{
+	rule->has_net = true;
+	return mpib_network_parse(text, strlen(text), &rule->net) == 0;
+}
+
+static bool for_peer(struct mpib_agent_rule *rule, const char *text)
+{
+	rule->has_net = true;
+	rule->net.bits = 128;
+	return mpib_address_parse(text, &rule->net.addr);
+}
+
+static bool for_island(struct mpib_agent_rule *rule, const char *text)
+{
+	rule->where = !strcmp(text, "inside")	 ? MPIB_WHERE_INSIDE
+		      : !strcmp(text, "outside") ? MPIB_WHERE_OUTSIDE
+						 : MPIB_WHERE_NAMED;
+	snprintf(rule->island, sizeof(rule->island), "%s", text);
+	return strlen(text) < sizeof(rule->island);
+}
+
+static bool for_uid(struct mpib_agent_rule *rule, const char *text)
+{
+	uint64_t n;
+
+	rule->has_uid = mpib_agent_number(text, 0, UINT32_MAX - 1, &n);
+	rule->uid = (uid_t)n;
+	return rule->has_uid;
+}
+
+static bool for_class(struct mpib_agent_rule *rule, const char *text)
+{
+	uint64_t n;
+
+	rule->has_class = mpib_agent_number(text, 0, UINT8_MAX, &n);
+	rule->class = (unsigned)n;
+	return rule->has_class;
+}
+
+static const struct {
+	const char *word, *wants;
+	bool (*parse)(struct mpib_agent_rule *rule, const char *text);
+} whom[] = {
+	{ "peer", "the address of a node's SOUT", for_peer },
+	{ "network", "a network, as 10.1.0.0/16", for_net },
+	{ "island", "inside, outside or a name of the list", for_island },
+	{ "uid", "the number of a user", for_uid },
+	{ "class", "a traffic class, 0 to 255", for_class },
+};
+
+bool mpib_agent_rule_parse_for(struct mpib_agent_rule *rule, char **words,
+			       int count, char *why)
+{
+	unsigned i = 0;
+
+	while (count && i < sizeof(whom) / sizeof(whom[0])) {
+		if (strcmp(words[0], whom[i].word)) {
+			i++;
+			continue;
+		}
+		if (count < 2 || !whom[i].parse(rule, words[1]))
+			return mpib_agent_bad(
+				why, "%s %.48s: it takes %s (mpib-agent(8))",
+				whom[i].word, count < 2 ? "" : words[1],
+				whom[i].wants);
+		words += 2;
+		count -= 2;
+		i = 0;
+	}
+	return mpib_agent_rule_parse(rule, words, count, why);
+}
+
+static bool where_fits(const struct mpib_agent_rule *rule,
+		       const struct mpib_agent_slot *s,
+		       const struct mpib_agent_islands *islands)
+{
+	const char *here, *there;
+
+	if (rule->where == MPIB_WHERE_ANY)
+		return true;
+	here = mpib_agent_island_of(islands, s->src_ip);
+	there = mpib_agent_island_of(islands, s->dst_ip);
+	if (rule->where == MPIB_WHERE_NAMED)
+		return there && !strcmp(there, rule->island);
+	/* Where either end is of no island nothing is known of the way. */
+	return here && there &&
+	       !strcmp(here, there) == (rule->where == MPIB_WHERE_INSIDE);
+}
+
+bool mpib_agent_rule_fits(const struct mpib_agent_rule *rule,
+			  const struct mpib_agent_slot *s,
+			  const struct mpib_agent_islands *islands)
+{
+	struct in6_addr peer = mpib_address_of_ip(s->dst_ip);
+
+	if (rule->has_net) {
+		struct mpib_networks one = { .n = 1, .net = { rule->net } };
+
+		if (!mpib_networks_have(&one, &peer))
+			return false;
+	}
+	if ((rule->has_uid || rule->has_class) && !s->known)
+		return false;
+	return (!rule->has_uid || rule->uid == s->uid) &&
+	       (!rule->has_class || rule->class == s->class) &&
+	       where_fits(rule, s, islands);
 }
 
 static void rule_look(struct mpib_agent_slot_rail *r, uint64_t bytes,
@@ -126,7 +247,7 @@ uint32_t mpib_agent_balance(struct mpib_agent_slot *s,
 	sout = s->rail[MPIB_RAIL_SOUT].rate;
 	sup = s->rail[MPIB_RAIL_SUP].rate;
 	if (!sout || !sup)
-		return s->sup_bw;
+		return s->choice.balance;
 	share = (uint32_t)(sup * ALL / (sout + sup));
 	if (share < LEAST)
 		return LEAST;

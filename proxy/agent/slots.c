@@ -11,11 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -49,9 +47,11 @@ void mpib_agent_follow(struct mpib_agent *a)
 	for (uint32_t i = MPIB_AGENT_OWN; i < MPIB_HINT_SLOTS_MAX; i++) {
 		uint32_t sum = 0, n = 0;
 
-		for (uint32_t k = 0; a->slot[i].users && k < MPIB_AGENT_OWN;
+		for (uint32_t k = 0; a->slot[i].users && !a->slot[i].ruled &&
+				     k < MPIB_AGENT_OWN;
 		     k++) {
 			if (!a->slot[k].users ||
+			    a->slot[k].sup_bw > MPIB_HINT_SUP_BW_MAX ||
 			    a->slot[k].dst_ip != a->slot[i].dst_ip)
 				continue;
 			sum += a->slot[k].sup_bw;
@@ -164,6 +164,10 @@ static int slots_take(struct mpib_agent_proxy *p,
 	if (s->users++)
 		return (int)slot;
 	s->dst_ip = r->sout_dst_ip;
+	s->src_ip = r->sout_src_ip;
+	s->alone = r->sup_dst_ip == 0;
+	s->choice.balance = MPIB_HINT_SUP_BW_MAX / 2;
+	s->adaptive = r->flags & MPIB_AGENT_ADAPTIVE;
 	e = mpib_hint_at(a->shm, slot);
 	e->dst_ip = r->sout_dst_ip;
 	if (slot < MPIB_AGENT_OWN) {
@@ -171,6 +175,8 @@ static int slots_take(struct mpib_agent_proxy *p,
 		e->src_ip = r->sout_src_ip;
 	}
 	mpib_agent_hint(a, slot, a->first);
+	if (a->taken)
+		a->taken(a->ctx, slot);
 	return (int)slot;
 }
 
@@ -263,78 +269,6 @@ static void on_call(void *arg, uint32_t events)
 	TAILQ_INSERT_TAIL(&a->proxies, p, entry);
 }
 
-/* Create the hint file under a temporary name, then rename it: a proxy that
- * has the old file mapped keeps it, and a proxy that opens the name finds a
- * complete file. */
-static int make_hints(struct mpib_agent *a)
-{
-	static const char tmp[] = MPIB_AGENT_HINTS ".new";
-	const struct mpib_hint_header h = {
-		.magic = MPIB_HINT_MAGIC,
-		.max_entries = MPIB_HINT_MAX_ENTRIES,
-		.version = MPIB_HINT_VERSION,
-		.more = MPIB_HINT_MORE_MAX,
-	};
-	const size_t bytes = mpib_hint_bytes(MPIB_HINT_SLOTS_MAX);
-	int rc = 0, fd;
-
-	unlinkat(a->dir_fd, tmp, 0);
-	fd = openat(a->dir_fd, tmp,
-		    O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	if (fchmod(fd, 0644) < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
-	    pwrite(fd, &h, sizeof(h), 0) != sizeof(h))
-		rc = -errno;
-	if (rc == 0) {
-		a->shm = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			      fd, 0);
-		if (a->shm == MAP_FAILED)
-			rc = -errno;
-	}
-	if (rc == 0 &&
-	    renameat(a->dir_fd, tmp, a->dir_fd, MPIB_AGENT_HINTS) < 0)
-		rc = -errno;
-	close(fd);
-	return rc;
-}
-
-/* Bind only; listen_in() comes after make_hints(), so a proxy that can connect
- * finds this agent's hint file. */
-static int bind_in(struct mpib_agent *a, gid_t group)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			0);
-
-	if (fd < 0)
-		return -errno;
-	snprintf(sun.sun_path, sizeof(sun.sun_path),
-		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, a->dir_fd);
-	/* The directory's lock ends with this process. connect() finds a
-	 * running agent of an older version, which took no lock. */
-	if (flock(a->dir_fd, LOCK_EX | LOCK_NB) < 0 ||
-	    connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0) {
-		close(fd);
-		return -EADDRINUSE;
-	}
-	unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
-	/* Who may not give it that group serves root and itself alone. */
-	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
-	    fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0600, 0) < 0 ||
-	    (group != (gid_t)-1 &&
-	     fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
-		      AT_SYMLINK_NOFOLLOW) == 0 &&
-	     fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0660, 0) < 0)) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	a->fd = fd;
-	return 0;
-}
-
 static int listen_in(struct mpib_agent *a)
 {
 	return listen(a->fd, 64) < 0 ? -errno
@@ -363,11 +297,11 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 					      O_CLOEXEC);
 		rc = a->dir_fd < 0 ? -errno : 0;
 	}
-	/* The socket first: bind_in() fails if another agent is running. */
+	/* The socket first: mpib_agent_bind() fails if another agent is running. */
 	if (rc == 0)
-		rc = bind_in(a, pw ? pw->pw_gid : (gid_t)-1);
+		rc = mpib_agent_bind(a, pw ? pw->pw_gid : (gid_t)-1);
 	if (rc == 0)
-		rc = make_hints(a);
+		rc = mpib_agent_make_hints(a);
 	if (rc == 0)
 		rc = listen_in(a);
 	if (rc == 0)

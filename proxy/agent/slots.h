@@ -11,17 +11,19 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "agent/words.h"
 #include "base/hash.h"
 #include "base/loop.h"
-
-#define MPIB_AGENT_WHY 256
 
 /* The last entries of the hint file are for connections that find no entry of
  * their own: one for each of their peers. */
 #define MPIB_AGENT_SHARED 256u
 #define MPIB_AGENT_OWN (MPIB_HINT_SLOTS_MAX - MPIB_AGENT_SHARED)
 
+#define MPIB_AGENT_REASON 96u
+
 struct mpib_agent_proxy; /* a connected proxy */
+struct mpib_agent_rule;
 
 /* A registered connection. */
 struct mpib_agent_held {
@@ -35,9 +37,27 @@ struct mpib_agent_held {
 
 struct mpib_agent_slot {
 	uint32_t users; /* 0: free; only from MPIB_AGENT_OWN on more than 1 */
-	uint32_t dst_ip; /* as in the hint file */
+	uint32_t src_ip, dst_ip; /* as in the hint file */
 	uint64_t conn_id; /* of a slot that is not shared */
 	uint32_t sup_bw; /* SUP's share, as in the hint file */
+	bool alone; /* it has no SUP */
+	bool adaptive; /* its proxy splits by itself what has MPIB_HINT_OWN */
+	bool ruled; /* shared: by a rule, not by others to its peer */
+	/* Of its proxy's statistics, if known. */
+	bool known;
+	uid_t uid;
+	uint8_t class;
+	uint32_t client, index;
+	uint64_t rtt_ns[MPIB_RAILS]; /* 0: unknown */
+	/* decide.h: what is right for it, for what reason and since when. */
+	struct mpib_agent_choice {
+		const struct mpib_agent_rule *rule;
+		unsigned age; /* of the configuration that rule is of */
+		uint32_t sup_bw, balance;
+		uint64_t since; /* seconds of the epoch */
+		uint64_t slow_ns[MPIB_RAILS]; /* last seen slow; 0: not */
+		char why[MPIB_AGENT_REASON];
+	} choice;
 	struct mpib_agent_slot_rail {
 		uint64_t acked_bytes, busy_ns; /* last sample */
 		uint64_t rate; /* bytes per ms, smoothed; 0: unknown */
@@ -60,6 +80,9 @@ struct mpib_agent {
 	uid_t user; /* of proxies, besides root and our own */
 	/* SUP's share of a connection that has just registered. */
 	uint32_t first;
+	/* If set: called when it has its slot, before its proxy is told. */
+	void (*taken)(void *ctx, unsigned slot);
+	void *ctx;
 };
 
 /* Create dir if it is missing and a new hint file in it, and listen for proxies
@@ -69,10 +92,17 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 		     uint32_t first, char *why);
 void mpib_agent_stop(struct mpib_agent *a);
 
+/* files.c. Create the hint file and map it. 0 or -errno. */
+int mpib_agent_make_hints(struct mpib_agent *a);
+/* Bind only: who can connect later, when this end listens, finds this agent's
+ * hint file. group: -1, or whose proxies may connect. -EADDRINUSE: another
+ * agent serves the directory; -errno. */
+int mpib_agent_bind(struct mpib_agent *a, gid_t group);
+
 /* Write sup_bw into the hint file's entry of a slot that is held; does nothing
  * when the entry has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Give each shared slot the mean of the shares that connections with slots of
+/* Give each shared slot that no rule is for the mean of the shares that connections with slots of
  * their own have to the same peer; a peer without any keeps what it has. */
 void mpib_agent_follow(struct mpib_agent *a);
 /* The pid of the proxy that registered the slot, taken from its conn_id. */

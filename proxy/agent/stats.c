@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask a proxy's stats socket for its connections, rebalance their slots. */
+/* Ask a proxy's stats socket for its connections: whose they are, how they are
+ * doing. */
 #include "agent/stats.h"
 
 #include "ctl/dial.h"
@@ -9,7 +10,8 @@ static uint64_t stats_num(const json_t *o, const char *key)
 	return (uint64_t)json_integer_value(json_object_get(o, key));
 }
 
-static void take_row(struct mpib_agent *a, uint64_t pid, const json_t *row)
+static void take_row(struct mpib_agent_policy *p, uint64_t pid,
+		     const json_t *row)
 {
 	static const char *const key[MPIB_RAILS] = { "sout", "sup" };
 	const json_t *slot = json_object_get(row, "hint_slot");
@@ -20,7 +22,7 @@ static void take_row(struct mpib_agent *a, uint64_t pid, const json_t *row)
 
 	if (!json_is_integer(slot) || i < 0 || i >= MPIB_AGENT_OWN)
 		return;
-	s = &a->slot[i];
+	s = &p->agent->slot[i];
 	if (!s->users || mpib_agent_pid(s) != pid)
 		return;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
@@ -28,11 +30,22 @@ static void take_row(struct mpib_agent *a, uint64_t pid, const json_t *row)
 
 		sample.acked_bytes[r] = stats_num(rail, "acked_bytes");
 		sample.busy_ns[r] = stats_num(rail, "busy_ns");
+		s->rtt_ns[r] = stats_num(rail, "rtt_ns");
 	}
-	mpib_agent_hint(a, (unsigned)i, mpib_agent_balance(s, &sample));
+	s->client = (uint32_t)stats_num(row, "client");
+	s->index = (uint32_t)stats_num(row, "index");
+	if (!s->known) {
+		/* Rules of users and classes may be for it from now on. */
+		s->known = true;
+		s->uid = (uid_t)stats_num(row, "uid");
+		s->class = (uint8_t)stats_num(row, "traffic_class");
+		s->choice.rule = NULL;
+	}
+	s->choice.balance = mpib_agent_balance(s, &sample);
 }
 
-bool mpib_agent_look(struct mpib_agent *a, const char *run_dir, char *why)
+bool mpib_agent_look(struct mpib_agent_policy *p, const char *run_dir,
+		     char *why)
 {
 	json_t *rows = NULL, *row;
 	struct mpib_dial d;
@@ -45,8 +58,7 @@ bool mpib_agent_look(struct mpib_agent *a, const char *run_dir, char *why)
 	if (rc == MPIB_EXIT_OK) {
 		uint64_t pid = stats_num(d.greeting, "pid");
 
-		json_array_foreach(rows, i, row) take_row(a, pid, row);
-		mpib_agent_follow(a);
+		json_array_foreach(rows, i, row) take_row(p, pid, row);
 	} else {
 		snprintf(why, MPIB_AGENT_WHY, "%.250s", d.why);
 	}

@@ -37,6 +37,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "peers over all their lanes" },
 	{ "why", "show", true, "[CLIENT.CONN]", 0, 1, "why", mpib_ctl_show,
 	  "the split of a sending connection, and its reason" },
+	{ "agent", "show", true, "", 0, 0, "config", mpib_ctl_agent,
+	  "whom mpib-agent steers, why and since when" },
 	{ "info", "show", true, "", 0, 0, "info", mpib_ctl_show,
 	  "the proxy and what it holds" },
 	{ "hist", "show", true, "[NAME] [CLIENT]", 0, 2, "hist", mpib_ctl_show,

@@ -329,6 +329,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "history", "samples", mpib_ctl_print_history },
 	{ "stuck", "requests", mpib_ctl_print_stuck },
 	{ "why", NULL, print_why },
+	{ "agent", "steered", mpib_ctl_print_agent },
 	{ "events", "events", mpib_ctl_print_events },
 };
 

@@ -13,7 +13,9 @@ struct mpib_ctl_view {
 	void (*print)(const json_t *data, unsigned width, FILE *out);
 };
 
-/* views_moving.c, views_counters.c, views_hist.c, views_history.c, views_events.c, views_info.c */
+/* views_agent.c, views_moving.c, views_counters.c, views_hist.c, views_history.c,
+ * views_events.c, views_info.c */
+void mpib_ctl_print_agent(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_rails(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_jobs(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_clients(const json_t *data, unsigned width, FILE *out);

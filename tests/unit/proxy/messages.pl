@@ -16,6 +16,7 @@ my $joined = qr/$literal(?:\s*(?:PRI\w+|MPIB_\w+)?\s*$literal)*/;
 
 # Which string of the call is the text; mpib_ask_fail()'s first is the hint.
 my %nth = map { $_ => 0 } qw(
+	mpib_agent_bad
 	peer_conn_fail mpib_ctl_fail mpib_err mpib_fail engine_conn_break
 	mpib_lane_break proxy_client_refuse mpib_last_error_set
 	mpib_upgrade_give_up mpib_warn mpib_why_fail net_say snprintf turn_away);

@@ -85,7 +85,7 @@ static uint32_t after(struct mpib_agent_slot *s, struct mpib_agent_sample *now,
 
 static void balance_goes_to_the_ratio_of_the_rates(void **state)
 {
-	struct mpib_agent_slot s = { .sup_bw = 512 };
+	struct mpib_agent_slot s = { .choice.balance = 512 };
 	struct mpib_agent_sample now = { 0 };
 
 	(void)state;
@@ -98,7 +98,7 @@ static void balance_goes_to_the_ratio_of_the_rates(void **state)
 
 static void balance_stays_without_news_of_both_rails(void **state)
 {
-	struct mpib_agent_slot s = { .sup_bw = 300 };
+	struct mpib_agent_slot s = { .choice.balance = 300 };
 	struct mpib_agent_sample now = { .acked_bytes = { 1 << 20, 0 },
 					 .busy_ns = { 1000, 0 } };
 
@@ -111,7 +111,7 @@ static void balance_stays_without_news_of_both_rails(void **state)
 
 static void counters_of_another_lane_are_no_rate(void **state)
 {
-	struct mpib_agent_slot s = { .sup_bw = 512 };
+	struct mpib_agent_slot s = { .choice.balance = 512 };
 	struct mpib_agent_sample now = { 0 };
 	uint32_t share = after(&s, &now, 1000, 1000, 5);
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading files of words. */
+#include "agent/words.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLANK " \t\r\n"
+
+bool mpib_agent_bad(char *why, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, MPIB_AGENT_WHY, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+bool mpib_agent_number(const char *text, uint64_t least, uint64_t most,
+		       uint64_t *n)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*n = strtoull(text, &end, 10);
+	return !*end && errno == 0 && *n >= least && *n <= most;
+}
+
+/* Returns how many words there are; more than MPIB_AGENT_WORDS: too many. */
+static unsigned words_split(char *text, char **words)
+{
+	unsigned n = 0;
+	char *rest;
+
+	text[strcspn(text, "#")] = '\0';
+	for (char *w = strtok_r(text, BLANK, &rest); w;
+	     w = strtok_r(NULL, BLANK, &rest)) {
+		if (n == MPIB_AGENT_WORDS)
+			return n + 1;
+		words[n++] = w;
+	}
+	return n;
+}
+
+static bool words_take(char *text, mpib_agent_words_fn *take, void *ctx,
+		       unsigned line, char *why)
+{
+	char *words[MPIB_AGENT_WORDS];
+	unsigned count;
+
+	if (!strchr(text, '\n') && strlen(text) > 500)
+		return mpib_agent_bad(why, "the line is too long (give at most "
+					   "500 bytes)");
+	count = words_split(text, words);
+	if (count > MPIB_AGENT_WORDS)
+		return mpib_agent_bad(why,
+				      "the line has too many words (give at "
+				      "most %u)",
+				      MPIB_AGENT_WORDS);
+	return count == 0 || take(ctx, words, count, line, why);
+}
+
+bool mpib_agent_words_read(const char *path, mpib_agent_words_fn *take,
+			   void *ctx, char *why)
+{
+	char text[512], reason[MPIB_AGENT_WHY] = "";
+	FILE *in = fopen(path, "re");
+	unsigned line = 0;
+	bool ok = true;
+
+	if (!in)
+		return mpib_agent_bad(why, "%.120s: %s (see the path)", path,
+				      strerror(errno));
+	while (ok && fgets(text, sizeof(text), in)) {
+		line++;
+		ok = words_take(text, take, ctx, line, reason);
+	}
+	if (!ok)
+		mpib_agent_bad(why, "%.80s:%u: %.160s", path, line, reason);
+	else if (ferror(in))
+		ok = mpib_agent_bad(why, "%.120s: %s (see the path)", path,
+				    strerror(errno));
+	fclose(in);
+	return ok;
+}

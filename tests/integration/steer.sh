@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# steer.sh BUILD: two proxies in adaptive mode and an agent with rules, ports (a
+# tree of files in place of sysfs) and a list of maintenance. Where failures of
+# a rail are not outlived a job dies with a QP; with the agent, which saw the
+# port sicken, it goes on.
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+. "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
+declare -A pid
+failed=0
+trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+
+complain() {
+	echo "steer: $*"
+	failed=1
+}
+ready() {
+	await_ready "$dir/$1.out" "${pid[$1]}" && return
+	cat "$dir/$1.log"
+	complain "$1 is not ready"
+	exit 1
+}
+proxy() {
+	rm -f "$dir/n$1.out"
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
+		--mode adaptive --agent-dir "$dir/agent" --failover=no \
+		--fault=yes --sout "soft:$net.$((1 + $1))" \
+		--sup "soft:$net.$((11 + $1))" \
+		>"$dir/n$1.out" 2>>"$dir/n$1.log" &
+	pid[n$1]=$!
+	ready "n$1"
+}
+agent() {
+	rm -f "$dir/agent.out"
+	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
+		--sysfs "$dir/sys" --config "$dir/conf" "$@" \
+		>"$dir/agent.out" 2>>"$dir/agent.log" &
+	pid[agent]=$!
+	ready agent
+}
+end() {
+	kill "$1" "${pid[$2]}"
+	wait "${pid[$2]}" 2>/dev/null
+}
+traffic() {
+	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+		--nodes "$dir/n0,$dir/n1" --pattern stream --min 1M --max 1M \
+		--steady 200s --timeout 250 >"$dir/perf" 2>&1 &
+	pid[perf]=$!
+}
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
+}
+status() {
+	"$build/proxy/mpib-agent" status --dir "$dir/agent"
+}
+moved() {
+	ctl rails -o tx_bytes | tr '\n' ' '
+}
+# expect WHAT AWK-CONDITION on $1 SOUT and $2 SUP, bytes between two looks.
+expect() {
+	local a b seen
+	for _ in $(seq 1200); do
+		read -r -a a <<<"$(moved)"
+		sleep 0.1
+		read -r -a b <<<"$(moved)"
+		seen="$((b[0] - a[0])) $((b[1] - a[1]))"
+		awk "{ exit !(\$1 + \$2 > 0 && $2) }" <<<"$seen" && {
+			echo "$1: $seen"
+			return
+		}
+		lives "${pid[perf]}" || break
+	done
+	cat "$dir/perf" "$dir/n0.log" "$dir/agent.log"
+	status
+	complain "$1: SOUT and SUP moved $seen"
+}
+# told WHAT TEXT COMMAND...: until its output has the text.
+told() {
+	local what=$1 text=$2
+	shift 2
+	says() {
+		"$@" >"$dir/told" 2>&1
+		grep -q -- "$text" "$dir/told"
+	}
+	await says "$@" && return
+	cat "$dir/told"
+	complain "$what: nobody says: $text"
+}
+gone() {
+	! lives "$1"
+}
+port() {
+	mkdir -p "$dir/sys/class/infiniband/$1/ports/1/"{counters,hw_counters}
+	cd "$dir/sys/class/infiniband/$1/ports/1" || exit 1
+	echo "4: ACTIVE" >state
+	echo "400 Gb/sec (4X NDR)" >rate
+	echo 7 >counters/symbol_error
+	echo 0 >hw_counters/np_cnp_sent
+	cd - >/dev/null || exit 1
+}
+count() { # PORT COUNTER NUMBER
+	echo "$3" >"$dir/new"
+	mv "$dir/new" "$dir/sys/class/infiniband/$1/ports/1/$2"
+}
+
+port mlx5_0
+port mlx5_1
+cat >"$dir/conf" <<EOF
+port sout mlx5_0 1 400   # with its speed
+port sup mlx5_1 1
+sick symbol_error 10
+congested np_cnp_sent 1000
+hold 100000
+lead 0
+maintenance $dir/windows
+EOF
+: >"$dir/windows"
+"$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
+	complain "the file is good and refused"
+
+# Alone: a QP of SUP dies, and the job with it.
+proxy 0
+proxy 1
+traffic
+expect "no agent" '$1 > 0 && $2 > 0'
+ctl fault play qp-kill SUP 1 >/dev/null || complain "no fault"
+await gone "${pid[perf]}" || complain "the job outlived its QP alone"
+
+traffic
+agent
+expect "an agent without a reason" '$1 > 0 && $2 > 0'
+told "the status" '^1 connections are split as measured' status
+told "why" adaptive ctl why
+
+# Congested: a quarter, and again as measured when it is over.
+n=0
+for _ in $(seq 100); do
+	n=$((n + 20000))
+	count mlx5_1 hw_counters/np_cnp_sent $n
+	[ "$(ctl why -o source)" = hint ] && break
+	sleep 0.1
+done
+expect "congested" '$1 == 3 * $2'
+told "the status" 'SUP eased: mlx5_1/1: np_cnp_sent' ctl agent
+sed -i 's/^hold .*/hold 1/' "$dir/conf"
+kill -HUP "${pid[agent]}"
+told "well again" adaptive ctl why
+
+# A reload that is refused changes nothing; one that is not, does.
+cp "$dir/conf" "$dir/good"
+echo "rule peer nowhere static 1" >>"$dir/conf"
+"$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
+	2>"$dir/refused" && complain "a rule for nowhere was taken"
+grep -q "conf:8: peer nowhere: it takes" "$dir/refused" ||
+	complain "refused without the line: $(cat "$dir/refused")"
+kill -HUP "${pid[agent]}"
+told "the reload" 'not reloaded: .*conf:8: peer nowhere' status
+expect "a bad file" '$1 > 0 && $2 > 0'
+(cat "$dir/good" && echo "rule uid 4242 static 0" &&
+	echo "rule network $net.0/24 uid $(id -u) static 256") >"$dir/conf"
+kill -HUP "${pid[agent]}"
+expect "a rule by network and user" '$1 == 3 * $2'
+told "the line of the rule" 'rule of line 9' status
+told "a field" 'rule of line 9' ctl agent -o why
+cp "$dir/good" "$dir/conf"
+kill -HUP "${pid[agent]}"
+expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
+
+# Maintenance of SOUT's way to that peer, then of nobody's.
+echo "$net.2 sout 2001-01-01T00:00:00Z 2101-01-01T00:00:00Z" >"$dir/windows"
+expect "maintenance" '$1 == 0'
+told "the status" 'SOUT left: maintenance, line 1' status
+echo "$net.99 sout 2001-01-01T00:00:00Z 2101-01-01T00:00:00Z" >"$dir/windows"
+told "another's maintenance" adaptive ctl why
+
+# A dry run says the same and steers nothing.
+end -TERM agent
+agent --dry-run
+echo "$net.2 sout 2001-01-01T00:00:00Z 2101-01-01T00:00:00Z" >"$dir/windows"
+told "a dry run" 'SOUT left: maintenance, line 1' status
+told "a dry run" 'dry run: nothing is steered' status
+told "a dry run" adaptive ctl why
+expect "a dry run" '$1 > 0 && $2 > 0'
+: >"$dir/windows"
+end -TERM agent
+sed -i 's/^hold .*/hold 100000/' "$dir/conf"
+agent
+
+# The port sickens, its rail is left; then its QP dies, and the job does not.
+n=7
+for _ in $(seq 100); do
+	n=$((n + 1000))
+	count mlx5_1 counters/symbol_error $n
+	[ "$(ctl why -o source)" = hint ] && break
+	sleep 0.1
+done
+expect "sick" '$2 == 0'
+told "the status" 'SUP left: mlx5_1/1: symbol_error' ctl agent
+ctl fault play qp-kill SUP 1 >/dev/null || complain "no fault"
+told "the fault" 'rehearsal: qp-kill on SUP is over' cat "$dir/n0.log"
+expect "saved" '$1 > 0 && $2 == 0'
+lives "${pid[perf]}" || complain "the job died with a QP it left"
+
+end -TERM agent
+[ -z "$(ls "$dir/agent")" ] || complain "the agent left $(ls "$dir/agent")"
+exit "$failed"
