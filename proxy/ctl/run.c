@@ -220,7 +220,7 @@ int mpib_ctl_agent(const struct mpib_ctl_call *call)
 	json_t *config, *row, *data = NULL;
 	char why[MPIB_DIAL_WHY];
 	size_t i;
-	int rc = run_ask(call, &config);
+	int rc = mpib_ctl_ask(call, &config);
 
 	json_array_foreach(config, i, row)
 	{
@@ -236,7 +236,7 @@ int mpib_ctl_agent(const struct mpib_ctl_call *call)
 	    mpib_agent_file_read(dir, &data, why, sizeof(why)) < 0)
 		rc = mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	if (rc == MPIB_EXIT_OK)
-		rc = mpib_ctl_finish(run_print(call, data));
+		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
 	json_decref(data);
 	json_decref(config);
 	return rc;
