@@ -232,8 +232,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * does. Returning 0 with *req NULL means that there is nothing to flush: data is
  * memory of the host. Otherwise mpib_test() says when it is over; it writes no
  * sizes. Flushes are not among the 32 requests; -EBUSY: 256 are outstanding.
- * -EOPNOTSUPP: the proxy is too old. -EINVAL: a sending end; else as for
- * mpib_irecv(). Wait-free.
+ * -EOPNOTSUPP: the proxy is too old. -EINVAL: a sending end; -ENOTCONN,
+ * -EFAULT: as for mpib_irecv(). Wait-free.
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
