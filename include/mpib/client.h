@@ -91,6 +91,7 @@ struct mpib_device_info {
  *   -EPROTO                 versions of library and proxy differ
  *   -ENODEV                 the proxy has no such device
  *   -EDQUOT                 the proxy, or a quota, allows no more clients
+ *   -ENOSPC                 the device has no room for another user
  *   -EMFILE, -ENOMEM        no descriptor or memory, here or in the proxy
  */
 int mpib_attach(const struct mpib_attach_opts *opts,

@@ -230,6 +230,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
 	struct proxy_clients *all = s->all;
 	uint32_t device = 0;
+	const char *why;
 	int rc;
 
 	if (s->state == PROXY_CLIENT_LIVE) {
@@ -259,11 +260,14 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		goto err_drop;
 	rc = hello_attach(s, device);
 	if (rc < 0) {
+		why = mpib_engine_last_error(all->engine, rc);
+		/* Where the engine knows what helps, it says so. */
 		proxy_client_refuse(
 			s, &m->h, rc,
-			"the proxy cannot serve another client: "
-			"%s (see its limits: LimitNOFILE, LimitAS, LimitFSIZE)",
-			mpib_engine_last_error(all->engine, rc));
+			"the proxy cannot serve another client: %s%s", why,
+			strchr(why, '(') ? ""
+					 : " (see its limits: LimitNOFILE, "
+					   "LimitAS, LimitFSIZE)");
 		goto err_drop;
 	}
 	hello_welcome(s, &m->h, device);

@@ -8,13 +8,16 @@
  * clients that run. MPIB_TEST_TALK=1 prints what was said.
  */
 #include <errno.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -26,6 +29,8 @@
 #include "user.h"
 
 #define CROWD 4
+#define FIRST_USER 61100
+#define NOGROUP 65534
 #define MESSAGES 12
 
 static struct trial trial;
@@ -214,6 +219,69 @@ static unsigned long begin_at(unsigned long n, unsigned long *step)
 	return points ? (unsigned long)getpid() % *step : 0;
 }
 
+/* What a user of that number gets, in a process of its own. */
+static struct outcome as_user(uid_t uid)
+{
+	struct outcome *seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct outcome o;
+	pid_t pid;
+	int status;
+
+	assert_true(seen != MAP_FAILED);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setgroups(0, NULL) || setgid(NOGROUP) || setuid(uid))
+			_exit(1);
+		user_new(trial.dir, seen);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	o = *seen;
+	munmap(seen, sizeof(*seen));
+	return o;
+}
+
+/* Three quarters of a CQ hold the receives of one user or two. */
+static void a_user_too_many_for_the_cq(void **state)
+{
+	const char *args[] = { "--srq-high",  "32768",	 "--lanes", "private",
+			       "--run-group", "nogroup", NULL };
+	unsigned long long since = node_ms();
+	struct mpib_client *c;
+	struct outcome o;
+	struct user u;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("SKIPPED: other users, as only root can be\n");
+		skip();
+	}
+	trial_start(&trial, args, NULL, NULL);
+	assert_true(trial.ready);
+	assert_int_equal(user_attach(trial.dir, &c, &o), 0);
+	assert_int_equal(user_open(&u, c, &o), 0);
+	for (uid_t uid = FIRST_USER; uid < FIRST_USER + 3; uid++) {
+		o = as_user(uid);
+		judge("a second user", &o);
+		assert_int_equal(o.rc, -ENOSPC);
+		assert_non_null(strstr(o.text, "lower srq.high)"));
+		assert_null(strstr(o.text, "Limit"));
+		assert_int_equal(user_move(&u, &o), 0);
+	}
+	user_close(&u);
+	mpib_detach(c);
+	/* Its lane is closed soon after. */
+	do {
+		o = as_user(FIRST_USER);
+		judge("a second user, alone", &o);
+	} while (o.rc && node_ms() - since < TRIAL_HANG_MS);
+	assert_int_equal(o.rc, 0);
+	trial_end(&trial, "a user too many");
+}
+
 static void report(const char *name)
 {
 	printf("%s: %u refused to start, %u told a client, %u did no harm\n",
@@ -274,6 +342,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(with_little_from_the_start, kill_it),
 		cmocka_unit_test_teardown(with_small_sizes_of_its_own, kill_it),
+		cmocka_unit_test_teardown(a_user_too_many_for_the_cq, kill_it),
 	};
 
 	if (argc > 1)

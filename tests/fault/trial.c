@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ void trial_init(struct trial *t)
 {
 	snprintf(t->base, sizeof(t->base), "/tmp/mpib-trial-XXXXXX");
 	assert_non_null(mkdtemp(t->base));
+	assert_int_equal(chmod(t->base, 0755), 0); /* other users come, too */
 	snprintf(t->dir, sizeof(t->dir), "%s/run", t->base);
 }
 
