@@ -45,7 +45,7 @@ static void open_lane(enum mpib_provider provider)
 	shard = &engine->shard[0];
 	shard->engine = engine;
 	shard->now = shard->watched_ns = 1000 * MS;
-	TAILQ_INIT(&shard->lanes);
+	LIST_INIT(&shard->watched);
 	lane = (struct mpib_lane){
 		.shard = shard, .rails = 2, .failover = true, .open = 3
 	};
@@ -54,7 +54,6 @@ static void open_lane(enum mpib_provider provider)
 		lane.qps[r] = 1;
 		lane.qp[r][0].rail = (uint8_t)r;
 	}
-	TAILQ_INSERT_TAIL(&shard->lanes, &lane, link);
 	faults = 0;
 }
 
@@ -74,6 +73,10 @@ static void look(uint64_t ms, bool sup_moves)
 	struct mpib_lane_qp *sup = &lane.qp[MPIB_RAIL_SUP][0];
 
 	shard->now += ms * MS;
+	/* As mpib_qp_ring() does. */
+	if (!lane.watched)
+		LIST_INSERT_HEAD(&shard->watched, &lane, watch_link);
+	lane.watched = true;
 	sout->posted = ++sout->asked;
 	sout->retired = sout->asked - 1;
 	if (sup_moves)
