@@ -177,8 +177,8 @@ int main(int argc, char **argv)
 {
 	/* Its slots are too many for the stack. */
 	static struct agent_run run;
+	static struct mpib_agent_options o;
 	char why[MPIB_AGENT_WHY] = "";
-	struct mpib_agent_options o;
 	struct mpib_agent_policy *p = &run.policy;
 	int rc = mpib_agent_options_parse(argc, argv, &o, why);
 
