@@ -101,10 +101,10 @@ bool mpib_agent_rule_parse(struct mpib_agent_rule *rule, char **words,
 	}
 	return mpib_agent_bad(
 		why,
-		"%s%.64s%s (give static N, weights SOUT:SUP, balance, adaptive "
-		"or drain RAIL)",
-		count ? "there is no rule \"" : "no rule is given",
-		count ? words[0] : "", count ? "\"" : "");
+		"rule%s%.64s: %s (give static N, weights SOUT:SUP, balance, "
+		"adaptive or drain RAIL)",
+		count ? " " : "", count ? words[0] : "",
+		count ? "there is none of that name" : "none is given");
 }
 
 static bool for_net(struct mpib_agent_rule *rule, const char *text)

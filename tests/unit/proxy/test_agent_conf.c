@@ -120,7 +120,7 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 		const char *text, *says;
 	} row[] = {
 		{ "\n# x\nrul static 1\n", "conf:3: unknown word \"rul\"" },
-		{ "rule\n", "conf:1: no rule is given" },
+		{ "rule\n", "conf:1: rule: none is given" },
 		{ "rule static 1025\n", "static: it takes 0 to 1024" },
 		{ "rule peer 10.0.0 static 1\n", "peer 10.0.0: it takes" },
 		{ "rule peer\n", "peer : it takes" },
