@@ -13,9 +13,11 @@
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
 /* Bytes that the kernel may buffer for one reader, and that the proxy may hold
- * for all readers together. */
+ * for all readers of the stats socket together; a user whose readers have a
+ * quarter of that gets no more. Those of the admin socket are not counted. */
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
+#define HELD_SHARE (HELD_MAX / 4)
 #define PERIOD_MAX_S 3600
 #define IDLE (300 * MPIB_SEC)
 
@@ -74,21 +76,39 @@ static void reader_on_idle(void *arg)
 	stats_reader_drop(r);
 }
 
+/* Whether the rest of r's answer may be held beside what is. */
+static bool may_hold(const struct stats_reader *r)
+{
+	const struct stats_reader *other;
+	size_t mine = 0;
+
+	if (r->held || r->door->admin)
+		return true;
+	TAILQ_FOREACH(other, &r->stats->readers, link)
+	{
+		if (other->held && other->uid == r->uid)
+			mine += other->out_len;
+	}
+	return r->stats->held + r->out_len <= HELD_MAX &&
+	       (mine == 0 || mine + r->out_len <= HELD_SHARE);
+}
+
 /* The kernel's buffer is full: hold the rest of the answer until r has read
  * some. False when r is gone. */
 static bool reader_hold(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
 
-	if (!r->held && st->held + r->out_len > HELD_MAX) {
+	if (!may_hold(r)) {
 		mpib_debug("a reader of the stats socket was dropped: too much "
 			   "waits for slow ones");
 		stats_reader_drop(r);
 		return false;
 	}
-	if (!r->held)
+	if (!r->held && !r->door->admin) {
 		st->held += r->out_len;
-	r->held = true;
+		r->held = true;
+	}
 	if (!r->timer.armed)
 		mpib_timer_arm(st->loop, &r->timer, PATIENCE,
 			       stats_reader_expire, r);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Places that a user takes and does not use: connections to the control socket
- * without a word, readers of the stats socket that ask nothing.
+ * without a word, readers of the stats socket that ask nothing, or that do not
+ * read what they asked for.
  */
 #include <errno.h>
+#include <mpib/client.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +22,8 @@
 #include "victim.h"
 
 #define READERS 1000
+#define LONG 400 /* connections */
+#define HELD 120
 
 static struct node node[2];
 static struct victim *victim;
@@ -127,11 +133,94 @@ static void readers_that_stay_keep_nobody_out(void **state)
 	child_kill(pid);
 }
 
+/* Makes the list of connections long, has it told to many readers, and reads
+ * none of it; begins anew with each that is hung up on. */
+static int hold_answers(void *arg)
+{
+	struct mpib_client *c = tenant_attach(&node[0]);
+	struct mpib_listener *l;
+	struct mpib_handle h;
+	int fd[HELD] = { 0 };
+
+	allow_many_descriptors();
+	if (!c || mpib_listen(c, &h, &l) < 0)
+		return 1;
+	for (unsigned i = 0; i < LONG; i++) {
+		struct mpib_conn *tx, *rx;
+
+		if (mpib_connect(c, &h, -1, &tx) < 0 || mpib_accept(l, &rx) < 0)
+			return 2;
+	}
+	for (unsigned i = 0;; i = (i + 1) % HELD) {
+		char byte;
+
+		if (fd[i] > 0 &&
+		    (recv(fd[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0 ||
+		     errno == EAGAIN)) {
+			usleep(100);
+			continue;
+		}
+		if (fd[i] > 0)
+			close(fd[i]);
+		fd[i] = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
+		(void)!write(fd[i], "conns\n", 6);
+		if (i == HELD - 1)
+			atomic_store((_Atomic bool *)arg, true);
+	}
+	return 0;
+}
+
+/* As slow as the kernel's buffers allow: all that the proxy sends must be held
+ * for a while. The exit status is 0 if it comes to its end. */
+static int read_conns_late(void *arg)
+{
+	int fd = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
+	static char buf[65536];
+	unsigned lines = 0;
+	ssize_t n;
+
+	(void)arg;
+	if (fd < 0 || write(fd, "conns\n", 6) != 6)
+		return 1;
+	usleep(300000);
+	while (lines < 2 && (n = read(fd, buf, sizeof(buf))) > 0) {
+		for (ssize_t i = 0; i < n; i++)
+			lines += buf[i] == '\n';
+	}
+	return lines == 2 ? 0 : 2;
+}
+
+static void answers_not_read_keep_nobody_from_theirs(void **state)
+{
+	const char *const argv[] = { "mpibctl", "-s",	 node[0].dir,
+				     "-j",	"conns", NULL };
+	_Atomic bool *holds = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	(void)state;
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, hold_answers, holds);
+	while (!atomic_load(holds))
+		victim_goes_on(victim, 16);
+	usleep(300000);
+	for (unsigned i = 0; i < 3; i++) {
+		struct run run;
+
+		assert_int_equal(tenant_run(VICTIM, read_conns_late, NULL), 0);
+		run_wait(&run, argv);
+		assert_int_equal(run.status, 0);
+	}
+	child_kill(pid);
+	munmap(holds, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silent_connections_keep_nobody_out),
 		cmocka_unit_test(readers_that_stay_keep_nobody_out),
+		cmocka_unit_test(answers_not_read_keep_nobody_from_theirs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
