@@ -209,8 +209,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
  * means that the request cannot be posted now and the caller should try again:
  * 32 requests are outstanding, or 24 sends, one of them with this tag; the ring
- * is full, or the connection failed and the proxy is still to say why. Wait-free for memory that
- * needs no copy; otherwise the call copies as much as the staging window takes,
+ * is full; or the connection failed and the proxy is still to say why. Wait-free
+ * for memory that needs no copy; otherwise the call copies as much as the staging window takes,
  * and mpib_test() copies the rest. A receive takes the sends of its tag in the
  * order sent. A send that waits for its receive does not hold up sends of other
  * tags, unless sends of more than 8 tags wait: 8 of the 32 requests are kept for
@@ -220,7 +220,9 @@ int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
 
 /* Receive into n <= 8 buffers; each buffer takes one send of its tag. tag NULL:
- * all tags are 0. Buffers with the same tag are filled in order. */
+ * all tags are 0. Buffers with the same tag are filled in order. *req is NULL as
+ * well while a group of ordinary memory needs a larger staging window than the
+ * one in use. */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);

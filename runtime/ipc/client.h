@@ -127,9 +127,7 @@ struct mpib_conn {
 	uint32_t work;
 	uint32_t first_gen; /* generation that all requests start from */
 	struct mpib_request *free;
-	/* Of a sender, the last ones: for sends whose tag has none outstanding,
-	 * so that no tag takes all from those that receives wait for. A receive
-	 * may wait for a send of each of as many tags. */
+	/* Of a sender, its last ones, for tags that have none: see kept.c. */
 	struct mpib_request *kept;
 	uint32_t idle; /* polls (test, ready) that found nothing */
 	struct mpib_producer ring;
@@ -170,8 +168,8 @@ struct mpib_index {
 	bool taken;
 	uint64_t tail; /* of the index's ring */
 	uint32_t gen; /* even, and at least that of every request so far */
-	/* The window, from the first staged use until the index is taken again:
-	 * the proxy may still write for a connection that is closing. */
+	/* The window, until it is given back or the index is taken again: the
+	 * proxy may still write for a connection that is closing. */
 	struct mpib_pool *pool;
 	uint64_t off;
 	uint32_t size;
@@ -213,6 +211,8 @@ struct mpib_client {
 	 * with -ETIMEDOUT at once until the proxy answers something. */
 	bool deaf;
 	uint32_t heard; /* messages that came */
+	uint64_t swept; /* when windows were swept last, ms */
+	_Atomic uint32_t sweeps;
 	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns;
 	LIST_HEAD(, mpib_listener) listeners;
@@ -351,7 +351,7 @@ void mpib_kept_free(struct mpib_conn *conn, int tag);
 
 /* stage.c, on the connection's thread. */
 /* Append r to the feed queue; r is pushed, in parts if staged, as ring and
- * window have room. 0 or -errno. */
+ * window have room. 1; 0: not now, for r needs a larger window; -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Take parts that are over out of the window, then push queued requests as far
  * as ring and window have room. An error fails the connection. */

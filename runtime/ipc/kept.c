@@ -2,8 +2,9 @@
 /*
  * Requests that a sender keeps for tags that have none outstanding. A send holds
  * its request while it waits for its receive, so sends of one tag could else take
- * all of them for ever, and keep out the tag that a receive waits for. On the
- * connection's thread, when it has no other request left.
+ * all of them for ever, and keep out the tag that a receive waits for. A receive
+ * may wait for a send of each of MPIB_KEPT tags. On the connection's thread, when
+ * it has no other request left.
  */
 #include "ipc/client.h"
 

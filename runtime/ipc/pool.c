@@ -15,6 +15,7 @@
 #include "ipc/message.h"
 
 #define POOL_BYTES (64ull << 20)
+#define SWEEP_MS 30000 /* a window without use goes back after one or two */
 
 static void pool_paid(struct mpib_debt *d)
 {
@@ -220,6 +221,50 @@ void mpib_windows_trim(struct mpib_client *c)
 	}
 	if (spare && LIST_EMPTY(&c->conns) && LIST_EMPTY(&c->regions))
 		pool_drop(c, spare);
+}
+
+/* Under the lock. Nothing is in the window of the index, and nobody has it. */
+static void window_drop(struct mpib_client *c, struct mpib_index *x)
+{
+	if (!x->pool->carved) {
+		pool_drop(c, x->pool);
+		return;
+	}
+	x->pool->windows_free |= 1ull << x->off / c->welcome.window;
+	x->pool = NULL;
+	x->size = 0;
+}
+
+static bool rested(struct mpib_window *w, uint32_t before)
+{
+	unsigned rests = MPIB_WINDOW_RESTS;
+
+	/* Acquire pairs with the release in mpib_window_rest(). Afterwards the
+	 * connection's thread has to take the lock to get a window. */
+	return atomic_load_explicit(&w->state, memory_order_relaxed) == rests &&
+	       atomic_load_explicit(&w->sweep, memory_order_relaxed) !=
+		       before &&
+	       atomic_compare_exchange_strong_explicit(
+		       &w->state, &rests, MPIB_WINDOW_NONE,
+		       memory_order_acquire, memory_order_relaxed);
+}
+
+void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
+{
+	struct mpib_conn *conn;
+	uint32_t before;
+
+	if (now_ms - c->swept < SWEEP_MS)
+		return;
+	c->swept = now_ms;
+	/* Those that came to rest since the last sweep stay. */
+	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		if (rested(&conn->window, before))
+			window_drop(c, &c->index[conn->index]);
+	}
+	mpib_windows_trim(c);
 }
 
 void *mpib_mem_alloc(struct mpib_client *client, size_t size)

@@ -245,8 +245,6 @@ static int region_register(struct mpib_region *r, int fd)
 	struct mpib_message m;
 	int rc;
 
-	if (!(r->flags & MPIB_REG_DMABUF))
-		allocate_pages(fd, r->offset, r->size);
 	rc = mpib_rpc_make(r->client, &ask.h, &fd, 1, &r->debt, &m,
 			   sizeof(struct mpib_ctl_region));
 	if (rc < 0)
@@ -258,19 +256,33 @@ static int region_register(struct mpib_region *r, int fd)
 	return 0;
 }
 
+/* Under the lock. A region that is there already, registered once more. */
+static struct mpib_region *region_again(const struct mpib_region *like)
+{
+	struct mpib_region *there = region_find_fd(like->client, like);
+
+	if (there)
+		there->regs++;
+	return there;
+}
+
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region)
 {
 	struct mpib_region *r = make_region(client, addr, size), *there = NULL;
-	struct stat st;
+	struct stat st = { 0 };
 	int rc;
 
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
+	/* Where it fails, asking the proxy does, too. */
+	(void)mpib_fstat(fd, &st);
 	r->own_mr = true;
 	r->flags = flags;
 	r->offset = offset;
+	r->dev = st.st_dev;
+	r->ino = st.st_ino;
 	r->debt = (struct mpib_debt){ .undo = MPIB_CTL_DEREG,
 				      .paid = never_made };
 	rc = mpib_client_lock(client);
@@ -278,13 +290,15 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		free(r);
 		return rc;
 	}
-	if (mpib_fstat(fd, &st) == 0) {
-		r->dev = st.st_dev;
-		r->ino = st.st_ino;
-		there = region_find_fd(client, r);
+	there = region_again(r);
+	if (!there && !(flags & MPIB_REG_DMABUF)) {
+		/* Without the lock, which others want: it takes long. */
+		mpib_client_unlock(client);
+		allocate_pages(fd, offset, size);
+		mpib_client_hold(client);
+		there = region_again(r); /* others may have been faster */
 	}
 	if (there) {
-		there->regs++;
 		free(r);
 		r = there;
 	} else {

@@ -135,8 +135,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 		mpib_ring_bell(conn);
 		return 1;
 	}
-	rc = mpib_stage_add(conn, r);
-	return rc < 0 ? rc : 1;
+	return mpib_stage_add(conn, r);
 }
 
 static int check_buffers(int n, void *const *data, const size_t *size,

@@ -97,6 +97,10 @@ int mpib_client_look(struct mpib_client *c)
 	if (now - then < LOOK_MS)
 		return 0;
 	atomic_store_explicit(&c->looked, now, memory_order_relaxed);
+	if (mpib_client_try(c)) {
+		mpib_windows_sweep(c, now);
+		mpib_client_leave(c);
+	}
 	return mpib_client_look_now(c);
 }
 

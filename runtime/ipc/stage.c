@@ -122,25 +122,41 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 		w->mr = x->pool->mr;
 		w->size = x->size;
 		mpib_window_cut(w, conn->is_sender ? c->welcome.part : 0);
+		/* Relaxed: this thread alone uses it from now on. */
+		atomic_store_explicit(&w->state, MPIB_WINDOW_USED,
+				      memory_order_relaxed);
 	}
 	mpib_client_unlock(c);
 	return rc;
 }
 
-/* All staged buffers of a group must be in the window at once: get a larger
- * window if need be, as soon as the present one is empty. 1; 0: not empty yet;
- * -errno. */
-static int group_window(struct mpib_conn *conn, uint32_t need)
+static bool is_busy(const struct mpib_conn *conn)
+{
+	return !mpib_window_empty(&conn->window) ||
+	       conn->feed_tail != conn->feed_head;
+}
+
+/*
+ * A window for r, which is not queued yet: it is got here and never in test. All
+ * staged buffers of a group must be in the window at once, so that it may have to
+ * be a larger one than before, as soon as nobody uses the present one. 1; 0: not
+ * yet; -errno.
+ */
+static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {
 	struct mpib_window *w = &conn->window;
+	uint32_t need = r->n > 1 ? group_bytes(r) : 0;
+	bool used = mpib_window_use(w);
 	int rc;
 
-	if (need <= w->size)
+	if (used && need <= w->size)
 		return 1;
-	if (!mpib_window_empty(w))
+	if (used && is_busy(conn))
 		return 0;
 	rc = have_window(conn, need);
-	return rc < 0 ? mpib_conn_fail(conn, rc, mpib_strerror()) : 1;
+	if (rc < 0 && used)
+		mpib_window_rest(conn);
+	return rc < 0 ? rc : 1;
 }
 
 static void push_group(struct mpib_conn *conn, struct mpib_request *r,
@@ -162,9 +178,6 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 
 	if (rc < r->n)
 		return rc < 0 ? rc : 0;
-	rc = group_window(conn, group_bytes(r));
-	if (rc <= 0)
-		return rc;
 	for (unsigned i = 0; i < r->n; i++) {
 		const struct mpib_buffer *b = &r->buf[i];
 
@@ -223,7 +236,7 @@ static void stage_feed(struct mpib_conn *conn)
 
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 {
-	int rc = 0;
+	int rc = 1;
 
 	r->slow = true;
 	r->feeding = true;
@@ -231,15 +244,15 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	r->staged = r->asks = r->asked = false;
 	for (unsigned i = 0; i < r->n; i++)
 		r->staged |= !is_direct(&r->buf[i]);
-	if (r->staged && !conn->window.base)
-		rc = have_window(conn, 0);
-	if (rc < 0)
+	if (r->staged)
+		rc = stage_window(conn, r);
+	if (rc <= 0)
 		return rc;
 	mpib_regions_ref(r);
 	conn->feed[conn->feed_head++ % MPIB_REQUESTS] = mpib_request_index(r);
 	conn->work++;
 	mpib_stage(conn);
-	return 0;
+	return 1;
 }
 
 void mpib_stage(struct mpib_conn *conn)
@@ -249,4 +262,6 @@ void mpib_stage(struct mpib_conn *conn)
 	mpib_window_drain(conn);
 	if (conn->feed_tail != conn->feed_head)
 		stage_feed(conn);
+	if (!is_busy(conn))
+		mpib_window_rest(conn);
 }

@@ -17,6 +17,23 @@ void mpib_window_cut(struct mpib_window *w, uint32_t keep)
 	w->small.size = keep;
 }
 
+void mpib_window_rest(struct mpib_conn *conn)
+{
+	struct mpib_window *w = &conn->window;
+
+	if (atomic_load_explicit(&w->state, memory_order_relaxed) !=
+	    MPIB_WINDOW_USED)
+		return;
+	/* Relaxed: who reads another's number sweeps too early, or too late. */
+	atomic_store_explicit(&w->sweep,
+			      atomic_load_explicit(&conn->client->sweeps,
+						   memory_order_relaxed),
+			      memory_order_relaxed);
+	/* Release pairs with the acquire of whoever has the window next. */
+	atomic_store_explicit(&w->state, MPIB_WINDOW_RESTS,
+			      memory_order_release);
+}
+
 /* Take len contiguous bytes of the run, or as many as it has. NULL: it is full.
  */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)

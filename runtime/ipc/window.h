@@ -17,11 +17,16 @@
  * receives, and all of its window is the big run.
  *
  * On the connection's thread, inside post and test.
+ *
+ * A window that nothing used for long is given back (mpib_windows_sweep()), by
+ * any thread that holds the client's lock. So the connection's thread marks it
+ * as used before it puts something in, and lets it rest when it is empty.
  */
 #ifndef MPIB_IPC_WINDOW_H
 #define MPIB_IPC_WINDOW_H
 
 #include <mpib/abi.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,6 +42,7 @@ static inline uint32_t mpib_window_padded(uint32_t len)
 	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
 }
 
+struct mpib_client;
 struct mpib_conn;
 struct mpib_request;
 
@@ -57,8 +63,16 @@ struct mpib_run {
 	struct mpib_staging_chunk part[MPIB_PARTS];
 };
 
+enum mpib_window_state {
+	MPIB_WINDOW_NONE, /* never needed yet, or given back */
+	MPIB_WINDOW_RESTS, /* empty; whoever changes this has it */
+	MPIB_WINDOW_USED, /* by the connection's thread */
+};
+
 struct mpib_window {
-	char *base; /* NULL until first needed */
+	_Atomic unsigned state; /* of all below: enum mpib_window_state */
+	_Atomic uint32_t sweep; /* the client's sweeps when it came to rest */
+	char *base;
 	uint64_t off; /* of base in mr */
 	uint32_t mr;
 	uint32_t size;
@@ -83,6 +97,23 @@ static inline char *mpib_window_addr(const struct mpib_window *w,
 	return w->base + p->at;
 }
 
+/* Have the window, if there is one. False: get one under the client's lock. */
+static inline bool mpib_window_use(struct mpib_window *w)
+{
+	unsigned rests = MPIB_WINDOW_RESTS;
+
+	/* Relaxed: only this thread sets USED. Acquire: whoever let the
+	 * window rest, or got it, is done with it. */
+	return atomic_load_explicit(&w->state, memory_order_relaxed) ==
+		       MPIB_WINDOW_USED ||
+	       atomic_compare_exchange_strong_explicit(
+		       &w->state, &rests, MPIB_WINDOW_USED,
+		       memory_order_acquire, memory_order_relaxed);
+}
+
+/* It is empty, and nothing waits for room in it. */
+void mpib_window_rest(struct mpib_conn *conn);
+
 /* Take room for the next part of buffer i of r, at most len bytes of it. NULL:
  * there is none now. */
 struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
@@ -100,5 +131,9 @@ bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 
 /* Take parts that are over out of the window; a receiver copies them out. */
 void mpib_window_drain(struct mpib_conn *conn);
+
+/* pool.c, any thread, under the client's lock: give back the windows that rested
+ * since before the last sweep, if that is half a minute ago. Never waits. */
+void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include "loop.h"
 
-static struct mpib_request *recv_group(int n, size_t each, const int *tag)
+/* NULL: not now. */
+static struct mpib_request *try_group(int n, size_t each, const int *tag)
 {
 	struct mpib_region *region[8];
 	struct mpib_request *r;
@@ -23,6 +24,13 @@ static struct mpib_request *recv_group(int n, size_t each, const int *tag)
 		region[i] = to_region;
 	}
 	assert_int_equal(mpib_irecv(rx, n, data, size, tag, region, &r), 0);
+	return r;
+}
+
+static struct mpib_request *recv_group(int n, size_t each, const int *tag)
+{
+	struct mpib_request *r = try_group(n, each, tag);
+
 	assert_non_null(r);
 	return r;
 }
@@ -70,6 +78,29 @@ static void a_group_larger_than_the_window_gets_a_larger_one(void **state)
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 3);
 }
 
+/* test() asks nothing of the proxy. */
+static void a_larger_window_is_got_by_a_post(void **state)
+{
+	static const int tag[2] = { 10, 11 };
+	struct mpib_request *r = recv_at(0, 60000), *s;
+
+	(void)state;
+	assert_null(try_group(2, 90000, tag));
+	s = send_at(0, 60000, 0);
+	assert_null(try_group(2, 90000, tag));
+	assert_int_equal(finish(r, s, NULL), 0);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
+	r = recv_group(2, 90000, tag);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 3);
+	s = send_at(0, 90000, 10);
+	assert_int_equal(finish(s, NULL, NULL), 0);
+	s = send_at(7, 90000, 11);
+	assert_int_equal(finish(r, s, NULL), 0);
+	assert_memory_equal(to, from, 90000);
+	assert_memory_equal(to + 100000, from + 7, 90000);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
 int main(void)
@@ -77,6 +108,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_group_is_filled_by_tag),
 		TEST(a_group_larger_than_the_window_gets_a_larger_one),
+		TEST(a_larger_window_is_got_by_a_post),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that the client asks the proxy for, and what it does meanwhile: windows
+ * that go back when nothing uses them, pages of memfds. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ipc/client.h"
+#include "loop.h"
+
+#define LATER 40000 /* ms, longer than from one sweep to the next */
+
+static uint64_t now = 1000000;
+
+static void sweep(uint64_t ms)
+{
+	now += ms;
+	mpib_client_hold(c);
+	mpib_windows_sweep(c, now);
+	mpib_client_unlock(c);
+}
+
+static unsigned asked(unsigned type)
+{
+	return atomic_load(&f->asked[type]);
+}
+
+static void move(size_t at)
+{
+	struct mpib_request *r = recv_at(0, 100000);
+	struct mpib_request *s = send_at(at, 100000, 0);
+
+	assert_int_equal(finish(r, s, NULL), 0);
+	assert_int_equal(finish(s, NULL, NULL), 0);
+	assert_memory_equal(to, from + at, 100000);
+}
+
+/* The proxy has heard all that was said before the answer to this. */
+static void until_heard(void)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_listener *l;
+
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	mpib_close_listen(l);
+}
+
+static void a_window_that_rests_goes_back(void **state)
+{
+	(void)state;
+	sweep(LATER);
+	move(1);
+	assert_int_equal(asked(MPIB_CTL_POOL), 2);
+	sweep(LATER); /* it was used since the last one */
+	sweep(1); /* too early for another */
+	until_heard();
+	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
+	move(2);
+	assert_int_equal(asked(MPIB_CTL_POOL), 2);
+	sweep(LATER);
+	sweep(LATER);
+	until_heard();
+	/* Of the two windows one is kept, for whoever is first. */
+	assert_int_equal(asked(MPIB_CTL_DEREG), 1);
+	move(3);
+	assert_int_equal(asked(MPIB_CTL_POOL), 3);
+}
+
+static void a_window_in_use_stays(void **state)
+{
+	struct mpib_request *s, *r;
+
+	(void)state;
+	move(1);
+	s = send_at(5, 200000, 0);
+	for (int i = 0; i < 4; i++)
+		sweep(LATER);
+	until_heard();
+	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
+	r = recv_at(0, 200000);
+	for (int i = 0; i < 4; i++)
+		sweep(LATER);
+	assert_int_equal(finish(r, s, NULL), 0);
+	assert_memory_equal(to, from + 5, 200000);
+}
+
+static void idle_connections_keep_one_window_in_all(void **state)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn[30];
+	struct mpib_request *r;
+	void *data = to;
+	size_t size = 5000;
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++) {
+		assert_int_equal(mpib_connect(c, &h, -1, &conn[i]), 0);
+		assert_int_equal(mpib_ready(conn[i]), 1);
+		assert_int_equal(
+			mpib_isend(conn[i], data, size, 0, to_region, &r), 0);
+		mpib_completion_finish(&f->reply->completion[i + 2][0], 1,
+				       (int32_t)size);
+		assert_int_equal(mpib_test(r, &(int){ 0 }, NULL), 0);
+	}
+	assert_int_equal(asked(MPIB_CTL_POOL), 6);
+	sweep(LATER);
+	sweep(LATER);
+	until_heard();
+	assert_int_equal(asked(MPIB_CTL_DEREG), 5);
+	for (unsigned i = 0; i < 30; i++)
+		mpib_close(conn[i]);
+}
+
+static void *sweep_often(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 40; i++) {
+		sweep(LATER);
+		for (int k = 0; k < 50; k++)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void sweeps_beside_the_traffic_hurt_nothing(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, sweep_often, NULL), 0);
+	for (size_t i = 0; i < 200; i++)
+		move(i);
+	pthread_join(thread, NULL);
+}
+
+static bool watching, locked;
+static unsigned populated;
+
+int __real_madvise(void *addr, size_t len, int advice);
+int __wrap_madvise(void *addr, size_t len, int advice);
+
+int __wrap_madvise(void *addr, size_t len, int advice)
+{
+	if (watching) {
+		populated++;
+		if (mpib_client_try(c))
+			mpib_client_leave(c);
+		else
+			locked = true;
+	}
+	return __real_madvise(addr, len, advice);
+}
+
+static void pages_are_made_without_the_lock(void **state)
+{
+	int fd = memfd_create("pages", MFD_CLOEXEC);
+	struct mpib_region *a, *b;
+	void *at;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(at != MAP_FAILED);
+	watching = true;
+	assert_int_equal(mpib_reg_fd(c, at, 8192, 0, fd, 0, &a), 0);
+	assert_int_equal(mpib_reg_fd(c, at, 8192, 0, fd, 0, &b), 0);
+	watching = false;
+	assert_ptr_equal(a, b);
+	assert_int_equal(populated, 1);
+	assert_false(locked);
+	assert_int_equal(mpib_dereg(a), 0);
+	assert_int_equal(mpib_dereg(b), 0);
+	munmap(at, 8192);
+	close(fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_window_that_rests_goes_back),
+		TEST(a_window_in_use_stays),
+		TEST(idle_connections_keep_one_window_in_all),
+		TEST(sweeps_beside_the_traffic_hurt_nothing),
+		TEST(pages_are_made_without_the_lock),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
