@@ -84,7 +84,8 @@ grep -q '^FAIL  socket' "$top/out" || fail "doctor does not find it missing"
 
 . "$(dirname "$0")/../support/addr.sh"
 . "$(dirname "$0")/../support/lines.sh"
-MPIB_SUPBW=1 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
+MPIB_SUPBW=1 MPIB_AGENT_DIR=$top/agent \
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
 	--sout "soft:$net.1" --sup "soft:$net.2" >"$top/proxy.out" 2>&1 &
 proxy=$!
 await_ready "$top/proxy.out" "$proxy" || { cat "$top/proxy.out"; exit 1; }
@@ -121,6 +122,7 @@ while read -r noun verb args; do
 		;;
 	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | has -x '# EOF' ||
 		fail "$noun $verb is not whole" ;;
+	agent-*) refused 1 mpibctl agent ;; # there is none
 	events-*) mpibctl events >"$top/out" || fail "events" ;;
 	*) shown mpibctl "$noun" "$verb" ;;
 	esac

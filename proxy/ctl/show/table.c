@@ -39,7 +39,7 @@ void mpib_table_row(struct mpib_table *t)
 			exit(1);
 		}
 	}
-	memset(t->cell[t->rows++ * t->columns], 0,
+	memset(t->cell[(size_t)t->rows++ * t->columns], 0,
 	       t->columns * sizeof(*t->cell));
 }
 
@@ -124,8 +124,8 @@ void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out)
 		sum--;
 	print_line(t, column, t->head[0], sizeof(t->head[0]), out);
 	for (unsigned r = 0; r < t->rows; r++)
-		print_line(t, column, t->cell[r * t->columns], MPIB_CELL_MAX,
-			   out);
+		print_line(t, column, t->cell[(size_t)r * t->columns],
+			   MPIB_CELL_MAX, out);
 }
 
 /* Write n with three digits and a unit; below the first unit, exactly. */
