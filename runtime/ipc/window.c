@@ -58,11 +58,15 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 }
 
 /* The send's receive is there. A send of which the first parts were pushed
- * without asking is told by its progress. */
+ * without asking is told by its progress; that of a watched one is marked from
+ * its begin. */
 static bool is_told(const struct mpib_conn *conn, const struct mpib_request *r)
 {
-	return mpib_conn_asks(conn) &&
-	       mpib_completion_marked(r->completion, r->gen);
+	if (!mpib_conn_asks(conn))
+		return false;
+	if (r->watched && !r->asked)
+		return mpib_completion_progress(r->completion, r->gen) > 0;
+	return mpib_completion_marked(r->completion, r->gen);
 }
 
 struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,

@@ -12,6 +12,7 @@
  * longest completion timeout that devices have by default is 50 ms.
  */
 #define SETTLE_NS 100000000u
+#define PER_TURN 32 /* connections, each with up to 32 flushes to look at */
 
 static struct mpib_flush *flush_at(struct engine_conn *f, uint32_t i)
 {
@@ -152,15 +153,16 @@ int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d)
 
 int mpib_flush_turn(struct mpib_shard *s)
 {
-	struct engine_conn *f, *next;
+	struct engine_conn *f = NULL;
 	struct engine_conn *last = TAILQ_LAST(&s->flushing, engine_conn_list);
 	int posted = 0;
 
-	for (f = TAILQ_FIRST(&s->flushing); f; f = next) {
-		next = f == last ? NULL : TAILQ_NEXT(f, rx.flush.link);
+	for (unsigned i = 0; i < PER_TURN && f != last; i++) {
+		f = TAILQ_FIRST(&s->flushing);
+		flush_leave(f); /* flush_step() puts it behind the others */
 		posted += flush_step(f);
 	}
-	return posted;
+	return posted + (f != last); /* not to sleep before all were served */
 }
 
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,

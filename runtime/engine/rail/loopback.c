@@ -183,6 +183,8 @@ static int loopback_first(struct mpib_tenant *t, unsigned r)
 
 	if (rc == 0)
 		rc = loopback_renew(t, r);
+	if (rc < 0 && mpib_rail_is_gone(t->shard, r, rc))
+		return mpib_shard_some_rail(t->shard);
 	if (rc < 0)
 		return rc;
 	made = mpib_xcalloc(sizeof(*made));

@@ -35,14 +35,18 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 		if (f->is_sender)
 			continue;
 		mpib_flush_lost(f, r);
-		if (f->stopping && !f->stopped)
-			engine_conn_check_stopped(f);
 	}
 	if (!mpib_lane_fault(lane, r, MPIB_CAUSE_PORT))
 		mpib_lane_break(lane, -EIO,
 				"rail %u (%s): its device failed or was "
 				"removed",
 				r, mpib_rail_spec(s, r)->name);
+	/* Only now that the rail is closed: a last write goes by the other. */
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
+	{
+		if (!f->is_sender && f->stopping && !f->stopped)
+			engine_conn_check_stopped(f);
+	}
 	mpib_rail_check_stopped(lane, r);
 	mpib_lane_check_drained(lane);
 }
