@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an agent tells mpib-proxy, in advanced mode, what share of each
- * connection's payload goes over SUP. The agent's socket and its file of hints
- * lie in the agent directory (MPIB_AGENT_DIR, by default /tmp/mpib). The proxy
- * accepts that directory only if it belongs to root or to the proxy's user and
- * nobody else may write in it.
+ * How an agent tells mpib-proxy, in advanced or adaptive mode, what share of
+ * each connection's payload goes over SUP. The agent's socket and its file of
+ * hints lie in the agent directory (MPIB_AGENT_DIR, by default /tmp/mpib). The
+ * proxy accepts that directory only if it belongs to root, to the proxy's user
+ * or to the user that agent.user names, and nobody else may write in it.
  *
  * agent.sock: SOCK_SEQPACKET, the agent listens and the proxy connects. The
  * proxy sends one mpib_agent_request per packet; the agent answers each
@@ -67,7 +67,7 @@ struct mpib_hint_header {
 };
 
 struct mpib_hint_entry {
-	uint32_t sup_bw; /* SUP's share, parts per 1024, 0..1024 */
+	uint32_t sup_bw; /* SUP's share of 1024, or MPIB_HINT_OWN */
 	uint32_t seq;
 	uint32_t src_ip; /* of the SOUT rail, network order */
 	uint32_t dst_ip; /* of an entry that connections share: their peer */
