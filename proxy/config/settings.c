@@ -238,7 +238,7 @@ const struct mpib_setting mpib_settings[] = {
 	QUOTA("pool", POOL, "BYTES",
 	      "staging memory of a user; 0 is a quarter of what there is"),
 	QUOTA("fds", FDS, "N",
-	      "descriptors held for a user: 5 a process, 1 a region"),
+	      "descriptors held for a user: 6 a process, 1 a region"),
 	QUOTA("messages", MESSAGES, "N",
 	      "control messages of a user in a second"),
 	{ "share", "rules", "share-rules", MPIB_SET_TEXT, FIELD(share_rules),
