@@ -162,3 +162,16 @@ bool mpib_networks_have(const struct mpib_networks *list,
 	}
 	return list->n == 0;
 }
+
+bool mpib_networks_hold(const struct mpib_networks *list,
+			const struct mpib_network *net)
+{
+	for (unsigned i = 0; i < list->n; i++) {
+		const struct mpib_network *have = &list->net[i];
+
+		if (have->bits <= net->bits &&
+		    same_bits(&have->addr, &net->addr, have->bits))
+			return true;
+	}
+	return false;
+}

@@ -35,5 +35,8 @@ int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own);
 bool mpib_networks_have(const struct mpib_networks *list,
 			const struct in6_addr *addr);
+/* Whether all of net is in one network of the list; no list holds nothing. */
+bool mpib_networks_hold(const struct mpib_networks *list,
+			const struct mpib_network *net);
 
 #endif

@@ -17,7 +17,7 @@
 static int routes_keep(struct mpib_networks *list,
 		       const struct mpib_network *net)
 {
-	if (list->n > 0 && mpib_networks_have(list, &net->addr))
+	if (mpib_networks_hold(list, net))
 		return 0;
 	if (list->n == MPIB_NETWORKS_MAX)
 		return -ENOSPC;

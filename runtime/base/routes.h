@@ -11,7 +11,7 @@
 /*
  * Add where the routes through the interface lead that table (as in
  * /proc/self/net/route, or ipv6_route) has, but for a default route, which says
- * nothing, and networks that are in the list. 0, or -ENOSPC.
+ * nothing, and those that one network of the list holds. 0, or -ENOSPC.
  */
 int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		     FILE *table);

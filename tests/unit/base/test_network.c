@@ -144,6 +144,23 @@ static void routes_through_the_interface_bring_their_networks(void **state)
 		     has("192.168.0.1") || has("8.8.8.8"));
 }
 
+/* The node's own address is at the beginning of what its router leads to. */
+static void an_aggregate_is_more_than_the_network_at_its_start(void **state)
+{
+	FILE *f = table("rail0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"
+			"rail0 0000000A 0100000A 0003 0 0 0 000000FF 0 0 0\n"
+			"rail0 0000010A 0100000A 0003 0 0 0 0000FFFF 0 0 0\n");
+
+	(void)state;
+	assert_int_equal(parse("10.0.0.0/24"), 0);
+	assert_int_equal(mpib_routes_take(&list, "rail0", f), 0);
+	fclose(f);
+	assert_true(has("10.0.0.9") && has("10.0.1.9") && has("10.255.0.1"));
+	assert_false(has("11.0.0.1"));
+	/* What lies in one of the list is not one more. */
+	assert_int_equal(list.n, 2);
+}
+
 static void so_do_those_of_ipv6(void **state)
 {
 	static const char none[] = "00000000000000000000000000000000 00 "
@@ -167,6 +184,12 @@ static void so_do_those_of_ipv6(void **state)
 	assert_int_equal(list.n, 1);
 	assert_true(has("fd01::1") && has("fd01:0:7::1"));
 	assert_false(has("fd02::1") || has("fe80::1") || has("2001:db8::1"));
+	f = table(text);
+	assert_int_equal(parse("fd01::/64"), 0);
+	assert_int_equal(mpib_routes_take6(&list, "rail0", f), 0);
+	fclose(f);
+	assert_int_equal(list.n, 2);
+	assert_true(has("fd01:0:7::1"));
 }
 
 static void too_many_routes_are_told(void **state)
@@ -194,6 +217,8 @@ int main(void)
 		cmocka_unit_test(an_own_address_brings_its_interfaces_network),
 		cmocka_unit_test(
 			routes_through_the_interface_bring_their_networks),
+		cmocka_unit_test(
+			an_aggregate_is_more_than_the_network_at_its_start),
 		cmocka_unit_test(so_do_those_of_ipv6),
 		cmocka_unit_test(too_many_routes_are_told),
 	};
