@@ -24,15 +24,29 @@ static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
 	       (s->label[0] || j->number == s->job);
 }
 
-/* A free place, else the one of the job that is over for longest; NULL: all
- * run. */
-static struct mpib_job *job_place(struct mpib_jobs *jobs)
+/* Whether the user has as many jobs as one may have. Root has no limit: it
+ * starts what others ask it to. */
+static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 {
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MPIB_JOBS; i++)
+		n += jobs->job[i].clients > 0 && jobs->job[i].uid == uid;
+	return uid != 0 && n >= MPIB_JOBS_OF_A_USER;
+}
+
+/* A free place, else the one of the job that is over for longest, of the user's
+ * own where it has its share; NULL: all run. */
+static struct mpib_job *job_place(struct mpib_jobs *jobs, uid_t uid)
+{
+	bool own = job_share_is_full(jobs, uid);
 	struct mpib_job *best = NULL;
 
 	for (unsigned i = 0; i < MPIB_JOBS; i++) {
 		struct mpib_job *j = &jobs->job[i];
 
+		if (own && (j->clients == 0 || j->uid != uid))
+			continue;
 		if (j->clients == 0)
 			return j;
 		if (j->ended_ns && (!best || j->ended_ns < best->ended_ns))
@@ -53,7 +67,7 @@ void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s)
 			j = &jobs->job[i];
 	}
 	if (!j) {
-		j = job_place(jobs);
+		j = job_place(jobs, s->uid);
 		if (!j)
 			return;
 		*j = (struct mpib_job){ .uid = s->uid,
