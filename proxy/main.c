@@ -214,6 +214,8 @@ int main(int argc, char **argv)
 		argv++;
 	}
 	mpib_upgrade_init(&proxy.upgrade, &proxy, argv);
+	mpib_config_init(&proxy.cfg);
+	proxy.cfg.takes_over = proxy.takeover != NULL;
 	rc = mpib_options_read(&proxy.cfg, argc, argv, environ, MPIB_CONFIG_DIR,
 			       &action, why);
 	mpib_log_set_json(proxy.cfg.log_format == 1);

@@ -67,7 +67,7 @@ static int check_threads(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
 
-	if (e->shards * e->devices <= MPIB_SHARDS_MAX)
+	if (e->shards * e->devices <= MPIB_SHARDS_MAX || mpib_config_keeps(cfg))
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
 		 "%s: proxy.threads = %u for each of %u devices are more than "

@@ -125,6 +125,9 @@ struct mpib_config {
 	struct mpib_config_device device[MPIB_DEVICES_MAX];
 	unsigned devices;
 
+	/* Set after mpib_config_init(): mpib_config_keep_devices() follows, so
+	 * that what discovery finds today is no reason to refuse. */
+	bool takes_over;
 	bool found; /* hca.sout was not given, and discovery found the rails */
 	bool one_rail; /* then: hca.sup = none was given */
 	/* SUP of each device is another device's SOUT and carries bytes only

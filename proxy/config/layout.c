@@ -38,10 +38,21 @@ static int layout_bad(const struct mpib_config *cfg, const char *what,
 	return -EINVAL;
 }
 
+bool mpib_config_keeps(const struct mpib_config *cfg)
+{
+	return cfg->found && cfg->takes_over;
+}
+
+/* Whether devices are to be made as the setting says. */
+static bool layout_given(const struct mpib_config *cfg)
+{
+	return cfg->layout != MPIB_LAYOUT_AUTO && !mpib_config_keeps(cfg);
+}
+
 static int layout_check(const struct mpib_config *cfg, unsigned n, bool one,
 			char *why)
 {
-	if (cfg->layout == MPIB_LAYOUT_AUTO)
+	if (!layout_given(cfg))
 		return 0;
 	if (n < 2)
 		return layout_bad(cfg, "there is one HCA", why);
@@ -60,7 +71,7 @@ static enum mpib_layout layout_of(const struct mpib_config *cfg, unsigned n,
 {
 	const char *split = says_split(cfg);
 
-	if (cfg->layout != MPIB_LAYOUT_AUTO) {
+	if (layout_given(cfg)) {
 		snprintf(because, len, "%.100s",
 			 mpib_config_origin(cfg, "device", "layout"));
 		return (enum mpib_layout)cfg->layout;
@@ -99,7 +110,8 @@ static void layout_each(struct mpib_config *cfg, const struct mpib_found *f,
 	cfg->standby = !one;
 }
 
-/* An odd one is left over: all devices have as many rails. */
+/* An odd one is left over: all devices have as many rails. Of none, as where all
+ * are away from a proxy that takes over, nothing is made. */
 static void layout_fused(struct mpib_config *cfg, const struct mpib_found *f,
 			 bool one)
 {
@@ -109,7 +121,7 @@ static void layout_fused(struct mpib_config *cfg, const struct mpib_found *f,
 		if (other > i && f->hca[other].neighbour == i)
 			layout_add(cfg, f->hca[i].name, f->hca[other].name);
 	}
-	if (cfg->devices == 0)
+	if (cfg->devices == 0 && f->n > 0)
 		layout_add(cfg, f->hca[f->fastest].name, "none");
 }
 

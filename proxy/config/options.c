@@ -142,7 +142,6 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 
 	*action = MPIB_ACTION_RUN;
 	make_options(&o);
-	mpib_config_init(cfg);
 	/* argv is read twice: settings on it win over files, so they come last,
 	 * but --config must be known before files are read. */
 	rc = options_scan(&o, NULL, argc, argv, action, &file, why);

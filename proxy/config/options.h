@@ -13,8 +13,9 @@ enum mpib_action {
 };
 
 /*
- * Read every source of the configuration into cfg, in this order: built-in
- * values, the files of dir (or the --config file alone), env, argv. 0 or
+ * Read every source of the configuration into cfg, which has the built-in values
+ * of mpib_config_init(), in this order: the files of dir (or the --config file
+ * alone), env, argv. 0 or
  * -EINVAL with why as in config.h. With MPIB_ACTION_HELP and _VERSION cfg is
  * not complete.
  */

@@ -58,7 +58,8 @@ static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 		return -EINVAL;
 	}
 	if (mpib_rails_discover(&filter, f, cfg->passed_over,
-				sizeof(cfg->passed_over)) > 0) {
+				sizeof(cfg->passed_over)) > 0 ||
+	    cfg->takes_over) {
 		cfg->found = true;
 		return 0;
 	}

@@ -116,6 +116,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p,
 		p->takeover = t;
 	}
 	mpib_upgrade_init(&p->upgrade, p, argv);
+	mpib_config_init(&p->cfg);
+	p->cfg.takes_over = p->takeover != NULL;
 	rc = mpib_options_read(&p->cfg, argc_of(r->node), argv, env, "/dev",
 			       &action, why);
 	if (rc < 0)

@@ -120,6 +120,7 @@ static void every_other_source_wins(void **state)
 	assert_int_equal(cfg.engine.traffic_class, 7);
 	assert_int_equal(cfg.engine.service_level, 4);
 	scratch_write("mpib.conf", "[hca]\nsout = soft\n");
+	mpib_config_init(&cfg);
 	assert_int_equal(
 		mpib_options_read(&cfg, 1, argv, env, scratch, &action, why),
 		0);

@@ -23,6 +23,7 @@ static int read_args(char **env, const char *line)
 	int argc = 1;
 
 	why[0] = '\0';
+	mpib_config_init(&cfg);
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (char *a = strtok(copy, " "); a; a = strtok(NULL, " "))
 		argv[argc++] = a;
