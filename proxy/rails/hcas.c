@@ -86,6 +86,8 @@ static bool stands_for(const struct hcas *h, unsigned a, unsigned b)
 {
 	if (hcas_active(h, a) != hcas_active(h, b))
 		return hcas_active(h, a);
+	if (h->port[a].is_function != h->port[b].is_function)
+		return h->port[b].is_function;
 	if (hcas_speed(h, a) != hcas_speed(h, b))
 		return hcas_speed(h, a) > hcas_speed(h, b);
 	return hcas_before(h, a, b);
@@ -105,6 +107,13 @@ static bool one_card(const struct hcas *h)
 	return true;
 }
 
+/* Whether an active port of the only card counts beside others of it. A virtual
+ * function does not: its bytes leave by a port that is one of these. */
+static bool counts_beside(const struct hcas *h, unsigned i)
+{
+	return hcas_active(h, i) && !h->port[i].is_function;
+}
+
 static void leave_ports_of_cards(const struct hcas *h)
 {
 	bool one = one_card(h);
@@ -113,7 +122,8 @@ static void leave_ports_of_cards(const struct hcas *h)
 		for (unsigned j = 0; j < h->n && hcas_in(h, i); j++) {
 			if (j == i || !hcas_in(h, j) ||
 			    !same_card(&h->port[i], &h->port[j]) ||
-			    !stands_for(h, j, i) || (one && hcas_active(h, i)))
+			    !stands_for(h, j, i) ||
+			    (one && counts_beside(h, i)))
 				continue;
 			h->why[i] = hcas_active(h, i)
 					    ? "is of a card that another port "

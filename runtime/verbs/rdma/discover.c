@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verbs/rdma/internal.h"
 
@@ -14,9 +15,13 @@ static bool discover_is_ours(const struct ibv_device *device)
 
 static void discover_ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
 {
+	char physfn[sizeof(p->info.pci_path) + 8];
+
 	p->error = mpib_rdma_query_port(ctx, p->port, &p->info);
 	/* Soft-RoCE has no PCI device below it. */
 	p->is_virtual = p->error == 0 && p->info.pci_path[0] == '\0';
+	snprintf(physfn, sizeof(physfn), "%s/physfn", p->info.pci_path);
+	p->is_function = p->error == 0 && access(physfn, F_OK) == 0;
 }
 
 static unsigned ports_of(struct ibv_device *device, struct mpib_rdma_port *port,

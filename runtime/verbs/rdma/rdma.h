@@ -25,6 +25,7 @@ struct mpib_rdma_port {
 	char name[64];
 	uint8_t port;
 	bool is_virtual; /* no hardware below, as with soft-RoCE */
+	bool is_function; /* a virtual function, whose port another has */
 	int error; /* -errno: the port cannot be used, and info is void */
 	/* The same for all ports and functions of a card; 0: unknown. */
 	uint64_t card;

@@ -155,6 +155,26 @@ static void ports_of_the_only_card_are_two(void **state)
 	EXPECT(0);
 }
 
+static void functions_of_the_only_card_are_no_devices(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		char pci[16];
+
+		snprintf(pci, sizeof(pci), "0000:41:00.%u", i);
+		add_at(pci, 7)->is_function = i > 1;
+	}
+	EXPECT(0, 1);
+	assert_string_equal(why[2],
+			    "is of a card that another port stands for");
+	/* Nor does one stand for its card beside a port, however fast. */
+	port[2].info.speed_mbps = 800000;
+	EXPECT(0, 1);
+	/* A container may have nothing but functions. */
+	port[0].error = port[1].error = -EPERM;
+	EXPECT(2);
+}
+
 static void their_order_is_that_of_their_places(void **state)
 {
 	(void)state;
@@ -299,6 +319,7 @@ int main(void)
 		t(only_usable_ports_count),
 		t(functions_and_ports_of_a_card_are_one),
 		t(ports_of_the_only_card_are_two),
+		t(functions_of_the_only_card_are_no_devices),
 		t(their_order_is_that_of_their_places),
 		t(neighbours_share_a_node_where_they_can),
 		t(storage_is_left_to_itself),

@@ -81,6 +81,8 @@ static int rm_dir(void **state)
 	char path[64];
 
 	(void)state;
+	snprintf(path, sizeof(path), "%s/device/physfn", dir);
+	rmdir(path);
 	snprintf(path, sizeof(path), "%s/device", dir);
 	rmdir(path);
 	return rmdir(dir);
@@ -122,6 +124,31 @@ static void the_software_hca_serves_where_it_is_asked_for(void **state)
 	snprintf(cfg.sup, sizeof(cfg.sup), "none");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.rails, 1);
+}
+
+static void virtual_functions_of_a_card_are_one_hca(void **state)
+{
+	char path[64];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct fake_device *d =
+			fake_ibv_add((const char *const[]){ "fake_0", "fake_1",
+							    "fake_2" }[i],
+				     "127.41.2.1");
+
+		d->attr.sys_image_guid = 7;
+		give_hardware(d);
+	}
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 6);
+	/* As sysfs tells whose function a device is. */
+	snprintf(path, sizeof(path), "%s/device/physfn", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	mpib_config_init(&cfg);
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
+	assert_non_null(strstr(cfg.passed_over, "fake_1:1 is of a card"));
 }
 
 static void ports_that_are_down_are_rails_all_the_same(void **state)
@@ -218,6 +245,7 @@ int main(void)
 		p(a_port_is_told_as_ibv_devinfo_would),
 		d(a_machine_without_devices_does_not_start),
 		d(the_software_hca_serves_where_it_is_asked_for),
+		d(virtual_functions_of_a_card_are_one_hca),
 		d(ports_that_are_down_are_rails_all_the_same),
 		d(a_second_port_without_a_cable_is_no_rail),
 		d(active_ports_become_the_rails),
