@@ -31,8 +31,9 @@ struct mpib_hcas {
  * Choose HCAs among n ports; near[i]: a GPU is behind port i's PCI root port.
  *
  * A card's fastest ACTIVE port stands for it, or its first where none is; of a
- * single card each ACTIVE port counts as an HCA. Where some HCAs have a GPU near,
- * those without are left out, as they serve storage. All have one link layer,
+ * single card each ACTIVE port counts as an HCA, unless it is a virtual function.
+ * Where some ACTIVE HCAs have a GPU near, or none is ACTIVE and some have, those
+ * without are left out, as they serve storage. All have one link layer,
  * that with the most speed in sum, and at least a quarter of the fastest one's
  * speed. An HCA without an ACTIVE port stays if it is of the model of one that
  * has: it will be there later, and other nodes count it. Ports without hardware

@@ -133,12 +133,16 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
+/* One that is down may never have had a cable: where others are active it leaves
+ * none of them out. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
-	bool some = false;
+	bool any = false, some = false;
 
 	for (unsigned i = 0; i < h->n; i++)
-		some |= hcas_in(h, i) && h->near[i];
+		any |= hcas_active(h, i);
+	for (unsigned i = 0; i < h->n; i++)
+		some |= h->near[i] && (any ? hcas_active(h, i) : hcas_in(h, i));
 	for (unsigned i = 0; some && i < h->n; i++) {
 		if (hcas_in(h, i) && !h->near[i])
 			h->why[i] = "has no GPU behind its PCI root port, as "

@@ -214,6 +214,26 @@ static void storage_is_left_to_itself(void **state)
 				    "others have");
 }
 
+/* One near a GPU that never had a cable, beside those that work. */
+static void what_is_down_leaves_nothing_to_storage(void **state)
+{
+	(void)state;
+	add("a", 1, ETH, 400, 0)->model = 4129;
+	add("b", 1, ETH, 400, 0)->model = 4129;
+	add("c", 1, ETH, 2, 0)->model = 4125;
+	near[2] = true;
+	port[2].info.state = IBV_PORT_DOWN;
+	EXPECT(0, 1);
+	assert_string_equal(why[2], "is not active");
+	/* Beside one that is active it will be there later. */
+	near[1] = true;
+	port[2].model = 4129;
+	EXPECT(1, 2);
+	/* All are down: where the GPUs are is all that is known. */
+	port[0].info.state = port[1].info.state = IBV_PORT_DOWN;
+	EXPECT(1, 2);
+}
+
 static void what_is_down_counts_if_it_will_be_there(void **state)
 {
 	(void)state;
@@ -323,6 +343,7 @@ int main(void)
 		t(their_order_is_that_of_their_places),
 		t(neighbours_share_a_node_where_they_can),
 		t(storage_is_left_to_itself),
+		t(what_is_down_leaves_nothing_to_storage),
 		t(what_is_down_counts_if_it_will_be_there),
 		t(there_are_sixteen_at_most_the_first),
 		t(a_gpu_is_near_what_shares_its_root_port),
