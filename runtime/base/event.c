@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -269,6 +270,21 @@ static int events_file_new(const char *path)
 	return rc;
 }
 
+/* Open the file of before to read, without waiting for a writer of a pipe. Its
+ * descriptor, -ENOENT, or -EINVAL: it is no file, and stays what it is. */
+static int events_file_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
 int mpib_events_file(const char *path, bool fresh)
 {
 	struct mpib_event *own = calloc(MPIB_EVENTS, sizeof(*own));
@@ -278,7 +294,7 @@ int mpib_events_file(const char *path, bool fresh)
 	if (!own)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);
-	fd = fresh ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	fd = fresh ? events_file_open(path) : -ENOENT;
 	if (fd >= 0) {
 		mine = event_kept();
 		for (uint64_t i = 0; i < mine; i++)
@@ -288,7 +304,7 @@ int mpib_events_file(const char *path, bool fresh)
 	}
 	for (uint64_t i = 0; i < mine; i++)
 		event_add(&own[i]);
-	fd = events_file_new(path);
+	fd = fd == -EINVAL ? -EINVAL : events_file_new(path);
 	if (file >= 0)
 		close(file);
 	file = fd >= 0 ? fd : -1;

@@ -59,7 +59,8 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
  * of a hand-over (fresh), events of this process are numbered on behind those
  * that the file has, so this is called before anybody reads the journal. The
  * file is written anew beside the old one and takes its place, so that a proxy
- * which has handed over writes to what nobody reads. -errno: then there is none.
+ * which has handed over writes to what nobody reads. What is there and is no file,
+ * as a pipe, stays: -EINVAL. -errno: then there is none.
  */
 int mpib_events_file(const char *path, bool fresh);
 

@@ -199,6 +199,27 @@ static void after_a_hand_over_one_writes_to_it(void **state)
 	live(after_that_life);
 }
 
+static void pipe_life(void)
+{
+	struct stat st;
+
+	/* Nobody writes to it: who waited for that would wait for ever. */
+	alarm(60);
+	CHECK(mkfifo(path, 0600) == 0);
+	CHECK(mpib_events_file(path, true) == -EINVAL);
+	CHECK(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+	tell(1);
+	CHECK(newest() == 1);
+	CHECK(unlink(path) == 0);
+}
+
+static void what_is_no_file_is_refused_and_stays(void **state)
+{
+	(void)state;
+	unlink(path);
+	live(pipe_life);
+}
+
 static void nowhere_life(void)
 {
 	CHECK(mpib_events_file("/nowhere/events", true) == -ENOENT);
@@ -235,6 +256,7 @@ int main(void)
 		cmocka_unit_test(what_is_damaged_is_left_out),
 		cmocka_unit_test(a_file_of_something_else_is_no_journal),
 		cmocka_unit_test(after_a_hand_over_one_writes_to_it),
+		cmocka_unit_test(what_is_no_file_is_refused_and_stays),
 		cmocka_unit_test(without_a_file_there_is_a_journal),
 	};
 
