@@ -23,12 +23,14 @@ struct settings {
 	} device[SETTINGS_DEVICES];
 };
 
-/* Start `d->proxy --check-config`, without what the environment says here: a
- * service has one of its own. Both of its outputs can be read from *out. */
+/* Start `d->proxy --check-config`, without what the environment says here, for a
+ * service has one of its own, and with faults as text, whatever log.format is.
+ * Both of its outputs can be read from *out. */
 static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 {
 	char check[] = "--check-config", name[] = "mpib-proxy";
-	char *argv[] = { name, check, NULL }, *env[] = { NULL };
+	char format[] = "MPIB_LOG_FORMAT=text"; /* as settings_line() reads */
+	char *argv[] = { name, check, NULL }, *env[] = { format, NULL };
 	posix_spawn_file_actions_t actions;
 	int end[2], rc;
 

@@ -256,8 +256,11 @@ static void devices_without_sup_are_told_once(void **state)
 
 static void what_a_start_would_refuse_is_told(void **state)
 {
+	/* As with log.format = json, where the environment does not win. */
 	struct mpib_doctor d = absent(
 		"#!/bin/sh\n"
+		"[ \"$MPIB_LOG_FORMAT\" = text ] ||\n"
+		"	{ echo '{\"message\":\"a is b\"}' >&2; exit 78; }\n"
 		"echo 'mpib-proxy: /etc/mpib/mpib.conf: a is b (do c)' >&2\n"
 		"echo 'mpib-proxy: more' >&2; exit 78\n");
 	const json_t *first;
