@@ -113,7 +113,6 @@ static void decide_rule(struct mpib_agent_policy *p, struct mpib_agent_slot *s)
 		return;
 	s->choice.rule = mpib_agent_conf_rule(&p->conf, s);
 	s->choice.age = p->age;
-	s->ruled = s->choice.rule->kind != MPIB_RULE_BALANCE;
 }
 
 void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot)
@@ -154,21 +153,16 @@ void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot)
 				 rail_word[r], p->ports.congested[r].why);
 		}
 	}
-	/* A shared slot under balance follows others to its peer. */
-	if (slot >= MPIB_AGENT_OWN && !s->ruled &&
-	    t[bad].worst == t[!bad].worst && !p->dry)
-		share = s->sup_bw;
 	settle(p, slot, share, why);
 }
 
 void mpib_agent_decide_all(struct mpib_agent_policy *p)
 {
+	mpib_agent_follow(p->agent);
 	for (unsigned i = 0; i < MPIB_HINT_SLOTS_MAX; i++) {
 		if (p->agent->slot[i].users)
 			mpib_agent_decide(p, i);
 	}
-	if (!p->dry)
-		mpib_agent_follow(p->agent);
 }
 
 bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)

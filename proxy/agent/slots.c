@@ -47,18 +47,16 @@ void mpib_agent_follow(struct mpib_agent *a)
 	for (uint32_t i = MPIB_AGENT_OWN; i < MPIB_HINT_SLOTS_MAX; i++) {
 		uint32_t sum = 0, n = 0;
 
-		for (uint32_t k = 0; a->slot[i].users && !a->slot[i].ruled &&
-				     k < MPIB_AGENT_OWN;
+		for (uint32_t k = 0; a->slot[i].users && k < MPIB_AGENT_OWN;
 		     k++) {
-			if (!a->slot[k].users ||
-			    a->slot[k].sup_bw > MPIB_HINT_SUP_BW_MAX ||
+			if (!a->slot[k].users || a->slot[k].alone ||
 			    a->slot[k].dst_ip != a->slot[i].dst_ip)
 				continue;
-			sum += a->slot[k].sup_bw;
+			sum += a->slot[k].choice.balance;
 			n++;
 		}
 		if (n)
-			mpib_agent_hint(a, i, sum / n);
+			a->slot[i].choice.balance = sum / n;
 	}
 }
 

@@ -42,7 +42,6 @@ struct mpib_agent_slot {
 	uint32_t sup_bw; /* SUP's share, as in the hint file */
 	bool alone; /* it has no SUP */
 	bool adaptive; /* its proxy splits by itself what has MPIB_HINT_OWN */
-	bool ruled; /* shared: by a rule, not by others to its peer */
 	/* Of its proxy's statistics, if known. */
 	bool known;
 	uid_t uid;
@@ -102,8 +101,8 @@ int mpib_agent_bind(struct mpib_agent *a, gid_t group);
 /* Write sup_bw into the hint file's entry of a slot that is held; does nothing
  * when the entry has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Give each shared slot that no rule is for the mean of the shares that connections with slots of
- * their own have to the same peer; a peer without any keeps what it has. */
+/* Have each shared slot balance as connections with slots of their own to the
+ * same peer do, in the mean; a peer without any keeps what it has. */
 void mpib_agent_follow(struct mpib_agent *a);
 /* The pid of the proxy that registered the slot, taken from its conn_id. */
 uint64_t mpib_agent_pid(const struct mpib_agent_slot *s);

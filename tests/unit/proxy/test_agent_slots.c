@@ -210,13 +210,16 @@ static void without_one_it_follows_the_hint_of_its_peer(void **state)
 	assert_int_not_equal(other.hint_slot, r.hint_slot);
 	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
 			 256);
-	for (unsigned i = 0; i < MPIB_AGENT_OWN; i++)
-		mpib_agent_hint(&agent, i, i % 2 ? 100 : 300);
+	for (unsigned i = 0; i < MPIB_AGENT_OWN; i++) {
+		agent.slot[i].choice.balance = i % 2 ? 100 : 300;
+		agent.slot[i].alone = i % 4 > 1; /* nothing to learn of these */
+	}
+	for (unsigned i = 2; i < MPIB_AGENT_OWN; i += 4)
+		agent.slot[i].choice.balance = 900;
 	mpib_agent_follow(&agent);
-	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
-			 200);
-	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, other.hint_slot), 9),
-			 256);
+	assert_int_equal(agent.slot[r.hint_slot].choice.balance, 200);
+	assert_int_equal(agent.slot[other.hint_slot].choice.balance, 512);
+	mpib_agent_hint(&agent, r.hint_slot, 200);
 	/* Whoever leaves first does not take it away from the other. */
 	ask(a, MPIB_AGENT_DEREGISTER, 5000);
 	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
