@@ -102,9 +102,19 @@ slots_find(struct mpib_agent *a, struct mpib_agent_proxy *p, uint64_t id)
 	return c;
 }
 
+/* Whether what is right for the slot's connections is so for this one, too. */
+static bool slots_alike(const struct mpib_agent_slot *s,
+			const struct mpib_agent_request *r)
+{
+	return s->dst_ip == r->sout_dst_ip &&
+	       s->alone == (r->sup_dst_ip == 0) &&
+	       s->adaptive == ((r->flags & MPIB_AGENT_ADAPTIVE) != 0);
+}
+
 /* A slot for one more connection: one that is free, else that which connections
- * to the same peer share. MPIB_HINT_SLOTS_MAX: there is none. */
-static uint32_t slots_choose(const struct mpib_agent *a, uint32_t dst_ip)
+ * alike share. MPIB_HINT_SLOTS_MAX: there is none. */
+static uint32_t slots_choose(const struct mpib_agent *a,
+			     const struct mpib_agent_request *r)
 {
 	uint32_t slot = MPIB_HINT_SLOTS_MAX;
 
@@ -115,7 +125,7 @@ static uint32_t slots_choose(const struct mpib_agent *a, uint32_t dst_ip)
 	for (uint32_t i = MPIB_HINT_SLOTS_MAX; i-- > MPIB_AGENT_OWN;) {
 		if (!a->slot[i].users)
 			slot = i;
-		else if (a->slot[i].dst_ip == dst_ip)
+		else if (slots_alike(&a->slot[i], r))
 			return i;
 	}
 	return slot;
@@ -148,7 +158,7 @@ static int slots_take(struct mpib_agent_proxy *p,
 
 	if (slots_find(a, p, r->conn_id))
 		return -EEXIST;
-	slot = slots_choose(a, r->sout_dst_ip);
+	slot = slots_choose(a, r);
 	if (slot >= MPIB_AGENT_OWN)
 		slots_short(a, slot < MPIB_HINT_SLOTS_MAX);
 	if (slot == MPIB_HINT_SLOTS_MAX)

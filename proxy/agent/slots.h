@@ -16,7 +16,7 @@
 #include "base/loop.h"
 
 /* The last entries of the hint file are for connections that find no entry of
- * their own: one for each of their peers. */
+ * their own: one for all to a peer that are of one mode, with SUP or without. */
 #define MPIB_AGENT_SHARED 256u
 #define MPIB_AGENT_OWN (MPIB_HINT_SLOTS_MAX - MPIB_AGENT_SHARED)
 

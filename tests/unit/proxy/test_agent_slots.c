@@ -231,6 +231,38 @@ static void without_one_it_follows_the_hint_of_its_peer(void **state)
 	close(a);
 }
 
+/* MPIB_HINT_OWN is all on SUP for a proxy in advanced mode, and one rail is no
+ * reason to leave none for another connection. */
+static void only_connections_alike_share_a_hint(void **state)
+{
+	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
+					.sout_dst_ip = htonl(2) };
+	uint32_t slot[4];
+	int a = dial();
+
+	(void)state;
+	take_all_own(a);
+	for (unsigned i = 0; i < 8; i++) {
+		struct mpib_agent_response r;
+
+		q.conn_id = 5000 + i;
+		q.flags = i & 1 ? MPIB_AGENT_ADAPTIVE : 0;
+		q.sup_dst_ip = i & 2 ? htonl(3) : 0;
+		assert_int_equal(send(a, &q, sizeof(q), 0), sizeof(q));
+		settle();
+		assert_int_equal(recv(a, &r, sizeof(r), MSG_DONTWAIT),
+				 sizeof(r));
+		assert_int_equal(r.status, 0);
+		assert_int_equal(agent.slot[r.hint_slot].adaptive, i & 1);
+		assert_int_equal(agent.slot[r.hint_slot].alone, !(i & 2));
+		if (i < 4)
+			slot[i] = r.hint_slot;
+		else
+			assert_int_equal(r.hint_slot, slot[i - 4]);
+	}
+	close(a);
+}
+
 static void more_peers_than_shared_hints_are_refused(void **state)
 {
 	struct mpib_agent_response r;
@@ -382,6 +414,7 @@ int main(void)
 		AGENT_TEST(a_registered_connection_has_an_entry),
 		AGENT_TEST(a_slot_of_its_own_comes_back_to_the_next),
 		AGENT_TEST(without_one_it_follows_the_hint_of_its_peer),
+		AGENT_TEST(only_connections_alike_share_a_hint),
 		AGENT_TEST(more_peers_than_shared_hints_are_refused),
 		AGENT_TEST(the_same_connection_twice_is_refused),
 		AGENT_TEST(who_sends_nonsense_is_dropped),
