@@ -380,41 +380,6 @@ static void a_proxy_in_advanced_mode_is_never_left_to_itself(void **state)
 	assert_int_equal(hint(0), 0);
 }
 
-/* A slot that connections share has no measurements of its own. */
-static void a_shared_slot_balances_as_others_to_its_peer(void **state)
-{
-	const unsigned shared = MPIB_AGENT_OWN, lonely = MPIB_AGENT_OWN + 1;
-	const struct mpib_agent_slot *s = conn(shared, "10.1.0.1");
-	struct mpib_agent_slot *own;
-
-	(void)state;
-	conn(lonely, "10.2.0.1");
-	put("conf", "rule balance\n");
-	assert_true(mpib_agent_reload(&policy, path, why));
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 512);
-	own = conn(0, "10.1.0.1");
-	own->choice.balance = 300;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 300);
-	assert_int_equal(hint(lonely), 512);
-	policy.ports.congested[MPIB_RAIL_SUP].since = 1;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 256);
-	assert_int_equal(hint(lonely), 256);
-	assert_non_null(strstr(s->choice.why, "SUP eased"));
-	policy.ports.congested[MPIB_RAIL_SUP].since = 0;
-	policy.ports.sick[MPIB_RAIL_SUP].since = 1;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 0);
-	own->users = 0;
-	mpib_agent_decide_all(&policy);
-	policy.ports.sick[MPIB_RAIL_SUP].since = 0;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 300);
-	assert_int_equal(hint(lonely), 512);
-}
-
 #define CONF_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -428,7 +393,6 @@ int main(void)
 		CONF_TEST(of_two_rails_in_trouble_the_worse_is_left),
 		CONF_TEST(a_bad_file_leaves_the_rules_as_they_are),
 		CONF_TEST(a_proxy_in_advanced_mode_is_never_left_to_itself),
-		CONF_TEST(a_shared_slot_balances_as_others_to_its_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

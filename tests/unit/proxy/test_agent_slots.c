@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/agent/slots.h, with the proxies played by the test over its socket. */
-#include "agent/slots.h"
+#include "steered.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,41 +18,10 @@
 
 #include <cmocka.h>
 
-static struct mpib_agent agent;
-static char dir[64], why[MPIB_AGENT_WHY];
-
-static int setup(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/mpib-slots-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 256, why), 0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mpib_agent_stop(&agent);
-	assert_int_equal(rmdir(dir), 0); /* nothing is left in it */
-	return 0;
-}
-
 static void settle(void)
 {
 	while (mpib_loop_turn(&agent.loop, 0) > 0)
 		;
-}
-
-static int dial(void)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
-		 dir);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
-	return fd;
 }
 
 static void ask(int fd, uint32_t type, uint64_t id)
@@ -128,7 +97,7 @@ static void a_registered_connection_has_an_entry(void **state)
 {
 	const struct mpib_hint_shm *shm = map();
 	struct mpib_agent_response r;
-	int fd = dial();
+	int fd = steered_dial();
 
 	(void)state;
 	assert_int_equal(shm->header.magic, MPIB_HINT_MAGIC);
@@ -171,7 +140,7 @@ static void take_all_own(int fd)
 
 static void a_slot_of_its_own_comes_back_to_the_next(void **state)
 {
-	int a = dial(), b = dial();
+	int a = steered_dial(), b = steered_dial();
 
 	(void)state;
 	for (unsigned i = 0; i < MPIB_AGENT_OWN - 56; i++)
@@ -193,7 +162,7 @@ static void without_one_it_follows_the_hint_of_its_peer(void **state)
 {
 	const struct mpib_hint_shm *shm = map();
 	struct mpib_agent_response r, same, other;
-	int a = dial(), b = dial();
+	int a = steered_dial(), b = steered_dial();
 
 	(void)state;
 	take_all_own(a);
@@ -231,42 +200,10 @@ static void without_one_it_follows_the_hint_of_its_peer(void **state)
 	close(a);
 }
 
-/* MPIB_HINT_OWN is all on SUP for a proxy in advanced mode, and one rail is no
- * reason to leave none for another connection. */
-static void only_connections_alike_share_a_hint(void **state)
-{
-	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
-					.sout_dst_ip = htonl(2) };
-	uint32_t slot[4];
-	int a = dial();
-
-	(void)state;
-	take_all_own(a);
-	for (unsigned i = 0; i < 8; i++) {
-		struct mpib_agent_response r;
-
-		q.conn_id = 5000 + i;
-		q.flags = i & 1 ? MPIB_AGENT_ADAPTIVE : 0;
-		q.sup_dst_ip = i & 2 ? htonl(3) : 0;
-		assert_int_equal(send(a, &q, sizeof(q), 0), sizeof(q));
-		settle();
-		assert_int_equal(recv(a, &r, sizeof(r), MSG_DONTWAIT),
-				 sizeof(r));
-		assert_int_equal(r.status, 0);
-		assert_int_equal(agent.slot[r.hint_slot].adaptive, i & 1);
-		assert_int_equal(agent.slot[r.hint_slot].alone, !(i & 2));
-		if (i < 4)
-			slot[i] = r.hint_slot;
-		else
-			assert_int_equal(r.hint_slot, slot[i - 4]);
-	}
-	close(a);
-}
-
 static void more_peers_than_shared_hints_are_refused(void **state)
 {
 	struct mpib_agent_response r;
-	int a = dial();
+	int a = steered_dial();
 
 	(void)state;
 	take_all_own(a);
@@ -288,7 +225,7 @@ static void more_peers_than_shared_hints_are_refused(void **state)
 
 static void the_same_connection_twice_is_refused(void **state)
 {
-	int a = dial(), b = dial();
+	int a = steered_dial(), b = steered_dial();
 
 	(void)state;
 	assert_int_equal(enlist(a, 5).status, 0);
@@ -303,7 +240,7 @@ static void the_same_connection_twice_is_refused(void **state)
 
 static void who_sends_nonsense_is_dropped(void **state)
 {
-	int a = dial(), b = dial(), c = dial();
+	int a = steered_dial(), b = steered_dial(), c = steered_dial();
 
 	(void)state;
 	ask(a, 77, 1);
@@ -319,7 +256,7 @@ static void who_sends_nonsense_is_dropped(void **state)
 static void a_second_agent_leaves_the_first_alone(void **state)
 {
 	struct mpib_agent other;
-	int fd = dial();
+	int fd = steered_dial();
 
 	(void)state;
 	assert_int_equal(enlist(fd, 1).status, 0);
@@ -340,7 +277,7 @@ static int dial_as(uid_t uid)
 	assert_int_equal(chmod(dir, 0755), 0);
 	assert_int_equal(chmod(path, 0666), 0);
 	assert_int_equal(seteuid(uid), 0);
-	fd = dial();
+	fd = steered_dial();
 	assert_int_equal(seteuid(0), 0);
 	return fd;
 }
@@ -388,7 +325,8 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 	assert_int_equal(old->entries[3].sup_bw, 999);
 }
 
-#define AGENT_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define AGENT_TEST(f)                                                          \
+	cmocka_unit_test_setup_teardown(f, steered_begin, steered_end)
 
 /* The one before was killed, and its hints are still there. */
 static void who_is_answered_finds_the_hints_of_now(void **state)
@@ -414,7 +352,6 @@ int main(void)
 		AGENT_TEST(a_registered_connection_has_an_entry),
 		AGENT_TEST(a_slot_of_its_own_comes_back_to_the_next),
 		AGENT_TEST(without_one_it_follows_the_hint_of_its_peer),
-		AGENT_TEST(only_connections_alike_share_a_hint),
 		AGENT_TEST(more_peers_than_shared_hints_are_refused),
 		AGENT_TEST(the_same_connection_twice_is_refused),
 		AGENT_TEST(who_sends_nonsense_is_dropped),
@@ -422,8 +359,8 @@ int main(void)
 		AGENT_TEST(only_proxies_of_known_users_are_served),
 		AGENT_TEST(what_a_killed_agent_left_is_taken_over),
 		cmocka_unit_test_setup_teardown(
-			who_is_answered_finds_the_hints_of_now, setup,
-			teardown),
+			who_is_answered_finds_the_hints_of_now, steered_begin,
+			steered_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

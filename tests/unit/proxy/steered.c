@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "steered.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct mpib_agent agent;
+struct mpib_agent_policy policy;
+char dir[64], why[MPIB_AGENT_WHY];
+
+int steered_begin(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/mpib-steered-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 256, why), 0);
+	memset(&policy, 0, sizeof(policy));
+	policy.agent = &agent;
+	policy.age = 1;
+	policy.now =
+		(struct mpib_agent_now){ .s = (uint64_t)time(NULL), .ns = 1 };
+	return 0;
+}
+
+int steered_end(void **state)
+{
+	(void)state;
+	mpib_agent_stop(&agent);
+	assert_int_equal(rmdir(dir), 0); /* nothing is left in it */
+	return 0;
+}
+
+struct mpib_agent_slot *steered_conn(unsigned slot, const char *peer)
+{
+	struct mpib_agent_slot *s = &agent.slot[slot];
+
+	*s = (struct mpib_agent_slot){ .users = 1, .choice.balance = 512 };
+	inet_pton(AF_INET, peer, &s->dst_ip);
+	return s;
+}
+
+int steered_dial(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
+		 dir);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	return fd;
+}
