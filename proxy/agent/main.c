@@ -28,6 +28,7 @@ struct agent_run {
 	int signals;
 	bool told[MPIB_AGENT_PROXIES]; /* warned: it is silent */
 	uint64_t looked_s; /* at ports and windows, and status was written */
+	int status_rc; /* of its last writing: each error is told once */
 };
 
 /* Ports, windows and the status: once a second. */
@@ -50,12 +51,21 @@ static void agent_look(struct agent_run *r, unsigned i)
 	r->told[i] = !ok;
 }
 
+static void agent_tell(struct agent_run *r)
+{
+	int rc = mpib_agent_status_write(&r->policy);
+
+	if (rc < 0 && rc != r->status_rc)
+		mpib_warn("%s/" MPIB_AGENT_STATUS ": %s (is the disk full?)",
+			  r->agent.dir, strerror(-rc));
+	r->status_rc = rc;
+}
+
 static void on_time(void *arg)
 {
 	struct agent_run *r = arg;
 	struct mpib_agent_policy *p = &r->policy;
 	bool second;
-	int rc;
 
 	mpib_agent_clock(&p->now);
 	second = p->now.s != r->looked_s;
@@ -66,10 +76,8 @@ static void on_time(void *arg)
 	     mpib_agent_conf_looks(&p->conf) && i < r->options->proxies; i++)
 		agent_look(r, i);
 	mpib_agent_decide_all(p);
-	rc = second ? mpib_agent_status_write(p) : 0;
-	if (rc < 0)
-		mpib_warn("%s/" MPIB_AGENT_STATUS ": %s (is the disk full?)",
-			  r->agent.dir, strerror(-rc));
+	if (second)
+		agent_tell(r);
 	mpib_timer_arm(&r->agent.loop, &r->timer,
 		       r->options->interval_ms * MPIB_MSEC, on_time, r);
 }

@@ -13,17 +13,31 @@
 
 static const char *const rail_word[MPIB_RAILS] = { "sout", "sup" };
 
+/* Text of an operator's file may be of any encoding, or cut in a character;
+ * JSON may not. */
+static json_t *status_text(const char *text)
+{
+	char plain[MPIB_AGENT_WHY];
+
+	snprintf(plain, sizeof(plain), "%s", text);
+	for (char *c = plain; *c; c++) {
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+	return json_string(plain);
+}
+
 static json_t *status_rail(const struct mpib_agent_policy *p, unsigned r)
 {
 	const struct mpib_agent_objection *sick = &p->ports.sick[r];
 	const struct mpib_agent_objection *t =
 		sick->since ? sick : &p->ports.congested[r];
 
-	return json_pack("{ss ss ss sI}", "rail", rail_word[r], "state",
+	return json_pack("{ss ss so sI}", "rail", rail_word[r], "state",
 			 sick->since ? "left"
 			 : t->since  ? "eased"
 				     : "well",
-			 "why", t->why, "since",
+			 "why", status_text(t->why), "since",
 			 (json_int_t)(t->since ? t->since : p->now.s));
 }
 
@@ -36,15 +50,15 @@ static json_t *status_conn(const struct mpib_agent_slot *s, unsigned slot)
 	if (s->known)
 		snprintf(conn, sizeof(conn), "%u.%u", s->client, s->index);
 	return json_pack(
-		"{sI sI ss ss so so sI sI ss sI}", "hint_slot",
+		"{sI sI ss ss so so sI sI so sI}", "hint_slot",
 		(json_int_t)slot, "pid", (json_int_t)mpib_agent_pid(s), "conn",
 		conn, "peer", mpib_address_text(&peer, 0, text, sizeof(text)),
 		"uid", s->known ? json_integer(s->uid) : json_null(), "sup_bw",
 		c->sup_bw > MPIB_HINT_SUP_BW_MAX ? json_null()
 						 : json_integer(c->sup_bw),
 		"connections", (json_int_t)s->users, "line",
-		(json_int_t)(c->rule ? c->rule->line : 0), "why", c->why,
-		"since", (json_int_t)c->since);
+		(json_int_t)(c->rule ? c->rule->line : 0), "why",
+		status_text(c->why), "since", (json_int_t)c->since);
 }
 
 /* Those that are steered, and how many have no row. */
@@ -77,10 +91,11 @@ json_t *mpib_agent_status(const struct mpib_agent_policy *p)
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		json_array_append_new(rails, status_rail(p, r));
-	return json_pack("{sI sI sb ss sI ss sI so sI sI so}", "pid",
+	return json_pack("{sI sI sb so sI so sI so sI sI so}", "pid",
 			 (json_int_t)getpid(), "told", (json_int_t)p->now.s,
-			 "dry_run", p->dry, "config", p->conf.path, "configs",
-			 (json_int_t)p->age, "fault", p->fault, "windows",
+			 "dry_run", p->dry, "config", status_text(p->conf.path),
+			 "configs", (json_int_t)p->age, "fault",
+			 status_text(p->fault), "windows",
 			 (json_int_t)p->windows.n, "rails", rails, "own", own,
 			 "more", more, "steered", conns);
 }
@@ -92,6 +107,8 @@ int mpib_agent_status_write(const struct mpib_agent_policy *p)
 	json_t *all = mpib_agent_status(p);
 	int fd;
 
+	if (!all)
+		return -ENOMEM;
 	unlinkat(dir, tmp, 0);
 	fd = openat(dir, tmp,
 		    O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -99,6 +116,7 @@ int mpib_agent_status_write(const struct mpib_agent_policy *p)
 		rc = -errno;
 		goto out;
 	}
+	errno = 0;
 	if (fchmod(fd, 0644) < 0 || json_dumpfd(all, fd, JSON_INDENT(1)) < 0 ||
 	    renameat(dir, tmp, dir, MPIB_AGENT_STATUS) < 0)
 		rc = errno ? -errno : -EIO;

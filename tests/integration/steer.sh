@@ -159,6 +159,21 @@ grep -q "conf:8: peer nowhere: it takes" "$dir/refused" ||
 kill -HUP "${pid[agent]}"
 told "the reload" 'not reloaded: .*conf:8: peer nowhere' status
 expect "a bad file" '$1 > 0 && $2 > 0'
+# Where it cannot be written that is told once, not at every look.
+mkdir "$dir/agent/status.new"
+holds() {
+	[ "$(grep -c 'rules hold' "$dir/agent.log")" -eq "$1" ]
+}
+cp "$dir/good" "$dir/conf"
+n=$(grep -c 'rules hold' "$dir/agent.log")
+for i in 1 2 3; do
+	kill -HUP "${pid[agent]}"
+	await holds $((n + i)) || complain "no reload $i"
+done
+told "no status" 'is the disk full' cat "$dir/agent.log"
+[ "$(grep -c 'is the disk full' "$dir/agent.log")" -eq 1 ] ||
+	complain "told more than once: $(cat "$dir/agent.log")"
+rmdir "$dir/agent/status.new"
 (cat "$dir/good" && echo "rule uid 4242 static 0" &&
 	echo "rule network $net.0/24 uid $(id -u) static 256") >"$dir/conf"
 kill -HUP "${pid[agent]}"
