@@ -23,7 +23,10 @@ void proxy_client_listen(struct proxy_client *s, struct mpib_message *m)
 				&answer.listen_id, &answer.handle);
 	if (rc < 0) {
 		proxy_client_refuse(s, &m->h, rc, "no further listener: %s",
-				    strerror(-rc));
+				    rc == -ENOSPC
+					    ? "this node's processes have "
+					      "all there are (close some)"
+					    : strerror(-rc));
 		return;
 	}
 	s->listeners++;
@@ -63,7 +66,8 @@ static const char *conn_error(int rc)
 		return "too many peers that this user wants do not answer "
 		       "(close what waits for them)";
 	case -ENOSPC:
-		return "the proxy has too many peers";
+		return "the proxy has too many peers (close what waits for "
+		       "some)";
 	default:
 		return strerror(-rc);
 	}

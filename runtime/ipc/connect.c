@@ -109,8 +109,8 @@ static int take_index(struct mpib_client *c, uint32_t *index)
 		return 0;
 	}
 	return mpib_fail(-EMFILE,
-			 "this process has %d connections open or closing (no "
-			 "more are possible)",
+			 "this process has %d connections open or closing "
+			 "(close some)",
 			 MPIB_CONNS_MAX);
 }
 

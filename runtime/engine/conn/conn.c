@@ -162,13 +162,19 @@ int engine_conn_create(struct engine_client *client, uint32_t index,
 		       bool sender, struct mpib_lane *lane,
 		       struct engine_conn **conn)
 {
-	uint32_t id = take_conn_id(client->shard);
-	int rc = id == ENGINE_CONNS_MAX
-			 ? -ENOSPC
-			 : conn_make(client, index, sender, lane, id, conn);
+	struct mpib_shard *s = client->shard;
+	uint32_t id = take_conn_id(s);
+	int rc;
 
-	if (rc < 0 && id != ENGINE_CONNS_MAX)
-		give_conn_id(client->shard, id);
+	if (id == ENGINE_CONNS_MAX)
+		return mpib_last_error_set(
+			s->engine, -ENOSPC,
+			"shard %u has %u connections (close some, or raise "
+			"proxy.threads)",
+			s->index, ENGINE_CONNS_MAX);
+	rc = conn_make(client, index, sender, lane, id, conn);
+	if (rc < 0)
+		give_conn_id(s, id);
 	return rc;
 }
 

@@ -12,7 +12,7 @@
 #include "peer/broker.h"
 
 #define NODES 3
-#define CLIENTS 8
+#define CLIENTS 12
 
 struct client {
 	struct node *node;

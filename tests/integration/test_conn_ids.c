@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A shard whose connection ids are all taken: one more connection is refused in
+ * words, those that are go on, and an id that was given back is had again.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/conn/conn.h"
+#include "engine_pair.h"
+
+static void one_more_than_a_shard_can_have(void **state)
+{
+	struct mpib_engine_config cfg;
+	struct engine_conn *more;
+	struct pair_node *n;
+	struct mpib_shard *s;
+	struct pair_end tx, rx;
+	struct pair pair;
+	const char *why;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 0, 0, &tx, &rx);
+	n = &pair.node[0];
+	s = n->engine_client->shard;
+	/* As many clients would have them: 64 that have 1024 each. */
+	memset(s->conn_ids, 0xff, ENGINE_CONNS_MAX / 8);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(engine_conn_create(n->engine_client, 7, i & 1,
+						    n->lane, &more),
+				 -ENOSPC);
+		why = mpib_engine_last_error(n->engine, -ENOSPC);
+		if (!strstr(why, "65536 connections") ||
+		    !strstr(why, "proxy.threads"))
+			fail_msg("%s", why);
+	}
+	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
+	s->conn_ids[ENGINE_CONNS_MAX / 64 - 1] &= ~(1ull << 62);
+	pair_connect(&pair, 7, 0, &tx, &rx);
+	assert_int_equal(tx.conn->id, ENGINE_CONNS_MAX - 2);
+	assert_int_equal(
+		engine_conn_create(n->engine_client, 8, true, n->lane, &more),
+		-ENOSPC);
+	/* The id is of 16 bits, and travels: the far end answers to it. */
+	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_more_than_a_shard_can_have),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

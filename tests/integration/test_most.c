@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a client can have most of, had of a real proxy: connections,
+ * requests, regions, listeners. One more is refused in words that help, and costs nothing else;
+ * another client's checked messages go on; and when one is given back the next
+ * is to be had. Quotas and limits that are set are test_quota.c's and
+ * test_runout.c's, tables of the broker unit/test_broker_full's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/client.h>
+#include <mpib/segment.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mover.h"
+#include "node.h"
+
+#define REGIONS 4095
+#define LISTENERS 65536
+
+static struct node node;
+static struct mpib_client *client;
+static struct mover other;
+
+static int start(void **state)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts) };
+	int rc;
+
+	(void)state;
+	node_start(&node, 3, "--quota-listeners", "0", "--log-level", "error",
+		   NULL);
+	opts.run_dir = node.dir;
+	assert_int_equal(mpib_attach(&opts, &client), 0);
+	assert_int_equal(mover_open(&other, node.dir, node.dir, 65536, true, 3),
+			 0);
+	while ((rc = mover_ready(&other)) == 0)
+		usleep(100);
+	assert_int_equal(rc, 1);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	mpib_detach(client);
+	mover_close(&other);
+	node_stop(&node);
+	return 0;
+}
+
+static void expect_said(const char *part)
+{
+	if (!strstr(mpib_strerror(), part))
+		fail_msg("\"%s\" is not in \"%s\"", part, mpib_strerror());
+}
+
+/* Another client's messages arrive. */
+static void others_go_on(void)
+{
+	uint64_t until = other.messages + 3;
+
+	while (other.messages < until)
+		assert_true(mover_step(&other) >= 0);
+	assert_int_equal(other.wrong, 0);
+}
+
+static void connections_of_a_client(void **state)
+{
+	static struct mpib_conn *conn[MPIB_CONNS_MAX], *more;
+	struct mpib_listener *l;
+	struct mpib_handle h;
+
+	(void)state;
+	assert_int_equal(mpib_listen(client, &h, &l), 0);
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
+		assert_int_equal(mpib_accept(l, &conn[i]), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(mpib_accept(l, &more), -EMFILE);
+		expect_said("1024 connections open or closing (close some)");
+		assert_int_equal(mpib_connect(client, &h, -1, &more), -EMFILE);
+		expect_said("(close some)");
+	}
+	others_go_on();
+	mpib_close(conn[500]);
+	/* Its place is free when the proxy has seen the close. */
+	while (mpib_accept(l, &conn[500]) == -EMFILE)
+		others_go_on();
+	assert_int_equal(mpib_accept(l, &more), -EMFILE);
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
+		mpib_close(conn[i]);
+	mpib_close_listen(l);
+	others_go_on();
+}
+
+static void until_ready(struct mpib_conn *conn)
+{
+	int rc;
+
+	while ((rc = mpib_ready(conn)) == 0)
+		usleep(100);
+	assert_int_equal(rc, 1);
+}
+
+static size_t until_done(struct mpib_request *r)
+{
+	size_t size = 0;
+	int done = 0;
+
+	while (!done)
+		assert_int_equal(mpib_test(r, &done, &size), 0);
+	return size;
+}
+
+static int *words; /* in the region of the client */
+static struct mpib_region *of_words;
+
+static struct mpib_request *receive(struct mpib_conn *rx, int *to, int tag)
+{
+	struct mpib_request *r = NULL;
+	size_t size = sizeof(*to);
+	void *buf = to;
+
+	assert_int_equal(mpib_irecv(rx, 1, &buf, &size, &tag, &of_words, &r),
+			 0);
+	return r;
+}
+
+/* Each tag has a word of its own, which has its number. */
+static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
+{
+	struct mpib_request *r = NULL;
+
+	words[tag] = tag;
+	assert_int_equal(mpib_isend(tx, &words[tag], sizeof(words[tag]), tag,
+				    of_words, &r),
+			 0);
+	return r;
+}
+
+/* One more gives no request, and no error. */
+static void requests_of_a_connection(void **state)
+{
+	struct mpib_request *in[MPIB_REQUESTS], *out[MPIB_REQUESTS + 1];
+	struct mpib_conn *tx, *rx;
+	struct mpib_listener *l;
+	struct mpib_handle h;
+	unsigned n = 0;
+	int *to;
+
+	(void)state;
+	words = mpib_mem_alloc(client, 4096);
+	assert_non_null(words);
+	assert_int_equal(mpib_reg(client, words, 4096, &of_words), 0);
+	to = words + 512;
+	assert_int_equal(mpib_listen(client, &h, &l), 0);
+	assert_int_equal(mpib_accept(l, &rx), 0);
+	assert_int_equal(mpib_connect(client, &h, -1, &tx), 0);
+	until_ready(rx);
+	until_ready(tx);
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
+		in[i] = receive(rx, &to[i], (int)i);
+		assert_non_null(in[i]);
+	}
+	assert_null(receive(rx, &to[0], 99));
+	/* Nobody receives these; some requests are left for others. */
+	while ((out[n] = send_one(tx, 99)))
+		n++;
+	assert_in_range(n, 1, MPIB_REQUESTS - 1);
+	others_go_on();
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
+		struct mpib_request *r = send_one(tx, (int)i);
+
+		assert_non_null(r);
+		until_done(r);
+		assert_int_equal(until_done(in[i]), sizeof(int));
+		assert_int_equal(to[i], i);
+	}
+	assert_null(send_one(tx, 99));
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(until_done(receive(rx, &to[i], 99)),
+				 sizeof(int));
+	for (unsigned i = 0; i < n; i++)
+		until_done(out[i]);
+	out[0] = send_one(tx, 99);
+	assert_non_null(out[0]);
+	until_done(receive(rx, &to[0], 99));
+	until_done(out[0]);
+	mpib_close(tx);
+	mpib_close(rx);
+	mpib_close_listen(l);
+	mpib_dereg(of_words);
+	mpib_mem_free(client, words);
+}
+
+static int give_page(int fd, void *page, struct mpib_region **r)
+{
+	return mpib_reg_fd(client, page, 4096, 0, fd, MPIB_REG_MEMFD, r);
+}
+
+/* Each of a file of its own, or they were one region. */
+static int region(struct mpib_region **r)
+{
+	int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
+	void *page;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(page, MAP_FAILED);
+	rc = give_page(fd, page, r);
+	assert_int_equal(munmap(page, 4096), 0);
+	close(fd);
+	return rc;
+}
+
+static void regions_of_a_client(void **state)
+{
+	static struct mpib_region *r[REGIONS], *more;
+
+	(void)state;
+	for (unsigned i = 0; i < REGIONS; i++)
+		assert_int_equal(region(&r[i]), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(region(&more), -EDQUOT);
+		expect_said("4095 regions are registered already (deregister "
+			    "some, or raise limit.regions, up to 4095)");
+		assert_null(mpib_mem_alloc(client, 4096));
+		assert_int_equal(errno, EDQUOT);
+	}
+	others_go_on();
+	mpib_dereg(r[1234]);
+	assert_int_equal(region(&r[1234]), 0);
+	assert_int_equal(region(&more), -EDQUOT);
+	for (unsigned i = 0; i < REGIONS; i++)
+		mpib_dereg(r[i]);
+	others_go_on();
+}
+
+static void listeners_of_a_proxy(void **state)
+{
+	static struct mpib_listener *l[LISTENERS], *more;
+	struct mpib_handle h;
+	struct mover late;
+	unsigned n = 1; /* that of the other client */
+
+	(void)state;
+	while (n < LISTENERS) {
+		assert_int_equal(mpib_listen(client, &h, &l[n]), 0);
+		n++;
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(mpib_listen(client, &h, &more), -ENOSPC);
+		expect_said("no further listener: ");
+		expect_said("(close some)");
+	}
+	others_go_on();
+	mpib_close_listen(l[1]);
+	assert_int_equal(mover_open(&late, node.dir, node.dir, 65536, false, 4),
+			 0);
+	mover_close(&late);
+	/* What is left goes with the client, at once. */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connections_of_a_client),
+		cmocka_unit_test(requests_of_a_connection),
+		cmocka_unit_test(regions_of_a_client),
+		cmocka_unit_test(listeners_of_a_proxy),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables of a broker, filled to the last place: listeners, peers, lanes. One
+ * more is refused by name, whoever has a place goes on, and a place that was
+ * given back is had by the next.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+
+#define USERS 4
+#define PEERS 8192u
+#define PEERS_OF_ONE (PEERS / USERS)
+
+static int listen_again(struct client *c, uint32_t *id)
+{
+	struct mpib_handle handle;
+
+	return mpib_broker_listen(c->node->broker, &c->client, id, &handle);
+}
+
+static void listeners_are_so_many(void **state)
+{
+	uint32_t *id = calloc(MPIB_LISTENERS_MAX, sizeof(*id)), more;
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	for (uint32_t i = 0; i < MPIB_LISTENERS_MAX; i++)
+		assert_int_equal(listen_again(a, &id[i]), 0);
+	assert_int_equal(listen_again(a, &more), -ENOSPC);
+	/* Who only connects needs none, and another node has its own. */
+	rig_connect(rig, rig_client(rig, 0, 1000, 0), 0, b, 0);
+	assert_int_equal(
+		mpib_broker_close_listen(a->node->broker, &a->client, id[77]),
+		0);
+	rig_connect(rig, b, 1, a, 1); /* it listens, and closes that */
+	assert_int_equal(listen_again(a, &more), 0);
+	assert_int_equal(listen_again(a, &more), -ENOSPC);
+	free(id);
+}
+
+/* Connect to the n-th of many addresses at which nobody is. */
+static int call(struct rig *rig, struct client *of[2], unsigned conn,
+		unsigned n, struct mpib_handle nowhere)
+{
+	struct client *c = of[conn / MPIB_CONNS_MAX];
+	int rc;
+
+	nowhere.addr = htonl(0x7f180001u + n);
+	rc = mpib_broker_connect(c->node->broker, &c->client,
+				 conn % MPIB_CONNS_MAX, 0, &nowhere);
+
+	mpib_loop_turn(&rig->node[0].loop, 0);
+	return rc;
+}
+
+static void give_up(struct rig *rig, struct client *of[2], unsigned conn)
+{
+	struct client *c = of[conn / MPIB_CONNS_MAX];
+
+	mpib_broker_drop(c->node->broker, &c->client, conn % MPIB_CONNS_MAX);
+	rig_settle(rig);
+}
+
+static void peers_are_so_many_and_a_quarter_for_a_user(void **state)
+{
+	struct client *of[USERS + 1][2] = { 0 }, *a, *b;
+	struct rig *rig = *state;
+	unsigned n = 0, had[USERS] = { 0 };
+	struct mpib_handle h;
+	uint32_t id;
+	int rc = 0;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, a, 0, b, 0);
+	mpib_broker_listen(b->node->broker, &b->client, &id, &h);
+	for (unsigned u = 0; u < USERS; u++) {
+		for (unsigned i = 0; i < 2; i++)
+			of[u][i] = rig_client(rig, 0, 2000 + u, 0);
+		while (had[u] < 2 * MPIB_CONNS_MAX &&
+		       (rc = call(rig, of[u], had[u], n, h)) == 0) {
+			had[u]++;
+			n++;
+		}
+	}
+	assert_int_equal(had[0], PEERS_OF_ONE);
+	assert_int_equal(rig->node[0].broker->peer_count, PEERS);
+	/* One place is that of node 1. */
+	assert_int_equal(had[USERS - 1], PEERS_OF_ONE - 1);
+	assert_int_equal(rc, -ENOSPC);
+	rig_connect(rig, a, 1, b, 1);
+	rig_connect(rig, b, 2, a, 2);
+	/* A peer that nobody wants any more makes room. */
+	give_up(rig, of[1], 5);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(call(rig, of[USERS - 1], had[USERS - 1], n, h), 0);
+	/* Another of a user that has its part is refused for that. */
+	give_up(rig, of[1], 6);
+	rig_pass(rig, MPIB_SEC);
+	n++;
+	of[USERS][0] = rig_client(rig, 0, 2000, 0);
+	assert_int_equal(call(rig, of[USERS], 0, n, h), -EDQUOT);
+	give_up(rig, of[0], 7);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(call(rig, of[USERS], 0, n, h), 0);
+}
+
+/* One connection more than its lanes; returns its error, and the index is free
+ * again. */
+static int refused_lane(struct rig *rig, struct client *from, struct client *to,
+			const char *why)
+{
+	struct mpib_handle handle;
+	uint32_t id;
+	int rc;
+
+	mpib_broker_listen(to->node->broker, &to->client, &id, &handle);
+	assert_int_equal(mpib_broker_connect(from->node->broker, &from->client,
+					     0, 0, &handle),
+			 0);
+	rig_settle(rig);
+	assert_int_equal(rig_state(from, 0), MPIB_CONN_FAILED);
+	rc = rig_error(from, 0);
+	if (!strstr(mpib_broker_why(&from->client, 0), why))
+		fail_msg("%s is not in: %s", why,
+			 mpib_broker_why(&from->client, 0));
+	mpib_broker_drop(from->node->broker, &from->client, 0);
+	mpib_broker_close_listen(to->node->broker, &to->client, id);
+	rig_settle(rig);
+	return rc;
+}
+
+/* With a lane for each connection. */
+static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
+{
+	struct client *a[USERS], *b[USERS], *c, *d;
+	struct rig *rig = *state;
+
+	rig->private_lanes = true;
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	for (unsigned u = 0; u < USERS; u++) {
+		a[u] = rig_client(rig, 0, 1000 + u, 0);
+		b[u] = rig_client(rig, 1, 1000 + u, 0);
+		for (uint32_t i = 0; i < MPIB_LANES_OF_ONE_MAX; i++)
+			rig_connect(rig, a[u], i, b[u], i);
+	}
+	c = rig_client(rig, 0, 1000, 0);
+	d = rig_client(rig, 1, 1000, 0);
+	assert_int_equal(refused_lane(rig, c, d, "uid 1000 has 1024 lanes"),
+			 -EDQUOT);
+	/* Its own are closed, and it has one more again. */
+	mpib_broker_drop(a[0]->node->broker, &a[0]->client, 3);
+	mpib_broker_drop(b[0]->node->broker, &b[0]->client, 3);
+	rig_pass(rig, 61 * MPIB_SEC);
+	rig_connect(rig, c, 0, d, 0);
+	/* A fifth user has none, until any is closed. */
+	c = rig_client(rig, 0, 2000, 0);
+	d = rig_client(rig, 1, 2000, 0);
+	assert_int_equal(refused_lane(rig, c, d, "4096 lanes"), -ENOSPC);
+	mpib_broker_drop(a[2]->node->broker, &a[2]->client, 9);
+	mpib_broker_drop(b[2]->node->broker, &b[2]->client, 9);
+	rig_pass(rig, 61 * MPIB_SEC);
+	rig_connect(rig, c, 0, d, 0);
+}
+
+#define FULL_TEST(fn)                                                          \
+	cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FULL_TEST(listeners_are_so_many),
+		FULL_TEST(peers_are_so_many_and_a_quarter_for_a_user),
+		FULL_TEST(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
