@@ -25,7 +25,8 @@
  * visitors.h, which hangs up at once. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
-typedef char *render_fn(const struct mpib_view *v, bool openmetrics);
+struct request;
+typedef char *render_fn(const struct request *r, const struct mpib_view *v);
 
 struct request {
 	struct mpib_http *http;
@@ -46,6 +47,7 @@ struct mpib_http {
 	struct mpib_timer timer;
 	TAILQ_HEAD(, request) requests;
 	struct mpib_visitors visitors;
+	struct mpib_history_text history;
 };
 
 static void http_turn(void *arg);
@@ -71,15 +73,15 @@ static void http_turn(void *arg)
 		mpib_timer_disarm(h->gather->loop, &h->timer);
 }
 
-static char *render_metrics(const struct mpib_view *v, bool openmetrics)
+static char *render_metrics(const struct request *r, const struct mpib_view *v)
 {
-	return mpib_metrics_text(v, openmetrics ? MPIB_METRICS_OPENMETRICS
-						: MPIB_METRICS_PROMETHEUS);
+	return mpib_metrics_text(v, r->openmetrics ? MPIB_METRICS_OPENMETRICS
+						   : MPIB_METRICS_PROMETHEUS);
 }
 
-static char *render_stats(const struct mpib_view *v, bool openmetrics)
+static char *render_stats(const struct request *r, const struct mpib_view *v)
 {
-	(void)openmetrics;
+	(void)r;
 	return mpib_stats_json(v);
 }
 
@@ -87,7 +89,7 @@ static void http_on_view(void *arg, const struct mpib_view *v)
 {
 	struct request *r = arg;
 
-	r->text = v ? r->render(v, r->openmetrics) : NULL;
+	r->text = v ? r->render(r, v) : NULL;
 	r->failed = !r->text;
 	r->suspended = false;
 	MHD_resume_connection(r->conn);
@@ -95,10 +97,11 @@ static void http_on_view(void *arg, const struct mpib_view *v)
 		       r->http);
 }
 
-static char *render_history(const struct mpib_view *v, bool openmetrics)
+static char *render_history(const struct request *r, const struct mpib_view *v)
 {
-	(void)openmetrics;
-	return mpib_history_json(v);
+	const char *text = mpib_history_text(&r->http->history, v);
+
+	return text ? strdup(text) : NULL;
 }
 
 static enum MHD_Result http_reply(struct request *r, unsigned status,
@@ -353,5 +356,6 @@ void mpib_http_close(struct mpib_http *http)
 	if (http->mhd)
 		MHD_stop_daemon(http->mhd);
 	mpib_visitors_close(&http->visitors);
+	free(http->history.text);
 	free(http);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /stats.json answers. */
+/* What /stats.json and /history.json answer. */
 #include "web/stats_json.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/event.h"
@@ -46,13 +47,20 @@ static json_t *stats_json_hists(const struct mpib_view *v)
 	return all;
 }
 
-char *mpib_history_json(const struct mpib_view *v)
+const char *mpib_history_text(struct mpib_history_text *t,
+			      const struct mpib_view *v)
 {
-	json_t *all = mpib_view_history(v);
-	char *text = json_dumps(all, JSON_COMPACT);
+	uint32_t next = v->history ? v->history->next : 0;
+	json_t *all;
 
+	if (t->text && t->next == next)
+		return t->text;
+	all = mpib_view_history(v);
+	free(t->text);
+	t->text = json_dumps(all, JSON_COMPACT);
+	t->next = next;
 	json_decref(all);
-	return text;
+	return t->text;
 }
 
 char *mpib_stats_json(const struct mpib_view *v)

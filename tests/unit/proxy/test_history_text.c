@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* web/stats_json.h: the text of the last hour, which is made once a sample. */
+#include "web/stats_json.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct proxy_clients clients;
+static struct mpib_snapshot snap;
+static struct mpib_history history;
+static struct mpib_view view;
+
+static int empty(void **state)
+{
+	(void)state;
+	snap = (struct mpib_snapshot){ .rail = { { .up = true } },
+				       .devices = 1,
+				       .rails = 1 };
+	view = (struct mpib_view){ .clients = &clients,
+				   .snap = &snap,
+				   .history = &history,
+				   .rail = { { .label = "SOUT" } } };
+	return mpib_history_init(&history, 1);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	mpib_history_fini(&history);
+	memset(&history, 0, sizeof(history));
+	return 0;
+}
+
+static void sample(unsigned n)
+{
+	mpib_history_add(&history, &view,
+			 (n + 1) * MPIB_HISTORY_PERIOD_S * 1000000000ull);
+}
+
+static unsigned rows(const char *text)
+{
+	json_t *all = json_loads(text, 0, NULL);
+	size_t n = json_array_size(json_object_get(all, "samples"));
+
+	assert_non_null(all);
+	json_decref(all);
+	return (unsigned)n;
+}
+
+static void the_text_is_made_once_a_sample(void **state)
+{
+	struct mpib_history_text t = { 0 };
+	const char *text;
+
+	(void)state;
+	sample(0);
+	sample(1);
+	text = mpib_history_text(&t, &view);
+	assert_int_equal(rows(text), 1);
+	/* What is made anew would have lost this. */
+	t.text[strlen(t.text) - 1] = ' ';
+	assert_ptr_equal(mpib_history_text(&t, &view), text);
+	assert_int_equal(text[strlen(text) - 1], ' ');
+	sample(2);
+	assert_int_equal(rows(mpib_history_text(&t, &view)), 2);
+	free(t.text);
+}
+
+/* The ring is full: a sample more is as many as before, and others. */
+static void so_is_that_of_a_full_hour(void **state)
+{
+	struct mpib_history_text t = { 0 };
+	char *before;
+
+	(void)state;
+	for (unsigned n = 0; n < MPIB_HISTORY_KEPT; n++)
+		sample(n);
+	before = strdup(mpib_history_text(&t, &view));
+	assert_int_equal(rows(before), MPIB_HISTORY_KEPT - 1);
+	sample(MPIB_HISTORY_KEPT);
+	assert_string_not_equal(mpib_history_text(&t, &view), before);
+	assert_int_equal(rows(t.text), MPIB_HISTORY_KEPT - 1);
+	free(before);
+	free(t.text);
+}
+
+static void without_a_history_there_are_no_rows(void **state)
+{
+	struct mpib_history_text t = { 0 };
+
+	(void)state;
+	view.history = NULL;
+	assert_int_equal(rows(mpib_history_text(&t, &view)), 0);
+	free(t.text);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, empty, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_text_is_made_once_a_sample),
+		TEST(so_is_that_of_a_full_hour),
+		TEST(without_a_history_there_are_no_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
