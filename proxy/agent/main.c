@@ -28,6 +28,7 @@ struct agent_run {
 	int signals;
 	bool told[MPIB_AGENT_PROXIES]; /* warned: it is silent */
 	uint64_t looked_s; /* at ports and windows, and status was written */
+	unsigned left_ms; /* until proxies are looked at */
 	int status_rc; /* of its last writing: each error is told once */
 };
 
@@ -61,10 +62,20 @@ static void agent_tell(struct agent_run *r)
 	r->status_rc = rc;
 }
 
+static void agent_look_at_all(struct agent_run *r)
+{
+	r->left_ms = r->options->interval_ms;
+	for (unsigned i = 0;
+	     mpib_agent_conf_looks(&r->policy.conf) && i < r->options->proxies;
+	     i++)
+		agent_look(r, i);
+}
+
 static void on_time(void *arg)
 {
 	struct agent_run *r = arg;
 	struct mpib_agent_policy *p = &r->policy;
+	unsigned tick;
 	bool second;
 
 	mpib_agent_clock(&p->now);
@@ -72,14 +83,14 @@ static void on_time(void *arg)
 	r->looked_s = p->now.s;
 	if (second)
 		agent_each_second(r);
-	for (unsigned i = 0;
-	     mpib_agent_conf_looks(&p->conf) && i < r->options->proxies; i++)
-		agent_look(r, i);
+	if (r->left_ms == 0)
+		agent_look_at_all(r);
 	mpib_agent_decide_all(p);
 	if (second)
 		agent_tell(r);
-	mpib_timer_arm(&r->agent.loop, &r->timer,
-		       r->options->interval_ms * MPIB_MSEC, on_time, r);
+	tick = r->left_ms < 1000 ? r->left_ms : 1000;
+	r->left_ms -= tick;
+	mpib_timer_arm(&r->agent.loop, &r->timer, tick * MPIB_MSEC, on_time, r);
 }
 
 /* A proxy is about to be told of its slot. */
@@ -106,6 +117,7 @@ static void agent_reload(struct agent_run *r)
 		mpib_warn("what held before holds: %s", why);
 	}
 	r->looked_s = 0; /* tell it at once */
+	r->left_ms = 0;
 	mpib_timer_disarm(&r->agent.loop, &r->timer);
 	on_time(r);
 }

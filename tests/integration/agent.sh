@@ -97,8 +97,18 @@ end -TERM agent
 agent balance
 expect "balance" '$1 > 0 && $2 > 0'
 end -TERM agent
-agent static 512
+agent static 512 --interval 1000000
 expect "static 512" '$1 == $2'
+# Its proxies it looks at seldom; what it says of itself is fresh.
+told() {
+	"$build/proxy/mpib-agent" status --dir "$dir/agent" --json |
+		sed -n 's/.*"told": \([0-9]*\).*/\1/p'
+}
+told=$(told)
+later() {
+	[ "$(told)" -gt $((told + 1)) ]
+}
+await later || complain "the status stands still"
 
 # The proxies are restarted, the agent is not.
 end -9 perf
