@@ -166,7 +166,8 @@ static int agent_status(const struct mpib_agent_options *o)
 	char why[MPIB_DIAL_WHY];
 	json_t *data;
 
-	if (mpib_agent_file_read(o->dir, &data, why, sizeof(why)) < 0)
+	if (mpib_agent_file_read(o->dir, MPIB_AGENT_USER, &data, why,
+				 sizeof(why)) < 0)
 		return agent_fail(MPIB_EXIT_FAILED, why);
 	if (o->json)
 		json_dumpf(data, stdout, JSON_INDENT(2));

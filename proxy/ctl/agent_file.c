@@ -4,15 +4,46 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define REFRESHED_S 10
+#define BYTES_MAX (1 << 20)
 
-int mpib_agent_file_read(const char *dir, json_t **data, char *why, size_t len)
+/* Anybody can make a directory such as /tmp/mpib, and a file in it. */
+static int file_trusted(int fd, const char *user, const char *path, char *why,
+			size_t len)
 {
+	const struct passwd *pw = getpwnam(user);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size > BYTES_MAX) {
+		snprintf(why, len,
+			 "%s: it is no status (a file of at most 1 MiB; see "
+			 "agent.dir)",
+			 path);
+		return -EPROTO;
+	}
+	if (st.st_uid == 0 || st.st_uid == geteuid() ||
+	    (pw && st.st_uid == pw->pw_uid))
+		return 0;
+	snprintf(
+		why, len,
+		"%s: it belongs to user %u, who is neither root, %.32s nor you "
+		"(see agent.dir and agent.user)",
+		path, (unsigned)st.st_uid, user);
+	return -EPERM;
+}
+
+int mpib_agent_file_read(const char *dir, const char *user, json_t **data,
+			 char *why, size_t len)
+{
+	const json_int_t now = time(NULL);
 	char path[160];
 	json_int_t told;
 	json_error_t error;
@@ -28,8 +59,12 @@ int mpib_agent_file_read(const char *dir, json_t **data, char *why, size_t len)
 				       : "be of the group of the proxy");
 		return rc;
 	}
-	*data = json_loadfd(fd, 0, &error);
+	rc = file_trusted(fd, user, path, why, len);
+	if (rc == 0)
+		*data = json_loadfd(fd, 0, &error);
 	close(fd);
+	if (rc < 0)
+		return rc;
 	if (!*data) {
 		snprintf(why, len,
 			 "%s: it is no status (use programs of one version)",
@@ -37,11 +72,13 @@ int mpib_agent_file_read(const char *dir, json_t **data, char *why, size_t len)
 		return -EPROTO;
 	}
 	told = json_integer_value(json_object_get(*data, "told"));
-	if ((json_int_t)time(NULL) - told <= REFRESHED_S)
+	if (told >= now - REFRESHED_S && told <= now + REFRESHED_S)
 		return 0;
 	snprintf(why, len,
-		 "%s: the agent that wrote it is gone or stands still (start "
-		 "mpib-agent)",
+		 told > now ? "%s: it is of a time to come (set the clock, "
+			      "restart mpib-agent)"
+			    : "%s: the agent that wrote it is gone or stands "
+			      "still (start mpib-agent)",
 		 path);
 	json_decref(*data);
 	*data = NULL;

@@ -8,9 +8,16 @@
 
 #define MPIB_AGENT_STATUS "status"
 
-/* Read the status of the agent that serves dir. On failure -errno, and why holds
+/* Who the agent is that comes with the packages. */
+#define MPIB_AGENT_USER "mpib-agent"
+
+/*
+ * Read the status of the agent that serves dir: a file of root, of our user or
+ * of that of this name, and of at most 1 MiB. On failure -errno, and why holds
  * "what: why (remedy)"; so it does (-ESTALE) for one that an agent has not
- * refreshed for 10 s. */
-int mpib_agent_file_read(const char *dir, json_t **data, char *why, size_t len);
+ * refreshed for 10 s, or will have.
+ */
+int mpib_agent_file_read(const char *dir, const char *user, json_t **data,
+			 char *why, size_t len);
 
 #endif

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/xalloc.h"
 #include "ctl/dial.h"
+#include "ctl/show/table.h"
 
 #define FIELDS_MAX 160
 #define NAME_MAX_BYTES 64
@@ -74,9 +76,18 @@ static const json_t *fields_find(const json_t *row, const char *name)
 static void print_value(const json_t *v, FILE *out)
 {
 	if (json_is_string(v)) {
+		size_t len = json_string_length(v) + 1;
+		char *text =
+			memcpy(mpib_xcalloc(len), json_string_value(v), len);
+
 		/* A script would take tabs and newlines for separators. */
-		for (const char *c = json_string_value(v); *c; c++)
-			fputc(strchr("\t\r\n", *c) ? ' ' : *c, out);
+		for (char *c = text; *c; c++) {
+			if (strchr("\t\r\n", *c))
+				*c = ' ';
+		}
+		mpib_plain(text);
+		fputs(text, out);
+		free(text);
 	} else if (v && !json_is_null(v)) {
 		json_dumpf(v, out,
 			   JSON_ENCODE_ANY | JSON_COMPACT | MPIB_JSON_DIGITS);

@@ -216,7 +216,7 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 /* The proxy says where its agent is, the agent what it does. */
 int mpib_ctl_agent(const struct mpib_ctl_call *call)
 {
-	const char *dir = NULL;
+	const char *dir = NULL, *user = MPIB_AGENT_USER;
 	json_t *config, *row, *data = NULL;
 	char why[MPIB_DIAL_WHY];
 	size_t i;
@@ -224,16 +224,19 @@ int mpib_ctl_agent(const struct mpib_ctl_call *call)
 
 	json_array_foreach(config, i, row)
 	{
-		if (!strcmp(mpib_json_str(row, "section"), "agent") &&
-		    !strcmp(mpib_json_str(row, "key"), "dir"))
+		if (strcmp(mpib_json_str(row, "section"), "agent") != 0)
+			continue;
+		if (!strcmp(mpib_json_str(row, "key"), "dir"))
 			dir = mpib_json_str(row, "value");
+		else if (!strcmp(mpib_json_str(row, "key"), "user"))
+			user = mpib_json_str(row, "value");
 	}
 	if (rc == MPIB_EXIT_OK && !dir)
 		rc = mpib_ctl_fail(MPIB_EXIT_FAILED,
 				   "the proxy knows no agents (use programs of "
 				   "one version)");
 	if (rc == MPIB_EXIT_OK &&
-	    mpib_agent_file_read(dir, &data, why, sizeof(why)) < 0)
+	    mpib_agent_file_read(dir, user, &data, why, sizeof(why)) < 0)
 		rc = mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	if (rc == MPIB_EXIT_OK)
 		rc = mpib_ctl_finish(mpib_ctl_print(call, data));

@@ -43,6 +43,19 @@ void mpib_table_row(struct mpib_table *t)
 	       t->columns * sizeof(*t->cell));
 }
 
+void mpib_plain(char *text)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++) {
+		if (*c < ' ' || *c == 0x7f) {
+			*c = '?';
+		} else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) {
+			/* U+0080 to U+009F, among them another ESC [. */
+			*c++ = '?';
+			*c = '?';
+		}
+	}
+}
+
 void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 {
 	char *cell = t->cell[(t->rows - 1) * t->columns + column];
@@ -52,6 +65,7 @@ void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 	if (vsnprintf(cell, MPIB_CELL_MAX, fmt, ap) >= MPIB_CELL_MAX)
 		cell[MPIB_CELL_MAX - 2] = '~';
 	va_end(ap);
+	mpib_plain(cell);
 }
 
 static unsigned table_measure(const struct mpib_table *t, unsigned *width)

@@ -28,10 +28,14 @@ void mpib_table_init(struct mpib_table *t, const char *const *heads);
 void mpib_table_fini(struct mpib_table *t);
 /* Begin a row of empty cells. Ends the process when memory is short. */
 void mpib_table_row(struct mpib_table *t);
-/* Set a cell of the last row. */
+/* Set a cell of the last row, to plain text. */
 void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out);
+
+/* Make control characters of UTF-8 text '?': a terminal obeys them, and who wrote
+ * the text may be somebody else than who looks at it. */
+void mpib_plain(char *text);
 
 /* "1.50 GiB" or "512 B": at most 8 characters. */
 const char *mpib_human_bytes(uint64_t n, char *buf, size_t len);

@@ -44,10 +44,19 @@ static const struct mpib_column conns[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
+static const char *agent_text(const json_t *data, const char *key, char *buf,
+			      size_t len)
+{
+	snprintf(buf, len, "%s", mpib_json_str(data, key));
+	mpib_plain(buf);
+	return buf;
+}
+
 void mpib_ctl_print_agent(const json_t *data, unsigned width, FILE *out)
 {
-	const char *config = mpib_json_str(data, "config");
-	const char *fault = mpib_json_str(data, "fault");
+	char buf[2][256];
+	const char *config = agent_text(data, "config", buf[0], 256);
+	const char *fault = agent_text(data, "fault", buf[1], 256);
 
 	fprintf(out, "pid %" PRIu64 ", %s%s%s\n", mpib_json_num(data, "pid"),
 		*config ? "by " : "by its command line", config,

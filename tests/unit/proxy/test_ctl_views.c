@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/ctl/show/views.h: every noun fits 80 columns, whatever the numbers, and
  * bears an answer without a field. */
+#include "ctl/fields.h"
 #include "ctl/show/views.h"
 
 #include <setjmp.h>
@@ -142,9 +143,37 @@ static void a_rail_shows_what_it_is(void **state)
 	json_decref(data);
 }
 
+/* Whoever wrote the status of an agent. */
+static void an_agent_commands_no_terminal(void **state)
+{
+	json_t *data = json_pack("{ss ss s[{ss}] s[{ss}]}", "config",
+				 "/\x1b[2J", "fault", "\x1b]0;x\x07", "rails",
+				 "why", "\x1b[1m", "steered", "peer",
+				 "\xc2\x9b"
+				 "1m");
+	char *text = print("agent", data);
+	size_t len;
+	FILE *f;
+
+	(void)state;
+	assert_null(strchr(text, '\x1b'));
+	assert_null(strchr(text, '\x07'));
+	assert_null(strstr(text, "\xc2\x9b"));
+	assert_non_null(strstr(text, "by /?[2J"));
+	assert_non_null(strstr(text, "not reloaded: ?]0;x?"));
+	free(text);
+	f = open_memstream(&text, &len);
+	assert_true(mpib_fields_print(data, "config", false, f, NULL, 0));
+	fclose(f);
+	assert_string_equal(text, "/?[2J\n");
+	free(text);
+	json_decref(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_agent_commands_no_terminal),
 		cmocka_unit_test(every_noun_fits_80_columns),
 		cmocka_unit_test(histograms_and_events_fit_80_columns),
 		cmocka_unit_test(an_answer_without_fields_is_borne),

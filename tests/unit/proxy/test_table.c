@@ -119,12 +119,32 @@ static void counts_have_three_digits_and_a_decimal_unit(void **state)
 			    "1.00 M");
 }
 
+static void what_a_terminal_obeys_is_not_printed(void **state)
+{
+	static const char *const heads[] = { "NAME", NULL };
+	struct mpib_table t;
+	char *text;
+
+	(void)state;
+	mpib_table_init(&t, heads);
+	mpib_table_row(&t);
+	mpib_table_set(&t, 0, "%s",
+		       "\x1b]0;x\x07 \xc2\x9b"
+		       "2J \x7f \xc3\xa9\n");
+	text = print(&t, 80);
+	assert_string_equal(text, "NAME\n"
+				  "?]0;x? ??2J ? \xc3\xa9?\n");
+	free(text);
+	mpib_table_fini(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_is_left_and_numbers_are_right),
 		cmocka_unit_test(the_widest_text_gives_way),
 		cmocka_unit_test(many_rows_are_kept),
+		cmocka_unit_test(what_a_terminal_obeys_is_not_printed),
 		cmocka_unit_test(bytes_have_three_digits_and_a_binary_unit),
 		cmocka_unit_test(counts_have_three_digits_and_a_decimal_unit),
 	};
