@@ -244,8 +244,14 @@ mpib_agent_conf_rule(const struct mpib_agent_conf *c,
 	static const struct mpib_agent_rule own = { .kind = MPIB_RULE_ADAPTIVE,
 						    .share = 512 };
 
+	/* The list is long: once for all rules. */
+	const struct mpib_agent_way way = {
+		.here = mpib_agent_island_of(&c->islands, s->src_ip),
+		.there = mpib_agent_island_of(&c->islands, s->dst_ip),
+	};
+
 	for (unsigned i = 0; i < c->rules; i++) {
-		if (mpib_agent_rule_fits(&c->rule[i], s, &c->islands))
+		if (mpib_agent_rule_fits(&c->rule[i], s, &way))
 			return &c->rule[i];
 	}
 	return &own;

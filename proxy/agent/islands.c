@@ -65,10 +65,9 @@ const char *mpib_agent_island_of(const struct mpib_agent_islands *list,
 
 	for (unsigned i = 0; i < list->n; i++) {
 		const struct mpib_agent_island *one = &list->of[i];
-		struct mpib_networks net = { .n = 1, .net = { one->net } };
 
 		if ((!best || one->net.bits > best->net.bits) &&
-		    mpib_networks_have(&net, &addr))
+		    mpib_network_has(&one->net, &addr))
 			best = one;
 	}
 	return best ? best->name : NULL;

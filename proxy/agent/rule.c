@@ -181,15 +181,12 @@ bool mpib_agent_rule_parse_for(struct mpib_agent_rule *rule, char **words,
 }
 
 static bool where_fits(const struct mpib_agent_rule *rule,
-		       const struct mpib_agent_slot *s,
-		       const struct mpib_agent_islands *islands)
+		       const struct mpib_agent_way *way)
 {
-	const char *here, *there;
+	const char *here = way->here, *there = way->there;
 
 	if (rule->where == MPIB_WHERE_ANY)
 		return true;
-	here = mpib_agent_island_of(islands, s->src_ip);
-	there = mpib_agent_island_of(islands, s->dst_ip);
 	if (rule->where == MPIB_WHERE_NAMED)
 		return there && !strcmp(there, rule->island);
 	/* Where either end is of no island nothing is known of the way. */
@@ -199,21 +196,17 @@ static bool where_fits(const struct mpib_agent_rule *rule,
 
 bool mpib_agent_rule_fits(const struct mpib_agent_rule *rule,
 			  const struct mpib_agent_slot *s,
-			  const struct mpib_agent_islands *islands)
+			  const struct mpib_agent_way *way)
 {
 	struct in6_addr peer = mpib_address_of_ip(s->dst_ip);
 
-	if (rule->has_net) {
-		struct mpib_networks one = { .n = 1, .net = { rule->net } };
-
-		if (!mpib_networks_have(&one, &peer))
-			return false;
-	}
+	if (rule->has_net && !mpib_network_has(&rule->net, &peer))
+		return false;
 	if ((rule->has_uid || rule->has_class) && !s->known)
 		return false;
 	return (!rule->has_uid || rule->uid == s->uid) &&
 	       (!rule->has_class || rule->class == s->class) &&
-	       where_fits(rule, s, islands);
+	       where_fits(rule, way);
 }
 
 static void rule_look(struct mpib_agent_slot_rail *r, uint64_t bytes,

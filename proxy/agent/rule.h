@@ -50,11 +50,16 @@ bool mpib_agent_rule_parse(struct mpib_agent_rule *rule, char **words,
 bool mpib_agent_rule_parse_for(struct mpib_agent_rule *rule, char **words,
 			       int count, char *why);
 
+/* The islands of a connection's ends; NULL: of none. */
+struct mpib_agent_way {
+	const char *here, *there;
+};
+
 /* Whether the rule is for this connection. One of a user or a class is for none
  * of which a proxy's statistics have not told these yet. */
 bool mpib_agent_rule_fits(const struct mpib_agent_rule *rule,
 			  const struct mpib_agent_slot *s,
-			  const struct mpib_agent_islands *islands);
+			  const struct mpib_agent_way *way);
 
 /* The rails' counters for one connection, from its proxy's statistics. */
 struct mpib_agent_sample {

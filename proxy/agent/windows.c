@@ -131,10 +131,9 @@ mpib_agent_window_of(const struct mpib_agent_windows *w, uint32_t peer,
 
 	for (unsigned i = 0; i < w->n; i++) {
 		const struct mpib_agent_window *one = &w->of[i];
-		struct mpib_networks net = { .n = 1, .net = { one->net } };
 
 		if (one->rail == rail && now_s + lead_s >= one->from &&
-		    now_s < one->to && mpib_networks_have(&net, &addr))
+		    now_s < one->to && mpib_network_has(&one->net, &addr))
 			return one;
 	}
 	return NULL;

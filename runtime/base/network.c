@@ -153,11 +153,17 @@ int mpib_networks_add_own(struct mpib_networks *list,
 	return 0;
 }
 
+bool mpib_network_has(const struct mpib_network *net,
+		      const struct in6_addr *addr)
+{
+	return same_bits(&net->addr, addr, net->bits);
+}
+
 bool mpib_networks_have(const struct mpib_networks *list,
 			const struct in6_addr *addr)
 {
 	for (unsigned i = 0; i < list->n; i++) {
-		if (same_bits(&list->net[i].addr, addr, list->net[i].bits))
+		if (mpib_network_has(&list->net[i], addr))
 			return true;
 	}
 	return list->n == 0;

@@ -33,6 +33,8 @@ int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
  */
 int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own);
+bool mpib_network_has(const struct mpib_network *net,
+		      const struct in6_addr *addr);
 bool mpib_networks_have(const struct mpib_networks *list,
 			const struct in6_addr *addr);
 /* Whether all of net is in one network of the list; no list holds nothing. */

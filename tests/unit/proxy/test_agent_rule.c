@@ -4,11 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "agent/rule.h"
+#include "agent/conf.h"
 
 static struct mpib_agent_rule rule;
 static char why[MPIB_AGENT_WHY];
@@ -121,9 +122,47 @@ static void counters_of_another_lane_are_no_rate(void **state)
 	assert_int_equal(mpib_agent_balance(&s, &now), share);
 }
 
+static unsigned compared;
+
+bool __real_mpib_network_has(const struct mpib_network *net,
+			     const struct in6_addr *addr);
+bool __wrap_mpib_network_has(const struct mpib_network *net,
+			     const struct in6_addr *addr);
+
+bool __wrap_mpib_network_has(const struct mpib_network *net,
+			     const struct in6_addr *addr)
+{
+	compared++;
+	return __real_mpib_network_has(net, addr);
+}
+
+/* A list may have thousands, and so may an agent have connections. */
+static void rules_look_once_for_a_connections_islands(void **state)
+{
+	static struct mpib_agent_island island[50];
+	static struct mpib_agent_conf c = { .islands.of = island,
+					    .islands.n = 50,
+					    .rules = 100 };
+	struct mpib_agent_slot s = { .src_ip = 1, .dst_ip = 2 };
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++)
+		snprintf(island[i].name, sizeof(island[i].name), "i%u", i);
+	for (unsigned i = 0; i < c.rules; i++) {
+		c.rule[i] = (struct mpib_agent_rule){ .where = MPIB_WHERE_NAMED,
+						      .line = i + 1 };
+		snprintf(c.rule[i].island, sizeof(c.rule[i].island), "none");
+	}
+	/* All networks of length 0 are the same one: the first counts. */
+	snprintf(c.rule[99].island, sizeof(c.rule[99].island), "i0");
+	assert_int_equal(mpib_agent_conf_rule(&c, &s)->line, 100);
+	assert_int_equal(compared, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_look_once_for_a_connections_islands),
 		cmocka_unit_test(a_fixed_rule_is_one_share),
 		cmocka_unit_test(what_is_no_rule_is_refused_by_name),
 		cmocka_unit_test(balance_goes_to_the_ratio_of_the_rates),
