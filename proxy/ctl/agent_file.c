@@ -32,20 +32,38 @@ static int file_trusted(int fd, const char *user, const char *path, char *why,
 	if (st.st_uid == 0 || st.st_uid == geteuid() ||
 	    (pw && st.st_uid == pw->pw_uid))
 		return 0;
-	snprintf(
-		why, len,
-		"%s: it belongs to user %u, who is neither root, %.32s nor you "
-		"(see agent.dir and agent.user)",
-		path, (unsigned)st.st_uid, user);
+	snprintf(why, len,
+		 "%s: it belongs to user %u, not to root, %.32s or you (see "
+		 "agent.dir and agent.user)",
+		 path, (unsigned)st.st_uid, user);
 	return -EPERM;
+}
+
+static int file_fresh(const json_t *data, const char *path, char *why,
+		      size_t len)
+{
+	json_int_t told = json_integer_value(json_object_get(data, "told"));
+	json_int_t now = time(NULL);
+
+	if (told >= now - REFRESHED_S && told <= now + REFRESHED_S)
+		return 0;
+	if (told > now)
+		snprintf(why, len,
+			 "%s: it is of a time to come (set the clock, restart "
+			 "mpib-agent)",
+			 path);
+	else
+		snprintf(why, len,
+			 "%s: the agent that wrote it is gone or stands still "
+			 "(start mpib-agent)",
+			 path);
+	return -ESTALE;
 }
 
 int mpib_agent_file_read(const char *dir, const char *user, json_t **data,
 			 char *why, size_t len)
 {
-	const json_int_t now = time(NULL);
 	char path[160];
-	json_int_t told;
 	json_error_t error;
 	int fd, rc;
 
@@ -71,16 +89,10 @@ int mpib_agent_file_read(const char *dir, const char *user, json_t **data,
 			 path);
 		return -EPROTO;
 	}
-	told = json_integer_value(json_object_get(*data, "told"));
-	if (told >= now - REFRESHED_S && told <= now + REFRESHED_S)
-		return 0;
-	snprintf(why, len,
-		 told > now ? "%s: it is of a time to come (set the clock, "
-			      "restart mpib-agent)"
-			    : "%s: the agent that wrote it is gone or stands "
-			      "still (start mpib-agent)",
-		 path);
-	json_decref(*data);
-	*data = NULL;
-	return -ESTALE;
+	rc = file_fresh(*data, path, why, len);
+	if (rc < 0) {
+		json_decref(*data);
+		*data = NULL;
+	}
+	return rc;
 }
