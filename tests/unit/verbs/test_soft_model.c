@@ -15,7 +15,7 @@
 
 enum {
 	REQUESTS = 250, /* of each side */
-	STUCK_MS = 20000
+	STUCK_MS = 100000 /* several tries to connect, each of seconds */
 };
 
 #define ACCESS (VT_ALL | IBV_ACCESS_REMOTE_ATOMIC)
