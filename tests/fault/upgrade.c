@@ -291,7 +291,7 @@ static void who_follows_events_goes_on(void **state)
 	const char *argv[] = { "mpibctl", "-j",	    "-s", node[0].dir,
 			       "events",  "follow", NULL };
 	unsigned long long since = node_ms();
-	static char seen[1 << 20]; /* of many upgrades it is more than run.out */
+	static char seen[sizeof(((struct run *)0)->out)];
 	struct run run, follower;
 	char *end;
 

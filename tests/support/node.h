@@ -45,7 +45,8 @@ void child_kill(pid_t pid);
 /* What one process wrote and how it ended. */
 struct run {
 	int status; /* exit status, 128 + signal */
-	char out[32768], err[2048];
+	char out[1 << 18]; /* holds all events that a proxy keeps, as JSON */
+	char err[2048];
 	pid_t pid; /* while it runs */
 	FILE *outfile, *errfile;
 };
