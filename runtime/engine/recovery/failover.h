@@ -112,7 +112,9 @@ struct mpib_rail_stop {
 
 /* What the watchdog knows of one rail of a lane; times in ns. */
 struct mpib_rail_watch {
-	uint64_t stuck; /* without progress while WRs are outstanding */
+	uint64_t stuck; /* ns without progress while WRs are outstanding, as far
+			   as looks were on time */
+	uint64_t since; /* when that began, by the clock */
 	uint32_t seen; /* retired WRs when the watchdog last looked */
 	uint32_t unsignaled; /* unsignalled WRs after the last signalled one,
 				when the watchdog last looked */

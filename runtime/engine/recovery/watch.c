@@ -2,13 +2,15 @@
 /*
  * The progress watchdog, for rails that fail without an event. A rail is stuck
  * while signalled WRs are outstanding and none retires. The rail is at fault if
- * it is stuck for longer than the sum of
- *  - 8 smoothed round-trip times, but at least 50 and at most 120 ms,
- *  - twice the time that the bytes in flight take at the rail's rate, and
- *  - on a software rail, 4 times as long as this thread had to wait for a core,
- * and the other rail of the lane makes progress meanwhile; an idle other rail
- * gets a probe to find that out. If neither rail moves, the peer's node stands
- * still, which is no rail's fault. Shard thread.
+ *  - it is stuck for longer than the sum of 8 smoothed round-trip times, but at
+ *    least 50 and at most 120 ms, and twice the time that the bytes in flight take
+ *    at the rail's rate; of the time between two looks two intervals count,
+ *  - on a software rail, also for 8 times as long as this thread had to wait for a
+ *    core, by the clock, and
+ *  - the other rail of the lane makes progress meanwhile; an idle other rail gets
+ *    a probe to find that out.
+ * If neither rail moves, the peer's node stands still, which is no rail's fault.
+ * Shard thread.
  */
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -19,7 +21,7 @@
 #define USUAL 8
 /* Threads move a software rail, at both ends. One of them may hold its context
  * without having a core, while the other rail's has one. */
-#define SOFT_LATE 4
+#define SOFT_LATE 8
 #define LATE_FORGOTTEN 64 /* looks */
 #define NS_PER_BYTE_MAX 100u
 /* The other rail must have moved at this many looks. */
@@ -103,16 +105,19 @@ static uint64_t transfer_ns(const struct mpib_tracker *t)
 
 static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 {
+	const struct mpib_rail_watch *w = &lane->watch[r];
 	uint64_t usual = USUAL * lane->track[r].srtt;
+	const struct mpib_shard *s = lane->shard;
 
 	if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
 	/* A slower rail is as good as dead while the other rail moves. */
 	if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
-	if (mpib_rail_spec(lane->shard, r)->provider == MPIB_PROVIDER_SOFT)
-		usual += SOFT_LATE * lane->shard->watch_late;
-	return lane->watch[r].stuck > usual + 2 * transfer_ns(&lane->track[r]);
+	if (mpib_rail_spec(s, r)->provider == MPIB_PROVIDER_SOFT &&
+	    s->now - w->since < SOFT_LATE * s->watch_late)
+		return false;
+	return w->stuck > usual + 2 * transfer_ns(&lane->track[r]);
 }
 
 /* True while WRs of the rail are outstanding. */
@@ -131,8 +136,10 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 		w->stuck = 0;
 		return sum.unsignaled;
 	}
-	if (w->stuck == 0)
+	if (w->stuck == 0) {
+		w->since = lane->shard->now;
 		w->moves_other = other->moves;
+	}
 	w->stuck += ns;
 	if (!is_stuck(lane, r) || !other_open)
 		return true;
