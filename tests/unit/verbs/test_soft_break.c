@@ -106,6 +106,67 @@ static void a_read_that_is_half_sent_counts_as_one(void **state)
 	end(t, &p);
 }
 
+static void post_add(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
+		     const struct vt_mem *to)
+{
+	struct ibv_send_wr *bad,
+		wr = { .wr_id = id,
+		       .sg_list = sge,
+		       .num_sge = 1,
+		       .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		       .send_flags = IBV_SEND_SIGNALED,
+		       .wr.atomic = { .remote_addr = vt_addr(to),
+				      .rkey = to->mr->rkey,
+				      .compare_add = 5 } };
+
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+}
+
+static uint32_t address(const struct vt_end *e)
+{
+	uint32_t ip;
+
+	memcpy(&ip, e->info.gid.raw + 12, sizeof(ip));
+	return ip;
+}
+
+/* Its answer was lost, and its repetition leaves in two pieces. */
+static void a_repeated_atomic_that_is_half_sent_is_not_answered(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct vt_mem word;
+	struct ibv_sge sge;
+	struct pair p;
+
+	needs_epoll(t);
+	o.access = VT_ALL | IBV_ACCESS_REMOTE_ATOMIC;
+	for (size_t half = 0; half < 16; half += 3) {
+		begin(t, &p, 4096, &o);
+		word = vt_mem(t, &t->b, 4096, (int)o.access);
+		word.p[0] = 7;
+		sge = vt_sge(&p.a, 0, 8);
+		unkind.only = address(&t->b);
+		unkind.stop_at = SIZE_MAX;
+		post_add(p.qa, 2, &sge, &word);
+		while (word.p[0] == 7)
+			vt_turn(t);
+		assert_true(unkind_break());
+		unkind.only = address(&t->a);
+		unkind.stop_at = SOFT_HDR_LEN + half;
+		while (unkind.stop_at != SIZE_MAX)
+			vt_turn(t);
+		for (int i = 0; i < 20; i++)
+			vt_turn(t);
+		unkind_go_on();
+		vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+		assert_int_equal(p.a.p[0], 7);
+		assert_int_equal(word.p[0], 12);
+		vt_mem_free(t, &word);
+		end(t, &p);
+	}
+}
+
 static void a_broken_connection_is_made_anew_and_nothing_is_lost(void **state)
 {
 	enum {
@@ -298,6 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		vt_test(a_fenced_write_waits_for_a_read_that_is_half_sent),
 		vt_test(a_read_that_is_half_sent_counts_as_one),
+		vt_test(a_repeated_atomic_that_is_half_sent_is_not_answered),
 		vt_test(a_broken_connection_is_made_anew_and_nothing_is_lost),
 		vt_test(an_idle_pair_survives_a_break_too),
 		vt_test(a_peer_that_was_reset_is_not_gone_on_with),

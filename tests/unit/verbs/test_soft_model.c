@@ -15,7 +15,7 @@
 
 enum {
 	REQUESTS = 250, /* of each side */
-	STUCK_MS = 100000 /* several tries to connect, each of seconds */
+	STUCK_MS = 100000 /* TCP itself repeats after seconds, beside a load */
 };
 
 #define ACCESS (VT_ALL | IBV_ACCESS_REMOTE_ATOMIC)

@@ -122,18 +122,29 @@ static size_t fewer(size_t n)
 	return n;
 }
 
+static bool is_meant(int fd)
+{
+	struct sockaddr_in sa = { 0 };
+	socklen_t len = sizeof(sa);
+
+	return !unkind.only ||
+	       (!getsockname(fd, (struct sockaddr *)&sa, &len) &&
+		sa.sin_addr.s_addr == unkind.only);
+}
+
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	size_t want = total(msg), n = fewer(want);
+	bool meant = unkind.stop_at && is_meant(fd);
 	struct iovec iov[PIECES];
 	struct msghdr part;
 	ssize_t rc;
 
-	if (unkind.stop_at == SIZE_MAX) {
+	if (meant && unkind.stop_at == SIZE_MAX) {
 		errno = EAGAIN;
 		return -1;
 	}
-	if (unkind.stop_at && want > unkind.stop_at) {
+	if (meant && want > unkind.stop_at) {
 		n = unkind.stop_at;
 		unkind.stop_at = SIZE_MAX;
 	}

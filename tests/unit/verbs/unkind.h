@@ -19,6 +19,7 @@ struct unkind {
 	/* Of the sends that move more than that, the next moves so many bytes,
 	 * and those after it none; 0: never. unkind_go_on() ends it. */
 	size_t stop_at;
+	uint32_t only; /* stop_at is for whoever sends from this IPv4; 0: all */
 	unsigned no_files; /* so many calls find no descriptor to accept with */
 };
 extern struct unkind unkind;

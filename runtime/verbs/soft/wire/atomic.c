@@ -64,23 +64,8 @@ static uint64_t execute(const struct soft_qp *qp, uint64_t *word)
 	return was;
 }
 
-void soft_atomic_end(struct soft_qp *qp)
-{
-	struct soft_atomic *a = &qp->atomics[qp->natomics % SOFT_MAX_RD];
-	/* The region may have gone while the operands came. */
-	uint64_t *word = permitted_word(qp), was;
-
-	if (!word)
-		return;
-	was = execute(qp, word);
-	a->msn = qp->rx.msn;
-	memcpy(a->was, &was, sizeof(was));
-	qp->rx.imm = qp->natomics++ % SOFT_MAX_RD;
-	qp->rx_msn++;
-	soft_rx_answer(qp, SOFT_WORD);
-}
-
-void soft_atomic_again(struct soft_qp *qp)
+/* The request was done before, and its answer was lost. */
+static void answer_again(struct soft_qp *qp)
 {
 	uint32_t n = qp->natomics < SOFT_MAX_RD ? qp->natomics : SOFT_MAX_RD;
 
@@ -95,6 +80,29 @@ void soft_atomic_again(struct soft_qp *qp)
 	}
 	/* So old that the peer has had its answer. */
 	soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+}
+
+/* Not before all of it has come, though a repeated one's operands do not matter:
+ * the peer awaits no answer to what it has sent in part. */
+void soft_atomic_end(struct soft_qp *qp)
+{
+	struct soft_atomic *a = &qp->atomics[qp->natomics % SOFT_MAX_RD];
+	uint64_t *word, was;
+
+	if (qp->rx.msn != qp->rx_msn) {
+		answer_again(qp);
+		return;
+	}
+	/* The region may have gone while the operands came. */
+	word = permitted_word(qp);
+	if (!word)
+		return;
+	was = execute(qp, word);
+	a->msn = qp->rx.msn;
+	memcpy(a->was, &was, sizeof(was));
+	qp->rx.imm = qp->natomics++ % SOFT_MAX_RD;
+	qp->rx_msn++;
+	soft_rx_answer(qp, SOFT_WORD);
 }
 
 uint8_t *soft_atomic_result(struct soft_qp *qp, const struct soft_hdr *req)

@@ -121,9 +121,8 @@ void soft_rx_answer(struct soft_qp *qp, uint32_t len);
 
 /* atomic.c: the responder's atomics. */
 void soft_atomic_begin(struct soft_qp *qp);
-/* The request in qp->rx was done before, and its answer was lost. */
-void soft_atomic_again(struct soft_qp *qp);
-/* All operands are there: do it, and queue the answer. */
+/* All operands are there: do it, unless it was done before, and queue the
+ * answer. */
 void soft_atomic_end(struct soft_qp *qp);
 /* The 8 bytes that answer req, one of qp->resp. */
 uint8_t *soft_atomic_result(struct soft_qp *qp, const struct soft_hdr *req);

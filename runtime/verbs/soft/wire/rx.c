@@ -156,7 +156,7 @@ static void begin_other(struct soft_qp *qp)
 	if (again && qp->rx.op == SOFT_OP_READ)
 		begin_read(qp, true);
 	else if (again && soft_op_atomic(qp->rx.op))
-		soft_atomic_again(qp);
+		qp->place = SOFT_PLACE_ATOMIC;
 }
 
 /* The peer sends before this end's program has moved qp to RTS. */
