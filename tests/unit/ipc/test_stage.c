@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "ipc/client.h"
 #include "loop.h"
 
 static void a_message_larger_than_the_window_passes_through(void **state)
@@ -318,6 +319,38 @@ static void a_deregistered_send_puts_nothing_on_the_wire(void **state)
 	assert_int_equal(to[199999], 0);
 }
 
+static void watch(void *user, struct mpib_request *req, enum mpib_watch what)
+{
+	(void)user;
+	(void)req;
+	(void)what;
+}
+
+/* The shard marks the completion of a watched request when it takes it. */
+static void
+a_watched_send_without_a_receive_leaves_room_for_others(void **state)
+{
+	struct mpib_request *first, *second;
+	int done;
+
+	(void)state;
+	f->reply->features |= MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK;
+	assert_int_equal(mpib_report(tx, MPIB_REPORT_NEXT, watch, NULL), 0);
+	first = send_at(0, 200000, 0);
+	mpib_completion_watch(
+		&f->reply->completion[0][mpib_request_index(first)],
+		first->gen);
+	second = send_at(0, 16000, 1);
+	assert_int_equal(mpib_test(first, &done, NULL), 0);
+	/* The receive of the second one is there. */
+	mpib_completion_advance(
+		&f->reply->completion[0][mpib_request_index(second)],
+		second->gen, 0);
+	assert_int_equal(second->pos, 0);
+	assert_int_equal(mpib_test(second, &done, NULL), 0);
+	assert_int_equal(second->pos, 16000);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
 int main(void)
@@ -333,6 +366,7 @@ int main(void)
 		TEST(progress_of_long_ago_is_not_taken_for_its_own),
 		TEST(pools_begin_with_a_window_and_grow_with_the_connections),
 		TEST(after_dereg_nobody_touches_the_memory),
+		TEST(a_watched_send_without_a_receive_leaves_room_for_others),
 		TEST(a_deregistered_send_puts_nothing_on_the_wire),
 	};
 
