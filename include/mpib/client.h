@@ -209,9 +209,10 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
  * means that the request cannot be posted now and the caller should try again:
  * 32 requests are outstanding, or 24 sends, one of them with this tag; the ring
- * is full; or the connection failed and the proxy is still to say why. Wait-free
- * for memory that needs no copy; otherwise the call copies as much as the staging window takes,
- * and mpib_test() copies the rest. A receive takes the sends of its tag in the
+ * is full; the connection failed and the proxy is still to say why; or it gave
+ * back its staging window in a rest, and the proxy has no memory for another now
+ * or does not answer. Wait-free for memory that needs no copy; otherwise the call
+ * copies as much as the staging window takes, and mpib_test() copies the rest. A receive takes the sends of its tag in the
  * order sent. A send that waits for its receive does not hold up sends of other
  * tags, unless sends of more than 8 tags wait: 8 of the 32 requests are kept for
  * tags that have none outstanding.

@@ -8,6 +8,8 @@
 
 #include "ipc/client.h"
 
+#define AGAIN_MS 10 /* between two questions for a window that is refused */
+
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 		      const struct mpib_staging_chunk *p)
 {
@@ -106,7 +108,8 @@ static uint32_t group_bytes(const struct mpib_request *r)
 	return sum;
 }
 
-/* Get a window of at least size bytes. The present one, if any, is empty. */
+/* Get a window of at least size bytes: 1, -errno. The present one, if any, is
+ * empty. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
@@ -121,19 +124,38 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 		w->off = x->off;
 		w->mr = x->pool->mr;
 		w->size = x->size;
+		w->had = w->size > w->had ? w->size : w->had;
 		mpib_window_cut(w, conn->is_sender ? c->welcome.part : 0);
 		/* Relaxed: this thread alone uses it from now on. */
 		atomic_store_explicit(&w->state, MPIB_WINDOW_USED,
 				      memory_order_relaxed);
 	}
 	mpib_client_unlock(c);
-	return rc;
+	return rc < 0 ? rc : 1;
 }
 
 static bool is_busy(const struct mpib_conn *conn)
 {
 	return !mpib_window_empty(&conn->window) ||
 	       conn->feed_tail != conn->feed_head;
+}
+
+/*
+ * Whoever had a window and gave it back in a rest waits for another: what would
+ * have gone well without the rest does not fail for what others took meanwhile,
+ * nor for a proxy that stands still. 0: ask later; else rc.
+ */
+static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
+{
+	struct mpib_window *w = &conn->window;
+
+	if (!w->had || size > w->had)
+		return rc;
+	if (rc != -EDQUOT && rc != -ENOMEM && rc != -EMFILE && rc != -ETIMEDOUT)
+		return rc;
+	w->again_ms = mpib_now_ms() + AGAIN_MS;
+	mpib_count(&conn->client->submit->counts.stalls_pool, 1);
+	return 0;
 }
 
 /*
@@ -153,10 +175,12 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 		return 1;
 	if (used && is_busy(conn))
 		return 0;
-	rc = have_window(conn, need);
-	if (rc < 0 && used)
+	rc = w->again_ms && mpib_now_ms() < w->again_ms
+		     ? 0
+		     : have_window(conn, need);
+	if (rc <= 0 && used)
 		mpib_window_rest(conn);
-	return rc < 0 ? rc : 1;
+	return rc < 0 ? window_refused(conn, need, rc) : rc;
 }
 
 static void push_group(struct mpib_conn *conn, struct mpib_request *r,

@@ -76,6 +76,8 @@ struct mpib_window {
 	uint64_t off; /* of base in mr */
 	uint32_t mr;
 	uint32_t size;
+	uint32_t had; /* size of the largest so far */
+	uint64_t again_ms; /* no other is asked for before that */
 	uint32_t waiting; /* parts with waits set */
 	struct mpib_run big, small;
 };

@@ -81,6 +81,8 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	struct mpib_ctl_region r = { .size = p->size };
 	struct mpib_memseg *seg = &f->pool[f->pools];
 
+	if (atomic_load(&f->refuse_pool))
+		return error(f, ask, f->refuse_pool, "others have it all");
 	if (f->pools == FAKE_POOLS ||
 	    mpib_memseg_create(seg, "pool", p->size, false) < 0)
 		return error(f, ask, -ENOSPC, "the quota is used up");

@@ -46,6 +46,7 @@ struct fake_proxy {
 	_Atomic bool hold_pending, hold_closing;
 	_Atomic int refuse_conn; /* -errno: state FAILED */
 	_Atomic int refuse_reg; /* -errno */
+	_Atomic int refuse_pool; /* -errno */
 	_Atomic int traffic_class; /* of the last connect */
 
 	char dir[32];

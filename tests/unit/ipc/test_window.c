@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that the client asks the proxy for, and what it does meanwhile: windows
  * that go back when nothing uses them, pages of memfds. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include "ipc/client.h"
 #include "loop.h"
 
+#define TRIES 20000
 #define LATER 40000 /* ms, longer than from one sweep to the next */
 
 static uint64_t now = 1000000;
@@ -118,6 +120,63 @@ static void idle_connections_keep_one_window_in_all(void **state)
 		mpib_close(conn[i]);
 }
 
+static int try_send(struct mpib_request **s)
+{
+	return mpib_isend(tx, from + 3, 100000, 0, from_region, s);
+}
+
+/* Others have the memory when the rest is over: nobody's job ends for that. */
+static void after_a_rest_a_window_is_waited_for(void **state)
+{
+	static const int refused[] = { -EDQUOT, -ENOMEM, -EMFILE, -ETIMEDOUT };
+	struct mpib_request *r, *s = NULL;
+	unsigned before;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		move(i);
+		sweep(LATER);
+		sweep(LATER);
+		until_heard();
+		atomic_store(&f->refuse_pool, refused[i]);
+		before = asked(MPIB_CTL_POOL);
+		r = recv_at(0, 100000); /* has the one that is kept */
+		for (unsigned k = 0; k < TRIES; k++) {
+			assert_int_equal(try_send(&s), 0);
+			assert_null(s);
+		}
+		/* Not a question a try. */
+		assert_in_range(asked(MPIB_CTL_POOL) - before, 1, TRIES / 10);
+		while (asked(MPIB_CTL_POOL) < before + 2)
+			assert_int_equal(try_send(&s), 0);
+		atomic_store(&f->refuse_pool, 0);
+		while (!s)
+			assert_int_equal(try_send(&s), 0);
+		assert_int_equal(finish(r, s, NULL), 0);
+		assert_int_equal(finish(s, NULL, NULL), 0);
+		assert_memory_equal(to, from + 3, 100000);
+	}
+}
+
+/* What a connection never had may never come. */
+static void a_first_window_that_is_refused_is_an_error(void **state)
+{
+	struct mpib_region *region[2] = { to_region, to_region };
+	void *data[2] = { to, to + 100000 };
+	size_t size[2] = { 100000, 100000 };
+	struct mpib_request *s = NULL;
+
+	(void)state;
+	atomic_store(&f->refuse_pool, -EDQUOT);
+	assert_int_equal(try_send(&s), -EDQUOT);
+	assert_string_equal(mpib_strerror(), "others have it all");
+	atomic_store(&f->refuse_pool, 0);
+	move(1);
+	atomic_store(&f->refuse_pool, -EDQUOT);
+	assert_int_equal(mpib_irecv(rx, 2, data, size, NULL, region, &s),
+			 -EDQUOT);
+}
+
 static void *sweep_often(void *arg)
 {
 	(void)arg;
@@ -189,6 +248,8 @@ int main(void)
 		TEST(a_window_that_rests_goes_back),
 		TEST(a_window_in_use_stays),
 		TEST(idle_connections_keep_one_window_in_all),
+		TEST(after_a_rest_a_window_is_waited_for),
+		TEST(a_first_window_that_is_refused_is_an_error),
 		TEST(sweeps_beside_the_traffic_hurt_nothing),
 		TEST(pages_are_made_without_the_lock),
 	};
