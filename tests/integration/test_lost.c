@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device that is gone: what is made before its event is there, and what its
+ * connections still had to write.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/conn/conn.h"
+#include "engine_pair.h"
+#include "verbs/soft/soft.h"
+
+#define BYTES (64u << 10)
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 512;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static void set_flag(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
+
+static struct mpib_shard *shard(void)
+{
+	return &pair.node[1].engine->shard[0];
+}
+
+/* Nothing says so yet. */
+static void take_away(unsigned rail)
+{
+	struct mpib_soft_fault gone = { .gone = 1 };
+
+	assert_int_equal(mpib_soft_set_fault(shard()->rail[rail].ctx, &gone),
+			 0);
+}
+
+static uint32_t add_device_memory(void)
+{
+	int fd = memfd_create("device", MFD_CLOEXEC);
+	struct mpib_mr_attr attr = { .len = BYTES, .dmabuf_fd = fd };
+	bool ready = false;
+	uint32_t mr;
+
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
+				     set_flag, &ready),
+			 0);
+	pair_until(&pair, &ready);
+	close(fd);
+	return mr;
+}
+
+static void first_device_memory_without_a_device(unsigned rail)
+{
+	uint32_t mr;
+
+	take_away(rail);
+	mr = add_device_memory();
+	assert_true(shard()->rail[rail].dead);
+	assert_false(shard()->rail[!rail].dead);
+	assert_null(pair.node[1].engine_client->mr_made[mr]->mr[rail]);
+	assert_non_null(pair.node[1].engine_client->mr_made[mr]->mr[!rail]);
+}
+
+/* The tenant's first makes the QPs that flushes read back with. */
+static void
+the_first_device_memory_is_registered_though_a_device_is_gone(void **state)
+{
+	first_device_memory_without_a_device(0);
+	teardown(state);
+	setup(state);
+	first_device_memory_without_a_device(1);
+}
+
+/* There was no WR for it until the turn before the device is lost. */
+static void a_last_write_does_not_go_by_the_rail_that_is_lost(void **state)
+{
+	struct mpib_lane *lane = pair.node[1].lane;
+	bool stopped = false;
+	unsigned home, left;
+
+	(void)state;
+	/* Not settled, so that it waits for no fence with the peer. */
+	lane->failover = true;
+	pair_transfer(&pair, &tx, &rx, 1, BYTES, BYTES, 1);
+	home = engine_conn_home(rx.conn);
+	assert_true(rx.conn->wrote & 1u << home);
+	left = shard()->wrs.left;
+	shard()->wrs.left = 0;
+	engine_conn_stop(rx.conn, -ECONNABORTED, set_flag, &stopped);
+	mpib_shard_turn(shard());
+	mpib_shard_turn(shard());
+	assert_false(stopped);
+	assert_true(rx.conn->wrote & 1u << home);
+	shard()->wrs.left = left;
+	take_away(home);
+	mpib_async_turn(shard());
+	pair_until(&pair, &stopped);
+	lane->failover = false;
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(the_first_device_memory_is_registered_though_a_device_is_gone),
+		t(a_last_write_does_not_go_by_the_rail_that_is_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
