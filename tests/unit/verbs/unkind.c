@@ -10,6 +10,9 @@
 
 #include "vt.h"
 
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
+#endif
 #define FDS 4096
 #define PIECES 128
 
@@ -36,9 +39,14 @@ static int narrow(int fd)
 	/* As on an Ethernet: of larger segments than there is room for, TCP
 	 * acknowledges each after 40 ms only. */
 	int mss = 1000;
+	/* TCP waits twice as long each time that so little room is full, up to
+	 * two minutes where that cannot be bounded. */
+	int longest = 1000;
 
 	if (fd >= 0 && unkind.room) {
 		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss));
+		setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &longest,
+			   sizeof(longest));
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unkind.room,
 			   sizeof(unkind.room));
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &unkind.room,
