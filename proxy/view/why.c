@@ -48,13 +48,14 @@ static json_t *why_one(const struct mpib_view *v,
 	const struct mpib_snap_lane *lane = &v->snap->lane[f->lane];
 
 	return json_pack(
-		"{sI sI ss sI sI ss ss sI ss sf so so so sI sI}", "client",
+		"{sI sI ss sI sI ss ss sI sI ss sf so so so sI sI}", "client",
 		(json_int_t)f->client, "index", (json_int_t)f->index, "peer",
 		f->peer, "uid", (json_int_t)lane->uid, "traffic_class",
 		(json_int_t)lane->traffic_class, "mode",
 		mpib_mode_name((enum mpib_mode)v->cfg->engine.mode), "path",
 		mpib_path_name((enum mpib_path)lane->path), "sup_bw",
-		(json_int_t)f->why.sup_bw, "source",
+		(json_int_t)f->why.sup_bw, "small_bytes",
+		(json_int_t)f->why.small, "source",
 		mpib_split_source_name(f->why.source), "age_s",
 		(double)f->why.age_ns / 1e9, "hint_slot",
 		f->why.hint_slot == UINT32_MAX ? json_null()

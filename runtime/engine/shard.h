@@ -131,6 +131,7 @@ struct mpib_engine {
 	bool leaving; /* another proxy takes over; control thread */
 	bool closing; /* mpib_engine_close() runs; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
+	_Atomic uint64_t sup_bw_since; /* when it was set, ns; 0: never */
 	_Atomic uint32_t drained; /* bit per rail of all, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes; /* connected; control thread */

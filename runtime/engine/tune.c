@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "engine/recovery/failover.h"
 #include "engine/shard.h"
 
@@ -17,6 +18,9 @@ static void tune_store(uint32_t *to, uint32_t value)
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg)
 {
+	if (engine->cfg.sup_bw != cfg->sup_bw)
+		atomic_store_explicit(&engine->sup_bw_since, mpib_now_ns(),
+				      memory_order_relaxed);
 	tune_store(&engine->cfg.sup_bw, cfg->sup_bw);
 	tune_store(&engine->cfg.lane_window, cfg->lane_window);
 	tune_store(&engine->cfg.share_window, cfg->share_window);

@@ -351,7 +351,8 @@ static void a_rail_that_is_out_is_told_in_every_mode(void **state)
 	(void)state;
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
-		pair.node[0].lane->use = 1u << MPIB_RAIL_SOUT;
+		pair.node[0].lane->open = 1u << MPIB_RAIL_SOUT;
+		pair.node[0].lane->use = pair.node[0].lane->open;
 		assert_int_equal(why().source, MPIB_SPLIT_FAILOVER);
 		assert_int_equal(why().sup_bw, 0);
 		pair_close(&pair);

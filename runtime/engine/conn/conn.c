@@ -6,6 +6,7 @@
  */
 #include "engine/conn/conn.h"
 
+#include <mpib/agent.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -146,6 +147,8 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->local_rank = f->remote_rank = -1;
 	f->home = mpib_policy_home(lane);
 	f->hint_slot = UINT32_MAX;
+	/* As policy.c reads the lack of one: no change of the split. */
+	f->hint = s->engine->cfg.mode == MPIB_MODE_ADAPTIVE ? MPIB_HINT_OWN : 0;
 	mpib_drr_init(&f->drr, &client->drr);
 	TAILQ_INIT(&f->stops);
 	s->conns_made++;

@@ -166,75 +166,81 @@ static uint32_t hint_in_force(struct engine_conn *f)
 	return between ? read_hint(f) : f->hint;
 }
 
-/* When the rail that failed last, of those not in use, did so; 0: none failed,
- * they were drained. */
-static uint64_t failed_at(const struct mpib_lane *lane)
+static uint64_t policy_later(uint64_t a, uint64_t b)
 {
-	uint64_t at = 0;
+	return a > b ? a : b;
+}
 
-	for (unsigned r = 0; r < lane->rails; r++) {
-		if (!(lane->use >> r & 1) && lane->stop[r].fault_ns > at)
-			at = lane->stop[r].fault_ns;
-	}
-	return at;
+/* The share of a lane without a hint, since when it is. */
+static uint64_t why_adaptive(struct engine_conn *f, struct mpib_split_why *why)
+{
+	why->source = MPIB_SPLIT_ADAPTIVE;
+	why->sup_bw = f->lane->adapt.share;
+	why->small = MPIB_ADAPT_SMALL;
+	return policy_later(f->lane->adapt.since, f->hint_since);
 }
 
 /* The policy's split while all rails are in use. Returns since when it holds,
  * 0: since ever. */
 static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
 {
-	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
-	const struct mpib_lane *lane = f->lane;
+	const struct mpib_engine *e = f->shard->engine;
 
-	switch ((enum mpib_mode)cfg->mode) {
+	switch ((enum mpib_mode)e->cfg.mode) {
 	case MPIB_MODE_VANILLA:
 		why->source = MPIB_SPLIT_ISOLATION;
 		why->sup_bw =
-			lane->path == MPIB_PATH_INTRA ? MPIB_SUP_BW_ALL : 0;
+			f->lane->path == MPIB_PATH_INTRA ? MPIB_SUP_BW_ALL : 0;
 		return 0;
 	case MPIB_MODE_ADVANCED:
 		why->source = MPIB_SPLIT_HINT;
-		why->hint_slot = hint_slot(f);
-		why->sup_bw = hint_of(f) ? hint_in_force(f) : 0;
+		why->sup_bw = hint_in_force(f);
+		if (why->sup_bw && small_and_far(f, 0))
+			why->small = e->cfg.bdp;
 		return f->hint_since;
 	case MPIB_MODE_ADAPTIVE:
-		why->hint_slot = hint_slot(f);
 		why->sup_bw = hint_in_force(f);
-		if (why->sup_bw <= MPIB_SUP_BW_ALL) {
-			why->source = MPIB_SPLIT_HINT;
-			return f->hint_since;
-		}
-		why->source = MPIB_SPLIT_ADAPTIVE;
-		why->sup_bw = lane->adapt.share;
-		return lane->adapt.since;
+		if (why->sup_bw > MPIB_SUP_BW_ALL)
+			return why_adaptive(f, why);
+		why->source = MPIB_SPLIT_HINT;
+		if (!is_steered(f, 1))
+			why->small = MPIB_ADAPT_SMALL;
+		return f->hint_since;
 	case MPIB_MODE_STATIC:
 		break;
 	}
-	why->sup_bw = __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
-	return 0;
+	why->sup_bw = __atomic_load_n(&e->cfg.sup_bw, __ATOMIC_RELAXED);
+	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
+}
+
+/* A rail is out of use. One that failed is the reason, also where an operator
+ * took out another. */
+static void why_left(const struct mpib_lane *lane, struct mpib_split_why *why)
+{
+	why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
+					      : MPIB_SPLIT_DRAIN;
+	why->sup_bw = lane->use & 1u << MPIB_RAIL_SUP ? MPIB_SUP_BW_ALL : 0;
 }
 
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 {
 	const struct mpib_lane *lane = conn->lane;
+	uint8_t mode = conn->shard->engine->cfg.mode;
 	uint64_t since = 0;
 
 	*why = (struct mpib_split_why){ .source = MPIB_SPLIT_STATIC,
 					.hint_slot = UINT32_MAX };
-	if (lane->rails < MPIB_RAILS) {
-		/* The lane has one rail, in vanilla mode by isolation. */
-		if (conn->shard->engine->cfg.mode == MPIB_MODE_VANILLA)
-			why->source = MPIB_SPLIT_ISOLATION;
-	} else if (lane->use != lane->all) {
-		why->source = MPIB_SPLIT_FAILOVER;
-		why->sup_bw =
-			lane->use & 1u << MPIB_RAIL_SUP ? MPIB_SUP_BW_ALL : 0;
-		since = failed_at(lane);
-	} else {
+	if (mode == MPIB_MODE_ADVANCED || mode == MPIB_MODE_ADAPTIVE)
+		why->hint_slot = hint_slot(conn);
+	if (lane->rails < MPIB_RAILS)
+		why->source = mode == MPIB_MODE_VANILLA ? MPIB_SPLIT_ISOLATION
+							: MPIB_SPLIT_ONE_RAIL;
+	else if (lane->use != lane->all)
+		why_left(lane, why);
+	else
 		since = policy_chosen(conn, why);
-	}
-	/* The age is this connection's: at most its own. */
-	if (since < conn->since)
-		since = conn->since;
+	/* A rail that has come back is a change, too; and the age is this
+	 * connection's, at most its own. */
+	since = policy_later(policy_later(since, lane->use_since), conn->since);
 	why->age_ns = conn->shard->now > since ? conn->shard->now - since : 0;
 }

@@ -121,6 +121,7 @@ struct mpib_lane {
 	uint8_t held; /* rails whose QPs are the shard's */
 	uint8_t open; /* of held: rails that may be posted to */
 	uint8_t use; /* of open: rails that new traffic goes to */
+	uint64_t use_since; /* when use took this value */
 	uint8_t drain; /* rails that an operator took out of use */
 	uint8_t fencing; /* rails being fenced; old writes may still land */
 	uint32_t epoch[MPIB_RAILS];

@@ -28,7 +28,10 @@ static void stop_reckon(struct mpib_lane *lane)
 {
 	uint8_t use = lane->open & (uint8_t)~lane->drain;
 
-	lane->use = use ? use : lane->open;
+	use = use ? use : lane->open;
+	if (use != lane->use)
+		lane->use_since = lane->shard->now;
+	lane->use = use;
 }
 
 static void close_rail(struct mpib_lane *lane, unsigned rail)

@@ -24,7 +24,9 @@ const char *mpib_split_source_name(enum mpib_split_source source)
 		[MPIB_SPLIT_ISOLATION] = "isolation",
 		[MPIB_SPLIT_ADAPTIVE] = "adaptive",
 		[MPIB_SPLIT_FAILOVER] = "fail-over",
+		[MPIB_SPLIT_DRAIN] = "drain",
+		[MPIB_SPLIT_ONE_RAIL] = "one rail",
 	};
 
-	return source <= MPIB_SPLIT_FAILOVER ? name[source] : "?";
+	return source <= MPIB_SPLIT_ONE_RAIL ? name[source] : "?";
 }

@@ -29,6 +29,8 @@ enum mpib_split_source {
 	MPIB_SPLIT_ISOLATION,
 	MPIB_SPLIT_ADAPTIVE,
 	MPIB_SPLIT_FAILOVER, /* only one rail is left */
+	MPIB_SPLIT_DRAIN, /* an operator took the other rail out of use */
+	MPIB_SPLIT_ONE_RAIL, /* the lane never had another */
 };
 
 /* "adaptive". */
@@ -39,6 +41,9 @@ struct mpib_split_why {
 	enum mpib_split_source source;
 	uint64_t age_ns; /* since sup_bw and source last changed */
 	uint32_t hint_slot; /* of an agent; UINT32_MAX: none */
+	/* Messages up to so many bytes go whole over one rail instead; 0: all
+	 * go by sup_bw. */
+	uint32_t small;
 };
 
 /* What a split is asked for: len bytes at pos of a message of total bytes. */
