@@ -87,6 +87,17 @@ is_true() {
 until_true() {
 	await is_true "$1" || fail "the page never shows: $1 (now $(js "document.body.innerText"))"
 }
+# has_both CANVAS: both rails' colours are on it, with no more than a shade between.
+has_both() {
+	until_true "['--r0', '--r1'].every((name) => {
+	const c = document.getElementById('$1');
+	const want = css(name).slice(1).match(/../g).map((x) => parseInt(x, 16));
+	const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+	for (let i = 0; i < d.length; i += 4)
+		if (want.every((v, k) => Math.abs(v - d[i + k]) < 40) && d[i + 3] > 200)
+			return true;
+	return false; })"
+}
 # width PIXELS: of the window, from now on.
 width() {
 	browser POST /goog/cdp/execute '{"cmd":"Emulation.setDeviceMetricsOverride","params":
@@ -137,15 +148,7 @@ until_true "document.getElementById('live').textContent === 'live'"
 until_true "Math.abs(+document.getElementById('sent').dataset.value -
 	[...document.querySelectorAll('[data-rail]')].reduce((a, e) =>
 	a + +e.dataset.tx, 0)) < 1"
-# Both colours are on the canvas, with no more than a shade between.
-until_true "['--r0', '--r1'].every((name) => {
-	const c = document.getElementById('flow');
-	const want = css(name).slice(1).match(/../g).map((x) => parseInt(x, 16));
-	const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
-	for (let i = 0; i < d.length; i += 4)
-		if (want.every((v, k) => Math.abs(v - d[i + k]) < 40) && d[i + 3] > 200)
-			return true;
-	return false; })"
+has_both flow
 until_true "+document.getElementById('heat-now').dataset.p99 > 1e-6"
 until_true "document.getElementById('heat-name').options.length >= 4"
 # The first line: these rails are software ones, and nothing else is to be said.
@@ -171,6 +174,16 @@ open_page '?theme=light&period=500'
 until_true "model.hour.length >= 2 && model.times.length < 20"
 until_true "model.hour.some((s) => s.tx_mbps.SOUT > 1 && s.rx_mbps.SUP > 1)"
 until_true "document.getElementById('hour').getAttribute('aria-label').startsWith('The last hour: ')"
+# The split of the hour: both rails' colours, parts that are those of the rates.
+until_true "/^Split in the last hour: SOUT [0-9.]+%, SUP [0-9.]+% in the mean/.test(
+	document.getElementById('hour-split').getAttribute('aria-label'))"
+until_true "model.hour.map((s) => [s, hourShares(s)]).filter(([, shares]) => shares).every(([s, shares]) =>
+	Math.abs(shares[1] - s.tx_mbps.SUP / (s.tx_mbps.SOUT + s.tx_mbps.SUP)) < 1e-9 &&
+	Math.abs(shares[0] + shares[1] - 1) < 1e-9)"
+has_both hour-split
+until_true "(document.getElementById('hour-split').focus(), document.activeElement.dispatchEvent(
+	new KeyboardEvent('keydown', { key: 'ArrowLeft' })),
+	/SOUT +[0-9.]+%\\s+SUP +[0-9.]+%/.test(document.getElementById('tip').innerText))"
 # Arrow keys choose a sample as the pointer does.
 until_true "(document.getElementById('flow').focus(), document.activeElement.dispatchEvent(
 	new KeyboardEvent('keydown', { key: 'ArrowLeft' })),

@@ -93,6 +93,7 @@ function show() {
 	drawFlow($("flow"));
 	drawSplit($("split"));
 	drawHour($("hour"));
+	drawHourSplit($("hour-split"));
 	showHeat();
 	showClients();
 	showDevices();
@@ -191,6 +192,12 @@ function hourText(i) {
 		(s.errors ? "\n" + count(s.errors) + " errors" : "");
 }
 
+function hourSplitText(i) {
+	const shares = model.hour[i] && hourShares(model.hour[i]);
+	return shares ? clock(model.hour[i].time) + "\n" +
+		model.rails.map((r, k) => r.name + "  " + percent(shares[k])).join("\n") : "";
+}
+
 function withTip(canvas, indexAt, xAt, text, length) {
 	let chosen = -1;
 	const show_ = (i, x, y) => showTip(canvas, text(i), x, y);
@@ -212,8 +219,9 @@ function withTip(canvas, indexAt, xAt, text, length) {
 
 withTip($("flow"), (x, w) => Math.round((x - LEFT) / (w - LEFT) * (KEEP - 1)) - (KEEP - model.times.length),
 	(i, w) => xOf(i, model.times.length, w), flowText, () => model.times.length);
-withTip($("hour"), (x, w) => hourIndex(x, w), (i, w) => hourX(model.hour[i].time, w), hourText,
-	() => model.hour.length);
+for (const [id, text] of [["hour", hourText], ["hour-split", hourSplitText]])
+	withTip($(id), (x, w) => hourIndex(x, w), (i, w) => hourX(model.hour[i].time, w), text,
+		() => model.hour.length);
 
 /* With "?hold" the page fetches nothing: a test calls feed() itself. */
 if (!query.has("hold"))

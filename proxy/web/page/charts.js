@@ -170,6 +170,46 @@ function hourIndex(x, w) {
 	return model.hour.findIndex((s) => Math.abs(s.time - time) <= HOUR / (w - LEFT) + model.hourPeriod / 2);
 }
 
+function hourAxis(c, w, h) {
+	c.fillStyle = css("--dim");
+	c.textBaseline = "alphabetic";
+	for (const minutes of w < 560 ? [60, 30, 0] : [60, 45, 30, 15, 0]) {
+		c.textAlign = minutes === 60 ? "left" : minutes ? "center" : "right";
+		c.fillText(minutes ? minutes + " min ago" : "now", hourX(model.now.time - minutes * 60, w), h - 3);
+	}
+}
+
+/* How wide a sample is. */
+const hourWide = (w) => Math.max(1.5, (w - LEFT) * model.hourPeriod / HOUR);
+
+/* Each rail's part of what was sent in a sample of the hour; null: nothing was. */
+function hourShares(sample) {
+	const sent = model.rails.map((r) => sample.tx_mbps[r.name] || 0);
+	const sum = sent.reduce((a, b) => a + b, 0);
+	return sum > 0 ? sent.map((v) => v / sum) : null;
+}
+
+/* Stacked, as drawSplit() has it for the last seconds. */
+function drawHourSplit(canvas) {
+	const { c, w, h } = context(canvas);
+	const top = 6, bottom = h - BOTTOM, wide = hourWide(w);
+	const y = (v) => bottom - (bottom - top) * v;
+	const moved = model.hour.map((s) => [s.time, hourShares(s)]).filter(([, shares]) => shares);
+	c.globalAlpha = 0.85;
+	for (const [time, shares] of moved)
+		shares.reduce((base, share, k) => {
+			c.fillStyle = railColour(k);
+			c.fillRect(hourX(time, w) - wide, y(base + share), wide + 0.4, y(base) - y(base + share));
+			return base + share;
+		}, 0);
+	c.globalAlpha = 1;
+	grid(c, w, LEFT, [[y(1), 1], [y(0.5), 0.5], [y(0), 0]], percent);
+	hourAxis(c, w, h);
+	const mean = (k) => moved.reduce((a, [, shares]) => a + shares[k], 0) / moved.length;
+	label(canvas, "Split in the last hour: " + (moved.length ?
+		model.rails.map((r, k) => r.name + " " + percent(mean(k))).join(", ") + " in the mean" : "nothing was sent"));
+}
+
 /* Sent upwards, received downwards; a strip below where something was wrong. */
 function drawHour(canvas) {
 	const { c, w, h } = context(canvas);
@@ -178,13 +218,8 @@ function drawHour(canvas) {
 	const high = ceiling(rates.reduce((a, v) => Math.max(a, v || 0), 0) / 1e3) * 1e3;
 	grid(c, w, LEFT, [[mid - half, high], [mid, 0], [mid + half, high]],
 		(v) => axisText(v * 125e3));
-	c.fillStyle = css("--dim");
-	c.textBaseline = "alphabetic";
-	for (const minutes of w < 560 ? [60, 30, 0] : [60, 45, 30, 15, 0]) {
-		c.textAlign = minutes === 60 ? "left" : minutes ? "center" : "right";
-		c.fillText(minutes ? minutes + " min ago" : "now", hourX(model.now.time - minutes * 60, w), h - 3);
-	}
-	const wide = Math.max(1.5, (w - LEFT) * model.hourPeriod / HOUR);
+	hourAxis(c, w, h);
+	const wide = hourWide(w);
 	c.fillStyle = css("--bad");
 	for (const s of model.hour) {
 		if (s.errors || s.down.length)
