@@ -73,19 +73,30 @@ static const json_t *fields_find(const json_t *row, const char *name)
 	return row;
 }
 
+/* A copy that commands no terminal. Tabs and newlines stay, or are blanks. */
+static char *fields_plain(const char *from, bool separators)
+{
+	size_t len = strlen(from) + 1;
+	char *text = memcpy(mpib_xcalloc(len), from, len), *c = text;
+
+	while (*c) {
+		char *end = c + strcspn(c, "\t\r\n"), found = *end;
+
+		*end = '\0';
+		mpib_plain(c);
+		if (found)
+			*end++ = separators ? found : ' ';
+		c = end;
+	}
+	return text;
+}
+
 static void print_value(const json_t *v, FILE *out)
 {
 	if (json_is_string(v)) {
-		size_t len = json_string_length(v) + 1;
-		char *text =
-			memcpy(mpib_xcalloc(len), json_string_value(v), len);
-
 		/* A script would take tabs and newlines for separators. */
-		for (char *c = text; *c; c++) {
-			if (strchr("\t\r\n", *c))
-				*c = ' ';
-		}
-		mpib_plain(text);
+		char *text = fields_plain(json_string_value(v), false);
+
 		fputs(text, out);
 		free(text);
 	} else if (v && !json_is_null(v)) {
@@ -111,16 +122,21 @@ static void print_quoted(const char *text, FILE *out)
  * what is none, quoted or empty. */
 static void print_csv(const json_t *v, FILE *out)
 {
-	char *text;
+	char *text, *dump;
 
-	if (json_is_string(v) && !strpbrk(json_string_value(v), ",\"\r\n")) {
-		fputs(json_string_value(v), out);
-	} else if (json_is_string(v)) {
-		print_quoted(json_string_value(v), out);
-	} else if (json_is_array(v) || json_is_object(v)) {
-		text = json_dumps(v, JSON_COMPACT | MPIB_JSON_DIGITS);
-		print_quoted(text ? text : "", out);
+	if (json_is_string(v)) {
+		text = fields_plain(json_string_value(v), true);
+		if (strpbrk(text, ",\"\r\n"))
+			print_quoted(text, out);
+		else
+			fputs(text, out);
 		free(text);
+	} else if (json_is_array(v) || json_is_object(v)) {
+		dump = json_dumps(v, JSON_COMPACT | MPIB_JSON_DIGITS);
+		text = fields_plain(dump ? dump : "", true);
+		print_quoted(text, out);
+		free(text);
+		free(dump);
 	} else if (v && !json_is_null(v)) {
 		json_dumpf(v, out,
 			   JSON_ENCODE_ANY | JSON_COMPACT | MPIB_JSON_DIGITS);
@@ -145,8 +161,12 @@ static void print_row(const json_t *row, const struct fields *f, bool csv,
 
 static void print_names(const struct fields *f, FILE *out)
 {
-	for (unsigned i = 0; i < f->count; i++)
-		fprintf(out, "%s%s", i ? "," : "", f->name[i]);
+	for (unsigned i = 0; i < f->count; i++) {
+		char *name = fields_plain(f->name[i], false);
+
+		fprintf(out, "%s%s", i ? "," : "", name);
+		free(name);
+	}
 	fputs("\r\n", out);
 }
 
@@ -178,6 +198,7 @@ static void fields_complain(json_t *row, const char *name, char *why,
 			 "field \"%s\": the answer has none of that name (it "
 			 "has %s, ...; see -j)",
 			 name, some);
+	mpib_plain(why);
 }
 
 bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,

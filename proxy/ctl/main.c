@@ -194,6 +194,7 @@ static const char *contradiction(const struct mpib_ctl_call *call)
 		return "command line: --since is for counters (see mpibctl "
 		       "--help)";
 	if ((call->csv || call->wide) && call->command->run != mpib_ctl_show &&
+	    call->command->run != mpib_ctl_agent &&
 	    call->command->run != mpib_ctl_counters)
 		return "command line: --csv and --wide are for what shows "
 		       "something (see mpibctl --help)";

@@ -113,8 +113,11 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 				       call->csv, stdout, why, sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json || !view) {
+		/* What is exact commands no terminal either. */
 		json_dumpf(data, stdout,
-			   JSON_INDENT(2) | JSON_ENCODE_ANY | MPIB_JSON_DIGITS);
+			   JSON_INDENT(2) | JSON_ENCODE_ANY | MPIB_JSON_DIGITS |
+				   (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII
+							  : 0));
 		putchar('\n');
 	} else {
 		mpib_columns_show(call->wide, call->rates);
