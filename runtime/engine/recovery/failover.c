@@ -185,12 +185,16 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
 	uint64_t now = mpib_now_ns();
 	uint64_t calm = 16000000ull * lane->shard->engine->cfg.hold_ms;
+	bool carried = ctl->resumed_ns >= ctl->stopped_ns;
 
 	/* A rail that stayed up for sixteen hold-downs was sound again: its
 	 * failures start anew. */
-	if (ctl->resumed_ns && now - ctl->resumed_ns > calm)
+	if (carried && ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
-	ctl->failures += ctl->cause != MPIB_CAUSE_UPGRADE;
+	/* No traffic was disturbed by a try that failed. */
+	ctl->retry = ctl->cause == MPIB_CAUSE_PROBE ||
+		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
+	ctl->failures += !ctl->retry && ctl->cause != MPIB_CAUSE_UPGRADE;
 	ctl->stopped_ns = now;
 	lane->ctl.last = (uint8_t)rail;
 	ctl->hold_until = ctl->probe_until = 0;
@@ -263,6 +267,7 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 	/* The port must stay up for the whole hold-down: start it anew. */
 	if (up && ctl->fence.state == MPIB_FENCE_DOWN && !ctl->replaying) {
 		ctl->fence.held = true;
+		ctl->retry = false;
 		mpib_rail_hold(lane, rail);
 	}
 	actions = mpib_fence_health(&ctl->fence, up);
@@ -337,10 +342,12 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 
 	if (!mpib_fence_message(&ctl->fence, type, msg->epoch, &actions))
 		return false;
-	if (actions & MPIB_FENCE_STOP)
+	if (actions & MPIB_FENCE_STOP) {
 		ctl->cause = msg->cause == MPIB_CAUSE_UPGRADE
 				     ? MPIB_CAUSE_UPGRADE
 				     : MPIB_CAUSE_PEER;
+		ctl->retry = msg->cause == MPIB_CAUSE_PROBE;
+	}
 	mpib_rail_act(lane, msg->rail, actions);
 	return true;
 }

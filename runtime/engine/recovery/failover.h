@@ -71,9 +71,10 @@ struct mpib_rail_control {
 	struct mpib_recv_bitmaps theirs; /* the peer's, of the present fence */
 	uint64_t hold_until, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
-	uint32_t failures; /* in a row, each doubles the hold-down */
+	uint32_t failures; /* in a row, each soon after it came back */
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
+	bool retry; /* stopped because a probe failed, here or at the peer */
 	bool replaying; /* the shard has not let go of the old QPs */
 };
 

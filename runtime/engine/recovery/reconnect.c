@@ -17,9 +17,12 @@
 #include "engine/lane/lane.h"
 #include "engine/recovery/stop.h"
 
-#define PROBE_NS 2000000000ull
-/* Each failure soon after makes a hold-down four times as long, so often at
- * most. */
+/* A rail that carries nothing is tried so long, and so soon again: less than 2 s
+ * after it carries again a try succeeds. */
+#define PROBE_NS 1250000000ull
+#define AGAIN_NS 500000000ull
+/* Each failure soon after a rail came back makes a hold-down four times as long,
+ * so often at most. */
 #define HOLD_GROWS 3
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
@@ -150,6 +153,8 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 		times = HOLD_GROWS;
 	ns = ((uint64_t)lane->shard->engine->cfg.hold_ms << 2 * times) *
 	     1000000u;
+	if (ctl->retry && ns > AGAIN_NS)
+		return AGAIN_NS;
 	/* Without a live rail there is no traffic to disturb: hold shortly. */
 	return lane->ctl.grace_until && ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
 }
