@@ -186,13 +186,13 @@ static void open_row(void)
 			  : row->path == MPIB_PATH_INTER ? 32
 							 : 0,
 	};
+	change("before the first send");
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
 	for (unsigned i = 0; i < 2; i++) {
 		nodes.node[i].broker->islands = &islands;
 		mpib_loop_advance(&nodes.node[i].loop, 0);
 	}
 	mpib_engine_set_hints(nodes.node[0].engine, &hints);
-	change("before the first send");
 	traffic_open(&traffic, &nodes, 1);
 	for (unsigned i = 0; i < 2; i++)
 		mpib_engine_halt(nodes.node[i].engine);
