@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of this node's ports, from sysfs. */
+/* The counters of this node's ports, from sysfs and of their network devices. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/ethtool.h"
 #include "agent/health.h"
 #include "base/log.h"
 
@@ -35,10 +36,44 @@ static bool counters_file(const struct mpib_agent_ports *p,
 	return n > 0;
 }
 
-/* Of the port itself or, as ECN and CNP, of its hardware. */
+/* The statistics of a port's network device, read when a counter is not in
+ * sysfs, once a look. */
+struct counters_device {
+	struct mpib_agent_ethtool stats;
+	bool asked;
+	int error; /* 0, or errno */
+};
+
+static bool counters_ethtool(const struct mpib_agent_ports *p,
+			     const struct mpib_agent_port *port,
+			     const char *counter, struct counters_device *dev,
+			     uint64_t *n)
+{
+	char name[64];
+
+	if (!dev->asked) {
+		dev->asked = true;
+		if (!counters_file(p, port, "gid_attrs/ndevs/0", name,
+				   sizeof(name))) {
+			dev->error = errno;
+		} else {
+			name[strcspn(name, "\n")] = '\0';
+			dev->error =
+				-mpib_agent_ethtool_read(&dev->stats, name);
+		}
+	}
+	if (mpib_agent_ethtool_get(&dev->stats, counter, n))
+		return true;
+	errno = dev->error ? dev->error : ENOENT;
+	return false;
+}
+
+/* Of the port itself, as ECN and CNP of its hardware, or of its network
+ * device. */
 static bool counters_read(const struct mpib_agent_ports *p,
 			  const struct mpib_agent_port *port,
-			  const char *counter, uint64_t *n)
+			  const char *counter, struct counters_device *dev,
+			  uint64_t *n)
 {
 	static const char *const dir[] = { "counters", "hw_counters" };
 	char name[80], text[32];
@@ -53,7 +88,7 @@ static bool counters_read(const struct mpib_agent_ports *p,
 		errno = EPROTO;
 		return false;
 	}
-	return false;
+	return counters_ethtool(p, port, counter, dev, n);
 }
 
 static void counters_object(struct mpib_agent_objection *t,
@@ -123,13 +158,15 @@ static void counters_look(struct mpib_agent_ports *p,
 {
 	const struct mpib_agent_port *port = &c->port[i];
 	struct mpib_agent_port_seen *seen = &p->seen[i];
+	struct counters_device dev = { .asked = false };
 	const char *what = "state and rate";
 	bool ok = counters_port(p, port, now);
 	int error = errno;
 
 	for (unsigned k = 0; k < c->limits; k++) {
 		uint64_t n = 0;
-		bool has = counters_read(p, port, c->limit[k].counter, &n);
+		bool has =
+			counters_read(p, port, c->limit[k].counter, &dev, &n);
 
 		if (has)
 			counters_compare(p, c, i, k, n, now);
@@ -139,6 +176,7 @@ static void counters_look(struct mpib_agent_ports *p,
 		seen->has[k] = has;
 		seen->n[k] = n;
 	}
+	mpib_agent_ethtool_free(&dev.stats);
 	seen->at_ns = now->ns;
 	if (!ok && !seen->told)
 		mpib_warn("%s/%u: %s: %s (look into %.128s/class/infiniband)",
