@@ -91,13 +91,15 @@ json_t *mpib_agent_status(const struct mpib_agent_policy *p)
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		json_array_append_new(rails, status_rail(p, r));
-	return json_pack("{sI sI sb so sI so sI so sI sI so}", "pid",
+	return json_pack("{sI sI sb so sI so sI so sI sI so sI sI}", "pid",
 			 (json_int_t)getpid(), "told", (json_int_t)p->now.s,
 			 "dry_run", p->dry, "config", status_text(p->conf.path),
 			 "configs", (json_int_t)p->age, "fault",
 			 status_text(p->fault), "windows",
 			 (json_int_t)p->windows.n, "rails", rails, "own", own,
-			 "more", more, "steered", conns);
+			 "more", more, "steered", conns, "sharing",
+			 (json_int_t)p->agent->sharing, "refused",
+			 (json_int_t)p->agent->refused);
 }
 
 int mpib_agent_status_write(const struct mpib_agent_policy *p)

@@ -85,7 +85,7 @@ static char *fields_plain(const char *from, bool separators)
 		*end = '\0';
 		mpib_plain(c);
 		if (found)
-			*end++ = separators ? found : ' ';
+			*end++ = (char)(separators ? found : ' ');
 		c = end;
 	}
 	return text;

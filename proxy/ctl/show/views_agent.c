@@ -70,6 +70,12 @@ void mpib_ctl_print_agent(const json_t *data, unsigned width, FILE *out)
 		"%" PRIu64 " connections are split as measured, "
 		"%" PRIu64 " windows of maintenance\n",
 		mpib_json_num(data, "own"), mpib_json_num(data, "windows"));
+	if (mpib_json_num(data, "sharing") || mpib_json_num(data, "refused"))
+		fprintf(out,
+			"%" PRIu64 " connections have the hint of others to "
+			"their peer, %" PRIu64 " were refused one\n",
+			mpib_json_num(data, "sharing"),
+			mpib_json_num(data, "refused"));
 	if (json_array_size(json_object_get(data, "steered")) == 0)
 		return;
 	mpib_columns_print(conns, json_object_get(data, "steered"), width, out);

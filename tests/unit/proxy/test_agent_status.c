@@ -56,6 +56,8 @@ static void a_status_is_written_whatever_the_words_are(void **state)
 	snprintf(s->choice.why, sizeof(s->choice.why), "SUP left: \xff/1");
 	snprintf(policy.ports.sick[1].why, MPIB_AGENT_REASON, "a\tb\x7f/1");
 	policy.ports.sick[1].since = 1;
+	agent.sharing = 3;
+	agent.refused = 2;
 	assert_int_equal(mpib_agent_status_write(&policy), 0);
 	assert_int_equal(mpib_agent_file_read(agent.dir, "nobody", &data, why,
 					      sizeof(why)),
@@ -70,6 +72,10 @@ static void a_status_is_written_whatever_the_words_are(void **state)
 			json_array_get(json_object_get(data, "rails"), 1),
 			"why")),
 		"a?b?/1");
+	assert_int_equal(json_integer_value(json_object_get(data, "sharing")),
+			 3);
+	assert_int_equal(json_integer_value(json_object_get(data, "refused")),
+			 2);
 	json_decref(data);
 	unlink(path);
 	mpib_agent_status_remove(&agent);
