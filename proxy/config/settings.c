@@ -32,6 +32,7 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
 static const char *const modes[] = { "vanilla", "advanced", "adaptive",
 				     "static",	"auto",	    NULL };
+static const char *const bdps[] = { "size", "path", NULL };
 static const char *const layouts[] = { "auto", "fused", "each", NULL };
 static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
 static const char *const ar[] = { "auto", "on", "off", NULL };
@@ -150,6 +151,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "policy", "bdp", "policy-bdp", MPIB_SET_SIZE, FIELD(engine.bdp),
 	  UINT(0, 1 << 30, "BYTES"),
 	  "advanced: smaller messages to other islands stay on SOUT" },
+	{ "policy", "bdp_by", "policy-bdp-by", MPIB_SET_CHOICE,
+	  FIELD(engine.bdp_path), CHOICE(bdps, "WHAT"),
+	  "size: policy.bdp; path: what the path to each peer holds" },
 	{ "agent", "dir", "agent-dir", MPIB_SET_TEXT, FIELD(agent_dir),
 	  TEXT("DIR"), "where the agent's socket and hints are" },
 	{ "agent", "user", "agent-user", MPIB_SET_TEXT, FIELD(agent_user),

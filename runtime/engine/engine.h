@@ -91,6 +91,8 @@ struct mpib_engine_config {
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	uint32_t bdp; /* advanced mode: inter-island messages of at most this
 			 many bytes stay on SOUT */
+	bool bdp_path; /* in place of bdp: as measured of the path to each peer,
+			  policy.c */
 	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* one CTS in this many is posted signalled */

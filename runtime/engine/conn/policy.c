@@ -9,6 +9,11 @@
 #include "engine/conn/conn.h"
 #include "engine/split/policy.h"
 
+#define BDP_LEAST 4096u
+#define BDP_MOST (1u << 20)
+/* Bytes that SOUT has to have carried before its rate is known. */
+#define BDP_MEASURED (1u << 20)
+
 static uint32_t hint_slot(const struct engine_conn *f)
 {
 	/* Relaxed: engine_conn_set_hint() stores this number and nothing that
@@ -51,10 +56,27 @@ static uint32_t read_hint(struct engine_conn *f)
 	return sup_bw;
 }
 
+/* What the path over SOUT holds: bytes that it carries while busy, in the time
+ * in which it answers when idle. A shorter message is over before a second rail
+ * could have taken a part of it. */
+static uint32_t bdp_of(const struct engine_conn *f)
+{
+	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
+	const struct mpib_tracker *t = &f->lane->track[MPIB_RAIL_SOUT];
+	uint64_t busy, bytes;
+
+	if (!cfg->bdp_path || !t->latency || t->acked_bytes < BDP_MEASURED)
+		return cfg->bdp;
+	busy = mpib_tracker_busy(t, f->shard->now) / t->latency;
+	bytes = t->acked_bytes / (busy ? busy : 1);
+	if (bytes < BDP_LEAST)
+		return BDP_LEAST;
+	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
+}
+
 static bool small_and_far(const struct engine_conn *f, uint32_t total)
 {
-	return f->lane->path == MPIB_PATH_INTER &&
-	       total <= f->shard->engine->cfg.bdp;
+	return f->lane->path == MPIB_PATH_INTER && total <= bdp_of(f);
 }
 
 /* Whether other send ops wait for the rails beside that which is asked for: of
@@ -196,7 +218,7 @@ static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
 		why->source = MPIB_SPLIT_HINT;
 		why->sup_bw = hint_in_force(f);
 		if (why->sup_bw && small_and_far(f, 0))
-			why->small = e->cfg.bdp;
+			why->small = bdp_of(f);
 		return f->hint_since;
 	case MPIB_MODE_ADAPTIVE:
 		why->sup_bw = hint_in_force(f);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * policy.bdp_by = path: what is small to another island is what the path over
+ * SOUT holds, by made-up measurements and by real ones.
+ */
+#include <mpib/agent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/lane/lane.h"
+#include "engine/split/policy.h"
+#include "engine_pair.h"
+
+#define MIB (1u << 20)
+#define SLOT 7u
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static struct mpib_hint_shm hints;
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	(void)state;
+	mpib_engine_config_init(&cfg);
+	cfg.mode = MPIB_MODE_ADVANCED;
+	cfg.bdp_path = true;
+	pair_open_on(&pair, &cfg, MPIB_IMM_V2, MPIB_PATH_INTER);
+	mpib_engine_set_hints(pair.node[0].engine, &hints);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	engine_conn_set_hint(tx.conn, SLOT);
+	mpib_hint_write(&hints.entries[SLOT], 1024);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static uint32_t told_small(void)
+{
+	struct mpib_snapshot *s = pair_snapshot(&pair, 0);
+	uint32_t small = s->conn[0].why.small;
+
+	mpib_snapshot_free(s);
+	return small;
+}
+
+/* SUP's bytes of a message. */
+static uint64_t sup_of(uint32_t len)
+{
+	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
+	uint64_t sup;
+
+	pair_transfer(&pair, &tx, &rx, 1, len, len, 3);
+	b = pair_snapshot(&pair, 0);
+	sup = b->rail[MPIB_RAIL_SUP].n.tx_bytes -
+	      a->rail[MPIB_RAIL_SUP].n.tx_bytes;
+	mpib_snapshot_free(a);
+	mpib_snapshot_free(b);
+	return sup;
+}
+
+/* SOUT carried so much in a second of work, and answers so soon. */
+static void measure(uint64_t bytes_per_s, uint64_t latency_ns)
+{
+	struct mpib_tracker *t = &pair.node[0].lane->track[MPIB_RAIL_SOUT];
+
+	t->latency = latency_ns;
+	t->acked_bytes = bytes_per_s;
+	t->busy_ns = 1000000000;
+}
+
+static void what_the_path_holds_is_small(void **state)
+{
+	static const struct {
+		uint64_t rate, latency;
+		uint32_t small;
+	} row[] = {
+		{ 1u << 30, 0, 65536 }, /* not known yet */
+		{ 1000, 10000, 65536 },		{ 2560000000, 10000, 25600 },
+		{ 50000000000, 10000, 500000 }, { 50000000000, 1000000, MIB },
+		{ 100000000, 1000, 4096 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		uint32_t small = row[i].small;
+
+		measure(row[i].rate, row[i].latency);
+		assert_int_equal(told_small(), small);
+		assert_int_equal(sup_of(small), 0);
+		measure(row[i].rate, row[i].latency);
+		assert_int_equal(sup_of(small + 1), small + 1);
+	}
+}
+
+static void it_is_measured_by_what_is_sent(void **state)
+{
+	(void)state;
+	assert_int_equal(told_small(), 65536);
+	mpib_hint_write(&hints.entries[SLOT], 0);
+	for (unsigned i = 0; i < 20; i++)
+		sup_of(i & 1 ? 64 : MIB);
+	mpib_hint_write(&hints.entries[SLOT], 1024);
+	assert_in_range(told_small(), 4096, MIB);
+	assert_int_not_equal(told_small(), 65536);
+}
+
+#define BDP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BDP_TEST(what_the_path_holds_is_small),
+		BDP_TEST(it_is_measured_by_what_is_sent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
