@@ -90,6 +90,23 @@ static int hold_the_port(void *arg)
 	return 0;
 }
 
+/* Many thousand a second, none of them held for long. Who never rests takes a
+ * core from others, whatever he does with it. */
+static int call_and_go(void *arg)
+{
+	static int fd[HELD];
+
+	(void)arg;
+	for (unsigned i = 0;; i = (i + 1) % HELD) {
+		if (fd[i] > 0)
+			close(fd[i]);
+		fd[i] = dial_rail();
+		if (i % 16 == 0)
+			usleep(200);
+	}
+	return 0;
+}
+
 /* Greetings in the name of a node's rail, which any user of this machine can send
  * from. QP numbers are few and in a row, packet numbers are tried at random. */
 static void greet(int fd, unsigned i)
@@ -201,23 +218,23 @@ static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
 		node_stop(&node[i]);
 }
 
-static void silence_on_a_rails_port_keeps_nobody_away(void **state)
+/* By two nodes' connections the third one's shard is in use and joined anew. */
+static void flooded(int (*attack)(void *arg))
 {
 	struct victim *before, *newcomer;
 	pid_t pid[3];
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 3; i++)
 		attack_start(&node[i], 1 + i, NULL);
-	before = victim_start(&node[0], &node[1]);
+	before = victim_start(&node[0], &node[2]);
 	find_rail(&node[2]); /* the lower address dials */
 	assert_true(rail_port > 0);
 	for (unsigned i = 0; i < 3; i++)
-		pid[i] = tenant_begin(ATTACKER, hold_the_port, NULL);
+		pid[i] = tenant_begin(ATTACKER, attack, NULL);
 	usleep(500000);
-	victim_goes_on(before, 64);
-	newcomer = victim_start(&node[0], &node[2]);
+	victim_goes_on(before, 512);
+	newcomer = victim_start(&node[1], &node[2]);
 	victim_goes_on(newcomer, 64);
 	victim_end(newcomer);
 	victim_goes_on(before, 64);
@@ -229,10 +246,23 @@ static void silence_on_a_rails_port_keeps_nobody_away(void **state)
 		node_stop(&node[i]);
 }
 
+static void silence_on_a_rails_port_keeps_nobody_away(void **state)
+{
+	(void)state;
+	flooded(hold_the_port);
+}
+
+static void calls_without_end_keep_nobody_away(void **state)
+{
+	(void)state;
+	flooded(call_and_go);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silence_on_a_rails_port_keeps_nobody_away),
+		cmocka_unit_test(calls_without_end_keep_nobody_away),
 		cmocka_unit_test(
 			greetings_by_guess_join_nothing_and_are_not_kept),
 	};

@@ -78,6 +78,7 @@ struct soft_ctx {
 	int epoll_fd;
 	bool accept_ready, listen_watched;
 	uint64_t accept_at; /* 0, or time in ns to try accept() again */
+	uint64_t accept_paid; /* what was accepted is paid for by then */
 	bool told; /* the engine found a socket readable in this turn */
 	struct soft_conn_list to_watch;
 	unsigned nops;
@@ -163,6 +164,13 @@ int soft_gone_watch(struct soft_ctx *ctx);
 void soft_gone_look(struct soft_ctx *ctx);
 /* Lose the device for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
+
+/* Whether the engine is to watch the port, which it then does until somebody
+ * comes. */
+static inline bool soft_must_listen(const struct soft_ctx *ctx)
+{
+	return !ctx->listen_watched && !ctx->accept_ready && !ctx->accept_at;
+}
 
 static inline bool soft_is_gone(struct soft_ctx *ctx)
 {

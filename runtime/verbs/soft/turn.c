@@ -240,7 +240,7 @@ static bool has_work(struct soft_ctx *ctx)
 {
 	return !TAILQ_EMPTY(&ctx->ready) || !TAILQ_EMPTY(&ctx->loop_ready) ||
 	       !TAILQ_EMPTY(&ctx->to_watch) || ctx->accept_ready ||
-	       !ctx->listen_watched;
+	       soft_must_listen(ctx);
 }
 
 static void set_timer(struct soft_ctx *ctx, uint64_t at)

@@ -6,6 +6,7 @@
 #ifndef MPIB_VERBS_SOFT_CONN_H
 #define MPIB_VERBS_SOFT_CONN_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,10 @@
 /* Accepted connections without a hello, in all and from one address. */
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MAX_EMBRYOS_OF_ONE 64
+/* Connections accepted in one turn; after a rest; and then one in so many ns. */
+#define SOFT_ACCEPTS_A_TURN 4
+#define SOFT_ACCEPTS_AT_ONCE 256
+#define SOFT_ACCEPT_EVERY 250000ull
 
 struct soft_ctx;
 struct soft_qp;
@@ -162,9 +167,15 @@ void soft_conn_reap(struct soft_ctx *ctx);
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);
 
-/* hello.c: how a connection comes up. */
+/* accept.c */
 int soft_listen(struct soft_ctx *ctx);
+/* The port is readable: accept a few, or set accept_at. */
 void soft_accept(struct soft_ctx *ctx);
+
+/* hello.c: how a connection comes up. */
+struct sockaddr_in soft_address(struct in_addr addr, unsigned port);
+/* Set the options of a socket between two addresses. */
+void soft_tune(int fd, struct in_addr own, struct in_addr peer);
 /* Handle qp's timer conn_at: connect, or end a QP that is dying. */
 void soft_dial(struct soft_qp *qp, uint64_t now);
 void soft_dial_later(struct soft_qp *qp);

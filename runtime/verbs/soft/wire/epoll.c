@@ -11,10 +11,31 @@
 #define LISTEN_TAG UINT64_MAX
 #define EVENTS 128
 
+/* One shot: a port that is not listened to must wake nobody. */
+static int watch_port(struct soft_ctx *ctx, int op)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT,
+				  .data.u64 = LISTEN_TAG };
+
+	if (epoll_ctl(ctx->epoll_fd, op, ctx->listen_fd, &ev) < 0)
+		return -errno;
+	ctx->listen_watched = true;
+	return 0;
+}
+
 static int epoll_open(struct soft_ctx *ctx)
 {
+	int rc;
+
 	ctx->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	return ctx->epoll_fd < 0 ? -errno : 0;
+	if (ctx->epoll_fd < 0)
+		return -errno;
+	rc = watch_port(ctx, EPOLL_CTL_ADD);
+	if (rc < 0) {
+		close(ctx->epoll_fd);
+		ctx->epoll_fd = -1;
+	}
+	return rc;
 }
 
 static void epoll_close(struct soft_ctx *ctx)
@@ -40,9 +61,8 @@ static void epoll_watch(struct soft_ctx *ctx)
 {
 	struct soft_conn *conn;
 
-	if (!ctx->listen_watched)
-		ctx->listen_watched = !epoll_add(ctx, ctx->listen_fd,
-						 EPOLLIN | EPOLLET, LISTEN_TAG);
+	if (soft_must_listen(ctx))
+		watch_port(ctx, EPOLL_CTL_MOD);
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
 
@@ -66,6 +86,7 @@ static void epoll_readiness(struct soft_ctx *ctx)
 
 		if (ev[i].data.u64 == LISTEN_TAG) {
 			ctx->accept_ready = true;
+			ctx->listen_watched = false;
 			continue;
 		}
 		conn = soft_conn_find(ctx, (uint32_t)ev[i].data.u64,

@@ -25,53 +25,14 @@
 
 #define BACKOFF_MIN (1 * SOFT_MS)
 #define BACKOFF_MAX (64 * SOFT_MS)
-#define ACCEPTS_A_TURN 16
-#define ACCEPT_AGAIN (10 * SOFT_MS)
 
-static struct sockaddr_in hello_address(struct in_addr addr, unsigned port)
+struct sockaddr_in soft_address(struct in_addr addr, unsigned port)
 {
 	return (struct sockaddr_in){
 		.sin_family = AF_INET,
 		.sin_addr = addr,
 		.sin_port = htons((uint16_t)port),
 	};
-}
-
-static int try_slot(struct soft_ctx *ctx, unsigned slot)
-{
-	struct sockaddr_in sa = hello_address(ctx->addr, ctx->port_base + slot);
-	int one = 1, rc;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	/* Bind even if connections of a former owner of the port linger. */
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
-	    listen(fd, 1024) < 0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-int soft_listen(struct soft_ctx *ctx)
-{
-	for (unsigned slot = 0; slot < 256; slot++) {
-		int fd = try_slot(ctx, slot);
-
-		if (fd == -EADDRNOTAVAIL)
-			return -ENODEV;
-		if (fd == -EADDRINUSE)
-			continue;
-		if (fd < 0)
-			return fd;
-		ctx->listen_fd = fd;
-		ctx->slot = (uint8_t)slot;
-		return 0;
-	}
-	return -EADDRINUSE;
 }
 
 static bool is_local(struct in_addr own, struct in_addr peer)
@@ -81,11 +42,11 @@ static bool is_local(struct in_addr own, struct in_addr peer)
 }
 
 /*
- * Set socket options. Between two addresses of one machine there is no network
+ * Between two addresses of one machine there is no network
  * to share, and the system's congestion control only costs (BBR paces by
  * timers); so use reno, which every kernel has and grants to every user.
  */
-static void hello_tune(int fd, struct in_addr own, struct in_addr peer)
+void soft_tune(int fd, struct in_addr own, struct in_addr peer)
 {
 	static const char reno[] = "reno";
 	int one = 1;
@@ -94,45 +55,6 @@ static void hello_tune(int fd, struct in_addr own, struct in_addr peer)
 	if (is_local(own, peer))
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno,
 			   sizeof(reno) - 1);
-}
-
-static bool is_shortage(int error)
-{
-	return error == EMFILE || error == ENFILE || error == ENOBUFS ||
-	       error == ENOMEM;
-}
-
-void soft_accept(struct soft_ctx *ctx)
-{
-	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-		struct sockaddr_in peer;
-		socklen_t len = sizeof(peer);
-		struct soft_conn *conn;
-		int fd = accept4(ctx->listen_fd, (struct sockaddr *)&peer, &len,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-		if (fd < 0 && errno == EAGAIN) {
-			ctx->accept_ready = false;
-			return;
-		}
-		/* No descriptor or memory: the connection stays in the backlog,
-		 * and the engine will not report it again, so try later. */
-		if (fd < 0 && is_shortage(errno)) {
-			ctx->accept_ready = false;
-			ctx->accept_at = mpib_now_ns() + ACCEPT_AGAIN;
-			return;
-		}
-		/* This connection ended before it was accepted. */
-		if (fd < 0)
-			continue;
-		hello_tune(fd, ctx->addr, peer.sin_addr);
-		soft_conn_make_room(ctx, peer.sin_addr.s_addr);
-		conn = soft_conn_new(ctx, fd, SOFT_CONN_ASKED);
-		if (conn)
-			conn->from = peer.sin_addr.s_addr;
-		else
-			close(fd);
-	}
 }
 
 static bool hello_dials(struct soft_qp *qp)
@@ -167,16 +89,16 @@ void soft_dial_later(struct soft_qp *qp)
 
 static int open_socket(struct soft_qp *qp)
 {
-	struct sockaddr_in from = hello_address(qp->ctx->addr, 0);
-	struct sockaddr_in to = hello_address(
-		qp->peer_addr,
-		qp->ctx->port_base + (qp->attr.dest_qp_num >> 16));
+	struct sockaddr_in from = soft_address(qp->ctx->addr, 0);
+	struct sockaddr_in to =
+		soft_address(qp->peer_addr,
+			     qp->ctx->port_base + (qp->attr.dest_qp_num >> 16));
 	int one = 1, rc;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	hello_tune(fd, qp->ctx->addr, qp->peer_addr);
+	soft_tune(fd, qp->ctx->addr, qp->peer_addr);
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 	/* The peer compares our address with the GID (comes_from()). */
 	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||

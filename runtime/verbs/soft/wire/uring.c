@@ -126,13 +126,15 @@ static struct io_uring_sqe *get_sqe(struct soft_ctx *ctx)
 	return io_uring_get_sqe(&ctx->uring->ring);
 }
 
-static bool prep_poll(struct soft_ctx *ctx, int fd, unsigned mask, uint64_t t)
+static bool prep_poll(struct soft_ctx *ctx, int fd, unsigned mask, bool many,
+		      uint64_t t)
 {
 	struct io_uring_sqe *sqe = get_sqe(ctx);
 
 	if (!sqe)
 		return false;
-	io_uring_prep_poll_multishot(sqe, fd, mask);
+	io_uring_prep_poll_add(sqe, fd, mask);
+	sqe->len = many ? IORING_POLL_ADD_MULTI : 0;
 	io_uring_sqe_set_data64(sqe, t);
 	return true;
 }
@@ -141,12 +143,14 @@ static void uring_watch(struct soft_ctx *ctx)
 {
 	struct soft_conn *conn;
 
-	if (!ctx->listen_watched)
-		ctx->listen_watched = prep_poll(ctx, ctx->listen_fd, POLLIN,
-						ring_tag(TAG_LISTEN, 0, 0));
+	/* Once: a port that is not listened to must wake nobody. */
+	if (soft_must_listen(ctx))
+		ctx->listen_watched =
+			prep_poll(ctx, ctx->listen_fd, POLLIN, false,
+				  ring_tag(TAG_LISTEN, 0, 0));
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		if (!prep_poll(ctx, conn->fd, POLLIN | POLLOUT | POLLRDHUP,
-			       ring_tag(TAG_CONN, conn->gen, conn->id)))
+			       true, ring_tag(TAG_CONN, conn->gen, conn->id)))
 			return;
 		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
 		conn->to_watch = false;
@@ -255,8 +259,7 @@ static unsigned uring_reap(struct soft_ctx *ctx)
 			break;
 		case TAG_LISTEN:
 			ctx->accept_ready = true;
-			if (!(cqe->flags & IORING_CQE_F_MORE))
-				ctx->listen_watched = false;
+			ctx->listen_watched = false;
 			break;
 		}
 	}
@@ -338,11 +341,6 @@ static void listen_for_sleep(struct soft_ctx *ctx)
 	__sync_synchronize();
 }
 
-static bool is_passing(int rc)
-{
-	return rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
-}
-
 /* Submit ctx->ops and complete them. False: none was, the ring is useless. */
 static bool uring_turn(struct soft_ctx *ctx)
 {
@@ -356,7 +354,7 @@ static bool uring_turn(struct soft_ctx *ctx)
 		rc = uring_enter(u);
 		/* -EEXIST: not the thread that the ring belongs to. Nothing was
 		 * submitted. */
-		if (rc < 0 && !is_passing(rc))
+		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
 			return false;
 	}
 	got += uring_reap(ctx);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flood of connections to a port: what a turn, and a second, accepts of it is
+ * bounded, nobody is woken for the rest, and who greets gets through all the
+ * same. The clock stands still unless a test moves it.
+ */
+#include "liar.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/wire/conn.h"
+
+#define FLOOD (SOFT_ACCEPTS_AT_ONCE + 100)
+
+static uint64_t now_ns;
+static unsigned accepted;
+static int fd[FLOOD];
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+int __real_accept4(int lfd, struct sockaddr *sa, socklen_t *len, int flags);
+int __wrap_accept4(int lfd, struct sockaddr *sa, socklen_t *len, int flags);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	(void)id;
+	ts->tv_sec = (time_t)(now_ns / 1000000000);
+	ts->tv_nsec = (long)(now_ns % 1000000000);
+	return 0;
+}
+
+int __wrap_accept4(int lfd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	int rc = __real_accept4(lfd, sa, len, flags);
+
+	accepted += rc >= 0;
+	return rc;
+}
+
+static void flood(struct vt *t, uint32_t qpn)
+{
+	struct rlimit lim;
+
+	/* Both ends of each are here. */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	lim.rlim_cur = lim.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	now_ns = 1000000000;
+	accepted = 0;
+	for (unsigned i = 0; i < FLOOD; i++)
+		fd[i] = liar_dial(t, qpn);
+}
+
+static void ebb(void)
+{
+	for (unsigned i = 0; i < FLOOD; i++)
+		close(fd[i]);
+}
+
+/* Turn until that accepts nothing more, no more than a few each time. */
+static unsigned accepts_now(struct vt *t)
+{
+	unsigned from = accepted, before;
+
+	for (unsigned rest = 0; rest < 8; rest++) {
+		before = accepted;
+		mpib_soft_turn(t->a.ctx);
+		assert_in_range(accepted - before, 0, SOFT_ACCEPTS_A_TURN);
+		if (accepted != before)
+			rest = 0;
+	}
+	return accepted - from;
+}
+
+static void what_is_accepted_is_bounded_in_a_turn_and_over_time(void **state)
+{
+	const unsigned every = SOFT_ACCEPT_EVERY, batch = SOFT_ACCEPTS_A_TURN;
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+
+	flood(t, qp->qp_num);
+	assert_int_equal(accepts_now(t), SOFT_ACCEPTS_AT_ONCE);
+	/* Later as many as are due, in fours. */
+	now_ns += every;
+	assert_int_equal(accepts_now(t), 0);
+	now_ns += every * (batch - 1);
+	assert_int_equal(accepts_now(t), batch);
+	now_ns += every * batch * 10;
+	assert_int_equal(accepts_now(t), batch * 10);
+	ebb();
+	vt_destroy(t, qp, NULL);
+}
+
+static void nobody_is_woken_for_what_waits(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+	struct soft_ctx *ctx = to_ctx(t->a.ctx);
+	struct pollfd port;
+
+	flood(t, qp->qp_num);
+	accepts_now(t);
+	port = (struct pollfd){ .fd = ctx->listen_fd, .events = POLLIN };
+	assert_int_equal(poll(&port, 1, 0), 1); /* there are more */
+	assert_false(ctx->listen_watched);
+	assert_false(ctx->accept_ready);
+	assert_int_equal(ctx->accept_at,
+			 now_ns + SOFT_ACCEPTS_A_TURN * SOFT_ACCEPT_EVERY);
+	now_ns += FLOOD * SOFT_ACCEPT_EVERY;
+	accepts_now(t);
+	assert_int_equal(accepted, FLOOD);
+	/* All are there: it is watched again. */
+	assert_true(ctx->listen_watched);
+	ebb();
+	vt_destroy(t, qp, NULL);
+}
+
+static void who_greets_behind_a_flood_gets_through(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+	struct soft_hello h = liar_greeting(t, qp);
+	int peer;
+
+	flood(t, qp->qp_num);
+	peer = liar_dial(t, qp->qp_num);
+	accepts_now(t);
+	now_ns += (FLOOD + 1) * SOFT_ACCEPT_EVERY;
+	assert_int_equal(liar_greet(t, peer, &h), SOFT_HELLO_OK);
+	close(peer);
+	ebb();
+	vt_destroy(t, qp, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vt_test(what_is_accepted_is_bounded_in_a_turn_and_over_time),
+		vt_test(nobody_is_woken_for_what_waits),
+		vt_test(who_greets_behind_a_flood_gets_through),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
