@@ -18,7 +18,7 @@
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
-#define COMPARED 512 /* messages without an attack */
+#define COMPARED 2048 /* messages without an attack */
 #define LOADERS 4
 
 static int victim_say(struct victim *v, const char *step, int rc)
