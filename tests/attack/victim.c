@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "victim.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #define EVERY 64 /* messages between two attaches */
 #define COMPARED 2048 /* messages without an attack */
 #define LOADERS 4
+#define BUSY_MOST_US 20000
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
@@ -96,25 +99,50 @@ static int victim_main(void *arg)
 	return 0;
 }
 
-/* CPU time of a process's first thread, a proxy's control thread. */
-static uint64_t cpu_of_thread_us(pid_t pid)
+/* CPU time of a thread; 0 if it is one that moves messages, or is gone. */
+static uint64_t cpu_of_thread_us(const char *task, const char *tid)
 {
 	unsigned long long ns = 0;
-	char path[64];
+	char path[300], name[32] = "";
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, pid);
+	snprintf(path, sizeof(path), "%s/%.20s/comm", task, tid);
 	f = fopen(path, "r");
 	if (!f)
-		return 0; /* another process took over */
+		return 0;
+	if (!fgets(name, sizeof(name), f) || !strncmp(name, "mpib-shard", 10))
+		name[0] = '\0';
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/%.20s/schedstat", task, tid);
+	f = name[0] ? fopen(path, "r") : NULL;
+	if (!f)
+		return 0;
 	if (fscanf(f, "%llu", &ns) != 1)
 		ns = 0;
 	fclose(f);
 	return ns / 1000;
 }
 
+/* CPU time of a proxy's threads that do not move messages. */
+static uint64_t cpu_of_proxy_us(pid_t pid)
+{
+	const struct dirent *e;
+	uint64_t us = 0;
+	char task[64];
+	DIR *dir;
+
+	snprintf(task, sizeof(task), "/proc/%d/task", pid);
+	dir = opendir(task);
+	if (!dir)
+		return 0; /* another process took over */
+	while ((e = readdir(dir)))
+		us += cpu_of_thread_us(task, e->d_name);
+	closedir(dir);
+	return us;
+}
+
 /* CPU time of all children that ended, attackers when they have, and of what the
- * proxies' control threads did for them. */
+ * proxies' other threads than the shards did for them. */
 static uint64_t cpu_of_attack_us(const struct victim *v)
 {
 	struct rusage u;
@@ -122,13 +150,14 @@ static uint64_t cpu_of_attack_us(const struct victim *v)
 	getrusage(RUSAGE_CHILDREN, &u);
 	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) +
-	       cpu_of_thread_us(v->proxy[0]) + cpu_of_thread_us(v->proxy[1]);
+	       cpu_of_proxy_us(v->proxy[0]) + cpu_of_proxy_us(v->proxy[1]);
 }
 
 struct victim *victim_start(const struct node *from, const struct node *to)
 {
 	struct victim *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct rusage u;
 
 	assert_true(v != MAP_FAILED);
 	snprintf(v->from, sizeof(v->from), "%s", from->dir);
@@ -137,6 +166,8 @@ struct victim *victim_start(const struct node *from, const struct node *to)
 	victim_goes_on(v, 1);
 	v->proxy[0] = from->pid;
 	v->proxy[1] = to->pid;
+	getrusage(RUSAGE_CHILDREN, &u);
+	v->waits = u.ru_nvcsw;
 	v->cpu_us = cpu_of_attack_us(v);
 	v->since_ms = node_ms();
 	return v;
@@ -160,18 +191,46 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 	}
 }
 
+/* How the attackers took the CPU: so much of it, and so much each time. */
+struct load {
+	uint64_t busy_us, idle_us;
+};
+
 static int take_cpu(void *arg)
 {
-	const unsigned *permille = arg;
+	const struct load *load = arg;
 
 	for (;;) {
-		uint64_t until = mpib_now_ns() + *permille * 1000ull;
+		uint64_t until = mpib_now_ns() + load->busy_us * 1000;
 
 		while (mpib_now_ns() < until)
 			;
-		usleep(1001 - *permille);
+		if (load->idle_us > 0)
+			usleep((useconds_t)load->idle_us);
 	}
 	return 0;
+}
+
+static struct load load_of_attack(const struct victim *v, unsigned *permille)
+{
+	uint64_t cpu_us = cpu_of_attack_us(v);
+	uint64_t ms = node_ms() - v->since_ms + 1;
+	struct load load;
+	struct rusage u;
+
+	/* Of a proxy that another took over from nothing is known. */
+	cpu_us -= cpu_us > v->cpu_us ? v->cpu_us : cpu_us;
+	*permille = (unsigned)(cpu_us / LOADERS / ms);
+	*permille = *permille < 1 ? 1 : *permille > 1000 ? 1000 : *permille;
+	getrusage(RUSAGE_CHILDREN, &u);
+	/* Until one of them waits it goes on, and its proxies for it. */
+	load.busy_us = cpu_us / ((uint64_t)(u.ru_nvcsw - v->waits) + 1);
+	if (load.busy_us < 100)
+		load.busy_us = 100;
+	if (load.busy_us > BUSY_MOST_US)
+		load.busy_us = BUSY_MOST_US;
+	load.idle_us = load.busy_us * (1000 - *permille) / *permille;
+	return load;
 }
 
 static double p99_us(const struct mpib_hist *h)
@@ -184,24 +243,22 @@ static double p99_us(const struct mpib_hist *h)
 
 void victim_compare(struct victim *v)
 {
-	uint64_t cpu_us = cpu_of_attack_us(v), ms = node_ms() - v->since_ms + 1;
 	unsigned permille;
+	struct load load = load_of_attack(v, &permille);
 	pid_t pid[LOADERS];
 
-	cpu_us -= cpu_us > v->cpu_us ? v->cpu_us : cpu_us;
-	permille = (unsigned)(cpu_us / LOADERS / ms);
-	if (permille > 1000)
-		permille = 1000;
 	for (unsigned i = 0; i < LOADERS; i++)
-		pid[i] = tenant_begin(ATTACKER, take_cpu, &permille);
+		pid[i] = tenant_begin(ATTACKER, take_cpu, &load);
 	atomic_store(&v->left_alone, true);
 	victim_goes_on(v, COMPARED);
 	for (unsigned i = 0; i < LOADERS; i++)
 		child_kill(pid[i]);
 	print_message("the victim: p99 %.0f us, and %.0f us beside the same "
-		      "CPU load (%.2f cores) without the attack\n",
+		      "CPU load (%.2f cores, %llu us at once) without the "
+		      "attack\n",
 		      p99_us(&v->beside[0]), p99_us(&v->beside[1]),
-		      LOADERS * permille / 1000.0);
+		      LOADERS * permille / 1000.0,
+		      (unsigned long long)load.busy_us);
 }
 
 void victim_end(struct victim *v)

@@ -27,6 +27,7 @@ struct victim {
 	struct mpib_hist beside[2];
 	pid_t proxy[2];
 	uint64_t cpu_us, since_ms; /* when it started */
+	long waits; /* of the attackers until then */
 };
 
 /* Start it, in memory that both processes see; returns when it moves. */
@@ -39,8 +40,8 @@ void victim_leave(struct victim *v, struct node node[2]);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
 /* The attackers have ended: have it move on beside processes that take as much of
- * the CPU as they and the proxies' control threads did, and tell the p99 of
- * both. */
+ * the CPU as they, and the proxies' threads that move no messages, did, each
+ * time for as long; and tell the p99 of both. */
 void victim_compare(struct victim *v);
 /* Stop it: no message was wrong, no attach refused, no connection broken. */
 void victim_end(struct victim *v);
