@@ -83,18 +83,39 @@ VIEW(lanes)
 VIEW(peers)
 VIEW(config)
 
+static json_t *answer_part(struct mpib_ask *ask, mpib_view_part_fn *fn,
+			   uint64_t arg)
+{
+	struct mpib_view_part *part = &ask->part;
+	size_t len;
+
+	part->out = open_memstream(&ask->text, &len);
+	if (!part->out)
+		return NULL;
+	if (part->at == 0)
+		fputs("{\"ok\":true,\"data\":", part->out);
+	fn(ask->view, arg, part);
+	if (!part->more)
+		fputs("}\n", part->out);
+	if (fclose(part->out) || part->failed) {
+		free(ask->text);
+		ask->text = NULL; /* as where there is no memory for all */
+	}
+	return NULL;
+}
+
 static json_t *command_conns(struct mpib_ask *ask)
 {
 	uint64_t client;
 
 	if (!mpib_ask_number(ask, 0, 0, UINT32_MAX, &client))
 		return NULL;
-	if (ask->argc &&
+	if (ask->argc && ask->part.at == 0 &&
 	    !proxy_clients_known(ask->view->clients, (uint32_t)client))
 		return mpib_ask_fail(ask, "clients lists them",
 				     "there is no client %llu",
 				     (unsigned long long)client);
-	return mpib_view_conns_of(ask->view, (uint32_t)client);
+	return answer_part(ask, mpib_view_conns_part, client);
 }
 
 static json_t *command_hist(struct mpib_ask *ask)
@@ -186,7 +207,7 @@ static json_t *command_history(struct mpib_ask *ask)
 
 	if (!mpib_ask_number(ask, 0, 60, 60, &minutes))
 		return NULL;
-	return mpib_view_history_of(ask->view, minutes * 60);
+	return answer_part(ask, mpib_view_history_part, minutes * 60);
 }
 
 static json_t *command_monitor(struct mpib_ask *ask)

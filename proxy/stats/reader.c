@@ -33,9 +33,11 @@ static void forget_answer(struct stats_reader *r)
 static void forget_question(struct stats_reader *r)
 {
 	mpib_timer_disarm(r->stats->loop, &r->tick);
-	r->waits = r->stream = NULL;
+	r->waits = r->stream = r->making = NULL;
 	free(r->line);
-	r->line = NULL;
+	free(r->made);
+	r->line = r->made = NULL;
+	r->made_len = 0;
 }
 
 void stats_reader_drop(struct stats_reader *r)
@@ -201,6 +203,34 @@ static bool reader_complain(struct stats_reader *r)
 					  "hint", r->ask.hint));
 }
 
+/* One more part of an answer. It is sent when it has all of them: what is held for
+ * slow readers is whole answers. Until then no other reader gets one, so that at
+ * most one is being made. False when r is gone. */
+static bool answer_part(struct stats_reader *r, const struct mpib_command *c,
+			char *text)
+{
+	size_t len = strlen(text);
+	char *made = realloc(r->made, r->made_len + len + 1);
+
+	if (made) {
+		memcpy(made + r->made_len, text, len + 1);
+		r->made = made;
+		r->made_len += len;
+	}
+	free(text);
+	if (made && r->ask.part.more) {
+		r->making = c;
+		mpib_stats_next(r);
+		return true;
+	}
+	made = made ? r->made : NULL;
+	len = r->made_len;
+	if (made)
+		r->made = NULL;
+	r->made_len = 0;
+	return reader_answer_text(r, made, len);
+}
+
 /* Run the command and send its answer. False when r is gone. */
 static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 {
@@ -210,7 +240,7 @@ static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 
 	r->ask.text = NULL;
 	if (text)
-		return reader_answer_text(r, text, strlen(text));
+		return answer_part(r, c, text);
 	if (!data && r->ask.error[0])
 		return reader_complain(r);
 	return reader_answer(
@@ -283,11 +313,11 @@ static char *reader_next_line(struct stats_reader *r)
 
 void stats_reader_step(struct stats_reader *r)
 {
-	const struct mpib_command *c = r->waits;
+	const struct mpib_command *c = r->making ? r->making : r->waits;
 	char *line;
 
 	if (c) {
-		r->waits = NULL;
+		r->waits = r->making = NULL;
 		answer_ask(r, c);
 		return;
 	}

@@ -35,6 +35,9 @@ struct stats_reader {
 	char *out; /* the answer being sent, NULL: none */
 	size_t out_len, out_at;
 	bool held; /* out_len counts in stats->held */
+	const struct mpib_command *making; /* whose answer is not all made */
+	char *made; /* the parts that are */
+	size_t made_len;
 	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* command awaiting a snapshot */
@@ -75,8 +78,9 @@ void stats_reader_expire(void *arg);
  * now, or else the reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);
 
-/* stats.c: have stats_reader_step() called soon. */
+/* stats.c: have stats_reader_step() called soon; before that of all others. */
 void mpib_stats_queue(struct stats_reader *r);
+void mpib_stats_next(struct stats_reader *r);
 /* Have it called for c when there is a snapshot begun after this call. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
 double mpib_stats_uptime(const struct mpib_stats *st);

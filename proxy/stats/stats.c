@@ -31,6 +31,8 @@ static void take_snapshot(struct mpib_stats *st);
 static bool stats_served(const struct mpib_stats *st,
 			 const struct stats_reader *r)
 {
+	if (r->making)
+		return st->snap && r->making->needs != MPIB_NEEDS_NOTHING;
 	return st->snap && r->waits && r->ticket <= st->asked;
 }
 
@@ -66,7 +68,7 @@ static void on_work(void *arg)
 			break;
 		TAILQ_REMOVE(&st->queue, r, queue_link);
 		r->queued = false;
-		st->view.snap = r->waits ? st->snap : NULL;
+		st->view.snap = r->waits || r->making ? st->snap : NULL;
 		st->view.uptime_s = mpib_stats_uptime(st);
 		stats_reader_step(r);
 	} while (mpib_loop_now(st->loop) < until);
@@ -76,14 +78,25 @@ static void on_work(void *arg)
 	end_snapshot(st);
 }
 
-void mpib_stats_queue(struct stats_reader *r)
+static void stats_work(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
 
 	r->queued = true;
-	TAILQ_INSERT_TAIL(&st->queue, r, queue_link);
 	if (!st->work.armed)
 		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
+}
+
+void mpib_stats_queue(struct stats_reader *r)
+{
+	TAILQ_INSERT_TAIL(&r->stats->queue, r, queue_link);
+	stats_work(r);
+}
+
+void mpib_stats_next(struct stats_reader *r)
+{
+	TAILQ_INSERT_HEAD(&r->stats->queue, r, queue_link);
+	stats_work(r);
 }
 
 static void stats_on_snapshot(void *arg, struct mpib_snapshot *snap)

@@ -53,29 +53,50 @@ static json_t *conns_conn(const struct mpib_view *v,
 	return o;
 }
 
-json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client)
+/* The snapshot counts closed connections per attached client; with client 0
+ * those of clients that left are included as well. */
+static json_t *conns_closed(const struct mpib_view *v, uint32_t client)
 {
 	struct mpib_client_sums sums;
-	json_t *list = json_array(), *closed = json_object();
+	json_t *closed = json_object();
 
-	for (uint32_t i = 0; i < v->snap->conns; i++) {
-		if (client == 0 || v->snap->conn[i].client == client)
-			json_array_append_new(list,
-					      conns_conn(v, &v->snap->conn[i]));
-	}
-	/* The snapshot counts closed connections per attached client; with
-	 * client 0 those of clients that left are included as well. */
 	if (client == 0)
 		mpib_sums_closed(v->snap, sums.closed);
 	else
 		mpib_sums_of_client(v->snap, client, &sums);
 	mpib_field_counts(closed, v, sums.closed);
-	return json_pack("{so so}", "open", list, "closed", closed);
+	return closed;
 }
 
 json_t *mpib_view_conns(const struct mpib_view *v)
 {
-	return mpib_view_conns_of(v, 0);
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < v->snap->conns; i++)
+		json_array_append_new(list, conns_conn(v, &v->snap->conn[i]));
+	return json_pack("{so so}", "open", list, "closed", conns_closed(v, 0));
+}
+
+void mpib_view_conns_part(const struct mpib_view *v, uint64_t client,
+			  struct mpib_view_part *part)
+{
+	const struct mpib_snapshot *snap = v->snap;
+	uint32_t made = 0;
+
+	if (part->at == 0)
+		fputs("{\"open\":[", part->out);
+	for (; part->at < snap->conns && made < MPIB_VIEW_PART; part->at++) {
+		if (client && snap->conn[part->at].client != client)
+			continue;
+		mpib_view_item(part, conns_conn(v, &snap->conn[part->at]));
+		made++;
+	}
+	part->more = part->at < snap->conns;
+	if (part->more)
+		return;
+	fputs("],\"closed\":", part->out);
+	mpib_view_dump(part, conns_closed(v, (uint32_t)client));
+	fputc('}', part->out);
 }
 
 /* Add a lane's bytes in flight, round-trip time and oldest request per rail. */

@@ -2,6 +2,8 @@
 /* JSON fields that several views have in common. */
 #include "view/fields.h"
 
+#include <stdlib.h>
+
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 
 /* The counters of a rail and their names in JSON. */
@@ -74,4 +76,24 @@ void mpib_field_counts(json_t *o, const struct mpib_view *v,
 		json_object_set_new(o, fields[i].name,
 				    mpib_field_by_rail(v, value));
 	}
+}
+
+void mpib_view_dump(struct mpib_view_part *part, json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+
+	if (text)
+		fputs(text, part->out);
+	else
+		part->failed = true;
+	free(text);
+	json_decref(value);
+}
+
+void mpib_view_item(struct mpib_view_part *part, json_t *value)
+{
+	if (part->listed)
+		fputc(',', part->out);
+	part->listed = true;
+	mpib_view_dump(part, value);
 }

@@ -138,26 +138,64 @@ static json_t *history_row(const struct mpib_view *v, uint32_t was,
 			 (double)b->oldest_ns / 1e9);
 }
 
-json_t *mpib_view_history_of(const struct mpib_view *v, uint64_t seconds)
+/* The oldest sample that is kept, and has one before it. */
+static uint32_t history_oldest(const struct mpib_history *h)
 {
-	const struct mpib_history *h = v->history;
-	uint32_t n = h ? history_count(h) : 0;
-	json_t *rows = json_array();
+	return h->next > MPIB_HISTORY_KEPT ? h->next - MPIB_HISTORY_KEPT + 1
+					   : 1;
+}
+
+static json_t *history_row_of(const struct mpib_view *v, uint32_t n)
+{
+	return history_row(v, (n - 1) % MPIB_HISTORY_KEPT,
+			   n % MPIB_HISTORY_KEPT);
+}
+
+/* The first sample of the last so many seconds. */
+static uint32_t history_from(const struct mpib_history *h, uint64_t seconds)
+{
+	uint32_t n = history_oldest(h);
 	uint64_t newest;
 
-	for (uint32_t i = 1; i < n; i++) {
-		newest = h->sample[history_at(h, n - 1)].time_ns;
-		if (h->sample[history_at(h, i)].time_ns + seconds * 1000000000 >
-		    newest)
-			json_array_append_new(
-				rows, history_row(v, history_at(h, i - 1),
-						  history_at(h, i)));
+	if (h->next == 0)
+		return 1;
+	newest = h->sample[(h->next - 1) % MPIB_HISTORY_KEPT].time_ns;
+	while (n < h->next && h->sample[n % MPIB_HISTORY_KEPT].time_ns +
+					      seconds * 1000000000 <=
+				      newest)
+		n++;
+	return n;
+}
+
+void mpib_view_history_part(const struct mpib_view *v, uint64_t seconds,
+			    struct mpib_view_part *part)
+{
+	static const struct mpib_history nothing;
+	const struct mpib_history *h = v->history ? v->history : &nothing;
+	unsigned made = 0;
+
+	if (part->at == 0) {
+		fprintf(part->out, "{\"period_s\":%d,\"samples\":[",
+			MPIB_HISTORY_PERIOD_S);
+		part->at = history_from(h, seconds);
 	}
-	return json_pack("{sI so}", "period_s",
-			 (json_int_t)MPIB_HISTORY_PERIOD_S, "samples", rows);
+	/* One may have been taken since the part before. */
+	if (part->at < history_oldest(h))
+		part->at = history_oldest(h);
+	for (; part->at < h->next && made < MPIB_VIEW_PART; made++)
+		mpib_view_item(part, history_row_of(v, part->at++));
+	part->more = part->at < h->next;
+	if (!part->more)
+		fputs("]}", part->out);
 }
 
 json_t *mpib_view_history(const struct mpib_view *v)
 {
-	return mpib_view_history_of(v, UINT32_MAX);
+	const struct mpib_history *h = v->history;
+	json_t *rows = json_array();
+
+	for (uint32_t n = h ? history_oldest(h) : 0; h && n < h->next; n++)
+		json_array_append_new(rows, history_row_of(v, n));
+	return json_pack("{sI so}", "period_s",
+			 (json_int_t)MPIB_HISTORY_PERIOD_S, "samples", rows);
 }

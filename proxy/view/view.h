@@ -11,6 +11,7 @@
 #define MPIB_PROXY_VIEW_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "client/client.h"
 #include "engine/measure/snapshot.h"
@@ -60,15 +61,32 @@ json_t *mpib_view_spread(const struct mpib_view *v,
  * UINT32_MAX: all connections of the client. */
 json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
 			 uint32_t index);
+/*
+ * A long list as text, in parts, so that nothing waits for all of it: call it
+ * again with the same part, zeroed but for out at first, until there is no more.
+ */
+#define MPIB_VIEW_PART 16u /* items */
+struct mpib_view_part {
+	FILE *out;
+	uint32_t at; /* of what is listed */
+	bool listed; /* an item, so that a comma comes before the next */
+	bool more;
+	bool failed; /* there was no memory for it */
+};
+typedef void mpib_view_part_fn(const struct mpib_view *v, uint64_t arg,
+			       struct mpib_view_part *part);
 /* The connections of one client, or of all clients if client is 0. */
-json_t *mpib_view_conns_of(const struct mpib_view *v, uint32_t client);
+mpib_view_part_fn mpib_view_conns_part;
+/* The samples of the last so many seconds, needing no snapshot. */
+mpib_view_part_fn mpib_view_history_part;
+/* Write value, of which the reference is dropped; as an item of the list. */
+void mpib_view_dump(struct mpib_view_part *part, json_t *value);
+void mpib_view_item(struct mpib_view_part *part, json_t *value);
 /* The histogram `name`, with the quantiles of each connection of a client (0:
  * of all clients). If name is NULL, the quantiles of all histograms. NULL also
  * when there is no such histogram. */
 json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 		       uint32_t client);
-/* The samples of the last so many seconds, needing no snapshot. */
-json_t *mpib_view_history_of(const struct mpib_view *v, uint64_t seconds);
 /* Requests of the snapshot that are at least older_ns old, oldest first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* The events of base/event.h's journal with a number above since. */

@@ -67,7 +67,24 @@ static void go_on(struct world *w, unsigned n, uint64_t tx, uint64_t rx)
 
 static json_t *samples(struct world *w, uint64_t seconds, json_t **all)
 {
-	*all = mpib_view_history_of(&w->view, seconds);
+	struct mpib_view_part part = { 0 };
+	unsigned parts = 0;
+	char *text;
+	size_t len;
+
+	part.out = open_memstream(&text, &len);
+	assert_non_null(part.out);
+	do {
+		uint32_t at = part.at;
+
+		mpib_view_history_part(&w->view, seconds, &part);
+		if (parts++)
+			assert_in_range(part.at - at, 1, MPIB_VIEW_PART);
+	} while (part.more);
+	assert_false(part.failed);
+	fclose(part.out);
+	*all = json_loads(text, 0, NULL);
+	free(text);
 	assert_non_null(*all);
 	return json_object_get(*all, "samples");
 }

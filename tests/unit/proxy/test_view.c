@@ -209,6 +209,68 @@ static void open_and_closed_connections_add_up_to_the_rails(void **state)
 	json_decref(rails);
 }
 
+static unsigned count_of(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, word)); text++)
+		n++;
+	return n;
+}
+
+/* The command's answer, of which no part has more than so many items. */
+static json_t *answer_in_parts(struct world *w, const char *name,
+			       const char *item)
+{
+	struct mpib_ask ask = { .view = &w->view };
+	const struct mpib_command *c = mpib_commands;
+	char whole[65536] = "";
+	json_t *v;
+
+	while (strcmp(c->name, name))
+		c++;
+	do {
+		assert_null(c->fn(&ask));
+		assert_non_null(ask.text);
+		assert_in_range(count_of(ask.text, item), 0, MPIB_VIEW_PART);
+		assert_true(strlen(whole) + strlen(ask.text) < sizeof(whole));
+		strcat(whole, ask.text);
+		free(ask.text);
+		ask.text = NULL;
+	} while (ask.part.more);
+	v = json_loads(whole, 0, NULL);
+	assert_non_null(v);
+	assert_true(json_is_true(json_object_get(v, "ok")));
+	return v;
+}
+
+static void many_connections_are_listed_in_parts(void **state)
+{
+	static struct mpib_snap_conn conn[2 * MPIB_VIEW_PART + 5];
+	const unsigned n = sizeof(conn) / sizeof(conn[0]);
+	struct world *w = *state;
+	json_t *v, *open;
+
+	for (unsigned i = 0; i < n; i++) {
+		conn[i] = w->conn[i % 2];
+		conn[i].index = i;
+	}
+	w->snap.conn = conn;
+	w->snap.conns = n;
+	v = answer_in_parts(w, "conns", "\"index\"");
+	open = json_object_get(json_object_get(v, "data"), "open");
+	assert_int_equal(json_array_size(open), n);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(num(json_array_get(open, i), "index"), i);
+	assert_non_null(json_object_get(json_object_get(v, "data"), "closed"));
+	json_decref(v);
+	w->snap.conns = 0;
+	v = answer_in_parts(w, "conns", "\"index\"");
+	open = json_object_get(json_object_get(v, "data"), "open");
+	assert_int_equal(json_array_size(open), 0);
+	json_decref(v);
+}
+
 static void unknown_ranks_are_null(void **state)
 {
 	struct world *w = *state;
@@ -259,6 +321,7 @@ int main(void)
 			a_client_has_the_sum_of_its_open_and_closed_connections),
 		WORLD_TEST(a_client_that_never_attached_is_not_shown),
 		WORLD_TEST(open_and_closed_connections_add_up_to_the_rails),
+		WORLD_TEST(many_connections_are_listed_in_parts),
 		WORLD_TEST(unknown_ranks_are_null),
 		WORLD_TEST(lanes_of_a_peer_are_one_peer),
 		WORLD_TEST(one_rail_shows_nothing_of_the_other),
