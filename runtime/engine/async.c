@@ -236,5 +236,7 @@ void mpib_async_turn(struct mpib_shard *s)
 		/* -EIO: the kernel removed the device under us. */
 		if (rc == -EIO && !rail->dead)
 			async_lose(s, r, "the device was removed");
+		else if (rc == -ETIMEDOUT && !rail->dead)
+			async_lose(s, r, "a call of its verbs hangs");
 	}
 }

@@ -68,21 +68,38 @@ static int make_status(struct mpib_engine *e)
 	return 0;
 }
 
+static int engine_watch_rail(struct mpib_engine *e,
+			     const struct mpib_rail *rail)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int bell;
+
+	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, rail->ctx->async_fd, &ev) < 0)
+		return -errno;
+	if (!rail->verbs->bell)
+		return 0;
+	bell = rail->verbs->bell();
+	if (bell < 0)
+		return bell;
+	/* One for all rails. */
+	ev.events |= EPOLLET;
+	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, bell, &ev) < 0 && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
 static int engine_engine_watch(struct mpib_engine *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
+	int rc = 0;
 
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, e->mailbox.bell.fd, &ev) < 0)
 		return -errno;
-	for (unsigned i = 0; i < e->shards; i++) {
-		for (unsigned r = 0; r < e->cfg.rails; r++) {
-			int fd = e->shard[i].rail[r].ctx->async_fd;
-
-			if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
-				return -errno;
-		}
+	for (unsigned i = 0; i < e->shards && rc == 0; i++) {
+		for (unsigned r = 0; r < e->cfg.rails && rc == 0; r++)
+			rc = engine_watch_rail(e, &e->shard[i].rail[r]);
 	}
-	return 0;
+	return rc;
 }
 
 static int init_shards(struct mpib_engine *e, char *why, size_t why_len)

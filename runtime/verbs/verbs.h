@@ -129,15 +129,22 @@ struct mpib_verbs {
 
 	/*
 	 * ctx->async_fd is readable when an event waits; set O_NONBLOCK on it
-	 * to get -EAGAIN when none does. Ack each event once.
+	 * to get -EAGAIN when none does. Ack each event once. -EIO: the device
+	 * was removed; -ETIMEDOUT: a call of it had no answer in time.
 	 */
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
+	/* A descriptor for edge-triggered waiting that says when to ask
+	 * get_async_event() although async_fd is silent; -errno. NULL: not
+	 * needed. */
+	int (*bell)(void);
 };
 
 extern const struct mpib_verbs mpib_verbs_soft;
 extern const struct mpib_verbs mpib_verbs_rdma;
+/* As mpib_verbs_rdma, but no call of a device that hangs waits long: hca/hca.h. */
+extern const struct mpib_verbs mpib_verbs_hca;
 
 /* The table of a parsed specification; never NULL. */
 const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);

@@ -3,6 +3,7 @@
 #include "fake_ibv.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,9 @@ static struct {
 
 static const struct mpib_verbs *const soft = &mpib_verbs_soft;
 
+/* Each device is called by a thread of its own: for what they share. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 void fake_ibv_reset(void)
 {
 	memset(&fake_ibv, 0, sizeof(fake_ibv));
@@ -32,11 +36,28 @@ void fake_ibv_reset(void)
 
 static struct fake_device *device_of(const struct ibv_context *ctx)
 {
-	for (unsigned i = 0; i < CONTEXTS; i++) {
+	struct fake_device *d = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < CONTEXTS && !d; i++) {
 		if (opened[i].ctx == ctx)
-			return opened[i].device;
+			d = opened[i].device;
 	}
-	abort();
+	pthread_mutex_unlock(&lock);
+	if (!d)
+		abort();
+	return d;
+}
+
+unsigned fake_ibv_contexts(void)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < CONTEXTS; i++)
+		n += opened[i].ctx != NULL;
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 /* The errno with which this call must fail, or 0. */
@@ -94,10 +115,12 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	snprintf(spec.name, sizeof(spec.name), "%s", d->soft);
 	if (fails("ibv_open_device") || told(soft->open(&spec, &ctx)))
 		return NULL;
+	pthread_mutex_lock(&lock);
 	while (opened[i].ctx)
 		i++;
 	opened[i].ctx = ctx;
 	opened[i].device = d;
+	pthread_mutex_unlock(&lock);
 	ctx->device = device;
 	ctx->num_comp_vectors = 4;
 	ctx->abi_compat = NULL; /* so ibv_query_port() comes here */
@@ -106,10 +129,12 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 int ibv_close_device(struct ibv_context *ctx)
 {
+	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < CONTEXTS; i++) {
 		if (opened[i].ctx == ctx)
 			opened[i].ctx = NULL;
 	}
+	pthread_mutex_unlock(&lock);
 	return told(soft->close(ctx)) ? -1 : 0;
 }
 
@@ -176,12 +201,20 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return told(soft->dealloc_pd(pd));
 }
 
+static void note_access(int access)
+{
+	pthread_mutex_lock(&lock);
+	fake_ibv.access = access;
+	pthread_mutex_unlock(&lock);
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len,
 				uint64_t iova, unsigned access)
 {
 	struct ibv_mr *mr;
 
-	fake_ibv.access = (int)access;
+	fake_ibv_call(device_of(pd->context), "ibv_reg_mr");
+	note_access((int)access);
 	return fails("ibv_reg_mr") || told(soft->reg_mr(pd, addr, len, iova,
 							(int)access, &mr))
 		       ? NULL
@@ -193,7 +226,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 {
 	struct ibv_mr *mr;
 
-	fake_ibv.access = access;
+	note_access(access);
 	return fails("ibv_reg_dmabuf_mr") ||
 			       told(soft->reg_dmabuf_mr(pd, offset, len, iova,
 							fd, access, &mr))
@@ -203,6 +236,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	fake_ibv_call(device_of(mr->context), "ibv_dereg_mr");
 	return told(soft->dereg_mr(mr));
 }
 
@@ -226,7 +260,9 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_ctx,
 {
 	struct ibv_cq *cq;
 
+	pthread_mutex_lock(&lock);
 	fake_ibv.vectors |= 1u << vector;
+	pthread_mutex_unlock(&lock);
 	return fails("ibv_create_cq") ||
 			       told(soft->create_cq(ctx, cqe, cq_ctx, ch, &cq))
 		       ? NULL
@@ -281,6 +317,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		errno = EINVAL;
 		return NULL;
 	}
+	fake_ibv_call(device_of(pd->context), "ibv_create_qp");
 	return fails("ibv_create_qp") || told(soft->create_qp(pd, attr, &qp))
 		       ? NULL
 		       : qp;
@@ -291,6 +328,11 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	struct ibv_qp_attr below = *attr;
 	int rc = mask & IBV_QP_STATE ? 0 : EINVAL;
 
+	if (attr->qp_state == IBV_QPS_RTR)
+		fake_ibv_call(device_of(qp->context), "RTR");
+	if (attr->qp_state == IBV_QPS_ERR)
+		fake_ibv_call(device_of(qp->context), "ERR");
+	pthread_mutex_lock(&lock);
 	if (attr->qp_state == IBV_QPS_INIT) {
 		fake_ibv.init = *attr;
 		rc = fails("INIT");
@@ -301,6 +343,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		fake_ibv.rts = *attr;
 		rc = fails("RTS");
 	}
+	pthread_mutex_unlock(&lock);
 	/* The software HCA below is RoCE, whatever the device reports. */
 	below.ah_attr.is_global = 1;
 	below.ah_attr.grh.sgid_index = 1;
@@ -316,6 +359,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
+	fake_ibv_call(device_of(qp->context), "ibv_destroy_qp");
 	return told(soft->destroy_qp(qp));
 }
 

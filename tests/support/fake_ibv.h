@@ -59,4 +59,18 @@ void fake_ibv_make_ib(struct fake_device *d, uint16_t lid);
 void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
 		      enum ibv_gid_type type);
 
+/*
+ * From now on these calls of the device do not return: "ibv_reg_mr",
+ * "ibv_dereg_mr", "ibv_create_qp", "ibv_destroy_qp", and of ibv_modify_qp()
+ * "RTR" and "ERR". fake_ibv_release() lets them, and those that come, go on. Any
+ * thread.
+ */
+void fake_ibv_hang(const char *device, const char *call);
+void fake_ibv_release(void);
+/* How many calls have hung, and how many contexts are open. */
+unsigned fake_ibv_hung(void);
+unsigned fake_ibv_contexts(void);
+/* Of the fake functions: d is called so. Returns unless it is to hang. */
+void fake_ibv_call(const struct fake_device *d, const char *name);
+
 #endif

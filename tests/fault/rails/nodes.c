@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "engine/lane/lane.h"
 #include "peer/internal.h"
+#include "rails.h"
 
 void die(const char *fmt, ...)
 {
@@ -77,7 +78,8 @@ static void open_engine(struct node *node, struct mpib_engine_config cfg)
 		struct in_addr in = { htonl(
 			test_addr(10 * r + node->number + 1)) };
 
-		snprintf(spec, sizeof(spec), "soft:%s", inet_ntoa(in));
+		if (!test_rail(spec, sizeof(spec), node->number, r))
+			snprintf(spec, sizeof(spec), "soft:%s", inet_ntoa(in));
 		if (mpib_rail_spec_parse(spec, &cfg.rail[r], why, sizeof(why)) <
 		    0)
 			die("%s", why);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Verbs calls that an HCA's firmware answers, with a bound. Each HCA has a thread
+ * that makes such calls of it, one after the other; the caller waits for the
+ * answer, but not for long. A call without an answer by then gives the HCA up:
+ * every context of it that is open counts as lost (get_async_event() returns
+ * -ETIMEDOUT), calls on them that make or ask something fail at once, and those
+ * that end something are left to the thread. So an HCA whose firmware hangs
+ * costs the caller one wait, and the other HCAs nothing. When the call is over
+ * after all, the thread throws away what it made and carries out what was left to
+ * it, in order; from then on the HCA can be opened anew.
+ *
+ * Any thread may call; all of this is under one lock, which no call is made under.
+ */
+#ifndef MPIB_VERBS_HCA_HCA_H
+#define MPIB_VERBS_HCA_HCA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "verbs/verbs.h"
+
+/* The table of the provider on libibverbs with its calls made so. */
+extern const struct mpib_verbs mpib_verbs_hca;
+
+/* How long a call may take. Registering memory may take longer, by its length.
+ * Tests change it. */
+#define HCA_WAIT_MS 2000u
+extern _Atomic unsigned mpib_hca_wait_ms;
+
+enum hca_kind {
+	HCA_MAKES, /* something that is thrown away if nobody waits any more */
+	HCA_ENDS /* something that has to end whoever waits */
+};
+
+struct hca;
+struct hca_context;
+
+struct hca_job {
+	TAILQ_ENTRY(hca_job) link;
+	struct hca *hca;
+	const char *call; /* "ibv_create_qp" */
+	enum hca_kind kind;
+	/* On the HCA's thread: make the call; throw away what it made, NULL if
+	 * it made nothing. */
+	int (*run)(struct hca_job *job);
+	void (*undo)(struct hca_job *job);
+	int rc;
+	bool done, left; /* the caller waits no more */
+	uint64_t bytes; /* of a registration */
+	/* What the call is about, and what it made. */
+	struct ibv_context *ctx;
+	void *on, *made;
+	int mask, fd;
+	void *addr;
+	uint64_t offset, iova;
+	union {
+		struct mpib_rail_spec spec;
+		struct mpib_port_info port;
+		struct ibv_qp_init_attr qp_init;
+		struct ibv_qp_attr qp;
+		struct ibv_srq_init_attr srq_init;
+		struct ibv_srq_attr srq;
+		struct {
+			int cqe;
+			void *context;
+			struct ibv_comp_channel *channel;
+		} cq;
+	};
+};
+
+/* A job on an object of ctx; NULL without memory. fd is -1. */
+struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
+			    enum hca_kind kind, int (*run)(struct hca_job *),
+			    void (*undo)(struct hca_job *));
+/* Have it run, and wait. What the call returned, and then *job is the caller's to
+ * read and to free; or -EIO without one: if *job is NULL then, the thread frees
+ * it. */
+int hca_job_do(struct hca_job **job);
+
+/* The same for a call that has no context yet: the thread of the HCA named is
+ * started if need be, and what was opened belongs to it. */
+int hca_open(struct hca_job **job);
+/* What is known of an open context, and the end of that. HCA's thread. */
+struct hca_context *hca_known(const struct ibv_context *ctx);
+void hca_forget(struct hca_context *c);
+
+/* calls.c: hca_job_new() for an object. */
+struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
+			   enum hca_kind kind, int (*run)(struct hca_job *),
+			   void (*undo)(struct hca_job *));
+/* hca_job_do() and the job's end, also if it is NULL for there is no memory; the
+ * same with what the call made. What the call returned, or as above. */
+int hca_job_run(struct hca_job *job);
+int hca_job_make(struct hca_job *job, void **made);
+/* The caller has read what it wanted. Returns rc. */
+int hca_job_end(struct hca_job *job, int rc);
+
+/* qp.c: of the table. */
+int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+		   struct ibv_srq **srq);
+int hca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int hca_destroy_srq(struct ibv_srq *srq);
+int hca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		  struct ibv_qp **qp);
+int hca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int hca_destroy_qp(struct ibv_qp *qp);
+
+/* Whether the HCA of the context was given up since it was opened. */
+bool hca_is_lost(const struct ibv_context *ctx);
+/* Readable, edge-triggered, when a context was lost; -errno. */
+int hca_bell(void);
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HCAs' threads, their jobs, and who waits for them. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "verbs/hca/hca.h"
+
+/* A GiB that is registered may take so much longer, and all of it so long: less
+ * than the service's watchdog waits. */
+#define GIB_MS 250u
+#define MOST_MS 15000u
+
+_Atomic unsigned mpib_hca_wait_ms = HCA_WAIT_MS;
+
+/* A context that is open. */
+struct hca_context {
+	LIST_ENTRY(hca_context) link;
+	struct ibv_context *ctx;
+	struct hca *hca;
+	bool lost;
+};
+
+struct hca {
+	LIST_ENTRY(hca) link;
+	char name[sizeof(((struct mpib_rail_spec *)0)->name)];
+	TAILQ_HEAD(, hca_job) jobs;
+	pthread_cond_t asked, answered;
+	unsigned users; /* contexts, and calls that open one */
+	bool hung; /* a call is older than its bound */
+	const char *call; /* that runs, or ran last, and since when */
+	uint64_t began_ns;
+};
+
+static pthread_mutex_t hcas_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, hca) hcas = LIST_HEAD_INITIALIZER(hcas);
+static LIST_HEAD(, hca_context) contexts = LIST_HEAD_INITIALIZER(contexts);
+static int hcas_bell = -1;
+static atomic_bool any_lost;
+
+static struct hca_context *context_of(const struct ibv_context *ctx)
+{
+	struct hca_context *c;
+
+	LIST_FOREACH(c, &contexts, link)
+	{
+		if (c->ctx == ctx)
+			return c;
+	}
+	return NULL;
+}
+
+bool hca_is_lost(const struct ibv_context *ctx)
+{
+	const struct hca_context *c;
+	bool lost;
+
+	/* Relaxed: the bell rings after it was set. */
+	if (!atomic_load_explicit(&any_lost, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&hcas_lock);
+	c = context_of(ctx);
+	lost = c && c->lost;
+	pthread_mutex_unlock(&hcas_lock);
+	return lost;
+}
+
+int hca_bell(void)
+{
+	int fd;
+
+	pthread_mutex_lock(&hcas_lock);
+	if (hcas_bell < 0)
+		hcas_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd = hcas_bell < 0 ? -errno : hcas_bell;
+	pthread_mutex_unlock(&hcas_lock);
+	return fd;
+}
+
+struct hca_context *hca_known(const struct ibv_context *ctx)
+{
+	struct hca_context *c;
+
+	pthread_mutex_lock(&hcas_lock);
+	c = context_of(ctx);
+	pthread_mutex_unlock(&hcas_lock);
+	return c;
+}
+
+void hca_forget(struct hca_context *c)
+{
+	pthread_mutex_lock(&hcas_lock);
+	LIST_REMOVE(c, link);
+	c->hca->users--;
+	pthread_mutex_unlock(&hcas_lock);
+	free(c);
+}
+
+/* All of this HCA that is open is lost. */
+static void hca_give_up(struct hca *h, unsigned ms)
+{
+	struct hca_context *c;
+
+	mpib_err("rdma:%s: %s has had no answer for %u ms: the "
+		 "device counts as failed (its firmware may hang: "
+		 "see dmesg)",
+		 h->name, h->call, ms);
+	h->hung = true;
+	atomic_store_explicit(&any_lost, true, memory_order_relaxed);
+	LIST_FOREACH(c, &contexts, link)
+	{
+		if (c->hca == h)
+			c->lost = true;
+	}
+	if (hcas_bell >= 0)
+		eventfd_write(hcas_bell, 1);
+}
+
+/* Run the oldest job. Called and left with the lock. */
+static void run_one(struct hca *h)
+{
+	struct hca_job *job = TAILQ_FIRST(&h->jobs);
+	bool wanted = !job->left || job->kind == HCA_ENDS;
+	int rc = -ECANCELED;
+
+	if (!h->hung) {
+		h->call = job->call;
+		h->began_ns = mpib_now_ns();
+	}
+	pthread_mutex_unlock(&hcas_lock);
+	if (wanted)
+		rc = job->run(job);
+	pthread_mutex_lock(&hcas_lock);
+	TAILQ_REMOVE(&h->jobs, job, link);
+	job->rc = rc;
+	job->done = true;
+	if (!job->left) {
+		pthread_cond_broadcast(&h->answered);
+		return;
+	}
+	pthread_mutex_unlock(&hcas_lock);
+	if (rc == 0 && job->undo)
+		job->undo(job);
+	if (job->fd >= 0)
+		close(job->fd);
+	pthread_mutex_lock(&hcas_lock);
+	if (h->hung && TAILQ_EMPTY(&h->jobs)) {
+		h->hung = false;
+		mpib_warn("rdma:%s: %s is over after %.1f s: the device can "
+			  "be opened anew",
+			  h->name, h->call,
+			  (double)(mpib_now_ns() - h->began_ns) / 1e9);
+	}
+	free(job);
+}
+
+static void *hca_run(void *arg)
+{
+	struct hca *h = arg;
+
+	pthread_setname_np(pthread_self(), "mpib-hca");
+	pthread_mutex_lock(&hcas_lock);
+	while (h->users > 0 || !TAILQ_EMPTY(&h->jobs)) {
+		if (TAILQ_EMPTY(&h->jobs))
+			pthread_cond_wait(&h->asked, &hcas_lock);
+		else
+			run_one(h);
+	}
+	LIST_REMOVE(h, link);
+	pthread_mutex_unlock(&hcas_lock);
+	pthread_cond_destroy(&h->asked);
+	pthread_cond_destroy(&h->answered);
+	free(h);
+	return NULL;
+}
+
+static int hca_start(struct hca *h)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, &attr, hca_run, h);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+static struct hca *hca_new(const char *name)
+{
+	struct hca *h = calloc(1, sizeof(*h));
+	pthread_condattr_t attr;
+
+	if (!h)
+		return NULL;
+	snprintf(h->name, sizeof(h->name), "%s", name);
+	TAILQ_INIT(&h->jobs);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&h->asked, &attr);
+	pthread_cond_init(&h->answered, &attr);
+	pthread_condattr_destroy(&attr);
+	if (hca_start(h) < 0) {
+		free(h);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&hcas, h, link);
+	return h;
+}
+
+static struct hca *hca_named(const char *name)
+{
+	struct hca *h;
+
+	LIST_FOREACH(h, &hcas, link)
+	{
+		if (!strcmp(h->name, name))
+			return h;
+	}
+	return hca_new(name);
+}
+
+struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
+			    enum hca_kind kind, int (*run)(struct hca_job *),
+			    void (*undo)(struct hca_job *))
+{
+	struct hca_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->ctx = ctx;
+	job->call = call;
+	job->kind = kind;
+	job->run = run;
+	job->undo = undo;
+	job->fd = -1;
+	return job;
+}
+
+static unsigned patience(const struct hca_job *job)
+{
+	uint64_t ms = mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
+
+	return ms < MOST_MS ? (unsigned)ms : MOST_MS;
+}
+
+/* True: the answer is there. */
+static bool await(struct hca_job *job, unsigned ms)
+{
+	struct timespec until;
+	int rc = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	while (!job->done && rc == 0)
+		rc = pthread_cond_timedwait(&job->hca->answered, &hcas_lock,
+					    &until);
+	return job->done;
+}
+
+/* With the lock, and with job->hca set. */
+static int queue_up(struct hca_job **pjob)
+{
+	struct hca_job *job = *pjob;
+	unsigned ms = patience(job);
+
+	TAILQ_INSERT_TAIL(&job->hca->jobs, job, link);
+	pthread_cond_signal(&job->hca->asked);
+	if (!job->hca->hung && await(job, ms))
+		return job->rc;
+	if (!job->hca->hung)
+		hca_give_up(job->hca, ms);
+	job->left = true;
+	*pjob = NULL;
+	return -EIO;
+}
+
+int hca_job_do(struct hca_job **pjob)
+{
+	struct hca_job *job = *pjob;
+	struct hca_context *c;
+	int rc = -EIO;
+
+	pthread_mutex_lock(&hcas_lock);
+	c = context_of(job->ctx);
+	if (c && (!c->lost || job->kind == HCA_ENDS)) {
+		job->hca = c->hca;
+		rc = queue_up(pjob);
+	}
+	pthread_mutex_unlock(&hcas_lock);
+	return rc;
+}
+
+int hca_open(struct hca_job **pjob)
+{
+	struct hca_context *c = calloc(1, sizeof(*c));
+	struct hca *h = NULL;
+	int rc = -ENOMEM;
+
+	pthread_mutex_lock(&hcas_lock);
+	if (c)
+		h = hca_named((*pjob)->spec.name);
+	if (!h)
+		goto unlock;
+	rc = -EIO;
+	if (h->hung)
+		goto unlock;
+	(*pjob)->hca = h;
+	h->users++;
+	rc = queue_up(pjob);
+	if (rc == 0) {
+		c->ctx = (*pjob)->made;
+		c->hca = h;
+		LIST_INSERT_HEAD(&contexts, c, link);
+		c = NULL;
+	} else {
+		h->users--;
+		pthread_cond_signal(&h->asked);
+	}
+unlock:
+	pthread_mutex_unlock(&hcas_lock);
+	free(c);
+	return rc;
+}

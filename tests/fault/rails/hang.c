@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device of one end whose firmware answers nothing any more, in each of the
+ * calls that take its time: the call does not return until the test is through
+ * with it. The rail is given up, the control thread does its other work, checked
+ * traffic goes over the other rail without an error; and when the call returns at
+ * last, what it made is thrown away and the device is closed like any other. The
+ * devices are those of fake_ibv.h, called through libibverbs' provider.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake_ibv.h"
+#include "traffic.h"
+#include "verbs/hca/hca.h"
+
+#define MS 1000000ull
+#define LIMIT_MS 60000
+#define MESSAGES 16 /* of each connection */
+/* How long a call is waited for, while one hangs and else. */
+#define WAIT_MS 500
+#define LONG_MS 600000
+
+static struct nodes nodes;
+static struct traffic traffic;
+static uint64_t limit;
+
+static void in_time(const char *what)
+{
+	if (now_ns() > limit)
+		die("%s: it does not come to that", what);
+}
+
+static void move(const char *what)
+{
+	uint64_t goal = traffic.messages + MESSAGES * traffic.conns;
+
+	while (traffic.messages < goal || !traffic_dry(&traffic)) {
+		traffic_turn(&traffic, traffic.messages < goal);
+		in_time(what);
+	}
+}
+
+static void look_dead(struct node *node, void *arg)
+{
+	*(bool *)arg = node->engine->shard[0].rail[1].dead;
+}
+
+/* SUP of node 0 hangs, and nothing else. The control thread says so itself. */
+static void until_given_up(const char *what)
+{
+	bool dead = false;
+
+	while (!dead) {
+		traffic_turn(&traffic, true);
+		node_call(&nodes.node[0], look_dead, &dead);
+		in_time(what);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		while (node_live(&nodes.node[i]) != 1) {
+			traffic_turn(&traffic, true);
+			in_time(what);
+		}
+	}
+}
+
+static void nobody_waits(void *arg, int status)
+{
+	(void)arg;
+	(void)status;
+}
+
+static uint32_t region;
+static char *memory;
+
+static void reg(struct node *node, void *arg)
+{
+	struct mpib_mr_attr attr = { .addr = memory,
+				     .len = 4096,
+				     .dmabuf_fd = -1 };
+
+	(void)arg;
+	if (mpib_mr_add(node->engine_client, &attr, &region, nobody_waits,
+			NULL) < 0)
+		die("memory is not registered");
+}
+
+static void dereg(struct node *node, void *arg)
+{
+	(void)arg;
+	if (mpib_mr_del(node->engine_client, region, nobody_waits, NULL) < 0)
+		die("memory is not given back");
+}
+
+static void do_reg(void)
+{
+	node_call(&nodes.node[0], reg, NULL);
+}
+
+static void do_dereg(void)
+{
+	node_call(&nodes.node[0], dereg, NULL);
+}
+
+/* The peer's QP fails, so that both ends fence the rail, move its QPs to ERR and
+ * after the hold-down make new ones. */
+static void do_fence(void)
+{
+	if (!node_kill_qp(&nodes.node[1], 1, 0))
+		die("there is no QP to kill");
+}
+
+static void play(const char *call, void (*provoke)(void))
+{
+	struct mpib_engine_config cfg;
+	unsigned before = fake_ibv_hung();
+
+	limit = now_ns() + LIMIT_MS * MS;
+	mpib_engine_config_init(&cfg);
+	cfg.hold_ms = 10;
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
+	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
+	nodes_start(&nodes);
+	do_reg();
+	move(call);
+
+	mpib_hca_wait_ms = WAIT_MS;
+	fake_ibv_hang("fake_1", call);
+	provoke();
+	until_given_up(call);
+	mpib_hca_wait_ms = LONG_MS;
+	if (fake_ibv_hung() != before + 1)
+		die("%s: %u calls hang", call, fake_ibv_hung() - before);
+	if (provoke == do_reg)
+		do_dereg(); /* without SUP, which has nothing of it */
+	move(call);
+
+	fake_ibv_release();
+	nodes_close(&nodes);
+	while (fake_ibv_contexts() > 0) {
+		usleep(1000);
+		in_time("devices are closed");
+	}
+	printf("%s hangs: the rail is lost, the other carries on\n", call);
+}
+
+int main(void)
+{
+	setenv("MPIB_TEST_RAILS",
+	       "rdma:fake_0,rdma:fake_1 rdma:fake_2,rdma:fake_3", 1);
+	mpib_hca_wait_ms = LONG_MS;
+	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		die("no memory");
+	play("ibv_reg_mr", do_reg);
+	play("ibv_dereg_mr", do_dereg);
+	play("ERR", do_fence);
+	play("ibv_destroy_qp", do_fence);
+	play("ibv_create_qp", do_fence);
+	play("RTR", do_fence);
+	return 0;
+}
