@@ -10,6 +10,11 @@
 
 #include "base/event.h"
 
+/* How long a client that is gone keeps memory of devices, for peers that may
+ * still write into it. The next job wants it, and nobody resets a GPU whose
+ * memory is in use: it is free 100 ms after a rank's death. */
+#define LET_GO (50 * MPIB_MSEC)
+
 struct proxy_client *proxy_client_new(struct proxy_clients *all)
 {
 	struct proxy_client *s = calloc(1, sizeof(*s));
@@ -28,6 +33,7 @@ void proxy_client_free(void *arg)
 	struct proxy_client *s = arg;
 	struct proxy_clients *all = s->all;
 
+	mpib_timer_disarm(all->loop, &s->hello_timer);
 	proxy_client_free_regions(s);
 	all->usage.mapped -= s->submit.size + s->reply.size;
 	mpib_memseg_fini(&s->submit);
@@ -75,6 +81,9 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 		   why);
 	s->all->usage.leaving++;
 	s->state = PROXY_CLIENT_CONNS;
+	if (s->of_devices > 0)
+		mpib_timer_arm(s->all->loop, &s->hello_timer, LET_GO,
+			       proxy_client_let_go, s);
 	proxy_client_stop_filling(s);
 	proxy_client_drop_conns(s);
 }

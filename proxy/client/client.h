@@ -88,7 +88,7 @@ struct proxy_client {
 
 	int sock, pidfd; /* -1 when closed; pidfd: or not available */
 	struct mpib_io sock_watch, pid_watch;
-	struct mpib_timer hello_timer;
+	struct mpib_timer hello_timer; /* then: until it lets go of devices */
 
 	struct peer_client peer_client; /* shard, tenant, client */
 	struct mpib_memseg submit, reply;
@@ -227,6 +227,9 @@ void mpib_shares_apply(struct proxy_clients *all);
 
 /* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
+/* Deregister s' memory of devices whoever still uses it, and close it. s has
+ * left. */
+void proxy_client_let_go(void *s);
 void proxy_client_free_regions(struct proxy_client *s);
 /* Free the FILLING regions, which no rail has registered yet. */
 void proxy_client_stop_filling(struct proxy_client *s);

@@ -293,6 +293,22 @@ void proxy_client_drop_regions(struct proxy_client *s)
 	}
 }
 
+void proxy_client_let_go(void *arg)
+{
+	struct proxy_client *s = arg;
+	struct proxy_client_region *r;
+
+	LIST_FOREACH(r, &s->regions, link)
+	{
+		if (!r->dmabuf || r->fd < 0)
+			continue;
+		mpib_mr_revoke(s->peer_client.engine_client, r->handle);
+		close(r->fd);
+		r->fd = -1;
+		s->region_fds--;
+	}
+}
+
 void proxy_client_free_regions(struct proxy_client *s)
 {
 	while (!LIST_EMPTY(&s->regions))

@@ -123,15 +123,30 @@ void engine_client_close(struct engine_client *client,
 	mpib_mailbox_send(&client->shard->mailbox, &call->msg, client_on_close);
 }
 
-static void client_dereg(struct mpib_mr *mr)
+static void dereg_all(struct mpib_mr *mr)
 {
 	struct mpib_shard *s = mr->client->shard;
 
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+	for (unsigned r = 0; r < MPIB_RAILS && !mr->revoked; r++) {
 		if (mr->mr[r])
 			s->rail[r].verbs->dereg_mr(mr->mr[r]);
 	}
+}
+
+static void client_dereg(struct mpib_mr *mr)
+{
+	dereg_all(mr);
 	free(mr);
+}
+
+/* The shard goes on with the keys, which no device knows any more, and looks at
+ * mr->mr[] for where there are any. */
+void mpib_mr_revoke(struct engine_client *client, uint32_t handle)
+{
+	struct mpib_mr *mr = client->mr_made[handle];
+
+	dereg_all(mr);
+	mr->revoked = true;
 }
 
 void engine_client_free(struct engine_client *a)
@@ -195,6 +210,7 @@ static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 		rc = mpib_rail_made(a->shard, r, call, rc);
 		if (rc < 0)
 			return rc;
+		mr->lkey[r] = mr->mr[r] ? mr->mr[r]->lkey : 0;
 		mr->rkey[r] = mr->mr[r] ? mr->mr[r]->rkey : 0;
 	}
 	return 0;

@@ -26,9 +26,8 @@ static struct ibv_send_wr *chain_add(struct mpib_chain *c, uint64_t from,
 void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 		      unsigned rail, const struct mpib_span *span)
 {
-	struct ibv_send_wr *wr =
-		chain_add(c, span->from, span->len,
-			  span->len ? span->mr->mr[rail]->lkey : 0);
+	struct ibv_send_wr *wr = chain_add(
+		c, span->from, span->len, span->len ? span->mr->lkey[rail] : 0);
 
 	(void)f;
 	wr->wr.rdma.remote_addr = span->to;

@@ -18,8 +18,9 @@ struct mpib_mr {
 	uint64_t addr; /* address of the first byte in WRs and CTS */
 	uint64_t len;
 	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see absent.h */
-	uint32_t rkey[MPIB_RAILS]; /* 0 where mr is NULL */
+	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS]; /* 0 where mr is NULL */
 	bool dead; /* control thread: being deleted */
+	bool revoked; /* control thread: deregistered, see mpib_mr_revoke() */
 	bool device; /* a dma-buf: may be flushed */
 	/* Shard: references of send ranges, send ops and slots. */
 	uint32_t refs;

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * orphan [N]: clients with memory of a device, sealed memfds in its place, are
+ * killed while a peer that has begun to write there, and is being written to,
+ * stands still. The proxy has let go of the memory long before it is through with
+ * the client; others do not notice.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "arg.h"
+#include "buffer.h"
+#include "moving.h"
+
+#define ROOM 300000
+
+static unsigned kills = 4;
+static struct node node[2];
+
+/* Both ways, so that it posts and is written to; a byte for each message. */
+static void rank_run(int tell)
+{
+	struct mover m[2];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (unsigned i = 0; i < 2; i++) {
+		if (mover_open(&m[i], node[i].dir, node[!i].dir, ROOM, true,
+			       90 + i) < 0)
+			_exit(1);
+	}
+	while (mover_ready(&m[0]) == 0 || mover_ready(&m[1]) == 0)
+		usleep(100);
+	for (uint64_t n = 0;; n = m[0].messages) {
+		if (mover_step(&m[0]) < 0 || mover_step(&m[1]) < 0)
+			_exit(2);
+		if (m[0].messages > n && write(tell, "", 1) != 1)
+			_exit(3);
+	}
+}
+
+static void freeze(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+static void until_let_go(void)
+{
+	unsigned long long since = node_ms();
+
+	while (buffer_held(&node[0], "mover") > 0 ||
+	       buffer_mapped(&node[0], "mover")) {
+		if (node_ms() - since > MOVING_HANG_MS)
+			fail_msg("the memory is never let go");
+		usleep(1000);
+	}
+}
+
+/* No call of it fails, and no byte is wrong. */
+static void move(struct mover *m)
+{
+	uint64_t until = m->messages + 20;
+	unsigned long long since = node_ms();
+
+	while (m->messages < until) {
+		int rc = m->messages ? 1 : mover_ready(m);
+
+		if (rc < 0 || (rc > 0 && mover_step(m) < 0))
+			fail_msg("%s", mpib_strerror());
+		if (node_ms() - since > MOVING_HANG_MS)
+			fail_msg("a message never arrives");
+	}
+	assert_int_equal(m->wrong, 0);
+}
+
+static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
+{
+	struct mover other;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 7 + i, "--log-level", "error", "--dmabuf",
+			   "yes", "--peer-silence", "600", "--failover-grace",
+			   MOVING_GRACE_MS, NULL);
+	assert_int_equal(
+		mover_open(&other, node[0].dir, node[1].dir, ROOM, false, 5),
+		0);
+	move(&other);
+	for (unsigned i = 0; i < kills; i++) {
+		unsigned long long since;
+		char byte;
+		int told[2];
+		pid_t pid;
+
+		assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0)
+			rank_run(told[1]);
+		close(told[1]);
+		for (unsigned n = 0; n < 3; n++)
+			assert_int_equal(read(told[0], &byte, 1), 1);
+		assert_int_equal(buffer_held(&node[0], "mover"), 2);
+		freeze(node[1].pid);
+		child_kill(pid);
+		since = node_ms();
+		until_let_go();
+		printf("let go %llu ms after the death\n", node_ms() - since);
+		/* Its connections wait for the peer. */
+		assert_int_equal(node_usage(&node[0], "leaving"), 2);
+		kill(node[1].pid, SIGCONT);
+		close(told[0]);
+		move(&other);
+		node_until_usage(&node[0], "attached", 1);
+		node_until_usage(&node[1], "attached", 1);
+	}
+	mover_close(&other);
+	for (unsigned i = 0; i < 2; i++)
+		node_stop(&node[i]);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_memory_of_a_dead_rank_waits_for_no_peer),
+	};
+
+	if (argc > 1)
+		kills = arg_count(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
