@@ -52,18 +52,16 @@ static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		goto close_fd;
 	}
 	madvise(addr, size, MADV_DONTDUMP); /* it is a user's */
-	*seg = (struct mpib_memseg){
-		.addr = addr, .size = size, .fd = fd, .own = -1
-	};
-	if (!read_only)
-		return 0;
-	reader = memseg_reader_of(fd);
-	if (reader < 0) {
+	reader = read_only ? memseg_reader_of(fd) : -1;
+	if (read_only && reader < 0) {
 		rc = reader;
 		goto unmap;
 	}
-	seg->fd = reader;
-	seg->own = fd;
+	/* Not before: whoever is refused may end what it has of the segment. */
+	*seg = (struct mpib_memseg){ .addr = addr,
+				     .size = size,
+				     .fd = read_only ? reader : fd,
+				     .own = read_only ? fd : -1 };
 	return 0;
 
 unmap:

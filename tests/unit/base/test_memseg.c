@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,6 +58,28 @@ static void a_read_only_segment_cannot_be_mapped_for_writing(void **state)
 	assert_string_equal(b.addr, "owner writes on");
 	mpib_memseg_fini(&b);
 	mpib_memseg_fini(&a);
+}
+
+/* There is a descriptor for the segment and none for its readers. */
+static void a_segment_that_is_refused_leaves_nothing_to_end(void **state)
+{
+	struct mpib_memseg a = { .fd = -1, .own = -1 };
+	struct rlimit most, least;
+	int next = dup(0);
+
+	(void)state;
+	assert_true(next > 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+	least = most;
+	least.rlim_cur = (rlim_t)next + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &least), 0);
+	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, true), -EMFILE);
+	assert_null(a.addr);
+	assert_int_equal(a.size, 0);
+	assert_int_equal(a.fd, -1);
+	assert_int_equal(a.own, -1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
 }
 
 static void only_its_creator_opens_a_read_only_segment_for_writing(void **state)
@@ -188,6 +211,8 @@ int main(void)
 			a_read_only_segment_cannot_be_mapped_for_writing),
 		cmocka_unit_test(
 			only_its_creator_opens_a_read_only_segment_for_writing),
+		cmocka_unit_test(
+			a_segment_that_is_refused_leaves_nothing_to_end),
 		cmocka_unit_test(attaching_refuses_what_is_not_sealed),
 		cmocka_unit_test(attaching_refuses_what_is_too_small),
 		cmocka_unit_test(
