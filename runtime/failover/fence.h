@@ -2,8 +2,7 @@
 /*
  * The fence: state machine of one rail of one lane at one of its ends, without
  * I/O. Events come in by the calls below, what has to be done goes out as a set
- * of actions. The engine's control thread runs it (engine/recovery); the
- * simulator (tests/fault/sim) runs two of them against each other;
+ * of actions. The engine's control thread runs it (engine/recovery);
  * tests/fault/fence.pml is its model.
  *
  *   LIVE --fault, or the peer's FENCE--> STOPPING --drained--> STOPPED

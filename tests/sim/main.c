@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sim_seed.h"
+#include "sim_report.h"
 #include "sim_task.h"
 #include "sim_wrap.h"
 
@@ -38,6 +38,9 @@ struct slot {
 	uint64_t seed;
 	struct sim_result *result; /* shared with the child */
 };
+
+/* Of a build that counts lines, see coverage. */
+void __gcov_dump(void) __attribute__((weak));
 
 static double seconds(void)
 {
@@ -84,6 +87,8 @@ static void child(const struct options *o, uint64_t seed,
 		    !strcmp(o->suspect, sim_fault_name((enum sim_fault_kind)i)))
 			sim_fail("%s happened", o->suspect);
 	}
+	if (__gcov_dump)
+		__gcov_dump();
 	__real__exit(0);
 }
 
@@ -183,37 +188,10 @@ static int minimise(const struct options *o, uint64_t seed)
 	return 0;
 }
 
-static void sum(struct sim_result *all, const struct sim_result *one)
-{
-	all->virtual_ns += one->virtual_ns;
-	all->steps += one->steps;
-	all->messages += one->messages;
-	all->failures += one->failures;
-	all->upgrades += one->upgrades;
-	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
-		all->fault[i] += one->fault[i];
-}
-
-static void report(const struct options *o, uint64_t seeds,
-		   const struct sim_result *all, uint64_t failed, double took)
-{
-	printf("%llu seeds from %llu in %.1f s: %llu failed; %llu messages, "
-	       "%llu connections failed as they may, %u hand-overs, %.0f s of "
-	       "virtual time, %.1f M steps\n",
-	       (unsigned long long)seeds, (unsigned long long)o->from, took,
-	       (unsigned long long)failed, (unsigned long long)all->messages,
-	       (unsigned long long)all->failures, all->upgrades,
-	       (double)all->virtual_ns / 1e9, (double)all->steps / 1e6);
-	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
-		printf("%s%s %u", i ? ", " : "faults: ",
-		       sim_fault_name((enum sim_fault_kind)i), all->fault[i]);
-	printf("\n");
-}
-
-static bool end_one(struct slot *s, int status, struct sim_result *all)
+static bool end_one(struct slot *s, int status, struct sim_total *all)
 {
 	s->pid = 0;
-	sum(all, s->result);
+	sim_total_add(all, s->result, s->seed);
 	if (status == 0)
 		return true;
 	fprintf(stderr,
@@ -232,7 +210,7 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 static uint64_t run_all(const struct options *o)
 {
 	struct slot *slot = calloc(o->jobs, sizeof(*slot));
-	struct sim_result all = { 0 };
+	struct sim_total all = { .from = o->from };
 	uint64_t next = 0, failed = 0;
 	unsigned running = 0;
 	double began = seconds();
@@ -266,7 +244,9 @@ static uint64_t run_all(const struct options *o)
 					   &all);
 		}
 	}
-	report(o, next, &all, failed, seconds() - began);
+	all.seeds = next;
+	all.failed = failed;
+	sim_report(&all, seconds() - began);
 	return failed;
 }
 

@@ -72,8 +72,11 @@ void sim_counter_add(struct sim_file *f, uint64_t n)
 
 int __wrap_eventfd(unsigned count, int flags)
 {
-	struct sim_file *f = sim_counter_new(flags & EFD_SEMAPHORE);
+	struct sim_file *f;
 
+	if (sim_short())
+		return -1;
+	f = sim_counter_new(flags & EFD_SEMAPHORE);
 	((struct counter *)f)->count = count;
 	f->nonblock = flags & EFD_NONBLOCK;
 	return sim_fd_new(f);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mpib/completion.h>
+
 #include "sim_rank.h"
 
 static bool is_direct(const struct sim_end *e)
@@ -15,7 +17,7 @@ static size_t mem_size(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
 
-	return (size_t)l->window * l->group * l->room;
+	return (size_t)(e->sends ? l->ahead : l->window) * l->group * l->room;
 }
 
 static int get_memory(struct sim_end *e)
@@ -54,14 +56,17 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* The case that remains in docs/failover.md: a device dies with bytes of a staging
- * window that had to be handed back before their slot ended. */
+/* The cases that remain in docs/failover.md: a device dies with bytes of a staging
+ * window that had to be handed back before their slot ended; or with the last acks
+ * of a receiver that closes. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
 
+	if (e->sends && sim_ranks_meet(SIM_FAULT_FORGETS))
+		return strstr(mpib_strerror(), "it closed the connection");
 	return !l->tx_direct && (l->group > 1 || l->room > 4096) &&
-	       sim_ranks_lose_devices() &&
+	       sim_ranks_meet(SIM_FAULT_DEVICE) &&
 	       strstr(mpib_strerror(), "died with data it had acknowledged");
 }
 
@@ -75,6 +80,7 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 			 e->sends ? "sender" : "receiver", what,
 			 mpib_strerror());
 	e->line->failures++;
+	e->again = sim_now + SIM_MS;
 	/* The receiver may never hear of it. */
 	if (e->sends && !e->ready)
 		e->line->given_up = true;
@@ -89,11 +95,13 @@ static bool settled(struct sim_end *e)
 	if (e->open)
 		return false;
 	if (!l->plan->messages || l->given_up ||
-	    (e->sends ? l->sent : l->received))
+	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
 	/* The sender has sent all, and the receiver's connection failed before
 	 * it had all; or they have tried it often enough. */
-	if (e->sends ? l->received : l->sent || l->offered == SIM_TRIES)
+	if (e->sends ? l->received > l->sent
+		     : l->sent > l->received ||
+			       l->offered - l->received == SIM_TRIES)
 		l->given_up = true;
 	return l->given_up;
 }
@@ -114,6 +122,8 @@ static bool end_open(struct sim_end *e)
 	struct mpib_handle handle = { 0 };
 	int rc;
 
+	if (sim_now < e->again)
+		return false;
 	if (e->sends && l->tried == l->offered)
 		return false; /* the receiver does not listen yet */
 	rc = get_memory(e);
@@ -138,6 +148,16 @@ static bool end_open(struct sim_end *e)
 	return true;
 }
 
+/* What a profiler would do. */
+static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
+{
+	struct mpib_rail_report report[MPIB_RAILS];
+
+	(void)user;
+	(void)what;
+	mpib_request_rails(req, report);
+}
+
 static bool check_ready(struct sim_end *e)
 {
 	int rc = mpib_ready(e->conn);
@@ -147,6 +167,8 @@ static bool check_ready(struct sim_end *e)
 		return true;
 	}
 	e->ready = rc > 0;
+	if (e->ready && e->line->plan->watched)
+		mpib_report(e->conn, MPIB_REPORT_ALL, on_watch, e);
 	if (e->ready && e->listener) {
 		mpib_close_listen(e->listener);
 		e->listener = NULL;
@@ -177,14 +199,14 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	if (e->sends)
-		l->sent = true;
-	else
-		l->received = true;
 	/* A send may end before its receive does, and what a connection that is
 	 * closed had in flight may be lost. */
-	if (e->sends && !l->received && !sim_ranks_may_fail())
+	if (e->sends && l->received == l->sent && !sim_ranks_may_fail())
 		return moved;
+	if (e->sends)
+		l->sent++;
+	else
+		l->received++;
 	end_close(e);
 	return true;
 }

@@ -11,6 +11,7 @@
 
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
+static struct sim_event flaps[SIM_FAULTS];
 static unsigned left, happened[SIM_FAULT_KINDS];
 
 static void kill_qp(struct sim_device *d)
@@ -39,6 +40,39 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
+static unsigned number_of(const struct sim_fault *f)
+{
+	return (unsigned)(f - plan->fault);
+}
+
+static void on_flap(void *arg)
+{
+	const struct sim_fault *f = arg;
+	struct sim_device *d = sim_device(f->node, f->rail);
+
+	sim_device_link(d, d->down);
+	sim_event_arm(&flaps[number_of(f)], sim_now + f->lasts / 6 + 1, on_flap,
+		      arg);
+}
+
+/* It goes when it has forgotten some: else nothing would ever tell. */
+static void on_forgot(void *arg)
+{
+	const struct sim_fault *f = arg;
+	struct sim_device *d = sim_device(f->node, f->rail);
+
+	sim_device_lose(d);
+	d->forgets = false;
+}
+
+static void lag_qp(struct sim_device *d, uint64_t ns)
+{
+	struct sim_qp *qp = sim_device_qp(d);
+
+	if (qp)
+		qp->stands_until = sim_now + ns;
+}
+
 static void strike_hard(const struct sim_fault *f)
 {
 	switch (f->kind) {
@@ -61,12 +95,45 @@ static void strike_hard(const struct sim_fault *f)
 	case SIM_FAULT_KILL_NEXT:
 		upgrade(f->node);
 		break;
+	case SIM_FAULT_HALF:
+		sim_net_half(f->node, f->other, sim_now + 40 * f->lasts);
+		break;
+	case SIM_FAULT_SHORT:
+		sim_node_short(f->node, true);
+		break;
 	default:
 		break;
 	}
 }
 
-static void strike(const struct sim_fault *f)
+static void strike_device(struct sim_fault *f)
+{
+	struct sim_device *d = sim_device(f->node, f->rail);
+
+	switch (f->kind) {
+	case SIM_FAULT_DEVICE:
+		sim_device_lose(d);
+		break;
+	case SIM_FAULT_FORGETS:
+		d->forgets = true;
+		sim_event_arm(&flaps[number_of(f)], sim_now + f->lasts / 2,
+			      on_forgot, f);
+		break;
+	case SIM_FAULT_FLAP:
+		on_flap(f);
+		break;
+	case SIM_FAULT_QP_LAG:
+		lag_qp(d, f->lasts);
+		break;
+	case SIM_FAULT_CLOCK:
+		sim_clock_jump((int64_t)f->lasts * (f->rail ? -1000 : 1000));
+		break;
+	default:
+		strike_hard(f);
+	}
+}
+
+static void strike(struct sim_fault *f)
 {
 	struct sim_device *d = sim_device(f->node, f->rail);
 
@@ -100,11 +167,8 @@ static void strike(const struct sim_fault *f)
 	case SIM_FAULT_UPGRADE:
 		upgrade(f->node);
 		break;
-	case SIM_FAULT_DEVICE:
-		sim_device_lose(d);
-		break;
 	default:
-		strike_hard(f);
+		strike_device(f);
 	}
 }
 
@@ -119,7 +183,12 @@ static void heal(const struct sim_fault *f)
 	case SIM_FAULT_HOLE:
 		d->hole = false;
 		break;
+	case SIM_FAULT_FLAP:
+		sim_event_disarm(&flaps[number_of(f)]);
+		sim_device_link(d, true);
+		break;
 	case SIM_FAULT_DEVICE:
+	case SIM_FAULT_FORGETS:
 		d->there = true;
 		break;
 	case SIM_FAULT_BOTH_DOWN:
@@ -134,7 +203,11 @@ static void heal(const struct sim_fault *f)
 		sim_node_kill_next(f->node);
 		break;
 	case SIM_FAULT_CUT:
+	case SIM_FAULT_HALF:
 		sim_net_cut(f->node, f->other, 0);
+		break;
+	case SIM_FAULT_SHORT:
+		sim_node_short(f->node, false);
 		break;
 	default:
 		break;
@@ -153,7 +226,7 @@ static void on_heal(void *arg)
 
 static uint64_t lasts(const struct sim_fault *f)
 {
-	if (f->kind == SIM_FAULT_CUT)
+	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
 	/* In the middle of a hand-over. */
 	if (f->kind == SIM_FAULT_KILL_NEXT)

@@ -40,6 +40,11 @@ void sim_net_cut(unsigned a, unsigned b, uint64_t until)
 	cut_until[a][b] = cut_until[b][a] = until;
 }
 
+void sim_net_half(unsigned a, unsigned b, uint64_t until)
+{
+	cut_until[a][b] = until;
+}
+
 void sim_net_slow(uint64_t until, uint64_t ns)
 {
 	slow_until = until;

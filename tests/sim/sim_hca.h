@@ -136,6 +136,7 @@ struct sim_qp {
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
 	uint32_t sent, taken; /* messages that the peer did, that we did */
 	uint64_t last_arrive, last_ack, stuck_since;
+	uint64_t stands_until; /* nothing of it arrives before */
 	unsigned rnr_tries;
 	struct sim_rq rq;
 	struct sim_event arrive, ack, fatal;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "sim_hca.h"
+#include "sim_task.h"
 
 /* What a remote key has that a local one has not. */
 #define REMOTE 0x5a000000u
@@ -91,6 +92,8 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		return -EINVAL;
 	if (!there(addr, len, access))
 		return -EFAULT;
+	if (sim_short())
+		return -ENOMEM;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;

@@ -294,6 +294,8 @@ static void arm_arrive(struct sim_qp *qp)
 	if (qp->sq_next == qp->sq_tail || qp->halted || qp->arrive.place ||
 	    (qp->ibv.state == IBV_QPS_SQD && qp->sq_next == qp->sq_stop))
 		return;
+	if (at < qp->stands_until)
+		at = qp->stands_until;
 	if (at < qp->last_arrive)
 		at = qp->last_arrive;
 	qp->last_arrive = at;

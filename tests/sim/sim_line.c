@@ -17,7 +17,7 @@
 
 static uint64_t seed_of(const struct sim_end *e, uint64_t number, unsigned k)
 {
-	return sim_mix(e->line->number * 64u + e->life * 8u + k +
+	return sim_mix(e->line->number * 1024u + e->life * 8u + k +
 		       (number << 16));
 }
 
@@ -39,12 +39,18 @@ static uint32_t length_of(const struct sim_end *e, uint64_t number, unsigned k)
 	}
 }
 
+/* Messages that the end may have under way. */
+static unsigned window(const struct sim_end *e)
+{
+	return e->sends ? e->line->plan->ahead : e->line->plan->window;
+}
+
 /* Buffer k of a message. */
 static char *buffer(const struct sim_end *e, uint64_t number, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
 
-	return e->mem + ((size_t)(number % l->window) * l->group + k) * l->room;
+	return e->mem + ((size_t)(number % window(e)) * l->group + k) * l->room;
 }
 
 static void check_scribble(const struct sim_end *e, uint64_t number)
@@ -70,7 +76,8 @@ static bool post_receive(struct sim_end *e)
 	size_t size[SIM_GROUP];
 	int tag[SIM_GROUP], rc;
 
-	if (e->posted == l->messages || e->posted - e->done == l->window)
+	if (e->posted == l->messages + l->extra ||
+	    e->posted - e->done == l->window)
 		return false;
 	if (e->poisoned[w])
 		check_scribble(e, e->posted);
@@ -174,7 +181,8 @@ static bool take_receive(struct sim_end *e)
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;
-	unsigned first = (unsigned)sim_draw(r, l->group);
+	unsigned first = (unsigned)(l->eager ? sim_mix(e->done) % l->group
+					     : sim_draw(r, l->group));
 
 	for (unsigned i = 0; i < l->group; i++) {
 		unsigned k = (first + i) % l->group, at;
@@ -184,12 +192,12 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 
 		/* The oldest message without a send of this tag. */
 		while (number < e->posted &&
-		       e->sent_of[number % l->window] >> k & 1)
+		       e->sent_of[number % l->ahead] >> k & 1)
 			number++;
 		if (number == e->posted && (e->posted == l->messages ||
-					    e->posted - e->done == l->window))
+					    e->posted - e->done == l->ahead))
 			continue;
-		at = (unsigned)(number % l->window);
+		at = (unsigned)(number % l->ahead);
 		len = length_of(e, number, k);
 		sim_bytes_fill(buffer(e, number, k), len,
 			       seed_of(e, number, k));
@@ -200,8 +208,9 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 			sim_end_fail(e, "a send", rc);
 			return true;
 		}
+		/* For a send of another tag there may be a place. */
 		if (!e->req[at * l->group + k])
-			return false;
+			continue;
 		if (number == e->posted) {
 			e->posted++;
 			e->sent_of[at] = 0;
@@ -216,7 +225,7 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 static bool take_send(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
-	unsigned w = (unsigned)(e->done % l->window), all = 0;
+	unsigned w = (unsigned)(e->done % l->ahead), all = 0;
 	bool moved = false;
 
 	if (e->done == e->posted)

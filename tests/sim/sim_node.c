@@ -305,6 +305,22 @@ void sim_node_kill(unsigned node)
 	}
 }
 
+void sim_node_short(unsigned node, bool on)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->node == node)
+			runs[i]->proc->is_short = on;
+	}
+}
+
+void sim_nodes_check_sums(void)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->serves)
+			sim_sums_check(runs[i]->proxy->engine);
+	}
+}
+
 void sim_node_kill_next(unsigned node)
 {
 	struct sim_proc *next = sim_node_next(node);

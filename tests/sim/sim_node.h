@@ -6,6 +6,8 @@
 #include "sim_plan.h"
 #include "sim_task.h"
 
+struct mpib_engine;
+
 /* The run directories are made in the present directory, a real one. */
 void sim_nodes_start(const struct sim_plan *plan);
 void sim_node_start(unsigned node);
@@ -28,6 +30,8 @@ struct sim_usage {
 bool sim_node_usage(unsigned node, struct sim_usage *u);
 /* Kill all that the node has of proxies. */
 void sim_node_kill(unsigned node);
+/* Its proxies are short of descriptors, see sim_short(); or not any more. */
+void sim_node_short(unsigned node, bool on);
 /* Kill the one that gets ready to take over, if there is one. */
 void sim_node_kill_next(unsigned node);
 /* None runs any more. */
@@ -36,6 +40,10 @@ bool sim_nodes_over(void);
 void sim_nodes_stop(void);
 /* What the stats socket answers, to stderr, for each node. */
 void sim_nodes_ask(const char *command);
+/* sim_sums.c: what the proxy's engine counts is what there is. */
+void sim_sums_check(struct mpib_engine *engine);
+/* The same of all that serve. */
+void sim_nodes_check_sums(void);
 unsigned sim_node_upgrades(void); /* that succeeded */
 
 #endif

@@ -16,12 +16,18 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_UPGRADE] = "upgrade",
 	[SIM_FAULT_UPGRADE_BOTH] = "two upgrades",
 	[SIM_FAULT_DEVICE] = "device gone",
+	[SIM_FAULT_FORGETS] = "device forgets",
+	[SIM_FAULT_FLAP] = "port flaps",
+	[SIM_FAULT_QP_LAG] = "QP stands still",
+	[SIM_FAULT_CLOCK] = "clock jumps",
 	[SIM_FAULT_KILL_PROXY] = "proxy killed",
 	[SIM_FAULT_KILL_RANK] = "rank killed",
 	[SIM_FAULT_RESET] = "peer link reset",
 	[SIM_FAULT_CUT] = "peer link cut",
 	[SIM_FAULT_BOTH_DOWN] = "both ports down",
 	[SIM_FAULT_KILL_NEXT] = "next proxy killed",
+	[SIM_FAULT_HALF] = "peer link half open",
+	[SIM_FAULT_SHORT] = "descriptors short",
 };
 
 const char *sim_fault_name(enum sim_fault_kind kind)
@@ -121,6 +127,13 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 	if (p->hard && other(r))
 		arg(p, "--client-request-timeout=%u",
 		    5 + (unsigned)sim_draw(r, 10));
+	if (p->hard && other(r))
+		arg(p, "--peer-silence=%u", 1 + (unsigned)sim_draw(r, 10));
+	if (other(r))
+		arg(p, "--share-threads=own");
+	p->key = sim_chance(r, 6);
+	if (p->key)
+		arg(p, "--peer-key-file=key");
 	/* Short retries: a rail that fails costs less of virtual time. */
 	arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
 }
@@ -128,6 +141,8 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
 {
 	p->nodes = 2 + (unsigned)sim_draw(r, sim_chance(r, 3) ? 3 : 1);
+	if (sim_chance(r, 20))
+		p->nodes = 5 + (unsigned)sim_draw(r, SIM_PLAN_NODES - 4);
 	p->ranks = p->nodes + (unsigned)sim_draw(r, SIM_RANKS - p->nodes + 1);
 	p->rails = sim_chance(r, 8) ? 1 : 2;
 	p->shards = 1 + sim_chance(r, 4);
@@ -150,6 +165,14 @@ static void draw_line(struct sim_plan *p, struct sim_rng *r,
 	if (l->window * l->group > 24)
 		l->window = 24 / l->group;
 	l->room = (uint32_t)sim_draw_wide(r, 8, 1 << 17);
+	l->ahead = other(r) ? 1 + (unsigned)sim_draw(r, SIM_WINDOW) : l->window;
+	/* What it has in memory. */
+	while (l->ahead > 1 && l->ahead * l->group * l->room > 4u << 20)
+		l->ahead /= 2;
+	l->eager = other(r);
+	l->extra = other(r) ? 1 + (unsigned)sim_draw(r, 4) : 0;
+	l->lives = other(r) ? 1 + (unsigned)sim_draw(r, 3) : 1;
+	l->watched = sim_chance(r, 5);
 	l->tx_direct = sim_chance(r, 2);
 	l->rx_direct = sim_chance(r, 2);
 }
@@ -159,8 +182,16 @@ static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)
 	p->lines = 1 + (unsigned)sim_draw(r, SIM_LINES);
 	for (unsigned i = 0; i < p->lines; i++) {
 		draw_line(p, r, &p->line[i]);
-		p->line[i].messages = messages / p->lines + 1;
+		p->line[i].messages =
+			messages / p->lines / p->line[i].lives + 1;
 	}
+}
+
+/* A device or a port is gone for a while. */
+static bool takes_rail(enum sim_fault_kind kind)
+{
+	return kind == SIM_FAULT_DEVICE || kind == SIM_FAULT_FORGETS ||
+	       kind == SIM_FAULT_FLAP;
 }
 
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
@@ -171,7 +202,7 @@ static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 
 	/* With one rail there is nowhere to go. */
 	if (!p->hard && p->rails == 1 &&
-	    (kind <= SIM_FAULT_QP || kind == SIM_FAULT_DEVICE))
+	    (kind <= SIM_FAULT_QP || takes_rail(kind)))
 		return SIM_FAULT_LAG;
 	return kind;
 }
@@ -193,7 +224,9 @@ static void draw_faults(struct sim_plan *p, struct sim_rng *r)
 			   p->nodes;
 		f->rail = (unsigned)sim_draw(r, p->rails);
 		/* Two ends without a rail in common have no way at all. */
-		if (f->kind == SIM_FAULT_DEVICE && !p->hard)
+		if ((f->kind == SIM_FAULT_DEVICE ||
+		     f->kind == SIM_FAULT_FORGETS) &&
+		    !p->hard)
 			f->rail = p->seed % 2;
 	}
 }
@@ -211,8 +244,22 @@ void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 	draw_rest(p, &r);
 	draw_lines(p, &r, messages);
 	draw_faults(p, &r);
+	/* What is staged and handed back early may be lost, see
+	 * docs/failover.md. */
+	for (unsigned i = 0; i < p->lines; i++)
+		p->line[i].tx_direct |= sim_plan_has(p, SIM_FAULT_FORGETS);
+	p->churn = sim_chance(&r, 4);
 	p->step_most = sim_draw_wide(&r, 100, 4000);
 	p->preempt = sim_chance(&r, 4) ? 0 : 2 + (unsigned)sim_draw(&r, 40);
+}
+
+bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
+{
+	for (unsigned i = 0; i < p->faults; i++) {
+		if (p->fault[i].kind == kind && !p->fault[i].off)
+			return true;
+	}
+	return false;
 }
 
 void sim_plan_shrink(struct sim_plan *p, const struct sim_smaller *s)
@@ -228,13 +275,26 @@ void sim_plan_shrink(struct sim_plan *p, const struct sim_smaller *s)
 		p->preempt = 0;
 }
 
+static void print_line(const struct sim_line_plan *l, unsigned number)
+{
+	fprintf(stderr,
+		"  line %u: rank %u%s -> %u%s: %u messages of %u x <= %u "
+		"bytes, %u at once; %u sent ahead%s%s, %u receives more, %u "
+		"connections\n",
+		number, l->from, l->tx_direct ? " direct" : "", l->to,
+		l->rx_direct ? " direct" : "", l->messages, l->group, l->room,
+		l->window, l->ahead, l->eager ? " by tag" : "",
+		l->watched ? " watched" : "", l->extra, l->lives);
+}
+
 void sim_plan_print(const struct sim_plan *p)
 {
 	fprintf(stderr,
-		"seed %llu: %u nodes, %u rails, %u ranks, %s; a step <= %llu "
+		"seed %llu: %u nodes, %u rails, %u ranks, %s%s; a step <= %llu "
 		"ns, preempted 1 in %u\n ",
 		(unsigned long long)p->seed, p->nodes, p->rails, p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
+		p->churn ? ", regions come and go" : "",
 		(unsigned long long)p->step_most, p->preempt);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
@@ -243,12 +303,7 @@ void sim_plan_print(const struct sim_plan *p)
 		const struct sim_line_plan *l = &p->line[i];
 
 		if (l->messages)
-			fprintf(stderr,
-				"  line %u: rank %u%s -> %u%s: %u messages of "
-				"%u x <= %u bytes, %u at once\n",
-				i, l->from, l->tx_direct ? " direct" : "",
-				l->to, l->rx_direct ? " direct" : "",
-				l->messages, l->group, l->room, l->window);
+			print_line(l, i);
 	}
 	for (unsigned i = 0; i < p->faults; i++) {
 		const struct sim_fault *f = &p->fault[i];

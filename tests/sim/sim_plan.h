@@ -11,11 +11,12 @@
 
 #define SIM_ARGS 64
 #define SIM_ARG 48
-#define SIM_PLAN_NODES 4
+#define SIM_PLAN_NODES 8
 #define SIM_RANKS 8
 #define SIM_LINES 16
 #define SIM_FAULTS 24
 #define SIM_GROUP 8
+#define SIM_WINDOW 32 /* messages of an end */
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -29,6 +30,10 @@ enum sim_fault_kind {
 	SIM_FAULT_UPGRADE,
 	SIM_FAULT_UPGRADE_BOTH, /* two nodes at once */
 	SIM_FAULT_DEVICE, /* gone, and back later */
+	SIM_FAULT_FORGETS, /* the same, and it forgets what it acknowledged */
+	SIM_FAULT_FLAP, /* a port, down and up and down */
+	SIM_FAULT_QP_LAG, /* one stands still: others overtake it */
+	SIM_FAULT_CLOCK, /* the time of day jumps */
 	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
 	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,
@@ -37,6 +42,8 @@ enum sim_fault_kind {
 	SIM_FAULT_CUT, /* nothing passes on it */
 	SIM_FAULT_BOTH_DOWN, /* both ports of a node */
 	SIM_FAULT_KILL_NEXT, /* the proxy that takes over, in the middle */
+	SIM_FAULT_HALF, /* one way of a peer link loses all */
+	SIM_FAULT_SHORT, /* a node's proxies get no descriptors or regions */
 	SIM_FAULT_KINDS,
 };
 
@@ -51,6 +58,11 @@ struct sim_fault {
 struct sim_line_plan {
 	unsigned from, to; /* ranks */
 	unsigned messages, window, group;
+	unsigned ahead; /* messages of which the sender posts sends */
+	unsigned extra; /* receives that no send comes for */
+	unsigned lives; /* connections, one after another */
+	bool eager; /* it posts all sends of a tag before those of another */
+	bool watched; /* as a profiler watches */
 	uint32_t room; /* bytes of a buffer */
 	bool tx_direct, rx_direct; /* memory that needs no copy */
 };
@@ -59,6 +71,8 @@ struct sim_plan {
 	uint64_t seed;
 	unsigned nodes, ranks, lines, faults, rails, shards;
 	bool hard; /* errors are allowed */
+	bool churn; /* ranks register and deregister memory all the time */
+	bool key; /* the peer links are sealed */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];
@@ -78,6 +92,7 @@ struct sim_smaller {
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
 void sim_plan_shrink(struct sim_plan *plan, const struct sim_smaller *s);
+bool sim_plan_has(const struct sim_plan *plan, enum sim_fault_kind kind);
 void sim_plan_print(const struct sim_plan *plan);
 const char *sim_fault_name(enum sim_fault_kind kind);
 

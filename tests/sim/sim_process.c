@@ -13,6 +13,16 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
+bool sim_short(void)
+{
+	const struct sim_proc *p = sim_proc_self();
+
+	if (!p || !p->is_short || !sim_by_chance(2))
+		return false;
+	errno = EMFILE;
+	return true;
+}
+
 pid_t __wrap_getpid(void)
 {
 	const struct sim_proc *p = sim_proc_self();
@@ -122,6 +132,8 @@ int __wrap_open(const char *path, int flags, ...)
 	va_start(ap, flags);
 	mode = va_arg(ap, int);
 	va_end(ap);
+	if (sim_short())
+		return -1;
 	return sim_fd_real(__real_open(path, flags, mode));
 }
 
@@ -133,12 +145,14 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 	va_start(ap, flags);
 	mode = va_arg(ap, int);
 	va_end(ap);
+	if (sim_short())
+		return -1;
 	return sim_fd_real(__real_openat(dir, path, flags, mode));
 }
 
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
-	return sim_fd_real(__real_memfd_create(name, flags));
+	return sim_short() ? -1 : sim_fd_real(__real_memfd_create(name, flags));
 }
 
 /* The machine's layout is not the nodes'. */

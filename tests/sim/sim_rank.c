@@ -25,14 +25,9 @@ bool sim_ranks_may_fail(void)
 	return plan->hard;
 }
 
-bool sim_ranks_lose_devices(void)
+bool sim_ranks_meet(enum sim_fault_kind kind)
 {
-	bool lose = false;
-
-	for (unsigned i = 0; i < plan->faults; i++)
-		lose |= plan->fault[i].kind == SIM_FAULT_DEVICE &&
-			!plan->fault[i].off;
-	return lose;
+	return sim_plan_has(plan, kind);
 }
 
 static bool rank_attach(struct sim_rank *rank)
@@ -64,6 +59,29 @@ static void rank_lost(struct sim_rank *rank)
 	}
 	mpib_detach(rank->client);
 	rank->client = NULL;
+	rank->spare = rank->spare_region = NULL;
+}
+
+/* Memory of no line: registered, or given back. */
+static void rank_churn(struct sim_rank *rank)
+{
+	struct mpib_client *c = rank->client;
+	size_t size = 4096u + rank->number * 8192u;
+	int rc;
+
+	if (rank->spare) {
+		if (rank->spare_region)
+			mpib_dereg(rank->spare_region);
+		mpib_mem_free(c, rank->spare);
+		rank->spare = rank->spare_region = NULL;
+		return;
+	}
+	rank->spare = mpib_mem_alloc(c, size);
+	rc = rank->spare ? mpib_reg(c, rank->spare, size, &rank->spare_region)
+			 : -ENOMEM;
+	if (rc < 0 && !sim_ranks_may_fail() && mpib_alive(c) == 0)
+		sim_fail("rank %u registers no memory: %s", rank->number,
+			 mpib_strerror());
 }
 
 static bool rank_step(struct sim_rank *rank, struct sim_rng *r, bool *moved)
@@ -97,6 +115,8 @@ static void *run_rank(void *arg)
 			continue;
 		}
 		left = rank_step(rank, &r, &moved);
+		if (plan->churn && sim_chance(&r, 50))
+			rank_churn(rank);
 		if (mpib_alive(rank->client) < 0 && left) {
 			if (!plan->hard)
 				sim_fail("rank %u lost its proxy",

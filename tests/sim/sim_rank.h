@@ -13,6 +13,7 @@
 #include "sim_task.h"
 
 #define SIM_TRIES 3 /* connections of a line, while they fail */
+#define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
 /* What both ends of a line know: they are in one memory here, as ranks have
  * another way than the one under test to tell each other of a connection. */
@@ -22,7 +23,8 @@ struct sim_line {
 	struct mpib_handle handle;
 	unsigned offered; /* connections that the receiver has listened for */
 	unsigned tried; /* the last of them that the sender took */
-	bool sent, received, given_up; /* all of it */
+	unsigned sent, received; /* connections over which all has gone */
+	bool given_up;
 	uint64_t messages, failures;
 };
 
@@ -32,15 +34,16 @@ struct sim_end {
 	struct sim_rank *rank;
 	bool sends, open, ready, over;
 	unsigned life; /* which connection */
+	uint64_t again; /* after a failure: not before */
 	struct mpib_listener *listener;
 	struct mpib_conn *conn;
 	char *mem;
 	struct mpib_region *region;
 	/* Messages; of a sender's group, sends posted of each. */
 	uint64_t posted, done;
-	uint8_t sent_of[32];
-	struct mpib_request *req[32];
-	bool ended[32], poisoned[32];
+	uint8_t sent_of[SIM_WINDOW];
+	struct mpib_request *req[SIM_SENDS];
+	bool ended[SIM_SENDS], poisoned[SIM_WINDOW];
 };
 
 struct sim_rank {
@@ -50,6 +53,8 @@ struct sim_rank {
 	struct sim_end end[SIM_LINES];
 	unsigned ends;
 	bool finished;
+	void *spare; /* of no line, see sim_rank_churn() */
+	struct mpib_region *spare_region;
 };
 
 void sim_ranks_start(const struct sim_plan *plan);
@@ -63,8 +68,8 @@ uint64_t sim_rank_failures(void);
 void sim_ranks_print(void);
 /* Whether connections may fail. */
 bool sim_ranks_may_fail(void);
-/* Whether the plan takes devices away. */
-bool sim_ranks_lose_devices(void);
+/* Whether such a fault is in the plan. */
+bool sim_ranks_meet(enum sim_fault_kind kind);
 
 /* sim_line.c: true: a message or a part of it was posted, or is over. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);

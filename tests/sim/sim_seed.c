@@ -2,6 +2,7 @@
 #include "sim_seed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "sim_rank.h"
 #include "sim_sock.h"
 #include "sim_task.h"
+#include "sim_wrap.h"
 
 /* Of virtual time, from the last fault on. */
 #define ENDS_WITHIN (120 * SIM_S)
@@ -90,6 +92,17 @@ static void seed_all(void)
 	sim_pace.preempt = plan->preempt;
 }
 
+/* The cluster's, for the plans that have one. */
+static void write_key(void)
+{
+	static const char key[] = "the key of a simulated cluster";
+	int fd = __real_open("key", O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	if (fd < 0 || __real_write(fd, key, sizeof(key)) != sizeof(key))
+		sim_fail("key: %s", strerror(errno));
+	__real_close(fd);
+}
+
 void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 {
 	char dir[] = "/tmp/mpib-sim-XXXXXX", command[64];
@@ -99,6 +112,7 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	/* Its name differs from run to run, so nobody is to know it. */
 	if (!mkdtemp(dir) || chdir(dir) < 0)
 		sim_fail("%s: %s", dir, strerror(errno));
+	write_key();
 	sim_nodes_start(plan);
 	until(all_up, 10 * SIM_S, "the start");
 	sim_ranks_start(plan);
@@ -106,6 +120,7 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(traffic_over, ENDS_WITHIN, "the traffic");
 	until(rested, 2 * SIM_S, "the rest");
 	check_rest();
+	sim_nodes_check_sums();
 	sim_nodes_stop();
 	until(stopped, STOPS_WITHIN, "the stop");
 	if (sim_hca_open_contexts(NULL))

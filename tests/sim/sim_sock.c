@@ -102,6 +102,8 @@ struct sim_sock *sim_sock_new(int domain, int type)
 int __wrap_socket(int domain, int type, int protocol)
 {
 	(void)protocol;
+	if (sim_short())
+		return -1;
 	return sim_fd_new(&sim_sock_new(domain, type)->file);
 }
 
@@ -267,6 +269,8 @@ int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	got = TAILQ_FIRST(&s->backlog);
 	if (!got)
 		return sock_refuse(EAGAIN);
+	if (sim_short())
+		return -1;
 	TAILQ_REMOVE(&s->backlog, got, queued);
 	got->file.nonblock = flags & SOCK_NONBLOCK;
 	if (addr && *len >= sizeof(got->peer_addr))

@@ -79,6 +79,8 @@ void sim_flow_reset(struct sim_sock *sock, int err);
 /* The paths between nodes, for the plan of faults. */
 void sim_net_seed(uint64_t seed);
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);
+/* What a sends to b. */
+void sim_net_half(unsigned a, unsigned b, uint64_t until);
 bool sim_net_open(unsigned a, unsigned b);
 /* Every link between the two is reset; returns how many. */
 unsigned sim_net_reset(unsigned a, unsigned b);

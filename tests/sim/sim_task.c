@@ -12,6 +12,7 @@
 #include "sim_file.h"
 
 #ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define STACK (1u << 20)
 #else
@@ -129,6 +130,10 @@ struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 	t->stack_size = STACK;
 	t->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+#ifdef __SANITIZE_ADDRESS__
+	/* There may have been another stack, which was left in the midst. */
+	__asan_unpoison_memory_region(t->stack, STACK);
+#endif
 	if (t->stack == MAP_FAILED || getcontext(&t->context) < 0)
 		abort();
 	t->context.uc_stack.ss_sp = t->stack;
@@ -184,6 +189,11 @@ void sim_wait_file(struct sim_file *file, uint64_t until)
 	file->waiters++;
 	sim_wait_for(file, until);
 	file->waiters--;
+}
+
+bool sim_by_chance(unsigned of)
+{
+	return sim_chance(&chance, of);
 }
 
 void sim_yield(void)

@@ -27,6 +27,7 @@ struct sim_proc {
 	bool reaped;
 	int status; /* as waitpid(2) gives it */
 	uint64_t stopped_until; /* SIGSTOP, as it were */
+	bool is_short; /* of descriptors and of memory for devices */
 	uint64_t signals; /* pending, a bit each */
 	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */
 	struct sim_proc *parent;
@@ -74,6 +75,13 @@ const char *sim_task_name(void);
 void sim_proc_end(struct sim_proc *proc, int status);
 void sim_proc_stop(struct sim_proc *proc, uint64_t until);
 void sim_proc_signal(struct sim_proc *proc, int signo);
+
+/* One in so many times. */
+bool sim_by_chance(unsigned of);
+/* The present process is short, and this call has bad luck: errno is EMFILE. */
+bool sim_short(void);
+/* The time of day is another from now on. Monotonic time goes on. */
+void sim_clock_jump(int64_t ns);
 
 /* Wait until woken, or until the time. In a task. */
 void sim_wait(uint64_t until);

@@ -9,6 +9,7 @@
 #include "sim_wrap.h"
 
 static struct sim_rng chance = { 1 };
+static uint64_t epoch = 1700000000 * SIM_S; /* of the time of day */
 
 void sim_threads_seed(uint64_t seed)
 {
@@ -101,12 +102,17 @@ int __wrap_pthread_cond_broadcast(pthread_cond_t *c)
 	return 0;
 }
 
+void sim_clock_jump(int64_t ns)
+{
+	epoch += (uint64_t)ns;
+}
+
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	uint64_t ns = sim_now;
 
 	if (clock == CLOCK_REALTIME)
-		ns += 1700000000 * SIM_S;
+		ns += epoch;
 	*ts = (struct timespec){ (time_t)(ns / SIM_S), (long)(ns % SIM_S) };
 	sim_point();
 	return 0;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What many seeds have come to. */
+#ifndef SIM_REPORT_H
+#define SIM_REPORT_H
+
+#include "sim_seed.h"
+
+struct sim_total {
+	struct sim_result sum;
+	uint64_t seeds, from, failed;
+	uint64_t most_failures, most_in; /* of connections, and the seed */
+};
+
+void sim_total_add(struct sim_total *total, const struct sim_result *one,
+		   uint64_t seed);
+/* To stdout; all of it took so many seconds. */
+void sim_report(const struct sim_total *total, double took);
+
+#endif
