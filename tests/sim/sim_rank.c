@@ -9,7 +9,11 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
+/* How long a rank waits before it looks again; after so many looks in vain twice
+ * as long, up to a millisecond: a hang is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
+#define LOOKS 256
+#define DOUBLED_MOST 5
 
 static const struct sim_plan *plan;
 static struct sim_rank ranks[SIM_RANKS];
@@ -98,11 +102,19 @@ static bool rank_step(struct sim_rank *rank, struct sim_rng *r, bool *moved)
 	return left;
 }
 
+static uint64_t look_most(unsigned idle)
+{
+	unsigned doubled = idle / LOOKS;
+
+	return LOOK_MOST << (doubled < DOUBLED_MOST ? doubled : DOUBLED_MOST);
+}
+
 static void *run_rank(void *arg)
 {
 	struct sim_rank *rank = arg;
 	struct sim_rng r;
 	char subject[16];
+	unsigned idle = 0;
 	bool left = true;
 
 	snprintf(subject, sizeof(subject), "rank %u", rank->number);
@@ -124,10 +136,11 @@ static void *run_rank(void *arg)
 			rank_lost(rank);
 			continue;
 		}
+		idle = moved ? 0 : idle + 1;
 		if (moved)
 			sim_yield();
 		else
-			sim_wait(sim_now + 200 + sim_draw(&r, LOOK_MOST));
+			sim_wait(sim_now + 200 + sim_draw(&r, look_most(idle)));
 	}
 	mpib_detach(rank->client);
 	rank->client = NULL;
