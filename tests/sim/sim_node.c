@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
@@ -244,6 +243,11 @@ const char *sim_node_dir(unsigned node)
 	return dirs[node];
 }
 
+unsigned sim_node_count(void)
+{
+	return plan->nodes;
+}
+
 struct sim_proc *sim_node_proxy(unsigned node)
 {
 	for (unsigned i = run_count; i-- > 0;) {
@@ -352,55 +356,4 @@ void sim_nodes_stop(void)
 unsigned sim_node_upgrades(void)
 {
 	return upgrades;
-}
-
-static bool asked;
-
-static void *ask(void *arg)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	const char *command = arg;
-	static char answer[1 << 16];
-
-	for (unsigned n = 0; n < plan->nodes; n++) {
-		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
-		size_t at = 0;
-		ssize_t got = 1;
-
-		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",
-			 dirs[n]);
-		if (__wrap_connect(fd, (void *)&un, sizeof(un)) < 0)
-			continue;
-		__wrap_send(fd, command, strlen(command), 0);
-		for (unsigned i = 0; i < 100 && got > 0; i++) {
-			sim_wait(sim_now + SIM_MS);
-			got = __wrap_recv(fd, answer + at,
-					  sizeof(answer) - 1 - at,
-					  MSG_DONTWAIT);
-			if (got > 0)
-				at += (size_t)got;
-			else if (errno == EAGAIN)
-				got = 1;
-		}
-		answer[at] = '\0';
-		fprintf(stderr, "node %u, %s%s\n", n, command, answer);
-		__wrap_close(fd);
-	}
-	asked = true;
-	return NULL;
-}
-
-static bool was_asked(void)
-{
-	return asked;
-}
-
-void sim_nodes_ask(const char *command)
-{
-	char *text = strdup(command);
-
-	asked = false;
-	sim_task_new(sim_proc_new("ask", 0, 0), "ask", ask, text);
-	sim_run(was_asked);
-	free(text);
 }

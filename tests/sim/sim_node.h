@@ -11,6 +11,7 @@ struct mpib_engine;
 /* The run directories are made in the present directory, a real one. */
 void sim_nodes_start(const struct sim_plan *plan);
 void sim_node_start(unsigned node);
+unsigned sim_node_count(void);
 /* The run directory. */
 const char *sim_node_dir(unsigned node);
 /* The process that serves; NULL: none does. */
@@ -38,7 +39,7 @@ void sim_node_kill_next(unsigned node);
 bool sim_nodes_over(void);
 /* SIGTERM to all. From then on none may end in another way. */
 void sim_nodes_stop(void);
-/* What the stats socket answers, to stderr, for each node. */
+/* sim_ask.c: what the stats socket answers, to stderr, for each node. */
 void sim_nodes_ask(const char *command);
 /* sim_sums.c: what the proxy's engine counts is what there is. */
 void sim_sums_check(struct mpib_engine *engine);
