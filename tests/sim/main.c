@@ -263,7 +263,6 @@ static int run_one(const struct options *o)
 		return 1;
 	}
 	hash = result->hash;
-	sim_verbose = false;
 	wait_for(start(o, o->from, NULL, result, true));
 	printf("seed %llu: %llu messages, %llu connections failed, %u "
 	       "hand-overs, %.3f s of virtual time, trace %016llx\n",

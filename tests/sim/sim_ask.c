@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the proxies' stats sockets, as mpibctl does. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <mpib/control.h>
+
+#include "base/admin_dir.h"
 #include "sim_node.h"
 #include "sim_wrap.h"
 
@@ -59,4 +63,51 @@ void sim_nodes_ask(const char *command)
 	sim_task_new(sim_proc_new("ask", 0, 0), "ask", ask, text);
 	sim_run(was_asked);
 	free(text);
+}
+
+struct order {
+	unsigned node;
+	char text[64];
+};
+
+/* The answer does not matter: he may be refused, or nobody be there. */
+static void *tell(void *arg)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct order *o = arg;
+	int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
+	char answer[1024], dir[96];
+
+	/* Its name differs from run to run, so nobody is to know it. */
+	if (!mpib_admin_dir(sim_node_dir(o->node), dir, sizeof(dir)) ||
+	    snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir,
+		     MPIB_ADMIN_SOCK) >= (int)sizeof(un.sun_path))
+		sim_fail("node %u: its admin socket has no name", o->node);
+	if (__wrap_connect(fd, (void *)&un, sizeof(un)) == 0) {
+		__wrap_send(fd, o->text, strlen(o->text), 0);
+		for (unsigned i = 0; i < 100; i++) {
+			sim_wait(sim_now + SIM_MS);
+			if (__wrap_recv(fd, answer, sizeof(answer),
+					MSG_DONTWAIT) >= 0)
+				break;
+		}
+	}
+	__wrap_close(fd);
+	free(o);
+	__wrap__exit(0);
+	return NULL;
+}
+
+void sim_node_tell(unsigned node, const char *fmt, ...)
+{
+	struct order *o = calloc(1, sizeof(*o));
+	va_list ap;
+
+	if (!o)
+		abort();
+	o->node = node;
+	va_start(ap, fmt);
+	vsnprintf(o->text, sizeof(o->text), fmt, ap);
+	va_end(ap);
+	sim_task_new(sim_proc_new("operator", node, 0), "operator", tell, o);
 }

@@ -116,7 +116,7 @@ static void begin(struct sim_end *e)
 	e->open = true;
 }
 
-static bool end_open(struct sim_end *e)
+static bool end_open(struct sim_end *e, struct sim_rng *r)
 {
 	struct sim_line *l = e->line;
 	struct mpib_handle handle = { 0 };
@@ -133,12 +133,11 @@ static bool end_open(struct sim_end *e)
 		rc = mpib_connect(e->rank->client, &handle, -1, &e->conn);
 	} else if (rc == 0) {
 		rc = mpib_listen(e->rank->client, &handle, &e->listener);
-		if (rc == 0)
-			rc = mpib_accept(e->listener, &e->conn);
 	}
 	if (rc == 0 && !e->sends) {
 		l->handle = handle;
 		e->life = ++l->offered;
+		e->accept_at = sim_now + sim_draw(r, sim_ranks_late());
 	}
 	if (rc < 0) {
 		sim_end_fail(e, "connecting", rc);
@@ -160,8 +159,14 @@ static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
 
 static bool check_ready(struct sim_end *e)
 {
-	int rc = mpib_ready(e->conn);
+	int rc = 0;
 
+	if (!e->conn && sim_now < e->accept_at)
+		return false;
+	if (!e->conn)
+		rc = mpib_accept(e->listener, &e->conn);
+	if (rc == 0)
+		rc = mpib_ready(e->conn);
 	if (rc < 0) {
 		sim_end_fail(e, "connecting", rc);
 		return true;
@@ -186,7 +191,7 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		return true;
 	}
 	if (!e->open)
-		return end_open(e);
+		return end_open(e, r);
 	/* Nobody is left who would connect. */
 	if (!e->ready && l->given_up) {
 		end_close(e);

@@ -73,6 +73,15 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
+static void operate(const struct sim_fault *f, bool drain)
+{
+	const char *rail = f->rail == 0 ? "SOUT" : "SUP";
+
+	sim_node_tell(f->node, "%s %s\n", drain ? "drain" : "resume", rail);
+	sim_node_tell(f->node, "set limit.readers %llu\n",
+		      (unsigned long long)(100 + f->lasts % 1000));
+}
+
 static void strike_hard(const struct sim_fault *f)
 {
 	switch (f->kind) {
@@ -124,6 +133,9 @@ static void strike_device(struct sim_fault *f)
 		break;
 	case SIM_FAULT_QP_LAG:
 		lag_qp(d, f->lasts);
+		break;
+	case SIM_FAULT_OPERATOR:
+		operate(f, true);
 		break;
 	case SIM_FAULT_CLOCK:
 		sim_clock_jump((int64_t)f->lasts * (f->rail ? -1000 : 1000));
@@ -209,6 +221,9 @@ static void heal(const struct sim_fault *f)
 	case SIM_FAULT_SHORT:
 		sim_node_short(f->node, false);
 		break;
+	case SIM_FAULT_OPERATOR:
+		operate(f, false);
+		break;
 	default:
 		break;
 	}
@@ -228,6 +243,9 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
+	/* Longer than the grace, now and then. */
+	if (f->kind == SIM_FAULT_BOTH_DOWN)
+		return 10 * f->lasts;
 	/* In the middle of a hand-over. */
 	if (f->kind == SIM_FAULT_KILL_NEXT)
 		return f->lasts / 100;

@@ -39,7 +39,10 @@ void sim_node_kill_next(unsigned node);
 bool sim_nodes_over(void);
 /* SIGTERM to all. From then on none may end in another way. */
 void sim_nodes_stop(void);
-/* sim_ask.c: what the stats socket answers, to stderr, for each node. */
+/* sim_ask.c: a command for the admin socket, from the scheduler. */
+void sim_node_tell(unsigned node, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* What the stats socket answers, to stderr, for each node. */
 void sim_nodes_ask(const char *command);
 /* sim_sums.c: what the proxy's engine counts is what there is. */
 void sim_sums_check(struct mpib_engine *engine);

@@ -20,6 +20,7 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_FLAP] = "port flaps",
 	[SIM_FAULT_QP_LAG] = "QP stands still",
 	[SIM_FAULT_CLOCK] = "clock jumps",
+	[SIM_FAULT_OPERATOR] = "operator drains",
 	[SIM_FAULT_KILL_PROXY] = "proxy killed",
 	[SIM_FAULT_KILL_RANK] = "rank killed",
 	[SIM_FAULT_RESET] = "peer link reset",
@@ -197,8 +198,12 @@ static bool takes_rail(enum sim_fault_kind kind)
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 				     struct sim_rng *r)
 {
-	unsigned n = p->hard ? SIM_FAULT_KINDS : SIM_FAULT_SOFT;
+	/* The operator comes last, see draw_operator(). */
+	unsigned n = (p->hard ? SIM_FAULT_KINDS : SIM_FAULT_SOFT) - 1;
 	enum sim_fault_kind kind = (enum sim_fault_kind)sim_draw(r, n);
+
+	if (kind >= SIM_FAULT_OPERATOR)
+		kind++;
 
 	/* With one rail there is nowhere to go. */
 	if (!p->hard && p->rails == 1 &&
@@ -231,6 +236,44 @@ static void draw_faults(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
+/* He comes in some plans, beside whatever else there is. */
+static void draw_operator(struct sim_plan *p, struct sim_rng *r)
+{
+	uint64_t at = 0;
+
+	for (unsigned n = (unsigned)sim_draw(r, 4); n > 0; n--) {
+		struct sim_fault *f = &p->fault[p->faults];
+
+		if (p->faults == SIM_FAULTS)
+			return;
+		p->faults++;
+		at += sim_draw_wide(r, 1, 200 * SIM_MS);
+		*f = (struct sim_fault){
+			.kind = SIM_FAULT_OPERATOR,
+			.at = at,
+			.lasts = sim_draw_wide(r, SIM_US, 500 * SIM_MS),
+			.node = (unsigned)sim_draw(r, p->nodes),
+			.rail = (unsigned)sim_draw(r, p->rails),
+		};
+	}
+}
+
+/* Of a stream of its own, so that the others are what they were. */
+static void draw_more(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "more");
+	if (sim_chance(&r, 3))
+		draw_operator(p, &r);
+	if (sim_chance(&r, 3))
+		p->late =
+			sim_draw_wide(&r, 1, p->hard ? 3 * SIM_S : 20 * SIM_MS);
+	if (p->hard && sim_chance(&r, 2))
+		arg(p, "--client-connect-timeout=%u",
+		    1 + (unsigned)sim_draw(&r, 5));
+}
+
 void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 {
 	struct sim_rng r;
@@ -251,6 +294,7 @@ void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 	p->churn = sim_chance(&r, 4);
 	p->step_most = sim_draw_wide(&r, 100, 4000);
 	p->preempt = sim_chance(&r, 4) ? 0 : 2 + (unsigned)sim_draw(&r, 40);
+	draw_more(p);
 }
 
 bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)

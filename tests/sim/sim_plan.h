@@ -34,6 +34,7 @@ enum sim_fault_kind {
 	SIM_FAULT_FLAP, /* a port, down and up and down */
 	SIM_FAULT_QP_LAG, /* one stands still: others overtake it */
 	SIM_FAULT_CLOCK, /* the time of day jumps */
+	SIM_FAULT_OPERATOR, /* drains a rail and changes a setting */
 	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
 	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,
@@ -73,6 +74,7 @@ struct sim_plan {
 	bool hard; /* errors are allowed */
 	bool churn; /* ranks register and deregister memory all the time */
 	bool key; /* the peer links are sealed */
+	uint64_t late; /* ns at most between a listen and its accept */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];

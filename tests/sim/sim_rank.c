@@ -29,6 +29,11 @@ bool sim_ranks_may_fail(void)
 	return plan->hard;
 }
 
+uint64_t sim_ranks_late(void)
+{
+	return plan->late;
+}
+
 bool sim_ranks_meet(enum sim_fault_kind kind)
 {
 	return sim_plan_has(plan, kind);

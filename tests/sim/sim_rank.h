@@ -35,6 +35,7 @@ struct sim_end {
 	bool sends, open, ready, over;
 	unsigned life; /* which connection */
 	uint64_t again; /* after a failure: not before */
+	uint64_t accept_at; /* a listener's accept */
 	struct mpib_listener *listener;
 	struct mpib_conn *conn;
 	char *mem;
@@ -68,6 +69,8 @@ uint64_t sim_rank_failures(void);
 void sim_ranks_print(void);
 /* Whether connections may fail. */
 bool sim_ranks_may_fail(void);
+/* How long at most between a listen and its accept. */
+uint64_t sim_ranks_late(void);
 /* Whether such a fault is in the plan. */
 bool sim_ranks_meet(enum sim_fault_kind kind);
 
