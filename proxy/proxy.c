@@ -116,8 +116,8 @@ void mpib_proxy_http(struct mpib_proxy *p, bool on)
 		mpib_http_close(p->metrics.http);
 		p->metrics.http = NULL;
 	} else if (on && p->cfg.metrics_listen[0] && !p->metrics.http &&
-		   mpib_http_open(&p->metrics.gather, p->cfg.metrics_listen,
-				  &p->metrics.http, why) < 0) {
+		   mpib_http_open(&p->metrics.gather, &p->cfg, &p->metrics.http,
+				  why) < 0) {
 		p->metrics.http = NULL;
 		mpib_warn("%s", why);
 	}
@@ -166,7 +166,8 @@ void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len)
 			      " %s %s", v->rail[r].label, v->rail[r].name);
 	if (p->metrics.http)
 		snprintf(buf + n, len > (size_t)n ? len - (size_t)n : 0,
-			 " http %s", mpib_http_address(p->metrics.http));
+			 " %s %s", mpib_http_scheme(p->metrics.http),
+			 mpib_http_address(p->metrics.http));
 }
 
 static void on_status(void *arg)

@@ -58,8 +58,7 @@ int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 	}
 	m->http = NULL;
 	if (view->cfg->metrics_listen[0])
-		rc = mpib_http_open(&m->gather, view->cfg->metrics_listen,
-				    &m->http, why);
+		rc = mpib_http_open(&m->gather, view->cfg, &m->http, why);
 	if (rc < 0)
 		mpib_metrics_stop(m);
 	else

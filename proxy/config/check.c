@@ -215,46 +215,6 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 			   why);
 }
 
-int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
-{
-	const char *colon = strrchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : 0;
-	char addr[INET_ADDRSTRLEN] = "", *end = NULL;
-	unsigned long port = 0;
-
-	if (len > 0 && len < sizeof(addr)) {
-		memcpy(addr, text, len);
-		if (colon[1] >= '0' && colon[1] <= '9')
-			port = strtoul(colon + 1, &end, 10);
-	}
-	*sin = (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons((uint16_t)port) };
-	if (end && !*end && port <= 65535 &&
-	    inet_pton(AF_INET, addr, &sin->sin_addr) == 1 &&
-	    ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
-		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "metrics.listen = \"%.64s\": not a port of a loopback address "
-		 "(give 127.0.0.1:9495, and a web server in front of it where "
-		 "others shall read)",
-		 text);
-	return -EINVAL;
-}
-
-static int check_listen(struct mpib_config *cfg, char *why)
-{
-	char reason[MPIB_WHY_MAX];
-	struct sockaddr_in sin;
-	int rc = 0;
-
-	if (cfg->metrics_listen[0])
-		rc = mpib_config_listen(cfg->metrics_listen, &sin, reason);
-	if (rc < 0)
-		snprintf(why, MPIB_WHY_MAX, "%s: %.400s",
-			 mpib_config_origin(cfg, "metrics", "listen"), reason);
-	return rc;
-}
-
 static int check_peer_addr(struct mpib_config *cfg, char *why)
 {
 	struct in6_addr addr;
@@ -292,11 +252,11 @@ static int check_key(struct mpib_config *cfg, char *why)
 }
 
 static int (*const checks[])(struct mpib_config *cfg, char *why) = {
-	mpib_config_rails,  check_ports,    check_threads,
-	check_nets,	    check_networks, check_classes,
-	mpib_config_policy, check_shares,   check_srq,
-	check_signals,	    check_part,	    check_quota_requests,
-	check_quota_fds,    check_listen,   check_peer_addr,
+	mpib_config_rails,  check_ports,      check_threads,
+	check_nets,	    check_networks,   check_classes,
+	mpib_config_policy, check_shares,     check_srq,
+	check_signals,	    check_part,	      check_quota_requests,
+	check_quota_fds,    mpib_config_http, check_peer_addr,
 	check_key,
 };
 

@@ -114,6 +114,10 @@ struct mpib_config {
 	uint32_t max_clients, max_regions, max_readers;
 	uint64_t max_memory; /* bytes a client may register */
 	char metrics_listen[32]; /* HTTP; "": no HTTP */
+	/* Files of TLS and of the bearer's token; "": none. Names with commas
+	 * that the proxy may be asked for by. */
+	char metrics_cert[256], metrics_key[256], metrics_token_file[256];
+	char metrics_hosts[MPIB_VALUE_MAX];
 	uint64_t quota[MPIB_QUOTAS]; /* per user; 0: none, or built-in */
 	uint32_t share_threads; /* enum mpib_place, of new clients */
 	uint32_t share_limit; /* Mb/s, for users without a rule */

@@ -29,4 +29,8 @@ int mpib_config_standby(struct mpib_config *cfg, char *why);
 int mpib_config_rails(struct mpib_config *cfg, char *why);
 int mpib_config_policy(struct mpib_config *cfg, char *why);
 
+/* http.c: whether [metrics] can be served, and to those alone who may read. 0, or
+ * -EINVAL and one line in why. */
+int mpib_config_http(struct mpib_config *cfg, char *why);
+
 #endif

@@ -262,7 +262,17 @@ const struct mpib_setting mpib_settings[] = {
 	  "connections to the stats socket" },
 	{ "metrics", "listen", "metrics-listen", MPIB_SET_TEXT,
 	  FIELD(metrics_listen), TEXT("ADDRESS:PORT"),
-	  "loopback address of HTTP: metrics and a live page; empty is none" },
+	  "of HTTP: metrics and a live page; empty is none" },
+	{ "metrics", "cert", "metrics-cert", MPIB_SET_TEXT, FIELD(metrics_cert),
+	  TEXT("FILE"), "certificate of HTTPS, PEM; with key" },
+	{ "metrics", "key", "metrics-key", MPIB_SET_TEXT, FIELD(metrics_key),
+	  TEXT("FILE"), "its private key, PEM" },
+	{ "metrics", "token_file", "metrics-token-file", MPIB_SET_TEXT,
+	  FIELD(metrics_token_file), TEXT("FILE"),
+	  "token that readers over HTTP have to give" },
+	{ "metrics", "hosts", "metrics-hosts", MPIB_SET_TEXT,
+	  FIELD(metrics_hosts), TEXT("LIST"),
+	  "names besides its address that it is asked for by" },
 };
 
 const unsigned mpib_settings_count =

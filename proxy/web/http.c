@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "metrics/openmetrics.h"
+#include "web/access.h"
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/stats_json.h"
@@ -43,6 +44,7 @@ struct mpib_http {
 	struct mpib_gather *gather;
 	struct MHD_Daemon *mhd;
 	char address[32];
+	struct mpib_access access;
 	struct mpib_io watch;
 	struct mpib_timer timer;
 	TAILQ_HEAD(, request) requests;
@@ -58,8 +60,7 @@ static void http_on_ready(void *arg, uint32_t events)
 	http_turn(arg);
 }
 
-/* Let libmicrohttpd do all that it can do now, then set the timer to the time
- * at which it wants to be called even without an event. */
+/* Let libmicrohttpd do all that it can do now, and call it again when it says. */
 static void http_turn(void *arg)
 {
 	struct mpib_http *h = arg;
@@ -130,6 +131,12 @@ static enum MHD_Result http_reply(struct request *r, unsigned status,
 				"frame-ancestors 'none'");
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	if (status == MHD_HTTP_UNAUTHORIZED) {
+		MHD_add_response_header(response, "WWW-Authenticate",
+					"Bearer realm=\"mpib\"");
+		MHD_add_response_header(response, "WWW-Authenticate",
+					"Basic realm=\"mpib\"");
+	}
 	rc = MHD_queue_response(r->conn, status, response);
 	MHD_destroy_response(response);
 	return rc;
@@ -142,10 +149,14 @@ static enum MHD_Result http_complain(struct request *r, unsigned status,
 			  strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
+static const char *header_of(const struct request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
+}
+
 static enum MHD_Result wait_for(struct request *r, render_fn *render)
 {
-	const char *accept = MHD_lookup_connection_value(
-		r->conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	const char *accept = header_of(r, MHD_HTTP_HEADER_ACCEPT);
 
 	r->render = render;
 	r->openmetrics =
@@ -170,11 +181,16 @@ static enum MHD_Result http_answer_text(struct request *r)
 static enum MHD_Result http_route(struct request *r, const char *url,
 				  const char *method)
 {
-	if (!mpib_http_host(MHD_lookup_connection_value(
-		    r->conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST)))
-		return http_complain(
-			r, MHD_HTTP_FORBIDDEN,
-			"ask for 127.0.0.1 or localhost by name\n");
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	unsigned status;
+	const char *refusal = mpib_access_refusal(
+		&r->http->access, info ? info->connect_fd : -1,
+		header_of(r, MHD_HTTP_HEADER_HOST),
+		header_of(r, MHD_HTTP_HEADER_AUTHORIZATION), &status);
+
+	if (refusal)
+		return http_complain(r, status, refusal);
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return http_complain(r, MHD_HTTP_METHOD_NOT_ALLOWED,
 				     "nothing can be changed here\n");
@@ -280,20 +296,29 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **state,
 
 static int http_start(struct mpib_http *h, int fd)
 {
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
+	struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, h->access.cert },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, h->access.key },
+		{ MHD_OPTION_END, 0, NULL },
+	};
 	const union MHD_DaemonInfo *info;
 
+	if (h->access.cert)
+		flags |= MHD_USE_TLS;
+	else
+		tls[0].option = MHD_OPTION_END;
 	h->mhd = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_caller, h,
-		on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_NOTIFY_COMPLETED, on_end, h,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+		flags, 0, on_caller, h, on_request, h, MHD_OPTION_ARRAY, tls,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED,
+		on_end, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)PLACES,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
 		MHD_OPTION_END);
 	if (!h->mhd) {
 		close(fd);
-		return -ENOMEM;
+		return h->access.cert ? -EKEYREJECTED : -ENOMEM;
 	}
 	/* From here on libmicrohttpd owns fd and closes it. */
 	info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
@@ -301,7 +326,7 @@ static int http_start(struct mpib_http *h, int fd)
 			     EPOLLIN, http_on_ready, h);
 }
 
-int mpib_http_open(struct mpib_gather *g, const char *listen,
+int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 		   struct mpib_http **http, char *why)
 {
 	struct mpib_http *h = calloc(1, sizeof(*h));
@@ -314,23 +339,36 @@ int mpib_http_open(struct mpib_gather *g, const char *listen,
 	}
 	h->gather = g;
 	TAILQ_INIT(&h->requests);
-	rc = mpib_http_listen(listen, &own, h->address, sizeof(h->address),
-			      why);
+	rc = mpib_access_open(&h->access, cfg, why);
+	if (rc == 0)
+		rc = mpib_http_listen(cfg->metrics_listen, &own, h->address,
+				      sizeof(h->address), why);
 	if (rc < 0) {
+		mpib_access_close(&h->access);
 		free(h);
 		return rc;
 	}
 	mpib_visitors_open(&h->visitors, g->loop, &own);
 	rc = http_start(h, rc);
 	if (rc < 0) {
-		snprintf(why, MPIB_WHY_MAX, "metrics.listen: %s",
-			 strerror(-rc));
+		snprintf(why, MPIB_WHY_MAX, "metrics.%s: %s",
+			 h->access.cert ? "cert" : "listen",
+			 rc == -EKEYREJECTED ? "certificate and key are no "
+					       "pair in PEM form (make "
+					       "another pair)"
+					     : strerror(-rc));
 		mpib_http_close(h);
 		return rc;
 	}
 	*http = h;
-	mpib_info("metrics and a live page are on http://%s/", h->address);
+	mpib_info("metrics and a live page are on %s://%s/",
+		  mpib_http_scheme(h), h->address);
 	return 0;
+}
+
+const char *mpib_http_scheme(const struct mpib_http *http)
+{
+	return http->access.cert ? "https" : "http";
 }
 
 const char *mpib_http_address(const struct mpib_http *http)
@@ -356,6 +394,7 @@ void mpib_http_close(struct mpib_http *http)
 	if (http->mhd)
 		MHD_stop_daemon(http->mhd);
 	mpib_visitors_close(&http->visitors);
+	mpib_access_close(&http->access);
 	free(http->history.text);
 	free(http);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP on a loopback address: /metrics, /stats.json and a live page, all
+ * HTTP, or HTTPS: /metrics, /stats.json, /history.json and a live page, all
  * read-only. Control thread only; an HTTP reader costs that thread no more than
  * a reader of the stats socket.
  */
@@ -12,12 +12,14 @@
 struct mpib_http;
 
 /*
- * Serve on an address such as "127.0.0.1:9495"; port 0 means any free port. 0,
- * or -errno with why as in config.h; -EOPNOTSUPP when the proxy was built
- * without HTTP.
+ * Serve as [metrics] of cfg says, whose files are read now; port 0 means any free
+ * port. 0, or -errno with why as in config.h; -EOPNOTSUPP when the proxy was
+ * built without HTTP.
  */
-int mpib_http_open(struct mpib_gather *g, const char *listen,
+int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 		   struct mpib_http **http, char *why);
+/* "http" or "https". */
+const char *mpib_http_scheme(const struct mpib_http *http);
 /* The address served, with the port in use: "127.0.0.1:9495". */
 const char *mpib_http_address(const struct mpib_http *http);
 /* Close all connections. Call before mpib_gather_stop(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listening socket of HTTP, and the check of the Host header. */
+/* The listening socket of HTTP. */
 #include "web/listen.h"
 
 #include <arpa/inet.h>
@@ -11,12 +11,6 @@
 #include <unistd.h>
 
 #include "config/config.h"
-
-static bool is_loopback(const char *addr, struct in_addr *in)
-{
-	return inet_pton(AF_INET, addr, in) == 1 &&
-	       (ntohl(in->s_addr) >> 24) == IN_LOOPBACKNET;
-}
 
 int mpib_http_listen(const char *listen_on, struct sockaddr_in *own,
 		     char *address, size_t len, char *why)
@@ -49,20 +43,4 @@ err_why:
 		 "metrics.listen = \"%.64s\": %s (give another port)",
 		 listen_on, strerror(-rc));
 	return rc;
-}
-
-bool mpib_http_host(const char *host)
-{
-	char name[64];
-	struct in_addr in;
-	size_t len;
-
-	if (!host)
-		return false;
-	len = strcspn(host, ":");
-	if (len == 0 || len >= sizeof(name))
-		return false;
-	memcpy(name, host, len);
-	name[len] = '\0';
-	return !strcasecmp(name, "localhost") || is_loopback(name, &in);
 }

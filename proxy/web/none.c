@@ -4,7 +4,7 @@
 
 #include "web/http.h"
 
-int mpib_http_open(struct mpib_gather *g, const char *listen,
+int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 		   struct mpib_http **http, char *why)
 {
 	(void)g;
@@ -12,8 +12,14 @@ int mpib_http_open(struct mpib_gather *g, const char *listen,
 	snprintf(why, MPIB_WHY_MAX,
 		 "metrics.listen = \"%.64s\": this mpib-proxy has no HTTP "
 		 "(build it with libmicrohttpd, or leave the setting empty)",
-		 listen);
+		 cfg->metrics_listen);
 	return -EOPNOTSUPP;
+}
+
+const char *mpib_http_scheme(const struct mpib_http *http)
+{
+	(void)http;
+	return "";
 }
 
 const char *mpib_http_address(const struct mpib_http *http)

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/access.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX 65536
+
+static int access_fail(const char *key, const char *path, const char *bad,
+		       char *why)
+{
+	snprintf(why, MPIB_WHY_MAX, "metrics.%s = %.256s: %s", key, path, bad);
+	return -EINVAL;
+}
+
+/* A file's text, or NULL with *rc and why. Only root's and the proxy's own are
+ * taken for secrets, and only those that nobody else can read. */
+static char *read_text(const char *key, const char *path, bool secret, int *rc,
+		       char *why)
+{
+	char *text = calloc(1, FILE_MAX + 1);
+	const char *bad = NULL;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	*rc = -EINVAL;
+	if (!text)
+		bad = "out of memory";
+	else if (fd < 0 || fstat(fd, &st) < 0)
+		bad = strerror(errno);
+	else if (!S_ISREG(st.st_mode))
+		bad = "it is no regular file (name one)";
+	else if (secret && st.st_mode & 077)
+		bad = "others can read or write it (chmod 600)";
+	else if (secret && st.st_uid != 0 && st.st_uid != geteuid())
+		bad = "it belongs to another user (chown it to root)";
+	else if (read(fd, text, FILE_MAX) <= 0)
+		bad = "it is empty, or cannot be read";
+	if (fd >= 0)
+		close(fd);
+	if (!bad)
+		return text;
+	*rc = access_fail(key, path, bad, why);
+	free(text);
+	return NULL;
+}
+
+static int read_token(struct mpib_access *a, const char *path, char *why)
+{
+	size_t len;
+	int rc;
+	char *text = read_text("token_file", path, true, &rc, why);
+
+	if (!text)
+		return rc;
+	len = strcspn(text, " \t\r\n");
+	rc = 0;
+	if (len < MPIB_TOKEN_MIN || len > MPIB_TOKEN_MAX)
+		rc = access_fail("token_file", path,
+				 "a token has 16 to 1024 bytes and no blanks "
+				 "(head -c 32 /dev/urandom | base64)",
+				 why);
+	else
+		memcpy(a->token, text, len);
+	sodium_memzero(text, FILE_MAX);
+	free(text);
+	return rc;
+}
+
+int mpib_access_open(struct mpib_access *a, const struct mpib_config *cfg,
+		     char *why)
+{
+	int rc = 0;
+
+	*a = (struct mpib_access){ 0 };
+	snprintf(a->hosts, sizeof(a->hosts), "%s", cfg->metrics_hosts);
+	if (cfg->metrics_token_file[0])
+		rc = read_token(a, cfg->metrics_token_file, why);
+	if (rc < 0 || !cfg->metrics_cert[0])
+		return rc;
+	a->cert = read_text("cert", cfg->metrics_cert, false, &rc, why);
+	if (a->cert)
+		a->key = read_text("key", cfg->metrics_key, true, &rc, why);
+	if (a->key)
+		return 0;
+	mpib_access_close(a);
+	return rc;
+}
+
+void mpib_access_close(struct mpib_access *a)
+{
+	if (a->key)
+		sodium_memzero(a->key, FILE_MAX);
+	free(a->cert);
+	free(a->key);
+	sodium_memzero(a->token, sizeof(a->token));
+	a->cert = a->key = NULL;
+}
+
+/* Whether name is one of the list's, which has commas. */
+static bool is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; *at; at += strspn(at, ",")) {
+		size_t n = strcspn(at, ",");
+
+		if (n == len && !strncasecmp(at, name, n))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+bool mpib_access_host(const struct mpib_access *a, const char *host,
+		      struct in_addr own)
+{
+	char name[256];
+	struct in_addr in;
+	size_t len;
+
+	if (!host)
+		return false;
+	len = strcspn(host, ":");
+	if (len == 0 || len >= sizeof(name))
+		return false;
+	memcpy(name, host, len);
+	name[len] = '\0';
+	if (inet_pton(AF_INET, name, &in) == 1 &&
+	    (ntohl(in.s_addr) >> 24 == IN_LOOPBACKNET ||
+	     (own.s_addr && in.s_addr == own.s_addr)))
+		return true;
+	return !strcasecmp(name, "localhost") || is_listed(a->hosts, name);
+}
+
+static bool is_token(const struct mpib_access *a, const char *text, size_t len)
+{
+	char padded[sizeof(a->token)] = "";
+
+	if (len > MPIB_TOKEN_MAX)
+		return false;
+	memcpy(padded, text, len);
+	return sodium_memcmp(padded, a->token, sizeof(padded)) == 0;
+}
+
+bool mpib_access_token(const struct mpib_access *a, const char *header)
+{
+	char text[MPIB_TOKEN_MAX + 256];
+	const char *colon;
+	size_t len;
+
+	if (!a->token[0])
+		return true;
+	if (!header)
+		return false;
+	if (!strncasecmp(header, "Bearer ", 7))
+		return is_token(a, header + 7, strlen(header + 7));
+	if (strncasecmp(header, "Basic ", 6) != 0 ||
+	    sodium_base642bin((unsigned char *)text, sizeof(text), header + 6,
+			      strlen(header + 6), NULL, &len, NULL,
+			      sodium_base64_VARIANT_ORIGINAL) != 0)
+		return false;
+	colon = memchr(text, ':', len);
+	return colon &&
+	       is_token(a, colon + 1, len - (size_t)(colon + 1 - text));
+}
+
+/* The address that the connection came in at; 0 where it is not known. */
+static struct in_addr own_address(int fd)
+{
+	struct sockaddr_in own = { 0 };
+	socklen_t len = sizeof(own);
+
+	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0)
+		own.sin_addr.s_addr = 0;
+	return own.sin_addr;
+}
+
+const char *mpib_access_refusal(const struct mpib_access *a, int fd,
+				const char *host, const char *authorization,
+				unsigned *status)
+{
+	*status = 403;
+	if (!mpib_access_host(a, host, own_address(fd)))
+		return "ask for this node by its address or as localhost, or "
+		       "add its name to metrics.hosts\n";
+	*status = 401;
+	if (!mpib_access_token(a, authorization))
+		return "give the token of metrics.token_file, as a bearer's or "
+		       "as a password\n";
+	return NULL;
+}

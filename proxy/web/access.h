@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is answered over HTTP: by which name the proxy has to be asked for, and
+ * with which token. Private to web/, control thread.
+ */
+#ifndef MPIB_WEB_ACCESS_H
+#define MPIB_WEB_ACCESS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#include "config/config.h"
+
+#define MPIB_TOKEN_MIN 16
+#define MPIB_TOKEN_MAX 1024
+
+struct mpib_access {
+	char *cert, *key; /* PEM; NULL: no TLS */
+	char token[MPIB_TOKEN_MAX + 1]; /* "": nobody needs one */
+	char hosts[MPIB_VALUE_MAX]; /* names with commas */
+};
+
+/* Read the files of metrics.cert, .key and .token_file. 0, or -errno with why as
+ * in config.h. */
+int mpib_access_open(struct mpib_access *a, const struct mpib_config *cfg,
+		     char *why);
+void mpib_access_close(struct mpib_access *a);
+
+/*
+ * NULL: a request with these headers, either of which may be NULL, is answered.
+ * Else why not, and the status to say so with. fd is the connection's socket.
+ */
+const char *mpib_access_refusal(const struct mpib_access *a, int fd,
+				const char *host, const char *authorization,
+				unsigned *status);
+
+/*
+ * Whether a Host header names a loopback address, localhost, the address that
+ * was connected to (own, where it is not 0) or one of the hosts. Other names are
+ * refused: a web page could resolve a name of its own to this machine and so
+ * read the answers in a user's browser (DNS rebinding).
+ */
+bool mpib_access_host(const struct mpib_access *a, const char *host,
+		      struct in_addr own);
+
+/* Whether an Authorization header has the token: as a bearer's, or as the
+ * password of any user, which browsers ask for. header may be NULL. */
+bool mpib_access_token(const struct mpib_access *a, const char *header);
+
+#endif

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# https.sh BUILD SOURCE: metrics over TLS, with a token, to who may read them: by
+# curl, and by a Prometheus that has the scrape_config and the alerts that are
+# shipped, up to the alert of a proxy that was killed.
+set -uo pipefail
+build=$(realpath "$1") source=$(realpath "$2")
+. "$(dirname "$0")/../support/lines.sh"
+for tool in curl openssl; do
+	command -v "$tool" >/dev/null && continue
+	echo "SKIPPED: HTTPS, as there is no $tool (apt-get install $tool)"
+	exit 77
+done
+ldd "$build/proxy/mpib-proxy" | has libmicrohttpd || {
+	echo "SKIPPED: HTTPS, as this build is without libmicrohttpd"
+	exit 77
+}
+. "$(dirname "$0")/../integration/pair.sh"
+openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=node0 -days 2 \
+	-addext "subjectAltName=IP:$net.1,DNS:node0" \
+	-keyout "$dir/key" -out "$dir/cert" 2>/dev/null || fail "openssl"
+head -c 32 /dev/urandom | base64 >"$dir/token"
+chmod 600 "$dir/key" "$dir/token"
+
+refused() {
+	timeout 60 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/no" \
+		--sout soft:127.0.0.1 --sup none "${@:2}" >"$dir/out" 2>&1
+	grep -q "$1" "$dir/out" || fail "$2 $3: $(<"$dir/out")"
+	[ ! -e "$dir/no" ] || fail "a refused start leaves something"
+}
+refused 'others than this machine' --metrics-listen 0.0.0.0:0
+refused 'others than this machine' --metrics-listen 0.0.0.0:0 \
+	--metrics-token-file "$dir/token"
+echo "no certificate" >"$dir/bad"
+refused "are no pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" \
+	--metrics-key "$dir/key" --metrics-token-file "$dir/token"
+
+# 0.0.0.0 would be all of this machine's networks: an address of the test's own.
+# A call that the filter does not know, of TLS, would end the proxy.
+pair_start --metrics-listen "$net.1:9495" --metrics-cert "$dir/cert" \
+	--metrics-key "$dir/key" --metrics-token-file "$dir/token" \
+	--metrics-hosts node0 --seccomp kill
+at=$(sed -n 's/^ready .* https //p' "$dir/out0")
+token=$(<"$dir/token")
+# ask STATUS ARGUMENT...: of curl; the answer is in $dir/answer.
+ask() {
+	local status
+	status=$(curl -s --cacert "$dir/cert" -o "$dir/answer" \
+		-w '%{http_code}' "${@:2}")
+	[ "$status" = "$1" ] || fail "${*:2}: $status, not $1: $(<"$dir/answer")"
+}
+bearer=(-H "Authorization: Bearer $token")
+ask 401 "https://$at/metrics"
+ask 401 -H "Authorization: Bearer ${token}x" "https://$at/metrics"
+ask 401 -u "me:wrong" "https://$at/"
+ask 200 "${bearer[@]}" "https://$at/metrics"
+grep -q '^mpib_rail_up{rail="SUP"} 1$' "$dir/answer" || fail "no metrics"
+ask 200 -u "me:$token" "https://$at/stats.json"
+ask 200 "${bearer[@]}" --resolve "node0:${at#*:}:$net.1" \
+	"https://node0:${at#*:}/metrics"
+ask 403 "${bearer[@]}" -H 'Host: evil.example' "https://$at/metrics"
+ask 000 "http://$at/metrics" # who speaks no TLS hears nothing
+# Handed over, with its files: the certificate may be another one by then.
+"$build/proxy/mpibctl" -s "$dir/n0" upgrade >"$dir/answer" 2>&1 ||
+	fail "upgrade: $(<"$dir/answer")"
+served() {
+	curl -s --cacert "$dir/cert" "${bearer[@]}" "https://$at/metrics" |
+		has '^mpib_upgrades_total 1$'
+}
+await served || fail "nothing is served after an upgrade"
+
+if ! command -v prometheus >/dev/null; then
+	echo "SKIPPED: Prometheus, which is not installed (package prometheus)"
+	[ "$failed" -eq 0 ] && exit 77
+	exit 1
+fi
+sed -e "s,/etc/prometheus/mpib-token,$dir/token," \
+	-e "s,/etc/prometheus/mpib-ca.crt,$dir/cert," \
+	-e "s,/usr/share/mpib,$source/proxy/metrics/share," \
+	-e "s|\"node0:9495\", \"node1:9495\"|\"$at\"|" \
+	"$source/proxy/packaging/examples/prometheus.yml" >"$dir/prometheus.yml"
+printf 'global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\n' \
+	>>"$dir/prometheus.yml"
+promtool check config "$dir/prometheus.yml" >"$dir/answer" 2>&1 ||
+	fail "promtool: $(<"$dir/answer")"
+prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/tsdb" \
+	--web.listen-address="$net.9:9090" --log.level=warn >"$dir/prometheus" 2>&1 &
+pids+=($!)
+# query EXPRESSION: whether it has a result.
+query() {
+	curl -s --get --data-urlencode "query=$1" \
+		"http://$net.9:9090/api/v1/query" | has '"value":'
+}
+await query 'up{job="mpib"} == 1' || fail "up: $(<"$dir/prometheus")"
+await query 'mpib_rail_up{job="mpib", rail="SUP"} == 1' || fail "no metrics"
+await query 'ALERTS{alertname="MpibRailSoftware"}' || fail "software rails are fine"
+query 'ALERTS{alertname="MpibProxyDown"}' && fail "the proxy is dead"
+kill -9 "$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' \
+	<("$build/proxy/mpibctl" -s "$dir/n0" -j info) | head -n 1)"
+await query 'ALERTS{alertname="MpibProxyDown"}' || fail "a dead proxy is no alert"
+exit "$failed"
