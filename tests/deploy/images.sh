@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# Sourced by tests that run containers: podman by itself, with a store of its own
+# below $dir, and base images made by debootstrap from the archive that apt uses.
+# Ends the test with 77, and a line that says why, where there is no podman.
+
+for tool in podman runc debootstrap python3; do
+	command -v "$tool" >/dev/null && continue
+	echo "SKIPPED: containers, as there is no $tool (apt-get install $tool)"
+	exit 77
+done
+if [ "$(id -u)" -ne 0 ] || ! python3 -c 'import yaml' 2>/dev/null; then
+	echo "SKIPPED: containers, which want root and python3-yaml"
+	exit 77
+fi
+
+# The limits are what this machine's kernel allows, whatever podman would like.
+pod() {
+	podman --root "$dir/store" --runroot "$dir/podman" --runtime runc \
+		--cgroup-manager cgroupfs --log-level error "$@"
+}
+limits=("--ulimit=nofile=$(ulimit -Hn):$(ulimit -Hn)" --ulimit=nproc=4096:4096)
+
+pod_end() {
+	pod rm --all --force --time 1 >/dev/null 2>&1
+	pod rmi --all --force >/dev/null 2>&1
+	mount | awk -v top="$dir/" 'index($3, top) == 1 { print $3 }' | sort -r |
+		xargs -r umount -l
+}
+
+# image SUITE NAME PACKAGES: a base image, whose files are kept in the build
+# folder for the next run.
+image() {
+	local kept=$build/images/$1.tar at
+	at=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' |
+		head -n 1)
+	if [ ! -s "$kept" ]; then
+		mkdir -p "$build/images"
+		debootstrap --variant=minbase ${3:+--include="$3"} "$1" \
+			"$dir/$1" "$at" >"$dir/log" 2>&1 &&
+			tar -C "$dir/$1" -cf "$kept.new" . && mv "$kept.new" "$kept" || {
+			tail -n 3 "$dir/log"
+			echo "SKIPPED: containers, as debootstrap makes no $1"
+			exit 77
+		}
+		rm -rf "${dir:?}/$1"
+	fi
+	pod import "$kept" "$2" >"$dir/log" 2>&1 || {
+		cat "$dir/log"
+		echo "SKIPPED: containers, as podman takes no image here"
+		exit 77
+	}
+	pod run --rm --network=none "${limits[@]}" "$2" true >"$dir/log" 2>&1 || {
+		cat "$dir/log"
+		echo "SKIPPED: containers, as podman runs none here"
+		exit 77
+	}
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""pod.py FILE KIND NODE: how podman runs the container of the pod of that kind
+(DaemonSet, Pod), an argument a line, up to the image's name. Paths of the host
+are below NODE, secrets are NODE/secrets/NAME. With "ready" as a fourth argument:
+the command of the readiness probe.
+
+What it does not know it refuses, so that nothing of the pod is left out unseen.
+A node's own part, what schedules the pod there, has no meaning for podman.
+"""
+import os
+import sys
+
+import yaml
+
+SCHEDULING = {
+    "nodeSelector", "tolerations", "priorityClassName", "dnsPolicy",
+    "terminationGracePeriodSeconds", "automountServiceAccountToken",
+}
+PROBES = {"readinessProbe", "livenessProbe"}
+
+
+def only(thing, where, *known):
+    """Refuse the keys that nobody translates."""
+    unknown = set(thing) - set().union(*known)
+    if unknown:
+        sys.exit(f"pod.py: {where}: what is {', '.join(sorted(unknown))}?")
+
+
+def security(pod, container):
+    """Arguments of both security contexts; the container's comes first."""
+    only(pod, "securityContext", {
+        "runAsNonRoot", "runAsUser", "runAsGroup", "supplementalGroups"})
+    only(container, "the container's securityContext", {
+        "runAsUser", "runAsGroup", "allowPrivilegeEscalation",
+        "readOnlyRootFilesystem", "capabilities", "seccompProfile"})
+    both = {**pod, **container}
+    args = [f"--user={both['runAsUser']}:{both['runAsGroup']}"]
+    if both.get("runAsNonRoot") and both["runAsUser"] == 0:
+        sys.exit("pod.py: root may not run there")
+    args += [f"--group-add={g}" for g in both.get("supplementalGroups", [])]
+    if both.get("allowPrivilegeEscalation") is False:
+        args.append("--security-opt=no-new-privileges")
+    if both.get("readOnlyRootFilesystem"):
+        args += ["--read-only", "--read-only-tmpfs=false"]
+    caps = both.get("capabilities", {})
+    args += [f"--cap-drop={c}" for c in caps.get("drop", [])]
+    args += [f"--cap-add={c}" for c in caps.get("add", [])]
+    if both.get("seccompProfile", {}).get("type") != "RuntimeDefault":
+        sys.exit("pod.py: there is no filter of system calls")
+    return args
+
+
+def volume(source, mount, node):
+    """The argument that mounts a volume."""
+    at, read_only = mount["mountPath"], mount.get("readOnly", False)
+    if "emptyDir" in source:
+        only(source["emptyDir"], "emptyDir", {"medium", "sizeLimit"})
+        return f"--tmpfs={at}:rw,mode=0777,nosuid,nodev"
+    if "secret" in source:
+        only(source["secret"], "secret", {"secretName", "defaultMode"})
+        path = os.path.join(node, "secrets", source["secret"]["secretName"])
+        for name in os.listdir(path):
+            os.chmod(os.path.join(path, name), source["secret"]["defaultMode"])
+    elif "hostPath" in source:
+        path = node + source["hostPath"]["path"]
+        if source["hostPath"]["type"] == "DirectoryOrCreate":
+            os.makedirs(path, 0o755, exist_ok=True)
+        elif not os.path.isdir(path):
+            sys.exit(f"pod.py: there is no {path}")
+    else:
+        sys.exit(f"pod.py: what volume is {source}?")
+    return f"--volume={path}:{at}:{'ro' if read_only else 'rw'}"
+
+
+def arguments(spec, node):
+    """podman's, for the one container of spec."""
+    only(spec, "spec", SCHEDULING, {
+        "hostNetwork", "hostPID", "containers", "volumes", "securityContext"})
+    (container,) = spec["containers"]
+    only(container, "container", PROBES, {
+        "name", "image", "command", "env", "ports", "resources",
+        "securityContext", "volumeMounts"})
+    args = security(spec.get("securityContext", {}),
+                    container["securityContext"])
+    if spec.get("hostNetwork"):
+        args.append("--network=host")
+    if spec.get("hostPID"):
+        args.append("--pid=host")
+    args += [f"--env={e['name']}={e['value']}" for e in container["env"]]
+    sources = {v["name"]: v for v in spec["volumes"]}
+    args += [volume(sources[m["name"]], m, node)
+             for m in container["volumeMounts"]]
+    if "command" in container:
+        args.append(f"--entrypoint={container['command'][0]}")
+    return args
+
+
+def main():
+    """See above."""
+    path, kind, node = sys.argv[1:4]
+    with open(path, encoding="utf-8") as text:
+        (document,) = [d for d in yaml.safe_load_all(text) if d["kind"] == kind]
+    spec = document["spec"]
+    if kind == "DaemonSet":
+        spec = spec["template"]["spec"]
+    if sys.argv[4:] == ["ready"]:
+        print("\n".join(
+            spec["containers"][0]["readinessProbe"]["exec"]["command"]))
+    else:
+        print("\n".join(arguments(spec, node)))
+
+
+main()
