@@ -164,6 +164,8 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 			 reason);
 		return rc;
 	}
+	mpib_cluster_init(&p->cluster, &p->loop, p->engine, p->broker,
+			  &p->view);
 	if (p->takeover) {
 		snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s",
 			 p->takeover->base.peer_link);

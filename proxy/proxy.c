@@ -224,6 +224,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	if (p->stats)
 		mpib_stats_stop(p->stats);
 	mpib_metrics_stop(&p->metrics);
+	mpib_cluster_stop(&p->cluster);
 	/* First the engine: closing it still calls back into clients, broker,
 	 * stats and metrics, which are freed after it. */
 	if (p->engine)

@@ -8,6 +8,7 @@
 
 #include "base/loop.h"
 #include "client/client.h"
+#include "cluster/cluster.h"
 #include "config/config.h"
 #include "handover/readopt.h"
 #include "handover/takeover.h"
@@ -37,6 +38,7 @@ struct mpib_proxy {
 	struct mpib_admin admin;
 	struct mpib_plays plays;
 	struct mpib_view view;
+	struct mpib_cluster cluster;
 	struct mpib_timer status_timer;
 	struct mpib_upgrade upgrade;
 	struct mpib_readopt readopt;

@@ -215,6 +215,23 @@ static void idle(struct bench *b)
 	say_cpu(b, "idle", 100 / seconds_since(begun), &cpu);
 }
 
+/* How all nodes are: until the answer is there. Then again, of what was told. */
+static void ask_cluster(struct bench *b)
+{
+	struct crowd_cpu cpu = crowd_cpu(&b->proxy);
+	uint64_t begun = peer_ns();
+	unsigned n = crowd_cluster(&b->proxy);
+
+	peer_say("ask_s", seconds_since(begun));
+	say_cpu(b, "ask", 1e6 / b->w->nodes, &cpu);
+	if (n != b->w->nodes + 1)
+		peer_die("%u nodes answered, of %u", n, b->w->nodes + 1);
+	begun = peer_ns();
+	crowd_cluster(&b->proxy);
+	peer_say("again_s", seconds_since(begun));
+	say_cpu(b, "again", 1e6 / b->w->nodes, &cpu);
+}
+
 static void talk(struct bench *b)
 {
 	uint64_t begun = peer_ns(), until;
@@ -317,6 +334,7 @@ int main(int argc, char **argv)
 	crowd_await(b.w, CROWD_ACCEPTING);
 	set_up(&b);
 	idle(&b);
+	ask_cluster(&b);
 	crowd_talk_begin(&b.c);
 	crowd_say(b.w, CROWD_TALKING);
 	crowd_await(b.w, CROWD_READY);

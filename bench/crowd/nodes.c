@@ -182,8 +182,24 @@ static void open_engine(struct crowd *c)
 		open_part(c, tenant, i);
 }
 
+/* A peer asks a node how it is. */
+static void crowd_on_asked(void *arg)
+{
+	static const struct mpib_node_report own = {
+		.version = "0",
+		.host = "crowd",
+		.devices = 1,
+		.rails = MPIB_RAILS,
+		.rail = { { .device = "soft", .flags = MPIB_REPORT_UP },
+			  { .device = "soft", .flags = MPIB_REPORT_UP } },
+	};
+
+	mpib_broker_report(((struct crowd_node *)arg)->broker, &own);
+}
+
 static void open_node(struct crowd *c, unsigned i)
 {
+	struct mpib_inquirer asked = { .asked = crowd_on_asked };
 	struct crowd_node *n = &c->node[i];
 	struct rig_node *part = &c->part[i / SHARE];
 	struct mpib_broker_opts opts = {
@@ -198,6 +214,8 @@ static void open_node(struct crowd *c, unsigned i)
 		peer_die("%s is no address", addr);
 	crowd_must(mpib_broker_open(&opts, &n->broker, why, sizeof(why)), addr,
 		   why);
+	asked.arg = n;
+	mpib_broker_inquirer(n->broker, &asked);
 	/* The engine is of all brokers, so none of them watches it. */
 	mpib_loop_del(&c->loop, &n->broker->engine_watch);
 	n->client = (struct peer_client){

@@ -14,6 +14,7 @@
 #include "peers/peer.h"
 
 #define ANSWER_MAX 65536
+#define CLUSTER_MAX (4u << 20)
 
 /* Read a line; what does not fit is left out. */
 static void hear(const struct crowd_proxy *p, char *line, size_t len)
@@ -90,6 +91,28 @@ struct crowd_rails crowd_rails(const struct crowd_proxy *p)
 	ask_proxy(p, "rails", answer, sizeof(answer));
 	return (struct crowd_rails){ sum_of(answer, "failovers"),
 				     sum_of(answer, "failbacks") };
+}
+
+unsigned crowd_cluster(const struct crowd_proxy *p)
+{
+	static const char question[] = "cluster\n";
+	static char answer[CLUSTER_MAX];
+	size_t n = 0;
+	ssize_t got = 1;
+
+	if (send(p->admin, question, sizeof(question) - 1, MSG_NOSIGNAL) < 0)
+		peer_die("cluster: %m");
+	while (got > 0 && (n == 0 || answer[n - 1] != '\n')) {
+		got = recv(p->admin, answer + n, sizeof(answer) - 1 - n, 0);
+		n += got > 0 ? (size_t)got : 0;
+	}
+	answer[n] = '\0';
+	for (got = 0, n = 0; answer[n]; n++) {
+		static const char word[] = "\"answered\"";
+
+		got += !strncmp(answer + n, word, sizeof(word) - 1);
+	}
+	return (unsigned)got;
 }
 
 static double thread_seconds(pid_t pid, const char *tid)

@@ -33,5 +33,7 @@ struct crowd_memory crowd_memory(const struct crowd_proxy *p);
 /* A command of mpibctl; dies unless it is obeyed. */
 void crowd_order(const struct crowd_proxy *p, const char *command);
 struct crowd_rails crowd_rails(const struct crowd_proxy *p);
+/* Ask how all nodes are. How many answered, its own among them. */
+unsigned crowd_cluster(const struct crowd_proxy *p);
 
 #endif

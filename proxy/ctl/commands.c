@@ -35,6 +35,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "lanes to peers and their QPs" },
 	{ "peers", "show", true, "", 0, 0, "peers", mpib_ctl_show,
 	  "peers over all their lanes" },
+	{ "cluster", "show", true, "", 0, 0, "cluster", mpib_ctl_show,
+	  "the nodes this one has links with, and what is wrong" },
 	{ "why", "show", true, "[CLIENT.CONN]", 0, 1, "why", mpib_ctl_show,
 	  "the split of a sending connection, and its reason" },
 	{ "agent", "show", true, "", 0, 0, "config", mpib_ctl_agent,

@@ -67,7 +67,7 @@ static int ctl_help(const char *noun)
 	       "      --textfile FILE    metrics into FILE, replaced at once\n"
 	       "      --strict           doctor: move bytes over each rail, fail "
 	       "on warnings\n"
-	       "      --quiet            doctor: print only what is wrong\n"
+	       "      --quiet            doctor, cluster: print only what is wrong\n"
 	       "  -s, --run-dir DIR      the proxy's run directory; default "
 	       "MPIB_RUN_DIR, else\n"
 	       "                         $XDG_RUNTIME_DIR/mpib where it is, "
@@ -183,9 +183,12 @@ static const char *contradiction(const struct mpib_ctl_call *call)
 	if (call->textfile && strcmp(call->command->noun, "metrics"))
 		return "command line: --textfile is for metrics (see mpibctl "
 		       "--help)";
-	if ((call->strict || call->quiet) &&
-	    strcmp(call->command->noun, "doctor"))
-		return "command line: --strict and --quiet are for doctor (see "
+	if (call->strict && strcmp(call->command->noun, "doctor"))
+		return "command line: --strict is for doctor (see mpibctl "
+		       "--help)";
+	if (call->quiet && strcmp(call->command->noun, "doctor") &&
+	    strcmp(call->command->noun, "cluster"))
+		return "command line: --quiet is for doctor and cluster (see "
 		       "mpibctl --help)";
 	if (call->csv && call->json)
 		return "command line: --csv and --json are two forms (give "

@@ -103,11 +103,30 @@ static json_t *run_rows(const struct mpib_ctl_call *call, json_t *data)
 	return data;
 }
 
+/* With --quiet: leave the rows that have faults. False: there are none. */
+static bool run_quiet(const struct mpib_ctl_call *call, json_t *data)
+{
+	json_t *rows = run_rows(call, data);
+	size_t i = 0;
+
+	while (call->quiet && i < json_array_size(rows)) {
+		const json_t *row = json_array_get(rows, i);
+
+		if (json_array_size(json_object_get(row, "faults")))
+			i++;
+		else
+			json_array_remove(rows, i);
+	}
+	return !call->quiet || i > 0;
+}
+
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
 	char why[MPIB_DIAL_WHY];
 
+	if (!run_quiet(call, data))
+		return MPIB_EXIT_OK;
 	if (call->fields || call->csv) {
 		if (!mpib_fields_print(run_rows(call, data), call->fields,
 				       call->csv, stdout, why, sizeof(why)))
@@ -125,6 +144,17 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 			    stdout);
 	}
 	return MPIB_EXIT_OK;
+}
+
+/* What the answer itself has the tool end with. */
+static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
+{
+	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
+
+	return view && view->faulty && !call->watch &&
+			       mpib_json_num(data, view->faulty)
+		       ? MPIB_EXIT_FAILED
+		       : MPIB_EXIT_OK;
 }
 
 /* The latest answer that rates are counted from, NULL before the first. */
@@ -150,6 +180,8 @@ static int show_once(const struct mpib_ctl_call *call,
 	}
 	if (rc == MPIB_EXIT_OK && (before->data || !call->rates))
 		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
+	if (rc == MPIB_EXIT_OK)
+		rc = run_verdict(call, data);
 	json_decref(before->data);
 	before->data = NULL;
 	if (rc == MPIB_EXIT_OK && call->rates) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "cluster/cluster.h"
 #include "metrics/openmetrics.h"
 
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
@@ -192,6 +193,11 @@ static json_t *command_why(struct mpib_ask *ask)
 	return list;
 }
 
+static json_t *command_cluster(struct mpib_ask *ask)
+{
+	return mpib_cluster_view(ask->view->cluster);
+}
+
 static json_t *command_events(struct mpib_ask *ask)
 {
 	uint64_t since;
@@ -248,6 +254,8 @@ const struct mpib_command mpib_commands[] = {
 	  "lanes to peers" },
 	{ "peers", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, peers,
 	  "peers, over all their lanes" },
+	{ "cluster", "", 0, 0, MPIB_NEEDS_CLUSTER, false, command_cluster,
+	  "how the nodes are with which this one has links" },
 	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false,
 	  command_hist, "latency histograms" },
 	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, command_stuck,

@@ -51,6 +51,7 @@ enum mpib_command_needs {
 	MPIB_NEEDS_SNAPSHOT, /* view->snap is filled in */
 	MPIB_NEEDS_STREAM, /* a new snapshot each period */
 	MPIB_NEEDS_REQUESTS, /* a snapshot with outstanding requests */
+	MPIB_NEEDS_CLUSTER, /* peers were asked; no snapshot */
 };
 
 struct mpib_command {

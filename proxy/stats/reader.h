@@ -9,6 +9,7 @@
 
 #include <sys/queue.h>
 
+#include "cluster/cluster.h"
 #include "stats/stats.h"
 
 /* A listening socket: stats.sock, or admin.sock. */
@@ -41,7 +42,8 @@ struct stats_reader {
 	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* command awaiting a snapshot */
-	uint64_t ticket; /* number of the first snapshot that may answer it */
+	uint64_t ticket; /* number of the first snapshot that may answer it;
+			    UINT64_MAX: none may */
 	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
 	const struct mpib_command *stream; /* repeated command, or NULL */
@@ -63,6 +65,7 @@ struct mpib_stats {
 	size_t held; /* bytes of answers that were not taken at once */
 	uint64_t asked; /* number of the latest snapshot asked for */
 	bool taking; /* that snapshot has not come yet */
+	struct mpib_cluster_wait cluster; /* readers wait for peers' answers */
 	struct mpib_snapshot *snap; /* readers are answered from it, or NULL */
 	uint64_t start_ns;
 };
@@ -81,7 +84,8 @@ void stats_reader_step(struct stats_reader *r);
 /* stats.c: have stats_reader_step() called soon; before that of all others. */
 void mpib_stats_queue(struct stats_reader *r);
 void mpib_stats_next(struct stats_reader *r);
-/* Have it called for c when there is a snapshot begun after this call. */
+/* Have it called for c when there is a snapshot begun after this call, or, as c
+ * needs, when peers have answered. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
 double mpib_stats_uptime(const struct mpib_stats *st);
 

@@ -47,7 +47,7 @@ static void end_snapshot(struct mpib_stats *st)
 	{
 		if (stats_served(st, r))
 			return;
-		more |= r->waits != NULL;
+		more |= r->waits && r->ticket < UINT64_MAX;
 	}
 	if (st->snap)
 		mpib_snapshot_free(st->snap);
@@ -160,6 +160,31 @@ static void take_snapshot(struct mpib_stats *st)
 	}
 }
 
+static void stats_on_cluster(void *arg)
+{
+	struct mpib_stats *st = arg;
+	struct stats_reader *r;
+
+	TAILQ_FOREACH(r, &st->readers, link)
+	{
+		if (r->waits && r->waits->needs == MPIB_NEEDS_CLUSTER &&
+		    !r->queued)
+			mpib_stats_queue(r);
+	}
+}
+
+/* One question for all readers that wait. */
+static void wait_for_cluster(struct stats_reader *r)
+{
+	struct mpib_stats *st = r->stats;
+
+	r->ticket = UINT64_MAX;
+	mpib_loop_mod(st->loop, &r->watch, 0);
+	if (!st->cluster.waiting)
+		mpib_cluster_ask(st->view.cluster, &st->cluster,
+				 stats_on_cluster, st);
+}
+
 /* A snapshot that is being taken may already have passed a shard, so it is too
  * old for this command: the next one answers it. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
@@ -167,6 +192,10 @@ void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 	struct mpib_stats *st = r->stats;
 
 	r->waits = c;
+	if (c->needs == MPIB_NEEDS_CLUSTER) {
+		wait_for_cluster(r);
+		return;
+	}
 	r->ticket = st->asked + 1;
 	mpib_loop_mod(st->loop, &r->watch, 0);
 	if (!st->taking && !st->snap)
@@ -309,6 +338,8 @@ void mpib_stats_stop(struct mpib_stats *stats)
 	close_door(stats, &stats->admin_door);
 	while (!TAILQ_EMPTY(&stats->readers))
 		stats_reader_drop(TAILQ_FIRST(&stats->readers));
+	if (stats->cluster.waiting)
+		mpib_cluster_forget(stats->view.cluster, &stats->cluster);
 	mpib_timer_disarm(stats->loop, &stats->work);
 	end_snapshot(stats);
 }

@@ -19,6 +19,8 @@
 
 #define MPIB_STATS_PROTO 1
 
+struct mpib_cluster;
+
 struct mpib_view_rail {
 	char name[64];
 	char label[MPIB_RAIL_LABEL_MAX]; /* what users call it: gpu0.SUP */
@@ -37,6 +39,7 @@ struct mpib_view {
 	const struct mpib_snapshot *snap; /* NULL for views that need none */
 	const struct mpib_engine *engine; /* for histograms, or NULL */
 	const struct mpib_history *history; /* or NULL */
+	struct mpib_cluster *cluster; /* or NULL */
 	struct mpib_view_rail rail[MPIB_RAILS_MAX]; /* by number */
 	const char *run_dir;
 	char peer_link[64];

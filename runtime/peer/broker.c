@@ -112,6 +112,7 @@ void mpib_broker_close(struct mpib_broker *broker)
 	}
 	peer_lanes_free(broker);
 	mpib_timer_disarm(broker->loop, &broker->sweep);
+	mpib_timer_disarm(broker->loop, &broker->asker.work);
 	mpib_loop_del(broker->loop, &broker->engine_watch);
 	mpib_hello_close(broker);
 	mpib_peers_free(broker);

@@ -10,7 +10,7 @@
 
 #include "agent/agent.h"
 #include "base/hash.h"
-#include "engine/measure/snapshot.h"
+#include "peer/ask.h"
 #include "peer/broker.h"
 #include "peer/link.h"
 #include "peer/resume.h"
@@ -68,6 +68,7 @@ struct mpib_peer {
 	struct mpib_auth auth; /* of this node's call */
 	struct mpib_timer retry;
 	struct mpib_resume resume; /* the session, which keeps its lanes */
+	struct peer_asking asking;
 	struct mpib_timer away; /* armed: the link broke, its lanes wait for a
 				   new one */
 	bool resuming; /* which of the sent messages the peer lacks is not known
@@ -214,15 +215,14 @@ struct mpib_broker {
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers; /* oldest first */
 	struct mpib_peer *by_key; /* the same */
-	unsigned peer_count;
 	uint64_t lanes_of_one; /* a user may have; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
-	unsigned pending_peer_count;
+	unsigned peer_count, pending_peer_count;
+	struct peer_asker asker;
 	uint64_t taken_ns; /* begin of a while in which callers are counted */
 	unsigned taken; /* callers since */
 	char refused[200]; /* reason last logged for refusing one */
-	uint64_t refused_ns; /* when that was logged */
-	uint64_t refused_count;
+	uint64_t refused_ns, refused_count; /* when that was, and since */
 	struct mpib_listener_entry *listeners;
 	struct peer_lane *lanes; /* by id */
 	struct peer_lane *by_lane; /* lanes that are UP, by engine lane */

@@ -42,6 +42,7 @@ void mpib_peer_forget(struct mpib_peer *p, const char *why)
 
 	mpib_timer_disarm(p->broker->loop, &p->away);
 	mpib_resume_end(&p->resume);
+	peer_ask_forget(p);
 	p->resuming = false;
 	if (TAILQ_EMPTY(&p->lanes))
 		return;
@@ -216,6 +217,10 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_CONN_CLOSED:
 	case MPIB_PEER_CONN_MOVED:
 		sound = peer_conn_message(p, m);
+		break;
+	case MPIB_PEER_ASK:
+	case MPIB_PEER_REPORT:
+		sound = peer_ask_message(p, m);
 		break;
 	case MPIB_PEER_HELLO:
 	case MPIB_PEER_WELCOME:

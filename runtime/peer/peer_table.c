@@ -63,6 +63,7 @@ static void free_peer(struct mpib_peer *p)
 	mpib_timer_disarm(b->loop, &p->retry);
 	mpib_timer_disarm(b->loop, &p->away);
 	mpib_resume_end(&p->resume);
+	free(p->asking.report);
 	if (p->link)
 		mpib_link_close(p->link);
 	free(p);

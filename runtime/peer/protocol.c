@@ -127,6 +127,7 @@ struct part {
 #define WHY PAIR(put_why, get_why)
 #define LANE PAIR(mpib_put_lane, mpib_get_lane)
 #define RAIL PAIR(mpib_put_rail, mpib_get_rail)
+#define REPORT PAIR(mpib_put_report, mpib_get_report)
 #define PARTS 6
 
 static const struct {
@@ -162,6 +163,8 @@ static const struct {
 	[MPIB_PEER_CONN_CLOSED] = { "CONN_CLOSED", { NUMBER(to) } },
 	[MPIB_PEER_LANE_RAIL] = { "LANE_RAIL", { NUMBER(to), RAIL } },
 	[MPIB_PEER_CONN_MOVED] = { "CONN_MOVED", { NUMBER(to), TABLES } },
+	[MPIB_PEER_ASK] = { "ASK", { { 0 } } },
+	[MPIB_PEER_REPORT] = { "REPORT", { REPORT } },
 };
 
 /* The PARTS parts of a type of message; NULL: there is no such type. */
@@ -252,8 +255,8 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 	mpib_put8(&w, (uint8_t)m->type);
 	for (unsigned i = 0; i < PARTS; i++)
 		put_part(&w, &part[i], m);
-	/* The longest message, a FENCED with MPIB_RECV_BITMAPS receive bitmaps
-	 * of full length, is two thirds of a frame. */
+	/* The longest message, a REPORT of MPIB_RAILS_MAX rails with all texts
+	 * of full length, leaves a tenth of a frame free. */
 	assert(!w.failed);
 	mpib_put32(&len, (uint32_t)(w.at - buf) - 4);
 	return (size_t)(w.at - buf);

@@ -40,6 +40,8 @@
  *   CONN_MOVED   to, connection: another process goes on with this end
  *                (handover/handover.h), and from now on connection says where
  *                its tables are. Both rails are fenced
+ *   ASK          how is your node? -> REPORT. From version 10 on
+ *   REPORT       report: how the sender's node is; one may answer several ASK
  *
  * In a cluster with a key (auth.h) every message that an end sends after its
  * WELCOME or READY is encrypted and sealed: 16 bytes after the message, counted in
@@ -52,10 +54,13 @@
 #include "engine/recovery/failover.h"
 #include "peer/auth.h"
 #include "peer/codec.h"
+#include "peer/report.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 9u
-#define MPIB_PEER_VERSION 9u
+#define MPIB_PEER_VERSION 10u
+/* The first version with ASK and REPORT. */
+#define MPIB_PEER_VERSION_ASK 10u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -77,6 +82,8 @@ enum mpib_peer_type {
 	MPIB_PEER_CONN_CLOSED,
 	MPIB_PEER_LANE_RAIL,
 	MPIB_PEER_CONN_MOVED,
+	MPIB_PEER_ASK,
+	MPIB_PEER_REPORT,
 };
 
 /* Identifies a proxy: the address of its peer links, and which run of the
@@ -113,6 +120,7 @@ struct mpib_peer_msg {
 	uint32_t uid;
 	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
+	struct mpib_node_report report;
 	int32_t error; /* -errno */
 	char why[200];
 };

@@ -25,7 +25,7 @@ done
 	exit 1
 }
 failed=0
-for m in setup_s peer_kib lane_kib sender_kib receiver_kib lanes_control \
+for m in setup_s ask_s again_s peer_kib lane_kib sender_kib receiver_kib lanes_control \
 	conns_control idle_cpu busy_messages busy_cpu down_moving down_fenced \
 	down_back hole_moving hole_fenced hole_back; do
 	awk -v m="$m" '$1 == m && $2 > 0 { ok = 1 } END { exit !ok }' \

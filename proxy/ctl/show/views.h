@@ -10,12 +10,15 @@
 struct mpib_ctl_view {
 	const char *noun;
 	const char *rows; /* key of the rows in data; NULL: data is the rows */
+	const char *faulty; /* key of how many have faults, by which the tool
+			       ends with 1, too; NULL: none */
 	void (*print)(const json_t *data, unsigned width, FILE *out);
 };
 
-/* views_agent.c, views_moving.c, views_counters.c, views_hist.c, views_history.c,
+/* views_agent.c, views_cluster.c, views_moving.c, views_counters.c, views_hist.c, views_history.c,
  * views_events.c, views_info.c */
 void mpib_ctl_print_agent(const json_t *data, unsigned width, FILE *out);
+void mpib_ctl_print_cluster(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_rails(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_jobs(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_clients(const json_t *data, unsigned width, FILE *out);

@@ -144,5 +144,6 @@ int mpib_broker_go_on(struct mpib_broker *b)
 			rc = mpib_link_listen(p->link, true);
 	}
 	mpib_broker_hold(b, false);
+	peer_ask_go_on(b);
 	return rc;
 }

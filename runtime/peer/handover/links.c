@@ -113,6 +113,7 @@ static void links_peer(struct mpib_broker_serialize *x, struct mpib_peer *peer)
 	}
 	peer->node = id;
 	mpib_serial_u16(p, &peer->version);
+	mpib_serial_bool(p, &peer->asking.owed);
 	mpib_resume_serial(p, &peer->resume);
 	mpib_link_serialize(p, x->b->loop, &link);
 	if (!link)

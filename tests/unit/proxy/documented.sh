@@ -67,7 +67,7 @@ for command in $commands; do
 done
 # Keys and words are the lower-case strings of the files that write answers.
 # lifespan is one that is taken out.
-words=$(cat "$2"/proxy/view/*.c | sed 's:/\*.*\*/::' |
+words=$(cat "$2"/proxy/view/*.c "$2"/proxy/cluster/*.c | sed 's:/\*.*\*/::' |
 	grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"' | grep -vx lifespan | sort -u)
 [ "$(wc -l <<<"$words")" -gt 100 ] || { echo "no fields"; exit 1; }
 for word in $words; do

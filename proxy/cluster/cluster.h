@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cluster as this node's peers tell it: one question to all of them, whose
+ * answers all readers share that ask within a second, and this node's own answer
+ * to peers that ask. Control thread only; nothing blocks.
+ */
+#ifndef MPIB_CLUSTER_CLUSTER_H
+#define MPIB_CLUSTER_CLUSTER_H
+
+#include <jansson.h>
+#include <sys/queue.h>
+
+#include "peer/ask.h"
+#include "view/view.h"
+
+/* Who has not answered by then is silent. */
+#define MPIB_CLUSTER_BOUND_NS MPIB_SEC
+/* A request that is older is stuck. */
+#define MPIB_CLUSTER_STUCK_NS (5 * MPIB_SEC)
+
+typedef void mpib_cluster_fn(void *arg);
+
+/* A reader. Zeroed memory is a valid wait that is not waiting. */
+struct mpib_cluster_wait {
+	TAILQ_ENTRY(mpib_cluster_wait) link;
+	bool waiting;
+	mpib_cluster_fn *fn;
+	void *arg;
+};
+
+struct mpib_cluster {
+	struct mpib_loop *loop;
+	struct mpib_engine *engine;
+	struct mpib_broker *broker;
+	const struct mpib_view *view; /* of all but its snap */
+	TAILQ_HEAD(, mpib_cluster_wait) waits;
+	struct mpib_timer check; /* whether the round is over */
+	struct mpib_timer bound; /* it is, whoever is missing */
+	struct mpib_timer again; /* memory was short: the next snapshot */
+	bool asking; /* a round is under way */
+	uint64_t begun_ns, over_ns; /* of the last; 0: there was none */
+	bool taking;
+	struct mpib_node_report own;
+	uint64_t own_ns; /* 0: none yet */
+};
+
+/* view is read from the loop's first turn on. */
+void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
+		       struct mpib_engine *engine, struct mpib_broker *broker,
+		       const struct mpib_view *view);
+/* Forget all waits. *c must stay valid until mpib_engine_close() returns. */
+void mpib_cluster_stop(struct mpib_cluster *c);
+
+/* Call fn(arg) once, when there are answers of within a second: at a later turn of
+ * the loop, at the latest when the bound is over. wait must not be waiting. */
+void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
+		      mpib_cluster_fn *fn, void *arg);
+/* fn will not be called. Does nothing if wait is not waiting. */
+void mpib_cluster_forget(struct mpib_cluster *c,
+			 struct mpib_cluster_wait *wait);
+
+/* own.c: what v, with a snapshot that has requests, says of this node. */
+void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own);
+/* The hash of a setting's name, "section.key". */
+uint32_t mpib_cluster_name(const struct mpib_setting *s);
+
+/* view.c: all of it as JSON; mpib-protocol(7) has the fields. A new reference, or
+ * NULL when memory is short. */
+json_t *mpib_cluster_view(const struct mpib_cluster *c);
+
+#endif

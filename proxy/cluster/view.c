@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cluster as JSON. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/cluster.h"
+#include "peer/protocol.h"
+
+/* What is filled in, node by node. */
+struct cluster_view {
+	const struct mpib_cluster *c;
+	json_t *nodes;
+	json_int_t well, faulty;
+	/* The slowest pair, and who says so. */
+	uint64_t mbps, rtt_ns;
+	char from[MPIB_LABEL_MAX], to[MPIB_LABEL_MAX];
+};
+
+static const char *rail_name(const struct mpib_node_report *r, unsigned rail,
+			     char *buf, size_t len)
+{
+	const char *name = mpib_rail_name(rail % r->rails);
+
+	if (r->devices > 1)
+		snprintf(buf, len, "%s (%s)", r->rail[rail].device, name);
+	else
+		snprintf(buf, len, "%s", name);
+	return buf;
+}
+
+/* Of one rail: what is wrong with it, and what is to be known. */
+static void judge_rail(const struct mpib_node_report *r, unsigned i,
+		       json_t *faults, json_t *notes)
+{
+	const struct mpib_report_rail *rail = &r->rail[i];
+	char name[40];
+
+	rail_name(r, i, name, sizeof(name));
+	if (!(rail->flags & MPIB_REPORT_UP))
+		json_array_append_new(faults, json_sprintf("%s down", name));
+	else if (rail->speed_mbps < rail->expected_mbps)
+		json_array_append_new(faults,
+				      json_sprintf("%s at %u of %u Gb/s", name,
+						   rail->speed_mbps / 1000,
+						   rail->expected_mbps / 1000));
+	if (rail->flags & MPIB_REPORT_DRAINED)
+		json_array_append_new(notes, json_sprintf("%s drained", name));
+}
+
+static const char *setting_name(uint32_t hash, char *buf, size_t len)
+{
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+
+		if (mpib_cluster_name(s) != hash)
+			continue;
+		snprintf(buf, len, "%s.%s", s->section, s->key);
+		return buf;
+	}
+	return "a setting";
+}
+
+/* The settings that this node has, too, and otherwise. One that only an older or
+ * a newer version has differs from nothing. */
+static json_t *differing(const struct mpib_node_report *own,
+			 const struct mpib_node_report *r)
+{
+	json_t *list = json_array();
+	char name[64];
+
+	for (unsigned i = 0; i < r->settings; i++) {
+		unsigned k = i;
+
+		if (k >= own->settings ||
+		    own->setting[k].name != r->setting[i].name) {
+			k = 0;
+			while (k < own->settings &&
+			       own->setting[k].name != r->setting[i].name)
+				k++;
+		}
+		if (k < own->settings &&
+		    own->setting[k].value != r->setting[i].value)
+			json_array_append_new(
+				list,
+				json_string(setting_name(r->setting[i].name,
+							 name, sizeof(name))));
+	}
+	return list;
+}
+
+static json_t *view_rails(const struct mpib_node_report *r)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < (unsigned)r->devices * r->rails; i++) {
+		const struct mpib_report_rail *rail = &r->rail[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{ss ss ss sb sb sI sI sI sI}", "name",
+				  mpib_rail_name(i % r->rails), "device",
+				  rail->device, "state",
+				  rail->flags & MPIB_REPORT_UP ? "active"
+							       : "down",
+				  "drained",
+				  (rail->flags & MPIB_REPORT_DRAINED) != 0,
+				  "software",
+				  (rail->flags & MPIB_REPORT_SOFT) != 0,
+				  "speed_mbps", (json_int_t)rail->speed_mbps,
+				  "expected_mbps",
+				  (json_int_t)rail->expected_mbps, "errors",
+				  (json_int_t)rail->errors, "failovers",
+				  (json_int_t)rail->failovers));
+	}
+	return list;
+}
+
+/* Add what a node told of itself. */
+static void add_report(struct cluster_view *x, json_t *o, const char *peer,
+		       const struct mpib_node_report *r, json_t *faults,
+		       json_t *notes)
+{
+	const struct mpib_node_report *own = &x->c->own;
+	uint64_t errors = 0, failovers = 0;
+	json_t *differs = differing(own, r);
+
+	for (unsigned i = 0; i < (unsigned)r->devices * r->rails; i++) {
+		judge_rail(r, i, faults, notes);
+		errors += r->rail[i].errors;
+		failovers += r->rail[i].failovers;
+	}
+	if (r->stuck)
+		json_array_append_new(faults,
+				      json_sprintf("%u stuck", r->stuck));
+	if (json_array_size(differs))
+		json_array_append_new(faults, json_string("settings differ"));
+	if (strcmp(r->version, own->version) != 0)
+		json_array_append_new(notes, json_string("another version"));
+	if (r->slowest[0] && (!x->to[0] || r->slowest_mbps < x->mbps)) {
+		snprintf(x->from, sizeof(x->from), "%s", peer);
+		snprintf(x->to, sizeof(x->to), "%s", r->slowest);
+		x->mbps = r->slowest_mbps;
+		x->rtt_ns = r->slowest_rtt_ns;
+	}
+	json_object_update_new(
+		o,
+		json_pack("{ss ss sI sI sI sI sI sI so so}", "host", r->host,
+			  "version", r->version, "uptime_s",
+			  (json_int_t)r->uptime_s, "clients",
+			  (json_int_t)r->clients, "connections",
+			  (json_int_t)r->connections, "errors",
+			  (json_int_t)errors, "failovers",
+			  (json_int_t)failovers, "stuck", (json_int_t)r->stuck,
+			  "differs", differs, "rails", view_rails(r)));
+}
+
+static void add_node(struct cluster_view *x, json_t *o, json_t *faults,
+		     json_t *notes)
+{
+	if (json_array_size(faults))
+		x->faulty++;
+	else
+		x->well++;
+	json_object_set_new(o, "faults", faults);
+	json_object_set_new(o, "notes", notes);
+	json_array_append_new(x->nodes, o);
+}
+
+static double view_seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+static void view_told(void *arg, const struct mpib_broker_told *t)
+{
+	static const char *const state[] = {
+		[MPIB_TOLD_WELL] = "answered",
+		[MPIB_TOLD_NEW] = "new",
+		[MPIB_TOLD_OLD] = "old",
+		[MPIB_TOLD_SILENT] = "silent",
+		[MPIB_TOLD_UNREACHED] = "unreached",
+	};
+	struct cluster_view *x = arg;
+	json_t *faults = json_array(), *notes = json_array();
+	json_t *o = json_pack("{ss sb ss sI sf sf}", "peer", t->peer, "self", 0,
+			      "state", state[t->state], "protocol",
+			      (json_int_t)t->version, "age_s",
+			      view_seconds(t->age_ns), "silent_s",
+			      view_seconds(t->silent_ns));
+
+	if (t->state == MPIB_TOLD_SILENT)
+		json_array_append_new(faults,
+				      json_sprintf("silent for %.1f s",
+						   view_seconds(t->silent_ns)));
+	else if (t->state == MPIB_TOLD_UNREACHED)
+		json_array_append_new(
+			faults, json_sprintf("not reached: %s",
+					     t->why[0] ? t->why : "no link"));
+	else if (t->state == MPIB_TOLD_OLD)
+		json_array_append_new(
+			notes, json_sprintf("not asked: peer protocol %u",
+					    t->version));
+	if (t->report && t->state != MPIB_TOLD_UNREACHED)
+		add_report(x, o, t->peer, t->report, faults, notes);
+	add_node(x, o, faults, notes);
+}
+
+static void view_own(struct cluster_view *x)
+{
+	const struct mpib_cluster *c = x->c;
+	const char *peer = c->view->peer_link;
+	json_t *faults = json_array(), *notes = json_array();
+	json_t *o = json_pack("{ss sb ss sI sf sf}", "peer", peer, "self", 1,
+			      "state", "answered", "protocol",
+			      (json_int_t)MPIB_PEER_VERSION, "age_s",
+			      view_seconds(mpib_loop_now(c->loop) - c->own_ns),
+			      "silent_s", 0.0);
+
+	add_report(x, o, peer, &c->own, faults, notes);
+	add_node(x, o, faults, notes);
+}
+
+json_t *mpib_cluster_view(const struct mpib_cluster *c)
+{
+	struct cluster_view x = { .c = c, .nodes = json_array() };
+	json_t *slowest = json_null();
+
+	view_own(&x);
+	mpib_broker_each_told(c->broker, view_told, &x);
+	if (x.to[0])
+		slowest = json_pack("{ss ss sf sI}", "from", x.from, "to", x.to,
+				    "gbps", (double)x.mbps / 1e3, "rtt_ns",
+				    (json_int_t)x.rtt_ns);
+	return json_pack("{sI sI sf so so}", "well", x.well, "faulty", x.faulty,
+			 "took_s", view_seconds(c->over_ns - c->begun_ns),
+			 "slowest", slowest, "nodes", x.nodes);
+}

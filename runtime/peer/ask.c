@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is to be said to peers is noted with each of them, and a timer says it, to
+ * so many in a turn of the loop: neither a thousand that are asked nor a thousand
+ * that ask hold up what else there is to do.
+ */
+#include "peer/ask.h"
+
+#include <stdlib.h>
+
+#include "peer/internal.h"
+
+#define SLICE 64u
+#define ASK_AGAIN_NS (10 * MPIB_SEC)
+#define ANSWER_AGAIN_NS (200 * MPIB_MSEC)
+#define FRESH_NS MPIB_SEC
+
+static bool ask_self(const struct mpib_peer *p)
+{
+	const struct mpib_node_id *self = &p->broker->self;
+
+	return p->node.port == self->port &&
+	       mpib_address_same(&p->node.addr, &self->addr);
+}
+
+static bool ask_can(const struct mpib_peer *p)
+{
+	return p->state == MPIB_PEER_UP &&
+	       p->version >= MPIB_PEER_VERSION_ASK && !ask_self(p);
+}
+
+/* Ask the peer, if it is due. */
+static unsigned ask_one(struct mpib_peer *p)
+{
+	const struct mpib_peer_msg m = { .type = MPIB_PEER_ASK };
+
+	if (!p->asking.due)
+		return 0;
+	p->asking.due = false;
+	if (ask_can(p))
+		mpib_peer_tell(p, &m);
+	else
+		p->asking.since_ns = 0;
+	return 1;
+}
+
+/* Answer the peer, if an answer is owed and may go out; *next is when it may. */
+static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
+{
+	struct peer_asking *a = &p->asking;
+	const struct mpib_node_report *own = p->broker->asker.own;
+	struct mpib_peer_msg m = { .type = MPIB_PEER_REPORT };
+
+	if (!a->owed || !own)
+		return 0;
+	if (a->answered_ns && now < a->answered_ns + ANSWER_AGAIN_NS) {
+		if (a->answered_ns + ANSWER_AGAIN_NS < *next)
+			*next = a->answered_ns + ANSWER_AGAIN_NS;
+		return 0;
+	}
+	a->owed = false;
+	a->answered_ns = now;
+	m.report = *own;
+	mpib_peer_tell(p, &m);
+	return 1;
+}
+
+static void ask_on_work(void *arg)
+{
+	struct mpib_broker *b = arg;
+	struct peer_asker *a = &b->asker;
+	uint64_t now = mpib_loop_now(b->loop), next = UINT64_MAX;
+	unsigned said = 0;
+	bool owed = false;
+	struct mpib_peer *p;
+
+	if (now >= a->own_ns + FRESH_NS)
+		a->own = NULL;
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		if (said >= SLICE)
+			break;
+		said += ask_one(p);
+		said += ask_answer(p, now, &next);
+		owed |= p->asking.owed;
+	}
+	if (owed && !a->own && !a->wanted && a->with.asked) {
+		a->wanted = true;
+		a->with.asked(a->with.arg);
+	}
+	if (said >= SLICE)
+		mpib_timer_arm(b->loop, &a->work, 0, ask_on_work, b);
+	else if (next < UINT64_MAX)
+		mpib_timer_arm(b->loop, &a->work, next - now, ask_on_work, b);
+}
+
+void peer_ask_go_on(struct mpib_broker *b)
+{
+	mpib_timer_arm(b->loop, &b->asker.work, 0, ask_on_work, b);
+}
+
+void mpib_broker_inquirer(struct mpib_broker *b, const struct mpib_inquirer *i)
+{
+	b->asker.with = *i;
+}
+
+void mpib_broker_ask(struct mpib_broker *b)
+{
+	uint64_t now = mpib_loop_now(b->loop);
+	struct mpib_peer *p;
+
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		struct peer_asking *a = &p->asking;
+
+		if (!ask_can(p) ||
+		    (a->since_ns && now < a->asked_ns + ASK_AGAIN_NS))
+			continue;
+		a->due = true;
+		a->asked_ns = now;
+		if (!a->since_ns)
+			a->since_ns = now;
+	}
+	peer_ask_go_on(b);
+}
+
+bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns)
+{
+	const struct mpib_peer *p;
+
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		if (p->asking.since_ns >= since_ns && ask_can(p))
+			return true;
+	}
+	return false;
+}
+
+void mpib_broker_report(struct mpib_broker *b,
+			const struct mpib_node_report *own)
+{
+	b->asker.own = own;
+	b->asker.own_ns = mpib_loop_now(b->loop);
+	b->asker.wanted = false;
+	peer_ask_go_on(b);
+}
+
+static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct peer_asking *a = &p->asking;
+	const struct mpib_inquirer *with = &p->broker->asker.with;
+
+	if (!a->report)
+		a->report = malloc(sizeof(*a->report));
+	if (!a->report)
+		return; /* as if it had not answered */
+	*a->report = m->report;
+	a->told_ns = mpib_loop_now(p->broker->loop);
+	a->since_ns = 0;
+	if (with->answered)
+		with->answered(with->arg);
+}
+
+bool peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	if (p->version < MPIB_PEER_VERSION_ASK)
+		return false;
+	if (m->type == MPIB_PEER_REPORT) {
+		ask_take(p, m);
+		return true;
+	}
+	p->asking.owed = true;
+	peer_ask_go_on(p->broker);
+	return true;
+}
+
+void peer_ask_forget(struct mpib_peer *p)
+{
+	p->asking.due = p->asking.owed = false;
+	p->asking.since_ns = 0;
+}
+
+static enum mpib_told told_state(const struct mpib_peer *p)
+{
+	if (p->state != MPIB_PEER_UP)
+		return MPIB_TOLD_UNREACHED;
+	if (p->version < MPIB_PEER_VERSION_ASK)
+		return MPIB_TOLD_OLD;
+	if (p->asking.since_ns)
+		return MPIB_TOLD_SILENT;
+	return p->asking.report ? MPIB_TOLD_WELL : MPIB_TOLD_NEW;
+}
+
+/* Somebody here waits for the peer, or did when its link broke. */
+static bool ask_wanted(const struct mpib_peer *p)
+{
+	return p->state == MPIB_PEER_CALLING || p->away.armed ||
+	       !TAILQ_EMPTY(&p->waiting) || !TAILQ_EMPTY(&p->lanes);
+}
+
+void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
+			   void *arg)
+{
+	uint64_t now = mpib_loop_now(b->loop);
+	const struct mpib_peer *p;
+
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		const struct peer_asking *a = &p->asking;
+		struct mpib_broker_told t = {
+			.state = told_state(p),
+			.peer = p->label,
+			.why = p->last_error,
+			.version = p->version,
+			.sout = p->node.sout,
+			.age_ns = a->report ? now - a->told_ns : 0,
+			.silent_ns = a->since_ns ? now - a->since_ns : 0,
+			.report = a->report,
+		};
+
+		if (ask_self(p) ||
+		    (t.state == MPIB_TOLD_UNREACHED && !ask_wanted(p)))
+			continue;
+		fn(arg, &t);
+	}
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# cluster_view.sh BUILD: a node with three peers asks how they are. One has another
+# setting, one stands still: both are named, the others well. It goes on over
+# hand-overs of who asks and of who is asked.
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+. "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
+declare -A pid
+failed=0
+trap 'kill -9 "${pid[@]}" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
+
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
+}
+# The field $2 of the node $1, as node 0 is told it.
+of() {
+	ctl 0 cluster -o "peer,$2" |
+		awk -F '\t' -v p="$net.$((1 + $1)):" 'index($1, p) == 1 { print $2 }'
+}
+status() { # WANTED ARGUMENTS...
+	local want=$1
+	shift
+	"$build/proxy/mpibctl" "$@" >"$dir/out" 2>"$dir/err"
+	local rc=$?
+	[ "$rc" -eq "$want" ] && return
+	cat "$dir/out" "$dir/err"
+	fail "mpibctl $*: $rc, not $want"
+}
+
+for node in 0 1 2 3; do
+	own=()
+	[ "$node" -eq 1 ] && own=(--failover-hold-down 777)
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
+		--sout "soft:$net.$((1 + node))" \
+		--sup "soft:$net.$((11 + node))" \
+		--metrics-listen "127.0.0.1:0" "${own[@]}" \
+		>"$dir/n$node.out" 2>"$dir/n$node.log" &
+	pid[n$node]=$!
+done
+for node in 0 1 2 3; do
+	await_ready "$dir/n$node.out" "${pid[n$node]}" && continue
+	cat "$dir/n$node.log"
+	exit 1
+done
+# A node without peers is one alone, and well.
+status 0 -s "$dir/n0" cluster
+has '^1 well, 0 not' <"$dir/out" || fail "alone: $(cat "$dir/out")"
+
+for node in 1 2 3; do
+	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+		--nodes "$dir/n0,$dir/n$node" --pattern sendrecv --min 1M \
+		--max 1M --steady 250s --timeout 290 >"$dir/perf$node" 2>&1 &
+	pid[perf$node]=$!
+done
+moves() {
+	[ "$(ctl 0 peers -o rx_bytes.sout | awk '$1 > 4e6' | wc -l)" -eq 3 ]
+}
+await moves || fail "no bytes move"
+answer() { # all three
+	[ "$(ctl 0 cluster -o state | grep -c answered)" -eq 4 ]
+}
+await answer || fail "not all answer"
+
+# Who differs is told, by the setting's name, and it is the only one.
+[ "$(of 1 differs)" = '["failover.hold_down"]' ] || fail "differs: $(of 1 differs)"
+[ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
+[ "$(ctl 0 cluster --quiet -o peer | wc -l)" -eq 1 ] || fail "--quiet"
+status 1 -s "$dir/n0" cluster
+has 'settings differ, failover.hold_down' <"$dir/out" || fail "$(cat "$dir/out")"
+has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
+has '^3 well, 1 not' <"$dir/out" || fail "$(cat "$dir/out")"
+# Rates were told; from here on links are all that is needed.
+for node in 1 2 3; do
+	kill "${pid[perf$node]}"
+	wait "${pid[perf$node]}" 2>/dev/null
+done
+# Asked of that one, the same from its side.
+ctl 1 cluster >"$dir/out" # it has a link with node 0 alone
+has '^1 well, 1 not' <"$dir/out" || fail "node 1: $(cat "$dir/out")"
+# The numbers are those that the node itself tells.
+[ "$(of 2 version)" = "$(ctl 2 info -o version)" ] || fail "version"
+has '^peer,self,' < <(ctl 0 cluster --csv) || fail "--csv"
+has '"slowest"' < <(ctl 0 cluster -j) || fail "-j"
+
+# A rail that is down and one that is drained.
+ctl 2 rails drain SUP >/dev/null || fail "drain"
+drained() {
+	[ "$(of 2 notes)" = '["SUP drained"]' ]
+}
+await drained || fail "drained: $(of 2 notes)"
+ctl 2 rails resume SUP >/dev/null
+
+# One that stands still is named within the bound, with since when; the others
+# answer as ever.
+kill -STOP "${pid[n3]}"
+silent() {
+	[ "$(of 3 state)" = silent ]
+}
+await silent || fail "state of who stands still: $(of 3 state)"
+# Again after a while: nobody waits for it any more.
+[ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
+has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"
+kill -CONT "${pid[n3]}"
+await answer || fail "node 3 does not come back: $(ctl 0 cluster)"
+
+# A hundred readers at once are one question for each peer.
+for ((i = 0; i < 100; i++)); do
+	ctl 0 cluster -o state >"$dir/reader.$i" &
+	readers[i]=$!
+done
+wait "${readers[@]}"
+[ "$(cat "$dir"/reader.* | grep -c answered)" -eq 400 ] || fail "100 readers"
+
+# Who is asked is handed over, then who asks.
+for node in 2 0; do
+	ctl "$node" upgrade >/dev/null || fail "upgrade of node $node"
+	await answer || fail "after the upgrade: $(ctl 0 cluster)"
+done
+pid[new0]=$(ctl 0 info -o pid) pid[new2]=$(ctl 2 info -o pid)
+
+# A node that is gone is no peer any more once nothing waits for it, and who was
+# never asked is no fault.
+status 3 -s "$dir/none" cluster
+[ "$failed" -eq 0 ] || tail -n 20 "$dir"/n?.log
+exit "$failed"
