@@ -221,6 +221,21 @@ static void an_idle_pair_survives_a_break_too(void **state)
 	end(t, &p);
 }
 
+/* Only a could connect again, and has no cause to. */
+static void a_connection_that_one_end_forgot_is_made_anew(void **state)
+{
+	struct vt *t = *state;
+	struct pair p;
+
+	begin(t, &p, 4096, &vt_usual);
+	while (!unkind_forget(address(&t->b)))
+		vt_turn(t);
+	post(p.qb, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED, vt_sge(&p.b, 0, 8),
+	     &p.a, 0);
+	vt_expect(t, &t->b.send, 2, IBV_WC_SUCCESS);
+	end(t, &p);
+}
+
 static void a_peer_that_was_reset_is_not_gone_on_with(void **state)
 {
 	struct vt *t = *state;
@@ -362,6 +377,7 @@ int main(void)
 		vt_test(a_repeated_atomic_that_is_half_sent_is_not_answered),
 		vt_test(a_broken_connection_is_made_anew_and_nothing_is_lost),
 		vt_test(an_idle_pair_survives_a_break_too),
+		vt_test(a_connection_that_one_end_forgot_is_made_anew),
 		vt_test(a_peer_that_was_reset_is_not_gone_on_with),
 		vt_test(who_has_completed_a_receive_may_destroy_its_qp),
 		vt_test(a_read_of_what_is_deregistered_meanwhile_is_refused),

@@ -2,6 +2,7 @@
 #include "unkind.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -189,6 +190,31 @@ static bool is_connected(int fd)
 
 	return !getpeername(fd, (struct sockaddr *)&sa, &len) &&
 	       sa.sin_family == AF_INET;
+}
+
+bool unkind_forget(uint32_t at)
+{
+	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog deaf = { 1, &none };
+	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	int here = -1, there = -1;
+	struct sockaddr_in sa;
+	bool found;
+	socklen_t len;
+
+	for (int fd = 3; fd < FDS; fd++) {
+		len = sizeof(sa);
+		if (!is_connected(fd) ||
+		    getsockname(fd, (struct sockaddr *)&sa, &len))
+			continue;
+		*(sa.sin_addr.s_addr == at ? &here : &there) = fd;
+	}
+	if (here < 0 || there < 0)
+		return false;
+	setsockopt(there, SOL_SOCKET, SO_ATTACH_FILTER, &deaf, sizeof(deaf));
+	found = !connect(here, &nobody, sizeof(nobody));
+	setsockopt(there, SOL_SOCKET, SO_DETACH_FILTER, &deaf, sizeof(deaf));
+	return found && is_connected(there);
 }
 
 bool unkind_break(void)

@@ -29,5 +29,8 @@ void unkind_go_on(void);
 /* Break one of this process's TCP connections, in one of several ways; false:
  * there is none. */
 bool unkind_break(void);
+/* The socket at the IPv4 address forgets its connection, as by a cable that was
+ * out, and the other end hears nothing of it. False: there is none, or it did. */
+bool unkind_forget(uint32_t at);
 
 #endif

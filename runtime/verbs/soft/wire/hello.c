@@ -42,6 +42,9 @@ static bool is_local(struct in_addr own, struct in_addr peer)
 }
 
 /*
+ * Set socket options. A peer's kernel may forget the connection, and its word of
+ * that be lost: who has nothing to send hears of it only if he asks, each second,
+ * and who has waits for the other to dial. The kernels do that without a turn.
  * Between two addresses of one machine there is no network
  * to share, and the system's congestion control only costs (BBR paces by
  * timers); so use reno, which every kernel has and grants to every user.
@@ -52,6 +55,9 @@ void soft_tune(int fd, struct in_addr own, struct in_addr peer)
 	int one = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
 	if (is_local(own, peer))
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno,
 			   sizeof(reno) - 1);
