@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A post to the software HCA and its context's thread that goes to sleep:
+ * soft_bell(), soft_nudge() and soft_bells_drain() of runtime/verbs/soft/turn.c, and
+ * the count of sleepers as sleep_until_work() in thread.c makes it, but without
+ * the lock, which alone would order that side. WITHOUT_TELL puts the QP on the
+ * stack, WITHOUT_DOZE counts, by a load and a store.
+ */
+#include "verbs/soft/ctx.h"
+#include "verbs/soft/qp.h"
+#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/rc.h"
+
+#include "litmus.h"
+
+static struct place {
+	struct soft_ctx ctx;
+	struct soft_qp qp;
+	_Alignas(64) bool kicked;
+	_Alignas(64) bool seen;
+} place[LITMUS_PLACES];
+
+static void kick(struct mpib_bell *bell)
+{
+	container_of(bell, struct place, ctx.kick)->kicked = true;
+}
+
+static void start(struct soft_qp *qp)
+{
+	container_of(qp, struct place, qp)->seen = true;
+}
+
+#define mpib_bell_ring(bell) kick(bell)
+#define soft_tx_start(qp) start(qp)
+#ifdef WITHOUT_TELL
+#undef atomic_compare_exchange_weak
+#define atomic_compare_exchange_weak(p, expected, to)                          \
+	((void)(expected), atomic_store_explicit(p, to, memory_order_release), \
+	 true)
+#endif
+#include "../../runtime/verbs/soft/turn.c" // NOLINT(bugprone-suspicious-include)
+
+static void renew(unsigned i)
+{
+	struct place *p = &place[i];
+
+	atomic_store(&p->ctx.bell, NULL);
+	atomic_store(&p->ctx.sleepers, 0);
+	atomic_store(&p->qp.belled, 0);
+	p->qp.ctx = &p->ctx;
+	p->kicked = p->seen = false;
+}
+
+static void tell(unsigned i)
+{
+	soft_bell(&place[i].qp);
+}
+
+static void doze(unsigned i)
+{
+	struct soft_ctx *ctx = &place[i].ctx;
+
+#ifdef WITHOUT_DOZE
+	atomic_store_explicit(
+		&ctx->sleepers,
+		atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) + 1,
+		memory_order_release);
+#else
+	atomic_fetch_add(&ctx->sleepers, 1);
+#endif
+	soft_bells_drain(ctx);
+}
+
+static bool lost(unsigned i)
+{
+	return !place[i].kicked && !place[i].seen;
+}
+
+int main(void)
+{
+	const struct litmus l = { renew, tell, doze, lost };
+
+#if defined(WITHOUT_TELL) || defined(WITHOUT_DOZE)
+	return litmus(&l, false);
+#else
+	return litmus(&l, true);
+#endif
+}
