@@ -26,8 +26,7 @@ static bool islands_take(void *ctx, char **words, unsigned count, unsigned line,
 				      "there are more than %u lines (join "
 				      "networks of one island)",
 				      MPIB_AGENT_ISLANDS_MAX);
-	list->of = mpib_xrealloc(list->of, list->n * sizeof(*one),
-				 (list->n + 1) * sizeof(*one));
+	list->of = mpib_xrealloc(list->of, (list->n + 1) * sizeof(*one));
 	one = &list->of[list->n];
 	memset(one, 0, sizeof(*one));
 	one->net.bits = 128;

@@ -72,8 +72,7 @@ static bool windows_take(void *ctx, char **words, unsigned count, unsigned line,
 			"there are more than %u windows (take out "
 			"those that are over)",
 			MPIB_AGENT_WINDOWS_MAX);
-	w->of = mpib_xrealloc(w->of, w->n * sizeof(one),
-			      (w->n + 1) * sizeof(one));
+	w->of = mpib_xrealloc(w->of, (w->n + 1) * sizeof(one));
 	w->of[w->n++] = one;
 	return true;
 }

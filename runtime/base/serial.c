@@ -48,7 +48,7 @@ static void serial_append(struct mpib_serial *p, const void *v, size_t n)
 {
 	if (p->len + n > p->room) {
 		p->room = 2 * p->room + n + 4096;
-		p->bytes = mpib_xrealloc(p->bytes, p->len, p->room);
+		p->bytes = mpib_xrealloc(p->bytes, p->room);
 	}
 	memcpy(p->bytes + p->len, v, n);
 	p->len += n;
@@ -148,8 +148,7 @@ static void add_fd(struct mpib_serial *p, int fd)
 {
 	if (p->fds == p->fd_room) {
 		p->fd_room = 2 * p->fd_room + 64;
-		p->fd = mpib_xrealloc(p->fd, p->fds * sizeof(*p->fd),
-				      p->fd_room * sizeof(*p->fd));
+		p->fd = mpib_xrealloc(p->fd, p->fd_room * sizeof(*p->fd));
 	}
 	p->fd[p->fds++] = fd;
 }

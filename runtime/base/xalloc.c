@@ -9,6 +9,12 @@
 
 #define TRIES 1000
 
+static _Noreturn void give_up(size_t size)
+{
+	mpib_err("out of memory: %zu bytes to take something down with", size);
+	abort();
+}
+
 void *mpib_xcalloc(size_t size)
 {
 	void *p = calloc(1, size);
@@ -17,20 +23,20 @@ void *mpib_xcalloc(size_t size)
 		usleep(1000);
 		p = calloc(1, size);
 	}
-	if (!p) {
-		mpib_err("out of memory: %zu bytes to take something down with",
-			 size);
-		abort();
-	}
+	if (!p)
+		give_up(size);
 	return p;
 }
 
-void *mpib_xrealloc(void *p, size_t used, size_t size)
+void *mpib_xrealloc(void *p, size_t size)
 {
-	void *more = mpib_xcalloc(size);
+	void *more = realloc(p, size);
 
-	if (used)
-		memcpy(more, p, used);
-	free(p);
+	for (int i = 0; !more && i < TRIES; i++) {
+		usleep(1000);
+		more = realloc(p, size);
+	}
+	if (!more)
+		give_up(size);
 	return more;
 }

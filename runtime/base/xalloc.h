@@ -11,8 +11,8 @@
 /* Zeroed memory, never NULL, to be freed with free(). Any thread, but not on a
  * hot path: without memory it waits up to a second, then ends the process. */
 void *mpib_xcalloc(size_t size);
-/* A new block like mpib_xcalloc(size) that begins with the first used bytes of
- * p. Frees p, which may be NULL. */
-void *mpib_xrealloc(void *p, size_t used, size_t size);
+/* As realloc(): a large block moves without a copy. What is new of it is not
+ * zeroed. In all else like mpib_xcalloc(). */
+void *mpib_xrealloc(void *p, size_t size);
 
 #endif

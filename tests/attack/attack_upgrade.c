@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a user leaves in the way of an upgrade: memory that no new process could
- * map, connects that nobody accepts. The operator's upgrade succeeds all the
- * same, and a victim's traffic goes on over it.
+ * map, connects that nobody accepts, very much of all. The operator's upgrade
+ * succeeds all the same, and a victim's traffic goes on over it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,8 @@
 #endif
 
 #define BYTES (1u << 20)
+#define MUCH 1024 /* of each, of a process */
+#define PROCESSES 8
 
 static struct node node[2];
 static struct victim *victim;
@@ -97,6 +99,40 @@ static int connect_to_nobody(void *arg)
 	return stay();
 }
 
+/* As much as there is in the time of all that the next process has to be given. */
+static int take_much(void *arg)
+{
+	struct mpib_client *c = tenant_attach(&node[0]);
+	int fd = memfd_create("much", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	unsigned had[3] = { 0 };
+	struct mpib_listener *l, *other;
+	struct mpib_handle h;
+	char *addr;
+
+	(void)arg;
+	if (!c || mpib_listen(c, &h, &l) < 0 || ftruncate(fd, BYTES) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return 2;
+	addr = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (addr == MAP_FAILED)
+		return 3;
+	memset(addr, 1, BYTES);
+	for (unsigned i = 0; i < MUCH; i++) {
+		struct mpib_conn *tx, *rx;
+		struct mpib_region *r;
+
+		had[0] += mpib_listen(c, &h, &other) >= 0;
+		had[1] += i % 2 == 0 && mpib_connect(c, &h, -1, &tx) >= 0 &&
+			  mpib_accept(other, &rx) >= 0;
+		had[2] += mpib_reg_fd(c, addr, 4096, i % 256 * 4096, fd,
+				      MPIB_REG_MEMFD, &r) >= 0;
+	}
+	printf("it has %u listeners, %u connections, %u regions\n", had[0],
+	       had[1], had[2]);
+	fflush(stdout);
+	return stay();
+}
+
 static void expect_upgrades(void)
 {
 	struct run run;
@@ -108,32 +144,44 @@ static void expect_upgrades(void)
 		run_wait(&run, argv);
 		if (run.status)
 			fail_msg("upgrade %u: %s", i, run.err);
+		printf("%s", run.out); /* how long traffic stood still */
 		victim_goes_on(victim, 64);
 	}
 }
 
-static void attack(int (*fn)(void *))
+static void attack(int (*fn)(void *), unsigned processes)
 {
-	pid_t pid = tenant_begin(ATTACKER, fn, NULL);
+	pid_t pid[PROCESSES];
 	char byte;
 
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+	for (unsigned i = 0; i < processes; i++)
+		pid[i] = tenant_begin(ATTACKER, fn, NULL);
+	for (unsigned i = 0; i < processes; i++)
+		assert_int_equal(read(ready[0], &byte, 1), 1);
 	expect_upgrades();
-	child_kill(pid);
+	for (unsigned i = 0; i < processes; i++)
+		child_kill(pid[i]);
 }
 
 static void memory_that_is_sealed_afterwards_stops_no_upgrade(void **state)
 {
 	(void)state;
 	attack_needs_root();
-	attack(seal_afterwards);
+	attack(seal_afterwards, 1);
 }
 
 static void connects_that_nobody_accepts_stop_no_upgrade(void **state)
 {
 	(void)state;
 	attack_needs_root();
-	attack(connect_to_nobody);
+	attack(connect_to_nobody, 1);
+}
+
+static void much_that_is_handed_over_stops_no_upgrade(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	attack(take_much, PROCESSES);
 }
 
 int main(void)
@@ -142,6 +190,7 @@ int main(void)
 		cmocka_unit_test(
 			memory_that_is_sealed_afterwards_stops_no_upgrade),
 		cmocka_unit_test(connects_that_nobody_accepts_stop_no_upgrade),
+		cmocka_unit_test(much_that_is_handed_over_stops_no_upgrade),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -326,8 +326,7 @@ static bool take_bitmaps(struct mpib_rail_control *ctl,
 		return false;
 	while (a->n + msg->bitmaps > a->room) {
 		a->room = a->room ? 2 * a->room : 64;
-		a->v = mpib_xrealloc(a->v, a->n * sizeof(*a->v),
-				     a->room * sizeof(*a->v));
+		a->v = mpib_xrealloc(a->v, a->room * sizeof(*a->v));
 	}
 	for (unsigned i = 0; i < msg->bitmaps; i++)
 		a->v[a->n++] = msg->bitmap[i];

@@ -72,8 +72,7 @@ static struct mpib_recv_bitmap *bitmap_add(struct mpib_recv_bitmaps *a)
 {
 	if (a->n == a->room) {
 		a->room = a->room ? 2 * a->room : 64;
-		a->v = mpib_xrealloc(a->v, a->n * sizeof(*a->v),
-				     a->room * sizeof(*a->v));
+		a->v = mpib_xrealloc(a->v, a->room * sizeof(*a->v));
 	}
 	memset(&a->v[a->n], 0, sizeof(*a->v));
 	return &a->v[a->n++];
