@@ -206,8 +206,8 @@ static bool reader_complain(struct stats_reader *r)
 /* One more part of an answer. It is sent when it has all of them: what is held for
  * slow readers is whole answers. Until then no other reader gets one, so that at
  * most one is being made. False when r is gone. */
-static bool answer_part(struct stats_reader *r, const struct mpib_command *c,
-			char *text)
+static bool reader_take_part(struct stats_reader *r,
+			     const struct mpib_command *c, char *text)
 {
 	size_t len = strlen(text);
 	char *made = realloc(r->made, r->made_len + len + 1);
@@ -240,7 +240,7 @@ static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 
 	r->ask.text = NULL;
 	if (text)
-		return answer_part(r, c, text);
+		return reader_take_part(r, c, text);
 	if (!data && r->ask.error[0])
 		return reader_complain(r);
 	return reader_answer(

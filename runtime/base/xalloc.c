@@ -9,7 +9,7 @@
 
 #define TRIES 1000
 
-static _Noreturn void give_up(size_t size)
+static _Noreturn void no_memory(size_t size)
 {
 	mpib_err("out of memory: %zu bytes to take something down with", size);
 	abort();
@@ -24,7 +24,7 @@ void *mpib_xcalloc(size_t size)
 		p = calloc(1, size);
 	}
 	if (!p)
-		give_up(size);
+		no_memory(size);
 	return p;
 }
 
@@ -37,6 +37,6 @@ void *mpib_xrealloc(void *p, size_t size)
 		more = realloc(p, size);
 	}
 	if (!more)
-		give_up(size);
+		no_memory(size);
 	return more;
 }
