@@ -148,6 +148,13 @@ sub test_name {
 	bad("no test is called $name") unless grep { /^$re/ } @test;
 }
 
+# A test's program without its folder.
+sub program_name {
+	my ($name) = @_;
+
+	bad("no test is called $name") unless grep { m{/\Q$name\E$} } @test;
+}
+
 my $code = 0;
 while (<>) {
 	chomp;
@@ -162,6 +169,7 @@ while (<>) {
 			selection($piece);
 			test_name($piece) if $piece =~
 				m{^(?:unit|integration|fault|check|litmus|softverbs)/[\w*]+$};
+			program_name($piece) if $piece =~ m{^(?:test|attack)_\w+$};
 		}
 	}
 } continue {
