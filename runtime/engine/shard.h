@@ -23,7 +23,7 @@
 
 /* Connections of one shard. The IMM has 20 bits for the number; fewer are used
  * to save memory. */
-#define ENGINE_CONNS_MAX 65536u
+#define ENGINE_CONNS_MAX 262144u /* a user has 65536, unless told */
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
 

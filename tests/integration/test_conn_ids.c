@@ -29,14 +29,14 @@ static void one_more_than_a_shard_can_have(void **state)
 	pair_connect(&pair, 0, 0, &tx, &rx);
 	n = &pair.node[0];
 	s = n->engine_client->shard;
-	/* As many clients would have them: 64 that have 1024 each. */
+	/* As many clients would have them: 256 that have 1024 each. */
 	memset(s->conn_ids, 0xff, ENGINE_CONNS_MAX / 8);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(engine_conn_create(n->engine_client, 7, i & 1,
 						    n->lane, &more),
 				 -ENOSPC);
 		why = mpib_engine_last_error(n->engine, -ENOSPC);
-		if (!strstr(why, "65536 connections") ||
+		if (!strstr(why, "262144 connections") ||
 		    !strstr(why, "proxy.threads"))
 			fail_msg("%s", why);
 	}
@@ -47,7 +47,7 @@ static void one_more_than_a_shard_can_have(void **state)
 	assert_int_equal(
 		engine_conn_create(n->engine_client, 8, true, n->lane, &more),
 		-ENOSPC);
-	/* The id is of 16 bits, and travels: the far end answers to it. */
+	/* The id is of 18 bits, and travels: the far end answers to it. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
 	pair_close(&pair);
 }

@@ -12,6 +12,10 @@
 #include <cmocka.h>
 
 #include "base/address.h"
+#include "engine/shard.h"
+#include "peer/internal.h"
+
+#define LIMIT_NOFILE 65536u /* of mpib-proxy.service */
 
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
@@ -238,6 +242,20 @@ static void classes_are_any_none_or_listed(void **state)
 	}
 }
 
+static void two_users_have_half_of_what_there_is(void **state)
+{
+	(void)state;
+	assert_in_range(2 * cfg.quota[MPIB_QUOTA_CLIENTS], 2,
+			cfg.max_clients / 2);
+	/* Of one progress thread; there may be more. */
+	assert_in_range(2 * cfg.quota[MPIB_QUOTA_CONNECTIONS], 2,
+			ENGINE_CONNS_MAX / 2);
+	assert_in_range(2 * cfg.quota[MPIB_QUOTA_LISTENERS], 2,
+			MPIB_LISTENERS_MAX / 2);
+	assert_in_range(2 * MPIB_LANES_OF_ONE_MAX, 2, MPIB_LANES_MAX / 2);
+	assert_in_range(2 * cfg.quota[MPIB_QUOTA_FDS], 2, LIMIT_NOFILE / 2);
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, fresh)
 
 int main(void)
@@ -252,6 +270,7 @@ int main(void)
 		TEST(isolation_wants_to_know_the_islands),
 		TEST(peers_are_in_networks),
 		TEST(classes_are_any_none_or_listed),
+		TEST(two_users_have_half_of_what_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
