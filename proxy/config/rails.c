@@ -102,6 +102,12 @@ static int rails_only(struct mpib_config *cfg, char *why)
 		if (rc < 0)
 			return rc;
 		cfg->one_rail = one;
+	} else if (!strcmp(cfg->sup, "auto")) {
+		snprintf(why, MPIB_WHY_MAX,
+			 "%s: hca.sup is auto and hca.sout is not (name it, "
+			 "or none, or leave both out)",
+			 mpib_config_origin(cfg, "hca", "sup"));
+		return -EINVAL;
 	} else {
 		name_hca(&f, cfg->sout);
 		if (cfg->sup[0] && !one)

@@ -102,6 +102,25 @@ static int engine_engine_watch(struct mpib_engine *e)
 	return rc;
 }
 
+/* Shards that are more than the CPUs they are pinned to would wait for each
+ * other while other CPUs idle: they run anywhere. */
+static void unpin_crowds(struct mpib_engine *e)
+{
+	bool crowded[MPIB_SHARDS_MAX];
+
+	for (unsigned i = 0; i < e->shards; i++) {
+		const struct mpib_shard *s = &e->shard[i];
+		int n = 0;
+
+		for (unsigned k = 0; k < e->shards; k++)
+			n += e->shard[k].pinned &&
+			     CPU_EQUAL(&e->shard[k].cpus, &s->cpus);
+		crowded[i] = s->pinned && n > CPU_COUNT(&s->cpus);
+	}
+	for (unsigned i = 0; i < e->shards; i++)
+		e->shard[i].pinned &= !crowded[i];
+}
+
 static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 {
 	int rc;
@@ -112,6 +131,7 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 			return rc;
 		e->shards++;
 	}
+	unpin_crowds(e);
 	rc = mpib_engine_probe(e, why, why_len);
 	if (rc == 0)
 		rc = mpib_engine_settle_ports(e, why, why_len);

@@ -17,7 +17,7 @@
 
 #define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
-#define MPIB_BACKLOG_MAX 256u
+#define MPIB_BACKLOG_MAX MPIB_CONNS_MAX /* all peers may call at once */
 /* Lanes that one peer may make this proxy hold. */
 #define MPIB_LANES_MAX 4096u
 /* Those of them that one user may have. */

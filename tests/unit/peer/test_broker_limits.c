@@ -103,6 +103,46 @@ static void a_lane_given_up_is_closed_whatever_had_its_id_before(void **state)
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 0);
 }
 
+/* A client on each node, and b listens. Returns the listener's id. */
+static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
+			  struct mpib_handle *handle)
+{
+	uint32_t id;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, 0);
+	mpib_broker_listen((*b)->node->broker, &(*b)->client, &id, handle);
+	return id;
+}
+
+/* Nobody accepts yet, as where one rank hears of its peers later than these of
+ * it. */
+static void a_listener_has_room_for_all_connections_of_its_client(void **state)
+{
+	struct mpib_handle handle;
+	struct rig *rig = *state;
+	struct client *a, *b;
+	uint32_t id;
+
+	id = listen_to(rig, &a, &b, &handle);
+	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
+		assert_int_equal(mpib_broker_connect(a->node->broker,
+						     &a->client, i, 0, &handle),
+				 0);
+	rig_pass(rig, MPIB_SEC);
+	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
+		assert_int_equal(
+			mpib_broker_accept(b->node->broker, &b->client, id, i),
+			0);
+	rig_pass(rig, MPIB_SEC);
+	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
+		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
+		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
+	}
+}
+
 /* More than there is room for: of those that nobody wants any more the oldest
  * goes. */
 static void who_calls_everywhere_fills_no_table(void **state)
@@ -110,13 +150,8 @@ static void who_calls_everywhere_fills_no_table(void **state)
 	struct mpib_handle nowhere, handle;
 	struct rig *rig = *state;
 	struct client *a, *b;
-	uint32_t id;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
+	listen_to(rig, &a, &b, &handle);
 	for (unsigned i = 0; i < 9000; i++) {
 		nowhere = handle;
 		nowhere.port = (uint16_t)(i + 1);
@@ -277,6 +312,9 @@ int main(void)
 		cmocka_unit_test(a_caller_that_cannot_be_taken_is_no_work),
 		cmocka_unit_test_setup_teardown(
 			a_lane_given_up_is_closed_whatever_had_its_id_before,
+			rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_listener_has_room_for_all_connections_of_its_client,
 			rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(
 			who_calls_everywhere_fills_no_table, rig_setup,

@@ -48,6 +48,11 @@ static void what_does_not_fit_together_is_refused(void **state)
 	set("hca", "sup", "soft:127.24.1.1");
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
 	assert_why("hca.sup is given without hca.sout");
+	set("hca", "sout", "rdma:fake_0");
+	set("hca", "sup", "auto");
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_why("hca.sup is auto and hca.sout is not");
+	set("hca", "sup", "soft:127.24.1.1");
 	set("hca", "sout", "soft:127.24.1.1");
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
 	assert_why("both rails are");

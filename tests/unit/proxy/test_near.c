@@ -114,6 +114,8 @@ static void cpus_of(const char *thread, cpu_set_t *cpus)
 	assert_true(found);
 }
 
+static unsigned shards = 1;
+
 static struct mpib_engine *open_on(const char *node,
 				   bool (*cpus_near)(int, cpu_set_t *))
 {
@@ -139,6 +141,7 @@ static struct mpib_engine *open_on(const char *node,
 			 name[i]);
 	}
 	cfg.rails = 2;
+	cfg.shards = shards;
 	cfg.cpus_near = cpus_near;
 	if (mpib_engine_open(&cfg, &(struct mpib_engine_events){ 0 }, NULL,
 			     &engine, why, sizeof(why)) < 0)
@@ -168,6 +171,24 @@ static void a_shard_runs_near_its_hca(void **state)
 	mpib_engine_close(engine);
 	engine = open_on("-1\n", mpib_numa_cpus);
 	cpus_of("mpib-shard-0", &cpus);
+	assert_true(CPU_EQUAL(&cpus, &own));
+	mpib_engine_close(engine);
+}
+
+static void shards_that_are_more_than_the_cpus_there_run_anywhere(void **state)
+{
+	struct mpib_engine *engine;
+	cpu_set_t own, cpus;
+
+	(void)state;
+	play_two_nodes();
+	shards = 2;
+	engine = open_on("0\n", mpib_numa_cpus);
+	shards = 1;
+	sched_getaffinity(0, sizeof(own), &own);
+	cpus_of("mpib-shard-0", &cpus);
+	assert_true(CPU_EQUAL(&cpus, &own));
+	cpus_of("mpib-shard-1", &cpus);
 	assert_true(CPU_EQUAL(&cpus, &own));
 	mpib_engine_close(engine);
 }
@@ -238,6 +259,7 @@ int main(void)
 		t(a_node_s_cpus_are_those_that_we_may_use),
 		t(one_node_is_near_to_all),
 		t(a_shard_runs_near_its_hca),
+		t(shards_that_are_more_than_the_cpus_there_run_anywhere),
 		t(cpus_that_are_gone_stop_no_shard),
 		t(cqs_take_turns_on_vectors),
 		t(memory_is_asked_of_a_node),
