@@ -45,7 +45,7 @@ struct slot {
 };
 
 /* Of a build that counts lines, see coverage. */
-void __gcov_dump(void) __attribute__((weak));
+void sim_gcov_dump(void) __asm__("__gcov_dump") __attribute__((weak));
 
 static double seconds(void)
 {
@@ -92,8 +92,8 @@ static void child(const struct options *o, uint64_t seed,
 		    !strcmp(o->suspect, sim_fault_name((enum sim_fault_kind)i)))
 			sim_fail("%s happened", o->suspect);
 	}
-	if (__gcov_dump)
-		__gcov_dump();
+	if (sim_gcov_dump)
+		sim_gcov_dump();
 	__real__exit(0);
 }
 
