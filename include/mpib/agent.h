@@ -31,6 +31,10 @@
  * proxy that knows nothing of this, MPIB_HINT_OWN is like any number above
  * 1024: all on SUP.
  *
+ * To a proxy that said MPIB_AGENT_HEARS the agent may send a mpib_agent_summary, at
+ * any time and again. The proxy tells it to proxies of other nodes, and the agents
+ * of those leave a rail that is sick or in maintenance here, before it fails.
+ *
  * Integers are in native byte order. The magic is the number 0x4D504948; its
  * bytes in memory need not spell anything.
  */
@@ -88,12 +92,13 @@ enum mpib_agent_type {
 	MPIB_AGENT_DEREGISTER = 2,
 };
 
-/* Flag of a REGISTER: the proxy knows MPIB_HINT_OWN. */
+/* Flags of a REGISTER: the proxy knows MPIB_HINT_OWN; it takes summaries. */
 #define MPIB_AGENT_ADAPTIVE 1u
+#define MPIB_AGENT_HEARS 2u
 
 struct mpib_agent_request {
 	uint32_t type; /* enum mpib_agent_type */
-	uint32_t flags; /* MPIB_AGENT_ADAPTIVE; agents of before ignore it */
+	uint32_t flags; /* of the above; agents of before ignore them */
 	uint64_t conn_id; /* the proxy's PID << 16 | a counter */
 	uint32_t sout_src_ip, sout_dst_ip;
 	uint32_t sup_src_ip, sup_dst_ip;
@@ -104,6 +109,24 @@ struct mpib_agent_response {
 	uint32_t hint_slot;
 };
 
+#define MPIB_AGENT_TOLD_MAX 32u
+#define MPIB_AGENT_TOLD_ISLAND 32u
+
+/* How the agent sees this node: its rails, a bit each, SOUT the lowest; the
+ * windows of maintenance that hold now, each of a rail to a network of peers; and
+ * its island. */
+struct mpib_agent_summary {
+	uint8_t sick, congested;
+	uint16_t windows;
+	char island[MPIB_AGENT_TOLD_ISLAND]; /* printable; "": of none */
+	struct mpib_agent_told {
+		uint8_t addr[16]; /* IPv6, or IPv4 mapped into it */
+		uint8_t bits; /* of these 128 */
+		uint8_t rail; /* 0: SOUT, 1: SUP */
+	} window[MPIB_AGENT_TOLD_MAX];
+};
+
+MPIB_ABI_ASSERT(sizeof(struct mpib_agent_summary) == 612);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);
 

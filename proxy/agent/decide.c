@@ -50,6 +50,8 @@ static struct objection objection_of(struct mpib_agent_policy *p,
 {
 	const struct mpib_agent_window *w = mpib_agent_window_of(
 		&p->windows, s->dst_ip, r, p->now.s, p->conf.lead_s);
+	const struct mpib_agent_peer *there =
+		mpib_agent_peer_of(&p->peers, s->dst_ip);
 	struct objection t = { .worst = WELL };
 	char why[MPIB_AGENT_REASON];
 
@@ -57,8 +59,12 @@ static struct objection objection_of(struct mpib_agent_policy *p,
 		snprintf(why, sizeof(why), "maintenance, line %u", w->line);
 		objection_add(&t, MAINTENANCE, why);
 	}
+	if (there && there->maintenance & 1u << r)
+		objection_add(&t, MAINTENANCE, "maintenance at the peer");
 	if (p->ports.sick[r].since)
 		objection_add(&t, SICK, p->ports.sick[r].why);
+	if (there && there->sick & 1u << r)
+		objection_add(&t, SICK, "sick by the peer's agent");
 	if (is_slow(p, s, r)) {
 		snprintf(why, sizeof(why), "slow, %u or more times the other",
 			 (unsigned)p->conf.slow);

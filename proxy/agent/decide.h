@@ -2,7 +2,8 @@
 /*
  * What is right for a connection: the share of its rule, unless something
  * speaks against a rail. A rail is left for good (its share is 0) in a window of
- * maintenance, while its port is sick, and while its path to this peer is slow;
+ * maintenance, while its port is sick, here or by the word of the peer's agent, and
+ * while its path to this peer is slow;
  * where both are unwell, the one that is worse off, in this order. A
  * congested rail carries a quarter at most.
  *
@@ -13,6 +14,7 @@
 #define MPIB_AGENT_DECIDE_H
 
 #include "agent/health.h"
+#include "agent/peers.h"
 
 struct mpib_agent_policy {
 	struct mpib_agent *agent;
@@ -20,6 +22,7 @@ struct mpib_agent_policy {
 	unsigned age; /* counts configurations; from 1 */
 	struct mpib_agent_ports ports;
 	struct mpib_agent_windows windows;
+	struct mpib_agent_peers peers;
 	struct mpib_agent_now now;
 	bool dry; /* nothing is steered: each proxy goes on as without agent */
 	char fault[MPIB_AGENT_WHY]; /* why the last reload failed, or "" */
@@ -33,6 +36,10 @@ void mpib_agent_decide_all(struct mpib_agent_policy *p);
  * before holds. */
 bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path,
 		       char *why);
+/* tell.c: what is to be said of this node to agents of others. Of more windows than
+ * there is room for the first. */
+void mpib_agent_summary(const struct mpib_agent_policy *p,
+			struct mpib_agent_summary *s);
 /* Seconds and monotonic time of now. */
 void mpib_agent_clock(struct mpib_agent_now *now);
 

@@ -28,9 +28,33 @@ struct agent_run {
 	int signals;
 	bool told[MPIB_AGENT_PROXIES]; /* warned: it is silent */
 	uint64_t looked_s; /* at ports and windows, and status was written */
+	uint64_t asked_s; /* what agents of peers say */
+	bool peers_told; /* warned: a proxy does not say */
 	unsigned left_ms; /* until proxies are looked at */
 	int status_rc; /* of its last writing: each error is told once */
 };
+
+/* What agents of peers say, and what they are told; rules of a file alone heed it. */
+static void agent_exchange(struct agent_run *r)
+{
+	struct mpib_agent_policy *p = &r->policy;
+	struct mpib_agent_summary s;
+	char why[MPIB_AGENT_WHY];
+	bool ok;
+
+	if (!p->dry) {
+		mpib_agent_summary(p, &s);
+		mpib_agent_tell(&r->agent, &s);
+	}
+	if (!p->conf.path[0] || p->now.s - r->asked_s < MPIB_AGENT_PEERS_S)
+		return;
+	r->asked_s = p->now.s;
+	ok = mpib_agent_peers_look(&p->peers, r->options->run_dir,
+				   r->options->proxies, p->now.s, why);
+	if (!ok && !r->peers_told)
+		mpib_warn("what agents of peers say is not known: %s", why);
+	r->peers_told = !ok;
+}
 
 /* Ports, windows and the status: once a second. */
 static void agent_each_second(struct agent_run *r)
@@ -40,6 +64,7 @@ static void agent_each_second(struct agent_run *r)
 	mpib_agent_ports_look(&p->ports, &p->conf, &p->now);
 	if (p->conf.windows[0])
 		mpib_agent_windows_look(&p->windows, p->conf.windows);
+	agent_exchange(r);
 }
 
 static void agent_look(struct agent_run *r, unsigned i)

@@ -24,6 +24,8 @@ struct mpib_agent_proxy {
 	struct mpib_agent *agent;
 	int fd;
 	struct mpib_io watch;
+	bool hears, told; /* summaries; told has the last */
+	struct mpib_agent_summary last;
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
 };
 
@@ -204,6 +206,7 @@ static bool slots_serve(struct mpib_agent_proxy *p,
 	}
 	if (r->type != MPIB_AGENT_REGISTER)
 		return false;
+	p->hears |= (r->flags & MPIB_AGENT_HEARS) != 0;
 	slot = slots_take(p, r);
 	if (slot < 0)
 		answer.status = slot;
@@ -212,6 +215,21 @@ static bool slots_serve(struct mpib_agent_proxy *p,
 	/* The agent drops a proxy that does not read its answers. */
 	return send(p->fd, &answer, sizeof(answer),
 		    MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(answer);
+}
+
+/* A proxy that does not take it now is told with the next look. */
+void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s)
+{
+	struct mpib_agent_proxy *p;
+
+	TAILQ_FOREACH(p, &a->proxies, entry)
+	{
+		if (!p->hears || (p->told && !memcmp(&p->last, s, sizeof(*s))))
+			continue;
+		p->told = send(p->fd, s, sizeof(*s),
+			       MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*s);
+		p->last = *s;
+	}
 }
 
 static void on_proxy(void *arg, uint32_t events)

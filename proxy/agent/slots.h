@@ -101,6 +101,8 @@ int mpib_agent_bind(struct mpib_agent *a, gid_t group);
 /* Write sup_bw into the hint file's entry of a slot that is held; does nothing
  * when the entry has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
+/* Tell the summary to each proxy that takes one and was told another. */
+void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s);
 /* Have each shared slot balance as connections with slots of their own to the
  * same peer do, in the mean; a peer without any keeps what it has. */
 void mpib_agent_follow(struct mpib_agent *a);

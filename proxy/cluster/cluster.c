@@ -63,6 +63,7 @@ static void cluster_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	}
 	v.snap = snap;
 	mpib_cluster_own(&v, &c->own);
+	mpib_broker_word(c->broker, &c->own.agent);
 	mpib_snapshot_free(snap);
 	c->own_ns = mpib_loop_now(c->loop);
 	mpib_broker_report(c->broker, &c->own);
@@ -122,18 +123,21 @@ void mpib_cluster_stop(struct mpib_cluster *c)
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg)
 {
-	uint64_t now = mpib_loop_now(c->loop);
-
 	wait->fn = fn;
 	wait->arg = arg;
 	wait->waiting = true;
 	TAILQ_INSERT_TAIL(&c->waits, wait, link);
-	if (c->asking)
-		return;
-	if (c->over_ns && now < c->over_ns + SHARED_NS) {
+	mpib_cluster_begin(c);
+	if (!c->asking)
 		cluster_look(c);
+}
+
+void mpib_cluster_begin(struct mpib_cluster *c)
+{
+	uint64_t now = mpib_loop_now(c->loop);
+
+	if (c->asking || (c->over_ns && now < c->over_ns + SHARED_NS))
 		return;
-	}
 	c->asking = true;
 	c->begun_ns = now;
 	mpib_timer_arm(c->loop, &c->bound, MPIB_CLUSTER_BOUND_NS,

@@ -55,6 +55,8 @@ void mpib_cluster_stop(struct mpib_cluster *c);
  * the loop, at the latest when the bound is over. wait must not be waiting. */
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg);
+/* Ask, if nobody has within a second, and wait for nothing. */
+void mpib_cluster_begin(struct mpib_cluster *c);
 /* fn will not be called. Does nothing if wait is not waiting. */
 void mpib_cluster_forget(struct mpib_cluster *c,
 			 struct mpib_cluster_wait *wait);
@@ -67,5 +69,7 @@ uint32_t mpib_cluster_name(const struct mpib_setting *s);
 /* view.c: all of it as JSON; mpib-protocol(7) has the fields. A new reference, or
  * NULL when memory is short. */
 json_t *mpib_cluster_view(const struct mpib_cluster *c);
+/* What agents of peers said last, likewise. */
+json_t *mpib_cluster_agents(const struct mpib_cluster *c);
 
 #endif

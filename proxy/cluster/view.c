@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cluster as JSON. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,6 +116,42 @@ static json_t *view_rails(const struct mpib_node_report *r)
 	return list;
 }
 
+static json_t *view_mask(uint8_t mask)
+{
+	json_t *list = json_array();
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (mask & 1u << r)
+			json_array_append_new(list,
+					      json_string(mpib_rail_name(r)));
+	}
+	return list;
+}
+
+/* Null of a node without an agent. */
+static json_t *view_word(const struct mpib_agent_word *w)
+{
+	if (!w->there)
+		return json_null();
+	return json_pack("{so so so ss}", "sick", view_mask(w->sick),
+			 "congested", view_mask(w->congested), "maintenance",
+			 view_mask(w->maintenance), "island", w->island);
+}
+
+static void judge_agent(const struct mpib_agent_word *w, json_t *notes)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (w->maintenance & 1u << r)
+			json_array_append_new(notes,
+					      json_sprintf("%s in maintenance",
+							   mpib_rail_name(r)));
+		else if (w->sick & 1u << r)
+			json_array_append_new(
+				notes, json_sprintf("%s left by its agent",
+						    mpib_rail_name(r)));
+	}
+}
+
 /* Add what a node told of itself. */
 static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 		       const struct mpib_node_report *r, json_t *faults,
@@ -136,6 +173,8 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 		json_array_append_new(faults, json_string("settings differ"));
 	if (strcmp(r->version, own->version) != 0)
 		json_array_append_new(notes, json_string("another version"));
+	judge_agent(&r->agent, notes);
+	json_object_set_new(o, "agent", view_word(&r->agent));
 	if (r->slowest[0] && (!x->to[0] || r->slowest_mbps < x->mbps)) {
 		snprintf(x->from, sizeof(x->from), "%s", peer);
 		snprintf(x->to, sizeof(x->to), "%s", r->slowest);
@@ -218,6 +257,28 @@ static void view_own(struct cluster_view *x)
 
 	add_report(x, o, peer, &c->own, faults, notes);
 	add_node(x, o, faults, notes);
+}
+
+static void agents_told(void *arg, const struct mpib_broker_told *t)
+{
+	char sout[INET_ADDRSTRLEN];
+	json_t *o;
+
+	if (!t->report || !t->report->agent.there || !t->sout)
+		return;
+	inet_ntop(AF_INET, &t->sout, sout, sizeof(sout));
+	o = json_pack("{ss ss sf}", "peer", t->peer, "sout", sout, "age_s",
+		      view_seconds(t->age_ns));
+	json_object_update_new(o, view_word(&t->report->agent));
+	json_array_append_new(arg, o);
+}
+
+json_t *mpib_cluster_agents(const struct mpib_cluster *c)
+{
+	json_t *list = json_array();
+
+	mpib_broker_each_told(c->broker, agents_told, list);
+	return list;
 }
 
 json_t *mpib_cluster_view(const struct mpib_cluster *c)

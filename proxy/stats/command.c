@@ -198,6 +198,12 @@ static json_t *command_cluster(struct mpib_ask *ask)
 	return mpib_cluster_view(ask->view->cluster);
 }
 
+static json_t *command_agents(struct mpib_ask *ask)
+{
+	mpib_cluster_begin(ask->view->cluster);
+	return mpib_cluster_agents(ask->view->cluster);
+}
+
 static json_t *command_events(struct mpib_ask *ask)
 {
 	uint64_t since;
@@ -256,6 +262,8 @@ const struct mpib_command mpib_commands[] = {
 	  "peers, over all their lanes" },
 	{ "cluster", "", 0, 0, MPIB_NEEDS_CLUSTER, false, command_cluster,
 	  "how the nodes are with which this one has links" },
+	{ "agents", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agents,
+	  "what agents of other nodes said last; asks them anew" },
 	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false,
 	  command_hist, "latency histograms" },
 	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, command_stuck,

@@ -4,64 +4,20 @@
  * connection with the agent and unmaps the hints when the agent leaves. Control
  * thread.
  */
-#include "agent/agent.h"
-#include "base/hash.h"
-
 #include <errno.h>
-#include <mpib/agent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/internal.h"
 #include "base/log.h"
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX
-
-enum conn_state {
-	CONN_NEW, /* to be registered with the agent */
-	CONN_ASKED, /* REGISTER sent, no answer yet */
-	CONN_HELD, /* the agent gave the connection a hint slot */
-	CONN_REFUSED, /* the agent refused; registered again later */
-};
-
-TAILQ_HEAD(conn_list, mpib_agent_conn);
-
-struct mpib_agent_conn {
-	struct mpib_agent_link *link;
-	struct engine_conn *conn; /* NULL: deleted, still to be deregistered */
-	uint64_t id;
-	struct mpib_agent_route route;
-	enum conn_state state;
-	TAILQ_ENTRY(mpib_agent_conn) entry, asked_entry;
-	UT_hash_handle hh;
-};
-
-struct mpib_agent_link {
-	struct mpib_loop *loop;
-	char dir[96];
-	uid_t user; /* besides root and our own, see mpib_agent_open() */
-	bool adaptive; /* the mode is: hints are for what an agent steers */
-	const char *without; /* what connections do that have no agent */
-	/* Always mapped, shm_bytes: an agent's hint file of so many slots, and
-	 * zeros behind it. */
-	void *shm;
-	size_t shm_bytes;
-	uint32_t slots; /* 0: no agent */
-	int fd; /* -1: no agent */
-	struct mpib_io watch;
-	struct mpib_timer timer;
-	int told; /* the last error logged: each is logged only once */
-	uint16_t counter;
-	struct conn_list conns;
-	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
-	struct mpib_agent_conn *by_id;
-};
 
 static void set_hint(struct mpib_agent_conn *c, uint32_t slot)
 {
@@ -113,6 +69,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	mpib_loop_del(l->loop, &l->watch);
 	close(l->fd);
 	l->fd = -1;
+	l->heard = false;
 	TAILQ_INIT(&l->asked);
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, entry);
@@ -133,7 +90,8 @@ static int agent_request(struct mpib_agent_link *l,
 {
 	struct mpib_agent_request r = {
 		.type = type,
-		.flags = l->adaptive ? MPIB_AGENT_ADAPTIVE : 0,
+		.flags = MPIB_AGENT_HEARS |
+			 (l->adaptive ? MPIB_AGENT_ADAPTIVE : 0),
 		.conn_id = c->id,
 		.sout_src_ip = c->route.sout_src,
 		.sout_dst_ip = c->route.sout_dst,
@@ -223,12 +181,20 @@ static bool agent_on_answer(struct mpib_agent_link *l,
 static void on_agent(void *arg, uint32_t events)
 {
 	struct mpib_agent_link *l = arg;
-	struct mpib_agent_response r;
+	union {
+		struct mpib_agent_response answer;
+		struct mpib_agent_summary summary;
+	} m;
 	ssize_t n;
 
 	(void)events;
-	while ((n = recv(l->fd, &r, sizeof(r), MSG_DONTWAIT | MSG_TRUNC)) > 0) {
-		if (n != sizeof(r) || !agent_on_answer(l, &r)) {
+	while ((n = recv(l->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC)) > 0) {
+		bool sound = n == sizeof(m.summary)
+				     ? mpib_agent_hear(l, &m.summary)
+				     : n == sizeof(m.answer) &&
+					       agent_on_answer(l, &m.answer);
+
+		if (!sound) {
 			agent_hang_up(l, "what answers is no agent");
 			return;
 		}

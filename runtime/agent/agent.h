@@ -8,6 +8,7 @@
 #ifndef MPIB_AGENT_AGENT_H
 #define MPIB_AGENT_AGENT_H
 
+#include <mpib/agent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,14 @@
 
 struct mpib_agent_link;
 struct mpib_agent_conn;
+
+/* What the agent of a node says of that node's rails, as far as it is about one
+ * peer. A bit for each rail, SOUT the lowest. */
+struct mpib_agent_word {
+	bool there; /* there is an agent, and it told */
+	uint8_t sick, congested, maintenance;
+	char island[MPIB_AGENT_TOLD_ISLAND]; /* of the node, "": of none */
+};
 
 /* IPv4 addresses of a connection's rails, network order; 0 if SUP has none. */
 struct mpib_agent_route {
@@ -47,6 +56,10 @@ void mpib_agent_close(struct mpib_agent_link *link);
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
 				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route);
+/* What the agent says of this node to the peer whose SOUT has this IPv4 address,
+ * network order; 0: to any. */
+void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
+		     struct mpib_agent_word *word);
 /* Deregister; call it before the connection is destroyed. NULL is ignored. */
 void mpib_agent_del(struct mpib_agent_conn *conn);
 

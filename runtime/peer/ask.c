@@ -61,6 +61,7 @@ static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 	a->owed = false;
 	a->answered_ns = now;
 	m.report = *own;
+	mpib_agent_said(p->broker->agent, p->node.sout, &m.report.agent);
 	mpib_peer_tell(p, &m);
 	return 1;
 }
@@ -143,6 +144,11 @@ void mpib_broker_report(struct mpib_broker *b,
 	b->asker.own_ns = mpib_loop_now(b->loop);
 	b->asker.wanted = false;
 	peer_ask_go_on(b);
+}
+
+void mpib_broker_word(const struct mpib_broker *b, struct mpib_agent_word *word)
+{
+	mpib_agent_said(b->agent, 0, word);
 }
 
 static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)

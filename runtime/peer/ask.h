@@ -51,6 +51,10 @@ bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
  * keeps it in place until the next. */
 void mpib_broker_report(struct mpib_broker *b,
 			const struct mpib_node_report *own);
+/* What this node's agent says to any peer. The broker itself adds what it says to
+ * who asks. */
+void mpib_broker_word(const struct mpib_broker *b,
+		      struct mpib_agent_word *word);
 
 enum mpib_told {
 	MPIB_TOLD_WELL, /* there is an answer */

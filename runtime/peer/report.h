@@ -6,6 +6,7 @@
 #ifndef MPIB_PEER_REPORT_H
 #define MPIB_PEER_REPORT_H
 
+#include "agent/agent.h"
 #include "engine/engine.h"
 #include "engine/measure/snapshot.h"
 
@@ -33,6 +34,7 @@ struct mpib_node_report {
 	 * busy with them, of those with enough for a rate. "": none. */
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
+	struct mpib_agent_word agent; /* to whom it is told */
 	/* Settings that a cluster has alike: hashes of "section.key" and of the
 	 * value. */
 	uint8_t settings;

@@ -65,6 +65,17 @@ static void get_rails(struct mpib_decoder *r, struct mpib_node_report *m)
 	}
 }
 
+static void get_word(struct mpib_decoder *r, struct mpib_agent_word *word)
+{
+	const uint8_t both = (1u << MPIB_RAILS) - 1;
+
+	word->there = mpib_get8(r) != 0;
+	word->sick = mpib_get8(r) & both;
+	word->congested = mpib_get8(r) & both;
+	word->maintenance = mpib_get8(r) & both;
+	get_text(r, word->island, sizeof(word->island));
+}
+
 void mpib_put_report(struct mpib_encoder *w, const struct mpib_peer_msg *msg)
 {
 	const struct mpib_node_report *m = &msg->report;
@@ -79,6 +90,11 @@ void mpib_put_report(struct mpib_encoder *w, const struct mpib_peer_msg *msg)
 	put_text(w, m->slowest, sizeof(m->slowest));
 	mpib_put64(w, m->slowest_mbps);
 	mpib_put64(w, m->slowest_rtt_ns);
+	mpib_put8(w, m->agent.there);
+	mpib_put8(w, m->agent.sick);
+	mpib_put8(w, m->agent.congested);
+	mpib_put8(w, m->agent.maintenance);
+	put_text(w, m->agent.island, sizeof(m->agent.island));
 	mpib_put8(w, m->settings);
 	for (unsigned i = 0; i < m->settings; i++) {
 		mpib_put32(w, m->setting[i].name);
@@ -100,6 +116,7 @@ void mpib_get_report(struct mpib_decoder *r, struct mpib_peer_msg *msg)
 	get_text(r, m->slowest, sizeof(m->slowest));
 	m->slowest_mbps = mpib_get64(r);
 	m->slowest_rtt_ns = mpib_get64(r);
+	get_word(r, &m->agent);
 	m->settings = mpib_get8(r);
 	if (m->settings > MPIB_REPORT_SETTINGS) {
 		r->failed = true;

@@ -77,7 +77,7 @@ static void a_proxy_says_that_it_splits_by_itself(void **state)
 	rig_connect(rig, e.a, 3, e.b, 4);
 	assert_true(agent_rig_take_call());
 	assert_true(agent_rig_next(&r));
-	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE);
+	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE | MPIB_AGENT_HEARS);
 }
 
 /* It splits nothing, and entries are few. */

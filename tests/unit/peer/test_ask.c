@@ -233,6 +233,9 @@ static void fill(struct mpib_node_report *m)
 		r->errors = r->failovers = UINT64_MAX;
 	}
 	m->slowest_mbps = m->slowest_rtt_ns = UINT64_MAX;
+	m->agent.there = true;
+	m->agent.sick = m->agent.congested = m->agent.maintenance = 3;
+	memset(m->agent.island, 'i', sizeof(m->agent.island) - 1);
 	m->settings = MPIB_REPORT_SETTINGS;
 	memset(m->setting, 0xff, sizeof(m->setting));
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What agents of other nodes say of their rails, as their proxies tell it over the
+ * peer links. Nobody says on what was heard, so that no two leave a rail because the
+ * other does.
+ */
+#ifndef MPIB_AGENT_PEERS_H
+#define MPIB_AGENT_PEERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* So often they are looked at; and what is older than MAX_S counts no more. */
+#define MPIB_AGENT_PEERS_S 5u
+#define MPIB_AGENT_PEERS_MAX_S 30u
+
+struct mpib_agent_peers {
+	unsigned n;
+	struct mpib_agent_peer {
+		uint32_t sout; /* its IPv4 address, network order */
+		uint8_t sick, maintenance; /* a bit for each rail */
+	} * of; /* in the order of sout */
+	uint64_t told_s; /* seconds of the epoch; 0: never */
+};
+
+/* Ask the proxies at these run directories (NULL: the default). If one does not
+ * answer all stays as it was, until it is too old. False, with why. */
+bool mpib_agent_peers_look(struct mpib_agent_peers *p,
+			   const char *const *run_dir, unsigned proxies,
+			   uint64_t now_s, char *why);
+/* What the agent of the peer says; NULL: nothing. */
+const struct mpib_agent_peer *
+mpib_agent_peer_of(const struct mpib_agent_peers *p, uint32_t sout);
+void mpib_agent_peers_free(struct mpib_agent_peers *p);
+
+#endif

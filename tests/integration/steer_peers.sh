@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# steer_peers.sh BUILD: two nodes, each with its agent. What node 1's agent has on its
+# list of maintenance the agent of node 0 leaves for connections to node 1, and takes
+# again when it is off the list; so nothing is under way there when the rail goes.
+set -uo pipefail
+build=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+. "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
+declare -A pid
+failed=0
+trap 'kill -9 "${pid[@]}" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
+
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+ready() {
+	await_ready "$dir/$1.out" "${pid[$1]}" && return
+	cat "$dir/$1.log"
+	fail "$1 is not ready"
+	exit 1
+}
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
+}
+told() { # FIELD of node 1, as node 0 is told it
+	ctl 0 cluster -o "peer,$1" |
+		awk -F '\t' -v p="$net.2:" 'index($1, p) == 1 { print $2 }'
+}
+# SUP's share of what node 0 sends, and who says so.
+split() {
+	ctl 0 why -o source,sup_bw | sort -u
+}
+is() { # WANTED COMMAND...
+	[ "$("${@:2}")" = "$1" ]
+}
+
+for node in 0 1; do
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
+		--mode adaptive --agent-dir "$dir/agent$node" \
+		--sout "soft:$net.$((1 + node))" \
+		--sup "soft:$net.$((11 + node))" \
+		>"$dir/n$node.out" 2>"$dir/n$node.log" &
+	pid[n$node]=$!
+done
+for node in 0 1; do
+	ready "n$node"
+	: >"$dir/windows$node"
+	echo "maintenance $dir/windows$node" >"$dir/conf$node"
+	echo "$net.0/24 island$node" >"$dir/islands$node"
+	echo "islands $dir/islands$node" >>"$dir/conf$node"
+	"$build/proxy/mpib-agent" --dir "$dir/agent$node" \
+		--run-dir "$dir/n$node" --config "$dir/conf$node" \
+		>"$dir/a$node.out" 2>"$dir/a$node.log" &
+	pid[a$node]=$!
+done
+ready a0
+ready a1
+"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+	--nodes "$dir/n0,$dir/n1" --pattern sendrecv --min 1M --max 1M \
+	--steady 250s --timeout 290 >"$dir/perf" 2>&1 &
+pid[perf]=$!
+
+# Each is told the other's island, before anything is wrong.
+named() {
+	has '"island":"island1"' < <(told agent)
+}
+await named || fail "island: $(told agent)"
+await is '[]' told agent.maintenance || fail "$(told agent)"
+has '^adaptive' < <(split) || fail "before: $(split)"
+
+# A window of node 1, whoever the peer is.
+echo "all sup 2020-01-01T00:00:00Z 2099-01-01T00:00:00Z" >"$dir/windows1"
+await is $'hint\t0' split || fail "in maintenance: $(split)"
+is '["SUP"]' told agent.maintenance || fail "$(told agent)"
+is '["SUP in maintenance"]' told notes || fail "$(told notes)"
+has 'SUP left: maintenance at the peer' < <(ctl 0 agent) ||
+	fail "the agent does not say why: $(ctl 0 agent)"
+# Nothing new goes there.
+sup() {
+	ctl 0 rails -o name,tx_bytes | awk '$1 == "SUP" { print $2 }'
+}
+sout() {
+	ctl 0 rails -o name,tx_bytes | awk '$1 == "SOUT" { print $2 }'
+}
+still() {
+	local a b
+	a=$(sup) && sleep 0.1 && b=$(sup) && [ "$a" -eq "$b" ]
+}
+await still || fail "SUP carries on"
+before=$(sout)
+grows() {
+	[ "$(sout)" -gt "$((before + 1000000))" ]
+}
+await grows || fail "SOUT does not carry"
+
+# One for other peers is nothing to node 0; that of the peer ends.
+echo "10.1.2.0/24 sup 2020-01-01T00:00:00Z 2099-01-01T00:00:00Z" \
+	>"$dir/windows1"
+await is '[]' told agent.maintenance || fail "for others: $(told agent)"
+adaptive() {
+	has '^adaptive' < <(split)
+}
+await adaptive || fail "after: $(split)"
+
+# What an agent said is gone with it.
+kill "${pid[a1]}"
+await is - told agent || fail "the agent is gone: $(told agent)"
+[ "$failed" -eq 0 ] || tail -n 20 "$dir"/*.log "$dir/perf"
+exit "$failed"

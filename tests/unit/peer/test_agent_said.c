@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an agent says of its node's rails, as the proxy takes it. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/agent.h"
+#include "agent_rig.h"
+
+/* The word to the peer whose SOUT is at 10.1.0.n. */
+static struct mpib_agent_word word_to(struct rig *rig, unsigned n)
+{
+	struct mpib_agent_word w;
+
+	mpib_agent_said(rig->node[0].agent, htonl(0x0a010000u + n), &w);
+	return w;
+}
+
+static void what_it_says_of_rails_is_for_the_peers_it_is_of(void **state)
+{
+	struct mpib_agent_summary s = { .sick = 2,
+					.windows = 2,
+					.island = "rack1" };
+	struct rig *rig = *state;
+	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
+
+	assert_false(word_to(rig, 1).there);
+	rig_connect(rig, e.a, 3, e.b, 4);
+	assert_true(agent_rig_take_call());
+	/* All of 10.1.0.1, and all there is. */
+	s.window[0] = (struct mpib_agent_told){
+		.addr = { [10] = 0xff, 0xff, 10, 1, 0, 1 },
+		.bits = 128,
+		.rail = 0
+	};
+	s.window[1] = (struct mpib_agent_told){ .rail = 1 };
+	agent_rig_say(&s);
+	rig_settle(rig);
+	assert_true(word_to(rig, 1).there);
+	assert_string_equal(word_to(rig, 1).island, "rack1");
+	assert_int_equal(word_to(rig, 1).sick, 2);
+	assert_int_equal(word_to(rig, 1).maintenance, 3);
+	assert_int_equal(word_to(rig, 2).maintenance, 2);
+	/* It is over with the agent. */
+	agent_rig_down();
+	rig_settle(rig);
+	assert_false(word_to(rig, 1).there);
+}
+
+static void who_says_what_no_agent_would_is_left(void **state)
+{
+	struct rig *rig = *state;
+	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
+
+	rig_connect(rig, e.a, 3, e.b, 4);
+	for (unsigned i = 0; i < 6; i++) {
+		struct mpib_agent_summary s = { .windows = 1 };
+
+		assert_true(agent_rig_take_call());
+		s.sick = i == 0 ? 4 : 0;
+		s.congested = i == 1 ? 4 : 0;
+		s.windows = i == 2 ? MPIB_AGENT_TOLD_MAX + 1 : 1;
+		memset(s.island, i == 3 ? 'x' : 0, sizeof(s.island));
+		if (i == 4)
+			s.island[0] = '\n';
+		s.window[0].rail = i == 5 ? 2 : 0;
+		agent_rig_say(&s);
+		rig_settle(rig);
+		assert_false(word_to(rig, 1).there);
+		rig_pass(rig, 2 * MPIB_SEC); /* it calls again */
+	}
+	assert_true(agent_rig_take_call());
+}
+
+#define AGENT_TEST(test)                                                       \
+	cmocka_unit_test_setup_teardown(test, agent_rig_setup,                 \
+					agent_rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		AGENT_TEST(what_it_says_of_rails_is_for_the_peers_it_is_of),
+		AGENT_TEST(who_says_what_no_agent_would_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

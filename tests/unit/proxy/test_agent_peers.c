@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents of different nodes say to each other: who is told, and who heeds it. */
+#include "steered.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct mpib_agent_window window[MPIB_AGENT_TOLD_MAX + 1];
+
+static uint32_t ip(const char *text)
+{
+	uint32_t addr;
+
+	assert_int_equal(inet_pton(AF_INET, text, &addr), 1);
+	return addr;
+}
+
+/* A proxy that has registered a connection. */
+static int proxy(uint32_t flags)
+{
+	struct mpib_agent_request r = { .type = MPIB_AGENT_REGISTER,
+					.flags = flags,
+					.conn_id = 1,
+					.sout_src_ip = ip("10.1.0.9"),
+					.sout_dst_ip = ip("10.1.0.1") };
+	struct mpib_agent_response answer;
+	int fd = steered_dial();
+
+	assert_int_equal(send(fd, &r, sizeof(r), MSG_NOSIGNAL), sizeof(r));
+	while (mpib_loop_turn(&agent.loop, 0) > 0)
+		;
+	assert_int_equal(recv(fd, &answer, sizeof(answer), MSG_DONTWAIT),
+			 sizeof(answer));
+	assert_int_equal(answer.status, 0);
+	return fd;
+}
+
+/* Tell as the agent does; whether the proxy is told anything. */
+static bool told(int fd, struct mpib_agent_summary *s)
+{
+	struct mpib_agent_summary now;
+
+	mpib_agent_summary(&policy, &now);
+	mpib_agent_tell(&agent, &now);
+	return recv(fd, s, sizeof(*s), MSG_DONTWAIT | MSG_TRUNC) == sizeof(*s);
+}
+
+static void a_proxy_is_told_what_is_new_if_it_takes_it(void **state)
+{
+	struct mpib_agent_island here = { .name = "rack\x1b"
+						  "1" };
+	struct mpib_agent_summary s;
+	int fd = proxy(MPIB_AGENT_HEARS), older = proxy(0);
+
+	(void)state;
+	assert_true(told(fd, &s));
+	assert_int_equal(s.sick | s.congested | s.windows, 0);
+	assert_false(told(fd, &s));
+	policy.ports.sick[1].since = 1;
+	policy.ports.congested[0].since = 1;
+	policy.conf.islands.of = &here;
+	policy.conf.islands.n = 1;
+	assert_true(told(fd, &s));
+	assert_int_equal(s.sick, 2);
+	assert_int_equal(s.congested, 1);
+	assert_string_equal(s.island, "rack?1");
+	assert_int_equal(recv(older, &s, sizeof(s), MSG_DONTWAIT), -1);
+	policy.conf.islands.n = 0;
+	close(older);
+	close(fd);
+}
+
+static void windows_are_told_that_hold_as_many_as_have_room(void **state)
+{
+	struct mpib_agent_summary s;
+
+	(void)state;
+	for (unsigned i = 0; i <= MPIB_AGENT_TOLD_MAX; i++)
+		window[i] = (struct mpib_agent_window){ .net = { .bits = 120 },
+							.rail = 1,
+							.from = 100,
+							.to = 200 };
+	policy.windows.of = window;
+	policy.windows.n = 2;
+	policy.conf.lead_s = 10;
+	window[1].from = 150;
+	policy.now.s = 89;
+	mpib_agent_summary(&policy, &s);
+	assert_int_equal(s.windows, 0);
+	policy.now.s = 90;
+	mpib_agent_summary(&policy, &s);
+	assert_int_equal(s.windows, 1);
+	assert_int_equal(s.window[0].bits, 120);
+	assert_int_equal(s.window[0].rail, 1);
+	policy.now.s = 199;
+	mpib_agent_summary(&policy, &s);
+	assert_int_equal(s.windows, 2);
+	policy.now.s = 200;
+	mpib_agent_summary(&policy, &s);
+	assert_int_equal(s.windows, 0);
+	policy.windows.n = MPIB_AGENT_TOLD_MAX + 1;
+	policy.now.s = 199;
+	mpib_agent_summary(&policy, &s);
+	assert_int_equal(s.windows, MPIB_AGENT_TOLD_MAX);
+	policy.windows.of = NULL;
+	policy.windows.n = 0;
+}
+
+static const struct mpib_agent_choice *decided(unsigned slot)
+{
+	mpib_agent_decide(&policy, slot);
+	return &agent.slot[slot].choice;
+}
+
+static void a_rail_is_left_by_the_word_of_the_peers_agent(void **state)
+{
+	struct mpib_agent_peer says[2] = {
+		{ .sout = ip("10.1.0.1"), .maintenance = 2 },
+		{ .sout = ip("10.1.0.2"), .sick = 1 }
+	};
+
+	(void)state;
+	steered_conn(0, "10.1.0.1");
+	steered_conn(1, "10.1.0.2");
+	steered_conn(2, "10.1.0.3");
+	policy.peers = (struct mpib_agent_peers){ .n = 2, .of = says };
+	assert_int_equal(decided(0)->sup_bw, 0);
+	assert_string_equal(decided(0)->why,
+			    "SUP left: maintenance at the peer");
+	assert_int_equal(decided(1)->sup_bw, MPIB_HINT_SUP_BW_MAX);
+	assert_string_equal(decided(1)->why,
+			    "SOUT left: sick by the peer's agent");
+	assert_int_equal(decided(2)->sup_bw, 512);
+	/* Of two that are unwell the one that is worse off is left, whoever says
+	 * so. */
+	policy.ports.sick[0].since = 1;
+	snprintf(policy.ports.sick[0].why, MPIB_AGENT_REASON, "errors");
+	assert_int_equal(decided(0)->sup_bw, 0);
+	assert_string_equal(decided(2)->why, "SOUT left: errors");
+	policy.peers.n = 0;
+	assert_string_equal(decided(0)->why, "SOUT left: errors");
+	for (unsigned i = 0; i < 3; i++)
+		agent.slot[i].users = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_proxy_is_told_what_is_new_if_it_takes_it,
+			steered_begin, steered_end),
+		cmocka_unit_test_setup_teardown(
+			windows_are_told_that_hold_as_many_as_have_room,
+			steered_begin, steered_end),
+		cmocka_unit_test_setup_teardown(
+			a_rail_is_left_by_the_word_of_the_peers_agent,
+			steered_begin, steered_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
