@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <ctime>
 #include <sched.h>
 
 #include "device.h"
+#include "watch.hpp"
 
 namespace kernel
 {
@@ -31,31 +31,50 @@ struct Block {
 	int id;
 	std::atomic<bool> aborted{ false };
 
-	// Until ready(), or the communicator is aborted; false then. A GPU that
-	// waits takes no CPU: after a few looks this sleeps between them. With
-	// STANDIN_SPIN in the environment it goes on looking, as a GPU does, for
-	// tests of what it may see in between.
+	// Until ready(), or the communicator is aborted; false then. With
+	// STANDIN_SPIN in the environment this looks all the time, as a GPU does,
+	// for tests of what it may see in between.
 	template <class Ready> bool wait(Ready ready)
 	{
-		for (unsigned int look = 0; !ready(); look++) {
-			if (aborted)
+		if (ready())
+			return true;
+		return spins() ? spin(ready) : sleep(ready);
+	}
+
+      private:
+	template <class Ready> bool spin(Ready ready)
+	{
+		for (unsigned int look = 1; !ready(); look++) {
+			if (look % looks)
+				continue;
+			if (aborts())
 				return false;
-			if (look % looks == looks - 1 && load(comm->abortFlag))
-				aborted = true;
-			if (spins()) {
-				// Hot, but for those it waits for.
-				if (look % hot == hot - 1)
-					sched_yield();
-			} else if (look < looks) {
-				sched_yield();
-			} else {
-				nanosleep(&nap, nullptr);
-			}
+			// Hot, but for those it waits for.
+			sched_yield();
 		}
 		return true;
 	}
 
-      private:
+	template <class Ready> bool sleep(Ready ready)
+	{
+		bool over = false;
+		auto look = [&] { return over = over || ready(); };
+
+		for (unsigned int naps = 0; !over; naps++) {
+			if (aborts())
+				return false;
+			watch(look, naps);
+		}
+		return true;
+	}
+
+	bool aborts()
+	{
+		if (load(comm->abortFlag))
+			aborted = true;
+		return aborted;
+	}
+
 	static bool spins()
 	{
 		static const bool always = getenv("STANDIN_SPIN");
@@ -63,8 +82,7 @@ struct Block {
 		return always;
 	}
 
-	static constexpr unsigned int looks = 8, hot = 4096;
-	static constexpr struct timespec nap = { 0, 20000 };
+	static constexpr unsigned int looks = 4096;
 };
 
 } // namespace kernel
