@@ -69,6 +69,8 @@ void test_speed(struct rank *r)
 	memset(in, 0, r->opt->max);
 	memset(out, 0, r->opt->max);
 	for (size_t bytes = 1024; bytes <= r->opt->max; bytes *= 4) {
+		if (bytes < r->opt->min)
+			continue;
 		say(r, "speed all_reduce %zu %.9f", bytes,
 		    median(r, all_reduce, in, out, bytes));
 		say(r, "speed alltoall %zu %.9f", bytes,
