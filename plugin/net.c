@@ -38,11 +38,11 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	return NCCL_SUCCESS;
 }
 
-/* A sealed memfd is memory that the proxy can map; NCCL passes it as if it were
- * a dma-buf. */
-static uint32_t kind_of(int fd)
+/* A proxy that takes dma-bufs takes a sealed memfd for one, too, and flushes it
+ * as memory of a device. For another it is memory that the proxy can map. */
+static uint32_t kind_of(const struct net_comm *c, int fd)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
+	int seals = c->proxy->node.dmabuf ? -1 : fcntl(fd, F_GET_SEALS);
 
 	return seals >= 0 && seals & F_SEAL_SHRINK ? MPIB_REG_MEMFD
 						   : MPIB_REG_DMABUF;
@@ -57,7 +57,7 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 	int rc;
 
 	(void)type;
-	rc = mpib_reg_fd(c->client, data, size, offset, fd, kind_of(fd),
+	rc = mpib_reg_fd(c->client, data, size, offset, fd, kind_of(c, fd),
 			 &region);
 	/* Relaxed: read by this same thread, in the mpib_net_reg() that NCCL
 	 * calls next. */

@@ -36,6 +36,7 @@ enum {
 	REG_DEVICE,
 	REG_DMABUF,
 	FLUSH,
+	FLUSHING, // of those, which gave NCCL a request to wait for
 	COUNTERS,
 };
 
@@ -72,8 +73,12 @@ ncclResult_t spy_irecv(void *comm, int n, void **data, size_t *sizes, int *tags,
 ncclResult_t spy_iflush(void *comm, int n, void **data, int *sizes,
 			void **mhandles, void **request)
 {
+	ncclResult_t rc = real.iflush(comm, n, data, sizes, mhandles, request);
+
 	count(FLUSH);
-	return real.iflush(comm, n, data, sizes, mhandles, request);
+	if (rc == ncclSuccess && *request)
+		count(FLUSHING);
+	return rc;
 }
 
 ncclResult_t spy_reg(void *comm, void *data, size_t size, int type,
