@@ -109,7 +109,8 @@ static inline bool mpib_summary_any(const struct mpib_summary *sum)
 struct mpib_client_counts {
 	_Atomic uint64_t copies; /* parts copied through a staging window */
 	_Atomic uint64_t copied_bytes;
-	_Atomic uint64_t stalls_pool; /* waits for a staging window, or for room in it */
+	_Atomic uint64_t
+		stalls_pool; /* waits for a staging window, or for room in it */
 	_Atomic uint64_t stalls_ring; /* waits for the ring or for a request */
 	uint64_t rsvd[2];
 };

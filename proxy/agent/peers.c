@@ -43,8 +43,7 @@ static void peers_row(struct mpib_agent_peers *p, const json_t *row)
 		    MPIB_AGENT_PEERS_MAX_S ||
 	    !(one.sick | one.maintenance))
 		return;
-	p->of = mpib_xrealloc(p->of, p->n * sizeof(one),
-			      (p->n + 1) * sizeof(one));
+	p->of = mpib_xrealloc(p->of, (p->n + 1) * sizeof(one));
 	p->of[p->n++] = one;
 }
 

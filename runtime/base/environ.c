@@ -53,6 +53,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_SUP_QP",
 	"MPIB_SUP_BW",
 	"MPIB_POLICY_BDP",
+	"MPIB_POLICY_BDP_BY",
 	"MPIB_AGENT_DIR",
 	"MPIB_AGENT_USER",
 	"MPIB_ISLAND_PREFIX",

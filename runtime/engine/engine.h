@@ -91,20 +91,18 @@ struct mpib_engine_config {
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	uint32_t bdp; /* advanced mode: inter-island messages of at most this
 			 many bytes stay on SOUT */
-	bool bdp_path; /* in place of bdp: as measured of the path to each peer,
-			  policy.c */
+	bool bdp_path; /* in place of bdp: as measured, policy.c */
 	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* one CTS in this many is posted signalled */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
 	uint32_t spread; /* enum mpib_spread */
-	uint32_t frag; /* bytes of a fragment, cut to a multiple of 128;
-			  MPIB_FRAG_MIN..MPIB_FRAG_MAX */
+	uint32_t frag; /* MPIB_FRAG_MIN..MAX bytes, cut to a multiple of 128 */
 	uint32_t share_window; /* bytes in flight per rail of a shard while
 				  tenants compete; 0: no such limit */
 	uint32_t times; /* keep latency histograms, see measure/times.h */
-	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* ibv_modify_qp
-								 encodings */
+	/* As ibv_modify_qp() encodes them. */
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	int traffic_class; /* -1: class 0 */
 	int service_level; /* -1: on InfiniBand the communicator's class */
 	uint32_t pkey_index;
@@ -288,12 +286,10 @@ struct mpib_mr_attr {
  */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);
-/*
- * Connections of the client that still use the region are broken with
+/* Connections of the client that still use the region are broken with
  * -ECANCELED (conn_broken is called, the owner stops and destroys them). done
  * runs once nothing uses the region and it is deregistered. -ENOENT: no such
- * handle.
- */
+ * handle. */
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
 /* Deregister it at once: what still uses it fails, and with that its connection.

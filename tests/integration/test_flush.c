@@ -31,22 +31,6 @@ static void set_flag(void *arg, int status)
 	*(bool *)arg = true;
 }
 
-static void add_device_memory(void)
-{
-	int fd = memfd_create("device", MFD_CLOEXEC);
-	struct mpib_mr_attr attr = { .len = BYTES, .dmabuf_fd = fd };
-	bool ready = false;
-
-	assert_int_equal(ftruncate(fd, BYTES), 0);
-	device = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_true(device != MAP_FAILED);
-	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
-				     set_flag, &ready),
-			 0);
-	pair_until(&pair, &ready);
-	close(fd);
-}
-
 static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
@@ -58,7 +42,7 @@ static int setup(void **state)
 	cfg.retry_cnt = 1;
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	pair_connect(&pair, 5, 0, &tx, &rx);
-	add_device_memory();
+	mr = pair_add_device(&pair, 1, BYTES, &device);
 	asked = 0;
 	return 0;
 }

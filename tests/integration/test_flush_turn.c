@@ -29,26 +29,6 @@ static struct mpib_shard *shard(void)
 	return &pair.node[1].engine->shard[0];
 }
 
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
-static void add_device_memory(void)
-{
-	int fd = memfd_create("device", MFD_CLOEXEC);
-	struct mpib_mr_attr attr = { .len = BYTES, .dmabuf_fd = fd };
-	bool ready = false;
-
-	assert_int_equal(ftruncate(fd, BYTES), 0);
-	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
-				     set_flag, &ready),
-			 0);
-	pair_until(&pair, &ready);
-	close(fd);
-}
-
 static void receive(unsigned i)
 {
 	uint32_t got = pair_post(&rx[i], MPIB_OP_RECV, 1, mr, 0, BYTES, 7);
@@ -107,7 +87,7 @@ static void a_turn_looks_at_some_and_the_next_at_the_others(void **state)
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx[0], &rx[0]);
 	for (unsigned i = 1; i < CONNS; i++)
 		pair_connect(&pair, 5 + i, 0, &tx[i], &rx[i]);
-	add_device_memory();
+	mr = pair_add_device(&pair, 1, BYTES, NULL);
 	for (unsigned i = 0; i < CONNS; i++)
 		receive(i);
 	fill(true);

@@ -93,9 +93,5 @@ int main(void)
 {
 	const struct litmus l = { renew, tell, doze, lost };
 
-#if defined(WITHOUT_TELL) || defined(WITHOUT_DOZE)
-	return litmus(&l, false);
-#else
-	return litmus(&l, true);
-#endif
+	return litmus(&l, LITMUS_WHOLE);
 }

@@ -71,9 +71,5 @@ int main(void)
 	const struct litmus l = { renew, tell, doze, lost };
 
 	pthread_mutex_init(&ctx.lock, NULL);
-#if defined(WITHOUT_TELL) || defined(WITHOUT_DOZE)
-	return litmus(&l, false);
-#else
-	return litmus(&l, true);
-#endif
+	return litmus(&l, LITMUS_WHOLE);
 }

@@ -15,6 +15,13 @@
 
 #define LITMUS_PLACES 256
 
+/* Nothing is taken out of this build. */
+#if defined(WITHOUT_TELL) || defined(WITHOUT_DOZE)
+#define LITMUS_WHOLE false
+#else
+#define LITMUS_WHOLE true
+#endif
+
 /* All of place i, one of LITMUS_PLACES, which lie on cache lines of their own. */
 struct litmus {
 	void (*renew)(unsigned i); /* one thread, as are all renews and lost */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -313,6 +314,27 @@ int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req, uint32_t gen)
 	}
 	fail_msg("request %u of generation %u never ended", req, gen);
 	return 0;
+}
+
+uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map)
+{
+	int fd = memfd_create("device", MFD_CLOEXEC);
+	struct mpib_mr_attr attr = { .len = len, .dmabuf_fd = fd };
+	bool ready = false;
+	uint32_t mr;
+
+	assert_int_equal(ftruncate(fd, (off_t)len), 0);
+	assert_int_equal(mpib_mr_add(p->node[node].engine_client, &attr, &mr,
+				     set_flag, &ready),
+			 0);
+	pair_until(p, &ready);
+	if (map) {
+		*map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			    0);
+		assert_true(*map != MAP_FAILED);
+	}
+	close(fd);
+	return mr;
 }
 
 struct taken {

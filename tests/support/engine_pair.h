@@ -88,6 +88,9 @@ const struct mpib_completion *pair_completion(const struct pair_end *e,
 /* Make turns until a request is over. Returns its result. */
 int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req,
 		  uint32_t gen);
+/* Register memory of a device, len bytes, at a node. map, if not NULL: where a
+ * GPU would see it. Returns the region. */
+uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map);
 /* Fill p with bytes that depend on their place and on seed. */
 void pair_fill(char *p, size_t len, unsigned seed);
 /* Send a message of len bytes from pair_fill() into a buffer of room bytes, and

@@ -81,7 +81,8 @@ what_the_start_would_refuse_is_refused_here_and_at_once(void **state)
 	set("srq", "low", "512");
 	set("srq", "high", "512");
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_why("here: metrics.listen = \"nonsense\": not a port");
+	assert_why(
+		"here: metrics.listen = \"nonsense\": not an IPv4 address and port");
 	assert_why("here: peer.addr = \"fe80::1\" is no address");
 	assert_why("here: peer.key_file = /nonexistent/key: No such file");
 	assert_why("srq.low = 512");

@@ -127,10 +127,13 @@ static void every_command_gives_a_value(void **state)
 	for (unsigned i = 0; i < mpib_command_count; i++) {
 		const struct mpib_command *c = &mpib_commands[i];
 		struct mpib_ask ask = { .view = &w->view };
-		json_t *v = c->min ? NULL : c->fn(&ask);
+		json_t *v;
 
-		/* Or says why not: there is no proxy to change. */
-		if (!v && !ask.text && !ask.error[0] && !c->min)
+		/* There is no proxy to change, or to ask others. */
+		if (c->min || c->needs == MPIB_NEEDS_CLUSTER)
+			continue;
+		v = c->fn(&ask);
+		if (!v && !ask.text && !ask.error[0])
 			fail_msg("%s gives nothing", c->name);
 		json_decref(v);
 		free(ask.text);
