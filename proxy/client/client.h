@@ -227,9 +227,9 @@ void mpib_shares_apply(struct proxy_clients *all);
 
 /* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
-/* Deregister s' memory of devices whoever still uses it, and close it. s has
- * left. */
-void proxy_client_let_go(void *s);
+/* Deregister memory of devices whoever still uses it, and close it. arg is a
+ * client that has left. */
+void proxy_client_let_go(void *arg);
 void proxy_client_free_regions(struct proxy_client *s);
 /* Free the FILLING regions, which no rail has registered yet. */
 void proxy_client_stop_filling(struct proxy_client *s);
