@@ -54,54 +54,25 @@ static long shared_kib(pid_t pid)
 	return number_of(pid, "status", "RssShmem:");
 }
 
-static int say_hello(int sock)
-{
-	struct mpib_ctl_hello hello = {
-		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
-		.version = MPIB_ABI_VERSION,
-		.name = "attacker",
-	};
-	struct mpib_message m;
-	char byte;
-
-	if (mpib_message_send(sock, &hello.h, NULL, 0) < 0 ||
-	    recv(sock, &byte, 1, MSG_PEEK) <= 0 ||
-	    mpib_message_recv(sock, &m) <= 0)
-		return -1;
-	mpib_message_close_fds(&m);
-	return m.h.status;
-}
-
 /* Memfds without a page, registered without the library, which would allocate
  * them here: 0 if each is refused, for that or, where a user may not have so
  * much, for its size. */
 static int register_holes(void *arg)
 {
-	int sock = tenant_dial(node[0].dir, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+	int sock = tenant_hello(node[0].dir);
 
 	(void)arg;
-	if (sock < 0 || say_hello(sock) != 0)
+	if (sock < 0)
 		return 2;
 	for (unsigned i = 0; i < 2; i++) {
 		int fd = memfd_create("holes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		struct mpib_ctl_reg_fd ask = {
-			.h = { .type = MPIB_CTL_REG_FD,
-			       .id = 7,
-			       .len = sizeof(ask) },
-			.size = SPARSE,
-			.flags = MPIB_REG_MEMFD,
-		};
-		struct mpib_message m;
-		char byte;
+		int rc;
 
 		if (ftruncate(fd, SPARSE) ||
-		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) ||
-		    mpib_message_send(sock, &ask.h, &fd, 1) < 0 ||
-		    recv(sock, &byte, 1, MSG_PEEK) <= 0 ||
-		    mpib_message_recv(sock, &m) <= 0)
+		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
 			return 3;
-		mpib_message_close_fds(&m);
-		if (m.h.status != -EFAULT && m.h.status != -EDQUOT)
+		rc = tenant_reg_fd(sock, fd, 0, SPARSE);
+		if (rc != -EFAULT && rc != -EDQUOT)
 			return 4;
 	}
 	return 0;

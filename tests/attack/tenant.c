@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "ipc/message.h"
+
 void attack_needs_root(void)
 {
 	if (geteuid() == 0)
@@ -83,6 +85,50 @@ int tenant_dial(const char *dir, const char *name, int type)
 	rc = -errno;
 	close(fd);
 	return rc;
+}
+
+/* The status of the answer; 1: there is none. */
+static int answer_of(int sock)
+{
+	struct mpib_message m;
+	char byte;
+
+	if (recv(sock, &byte, 1, MSG_PEEK) <= 0 ||
+	    mpib_message_recv(sock, &m) <= 0)
+		return 1;
+	mpib_message_close_fds(&m);
+	return m.h.status;
+}
+
+int tenant_hello(const char *dir)
+{
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+		.name = "attacker",
+	};
+	int sock = tenant_dial(dir, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+
+	if (sock >= 0 && mpib_message_send(sock, &hello.h, NULL, 0) == 0 &&
+	    answer_of(sock) == 0)
+		return sock;
+	if (sock >= 0)
+		close(sock);
+	return -1;
+}
+
+int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size)
+{
+	struct mpib_ctl_reg_fd ask = {
+		.h = { .type = MPIB_CTL_REG_FD, .id = 7, .len = sizeof(ask) },
+		.offset = offset,
+		.size = size,
+		.flags = MPIB_REG_MEMFD,
+	};
+
+	if (mpib_message_send(sock, &ask.h, &fd, 1) < 0)
+		return 1;
+	return answer_of(sock);
 }
 
 struct mpib_client *tenant_attach(const struct node *n)

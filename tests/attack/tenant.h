@@ -7,6 +7,7 @@
 #define MPIB_TESTS_TENANT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "node.h"
@@ -32,6 +33,11 @@ int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 /* For children, which must not end the test: connect to a socket of the node;
  * the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
+/* Attach without the library: the control socket, or -1. */
+int tenant_hello(const char *dir);
+/* Register memory by that socket as a memfd: the answer's status, or 1 if there
+ * was none. */
+int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size);
 /* Attach to the node; NULL if that fails. */
 struct mpib_client *tenant_attach(const struct node *n);
 
