@@ -23,7 +23,7 @@
 #include "mover.h"
 #include "victim.h"
 
-#define ATTACKED 2000 /* messages under attack by one who is soon through */
+#define ATTACKED 1000 /* messages under attack by one who is soon through */
 #define NOBODY 65534
 #define SPARSE (200u << 20)
 

@@ -22,7 +22,7 @@
 
 #define PEER_PORT 24790
 #define PEERS 9000
-#define ATTACKED 2000 /* messages under attack by one who is soon through */
+#define ATTACKED 1000 /* messages under attack by one who is soon through */
 #define ELSEWHERE "127.250.6.6"
 
 static struct node node[3];

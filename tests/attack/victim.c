@@ -20,7 +20,7 @@
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
-#define COMPARED 2048 /* messages without an attack */
+#define COMPARED 1024 /* messages without an attack */
 #define LOADERS 4
 #define BUSY_MOST_US 20000
 
