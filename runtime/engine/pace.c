@@ -24,6 +24,13 @@
  * yield to each other become shorter and not longer. */
 #define KEEP_PART 4
 
+/* A yield that took longer than this gave the core to others' work, of which
+ * there is more. The kernel may take such a yield for a whole slice that was used
+ * up (Linux 6.18 does), while who sleeps is let in soon after it is woken: so for
+ * a while the shard sleeps in place of yielding. */
+#define DEAR_NS 1000000
+#define DEAR_FOR_NS 500000000
+
 void mpib_pace_init(struct mpib_pace *p)
 {
 	*p = (struct mpib_pace){ .spin_ns = SPIN_MAX_NS / 4 };
@@ -35,6 +42,8 @@ enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now)
 	if (p->idle_since == 0)
 		p->idle_since = now;
 	if (now - p->idle_since >= p->spin_ns)
+		return MPIB_WAIT_SLEEP;
+	if (now < p->dear_until)
 		return MPIB_WAIT_SLEEP;
 	if (p->alone >= ALONE && ++p->looks % LOOKS_ALONE)
 		return MPIB_WAIT_SPIN;
@@ -50,6 +59,8 @@ void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 {
 	p->yielded_ns = now;
 	p->keep_until = now + (ns < QUANTUM_NS ? ns / KEEP_PART : ns);
+	if (ns >= DEAR_NS)
+		p->dear_until = now + DEAR_FOR_NS;
 	if (ns >= TAKEN_NS)
 		p->alone = 0;
 	else if (p->alone < ALONE)

@@ -5,6 +5,9 @@
  * a cpuset, other proxies and their ranks would make the answer wrong, and the
  * time that a yield takes tells the same.
  *
+ * Where a yield gives the core to others for a millisecond or more, it sleeps at
+ * once for half a second, and then tries a yield again.
+ *
  * A shard that serves more than one tenant also yields while it has work. Where
  * cores are short, a shard that is busy all the time would otherwise keep the
  * other tenants' ranks, and the peer's shard, waiting until its whole queue is
@@ -40,6 +43,7 @@ struct mpib_pace {
 	uint64_t shared_ns; /* when served last changed; 0: never */
 	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
+	uint64_t dear_until; /* an idle one sleeps in place of yielding */
 };
 
 void mpib_pace_init(struct mpib_pace *p);

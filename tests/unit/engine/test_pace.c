@@ -181,6 +181,20 @@ static void beside_other_load_it_has_the_core_half_of_the_time(void **state)
 	}
 }
 
+static void after_a_dear_yield_it_sleeps_at_once_for_a_while(void **state)
+{
+	(void)state;
+	mpib_pace_yielded(&p, MS, 900 * US);
+	assert_int_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_YIELD);
+	mpib_pace_busy(&p);
+	mpib_pace_yielded(&p, MS, 3 * MS);
+	for (uint64_t now = MS; now < 501 * MS; now += MS) {
+		assert_int_equal(mpib_pace_idle(&p, now), MPIB_WAIT_SLEEP);
+		mpib_pace_slept(&p, 50 * US);
+	}
+	assert_int_equal(mpib_pace_idle(&p, 501 * MS), MPIB_WAIT_YIELD);
+}
+
 /* One's run is the other's yield, but for the ranks' few us. */
 static void two_that_yield_to_each_other_come_to_short_runs(void **state)
 {
@@ -198,6 +212,9 @@ static void two_that_yield_to_each_other_come_to_short_runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(
+			after_a_dear_yield_it_sleeps_at_once_for_a_while,
+			setup),
 		cmocka_unit_test_setup(
 			it_yields_at_every_look_while_others_take_the_core,
 			setup),
