@@ -3,6 +3,7 @@
  * Accepting clients on the control socket, the kernel's word on who they are,
  * and noticing their end. Control thread.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <mpib/control.h>
@@ -340,5 +341,7 @@ void proxy_clients_fini(struct proxy_clients *all)
 		mpib_timer_disarm(all->loop, &s->hello_timer);
 		proxy_client_free(s);
 	}
+	assert(all->usage.clients == 0 && all->usage.regions == 0);
+	assert(all->usage.registered == 0 && all->usage.mapped == 0);
 	mpib_filler_stop(&all->filler);
 }

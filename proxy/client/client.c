@@ -5,6 +5,7 @@
  */
 #include "client/client.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,6 +36,8 @@ void proxy_client_free(void *arg)
 
 	mpib_timer_disarm(all->loop, &s->hello_timer);
 	proxy_client_free_regions(s);
+	assert(s->region_count == 0 && s->region_fds == 0);
+	assert(s->registered == 0 && s->pooled == 0 && s->of_devices == 0);
 	all->usage.mapped -= s->submit.size + s->reply.size;
 	mpib_memseg_fini(&s->submit);
 	mpib_memseg_fini(&s->reply);
