@@ -195,11 +195,17 @@ static json_t *command_why(struct mpib_ask *ask)
 
 static json_t *command_cluster(struct mpib_ask *ask)
 {
+	if (!ask->view->cluster)
+		return mpib_ask_fail(ask, "ask the running proxy",
+				     "no peer can be asked");
 	return mpib_cluster_view(ask->view->cluster);
 }
 
 static json_t *command_agents(struct mpib_ask *ask)
 {
+	if (!ask->view->cluster)
+		return mpib_ask_fail(ask, "ask the running proxy",
+				     "no peer can be asked");
 	mpib_cluster_begin(ask->view->cluster);
 	return mpib_cluster_agents(ask->view->cluster);
 }
