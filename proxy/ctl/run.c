@@ -222,7 +222,7 @@ int mpib_ctl_show(const struct mpib_ctl_call *call)
 }
 
 /* Send a command that changes something, then print what the proxy reports as
- * changed: "rail SUP, drained true". */
+ * changed: "rail SUP, drained", or "not drained". */
 int mpib_ctl_change(const struct mpib_ctl_call *call)
 {
 	const char *key, *sep = "";
@@ -234,12 +234,15 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 	} else if (rc == MPIB_EXIT_OK) {
 		json_object_foreach(data, key, value)
 		{
-			printf("%s%s ", sep, key);
+			printf("%s%s%s", sep,
+			       json_is_false(value) ? "not " : "", key);
 			if (json_is_string(value))
-				printf("%s", json_string_value(value));
-			else
+				printf(" %s", json_string_value(value));
+			else if (!json_is_boolean(value)) {
+				putchar(' ');
 				json_dumpf(value, stdout,
 					   JSON_ENCODE_ANY | MPIB_JSON_DIGITS);
+			}
 			sep = ", ";
 		}
 		putchar('\n');

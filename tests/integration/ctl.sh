@@ -11,6 +11,17 @@ ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
 }
 
+# What was changed, how the last hand-over ended and that there is nothing are
+# sentences of their own.
+is() {
+	[ "$1" = "$2" ] || fail "\"$1\", not \"$2\""
+}
+is "$(ctl rails drain SUP)" "rail SUP, drained"
+is "$(ctl rails resume SUP)" "rail SUP, not drained"
+is "$(ctl fault | tail -n 1)" "(none)"
+ctl upgrade show | has '^no upgrade is under way' || fail "$(ctl upgrade show)"
+ctl -j upgrade show | has '"state": "none"' || fail "$(ctl -j upgrade show)"
+
 [ "$(ctl rails --csv -o name,mtu,hw | tr -d '\r')" = $'name,mtu,hw\nSOUT,4096,\nSUP,4096,' ] ||
 	fail "csv: $(ctl rails --csv -o name,mtu,hw)"
 # A value with a comma and quotes is quoted, its quotes doubled.
@@ -118,9 +129,6 @@ completes() (
 	_mpibctl
 	echo "${COMPREPLY[*]}"
 )
-is() {
-	[ "$1" = "$2" ] || fail "completion: \"$1\", not \"$2\""
-}
 "$build/proxy/mpibctl" --commands | grep -v ^-- >"$dir/commands"
 for noun in $(cut -d' ' -f1 "$dir/commands" | sort -u); do
 	completes "${noun%?}" | has -w "$noun" || fail "completion lacks $noun"

@@ -152,5 +152,7 @@ void mpib_columns_print(const struct mpib_column *columns, const json_t *rows,
 	mpib_columns_init(&t, columns);
 	json_array_foreach(rows, i, row) mpib_columns_row(&t, columns, row);
 	mpib_table_print(&t, width, out);
+	if (t.rows == 0)
+		fprintf(out, "(none)\n");
 	mpib_table_fini(&t);
 }

@@ -332,6 +332,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "why", NULL, NULL, print_why },
 	{ "agent", "steered", NULL, mpib_ctl_print_agent },
 	{ "events", "events", NULL, mpib_ctl_print_events },
+	{ "upgrade", NULL, NULL, mpib_ctl_print_upgrade },
 };
 
 const unsigned mpib_ctl_view_count =

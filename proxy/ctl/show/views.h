@@ -27,6 +27,7 @@ void mpib_ctl_print_history(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_info(const json_t *data, unsigned width, FILE *out);
+void mpib_ctl_print_upgrade(const json_t *data, unsigned width, FILE *out);
 
 extern const struct mpib_ctl_view mpib_ctl_views[];
 extern const unsigned mpib_ctl_view_count;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpibctl info: the proxy's version, settings of note and what it holds. */
+/* mpibctl info: the proxy's version, settings of note and what it holds; upgrade
+ * show: how the last hand-over ended. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -68,4 +69,27 @@ void mpib_ctl_print_info(const json_t *data, unsigned width, FILE *out)
 	print_usage(json_object_get(data, "usage"), out);
 	json_array_foreach(json_object_get(data, "shards"), i, item)
 		print_shard(i, item, out);
+}
+
+void mpib_ctl_print_upgrade(const json_t *data, unsigned width, FILE *out)
+{
+	const char *state = mpib_json_str(data, "state");
+	const char *error = mpib_json_str(data, "error");
+
+	(void)width;
+	if (!strcmp(state, "none"))
+		fprintf(out, "no upgrade is under way, and this process took "
+			     "over from none\n");
+	else
+		fprintf(out, "the last upgrade: %s%s%s\n", state,
+			error[0] ? ", " : "", error);
+	fprintf(out, "pid         %" PRIu64 "\n", mpib_json_num(data, "pid"));
+	fprintf(out,
+		"upgrades    %" PRIu64 " since the start, %" PRIu64
+		" of them to take a device back\n",
+		mpib_json_num(data, "count"), mpib_json_num(data, "readopted"));
+	if (!strcmp(state, "done"))
+		fprintf(out, "traffic     stood still for %.1f ms\n",
+			json_number_value(json_object_get(data, "blackout_s")) *
+				1000);
 }
