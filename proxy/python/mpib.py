@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics and events of this node's mpib-proxy, by its stats socket.
+
+    import mpib
+    with mpib.Stats() as stats:
+        for rail in stats.ask("rails"):
+            print(rail["label"], rail["tx_bytes"])
+
+Answers are those of mpib-protocol(7), as Python has JSON. Only the standard
+library is needed. What the proxy refuses raises mpib.Error, and OSError where
+no proxy answers.
+"""
+import json
+import os
+import socket
+import time
+
+__all__ = ["Error", "Stats", "run_dir"]
+
+
+class Error(Exception):
+    """The proxy refuses a command; the text is its own."""
+
+
+def run_dir():
+    """The run directory that mpibctl would take."""
+    if os.environ.get("MPIB_RUN_DIR"):
+        return os.environ["MPIB_RUN_DIR"]
+    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR", "/nowhere"), "mpib")
+    return own if os.path.isdir(own) else "/run/mpib"
+
+
+class Stats:
+    """A connection to the stats socket. One thread at a time may use it."""
+
+    def __init__(self, directory=None, timeout=10):
+        self.directory = directory or run_dir()
+        self.timeout = timeout
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(timeout)
+        try:
+            self._socket.connect(os.path.join(self.directory, "stats.sock"))
+        except OSError:
+            self._socket.close()
+            raise
+        self._lines = self._socket.makefile("r", encoding="utf-8")
+        #: mpib's version, proto, pid and uptime_s
+        self.greeting = self._line()
+        if self.greeting.get("proto") != 1:
+            self.close()
+            raise Error(f"the proxy speaks protocol {self.greeting.get('proto')}")
+
+    def _line(self):
+        line = self._lines.readline()
+        if not line:
+            raise ConnectionResetError("the proxy hung up")
+        return json.loads(line)
+
+    def ask(self, command):
+        """The data that a command such as "rails" or "conns 3" answers."""
+        if "\n" in command:
+            raise ValueError("one command at a time")
+        self._socket.sendall(command.encode() + b"\n")
+        answer = self._line()
+        if not answer.get("ok"):
+            raise Error(answer.get("error", "no reason is given"))
+        return answer["data"]
+
+    def events(self, since=0):
+        """Those after number since that the proxy keeps, oldest first."""
+        return self.ask(f"events {since}")["events"]
+
+    def follow(self, since=None, pause=0.5):
+        """Events as they happen, for ever, over upgrades and restarts of the
+        proxy; from now on, or after number since."""
+        last = self.ask("events")["last"] if since is None else since
+        while True:
+            try:
+                for event in self.events(last):
+                    last = event["seq"]
+                    yield event
+                time.sleep(pause)
+            except (OSError, ValueError):
+                self.close()
+                time.sleep(pause)
+                try:
+                    self.__init__(self.directory, self.timeout)
+                except OSError:
+                    continue
+
+    def close(self):
+        """Hang up."""
+        self._lines.close()
+        self._socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# python.sh BUILD SOURCE: the Python module says what mpibctl says, follows events
+# over an upgrade, and the example plots a job that runs.
+set -uo pipefail
+build=$1 source=$2
+if ! command -v python3 >/dev/null; then
+	echo "SKIPPED: the Python module, as there is no python3"
+	exit 77
+fi
+. "$(dirname "$0")/../integration/pair.sh"
+pair_start
+pair_traffic 1
+export PYTHONPATH=$source/proxy/python MPIB_RUN_DIR=$dir/n0 PYTHONDONTWRITEBYTECODE=1
+python3 - "$build/proxy/mpibctl" >"$dir/log" 2>&1 <<'END' || fail "$(<"$dir/log")"
+import json, subprocess, sys
+import mpib
+
+def ctl(*words):
+    return json.loads(subprocess.check_output([sys.argv[1], "-j", *words]))
+
+with mpib.Stats() as stats:
+    assert stats.greeting["proto"] == 1, stats.greeting
+    rails = stats.ask("rails")
+    assert [r["label"] for r in rails] == ["SOUT", "SUP"], rails
+    assert [r["device"] for r in rails] == [r["device"] for r in ctl("rails")]
+    assert stats.ask("config") == ctl("config")
+    try:
+        stats.ask("nothing of the kind")
+    except mpib.Error as error:
+        assert "nothing" in str(error), error
+    else:
+        raise AssertionError("any command is answered")
+    # Whatever comes next comes once: an upgrade's, of another process.
+    old, seen = stats.greeting["pid"], []
+    following = stats.follow(stats.ask("events")["last"])
+    subprocess.check_call([sys.argv[1], "upgrade"])
+    for event in following:
+        seen.append(event["seq"])
+        if event["kind"] == "upgrade" and stats.greeting["pid"] != old:
+            break
+        if len(seen) > 1000:
+            raise AssertionError("no upgrade is told")
+    assert seen == sorted(set(seen)), seen
+END
+python3 "$source/docs/example/plot_job.py" "$dir/plot.svg" 1 0.1 ||
+	fail "the example fails"
+python3 - "$dir/plot.svg" <<'END' || fail "$(<"$dir/plot.svg")"
+import sys, xml.etree.ElementTree as tree
+lines = tree.parse(sys.argv[1]).findall("{http://www.w3.org/2000/svg}polyline")
+assert len(lines) == 2, lines
+for line in lines:
+    heights = {point.split(",")[1] for point in line.get("points").split()}
+    assert len(heights) > 1, "a rail that stands still"
+END
+(MPIB_RUN_DIR=$dir/none python3 -c 'import mpib; mpib.Stats()' 2>&1 || true) |
+	has FileNotFoundError || fail "there is a proxy where there is none"
+exit "$failed"
