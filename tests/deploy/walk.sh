@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# walk.sh BUILD SOURCE: the walk over two nodes of docs/walk.md, by its own commands, on
+# two network namespaces with a cable of two wires between them: each command
+# succeeds, and prints lines of the form that the page shows.
+set -uo pipefail
+build=$(realpath "$1") source=$(realpath "$2")
+here=$(realpath "$(dirname "$0")")
+if [ "$(id -u)" -ne 0 ] || ! unshare -nmpf --mount-proc true 2>/dev/null; then
+	echo "SKIPPED: the walk, which wants root and namespaces"
+	exit 77
+fi
+if [ -z "${MPIB_WALK_INSIDE:-}" ]; then
+	MPIB_WALK_INSIDE=1 exec unshare -nmpf --kill-child --mount-proc \
+		--propagation private "$here/walk.sh" "$build" "$source"
+fi
+. "$here/../support/lines.sh"
+failed=0
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+dir=$(mktemp -d /tmp/mpib-walk.XXXXXX)
+trap 'exec 2>/dev/null; kill -9 -1; umount -l /run; rm -rf "$dir"' EXIT
+mount -t tmpfs -o mode=755 none /run
+mkdir -p /run/netns
+for node in 0 1; do
+	ip netns add "node$node" && ip -n "node$node" link set lo up || {
+		echo "SKIPPED: the walk, as there are no network namespaces"
+		exit 77
+	}
+done
+for wire in 0 1; do
+	ip link add "a$wire" netns node0 type veth peer name "a$wire" netns node1
+	for node in 0 1; do
+		ip -n "node$node" link set "a$wire" up
+		ip -n "node$node" address add \
+			"192.0.2.$((wire * 128 + node + 1))/25" dev "a$wire"
+	done
+done
+export PATH=$build/proxy:$build/bench:$PATH LD_LIBRARY_PATH=$build/plugin
+
+# The page's blocks: a line "node0$ COMMAND" and, up to the next one, what it
+# prints. Numbers, and how wide a column is, are this machine's.
+awk '/^```/ { inside = !inside; next } inside' "$source/docs/walk.md" >"$dir/page"
+form() {
+	sed -E 's/[0-9]+(\.[0-9]+)?/N/g; s/[[:space:]]+/ /g; s/ $//' | grep -v '^$'
+}
+# Each has a file of its own, as those in the background go on writing.
+node='' command='' shown='' number=0
+check() {
+	[ -n "$command" ] || return
+	local out=$dir/out$((number++))
+	# What stays in the background is ready once it says so.
+	if [[ $command == *" &" ]]; then
+		ip netns exec "$node" bash -c "exec ${command% &}" \
+			>"$out" 2>"$out.err" &
+		await_ready "$out" $! ||
+			fail "$node: $command: $(<"$out.err")"
+	else
+		ip netns exec "$node" timeout 300 bash -c "$command" \
+			>"$out" 2>&1 || fail "$node: $command: $(<"$out")"
+	fi
+	form <"$out" >"$dir/got"
+	while IFS= read -r line; do
+		[ -n "$line" ] || continue
+		grep -qxF -- "$line" "$dir/got" ||
+			fail "$node: $command: no line \"$line\" in: $(<"$out")"
+	done < <(form <<<"$shown")
+}
+while IFS= read -r line; do
+	if [[ $line =~ ^(node[01])\$\ (.*) ]]; then
+		check
+		node=${BASH_REMATCH[1]} command=${BASH_REMATCH[2]} shown=''
+	else
+		shown+=$line$'\n'
+	fi
+done <"$dir/page"
+check
+[ "$(grep -c '^node[01]\$' "$dir/page")" -ge 8 ] || fail "the page has no walk"
+exit "$failed"
