@@ -27,8 +27,9 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 	mpib_config_rail_label(ask->admin->cfg, (unsigned)rail, label,
 			       sizeof(label));
 	if (mpib_engine_drain(ask->admin->engine, (unsigned)rail, on) < 0)
-		return mpib_ask_fail(ask, "resume the other rail first",
-				     "%s is the only rail in use", label);
+		return mpib_ask_fail(
+			ask, "resume another rail first, where there is one",
+			"%s is the only rail in use", label);
 	mpib_event(MPIB_LOG_WARN, on ? "drain" : "resume",
 		   &(struct mpib_event_about){ .rails = 1u << rail },
 		   "rail %s is %s by uid %u", label, on ? "drained" : "resumed",

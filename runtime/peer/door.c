@@ -145,9 +145,7 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 	return 0;
 
 err_close:
-	snprintf(why, why_len,
-		 "peer link cannot listen on %s: %s (choose another "
-		 "--peer-port, or stop what uses it)",
+	snprintf(why, why_len, "it cannot listen on %s: %s",
 		 mpib_address_text(&b->self.addr, b->self.port, text,
 				   sizeof(text)),
 		 strerror(-rc));
