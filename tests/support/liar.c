@@ -131,18 +131,14 @@ static void *copy_of(const void *data, size_t len)
 	return memcpy(copy, data, len);
 }
 
-/* A receive was posted as *req: replace *req by a request of this plugin. room
+/* Before a receive is posted, for its bytes may be there as soon as it is. room
  * has the sizes of the buffers. */
-static void posted(void *of, int n, void **data, const size_t *room, void **req)
+static struct request *prepare(void *of, int n, void **data, const size_t *room)
 {
 	struct comm *c = comm_of(of);
-	struct request *r;
+	struct request *r = request_new();
 
-	if (!*req)
-		return;
-	r = request_new();
-	*r = (struct request){ .real = *req, .comm = c, .n = n };
-	r->first = c->posted;
+	*r = (struct request){ .comm = c, .n = n, .first = c->posted };
 	for (int k = 0; k < n; k++) {
 		uint64_t number = r->first + (unsigned)k;
 
@@ -150,7 +146,25 @@ static void posted(void *of, int n, void **data, const size_t *room, void **req)
 		if (does(DROP, number) || does(TAIL, number))
 			r->before[k] = copy_of(data[k], room[k]);
 	}
-	c->posted += (unsigned)n;
+	return r;
+}
+
+static void release(struct request *r)
+{
+	for (int k = 0; k < r->n; k++)
+		free(r->before[k]);
+	r->comm = NULL;
+}
+
+/* The receive was posted as *req, which r replaces; or, NULL, it was not. */
+static void posted(struct request *r, void **req)
+{
+	if (!*req) {
+		release(r);
+		return;
+	}
+	r->real = *req;
+	r->comm->posted += (unsigned)r->n;
 	*req = r;
 }
 
@@ -279,11 +293,10 @@ static enum nccl_result test(void *req, int *done, int *sizes)
 	}
 	for (int k = 0; k < r->n; k++) {
 		spoil(r, k);
-		free(r->before[k]);
 		if (sizes)
 			sizes[k] = r->size[k];
 	}
-	r->comm = NULL;
+	release(r);
 	*done = 1;
 	return NCCL_SUCCESS;
 }
@@ -298,12 +311,15 @@ static enum nccl_result irecv_v8(void *of, int n, void **data, int *sizes,
 				 int *tags, void **mh, void **req)
 {
 	const struct nccl_net_v8 *v8 = (const void *)(real = &table[8]);
-	enum nccl_result rc = v8->irecv(of, n, data, sizes, tags, mh, req);
+	enum nccl_result rc;
 	size_t room[GROUP_MAX];
+	struct request *r;
 
 	for (int k = 0; k < n; k++)
 		room[k] = (size_t)sizes[k];
-	posted(of, n, data, room, req);
+	r = prepare(of, n, data, room);
+	rc = v8->irecv(of, n, data, sizes, tags, mh, req);
+	posted(r, req);
 	return rc;
 }
 
@@ -311,9 +327,10 @@ static enum nccl_result irecv_v9(void *of, int n, void **data, size_t *sizes,
 				 int *tags, void **mh, void **req)
 {
 	const struct nccl_net_v9 *v9 = (const void *)(real = &table[9]);
+	struct request *r = prepare(of, n, data, sizes);
 	enum nccl_result rc = v9->irecv(of, n, data, sizes, tags, mh, req);
 
-	posted(of, n, data, sizes, req);
+	posted(r, req);
 	return rc;
 }
 
@@ -322,11 +339,12 @@ static enum nccl_result irecv_v9(void *of, int n, void **data, size_t *sizes,
 		void *of, int n, void **data, size_t *sizes, int *tags,        \
 		void **mh, void **ph, void **req)                              \
 	{                                                                      \
+		struct request *r = prepare(of, n, data, sizes);               \
 		enum nccl_result rc;                                           \
                                                                                \
 		real = &table[version];                                        \
 		rc = real->irecv(of, n, data, sizes, tags, mh, ph, req);       \
-		posted(of, n, data, sizes, req);                               \
+		posted(r, req);                                                \
 		return rc;                                                     \
 	}
 IRECV(10)
