@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoll, level-triggered, and poll. */
+/* epoll, by level or by edge, and poll. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -15,6 +15,8 @@ struct set {
 
 static uint32_t watch_ready(const struct sim_watch *w)
 {
+	if (w->event.events & EPOLLET && !w->changed)
+		return 0;
 	return w->file->ops->ready(w->file) &
 	       (w->event.events | EPOLLERR | EPOLLHUP);
 }
@@ -110,6 +112,7 @@ int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		LIST_INSERT_HEAD(&f->watchers, w, of_file);
 	}
 	w->event = *event;
+	w->changed = true;
 	sim_file_changed(&s->file);
 	return 0;
 }
@@ -123,7 +126,7 @@ static ssize_t take(struct sim_file *f, void *arg)
 {
 	const struct set *s = (struct set *)f;
 	const struct take *t = arg;
-	const struct sim_watch *w;
+	struct sim_watch *w;
 	int n = 0;
 
 	LIST_FOREACH(w, &s->watches, of_set)
@@ -132,6 +135,7 @@ static ssize_t take(struct sim_file *f, void *arg)
 
 		if (!ready)
 			continue;
+		w->changed = false;
 		t->out[n].events = ready;
 		t->out[n++].data = w->event.data;
 	}

@@ -55,6 +55,7 @@ void sim_file_changed(struct sim_file *f)
 		sim_wake_for(f);
 	LIST_FOREACH(w, &f->watchers, of_file)
 	{
+		w->changed = true;
 		sim_file_changed(w->set);
 	}
 }

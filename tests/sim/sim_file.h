@@ -26,6 +26,7 @@ struct sim_watch {
 	struct sim_file *set, *file;
 	int fd;
 	struct epoll_event event;
+	bool changed; /* since epoll_wait() told of it */
 };
 
 struct sim_file_ops {
