@@ -57,11 +57,11 @@ for node in 0 1; do
 done
 chown -R root:root "$dir"/n?
 
-# arguments KIND NODE [ready]: of kubernetes.yaml, in $args.
+# arguments KIND NODE [ready]: of kubernetes.yaml, in $args. Ranks start at once.
 arguments() {
 	python3 "$here/pod.py" "$examples/kubernetes.yaml" "$1" "$dir/n$2" "${@:3}" \
-		>"$dir/args" || fail "kubernetes.yaml: $1"
-	mapfile -t args <"$dir/args"
+		>"$dir/args.$BASHPID" || fail "kubernetes.yaml: $1"
+	mapfile -t args <"$dir/args.$BASHPID"
 }
 for node in 0 1; do
 	arguments DaemonSet "$node"
