@@ -103,13 +103,13 @@ void mpib_access_close(struct mpib_access *a)
 	a->cert = a->key = NULL;
 }
 
-/* Whether name is one of the list's, which has commas. */
+/* Whether name is one of the list's, which has commas, blanks, or both. */
 static bool is_listed(const char *list, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (const char *at = list; *at; at += strspn(at, ",")) {
-		size_t n = strcspn(at, ",");
+	for (const char *at = list; *at; at += strspn(at, ", \t")) {
+		size_t n = strcspn(at, ", \t");
 
 		if (n == len && !strncasecmp(at, name, n))
 			return true;

@@ -86,7 +86,7 @@ so_is_the_address_it_came_in_at_and_names_that_are_listed(void **state)
 	assert_true(asked_as("10.0.0.7:9495", "10.0.0.7"));
 	assert_false(asked_as("10.0.0.8:9495", "10.0.0.7"));
 	assert_false(asked_as("node7:9495", "10.0.0.7"));
-	snprintf(rights.hosts, sizeof(rights.hosts), "node7,node7.example");
+	snprintf(rights.hosts, sizeof(rights.hosts), "node7, node7.example");
 	assert_true(asked_as("node7:9495", "10.0.0.7"));
 	assert_true(asked_as("Node7.Example", "10.0.0.7"));
 	assert_false(asked_as("node", NULL));
