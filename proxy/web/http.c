@@ -8,6 +8,7 @@
 #include "web/http.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "web/access.h"
 #include "web/listen.h"
 #include "web/page.h"
+#include "web/reply.h"
 #include "web/stats_json.h"
 #include "web/visitors.h"
 
@@ -105,47 +107,10 @@ static char *render_history(const struct request *r, const struct mpib_view *v)
 	return text ? strdup(text) : NULL;
 }
 
-static enum MHD_Result http_reply(struct request *r, unsigned status,
-				  const char *type, const char *text,
-				  size_t len, enum MHD_ResponseMemoryMode mode)
-{
-	/* libmicrohttpd takes a pointer to non-const also for text that it does
-	 * not change. */
-	union {
-		const char *text;
-		void *buffer;
-	} body = { text };
-	struct MHD_Response *response =
-		MHD_create_response_from_buffer(len, body.buffer, mode);
-	enum MHD_Result rc = MHD_NO;
-
-	if (!response)
-		return MHD_NO;
-	MHD_add_response_header(response, "Content-Type", type);
-	MHD_add_response_header(response, "Cache-Control", "no-store");
-	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(response, "Content-Security-Policy",
-				"default-src 'none'; script-src "
-				"'unsafe-inline'; style-src 'unsafe-inline'; "
-				"connect-src 'self'; img-src data:; "
-				"frame-ancestors 'none'");
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, "Allow", "GET, HEAD");
-	if (status == MHD_HTTP_UNAUTHORIZED) {
-		MHD_add_response_header(response, "WWW-Authenticate",
-					"Bearer realm=\"mpib\"");
-		MHD_add_response_header(response, "WWW-Authenticate",
-					"Basic realm=\"mpib\"");
-	}
-	rc = MHD_queue_response(r->conn, status, response);
-	MHD_destroy_response(response);
-	return rc;
-}
-
 static enum MHD_Result http_complain(struct request *r, unsigned status,
 				     const char *text)
 {
-	return http_reply(r, status, "text/plain; charset=utf-8", text,
+	return mpib_reply(r->conn, status, "text/plain; charset=utf-8", text,
 			  strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
@@ -174,7 +139,7 @@ static enum MHD_Result http_answer_text(struct request *r)
 	if (r->render == render_metrics)
 		type = r->openmetrics ? MPIB_OPENMETRICS_TYPE
 				      : MPIB_PROMETHEUS_TYPE;
-	return http_reply(r, MHD_HTTP_OK, type, r->text, strlen(r->text),
+	return mpib_reply(r->conn, MHD_HTTP_OK, type, r->text, strlen(r->text),
 			  MHD_RESPMEM_MUST_COPY);
 }
 
@@ -195,9 +160,9 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		return http_complain(r, MHD_HTTP_METHOD_NOT_ALLOWED,
 				     "nothing can be changed here\n");
 	if (!strcmp(url, "/"))
-		return http_reply(r, MHD_HTTP_OK, "text/html; charset=utf-8",
-				  mpib_page, mpib_page_len,
-				  MHD_RESPMEM_PERSISTENT);
+		return mpib_reply(r->conn, MHD_HTTP_OK,
+				  "text/html; charset=utf-8", mpib_page,
+				  mpib_page_len, MHD_RESPMEM_PERSISTENT);
 	if (!strcmp(url, "/metrics"))
 		return wait_for(r, render_metrics);
 	if (!strcmp(url, "/stats.json"))
@@ -209,10 +174,20 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 			     "/history.json\n");
 }
 
+static struct mpib_visitor *http_visitor(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+/* NULL also where a connection has no place: what it asked before it was shut
+ * down is not answered. */
 static struct request *http_begin(struct mpib_http *h,
 				  struct MHD_Connection *conn)
 {
-	struct request *r = calloc(1, sizeof(*r));
+	struct request *r = http_visitor(conn) ? calloc(1, sizeof(*r)) : NULL;
 
 	if (!r)
 		return NULL;
@@ -250,17 +225,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 static void on_end(void *cls, struct MHD_Connection *conn, void **state,
 		   enum MHD_RequestTerminationCode code)
 {
-	const union MHD_ConnectionInfo *info;
+	struct mpib_visitor *v = http_visitor(conn);
 	struct request *r = *state;
 	struct mpib_http *h = cls;
 
 	if (!r)
 		return;
-	info = MHD_get_connection_info(conn,
-				       MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK && info &&
-	    info->socket_context)
-		mpib_visitor_answered(info->socket_context);
+	if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK && v)
+		mpib_visitor_answered(v);
 	mpib_gather_forget(h->gather, &r->wait);
 	TAILQ_REMOVE(&h->requests, r, link);
 	free(r->text);
@@ -277,7 +249,9 @@ static enum MHD_Result on_caller(void *cls, const struct sockaddr *from,
 	if (len < sizeof(sin) || from->sa_family != AF_INET)
 		return MHD_NO;
 	memcpy(&sin, from, sizeof(sin));
-	return mpib_visitors_admit(&h->visitors, &sin) ? MHD_YES : MHD_NO;
+	return mpib_visitors_admit(&h->visitors, &sin, h->access.cert != NULL)
+		       ? MHD_YES
+		       : MHD_NO;
 }
 
 /* libmicrohttpd calls this for a connection right after on_caller(). */
@@ -303,24 +277,28 @@ static int http_start(struct mpib_http *h, int fd)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	const union MHD_DaemonInfo *info;
+	/* libmicrohttpd owns what it is given and, where it cannot set up TLS,
+	 * has closed it; at other errors it has not. A second close could hit
+	 * what another thread has opened since. */
+	int its = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
+	close(fd);
+	if (its < 0)
+		return -errno;
 	if (h->access.cert)
 		flags |= MHD_USE_TLS;
 	else
 		tls[0].option = MHD_OPTION_END;
 	h->mhd = MHD_start_daemon(
 		flags, 0, on_caller, h, on_request, h, MHD_OPTION_ARRAY, tls,
-		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED,
+		MHD_OPTION_LISTEN_SOCKET, its, MHD_OPTION_NOTIFY_COMPLETED,
 		on_end, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)PLACES,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
 		MHD_OPTION_END);
-	if (!h->mhd) {
-		close(fd);
+	if (!h->mhd)
 		return h->access.cert ? -EKEYREJECTED : -ENOMEM;
-	}
-	/* From here on libmicrohttpd owns fd and closes it. */
 	info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	return mpib_loop_add(h->gather->loop, &h->watch, info->epoll_fd,
 			     EPOLLIN, http_on_ready, h);

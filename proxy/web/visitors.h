@@ -13,7 +13,8 @@
 
 #include "base/loop.h"
 
-/* Connections of all users but root, a quarter of them for each; and root's. */
+/* Connections of all users but root, a quarter of them for each, as for each
+ * address elsewhere, whose users are not known; and root's. */
 #define MPIB_VISITORS_MAX 32u
 #define MPIB_VISITORS_ROOT 8u
 
@@ -21,22 +22,22 @@ struct mpib_visitor;
 
 struct mpib_visitors {
 	struct mpib_loop *loop;
-	struct sockaddr_in own; /* where they connect to */
 	int diag; /* see caller.h */
-	uid_t next; /* who was let in last */
+	struct sockaddr_in next; /* where the last one connects from */
+	uint64_t paid; /* up to when handshakes have been let in for, ns */
 	TAILQ_HEAD(, mpib_visitor) list;
 };
 
 void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 			const struct sockaddr_in *own);
 void mpib_visitors_close(struct mpib_visitors *all);
-/* Whether the one who connects from there gets a place; if so, the next
- * mpib_visitor_new() is his. */
+/* Whether the one who connects from there is let in, which only a crowd that wants
+ * handshakes of TLS is not; if so, the next mpib_visitor_new() is his. */
 bool mpib_visitors_admit(struct mpib_visitors *all,
-			 const struct sockaddr_in *from);
-/* A visitor on the connected socket fd, which stays the caller's; NULL: there is
- * no memory. fd is shut down when mpib_visitor_answered() was not called for
- * too long. */
+			 const struct sockaddr_in *from, bool tls);
+/* A visitor on the connected socket fd, which stays the caller's and is shut down
+ * when mpib_visitor_answered() was not called for too long. NULL: there is no
+ * place for him, or no memory; fd is shut down now. */
 struct mpib_visitor *mpib_visitor_new(struct mpib_visitors *all, int fd);
 void mpib_visitor_answered(struct mpib_visitor *v);
 void mpib_visitor_free(struct mpib_visitor *v);

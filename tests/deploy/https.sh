@@ -15,7 +15,8 @@ ldd "$build/proxy/mpib-proxy" | has libmicrohttpd || {
 	exit 77
 }
 . "$(dirname "$0")/../integration/pair.sh"
-openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=node0 -days 2 \
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+	-subj /CN=node0 -days 2 \
 	-addext "subjectAltName=IP:$net.1,DNS:node0" \
 	-keyout "$dir/key" -out "$dir/cert" 2>/dev/null || fail "openssl"
 head -c 32 /dev/urandom | base64 >"$dir/token"

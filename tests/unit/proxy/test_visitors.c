@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy/web/visitors.h: who gets a place at a listener on all networks. */
+#include "web/visitors.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SHARE (MPIB_VISITORS_MAX / 4)
+
+static struct sockaddr_in here;
+static int listener;
+static struct mpib_loop loop;
+static struct mpib_visitors all;
+
+static int setup(void **state)
+{
+	socklen_t len = sizeof(here);
+
+	(void)state;
+	here = (struct sockaddr_in){ .sin_family = AF_INET };
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&here, len), 0);
+	assert_int_equal(listen(listener, 64), 0);
+	getsockname(listener, (struct sockaddr *)&here, &len);
+	assert_int_equal(mpib_loop_init(&loop), 0);
+	mpib_visitors_open(&all, &loop, &here);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mpib_visitors_close(&all);
+	mpib_loop_fini(&loop);
+	close(listener);
+	return 0;
+}
+
+/* Both ends stay open until the process ends. */
+static struct mpib_visitor *visit(const char *as)
+{
+	struct sockaddr_in to = here, from = { .sin_family = AF_INET };
+	socklen_t len = sizeof(from);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	fd = accept(listener, (struct sockaddr *)&from, &len);
+	assert_true(fd >= 0);
+	if (as)
+		assert_int_equal(inet_pton(AF_INET, as, &from.sin_addr), 1);
+	assert_true(mpib_visitors_admit(&all, &from, false));
+	return mpib_visitor_new(&all, fd);
+}
+
+static void fill(const char *as)
+{
+	for (unsigned i = 0; i < SHARE; i++)
+		assert_non_null(visit(as));
+	assert_null(visit(as));
+}
+
+static void free_all(void)
+{
+	while (!TAILQ_EMPTY(&all.list))
+		mpib_visitor_free(TAILQ_FIRST(&all.list));
+}
+
+static void an_address_elsewhere_has_a_share(void **state)
+{
+	(void)state;
+	fill("198.51.100.1");
+	fill("198.51.100.2");
+	free_all();
+}
+
+/* Also of a listener that has no address of its own. */
+static void users_here_are_told_apart_from_strangers(void **state)
+{
+	(void)state;
+	if (all.diag < 0) {
+		print_message("SKIPPED: this kernel has no sock_diag\n");
+		skip();
+	}
+	fill("198.51.100.1");
+	fill("127.0.0.9"); /* of which no user has a socket */
+	assert_null(visit("127.0.0.8"));
+	fill(NULL);
+	free_all();
+}
+
+static void handshakes_have_a_pace(void **state)
+{
+	const struct sockaddr_in from = { .sin_family = AF_INET };
+	unsigned in = 0;
+
+	(void)state;
+	mpib_loop_advance(&loop, MPIB_SEC); /* from now on by this alone */
+	while (in < 1000 && mpib_visitors_admit(&all, &from, true))
+		in++;
+	assert_int_equal(in, 8);
+	mpib_loop_advance(&loop, MPIB_SEC / 20);
+	assert_true(mpib_visitors_admit(&all, &from, true));
+	assert_false(mpib_visitors_admit(&all, &from, true));
+	assert_true(mpib_visitors_admit(&all, &from, false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_address_elsewhere_has_a_share),
+		cmocka_unit_test(users_here_are_told_apart_from_strangers),
+		cmocka_unit_test(handshakes_have_a_pace),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
