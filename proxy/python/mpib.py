@@ -46,13 +46,16 @@ class Stats:
         self._lines = self._socket.makefile("r", encoding="utf-8")
         #: mpib's version, proto, pid and uptime_s
         self.greeting = self._line()
+        if "error" in self.greeting:
+            self.close()
+            raise Error(self.greeting["error"])
         if self.greeting.get("proto") != 1:
             self.close()
             raise Error(f"the proxy speaks protocol {self.greeting.get('proto')}")
 
     def _line(self):
         line = self._lines.readline()
-        if not line:
+        if not line.endswith("\n"):  # also in the middle of an answer
             raise ConnectionResetError("the proxy hung up")
         return json.loads(line)
 
@@ -76,17 +79,32 @@ class Stats:
         last = self.ask("events")["last"] if since is None else since
         while True:
             try:
-                for event in self.events(last):
-                    last = event["seq"]
-                    yield event
-                time.sleep(pause)
+                answer = self.ask(f"events {last}")
             except (OSError, ValueError):
-                self.close()
-                time.sleep(pause)
-                try:
-                    self.__init__(self.directory, self.timeout)
-                except OSError:
-                    continue
+                self._again(pause)
+                continue
+            if answer["last"] < last:
+                last = 0  # another proxy, whose numbers begin at 1
+                continue
+            for event in answer["events"]:
+                last = event["seq"]
+                yield event
+            time.sleep(pause)
+
+    def _again(self, pause):
+        """Connect anew, once a proxy has room; an Error if that one speaks
+        another protocol, which waiting does not mend."""
+        while True:
+            self.close()
+            time.sleep(pause)
+            try:
+                self.__init__(self.directory, self.timeout)
+                return
+            except (OSError, ValueError):
+                continue
+            except Error:
+                if "error" not in self.greeting:
+                    raise
 
     def close(self):
         """Hang up."""

@@ -42,6 +42,46 @@ with mpib.Stats() as stats:
             raise AssertionError("no upgrade is told")
     assert seen == sorted(set(seen)), seen
 END
+# Over one that has no room, one that dies within an answer and one whose numbers
+# begin anew; one of another protocol ends it.
+mkdir "$dir/played"
+python3 - "$dir/played" >"$dir/log" 2>&1 <<'END' || fail "$(<"$dir/log")"
+import json, os, socket, sys, threading
+import mpib
+
+def line(value):
+    return json.dumps(value).encode() + b"\n"
+
+def told(last, *numbers):
+    events = [{"seq": n} for n in numbers]
+    return line({"ok": True, "data": {"last": last, "events": events}})
+
+hello = line({"mpib": "1", "proto": 1})
+calls = [[hello, told(7), told(8, 8), b'{"ok": tr'],
+         [line({"ok": False, "error": "too many readers"})],
+         [hello, told(2), told(2, 1, 2), b""],
+         [line({"mpib": "9", "proto": 9})]]
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(os.path.join(sys.argv[1], "stats.sock"))
+listener.listen()
+
+def serve():
+    for greeting, *answers in calls:
+        with listener.accept()[0] as conn, conn.makefile("r") as asked:
+            conn.sendall(greeting)
+            for answer in answers:
+                asked.readline()
+                conn.sendall(answer)
+
+threading.Thread(target=serve, daemon=True).start()
+seen = []
+try:
+    for event in mpib.Stats(sys.argv[1]).follow(pause=0.01):
+        seen.append(event["seq"])
+except mpib.Error as error:
+    assert "protocol 9" in str(error), error
+assert seen == [8, 1, 2], seen
+END
 python3 "$source/docs/example/plot_job.py" "$dir/plot.svg" 1 0.1 ||
 	fail "the example fails"
 python3 - "$dir/plot.svg" <<'END' || fail "$(<"$dir/plot.svg")"
