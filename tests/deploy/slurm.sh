@@ -21,6 +21,12 @@ if [ -z "${MPIB_SLURM_INSIDE:-}" ]; then
 		--propagation private "$here/slurm.sh" "$build" "$source"
 fi
 
+# Whoever comes here otherwise, by a variable that was set, would kill all that
+# this machine runs.
+[ $$ -eq 1 ] || {
+	echo "FAIL: MPIB_SLURM_INSIDE is set outside of the namespaces"
+	exit 1
+}
 . "$here/../support/lines.sh"
 ip link set lo up
 # Slurm asks for addresses only where there is a network.

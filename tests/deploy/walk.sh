@@ -13,6 +13,12 @@ if [ -z "${MPIB_WALK_INSIDE:-}" ]; then
 	MPIB_WALK_INSIDE=1 exec unshare -nmpf --kill-child --mount-proc \
 		--propagation private "$here/walk.sh" "$build" "$source"
 fi
+# Whoever comes here otherwise, by a variable that was set, would kill all that
+# this machine runs.
+[ $$ -eq 1 ] || {
+	echo "FAIL: MPIB_WALK_INSIDE is set outside of the namespaces"
+	exit 1
+}
 . "$here/../support/lines.sh"
 failed=0
 fail() {
