@@ -51,7 +51,7 @@ static struct objection objection_of(struct mpib_agent_policy *p,
 	const struct mpib_agent_window *w = mpib_agent_window_of(
 		&p->windows, s->dst_ip, r, p->now.s, p->conf.lead_s);
 	const struct mpib_agent_peer *there =
-		mpib_agent_peer_of(&p->peers, s->dst_ip);
+		mpib_agent_peer_of(&p->peers, s->dst_ip, p->now.s);
 	struct objection t = { .worst = WELL };
 	char why[MPIB_AGENT_REASON];
 

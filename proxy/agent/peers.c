@@ -30,32 +30,70 @@ static uint8_t peers_mask(const json_t *list)
 	return mask;
 }
 
-static void peers_row(struct mpib_agent_peers *p, const json_t *row)
+/* Signed, as the clock may be set back. */
+static bool peers_young(const struct mpib_agent_peer *one, uint64_t now_s)
+{
+	return (int64_t)(now_s - one->said_s) <= MPIB_AGENT_PEERS_MAX_S;
+}
+
+static void peers_add(struct mpib_agent_peers *p,
+		      const struct mpib_agent_peer *one)
+{
+	p->of = mpib_xrealloc(p->of, (p->n + 1) * sizeof(*one));
+	p->of[p->n++] = *one;
+}
+
+/* Also one that says that nothing is amiss: an older one may say otherwise. */
+static void peers_row(struct mpib_agent_peers *p, const json_t *row,
+		      uint64_t now_s)
 {
 	const char *sout = json_string_value(json_object_get(row, "sout"));
+	double age = json_number_value(json_object_get(row, "age_s"));
 	struct mpib_agent_peer one = {
 		.sick = peers_mask(json_object_get(row, "sick")),
 		.maintenance = peers_mask(json_object_get(row, "maintenance")),
 	};
 
-	if (!sout || inet_pton(AF_INET, sout, &one.sout) != 1 ||
-	    json_number_value(json_object_get(row, "age_s")) >
-		    MPIB_AGENT_PEERS_MAX_S ||
-	    !(one.sick | one.maintenance))
+	if (!sout || inet_pton(AF_INET, sout, &one.sout) != 1 || age < 0 ||
+	    age > MPIB_AGENT_PEERS_MAX_S)
 		return;
-	p->of = mpib_xrealloc(p->of, (p->n + 1) * sizeof(one));
-	p->of[p->n++] = one;
+	one.said_s = now_s - (uint64_t)age;
+	peers_add(p, &one);
 }
 
+/* By address, and of one the youngest first. */
 static int by_sout(const void *a, const void *b)
 {
 	const struct mpib_agent_peer *x = a, *y = b;
 
+	if (x->sout != y->sout)
+		return x->sout > y->sout ? 1 : -1;
+	return (x->said_s < y->said_s) - (x->said_s > y->said_s);
+}
+
+static int is_sout(const void *key, const void *of)
+{
+	const struct mpib_agent_peer *x = key, *y = of;
+
 	return (x->sout > y->sout) - (x->sout < y->sout);
 }
 
+/* Of each peer the youngest. */
+static void peers_sort(struct mpib_agent_peers *p)
+{
+	unsigned kept = 0;
+
+	if (p->n)
+		qsort(p->of, p->n, sizeof(*p->of), by_sout);
+	for (unsigned i = 0; i < p->n; i++) {
+		if (!kept || p->of[kept - 1].sout != p->of[i].sout)
+			p->of[kept++] = p->of[i];
+	}
+	p->n = kept;
+}
+
 static bool peers_ask(struct mpib_agent_peers *p, const char *run_dir,
-		      char *why)
+		      uint64_t now_s, char *why)
 {
 	json_t *rows = NULL, *row;
 	struct mpib_dial d;
@@ -66,7 +104,7 @@ static bool peers_ask(struct mpib_agent_peers *p, const char *run_dir,
 		rc = mpib_dial_ask(&d, "agents", &rows);
 	if (rc != MPIB_EXIT_OK)
 		snprintf(why, MPIB_AGENT_WHY, "%.250s", d.why);
-	json_array_foreach(rows, i, row) peers_row(p, row);
+	json_array_foreach(rows, i, row) peers_row(p, row, now_s);
 	json_decref(rows);
 	mpib_dial_close(&d);
 	return rc == MPIB_EXIT_OK;
@@ -76,32 +114,31 @@ bool mpib_agent_peers_look(struct mpib_agent_peers *p,
 			   const char *const *run_dir, unsigned proxies,
 			   uint64_t now_s, char *why)
 {
-	struct mpib_agent_peers fresh = { .told_s = now_s };
+	struct mpib_agent_peers fresh = { 0 };
 	bool ok = true;
 
-	for (unsigned i = 0; ok && i < proxies; i++)
-		ok = peers_ask(&fresh, run_dir[i], why);
-	if (!ok) {
-		mpib_agent_peers_free(&fresh);
-		if (now_s - p->told_s > MPIB_AGENT_PEERS_MAX_S)
-			mpib_agent_peers_free(p);
-		return false;
+	for (unsigned i = 0; i < proxies; i++)
+		ok &= peers_ask(&fresh, run_dir[i], now_s, why);
+	for (unsigned i = 0; !ok && i < p->n; i++) {
+		if (peers_young(&p->of[i], now_s))
+			peers_add(&fresh, &p->of[i]);
 	}
-	if (fresh.n)
-		qsort(fresh.of, fresh.n, sizeof(*fresh.of), by_sout);
+	peers_sort(&fresh);
 	mpib_agent_peers_free(p);
 	*p = fresh;
-	return true;
+	return ok;
 }
 
 const struct mpib_agent_peer *
-mpib_agent_peer_of(const struct mpib_agent_peers *p, uint32_t sout)
+mpib_agent_peer_of(const struct mpib_agent_peers *p, uint32_t sout,
+		   uint64_t now_s)
 {
 	const struct mpib_agent_peer key = { .sout = sout };
+	const struct mpib_agent_peer *found = NULL;
 
-	if (!p->n)
-		return NULL;
-	return bsearch(&key, p->of, p->n, sizeof(key), by_sout);
+	if (p->n)
+		found = bsearch(&key, p->of, p->n, sizeof(key), is_sout);
+	return found && peers_young(found, now_s) ? found : NULL;
 }
 
 void mpib_agent_peers_free(struct mpib_agent_peers *p)

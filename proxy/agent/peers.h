@@ -19,18 +19,19 @@ struct mpib_agent_peers {
 	struct mpib_agent_peer {
 		uint32_t sout; /* its IPv4 address, network order */
 		uint8_t sick, maintenance; /* a bit for each rail */
-	} * of; /* in the order of sout */
-	uint64_t told_s; /* seconds of the epoch; 0: never */
+		uint64_t said_s; /* seconds of the epoch */
+	} * of; /* in the order of sout, each once */
 };
 
-/* Ask the proxies at these run directories (NULL: the default). If one does not
- * answer all stays as it was, until it is too old. False, with why. */
+/* Ask the proxies at these run directories (NULL: the default). Where one does not
+ * answer what was heard before stays, too, until it is too old. False, with why. */
 bool mpib_agent_peers_look(struct mpib_agent_peers *p,
 			   const char *const *run_dir, unsigned proxies,
 			   uint64_t now_s, char *why);
-/* What the agent of the peer says; NULL: nothing. */
+/* What the agent of the peer says; NULL: nothing, or too long ago. */
 const struct mpib_agent_peer *
-mpib_agent_peer_of(const struct mpib_agent_peers *p, uint32_t sout);
+mpib_agent_peer_of(const struct mpib_agent_peers *p, uint32_t sout,
+		   uint64_t now_s);
 void mpib_agent_peers_free(struct mpib_agent_peers *p);
 
 #endif

@@ -69,7 +69,8 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	mpib_loop_del(l->loop, &l->watch);
 	close(l->fd);
 	l->fd = -1;
-	l->heard = false;
+	if (!l->left_ns)
+		l->left_ns = mpib_loop_now(l->loop);
 	TAILQ_INIT(&l->asked);
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, entry);

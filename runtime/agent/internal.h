@@ -48,6 +48,7 @@ struct mpib_agent_link {
 	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
 	struct mpib_agent_summary summary; /* if heard */
 	bool heard;
+	uint64_t left_ns; /* when who said it hung up; 0: it has not */
 	struct mpib_agent_conn *by_id;
 };
 

@@ -7,6 +7,9 @@
 #include "base/network.h"
 
 #define BOTH ((1u << MPIB_RAILS) - 1)
+/* So long what an agent said holds without it: peers do not come back to a rail,
+ * and leave it again, because the agent is started anew. */
+#define KEPT (10 * MPIB_SEC)
 
 static bool summary_sound(const struct mpib_agent_summary *s)
 {
@@ -32,6 +35,7 @@ bool mpib_agent_hear(struct mpib_agent_link *link,
 		return false;
 	link->summary = *s;
 	link->heard = true;
+	link->left_ns = 0;
 	return true;
 }
 
@@ -42,7 +46,9 @@ void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
 	const struct mpib_agent_summary *s;
 
 	memset(word, 0, sizeof(*word));
-	if (!link || !link->heard)
+	if (!link || !link->heard ||
+	    (link->left_ns &&
+	     mpib_loop_now(link->loop) - link->left_ns >= KEPT))
 		return;
 	s = &link->summary;
 	word->there = true;

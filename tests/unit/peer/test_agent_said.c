@@ -46,9 +46,11 @@ static void what_it_says_of_rails_is_for_the_peers_it_is_of(void **state)
 	assert_int_equal(word_to(rig, 1).sick, 2);
 	assert_int_equal(word_to(rig, 1).maintenance, 3);
 	assert_int_equal(word_to(rig, 2).maintenance, 2);
-	/* It is over with the agent. */
+	/* It outlasts a restart of the agent, and no more. */
 	agent_rig_down();
 	rig_settle(rig);
+	assert_int_equal(word_to(rig, 1).sick, 2);
+	rig_pass(rig, 11 * MPIB_SEC);
 	assert_false(word_to(rig, 1).there);
 }
 

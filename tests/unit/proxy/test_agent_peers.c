@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -133,6 +136,7 @@ static void a_rail_is_left_by_the_word_of_the_peers_agent(void **state)
 	steered_conn(0, "10.1.0.1");
 	steered_conn(1, "10.1.0.2");
 	steered_conn(2, "10.1.0.3");
+	policy.now.s = says[0].said_s = says[1].said_s = 1000;
 	policy.peers = (struct mpib_agent_peers){ .n = 2, .of = says };
 	assert_int_equal(decided(0)->sup_bw, 0);
 	assert_string_equal(decided(0)->why,
@@ -147,10 +151,78 @@ static void a_rail_is_left_by_the_word_of_the_peers_agent(void **state)
 	snprintf(policy.ports.sick[0].why, MPIB_AGENT_REASON, "errors");
 	assert_int_equal(decided(0)->sup_bw, 0);
 	assert_string_equal(decided(2)->why, "SOUT left: errors");
-	policy.peers.n = 0;
+	policy.now.s += MPIB_AGENT_PEERS_MAX_S + 1;
 	assert_string_equal(decided(0)->why, "SOUT left: errors");
+	policy.peers.n = 0;
 	for (unsigned i = 0; i < 3; i++)
 		agent.slot[i].users = 0;
+}
+
+/* A proxy at where that answers one reader; kill it. */
+static pid_t played(const char *where, const char *rows)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	pid_t pid;
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/stats.sock", where);
+	unlink(at.sun_path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int conn = accept(fd, NULL, NULL);
+
+		dprintf(conn,
+			"{\"mpib\":\"1\",\"proto\":1}\n"
+			"{\"ok\":true,\"data\":[%s]}\n",
+			rows);
+		pause();
+	}
+	close(fd);
+	return pid;
+}
+
+/* Rows without a rail say that all are well. */
+#define ROW(sout, age, rail)                                                   \
+	"{\"sout\":\"" sout "\",\"age_s\":" age ",\"sick\":[" rail "]}"
+
+static void a_dead_proxy_silences_no_other(void **state)
+{
+	char where[] = "/tmp/mpib-test.XXXXXX", sock[64], error[MPIB_AGENT_WHY];
+	const char *dirs[] = { "/nonexistent", where };
+	const struct mpib_agent_peer *one;
+	struct mpib_agent_peers p = { 0 };
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(where));
+	pid = played(where,
+		     ROW("10.1.0.2", "9", "\"SUP\"") "," ROW(
+			     "10.1.0.1", "20",
+			     "\"SUP\"") "," ROW("10.1.0.2", "3",
+						"") "," ROW("10.1.0.3", "31",
+							    "\"SUP\""));
+	assert_false(mpib_agent_peers_look(&p, dirs, 2, 1000, error));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(p.n, 2);
+	one = mpib_agent_peer_of(&p, ip("10.1.0.1"), 1010);
+	assert_non_null(one);
+	assert_int_equal(one->sick, 2);
+	assert_null(mpib_agent_peer_of(&p, ip("10.1.0.1"), 1011));
+	/* Of two words the younger. */
+	one = mpib_agent_peer_of(&p, ip("10.1.0.2"), 1000);
+	assert_non_null(one);
+	assert_int_equal(one->sick, 0);
+	/* What was heard stays while nobody answers, each for its time. */
+	assert_false(mpib_agent_peers_look(&p, dirs, 2, 1011, error));
+	assert_int_equal(p.n, 1);
+	mpib_agent_peers_free(&p);
+	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
+	unlink(sock);
+	rmdir(where);
 }
 
 int main(void)
@@ -165,6 +237,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_rail_is_left_by_the_word_of_the_peers_agent,
 			steered_begin, steered_end),
+		cmocka_unit_test(a_dead_proxy_silences_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
