@@ -118,6 +118,7 @@ void mpib_cluster_stop(struct mpib_cluster *c)
 	mpib_timer_disarm(c->loop, &c->check);
 	mpib_timer_disarm(c->loop, &c->bound);
 	mpib_timer_disarm(c->loop, &c->again);
+	mpib_cluster_text_drop(c);
 }
 
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,

@@ -28,6 +28,19 @@ struct mpib_cluster_wait {
 	void *arg;
 };
 
+/* view.c: the answer to readers, and what of it is made. */
+struct mpib_cluster_text {
+	uint64_t of_ns; /* over_ns of its round */
+	char *whole; /* NULL: not yet */
+	char *nodes; /* of part.out, while that is open */
+	size_t len;
+	struct mpib_view_part part; /* at: nodes that are made */
+	json_int_t well, faulty;
+	/* The slowest pair, and who says so. */
+	uint64_t mbps, rtt_ns;
+	char from[MPIB_LABEL_MAX], to[MPIB_LABEL_MAX];
+};
+
 struct mpib_cluster {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
@@ -42,6 +55,7 @@ struct mpib_cluster {
 	bool taking;
 	struct mpib_node_report own;
 	uint64_t own_ns; /* 0: none yet */
+	struct mpib_cluster_text text;
 };
 
 /* view is read from the loop's first turn on. */
@@ -63,13 +77,19 @@ void mpib_cluster_forget(struct mpib_cluster *c,
 
 /* own.c: what v, with a snapshot that has requests, says of this node. */
 void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own);
-/* The hash of a setting's name, "section.key". */
-uint32_t mpib_cluster_name(const struct mpib_setting *s);
+/* The settings that it tells, in the report's order, into a list of
+ * MPIB_REPORT_SETTINGS; how many. */
+unsigned mpib_cluster_alike(const struct mpib_setting **list);
 
-/* view.c: all of it as JSON; mpib-protocol(7) has the fields. A new reference, or
- * NULL when memory is short. */
-json_t *mpib_cluster_view(const struct mpib_cluster *c);
-/* What agents of peers said last, likewise. */
+/*
+ * view.c: all of the last round as JSON, once for all its readers;
+ * mpib-protocol(7) has the fields. A call makes a part, so that a thousand nodes
+ * hold up nobody: while it sets *more, call it again; then the text stays until the
+ * next round's first call. NULL when memory is short.
+ */
+const char *mpib_cluster_text(struct mpib_cluster *c, bool *more);
+void mpib_cluster_text_drop(struct mpib_cluster *c);
+/* What agents of peers said last: a new reference, or NULL. */
 json_t *mpib_cluster_agents(const struct mpib_cluster *c);
 
 #endif

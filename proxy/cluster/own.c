@@ -25,7 +25,7 @@ static uint32_t own_hash(uint32_t h, const char *text)
 	return h;
 }
 
-uint32_t mpib_cluster_name(const struct mpib_setting *s)
+static uint32_t own_name(const struct mpib_setting *s)
 {
 	return own_hash(own_hash(own_hash(2166136261u, s->section), "."),
 			s->key);
@@ -41,18 +41,29 @@ static bool own_alike(const struct mpib_setting *s)
 	return false;
 }
 
+unsigned mpib_cluster_alike(const struct mpib_setting **list)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		if (n < MPIB_REPORT_SETTINGS && own_alike(&mpib_settings[i]))
+			list[n++] = &mpib_settings[i];
+	}
+	return n;
+}
+
 static void own_settings(const struct mpib_config *cfg,
 			 struct mpib_node_report *own)
 {
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		const struct mpib_setting *s = &mpib_settings[i];
+	const struct mpib_setting *list[MPIB_REPORT_SETTINGS];
+	unsigned n = mpib_cluster_alike(list);
+
+	for (unsigned i = 0; i < n; i++) {
 		char value[MPIB_VALUE_MAX];
 
-		if (!own_alike(s) || own->settings == MPIB_REPORT_SETTINGS)
-			continue;
-		mpib_config_value(cfg, s, value, sizeof(value));
+		mpib_config_value(cfg, list[i], value, sizeof(value));
 		own->setting[own->settings++] = (struct mpib_report_setting){
-			mpib_cluster_name(s), own_hash(2166136261u, value)
+			own_name(list[i]), own_hash(2166136261u, value)
 		};
 	}
 }

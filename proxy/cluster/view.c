@@ -2,19 +2,22 @@
 /* The cluster as JSON. */
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cluster/cluster.h"
 #include "peer/protocol.h"
 
-/* What is filled in, node by node. */
+/* So many nodes are a part. */
+#define PART 16
+
+/* A part that is being made. */
 struct cluster_view {
 	const struct mpib_cluster *c;
-	json_t *nodes;
-	json_int_t well, faulty;
-	/* The slowest pair, and who says so. */
-	uint64_t mbps, rtt_ns;
-	char from[MPIB_LABEL_MAX], to[MPIB_LABEL_MAX];
+	struct mpib_cluster_text *t;
+	uint32_t seen; /* nodes */
+	/* Those of the report's settings. */
+	const struct mpib_setting *setting[MPIB_REPORT_SETTINGS];
 };
 
 static const char *rail_name(const struct mpib_node_report *r, unsigned rail,
@@ -48,26 +51,13 @@ static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		json_array_append_new(notes, json_sprintf("%s drained", name));
 }
 
-static const char *setting_name(uint32_t hash, char *buf, size_t len)
-{
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		const struct mpib_setting *s = &mpib_settings[i];
-
-		if (mpib_cluster_name(s) != hash)
-			continue;
-		snprintf(buf, len, "%s.%s", s->section, s->key);
-		return buf;
-	}
-	return "a setting";
-}
-
 /* The settings that this node has, too, and otherwise. One that only an older or
  * a newer version has differs from nothing. */
-static json_t *differing(const struct mpib_node_report *own,
+static json_t *differing(const struct cluster_view *x,
 			 const struct mpib_node_report *r)
 {
+	const struct mpib_node_report *own = &x->c->own;
 	json_t *list = json_array();
-	char name[64];
 
 	for (unsigned i = 0; i < r->settings; i++) {
 		unsigned k = i;
@@ -83,8 +73,8 @@ static json_t *differing(const struct mpib_node_report *own,
 		    own->setting[k].value != r->setting[i].value)
 			json_array_append_new(
 				list,
-				json_string(setting_name(r->setting[i].name,
-							 name, sizeof(name))));
+				json_sprintf("%s.%s", x->setting[k]->section,
+					     x->setting[k]->key));
 	}
 	return list;
 }
@@ -157,9 +147,9 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 		       const struct mpib_node_report *r, json_t *faults,
 		       json_t *notes)
 {
-	const struct mpib_node_report *own = &x->c->own;
+	struct mpib_cluster_text *t = x->t;
 	uint64_t errors = 0, failovers = 0;
-	json_t *differs = differing(own, r);
+	json_t *differs = differing(x, r);
 
 	for (unsigned i = 0; i < (unsigned)r->devices * r->rails; i++) {
 		judge_rail(r, i, faults, notes);
@@ -171,15 +161,15 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 				      json_sprintf("%u stuck", r->stuck));
 	if (json_array_size(differs))
 		json_array_append_new(faults, json_string("settings differ"));
-	if (strcmp(r->version, own->version) != 0)
+	if (strcmp(r->version, x->c->own.version) != 0)
 		json_array_append_new(notes, json_string("another version"));
 	judge_agent(&r->agent, notes);
 	json_object_set_new(o, "agent", view_word(&r->agent));
-	if (r->slowest[0] && (!x->to[0] || r->slowest_mbps < x->mbps)) {
-		snprintf(x->from, sizeof(x->from), "%s", peer);
-		snprintf(x->to, sizeof(x->to), "%s", r->slowest);
-		x->mbps = r->slowest_mbps;
-		x->rtt_ns = r->slowest_rtt_ns;
+	if (r->slowest[0] && (!t->to[0] || r->slowest_mbps < t->mbps)) {
+		snprintf(t->from, sizeof(t->from), "%s", peer);
+		snprintf(t->to, sizeof(t->to), "%s", r->slowest);
+		t->mbps = r->slowest_mbps;
+		t->rtt_ns = r->slowest_rtt_ns;
 	}
 	json_object_update_new(
 		o,
@@ -197,12 +187,23 @@ static void add_node(struct cluster_view *x, json_t *o, json_t *faults,
 		     json_t *notes)
 {
 	if (json_array_size(faults))
-		x->faulty++;
+		x->t->faulty++;
 	else
-		x->well++;
+		x->t->well++;
 	json_object_set_new(o, "faults", faults);
 	json_object_set_new(o, "notes", notes);
-	json_array_append_new(x->nodes, o);
+	mpib_view_item(&x->t->part, o);
+}
+
+/* Whether the next node is of this part. */
+static bool view_takes(struct cluster_view *x)
+{
+	struct mpib_view_part *part = &x->t->part;
+	uint32_t nth = x->seen++;
+
+	if (nth >= part->at + PART)
+		part->more = true;
+	return nth >= part->at && nth < part->at + PART;
 }
 
 static double view_seconds(uint64_t ns)
@@ -220,13 +221,16 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 		[MPIB_TOLD_UNREACHED] = "unreached",
 	};
 	struct cluster_view *x = arg;
-	json_t *faults = json_array(), *notes = json_array();
-	json_t *o = json_pack("{ss sb ss sI sf sf}", "peer", t->peer, "self", 0,
-			      "state", state[t->state], "protocol",
-			      (json_int_t)t->version, "age_s",
-			      view_seconds(t->age_ns), "silent_s",
-			      view_seconds(t->silent_ns));
+	json_t *faults, *notes, *o;
 
+	if (!view_takes(x))
+		return;
+	faults = json_array();
+	notes = json_array();
+	o = json_pack("{ss sb ss sI sf sf}", "peer", t->peer, "self", 0,
+		      "state", state[t->state], "protocol",
+		      (json_int_t)t->version, "age_s", view_seconds(t->age_ns),
+		      "silent_s", view_seconds(t->silent_ns));
 	if (t->state == MPIB_TOLD_SILENT)
 		json_array_append_new(faults,
 				      json_sprintf("silent for %.1f s",
@@ -248,13 +252,16 @@ static void view_own(struct cluster_view *x)
 {
 	const struct mpib_cluster *c = x->c;
 	const char *peer = c->view->peer_link;
-	json_t *faults = json_array(), *notes = json_array();
-	json_t *o = json_pack("{ss sb ss sI sf sf}", "peer", peer, "self", 1,
-			      "state", "answered", "protocol",
-			      (json_int_t)MPIB_PEER_VERSION, "age_s",
-			      view_seconds(mpib_loop_now(c->loop) - c->own_ns),
-			      "silent_s", 0.0);
+	json_t *faults, *notes, *o;
 
+	if (!view_takes(x))
+		return;
+	faults = json_array();
+	notes = json_array();
+	o = json_pack("{ss sb ss sI sf sf}", "peer", peer, "self", 1, "state",
+		      "answered", "protocol", (json_int_t)MPIB_PEER_VERSION,
+		      "age_s", view_seconds(mpib_loop_now(c->loop) - c->own_ns),
+		      "silent_s", 0.0);
 	add_report(x, o, peer, &c->own, faults, notes);
 	add_node(x, o, faults, notes);
 }
@@ -281,18 +288,69 @@ json_t *mpib_cluster_agents(const struct mpib_cluster *c)
 	return list;
 }
 
-json_t *mpib_cluster_view(const struct mpib_cluster *c)
+void mpib_cluster_text_drop(struct mpib_cluster *c)
 {
-	struct cluster_view x = { .c = c, .nodes = json_array() };
-	json_t *slowest = json_null();
+	struct mpib_cluster_text *t = &c->text;
 
+	if (t->part.out)
+		fclose(t->part.out);
+	free(t->nodes);
+	free(t->whole);
+	*t = (struct mpib_cluster_text){ 0 };
+}
+
+/* All nodes are written: put the sums before them. */
+static void text_end(struct mpib_cluster *c)
+{
+	struct mpib_cluster_text *t = &c->text;
+	bool failed = fclose(t->part.out) != 0 || t->part.failed;
+	json_t *slowest = json_null();
+	char *pair = NULL;
+
+	t->part.out = NULL;
+	if (t->to[0])
+		slowest = json_pack("{ss ss sf sI}", "from", t->from, "to",
+				    t->to, "gbps", (double)t->mbps / 1e3,
+				    "rtt_ns", (json_int_t)t->rtt_ns);
+	if (slowest)
+		pair = json_dumps(slowest, JSON_COMPACT | JSON_ENCODE_ANY);
+	json_decref(slowest);
+	if (failed || !pair ||
+	    asprintf(&t->whole,
+		     "{\"well\":%lld,\"faulty\":%lld,\"took_s\":%.9f,"
+		     "\"slowest\":%s,\"nodes\":[%s]}",
+		     (long long)t->well, (long long)t->faulty,
+		     view_seconds(c->over_ns - c->begun_ns), pair,
+		     t->nodes) < 0)
+		t->whole = NULL;
+	free(pair);
+	free(t->nodes);
+	t->nodes = NULL;
+}
+
+const char *mpib_cluster_text(struct mpib_cluster *c, bool *more)
+{
+	struct mpib_cluster_text *t = &c->text;
+	struct cluster_view x = { .c = c, .t = t };
+
+	*more = false;
+	if (t->whole && t->of_ns == c->over_ns)
+		return t->whole;
+	if (!t->part.out || t->of_ns != c->over_ns) {
+		mpib_cluster_text_drop(c);
+		t->of_ns = c->over_ns;
+		t->part.out = open_memstream(&t->nodes, &t->len);
+		if (!t->part.out)
+			return NULL;
+	}
+	mpib_cluster_alike(x.setting);
+	t->part.more = false;
 	view_own(&x);
 	mpib_broker_each_told(c->broker, view_told, &x);
-	if (x.to[0])
-		slowest = json_pack("{ss ss sf sI}", "from", x.from, "to", x.to,
-				    "gbps", (double)x.mbps / 1e3, "rtt_ns",
-				    (json_int_t)x.rtt_ns);
-	return json_pack("{sI sI sf so so}", "well", x.well, "faulty", x.faulty,
-			 "took_s", view_seconds(c->over_ns - c->begun_ns),
-			 "slowest", slowest, "nodes", x.nodes);
+	t->part.at += PART;
+	*more = t->part.more;
+	if (*more)
+		return "";
+	text_end(c);
+	return t->whole;
 }

@@ -195,10 +195,18 @@ static json_t *command_why(struct mpib_ask *ask)
 
 static json_t *command_cluster(struct mpib_ask *ask)
 {
+	const char *text;
+
 	if (!ask->view->cluster)
 		return mpib_ask_fail(ask, "ask the running proxy",
 				     "no peer can be asked");
-	return mpib_cluster_view(ask->view->cluster);
+	text = mpib_cluster_text(ask->view->cluster, &ask->part.more);
+	if (text && ask->part.more)
+		ask->text = strdup("");
+	else if (!text ||
+		 asprintf(&ask->text, "{\"ok\":true,\"data\":%s}\n", text) < 0)
+		ask->text = NULL;
+	return NULL;
 }
 
 static json_t *command_agents(struct mpib_ask *ask)
