@@ -71,7 +71,7 @@ static int by_sout(const void *a, const void *b)
 	return (x->said_s < y->said_s) - (x->said_s > y->said_s);
 }
 
-static int is_sout(const void *key, const void *of)
+static int peers_is_of(const void *key, const void *of)
 {
 	const struct mpib_agent_peer *x = key, *y = of;
 
@@ -137,7 +137,7 @@ mpib_agent_peer_of(const struct mpib_agent_peers *p, uint32_t sout,
 	const struct mpib_agent_peer *found = NULL;
 
 	if (p->n)
-		found = bsearch(&key, p->of, p->n, sizeof(key), is_sout);
+		found = bsearch(&key, p->of, p->n, sizeof(key), peers_is_of);
 	return found && peers_young(found, now_s) ? found : NULL;
 }
 
