@@ -301,6 +301,11 @@ int mpib_engine_fd(const struct mpib_engine *engine)
 
 void mpib_engine_dispatch(struct mpib_engine *engine)
 {
+	struct epoll_event events[8];
+
+	/* What is edge-triggered stays readable in whoever polls epfd until it
+	 * has been reported once. First, as what comes later is another edge. */
+	epoll_wait(engine->epfd, events, 8, 0);
 	mpib_mailbox_run(&engine->mailbox);
 	for (unsigned i = 0; i < engine->shards; i++)
 		mpib_async_turn(&engine->shard[i]);

@@ -7,6 +7,7 @@
  * last, what it made is thrown away and the device is closed like any other. The
  * devices are those of fake_ibv.h, called through libibverbs' provider.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -63,6 +64,25 @@ static void until_given_up(const char *what)
 			traffic_turn(&traffic, true);
 			in_time(what);
 		}
+	}
+}
+
+static void look_awake(struct node *node, void *arg)
+{
+	struct pollfd fd = { .fd = mpib_engine_fd(node->engine),
+			     .events = POLLIN };
+
+	*(bool *)arg = poll(&fd, 1, 0) != 0;
+}
+
+/* Nothing is left that wakes the control thread again and again. */
+static void until_asleep(const char *what)
+{
+	bool awake = true;
+
+	while (awake) {
+		node_call(&nodes.node[0], look_awake, &awake);
+		in_time(what);
 	}
 }
 
@@ -136,6 +156,7 @@ static void play(const char *call, void (*provoke)(void))
 	if (provoke == do_reg)
 		do_dereg(); /* without SUP, which has nothing of it */
 	move(call);
+	until_asleep(call);
 
 	fake_ibv_release();
 	nodes_close(&nodes);
