@@ -17,6 +17,7 @@
 #include "notify.h"
 #include "peer/broker.h"
 #include "start.h"
+#include "verbs/hca/hca.h"
 
 /* How long the stopping proxy waits for its clients' connections to be closed
  * with peers. */
@@ -183,8 +184,14 @@ static void on_status(void *arg)
 	mpib_timer_arm(&p->loop, &p->status_timer, next, on_status, p);
 }
 
+static void proxy_waits(void)
+{
+	mpib_notify("WATCHDOG=1");
+}
+
 int mpib_proxy_run(struct mpib_proxy *p)
 {
+	mpib_hca_waits = proxy_waits;
 	mpib_notify("READY=1");
 	on_status(p);
 	return mpib_loop_run(&p->loop);

@@ -82,6 +82,7 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 	struct mpib_call *call = mpib_call_new(lane, done, arg);
 
 	mpib_failover_end(lane);
+	/* If a device hangs, later, but before memory is deregistered. */
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_to_err(lane, r);
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);

@@ -5,7 +5,10 @@
  * of flushed WRs, so the shard does not wait for them: the rail counts as
  * drained at once. That is as safe as a flush: the peer's QPs, which are in ERR
  * before the peer answers the fence, refuse what this end still sends; what the
- * peer still sends finds no device here, or a QP in ERR. Our receive bitmap
+ * peer still sends finds no device here, or a QP in ERR. A device that hangs has
+ * QPs that take what comes until it answers again: the peer sends nothing more
+ * once it answered the fence, and what a peer that never answers sends lands in
+ * memory that is deregistered only behind the ERR (hca/qp.c). Our receive bitmap
  * stays true because the shard takes no completion of the rail from then on.
  * This engine never uses the rail again.
  */

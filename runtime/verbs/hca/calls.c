@@ -185,6 +185,8 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	/* A device is asked by a wrong fd whether it knows the call. */
+	if (own < 0 && errno != EBADF)
+		return -errno;
 	if (own < 0)
 		return v->reg_dmabuf_mr(pd, offset, len, iova, fd, access, mr);
 	job = hca_job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
@@ -208,8 +210,12 @@ static int run_dereg_mr(struct hca_job *job)
 
 static int calls_dereg_mr(struct ibv_mr *mr)
 {
-	return hca_job_run(hca_job_on(mr->context, mr, "ibv_dereg_mr", HCA_ENDS,
-				      run_dereg_mr, NULL));
+	struct hca_job *job = hca_job_on(mr->context, mr, "ibv_dereg_mr",
+					 HCA_ENDS, run_dereg_mr, NULL);
+
+	if (job)
+		job->bytes = mr->length;
+	return hca_job_run(job);
 }
 
 static int run_destroy_channel(struct hca_job *job)

@@ -29,6 +29,9 @@ extern const struct mpib_verbs mpib_verbs_hca;
  * Tests change it. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
+/* Called each 5 s by who waits longer than that, which is for as long as healthy
+ * devices may take: he is no reason to end the process. NULL at first. */
+extern void (*_Atomic mpib_hca_waits)(void);
 
 enum hca_kind {
 	HCA_MAKES, /* something that is thrown away if nobody waits any more */
@@ -49,7 +52,8 @@ struct hca_job {
 	void (*undo)(struct hca_job *job);
 	int rc;
 	bool done, left; /* the caller waits no more */
-	uint64_t bytes; /* of a registration */
+	uint64_t bytes; /* of a registration, or of its end */
+	uint64_t began_ns; /* 0: it waits for the jobs before it */
 	/* What the call is about, and what it made. */
 	struct ibv_context *ctx;
 	void *on, *made;

@@ -99,7 +99,9 @@ static int run_modify_qp(struct hca_job *job)
 	return v->modify_qp(job->on, &job->qp, job->mask);
 }
 
-/* To ERR a QP goes whoever waits: what its peer still sends must not land. */
+/* To ERR a QP goes whoever waits: what its peer still sends must not land. After
+ * -EIO without an answer it does so yet, but the thread deregisters memory in
+ * order: what lands is pinned then and nobody else's. */
 int hca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	bool ends = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR;

@@ -15,12 +15,14 @@
 #include "base/log.h"
 #include "verbs/hca/hca.h"
 
-/* A GiB that is registered may take so much longer, and all of it so long: less
- * than the service's watchdog waits. */
+/* A GiB that is registered may take so much longer: a healthy device takes less
+ * than half of that. */
 #define GIB_MS 250u
-#define MOST_MS 15000u
+/* So often at least the service's watchdog hears of who waits. */
+#define WAITS_MS 5000u
 
 _Atomic unsigned mpib_hca_wait_ms = HCA_WAIT_MS;
+void (*_Atomic mpib_hca_waits)(void);
 
 /* A context that is open. */
 struct hca_context {
@@ -106,14 +108,14 @@ void hca_forget(struct hca_context *c)
 }
 
 /* All of this HCA that is open is lost. */
-static void hca_give_up(struct hca *h, unsigned ms)
+static void hca_give_up(struct hca *h, uint64_t ms)
 {
 	struct hca_context *c;
 
-	mpib_err("rdma:%s: %s has had no answer for %u ms: the "
+	mpib_err("rdma:%s: %s has had no answer for %llu ms: the "
 		 "device counts as failed (its firmware may hang: "
 		 "see dmesg)",
-		 h->name, h->call, ms);
+		 h->name, h->call, (unsigned long long)ms);
 	h->hung = true;
 	atomic_store_explicit(&any_lost, true, memory_order_relaxed);
 	LIST_FOREACH(c, &contexts, link)
@@ -123,6 +125,20 @@ static void hca_give_up(struct hca *h, unsigned ms)
 	}
 	if (hcas_bell >= 0)
 		eventfd_write(hcas_bell, 1);
+	/* Whose jobs are behind this one wait no more either. */
+	pthread_cond_broadcast(&h->answered);
+}
+
+/* A job is over. What was left is before what was asked for later. */
+static void hca_look(struct hca *h)
+{
+	if (!h->hung || !TAILQ_EMPTY(&h->jobs))
+		return;
+	h->hung = false;
+	mpib_warn("rdma:%s: %s is over after %.1f s: the device can be opened "
+		  "anew",
+		  h->name, h->call,
+		  (double)(mpib_now_ns() - h->began_ns) / 1e9);
 }
 
 /* Run the oldest job. Called and left with the lock. */
@@ -132,10 +148,12 @@ static void run_one(struct hca *h)
 	bool wanted = !job->left || job->kind == HCA_ENDS;
 	int rc = -ECANCELED;
 
+	job->began_ns = mpib_now_ns();
 	if (!h->hung) {
 		h->call = job->call;
-		h->began_ns = mpib_now_ns();
+		h->began_ns = job->began_ns;
 	}
+	pthread_cond_broadcast(&h->answered);
 	pthread_mutex_unlock(&hcas_lock);
 	if (wanted)
 		rc = job->run(job);
@@ -145,6 +163,7 @@ static void run_one(struct hca *h)
 	job->done = true;
 	if (!job->left) {
 		pthread_cond_broadcast(&h->answered);
+		hca_look(h);
 		return;
 	}
 	pthread_mutex_unlock(&hcas_lock);
@@ -153,13 +172,7 @@ static void run_one(struct hca *h)
 	if (job->fd >= 0)
 		close(job->fd);
 	pthread_mutex_lock(&hcas_lock);
-	if (h->hung && TAILQ_EMPTY(&h->jobs)) {
-		h->hung = false;
-		mpib_warn("rdma:%s: %s is over after %.1f s: the device can "
-			  "be opened anew",
-			  h->name, h->call,
-			  (double)(mpib_now_ns() - h->began_ns) / 1e9);
-	}
+	hca_look(h);
 	free(job);
 }
 
@@ -251,29 +264,44 @@ struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 	return job;
 }
 
-static unsigned patience(const struct hca_job *job)
+static uint64_t patience_ms(const struct hca_job *job)
 {
-	uint64_t ms = mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
-
-	return ms < MOST_MS ? (unsigned)ms : MOST_MS;
+	return mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
 }
 
-/* True: the answer is there. */
-static bool await(struct hca_job *job, unsigned ms)
+/* Until the time, or until something happened. */
+static void nap(struct hca *h, uint64_t until)
 {
-	struct timespec until;
-	int rc = 0;
+	uint64_t now = mpib_now_ns(), most = now + WAITS_MS * 1000000ull;
+	struct timespec ts;
+	void (*waits)(void);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
+	if (until > most)
+		until = most;
+	ts.tv_sec = (time_t)(until / 1000000000u);
+	ts.tv_nsec = (long)(until % 1000000000u);
+	if (pthread_cond_timedwait(&h->answered, &hcas_lock, &ts) == 0 ||
+	    until < most)
+		return;
+	waits = mpib_hca_waits;
+	pthread_mutex_unlock(&hcas_lock);
+	if (waits)
+		waits();
+	pthread_mutex_lock(&hcas_lock);
+}
+
+/* Its time begins with the call: the jobs before it have theirs, and somebody
+ * who gives the HCA up. True: the answer is there. */
+static bool await(struct hca_job *job, uint64_t ms)
+{
+	while (!job->done && !job->hca->hung) {
+		uint64_t until = job->began_ns ? job->began_ns + ms * 1000000u
+					       : UINT64_MAX;
+
+		if (mpib_now_ns() >= until)
+			break;
+		nap(job->hca, until);
 	}
-	while (!job->done && rc == 0)
-		rc = pthread_cond_timedwait(&job->hca->answered, &hcas_lock,
-					    &until);
 	return job->done;
 }
 
@@ -281,11 +309,11 @@ static bool await(struct hca_job *job, unsigned ms)
 static int queue_up(struct hca_job **pjob)
 {
 	struct hca_job *job = *pjob;
-	unsigned ms = patience(job);
+	uint64_t ms = patience_ms(job);
 
 	TAILQ_INSERT_TAIL(&job->hca->jobs, job, link);
 	pthread_cond_signal(&job->hca->asked);
-	if (!job->hca->hung && await(job, ms))
+	if (await(job, ms))
 		return job->rc;
 	if (!job->hca->hung)
 		hca_give_up(job->hca, ms);
