@@ -227,8 +227,8 @@ void mpib_shares_apply(struct proxy_clients *all);
 
 /* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
-/* Deregister memory of devices whoever still uses it, and close it. arg is a
- * client that has left. */
+/* Deregister memory of devices whoever still uses it, and close it, unless that
+ * would cost others their connections. arg is a client that has left. */
 void proxy_client_let_go(void *arg);
 void proxy_client_free_regions(struct proxy_client *s);
 /* Free the FILLING regions, which no rail has registered yet. */

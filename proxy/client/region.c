@@ -298,6 +298,8 @@ void proxy_client_let_go(void *arg)
 	struct proxy_client *s = arg;
 	struct proxy_client_region *r;
 
+	if (!mpib_mr_may_revoke(s->peer_client.engine_client))
+		return;
 	LIST_FOREACH(r, &s->regions, link)
 	{
 		if (!r->dmabuf || r->fd < 0)

@@ -139,6 +139,18 @@ static void client_dereg(struct mpib_mr *mr)
 	free(mr);
 }
 
+bool mpib_mr_may_revoke(const struct engine_client *client)
+{
+	const struct mpib_lane *lane;
+
+	TAILQ_FOREACH(lane, &client->shard->engine->lanes, made_link)
+	{
+		if (lane->tenant == client->tenant && !lane->failover)
+			return false;
+	}
+	return true;
+}
+
 /* The shard goes on with the keys, which no device knows any more, and looks at
  * mr->mr[] for where there are any. */
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle)

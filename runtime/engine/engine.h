@@ -293,7 +293,9 @@ int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
 /* Deregister it at once: what still uses it fails, and with that its connection.
- * The rail is made anew, and mpib_mr_del() follows. */
+ * The rail is made anew, and mpib_mr_del() follows. Only where that is so: a lane
+ * without fail-over would take down what else it carries of the client's user. */
+bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);
 
 /* What the peer must know of this end of a lane. Sent on the peer link. */

@@ -15,7 +15,8 @@
  *         with the others;
  *   2 s   after the close, likewise, on a private lane, which carries nothing
  *         else.
- * Memory of devices is not kept so long (mpib_mr_revoke()).
+ * Memory of devices is not kept so long where all lanes of the user have
+ * fail-over (mpib_mr_revoke()).
  */
 #ifndef MPIB_PEER_BROKER_H
 #define MPIB_PEER_BROKER_H
