@@ -135,6 +135,7 @@ struct mpib_engine {
 	_Atomic uint32_t drained; /* bit per rail of all, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes; /* connected; control thread */
+	unsigned retried; /* of these: a rail's probes failed, lately */
 	int timer; /* timerfd for hold-downs, probes and grace periods */
 	unsigned shards, running;
 	struct mpib_shard shard[];

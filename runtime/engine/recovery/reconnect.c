@@ -21,6 +21,9 @@
  * after it carries again a try succeeds. */
 #define PROBE_NS 1250000000ull
 #define AGAIN_NS 500000000ull
+/* Of so many lanes that are tried so at a time: a try of each makes QPs, which
+ * takes the control thread ms. With more of them each rests longer. */
+#define AGAIN_LANES 64
 /* Each failure soon after a rail came back makes a hold-down four times as long,
  * so often at most. */
 #define HOLD_GROWS 3
@@ -114,9 +117,21 @@ static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
 	return next;
 }
 
+static bool is_retried(const struct mpib_lane *lane)
+{
+	const struct mpib_rail_control *rail = lane->ctl.rail;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (rail[r].retry && rail[r].fence.state != MPIB_FENCE_LIVE)
+			return true;
+	}
+	return false;
+}
+
 void mpib_failover_dispatch(struct mpib_engine *engine)
 {
 	uint64_t count, now, next = UINT64_MAX;
+	unsigned retried = 0;
 	struct mpib_lane *lane;
 
 	if (read(engine->timer, &count, sizeof(count)) != sizeof(count))
@@ -128,7 +143,9 @@ void mpib_failover_dispatch(struct mpib_engine *engine)
 
 		if (at < next)
 			next = at;
+		retried += is_retried(lane);
 	}
+	engine->retried = retried;
 	if (next != UINT64_MAX)
 		mpib_rail_arm(engine, next);
 }
@@ -141,9 +158,17 @@ void mpib_rail_back(struct mpib_lane *lane, unsigned rail)
 	mpib_rail_arm(lane->shard->engine, ctl->hold_until);
 }
 
+static uint64_t again_ns(const struct mpib_engine *e)
+{
+	unsigned times = e->retried / AGAIN_LANES;
+
+	return AGAIN_NS * (times ? times : 1);
+}
+
 static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 {
 	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	const struct mpib_engine *e = lane->shard->engine;
 	unsigned times = ctl->failures ? ctl->failures - 1 : 0;
 	uint64_t ns;
 
@@ -151,12 +176,13 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 		return 0;
 	if (times > HOLD_GROWS)
 		times = HOLD_GROWS;
-	ns = ((uint64_t)lane->shard->engine->cfg.hold_ms << 2 * times) *
-	     1000000u;
-	if (ctl->retry && ns > AGAIN_NS)
-		return AGAIN_NS;
+	ns = ((uint64_t)e->cfg.hold_ms << 2 * times) * 1000000u;
 	/* Without a live rail there is no traffic to disturb: hold shortly. */
-	return lane->ctl.grace_until && ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
+	if (lane->ctl.grace_until)
+		return ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
+	return ctl->retry && (ns > AGAIN_NS || e->retried > AGAIN_LANES)
+		       ? again_ns(e)
+		       : ns;
 }
 
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail)
