@@ -292,9 +292,8 @@ int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
  * handle. */
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
-/* Deregister it at once: what still uses it fails, and with that its connection.
- * The rail is made anew, and mpib_mr_del() follows. Only where that is so: a lane
- * without fail-over would take down what else it carries of the client's user. */
+/* Deregister it at once, and mpib_mr_del() follows: what uses it fails. The rail is
+ * made anew; without fail-over a lane would take down the user's others: may not. */
 bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -66,6 +67,7 @@ static int teardown(void **state)
 	(void)state;
 	mpib_detach(tx_client);
 	mpib_detach(rx_client);
+	kill(b.pid, SIGCONT); /* a test may have failed in the midst */
 	node_stop(&a);
 	node_stop(&b);
 	return 0;
@@ -242,12 +244,16 @@ static void a_connection_that_nobody_accepts_is_told(void **state)
 static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 {
 	struct mpib_request *recv, *sent;
+	int status;
 	json_t *r;
 
 	(void)state;
 	recv = receive_one(11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
 	kill(b.pid, SIGSTOP);
+	/* Its threads go on for a moment, and would acknowledge. */
+	assert_int_equal(waitpid(b.pid, &status, WUNTRACED), b.pid);
+	assert_true(WIFSTOPPED(status));
 	sent = send_one(11);
 	r = the_stuck_one(&a, "stuck 1");
 	kill(b.pid, SIGCONT);

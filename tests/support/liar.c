@@ -14,38 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lies.h"
 #include "nccl_abi.h"
 
-#define LIES_MAX 64
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
 /* Polls of a message that is to be swapped with the next one, before the swap
  * is given up. */
 #define PATIENCE 200000
-
-enum kind {
-	FIRST, /* flip a bit of the first byte */
-	MIDDLE, /* flip a bit of a byte in the middle */
-	LAST, /* flip a bit of the last byte */
-	DROP, /* report it complete, with nothing written */
-	TAIL, /* the same, with the second half missing */
-	SHORT, /* all data, but a size less by one */
-	LONG, /* all data, but a size more by one */
-	DOUBLE, /* deliver the message before instead */
-	SWAP, /* exchange this message and the next */
-	KINDS
-};
-
-static const char *const kind_name[KINDS] = {
-	"first", "middle", "last",   "drop", "tail",
-	"short", "long",   "double", "swap",
-};
-
-struct lie {
-	enum kind kind;
-	uint64_t at;
-};
 
 struct comm {
 	void *real;
@@ -64,8 +41,6 @@ struct request {
 	char *data[GROUP_MAX], *before[GROUP_MAX];
 };
 
-static struct lie lie[LIES_MAX];
-static int lies, log_fd = -1;
 static struct comm comm[COMMS_MAX];
 static struct request request[REQUESTS_MAX];
 /* The real plugin's table, of the version in use. */
@@ -75,21 +50,6 @@ static void die(const char *what)
 {
 	fprintf(stderr, "liar: %s\n", what);
 	abort();
-}
-
-static bool does(enum kind kind, uint64_t number)
-{
-	for (int i = 0; i < lies; i++) {
-		if (lie[i].kind == kind && lie[i].at == number)
-			return true;
-	}
-	return false;
-}
-
-static void note(enum kind kind, uint64_t number)
-{
-	dprintf(log_fd, "%s %llu\n", kind_name[kind],
-		(unsigned long long)number);
 }
 
 static struct comm *comm_of(void *of)
@@ -143,7 +103,7 @@ static struct request *prepare(void *of, int n, void **data, const size_t *room)
 		uint64_t number = r->first + (unsigned)k;
 
 		r->data[k] = data[k];
-		if (does(DROP, number) || does(TAIL, number))
+		if (lies_does(LIE_DROP, number) || lies_does(LIE_TAIL, number))
 			r->before[k] = copy_of(data[k], room[k]);
 	}
 	return r;
@@ -211,8 +171,8 @@ static bool swapped(struct request *r, int k)
 	memcpy(r->data[k], next->data[other], (size_t)r->size[k]);
 	memcpy(next->data[other], copy, (size_t)r->size[k]);
 	free(copy);
-	note(SWAP, number);
-	note(SWAP, number + 1);
+	lies_note(LIE_SWAP, number);
+	lies_note(LIE_SWAP, number + 1);
 	return true;
 }
 
@@ -221,43 +181,45 @@ static void doubled(struct request *r, int k, uint64_t number)
 	struct comm *c = r->comm;
 	size_t size = (size_t)r->size[k];
 
-	if (does(DOUBLE, number) && c->copy && c->copied == size && size) {
+	if (lies_does(LIE_DOUBLE, number) && c->copy && c->copied == size &&
+	    size) {
 		memcpy(r->data[k], c->copy, size);
-		note(DOUBLE, number);
+		lies_note(LIE_DOUBLE, number);
 	}
 	free(c->copy);
 	c->copied = size;
-	c->copy = does(DOUBLE, number + 1) ? copy_of(r->data[k], size) : NULL;
+	c->copy = lies_does(LIE_DOUBLE, number + 1) ? copy_of(r->data[k], size)
+						    : NULL;
 }
 
-static void flip(struct request *r, int k, enum kind kind, int at)
+static void flip(struct request *r, int k, enum lie_kind kind, int at)
 {
 	uint64_t number = r->first + (unsigned)k;
 
-	if (!does(kind, number) || !r->size[k])
+	if (!lies_does(kind, number) || !r->size[k])
 		return;
 	r->data[k][at] = (char)(r->data[k][at] ^ 1 << number % 8);
-	note(kind, number);
+	lies_note(kind, number);
 }
 
-static void not_written(struct request *r, int k, enum kind kind, int from)
+static void not_written(struct request *r, int k, enum lie_kind kind, int from)
 {
 	uint64_t number = r->first + (unsigned)k;
 
-	if (does(kind, number) && r->size[k]) {
+	if (lies_does(kind, number) && r->size[k]) {
 		memcpy(r->data[k] + from, r->before[k] + from,
 		       (size_t)(r->size[k] - from));
-		note(kind, number);
+		lies_note(kind, number);
 	}
 }
 
-static void resized(struct request *r, int k, enum kind kind, int by)
+static void resized(struct request *r, int k, enum lie_kind kind, int by)
 {
 	uint64_t number = r->first + (unsigned)k;
 
-	if (does(kind, number) && r->size[k]) {
+	if (lies_does(kind, number) && r->size[k]) {
 		r->size[k] += by;
-		note(kind, number);
+		lies_note(kind, number);
 	}
 }
 
@@ -266,13 +228,13 @@ static void spoil(struct request *r, int k)
 	int size = r->size[k];
 
 	doubled(r, k, r->first + (unsigned)k);
-	flip(r, k, FIRST, 0);
-	flip(r, k, MIDDLE, size / 2);
-	flip(r, k, LAST, size - 1);
-	not_written(r, k, DROP, 0);
-	not_written(r, k, TAIL, size / 2);
-	resized(r, k, SHORT, -1);
-	resized(r, k, LONG, 1);
+	flip(r, k, LIE_FIRST, 0);
+	flip(r, k, LIE_MIDDLE, size / 2);
+	flip(r, k, LIE_LAST, size - 1);
+	not_written(r, k, LIE_DROP, 0);
+	not_written(r, k, LIE_TAIL, size / 2);
+	resized(r, k, LIE_SHORT, -1);
+	resized(r, k, LIE_LONG, 1);
 }
 
 static enum nccl_result test(void *req, int *done, int *sizes)
@@ -285,7 +247,8 @@ static enum nccl_result test(void *req, int *done, int *sizes)
 	if (!real_done(r))
 		return NCCL_SUCCESS;
 	for (int k = 0; k < r->n; k++) {
-		if (!does(SWAP, r->first + (unsigned)k) || r->swapped & 1u << k)
+		if (!lies_does(LIE_SWAP, r->first + (unsigned)k) ||
+		    r->swapped & 1u << k)
 			continue;
 		if (!swapped(r, k))
 			return NCCL_SUCCESS;
@@ -351,26 +314,6 @@ IRECV(10)
 IRECV(11)
 IRECV(12)
 
-static void take_lies(const char *text)
-{
-	char name[16];
-	unsigned long at;
-	int used;
-
-	while (sscanf(text, "%15[a-z]@%lu%n", name, &at, &used) == 2) {
-		int kind = 0;
-
-		while (kind < KINDS && strcmp(kind_name[kind], name) != 0)
-			kind++;
-		if (kind == KINDS || lies == LIES_MAX)
-			die("LIAR_DOES: a word that is not known, or too many");
-		lie[lies++] = (struct lie){ (enum kind)kind, at };
-		text += used + (text[used] == ',');
-	}
-	if (*text)
-		die("LIAR_DOES: not KIND@NUMBER,...");
-}
-
 static void take_table(void *lib, int version, void *mine, size_t size)
 {
 	const void *theirs;
@@ -386,16 +329,13 @@ static void take_table(void *lib, int version, void *mine, size_t size)
 
 __attribute__((constructor)) static void load(void)
 {
-	const char *path = getenv("LIAR_PLUGIN"), *to = getenv("LIAR_LOG");
-	const char *text = getenv("LIAR_DOES");
+	const char *path = getenv("LIAR_PLUGIN");
 	void *lib = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 
 	if (!lib)
 		die(path ? dlerror() : "LIAR_PLUGIN is not set");
-	if (to)
-		log_fd = open(to, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC,
-			      0644);
-	take_lies(text ? text : "");
+	if (!lies_take())
+		die("LIAR_DOES: not KIND@NUMBER,..., or too many");
 	take_table(lib, 8, &ncclNetPlugin_v8, sizeof(ncclNetPlugin_v8));
 	take_table(lib, 9, &ncclNetPlugin_v9, sizeof(ncclNetPlugin_v9));
 	take_table(lib, 10, &ncclNetPlugin_v10, sizeof(ncclNetPlugin_v10));
