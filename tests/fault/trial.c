@@ -2,6 +2,7 @@
 #include "trial.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -28,9 +29,19 @@ void trial_init(struct trial *t)
 	snprintf(t->dir, sizeof(t->dir), "%s/run", t->base);
 }
 
+static int remove_one(const char *path, const struct stat *st, int type,
+		      struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+/* Proxies that were killed leave theirs. */
 void trial_fini(struct trial *t)
 {
-	rmdir(t->base);
+	nftw(t->base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static void exec_proxy(const struct trial *t, const char *const *args,
