@@ -59,9 +59,10 @@ chown -R root:root "$dir"/n?
 
 # arguments KIND NODE [ready]: of kubernetes.yaml, in $args. Ranks start at once.
 arguments() {
+	local file=$dir/args.$BASHPID
 	python3 "$here/pod.py" "$examples/kubernetes.yaml" "$1" "$dir/n$2" "${@:3}" \
-		>"$dir/args.$BASHPID" || fail "kubernetes.yaml: $1"
-	mapfile -t args <"$dir/args.$BASHPID"
+		>"$file" || fail "kubernetes.yaml: $1"
+	mapfile -t args <"$file"
 }
 for node in 0 1; do
 	arguments DaemonSet "$node"
