@@ -10,16 +10,21 @@
 #include "ctl/commands.h"
 #include "ctl/show/columns.h"
 
-/* Of a rail's fields; of those that are objects, all integers in them. Others
- * say how something is, not how often it was. */
-static const char *const fields[] = {
-	"tx_bytes",   "rx_bytes",   "tx_wrs",	"rx_imms",	  "cts",
-	"cqes",	      "cqe_errors", "posts",	"srq_refills",	  "srq_limits",
-	"stale_imms", "bad_imms",   "tx_imms",	"tx_cqes",	  "downs",
-	"replays",    "failovers",  "failover", "replayed_bytes", "retries",
-	"hw",
-};
+/* Integers of a rail that say how something is, not how often it was. */
+static const char *const states[] = { "speed_mbps", "mtu",     "expected_mbps",
+				      "qps",	    "srq_low", "srq_high",
+				      "srq_posted" };
 
+static bool counters_is_state(const char *key)
+{
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		if (!strcmp(key, states[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Of an object, all integers in it. */
 static void counters_add(json_t *rows, const char *rail, const char *name,
 			 json_t *value)
 {
@@ -40,16 +45,18 @@ static void counters_add(json_t *rows, const char *rail, const char *name,
 
 static json_t *counters_of(const json_t *rails)
 {
-	json_t *rows = json_array(), *rail;
+	json_t *rows = json_array(), *rail, *value;
+	const char *key;
 	size_t i;
 
 	json_array_foreach(rails, i, rail)
 	{
-		const char *label = mpib_json_str(rail, "label");
-
-		for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++)
-			counters_add(rows, label, fields[k],
-				     json_object_get(rail, fields[k]));
+		json_object_foreach(rail, key, value)
+		{
+			if (!counters_is_state(key))
+				counters_add(rows, mpib_json_str(rail, "label"),
+					     key, value);
+		}
 	}
 	return json_pack("{sI so}", "time", (json_int_t)time(NULL), "counters",
 			 rows);

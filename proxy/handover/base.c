@@ -2,6 +2,7 @@
 /* Serializes struct mpib_base, in both directions. */
 #include "handover/base.h"
 
+MPIB_SERIAL_SIZE(struct mpib_base, 5348);
 void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 {
 	mpib_serial_mark(p, "base");

@@ -264,9 +264,17 @@ static void client_rail(const struct mpib_exposition *m)
 	}
 #define RAIL(f) offsetof(struct mpib_snap_rail, f)
 #define SNAP(f) offsetof(struct mpib_snapshot, f)
-#define SHARD(f) offsetof(struct mpib_snap_shard, f)
 #define USAGE(f) offsetof(struct mpib_usage, f)
 #define MOVED(f) offsetof(struct mpib_rail_counts, f)
+/* From the lists of engine/measure/counters.h. */
+#define MOVED_ON_RAIL(f, key, name, unit, help)                                \
+	COUNTER(name, unit, rail_u64, RAIL(n.f), help),
+#define OF_RAIL(f, key, name, unit, help)                                      \
+	COUNTER(name, unit, rail_u64, RAIL(f), help),
+#define OF_THREAD(f, key, name, unit, help)                                    \
+	COUNTER(name, unit, thread_u64, offsetof(struct mpib_snap_shard, f),   \
+		help),
+#define NO_METRIC(f, key, what)
 
 const struct mpib_family mpib_families[] = {
 	INFO("build", families_build,
@@ -283,42 +291,20 @@ const struct mpib_family mpib_families[] = {
 	      "1 when no new payload is put on the rail."),
 	GAUGE("rail_standby", NULL, mpib_fill_rail_standby, 0,
 	      "1 when the rail has payload only while SOUT is out."),
-	COUNTER("rail_downs", NULL, rail_u64, RAIL(downs),
-		"Times the rail's port went down."),
 	GAUGE("rail_speed_bytes_per_second", NULL, mpib_fill_rail_speed, 0,
 	      "Rated speed of the rail's port, 0 when it is not known."),
 	GAUGE("rail_expected_bytes_per_second", NULL, mpib_fill_rail_expected,
 	      0, "What hca.speed says, 0 where it says nothing."),
-	COUNTER("rail_tx_bytes", "bytes", rail_u64, RAIL(n.tx_bytes),
-		"Payload sent."),
-	COUNTER("rail_rx_bytes", "bytes", rail_u64, RAIL(n.rx_bytes),
-		"Payload received."),
-	COUNTER("rail_messages", NULL, rail_u64, RAIL(n.rx_imms),
-		"Messages, or parts of them, that arrived."),
-	COUNTER("rail_work_requests", NULL, rail_u64, RAIL(n.tx_wrs),
-		"Send work requests posted, those of control writes too."),
-	COUNTER("rail_posts", NULL, rail_u64, RAIL(posts),
-		"Chains of work requests posted."),
-	COUNTER("rail_clear_to_sends", NULL, rail_u64, RAIL(n.cts),
-		"Clear-to-send writes posted."),
-	COUNTER("rail_completions", NULL, rail_u64, RAIL(cqes),
-		"Completions taken from the rail's queues."),
-	COUNTER("rail_completion_errors", NULL, rail_u64, RAIL(cqe_errors),
-		"Completions that bore an error."),
-	COUNTER("rail_srq_refills", NULL, rail_u64, RAIL(srq_refills),
-		"Refills of the shared receive queue."),
-	COUNTER("rail_srq_limits", NULL, rail_u64, RAIL(srq_limits),
-		"Times the device found a shared receive queue nearly empty."),
+	/* clang-format off */
+	MPIB_MOVED_COUNTERS(MOVED_ON_RAIL, NO_METRIC)
+	MPIB_RAIL_COUNTERS(OF_RAIL, NO_METRIC)
+	/* clang-format on */
 	GAUGE("srq_free", NULL, rail_u32, RAIL(srq_posted),
 	      "Receives that wait in the rail's shared receive queues."),
 	COUNTER("rail_failovers", NULL, mpib_fill_failovers, 0,
 		"Lanes that were moved off the rail, by cause."),
 	COUNTER("rail_failover_seconds", "seconds", mpib_fill_failover_seconds,
 		0, "Time that this took."),
-	COUNTER("replayed_bytes", "bytes", rail_u64, RAIL(n.replayed_bytes),
-		"Payload sent again after a failure."),
-	COUNTER("stale_chunks", NULL, rail_u64, RAIL(stale_imms),
-		"Arrivals of before a fence, which were dropped."),
 	GAUGE("rail_queue_pairs", NULL, rail_u32, RAIL(qps),
 	      "Queue pairs that exist."),
 
@@ -355,12 +341,9 @@ const struct mpib_family mpib_families[] = {
 	GAUGE("quota_used_ratio", "ratio", mpib_fill_quotas, 0,
 	      "Share of a user's quota that is used."),
 
-	COUNTER("poll_turns", NULL, thread_u64, SHARD(turns),
-		"Turns of a progress thread."),
-	COUNTER("poll_busy_turns", NULL, thread_u64, SHARD(busy_turns),
-		"Turns in which there was something to do."),
-	COUNTER("poll_sleeps", NULL, thread_u64, SHARD(sleeps),
-		"Times a progress thread went to sleep."),
+	/* clang-format off */
+	MPIB_SHARD_COUNTERS(OF_THREAD)
+	/* clang-format on */
 	GAUGE("poll_busy_ratio", "ratio", thread_busy, 0,
 	      "Share of its time since the start in which it moved something."),
 	COUNTER("poll_seconds", "seconds", mpib_fill_thread_seconds, 0,

@@ -82,9 +82,9 @@ void mpib_fill_failover_seconds(const struct mpib_exposition *m)
 		struct mpib_label label[MPIB_RAIL_LABELS];
 		unsigned labels = mpib_rail_labels(m, r, label);
 
-		mpib_sample_real(m, label, labels,
-				 (double)m->view->snap->rail[r].failover_ns /
-					 1e9);
+		mpib_sample_real(
+			m, label, labels,
+			(double)m->view->snap->rail[r].failover.sum_ns / 1e9);
 	}
 }
 

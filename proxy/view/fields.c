@@ -6,23 +6,6 @@
 
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 
-/* The counters of a rail and their names in JSON. */
-static const struct {
-	const char *name;
-	size_t offset;
-} fields[] = {
-	{ "tx_bytes", offsetof(struct mpib_rail_counts, tx_bytes) },
-	{ "rx_bytes", offsetof(struct mpib_rail_counts, rx_bytes) },
-	{ "wrs", offsetof(struct mpib_rail_counts, tx_wrs) },
-	{ "imms", offsetof(struct mpib_rail_counts, rx_imms) },
-	{ "cts", offsetof(struct mpib_rail_counts, cts) },
-	{ "posts", offsetof(struct mpib_rail_counts, posts) },
-	{ "tx_imms", offsetof(struct mpib_rail_counts, tx_imms) },
-	{ "tx_cqes", offsetof(struct mpib_rail_counts, tx_cqes) },
-	{ "replays", offsetof(struct mpib_rail_counts, replays) },
-	{ "replayed_bytes", offsetof(struct mpib_rail_counts, replayed_bytes) },
-};
-
 json_t *mpib_field_u64(uint64_t n)
 {
 	return json_integer((json_int_t)n);
@@ -65,17 +48,13 @@ json_t *mpib_field_job(uint64_t job)
 void mpib_field_counts(json_t *o, const struct mpib_view *v,
 		       const struct mpib_rail_counts *n)
 {
-	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		uint64_t value[MPIB_RAILS];
-
-		for (unsigned r = 0; r < MPIB_RAILS; r++) {
-			const char *base = (const char *)&n[r];
-
-			value[r] = *(const uint64_t *)(base + fields[i].offset);
-		}
-		json_object_set_new(o, fields[i].name,
-				    mpib_field_by_rail(v, value));
-	}
+#define X(field, key, ...)                                                     \
+	json_object_set_new(                                                   \
+		o, key,                                                        \
+		mpib_field_by_rail(                                            \
+			v, (uint64_t[MPIB_RAILS]){ n[0].field, n[1].field }));
+	MPIB_MOVED_COUNTERS(X, X)
+#undef X
 }
 
 void mpib_view_dump(struct mpib_view_part *part, json_t *value)

@@ -23,23 +23,27 @@ static json_t *view_usage(const struct mpib_usage *l)
 		(json_int_t)l->mapped);
 }
 
+/* Set a counter of n in the JSON object o. */
+#define COUNTER(field, key, ...)                                               \
+	json_object_set_new(o, key, mpib_field_u64(n->field));
+/* One that is known by its field. */
+#define COUNTER_AS_IS(field, ...) COUNTER(field, #field)
+#define SECONDS(field, key, ...)                                               \
+	json_object_set_new(o, key, json_real((double)n->field / 1e9));
+
 json_t *mpib_view_shards(const struct mpib_view *v)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < v->snap->shards; i++) {
-		const struct mpib_snap_shard *s = &v->snap->shard[i];
+		const struct mpib_snap_shard *n = &v->snap->shard[i];
+		json_t *o = json_pack("{so sI}", "net", mpib_field_net(v, i),
+				      "clients",
+				      (json_int_t)v->clients->on_shard[i]);
 
-		json_array_append_new(
-			list, json_pack("{so sI sI sI sI sf sf sf}", "net",
-					mpib_field_net(v, i), "turns",
-					(json_int_t)s->turns, "busy_turns",
-					(json_int_t)s->busy_turns, "sleeps",
-					(json_int_t)s->sleeps, "clients",
-					(json_int_t)v->clients->on_shard[i],
-					"busy_s", (double)s->busy_ns / 1e9,
-					"idle_s", (double)s->idle_ns / 1e9,
-					"slept_s", (double)s->slept_ns / 1e9));
+		MPIB_SHARD_COUNTERS(COUNTER)
+		MPIB_SHARD_TIMES(SECONDS)
+		json_array_append_new(list, o);
 	}
 	return list;
 }
@@ -83,36 +87,30 @@ const char *mpib_view_cause_name(enum mpib_rail_cause cause)
 
 static json_t *view_failover(const struct mpib_snap_failover *n)
 {
-	json_t *causes = json_object();
+	json_t *causes = json_object(), *o = json_object();
 
 	for (unsigned i = MPIB_CAUSE_NONE + 1; i < MPIB_CAUSES; i++)
 		json_object_set_new(causes, mpib_view_cause_name(i),
 				    mpib_field_u64(n->count[i]));
-	return json_pack("{so sI sI sI sI sf sf}", "causes", causes,
-			 "failbacks", (json_int_t)n->failbacks, "lost_bytes",
-			 (json_int_t)n->lost_bytes, "lost_stripes",
-			 (json_int_t)n->lost_stripes, "acked_stripes",
-			 (json_int_t)n->acked_stripes, "last_s",
-			 (double)n->last_ns / 1e9, "max_s",
-			 (double)n->max_ns / 1e9);
+	json_object_set_new(o, "causes", causes);
+	MPIB_FAILOVER_COUNTERS(COUNTER)
+	SECONDS(last_ns, "last_s")
+	SECONDS(max_ns, "max_s")
+	return o;
 }
 
-/* Add a rail's SRQ limits, failures, failovers and replays. */
-static void add_troubles(json_t *o, const struct mpib_view *v, unsigned r)
+static void add_moved(json_t *o, const struct mpib_rail_counts *n)
 {
-	const struct mpib_snap_rail *n = &v->snap->rail[r];
-	json_t *more = json_pack(
-		"{sI sI sI sI sI sI sI sI sI sf}", "tx_imms",
-		(json_int_t)n->n.tx_imms, "tx_cqes", (json_int_t)n->n.tx_cqes,
-		"srq_low", (json_int_t)v->cfg->engine.srq_low, "srq_high",
-		(json_int_t)v->cfg->engine.srq_high, "srq_limits",
-		(json_int_t)n->srq_limits, "downs", (json_int_t)n->downs,
-		"replays", (json_int_t)n->n.replays, "replayed_bytes",
-		(json_int_t)n->n.replayed_bytes, "failovers",
-		(json_int_t)n->failovers, "failover_s",
-		(double)n->failover_ns / 1e9);
+	MPIB_MOVED_COUNTERS(COUNTER_AS_IS, COUNTER_AS_IS)
+}
 
-	json_object_update_new(o, more);
+/* Add what the rail counted. Its own posts are calls, each with the chains of
+ * several connections, and take the place of the number of chains. */
+static void add_counters(json_t *o, const struct mpib_snap_rail *n)
+{
+	add_moved(o, &n->n);
+	MPIB_RAIL_COUNTERS(COUNTER, COUNTER)
+	SECONDS(failover.sum_ns, "failover_s")
 	json_object_set_new(o, "failover", view_failover(&n->failover));
 }
 
@@ -137,26 +135,17 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 
 	inet_ntop(AF_INET6, d->gid.raw, gid, sizeof(gid));
 	o = json_pack(
-		"{ss ss ss ss ss ss sb sI sI ss sI sI sI sI sI sI sI sI sI sI "
-		"sI sI sI}",
-		"name", mpib_rail_name(r % v->snap->rails), "net",
-		d->net ? d->net : "", "label", d->label, "device", d->name,
-		"provider", d->provider, "state", n->up ? "active" : "down",
-		"drained", n->drained, "speed_mbps", (json_int_t)d->speed_mbps,
-		"mtu", (json_int_t)(d->mtu ? 128 << d->mtu : 0), "gid", gid,
-		"tx_bytes", (json_int_t)n->n.tx_bytes, "rx_bytes",
-		(json_int_t)n->n.rx_bytes, "tx_wrs", (json_int_t)n->n.tx_wrs,
-		"rx_imms", (json_int_t)n->n.rx_imms, "cts",
-		(json_int_t)n->n.cts, "cqes", (json_int_t)n->cqes, "cqe_errors",
-		(json_int_t)n->cqe_errors, "posts", (json_int_t)n->posts,
-		"srq_refills", (json_int_t)n->srq_refills, "srq_posted",
-		(json_int_t)n->srq_posted, "stale_imms",
-		(json_int_t)n->stale_imms, "bad_imms", (json_int_t)n->bad_imms,
-		"qps", (json_int_t)n->qps);
-	json_object_set_new(
-		o, "expected_mbps",
-		json_integer((json_int_t)v->cfg->expected_gbps * 1000));
-	add_troubles(o, v, r);
+		"{ss ss ss ss ss ss sb sI sI ss sI sI sI sI sI}", "name",
+		mpib_rail_name(r % v->snap->rails), "net", d->net ? d->net : "",
+		"label", d->label, "device", d->name, "provider", d->provider,
+		"state", n->up ? "active" : "down", "drained", n->drained,
+		"speed_mbps", (json_int_t)d->speed_mbps, "mtu",
+		(json_int_t)(d->mtu ? 128 << d->mtu : 0), "gid", gid, "qps",
+		(json_int_t)n->qps, "srq_posted", (json_int_t)n->srq_posted,
+		"srq_low", (json_int_t)v->cfg->engine.srq_low, "srq_high",
+		(json_int_t)v->cfg->engine.srq_high, "expected_mbps",
+		(json_int_t)v->cfg->expected_gbps * 1000);
+	add_counters(o, n);
 	add_hw(o, v, r);
 	return o;
 }

@@ -157,6 +157,7 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 	return n;
 }
 
+MPIB_SERIAL_SIZE(struct mpib_event, 392);
 static void event_entry(struct mpib_serial *p, struct mpib_event *e)
 {
 	uint8_t level = (uint8_t)e->level;

@@ -261,6 +261,7 @@ static void conn_receiver(struct mpib_serial *p, struct engine_conn *f)
 	}
 }
 
+MPIB_SERIAL_SIZE(struct engine_conn_info, 24);
 static void remote_end(struct mpib_serial *p, struct engine_conn_info *r)
 {
 	mpib_serial_count(p, &r->id, MPIB_WIRE_CONNS_MAX - 1);

@@ -13,18 +13,11 @@ static void counts_u64s(struct mpib_serial *p, uint64_t *n, unsigned count)
 		mpib_serial_u64(p, &n[i]);
 }
 
+#define COUNTER(field, ...) mpib_serial_u64(p, &n->field);
+
 static void counts_moved(struct mpib_serial *p, struct mpib_rail_counts *n)
 {
-	mpib_serial_u64(p, &n->tx_bytes);
-	mpib_serial_u64(p, &n->rx_bytes);
-	mpib_serial_u64(p, &n->tx_wrs);
-	mpib_serial_u64(p, &n->rx_imms);
-	mpib_serial_u64(p, &n->cts);
-	mpib_serial_u64(p, &n->posts);
-	mpib_serial_u64(p, &n->tx_imms);
-	mpib_serial_u64(p, &n->tx_cqes);
-	mpib_serial_u64(p, &n->replays);
-	mpib_serial_u64(p, &n->replayed_bytes);
+	MPIB_MOVED_COUNTERS(COUNTER, COUNTER)
 }
 
 /* The counters that a connection, a lane or a client has per rail. */
@@ -34,44 +27,31 @@ static void on_rails(struct mpib_serial *p, struct mpib_rail_counts *n)
 		counts_moved(p, &n[r]);
 }
 
+MPIB_SERIAL_SIZE(struct mpib_snap_failover, 120);
 static void counts_failover(struct mpib_serial *p, struct mpib_snap_failover *n)
 {
 	counts_u64s(p, n->count, MPIB_CAUSES);
-	mpib_serial_u64(p, &n->failbacks);
-	mpib_serial_u64(p, &n->lost_bytes);
-	mpib_serial_u64(p, &n->lost_stripes);
-	mpib_serial_u64(p, &n->acked_stripes);
-	mpib_serial_u64(p, &n->replayed_bytes);
+	MPIB_FAILOVER_COUNTERS(COUNTER)
 	mpib_serial_u64(p, &n->last_ns);
 	mpib_serial_u64(p, &n->last_at);
 	mpib_serial_u64(p, &n->max_ns);
 	mpib_serial_u64(p, &n->sum_ns);
 }
 
+/* But for what it is now: up, drained, QPs and receives. */
+MPIB_SERIAL_SIZE(struct mpib_snap_rail, 288);
 static void counts_rail(struct mpib_serial *p, struct mpib_snap_rail *n)
 {
 	counts_moved(p, &n->n);
 	counts_failover(p, &n->failover);
-	mpib_serial_u64(p, &n->cqes);
-	mpib_serial_u64(p, &n->cqe_errors);
-	mpib_serial_u64(p, &n->posts);
-	mpib_serial_u64(p, &n->srq_refills);
-	mpib_serial_u64(p, &n->stale_imms);
-	mpib_serial_u64(p, &n->bad_imms);
-	mpib_serial_u64(p, &n->srq_limits);
-	mpib_serial_u64(p, &n->downs);
-	mpib_serial_u64(p, &n->failovers);
-	mpib_serial_u64(p, &n->failover_ns);
+	MPIB_RAIL_COUNTERS(COUNTER, COUNTER)
 }
 
+MPIB_SERIAL_SIZE(struct mpib_snap_shard, 48);
 static void counts_turns(struct mpib_serial *p, struct mpib_snap_shard *n)
 {
-	mpib_serial_u64(p, &n->turns);
-	mpib_serial_u64(p, &n->busy_turns);
-	mpib_serial_u64(p, &n->sleeps);
-	mpib_serial_u64(p, &n->busy_ns);
-	mpib_serial_u64(p, &n->idle_ns);
-	mpib_serial_u64(p, &n->slept_ns);
+	MPIB_SHARD_COUNTERS(COUNTER)
+	MPIB_SHARD_TIMES(COUNTER)
 }
 
 static void closed_times(struct mpib_serial *p, struct mpib_hist_counts *h)

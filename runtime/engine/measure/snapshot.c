@@ -29,11 +29,7 @@ static void add_failover(struct mpib_snap_failover *sum,
 {
 	for (unsigned i = 0; i < MPIB_CAUSES; i++)
 		sum->count[i] += n->count[i];
-	sum->failbacks += n->failbacks;
-	sum->lost_bytes += n->lost_bytes;
-	sum->lost_stripes += n->lost_stripes;
-	sum->acked_stripes += n->acked_stripes;
-	sum->replayed_bytes += n->replayed_bytes;
+	MPIB_FAILOVER_COUNTERS(MPIB_COUNTER_ADD)
 	if (n->last_at > sum->last_at) {
 		sum->last_at = n->last_at;
 		sum->last_ns = n->last_ns;
@@ -46,16 +42,7 @@ static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 {
 	mpib_rail_counts_add(&sum->n, &n->n);
 	add_failover(&sum->failover, &n->failover);
-	sum->cqes += n->cqes;
-	sum->cqe_errors += n->cqe_errors;
-	sum->posts += n->posts;
-	sum->srq_refills += n->srq_refills;
-	sum->srq_limits += n->srq_limits;
-	sum->downs += n->downs;
-	sum->failovers += n->failovers;
-	sum->failover_ns += n->failover_ns;
-	sum->stale_imms += n->stale_imms;
-	sum->bad_imms += n->bad_imms;
+	MPIB_RAIL_COUNTERS(MPIB_COUNTER_ADD, MPIB_COUNTER_ADD)
 	sum->qps += n->qps;
 }
 

@@ -14,69 +14,34 @@
 #include <sys/types.h>
 
 #include "engine/engine.h"
+#include "engine/measure/counters.h"
 #include "engine/recovery/cause.h"
 #include "engine/split/policy.h"
 
 #define MPIB_LABEL_MAX 64
 
-/* Payload and work on one rail: of a connection, a lane, a client or the rail
- * as a whole. */
+/* Payload and work on one rail; CTS and records are no payload. */
 struct mpib_rail_counts {
-	uint64_t tx_bytes, rx_bytes; /* payload; CTS and records not counted */
-	/* All send WRs, also those of CTS and records; WRs of a spread part
-	 * count when they are given to the virtual QP. */
-	uint64_t tx_wrs;
-	uint64_t rx_imms; /* receive completions */
-	uint64_t cts; /* CTS writes posted */
-	uint64_t posts; /* calls of ibv_post_send(), a chain each */
-	uint64_t tx_imms; /* WRITE_WITH_IMM posted: ends of slots on a rail */
-	uint64_t tx_cqes; /* send completions */
-	uint64_t replays, replayed_bytes; /* stripes posted again by replay */
+	MPIB_MOVED_COUNTERS(MPIB_COUNTER_FIELD, MPIB_COUNTER_FIELD)
 };
 
 static inline void mpib_rail_counts_add(struct mpib_rail_counts *sum,
 					const struct mpib_rail_counts *n)
 {
-	sum->tx_bytes += n->tx_bytes;
-	sum->rx_bytes += n->rx_bytes;
-	sum->tx_wrs += n->tx_wrs;
-	sum->rx_imms += n->rx_imms;
-	sum->cts += n->cts;
-	sum->posts += n->posts;
-	sum->tx_imms += n->tx_imms;
-	sum->tx_cqes += n->tx_cqes;
-	sum->replays += n->replays;
-	sum->replayed_bytes += n->replayed_bytes;
+	MPIB_MOVED_COUNTERS(MPIB_COUNTER_ADD, MPIB_COUNTER_ADD)
 }
 
 static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 					const struct mpib_rail_counts *n)
 {
-	sum->tx_bytes -= n->tx_bytes;
-	sum->rx_bytes -= n->rx_bytes;
-	sum->tx_wrs -= n->tx_wrs;
-	sum->rx_imms -= n->rx_imms;
-	sum->cts -= n->cts;
-	sum->posts -= n->posts;
-	sum->tx_imms -= n->tx_imms;
-	sum->tx_cqes -= n->tx_cqes;
-	sum->replays -= n->replays;
-	sum->replayed_bytes -= n->replayed_bytes;
+	MPIB_MOVED_COUNTERS(MPIB_COUNTER_SUB, MPIB_COUNTER_SUB)
 }
 
-/*
- * Fences of a rail, summed over its lanes: the rail stopped, was fenced at both
- * ends, and its lost stripes went over another rail. Times run from noticing
- * the fault to knowing what was lost. The sender's tx_bytes - lost_bytes of a
- * rail equals the receiver's rx_bytes.
- */
+/* Fences of a rail, over its lanes. Times run from noticing the fault to knowing
+ * what was lost. */
 struct mpib_snap_failover {
 	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
-	uint64_t failbacks; /* traffic uses the rail again */
-	uint64_t lost_bytes, lost_stripes; /* lost by this rail */
-	uint64_t acked_stripes; /* of lost_stripes: acknowledged by the rail,
-				   but not seen by the receiver */
-	uint64_t replayed_bytes; /* posted again to this rail, lost by any */
+	MPIB_FAILOVER_COUNTERS(MPIB_COUNTER_FIELD)
 	uint64_t last_ns, max_ns, sum_ns;
 	uint64_t last_at; /* when last_ns was measured, monotonic ns */
 };
@@ -84,20 +49,14 @@ struct mpib_snap_failover {
 struct mpib_snap_rail {
 	struct mpib_rail_counts n;
 	struct mpib_snap_failover failover;
-	uint64_t cqes, cqe_errors, posts, srq_refills, stale_imms, bad_imms;
-	uint64_t srq_limits; /* times the device found an SRQ nearly empty */
-	uint64_t downs; /* times the rail was told to be down */
-	/* Fences of this rail, of all lanes, and how long they took in all. */
-	uint64_t failovers, failover_ns;
+	MPIB_RAIL_COUNTERS(MPIB_COUNTER_FIELD, MPIB_COUNTER_FIELD)
 	uint32_t srq_posted, qps;
 	bool up, drained;
 };
 
 struct mpib_snap_shard {
-	uint64_t turns, busy_turns, sleeps;
-	/* Time of turns that found work, of turns that found none, and of
-	 * sleep; idle_ns includes slept_ns. */
-	uint64_t busy_ns, idle_ns, slept_ns;
+	MPIB_SHARD_COUNTERS(MPIB_COUNTER_FIELD)
+	MPIB_SHARD_TIMES(MPIB_COUNTER_FIELD)
 };
 
 /* Why a connection cannot go on. Each wait counts once. */

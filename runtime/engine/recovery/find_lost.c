@@ -207,7 +207,6 @@ static void find_lost_count(struct mpib_lane *lane,
 	uint64_t ns = now - lane->stop[job->rail].fault_ns;
 
 	rail->failovers++;
-	rail->failover_ns += ns;
 	n->count[job->cause]++;
 	n->lost_bytes += job->lost_bytes;
 	n->lost_stripes += job->lost_stripes;

@@ -101,8 +101,6 @@ static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		rail[q] += p->stripe[k].bytes;
 		mpib_tracker_post(&f->lane->track[q], &p->stripe[k],
 				  p->stripe[k].bytes, f->shard->now);
-		f->shard->rail[q].n.failover.replayed_bytes +=
-			p->stripe[k].bytes;
 		mpib_count_replay(f, q, p->stripe[k].bytes);
 	}
 }

@@ -11,6 +11,7 @@ bool mpib_peer_quiescent(const struct mpib_peer *p)
 	return p->state == MPIB_PEER_UP && !p->resuming;
 }
 
+MPIB_SERIAL_SIZE(struct mpib_node_id, 40);
 void mpib_serial_node(struct mpib_serial *p, struct mpib_node_id *n)
 {
 	mpib_serial_raw(p, &n->addr, sizeof(n->addr));

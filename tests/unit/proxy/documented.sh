@@ -65,10 +65,14 @@ commands=$(grep -oE '^	\{ "[a-z]+", "' "$2/proxy/stats/command.c" | grep -oE '[a
 for command in $commands; do
 	need "$man/mpib-protocol.7.scd" "*$command*"
 done
-# Keys and words are the lower-case strings of the files that write answers.
-# lifespan is one that is taken out.
-words=$(cat "$2"/proxy/view/*.c "$2"/proxy/cluster/*.c | sed 's:/\*.*\*/::' |
-	grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"' | grep -vx lifespan | sort -u)
+# Keys and words are the lower-case strings of the files that write answers, and
+# fields and keys of counters. lifespan is one that is taken out.
+words=$({
+	cat "$2"/proxy/view/*.c "$2"/proxy/cluster/*.c | sed 's:/\*.*\*/::' |
+		grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"' | grep -vx lifespan
+	sed -nE 's/^	[MX]\((\w+), "(\w+)".*/\1\n\2/p' \
+		"$2/runtime/engine/measure/counters.h" | grep -v '_ns$'
+} | sort -u)
 [ "$(wc -l <<<"$words")" -gt 100 ] || { echo "no fields"; exit 1; }
 for word in $words; do
 	grep -qE "(^|[_*\"( ])$word([_*\"), .]|\$)" "$man/mpib-protocol.7.scd" &&

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every counter once. The structs of a snapshot, their sums, the hand-over, the
+ * JSON of the stats socket and the metrics are made from these lists.
+ *
+ * M(field, key, metric, unit, help): a counter that is a metric as well.
+ * X(field, key, what): one that is none.
+ * key is its name in JSON.
+ */
+#ifndef MPIB_ENGINE_COUNTERS_H
+#define MPIB_ENGINE_COUNTERS_H
+
+/*
+ * Payload and work on one rail: of a connection, a lane, a client or the rail as
+ * a whole. A rail's own JSON has the name of the field in place of key. WRs of a
+ * spread part count when they are given to the virtual QP.
+ */
+#define MPIB_MOVED_COUNTERS(M, X)                                              \
+	M(tx_bytes, "tx_bytes", "rail_tx_bytes", "bytes", "Payload sent.")     \
+	M(rx_bytes, "rx_bytes", "rail_rx_bytes", "bytes", "Payload received.") \
+	M(tx_wrs, "wrs", "rail_work_requests", NULL,                           \
+	  "Send work requests posted, those of control writes too.")           \
+	M(rx_imms, "imms", "rail_messages", NULL,                              \
+	  "Messages, or parts of them, that arrived.")                         \
+	M(cts, "cts", "rail_clear_to_sends", NULL,                             \
+	  "Clear-to-send writes posted.")                                      \
+	X(posts, "posts", "chains posted")                                     \
+	X(tx_imms, "tx_imms", "WRITE_WITH_IMM posted: ends of slots")          \
+	X(tx_cqes, "tx_cqes", "send completions")                              \
+	X(replays, "replays", "stripes posted again by replay")                \
+	M(replayed_bytes, "replayed_bytes", "replayed_bytes", "bytes",         \
+	  "Payload sent again after a failure.")
+
+/* Of a rail alone. */
+#define MPIB_RAIL_COUNTERS(M, X)                                               \
+	M(cqes, "cqes", "rail_completions", NULL,                              \
+	  "Completions taken from the rail's queues.")                         \
+	M(cqe_errors, "cqe_errors", "rail_completion_errors", NULL,            \
+	  "Completions that bore an error.")                                   \
+	M(posts, "posts", "rail_posts", NULL,                                  \
+	  "Chains of work requests posted.")                                   \
+	M(srq_refills, "srq_refills", "rail_srq_refills", NULL,                \
+	  "Refills of the shared receive queue.")                              \
+	M(srq_limits, "srq_limits", "rail_srq_limits", NULL,                   \
+	  "Times the device found a shared receive queue nearly empty.")       \
+	M(stale_imms, "stale_imms", "stale_chunks", NULL,                      \
+	  "Arrivals of before a fence, which were dropped.")                   \
+	X(bad_imms, "bad_imms", "arrivals that name nothing that is there")    \
+	M(downs, "downs", "rail_downs", NULL,                                  \
+	  "Times the rail's port went down.")                                  \
+	X(failovers, "failovers", "fences of the rail, of all lanes")
+
+/*
+ * What was lost when a rail stopped and was fenced at both ends, over its lanes.
+ * The sender's tx_bytes - lost_bytes of a rail equals the receiver's rx_bytes.
+ */
+#define MPIB_FAILOVER_COUNTERS(X)                                              \
+	X(failbacks, "failbacks", "traffic uses the rail again")               \
+	X(lost_bytes, "lost_bytes", "lost by this rail")                       \
+	X(lost_stripes, "lost_stripes", "lost by this rail")                   \
+	X(acked_stripes, "acked_stripes",                                      \
+	  "of lost_stripes: acknowledged, but not seen by the receiver")
+
+/* Of a shard, which metrics call a thread. */
+#define MPIB_SHARD_COUNTERS(M)                                                 \
+	M(turns, "turns", "poll_turns", NULL, "Turns of a progress thread.")   \
+	M(busy_turns, "busy_turns", "poll_busy_turns", NULL,                   \
+	  "Turns in which there was something to do.")                         \
+	M(sleeps, "sleeps", "poll_sleeps", NULL,                               \
+	  "Times a progress thread went to sleep.")
+
+/* Times of a shard in ns, in JSON in seconds. */
+#define MPIB_SHARD_TIMES(X)                                                    \
+	X(busy_ns, "busy_s", "turns that found work")                          \
+	X(idle_ns, "idle_s", "turns that found none, and sleep")               \
+	X(slept_ns, "slept_s", "sleep")
+
+/* For the fields of a struct, and for their sums. */
+#define MPIB_COUNTER_FIELD(field, ...) uint64_t field;
+#define MPIB_COUNTER_ADD(field, ...) sum->field += n->field;
+#define MPIB_COUNTER_SUB(field, ...) sum->field -= n->field;
+
+#endif
