@@ -229,11 +229,11 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	if (p->serving)
 		say_farewell(p);
 	if (p->stats)
-		mpib_stats_stop(p->stats);
+		mpib_stats_close(p->stats);
 	mpib_metrics_stop(&p->metrics);
 	mpib_cluster_stop(&p->cluster);
 	/* First the engine: closing it still calls back into clients, broker,
-	 * stats and metrics, which are freed after it. */
+	 * metrics, which are freed after it. */
 	if (p->engine)
 		mpib_engine_close(p->engine);
 	if (p->serving)
@@ -242,8 +242,6 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		mpib_broker_close(p->broker);
 	mpib_history_fini(&p->history);
 	mpib_agent_close(p->agent);
-	if (p->stats)
-		mpib_stats_free(p->stats);
 	close_fd(&p->control);
 	close_fd(&p->stats_fd);
 	close_fd(&p->metrics_fd);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots for readers: a ticket says from which snapshot on a wait is
- * served. */
+/*
+ * Snapshots for readers: a ticket says from which snapshot on a wait is served.
+ * Of a snapshot that is there gather_serve() keeps one share until it is through.
+ */
 #include "metrics/gather.h"
 
 #include "base/log.h"
@@ -19,6 +21,17 @@ void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 	TAILQ_INIT(&g->waits);
 }
 
+/* Nobody needs the last snapshot any more: free it, and have the next one taken
+ * if it is waited for. */
+static void gather_end(struct mpib_gather *g)
+{
+	if (g->snap)
+		mpib_snapshot_free(g->snap);
+	g->view.snap = g->snap = NULL;
+	if (!TAILQ_EMPTY(&g->waits))
+		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
+}
+
 /* Call fn of each wait whose ticket is covered by the snapshot just taken.
  * Later tickets stand behind them in the list and get another snapshot. */
 static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
@@ -26,12 +39,12 @@ static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
 	uint64_t now = g->begun;
 	struct mpib_gather_wait *w;
 
+	g->kept = 1;
 	while ((w = TAILQ_FIRST(&g->waits)) && w->ticket <= now) {
 		mpib_gather_forget(g, w);
 		w->fn(w->arg, v);
 	}
-	if (w)
-		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
+	mpib_gather_release(g);
 }
 
 static void gather_on_snapshot(void *arg, struct mpib_snapshot *snap)
@@ -39,41 +52,78 @@ static void gather_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	struct mpib_gather *g = arg;
 
 	g->taking = false;
-	g->view.snap = snap;
+	g->view.snap = g->snap = snap;
 	g->view.uptime_s = (double)(mpib_loop_now(g->loop) - g->start) / 1e9;
 	gather_serve(g, snap ? &g->view : NULL);
-	g->view.snap = NULL;
-	if (snap)
-		mpib_snapshot_free(snap);
+}
+
+/* The smallest age that a wait asks for; UINT64_MAX: none wants requests. */
+static uint64_t gather_youngest(const struct mpib_gather *g)
+{
+	uint64_t least = UINT64_MAX;
+	const struct mpib_gather_wait *w;
+
+	TAILQ_FOREACH(w, &g->waits, link)
+	{
+		if (w->older_ns < least)
+			least = w->older_ns;
+	}
+	return least;
 }
 
 static void gather_take(void *arg)
 {
 	struct mpib_gather *g = arg;
+	uint64_t older = gather_youngest(g);
+	int rc;
 
-	if (g->taking || TAILQ_EMPTY(&g->waits))
+	if (g->taking || g->kept || TAILQ_EMPTY(&g->waits))
 		return;
 	g->begun++;
 	g->taking = true;
-	if (mpib_engine_snapshot(g->engine, gather_on_snapshot, g) == 0)
+	if (older < UINT64_MAX)
+		rc = mpib_engine_snapshot_requests(g->engine, older,
+						   gather_on_snapshot, g);
+	else
+		rc = mpib_engine_snapshot(g->engine, gather_on_snapshot, g);
+	if (rc == 0)
 		return;
 	g->taking = false;
-	mpib_warn("metrics: out of memory");
+	mpib_warn("statistics: out of memory");
 	gather_serve(g, NULL);
+}
+
+void mpib_gather_ask_requests(struct mpib_gather *g,
+			      struct mpib_gather_wait *wait, uint64_t older_ns,
+			      mpib_gather_fn *fn, void *arg)
+{
+	wait->fn = fn;
+	wait->arg = arg;
+	wait->waiting = true;
+	wait->older_ns = older_ns;
+	/* A snapshot under way may have left a shard already, so it is too old
+	 * for this call: the wait gets the next one. */
+	wait->ticket = g->begun + 1;
+	TAILQ_INSERT_TAIL(&g->waits, wait, link);
+	if (!g->taking && !g->kept)
+		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
 }
 
 void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 		     mpib_gather_fn *fn, void *arg)
 {
-	wait->fn = fn;
-	wait->arg = arg;
-	wait->waiting = true;
-	/* A snapshot under way may have left a shard already, so it is too old
-	 * for this call: the wait gets the next one. */
-	wait->ticket = g->begun + 1;
-	TAILQ_INSERT_TAIL(&g->waits, wait, link);
-	if (!g->taking)
-		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
+	mpib_gather_ask_requests(g, wait, UINT64_MAX, fn, arg);
+}
+
+void mpib_gather_keep(struct mpib_gather *g)
+{
+	g->kept++;
+}
+
+void mpib_gather_release(struct mpib_gather *g)
+{
+	if (--g->kept == 0)
+		gather_end(g);
 }
 
 void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait)

@@ -33,6 +33,7 @@ static void forget_answer(struct stats_reader *r)
 static void forget_question(struct stats_reader *r)
 {
 	mpib_timer_disarm(r->stats->loop, &r->tick);
+	mpib_stats_release(r);
 	r->waits = r->stream = r->making = NULL;
 	free(r->line);
 	free(r->made);
@@ -58,7 +59,7 @@ void stats_reader_drop(struct stats_reader *r)
 	free(r);
 }
 
-void stats_reader_expire(void *arg)
+static void reader_expire(void *arg)
 {
 	mpib_debug("a reader of the stats socket was dropped: it does not "
 		   "take its answer");
@@ -112,8 +113,7 @@ static bool reader_hold(struct stats_reader *r)
 		r->held = true;
 	}
 	if (!r->timer.armed)
-		mpib_timer_arm(st->loop, &r->timer, PATIENCE,
-			       stats_reader_expire, r);
+		mpib_timer_arm(st->loop, &r->timer, PATIENCE, reader_expire, r);
 	mpib_loop_mod(st->loop, &r->watch, EPOLLOUT);
 	return true;
 }
@@ -318,7 +318,8 @@ void stats_reader_step(struct stats_reader *r)
 
 	if (c) {
 		r->waits = r->making = NULL;
-		answer_ask(r, c);
+		if (answer_ask(r, c) && !r->making)
+			mpib_stats_release(r);
 		return;
 	}
 	line = reader_next_line(r);

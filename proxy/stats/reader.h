@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "cluster/cluster.h"
+#include "metrics/gather.h"
 #include "stats/stats.h"
 
 /* A listening socket: stats.sock, or admin.sock. */
@@ -42,8 +43,8 @@ struct stats_reader {
 	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* command awaiting a snapshot */
-	uint64_t ticket; /* number of the first snapshot that may answer it;
-			    UINT64_MAX: none may */
+	struct mpib_gather_wait wait;
+	bool kept; /* the snapshot that was waited for */
 	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
 	const struct mpib_command *stream; /* repeated command, or NULL */
@@ -53,7 +54,7 @@ struct stats_reader {
 
 struct mpib_stats {
 	struct mpib_loop *loop;
-	struct mpib_engine *engine;
+	struct mpib_gather *gather;
 	struct mpib_view view;
 	const struct mpib_admin *admin;
 	struct stats_door door, admin_door;
@@ -63,10 +64,7 @@ struct mpib_stats {
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
 	size_t held; /* bytes of answers that were not taken at once */
-	uint64_t asked; /* number of the latest snapshot asked for */
-	bool taking; /* that snapshot has not come yet */
 	struct mpib_cluster_wait cluster; /* readers wait for peers' answers */
-	struct mpib_snapshot *snap; /* readers are answered from it, or NULL */
 	uint64_t start_ns;
 };
 
@@ -74,9 +72,6 @@ struct mpib_stats {
 void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 		      const json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
-/* Timer callback: drop the reader arg, which did not take its answer in time or
- * for which there was no memory. */
-void stats_reader_expire(void *arg);
 /* Answer one command: the one that waited for the snapshot, which is in view
  * now, or else the reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);
@@ -87,6 +82,7 @@ void mpib_stats_next(struct stats_reader *r);
 /* Have it called for c when there is a snapshot begun after this call, or, as c
  * needs, when peers have answered. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
-double mpib_stats_uptime(const struct mpib_stats *st);
+/* r needs no snapshot any more, neither one it has nor one it waits for. */
+void mpib_stats_release(struct stats_reader *r);
 
 #endif

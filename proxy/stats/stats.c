@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The stats socket: accepting readers, and the snapshots that they share. At
- * most one snapshot is being taken or answered from at a time.
- */
+/* The stats socket: accepting readers, and having them answered in turn. */
 #include "stats/stats.h"
 
 #include <errno.h>
@@ -20,40 +17,9 @@
 /* Readers by the admin socket, where only root and the proxy's user come. */
 #define ADMINS_MAX 64u
 
-double mpib_stats_uptime(const struct mpib_stats *st)
+static double stats_uptime(const struct mpib_stats *st)
 {
 	return (double)(mpib_now_ns() - st->start_ns) / 1e9;
-}
-
-static void take_snapshot(struct mpib_stats *st);
-
-/* Whether r waits for an answer from the snapshot that st has. */
-static bool stats_served(const struct mpib_stats *st,
-			 const struct stats_reader *r)
-{
-	if (r->making)
-		return st->snap && r->making->needs != MPIB_NEEDS_NOTHING;
-	return st->snap && r->waits && r->ticket <= st->asked;
-}
-
-/* Free the snapshot when no reader waits for it any more, and take the next one
- * for readers that asked meanwhile. */
-static void end_snapshot(struct mpib_stats *st)
-{
-	struct stats_reader *r;
-	bool more = false;
-
-	TAILQ_FOREACH(r, &st->readers, link)
-	{
-		if (stats_served(st, r))
-			return;
-		more |= r->waits && r->ticket < UINT64_MAX;
-	}
-	if (st->snap)
-		mpib_snapshot_free(st->snap);
-	st->snap = NULL;
-	if (more && !st->taking)
-		take_snapshot(st);
 }
 
 static void on_work(void *arg)
@@ -68,14 +34,13 @@ static void on_work(void *arg)
 			break;
 		TAILQ_REMOVE(&st->queue, r, queue_link);
 		r->queued = false;
-		st->view.snap = r->waits || r->making ? st->snap : NULL;
-		st->view.uptime_s = mpib_stats_uptime(st);
+		st->view.snap = r->kept ? st->gather->snap : NULL;
+		st->view.uptime_s = stats_uptime(st);
 		stats_reader_step(r);
 	} while (mpib_loop_now(st->loop) < until);
 	st->view.snap = NULL;
 	if (!TAILQ_EMPTY(&st->queue))
 		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
-	end_snapshot(st);
 }
 
 static void stats_work(struct stats_reader *r)
@@ -99,65 +64,25 @@ void mpib_stats_next(struct stats_reader *r)
 	stats_work(r);
 }
 
-static void stats_on_snapshot(void *arg, struct mpib_snapshot *snap)
+static void stats_on_view(void *arg, const struct mpib_view *v)
 {
-	struct mpib_stats *st = arg;
-	struct stats_reader *r, *next;
+	struct stats_reader *r = arg;
 
-	st->taking = false;
-	st->snap = snap;
-	for (r = TAILQ_FIRST(&st->readers); r; r = next) {
-		next = TAILQ_NEXT(r, link);
-		if (!r->waits || r->ticket > st->asked)
-			continue;
-		if (snap)
-			mpib_stats_queue(r);
-		else
-			stats_reader_drop(r);
-	}
-	end_snapshot(st);
-}
-
-/* The smallest age in ns from which a waiting reader wants to see requests;
- * UINT64_MAX: no reader wants any. */
-static uint64_t youngest_asked_for(const struct mpib_stats *st)
-{
-	uint64_t least = UINT64_MAX, ns;
-	struct stats_reader *r;
-
-	TAILQ_FOREACH(r, &st->readers, link)
-	{
-		if (r->waits && r->waits->needs == MPIB_NEEDS_REQUESTS &&
-		    mpib_ask_age(&r->ask, &ns) && ns < least)
-			least = ns;
-	}
-	return least;
-}
-
-static void take_snapshot(struct mpib_stats *st)
-{
-	uint64_t older = youngest_asked_for(st);
-	struct stats_reader *r;
-	int rc;
-
-	st->asked++;
-	st->taking = true;
-	if (older < UINT64_MAX)
-		rc = mpib_engine_snapshot_requests(st->engine, older,
-						   stats_on_snapshot, st);
-	else
-		rc = mpib_engine_snapshot(st->engine, stats_on_snapshot, st);
-	if (rc == 0)
+	if (!v) {
+		stats_reader_drop(r);
 		return;
-	mpib_warn("stats: out of memory");
-	st->taking = false;
-	/* Drop them in the next turn: the callers walk the list of readers. */
-	TAILQ_FOREACH(r, &st->readers, link)
-	{
-		if (r->waits)
-			mpib_timer_arm(st->loop, &r->timer, 0,
-				       stats_reader_expire, r);
 	}
+	r->kept = true;
+	mpib_gather_keep(r->stats->gather);
+	mpib_stats_queue(r);
+}
+
+void mpib_stats_release(struct stats_reader *r)
+{
+	mpib_gather_forget(r->stats->gather, &r->wait);
+	if (r->kept)
+		mpib_gather_release(r->stats->gather);
+	r->kept = false;
 }
 
 static void stats_on_cluster(void *arg)
@@ -178,28 +103,26 @@ static void wait_for_cluster(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
 
-	r->ticket = UINT64_MAX;
-	mpib_loop_mod(st->loop, &r->watch, 0);
 	if (!st->cluster.waiting)
 		mpib_cluster_ask(st->view.cluster, &st->cluster,
 				 stats_on_cluster, st);
 }
 
-/* A snapshot that is being taken may already have passed a shard, so it is too
- * old for this command: the next one answers it. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 {
-	struct mpib_stats *st = r->stats;
+	uint64_t older = UINT64_MAX;
 
 	r->waits = c;
+	mpib_loop_mod(r->stats->loop, &r->watch, 0);
 	if (c->needs == MPIB_NEEDS_CLUSTER) {
 		wait_for_cluster(r);
 		return;
 	}
-	r->ticket = st->asked + 1;
-	mpib_loop_mod(st->loop, &r->watch, 0);
-	if (!st->taking && !st->snap)
-		take_snapshot(st);
+	/* A wrong age is refused when the command is carried out. */
+	if (c->needs == MPIB_NEEDS_REQUESTS && !mpib_ask_age(&r->ask, &older))
+		older = UINT64_MAX;
+	mpib_gather_ask_requests(r->stats->gather, &r->wait, older,
+				 stats_on_view, r);
 }
 
 static void stats_refuse(int fd, const char *error, const char *hint)
@@ -220,7 +143,7 @@ static void stats_welcome(struct stats_door *door, int fd, uid_t uid)
 	json_t *greeting = json_pack("{ss sI sI sf}", "mpib", MPIB_VERSION,
 				     "proto", (json_int_t)MPIB_STATS_PROTO,
 				     "pid", (json_int_t)st->view.pid,
-				     "uptime_s", mpib_stats_uptime(st));
+				     "uptime_s", stats_uptime(st));
 
 	stats_reader_new(door, fd, uid, greeting);
 	json_decref(greeting);
@@ -302,7 +225,7 @@ static void close_door(struct mpib_stats *st, struct stats_door *door)
 	mpib_loop_del(st->loop, &door->watch);
 }
 
-int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
+int mpib_stats_open(struct mpib_gather *gather, int fd,
 		    const struct mpib_view *view, struct mpib_stats **stats)
 {
 	struct mpib_stats *st = calloc(1, sizeof(*st));
@@ -310,8 +233,8 @@ int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
 
 	if (!st)
 		return -ENOMEM;
-	st->loop = loop;
-	st->engine = engine;
+	st->loop = gather->loop;
+	st->gather = gather;
 	st->view = *view;
 	TAILQ_INIT(&st->readers);
 	TAILQ_INIT(&st->queue);
@@ -332,7 +255,7 @@ int mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin,
 	return fd < 0 ? 0 : open_door(stats, &stats->admin_door, fd, true);
 }
 
-void mpib_stats_stop(struct mpib_stats *stats)
+void mpib_stats_close(struct mpib_stats *stats)
 {
 	close_door(stats, &stats->door);
 	close_door(stats, &stats->admin_door);
@@ -341,10 +264,5 @@ void mpib_stats_stop(struct mpib_stats *stats)
 	if (stats->cluster.waiting)
 		mpib_cluster_forget(stats->view.cluster, &stats->cluster);
 	mpib_timer_disarm(stats->loop, &stats->work);
-	end_snapshot(stats);
-}
-
-void mpib_stats_free(struct mpib_stats *stats)
-{
 	free(stats);
 }

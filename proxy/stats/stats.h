@@ -13,24 +13,22 @@
 #ifndef MPIB_PROXY_STATS_H
 #define MPIB_PROXY_STATS_H
 
-#include "base/loop.h"
+#include "metrics/gather.h"
 #include "stats/command.h"
 
 struct mpib_stats;
 
-/* Serve the listening socket fd, which the caller keeps and closes. *view
- * describes the proxy and is copied; the copy's snap is set for each answer.
- * -errno. */
-int mpib_stats_open(struct mpib_loop *loop, struct mpib_engine *engine, int fd,
+/* Serve the listening socket fd, which the caller keeps and closes, with
+ * snapshots of gather. *view describes the proxy and is copied; the copy's snap
+ * is set for each answer. -errno. */
+int mpib_stats_open(struct mpib_gather *gather, int fd,
 		    const struct mpib_view *view, struct mpib_stats **stats);
 /* Serve the listening admin socket fd, too, on which commands may change
  * something; -1: there is none, and nothing can be changed. *admin must outlive
  * stats; the caller keeps and closes fd. -errno. */
 int mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin,
 		     int fd);
-/* Hang up on all readers. Call before mpib_engine_close(). */
-void mpib_stats_stop(struct mpib_stats *stats);
-/* Call after mpib_engine_close(), during which a snapshot may still come. */
-void mpib_stats_free(struct mpib_stats *stats);
+/* Hang up on all readers and free stats. Call before mpib_gather_stop(). */
+void mpib_stats_close(struct mpib_stats *stats);
 
 #endif

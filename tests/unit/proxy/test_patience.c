@@ -151,6 +151,8 @@ static void a_pause_is_not_ended_by_a_descriptor(void **state)
 	close(fd);
 }
 
+static struct mpib_gather gather;
+
 static struct mpib_stats *open_stats(struct proxy_clients *clients, int fd)
 {
 	struct mpib_view view = { .cfg = &cfg,
@@ -158,7 +160,8 @@ static struct mpib_stats *open_stats(struct proxy_clients *clients, int fd)
 				  .run_dir = scratch };
 	struct mpib_stats *stats;
 
-	assert_int_equal(mpib_stats_open(&loop, NULL, fd, &view, &stats), 0);
+	mpib_gather_init(&gather, &loop, NULL, &view);
+	assert_int_equal(mpib_stats_open(&gather, fd, &view, &stats), 0);
 	return stats;
 }
 
@@ -206,8 +209,7 @@ static void a_reader_that_takes_nothing_is_dropped_after_5_s(void **state)
 
 	close(slow);
 	close(fast);
-	mpib_stats_stop(stats);
-	mpib_stats_free(stats);
+	mpib_stats_close(stats);
 	close(fd);
 }
 
@@ -231,8 +233,7 @@ static void a_reader_that_takes_all_late_is_answered(void **state)
 	assert_false(drain(slow));
 
 	close(slow);
-	mpib_stats_stop(stats);
-	mpib_stats_free(stats);
+	mpib_stats_close(stats);
 	close(fd);
 }
 
