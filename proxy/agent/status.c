@@ -83,7 +83,7 @@ static json_t *status_conns(const struct mpib_agent *a, json_int_t *own,
 	return rows;
 }
 
-json_t *mpib_agent_status(const struct mpib_agent_policy *p)
+static json_t *status_json(const struct mpib_agent_policy *p)
 {
 	json_int_t own, more;
 	json_t *conns = status_conns(p->agent, &own, &more);
@@ -106,7 +106,7 @@ int mpib_agent_status_write(const struct mpib_agent_policy *p)
 {
 	static const char tmp[] = MPIB_AGENT_STATUS ".new";
 	int dir = p->agent->dir_fd, rc = 0;
-	json_t *all = mpib_agent_status(p);
+	json_t *all = status_json(p);
 	int fd;
 
 	if (!all)

@@ -12,7 +12,6 @@
 /* Connections that a status has a row for. */
 #define MPIB_AGENT_STATUS_ROWS 256u
 
-json_t *mpib_agent_status(const struct mpib_agent_policy *p);
 /* Put the status where it is read, at once and whole. 0 or -errno. */
 int mpib_agent_status_write(const struct mpib_agent_policy *p);
 /* Take it away. */

@@ -240,9 +240,7 @@ unsigned mpib_config_rail_total(const struct mpib_config *cfg);
 /* The number of the rail that a user calls label, in any case of letters; -1:
  * there is none. */
 int mpib_config_rail_find(const struct mpib_config *cfg, const char *label);
-/* The name of the device of a shard or of a rail. */
-const char *mpib_config_shard_device(const struct mpib_config *cfg,
-				     unsigned shard);
+/* The name of a rail's device. */
 const char *mpib_config_rail_device(const struct mpib_config *cfg,
 				    unsigned rail);
 

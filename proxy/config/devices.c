@@ -117,12 +117,6 @@ const char *mpib_config_rail_device(const struct mpib_config *cfg,
 	return cfg->device[rail / cfg->engine.rails].name;
 }
 
-const char *mpib_config_shard_device(const struct mpib_config *cfg,
-				     unsigned shard)
-{
-	return cfg->device[shard / cfg->engine.shards].name;
-}
-
 void mpib_config_device(const struct mpib_config *cfg, unsigned device,
 			struct mpib_config_device *d)
 {

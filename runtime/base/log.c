@@ -43,7 +43,7 @@ void mpib_log_set_level(enum mpib_log_level level)
 	atomic_store_explicit(&threshold, (int)level, memory_order_relaxed);
 }
 
-enum mpib_log_level mpib_log_get_level(void)
+static enum mpib_log_level log_level(void)
 {
 	return (enum mpib_log_level)atomic_load_explicit(&threshold,
 							 memory_order_relaxed);
@@ -151,7 +151,7 @@ void mpib_log(enum mpib_log_level level, const char *fmt, ...)
 	char text[1024];
 	va_list ap;
 
-	if (level > mpib_log_get_level())
+	if (level > log_level())
 		return;
 
 	va_start(ap, fmt);
@@ -167,18 +167,7 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 {
 	int saved = errno;
 
-	if (level <= mpib_log_get_level())
+	if (level <= log_level())
 		log_line(level, kind, text);
 	errno = saved;
-}
-
-int mpib_log_level_parse(const char *name, enum mpib_log_level *level)
-{
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(name, names[i])) {
-			*level = (enum mpib_log_level)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
 }

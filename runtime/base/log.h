@@ -23,7 +23,6 @@ typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
  * with a "<N>" syslog prefix if stderr is the journal (sd-daemon(3)).
  */
 void mpib_log_set_level(enum mpib_log_level level);
-enum mpib_log_level mpib_log_get_level(void);
 
 /* Make each line an object of JSON with time (RFC 3339, UTC), level, text and,
  * for an event, kind. Called before other threads log. */
@@ -41,9 +40,6 @@ void mpib_log(enum mpib_log_level level, const char *fmt, ...)
 /* Log text, which is the event kind; see event.h. Any thread. Keeps errno. */
 void mpib_log_event(enum mpib_log_level level, const char *kind,
 		    const char *text);
-
-/* -EINVAL when name is none of error, warn, info, debug. */
-int mpib_log_level_parse(const char *name, enum mpib_log_level *level);
 
 #define mpib_err(...) mpib_log(MPIB_LOG_ERROR, __VA_ARGS__)
 #define mpib_warn(...) mpib_log(MPIB_LOG_WARN, __VA_ARGS__)

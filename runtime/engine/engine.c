@@ -76,11 +76,9 @@ static int engine_watch_rail(struct mpib_engine *e,
 
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, rail->ctx->async_fd, &ev) < 0)
 		return -errno;
-	if (!rail->verbs->bell)
-		return 0;
 	bell = rail->verbs->bell();
 	if (bell < 0)
-		return bell;
+		return bell == -EOPNOTSUPP ? 0 : bell;
 	/* One for all rails. */
 	ev.events |= EPOLLET;
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, bell, &ev) < 0 && errno != EEXIST)

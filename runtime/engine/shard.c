@@ -109,9 +109,8 @@ static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 	struct ibv_cq *cq;
 	void *ctx;
 
-	if (rail->verbs->disarm_cq)
-		spoke = !rail->verbs->disarm_cq(rail->cq);
-	if (spoke && rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
+	if (rail->verbs->disarm_cq(rail->cq, spoke) &&
+	    rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
 		rail->verbs->ack_cq_events(cq, 1);
 }
 

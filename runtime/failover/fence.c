@@ -128,17 +128,3 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 	}
 	return false;
 }
-
-const char *mpib_fence_state_name(enum mpib_fence_state state)
-{
-	static const char *const name[] = {
-		[MPIB_FENCE_LIVE] = "live",
-		[MPIB_FENCE_STOPPING] = "stopping",
-		[MPIB_FENCE_STOPPED] = "stopped",
-		[MPIB_FENCE_DOWN] = "down",
-		[MPIB_FENCE_RECONNECTING] = "reconnecting",
-		[MPIB_FENCE_PROBING] = "probing",
-	};
-
-	return name[state];
-}

@@ -93,6 +93,4 @@ enum mpib_fence_msg {
 bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 			uint32_t epoch, unsigned *actions);
 
-const char *mpib_fence_state_name(enum mpib_fence_state state);
-
 #endif

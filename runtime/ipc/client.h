@@ -255,8 +255,6 @@ void mpib_rpc_settle(struct mpib_client *c);
  * -errno. */
 int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
 		  uint32_t *asked);
-/* Sets the text "did not answer in time" and returns -ETIMEDOUT. */
-int mpib_fail_late(const struct mpib_client *c);
 
 /* debt.c, all under the lock. Like mpib_rpc(), for a request that makes an
  * object in the proxy; d says how to undo it. On failure the caller has lost
@@ -301,7 +299,6 @@ int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
 
 /* pool.c. Under the lock. */
-int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool);
 void mpib_pool_free(struct mpib_pool *pool);
 /* Give the index a window of at least size bytes. A smaller window that the
  * index has must be empty and is given back. */

@@ -22,7 +22,7 @@ static void pool_paid(struct mpib_debt *d)
 	free((struct mpib_pool *)d);
 }
 
-int mpib_pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
+static int pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 {
 	struct mpib_ctl_pool ask = {
 		.h = { .type = MPIB_CTL_POOL, .len = sizeof(ask) },
@@ -97,7 +97,7 @@ static int pool_carve(struct mpib_client *c, struct mpib_pool **pool)
 	struct mpib_pool *p;
 	int rc;
 
-	rc = mpib_pool_new(c, (size_t)n * c->welcome.window, &p);
+	rc = pool_new(c, (size_t)n * c->welcome.window, &p);
 	if (rc < 0)
 		return rc;
 	p->carved = p->staging = true;
@@ -116,7 +116,7 @@ static int window_new(struct mpib_client *c, uint32_t size,
 	int rc;
 
 	if (size > c->welcome.window) {
-		rc = mpib_pool_new(c, size, &x->pool);
+		rc = pool_new(c, size, &x->pool);
 		x->off = 0;
 		x->size = size;
 		if (rc == 0)
@@ -273,7 +273,7 @@ void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 	int rc = mpib_client_lock(client);
 
 	if (rc == 0) {
-		rc = mpib_pool_new(client, size, &p);
+		rc = pool_new(client, size, &p);
 		mpib_client_unlock(client);
 	}
 	if (rc < 0) {

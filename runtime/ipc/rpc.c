@@ -109,7 +109,8 @@ uint64_t mpib_now_ms(void)
 	return mpib_now_ns() / 1000000;
 }
 
-int mpib_fail_late(const struct mpib_client *c)
+/* Sets the text "did not answer in time" and returns -ETIMEDOUT. */
+static int rpc_too_late(const struct mpib_client *c)
 {
 	return mpib_fail(-ETIMEDOUT,
 			 "the proxy at %s did not answer within %u s (is it "
@@ -129,7 +130,7 @@ int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)
 		if (rc > 0)
 			return 0;
 		if (rc == 0)
-			return mpib_fail_late(c);
+			return rpc_too_late(c);
 		if (errno != EINTR)
 			return mpib_fail(-errno, "poll: %m");
 	}
@@ -252,7 +253,7 @@ static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
 	mpib_rpc_settle(c);
 	rc = mpib_client_check(c);
 	if (rc == 0 && c->deaf)
-		rc = mpib_fail_late(c);
+		rc = rpc_too_late(c);
 	if (rc < 0)
 		return rc;
 	h->id = rpc_new_id(c);

@@ -95,12 +95,12 @@ struct mpib_verbs {
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
 	/*
-	 * Disarm cq after its owner was woken for another reason. True: no
-	 * event will come; false: one is there or under way, and the caller
-	 * takes it. Called by the thread that owns the context's progress. The
-	 * pointer is NULL where leaving a CQ armed costs nothing.
+	 * Disarm cq after its owner was woken, where leaving it armed costs
+	 * anything. spoke: its channel was readable. True: an event is there or
+	 * under way, and the caller takes it. Called by the thread that owns the
+	 * context's progress.
 	 */
-	bool (*disarm_cq)(struct ibv_cq *cq);
+	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	int (*get_cq_event)(struct ibv_comp_channel *ch, struct ibv_cq **cq,
 			    void **cq_context);
 	void (*ack_cq_events)(struct ibv_cq *cq, unsigned nevents);
@@ -136,8 +136,8 @@ struct mpib_verbs {
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
 	/* A descriptor for edge-triggered waiting that says when to ask
-	 * get_async_event() although async_fd is silent; -errno. NULL: not
-	 * needed. */
+	 * get_async_event() although async_fd is silent; -EOPNOTSUPP: it never
+	 * is; -errno. */
 	int (*bell)(void);
 };
 

@@ -202,7 +202,6 @@ void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error);
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id);
-bool mpib_vqp_pass(struct mpib_vqp *v, uint64_t id);
 /* SPRAY: all data of virtual WR id is answered; post its notices. */
 void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id);
 

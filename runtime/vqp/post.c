@@ -140,7 +140,7 @@ void mpib_vqp_flush(struct mpib_vcq *vcq)
 	}
 }
 
-bool mpib_vqp_pass(struct mpib_vqp *v, uint64_t id)
+static bool pass_on(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
 	struct mpib_phys *p = &v->data[0];
@@ -159,7 +159,7 @@ static bool post_dispatch(struct mpib_vqp *v, uint64_t id)
 	const struct mpib_vwr *w = mpib_vqp_tx(v, id);
 
 	if (!v->multi || w->wr.opcode == IBV_WR_SEND)
-		return mpib_vqp_pass(v, id);
+		return pass_on(v, id);
 	switch (v->attr.mode) {
 	case MPIB_VQP_SPLIT:
 		return mpib_vqp_split(v, id);

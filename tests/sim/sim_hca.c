@@ -303,6 +303,17 @@ static int set_ece(struct ibv_qp *qp, const struct ibv_ece *ece)
 	return -EOPNOTSUPP;
 }
 
+static bool disarm_cq(struct ibv_cq *cq, bool spoke)
+{
+	(void)cq;
+	return spoke;
+}
+
+static int no_bell(void)
+{
+	return -EOPNOTSUPP;
+}
+
 const struct mpib_verbs sim_verbs = {
 	.name = "sim",
 	.open = hca_open,
@@ -316,6 +327,7 @@ const struct mpib_verbs sim_verbs = {
 	.create_comp_channel = sim_create_channel,
 	.destroy_comp_channel = sim_destroy_channel,
 	.create_cq = sim_create_cq,
+	.disarm_cq = disarm_cq,
 	.destroy_cq = sim_destroy_cq,
 	.get_cq_event = sim_get_cq_event,
 	.ack_cq_events = sim_ack_cq_events,
@@ -331,6 +343,7 @@ const struct mpib_verbs sim_verbs = {
 	.set_ece = set_ece,
 	.get_async_event = get_async_event,
 	.ack_async_event = ack_async_event,
+	.bell = no_bell,
 };
 
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s)

@@ -29,7 +29,8 @@ int hca_job_run(struct hca_job *job)
 	return hca_job_end(job, rc);
 }
 
-int hca_job_make(struct hca_job *job, void **made)
+/* The same with what the call made. */
+static int hca_job_make(struct hca_job *job, void **made)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
 
@@ -286,6 +287,7 @@ const struct mpib_verbs mpib_verbs_hca = {
 	.create_comp_channel = mpib_rdma_create_channel,
 	.destroy_comp_channel = calls_destroy_channel,
 	.create_cq = calls_create_cq,
+	.disarm_cq = mpib_rdma_disarm_cq,
 	.destroy_cq = calls_destroy_cq,
 	.get_cq_event = mpib_rdma_get_cq_event,
 	.ack_cq_events = ibv_ack_cq_events,

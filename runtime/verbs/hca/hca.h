@@ -95,10 +95,9 @@ void hca_forget(struct hca_context *c);
 struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
 			   enum hca_kind kind, int (*run)(struct hca_job *),
 			   void (*undo)(struct hca_job *));
-/* hca_job_do() and the job's end, also if it is NULL for there is no memory; the
- * same with what the call made. What the call returned, or as above. */
+/* hca_job_do() and the job's end, also if it is NULL for there is no memory. What
+ * the call returned, or as above. */
 int hca_job_run(struct hca_job *job);
-int hca_job_make(struct hca_job *job, void **made);
 /* The caller has read what it wanted. Returns rc. */
 int hca_job_end(struct hca_job *job, int rc);
 

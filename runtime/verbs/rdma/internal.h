@@ -53,6 +53,7 @@ int mpib_rdma_destroy_channel(struct ibv_comp_channel *ch);
 int mpib_rdma_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 			struct ibv_comp_channel *ch, struct ibv_cq **cq);
 int mpib_rdma_destroy_cq(struct ibv_cq *cq);
+bool mpib_rdma_disarm_cq(struct ibv_cq *cq, bool spoke);
 int mpib_rdma_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
 			   void **cq_context);
 int mpib_rdma_get_async_event(struct ibv_context *ctx,

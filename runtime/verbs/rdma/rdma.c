@@ -2,6 +2,13 @@
 /* The verbs table of the provider on libibverbs (rdma-core). */
 #include "verbs/rdma/internal.h"
 
+#include <errno.h>
+
+static int rdma_no_bell(void)
+{
+	return -EOPNOTSUPP;
+}
+
 const struct mpib_verbs mpib_verbs_rdma = {
 	.name = "rdma",
 	.open = mpib_rdma_open,
@@ -15,6 +22,7 @@ const struct mpib_verbs mpib_verbs_rdma = {
 	.create_comp_channel = mpib_rdma_create_channel,
 	.destroy_comp_channel = mpib_rdma_destroy_channel,
 	.create_cq = mpib_rdma_create_cq,
+	.disarm_cq = mpib_rdma_disarm_cq,
 	.destroy_cq = mpib_rdma_destroy_cq,
 	.get_cq_event = mpib_rdma_get_cq_event,
 	.ack_cq_events = ibv_ack_cq_events,
@@ -30,4 +38,5 @@ const struct mpib_verbs mpib_verbs_rdma = {
 	.set_ece = mpib_rdma_set_ece,
 	.get_async_event = mpib_rdma_get_async_event,
 	.ack_async_event = ibv_ack_async_event,
+	.bell = rdma_no_bell,
 };

@@ -32,17 +32,18 @@ static bool take_back(struct ibv_cq *c)
 	return true;
 }
 
-bool soft_disarm_cq(struct ibv_cq *c)
+bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 
+	(void)spoke; /* armed or not says it better */
 	if (take_back(c))
-		return true;
+		return false;
 	/* cq_notify() disarmed cq first. It runs under ctx->lock, so once the
 	 * lock was free its event is there for the caller to take. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
-	return false;
+	return true;
 }
 
 /*

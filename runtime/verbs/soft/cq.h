@@ -70,7 +70,7 @@ int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents);
 int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-bool soft_disarm_cq(struct ibv_cq *cq);
+bool soft_disarm_cq(struct ibv_cq *cq, bool spoke);
 /* Drop the entries of qp that have not been polled: they will not be shown. */
 void soft_cq_forget(struct soft_qp *qp);
 /* Add an entry for the send WQE at idx of qp. */

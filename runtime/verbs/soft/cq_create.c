@@ -70,7 +70,7 @@ int soft_destroy_cq(struct ibv_cq *c)
 	}
 	ctx->ncqs--;
 	soft_unlock(ctx);
-	soft_disarm_cq(c);
+	soft_disarm_cq(c, false);
 
 	if (c->channel)
 		soft_channel_forget((struct soft_channel *)c->channel, cq);

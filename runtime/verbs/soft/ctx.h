@@ -193,7 +193,6 @@ bool soft_fault_hold(struct soft_qp *qp);
 bool soft_fault_holes(const struct soft_qp *qp);
 /* Count one outgoing request. True: it is the one that fault.drop_at loses. */
 bool soft_fault_drops(struct soft_ctx *ctx);
-uint64_t soft_rand(uint64_t *state);
 
 /* late.c: place what fault.late holds back; or drop it, the context closes. */
 void soft_late_place(struct soft_ctx *ctx);

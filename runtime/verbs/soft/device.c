@@ -26,15 +26,6 @@
 /* Roughly the throughput of one TCP stream over the loopback interface. */
 #define SOFT_SPEED_MBPS 40000
 
-static _Atomic int engine_choice = MPIB_SOFT_AUTO;
-
-void mpib_soft_set_engine(enum mpib_soft_engine engine)
-{
-	/* Relaxed: set before the first open, by the same thread. */
-	atomic_store_explicit(&engine_choice, (int)engine,
-			      memory_order_relaxed);
-}
-
 const char *mpib_soft_engine_name(struct ibv_context *c)
 {
 	return to_ctx(c)->engine->name;
@@ -64,23 +55,16 @@ void soft_unlock(struct soft_ctx *ctx)
 
 static int device_open_engine(struct soft_ctx *ctx)
 {
-	int choice = atomic_load_explicit(&engine_choice, memory_order_relaxed);
 	const char *env = getenv("MPIB_SOFT_ENGINE");
+	bool any = !env || !*env, uring = !any && !strcmp(env, "io_uring");
 	int rc = -ENOSYS;
 
-	if (env && !strcmp(env, "io_uring"))
-		choice = MPIB_SOFT_IO_URING;
-	else if (env && !strcmp(env, "epoll"))
-		choice = MPIB_SOFT_EPOLL;
-	else if (env && *env)
+	if (!any && !uring && strcmp(env, "epoll"))
 		return -EINVAL;
-
-	if (choice == MPIB_SOFT_AUTO && ctx->threaded)
-		choice = MPIB_SOFT_EPOLL;
-	if (choice != MPIB_SOFT_EPOLL) {
+	if (uring || (any && !ctx->threaded)) {
 		ctx->engine = &soft_engine_uring;
 		rc = ctx->engine->open(ctx);
-		if (rc < 0 && choice == MPIB_SOFT_IO_URING)
+		if (rc < 0 && uring)
 			return rc;
 	}
 	if (rc < 0) {
@@ -339,6 +323,11 @@ static int soft_query_port(struct ibv_context *c, uint8_t port,
 	return 0;
 }
 
+static int device_no_bell(void)
+{
+	return -EOPNOTSUPP;
+}
+
 const struct mpib_verbs mpib_verbs_soft = {
 	.name = "soft",
 	.on_demand = true,
@@ -370,4 +359,5 @@ const struct mpib_verbs mpib_verbs_soft = {
 	.set_ece = soft_set_ece,
 	.get_async_event = soft_get_async_event,
 	.ack_async_event = soft_ack_async_event,
+	.bell = device_no_bell,
 };

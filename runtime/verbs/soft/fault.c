@@ -7,7 +7,7 @@
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/conn.h"
 
-uint64_t soft_rand(uint64_t *state)
+static uint64_t fault_rand(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
 
@@ -91,7 +91,7 @@ bool soft_fault_hold(struct soft_qp *qp)
 		qp->hold_until = now + ctx->fault.delay_ns;
 	else if (!qp->hold_until)
 		qp->hold_until =
-			now + soft_rand(&ctx->rng) %
+			now + fault_rand(&ctx->rng) %
 				      ((uint64_t)ctx->fault.delay_turns + 1);
 	if (now < qp->hold_until)
 		return true;

@@ -10,17 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mpib_soft_engine {
-	MPIB_SOFT_AUTO, /* io_uring, or epoll where io_uring is refused */
-	MPIB_SOFT_IO_URING,
-	MPIB_SOFT_EPOLL,
-};
-
-/* Choose the I/O engine of contexts that the process opens from now on. Not
- * thread safe: call before the first open. MPIB_SOFT_ENGINE=io_uring|epoll does
- * the same. */
-void mpib_soft_set_engine(enum mpib_soft_engine engine);
-/* "io_uring" or "epoll". */
+/* "io_uring" or "epoll": as MPIB_SOFT_ENGINE says; where it says nothing, io_uring
+ * unless that is refused, or the context has a thread. */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
 /*

@@ -230,7 +230,7 @@ void soft_conn_say(struct soft_conn *conn)
 	}
 }
 
-void soft_conn_linger(struct soft_conn *conn)
+static void conn_linger(struct soft_conn *conn)
 {
 	soft_conn_leave_idle(conn);
 	conn->qp = NULL;
@@ -261,7 +261,7 @@ void soft_conn_leave(struct soft_qp *qp)
 	 * placed before the QP leaves. */
 	if (!qp->ctx->paused)
 		soft_stream_last_words(conn);
-	soft_conn_linger(conn);
+	conn_linger(conn);
 }
 
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from)

@@ -154,7 +154,6 @@ void soft_conn_lost(struct soft_conn *conn);
 void soft_conn_over(struct soft_conn *conn);
 /* Part qp from its connection, which then lingers or is closed. */
 void soft_conn_leave(struct soft_qp *qp);
-void soft_conn_linger(struct soft_conn *conn);
 /* Send more of conn->last, in state LINGER. */
 void soft_conn_say(struct soft_conn *conn);
 /* Clear conn's expiry. */
