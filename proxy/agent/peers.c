@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask proxies what agents of other nodes say. */
+/* Asks this node's proxies what agents of other nodes say of their rails. */
 #include "agent/peers.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent tells proxies of this node, for agents of others. */
+/* Tells this node's proxies what agents of other nodes are to know of its rails. */
 #include <stdio.h>
 #include <string.h>
 

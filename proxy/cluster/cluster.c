@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds of questions. */
+/* Asks all peers how their nodes are, in rounds that readers share. */
 #include "cluster/cluster.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this node says of itself. */
+/* Makes the report that this node answers with when a peer asks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cluster as JSON. */
+/* The nodes of a cluster as JSON: this node's report and its peers'. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a report is encoded. */
+/* Encodes and decodes a node's report, a part of a peer link's message. */
 #include <string.h>
 
 #include "peer/part.h"

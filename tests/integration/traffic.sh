@@ -3,7 +3,8 @@
 #
 # Two real proxies on software rails in private run dirs (or on the rails named
 # by MPIB_TEST_RAILS, "SOUT,SUP SOUT,SUP", for a node each; or with
-# MPIB_TEST_DEVICES=N on N devices of two software rails), mpib-perf over them
+# MPIB_TEST_DEVICES=N on N devices of two software rails; with MPIB_TEST_OTHER the
+# second proxy is of that build), mpib-perf over them
 # through the plugin, and after it: no lane, client or connection is left, the
 # bytes of the rails are those of the connections, what one node sent the other
 # received, and the proxies end cleanly and leave nothing behind.
@@ -26,7 +27,8 @@ dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
 # Nothing that is started here reads it, and would say so.
-export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES
+export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES MPIB_TEST_OTHER
+built=("$build" "${MPIB_TEST_OTHER:-$build}")
 pids=()
 failed=0
 
@@ -50,7 +52,7 @@ for node in 0 1; do
 		where+=(--device
 			"soft:$net.$((1 + 100 * node + i)),soft:$net.$((51 + 100 * node + i))")
 	done
-	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" "${where[@]}" \
+	"${built[$node]}/proxy/mpib-proxy" --run-dir "$dir/n$node" "${where[@]}" \
 		--peer-addr "$net.$((node + 1))" \
 		${proxy_args[@]+"${proxy_args[@]}"} \
 		>"$dir/out$node" 2>"$dir/log$node" &

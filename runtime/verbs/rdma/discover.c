@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the ports of this machine that libibverbs can open and rails can use. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

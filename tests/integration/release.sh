@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# release.sh BUILD SOURCE [COMMIT]: the proxy of the newest release, built from its
+# tag, and that of BUILD are a cluster: every byte between them is right, and both
+# count alike. COMMIT: that one's proxy. Skipped while no release has a tag.
+set -uo pipefail
+build=$1 source=$2
+commit=${3:-$(git -C "$source" describe --tags --abbrev=0 --match 'v[0-9]*' \
+	2>/dev/null)}
+if [ -z "$commit" ]; then
+	echo "SKIPPED: there is no release yet, or its tag is not here"
+	exit 77
+fi
+dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/source"
+if ! { git -C "$source" archive "$commit" | tar -x -C "$dir/source" &&
+	cmake -S "$dir/source" -B "$dir/build" -G Ninja -DBUILD_TESTING=OFF &&
+	cmake --build "$dir/build" --target mpib-proxy; } >"$dir/log" 2>&1; then
+	tail -n 30 "$dir/log"
+	echo "the proxy of $commit does not build"
+	exit 1
+fi
+MPIB_TEST_OTHER=$dir/build "$(dirname "$0")/traffic.sh" "$build" release \
+	--iters 2 --warmup 1 --pattern alltoall --ranks-per-node 2 --max 4M \
+	--factor 8
