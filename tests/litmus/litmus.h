@@ -11,6 +11,7 @@
 #ifndef MPIB_TESTS_LITMUS_H
 #define MPIB_TESTS_LITMUS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #define LITMUS_PLACES 256
@@ -21,6 +22,18 @@
 #else
 #define LITMUS_WHOLE true
 #endif
+
+/* One sleeper more; a load and a store in WITHOUT_DOZE. */
+static inline void litmus_count(_Atomic int *sleepers)
+{
+#ifdef WITHOUT_DOZE
+	int n = atomic_load_explicit(sleepers, memory_order_relaxed);
+
+	atomic_store_explicit(sleepers, n + 1, memory_order_release);
+#else
+	atomic_fetch_add_explicit(sleepers, 1, memory_order_seq_cst);
+#endif
+}
 
 /* All of place i, one of LITMUS_PLACES, which lie on cache lines of their own. */
 struct litmus {

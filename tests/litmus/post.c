@@ -58,17 +58,8 @@ static void tell(unsigned i)
 
 static void doze(unsigned i)
 {
-	struct soft_ctx *ctx = &place[i].ctx;
-
-#ifdef WITHOUT_DOZE
-	atomic_store_explicit(
-		&ctx->sleepers,
-		atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) + 1,
-		memory_order_release);
-#else
-	atomic_fetch_add(&ctx->sleepers, 1);
-#endif
-	soft_bells_drain(ctx);
+	litmus_count(&place[i].ctx.sleepers);
+	soft_bells_drain(&place[i].ctx);
 }
 
 static bool lost(unsigned i)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A completion of the kernel and a thread of the software HCA that goes to sleep
+ * with a ring: the whole of runtime/verbs/soft/wire/uring.c on a ring that lies
+ * here, and what the kernel does to it when a socket becomes ready, in the order
+ * of io_req_local_work_add() and io_eventfd_signal(). WITHOUT_DOZE takes the fence
+ * from listen_for_sleep(), WITHOUT_TELL the read-modify-write from the kernel.
+ */
+#ifdef WITHOUT_DOZE
+#define __sync_synchronize() ((void)0) // NOLINT(bugprone-reserved-identifier)
+#endif
+#include "../../runtime/verbs/soft/wire/uring.c" // NOLINT(bugprone-suspicious-include)
+
+#include "litmus.h"
+
+static struct place {
+	struct soft_ctx ctx;
+	struct soft_uring uring;
+	unsigned head; /* of no submissions */
+	_Alignas(64) unsigned sq_flags;
+	_Alignas(64) unsigned cq_flags;
+	_Alignas(64) bool signalled; /* the eventfd */
+	_Alignas(64) bool seen;
+} place[LITMUS_PLACES];
+
+/* Somebody sleeps since the last turn, whose ring was silent. */
+static void renew(unsigned i)
+{
+	struct place *p = &place[i];
+
+	p->uring = (struct soft_uring){ .event_fd = -1 };
+	p->uring.ring.sq.khead = &p->head;
+	p->uring.ring.sq.kflags = &p->sq_flags;
+	p->uring.ring.cq.kflags = &p->cq_flags;
+	p->sq_flags = 0;
+	p->cq_flags = IORING_CQ_EVENTFD_DISABLED;
+	p->ctx.uring = &p->uring;
+	atomic_store(&p->ctx.sleepers, 1);
+	p->signalled = p->seen = false;
+}
+
+static void tell(unsigned i)
+{
+	struct place *p = &place[i];
+
+#ifdef WITHOUT_TELL
+	__atomic_store_n(&p->sq_flags, IORING_SQ_TASKRUN, __ATOMIC_RELEASE);
+#else
+	__atomic_fetch_or(&p->sq_flags, IORING_SQ_TASKRUN, __ATOMIC_SEQ_CST);
+#endif
+	p->signalled = !(__atomic_load_n(&p->cq_flags, __ATOMIC_RELAXED) &
+			 IORING_CQ_EVENTFD_DISABLED);
+}
+
+static void doze(unsigned i)
+{
+	struct place *p = &place[i];
+
+	listen_for_sleep(&p->ctx);
+	p->seen = must_enter(&p->uring);
+}
+
+static bool lost(unsigned i)
+{
+	return !place[i].signalled && !place[i].seen;
+}
+
+int main(void)
+{
+	const struct litmus l = { renew, tell, doze, lost };
+
+	return litmus(&l, LITMUS_WHOLE);
+}
