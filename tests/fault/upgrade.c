@@ -5,7 +5,7 @@
  * or changed, and a new program that does not come up harms nobody.
  *
  * The program is its own bad example: started as a proxy that should take over,
- * it goes as far as the file "bad" beside the run directory says, and ends.
+ * it is bad.h's.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -15,12 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "arg.h"
-#include "handover/channel.h"
+#include "bad.h"
 #include "moving.h"
 
 static struct node node[2];
@@ -149,6 +151,11 @@ static void a_configuration_that_is_wrong_harms_nobody(void **state)
 	write_file(node[0].conf, "");
 }
 
+static void say_to(const char *command)
+{
+	json_decref(node_ask(&node[0], command));
+}
+
 static void bad_until(const char *how, const char *why)
 {
 	char path[128];
@@ -170,6 +177,51 @@ static void one_that_dies_on_the_way_harms_nobody(void **state)
 	bad_until("prepared", "ended");
 	bad_until("go", "ended");
 	bad_until("refuse", "it has a headache");
+}
+
+/* As a process whose memory is pinned may take long to end: who traces it has to
+ * hear of its end before its parent does. */
+static void one_that_takes_long_to_end_is_not_waited_for(void **state)
+{
+	unsigned long long since = node_ms();
+	char path[128];
+	struct run run;
+	siginfo_t end;
+	pid_t pid;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/bad", node[0].base);
+	write_file(path, "traced");
+	moving_upgrade_begin(&run, &node[0], self);
+	while (!(pid = bad_pid(node[0].base))) {
+		assert_true(node_ms() - since < MOVING_HANG_MS);
+		moving_turn(&moving);
+	}
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0) {
+		kill(pid, SIGKILL);
+		moving_until(&moving, &run, 1);
+		unlink(path);
+		printf("SKIPPED: processes cannot be traced here: %s\n",
+		       strerror(errno));
+		skip();
+	}
+	moving_until(&moving, &run, 1);
+	assert_int_equal(run.status, 1);
+	if (!strstr(run.err, "it has a headache"))
+		fail_msg("%s", run.err);
+	/* Killed, and its parent goes on beside it. */
+	assert_int_equal(
+		waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT | __WALL), 0);
+	assert_int_equal(end.si_status, SIGKILL);
+	say_to("info");
+	moving_by(&moving, 2);
+	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+	while (kill(pid, 0) == 0) {
+		assert_true(node_ms() - since < MOVING_HANG_MS);
+		moving_turn(&moving);
+	}
+	assert_int_equal(unlink(path), 0);
 }
 
 static void a_signal_does_the_same(void **state)
@@ -228,11 +280,6 @@ static const char *text_of(const json_t *o, const char *key)
 static json_int_t weight_of(const json_t *o)
 {
 	return json_integer_value(json_object_get(o, "weight"));
-}
-
-static void say_to(const char *command)
-{
-	json_decref(node_ask(&node[0], command));
 }
 
 static void what_was_set_stays_set(void **state)
@@ -318,56 +365,6 @@ static void who_follows_events_goes_on(void **state)
 	assert_whole(seen, "3571");
 }
 
-static void hear(int sock, enum mpib_channel_type type)
-{
-	struct mpib_serial p;
-	int rc = mpib_channel_recv(sock, type, &p);
-
-	if (rc == 0 || rc == -EREMOTEIO)
-		mpib_serial_fini(&p);
-}
-
-/* As a proxy that should take over would be started. */
-static int be_bad(int argc, char **argv, int sock)
-{
-	char how[32] = "";
-	FILE *f;
-
-	for (int i = 1; i + 1 < argc; i++) {
-		char path[256];
-
-		if (strcmp(argv[i], "--run-dir"))
-			continue;
-		snprintf(path, sizeof(path), "%s/../bad", argv[i + 1]);
-		f = fopen(path, "r");
-		if (!f || !fgets(how, sizeof(how), f))
-			return 2;
-		fclose(f);
-	}
-	hear(sock, MPIB_CHANNEL_BASE);
-	if (!strcmp(how, "base"))
-		return 3;
-	if (!strcmp(how, "refuse"))
-		return mpib_channel_fail(sock, "it has a headache");
-	mpib_channel_send(sock, MPIB_CHANNEL_READY, NULL);
-	if (!strcmp(how, "ready"))
-		return 3;
-	hear(sock, MPIB_CHANNEL_CLIENTS);
-	if (!strcmp(how, "clients"))
-		return 3;
-	mpib_channel_send(sock, MPIB_CHANNEL_MAPPED, NULL);
-	if (!strcmp(how, "mapped"))
-		return 3;
-	hear(sock, MPIB_CHANNEL_STATE);
-	if (!strcmp(how, "state"))
-		return 3;
-	mpib_channel_send(sock, MPIB_CHANNEL_PREPARED, NULL);
-	if (!strcmp(how, "prepared"))
-		return 3;
-	hear(sock, MPIB_CHANNEL_GO);
-	return 3;
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +372,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_program_that_is_none_of_ours_harms_nobody),
 		cmocka_unit_test(a_configuration_that_is_wrong_harms_nobody),
 		cmocka_unit_test(one_that_dies_on_the_way_harms_nobody),
+		cmocka_unit_test(one_that_takes_long_to_end_is_not_waited_for),
 		cmocka_unit_test(a_signal_does_the_same),
 		cmocka_unit_test(what_was_set_stays_set),
 		cmocka_unit_test(who_follows_events_goes_on),
@@ -382,7 +380,7 @@ int main(int argc, char **argv)
 	int sock;
 
 	if (argc > 1 && sscanf(argv[1], "--takeover=%d", &sock) == 1)
-		return be_bad(argc, argv, sock);
+		return bad_successor(argc, argv, sock);
 	if (argc > 1)
 		upgrades = arg_count(argv[1]);
 	if (upgrades == 0 ||

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/handover/channel.h: who waits no longer knows whether it came. */
+/*
+ * proxy/handover/channel.h: who waits no longer knows whether it came; and that
+ * the old proxy, proxy/handover/source.c, gives up by that.
+ */
 #include "handover/channel.h"
 
 #include <errno.h>
@@ -12,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "handover/source.h"
+#include "../../../proxy/handover/source.c" // NOLINT(bugprone-suspicious-include)
 
 #define ROUNDS 2000
 
@@ -71,6 +74,23 @@ static void it_is_sent_and_had_or_neither(void **state)
 	}
 }
 
+/* It is killed next: what it says in between would end both. */
+static void who_is_given_up_cannot_say_that_it_has_taken_over(void **state)
+{
+	struct mpib_upgrade u = { 0 };
+	struct mpib_serial p;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	u.sock = pair[0];
+	assert_int_equal(mpib_channel_patience(u.sock, 1), 0);
+	assert_int_equal(await_taken(&u, &p), -ETIMEDOUT);
+	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
+			 -EPIPE);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 /* Another node gives us up after so many seconds without a word. */
 static void nobody_stands_still_for_longer_than_peers_bear(void **state)
 {
@@ -86,6 +106,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_came_before_is_had),
 		cmocka_unit_test(it_is_sent_and_had_or_neither),
+		cmocka_unit_test(
+			who_is_given_up_cannot_say_that_it_has_taken_over),
 		cmocka_unit_test(
 			nobody_stands_still_for_longer_than_peers_bear),
 	};
