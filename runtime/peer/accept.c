@@ -10,11 +10,19 @@
 
 #include "peer/internal.h"
 
-static void pending_connect_drop(struct mpib_listener_entry *l,
-				 struct mpib_pending_connect *w)
+void mpib_accept_wait(struct mpib_pending_connect *w)
 {
-	TAILQ_REMOVE(&l->backlog, w, entry);
-	l->waiting--;
+	w->lane->uses++;
+	w->listener->waiting++;
+	TAILQ_INSERT_TAIL(&w->lane->offers, w, lane_entry);
+	TAILQ_INSERT_TAIL(&w->listener->backlog, w, entry);
+}
+
+static void pending_connect_drop(struct mpib_pending_connect *w)
+{
+	TAILQ_REMOVE(&w->listener->backlog, w, entry);
+	TAILQ_REMOVE(&w->lane->offers, w, lane_entry);
+	w->listener->waiting--;
 	peer_lane_put(w->lane);
 	free(w);
 }
@@ -30,7 +38,7 @@ static void accept_match(struct mpib_listener_entry *l)
 	TAILQ_REMOVE(&l->accepts, c, entry);
 	c->listener = NULL;
 	mpib_accept_begin(c, w);
-	pending_connect_drop(l, w);
+	pending_connect_drop(w);
 }
 
 /* The shard that this node's end of the lane is on. */
@@ -94,49 +102,52 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	}
 	w->peer = p;
 	w->lane = lane;
+	w->listener = l;
 	w->from = m->from;
 	w->conn = m->conn;
-	lane->uses++;
-	TAILQ_INSERT_TAIL(&l->backlog, w, entry);
-	l->waiting++;
+	mpib_accept_wait(w);
 	accept_match(l);
 	return true;
 }
 
-void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
+static struct mpib_pending_connect *offer_of(const struct mpib_peer *p,
+					     uint32_t from)
 {
-	struct mpib_listener_entry *l, *next;
 	struct mpib_pending_connect *w;
+	const struct peer_lane *l;
 
-	HASH_ITER(hh, p->broker->listeners, l, next)
+	TAILQ_FOREACH(l, &p->lanes, entry)
 	{
-		TAILQ_FOREACH(w, &l->backlog, entry)
+		TAILQ_FOREACH(w, &l->offers, lane_entry)
 		{
-			if (w->peer != p || w->from != from)
-				continue;
-			mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, from,
-					 -ECANCELED, "it was called off");
-			pending_connect_drop(l, w);
-			return;
+			if (w->from == from)
+				return w;
 		}
 	}
-	/* Not in a backlog: it was accepted, and the CONN_ACCEPT is on its way
-	 * to the peer. */
+	return NULL;
 }
 
+void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
+{
+	struct mpib_pending_connect *w = offer_of(p, from);
+
+	/* Else it was accepted, and the CONN_ACCEPT is on its way to the
+	 * peer. */
+	if (!w)
+		return;
+	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, from, -ECANCELED,
+			 "it was called off");
+	pending_connect_drop(w);
+}
+
+/* By the lane's own list: a peer that is lost ends all its lanes at once, and
+ * there may be many listeners. */
 void mpib_accept_lane_gone(struct peer_lane *lane)
 {
-	struct mpib_listener_entry *l, *next;
-	struct mpib_pending_connect *w, *after;
+	struct mpib_pending_connect *w;
 
-	HASH_ITER(hh, lane->peer->broker->listeners, l, next)
-	{
-		for (w = TAILQ_FIRST(&l->backlog); w; w = after) {
-			after = TAILQ_NEXT(w, entry);
-			if (w->lane == lane)
-				pending_connect_drop(l, w);
-		}
-	}
+	while ((w = TAILQ_FIRST(&lane->offers)))
+		pending_connect_drop(w);
 }
 
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
@@ -149,7 +160,7 @@ void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
 		mpib_peer_refuse(w->peer, MPIB_PEER_CONN_REJECT, w->from,
 				 -ECONNREFUSED,
 				 "nobody listens there any more");
-		pending_connect_drop(l, w);
+		pending_connect_drop(w);
 	}
 	while ((c = TAILQ_FIRST(&l->accepts)))
 		peer_conn_fail(c, -ECANCELED, "the listener was closed");

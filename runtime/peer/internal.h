@@ -71,8 +71,7 @@ struct mpib_peer {
 	struct peer_asking asking;
 	struct mpib_timer away; /* armed: the link broke, its lanes wait for a
 				   new one */
-	bool resuming; /* which of the sent messages the peer lacks is not known
-			  yet */
+	bool resuming; /* what the peer lacks of what was sent is not known */
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
 	struct peer_lane_list lanes;
@@ -99,15 +98,14 @@ struct peer_lane {
 	bool ours; /* opened by this node */
 	struct mpib_lane_key key; /* from the opener's point of view */
 	uint32_t id, their_id; /* the peer's id, 0: not known yet */
-	bool muted; /* no more messages about it: the peer was told, or forgot
-		       it */
+	bool muted; /* not a word of it: the peer was told, or forgot it */
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
 	unsigned uses; /* connections and waiting CONN_OPENs */
 	struct mpib_timer idle; /* since uses is 0 */
 	struct peer_conn_list conns;
-	struct peer_conn_list waiting; /* connections that wait until the lane
-					  is up */
+	struct peer_conn_list waiting; /* those that wait until it is up */
+	struct mpib_pending_connect_list offers; /* CONN_OPENs on it */
 	TAILQ_ENTRY(peer_lane) entry;
 	UT_hash_handle hh, hh_lane;
 };
@@ -164,9 +162,10 @@ const char *peer_conn_last_error(const struct peer_conn *c);
 struct mpib_pending_connect {
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
+	struct mpib_listener_entry *listener;
 	uint32_t from;
 	struct engine_conn_info conn;
-	TAILQ_ENTRY(mpib_pending_connect) entry;
+	TAILQ_ENTRY(mpib_pending_connect) entry, lane_entry;
 };
 
 struct mpib_listener_entry {
@@ -210,8 +209,7 @@ struct mpib_broker {
 	uint64_t serial, sessions;
 	int fd;
 	struct mpib_io accept;
-	struct mpib_timer pause; /* no accepts for a while: no descriptors
-				    left */
+	struct mpib_timer pause; /* no accepts for a while */
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers; /* oldest first */
 	struct mpib_peer *by_key; /* the same */
@@ -390,6 +388,8 @@ void peer_conn_held(struct peer_conn *c);
 
 /* accept.c */
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* Have w, whose lane and listener are set, wait for an accept. */
+void mpib_accept_wait(struct mpib_pending_connect *w);
 void mpib_accept_cancel(struct mpib_peer *p, uint32_t from);
 /* Drop the CONN_OPENs on this lane that nobody has accepted. */
 void mpib_accept_lane_gone(struct peer_lane *l);

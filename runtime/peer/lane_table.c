@@ -62,6 +62,7 @@ static struct peer_lane *new_entry(struct mpib_peer *p,
 	l->id = id;
 	TAILQ_INIT(&l->conns);
 	TAILQ_INIT(&l->waiting);
+	TAILQ_INIT(&l->offers);
 	TAILQ_INSERT_TAIL(&p->lanes, l, entry);
 	p->lane_count++;
 	HASH_ADD(hh, p->broker->lanes, id, sizeof(l->id), l);

@@ -60,9 +60,8 @@ static void pending_connect(struct mpib_broker_serialize *x,
 		return;
 	}
 	w->peer = w->lane->peer;
-	w->lane->uses++;
-	TAILQ_INSERT_TAIL(&l->backlog, w, entry);
-	l->waiting++;
+	w->listener = l;
+	mpib_accept_wait(w);
 }
 
 static void conns_listener(struct mpib_broker_serialize *x,
