@@ -38,16 +38,22 @@ void proxy_client_free(void *arg)
 	proxy_client_free_regions(s);
 	assert(s->region_count == 0 && s->region_fds == 0);
 	assert(s->registered == 0 && s->pooled == 0 && s->of_devices == 0);
-	all->usage.mapped -= s->submit.size + s->reply.size;
+	mpib_sum_take(&all->usage.mapped, s->segments);
 	mpib_memseg_fini(&s->submit);
 	mpib_memseg_fini(&s->reply);
 	if (s->doorbell >= 0)
 		close(s->doorbell);
 	TAILQ_REMOVE(&all->list, s, link);
 	mpib_quota_end(s);
-	all->usage.clients--;
+	mpib_sum_less(&all->usage.clients);
 	free(s->by_handle);
 	free(s);
+}
+
+void proxy_client_count_segments(struct proxy_client *s)
+{
+	s->segments = s->submit.size + s->reply.size;
+	s->all->usage.mapped += s->segments;
 }
 
 static void client_hang_up(struct proxy_client *s)
@@ -98,13 +104,14 @@ static void client_on_closed(void *arg, int status)
 
 	(void)status;
 	mpib_tenant_put(s->peer_client.tenant);
-	all->on_shard[s->peer_client.shard]--;
-	all->usage.attached--;
-	all->usage.leaving--;
+	mpib_sum_less(&all->on_shard[s->peer_client.shard]);
+	mpib_sum_less(&all->usage.attached);
+	mpib_sum_less(&all->usage.leaving);
 	mpib_shares_apply_user(all, s->uid);
 	mpib_job_leave(&all->jobs, s);
 	mpib_debug("client %u (%s, pid %u) has left", s->id, s->name, s->pid);
 	proxy_client_free(s);
+	proxy_clients_check(all);
 }
 
 void proxy_client_advance(struct proxy_client *s)

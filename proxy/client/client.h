@@ -92,6 +92,7 @@ struct proxy_client {
 
 	struct peer_client peer_client; /* shard, tenant, client */
 	struct mpib_memseg submit, reply;
+	uint64_t segments; /* their bytes, once they count */
 	int doorbell; /* eventfd by which it wakes its shard, or -1 */
 
 	LIST_HEAD(, proxy_client_region) regions;
@@ -154,6 +155,12 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 void proxy_clients_tune(struct proxy_clients *all);
 /* Accept no more clients, and hang up on all of them. */
 void proxy_clients_stop(struct proxy_clients *all);
+/* sums.c: whether each counter of all is what the clients have; if not, false and
+ * the first that differs. Between two events. */
+bool proxy_clients_sums(const struct proxy_clients *all,
+			struct mpib_sum *wrong);
+/* In builds that compare sums: end the process over one that is off. */
+void proxy_clients_check(const struct proxy_clients *all);
 /* Free all, after mpib_engine_close(), when no callback comes any more. */
 void proxy_clients_fini(struct proxy_clients *all);
 /* The attached client with that id, also while it is leaving; or NULL. */
@@ -183,6 +190,8 @@ int proxy_client_region_restore(struct proxy_client *s,
 
 /* A client without socket, not on all->list yet. NULL: no memory. */
 struct proxy_client *proxy_client_new(struct proxy_clients *all);
+/* Its segments are made, and count from now on. */
+void proxy_client_count_segments(struct proxy_client *s);
 /* Hang up on the client, which is gone or has to go; why is for the log. s is
  * freed in a later turn of the loop. */
 void proxy_client_drop(struct proxy_client *s, const char *why);

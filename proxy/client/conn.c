@@ -44,7 +44,7 @@ void proxy_client_close_listen(struct proxy_client *s, struct mpib_message *m)
 				    "this client has no listener %u", ask->id);
 		return;
 	}
-	s->listeners--;
+	mpib_sum_less(&s->listeners);
 	proxy_client_ok(s, &m->h, ask->id);
 }
 

@@ -64,7 +64,7 @@ static int make_segments(struct proxy_client *s)
 	reply->conns = MPIB_CONNS_MAX;
 	reply->features =
 		MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK | MPIB_FEATURE_FLUSH;
-	s->all->usage.mapped += s->submit.size + s->reply.size;
+	proxy_client_count_segments(s);
 	return 0;
 }
 

@@ -117,9 +117,9 @@ void mpib_quota_end(struct proxy_client *s)
 
 	s->user = NULL;
 	if (u && s->silent)
-		u->silent--;
+		mpib_sum_less(&u->silent);
 	s->silent = false;
-	if (u && --u->clients == 0) {
+	if (u && mpib_sum_less(&u->clients) == 0) {
 		HASH_DELETE(hh, s->all->users, u);
 		free(u);
 	}

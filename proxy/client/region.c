@@ -34,6 +34,13 @@ int mpib_region_remember(struct proxy_client *s, struct proxy_client_region *r)
 	return 0;
 }
 
+static void region_let_go(struct proxy_client_region *r)
+{
+	close(r->fd);
+	r->fd = -1;
+	mpib_sum_less(&r->client->region_fds);
+}
+
 void mpib_region_free(struct proxy_client_region *r)
 {
 	struct proxy_client *s = r->client;
@@ -45,21 +52,19 @@ void mpib_region_free(struct proxy_client_region *r)
 		s->by_handle[r->handle] = NULL;
 	if (r->map) {
 		munmap(r->map, r->map_len);
-		usage->mapped -= r->map_len;
+		mpib_sum_take(&usage->mapped, r->map_len);
 	}
-	if (r->fd >= 0) {
-		close(r->fd);
-		s->region_fds--;
-	}
+	if (r->fd >= 0)
+		region_let_go(r);
 	LIST_REMOVE(r, link);
-	s->region_count--;
-	s->registered -= r->size;
+	mpib_sum_less(&s->region_count);
+	mpib_sum_take(&s->registered, r->size);
 	if (r->pool)
-		s->pooled -= r->size;
+		mpib_sum_take(&s->pooled, r->size);
 	if (r->dmabuf)
-		s->of_devices -= r->size;
-	usage->regions--;
-	usage->registered -= r->size;
+		mpib_sum_take(&s->of_devices, r->size);
+	mpib_sum_less(&usage->regions);
+	mpib_sum_take(&usage->registered, r->size);
 	free(r);
 }
 
@@ -156,6 +161,19 @@ void mpib_region_of_device(struct proxy_client_region *r)
 	r->client->of_devices += r->size;
 }
 
+void mpib_region_of_pool(struct proxy_client_region *r)
+{
+	r->pool = true;
+	r->client->pooled += r->size;
+}
+
+void mpib_region_mapped(struct proxy_client_region *r, void *map, size_t len)
+{
+	r->map = map;
+	r->map_len = len;
+	r->client->all->usage.mapped += len;
+}
+
 void mpib_region_keep(struct proxy_client_region *r, int fd, uint64_t offset)
 {
 	r->fd = fd;
@@ -214,15 +232,12 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 				    size, strerror(-rc));
 		return;
 	}
-	r->map = seg.addr;
-	r->map_len = seg.size;
+	mpib_region_mapped(r, seg.addr, seg.size);
 	mpib_region_keep(r, seg.fd, 0);
-	r->pool = true;
+	mpib_region_of_pool(r);
 	mpib_numa_prefer(
 		seg.addr, seg.size,
 		mpib_engine_node(s->all->engine, s->peer_client.shard));
-	s->pooled += size;
-	s->all->usage.mapped += seg.size;
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = seg.addr,
 						   .len = size,
 						   .dmabuf_fd = -1 });
@@ -305,9 +320,7 @@ void proxy_client_let_go(void *arg)
 		if (!r->dmabuf || r->fd < 0)
 			continue;
 		mpib_mr_revoke(s->peer_client.engine_client, r->handle);
-		close(r->fd);
-		r->fd = -1;
-		s->region_fds--;
+		region_let_go(r);
 	}
 }
 

@@ -18,8 +18,11 @@ enum mpib_region_kind {
 bool mpib_region_allowed(struct proxy_client *s,
 			 const struct mpib_ctl_header *ask, uint64_t size,
 			 enum mpib_region_kind kind);
-/* The region is a dma-buf. */
+/* The region is a dma-buf; or one that the proxy made. */
 void mpib_region_of_device(struct proxy_client_region *r);
+void mpib_region_of_pool(struct proxy_client_region *r);
+/* It is mapped there. */
+void mpib_region_mapped(struct proxy_client_region *r, void *map, size_t len);
 /* A region of s, counted in its usage from now on; NULL: no memory. */
 struct proxy_client_region *mpib_region_make(struct proxy_client *s,
 					     uint64_t size);

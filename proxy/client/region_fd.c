@@ -104,9 +104,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 		munmap(map, len);
 		return;
 	}
-	r->map = map;
-	r->map_len = len;
-	s->all->usage.mapped += r->map_len;
+	mpib_region_mapped(r, map, len);
 	mpib_region_keep(r, m->fd[0], ask->offset);
 	m->fds = 0;
 	/* Huge pages are counted where the client reserved them. */
@@ -182,8 +180,8 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 static int region_fd_remap(struct proxy_client_region *r,
 			   struct mpib_mr_attr *attr)
 {
+	uint64_t skip, len;
 	struct stat st;
-	uint64_t skip;
 	void *map;
 
 	if (r->dmabuf) {
@@ -194,12 +192,11 @@ static int region_fd_remap(struct proxy_client_region *r,
 	if (fstat(r->fd, &st) < 0)
 		return -1;
 	map = map_around(r->fd, r->offset, r->size, (uint64_t)st.st_blksize,
-			 &r->map_len, &skip);
+			 &len, &skip);
 	if (map == MAP_FAILED)
 		return -1;
-	r->map = map;
+	mpib_region_mapped(r, map, len);
 	attr->addr = (char *)map + skip;
-	r->client->all->usage.mapped += r->map_len;
 	return 0;
 }
 
@@ -216,9 +213,8 @@ int proxy_client_region_restore(struct proxy_client *s,
 	r->state = MPIB_REGION_LIVE;
 	if (like->dmabuf)
 		mpib_region_of_device(r);
-	r->pool = like->pool;
-	if (r->pool)
-		s->pooled += r->size;
+	if (like->pool)
+		mpib_region_of_pool(r);
 	mpib_region_keep(r, like->fd, like->offset);
 	if (region_fd_remap(r, &attr) < 0)
 		return -1;

@@ -106,16 +106,10 @@ static void clients_regions(struct mpib_serial *p, struct proxy_client *s)
 
 static int clients_attach(struct proxy_client *s)
 {
-	struct proxy_clients *all = s->all;
-	int rc;
-
-	if (s->peer_client.shard >= mpib_engine_shards(all->engine))
+	proxy_client_count_segments(s);
+	if (s->peer_client.shard >= mpib_engine_shards(s->all->engine))
 		return -EINVAL;
-	rc = proxy_client_attach(s, s->peer_client.shard);
-	if (rc < 0)
-		return rc;
-	all->usage.mapped += s->submit.size + s->reply.size;
-	return 0;
+	return proxy_client_attach(s, s->peer_client.shard);
 }
 
 static void clients_segment(struct mpib_serial *p, struct mpib_memseg *seg,
@@ -195,6 +189,8 @@ static void clients_client(struct mpib_serial *p, struct proxy_clients *all,
 	mpib_serial_u32(p, &s->gid);
 	mpib_serial_fd(p, &s->sock);
 	mpib_serial_fd(p, &s->pidfd);
+	if (!p->packing && !live)
+		mpib_quota_silent(s, true);
 	if (live && !p->failed)
 		client_serialize(p, s);
 }

@@ -112,6 +112,7 @@ static void source_hand_over(struct mpib_upgrade *u)
 
 	u->deadline = mpib_now_ns() +
 		      mpib_source_limit_ms(u->proxy->cfg.silence) * MPIB_MSEC;
+	proxy_clients_check(&u->proxy->clients);
 	mpib_serial_pack(&state);
 	mpib_state_serialize(&state, u->proxy, &u->began_ns);
 	if (state.failed) {

@@ -168,6 +168,8 @@ int mpib_takeover_state(struct mpib_proxy *p, char *why)
 	mpib_state_serialize(&serial, p, &t->began_ns);
 	rc = takeover_finish(&serial, why);
 	if (rc == 0)
+		proxy_clients_check(&p->clients);
+	if (rc == 0)
 		rc = takeover_say(t, MPIB_CHANNEL_PREPARED, MPIB_CHANNEL_GO,
 				  &serial, why);
 	if (rc < 0)

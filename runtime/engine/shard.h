@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/mailbox.h"
 #include "base/memseg.h"
+#include "base/sum.h"
 #include "engine/engine.h"
 #include "engine/lane/drr.h"
 #include "engine/measure/snapshot.h"
@@ -258,10 +259,6 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
  * equals what its owners hold; if not, false and the first that differs. The
  * shard must rest: it is halted, or between two turns that a test makes.
  */
-struct mpib_sum {
-	const char *what;
-	uint64_t owed, have;
-};
 bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong);
 
 /* turn/cq.c: bounded poll of both rails; returns how many completions. */

@@ -22,7 +22,7 @@ static void pending_connect_drop(struct mpib_pending_connect *w)
 {
 	TAILQ_REMOVE(&w->listener->backlog, w, entry);
 	TAILQ_REMOVE(&w->lane->offers, w, lane_entry);
-	w->listener->waiting--;
+	mpib_sum_less(&w->listener->waiting);
 	peer_lane_put(w->lane);
 	free(w);
 }

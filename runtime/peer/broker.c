@@ -216,7 +216,7 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	}
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
 		mpib_broker_drop(broker, client, i);
-	if (--client->conns == 0) {
+	if (mpib_sum_less(&client->conns) == 0) {
 		client->done = NULL;
 		done(arg, 0);
 	}

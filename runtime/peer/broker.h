@@ -26,6 +26,7 @@
 #include "base/address.h"
 #include "base/loop.h"
 #include "base/network.h"
+#include "base/sum.h"
 #include "engine/engine.h"
 #include "peer/auth.h"
 
@@ -145,5 +146,10 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
  * 0). */
 void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg);
+
+/* sums.c: whether each counter of lanes, connections, callers and kept messages
+ * is what its owners have; if not, false and the first that differs. Between two
+ * events. */
+bool mpib_broker_sums(const struct mpib_broker *broker, struct mpib_sum *wrong);
 
 #endif

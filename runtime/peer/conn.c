@@ -50,7 +50,7 @@ int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p)
 {
 	if (c->peer)
-		c->peer->conns--;
+		mpib_sum_less(&c->peer->conns);
 	c->peer = p;
 	if (p)
 		p->conns++;

@@ -48,7 +48,7 @@ static void conn_end_free_conn(struct peer_conn *c)
 	HASH_DELETE(hh, c->broker->conns, c);
 	peer_conn_set_peer(c, NULL);
 	o->conn[c->index] = NULL;
-	o->conns--;
+	mpib_sum_less(&o->conns);
 	peer_conn_set_state(c, MPIB_CONN_FREE);
 	free(c);
 	if (o->leaving && o->conns == 0 && o->done) {

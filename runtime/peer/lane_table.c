@@ -148,7 +148,7 @@ static void free_entry(struct peer_lane *l)
 {
 	mpib_timer_disarm(l->peer->broker->loop, &l->idle);
 	TAILQ_REMOVE(&l->peer->lanes, l, entry);
-	l->peer->lane_count--;
+	mpib_sum_less(&l->peer->lane_count);
 	HASH_DELETE(hh, l->peer->broker->lanes, l);
 	free(l);
 }
@@ -252,7 +252,7 @@ void peer_lane_leave(struct peer_conn *c)
 
 void peer_lane_put(struct peer_lane *l)
 {
-	if (--l->uses > 0)
+	if (mpib_sum_less(&l->uses) > 0)
 		return;
 	if (l->state == PEER_LANE_DEAD)
 		lane_table_destroy(l);

@@ -59,7 +59,7 @@ static void free_peer(struct mpib_peer *p)
 
 	TAILQ_REMOVE(&b->peers, p, entry);
 	HASH_DELETE(hh, b->by_key, p);
-	b->peer_count--;
+	mpib_sum_less(&b->peer_count);
 	mpib_timer_disarm(b->loop, &p->retry);
 	mpib_timer_disarm(b->loop, &p->away);
 	mpib_resume_end(&p->resume);

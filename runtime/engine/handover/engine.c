@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,25 +13,17 @@
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 
-/* Only in sanitizer builds (MPIB_DEBUG): abort if the counters of a halted
- * shard do not add up. */
 static void check_sums(const struct mpib_engine *engine)
 {
-#ifdef MPIB_DEBUG
 	struct mpib_sum sum;
+	char whose[32];
 
-	for (unsigned i = 0; i < engine->shards; i++) {
+	for (unsigned i = 0; MPIB_SUMS_CHECKED && i < engine->shards; i++) {
 		if (mpib_shard_sums(&engine->shard[i], &sum))
 			continue;
-		mpib_err("shard %u: %s: %llu are owed, and their owners have "
-			 "%llu",
-			 i, sum.what, (unsigned long long)sum.owed,
-			 (unsigned long long)sum.have);
-		abort();
+		snprintf(whose, sizeof(whose), "shard %u", i);
+		mpib_sum_abort(whose, &sum);
 	}
-#else
-	(void)engine;
-#endif
 }
 
 void mpib_engine_halt(struct mpib_engine *engine)

@@ -96,15 +96,6 @@ static unsigned receiver_holds(const struct mpib_receiver *rx)
 	return n;
 }
 
-static bool sums_fits(struct mpib_sum *out, const char *what, uint64_t owed,
-		      uint64_t have)
-{
-	if (owed == have)
-		return true;
-	*out = (struct mpib_sum){ what, owed, have };
-	return false;
-}
-
 static bool regions_fit(const struct engine_client *a, struct mpib_sum *out)
 {
 	uint64_t holds = 0, refs = 0;
@@ -118,7 +109,7 @@ static bool regions_fit(const struct engine_client *a, struct mpib_sum *out)
 	}
 	for (unsigned h = 0; h < MPIB_MRS_MAX; h++)
 		refs += a->mr_made[h] ? a->mr_made[h]->refs : 0;
-	return sums_fits(out, "holds of a client's regions", refs, holds);
+	return mpib_sum_fits(out, "holds of a client's regions", refs, holds);
 }
 
 static bool rail_fits(const struct mpib_shard *s, unsigned r,
@@ -134,10 +125,11 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r,
 	 * no list: accept more than was found. */
 	if (sum.promised < promised)
 		sum.promised = promised;
-	return sums_fits(out, "sends", b->sends, sum.sends) &&
-	       sums_fits(out, "receives", b->receives, sum.receives) &&
-	       sums_fits(out, "promised places", promised, sum.promised) &&
-	       sums_fits(out, "bytes of a rail", rail->inflight, sum.inflight);
+	return mpib_sum_fits(out, "sends", b->sends, sum.sends) &&
+	       mpib_sum_fits(out, "receives", b->receives, sum.receives) &&
+	       mpib_sum_fits(out, "promised places", promised, sum.promised) &&
+	       mpib_sum_fits(out, "bytes of a rail", rail->inflight,
+			     sum.inflight);
 }
 
 static bool lane_fits(const struct mpib_lane *lane, struct mpib_sum *out)
@@ -148,20 +140,21 @@ static bool lane_fits(const struct mpib_lane *lane, struct mpib_sum *out)
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	conns++;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		if (!sums_fits(out, "bytes of a lane", lane->track[r].inflight,
-			       sums_carried(lane, r)))
+		if (!mpib_sum_fits(out, "bytes of a lane",
+				   lane->track[r].inflight,
+				   sums_carried(lane, r)))
 			return false;
 	}
-	return sums_fits(out, "connections of a lane", lane->nconns, conns);
+	return mpib_sum_fits(out, "connections of a lane", lane->nconns, conns);
 }
 
 static bool pools_fit(const struct mpib_shard *s, struct mpib_sum *out)
 {
 	if (LIST_EMPTY(&s->dirty) &&
-	    !sums_fits(out, "send requests", s->wrs.left, MPIB_WR_POOL))
+	    !mpib_sum_fits(out, "send requests", s->wrs.left, MPIB_WR_POOL))
 		return false;
 	return !s->vcq || mpib_vcq_busy(s->vcq) ||
-	       sums_fits(out, "fragments", s->frags.left, MPIB_WR_POOL);
+	       mpib_sum_fits(out, "fragments", s->frags.left, MPIB_WR_POOL);
 }
 
 bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong)

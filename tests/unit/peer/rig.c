@@ -169,11 +169,30 @@ int rig_error(const struct client *c, uint32_t index)
 	return c->client.reply->conn[index].error;
 }
 
+/* Above that looking at all of them takes its time. */
+#define OBJECTS_LOOKED_AT 500
+
+static void check_sums(const struct mpib_broker *b)
+{
+	struct mpib_sum wrong;
+
+	if (HASH_COUNT(b->conns) + HASH_COUNT(b->listeners) +
+		    HASH_COUNT(b->lanes) + b->peer_count >
+	    OBJECTS_LOOKED_AT)
+		return;
+	if (!mpib_broker_sums(b, &wrong))
+		fail_msg("%s: %llu are owed, and their owners have %llu",
+			 wrong.what, (unsigned long long)wrong.owed,
+			 (unsigned long long)wrong.have);
+}
+
 static int turn(struct node *n)
 {
 	int ran = n->broker ? mpib_loop_turn(&n->loop, 0) : 0;
 
 	assert_true(ran >= 0);
+	if (ran > 0)
+		check_sums(n->broker);
 	return ran;
 }
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether each counter of the broker is what its owners have. Control thread,
+ * between two events. */
+#include "peer/internal.h"
+
+struct peer_sums {
+	uint64_t peers, conns; /* connections that have a peer */
+	uint64_t offers, waiting; /* of lanes; of listeners */
+	uint64_t up; /* lanes */
+};
+
+/* Of a session, what was sent and not acked. */
+static bool kept_fits(const struct mpib_resume *r, struct mpib_sum *wrong)
+{
+	uint64_t frames = 0;
+	size_t at = 0, n;
+
+	if (!r->id)
+		return true;
+	while (mpib_resume_next(r, &at, &n))
+		frames++;
+	return mpib_sum_fits(wrong, "kept messages", r->sent - r->acked,
+			     frames);
+}
+
+static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
+			   struct mpib_sum *wrong)
+{
+	const struct mpib_pending_connect *w;
+	const struct peer_conn *c;
+	uint64_t uses = 0;
+
+	TAILQ_FOREACH(c, &l->conns, lane_entry)
+	uses++;
+	TAILQ_FOREACH(w, &l->offers, lane_entry)
+	{
+		uses++;
+		sums->offers++;
+	}
+	sums->up += l->state == PEER_LANE_UP;
+	return mpib_sum_fits(wrong, "uses of a lane", l->uses, uses);
+}
+
+static bool peer_fits(const struct mpib_peer *p, struct peer_sums *sums,
+		      struct mpib_sum *wrong)
+{
+	const struct peer_lane *l;
+	uint64_t lanes = 0;
+
+	TAILQ_FOREACH(l, &p->lanes, entry)
+	{
+		lanes++;
+		if (!peer_lane_fits(l, sums, wrong))
+			return false;
+	}
+	sums->peers++;
+	sums->conns += p->conns;
+	return mpib_sum_fits(wrong, "lanes of a peer", p->lane_count, lanes) &&
+	       kept_fits(&p->resume, wrong);
+}
+
+static bool listener_fits(const struct mpib_listener_entry *l,
+			  struct peer_sums *sums, struct mpib_sum *wrong)
+{
+	const struct mpib_pending_connect *w;
+	uint64_t n = 0;
+
+	TAILQ_FOREACH(w, &l->backlog, entry)
+	n++;
+	sums->waiting += n;
+	return mpib_sum_fits(wrong, "connects that wait for an accept",
+			     l->waiting, n);
+}
+
+/* What several owners have together. */
+static bool broker_fits(const struct mpib_broker *b,
+			const struct peer_sums *sums, struct mpib_sum *wrong)
+{
+	const struct mpib_pending_peer *s;
+	uint64_t callers = 0, with_peer = 0, running = 0;
+
+	TAILQ_FOREACH(s, &b->pending_peers, entry)
+	callers++;
+	for (const struct peer_conn *c = b->conns; c; c = c->hh.next) {
+		with_peer += c->peer != NULL;
+		running += c->conn != NULL;
+	}
+	return mpib_sum_fits(wrong, "peers", b->peer_count, sums->peers) &&
+	       mpib_sum_fits(wrong, "callers", b->pending_peer_count,
+			     callers) &&
+	       mpib_sum_fits(wrong, "connections with peers", sums->conns,
+			     with_peer) &&
+	       mpib_sum_fits(wrong, "connects on lanes", sums->offers,
+			     sums->waiting) &&
+	       mpib_sum_fits(wrong, "lanes of the engine",
+			     HASH_CNT(hh_lane, b->by_lane), sums->up) &&
+	       mpib_sum_fits(wrong, "connections of the engine",
+			     HASH_CNT(hh_engine, b->by_engine), running);
+}
+
+bool mpib_broker_sums(const struct mpib_broker *broker, struct mpib_sum *wrong)
+{
+	struct peer_sums sums = { 0 };
+	const struct mpib_peer *p;
+
+	TAILQ_FOREACH(p, &broker->peers, entry)
+	{
+		if (!peer_fits(p, &sums, wrong))
+			return false;
+	}
+	for (const struct mpib_listener_entry *l = broker->listeners; l;
+	     l = l->hh.next) {
+		if (!listener_fits(l, &sums, wrong))
+			return false;
+	}
+	return broker_fits(broker, &sums, wrong);
+}
