@@ -39,6 +39,8 @@ static void leave_faulty(const struct hcas *h)
 		h->why[i] = NULL;
 		if (p->error == -EADDRNOTAVAIL)
 			h->why[i] = "has no RoCE v2 GID";
+		else if (p->error == -ETIMEDOUT)
+			h->why[i] = "does not answer (its firmware may hang)";
 		else if (p->error)
 			h->why[i] = strerror(-p->error);
 		else if (p->is_virtual)

@@ -56,7 +56,8 @@ static const struct {
 	  "no route to the peer's RoCE address" },
 	{ RDMA, ENETUNREACH, "ibv_modify_qp",
 	  "no route to the peer's RoCE address" },
-	{ RDMA, EIO, NULL, "the device was removed or reset; see dmesg(1)" },
+	{ RDMA, EIO, NULL,
+	  "the device was removed or reset, or does not answer; see dmesg(1)" },
 	{ RDMA, ENODEV, NULL, "the device was removed or reset; see dmesg(1)" },
 };
 

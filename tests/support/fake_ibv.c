@@ -113,6 +113,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	unsigned i = 0;
 
 	snprintf(spec.name, sizeof(spec.name), "%s", d->soft);
+	fake_ibv_call(d, "ibv_open_device");
 	if (fails("ibv_open_device") || told(soft->open(&spec, &ctx)))
 		return NULL;
 	pthread_mutex_lock(&lock);
@@ -150,6 +151,7 @@ int ibv_query_port(struct ibv_context *ctx, uint8_t port,
 	struct ibv_port_attr *attr = (struct ibv_port_attr *)out;
 	struct fake_device *d = device_of(ctx);
 
+	fake_ibv_call(d, "ibv_query_port");
 	if (port < 1 || port > d->attr.phys_port_cnt)
 		return EINVAL;
 	*attr = d->port[port - 1].attr;

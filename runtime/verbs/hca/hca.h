@@ -87,6 +87,8 @@ int hca_job_do(struct hca_job **job);
 /* The same for a call that has no context yet: the thread of the HCA named is
  * started if need be, and what was opened belongs to it. */
 int hca_open(struct hca_job **job);
+/* Likewise, for one that leaves nothing open. */
+int hca_visit(struct hca_job **job);
 /* What is known of an open context, and the end of that. HCA's thread. */
 struct hca_context *hca_known(const struct ibv_context *ctx);
 void hca_forget(struct hca_context *c);

@@ -338,34 +338,51 @@ int hca_job_do(struct hca_job **pjob)
 	return rc;
 }
 
-int hca_open(struct hca_job **pjob)
+/* c: to be known by what the call opens; or NULL, it leaves nothing open. */
+static int enter(struct hca_job **pjob, struct hca_context *c)
 {
-	struct hca_context *c = calloc(1, sizeof(*c));
-	struct hca *h = NULL;
-	int rc = -ENOMEM;
+	struct hca *h = hca_named((*pjob)->spec.name);
+	int rc;
 
-	pthread_mutex_lock(&hcas_lock);
-	if (c)
-		h = hca_named((*pjob)->spec.name);
 	if (!h)
-		goto unlock;
-	rc = -EIO;
+		return -ENOMEM;
 	if (h->hung)
-		goto unlock;
+		return -EIO;
 	(*pjob)->hca = h;
 	h->users++;
 	rc = queue_up(pjob);
-	if (rc == 0) {
+	if (rc == 0 && c) {
 		c->ctx = (*pjob)->made;
 		c->hca = h;
 		LIST_INSERT_HEAD(&contexts, c, link);
-		c = NULL;
 	} else {
 		h->users--;
 		pthread_cond_signal(&h->asked);
 	}
-unlock:
+	return rc;
+}
+
+int hca_open(struct hca_job **pjob)
+{
+	struct hca_context *c = calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_lock(&hcas_lock);
+	rc = enter(pjob, c);
 	pthread_mutex_unlock(&hcas_lock);
-	free(c);
+	if (rc < 0)
+		free(c);
+	return rc;
+}
+
+int hca_visit(struct hca_job **pjob)
+{
+	int rc;
+
+	pthread_mutex_lock(&hcas_lock);
+	rc = enter(pjob, NULL);
+	pthread_mutex_unlock(&hcas_lock);
 	return rc;
 }

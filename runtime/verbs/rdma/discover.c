@@ -25,17 +25,16 @@ static void discover_ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
 	p->is_function = p->error == 0 && access(physfn, F_OK) == 0;
 }
 
-static unsigned ports_of(struct ibv_device *device, struct mpib_rdma_port *port,
-			 unsigned max)
+unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
+		       struct mpib_rdma_port *port, unsigned max)
 {
 	struct ibv_device_attr attr = { .phys_port_cnt = 1 };
-	struct ibv_context *ctx;
+	struct ibv_context *ctx = NULL;
+	int error = mpib_rdma_open(spec, &ctx);
 	unsigned n = 0;
-	int error = 0;
 
 	errno = 0;
-	ctx = ibv_open_device(device);
-	if (!ctx || ibv_query_device(ctx, &attr))
+	if (!error && ibv_query_device(ctx, &attr))
 		error = mpib_rdma_err();
 	for (; n < attr.phys_port_cnt && n < max; n++) {
 		struct mpib_rdma_port *p = &port[n];
@@ -44,17 +43,16 @@ static unsigned ports_of(struct ibv_device *device, struct mpib_rdma_port *port,
 					      .error = error,
 					      .card = attr.sys_image_guid,
 					      .model = attr.vendor_part_id };
-		snprintf(p->name, sizeof(p->name), "%s",
-			 ibv_get_device_name(device));
+		memcpy(p->name, spec->name, sizeof(p->name));
 		if (!error)
 			discover_ask(ctx, p);
 	}
 	if (ctx)
-		ibv_close_device(ctx);
+		mpib_rdma_close(ctx);
 	return n;
 }
 
-int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max)
+int mpib_rdma_list(struct mpib_rail_spec *spec, unsigned max)
 {
 	struct ibv_device **list;
 	unsigned n = 0;
@@ -63,9 +61,13 @@ int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max)
 	list = ibv_get_device_list(NULL);
 	if (!list)
 		return mpib_rdma_err();
-	for (int i = 0; list[i]; i++) {
-		if (discover_is_ours(list[i]))
-			n += ports_of(list[i], port + n, max - n);
+	for (int i = 0; list[i] && n < max; i++) {
+		if (!discover_is_ours(list[i]))
+			continue;
+		memset(&spec[n], 0, sizeof(spec[n]));
+		snprintf(spec[n].name, sizeof(spec[n].name), "%s",
+			 ibv_get_device_name(list[i]));
+		n++;
 	}
 	ibv_free_device_list(list);
 	return (int)n;

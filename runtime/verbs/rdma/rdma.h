@@ -35,7 +35,8 @@ struct mpib_rdma_port {
 
 /* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM, at most
  * max. Returns how many, or -errno (-ENOSYS: the kernel has no RDMA). Opens
- * each device for a moment. Control thread. */
+ * each device for a moment; one that does not answer has one port, with an error
+ * that says so. Control thread. */
 int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max);
 
 /* Write to buf the names of this machine's RDMA devices, "mlx5_0, mlx5_1", or

@@ -18,6 +18,7 @@
 #include "rails/describe.h"
 #include "rails/discover.h"
 #include "rails/numa.h"
+#include "verbs/hca/hca.h"
 
 #define IB IBV_LINK_LAYER_INFINIBAND
 #define ETH IBV_LINK_LAYER_ETHERNET
@@ -197,6 +198,37 @@ static void active_ports_become_the_rails(void **state)
 	assert_string_equal(cfg.passed_over, "fake_1:1 is not active");
 }
 
+/* It kept the start, for as long as the call hung. */
+static void a_device_that_does_not_answer_is_left_out(void **state)
+{
+	static const char *const call[] = { "ibv_open_device",
+					    "ibv_query_port" };
+
+	(void)state;
+	mpib_hca_wait_ms = 200;
+	for (unsigned i = 0; i < 2; i++) {
+		fake_ibv_reset();
+		mpib_config_init(&cfg);
+		give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
+		give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
+		give_hardware(fake_ibv_add("fake_2", "127.41.2.3"));
+		fake_ibv_hang("fake_1", call[i]);
+		assert_int_equal(mpib_config_finish(&cfg, why), 0);
+		assert_string_equal(cfg.engine.rail[0].name, "fake_0");
+		assert_string_equal(cfg.engine.rail[1].name, "fake_2");
+		assert_string_equal(cfg.passed_over,
+				    "fake_1:1 does not answer (its firmware "
+				    "may hang)");
+		fake_ibv_release();
+		/* What the call made is closed, and then it can be asked. */
+		do
+			mpib_config_init(&cfg);
+		while (mpib_config_finish(&cfg, why) < 0 ||
+		       cfg.engine.devices * cfg.engine.rails < 3);
+	}
+	mpib_hca_wait_ms = HCA_WAIT_MS;
+}
+
 static void soft_roce_is_not_taken_unasked(void **state)
 {
 	(void)state;
@@ -248,6 +280,7 @@ int main(void)
 		d(virtual_functions_of_a_card_are_one_hca),
 		d(ports_that_are_down_are_rails_all_the_same),
 		d(a_second_port_without_a_cable_is_no_rail),
+		d(a_device_that_does_not_answer_is_left_out),
 		d(active_ports_become_the_rails),
 		d(soft_roce_is_not_taken_unasked),
 		d(a_device_that_cannot_be_opened_is_told),

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Discovery: each device is asked by its own thread. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/hca/hca.h"
+#include "verbs/rdma/internal.h"
+
+#define DEVICES_MAX 256
+#define PORTS_OF_ONE 4 /* more than any has */
+
+struct hca_ports {
+	unsigned n;
+	struct mpib_rdma_port port[PORTS_OF_ONE];
+};
+
+static int run_ask(struct hca_job *job)
+{
+	struct hca_ports *ports = calloc(1, sizeof(*ports));
+
+	if (!ports)
+		return -ENOMEM;
+	job->made = ports;
+	ports->n = mpib_rdma_ask(&job->spec, ports->port, PORTS_OF_ONE);
+	return 0;
+}
+
+static void undo_ask(struct hca_job *job)
+{
+	free(job->made);
+}
+
+static unsigned no_port(const struct mpib_rail_spec *spec,
+			struct mpib_rdma_port *port, int error)
+{
+	*port = (struct mpib_rdma_port){ .port = 1, .error = error };
+	memcpy(port->name, spec->name, sizeof(port->name));
+	return 1;
+}
+
+/* At most max, which is not 0. */
+static unsigned ask_device(const struct mpib_rail_spec *spec,
+			   struct mpib_rdma_port *port, unsigned max)
+{
+	struct hca_job *job = hca_job_new(NULL, "ibv_open_device", HCA_MAKES,
+					  run_ask, undo_ask);
+	const struct hca_ports *ports;
+	int rc = -ENOMEM;
+
+	if (job) {
+		job->spec = *spec;
+		rc = hca_visit(&job);
+	}
+	if (rc < 0) {
+		hca_job_end(job, rc);
+		return no_port(spec, port, rc == -EIO ? -ETIMEDOUT : rc);
+	}
+	ports = job->made;
+	if (ports->n < max)
+		max = ports->n;
+	memcpy(port, ports->port, max * sizeof(*port));
+	undo_ask(job);
+	hca_job_end(job, 0);
+	return max;
+}
+
+int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max)
+{
+	struct mpib_rail_spec *spec = calloc(DEVICES_MAX, sizeof(*spec));
+	int devices = spec ? mpib_rdma_list(spec, DEVICES_MAX) : -ENOMEM;
+	unsigned n = 0;
+
+	for (int i = 0; i < devices && n < max; i++)
+		n += ask_device(&spec[i], port + n, max - n);
+	free(spec);
+	return devices < 0 ? devices : (int)n;
+}
