@@ -29,9 +29,10 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
 
-	/* mpib_config_finish() refuses what is no address. */
-	if (p->cfg.peer_addr[0] && mpib_address_parse(p->cfg.peer_addr, addr))
+	if (p->cfg.peer_addr[0]) {
+		*addr = p->cfg.peer_at[0];
 		return 0;
+	}
 	if (sout->provider == MPIB_PROVIDER_SOFT &&
 	    mpib_address_parse(sout->name, addr))
 		return 0;
@@ -63,10 +64,31 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 	return -EADDRNOTAVAIL;
 }
 
+/* Where this node is called when the first address fails: as configured; else at
+ * the first rail's address that is another, and that other nodes may reach. */
+static struct in6_addr second_address(struct mpib_proxy *p,
+				      const struct in6_addr *first)
+{
+	if (p->cfg.peer_addr[0])
+		return p->cfg.peer_at[1];
+	for (unsigned r = 0; r < mpib_config_rail_total(&p->cfg); r++) {
+		struct mpib_port_info port;
+		struct in6_addr gid;
+
+		if (mpib_engine_port(p->engine, r, &port) < 0)
+			continue;
+		memcpy(&gid, port.gid.raw, sizeof(gid));
+		if (mpib_address_ip(&gid) && !mpib_address_same(&gid, first))
+			return gid;
+	}
+	return in6addr_any;
+}
+
 /* Without a second network it cannot be helped. */
 static void warn_shared(struct mpib_proxy *p, const struct in6_addr *addr)
 {
-	if (p->cfg.engine.rail[MPIB_RAIL_SOUT].provider != MPIB_PROVIDER_SOFT &&
+	if (IN6_IS_ADDR_UNSPECIFIED(mpib_broker_second(p->broker)) &&
+	    p->cfg.engine.rail[MPIB_RAIL_SOUT].provider != MPIB_PROVIDER_SOFT &&
 	    mpib_address_ip(addr) && mpib_address_ip(addr) == sout_address(p))
 		mpib_warn("peer link: it shares the address of rail SOUT and "
 			  "fails with it (give it another: peer.addr)");
@@ -97,12 +119,15 @@ static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
 	return rc == -ENOSPC ? -ERANGE : rc;
 }
 
-/* Without a list: the networks of the peer link's address and of the rails'. */
-static void find_networks(struct mpib_proxy *p, const struct in6_addr *addr)
+/* Without a list: the networks of the peer link's addresses and of the rails'. */
+static void find_networks(struct mpib_proxy *p,
+			  const struct mpib_broker_opts *opts)
 {
 	struct mpib_networks *list = &p->cfg.networks;
-	int rc = add_networks(list, addr);
+	int rc = add_networks(list, &opts->addr);
 
+	if (rc != -ERANGE && !IN6_IS_ADDR_UNSPECIFIED(&opts->second))
+		rc = add_networks(list, &opts->second);
 	for (unsigned r = 0;
 	     rc != -ERANGE && r < mpib_config_rail_total(&p->cfg); r++) {
 		struct mpib_port_info port;
@@ -147,12 +172,11 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	p->misconfigured = rc < 0;
 	if (rc < 0)
 		return rc;
-	if (!p->takeover)
-		warn_shared(p, &addr);
-	if (!strcmp(p->cfg.peer_networks, "auto"))
-		find_networks(p, &addr);
 	opts.key = &key;
 	opts.addr = addr;
+	opts.second = second_address(p, &addr);
+	if (!strcmp(p->cfg.peer_networks, "auto"))
+		find_networks(p, &opts);
 	rc = island_address(p, &addr, &opts.sout, why);
 	if (rc < 0)
 		return rc;
@@ -173,5 +197,6 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	}
 	mpib_address_text(&addr, mpib_broker_port(p->broker), p->view.peer_link,
 			  sizeof(p->view.peer_link));
+	warn_shared(p, &addr);
 	return 0;
 }

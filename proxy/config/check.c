@@ -215,16 +215,32 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 			   why);
 }
 
+/* One address, or two with a comma between. */
+static bool take_peer_addr(struct mpib_config *cfg)
+{
+	char text[sizeof(cfg->peer_addr)], *second;
+
+	memcpy(text, cfg->peer_addr, sizeof(text));
+	memset(cfg->peer_at, 0, sizeof(cfg->peer_at));
+	second = strchr(text, ',');
+	if (second)
+		*second++ = 0;
+	if (!mpib_address_parse(text, &cfg->peer_at[0]) ||
+	    (second && !mpib_address_parse(second, &cfg->peer_at[1])))
+		return false;
+	return !IN6_IS_ADDR_LINKLOCAL(&cfg->peer_at[0]) &&
+	       !IN6_IS_ADDR_LINKLOCAL(&cfg->peer_at[1]) &&
+	       !mpib_address_same(&cfg->peer_at[0], &cfg->peer_at[1]);
+}
+
 static int check_peer_addr(struct mpib_config *cfg, char *why)
 {
-	struct in6_addr addr;
-
-	if (!cfg->peer_addr[0] || (mpib_address_parse(cfg->peer_addr, &addr) &&
-				   !IN6_IS_ADDR_LINKLOCAL(&addr)))
+	if (!cfg->peer_addr[0] || take_peer_addr(cfg))
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
 		 "%s: peer.addr = \"%s\" is no address that other nodes reach "
-		 "(give a.b.c.d, or an IPv6 address that is not link-local)",
+		 "(give a.b.c.d, or an IPv6 address that is not "
+		 "link-local; or two that differ, as 10.0.0.1,10.1.0.1)",
 		 mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
 	return -EINVAL;
 }

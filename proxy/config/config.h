@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/address.h"
 #include "base/network.h"
 #include "config/share.h"
 #include "engine/engine.h"
@@ -78,7 +79,8 @@ struct mpib_config {
 	char run_user[32]; /* "": stay the user who started it */
 	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
 	char peer_key_file[256]; /* "": peers need no key */
-	char peer_addr[64]; /* "": see proxy/peer_link.c */
+	char peer_addr[2 * MPIB_ADDRESS_MAX]; /* "": see proxy/peer_link.c */
+	struct in6_addr peer_at[2]; /* the same; ::, none */
 	char traffic_classes[MPIB_VALUE_MAX]; /* "any", "none" or a list */
 	uint64_t classes[4]; /* a bit for each, by mpib_config_finish() */
 	char peer_networks[MPIB_VALUE_MAX]; /* "auto", "any" or a list */

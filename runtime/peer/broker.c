@@ -54,6 +54,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	if (opts->key)
 		b->key = *opts->key;
 	b->self.sout = opts->sout;
+	b->second = opts->second;
 	b->networks = opts->networks;
 	b->islands = opts->islands;
 	b->agent = opts->agent;
@@ -64,7 +65,8 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	rc = broker_random64(&b->self.boot);
 	if (rc < 0)
 		goto err_free;
-	b->fd = -1;
+	for (unsigned i = 0; i < MPIB_DOORS; i++)
+		b->door[i] = (struct mpib_door){ .broker = b, .fd = -1 };
 	rc = opts->idle ? 0 : mpib_hello_listen(b, why, why_len);
 	if (rc < 0) {
 		free(b);
@@ -127,6 +129,11 @@ void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most)
 uint16_t mpib_broker_port(const struct mpib_broker *broker)
 {
 	return broker->self.port;
+}
+
+const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker)
+{
+	return &broker->second;
 }
 
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,

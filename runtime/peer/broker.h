@@ -37,6 +37,8 @@ struct mpib_broker_opts {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct in6_addr addr; /* where to take peer links */
+	struct in6_addr second; /* likewise, on the same port, when the network
+				   of addr fails; ::, nowhere */
 	uint16_t port; /* TCP port for them; 0: any */
 	const struct mpib_cluster_key *key; /* NULL: none; is copied */
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
@@ -48,8 +50,8 @@ struct mpib_broker_opts {
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* silence that makes a peer's link dead; 0: 60 */
 	bool idle; /* this broker takes over from one in another process
-		      (handover.h): it does not listen and nobody calls; addr
-		      and port are ignored */
+		      (handover.h): it does not listen and nobody calls; addr,
+		      second and port are ignored */
 };
 
 /* One attached client, as the broker knows it. Belongs to the caller, who keeps
@@ -100,6 +102,8 @@ void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most);
 uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid);
 
 uint16_t mpib_broker_port(const struct mpib_broker *broker);
+/* The second address that it listens at; ::, none. */
+const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker);
 
 /* 0, -ENOSPC: too many listeners, or -errno. */
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,

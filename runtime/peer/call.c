@@ -179,19 +179,21 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns)
 
 /* Call again, but only after a pause, so as not to knock without end. If the
  * peer refuses the connection while its lanes wait, its proxy is gone, and so
- * are they. */
+ * are they; a refusal at its second address may be a firewall's. */
 void mpib_call_failed(struct mpib_peer *p, int error)
 {
-	if (p->away.armed && error == -ECONNREFUSED)
+	if (p->away.armed && error == -ECONNREFUSED && !p->by_second)
 		mpib_peer_forget(p, "its proxy is gone");
+	mpib_second_turn(p, p->by_second);
 	mpib_call_again(p, RETRY_NS);
 }
 
 static void call_one(struct mpib_peer *p)
 {
 	struct mpib_broker *b = p->broker;
-	int rc = mpib_link_connect(b->loop, &b->self.addr, &p->node.addr,
-				   p->node.port, &link_events, p, &p->link);
+	const struct in6_addr *from, *to = mpib_second_to(p, &from);
+	int rc = mpib_link_connect(b->loop, from, to, p->node.port,
+				   &link_events, p, &p->link);
 
 	if (rc < 0) {
 		p->link = NULL;
@@ -200,7 +202,7 @@ static void call_one(struct mpib_peer *p)
 		mpib_call_failed(p, rc);
 		return;
 	}
-	mpib_link_set_patience(p->link, b->silence_s);
+	mpib_second_patience(p, p->link, true);
 	p->called_ns = mpib_loop_now(b->loop);
 	p->state = MPIB_PEER_CALLING;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where callers come in: the listening socket of the peer link, and how many
+ * Where callers come in: the listening sockets of the peer link, and how many
  * callers that have proved nothing are kept, and taken in a while. Control
  * thread.
  */
@@ -29,16 +29,24 @@ static void on_patience_end(void *arg)
 	mpib_hello_drop(arg);
 }
 
+static void watch_doors(struct mpib_broker *b, uint32_t events)
+{
+	for (unsigned i = 0; i < MPIB_DOORS; i++) {
+		if (b->door[i].fd >= 0)
+			mpib_loop_mod(b->loop, &b->door[i].watch, events);
+	}
+}
+
 static void door_on_pause_end(void *arg)
 {
 	struct mpib_broker *b = arg;
 
-	mpib_loop_mod(b->loop, &b->accept, EPOLLIN);
+	watch_doors(b, EPOLLIN);
 }
 
 static void pause_accepting(struct mpib_broker *b, uint64_t ns)
 {
-	mpib_loop_mod(b->loop, &b->accept, 0);
+	watch_doors(b, 0);
 	mpib_timer_arm(b->loop, &b->pause, ns, door_on_pause_end, b);
 }
 
@@ -78,12 +86,13 @@ static void make_room(struct mpib_broker *b, const struct in6_addr *addr)
 
 static void door_on_accept(void *arg, uint32_t events)
 {
-	struct mpib_broker *b = arg;
+	const struct mpib_door *d = arg;
+	struct mpib_broker *b = d->broker;
 	struct mpib_pending_peer *s;
 	int fd;
 
 	(void)events;
-	fd = accept4(b->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	/* On any other error the caller still waits and would wake the loop in
 	 * each turn, so pause accepting. */
 	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
@@ -103,7 +112,7 @@ static void door_on_accept(void *arg, uint32_t events)
 	}
 	s->broker = b;
 	make_room(b, &s->link->addr);
-	mpib_link_set_patience(s->link, b->silence_s);
+	mpib_link_set_patience(s->link, b->silence_s, b->silence_s);
 	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
 	b->pending_peer_count++;
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
@@ -112,53 +121,89 @@ static void door_on_accept(void *arg, uint32_t events)
 
 int mpib_hello_accept(struct mpib_broker *b)
 {
-	return mpib_loop_add(b->loop, &b->accept, b->fd, EPOLLIN,
-			     door_on_accept, b);
+	int rc = 0;
+
+	for (unsigned i = 0; i < MPIB_DOORS && rc == 0; i++) {
+		struct mpib_door *d = &b->door[i];
+
+		if (d->fd >= 0)
+			rc = mpib_loop_add(b->loop, &d->watch, d->fd, EPOLLIN,
+					   door_on_accept, d);
+	}
+	return rc;
 }
 
-int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
+/* Listen at *addr and *port, and say in both what came of it. */
+static int door_open(struct mpib_door *d, struct in6_addr *addr, uint16_t *port,
+		     char *why, size_t why_len)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = mpib_address_socket(&b->self.addr, b->self.port, &sa);
+	socklen_t len = mpib_address_socket(addr, *port, &sa);
 	char text[MPIB_ADDRESS_MAX];
 	int one = 1, rc;
 
-	b->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	d->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 		       0);
-	if (b->fd < 0) {
+	if (d->fd < 0) {
 		rc = -errno;
 		snprintf(why, why_len, "peer link: no socket: %s",
 			 strerror(-rc));
 		return rc;
 	}
-	setsockopt(b->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(b->fd, (struct sockaddr *)&sa, len) < 0 ||
-	    listen(b->fd, 4096) < 0 ||
-	    getsockname(b->fd, (struct sockaddr *)&sa, &len) < 0) {
+	setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(d->fd, (struct sockaddr *)&sa, len) < 0 ||
+	    listen(d->fd, 4096) < 0 ||
+	    getsockname(d->fd, (struct sockaddr *)&sa, &len) < 0) {
 		rc = -errno;
-		goto err_close;
+		snprintf(why, why_len, "it cannot listen on %s: %s",
+			 mpib_address_text(addr, *port, text, sizeof(text)),
+			 strerror(-rc));
+		close(d->fd);
+		d->fd = -1;
+		return rc;
 	}
-	b->self.port = mpib_address_take(&sa, &b->self.addr);
-	rc = mpib_hello_accept(b);
-	if (rc < 0)
-		goto err_close;
+	*port = mpib_address_take(&sa, addr);
 	return 0;
+}
 
-err_close:
-	snprintf(why, why_len, "it cannot listen on %s: %s",
-		 mpib_address_text(&b->self.addr, b->self.port, text,
-				   sizeof(text)),
-		 strerror(-rc));
-	close(b->fd);
+static void open_second(struct mpib_broker *b)
+{
+	char why[200];
+
+	if (IN6_IS_ADDR_UNSPECIFIED(&b->second) ||
+	    door_open(&b->door[1], &b->second, &b->self.port, why,
+		      sizeof(why)) == 0)
+		return;
+	mpib_warn("peer link: no second address, %s (it fails with its first)",
+		  why);
+	b->second = in6addr_any;
+}
+
+int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
+{
+	int rc = door_open(&b->door[0], &b->self.addr, &b->self.port, why,
+			   why_len);
+
+	if (rc < 0)
+		return rc;
+	open_second(b);
+	rc = mpib_hello_accept(b);
+	if (rc < 0) {
+		snprintf(why, why_len, "peer link: %s", strerror(-rc));
+		mpib_hello_close(b);
+	}
 	return rc;
 }
 
 void mpib_hello_close(struct mpib_broker *b)
 {
 	mpib_timer_disarm(b->loop, &b->pause);
-	mpib_loop_del(b->loop, &b->accept);
-	if (b->fd >= 0)
-		close(b->fd);
+	for (unsigned i = 0; i < MPIB_DOORS; i++) {
+		mpib_loop_del(b->loop, &b->door[i].watch);
+		if (b->door[i].fd >= 0)
+			close(b->door[i].fd);
+		b->door[i].fd = -1;
+	}
 	while (!TAILQ_EMPTY(&b->pending_peers))
 		mpib_hello_drop(TAILQ_FIRST(&b->pending_peers));
 }

@@ -152,8 +152,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 		return;
 	}
 	/* Only a caller that connects from an address may speak for the node of
-	 * that address. */
-	if (!mpib_address_same(&m->node.addr, &s->link->addr) ||
+	 * that address, or for that which said that it is its second. */
+	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
 			     "it says that it is of another address");

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "peer/ask.h"
 #include "peer/broker.h"
+#include "peer/door.h"
 #include "peer/link.h"
 #include "peer/resume.h"
 
@@ -36,7 +37,6 @@ TAILQ_HEAD(peer_conn_list, peer_conn);
 TAILQ_HEAD(peer_lane_list, peer_lane);
 TAILQ_HEAD(mpib_peer_list, mpib_peer);
 TAILQ_HEAD(mpib_pending_connect_list, mpib_pending_connect);
-TAILQ_HEAD(mpib_pending_peer_list, mpib_pending_peer);
 
 enum mpib_peer_state {
 	MPIB_PEER_IDLE, /* no link, until one is wanted */
@@ -50,6 +50,8 @@ enum mpib_peer_state {
 struct mpib_peer {
 	struct mpib_broker *broker;
 	struct mpib_node_id node; /* boot is 0 until the peer told it */
+	struct in6_addr second; /* where it is called, too; ::, nowhere */
+	bool by_second; /* the next call goes there */
 	bool called; /* the entry of this proxy as the called end */
 	uint16_t version; /* of the protocol spoken on the link */
 	enum mpib_peer_state state;
@@ -178,24 +180,12 @@ struct mpib_listener_entry {
 	UT_hash_handle hh;
 };
 
-/* A caller that has not proved who it is. */
-struct mpib_pending_peer {
-	struct mpib_broker *broker;
-	struct mpib_link *link;
-	bool welcomed; /* its HELLO came and was answered */
-	bool self; /* it is this proxy, which calls itself */
-	uint16_t version;
-	struct mpib_node_id node; /* as the caller's HELLO says */
-	uint64_t offered; /* the session that the WELCOME named */
-	struct mpib_auth auth;
-	struct mpib_timer timer;
-	TAILQ_ENTRY(mpib_pending_peer) entry;
-};
-
 struct mpib_broker {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
+	struct in6_addr
+		second; /* where this node is called, too; ::, nowhere */
 	struct mpib_cluster_key key;
 	const struct mpib_networks *networks;
 	const struct mpib_islands *islands;
@@ -207,9 +197,9 @@ struct mpib_broker {
 	bool holding; /* connects wait, since a hand-over is under way */
 	unsigned silence_s;
 	uint64_t serial, sessions;
-	int fd;
-	struct mpib_io accept;
-	struct mpib_timer pause; /* no accepts for a while */
+	struct mpib_door door[MPIB_DOORS];
+	struct mpib_timer pause; /* no accepts for a while: no descriptors
+				    left */
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers; /* oldest first */
 	struct mpib_peer *by_key; /* the same */
@@ -231,21 +221,6 @@ struct mpib_broker {
 
 /* A new id, not 0 and not in use for a listener, lane or connection. */
 uint32_t mpib_broker_new_id(struct mpib_broker *b);
-
-/* hello.c */
-/* Hang up on a caller. */
-void mpib_hello_drop(struct mpib_pending_peer *s);
-/* Of the links of callers; their ctx is the struct mpib_pending_peer. */
-extern const struct mpib_link_events mpib_hello_events;
-/* Whether somebody who says that it is the peer has been welcomed and has not
- * proved it yet. */
-bool mpib_hello_expected(const struct mpib_peer *p);
-
-/* door.c */
-int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
-/* Take callers on b->fd. 0 or -errno. */
-int mpib_hello_accept(struct mpib_broker *b);
-void mpib_hello_close(struct mpib_broker *b);
 
 /* peer_table.c */
 void mpib_peers_free(struct mpib_broker *b);
@@ -300,6 +275,27 @@ void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Send a CONN_REJECT or LANE_REJECT for the object that the peer calls to. */
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
+
+/*
+ * second.c: the second address at which a proxy, this or another, takes calls, so
+ * that a link is made again when the interface of the first fails.
+ */
+/* Tell a peer whose link has come up where it may call, too. */
+void mpib_second_tell(struct mpib_peer *p);
+/* It said so itself. */
+void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
+/* Whether a caller from this address may speak for the node. */
+bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
+			const struct in6_addr *from);
+/* A call to the first address, or the second, failed, or a link that stood there
+ * broke: the next call goes to the other. */
+void mpib_second_turn(struct mpib_peer *p, bool second);
+/* Where the next call goes to, and from which address. */
+const struct in6_addr *mpib_second_to(const struct mpib_peer *p,
+				      const struct in6_addr **from);
+/* Set how long the peer's link, or a call, may be silent. */
+void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
+			  bool call);
 
 /* call.c */
 /* Call the peer, if connections or lanes wait for a link to it. */

@@ -15,7 +15,7 @@
  * the peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
 /* An end asks a peer that is silent for this part of its patience. */
-#define QUIET 8
+#define QUIET 4
 /* Every so many messages the peer is told what arrived: it keeps the rest. */
 #define TELL_EVERY 64
 
@@ -78,8 +78,7 @@ void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
 {
 	if (link->out.overflow)
 		return;
-	/* The caller does not expect down() now: shut down the socket, so that
-	 * the loop finds a hang-up and calls down(). */
+	/* The caller does not expect down() now: the loop finds a hang-up. */
 	if (!mpib_outbox_put(&link->out, &link->tx_seal, frame, n))
 		shutdown(link->fd, SHUT_RDWR);
 	if (!link->connecting)
@@ -246,11 +245,12 @@ static void link_on_tick(void *arg)
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, link_on_tick, l);
 }
 
-void mpib_link_set_patience(struct mpib_link *link, unsigned seconds)
+void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
+			    unsigned unacked)
 {
-	unsigned ms = seconds * 1000;
+	unsigned ms = unacked * 1000;
 
-	link->patience = seconds;
+	link->patience = silent;
 	setsockopt(link->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
@@ -266,7 +266,7 @@ static int link_make(struct mpib_loop *loop, int fd, bool connecting,
 	l->loop = loop;
 	l->fd = fd;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	mpib_link_set_patience(l, MPIB_SILENCE_S);
+	mpib_link_set_patience(l, MPIB_SILENCE_S, MPIB_SILENCE_S);
 	l->connecting = l->writing = connecting;
 	l->events = events;
 	l->ctx = ctx;

@@ -2,7 +2,7 @@
 /*
  * A peer link: one TCP connection between two proxies, as a stream of messages.
  * Control thread only; nothing blocks. While the other end is silent the link
- * sends a PING each second, but for the first eighth of its patience, to see that
+ * sends a PING each second, but for the first quarter of its patience, to see that
  * it still lives, and answers the other end's; PING and PONG are not passed to
  * message().
  */
@@ -72,10 +72,11 @@ void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
 			 struct mpib_link **link);
 /* Start or stop reading from the link. */
 int mpib_link_listen(struct mpib_link *link, bool on);
-/* Seconds that the other end may be silent before the link is dead;
- * MPIB_SILENCE_S if not set. */
+/* Seconds that the other end may be silent before the link is dead, and that its
+ * kernel may take to acknowledge what was sent; MPIB_SILENCE_S if not set. */
 #define MPIB_SILENCE_S 60
-void mpib_link_set_patience(struct mpib_link *link, unsigned seconds);
+void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
+			    unsigned unacked);
 /* Send a message. Never fails: a peer that does not read until more than 1 MiB
  * waits is cut off, and the loop calls down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);

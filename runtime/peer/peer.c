@@ -69,9 +69,8 @@ static void on_away_end(void *arg)
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
-	unsigned left = link->silent < link->patience
-				? link->patience - link->silent
-				: 0;
+	unsigned all = p->broker->silence_s;
+	unsigned left = link->silent < all ? all - link->silent : 0;
 
 	if (!p->resume.id || left == 0 || link->error == -EPROTO) {
 		mpib_peer_forget(p, why);
@@ -101,6 +100,7 @@ void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
 		mpib_call_failed(p, link->error);
 		return;
 	}
+	mpib_second_turn(p, mpib_address_same(&link->addr, &p->second));
 	go_away(p, link, why);
 	mpib_call_again(p, 0);
 }
@@ -218,6 +218,10 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_CONN_MOVED:
 		sound = peer_conn_message(p, m);
 		break;
+	case MPIB_PEER_SECOND:
+		mpib_second_take(p, &m->second);
+		sound = true;
+		break;
 	case MPIB_PEER_ASK:
 	case MPIB_PEER_REPORT:
 		sound = peer_ask_message(p, m);
@@ -255,6 +259,9 @@ enum mpib_path mpib_peer_path(const struct mpib_peer *p)
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node)
 {
+	const char *by = mpib_address_same(&link->addr, &p->second)
+				 ? " by its second address"
+				 : "";
 	struct peer_conn *c;
 
 	mpib_peer_goes_on(p, link);
@@ -264,10 +271,13 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	mpib_timer_disarm(p->broker->loop, &p->retry);
 	mpib_event(MPIB_LOG_INFO, "peer_up",
 		   &(struct mpib_event_about){ .peer = p->label },
-		   p->away.armed ? "peer %s: link is up again, its lanes go on"
-				 : "peer %s: link is up",
-		   p->label);
+		   p->away.armed
+			   ? "peer %s: link is up again%s, its lanes go on"
+			   : "peer %s: link is up%s",
+		   p->label, by);
 	mpib_timer_disarm(p->broker->loop, &p->away);
+	mpib_second_patience(p, link, false);
+	mpib_second_tell(p);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		peer_conn_linked(c);

@@ -165,6 +165,7 @@ static const struct {
 	[MPIB_PEER_CONN_MOVED] = { "CONN_MOVED", { NUMBER(to), TABLES } },
 	[MPIB_PEER_ASK] = { "ASK", { { 0 } } },
 	[MPIB_PEER_REPORT] = { "REPORT", { REPORT } },
+	[MPIB_PEER_SECOND] = { "SECOND", { BYTES(second) } },
 };
 
 /* The PARTS parts of a type of message; NULL: there is no such type. */

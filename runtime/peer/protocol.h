@@ -42,6 +42,8 @@
  *                its tables are. Both rails are fenced
  *   ASK          how is your node? -> REPORT. From version 10 on
  *   REPORT       report: how the sender's node is; one may answer several ASK
+ *   SECOND       address: where the sender takes peer links, too, on the port of
+ *                its first, or ::. From version 11 on, when a link is up
  *
  * In a cluster with a key (auth.h) every message that an end sends after its
  * WELCOME or READY is encrypted and sealed: 16 bytes after the message, counted in
@@ -58,9 +60,10 @@
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 9u
-#define MPIB_PEER_VERSION 10u
-/* The first version with ASK and REPORT. */
+#define MPIB_PEER_VERSION 11u
+/* The first versions with ASK and REPORT, and with SECOND. */
 #define MPIB_PEER_VERSION_ASK 10u
+#define MPIB_PEER_VERSION_SECOND 11u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -84,6 +87,7 @@ enum mpib_peer_type {
 	MPIB_PEER_CONN_MOVED,
 	MPIB_PEER_ASK,
 	MPIB_PEER_REPORT,
+	MPIB_PEER_SECOND,
 };
 
 /* Identifies a proxy: the address of its peer links, and which run of the
@@ -121,6 +125,7 @@ struct mpib_peer_msg {
 	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
 	struct mpib_node_report report;
+	struct in6_addr second;
 	int32_t error; /* -errno */
 	char why[200];
 };

@@ -110,7 +110,9 @@ void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
 	mpib_serial_u32(p, &b->next_id);
 	mpib_serial_u64(p, &b->serial);
 	mpib_serial_u64(p, &b->sessions);
-	mpib_serial_fd(p, &b->fd);
+	mpib_serial_raw(p, &b->second, sizeof(b->second));
+	for (unsigned i = 0; i < MPIB_DOORS; i++)
+		mpib_serial_fd(p, &b->door[i].fd);
 	mpib_serial_peers(&x);
 	mpib_serial_listeners(&x);
 	mpib_serial_conns(&x);

@@ -113,6 +113,7 @@ static void links_peer(struct mpib_broker_serialize *x, struct mpib_peer *peer)
 		return;
 	}
 	peer->node = id;
+	mpib_serial_raw(p, &peer->second, sizeof(peer->second));
 	mpib_serial_u16(p, &peer->version);
 	mpib_serial_bool(p, &peer->asking.owed);
 	mpib_resume_serial(p, &peer->resume);
@@ -120,7 +121,7 @@ static void links_peer(struct mpib_broker_serialize *x, struct mpib_peer *peer)
 	if (!link)
 		return;
 	if (!p->packing) {
-		mpib_link_set_patience(link, x->b->silence_s);
+		mpib_second_patience(peer, link, false);
 		mpib_peer_goes_on(peer, link);
 	}
 	peer_lanes(x, peer);

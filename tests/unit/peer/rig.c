@@ -34,6 +34,9 @@ void rig_up(struct rig *rig, unsigned n)
 		.engine = &node->engine,
 		.addr = rig->v6 ? in6addr_loopback
 				: mpib_address_of_ip(htonl(0x7f170001u + n)),
+		.second = rig->second
+				  ? mpib_address_of_ip(htonl(0x7f180001u + n))
+				  : in6addr_any,
 		.port = rig->port[n],
 		.key = &rig->key,
 		.sout = htonl(rig->sout[n]),

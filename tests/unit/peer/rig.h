@@ -44,6 +44,7 @@ struct rig {
 	const struct mpib_networks *networks[NODES]; /* likewise; NULL: any */
 	uint32_t sout[NODES]; /* likewise, host order */
 	uint16_t port[NODES]; /* likewise; 0: any */
+	bool second; /* likewise; they have second addresses, 127.24.0.n */
 	const char *agent_dir; /* likewise; NULL: none */
 	bool adaptive; /* likewise, of the proxies' mode */
 };

@@ -97,6 +97,31 @@ what_the_start_would_refuse_is_refused_here_and_at_once(void **state)
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 }
 
+static void the_peer_link_has_one_address_or_two(void **state)
+{
+	static const char *const bad[] = { "10.0.0.1,",
+					   ",10.0.0.1",
+					   "10.0.0.1,10.0.0.1",
+					   "10.0.0.1,fe80::1",
+					   "10.0.0.1,10.0.0.2,10.0.0.3",
+					   "10.0.0.1, 10.0.0.2" };
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		fresh(state);
+		set("peer", "addr", bad[i]);
+		assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+		assert_why("two that differ");
+	}
+	fresh(state);
+	set("peer", "addr", "10.0.0.1,fd00::1");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(mpib_address_ip(&cfg.peer_at[0]), htonl(0x0a000001));
+	assert_int_equal(cfg.peer_at[1].s6_addr[15], 1);
+	set("peer", "addr", "10.0.0.1");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_true(IN6_IS_ADDR_UNSPECIFIED(&cfg.peer_at[1]));
+}
+
 /* Each of these was taken, and then connects failed or nothing was sent. */
 static void what_no_connection_could_live_with_is_refused(void **state)
 {
@@ -268,6 +293,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_the_start_would_refuse_is_refused_here_and_at_once),
+		TEST(the_peer_link_has_one_address_or_two),
 		TEST(what_does_not_fit_together_is_refused),
 		TEST(what_no_connection_could_live_with_is_refused),
 		TEST(all_that_is_wrong_is_told_at_once),

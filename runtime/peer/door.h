@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Callers: where they come in, and what is kept of one until it has proved who
+ * it is. Control thread.
+ */
+#ifndef MPIB_PEER_DOOR_H
+#define MPIB_PEER_DOOR_H
+
+#include <sys/queue.h>
+
+#include "peer/link.h"
+
+struct mpib_broker;
+struct mpib_peer;
+
+/* Listening sockets: at the address that names this node, and at its second,
+ * see second.c. */
+#define MPIB_DOORS 2
+
+struct mpib_door {
+	struct mpib_broker *broker;
+	int fd; /* -1: none */
+	struct mpib_io watch;
+};
+
+/* A caller that has not proved who it is. */
+struct mpib_pending_peer {
+	struct mpib_broker *broker;
+	struct mpib_link *link;
+	bool welcomed; /* its HELLO came and was answered */
+	bool self; /* it is this proxy, which calls itself */
+	uint16_t version;
+	struct mpib_node_id node; /* as the caller's HELLO says */
+	uint64_t offered; /* the session that the WELCOME named */
+	struct mpib_auth auth;
+	struct mpib_timer timer;
+	TAILQ_ENTRY(mpib_pending_peer) entry;
+};
+TAILQ_HEAD(mpib_pending_peer_list, mpib_pending_peer);
+
+/* hello.c */
+/* Hang up on a caller. */
+void mpib_hello_drop(struct mpib_pending_peer *s);
+/* Of the links of callers; their ctx is the struct mpib_pending_peer. */
+extern const struct mpib_link_events mpib_hello_events;
+/* Whether somebody who says that it is the peer has been welcomed and has not
+ * proved it yet. */
+bool mpib_hello_expected(const struct mpib_peer *p);
+
+/* door.c */
+/* Listen at this node's addresses. -errno and why: not at the first; without the
+ * second the broker does, and forgets it. */
+int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
+/* Take callers on the doors. 0 or -errno. */
+int mpib_hello_accept(struct mpib_broker *b);
+void mpib_hello_close(struct mpib_broker *b);
+
+#endif

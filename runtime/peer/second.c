@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A proxy has the address that names it, and may have a second one, of another
+ * interface, at which it takes calls, too. Each end tells the other its second
+ * over a link that stands. A link is still one: when it breaks, or is silent for a
+ * part of what a peer may be, calls go to both addresses by turns, from the
+ * caller's own first or second, until the peer's time is up. Control thread.
+ */
+#include "base/log.h"
+#include "peer/internal.h"
+
+/* Parts of the time that a peer may be silent: of a link, before the other
+ * address is tried; and of what its kernel has not acknowledged, as it would also
+ * where the process stands still, and of each such try. */
+#define LINK_PART 3
+#define QUICK_PART 20
+#define LINK_LEAST_S 3 /* a silent peer is asked once a second */
+
+static bool is_there(const struct in6_addr *addr)
+{
+	return !IN6_IS_ADDR_UNSPECIFIED(addr);
+}
+
+/* From a first to a second there need not be a way. */
+static bool both_have(const struct mpib_peer *p)
+{
+	return is_there(&p->second) && is_there(&p->broker->second);
+}
+
+static unsigned part_of(unsigned all, unsigned parts, unsigned least)
+{
+	unsigned part = all / parts < least ? least : all / parts;
+
+	return part < all ? part : all;
+}
+
+void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
+			  bool call)
+{
+	unsigned all = p->broker->silence_s, quick = all, silent = all;
+
+	if (both_have(p)) {
+		quick = part_of(all, QUICK_PART, 1);
+		silent = call ? quick : part_of(all, LINK_PART, LINK_LEAST_S);
+	}
+	mpib_link_set_patience(link, silent, quick);
+}
+
+void mpib_second_tell(struct mpib_peer *p)
+{
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_SECOND,
+		.second = p->broker->second,
+	};
+
+	if (p->version >= MPIB_PEER_VERSION_SECOND)
+		mpib_peer_tell(p, &m);
+}
+
+void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
+{
+	if (is_there(addr) && !mpib_peer_at(p->broker, addr)) {
+		mpib_debug("peer %s: its second address is in none of the "
+			   "networks of the proxies here",
+			   p->label);
+		return;
+	}
+	p->second = *addr;
+	if (p->link)
+		mpib_second_patience(p, p->link, false);
+}
+
+bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
+			const struct in6_addr *from)
+{
+	const struct mpib_peer *p;
+
+	if (mpib_address_same(&node->addr, from))
+		return true;
+	p = mpib_peer_lookup(b, &node->addr, node->port, false);
+	return p && is_there(from) && mpib_address_same(&p->second, from);
+}
+
+void mpib_second_turn(struct mpib_peer *p, bool second)
+{
+	p->by_second = both_have(p) && !second;
+}
+
+const struct in6_addr *mpib_second_to(const struct mpib_peer *p,
+				      const struct in6_addr **from)
+{
+	bool second = p->by_second && both_have(p);
+
+	*from = second ? &p->broker->second : &p->broker->self.addr;
+	return second ? &p->second : &p->node.addr;
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# second.sh BUILD: two nodes with a wire for each rail, in network namespaces. The
+# wire of SOUT, whose address the peer link has, is cut: the link is there again by
+# that of SUP, and back by SOUT's when that of SUP is cut, while a job goes on.
+# Where the link goes, and that there is one, the kernel says.
+set -uo pipefail
+build=$(realpath "$1")
+if [ "${2:-}" != inside ]; then
+	if ! unshare -Urnm ip link show >/dev/null 2>&1 || ! ss -V >/dev/null 2>&1; then
+		echo "SKIPPED: a second address, as no namespace, ip or ss is to be had"
+		exit 77
+	fi
+	exec unshare -Urnm bash "$0" "$build" inside
+fi
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+. "$(dirname "$0")/../support/lines.sh"
+mount -t tmpfs none /run && mkdir /run/netns || exit 1
+pids=()
+failed=0
+trap 'exec 2>/dev/null; kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) "${pids[@]}" 2>/dev/null; wait
+	rm -rf "$dir"' EXIT
+complain() {
+	echo "FAIL: $*"
+	failed=1
+}
+ctl() {
+	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
+}
+# sent RAIL
+sent() {
+	ctl rails -o label,tx_bytes | awk -v r="$1" '$1 == r { print $2 }'
+}
+# more RAIL THAN
+more() {
+	[ "$(sent "$1")" -gt "$2" ]
+}
+# moves RAIL
+moves() {
+	await more "$1" "$(sent "$1")" || complain "$1 sends nothing"
+}
+links() {
+	ip netns exec node0 ss -Htn state established '( sport = 24790 or dport = 24790 )'
+}
+# goes_by ADDRESS: node 1's, of the one link.
+goes_by() {
+	[ "$(links | awk '$3 ~ /:24790$/ || $4 ~ /:24790$/' | wc -l)" -eq 1 ] &&
+		links | has -F "$1:"
+}
+# cut WIRE ADDRESS: and the link goes there.
+cut_wire() {
+	ip -n node0 link set "w$1" down
+	await goes_by "$2" || complain "without wire $1 the link is: $(links)"
+}
+
+for node in 0 1; do
+	ip netns add "node$node" && ip -n "node$node" link set lo up || exit 1
+done
+for wire in 0 1; do
+	ip link add "w$wire" netns node0 type veth peer name "w$wire" netns node1 || exit 1
+	for node in 0 1; do
+		ip -n "node$node" address add \
+			"192.0.2.$((wire * 128 + node + 1))/25" dev "w$wire"
+		ip -n "node$node" link set "w$wire" up
+	done
+done
+for node in 0 1; do
+	ip netns exec "node$node" "$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
+		--sout "soft:192.0.2.$((1 + node))" \
+		--sup "soft:192.0.2.$((129 + node))" \
+		>"$dir/out$node" 2>"$dir/log$node" &
+	pids+=($!)
+	await_ready "$dir/out$node" $! || { cat "$dir/log$node"; exit 1; }
+done
+"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+	--nodes "$dir/n0,$dir/n1" --ranks-per-node 1 --channels 2 \
+	--chunk 64K --min 384K --max 384K --steady 600s --timeout 120 \
+	>"$dir/perf" 2>&1 &
+perf=$!
+pids+=("$perf")
+
+moves SOUT
+goes_by 192.0.2.2 || complain "at first the link is: $(links)"
+cut_wire 0 192.0.2.130
+moves SUP
+ip -n node0 link set w0 up
+moves SOUT
+ctl upgrade >/dev/null || complain "the proxy is not upgraded"
+cut_wire 1 192.0.2.2
+moves SOUT
+ip -n node0 link set w1 up
+moves SUP
+
+kill -INT "$perf"
+wait "$perf" || complain "the job ends with $?"
+grep -q '^# wrong : 0$' "$dir/perf" || complain "$(tail -n 5 "$dir/perf")"
+grep -h 'lanes are lost' "$dir"/log? && complain "lanes did not outlive the link"
+grep -q 'link is up again by its second address' "$dir"/log? ||
+	complain "no log tells of the second address"
+[ "$failed" -eq 0 ] || tail -n 30 "$dir"/log?
+exit "$failed"

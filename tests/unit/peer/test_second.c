@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Peer links over the second address: the brokers of two nodes that have two
+ * addresses each.
+ */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+
+static int two_setup(void **state)
+{
+	int rc = rig_setup(state);
+	struct rig *rig = *state;
+
+	rig->second = true;
+	return rc;
+}
+
+static void up(struct rig *rig, struct client **a, struct client **b)
+{
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, *a, 0, *b, 0);
+}
+
+static struct mpib_peer *peer_of(const struct client *c)
+{
+	return TAILQ_FIRST(&c->node->broker->peers);
+}
+
+/* By which of its addresses c's peer has its link: 1, 2, or 0, there is none. */
+static unsigned by(const struct client *c)
+{
+	const struct mpib_peer *p = peer_of(c);
+
+	if (!p->link || p->state != MPIB_PEER_UP)
+		return 0;
+	if (mpib_address_same(&p->link->addr, &p->node.addr))
+		return 1;
+	assert_true(mpib_address_same(&p->link->addr, &p->second));
+	return 2;
+}
+
+static void assert_went_on(const struct client *a, const struct client *b)
+{
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
+	assert_int_equal(fake_lanes(&a->node->engine), 1);
+	assert_int_equal(fake_lanes(&b->node->engine), 1);
+}
+
+static void a_link_that_breaks_is_made_by_the_other_address(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	up(rig, &a, &b);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(by(a), i % 2 + 1);
+		assert_int_equal(by(b), i % 2 + 1);
+		rig_cut(rig, i / 2 & 1);
+		rig_pass(rig, MPIB_SEC);
+		assert_went_on(a, b);
+		rig_connect(rig, i & 4 ? a : b, i + 1, i & 4 ? b : a, i + 1);
+	}
+	assert_int_equal(a->node->broker->peer_count, 1);
+	assert_int_equal(b->node->broker->peer_count, 1);
+}
+
+/* Turns of one node alone, while time goes by for both. */
+static void alone(struct rig *rig, unsigned n, unsigned seconds)
+{
+	for (unsigned s = 0; s < seconds; s++) {
+		while (mpib_loop_turn(&rig->node[n].loop, 0) > 0)
+			;
+		rig_advance(rig, MPIB_SEC);
+	}
+}
+
+/* For the time of a third of 60 s, and not of all. */
+static void a_silent_link_is_given_up_and_its_lanes_are_not(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	up(rig, &a, &b);
+	alone(rig, 0, 19);
+	assert_int_equal(by(a), 1);
+	alone(rig, 0, 3);
+	assert_int_equal(by(a), 0);
+	assert_int_equal(peer_of(a)->state, MPIB_PEER_CALLING);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	rig_pass(rig, 10 * MPIB_SEC);
+	assert_int_not_equal(by(a), 0);
+	assert_int_equal(by(b), by(a));
+	assert_went_on(a, b);
+}
+
+static void silent_for_all_its_time_it_loses_its_lanes(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	up(rig, &a, &b);
+	alone(rig, 0, 58);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	alone(rig, 0, 4);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	rig_pass(rig, 10 * MPIB_SEC);
+	rig_connect(rig, a, 1, b, 1);
+}
+
+static void a_refusal_there_says_nothing_of_the_peer(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	up(rig, &a, &b);
+	for (unsigned n = 0; n < 2; n++) {
+		struct mpib_door *d = &rig->node[n].broker->door[1];
+
+		mpib_loop_del(&rig->node[n].loop, &d->watch);
+		close(d->fd);
+		d->fd = -1;
+	}
+	rig_cut(rig, 0);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(by(a), 1);
+	assert_went_on(a, b);
+}
+
+static void a_proxy_that_is_gone_is_not_waited_for(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	up(rig, &a, &b);
+	rig_kill(rig, 1);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+}
+
+/* What a caller says it is, from an address; the type of the answer, 0: none. */
+static unsigned greeted(struct rig *rig, uint32_t from, uint32_t says)
+{
+	struct mpib_peer_msg m = { .type = MPIB_PEER_HELLO,
+				   .magic = MPIB_PEER_MAGIC,
+				   .version_min = MPIB_PEER_VERSION_MIN,
+				   .version = MPIB_PEER_VERSION,
+				   .node = { .boot = 1 } };
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct sockaddr_in self = { .sin_family = AF_INET };
+	uint8_t buf[MPIB_PEER_FRAME_MAX];
+	ssize_t n;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to.sin_addr.s_addr = htonl(0x7f180001u);
+	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
+	self.sin_addr.s_addr = htonl(from);
+	m.node.addr = mpib_address_of_ip(htonl(says));
+	m.node.port =
+		rig->node[1].broker ? mpib_broker_port(rig->node[1].broker) : 1;
+	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	n = (ssize_t)mpib_peer_encode(&m, buf);
+	assert_int_equal(send(fd, buf, (size_t)n, MSG_NOSIGNAL), n);
+	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) < 0)
+		mpib_loop_turn(&rig->node[0].loop, 1);
+	close(fd);
+	return n > 4 ? buf[4] : 0;
+}
+
+static void a_caller_speaks_for_the_address_that_named_its_own(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	up(rig, &a, &b);
+	assert_int_equal(greeted(rig, 0x7f180002u, 0x7f170002u),
+			 MPIB_PEER_WELCOME);
+	assert_int_equal(greeted(rig, 0x7f180003u, 0x7f170002u),
+			 MPIB_PEER_REFUSED);
+	assert_int_equal(greeted(rig, 0x7f180002u, 0x7f170003u),
+			 MPIB_PEER_REFUSED);
+	assert_int_equal(greeted(rig, 0x7f180003u, 0x7f170003u),
+			 MPIB_PEER_REFUSED);
+}
+
+static void one_in_no_network_of_peers_is_not_called(void **state)
+{
+	struct mpib_networks firsts = { 0 };
+	struct rig *rig = *state;
+	struct client *a, *b;
+	char why[200];
+
+	assert_int_equal(
+		mpib_networks_parse(&firsts, "127.23.0.0/16", why, sizeof(why)),
+		0);
+	rig->networks[0] = rig->networks[1] = &firsts;
+	up(rig, &a, &b);
+	for (unsigned i = 0; i < 4; i++) {
+		rig_cut(rig, i & 1);
+		rig_pass(rig, MPIB_SEC);
+		assert_int_equal(by(a), 1);
+		assert_went_on(a, b);
+	}
+	assert_int_equal(greeted(rig, 0x7f180002u, 0x7f170002u),
+			 MPIB_PEER_REFUSED);
+}
+
+#define TWO(f) cmocka_unit_test_setup_teardown(f, two_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TWO(a_link_that_breaks_is_made_by_the_other_address),
+		TWO(a_silent_link_is_given_up_and_its_lanes_are_not),
+		TWO(silent_for_all_its_time_it_loses_its_lanes),
+		TWO(a_refusal_there_says_nothing_of_the_peer),
+		TWO(a_proxy_that_is_gone_is_not_waited_for),
+		TWO(a_caller_speaks_for_the_address_that_named_its_own),
+		TWO(one_in_no_network_of_peers_is_not_called),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
