@@ -31,7 +31,8 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 {
 	switch (q) {
 	case MPIB_QUOTA_CLIENTS:
-		return s->state != PROXY_CLIENT_NEW;
+		/* One that left before its HELLO was never attached. */
+		return !s->silent;
 	case MPIB_QUOTA_CONNECTIONS:
 		return s->peer_client.conns;
 	case MPIB_QUOTA_REQUESTS:

@@ -210,13 +210,15 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct proxy_client_region *r;
 	struct mpib_memseg seg;
-	uint64_t size;
+	uint64_t size = ask->size;
 	int rc;
 
-	if (!mpib_region_allowed(s, &m->h, ask->size, MPIB_REGION_POOL) ||
+	/* What is more than that is refused as it is. */
+	if (size <= UINT64_MAX - page)
+		size = (size + page - 1) / page * page;
+	if (!mpib_region_allowed(s, &m->h, size, MPIB_REGION_POOL) ||
 	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
-	size = (ask->size + page - 1) / page * page;
 	r = mpib_region_new(s, m, size);
 	if (!r)
 		return;

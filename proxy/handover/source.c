@@ -28,6 +28,31 @@
 #define LOOK MPIB_MSEC
 #define HAND_LIMIT_MS 4000u /* for the new proxy to read the state */
 
+/* A part of how long clients wait for an answer, of which they get none since
+ * they were paused. */
+static uint64_t patience_part(const struct mpib_upgrade *u, unsigned tenths)
+{
+	return u->proxy->cfg.answer * MPIB_SEC / 10 * tenths;
+}
+
+/* The deadline of a step that may take so long: none keeps a client waiting
+ * until it gives up. */
+static uint64_t source_until(const struct mpib_upgrade *u, uint64_t ns)
+{
+	uint64_t own = mpib_now_ns() + ns;
+	uint64_t all = u->paused_ns + patience_part(u, 8);
+
+	return own < all ? own : all;
+}
+
+static bool source_presses(const struct mpib_upgrade *u)
+{
+	uint64_t part = patience_part(u, 4);
+
+	return mpib_now_ns() - u->paused_ns >
+	       (part < PRESS_AFTER ? part : PRESS_AFTER);
+}
+
 /* Everything is the new proxy's now. This process must not touch what both
  * have: no farewell to peers, no clean-up, no destructor. */
 static void source_leave(struct mpib_upgrade *u) __attribute__((noreturn));
@@ -110,8 +135,8 @@ static void source_hand_over(struct mpib_upgrade *u)
 	struct mpib_serial state, answer = { 0 };
 	int rc;
 
-	u->deadline = mpib_now_ns() +
-		      mpib_source_limit_ms(u->proxy->cfg.silence) * MPIB_MSEC;
+	u->deadline = source_until(
+		u, mpib_source_limit_ms(u->proxy->cfg.silence) * MPIB_MSEC);
 	proxy_clients_check(&u->proxy->clients);
 	mpib_serial_pack(&state);
 	mpib_state_serialize(&state, u->proxy, &u->began_ns);
@@ -189,6 +214,7 @@ static void send_clients(struct mpib_upgrade *u)
 {
 	struct mpib_proxy *p = u->proxy;
 	struct mpib_serial serial;
+	uint64_t now;
 	int rc;
 
 	mpib_serial_pack(&serial);
@@ -200,7 +226,11 @@ static void send_clients(struct mpib_upgrade *u)
 		return;
 	}
 	u->state = MPIB_UPGRADE_MAPPING;
-	mpib_timer_arm(&p->loop, &u->timer, MAP_LIMIT, source_on_look, u);
+	u->deadline = source_until(u, MAP_LIMIT);
+	now = mpib_now_ns();
+	mpib_timer_arm(&p->loop, &u->timer,
+		       u->deadline > now ? u->deadline - now : 0,
+		       source_on_look, u);
 }
 
 static void source_settle(struct mpib_upgrade *u)
@@ -213,9 +243,7 @@ static void source_settle(struct mpib_upgrade *u)
 		mpib_upgrade_give_up(u, "%s", why);
 		return;
 	}
-	if (rc < 0 && !u->pressed &&
-	    mpib_loop_now(&p->loop) >
-		    u->deadline - SETTLE_LIMIT + PRESS_AFTER) {
+	if (rc < 0 && !u->pressed && source_presses(u)) {
 		u->pressed = true;
 		proxy_clients_press(&p->clients);
 		mpib_broker_press(p->broker);
@@ -235,7 +263,8 @@ static void source_on_look(void *arg)
 			u,
 			"the new mpib-proxy does not get hold of the "
 			"clients' memory within %llu s",
-			MAP_LIMIT / MPIB_SEC);
+			(unsigned long long)((mpib_now_ns() - u->paused_ns) /
+					     MPIB_SEC));
 	else if (u->state == MPIB_UPGRADE_SETTLING)
 		source_settle(u);
 	else
@@ -248,7 +277,8 @@ void mpib_source_settle(struct mpib_upgrade *u)
 
 	u->state = MPIB_UPGRADE_SETTLING;
 	u->pressed = false;
-	u->deadline = mpib_loop_now(&p->loop) + SETTLE_LIMIT;
+	u->paused_ns = mpib_now_ns();
+	u->deadline = source_until(u, SETTLE_LIMIT);
 	proxy_clients_pause(&p->clients, true);
 	mpib_broker_hold(p->broker, true);
 	mpib_proxy_http(p, false);
@@ -258,7 +288,7 @@ void mpib_source_settle(struct mpib_upgrade *u)
 void mpib_source_fence(struct mpib_upgrade *u)
 {
 	u->state = MPIB_UPGRADE_FENCING;
-	u->deadline = mpib_loop_now(&u->proxy->loop) + FENCE_LIMIT;
+	u->deadline = source_until(u, FENCE_LIMIT);
 	u->began_ns = mpib_now_ns();
 	mpib_loop_del(&u->proxy->loop, &u->watch);
 	source_fence(u);

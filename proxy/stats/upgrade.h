@@ -47,6 +47,7 @@ struct mpib_upgrade {
 	struct mpib_timer timer;
 	bool pressed; /* what did not settle was told to end */
 	uint64_t deadline, began_ns;
+	uint64_t paused_ns; /* clients get no answers since */
 };
 
 /* Early in main(). The caller keeps argv, which must stay valid. */
