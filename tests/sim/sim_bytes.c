@@ -51,3 +51,15 @@ size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed)
 	}
 	return len;
 }
+
+size_t sim_bytes_other(const char *p, size_t len, char than)
+{
+	/* As memcmp() does it, unless there is one. */
+	if (!len || (*p == than && !memcmp(p, p + 1, len - 1)))
+		return len;
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] != than)
+			return i;
+	}
+	return len;
+}

@@ -9,6 +9,8 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
+#define NEXT_STOPS (90 * SIM_S)
+
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
 static struct sim_event flaps[SIM_FAULTS];
@@ -40,6 +42,15 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
+/* For longer than the one before it waits. */
+static void stop_next(unsigned node)
+{
+	struct sim_proc *next = sim_node_next(node);
+
+	if (next)
+		sim_proc_stop(next, sim_now + NEXT_STOPS);
+}
+
 static unsigned number_of(const struct sim_fault *f)
 {
 	return (unsigned)(f - plan->fault);
@@ -61,7 +72,7 @@ static void on_forgot(void *arg)
 	const struct sim_fault *f = arg;
 	struct sim_device *d = sim_device(f->node, f->rail);
 
-	sim_device_lose(d);
+	sim_device_lose(d, sim_hca_draw(plan->told_late));
 	d->forgets = false;
 }
 
@@ -80,6 +91,31 @@ static void operate(const struct sim_fault *f, bool drain)
 	sim_node_tell(f->node, "%s %s\n", drain ? "drain" : "resume", rail);
 	sim_node_tell(f->node, "set limit.readers %llu\n",
 		      (unsigned long long)(100 + f->lasts % 1000));
+}
+
+/* Neither rank nor peer, nor the network: see sim_plan_more.c. */
+static void strike_more(const struct sim_fault *f)
+{
+	switch (f->kind) {
+	case SIM_FAULT_OPERATOR:
+		operate(f, true);
+		break;
+	case SIM_FAULT_TOOLS:
+		sim_visit_tool(f->node, sim_hca_draw(1ull << 36));
+		break;
+	case SIM_FAULT_STRANGER:
+		sim_visit_stranger(f->node, f->other, sim_hca_draw(1ull << 48));
+		break;
+	case SIM_FAULT_STOP_NEXT:
+		upgrade(f->node);
+		break;
+	case SIM_FAULT_HANG:
+		sim_device_hang(sim_device(f->node, f->rail),
+				sim_now + f->lasts);
+		break;
+	default:
+		break;
+	}
 }
 
 static void strike_hard(const struct sim_fault *f)
@@ -121,7 +157,7 @@ static void strike_device(struct sim_fault *f)
 
 	switch (f->kind) {
 	case SIM_FAULT_DEVICE:
-		sim_device_lose(d);
+		sim_device_lose(d, sim_hca_draw(plan->told_late));
 		break;
 	case SIM_FAULT_FORGETS:
 		d->forgets = true;
@@ -134,14 +170,14 @@ static void strike_device(struct sim_fault *f)
 	case SIM_FAULT_QP_LAG:
 		lag_qp(d, f->lasts);
 		break;
-	case SIM_FAULT_OPERATOR:
-		operate(f, true);
-		break;
 	case SIM_FAULT_CLOCK:
 		sim_clock_jump((int64_t)f->lasts * (f->rail ? -1000 : 1000));
 		break;
 	default:
-		strike_hard(f);
+		if (f->kind >= SIM_FAULT_SOFT)
+			strike_hard(f);
+		else
+			strike_more(f);
 	}
 }
 
@@ -214,6 +250,9 @@ static void heal(const struct sim_fault *f)
 	case SIM_FAULT_KILL_NEXT:
 		sim_node_kill_next(f->node);
 		break;
+	case SIM_FAULT_STOP_NEXT:
+		stop_next(f->node);
+		break;
 	case SIM_FAULT_CUT:
 	case SIM_FAULT_HALF:
 		sim_net_cut(f->node, f->other, 0);
@@ -247,7 +286,7 @@ static uint64_t lasts(const struct sim_fault *f)
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	/* In the middle of a hand-over. */
-	if (f->kind == SIM_FAULT_KILL_NEXT)
+	if (f->kind == SIM_FAULT_KILL_NEXT || f->kind == SIM_FAULT_STOP_NEXT)
 		return f->lasts / 100;
 	return f->lasts;
 }

@@ -87,6 +87,8 @@ static int get_async_event(struct ibv_context *c, struct ibv_async_event *ev)
 	do {
 		if (__wrap_read(c->async_fd, &one, sizeof(one)) < 0)
 			return -errno;
+		if (ctx->hung)
+			return -ETIMEDOUT;
 		n = TAILQ_FIRST(&ctx->notes);
 	} while (!n);
 	TAILQ_REMOVE(&ctx->notes, n, link);
@@ -117,7 +119,7 @@ void sim_device_link(struct sim_device *d, bool up)
 	}
 }
 
-static void hca_die(struct sim_ctx *ctx)
+void sim_ctx_die(struct sim_ctx *ctx)
 {
 	struct sim_qp *qp;
 
@@ -128,18 +130,34 @@ static void hca_die(struct sim_ctx *ctx)
 	}
 }
 
-void sim_device_lose(struct sim_device *d)
+static void on_tells(void *arg)
+{
+	struct sim_device *d = arg;
+	struct sim_ctx *ctx;
+
+	LIST_FOREACH(ctx, &d->contexts, link)
+	{
+		if (!ctx->dead || ctx->told)
+			continue;
+		ctx->told = true;
+		sim_hca_note(ctx, IBV_EVENT_DEVICE_FATAL, NULL);
+	}
+}
+
+void sim_device_lose(struct sim_device *d, uint64_t later)
 {
 	struct sim_ctx *ctx;
 
 	d->there = false;
 	LIST_FOREACH(ctx, &d->contexts, link)
 	{
-		if (ctx->dead)
-			continue;
-		hca_die(ctx);
-		sim_hca_note(ctx, IBV_EVENT_DEVICE_FATAL, NULL);
+		if (!ctx->dead)
+			sim_ctx_die(ctx);
 	}
+	if (later)
+		sim_event_arm(&d->tells, sim_now + later, on_tells, d);
+	else
+		on_tells(d);
 }
 
 void sim_hca_proc_ended(struct sim_proc *proc)
@@ -153,7 +171,7 @@ void sim_hca_proc_ended(struct sim_proc *proc)
 			next = LIST_NEXT(ctx, link);
 			if (ctx->owner != proc)
 				continue;
-			hca_die(ctx);
+			sim_ctx_die(ctx);
 			LIST_FOREACH(qp, &ctx->all_qps, link)
 			{
 				sim_qp_unlist(qp);
@@ -211,6 +229,8 @@ static int hca_open(const struct mpib_rail_spec *spec, struct ibv_context **out)
 	d = sim_device(node, rail);
 	if (!d->there)
 		return -ENODEV;
+	if (!sim_device_answers(d))
+		return -EIO;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
@@ -321,9 +341,9 @@ const struct mpib_verbs sim_verbs = {
 	.query_port = query_port,
 	.alloc_pd = sim_alloc_pd,
 	.dealloc_pd = sim_dealloc_pd,
-	.reg_mr = sim_reg_mr,
+	.reg_mr = sim_asks_reg_mr,
 	.reg_dmabuf_mr = sim_reg_dmabuf_mr,
-	.dereg_mr = sim_dereg_mr,
+	.dereg_mr = sim_asks_dereg_mr,
 	.create_comp_channel = sim_create_channel,
 	.destroy_comp_channel = sim_destroy_channel,
 	.create_cq = sim_create_cq,
@@ -335,10 +355,10 @@ const struct mpib_verbs sim_verbs = {
 	.modify_srq = sim_modify_srq,
 	.query_srq = sim_query_srq,
 	.destroy_srq = sim_destroy_srq,
-	.create_qp = sim_create_qp,
-	.modify_qp = sim_modify_qp,
+	.create_qp = sim_asks_create_qp,
+	.modify_qp = sim_asks_modify_qp,
 	.query_qp = sim_query_qp,
-	.destroy_qp = sim_destroy_qp,
+	.destroy_qp = sim_asks_destroy_qp,
 	.query_ece = query_ece,
 	.set_ece = set_ece,
 	.get_async_event = get_async_event,

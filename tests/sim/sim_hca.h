@@ -33,7 +33,11 @@ struct sim_device {
 	bool hole; /* up, and nothing passes */
 	bool forgets; /* acknowledges WRITEs that it does not place */
 	uint64_t lag_until, lag; /* messages take up to so much longer */
+	struct sim_event tells; /* its contexts that they are lost */
 	uint64_t forgotten; /* messages */
+	/* Its firmware answers no call before; whose process knows that. */
+	uint64_t hangs_until;
+	const struct sim_proc *given_up_by;
 	LIST_HEAD(, sim_ctx) contexts;
 };
 
@@ -49,6 +53,8 @@ struct sim_ctx {
 	struct sim_proc *owner;
 	LIST_ENTRY(sim_ctx) link;
 	bool dead; /* the device went, or the process did */
+	bool told; /* the process, that the device went */
+	bool hung; /* it is dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
 	unsigned pds, cqs, srqs, qps, mrs, channels;
@@ -161,7 +167,10 @@ uint64_t sim_hca_draw(uint64_t n);
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Its port's cable, its life. */
 void sim_device_link(struct sim_device *d, bool up);
-void sim_device_lose(struct sim_device *d);
+/* Its event may come so much later. */
+void sim_device_lose(struct sim_device *d, uint64_t later);
+/* sim_hca_hang.c: its firmware answers no call until then. */
+void sim_device_hang(struct sim_device *d, uint64_t until);
 /* A process has ended: its contexts go as the kernel takes them. */
 void sim_hca_proc_ended(struct sim_proc *proc);
 /* A QP of the device that is in use, by chance; NULL: there is none. */
@@ -178,6 +187,19 @@ static inline struct sim_ctx *sim_ctx(struct ibv_context *c)
 /* sim_hca.c */
 void sim_hca_note(struct sim_ctx *ctx, enum ibv_event_type type, void *element);
 void sim_hca_forget_notes(struct sim_ctx *ctx, const void *element);
+
+void sim_ctx_die(struct sim_ctx *ctx);
+
+/* sim_hca_hang.c: wait for the firmware, but not for long. False: it hangs. */
+bool sim_device_answers(struct sim_device *d);
+/* Calls that ask it. */
+int sim_asks_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+		    int access, struct ibv_mr **mr);
+int sim_asks_dereg_mr(struct ibv_mr *mr);
+int sim_asks_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		       struct ibv_qp **qp);
+int sim_asks_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int sim_asks_destroy_qp(struct ibv_qp *qp);
 
 /* sim_hca_mr.c */
 int sim_alloc_pd(struct ibv_context *c, struct ibv_pd **pd);

@@ -6,6 +6,7 @@
 
 #include "sim_hca.h"
 #include "sim_task.h"
+#include "sim_wrap.h"
 
 /* What a remote key has that a local one has not. */
 #define REMOTE 0x5a000000u
@@ -73,7 +74,7 @@ static bool there(void *addr, size_t len, int access)
 	rc = mincore((void *)from, pages * page, in);
 	free(in);
 	if (rc == 0 && access & IBV_ACCESS_LOCAL_WRITE)
-		rc = madvise((void *)from, page, MADV_POPULATE_WRITE);
+		rc = __real_madvise((void *)from, page, MADV_POPULATE_WRITE);
 	return rc == 0;
 }
 

@@ -56,15 +56,26 @@ static char *buffer(const struct sim_end *e, uint64_t number, unsigned k)
 static void check_scribble(const struct sim_end *e, uint64_t number)
 {
 	const struct sim_line_plan *l = e->line->plan;
-	const char *p = buffer(e, number, 0);
+	size_t len = (size_t)l->group * l->room;
+	size_t at = sim_bytes_other(buffer(e, number, 0), len, SCRIBBLE);
 
-	for (size_t i = 0; i < (size_t)l->group * l->room; i++) {
-		if (p[i] != SCRIBBLE)
-			sim_fail("line %u message %llu: something was written "
-				 "at byte %zu after the buffer was handed back",
-				 e->line->number, (unsigned long long)number,
-				 i);
-	}
+	if (at < len)
+		sim_fail("line %u message %llu: something was written at byte "
+			 "%zu after the buffer was handed back",
+			 e->line->number, (unsigned long long)number, at);
+}
+
+/* Its next message's time has not come. */
+static bool early(const struct sim_end *e)
+{
+	const struct sim_line_plan *l = e->line->plan;
+	uint64_t all = (uint64_t)l->messages * l->lives;
+	uint64_t n = (uint64_t)(e->life - 1) * l->messages + e->posted;
+
+	if (!l->span || (!e->sends && !l->rx_spans))
+		return false;
+	return sim_now - sim_ranks_began() <
+	       l->span / all * (n < all ? n : all);
 }
 
 static bool post_receive(struct sim_end *e)
@@ -77,7 +88,7 @@ static bool post_receive(struct sim_end *e)
 	int tag[SIM_GROUP], rc;
 
 	if (e->posted == l->messages + l->extra ||
-	    e->posted - e->done == l->window)
+	    e->posted - e->done == l->window || early(e))
 		return false;
 	if (e->poisoned[w])
 		check_scribble(e, e->posted);
@@ -141,15 +152,12 @@ static void check_message(const struct sim_end *e, const size_t *size)
 				 "byte %zu of %u",
 				 e->line->number, (unsigned long long)e->done,
 				 k, at, len);
-		for (at = len; at < l->room; at++) {
-			if (p[at] != POISON)
-				sim_fail("line %u message %llu buffer %u of %u "
-					 "bytes: byte %zu behind it was "
-					 "written",
-					 e->line->number,
-					 (unsigned long long)e->done, k, len,
-					 at);
-		}
+		at = len + sim_bytes_other(p + len, l->room - len, POISON);
+		if (at < l->room)
+			sim_fail("line %u message %llu buffer %u of %u bytes: "
+				 "byte %zu behind it was written",
+				 e->line->number, (unsigned long long)e->done,
+				 k, len, at);
 	}
 }
 
@@ -170,6 +178,8 @@ static bool take_receive(struct sim_end *e)
 	if (!done)
 		return false;
 	check_message(e, size);
+	for (unsigned k = 0; k < l->group; k++)
+		e->line->bytes += size[k];
 	memset(buffer(e, e->done, 0), SCRIBBLE, (size_t)l->group * l->room);
 	e->poisoned[w] = true;
 	e->done++;
@@ -194,8 +204,9 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 		while (number < e->posted &&
 		       e->sent_of[number % l->ahead] >> k & 1)
 			number++;
-		if (number == e->posted && (e->posted == l->messages ||
-					    e->posted - e->done == l->ahead))
+		if (number == e->posted &&
+		    (e->posted == l->messages ||
+		     e->posted - e->done == l->ahead || early(e)))
 			continue;
 		at = (unsigned)(number % l->ahead);
 		len = length_of(e, number, k);

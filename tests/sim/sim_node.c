@@ -37,7 +37,7 @@ static char *argvs[SIM_PLAN_NODES][SIM_ARGS + 9];
 static struct run *runs[PROCS];
 static unsigned run_count, upgrades;
 static struct sim_event restart[SIM_PLAN_NODES];
-static bool stopping;
+static bool stopping, started[SIM_PLAN_NODES];
 
 static void on_line(enum mpib_log_level level, const char *line)
 {
@@ -235,7 +235,10 @@ void sim_nodes_start(const struct sim_plan *p)
 
 void sim_node_start(unsigned node)
 {
-	begin(node, -1);
+	/* One that takes over from it, or is started after it, is new. */
+	begin(node, -1)->proc->is_old =
+		!started[node] && plan->old_nodes >> node & 1;
+	started[node] = true;
 }
 
 const char *sim_node_dir(unsigned node)
@@ -323,6 +326,25 @@ void sim_nodes_check_sums(void)
 		if (runs[i]->serves)
 			sim_sums_check(runs[i]->proxy->engine);
 	}
+}
+
+void sim_nodes_check_quotas(void)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->serves)
+			sim_sums_quotas(runs[i]->proxy);
+	}
+}
+
+void sim_nodes_check_bytes(uint64_t received)
+{
+	struct sim_bytes all[SIM_RAILS] = { 0 };
+
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->serves)
+			sim_sums_add(runs[i]->proxy->engine, all);
+	}
+	sim_sums_compare(all, received);
 }
 
 void sim_node_kill_next(unsigned node)

@@ -7,6 +7,7 @@
 #include "sim_task.h"
 
 struct mpib_engine;
+struct mpib_proxy;
 
 /* The run directories are made in the present directory, a real one. */
 void sim_nodes_start(const struct sim_plan *plan);
@@ -44,10 +45,26 @@ void sim_node_tell(unsigned node, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* What the stats socket answers, to stderr, for each node. */
 void sim_nodes_ask(const char *command);
+/* sim_visit.c: a stranger from another node calls its peer port; a tool asks its
+ * stats socket. What they say is by chance. */
+void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance);
+void sim_visit_tool(unsigned node, uint64_t chance);
 /* sim_sums.c: what the proxy's engine counts is what there is. */
 void sim_sums_check(struct mpib_engine *engine);
+/* Bytes of a rail, of all nodes. */
+struct sim_bytes {
+	uint64_t tx, rx, lost;
+};
+void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all);
+/* What was sent over a rail and not lost was received over it, and all of it is
+ * what ranks have. */
+void sim_sums_compare(const struct sim_bytes *all, uint64_t received);
+/* Nobody has more than his quotas. */
+void sim_sums_quotas(const struct mpib_proxy *p);
 /* The same of all that serve. */
 void sim_nodes_check_sums(void);
+void sim_nodes_check_quotas(void);
+void sim_nodes_check_bytes(uint64_t received);
 unsigned sim_node_upgrades(void); /* that succeeded */
 
 #endif

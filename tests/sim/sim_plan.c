@@ -21,6 +21,10 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_QP_LAG] = "QP stands still",
 	[SIM_FAULT_CLOCK] = "clock jumps",
 	[SIM_FAULT_OPERATOR] = "operator drains",
+	[SIM_FAULT_TOOLS] = "tools ask",
+	[SIM_FAULT_STRANGER] = "stranger calls",
+	[SIM_FAULT_STOP_NEXT] = "next proxy stopped",
+	[SIM_FAULT_HANG] = "device hangs",
 	[SIM_FAULT_KILL_PROXY] = "proxy killed",
 	[SIM_FAULT_KILL_RANK] = "rank killed",
 	[SIM_FAULT_RESET] = "peer link reset",
@@ -36,10 +40,7 @@ const char *sim_fault_name(enum sim_fault_kind kind)
 	return names[kind];
 }
 
-static void arg(struct sim_plan *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void arg(struct sim_plan *p, const char *fmt, ...)
+void sim_plan_arg(struct sim_plan *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -68,35 +69,38 @@ static void draw_lane(struct sim_plan *p, struct sim_rng *r)
 	unsigned depth;
 
 	if (other(r))
-		arg(p, "--lane-spread=%s", pick(r, spreads, 4));
+		sim_plan_arg(p, "--lane-spread=%s", pick(r, spreads, 4));
 	if (other(r))
-		arg(p, "--lane-frag=%u", 4096u << sim_draw(r, 5));
+		sim_plan_arg(p, "--lane-frag=%u", 4096u << sim_draw(r, 5));
 	if (other(r))
-		arg(p, "--lane-window=%u", 4096u << sim_draw(r, 12));
+		sim_plan_arg(p, "--lane-window=%u", 4096u << sim_draw(r, 12));
 	if (other(r))
-		arg(p, "--lanes=private");
+		sim_plan_arg(p, "--lanes=private");
 	if (other(r))
-		arg(p, "--sout-qp=%u", 1 + (unsigned)sim_draw(r, 6));
+		sim_plan_arg(p, "--sout-qp=%u", 1 + (unsigned)sim_draw(r, 6));
 	if (other(r))
-		arg(p, "--sup-qp=%u", 1 + (unsigned)sim_draw(r, 6));
+		sim_plan_arg(p, "--sup-qp=%u", 1 + (unsigned)sim_draw(r, 6));
 	if (other(r)) {
 		unsigned high = (unsigned)sim_draw_wide(r, 32, 2048);
 
-		arg(p, "--srq-high=%u", high);
-		arg(p, "--srq-low=%u", 1 + (unsigned)sim_draw(r, high - 1));
+		sim_plan_arg(p, "--srq-high=%u", high);
+		sim_plan_arg(p, "--srq-low=%u",
+			     1 + (unsigned)sim_draw(r, high - 1));
 	}
 	depth = other(r) ? 32u << sim_draw(r, 8) : 256;
 	if (depth != 256)
-		arg(p, "--qp-sq-depth=%u", depth);
+		sim_plan_arg(p, "--qp-sq-depth=%u", depth);
 	/* The proxy refuses more. */
 	if (other(r))
-		arg(p, "--cts-signal-interval=%u",
-		    (unsigned)sim_draw_wide(
-			    r, 1, depth - 17 < 1024 ? depth - 17 : 1024));
+		sim_plan_arg(
+			p, "--cts-signal-interval=%u",
+			(unsigned)sim_draw_wide(
+				r, 1, depth - 17 < 1024 ? depth - 17 : 1024));
 	if (other(r))
-		arg(p, "--ar-mode=on");
+		sim_plan_arg(p, "--ar-mode=on");
 	if (other(r))
-		arg(p, "--ar-threshold=%u", (unsigned)sim_draw(r, 9000));
+		sim_plan_arg(p, "--ar-threshold=%u",
+			     (unsigned)sim_draw(r, 9000));
 }
 
 static void draw_rest(struct sim_plan *p, struct sim_rng *r)
@@ -105,38 +109,42 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 	static const char *const ends[] = { "auto", "delivered", "wire" };
 
 	if (other(r))
-		arg(p, "--mode=%s", pick(r, modes, 2));
+		sim_plan_arg(p, "--mode=%s", pick(r, modes, 2));
 	if (other(r))
-		arg(p, "--sup-bw=%u", (unsigned)sim_draw(r, 1025));
+		sim_plan_arg(p, "--sup-bw=%u", (unsigned)sim_draw(r, 1025));
 	if (other(r))
-		arg(p, "--failover-completion=%s",
-		    pick(r, ends, p->hard ? 3 : 2));
+		sim_plan_arg(p, "--failover-completion=%s",
+			     pick(r, ends, p->hard ? 3 : 2));
 	if (other(r))
-		arg(p, "--share-window=%u", (unsigned)sim_draw(r, 1 << 20));
+		sim_plan_arg(p, "--share-window=%u",
+			     (unsigned)sim_draw(r, 1 << 20));
 	if (other(r)) {
 		unsigned part = 128 * (1 + (unsigned)sim_draw(r, 256));
 
-		arg(p, "--client-part=%u", part);
-		arg(p, "--client-window=%u",
-		    (part + 4096 + (unsigned)sim_draw(r, 1 << 18)) & ~127u);
+		sim_plan_arg(p, "--client-part=%u", part);
+		sim_plan_arg(p, "--client-window=%u",
+			     (part + 4096 + (unsigned)sim_draw(r, 1 << 18)) &
+				     ~127u);
 	}
 	if (other(r))
-		arg(p, "--log-times=yes");
-	arg(p, "--failover-hold-down=%u", (unsigned)sim_draw_wide(r, 1, 2000));
-	arg(p, "--failover-grace=%u", p->hard ? 3000 : 600000);
-	arg(p, "--threads=%u", p->shards);
+		sim_plan_arg(p, "--log-times=yes");
+	sim_plan_arg(p, "--failover-hold-down=%u",
+		     (unsigned)sim_draw_wide(r, 1, 2000));
+	sim_plan_arg(p, "--failover-grace=%u", p->hard ? 3000 : 600000);
+	sim_plan_arg(p, "--threads=%u", p->shards);
 	if (p->hard && other(r))
-		arg(p, "--client-request-timeout=%u",
-		    5 + (unsigned)sim_draw(r, 10));
+		sim_plan_arg(p, "--client-request-timeout=%u",
+			     5 + (unsigned)sim_draw(r, 10));
 	if (p->hard && other(r))
-		arg(p, "--peer-silence=%u", 1 + (unsigned)sim_draw(r, 10));
+		sim_plan_arg(p, "--peer-silence=%u",
+			     1 + (unsigned)sim_draw(r, 10));
 	if (other(r))
-		arg(p, "--share-threads=own");
+		sim_plan_arg(p, "--share-threads=own");
 	p->key = sim_chance(r, 6);
 	if (p->key)
-		arg(p, "--peer-key-file=key");
+		sim_plan_arg(p, "--peer-key-file=key");
 	/* Short retries: a rail that fails costs less of virtual time. */
-	arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
+	sim_plan_arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
 }
 
 static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
@@ -198,12 +206,12 @@ static bool takes_rail(enum sim_fault_kind kind)
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 				     struct sim_rng *r)
 {
-	/* The operator comes last, see draw_operator(). */
-	unsigned n = (p->hard ? SIM_FAULT_KINDS : SIM_FAULT_SOFT) - 1;
-	enum sim_fault_kind kind = (enum sim_fault_kind)sim_draw(r, n);
+	unsigned hard = SIM_FAULT_KINDS - SIM_FAULT_SOFT;
+	enum sim_fault_kind kind = (enum sim_fault_kind)sim_draw(
+		r, SIM_FAULT_DRAWN + (p->hard ? hard : 0));
 
-	if (kind >= SIM_FAULT_OPERATOR)
-		kind++;
+	if (kind >= SIM_FAULT_DRAWN)
+		kind += SIM_FAULT_SOFT - SIM_FAULT_DRAWN;
 
 	/* With one rail there is nowhere to go. */
 	if (!p->hard && p->rails == 1 &&
@@ -236,44 +244,6 @@ static void draw_faults(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* He comes in some plans, beside whatever else there is. */
-static void draw_operator(struct sim_plan *p, struct sim_rng *r)
-{
-	uint64_t at = 0;
-
-	for (unsigned n = (unsigned)sim_draw(r, 4); n > 0; n--) {
-		struct sim_fault *f = &p->fault[p->faults];
-
-		if (p->faults == SIM_FAULTS)
-			return;
-		p->faults++;
-		at += sim_draw_wide(r, 1, 200 * SIM_MS);
-		*f = (struct sim_fault){
-			.kind = SIM_FAULT_OPERATOR,
-			.at = at,
-			.lasts = sim_draw_wide(r, SIM_US, 500 * SIM_MS),
-			.node = (unsigned)sim_draw(r, p->nodes),
-			.rail = (unsigned)sim_draw(r, p->rails),
-		};
-	}
-}
-
-/* Of a stream of its own, so that the others are what they were. */
-static void draw_more(struct sim_plan *p)
-{
-	struct sim_rng r;
-
-	sim_rng_seed(&r, p->seed, "more");
-	if (sim_chance(&r, 3))
-		draw_operator(p, &r);
-	if (sim_chance(&r, 3))
-		p->late =
-			sim_draw_wide(&r, 1, p->hard ? 3 * SIM_S : 20 * SIM_MS);
-	if (p->hard && sim_chance(&r, 2))
-		arg(p, "--client-connect-timeout=%u",
-		    1 + (unsigned)sim_draw(&r, 5));
-}
-
 void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 {
 	struct sim_rng r;
@@ -294,7 +264,7 @@ void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 	p->churn = sim_chance(&r, 4);
 	p->step_most = sim_draw_wide(&r, 100, 4000);
 	p->preempt = sim_chance(&r, 4) ? 0 : 2 + (unsigned)sim_draw(&r, 40);
-	draw_more(p);
+	sim_plan_draw_more(p);
 }
 
 bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
@@ -324,19 +294,21 @@ static void print_line(const struct sim_line_plan *l, unsigned number)
 	fprintf(stderr,
 		"  line %u: rank %u%s -> %u%s: %u messages of %u x <= %u "
 		"bytes, %u at once; %u sent ahead%s%s, %u receives more, %u "
-		"connections\n",
+		"connections, %.3f ms%s\n",
 		number, l->from, l->tx_direct ? " direct" : "", l->to,
 		l->rx_direct ? " direct" : "", l->messages, l->group, l->room,
 		l->window, l->ahead, l->eager ? " by tag" : "",
-		l->watched ? " watched" : "", l->extra, l->lives);
+		l->watched ? " watched" : "", l->extra, l->lives,
+		(double)l->span / 1e6, l->rx_spans ? " at both ends" : "");
 }
 
 void sim_plan_print(const struct sim_plan *p)
 {
 	fprintf(stderr,
-		"seed %llu: %u nodes, %u rails, %u ranks, %s%s; a step <= %llu "
-		"ns, preempted 1 in %u\n ",
-		(unsigned long long)p->seed, p->nodes, p->rails, p->ranks,
+		"seed %llu: %u nodes (old: %#x), %u rails, %u ranks, %s%s; a "
+		"step <= %llu ns, preempted 1 in %u\n ",
+		(unsigned long long)p->seed, p->nodes, p->old_nodes, p->rails,
+		p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
 		p->churn ? ", regions come and go" : "",
 		(unsigned long long)p->step_most, p->preempt);

@@ -9,7 +9,7 @@
 
 #include "sim_world.h"
 
-#define SIM_ARGS 64
+#define SIM_ARGS 80
 #define SIM_ARG 48
 #define SIM_PLAN_NODES 8
 #define SIM_RANKS 8
@@ -34,7 +34,13 @@ enum sim_fault_kind {
 	SIM_FAULT_FLAP, /* a port, down and up and down */
 	SIM_FAULT_QP_LAG, /* one stands still: others overtake it */
 	SIM_FAULT_CLOCK, /* the time of day jumps */
-	SIM_FAULT_OPERATOR, /* drains a rail and changes a setting */
+	SIM_FAULT_DRAWN, /* how many of these sim_plan.c draws */
+	/* These are added by sim_plan_more.c. */
+	SIM_FAULT_OPERATOR = SIM_FAULT_DRAWN, /* drains, changes a setting */
+	SIM_FAULT_TOOLS, /* ask the proxy what they know to ask */
+	SIM_FAULT_STRANGER, /* calls the proxy, and is no peer */
+	SIM_FAULT_STOP_NEXT, /* the proxy that takes over stops */
+	SIM_FAULT_HANG, /* a device's firmware answers no call for a while */
 	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
 	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,
@@ -65,6 +71,8 @@ struct sim_line_plan {
 	bool eager; /* it posts all sends of a tag before those of another */
 	bool watched; /* as a profiler watches */
 	uint32_t room; /* bytes of a buffer */
+	uint64_t span; /* ns over which its messages are posted */
+	bool rx_spans; /* by the receiver, too */
 	bool tx_direct, rx_direct; /* memory that needs no copy */
 };
 
@@ -74,7 +82,10 @@ struct sim_plan {
 	bool hard; /* errors are allowed */
 	bool churn; /* ranks register and deregister memory all the time */
 	bool key; /* the peer links are sealed */
+	bool quotas; /* small ones: what is asked for may never be given */
 	uint64_t late; /* ns at most between a listen and its accept */
+	uint64_t told_late; /* ns at most from a device's death to its event */
+	unsigned old_nodes; /* a bit each: peers of the release before */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];
@@ -93,6 +104,11 @@ struct sim_smaller {
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
+/* What was added to the plans later, of streams of its own, so that what was
+ * drawn before is what it was: sim_plan_more.c. */
+void sim_plan_draw_more(struct sim_plan *plan);
+void sim_plan_arg(struct sim_plan *plan, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void sim_plan_shrink(struct sim_plan *plan, const struct sim_smaller *s);
 bool sim_plan_has(const struct sim_plan *plan, enum sim_fault_kind kind);
 void sim_plan_print(const struct sim_plan *plan);

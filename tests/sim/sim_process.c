@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -153,6 +154,14 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
 	return sim_short() ? -1 : sim_fd_real(__real_memfd_create(name, flags));
+}
+
+/* Pages come when somebody touches them: most of a window nobody does. */
+int __wrap_madvise(void *at, size_t len, int advice)
+{
+	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ)
+		return 0;
+	return __real_madvise(at, len, advice);
 }
 
 /* The machine's layout is not the nodes'. */

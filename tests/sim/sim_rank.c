@@ -18,6 +18,7 @@
 static const struct sim_plan *plan;
 static struct sim_rank ranks[SIM_RANKS];
 static struct sim_line lines[SIM_LINES];
+static uint64_t began;
 
 struct sim_rank *sim_rank(unsigned number)
 {
@@ -29,9 +30,19 @@ bool sim_ranks_may_fail(void)
 	return plan->hard;
 }
 
+bool sim_ranks_meet_quotas(void)
+{
+	return plan->quotas;
+}
+
 uint64_t sim_ranks_late(void)
 {
 	return plan->late;
+}
+
+uint64_t sim_ranks_began(void)
+{
+	return began;
 }
 
 bool sim_ranks_meet(enum sim_fault_kind kind)
@@ -114,6 +125,35 @@ static uint64_t look_most(unsigned idle)
 	return LOOK_MOST << (doubled < DOUBLED_MOST ? doubled : DOUBLED_MOST);
 }
 
+static void rank_rest(unsigned idle, struct sim_rng *r)
+{
+	if (idle)
+		sim_wait(sim_now + 200 + sim_draw(r, look_most(idle)));
+	else
+		sim_yield();
+}
+
+/* False: it may never attach. */
+static bool rank_waits(struct sim_rank *rank)
+{
+	if (plan->quotas && ++rank->refused == SIM_REFUSALS)
+		return false;
+	sim_wait(sim_now + SIM_MS);
+	return true;
+}
+
+static void rank_leave(struct sim_rank *rank, bool left)
+{
+	for (unsigned i = 0; left && i < rank->ends; i++)
+		rank->end[i].line->given_up = true;
+	if (rank->client)
+		mpib_detach(rank->client);
+	rank->client = NULL;
+	rank->finished = true;
+	sim_trace("is through");
+	__wrap__exit(EXIT_SUCCESS);
+}
+
 static void *run_rank(void *arg)
 {
 	struct sim_rank *rank = arg;
@@ -128,7 +168,8 @@ static void *run_rank(void *arg)
 		bool moved = false;
 
 		if (!rank->client && !rank_attach(rank)) {
-			sim_wait(sim_now + SIM_MS);
+			if (!rank_waits(rank))
+				break;
 			continue;
 		}
 		left = rank_step(rank, &r, &moved);
@@ -142,16 +183,10 @@ static void *run_rank(void *arg)
 			continue;
 		}
 		idle = moved ? 0 : idle + 1;
-		if (moved)
-			sim_yield();
-		else
-			sim_wait(sim_now + 200 + sim_draw(&r, look_most(idle)));
+		rank_rest(idle, &r);
 	}
-	mpib_detach(rank->client);
-	rank->client = NULL;
-	rank->finished = true;
-	sim_trace("is through");
-	__wrap__exit(EXIT_SUCCESS);
+	rank_leave(rank, left);
+	return NULL;
 }
 
 static void add_end(unsigned rank, struct sim_line *line, bool sends)
@@ -167,6 +202,7 @@ void sim_ranks_start(const struct sim_plan *p)
 	char name[16];
 
 	plan = p;
+	began = sim_now;
 	for (unsigned i = 0; i < plan->lines; i++) {
 		lines[i] = (struct sim_line){ .plan = &plan->line[i],
 					      .number = i };
@@ -209,6 +245,15 @@ uint64_t sim_rank_messages(void)
 
 	for (unsigned i = 0; i < plan->lines; i++)
 		n += lines[i].messages;
+	return n;
+}
+
+uint64_t sim_rank_bytes(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < plan->lines; i++)
+		n += lines[i].bytes;
 	return n;
 }
 

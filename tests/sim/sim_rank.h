@@ -13,6 +13,7 @@
 #include "sim_task.h"
 
 #define SIM_TRIES 3 /* connections of a line, while they fail */
+#define SIM_REFUSALS 50 /* of one that quotas may refuse for ever */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
 /* What both ends of a line know: they are in one memory here, as ranks have
@@ -25,7 +26,7 @@ struct sim_line {
 	unsigned tried; /* the last of them that the sender took */
 	unsigned sent, received; /* connections over which all has gone */
 	bool given_up;
-	uint64_t messages, failures;
+	uint64_t messages, bytes, failures;
 };
 
 /* One end of a line, at its rank. */
@@ -35,6 +36,7 @@ struct sim_end {
 	bool sends, open, ready, over;
 	unsigned life; /* which connection */
 	uint64_t again; /* after a failure: not before */
+	unsigned refused; /* how often it was not even ready */
 	uint64_t accept_at; /* a listener's accept */
 	struct mpib_listener *listener;
 	struct mpib_conn *conn;
@@ -53,6 +55,7 @@ struct sim_rank {
 	struct mpib_client *client;
 	struct sim_end end[SIM_LINES];
 	unsigned ends;
+	unsigned refused; /* how often it could not attach */
 	bool finished;
 	void *spare; /* of no line, see sim_rank_churn() */
 	struct mpib_region *spare_region;
@@ -64,13 +67,18 @@ struct sim_rank *sim_rank(unsigned number);
 /* It is killed; its lines are given up. */
 void sim_rank_kill(unsigned number);
 uint64_t sim_rank_messages(void);
+uint64_t sim_rank_bytes(void); /* received */
 uint64_t sim_rank_failures(void);
 /* Where each line is, to stderr. */
 void sim_ranks_print(void);
+/* Whether quotas may refuse for ever what somebody asks for. */
+bool sim_ranks_meet_quotas(void);
 /* Whether connections may fail. */
 bool sim_ranks_may_fail(void);
 /* How long at most between a listen and its accept. */
 uint64_t sim_ranks_late(void);
+/* When they were started. */
+uint64_t sim_ranks_began(void);
 /* Whether such a fault is in the plan. */
 bool sim_ranks_meet(enum sim_fault_kind kind);
 
@@ -87,6 +95,8 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc);
 void sim_bytes_fill(char *p, size_t len, uint64_t seed);
 /* The first byte that is wrong; len: none. */
 size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed);
+/* The first that is other than that; len: none. */
+size_t sim_bytes_other(const char *p, size_t len, char than);
 uint64_t sim_mix(uint64_t z);
 
 #endif

@@ -19,6 +19,7 @@
 /* Of virtual time, from the last fault on. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
+#define QUOTA_LOOKS 16 /* steps between two looks at them */
 
 static const struct sim_plan *plan;
 static uint64_t limit;
@@ -26,7 +27,8 @@ static uint64_t limit;
 static bool all_up(void)
 {
 	for (unsigned n = 0; n < plan->nodes; n++) {
-		if (!sim_node_up(n))
+		/* An upgrade that is given up takes its time. */
+		if (!sim_node_up(n) || sim_node_next(n))
 			return false;
 	}
 	return true;
@@ -34,6 +36,10 @@ static bool all_up(void)
 
 static bool traffic_over(void)
 {
+	static unsigned looks;
+
+	if (plan->quotas && looks++ % QUOTA_LOOKS == 0)
+		sim_nodes_check_quotas();
 	if (!sim_faults_over())
 		limit = sim_now + ENDS_WITHIN;
 	return sim_now > limit ||
@@ -121,6 +127,9 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, 2 * SIM_S, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
+	/* A proxy that is killed takes its counters along. */
+	if (!plan->hard)
+		sim_nodes_check_bytes(sim_rank_bytes());
 	sim_nodes_stop();
 	until(stopped, STOPS_WITHIN, "the stop");
 	if (sim_hca_open_contexts(NULL))

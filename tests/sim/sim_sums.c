@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an engine counts, against what it has: whenever its shards halt, and at
  * the end of a run. */
+#include <inttypes.h>
+
+#include "client/client.h"
+#include "client/quota.h"
 #include "engine/shard.h"
+#include "peer/internal.h"
+#include "proxy.h"
+#include "sim_hca.h"
 #include "sim_node.h"
 #include "sim_world.h"
 
@@ -25,4 +32,74 @@ void __wrap_mpib_engine_halt(struct mpib_engine *engine)
 {
 	__real_mpib_engine_halt(engine);
 	sim_sums_check(engine);
+}
+
+void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all)
+{
+	for (unsigned i = 0; i < engine->shards; i++) {
+		for (unsigned r = 0; r < engine->cfg.rails; r++) {
+			const struct mpib_snap_rail *n =
+				&engine->shard[i].rail[r].n;
+
+			all[r].tx += n->n.tx_bytes;
+			all[r].rx += n->n.rx_bytes;
+			all[r].lost += n->failover.lost_bytes;
+		}
+	}
+}
+
+void sim_sums_compare(const struct sim_bytes *all, uint64_t received)
+{
+	uint64_t rx = 0;
+
+	for (unsigned r = 0; r < SIM_RAILS; r++) {
+		rx += all[r].rx;
+		if (all[r].tx - all[r].lost != all[r].rx)
+			sim_fail("rail %u: %" PRIu64 " bytes were sent and "
+				 "%" PRIu64 " of them lost, and %" PRIu64
+				 " were received",
+				 r, all[r].tx, all[r].lost, all[r].rx);
+	}
+	if (rx != received)
+		sim_fail("%" PRIu64 " bytes were received, and ranks have "
+			 "%" PRIu64,
+			 rx, received);
+}
+
+/* What a user has of q, but not what only ends: a lane that made way for the
+ * peer's, which it called for at the same time, and the descriptors of who has not
+ * said HELLO. */
+static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
+{
+	uint64_t used = mpib_quota_used(s->all, s->uid, q);
+	const struct peer_lane *l;
+
+	if (q == MPIB_QUOTA_FDS)
+		return used - s->user->silent * MPIB_FDS_OF_A_CLIENT;
+	if (q != MPIB_QUOTA_LANES)
+		return used;
+	for (l = s->all->broker->lanes; l; l = l->hh.next)
+		used -= l->key.uid == s->uid && l->state == PEER_LANE_DEAD;
+	return used;
+}
+
+void sim_sums_quotas(const struct mpib_proxy *p)
+{
+	const struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &p->clients.list, link)
+	{
+		for (unsigned q = 0; q < MPIB_QUOTA_MESSAGES; q++) {
+			uint64_t most = mpib_quota_limit(&p->clients,
+							 (enum mpib_quota)q);
+			uint64_t used = held(s, (enum mpib_quota)q);
+
+			if (most && used > most)
+				sim_fail("uid %u has %" PRIu64
+					 ", and quota.%s is %" PRIu64,
+					 (unsigned)s->uid, used,
+					 mpib_quota_name((enum mpib_quota)q),
+					 most);
+		}
+	}
 }

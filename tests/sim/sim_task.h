@@ -9,6 +9,7 @@
 #define SIM_TASK_H
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 #include <ucontext.h>
@@ -28,14 +29,22 @@ struct sim_proc {
 	int status; /* as waitpid(2) gives it */
 	uint64_t stopped_until; /* SIGSTOP, as it were */
 	bool is_short; /* of descriptors and of memory for devices */
+	bool is_old; /* of the release before */
 	uint64_t signals; /* pending, a bit each */
 	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */
 	struct sim_proc *parent;
 };
 
+/* Where somebody goes on. */
+struct sim_place {
+	ucontext_t context; /* at first */
+	jmp_buf at; /* then */
+	bool jumps;
+};
+
 struct sim_task {
 	TAILQ_ENTRY(sim_task) link;
-	ucontext_t context;
+	struct sim_place place;
 	struct sim_proc *proc;
 	void *stack;
 	size_t stack_size;

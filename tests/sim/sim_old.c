@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A peer of the release before: it says and hears of no newer protocol than its
+ * own. What differs between the two is what the version decides (p->version). */
+#include "peer/protocol.h"
+#include "sim_node.h"
+#include "sim_task.h"
+
+#define OLD (MPIB_PEER_VERSION - 1)
+
+size_t __real_mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
+size_t __wrap_mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
+int __real_mpib_peer_decode(const uint8_t *buf, size_t len,
+			    struct mpib_peer_msg *m);
+int __wrap_mpib_peer_decode(const uint8_t *buf, size_t len,
+			    struct mpib_peer_msg *m);
+
+static bool is_old(void)
+{
+	const struct sim_proc *p = sim_proc_self();
+
+	return p && p->is_old;
+}
+
+size_t __wrap_mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
+{
+	struct mpib_peer_msg old = *m;
+
+	if (!is_old())
+		return __real_mpib_peer_encode(m, buf);
+	if (m->type == MPIB_PEER_HELLO)
+		old.version = OLD;
+	if (m->type == MPIB_PEER_ASK || m->type == MPIB_PEER_REPORT)
+		sim_fail("a peer of protocol %u says %s", OLD,
+			 mpib_peer_type_name(m->type));
+	return __real_mpib_peer_encode(&old, buf);
+}
+
+int __wrap_mpib_peer_decode(const uint8_t *buf, size_t len,
+			    struct mpib_peer_msg *m)
+{
+	int rc = __real_mpib_peer_decode(buf, len, m);
+
+	if (rc < 0 || !is_old())
+		return rc;
+	if (m->type == MPIB_PEER_HELLO && m->version > OLD)
+		m->version = OLD;
+	if (m->type == MPIB_PEER_ASK || m->type == MPIB_PEER_REPORT)
+		sim_fail("a peer of protocol %u is told %s", OLD,
+			 mpib_peer_type_name(m->type));
+	return rc;
+}

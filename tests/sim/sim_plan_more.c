@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_plan.h"
+
+/* Of a fault that is added; NULL: there are enough. */
+static struct sim_fault *add_fault(struct sim_plan *p, struct sim_rng *r,
+				   enum sim_fault_kind kind, uint64_t at)
+{
+	struct sim_fault *f = &p->fault[p->faults];
+
+	if (p->faults == SIM_FAULTS)
+		return NULL;
+	p->faults++;
+	*f = (struct sim_fault){
+		.kind = kind,
+		.at = at,
+		.lasts = sim_draw_wide(r, SIM_US, 500 * SIM_MS),
+		.node = (unsigned)sim_draw(r, p->nodes),
+		.rail = (unsigned)sim_draw(r, p->rails),
+	};
+	return f;
+}
+
+/* He comes in some plans, beside whatever else there is. */
+static void draw_operator(struct sim_plan *p, struct sim_rng *r)
+{
+	uint64_t at = 0;
+
+	for (unsigned n = (unsigned)sim_draw(r, 4); n > 0; n--) {
+		at += sim_draw_wide(r, 1, 200 * SIM_MS);
+		if (!add_fault(p, r, SIM_FAULT_OPERATOR, at))
+			return;
+	}
+}
+
+static void draw_late(struct sim_plan *p, struct sim_rng *r)
+{
+	if (sim_chance(r, 3))
+		p->late =
+			sim_draw_wide(r, 1, p->hard ? 3 * SIM_S : 20 * SIM_MS);
+	if (p->hard && sim_chance(r, 2))
+		sim_plan_arg(p, "--client-connect-timeout=%u",
+			     1 + (unsigned)sim_draw(r, 5));
+}
+
+/* One rail fails again and again: its epochs wrap. */
+static void draw_storm(struct sim_plan *p, struct sim_rng *r)
+{
+	static const enum sim_fault_kind kinds[] = { SIM_FAULT_QP, SIM_FAULT_QP,
+						     SIM_FAULT_DOWN,
+						     SIM_FAULT_FLAP,
+						     SIM_FAULT_HOLE };
+	unsigned node = (unsigned)sim_draw(r, p->nodes);
+	unsigned rail = (unsigned)sim_draw(r, p->rails);
+	uint64_t at = 0;
+
+	if (p->rails == 1 && !p->hard)
+		return;
+	sim_plan_arg(p, "--failover-hold-down=1");
+	for (unsigned n = 4 + (unsigned)sim_draw(r, 16); n > 0; n--) {
+		struct sim_fault *f =
+			add_fault(p, r, kinds[sim_draw(r, 5)], at);
+
+		if (!f)
+			return;
+		f->node = node;
+		f->rail = rail;
+		f->lasts = sim_draw_wide(r, SIM_US, 5 * SIM_MS);
+		at += sim_draw_wide(r, SIM_MS, 30 * SIM_MS);
+	}
+}
+
+/* Somebody who is no rank: he may not do harm. */
+static void draw_others(struct sim_plan *p, struct sim_rng *r)
+{
+	unsigned kinds = SIM_FAULT_HANG - SIM_FAULT_TOOLS;
+	uint64_t at = 0;
+
+	for (unsigned n = (unsigned)sim_draw(r, 5); n > 0; n--) {
+		struct sim_fault *f;
+
+		at += sim_draw_wide(r, 1, 200 * SIM_MS);
+		f = add_fault(p, r,
+			      (enum sim_fault_kind)(SIM_FAULT_TOOLS +
+						    sim_draw(r, kinds)),
+			      at);
+		if (!f)
+			return;
+		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
+			   p->nodes;
+	}
+}
+
+/* One rail's device, as of the others that go. */
+static void draw_hang(struct sim_plan *p, struct sim_rng *r)
+{
+	struct sim_fault *f;
+
+	if (p->rails == 1 && !p->hard)
+		return;
+	f = add_fault(p, r, SIM_FAULT_HANG, sim_draw_wide(r, 1, 300 * SIM_MS));
+	if (!f)
+		return;
+	f->lasts = sim_draw_wide(r, SIM_US, 8 * SIM_S);
+	if (!p->hard)
+		f->rail = p->seed % 2;
+}
+
+/* The traffic goes on while faults come, and not all of it is over before. */
+static void draw_span(struct sim_plan *p, struct sim_rng *r)
+{
+	uint64_t end = SIM_MS;
+
+	for (unsigned i = 0; i < p->faults; i++) {
+		const struct sim_fault *f = &p->fault[i];
+		uint64_t lasts = f->lasts < SIM_S ? f->lasts : SIM_S;
+
+		if (end < f->at + lasts)
+			end = f->at + lasts;
+	}
+	for (unsigned i = 0; i < p->lines; i++) {
+		struct sim_line_plan *l = &p->line[i];
+
+		l->span = sim_chance(r, 2) ? end : sim_draw_wide(r, 1, end);
+		l->rx_spans = sim_chance(r, 3);
+	}
+}
+
+/* Requests that are older than they may be. */
+static void draw_deadline(struct sim_plan *p, struct sim_rng *r)
+{
+	sim_plan_arg(p, "--client-request-timeout=%u",
+		     1 + (unsigned)sim_draw(r, 3));
+	for (unsigned i = 0; i < p->lines; i++) {
+		struct sim_line_plan *l = &p->line[i];
+
+		l->span = sim_draw_wide(r, SIM_S, 8 * SIM_S);
+		l->rx_spans = sim_chance(r, 2);
+		if (l->messages > 16)
+			l->messages = 16;
+	}
+}
+
+static void draw_quotas(struct sim_plan *p, struct sim_rng *r)
+{
+	static const char *const names[] = {
+		"quota-clients", "quota-connections", "quota-listeners",
+		"quota-lanes",	 "quota-regions",     "limit-clients",
+		"limit-regions"
+	};
+
+	p->quotas = true;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (sim_chance(r, 2))
+			sim_plan_arg(p, "--%s=%u", names[i],
+				     1 + (unsigned)sim_draw(r, 8));
+	}
+	if (sim_chance(r, 2))
+		sim_plan_arg(p, "--quota-fds=%u",
+			     7 + (unsigned)sim_draw(r, 20));
+	if (sim_chance(r, 2))
+		sim_plan_arg(p, "--quota-memory=%u",
+			     (unsigned)sim_draw_wide(r, 4096, 64u << 20));
+	if (sim_chance(r, 2))
+		sim_plan_arg(p, "--quota-pool=%u",
+			     (unsigned)sim_draw_wide(r, 4096, 64u << 20));
+	if (sim_chance(r, 2))
+		sim_plan_arg(p, "--quota-messages=%u",
+			     (unsigned)sim_draw_wide(r, 4, 1000));
+}
+
+static void draw_settings(struct sim_plan *p, struct sim_rng *r)
+{
+	if (sim_chance(r, 3))
+		sim_plan_arg(p, "--policy-bdp-by=path");
+	if (sim_chance(r, 3))
+		sim_plan_arg(p, "--policy-bdp=%u",
+			     (unsigned)sim_draw_wide(r, 1, 1 << 22));
+	/* Nodes of other islands have one rail in common. */
+	if (sim_chance(r, 3))
+		sim_plan_arg(p, "--island-prefix=%u",
+			     8 * (unsigned)sim_draw(r, p->hard ? 5 : 4));
+	if (sim_chance(r, 3))
+		sim_plan_arg(p, "--log-format=json");
+	if (sim_chance(r, 3))
+		sim_plan_arg(p, "--qp-retry-cnt=%u",
+			     1 + (unsigned)sim_draw(r, 7));
+	if (sim_chance(r, 6))
+		sim_plan_arg(p, "--failover-readopt=no");
+	if (p->hard && sim_chance(r, 6))
+		sim_plan_arg(p, "--failover=no");
+}
+
+static void draw_again(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "again");
+	if (sim_chance(&r, 6))
+		draw_storm(p, &r);
+	if (sim_chance(&r, 3))
+		draw_others(p, &r);
+	if (sim_chance(&r, 8))
+		draw_hang(p, &r);
+	if (sim_chance(&r, 2))
+		draw_span(p, &r);
+	if (p->hard && sim_chance(&r, 6))
+		draw_deadline(p, &r);
+	if (p->hard && sim_chance(&r, 4))
+		draw_quotas(p, &r);
+	if (sim_chance(&r, 3))
+		draw_settings(p, &r);
+	if (sim_chance(&r, 3))
+		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
+	if (sim_chance(&r, 5))
+		p->old_nodes = (unsigned)sim_draw(&r, 1u << p->nodes);
+}
+
+void sim_plan_draw_more(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "more");
+	if (sim_chance(&r, 3))
+		draw_operator(p, &r);
+	draw_late(p, &r);
+	draw_again(p);
+}

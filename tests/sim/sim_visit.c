@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who comes to a proxy and is neither rank nor peer: strangers at its peer port,
+ * and tools at its stats socket. What they are answered does not matter. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <mpib/control.h>
+
+#include "peer/protocol.h"
+#include "sim_node.h"
+#include "sim_wrap.h"
+
+#define PORT 24790
+
+struct visit {
+	unsigned node, from;
+	uint64_t chance;
+};
+
+static void listen_to(int fd, unsigned ms)
+{
+	char answer[4096];
+
+	for (unsigned i = 0; i < ms; i++) {
+		ssize_t got =
+			__wrap_recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+
+		if (got == 0 || (got < 0 && errno != EAGAIN))
+			return;
+		sim_wait(sim_now + SIM_MS);
+	}
+}
+
+static void address(struct sockaddr_in *to, unsigned node, uint16_t port)
+{
+	*to = (struct sockaddr_in){ .sin_family = AF_INET,
+				    .sin_port = htons(port) };
+	to->sin_addr.s_addr = htonl(10u << 24 | 100u << 16 | (node + 1));
+}
+
+/* A HELLO, true but for what chance says. */
+static size_t hello(const struct visit *v, uint8_t *frame)
+{
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = { .port = PORT, .boot = v->chance, },
+	};
+	uint8_t addr[16] = { [10] = 0xff,
+			     [11] = 0xff,
+			     [12] = 10,
+			     [13] = 100,
+			     [15] = (uint8_t)(v->from + 1) };
+
+	switch (v->chance >> 8 & 7) {
+	case 0:
+		m.magic++;
+		break;
+	case 1:
+		m.version = m.version_min = MPIB_PEER_VERSION_MIN - 1;
+		break;
+	case 2:
+		m.version = m.version_min = MPIB_PEER_VERSION + 1;
+		break;
+	case 3:
+		addr[15] = (uint8_t)(v->node + 1); /* he says that he is it */
+		break;
+	case 4:
+		m.node.port = 0;
+		break;
+	case 5:
+		memset(m.challenge, 0x55, sizeof(m.challenge));
+		break;
+	case 6:
+		addr[13] = 7; /* he is at none of its networks */
+		break;
+	default: /* his READY never comes */
+		break;
+	}
+	/* Nobody serves there: no peer is made of him. */
+	if (m.node.port)
+		m.node.port = PORT + 1;
+	memcpy(&m.node.addr, addr, sizeof(addr));
+	return mpib_peer_encode(&m, frame);
+}
+
+static size_t words(const struct visit *v, uint8_t *frame)
+{
+	size_t n;
+
+	switch (v->chance & 3) {
+	case 0: /* whatever it is */
+		for (n = 0; n < 64; n++)
+			frame[n] = (uint8_t)(v->chance >> n % 48);
+		return n;
+	case 1:
+		return 0; /* he says nothing */
+	case 2:
+		n = hello(v, frame);
+		return n / 2; /* and nothing more */
+	default:
+		return hello(v, frame);
+	}
+}
+
+static void *stranger(void *arg)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	struct visit *v = arg;
+	int fd = __wrap_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct sockaddr_in to;
+	size_t n;
+
+	address(&to, v->from, 0);
+	__wrap_bind(fd, (void *)&to, sizeof(to));
+	address(&to, v->node, PORT);
+	__wrap_connect(fd, (void *)&to, sizeof(to));
+	sim_wait(sim_now + SIM_MS);
+	n = words(v, frame);
+	if (n)
+		__wrap_send(fd, frame, n, MSG_DONTWAIT);
+	listen_to(fd, (unsigned)(v->chance >> 16) % 2000);
+	__wrap_close(fd);
+	free(v);
+	__wrap__exit(0);
+	return NULL;
+}
+
+static const char *const commands[] = {
+	"info\n",    "rails\n",	  "devices\n", "jobs\n",    "clients\n",
+	"conns\n",   "lanes\n",	  "peers\n",   "cluster\n", "agents\n",
+	"hist\n",    "stuck 0\n", "why\n",     "events\n",  "history\n",
+	"monitor\n", "config\n",  "metrics\n", "upgrades\n"
+};
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static void *tool(void *arg)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct visit *v = arg;
+
+	for (unsigned i = 0; i < 4; i++) {
+		const char *text = commands[(v->chance >> 8 * i) % COMMANDS];
+		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
+
+		/* The cluster as often as all the rest. */
+		if (v->chance >> (32 + i) & 1)
+			text = "cluster\n";
+		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",
+			 sim_node_dir(v->node));
+		if (__wrap_connect(fd, (void *)&un, sizeof(un)) == 0) {
+			__wrap_send(fd, text, strlen(text), 0);
+			listen_to(fd, 200);
+		}
+		__wrap_close(fd);
+	}
+	free(v);
+	__wrap__exit(0);
+	return NULL;
+}
+
+static struct visit *visit_new(unsigned node, unsigned from, uint64_t chance)
+{
+	struct visit *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		abort();
+	*v = (struct visit){ .node = node, .from = from, .chance = chance };
+	return v;
+}
+
+void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance)
+{
+	sim_task_new(sim_proc_new("stranger", from, 1234), "stranger", stranger,
+		     visit_new(node, from, chance));
+}
+
+void sim_visit_tool(unsigned node, uint64_t chance)
+{
+	sim_task_new(sim_proc_new("tool", node, 1000), "tool", tool,
+		     visit_new(node, node, chance));
+}
