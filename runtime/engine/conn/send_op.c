@@ -23,13 +23,18 @@ static bool window_open(struct engine_conn *f, unsigned rail, uint32_t bytes)
 }
 
 /* Room for the chain on rail r. On a dqplb lane mpib_chain_bare() may find only
- * at posting that the chain has to be spread: ask the virtual QP always. */
+ * at posting that the chain has to be spread: ask both the virtual QP and the QP
+ * that it goes over else. */
 static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 			 unsigned wrs)
 {
 	if (__builtin_expect(f->lane->numbered | spread, 0) &&
-	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r))
-		return mpib_spread_room(f->lane, r) >= MPIB_CHAIN_MAX;
+	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r)) {
+		if (mpib_spread_room(f->lane, r) < MPIB_CHAIN_MAX)
+			return false;
+		if (spread & 1u << r)
+			return true;
+	}
 	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
