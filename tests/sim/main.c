@@ -4,7 +4,7 @@
  * docs/simulator.md.
  *
  *   sim [--seeds N] [--from S | --fresh] [--seed S] [-v] [--messages N]
- *       [--jobs N] [--first] [--minimise] [--suspect FAULT]
+ *       [--jobs N] [--seconds N] [--first] [--minimise] [--suspect FAULT]
  */
 #include <errno.h>
 #include <getopt.h>
@@ -34,6 +34,7 @@
 struct options {
 	uint64_t from, seeds;
 	unsigned messages, jobs;
+	double until; /* no seed begins after it; 0: whenever */
 	bool one, minimise, first;
 	const char *suspect; /* a fault that counts as a failure; NULL: none */
 };
@@ -209,7 +210,8 @@ static bool end_one(struct slot *s, int status, struct sim_total *all)
 
 static bool another(const struct options *o, uint64_t next, uint64_t failed)
 {
-	return next < o->seeds && !(o->first && failed);
+	return next < o->seeds && !(o->first && failed) &&
+	       (o->until == 0 || seconds() < o->until);
 }
 
 static uint64_t run_all(const struct options *o)
@@ -287,8 +289,8 @@ static void usage(void)
 {
 	fprintf(stderr,
 		"usage: sim [--seeds N] [--from S | --fresh] [--seed S] "
-		"[-v] [--messages N] [--jobs N] [--first] [--minimise] "
-		"[--suspect FAULT]\n");
+		"[-v] [--messages N] [--jobs N] [--seconds N] [--first] "
+		"[--minimise] [--suspect FAULT]\n");
 	exit(2);
 }
 
@@ -300,6 +302,7 @@ static struct options read_options(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "messages", required_argument, NULL, 'm' },
 		{ "jobs", required_argument, NULL, 'j' },
+		{ "seconds", required_argument, NULL, 't' },
 		{ "minimise", no_argument, NULL, 'i' },
 		{ "first", no_argument, NULL, 'o' },
 		{ "suspect", required_argument, NULL, 'p' },
@@ -321,6 +324,8 @@ static struct options read_options(int argc, char **argv)
 			o.messages = (unsigned)n;
 		else if (opt == 'j' && n)
 			o.jobs = (unsigned)n;
+		else if (opt == 't')
+			o.until = seconds() + (double)n;
 		else if (opt == 'r')
 			o.from = (uint64_t)time(NULL) * 1000;
 		else if (opt == 'i')

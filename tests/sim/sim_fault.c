@@ -9,6 +9,7 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
+#define CROWD 100 /* strangers, who leave no room for each other */
 #define NEXT_STOPS (90 * SIM_S)
 
 static const struct sim_plan *plan;
@@ -91,6 +92,9 @@ static void operate(const struct sim_fault *f, bool drain)
 	sim_node_tell(f->node, "%s %s\n", drain ? "drain" : "resume", rail);
 	sim_node_tell(f->node, "set limit.readers %llu\n",
 		      (unsigned long long)(100 + f->lasts % 1000));
+	sim_node_tell(f->node, "share %llu weight=%llu\n",
+		      (unsigned long long)(1 + f->lasts % 3),
+		      (unsigned long long)(1 + f->lasts % 5));
 }
 
 /* Neither rank nor peer, nor the network: see sim_plan_more.c. */
@@ -104,7 +108,9 @@ static void strike_more(const struct sim_fault *f)
 		sim_visit_tool(f->node, sim_hca_draw(1ull << 36));
 		break;
 	case SIM_FAULT_STRANGER:
-		sim_visit_stranger(f->node, f->other, sim_hca_draw(1ull << 48));
+		for (unsigned i = 0; i < (f->rail ? CROWD : 1); i++)
+			sim_visit_stranger(f->node, f->other,
+					   sim_hca_draw(1ull << 48));
 		break;
 	case SIM_FAULT_STOP_NEXT:
 		upgrade(f->node);

@@ -217,6 +217,8 @@ static void make_args(unsigned node)
 		 sim_verbose ? "debug" : "info");
 	for (unsigned i = 0; i < plan->args; i++)
 		snprintf(args[node][n++], 96, "%s", plan->arg[i]);
+	if (plan->odd && node == 0)
+		snprintf(args[node][n++], 96, "%s", plan->odd);
 	for (unsigned i = 0; i < n; i++)
 		argvs[node][i] = args[node][i];
 }

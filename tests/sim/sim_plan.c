@@ -314,7 +314,8 @@ void sim_plan_print(const struct sim_plan *p)
 		(unsigned long long)p->step_most, p->preempt);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
-	fprintf(stderr, "\n");
+	fprintf(stderr, "%s%s\n", p->odd ? " node 0: " : "",
+		p->odd ? p->odd : "");
 	for (unsigned i = 0; i < p->lines; i++) {
 		const struct sim_line_plan *l = &p->line[i];
 

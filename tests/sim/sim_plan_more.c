@@ -190,6 +190,20 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 		sim_plan_arg(p, "--failover=no");
 }
 
+/* What one node has and the others have not, so that they may not agree. */
+static void draw_odd(struct sim_plan *p, struct sim_rng *r)
+{
+	static const char *const odd[] = { "--lane-spread=spray",
+					   "--lane-spread=split",
+					   "--island-prefix=32",
+					   "--failover=no",
+					   "--mode=static",
+					   "--ar-mode=on",
+					   "--peer-networks=10.7.0.0/16" };
+
+	p->odd = odd[sim_draw(r, sizeof(odd) / sizeof(*odd))];
+}
+
 static void draw_again(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -213,6 +227,14 @@ static void draw_again(struct sim_plan *p)
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
 	if (sim_chance(&r, 5))
 		p->old_nodes = (unsigned)sim_draw(&r, 1u << p->nodes);
+	if (sim_chance(&r, 3))
+		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
+	/* What is made meanwhile finds a device gone that nobody told of. */
+	if (sim_chance(&r, 2) && (sim_plan_has(p, SIM_FAULT_DEVICE) ||
+				  sim_plan_has(p, SIM_FAULT_FORGETS)))
+		p->told_late = sim_draw_wide(&r, SIM_MS, 200 * SIM_MS);
+	if (p->hard && sim_chance(&r, 8))
+		draw_odd(p, &r);
 }
 
 void sim_plan_draw_more(struct sim_plan *p)

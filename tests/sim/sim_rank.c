@@ -164,6 +164,7 @@ static void *run_rank(void *arg)
 
 	snprintf(subject, sizeof(subject), "rank %u", rank->number);
 	sim_rng_seed(&r, plan->seed, subject);
+	sim_wait(sim_now + sim_draw(&r, plan->starts));
 	while (left) {
 		bool moved = false;
 

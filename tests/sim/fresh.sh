@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Seeds that nobody has run yet, for 30 s. Those that fail are kept in
+# build/tests/sim/failed, and are the first the next time, until they pass.
+set -euo pipefail
+cd "$(dirname "$0")"
+kept=${MPIB_SIM:-../../build/tests/sim/sim}
+kept=$(dirname "$kept")/failed
+rc=0
+if [ -s "$kept" ]; then
+	while read -r seed; do
+		./run --seed "$seed" >/dev/null || rc=1
+	done <"$kept"
+	[ "$rc" -eq 0 ] || exit 1
+	rm "$kept"
+fi
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+./run --fresh --seeds 1000000 --seconds 30 2>"$said" || rc=1
+cat "$said" >&2
+sed -n 's/^seed \([0-9]*\) failed.*/\1/p' "$said" >"$kept"
+exit $rc
