@@ -139,7 +139,7 @@ if command -v systemd-analyze >/dev/null; then
 		/usr/lib/systemd/system/mpib-agent.service >/verify 2>&1
 	grep -i mpib /verify && fail "systemd-analyze verify"
 	for unit in mpib-proxy mpib-agent; do
-		systemd-analyze security --offline=true --threshold=16 \
+		systemd-analyze security --offline=true --threshold=15 \
 			"/usr/lib/systemd/system/$unit.service" >/security 2>&1 ||
 			{ cat /security; fail "the sandbox of $unit is open"; }
 		tail -n 1 /security
