@@ -121,15 +121,15 @@ static void rundir_inherit(struct mpib_rundir *rd)
 		rd->made = false;
 }
 
-/* 0: locked; 1: the last holder has removed directory or lock file meanwhile,
- * so start again; -errno. */
+/* Who can open the file can lock it. 0: locked; 1: the last holder has removed
+ * directory or lock file meanwhile, so start again; -errno. */
 static int take_lock(struct mpib_rundir *rd, char *why)
 {
 	struct stat ours, there;
 	int pid;
 
 	rd->lock = openat(rd->dir, LOCK,
-			  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+			  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (rd->lock < 0)
 		return errno == ENOENT
 			       ? 1

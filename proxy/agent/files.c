@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the agent's directory: the hints and the socket. */
+/* The files of the agent's directory: the lock, the hints and the socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,33 +47,70 @@ int mpib_agent_make_hints(struct mpib_agent *a)
 	return rc;
 }
 
+/* Whoever may write there would have the agent change files of his choice. */
+int mpib_agent_check_dir(const struct mpib_agent *a)
+{
+	struct stat st;
+
+	if (fstat(a->dir_fd, &st) < 0)
+		return -errno;
+	return (st.st_uid == 0 || st.st_uid == geteuid()) &&
+			       !(st.st_mode & (S_IWGRP | S_IWOTH))
+		       ? 0
+		       : -EPERM;
+}
+
+/* A file that nobody else can open, and so lock, as they can the directory. */
+static int hold_lock(struct mpib_agent *a)
+{
+	struct stat ours, there;
+
+	do {
+		if (a->lock >= 0)
+			close(a->lock);
+		a->lock =
+			openat(a->dir_fd, MPIB_AGENT_LOCK,
+			       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (a->lock < 0 || fstat(a->lock, &ours) < 0)
+			return -errno;
+		if (flock(a->lock, LOCK_EX | LOCK_NB) < 0)
+			return -EADDRINUSE;
+		/* Its last holder may have removed it meanwhile. */
+	} while (fstatat(a->dir_fd, MPIB_AGENT_LOCK, &there,
+			 AT_SYMLINK_NOFOLLOW) < 0 ||
+		 there.st_ino != ours.st_ino);
+	return 0;
+}
+
 int mpib_agent_bind(struct mpib_agent *a, gid_t group)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			0);
+	int rc;
 
 	if (fd < 0)
 		return -errno;
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, a->dir_fd);
-	/* The directory's lock ends with this process. connect() finds a
-	 * running agent of an older version, which took no lock. */
-	if (flock(a->dir_fd, LOCK_EX | LOCK_NB) < 0 ||
-	    connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0) {
+	rc = hold_lock(a);
+	/* connect() finds a running agent of an older version, which took another
+	 * lock, or none. */
+	if (rc == 0 && connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
+		rc = -EADDRINUSE;
+	if (rc < 0) {
 		close(fd);
-		return -EADDRINUSE;
+		return rc;
 	}
 	unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
 	/* Who may not give it that group serves root and itself alone. */
-	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
-	    fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0600, 0) < 0 ||
+	if (fchmod(fd, 0600) < 0 ||
+	    bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
 	    (group != (gid_t)-1 &&
 	     fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
 		      AT_SYMLINK_NOFOLLOW) == 0 &&
 	     fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0660, 0) < 0)) {
-		int rc = -errno;
-
+		rc = -errno;
 		close(fd);
 		return rc;
 	}

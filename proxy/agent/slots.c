@@ -19,6 +19,7 @@
 #include "base/log.h"
 
 #define PAUSE (MPIB_SEC / 10)
+#define CALLS 256u /* taken in a turn */
 
 struct mpib_agent_proxy {
 	struct mpib_agent *agent;
@@ -262,13 +263,12 @@ static bool slots_welcome(const struct mpib_agent *a, int fd)
 	       (cred.uid == 0 || cred.uid == geteuid() || cred.uid == a->user);
 }
 
-static void on_call(void *arg, uint32_t events)
+/* The next caller. False: there is none, or not now. */
+static bool take_call(struct mpib_agent *a)
 {
-	struct mpib_agent *a = arg;
 	int fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct mpib_agent_proxy *p;
 
-	(void)events;
 	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
 	    errno != EINTR) {
 		mpib_warn("a proxy waits: accept: %m (raise the limit of "
@@ -278,28 +278,51 @@ static void on_call(void *arg, uint32_t events)
 			       a);
 	}
 	if (fd < 0)
-		return;
+		return false;
 	if (!slots_welcome(a, fd)) {
 		close(fd);
-		return;
+		return true;
 	}
 	p = calloc(1, sizeof(*p));
 	if (!p ||
 	    mpib_loop_add(&a->loop, &p->watch, fd, EPOLLIN, on_proxy, p) < 0) {
 		free(p);
 		close(fd);
-		return;
+		return true;
 	}
 	p->agent = a;
 	p->fd = fd;
 	TAILQ_INSERT_TAIL(&a->proxies, p, entry);
+	return true;
+}
+
+/* Many at once: whoever is no proxy may call without end. */
+static void on_call(void *arg, uint32_t events)
+{
+	unsigned left = CALLS;
+
+	(void)events;
+	while (left-- > 0 && take_call(arg))
+		;
 }
 
 static int listen_in(struct mpib_agent *a)
 {
-	return listen(a->fd, 64) < 0 ? -errno
-				     : mpib_loop_add(&a->loop, &a->watch, a->fd,
-						     EPOLLIN, on_call, a);
+	/* Who is no proxy may call, too: as many places as there can be. */
+	return listen(a->fd, 4096) < 0
+		       ? -errno
+		       : mpib_loop_add(&a->loop, &a->watch, a->fd, EPOLLIN,
+				       on_call, a);
+}
+
+static const char *start_remedy(int rc)
+{
+	if (rc == -EADDRINUSE)
+		return "another agent serves it; stop that one";
+	if (rc == -EPERM)
+		return "others made it or may write there; give a directory of "
+		       "your own by --dir";
+	return "give a directory of your own by --dir";
 }
 
 int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
@@ -310,7 +333,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 
 	memset(a, 0, sizeof(*a));
 	a->user = pw ? pw->pw_uid : geteuid();
-	a->dir_fd = a->fd = -1;
+	a->dir_fd = a->lock = a->fd = -1;
 	a->shm = MAP_FAILED;
 	a->first = first;
 	TAILQ_INIT(&a->proxies);
@@ -321,7 +344,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 	if (rc == 0) {
 		a->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 					      O_CLOEXEC);
-		rc = a->dir_fd < 0 ? -errno : 0;
+		rc = a->dir_fd < 0 ? -errno : mpib_agent_check_dir(a);
 	}
 	/* The socket first: mpib_agent_bind() fails if another agent is running. */
 	if (rc == 0)
@@ -333,8 +356,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 	if (rc == 0)
 		return 0;
 	snprintf(why, MPIB_AGENT_WHY, "%.96s: %s (%s)", dir, strerror(-rc),
-		 rc == -EADDRINUSE ? "another agent serves it; stop that one"
-				   : "give a directory of your own by --dir");
+		 start_remedy(rc));
 	mpib_agent_stop(a);
 	return rc;
 }
@@ -352,6 +374,12 @@ void mpib_agent_stop(struct mpib_agent *a)
 	if (a->shm != MAP_FAILED) {
 		munmap(a->shm, mpib_hint_bytes(MPIB_HINT_SLOTS_MAX));
 		unlinkat(a->dir_fd, MPIB_AGENT_HINTS, 0);
+	}
+	if (a->lock >= 0) {
+		/* Only who has it may remove it. */
+		if (a->fd >= 0)
+			unlinkat(a->dir_fd, MPIB_AGENT_LOCK, 0);
+		close(a->lock);
 	}
 	if (a->dir_fd >= 0)
 		close(a->dir_fd);

@@ -21,6 +21,7 @@
 #define MPIB_AGENT_OWN (MPIB_HINT_SLOTS_MAX - MPIB_AGENT_SHARED)
 
 #define MPIB_AGENT_REASON 96u
+#define MPIB_AGENT_LOCK "lock"
 
 struct mpib_agent_proxy; /* a connected proxy */
 struct mpib_agent_rule;
@@ -66,7 +67,7 @@ struct mpib_agent_slot {
 struct mpib_agent {
 	struct mpib_loop loop;
 	char dir[96];
-	int dir_fd, fd;
+	int dir_fd, lock, fd;
 	struct mpib_io watch;
 	struct mpib_timer pause; /* watch sleeps: accept() had no fds */
 	void *shm; /* the hint file, of MPIB_HINT_SLOTS_MAX entries */
@@ -91,7 +92,9 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 		     uint32_t first, char *why);
 void mpib_agent_stop(struct mpib_agent *a);
 
-/* files.c. Create the hint file and map it. 0 or -errno. */
+/* files.c. 0, or -EPERM: others made the directory or may write there. */
+int mpib_agent_check_dir(const struct mpib_agent *a);
+/* Create the hint file and map it. 0 or -errno. */
 int mpib_agent_make_hints(struct mpib_agent *a);
 /* Bind only: who can connect later, when this end listens, finds this agent's
  * hint file. group: -1, or whose proxies may connect. -EADDRINUSE: another

@@ -317,6 +317,7 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 	/* Its socket and file stay, nobody listens. */
 	mpib_loop_del(&dead.loop, &dead.watch);
 	close(dead.fd);
+	close(dead.lock);
 	close(dead.dir_fd);
 	mpib_loop_fini(&dead.loop);
 	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 1, why), 0);
