@@ -341,6 +341,7 @@ void proxy_clients_fini(struct proxy_clients *all)
 		mpib_timer_disarm(all->loop, &s->hello_timer);
 		proxy_client_free(s);
 	}
+	mpib_quota_fini(all);
 	assert(all->usage.clients == 0 && all->usage.regions == 0);
 	assert(all->usage.registered == 0 && all->usage.mapped == 0);
 	mpib_filler_stop(&all->filler);

@@ -85,7 +85,8 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 		return;
 	}
 	mpib_event(MPIB_LOG_INFO, "client_leaves",
-		   &(struct mpib_event_about){ .client = s->id },
+		   &(struct mpib_event_about){
+			   .client = s->id, .of_user = true, .uid = s->uid },
 		   "client %u (%s, pid %u) leaves: %s", s->id, s->name, s->pid,
 		   why);
 	s->all->usage.leaving++;

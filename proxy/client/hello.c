@@ -168,7 +168,9 @@ static void hello_welcome(struct proxy_client *s,
 	if (proxy_client_send(s, &w.h, fd, MPIB_CTL_FDS_MAX) == 0)
 		mpib_event(
 			MPIB_LOG_INFO, "client_attaches",
-			&(struct mpib_event_about){ .client = s->id },
+			&(struct mpib_event_about){ .client = s->id,
+						    .of_user = true,
+						    .uid = s->uid },
 			"client %u (%s, pid %u, uid %u) attached to shard %u",
 			s->id, s->name, s->pid, s->uid, s->peer_client.shard);
 }

@@ -96,7 +96,9 @@ static void job_end(struct mpib_job *j)
 		snprintf(name, sizeof(name), "0x%" PRIx64, j->number);
 	mpib_event(MPIB_LOG_INFO, "job_ends",
 		   &(struct mpib_event_about){ .ns = j->ended_ns - j->began_ns,
-					       .bytes = j->tx_bytes },
+					       .bytes = j->tx_bytes,
+					       .of_user = true,
+					       .uid = j->uid },
 		   "job %s of uid %u is over after %.1f s: its %u clients here "
 		   "sent %.3f GB and received %.3f GB, %.2f Gb/s sent; their "
 		   "connections waited for %.1f s, %.3f GB were sent again",

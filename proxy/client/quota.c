@@ -94,6 +94,21 @@ int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 	return -EDQUOT;
 }
 
+/* Forget users who left so long ago that their buckets are full. */
+static void quota_forget(struct proxy_clients *all)
+{
+	uint64_t now = mpib_loop_now(all->loop);
+	struct mpib_quota_user *u, *next;
+
+	HASH_ITER(hh, all->users, u, next)
+	{
+		if (u->clients > 0 || now - u->filled_at < MPIB_SEC)
+			continue;
+		HASH_DELETE(hh, all->users, u);
+		free(u);
+	}
+}
+
 int mpib_quota_begin(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;
@@ -101,6 +116,7 @@ int mpib_quota_begin(struct proxy_client *s)
 
 	HASH_FIND(hh, all->users, &s->uid, sizeof(s->uid), u);
 	if (!u) {
+		quota_forget(all);
 		u = calloc(1, sizeof(*u));
 		if (!u)
 			return -ENOMEM;
@@ -120,8 +136,18 @@ void mpib_quota_end(struct proxy_client *s)
 	if (u && s->silent)
 		mpib_sum_less(&u->silent);
 	s->silent = false;
-	if (u && mpib_sum_less(&u->clients) == 0) {
-		HASH_DELETE(hh, s->all->users, u);
+	/* The bucket stays: it would be full again for who comes back at once. */
+	if (u)
+		mpib_sum_less(&u->clients);
+}
+
+void mpib_quota_fini(struct proxy_clients *all)
+{
+	struct mpib_quota_user *u, *next;
+
+	HASH_ITER(hh, all->users, u, next)
+	{
+		HASH_DELETE(hh, all->users, u);
 		free(u);
 	}
 }
@@ -149,8 +175,10 @@ int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
 		u->left = u->left + more > rate ? rate : u->left + more;
 		u->filled_at = now_ns;
 	}
-	u->left--;
-	if (u->left >= 0)
+	if (--u->left >= 0)
 		return 0;
+	/* Whoever stops is served again within two seconds. */
+	if (u->left < -rate - 1)
+		u->left = -rate - 1;
 	return u->left >= -rate ? -EDQUOT : -EPIPE;
 }

@@ -46,6 +46,8 @@ struct mpib_quota_user {
 /* Bind s to its user's bucket, and release it. begin: 0 or -ENOMEM. */
 int mpib_quota_begin(struct proxy_client *s);
 void mpib_quota_end(struct proxy_client *s);
+/* Forget all users. */
+void mpib_quota_fini(struct proxy_clients *all);
 /* s, which has begun, has not said HELLO; or it has. */
 void mpib_quota_silent(struct proxy_client *s, bool silent);
 /* Count one more message of s. 0; -EDQUOT: refuse it; -EPIPE: a whole bucket of

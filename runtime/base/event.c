@@ -12,10 +12,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mpib_event journal[MPIB_EVENTS]; /* at seq % MPIB_EVENTS */
 static uint64_t newest, oldest = 1; /* numbers that there are; 0, 1: none */
 static int file = -1; /* where each event is kept, too */
+
+/* What users may still tell; the one that told nothing for longest makes room. */
+static struct event_user {
+	uint32_t uid, left;
+	uint64_t told_ns; /* when left was one less; 0: nobody */
+	uint64_t out; /* left out since the last */
+} users[64];
 
 /* An event in the file, where it lies in the journal. The sum leaves out a place
  * that was never written, one half written when the machine stopped, and those
@@ -102,6 +111,66 @@ static void event_add(const struct mpib_event *e)
 	event_keep(to);
 }
 
+static struct event_user *event_user_of(uint32_t uid)
+{
+	struct event_user *idlest = users;
+
+	for (unsigned i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		if (users[i].told_ns && users[i].uid == uid)
+			return &users[i];
+		if (users[i].told_ns < idlest->told_ns)
+			idlest = &users[i];
+	}
+	*idlest = (struct event_user){ .uid = uid, .left = MPIB_EVENTS_USER };
+	return idlest;
+}
+
+/* Whether the user may tell one more. *out: how many were left out before it;
+ * *last: the next will be. The caller holds the lock. */
+static bool event_may(uint32_t uid, uint64_t *out, bool *last)
+{
+	struct event_user *u = event_user_of(uid);
+	uint64_t now = mpib_now_ns();
+	uint64_t more = (now - u->told_ns) / MPIB_EVENTS_USER_NS;
+
+	if (u->left + more >= MPIB_EVENTS_USER) {
+		u->left = MPIB_EVENTS_USER;
+		u->told_ns = now;
+	} else {
+		u->left += (uint32_t)more;
+		u->told_ns += more * MPIB_EVENTS_USER_NS;
+	}
+	if (u->left == 0) {
+		u->out++;
+		return false;
+	}
+	*out = u->out;
+	u->out = 0;
+	*last = --u->left == 0;
+	return true;
+}
+
+/* Room for the event if it is one of a user's share: what stands before its text,
+ * or false. */
+static bool event_room(const struct mpib_event_about *a, char *text, size_t len)
+{
+	uint64_t out = 0;
+	bool last = false, may;
+
+	if (!a->of_user)
+		return true;
+	pthread_mutex_lock(&lock);
+	may = event_may(a->uid, &out, &last);
+	pthread_mutex_unlock(&lock);
+	if (out)
+		snprintf(text, len, "[%llu of uid %u left out] ",
+			 (unsigned long long)out, a->uid);
+	else if (last)
+		snprintf(text, len, "[more of uid %u now are left out] ",
+			 a->uid);
+	return may;
+}
+
 void mpib_event(enum mpib_log_level level, const char *kind,
 		const struct mpib_event_about *about, const char *fmt, ...)
 {
@@ -116,11 +185,17 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 		.bytes = a->bytes,
 	};
 	int saved = errno;
+	size_t at;
 	va_list ap;
 
+	if (!event_room(a, e.text, sizeof(e.text))) {
+		errno = saved;
+		return;
+	}
+	at = strlen(e.text);
 	va_start(ap, fmt);
 	errno = saved;
-	vsnprintf(e.text, sizeof(e.text), fmt, ap);
+	vsnprintf(e.text + at, sizeof(e.text) - at, fmt, ap);
 	va_end(ap);
 	snprintf(e.peer, sizeof(e.peer), "%s", a->peer ? a->peer : "");
 	snprintf(e.kind, sizeof(e.kind), "%s", kind);

@@ -8,12 +8,17 @@
 #ifndef MPIB_BASE_EVENT_H
 #define MPIB_BASE_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/log.h"
 #include "base/serial.h"
 
 #define MPIB_EVENTS 512
+/* Events that a user makes: so many at once, and one each so long. Others are left
+ * out, of the log as well, or a user would have all else forgotten. */
+#define MPIB_EVENTS_USER (MPIB_EVENTS / 4)
+#define MPIB_EVENTS_USER_NS 30000000000u
 
 /* What an event is about; a zeroed field is not applicable. */
 struct mpib_event_about {
@@ -22,6 +27,9 @@ struct mpib_event_about {
 	const char *peer;
 	uint64_t ns; /* duration */
 	uint64_t bytes; /* moved, or replayed by a fail-over */
+	/* A user can make as many of it as he likes: it is one of his share. */
+	bool of_user;
+	uint32_t uid;
 };
 
 struct mpib_event {

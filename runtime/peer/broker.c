@@ -242,7 +242,9 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 	if (!c || c->state == PEER_CONN_OVER)
 		return;
 	mpib_event(MPIB_LOG_WARN, "connection_broken",
-		   &(struct mpib_event_about){ .peer = c->peer->label },
+		   &(struct mpib_event_about){ .peer = c->peer->label,
+					       .of_user = true,
+					       .uid = c->client->uid },
 		   "connection %u to %s: %s", c->index, c->peer->label, why);
 	peer_conn_fail(c, error, "%s", why);
 }

@@ -61,7 +61,9 @@ static void deadline_fail(struct peer_conn *c, const struct mpib_snap_conn *f,
 {
 	const struct mpib_event_about about = { .client = f->client,
 						.peer = c->peer->label,
-						.rails = q->rails };
+						.rails = q->rails,
+						.of_user = true,
+						.uid = c->client->uid };
 	char here[32], there[32], why[sizeof(c->why)];
 
 	deadline_rank(here, sizeof(here), f->sender ? "from" : "by",

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -88,6 +89,67 @@ static void nothing_comes_after_the_newest(void **state)
 	assert_int_equal(mpib_events_after(UINT64_MAX, got, 8, &last), 0);
 }
 
+static uint64_t clock_ns;
+
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	if (id != CLOCK_MONOTONIC)
+		return __real_clock_gettime(id, ts);
+	ts->tv_sec = (time_t)(clock_ns / 1000000000);
+	ts->tv_nsec = (long)(clock_ns % 1000000000);
+	return 0;
+}
+
+/* How many of n events of the user are told, and the last of these. */
+static unsigned tell_of_user(uint32_t uid, unsigned n)
+{
+	const struct mpib_event_about about = { .of_user = true, .uid = uid };
+	uint64_t before = newest(), last;
+	unsigned told;
+
+	for (unsigned i = 0; i < n; i++)
+		mpib_event(MPIB_LOG_DEBUG, "client_leaves", &about, "%u", i);
+	told = mpib_events_after(before, got, 2 * MPIB_EVENTS, &last);
+	if (told)
+		got[0] = got[told - 1];
+	return told;
+}
+
+static void a_user_has_a_share_of_the_events(void **state)
+{
+	(void)state;
+	clock_ns = 3600 * 1000000000ull;
+	assert_int_equal(tell_of_user(1000, 2 * MPIB_EVENTS), MPIB_EVENTS_USER);
+	assert_string_equal(got[0].text,
+			    "[more of uid 1000 now are left out] 127");
+	/* It is his alone. */
+	assert_int_equal(tell_of_user(1001, 1), 1);
+	assert_string_equal(got[0].text, "0");
+	clock_ns += MPIB_EVENTS_USER_NS - 1;
+	assert_int_equal(tell_of_user(1000, 1), 0);
+	clock_ns++;
+	assert_int_equal(tell_of_user(1000, 2), 1);
+	assert_string_equal(got[0].text, "[897 of uid 1000 left out] 0");
+	/* Who tells little meanwhile has it whole again. */
+	clock_ns += 2 * MPIB_EVENTS * MPIB_EVENTS_USER_NS;
+	assert_int_equal(tell_of_user(1000, MPIB_EVENTS), MPIB_EVENTS_USER);
+}
+
+/* Others than there is room for: the one that told nothing for longest goes. */
+static void many_users_have_shares_of_the_events(void **state)
+{
+	(void)state;
+	for (uint32_t uid = 0; uid < 100; uid++) {
+		clock_ns++;
+		assert_int_equal(tell_of_user(5000 + uid, 1), 1);
+	}
+	clock_ns++;
+	assert_int_equal(tell_of_user(5099, MPIB_EVENTS), MPIB_EVENTS_USER - 1);
+}
+
 /* As a process has it that took over: the journal goes on where it was, and what
  * this one told before comes behind. */
 static void the_next_process_goes_on_with_the_journal(void **state)
@@ -129,6 +191,8 @@ int main(void)
 		cmocka_unit_test(an_event_below_the_log_level_is_kept_too),
 		cmocka_unit_test(only_the_last_are_kept_and_the_gap_shows),
 		cmocka_unit_test(nothing_comes_after_the_newest),
+		cmocka_unit_test(a_user_has_a_share_of_the_events),
+		cmocka_unit_test(many_users_have_shares_of_the_events),
 		cmocka_unit_test(the_next_process_goes_on_with_the_journal),
 	};
 
