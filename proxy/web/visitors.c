@@ -15,8 +15,9 @@
 /* Whom the kernel does not know: each address is one user like others. */
 #define NOBODY ((uid_t)-1)
 /* A handshake is a signature's time of the control thread, whoever asks for it:
- * so many at once, and one each so often. */
-#define SHAKES 8
+ * so many at once, and one each so often; a user, or an address, has a quarter of
+ * either. */
+#define SHAKES 16
 #define SHAKE_NS (MPIB_SEC / 20)
 
 struct mpib_visitor {
@@ -32,6 +33,7 @@ void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 			const struct sockaddr_in *own)
 {
 	all->loop = loop;
+	all->own = *own;
 	TAILQ_INIT(&all->list);
 	all->diag = mpib_caller_open(own);
 	if (all->diag < 0)
@@ -64,38 +66,66 @@ static bool visitor_fits(const struct mpib_visitors *all,
 				MPIB_VISITORS_ROOT);
 }
 
+/* Whose the connection from one address to another is. */
+static void visitor_identify(const struct mpib_visitors *all,
+			     const struct sockaddr_in *from,
+			     const struct sockaddr_in *to, uid_t *uid,
+			     in_addr_t *addr)
+{
+	*addr = 0;
+	if (mpib_caller_uid(all->diag, from, to, uid) == 0)
+		return;
+	*uid = NOBODY;
+	*addr = from->sin_addr.s_addr;
+	/* This machine has as many of these as anybody likes. */
+	if (ntohl(*addr) >> 24 == IN_LOOPBACKNET)
+		*addr = htonl(INADDR_LOOPBACK);
+}
+
+static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
+{
+	struct mpib_shaker *s = all->shaker, who = { 0 };
+	struct sockaddr_in to = all->own;
+
+	/* Not accepted yet. A listener on all networks is mostly called at the
+	 * address that a caller of this machine calls from. */
+	if (to.sin_addr.s_addr == htonl(INADDR_ANY))
+		to.sin_addr = all->next.sin_addr;
+	visitor_identify(all, &all->next, &to, &who.uid, &who.from);
+	for (unsigned i = 0; i < MPIB_VISITORS_SHAKERS; i++) {
+		struct mpib_shaker *one = &all->shaker[i];
+
+		if (one->paid && one->uid == who.uid && one->from == who.from)
+			return one;
+		if (one->paid < s->paid)
+			s = one;
+	}
+	*s = who;
+	return s;
+}
+
+static bool shake(uint64_t *paid, uint64_t now, unsigned most, uint64_t each)
+{
+	if (*paid < now)
+		*paid = now;
+	if (*paid - now >= most * each)
+		return false;
+	*paid += each;
+	return true;
+}
+
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls)
 {
 	uint64_t now = mpib_loop_now(all->loop);
+	struct mpib_shaker *s;
 
 	all->next = *from;
 	if (!tls)
 		return true;
-	if (all->paid < now)
-		all->paid = now;
-	if (all->paid - now >= SHAKES * SHAKE_NS)
-		return false;
-	all->paid += SHAKE_NS;
-	return true;
-}
-
-/* Whose the connection is. It is asked for by the address that it came in at:
- * the listening socket's may be that of all networks. */
-static void visitor_identify(struct mpib_visitor *v)
-{
-	const struct sockaddr_in *from = &v->all->next;
-	struct sockaddr_in own;
-	socklen_t len = sizeof(own);
-
-	if (getsockname(v->fd, (struct sockaddr *)&own, &len) == 0 &&
-	    mpib_caller_uid(v->all->diag, from, &own, &v->uid) == 0)
-		return;
-	v->uid = NOBODY;
-	v->from = from->sin_addr.s_addr;
-	/* This machine has as many of these as anybody likes. */
-	if (ntohl(v->from) >> 24 == IN_LOOPBACKNET)
-		v->from = htonl(INADDR_LOOPBACK);
+	s = shaker_of(all);
+	return shake(&s->paid, now, SHAKES / 4, 4 * SHAKE_NS) &&
+	       (s->uid == 0 || shake(&all->paid, now, SHAKES, SHAKE_NS));
 }
 
 static void on_late(void *arg)
@@ -109,12 +139,18 @@ static void on_late(void *arg)
 struct mpib_visitor *mpib_visitor_new(struct mpib_visitors *all, int fd)
 {
 	struct mpib_visitor *v = calloc(1, sizeof(*v));
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
 
 	if (!v)
 		goto err_hang_up;
 	v->all = all;
 	v->fd = fd;
-	visitor_identify(v);
+	/* The address that it came in at: the listener's may be that of all
+	 * networks. */
+	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0)
+		goto err_free;
+	visitor_identify(all, &all->next, &own, &v->uid, &v->from);
 	if (!visitor_fits(all, v))
 		goto err_free;
 	TAILQ_INSERT_TAIL(&all->list, v, link);

@@ -17,22 +17,31 @@
  * address elsewhere, whose users are not known; and root's. */
 #define MPIB_VISITORS_MAX 32u
 #define MPIB_VISITORS_ROOT 8u
+/* Who asked for handshakes of TLS last. */
+#define MPIB_VISITORS_SHAKERS 16u
 
 struct mpib_visitor;
 
 struct mpib_visitors {
 	struct mpib_loop *loop;
 	int diag; /* see caller.h */
+	struct sockaddr_in own; /* the listener's */
 	struct sockaddr_in next; /* where the last one connects from */
 	uint64_t paid; /* up to when handshakes have been let in for, ns */
+	struct mpib_shaker {
+		uid_t uid;
+		in_addr_t from; /* of whom the uid is not known */
+		uint64_t paid; /* as above, for him */
+	} shaker[MPIB_VISITORS_SHAKERS];
 	TAILQ_HEAD(, mpib_visitor) list;
 };
 
 void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 			const struct sockaddr_in *own);
 void mpib_visitors_close(struct mpib_visitors *all);
-/* Whether the one who connects from there is let in, which only a crowd that wants
- * handshakes of TLS is not; if so, the next mpib_visitor_new() is his. */
+/* Whether the one who connects from there is let in, which only who wants more
+ * handshakes of TLS than his share is not, and a crowd of such, but root; if so, the
+ * next mpib_visitor_new() is his. */
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls);
 /* A visitor on the connected socket fd, which stays the caller's and is shut down

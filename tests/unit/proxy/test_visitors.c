@@ -96,20 +96,50 @@ static void users_here_are_told_apart_from_strangers(void **state)
 	free_all();
 }
 
+static unsigned shaken(const char *as, unsigned most)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	unsigned in = 0;
+
+	assert_int_equal(inet_pton(AF_INET, as, &from.sin_addr), 1);
+	while (in < most && mpib_visitors_admit(&all, &from, true))
+		in++;
+	return in;
+}
+
 static void handshakes_have_a_pace(void **state)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET };
-	unsigned in = 0;
 
 	(void)state;
 	mpib_loop_advance(&loop, MPIB_SEC); /* from now on by this alone */
-	while (in < 1000 && mpib_visitors_admit(&all, &from, true))
-		in++;
-	assert_int_equal(in, 8);
+	assert_int_equal(shaken("198.51.100.1", 1000), 4);
+	assert_int_equal(shaken("198.51.100.2", 1000), 4);
+	assert_int_equal(shaken("198.51.100.3", 1000), 4);
+	assert_int_equal(shaken("198.51.100.4", 1000), 4);
+	assert_int_equal(shaken("198.51.100.5", 1000), 0);
 	mpib_loop_advance(&loop, MPIB_SEC / 20);
-	assert_true(mpib_visitors_admit(&all, &from, true));
-	assert_false(mpib_visitors_admit(&all, &from, true));
+	assert_int_equal(shaken("198.51.100.6", 1000), 1);
 	assert_true(mpib_visitors_admit(&all, &from, false));
+}
+
+/* Who shakes without end, and calls again as soon as he may, keeps nobody out. */
+static void handshakes_have_shares(void **state)
+{
+	unsigned his = 0;
+
+	(void)state;
+	mpib_loop_advance(&loop, MPIB_SEC);
+	for (unsigned ms = 0; ms < 10000; ms += 10) {
+		his += shaken("198.51.100.1", 1000);
+		his += shaken("127.0.0.1",
+			      1000); /* of no user: an address, too */
+		his += shaken("127.0.0.9", 1000);
+		if (ms % 1000 == 0)
+			assert_int_equal(shaken("198.51.100.2", 1), 1);
+		mpib_loop_advance(&loop, 10 * MPIB_MSEC);
+	}
+	assert_in_range(his, 100, 2 * (4 + 5 * 10));
 }
 
 int main(void)
@@ -118,6 +148,7 @@ int main(void)
 		cmocka_unit_test(an_address_elsewhere_has_a_share),
 		cmocka_unit_test(users_here_are_told_apart_from_strangers),
 		cmocka_unit_test(handshakes_have_a_pace),
+		cmocka_unit_test(handshakes_have_shares),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
