@@ -89,7 +89,11 @@ unsigned mpib_cluster_alike(const struct mpib_setting **list);
  */
 const char *mpib_cluster_text(struct mpib_cluster *c, bool *more);
 void mpib_cluster_text_drop(struct mpib_cluster *c);
-/* What agents of peers said last: a new reference, or NULL. */
+/* Null of a node without an agent. */
+json_t *mpib_cluster_word(const struct mpib_agent_word *w);
+
+/* agents.c: what agents of peers said last, but of those whose SOUT a node at
+ * another address says is its own: a new reference, or NULL. */
 json_t *mpib_cluster_agents(const struct mpib_cluster *c);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes of a cluster as JSON: this node's report and its peers'. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +117,7 @@ static json_t *view_mask(uint8_t mask)
 	return list;
 }
 
-/* Null of a node without an agent. */
-static json_t *view_word(const struct mpib_agent_word *w)
+json_t *mpib_cluster_word(const struct mpib_agent_word *w)
 {
 	if (!w->there)
 		return json_null();
@@ -164,7 +162,7 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 	if (strcmp(r->version, x->c->own.version) != 0)
 		json_array_append_new(notes, json_string("another version"));
 	judge_agent(&r->agent, notes);
-	json_object_set_new(o, "agent", view_word(&r->agent));
+	json_object_set_new(o, "agent", mpib_cluster_word(&r->agent));
 	if (r->slowest[0] && (!t->to[0] || r->slowest_mbps < t->mbps)) {
 		snprintf(t->from, sizeof(t->from), "%s", peer);
 		snprintf(t->to, sizeof(t->to), "%s", r->slowest);
@@ -264,28 +262,6 @@ static void view_own(struct cluster_view *x)
 		      "silent_s", 0.0);
 	add_report(x, o, peer, &c->own, faults, notes);
 	add_node(x, o, faults, notes);
-}
-
-static void agents_told(void *arg, const struct mpib_broker_told *t)
-{
-	char sout[INET_ADDRSTRLEN];
-	json_t *o;
-
-	if (!t->report || !t->report->agent.there || !t->sout)
-		return;
-	inet_ntop(AF_INET, &t->sout, sout, sizeof(sout));
-	o = json_pack("{ss ss sf}", "peer", t->peer, "sout", sout, "age_s",
-		      view_seconds(t->age_ns));
-	json_object_update_new(o, view_word(&t->report->agent));
-	json_array_append_new(arg, o);
-}
-
-json_t *mpib_cluster_agents(const struct mpib_cluster *c)
-{
-	json_t *list = json_array();
-
-	mpib_broker_each_told(c->broker, agents_told, list);
-	return list;
 }
 
 void mpib_cluster_text_drop(struct mpib_cluster *c)

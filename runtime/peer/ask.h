@@ -8,6 +8,8 @@
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
 
+#include <netinet/in.h>
+
 #include "base/loop.h"
 #include "peer/report.h"
 
@@ -68,6 +70,7 @@ struct mpib_broker_told {
 	enum mpib_told state;
 	const char *peer, *why; /* why it is not reached, "": not known */
 	unsigned version;
+	struct in6_addr addr; /* of its peer link */
 	uint32_t sout; /* IPv4 of its SOUT, network order; 0: none */
 	uint64_t age_ns; /* of the report */
 	uint64_t silent_ns;
