@@ -87,8 +87,7 @@ int tenant_dial(const char *dir, const char *name, int type)
 	return rc;
 }
 
-/* The status of the answer; 1: there is none. */
-static int answer_of(int sock)
+int tenant_answer(int sock)
 {
 	struct mpib_message m;
 	char byte;
@@ -110,7 +109,7 @@ int tenant_hello(const char *dir)
 	int sock = tenant_dial(dir, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 
 	if (sock >= 0 && mpib_message_send(sock, &hello.h, NULL, 0) == 0 &&
-	    answer_of(sock) == 0)
+	    tenant_answer(sock) == 0)
 		return sock;
 	if (sock >= 0)
 		close(sock);
@@ -128,7 +127,7 @@ int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size)
 
 	if (mpib_message_send(sock, &ask.h, &fd, 1) < 0)
 		return 1;
-	return answer_of(sock);
+	return tenant_answer(sock);
 }
 
 struct mpib_client *tenant_attach(const struct node *n)

@@ -33,6 +33,8 @@ int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 /* For children, which must not end the test: connect to a socket of the node;
  * the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
+/* Wait for an answer on the control socket: its status; 1: there is none. */
+int tenant_answer(int sock);
 /* Attach without the library: the control socket, or -1. */
 int tenant_hello(const char *dir);
 /* Register memory by that socket as a memfd: the answer's status, or 1 if there

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A peer that is one, with the key or where there is none, and lies: it asks how a
+ * node is without end and reads no answer, tells without being asked, megabytes
+ * of it, in another's name, and answers nothing itself.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "peer/protocol.h"
+#include "victim.h"
+
+#define PEER_PORT 24790
+#define LIARS 4
+
+static struct node node[2];
+static struct victim *victim;
+static char other[32]; /* an address where no proxy is */
+static int ready[2]; /* a pipe: the attacker is a peer */
+
+static int setup(void **state)
+{
+	(void)state;
+	victim = victim_between(node, NULL);
+	node_rail(other, sizeof(other), 30);
+	return pipe(ready);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	victim_leave(victim, node);
+	return 0;
+}
+
+static uint32_t address_of(const char *rail)
+{
+	struct in_addr in;
+
+	inet_pton(AF_INET, rail + strlen("soft:"), &in);
+	return in.s_addr;
+}
+
+static bool say(int fd, const struct mpib_peer_msg *m)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	size_t n = mpib_peer_encode(m, frame);
+
+	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+/* Become a peer of the first node, whose SOUT it says is the second's: the
+ * socket, or -1. */
+static int become_a_peer(uint16_t port)
+{
+	struct sockaddr_in src = { .sin_family = AF_INET },
+			   dst = { .sin_family = AF_INET };
+	struct mpib_peer_msg m = {
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = { .addr = mpib_address_of_ip(address_of(other)),
+			  .port = port,
+			  .boot = 0x1234567,
+			  .sout = address_of(node[1].sout) },
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char answer[4096];
+
+	src.sin_addr.s_addr = address_of(other);
+	dst.sin_addr.s_addr = address_of(node[0].sout);
+	dst.sin_port = htons(PEER_PORT);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&src, sizeof(src)) ||
+	    connect(fd, (struct sockaddr *)&dst, sizeof(dst)) || !say(fd, &m) ||
+	    recv(fd, answer, sizeof(answer), 0) <= 0)
+		return -1;
+	m = (struct mpib_peer_msg){ .type = MPIB_PEER_READY, .session = 77 };
+	return say(fd, &m) ? fd : -1;
+}
+
+/* A report of all that fits, none of it true. */
+static void lie(struct mpib_peer_msg *m)
+{
+	struct mpib_node_report *r = &m->report;
+
+	m->type = MPIB_PEER_REPORT;
+	memset(r, 0xff, sizeof(*r));
+	memset(r->version, '\033', sizeof(r->version));
+	snprintf(r->host, sizeof(r->host), "\033[2J\n\"},{\"peer\":\"x");
+	snprintf(r->slowest, sizeof(r->slowest), "\r\b\033]0;owned\007");
+	r->devices = MPIB_RAILS_MAX / MPIB_RAILS;
+	r->rails = MPIB_RAILS;
+	r->settings = MPIB_REPORT_SETTINGS;
+	r->agent.there = true;
+	r->agent.sick = r->agent.maintenance = r->agent.congested = 3;
+	snprintf(r->agent.island, sizeof(r->agent.island), "\033[31m\n");
+}
+
+/* Asks and tells without end, and is a peer again when it was cut off. */
+static int lie_without_end(void *arg)
+{
+	const uint16_t *port = arg;
+	struct mpib_peer_msg ask = { .type = MPIB_PEER_ASK }, told = { 0 };
+	bool first = true;
+
+	lie(&told);
+	for (;;) {
+		int fd = become_a_peer(*port);
+
+		if (fd < 0) {
+			usleep(1000);
+			continue;
+		}
+		if (!say(fd, &told))
+			return 2;
+		if (first && write(ready[1], "x", 1) != 1)
+			return 1;
+		first = false;
+		while (say(fd, &ask) && say(fd, &told) && say(fd, &ask))
+			usleep(50);
+		close(fd);
+	}
+	return 0;
+}
+
+/* The answer, or NULL; every text of it can be shown. */
+static json_t *ask_politely(const char *command)
+{
+	json_t *data = node_ask(&node[0], command);
+	char *text = json_dumps(data, 0);
+
+	assert_non_null(text);
+	assert_null(strstr(text, "\\u00"));
+	free(text);
+	return data;
+}
+
+static void nobody_is_sick_by_a_strangers_word(void)
+{
+	char sout[INET_ADDRSTRLEN];
+	uint32_t ip = address_of(node[1].sout);
+	json_t *agents = ask_politely("agents"), *row;
+	size_t i;
+
+	inet_ntop(AF_INET, &ip, sout, sizeof(sout));
+	json_array_foreach(agents, i, row)
+	{
+		const char *of =
+			json_string_value(json_object_get(row, "sout"));
+
+		if (of && !strcmp(of, sout) &&
+		    json_array_size(json_object_get(row, "sick")))
+			fail_msg("another node's SOUT is sick by its word");
+	}
+	json_decref(agents);
+}
+
+static void a_peer_that_lies_harms_itself_alone(void **state)
+{
+	static uint16_t port[LIARS] = { 1001, 1002, 1003, 1004 };
+	pid_t pid[LIARS];
+	char byte;
+
+	(void)state;
+	attack_needs_root();
+	for (unsigned i = 0; i < LIARS; i++) {
+		pid[i] = tenant_begin(ATTACKER, lie_without_end, &port[i]);
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		json_t *cluster = ask_politely("cluster");
+
+		assert_true(json_array_size(
+				    json_object_get(cluster, "nodes")) >= 2);
+		json_decref(cluster);
+		nobody_is_sick_by_a_strangers_word();
+		victim_goes_on(victim, 256);
+	}
+	for (unsigned i = 0; i < LIARS; i++)
+		child_kill(pid[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_that_lies_harms_itself_alone),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

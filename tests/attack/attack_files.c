@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files and directories that users can open: they lock them, make them first, and
+ * call the agent's socket without end. A proxy and an agent start all the same,
+ * and serve whom they are for.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/agent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "victim.h"
+
+#define CALLS 400
+#define TRIES 20
+
+static struct node node[2], other;
+static struct victim *victim;
+static char agent_dir[100], squatted[100], said[100];
+static int ready[2]; /* a pipe: the attacker has done its deed */
+
+static int setup(void **state)
+{
+	(void)state;
+	victim = victim_between(node, NULL);
+	if (!victim)
+		return 0;
+	snprintf(agent_dir, sizeof(agent_dir), "%s/agent", node[0].base);
+	snprintf(squatted, sizeof(squatted), "%s/squatted", node[0].base);
+	snprintf(said, sizeof(said), "%s/said", node[0].base);
+	return pipe(ready);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (victim) {
+		unlink(said);
+		rmdir(agent_dir);
+	}
+	victim_leave(victim, node);
+	return 0;
+}
+
+static void at_once(int (*fn)(void *), void *arg, pid_t *pid)
+{
+	char byte;
+
+	*pid = tenant_begin(ATTACKER, fn, arg);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+}
+
+static int stay(void)
+{
+	if (write(ready[1], "x", 1) != 1)
+		return 1;
+	pause();
+	return 0;
+}
+
+/* A process of the build, until child_kill(). */
+static pid_t begin_agent(const char *dir)
+{
+	int err = open(said, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	pid_t pid = fork();
+
+	assert_true(pid >= 0 && err >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(err, STDERR_FILENO);
+		execl(MPIB_AGENT_PATH, MPIB_AGENT_PATH, "--dir", dir, "--user",
+		      "nobody", "balance", NULL);
+		_exit(127);
+	}
+	close(err);
+	return pid;
+}
+
+/* 1: it answers a proxy's REGISTER; 0: not now. */
+static int agent_answers(const char *dir)
+{
+	struct mpib_agent_request ask = { .type = MPIB_AGENT_REGISTER,
+					  .conn_id = 7,
+					  .sout_dst_ip = 1 };
+	int fd = tenant_dial(dir, MPIB_AGENT_SOCK,
+			     SOCK_SEQPACKET | SOCK_NONBLOCK);
+	struct mpib_agent_response r = { .status = -1 };
+	struct timeval patience = { .tv_sec = 20 };
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	fcntl(fd, F_SETFL, 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	(void)!send(fd, &ask, sizeof(ask), MSG_NOSIGNAL);
+	n = recv(fd, &r, sizeof(r), 0);
+	close(fd);
+	return n == sizeof(r) && r.status == 0;
+}
+
+static bool agent_comes(const char *dir, pid_t pid)
+{
+	unsigned long long until = node_ms() + 60000;
+	int status;
+
+	while (node_ms() < until) {
+		if (agent_answers(dir))
+			return true;
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return false;
+		usleep(10000);
+	}
+	return false;
+}
+
+static void lock_one(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	/* Kept until the process ends. */
+	while (fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 &&
+	       errno == EWOULDBLOCK)
+		usleep(1000);
+}
+
+/* Lock whatever can be opened there, each by a process of its own. */
+static int lock_all(void *arg)
+{
+	const char *path = arg;
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = dir < 0 ? NULL : fdopendir(dup(dir));
+	const struct dirent *e;
+
+	while (list && (e = readdir(list))) {
+		if (!strcmp(e->d_name, "..") || fork() > 0)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		lock_one(dir, e->d_name);
+		pause();
+	}
+	return stay();
+}
+
+static void locks_of_others_keep_no_proxy_from_its_start(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	attack_needs_root();
+	/* Of the group that may attach itself, as a packaged one is. */
+	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
+		   NULL);
+	at_once(lock_all, other.dir, &pid);
+	node_kill(&other);
+	usleep(300000); /* whoever waits for the lock has it by now */
+	node_again(&other);
+	child_kill(pid);
+	node_wipe(&other);
+}
+
+/* Ended as an operator does it, so that nothing is left. */
+static void end_agent(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+}
+
+static void locks_of_others_keep_no_agent_from_its_start(void **state)
+{
+	pid_t agent, pid;
+	bool came;
+
+	(void)state;
+	attack_needs_root();
+	agent = begin_agent(agent_dir);
+	assert_true(agent_comes(agent_dir, agent));
+	at_once(lock_all, agent_dir, &pid);
+	child_kill(agent);
+	usleep(300000);
+	agent = begin_agent(agent_dir);
+	came = agent_comes(agent_dir, agent);
+	child_kill(pid);
+	if (came)
+		end_agent(agent);
+	assert_true(came);
+}
+
+/* Have the agent's socket, which it makes, be a link before it sets its mode. */
+static int squat(void *arg)
+{
+	char sock[120];
+
+	snprintf(sock, sizeof(sock), "%s/" MPIB_AGENT_SOCK, squatted);
+	if (mkdir(squatted, 0755) || write(ready[1], "x", 1) != 1)
+		return 1;
+	for (;;) {
+		struct stat st;
+
+		if (lstat(sock, &st) == 0 && S_ISSOCK(st.st_mode) &&
+		    unlink(sock) == 0)
+			(void)!symlink(arg, sock);
+	}
+	return 0;
+}
+
+static void a_directory_made_by_others_is_no_agents(void **state)
+{
+	char precious[100], gone[120];
+	struct stat st;
+	pid_t pid;
+	int fd, status;
+
+	(void)state;
+	attack_needs_root();
+	snprintf(precious, sizeof(precious), "%s/precious", node[0].base);
+	snprintf(gone, sizeof(gone), "rm -r %s", squatted);
+	fd = open(precious, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(chmod(node[0].base, 0777), 0);
+	at_once(squat, precious, &pid);
+	assert_int_equal(chmod(node[0].base, 0755), 0);
+	for (unsigned i = 0; i < TRIES; i++) {
+		pid_t agent = begin_agent(squatted);
+		unsigned long long until = node_ms() + 20000;
+
+		/* It refuses, or it has been seen to change the file's mode. */
+		while (waitpid(agent, &status, WNOHANG) == 0) {
+			assert_int_equal(fstat(fd, &st), 0);
+			assert_int_equal(st.st_mode & 0777, 0644);
+			assert_true(node_ms() < until);
+			usleep(10000);
+		}
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0644);
+	}
+	child_kill(pid);
+	close(fd);
+	unlink(precious);
+	assert_int_equal(system(gone), 0);
+}
+
+static void allow_many_descriptors(void)
+{
+	struct rlimit r;
+
+	getrlimit(RLIMIT_NOFILE, &r);
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+/* Keep the agent's queue of callers full. */
+static int call_agent(void *arg)
+{
+	static int fd[CALLS];
+
+	(void)arg;
+	allow_many_descriptors();
+	for (unsigned i = 0;; i++) {
+		int *mine = &fd[i % CALLS];
+
+		if (*mine > 0)
+			close(*mine);
+		*mine = tenant_dial(agent_dir, MPIB_AGENT_SOCK,
+				    SOCK_SEQPACKET | SOCK_NONBLOCK);
+		if (i == CALLS && write(ready[1], "x", 1) != 1)
+			return 1;
+	}
+	return 0;
+}
+
+static void calls_of_others_keep_no_proxy_from_its_agent(void **state)
+{
+	unsigned answered = 0;
+	pid_t agent, pid[2];
+
+	(void)state;
+	attack_needs_root();
+	agent = begin_agent(agent_dir);
+	assert_true(agent_comes(agent_dir, agent));
+	for (unsigned i = 0; i < 2; i++)
+		at_once(call_agent, NULL, &pid[i]);
+	for (unsigned i = 0; i < TRIES; i++) {
+		answered += agent_answers(agent_dir) > 0;
+		usleep(10000);
+	}
+	victim_goes_on(victim, 64);
+	for (unsigned i = 0; i < 2; i++)
+		child_kill(pid[i]);
+	end_agent(agent);
+	print_message("%u of %u calls of a proxy answered\n", answered, TRIES);
+	/* A proxy calls again each second. */
+	assert_true(answered >= TRIES / 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(locks_of_others_keep_no_proxy_from_its_start),
+		cmocka_unit_test(locks_of_others_keep_no_agent_from_its_start),
+		cmocka_unit_test(a_directory_made_by_others_is_no_agents),
+		cmocka_unit_test(calls_of_others_keep_no_proxy_from_its_agent),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
