@@ -118,6 +118,7 @@ struct soft_ctx {
 	struct mpib_soft_fault fault;
 	bool paused;
 	uint64_t rng, rate_at;
+	unsigned ntx; /* connections with bytes to send */
 	_Atomic uint64_t forgotten; /* WRITEs lost by fault.forgets */
 	TAILQ_HEAD(, soft_late) late; /* WRITEs not placed, see late.c */
 };

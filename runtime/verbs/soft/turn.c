@@ -144,7 +144,7 @@ static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 			ctx->nops++;
 		else if (!conn->qp ||
 			 (!conn->qp->hold_until && !soft_ack_waits(conn->qp)))
-			conn->tx_work = false;
+			soft_conn_tx_work(conn, false);
 	}
 	if (conn->state != SOFT_CONN_DEAD && conn->rx_ready &&
 	    soft_stream_rx_prep(conn, &ctx->ops[ctx->nops]))

@@ -162,6 +162,7 @@ static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
 		vt_destroy(t, qa[i], qb[i]);
 }
 
+/* Each time: a link that rests saves up nothing. */
 static void a_rate_makes_bytes_take_their_time(void **state)
 {
 	enum {
@@ -177,13 +178,18 @@ static void a_rate_makes_bytes_take_their_time(void **state)
 	/* Inside one context nothing crosses the port. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	set(&t->a, (struct mpib_soft_fault){ .rate_bytes_per_s = 10 << 20 });
-	start = vt_ms();
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
-			 0);
-	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-	if (!t->same)
-		assert_true(vt_ms() - start >= 90);
+	for (unsigned i = 0; i < 2; i++) {
+		for (start = vt_ms(); vt_ms() - start < 40;)
+			vt_turn(t);
+		start = vt_ms();
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i,
+					 IBV_SEND_SIGNALED, &sge, 1,
+					 vt_addr(&dst), dst.mr->rkey),
+				 0);
+		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
+		if (!t->same)
+			assert_true(vt_ms() - start >= 90);
+	}
 	heal(t);
 	vt_destroy(t, qa, qb);
 	vt_mem_free(t, &src);

@@ -123,6 +123,23 @@ void soft_conn_ready(struct soft_conn *conn)
 	TAILQ_INSERT_TAIL(&conn->ctx->ready, conn, ready_link);
 }
 
+void soft_conn_tx_work(struct soft_conn *conn, bool work)
+{
+	struct soft_ctx *ctx = conn->ctx;
+	uint64_t now;
+
+	if (conn->tx_work == work)
+		return;
+	conn->tx_work = work;
+	ctx->ntx += work ? 1u : -1u;
+	if (!work || ctx->ntx > 1 || !ctx->fault.rate_bytes_per_s)
+		return;
+	/* The link was idle: it saves up nothing for what comes now. */
+	now = mpib_now_ns();
+	if (ctx->rate_at < now)
+		ctx->rate_at = now;
+}
+
 void soft_conn_work(struct soft_qp *qp)
 {
 	if (qp->loop) {
@@ -130,7 +147,7 @@ void soft_conn_work(struct soft_qp *qp)
 			TAILQ_INSERT_TAIL(&qp->ctx->loop_ready, qp, ready_link);
 		qp->ready = true;
 	} else if (qp->conn) {
-		qp->conn->tx_work = true;
+		soft_conn_tx_work(qp->conn, true);
 		if (!qp->conn->tx_blocked)
 			soft_conn_ready(qp->conn);
 	}
@@ -143,6 +160,7 @@ void soft_conn_close(struct soft_conn *conn)
 	if (conn->state == SOFT_CONN_DEAD)
 		return;
 	soft_conn_leave_idle(conn);
+	soft_conn_tx_work(conn, false);
 	if (conn->queued)
 		TAILQ_REMOVE(&ctx->ready, conn, ready_link);
 	if (conn->to_watch)
@@ -235,7 +253,7 @@ static void conn_linger(struct soft_conn *conn)
 	soft_conn_leave_idle(conn);
 	conn->qp = NULL;
 	conn->state = SOFT_CONN_LINGER;
-	conn->tx_work = false;
+	soft_conn_tx_work(conn, false);
 	set_idle(conn, LINGER_NS);
 	conn->rx_ready = true;
 	soft_conn_ready(conn);

@@ -147,6 +147,8 @@ void soft_conn_ready(struct soft_conn *conn);
 void soft_conn_watch(struct soft_conn *conn);
 /* qp has something to send. */
 void soft_conn_work(struct soft_qp *qp);
+/* The connection has bytes to send, or no longer. */
+void soft_conn_tx_work(struct soft_conn *conn, bool work);
 /* The socket is dead: close conn, and let its QP connect again. */
 void soft_conn_lost(struct soft_conn *conn);
 /* The peer is gone for good, or breaks the protocol: close conn, and never
