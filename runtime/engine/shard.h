@@ -21,6 +21,7 @@
 #include "engine/measure/times.h"
 #include "engine/pace.h"
 #include "engine/rail/budget.h"
+#include "engine/split/tracker.h"
 
 /* Connections of one shard. The IMM has 20 bits for the number; fewer are used
  * to save memory. */
@@ -45,7 +46,7 @@ struct mpib_rail {
 	uint8_t port_num;
 	bool down; /* as told by mpib_shard_rail_state() */
 	struct mpib_budget budget; /* of the CQ */
-	uint64_t inflight; /* bytes of all lanes */
+	struct mpib_track_sum bytes; /* of all lanes */
 	/* Bytes of inflight on lanes that make no progress, and when window.c
 	 * last computed that. */
 	uint64_t parked, parked_ns;

@@ -143,7 +143,7 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 			mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
 					  chain[r].bytes, f->shard->now);
 	}
-	p->ahead =
+	p->before =
 		mpib_adapt_posted(&f->lane->adapt, chain[MPIB_RAIL_SOUT].bytes,
 				  chain[MPIB_RAIL_SUP].bytes);
 	if (f->lane->numbered)
@@ -293,11 +293,13 @@ static void judge_way(struct engine_conn *f, const struct send_op *p,
 		      unsigned k)
 {
 	const struct mpib_stripe *c = &p->stripe[k];
+	const struct mpib_tracker *t = &f->lane->track[k];
 
 	if (p->c.carrier[k] == k && c->bytes > f->lane->frag)
 		mpib_choice_note(&f->lane->choice[k], c->bytes,
 				 p->c.spread >> k & 1,
-				 f->shard->now - c->posted, c->ahead);
+				 f->shard->now - c->posted,
+				 mpib_tracker_gone(t) - c->before);
 }
 
 /* Stripe k is no longer in flight; ok: acknowledged, so it is a sample. */
@@ -320,19 +322,21 @@ static void leave_tracker(struct engine_conn *f, struct send_op *p, unsigned k,
 	}
 }
 
-/* The last stripes of a send op were acknowledged. One that was replayed tells
- * nothing. */
+/* The last stripes of a send op were acknowledged, ns after its post. One that
+ * was replayed tells nothing. */
 static void judge_cut(struct engine_conn *f, const struct send_op *p,
-		      uint8_t stripes)
+		      uint64_t ns)
 {
-	const struct mpib_stripe *c = &p->stripe[!(stripes & 1u)];
+	const uint32_t sout = p->stripe[MPIB_RAIL_SOUT].bytes;
+	const uint32_t sup = p->stripe[MPIB_RAIL_SUP].bytes;
+	const struct mpib_adapt_end end = { .bytes = sout + sup,
+					    .cut = sout && sup,
+					    .ns = ns,
+					    .before = (uint64_t)p->before };
 
 	if (p->c.carrier[MPIB_RAIL_SOUT] == MPIB_RAIL_SOUT &&
 	    p->c.carrier[MPIB_RAIL_SUP] == MPIB_RAIL_SUP)
-		mpib_adapt_ended(&f->lane->adapt,
-				 p->stripe[0].bytes + p->stripe[1].bytes,
-				 p->stripe[0].bytes && p->stripe[1].bytes,
-				 f->shard->now - c->posted, (uint64_t)p->ahead);
+		mpib_adapt_ended(&f->lane->adapt, f->lane->track, &end);
 }
 
 int mpib_sender_retire(struct engine_conn *f)
@@ -360,17 +364,19 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok)
 {
 	struct send_op *p = send_op_at(f, op);
+	uint64_t posted;
 
 	stripes &= p->c.pending;
 	if (!stripes)
 		return;
 	p->c.pending &= (uint8_t)~stripes;
-	if (__builtin_expect(p->ahead >= 0 && ok && !p->c.pending, 0))
-		judge_cut(f, p, stripes);
+	posted = p->stripe[!(stripes & 1u)].posted;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		if (stripes & 1u << k)
 			leave_tracker(f, p, k, ok);
 	}
+	if (__builtin_expect(p->before >= 0 && ok && !p->c.pending, 0))
+		judge_cut(f, p, f->shard->now - posted);
 	for (unsigned i = 0; !ok && i < p->n; i++) {
 		struct op_range *o = send_op_share(f, p, i);
 

@@ -34,7 +34,7 @@ struct send_op {
 	uint32_t first; /* counts as share_head, does not wrap at SEND_SHARES */
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t slot;
-	int64_t ahead; /* as mpib_adapt_posted() said */
+	int64_t before; /* as mpib_adapt_posted() said */
 };
 
 /* Where range i of it lies in mpib_sender.share. */

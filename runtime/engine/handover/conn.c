@@ -110,7 +110,7 @@ static void conn_op(struct mpib_serial *p, struct engine_conn *f,
 	for (unsigned i = 0; i < n; i++)
 		conn_share(p, f, send_op_share(f, op, i));
 	if (!p->packing)
-		op->ahead = -1; /* what is replayed says nothing of a cut */
+		op->before = -1; /* what is replayed says nothing of a cut */
 	/* With every rail fenced, a stripe that has not ended is lost. */
 	if (op->c.pending != op->c.lost)
 		mpib_serial_fail(p, "a piece is still under way");

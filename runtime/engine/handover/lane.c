@@ -145,9 +145,9 @@ static struct mpib_lane *lane_make(struct mpib_tenant *tenant)
 	lane->full_turn = UINT64_MAX;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		mpib_tracker_init(&lane->track[r]);
-		lane->track[r].sum = &s->rail[r].inflight;
+		lane->track[r].sum = &s->rail[r].bytes;
 	}
-	mpib_adapt_init(&lane->adapt, s->now);
+	mpib_adapt_init(&lane->adapt, lane->track, s->now);
 	s->lanes_made++;
 	lane->connected = true;
 	TAILQ_INSERT_TAIL(&s->engine->lanes, lane, made_link);

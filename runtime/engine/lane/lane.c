@@ -132,7 +132,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->full_turn = UINT64_MAX;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		mpib_tracker_init(&l->track[r]);
-		l->track[r].sum = &l->shard->rail[r].inflight;
+		l->track[r].sum = &l->shard->rail[r].bytes;
 	}
 	l->shard->lanes_made++;
 	rc = mpib_lane_leave_out(l, want ? want->away : 0);
@@ -176,7 +176,7 @@ static void on_connect(struct mpib_msg *msg)
 	struct mpib_shard *s = lane->shard;
 
 	lane->since = lane->use_since = s->now;
-	mpib_adapt_init(&lane->adapt, s->now);
+	mpib_adapt_init(&lane->adapt, lane->track, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
 	lane->open = lane->use = lane->all & (uint8_t)~lane->away;
 	for (unsigned r = 0; r < lane->rails; r++) {

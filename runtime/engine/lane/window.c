@@ -50,11 +50,11 @@ bool mpib_window_full(struct mpib_shard *s, unsigned r)
 	uint32_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
 
 	/* The last send op may exceed the window, so that any size passes. */
-	if (window == 0 || rail->inflight < window)
+	if (window == 0 || rail->bytes.inflight < window)
 		return false;
 	if (s->now - rail->parked_ns > LOOK_NS) {
 		rail->parked = window_parked(s, r);
 		rail->parked_ns = s->now;
 	}
-	return rail->inflight >= rail->parked + window;
+	return rail->bytes.inflight >= rail->parked + window;
 }

@@ -128,7 +128,7 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r,
 	return mpib_sum_fits(out, "sends", b->sends, sum.sends) &&
 	       mpib_sum_fits(out, "receives", b->receives, sum.receives) &&
 	       mpib_sum_fits(out, "promised places", promised, sum.promised) &&
-	       mpib_sum_fits(out, "bytes of a rail", rail->inflight,
+	       mpib_sum_fits(out, "bytes of a rail", rail->bytes.inflight,
 			     sum.inflight);
 }
 

@@ -9,8 +9,8 @@
 #define ONE MPIB_ADAPT_ONE
 #define ALL 1024u
 #define ROUND (8 * MS) /* shortest time over which ends are compared */
-#define SHORT 2000u /* ns; ends that are nearer say nothing of a rail */
-#define STRIDE (int32_t)(ONE / 8) /* a round tells of no more */
+#define SHORT 2000u /* ns; less says nothing of a rail */
+#define STRIDE (int32_t)(ONE / 8)
 #define MEAN 4 /* mean and noise: of about so many rounds */
 #define SURE 64 /* of ONE: so little noise is none */
 #define HOME 16 /* pure noise takes this part of the way back */
@@ -26,22 +26,34 @@
 	 MPIB_ADAPT_SMALL) /* bytes: a queue, for small messages */
 #define LEAD_MAX (8ll << 20)
 
-void mpib_adapt_init(struct mpib_adapt *a, uint64_t now)
+static void adapt_round(struct mpib_adapt *a, struct mpib_tracker *track,
+			uint64_t now)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_tracker_round(&track[r], now);
+	a->round = now;
+}
+
+void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
+		     uint64_t now)
 {
 	*a = (struct mpib_adapt){
 		.weight = ONE / 2,
 		.cut_weight = ONE / 2,
 		.share = ALL / 2,
 		.since = now,
-		.round = now,
 	};
 	mpib_choice_init(&a->cut, CUT_GAIN);
+	adapt_round(a, track, now);
 }
 
-/* How fast bytes left the rail that were in flight: bytes << 20 per ns. */
-static uint64_t speed_of(const struct mpib_track_ends *e)
+/* How fast the rail was in its round: bytes << 20 per ns. */
+static uint64_t speed_of(const struct mpib_tracker *t)
 {
-	return (e->bytes / e->n << 20) / (e->ns / e->n + SHORT);
+	uint64_t bytes = t->sum->bytes - t->ends.bytes;
+	uint64_t ns = t->sum->ns - t->ends.ns;
+
+	return (bytes << 10) / ((ns + SHORT) >> 10);
 }
 
 static uint32_t clamp_weight(int32_t weight)
@@ -67,7 +79,7 @@ static void adapt_step(struct mpib_adapt *a, int32_t e)
 	off = a->off < 0 ? -a->off : a->off;
 	if (a->noise > SURE && off < a->noise)
 		trust = off * 256 / a->noise;
-	a->weight = clamp_weight((int32_t)a->weight + e * trust / 512 +
+	a->weight = clamp_weight((int32_t)a->weight + e * trust / 256 +
 				 home * (256 - trust) / (256 * HOME));
 }
 
@@ -96,18 +108,17 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 static void adapt_update(struct mpib_adapt *a, struct mpib_tracker *track,
 			 uint64_t now)
 {
-	struct mpib_track_ends *sout = &track[MPIB_RAIL_SOUT].ends;
-	struct mpib_track_ends *sup = &track[MPIB_RAIL_SUP].ends;
+	struct mpib_tracker *sout = &track[MPIB_RAIL_SOUT];
+	struct mpib_tracker *sup = &track[MPIB_RAIL_SUP];
 	uint64_t fast, slow;
 
-	if (!sout->n || !sup->n || now - a->round < ROUND)
+	if (!sout->ends.n || !sup->ends.n || now - a->round < ROUND)
 		return;
 	fast = speed_of(sup);
 	slow = speed_of(sout);
 	adapt_step(a, (int32_t)(fast * ONE / (fast + slow + 1)) -
 			      (int32_t)a->weight);
-	*sout = *sup = (struct mpib_track_ends){ .since = now };
-	a->round = now;
+	adapt_round(a, track, now);
 	adapt_tell(a, now);
 }
 
@@ -118,6 +129,12 @@ static void queues_of(const struct mpib_tracker *track, const uint32_t *planned,
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		queue[r] = mpib_tracker_queue(&track[r]) +
 			   (planned ? planned[r] : 0);
+}
+
+static uint64_t both_gone(const struct mpib_tracker *track)
+{
+	return mpib_tracker_gone(&track[MPIB_RAIL_SOUT]) +
+	       mpib_tracker_gone(&track[MPIB_RAIL_SUP]);
 }
 
 static uint32_t adapt_small(struct mpib_adapt *a,
@@ -220,7 +237,7 @@ uint32_t mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 			  const struct mpib_adapt_op *op)
 {
 	uint64_t queue[MPIB_RAILS];
-	uint32_t sup;
+	uint32_t sup, try;
 
 	a->answer = MPIB_ADAPT_BY_LATENCY;
 	if (op->total <= MPIB_ADAPT_SMALL &&
@@ -234,8 +251,11 @@ uint32_t mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 	if (a->answer == MPIB_ADAPT_BY_QUEUE ||
 	    !mpib_choice_spread(&a->cut, op->len))
 		sup = adapt_whole(a, queue, op->len);
-	a->ahead = queue[MPIB_RAIL_SOUT] + queue[MPIB_RAIL_SUP];
-	sup = adapt_try(track, sup, op->len, op->now);
+	a->before = both_gone(track);
+	try = adapt_try(track, sup, op->len, op->now);
+	if (try != sup)
+		a->answer = MPIB_ADAPT_BY_QUEUE; /* says nothing of cutting */
+	sup = try;
 	/* Rounded up, so that sup == len gives ALL. */
 	return (uint32_t)(((uint64_t)sup * ALL + op->len - 1) / op->len);
 }
@@ -258,11 +278,14 @@ int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)
 	if (answer != MPIB_ADAPT_BY_CUT)
 		return -1;
 	mpib_choice_posted(&a->cut, len);
-	return (int64_t)a->ahead;
+	return (int64_t)a->before;
 }
 
-void mpib_adapt_ended(struct mpib_adapt *a, uint32_t bytes, bool cut,
-		      uint64_t ns, uint64_t ahead)
+void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
+		      const struct mpib_adapt_end *end)
 {
-	mpib_choice_note(&a->cut, bytes, cut, ns, ahead);
+	uint64_t gone = both_gone(track) - end->before;
+
+	mpib_choice_note(&a->cut, end->bytes, end->cut, end->ns,
+			 gone > end->bytes ? gone - end->bytes : 0);
 }

@@ -11,9 +11,9 @@
  * end together.
  *
  * The weights follow the difference of the two rails' ends. A round collects,
- * per rail, the bytes that were in front of each stripe and how long its end
- * took; the weights under which both rails would have ended alike are where the
- * next round's weights go, halfway and as far as the differences have one sign.
+ * per rail, the bytes that ended and the time from end to end; the weights under
+ * which both rails would have ended alike are where the next round's weights go, as
+ * far as the differences have one sign.
  * What they lack of that is noise, and the more noise, the more the weights
  * return to the middle. So a rail that gets little is not taken for a slow one,
  * and equal rails stay equal where cores are the limit.
@@ -51,7 +51,8 @@ struct mpib_adapt {
 	int64_t lead; /* bytes that SUP got beyond its weight */
 	struct mpib_choice cut; /* cut (spread) or whole, by size */
 	uint32_t cut_weight; /* weight for which cut holds */
-	uint64_t ahead; /* of the last answer: bytes in flight on both rails */
+	uint64_t
+		before; /* the last answer: bytes that both rails had carried */
 	uint8_t answer; /* enum mpib_adapt_answer: the last, not posted yet */
 	uint8_t fast; /* the rail for small messages */
 	uint32_t run; /* small messages in a row that went there */
@@ -66,7 +67,17 @@ struct mpib_adapt_op {
 	uint64_t now;
 };
 
-void mpib_adapt_init(struct mpib_adapt *a, uint64_t now);
+/* One that was, and ended. */
+struct mpib_adapt_end {
+	uint32_t bytes;
+	bool cut;
+	uint64_t ns; /* from its post */
+	uint64_t before; /* what mpib_adapt_posted() returned */
+};
+
+/* track as for mpib_adapt_share(). */
+void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
+		     uint64_t now);
 
 /* SUP's parts per 1024 of the send op. track has one entry per rail; a round
  * that is complete ends here. */
@@ -77,14 +88,14 @@ uint32_t mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
 /* A send op was posted, with so many bytes by rail: the one that was asked for
  * last, if any was asked for since the last post. Not below 0:
- * mpib_adapt_ended() is to be told of its end, with this as the bytes ahead. */
+ * mpib_adapt_ended() is to be told of its end, with this. */
 static inline int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout,
 					uint32_t sup)
 {
 	return a->answer ? mpib_adapt_follow(a, sout, sup) : -1;
 }
-/* It ended ns after its post. Not for one that was posted again. */
-void mpib_adapt_ended(struct mpib_adapt *a, uint32_t bytes, bool cut,
-		      uint64_t ns, uint64_t ahead);
+/* All of its stripes are acknowledged. Not for one that was posted again. */
+void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
+		      const struct mpib_adapt_end *end);
 
 #endif

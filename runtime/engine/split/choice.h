@@ -6,8 +6,9 @@
  * "Spread" stands for either here.
  *
  * The cost of either way is the time from post to acknowledgement divided by
- * the bytes in flight, those of the part included: on an idle rail that is the
- * part's latency, on a busy rail the inverse of the rail's rate. All sizes
+ * the bytes that were acknowledged in it, those of the part included: on an idle
+ * rail that is the part's latency, on a busy rail the inverse of the rail's
+ * rate. All sizes
  * between two powers of two form a class with a smoothed cost for each way. The
  * first parts of a class go either way by turns, and later now and then a part
  * goes the dearer way, so that both costs stay known. The crossover is the
@@ -24,7 +25,9 @@
 
 #define MPIB_CHOICE_CLASSES 32
 #define MPIB_CHOICE_FIRST 8u /* parts that go either way by turns */
-#define MPIB_CHOICE_TRY 32u /* one part in this many goes the dearer way */
+#define MPIB_CHOICE_TRY                                                        \
+	32u /* at most one part in this many goes the dearer
+				way, fewer where that is much dearer */
 
 struct mpib_choice {
 	uint32_t above; /* parts longer than this are spread */
@@ -32,6 +35,7 @@ struct mpib_choice {
 	struct mpib_choice_class {
 		uint64_t cost[2]; /* by spread: ns per MiB, 0: not known */
 		uint32_t parts; /* posted, either way */
+		uint32_t tried; /* parts when one last went the dearer way */
 		bool spread; /* spreading is cheaper */
 	} class[MPIB_CHOICE_CLASSES];
 };
@@ -45,9 +49,8 @@ bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
 /* A part of this size was posted. mpib_choice_note() follows unless the part
  * is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* A part was acknowledged ns after its post, with ahead bytes in flight before
- * it. */
+/* A part was acknowledged ns after its post, with so many bytes of others. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
-		      uint64_t ns, uint64_t ahead);
+		      uint64_t ns, uint64_t others);
 
 #endif

@@ -9,32 +9,48 @@
 void mpib_tracker_init(struct mpib_tracker *t)
 {
 	*t = (struct mpib_tracker){ 0 };
+	t->sum = &t->own;
 	TAILQ_INIT(&t->unacked);
+}
+
+void mpib_tracker_round(struct mpib_tracker *t, uint64_t now)
+{
+	t->ends = (struct mpib_track_ends){ .since = now,
+					    .bytes = t->sum->bytes,
+					    .ns = t->sum->ns };
 }
 
 void mpib_tracker_post(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint32_t bytes, uint64_t now)
 {
+	struct mpib_track_sum *sum = t->sum;
+
 	c->posted = now;
 	c->bytes = bytes;
 	c->alone = TAILQ_EMPTY(&t->unacked);
 	if (c->alone)
 		t->busy_since = now;
-	c->ahead = mpib_tracker_queue(t);
+	c->before = sum->acked;
 	t->inflight += bytes;
-	if (t->sum)
-		*t->sum += bytes;
+	sum->inflight += bytes;
+	if (bytes > MPIB_TRACK_SMALL && sum->large++ == 0)
+		sum->from = now;
 	TAILQ_INSERT_TAIL(&t->unacked, c, link);
 }
 
 static void tracker_take_out(struct mpib_tracker *t, struct mpib_stripe *c,
 			     uint64_t now)
 {
+	struct mpib_track_sum *sum = t->sum;
+
 	TAILQ_REMOVE(&t->unacked, c, link);
-	assert(c->bytes <= t->inflight && (!t->sum || c->bytes <= *t->sum));
+	assert(c->bytes <= t->inflight && c->bytes <= sum->inflight);
 	t->inflight -= c->bytes;
-	if (t->sum)
-		*t->sum -= c->bytes;
+	sum->inflight -= c->bytes;
+	if (c->bytes > MPIB_TRACK_SMALL) {
+		sum->large--;
+		sum->from = now;
+	}
 	if (TAILQ_EMPTY(&t->unacked))
 		t->busy_ns += now - t->busy_since;
 	c->posted = 0;
@@ -68,12 +84,13 @@ static void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 			((rtt < most ? rtt : most) - t->latency + 15) / 16;
 }
 
-static void tracker_end(struct mpib_track_ends *e, const struct mpib_stripe *c,
-			uint64_t rtt)
+static void tracker_end(struct mpib_tracker *t, const struct mpib_stripe *c,
+			uint64_t now)
 {
-	e->ns += rtt;
-	e->bytes += c->ahead + c->bytes;
-	e->n++;
+	t->sum->ns += now - t->sum->from;
+	t->sum->bytes += c->bytes;
+	if (c->posted >= t->ends.since)
+		t->ends.n++;
 }
 
 void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
@@ -82,16 +99,16 @@ void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
 	/* An ack in the same turn still took some time; 0 means no sample. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
+	t->acked++;
+	t->acked_bytes += c->bytes;
+	t->sum->acked += c->bytes;
 	tracker_sample(t, rtt);
 	if (c->bytes > MPIB_TRACK_SMALL) {
-		if (c->posted >= t->ends.since)
-			tracker_end(&t->ends, c, rtt);
+		tracker_end(t, c, now);
 	} else if (c->alone) {
 		tracker_latency(t, rtt);
 		t->latency_at = now;
 	}
-	t->acked++;
-	t->acked_bytes += c->bytes;
 	t->last_ack = now;
 	tracker_take_out(t, c, now);
 }

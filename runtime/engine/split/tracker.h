@@ -24,24 +24,40 @@ struct mpib_stripe {
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
 	bool alone; /* nothing was in flight when it was posted */
-	uint64_t ahead; /* mpib_tracker_queue() when it was posted */
+	uint64_t before; /* mpib_tracker_gone() when it was posted */
 };
 
 TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
 
-/* What the ends of a round's stripes tell: those longer than MPIB_TRACK_SMALL
- * that were posted in the round and are acknowledged. */
+/*
+ * What all lanes have on a rail, for they share it.
+ *
+ * bytes and ns tell how fast it is: of stripes longer than MPIB_TRACK_SMALL those
+ * that were acknowledged, and the time that they took, from each end to the next
+ * one while any was in flight. That is so whatever the order in which a rail
+ * serves its QPs: two stripes that go side by side end together, and took the
+ * time of both.
+ */
+struct mpib_track_sum {
+	uint64_t inflight, acked; /* bytes */
+	uint64_t bytes, ns;
+	uint64_t from; /* since when the next end takes its time */
+	unsigned large; /* such stripes in flight */
+};
+
+/* A round: sum's bytes and ns at its begin. */
 struct mpib_track_ends {
-	uint64_t since; /* begin of the round */
-	uint64_t ns; /* from post to ack, summed up */
-	uint64_t bytes; /* each stripe's, and those ahead of it */
-	uint32_t n;
+	uint64_t since;
+	uint64_t bytes, ns;
+	unsigned
+		n; /* stripes posted in it and acknowledged, longer ones only */
 };
 
 struct mpib_tracker {
 	struct mpib_stripe_list unacked;
 	uint64_t inflight; /* bytes */
-	uint64_t *sum; /* bytes in flight of all lanes; NULL: of this only */
+	struct mpib_track_sum *sum; /* own, unless told otherwise */
+	struct mpib_track_sum own;
 	/* Since the lane came up. */
 	uint64_t acked, acked_bytes;
 	uint64_t busy_ns; /* ended busy periods; see mpib_tracker_busy() */
@@ -55,6 +71,7 @@ struct mpib_tracker {
 	struct mpib_track_ends ends; /* whoever uses them begins the rounds */
 };
 
+/* t stays at its address. */
 void mpib_tracker_init(struct mpib_tracker *t);
 /* now is not 0. */
 void mpib_tracker_post(struct mpib_tracker *t, struct mpib_stripe *c,
@@ -66,11 +83,17 @@ void mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c,
  * nothing if the stripe is not in a tracker. */
 void mpib_tracker_drop(struct mpib_tracker *t, struct mpib_stripe *c,
 		       uint64_t now);
-/* The bytes in flight in front of what is posted now: those of all lanes, where
- * these are known, for they share the rail. */
+/* Begin a round. */
+void mpib_tracker_round(struct mpib_tracker *t, uint64_t now);
+/* The rail's bytes in flight. */
 static inline uint64_t mpib_tracker_queue(const struct mpib_tracker *t)
 {
-	return t->sum ? *t->sum : t->inflight;
+	return t->sum->inflight;
+}
+/* The bytes that the rail has carried so far. */
+static inline uint64_t mpib_tracker_gone(const struct mpib_tracker *t)
+{
+	return t->sum->acked;
 }
 /* The oldest stripe without an ack; NULL if all are acknowledged. */
 static inline const struct mpib_stripe *

@@ -33,11 +33,11 @@ static void add_lane(struct rails_sim *s)
 {
 	unsigned lane = s->lanes++;
 
-	mpib_adapt_init(&s->adapt[lane], s->now);
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		mpib_tracker_init(&s->track[lane][r]);
-		s->track[lane][r].sum = &s->rail[r].inflight;
+		s->track[lane][r].sum = &s->rail[r].bytes;
 	}
+	mpib_adapt_init(&s->adapt[lane], s->track[lane], s->now);
 }
 
 void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len)
@@ -72,7 +72,7 @@ static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
 	uint32_t rail[MPIB_RAILS];
 
 	*m = (struct sim_message){ .len = c->len, .posted = s->now };
-	m->ahead = sim_split(s, c, m, rail, more);
+	m->before = sim_split(s, c, m, rail, more);
 	m->cut = rail[0] && rail[1];
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		struct sim_rail *q = &s->rail[r];
@@ -90,13 +90,22 @@ static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
 	}
 }
 
+/* Whose turn it is: of the oldest messages, one for each QP. */
+static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
+{
+	unsigned n = q->head - q->tail;
+
+	n = n < qps ? n : qps;
+	return &q->queue[(q->tail + (n > 1 ? q->turn++ % n : 0)) % SIM_QUEUE];
+}
+
 /* Let the rail carry at most so many bytes; returns what is left of them. */
 static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 {
 	struct sim_rail *q = &s->rail[r];
 
 	while (bytes && q->tail != q->head) {
-		struct sim_message *m = q->queue[q->tail % SIM_QUEUE];
+		struct sim_message **at = next_of(q, s->qps), *m = *at;
 		uint64_t cost = m->cost[r] < bytes ? m->cost[r] : bytes;
 		uint64_t n;
 
@@ -113,7 +122,7 @@ static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 		if (m->left[r])
 			return bytes;
 		m->ack[r] = s->now + q->delay;
-		q->tail++;
+		*at = q->queue[q->tail++ % SIM_QUEUE];
 	}
 	return bytes;
 }
@@ -153,15 +162,19 @@ static void feed_rails(struct rails_sim *s)
 static void ack_message(struct rails_sim *s, struct sim_conn *c,
 			struct sim_message *m)
 {
+	struct mpib_adapt_end end;
+
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		if (!m->ack[r] || m->ack[r] > s->now)
 			continue;
 		m->ack[r] = 0;
 		mpib_tracker_ack(&s->track[c->lane][r], &m->stripe[r], s->now);
-		if (m->ahead >= 0 && !m->ack[!r])
-			mpib_adapt_ended(&s->adapt[c->lane], m->len, m->cut,
-					 s->now - m->posted,
-					 (uint64_t)m->ahead);
+		if (m->before < 0 || m->ack[!r])
+			continue;
+		end = (struct mpib_adapt_end){ m->len, m->cut,
+					       s->now - m->posted,
+					       (uint64_t)m->before };
+		mpib_adapt_ended(&s->adapt[c->lane], s->track[c->lane], &end);
 	}
 }
 

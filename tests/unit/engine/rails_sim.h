@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two rails and what is sent over them, in time that a test counts, to try
- * engine/split/adapt.h against. A rail is a queue, a rate and a delay. All rails
+ * engine/split/adapt.h against. A rail is a queue, or several that it serves by
+ * turns, a rate and a delay. All rails
  * of the node may share a processor that feeds them by turns, and that may be
  * the limit. Rates wander, rails and the processor stand still now and then, and
  * acknowledgements are seen only when somebody polls, all drawn from a seed. A
@@ -32,7 +33,7 @@ struct sim_message {
 	uint64_t ack[MPIB_RAILS]; /* when it is acknowledged; 0: it is */
 	uint64_t posted;
 	uint32_t len;
-	int64_t ahead; /* as mpib_adapt_posted() said */
+	int64_t before; /* as mpib_adapt_posted() said */
 	bool cut;
 };
 
@@ -47,9 +48,10 @@ struct sim_rail {
 	uint64_t delay; /* ns, there and back */
 	uint64_t stands; /* until then, ns */
 	uint64_t credit; /* bytes << 10 */
-	uint64_t inflight, sent;
+	struct mpib_track_sum bytes;
+	uint64_t sent;
 	struct sim_message *queue[SIM_QUEUE];
-	unsigned head, tail;
+	unsigned head, tail, turn;
 };
 
 struct rails_sim {
@@ -62,6 +64,7 @@ struct rails_sim {
 	uint64_t poll; /* acknowledgements are seen so often, at most */
 	uint64_t polls_at;
 	unsigned turn;
+	unsigned qps; /* of a rail, which it serves by turns; 0: one */
 	uint32_t share; /* SIM_ADAPTIVE, or static */
 	unsigned conns, lanes;
 	struct sim_conn conn[SIM_CONNS];

@@ -95,6 +95,42 @@ static void eight_in_flight_fill_both_rails_by_whole_messages(void **state)
 	}
 }
 
+/* A rail that serves its QPs by turns ends a short message before longer ones
+ * that were posted first: that is no fast rail, and cutting such short ones off
+ * gains nothing. */
+static void rails_that_serve_qps_by_turns_are_filled(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 5 * 3; i++) {
+		uint64_t sout = pairs[i / 3].sout << 20, bw;
+		uint64_t sup = pairs[i / 3].sup << 20, sum = 0;
+		unsigned part;
+
+		sim_start(&s, i, sout, sup);
+		s.qps = 4;
+		sim_add(&s, 0, 8, i % 3 ? MIB : 256 * KIB);
+		if (i % 3 == 2)
+			s.poll = 100 * SIM_US;
+		sim_run(&s, SIM_SEC);
+		bw = s.done;
+		s.stripes = s.messages = 0;
+		part = sim_part(&s, 2 * SIM_SEC);
+		bw = (s.done - bw) / 2;
+		for (unsigned n = 0; n < 64; n++) {
+			sim_run(&s, 8 * SIM_MS);
+			sum += s.adapt[0].weight;
+		}
+		expect(i, "weight", sum / 64 * 1000 / MPIB_ADAPT_ONE,
+		       fair() - 50, fair() + 50);
+		/* Messages end in the order of their posts: one of 1 MiB on the
+		 * slow rail is half of what eight in flight wait for. */
+		expect(i, "part", part, fair() - 60, fair() + 60);
+		expect(i, "of the sum", bw * 1000 / SUM(&s), 920, 1020);
+		expect(i, "stripes of ten messages",
+		       s.stripes * 10 / s.messages, 9, 11);
+	}
+}
+
 static void rails_of_any_rates_and_delays_are_filled(void **state)
 {
 	(void)state;
@@ -245,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			eight_in_flight_fill_both_rails_by_whole_messages),
+		cmocka_unit_test(rails_that_serve_qps_by_turns_are_filled),
 		cmocka_unit_test(rails_of_any_rates_and_delays_are_filled),
 		cmocka_unit_test(equal_rails_get_half_each_in_every_second),
 		cmocka_unit_test(the_middle_is_held_where_cores_are_the_limit),

@@ -105,12 +105,10 @@ static void only_small_chunks_on_an_idle_rail_tell_its_latency(void **state)
 static void the_ends_of_a_round_are_those_of_what_was_posted_in_it(void **state)
 {
 	const uint32_t big = MPIB_TRACK_SMALL + 1;
-	uint64_t others = 3 * big;
 
 	(void)state;
 	mpib_tracker_post(&t, &c[0], big, 10 * US);
-	t.ends = (struct mpib_track_ends){ .since = 20 * US };
-	t.sum = &others; /* another lane has two times big in flight */
+	mpib_tracker_round(&t, 20 * US);
 	mpib_tracker_post(&t, &c[1], big, 20 * US);
 	mpib_tracker_post(&t, &c[2], MPIB_TRACK_SMALL, 20 * US);
 	mpib_tracker_post(&t, &c[3], big, 20 * US);
@@ -120,9 +118,38 @@ static void the_ends_of_a_round_are_those_of_what_was_posted_in_it(void **state)
 	mpib_tracker_ack(&t, &c[2], 50 * US);
 	mpib_tracker_drop(&t, &c[3], 60 * US);
 	assert_int_equal(t.ends.n, 1);
-	assert_int_equal(t.ends.ns, 20 * US);
-	assert_int_equal(t.ends.bytes, 4 * big);
-	assert_int_equal(mpib_tracker_queue(&t), 2 * big);
+}
+
+/* Another lane's stripe, one of two that go side by side, one after a rest: what
+ * they took is the time in which any was in flight. */
+static void a_rail_took_the_time_from_end_to_end(void **state)
+{
+	const uint32_t big = MPIB_TRACK_SMALL + 1;
+	struct mpib_tracker other;
+	struct mpib_track_sum sum = { 0 };
+
+	(void)state;
+	mpib_tracker_init(&other);
+	t.sum = other.sum = &sum;
+	mpib_tracker_post(&other, &c[0], big, 10 * US);
+	mpib_tracker_post(&t, &c[1], 3 * big, 10 * US);
+	mpib_tracker_post(&t, &c[2], MPIB_TRACK_SMALL, 20 * US);
+	assert_int_equal(mpib_tracker_queue(&t), 4 * big + MPIB_TRACK_SMALL);
+	mpib_tracker_ack(&t, &c[1], 50 * US);
+	mpib_tracker_ack(&other, &c[0], 51 * US);
+	mpib_tracker_ack(&t, &c[2], 90 * US);
+	mpib_tracker_post(&t, &c[1], big, 100 * US);
+	mpib_tracker_ack(&t, &c[1], 107 * US);
+	assert_int_equal(sum.bytes, 5 * big);
+	assert_int_equal(sum.ns, (41 + 7) * US);
+	assert_int_equal(mpib_tracker_gone(&t), 5 * big + MPIB_TRACK_SMALL);
+	/* What was lost took no time that counts. */
+	mpib_tracker_post(&t, &c[1], big, 200 * US);
+	mpib_tracker_post(&other, &c[0], big, 200 * US);
+	mpib_tracker_drop(&t, &c[1], 300 * US);
+	mpib_tracker_ack(&other, &c[0], 310 * US);
+	assert_int_equal(sum.ns, (41 + 7 + 10) * US);
+	assert_int_equal(mpib_tracker_queue(&t), 0);
 }
 
 /* A process that did not run for long is no slow rail. */
@@ -167,6 +194,8 @@ int main(void)
 		cmocka_unit_test_setup(
 			the_ends_of_a_round_are_those_of_what_was_posted_in_it,
 			setup),
+		cmocka_unit_test_setup(a_rail_took_the_time_from_end_to_end,
+				       setup),
 		cmocka_unit_test_setup(
 			one_late_answer_hardly_changes_the_latency, setup),
 		cmocka_unit_test_setup(
