@@ -97,11 +97,18 @@ id mpib >/dev/null || fail "there is no user mpib"
 	fail "/run/mpib: $(stat -c '%a %U %G' /run/mpib)"
 
 # As the unit would start it, but on rails of its own.
-setpriv --reuid=mpib --regid=mpib --init-groups mpib-proxy --config /dev/null \
+[ "$(stat -c '%a %U' /etc/mpib /etc/mpib/mpib.conf | tr '\n' ' ')" = \
+	"755 root 644 root " ] || fail "/etc/mpib: $(ls -ld /etc/mpib /etc/mpib/*)"
+dpkg-query -W -f='${Conffiles}\n' mpib-proxy | has /etc/mpib/mpib.conf ||
+	fail "an upgrade would overwrite mpib.conf"
+eval "$(sed -n 's/^; *\(head .*\)/\1/p' /etc/mpib/mpib.conf)"
+sed -i 's/^;key_file/key_file/' /etc/mpib/mpib.conf
+setpriv --reuid=mpib --regid=mpib --init-groups mpib-proxy \
 	--run-dir /run/mpib --sout "soft:$1.1" --sup "soft:$1.2" >/out 2>&1 &
 proxy=$!
 await_ready /out "$proxy" || { cat /out; fail "the proxy does not start"; }
 mpibctl ping || fail "ping"
+mpibctl config | has 'key_file.*/etc/mpib/key' || fail "there is no key"
 NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB mpibctl doctor >/doctor ||
 	{ cat /doctor; fail "doctor"; }
 grep -q '^OK    plugin .*/lib/libnccl-net-mpib.so' /doctor ||
@@ -161,6 +168,7 @@ fi
 
 dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }
+rm /etc/mpib/key && rmdir /etc/mpib || fail "a key was taken away by the purge"
 mpib_files >/after
 diff /before /after || fail "those are left"
 exit "$failed"

@@ -44,6 +44,8 @@ done
 	fail "the plugin in the package"
 grep -v '^rpmlib(\|^libc\.so\.6\|^ld-linux\|^rtld(' \
 	"$top/libnccl-net-mpib" && fail "the plugin requires more than the C library"
+rpm -qp --configfiles --dbpath "$top/db" "$top"/RPMS/*/mpib-proxy-*.rpm |
+	has -x /etc/mpib/mpib.conf || fail "mpib.conf is no file of configuration"
 grep -q '^libibverbs\.so' "$top/mpib-proxy" ||
 	fail "the proxy does not require libibverbs"
 exit "$failed"
