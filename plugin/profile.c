@@ -4,7 +4,7 @@
 #include "profile.h"
 
 #include <mpib/abi.h>
-#include <mpib/completion.h>
+#include <mpib/report.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -33,12 +33,14 @@
 #ifndef MPIB_CLIENT_H
 #define MPIB_CLIENT_H
 
+#include <mpib/report.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* what libmpib.so exports: libmpib.map */
 
 struct mpib_client;
 struct mpib_listener;
@@ -292,7 +294,6 @@ typedef void mpib_watch_fn(void *user, struct mpib_request *req,
  * report. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
-struct mpib_rail_report; /* mpib/completion.h */
 /* What each rail has done for the request so far. report has room for two. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
@@ -304,6 +305,7 @@ unsigned mpib_request_slot(const struct mpib_request *req);
  * until the next request is posted on its connection. */
 int mpib_request_buffers(const struct mpib_request *req);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -19,6 +19,7 @@
 #define MPIB_COMPLETION_H
 
 #include <mpib/abi.h>
+#include <mpib/report.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -91,23 +92,6 @@ static inline bool mpib_completion_marked(const struct mpib_completion *c,
 	       gen;
 }
 
-/*
- * What one rail did for a request, as a word: 0 (6 bits) | state (2) | QP
- * number (24) | bytes (32). bytes is what was posted (send) or has arrived
- * (receive).
- */
-enum mpib_rail_state {
-	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
-	MPIB_RAIL_POSTED, /* bytes are under way, or a receive is announced */
-	MPIB_RAIL_DONE, /* all that was posted so far is over */
-};
-
-struct mpib_rail_report {
-	enum mpib_rail_state state;
-	uint32_t qpn; /* the QP that the request used last */
-	uint32_t bytes;
-};
-
 /* Wait-free. Shard only. Clears the reports of a request that asks for them,
  * before the first report and before anything else is written to its
  * completion. */
@@ -122,7 +106,8 @@ static inline void mpib_completion_watch(struct mpib_completion *c,
 	mpib_completion_advance(c, gen, 0);
 }
 
-/* Wait-free. Shard only. Replaces the report of one rail. */
+/* Wait-free. Shard only. Replaces the report of one rail, as a word: 0 (6 bits) |
+ * state (2) | QP number (24) | bytes (32). */
 static inline void mpib_completion_report(struct mpib_completion *c,
 					  unsigned rail,
 					  const struct mpib_rail_report *r)

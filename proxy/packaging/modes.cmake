@@ -1,5 +1,11 @@
 # Whoever packs with a narrow umask packs for all the same: directories that
-# cmake makes on the way to a file follow the umask.
-file(CHMOD_RECURSE ${CPACK_TEMPORARY_DIRECTORY} DIRECTORY_PERMISSIONS
-	OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
-	WORLD_READ WORLD_EXECUTE)
+# cmake makes on the way to a file follow the umask. A link may lead to another
+# package.
+file(GLOB_RECURSE paths LIST_DIRECTORIES true "${CPACK_TEMPORARY_DIRECTORY}/*")
+foreach(path "${CPACK_TEMPORARY_DIRECTORY}" ${paths})
+	if(IS_DIRECTORY "${path}" AND NOT IS_SYMLINK "${path}")
+		file(CHMOD "${path}" DIRECTORY_PERMISSIONS
+			OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+			WORLD_READ WORLD_EXECUTE)
+	endif()
+endforeach()

@@ -34,15 +34,53 @@ if ! command -v pkg-config >/dev/null || [ "${3:-}" ]; then
 	[ "$failed" -eq 0 ] && exit 77
 	exit 1
 fi
-DESTDIR=$dir/root cmake --install "$build" --component dev >"$dir/install" ||
-	fail "install: $(cat "$dir/install")"
+for component in lib dev; do
+	DESTDIR=$dir/root cmake --install "$build" --component $component \
+		>"$dir/install" || fail "install: $(cat "$dir/install")"
+done
 pc=$(find "$dir/root" -name mpib.pc)
 [ -n "$pc" ] || fail "there is no mpib.pc"
 flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs mpib) ||
 	fail "pkg-config"
 [[ $flags == *$dir/root* ]] || fail "those are others' flags: $flags"
+libraries=$(dirname "$(dirname "$pc")")
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" $flags ||
 	fail "it does not build outside"
+readelf -d "$dir/mpib-send" | has 'NEEDED.*\[libmpib\.so\.0\]' ||
+	fail "it does not use the shared library"
+LD_LIBRARY_PATH=$libraries exchange "$dir/mpib-send"
+# As docs/client.md has it for a program that carries the library along.
+# shellcheck disable=SC2086
+${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" \
+	${flags/-lmpib/-l:libmpib.a} || fail "it does not build with the archive"
 exchange "$dir/mpib-send"
+
+# Each header that is installed is enough by itself, in C and in C++; so are
+# both libraries for a program in C++, and for CMake.
+headers=$libraries/../include
+for header in "$headers"/mpib/*.h; do
+	for language in c:c11 c++:c++17 c++:c++11; do
+		echo "#include <mpib/$(basename "$header")>" |
+			${CC:-cc} -x ${language%:*} -std=${language#*:} -Wall -Wextra \
+				-Werror -fsyntax-only -I "$headers" - ||
+			fail "$(basename "$header") is not $language"
+	done
+done
+mkdir "$dir/project"
+cp "$source/tests/unit/abi/test_cxx.cpp" "$dir/project/"
+cat >"$dir/project/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.22)
+project(outside CXX)
+set(CMAKE_CXX_STANDARD 17)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(mpib REQUIRED IMPORTED_TARGET mpib mpib-vqp)
+add_executable(outside test_cxx.cpp)
+target_link_libraries(outside PRIVATE PkgConfig::mpib)
+EOF
+PKG_CONFIG_PATH=$(dirname "$pc") cmake -S "$dir/project" -B "$dir/project/build" \
+	>"$dir/cmake" && cmake --build "$dir/project/build" >>"$dir/cmake" ||
+	fail "a project of CMake: $(tail -n 20 "$dir/cmake")"
+LD_LIBRARY_PATH=$libraries "$dir/project/build/outside" ||
+	fail "a program in C++ ends with $?"
 exit "$failed"

@@ -39,6 +39,7 @@ for name in mpib-proxy mpibctl mpib-top mpib-agent mpib-perf \
 	libnccl-net-mpib.so; do
 	[[ $looked == *" $name "* ]] || fail "$name is not installed"
 done
+[[ $looked == *" libmpib.so."* ]] || fail "libmpib.so is not installed"
 symbols=$(find "$top/root" -name '*.a' -exec nm {} +)
 grep -q 'U __stack_chk_fail' <<<"$symbols" || fail "libmpib.a has no CANARY"
 

@@ -22,7 +22,8 @@ fi
 mkdir "$top/debs"
 (umask 077 && cd "$build" && cpack -G DEB -D CPACK_OUTPUT_FILE_PREFIX="$top/debs") \
 	>"$top/cpack" 2>&1 || { cat "$top/cpack"; exit 1; }
-for name in mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev mpib-softverbs
+for name in mpib-proxy libnccl-net-mpib mpib-tools libmpib0 libmpib-dev \
+	mpib-softverbs
 do
 	deb=$(echo "$top/debs/${name}"_*.deb)
 	[ -f "$deb" ] || { fail "there is no package $name"; continue; }
@@ -40,7 +41,7 @@ do
 		has -x "$(dpkg-deb -f "$deb" Version)" ||
 		fail "$name has no changelog of Debian's form, of its version"
 done
-[ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 5 ] || fail "another package"
+[ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 6 ] || fail "another package"
 files=$(cd "$top/all" && find . -type f | sort)
 for document in README.md SECURITY.md docs/operating.md docs/picture.svg; do
 	[ -s "$top/all/usr/share/doc/mpib-proxy/$document" ] ||
@@ -53,7 +54,8 @@ here=$(dirname "$0")
 "$here/../unit/plugin/exports.sh" \
 	"$top/libnccl-net-mpib-1.2.3-$(uname -m)/libnccl-net-mpib.so" ||
 	fail "the plugin in its tarball"
-for library in "$top"/all/usr/lib/*.so; do
+for library in "$top"/all/usr/lib/lib{nccl-net-mpib,mpib-softverbs}.so \
+	"$top"/all/usr/lib/libmpib.so.0; do
 	readelf -dW "$library" | has "SONAME.*\[$(basename "$library")\]" ||
 		fail "$library has no SONAME"
 done
@@ -135,6 +137,11 @@ C
 cc -o /attach /attach.c $(pkg-config --cflags --libs mpib) ||
 	fail "a program does not build"
 /attach || fail "a program does not attach"
+readelf -d /attach | has 'NEEDED.*\[libmpib\.so\.0\]' ||
+	fail "it would not go on with a newer library"
+mkdir -p /debian && touch /debian/control
+[ "$(dpkg-shlibdeps -O --warnings=0 -e/attach | grep -o 'libmpib0 (>= [0-9.]*)')" ] ||
+	fail "a package of that program would not depend on libmpib0"
 cc -Werror -o /vqp /usr/share/doc/mpib-proxy/docs/example/vqp.c \
 	$(pkg-config --cflags --libs mpib-vqp) && /vqp --help >/dev/null ||
 	fail "the example of the virtual QP does not build"
@@ -166,7 +173,7 @@ else
 	echo "SKIPPED: the units, as systemd-analyze is not installed"
 fi
 
-dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev \
+dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }
 rm /etc/mpib/key && rmdir /etc/mpib || fail "a key was taken away by the purge"
 mpib_files >/after

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rpm.sh BUILD SOURCE: rpmbuild makes the five packages of the spec from this
+# rpm.sh BUILD SOURCE: rpmbuild makes the six packages of the spec from this
 # build. They have what the packages of Debian have, whoever unpacks them runs
 # the programs, and the plugin asks no more of a system than it must.
 set -uo pipefail
@@ -24,7 +24,8 @@ grep -qx "%{!?version_mpib: %define version_mpib $version}" "$spec" ||
 rpmbuild -bb --nodeps --define "_topdir $top" --define "prebuilt $build" \
 	--dbpath "$top/db" "$spec" >"$top/log" 2>&1 ||
 	fail "rpmbuild: $(tail -n 20 "$top/log")"
-for name in mpib-proxy libnccl-net-mpib mpib-tools mpib-devel mpib-softverbs; do
+for name in mpib-proxy libnccl-net-mpib mpib-tools libmpib mpib-devel \
+	mpib-softverbs; do
 	rpm=$(find "$top/RPMS" -name "$name-$version-*.rpm")
 	[ -n "$rpm" ] || { fail "there is no package $name"; continue; }
 	rpm2cpio "$rpm" | (cd "$top" && mkdir -p all && cd all && cpio -idmu) \
@@ -36,7 +37,7 @@ done
 "$top/all/usr/sbin/mpib-proxy" --config /dev/null --sout soft:127.0.0.1 \
 	--sup soft:127.0.1.1 --check-config >/dev/null 2>&1 || fail "mpib-proxy does not run"
 for file in lib/systemd/system/mpib-proxy.service include/mpib/client.h \
-	lib/libmpib.a lib/libmpib-vqp.a include/mpib/vqp.h share/doc/mpib-proxy/README.md \
+	lib/libmpib.a lib/libmpib.so lib/libmpib.so.0 lib/libmpib-vqp.a include/mpib/vqp.h share/doc/mpib-proxy/README.md \
 	share/doc/mpib-proxy/docs/operating.md; do
 	[ -s "$top/all/usr/$file" ] || fail "no /usr/$file"
 done
@@ -44,6 +45,8 @@ done
 	fail "the plugin in the package"
 grep -v '^rpmlib(\|^libc\.so\.6\|^ld-linux\|^rtld(' \
 	"$top/libnccl-net-mpib" && fail "the plugin requires more than the C library"
+grep -q '^libmpib(' "$top/mpib-devel" ||
+	fail "whoever links the library need not have it"
 rpm -qp --configfiles --dbpath "$top/db" "$top"/RPMS/*/mpib-proxy-*.rpm |
 	has -x /etc/mpib/mpib.conf || fail "mpib.conf is no file of configuration"
 grep -q '^libibverbs\.so' "$top/mpib-proxy" ||

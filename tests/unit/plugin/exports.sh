@@ -1,18 +1,34 @@
 #!/usr/bin/env bash
-# exports.sh PLUGIN
+# exports.sh PLUGIN | exports.sh LIBRARY CLIENT_H
 #
 # The plugin exports the five tables and nothing else, and the loader never
-# unmaps it. It loads wherever NCCL does: it wants no library but that of C, and
-# of that nothing newer than 2.17, which RHEL 7 and all images since have.
+# unmaps it. The client library exports the functions that the header declares,
+# each with a version, and nothing else. Both load wherever NCCL does: they want no
+# library but that of C, and of that nothing newer than 2.17, which RHEL 7 and all
+# images since have.
 set -euo pipefail
 . "$(dirname "$0")/../../support/lines.sh"
-wanted=$(printf 'ncclNetPlugin_v%s\n' 10 11 12 8 9)
-found=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)
+exported=$(nm -D --defined-only "$1")
+if [ $# -eq 1 ]; then
+	wanted=$(printf 'ncclNetPlugin_v%s\n' 8 9 10 11 12 | sort)
+	found=$(awk '{ print $3 }' <<<"$exported" | sort)
+else
+	# The compiler takes the comments away.
+	wanted=$(${CC:-cc} -E -P -I "$(dirname "$2")/.." "$2" |
+		sed '/^ *typedef/d' | grep -oE '\bmpib_[a-z_]+\(' | tr -d '(' | sort)
+	[[ $wanted == *mpib_attach* ]] || {
+		echo "$2 declares nothing?"
+		exit 1
+	}
+	# A version is itself a symbol, of no section.
+	found=$(awk '$2 != "A" { print $3 }' <<<"$exported" |
+		sed 's/@@MPIB_[0-9.]*$//' | sort)
+fi
 diff <(echo "$wanted") <(echo "$found") || {
 	echo "exports differ: wanted left, found right"
 	exit 1
 }
-readelf -d "$1" | has NODELETE || {
+[ $# -eq 2 ] || readelf -d "$1" | has NODELETE || {
 	echo "not marked nodelete: NCCL would unload it under its threads"
 	exit 1
 }
