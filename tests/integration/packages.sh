@@ -43,7 +43,8 @@ do
 done
 [ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 6 ] || fail "another package"
 files=$(cd "$top/all" && find . -type f | sort)
-for document in README.md SECURITY.md docs/operating.md docs/picture.svg; do
+for document in README.md SECURITY.md docs/operating.md docs/picture.svg \
+	examples/helm/mpib-proxy/files/mpib-alerts.yml; do
 	[ -s "$top/all/usr/share/doc/mpib-proxy/$document" ] ||
 		fail "mpib-proxy has no $document"
 done

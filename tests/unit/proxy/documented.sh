@@ -104,6 +104,7 @@ case $section in
 esac
 need "$man/mpib-protocol.7.scd" "{\"mpib\":\"$version\","
 need "$2/proxy/packaging/examples/kubernetes.yaml" "mpib-proxy:$version"
+need "$2/proxy/packaging/helm/mpib-proxy/Chart.yaml" "appVersion: $version"
 for alert in $(sed -n 's/.*- alert: //p' "$2"/proxy/metrics/share/*.yml); do
 	need "$2/docs/operating.md" "| \`$alert\` |"
 done

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# helm.sh BUILD SOURCE: the chart makes the objects of the examples: with its own
+# values the DaemonSet of kubernetes.yaml, on request the PodMonitor and the alerts.
+# It is rendered by helm where that is installed; else by what helm is made of, Go's
+# templates with sprig's functions, which Debian has.
+set -uo pipefail
+source=$2
+here=$(cd "$(dirname "$0")" && pwd)
+chart=$source/proxy/packaging/helm/mpib-proxy
+dir=$(mktemp -d /tmp/mpib-helm.XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+skip() {
+	echo "SKIPPED: the Helm chart, as $*"
+	exit 77
+}
+
+gopath=/usr/share/gocode
+python3 -c 'import yaml' 2>/dev/null || skip "python3-yaml is not installed"
+if command -v helm >/dev/null; then
+	helm lint "$chart" >"$dir/lint" 2>&1 || fail "helm lint: $(<"$dir/lint")"
+	render() {
+		helm template mpib "$chart" --namespace mpib --values "$1"
+	}
+else
+	command -v go >/dev/null ||
+		skip "there is neither helm nor go (package golang-go)"
+	[ -d "$gopath/src/github.com/Masterminds/sprig" ] &&
+		[ -d "$gopath/src/sigs.k8s.io/yaml" ] ||
+		skip "sprig and yaml are not installed (packages \
+golang-github-masterminds-sprig-dev, golang-k8s-sigs-yaml-dev)"
+	HOME=$dir GO111MODULE=off GOPATH=$gopath GOCACHE=$dir/cache \
+		go build -o "$dir/render" "$here/helm/render.go" >"$dir/go" 2>&1 ||
+		{ cat "$dir/go"; exit 1; }
+	render() {
+		"$dir/render" "$chart" "$1"
+	}
+fi
+
+# objects NAME: of the values in standard input, in $dir/NAME.
+objects() {
+	cat >"$dir/$1.values"
+	render "$dir/$1.values" >"$dir/$1" 2>"$dir/$1.why"
+}
+objects default </dev/null || fail "with its own values: $(<"$dir/default.why")"
+objects watched <<-VALUES || fail "watched: $(<"$dir/watched.why")"
+	podMonitor: {enabled: true}
+	prometheusRule: {enabled: true}
+VALUES
+objects bare <<-VALUES || fail "without metrics: $(<"$dir/bare.why")"
+	metrics: {enabled: false}
+	image: {repository: here/mpib, tag: "7", pullPolicy: Always}
+	settings: {MPIB_HCA_SOUT: mlx5_0, MPIB_LANE_QPS: 4}
+	nodeSelector: null
+	runDir: /run/other
+VALUES
+objects refused <<-VALUES && fail "nothing is to be scraped, and it is not told"
+	metrics: {enabled: false}
+	podMonitor: {enabled: true}
+VALUES
+grep -q 'nothing to scrape (set metrics.enabled)' "$dir/refused.why" ||
+	fail "the refusal: $(<"$dir/refused.why")"
+python3 "$here/helm/objects.py" "$source/proxy" "$chart" "$dir" || failed=1
+exit "$failed"
