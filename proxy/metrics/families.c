@@ -362,6 +362,9 @@ const struct mpib_family mpib_families[] = {
 	      "Open connections of a client."),
 	GAUGE("client_registered_bytes", "bytes", client_registered, 0,
 	      "Memory registered for a client."),
+	HISTOGRAM("client_request_seconds", mpib_fill_client_seconds,
+		  "Time from the submission of a client's request to its "
+		  "completion."),
 };
 
 const unsigned mpib_family_count =

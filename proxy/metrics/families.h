@@ -57,8 +57,14 @@ void mpib_sample_real(const struct mpib_exposition *m,
 		      const struct mpib_label *label, unsigned labels,
 		      double value);
 
-/* Write all samples of one histogram; each bucket is a factor of 4 wide. */
-void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
+/* Write all samples of one histogram: buckets up to 2^first, 2^(first + step), ...
+ * 2^last ns, few enough that a scrape stays small. */
+struct mpib_bounds {
+	unsigned first, last, step;
+};
+void mpib_sample_hist(const struct mpib_exposition *m,
+		      const struct mpib_label *label, unsigned labels,
+		      const struct mpib_bounds *bounds,
 		      const struct mpib_hist_counts *h);
 
 /* Fill in the labels of a rail: rail, and net where there are several devices.
@@ -73,7 +79,8 @@ void mpib_rail_sample(const struct mpib_exposition *m, unsigned rail,
 /* times.c */
 typedef void mpib_fill_fn(const struct mpib_exposition *m);
 mpib_fill_fn mpib_fill_request_seconds, mpib_fill_completion_seconds,
-	mpib_fill_oldest_request, mpib_fill_thread_seconds, mpib_fill_failovers,
+	mpib_fill_client_seconds, mpib_fill_oldest_request,
+	mpib_fill_thread_seconds, mpib_fill_failovers,
 	mpib_fill_failover_seconds;
 /* rails.c */
 mpib_fill_fn mpib_fill_rail_standby, mpib_fill_rail_speed,

@@ -21,6 +21,20 @@ static void put_label(FILE *out, const char *text)
 	}
 }
 
+/* With the bound of a bucket where le is not NULL. */
+static void put_labels(FILE *out, const struct mpib_label *l, unsigned labels,
+		       const char *le)
+{
+	for (unsigned i = 0; i < labels; i++) {
+		fprintf(out, "%s%s=\"", i ? "," : "{", l[i].name);
+		put_label(out, l[i].value);
+		fputc('"', out);
+	}
+	if (le)
+		fprintf(out, "%sle=\"%s\"", labels ? "," : "{", le);
+	fputs(labels || le ? "} " : " ", out);
+}
+
 static void put_name(const struct mpib_exposition *m,
 		     const struct mpib_label *l, unsigned labels)
 {
@@ -31,12 +45,7 @@ static void put_name(const struct mpib_exposition *m,
 		fputs("_total", m->out);
 	else if (f->type == MPIB_FAMILY_INFO)
 		fputs("_info", m->out);
-	for (unsigned i = 0; i < labels; i++) {
-		fprintf(m->out, "%s%s=\"", i ? "," : "{", l[i].name);
-		put_label(m->out, l[i].value);
-		fputc('"', m->out);
-	}
-	fputs(labels ? "} " : " ", m->out);
+	put_labels(m->out, l, labels, NULL);
 }
 
 void mpib_sample(const struct mpib_exposition *m,
@@ -55,11 +64,6 @@ void mpib_sample_real(const struct mpib_exposition *m,
 	fprintf(m->out, "%.9g\n", value);
 }
 
-/* A scrape shows buckets up to 2^10, 2^12, ... ns only, to stay small. */
-#define HIST_FIRST 10
-#define HIST_LAST MPIB_HIST_HIGH_BITS
-#define HIST_STEP 2
-
 static uint64_t openmetrics_below(const struct mpib_hist_counts *h, uint64_t ns)
 {
 	uint64_t n = 0;
@@ -71,22 +75,30 @@ static uint64_t openmetrics_below(const struct mpib_hist_counts *h, uint64_t ns)
 	return n;
 }
 
-void mpib_sample_hist(const struct mpib_exposition *m, struct mpib_label label,
+void mpib_sample_hist(const struct mpib_exposition *m,
+		      const struct mpib_label *label, unsigned labels,
+		      const struct mpib_bounds *bounds,
 		      const struct mpib_hist_counts *h)
 {
 	const char *name = m->family->name;
 
-	for (unsigned bits = HIST_FIRST; bits <= HIST_LAST; bits += HIST_STEP)
-		fprintf(m->out,
-			"%s_bucket{%s=\"%s\",le=\"%.9g\"} %" PRIu64 "\n", name,
-			label.name, label.value, (double)(1ull << bits) / 1e9,
+	for (unsigned bits = bounds->first; bits <= bounds->last;
+	     bits += bounds->step) {
+		char le[24];
+
+		snprintf(le, sizeof(le), "%.9g", (double)(1ull << bits) / 1e9);
+		fprintf(m->out, "%s_bucket", name);
+		put_labels(m->out, label, labels, le);
+		fprintf(m->out, "%" PRIu64 "\n",
 			openmetrics_below(h, 1ull << bits));
-	fprintf(m->out, "%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name,
-		label.name, label.value, h->count);
-	fprintf(m->out, "%s_sum{%s=\"%s\"} %.9g\n", name, label.name,
-		label.value, (double)h->sum / 1e9);
-	fprintf(m->out, "%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label.name,
-		label.value, h->count);
+	}
+	fprintf(m->out, "%s_bucket", name);
+	put_labels(m->out, label, labels, "+Inf");
+	fprintf(m->out, "%" PRIu64 "\n%s_sum", h->count, name);
+	put_labels(m->out, label, labels, NULL);
+	fprintf(m->out, "%.9g\n%s_count", (double)h->sum / 1e9, name);
+	put_labels(m->out, label, labels, NULL);
+	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
 
 /*

@@ -5,6 +5,11 @@
 
 #include "metrics/families.h"
 
+/* Each a factor of 4 wide, from 1 us. */
+static const struct mpib_bounds of_node = { 10, MPIB_HIST_HIGH_BITS, 2 };
+/* 16 us, 262 us, 4 ms, 67 ms, 1 s: many clients have one of these each. */
+static const struct mpib_bounds of_client = { 14, 30, 4 };
+
 static void times_one(const struct mpib_exposition *m, bool sender,
 		      enum mpib_time which, struct mpib_label label)
 {
@@ -12,7 +17,7 @@ static void times_one(const struct mpib_exposition *m, bool sender,
 
 	if (m->view->engine)
 		mpib_engine_times(m->view->engine, sender, which, &h);
-	mpib_sample_hist(m, label, &h);
+	mpib_sample_hist(m, &label, 1, &of_node, &h);
 }
 
 void mpib_fill_request_seconds(const struct mpib_exposition *m)
@@ -32,6 +37,26 @@ void mpib_fill_completion_seconds(const struct mpib_exposition *m)
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
 		times_one(m, true, by_rail[r],
 			  (struct mpib_label){ "rail", mpib_rail_name(r) });
+}
+
+void mpib_fill_client_seconds(const struct mpib_exposition *m)
+{
+	for (unsigned i = 0; i < 2 * m->clients; i++) {
+		const struct mpib_exposed_client *c = &m->client[i / 2];
+		bool sender = i % 2 == 0;
+		const struct mpib_label label[] = {
+			{ "client", c->id },
+			{ "uid", c->uid },
+			{ "direction", sender ? "send" : "recv" },
+		};
+		struct mpib_hist_counts h = { 0 };
+
+		if (m->view->engine)
+			mpib_engine_client_times(
+				c->client->peer_client.engine_client, sender,
+				&h);
+		mpib_sample_hist(m, label, 3, &of_client, &h);
+	}
 }
 
 void mpib_fill_oldest_request(const struct mpib_exposition *m)

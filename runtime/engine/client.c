@@ -36,6 +36,7 @@ int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		goto err_free;
 	a->shard = tenant->shard;
 	a->bell = bell;
+	TAILQ_INIT(&a->timed);
 	rc = bell >= 0 ? mpib_shard_watch_bell(a->shard, bell) : 0;
 	if (rc < 0)
 		goto err_free;

@@ -102,6 +102,57 @@ static void totals_do_not_drop(void **state)
 	moving_by(&moving, 2);
 }
 
+/* Of the metrics: how many sends of a client of the first node are over. */
+static long sends_of(uint32_t client)
+{
+	const char *argv[] = { "mpibctl", "-s", node[0].dir, "metrics", NULL };
+	static struct run run;
+	const char *at;
+	char name[80];
+
+	run_wait(&run, argv);
+	assert_int_equal(run.status, 0);
+	snprintf(name, sizeof(name),
+		 "\nmpib_client_request_seconds_count{client=\"%u\",", client);
+	at = strstr(run.out, name);
+	assert_non_null(at);
+	at = strchr(at, '}');
+	assert_non_null(at);
+	return strtol(at + 1, NULL, 10);
+}
+
+/* A client's requests count for it, those of closed connections, too, and on
+ * over an upgrade. */
+static void times_of_a_client_do_not_drop(void **state)
+{
+	struct mpib_node_info info;
+	struct mover one;
+	long sends;
+	int rc;
+
+	(void)state;
+	assert_int_equal(
+		mover_open(&one, node[0].dir, node[1].dir, 4096, true, 5), 0);
+	while ((rc = mover_ready(&one)) == 0)
+		moving_turn(&moving);
+	assert_int_equal(rc, 1);
+	while (one.messages < 10) {
+		moving_turn(&moving);
+		assert_true(mover_step(&one) >= 0);
+	}
+	mpib_query(one.from, &info);
+	sends = sends_of(info.client);
+	assert_in_range(sends, 10, 11);
+	mpib_close(one.tx);
+	mpib_close(one.rx);
+	one.tx = one.rx = NULL;
+	assert_int_equal(sends_of(info.client), sends);
+	upgrade(&node[0]);
+	assert_int_equal(sends_of(info.client), sends);
+	mover_close(&one);
+	moving_by(&moving, 2);
+}
+
 static void expect_metric(const struct node *n, const char *name)
 {
 	const char *argv[] = { "mpibctl", "-s", n->dir, "metrics", NULL };
@@ -129,6 +180,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(totals_do_not_drop),
+		cmocka_unit_test(times_of_a_client_do_not_drop),
 		cmocka_unit_test(it_is_told_from_a_start_and_from_a_failure),
 	};
 

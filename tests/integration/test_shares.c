@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"
+#include "engine/measure/times.h"
 #include "engine_pair.h"
 #include "verbs/soft/soft.h"
 
@@ -227,9 +228,37 @@ static void a_limited_tenant_stays_within_its_limit(void **state)
 	assert_true(sender[0].bytes < sender[1].bytes);
 }
 
+static uint64_t timed(const struct sender *s, unsigned node, bool sends)
+{
+	struct mpib_hist_counts h = { 0 };
+
+	mpib_engine_client_times(s->pair->node[node].engine_client, sends, &h);
+	return h.count;
+}
+
+static void what_a_clients_requests_take_counts_for_it_alone(void **state)
+{
+	(void)state;
+	for (uint8_t i = 0; i < SENDERS; i++) {
+		struct sender *s = &sender[i];
+
+		for (uint8_t n = 0; n <= i; n++)
+			pair_transfer(s->pair, &s->tx, &s->rx, n, 4096, 4096,
+				      n);
+	}
+	for (unsigned i = 0; i < SENDERS; i++) {
+		assert_int_equal(timed(&sender[i], 0, true), i + 1);
+		assert_int_equal(timed(&sender[i], 0, false), 0);
+		assert_int_equal(timed(&sender[i], 1, false), i + 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			what_a_clients_requests_take_counts_for_it_alone, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			tenants_on_three_lanes_get_one_two_and_five_parts,
 			setup, teardown),

@@ -178,7 +178,7 @@ struct engine_conn {
 	int32_t local_rank, remote_rank;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
-	TAILQ_ENTRY(engine_conn) times_link; /* control thread */
+	TAILQ_ENTRY(engine_conn) times_link, client_link; /* control thread */
 	/* Last, by is_sender: conn_bytes() allocates only what is used. */
 	union {
 		struct mpib_sender tx;

@@ -116,13 +116,18 @@ static void counts_client(struct mpib_serial *p, struct mpib_shard *s,
 	uint64_t messages = a ? a->closed_messages : 0;
 	uint64_t stall_ns = a ? a->closed_stall_ns : 0;
 	uint32_t id = a ? a->id : 0;
+	struct mpib_hist_counts done[2] = { 0 };
 
 	for (unsigned r = 0; a && r < MPIB_RAILS; r++)
 		closed[r] = a->closed[r];
+	for (unsigned i = 0; a && i < 2; i++)
+		done[i] = a->closed_done[i];
 	mpib_serial_u32(p, &id);
 	mpib_serial_u64(p, &messages);
 	mpib_serial_u64(p, &stall_ns);
 	on_rails(p, closed);
+	for (unsigned i = 0; i < 2; i++)
+		closed_times(p, &done[i]);
 	a = p->packing || p->failed ? NULL : counts_find(s, id);
 	if (!a)
 		return;
@@ -130,6 +135,8 @@ static void counts_client(struct mpib_serial *p, struct mpib_shard *s,
 	a->closed_stall_ns = stall_ns;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		a->closed[r] = closed[r];
+	for (unsigned i = 0; i < 2; i++)
+		a->closed_done[i] = done[i];
 }
 
 static void counts_clients(struct mpib_serial *p, struct mpib_shard *s)

@@ -56,6 +56,9 @@ struct engine_client {
 	uint64_t closed_messages;
 	uint64_t closed_stall_ns; /* in which one of them could not go on */
 	/* Control thread. */
+	TAILQ_HEAD(, engine_conn) timed;
+	/* Time of past connections' requests, by is_sender. */
+	struct mpib_hist_counts closed_done[2];
 	struct mpib_mr **mr_made;
 	int bell; /* the client's doorbell eventfd, its owner's; -1: none */
 	TAILQ_ENTRY(engine_client) link;

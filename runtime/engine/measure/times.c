@@ -11,6 +11,7 @@
 void mpib_times_watch(struct engine_conn *f)
 {
 	TAILQ_INSERT_TAIL(&f->shard->timed, f, times_link);
+	TAILQ_INSERT_TAIL(&f->client->timed, f, client_link);
 }
 
 void mpib_times_close(struct engine_conn *f)
@@ -18,9 +19,12 @@ void mpib_times_close(struct engine_conn *f)
 	struct mpib_shard *s = f->shard;
 
 	TAILQ_REMOVE(&s->timed, f, times_link);
+	TAILQ_REMOVE(&f->client->timed, f, client_link);
 	for (unsigned i = 0; i < MPIB_TIMES; i++)
 		mpib_hist_read(&f->times.hist[i],
 			       &s->closed_times[f->is_sender][i]);
+	mpib_hist_read(&f->times.hist[MPIB_TIME_SUBMIT_DONE],
+		       &f->client->closed_done[f->is_sender]);
 }
 
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
@@ -37,6 +41,20 @@ void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 			if (f->is_sender == sender)
 				mpib_hist_read(&f->times.hist[which], sum);
 		}
+	}
+}
+
+void mpib_engine_client_times(const struct engine_client *client, bool sender,
+			      struct mpib_hist_counts *sum)
+{
+	const struct engine_conn *f;
+
+	mpib_hist_add(sum, &client->closed_done[sender]);
+	TAILQ_FOREACH(f, &client->timed, client_link)
+	{
+		if (f->is_sender == sender)
+			mpib_hist_read(&f->times.hist[MPIB_TIME_SUBMIT_DONE],
+				       sum);
 	}
 }
 

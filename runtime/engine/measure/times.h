@@ -13,6 +13,7 @@
 
 #include "base/hist.h"
 
+struct engine_client;
 struct mpib_engine;
 
 enum mpib_time {
@@ -36,6 +37,11 @@ struct mpib_times {
  * of closed ones. Control thread. */
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
+
+/* Add to sum how long all sends, or all receives, of one client took,
+ * MPIB_TIME_SUBMIT_DONE. Control thread. */
+void mpib_engine_client_times(const struct engine_client *client, bool sender,
+			      struct mpib_hist_counts *sum);
 
 /* Add to sum the histogram of one connection; -ENOENT if there is no such
  * connection. Control thread. */
