@@ -212,16 +212,25 @@ void mpib_check_numa(struct mpib_doctor *d)
 			  "no rail is a device with a place");
 }
 
-/* Load one name of NCCL_NET_PLUGIN the way NCCL does: a file name as it is,
- * else libnccl-net-NAME.so. file becomes the name tried last. */
+/* A path, or lib*.so: NCCL makes no other name of it. */
+static bool host_is_file(const char *name)
+{
+	size_t len = strlen(name);
+
+	return strchr(name, '/') ||
+	       (!strncmp(name, "lib", 3) && len >= strlen(".so") &&
+		!strcmp(name + len - strlen(".so"), ".so"));
+}
+
+/* Load one name of NCCL_NET_PLUGIN the way NCCL does: as it is, then as
+ * libnccl-net-NAME.so. file becomes the name tried last. */
 static void *open_plugin(const char *name, char *file, size_t len)
 {
-	void *so = NULL;
+	void *so;
 
 	snprintf(file, len, "%s", name);
-	if (strchr(name, '/') || strstr(name, ".so"))
-		so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	if (!so) {
+	so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	if (!so && !host_is_file(name)) {
 		snprintf(file, len, "libnccl-net-%s.so", name);
 		so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	}
@@ -307,8 +316,12 @@ void mpib_check_plugin(struct mpib_doctor *d)
 	}
 	if (!so) {
 		mpib_find(d, MPIB_FAIL, "plugin",
-			  "export LD_LIBRARY_PATH=DIR, where it is, or run "
-			  "ldconfig once it is in /usr/local/lib",
+			  strchr(name, '/')
+				  ? "give the path that it has here, in the "
+				    "job's container if there is one"
+				  : "export LD_LIBRARY_PATH=DIR, where it is, "
+				    "or run ldconfig once it is in "
+				    "/usr/local/lib",
 			  "NCCL_NET_PLUGIN=%s: %s", name, dlerror());
 		return;
 	}

@@ -36,6 +36,40 @@ static void good_rails_are_well(void **state)
 	patient_release(&d);
 }
 
+/* What NCCL's openPluginLib() tries, and nothing that it does not. */
+static void a_plugin_is_looked_for_as_nccl_does(void **state)
+{
+	static const struct {
+		const char *named, *tried;
+		bool other; /* libnccl-net-NAME.so is tried, too */
+	} cases[] = {
+		{ "nowhere", "libnccl-net-nowhere.so", true },
+		{ "/nowhere/foo.so",
+		  "=/nowhere/foo.so: /nowhere/foo.so:", false },
+		{ "nowhere/foo", "=nowhere/foo: nowhere/foo:", false },
+		{ "libnowhere.so", "=libnowhere.so: libnowhere.so:", false },
+		{ "nowhere.so", "libnccl-net-nowhere.so.so", true },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mpib_doctor d = patient_of("[]");
+		const char *found;
+
+		setenv("NCCL_NET_PLUGIN", cases[i].named, 1);
+		mpib_check_plugin(&d);
+		assert_found(&d, "FAIL", "plugin", cases[i].tried);
+		found = json_string_value(
+			json_object_get(json_array_get(d.findings, 0), "what"));
+		assert_non_null(found);
+		assert_int_equal(strstr(found, "libnccl-net-") != NULL,
+				 cases[i].other);
+		assert_remedies(&d);
+		patient_release(&d);
+	}
+	unsetenv("NCCL_NET_PLUGIN");
+}
+
 static void each_fault_of_a_rail_is_found(void **state)
 {
 	struct mpib_doctor d = patient_of(
@@ -135,6 +169,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_rails_are_well),
+		cmocka_unit_test(a_plugin_is_looked_for_as_nccl_does),
 		cmocka_unit_test(each_fault_of_a_rail_is_found),
 		cmocka_unit_test(a_software_rail_beside_hardware_is_told),
 		cmocka_unit_test(broken_lanes_and_other_versions_are_told),
