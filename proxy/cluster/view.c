@@ -289,7 +289,8 @@ static void text_end(struct mpib_cluster *c)
 				    t->to, "gbps", (double)t->mbps / 1e3,
 				    "rtt_ns", (json_int_t)t->rtt_ns);
 	if (slowest)
-		pair = json_dumps(slowest, JSON_COMPACT | JSON_ENCODE_ANY);
+		pair = json_dumps(slowest, JSON_COMPACT | JSON_ENCODE_ANY |
+						   MPIB_VIEW_DIGITS);
 	json_decref(slowest);
 	if (failed || !pair ||
 	    asprintf(&t->whole,

@@ -184,7 +184,8 @@ static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 /* Send value as a line and drop the reference. False when r is gone. */
 static bool reader_answer(struct stats_reader *r, json_t *value)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+	char *text = value ? json_dumps(value, JSON_COMPACT | MPIB_VIEW_DIGITS)
+			   : NULL;
 	size_t len = text ? strlen(text) : 0;
 
 	json_decref(value);

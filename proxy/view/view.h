@@ -18,6 +18,8 @@
 #include "view/history.h"
 
 #define MPIB_STATS_PROTO 1
+/* For json_dumps(): 1.1, not 1.1000000000000001. */
+#define MPIB_VIEW_DIGITS JSON_REAL_PRECISION(15)
 
 struct mpib_cluster;
 

@@ -57,7 +57,7 @@ const char *mpib_history_text(struct mpib_history_text *t,
 		return t->text;
 	all = mpib_view_history(v);
 	free(t->text);
-	t->text = json_dumps(all, JSON_COMPACT);
+	t->text = json_dumps(all, JSON_COMPACT | MPIB_VIEW_DIGITS);
 	t->next = next;
 	json_decref(all);
 	return t->text;
@@ -77,7 +77,7 @@ char *mpib_stats_json(const struct mpib_view *v)
 		json_object_set_new(all, parts[i].key, parts[i].fn(v));
 	json_object_set_new(all, "events", stats_json_events(v));
 	json_object_set_new(all, "hist", stats_json_hists(v));
-	text = json_dumps(all, JSON_COMPACT);
+	text = json_dumps(all, JSON_COMPACT | MPIB_VIEW_DIGITS);
 	json_decref(all);
 	return text;
 }

@@ -33,6 +33,40 @@ static void the_greeting_tells_version_and_pid(void **state)
 	fclose(f);
 }
 
+/* Digits in a row, but for zeros before the first and the point among them. */
+static unsigned longest_number(const char *line)
+{
+	unsigned longest = 0, digits = 0;
+
+	for (; *line; line++) {
+		if (*line >= '0' && *line <= '9')
+			digits += digits || *line != '0';
+		else if (*line != '.')
+			digits = 0;
+		if (digits > longest)
+			longest = digits;
+	}
+	return longest;
+}
+
+/* 8.3, not 8.3000000000000007: a double has no more than 15 digits to tell. */
+static void numbers_have_the_digits_that_they_mean(void **state)
+{
+	FILE *f = ask_reader(&ask_a);
+	char *line = NULL;
+	size_t room = 0;
+
+	(void)state;
+	dprintf(fileno(f), "info\nrails\nshards\nmonitor\n");
+	shutdown(fileno(f), SHUT_WR);
+	while (getline(&line, &room, f) > 0) {
+		if (longest_number(line) > 15)
+			fail_msg("more than 15 digits: %s", line);
+	}
+	free(line);
+	fclose(f);
+}
+
 static void commands_sent_at_once_are_answered_in_order(void **state)
 {
 	FILE *f = ask_reader(&ask_a);
@@ -223,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_greeting_tells_version_and_pid),
+		cmocka_unit_test(numbers_have_the_digits_that_they_mean),
 		cmocka_unit_test(commands_sent_at_once_are_answered_in_order),
 		cmocka_unit_test(an_unknown_command_gets_a_hint),
 		cmocka_unit_test(a_line_without_end_is_hung_up_on),
