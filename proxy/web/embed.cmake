@@ -3,7 +3,7 @@
 file(READ ${PAGE}/index.html html)
 file(READ ${PAGE}/style.css style)
 set(script "")
-foreach(part model charts heat tables health app)
+foreach(part model charts heat tables cluster health app)
 	file(READ ${PAGE}/${part}.js js)
 	string(REPLACE "\"use strict\";\n" "" js "${js}")
 	string(APPEND script "${js}")

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "metrics/openmetrics.h"
 #include "web/access.h"
+#include "web/cluster_json.h"
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/reply.h"
@@ -38,7 +39,7 @@ struct request {
 	struct mpib_gather_wait wait;
 	bool suspended, failed;
 	bool openmetrics; /* the reader accepts that format */
-	render_fn *render;
+	render_fn *render; /* NULL: peers' answers, no snapshot */
 	char *text; /* the answer */
 };
 
@@ -52,15 +53,8 @@ struct mpib_http {
 	TAILQ_HEAD(, request) requests;
 	struct mpib_visitors visitors;
 	struct mpib_history_text history;
+	struct mpib_cluster_json cluster;
 };
-
-static void http_turn(void *arg);
-
-static void http_on_ready(void *arg, uint32_t events)
-{
-	(void)events;
-	http_turn(arg);
-}
 
 /* Let libmicrohttpd do all that it can do now, and call it again when it says. */
 static void http_turn(void *arg)
@@ -76,6 +70,12 @@ static void http_turn(void *arg)
 		mpib_timer_disarm(h->gather->loop, &h->timer);
 }
 
+static void http_on_ready(void *arg, uint32_t events)
+{
+	(void)events;
+	http_turn(arg);
+}
+
 static char *render_metrics(const struct request *r, const struct mpib_view *v)
 {
 	return mpib_metrics_text(v, r->openmetrics ? MPIB_METRICS_OPENMETRICS
@@ -88,16 +88,34 @@ static char *render_stats(const struct request *r, const struct mpib_view *v)
 	return mpib_stats_json(v);
 }
 
-static void http_on_view(void *arg, const struct mpib_view *v)
+/* text is the request's from now on; NULL: no memory. */
+static void http_resume(struct request *r, char *text)
 {
-	struct request *r = arg;
-
-	r->text = v ? r->render(r, v) : NULL;
-	r->failed = !r->text;
+	r->text = text;
+	r->failed = !text;
 	r->suspended = false;
 	MHD_resume_connection(r->conn);
 	mpib_timer_arm(r->http->gather->loop, &r->http->timer, 0, http_turn,
 		       r->http);
+}
+
+static void http_on_view(void *arg, const struct mpib_view *v)
+{
+	struct request *r = arg;
+
+	http_resume(r, v ? r->render(r, v) : NULL);
+}
+
+static void http_on_cluster(void *arg, const char *text)
+{
+	struct mpib_http *h = arg;
+	struct request *r;
+
+	TAILQ_FOREACH(r, &h->requests, link)
+	{
+		if (r->suspended && !r->render)
+			http_resume(r, text ? strdup(text) : NULL);
+	}
 }
 
 static char *render_history(const struct request *r, const struct mpib_view *v)
@@ -105,13 +123,6 @@ static char *render_history(const struct request *r, const struct mpib_view *v)
 	const char *text = mpib_history_text(&r->http->history, v);
 
 	return text ? strdup(text) : NULL;
-}
-
-static enum MHD_Result http_complain(struct request *r, unsigned status,
-				     const char *text)
-{
-	return mpib_reply(r->conn, status, "text/plain; charset=utf-8", text,
-			  strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
 static const char *header_of(const struct request *r, const char *name)
@@ -128,7 +139,10 @@ static enum MHD_Result wait_for(struct request *r, render_fn *render)
 		accept && strstr(accept, "application/openmetrics-text");
 	r->suspended = true;
 	MHD_suspend_connection(r->conn);
-	mpib_gather_ask(r->http->gather, &r->wait, http_on_view, r);
+	if (render)
+		mpib_gather_ask(r->http->gather, &r->wait, http_on_view, r);
+	else
+		mpib_cluster_json_ask(&r->http->cluster);
 	return MHD_YES;
 }
 
@@ -155,10 +169,10 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		header_of(r, MHD_HTTP_HEADER_AUTHORIZATION), &status);
 
 	if (refusal)
-		return http_complain(r, status, refusal);
+		return mpib_reply_words(r->conn, status, refusal);
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return http_complain(r, MHD_HTTP_METHOD_NOT_ALLOWED,
-				     "nothing can be changed here\n");
+		return mpib_reply_words(r->conn, MHD_HTTP_METHOD_NOT_ALLOWED,
+					"nothing can be changed here\n");
 	if (!strcmp(url, "/"))
 		return mpib_reply(r->conn, MHD_HTTP_OK,
 				  "text/html; charset=utf-8", mpib_page,
@@ -169,9 +183,11 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		return wait_for(r, render_stats);
 	if (!strcmp(url, "/history.json"))
 		return wait_for(r, render_history);
-	return http_complain(r, MHD_HTTP_NOT_FOUND,
-			     "there are /, /metrics, /stats.json and "
-			     "/history.json\n");
+	if (!strcmp(url, "/cluster.json") && r->http->cluster.cluster)
+		return wait_for(r, NULL);
+	return mpib_reply_words(r->conn, MHD_HTTP_NOT_FOUND,
+				"there are /, /metrics, /stats.json, "
+				"/history.json and /cluster.json\n");
 }
 
 static struct mpib_visitor *http_visitor(struct MHD_Connection *conn)
@@ -217,8 +233,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		return MHD_YES;
 	}
 	if (r->failed)
-		return http_complain(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-				     "mpib-proxy is out of memory\n");
+		return mpib_reply_words(r->conn, MHD_HTTP_SERVICE_UNAVAILABLE,
+					"mpib-proxy is out of memory\n");
 	return r->text ? http_answer_text(r) : http_route(r, url, method);
 }
 
@@ -316,6 +332,10 @@ int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 		return -ENOMEM;
 	}
 	h->gather = g;
+	h->cluster = (struct mpib_cluster_json){ .cluster = g->view.cluster,
+						 .loop = g->loop,
+						 .fn = http_on_cluster,
+						 .arg = h };
 	TAILQ_INIT(&h->requests);
 	rc = mpib_access_open(&h->access, cfg, why);
 	if (rc == 0)
@@ -358,6 +378,7 @@ void mpib_http_close(struct mpib_http *http)
 {
 	struct request *r;
 
+	mpib_cluster_json_stop(&http->cluster);
 	/* MHD_stop_daemon() must not find suspended connections. */
 	TAILQ_FOREACH(r, &http->requests, link)
 	{

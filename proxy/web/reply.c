@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "web/reply.h"
 
+#include <string.h>
+
 enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
 			   const char *type, const char *text, size_t len,
 			   enum MHD_ResponseMemoryMode mode)
@@ -36,4 +38,11 @@ enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
 	rc = MHD_queue_response(conn, status, response);
 	MHD_destroy_response(response);
 	return rc;
+}
+
+enum MHD_Result mpib_reply_words(struct MHD_Connection *conn, unsigned status,
+				 const char *text)
+{
+	return mpib_reply(conn, status, "text/plain; charset=utf-8", text,
+			  strlen(text), MHD_RESPMEM_PERSISTENT);
 }

@@ -10,5 +10,8 @@
 enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
 			   const char *type, const char *text, size_t len,
 			   enum MHD_ResponseMemoryMode mode);
+/* Words for a person; text stays valid. */
+enum MHD_Result mpib_reply_words(struct MHD_Connection *conn, unsigned status,
+				 const char *text);
 
 #endif

@@ -49,6 +49,21 @@ for _ in $(seq 40); do
 done
 wait "${curls[@]}"
 
+# Peers are asked once for all who look within a second. No two questions take
+# equally long.
+mkdir "$dir/rounds"
+curls=()
+asked=$SECONDS
+for i in $(seq 8); do
+	curl -s -o "$dir/rounds/$i" --max-time 20 "http://$http/cluster.json" &
+	curls+=($!)
+done
+wait "${curls[@]}"
+rounds=$(cat "$dir"/rounds/* | grep -o '"took_s":[0-9.]*' | sort | uniq -c)
+[ "$(wc -l <<<"$rounds")" -le $((SECONDS - asked + 2)) ] &&
+	[ "$(awk '{ n += $1 } END { print n }' <<<"$rounds")" -eq 8 ] ||
+	fail "8 visitors, rounds: $rounds"
+
 # A user data directory of its own: nobody's profile is touched.
 chromedriver --port=0 >"$dir/driver" 2>&1 &
 pids+=($!)
@@ -168,6 +183,11 @@ until_true "[...document.querySelectorAll('#clients tbody tr')].map((r) => +r.da
 	.every((id, i, all) => i === 0 || id > all[i - 1])"
 until_true "document.querySelectorAll('#devices tbody tr').length === 1"
 until_true "document.querySelectorAll('#peers tbody tr').length >= 1"
+# Both nodes of the cluster, this one first.
+cluster="[...document.querySelectorAll('#cluster tbody tr')]"
+until_true "${cluster}.length === 2 && ${cluster}[0].cells[0].textContent.endsWith('(this one)')"
+until_true "${cluster}.every((r) => r.cells[1].textContent === 'ok' && /^SOUT .*software; SUP /.test(r.cells[3].textContent))"
+until_true "document.getElementById('cluster-count').textContent.startsWith('2 nodes, none with faults')"
 # The hour is the proxy's: it has what was before the page was loaded.
 until_true "model.hour.length >= 2"
 open_page '?theme=light&period=500'
@@ -201,6 +221,14 @@ until_true "+document.querySelector('[data-rail=SUP]').dataset.tx < 1e4"
 "$build/proxy/mpibctl" -s "$dir/n0" rails resume SUP >"$dir/drain"
 until_true "$verdict === 'ok'"
 until_true "+document.querySelector('[data-rail=SUP]').dataset.tx > 1e6"
+# A setting that differs is a fault of the peer's, told in its row and in the first
+# line, and not one of this node.
+"$build/proxy/mpibctl" -s "$dir/n1" config set lane.window 1048576 >"$dir/set" ||
+	fail "config set: $(<"$dir/set")"
+until_true "(model.clusterAsked = 0, ${cluster}[0].cells[1].textContent === 'settings differ')"
+until_true "${cluster}[0].cells[9].textContent.includes('lane.window differs')"
+until_true "getComputedStyle(${cluster}[0].cells[1]).color !== getComputedStyle(${cluster}[1].cells[1]).color"
+until_true "$verdict === 'ok' && $problems.includes('a peer has faults')"
 for wide in 1600 800 400; do
 	width $wide
 	for theme in light dark; do
@@ -208,12 +236,19 @@ for wide in 1600 800 400; do
 		until_true "document.documentElement.dataset.theme === '$theme'"
 		readable "$theme, $wide"
 		picture "$theme-$wide"
+		js "document.getElementById('cluster-card').scrollIntoView()" >"$dir/url"
+		picture "cluster-$theme-$wide"
+		js "scrollTo(0, 0)" >"$dir/url"
 	done
 	# No column is lost: a row has a cell for each, all to be seen.
 	until_true "[...document.querySelector('#clients tbody').rows[0].cells].length === 10 &&
 		[...document.querySelector('#clients tbody').rows[0].cells].every((c) =>
 		c.checkVisibility() && (innerWidth > 560 || c.getBoundingClientRect().right <= innerWidth))"
+	until_true "${cluster}.every((r) => r.cells.length === 10 && [...r.cells].every((c) => c.checkVisibility() &&
+		(innerWidth > 800 || c.getBoundingClientRect().right <= innerWidth)))"
 done
+"$build/proxy/mpibctl" -s "$dir/n1" config set lane.window 8388608 >"$dir/set"
+until_true "(model.clusterAsked = 0, $problems === 'software rails, for trials only')"
 width 1600
 
 # A larger node, made up: 8 rails, 64 clients.
@@ -235,12 +270,22 @@ js "(() => {
 			direction: i & 1 ? 'send' : 'recv', peer: '10.0.0.' + (2 + i % 7) + ':24790', broken: false, net: 'mpib',
 			local_rank: i >> 3, remote_rank: (i >> 3) + 1, outstanding: 8, messages: t * 1e5, stalls: { cts: t * 10 },
 			tx_bytes: by(() => t * 1e8), rx_bytes: by(() => t * 1e8) })) } });
+	model.cluster = { well: 118, faulty: 2, slowest: { from: '10.0.0.7:24790', to: '10.0.0.9:24790', gbps: 38.2 },
+		nodes: [...Array(120).keys()].map((i) => ({ peer: '10.0.0.' + i + ':24790', self: i === 0, host: 'node' + String(i).padStart(3, '0'),
+			state: i === 77 ? 'silent' : 'answered', version: '0.2.0', clients: 8, connections: 512, errors: i === 50 ? 12 : 0,
+			failovers: 0, stuck: 0, faults: i === 50 ? ['SUP at 100 of 400 Gb/s'] : i === 77 ? ['silent for 4.2 s'] : [],
+			notes: i === 3 ? ['SUP drained'] : [], differs: [], rails: ['SOUT', 'SUP'].map((name) => ({ name, state: 'active',
+				speed_mbps: i === 50 && name === 'SUP' ? 100000 : 400000, expected_mbps: 400000, drained: false, software: false })) })) };
 	const start = performance.now();
 	show();
 	window.took = performance.now() - start;
 	return true; })()" >/dev/null
 until_true "document.querySelectorAll('.rail').length === 8"
 until_true "document.querySelectorAll('#clients tbody tr').length === 64"
+# Those with faults come first, and what is not shown is told.
+until_true "${cluster}.length === 100 && ${cluster}[0].cells[1].textContent === 'SUP at 100 of 400 Gb/s' &&
+	${cluster}[1].cells[1].textContent === 'silent for 4.2 s' && ${cluster}[2].cells[0].textContent === 'node000 (this one)'"
+until_true "document.getElementById('cluster-count').textContent === '120 nodes, 2 with faults, slowest pair node007 \u2192 node009, 38.2 Gb/s, 100 shown, those with faults first'"
 until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"

@@ -98,6 +98,7 @@ function show() {
 	showClients();
 	showDevices();
 	showPeers();
+	showCluster();
 	showEvents();
 	showConns();
 	root.dataset.samples = model.times.length;
@@ -130,6 +131,7 @@ async function ask() {
 	try {
 		if (!(Date.now() / 1000 - model.hourAsked < model.hourPeriod))
 			await askHour();
+		await askCluster();
 		feed(await get("stats.json"));
 		setLive(true, paused ? "paused" : "live");
 		show();

@@ -65,7 +65,7 @@ function problems() {
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
 	if (soft.length)
 		list.push({ text: "software rails, for trials only", since: 0, past: true });
-	return [...list, ...pastProblems()];
+	return [...list, ...clusterProblems(), ...pastProblems()];
 }
 
 function showHealth() {

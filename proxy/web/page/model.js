@@ -13,6 +13,7 @@ const model = {
 	peers: [],
 	hour: [], hourAsked: 0, hourPeriod: 0, /* of /history.json */
 	shown: null, shownAt: 0, /* connections in the table */
+	cluster: null, clusterAsked: 0, /* of /cluster.json */
 };
 
 const grown = (now, was) => Math.max(0, (now || 0) - (was || 0)) / model.dt;

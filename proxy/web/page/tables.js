@@ -50,6 +50,8 @@ function setCell(cell, value) {
 			cell.textContent = text;
 		if (value.title && cell.title !== value.title)
 			cell.title = value.title;
+		if (value.mark)
+			cell.dataset.mark = value.mark;
 	}
 }
 
