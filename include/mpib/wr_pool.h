@@ -68,6 +68,18 @@ static inline void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w)
 	c->n++;
 }
 
+/* Append all WRs of more, of which there is at least one, to c. */
+static inline void mpib_wr_chain_join(struct mpib_wr_chain *c,
+				      const struct mpib_wr_chain *more)
+{
+	if (c->last)
+		c->last->wr.next = &more->first->wr;
+	else
+		c->first = more->first;
+	c->last = more->last;
+	c->n += more->n;
+}
+
 /*
  * Post the chain with one doorbell; the chain is empty afterwards. Returns 0,
  * or -errno of ibv_post_send() and in *bad the first WR that was refused. The

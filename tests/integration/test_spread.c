@@ -218,15 +218,15 @@ static void late_numbers_are_counted_and_dropped(void **state)
 /* A write with IMM on a QP of the sending node, made up. */
 static void forge(struct mpib_lane_qp *q, uint32_t imm)
 {
-	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, 0, 0),
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htobe32(imm),
-	};
+	struct mpib_wr *w;
 
-	if (mpib_qp_room(q) > 0)
-		mpib_qp_post(q, &wr, 1);
+	if (mpib_qp_room(q) > 0) {
+		w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_UNSIGNALED, 0, 0));
+		w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		w->wr.send_flags = IBV_SEND_SIGNALED;
+		w->wr.imm_data = htobe32(imm);
+		mpib_qp_add(q, w);
+	}
 	pair_turn(&pair);
 }
 

@@ -10,26 +10,28 @@
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 
-static struct ibv_send_wr *chain_add(struct mpib_chain *c, uint64_t from,
+static struct ibv_send_wr *chain_add(struct engine_conn *f,
+				     struct mpib_chain *c, uint64_t from,
 				     uint32_t len, uint32_t lkey)
 {
-	struct ibv_sge *sge = &c->sge[c->n];
-	struct ibv_send_wr *wr = &c->wr[c->n++];
+	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
 
-	*sge = (struct ibv_sge){ .addr = from, .length = len, .lkey = lkey };
-	*wr = (struct ibv_send_wr){ .opcode = IBV_WR_RDMA_WRITE,
-				    .sg_list = sge,
-				    .num_sge = len ? 1 : 0 };
-	return wr;
+	w->sge[0] =
+		(struct ibv_sge){ .addr = from, .length = len, .lkey = lkey };
+	w->wr.num_sge = len ? 1 : 0;
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.send_flags = 0;
+	mpib_wr_chain_add(&c->wrs, w);
+	return &w->wr;
 }
 
 void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 		      unsigned rail, const struct mpib_span *span)
 {
-	struct ibv_send_wr *wr = chain_add(
-		c, span->from, span->len, span->len ? span->mr->lkey[rail] : 0);
+	struct ibv_send_wr *wr =
+		chain_add(f, c, span->from, span->len,
+			  span->len ? span->mr->lkey[rail] : 0);
 
-	(void)f;
 	wr->wr.rdma.remote_addr = span->to;
 	wr->wr.rdma.rkey = span->rkey;
 	c->bytes += span->len;
@@ -42,7 +44,7 @@ static struct ibv_send_wr *add_record(struct engine_conn *f,
 	const struct mpib_record *table = f->tables.out;
 	uint64_t off = (uint64_t)(record - table) * sizeof(*record);
 	struct ibv_send_wr *wr =
-		chain_add(c, (uint64_t)(uintptr_t)record, sizeof(*record),
+		chain_add(f, c, (uint64_t)(uintptr_t)record, sizeof(*record),
 			  f->tables.lkey[rail]);
 
 	wr->wr.rdma.remote_addr = f->remote.addr + off;
@@ -60,7 +62,7 @@ void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 	if (record) {
 		wr = add_record(f, c, rail, record);
 	} else {
-		wr = chain_add(c, 0, 0, 0);
+		wr = chain_add(f, c, 0, 0, 0);
 		wr->wr.rdma.remote_addr = f->remote.addr;
 		wr->wr.rdma.rkey = f->remote.rkey[rail];
 	}
@@ -81,7 +83,7 @@ void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 	if (record)
 		add_record(f, c, rail, record);
 	mpib_chain_write(f, c, rail, span);
-	wr = &c->wr[c->n - 1];
+	wr = &c->wrs.last->wr;
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htobe32(imm);
 }
@@ -89,16 +91,20 @@ void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
 		     struct mpib_lane_qp *q, uint32_t op)
 {
-	unsigned n = c->n;
+	mpib_count_post(f, q, c->wrs.n, c->bytes, mpib_chain_has_imm(c));
+	c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
+	mpib_qp_post(q, &c->wrs, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op),
+		     mpib_wr_tag(MPIB_WR_OP, f->id, op));
+}
 
-	for (unsigned i = 0; i < n; i++)
-		c->wr[i].wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op);
-	c->wr[n - 1].wr_id = mpib_wr_tag(MPIB_WR_OP, f->id, op);
-	c->wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
+void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c)
+{
+	struct ibv_send_wr *wr = c->wrs.n ? &c->wrs.first->wr : NULL, *next;
 
-	mpib_count_post(f, q, n, c->bytes,
-			c->wr[n - 1].opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
-	mpib_qp_post(q, c->wr, n);
+	for (; wr; wr = next) {
+		next = wr->next;
+		mpib_wr_give(&f->shard->wrs, (struct mpib_wr *)wr);
+	}
 }
 
 uint8_t mpib_chain_bare(const struct mpib_lane *lane,
@@ -109,9 +115,9 @@ uint8_t mpib_chain_bare(const struct mpib_lane *lane,
 	for (unsigned r = 0; r < lane->rails; r++) {
 		const struct ibv_send_wr *last;
 
-		if (!chain[r].n || !lane->via[r].vqp)
+		if (!chain[r].wrs.n || !lane->via[r].vqp)
 			continue;
-		last = &chain[r].wr[chain[r].n - 1];
+		last = &chain[r].wrs.last->wr;
 		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
 		    mpib_spread_waits(last->num_sge ? last->sg_list->length
 						    : 0))
@@ -154,17 +160,18 @@ static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 	}
 }
 
-void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
+void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c,
 		       struct mpib_lane_qp *q, uint32_t op)
 {
-	const struct ibv_send_wr *last = &c->wr[c->n - 1];
-	bool imm = last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	const struct ibv_send_wr *wr = &c->wrs.first->wr;
+	const struct ibv_send_wr *last = &c->wrs.last->wr;
+	bool imm = mpib_chain_has_imm(c);
 	struct mpib_vqp *vqp = f->lane->via[q->rail].vqp;
-	unsigned n = c->n - imm; /* WRs that are payload */
+	unsigned n = c->wrs.n - imm; /* WRs that are payload */
 	uint32_t wrs = imm;
 
-	for (unsigned i = 0; i < n || (i == 0 && imm); i++) {
-		struct mpib_vsend v = chain_part(&c->wr[i]);
+	for (unsigned i = 0; i < n || (i == 0 && imm); i++, wr = wr->next) {
+		struct mpib_vsend v = chain_part(wr);
 
 		if (n == 0)
 			v.length = 0; /* the IMM has it, chain_tell() */
@@ -181,4 +188,5 @@ void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 		mpib_vqp_post_send(vqp, &v);
 	}
 	mpib_count_post(f, q, wrs, c->bytes, imm);
+	mpib_chain_drop(f, c);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chain of WRs that one rail carries for one send op: built WR by WR, then
- * posted at once. Only the last WR is signalled. Shard thread.
+ * The chain of WRs that one rail carries for one send op: built WR by WR, in
+ * WRs of the shard's pool, then posted at once. Whoever builds one has asked for
+ * room for it. Only the last WR is signalled. Shard thread.
  */
 #ifndef MPIB_ENGINE_CHAIN_H
 #define MPIB_ENGINE_CHAIN_H
@@ -13,18 +14,13 @@
 #define MPIB_REPLAY_WRS (2 * MPIB_GROUP_MAX + 1)
 
 struct mpib_chain {
-	struct ibv_send_wr wr[MPIB_CHAIN_MAX];
-	struct ibv_sge sge[MPIB_CHAIN_MAX];
-	unsigned n;
+	struct mpib_wr_chain wrs;
 	uint32_t bytes; /* payload */
 };
 
-/* Empty all chains. Their arrays stay uncleared, for each WR is written whole
- * when it is added: clearing them would cost more than the rest of a post. */
-static inline void mpib_chains_begin(struct mpib_chain chain[MPIB_RAILS])
+static inline bool mpib_chain_has_imm(const struct mpib_chain *c)
 {
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		chain[r].n = chain[r].bytes = 0;
+	return c->wrs.last->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* Bytes of a local region and where at the peer they go. len 0: none. */
@@ -51,8 +47,10 @@ void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
 		     struct mpib_lane_qp *q, uint32_t op);
 /* Post the chain over several QPs of q's rail, see lane/spread.h. */
-void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
+void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c,
 		       struct mpib_lane_qp *q, uint32_t op);
+/* The chain is not posted: its WRs go back to the pool. */
+void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c);
 /* On a dqplb lane: rails whose IMM has the length by which the receiver knows
  * an IMM that waits, so that the chain has to be spread. */
 uint8_t mpib_chain_bare(const struct mpib_lane *lane,

@@ -58,35 +58,30 @@ static uint32_t quiet_most(const struct mpib_lane *lane)
 void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len)
 {
 	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
-	struct ibv_sge sge = {
-		.addr = (uint64_t)(uintptr_t)f->tables.out + off,
-		.length = len,
-		.lkey = f->tables.lkey[q->rail],
-	};
-	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0),
-		.opcode = IBV_WR_RDMA_WRITE,
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
 	struct mpib_rail *rail = &f->shard->rail[q->rail];
+	struct mpib_wr *w =
+		mpib_qp_write(q, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0));
 
-	wr.wr.rdma.remote_addr = f->remote.addr + off;
-	wr.wr.rdma.rkey = f->remote.rkey[q->rail];
-	if (sge.length <= rail->port.max_inline)
-		wr.send_flags |= IBV_SEND_INLINE;
+	w->sge[0].addr = (uint64_t)(uintptr_t)f->tables.out + off;
+	w->sge[0].length = len;
+	w->sge[0].lkey = f->tables.lkey[q->rail];
+	w->wr.num_sge = 1;
+	w->wr.wr.rdma.remote_addr = f->remote.addr + off;
+	w->wr.wr.rdma.rkey = f->remote.rkey[q->rail];
+	if (len <= rail->port.max_inline)
+		w->wr.send_flags |= IBV_SEND_INLINE;
 	/* A signalled WR frees the SQ places of the unsignalled ones before it:
 	 * signal in time, and when the CQ's budget is tight. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= quiet_most(f->lane) ||
 	    mpib_budget_is_tight(&rail->budget)) {
-		wr.send_flags |= IBV_SEND_SIGNALED;
-		wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
+		w->wr.send_flags |= IBV_SEND_SIGNALED;
+		w->wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
 		q->cts_unsignaled = 0;
 	}
 	f->wrote |= (uint8_t)(1u << q->rail);
 	mpib_count_post(f, q, 1, 0, false);
-	mpib_qp_post(q, &wr, 1);
+	mpib_qp_add(q, w);
 }
 
 /* Post n entries from slot first on with one WRITE. The last entry carries the

@@ -19,23 +19,6 @@
 /* Largest send that is held: the bytes of a chain are counted in 32 bits. */
 #define HELD_MAX (16u << 20)
 
-/* The part of range e that rail r carries, to offset done of the CTS's buffer.
- * rail: bytes of each rail, SUP's in front. */
-static struct mpib_span group_share(const struct send_range *e,
-				    const struct mpib_cts *cts, uint32_t done,
-				    const uint32_t *rail, unsigned r)
-{
-	uint32_t off = r == MPIB_RAIL_SUP ? 0 : rail[MPIB_RAIL_SUP];
-
-	return (struct mpib_span){
-		.mr = e->mr,
-		.from = e->addr + off,
-		.to = cts->addr + done + off,
-		.rkey = cts->rkey[r],
-		.len = rail[r],
-	};
-}
-
 /* The buffer that e's send fills already, or the first free one that the send
  * may begin to fill; -1: none. */
 static int buffer_of(const struct mpib_group *g, const struct send_range *e)
@@ -84,26 +67,6 @@ uint64_t mpib_group_begin(struct engine_conn *f, const struct mpib_cts *first)
 	return mpib_group_step(f);
 }
 
-/* Add to each rail's chain the WRITE of its part of range e into buffer i.
- * Returns the rails that have a part. */
-static uint8_t chain_range(struct engine_conn *f, struct mpib_chain *chain,
-			   const struct send_range *e, unsigned i,
-			   const uint32_t *rail)
-{
-	uint8_t mask = 0;
-
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		struct mpib_span s =
-			group_share(e, &f->tx.group.cts[i], e->pos, rail, r);
-
-		if (s.len == 0)
-			continue;
-		mpib_chain_write(f, &chain[r], r, &s);
-		mask |= (uint8_t)(1u << r);
-	}
-	return mask;
-}
-
 /* The range as the send op keeps it until it has arrived, for a replay. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
 				  const uint32_t *rail)
@@ -119,6 +82,33 @@ static struct op_range group_kept(const struct send_range *e, unsigned i,
 	};
 }
 
+static uint8_t range_rails(const struct op_range *s)
+{
+	return (uint8_t)((s->len > s->sup) << MPIB_RAIL_SOUT |
+			 (s->sup > 0) << MPIB_RAIL_SUP);
+}
+
+/* Add to each rail's chain the WRITE of its part of the range. */
+static void chain_range(struct engine_conn *f, struct mpib_chain *chain,
+			const struct op_range *s)
+{
+	const struct mpib_cts *cts = &f->tx.group.cts[s->buf];
+
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->sup;
+		struct mpib_span span = {
+			.mr = s->mr,
+			.from = s->from + off,
+			.to = cts->addr + s->at + off,
+			.rkey = cts->rkey[r],
+			.len = r == MPIB_RAIL_SUP ? s->sup : s->len - s->sup,
+		};
+
+		if (span.len)
+			mpib_chain_write(f, &chain[r], r, &span);
+	}
+}
+
 /* The send of range e fills buffer i; all: with e the send is whole. */
 static void group_take(struct mpib_group *g, unsigned i,
 		       const struct send_range *e, bool all)
@@ -132,7 +122,7 @@ static void group_take(struct mpib_group *g, unsigned i,
  * nothing where there is no room. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
-	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	struct mpib_group *g = &f->tx.group;
 	struct send_range *e = mpib_sender_oldest(f);
 	const struct mpib_split_ask ask = { e->total, e->pos, e->len, NULL };
@@ -140,13 +130,13 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	struct op_range whole;
 	uint8_t mask, spread;
 
-	mpib_chains_begin(chain);
 	mpib_split(f, &ask, rail);
 	whole = group_kept(e, i, rail);
-	mask = chain_range(f, chain, e, i, rail);
+	mask = range_rails(&whole);
 	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
 	if (!mpib_sender_may_post(f, mask, spread, 1, rail))
 		return 0;
+	chain_range(f, chain, &whole);
 	mpib_sender_post(f, chain, &whole, 1, 0, spread);
 
 	g->mask |= mask;
@@ -160,10 +150,10 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* Add all held ranges to the chains; how many. sum[r]: the bytes that rail r
- * gets, beside g->rail[r] that was posted before. */
-static unsigned chain_held(struct engine_conn *f, struct mpib_chain *chain,
-			   struct op_range *held, uint32_t *sum, uint8_t *mask)
+/* Cut all held ranges; how many. sum[r]: the bytes that rail r gets, beside
+ * g->rail[r] that was posted before. */
+static unsigned cut_held(struct engine_conn *f, struct op_range *held,
+			 uint32_t *sum, uint8_t *mask)
 {
 	struct mpib_group *g = &f->tx.group;
 	unsigned n = 0;
@@ -176,8 +166,8 @@ static unsigned chain_held(struct engine_conn *f, struct mpib_chain *chain,
 		if (!(g->held & 1u << i))
 			continue;
 		mpib_split(f, &ask, rail);
-		*mask |= chain_range(f, chain, e, i, rail);
-		held[n++] = group_kept(e, i, rail);
+		held[n] = group_kept(e, i, rail);
+		*mask |= range_rails(&held[n++]);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			sum[r] += rail[r];
 	}
@@ -220,19 +210,20 @@ static void close_group(struct engine_conn *f)
 /* Every buffer has its send: post the held ranges and the IMMs. */
 static uint64_t write_all(struct engine_conn *f)
 {
-	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	struct op_range held[MPIB_GROUP_MAX];
 	uint32_t sum[MPIB_RAILS] = { 0 };
 	uint8_t mask = f->tx.group.mask, spread;
 	unsigned n;
 
-	mpib_chains_begin(chain);
-	n = chain_held(f, chain, held, sum, &mask);
+	n = cut_held(f, held, sum, &mask);
 	if (mask == 0)
 		mask = (uint8_t)(1u << engine_conn_home(f));
 	spread = mpib_spread_rails(f->lane, f->tx.spread, sum, mask);
 	if (!mpib_sender_may_post(f, mask, spread, MPIB_CHAIN_MAX, sum))
 		return 0;
+	for (unsigned i = 0; i < n; i++)
+		chain_range(f, chain, &held[i]);
 	chain_imms(f, chain, sum, mask);
 	mpib_sender_post(f, chain, held, n, mask, spread);
 

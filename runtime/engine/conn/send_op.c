@@ -136,10 +136,10 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 
 	mpib_unstall(f);
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		stripes |= (uint8_t)((chain[r].n > 0) << r);
+		stripes |= (uint8_t)((chain[r].wrs.n > 0) << r);
 		p->stripe[r].posted = 0;
 		p->stripe[r].bytes = 0;
-		if (chain[r].n)
+		if (chain[r].wrs.n)
 			mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
 					  chain[r].bytes, f->shard->now);
 	}
@@ -161,7 +161,7 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		struct mpib_lane_qp *q = engine_conn_qp(f, r, f->tx.cts_next);
 
-		if (chain[r].n == 0)
+		if (chain[r].wrs.n == 0)
 			continue;
 		if (f->lane->spread == MPIB_SPREAD_AUTO &&
 		    chain[r].bytes > f->lane->frag)

@@ -141,7 +141,7 @@ static bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
  */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
-	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	const uint32_t none[MPIB_RAILS] = { 0 };
 	struct send_range *e = mpib_sender_oldest(f);
 	unsigned home = engine_conn_home(f);
@@ -149,7 +149,6 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 	uint32_t sizes[2] = { e->total, cts->total };
 	struct mpib_record *rec;
 
-	mpib_chains_begin(chain);
 	if (!mpib_sender_may_post(f, mask, 0, 1, none))
 		return false;
 
@@ -302,11 +301,10 @@ __attribute__((noinline)) static uint64_t sender_promise(struct engine_conn *f)
 static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 			    const struct send_range *e)
 {
-	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	struct op_range share;
 	struct step s;
 
-	mpib_chains_begin(chain);
 	if (e->total > cts->total)
 		return sender_refuse(f, cts);
 	if (__builtin_expect(mpib_is_question(e), 0))

@@ -63,12 +63,8 @@ static bool conn_idle(const struct engine_conn *f)
 static bool post_fence(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_lane_qp *q = &f->lane->qp[rail][0];
-	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_STOP, f->id, 0),
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
 	uint8_t bit = (uint8_t)(1u << rail);
+	struct mpib_wr *w;
 
 	if (!(f->lane->open & bit)) {
 		f->wrote &= (uint8_t)~bit; /* the rail's fence drained it */
@@ -76,12 +72,14 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 	}
 	if (mpib_qp_room(q) == 0)
 		return false;
-	wr.wr.rdma.remote_addr = f->remote.addr;
-	wr.wr.rdma.rkey = f->remote.rkey[rail];
+	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_STOP, f->id, 0));
+	w->wr.send_flags = IBV_SEND_SIGNALED;
+	w->wr.wr.rdma.remote_addr = f->remote.addr;
+	w->wr.wr.rdma.rkey = f->remote.rkey[rail];
 	f->stop_posted |= bit;
 	f->wrote &= (uint8_t)~bit;
 	mpib_count_post(f, q, 1, 0, false);
-	mpib_qp_post(q, &wr, 1);
+	mpib_qp_add(q, w);
 	return true;
 }
 

@@ -5,8 +5,6 @@
  * are the bytes of inline WRs read: they lie in the connections' tables and
  * must not change before. Shard thread.
  */
-#include <assert.h>
-
 #include "engine/lane/lane.h"
 
 /* ibv_post_send() took the WRs before bad and refused the rest. Only note that:
@@ -66,38 +64,44 @@ void mpib_qp_flush(struct mpib_shard *s)
 		mpib_lanes_refused(s);
 }
 
-void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
+static void doorbell_is_due(struct mpib_lane_qp *q)
 {
-	struct mpib_shard *s = q->lane->shard;
-
 	if (!q->chain.n)
-		LIST_INSERT_HEAD(&s->dirty, q, ring_link);
-	w->wr.wr_id |= ++q->posted & 0xffffff;
-	q->asked = q->posted;
-	mpib_wr_chain_add(&q->chain, w);
-	mpib_budget_send(&s->rail[q->rail].budget, 1);
+		LIST_INSERT_HEAD(&q->lane->shard->dirty, q, ring_link);
 }
 
-void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
-		  unsigned n)
+struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id)
 {
-	struct mpib_shard *s = q->lane->shard;
+	struct mpib_wr *w = mpib_wr_take(&q->lane->shard->wrs);
 
-	/* The caller has asked mpib_qp_room(). */
-	assert(s->wrs.left >= n);
-	if (!q->chain.n)
-		LIST_INSERT_HEAD(&s->dirty, q, ring_link);
-	for (unsigned i = 0; i < n; i++) {
-		struct mpib_wr *w = mpib_wr_take(&s->wrs);
+	w->wr.wr_id = wr_id;
+	w->wr.num_sge = 0;
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.send_flags = 0;
+	w->wr.wr.rdma.remote_addr = 0;
+	w->wr.wr.rdma.rkey = 0;
+	return w;
+}
 
-		w->wr = wr[i];
-		w->wr.sg_list = w->sge;
-		if (wr[i].num_sge)
-			w->sge[0] = *wr[i].sg_list;
-		w->wr.wr_id |= ++q->posted & 0xffffff;
-		mpib_wr_chain_add(&q->chain, w);
-	}
-	if (wr[n - 1].send_flags & IBV_SEND_SIGNALED)
+void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
+{
+	doorbell_is_due(q);
+	w->wr.wr_id |= ++q->posted & 0xffffff;
+	if (w->wr.send_flags & IBV_SEND_SIGNALED)
 		q->asked = q->posted;
-	mpib_budget_send(&s->rail[q->rail].budget, n);
+	mpib_wr_chain_add(&q->chain, w);
+	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
+}
+
+void mpib_qp_post(struct mpib_lane_qp *q, const struct mpib_wr_chain *c,
+		  uint64_t rest, uint64_t last)
+{
+	doorbell_is_due(q);
+	for (struct ibv_send_wr *wr = &c->first->wr; wr; wr = wr->next)
+		wr->wr_id = rest | (++q->posted & 0xffffff);
+	c->last->wr.wr_id = last | (q->posted & 0xffffff);
+	if (c->last->wr.send_flags & IBV_SEND_SIGNALED)
+		q->asked = q->posted;
+	mpib_wr_chain_join(&q->chain, c);
+	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, c->n);
 }

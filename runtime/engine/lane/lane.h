@@ -211,17 +211,19 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 }
 
 /*
- * doorbell.c: copy n WRs, of one SGE at most each, to the QP's chain, which
- * goes out with one doorbell at the end of the turn. The caller has asked
- * mpib_qp_room() and has set kind, connection and send op in wr_id
- * (mpib_wr_tag()); the posted count is added here. An error of ibv_post_send()
- * is in q->refused afterwards.
+ * doorbell.c: append the WRs of c, one or more, to the QP's chain, which goes
+ * out with one doorbell at the end of the turn. The caller has asked
+ * mpib_qp_room(); only the last of c may be signalled. It gets wr_id last, the
+ * others rest (mpib_wr_tag()); the posted count is added here. An error of
+ * ibv_post_send() is in q->refused afterwards.
  */
-void mpib_qp_post(struct mpib_lane_qp *q, const struct ibv_send_wr *wr,
-		  unsigned n);
-/* As mpib_qp_post() for one pooled, signalled WR, without a copy: the caller
- * keeps w until its completion. */
+void mpib_qp_post(struct mpib_lane_qp *q, const struct mpib_wr_chain *c,
+		  uint64_t rest, uint64_t last);
+/* As mpib_qp_post() for one WR, which has its wr_id. */
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w);
+/* A WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address or
+ * flags yet. The caller has asked mpib_qp_room(). */
+struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
 /* Post the QP's chain now, rather than at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
 /* Post the WRs that this turn queued, one ibv_post_send() per QP; then act on

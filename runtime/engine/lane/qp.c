@@ -20,16 +20,14 @@ void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
 bool mpib_qp_probe(struct mpib_lane_qp *q)
 {
 	bool waits = (int32_t)(q->asked - q->retired) > 0;
-	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, 0, 0),
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
+	struct mpib_wr *w;
 
 	if (!q->lane->shard->wrs.left ||
 	    (waits ? mpib_qp_room(q) : mpib_qp_sq_room(q)) == 0)
 		return false;
-	mpib_qp_post(q, &wr, 1);
+	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_PROBE, 0, 0));
+	w->wr.send_flags = IBV_SEND_SIGNALED;
+	mpib_qp_add(q, w);
 	return true;
 }
 

@@ -123,16 +123,13 @@ static void add_imm(struct engine_conn *f, const struct send_op *p, unsigned q,
 static void replay_post(struct engine_conn *f, struct mpib_lane_qp *q,
 			struct mpib_chain *c, uint64_t last_wr_id)
 {
-	if (c->n == 0)
+	if (c->wrs.n == 0)
 		return;
-	for (unsigned i = 0; i + 1 < c->n; i++)
-		c->wr[i].wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0);
-	c->wr[c->n - 1].wr_id = last_wr_id;
 	if (mpib_wr_kind(last_wr_id) == MPIB_WR_REPLAY)
-		c->wr[c->n - 1].send_flags |= IBV_SEND_SIGNALED;
-	mpib_count_post(f, q, c->n, c->bytes,
-			c->wr[c->n - 1].opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
-	mpib_qp_post(q, c->wr, c->n);
+		c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
+	mpib_count_post(f, q, c->wrs.n, c->bytes, mpib_chain_has_imm(c));
+	mpib_qp_post(q, &c->wrs, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0),
+		     last_wr_id);
 }
 
 static void replay_repost(struct engine_conn *f, struct send_op *p,
@@ -224,7 +221,7 @@ static uint32_t first_lost(struct engine_conn *f)
 
 uint64_t mpib_replay_step(struct engine_conn *f)
 {
-	struct mpib_chain chain[MPIB_RAILS];
+	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	unsigned q = engine_conn_home(f);
 	uint32_t i = first_lost(f);
 	uint64_t bytes = 0;
@@ -238,11 +235,13 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 	    !replay_ordered(f, i, q))
 		return 0;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
-		chain[k].n = chain[k].bytes = 0;
 		if (!(p->c.lost & 1u << k))
 			continue;
-		if (!replay_build(f, p, k, q, &chain[k]))
+		if (!replay_build(f, p, k, q, &chain[k])) {
+			mpib_chain_drop(f, &chain[0]);
+			mpib_chain_drop(f, &chain[1]);
 			return 0;
+		}
 		bytes += chain[k].bytes;
 	}
 	replay_repost(f, p, i % SEND_OPS, q, chain);

@@ -42,20 +42,18 @@ static void post_ghost(struct engine_conn *f, unsigned rail, uint32_t epoch,
 	/* From a slot that ended to one that has no CTS yet. */
 	uint32_t slot = (uint32_t)(f->tx.cts_next - 4 + chance % 16);
 	struct mpib_lane_qp *q = engine_conn_qp(f, rail, slot % MPIB_SLOTS);
-	struct ibv_send_wr wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_PROBE, f->id, 0),
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data =
-			htobe32(mpib_imm_v2(slot % MPIB_SLOTS, chance / 16 % 4,
-					    epoch, f->remote.id)),
-	};
+	struct mpib_wr *w;
 
 	if (mpib_qp_room(q) == 0)
 		return;
-	wr.wr.rdma.remote_addr = f->remote.addr;
-	wr.wr.rdma.rkey = f->remote.rkey[rail];
-	mpib_qp_post(q, &wr, 1);
+	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_PROBE, f->id, 0));
+	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	w->wr.send_flags = IBV_SEND_SIGNALED;
+	w->wr.imm_data = htobe32(mpib_imm_v2(slot % MPIB_SLOTS, chance / 16 % 4,
+					     epoch, f->remote.id));
+	w->wr.wr.rdma.remote_addr = f->remote.addr;
+	w->wr.wr.rdma.rkey = f->remote.rkey[rail];
+	mpib_qp_add(q, w);
 	h->posted++;
 }
 

@@ -102,6 +102,25 @@ static void a_chain_is_one_doorbell_in_order(void **state)
 	assert_int_equal(wrs, 6);
 }
 
+static void a_chain_goes_behind_another_or_is_the_first(void **state)
+{
+	struct mpib_wr_chain all = { 0 }, part[2] = { { 0 }, { 0 } };
+	struct mpib_wr *w[4], *bad;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		w[i] = mpib_wr_take(&pool);
+		mpib_wr_chain_add(&part[i / 2], w[i]);
+	}
+	mpib_wr_chain_join(&all, &part[0]);
+	mpib_wr_chain_join(&all, &part[1]);
+	assert_int_equal(all.n, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_ptr_equal(w[i]->wr.next, i < 3 ? &w[i + 1]->wr : NULL);
+	assert_int_equal(mpib_wr_chain_post(&all, &qp, &bad), 0);
+	assert_int_equal(wrs, 4);
+}
+
 static void the_first_wr_not_taken_is_named(void **state)
 {
 	struct mpib_wr_chain chain = { 0 };
@@ -125,6 +144,7 @@ int main(void)
 		POOL_TEST(a_wr_is_ready_when_taken),
 		POOL_TEST(there_are_4096_and_each_is_taken_once),
 		POOL_TEST(a_chain_is_one_doorbell_in_order),
+		POOL_TEST(a_chain_goes_behind_another_or_is_the_first),
 		POOL_TEST(the_first_wr_not_taken_is_named),
 	};
 
