@@ -323,12 +323,12 @@ static void sums_that_do_not_fit_are_found(void **state)
 	budget(0, SOUT)->promised--;
 	assert_false(right());
 	budget(0, SOUT)->promised++;
-	s->rail[SOUT].inflight++;
+	s->rail[SOUT].bytes.inflight++;
 	assert_false(right());
 	pair.node[0].lane->track[SOUT].inflight++;
 	assert_false(right());
 	pair.node[0].lane->track[SOUT].inflight--;
-	s->rail[SOUT].inflight--;
+	s->rail[SOUT].bytes.inflight--;
 	mr->refs++;
 	assert_false(right());
 	mr->refs--;

@@ -123,7 +123,8 @@ static void receive(uint8_t req, uint32_t gen)
 static void assert_bounded_in_front(void)
 {
 	for (unsigned r = 0; r < flooder.cfg.rails; r++)
-		assert_true(shard(0)->rail[r].inflight < WINDOW + MESSAGE);
+		assert_true(shard(0)->rail[r].bytes.inflight <
+			    WINDOW + MESSAGE);
 }
 
 /* In any turn that finds the rail full neither posts, and of the first that

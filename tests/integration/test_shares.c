@@ -190,7 +190,8 @@ static void bytes_in_flight_are_bounded_while_tenants_compete(void **state)
 			top_up(&sender[i]);
 		pair_turn(&pair);
 		for (unsigned r = 0; r < pair.cfg.rails; r++)
-			assert_true(s->rail[r].inflight < WINDOW + MESSAGE);
+			assert_true(s->rail[r].bytes.inflight <
+				    WINDOW + MESSAGE);
 	}
 }
 

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer of the release before: it says and hears of no newer protocol than its
- * own. What differs between the two is what the version decides (p->version). */
+/* A peer of the oldest protocol that is spoken: it says and hears of none newer.
+ * What differs between the two is what the version decides (p->version). */
 #include "peer/protocol.h"
 #include "sim_node.h"
 #include "sim_task.h"
 
-#define OLD (MPIB_PEER_VERSION - 1)
+#define OLD MPIB_PEER_VERSION_MIN
+
+static bool is_newer(const struct mpib_peer_msg *m)
+{
+	return m->type == MPIB_PEER_ASK || m->type == MPIB_PEER_REPORT ||
+	       m->type == MPIB_PEER_SECOND;
+}
 
 size_t __real_mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
 size_t __wrap_mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
@@ -29,7 +35,7 @@ size_t __wrap_mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 		return __real_mpib_peer_encode(m, buf);
 	if (m->type == MPIB_PEER_HELLO)
 		old.version = OLD;
-	if (m->type == MPIB_PEER_ASK || m->type == MPIB_PEER_REPORT)
+	if (is_newer(m))
 		sim_fail("a peer of protocol %u says %s", OLD,
 			 mpib_peer_type_name(m->type));
 	return __real_mpib_peer_encode(&old, buf);
@@ -44,7 +50,7 @@ int __wrap_mpib_peer_decode(const uint8_t *buf, size_t len,
 		return rc;
 	if (m->type == MPIB_PEER_HELLO && m->version > OLD)
 		m->version = OLD;
-	if (m->type == MPIB_PEER_ASK || m->type == MPIB_PEER_REPORT)
+	if (is_newer(m))
 		sim_fail("a peer of protocol %u is told %s", OLD,
 			 mpib_peer_type_name(m->type));
 	return rc;

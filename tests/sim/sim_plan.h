@@ -85,7 +85,8 @@ struct sim_plan {
 	const char *odd; /* a setting of node 0 alone; NULL: none */
 	bool quotas; /* small ones: what is asked for may never be given */
 	uint64_t late; /* ns at most between a listen and its accept */
-	uint64_t starts; /* ns at most from the first rank's start to a rank's */
+	uint64_t
+		starts; /* ns at most from the first rank's start to a rank's */
 	uint64_t told_late; /* ns at most from a device's death to its event */
 	unsigned old_nodes; /* a bit each: peers of the release before */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];

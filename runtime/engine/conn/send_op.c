@@ -1,98 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Send ops: room for them, posting, and the account of what is in flight until
- * every rail's completion is in and, where the lane has end-to-end acks, until
- * the receiver has acknowledged the slot. Shard thread.
+ * Send ops: posting, and the account of what is in flight until every rail's
+ * completion is in and, where the lane has end-to-end acks, until the receiver
+ * has acknowledged the slot. Shard thread.
  */
-#include <string.h>
-
 #include "engine/conn/chain.h"
 #include "engine/conn/report.h"
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
-
-/* The lane's window on the rail takes so many bytes more, or is empty. */
-static bool window_open(struct engine_conn *f, unsigned rail, uint32_t bytes)
-{
-	uint64_t inflight = f->lane->track[rail].inflight;
-
-	return inflight == 0 ||
-	       inflight + bytes <=
-		       __atomic_load_n(&f->shard->engine->cfg.lane_window,
-				       __ATOMIC_RELAXED);
-}
-
-/* Room for the chain on rail r. On a dqplb lane mpib_chain_bare() may find only
- * at posting that the chain has to be spread: ask both the virtual QP and the QP
- * that it goes over else. */
-static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
-			 unsigned wrs)
-{
-	if (__builtin_expect(f->lane->numbered | spread, 0) &&
-	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r)) {
-		if (mpib_spread_room(f->lane, r) < MPIB_CHAIN_MAX)
-			return false;
-		if (spread & 1u << r)
-			return true;
-	}
-	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
-}
-
-/* False while the rail's window, or room on the connection's lane, is kept for
- * a connection that stood before this one in the order of the DRR classes. */
-static bool in_turn(struct engine_conn *f, unsigned rail)
-{
-	struct mpib_shard *s = f->shard;
-	uint8_t bit = (uint8_t)(1u << rail);
-
-	if (s->full & bit || mpib_window_full(s, rail)) {
-		s->full |= bit;
-		f->stopped_by = MPIB_DRR_WINDOW_FULL;
-	} else if (f->lane->full_turn == s->n.turns) {
-		f->stopped_by = MPIB_DRR_BLOCKED;
-	}
-	return f->stopped_by == MPIB_DRR_NONE;
-}
-
-/* The lane is full: keep this connection's turn, and the lane's next room from
- * connections that come later in this turn. */
-static void keep_turn(struct engine_conn *f)
-{
-	f->stopped_by = MPIB_DRR_BLOCKED;
-	f->lane->full_turn = f->shard->n.turns;
-}
-
-/* Whether every rail of mask has room for a chain of wrs WRs with bytes[r]
- * bytes, and a send op is free. If not, what is short is noted as a stall. */
-bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
-			  unsigned wrs, const uint32_t *bytes)
-{
-	if (mask & ~f->lane->open)
-		return false;
-	if (!send_op_free(f)) {
-		mpib_stall(f, MPIB_STALL_SLOT);
-		return false;
-	}
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		if (!(mask & 1u << r))
-			continue;
-		if (f->shard->contended && !in_turn(f, r)) {
-			mpib_stall(f, MPIB_STALL_SHARE);
-			return false;
-		}
-		if (!send_op_room(f, r, spread, wrs)) {
-			keep_turn(f);
-			mpib_stall(f, MPIB_STALL_SQ);
-			return false;
-		}
-		if (!window_open(f, r, bytes[r])) {
-			keep_turn(f);
-			mpib_stall(f, MPIB_STALL_WINDOW);
-			return false;
-		}
-	}
-	return true;
-}
 
 static void send_op_add_share(struct engine_conn *f, struct send_op *p,
 			      const struct op_range *share)

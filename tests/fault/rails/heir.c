@@ -103,7 +103,7 @@ static void no_samples(const struct mpib_engine *engine)
 		if (!f || !f->is_sender)
 			continue;
 		for (uint32_t k = f->tx.op_tail; k != f->tx.op_head; k++) {
-			if (send_op_at(f, k)->ahead >= 0)
+			if (send_op_at(f, k)->before >= 0)
 				die("a send op that moved would be a sample");
 		}
 	}
