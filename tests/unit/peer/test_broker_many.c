@@ -127,6 +127,45 @@ static void a_lane_that_breaks(void **state)
 	assert_int_equal(rig_state(a, 3), MPIB_CONN_FAILED);
 }
 
+static void expect_wrong(const struct mpib_broker *b, const char *what)
+{
+	struct mpib_sum wrong;
+
+	assert_false(mpib_broker_sums(b, &wrong));
+	assert_string_equal(wrong.what, what);
+}
+
+/* What rig.c looks at after each event. */
+static void sums_that_do_not_fit_are_found(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_broker *b = many(rig)->node->broker;
+	struct mpib_peer *p = TAILQ_FIRST(&b->peers);
+	struct peer_lane *l = TAILQ_FIRST(&p->lanes);
+	struct mpib_sum wrong;
+
+	assert_true(mpib_broker_sums(b, &wrong));
+	l->uses++;
+	expect_wrong(b, "uses of a lane");
+	l->uses--;
+	p->lane_count++;
+	expect_wrong(b, "lanes of a peer");
+	p->lane_count--;
+	p->resume.sent++;
+	expect_wrong(b, "kept messages");
+	p->resume.sent--;
+	p->conns++;
+	expect_wrong(b, "connections with peers");
+	p->conns--;
+	b->listeners->waiting++;
+	expect_wrong(b, "connects that wait for an accept");
+	b->listeners->waiting--;
+	b->pending_peer_count++;
+	expect_wrong(b, "callers");
+	b->pending_peer_count--;
+	assert_true(mpib_broker_sums(b, &wrong));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +175,8 @@ int main(void)
 						rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(a_lane_that_breaks, rig_setup,
 						rig_teardown),
+		cmocka_unit_test_setup_teardown(sums_that_do_not_fit_are_found,
+						rig_setup, rig_teardown),
 	};
 
 	unreadable = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -88,6 +88,49 @@ static void a_client_without_hello_is_dropped_after_5_s(void **state)
 	close(fd);
 }
 
+static void expect_wrong(const struct proxy_clients *all, const char *what)
+{
+	struct mpib_sum wrong;
+
+	assert_false(proxy_clients_sums(all, &wrong));
+	assert_string_equal(wrong.what, what);
+}
+
+static void sums_that_do_not_fit_are_found(void **state)
+{
+	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
+	struct proxy_clients all;
+	struct mpib_sum wrong;
+	struct proxy_client *s;
+	int client;
+
+	(void)state;
+	assert_int_equal(
+		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
+	client = dial("c", SOCK_SEQPACKET);
+	turn_all();
+	assert_true(proxy_clients_sums(&all, &wrong));
+	s = TAILQ_FIRST(&all.list);
+	s->registered++;
+	expect_wrong(&all, "bytes of regions");
+	s->registered--;
+	s->region_fds++;
+	expect_wrong(&all, "descriptors");
+	s->region_fds--;
+	all.usage.mapped++;
+	expect_wrong(&all, "bytes mapped");
+	all.usage.mapped--;
+	s->user->silent--;
+	expect_wrong(&all, "silent clients");
+	s->user->silent++;
+	close(client);
+	turn_all();
+	assert_true(proxy_clients_sums(&all, &wrong));
+	proxy_clients_stop(&all);
+	proxy_clients_fini(&all);
+	close(fd);
+}
+
 static void sessions_without_hello_have_a_limit(void **state)
 {
 	struct proxy_clients all;
@@ -243,6 +286,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PATIENCE_TEST(a_client_without_hello_is_dropped_after_5_s),
+		PATIENCE_TEST(sums_that_do_not_fit_are_found),
 		PATIENCE_TEST(sessions_without_hello_have_a_limit),
 		PATIENCE_TEST(a_pause_is_not_ended_by_a_descriptor),
 		PATIENCE_TEST(a_reader_that_takes_nothing_is_dropped_after_5_s),
