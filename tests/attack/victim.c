@@ -60,7 +60,7 @@ static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 
 	if (!flew && m->stage == MOVER_FLYING)
 		*sent = mpib_now_ns();
-	if (m->messages != before)
+	if (m->messages != before && !atomic_load(&v->apart))
 		mpib_hist_record(&v->beside[atomic_load(&v->left_alone)],
 				 mpib_now_ns() - *sent);
 	return rc;

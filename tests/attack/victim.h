@@ -24,6 +24,7 @@ struct victim {
 	/* From a message's isend to its arrival: while it is attacked, and
 	 * beside as much load of the CPU without an attack. */
 	_Atomic bool left_alone;
+	_Atomic bool apart; /* what happens now is no attack: neither of both */
 	struct mpib_hist beside[2];
 	pid_t proxy[2];
 	uint64_t cpu_us, since_ms; /* when it started */
