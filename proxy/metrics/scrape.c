@@ -14,6 +14,9 @@
 
 #define PATIENCE (5 * MPIB_SEC)
 #define FOR_ROOT 8u /* places beside limit.readers */
+/* Between two snapshots: who scrapes without end has the control thread, and those
+ * that answer it, for a part of the time. All who wait meanwhile share the next. */
+#define PACE (20 * MPIB_MSEC)
 
 struct scrape {
 	struct mpib_scrapes *sock;
@@ -22,7 +25,7 @@ struct scrape {
 	uid_t uid;
 	struct mpib_io watch;
 	struct mpib_timer timer;
-	struct mpib_gather_wait wait;
+	bool asked; /* the snapshot that is waited for is for it, too */
 	char *out; /* NULL until there is a snapshot */
 	size_t len, at;
 };
@@ -32,13 +35,15 @@ struct mpib_scrapes {
 	int fd;
 	struct mpib_io watch;
 	TAILQ_HEAD(, scrape) scrapes;
+	struct mpib_gather_wait wait;
+	struct mpib_timer next;
+	uint64_t told_ns; /* when the last snapshot was told; 0: none yet */
 };
 
 static void scrape_drop(struct scrape *s)
 {
 	struct mpib_scrapes *m = s->sock;
 
-	mpib_gather_forget(m->gather, &s->wait);
 	mpib_timer_disarm(m->gather->loop, &s->timer);
 	mpib_loop_del(m->gather->loop, &s->watch);
 	close(s->fd);
@@ -70,11 +75,23 @@ static void scrape_flush(struct scrape *s)
 	scrape_drop(s);
 }
 
-static void scrape_on_view(void *arg, const struct mpib_view *v)
-{
-	struct scrape *s = arg;
+static void scrapes_on_next(void *arg);
 
-	s->out = v ? mpib_metrics_text(v, MPIB_METRICS_OPENMETRICS) : NULL;
+/* Somebody waits for the next snapshot. */
+static void scrapes_want(struct mpib_scrapes *m)
+{
+	uint64_t now = mpib_loop_now(m->gather->loop), at = m->told_ns + PACE;
+
+	if (!m->wait.waiting && !m->next.armed)
+		mpib_timer_arm(m->gather->loop, &m->next,
+			       m->told_ns && now < at ? at - now : 0,
+			       scrapes_on_next, m);
+}
+
+/* Tell the text to s, or drop it. */
+static void scrape_tell(struct scrape *s, const char *text)
+{
+	s->out = text ? strdup(text) : NULL;
 	if (!s->out) {
 		mpib_warn("metrics: out of memory");
 		scrape_drop(s);
@@ -82,6 +99,38 @@ static void scrape_on_view(void *arg, const struct mpib_view *v)
 	}
 	s->len = strlen(s->out);
 	scrape_flush(s);
+}
+
+static void scrapes_on_view(void *arg, const struct mpib_view *v)
+{
+	struct mpib_scrapes *m = arg;
+	char *text = v ? mpib_metrics_text(v, MPIB_METRICS_OPENMETRICS) : NULL;
+	struct scrape *s, *next;
+
+	m->told_ns = mpib_loop_now(m->gather->loop);
+	for (s = TAILQ_FIRST(&m->scrapes); s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		if (s->asked && !s->out)
+			scrape_tell(s, text);
+		else if (!s->out)
+			scrapes_want(m);
+	}
+	free(text);
+}
+
+static void scrapes_on_next(void *arg)
+{
+	struct mpib_scrapes *m = arg;
+	struct scrape *s;
+	bool any = false;
+
+	TAILQ_FOREACH(s, &m->scrapes, link)
+	{
+		s->asked = !s->out;
+		any |= s->asked;
+	}
+	if (any)
+		mpib_gather_ask(m->gather, &m->wait, scrapes_on_view, m);
 }
 
 static void on_peer(void *arg, uint32_t events)
@@ -134,7 +183,7 @@ static void scrape_on_accept(void *arg, uint32_t events)
 	s->uid = uid;
 	TAILQ_INSERT_TAIL(&m->scrapes, s, link);
 	mpib_timer_arm(g->loop, &s->timer, PATIENCE, on_slow, s);
-	mpib_gather_ask(g, &s->wait, scrape_on_view, s);
+	scrapes_want(m);
 }
 
 int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
@@ -160,6 +209,8 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 void mpib_scrapes_close(struct mpib_scrapes *sock)
 {
 	mpib_loop_del(sock->gather->loop, &sock->watch);
+	mpib_timer_disarm(sock->gather->loop, &sock->next);
+	mpib_gather_forget(sock->gather, &sock->wait);
 	while (!TAILQ_EMPTY(&sock->scrapes))
 		scrape_drop(TAILQ_FIRST(&sock->scrapes));
 	free(sock);
