@@ -19,13 +19,16 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "victim.h"
 
 #define READERS 1000
 #define LONG 400 /* connections */
 #define HELD 120
+#define CROWD 1000 /* attaches, of which most are refused */
+#define COMERS 400
 
-static struct node node[2];
+static struct node node[2], other;
 static struct victim *victim;
 
 static int setup(void **state)
@@ -215,12 +218,79 @@ static void answers_not_read_keep_nobody_from_theirs(void **state)
 	munmap(holds, 4096);
 }
 
+/* Attaches until it is refused, keeps what it has, and tries on. */
+static int attach_without_end(void *arg)
+{
+	_Atomic bool *holds = arg;
+	unsigned had = 0;
+
+	allow_many_descriptors();
+	for (unsigned i = 0;; i++) {
+		had += tenant_hello(other.dir) >= 0;
+		if (i == CROWD) {
+			printf("it has %u clients\n", had);
+			fflush(stdout);
+			atomic_store(holds, true);
+		}
+		if (i >= CROWD)
+			usleep(1000);
+	}
+	return 0;
+}
+
+/* The exit status: how many of its attaches were refused. */
+static int attach_again_and_again(void *arg)
+{
+	static struct mpib_hist took;
+	struct mpib_hist_counts n = { 0 };
+	int refused = 0;
+
+	(void)arg;
+	for (unsigned i = 0; i < COMERS; i++) {
+		uint64_t from = mpib_now_ns();
+		int sock = tenant_hello(other.dir);
+
+		mpib_hist_record(&took, mpib_now_ns() - from);
+		refused += sock < 0;
+		close(sock);
+		usleep(2000);
+	}
+	mpib_hist_read(&took, &n);
+	printf("beside it another attaches within p50 %.1f, p99 %.1f, max %.1f "
+	       "ms\n",
+	       (double)mpib_hist_quantile(&n, 0.5) / 1e6,
+	       (double)mpib_hist_quantile(&n, 0.99) / 1e6,
+	       (double)mpib_hist_quantile(&n, 1) / 1e6);
+	fflush(stdout);
+	return refused;
+}
+
+static void who_has_many_clients_leaves_others_theirs(void **state)
+{
+	_Atomic bool *holds = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	(void)state;
+	attack_needs_root();
+	attack_start(&other, 3, NULL); /* with all the places there are */
+	pid = tenant_begin(ATTACKER, attach_without_end, holds);
+	while (!atomic_load(holds))
+		victim_goes_on(victim, 16);
+	assert_int_equal(tenant_run(VICTIM, attach_again_and_again, NULL), 0);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+	node_stop(&other);
+	munmap(holds, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silent_connections_keep_nobody_out),
 		cmocka_unit_test(readers_that_stay_keep_nobody_out),
 		cmocka_unit_test(answers_not_read_keep_nobody_from_theirs),
+		cmocka_unit_test(who_has_many_clients_leaves_others_theirs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
