@@ -10,7 +10,7 @@
 #include "verbs/verbs.h"
 
 #define CROWD 100 /* strangers, who leave no room for each other */
-#define NEXT_STOPS (90 * SIM_S)
+#define NEXT_STOPS (90 * SIM_S) /* longer than the one before it waits */
 
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
@@ -41,15 +41,6 @@ static void stop_proxy(const struct sim_fault *f)
 
 	if (proxy)
 		sim_proc_stop(proxy, sim_now + f->lasts);
-}
-
-/* For longer than the one before it waits. */
-static void stop_next(unsigned node)
-{
-	struct sim_proc *next = sim_node_next(node);
-
-	if (next)
-		sim_proc_stop(next, sim_now + NEXT_STOPS);
 }
 
 static unsigned number_of(const struct sim_fault *f)
@@ -257,7 +248,7 @@ static void heal(const struct sim_fault *f)
 		sim_node_kill_next(f->node);
 		break;
 	case SIM_FAULT_STOP_NEXT:
-		stop_next(f->node);
+		sim_node_stop_next(f->node, sim_now + NEXT_STOPS);
 		break;
 	case SIM_FAULT_CUT:
 	case SIM_FAULT_HALF:

@@ -359,6 +359,16 @@ void sim_node_kill_next(unsigned node)
 	sim_proc_end(next, SIGKILL);
 }
 
+void sim_node_stop_next(unsigned node, uint64_t until)
+{
+	struct sim_proc *next = sim_node_next(node);
+	const struct run *old = next ? run_of(next)->from : NULL;
+
+	if (old && !old->proc->over &&
+	    old->proxy->upgrade.state < MPIB_UPGRADE_FENCING)
+		sim_proc_stop(next, until);
+}
+
 bool sim_nodes_over(void)
 {
 	for (unsigned i = 0; i < run_count; i++) {

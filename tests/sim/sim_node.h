@@ -36,6 +36,9 @@ void sim_node_kill(unsigned node);
 void sim_node_short(unsigned node, bool on);
 /* Kill the one that gets ready to take over, if there is one. */
 void sim_node_kill_next(unsigned node);
+/* Stop it until then, if it cannot have taken over yet: from then on it is the
+ * node's only proxy. */
+void sim_node_stop_next(unsigned node, uint64_t until);
 /* None runs any more. */
 bool sim_nodes_over(void);
 /* SIGTERM to all. From then on none may end in another way. */
