@@ -171,12 +171,45 @@ static void draw_help(void)
 		mvaddstr(TOP_LINES + 1 + (int)i, 2, text[i]);
 }
 
+/* In the place of the sums: what stands below is old. */
+static void draw_dead(const struct screen *s)
+{
+	char line[256];
+
+	if (s->span.now.time > 0)
+		snprintf(line, sizeof(line),
+			 "NO ANSWER, what is below is %.0f s old",
+			 screen_now() - s->span.now.time);
+	else
+		snprintf(line, sizeof(line), "NO ANSWER");
+	attron(A_REVERSE);
+	mvprintw(0, 0, "%-*.*s", COLS, COLS, line);
+	attroff(A_REVERSE);
+}
+
+/* Why there is none, whole, in as many lines at the end as it takes. */
+static void draw_why(const char *why)
+{
+	int width = COLS > 0 ? COLS : 1, lines, y;
+
+	lines = ((int)strlen(why) + width - 1) / width;
+	y = LINES > lines ? LINES - lines : 0;
+	attron(A_REVERSE);
+	for (; y < LINES && *why; y++) {
+		mvaddnstr(y, 0, why, width);
+		why += strnlen(why, (size_t)width);
+	}
+	attroff(A_REVERSE);
+}
+
 static void screen_draw(struct screen *s)
 {
 	char line[256];
 	size_t width = COLS > 255 ? 255 : (size_t)COLS;
 
 	erase();
+	if (!s->connected)
+		attron(A_DIM);
 	if (s->span.now.time > 0) {
 		top_summary(&s->span, line, width);
 		attron(A_BOLD);
@@ -190,10 +223,10 @@ static void screen_draw(struct screen *s)
 		else
 			draw_table(s);
 	}
+	attroff(A_DIM);
 	if (!s->connected) {
-		attron(A_REVERSE);
-		mvaddnstr(LINES - 1, 0, s->dial.why, COLS);
-		attroff(A_REVERSE);
+		draw_dead(s);
+		draw_why(s->dial.why);
 	} else {
 		mvaddnstr(LINES - 1, 0,
 			  "1-3 tab  s sort  r reverse  p pause  +- interval  h "

@@ -126,10 +126,15 @@ static void set_ranks(struct top_row *row, unsigned c, const json_t *conn)
 	const json_t *from = json_object_get(conn, "local_rank");
 	const json_t *to = json_object_get(conn, "remote_rank");
 
+	char a[12] = "?", b[12] = "?";
+
 	row->key[c] = json_is_integer(from) ? json_number_value(from) : -1;
-	if (json_is_integer(from) && json_is_integer(to))
-		snprintf(row->cell[c], sizeof(row->cell[c]), "%.0f>%.0f",
-			 json_number_value(from), json_number_value(to));
+	if (json_is_integer(from))
+		snprintf(a, sizeof(a), "%.0f", json_number_value(from));
+	if (json_is_integer(to))
+		snprintf(b, sizeof(b), "%.0f", json_number_value(to));
+	if (json_is_integer(from) || json_is_integer(to))
+		snprintf(row->cell[c], sizeof(row->cell[c]), "%s>%s", a, b);
 	else
 		tabs_set_text(row, c, "-");
 }
