@@ -24,7 +24,7 @@
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
 
 /* Print why the start failed, a line each, in a daemon through its starter
- * (report). */
+ * (report). The log gives the journal a line's level. */
 static int proxy_fail(int report, int status, const char *why)
 {
 	char line[MPIB_WHY_MAX + 16];
@@ -32,7 +32,7 @@ static int proxy_fail(int report, int status, const char *why)
 
 	for (; report < 0 && *why; why += n + (why[n] == '\n')) {
 		n = strcspn(why, "\n");
-		if (mpib_log_is_json())
+		if (mpib_log_is_json() || getenv("JOURNAL_STREAM"))
 			mpib_err("%.*s", (int)n, why);
 		else
 			fprintf(stderr, "mpib-proxy: %.*s\n", (int)n, why);

@@ -129,6 +129,10 @@ refuses 78 "$proxy" word
 refuses 78 "$proxy" --config "$top/none"
 printf '[sup]\nbandwidth = 1\n' >"$top/conf"
 refuses 78 "$proxy" --config "$top/conf"
+# The journal is told how grave it is, a line each.
+JOURNAL_STREAM=1:1 "$proxy" --config "$top/conf" 2>"$top/err"
+{ [ -s "$top/err" ] && ! grep -vq '^<3>' "$top/err"; } ||
+	fail "no level for the journal: $(<"$top/err")"
 refuses 78 "$proxy" --config /dev/null --sout tape:0
 refuses 78 "$proxy" --config /dev/null --run-dir "$top" --sout soft:127.999.0.1
 # What the start refuses, the check does.
