@@ -53,7 +53,10 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 			  dir, st.st_mode & 07777);
 	else if (access(dir, X_OK) < 0)
 		mpib_find(d, MPIB_FAIL, "run dir",
-			  host_join(st.st_gid, join, sizeof(join)),
+			  st.st_gid ? host_join(st.st_gid, join, sizeof(join))
+				    : "give mpib-proxy the group mpib, whose "
+				      "users may enter: nobody is to be in "
+				      "root's",
 			  "%s: only uid %u and group %s may enter", dir,
 			  st.st_uid, group ? group->gr_name : "?");
 	else
