@@ -267,23 +267,28 @@ static int check_key(struct mpib_config *cfg, char *why)
 	return -EINVAL;
 }
 
-static int (*const checks[])(struct mpib_config *cfg, char *why) = {
-	mpib_config_rails,  check_ports,      check_threads,
-	check_nets,	    check_networks,   check_classes,
-	mpib_config_policy, check_shares,     check_srq,
-	check_signals,	    check_part,	      check_quota_requests,
-	check_quota_fds,    mpib_config_http, check_peer_addr,
-	check_key,
+typedef int check_fn(struct mpib_config *cfg, char *why);
+
+/* What is about texts alone, which any line of a file can give. */
+static check_fn *const texts[] = { mpib_config_http, check_peer_addr,
+				   check_key };
+
+static check_fn *const checks[] = {
+	mpib_config_rails,  check_ports,    check_threads,
+	check_nets,	    check_networks, check_classes,
+	mpib_config_policy, check_shares,   check_srq,
+	check_signals,	    check_part,	    check_quota_requests,
+	check_quota_fds,
 };
 
-int mpib_config_finish(struct mpib_config *cfg, char *why)
+static int check_each(check_fn *const *list, size_t n, struct mpib_config *cfg,
+		      char *why)
 {
 	char line[MPIB_WHY_MAX];
 	int first = 0;
 
-	why[0] = '\0';
-	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-		int rc = checks[i](cfg, line);
+	for (size_t i = 0; i < n; i++) {
+		int rc = list[i](cfg, line);
 
 		if (rc == 0)
 			continue;
@@ -291,4 +296,20 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 		mpib_config_why(why, line);
 	}
 	return first;
+}
+
+int mpib_config_texts(struct mpib_config *cfg, char *why)
+{
+	why[0] = '\0';
+	return check_each(texts, sizeof(texts) / sizeof(texts[0]), cfg, why);
+}
+
+int mpib_config_finish(struct mpib_config *cfg, char *why)
+{
+	int rc, more;
+
+	why[0] = '\0';
+	rc = check_each(checks, sizeof(checks) / sizeof(checks[0]), cfg, why);
+	more = check_each(texts, sizeof(texts) / sizeof(texts[0]), cfg, why);
+	return rc ? rc : more;
 }

@@ -206,6 +206,9 @@ int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why);
 /* Call after all sources: parse rails, islands and shares, and check settings
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
+/* Of that, what needs no other setting: addresses and files. For settings of which
+ * some were refused. */
+int mpib_config_texts(struct mpib_config *cfg, char *why);
 
 /* A proxy that takes over serves the n devices of the one before. If cfg names
  * none, so that discovery chose, use those: other ports may be better today, but

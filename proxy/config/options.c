@@ -159,11 +159,16 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	if (more < 0)
 		mpib_config_why(why, lines);
 	rc = rc ? rc : more;
-	if (rc == 0)
-		rc = options_scan(&o, cfg, argc, argv, action, &file, why);
-	if (rc == 0)
-		rc = mpib_config_finish(cfg, why);
-	return rc;
+	more = options_scan(&o, cfg, argc, argv, action, &file, lines);
+	if (more < 0)
+		mpib_config_why(why, lines);
+	rc = rc ? rc : more;
+	/* Numbers that were refused are not what others are to fit. */
+	more = rc ? mpib_config_texts(cfg, lines)
+		  : mpib_config_finish(cfg, lines);
+	if (more < 0)
+		mpib_config_why(why, lines);
+	return rc ? rc : more;
 }
 
 static void help_setting(const struct mpib_config *cfg,

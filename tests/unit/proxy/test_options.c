@@ -95,6 +95,31 @@ static void a_named_file_stands_for_all_others(void **state)
 	assert_int_equal(action, MPIB_ACTION_CHECK);
 }
 
+/* A name, a value, a flag's value, an address and a file. */
+static void all_kinds_of_faults_are_told_at_once(void **state)
+{
+	static const char *const fault[] = {
+		"unknown setting \"sup.bww\"",
+		"sout.qp = \"x\" is not a number",
+		"--sup-bw",
+		"metrics.listen = \"nonsense\": not an IPv4 address",
+		"peer.key_file = /nonexistent: No such file",
+	};
+	char line[200];
+
+	(void)state;
+	scratch_write("mine", "[sup]\nbww = 1\n[sout]\nqp = x\n[metrics]\n"
+			      "listen = nonsense\n[peer]\n"
+			      "key_file = /nonexistent\n");
+	snprintf(line, sizeof(line), "--config %s --sup-bw 9999",
+		 scratch_path("mine"));
+	assert_int_equal(read_args(no_env, line), -EINVAL);
+	for (unsigned i = 0; i < sizeof(fault) / sizeof(fault[0]); i++) {
+		if (!strstr(why, fault[i]))
+			fail_msg("\"%s\" is not in:\n%s", fault[i], why);
+	}
+}
+
 static void help_wants_no_sound_configuration(void **state)
 {
 	(void)state;
@@ -144,6 +169,7 @@ int main(void)
 		SCRATCH_TEST(the_lasting_command_line_is_understood),
 		SCRATCH_TEST(every_setting_has_a_flag_of_its_own),
 		SCRATCH_TEST(a_named_file_stands_for_all_others),
+		SCRATCH_TEST(all_kinds_of_faults_are_told_at_once),
 		SCRATCH_TEST(help_wants_no_sound_configuration),
 		SCRATCH_TEST(what_is_mistyped_is_named_with_the_nearest),
 		SCRATCH_TEST(the_help_fits_a_terminal),
