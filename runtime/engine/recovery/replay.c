@@ -144,6 +144,7 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 	if (p->c.imm)
 		add_imm(f, p, q, &chain[last]);
 	again = mpib_stripes_repost(&p->c, q, open);
+	p->before = -1; /* its end would say nothing of a rail */
 	f->tx.lost--;
 	if (open) {
 		f->tx.mask |= (uint8_t)(!f->tx.group.n << q);

@@ -18,11 +18,11 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 	*c = (struct mpib_choice){ .above = UINT32_MAX, .margin = margin };
 }
 
-/* After how many parts one goes the dearer way: so many that this takes no more
- * than a part in COST of all time. */
-static uint32_t choice_every(const struct mpib_choice_class *k)
+/* After how many parts one goes the other way than usual: so many, where that is
+ * dearer, that this takes no more than a part in COST of all time. */
+static uint32_t choice_every(const struct mpib_choice_class *k, bool usual)
 {
-	uint64_t cheap = k->cost[k->spread], dear = k->cost[!k->spread];
+	uint64_t cheap = k->cost[usual], dear = k->cost[!usual];
 	uint64_t every;
 
 	if (!cheap || dear < cheap)
@@ -33,9 +33,9 @@ static uint32_t choice_every(const struct mpib_choice_class *k)
 	return every < EVERY_MAX ? (uint32_t)every : EVERY_MAX;
 }
 
-static bool is_try(const struct mpib_choice_class *k)
+static bool is_try(const struct mpib_choice_class *k, bool usual)
 {
-	return k->parts - k->tried >= choice_every(k) - 1;
+	return k->parts - k->tried >= choice_every(k, usual) - 1;
 }
 
 /* One part each is enough where spreading is cheaper by a third. */
@@ -48,7 +48,7 @@ void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes)
 {
 	struct mpib_choice_class *k = &c->class[class_of(bytes)];
 
-	if (is_try(k))
+	if (is_try(k, bytes > c->above))
 		k->tried = k->parts + 1;
 	k->parts++;
 }
@@ -60,7 +60,7 @@ bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes)
 
 	if (k->parts < MPIB_CHOICE_FIRST && !choice_is_clear(k))
 		return k->parts % 2;
-	return is_try(k) ? !spread : spread;
+	return is_try(k, spread) ? !spread : spread;
 }
 
 static void choice_reckon(struct mpib_choice *c)

@@ -87,7 +87,10 @@ static void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 static void tracker_end(struct mpib_tracker *t, const struct mpib_stripe *c,
 			uint64_t now)
 {
-	t->sum->ns += now - t->sum->from;
+	/* One that stays in flight, as on a lane whose peer stands still, takes
+	 * no time of those that come after it. */
+	t->sum->ns +=
+		now - (c->posted > t->sum->from ? c->posted : t->sum->from);
 	t->sum->bytes += c->bytes;
 	if (c->posted >= t->ends.since)
 		t->ends.n++;

@@ -34,7 +34,7 @@ TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
  *
  * bytes and ns tell how fast it is: of stripes longer than MPIB_TRACK_SMALL those
  * that were acknowledged, and the time that they took, from each end to the next
- * one while any was in flight. That is so whatever the order in which a rail
+ * one while any was in flight, but no longer than it was itself. That is so whatever the order in which a rail
  * serves its QPs: two stripes that go side by side end together, and took the
  * time of both.
  */

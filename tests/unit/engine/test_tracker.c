@@ -168,6 +168,19 @@ static void one_late_answer_hardly_changes_the_latency(void **state)
 	assert_in_range(t.latency, 800 * US, 1000 * US);
 }
 
+/* A peer that gives no receives would make the rail slow to all others. */
+static void one_that_stays_in_flight_takes_no_time_of_others(void **state)
+{
+	(void)state;
+	mpib_tracker_post(&t, &c[0], 1 << 20, 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		mpib_tracker_post(&t, &c[i], 1 << 20, i * 1000 * US);
+		mpib_tracker_ack(&t, &c[i], i * 1000 * US + 50 * US);
+	}
+	assert_int_equal(t.sum->bytes, 3 << 20);
+	assert_int_equal(t.sum->ns, 3 * 50 * US);
+}
+
 static void an_answer_within_the_turn_counts_as_a_nanosecond(void **state)
 {
 	(void)state;
@@ -198,6 +211,9 @@ int main(void)
 				       setup),
 		cmocka_unit_test_setup(
 			one_late_answer_hardly_changes_the_latency, setup),
+		cmocka_unit_test_setup(
+			one_that_stays_in_flight_takes_no_time_of_others,
+			setup),
 		cmocka_unit_test_setup(
 			an_answer_within_the_turn_counts_as_a_nanosecond,
 			setup),
