@@ -32,7 +32,7 @@ static void on_patience_end(void *arg)
 static void watch_doors(struct mpib_broker *b, uint32_t events)
 {
 	for (unsigned i = 0; i < MPIB_DOORS; i++) {
-		if (b->door[i].fd >= 0)
+		if (b->door[i].watch.added)
 			mpib_loop_mod(b->loop, &b->door[i].watch, events);
 	}
 }

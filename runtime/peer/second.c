@@ -41,7 +41,8 @@ void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
 
 	if (both_have(p)) {
 		quick = part_of(all, QUICK_PART, 1);
-		silent = call ? quick : part_of(all, LINK_PART, LINK_LEAST_S);
+		silent = part_of(all, call ? QUICK_PART : LINK_PART,
+				 LINK_LEAST_S);
 	}
 	mpib_link_set_patience(link, silent, quick);
 }
@@ -63,9 +64,10 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 		mpib_debug("peer %s: its second address is in none of the "
 			   "networks of the proxies here",
 			   p->label);
-		return;
+		p->second = in6addr_any;
+	} else {
+		p->second = *addr;
 	}
-	p->second = *addr;
 	if (p->link)
 		mpib_second_patience(p, p->link, false);
 }
@@ -78,7 +80,8 @@ bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 	if (mpib_address_same(&node->addr, from))
 		return true;
 	p = mpib_peer_lookup(b, &node->addr, node->port, false);
-	return p && is_there(from) && mpib_address_same(&p->second, from);
+	return p && is_there(from) && mpib_address_same(&p->second, from) &&
+	       mpib_peer_at(b, from);
 }
 
 void mpib_second_turn(struct mpib_peer *p, bool second)
