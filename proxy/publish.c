@@ -50,6 +50,7 @@ int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 	int rc;
 
 	mpib_gather_init(&m->gather, loop, engine, view);
+	mpib_gather_init(&m->kept, loop, engine, view);
 	rc = mpib_scrapes_open(&m->gather, fd, &m->scrapes);
 	if (rc < 0) {
 		m->scrapes = NULL;
@@ -77,4 +78,5 @@ void mpib_metrics_stop(struct mpib_metrics *m)
 	m->scrapes = NULL;
 	mpib_timer_disarm(m->gather.loop, &m->next_sample);
 	mpib_gather_stop(&m->gather);
+	mpib_gather_stop(&m->kept);
 }

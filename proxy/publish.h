@@ -13,6 +13,9 @@
 
 struct mpib_metrics {
 	struct mpib_gather gather;
+	/* The stats socket's, whose readers keep a snapshot until they are
+	 * through with it: that keeps no scrape waiting. */
+	struct mpib_gather kept;
 	struct mpib_scrapes *scrapes; /* NULL: nothing is open */
 	struct mpib_http *http; /* NULL: no address is set */
 	struct mpib_history *history; /* NULL: no memory for it */

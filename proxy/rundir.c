@@ -137,6 +137,8 @@ static int take_lock(struct mpib_rundir *rd, char *why)
 					       "lock %s/" LOCK ": %s (give "
 					       "--run-dir)",
 					       rd->path, strerror(errno));
+	/* One that a killed proxy of an older version left is the group's. */
+	fchmod(rd->lock, 0600);
 	if (flock(rd->lock, LOCK_EX | LOCK_NB) < 0) {
 		pid = rundir_holder(rd);
 		return mpib_why_fail(

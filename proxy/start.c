@@ -155,7 +155,7 @@ static int open_metrics(struct mpib_proxy *p, char *why)
 /* Open the stats socket with its admin commands. */
 static int open_stats(struct mpib_proxy *p, char *why)
 {
-	int rc = mpib_stats_open(&p->metrics.gather, p->stats_fd, &p->view,
+	int rc = mpib_stats_open(&p->metrics.kept, p->stats_fd, &p->view,
 				 &p->stats);
 
 	if (rc < 0) {

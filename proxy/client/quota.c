@@ -102,7 +102,7 @@ static void quota_forget(struct proxy_clients *all)
 
 	HASH_ITER(hh, all->users, u, next)
 	{
-		if (u->clients > 0 || now - u->filled_at < MPIB_SEC)
+		if (u->clients > 0 || now - u->filled_at < 3 * MPIB_SEC)
 			continue;
 		HASH_DELETE(hh, all->users, u);
 		free(u);

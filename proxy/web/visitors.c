@@ -17,7 +17,7 @@
 /* A handshake is a signature's time of the control thread, whoever asks for it:
  * so many at once, and one each so often; a user, or an address, has a quarter of
  * either. */
-#define SHAKES 16
+#define SHAKES 32
 #define SHAKE_NS (MPIB_SEC / 20)
 
 struct mpib_visitor {

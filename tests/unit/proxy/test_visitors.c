@@ -113,10 +113,10 @@ static void handshakes_have_a_pace(void **state)
 
 	(void)state;
 	mpib_loop_advance(&loop, MPIB_SEC); /* from now on by this alone */
-	assert_int_equal(shaken("198.51.100.1", 1000), 4);
-	assert_int_equal(shaken("198.51.100.2", 1000), 4);
-	assert_int_equal(shaken("198.51.100.3", 1000), 4);
-	assert_int_equal(shaken("198.51.100.4", 1000), 4);
+	assert_int_equal(shaken("198.51.100.1", 1000), 8);
+	assert_int_equal(shaken("198.51.100.2", 1000), 8);
+	assert_int_equal(shaken("198.51.100.3", 1000), 8);
+	assert_int_equal(shaken("198.51.100.4", 1000), 8);
 	assert_int_equal(shaken("198.51.100.5", 1000), 0);
 	mpib_loop_advance(&loop, MPIB_SEC / 20);
 	assert_int_equal(shaken("198.51.100.6", 1000), 1);
@@ -139,7 +139,7 @@ static void handshakes_have_shares(void **state)
 			assert_int_equal(shaken("198.51.100.2", 1), 1);
 		mpib_loop_advance(&loop, 10 * MPIB_MSEC);
 	}
-	assert_in_range(his, 100, 2 * (4 + 5 * 10));
+	assert_in_range(his, 100, 2 * (8 + 5 * 10));
 }
 
 int main(void)
