@@ -11,7 +11,7 @@ if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$PWD" ]; then
 else
 	when=$(stat -c %Y CMakeLists.txt)
 	files=$(find . \( -name .git -o -path './build*' \) -prune -o \
-		-type f -printf '%P\n')
+		\( -type f -o -type l \) -printf '%P\n')
 fi
 mkdir -p "$out"
 sort <<<"$files" | tar -c --no-recursion --owner=0 --group=0 --numeric-owner \

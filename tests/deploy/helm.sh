@@ -54,7 +54,7 @@ VALUES
 objects bare <<-VALUES || fail "without metrics: $(<"$dir/bare.why")"
 	metrics: {enabled: false}
 	image: {repository: here/mpib, tag: "7", pullPolicy: Always}
-	settings: {MPIB_HCA_SOUT: mlx5_0, MPIB_LANE_QPS: 4}
+	settings: {MPIB_HCA_SOUT: mlx5_0, MPIB_LANE_WINDOW: 8388608}
 	nodeSelector: null
 	runDir: /run/other
 VALUES

@@ -51,7 +51,7 @@ container = pod["containers"][0]
 env = {e["name"]: e["value"] for e in container["env"]}
 alike("settings", {k: v for k, v in env.items() if k.startswith(
     ("MPIB_METRICS", "MPIB_HCA", "MPIB_LANE"))},
-    {"MPIB_HCA_SOUT": "mlx5_0", "MPIB_LANE_QPS": "4"})
+    {"MPIB_HCA_SOUT": "mlx5_0", "MPIB_LANE_WINDOW": "8388608"})
 alike("image", [container["image"], container["imagePullPolicy"]],
       ["here/mpib:7", "Always"])
 alike("mounted volumes", sorted(m["name"] for m in container["volumeMounts"]),
