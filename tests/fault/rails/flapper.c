@@ -166,6 +166,8 @@ static void hear_late(unsigned rail)
 			goal = traffic.conn[i].tx.done + 2 * MPIB_SLOTS;
 	}
 	kill_qp(rail);
+	/* The QP may be at rest, so that nothing fails with it. */
+	mpib_qp_probe(&TAILQ_FIRST(&deaf->engine->lanes)->qp[rail][0]);
 	while (ctl(0, rail)->fence.state != MPIB_FENCE_STOPPED) {
 		mpib_shard_turn(&deaf->engine->shard[0]);
 		mpib_loop_turn(&deaf->loop, 0);
