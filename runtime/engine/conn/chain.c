@@ -175,12 +175,13 @@ void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 }
 
 void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
-		     struct mpib_lane_qp *q, uint32_t op)
+		     struct mpib_lane_qp *q, uint64_t last)
 {
 	mpib_count_post(f, q, c->wrs.n, c->bytes, mpib_chain_has_imm(c));
-	c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
-	mpib_qp_post(q, &c->wrs, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op),
-		     mpib_wr_tag(MPIB_WR_OP, f->id, op));
+	if (mpib_wr_kind(last) != MPIB_WR_UNSIGNALED)
+		c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
+	mpib_qp_post(q, &c->wrs, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0),
+		     last);
 }
 
 void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c)

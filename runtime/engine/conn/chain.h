@@ -31,6 +31,29 @@ struct mpib_span {
 	uint32_t len;
 };
 
+/* Bytes of stripe k of a range, and where they go by rail r: SUP has the front, so
+ * that the cut is a multiple of 128. */
+static inline uint32_t mpib_range_bytes(const struct op_range *s, unsigned k)
+{
+	return k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup;
+}
+
+static inline struct mpib_span mpib_range_span(const struct op_range *s,
+					       unsigned k,
+					       const struct mpib_cts *cts,
+					       unsigned r)
+{
+	uint32_t off = k == MPIB_RAIL_SUP ? 0 : s->sup;
+
+	return (struct mpib_span){
+		.mr = s->mr,
+		.from = s->from + off,
+		.to = cts->addr + s->at + off,
+		.rkey = cts->rkey[r],
+		.len = mpib_range_bytes(s, k),
+	};
+}
+
 /* Add an RDMA WRITE of the span. */
 void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 		      unsigned rail, const struct mpib_span *span);
@@ -43,9 +66,10 @@ void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 /* Add an IMM whose payload is the record; none when record is NULL. */
 void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 		    uint32_t imm, struct mpib_record *record);
-/* Post the chain to one QP, as send op number op. */
+/* Post the chain to one QP. last: wr_id of its last WR, by mpib_wr_tag(), which is
+ * signalled unless that is of kind UNSIGNALED. */
 void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
-		     struct mpib_lane_qp *q, uint32_t op);
+		     struct mpib_lane_qp *q, uint64_t last);
 /* Post the chain over several QPs of q's rail, see lane/spread.h. */
 void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c,
 		       struct mpib_lane_qp *q, uint32_t op);

@@ -84,8 +84,11 @@ static struct op_range group_kept(const struct send_range *e, unsigned i,
 
 static uint8_t range_rails(const struct op_range *s)
 {
-	return (uint8_t)((s->len > s->sup) << MPIB_RAIL_SOUT |
-			 (s->sup > 0) << MPIB_RAIL_SUP);
+	uint8_t mask = 0;
+
+	for (unsigned k = 0; k < MPIB_RAILS; k++)
+		mask |= (uint8_t)((mpib_range_bytes(s, k) > 0) << k);
+	return mask;
 }
 
 /* Add to each rail's chain the WRITE of its part of the range. */
@@ -95,14 +98,7 @@ static void chain_range(struct engine_conn *f, struct mpib_chain *chain,
 	const struct mpib_cts *cts = &f->tx.group.cts[s->buf];
 
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->sup;
-		struct mpib_span span = {
-			.mr = s->mr,
-			.from = s->from + off,
-			.to = cts->addr + s->at + off,
-			.rkey = cts->rkey[r],
-			.len = r == MPIB_RAIL_SUP ? s->sup : s->len - s->sup,
-		};
+		struct mpib_span span = mpib_range_span(s, r, cts, r);
 
 		if (span.len)
 			mpib_chain_write(f, &chain[r], r, &span);

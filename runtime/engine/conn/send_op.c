@@ -86,7 +86,8 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 		if (__builtin_expect(spread & 1u << r, 0))
 			mpib_chain_spread(f, &chain[r], q, number);
 		else
-			mpib_chain_post(f, &chain[r], q, number);
+			mpib_chain_post(f, &chain[r], q,
+					mpib_wr_tag(MPIB_WR_OP, f->id, number));
 	}
 }
 

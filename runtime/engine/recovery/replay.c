@@ -46,20 +46,14 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 {
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct op_range *s = send_op_share(f, p, i);
-		uint32_t off = k == MPIB_RAIL_SUP ? 0 : s->sup;
-		struct mpib_span span = {
-			.mr = s->mr,
-			.from = s->from + off,
-			.len = k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup,
-		};
+		struct mpib_span span;
 		struct mpib_cts cts;
 
-		if (span.len == 0)
+		if (mpib_range_bytes(s, k) == 0)
 			continue;
 		if (!share_cts(f, p, s, &cts))
 			return false;
-		span.to = cts.addr + s->at + off;
-		span.rkey = cts.rkey[q];
+		span = mpib_range_span(s, k, &cts, q);
 		mpib_chain_write(f, chain, q, &span);
 	}
 	return true;
@@ -120,18 +114,6 @@ static void add_imm(struct engine_conn *f, const struct send_op *p, unsigned q,
 	mpib_chain_imm(f, chain, q, imm, rec);
 }
 
-static void replay_post(struct engine_conn *f, struct mpib_lane_qp *q,
-			struct mpib_chain *c, uint64_t last_wr_id)
-{
-	if (c->wrs.n == 0)
-		return;
-	if (mpib_wr_kind(last_wr_id) == MPIB_WR_REPLAY)
-		c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
-	mpib_count_post(f, q, c->wrs.n, c->bytes, mpib_chain_has_imm(c));
-	mpib_qp_post(q, &c->wrs, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0),
-		     last_wr_id);
-}
-
 static void replay_repost(struct engine_conn *f, struct send_op *p,
 			  uint32_t number, unsigned q, struct mpib_chain *chain)
 {
@@ -157,11 +139,13 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 			*e = (*e & (uint8_t) ~(1u << MPIB_RAILS << k)) |
 			     (uint8_t)(q << MPIB_RAILS << k);
 	}
-	if (last)
-		replay_post(f, qp, &chain[0],
-			    mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0));
-	replay_post(f, qp, &chain[last],
-		    mpib_wr_tag(MPIB_WR_REPLAY, f->id, number | again << 8));
+	if (last && chain[0].wrs.n)
+		mpib_chain_post(f, &chain[0], qp,
+				mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0));
+	if (chain[last].wrs.n)
+		mpib_chain_post(f, &chain[last], qp,
+				mpib_wr_tag(MPIB_WR_REPLAY, f->id,
+					    number | again << 8));
 }
 
 /* True if no stripe that the IMM of send op last covers is in flight on another
