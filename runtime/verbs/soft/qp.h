@@ -126,6 +126,7 @@ struct soft_qp {
 	bool loop, was_up; /* loop: the peer is a QP of the same context */
 	bool peer_gone; /* for good */
 	uint32_t life, peer_life; /* peer_life 0: never connected */
+	uint32_t peer_rq_psn; /* the first PSN that the peer expects */
 	uint64_t token, peer_token; /* of the hellos; peer_token 0: not told, so
 				       any is taken */
 	uint64_t up_mark; /* progress when the connection came up */

@@ -261,10 +261,20 @@ static void become_ready(struct soft_qp *qp)
 	}
 }
 
+/* The pair may have connected while qp did not know its first PSN. */
+static void check_first_psn(struct soft_qp *qp)
+{
+	if (qp->conn && qp->conn->state == SOFT_CONN_UP &&
+	    qp->peer_rq_psn != qp->attr.sq_psn)
+		soft_conn_lost(qp->conn);
+}
+
 static void state_entered(struct soft_qp *qp, int from, int to, bool notify)
 {
 	if (to == IBV_QPS_RTR)
 		become_ready(qp);
+	else if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
+		check_first_psn(qp);
 	else if (to == IBV_QPS_SQD)
 		soft_sqd_begin(qp, notify);
 	else if (from == IBV_QPS_SQD) /* to RTS */

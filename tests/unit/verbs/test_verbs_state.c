@@ -228,9 +228,8 @@ static void a_pair_is_reset_and_connected_again(void **state)
 	vt_destroy(t, qa, qb);
 }
 
-static void a_wrong_first_psn_never_connects(void **state)
+static void never_connects(struct vt *t, int turns_in_rtr)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
@@ -243,6 +242,7 @@ static void a_wrong_first_psn_never_connects(void **state)
 	assert_int_equal(vt_to_rtr(t, qa, &t->b, qb->qp_num, 10, &o), 0);
 	assert_int_equal(vt_to_rtr(t, qb, &t->a, qa->qp_num, 20, &o), 0);
 	assert_int_equal(vt_to_rts(t, qb, 10, &o), 0);
+	vt_quiet(t, &t->b.recv, turns_in_rtr);
 	assert_int_equal(vt_to_rts(t, qa, 21, &o), 0);
 	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
 	assert_int_equal(
@@ -250,6 +250,16 @@ static void a_wrong_first_psn_never_connects(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_RETRY_EXC_ERR);
 	vt_quiet(t, &t->b.recv, 20);
 	vt_destroy(t, qa, qb);
+}
+
+static void two_first_psns_that_differ_never_connect(void **state)
+{
+	never_connects(*state, 0);
+}
+
+static void a_first_psn_told_once_connected_is_compared(void **state)
+{
+	never_connects(*state, 2000);
 }
 
 int main(void)
@@ -264,7 +274,8 @@ int main(void)
 		vt_test(query_tells_what_was_set),
 		vt_test(what_is_in_use_is_not_destroyed),
 		vt_test(a_pair_is_reset_and_connected_again),
-		vt_test(a_wrong_first_psn_never_connects),
+		vt_test(two_first_psns_that_differ_never_connect),
+		vt_test(a_first_psn_told_once_connected_is_compared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

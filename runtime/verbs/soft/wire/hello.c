@@ -214,6 +214,7 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	qp->was_up = true;
 	qp->up_mark = qp->progress;
 	qp->peer_life = h->life;
+	qp->peer_rq_psn = h->rq_psn;
 	qp->ack_sent = qp->rx_msn;
 	qp->conn_at = 0;
 	soft_timer_update(qp);
