@@ -213,9 +213,7 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	struct mpib_listener_entry *l, *next;
 
 	client->leaving = true;
-	client->done = done;
 	client->arg = arg;
-	client->conns++; /* no done() yet */
 	HASH_ITER(hh, broker->listeners, l, next)
 	{
 		if (l->client == client)
@@ -223,10 +221,11 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	}
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
 		mpib_broker_drop(broker, client, i);
-	if (mpib_sum_less(&client->conns) == 0) {
-		client->done = NULL;
+	/* Only now, as a connection that is gone at once would call it. */
+	if (client->conns == 0)
 		done(arg, 0);
-	}
+	else
+		client->done = done;
 }
 
 static struct mpib_broker *broker_of(void *ctx)
