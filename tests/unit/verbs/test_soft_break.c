@@ -340,35 +340,6 @@ static void a_listener_without_descriptors_has_them_later(void **state)
 	end(t, &p);
 }
 
-/* a dials, seldom by now; b has but a little time for its first request. */
-static void the_time_to_connect_is_not_charged_to_the_retries(void **state)
-{
-	struct vt *t = *state;
-	struct vt_opt o = vt_usual;
-	struct ibv_qp *qa, *qb;
-	int64_t until;
-
-	o.timeout = 8;
-	o.retry_cnt = 1;
-	for (int round = 0; round < 5; round++) {
-		qa = vt_qp(t, &t->a, &o);
-		qb = vt_qp(t, &t->b, &o);
-		assert_int_equal(vt_to_init(t, qa, VT_ALL), 0);
-		assert_int_equal(vt_to_init(t, qb, VT_ALL), 0);
-		assert_int_equal(vt_to_rtr(t, qa, &t->b, qb->qp_num, 3, &o), 0);
-		assert_int_equal(vt_to_rts(t, qa, 4, &o), 0);
-		for (until = vt_ms() + 130; vt_ms() < until;)
-			vt_turn(t);
-		assert_int_equal(vt_to_rtr(t, qb, &t->a, qa->qp_num, 4, &o), 0);
-		assert_int_equal(vt_to_rts(t, qb, 3, &o), 0);
-		assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_WRITE, 1,
-					 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
-				 0);
-		vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
-		vt_destroy(t, qa, qb);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,7 +354,6 @@ int main(void)
 		vt_test(a_read_of_what_is_deregistered_meanwhile_is_refused),
 		vt_test(a_write_whose_source_is_deregistered_fails_alone),
 		vt_test(a_listener_without_descriptors_has_them_later),
-		vt_test(the_time_to_connect_is_not_charged_to_the_retries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

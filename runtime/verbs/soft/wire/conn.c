@@ -205,6 +205,9 @@ void soft_conn_lost(struct soft_conn *conn)
 		soft_dial_later(qp);
 		return;
 	}
+	/* Its hello had waited here while the QP that sent it began anew. */
+	if (conn->unsure)
+		qp->peer_life = 0;
 	soft_rx_unplug(qp);
 	if (qp->dying) {
 		soft_qp_error(qp);

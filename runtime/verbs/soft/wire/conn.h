@@ -71,6 +71,8 @@ struct soft_conn {
 	uint8_t events; /* SOFT_EV_*, seen by the engine, not yet applied */
 	bool ended; /* the peer has closed; bytes before its end may be left */
 	bool greeted; /* state ASKING: the hello has left */
+	bool unsure; /* state UP: who asked may have been gone by then, and only
+			its bytes will tell */
 	struct soft_item cur; /* the segment that is partly sent */
 	uint32_t cur_off; /* bytes of cur that have left */
 	bool has_cur, cur_stale; /* stale: its WQE will be sent again anyway */

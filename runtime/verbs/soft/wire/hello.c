@@ -206,6 +206,7 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 		    const struct soft_hello *h)
 {
 	soft_conn_leave_idle(conn);
+	conn->unsure = conn->state == SOFT_CONN_ASKED && !qp->peer_life;
 	conn->state = SOFT_CONN_UP;
 	conn->qp = qp;
 	qp->conn = conn;

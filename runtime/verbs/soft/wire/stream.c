@@ -231,10 +231,12 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		return;
 	conn->in = op->ahead;
 	conn->rlen += n;
-	if (conn->state == SOFT_CONN_UP)
+	if (conn->state == SOFT_CONN_UP) {
+		conn->unsure = false;
 		conn->qp->progress++;
-	else
+	} else {
 		soft_hello_recv(conn);
+	}
 	/* Requests may follow right behind the answer to the hello. */
 	while (conn->state == SOFT_CONN_UP && stream_parse_one(conn))
 		;
