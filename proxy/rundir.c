@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/admin_dir.h"
+#include "base/lockfile.h"
 #include "config/config.h"
 #include "why.h"
 
@@ -121,36 +121,24 @@ static void rundir_inherit(struct mpib_rundir *rd)
 		rd->made = false;
 }
 
-/* Who can open the file can lock it. 0: locked; 1: the last holder has removed
- * directory or lock file meanwhile, so start again; -errno. */
+/* 0: locked; 1: the last holder has removed directory or lock file meanwhile, so
+ * start again; -errno. */
 static int take_lock(struct mpib_rundir *rd, char *why)
 {
-	struct stat ours, there;
-	int pid;
+	int rc = mpib_lockfile_take(rd->dir, LOCK, &rd->lock);
 
-	rd->lock = openat(rd->dir, LOCK,
-			  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (rd->lock < 0)
-		return errno == ENOENT
-			       ? 1
-			       : mpib_why_fail(why, -errno,
-					       "lock %s/" LOCK ": %s (give "
-					       "--run-dir)",
-					       rd->path, strerror(errno));
-	/* One that a killed proxy of an older version left is the group's. */
-	fchmod(rd->lock, 0600);
-	if (flock(rd->lock, LOCK_EX | LOCK_NB) < 0) {
-		pid = rundir_holder(rd);
+	if (rc == -EAGAIN || rc == -ENOENT)
+		return 1;
+	if (rc == -EBUSY)
 		return mpib_why_fail(
-			why, -EBUSY,
+			why, rc,
 			"run directory %s: mpib-proxy already runs there, "
 			"pid %d (stop it, or give another --run-dir)",
-			rd->path, pid);
-	}
-	if (fstat(rd->lock, &ours) < 0 ||
-	    fstatat(rd->dir, LOCK, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    ours.st_ino != there.st_ino)
-		return 1;
+			rd->path, rundir_holder(rd));
+	if (rc < 0)
+		return mpib_why_fail(why, rc,
+				     "lock %s/" LOCK ": %s (give --run-dir)",
+				     rd->path, strerror(-rc));
 	rundir_inherit(rd);
 	return 0;
 }

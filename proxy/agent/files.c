@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/slots.h"
+#include "base/lockfile.h"
 
 /* Under a temporary name, then renamed: a proxy that has the old file mapped
  * keeps it, and a proxy that opens the name finds a complete file. */
@@ -60,26 +60,17 @@ int mpib_agent_check_dir(const struct mpib_agent *a)
 		       : -EPERM;
 }
 
-/* A file that nobody else can open, and so lock, as they can the directory. */
+/* A file, for anybody can lock the directory. */
 static int hold_lock(struct mpib_agent *a)
 {
-	struct stat ours, there;
+	int rc;
 
 	do {
 		if (a->lock >= 0)
 			close(a->lock);
-		a->lock =
-			openat(a->dir_fd, MPIB_AGENT_LOCK,
-			       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (a->lock < 0 || fstat(a->lock, &ours) < 0)
-			return -errno;
-		if (flock(a->lock, LOCK_EX | LOCK_NB) < 0)
-			return -EADDRINUSE;
-		/* Its last holder may have removed it meanwhile. */
-	} while (fstatat(a->dir_fd, MPIB_AGENT_LOCK, &there,
-			 AT_SYMLINK_NOFOLLOW) < 0 ||
-		 there.st_ino != ours.st_ino);
-	return 0;
+		rc = mpib_lockfile_take(a->dir_fd, MPIB_AGENT_LOCK, &a->lock);
+	} while (rc == -EAGAIN);
+	return rc == -EBUSY ? -EADDRINUSE : rc;
 }
 
 int mpib_agent_bind(struct mpib_agent *a, gid_t group)
