@@ -6,22 +6,13 @@ set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(realpath "$(dirname "$0")")
 islands=$source/proxy/packaging/examples/mpib-lldp-islands
-if [ "$(id -u)" -ne 0 ] || ! unshare -nmpf --mount-proc true 2>/dev/null ||
-	! command -v lldpd >/dev/null || ! command -v python3 >/dev/null; then
-	echo "SKIPPED: islands by LLDP, which wants root, namespaces, lldpd, python3"
+for tool in lldpd python3; do
+	command -v "$tool" >/dev/null && continue
+	echo "SKIPPED: islands by LLDP, as there is no $tool"
 	exit 77
-fi
-if [ -z "${MPIB_LLDP_INSIDE:-}" ]; then
-	MPIB_LLDP_INSIDE=1 exec unshare -nmpf --kill-child --mount-proc \
-		--propagation private "$here/lldp.sh" "$build" "$source"
-fi
-# Whoever comes here otherwise, by a variable that was set, would kill all that
-# this machine runs.
-[ $$ -eq 1 ] || {
-	echo "FAIL: MPIB_LLDP_INSIDE is set outside of the namespaces"
-	exit 1
-}
-unset MPIB_LLDP_INSIDE
+done
+. "$here/../support/namespaces.sh"
+enter_namespaces "islands by LLDP" "$build" "$source"
 . "$here/../support/lines.sh"
 failed=0
 fail() {

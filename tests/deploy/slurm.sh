@@ -12,21 +12,8 @@ for tool in slurmctld slurmd munged sbatch; do
 	echo "SKIPPED: Slurm, as there is no $tool (apt-get install slurm-wlm)"
 	exit 77
 done
-if [ "$(id -u)" -ne 0 ] || ! unshare -nmpf --mount-proc true 2>/dev/null; then
-	echo "SKIPPED: Slurm, which wants root and namespaces"
-	exit 77
-fi
-if [ -z "${MPIB_SLURM_INSIDE:-}" ]; then
-	MPIB_SLURM_INSIDE=1 exec unshare -nmpf --kill-child --mount-proc \
-		--propagation private "$here/slurm.sh" "$build" "$source"
-fi
-
-# Whoever comes here otherwise, by a variable that was set, would kill all that
-# this machine runs.
-[ $$ -eq 1 ] || {
-	echo "FAIL: MPIB_SLURM_INSIDE is set outside of the namespaces"
-	exit 1
-}
+. "$here/../support/namespaces.sh"
+enter_namespaces Slurm "$build" "$source"
 . "$here/../support/lines.sh"
 ip link set lo up
 # Slurm asks for addresses only where there is a network.

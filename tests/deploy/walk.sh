@@ -5,20 +5,8 @@
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(realpath "$(dirname "$0")")
-if [ "$(id -u)" -ne 0 ] || ! unshare -nmpf --mount-proc true 2>/dev/null; then
-	echo "SKIPPED: the walk, which wants root and namespaces"
-	exit 77
-fi
-if [ -z "${MPIB_WALK_INSIDE:-}" ]; then
-	MPIB_WALK_INSIDE=1 exec unshare -nmpf --kill-child --mount-proc \
-		--propagation private "$here/walk.sh" "$build" "$source"
-fi
-# Whoever comes here otherwise, by a variable that was set, would kill all that
-# this machine runs.
-[ $$ -eq 1 ] || {
-	echo "FAIL: MPIB_WALK_INSIDE is set outside of the namespaces"
-	exit 1
-}
+. "$here/../support/namespaces.sh"
+enter_namespaces "the walk" "$build" "$source"
 . "$here/../support/lines.sh"
 failed=0
 fail() {

@@ -14,6 +14,7 @@ if [ "${2:-}" != inside ]; then
 fi
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/lines.sh"
+. "$(dirname "$0")/../support/rails.sh"
 mount -t tmpfs none /run && mkdir /run/netns || exit 1
 pids=()
 failed=0
@@ -25,18 +26,6 @@ complain() {
 }
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
-}
-# sent RAIL
-sent() {
-	ctl rails -o label,tx_bytes | awk -v r="$1" '$1 == r { print $2 }'
-}
-# more RAIL THAN
-more() {
-	[ "$(sent "$1")" -gt "$2" ]
-}
-# moves RAIL
-moves() {
-	await more "$1" "$(sent "$1")" || complain "$1 sends nothing"
 }
 links() {
 	ip netns exec node0 ss -Htn state established '( sport = 24790 or dport = 24790 )'

@@ -6,6 +6,8 @@ set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/lines.sh"
+. "$(dirname "$0")/../support/rails.sh"
 pids=()
 failed=0
 # An upgraded proxy is a child of the first, which ends with it.
@@ -18,20 +20,6 @@ complain() {
 }
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
-}
-# sent RAIL
-sent() {
-	ctl rails -o label,tx_bytes | awk -v r="$1" '$1 == r { print $2 }'
-}
-# moves RAIL: until it has sent more.
-moves() {
-	local was
-	was=$(sent "$1")
-	for _ in $(seq 1200); do
-		[ "$(sent "$1")" -gt "$was" ] && return
-		sleep 0.05
-	done
-	complain "$1 sends nothing"
 }
 # rests RAIL: while its device sends on.
 rests() {
