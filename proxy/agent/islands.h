@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which island a node is of, by a list: as an operator has it, or as
- * mpib-lldp-islands of the examples writes it by what lldpd hears. A line is "NETWORK ISLAND"; of several that
- * fit the longest network counts.
+ * mpib-lldp-islands of the examples writes it by what lldpd hears. A line is
+ * "NETWORK ISLAND"; of several that fit the longest network counts.
  */
 #ifndef MPIB_AGENT_ISLANDS_H
 #define MPIB_AGENT_ISLANDS_H

@@ -57,8 +57,8 @@ void mpib_gather_keep(struct mpib_gather *g);
 void mpib_gather_release(struct mpib_gather *g);
 /* Cancel: fn will not be called. Does nothing if wait is not waiting. */
 void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait);
-/* Cancel all waits; nobody keeps a snapshot. *g must stay valid until mpib_engine_close() returns, since
- * a snapshot under way may still call back. */
+/* Cancel all waits; nobody keeps a snapshot. *g must stay valid until
+ * mpib_engine_close() returns, since a snapshot under way may still call back. */
 void mpib_gather_stop(struct mpib_gather *g);
 
 #endif
