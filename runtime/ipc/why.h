@@ -17,6 +17,7 @@ struct mpib_reason {
 	/* Under the client's lock. */
 	uint32_t asked; /* id of the WHY; 0: not sent yet */
 	uint32_t heard; /* client->heard when it was sent */
+	bool early; /* it was asked before the proxy knew */
 	char text[240]; /* "": the proxy has none; read once told */
 	_Atomic bool told;
 };

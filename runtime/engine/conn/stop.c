@@ -40,13 +40,14 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	if (f->broken || f->stopping)
 		return;
 	f->broken = error;
-	conn_fail_requests(f, error);
-	conn_quit(f);
-
+	/* First, since the client asks for the reason at once. */
 	va_start(ap, fmt);
 	notice = mpib_async_error_new(f, error, fmt, ap);
 	va_end(ap);
 	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_conn);
+
+	conn_fail_requests(f, error);
+	conn_quit(f);
 }
 
 /* None of the connection's WRs is in flight. */

@@ -156,6 +156,10 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 			       0);
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	case MPIB_CTL_WHY:
+		if (atomic_load(&f->ignorant) > 0) {
+			atomic_fetch_sub(&f->ignorant, 1);
+			text.text[0] = '\0';
+		}
 		return answer(f, ask, &text, sizeof(text), NULL, 0);
 	default:
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);

@@ -43,6 +43,7 @@ struct fake_proxy {
 	_Atomic bool hold; /* stands still, as by SIGSTOP */
 	_Atomic uint32_t slow; /* type it begins and does not end */
 	_Atomic bool wrong_pool; /* gives what is no memory */
+	_Atomic unsigned ignorant; /* so many WHYs have no reason yet */
 	_Atomic bool hold_pending, hold_closing;
 	_Atomic int refuse_conn; /* -errno: state FAILED */
 	_Atomic int refuse_reg; /* -errno */

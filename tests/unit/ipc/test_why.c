@@ -126,6 +126,26 @@ static void nobody_waits_for_the_reason(void **state)
 	mpib_close(conn);
 }
 
+static void a_proxy_that_does_not_know_yet_is_asked_once_more(void **state)
+{
+	struct mpib_request *r[2];
+	struct mpib_conn *conn[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		conn[i] = broken(i, &r[i]);
+	atomic_store(&f->ignorant, 1);
+	assert_int_equal(test_out(r[0]), -ECONNRESET);
+	assert_string_equal(mpib_strerror(), TELLS);
+	/* And not for ever. */
+	atomic_store(&f->ignorant, 3);
+	assert_int_equal(test_out(r[1]), -ECONNRESET);
+	assert_non_null(strstr(mpib_strerror(), "connection 1 is broken"));
+	assert_int_equal(atomic_load(&f->ignorant), 1);
+	mpib_close(conn[0]);
+	mpib_close(conn[1]);
+}
+
 static void a_request_that_failed_keeps_until_the_reason_is_there(void **state)
 {
 	struct mpib_request *r;
@@ -247,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WHY_TEST(nobody_waits_for_the_reason),
+		WHY_TEST(a_proxy_that_does_not_know_yet_is_asked_once_more),
 		WHY_TEST(a_request_that_failed_keeps_until_the_reason_is_there),
 		WHY_TEST(a_silent_proxy_is_given_up_once),
 		WHY_TEST(a_long_request_of_another_thread_keeps_nobody),
