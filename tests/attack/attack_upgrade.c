@@ -24,10 +24,12 @@
 #endif
 
 #define BYTES (1u << 20)
-/* Of each, of a process. Under ThreadSanitizer an upgrade of more takes longer
- * than it may. */
-#ifdef __SANITIZE_THREAD__
+/* Of each, of a process. With a sanitizer an upgrade of more takes longer than it
+ * may. */
+#if defined(__SANITIZE_THREAD__)
 #define MUCH 64
+#elif defined(__SANITIZE_ADDRESS__)
+#define MUCH 256
 #else
 #define MUCH 1024
 #endif
