@@ -166,7 +166,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 			away |= 1u << r;
 		if (r == fault->rail || !(away >> r & 1))
 			continue;
-		mpib_ask_fail(ask, "see rails, and resume or heal it first",
+		mpib_ask_fail(ask, "mpibctl rails resume, or fault end, first",
 			      "%s is out of use, so nothing would be left",
 			      all->play[r].rail);
 		return false;
@@ -210,7 +210,7 @@ static bool can_play(struct mpib_ask *ask)
 }
 
 static json_t *play_begin(struct mpib_ask *ask, struct mpib_play *p,
-			  const struct mpib_fault *fault, uint64_t seconds)
+			  struct mpib_fault *fault, uint64_t seconds)
 {
 	struct mpib_plays *all = p->all;
 	int rc = mpib_engine_play(all->engine, fault);
@@ -255,7 +255,7 @@ json_t *mpib_admin_fault(struct mpib_ask *ask)
 		return NULL;
 	p = &ask->admin->plays->play[fault.rail];
 	if (p->fault.kind != MPIB_FAULT_NONE)
-		return mpib_ask_fail(ask, "heal ends it",
+		return mpib_ask_fail(ask, "mpibctl fault end ends it",
 				     "%s is played on %s already", p->what,
 				     p->rail);
 	if (ask->admin->upgrade->state != MPIB_UPGRADE_NONE)
@@ -276,7 +276,7 @@ json_t *mpib_admin_heal(struct mpib_ask *ask)
 		return NULL;
 	p = &ask->admin->plays->play[rail];
 	if (p->fault.kind == MPIB_FAULT_NONE)
-		return mpib_ask_fail(ask, "faults lists them",
+		return mpib_ask_fail(ask, "mpibctl fault lists them",
 				     "no fault is played on %s", p->rail);
 	play_end(p, "somebody healed it");
 	return json_pack("{ss}", "rail", p->rail);

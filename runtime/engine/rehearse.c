@@ -21,23 +21,36 @@ static bool of_device(const struct mpib_shard *s, const struct mpib_fault *f)
 	return s->device == f->rail / s->engine->cfg.rails;
 }
 
+/* A peer is named as its lanes name it, with or without the port. */
+static bool is_named(const char *peer, const char *name)
+{
+	size_t len = strlen(name);
+
+	return !strncmp(peer, name, len) &&
+	       (!peer[len] ||
+		(peer[len] == ':' && !strchr(peer + len + 1, ':')));
+}
+
 static bool lane_meets(const struct mpib_lane *lane, const struct mpib_fault *f)
 {
 	return of_device(lane->shard, f) &&
 	       rail_in(lane->shard->engine, f) < lane->rails &&
-	       (!*f->peer || !strcmp(lane->peer, f->peer));
+	       (!*f->peer || is_named(lane->peer, f->peer));
 }
 
-/* A QP of a lane that f meets; NULL: there is none. */
+/* A QP of a lane that f meets, whose peer it names in full then; NULL: there is
+ * none. */
 static const struct ibv_qp *some_qp(const struct mpib_engine *e,
-				    const struct mpib_fault *f)
+				    struct mpib_fault *f)
 {
 	const struct mpib_lane *lane;
 
 	TAILQ_FOREACH(lane, &e->lanes, made_link)
 	{
-		if (lane_meets(lane, f) && lane->qp[rail_in(e, f)][0].qp)
-			return lane->qp[rail_in(e, f)][0].qp;
+		if (!lane_meets(lane, f) || !lane->qp[rail_in(e, f)][0].qp)
+			continue;
+		memcpy(f->peer, lane->peer, sizeof(f->peer));
+		return lane->qp[rail_in(e, f)][0].qp;
 	}
 	return NULL;
 }
@@ -64,7 +77,7 @@ static void set_soft(struct mpib_engine *e, const struct mpib_fault *f,
 	}
 }
 
-static int play_soft(struct mpib_engine *e, const struct mpib_fault *f)
+static int play_soft(struct mpib_engine *e, struct mpib_fault *f)
 {
 	struct mpib_soft_fault soft = { 0 };
 	const struct ibv_qp *qp;
@@ -101,7 +114,7 @@ static int play_soft(struct mpib_engine *e, const struct mpib_fault *f)
 	return 0;
 }
 
-int mpib_engine_play(struct mpib_engine *engine, const struct mpib_fault *fault)
+int mpib_engine_play(struct mpib_engine *engine, struct mpib_fault *fault)
 {
 	if (fault->kind == MPIB_FAULT_QP_KILL) {
 		if (*fault->peer && !some_qp(engine, fault))

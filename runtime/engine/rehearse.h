@@ -22,18 +22,18 @@ enum mpib_fault_kind {
 struct mpib_fault {
 	enum mpib_fault_kind kind;
 	unsigned rail; /* its number among the rails of all devices */
-	/* Only lanes to that peer; "": the whole rail. Not for RATE, LINK_DOWN
-	 * and GONE, which are a port's. */
+	/* Only lanes to that peer, by its name with or without the port; "": the
+	 * whole rail. Not for RATE, LINK_DOWN and GONE, which are a port's. */
 	char peer[64]; /* as long as a lane's */
 	uint64_t value;
 };
 
 /*
- * Begin to play fault. It is the only one on its rail. 0; -EOPNOTSUPP: the rail
- * is no software HCA; -ENOENT: no lane leads to that peer over the rail.
+ * Begin to play fault. It is the only one on its rail. 0, and a peer is named in
+ * full; -EOPNOTSUPP: the rail is no software HCA; -ENOENT: no lane leads to that
+ * peer over the rail.
  */
-int mpib_engine_play(struct mpib_engine *engine,
-		     const struct mpib_fault *fault);
+int mpib_engine_play(struct mpib_engine *engine, struct mpib_fault *fault);
 /* Undo it. What it broke meanwhile comes back as after any failure; a device
  * that was lost needs a new process. */
 void mpib_engine_end_play(struct mpib_engine *engine,
