@@ -311,6 +311,51 @@ static void calls_of_others_keep_no_proxy_from_its_agent(void **state)
 	assert_true(answered >= TRIES / 4);
 }
 
+/* Steers, if it can, by the hints that are there, or by its own; of the group of
+ * the proxies' user, as who may attach is. */
+static int take_agents_place(void *arg)
+{
+	char path[2][140], mine[140];
+
+	(void)arg;
+	snprintf(mine, sizeof(mine), "/tmp/mpib-mine.%d", getpid());
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/%s", agent_dir,
+			 i ? MPIB_AGENT_SOCK : MPIB_AGENT_HINTS);
+		if (unlink(path[i]) == 0 || chmod(path[i], 0666) == 0 ||
+		    truncate(path[i], 0) == 0 || rename(path[i], mine) == 0 ||
+		    symlink("/dev/zero", path[i]) == 0)
+			return 1;
+	}
+	if (open(path[0], O_RDWR | O_CLOEXEC) >= 0)
+		return 2;
+	return tenant_dial(agent_dir, MPIB_AGENT_SOCK, SOCK_SEQPACKET) ==
+			       -EACCES
+		       ? 0
+		       : 3;
+}
+
+static int call_as_proxy(void *arg)
+{
+	(void)arg;
+	return agent_answers(agent_dir) ? 0 : 1;
+}
+
+static void others_have_no_way_to_an_agents_files(void **state)
+{
+	pid_t agent;
+
+	(void)state;
+	attack_needs_root();
+	agent = begin_agent(agent_dir);
+	assert_true(agent_comes(agent_dir, agent));
+	assert_int_equal(tenant_run(ATTACKER, take_agents_place, NULL), 0);
+	/* Who is of the user that it serves is let in. */
+	assert_int_equal(tenant_run(65534, call_as_proxy, NULL), 0);
+	victim_goes_on(victim, 64);
+	end_agent(agent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +363,7 @@ int main(void)
 		cmocka_unit_test(locks_of_others_keep_no_agent_from_its_start),
 		cmocka_unit_test(a_directory_made_by_others_is_no_agents),
 		cmocka_unit_test(calls_of_others_keep_no_proxy_from_its_agent),
+		cmocka_unit_test(others_have_no_way_to_an_agents_files),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
