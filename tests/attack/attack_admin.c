@@ -26,8 +26,10 @@ static char owned[128]; /* exists once a foreign program has run */
 
 static int setup(void **state)
 {
+	static const char *const args[] = { "--fault", "yes", NULL };
+
 	(void)state;
-	victim = victim_between(node, NULL);
+	victim = victim_between(node, args);
 	snprintf(owned, sizeof(owned), "%s/owned", node[0].base);
 	return 0;
 }
@@ -99,10 +101,16 @@ static void assert_nothing_ran(void)
 	assert_int_equal(access(owned, F_OK), -1);
 }
 
-static const char *const changes[] = { "drain SUP",	  "kick 1",
-				       "upgrade",	  "upgrade /bin/true",
-				       "log debug",	  "set limit.readers 1",
-				       "share 1 weight=1" };
+static const char *const changes[] = { "drain SUP",
+				       "kick 1",
+				       "upgrade",
+				       "upgrade /bin/true",
+				       "log debug",
+				       "set limit.readers 1",
+				       "share 1 weight=1",
+				       "fault gone SUP 60",
+				       "fault black-hole SOUT 60",
+				       "heal SUP" };
 
 /* The stats socket changes nothing, not for root either. */
 static int change_by_stats(void *arg)
@@ -197,6 +205,8 @@ static int be_root_of_a_user_namespace(void *arg)
 		return 77;
 	if (give_admin("drain SUP") != 2)
 		return 1;
+	if (give_stats("fault gone SUP 60") != 1)
+		return 3;
 	return give_stats("drain SUP") == 1 ? 0 : 2;
 }
 
@@ -259,6 +269,8 @@ static void root_changes_things_by_the_admin_socket(void **state)
 	attack_needs_root();
 	assert_int_equal(give_admin("drain SUP"), 0);
 	assert_int_equal(give_admin("resume SUP"), 0);
+	assert_int_equal(give_admin("fault delay=100 SUP 60"), 0);
+	assert_int_equal(give_admin("heal SUP"), 0);
 	assert_int_equal(give_admin("log info"), 0);
 }
 

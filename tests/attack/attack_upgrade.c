@@ -141,22 +141,6 @@ static int take_much(void *arg)
 	return stay();
 }
 
-static void expect_upgrades(void)
-{
-	struct run run;
-
-	for (unsigned i = 0; i < 4; i++) {
-		const char *const argv[] = { "mpibctl", "-s", node[i % 2].dir,
-					     "upgrade", NULL };
-
-		run_wait(&run, argv);
-		if (run.status)
-			fail_msg("upgrade %u: %s", i, run.err);
-		printf("%s", run.out); /* how long traffic stood still */
-		victim_goes_on(victim, 64);
-	}
-}
-
 static void attack(int (*fn)(void *), unsigned processes)
 {
 	pid_t pid[PROCESSES];
@@ -166,7 +150,7 @@ static void attack(int (*fn)(void *), unsigned processes)
 		pid[i] = tenant_begin(ATTACKER, fn, NULL);
 	for (unsigned i = 0; i < processes; i++)
 		assert_int_equal(read(ready[0], &byte, 1), 1);
-	expect_upgrades();
+	victim_goes_on_over_upgrades(victim, node, 4);
 	for (unsigned i = 0; i < processes; i++)
 		child_kill(pid[i]);
 }

@@ -23,6 +23,7 @@
 #define COMPARED 1024 /* messages without an attack */
 #define LOADERS 4
 #define BUSY_MOST_US 20000
+#define TOO_SLOW 2u /* upgrades tried again */
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
@@ -189,6 +190,36 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 				 (unsigned long long)v->messages, v->why);
 		usleep(1000);
 	}
+}
+
+void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
+				  unsigned n)
+{
+	unsigned slow = 0;
+	struct run run;
+
+	for (unsigned i = 0; i < n;) {
+		const char *const argv[] = { "mpibctl", "-s", node[i % 2].dir,
+					     "upgrade", NULL };
+
+		/* What it takes is the upgrade's and no attack. */
+		atomic_store(&v->apart, true);
+		run_wait(&run, argv);
+		atomic_store(&v->apart, false);
+		printf("%s", run.out); /* how long traffic stood still */
+		fflush(stdout);
+		/* A process that gets no CPU for seconds is given up, whoever
+		 * else there is. */
+		if (run.status && strstr(run.err, "does not answer") &&
+		    slow++ < TOO_SLOW)
+			continue;
+		if (run.status)
+			fail_msg("upgrade %u: %s", i, run.err);
+		victim_goes_on(v, 64);
+		i++;
+	}
+	if (slow)
+		print_message("%u upgrades had to be tried again\n", slow);
 }
 
 /* How the attackers took the CPU: so much of it, and so much each time. */

@@ -40,6 +40,11 @@ struct victim *victim_between(struct node node[2], const char *const *args);
 void victim_leave(struct victim *v, struct node node[2]);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
+/* The operator upgrades both nodes in turn, n times in all: each succeeds, and it
+ * goes on over them. Two may be tried again, where the new process was given up for
+ * want of CPU. */
+void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
+				  unsigned n);
 /* The attackers have ended: have it move on beside processes that take as much of
  * the CPU as they, and the proxies' threads that move no messages, did, each
  * time for as long; and tell the p99 of both. */
