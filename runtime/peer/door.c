@@ -29,64 +29,61 @@ static void on_patience_end(void *arg)
 	mpib_hello_drop(arg);
 }
 
-static void watch_doors(struct mpib_broker *b, uint32_t events)
-{
-	for (unsigned i = 0; i < MPIB_DOORS; i++) {
-		if (b->door[i].watch.added)
-			mpib_loop_mod(b->loop, &b->door[i].watch, events);
-	}
-}
-
 static void door_on_pause_end(void *arg)
 {
-	struct mpib_broker *b = arg;
+	struct mpib_door *d = arg;
 
-	watch_doors(b, EPOLLIN);
+	mpib_loop_mod(d->broker->loop, &d->watch, EPOLLIN);
 }
 
-static void pause_accepting(struct mpib_broker *b, uint64_t ns)
+static void pause_accepting(struct mpib_door *d, uint64_t ns)
 {
-	watch_doors(b, 0);
-	mpib_timer_arm(b->loop, &b->pause, ns, door_on_pause_end, b);
+	mpib_loop_mod(d->broker->loop, &d->watch, 0);
+	mpib_timer_arm(d->broker->loop, &d->pause, ns, door_on_pause_end, d);
 }
 
 /* Count one more caller; when there were many lately, the next ones wait. */
-static void count_accept(struct mpib_broker *b)
+static void count_accept(struct mpib_door *d)
 {
-	uint64_t now = mpib_loop_now(b->loop), end = b->taken_ns + WHILE_NS;
+	uint64_t now = mpib_loop_now(d->broker->loop);
+	uint64_t end = d->taken_ns + WHILE_NS;
 
 	if (now >= end) {
-		b->taken_ns = now;
-		b->taken = 0;
+		d->taken_ns = now;
+		d->taken = 0;
 	}
-	if (++b->taken >= TAKEN_IN_A_WHILE)
-		pause_accepting(b, b->taken_ns + WHILE_NS - now);
+	if (++d->taken >= TAKEN_IN_A_WHILE)
+		pause_accepting(d, d->taken_ns + WHILE_NS - now);
 }
 
-/* There are too many pending peers, of that address or in all: drop the oldest
- * of them. */
-static void make_room(struct mpib_broker *b, const struct in6_addr *addr)
+/* There are too many callers at the door, of that address or in all: drop the
+ * oldest of them. */
+static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
-	struct mpib_pending_peer *s, *oldest = NULL;
+	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(s, &b->pending_peers, entry)
+	TAILQ_FOREACH(s, &d->broker->pending_peers, entry)
 	{
-		if (!mpib_address_same(&s->link->addr, addr))
+		if (s->door != d)
 			continue;
 		if (!oldest)
 			oldest = s;
+		if (!mpib_address_same(&s->link->addr, addr))
+			continue;
+		if (!of_one)
+			of_one = s;
 		n++;
 	}
 	if (n >= PENDING_OF_ONE_MAX)
+		mpib_hello_drop(of_one);
+	else if (d->callers >= PENDING_PEERS_MAX)
 		mpib_hello_drop(oldest);
-	else if (b->pending_peer_count >= PENDING_PEERS_MAX)
-		mpib_hello_drop(TAILQ_FIRST(&b->pending_peers));
 }
 
 static void door_on_accept(void *arg, uint32_t events)
 {
-	const struct mpib_door *d = arg;
+	struct mpib_door *d = arg;
 	struct mpib_broker *b = d->broker;
 	struct mpib_pending_peer *s;
 	int fd;
@@ -99,7 +96,7 @@ static void door_on_accept(void *arg, uint32_t events)
 	    errno != EINTR) {
 		mpib_err("peer link: a caller waits: accept: %m (raise "
 			 "LimitNOFILE)");
-		pause_accepting(b, PAUSE_NS);
+		pause_accepting(d, PAUSE_NS);
 	}
 	if (fd < 0)
 		return;
@@ -111,12 +108,13 @@ static void door_on_accept(void *arg, uint32_t events)
 		return;
 	}
 	s->broker = b;
-	make_room(b, &s->link->addr);
+	s->door = d;
+	make_room(d, &s->link->addr);
 	mpib_link_set_patience(s->link, b->silence_s, b->silence_s);
 	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
-	b->pending_peer_count++;
+	d->callers++;
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
-	count_accept(b);
+	count_accept(d);
 }
 
 int mpib_hello_accept(struct mpib_broker *b)
@@ -131,6 +129,15 @@ int mpib_hello_accept(struct mpib_broker *b)
 					   door_on_accept, d);
 	}
 	return rc;
+}
+
+static void door_close(struct mpib_door *d)
+{
+	mpib_timer_disarm(d->broker->loop, &d->pause);
+	mpib_loop_del(d->broker->loop, &d->watch);
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
 }
 
 /* Listen at *addr and *port, and say in both what came of it. */
@@ -197,13 +204,8 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 
 void mpib_hello_close(struct mpib_broker *b)
 {
-	mpib_timer_disarm(b->loop, &b->pause);
-	for (unsigned i = 0; i < MPIB_DOORS; i++) {
-		mpib_loop_del(b->loop, &b->door[i].watch);
-		if (b->door[i].fd >= 0)
-			close(b->door[i].fd);
-		b->door[i].fd = -1;
-	}
+	for (unsigned i = 0; i < MPIB_DOORS; i++)
+		door_close(&b->door[i]);
 	while (!TAILQ_EMPTY(&b->pending_peers))
 		mpib_hello_drop(TAILQ_FIRST(&b->pending_peers));
 }

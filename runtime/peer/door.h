@@ -17,15 +17,23 @@ struct mpib_peer;
  * see second.c. */
 #define MPIB_DOORS 2
 
+/* Each takes its own number of callers, and keeps so many: who floods one of them
+ * leaves the other to peers. */
 struct mpib_door {
 	struct mpib_broker *broker;
 	int fd; /* -1: none */
 	struct mpib_io watch;
+	struct mpib_timer pause; /* none is taken for a while: too many lately,
+				    or no descriptors are left */
+	uint64_t taken_ns; /* begin of a while in which callers are counted */
+	unsigned taken; /* callers since */
+	unsigned callers; /* of them, those that have proved nothing yet */
 };
 
 /* A caller that has not proved who it is. */
 struct mpib_pending_peer {
 	struct mpib_broker *broker;
+	struct mpib_door *door;
 	struct mpib_link *link;
 	bool welcomed; /* its HELLO came and was answered */
 	bool self; /* it is this proxy, which calls itself */

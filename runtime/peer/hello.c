@@ -43,7 +43,7 @@ static void pending_peer_free(struct mpib_pending_peer *s)
 		p = mpib_peer_lookup(b, &s->node.addr, s->node.port, s->self);
 	mpib_timer_disarm(b->loop, &s->timer);
 	TAILQ_REMOVE(&b->pending_peers, s, entry);
-	mpib_sum_less(&b->pending_peer_count);
+	mpib_sum_less(&s->door->callers);
 	free(s);
 	if (p)
 		mpib_call_undefer(p);

@@ -198,17 +198,13 @@ struct mpib_broker {
 	unsigned silence_s;
 	uint64_t serial, sessions;
 	struct mpib_door door[MPIB_DOORS];
-	struct mpib_timer pause; /* no accepts for a while: no descriptors
-				    left */
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers; /* oldest first */
 	struct mpib_peer *by_key; /* the same */
 	uint64_t lanes_of_one; /* a user may have; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
-	unsigned peer_count, pending_peer_count;
+	unsigned peer_count;
 	struct peer_asker asker;
-	uint64_t taken_ns; /* begin of a while in which callers are counted */
-	unsigned taken; /* callers since */
 	char refused[200]; /* reason last logged for refusing one */
 	uint64_t refused_ns, refused_count; /* when that was, and since */
 	struct mpib_listener_entry *listeners;

@@ -86,7 +86,8 @@ static bool broker_fits(const struct mpib_broker *b,
 		running += c->conn != NULL;
 	}
 	return mpib_sum_fits(wrong, "peers", b->peer_count, sums->peers) &&
-	       mpib_sum_fits(wrong, "callers", b->pending_peer_count,
+	       mpib_sum_fits(wrong, "callers",
+			     b->door[0].callers + b->door[1].callers,
 			     callers) &&
 	       mpib_sum_fits(wrong, "connections with peers", sums->conns,
 			     with_peer) &&

@@ -4,6 +4,7 @@
  * addresses each.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -121,19 +122,25 @@ static void silent_for_all_its_time_it_loses_its_lanes(void **state)
 	rig_connect(rig, a, 1, b, 1);
 }
 
+/* Nobody comes in there, at either node. */
+static void shut(struct rig *rig, unsigned door)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		struct mpib_door *d = &rig->node[n].broker->door[door];
+
+		mpib_loop_del(&rig->node[n].loop, &d->watch);
+		close(d->fd);
+		d->fd = -1;
+	}
+}
+
 static void a_refusal_there_says_nothing_of_the_peer(void **state)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
 
 	up(rig, &a, &b);
-	for (unsigned n = 0; n < 2; n++) {
-		struct mpib_door *d = &rig->node[n].broker->door[1];
-
-		mpib_loop_del(&rig->node[n].loop, &d->watch);
-		close(d->fd);
-		d->fd = -1;
-	}
+	shut(rig, 1);
 	rig_cut(rig, 0);
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(by(a), 1);
@@ -151,6 +158,22 @@ static void a_proxy_that_is_gone_is_not_waited_for(void **state)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 }
 
+/* Knock at an address of node 0, from one. */
+static int dial(struct rig *rig, uint32_t from, uint32_t at)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct sockaddr_in self = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to.sin_addr.s_addr = htonl(at);
+	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
+	self.sin_addr.s_addr = htonl(from);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
 /* What a caller says it is, from an address; the type of the answer, 0: none. */
 static unsigned greeted(struct rig *rig, uint32_t from, uint32_t says)
 {
@@ -159,24 +182,20 @@ static unsigned greeted(struct rig *rig, uint32_t from, uint32_t says)
 				   .version_min = MPIB_PEER_VERSION_MIN,
 				   .version = MPIB_PEER_VERSION,
 				   .node = { .boot = 1 } };
-	struct sockaddr_in to = { .sin_family = AF_INET };
-	struct sockaddr_in self = { .sin_family = AF_INET };
 	uint8_t buf[MPIB_PEER_FRAME_MAX];
+	int fd = dial(rig, from, 0x7f180001u);
 	ssize_t n;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	to.sin_addr.s_addr = htonl(0x7f180001u);
-	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
-	self.sin_addr.s_addr = htonl(from);
 	m.node.addr = mpib_address_of_ip(htonl(says));
 	m.node.port =
 		rig->node[1].broker ? mpib_broker_port(rig->node[1].broker) : 1;
-	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	n = (ssize_t)mpib_peer_encode(&m, buf);
 	assert_int_equal(send(fd, buf, (size_t)n, MSG_NOSIGNAL), n);
-	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) < 0)
+	for (unsigned i = 0; (n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) < 0;
+	     i++) {
+		assert_true(i < 5000);
 		mpib_loop_turn(&rig->node[0].loop, 1);
+	}
 	close(fd);
 	return n > 4 ? buf[4] : 0;
 }
@@ -219,6 +238,33 @@ static void one_in_no_network_of_peers_is_not_called(void **state)
 			 MPIB_PEER_REFUSED);
 }
 
+/* More than a door takes in a while, in which time stands still, and more than it
+ * keeps of those that prove nothing. */
+static void a_flood_at_one_leaves_the_other_to_peers(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+	int fd[520], polite;
+	char byte;
+
+	up(rig, &a, &b);
+	polite = dial(rig, 0x7f180002u, 0x7f180001u);
+	rig_settle(rig);
+	for (uint32_t i = 0; i < 520; i++)
+		fd[i] = dial(rig, 0x7f170101u + (i / 50 << 8), 0x7f170001u);
+	rig_settle(rig);
+	assert_int_equal(a->node->broker->door[0].taken, 512);
+	assert_int_equal(a->node->broker->door[0].callers, 256);
+	assert_int_equal(recv(polite, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN); /* nobody hung up on it */
+	assert_int_equal(greeted(rig, 0x7f180002u, 0x7f170002u),
+			 MPIB_PEER_WELCOME);
+	close(polite);
+	for (unsigned i = 0; i < 520; i++)
+		close(fd[i]);
+	rig_pass(rig, MPIB_SEC);
+}
+
 #define TWO(f) cmocka_unit_test_setup_teardown(f, two_setup, rig_teardown)
 
 int main(void)
@@ -231,6 +277,7 @@ int main(void)
 		TWO(a_proxy_that_is_gone_is_not_waited_for),
 		TWO(a_caller_speaks_for_the_address_that_named_its_own),
 		TWO(one_in_no_network_of_peers_is_not_called),
+		TWO(a_flood_at_one_leaves_the_other_to_peers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
