@@ -175,6 +175,7 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	opts.key = &key;
 	opts.addr = addr;
 	opts.second = second_address(p, &addr);
+	opts.second_said = p->cfg.peer_addr[0] != '\0';
 	if (!strcmp(p->cfg.peer_networks, "auto"))
 		find_networks(p, &opts);
 	rc = island_address(p, &addr, &opts.sout, why);

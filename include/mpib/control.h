@@ -36,7 +36,9 @@ struct mpib_handle {
 	uint64_t nonce; /* proves that the handle came from the listener */
 	uint64_t node; /* boot nonce of the proxy, tells a restarted proxy */
 	uint8_t addr6[16]; /* IPv6; 0 where addr is not */
-	uint64_t rsvd[9];
+	uint8_t second[16]; /* where it takes them, too, on the same port: IPv6,
+			       or IPv4 as a mapped address; 0: nowhere */
+	uint64_t rsvd[7];
 };
 
 enum mpib_control_type {

@@ -54,7 +54,9 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	if (opts->key)
 		b->key = *opts->key;
 	b->self.sout = opts->sout;
-	b->second = opts->second;
+	b->second = b->second_next = opts->second;
+	b->second_moves =
+		opts->second_said || !IN6_IS_ADDR_UNSPECIFIED(&opts->second);
 	b->networks = opts->networks;
 	b->islands = opts->islands;
 	b->agent = opts->agent;
@@ -170,6 +172,7 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	if (handle->addr == 0)
 		memcpy(handle->addr6, &broker->self.addr,
 		       sizeof(handle->addr6));
+	memcpy(handle->second, &broker->second, sizeof(handle->second));
 	*id = l->id;
 	return 0;
 }

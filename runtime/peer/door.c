@@ -202,6 +202,13 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 	return rc;
 }
 
+void mpib_hello_move(struct mpib_broker *b, const struct in6_addr *second)
+{
+	door_close(&b->door[1]);
+	b->second = *second;
+	open_second(b);
+}
+
 void mpib_hello_close(struct mpib_broker *b)
 {
 	for (unsigned i = 0; i < MPIB_DOORS; i++)

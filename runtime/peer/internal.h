@@ -186,6 +186,8 @@ struct mpib_broker {
 	struct mpib_node_id self;
 	struct in6_addr
 		second; /* where this node is called, too; ::, nowhere */
+	struct in6_addr second_next; /* likewise, once it has taken over */
+	bool second_moves; /* there, and not where it was before */
 	struct mpib_cluster_key key;
 	const struct mpib_networks *networks;
 	const struct mpib_islands *islands;
@@ -278,9 +280,14 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
  */
 /* Tell a peer whose link has come up where it may call, too. */
 void mpib_second_tell(struct mpib_peer *p);
+/* After a hand-over: take calls where this process is to, and tell peers so. */
+void mpib_second_move(struct mpib_broker *b);
 /* It said so itself. */
 void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
-/* Whether a caller from this address may speak for the node. */
+/* A handle of there, which anybody may have made, says so. */
+void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
+/* Whether a caller from this address may speak for the node, which it yet has to
+ * prove where there is a key. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from);
 /* A call to the first address, or the second, failed, or a link that stood there

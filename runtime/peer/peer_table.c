@@ -138,8 +138,11 @@ struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
 				      const struct mpib_handle *handle)
 {
 	struct in6_addr addr = address_of_handle(handle);
+	struct mpib_peer *p = mpib_peer_find(b, &addr, handle->port, false);
 
-	return mpib_peer_find(b, &addr, handle->port, false);
+	if (p)
+		mpib_second_hear(p, handle);
+	return p;
 }
 
 /* Peers that the user asked for, that have not answered and are still wanted. */
@@ -160,15 +163,17 @@ int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 	struct mpib_peer *p = mpib_peer_lookup(b, &addr, handle->port, false);
 
 	*peer = p;
-	if (p)
+	if (p) {
+		mpib_second_hear(p, handle);
 		return 0;
+	}
 	if (!mpib_peer_at(b, &addr))
 		return -EACCES;
 	if (peers_wanted_by(b, uid) >= PEERS_OF_ONE_MAX)
 		return -EDQUOT;
 	if (!mpib_peer_room(b))
 		return -ENOSPC;
-	p = mpib_peer_find(b, &addr, handle->port, false);
+	p = mpib_peer_of_handle(b, handle);
 	if (!p)
 		return -ENOMEM;
 	p->maker = uid;

@@ -2,10 +2,13 @@
 /*
  * A proxy has the address that names it, and may have a second one, of another
  * interface, at which it takes calls, too. Each end tells the other its second
- * over a link that stands. A link is still one: when it breaks, or is silent for a
+ * over a link that stands; before there was one, a handle has it, where the
+ * cluster's key proves who answers and who calls. A link is still one: when it breaks, or is silent for a
  * part of what a peer may be, calls go to both addresses by turns, from the
  * caller's own first or second, until the peer's time is up. Control thread.
  */
+#include <string.h>
+
 #include "base/log.h"
 #include "peer/internal.h"
 
@@ -58,6 +61,24 @@ void mpib_second_tell(struct mpib_peer *p)
 		mpib_peer_tell(p, &m);
 }
 
+void mpib_second_move(struct mpib_broker *b)
+{
+	struct mpib_peer *p;
+
+	if (!b->second_moves ||
+	    mpib_address_same(&b->second_next, &b->second) ||
+	    mpib_address_same(&b->second_next, &b->self.addr))
+		return;
+	mpib_hello_move(b, &b->second_next);
+	TAILQ_FOREACH(p, &b->peers, entry)
+	{
+		if (p->state != MPIB_PEER_UP)
+			continue;
+		mpib_second_tell(p);
+		mpib_second_patience(p, p->link, false);
+	}
+}
+
 void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 {
 	if (is_there(addr) && !mpib_peer_at(p->broker, addr)) {
@@ -72,6 +93,23 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 		mpib_second_patience(p, p->link, false);
 }
 
+/* Whom no link of this node was with has said nothing of itself. */
+static bool is_new(const struct mpib_peer *p)
+{
+	return p->node.boot == 0;
+}
+
+/* Without a key whoever is at the address would be the peer. */
+void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
+{
+	struct in6_addr addr;
+
+	memcpy(&addr, handle->second, sizeof(addr));
+	if (p->broker->key.set && is_new(p) && !is_there(&p->second) &&
+	    is_there(&addr) && mpib_peer_at(p->broker, &addr))
+		p->second = addr;
+}
+
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from)
 {
@@ -80,8 +118,11 @@ bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 	if (mpib_address_same(&node->addr, from))
 		return true;
 	p = mpib_peer_lookup(b, &node->addr, node->port, false);
-	return p && is_there(from) && mpib_address_same(&p->second, from) &&
-	       mpib_peer_at(b, from);
+	if (!is_there(from) || !mpib_peer_at(b, from))
+		return false;
+	if (!p || is_new(p))
+		return b->key.set;
+	return mpib_address_same(&p->second, from);
 }
 
 void mpib_second_turn(struct mpib_peer *p, bool second)

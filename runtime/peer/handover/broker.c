@@ -121,10 +121,13 @@ void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
 
 int mpib_broker_go_on(struct mpib_broker *b)
 {
-	int rc = mpib_hello_accept(b);
 	struct peer_lane *l;
 	struct peer_conn *c;
 	struct mpib_peer *p;
+	int rc;
+
+	mpib_second_move(b);
+	rc = mpib_hello_accept(b);
 
 	for (c = b->conns; c; c = c->hh.next) {
 		struct mpib_peer_msg m = {

@@ -265,6 +265,75 @@ static void a_flood_at_one_leaves_the_other_to_peers(void **state)
 	rig_pass(rig, MPIB_SEC);
 }
 
+/* Their first addresses are of no use from the beginning. */
+static void begin_by_second(struct rig *rig, struct client **a,
+			    struct client **b)
+{
+	struct mpib_handle handle;
+	uint32_t id;
+
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, 0);
+	shut(rig, 0);
+	mpib_broker_listen((*b)->node->broker, &(*b)->client, &id, &handle);
+	mpib_broker_accept((*b)->node->broker, &(*b)->client, id, 0);
+	assert_int_equal(mpib_broker_connect((*a)->node->broker, &(*a)->client,
+					     0, 0, &handle),
+			 0);
+	rig_pass(rig, 2 * MPIB_SEC);
+}
+
+static void one_never_reached_is_called_at_both(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig->key = (struct mpib_cluster_key){ true, "cluster" };
+	begin_by_second(rig, &a, &b);
+	assert_int_equal(by(a), 2);
+	assert_int_equal(by(b), 2);
+	assert_went_on(a, b);
+}
+
+/* It could be anybody. */
+static void without_a_key_one_never_reached_is_called_at_its_first(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	begin_by_second(rig, &a, &b);
+	assert_int_equal(by(a), 0);
+	assert_true(IN6_IS_ADDR_UNSPECIFIED(&peer_of(a)->second));
+	assert_int_equal(b->node->broker->refused_count, 0);
+	assert_int_equal(greeted(rig, 0x7f180002u, 0x7f170002u),
+			 MPIB_PEER_REFUSED);
+}
+
+/* As after a hand-over to a process whose settings name another. */
+static void peers_go_where_the_second_address_has_moved(void **state)
+{
+	const struct in6_addr to = mpib_address_of_ip(htonl(0x7f180009u));
+	struct rig *rig = *state;
+	struct client *a, *b;
+	struct mpib_broker *moved;
+
+	up(rig, &a, &b);
+	moved = b->node->broker;
+	moved->second_next = to;
+	moved->second_moves = true;
+	mpib_loop_del(&b->node->loop, &moved->door[0].watch);
+	mpib_second_move(moved);
+	assert_int_equal(mpib_hello_accept(moved), 0);
+	rig_settle(rig);
+	assert_true(mpib_address_same(&peer_of(a)->second, &to));
+	rig_cut(rig, 0);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(by(a), 2);
+	assert_went_on(a, b);
+}
+
 #define TWO(f) cmocka_unit_test_setup_teardown(f, two_setup, rig_teardown)
 
 int main(void)
@@ -278,6 +347,9 @@ int main(void)
 		TWO(a_caller_speaks_for_the_address_that_named_its_own),
 		TWO(one_in_no_network_of_peers_is_not_called),
 		TWO(a_flood_at_one_leaves_the_other_to_peers),
+		TWO(one_never_reached_is_called_at_both),
+		TWO(without_a_key_one_never_reached_is_called_at_its_first),
+		TWO(peers_go_where_the_second_address_has_moved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
