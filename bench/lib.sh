@@ -9,8 +9,6 @@
 #   bench_share I N           CPUs of the I-th of N nodes, like mpib-perf --pin
 #   bench_load                one line about this machine and its load
 #   need TOOL PACKAGE         false, with a line on stderr, if TOOL is missing
-#
-# MPIB_BENCH_NET=127.44 fixes the addresses, which are random otherwise.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$top/cmake/usage.sh"
@@ -26,6 +24,7 @@ bench_cleanup() {
 	# A child that has not yet called exec has this shell's traps, too.
 	[ "$BASHPID" -eq "$$" ] || return
 	bench_nodes_stop
+	net_release
 	rm -rf "$dir"
 }
 
@@ -45,7 +44,8 @@ bench_setup() {
 	build=$(cd "$build" && pwd) || exit 1
 	plugin=$build/plugin/libnccl-net-mpib.so
 	[ -x "$build/bench/mpib-perf" ] || bench_die "$build is no build"
-	net=${MPIB_BENCH_NET:-127.$((64 + RANDOM % 63))}
+	. "$top/tests/support/addr.sh"
+	net=${net%.*}
 	dir=$(mktemp -d /tmp/mpib-bench.XXXXXX)
 	trap bench_cleanup EXIT
 	trap 'bench_cleanup; exit 130' INT TERM

@@ -5,8 +5,8 @@ set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/lines.sh"
-# Below those of addr.sh: bench-tax and bench-budget choose the third byte.
-net=127.$((20 + $$ % 100))
+. "$(dirname "$0")/../support/addr.sh"
+net=${net%.*} # bench-tax and bench-budget choose the third byte
 pids=()
 trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 failed=0

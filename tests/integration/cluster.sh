@@ -5,9 +5,8 @@
 set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-# Below those of addr.sh, and not the third bytes of bench.sh: bench-crowd chooses
-# from 200 on.
-net=127.$((20 + $$ % 100))
+. "$(dirname "$0")/../support/addr.sh"
+net=${net%.*} # bench-crowd chooses third bytes from 200 on
 pid=
 trap 'kill -9 $pid 2>/dev/null; rm -rf "$dir"' EXIT
 

@@ -9,8 +9,8 @@ set -uo pipefail
 build=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/lines.sh"
-# Below those of addr.sh: islands differ in their third byte.
-net=127.$((20 + $$ % 100))
+. "$(dirname "$0")/../support/addr.sh"
+net=${net%.*} # islands differ in their third byte
 pids=()
 failed=0
 trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT

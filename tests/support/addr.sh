@@ -1,5 +1,35 @@
 # shellcheck shell=bash
-# Sourced: sets $net, the first three bytes of addresses that no other test
-# uses. Tests run at the same time, and a proxy listens at the address of its
-# rail. addr.h does the same for programs.
-net=127.$((128 + $$ / 250 % 100)).$(($$ % 250))
+# Sourced: sets $net, the first three bytes of addresses that no other test or bench
+# uses. Tests run at the same time, and a proxy listens at the address of its rail.
+# All of ${net%.*} is claimed, so other third bytes are free, too: by a lock on a file
+# that ends with this shell and what it started. addr.h does the same for programs.
+net_files=()
+
+# net_claim: another network, beside those that this shell has.
+net_claim() {
+	local i n file
+	for ((i = 0; i < 60000; i++)); do
+		n=$((128 + ($$ + i) % 100)) file=/tmp/mpib-net.$n
+		[ -e "$file" ] || (umask 022 && set -C && : >"$file") 2>/dev/null
+		if { exec {net_lock}<"$file"; } 2>/dev/null; then
+			# Not one that its last holder removed meanwhile.
+			flock -n "$net_lock" && [ "$file" -ef "/dev/fd/$net_lock" ] &&
+				break
+			exec {net_lock}<&-
+		fi
+		[ $((i % 100)) -lt 99 ] || sleep 0.1
+	done
+	[ "$i" -lt 60000 ] || {
+		echo "no network of 127.128 to 127.227 is free (fuser -v /tmp/mpib-net.*)" >&2
+		exit 1
+	}
+	net_files+=("$file")
+	# shellcheck disable=SC2034
+	net=127.$n.$(($$ % 250))
+}
+
+# net_release: for those who leave nothing behind, once nothing of theirs runs.
+net_release() {
+	rm -f "${net_files[@]}"
+}
+net_claim
