@@ -7,33 +7,54 @@
  */
 #include "config/config.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define UNSET_NONE 1 /* a number that stands for itself */
 
 static const struct nccl_setting {
 	const char *name, *section, *key;
-	const char *const *values; /* what the digits 0, 1 ... are here */
+	int unset; /* the number that NCCL takes for a variable not set; 0: the
+		      value is no number */
+	const char *const *values; /* what the numbers 0, 1 ... are here */
 } nccl_settings[] = {
-	{ "NCCL_IB_HCA", "hca", "filter", NULL },
-	{ "NCCL_IB_ADDR_RANGE", "hca", "gid_net", NULL },
-	{ "NCCL_IB_TIMEOUT", "qp", "timeout", NULL },
-	{ "NCCL_IB_RETRY_CNT", "qp", "retry_cnt", NULL },
-	{ "NCCL_IB_TC", "qp", "traffic_class", NULL },
-	{ "NCCL_IB_SL", "qp", "service_level", NULL },
-	{ "NCCL_IB_PKEY", "qp", "pkey_index", NULL },
-	{ "NCCL_IB_ECE_ENABLE", "qp", "ece",
+	{ "NCCL_IB_HCA", "hca", "filter", 0, NULL },
+	{ "NCCL_IB_ADDR_RANGE", "hca", "gid_net", 0, NULL },
+	{ "NCCL_IB_TIMEOUT", "qp", "timeout", UNSET_NONE, NULL },
+	{ "NCCL_IB_RETRY_CNT", "qp", "retry_cnt", UNSET_NONE, NULL },
+	{ "NCCL_IB_TC", "qp", "traffic_class", -1, NULL },
+	{ "NCCL_IB_SL", "qp", "service_level", -1, NULL },
+	{ "NCCL_IB_PKEY", "qp", "pkey_index", UNSET_NONE, NULL },
+	{ "NCCL_IB_ECE_ENABLE", "qp", "ece", UNSET_NONE,
 	  (const char *const[]){ "no", "yes", NULL } },
-	{ "NCCL_IB_ADAPTIVE_ROUTING", "ar", "mode",
+	{ "NCCL_IB_ADAPTIVE_ROUTING", "ar", "mode", -2,
 	  (const char *const[]){ "off", "on", NULL } },
-	{ "NCCL_IB_AR_THRESHOLD", "ar", "threshold", NULL },
+	{ "NCCL_IB_AR_THRESHOLD", "ar", "threshold", -2, NULL },
 };
 
-static const char *nccl_value(const struct nccl_setting *n, const char *value)
+/* The value as the setting has it; NULL where NCCL takes it for one that is not
+ * set. NCCL's numbers may be hexadecimal or octal. */
+static const char *nccl_value(const struct nccl_setting *n, const char *value,
+			      char text[32])
 {
-	for (unsigned i = 0; n->values && n->values[i]; i++) {
-		if (value[0] == '0' + (char)i && !value[1])
+	long long number;
+	char *end;
+
+	if (!*value)
+		return NULL;
+	if (!n->unset)
+		return value;
+	number = strtoll(value, &end, 0);
+	if (*end)
+		return value;
+	if (n->unset < 0 && number == n->unset)
+		return NULL;
+	for (int i = 0; n->values && n->values[i]; i++) {
+		if (number == i)
 			return n->values[i];
 	}
-	return value;
+	snprintf(text, 32, "%lld", number);
+	return text;
 }
 
 int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why)
@@ -42,15 +63,15 @@ int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why)
 	     i < sizeof(nccl_settings) / sizeof(nccl_settings[0]); i++) {
 		const struct nccl_setting *n = &nccl_settings[i];
 		const char *value = mpib_config_getenv(env, n->name);
-		char origin[MPIB_ORIGIN_MAX];
+		char origin[MPIB_ORIGIN_MAX], text[32];
 		int rc;
 
-		/* NCCL takes an empty variable for one that is not set. */
-		if (!value || !*value)
+		value = value ? nccl_value(n, value, text) : NULL;
+		if (!value)
 			continue;
 		snprintf(origin, sizeof(origin), "environment %s", n->name);
 		rc = mpib_config_set(cfg, mpib_config_find(n->section, n->key),
-				     nccl_value(n, value), origin, why);
+				     value, origin, why);
 		if (rc < 0)
 			return rc;
 	}

@@ -7,27 +7,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse one "NAME" or "NAME:PORT" of len characters. */
+/* The number after the colon at *text, which is moved behind it: -1 where there is
+ * none, -2 if it is none up to 32767. */
+static int filter_number(const char **text, const char *end)
+{
+	int n = -1;
+
+	if (*text == end)
+		return -1;
+	while (++*text < end && **text != ':') {
+		if (**text < '0' || **text > '9')
+			return -2;
+		n = (n < 0 ? 0 : n * 10) + (**text - '0');
+		if (n > INT16_MAX)
+			return -2;
+	}
+	return n;
+}
+
+/* Parse one NAME[:[PORT][:[RAIL][:[PLANE]]]] of len characters. */
 static bool filter_parse_one(struct mpib_hca_filter_port *p, const char *text,
 			     size_t len)
 {
-	const char *colon = memchr(text, ':', len);
-	size_t name = colon ? (size_t)(colon - text) : len;
-	unsigned long port = 0;
-	char *end;
+	const char *end = text + len, *colon = memchr(text, ':', len);
+	const char *at = colon ? colon : end;
+	size_t name = (size_t)(at - text);
+	int port;
 
 	if (name == 0 || name >= sizeof(p->name))
 		return false;
-	if (colon) {
-		if (colon[1] < '0' || colon[1] > '9')
-			return false;
-		port = strtoul(colon + 1, &end, 10);
-		if (end != text + len || port < 1 || port > 255)
-			return false;
-	}
+	port = filter_number(&at, end);
+	if (port < -1 || port == 0 || port > UINT8_MAX ||
+	    (colon && port < 0 && at == end))
+		return false;
+	if (filter_number(&at, end) < -1 || filter_number(&at, end) < -1 ||
+	    at < end)
+		return false;
 	memcpy(p->name, text, name);
 	p->name[name] = '\0';
-	p->port = (uint8_t)port;
+	p->port = port > 0 ? (uint8_t)port : 0;
 	return true;
 }
 

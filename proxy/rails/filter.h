@@ -6,6 +6,8 @@
  *   =mlx5_0         ports of the device with exactly that name
  *   mlx5_0:1,mlx5_1 port 1 of mlx5_0* and all ports of mlx5_1*
  *   ^mlx5_3         all ports but those of mlx5_3*; "^=" excludes exact names
+ *   mlx5_0:1:0:2    NCCL 2.30's number of rail and of plane, which say nothing
+ *                   here; a port may be empty
  */
 #ifndef MPIB_PROXY_RAILS_FILTER_H
 #define MPIB_PROXY_RAILS_FILTER_H

@@ -55,6 +55,19 @@ static void a_port_is_that_port_alone(void **state)
 	assert_false(allows("=mlx5_0:2,mlx5_1", "mlx5_0", 7));
 }
 
+/* As NCCL 2.30 has it; what NCCL leaves out may be empty. */
+static void numbers_of_rail_and_plane_say_nothing(void **state)
+{
+	(void)state;
+	assert_true(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 2));
+	assert_false(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 1));
+	assert_true(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_1", 1));
+	assert_false(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_1", 2));
+	assert_true(allows("mlx5_0::3", "mlx5_0", 2));
+	assert_true(allows("mlx5_0:::3", "mlx5_0", 1));
+	assert_false(allows("^mlx5_0:1::3", "mlx5_0", 1));
+}
+
 static void a_caret_takes_all_the_others(void **state)
 {
 	(void)state;
@@ -69,9 +82,22 @@ static void a_caret_takes_all_the_others(void **state)
 static void what_names_no_device_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"^",	    "=",	 "^=",	     "mlx5_0,",
-		",mlx5_0",  "mlx5_0:",	 "mlx5_0:0", "mlx5_0:256",
-		"mlx5_0:x", "mlx5_0:1x", ":1",	     "mlx5_0:1:2",
+		"^",
+		"=",
+		"^=",
+		"mlx5_0,",
+		",mlx5_0",
+		"mlx5_0:",
+		"mlx5_0:0",
+		"mlx5_0:256",
+		"mlx5_0:x",
+		"mlx5_0:1x",
+		":1",
+		"mlx5_0:1:2:3:4",
+		"mlx5_0:1:x",
+		"mlx5_0:1:2:x",
+		"mlx5_0:1:32768",
+		":1:2",
 	};
 	char long_name[100], many[MPIB_HCA_FILTERS * 4 + 8] = "";
 
@@ -99,6 +125,7 @@ int main(void)
 		cmocka_unit_test(names_are_beginnings),
 		cmocka_unit_test(an_equals_sign_wants_the_very_name),
 		cmocka_unit_test(a_port_is_that_port_alone),
+		cmocka_unit_test(numbers_of_rail_and_plane_say_nothing),
 		cmocka_unit_test(a_caret_takes_all_the_others),
 		cmocka_unit_test(what_names_no_device_is_refused),
 	};

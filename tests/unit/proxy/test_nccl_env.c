@@ -53,6 +53,7 @@ static void each_has_its_setting(void **state)
 		{ "NCCL_IB_TIMEOUT=22", "qp", "timeout", "22" },
 		{ "NCCL_IB_RETRY_CNT=5", "qp", "retry_cnt", "5" },
 		{ "NCCL_IB_TC=106", "qp", "traffic_class", "106" },
+		{ "NCCL_IB_TC=0x6a", "qp", "traffic_class", "106" },
 		{ "NCCL_IB_SL=3", "qp", "service_level", "3" },
 		{ "NCCL_IB_PKEY=1", "qp", "pkey_index", "1" },
 		{ "NCCL_IB_ECE_ENABLE=0", "qp", "ece", "no" },
@@ -91,15 +92,20 @@ static void a_bad_value_is_named_with_its_variable(void **state)
 	assert_non_null(strstr(why, "environment NCCL_IB_ADAPTIVE_ROUTING: "));
 }
 
+/* Those that are empty, and NCCL's numbers for what nobody set. */
 static void an_empty_one_is_as_if_it_were_not_set(void **state)
 {
 	char timeout[] = "NCCL_IB_TIMEOUT=", hca[] = "NCCL_IB_HCA=";
-	char *env[] = { timeout, hca, NULL };
-	uint32_t was = cfg.engine.timeout;
+	char tc[] = "NCCL_IB_TC=-1", sl[] = "NCCL_IB_SL=-1";
+	char ar[] = "NCCL_IB_ADAPTIVE_ROUTING=-2";
+	char threshold[] = "NCCL_IB_AR_THRESHOLD=-2";
+	char *env[] = { timeout, hca, tc, sl, ar, threshold, NULL };
+	struct mpib_config was = cfg;
 
 	(void)state;
-	assert_int_equal(mpib_config_read_nccl(&cfg, env, why), 0);
-	assert_int_equal(cfg.engine.timeout, was);
+	if (mpib_config_read_nccl(&cfg, env, why) < 0)
+		fail_msg("%s", why);
+	assert_memory_equal(&cfg, &was, sizeof(cfg));
 }
 
 static void every_other_source_wins(void **state)
