@@ -84,11 +84,12 @@ gone() {
 	! kill -0 "$pid" 2>/dev/null
 }
 await gone
+rm "$dir/out0"
 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" \
 	--sout "soft:$net.1" --sup "soft:$net.11" --log-events "$dir/events" \
 	>"$dir/out0" 2>>"$dir/log0" &
 pids+=($!)
-await grep -q '^ready' "$dir/out0" || fail "it does not start again: $(<"$dir/log0")"
+await_ready "$dir/out0" $! || fail "it does not start again: $(<"$dir/log0")"
 [ "$(last)" -ge "$first" ] || fail "counts from $(last), not on from $first"
 ctl events | has 'goes on with' || fail "what was before the kill is gone"
 ctl counters --since "$dir/mark" >"$dir/o" 2>"$dir/err"

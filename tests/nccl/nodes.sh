@@ -22,7 +22,7 @@ nodes_start() {
 	for i in 0 1; do
 		sout[i]=$net.$((nodes_set * 4 + i * 2 + 1))
 		sup[i]=$net.$((nodes_set * 4 + i * 2 + 2))
-		rm -rf "$dir/n$i"
+		rm -rf "$dir/n$i" "$dir/out$i"
 		"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
 			--sout "soft:${sout[$i]}" --sup "soft:${sup[$i]}" \
 			"$@" >"$dir/out$i" 2>"$dir/proxy$i.log" &
