@@ -3,15 +3,11 @@
 #include "engine_pair.h"
 #include "rails.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define MANY_TURNS 2000000
 

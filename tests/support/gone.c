@@ -3,14 +3,9 @@
 #include "gone.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static char dir[] = "/tmp/mpib-gone-XXXXXX";
 

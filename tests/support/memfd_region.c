@@ -4,12 +4,10 @@
 
 #include <fcntl.h>
 #include <mpib/control.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 int memfd_region(struct mpib_client *c, size_t size)
 {

@@ -2,13 +2,9 @@
 /* Traffic that goes on while nodes change, see moving.h. */
 #include "moving.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static const char *stage_of(const struct mover *m)
 {

@@ -2,11 +2,7 @@
 /* Receives and sends with tags on an engine pair, see play.h. */
 #include "play.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 unsigned play_draw(unsigned n)
 {
