@@ -4,18 +4,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static void a_word_of_another_generation_is_pending(void **state)
 {
 	struct mpib_completion c = { 0 };
 	int32_t result = 42;
 
-	(void)state;
 	assert_false(mpib_completion_poll(&c, 1, &result));
 	mpib_completion_finish(&c, 1, 4096);
 	assert_false(mpib_completion_poll(&c, 2, &result));
@@ -32,7 +28,6 @@ static void results_keep_their_sign_and_the_generation_its_bits(void **state)
 					 UINT32_MAX };
 	struct mpib_completion c = { 0 };
 
-	(void)state;
 	for (unsigned g = 0; g < 4; g++) {
 		for (unsigned i = 0; i < 6; i++) {
 			int32_t result;
@@ -51,7 +46,6 @@ static void progress_of_another_generation_counts_nothing(void **state)
 	struct mpib_completion c = { 0 };
 	int32_t result;
 
-	(void)state;
 	mpib_completion_advance(&c, 3, 1 << 20);
 	assert_int_equal(mpib_completion_progress(&c, 3), 1 << 20);
 	assert_int_equal(mpib_completion_progress(&c, 4), 0);
@@ -81,7 +75,6 @@ static void sizes_are_there_when_the_word_turns(void **state)
 	unsigned wrong = 0;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, finish_all, &c), 0);
 	for (uint32_t gen = 1; gen <= LAPS; gen++) {
 		int32_t result;
@@ -103,7 +96,6 @@ static void a_rails_report_keeps_all_its_bits(void **state)
 	struct mpib_completion c = { 0 };
 	struct mpib_rail_report r;
 
-	(void)state;
 	mpib_completion_watch(&c, 5);
 	mpib_completion_report(&c, 0, &most);
 	mpib_completion_report(&c, 1, &some);
@@ -122,7 +114,6 @@ static void a_rails_report_of_another_generation_says_nothing(void **state)
 	const struct mpib_rail_report some = { MPIB_RAIL_POSTED, 1, 1 };
 	struct mpib_completion c = { 0 };
 
-	(void)state;
 	mpib_completion_watch(&c, 5);
 	mpib_completion_report(&c, 0, &some);
 	/* Also one that differs in a single bit. */

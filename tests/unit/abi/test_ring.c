@@ -3,12 +3,8 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define SLOTS 64u
 
@@ -55,7 +51,6 @@ static void descriptors_come_out_in_the_order_pushed(void **state)
 	struct ring r;
 	struct mpib_desc d;
 
-	(void)state;
 	open_ring(&r, 0);
 	assert_false(mpib_ring_pop(&r.c, &d));
 	for (uint64_t i = 0; i < 40; i++)
@@ -69,7 +64,6 @@ static void a_full_ring_has_room_only_once_the_head_is_published(void **state)
 {
 	struct ring r;
 
-	(void)state;
 	open_ring(&r, 0);
 	for (uint64_t i = 0; i < SLOTS; i++)
 		push(&r, i);
@@ -109,13 +103,11 @@ static void cross(uint64_t edge)
 
 static void indices_cross_2_to_the_32(void **state)
 {
-	(void)state;
 	cross(1ull << 32);
 }
 
 static void indices_cross_2_to_the_64(void **state)
 {
-	(void)state;
 	cross(0);
 }
 
@@ -123,7 +115,6 @@ static void a_head_that_cannot_be_right_is_refused(void **state)
 {
 	struct ring r;
 
-	(void)state;
 	open_ring(&r, 1000);
 	for (uint64_t i = 0; i < SLOTS; i++)
 		push(&r, i);
@@ -140,7 +131,6 @@ static void a_lying_sequence_is_not_popped(void **state)
 	struct mpib_desc d;
 	struct ring r;
 
-	(void)state;
 	open_ring(&r, 5);
 	atomic_store(&r.slot[5].seq, 5 + SLOTS + 1);
 	assert_false(mpib_ring_pop(&r.c, &d));
@@ -157,7 +147,6 @@ static void only_a_sequence_of_no_producer_is_a_jump(void **state)
 	struct mpib_desc d;
 	struct ring r;
 
-	(void)state;
 	open_ring(&r, 5);
 	assert_false(mpib_ring_jumped(&r.c));
 	for (uint64_t i = 0; i < 3 * SLOTS; i++) {
@@ -196,7 +185,6 @@ static void two_threads_lose_and_garble_nothing(void **state)
 	struct ring r;
 	uint64_t wrong = 0;
 
-	(void)state;
 	open_ring(&r, (1ull << 32) - RUN / 2);
 	assert_int_equal(pthread_create(&thread, NULL, produce, &r), 0);
 	for (uint64_t i = 0; i < RUN; i++) {
