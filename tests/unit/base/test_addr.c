@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Networks of tests, claimed by one process: its number says nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "addr.h"
+#include "test.h"
 
 static void each_claim_has_a_network_of_its_own(void **state)
 {
@@ -18,7 +13,6 @@ static void each_claim_has_a_network_of_its_own(void **state)
 			"r");
 	char net[3][32];
 
-	(void)state;
 	assert_non_null(f);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(fscanf(f, " 127.%31s", net[i]), 1);
@@ -30,7 +24,6 @@ static void each_claim_has_a_network_of_its_own(void **state)
 
 static void a_program_keeps_its_network(void **state)
 {
-	(void)state;
 	assert_int_equal(test_addr(7), test_addr(0) + 7);
 	assert_int_equal(test_addr(0) >> 24, 127);
 }

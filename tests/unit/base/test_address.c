@@ -3,11 +3,8 @@
 #include "base/address.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static void texts_come_back_as_they_were(void **state)
 {
@@ -16,7 +13,6 @@ static void texts_come_back_as_they_were(void **state)
 	struct in6_addr addr;
 	char buf[MPIB_ADDRESS_MAX];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(text) / sizeof(text[0]); i++) {
 		assert_true(mpib_address_parse(text[i], &addr));
 		assert_string_equal(
@@ -32,7 +28,6 @@ static void a_port_is_told_apart_from_the_address(void **state)
 	char buf[MPIB_ADDRESS_MAX];
 	struct in6_addr addr;
 
-	(void)state;
 	mpib_address_parse("2001:db8::5", &addr);
 	assert_string_equal(mpib_address_text(&addr, 80, buf, sizeof(buf)),
 			    "[2001:db8::5]:80");
@@ -49,7 +44,6 @@ static void sockets_have_the_family_of_their_address(void **state)
 	struct in6_addr addr, got;
 	struct sockaddr_storage sa;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		mpib_address_parse(text[i], &addr);
 		assert_int_equal(mpib_address_socket(&addr, 77, &sa),
@@ -66,7 +60,6 @@ static void the_default_route_gives_an_address_of_this_machine(void **state)
 {
 	struct in6_addr addr;
 
-	(void)state;
 	if (!mpib_address_default(&addr)) {
 		print_message("SKIPPED: this machine has no default route\n");
 		skip();

@@ -4,17 +4,12 @@
  * cores at once are tests/litmus's.
  */
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/bell.h"
+#include "test.h"
 
 static struct mpib_bell bell;
 /* What happens in a ringer before its write reaches the kernel. */
@@ -37,14 +32,12 @@ ssize_t __wrap_write(int fd, const void *buf, size_t n)
 
 static int setup(void **state)
 {
-	(void)state;
 	writes = heard = 0;
 	return mpib_bell_init(&bell);
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_bell_fini(&bell);
 	return 0;
 }
@@ -63,7 +56,6 @@ static void hear(void)
 
 static void it_is_readable_from_the_ring_until_it_is_heard(void **state)
 {
-	(void)state;
 	assert_false(mpib_bell_heard(&bell));
 	assert_false(readable());
 	mpib_bell_ring(&bell);
@@ -75,7 +67,6 @@ static void it_is_readable_from_the_ring_until_it_is_heard(void **state)
 
 static void many_rings_are_one_system_call(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		mpib_bell_ring(&bell);
 	assert_int_equal(writes, 1);
@@ -87,7 +78,6 @@ static void many_rings_are_one_system_call(void **state)
 
 static void what_is_heard_before_it_is_written_is_heard_twice(void **state)
 {
-	(void)state;
 	meanwhile = hear;
 	mpib_bell_ring(&bell);
 	assert_int_equal(heard, 1);
@@ -105,7 +95,6 @@ static void hear_often_and_ring(void)
 
 static void a_ring_behind_one_that_is_not_yet_written_wakes(void **state)
 {
-	(void)state;
 	meanwhile = hear_often_and_ring;
 	mpib_bell_ring(&bell);
 	assert_int_equal(heard, 1000);
@@ -117,7 +106,6 @@ static void a_ring_behind_one_that_is_not_yet_written_wakes(void **state)
 
 static void a_counter_that_is_full_still_wakes(void **state)
 {
-	(void)state;
 	assert_int_equal(eventfd_write(bell.fd, UINT64_MAX - 1), 0);
 	mpib_bell_ring(&bell);
 	assert_true(readable());

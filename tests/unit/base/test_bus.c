@@ -3,15 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define PAGE 4096u
 #define HUGE (2u << 20)
@@ -51,7 +47,6 @@ static void pages_that_were_taken_away_read_as_zeroes(void **state)
 	struct shared m = two_pages(0, PAGE);
 	char got[200];
 
-	(void)state;
 	memset(m.p, 'x', 2 * PAGE);
 	assert_int_equal(ftruncate(m.fd, PAGE), 0);
 	copy(got, m.p + PAGE - 100, sizeof(got));
@@ -65,7 +60,6 @@ static void what_is_written_there_stays_here(void **state)
 	struct shared m = two_pages(0, PAGE);
 	char some[200];
 
-	(void)state;
 	assert_int_equal(ftruncate(m.fd, PAGE), 0);
 	memset(some, 'y', sizeof(some));
 	copy(m.p + PAGE - 100, some, sizeof(some));
@@ -121,7 +115,6 @@ static void any_other_access_still_ends_the_process(void **state)
 							touch_after_a_copy,
 							copy_and_touch_beside };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		int status = end_of_a_child(acts[i]);
 
@@ -136,7 +129,6 @@ static void a_huge_page_is_replaced_whole(void **state)
 	char some[200], got[200];
 	void *rest = MAP_FAILED;
 
-	(void)state;
 	if (m.p == MAP_FAILED || madvise(m.p, HUGE * 2, MADV_POPULATE_WRITE)) {
 		print_message("SKIP: no two pages in vm.nr_hugepages\n");
 		skip();

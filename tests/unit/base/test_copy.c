@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/copy.h"
 
-#include <cmocka.h>
+#include "test.h"
 
 #define PAGES 4u
 
@@ -23,7 +18,6 @@ static void every_length_and_alignment_is_copied_exactly(void **state)
 {
 	unsigned char from[512], to[512], want[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(from); i++)
 		from[i] = byte_of(i);
 	for (size_t len = 0; len <= 300; len++) {
@@ -75,7 +69,6 @@ static void lines_fill_strictly_upwards(void **state)
 	unsigned char *from;
 	size_t len;
 
-	(void)state;
 	trap.page = (size_t)sysconf(_SC_PAGESIZE);
 	len = PAGES * trap.page - 16;
 	from = malloc(len);
@@ -101,7 +94,6 @@ static void zeroed_words_are_zero_and_nothing_beside_them(void **state)
 {
 	uint64_t words[18];
 
-	(void)state;
 	memset(words, 0xff, sizeof(words));
 	mpib_zero_words(words + 1, 16 * sizeof(words[0]));
 	assert_true(words[0] == UINT64_MAX && words[17] == UINT64_MAX);

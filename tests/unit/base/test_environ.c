@@ -2,13 +2,9 @@
 /* base/environ.h: what nothing reads is told with the name that was meant. */
 #include "base/environ.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 struct told {
 	unsigned count;
@@ -40,7 +36,6 @@ static void a_misspelt_name_is_told_with_the_right_one(void **state)
 {
 	struct told t = check("MPIB_SUPBW=100");
 
-	(void)state;
 	assert_int_equal(t.count, 1);
 	assert_string_equal(t.name, "MPIB_SUPBW");
 	assert_string_equal(t.nearest, "MPIB_SUP_BW");
@@ -50,14 +45,12 @@ static void a_name_like_none_has_no_suggestion(void **state)
 {
 	struct told t = check("MPIB_FRUIT_SALAD=1");
 
-	(void)state;
 	assert_int_equal(t.count, 1);
 	assert_string_equal(t.nearest, "-");
 }
 
 static void every_name_that_is_read_is_known(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; mpib_environ_names[i]; i++) {
 		char text[128];
 
@@ -68,7 +61,6 @@ static void every_name_that_is_read_is_known(void **state)
 
 static void other_names_are_nobodys_business(void **state)
 {
-	(void)state;
 	assert_int_equal(check("MPIBRAIN=1").count, 0);
 	assert_int_equal(check("XMPIB_SUPBW=1").count, 0);
 }
@@ -77,7 +69,6 @@ static void a_name_without_end_is_cut(void **state)
 {
 	char text[128];
 
-	(void)state;
 	memset(text, 'A', sizeof(text));
 	memcpy(text, "MPIB_", 5);
 	text[127] = '\0';
@@ -92,7 +83,6 @@ static void what_only_the_proxy_reads_is_listed(void **state)
 	char *none[] = { path, run, odd, NULL };
 	char text[64];
 
-	(void)state;
 	assert_int_equal(mpib_environ_list(env, mpib_environ_is_proxys, text,
 					   sizeof(text)),
 			 2);
@@ -107,7 +97,6 @@ static void a_list_without_end_is_cut(void **state)
 {
 	char *env[201], names[200][40], text[64];
 
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		env[i] = names[i];
 		snprintf(names[i], sizeof(names[i]), "MPIB_QUOTA_CLIENTS=%u",

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/event.h: the journal keeps the last events, in order, and logs each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "base/event.h"
+#include "test.h"
 
 static char logged[256];
 static struct mpib_event got[2 * MPIB_EVENTS];
@@ -36,7 +29,6 @@ static void an_event_is_logged_and_kept_with_what_it_is_about(void **state)
 	};
 	uint64_t before = newest(), last;
 
-	(void)state;
 	mpib_event(MPIB_LOG_WARN, "rail_down", &about, "rail %s", "SUP");
 	assert_string_equal(logged, "rail SUP");
 	assert_int_equal(mpib_events_after(before, got, 8, &last), 1);
@@ -56,7 +48,6 @@ static void an_event_below_the_log_level_is_kept_too(void **state)
 {
 	uint64_t before = newest(), last;
 
-	(void)state;
 	logged[0] = '\0';
 	mpib_event(MPIB_LOG_DEBUG, "set", NULL, "quiet");
 	assert_string_equal(logged, "");
@@ -67,7 +58,6 @@ static void only_the_last_are_kept_and_the_gap_shows(void **state)
 {
 	uint64_t before = newest(), last;
 
-	(void)state;
 	for (unsigned i = 0; i < MPIB_EVENTS + 10; i++)
 		mpib_event(MPIB_LOG_DEBUG, "set", NULL, "%u", i);
 	assert_int_equal(mpib_events_after(before, got, 2 * MPIB_EVENTS, &last),
@@ -83,7 +73,6 @@ static void nothing_comes_after_the_newest(void **state)
 {
 	uint64_t last;
 
-	(void)state;
 	assert_int_equal(mpib_events_after(newest(), got, 8, &last), 0);
 	assert_int_equal(mpib_events_after(newest() + 5, got, 8, &last), 0);
 	assert_int_equal(mpib_events_after(UINT64_MAX, got, 8, &last), 0);
@@ -120,7 +109,6 @@ static unsigned tell_of_user(uint32_t uid, unsigned n)
 
 static void a_user_has_a_share_of_the_events(void **state)
 {
-	(void)state;
 	clock_ns = 3600 * 1000000000ull;
 	assert_int_equal(tell_of_user(1000, 2 * MPIB_EVENTS), MPIB_EVENTS_USER);
 	assert_string_equal(got[0].text,
@@ -141,7 +129,6 @@ static void a_user_has_a_share_of_the_events(void **state)
 /* Others than there is room for: the one that told nothing for longest goes. */
 static void many_users_have_shares_of_the_events(void **state)
 {
-	(void)state;
 	for (uint32_t uid = 0; uid < 100; uid++) {
 		clock_ns++;
 		assert_int_equal(tell_of_user(5000 + uid, 1), 1);
@@ -158,7 +145,6 @@ static void the_next_process_goes_on_with_the_journal(void **state)
 	uint64_t before = newest(), last;
 	uint8_t *bytes;
 
-	(void)state;
 	mpib_event(MPIB_LOG_DEBUG, "stop", NULL, "the newest");
 	mpib_serial_pack(&p);
 	mpib_events_serial(&p);

@@ -5,17 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define CHECK(x)                                                               \
 	do {                                                                   \
@@ -105,7 +101,6 @@ static void a_process_that_is_killed_is_counted_on_from(void **state)
 {
 	struct stat st;
 
-	(void)state;
 	live(first_life);
 	live(second_life);
 	live(third_life);
@@ -136,7 +131,6 @@ static void what_is_damaged_is_left_out(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	assert_int_equal(stat(path, &st), 0);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -158,7 +152,6 @@ static void a_file_of_something_else_is_no_journal(void **state)
 	static char junk[400000];
 	int fd;
 
-	(void)state;
 	memset(junk, 0x5a, sizeof(junk));
 	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -194,7 +187,6 @@ static void after_that_life(void)
 
 static void after_a_hand_over_one_writes_to_it(void **state)
 {
-	(void)state;
 	live(handed_over_life);
 	live(after_that_life);
 }
@@ -215,7 +207,6 @@ static void pipe_life(void)
 
 static void what_is_no_file_is_refused_and_stays(void **state)
 {
-	(void)state;
 	unlink(path);
 	live(pipe_life);
 }
@@ -229,13 +220,11 @@ static void nowhere_life(void)
 
 static void without_a_file_there_is_a_journal(void **state)
 {
-	(void)state;
 	live(nowhere_life);
 }
 
 static int make_dir(void **state)
 {
-	(void)state;
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(path, sizeof(path), "%s/events", dir);
@@ -244,7 +233,6 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	unlink(path);
 	return rmdir(dir); /* nothing else is left there */
 }

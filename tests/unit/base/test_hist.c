@@ -2,15 +2,10 @@
 /* base/hist.h: buckets without gaps, quantiles within their promise, and a
  * reader beside the one that records. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/hist.h"
+#include "test.h"
 
 static struct mpib_hist hist;
 
@@ -24,14 +19,12 @@ static struct mpib_hist_counts counts(void)
 
 static int clear(void **state)
 {
-	(void)state;
 	memset(&hist, 0, sizeof(hist));
 	return 0;
 }
 
 static void each_bucket_begins_where_the_one_before_ends(void **state)
 {
-	(void)state;
 	assert_int_equal(mpib_hist_index(0), 0);
 	assert_int_equal(mpib_hist_bound(0), 256);
 	for (unsigned i = 0; i + 1 < MPIB_HIST_BUCKETS; i++) {
@@ -46,7 +39,6 @@ static void each_bucket_begins_where_the_one_before_ends(void **state)
 
 static void a_bucket_is_at_most_a_quarter_wide(void **state)
 {
-	(void)state;
 	for (unsigned i = 1; i + 1 < MPIB_HIST_BUCKETS; i++) {
 		uint64_t from = mpib_hist_bound(i - 1);
 
@@ -58,7 +50,6 @@ static void sums_counts_and_the_maximum_are_exact(void **state)
 {
 	struct mpib_hist_counts c, twice = { 0 };
 
-	(void)state;
 	mpib_hist_record(&hist, 0);
 	mpib_hist_record(&hist, 1000);
 	mpib_hist_record(&hist, UINT32_MAX);
@@ -79,7 +70,6 @@ static void a_quantile_is_right_to_within_a_quarter(void **state)
 	static const double q[] = { 0.01, 0.5, 0.9, 0.99 };
 	struct mpib_hist_counts c;
 
-	(void)state;
 	for (unsigned i = 1; i <= 10000; i++)
 		mpib_hist_record(&hist, i * 1000);
 	c = counts();
@@ -96,7 +86,6 @@ static void an_empty_one_has_no_quantiles(void **state)
 {
 	struct mpib_hist_counts c = counts();
 
-	(void)state;
 	assert_int_equal(mpib_hist_quantile(&c, 0.5), 0);
 	assert_int_equal(mpib_hist_quantile(&c, 1), 0);
 }
@@ -116,7 +105,6 @@ static void a_reader_never_sees_a_count_fall(void **state)
 	uint64_t before = 0;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, record, NULL), 0);
 	for (unsigned i = 0; i < 1000; i++) {
 		uint64_t now = counts().count;

@@ -2,24 +2,17 @@
 /* base/lockfile.h, in a directory of the test's own. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/lockfile.h"
+#include "test.h"
 
 static char path[] = "/tmp/mpib-test.XXXXXX";
 static int dir;
 
 static int setup(void **state)
 {
-	(void)state;
 	dir = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 			    : -1;
 	return dir < 0;
@@ -27,7 +20,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	unlinkat(dir, "lock", 0);
 	close(dir);
 	return rmdir(path);
@@ -37,7 +29,6 @@ static void one_has_it_until_its_file_is_closed(void **state)
 {
 	int one, two;
 
-	(void)state;
 	assert_int_equal(mpib_lockfile_take(dir, "lock", &one), 0);
 	assert_int_equal(mpib_lockfile_take(dir, "lock", &two), -EBUSY);
 	close(two);
@@ -51,7 +42,6 @@ static void what_others_could_open_is_nobody_elses_from_then_on(void **state)
 	struct stat st;
 	int fd = openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-	(void)state;
 	assert_int_equal(fchmod(fd, 0666), 0);
 	close(fd);
 	assert_int_equal(mpib_lockfile_take(dir, "lock", &fd), 0);
@@ -64,7 +54,6 @@ static void no_link_is_followed(void **state)
 {
 	int fd;
 
-	(void)state;
 	unlinkat(dir, "lock", 0);
 	assert_int_equal(symlinkat("elsewhere", dir, "lock"), 0);
 	assert_int_equal(mpib_lockfile_take(dir, "lock", &fd), -ELOOP);

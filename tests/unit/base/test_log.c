@@ -4,15 +4,10 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "base/event.h"
+#include "test.h"
 
 static char last[4096];
 
@@ -35,7 +30,6 @@ static const char *field(const char *key)
 
 static void text_stays_text(void **state)
 {
-	(void)state;
 	mpib_log_set_json(false);
 	mpib_info("as \"it\" is");
 	assert_string_equal(last, "as \"it\" is");
@@ -46,7 +40,6 @@ static void a_line_is_an_object(void **state)
 	struct tm tm = { 0 };
 	const char *rest;
 
-	(void)state;
 	mpib_log_set_json(true);
 	errno = ENOENT;
 	mpib_warn("quote \" slash \\ tab \t end: %m");
@@ -65,7 +58,6 @@ static void a_line_is_an_object(void **state)
 
 static void an_event_has_its_kind(void **state)
 {
-	(void)state;
 	mpib_log_set_json(true);
 	mpib_event(MPIB_LOG_ERROR, "rail_down", NULL, "rail %s", "SUP");
 	assert_string_equal(field("kind"), "rail_down");
@@ -78,7 +70,6 @@ static void what_is_no_utf8_is_replaced(void **state)
 {
 	char text[8] = "";
 
-	(void)state;
 	mpib_log_set_json(true);
 	mpib_info("%s", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
 	assert_string_equal(field("text"),
@@ -100,7 +91,6 @@ static void a_long_text_is_cut_and_still_an_object(void **state)
 {
 	char text[4096];
 
-	(void)state;
 	mpib_log_set_json(true);
 	memset(text, '\1', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';

@@ -5,17 +5,11 @@
  * the descriptors, and stop wakes a sleeping loop.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/loop.h"
+#include "test.h"
 
 struct fixture {
 	struct mpib_loop loop;
@@ -248,7 +242,6 @@ static void waits_for_a_timer_in_real_time(void **state)
 	struct mpib_timer timer = { 0 };
 	int ran = 0;
 
-	(void)state;
 	assert_int_equal(mpib_loop_init(&loop), 0);
 	mpib_timer_arm(&loop, &timer, MPIB_MSEC, count_timer, &ran);
 	while (!ran)

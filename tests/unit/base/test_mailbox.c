@@ -4,16 +4,11 @@
  */
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/mailbox.h"
+#include "test.h"
 
 #define SENDERS 4
 #define EACH 20000
@@ -28,7 +23,6 @@ static unsigned next_of[SENDERS], got;
 
 static int setup(void **state)
 {
-	(void)state;
 	got = 0;
 	for (unsigned i = 0; i < SENDERS; i++)
 		next_of[i] = 0;
@@ -37,7 +31,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_mailbox_fini(&box);
 	return 0;
 }
@@ -70,7 +63,6 @@ static bool readable(void)
 
 static void messages_run_in_the_order_sent(void **state)
 {
-	(void)state;
 	assert_int_equal(mpib_mailbox_run(&box), 0);
 	for (unsigned i = 0; i < 5; i++)
 		send_one(0, i);
@@ -80,7 +72,6 @@ static void messages_run_in_the_order_sent(void **state)
 
 static void the_fd_is_readable_while_a_message_waits(void **state)
 {
-	(void)state;
 	assert_false(readable());
 	send_one(0, 0);
 	assert_true(readable());
@@ -114,7 +105,6 @@ static void run(void)
 
 static void an_owner_that_was_faster_than_the_wake_up_sleeps_again(void **state)
 {
-	(void)state;
 	meanwhile = run;
 	send_one(0, 0);
 	assert_int_equal(got, 1);
@@ -132,7 +122,6 @@ static void run_and_send(void)
 
 static void a_late_wake_up_is_for_what_came_meanwhile_too(void **state)
 {
-	(void)state;
 	meanwhile = run_and_send;
 	send_one(0, 0);
 	assert_true(readable());
@@ -158,7 +147,6 @@ static void nothing_of_several_senders_is_lost(void **state)
 	pthread_t thread[SENDERS];
 	unsigned me[SENDERS];
 
-	(void)state;
 	for (unsigned i = 0; i < SENDERS; i++) {
 		me[i] = i;
 		assert_int_equal(

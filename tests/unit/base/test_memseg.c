@@ -3,23 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static void what_one_side_writes_the_other_reads(void **state)
 {
 	struct mpib_memseg a, b;
 
-	(void)state;
 	assert_int_equal(mpib_memseg_create(&a, "seg", 5000, false), 0);
 	assert_int_equal(a.size, 8192);
 	assert_int_equal(mpib_memseg_attach(&b, a.fd, 5000, true), 0);
@@ -36,7 +31,6 @@ static void the_size_is_sealed(void **state)
 {
 	struct mpib_memseg a;
 
-	(void)state;
 	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, false), 0);
 	assert_int_equal(ftruncate(a.fd, 0), -1);
 	assert_int_equal(ftruncate(a.fd, 8192), -1);
@@ -49,7 +43,6 @@ static void a_read_only_segment_cannot_be_mapped_for_writing(void **state)
 {
 	struct mpib_memseg a, b;
 
-	(void)state;
 	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, true), 0);
 	assert_int_equal(mpib_memseg_attach(&b, a.fd, 4096, true), -EACCES);
 	assert_int_equal(mpib_memseg_attach(&b, a.fd, 4096, false), 0);
@@ -67,7 +60,6 @@ static void a_segment_that_is_refused_leaves_nothing_to_end(void **state)
 	struct rlimit most, least;
 	int next = dup(0);
 
-	(void)state;
 	assert_true(next > 0);
 	close(next);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
@@ -87,7 +79,6 @@ static void only_its_creator_opens_a_read_only_segment_for_writing(void **state)
 	struct mpib_memseg a, b;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, true), 0);
 	assert_int_equal(fcntl(a.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 	assert_int_equal(fcntl(a.fd, F_GETFD), FD_CLOEXEC);
@@ -112,7 +103,6 @@ static void attaching_refuses_what_is_not_sealed(void **state)
 	int fd[2];
 	int mem = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	(void)state;
 	assert_true(mem >= 0);
 	assert_int_equal(ftruncate(mem, 4096), 0);
 	assert_int_equal(mpib_memseg_attach(&seg, mem, 4096, true), -EPROTO);
@@ -131,7 +121,6 @@ static void attaching_refuses_what_is_too_small(void **state)
 {
 	struct mpib_memseg a, b;
 
-	(void)state;
 	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, false), 0);
 	assert_int_equal(mpib_memseg_attach(&b, a.fd, 4097, true), -EPROTO);
 	assert_int_equal(mpib_memseg_attach(&b, a.fd, SIZE_MAX, true), -EPROTO);
@@ -159,7 +148,6 @@ static void asking_for_huge_pages_gives_memory_in_any_case(void **state)
 {
 	struct mpib_memseg a;
 
-	(void)state;
 	check_huge(4 << 20, &a);
 	mpib_memseg_fini(&a);
 	check_huge((4 << 20) + 4096, &a);
@@ -188,7 +176,6 @@ static void huge_pages_that_are_free_are_used(void **state)
 	struct mpib_memseg a;
 	struct stat st;
 
-	(void)state;
 	if (huge_pages_free() < 2) {
 		print_message("no two huge pages are set aside here\n");
 		skip();

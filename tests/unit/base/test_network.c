@@ -3,16 +3,11 @@
 #include "base/network.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/address.h"
 #include "base/routes.h"
+#include "test.h"
 
 static struct mpib_networks list;
 
@@ -35,7 +30,6 @@ static int parse(const char *text)
 
 static void an_address_is_in_one_of_the_networks_or_not(void **state)
 {
-	(void)state;
 	assert_int_equal(parse("10.1.0.0/16,10.2.128.0/17,192.0.2.7/32,"
 			       "2001:db8:4000::/34,fd00::/8"),
 			 0);
@@ -58,7 +52,6 @@ static void an_address_is_in_one_of_the_networks_or_not(void **state)
 
 static void no_list_is_no_limit(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(""), 0);
 	assert_true(has("10.1.2.3") && has("::1"));
 }
@@ -74,7 +67,6 @@ static void what_is_no_network_is_refused(void **state)
 	};
 	char many[MPIB_NETWORKS_MAX * 12 + 12] = "10.0.0.0/8";
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		/* A comma at the end names nothing, and harms nothing. */
 		if (strcmp(wrong[i], "10.1.0.0/16,"))
@@ -91,7 +83,6 @@ static void an_own_address_brings_its_interfaces_network(void **state)
 {
 	struct in6_addr own;
 
-	(void)state;
 	assert_int_equal(parse(""), 0);
 	mpib_address_parse("127.44.1.2", &own);
 	assert_int_equal(mpib_networks_add_own(&list, &own), 0);
@@ -134,7 +125,6 @@ static void routes_through_the_interface_bring_their_networks(void **state)
 		"rail0\t0000A8C0\t00000000\t0201\t0\t0\t0\t0000FFFF\t0\t0\t0\n"
 		"eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n");
 
-	(void)state;
 	assert_int_equal(parse("10.1.2.0/24"), 0);
 	assert_int_equal(mpib_routes_take(&list, "rail0", f), 0);
 	fclose(f);
@@ -151,7 +141,6 @@ static void an_aggregate_is_more_than_the_network_at_its_start(void **state)
 			"rail0 0000000A 0100000A 0003 0 0 0 000000FF 0 0 0\n"
 			"rail0 0000010A 0100000A 0003 0 0 0 0000FFFF 0 0 0\n");
 
-	(void)state;
 	assert_int_equal(parse("10.0.0.0/24"), 0);
 	assert_int_equal(mpib_routes_take(&list, "rail0", f), 0);
 	fclose(f);
@@ -169,7 +158,6 @@ static void so_do_those_of_ipv6(void **state)
 	char text[1024];
 	FILE *f;
 
-	(void)state;
 	snprintf(text, sizeof(text),
 		 "fd010000000000000000000000000000 20 %s00000003    rail0\n"
 		 "fe800000000000000000000000000000 40 %s00000001    rail0\n"
@@ -197,7 +185,6 @@ static void too_many_routes_are_told(void **state)
 	char text[64 * (MPIB_NETWORKS_MAX + 1)] = "";
 	FILE *f;
 
-	(void)state;
 	for (unsigned i = 0; i <= MPIB_NETWORKS_MAX; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			 "rail0 0000%02X0A 0 0001 0 0 0 0000FFFF 0 0 0\n", i);

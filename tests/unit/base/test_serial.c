@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/serial.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 struct thing {
 	uint8_t a;
@@ -62,7 +58,6 @@ static void what_is_packed_comes_out_again(void **state)
 	struct thing in = example(), out = { 0 };
 	struct mpib_serial p, q;
 
-	(void)state;
 	mpib_serial_pack(&p);
 	pass(&p, &in);
 	assert_false(p.failed);
@@ -91,7 +86,6 @@ static void one_that_is_cut_short_anywhere_fails(void **state)
 	struct thing in = example();
 	struct mpib_serial p, q;
 
-	(void)state;
 	mpib_serial_pack(&p);
 	pass(&p, &in);
 	for (size_t len = 0; len < p.len; len++) {
@@ -114,7 +108,6 @@ static void a_count_above_its_bound_fails_and_is_0(void **state)
 	uint32_t n = 10;
 	struct mpib_serial p, q;
 
-	(void)state;
 	mpib_serial_pack(&p);
 	mpib_serial_u32(&p, &n);
 	arrive(&q, &p, p.len);
@@ -129,7 +122,6 @@ static void another_object_than_expected_fails_in_words(void **state)
 {
 	struct mpib_serial p, q;
 
-	(void)state;
 	mpib_serial_pack(&p);
 	mpib_serial_mark(&p, "lane");
 	arrive(&q, &p, p.len);
@@ -145,7 +137,6 @@ static void descriptors_that_nobody_took_are_closed(void **state)
 	int in = dup(0), kept;
 	struct mpib_serial p, q;
 
-	(void)state;
 	mpib_serial_pack(&p);
 	mpib_serial_fd(&p, &in);
 	arrive(&q, &p, p.len);

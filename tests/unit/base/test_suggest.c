@@ -2,19 +2,12 @@
 /* base/suggest.h. */
 #include "base/suggest.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static void distance_counts_edits(void **state)
 {
 	char longer[100];
 
-	(void)state;
 	memset(longer, 'a', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(mpib_edit_distance("", ""), 0);
@@ -30,7 +23,6 @@ static void only_what_is_near_is_suggested(void **state)
 	struct mpib_suggest s = { .typed = "cleints" };
 	struct mpib_suggest far = { .typed = "zzz" };
 
-	(void)state;
 	assert_null(mpib_suggest_best(&s));
 	mpib_suggest_try(&s, "rails");
 	mpib_suggest_try(&s, "clients");
