@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/perf/hosts/launcher.c: which rank mpib-perf is, by its environment. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "perf/hosts/launcher.h"
+#include "test.h"
 
 /* With nothing in the environment but "NAME=VALUE NAME=VALUE ...". */
 static int find(struct perf_options *opt, const char *env)
@@ -44,7 +37,6 @@ static void each_launcher_says_rank_size_and_where_rank_0_is(void **state)
 {
 	struct perf_options opt;
 
-	(void)state;
 	assert_int_equal(find(&opt, "RANK=3 WORLD_SIZE=8 LOCAL_RANK=3 "
 				    "MASTER_ADDR=n7"),
 			 0);
@@ -73,7 +65,6 @@ static void ranks_of_mpirun_and_torchrun_inherit_sruns_variables(void **state)
 	char env[400];
 	struct perf_options opt;
 
-	(void)state;
 	strcpy(env, srun);
 	strcat(env, "OMPI_COMM_WORLD_RANK=9 OMPI_COMM_WORLD_SIZE=16");
 	assert_int_equal(find(&opt, env), 0);
@@ -88,7 +79,6 @@ static void jobs_on_a_host_have_their_ports(void **state)
 {
 	struct perf_options one, other;
 
-	(void)state;
 	find(&one, "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a TORCHELASTIC_RUN_ID=1");
 	find(&other, "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a TORCHELASTIC_RUN_ID=2");
 	assert_int_not_equal(one.port, other.port);
@@ -107,7 +97,6 @@ static void who_is_alone_is_no_rank(void **state)
 	};
 	struct perf_options opt;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
 		assert_int_equal(find(&opt, alone[i]), 0);
 		assert_int_equal(opt.role, PERF_LOCAL);
@@ -136,7 +125,6 @@ static void what_is_no_rank_is_refused(void **state)
 	};
 	struct perf_options opt;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(find(&opt, bad[i]), -EINVAL);
 }
@@ -153,7 +141,6 @@ static void the_first_host_of_a_list(void **state)
 	static const char *const bad[] = { "", ",", "a[", "a[-]", "a[x]" };
 	char host[8];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
 		assert_true(
 			perf_launcher_first(list[i][0], host, sizeof(host)));

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/perf/options.c and rules.c: what mpib-perf takes, and what it means. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "perf/options.h"
 #include "perf/values.h"
+#include "test.h"
 
 #define WORDS_MAX 16
 
@@ -40,7 +34,6 @@ static void sizes_are_digits_and_at_most_a_suffix(void **state)
 					     "99999999999999999999G" };
 	uint64_t size = 7;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(perf_parse_size(bad[i], &size), -EINVAL);
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
@@ -86,7 +79,6 @@ static void what_is_no_value_is_refused(void **state)
 	};
 	struct perf_options opt;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (parse(&opt, bad[i]) != PERF_PARSE_BAD)
 			fail_msg("%s is taken", bad[i]);
@@ -97,7 +89,6 @@ static void a_maximum_that_is_given_is_the_maximum(void **state)
 {
 	struct perf_options opt;
 
-	(void)state;
 	assert_int_equal(parse(&opt, "--random-sizes|9"), PERF_PARSE_RUN);
 	assert_int_equal(opt.max, 1 << 20);
 	perf_options_free(&opt);
@@ -118,7 +109,6 @@ static void times_are_seconds(void **state)
 {
 	struct perf_options opt;
 
-	(void)state;
 	assert_int_equal(parse(&opt, "--steady|0.5s|--timeout|2"),
 			 PERF_PARSE_RUN);
 	assert_true(opt.steady_seconds > 0.4 && opt.steady_seconds < 0.6);
@@ -134,7 +124,6 @@ static void an_environment_is_of_a_node_or_of_all(void **state)
 {
 	struct perf_options opt;
 
-	(void)state;
 	assert_int_equal(parse(&opt, "--env|0:A=b=c|--env|D="), PERF_PARSE_RUN);
 	assert_int_equal(opt.nenv, 2);
 	assert_int_equal(opt.env[0].node, 0);
