@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "failover/fence.h"
 #include "failover/stripes.h"
+#include "test.h"
 
 static unsigned take(struct mpib_fence *f, enum mpib_fence_msg msg,
 		     uint32_t epoch)
@@ -22,7 +16,6 @@ static void a_fault_is_told_and_replayed_when_both_are_drained(void **state)
 {
 	struct mpib_fence f;
 
-	(void)state;
 	mpib_fence_init(&f, true);
 	assert_int_equal(mpib_fence_fault(&f),
 			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
@@ -39,7 +32,6 @@ static void nothing_is_replayed_before_this_end_is_drained(void **state)
 {
 	struct mpib_fence f;
 
-	(void)state;
 	mpib_fence_init(&f, true);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), MPIB_FENCE_STOP);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0), 0);
@@ -52,7 +44,6 @@ static void both_ends_may_find_the_fault_at_once(void **state)
 {
 	struct mpib_fence f;
 
-	(void)state;
 	mpib_fence_init(&f, true);
 	mpib_fence_fault(&f);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), 0);
@@ -66,7 +57,6 @@ static void a_message_of_another_epoch_is_refused(void **state)
 	struct mpib_fence f;
 	unsigned actions;
 
-	(void)state;
 	mpib_fence_init(&f, true);
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 1, &actions));
 	assert_false(
@@ -86,7 +76,6 @@ static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
 {
 	struct mpib_fence f;
 
-	(void)state;
 	down(&f);
 	assert_int_equal(mpib_fence_health(&f, false), 0);
 	assert_int_equal(mpib_fence_hold_over(&f), 0);
@@ -102,7 +91,6 @@ static void an_offer_that_came_early_is_kept(void **state)
 {
 	struct mpib_fence f;
 
-	(void)state;
 	down(&f);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 1), 0);
 	assert_int_equal(mpib_fence_hold_over(&f),
@@ -113,7 +101,6 @@ static void a_fault_while_it_comes_back_ends_that_attempt(void **state)
 {
 	struct mpib_fence f;
 
-	(void)state;
 	down(&f);
 	mpib_fence_hold_over(&f);
 	take(&f, MPIB_FENCE_MSG_RECONNECT, 1);
@@ -131,7 +118,6 @@ static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
 {
 	struct mpib_fence f;
 
-	(void)state;
 	down(&f);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 1), MPIB_FENCE_STOP);
 	assert_int_equal(mpib_fence_drained(&f), MPIB_FENCE_ANSWER);
@@ -141,7 +127,6 @@ static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
 {
 	struct mpib_stripes c;
 
-	(void)state;
 	mpib_stripes_post(&c, 3, 3);
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 1);
@@ -156,7 +141,6 @@ static void what_is_held_is_lost_though_the_rail_acknowledged_it(void **state)
 {
 	struct mpib_stripes c;
 
-	(void)state;
 	mpib_stripes_post(&c, 3, 3);
 	c.pending = 0;
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, false), 0);
@@ -178,7 +162,6 @@ static void a_chunk_follows_the_rail_it_was_posted_on_again(void **state)
 {
 	struct mpib_stripes c;
 
-	(void)state;
 	mpib_stripes_post(&c, 3, 0);
 	mpib_stripes_find_lost(&c, 0, false, 0, false);
 	/* The slot is open: the IMM to come on rail 1 will cover it. */
@@ -194,7 +177,6 @@ static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
 {
 	struct mpib_stripes c;
 
-	(void)state;
 	mpib_stripes_post(&c, 1, 0);
 	assert_true(mpib_stripes_ordered(&c, 1, 0));
 	assert_false(mpib_stripes_ordered(&c, 1, 1));
