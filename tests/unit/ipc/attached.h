@@ -6,20 +6,15 @@
 #ifndef ATTACHED_H
 #define ATTACHED_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 /* cmocka wants the ones above. */
-#include <cmocka.h>
-
 #include "fake_proxy.h"
+#include "test.h"
 
 static struct fake_proxy *f;
 static struct mpib_client *c;
 
 static int start(void **state)
 {
-	(void)state;
 	f = fake_proxy_start();
 	c = NULL;
 	return f ? 0 : -1;
@@ -27,7 +22,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	mpib_detach(c);
 	fake_proxy_stop(f);
 	return 0;

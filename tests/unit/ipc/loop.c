@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "loop.h"
+#include "test.h"
 
 struct fake_proxy *f;
 struct mpib_client *c;
@@ -32,7 +25,6 @@ void connect_both(void)
 
 int loop_start(void **state)
 {
-	(void)state;
 	f = fake_proxy_start();
 	if (!f || fake_attach(f, &c) < 0)
 		return -1;
@@ -50,7 +42,6 @@ int loop_start(void **state)
 
 int loop_stop(void **state)
 {
-	(void)state;
 	mpib_detach(c);
 	fake_proxy_stop(f);
 	free(from);

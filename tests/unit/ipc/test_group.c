@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grouped receives of ordinary memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "loop.h"
+#include "test.h"
 
 /* NULL: not now. */
 static struct mpib_request *try_group(int n, size_t each, const int *tag)
@@ -59,7 +52,6 @@ static void check_group(size_t each)
 
 static void a_group_is_filled_by_tag(void **state)
 {
-	(void)state;
 	check_group(1000);
 	check_group(8192); /* the whole window */
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2);
@@ -69,7 +61,6 @@ static void a_group_larger_than_the_window_gets_a_larger_one(void **state)
 {
 	struct mpib_request *r = recv_at(0, 60000), *s = send_at(0, 60000, 0);
 
-	(void)state;
 	assert_int_equal(finish(r, s, NULL), 0);
 	check_group(90000);
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 3);
@@ -84,7 +75,6 @@ static void a_larger_window_is_got_by_a_post(void **state)
 	static const int tag[2] = { 10, 11 };
 	struct mpib_request *r = recv_at(0, 60000), *s;
 
-	(void)state;
 	assert_null(try_group(2, 90000, tag));
 	s = send_at(0, 60000, 0);
 	assert_null(try_group(2, 90000, tag));

@@ -6,22 +6,16 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "ipc/client.h"
 #include "loop.h"
+#include "test.h"
 
 static void a_message_larger_than_the_window_passes_through(void **state)
 {
 	struct mpib_request *s = send_at(0, BYTES, 0), *r = recv_at(0, BYTES);
 	size_t size = 0;
 
-	(void)state;
 	assert_int_equal(finish(r, s, &size), 0);
 	assert_int_equal(size, BYTES);
 	assert_memory_equal(to, from, BYTES);
@@ -32,7 +26,6 @@ static void a_message_may_end_before_the_receive_does(void **state)
 	static const size_t sizes[] = { 0,     1,     16383, 16384,
 					16385, 70000, 0,     200000 };
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		struct mpib_request *r = recv_at(0, BYTES - i);
 		struct mpib_request *s = send_at(i, sizes[i], 0);
@@ -101,7 +94,6 @@ static void many_messages_in_flight_keep_apart(void **state)
 {
 	unsigned seed = 42;
 
-	(void)state;
 	for (int lap = 0; lap < 20; lap++) {
 		struct stream st = { .n = 60 };
 
@@ -130,7 +122,6 @@ static void mixed_memory_is_pushed_in_the_order_posted(void **state)
 	struct mpib_request *big, *small, *a, *b;
 	struct mpib_region *region;
 
-	(void)state;
 	strcpy(mem, "after");
 	assert_int_equal(mpib_reg(c, mem, 4096, &region), 0);
 	big = send_at(0, 300000, 0);
@@ -148,7 +139,6 @@ static void a_send_too_large_fails_with_both_sizes(void **state)
 	struct mpib_request *r = recv_at(0, 40000), *s = send_at(0, 50000, 0);
 	int done = 0;
 
-	(void)state;
 	assert_int_equal(finish(r, NULL, NULL), -EMSGSIZE);
 	assert_string_equal(mpib_strerror(),
 			    "send of 50000 bytes is larger than the posted "
@@ -164,7 +154,6 @@ static void a_send_too_large_fails_with_both_sizes(void **state)
 
 static void a_window_is_given_to_the_next_connection(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		/* Closed with requests under way, at any point of them. */
 		struct mpib_request *s = send_at(0, 200000, 0);
@@ -191,7 +180,6 @@ static void windows_go_back_with_the_connections_and_the_regions(void **state)
 	struct mpib_conn *conn[16];
 	unsigned pools;
 
-	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
 		assert_int_equal(mpib_connect(c, &h, -1, &conn[i]), 0);
 		assert_int_equal(mpib_prepare(conn[i], from_region), 0);
@@ -219,7 +207,6 @@ static void progress_of_long_ago_is_not_taken_for_its_own(void **state)
 	struct mpib_request *r, *s;
 	int done;
 
-	(void)state;
 	/* As if generations had come round since. */
 	mpib_completion_advance(&f->reply->completion[1][0], 1, 16384);
 	memset(to, 'y', 20000);
@@ -238,7 +225,6 @@ pools_begin_with_a_window_and_grow_with_the_connections(void **state)
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_conn *conn[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
 		assert_int_equal(mpib_connect(c, &h, -1, &conn[i]), 0);
 		assert_int_equal(mpib_prepare(conn[i], from_region), 0);
@@ -275,7 +261,6 @@ static void *deregister(void *arg)
 
 static void after_dereg_nobody_touches_the_memory(void **state)
 {
-	(void)state;
 	for (int lap = 0; lap < 8; lap++) {
 		struct mpib_request *s = send_at(0, BYTES, 0);
 		struct mpib_request *r = recv_at(0, BYTES);
@@ -311,7 +296,6 @@ static void a_deregistered_send_puts_nothing_on_the_wire(void **state)
 	struct mpib_request *s = send_at(0, 200000, 0);
 	struct mpib_request *r = recv_at(0, 200000);
 
-	(void)state;
 	assert_int_equal(mpib_dereg(from_region), 0);
 	memset(from, 0x33, BYTES);
 	assert_int_equal(finish(s, r, NULL), -ECANCELED);
@@ -333,7 +317,6 @@ a_watched_send_without_a_receive_leaves_room_for_others(void **state)
 	struct mpib_request *first, *second;
 	int done;
 
-	(void)state;
 	f->reply->features |= MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK;
 	assert_int_equal(mpib_report(tx, MPIB_REPORT_NEXT, watch, NULL), 0);
 	first = send_at(0, 200000, 0);

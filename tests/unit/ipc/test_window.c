@@ -4,17 +4,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ipc/client.h"
 #include "loop.h"
+#include "test.h"
 
 #define TRIES 20000
 #define LATER 40000 /* ms, longer than from one sweep to the next */
@@ -56,7 +51,6 @@ static void until_heard(void)
 
 static void a_window_that_rests_goes_back(void **state)
 {
-	(void)state;
 	sweep(LATER);
 	move(1);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
@@ -79,7 +73,6 @@ static void a_window_in_use_stays(void **state)
 {
 	struct mpib_request *s, *r;
 
-	(void)state;
 	move(1);
 	s = send_at(5, 200000, 0);
 	for (int i = 0; i < 4; i++)
@@ -101,7 +94,6 @@ static void idle_connections_keep_one_window_in_all(void **state)
 	void *data = to;
 	size_t size = 5000;
 
-	(void)state;
 	for (unsigned i = 0; i < 30; i++) {
 		assert_int_equal(mpib_connect(c, &h, -1, &conn[i]), 0);
 		assert_int_equal(mpib_ready(conn[i]), 1);
@@ -132,7 +124,6 @@ static void after_a_rest_a_window_is_waited_for(void **state)
 	struct mpib_request *r, *s = NULL;
 	unsigned before;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		move(i);
 		sweep(LATER);
@@ -166,7 +157,6 @@ static void a_first_window_that_is_refused_is_an_error(void **state)
 	size_t size[2] = { 100000, 100000 };
 	struct mpib_request *s = NULL;
 
-	(void)state;
 	atomic_store(&f->refuse_pool, -EDQUOT);
 	assert_int_equal(try_send(&s), -EDQUOT);
 	assert_string_equal(mpib_strerror(), "others have it all");
@@ -192,7 +182,6 @@ static void sweeps_beside_the_traffic_hurt_nothing(void **state)
 {
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, sweep_often, NULL), 0);
 	for (size_t i = 0; i < 200; i++)
 		move(i);
@@ -223,7 +212,6 @@ static void pages_are_made_without_the_lock(void **state)
 	struct mpib_region *a, *b;
 	void *at;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, 8192), 0);
 	at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(at != MAP_FAILED);
