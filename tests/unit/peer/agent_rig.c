@@ -4,16 +4,13 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 char agent_rig_dir[64];
 static int listener, agent;

@@ -2,16 +2,11 @@
 #include "rig.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "peer/internal.h"
+#include "test.h"
 
 int rig_setup(void **state)
 {

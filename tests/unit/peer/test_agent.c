@@ -7,18 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent_rig.h"
+#include "test.h"
 
 static void (*before_connect)(void);
 
@@ -308,7 +303,6 @@ static void the_layout_is_the_agents_contract(void **state)
 {
 	struct mpib_hint_entry e = { 0 };
 
-	(void)state;
 	assert_int_equal(sizeof(struct mpib_hint_shm), 4112);
 	assert_int_equal(mpib_hint_bytes(MPIB_HINT_MAX_ENTRIES), 4112);
 	assert_int_equal(MPIB_HINT_MAGIC, 0x4D504948);

@@ -3,19 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/agent.h"
+#include "test.h"
 
 #define AGENT 61001
 #define OTHER 61002
@@ -30,7 +25,6 @@ static int setup(void **state)
 				      .version = MPIB_HINT_VERSION };
 	int fd;
 
-	(void)state;
 	snprintf(dir, sizeof(dir), "/tmp/mpib-agent-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	snprintf(hints, sizeof(hints), "%s/" MPIB_AGENT_HINTS, dir);
@@ -46,7 +40,6 @@ static int teardown(void **state)
 {
 	char sock[96];
 
-	(void)state;
 	close(at);
 	snprintf(sock, sizeof(sock), "%s/" MPIB_AGENT_SOCK, dir);
 	unlink(sock);
@@ -74,7 +67,6 @@ static void what_belongs_to_another_user_is_not_heard(void **state)
 {
 	uint32_t slots;
 
-	(void)state;
 	needs_root();
 	for (uid_t uid = AGENT; uid <= OTHER; uid++) {
 		int want = uid == AGENT ? 0 : -EPERM;
@@ -99,7 +91,6 @@ static void who_answers_is_root_the_proxys_user_or_the_agents(void **state)
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd;
 
-	(void)state;
 	needs_root();
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
 		 dir);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an agent says of its node's rails, as the proxy takes it. */
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "agent/agent.h"
 #include "agent_rig.h"
+#include "test.h"
 
 /* The word to the peer whose SOUT is at 10.1.0.n. */
 static struct mpib_agent_word word_to(struct rig *rig, unsigned n)

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to peers and their answers: on the wire, and between brokers. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 /* Each node's asker. */
 static struct asker {
@@ -246,7 +241,6 @@ static void the_longest_report_fits_a_sealed_frame(void **state)
 	uint8_t buf[MPIB_PEER_FRAME_MAX];
 	size_t n;
 
-	(void)state;
 	fill(&m.report);
 	n = mpib_peer_encode(&m, buf);
 	assert_true(n + MPIB_SEAL_BYTES <= sizeof(buf) - 100);
@@ -275,7 +269,6 @@ static void what_a_peer_says_commands_no_terminal_and_no_table(void **state)
 {
 	struct mpib_peer_msg got;
 
-	(void)state;
 	/* type, length, "1.0", an empty host, four numbers, devices, rails, an
 	 * empty device, flags. */
 	assert_int_equal(decode_with(2, 27, &got), 0);

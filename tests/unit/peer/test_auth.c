@@ -3,15 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static char path[64];
 
@@ -58,7 +54,6 @@ static void expect_refused(const char *text, size_t len, mode_t mode,
 
 static void a_key_file_that_others_can_read_is_refused(void **state)
 {
-	(void)state;
 	expect_refused("0123456789abcdef", 16, 0640, "chmod 600");
 	expect_refused("0123456789abcdef", 16, 0602, "chmod 600");
 }
@@ -67,7 +62,6 @@ static void a_key_file_of_a_wrong_size_is_refused(void **state)
 {
 	char *big = calloc(1, 4097);
 
-	(void)state;
 	assert_non_null(big);
 	expect_refused("0123456789abcde", 15, 0600, "16 to 4096");
 	expect_refused(big, 4097, 0600, "16 to 4096");
@@ -79,7 +73,6 @@ static void a_key_file_that_is_not_there_is_named(void **state)
 	struct mpib_cluster_key key = { 0 };
 	char why[200] = "";
 
-	(void)state;
 	assert_int_equal(mpib_cluster_key_load("/nonexistent/key", &key, why,
 					       sizeof(why)),
 			 -ENOENT);
@@ -94,7 +87,6 @@ static void a_proof_holds_for_one_key_one_end_and_one_greeting(void **state)
 	uint8_t proof[MPIB_AUTH_BYTES];
 	struct mpib_auth a, b;
 
-	(void)state;
 	mpib_auth_challenge(&key, a.caller);
 	mpib_auth_challenge(&key, a.called);
 	assert_true(mpib_auth_given(a.caller));
@@ -116,7 +108,6 @@ static void without_a_key_only_zeros_pass(void **state)
 	uint8_t proof[MPIB_AUTH_BYTES];
 	struct mpib_auth a;
 
-	(void)state;
 	mpib_auth_challenge(&none, a.caller);
 	mpib_auth_challenge(&none, a.called);
 	assert_false(mpib_auth_given(a.caller));
@@ -147,7 +138,6 @@ static void a_sealed_message_cannot_change_repeat_or_be_left_out(void **state)
 	struct mpib_seal tx, rx, back;
 	struct mpib_auth a;
 
-	(void)state;
 	mpib_auth_challenge(&key, a.caller);
 	mpib_auth_challenge(&key, a.called);
 	mpib_seal_init(&tx, &key, &a, false);
@@ -176,7 +166,6 @@ static void who_has_no_key_reads_nothing_of_a_message(void **state)
 	struct mpib_seal tx;
 	unsigned alike = 0;
 
-	(void)state;
 	mpib_auth_challenge(&key, a.caller);
 	mpib_auth_challenge(&key, a.called);
 	mpib_seal_init(&tx, &key, &a, false);

@@ -6,12 +6,9 @@
 #include "rig.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static void connects_two_nodes(void **state)
 {

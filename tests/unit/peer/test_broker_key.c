@@ -6,14 +6,10 @@
 #include "rig.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
+#include "test.h"
 
 static const struct mpib_cluster_key cluster = { true, "cluster" };
 static const struct mpib_cluster_key other = { true, "other" };

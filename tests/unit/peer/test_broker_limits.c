@@ -4,15 +4,11 @@
  * ids of a former life.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/socket.h>
-
-#include <cmocka.h>
 
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 static int accept_error;
 static unsigned accepts;

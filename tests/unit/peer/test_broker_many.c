@@ -6,14 +6,11 @@
  * cannot be read meanwhile.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 #define LANES 4
 

@@ -6,11 +6,8 @@
 #include "rig.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static struct client *a, *b;
 

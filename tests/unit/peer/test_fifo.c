@@ -2,12 +2,7 @@
 /* peer/fifo.h: what is added is taken back, to the byte. */
 #include "peer/fifo.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #define ROUNDS 20000
 
@@ -36,7 +31,6 @@ static void bytes_come_out_as_they_went_in(void **state)
 	unsigned seed = 7;
 	size_t want = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		size_t n = (size_t)rand_r(&seed) % 200;
 
@@ -57,7 +51,6 @@ static void bytes_come_out_as_they_went_in(void **state)
 /* The next process has what waits, unless it is more than may. */
 static void what_waits_is_handed_over_up_to_the_limit(void **state)
 {
-	(void)state;
 	for (uint32_t max = 99; max <= 100; max++) {
 		struct mpib_fifo from = { 0 }, to = { 0 };
 		struct mpib_serial p, q;

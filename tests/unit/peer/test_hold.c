@@ -4,15 +4,11 @@
  * way then, and each goes on afterwards, wherever it was.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "peer/handover/handover.h"
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 struct pair {
 	struct client *a, *b;

@@ -5,14 +5,10 @@
  * a quiet link carries to know all that.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 static void both_up(struct rig *rig, struct client **a, struct client **b)
 {

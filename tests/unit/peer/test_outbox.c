@@ -3,16 +3,11 @@
 #include "peer/outbox.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "peer/codec.h"
+#include "test.h"
 
 #define BIG (64u << 10)
 
@@ -55,7 +50,6 @@ static void an_empty_one_sends_nothing(void **state)
 {
 	struct mpib_outbox o = { 0 };
 
-	(void)state;
 	assert_true(mpib_outbox_empty(&o));
 	assert_int_equal(mpib_outbox_send(&o, -1), 0);
 	mpib_outbox_fini(&o);
@@ -75,7 +69,6 @@ static void frames_leave_in_the_order_they_came(void **state)
 	struct mpib_outbox o = { 0 };
 	uint8_t both[30];
 
-	(void)state;
 	put_two(&o, both);
 	assert_false(mpib_outbox_empty(&o));
 	expect_sent(&o, both, sizeof(both));
@@ -91,7 +84,6 @@ static void a_full_socket_loses_and_repeats_nothing(void **state)
 	int end[2], small = 4096;
 	bool was_full = false;
 
-	(void)state;
 	assert_true(want && got);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
 	setsockopt(end[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
@@ -127,7 +119,6 @@ static void a_peer_that_is_gone_is_an_error(void **state)
 	struct mpib_outbox o = { 0 };
 	int end[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
 	close(end[1]);
 	assert_true(mpib_outbox_put(&o, &open_link, frame(1, 10), 10));
@@ -143,7 +134,6 @@ static void who_does_not_read_gets_no_more_than_the_limit(void **state)
 	unsigned n = 0;
 	size_t held;
 
-	(void)state;
 	while (mpib_outbox_put(&o, &open_link, frame(n, BIG), BIG))
 		assert_true(++n < 64);
 	assert_true(n >= 8); /* a burst is no overflow */
@@ -165,7 +155,6 @@ static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
 	struct mpib_auth a = { { 1 }, { 2 } };
 	struct mpib_decoder r;
 
-	(void)state;
 	mpib_seal_init(&tx, &key, &a, false);
 	mpib_seal_init(&rx, &key, &a, false);
 	for (unsigned i = 0; i < 2; i++) {
@@ -208,7 +197,6 @@ static void what_waits_is_handed_over_and_what_left_is_not(void **state)
 	struct mpib_outbox o = { 0 }, next = { 0 }, none = { 0 };
 	uint8_t both[30];
 
-	(void)state;
 	put_two(&o, both);
 	mpib_fifo_take(&o.bytes, 3); /* the socket took so much */
 	assert_true(hand_over(&o, &next));
@@ -228,7 +216,6 @@ static void a_serial_of_more_than_the_limit_is_refused(void **state)
 	uint32_t n = UINT32_MAX;
 	uint8_t *bytes;
 
-	(void)state;
 	mpib_serial_pack(&p);
 	mpib_serial_u32(&p, &n);
 	bytes = malloc(p.len);

@@ -2,18 +2,13 @@
 /* Callers that speak other versions of the peer protocol, at a real broker. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 /* A TCP connection to the broker of node 0, from an address of its own. */
 static int call(struct rig *rig, struct in6_addr *from)
@@ -120,7 +115,6 @@ static void a_lane_says_how_it_is_spread_and_which_rails_are_away(void **state)
 						  .rails = 2 } };
 	struct mpib_peer_msg got;
 
-	(void)state;
 	for (unsigned r = 0; r < 2; r++)
 		m.lane_info.rail[r].qps = m.lane_info.rail[r].mtu = 1;
 	assert_int_equal(decode_with(&m, 3, MPIB_SPREAD_AUTO, &got), 0);

@@ -4,15 +4,10 @@
  * with them, and nobody on a lane notices while the other proxy lives.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 #define CONNS 200
 
@@ -52,7 +47,6 @@ static void keeps_what_the_other_end_lacks_in_order(void **state)
 {
 	struct mpib_resume r = { 0 };
 
-	(void)state;
 	mpib_resume_begin(&r, 7);
 	for (uint32_t i = 0; i < 1000; i++) {
 		keep(&r, i);
@@ -72,7 +66,6 @@ static void a_session_that_nobody_acknowledges_ends(void **state)
 	struct mpib_resume r = { 0 };
 	uint32_t i = 0;
 
-	(void)state;
 	mpib_resume_begin(&r, 7);
 	while (r.id) {
 		keep(&r, i++);

@@ -5,17 +5,12 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "peer/internal.h"
 #include "rig.h"
+#include "test.h"
 
 static int two_setup(void **state)
 {

@@ -8,12 +8,7 @@
  */
 #include "rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #define INDICES 6
 #define HANDLES 16
