@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* iflush of every version of the ABI, as NCCL's proxy thread calls it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "rig.h"
 
-#include <cmocka.h>
+#include "test.h"
 
 /* Type and place differ from table to table. */
 typedef enum nccl_result iflush_fn(void *, int, void **, int *, void **,
@@ -77,7 +73,6 @@ static void open_rig(uint32_t features)
 
 static int end(void **state)
 {
-	(void)state;
 	rig_free(r);
 	r = NULL;
 	return 0;
@@ -95,7 +90,6 @@ static void every_version_flushes_the_last_buffer_with_bytes(void **state)
 	void *addr[3] = { gpu + 100, host, gpu + 5000 };
 	uint32_t n = 0;
 
-	(void)state;
 	open_rig(MPIB_FEATURE_FLUSH);
 	for (int version = 8; version <= NCCL_NET_ABI_NEWEST; version++) {
 		static const struct {
@@ -131,7 +125,6 @@ static void nothing_and_host_memory_need_no_request(void **state)
 	void *addr[3] = { gpu, host, gpu }, *req = &req;
 	int none[3] = { 0, 0, 0 }, ours[3] = { 5, 5, 0 };
 
-	(void)state;
 	open_rig(MPIB_FEATURE_FLUSH);
 	assert_int_equal(r->net->iflush(r->rx, 3, addr, none, mr, &req), 0);
 	assert_null(req);
@@ -147,7 +140,6 @@ static void an_older_proxy_is_told_of_once(void **state)
 	void *addr[1] = { gpu }, *req = &req;
 	int size[1] = { 1 };
 
-	(void)state;
 	open_rig(0);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(r->net->iflush(r->rx, 1, addr, size, mr, &req),

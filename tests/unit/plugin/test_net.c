@@ -5,28 +5,22 @@
  * failure ends in.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "rig.h"
 
-#include <cmocka.h>
+#include "test.h"
 
 static struct rig *r;
 static char from[4096], to[4096];
 
 static int set_up(void **state)
 {
-	(void)state;
 	r = rig_new();
 	return r ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	rig_free(r);
 	return 0;
 }
@@ -48,7 +42,6 @@ static void *registered(void *comm, void *addr, size_t size)
 /* Told once a process, so this is its first init. */
 static void what_only_the_proxy_reads_is_told_in_one_line(void **state)
 {
-	(void)state;
 	setenv("MPIB_MODE", "vanilla", 1);
 	setenv("MPIB_AGENT_DIR", "/x", 1);
 	setenv("NCCL_IB_TC", "106", 1);
@@ -80,7 +73,6 @@ static int class_with(const char *environment, int of_communicator)
 
 static void the_class_of_nccls_own_transport_counts_here_too(void **state)
 {
-	(void)state;
 	assert_int_equal(class_with("106", -1), 106);
 	/* Whoever sets it for the communicator wins, as in NCCL. */
 	assert_int_equal(class_with("106", 40), 40);
@@ -97,7 +89,6 @@ static void without_a_proxy_init_says_where_and_what_to_do(void **state)
 {
 	void *ctx;
 
-	(void)state;
 	setenv("MPIB_RUN_DIR", "/nonexistent", 1);
 	assert_int_equal(r->net->init(&ctx, 0, NULL, rig_log, NULL),
 			 NCCL_SYSTEM_ERROR);
@@ -114,7 +105,6 @@ static void all_contexts_share_one_engine_client(void **state)
 {
 	void *a, *b;
 
-	(void)state;
 	assert_int_equal(r->net->init(&a, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(r->net->init(&b, 2, NULL, rig_log, NULL), 0);
 	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
@@ -132,7 +122,6 @@ static void a_connect_that_is_retried_is_one_connection(void **state)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
-	(void)state;
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(r->net->listen(r->ctx, 0, handle, &r->listener), 0);
 	atomic_store(&r->f->hold_pending, true);
@@ -157,7 +146,6 @@ static void a_connect_given_up_is_closed_with_its_context(void **state)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
-	(void)state;
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(r->net->listen(r->ctx, 0, handle, &r->listener), 0);
 	atomic_store(&r->f->hold_pending, true);
@@ -189,7 +177,6 @@ static void set_up_and_abort(bool close_late)
 
 static void set_ups_that_are_aborted_use_nothing_up(void **state)
 {
-	(void)state;
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	atomic_store(&r->f->hold_pending, true);
 	for (unsigned i = 0; i < MPIB_CONNS_MAX + 1; i++)
@@ -206,7 +193,6 @@ static void a_peer_that_refuses_is_a_remote_error(void **state)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
-	(void)state;
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(r->net->listen(r->ctx, 0, handle, &r->listener), 0);
 	atomic_store(&r->f->refuse_conn, -ECONNREFUSED);
@@ -252,7 +238,6 @@ static void a_send_too_large_is_a_usage_error_with_both_sizes(void **state)
 	void *from_mr, *to_mr, *s, *v;
 	int size;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	from_mr = registered(r->tx, from, sizeof(from));
 	to_mr = registered(r->rx, to, sizeof(to));
@@ -271,7 +256,6 @@ static void a_lost_peer_is_a_remote_error_told_once(void **state)
 	void *mr, *s, *again;
 	int size;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	mr = registered(r->tx, from, sizeof(from));
 	assert_int_equal(r->net->isend(r->tx, from, 300, 0, mr, NULL, &s),
@@ -292,7 +276,6 @@ static void a_dead_proxy_is_a_system_error_told_once(void **state)
 	void *mr, *s, *ctx;
 	int size, done;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	mr = registered(r->tx, from, sizeof(from));
 	assert_int_equal(r->net->isend(r->tx, from, 300, 0, mr, NULL, &s),
@@ -313,7 +296,6 @@ static void gpu_memory_without_dma_buf_is_refused_in_words(void **state)
 {
 	void *mr;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	assert_int_equal(r->net->regMr(r->tx, from, 100, NCCL_PTR_CUDA, &mr),
 			 NCCL_INVALID_USAGE);
@@ -324,7 +306,6 @@ static void why_a_dma_buf_was_refused_is_the_last_word(void **state)
 {
 	void *mr;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	atomic_store(&r->f->refuse_reg, -ENOSPC);
 	for (int i = 0; i < 3; i++) {
@@ -347,7 +328,6 @@ static void memory_that_is_never_used_pins_no_window(void **state)
 {
 	void *from_mr, *to_mr, *req;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	from_mr = registered(r->tx, from, sizeof(from));
 	to_mr = registered(r->rx, to, sizeof(to));
@@ -363,7 +343,6 @@ static void closing_does_not_mind_what_is_outstanding(void **state)
 {
 	void *mr, *s, *v;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	mr = registered(r->rx, to, sizeof(to));
 	receive(mr, 100, &v);

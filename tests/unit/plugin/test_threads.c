@@ -7,19 +7,15 @@
  */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "rig.h"
 
-#include <cmocka.h>
+#include "test.h"
 
 #define BYTES (256u << 10) /* four windows */
 
@@ -29,7 +25,6 @@ static _Atomic unsigned bad;
 
 static int set_up(void **state)
 {
-	(void)state;
 	r = rig_new();
 	atomic_store(&stop, 0);
 	atomic_store(&bad, 0);
@@ -38,7 +33,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	rig_free(r);
 	return 0;
 }
@@ -88,7 +82,6 @@ static void messages_move_while_memory_comes_and_goes(void **state)
 	pthread_t service;
 	int size;
 
-	(void)state;
 	assert_int_equal(r->net->regMr(r->tx, from, BYTES, 1, &a), 0);
 	assert_int_equal(r->net->regMr(r->rx, to, BYTES, 1, &b), 0);
 	assert_int_equal(pthread_create(&service, NULL, churn, NULL), 0);
@@ -137,7 +130,6 @@ static void *take_away(void *arg)
 
 static void memory_taken_away_under_requests_is_touched_no_more(void **state)
 {
-	(void)state;
 	for (unsigned round = 0; round < 40; round++) {
 		struct memory m = { .from = pages(), .to = pages() };
 		int s_done = 0, v_done = 0;
@@ -220,7 +212,6 @@ static void nobody_waits_for_another_communicator_to_attach(void **state)
 	struct fake_proxy *mute = fake_proxy_start();
 	bool meanwhile = false;
 
-	(void)state;
 	assert_non_null(mute);
 	mute->mute = true;
 	fake_proxy_die(r->f);
@@ -248,7 +239,6 @@ static void a_child_forked_in_the_middle_of_a_call_is_of_use(void **state)
 	pthread_t asker;
 	int status;
 
-	(void)state;
 	assert_int_equal(pthread_create(&asker, NULL, ask_properties, NULL), 0);
 	for (int i = 0; i < 300; i++) {
 		pid_t pid = fork();

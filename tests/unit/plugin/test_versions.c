@@ -3,28 +3,21 @@
  * Every version of the ABI over the same core: properties are filled
  * completely, and a message and a group pass with that version's types.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "rig.h"
 
-#include <cmocka.h>
+#include "test.h"
 
 static struct rig *r;
 static char from[200000], to[200000];
 
 static int set_up(void **state)
 {
-	(void)state;
 	r = rig_new();
 	return r ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	rig_free(r);
 	return 0;
 }
@@ -67,7 +60,6 @@ static void every_version_fills_all_properties(void **state)
 	struct nccl_net_properties_v9 p9;
 	struct nccl_net_properties_v8 p8;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	memset(&p, 0xa5, sizeof(p));
 	assert_int_equal(r->net->getProperties(0, &p), NCCL_SUCCESS);
@@ -105,7 +97,6 @@ static void each_device_of_the_proxy_is_one_of_nccl_s(void **state)
 	struct nccl_net_properties_v12 p[3];
 	int n;
 
-	(void)state;
 	pthread_mutex_lock(&r->f->lock);
 	r->f->welcome.devices = 3;
 	pthread_mutex_unlock(&r->f->lock);
@@ -140,7 +131,6 @@ static void there_is_one_device_that_is_never_fused(void **state)
 	struct nccl_net_vdevice_props_v9 old = { .ndevs = 1 };
 	int n;
 
-	(void)state;
 	assert_string_equal(r->net->name, "MPIB");
 	assert_int_equal(r->net->devices(&n), NCCL_SUCCESS);
 	assert_int_equal(n, 1);
@@ -195,7 +185,6 @@ static void v8_passes_sizes_in_int(void **state)
 	int size = sizeof(to), tag = 4, sent, got;
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
-	(void)state;
 	assert_int_equal(net->init(rig_log), 0);
 	assert_int_equal(net->init(rig_log), 0); /* kept, not doubled */
 	assert_int_equal(atomic_load(&r->f->asked[MPIB_CTL_HELLO]), 1);
@@ -218,7 +207,6 @@ static void v9_passes_sizes_in_size_t(void **state)
 	size_t size = sizeof(to);
 	int tag = 4, sent, got;
 
-	(void)state;
 	assert_int_equal(net->init(rig_log), 0);
 	assert_int_equal(net->listen(0, handle, &listener), 0);
 	assert_int_equal(net->connect(0, handle, &r->tx, NULL), 0);
@@ -238,7 +226,6 @@ static void v10_passes_a_configuration_and_profiler_handles(void **state)
 	size_t size = sizeof(to);
 	int tag = 4, sent, got;
 
-	(void)state;
 	assert_int_equal(net->init(rig_log, NULL), 0);
 	assert_int_equal(net->listen(0, handle, &listener), 0);
 	assert_int_equal(net->connect(0, &config, handle, &r->tx, NULL), 0);
@@ -256,7 +243,6 @@ static void v12_passes_contexts_and_groups(void **state)
 	size_t size[2] = { 100000, 100000 };
 	int tag[2] = { 5, 6 }, sent[2], got[2], done = 0;
 
-	(void)state;
 	assert_int_equal(rig_connect(r), 0);
 	assert_int_equal(
 		r->net->regMr(r->tx, from, sizeof(from), NCCL_PTR_HOST, &a), 0);
