@@ -2,16 +2,11 @@
 #include "patient.h"
 
 #include <mpib/abi.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "scratch.h"
+#include "test.h"
 
 /* A file below the scratch directory, with the folders that lead to it. */
 void patient_put(const char *name, const char *text)

@@ -2,19 +2,13 @@
 #include "steered.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 struct mpib_agent agent;
 struct mpib_agent_policy policy;
@@ -22,7 +16,6 @@ char dir[64], why[MPIB_AGENT_WHY];
 
 int steered_begin(void **state)
 {
-	(void)state;
 	snprintf(dir, sizeof(dir), "/tmp/mpib-steered-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 256, why), 0);
@@ -36,7 +29,6 @@ int steered_begin(void **state)
 
 int steered_end(void **state)
 {
-	(void)state;
 	mpib_agent_stop(&agent);
 	assert_int_equal(rmdir(dir), 0); /* nothing is left in it */
 	return 0;

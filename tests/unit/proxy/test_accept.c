@@ -2,14 +2,10 @@
 /* proxy/client/accept.c where it cannot even begin. */
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "client/client.h"
 #include "peer/internal.h"
+#include "test.h"
 
 static struct mpib_broker broker;
 
@@ -32,7 +28,6 @@ static void who_cannot_listen_keeps_no_descriptor(void **state)
 	struct mpib_loop loop;
 	unsigned before;
 
-	(void)state;
 	mpib_config_init(&cfg);
 	assert_int_equal(mpib_loop_init(&loop), 0);
 	before = descriptors();

@@ -4,16 +4,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "config/finish.h"
 #include "scratch.h"
+#include "test.h"
 
 #define TOKEN "0123456789abcdef+/=="
 
@@ -67,7 +62,6 @@ static void a_host_is_this_machine_by_address_or_localhost(void **state)
 					   "10.0.0.1",
 					   "0.0.0.0:9495" };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (!asked_as(good[i], NULL))
 			fail_msg("%s is refused", good[i]);
@@ -82,7 +76,6 @@ static void a_host_is_this_machine_by_address_or_localhost(void **state)
 static void
 so_is_the_address_it_came_in_at_and_names_that_are_listed(void **state)
 {
-	(void)state;
 	assert_true(asked_as("10.0.0.7:9495", "10.0.0.7"));
 	assert_false(asked_as("10.0.0.8:9495", "10.0.0.7"));
 	assert_false(asked_as("node7:9495", "10.0.0.7"));
@@ -109,7 +102,6 @@ static void a_token_is_given_whole(void **state)
 					   "Basic MDEyMzQ1Njc4OWFiY2RlZisvPT0=",
 					   "Basic dXNlcjowMTIzNDU2Nzg5" };
 
-	(void)state;
 	assert_true(mpib_access_token(&rights, NULL));
 	snprintf(rights.token, sizeof(rights.token), TOKEN);
 	assert_false(mpib_access_token(&rights, NULL));
@@ -127,7 +119,6 @@ static void a_token_is_given_whole(void **state)
 
 static void secrets_are_read_that_nobody_else_can_read(void **state)
 {
-	(void)state;
 	write_secret("token", TOKEN "\n", 0600);
 	set_file(cfg.metrics_token_file, "token");
 	assert_int_equal(mpib_access_open(&rights, &cfg, why), 0);
@@ -153,7 +144,6 @@ static void secrets_are_read_that_nobody_else_can_read(void **state)
 
 static void others_are_served_only_with_tls_and_a_token(void **state)
 {
-	(void)state;
 	assert_int_equal(mpib_config_http(&cfg, why), 0);
 	snprintf(cfg.metrics_listen, sizeof(cfg.metrics_listen),
 		 "127.0.0.1:9495");

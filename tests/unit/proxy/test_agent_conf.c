@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/agent: its file, whom its rules are for, ports, windows, decisions. */
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/decide.h"
+#include "test.h"
 
 #define SEC 1000000000ull
 #define PORT "/sys/class/infiniband/mlx5_1/ports/1"
@@ -59,7 +52,6 @@ static int setup(void **state)
 	static char sys[96];
 	char at[160];
 
-	(void)state;
 	snprintf(dir, sizeof(dir), "/tmp/mpib-conf-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	for (unsigned i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
@@ -85,7 +77,6 @@ static int teardown(void **state)
 {
 	char command[96];
 
-	(void)state;
 	mpib_agent_stop(&agent);
 	mpib_agent_conf_free(&policy.conf);
 	mpib_agent_conf_free(&conf);
@@ -145,7 +136,6 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 		  "too many words" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		assert_false(read_conf(row[i].text));
 		if (!strstr(why, row[i].says))
@@ -161,7 +151,6 @@ static void the_first_rule_that_fits_holds(void **state)
 	char text[512];
 	struct mpib_agent_slot *s = conn(0, "10.1.0.9");
 
-	(void)state;
 	put("islands", "10.0.0.0/16 a\n10.1.0.0/16 b\n10.1.7.0/24 a\n"
 		       "10.2.0.1 c\n");
 	snprintf(text, sizeof(text),
@@ -210,7 +199,6 @@ static void a_sick_port_is_left_until_it_is_well_for_long(void **state)
 {
 	const struct mpib_agent_slot *s = conn(3, "10.1.0.1");
 
-	(void)state;
 	put("conf", "port sup mlx5_1 1 400\nsick symbol_error 10\n"
 		    "congested np_cnp_sent 100\nhold 5\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
@@ -252,7 +240,6 @@ static void a_window_has_its_rail_to_its_peer_with_a_lead(void **state)
 	uint32_t other = conn(1, "10.2.0.1")->dst_ip;
 	char file[96];
 
-	(void)state;
 	snprintf(file, sizeof(file), "%s/windows", dir);
 	put("windows", "# of the switch\n"
 		       "10.1.0.0/16 sup 2030-01-31T20:00:00Z "
@@ -294,7 +281,6 @@ static void bad_windows_are_named(void **state)
 	};
 	char file[96];
 
-	(void)state;
 	snprintf(file, sizeof(file), "%s/windows", dir);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		put("windows", bad[i]);
@@ -310,7 +296,6 @@ static void of_two_rails_in_trouble_the_worse_is_left(void **state)
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 	char text[160];
 
-	(void)state;
 	put("windows", "");
 	snprintf(text, sizeof(text),
 		 "maintenance %s/windows\nslow 4\nhold 5\n"
@@ -351,7 +336,6 @@ static void of_two_rails_in_trouble_the_worse_is_left(void **state)
 static void a_bad_file_leaves_the_rules_as_they_are(void **state)
 {
 	conn(0, "10.1.0.1");
-	(void)state;
 	put("conf", "rule static 100\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	put("conf", "rule static 200\nnonsense\n");
@@ -369,7 +353,6 @@ static void a_proxy_in_advanced_mode_is_never_left_to_itself(void **state)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 
-	(void)state;
 	s->adaptive = false;
 	put("conf", "rule adaptive\n");
 	assert_true(mpib_agent_reload(&policy, path, why));

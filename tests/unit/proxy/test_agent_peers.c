@@ -3,20 +3,14 @@
 #include "steered.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static struct mpib_agent_window window[MPIB_AGENT_TOLD_MAX + 1];
 
@@ -65,7 +59,6 @@ static void a_proxy_is_told_what_is_new_if_it_takes_it(void **state)
 	struct mpib_agent_summary s;
 	int fd = proxy(MPIB_AGENT_HEARS), older = proxy(0);
 
-	(void)state;
 	assert_true(told(fd, &s));
 	assert_int_equal(s.sick | s.congested | s.windows, 0);
 	assert_false(told(fd, &s));
@@ -87,7 +80,6 @@ static void windows_are_told_that_hold_as_many_as_have_room(void **state)
 {
 	struct mpib_agent_summary s;
 
-	(void)state;
 	for (unsigned i = 0; i <= MPIB_AGENT_TOLD_MAX; i++)
 		window[i] = (struct mpib_agent_window){ .net = { .bits = 120 },
 							.rail = 1,
@@ -132,7 +124,6 @@ static void a_rail_is_left_by_the_word_of_the_peers_agent(void **state)
 		{ .sout = ip("10.1.0.2"), .sick = 1 }
 	};
 
-	(void)state;
 	steered_conn(0, "10.1.0.1");
 	steered_conn(1, "10.1.0.2");
 	steered_conn(2, "10.1.0.3");
@@ -196,7 +187,6 @@ static void a_dead_proxy_silences_no_other(void **state)
 	struct mpib_agent_peers p = { 0 };
 	pid_t pid;
 
-	(void)state;
 	assert_non_null(mkdtemp(where));
 	pid = played(where,
 		     ROW("10.1.0.2", "9", "\"SUP\"") "," ROW(

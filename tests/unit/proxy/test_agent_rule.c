@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/agent/rule.h: the rules and their words, and balance by samples. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "agent/conf.h"
+#include "test.h"
 
 static struct mpib_agent_rule rule;
 static char why[MPIB_AGENT_WHY];
@@ -38,7 +32,6 @@ static void a_fixed_rule_is_one_share(void **state)
 		{ "drain", "sup", 0 },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		assert_true(parse(row[i].word, row[i].arg));
 		assert_int_equal(rule.kind, MPIB_RULE_FIXED);
@@ -58,7 +51,6 @@ static void what_is_no_rule_is_refused_by_name(void **state)
 		{ "weights", "1:2:3" }, { "drain", "up" },   { "drain", NULL },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_false(parse(bad[i][0], bad[i][1]));
 		assert_non_null(strstr(why, bad[i][0]));
@@ -89,7 +81,6 @@ static void balance_goes_to_the_ratio_of_the_rates(void **state)
 	struct mpib_agent_slot s = { .choice.balance = 512 };
 	struct mpib_agent_sample now = { 0 };
 
-	(void)state;
 	assert_in_range(after(&s, &now, 100000, 25000, 1), 200, 210);
 	assert_in_range(after(&s, &now, 23400, 40000, 10), 640, 650);
 	/* None is given up: else it would never be seen to recover. */
@@ -103,7 +94,6 @@ static void balance_stays_without_news_of_both_rails(void **state)
 	struct mpib_agent_sample now = { .acked_bytes = { 1 << 20, 0 },
 					 .busy_ns = { 1000, 0 } };
 
-	(void)state;
 	assert_int_equal(mpib_agent_balance(&s, &now), 300);
 	now.acked_bytes[MPIB_RAIL_SUP] = 100; /* too few to tell */
 	now.busy_ns[MPIB_RAIL_SUP] = 100;
@@ -116,7 +106,6 @@ static void counters_of_another_lane_are_no_rate(void **state)
 	struct mpib_agent_sample now = { 0 };
 	uint32_t share = after(&s, &now, 1000, 1000, 5);
 
-	(void)state;
 	now = (struct mpib_agent_sample){ .acked_bytes = { 5, 5 },
 					  .busy_ns = { 5, 5 } };
 	assert_int_equal(mpib_agent_balance(&s, &now), share);
@@ -145,7 +134,6 @@ static void rules_look_once_for_a_connections_islands(void **state)
 					    .rules = 100 };
 	struct mpib_agent_slot s = { .src_ip = 1, .dst_ip = 2 };
 
-	(void)state;
 	for (unsigned i = 0; i < 50; i++)
 		snprintf(island[i].name, sizeof(island[i].name), "i%u", i);
 	for (unsigned i = 0; i < c.rules; i++) {

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/agent: what is right for a hint that connections share. */
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "steered.h"
+#include "test.h"
 
 static uint32_t hint(unsigned slot)
 {
@@ -27,7 +20,6 @@ static void a_shared_slot_balances_as_others_to_its_peer(void **state)
 	const struct mpib_agent_slot *s = steered_conn(shared, "10.1.0.1");
 	struct mpib_agent_slot *own;
 
-	(void)state;
 	steered_conn(lonely, "10.2.0.1");
 	policy.conf = (struct mpib_agent_conf){
 		.rules = 1, .rule = { { .kind = MPIB_RULE_BALANCE } }
@@ -65,7 +57,6 @@ static void only_connections_alike_share_a_hint(void **state)
 	uint32_t slot[4];
 	int a = steered_dial();
 
-	(void)state;
 	for (unsigned i = 0; i < MPIB_AGENT_OWN; i++)
 		agent.slot[i].users = 1;
 	for (unsigned i = 0; i < 8; i++) {

@@ -7,17 +7,14 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static void settle(void)
 {
@@ -100,7 +97,6 @@ static void a_registered_connection_has_an_entry(void **state)
 	struct mpib_agent_response r;
 	int fd = steered_dial();
 
-	(void)state;
 	assert_int_equal(shm->header.magic, MPIB_HINT_MAGIC);
 	assert_int_equal(shm->header.max_entries, 256);
 	assert_int_equal(shm->header.more, 3840);
@@ -143,7 +139,6 @@ static void a_slot_of_its_own_comes_back_to_the_next(void **state)
 {
 	int a = steered_dial(), b = steered_dial();
 
-	(void)state;
 	for (unsigned i = 0; i < MPIB_AGENT_OWN - 56; i++)
 		assert_true(enlist(a, i).hint_slot < MPIB_AGENT_OWN);
 	for (unsigned i = 0; i < 56; i++)
@@ -165,7 +160,6 @@ static void without_one_it_follows_the_hint_of_its_peer(void **state)
 	struct mpib_agent_response r, same, other;
 	int a = steered_dial(), b = steered_dial();
 
-	(void)state;
 	take_all_own(a);
 	assert_int_equal(agent.sharing, 0);
 	assert_false(agent.told);
@@ -206,7 +200,6 @@ static void more_peers_than_shared_hints_are_refused(void **state)
 	struct mpib_agent_response r;
 	int a = steered_dial();
 
-	(void)state;
 	take_all_own(a);
 	for (unsigned i = 0; i < MPIB_AGENT_SHARED; i++) {
 		ask_to(a, 5000 + i, 10 + i, &r);
@@ -228,7 +221,6 @@ static void the_same_connection_twice_is_refused(void **state)
 {
 	int a = steered_dial(), b = steered_dial();
 
-	(void)state;
 	assert_int_equal(enlist(a, 5).status, 0);
 	assert_int_equal(enlist(a, 5).status, -EEXIST);
 	/* Of another proxy it is another one. */
@@ -243,7 +235,6 @@ static void who_sends_nonsense_is_dropped(void **state)
 {
 	int a = steered_dial(), b = steered_dial(), c = steered_dial();
 
-	(void)state;
 	ask(a, 77, 1);
 	assert_true(hung_up(a));
 	assert_int_equal(send(b, "hello", 5, 0), 5);
@@ -259,7 +250,6 @@ static void a_second_agent_leaves_the_first_alone(void **state)
 	struct mpib_agent other;
 	int fd = steered_dial();
 
-	(void)state;
 	assert_int_equal(enlist(fd, 1).status, 0);
 	assert_int_equal(mpib_agent_start(&other, dir, "nobody", 0, why),
 			 -EADDRINUSE);
@@ -306,7 +296,6 @@ static void only_proxies_of_known_users_are_served(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_SOCK, dir);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0007, 0);
@@ -330,7 +319,6 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 	const struct mpib_hint_shm *old = map(), *new;
 	struct mpib_agent dead = agent;
 
-	(void)state;
 	mpib_hint_write(mpib_hint_at(agent.shm, 3), 999);
 	/* Its socket and file stay, nobody listens. */
 	mpib_loop_del(&dead.loop, &dead.watch);
@@ -353,7 +341,6 @@ static void who_is_answered_finds_the_hints_of_now(void **state)
 	char path[96], old[96];
 	ino_t before;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
 	snprintf(old, sizeof(old), "%s/old", dir);
 	assert_int_equal(rename(path, old), 0);

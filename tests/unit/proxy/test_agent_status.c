@@ -2,21 +2,14 @@
 /* The status that mpib-agent writes, and who reads it. */
 #include <errno.h>
 #include <pwd.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/status.h"
 #include "steered.h"
+#include "test.h"
 
 static void put(const char *at, const char *text)
 {
@@ -39,7 +32,6 @@ static void a_status_is_written_whatever_the_words_are(void **state)
 	char path[96];
 	json_t *data;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/conf", dir);
 	for (unsigned i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
 		put(path, word[i]);
@@ -107,7 +99,6 @@ static void only_an_agents_own_status_is_read(void **state)
 	json_int_t now = time(NULL);
 	char path[96];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_STATUS, dir);
 	put_told(path, now);
 	assert_int_equal(read_it("nobody"), 0);

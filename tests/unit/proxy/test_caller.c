@@ -4,14 +4,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define OTHER 61003
 
@@ -22,7 +18,6 @@ static int setup(void **state)
 {
 	socklen_t len = sizeof(here);
 
-	(void)state;
 	here = (struct sockaddr_in){ .sin_family = AF_INET };
 	here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -56,7 +51,6 @@ static void a_connection_is_of_the_user_who_made_it(void **state)
 	uid_t uid = 1, want = geteuid();
 	int fd;
 
-	(void)state;
 	fd = dial(&from);
 	assert_int_equal(mpib_caller_uid(diag, &from, &here, &uid), 0);
 	assert_int_equal(uid, want);
@@ -79,7 +73,6 @@ static void a_closed_connection_is_nobodys(void **state)
 	struct sockaddr_in from;
 	uid_t uid = 1;
 
-	(void)state;
 	close(dial(&from));
 	assert_int_equal(mpib_caller_uid(diag, &from, &here, &uid), -ENOENT);
 	assert_int_equal(uid, 1);
@@ -90,7 +83,6 @@ static void what_is_not_connected_is_nobodys(void **state)
 	struct sockaddr_in from = here;
 	uid_t uid = 1;
 
-	(void)state;
 	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
 	from.sin_port = htons(9);
 	assert_int_equal(mpib_caller_uid(diag, &from, &here, &uid), -ENOENT);

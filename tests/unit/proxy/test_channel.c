@@ -7,15 +7,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../../../proxy/handover/source.c" // NOLINT(bugprone-suspicious-include)
+#include "test.h"
 
 #define ROUNDS 2000
 
@@ -26,7 +23,6 @@ static void what_came_before_is_had(void **state)
 {
 	struct mpib_serial p;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
 			 0);
@@ -51,7 +47,6 @@ static void *sender(void *arg)
 /* Both ends agree on it, whoever is first. */
 static void it_is_sent_and_had_or_neither(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct mpib_serial p;
 		pthread_t thread;
@@ -80,7 +75,6 @@ static void who_is_given_up_cannot_say_that_it_has_taken_over(void **state)
 	struct mpib_upgrade u = { 0 };
 	struct mpib_serial p;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	u.sock = pair[0];
 	assert_int_equal(mpib_channel_patience(u.sock, 1), 0);
@@ -94,7 +88,6 @@ static void who_is_given_up_cannot_say_that_it_has_taken_over(void **state)
 /* Another node gives us up after so many seconds without a word. */
 static void nobody_stands_still_for_longer_than_peers_bear(void **state)
 {
-	(void)state;
 	for (unsigned s = 1; s < 100; s++)
 		assert_true(mpib_source_limit_ms(s) < 1000 * s);
 	assert_int_equal(mpib_source_limit_ms(5), 4000);

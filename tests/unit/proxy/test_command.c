@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stats/command.h: what a line of the stats socket asks for, who may give it,
  * and what is wrong with one that asks for nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "stats/command.h"
+#include "test.h"
 
 static char line[128];
 static struct mpib_ask ask;
@@ -34,7 +28,6 @@ static void words_are_taken_apart(void **state)
 {
 	const struct mpib_command *c = parse_by_admin(" set  sup.bw\t100 \r");
 
-	(void)state;
 	assert_non_null(c);
 	assert_string_equal(c->name, "set");
 	assert_int_equal(ask.argc, 2);
@@ -44,7 +37,6 @@ static void words_are_taken_apart(void **state)
 
 static void a_command_tells_what_it_takes(void **state)
 {
-	(void)state;
 	assert_null(parse("set sup.bw", 0));
 	assert_string_equal(ask.error, "set takes KEY VALUE, not so few words");
 	assert_null(parse("kick 1 2 3 4 5", 0));
@@ -56,7 +48,6 @@ static void a_command_tells_what_it_takes(void **state)
 
 static void only_the_admin_socket_changes_anything(void **state)
 {
-	(void)state;
 	assert_non_null(parse_by_admin("drain SUP"));
 	assert_non_null(parse_by_admin("rails"));
 	assert_null(parse("drain SUP", 0));
@@ -69,7 +60,6 @@ static void only_the_admin_socket_changes_anything(void **state)
 
 static void an_unknown_command_has_a_hint(void **state)
 {
-	(void)state;
 	assert_null(parse("monitr", 0));
 	assert_string_equal(ask.hint, "did you mean monitor?");
 	assert_null(parse("xyzzy", 0));
@@ -83,7 +73,6 @@ static void a_number_is_digits_and_in_its_range(void **state)
 					   "events 99999999999999999999" };
 	uint64_t n;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_non_null(parse(bad[i], 0));
 		assert_false(mpib_ask_number(&ask, 0, 7, INT64_MAX, &n));
@@ -123,7 +112,6 @@ static void a_connection_is_two_numbers_that_fit(void **state)
 					   "7.99999999999999999999" };
 	uint32_t client, index;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (mpib_ask_conn(bad[i], &client, &index))
 			fail_msg("\"%s\" is %u.%u", bad[i], client, index);
@@ -142,7 +130,6 @@ static void nothing_changes_where_nothing_can(void **state)
 					    "log info",	 "fault gone SUP 1",
 					    "heal SUP" };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
 		assert_null(parse_by_admin(each[i])->fn(&ask));
 		assert_string_equal(ask.error, "nothing can be changed");
@@ -154,7 +141,6 @@ static void a_share_counts_in_static_mode_only(void **state)
 	const struct mpib_admin admin = { .cfg = &cfg };
 	const struct mpib_command *c = parse_by_admin("set sup.bw 1");
 
-	(void)state;
 	mpib_config_init(&cfg);
 	cfg.engine.mode = MPIB_MODE_ADAPTIVE;
 	ask.admin = &admin;
@@ -185,7 +171,6 @@ static void what_cannot_be_set_says_why(void **state)
 	};
 	const struct mpib_admin admin = { .cfg = &cfg };
 
-	(void)state;
 	mpib_config_init(&cfg);
 	cfg.engine.mode = MPIB_MODE_STATIC;
 	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {

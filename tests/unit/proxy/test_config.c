@@ -3,15 +3,10 @@
 #include "config/config.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "scratch.h"
+#include "test.h"
 
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
@@ -51,7 +46,6 @@ static void assert_why(const char *part)
 
 static void the_defaults_are_complete(void **state)
 {
-	(void)state;
 	assert_int_equal(set("hca", "sout", "soft"), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.rails, 2);
@@ -65,7 +59,6 @@ static void the_defaults_are_complete(void **state)
 
 static void every_default_is_in_its_own_range(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		char value[128];
 
@@ -78,7 +71,6 @@ static void every_default_is_in_its_own_range(void **state)
 
 static void a_file_sets_what_it_names(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file("; a comment\n[sup]\nbw = 256\n  qp=3\n"
 				   "[lane]\nmode = private\nwindow = 2M\n"),
 			 0);
@@ -92,7 +84,6 @@ static void the_origin_names_file_and_line(void **state)
 {
 	char want[160];
 
-	(void)state;
 	assert_int_equal(read_file("[sup]\n\nbw = 256\n"), 0);
 	snprintf(want, sizeof(want), "%s:3", scratch_path("f.conf"));
 	assert_string_equal(cfg.origin[setting("sup", "bw") - mpib_settings],
@@ -101,7 +92,6 @@ static void the_origin_names_file_and_line(void **state)
 
 static void an_unknown_key_names_its_line_and_the_nearest(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file("[sup]\nqp = 1\nbww = 3\n"), -EINVAL);
 	assert_why("f.conf:3: unknown setting \"sup.bww\" (did you mean "
 		   "sup.bw?)");
@@ -109,14 +99,12 @@ static void an_unknown_key_names_its_line_and_the_nearest(void **state)
 
 static void an_unknown_section_names_the_nearest(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file("[lanes]\nmode = shared\n"), -EINVAL);
 	assert_why("f.conf:2: unknown section \"lanes\" (did you mean lane?)");
 }
 
 static void a_line_that_is_none_is_told(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file("[sup]\nbw 3\n"), -EINVAL);
 	assert_why("f.conf:2: neither [section] nor key = value");
 }
@@ -125,7 +113,6 @@ static void a_line_too_long_is_told(void **state)
 {
 	char text[600];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	memcpy(text, "[run]\ndir = /", 13);
 	strcpy(text + sizeof(text) - 2, "\n");
@@ -135,7 +122,6 @@ static void a_line_too_long_is_told(void **state)
 
 static void a_bad_value_keeps_the_old_one(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file("[sup]\nbw = 1025\n"), -EINVAL);
 	assert_why("f.conf:2: sup.bw = \"1025\" is out of range (give 0 to "
 		   "1024)");
@@ -149,7 +135,6 @@ static void numbers_are_whole_and_in_range(void **state)
 		"0x10", "1.5", "1K", "1025", "99999999999999999999"
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (set("sup", "bw", bad[i]) != -EINVAL)
 			fail_msg("\"%s\" was taken", bad[i]);
@@ -163,7 +148,6 @@ static void numbers_are_whole_and_in_range(void **state)
 
 static void sizes_take_binary_units(void **state)
 {
-	(void)state;
 	assert_int_equal(set("client", "window", "1M"), 0);
 	assert_int_equal(cfg.window, 1 << 20);
 	assert_int_equal(set("client", "window", "64KiB"), 0);
@@ -180,7 +164,6 @@ static void sizes_take_binary_units(void **state)
 
 static void a_choice_lists_its_values(void **state)
 {
-	(void)state;
 	assert_int_equal(set("lane", "mode", "common"), -EINVAL);
 	assert_why("(give shared, private)");
 }
@@ -189,7 +172,6 @@ static void text_too_long_is_refused(void **state)
 {
 	char text[200];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	assert_int_equal(set("run", "dir", text), -EINVAL);
@@ -203,7 +185,6 @@ static void the_environment_wins_over_files(void **state)
 	char hca[] = "MPIB_HCA_SOUT=mlx5_0";
 	char *env[] = { other, bw, cts, hca, NULL };
 
-	(void)state;
 	assert_int_equal(read_file("[sup]\nbw = 256\n"), 0);
 	assert_int_equal(mpib_config_read_env(&cfg, env, why), 0);
 	assert_int_equal(cfg.engine.sup_bw, 7);
@@ -218,7 +199,6 @@ static void a_bad_environment_is_named(void **state)
 	char bw[] = "MPIB_SUP_BW=much";
 	char *env[] = { bw, NULL };
 
-	(void)state;
 	assert_int_equal(mpib_config_read_env(&cfg, env, why), -EINVAL);
 	assert_why("environment MPIB_SUP_BW: sup.bw = \"much\" is not a "
 		   "number");
@@ -234,7 +214,6 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 	};
 	unsigned ends = 0;
 
-	(void)state;
 	mkdir(scratch_path("conf.d"), 0700);
 	scratch_write("mpib.conf", "[sup]\nbww = 1\n[sout]\nqp = x\nhm\n");
 	scratch_write("conf.d/10-a.conf", "[sup]\nbw = 1025\n");
@@ -254,7 +233,6 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 
 static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
 {
-	(void)state;
 	assert_int_equal(mkdir(scratch_path("conf.d"), 0700), 0);
 	scratch_write("mpib.conf", "[sup]\nbw = 1\nqp = 1\n[sout]\nqp = 7\n");
 	scratch_write("conf.d/20-b.conf", "[sup]\nbw = 3\n");
@@ -268,7 +246,6 @@ static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
 
 static void no_files_at_all_are_fine(void **state)
 {
-	(void)state;
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), 0);
 	assert_int_equal(mpib_config_read_file(&cfg, scratch_path("none"), why),
 			 -ENOENT);
@@ -276,7 +253,6 @@ static void no_files_at_all_are_fine(void **state)
 
 static void a_bare_device_is_an_rdma_one(void **state)
 {
-	(void)state;
 	assert_int_equal(set("hca", "sout", "mlx5_0:2"), 0);
 	assert_int_equal(set("hca", "sup", "none"), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
@@ -293,7 +269,6 @@ static void a_dump_is_a_file_that_gives_the_same(void **state)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
-	(void)state;
 	set("sup", "bw", "77");
 	set("lane", "mode", "private");
 	set("qp", "traffic_class", "96");
@@ -314,7 +289,6 @@ static void the_mode_has_the_name_that_people_know(void **state)
 {
 	char mode[] = "MPIB_MODE=3", *env[] = { mode, NULL };
 
-	(void)state;
 	assert_int_equal(mpib_config_read_env(&cfg, env, why), 0);
 	assert_int_equal(cfg.mode, MPIB_MODE_STATIC);
 	/* Numbers are for what is known by them. */

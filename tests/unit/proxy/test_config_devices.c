@@ -2,16 +2,11 @@
 /* proxy/config/devices.c: devices that are named one by one, in files and on
  * the command line, and the names of their rails. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "config/config.h"
 #include "scratch.h"
+#include "test.h"
 
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX], buf[MPIB_RAIL_LABEL_MAX];
@@ -51,7 +46,6 @@ static const char *label(unsigned rail)
 
 static void devices_of_a_file_come_in_its_order(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file(GPU(7) GPU(3)), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.devices, 2);
@@ -67,7 +61,6 @@ static void devices_of_a_file_come_in_its_order(void **state)
 
 static void a_later_file_changes_one_rail_of_a_device(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file(GPU(1) GPU(2)), 0);
 	assert_int_equal(read_file("[device gpu1]\nsup = soft:127.85.9.9\n"),
 			 0);
@@ -79,7 +72,6 @@ static void a_later_file_changes_one_rail_of_a_device(void **state)
 
 static void those_of_the_command_line_take_the_place_of_files(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file(GPU(1) GPU(2) GPU(3)), 0);
 	assert_int_equal(flag("soft:127.85.3.1"), 0);
 	assert_int_equal(flag("soft:127.85.3.2"), 0);
@@ -92,7 +84,6 @@ static void those_of_the_command_line_take_the_place_of_files(void **state)
 
 static void one_device_s_rails_have_the_names_they_always_had(void **state)
 {
-	(void)state;
 	assert_int_equal(flag("soft:127.85.3.1,soft:127.85.3.2"), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_string_equal(label(0), "SOUT");
@@ -103,7 +94,6 @@ static void one_device_s_rails_have_the_names_they_always_had(void **state)
 
 static void a_rail_is_found_by_what_it_is_called(void **state)
 {
-	(void)state;
 	assert_int_equal(read_file(GPU(1) GPU(2)), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(mpib_config_rail_find(&cfg, "gpu2.sout"), 2);
@@ -130,7 +120,6 @@ static void what_makes_no_device_is_refused_in_words(void **state)
 {
 	char all[40 * 64] = "";
 
-	(void)state;
 	refused("[device gpu.1]\nsout = a\n", NULL, "gpu.1: is no name");
 	refused("[device ]\nsout = a\n", NULL, "is no name");
 	refused("[device a]\nspeed = 4\n", NULL,
@@ -155,7 +144,6 @@ static void what_is_dumped_can_be_read_again(void **state)
 	char text[1 << 15] = "";
 	FILE *out = fmemopen(text, sizeof(text), "w");
 
-	(void)state;
 	assert_int_equal(read_file(GPU(1) GPU(2)), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	mpib_config_dump(&cfg, out);

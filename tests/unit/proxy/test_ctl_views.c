@@ -4,13 +4,7 @@
 #include "ctl/fields.h"
 #include "ctl/show/views.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #define LONG_TEXT "a-name-that-somebody-has-found-worth-being-so-long"
 #define BYTES "{\"sout\": 1152921504606846976, \"sup\": 1099511627776}"
@@ -68,7 +62,6 @@ static json_t *list(const char *text)
 
 static void every_noun_fits_80_columns(void **state)
 {
-	(void)state;
 	assert_fits("rails", list(entry));
 	assert_fits("clients", list(peer_entry));
 	assert_fits("lanes", list(peer_entry));
@@ -107,7 +100,6 @@ static void histograms_and_events_fit_80_columns(void **state)
 			  LONG_TEXT LONG_TEXT " " LONG_TEXT " and "
 					      "something that is " LONG_TEXT);
 
-	(void)state;
 	assert_non_null(one);
 	assert_fits("hist", json_pack("[O]", one));
 	assert_fits("hist", one);
@@ -117,7 +109,6 @@ static void histograms_and_events_fit_80_columns(void **state)
 
 static void an_answer_without_fields_is_borne(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < mpib_ctl_view_count; i++) {
 		json_t *empty = json_pack("[{}]"), *none = json_null();
 
@@ -135,7 +126,6 @@ static void a_rail_shows_what_it_is(void **state)
 				 (json_int_t)1 << 30, "provider", "soft");
 	char *text = print("rails", data);
 
-	(void)state;
 	assert_non_null(strstr(text, "SOUT"));
 	assert_non_null(strstr(text, "soft:127.24.0.1"));
 	assert_non_null(strstr(text, "1.00 GiB"));
@@ -155,7 +145,6 @@ static void an_agent_commands_no_terminal(void **state)
 	size_t len;
 	FILE *f;
 
-	(void)state;
 	assert_null(strchr(text, '\x1b'));
 	assert_null(strchr(text, '\x07'));
 	assert_null(strstr(text, "\xc2\x9b"));

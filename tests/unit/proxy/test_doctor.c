@@ -4,18 +4,12 @@
 #include "doctor/doctor.h"
 
 #include <mpib/abi.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "patient.h"
 #include "scratch.h"
+#include "test.h"
 
 static void good_rails_are_well(void **state)
 {
@@ -23,7 +17,6 @@ static void good_rails_are_well(void **state)
 		patient_of("[" RAIL("SOUT", "rdma:mlx5_0", "active", "4096",
 				    "::ffff:10.0.0.1", "0") "]");
 
-	(void)state;
 	mpib_check_rails(&d);
 	mpib_check_numa(&d);
 	assert_found(&d, "OK", "rail SOUT", "400 Gb/sec");
@@ -51,7 +44,6 @@ static void a_plugin_is_looked_for_as_nccl_does(void **state)
 		{ "nowhere.so", "libnccl-net-nowhere.so.so", true },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mpib_doctor d = patient_of("[]");
 		const char *found;
@@ -77,7 +69,6 @@ static void each_fault_of_a_rail_is_found(void **state)
 			 "::", "3") "," RAIL("SUP", "rdma:mlx5_1:2", "active",
 					     "1024", "fe80::1", "0") "]");
 
-	(void)state;
 	mpib_check_rails(&d);
 	mpib_check_numa(&d);
 	assert_found(&d, "FAIL", "rail SOUT", "is down");
@@ -99,7 +90,6 @@ static void a_software_rail_beside_hardware_is_told(void **state)
 		patient_of("[" RAIL("SOUT", "soft:127.0.0.1", "active", "4096",
 				    "::ffff:127.0.0.1", "0") "]");
 
-	(void)state;
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN", "rails", "has RDMA devices");
 	d.sysfs = "/nonexistent";
@@ -113,7 +103,6 @@ static void broken_lanes_and_other_versions_are_told(void **state)
 {
 	struct mpib_doctor d = patient_of("[]");
 
-	(void)state;
 	mpib_check_lanes(&d);
 	assert_found(&d, "WARN", "lanes", "1 of 2 are broken");
 	mpib_check_versions(&d);
@@ -134,7 +123,6 @@ static void without_a_proxy_its_absence_is_all_that_is_told(void **state)
 				 .reached = MPIB_EXIT_NO_PROXY,
 				 .findings = json_array() };
 
-	(void)state;
 	snprintf(d.why, sizeof(d.why), "/x/stats.sock: refused (start it)");
 	mpib_check_socket(&d);
 	mpib_check_versions(&d);
@@ -155,7 +143,6 @@ static void the_limit_of_locked_memory_counts_with_hardware(void **state)
 	struct mpib_doctor d = patient_of("[" RAIL(
 		"SOUT", "rdma:mlx5_0", "active", "4096", "::1", "0") "]");
 
-	(void)state;
 	/* Ours, whatever it is. */
 	json_object_set_new(d.greeting, "pid", json_integer(getpid()));
 	mpib_check_memlock(&d);

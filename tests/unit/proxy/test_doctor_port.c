@@ -2,18 +2,12 @@
 /* proxy/doctor/: ports and their place in the machine, bytes over each rail, and
  * a node whose proxy does not run. */
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "addr.h"
 #include "patient.h"
 #include "scratch.h"
+#include "test.h"
 
 #define ONE_RAIL                                                               \
 	"[{\"name\":\"SOUT\",\"device\":\"rdma:mlx5_0\",\"state\":\"active\"," \
@@ -23,7 +17,6 @@ static void a_port_below_its_speed_is_told(void **state)
 {
 	struct mpib_doctor d = patient_of(ONE_RAIL);
 
-	(void)state;
 	patient_put("class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n");
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN", "rail SOUT", "PORT AT 400 of 800 Gb/s");
@@ -44,7 +37,6 @@ static void cards_of_a_kind_have_one_firmware(void **state)
 			 "0") "," RAIL("SUP", "rdma:mlx5_1:2", "active", "4096",
 				       "::1", "0") "]");
 
-	(void)state;
 	mpib_check_firmware(&d);
 	assert_int_equal(json_array_size(d.findings), 0);
 	patient_put("class/infiniband/mlx5_0/board_id", "MT_0000000838\n");
@@ -78,7 +70,6 @@ static void what_a_bridge_and_the_iommu_do_is_told(void **state)
 	};
 	struct mpib_doctor d = patient_of(ONE_RAIL);
 
-	(void)state;
 	patient_put("class/infiniband/mlx5_0/device/iommu_group/type",
 		    "DMA-FQ\n");
 	put_bridge(config, sizeof(config));
@@ -114,7 +105,6 @@ static void each_rail_moves_bytes_to_itself(void **state)
 	char rails[512];
 	struct mpib_doctor d;
 
-	(void)state;
 	snprintf(rails, sizeof(rails),
 		 "[{\"name\":\"SOUT\",\"device\":\"soft:%s\"},"
 		 "{\"name\":\"SUP\",\"device\":\"soft:192.0.2.1\"},"
@@ -152,7 +142,6 @@ static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
 	char script[512];
 	struct mpib_doctor d;
 
-	(void)state;
 	snprintf(script, sizeof(script),
 		 "#!/bin/sh\n"
 		 "[ \"$1\" = --check-config ] || exit 1\n"
@@ -210,7 +199,6 @@ static void devices_are_equals_with_hcas_of_their_own(void **state)
 							  "400", "active") "]");
 	json_t *third;
 
-	(void)state;
 	third = json_array_get(d.rails, 2);
 	mpib_check_devices(&d);
 	assert_found(&d, "OK", "devices", "there are 2");
@@ -248,7 +236,6 @@ static void devices_without_sup_are_told_once(void **state)
 		       "active") "," OF("b.SOUT", "SOUT", "rdma:mlx5_1:1",
 					"400", "active") "]");
 
-	(void)state;
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN", "rails", "each device has only one");
 	patient_release(&d);
@@ -265,7 +252,6 @@ static void what_a_start_would_refuse_is_told(void **state)
 		"echo 'mpib-proxy: more' >&2; exit 78\n");
 	const json_t *first;
 
-	(void)state;
 	mpib_check_settings(&d);
 	assert_int_equal(json_array_size(d.findings), 2);
 	assert_found(&d, "FAIL", "settings", "/etc/mpib/mpib.conf: a is b");
@@ -291,7 +277,6 @@ static void only_a_rank_needs_the_plugin(void **state)
 {
 	struct mpib_doctor d = patient_of("[]");
 
-	(void)state;
 	unsetenv("NCCL_NET_PLUGIN");
 	unsetenv("SLURM_PROCID");
 	mpib_check_plugin(&d);

@@ -4,16 +4,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/address.h"
 #include "engine/shard.h"
 #include "peer/internal.h"
+#include "test.h"
 
 #define LIMIT_NOFILE 65536u /* of mpib-proxy.service */
 
@@ -22,7 +18,6 @@ static char why[MPIB_WHY_MAX];
 
 static int fresh(void **state)
 {
-	(void)state;
 	mpib_config_init(&cfg);
 	why[0] = '\0';
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
@@ -43,7 +38,6 @@ static void assert_why(const char *part)
 
 static void what_does_not_fit_together_is_refused(void **state)
 {
-	(void)state;
 	set("hca", "sout", "auto");
 	set("hca", "sup", "soft:127.24.1.1");
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
@@ -74,7 +68,6 @@ static void what_does_not_fit_together_is_refused(void **state)
 static void
 what_the_start_would_refuse_is_refused_here_and_at_once(void **state)
 {
-	(void)state;
 	set("metrics", "listen", "nonsense");
 	set("peer", "addr", "fe80::1");
 	set("peer", "key_file", "/nonexistent/key");
@@ -158,7 +151,6 @@ static unsigned lines(const char *text)
 
 static void all_that_is_wrong_is_told_at_once(void **state)
 {
-	(void)state;
 	set("hca", "sout", "soft:127.24.1.1");
 	set("hca", "sup", "soft:127.24.1.1");
 	set("srq", "high", "64");
@@ -178,7 +170,6 @@ static void all_that_is_wrong_is_told_at_once(void **state)
 
 static void the_built_in_interval_of_signals_gives_way(void **state)
 {
-	(void)state;
 	set("qp", "sq_depth", "32");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 }
@@ -219,7 +210,6 @@ static void the_mode_follows_what_else_is_given(void **state)
 
 static void isolation_wants_to_know_the_islands(void **state)
 {
-	(void)state;
 	assert_int_equal(set("policy", "mode", "vanilla"), 0);
 	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
 	assert_why("here: policy.mode is vanilla");
@@ -234,7 +224,6 @@ static void peers_are_in_networks(void **state)
 	struct in6_addr in = mpib_address_of_ip(htonl(0x0a010203)),
 			out = mpib_address_of_ip(htonl(0x0a020203));
 
-	(void)state;
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.networks.n, 0);
 	set("peer", "networks", "10.1.0.0/16");
@@ -254,7 +243,6 @@ static void classes_are_any_none_or_listed(void **state)
 	static const char *const wrong[] = { "256", "26;27", "-1",
 					     "26,", "",	     "all" };
 
-	(void)state;
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_true(mpib_config_class(&cfg, 255));
 	assert_false(mpib_config_class(&cfg, 256));
@@ -275,7 +263,6 @@ static void classes_are_any_none_or_listed(void **state)
 
 static void two_users_have_half_of_what_there_is(void **state)
 {
-	(void)state;
 	assert_in_range(2 * cfg.quota[MPIB_QUOTA_CLIENTS], 2,
 			cfg.max_clients / 2);
 	/* Of one progress thread; there may be more. */

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/metrics/gather.h over an engine played here: who gets which snapshot. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "metrics/gather.h"
+#include "test.h"
 
 static struct mpib_loop loop;
 static struct mpib_gather gather;
@@ -86,7 +79,6 @@ static int setup(void **state)
 {
 	static const struct mpib_view view;
 
-	(void)state;
 	taken = NULL;
 	asked = 0;
 	a = b = c = (struct asker){ 0 };
@@ -97,7 +89,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_gather_stop(&gather);
 	mpib_loop_fini(&loop);
 	return 0;
@@ -107,7 +98,6 @@ static void askers_at_once_share_one_and_a_later_one_gets_the_next(void **state)
 {
 	struct mpib_snapshot *snap;
 
-	(void)state;
 	mpib_gather_ask(&gather, &a.wait, on_view, &a);
 	mpib_gather_ask(&gather, &b.wait, on_view, &b);
 	turns();
@@ -130,7 +120,6 @@ static void nobody_gets_the_next_while_the_last_is_kept(void **state)
 {
 	struct mpib_snapshot *snap;
 
-	(void)state;
 	a.keeps = b.keeps = true;
 	mpib_gather_ask(&gather, &a.wait, on_view, &a);
 	mpib_gather_ask(&gather, &b.wait, on_view, &b);
@@ -153,7 +142,6 @@ static void nobody_gets_the_next_while_the_last_is_kept(void **state)
 
 static void the_youngest_age_that_is_asked_for_counts(void **state)
 {
-	(void)state;
 	mpib_gather_ask_requests(&gather, &a.wait, 5000, on_view, &a);
 	mpib_gather_ask_requests(&gather, &b.wait, 300, on_view, &b);
 	mpib_gather_ask(&gather, &c.wait, on_view, &c);
@@ -172,7 +160,6 @@ static void without_memory_each_is_told(void **state)
 {
 	mpib_snapshot_fn *fn;
 
-	(void)state;
 	a.keeps = true;
 	mpib_gather_ask(&gather, &a.wait, on_view, &a);
 	turns();

@@ -2,19 +2,14 @@
 /* proxy/rails: which ports become HCAs, in which order, who is whose neighbour,
  * and where the GPUs of a made-up /sys are. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "rails/discover.h"
 #include "rails/gpus.h"
 #include "scratch.h"
+#include "test.h"
 
 #define IB IBV_LINK_LAYER_INFINIBAND
 #define ETH IBV_LINK_LAYER_ETHERNET
@@ -88,7 +83,6 @@ static void expect_neighbours(const unsigned *want)
 
 static void link_layers_are_not_mixed(void **state)
 {
-	(void)state;
 	add("a", 1, IB, 400, 0);
 	add("b", 1, ETH, 400, 0);
 	add("c", 1, IB, 200, 0);
@@ -98,7 +92,6 @@ static void link_layers_are_not_mixed(void **state)
 
 static void slow_ports_are_no_match_for_one_fast_port(void **state)
 {
-	(void)state;
 	add("a", 1, ETH, 25, 0);
 	add("b", 1, ETH, 25, 0);
 	add("c", 1, IB, 400, 0);
@@ -107,7 +100,6 @@ static void slow_ports_are_no_match_for_one_fast_port(void **state)
 
 static void a_port_of_a_tenth_of_the_speed_is_left_out(void **state)
 {
-	(void)state;
 	add("a", 1, ETH, 400, 0);
 	add("b", 1, ETH, 25, 0);
 	EXPECT(0);
@@ -119,7 +111,6 @@ static void a_port_of_a_tenth_of_the_speed_is_left_out(void **state)
 
 static void only_usable_ports_count(void **state)
 {
-	(void)state;
 	add("b", 1, ETH, 400, 0)->error = -EADDRNOTAVAIL;
 	add("c", 1, ETH, 400, 0)->is_virtual = true;
 	assert_int_equal(choose(), 0);
@@ -130,7 +121,6 @@ static void only_usable_ports_count(void **state)
 
 static void functions_and_ports_of_a_card_are_one(void **state)
 {
-	(void)state;
 	add_at("0000:41:00.1", 7);
 	add_at("0000:41:00.0", 7);
 	add_at("0000:41:01.0", 7);
@@ -144,7 +134,6 @@ static void functions_and_ports_of_a_card_are_one(void **state)
 
 static void ports_of_the_only_card_are_two(void **state)
 {
-	(void)state;
 	add("a", 1, ETH, 100, 0);
 	add("a", 2, ETH, 100, 0);
 	EXPECT(0, 1);
@@ -157,7 +146,6 @@ static void ports_of_the_only_card_are_two(void **state)
 
 static void functions_of_the_only_card_are_no_devices(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		char pci[16];
 
@@ -177,7 +165,6 @@ static void functions_of_the_only_card_are_no_devices(void **state)
 
 static void their_order_is_that_of_their_places(void **state)
 {
-	(void)state;
 	add_at("0001:05:00.0", 1);
 	add_at("0000:e1:00.0", 2);
 	add_at("10000:01:00.0", 3);
@@ -188,7 +175,6 @@ static void their_order_is_that_of_their_places(void **state)
 
 static void neighbours_share_a_node_where_they_can(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 6; i++)
 		add((char[]){ (char)('a' + i), 0 }, 1, ETH, 400, i >= 3);
 	choose();
@@ -203,7 +189,6 @@ static void neighbours_share_a_node_where_they_can(void **state)
 
 static void storage_is_left_to_itself(void **state)
 {
-	(void)state;
 	add("a", 1, ETH, 400, 0);
 	add("b", 1, ETH, 400, 0);
 	add("c", 1, ETH, 400, 0);
@@ -217,7 +202,6 @@ static void storage_is_left_to_itself(void **state)
 /* One near a GPU that never had a cable, beside those that work. */
 static void what_is_down_leaves_nothing_to_storage(void **state)
 {
-	(void)state;
 	add("a", 1, ETH, 400, 0)->model = 4129;
 	add("b", 1, ETH, 400, 0)->model = 4129;
 	add("c", 1, ETH, 2, 0)->model = 4125;
@@ -236,7 +220,6 @@ static void what_is_down_leaves_nothing_to_storage(void **state)
 
 static void what_is_down_counts_if_it_will_be_there(void **state)
 {
-	(void)state;
 	add("a", 1, ETH, 400, 0)->model = 4129;
 	add("b", 1, ETH, 2, 0)->model = 4129;
 	add("c", 1, ETH, 2, 0)->model = 4125;
@@ -250,7 +233,6 @@ static void what_is_down_counts_if_it_will_be_there(void **state)
 
 static void there_are_sixteen_at_most_the_first(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		char pci[16];
 
@@ -303,7 +285,6 @@ static void a_gpu_is_near_what_shares_its_root_port(void **state)
 {
 	struct mpib_gpus g;
 
-	(void)state;
 	mkdir(scratch_path("bus"), 0700);
 	mkdir(scratch_path("bus/pci"), 0700);
 	mkdir(scratch_path("bus/pci/devices"), 0700);

@@ -2,13 +2,7 @@
 /* view/history.h: rates between samples, an hour of them, over a hand-over. */
 #include "view/history.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "test.h"
 #include "view/view.h"
 
 #define SEC 1000000000ull

@@ -2,12 +2,7 @@
 /* web/stats_json.h: the text of the last hour, which is made once a sample. */
 #include "web/stats_json.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static struct proxy_clients clients;
 static struct mpib_snapshot snap;
@@ -16,7 +11,6 @@ static struct mpib_view view;
 
 static int empty(void **state)
 {
-	(void)state;
 	snap = (struct mpib_snapshot){ .rail = { { .up = true } },
 				       .devices = 1,
 				       .rails = 1 };
@@ -29,7 +23,6 @@ static int empty(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	mpib_history_fini(&history);
 	memset(&history, 0, sizeof(history));
 	return 0;
@@ -56,7 +49,6 @@ static void the_text_is_made_once_a_sample(void **state)
 	struct mpib_history_text t = { 0 };
 	const char *text;
 
-	(void)state;
 	sample(0);
 	sample(1);
 	text = mpib_history_text(&t, &view);
@@ -76,7 +68,6 @@ static void so_is_that_of_a_full_hour(void **state)
 	struct mpib_history_text t = { 0 };
 	char *before;
 
-	(void)state;
 	for (unsigned n = 0; n < MPIB_HISTORY_KEPT; n++)
 		sample(n);
 	before = strdup(mpib_history_text(&t, &view));
@@ -92,7 +83,6 @@ static void without_a_history_there_are_no_rows(void **state)
 {
 	struct mpib_history_text t = { 0 };
 
-	(void)state;
 	view.history = NULL;
 	assert_int_equal(rows(mpib_history_text(&t, &view)), 0);
 	free(t.text);

@@ -2,17 +2,11 @@
 /* view/hw.h: counters of an RDMA port, from a tree made by the test. */
 #include "view/hw.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "scratch.h"
+#include "test.h"
 
 #define PORT "class/infiniband/rxe0/ports/1/hw_counters"
 
@@ -55,7 +49,6 @@ static void numbers_are_read_and_the_rest_is_left_out(void **state)
 {
 	json_t *v;
 
-	(void)state;
 	put("sent_pkts", "123\n");
 	put("odd", "none\n");
 	put("empty", "");
@@ -70,7 +63,6 @@ static void retries_of_either_driver_are_added_up(void **state)
 {
 	json_t *v, *n;
 
-	(void)state;
 	put("completer_retry_err", "2\n");
 	put("rcvd_rnr_err", "3\n");
 	put("local_ack_timeout_err", "40\n");
@@ -87,7 +79,6 @@ static void a_port_without_counters_has_null(void **state)
 	json_t *v = mpib_hw_counters(scratch, "rxe0", 2);
 	json_t *n = mpib_hw_retries(v);
 
-	(void)state;
 	assert_true(json_is_null(v));
 	assert_true(json_is_null(n));
 	json_decref(v);

@@ -2,22 +2,15 @@
 /* client/jobs.h: who is of which job, and what is left of it. */
 #include "client/jobs.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/event.h"
 #include "client/client.h"
+#include "test.h"
 
 static struct mpib_jobs jobs;
 static struct proxy_client client[MPIB_JOBS + 2];
 
 static int empty(void **state)
 {
-	(void)state;
 	memset(&jobs, 0, sizeof(jobs));
 	memset(client, 0, sizeof(client));
 	return 0;
@@ -62,7 +55,6 @@ static unsigned ends(struct mpib_event *e)
 
 static void a_job_is_all_clients_of_a_user_that_say_it(void **state)
 {
-	(void)state;
 	join(0, 1, "slurm 7.0", 11);
 	join(1, 1, "slurm 7.0", 12); /* another comm of it */
 	join(2, 2, "slurm 7.0", 11); /* another user says the same */
@@ -83,7 +75,6 @@ static void its_end_is_told_with_the_sum(void **state)
 	struct mpib_event e;
 	unsigned before = ends(&e);
 
-	(void)state;
 	join(0, 1, "pod train-0", 0);
 	join(1, 1, "pod train-0", 0);
 	j = job_of(0);
@@ -108,7 +99,6 @@ static void its_end_is_told_with_the_sum(void **state)
 
 static void the_one_that_is_over_for_longest_gives_way(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < MPIB_JOBS; i++)
 		join(i, 1 + i % 2, "", i + 1);
 	join(MPIB_JOBS, 3, "", 1000);
@@ -127,7 +117,6 @@ static void a_user_has_half_of_the_places_at_most(void **state)
 {
 	const unsigned half = MPIB_JOBS / 2;
 
-	(void)state;
 	join(0, 2, "slurm 1.0", 0);
 	leave(0, 77);
 	for (unsigned i = 0; i < half; i++)
@@ -157,7 +146,6 @@ static void the_next_process_has_them(void **state)
 	struct mpib_serial p, q;
 	uint8_t *bytes;
 
-	(void)state;
 	join(0, 1, "slurm 7.0", 0);
 	join(1, 1, "slurm 8.0", 0);
 	leave(1, 77);

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/config/rails.c, where a proxy takes over: which devices it has. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "config/config.h"
+#include "test.h"
 
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
@@ -25,7 +20,6 @@ static const struct mpib_config_device one_of_before = {
 /* A proxy of one rail, as if discovery had found it or it had been named. */
 static int one_rail(void **state)
 {
-	(void)state;
 	mpib_config_init(&cfg);
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft:127.41.2.9");
 	if (mpib_config_finish(&cfg, why) < 0 || cfg.engine.rails != 1)
@@ -36,7 +30,6 @@ static int one_rail(void **state)
 
 static void rails_that_were_chosen_stay_where_a_proxy_takes_over(void **state)
 {
-	(void)state;
 	assert_int_equal(
 		mpib_config_keep_devices(&cfg, 1, false, of_before, why), 0);
 	assert_int_equal(cfg.engine.rails, 2);
@@ -55,7 +48,6 @@ static void devices_stay_with_their_names_and_order(void **state)
 {
 	struct mpib_config_device d;
 
-	(void)state;
 	assert_int_equal(
 		mpib_config_keep_devices(&cfg, 2, false, of_before, why), 0);
 	assert_int_equal(cfg.engine.devices, 2);
@@ -75,7 +67,6 @@ static void what_is_in_reserve_stays_so(void **state)
 {
 	const uint32_t share = cfg.engine.sup_bw;
 
-	(void)state;
 	assert_int_equal(
 		mpib_config_keep_devices(&cfg, 2, true, of_before, why), 0);
 	assert_true(cfg.standby);
@@ -96,7 +87,6 @@ static void what_is_in_reserve_stays_so(void **state)
 
 static void rails_that_are_named_are_the_ones_named(void **state)
 {
-	(void)state;
 	cfg.found = false;
 	assert_int_equal(
 		mpib_config_keep_devices(&cfg, 1, false, of_before, why), 0);

@@ -2,17 +2,12 @@
 /* proxy/config/layout.c: which devices are made of HCAs without a name, by
  * device.layout, on devices from libibverbs' list on. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "config/config.h"
 #include "fake_ibv.h"
+#include "test.h"
 
 static struct mpib_config cfg;
 static char dir[] = "/tmp/mpib-layout-XXXXXX", why[MPIB_WHY_MAX];
@@ -42,7 +37,6 @@ static int make_dir(void **state)
 {
 	char path[64];
 
-	(void)state;
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(path, sizeof(path), "%s/device", dir);
@@ -53,7 +47,6 @@ static int rm_dir(void **state)
 {
 	char path[64];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/device", dir);
 	unlink(path);
 	return rmdir(dir);
@@ -87,7 +80,6 @@ static void expect_why(const char *text)
 
 static void two_hcas_make_a_pair(void **state)
 {
-	(void)state;
 	found(2);
 	finish(1, 2, false);
 	expect_rail(0, "fake_0");
@@ -98,7 +90,6 @@ static void two_hcas_make_a_pair(void **state)
 
 static void of_eight_each_is_a_device_with_a_neighbour_in_reserve(void **state)
 {
-	(void)state;
 	found(8);
 	finish(8, 2, true);
 	for (unsigned i = 0; i < 8; i++) {
@@ -121,7 +112,6 @@ static void pairs_are_made_where_pairs_are_wanted(void **state)
 		{ "proxy", "threads", "4" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
 		found(8);
 		set(said[i][0], said[i][1], said[i][2]);
@@ -135,7 +125,6 @@ static void pairs_are_made_where_pairs_are_wanted(void **state)
 
 static void an_odd_one_serves_alone_or_not(void **state)
 {
-	(void)state;
 	found(5);
 	finish(5, 2, true);
 	expect_rail(8, "fake_4");
@@ -147,7 +136,6 @@ static void an_odd_one_serves_alone_or_not(void **state)
 
 static void without_sup_nothing_is_in_reserve(void **state)
 {
-	(void)state;
 	found(3);
 	set("hca", "sup", "none");
 	finish(3, 1, false);
@@ -165,7 +153,6 @@ static void without_sup_nothing_is_in_reserve(void **state)
 
 static void two_that_are_named_can_be_two_devices(void **state)
 {
-	(void)state;
 	found(0);
 	set("hca", "sout", "soft:127.41.3.1");
 	set("hca", "sup", "soft:127.41.3.2");
@@ -191,7 +178,6 @@ static void refused(const char *text)
 
 static void what_contradicts_is_refused_in_words(void **state)
 {
-	(void)state;
 	found(1);
 	set("device", "layout", "each");
 	refused("device.layout = each, and there is one HCA (leave it out)");
@@ -225,7 +211,6 @@ static void devices_of_before_stay_whatever_is_there_today(void **state)
 {
 	static const unsigned today[] = { 1, 0, 8 };
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		found(today[i]);
 		set("device", "layout", "each");
@@ -261,7 +246,6 @@ static void devices_of_before_stay_whatever_is_there_today(void **state)
 /* A share of nothing is what the layout wants. */
 static void a_share_of_0_is_no_contradiction(void **state)
 {
-	(void)state;
 	found(8);
 	set("policy", "mode", "static");
 	set("sup", "bw", "0");

@@ -5,17 +5,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "config/config.h"
+#include "test.h"
 
 static void assert_refused(const char *text, int error)
 {
@@ -36,7 +30,6 @@ static void a_loopback_port_is_listened_on(void **state)
 	int fd = mpib_http_listen("127.46.9.1:0", &own, address,
 				  sizeof(address), why);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(ntohl(own.sin_addr.s_addr), 0x7f2e0901);
 	assert_int_equal(ntohs(own.sin_port), atoi(address + 11));
@@ -68,7 +61,6 @@ static void nothing_else_is(void **state)
 		"1270.0.0.1111111111111111:1",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_refused(bad[i], EINVAL);
 }

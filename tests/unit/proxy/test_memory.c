@@ -2,15 +2,11 @@
 /* client/memory.h: the least limit of the cgroups, of both versions. */
 #include "client/memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "scratch.h"
+#include "test.h"
 
 #define MACHINE (UINT64_C(1) << 40)
 
@@ -30,7 +26,6 @@ static void make_dirs(const char *const *dirs)
 
 static void without_a_limit_it_is_the_machines(void **state)
 {
-	(void)state;
 	assert_true(bound() == MACHINE); /* no such file */
 	scratch_write("cgroup", "0::/a/b\n");
 	assert_true(bound() == MACHINE);
@@ -42,7 +37,6 @@ static void the_least_on_the_way_up_counts(void **state)
 {
 	static const char *const dirs[] = { "a", "a/b", NULL };
 
-	(void)state;
 	make_dirs(dirs);
 	scratch_write("cgroup", "1:cpu:/x\n0::/a/b\n");
 	scratch_write("a/b/memory.max", "max\n");
@@ -58,7 +52,6 @@ static void version_1_is_known_too(void **state)
 {
 	static const char *const dirs[] = { "memory", "memory/a", NULL };
 
-	(void)state;
 	make_dirs(dirs);
 	scratch_write("cgroup", "4:memory:/a\n0::/\n");
 	scratch_write("memory/memory.limit_in_bytes", "9223372036854771712\n");

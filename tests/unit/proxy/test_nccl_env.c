@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/config/nccl.c: what NCCL_IB_ variables are to the proxy. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 
 #include "config/options.h"
 
-#include <cmocka.h>
-
 #include "scratch.h"
+#include "test.h"
 
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
@@ -63,7 +59,6 @@ static void each_has_its_setting(void **state)
 		{ "NCCL_IB_AR_THRESHOLD=4096", "ar", "threshold", "4096" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		char variable[40];
 
@@ -84,7 +79,6 @@ static void a_bad_value_is_named_with_its_variable(void **state)
 	     ar[] = "NCCL_IB_ADAPTIVE_ROUTING=2";
 	char *bad[2][2] = { { timeout, NULL }, { ar, NULL } };
 
-	(void)state;
 	assert_int_equal(mpib_config_read_nccl(&cfg, bad[0], why), -EINVAL);
 	assert_non_null(strstr(why, "environment NCCL_IB_TIMEOUT: qp.timeout = "
 				    "\"99\" is out of range"));
@@ -102,7 +96,6 @@ static void an_empty_one_is_as_if_it_were_not_set(void **state)
 	char *env[] = { timeout, hca, tc, sl, ar, threshold, NULL };
 	struct mpib_config was = cfg;
 
-	(void)state;
 	if (mpib_config_read_nccl(&cfg, env, why) < 0)
 		fail_msg("%s", why);
 	assert_memory_equal(&cfg, &was, sizeof(cfg));
@@ -118,7 +111,6 @@ static void every_other_source_wins(void **state)
 	char *argv[] = { name, flag, value, NULL };
 	enum mpib_action action;
 
-	(void)state;
 	scratch_write("mpib.conf", "[hca]\nsout = soft\n[qp]\ntimeout = 18\n");
 	if (mpib_options_read(&cfg, 3, argv, env, scratch, &action, why) < 0)
 		fail_msg("%s", why);

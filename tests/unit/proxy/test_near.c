@@ -5,23 +5,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <linux/mempolicy.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/numa.h"
 #include "engine/engine.h"
 #include "fake_ibv.h"
 #include "rails/numa.h"
 #include "scratch.h"
+#include "test.h"
 
 /* The first CPU that this process may use. */
 static unsigned first_cpu(void)
@@ -48,7 +43,6 @@ static void play_two_nodes(void)
 
 static int end_play(void **state)
 {
-	(void)state;
 	unsetenv("HWLOC_SYNTHETIC");
 	mpib_numa_forget();
 	return 0;
@@ -59,7 +53,6 @@ static void a_node_s_cpus_are_those_that_we_may_use(void **state)
 	char text[64];
 	cpu_set_t cpus;
 
-	(void)state;
 	play_two_nodes();
 	assert_true(mpib_numa_cpus(0, &cpus));
 	assert_int_equal(CPU_COUNT(&cpus), 1);
@@ -78,7 +71,6 @@ static void one_node_is_near_to_all(void **state)
 {
 	cpu_set_t cpus;
 
-	(void)state;
 	setenv("HWLOC_SYNTHETIC", "numa:1 pu:8", 1);
 	mpib_numa_forget();
 	assert_false(mpib_numa_cpus(0, &cpus));
@@ -154,7 +146,6 @@ static void a_shard_runs_near_its_hca(void **state)
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;
 
-	(void)state;
 	play_two_nodes();
 	engine = open_on("0\n", mpib_numa_cpus);
 	assert_int_equal(mpib_engine_node(engine, 0), 0);
@@ -180,7 +171,6 @@ static void shards_that_are_more_than_the_cpus_there_run_anywhere(void **state)
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;
 
-	(void)state;
 	play_two_nodes();
 	shards = 2;
 	engine = open_on("0\n", mpib_numa_cpus);
@@ -207,7 +197,6 @@ static void cpus_that_are_gone_stop_no_shard(void **state)
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;
 
-	(void)state;
 	sched_getaffinity(0, sizeof(own), &own);
 	engine = open_on("0\n", far_cpus);
 	cpus_of("mpib-shard-0", &cpus);
@@ -219,7 +208,6 @@ static void cqs_take_turns_on_vectors(void **state)
 {
 	struct mpib_engine *engine = open_on("-1\n", NULL);
 
-	(void)state;
 	assert_int_equal(__builtin_popcount(fake_ibv.vectors), 2);
 	mpib_engine_close(engine);
 }
@@ -232,7 +220,6 @@ static void memory_is_asked_of_a_node(void **state)
 	unsigned long mask[16] = { 0 };
 	int mode = -1;
 
-	(void)state;
 	assert_true(at != MAP_FAILED);
 	mpib_numa_prefer(at + page + 1, 1, -1);
 	mpib_numa_prefer(at + page + 1, 1, 0);

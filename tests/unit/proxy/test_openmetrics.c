@@ -3,15 +3,10 @@
  * for, numbers are exact, and what clients are called does not break it. */
 #include "metrics/openmetrics.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "busy_node.h"
+#include "test.h"
 
 static char *text_of(unsigned clients, enum mpib_metrics_format format)
 {
@@ -36,7 +31,6 @@ static void assert_line(const char *text, const char *line)
 
 static void both_formats_end_with_eof(void **state)
 {
-	(void)state;
 	for (unsigned f = 0; f < 2; f++) {
 		char *text = text_of(3, (enum mpib_metrics_format)f);
 		char *end = text + strlen(text) - 6;
@@ -53,7 +47,6 @@ static void every_sample_stands_under_its_family(void **state)
 	char family[80] = "", type[16] = "";
 	unsigned samples = 0;
 
-	(void)state;
 	for (line = strtok_r(text, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest)) {
 		size_t len = strlen(family);
@@ -88,7 +81,6 @@ static void a_unit_is_the_end_of_its_name(void **state)
 	char *text = text_of(1, MPIB_METRICS_OPENMETRICS), *rest, *line;
 	unsigned units = 0;
 
-	(void)state;
 	for (line = strtok_r(text, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest)) {
 		char name[80], unit[16];
@@ -107,7 +99,6 @@ static void large_numbers_are_exact(void **state)
 {
 	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
 
-	(void)state;
 	assert_line(text, "mpib_rail_tx_bytes_total{rail=\"SUP\"} "
 			  "9007199254740993");
 	assert_line(text, "mpib_registered_bytes 1152921504606846976");
@@ -120,7 +111,6 @@ static void a_clients_bytes_are_those_of_open_and_closed_ones(void **state)
 {
 	char *text = text_of(2, MPIB_METRICS_PROMETHEUS);
 
-	(void)state;
 	assert_line(text, "mpib_client_tx_bytes_total{client=\"2\","
 			  "uid=\"1001\",rail=\"SOUT\"} 4007");
 	assert_line(text, "mpib_client_rx_bytes_total{client=\"2\","
@@ -132,7 +122,6 @@ static void a_clients_name_is_quoted(void **state)
 {
 	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
 
-	(void)state;
 	assert_line(text, "mpib_client_info{client=\"1\",uid=\"1000\","
 			  "pid=\"1000\","
 			  "name=\"rank \\\"0\\\" \\\\ {a=b}\"} 1");
@@ -143,7 +132,6 @@ static void the_sum_holds_clients_without_a_series(void **state)
 {
 	char *text = text_of(100, MPIB_METRICS_PROMETHEUS);
 
-	(void)state;
 	assert_line(text, "mpib_clients 100");
 	assert_line(text, "mpib_connections 400");
 	assert_non_null(strstr(text, "{client=\"64\","));

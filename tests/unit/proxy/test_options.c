@@ -3,14 +3,9 @@
 #include "config/options.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "scratch.h"
+#include "test.h"
 
 static struct mpib_config cfg;
 static enum mpib_action action;
@@ -42,7 +37,6 @@ static void flags_win_over_environment_and_files(void **state)
 	char bw[] = "MPIB_SUP_BW=200", qp[] = "MPIB_SUP_QP=5";
 	char *env[] = { bw, qp, NULL };
 
-	(void)state;
 	scratch_write("mpib.conf", "[sup]\nbw = 100\nqp = 6\n[sout]\nqp = 3\n");
 	assert_int_equal(read_args(env, "--sout soft --sup-bw 300"), 0);
 	assert_int_equal(cfg.engine.sup_bw, 300);
@@ -53,7 +47,6 @@ static void flags_win_over_environment_and_files(void **state)
 
 static void the_lasting_command_line_is_understood(void **state)
 {
-	(void)state;
 	assert_int_equal(read_args(no_env,
 				   "--run-dir /x --sout soft:127.24.1.1 --sup "
 				   "soft:127.24.1.2 --peer-port 7 --threads 3 "
@@ -72,7 +65,6 @@ static void the_lasting_command_line_is_understood(void **state)
 
 static void every_setting_has_a_flag_of_its_own(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		for (unsigned j = 0; j < i; j++)
 			assert_string_not_equal(mpib_settings[i].flag,
@@ -84,7 +76,6 @@ static void a_named_file_stands_for_all_others(void **state)
 {
 	char line[200];
 
-	(void)state;
 	scratch_write("mpib.conf", "[sup]\nbw = 100\n");
 	scratch_write("mine", "[sout]\nqp = 3\n");
 	snprintf(line, sizeof(line), "--config %s --sout soft --check-config",
@@ -107,7 +98,6 @@ static void all_kinds_of_faults_are_told_at_once(void **state)
 	};
 	char line[200];
 
-	(void)state;
 	scratch_write("mine", "[sup]\nbww = 1\n[sout]\nqp = x\n[metrics]\n"
 			      "listen = nonsense\n[peer]\n"
 			      "key_file = /nonexistent\n");
@@ -122,7 +112,6 @@ static void all_kinds_of_faults_are_told_at_once(void **state)
 
 static void help_wants_no_sound_configuration(void **state)
 {
-	(void)state;
 	scratch_write("mpib.conf", "nonsense\n");
 	assert_int_equal(read_args(no_env, "--help"), 0);
 	assert_int_equal(action, MPIB_ACTION_HELP);
@@ -132,7 +121,6 @@ static void help_wants_no_sound_configuration(void **state)
 
 static void what_is_mistyped_is_named_with_the_nearest(void **state)
 {
-	(void)state;
 	assert_refused("--sup-bww 3", "did you mean --sup-bw?");
 	assert_refused("--sup-bww=3", "did you mean --sup-bw?");
 	assert_refused("--xyzzyx", "see --help");
@@ -148,7 +136,6 @@ static void the_help_fits_a_terminal(void **state)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
-	(void)state;
 	mpib_options_help(f);
 	fclose(f);
 	for (line = strtok_r(text, "\n", &rest); line;

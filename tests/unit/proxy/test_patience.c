@@ -2,17 +2,10 @@
 /* Those who say nothing or take nothing are dropped in time: a client without
  * its HELLO, and a reader of the stats socket. Time is set by hand. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "client/client.h"
 #include "handover/clients.h"
@@ -20,6 +13,7 @@
 #include "rundir.h"
 #include "scratch.h"
 #include "stats/stats.h"
+#include "test.h"
 
 static struct mpib_loop loop;
 static struct mpib_broker broker;
@@ -67,7 +61,6 @@ static void a_client_without_hello_is_dropped_after_5_s(void **state)
 	int client;
 	char byte;
 
-	(void)state;
 	assert_int_equal(
 		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
 	client = dial("c", SOCK_SEQPACKET);
@@ -104,7 +97,6 @@ static void sums_that_do_not_fit_are_found(void **state)
 	struct proxy_client *s;
 	int client;
 
-	(void)state;
 	assert_int_equal(
 		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
 	client = dial("c", SOCK_SEQPACKET);
@@ -137,7 +129,6 @@ static void sessions_without_hello_have_a_limit(void **state)
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	int client[5];
 
-	(void)state;
 	cfg.max_clients = 2;
 	assert_int_equal(
 		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
@@ -165,7 +156,6 @@ static void a_pause_is_not_ended_by_a_descriptor(void **state)
 	struct proxy_clients all;
 	int client, spare;
 
-	(void)state;
 	assert_int_equal(
 		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
 	client = dial("c", SOCK_SEQPACKET);
@@ -240,7 +230,6 @@ static void a_reader_that_takes_nothing_is_dropped_after_5_s(void **state)
 	struct mpib_stats *stats = open_stats(&clients, fd);
 	int slow = dial("s", SOCK_STREAM), fast = dial("s", SOCK_STREAM);
 
-	(void)state;
 	turn_all();
 	assert_true(flood(slow) > 0);
 	mpib_loop_advance(&loop, 5 * MPIB_SEC);
@@ -263,7 +252,6 @@ static void a_reader_that_takes_all_late_is_answered(void **state)
 	struct mpib_stats *stats = open_stats(&clients, fd);
 	int slow = dial("s", SOCK_STREAM);
 
-	(void)state;
 	turn_all();
 	flood(slow);
 	mpib_loop_advance(&loop, 4 * MPIB_SEC);

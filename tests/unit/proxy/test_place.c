@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/client/place.h: users come and go, and where they are put. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "client/place.h"
+#include "test.h"
 
 #define SHARDS 4
 #define USERS 3
@@ -17,7 +10,6 @@ static uint32_t of_user[USERS][SHARDS], of_all[SHARDS];
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(of_user, 0, sizeof(of_user));
 	memset(of_all, 0, sizeof(of_all));
 	return 0;
@@ -39,7 +31,6 @@ static unsigned come(unsigned user, unsigned shards)
 
 static void clients_of_one_user_go_to_the_emptiest_shard(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3 * SHARDS; i++)
 		assert_int_equal(come(0, SHARDS), i % SHARDS);
 	of_user[0][2]--;
@@ -50,7 +41,6 @@ static void clients_of_one_user_go_to_the_emptiest_shard(void **state)
 /* By the emptiest shard alone each user would have one of the two to itself. */
 static void users_who_come_by_turns_share_both_shards(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		come(0, 2);
 		come(1, 2);
@@ -63,7 +53,6 @@ static void users_who_come_by_turns_share_both_shards(void **state)
 
 static void single_clients_of_several_users_are_spread_as_well(void **state)
 {
-	(void)state;
 	assert_int_equal(come(0, 3), 0);
 	assert_int_equal(come(1, 3), 1);
 	assert_int_equal(come(2, 3), 2);
@@ -71,7 +60,6 @@ static void single_clients_of_several_users_are_spread_as_well(void **state)
 
 static void the_users_even_parts_come_before_the_sum(void **state)
 {
-	(void)state;
 	of_all[0] = 100;
 	of_all[1] = 10;
 	of_user[0][1] = 1;
@@ -81,7 +69,6 @@ static void the_users_even_parts_come_before_the_sum(void **state)
 
 static void a_user_with_a_thread_of_its_own_stays_on_it(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		assert_int_equal(come_by(MPIB_PLACE_OWN, 0, 3), 0);
 		assert_int_equal(come_by(MPIB_PLACE_OWN, 1, 3), 1);
@@ -92,7 +79,6 @@ static void a_user_with_a_thread_of_its_own_stays_on_it(void **state)
 
 static void users_beyond_the_threads_go_where_there_is_least(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		come_by(MPIB_PLACE_OWN, 0, 2);
 	come_by(MPIB_PLACE_OWN, 1, 2);

@@ -3,21 +3,16 @@
  * is described. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "config/config.h"
 #include "fake_ibv.h"
 #include "rails/describe.h"
 #include "rails/discover.h"
 #include "rails/numa.h"
+#include "test.h"
 #include "verbs/hca/hca.h"
 
 /* How long devices may take to answer, on a machine with more to do, where one
@@ -30,7 +25,6 @@
 
 static void a_node_is_near_to_itself_and_to_nobody_knows_where(void **state)
 {
-	(void)state;
 	assert_int_equal(mpib_numa_distance(0, 0), 10);
 	assert_int_equal(mpib_numa_distance(-1, 3), 10);
 	assert_true(mpib_numa_distance(0, 70000) > 10);
@@ -49,7 +43,6 @@ static void a_port_is_told_as_ibv_devinfo_would(void **state)
 				       .mtu = IBV_MTU_4096 };
 	char line[256];
 
-	(void)state;
 	inet_pton(AF_INET6, "fe80::1", info.gid.raw);
 	mpib_rail_describe("SOUT", "rdma:a:1", &info, line, sizeof(line));
 	assert_string_equal(line, "rail SOUT rdma:a:1: active, InfiniBand, "
@@ -75,7 +68,6 @@ static char dir[] = "/tmp/mpib-rails-XXXXXX", why[MPIB_WHY_MAX];
 
 static int no_devices(void **state)
 {
-	(void)state;
 	fake_ibv_reset();
 	mpib_config_init(&cfg);
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
@@ -86,7 +78,6 @@ static int rm_dir(void **state)
 {
 	char path[64];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/device/physfn", dir);
 	rmdir(path);
 	snprintf(path, sizeof(path), "%s/device", dir);
@@ -113,13 +104,11 @@ static void nothing(const char *passed_over)
 
 static void a_machine_without_devices_does_not_start(void **state)
 {
-	(void)state;
 	nothing("there is no RDMA device");
 }
 
 static void the_software_hca_serves_where_it_is_asked_for(void **state)
 {
-	(void)state;
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
@@ -136,7 +125,6 @@ static void virtual_functions_of_a_card_are_one_hca(void **state)
 {
 	char path[64];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct fake_device *d =
 			fake_ibv_add((const char *const[]){ "fake_0", "fake_1",
@@ -159,7 +147,6 @@ static void virtual_functions_of_a_card_are_one_hca(void **state)
 
 static void ports_that_are_down_are_rails_all_the_same(void **state)
 {
-	(void)state;
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
 	fake_ibv.device[0].port[0].attr.state = IBV_PORT_DOWN;
@@ -178,7 +165,6 @@ static void a_second_port_without_a_cable_is_no_rail(void **state)
 {
 	struct fake_device *d = fake_ibv_add("fake_0", "127.41.2.1");
 
-	(void)state;
 	give_hardware(d);
 	d->attr.phys_port_cnt = 2;
 	d->port[1].attr.state = IBV_PORT_DOWN;
@@ -188,7 +174,6 @@ static void a_second_port_without_a_cable_is_no_rail(void **state)
 
 static void active_ports_become_the_rails(void **state)
 {
-	(void)state;
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
 	give_hardware(fake_ibv_add("fake_2", "127.41.2.3"));
@@ -209,7 +194,6 @@ static void a_device_that_does_not_answer_is_left_out(void **state)
 	static const char *const call[] = { "ibv_open_device",
 					    "ibv_query_port" };
 
-	(void)state;
 	mpib_hca_wait_ms = HANGS_MS;
 	for (unsigned i = 0; i < 2; i++) {
 		fake_ibv_reset();
@@ -236,14 +220,12 @@ static void a_device_that_does_not_answer_is_left_out(void **state)
 
 static void soft_roce_is_not_taken_unasked(void **state)
 {
-	(void)state;
 	fake_ibv_add("rxe0", "127.41.2.1");
 	nothing("rxe0:1 has no hardware behind it");
 }
 
 static void a_device_that_cannot_be_opened_is_told(void **state)
 {
-	(void)state;
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	fake_ibv.fail = "ibv_open_device";
 	fake_ibv.error = EACCES;
@@ -255,7 +237,6 @@ static void another_transport_is_none_of_ours(void **state)
 {
 	struct fake_device *d = fake_ibv_add("iw0", "127.41.2.1");
 
-	(void)state;
 	give_hardware(d);
 	d->ibv.transport_type = IBV_TRANSPORT_IWARP;
 	nothing("there is no RDMA device");
@@ -263,7 +244,6 @@ static void another_transport_is_none_of_ours(void **state)
 
 static void without_sup_one_port_is_enough(void **state)
 {
-	(void)state;
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
 	snprintf(cfg.sup, sizeof(cfg.sup), "none");

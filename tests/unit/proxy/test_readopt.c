@@ -5,18 +5,12 @@
  * clock is moved by hand.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/event.h"
 #include "proxy.h"
+#include "test.h"
 #include "view/view.h"
 
 #define HOLD_MS 3000
@@ -75,7 +69,6 @@ static const char *news(void)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&proxy, 0, sizeof(proxy));
 	assert_int_equal(mpib_loop_init(&proxy.loop), 0);
 	mpib_loop_advance(&proxy.loop, MPIB_SEC);
@@ -95,7 +88,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_readopt_stop(&proxy.readopt);
 	mpib_loop_fini(&proxy.loop);
 	return 0;
@@ -115,7 +107,6 @@ static void pass(unsigned s)
 /* Ports do not come up at once when a node boots. */
 static void without_any_rail_the_first_that_comes_is_taken(void **state)
 {
-	(void)state;
 	lost = 3;
 	atomic_store(&sup_stays, true);
 	pass(5);
@@ -128,7 +119,6 @@ static void without_any_rail_the_first_that_comes_is_taken(void **state)
 
 static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
 {
-	(void)state;
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&sup_stays, true);
 	atomic_store(&there, 0);
@@ -138,7 +128,6 @@ static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
 
 static void a_device_is_taken_back_after_the_hold_down(void **state)
 {
-	(void)state;
 	pass(5);
 	lost = 1u << MPIB_RAIL_SUP;
 	pass(60);
@@ -159,7 +148,6 @@ static void a_device_is_taken_back_after_the_hold_down(void **state)
 
 static void a_device_that_goes_again_is_held_down_again(void **state)
 {
-	(void)state;
 	lost = 1u << MPIB_RAIL_SOUT;
 	for (unsigned i = 0; i < 4; i++) {
 		atomic_store(&there, 0);
@@ -172,7 +160,6 @@ static void a_device_that_goes_again_is_held_down_again(void **state)
 
 static void a_takeover_that_is_refused_is_told_and_tried_again(void **state)
 {
-	(void)state;
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&there, 0);
 	pass(HOLD_MS / 1000 + 1);
@@ -195,7 +182,6 @@ static void a_takeover_that_is_refused_is_told_and_tried_again(void **state)
 
 static void an_operator_who_keeps_it_is_told_once_what_to_do(void **state)
 {
-	(void)state;
 	proxy.cfg.readopt = 0;
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&there, 0);
@@ -220,7 +206,6 @@ static void an_operator_who_keeps_it_is_told_once_what_to_do(void **state)
 
 static void a_look_under_way_counts_for_nothing_once_he_keeps_it(void **state)
 {
-	(void)state;
 	proxy.cfg.engine.hold_ms = 0;
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&there, 0);

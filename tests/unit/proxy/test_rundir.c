@@ -3,21 +3,16 @@
 #include "rundir.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "config/config.h"
 #include "scratch.h"
+#include "test.h"
 
 static char why[MPIB_WHY_MAX];
 static char path[96];
@@ -42,7 +37,6 @@ static void what_it_made_is_gone_afterwards(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0750);
@@ -63,7 +57,6 @@ static void the_group_may_enter_whatever_the_umask(void **state)
 	struct stat dir, sock;
 	int fd;
 
-	(void)state;
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
 	fd = mpib_rundir_listen(&rd, "proxy.sock", SOCK_SEQPACKET, why);
 	umask(before);
@@ -84,7 +77,6 @@ static void a_pid_that_cannot_be_written_leaves_the_one_before(void **state)
 	char text[16] = "";
 	FILE *f;
 
-	(void)state;
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
 	assert_int_equal(mpib_rundir_write_pid(&rd, 4711, why), 0);
 	getrlimit(RLIMIT_FSIZE, &all);
@@ -109,7 +101,6 @@ static void a_directory_of_somebody_else_stays(void **state)
 {
 	struct mpib_rundir rd;
 
-	(void)state;
 	assert_int_equal(mkdir(path, 0755), 0);
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
 	mpib_rundir_close(&rd, NULL);
@@ -121,7 +112,6 @@ static void a_second_holder_is_refused_with_the_pid(void **state)
 	struct mpib_rundir a, b;
 	char pid[32];
 
-	(void)state;
 	snprintf(pid, sizeof(pid), "pid %d", getpid());
 	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
 	assert_int_equal(mpib_rundir_write_pid(&a, getpid(), why), 0);
@@ -139,7 +129,6 @@ static void what_a_killed_one_left_is_taken_over(void **state)
 	struct mpib_rundir a, b;
 	int fd;
 
-	(void)state;
 	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
 	fd = mpib_rundir_listen(&a, "stats.sock", SOCK_STREAM, why);
 	close(fd);
@@ -157,7 +146,6 @@ static void a_directory_open_to_all_is_refused(void **state)
 {
 	struct mpib_rundir rd;
 
-	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(chmod(path, 01777), 0);
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -EPERM);
@@ -168,7 +156,6 @@ static void so_is_one_that_its_group_may_write(void **state)
 {
 	struct mpib_rundir rd;
 
-	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(chmod(path, 0770), 0);
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -EPERM);
@@ -182,7 +169,6 @@ static void the_admin_socket_is_beside_it_and_for_nobody_else(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	snprintf(dotted, sizeof(dotted), "%.90s/.", path);
 	assert_int_equal(mkdir(path, 0755), 0);
 	/* However the run directory is spelt, it is not in it. */
@@ -205,7 +191,6 @@ static void an_admin_directory_open_to_all_is_closed(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	assert_int_equal(mkdir(scratch_path("run.admin"), 0700), 0);
 	assert_int_equal(chmod(scratch_path("run.admin"), 0777), 0);
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
@@ -221,7 +206,6 @@ static void a_link_is_refused(void **state)
 {
 	struct mpib_rundir rd;
 
-	(void)state;
 	assert_int_equal(symlink(scratch, path), 0);
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -ENOTDIR);
 }
@@ -231,7 +215,6 @@ static void what_cannot_be_made_is_told(void **state)
 	struct mpib_rundir rd;
 	char longer[200];
 
-	(void)state;
 	assert_int_equal(mpib_rundir_open(&rd, scratch_path("a/b"), "", why),
 			 -ENOENT);
 	assert_why("create its parent");

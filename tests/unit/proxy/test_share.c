@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/config/share.c: what rules say, and what is no rule. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "config/share.h"
+#include "test.h"
 
 static const struct mpib_share none = { 0 };
 static struct mpib_share_rules rules;
@@ -25,7 +18,6 @@ static void rules_name_users_clients_and_jobs(void **state)
 {
 	struct mpib_share p;
 
-	(void)state;
 	assert_int_equal(parse("uid=1000:weight=20:limit=50000,"
 			       "name=train*:weight=50,job=0xabc:limit=7"),
 			 0);
@@ -45,7 +37,6 @@ static void the_first_rule_counts_and_the_default_where_none_does(void **state)
 {
 	const struct mpib_share dflt = { .limit = 9 };
 
-	(void)state;
 	assert_int_equal(
 		parse("name=a*:weight=1,name=ab:weight=2,uid=1:weight=3"), 0);
 	assert_int_equal(mpib_share_of_client(&rules, "ab", 0).weight, 1);
@@ -69,7 +60,6 @@ static void what_is_no_rule_is_named(void **state)
 		"job=0xzz:weight=1", "uid=1:wait=1",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (parse(bad[i]) != -EINVAL)
 			fail_msg("%s is taken", bad[i]);
@@ -82,7 +72,6 @@ static void too_many_rules_are_refused(void **state)
 {
 	char text[MPIB_SHARE_RULES * 20 + 40] = "";
 
-	(void)state;
 	for (unsigned i = 0; i < MPIB_SHARE_RULES; i++)
 		strcat(text, "uid=1:weight=1,");
 	assert_int_equal(parse(text), 0);

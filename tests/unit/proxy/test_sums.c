@@ -2,11 +2,7 @@
 /* view/sums.h: nothing that was moved is lost or counted twice. */
 #include "view/sums.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 /* Clients 1 and 2 are here; a third one left, and only the rails know of it. */
 static struct mpib_snap_conn conn[] = {
@@ -37,7 +33,6 @@ a_client_has_what_its_open_and_closed_connections_moved(void **state)
 {
 	struct mpib_client_sums sums;
 
-	(void)state;
 	mpib_sums_of_client(&snap, 1, &sums);
 	assert_int_equal(sums.connections, 2);
 	assert_int_equal(sums.messages, 2 + 8 + 16);
@@ -54,7 +49,6 @@ static void a_client_that_is_not_there_has_nothing(void **state)
 {
 	struct mpib_client_sums none = { 0 }, sums;
 
-	(void)state;
 	memset(&sums, 0xff, sizeof(sums));
 	mpib_sums_of_client(&snap, 9, &sums);
 	assert_int_equal(sums.connections, 0);
@@ -68,7 +62,6 @@ static void open_and_closed_ones_add_up_to_the_rails(void **state)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS];
 
-	(void)state;
 	mpib_sums_closed(&snap, sum);
 	assert_int_equal(sum[0].tx_bytes, 990);
 	assert_int_equal(sum[0].rx_bytes, 1980);

@@ -2,12 +2,7 @@
 /* proxy/ctl/show/table.h: alignment, width, human numbers. */
 #include "ctl/show/table.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static char *print(const struct mpib_table *t, unsigned width)
 {
@@ -26,7 +21,6 @@ static void text_is_left_and_numbers_are_right(void **state)
 	struct mpib_table t;
 	char *text;
 
-	(void)state;
 	mpib_table_init(&t, heads);
 	mpib_table_row(&t);
 	mpib_table_set(&t, 0, "a");
@@ -49,7 +43,6 @@ static void the_widest_text_gives_way(void **state)
 	struct mpib_table t;
 	char *text;
 
-	(void)state;
 	mpib_table_init(&t, heads);
 	mpib_table_row(&t);
 	mpib_table_set(&t, 0, "a-very-long-name-indeed");
@@ -69,7 +62,6 @@ static void many_rows_are_kept(void **state)
 	char *text, *at;
 	unsigned lines = 0;
 
-	(void)state;
 	mpib_table_init(&t, heads);
 	for (unsigned i = 0; i < 1000; i++) {
 		mpib_table_row(&t);
@@ -94,7 +86,6 @@ static void assert_bytes(uint64_t n, const char *want)
 
 static void bytes_have_three_digits_and_a_binary_unit(void **state)
 {
-	(void)state;
 	assert_bytes(0, "0 B");
 	assert_bytes(1023, "1023 B");
 	assert_bytes(1024, "1.00 KiB");
@@ -110,7 +101,6 @@ static void counts_have_three_digits_and_a_decimal_unit(void **state)
 {
 	char buf[16];
 
-	(void)state;
 	assert_string_equal(mpib_human_count(999, buf, sizeof(buf)), "999");
 	assert_string_equal(mpib_human_count(1000, buf, sizeof(buf)), "1.00 k");
 	assert_string_equal(mpib_human_count(12345678, buf, sizeof(buf)),
@@ -125,7 +115,6 @@ static void what_a_terminal_obeys_is_not_printed(void **state)
 	struct mpib_table t;
 	char *text;
 
-	(void)state;
 	mpib_table_init(&t, heads);
 	mpib_table_row(&t);
 	mpib_table_set(&t, 0, "%s",

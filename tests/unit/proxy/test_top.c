@@ -3,13 +3,7 @@
  * columns whatever the numbers. */
 #include "top/tabs.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 static json_t *parse(const char *text)
 {
@@ -71,7 +65,6 @@ static void a_rate_is_growth_by_time(void **state)
 	const json_t *was = json_array_get(s.was.rails, 0);
 	const json_t *now = json_array_get(s.now.rails, 0);
 
-	(void)state;
 	assert_true(top_rate(&s, was, now, "tx_bytes") == 150);
 	/* What was not there began at nothing; what shrank began anew. */
 	assert_true(top_rate(&s, NULL, now, "tx_bytes") == 650);
@@ -86,7 +79,6 @@ static void rails_show_rate_and_share(void **state)
 	struct top_span s = make_span();
 	char *text = print(0, &s, top_order(&top_tabs[0], 0));
 
-	(void)state;
 	assert_non_null(strstr(text, "150 B"));
 	assert_non_null(strstr(text, "75%"));
 	assert_non_null(strstr(text, "50 B"));
@@ -101,7 +93,6 @@ static void the_largest_come_first_and_the_order_turns(void **state)
 	struct top_order order = top_order(&top_tabs[1], 6);
 	char *text = print(1, &s, order);
 
-	(void)state;
 	assert_non_null(strstr(text, "TX/sv"));
 	assert_true(strstr(text, " b ") < strstr(text, " a "));
 	free(text);
@@ -131,7 +122,6 @@ static void every_tab_fits_80_columns(void **state)
 	struct top_span s = { .was = { .time = 1 }, .now = { .time = 2 } };
 	char line[81];
 
-	(void)state;
 	s.now.info = parse("{\"version\":\"10.20.30\",\"uptime_s\":1e8,"
 			   "\"clients\":1024,\"connections\":65536}");
 	s.now.rails = json_pack("[o]", parse(large));

@@ -4,19 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "scratch.h"
+#include "test.h"
 
 static char why[200];
 
@@ -36,7 +30,6 @@ static int trust(const char *name)
 
 static void a_program_of_who_asks_is_taken(void **state)
 {
-	(void)state;
 	put("program", 0755);
 	assert_int_equal(trust("program"), 0);
 	assert_int_equal(mpib_trust_path("/", 0, why, sizeof(why)), 0);
@@ -44,7 +37,6 @@ static void a_program_of_who_asks_is_taken(void **state)
 
 static void what_others_may_write_is_refused(void **state)
 {
-	(void)state;
 	put("program", 0775);
 	assert_int_equal(trust("program"), -EPERM);
 	put("program", 0757);
@@ -54,7 +46,6 @@ static void what_others_may_write_is_refused(void **state)
 
 static void so_is_what_lies_where_others_may_write(void **state)
 {
-	(void)state;
 	assert_int_equal(mkdir(scratch_path("dir"), 0700), 0);
 	put("dir/program", 0755);
 	assert_int_equal(trust("dir/program"), 0);
@@ -67,7 +58,6 @@ static void so_is_what_lies_where_others_may_write(void **state)
 
 static void somebody_elses_program_is_refused(void **state)
 {
-	(void)state;
 	put("program", 0755);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(scratch_path("program"), 61001, 0), 0);
@@ -85,7 +75,6 @@ static void a_link_or_a_path_that_is_not_whole_is_refused(void **state)
 {
 	char target[256];
 
-	(void)state;
 	put("program", 0755);
 	snprintf(target, sizeof(target), "%s", scratch_path("program"));
 	assert_int_equal(symlink(target, scratch_path("link")), 0);
@@ -100,7 +89,6 @@ static void a_caller_of_ones_own_namespaces_is_believed(void **state)
 {
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(mpib_trust_caller(pair[0], why, sizeof(why)), 0);
 	/* What is no connection has nobody behind it. */

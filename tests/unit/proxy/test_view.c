@@ -2,14 +2,8 @@
 /* view/view.h: the JSON of a snapshot made by hand, whose bytes add up. */
 #include "stats/command.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "peer/internal.h"
+#include "test.h"
 
 struct world {
 	struct mpib_config cfg;

@@ -3,14 +3,10 @@
 #include "web/visitors.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define SHARE (MPIB_VISITORS_MAX / 4)
 
@@ -23,7 +19,6 @@ static int setup(void **state)
 {
 	socklen_t len = sizeof(here);
 
-	(void)state;
 	here = (struct sockaddr_in){ .sin_family = AF_INET };
 	listener = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&here, len), 0);
@@ -36,7 +31,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_visitors_close(&all);
 	mpib_loop_fini(&loop);
 	close(listener);
@@ -75,7 +69,6 @@ static void free_all(void)
 
 static void an_address_elsewhere_has_a_share(void **state)
 {
-	(void)state;
 	fill("198.51.100.1");
 	fill("198.51.100.2");
 	free_all();
@@ -84,7 +77,6 @@ static void an_address_elsewhere_has_a_share(void **state)
 /* Also of a listener that has no address of its own. */
 static void users_here_are_told_apart_from_strangers(void **state)
 {
-	(void)state;
 	if (all.diag < 0) {
 		print_message("SKIPPED: this kernel has no sock_diag\n");
 		skip();
@@ -111,7 +103,6 @@ static void handshakes_have_a_pace(void **state)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET };
 
-	(void)state;
 	mpib_loop_advance(&loop, MPIB_SEC); /* from now on by this alone */
 	assert_int_equal(shaken("198.51.100.1", 1000), 8);
 	assert_int_equal(shaken("198.51.100.2", 1000), 8);
@@ -128,7 +119,6 @@ static void handshakes_have_shares(void **state)
 {
 	unsigned his = 0;
 
-	(void)state;
 	mpib_loop_advance(&loop, MPIB_SEC);
 	for (unsigned ms = 0; ms < 10000; ms += 10) {
 		his += shaken("198.51.100.1", 1000);
