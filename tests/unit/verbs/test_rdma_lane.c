@@ -6,15 +6,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <mpib/wire.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/lane/lane.h"
 #include "fake_ibv.h"
+#include "test.h"
 
 static struct mpib_engine_config cfg;
 static struct fake_device *dev[2];
@@ -26,7 +21,6 @@ static char why[300];
 
 static int setup(void **state)
 {
-	(void)state;
 	fake_ibv_reset();
 	dev[0] = fake_ibv_add("fake_0", "127.41.3.1");
 	dev[1] = fake_ibv_add("fake_1", "127.41.3.2");
@@ -39,7 +33,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		if (lane[i])
 			mpib_lane_free(lane[i]);
@@ -124,7 +117,6 @@ static int forget(void **state)
 
 static void roce_goes_by_gid_and_traffic_class(void **state)
 {
-	(void)state;
 	cfg.traffic_class = 104;
 	connected_with(0);
 	assert_true(ah()->is_global);
@@ -138,7 +130,6 @@ static void roce_goes_by_gid_and_traffic_class(void **state)
 
 static void a_communicators_class_comes_before_the_setting(void **state)
 {
-	(void)state;
 	cfg.traffic_class = 104;
 	connected_with(96);
 	assert_int_equal(ah()->grh.traffic_class, 96);
@@ -147,7 +138,6 @@ static void a_communicators_class_comes_before_the_setting(void **state)
 
 static void infiniband_goes_by_lid_within_a_subnet(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
 	cfg.pkey_index = 3;
@@ -160,7 +150,6 @@ static void infiniband_goes_by_lid_within_a_subnet(void **state)
 
 static void a_service_level_that_was_set_stays(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
 	cfg.service_level = 2;
@@ -170,7 +159,6 @@ static void a_service_level_that_was_set_stays(void **state)
 
 static void infiniband_takes_a_grh_where_one_is_needed(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
 	/* Another subnet: a router lies between. */
@@ -188,7 +176,6 @@ static void infiniband_takes_a_grh_where_one_is_needed(void **state)
 
 static void infiniband_takes_a_grh_where_the_port_says_so(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
 	dev[0]->port[0].attr.flags = IBV_QPF_GRH_REQUIRED;
@@ -198,7 +185,6 @@ static void infiniband_takes_a_grh_where_the_port_says_so(void **state)
 
 static void the_smaller_mtu_of_both_ends_is_taken(void **state)
 {
-	(void)state;
 	dev[1]->port[0].attr.active_mtu = IBV_MTU_1024;
 	connected_with(0);
 	assert_int_equal(fake_ibv.rtr.path_mtu, IBV_MTU_1024);
@@ -206,7 +192,6 @@ static void the_smaller_mtu_of_both_ends_is_taken(void **state)
 
 static void the_timers_are_those_of_the_settings(void **state)
 {
-	(void)state;
 	cfg.timeout = 17;
 	cfg.retry_cnt = 5;
 	cfg.min_rnr_timer = 3;
@@ -219,7 +204,6 @@ static void the_timers_are_those_of_the_settings(void **state)
 
 static void a_gid_that_moved_since_start_is_used_where_it_is(void **state)
 {
-	(void)state;
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {
 		dev[i]->port[0].gids = 0;
@@ -234,7 +218,6 @@ static void a_gid_that_moved_since_start_is_used_where_it_is(void **state)
 
 static void a_qp_that_does_not_connect_names_device_and_cause(void **state)
 {
-	(void)state;
 	open_engines();
 	make_lanes(0);
 	fake_ibv.fail = "RTR";
@@ -259,7 +242,6 @@ static void what_cannot_be_made_names_device_and_cause(void **state)
 	struct mpib_lane *l;
 	const char *text;
 
-	(void)state;
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {
 		fake_ibv.fail = row[i].call;
@@ -284,7 +266,6 @@ static void a_user_that_cannot_be_served_names_the_call(void **state)
 	static const char *const call[] = { "ibv_alloc_pd", "ibv_create_srq" };
 	struct mpib_tenant *t;
 
-	(void)state;
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {
 		fake_ibv.fail = call[i];
@@ -299,7 +280,6 @@ static void a_user_that_cannot_be_served_names_the_call(void **state)
 
 static void two_link_layers_do_not_connect(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(dev[0], 7);
 	open_engines();
 	make_lanes(0);
@@ -310,7 +290,6 @@ static void two_link_layers_do_not_connect(void **state)
 
 static void ece_of_both_ends_is_agreed_on(void **state)
 {
-	(void)state;
 	fake_ibv.ece = true;
 	open_engines();
 	make_lanes(0);
@@ -328,7 +307,6 @@ static void ece_of_both_ends_is_agreed_on(void **state)
 
 static void an_end_without_ece_is_met_without(void **state)
 {
-	(void)state;
 	fake_ibv.ece = true;
 	open_engines();
 	make_lanes(0);
@@ -340,7 +318,6 @@ static void an_end_without_ece_is_met_without(void **state)
 
 static void ece_that_is_refused_is_done_without(void **state)
 {
-	(void)state;
 	fake_ibv.ece = true;
 	open_engines();
 	make_lanes(0);
@@ -353,7 +330,6 @@ static void ece_that_is_refused_is_done_without(void **state)
 
 static void without_the_setting_ece_is_not_offered(void **state)
 {
-	(void)state;
 	fake_ibv.ece = true;
 	cfg.ece = 0;
 	connected_with(0);

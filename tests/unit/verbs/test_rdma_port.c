@@ -5,17 +5,12 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fake_ibv.h"
+#include "test.h"
 #include "verbs/rdma/rdma.h"
 
 static const struct mpib_verbs *const v = &mpib_verbs_rdma;
@@ -28,7 +23,6 @@ static struct mpib_port_info info;
 
 static int setup(void **state)
 {
-	(void)state;
 	fake_ibv_reset();
 	dev = fake_ibv_add("fake_0", "127.41.0.1");
 	dev->port[0].gids = 0;
@@ -39,7 +33,6 @@ static int teardown(void **state)
 {
 	char why[64];
 
-	(void)state;
 	mpib_rdma_prefer_nets("", why, sizeof(why));
 	return v->close(ctx);
 }
@@ -62,7 +55,6 @@ static void expect(const char *addr, unsigned index)
 
 static void an_ipv4_address_by_roce_v2_comes_first(void **state)
 {
-	(void)state;
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
 	expect("fe80::1", 1);
@@ -78,7 +70,6 @@ static void a_preferred_network_comes_before_the_rest(void **state)
 {
 	char why[128];
 
-	(void)state;
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	add("10.7.0.1", IBV_GID_TYPE_ROCE_V2);
 	assert_int_equal(mpib_rdma_prefer_nets("192.168.0.0/16,10.7.0.0/16",
@@ -98,7 +89,6 @@ static void a_list_of_networks_that_is_none_is_refused(void **state)
 					   "10.0.0.0/+8" };
 	char why[160];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(
 			mpib_rdma_prefer_nets(bad[i], why, sizeof(why)),
@@ -116,7 +106,6 @@ static void a_port_of_a_rail_is_digits(void **state)
 	struct mpib_rail_spec rail;
 	char why[160];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(
 			mpib_rail_spec_parse(bad[i], &rail, why, sizeof(why)),
@@ -130,7 +119,6 @@ static void a_port_of_a_rail_is_digits(void **state)
 
 static void a_gid_that_moved_is_found_where_it_is_now(void **state)
 {
-	(void)state;
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	expect("::ffff:10.0.0.1", 0);
 	dev->port[0].gids = 0;
@@ -141,7 +129,6 @@ static void a_gid_that_moved_is_found_where_it_is_now(void **state)
 
 static void an_active_port_without_a_gid_is_an_error(void **state)
 {
-	(void)state;
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	assert_int_equal(v->query_port(ctx, 1, &info), -EADDRNOTAVAIL);
 	/* That it is down says more. */
@@ -152,7 +139,6 @@ static void an_active_port_without_a_gid_is_an_error(void **state)
 
 static void the_gids_of_the_other_port_are_not_ours(void **state)
 {
-	(void)state;
 	dev->attr.phys_port_cnt = 2;
 	fake_ibv_add_gid(dev, 2, "10.0.0.2", IBV_GID_TYPE_ROCE_V2);
 	add("2001:db8::1", IBV_GID_TYPE_ROCE_V2);
@@ -162,7 +148,6 @@ static void the_gids_of_the_other_port_are_not_ours(void **state)
 static void
 the_ports_of_a_device_may_have_tables_of_different_lengths(void **state)
 {
-	(void)state;
 	dev->attr.phys_port_cnt = 2;
 	dev->port[0].attr.gid_tbl_len = 1;
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
@@ -173,7 +158,6 @@ the_ports_of_a_device_may_have_tables_of_different_lengths(void **state)
 
 static void infiniband_has_the_gid_at_index_0_and_a_lid(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(dev, 77);
 	dev->port[0].attr.flags = IBV_QPF_GRH_REQUIRED;
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
@@ -186,7 +170,6 @@ static void infiniband_has_the_gid_at_index_0_and_a_lid(void **state)
 
 static void infiniband_between_routers_has_the_gid_with_the_flid(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(dev, 77);
 	fake_ibv_add_gid(dev, 1, "fe80:0:0:2::1", IBV_GID_TYPE_IB);
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
@@ -210,7 +193,6 @@ static void speed_is_width_times_lane(void **state)
 		{ 4, 2, 40000 },
 	};
 
-	(void)state;
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		dev->port[0].attr.active_width = row[i].width;
@@ -244,7 +226,6 @@ static void what_verbs_do_not_tell_comes_from_sysfs(void **state)
 {
 	char dir[] = "/tmp/mpib-ibdev-XXXXXX", rm[64];
 
-	(void)state;
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.numa_node, -1);

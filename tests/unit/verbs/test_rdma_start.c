@@ -4,17 +4,12 @@
  * devices finds at start, and what it says when that will not do.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-
-#include <cmocka.h>
 
 #include "engine/rail/tenant.h"
 #include "engine/shard.h"
 #include "fake_ibv.h"
+#include "test.h"
 
 static struct mpib_engine_config cfg;
 static struct mpib_engine *engine;
@@ -31,7 +26,6 @@ static void name_rails(const char *a, const char *b)
 
 static int setup(void **state)
 {
-	(void)state;
 	fake_ibv_reset();
 	sout = fake_ibv_add("fake_0", "127.41.1.1");
 	sup = fake_ibv_add("fake_1", "127.41.1.2");
@@ -43,7 +37,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (engine)
 		mpib_engine_close(engine);
 	return 0;
@@ -70,7 +63,6 @@ static void refused(int error, const char *const *words)
 
 static void two_active_ports_are_opened(void **state)
 {
-	(void)state;
 	if (start() < 0)
 		fail_msg("%s", why);
 	assert_string_equal(mpib_engine_provider(engine, 0), "rdma");
@@ -78,7 +70,6 @@ static void two_active_ports_are_opened(void **state)
 
 static void every_shard_has_the_inline_limit_of_the_device(void **state)
 {
-	(void)state;
 	cfg.shards = 2;
 	assert_int_equal(start(), 0);
 	for (unsigned i = 0; i < 4; i++)
@@ -88,7 +79,6 @@ static void every_shard_has_the_inline_limit_of_the_device(void **state)
 
 static void a_device_without_inline_is_used_without(void **state)
 {
-	(void)state;
 	fake_ibv.max_inline = 0;
 	assert_int_equal(start(), 0);
 	assert_int_equal(engine->shard[0].rail[0].port.max_inline, 0);
@@ -96,7 +86,6 @@ static void a_device_without_inline_is_used_without(void **state)
 
 static void adaptive_routing_is_met_on_infiniband(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(sout, 1);
 	fake_ibv_make_ib(sup, 2);
 	assert_int_equal(start(), 0);
@@ -109,21 +98,18 @@ static void adaptive_routing_is_met_on_infiniband(void **state)
 
 static void a_wrong_name_is_told_with_the_right_ones(void **state)
 {
-	(void)state;
 	name_rails("rdma:mlx5_7", "rdma:fake_1");
 	REFUSED(-ENODEV, "rdma:mlx5_7:1", "ibv_open_device", "fake_0, fake_1");
 }
 
 static void a_machine_without_devices_is_told_so(void **state)
 {
-	(void)state;
 	fake_ibv.devices = 0;
 	REFUSED(-ENODEV, "there are none", "/dev/infiniband");
 }
 
 static void a_device_that_may_not_be_opened_names_the_right(void **state)
 {
-	(void)state;
 	fake_ibv.fail = "ibv_open_device";
 	fake_ibv.error = EACCES;
 	fake_ibv.times = 1;
@@ -133,7 +119,6 @@ static void a_device_that_may_not_be_opened_names_the_right(void **state)
 
 static void a_port_that_the_device_has_not_is_told(void **state)
 {
-	(void)state;
 	name_rails("rdma:fake_0:2", "rdma:fake_1");
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
@@ -143,7 +128,6 @@ static void a_port_that_is_down_makes_its_rail_away(void **state)
 {
 	struct mpib_tenant *t;
 
-	(void)state;
 	sup->port[0].attr.state = IBV_PORT_DOWN;
 	sup->port[0].gids = 0;
 	if (start() < 0)
@@ -160,7 +144,6 @@ static void with_both_ports_down_users_are_told(void **state)
 {
 	struct mpib_tenant *t;
 
-	(void)state;
 	sout->port[0].attr.state = IBV_PORT_INIT;
 	sup->port[0].attr.state = IBV_PORT_DOWN;
 	assert_int_equal(start(), 0);
@@ -172,14 +155,12 @@ static void with_both_ports_down_users_are_told(void **state)
 
 static void a_port_without_a_gid_is_told(void **state)
 {
-	(void)state;
 	sout->port[0].gids = 0;
 	REFUSED(-EADDRNOTAVAIL, "rdma:fake_0:1", "no RoCE v2 GID", "IPv4");
 }
 
 static void two_link_layers_are_refused(void **state)
 {
-	(void)state;
 	fake_ibv_make_ib(sup, 3);
 	REFUSED(-EINVAL, "fake_0 is Ethernet", "fake_1 is InfiniBand",
 		"--sup none");
@@ -189,7 +170,6 @@ static void a_limit_on_pinned_memory_is_told(void **state)
 {
 	struct rlimit old, low;
 
-	(void)state;
 	getrlimit(RLIMIT_MEMLOCK, &old);
 	low = old;
 	low.rlim_cur = 8 << 20;
@@ -204,7 +184,6 @@ static void a_limit_on_pinned_memory_is_told(void **state)
 
 static void a_cq_that_cannot_be_pinned_is_told(void **state)
 {
-	(void)state;
 	fake_ibv.fail = "ibv_create_cq";
 	fake_ibv.error = ENOMEM;
 	fake_ibv.times = 1;
@@ -214,7 +193,6 @@ static void a_cq_that_cannot_be_pinned_is_told(void **state)
 
 static void queues_longer_than_the_devices_name_the_setting(void **state)
 {
-	(void)state;
 	cfg.sq_depth = 5000;
 	REFUSED(-EINVAL, "qp.sq_depth = 5000", "4096");
 	cfg.sq_depth = 512;
@@ -231,7 +209,6 @@ static void relaxed_ordering_is_dropped_where_it_is_refused(void **state)
 	struct ibv_mr *mr;
 	char mem[64];
 
-	(void)state;
 	assert_int_equal(v->open(&cfg.rail[0], &ctx), 0);
 	assert_int_equal(v->alloc_pd(ctx, &pd), 0);
 	for (unsigned times = 0; times < 2; times++) {

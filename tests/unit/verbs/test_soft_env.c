@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the environment tells the software HCA, and must not. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "verbs/verbs.h"
 
 static int open_device(void)
@@ -40,7 +35,6 @@ static void the_first_port_is_digits_in_range(void **state)
 					   "30000x", "0",
 					   "65281",  "18446744073709581616" };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(open_with("MPIB_SOFT_PORT_BASE", bad[i]),
 				 -EINVAL);
@@ -50,7 +44,6 @@ static void the_first_port_is_digits_in_range(void **state)
 
 static void an_engine_that_there_is_not_is_refused(void **state)
 {
-	(void)state;
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "uring"), -EINVAL);
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "epoll"), 0);
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", ""), 0);

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What QPs of the software HCA take of memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "verbs/verbs.h"
 
 #define QPS 64
@@ -44,7 +40,6 @@ static void a_qp_takes_memory_only_for_what_was_posted(void **state)
 	struct ibv_pd *pd;
 	size_t before;
 
-	(void)state;
 	assert_int_equal(v->open(&spec, &ctx), 0);
 	assert_int_equal(v->alloc_pd(ctx, &pd), 0);
 	assert_int_equal(v->create_cq(ctx, 16, NULL, 0, &attr.send_cq), 0);

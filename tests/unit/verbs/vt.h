@@ -9,15 +9,10 @@
 #ifndef VT_H
 #define VT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 /* cmocka wants the ones above. */
-#include <cmocka.h>
 
+#include "test.h"
 #include "verbs/verbs.h"
 
 #define VT_CQE 4096
