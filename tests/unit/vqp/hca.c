@@ -2,12 +2,8 @@
 #include "hca.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static struct hca_qp *to_qp(struct ibv_qp *qp)
 {

@@ -2,29 +2,20 @@
 /* vqp/seq.h: any order in, order out; late ones dropped, also after the wrap; and
  * the span that a sender keeps. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "vqp/seq.h"
 
 static struct mpib_seq *s;
 
 static int setup(void **state)
 {
-	(void)state;
 	s = calloc(1, sizeof(*s));
 	return s ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	free(s);
 	return 0;
 }
@@ -51,7 +42,6 @@ static unsigned take(void)
 
 static void numbers_come_out_in_order(void **state)
 {
-	(void)state;
 	assert_int_equal(1, came(2));
 	assert_int_equal(1, came(1));
 	assert_int_equal(take(), 0);
@@ -66,7 +56,6 @@ static void numbers_come_out_in_order(void **state)
 
 static void a_number_that_came_already_is_dropped(void **state)
 {
-	(void)state;
 	assert_int_equal(1, came(1));
 	assert_int_equal(0, came(1)); /* waits for 0 still */
 	assert_int_equal(1, came(0));
@@ -79,7 +68,6 @@ static void a_number_that_came_already_is_dropped(void **state)
 
 static void the_wrap_changes_nothing(void **state)
 {
-	(void)state;
 	s->next = MPIB_SEQ_MOD - 2;
 	assert_int_equal(1, came(0));
 	assert_int_equal(1, came(MPIB_SEQ_MOD - 1));
@@ -99,7 +87,6 @@ static void the_wrap_changes_nothing(void **state)
 /* Dropped, it would be waited for without end: the sender has its answer. */
 static void beyond_the_window_is_a_fault(void **state)
 {
-	(void)state;
 	assert_int_equal(1, came(MPIB_SEQ_WINDOW - 1));
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_WINDOW));
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD / 2));
@@ -122,7 +109,6 @@ static void give(unsigned n)
 /* From wherever the numbers are, also over the wrap. */
 static void one_number_without_an_answer_holds_the_span(void **state)
 {
-	(void)state;
 	for (uint32_t first = 0; first < 5; first++) {
 		uint32_t oldest = (first * 3355441u + 1) % MPIB_SEQ_MOD, seq;
 
@@ -150,7 +136,6 @@ static void answers_free_what_lies_before_them_and_no_more(void **state)
 	uint8_t *open = calloc(MPIB_SEQ_MOD, 1);
 	uint32_t oldest = MPIB_SEQ_MOD - 20000;
 
-	(void)state;
 	memset(&sent, 0, sizeof(sent));
 	sent.next = sent.oldest = oldest;
 	for (unsigned i = 0; i < 400000; i++) {
@@ -181,7 +166,6 @@ static void all_parts_make_a_number(void **state)
 	uint32_t bytes;
 	bool last;
 
-	(void)state;
 	assert_int_equal(1, mpib_seq_arrived(s, 0, 2, 3, true, 10));
 	assert_false(mpib_seq_take(s, &last, &bytes));
 	assert_int_equal(0, mpib_seq_arrived(s, 0, 2, 3, true, 10)); /* twice */
@@ -204,7 +188,6 @@ static void shuffled_blocks_over_the_wrap(void **state)
 	uint32_t order[BLOCK], done = 0;
 	unsigned seed = 1;
 
-	(void)state;
 	s->next = MPIB_SEQ_MOD - 1000;
 	while (done < 1000000) {
 		uint32_t first = s->next;

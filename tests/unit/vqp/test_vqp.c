@@ -2,14 +2,9 @@
 /* mpib/vqp.h where nothing fails: what each mode puts where, and reports. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "rig.h"
+#include "test.h"
 #include "vqp/seq.h"
 
 #define MIB (1u << 20)
@@ -37,7 +32,6 @@ static void stop(void)
 
 static int teardown(void **state)
 {
-	(void)state;
 	stop();
 	return 0;
 }
@@ -71,7 +65,6 @@ static void every_mode_carries_every_size(void **state)
 					MIB,  MIB - 1, 3 * MIB + 17 };
 	static const unsigned n[] = { 1, 2, 3, 8, 64 };
 
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		for (unsigned i = 0; i < 5 * 2; i++) {
 			unsigned devices = 1 + i % 2;
@@ -101,7 +94,6 @@ static void split_is_one_wr_a_device_on_128_bytes(void **state)
 		.mode = MPIB_VQP_SPLIT, .n = 4, .cap = 8, .weight = { 256, 768 }
 	};
 
-	(void)state;
 	rig_up(&rig, &attr, 2, 4 * MIB);
 	up = true;
 	for (unsigned i = 0; i < 4; i++)
@@ -124,7 +116,6 @@ static void spray_tells_only_when_all_data_is_answered(void **state)
 {
 	struct mpib_vwc wc;
 
-	(void)state;
 	start(MPIB_VQP_SPRAY, 4, 1, 4096, 8);
 	rig_recv(&rig, 1);
 	assert_int_equal(rig_write(&rig, 2, 0, 4 * 4096), 0);
@@ -146,7 +137,6 @@ static void spray_tells_only_when_all_data_is_answered(void **state)
 
 static void dqplb_numbers_each_fragment_and_marks_the_last(void **state)
 {
-	(void)state;
 	start(MPIB_VQP_DQPLB, 4, 1, 4096, 8);
 	transfer(0, 3 * 4096, 1);
 	for (unsigned i = 0; i < 3; i++) {
@@ -162,7 +152,6 @@ static void a_turn_is_one_doorbell_a_qp(void **state)
 	struct mpib_vcq_counts n;
 	struct mpib_vwc wc;
 
-	(void)state;
 	start(MPIB_VQP_DQPLB, 4, 1, 4096, 8);
 	assert_int_equal(rig_write(&rig, 1, 0, 32 * 4096), 0);
 	for (unsigned i = 0; i < 4; i++) {
@@ -185,7 +174,6 @@ static void completions_come_in_the_order_posted(void **state)
 {
 	struct mpib_vwc wc;
 
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 8, 2, 4096, 4);
 		for (uint64_t i = 0; i < 100; i++) {
@@ -213,7 +201,6 @@ static void notices_wait_for_receives(void **state)
 {
 	struct mpib_vwc wc;
 
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		unsigned sent = 0, got = 0;
 
@@ -244,7 +231,6 @@ static void a_send_and_its_receive_pass_through_on_qp_0(void **state)
 	struct mpib_vrecv r = { .wr_id = 5, .addr = 1, .length = 64 };
 	struct mpib_vwc wc;
 
-	(void)state;
 	start(MPIB_VQP_SPRAY, 4, 1, 4096, 8);
 	assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &r), 0);
 	assert_int_equal(
@@ -262,7 +248,6 @@ sends_are_refused_where_they_would_take_a_modes_receive(void **state)
 {
 	const struct mpib_vrecv r = { .wr_id = 5, .addr = 1, .length = 64 };
 
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		int want = mode == MPIB_VQP_SPRAY ? 0 : -EINVAL;
 
@@ -281,7 +266,6 @@ static void a_single_qp_passes_the_imm_on(void **state)
 {
 	struct mpib_vwc wc;
 
-	(void)state;
 	start(MPIB_VQP_DQPLB, 1, 1, 4096, 8);
 	rig_recv(&rig, 1);
 	assert_int_equal(rig_write(&rig, 2, 0, 100000), 0);
@@ -294,7 +278,6 @@ static void a_single_qp_passes_the_imm_on(void **state)
 
 static void who_asks_for_no_completion_gets_none(void **state)
 {
-	(void)state;
 	start(MPIB_VQP_SPRAY, 4, 1, 4096, 8);
 	assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE, 0, 0, 9000), 0);
 	assert_int_equal(rig_post(&rig, 2, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED,

@@ -4,14 +4,9 @@
  * issues of the design it follows; each test fails on that behaviour.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "rig.h"
+#include "test.h"
 
 static struct rig rig;
 static struct mpib_vwc wc;
@@ -23,7 +18,6 @@ static void start(enum mpib_vqp_mode mode, unsigned n)
 
 static int teardown(void **state)
 {
-	(void)state;
 	rig_down(&rig);
 	return 0;
 }
@@ -32,7 +26,6 @@ static int teardown(void **state)
  * in each direction. */
 static void t1_failed_completions_go_where_their_wr_came_from(void **state)
 {
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
 		rig_recv(&rig, 7);
@@ -60,7 +53,6 @@ static void t2_a_dead_qp_takes_no_more_work(void **state)
 {
 	unsigned before;
 
-	(void)state;
 	start(MPIB_VQP_SPRAY, 4);
 	assert_int_equal(rig_write(&rig, 1, 0, 4096), 0);
 	hca_break(rig.tx.data[0]);
@@ -88,7 +80,6 @@ static void t2_a_dead_qp_takes_no_more_work(void **state)
 /* T3: the WR that could not be posted whole ends when what was posted did. */
 static void t3_a_wr_posted_in_part_still_ends(void **state)
 {
-	(void)state;
 	start(MPIB_VQP_SPRAY, 2);
 	rig.tx.data[1]->fail_post = ENOMEM;
 	rig.tx.data[1]->fail_at = 1;
@@ -113,7 +104,6 @@ static void t3_a_wr_posted_in_part_still_ends(void **state)
 /* T4 */
 static void t4_the_error_is_that_of_the_post(void **state)
 {
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
 		rig.tx.data[0]->fail_post = ENOMEM;
@@ -130,7 +120,6 @@ static void t4_the_error_is_that_of_the_post(void **state)
 /* T6: a notice that cannot be posted fails its WR. */
 static void t6_a_notice_that_cannot_be_posted_is_told(void **state)
 {
-	(void)state;
 	start(MPIB_VQP_SPRAY, 4);
 	rig.tx.notify[0]->fail_post = ENOMEM;
 	assert_int_equal(rig_write(&rig, 1, 0, 9000), 0);
@@ -144,7 +133,6 @@ static void t6_a_notice_that_cannot_be_posted_is_told(void **state)
 /* T6: notices that waited for room, when the QP dies meanwhile. */
 static void t6_notices_that_waited_are_told_too(void **state)
 {
-	(void)state;
 	start(MPIB_VQP_SPRAY, 4);
 	for (uint64_t i = 0; i < 20; i++)
 		assert_int_equal(rig_write(&rig, i, 0, 128), 0);
@@ -165,7 +153,6 @@ static void t6_notices_that_waited_are_told_too(void **state)
 /* T7: a receive that cannot be posted again fails those that wait. */
 static void t7_a_receive_that_cannot_be_posted_is_told(void **state)
 {
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
 		rig_recv(&rig, 1);
@@ -188,7 +175,6 @@ static void t7_a_receive_that_cannot_be_posted_is_told(void **state)
 /* T10: each device places its data when it likes, but before its own IMM. */
 static void t10_a_notice_overtakes_no_data_of_another_device(void **state)
 {
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
 		rig.rx.hca[0].lazy = rig.rx.hca[1].lazy = true;
@@ -210,7 +196,6 @@ static void t10_a_notice_overtakes_no_data_of_another_device(void **state)
 /* A numbered fragment that is lost would have the receiver wait for ever. */
 static void a_lost_number_ends_the_virtual_qp(void **state)
 {
-	(void)state;
 	start(MPIB_VQP_DQPLB, 4);
 	assert_int_equal(rig_write(&rig, 1, 0, 8 * 4096), 0);
 	assert_int_equal(rig_write(&rig, 2, 0, 200 * 4096), 0);
@@ -230,7 +215,6 @@ static void a_receive_ends_when_a_qp_fails(void **state)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
 
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		for (unsigned at = 0; at < 2; at++) {
 			if (mode == MPIB_VQP_SPRAY && at > 0)
@@ -256,7 +240,6 @@ static void what_has_ended_takes_no_receive(void **state)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
 
-	(void)state;
 	start(MPIB_VQP_DQPLB, 4);
 	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), 0);
 	assert_int_equal(rig_write(&rig, 1, 0, 8 * 4096), 0);
@@ -273,7 +256,6 @@ static void a_replay_loses_nothing_and_repeats_nothing(void **state)
 {
 	struct mpib_vcq_counts n;
 
-	(void)state;
 	for (unsigned i = 0; i < 60; i++) {
 		enum mpib_vqp_mode mode = (enum mpib_vqp_mode)(i % 3);
 		uint64_t len = 1 + (i * 7919) % 200000;
@@ -319,7 +301,6 @@ static void a_replay_loses_nothing_and_repeats_nothing(void **state)
 
 static void a_cq_that_cannot_be_polled_is_told(void **state)
 {
-	(void)state;
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 2, false);
 	rig_recv(&rig, 1);
 	assert_int_equal(rig_write(&rig, 1, 0, 4096), 0);

@@ -6,13 +6,9 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "rig.h"
+#include "test.h"
 #include "vqp/seq.h"
 
 static struct rig rig;
@@ -20,7 +16,6 @@ static struct mpib_vwc wc;
 
 static int teardown(void **state)
 {
-	(void)state;
 	rig_down(&rig);
 	return 0;
 }
@@ -41,7 +36,6 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	struct mpib_vqp_attr a;
 	struct mpib_vqp *v;
 
-	(void)state;
 	rig_start(&rig, MPIB_VQP_SPLIT, 2, 1, false);
 	assert_int_equal(rig_write(&rig, 1, 0, (1ull << 32) + 1), -EMSGSIZE);
 	a = attr_of(qp, 2);
@@ -91,7 +85,6 @@ static void t8_late_and_repeated_numbers_are_counted_and_dropped(void **state)
 {
 	struct mpib_vcq_counts n;
 
-	(void)state;
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
 	for (uint64_t i = 0; i < 5; i++) {
 		rig_recv(&rig, i);
@@ -117,7 +110,6 @@ static void a_number_that_cannot_be_ends_the_receiver(void **state)
 					  MPIB_SEQ_MOD };
 	const struct mpib_vrecv more = { .wr_id = 2 };
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
 		rig_recv(&rig, 1);
@@ -141,7 +133,6 @@ static void messages_that_a_late_number_lets_go_keep_their_sizes(void **state)
 		MANY = 3000
 	};
 
-	(void)state;
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
 	for (uint32_t i = 1; i <= MANY + 1; i++) {
 		forge_fragment(i % (MANY + 1), i % (MANY + 1));
@@ -205,7 +196,6 @@ static void hold_one_qp(enum held held, unsigned n, unsigned devices,
 
 static void a_qp_that_stands_still_loses_no_number(void **state)
 {
-	(void)state;
 	for (enum held held = HOLD_FIRST; held < HOLDS; held++) {
 		hold_one_qp(held, 2, 1, 200, 16 << 10);
 		hold_one_qp(held, 5, 2, 200, 16 << 10);
@@ -220,7 +210,6 @@ static void t9_a_poll_takes_a_bounded_number(void **state)
 	struct mpib_vcq_counts n;
 	struct ibv_wc stray = { .wr_id = 1ull << 56, .qp_num = 5555 };
 
-	(void)state;
 	rig_start(&rig, MPIB_VQP_SPLIT, 2, 1, false);
 	for (unsigned i = 0; i < 1000; i++)
 		hca_forge(&rig.tx.hca[0], &stray);
@@ -235,7 +224,6 @@ static void t11_nothing_in_flight_outlives_its_virtual_qp(void **state)
 	struct mpib_vcq_counts n;
 	struct ibv_wc stray = { .qp_num = 9999, .wr_id = 1ull << 56 };
 
-	(void)state;
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	assert_int_equal(rig_write(&rig, 1, 0, 9000), 0);
 	assert_int_equal(mpib_vqp_destroy(rig.tx.vqp), -EBUSY);
@@ -256,7 +244,6 @@ static void t11_nothing_in_flight_outlives_its_virtual_qp(void **state)
 /* T12: SENDs keep to QP 0 and to its cap. */
 static void t12_sends_are_bounded(void **state)
 {
-	(void)state;
 	rig_start(&rig, MPIB_VQP_SPRAY, 4, 1, false);
 	for (uint64_t i = 0; i < 256; i++)
 		assert_int_equal(
@@ -277,7 +264,6 @@ static void what_cannot_be_told_to_have_ended_is_refused(void **state)
 				.local = (uint64_t)(uintptr_t)&w,
 				.devices = 1 };
 
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
 		assert_int_equal(
@@ -303,7 +289,6 @@ static void t14_equal_numbers_of_two_devices_are_two_qps(void **state)
 	struct mpib_vqp_attr a;
 	struct mpib_vqp *v;
 
-	(void)state;
 	rig_start(&rig, MPIB_VQP_SPRAY, 4, 2, false);
 	assert_int_equal(rig.tx.data[0]->qp.qp_num, rig.tx.data[1]->qp.qp_num);
 	rig_recv(&rig, 1);
@@ -322,7 +307,6 @@ static void attributes_are_sane_or_refused(void **state)
 	struct mpib_vqp_attr a;
 	struct mpib_vqp *v;
 
-	(void)state;
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	a = attr_of(qp, 2);
 	a.cap = 0; /* unlimited would need unlimited receives */

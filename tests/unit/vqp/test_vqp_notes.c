@@ -5,14 +5,9 @@
  * Each test fails on that behaviour. The linker leads malloc and its like here.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "rig.h"
+#include "test.h"
 
 #define MIB (1u << 20)
 
@@ -58,7 +53,6 @@ static void start(enum mpib_vqp_mode mode, unsigned n, unsigned devices)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (up)
 		rig_down(&rig);
 	up = false;
@@ -68,7 +62,6 @@ static int teardown(void **state)
 /* T16, T17 */
 static void t16_t17_posts_and_polls_allocate_nothing(void **state)
 {
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		unsigned before;
 
@@ -94,7 +87,6 @@ static void t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace(void **state)
 	struct mpib_vqp_attr *attr = calloc(1, sizeof(*attr));
 	struct mpib_vqp *vqp;
 
-	(void)state;
 	start(MPIB_VQP_SPLIT, 2, 1);
 	for (unsigned i = 0; i < 2; i++)
 		qp[i].qp = &hca_qp(&rig.tx.hca[0])->qp;
@@ -130,7 +122,6 @@ static void check_keys(const struct hca_qp *q, unsigned device)
 /* I9 */
 static void i9_each_device_has_its_own_keys(void **state)
 {
-	(void)state;
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 4, 2);
 		rig_recv(&rig, 1);
@@ -154,7 +145,6 @@ static void i13_completions_find_their_qp_while_others_come_and_go(void **state)
 	struct mpib_vqp *other[120];
 	struct mpib_vwc wc;
 
-	(void)state;
 	start(MPIB_VQP_DQPLB, 4, 1);
 	rig_recv(&rig, 1);
 	assert_int_equal(rig_write(&rig, 1, 0, 30 * 4096), 0);
@@ -205,7 +195,6 @@ static void i14_a_head_travels_with_its_payload(void **state)
 {
 	static const uint64_t len[] = { 0, 1, 4096, 4097, 100000 };
 
-	(void)state;
 	for (unsigned mode = 1; mode < 3; mode++) {
 		for (unsigned i = 0; i < 5; i++) {
 			const struct hca_wr *first;
@@ -256,7 +245,6 @@ static void i15_keys_are_taken_with_the_wr(void **state)
 		.key = { { 1, 2 }, { 3, 4 } },
 	};
 
-	(void)state;
 	start(MPIB_VQP_DQPLB, 4, 2);
 	wr.local = (uint64_t)(uintptr_t)rig.tx.mem;
 	wr.remote = (uint64_t)(uintptr_t)rig.rx.mem;

@@ -4,15 +4,10 @@
  * of 4 KiB to 64 MiB, and every byte is right. MPIB_VQP_SEEDS sets how many
  * seeds, MPIB_VQP_BYTES the memory (default 1 MiB; 1 GiB takes a while).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "rig.h"
+#include "test.h"
 
 static struct rig rig;
 
@@ -68,7 +63,6 @@ static void no_seed_delivers_a_wrong_byte(void **state)
 	unsigned seeds = (unsigned)from_env("MPIB_VQP_SEEDS", 1000);
 	uint64_t bytes = from_env("MPIB_VQP_BYTES", 1 << 20);
 
-	(void)state;
 	for (unsigned seed = 0; seed < seeds; seed++)
 		one_seed(seed, bytes);
 	printf("%u seeds, 0 wrong\n", seeds);
@@ -76,7 +70,6 @@ static void no_seed_delivers_a_wrong_byte(void **state)
 
 static void large_messages_are_whole_too(void **state)
 {
-	(void)state;
 	for (unsigned seed = 0; seed < 6; seed++)
 		one_seed(seed * 7 + seed % 3, 64u << 20);
 }

@@ -3,11 +3,8 @@
 #include <endian.h>
 #include <errno.h>
 #include <mpib/vqp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define N 4
 #define FRAG 4096u
@@ -68,7 +65,6 @@ static void start(enum mpib_vqp_mode mode)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_vqp_reset(vqp);
 	assert_int_equal(mpib_vqp_destroy(vqp), 0);
 	mpib_vcq_destroy(vcq);
@@ -125,7 +121,6 @@ static void spray_tells_on_the_named_port_when_all_is_answered(void **state)
 {
 	struct mpib_vwc wc[8];
 
-	(void)state;
 	start(MPIB_VQP_SPRAY);
 	assert_int_equal(send(9, 3 * FRAG + 1, false), 0);
 	assert_int_equal(posts, 4);
@@ -159,7 +154,6 @@ static void a_notice_tells_of_what_was_posted_before_it(void **state)
 {
 	struct mpib_vwc wc[8];
 
-	(void)state;
 	start(MPIB_VQP_SPRAY);
 	assert_int_equal(send(1, FRAG, true), 0);
 	assert_int_equal(send(2, FRAG, false), 0);
@@ -184,7 +178,6 @@ static void dqplb_tells_at_once_and_one_number_says_how_far(void **state)
 {
 	static const uint32_t imm[] = { 0, 1, 2 | MPIB_VQP_NOTIFY };
 
-	(void)state;
 	start(MPIB_VQP_DQPLB);
 	assert_int_equal(send(1, 2 * FRAG, true), 0);
 	assert_int_equal(send(2, FRAG, false), 0);
@@ -201,7 +194,6 @@ static void what_has_no_room_waits_in_order(void **state)
 {
 	struct mpib_vwc wc[8];
 
-	(void)state;
 	start(MPIB_VQP_DQPLB);
 	closed = 1u << (N + 1);
 	assert_int_equal(send(1, FRAG, false), 0);
@@ -219,7 +211,6 @@ static void an_imm_waits_for_its_numbers(void **state)
 {
 	uint32_t imm, bytes;
 
-	(void)state;
 	start(MPIB_VQP_DQPLB);
 	assert_true(mpib_vqp_port_imm(vqp, 11, 64));
 	assert_true(mpib_vqp_port_imm(vqp, 12, 0));
@@ -254,7 +245,6 @@ static void a_reset_begins_anew(void **state)
 	struct mpib_vwc wc[8];
 	uint32_t imm, bytes;
 
-	(void)state;
 	start(MPIB_VQP_DQPLB);
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(send(i, FRAG, false), 0);
@@ -290,7 +280,6 @@ static void what_cannot_go_via_ports_is_refused(void **state)
 				 .flags = IBV_SEND_SIGNALED,
 				 .devices = 1 };
 
-	(void)state;
 	start(MPIB_VQP_SPRAY);
 	assert_int_equal(mpib_vqp_create(vcq, &attr, &other), -EINVAL);
 	attr.mode = MPIB_VQP_SPRAY;

@@ -2,12 +2,8 @@
 /* mpib/wr_pool.h: WRs are ready when taken, and one call posts a chain. */
 #include <errno.h>
 #include <mpib/wr_pool.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static struct mpib_wr_pool pool;
 static struct ibv_context ctx;
@@ -31,7 +27,6 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
 
 static int setup(void **state)
 {
-	(void)state;
 	ctx.ops.post_send = post_send;
 	calls = wrs = 0;
 	fail_after = UINT32_MAX;
@@ -40,7 +35,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_wr_pool_fini(&pool);
 	return 0;
 }
@@ -49,7 +43,6 @@ static void a_wr_is_ready_when_taken(void **state)
 {
 	struct mpib_wr *w = mpib_wr_take(&pool);
 
-	(void)state;
 	assert_ptr_equal(w->wr.sg_list, w->sge);
 	assert_int_equal(w->wr.num_sge, 1);
 	assert_int_equal(w->wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
@@ -66,7 +59,6 @@ static void there_are_4096_and_each_is_taken_once(void **state)
 {
 	struct mpib_wr *w, *last = NULL;
 
-	(void)state;
 	for (unsigned i = 0; i < 4096; i++) {
 		w = mpib_wr_take(&pool);
 		assert_non_null(w);
@@ -84,7 +76,6 @@ static void a_chain_is_one_doorbell_in_order(void **state)
 	struct mpib_wr_chain chain = { 0 };
 	struct mpib_wr *w[5], *bad;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		w[i] = mpib_wr_take(&pool);
 		mpib_wr_chain_add(&chain, w[i]);
@@ -107,7 +98,6 @@ static void a_chain_goes_behind_another_or_is_the_first(void **state)
 	struct mpib_wr_chain all = { 0 }, part[2] = { { 0 }, { 0 } };
 	struct mpib_wr *w[4], *bad;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		w[i] = mpib_wr_take(&pool);
 		mpib_wr_chain_add(&part[i / 2], w[i]);
@@ -126,7 +116,6 @@ static void the_first_wr_not_taken_is_named(void **state)
 	struct mpib_wr_chain chain = { 0 };
 	struct mpib_wr *w[3], *bad = NULL;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		w[i] = mpib_wr_take(&pool);
 		mpib_wr_chain_add(&chain, w[i]);
