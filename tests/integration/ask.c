@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
 #include "ask.h"
+#include "test.h"
 
 struct node ask_a, ask_b;
 
 int ask_start(void **state)
 {
-	(void)state;
 	node_start(&ask_a, 3, "--limit-readers", "12", "--sup-bw", "512", NULL);
 	node_start(&ask_b, 4, NULL);
 	return 0;
@@ -20,7 +15,6 @@ int ask_start(void **state)
 
 int ask_stop(void **state)
 {
-	(void)state;
 	node_stop(&ask_a);
 	node_stop(&ask_b);
 	return 0;

@@ -6,21 +6,17 @@
 #include <fcntl.h>
 #include <mpib/segment.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 /* cmocka wants the ones above. */
-#include <cmocka.h>
-
 #include "addr.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "scratch.h"
+#include "test.h"
 
 struct mpib_proxy filled;
 size_t large = 32u << 20;
@@ -242,7 +238,6 @@ void filled_fail(unsigned calls, int first, int then)
 
 int filled_look(void **state)
 {
-	(void)state;
 	before = filled.clients.usage;
 	fds_before = open_fds();
 	return 0;
@@ -250,7 +245,6 @@ int filled_look(void **state)
 
 int filled_nothing_is_left(void **state)
 {
-	(void)state;
 	filled_fail(0, 0, 0);
 	for (unsigned i = 0; i < sizeof(socks) / sizeof(socks[0]); i++) {
 		if (socks[i])

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <mpib/client.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/socket.h>
 /* cmocka wants the ones above. */
-#include <cmocka.h>
-
 #include "talk.h"
+#include "test.h"
 
 struct node talk_node;
 
@@ -17,14 +13,12 @@ static const char *const entries[] = { "attached",     "leaving",
 
 int talk_start(void **state)
 {
-	(void)state;
 	node_start(&talk_node, 2, "--limit-memory", "64M", NULL);
 	return 0;
 }
 
 int talk_stop(void **state)
 {
-	(void)state;
 	node_stop(&talk_node);
 	return 0;
 }
@@ -36,7 +30,6 @@ int talk_nothing_is_left(void **state)
 					 .run_dir = talk_node.dir };
 	struct mpib_client *c;
 
-	(void)state;
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	mpib_detach(c);
 	for (unsigned i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)

@@ -3,17 +3,10 @@
  * Adaptive mode between two nodes on software rails: which rail carries what,
  * and by how many WRs. The law itself is tests/unit/engine/test_settle.c's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/conn/conn.h"
 #include "engine/split/policy.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define KIB 1024u
 #define RX (PAIR_MEM / 2)
@@ -26,7 +19,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.mode = MPIB_MODE_ADAPTIVE;
 	pair_open_on(&pair, &cfg, MPIB_IMM_V2, MPIB_PATH_UNKNOWN);
@@ -36,7 +28,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -81,7 +72,6 @@ static void messages_in_flight_go_whole_over_both_rails(void **state)
 	struct sent s;
 	uint64_t sum = 40ull * DEPTH * 128 * KIB;
 
-	(void)state;
 	for (unsigned i = 0; i < 40; i++)
 		transfer(DEPTH, 128 * KIB);
 	s = sent();
@@ -98,7 +88,6 @@ static void messages_one_by_one_use_both_rails(void **state)
 	struct sent s;
 	uint64_t sum = 200ull * 128 * KIB;
 
-	(void)state;
 	for (unsigned i = 0; i < 200; i++)
 		transfer(1, 128 * KIB);
 	s = sent();
@@ -113,7 +102,6 @@ static void what_finds_no_room_spends_no_try(void **state)
 	struct mpib_adapt before;
 	uint32_t g_rx, g_tx;
 
-	(void)state;
 	transfer(1, 128 * KIB);
 	before = lane->adapt;
 	lane->open = 0;
@@ -138,7 +126,6 @@ static void a_rail_out_of_use_teaches_nothing(void **state)
 	struct mpib_lane *lane = pair.node[0].lane;
 	struct mpib_adapt before;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++)
 		transfer(1, 128 * KIB);
 	before = lane->adapt;

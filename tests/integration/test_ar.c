@@ -3,14 +3,8 @@
  * For networks with adaptive routing: payload by WRITE, then an IMM without
  * any, and the exact size all the same.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine_pair.h"
+#include "test.h"
 
 #define MIB (1u << 20)
 #define THRESHOLD 8192u
@@ -53,7 +47,6 @@ static void open_pair(enum mpib_ar_mode mode, uint8_t imm_version)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	return 0;
@@ -69,7 +62,6 @@ static void sizes_are_exact_on_both_sides_of_the_threshold(void **state)
 					 2 * THRESHOLD + 100,
 					 65537,
 					 5 * MIB + 3 };
-	(void)state;
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_pair(MPIB_AR_ON, v);
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
@@ -99,7 +91,6 @@ static uint64_t requests_of(uint32_t len)
 
 static void above_the_threshold_an_imm_carries_the_record_at_most(void **state)
 {
-	(void)state;
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
 	assert_int_equal(requests_of(THRESHOLD), 2); /* one a rail */
 	assert_int_equal(largest, THRESHOLD / 2);
@@ -116,7 +107,6 @@ static void a_receive_in_parts_ends_where_the_message_does(void **state)
 	};
 	uint32_t gen;
 
-	(void)state;
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
 	/* Ends at the end of a part that is not the last, and within one. */
 	for (uint32_t len = 32768; len <= 40000; len += 40000 - 32768) {
@@ -136,7 +126,6 @@ static void a_receive_in_parts_ends_where_the_message_does(void **state)
 
 static void by_itself_it_is_off_on_ethernet(void **state)
 {
-	(void)state;
 	open_pair(MPIB_AR_AUTO, MPIB_IMM_V2);
 	assert_int_equal(requests_of(MIB), 2);
 	assert_int_equal(largest, MIB / 2);

@@ -4,15 +4,10 @@
  * order, and the control thread never waits for it.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
+#include "test.h"
 #include "verbs/soft/soft.h"
 
 static struct pair pair;
@@ -63,7 +58,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	told = scripted = acked = 0;
@@ -77,7 +71,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	rail_of(0, 1)->verbs = &mpib_verbs_soft;
 	pair_close(&pair);
 	return 0;
@@ -93,7 +86,6 @@ static void a_link_that_goes_down_and_up_is_told_to_its_shard(void **state)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 
-	(void)state;
 	turns(10);
 	assert_false(rail_of(0, 1)->down);
 	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
@@ -124,13 +116,11 @@ static void takes_the_rail_down_for_good(enum ibv_event_type fatal)
 
 static void a_dead_device_takes_the_rail_down_for_good(void **state)
 {
-	(void)state;
 	takes_the_rail_down_for_good(IBV_EVENT_DEVICE_FATAL);
 }
 
 static void a_full_cq_takes_the_rail_down_for_good(void **state)
 {
-	(void)state;
 	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
 }
 
@@ -144,7 +134,6 @@ static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
 
 static void a_context_without_a_device_is_lost_once(void **state)
 {
-	(void)state;
 	scripted_verbs.get_async_event = no_device;
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	turns(4);
@@ -154,7 +143,6 @@ static void a_context_without_a_device_is_lost_once(void **state)
 
 static void another_port_of_the_device_is_nobodys_business(void **state)
 {
-	(void)state;
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	say(IBV_EVENT_PORT_ERR);
 	script[0].element.port_num = 2;
@@ -167,7 +155,6 @@ static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
 {
 	struct mpib_rail *rail = rail_of(0, 1);
 
-	(void)state;
 	rail->verbs = &scripted_verbs;
 	say(IBV_EVENT_GID_CHANGE);
 	turns(4);
@@ -186,7 +173,6 @@ static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
 	struct mpib_rail *rail = rail_of(0, 1);
 	struct ibv_srq_attr attr;
 
-	(void)state;
 	turns(4);
 	rail->verbs = &scripted_verbs;
 	for (unsigned i = 0; i < 2; i++) {

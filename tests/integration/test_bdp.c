@@ -4,16 +4,11 @@
  * SOUT holds, by made-up measurements and by real ones.
  */
 #include <mpib/agent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/lane/lane.h"
 #include "engine/split/policy.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define MIB (1u << 20)
 #define SLOT 7u
@@ -26,7 +21,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.mode = MPIB_MODE_ADVANCED;
 	cfg.bdp_path = true;
@@ -40,7 +34,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -91,7 +84,6 @@ static void what_the_path_holds_is_small(void **state)
 		{ 100000000, 1000, 4096 },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		uint32_t small = row[i].small;
 
@@ -105,7 +97,6 @@ static void what_the_path_holds_is_small(void **state)
 
 static void it_is_measured_by_what_is_sent(void **state)
 {
-	(void)state;
 	assert_int_equal(told_small(), 65536);
 	mpib_hint_write(&hints.entries[SLOT], 0);
 	for (unsigned i = 0; i < 20; i++)

@@ -5,15 +5,10 @@
  * snapshot counts lanes by.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define SOUT MPIB_RAIL_SOUT
 
@@ -36,7 +31,6 @@ static void open_pair(void)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	return 0;
@@ -69,7 +63,6 @@ static void users_that_come_and_go_leave_nothing_behind(void **state)
 {
 	uint32_t promised;
 
-	(void)state;
 	open_pair();
 	promised = budget(0, SOUT)->promised;
 	for (unsigned uid = 1; uid <= 300; uid++) {
@@ -94,7 +87,6 @@ static void a_lane_keeps_its_user(void **state)
 	struct mpib_tenant *t;
 	struct mpib_lane *lane;
 
-	(void)state;
 	open_pair();
 	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, 7, &t), 0);
 	assert_int_equal(mpib_lane_create(t, MPIB_IMM_V2, MPIB_PATH_UNKNOWN,
@@ -122,7 +114,6 @@ static void users_beyond_the_room_are_refused_by_name(void **state)
 	const char *why;
 	int rc;
 
-	(void)state;
 	open_pair();
 	e = pair.node[0].engine;
 	while ((rc = mpib_tenant_get(e, 0, 100 + n, &t[n])) == 0) {
@@ -156,7 +147,6 @@ static void any_depth_goes_with_any_interval(void **state)
 	static const uint32_t depth[] = { 32, 64, 512 };
 	static const uint32_t interval[] = { 1, 128, 1024 };
 
-	(void)state;
 	for (unsigned i = 0; i < 3 * 3; i++) {
 		struct mpib_engine_config cfg;
 
@@ -184,7 +174,6 @@ static uint32_t sends(unsigned node)
 /* Lanes that have no other rail to go to were never asked. */
 static void a_lane_at_rest_keeps_no_places(void **state)
 {
-	(void)state;
 	open_pair();
 	assert_false(pair.node[1].lane->failover);
 	for (unsigned m = 0; m < 50; m++)
@@ -199,7 +188,6 @@ static void where_places_are_few_each_cts_is_signalled(void **state)
 {
 	struct mpib_lane_qp *q;
 
-	(void)state;
 	open_pair();
 	q = &pair.node[1].lane->qp[SOUT][0];
 	budget(1, SOUT)->size = budget(1, SOUT)->promised + 1;
@@ -220,7 +208,6 @@ static void many_lanes_at_rest_leave_room_for_others(void **state)
 	struct pair more[LANES];
 	struct pair_end from[LANES], to[LANES];
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.srq_low = 16;
 	cfg.srq_high = 32;
@@ -255,7 +242,6 @@ static void a_full_cq_can_still_be_asked_and_drained(void **state)
 	struct mpib_lane_qp *q;
 	bool killed = false;
 
-	(void)state;
 	open_pair();
 	q = &pair.node[1].lane->qp[SOUT][0];
 	for (unsigned m = 0; m < 1000 && q->posted == q->asked; m++)
@@ -281,7 +267,6 @@ static void a_probe_is_counted_to_no_connection(void **state)
 	struct mpib_lane_qp *q;
 	uint64_t cqes;
 
-	(void)state;
 	open_pair();
 	assert_int_equal(tx.conn->id, 0);
 	pair_transfer(&pair, &tx, &rx, 1, 64, 64, 1);
@@ -306,7 +291,6 @@ static void sums_that_do_not_fit_are_found(void **state)
 	struct mpib_shard *s;
 	struct mpib_mr *mr;
 
-	(void)state;
 	open_pair();
 	pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 4096, 7);
 	turns(4);
@@ -348,7 +332,6 @@ static void a_lane_that_is_not_counted_is_not_shown_as_another(void **state)
 	struct pair_end from, to;
 	struct pair more;
 
-	(void)state;
 	open_pair();
 	pair_join(&pair, &more, 1);
 	pair_connect(&more, 5, 0, &from, &to);

@@ -6,14 +6,10 @@
  * on memory is left.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 #include "verbs/soft/soft.h"
 
 #define LEN 100000u
@@ -81,7 +77,6 @@ static int setup(void **state)
 {
 	int32_t result;
 
-	(void)state;
 	post_both(MPIB_COMPLETION_DELIVERED);
 	for (unsigned i = 0; i < MANY && !is_acknowledged(tx.conn); i++)
 		turn_sender();
@@ -111,7 +106,6 @@ static int setup_wire(void **state)
 {
 	int32_t result;
 
-	(void)state;
 	post_both(MPIB_COMPLETION_WIRE);
 	delay_peer(MANY);
 	for (unsigned i = 0; i < MANY && !has_ended(&rx, received, &result);
@@ -127,7 +121,6 @@ static int teardown(void **state)
 {
 	struct pair_end *e[] = { &tx, &rx };
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		bool destroyed = false, forgotten = false;
 
@@ -150,7 +143,6 @@ static void a_sender_that_closes_waits_for_no_word(void **state)
 	bool stopped = false, peer_stopped = false;
 	int32_t result;
 
-	(void)state;
 	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
 	sender_until(&stopped);
 	assert_true(has_ended(&tx, sent, &result));
@@ -164,7 +156,6 @@ static void a_receiver_that_closes_tells_what_had_arrived(void **state)
 {
 	bool stopped = false, peer_stopped = false;
 
-	(void)state;
 	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
 	arrived_whole();
@@ -179,7 +170,6 @@ static void a_send_that_was_delivered_waits_for_no_completion(void **state)
 	bool stopped = false, peer_stopped = false;
 	int32_t result = 0;
 
-	(void)state;
 	send_op_at(tx.conn, tx.conn->tx.op_tail)->c.pending = 1;
 	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
@@ -200,7 +190,6 @@ static void a_send_on_its_way_ends_as_its_rail_says(void **state)
 	bool stopped = false, peer_stopped = false;
 	int32_t result;
 
-	(void)state;
 	engine_conn_stop(tx.conn, -ECONNRESET, set_flag, &stopped);
 	turn_sender();
 	assert_false(has_ended(&tx, sent, &result));
@@ -216,7 +205,6 @@ static void both_at_once_end_with_one_result_each(void **state)
 	bool stopped = false, peer_stopped = false;
 	int32_t result;
 
-	(void)state;
 	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
 	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
 	pair_until(&pair, &stopped);

@@ -4,14 +4,10 @@
  * words, those that are go on, and an id that was given back is had again.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 
 static void one_more_than_a_shard_can_have(void **state)
 {
@@ -23,7 +19,6 @@ static void one_more_than_a_shard_can_have(void **state)
 	struct pair pair;
 	const char *why;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	pair_connect(&pair, 0, 0, &tx, &rx);

@@ -3,14 +3,9 @@
  * turn/cq.c: what a completion with an error means. Requests fail in a QP that
  * is in ERR; the test has them fail with the status that it wants.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define SUP MPIB_RAIL_SUP
 
@@ -70,7 +65,6 @@ static void a_request_that_was_wrong_fails_its_connection(void **state)
 		IBV_WC_REM_ACCESS_ERR,
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		fail_with(wrong[i]);
 		assert_int_equal(pair.node[0].broken, 1);
@@ -89,7 +83,6 @@ static void any_other_error_is_the_rails_alone(void **state)
 		IBV_WC_GENERAL_ERR,   IBV_WC_BAD_RESP_ERR,
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
 		fail_with(rails[i]);
 		assert_int_equal(pair.node[0].broken, 0);

@@ -4,15 +4,10 @@
  * may join any two of them, and what becomes of a rail is its device's alone.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
+#include "test.h"
 #include "verbs/soft/soft.h"
 
 #define LEN (1u << 20)
@@ -71,7 +66,6 @@ static uint64_t received(unsigned node, unsigned rail)
 
 static void each_device_carries_what_its_own_clients_send(void **state)
 {
-	(void)state;
 	open_devices(2, 1);
 	join(1, 1);
 	send_one(&away, 0);
@@ -86,7 +80,6 @@ static void each_device_carries_what_its_own_clients_send(void **state)
 
 static void a_lane_joins_different_devices_of_two_nodes(void **state)
 {
-	(void)state;
 	open_devices(3, 1);
 	join(2, 1);
 	send_one(&away, 0);
@@ -97,7 +90,6 @@ static void a_lane_joins_different_devices_of_two_nodes(void **state)
 
 static void the_number_of_a_shard_says_its_device(void **state)
 {
-	(void)state;
 	open_devices(2, 2);
 	assert_int_equal(mpib_engine_shards(home.node[0].engine), 4);
 	join(3, 1);
@@ -111,7 +103,6 @@ static void sixteen_devices_are_as_many_as_there_can_be(void **state)
 {
 	struct mpib_snapshot *snap;
 
-	(void)state;
 	open_devices(MPIB_DEVICES_MAX, 1);
 	join(15, 15);
 	send_one(&away, 0);
@@ -132,7 +123,6 @@ static void a_drained_rail_is_that_of_one_device(void **state)
 {
 	struct mpib_engine *e;
 
-	(void)state;
 	open_devices(2, 1);
 	join(1, 1);
 	e = home.node[0].engine;
@@ -155,7 +145,6 @@ static void a_port_that_goes_down_is_one_device_s(void **state)
 	struct mpib_soft_fault fault = { .link_down = 1 };
 	struct mpib_engine *e;
 
-	(void)state;
 	open_devices(2, 1);
 	join(1, 1);
 	e = home.node[0].engine;
@@ -177,7 +166,6 @@ static void a_rail_is_asked_for_by_its_number(void **state)
 {
 	struct mpib_port_info port[4];
 
-	(void)state;
 	open_devices(2, 1);
 	join(0, 0);
 	for (unsigned r = 0; r < 4; r++) {

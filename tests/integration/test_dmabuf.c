@@ -10,34 +10,27 @@
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "buffer.h"
 #include "ipc/message.h"
 #include "node.h"
+#include "test.h"
 
 static struct node node;
 static int sock;
 
 static int start(void **state)
 {
-	(void)state;
 	node_start(&node, 7, "--dmabuf", "yes", "--quota-fds", "42", NULL);
 	return 0;
 }
 
 static int stop(void **state)
 {
-	(void)state;
 	node_stop(&node);
 	return 0;
 }
@@ -107,7 +100,6 @@ static int attach(void **state)
 	};
 	struct mpib_message m;
 
-	(void)state;
 	sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	assert_int_equal(mpib_message_send(sock, &h.h, NULL, 0), 0);
 	assert_int_equal(hear(1, &m), 0);
@@ -116,7 +108,6 @@ static int attach(void **state)
 
 static int detach(void **state)
 {
-	(void)state;
 	close(sock);
 	node_until_usage(&node, "clients", 0);
 	assert_int_equal(buffer_held(&node, "memfd:d-"), 0);
@@ -132,7 +123,6 @@ static void each_message_brings_its_own_descriptor(void **state)
 	uint32_t mr[3];
 	int fd[3];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		fd[i] = buffer_make(name[i]);
 		send_reg(10 + i, fd[i]);
@@ -158,7 +148,6 @@ static void the_clients_own_may_be_closed_before_the_answer(void **state)
 	int fd = buffer_make("d-gone");
 	uint32_t mr;
 
-	(void)state;
 	send_reg(20, fd);
 	close(fd);
 	mr = hear_region(20);
@@ -172,7 +161,6 @@ static void by_the_answer_to_deregister_it_is_closed(void **state)
 	int fd = buffer_make("d-freed");
 	uint32_t mr;
 
-	(void)state;
 	send_reg(30, fd);
 	close(fd);
 	mr = hear_region(30);
@@ -186,7 +174,6 @@ static void a_refused_one_is_closed_too(void **state)
 	int fd = memfd_create("d-unsealed", MFD_CLOEXEC);
 	struct mpib_message m;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, BUFFER_SIZE), 0);
 	send_reg(40, fd);
 	assert_int_equal(hear(40, &m), -EPERM);
@@ -198,7 +185,6 @@ static void a_client_that_dies_leaves_none(void **state)
 {
 	int fd = buffer_make("d-orphan");
 
-	(void)state;
 	send_reg(50, fd);
 	hear_region(50);
 	close(fd);
@@ -211,7 +197,6 @@ static void they_count_as_descriptors_of_their_user(void **state)
 	int fd = buffer_make("d-many");
 	struct mpib_message m;
 
-	(void)state;
 	for (uint32_t i = 0; i < 36; i++) {
 		send_reg(60, fd);
 		hear_region(60);

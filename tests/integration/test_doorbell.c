@@ -3,16 +3,11 @@
  * QP goes out with one doorbell, whoever it is of, and in order; and what follows
  * when the QP refuses it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define FLOWS 8
 #define LEN 1000u
@@ -25,7 +20,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.sup_bw = 0;
 	cfg.qps[0] = cfg.qps[1] = 1;
@@ -37,7 +31,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -56,7 +49,6 @@ static void sends_of_many_connections_are_one_doorbell(void **state)
 	uint64_t posts[2], wrs[2];
 	uint32_t g_rx[FLOWS], g_tx[FLOWS];
 
-	(void)state;
 	for (uint32_t i = 0; i < FLOWS; i++)
 		g_rx[i] = pair_post(&rx[i], MPIB_OP_RECV, 0, pair.node[1].mr,
 				    RX + i * LEN, LEN, 0);
@@ -82,7 +74,6 @@ static void sends_of_many_connections_are_one_doorbell(void **state)
 /* Every WR comes back to the pool with its turn. */
 static void a_turn_leaves_nothing_behind(void **state)
 {
-	(void)state;
 	for (unsigned round = 0; round < 50; round++) {
 		uint32_t g[FLOWS];
 
@@ -126,7 +117,6 @@ static void a_qp_that_refuses_breaks_its_lane(void **state)
 	struct mpib_lane *lane = pair.node[0].lane;
 	uint32_t g;
 
-	(void)state;
 	refuse_next(lane, false);
 	g = pair_post(&tx[0], MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 0);
 	assert_int_equal(pair_wait(&pair, &tx[0], 0, g), -ECONNRESET);
@@ -142,7 +132,6 @@ static void a_qp_that_refuses_stops_its_rail(void **state)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 
-	(void)state;
 	refuse_next(lane, true);
 	pair_post(&tx[0], MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 0);
 	for (unsigned i = 0; i < 10; i++)
@@ -156,7 +145,6 @@ static void a_qp_that_refuses_stops_its_rail(void **state)
  * CTS. */
 static void a_lane_at_rest_is_not_watched(void **state)
 {
-	(void)state;
 	for (unsigned round = 0; round < 2; round++) {
 		pair_transfer(&pair, &tx[0], &rx[0], 0, LEN, LEN, round);
 		for (unsigned i = 0; i < 2; i++) {

@@ -3,19 +3,13 @@
 #include <errno.h>
 #include <grp.h>
 #include <mpib/client.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
+#include "test.h"
 
 static void need_root(void)
 {
@@ -53,7 +47,6 @@ static void no_right_is_left_and_clients_are_served(void **state)
 	char text[128];
 	struct stat st;
 
-	(void)state;
 	need_root();
 	node_start(&node, 6, "--run-user", "nobody", NULL);
 	field(node.pid, "Uid", text, sizeof(text));
@@ -91,7 +84,6 @@ static void the_sockets_go_to_a_group_that_the_user_is_not_in(void **state)
 	char path[128];
 	struct stat st;
 
-	(void)state;
 	need_root();
 	if (!gr) {
 		print_message("SKIPPED: there is no group games\n");
@@ -117,7 +109,6 @@ static void an_unknown_user_is_named(void **state)
 			       "no-such-user", NULL };
 	struct run run;
 
-	(void)state;
 	run_wait(&run, argv);
 	assert_int_equal(run.status, 78);
 	assert_string_equal(run.err,

@@ -4,14 +4,9 @@
  * where, over which rail, and that nothing else moves.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine_pair.h"
+#include "test.h"
 #include "verbs/soft/soft.h"
 
 #define MIB (1u << 20)
@@ -26,7 +21,6 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	return 0;
@@ -36,7 +30,6 @@ static void messages_of_all_sizes_arrive_whole(void **state)
 {
 	static const uint32_t size[] = { 0,    1,     127,   128, 129,
 					 4095, 65536, 65537, MIB, 5 * MIB + 3 };
-	(void)state;
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(512, v);
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
@@ -60,7 +53,6 @@ the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
 		{ 512, 524288, 524288 }, { 768, 786432, 262144 },
 		{ 1024, MIB, 0 },
 	};
-	(void)state;
 	/* A part that is spread is more than one WR: test_spread.c. */
 	if (getenv("MPIB_TEST_SPREAD"))
 		skip();
@@ -94,7 +86,6 @@ static void a_send_that_is_too_large_fails_on_both_sides(void **state)
 	char *to;
 	uint32_t g_rx, g_tx;
 
-	(void)state;
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(512, v);
 		to = pair.node[1].mem + PAIR_RX;
@@ -146,7 +137,6 @@ static void slots_wrap_many_times_out_of_order(void **state)
 	uint32_t all = getenv("MPIB_TEST_RAILS") ? 2000 : 10000;
 	unsigned rnd = 1;
 
-	(void)state;
 	open_with(512, MPIB_IMM_V2);
 	hold_back(7);
 	while (done < all) {
@@ -184,7 +174,6 @@ a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
 {
 	struct pair_end tx2, rx2;
 
-	(void)state;
 	open_with(512, MPIB_IMM_V2);
 	pair_connect(&pair, 6, 0, &tx2, &rx2);
 	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, PAIR_MEM - 10, 11, 0);
@@ -201,7 +190,6 @@ static void a_no_op_completes_between_messages(void **state)
 {
 	struct mpib_desc d = { .op = MPIB_OP_NOP, .req = 31, .n = 1 };
 
-	(void)state;
 	open_with(512, MPIB_IMM_V2);
 	pair_transfer(&pair, &tx, &rx, 0, 5000, 5000, 1);
 	d.gen = ++tx.gen;
@@ -228,7 +216,6 @@ static void deregistering_waits_for_what_uses_the_region(void **state)
 	bool gone = false, stopped = false, destroyed = false;
 	uint32_t g;
 
-	(void)state;
 	open_with(512, MPIB_IMM_V2);
 	g = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 4096, 0);
 	for (int i = 0; i < 20; i++)
@@ -258,7 +245,6 @@ receivers_that_stop_while_the_queue_is_full_all_get_their_fence(void **state)
 	static struct pair_end to[N], from;
 	static bool stopped[N];
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.sq_depth = DEPTH;
 	cfg.cts_signal = DEPTH / 2;
@@ -284,7 +270,6 @@ static void killing_a_lane_ends_everything_on_it(void **state)
 	bool killed = false;
 	uint32_t g;
 
-	(void)state;
 	open_with(512, MPIB_IMM_V2);
 	pair_transfer(&pair, &tx, &rx, 0, 100000, 100000, 1);
 	g = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 4096, 0);

@@ -8,20 +8,14 @@
  * wait for one of its steps.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "filled.h"
 #include "handover/clients.h"
+#include "test.h"
 
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB 4u
@@ -46,7 +40,6 @@ static void others_are_answered_between_the_steps(void **state)
 	int b = attach();
 	struct mpib_message m;
 
-	(void)state;
 	ask_reg(a, 0, 0, large);
 	until_it_fills(s);
 	for (unsigned i = 0; i < 8; i++) {
@@ -67,7 +60,6 @@ static void every_turn_makes_a_step_and_no_more(void **state)
 	uint64_t longest = 0, all = 0;
 	unsigned turns = 0;
 
-	(void)state;
 	ask_reg(a, 0, 100, large - 100);
 	turn();
 	until_it_fills(s);
@@ -96,7 +88,6 @@ static void the_control_thread_makes_no_pages(void **state)
 {
 	int a = attach();
 
-	(void)state;
 	ask_reg(a, 0, 100, large - 100);
 	ask_pool(a, 4096);
 	assert_int_equal(hear_status(a), 0);
@@ -120,7 +111,6 @@ static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
 	const struct proxy_client *s = newest(), *other;
 	size_t had;
 
-	(void)state;
 	b = attach();
 	other = newest();
 	for (unsigned i = 0; i < 4; i++)
@@ -146,7 +136,6 @@ static void regions_of_a_client_take_turns(void **state)
 	const struct proxy_client *s = newest();
 	struct mpib_message m;
 
-	(void)state;
 	ask_reg(a, 0, 0, large);
 	until_it_fills(s);
 	ask_reg(a, 0, 0, 4096);
@@ -161,7 +150,6 @@ static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
 	int a = attach();
 	const struct proxy_client *s = newest();
 
-	(void)state;
 	ask_reg(a, 0, 0, large);
 	ask_pool(a, large);
 	until_it_fills(s);
@@ -179,7 +167,6 @@ static void a_takeover_waits_for_the_pages(void **state)
 	int a = attach();
 	const struct proxy_client *s = newest();
 
-	(void)state;
 	assert_int_equal(
 		proxy_clients_quiescent(&filled.clients, why, sizeof(why)), 0);
 	ask_reg(a, 0, 0, large);
@@ -203,7 +190,6 @@ static void pages_not_to_be_had_are_told(void **state)
 	struct mpib_message m;
 	const struct mpib_ctl_error *e = (const void *)&m;
 
-	(void)state;
 	filled_fail(2, EFAULT, 0);
 	ask_reg(a, 0, 0, large);
 	hear(a, &m);
@@ -243,7 +229,6 @@ static void huge_pages_not_to_be_had_are_told(void **state)
 	const struct mpib_ctl_error *e = (const void *)&m;
 	int a;
 
-	(void)state;
 	if (!huge_pages_are_used_up())
 		skip();
 	a = attach();
@@ -271,7 +256,6 @@ static void refuse_a_deaf_one(unsigned calls, int first, int then)
 
 static void who_cannot_be_told_goes_all_the_same(void **state)
 {
-	(void)state;
 	refuse_a_deaf_one(1, ENOMEM, 0);
 	/* By the rails. */
 	refuse_a_deaf_one(0, EINVAL, EFAULT);
@@ -282,7 +266,6 @@ static void a_kernel_that_makes_no_pages_leaves_it_to_the_rails(void **state)
 	int a = attach();
 	const struct proxy_client *s = newest();
 
-	(void)state;
 	filled_fail(0, EINVAL, EINVAL);
 	ask_reg(a, 0, 0, large);
 	assert_int_equal(hear_status(a), 0);

@@ -4,15 +4,9 @@
  * a lane of its own to the same node: how much of the flood may go before it.
  * Turns are driven by hand and messages counted, so no time is in it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define CONNS 8 /* the flood's */
 #define MESSAGE 4096u
@@ -37,7 +31,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	memset(flood, 0, sizeof(flood));
 	mpib_engine_config_init(&cfg);
 	cfg.share_window = WINDOW;
@@ -51,7 +44,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&flooder);
 	pair_leave(&other);
 	return 0;
@@ -133,7 +125,6 @@ static void nothing_of_a_flood_goes_before_a_message(void **state)
 {
 	uint64_t flooded = posted();
 
-	(void)state;
 	go_on(100);
 	for (unsigned i = 0; i < TIMES; i++) {
 		uint8_t req = (uint8_t)(i % MPIB_REQUESTS);
@@ -164,7 +155,6 @@ static void nothing_of_a_flood_goes_before_a_message(void **state)
 
 static void a_receive_is_announced_in_the_turn_that_takes_it(void **state)
 {
-	(void)state;
 	go_on(100);
 	for (unsigned i = 0; i < TIMES; i++) {
 		uint8_t req = (uint8_t)(i % MPIB_REQUESTS);

@@ -4,19 +4,14 @@
  * place what they acknowledged only when they are read from (fault.late).
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 #include "engine_pair.h"
+#include "test.h"
 #include "verbs/soft/soft.h"
 
 #define BYTES (256u << 10)
@@ -36,7 +31,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.sup_bw = 512;
 	cfg.timeout = 8;
@@ -50,7 +44,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	munmap(device, BYTES);
 	return 0;
@@ -147,7 +140,6 @@ static struct mpib_loopback *loopback(unsigned rail)
 
 static void what_was_received_is_there_after_a_flush(void **state)
 {
-	(void)state;
 	fault_both((struct mpib_soft_fault){ .late = 1 });
 	receive(BYTES, 3);
 	/* Complete, and not there, on either rail: what a GPU could read. */
@@ -161,7 +153,6 @@ static void what_was_received_is_there_after_a_flush(void **state)
 
 static void each_flush_covers_what_came_before_it(void **state)
 {
-	(void)state;
 	fault_both((struct mpib_soft_fault){ .late = 1 });
 	for (unsigned i = 0; i < 100; i++) {
 		receive(1 + i * 1000, i);
@@ -173,7 +164,6 @@ static void each_flush_covers_what_came_before_it(void **state)
 
 static void more_than_have_room_wait_in_the_ring(void **state)
 {
-	(void)state;
 	receive(BYTES, 4);
 	for (unsigned i = 0; i < MPIB_RING_SLOTS; i++)
 		flush();
@@ -184,7 +174,6 @@ static void more_than_have_room_wait_in_the_ring(void **state)
 
 static void before_anything_came_there_is_nothing_to_wait_for(void **state)
 {
-	(void)state;
 	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
 	flush();
 	until_flushed(1);
@@ -194,7 +183,6 @@ static void receives_do_not_wait_for_a_flush(void **state)
 {
 	uint64_t since = mpib_now_ns();
 
-	(void)state;
 	receive(BYTES, 6);
 	/* Of the receiver's second rail, by which the next one does not come. */
 	fault_on(1, (struct mpib_soft_fault){ .black_hole = 1 });
@@ -220,7 +208,6 @@ static void what_is_no_flush_breaks_the_connection(void **state)
 		{ false, 0, 0 },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (i > 0) {
 			teardown(NULL);
@@ -237,7 +224,6 @@ static void a_qp_that_broke_is_made_anew_and_the_read_repeated(void **state)
 {
 	struct ibv_qp *broken = loopback(0)->qp;
 
-	(void)state;
 	fault_both((struct mpib_soft_fault){ .late = 1 });
 	receive(BYTES, 8);
 	fault_on(0, (struct mpib_soft_fault){ .late = 1, .black_hole = 1 });
@@ -258,7 +244,6 @@ static void what_cannot_be_read_back_is_not_waited_for_for_ever(void **state)
 					 .only = mpib_soft_peer(
 						 loopback(0)->qp) };
 
-	(void)state;
 	receive(BYTES, 9);
 	fault_on(0, fault);
 	flush();
@@ -278,7 +263,6 @@ static void a_lost_device_has_nothing_more_to_place(void **state)
 {
 	bool gone = false;
 
-	(void)state;
 	receive(BYTES, 10);
 	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
 	flush();
@@ -298,7 +282,6 @@ static void a_region_goes_only_after_its_reads(void **state)
 {
 	bool gone = false;
 
-	(void)state;
 	receive(BYTES, 11);
 	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
 	flush();
@@ -318,7 +301,6 @@ static void a_connection_stops_only_after_its_reads(void **state)
 {
 	bool stopped = false;
 
-	(void)state;
 	receive(BYTES, 12);
 	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
 	flush();
@@ -337,7 +319,6 @@ static void what_was_not_answered_is_read_again_after_a_hand_over(void **state)
 	struct mpib_serial out, in;
 	struct pair_end tx2, rx2;
 
-	(void)state;
 	pair_connect(&pair, 6, 0, &tx2, &rx2);
 	fault_both((struct mpib_soft_fault){ .late = 1 });
 	receive(BYTES, 13);

@@ -3,16 +3,12 @@
  * More connections wait with flushes than a turn looks at: it looks at 32, the
  * next one at those that were left, and the shard does not sleep before that.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 
 enum {
 	CONNS = 40,
@@ -83,7 +79,6 @@ static void a_turn_looks_at_some_and_the_next_at_the_others(void **state)
 	struct engine_conn *order[CONNS], *f;
 	unsigned n = 0;
 
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx[0], &rx[0]);
 	for (unsigned i = 1; i < CONNS; i++)
 		pair_connect(&pair, 5 + i, 0, &tx[i], &rx[i]);

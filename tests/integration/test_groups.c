@@ -4,27 +4,19 @@
  * of a tag belongs into the n-th buffer of that tag, in whatever order sends of
  * different tags come, and however far ahead.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "play.h"
+#include "test.h"
 
 static struct pair pair;
 static struct pair_end tx, rx;
 static int setup(void **state)
 {
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -98,7 +90,6 @@ static void sends_of_all_tags_may_come_in_every_order(void **state)
 		{ "ABC BC C", 60 }, { "AB CD AB", 180 }, { "ABCDE", 120 },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		assert_int_equal(every_order_of(row[i].receives),
 				 row[i].orders);
@@ -106,7 +97,6 @@ static void sends_of_all_tags_may_come_in_every_order(void **state)
 
 static void a_receive_of_one_buffer_takes_the_send_of_its_tag(void **state)
 {
-	(void)state;
 	assert_int_equal(every_order_of("A B"), 2);
 	assert_int_equal(every_order_of("A B C A"), 12);
 	assert_int_equal(every_order_of("AB A B"), 6);
@@ -115,7 +105,6 @@ static void a_receive_of_one_buffer_takes_the_send_of_its_tag(void **state)
 
 static void a_tag_that_a_group_has_twice_is_filled_in_order(void **state)
 {
-	(void)state;
 	assert_int_equal(every_order_of("AA"), 1);
 	assert_int_equal(every_order_of("ABA"), 3);
 	assert_int_equal(every_order_of("AAB BAA"), 15);
@@ -152,7 +141,6 @@ static void two_at_a_time(unsigned plays)
 
 static void groups_of_all_sizes_are_told_apart_far_ahead(void **state)
 {
-	(void)state;
 	two_at_a_time(150);
 }
 
@@ -169,7 +157,6 @@ static void open_narrow(uint32_t window, uint8_t imm_version)
 
 static void a_full_lane_only_delays_them(void **state)
 {
-	(void)state;
 	open_narrow(4096, MPIB_IMM_V2);
 	two_at_a_time(40);
 }
@@ -178,7 +165,6 @@ static void a_lane_of_one_connection_tells_them_apart_as_well(void **state)
 {
 	struct play p;
 
-	(void)state;
 	open_narrow(65536, MPIB_IMM_V1);
 	for (unsigned i = 0; i < 60; i++) {
 		play_random(&p);
@@ -199,7 +185,6 @@ a_first_part_that_finds_no_room_goes_when_there_is_some(void **state)
 	uint64_t far = 2 * PLAY_BUFFERS * PLAY_ROOM;
 	struct play p;
 
-	(void)state;
 	open_narrow(64 << 10, MPIB_IMM_V2);
 	pair_connect(&pair, 4, 0, &tx2, &rx2);
 	read_play(&p, "AB");
@@ -232,7 +217,6 @@ static void sends_that_no_receive_wants_hold_nobody_up(void **state)
 	uint32_t g[30], g_rx;
 	struct play p;
 
-	(void)state;
 	d.mr = pair.node[0].mr;
 	for (uint8_t i = 0; i < 30; i++) {
 		d.req = (uint8_t)(2 + i);
@@ -264,7 +248,6 @@ static void a_queue_full_of_one_tag_goes_as_receives_come(void **state)
 			  .receives = 4,
 			  .buffers = 32 };
 
-	(void)state;
 	for (unsigned b = 0; b < 32; b++) {
 		p.tag[b] = 'A';
 		p.len[b] = 1 + play_draw(PLAY_ROOM);

@@ -5,22 +5,16 @@
  * receive before they have bytes.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/conn/chain.h"
 #include "engine_pair.h"
+#include "test.h"
 
 static struct pair pair;
 static struct pair_end tx, rx;
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	return 0;
@@ -85,7 +79,6 @@ static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 	bool gone = false;
 	uint32_t mr, gen;
 
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	mr = add_region(1, mem, 16384);
 	gen = receive_of_four(mr);
@@ -117,7 +110,6 @@ a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
 	bool gone = false, stopped = false;
 	uint32_t gen[3];
 
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	d.mr = add_region(0, mem, 16384);
 	receive_of_four(pair.node[1].mr);
@@ -156,7 +148,6 @@ static void the_bytes_of_a_group_of_16_gib_add_up(void **state)
 	uint64_t bytes = 0;
 	uint32_t gen;
 
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	gen = receive_of_four(pair.node[1].mr);
 	d.mr = pair.node[0].mr;
@@ -227,7 +218,6 @@ static void sends_that_ask_are_told_when_they_have_their_receive(void **state)
 {
 	struct mpib_desc d[4];
 
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	pair_fill(pair.node[0].mem, 4 * 65536, 5);
 	for (uint8_t i = 0; i < 4; i++)
@@ -258,7 +248,6 @@ static void a_receive_of_one_buffer_tells_its_send_too(void **state)
 	struct mpib_desc d[2];
 	uint32_t g_rx;
 
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	pair_fill(pair.node[0].mem, 4 * 65536, 5);
 	for (uint8_t i = 0; i < 2; i++)
@@ -286,7 +275,6 @@ static void bytes_that_come_before_the_answer_hurt_nobody_else(void **state)
 	struct pair_end tx2, rx2;
 	struct mpib_desc d;
 
-	(void)state;
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	pair_connect(&pair, 6, 0, &tx2, &rx2);
 	d = question(0, 100, 4096);

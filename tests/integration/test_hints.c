@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hints in a file that belongs to another user's process. */
 #include <mpib/agent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/bus.h"
 #include "engine_pair.h"
+#include "test.h"
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -23,7 +19,6 @@ static void an_agent_that_takes_its_hints_away_stops_nobody(void **state)
 	struct mpib_hint_shm *shm;
 	int fd = memfd_create("hints", MFD_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(mpib_bus_catch(), 0);
 	assert_int_equal(ftruncate(fd, (off_t)(2 * page)), 0);
 	shm = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -74,7 +69,6 @@ static void an_agent_steers_what_it_has_a_reason_for(void **state)
 	struct mpib_engine_config cfg;
 	uint64_t by[MPIB_RAILS];
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.mode = MPIB_MODE_ADAPTIVE;
 	pair_open(&pair, &cfg, MPIB_IMM_V2);

@@ -4,17 +4,12 @@
  * one message that says what it was; other connections go on.
  */
 #include <mpib/client.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
+#include "test.h"
 
 #define BUF 4096
 #define HANG_MS 60000
@@ -56,7 +51,6 @@ static struct ends connect_ends(void)
 
 static int setup(void **state)
 {
-	(void)state;
 	node_start(&a, 3, "--log-level", "error", NULL);
 	node_start(&b, 4, "--log-level", "error", NULL);
 	from = attach(&a);
@@ -70,7 +64,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_detach(from);
 	mpib_detach(to);
 	node_stop(&a);
@@ -144,7 +137,6 @@ static void a_send_that_nobody_receives_ends_at_both_ends(void **state)
 	unsigned long long since = node_ms();
 	int rc;
 
-	(void)state;
 	set_limit(&a, "1");
 	s = send_on(&late);
 	assert_true(until_error(s) < 0);
@@ -177,7 +169,6 @@ static void so_does_a_receive_that_nobody_answers(void **state)
 	struct ends late = connect_ends();
 	struct mpib_request *r;
 
-	(void)state;
 	one_message(&late);
 	set_limit(&b, "1");
 	r = receive_on(&late);

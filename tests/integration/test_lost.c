@@ -3,16 +3,12 @@
  * A device that is gone: what is made before its event is there, and what its
  * connections still had to write.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 #include "verbs/soft/soft.h"
 
 #define BYTES (64u << 10)
@@ -24,7 +20,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.sup_bw = 512;
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
@@ -34,7 +29,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -104,7 +98,6 @@ static void a_last_write_does_not_go_by_the_rail_that_is_lost(void **state)
 	bool stopped = false;
 	unsigned home, left;
 
-	(void)state;
 	/* Not settled, so that it waits for no fence with the peer. */
 	lane->failover = true;
 	pair_transfer(&pair, &tx, &rx, 1, BYTES, BYTES, 1);

@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A real proxy's metrics, by each way they can be had. */
 #include <mpib/control.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
+#include "test.h"
 
 static struct node node;
 
 static int start(void **state)
 {
-	(void)state;
 	node_start(&node, 7, "--limit-readers", "8", NULL);
 	return 0;
 }
 
 static int stop(void **state)
 {
-	(void)state;
 	node_stop(&node);
 	return 0;
 }
@@ -59,7 +51,6 @@ static void assert_whole(const char *text)
 
 static void whoever_connects_gets_one_scrape_and_the_end(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		char *text =
 			drain(node_dial(&node, MPIB_METRICS_SOCK, SOCK_STREAM));
@@ -73,7 +64,6 @@ static void many_scrapes_at_once_are_all_whole(void **state)
 {
 	int fd[8];
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++)
 		fd[i] = node_dial(&node, MPIB_METRICS_SOCK, SOCK_STREAM);
 	for (unsigned i = 0; i < 8; i++) {
@@ -88,7 +78,6 @@ static void who_leaves_before_his_scrape_harms_nobody(void **state)
 {
 	char *text;
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++)
 		close(node_dial(&node, MPIB_METRICS_SOCK, SOCK_STREAM));
 	/* Beyond the limit one is hung up on; those before have left by now,
@@ -108,7 +97,6 @@ static void who_scrapes_without_end_gets_one_each_20_ms(void **state)
 {
 	unsigned long long from = node_ms();
 
-	(void)state;
 	for (unsigned i = 0; i < 26; i++) {
 		char *text =
 			drain(node_dial(&node, MPIB_METRICS_SOCK, SOCK_STREAM));
@@ -124,7 +112,6 @@ static void the_stats_socket_tells_them_too(void **state)
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 	char *text;
 
-	(void)state;
 	dprintf(fd, "metrics\nhelp\n");
 	shutdown(fd, SHUT_WR);
 	text = drain(fd);

@@ -10,18 +10,12 @@
 #include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/segment.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 
 #define REGIONS 4095
 #define LISTENERS 65536
@@ -35,7 +29,6 @@ static int start(void **state)
 	struct mpib_attach_opts opts = { .size = sizeof(opts) };
 	int rc;
 
-	(void)state;
 	node_start(&node, 3, "--quota-listeners", "0", "--log-level", "error",
 		   NULL);
 	opts.run_dir = node.dir;
@@ -50,7 +43,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	mpib_detach(client);
 	mover_close(&other);
 	node_stop(&node);
@@ -79,7 +71,6 @@ static void connections_of_a_client(void **state)
 	struct mpib_listener *l;
 	struct mpib_handle h;
 
-	(void)state;
 	assert_int_equal(mpib_listen(client, &h, &l), 0);
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
 		assert_int_equal(mpib_accept(l, &conn[i]), 0);
@@ -156,7 +147,6 @@ static void requests_of_a_connection(void **state)
 	unsigned n = 0;
 	int *to;
 
-	(void)state;
 	words = mpib_mem_alloc(client, 4096);
 	assert_non_null(words);
 	assert_int_equal(mpib_reg(client, words, 4096, &of_words), 0);
@@ -227,7 +217,6 @@ static void regions_of_a_client(void **state)
 {
 	static struct mpib_region *r[REGIONS], *more;
 
-	(void)state;
 	for (unsigned i = 0; i < REGIONS; i++)
 		assert_int_equal(region(&r[i]), 0);
 	for (unsigned i = 0; i < 3; i++) {
@@ -253,7 +242,6 @@ static void listeners_of_a_proxy(void **state)
 	struct mover late;
 	unsigned n = 1; /* that of the other client */
 
-	(void)state;
 	while (n < LISTENERS) {
 		assert_int_equal(mpib_listen(client, &h, &l[n]), 0);
 		n++;

@@ -8,19 +8,13 @@
  *   test_net_groups ABI
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
 #include "perf/plug.h"
+#include "test.h"
 
 #define TAGS 8 /* a group has most */
 #define AHEAD 8 /* groups */
@@ -259,7 +253,6 @@ static void run(struct stream s)
 
 static void tags_come_in_any_order(void **state)
 {
-	(void)state;
 	for (unsigned sealed = 0; sealed < 2; sealed++) {
 		run((struct stream){ .groups = 300,
 				     .tags = 4,
@@ -277,7 +270,6 @@ static void tags_come_in_any_order(void **state)
 /* Two groups of them are larger than a staging window of 4 MiB. */
 static void large_ones_go_through_the_staging_window(void **state)
 {
-	(void)state;
 	for (unsigned sealed = 0; sealed < 2; sealed++)
 		run((struct stream){ .groups = 10,
 				     .tags = 8,
@@ -291,7 +283,6 @@ static void large_ones_go_through_the_staging_window(void **state)
  * have more sends than there are requests. */
 static void a_tag_that_is_far_ahead_keeps_none_out(void **state)
 {
-	(void)state;
 	for (unsigned sealed = 0; sealed < 2; sealed++)
 		run((struct stream){ .groups = 100,
 				     .tags = 8,
@@ -334,7 +325,6 @@ static void quiet(enum nccl_log_level level, unsigned long flags,
 
 static int setup(void **state)
 {
-	(void)state;
 	node_start(&node, 9, "--sup-bw", "512", NULL);
 	setenv("MPIB_RUN_DIR", node.dir, 1);
 	assert_int_equal(perf_plug_load(&plug, PLUGIN_PATH, abi), 0);
@@ -345,7 +335,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	perf_plug_close_send(&plug, send_comm);
 	perf_plug_close_recv(&plug, recv_comm);
 	node_stop(&node);

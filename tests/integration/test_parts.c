@@ -3,15 +3,9 @@
  * The engine between two nodes, turn by turn: messages that come in parts, and
  * receives that are grouped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -23,7 +17,6 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	return 0;
@@ -68,7 +61,6 @@ static void parts_of_both_ends_are_fitted_together(void **state)
 	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };
 	static const uint32_t cuts[] = { 4096, 10240, 65536 };
 
-	(void)state;
 	for (unsigned v = 0; v < 2 * 6 * 9; v++) {
 		uint32_t len = lens[v % 6], total = 65536;
 		uint32_t cut_tx = cuts[v / 6 % 3], cut_rx = cuts[v / 18 % 3];
@@ -107,7 +99,6 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 	struct mpib_engine_config cfg;
 	struct mpib_desc d;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.completion = MPIB_COMPLETION_DELIVERED;
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
@@ -134,7 +125,6 @@ static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
 {
 	static const uint32_t len[8] = { 0, 1, 128, 1000, 70000, 5, 4096, 131 };
 
-	(void)state;
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		uint32_t gen, g_tx[8];
 
@@ -219,7 +209,6 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 	uint32_t gen, g[2];
 	uint8_t open;
 
-	(void)state;
 	open_with(512, MPIB_IMM_V2);
 	gen = ++rx.gen;
 	push_receive_of_two(gen);

@@ -5,16 +5,11 @@
  */
 #include <errno.h>
 #include <mpib/agent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/conn/conn.h"
 #include "engine/split/policy.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define MIB (1u << 20)
 #define RX (PAIR_MEM / 2)
@@ -43,7 +38,6 @@ static void open_mode(enum mpib_mode mode, enum mpib_path path)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	return 0;
@@ -89,7 +83,6 @@ static void an_agents_hint_is_followed_to_the_byte(void **state)
 		{ 512, 256, 128 },	{ 1023, 1000, 896 },
 		{ 1, 128 * 1024, 128 }, { 1, 128 * 1024 - 1, 0 },
 	};
-	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -121,7 +114,6 @@ static void without_a_slot_everything_stays_on_sout(void **state)
 	static const uint32_t slot[] = { UINT32_MAX, MPIB_HINT_SLOTS_MAX,
 					 MPIB_HINT_SLOTS_MAX - 1, SLOT };
 
-	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	for (uint32_t i = 0; i < MPIB_HINT_SLOTS_MAX; i++)
 		mpib_hint_write(mpib_hint_at(&hints, i), 1024);
@@ -140,7 +132,6 @@ static void without_a_slot_everything_stays_on_sout(void **state)
 
 static void a_writer_that_died_writing_leaves_the_last_hint(void **state)
 {
-	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.first.entries[SLOT], 256);
@@ -168,7 +159,6 @@ static void the_hint_is_read_once_a_message(void **state)
 	};
 	uint32_t g;
 
-	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.first.entries[SLOT], 256);
@@ -190,7 +180,6 @@ static void the_hint_is_read_once_a_message(void **state)
 
 static void small_messages_to_another_island_spare_themselves_sup(void **state)
 {
-	(void)state;
 	for (unsigned p = MPIB_PATH_INTRA; p <= MPIB_PATH_INTER; p++) {
 		bool far = p == MPIB_PATH_INTER;
 
@@ -211,7 +200,6 @@ static void isolation_keeps_inside_an_island_to_sup(void **state)
 {
 	struct mpib_snapshot *a, *b;
 
-	(void)state;
 	open_mode(MPIB_MODE_VANILLA, MPIB_PATH_INTRA);
 	transfer(MIB + 5);
 	transfer(0);
@@ -235,7 +223,6 @@ static void isolation_makes_no_sup_qps_to_another_island(void **state)
 	struct mpib_lane_info info;
 	struct mpib_snapshot *a, *b;
 
-	(void)state;
 	open_mode(MPIB_MODE_VANILLA, MPIB_PATH_INTER);
 	transfer(MIB + 5);
 	transfer(0);
@@ -263,7 +250,6 @@ static void ends_that_see_it_differently_make_no_lane(void **state)
 	struct mpib_tenant *t;
 	char view[64];
 
-	(void)state;
 	open_mode(MPIB_MODE_VANILLA, MPIB_PATH_INTRA);
 	mpib_lane_local(pair.node[0].lane, &info);
 	t = pair.node[1].tenant;
@@ -291,7 +277,6 @@ static void the_split_in_force_is_told_with_its_source(void **state)
 {
 	struct mpib_snapshot *a;
 
-	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.first.entries[SLOT], 300);
@@ -337,7 +322,6 @@ static struct mpib_split_why why(void)
 
 static void a_hint_is_told_before_the_first_message(void **state)
 {
-	(void)state;
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
 	mpib_hint_write(&hints.first.entries[SLOT], 512);
@@ -348,7 +332,6 @@ static void a_hint_is_told_before_the_first_message(void **state)
 
 static void a_rail_that_is_out_is_told_in_every_mode(void **state)
 {
-	(void)state;
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
 		pair.node[0].lane->open = 1u << MPIB_RAIL_SOUT;
@@ -362,7 +345,6 @@ static void a_rail_that_is_out_is_told_in_every_mode(void **state)
 
 static void nothing_is_older_than_the_connection(void **state)
 {
-	(void)state;
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
 		pair.node[0].lane->since = pair.node[0].lane->adapt.since = 1;

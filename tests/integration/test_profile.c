@@ -6,20 +6,14 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "nccl_abi.h"
 #include "node.h"
+#include "test.h"
 
 #define MEM (4u << 20)
 #define MIB (1u << 20)
@@ -121,7 +115,6 @@ static int setup(void **state)
 {
 	void *lib;
 
-	(void)state;
 	/* Half of each message on either rail. */
 	node_start(&node, 8, "--sup-bw", "512", NULL);
 	setenv("MPIB_RUN_DIR", node.dir, 1);
@@ -134,14 +127,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	node_stop(&node);
 	return 0;
 }
 
 static int open_comms(void **state)
 {
-	(void)state;
 	connect_self();
 	memset(&seen, 0, sizeof(seen));
 	return 0;
@@ -149,7 +140,6 @@ static int open_comms(void **state)
 
 static int close_comms(void **state)
 {
-	(void)state;
 	net->deregMr(send_comm, send_mh);
 	net->deregMr(recv_comm, recv_mh);
 	net->closeSend(send_comm);
@@ -187,7 +177,6 @@ static void move(size_t size)
 
 static void each_qp_of_a_request_is_an_event(void **state)
 {
-	(void)state;
 	seen.taken = true;
 	memset(from, 1, MIB);
 	move(MIB);
@@ -202,7 +191,6 @@ static void each_qp_of_a_request_is_an_event(void **state)
 
 static void every_request_is_told_once_a_profiler_is_there(void **state)
 {
-	(void)state;
 	seen.taken = true;
 	for (unsigned i = 0; i < 50; i++) {
 		memset(from, (int)i, 4096);
@@ -240,7 +228,6 @@ static void without_a_profiler_it_is_asked_again_much_later(void **state)
 {
 	unsigned asked;
 
-	(void)state;
 	move(64);
 	/* One rail of the first request, at either end. */
 	asked = seen.starts;
@@ -264,7 +251,6 @@ static void requests_without_a_handle_are_not_told(void **state)
 	size_t room = MEM;
 	int tag = 0;
 
-	(void)state;
 	seen.taken = true;
 	while (!rreq)
 		assert_int_equal(net->irecv(recv_comm, 1, &addr, &room, &tag,
@@ -288,7 +274,6 @@ static void each_buffer_of_a_receive_has_its_events(void **state)
 	size_t room[3] = { MIB, MIB, MIB };
 	int tag[3] = { 4, 5, 6 };
 
-	(void)state;
 	seen.taken = true;
 	while (!rreq)
 		assert_int_equal(net->irecv(recv_comm, 3, addr, room, tag, mh,

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpib-proxy as a process: how it starts, refuses to start, and ends. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
+#include "test.h"
 
 static void assert_in(const char *text, const char *part)
 {
@@ -36,7 +30,6 @@ static void the_ready_line_names_sockets_and_rails(void **state)
 	struct node n;
 	char want[1024];
 
-	(void)state;
 	node_start(&n, 1, NULL);
 	assert_in(n.ready, "/proxy.sock");
 	assert_in(n.ready, "/stats.sock");
@@ -51,7 +44,6 @@ static void it_stops_within_a_second_and_leaves_nothing(void **state)
 	struct node n;
 	int a, b;
 
-	(void)state;
 	node_start(&n, 1, NULL);
 	a = node_dial(&n, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	b = node_dial(&n, MPIB_STATS_SOCK, SOCK_STREAM);
@@ -65,7 +57,6 @@ static void one_rail_is_enough(void **state)
 	struct node n;
 	json_t *rails;
 
-	(void)state;
 	node_start(&n, 1, "--sup", "none", NULL);
 	rails = node_ask(&n, "rails");
 	assert_int_equal(json_array_size(rails), 1);
@@ -78,7 +69,6 @@ static void several_shards_start(void **state)
 	struct node n;
 	json_t *info;
 
-	(void)state;
 	node_start(&n, 1, "--threads", "3", NULL);
 	info = node_ask(&n, "info");
 	assert_int_equal(json_array_size(json_object_get(info, "shards")), 3);
@@ -92,7 +82,6 @@ static void a_second_one_is_refused_and_told_the_pid(void **state)
 	struct run r;
 	char pid[32], sout[32];
 
-	(void)state;
 	node_start(&n, 1, NULL);
 	node_rail(sout, sizeof(sout), 3);
 	run_wait(&r,
@@ -114,7 +103,6 @@ static void a_taken_address_is_told(void **state)
 	struct run r;
 	char dir[100];
 
-	(void)state;
 	node_start(&n, 1, NULL);
 	snprintf(dir, sizeof(dir), "%s/other", n.base);
 	run_wait(&r,
@@ -131,7 +119,6 @@ static void what_a_killed_one_left_does_not_stop_the_next(void **state)
 {
 	struct node n, m;
 
-	(void)state;
 	node_start(&n, 1, NULL);
 	assert_int_equal(kill(n.pid, SIGKILL), 0);
 	assert_int_equal(waitpid(n.pid, NULL, 0), n.pid);
@@ -150,7 +137,6 @@ static void what_costs_and_brings_nothing_is_warned_of(void **state)
 	static const char warning[] = "failover.completion is delivered, and ";
 	struct run r;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		/* No address of ours: it ends at once. */
 		run_wait(&r, (const char *[]){ "mpib-proxy", "--config",
@@ -175,7 +161,6 @@ static void a_bad_configuration_ends_with_78(void **state)
 {
 	struct run r;
 
-	(void)state;
 	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
 				       "--sup-bw", "2000", NULL });
 	assert_int_equal(r.status, 78);
@@ -198,7 +183,6 @@ static void a_rail_that_is_not_there_is_named(void **state)
 {
 	struct run r;
 
-	(void)state;
 	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
 				       "--run-dir", "/tmp/mpib-no-rail",
 				       "--sout", "rdma:no_such_hca", NULL });
@@ -214,7 +198,6 @@ static void a_daemon_returns_when_it_is_ready(void **state)
 	struct run r;
 	int pid, i;
 
-	(void)state;
 	assert_non_null(mkdtemp(base));
 	node_rail(sout, sizeof(sout), 5);
 	snprintf(dir, sizeof(dir), "%s/run", base);
@@ -242,7 +225,6 @@ static void mpibctl_tells_usage_from_no_proxy(void **state)
 {
 	struct run r;
 
-	(void)state;
 	run_wait(&r, (const char *[]){ "mpibctl", "-s", "/nonexistent", "info",
 				       NULL });
 	assert_int_equal(r.status, 3);
@@ -266,7 +248,6 @@ static void mpibctl_shows_every_noun(void **state)
 	struct node n;
 	struct run r;
 
-	(void)state;
 	node_start(&n, 1, NULL);
 	for (unsigned i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
 		json_t *v;
@@ -305,7 +286,6 @@ static void a_service_manager_hears_ready_and_that_it_lives(void **state)
 	struct node n;
 	char text[512];
 
-	(void)state;
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "/tmp/mpib-notify-%d",
 		 getpid());
 	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);

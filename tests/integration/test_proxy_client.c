@@ -9,20 +9,15 @@
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "talk.h"
+#include "test.h"
 
 static void another_version_is_refused_and_both_are_named(void **state)
 {
@@ -31,7 +26,6 @@ static void another_version_is_refused_and_both_are_named(void **state)
 	struct mpib_message m;
 	const struct mpib_ctl_error *e = (const void *)m.bytes;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		int sock = talk_dial();
 		char theirs[32];
@@ -59,7 +53,6 @@ static void a_hello_of_another_size_is_refused_in_words(void **state)
 					.len = sizeof(bare) };
 	int sock = talk_dial();
 
-	(void)state;
 	talk_tell(sock, &big, sizeof(big));
 	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), -EPROTO);
 	close(sock);
@@ -75,7 +68,6 @@ static void the_welcome_brings_four_sealed_descriptors(void **state)
 	const struct mpib_ctl_welcome *w = (const void *)m.bytes;
 	int sock = talk_dial();
 
-	(void)state;
 	talk_hello(sock, MPIB_ABI_VERSION);
 	assert_true(talk_hear(sock, &m) == sizeof(*w));
 	assert_int_equal(w->h.status, 0);
@@ -119,7 +111,6 @@ static void each_client_has_a_doorbell_of_its_own(void **state)
 	int a = talk_dial(), b = talk_dial();
 	int bell_a = doorbell_of(a), bell_b = doorbell_of(b);
 
-	(void)state;
 	assert_int_equal(fcntl(bell_a, F_SETFL, 0), 0);
 	assert_true(fcntl(bell_b, F_GETFL) & O_NONBLOCK);
 	close(bell_a);
@@ -137,7 +128,6 @@ static void a_hello_may_name_a_device_that_is_there(void **state)
 	};
 	int sock = talk_dial();
 
-	(void)state;
 	talk_tell(sock, &hello, sizeof(hello));
 	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), -ENODEV);
 	close(sock);
@@ -158,7 +148,6 @@ static void a_client_may_ask_for_devices_that_are_there(void **state)
 	const struct mpib_ctl_device *d = (const void *)m.bytes;
 	int sock = talk_attach();
 
-	(void)state;
 	talk_tell(sock, &ask, sizeof(ask));
 	assert_true(talk_hear(sock, &m) == sizeof(*d));
 	assert_int_equal(d->rails, 2);
@@ -176,7 +165,6 @@ static void a_second_hello_is_an_error_and_no_more(void **state)
 {
 	int sock = talk_attach();
 
-	(void)state;
 	talk_hello(sock, MPIB_ABI_VERSION);
 	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 5), -EALREADY);
 	close(sock);
@@ -189,7 +177,6 @@ static void whoever_speaks_before_hello_is_hung_up_on(void **state)
 	struct mpib_message m;
 	int sock = talk_dial();
 
-	(void)state;
 	talk_tell(sock, &h, sizeof(h));
 	assert_int_equal(talk_hear(sock, &m), 0);
 	close(sock);
@@ -202,7 +189,6 @@ static void what_is_no_message_ends_the_client(void **state)
 	struct mpib_message m;
 	int sock;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		sock = talk_attach();
 		if (i == 0)
@@ -237,7 +223,6 @@ static void unknown_and_misshapen_requests_are_refused(void **state)
 	};
 	int sock = talk_attach();
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		id.h.type = cases[i].type;
 		talk_tell(sock, &id, sizeof(id));
@@ -254,7 +239,6 @@ static void indices_out_of_range_are_refused(void **state)
 	struct mpib_ctl_id id = { .h = { .len = sizeof(id) } };
 	int sock = talk_attach();
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		c.conn = id.id = i == 0	  ? MPIB_CONNS_MAX
 				 : i == 1 ? UINT32_MAX
@@ -286,7 +270,6 @@ static void descriptors_nobody_asked_for_are_closed(void **state)
 	int sock = talk_attach(), pipefd[2];
 	ssize_t n;
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		assert_int_equal(pipe(pipefd), 0);
 		talk_tell_fd(sock, &h, pipefd[1]);
@@ -306,7 +289,6 @@ static void whoever_reads_no_answers_is_dropped(void **state)
 	struct mpib_ctl_header h = { .type = 99, .len = sizeof(h) };
 	int sock = talk_attach(), sent = 0;
 
-	(void)state;
 	while (sent < 1000000 && send(sock, &h, sizeof(h), MSG_NOSIGNAL) > 0)
 		sent++;
 	/* It hung up, and never waited for us. */

@@ -7,20 +7,15 @@
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "talk.h"
+#include "test.h"
 
 static pid_t child_that(void (*act)(int ready))
 {
@@ -70,7 +65,6 @@ static void a_killed_client_leaves_nothing(void **state)
 {
 	pid_t pid = child_that(attach_and_hold);
 
-	(void)state;
 	assert_int_equal(node_usage(&talk_node, "attached"), 1);
 	assert_true(node_usage(&talk_node, "regions") >= 1);
 	assert_int_equal(kill(pid, SIGKILL), 0);
@@ -106,7 +100,6 @@ static void a_client_is_dead_although_its_child_holds_the_socket(void **state)
 {
 	pid_t pid;
 
-	(void)state;
 	orphan = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid = child_that(attach_fork_and_hold);
@@ -127,7 +120,6 @@ a_detached_client_is_gone_although_its_child_has_the_socket(void **state)
 	struct mpib_client *c;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -146,7 +138,6 @@ static void many_come_and_go(void **state)
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
 					 .run_dir = talk_node.dir };
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		struct mpib_client *c;
 

@@ -8,20 +8,15 @@
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "talk.h"
+#include "test.h"
 
 static int reg_fd(int sock, int fd, uint64_t offset, uint64_t size,
 		  uint32_t flags)
@@ -42,7 +37,6 @@ static void memory_that_lies_is_refused(void **state)
 	static const char zeros[65536];
 	int sock = talk_attach(), open_fd, sealed, pipefd[2], null;
 
-	(void)state;
 	open_fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	sealed = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(open_fd, 65536), 0);
@@ -116,7 +110,6 @@ static void pools_come_and_go_and_are_counted(void **state)
 	uint32_t mr = 0, other = 0;
 	int sock = talk_attach();
 
-	(void)state;
 	assert_int_equal(pool(sock, 5000, &mr), 0);
 	assert_int_equal(node_usage(&talk_node, "registered_bytes"), 8192);
 	assert_int_equal(pool(sock, 1, &other), 0);
@@ -133,7 +126,6 @@ static void a_region_of_another_client_is_out_of_reach(void **state)
 	uint32_t mr = 0;
 	int a = talk_attach(), b = talk_attach();
 
-	(void)state;
 	assert_int_equal(pool(a, 4096, &mr), 0);
 	assert_int_equal(dereg(b, mr), -ENOENT);
 	assert_int_equal(dereg(a, mr), 0);
@@ -146,7 +138,6 @@ static void memory_has_a_limit(void **state)
 	uint32_t mr = 0;
 	int sock = talk_attach();
 
-	(void)state;
 	assert_int_equal(pool(sock, 1ull << 50, &mr), -EDQUOT);
 	assert_int_equal(pool(sock, 60 << 20, &mr), 0);
 	assert_int_equal(pool(sock, 5 << 20, &mr), -EDQUOT);

@@ -7,22 +7,16 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <mpib/client.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ipc/message.h"
 #include "memfd_region.h"
 #include "node.h"
+#include "test.h"
 
 #define NOBODY 65534
 
@@ -30,7 +24,6 @@ static struct node node;
 
 static int stop(void **state)
 {
-	(void)state;
 	node_stop(&node);
 	return 0;
 }
@@ -111,7 +104,6 @@ static void clients_of_a_user_are_bounded(void **state)
 {
 	struct mpib_client *c[3];
 
-	(void)state;
 	start("--quota-clients", "2");
 	c[0] = attached();
 	c[1] = attached();
@@ -129,7 +121,6 @@ static void descriptors_of_a_user_are_bounded(void **state)
 	struct mpib_client *c, *more, *third;
 	int idle[8];
 
-	(void)state;
 	start("--quota-fds", "12");
 	c = attached();
 	for (unsigned i = 0; i < 8; i++)
@@ -154,7 +145,6 @@ static void connections_of_a_user_are_bounded(void **state)
 	struct mpib_conn *conn[3];
 	struct mpib_handle h;
 
-	(void)state;
 	start("--quota-connections", "2");
 	a = attached();
 	b = attached();
@@ -174,7 +164,6 @@ static void requests_in_flight_are_bounded_by_connections(void **state)
 	struct mpib_conn *conn[2];
 	struct mpib_handle h;
 
-	(void)state;
 	start("--quota-requests", "63");
 	a = attached();
 	assert_int_equal(mpib_listen(a, &h, &l), 0);
@@ -190,7 +179,6 @@ static void listeners_of_a_user_are_bounded(void **state)
 	struct mpib_client *a;
 	struct mpib_handle h;
 
-	(void)state;
 	start("--quota-listeners", "1");
 	a = attached();
 	assert_int_equal(mpib_listen(a, &h, &l[0]), 0);
@@ -206,7 +194,6 @@ static void staging_memory_of_a_user_is_bounded(void **state)
 	struct mpib_client *a, *b;
 	void *p;
 
-	(void)state;
 	start("--quota-pool", "3M");
 	a = attached();
 	b = attached();
@@ -226,7 +213,6 @@ static void regions_of_a_user_are_bounded(void **state)
 {
 	struct mpib_client *a;
 
-	(void)state;
 	start("--quota-regions", "1");
 	a = attached();
 	assert_int_equal(memfd_region(a, 4096), 0);
@@ -239,7 +225,6 @@ static void registered_bytes_of_a_user_are_bounded(void **state)
 {
 	struct mpib_client *a, *b;
 
-	(void)state;
 	start("--quota-memory", "1M");
 	a = attached();
 	b = attached();
@@ -262,7 +247,6 @@ static void control_messages_of_a_user_are_bounded(void **state)
 	struct mpib_message m;
 	int sock, rc = 1;
 
-	(void)state;
 	start("--quota-messages", "50");
 	sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	assert_int_equal(mpib_message_send(sock, &hello.h, NULL, 0), 0);
@@ -299,7 +283,6 @@ static void another_user_has_quotas_of_its_own(void **state)
 	struct mpib_conn *conn;
 	struct mpib_handle h;
 
-	(void)state;
 	need_root();
 	node_start(&node, 5, "--run-group", "nogroup", "--quota-clients", "1",
 		   "--quota-pool", "1M", "--quota-listeners", "1",

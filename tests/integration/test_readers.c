@@ -7,21 +7,15 @@
 #include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
+#include "test.h"
 
 #define SIZE 4096
 #define MESSAGES 500
@@ -51,7 +45,6 @@ static int setup(void **state)
 	struct rlimit limit;
 	char readers[16];
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	if (limit.rlim_max < READERS + 200) {
 		printf("skipped: only %lu descriptors are allowed\n",
@@ -77,7 +70,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_detach(client);
 	node_stop(&node);
 	return 0;
@@ -163,7 +155,6 @@ static void a_thousand_idle_readers_cost_little(void **state)
 {
 	long before;
 
-	(void)state;
 	move_many("no reader");
 	before = rss_kib();
 	for (unsigned i = 0; i < READERS; i++)
@@ -178,7 +169,6 @@ static void the_next_one_is_refused_in_words(void **state)
 	char line[256];
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 
-	(void)state;
 	first_line(fd, line, sizeof(line));
 	assert_non_null(strstr(line, "too many readers"));
 	assert_non_null(strstr(line, "raise limit.readers"));
@@ -218,7 +208,6 @@ static void those_that_ask_and_never_read_are_dropped(void **state)
 	long before = rss_kib();
 	unsigned gone = 0;
 
-	(void)state;
 	ask_all();
 	move_many("all readers that asked");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);

@@ -5,16 +5,12 @@
  */
 #include <mpib/client.h>
 #include <mpib/control.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "buffer.h"
 #include "node.h"
+#include "test.h"
 
 static struct node node;
 
@@ -100,7 +96,6 @@ static void the_rails_carry_what_lies_behind_it(void **state)
 {
 	struct end a = { 0 }, b = { 0 };
 
-	(void)state;
 	give_buffer(&a, "d-from");
 	give_buffer(&b, "d-to");
 	connect_ends(&a, &b);
@@ -124,7 +119,6 @@ static void the_rails_carry_what_lies_at_an_odd_offset(void **state)
 	void *into;
 	int fd, done = 0, tag = 0;
 
-	(void)state;
 	give_buffer(&a, "d-from");
 	give_buffer(&b, "d-to");
 	connect_ends(&a, &b);
@@ -163,7 +157,6 @@ static void the_same_memory_is_registered_once_and_counted(void **state)
 	struct end a = { 0 };
 	int fd;
 
-	(void)state;
 	give_buffer(&a, "d-once");
 	fd = buffer_make("d-twice");
 	assert_int_equal(mpib_reg_fd(a.client, a.mem, BUFFER_SIZE, 0, fd,
@@ -199,7 +192,6 @@ static void a_memfd_is_known_by_its_file_and_offset(void **state)
 	struct end a = { 0 };
 	int fd[2];
 
-	(void)state;
 	give_buffer(&a, "d-end");
 	for (unsigned i = 0; i < 2; i++)
 		fd[i] = buffer_make(i ? "d-new" : "d-old");

@@ -11,22 +11,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <mpib/client.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
+#include "test.h"
 #include "user.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -65,7 +59,6 @@ static void stop_node(void)
 
 static int start(void **state)
 {
-	(void)state;
 	sweep = getenv("MPIB_TEST_SWEEP") != NULL;
 	seen = mmap(NULL, 5 * sizeof(*seen), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -75,7 +68,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	stop_node();
 	munmap(seen, 5 * sizeof(*seen));
 	return 0;
@@ -226,13 +218,11 @@ static void limit_the_client(const char *name, int resource, unsigned step,
 
 static void a_client_without_descriptors(void **state)
 {
-	(void)state;
 	limit_the_client("client's descriptors", RLIMIT_NOFILE, 1, 16);
 }
 
 static void a_client_without_memory(void **state)
 {
-	(void)state;
 	if (SANITIZED) {
 		print_message("SKIPPED: a sanitizer needs the address space\n");
 		skip();
@@ -244,7 +234,6 @@ static void a_client_without_memory(void **state)
 
 static void a_client_without_files_of_any_size(void **state)
 {
-	(void)state;
 	limit_the_client("client's size of files", RLIMIT_FSIZE, 32u << 10, 3);
 }
 
@@ -272,14 +261,12 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 
 static void a_proxy_without_descriptors(void **state)
 {
-	(void)state;
 	limit_the_proxy("proxy's descriptors", RLIMIT_NOFILE, 1,
 			sweep ? 40 : 16);
 }
 
 static void a_proxy_without_memory(void **state)
 {
-	(void)state;
 	if (SANITIZED) {
 		print_message("SKIPPED: a sanitizer needs the address space\n");
 		skip();
@@ -290,7 +277,6 @@ static void a_proxy_without_memory(void **state)
 /* Such as those that memory is behind. */
 static void a_proxy_without_files_of_any_size(void **state)
 {
-	(void)state;
 	limit_the_proxy("proxy's size of files", RLIMIT_FSIZE, 1u << 20,
 			sweep ? 16 : 6);
 }
@@ -323,7 +309,6 @@ static void set_own(const char *name, const char *value)
 
 static void the_proxys_own_limits(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < sizeof(own_limits) / sizeof(own_limits[0]);
 	     i++) {
 		const struct own_limit *l = &own_limits[i];
@@ -361,7 +346,6 @@ static void windows_and_parts_of_any_size(void **state)
 		{ "64M", "524288" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		stop_node();
 		start_node(sizes[i][0], sizes[i][1]);

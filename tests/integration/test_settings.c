@@ -4,17 +4,12 @@
  * reason, or traffic flows with them. "test_settings N" draws N times,
  * "test_settings N SEED" begins with that seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "config/config.h"
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define ENDS 3 /* connections */
 #define MESSAGES 260 /* more than the slots of a connection, on one QP */
@@ -201,7 +196,6 @@ static void one_draw(unsigned seed)
 
 static void what_is_not_refused_carries_traffic(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < draws; i++)
 		one_draw(first + i);
 }

@@ -5,17 +5,11 @@
  * are kept busy turn by turn and delivered bytes are compared, so that no
  * stall of the machine changes what is asserted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "engine/conn/conn.h"
 #include "engine/measure/times.h"
 #include "engine_pair.h"
+#include "test.h"
 #include "verbs/soft/soft.h"
 
 #define RX (PAIR_MEM / 2)
@@ -48,7 +42,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	memset(sender, 0, sizeof(sender));
 	mpib_engine_config_init(&cfg);
 	cfg.share_window = WINDOW;
@@ -67,7 +60,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	for (unsigned i = 1; i < SENDERS; i++)
 		pair_leave(sender[i].pair);
@@ -144,7 +136,6 @@ static void set_weights(uint32_t a, uint32_t b, uint32_t c)
 
 static void tenants_on_three_lanes_get_one_two_and_five_parts(void **state)
 {
-	(void)state;
 	set_weights(10, 20, 50);
 	move(16u << 20); /* until windows are filled */
 	move(128u << 20);
@@ -155,7 +146,6 @@ static void tenants_on_three_lanes_get_one_two_and_five_parts(void **state)
 
 static void weights_count_from_when_they_are_set(void **state)
 {
-	(void)state;
 	move(16u << 20);
 	move(64u << 20);
 	assert_part(0, 1, 3);
@@ -170,7 +160,6 @@ static void weights_count_from_when_they_are_set(void **state)
 
 static void what_an_idle_one_leaves_goes_to_the_others(void **state)
 {
-	(void)state;
 	set_weights(10, 20, 50);
 	sender[2].idle = true;
 	move(16u << 20);
@@ -184,7 +173,6 @@ static void bytes_in_flight_are_bounded_while_tenants_compete(void **state)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
 
-	(void)state;
 	for (unsigned n = 0; n < 20000; n++) {
 		for (unsigned i = 0; i < SENDERS; i++)
 			top_up(&sender[i]);
@@ -202,7 +190,6 @@ static void a_stuck_lane_does_not_stop_the_others(void **state)
 	struct mpib_lane *lane = sender[2].pair->node[0].lane;
 	struct mpib_stripe chunk[MPIB_RAILS] = { 0 };
 
-	(void)state;
 	sender[2].idle = true;
 	for (unsigned r = 0; r < pair.cfg.rails; r++)
 		mpib_tracker_post(&lane->track[r], &chunk[r], 4 * WINDOW,
@@ -218,7 +205,6 @@ static void a_limited_tenant_stays_within_its_limit(void **state)
 	const uint64_t rate = 20000000;
 	uint64_t began, ns;
 
-	(void)state;
 	mpib_tenant_share(sender[0].pair->node[0].tenant, 0, rate);
 	began = mpib_now_ns();
 	move(64u << 20);
@@ -239,7 +225,6 @@ static uint64_t timed(const struct sender *s, unsigned node, bool sends)
 
 static void what_a_clients_requests_take_counts_for_it_alone(void **state)
 {
-	(void)state;
 	for (uint8_t i = 0; i < SENDERS; i++) {
 		struct sender *s = &sender[i];
 

@@ -5,21 +5,16 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "engine/shard.h"
+#include "test.h"
 
 #define HANG_NS 60000000000ull
 #define ROUNDS 200
@@ -71,7 +66,6 @@ static int setup(void **state)
 	struct mpib_engine_config cfg;
 	char why[256];
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.rails = 2;
 	for (unsigned r = 0; r < 2; r++) {
@@ -93,7 +87,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	atomic_store(&endless, -1);
 	mpib_tenant_put(tenant);
 	mpib_engine_close(engine);
@@ -176,7 +169,6 @@ static void who_empties_its_doorbell_takes_no_wake_up_of_another(void **state)
 	struct guest *bad = come(), *good = come();
 	pthread_t thread;
 
-	(void)state;
 	atomic_store(&thieving, true);
 	assert_int_equal(pthread_create(&thread, NULL, thief, bad), 0);
 	for (unsigned i = 0; i < ROUNDS; i++)
@@ -189,7 +181,6 @@ static void a_full_doorbell_that_blocks_stops_no_shard(void **state)
 {
 	struct guest *bad = come(), *good = come();
 
-	(void)state;
 	assert_int_equal(fcntl(bad->bell, F_SETFL, 0), 0);
 	until_asleep();
 	assert_int_equal(eventfd_write(bad->bell, UINT64_MAX - 1), 0);
@@ -201,7 +192,6 @@ static void hundreds_that_ring_at_once_are_few_wakes(void **state)
 {
 	unsigned before;
 
-	(void)state;
 	while (guests < CLIENTS)
 		come();
 	for (unsigned i = 0; i < 3; i++) {
@@ -230,7 +220,6 @@ static void whoever_has_left_wakes_nobody(void **state)
 	uint64_t since = mpib_now_ns();
 	unsigned before;
 
-	(void)state;
 	expect_awake_by(leaves->bell);
 	engine_client_close(leaves->client, NULL, on_closed, &closed);
 	while (!closed) {

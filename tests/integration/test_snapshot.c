@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a snapshot makes of what several shards counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "engine_pair.h"
+#include "test.h"
 
 static struct pair pair;
 
@@ -15,7 +9,6 @@ static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.shards = 2;
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
@@ -24,7 +17,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -51,7 +43,6 @@ static uint64_t last(void)
 
 static void the_last_fail_over_is_the_latest_of_any_shard(void **state)
 {
-	(void)state;
 	assert_int_equal(last(), 0);
 	fail_over(0, 1000, 70);
 	assert_int_equal(last(), 70);

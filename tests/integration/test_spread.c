@@ -5,15 +5,11 @@
  * test_engine, once a mode.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include "engine/lane/spread.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define KIB 1024u
 #define RX (PAIR_MEM / 2)
@@ -36,7 +32,6 @@ static void open_lane(enum mpib_spread spread, unsigned qps)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	return 0;
@@ -78,7 +73,6 @@ static void a_sprayed_part_goes_over_all_qps_and_one_tells(void **state)
 {
 	uint32_t sum = 0;
 
-	(void)state;
 	open_lane(MPIB_SPREAD_SPRAY, 4);
 	transfer(64 * KIB);
 	assert_int_equal(wrs(), 16 + 1);
@@ -93,7 +87,6 @@ static void a_sprayed_part_goes_over_all_qps_and_one_tells(void **state)
 
 static void a_numbered_part_leaves_the_first_qp_to_imms(void **state)
 {
-	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 5);
 	transfer(64 * KIB);
 	assert_int_equal(wrs(), 16 + 1);
@@ -104,7 +97,6 @@ static void a_numbered_part_leaves_the_first_qp_to_imms(void **state)
 
 static void a_part_of_one_fragment_is_one_wr(void **state)
 {
-	(void)state;
 	for (unsigned m = MPIB_SPREAD_SPLIT; m <= MPIB_SPREAD_AUTO; m++) {
 		open_lane((enum mpib_spread)m, 4);
 		transfer(4 * KIB);
@@ -119,7 +111,6 @@ static void a_part_of_one_fragment_is_one_wr(void **state)
  * waits for numbers: so there has to be a number. */
 static void what_looks_like_a_record_is_numbered(void **state)
 {
-	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(sizeof(struct mpib_record));
 	assert_int_equal(wrs(), 2);
@@ -131,7 +122,6 @@ static void what_looks_like_a_record_is_numbered(void **state)
 
 static void a_rail_with_one_qp_is_split(void **state)
 {
-	(void)state;
 	for (unsigned m = MPIB_SPREAD_SPRAY; m <= MPIB_SPREAD_AUTO; m++) {
 		open_lane((enum mpib_spread)m, 1);
 		transfer(64 * KIB);
@@ -147,7 +137,6 @@ static void auto_tries_both_ways(void **state)
 	struct mpib_snapshot *s;
 	uint64_t n;
 
-	(void)state;
 	open_lane(MPIB_SPREAD_AUTO, 4);
 	s = pair_snapshot(&pair, 0);
 	assert_int_equal(s->lane[0].spread, MPIB_SPREAD_AUTO);
@@ -168,7 +157,6 @@ static void ends_that_differ_make_no_lane(void **state)
 	struct mpib_lane_info info;
 	struct mpib_lane *lane;
 
-	(void)state;
 	open_lane(MPIB_SPREAD_SPRAY, 4);
 	mpib_lane_local(pair.node[0].lane, &info);
 	assert_int_equal(info.spread, MPIB_SPREAD_SPRAY);
@@ -188,7 +176,6 @@ static void where_paths_are_many_nothing_is_numbered(void **state)
 {
 	struct mpib_engine_config cfg;
 
-	(void)state;
 	mpib_engine_config_init(&cfg);
 	cfg.spread = MPIB_SPREAD_DQPLB;
 	cfg.ar = MPIB_AR_ON;
@@ -202,7 +189,6 @@ static void late_numbers_are_counted_and_dropped(void **state)
 {
 	struct mpib_snapshot *s;
 
-	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(64 * KIB);
 	assert_int_equal(1, mpib_spread_received(qp(1, 1), 3, 4096));
@@ -232,7 +218,6 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 /* What it would be dropped for would be waited for without end. */
 static void a_peer_that_numbers_too_far_ahead_loses_the_lane(void **state)
 {
-	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(64 * KIB);
 	forge(qp(0, 2), 0x700000);
@@ -320,7 +305,6 @@ static void a_qp_that_stands_still_loses_nothing(void **state)
 	unsigned idle = 0;
 	char *from, *to;
 
-	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	from = more_memory(0, LEN, &mr[0]);
 	to = more_memory(1, LEN, &mr[1]);
@@ -348,7 +332,6 @@ static void a_qp_that_stands_still_loses_nothing(void **state)
 
 static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 {
-	(void)state;
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	for (unsigned i = 0; i < 300; i++)
 		forge(qp(0, 0), mpib_imm_v2(0, 1, 0, 0));

@@ -4,15 +4,9 @@
  * library and the engine, turned by hand: in orders in which the room of a staging
  * window decides whether it goes on.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine_pair.h"
 #include "fake_proxy.h"
+#include "test.h"
 
 #define GROUPS 12
 #define BUFS 4
@@ -275,7 +269,6 @@ static void sends_of_one_tag_in_one_group_share_a_small_window(void **state)
 	static const int tag[] = { 5, 5, 5 };
 	struct script s = { .ahead = 1 };
 
-	(void)state;
 	for (unsigned g = 0; g < 4; g++) {
 		add_group(&s, 3, tag, 16000 + 1000 * g);
 		for (unsigned k = 0; k < 3; k++)
@@ -291,7 +284,6 @@ static void a_tag_may_be_groups_ahead_of_the_other(void **state)
 {
 	static const int tag[] = { 5, 6 };
 
-	(void)state;
 	for (uint32_t size = 300; size <= ROOM; size *= 5) {
 		struct script s = { .ahead = 8, .first = true };
 
@@ -314,7 +306,6 @@ static void a_send_that_is_half_in_the_window_goes_on(void **state)
 	static const int tag[] = { 5, 5, 6 };
 	struct script s = { .ahead = 1, .first = true };
 
-	(void)state;
 	add_group(&s, 3, tag, 40000);
 	s.size[0][0] = 9000;
 	for (unsigned k = 0; k < 3; k++)
@@ -373,7 +364,6 @@ static void any_order_gets_through_any_window(void **state)
 	unsigned from =
 		getenv("MPIB_SEED") ? (unsigned)atoi(getenv("MPIB_SEED")) : 1;
 
-	(void)state;
 	for (unsigned seed = from; seed < from + 24; seed++) {
 		unsigned r = seed * 7919;
 		uint32_t part = 128 * (1 + draw(&r, 128));

@@ -5,26 +5,19 @@
  */
 #include <mpib/client.h>
 #include <mpib/control.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ask.h"
+#include "test.h"
 
 static void the_greeting_tells_version_and_pid(void **state)
 {
 	FILE *f = ask_reader(&ask_a);
 	json_t *v = ask_next(f);
 
-	(void)state;
 	assert_true(*ask_text(v, "mpib"));
 	assert_int_equal(json_integer_value(json_object_get(v, "proto")), 1);
 	assert_int_equal(json_integer_value(json_object_get(v, "pid")),
@@ -56,7 +49,6 @@ static void numbers_have_the_digits_that_they_mean(void **state)
 	char *line = NULL;
 	size_t room = 0;
 
-	(void)state;
 	dprintf(fileno(f), "info\nrails\nshards\nmonitor\n");
 	shutdown(fileno(f), SHUT_WR);
 	while (getline(&line, &room, f) > 0) {
@@ -72,7 +64,6 @@ static void commands_sent_at_once_are_answered_in_order(void **state)
 	FILE *f = ask_reader(&ask_a);
 	json_t *v;
 
-	(void)state;
 	dprintf(fileno(f), "rails\r\n\n  help \nconns\n");
 	shutdown(fileno(f), SHUT_WR);
 	ask_pass(f);
@@ -94,7 +85,6 @@ static void an_unknown_command_gets_a_hint(void **state)
 	FILE *f = ask_reader(&ask_a);
 	json_t *v;
 
-	(void)state;
 	ask_pass(f);
 	dprintf(fileno(f), "cleints\n\xff\xfe\n");
 	v = ask_next(f);
@@ -112,7 +102,6 @@ static void a_line_without_end_is_hung_up_on(void **state)
 	char junk[5000];
 	FILE *f = ask_reader(&ask_a);
 
-	(void)state;
 	memset(junk, 'x', sizeof(junk));
 	ask_pass(f);
 	assert_true(send(fileno(f), junk, sizeof(junk), MSG_NOSIGNAL) > 0);
@@ -125,7 +114,6 @@ static void readers_are_counted(void **state)
 	FILE *f[4];
 	json_t *v;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		f[i] = ask_reader(&ask_a);
 		v = ask_next(f[i]);
@@ -151,7 +139,6 @@ static void readers_are_counted(void **state)
 
 static void a_reader_that_leaves_early_harms_nobody(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 50; i++) {
 		FILE *f = ask_reader(&ask_b);
 
@@ -168,7 +155,6 @@ static void events_are_told_once(void **state)
 	char line[64];
 	json_t *v;
 
-	(void)state;
 	ask_pass(f);
 	v = ask_data(f, "events");
 	last = ask_num(v, "last");
@@ -196,7 +182,6 @@ static void a_monitor_goes_on_until_something_else_is_said(void **state)
 	FILE *f = ask_reader(&ask_a);
 	json_t *v;
 
-	(void)state;
 	ask_pass(f);
 	v = ask_data(f, "monitor 1");
 	assert_int_equal(json_array_size(json_object_get(v, "rails")), 2);
@@ -216,7 +201,6 @@ static void a_drained_rail_shows_and_the_last_one_stays(void **state)
 	FILE *f = ask_admin(&ask_a);
 	json_t *v;
 
-	(void)state;
 	ask_pass(f);
 	json_decref(ask_data(f, "drain sup"));
 	v = ask_data(f, "rails");
@@ -241,7 +225,6 @@ static void a_kicked_client_is_gone(void **state)
 	FILE *f = ask_admin(&ask_a);
 	char line[32];
 
-	(void)state;
 	ask_pass(f);
 	assert_int_equal(mpib_attach(&at, &client), 0);
 	mpib_query(client, &info);

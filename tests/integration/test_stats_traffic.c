@@ -5,19 +5,13 @@
  */
 #include <mpib/client.h>
 #include <mpib/control.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ask.h"
+#include "test.h"
 
 /* Bytes of one rail and direction, by rail and by connection. */
 static json_int_t checked_sum(const struct node *n, unsigned r,
@@ -117,7 +111,6 @@ static void bytes_add_up_here_there_and_afterwards(void **state)
 	struct link l;
 	json_t *v;
 
-	(void)state;
 	link_up(&l);
 	for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
 		move(&l, size[i]);
@@ -183,7 +176,6 @@ static void what_is_set_and_drained_steers_the_next_message(void **state)
 	json_int_t before;
 	struct link l;
 
-	(void)state;
 	ask_pass(f);
 	link_up(&l);
 	before = sup_bytes(f);
@@ -229,7 +221,6 @@ static void rails_and_clients_fit_while_messages_move(void **state)
 	struct link l;
 	json_t *v;
 
-	(void)state;
 	ask_pass(f);
 	link_up(&l);
 	v = ask_data(f, "monitor 3600");
@@ -274,7 +265,6 @@ static void copies_through_staging_memory_are_the_clients_own(void **state)
 	struct link l;
 	json_t *v;
 
-	(void)state;
 	link_up(&l);
 	memset(plain, 5, BUF);
 	assert_int_equal(mpib_reg(l.tx_client, plain, BUF, &plain_mr), 0);
@@ -309,7 +299,6 @@ static void latencies_are_counted_for_each_message(void **state)
 	json_t *v;
 	size_t i;
 
-	(void)state;
 	ask_pass(f);
 	link_up(&l);
 	v = ask_data(f, "hist send.submit_done");

@@ -4,20 +4,14 @@
  * never sends, and a peer that answers no more.
  */
 #include <mpib/client.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node.h"
+#include "test.h"
 
 #define BUF 65536
 #define JOB 0xfedcba9876543210ull
@@ -45,7 +39,6 @@ static int setup(void **state)
 {
 	struct mpib_handle handle;
 
-	(void)state;
 	node_start(&a, 5, NULL);
 	node_start(&b, 6, NULL);
 	tx_client = attach(&a, "sender");
@@ -64,7 +57,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	mpib_detach(tx_client);
 	mpib_detach(rx_client);
 	kill(b.pid, SIGCONT); /* a test may have failed in the midst */
@@ -148,7 +140,6 @@ static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
 	struct mpib_request *sent, *recv;
 	json_t *r;
 
-	(void)state;
 	exchange_ranks();
 	sent = send_one(11);
 	r = the_stuck_one(&a, "stuck 0");
@@ -173,7 +164,6 @@ static void a_receive_without_a_send_is_told_at_the_receiver(void **state)
 	struct mpib_request *recv = receive_one(11), *sent;
 	json_t *r = the_stuck_one(&b, "stuck 0");
 
-	(void)state;
 	assert_string_equal(text(r, "last"), "no_sender");
 	assert_string_equal(text(r, "direction"), "recv");
 	assert_string_equal(text(r, "client_name"), "receiver");
@@ -187,7 +177,6 @@ static void what_moves_is_not_stuck(void **state)
 {
 	json_t *v;
 
-	(void)state;
 	exchange_ranks();
 	v = node_ask(&a, "stuck 0");
 	assert_int_equal(json_array_size(json_object_get(v, "requests")), 0);
@@ -202,7 +191,6 @@ static void mpibctl_finds_it_in_one_command(void **state)
 	struct mpib_request *sent = send_one(11), *recv;
 	struct run run;
 
-	(void)state;
 	json_decref(the_stuck_one(&a, "stuck 0"));
 	run_wait(&run, argv);
 	assert_int_equal(run.status, 0);
@@ -221,7 +209,6 @@ static void a_connection_that_nobody_accepts_is_told(void **state)
 	const json_t *c;
 	json_t *v;
 
-	(void)state;
 	assert_int_equal(mpib_listen(rx_client, &handle, &silent), 0);
 	assert_int_equal(mpib_connect(tx_client, &handle, -1, &conn), 0);
 	v = node_ask(&a, "stuck 0");
@@ -247,7 +234,6 @@ static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 	int status;
 	json_t *r;
 
-	(void)state;
 	recv = receive_one(11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
 	kill(b.pid, SIGSTOP);

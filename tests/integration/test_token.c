@@ -3,15 +3,10 @@
  * Software rails: each QP of a lane knows its peer by a token that came with the
  * lane's set-up, on a new lane and when a rail comes back, whatever qp.ece says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
 #include "rails.h"
+#include "test.h"
 #include "verbs/soft/qp.h"
 
 static struct pair pair;
@@ -19,7 +14,6 @@ static struct pair_end tx, rx;
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (pair.node[0].engine)
 		pair_close(&pair);
 	memset(&pair, 0, sizeof(pair));
@@ -57,7 +51,6 @@ static void the_qps_of_a_lane_know_each_other(void **state)
 {
 	char name[64];
 
-	(void)state;
 	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4)) {
 		print_message("SKIPPED: the rails are no software HCA's\n");
 		skip();
@@ -69,7 +62,6 @@ static void they_do_with_ece_off(void **state)
 {
 	char name[64];
 
-	(void)state;
 	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4)) {
 		print_message("SKIPPED: the rails are no software HCA's\n");
 		skip();

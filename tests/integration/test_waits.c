@@ -3,16 +3,10 @@
  * What the engine says of waiting: each wait counts once, by its cause; what a
  * request waits for is told when asked; times are counted once a request.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/conn/conn.h"
 #include "engine/measure/times.h"
 #include "engine_pair.h"
+#include "test.h"
 
 #define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
 
@@ -31,14 +25,12 @@ static void open_with(uint32_t lane_window)
 
 static int open_pair(void **state)
 {
-	(void)state;
 	open_with(8u << 20);
 	return 0;
 }
 
 static int close_pair(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -93,7 +85,6 @@ static void no_long_sleep_while_a_write_without_an_event_may_come(void **state)
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
 	uint32_t g;
 
-	(void)state;
 	turn_often();
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
 	g = send(0, 1000);
@@ -111,7 +102,6 @@ static void a_send_without_a_receive_waits_once(void **state)
 	struct mpib_snapshot *snap;
 	uint32_t g_tx, g_rx;
 
-	(void)state;
 	g_tx = send(0, 5000);
 	turn_often();
 	snap = pair_snapshot(&pair, 0);
@@ -134,7 +124,6 @@ static void a_receive_without_a_send_waits_for_its_sender(void **state)
 {
 	uint32_t g_rx, g_tx;
 
-	(void)state;
 	g_rx = receive(3, 100);
 	turn_often();
 	the_one_request(1, MPIB_LAST_NO_SENDER, 100);
@@ -147,7 +136,6 @@ static void those_behind_a_waiting_send_are_queued(void **state)
 {
 	struct mpib_snapshot *snap;
 
-	(void)state;
 	send(0, 64);
 	send(1, 64);
 	turn_often();
@@ -193,7 +181,6 @@ static void sends_of_several_tags_say_what_each_waits_for(void **state)
 {
 	struct mpib_snapshot *snap;
 
-	(void)state;
 	receive_tags(0, 2, 100);
 	receive_tags(1, 2, 100);
 	receive_tags(2, 1, 200);
@@ -225,7 +212,6 @@ static void sends_of_several_tags_say_what_each_waits_for(void **state)
 
 static void a_receive_that_gets_other_tags_waits_for_its_sender(void **state)
 {
-	(void)state;
 	tagged(0, 300);
 	receive_tags(3, 1, 200);
 	turn_often();
@@ -237,7 +223,6 @@ static void a_request_that_is_young_is_not_told(void **state)
 {
 	struct mpib_snapshot *snap = NULL;
 
-	(void)state;
 	send(0, 64);
 	turn_often();
 	assert_int_equal(mpib_engine_snapshot_requests(pair.node[0].engine,
@@ -256,7 +241,6 @@ static void a_full_lane_is_a_wait_of_its_own(void **state)
 	uint32_t g_rx[4], g_tx[4];
 	struct mpib_snapshot *snap;
 
-	(void)state;
 	pair_close(&pair);
 	open_with(4096);
 	for (uint8_t i = 0; i < 4; i++)
@@ -286,7 +270,6 @@ static void each_request_is_timed_once(void **state)
 {
 	uint32_t g_rx, g_tx;
 
-	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
 		g_rx = receive(0, 1 << 20);
 		g_tx = send(0, 1 << 20);
@@ -307,7 +290,6 @@ static void nothing_is_timed_when_it_is_off(void **state)
 {
 	uint32_t g_rx, g_tx;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct mpib_engine_config cfg = pair.node[i].engine->cfg;
 
@@ -328,7 +310,6 @@ static void chains_posts_and_messages_are_counted_alike(void **state)
 	struct mpib_snapshot *snap;
 	uint32_t g_rx, g_tx;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		g_rx = receive(0, 1 << 20);
 		g_tx = send(0, 1 << 20);
@@ -355,7 +336,6 @@ static void an_old_slot_says_nothing_of_a_new_request(void **state)
 {
 	struct engine_conn *f = rx.conn;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
 	assert_int_equal(f->rx.tail, 3);
