@@ -7,16 +7,10 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define SIZE 100000
 #define QKEEP 16
@@ -68,7 +62,6 @@ static void *library;
 
 static int open_library(void **state)
 {
-	(void)state;
 	library = dlopen("libibverbs.so.1", RTLD_NOW);
 	/* NCCL asks for the other name first, and gets the same. */
 	if (!library || dlopen("libibverbs.so", RTLD_NOW) != library) {
@@ -207,7 +200,6 @@ static struct ibv_wc wait_for_one(struct side *s)
 
 static void every_function_is_there_in_its_version(void **state)
 {
-	(void)state;
 #define PRESENT(name, version) assert_non_null(v.name);
 	FUNCTIONS(PRESENT)
 #undef PRESENT
@@ -218,7 +210,6 @@ static void the_library_is_the_drop_in(void **state)
 {
 	Dl_info info;
 
-	(void)state;
 	assert_true(dladdr(*(void **)&v.ibv_get_device_list, &info));
 	assert_non_null(strstr(info.dli_fname, MPIB_DROPIN));
 }
@@ -236,7 +227,6 @@ static void writes_between_two_devices_of_one_process(void **state)
 	struct ibv_sge sge;
 	struct ibv_wc wc;
 
-	(void)state;
 	side_open(&a, "soft0");
 	side_open(&b, "soft1");
 	side_connect(&a, &b);
@@ -267,7 +257,6 @@ static void what_is_not_done_is_refused_with_errno(void **state)
 	struct ibv_ece ece;
 	struct side s;
 
-	(void)state;
 	side_open(&s, "soft0");
 	assert_int_equal(v.ibv_query_ece(s.qp, &ece), EOPNOTSUPP);
 	errno = 0;
