@@ -5,16 +5,10 @@
  * none in common, each end is told so once, and nothing hangs.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "gone.h"
+#include "test.h"
 
 #define ROOM 400000
 
@@ -22,14 +16,12 @@ static struct node node[2];
 
 static int setup(void **state)
 {
-	(void)state;
 	gone_begin();
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	gone_end();
 	return 0;
 }
@@ -80,7 +72,6 @@ static void connections_of_one_rail_end_and_new_ones_work_later(void **state)
 	static const char failed[] = "its device failed or was removed";
 	static struct mover m[2], none;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		node_start(&node[i], 7 + i, "--log-level", "error", "--sup",
 			   "none", "--failover-hold-down", "200", NULL);
@@ -174,7 +165,6 @@ static void a_job_may_start_while_sup_is_away(void **state)
 {
 	const char *lost[2] = { NULL };
 
-	(void)state;
 	/* As start() has them. */
 	node_rail(node[0].sup, sizeof(node[0].sup), 71);
 	lost[0] = node[0].sup;
@@ -185,7 +175,6 @@ static void a_job_may_start_while_sout_is_away_at_the_other_end(void **state)
 {
 	const char *lost[2] = { NULL };
 
-	(void)state;
 	node_rail(node[1].sout, sizeof(node[1].sout), 80);
 	lost[1] = node[1].sout;
 	outlive(lost, MPIB_RAIL_SOUT);
@@ -195,7 +184,6 @@ static void a_job_may_start_while_both_ends_lack_the_same_rail(void **state)
 {
 	const char *lost[2];
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		node_rail(node[i].sout, sizeof(node[i].sout), 10 * (7 + i));
 		lost[i] = node[i].sout;
@@ -206,7 +194,6 @@ static void a_job_may_start_while_both_ends_lack_the_same_rail(void **state)
 /* Which has QPs of the lost rail to come, and none to be dirty or drained. */
 static void a_lane_that_is_short_of_a_rail_may_break(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		node_start(&node[i], 7 + i, "--log-level", "error",
 			   "--failover-hold-down", "200", "--lane-spread",
@@ -248,7 +235,6 @@ static void ends_without_a_common_rail_are_told_so_at_once(void **state)
 				node[1].sout + 5, "SUP at the other end",
 				"mpibctl upgrade", NULL };
 
-	(void)state;
 	start();
 	gone_take(node[0].sup);
 	gone_take(node[1].sout);
@@ -280,7 +266,6 @@ static void without_failover_a_lane_needs_both_rails(void **state)
 				node[0].sup + 5, "failover.enable", NULL };
 	FILE *conf;
 
-	(void)state;
 	start();
 	node_kill(&node[1]);
 	conf = fopen(node[1].conf, "a");

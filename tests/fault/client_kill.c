@@ -6,21 +6,15 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "arg.h"
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 
 #define VICTIMS 4
 #define WITNESSES 2
@@ -212,7 +206,6 @@ static void killed_clients_leave_nothing_and_hurt_nobody(void **state)
 	pid_t victim[VICTIMS];
 	uint64_t messages = 0;
 
-	(void)state;
 	node_start(&node[0], 1, "--log-level", "warn", NULL);
 	node_start(&node[1], 2, "--log-level", "warn", NULL);
 	open_witnesses(witness);

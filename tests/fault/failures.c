@@ -5,20 +5,14 @@
  * and close; 0: for every one. It refuses to start in one line, or serves: no
  * crash, no hang, every failure told in words; and the next client is served.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "arg.h"
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 #include "trial.h"
 
 static struct node good;
@@ -110,7 +104,6 @@ static void every_failure_is_told_and_survived(void **state)
 	unsigned tally[3] = { 0 };
 	unsigned long total, step, n;
 
-	(void)state;
 	trial_init(&trial);
 	snprintf(count, sizeof(count), "%s/count", trial.base);
 	node_start(&good, 7, "--log-level", "error", NULL);

@@ -11,23 +11,17 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "arg.h"
 #include "mover.h"
 #include "node.h"
 #include "raw_client.h"
 #include "spoil.h"
+#include "test.h"
 
 #define PAIRS 32u /* pair i: 2 i receives what 2 i + 1 sends */
 #define GOOD PAIRS /* one more, that nothing bad is done to */
@@ -162,7 +156,6 @@ static void each_bad_descriptor_ends_its_connection(void **state)
 	uint32_t index[PAIRS];
 	uint64_t rng = 6;
 
-	(void)state;
 	open_pair(GOOD);
 	while (done < bad) {
 		for (unsigned i = 0; i < PAIRS; i++, done++) {
@@ -290,7 +283,6 @@ static void what_changes_under_the_proxys_eyes_harms_nobody(void **state)
 	uint64_t pushed = 0;
 	unsigned broken = 0;
 
-	(void)state;
 #ifdef __SANITIZE_THREAD__
 	print_message("skipped: it races on purpose, in its own memory\n");
 	skip();
@@ -322,7 +314,6 @@ static int setup(void **state)
 	uint32_t unnamed;
 	void *p[2];
 
-	(void)state;
 	node_start(&node, 8, "--log-level", "error", NULL);
 	if (mover_open(&neighbour, node.dir, node.dir, 50000, true, 8) < 0)
 		return -1;
@@ -341,7 +332,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	raw_detach(&client);
 	node_until_usage(&node, "attached", 2);
 	for (uint64_t n = neighbour.messages; neighbour.messages < n + 3;)

@@ -9,22 +9,16 @@
  */
 #include <errno.h>
 #include <grp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "arg.h"
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 #include "trial.h"
 #include "user.h"
 
@@ -254,7 +248,6 @@ static void a_user_too_many_for_the_cq(void **state)
 	struct outcome o;
 	struct user u;
 
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("SKIPPED: other users, as only root can be\n");
 		skip();
@@ -295,7 +288,6 @@ static void report(const char *name)
 
 static void with_little_from_the_start(void **state)
 {
-	(void)state;
 	for (unsigned k = 0; k < sizeof(limits) / sizeof(limits[0]); k++) {
 		const struct limit *l = &limits[k];
 		unsigned long n = (l->last - l->first) / l->step + 1, step;
@@ -308,7 +300,6 @@ static void with_little_from_the_start(void **state)
 
 static void with_small_sizes_of_its_own(void **state)
 {
-	(void)state;
 	for (unsigned k = 0; k < sizeof(owns) / sizeof(owns[0]); k++) {
 		const struct own *w = &owns[k];
 		unsigned long n = (w->last - w->first) / w->step + 1, step;
@@ -322,21 +313,18 @@ static void with_small_sizes_of_its_own(void **state)
 /* The next test has its addresses. */
 static int kill_it(void **state)
 {
-	(void)state;
 	trial_kill(&trial);
 	return 0;
 }
 
 static int begin(void **state)
 {
-	(void)state;
 	trial_init(&trial);
 	return 0;
 }
 
 static int end(void **state)
 {
-	(void)state;
 	trial_fini(&trial);
 	return 0;
 }

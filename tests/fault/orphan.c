@@ -6,21 +6,16 @@
  * the client; others do not notice.
  */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "arg.h"
 #include "buffer.h"
 #include "moving.h"
+#include "test.h"
 
 #define ROOM 300000
 
@@ -90,7 +85,6 @@ static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
 {
 	struct mover other;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		node_start(&node[i], 7 + i, "--log-level", "error", "--dmabuf",
 			   "yes", "--peer-silence", "600", "--failover-grace",

@@ -5,19 +5,13 @@
  * that talk to it; connections that have nothing to do with it go on. Started
  * again where it was, with nothing cleaned up, it serves whoever attaches.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "arg.h"
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 
 #define MOVERS 8
 #define HANG_MS 60000
@@ -142,7 +136,6 @@ static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 	struct mover m[MOVERS], alone;
 	uint64_t wrong = 0;
 
-	(void)state;
 	node_start(&node[0], 3, "--log-level", "error", NULL);
 	node_start(&node[1], 4, "--log-level", "error", NULL);
 	if (mover_open(&alone, node[1].dir, node[1].dir, 50000, true, 3) < 0)

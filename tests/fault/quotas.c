@@ -9,23 +9,17 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "memfd_region.h"
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 
 #define NOBODY 65534
 #define TRIES 200
@@ -266,7 +260,6 @@ static const struct {
 
 static void whoever_takes_all_is_refused_and_others_are_not_hurt(void **state)
 {
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("skipped: another user needs root\n");
 		skip();

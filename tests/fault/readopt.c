@@ -4,17 +4,12 @@
  * under checked traffic and comes back. No call fails, nothing is lost, doubled
  * or changed, and the rail carries again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "arg.h"
 #include "gone.h"
+#include "test.h"
 
 static struct node node[2];
 static struct moving moving;
@@ -23,7 +18,6 @@ static const char *hold_ms = "200";
 
 static int start(void **state)
 {
-	(void)state;
 	gone_begin();
 	node_start(&node[0], 7, "--log-level", "error", "--failover-hold-down",
 		   hold_ms, NULL);
@@ -36,7 +30,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	moving_end(&moving, node);
 	gone_end();
 	return 0;
@@ -44,7 +37,6 @@ static int stop(void **state)
 
 static void a_device_that_comes_back_carries_again(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < times; i++) {
 		/* Either node, either rail. */
 		const struct node *n = &node[i & 1];
@@ -74,7 +66,6 @@ static void an_operator_may_keep_it_for_himself(void **state)
 	json_int_t count = gone_upgrades(&moving, n);
 	struct run run;
 
-	(void)state;
 	json_decref(node_ask(n, "set failover.readopt no"));
 	gone_take(n->sup);
 	gone_until_down(&moving, n, 1);
@@ -102,7 +93,6 @@ static void a_takeover_that_is_refused_is_told(void **state)
 	long size = ftell(conf);
 	struct run run;
 
-	(void)state;
 	fprintf(conf, "[failover]\nnothing = 1\n");
 	fflush(conf);
 	gone_take(n->sup);

@@ -4,24 +4,17 @@
  * No call fails and no message is wrong, the fault does what its name says, it
  * is over when its time is, and the rail carries again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "gone.h"
+#include "test.h"
 
 static struct node node[2];
 static struct moving moving;
 
 static int start(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		node_start(&node[i], 7 + i, "--log-level", "error", "--fault",
 			   "yes", "--failover-hold-down", "20",
@@ -34,7 +27,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	moving_end(&moving, node);
 	return 0;
 }
@@ -113,7 +105,6 @@ static void each_fault_is_outlived_and_ends(void **state)
 		{ "black-hole", "600", "failover" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		json_int_t since = newest();
 		const char *error =
@@ -144,7 +135,6 @@ static void one_of_a_peer_is_found_by_its_name(void **state)
 	char on[96], name[96];
 	const char *error;
 
-	(void)state;
 	snprintf(on, sizeof(on), "sup@%s",
 		 json_string_value(
 			 json_object_get(json_array_get(data, 0), "peer")));
@@ -185,7 +175,6 @@ static void what_would_end_jobs_is_refused(void **state)
 		{ "gone", "SOUT", "3601", "is not a number" },
 	};
 
-	(void)state;
 	assert_null(fault("play", "link-down", "SUP", "600"));
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		const char *error =
@@ -205,7 +194,6 @@ static void a_device_is_gone_for_so_long_and_taken_back(void **state)
 	json_int_t since = newest();
 	const char *error = fault("play", "gone", "SUP", "2");
 
-	(void)state;
 	if (error)
 		fail_msg("%s", error);
 	until_told(since, "rail_down");
@@ -219,7 +207,6 @@ static void an_upgrade_ends_it(void **state)
 	json_int_t since = newest();
 	struct run run;
 
-	(void)state;
 	assert_null(fault("play", "black-hole", "SUP", "600"));
 	until_told(since, "failover");
 	moving_upgrade_begin(&run, &node[0], NULL);
@@ -233,12 +220,11 @@ static void an_upgrade_ends_it(void **state)
 
 static void nothing_is_played_unless_it_is_enabled(void **state)
 {
-	struct node quiet;
+	static struct node quiet;
 	const char *argv[] = { "mpibctl", "-s",	 quiet.dir, "fault", "play",
 			       "gone",	  "SUP", "1",	    NULL };
 	struct run run;
 
-	(void)state;
 	node_start(&quiet, 5, "--log-level", "error", NULL);
 	run_wait(&run, argv);
 	assert_int_equal(run.status, 1);

@@ -6,22 +6,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "arg.h"
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 
 #define HANG_MS 60000
 #define ROOM 300000
@@ -37,7 +31,6 @@ static void start(const char *flag, const char *value)
 
 static int stop(void **state)
 {
-	(void)state;
 	node_stop(&node[0]);
 	node_stop(&node[1]);
 	return 0;
@@ -154,7 +147,6 @@ static void a_stopped_client_hurts_nobody_and_goes_on(void **state)
 	long long grown = 0;
 	struct mover witness;
 
-	(void)state;
 	start("--peer-silence", "600");
 	open_mover(&witness, 0, true);
 	for (unsigned i = 0; i < stops; i++) {
@@ -194,7 +186,6 @@ a_proxy_stopped_for_less_than_its_peers_patience_goes_on(void **state)
 {
 	struct mover m, other;
 
-	(void)state;
 	start("--peer-silence", "600");
 	open_mover(&m, 0, false);
 	open_mover(&other, 1, true);
@@ -225,7 +216,6 @@ static void control_calls_to_a_stopped_proxy_end_by_client_answer(void **state)
 	struct mpib_client *c;
 	struct mpib_handle h;
 
-	(void)state;
 	start("--client-answer", "3");
 	opts.run_dir = node[0].dir;
 	assert_int_equal(mpib_attach(&opts, &c), 0);
@@ -252,7 +242,6 @@ a_proxy_stopped_for_longer_is_an_error_that_names_the_peer(void **state)
 	struct mover m;
 	int rc = 0;
 
-	(void)state;
 	start("--peer-silence", "5");
 	open_mover(&m, 0, false);
 	move(&m, 3);
@@ -295,7 +284,6 @@ static void a_child_keeps_nothing_of_its_dead_parent(void **state)
 	char byte = 9;
 	pid_t pid;
 
-	(void)state;
 	start("--peer-silence", "600");
 	assert_int_equal(pipe2(until, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(tell, O_CLOEXEC), 0);

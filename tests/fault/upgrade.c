@@ -8,22 +8,16 @@
  * it is bad.h's.
  */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "arg.h"
 #include "bad.h"
 #include "moving.h"
+#include "test.h"
 
 static struct node node[2];
 static struct moving moving;
@@ -48,7 +42,6 @@ static double number(const char *json, const char *key)
 
 static int start(void **state)
 {
-	(void)state;
 	node_start(&node[0], 5, "--log-level", "error", "--failover-grace",
 		   MOVING_GRACE_MS, NULL);
 	node_start(&node[1], 6, "--log-level", "error", "--failover-grace",
@@ -60,7 +53,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	moving_end(&moving, node);
 	return 0;
 }
@@ -98,7 +90,6 @@ static void traffic_goes_on_over_upgrades(void **state)
 	double *ms = calloc(upgrades, sizeof(*ms));
 	struct run run;
 
-	(void)state;
 	assert_non_null(ms);
 	for (unsigned i = 0; i < upgrades; i++) {
 		/* Each twice in a row. */
@@ -135,7 +126,6 @@ static void write_file(const char *path, const char *text)
 
 static void a_program_that_is_none_of_ours_harms_nobody(void **state)
 {
-	(void)state;
 	expect_refusal("/bin/true", "before it was ready");
 	expect_refusal("/nowhere/mpib-proxy", "No such file");
 	expect_refusal("/etc/passwd", "Permission denied");
@@ -143,7 +133,6 @@ static void a_program_that_is_none_of_ours_harms_nobody(void **state)
 
 static void a_configuration_that_is_wrong_harms_nobody(void **state)
 {
-	(void)state;
 	write_file(node[0].conf, "[lanes]\nsuot = 1\n");
 	expect_refusal(NULL, "lanes");
 	write_file(node[0].conf, "[run]\nthreads = 3\n");
@@ -168,7 +157,6 @@ static void bad_until(const char *how, const char *why)
 
 static void one_that_dies_on_the_way_harms_nobody(void **state)
 {
-	(void)state;
 	bad_until("base", "before it was ready");
 	bad_until("ready", "ended");
 	bad_until("clients", "ended");
@@ -189,7 +177,6 @@ static void one_that_takes_long_to_end_is_not_waited_for(void **state)
 	siginfo_t end;
 	pid_t pid;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/bad", node[0].base);
 	write_file(path, "traced");
 	moving_upgrade_begin(&run, &node[0], self);
@@ -230,7 +217,6 @@ static void a_signal_does_the_same(void **state)
 	unsigned long long since = node_ms();
 	json_t *data = node_ask(&node[1], "upgrades");
 
-	(void)state;
 	before = json_integer_value(json_object_get(data, "count"));
 	json_decref(data);
 	assert_int_equal(kill(node[1].pid, SIGUSR2), 0);
@@ -289,7 +275,6 @@ static void what_was_set_stays_set(void **state)
 	char origin[32];
 	json_t *data;
 
-	(void)state;
 	snprintf(origin, sizeof(origin), "set by uid %u", getuid());
 	say_to("set client.request_timeout 3599");
 	say_to("share 1 weight=30");
@@ -342,7 +327,6 @@ static void who_follows_events_goes_on(void **state)
 	struct run run, follower;
 	char *end;
 
-	(void)state;
 	run_begin(&follower, argv);
 	moving_by(&moving, 20);
 	upgrade(&run, &node[0], NULL);

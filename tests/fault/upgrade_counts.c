@@ -3,16 +3,10 @@
  * upgrade_counts: what a proxy tells of itself after it was replaced under
  * traffic. Totals go on, and it is told from a start and from a failure.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "moving.h"
+#include "test.h"
 
 static struct node node[2];
 static struct moving moving;
@@ -29,7 +23,6 @@ static void upgrade(const struct node *n)
 
 static int start(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		node_start(&node[i], 7 + i, "--log-level", "error",
 			   "--failover-grace", MOVING_GRACE_MS, NULL);
@@ -43,7 +36,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	moving_close(&moving);
 	node_stop(&node[0]);
 	node_stop(&node[1]);
@@ -85,7 +77,6 @@ static void totals_do_not_drop(void **state)
 {
 	json_int_t before[TOTALS];
 
-	(void)state;
 	for (unsigned i = 0; i < TOTALS; i++) {
 		before[i] = total(i);
 		assert_true(before[i] > 0);
@@ -130,7 +121,6 @@ static void times_of_a_client_do_not_drop(void **state)
 	long sends;
 	int rc;
 
-	(void)state;
 	assert_int_equal(
 		mover_open(&one, node[0].dir, node[1].dir, 4096, true, 5), 0);
 	while ((rc = mover_ready(&one)) == 0)
@@ -168,7 +158,6 @@ static void expect_metric(const struct node *n, const char *name)
 
 static void it_is_told_from_a_start_and_from_a_failure(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		expect_metric(&node[i], "\nmpib_upgrades_total ");
 		expect_metric(&node[i], "\nmpib_rail_failovers_total{rail="

@@ -9,21 +9,15 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "mover.h"
 #include "node.h"
+#include "test.h"
 #include "traced.h"
 
 #define HANG_MS 60000
@@ -248,7 +242,6 @@ static void sweep(int signo, enum target target)
 
 static void a_stop_ends_all(void **state)
 {
-	(void)state;
 	sweep(SIGTERM, FIRST);
 }
 
@@ -258,7 +251,6 @@ static void a_stop_between_two_proxies_is_passed_on(void **state)
 {
 	struct traced all = { .signo = SIGUSR2 };
 
-	(void)state;
 	run(&all);
 	for (unsigned i = 0; i < 4 * (points ? points : 5); i++) {
 		struct traced s = { .signo = SIGTERM,
@@ -272,25 +264,21 @@ static void a_stop_between_two_proxies_is_passed_on(void **state)
 
 static void a_stop_of_the_whole_group_ends_all(void **state)
 {
-	(void)state;
 	sweep(SIGINT, BOTH);
 }
 
 static void a_kill_of_the_first_process_ends_all(void **state)
 {
-	(void)state;
 	sweep(SIGKILL, FIRST);
 }
 
 static void a_kill_of_the_new_one_harms_nobody_before_it_serves(void **state)
 {
-	(void)state;
 	sweep(SIGKILL, NEXT);
 }
 
 static void a_stop_of_the_new_one_is_definite(void **state)
 {
-	(void)state;
 	sweep(SIGTERM, NEXT);
 }
 
@@ -323,7 +311,6 @@ static void two_signals_end_as_both_ask(void **state)
 		{ SIGUSR2, FIRST, SIGUSR2, BOTH },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		sweep_both(row[i].signo, row[i].target, row[i].then,
 			   row[i].then_target);
@@ -335,7 +322,6 @@ static void a_stop_needs_no_pid_file(void **state)
 	struct traced s = { .signo = SIGTERM };
 	char path[128];
 
-	(void)state;
 	node_again(&node[0]);
 	snprintf(path, sizeof(path), "%s/proxy.pid", node[0].dir);
 	assert_int_equal(unlink(path), 0);
@@ -351,7 +337,6 @@ static void a_stop_needs_no_pid_file(void **state)
 
 static int begin(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		node_start(&node[i], 8 + i, "--log-level", "error",
 			   "--failover-grace", "120000", NULL);
@@ -362,7 +347,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	node_stop(&node[1]);
 	node_again(&node[0]);
 	node_stop(&node[0]);

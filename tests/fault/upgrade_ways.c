@@ -6,20 +6,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "arg.h"
 #include "moving.h"
+#include "test.h"
 
 #define ARGS 8
 #define VICTIMS 4
@@ -73,7 +67,6 @@ static void of_a_rail_of_one_qp(void **state)
 	static const char *const args[ARGS] = { "--sout-qp", "1", "--sup-qp",
 						"1" };
 
-	(void)state;
 	upgrades_of(args);
 }
 
@@ -81,7 +74,6 @@ static void of_lanes_that_are_spread(void **state)
 {
 	static const char *const mode[] = { "split", "spray", "dqplb", "auto" };
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		const char *const args[ARGS] = { "--lane-spread", mode[i],
 						 "--lane-frag",	  "4096",
@@ -97,7 +89,6 @@ static void of_memory_that_is_flushed(void **state)
 	static const char *const args[ARGS] = { "--dmabuf", "yes" };
 	uint64_t flushes = 0;
 
-	(void)state;
 	start(args);
 	for (unsigned i = 0; i < rounds; i++)
 		upgrade(&node[0], 2);
@@ -111,7 +102,6 @@ static void of_private_lanes(void **state)
 {
 	static const char *const args[ARGS] = { "--lanes", "private" };
 
-	(void)state;
 	upgrades_of(args);
 }
 
@@ -119,7 +109,6 @@ static void of_two_shards(void **state)
 {
 	static const char *const args[ARGS] = { "--threads", "2" };
 
-	(void)state;
 	upgrades_of(args);
 }
 
@@ -129,7 +118,6 @@ static void of_a_cluster_with_a_key(void **state)
 	const char *const args[ARGS] = { "--peer-key-file", path };
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "of one cluster, and no other", 28), 28);
 	close(fd);
@@ -199,7 +187,6 @@ static void clients_may_be_killed_meanwhile(void **state)
 	static const char *const args[ARGS] = { NULL };
 	json_int_t clients;
 
-	(void)state;
 	start(args);
 	clients = node_usage(&node[0], "clients");
 	for (unsigned i = 0; i < 6 * rounds; i++) {
@@ -222,7 +209,6 @@ static void connects_that_nobody_accepts_go_on(void **state)
 	struct mover m[4];
 	int ready = 0;
 
-	(void)state;
 	start(args);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(mover_call(&m[i], node[i & 1].dir,
