@@ -4,31 +4,15 @@
 # rails move between two looks is in the agent's ratio, to the byte.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-declare -A pid
-failed=0
-trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
-
-complain() {
-	echo "agent: $*"
-	failed=1
-}
-
-ready() {
-	await_ready "$dir/$1.out" "${pid[$1]}" && return
-	cat "$dir/$1.log"
-	complain "$1 is not ready"
-	exit 1
-}
+declare -A pids
+. "$(dirname "$0")/../support/scratch.sh"
 proxy() {
 	rm -f "$dir/n$1.out"
 	"$build/proxy/mpib-proxy" --run-dir "$dir/n$1" --mode advanced \
 		--agent-dir "$dir/agent" --sout "soft:$net.$((1 + $1))" \
 		--sup "soft:$net.$((11 + $1))" \
 		>"$dir/n$1.out" 2>>"$dir/n$1.log" &
-	pid[n$1]=$!
+	pids[n$1]=$!
 	ready "n$1"
 }
 agent() {
@@ -36,18 +20,18 @@ agent() {
 	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
 		--run-dir "$dir/n1" "$@" \
 		>"$dir/agent.out" 2>>"$dir/agent.log" &
-	pid[agent]=$!
+	pids[agent]=$!
 	ready agent
 }
 end() {
-	kill "$1" "${pid[$2]}"
-	wait "${pid[$2]}" 2>/dev/null
+	kill "$1" "${pids[$2]}"
+	wait "${pids[$2]}" 2>/dev/null
 }
 traffic() {
 	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 		--nodes "$dir/n0,$dir/n1" --pattern stream --min 1M --max 1M \
 		--steady 100s --timeout 90 >"$dir/perf" 2>&1 &
-	pid[perf]=$!
+	pids[perf]=$!
 }
 
 moved() {
@@ -70,10 +54,10 @@ expect() {
 			echo "$1: $seen"
 			return
 		}
-		kill -0 "${pid[perf]}" 2>/dev/null || break
+		kill -0 "${pids[perf]}" 2>/dev/null || break
 	done
 	cat "$dir/perf" "$dir/n0.log" "$dir/agent.log"
-	complain "$1: SOUT and SUP moved $seen"
+	fail "$1: SOUT and SUP moved $seen"
 }
 
 proxy 0
@@ -108,7 +92,7 @@ told=$(told)
 later() {
 	[ "$(told)" -gt $((told + 1)) ]
 }
-await later || complain "the status stands still"
+await later || fail "the status stands still"
 
 # The proxies are restarted, the agent is not.
 end -9 perf
@@ -120,5 +104,5 @@ traffic
 expect "proxies restarted" '$1 == $2'
 end -9 perf
 end -TERM agent
-[ -z "$(ls "$dir/agent")" ] || complain "the agent left $(ls "$dir/agent")"
+[ -z "$(ls "$dir/agent")" ] || fail "the agent left $(ls "$dir/agent")"
 exit "$failed"

@@ -3,13 +3,8 @@
 # metrics that the commands of bench/ read, above zero.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/lines.sh"
-. "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/scratch.sh"
 net=${net%.*} # bench-tax and bench-budget choose the third byte
-pids=()
-trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
-failed=0
 
 for node in 0 1; do
 	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \

@@ -4,26 +4,19 @@
 # What it takes is not judged here, but each figure is there.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/scratch.sh"
 net=${net%.*} # bench-crowd chooses third bytes from 200 on
-pid=
-trap 'kill -9 $pid 2>/dev/null; rm -rf "$dir"' EXIT
 
 "$build/proxy/mpib-proxy" --run-dir "$dir/n0" --sout "soft:$net.8.1" \
 	--sup "soft:$net.9.1" --mode static --sup-bw 512 --fault yes \
 	>"$dir/out" 2>"$dir/log" &
-pid=$!
-for _ in $(seq 1200); do
-	grep -qs '^ready' "$dir/out" && break
-	sleep 0.05
-done
+pids=($!)
+await_ready "$dir/out" $!
 
 "$build/bench/bench-crowd" "$dir/n0" "$net" 50 0.5 >"$dir/got" 2>"$dir/err" || {
 	cat "$dir/got" "$dir/err" "$dir/log"
 	exit 1
 }
-failed=0
 for m in setup_s ask_s again_s peer_kib lane_kib sender_kib receiver_kib lanes_control \
 	conns_control idle_cpu busy_messages busy_cpu down_moving down_fenced \
 	down_back hole_moving hole_fenced hole_back; do

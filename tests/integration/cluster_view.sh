@@ -4,17 +4,8 @@
 # hand-overs of who asks and of who is asked.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-declare -A pid
-failed=0
-trap 'kill -9 "${pid[@]}" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
-
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
+declare -A pids
+. "$(dirname "$0")/../support/scratch.sh"
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
 }
@@ -41,10 +32,10 @@ for node in 0 1 2 3; do
 		--sup "soft:$net.$((11 + node))" \
 		--metrics-listen "127.0.0.1:0" "${own[@]}" \
 		>"$dir/n$node.out" 2>"$dir/n$node.log" &
-	pid[n$node]=$!
+	pids[n$node]=$!
 done
 for node in 0 1 2 3; do
-	await_ready "$dir/n$node.out" "${pid[n$node]}" && continue
+	await_ready "$dir/n$node.out" "${pids[n$node]}" && continue
 	cat "$dir/n$node.log"
 	exit 1
 done
@@ -56,7 +47,7 @@ for node in 1 2 3; do
 	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 		--nodes "$dir/n0,$dir/n$node" --pattern sendrecv --min 1M \
 		--max 1M --steady 250s --timeout 290 >"$dir/perf$node" 2>&1 &
-	pid[perf$node]=$!
+	pids[perf$node]=$!
 done
 moves() {
 	[ "$(ctl 0 peers -o rx_bytes.sout | awk '$1 > 4e6' | wc -l)" -eq 3 ]
@@ -77,8 +68,8 @@ has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
 has '^3 well, 1 not' <"$dir/out" || fail "$(cat "$dir/out")"
 # Rates were told; from here on links are all that is needed.
 for node in 1 2 3; do
-	kill "${pid[perf$node]}"
-	wait "${pid[perf$node]}" 2>/dev/null
+	kill "${pids[perf$node]}"
+	wait "${pids[perf$node]}" 2>/dev/null
 done
 # Asked of that one, the same from its side.
 ctl 1 cluster >"$dir/out" # it has a link with node 0 alone
@@ -98,7 +89,7 @@ ctl 2 rails resume SUP >/dev/null
 
 # One that stands still is named within the bound, with since when; the others
 # answer as ever.
-kill -STOP "${pid[n3]}"
+kill -STOP "${pids[n3]}"
 silent() {
 	[ "$(of 3 state)" = silent ]
 }
@@ -106,7 +97,7 @@ await silent || fail "state of who stands still: $(of 3 state)"
 # Again after a while: nobody waits for it any more.
 [ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
 has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"
-kill -CONT "${pid[n3]}"
+kill -CONT "${pids[n3]}"
 await answer || fail "node 3 does not come back: $(ctl 0 cluster)"
 
 # A hundred readers at once are one question for each peer.
@@ -122,7 +113,7 @@ for node in 2 0; do
 	ctl "$node" upgrade >/dev/null || fail "upgrade of node $node"
 	await answer || fail "after the upgrade: $(ctl 0 cluster)"
 done
-pid[new0]=$(ctl 0 info -o pid) pid[new2]=$(ctl 2 info -o pid)
+pids[new0]=$(ctl 0 info -o pid) pids[new2]=$(ctl 2 info -o pid)
 
 # A node that is gone is no peer any more once nothing waits for it, and who was
 # never asked is no fault.

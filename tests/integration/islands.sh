@@ -7,18 +7,8 @@
 #   a node with other islands: no lane, and both views in the message
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/lines.sh"
-. "$(dirname "$0")/../support/addr.sh"
+. "$(dirname "$0")/../support/scratch.sh"
 net=${net%.*} # islands differ in their third byte
-pids=()
-failed=0
-trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
-
-complain() {
-	echo "islands: $*"
-	failed=1
-}
 
 # proxy NAME ISLAND HOST [ARGS...]
 proxy() {
@@ -31,7 +21,7 @@ proxy() {
 	pids+=($!)
 	await_ready "$dir/$name.out" $! && return
 	cat "$dir/$name.log"
-	complain "$name is not ready"
+	fail "$name is not ready"
 	exit 1
 }
 proxy a0 1 1 --island-prefix 24
@@ -59,7 +49,7 @@ perf() {
 		>"$dir/perf" 2>&1 && grep -q '^# wrong : 0$' "$dir/perf" &&
 		return
 	cat "$dir/perf"
-	complain "$nodes: traffic failed"
+	fail "$nodes: traffic failed"
 }
 
 # SOUT carried nothing so far: payload, clear-to-sends.
@@ -68,7 +58,7 @@ for node in a0 a1; do
 	read -r _ sout sout_cts _ sup sup_cts <<<"$(rails $node)"
 	[ "$sout" -eq 0 ] && [ "$sout_cts" -eq 0 ] && [ "$sup" -gt 0 ] &&
 		[ "$sup_cts" -gt 0 ] ||
-		complain "within an island: $node moved $(rails $node)"
+		fail "within an island: $node moved $(rails $node)"
 done
 
 # Ranks in node order, so that each only talks to the other island.
@@ -77,9 +67,9 @@ perf "$dir/a1,$dir/b1" --pattern sendrecv --channels 2
 read -r _ _ _ _ sup0 cts0 <<<"$before"
 read -r _ sout _ _ sup cts <<<"$(rails a1)"
 [ "$sout" -gt 0 ] && [ "$sup" -eq "$sup0" ] && [ "$cts" -eq "$cts0" ] ||
-	complain "between islands: a1 moved $before, then $(rails a1)"
+	fail "between islands: a1 moved $before, then $(rails a1)"
 [ "$(rails b1 | awk '{ print $5 }')" -eq 0 ] ||
-	complain "between islands: b1 moved $(rails b1)"
+	fail "between islands: b1 moved $(rails b1)"
 
 all=$dir/a0,$dir/a1,$dir/b0,$dir/b1
 perf "$all" --ranks-per-node 2 --pattern alltoall
@@ -101,7 +91,7 @@ awk -v net="$net" '
 	intra && !($3 == 2 && $4 == 4 && $5 == 0 && $6 > 0) { bad = 1 }
 	!intra && !($3 == 2 && $4 == 0 && $5 > 0 && $6 == 0) { bad = 1 }
 	END { exit bad || n < 2 }' "$dir/lanes" ||
-	complain "the lanes of b0 are not as they should be"
+	fail "the lanes of b0 are not as they should be"
 why() {
 	{ ctl b0 why -o source,path,sup_bw; ctl b1 why -o source,path,sup_bw; } |
 		sort -u
@@ -113,7 +103,7 @@ both_why() {
 }
 await both_why
 printf 'isolation\tinter-island\t0\nisolation\tintra-island\t1024\n' |
-	diff - "$dir/why" || complain "why says something else"
+	diff - "$dir/why" || fail "why says something else"
 kill -9 "$ring"
 
 # One that sees all of them in one island.
@@ -121,10 +111,10 @@ proxy odd 1 3 --island-prefix 8
 timeout 60 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/odd,$dir/b0" --timeout 20 --min 1K --max 1K \
-	>"$dir/perf" 2>&1 && complain "ends that disagree made a lane"
+	>"$dir/perf" 2>&1 && fail "ends that disagree made a lane"
 grep -q 'vanilla, intra-island' "$dir/perf" &&
 	grep -q 'vanilla, inter-island' "$dir/perf" || {
 	cat "$dir/perf"
-	complain "the message has not both views"
+	fail "the message has not both views"
 }
 exit "$failed"

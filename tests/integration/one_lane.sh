@@ -4,11 +4,7 @@
 # ranks end at the same message, and mpib-perf reports.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-pids=()
-trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../support/scratch.sh"
 
 for node in 0 1; do
 	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \

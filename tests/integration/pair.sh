@@ -1,25 +1,7 @@
 # shellcheck shell=bash
 # Sourced with $build set: two nodes of two rails with traffic between them, for
 # tests of what looks at them. All of it ends with the test.
-dir=$(mktemp -d /tmp/mpib-pair.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-pids=()
-failed=0
-
-pair_end() {
-	for pid in "${pids[@]}"; do
-		kill -9 "$pid" 2>/dev/null
-		wait "$pid" 2>/dev/null
-	done
-	rm -rf "$dir"
-}
-trap pair_end EXIT
-
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
+. "$(dirname "$0")/../support/scratch.sh"
 
 # pair_start [OPTIONS OF NODE 0]...: run directories $dir/n0 and $dir/n1.
 pair_start() {

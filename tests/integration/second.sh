@@ -20,7 +20,7 @@ pids=()
 failed=0
 trap 'exec 2>/dev/null; kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) "${pids[@]}" 2>/dev/null; wait
 	rm -rf "$dir"' EXIT
-complain() {
+fail() {
 	echo "FAIL: $*"
 	failed=1
 }
@@ -38,7 +38,7 @@ goes_by() {
 # cut WIRE ADDRESS: and the link goes there.
 cut_wire() {
 	ip -n node0 link set "w$1" down
-	await goes_by "$2" || complain "without wire $1 the link is: $(links)"
+	await goes_by "$2" || fail "without wire $1 the link is: $(links)"
 }
 
 for node in 0 1; do
@@ -68,22 +68,22 @@ perf=$!
 pids+=("$perf")
 
 moves SOUT
-goes_by 192.0.2.2 || complain "at first the link is: $(links)"
+goes_by 192.0.2.2 || fail "at first the link is: $(links)"
 cut_wire 0 192.0.2.130
 moves SUP
 ip -n node0 link set w0 up
 moves SOUT
-ctl upgrade >/dev/null || complain "the proxy is not upgraded"
+ctl upgrade >/dev/null || fail "the proxy is not upgraded"
 cut_wire 1 192.0.2.2
 moves SOUT
 ip -n node0 link set w1 up
 moves SUP
 
 kill -INT "$perf"
-wait "$perf" || complain "the job ends with $?"
-grep -q '^# wrong : 0$' "$dir/perf" || complain "$(tail -n 5 "$dir/perf")"
-grep -h 'lanes are lost' "$dir"/log? && complain "lanes did not outlive the link"
+wait "$perf" || fail "the job ends with $?"
+grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
+grep -h 'lanes are lost' "$dir"/log? && fail "lanes did not outlive the link"
 grep -q 'link is up again by its second address' "$dir"/log? ||
-	complain "no log tells of the second address"
+	fail "no log tells of the second address"
 [ "$failed" -eq 0 ] || tail -n 30 "$dir"/log?
 exit "$failed"

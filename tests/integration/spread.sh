@@ -5,17 +5,7 @@
 #   two that do not: no lane, and both views in the message
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-pids=()
-failed=0
-trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
-
-complain() {
-	echo "spread: $*"
-	failed=1
-}
+. "$(dirname "$0")/../support/scratch.sh"
 
 # proxy NAME HOST MODE
 proxy() {
@@ -25,7 +15,7 @@ proxy() {
 	pids+=($!)
 	await_ready "$dir/$1.out" $! && return
 	cat "$dir/$1.log"
-	complain "$1 is not ready"
+	fail "$1 is not ready"
 	exit 1
 }
 ask() {
@@ -37,7 +27,7 @@ ask() {
 says() {
 	await ask "$1" "$2"
 	[ "$(sort -u "$dir/says")" = "$3" ] ||
-		complain "$1 $2: $(cat "$dir/says"), not $3"
+		fail "$1 $2: $(cat "$dir/says"), not $3"
 }
 
 proxy split 1 split
@@ -62,12 +52,12 @@ for pair in "split spray" "spray dqplb"; do
 	timeout 60 "$build/bench/mpib-perf" \
 		--plugin "$build/plugin/libnccl-net-mpib.so" \
 		--nodes "$dir/$one,$dir/$other" --min 1K --max 1K --timeout 20 \
-		>"$dir/perf" 2>&1 && complain "$pair made a lane"
+		>"$dir/perf" 2>&1 && fail "$pair made a lane"
 	grep -q "it spreads lanes by .*$one\|it spreads lanes by .*$other" \
 		"$dir/perf" && grep -q "$one" <(grep spreads "$dir/perf") &&
 		grep -q "$other" <(grep spreads "$dir/perf") || {
 		cat "$dir/perf"
-		complain "$pair: the message has not both views"
+		fail "$pair: the message has not both views"
 	}
 done
 exit "$failed"

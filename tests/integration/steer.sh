@@ -5,23 +5,8 @@
 # port sicken, it goes on.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-declare -A pid
-failed=0
-trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
-
-complain() {
-	echo "steer: $*"
-	failed=1
-}
-ready() {
-	await_ready "$dir/$1.out" "${pid[$1]}" && return
-	cat "$dir/$1.log"
-	complain "$1 is not ready"
-	exit 1
-}
+declare -A pids
+. "$(dirname "$0")/../support/scratch.sh"
 proxy() {
 	rm -f "$dir/n$1.out"
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
@@ -29,7 +14,7 @@ proxy() {
 		--fault=yes --sout "soft:$net.$((1 + $1))" \
 		--sup "soft:$net.$((11 + $1))" \
 		>"$dir/n$1.out" 2>>"$dir/n$1.log" &
-	pid[n$1]=$!
+	pids[n$1]=$!
 	ready "n$1"
 }
 agent() {
@@ -37,18 +22,18 @@ agent() {
 	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
 		--sysfs "$dir/sys" --config "$dir/conf" "$@" \
 		>"$dir/agent.out" 2>>"$dir/agent.log" &
-	pid[agent]=$!
+	pids[agent]=$!
 	ready agent
 }
 end() {
-	kill "$1" "${pid[$2]}"
-	wait "${pid[$2]}" 2>/dev/null
+	kill "$1" "${pids[$2]}"
+	wait "${pids[$2]}" 2>/dev/null
 }
 traffic() {
 	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 		--nodes "$dir/n0,$dir/n1" --pattern stream --min 1M --max 1M \
 		--steady 200s --timeout 250 >"$dir/perf" 2>&1 &
-	pid[perf]=$!
+	pids[perf]=$!
 }
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
@@ -71,11 +56,11 @@ expect() {
 			echo "$1: $seen"
 			return
 		}
-		lives "${pid[perf]}" || break
+		lives "${pids[perf]}" || break
 	done
 	cat "$dir/perf" "$dir/n0.log" "$dir/agent.log"
 	status
-	complain "$1: SOUT and SUP moved $seen"
+	fail "$1: SOUT and SUP moved $seen"
 }
 # told WHAT TEXT COMMAND...: until its output has the text.
 told() {
@@ -87,7 +72,7 @@ told() {
 	}
 	await says "$@" && return
 	cat "$dir/told"
-	complain "$what: nobody says: $text"
+	fail "$what: nobody says: $text"
 }
 gone() {
 	! lives "$1"
@@ -119,15 +104,15 @@ maintenance $dir/windows
 EOF
 : >"$dir/windows"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
-	complain "the file is good and refused"
+	fail "the file is good and refused"
 
 # Alone: a QP of SUP dies, and the job with it.
 proxy 0
 proxy 1
 traffic
 expect "no agent" '$1 > 0 && $2 > 0'
-ctl fault play qp-kill SUP 1 >/dev/null || complain "no fault"
-await gone "${pid[perf]}" || complain "the job outlived its QP alone"
+ctl fault play qp-kill SUP 1 >/dev/null || fail "no fault"
+await gone "${pids[perf]}" || fail "the job outlived its QP alone"
 
 traffic
 agent
@@ -146,17 +131,17 @@ done
 expect "congested" '$1 == 3 * $2'
 told "the status" 'SUP eased: mlx5_1/1: np_cnp_sent' ctl agent
 sed -i 's/^hold .*/hold 1/' "$dir/conf"
-kill -HUP "${pid[agent]}"
+kill -HUP "${pids[agent]}"
 told "well again" adaptive ctl why
 
 # A reload that is refused changes nothing; one that is not, does.
 cp "$dir/conf" "$dir/good"
 echo "rule peer nowhere static 1" >>"$dir/conf"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
-	2>"$dir/refused" && complain "a rule for nowhere was taken"
+	2>"$dir/refused" && fail "a rule for nowhere was taken"
 grep -q "conf:8: peer nowhere: it takes" "$dir/refused" ||
-	complain "refused without the line: $(cat "$dir/refused")"
-kill -HUP "${pid[agent]}"
+	fail "refused without the line: $(cat "$dir/refused")"
+kill -HUP "${pids[agent]}"
 told "the reload" 'not reloaded: .*conf:8: peer nowhere' status
 expect "a bad file" '$1 > 0 && $2 > 0'
 # Where it cannot be written that is told once, not at every look.
@@ -167,21 +152,21 @@ holds() {
 cp "$dir/good" "$dir/conf"
 n=$(grep -c 'rules hold' "$dir/agent.log")
 for i in 1 2 3; do
-	kill -HUP "${pid[agent]}"
-	await holds $((n + i)) || complain "no reload $i"
+	kill -HUP "${pids[agent]}"
+	await holds $((n + i)) || fail "no reload $i"
 done
 told "no status" 'is the disk full' cat "$dir/agent.log"
 [ "$(grep -c 'is the disk full' "$dir/agent.log")" -eq 1 ] ||
-	complain "told more than once: $(cat "$dir/agent.log")"
+	fail "told more than once: $(cat "$dir/agent.log")"
 rmdir "$dir/agent/status.new"
 (cat "$dir/good" && echo "rule uid 4242 static 0" &&
 	echo "rule network $net.0/24 uid $(id -u) static 256") >"$dir/conf"
-kill -HUP "${pid[agent]}"
+kill -HUP "${pids[agent]}"
 expect "a rule by network and user" '$1 == 3 * $2'
 told "the line of the rule" 'rule of line 9' status
 told "a field" 'rule of line 9' ctl agent -o why
 cp "$dir/good" "$dir/conf"
-kill -HUP "${pid[agent]}"
+kill -HUP "${pids[agent]}"
 expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 
 # Maintenance of SOUT's way to that peer, then of nobody's.
@@ -214,11 +199,11 @@ for _ in $(seq 100); do
 done
 expect "sick" '$2 == 0'
 told "the status" 'SUP left: mlx5_1/1: symbol_error' ctl agent
-ctl fault play qp-kill SUP 1 >/dev/null || complain "no fault"
+ctl fault play qp-kill SUP 1 >/dev/null || fail "no fault"
 told "the fault" 'rehearsal: qp-kill on SUP is over' cat "$dir/n0.log"
 expect "saved" '$1 > 0 && $2 == 0'
-lives "${pid[perf]}" || complain "the job died with a QP it left"
+lives "${pids[perf]}" || fail "the job died with a QP it left"
 
 end -TERM agent
-[ -z "$(ls "$dir/agent")" ] || complain "the agent left $(ls "$dir/agent")"
+[ -z "$(ls "$dir/agent")" ] || fail "the agent left $(ls "$dir/agent")"
 exit "$failed"

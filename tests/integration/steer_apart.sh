@@ -4,23 +4,8 @@
 # each is split. An agent that knows which job is which keeps them apart.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-declare -A pid
-failed=0
-trap 'kill -9 "${pid[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
-
-complain() {
-	echo "steer_apart: $*"
-	failed=1
-}
-ready() {
-	await_ready "$dir/$1.out" "${pid[$1]}" && return
-	cat "$dir/$1.log"
-	complain "$1 is not ready"
-	exit 1
-}
+declare -A pids
+. "$(dirname "$0")/../support/scratch.sh"
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
 }
@@ -28,7 +13,7 @@ job() { # NAME NODE PATTERN BYTES
 	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 		--nodes "$dir/n0,$dir/n$2" --pattern "$3" --min "$4" \
 		--max "$4" --steady 200s --timeout 250 >"$dir/$1" 2>&1 &
-	pid[$1]=$!
+	pids[$1]=$!
 }
 # Messages to node $1.
 messages() {
@@ -52,7 +37,7 @@ while_bulk_moves() {
 	local -a a b
 	read -r -a a < <(now)
 	await passed $((a[2] + (16 << 20))) $((a[3] + 16)) ||
-		complain "nothing moves"
+		fail "nothing moves"
 	read -r -a b < <(now)
 	echo "$((b[0] - a[0])) $((b[1] - a[1])) $((b[2] - a[2]))" \
 		"$((b[3] - a[3]))"
@@ -64,17 +49,17 @@ for node in 0 1 2; do
 		--sout "soft:$net.$((1 + node))" \
 		--sup "soft:$net.$((11 + node))" \
 		>"$dir/n$node.out" 2>"$dir/n$node.log" &
-	pid[n$node]=$!
+	pids[n$node]=$!
 done
 for node in 0 1 2; do
 	ready n$node
 done
 for rail in SOUT SUP; do
-	ctl fault play rate=100 $rail 600 >/dev/null || complain "no rate"
+	ctl fault play rate=100 $rail 600 >/dev/null || fail "no rate"
 done
 job bulk 1 stream 4M
 job short 2 pingpong 64
-await passed 8000000 100 || complain "the jobs do not start"
+await passed 8000000 100 || fail "the jobs do not start"
 read -r -a alone < <(while_bulk_moves)
 
 cat >"$dir/conf" <<EOF
@@ -83,22 +68,22 @@ rule peer $net.3 drain sout
 EOF
 "$build/proxy/mpib-agent" --dir "$dir/agent0" --run-dir "$dir/n0" \
 	--config "$dir/conf" >"$dir/agent.out" 2>"$dir/agent.log" &
-pid[agent]=$!
+pids[agent]=$!
 ready agent
 steered() {
 	[ "$(ctl why -o source | sort -u)" = hint ]
 }
-await steered || complain "nobody is steered: $(ctl why)"
+await steered || fail "nobody is steered: $(ctl why)"
 while_bulk_moves >/dev/null # what was on its way before ends meanwhile
 read -r -a kept < <(while_bulk_moves)
 echo "short messages beside ${alone[2]} bytes: ${alone[3]} alone," \
 	"beside ${kept[2]}: ${kept[3]} kept apart"
 # How much sooner they end depends on the machine, which bytes they meet does not.
-[ "${alone[1]}" -ge $((4 << 20)) ] || complain "alone SUP is idle: ${alone[*]}"
+[ "${alone[1]}" -ge $((4 << 20)) ] || fail "alone SUP is idle: ${alone[*]}"
 [ "${kept[1]}" -le $((kept[3] * 256 + 65536)) ] ||
-	complain "SUP carries bulk, beside short messages: ${kept[*]}"
-[ "${kept[1]}" -gt 0 ] || complain "SUP carries nothing: ${kept[*]}"
+	fail "SUP carries bulk, beside short messages: ${kept[*]}"
+[ "${kept[1]}" -gt 0 ] || fail "SUP carries nothing: ${kept[*]}"
 for job in bulk short; do
-	lives "${pid[$job]}" || complain "$job ended: $(cat "$dir/$job")"
+	lives "${pids[$job]}" || fail "$job ended: $(cat "$dir/$job")"
 done
 exit "$failed"

@@ -4,23 +4,8 @@
 # again when it is off the list; so nothing is under way there when the rail goes.
 set -uo pipefail
 build=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
-declare -A pid
-failed=0
-trap 'kill -9 "${pid[@]}" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
-
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
-ready() {
-	await_ready "$dir/$1.out" "${pid[$1]}" && return
-	cat "$dir/$1.log"
-	fail "$1 is not ready"
-	exit 1
-}
+declare -A pids
+. "$(dirname "$0")/../support/scratch.sh"
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
 }
@@ -42,7 +27,7 @@ for node in 0 1; do
 		--sout "soft:$net.$((1 + node))" \
 		--sup "soft:$net.$((11 + node))" \
 		>"$dir/n$node.out" 2>"$dir/n$node.log" &
-	pid[n$node]=$!
+	pids[n$node]=$!
 done
 for node in 0 1; do
 	ready "n$node"
@@ -53,14 +38,14 @@ for node in 0 1; do
 	"$build/proxy/mpib-agent" --dir "$dir/agent$node" \
 		--run-dir "$dir/n$node" --config "$dir/conf$node" \
 		>"$dir/a$node.out" 2>"$dir/a$node.log" &
-	pid[a$node]=$!
+	pids[a$node]=$!
 done
 ready a0
 ready a1
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/n0,$dir/n1" --pattern sendrecv --min 1M --max 1M \
 	--steady 250s --timeout 290 >"$dir/perf" 2>&1 &
-pid[perf]=$!
+pids[perf]=$!
 
 # Each is told the other's island, before anything is wrong.
 named() {
@@ -105,7 +90,7 @@ adaptive() {
 await adaptive || fail "after: $(split)"
 
 # What an agent said is gone with it.
-kill "${pid[a1]}"
+kill "${pids[a1]}"
 await is - told agent || fail "the agent is gone: $(told agent)"
 [ "$failed" -eq 0 ] || tail -n 20 "$dir"/*.log "$dir/perf"
 exit "$failed"

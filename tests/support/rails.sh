@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced behind lines.sh by scripts that watch what rails send. They have ctl, which
-# is mpibctl of a node, and complain.
+# is mpibctl of a node, and fail.
 
 # sent RAIL
 sent() {
@@ -12,5 +12,5 @@ more() {
 }
 # moves RAIL: until it has sent more.
 moves() {
-	await more "$1" "$(sent "$1")" || complain "$1 sends nothing"
+	await more "$1" "$(sent "$1")" || fail "$1 sends nothing"
 }

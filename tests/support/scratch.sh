@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# Sourced by scripts that start programs: they have a folder $dir and addresses from
+# $net, and what they put into pids, a list or by name, ends with them, as $dir does.
+# They end with $failed, which fail sets.
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+. "$(dirname "${BASH_SOURCE[0]}")/addr.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lines.sh"
+failed=0
+
+scratch_end() {
+	local pid
+	for pid in "${pids[@]}"; do
+		kill -9 "$pid"
+		wait "$pid"
+	done 2>/dev/null
+	rm -rf "$dir"
+}
+trap scratch_end EXIT
+
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
+
+# ready NAME: pids[NAME], which writes to $dir/NAME.out and .log, is; else all ends.
+ready() {
+	await_ready "$dir/$1.out" "${pids[$1]}" && return
+	cat "$dir/$1.log"
+	fail "$1 is not ready"
+	exit 1
+}
