@@ -3,15 +3,8 @@
  * engine/split/adapt.h: where one send op goes, by what is in flight and by the
  * weights. That the weights settle is test_settle.c's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/split/adapt.h"
+#include "test.h"
 
 #define KIB 1024u
 #define MIB (1024u * KIB)
@@ -27,7 +20,6 @@ static uint64_t now;
 
 static int setup(void **state)
 {
-	(void)state;
 	now = 1000 * MS;
 	memset(stripe, 0, sizeof(stripe));
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
@@ -83,7 +75,6 @@ static void messages_join_the_shortest_queue_whole(void **state)
 {
 	unsigned sup = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 32; i++) {
 		uint32_t got = go(i, MIB, true);
 
@@ -98,7 +89,6 @@ static void messages_join_the_shortest_queue_whole(void **state)
 
 static void a_queue_is_as_long_as_the_rail_takes_for_it(void **state)
 {
-	(void)state;
 	a.weight = MPIB_ADAPT_ONE / 4;
 	post(0, 2 * MIB, MIB);
 	/* SUP would take 2 / (1/4), SOUT 3 / (3/4). */
@@ -113,7 +103,6 @@ static void what_other_lanes_have_in_flight_counts(void **state)
 	struct mpib_track_sum sum[MPIB_RAILS] = { { 0 },
 						  { .inflight = 4 * MIB } };
 
-	(void)state;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		track[r].sum = &sum[r];
 	for (unsigned i = 0; i < 3; i++)
@@ -127,7 +116,6 @@ static void what_a_chain_has_already_counts(void **state)
 {
 	uint32_t planned[MPIB_RAILS] = { 0 };
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		const struct mpib_adapt_op op = { .total = MIB,
 						  .len = MIB,
@@ -145,7 +133,6 @@ static void equal_rails_take_turns_by_bytes(void **state)
 {
 	uint64_t sup = 0, sum = 0;
 
-	(void)state;
 	/* One at a time; a large one, a smaller one, and so on. */
 	for (unsigned i = 0; i < 1000; i++) {
 		uint32_t len = i % 2 ? 40 * KIB : 48 * KIB;
@@ -182,7 +169,6 @@ static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 
 static void a_message_alone_is_cut_where_that_ended_sooner(void **state)
 {
-	(void)state;
 	teach(MIB, 100 * US, 60 * US);
 	assert_int_equal(ask(MIB, false), MIB / 2);
 	a.weight = MPIB_ADAPT_ONE / 4;
@@ -200,7 +186,6 @@ static void a_message_alone_is_cut_where_that_ended_sooner(void **state)
 
 static void a_message_alone_is_whole_where_that_ended_sooner(void **state)
 {
-	(void)state;
 	teach(MIB, 100 * US, 99 * US);
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(go(0, MIB, false) % MIB, 0);
@@ -208,7 +193,6 @@ static void a_message_alone_is_whole_where_that_ended_sooner(void **state)
 
 static void no_part_is_a_crumb(void **state)
 {
-	(void)state;
 	for (uint32_t w = 0; w <= 64; w++) {
 		setup(NULL);
 		a.weight = w < 1 ? 128 : w * 1000;
@@ -228,7 +212,6 @@ static void asking_again_changes_nothing(void **state)
 {
 	struct mpib_adapt before;
 
-	(void)state;
 	for (unsigned i = 0; i < 31; i++) {
 		go(0, MIB, false);
 		now += MS;
@@ -247,7 +230,6 @@ static void a_rail_that_had_nothing_for_long_is_tried(void **state)
 {
 	unsigned tries = 0;
 
-	(void)state;
 	a.weight = MPIB_ADAPT_ONE / 128;
 	post(0, 8 * MIB, 0);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -264,7 +246,6 @@ static void a_rail_that_had_nothing_for_long_is_tried(void **state)
 
 static void tries_that_are_not_posted_are_not_spent(void **state)
 {
-	(void)state;
 	a.weight = MPIB_ADAPT_ONE / 128;
 	post(0, 8 * MIB, 0);
 	now += 200 * MS;
@@ -298,7 +279,6 @@ static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
 
 static void small_messages_take_the_rail_that_answers_sooner(void **state)
 {
-	(void)state;
 	smalls(100000, 80 * US, 20 * US, 0);
 	assert_in_range(smalls(10000, 80 * US, 20 * US, 0), 9700, 10000);
 	smalls(10000, 80 * US, 800 * US, 0);
@@ -308,14 +288,12 @@ static void small_messages_take_the_rail_that_answers_sooner(void **state)
 /* One a second: each would be a try if time alone said so. */
 static void rare_small_messages_take_it_too(void **state)
 {
-	(void)state;
 	smalls(100, 20 * US, 80 * US, 1000 * MS);
 	assert_in_range(smalls(320, 20 * US, 80 * US, 1000 * MS), 1, 12);
 }
 
 static void a_flood_of_small_messages_fills_both_rails(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 64; i++)
 		go(i, 16 * KIB, true);
 	assert_in_range(track[SUP].inflight, 400 * KIB, 600 * KIB);

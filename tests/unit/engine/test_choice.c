@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "engine/split/choice.h"
+#include "test.h"
 
 #define MIB (1u << 20)
 
@@ -13,7 +8,6 @@ static struct mpib_choice c;
 
 static int setup(void **state)
 {
-	(void)state;
 	mpib_choice_init(&c, 8);
 	return 0;
 }
@@ -39,7 +33,6 @@ static unsigned parts(unsigned n, uint32_t bytes, const uint64_t *fixed_ns,
 
 static void the_first_parts_go_either_way_by_turns(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++) {
 		/* What finds no room asks again, and is no try. */
 		for (unsigned again = 0; again < 3; again++)
@@ -52,7 +45,6 @@ static void the_first_parts_go_either_way_by_turns(void **state)
 
 static void now_and_then_a_part_goes_the_other_way(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++)
 		mpib_choice_posted(&c, MIB);
 	for (unsigned i = 0; i < 3; i++)
@@ -67,7 +59,6 @@ static void the_crossover_is_where_the_costs_cross(void **state)
 	static const uint64_t fixed[2] = { 10000, 200000 };
 	static const uint64_t kib[2] = { 100, 40 };
 
-	(void)state;
 	/* Equal at 3.1 MiB: (200000 - 10000) / (100 - 40) KiB. */
 	for (unsigned round = 0; round < 40; round++) {
 		for (uint32_t bytes = MIB / 4; bytes <= 32 * MIB; bytes *= 2)
@@ -84,7 +75,6 @@ static void what_changes_is_noticed(void **state)
 	static const uint64_t slow_qp[2] = { 100, 30 },
 			      slow_fan[2] = { 30, 100 };
 
-	(void)state;
 	parts(1000, 8 * MIB, fixed, slow_qp);
 	assert_true(c.above < 8 * MIB);
 	parts(1000, 8 * MIB, fixed, slow_fan);
@@ -98,7 +88,6 @@ static void nearly_equal_ways_do_not_alternate(void **state)
 	static const uint64_t fixed[2] = { 10000, 10000 };
 	static const uint64_t a[2] = { 100, 95 }, b[2] = { 95, 100 };
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		parts(MPIB_CHOICE_TRY, MIB, fixed, i % 2 ? a : b);
 		assert_int_equal(c.above, UINT32_MAX);
@@ -108,7 +97,6 @@ static void nearly_equal_ways_do_not_alternate(void **state)
 /* What is ahead of a part is no fault of its way. */
 static void a_queue_is_taken_into_account(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		bool way = mpib_choice_spread(&c, MIB);
 

@@ -3,16 +3,8 @@
  * engine/lane/drr.h: rounds driven by hand, with leaves that always have a
  * send op, and bytes counted. No engine, no time but what a test says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/lane/drr.h"
+#include "test.h"
 
 #define LEAVES 8
 #define PIECE (64u << 10)
@@ -34,7 +26,6 @@ static struct {
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&f, 0, sizeof(f));
 	f.room = f.lane_room[0] = f.lane_room[1] = UINT64_MAX;
 	mpib_drr_init(&f.root, NULL);
@@ -128,7 +119,6 @@ static void clients_get_bytes_by_their_weights(void **state)
 		    *b = add(1, &f.tenant[0], 20),
 		    *c = add(2, &f.tenant[0], 50);
 
-	(void)state;
 	turns(10000);
 	assert_part(a, 1, 8);
 	assert_part(b, 2, 8);
@@ -140,7 +130,6 @@ static void so_they_do_when_all_wait_for_the_same_room(void **state)
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1),
 		    *c = add(2, &f.tenant[2], 1);
 
-	(void)state;
 	mpib_drr_set(&f.tenant[0], 1, 0);
 	mpib_drr_set(&f.tenant[1], 2, 0);
 	mpib_drr_set(&f.tenant[2], 5, 0);
@@ -155,7 +144,6 @@ static void the_size_of_pieces_does_not_matter(void **state)
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
 
-	(void)state;
 	a->op = 8u << 20;
 	b->op = 32u << 10;
 	turns_in_a_window(2000000);
@@ -169,7 +157,6 @@ static void nor_does_it_of_the_largest(void **state)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
 
-	(void)state;
 	a->op = 2047u << 20;
 	for (unsigned mib = 1; mib <= 2047; mib += 2046) {
 		b->op = mib << 20;
@@ -183,7 +170,6 @@ static void a_tenant_has_one_share_however_many_clients(void **state)
 {
 	struct leaf *victim = add(0, &f.tenant[0], 10);
 
-	(void)state;
 	for (unsigned i = 1; i < LEAVES; i++)
 		add(i, &f.tenant[1], 10);
 	turns_in_a_window(100000);
@@ -198,7 +184,6 @@ static void what_one_leaves_goes_to_the_others(void **state)
 		    *b = add(1, &f.tenant[1], 20),
 		    *c = add(2, &f.tenant[2], 50);
 
-	(void)state;
 	mpib_drr_set(&f.tenant[1], 20, 0);
 	mpib_drr_set(&f.tenant[2], 50, 0);
 	c->blocked = MPIB_DRR_NONE;
@@ -213,7 +198,6 @@ static void nothing_of_the_room_is_left(void **state)
 {
 	add(0, &f.tenant[0], 1);
 	add(1, &f.tenant[1], 100);
-	(void)state;
 	for (unsigned i = 0; i < 10000; i++) {
 		f.room = PIECE;
 		one_turn(1);
@@ -227,7 +211,6 @@ static void a_full_lane_stops_nobody_on_another(void **state)
 		    *a = add(1, &f.tenant[1], 10),
 		    *b = add(2, &f.tenant[2], 10);
 
-	(void)state;
 	stuck->lane = 1;
 	f.lane_room[1] = 0;
 	turns(1000);
@@ -243,7 +226,6 @@ static void who_was_away_is_next_and_has_saved_nothing(void **state)
 		    *b = add(1, &f.tenant[1], 10);
 	uint64_t before;
 
-	(void)state;
 	mpib_drr_idle(&b->drr);
 	turns_in_a_window(10000);
 	mpib_drr_wake(&b->drr);
@@ -265,7 +247,6 @@ static void resting_between_messages_is_no_advantage(void **state)
 		    *b = add(1, &f.tenant[1], 10);
 	uint64_t had;
 
-	(void)state;
 	for (unsigned i = 0; i < 100000; i++) {
 		had = b->bytes;
 		f.room = PIECE;
@@ -285,7 +266,6 @@ static void a_limit_holds_and_others_have_the_rest(void **state)
 		    *fast = add(1, &f.tenant[1], 10);
 	const uint64_t rate = 100000000, turn_ns = 100000, n = 20000;
 
-	(void)state;
 	mpib_drr_set(&f.tenant[0], 0, rate);
 	/* 1 GB/s in all, for two seconds. */
 	for (uint64_t i = 1; i <= n; i++) {
@@ -304,7 +284,6 @@ static void a_limit_says_when_to_look_again(void **state)
 	struct mpib_drr_turn t;
 	uint64_t now = 1000000000, had;
 
-	(void)state;
 	mpib_drr_set(&l->drr, 0, 1000000);
 	one_turn(now);
 	had = l->bytes;
@@ -324,7 +303,6 @@ static void a_limit_that_is_lifted_holds_no_longer(void **state)
 	struct leaf *l = add(0, &f.tenant[0], 10);
 	uint64_t had;
 
-	(void)state;
 	mpib_drr_set(&l->drr, 0, 1);
 	turns(3);
 	had = l->bytes;
@@ -338,7 +316,6 @@ static void it_is_contended_only_between_tenants_or_weights(void **state)
 {
 	struct leaf *b, *c;
 
-	(void)state;
 	add(0, &f.tenant[0], 0);
 	assert_false(mpib_drr_contended(&f.root));
 	b = add(1, &f.tenant[0], 0);
@@ -360,7 +337,6 @@ static void weights_may_change_at_any_time(void **state)
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
 
-	(void)state;
 	turns_in_a_window(10000);
 	mpib_drr_set(&f.tenant[0], 30, 0);
 	a->bytes = b->bytes = 0;

@@ -2,16 +2,10 @@
 /* engine/split/island.h: who shares an island with whom, and what is refused. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/split/island.h"
+#include "test.h"
 
 static struct mpib_islands is;
 static char why[200];
@@ -34,7 +28,6 @@ static enum mpib_path path(const char *a, const char *b)
 
 static void without_islands_nobody_knows(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(0, ""), 0);
 	assert_false(mpib_islands_given(&is));
 	assert_int_equal(path("10.0.0.1", "10.0.0.1"), MPIB_PATH_UNKNOWN);
@@ -42,7 +35,6 @@ static void without_islands_nobody_knows(void **state)
 
 static void a_prefix_makes_islands_of_its_length(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(24, ""), 0);
 	assert_true(mpib_islands_given(&is));
 	assert_int_equal(path("10.0.0.1", "10.0.0.254"), MPIB_PATH_INTRA);
@@ -57,7 +49,6 @@ static void a_prefix_makes_islands_of_its_length(void **state)
 
 static void an_unknown_address_is_in_no_island(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(1, ""), 0);
 	assert_int_equal(path("0.0.0.0", "10.0.0.1"), MPIB_PATH_INTER);
 	assert_int_equal(path("0.0.0.0", "0.0.0.0"), MPIB_PATH_INTER);
@@ -65,7 +56,6 @@ static void an_unknown_address_is_in_no_island(void **state)
 
 static void networks_of_an_island_need_not_be_neighbours(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(0, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16"), 0);
 	assert_int_equal(path("10.1.0.1", "10.3.9.9"), MPIB_PATH_INTRA);
 	assert_int_equal(path("10.1.0.1", "10.2.0.1"), MPIB_PATH_INTER);
@@ -77,7 +67,6 @@ static void networks_of_an_island_need_not_be_neighbours(void **state)
 
 static void the_longest_network_counts(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(0, "10.0.0.0/8,10.1.2.0/24,0.0.0.0/0"), 0);
 	assert_int_equal(path("10.1.2.3", "10.1.3.3"), MPIB_PATH_INTER);
 	assert_int_equal(path("10.1.3.3", "10.200.0.1"), MPIB_PATH_INTRA);
@@ -104,7 +93,6 @@ static void what_is_no_list_of_networks_is_refused_by_name(void **state)
 		"10.0.0.0/8+11.0.0.0/8+10.0.0.0/8",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		why[0] = '\0';
 		assert_int_equal(parse(0, bad[i]), -EINVAL);
@@ -118,7 +106,6 @@ static void one_network_too_many_is_refused(void **state)
 {
 	char text[(MPIB_ISLAND_NETS + 1) * 16] = "";
 
-	(void)state;
 	for (unsigned i = 0; i < MPIB_ISLAND_NETS; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			 "%s10.%u.0.0/16", i ? "," : "", i);

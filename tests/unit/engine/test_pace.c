@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/pace.h: when to spin, yield, give way and sleep, by times that the
  * test sets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "engine/pace.h"
+#include "test.h"
 
 #define US 1000ull
 #define MS 1000000ull
@@ -18,7 +12,6 @@ static struct mpib_pace p;
 
 static int setup(void **state)
 {
-	(void)state;
 	mpib_pace_init(&p);
 	return 0;
 }
@@ -35,7 +28,6 @@ static uint64_t patience(uint64_t now)
 
 static void it_yields_at_every_look_while_others_take_the_core(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		assert_int_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_YIELD);
 		mpib_pace_yielded(&p, MS, i % 10 ? OWN : 3 * US);
@@ -58,13 +50,11 @@ static void have_the_core_alone(void)
 
 static void alone_on_its_core_it_looks_more_often_than_it_yields(void **state)
 {
-	(void)state;
 	have_the_core_alone();
 }
 
 static void one_yield_that_is_taken_tells_of_company(void **state)
 {
-	(void)state;
 	have_the_core_alone();
 	while (mpib_pace_idle(&p, MS) != MPIB_WAIT_YIELD)
 		;
@@ -76,7 +66,6 @@ static void work_begins_the_wait_anew(void **state)
 {
 	uint64_t long_ago = 10 * MS;
 
-	(void)state;
 	assert_int_not_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_SLEEP);
 	assert_int_equal(mpib_pace_idle(&p, long_ago), MPIB_WAIT_SLEEP);
 	mpib_pace_busy(&p);
@@ -87,7 +76,6 @@ static void a_short_sleep_makes_it_more_patient_within_a_bound(void **state)
 {
 	uint64_t was = patience(MS), is = was;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		mpib_pace_slept(&p, 10 * US);
 		is = patience(MS);
@@ -101,7 +89,6 @@ static void a_long_sleep_makes_it_less_patient_within_a_bound(void **state)
 {
 	uint64_t was = patience(MS), is = was;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		mpib_pace_slept(&p, 100 * MS);
 		is = patience(MS);
@@ -116,7 +103,6 @@ static void it_is_shared_while_tenants_take_turns(void **state)
 	static const char one, other;
 	uint64_t now = MS;
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		mpib_pace_serve(&p, &one, now);
 		assert_false(mpib_pace_is_shared(&p, now));
@@ -133,7 +119,6 @@ static void it_gives_way_once_in_a_while(void **state)
 	uint64_t now = MS;
 	unsigned yields = 0;
 
-	(void)state;
 	mpib_pace_yielded(&p, now, OWN);
 	for (unsigned i = 0; i < 3000; i++, now += US) {
 		if (!mpib_pace_gives_way(&p, now))
@@ -146,7 +131,6 @@ static void it_gives_way_once_in_a_while(void **state)
 
 static void a_look_in_vain_begins_its_run_anew(void **state)
 {
-	(void)state;
 	mpib_pace_yielded(&p, MS, OWN);
 	mpib_pace_idle(&p, MS + 20 * US);
 	assert_false(mpib_pace_gives_way(&p, MS + 40 * US));
@@ -165,7 +149,6 @@ static uint64_t gives_way_after(uint64_t now)
 
 static void it_keeps_the_core_for_a_part_of_what_a_yield_took(void **state)
 {
-	(void)state;
 	mpib_pace_yielded(&p, MS, 40 * US);
 	assert_int_equal(gives_way_after(MS), 30 * US);
 	mpib_pace_yielded(&p, 2 * MS, 800 * US);
@@ -174,7 +157,6 @@ static void it_keeps_the_core_for_a_part_of_what_a_yield_took(void **state)
 
 static void beside_other_load_it_has_the_core_half_of_the_time(void **state)
 {
-	(void)state;
 	for (uint64_t ms = 3; ms < 10; ms++) {
 		mpib_pace_yielded(&p, 100 * MS, ms * MS);
 		assert_int_equal(gives_way_after(100 * MS), ms * MS);
@@ -183,7 +165,6 @@ static void beside_other_load_it_has_the_core_half_of_the_time(void **state)
 
 static void after_a_dear_yield_it_sleeps_at_once_for_a_while(void **state)
 {
-	(void)state;
 	mpib_pace_yielded(&p, MS, 900 * US);
 	assert_int_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_YIELD);
 	mpib_pace_busy(&p);
@@ -200,7 +181,6 @@ static void two_that_yield_to_each_other_come_to_short_runs(void **state)
 {
 	uint64_t now = MS, run = 2000 * US;
 
-	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
 		mpib_pace_yielded(&p, now, run + 20 * US);
 		run = gives_way_after(now);

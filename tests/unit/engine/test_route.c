@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/lane/route.c: the route to InfiniBand ports of this subnet and others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/lane/lane.h"
+#include "test.h"
 
 static struct mpib_shard shard;
 static struct mpib_lane lane = { .shard = &shard };
@@ -30,7 +23,6 @@ static void prefix(uint8_t *gid, uint8_t flid, uint8_t subnet)
 
 static int setup(void **state)
 {
-	(void)state;
 	engine = calloc(1, sizeof(*engine));
 	mpib_engine_config_init(&engine->cfg);
 	shard.engine = engine;
@@ -46,7 +38,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	free(engine);
 	return 0;
 }
@@ -58,7 +49,6 @@ static void fill(void)
 
 static void another_subnet_is_reached_by_its_flid(void **state)
 {
-	(void)state;
 	prefix(remote.gid, 0x22, 2);
 	fill();
 	assert_true(ah.is_global);
@@ -69,7 +59,6 @@ static void another_subnet_is_reached_by_its_flid(void **state)
 
 static void without_an_flid_the_lid_has_to_do(void **state)
 {
-	(void)state;
 	prefix(remote.gid, 0, 2);
 	remote.gid[4] = 0;
 	fill();
@@ -79,7 +68,6 @@ static void without_an_flid_the_lid_has_to_do(void **state)
 
 static void in_one_subnet_the_flid_counts_for_nothing(void **state)
 {
-	(void)state;
 	prefix(remote.gid, 0x22, 1);
 	fill();
 	assert_false(ah.is_global);
@@ -88,7 +76,6 @@ static void in_one_subnet_the_flid_counts_for_nothing(void **state)
 
 static void another_fabric_is_another_subnet(void **state)
 {
-	(void)state;
 	prefix(remote.gid, 0x22, 1);
 	remote.gid[1] = 0xc0;
 	fill();
@@ -97,7 +84,6 @@ static void another_fabric_is_another_subnet(void **state)
 
 static void roce_has_no_flid(void **state)
 {
-	(void)state;
 	port.link_layer = IBV_LINK_LAYER_ETHERNET;
 	prefix(remote.gid, 0x22, 2);
 	remote.lid = 0;

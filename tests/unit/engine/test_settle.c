@@ -4,15 +4,10 @@
  * docs/split.md over rails of drawn rates and delays, steps of a rate, noise, a
  * processor that is the limit, many connections and lanes that share the rails.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "rails_sim.h"
+#include "test.h"
 
 #define KIB 1024u
 #define MIB (1024u * KIB)
@@ -72,7 +67,6 @@ static void eight_in_flight_fill_both_rails_by_whole_messages(void **state)
 {
 	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
 
-	(void)state;
 	for (unsigned i = 0; i < 5 * 3; i++) {
 		uint64_t sout = pairs[i / 3].sout << 20;
 		uint64_t sup = pairs[i / 3].sup << 20, best, bw;
@@ -100,7 +94,6 @@ static void eight_in_flight_fill_both_rails_by_whole_messages(void **state)
  * gains nothing. */
 static void rails_that_serve_qps_by_turns_are_filled(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 5 * 3; i++) {
 		uint64_t sout = pairs[i / 3].sout << 20, bw;
 		uint64_t sup = pairs[i / 3].sup << 20, sum = 0;
@@ -133,7 +126,6 @@ static void rails_that_serve_qps_by_turns_are_filled(void **state)
 
 static void rails_of_any_rates_and_delays_are_filled(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		uint64_t bw;
 		unsigned part;
@@ -159,7 +151,6 @@ static void rails_of_any_rates_and_delays_are_filled(void **state)
 
 static void equal_rails_get_half_each_in_every_second(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		sim_start(&s, seed, 200 << 20, 200 << 20);
 		if (seed % 2)
@@ -179,7 +170,6 @@ static void equal_rails_get_half_each_in_every_second(void **state)
  * both are alike whatever the weights are: they return to the middle. */
 static void the_middle_is_held_where_cores_are_the_limit(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 16; seed++) {
 		uint64_t one = 0, bw;
 
@@ -207,7 +197,6 @@ static void the_middle_is_held_where_cores_are_the_limit(void **state)
 /* Either way, with many in flight and with one. */
 static void a_step_of_a_rate_is_followed_within_200_ms(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 32; seed++) {
 		unsigned depth = seed % 2 ? 8 : 1;
 		uint64_t bw, before;
@@ -232,7 +221,6 @@ static void a_step_of_a_rate_is_followed_within_200_ms(void **state)
 
 static void lanes_that_share_the_rails_fill_them_together(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		uint64_t bw;
 
@@ -254,7 +242,6 @@ static void lanes_that_share_the_rails_fill_them_together(void **state)
 /* Alone, on rails of unequal rates and delays. */
 static void a_large_message_ends_within_a_twentieth_of_the_best(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		uint64_t best, bw, delay;
 

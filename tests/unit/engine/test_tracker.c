@@ -3,14 +3,8 @@
  * engine/split/tracker.h: what is unacknowledged and since when, round trips, busy
  * time and latency, by times that the test sets.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "engine/split/tracker.h"
+#include "test.h"
 
 #define US 1000ull
 
@@ -19,7 +13,6 @@ static struct mpib_stripe c[4];
 
 static int setup(void **state)
 {
-	(void)state;
 	mpib_tracker_init(&t);
 	for (unsigned i = 0; i < 4; i++)
 		c[i] = (struct mpib_stripe){ 0 };
@@ -28,7 +21,6 @@ static int setup(void **state)
 
 static void the_oldest_is_the_first_posted_without_an_answer(void **state)
 {
-	(void)state;
 	assert_null(mpib_tracker_oldest(&t));
 	for (unsigned i = 0; i < 4; i++)
 		mpib_tracker_post(&t, &c[i], 100, (10 + i) * US);
@@ -49,7 +41,6 @@ static void the_oldest_is_the_first_posted_without_an_answer(void **state)
 
 static void round_trips_are_smoothed_by_an_eighth(void **state)
 {
-	(void)state;
 	mpib_tracker_post(&t, &c[0], 1 << 20, 100 * US);
 	mpib_tracker_ack(&t, &c[0], 180 * US);
 	assert_int_equal(t.srtt, 80 * US);
@@ -62,7 +53,6 @@ static void round_trips_are_smoothed_by_an_eighth(void **state)
 
 static void a_dropped_chunk_is_no_sample(void **state)
 {
-	(void)state;
 	mpib_tracker_post(&t, &c[0], 100, 10 * US);
 	mpib_tracker_drop(&t, &c[0], 90 * US);
 	assert_int_equal(t.srtt, 0);
@@ -74,7 +64,6 @@ static void a_dropped_chunk_is_no_sample(void **state)
 
 static void busy_time_counts_overlapping_chunks_once(void **state)
 {
-	(void)state;
 	mpib_tracker_post(&t, &c[0], 100, 10 * US);
 	mpib_tracker_post(&t, &c[1], 100, 20 * US);
 	assert_int_equal(mpib_tracker_busy(&t, 25 * US), 15 * US);
@@ -87,7 +76,6 @@ static void busy_time_counts_overlapping_chunks_once(void **state)
 
 static void only_small_chunks_on_an_idle_rail_tell_its_latency(void **state)
 {
-	(void)state;
 	mpib_tracker_post(&t, &c[0], MPIB_TRACK_SMALL + 1, 10 * US);
 	mpib_tracker_post(&t, &c[1], 8, 10 * US); /* waits for the first */
 	mpib_tracker_ack(&t, &c[0], 50 * US);
@@ -106,7 +94,6 @@ static void the_ends_of_a_round_are_those_of_what_was_posted_in_it(void **state)
 {
 	const uint32_t big = MPIB_TRACK_SMALL + 1;
 
-	(void)state;
 	mpib_tracker_post(&t, &c[0], big, 10 * US);
 	mpib_tracker_round(&t, 20 * US);
 	mpib_tracker_post(&t, &c[1], big, 20 * US);
@@ -128,7 +115,6 @@ static void a_rail_took_the_time_from_end_to_end(void **state)
 	struct mpib_tracker other;
 	struct mpib_track_sum sum = { 0 };
 
-	(void)state;
 	mpib_tracker_init(&other);
 	t.sum = other.sum = &sum;
 	mpib_tracker_post(&other, &c[0], big, 10 * US);
@@ -155,7 +141,6 @@ static void a_rail_took_the_time_from_end_to_end(void **state)
 /* A process that did not run for long is no slow rail. */
 static void one_late_answer_hardly_changes_the_latency(void **state)
 {
-	(void)state;
 	mpib_tracker_post(&t, &c[0], 8, 100 * US);
 	mpib_tracker_ack(&t, &c[0], 116 * US);
 	mpib_tracker_post(&t, &c[0], 8, 200 * US);
@@ -171,7 +156,6 @@ static void one_late_answer_hardly_changes_the_latency(void **state)
 /* A peer that gives no receives would make the rail slow to all others. */
 static void one_that_stays_in_flight_takes_no_time_of_others(void **state)
 {
-	(void)state;
 	mpib_tracker_post(&t, &c[0], 1 << 20, 0);
 	for (unsigned i = 1; i <= 3; i++) {
 		mpib_tracker_post(&t, &c[i], 1 << 20, i * 1000 * US);
@@ -183,7 +167,6 @@ static void one_that_stays_in_flight_takes_no_time_of_others(void **state)
 
 static void an_answer_within_the_turn_counts_as_a_nanosecond(void **state)
 {
-	(void)state;
 	mpib_tracker_post(&t, &c[0], 0, 10 * US);
 	mpib_tracker_ack(&t, &c[0], 10 * US);
 	assert_int_equal(t.srtt, 1);

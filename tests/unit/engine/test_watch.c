@@ -3,15 +3,9 @@
  * The progress watchdog, by made-up time: SOUT moves at each look, and nothing of
  * SUP retires. recovery/watch.c is compiled in; here is what it calls.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
+#include "test.h"
 
 #define MS 1000000ull
 
@@ -59,7 +53,6 @@ static void open_lane(enum mpib_provider provider)
 
 static int close_lane(void **state)
 {
-	(void)state;
 	free(engine);
 	engine = NULL;
 	return 0;
@@ -99,7 +92,6 @@ static unsigned looks(uint64_t ms, unsigned most)
 
 static void a_rail_that_stands_is_at_fault_after_50_ms(void **state)
 {
-	(void)state;
 	for (unsigned p = MPIB_PROVIDER_SOFT; p <= MPIB_PROVIDER_RDMA; p++) {
 		open_lane((enum mpib_provider)p);
 		look(10, true);
@@ -110,7 +102,6 @@ static void a_rail_that_stands_is_at_fault_after_50_ms(void **state)
 /* Its shard gets a core each 100 ms; so may the threads that move a rail. */
 static void a_software_rail_has_longer_where_cores_are_short(void **state)
 {
-	(void)state;
 	open_lane(MPIB_PROVIDER_RDMA);
 	look(10, true);
 	assert_in_range(looks(100, 100), 3, 4);
@@ -127,7 +118,6 @@ static void a_software_rail_has_longer_where_cores_are_short(void **state)
 
 static void a_busy_time_is_forgotten(void **state)
 {
-	(void)state;
 	open_lane(MPIB_PROVIDER_SOFT);
 	for (unsigned i = 0; i < 10; i++)
 		look(100, true);
@@ -139,7 +129,6 @@ static void a_busy_time_is_forgotten(void **state)
 /* The shard slept, for nothing was under way. */
 static void a_sleep_is_no_busy_time(void **state)
 {
-	(void)state;
 	open_lane(MPIB_PROVIDER_SOFT);
 	shard->now += 10 * MS;
 	mpib_watch(shard);
