@@ -6,18 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "victim.h"
 
 static struct node node[2];
@@ -28,7 +22,6 @@ static int setup(void **state)
 {
 	static const char *const args[] = { "--fault", "yes", NULL };
 
-	(void)state;
 	victim = victim_between(node, args);
 	snprintf(owned, sizeof(owned), "%s/owned", node[0].base);
 	return 0;
@@ -36,7 +29,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	victim_leave(victim, node);
 	return 0;
 }
@@ -125,7 +117,6 @@ static int change_by_stats(void *arg)
 
 static void nobody_changes_anything_by_the_stats_socket(void **state)
 {
-	(void)state;
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, change_by_stats, NULL), 0);
 	assert_int_equal(tenant_run(0, change_by_stats, NULL), 0);
@@ -165,7 +156,6 @@ static void a_pods_root_runs_nothing_in_the_proxy(void **state)
 	char root[128];
 	int rc;
 
-	(void)state;
 	attack_needs_root();
 	rc = tenant_run(0, be_a_pod, NULL);
 	snprintf(root, sizeof(root), "%s/pod", node[0].base);
@@ -185,7 +175,6 @@ static int pass_a_path_from_elsewhere(void *arg)
 
 static void a_path_from_another_mount_namespace_is_refused(void **state)
 {
-	(void)state;
 	attack_needs_root();
 	assert_int_equal(tenant_run(0, pass_a_path_from_elsewhere, NULL), 0);
 }
@@ -214,7 +203,6 @@ static void root_of_a_user_namespace_is_a_user_like_others(void **state)
 {
 	int rc;
 
-	(void)state;
 	attack_needs_root();
 	rc = tenant_run(ATTACKER, be_root_of_a_user_namespace, NULL);
 	if (rc == 77) {
@@ -232,7 +220,6 @@ static int connect_to_admin(void *arg)
 
 static void a_tenant_does_not_reach_the_admin_socket(void **state)
 {
-	(void)state;
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
 }
@@ -242,7 +229,6 @@ static void a_program_that_others_may_write_is_not_run(void **state)
 {
 	char path[128], link[128], command[200];
 
-	(void)state;
 	attack_needs_root();
 	snprintf(path, sizeof(path), "%s/evil", node[0].base);
 	snprintf(link, sizeof(link), "%s/link", node[0].base);
@@ -265,7 +251,6 @@ static void a_program_that_others_may_write_is_not_run(void **state)
 /* What root may: the attacks above are not refused for want of a door. */
 static void root_changes_things_by_the_admin_socket(void **state)
 {
-	(void)state;
 	attack_needs_root();
 	assert_int_equal(give_admin("drain SUP"), 0);
 	assert_int_equal(give_admin("resume SUP"), 0);

@@ -7,16 +7,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "peer/protocol.h"
+#include "test.h"
 #include "victim.h"
 
 #define PEER_PORT 24790
@@ -29,7 +24,6 @@ static int ready[2]; /* a pipe: the attacker is a peer */
 
 static int setup(void **state)
 {
-	(void)state;
 	victim = victim_between(node, NULL);
 	node_rail(other, sizeof(other), 30);
 	return pipe(ready);
@@ -37,7 +31,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	victim_leave(victim, node);
 	return 0;
 }
@@ -171,7 +164,6 @@ static void a_peer_that_lies_harms_itself_alone(void **state)
 	pid_t pid[LIARS];
 	char byte;
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < LIARS; i++) {
 		pid[i] = tenant_begin(ATTACKER, lie_without_end, &port[i]);

@@ -6,20 +6,14 @@
  */
 #include <errno.h>
 #include <mpib/client.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "test.h"
 #include "victim.h"
 
 #define READERS 1000
@@ -35,14 +29,12 @@ static int setup(void **state)
 {
 	static const char *const args[] = { "--limit-clients", "64", NULL };
 
-	(void)state;
 	victim = victim_between(node, args);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	victim_leave(victim, node);
 	return 0;
 }
@@ -84,7 +76,6 @@ static void silent_connections_keep_nobody_out(void **state)
 {
 	pid_t pid[2];
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 2; i++)
 		pid[i] = tenant_begin(ATTACKER, stay_silent, NULL);
@@ -125,7 +116,6 @@ static void readers_that_stay_keep_nobody_out(void **state)
 	struct run run;
 	pid_t pid;
 
-	(void)state;
 	attack_needs_root();
 	pid = tenant_begin(ATTACKER, hold_readers, NULL);
 	usleep(300000);
@@ -201,7 +191,6 @@ static void answers_not_read_keep_nobody_from_theirs(void **state)
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pid;
 
-	(void)state;
 	attack_needs_root();
 	pid = tenant_begin(ATTACKER, hold_answers, holds);
 	while (!atomic_load(holds))
@@ -271,7 +260,6 @@ static void who_has_many_clients_leaves_others_theirs(void **state)
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pid;
 
-	(void)state;
 	attack_needs_root();
 	attack_start(&other, 3, NULL); /* with all the places there are */
 	pid = tenant_begin(ATTACKER, attach_without_end, holds);

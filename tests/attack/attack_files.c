@@ -8,12 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -22,8 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "victim.h"
 
 #define CALLS 400
@@ -36,7 +30,6 @@ static int ready[2]; /* a pipe: the attacker has done its deed */
 
 static int setup(void **state)
 {
-	(void)state;
 	victim = victim_between(node, NULL);
 	if (!victim)
 		return 0;
@@ -48,7 +41,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (victim) {
 		unlink(said);
 		rmdir(agent_dir);
@@ -160,7 +152,6 @@ static void locks_of_others_keep_no_proxy_from_its_start(void **state)
 {
 	pid_t pid;
 
-	(void)state;
 	attack_needs_root();
 	/* Of the group that may attach itself, as a packaged one is. */
 	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
@@ -188,7 +179,6 @@ static void locks_of_others_keep_no_agent_from_its_start(void **state)
 	pid_t agent, pid;
 	bool came;
 
-	(void)state;
 	attack_needs_root();
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));
@@ -228,7 +218,6 @@ static void a_directory_made_by_others_is_no_agents(void **state)
 	pid_t pid;
 	int fd, status;
 
-	(void)state;
 	attack_needs_root();
 	snprintf(precious, sizeof(precious), "%s/precious", node[0].base);
 	snprintf(gone, sizeof(gone), "rm -r %s", squatted);
@@ -292,7 +281,6 @@ static void calls_of_others_keep_no_proxy_from_its_agent(void **state)
 	unsigned answered = 0;
 	pid_t agent, pid[2];
 
-	(void)state;
 	attack_needs_root();
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));
@@ -345,7 +333,6 @@ static void others_have_no_way_to_an_agents_files(void **state)
 {
 	pid_t agent;
 
-	(void)state;
 	attack_needs_root();
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));

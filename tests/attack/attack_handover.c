@@ -7,21 +7,16 @@
  */
 #include <fcntl.h>
 #include <mpib/client.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ipc/message.h"
 #include "raw_client.h"
+#include "test.h"
 #include "victim.h"
 
 #define BYTES (1u << 20)
@@ -33,14 +28,12 @@ static struct victim *victim;
 
 static int setup(void **state)
 {
-	(void)state;
 	victim = victim_between(node, NULL);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	victim_leave(victim, node);
 	return 0;
 }
@@ -280,7 +273,6 @@ static void who_opens_and_closes_stops_no_upgrade(void **state)
 {
 	static int (*const fn[])(void *) = { open_and_close };
 
-	(void)state;
 	attack(fn, 1);
 }
 
@@ -288,7 +280,6 @@ static void memory_that_comes_and_goes_stops_no_upgrade(void **state)
 {
 	static int (*const fn[])(void *) = { register_and_take_away };
 
-	(void)state;
 	attack(fn, 1);
 }
 
@@ -296,7 +287,6 @@ static void nonsense_stops_no_upgrade(void **state)
 {
 	static int (*const fn[])(void *) = { talk_nonsense };
 
-	(void)state;
 	attack(fn, 1);
 }
 
@@ -304,7 +294,6 @@ static void rings_that_are_written_over_stop_no_upgrade(void **state)
 {
 	static int (*const fn[])(void *) = { write_over_rings };
 
-	(void)state;
 	attack(fn, 1);
 }
 
@@ -314,7 +303,6 @@ static void all_of_it_stopped_and_killed_stops_no_upgrade(void **state)
 		void *) = { open_and_close, register_and_take_away,
 			    talk_nonsense, write_over_rings, stop_and_kill };
 
-	(void)state;
 	attack(fn, 5);
 }
 

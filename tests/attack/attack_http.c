@@ -7,15 +7,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "victim.h"
 
 #define SLOW 40
@@ -33,7 +28,6 @@ static int setup(void **state)
 	const char *http;
 	unsigned port;
 
-	(void)state;
 	victim = victim_between(node, args);
 	if (!victim)
 		return 0;
@@ -47,7 +41,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	victim_leave(victim, node);
 	return 0;
 }
@@ -146,7 +139,6 @@ static void slow_clients_leave_scrapes_answered(void **state)
 {
 	pid_t pid;
 
-	(void)state;
 	attack_needs_root();
 	pid = tenant_begin(ATTACKER, stay_slow, NULL);
 	usleep(300000);
@@ -161,7 +153,6 @@ static void slow_users_leave_root_its_scrapes(void **state)
 {
 	pid_t pid[5];
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 5; i++)
 		pid[i] = tenant_begin(VICTIM + 1 + i, stay_slow, NULL);
@@ -194,7 +185,6 @@ static void scrapes_not_read_leave_others_answered(void **state)
 {
 	pid_t pid[2];
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 2; i++)
 		pid[i] = tenant_begin(ATTACKER, hold_scrapes, NULL);

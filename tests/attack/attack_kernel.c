@@ -6,20 +6,15 @@
  */
 #include <errno.h>
 #include <linux/keyctl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "sandbox.h"
+#include "test.h"
 #include "victim.h"
 
 static struct node node[2];
@@ -42,7 +37,6 @@ static void a_proxy_keeps_to_its_list_of_calls(void **state)
 					     "metrics", "events" };
 	struct victim *v;
 
-	(void)state;
 	attack_needs_root();
 	v = victim_between(node, args);
 	victim_goes_on(v, 100);
@@ -108,7 +102,6 @@ static int call_in_filter(unsigned n, enum mpib_seccomp how)
 
 static void calls_out_of_the_list_fail_or_end_the_process(void **state)
 {
-	(void)state;
 #ifdef MPIB_TRACED
 	print_message("SKIPPED: a sanitizer makes calls of its own\n");
 	skip();

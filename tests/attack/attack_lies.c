@@ -5,17 +5,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "victim.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -135,7 +130,6 @@ static void lies_about_memory_are_refused(void **state)
 	unsigned tries = getenv("LIES") ? (unsigned)atoi(getenv("LIES")) : 5000;
 	struct victim *v;
 
-	(void)state;
 	attack_needs_root();
 	v = victim_between(node, NULL);
 	assert_int_equal(tenant_run(ATTACKER, tell_lies, &tries), 0);

@@ -5,22 +5,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ipc/message.h"
 #include "mover.h"
+#include "test.h"
 #include "victim.h"
 
 #define ATTACKED 1000 /* messages under attack by one who is soon through */
@@ -83,7 +77,6 @@ static void holes_are_not_filled_by_the_proxy(void **state)
 	struct victim *v;
 	long before;
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 2; i++)
 		attack_start(&node[i], 1 + i, NULL);
@@ -132,7 +125,6 @@ static void a_users_memory_is_bounded(void **state)
 	uint64_t least = 8 << 20;
 	struct victim *v;
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 2; i++)
 		attack_start(&node[i], 1 + i, args);
@@ -221,7 +213,6 @@ static void a_cgroup_is_not_used_up(void **state)
 	struct victim *v;
 	pid_t pid[2];
 
-	(void)state;
 	attack_needs_root();
 	if (!enter_cgroup(cgroup, sizeof(cgroup), "314572800")) {
 		print_message("SKIPPED: no memory cgroup can be made\n");
@@ -270,7 +261,6 @@ static void nobody_reads_the_proxys_memory(void **state)
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	struct node n;
 
-	(void)state;
 	attack_needs_root();
 	setrlimit(RLIMIT_CORE, &all); /* as on a machine that collects cores */
 	node_start(&n, 5, "--run-user", "nobody", NULL);

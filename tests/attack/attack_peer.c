@@ -6,18 +6,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "mover.h"
 #include "peer/protocol.h"
+#include "test.h"
 #include "victim.h"
 
 #define PEER_PORT 24790
@@ -239,7 +233,6 @@ static int knock_elsewhere(void *arg)
 
 static void start_all(void **state, const char *const *args)
 {
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 3; i++)
 		attack_start(&node[i], 1 + i, args);

@@ -7,17 +7,11 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "verbs/soft/wire/wire.h"
 #include "victim.h"
 
@@ -187,7 +181,6 @@ static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
 	unsigned most = 0;
 	pid_t pid[3];
 
-	(void)state;
 	attack_needs_root();
 	for (unsigned i = 0; i < 3; i++)
 		attack_start(&node[i], 1 + i, NULL);
@@ -248,13 +241,11 @@ static void flooded(int (*attack)(void *arg))
 
 static void silence_on_a_rails_port_keeps_nobody_away(void **state)
 {
-	(void)state;
 	flooded(hold_the_port);
 }
 
 static void calls_without_end_keep_nobody_away(void **state)
 {
-	(void)state;
 	flooded(call_and_go);
 }
 

@@ -4,17 +4,12 @@
  * that push out those of others, names that look like events, and connections anew
  * for another bucket of control messages.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ipc/message.h"
+#include "test.h"
 #include "victim.h"
 
 #define COMERS 700
@@ -29,7 +24,6 @@ static int setup(void **state)
 {
 	static const char *const args[] = { "--quota-messages", "1000", NULL };
 
-	(void)state;
 	victim = victim_between(node, args);
 	if (victim)
 		snprintf(file, sizeof(file), "%s/events", node[0].base);
@@ -38,7 +32,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (victim)
 		unlink(file);
 	victim_leave(victim, node);
@@ -109,7 +102,6 @@ static void comers_and_goers_leave_others_their_events(void **state)
 {
 	json_int_t newest = 0;
 
-	(void)state;
 	attack_needs_root();
 	json_decref(node_ask(&node[0], "drain SUP"));
 	json_decref(node_ask(&node[0], "resume SUP"));
@@ -148,7 +140,6 @@ static void names_forge_no_events(void **state)
 	struct node other;
 	struct run run;
 
-	(void)state;
 	attack_needs_root();
 	node_start(&other, 3, "--run-group", "nogroup", "--log-events", file,
 		   NULL);
@@ -203,7 +194,6 @@ static void who_comes_back_has_no_new_bucket_of_messages(void **state)
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned long long from = node_ms(), most;
 
-	(void)state;
 	attack_needs_root();
 	assert_true(answered != MAP_FAILED);
 	assert_int_equal(tenant_run(ATTACKER, ask_and_come_back, answered), 0);

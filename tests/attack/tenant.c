@@ -4,20 +4,15 @@
 #include <errno.h>
 #include <grp.h>
 #include <mpib/client.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "ipc/message.h"
+#include "test.h"
 
 void attack_needs_root(void)
 {
