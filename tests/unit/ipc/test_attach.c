@@ -19,7 +19,6 @@ static void attaching_learns_the_node(void **state)
 {
 	struct mpib_node_info info;
 
-	(void)state;
 	attach();
 	mpib_query(c, &info);
 	assert_int_equal(info.client, 7);
@@ -43,7 +42,6 @@ static void attach_errors_say_socket_and_remedy(void **state)
 {
 	struct mpib_attach_opts nowhere = { .run_dir = "/nonexistent" };
 
-	(void)state;
 	assert_int_equal(mpib_attach(&nowhere, &c), -ENOENT);
 	assert_non_null(strstr(mpib_strerror(), "/nonexistent/proxy.sock"));
 	assert_non_null(strstr(mpib_strerror(), "start mpib-proxy"));
@@ -99,7 +97,6 @@ static void a_signal_does_not_end_the_wait_for_a_busy_proxy(void **state)
 	struct sigaction was;
 	int fd = crowded_socket(dir);
 
-	(void)state;
 	sigaction(SIGALRM, &on, &was);
 	setitimer(ITIMER_REAL, &often, NULL);
 	assert_int_equal(mpib_attach(&opts, &c), -ETIMEDOUT);
@@ -117,7 +114,6 @@ static void an_answer_is_awaited_as_long_as_the_proxy_said(void **state)
 	struct mpib_listener *l;
 	struct mpib_handle handle;
 
-	(void)state;
 	f->welcome.answer_ms = 1000;
 	attach();
 	set_up_hello(0, MPIB_ABI_VERSION, f->welcome.part, true);
@@ -134,7 +130,6 @@ static void a_dead_proxy_is_noticed_by_who_waits(void **state)
 	int done, rc = 0;
 	char byte;
 
-	(void)state;
 	attach();
 	conn = connected();
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
@@ -225,7 +220,6 @@ static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	attach();
 	conn = connected();
 	assert_int_equal(mpib_reg(c, &byte, 1, &region), 0);

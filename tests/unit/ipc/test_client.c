@@ -15,7 +15,6 @@ static void connecting_shows_in_the_state_word(void **state)
 	struct mpib_request *r;
 	struct mpib_conn *conn;
 
-	(void)state;
 	attach();
 	assert_int_equal(mpib_listen(c, &h, &l), 0);
 	atomic_store(&f->hold_pending, true);
@@ -36,7 +35,6 @@ static void a_failed_connection_tells_why(void **state)
 	struct mpib_conn *conn;
 	int rc;
 
-	(void)state;
 	attach();
 	atomic_store(&f->refuse_conn, -ECONNREFUSED);
 	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
@@ -74,7 +72,6 @@ static void allocated_memory_is_sent_where_it_lies(void **state)
 	char *mem;
 	int done;
 
-	(void)state;
 	attach();
 	conn = connected();
 	fake_conn_open(f, 0);
@@ -113,7 +110,6 @@ static void thirty_two_may_be_outstanding(void **state)
 	struct mpib_conn *conn;
 	int done;
 
-	(void)state;
 	attach();
 	conn = connected();
 	for (int i = 0; i < 33; i++)
@@ -137,7 +133,6 @@ static void some_requests_are_kept_for_other_tags(void **state)
 	struct mpib_conn *conn;
 	int done;
 
-	(void)state;
 	attach();
 	conn = connected();
 	for (int i = 0; i <= USUAL; i++)
@@ -173,7 +168,6 @@ static void a_generation_counts_the_uses_of_its_own_slot(void **state)
 	struct mpib_conn *conn;
 	int done;
 
-	(void)state;
 	attach();
 	conn = connected();
 	fake_conn_open(f, 0);
@@ -207,7 +201,6 @@ static void a_full_ring_takes_nothing_until_the_shard_has(void **state)
 	unsigned sent = 0;
 	int done;
 
-	(void)state;
 	attach();
 	conn = connected();
 	for (; sent < 200; sent++) {
@@ -235,7 +228,6 @@ static void the_bell_rings_only_for_a_sleeper(void **state)
 	struct mpib_request *r;
 	struct mpib_conn *conn;
 
-	(void)state;
 	attach();
 	conn = connected();
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
@@ -254,7 +246,6 @@ static void an_index_is_used_again_only_when_free(void **state)
 	struct mpib_request *r;
 	struct mpib_desc d;
 
-	(void)state;
 	attach();
 	a = connected();
 	atomic_store(&f->hold_closing, true);
@@ -283,7 +274,6 @@ static void a_broken_connection_fails_all_that_waits(void **state)
 	struct mpib_conn *conn;
 	int done = 0, rc = 0;
 
-	(void)state;
 	attach();
 	conn = connected();
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &a), 0);

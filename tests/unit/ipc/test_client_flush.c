@@ -55,7 +55,6 @@ static void it_is_over_when_the_proxy_says_so(void **state)
 {
 	struct mpib_request *r, *second;
 
-	(void)state;
 	open_receiver(true);
 	r = flush_at(100);
 	fake_turn(f, 0, 0, 0);
@@ -78,7 +77,6 @@ static void host_memory_has_nothing_to_flush(void **state)
 	struct mpib_region *host;
 	struct mpib_request *r;
 
-	(void)state;
 	open_receiver(true);
 	assert_int_equal(mpib_reg(c, mem, BYTES, &host), 0);
 	assert_int_equal(mpib_iflush(rx, mem, host, &r), 0);
@@ -95,7 +93,6 @@ static void those_that_find_the_ring_full_are_pushed_later(void **state)
 	};
 	struct mpib_request *r[N];
 
-	(void)state;
 	open_receiver(true);
 	for (unsigned i = 0; i < N; i++)
 		r[i] = flush_at(i);
@@ -118,7 +115,6 @@ static void too_many_are_refused_and_their_room_is_used_again(void **state)
 {
 	struct mpib_request *r[256], *more;
 
-	(void)state;
 	open_receiver(true);
 	for (unsigned round = 1; round < 4; round++) {
 		for (unsigned i = 0; i < 256; i++) {
@@ -139,7 +135,6 @@ static void wrong_calls_are_told(void **state)
 	struct mpib_request *r;
 	struct mpib_conn *tx;
 
-	(void)state;
 	open_receiver(true);
 	tx = connected();
 	assert_int_equal(mpib_iflush(tx, mem, device, &r), -EINVAL);
@@ -152,7 +147,6 @@ static void a_proxy_that_cannot_flush_is_named(void **state)
 {
 	struct mpib_request *r;
 
-	(void)state;
 	open_receiver(false);
 	assert_int_equal(mpib_iflush(rx, mem, device, &r), -EOPNOTSUPP);
 	assert_non_null(strstr(mpib_strerror(), "too old"));
@@ -164,7 +158,6 @@ static void a_connection_that_fails_ends_it(void **state)
 	struct mpib_request *r, *late;
 	int rc = 0, done = 0;
 
-	(void)state;
 	open_receiver(true);
 	r = flush_at(0);
 	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
@@ -184,7 +177,6 @@ static void memory_that_goes_before_it_is_pushed_fails_it(void **state)
 	struct mpib_request *r = NULL;
 	int done = 0;
 
-	(void)state;
 	open_receiver(true);
 	for (unsigned i = 0; i < MPIB_RING_SLOTS + 1; i++)
 		r = flush_at(i);

@@ -89,7 +89,6 @@ static void a_proxy_that_stands_still_is_waited_for_once(void **state)
 	struct mpib_region *r;
 	struct mpib_handle h;
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++)
 		conn[i] = connected();
 	assert_int_equal(mpib_listen(c, &h, &l), 0);
@@ -152,7 +151,6 @@ static void what_is_made_too_late_is_taken_back(void **state)
 	struct mpib_listener *l;
 	struct mpib_handle h;
 
-	(void)state;
 	assert_int_equal(mpib_listen(c, &h, &l), 0);
 	for (unsigned i = 0; i < KINDS; i++) {
 		unsigned made = asked(kinds[i].make);
@@ -175,7 +173,6 @@ static void what_is_refused_too_late_is_left_alone(void **state)
 	time_t end = time(NULL) + 60;
 	int rc;
 
-	(void)state;
 	f->pools = FAKE_POOLS;
 	atomic_store(&f->hold, true);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -ETIMEDOUT);
@@ -196,7 +193,6 @@ one_long_task_is_not_taken_for_a_proxy_that_stands_still(void **state)
 	struct mpib_listener *l;
 	struct mpib_handle h;
 
-	(void)state;
 	atomic_store(&f->slow, MPIB_CTL_POOL);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -ETIMEDOUT);
 	assert_in_range(waited, 1, ANSWER_MS);
@@ -212,7 +208,6 @@ static void more_than_the_socket_takes_is_taken_back_later(void **state)
 	struct mpib_listener *l[MANY];
 	struct mpib_handle h;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++)
 		assert_int_equal(mpib_listen(c, &h, &l[i]), 0);
 	atomic_store(&f->hold, true);
@@ -227,7 +222,6 @@ static void a_client_may_leave_with_debts(void **state)
 {
 	struct mpib_listener *l;
 
-	(void)state;
 	assert_int_equal(mpib_listen(c, &(struct mpib_handle){ 0 }, &l), 0);
 	atomic_store(&f->hold, true);
 	for (unsigned i = 0; i < KINDS; i++)
@@ -246,7 +240,6 @@ an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
 	struct mpib_request *r;
 	int next = dup(0);
 
-	(void)state;
 	close(next);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
@@ -265,7 +258,6 @@ an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
 
 static void a_pool_that_cannot_be_mapped_is_given_back(void **state)
 {
-	(void)state;
 	atomic_store(&f->wrong_pool, true);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EPROTO);
 	assert_non_null(strstr(mpib_strerror(), "pool of 4096 bytes"));

@@ -22,7 +22,6 @@ static void each_device_is_described(void **state)
 	struct mpib_device_info d[3];
 	struct mpib_node_info node;
 
-	(void)state;
 	set_up(3, false);
 	attach();
 	mpib_query(c, &node);
@@ -48,7 +47,6 @@ static void a_client_says_which_device_it_wants(void **state)
 					 .device = 2 };
 	struct mpib_node_info node;
 
-	(void)state;
 	set_up(3, false);
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	mpib_query(c, &node);
@@ -64,7 +62,6 @@ static void a_caller_from_before_devices_gets_the_first(void **state)
 	};
 	struct mpib_node_info node;
 
-	(void)state;
 	set_up(3, false);
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	mpib_query(c, &node);
@@ -76,7 +73,6 @@ static void an_older_proxy_has_one_device(void **state)
 	struct mpib_device_info d;
 	struct mpib_node_info node;
 
-	(void)state;
 	set_up(0, true);
 	attach();
 	mpib_query(c, &node);
@@ -93,7 +89,6 @@ static void no_device_or_more_than_there_can_be_is_no_welcome(void **state)
 {
 	static const uint32_t bad[] = { 0, MPIB_DEVICES + 1, UINT32_MAX };
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		set_up(bad[i], false);
 		assert_int_equal(fake_attach(f, &c), -EPROTO);

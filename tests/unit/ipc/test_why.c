@@ -109,7 +109,6 @@ static void nobody_waits_for_the_reason(void **state)
 	struct mpib_request *r;
 	struct mpib_conn *conn;
 
-	(void)state;
 	atomic_store(&f->slow, MPIB_CTL_WHY);
 	conn = broken(0, &r);
 	expect_unknown(conn, r);
@@ -131,7 +130,6 @@ static void a_proxy_that_does_not_know_yet_is_asked_once_more(void **state)
 	struct mpib_request *r[2];
 	struct mpib_conn *conn[2];
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		conn[i] = broken(i, &r[i]);
 	atomic_store(&f->ignorant, 1);
@@ -151,7 +149,6 @@ static void a_request_that_failed_keeps_until_the_reason_is_there(void **state)
 	struct mpib_request *r;
 	struct mpib_conn *conn;
 
-	(void)state;
 	atomic_store(&f->slow, MPIB_CTL_WHY);
 	conn = broken(0, &r);
 	mpib_completion_finish(&f->reply->completion[0][0], 1, -ECONNRESET);
@@ -170,7 +167,6 @@ static void a_silent_proxy_is_given_up_once(void **state)
 	struct mpib_request *r[2];
 	struct mpib_conn *conn[2];
 
-	(void)state;
 	conn[0] = broken(0, &r[0]);
 	conn[1] = broken(1, &r[1]);
 	atomic_store(&f->hold, true);
@@ -202,7 +198,6 @@ static void a_long_request_of_another_thread_keeps_nobody(void **state)
 	pthread_t thread;
 	void *mem = NULL;
 
-	(void)state;
 	atomic_store(&f->slow, MPIB_CTL_POOL);
 	assert_int_equal(pthread_create(&thread, NULL, allocate, &mem), 0);
 	while (atomic_load(&f->asked[MPIB_CTL_POOL]) == 0)
@@ -221,7 +216,6 @@ static void a_connection_may_be_closed_before_the_reason_comes(void **state)
 	struct mpib_request *r;
 	struct mpib_conn *conn;
 
-	(void)state;
 	atomic_store(&f->slow, MPIB_CTL_WHY);
 	conn = broken(0, &r);
 	expect_unknown(conn, r);
@@ -243,7 +237,6 @@ static void a_set_up_that_failed_says_why_without_a_wait(void **state)
 	struct mpib_conn *conn;
 	int rc = 0;
 
-	(void)state;
 	atomic_store(&f->refuse_conn, -ENOENT);
 	atomic_store(&f->slow, MPIB_CTL_WHY);
 	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);

@@ -48,7 +48,6 @@ static void a_port_is_that_port_alone(void **state)
 /* As NCCL 2.30 has it; what NCCL leaves out may be empty. */
 static void numbers_of_rail_and_plane_say_nothing(void **state)
 {
-	(void)state;
 	assert_true(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 2));
 	assert_false(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 1));
 	assert_true(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_1", 1));

@@ -62,7 +62,6 @@ static void it_is_not_there_while_its_name_is_in_the_directory(void **state)
 	struct ibv_context *old, *now;
 	struct ibv_async_event ev;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/%s", dir, spec.name);
 	setenv("MPIB_SOFT_GONE", dir, 1);
@@ -89,7 +88,6 @@ static void it_can_be_hidden_from_this_process(void **state)
 				       .port = 1 };
 	struct ibv_context *old, *now;
 
-	(void)state;
 	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
 	assert_true(mpib_soft_hide(&spec, false)); /* it was not */
 	for (unsigned i = 0; i < 100; i++)

@@ -266,7 +266,6 @@ static void two_processes_exchange_bytes(void **state)
 	int fd, status;
 	pid_t pid = spawn(&fd, "soft:127.21.1.2", MESSAGES);
 
-	(void)state;
 	assert_int_equal(side_open(&s, "soft:127.21.1.1"), 0);
 	assert_true(meet(&s, fd, &peer));
 	ping(&s, &peer, MESSAGES);
@@ -286,7 +285,6 @@ static void two_processes_exchange_bytes(void **state)
 
 static void a_killed_peer_ends_in_retry_exceeded_and_may_return(void **state)
 {
-	(void)state;
 	for (int round = 0; round < 3; round++) {
 		struct side s = { 0 };
 		struct card peer;
@@ -312,7 +310,6 @@ static void a_killed_peer_ends_in_retry_exceeded_and_may_return(void **state)
 
 static void who_exits_with_its_receive_is_no_failure_to_the_sender(void **state)
 {
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		/* The smaller address dials, once the one, once the other. */
 		const char *own =
@@ -337,7 +334,6 @@ static void processes_on_one_address_get_slots_of_their_own(void **state)
 {
 	struct side s[3] = { 0 };
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(side_open(&s[i], "soft:127.21.1.1"), 0);
 	for (int i = 1; i < 3; i++)
@@ -360,7 +356,6 @@ static void an_address_that_is_not_ours_is_no_device(void **state)
 {
 	struct side s = { 0 };
 
-	(void)state;
 	assert_int_equal(side_open(&s, "soft:203.0.113.77"), -ENODEV);
 	free(s.mem);
 }

@@ -40,7 +40,6 @@ static void a_header_survives_the_way(void **state)
 	uint8_t buf[SOFT_HDR_LEN];
 	struct soft_hdr back;
 
-	(void)state;
 	soft_hdr_encode(buf, &h);
 	assert_true(soft_hdr_decode(buf, &back));
 	assert_int_equal(back.op, h.op);
@@ -65,7 +64,6 @@ static bool accepted(struct soft_hdr h, unsigned pad)
 
 static void impossible_headers_are_refused(void **state)
 {
-	(void)state;
 	assert_true(accepted((struct soft_hdr){ .op = SOFT_OP_ACK }, 0));
 	assert_false(accepted((struct soft_hdr){ .op = SOFT_OP_ACK }, 1));
 	assert_false(accepted((struct soft_hdr){ .op = 0 }, 0));

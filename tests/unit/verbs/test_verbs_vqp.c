@@ -18,7 +18,6 @@ static void every_mode_carries_every_size(void **state)
 					 4096, 4097, 100000, MIB - 1, MIB };
 	struct mpib_vwc wc;
 
-	(void)state;
 	for (unsigned m = 0; m < 3; m++) {
 		vv_start((enum mpib_vqp_mode)m, VV_QPS, 0, false);
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
@@ -50,7 +49,6 @@ static void messages_keep_their_order(void **state)
 	uint32_t size[SLOTS] = { 0 };
 	struct mpib_vwc wc;
 
-	(void)state;
 	for (unsigned m = 0; m < 3; m++) {
 		vv_start((enum mpib_vqp_mode)m, VV_QPS, 0, false);
 		for (sent = wanted = 0; vv_rx.done < N;) {
@@ -83,7 +81,6 @@ static void a_head_lands_before_its_payload(void **state)
 {
 	static const uint32_t size[] = { 0, 100, 5 * VV_FRAG + 1 };
 
-	(void)state;
 	for (unsigned m = MPIB_VQP_SPRAY; m <= MPIB_VQP_DQPLB; m++) {
 		vv_start((enum mpib_vqp_mode)m, VV_QPS, 0, false);
 		vt_fill(vv_tx.mem, MIB, m);
@@ -115,7 +112,6 @@ static void a_send_goes_beside_messages(void **state)
 	struct mpib_vsend w;
 	struct mpib_vrecv r;
 
-	(void)state;
 	vv_start(MPIB_VQP_SPRAY, VV_QPS, 0, false);
 	vt_fill(vv_tx.mem, MIB, 9);
 	r = (struct mpib_vrecv){ .wr_id = 0,
@@ -154,7 +150,6 @@ static void a_replay_loses_nothing_and_repeats_nothing(void **state)
 	struct mpib_vcq_counts n;
 	struct mpib_vwc wc;
 
-	(void)state;
 	for (unsigned round = 0; round < 40; round++) {
 		vv_start(round & 1 ? MPIB_VQP_SPRAY : MPIB_VQP_DQPLB, VV_QPS, 0,
 			 true);
@@ -189,7 +184,6 @@ static void without_a_replay_both_ends_are_told(void **state)
 		LEN = VV_BYTES / N
 	};
 
-	(void)state;
 	/* A device that moves by itself may have carried all of it already. */
 	if (!vv_dev[0]->can_fault)
 		skip();
@@ -233,7 +227,6 @@ static void a_device_that_stands_still_loses_no_message(void **state)
 	struct mpib_vwc wc;
 	bool held = true;
 
-	(void)state;
 	if (!vv_dev[1]->can_fault)
 		skip();
 	vv_opt.timeout = 0; /* for ever */

@@ -27,7 +27,6 @@ int vv_teardown(void **state)
 {
 	int rc = 0;
 
-	(void)state;
 	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
 		void *t = vv_dev[d];
 
