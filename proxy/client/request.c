@@ -149,8 +149,16 @@ static const char *why_ended(int rc)
 	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
-/* False when s has sent too many messages lately: m is refused, or s dropped.
- */
+/* Its sender has given up what it names, and asks only once. */
+static bool gives_back(uint32_t type)
+{
+	return type == MPIB_CTL_DEREG || type == MPIB_CTL_CLOSE_LISTEN ||
+	       type == MPIB_CTL_CLOSE;
+}
+
+/* False when s has sent too many messages lately: m is refused, or s dropped. What
+ * gives back counts, but is not refused: the proxy would keep it, and a peer would
+ * wait at a connection that nobody has any more. */
 static bool request_patient(struct proxy_client *s,
 			    const struct mpib_message *m)
 {
@@ -158,6 +166,8 @@ static bool request_patient(struct proxy_client *s,
 
 	if (rc == -EPIPE)
 		proxy_client_drop(s, "it sends without end (quota.messages)");
+	else if (rc < 0 && gives_back(m->h.type))
+		return true;
 	else if (rc < 0)
 		proxy_client_refuse(s, &m->h, rc,
 				    "uid %u sends more than quota.messages = "

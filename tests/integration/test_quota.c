@@ -276,6 +276,49 @@ static void control_messages_of_a_user_are_bounded(void **state)
 	node_until_usage(&node, "attached", 0);
 }
 
+/* The status of the answer, which is in m. */
+static int32_t asked(int sock, const struct mpib_ctl_header *h,
+		     struct mpib_message *m)
+{
+	char byte;
+
+	assert_int_equal(mpib_message_send(sock, h, NULL, 0), 0);
+	assert_true(recv(sock, &byte, 1, MSG_PEEK) > 0);
+	assert_true(mpib_message_recv(sock, m) > 0);
+	mpib_message_close_fds(m);
+	return m->h.status;
+}
+
+/* Nobody would close it again, and whoever is at its other end would wait. */
+static void
+what_is_given_back_is_taken_back_whatever_else_was_sent(void **state)
+{
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+	};
+	struct mpib_ctl_header listen = { .type = MPIB_CTL_LISTEN,
+					  .len = sizeof(listen) };
+	struct mpib_ctl_id close_it = {
+		.h = { .type = MPIB_CTL_CLOSE_LISTEN, .len = sizeof(close_it) },
+	};
+	struct mpib_message m;
+	int sock;
+
+	(void)state;
+	start("--quota-messages", "3");
+	sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+	assert_int_equal(asked(sock, &hello.h, &m), 0);
+	assert_int_equal(asked(sock, &listen, &m), 0);
+	close_it.id = ((struct mpib_ctl_listening *)(void *)m.bytes)->listen_id;
+	while (asked(sock, &listen, &m) == 0)
+		;
+	assert_int_equal(m.h.status, -EDQUOT);
+	assert_int_equal(asked(sock, &close_it.h, &m), 0);
+	close(sock);
+	node_until_usage(&node, "attached", 0);
+}
+
 static void another_user_has_quotas_of_its_own(void **state)
 {
 	struct mpib_client *a;
@@ -309,6 +352,8 @@ int main(void)
 		QUOTA_TEST(regions_of_a_user_are_bounded),
 		QUOTA_TEST(registered_bytes_of_a_user_are_bounded),
 		QUOTA_TEST(control_messages_of_a_user_are_bounded),
+		QUOTA_TEST(
+			what_is_given_back_is_taken_back_whatever_else_was_sent),
 		QUOTA_TEST(another_user_has_quotas_of_its_own),
 	};
 
