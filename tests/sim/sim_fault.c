@@ -10,11 +10,12 @@
 #include "verbs/verbs.h"
 
 #define CROWD 100 /* strangers, who leave no room for each other */
+#define LOOKS_EVERY (10 * SIM_S) /* an operator, where devices stay unused */
 #define NEXT_STOPS (90 * SIM_S) /* longer than the one before it waits */
 
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
-static struct sim_event flaps[SIM_FAULTS];
+static struct sim_event flaps[SIM_FAULTS], looks;
 static unsigned left, happened[SIM_FAULT_KINDS];
 
 static void kill_qp(struct sim_device *d)
@@ -265,6 +266,18 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
+/* What a proxy says with failover.readopt = no is to be done. */
+static void on_look(void *arg)
+{
+	if (sim_ranks_over())
+		return;
+	for (unsigned n = 0; n < plan->nodes; n++) {
+		if (sim_node_lacks(n) && !sim_node_next(n))
+			upgrade(n);
+	}
+	sim_event_arm(&looks, sim_now + LOOKS_EVERY, on_look, arg);
+}
+
 static void on_heal(void *arg)
 {
 	const struct sim_fault *f = arg;
@@ -272,7 +285,8 @@ static void on_heal(void *arg)
 	sim_trace("fault %u, %s, ends", (unsigned)(f - plan->fault),
 		  sim_fault_name(f->kind));
 	heal(f);
-	left--;
+	if (--left == 0)
+		sim_event_arm(&looks, sim_now + LOOKS_EVERY, on_look, NULL);
 }
 
 static uint64_t lasts(const struct sim_fault *f)

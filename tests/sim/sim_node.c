@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "base/log.h"
 #include "config/options.h"
@@ -302,6 +301,14 @@ bool sim_node_usage(unsigned node, struct sim_usage *u)
 bool sim_node_up(unsigned node)
 {
 	return sim_node_proxy(node) != NULL;
+}
+
+bool sim_node_lacks(unsigned node)
+{
+	const struct sim_proc *proc = sim_node_proxy(node);
+	const struct mpib_proxy *p = proc ? run_of(proc)->proxy : NULL;
+
+	return p && !stopping && !p->cfg.readopt && mpib_engine_lost(p->engine);
 }
 
 void sim_node_kill(unsigned node)

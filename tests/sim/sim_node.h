@@ -20,6 +20,8 @@ struct sim_proc *sim_node_proxy(unsigned node);
 /* One that gets ready to take over; NULL: there is none. */
 struct sim_proc *sim_node_next(unsigned node);
 bool sim_node_up(unsigned node);
+/* It has lost a device, and failover.readopt leaves that to an operator. */
+bool sim_node_lacks(unsigned node);
 /* Any process of a proxy is there, whatever it does. */
 bool sim_node_any(unsigned node);
 
