@@ -4,6 +4,9 @@
  * a lane of its own to the same node: how much of the flood may go before it.
  * Turns are driven by hand and messages counted, so no time is in it.
  */
+#include <time.h>
+
+#include "base/hist.h"
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
 #include "test.h"
@@ -175,6 +178,101 @@ static void a_receive_is_announced_in_the_turn_that_takes_it(void **state)
 	}
 }
 
+/* CPU time of this thread: what else the machine does is not in it. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+struct took {
+	struct mpib_hist ns; /* of CPU time, as if each shard had a core */
+	uint64_t turns, flooded, n; /* messages of the flood meanwhile */
+};
+
+/* A message from its posts to both completions. On cores that are short nobody
+ * can tell what it would take if each shard had one by a clock on the wall: so
+ * turns are counted, and the longer of both shards' work is added up. */
+static void move_one(struct took *took, uint8_t req, bool flooded)
+{
+	uint32_t rx_gen, tx_gen;
+	uint64_t ns = 0, before = posted(), turns = 0;
+
+	rx_gen = pair_post(&rx, MPIB_OP_RECV, req, other.node[1].mr, PAIR_RX, 8,
+			   0);
+	tx_gen = pair_post(&tx, MPIB_OP_SEND, req, other.node[0].mr, 0, 8, 0);
+	do {
+		uint64_t from, between, each;
+
+		if (flooded)
+			top_up();
+		from = cpu_ns();
+		mpib_shard_turn(shard(0));
+		between = cpu_ns();
+		mpib_shard_turn(shard(1));
+		each = cpu_ns() - between;
+		ns += each > between - from ? each : between - from;
+		turns++;
+	} while (!over(&rx, req, rx_gen) || !over(&tx, req, tx_gen));
+	mpib_hist_record(&took->ns, ns);
+	took->turns += turns;
+	took->flooded += posted() - before;
+	took->n++;
+}
+
+/* Until nothing of the flood moves any more: of its sends and receives some may
+ * have no counterpart. */
+static void ebb(void)
+{
+	uint64_t before;
+
+	do {
+		before = posted();
+		for (unsigned i = 0; i < 200; i++)
+			pair_turn(&flooder);
+	} while (posted() != before);
+}
+
+static double quantile_us(const struct took *t, double q)
+{
+	struct mpib_hist_counts n = { 0 };
+
+	mpib_hist_read(&t->ns, &n);
+	return (double)mpib_hist_quantile(&n, q) / 1000;
+}
+
+static void what_a_message_takes_beside_a_flood(void **state)
+{
+	static struct took took[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		bool flooded = i % 2;
+
+		if (flooded)
+			go_on(100);
+		else
+			ebb();
+		for (unsigned k = 0; k < TIMES; k++)
+			move_one(&took[flooded], (uint8_t)(k % MPIB_REQUESTS),
+				 flooded);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		print_message("%s: %.1f turns with %.1f messages of the flood, "
+			      "work p50 %.1f us, p99 %.1f us\n",
+			      i ? "beside a flood" : "alone",
+			      (double)took[i].turns / (double)took[i].n,
+			      (double)took[i].flooded / (double)took[i].n,
+			      quantile_us(&took[i], 0.5),
+			      quantile_us(&took[i], 0.99));
+	assert_int_equal(took[0].flooded, 0);
+	assert_true(took[1].flooded > took[1].n);
+	/* It waits for no more than the turn under way, whatever the flood. */
+	assert_true(took[1].turns <= 2 * took[0].turns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +282,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_receive_is_announced_in_the_turn_that_takes_it, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			what_a_message_takes_beside_a_flood, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
