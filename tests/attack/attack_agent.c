@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An agent that was taken over: a user whom the proxies hear, and nothing more,
+ * answers what it likes, says what nobody asked, writes and takes away the hints
+ * that they read, and puts other things in their place.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/agent.h>
+#include <poll.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "victim.h"
+
+#define AGENT "games" /* a user of every system that owns nothing that counts */
+#define HEARD 8 /* calls of proxies */
+
+static struct node node[2];
+static struct victim *victim;
+static char dir[] = "/tmp/mpib-agent.XXXXXX";
+static _Atomic unsigned *heard;
+
+static int setup(void **state)
+{
+	const char *const args[] = { "--agent-dir", dir,      "--agent-user",
+				     AGENT,	    "--mode", "advanced",
+				     NULL };
+	const struct passwd *pw = getpwnam(AGENT);
+
+	(void)state;
+	if (geteuid() != 0 || !pw)
+		return 0;
+	heard = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(heard != MAP_FAILED);
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(chown(dir, pw->pw_uid, pw->pw_gid), 0);
+	victim = victim_between(node, args);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	static const char *const names[] = { MPIB_AGENT_SOCK,
+					     MPIB_AGENT_HINTS };
+
+	(void)state;
+	if (!victim)
+		return 0;
+	victim_leave(victim, node);
+	for (unsigned i = 0; i < 2; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+	munmap(heard, 4096);
+	return 0;
+}
+
+static uint64_t draw(uint64_t *rng, uint64_t n)
+{
+	uint64_t z = *rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return (z ^ z >> 31) % n;
+}
+
+/* Hints as they ought to be; the descriptor. */
+static int make_hints(void)
+{
+	const struct mpib_hint_header h = {
+		.magic = MPIB_HINT_MAGIC,
+		.max_entries = MPIB_HINT_MAX_ENTRIES,
+		.version = MPIB_HINT_VERSION,
+	};
+	int fd;
+
+	unlink(MPIB_AGENT_HINTS);
+	fd = open(MPIB_AGENT_HINTS, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC,
+		  0644);
+	if (fd < 0 || pwrite(fd, &h, sizeof(h), 0) != sizeof(h) ||
+	    ftruncate(fd, sizeof(struct mpib_hint_shm)))
+		return -1;
+	return fd;
+}
+
+static int make_socket(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX,
+				   .sun_path = MPIB_AGENT_SOCK };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	unlink(MPIB_AGENT_SOCK);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) ||
+	    listen(fd, 16))
+		return -1;
+	return fd;
+}
+
+/* Answers with any slot or error, or says anything of any length. */
+static void say(int to, uint64_t *rng)
+{
+	struct mpib_agent_request ask;
+	struct mpib_agent_response answer = {
+		.status = draw(rng, 4) ? 0 : -(int)draw(rng, 200),
+		.hint_slot = (uint32_t)draw(rng, 300),
+	};
+	uint64_t word[sizeof(struct mpib_agent_summary) / 4];
+
+	if (recv(to, &ask, sizeof(ask), MSG_DONTWAIT) > 0)
+		(void)!send(to, &answer, sizeof(answer),
+			    MSG_NOSIGNAL | MSG_DONTWAIT);
+	for (unsigned i = 0; i < sizeof(word) / sizeof(*word); i++)
+		word[i] = draw(rng, UINT64_MAX);
+	if (draw(rng, 8) == 0)
+		(void)!send(to, word, sizeof(struct mpib_agent_summary),
+			    MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (draw(rng, 200) == 0)
+		(void)!send(to, word, draw(rng, sizeof(word)) + 1,
+			    MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Any hint, in entries that are never written to their end, in a file that is
+ * there, shorter, longer, empty or full of holes. */
+static void spoil_hints(int fd, uint64_t *rng)
+{
+	uint64_t entry[2] = { draw(rng, UINT64_MAX), draw(rng, UINT64_MAX) };
+	off_t at = (off_t)(draw(rng, 300) * 16);
+
+	(void)!pwrite(fd, entry, draw(rng, 17), at);
+	if (draw(rng, 16) == 0)
+		(void)!ftruncate(fd, (off_t)draw(rng, 8192));
+	if (draw(rng, 16) == 0)
+		(void)!ftruncate(fd, 0);
+	if (draw(rng, 16) == 0)
+		(void)!ftruncate(fd, sizeof(struct mpib_hint_shm));
+}
+
+/* In the place of the hints, for the next who looks for them. */
+static void replace_hints(uint64_t *rng)
+{
+	unlink(MPIB_AGENT_HINTS);
+	switch (draw(rng, 4)) {
+	case 0:
+		(void)!mkfifo(MPIB_AGENT_HINTS, 0644);
+		break;
+	case 1:
+		(void)!symlink("/dev/zero", MPIB_AGENT_HINTS);
+		break;
+	case 2:
+		(void)!mkdir(MPIB_AGENT_HINTS, 0755);
+		usleep(300000);
+		rmdir(MPIB_AGENT_HINTS);
+		break;
+	default:
+		break;
+	}
+	usleep(300000);
+}
+
+static int be_bad(void *arg)
+{
+	uint64_t rng = 16;
+	int sock;
+
+	(void)arg;
+	umask(0);
+	if (chdir(dir) || (sock = make_socket()) < 0)
+		return 1;
+	for (;;) {
+		struct pollfd p = { .fd = sock, .events = POLLIN };
+		int hints = make_hints(), fd;
+
+		if (hints < 0)
+			return 2;
+		if (poll(&p, 1, 3000) > 0) {
+			fd = accept(sock, NULL, NULL);
+			atomic_fetch_add(heard, 1);
+			for (unsigned i = 0; i < 300; i++) {
+				say(fd, &rng);
+				spoil_hints(hints, &rng);
+				usleep(1000);
+			}
+			close(fd);
+		}
+		close(hints);
+		if (draw(&rng, 2))
+			replace_hints(&rng);
+	}
+	return 0;
+}
+
+static void an_agent_gone_bad_hurts_nobody(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	attack_needs_root();
+	if (!victim) {
+		print_message("SKIPPED: there is no user " AGENT "\n");
+		skip();
+	}
+	pid = tenant_begin(getpwnam(AGENT)->pw_uid, be_bad, NULL);
+	while (atomic_load(heard) < HEARD)
+		victim_goes_on(victim, 16);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+	print_message("proxies called the agent %u times\n", *heard);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_agent_gone_bad_hurts_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
