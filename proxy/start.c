@@ -86,9 +86,9 @@ static void fill_view(struct mpib_proxy *p)
 	for (unsigned r = 0; r < mpib_config_rail_total(&p->cfg); r++) {
 		struct mpib_view_rail *rail = &v->rail[r];
 		struct mpib_port_info port = { 0 };
+		bool there = mpib_engine_port(p->engine, r, &port) == 0;
 		const char *slash;
 
-		mpib_engine_port(p->engine, r, &port);
 		mpib_config_rail_name(&p->cfg, r, rail->name,
 				      sizeof(rail->name));
 		mpib_config_rail_label(&p->cfg, r, rail->label,
@@ -103,6 +103,8 @@ static void fill_view(struct mpib_proxy *p)
 		rail->speed_mbps = port.speed_mbps;
 		rail->mtu = (uint8_t)port.mtu;
 		rail->gid = port.gid;
+		if (!there)
+			continue; /* which the log has already */
 		mpib_rail_describe(rail->label, rail->name, &port, line,
 				   sizeof(line));
 		mpib_info("%s", line);

@@ -228,6 +228,8 @@ void mpib_async_turn(struct mpib_shard *s)
 		struct ibv_async_event ev;
 		int rc;
 
+		if (!rail->ctx)
+			continue;
 		while ((rc = rail->verbs->get_async_event(rail->ctx, &ev)) ==
 		       0) {
 			async_take(s, r, &ev);

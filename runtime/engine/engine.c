@@ -74,6 +74,8 @@ static int engine_watch_rail(struct mpib_engine *e,
 	struct epoll_event ev = { .events = EPOLLIN };
 	int bell;
 
+	if (!rail->ctx)
+		return 0;
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, rail->ctx->async_fd, &ev) < 0)
 		return -errno;
 	bell = rail->verbs->bell();
@@ -334,7 +336,7 @@ int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 {
 	struct mpib_rail *r = engine_rail(engine, rail);
 
-	return r->verbs->query_port(r->ctx, r->port_num, info);
+	return r->ctx ? r->verbs->query_port(r->ctx, r->port_num, info) : -EIO;
 }
 
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard)

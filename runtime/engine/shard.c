@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "engine/conn/conn.h"
+#include "engine/rail/absent.h"
 #include "engine/recovery/stop.h"
 
 /* No wake-up should get lost; if one does, this bounds what it costs. */
@@ -86,8 +87,10 @@ int mpib_shard_turn(struct mpib_shard *s)
 
 static void shard_arm(struct mpib_shard *s)
 {
-	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
-		ibv_req_notify_cq(s->rail[r].cq, 0);
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		if (s->rail[r].ctx)
+			ibv_req_notify_cq(s->rail[r].cq, 0);
+	}
 }
 
 /* data.u32 of an epoll event: what woke the shard. */
@@ -109,7 +112,7 @@ static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 	struct ibv_cq *cq;
 	void *ctx;
 
-	if (rail->verbs->disarm_cq(rail->cq, spoke) &&
+	if (rail->ctx && rail->verbs->disarm_cq(rail->cq, spoke) &&
 	    rail->verbs->get_cq_event(rail->channel, &cq, &ctx) == 0)
 		rail->verbs->ack_cq_events(cq, 1);
 }
@@ -223,25 +226,12 @@ static int watch_all(struct mpib_shard *s)
 {
 	int rc = shard_watch(s, s->mailbox.bell.fd, WAKE_MAILBOX, EPOLLIN);
 
-	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++)
-		rc = shard_watch(s, s->rail[r].channel->fd, WAKE_RAIL + r,
-				 EPOLLIN);
-	return rc;
-}
-
-static int open_rails(struct mpib_shard *s, char *why, size_t why_len)
-{
-	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
-		int rc = mpib_rail_open(&s->rail[r], mpib_rail_spec(s, r),
-					65536, why, why_len);
-
-		if (rc < 0) {
-			while (r-- > 0)
-				mpib_rail_close(&s->rail[r]);
-			return rc;
-		}
+	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++) {
+		if (s->rail[r].ctx)
+			rc = shard_watch(s, s->rail[r].channel->fd,
+					 WAKE_RAIL + r, EPOLLIN);
 	}
-	return 0;
+	return rc;
 }
 
 static void shard_init_lists(struct mpib_shard *s)
@@ -313,7 +303,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		rc = -errno;
 		goto err_mailbox;
 	}
-	rc = open_rails(s, why, why_len);
+	rc = mpib_rails_open(s, why, why_len);
 	if (rc < 0)
 		goto err_epfd;
 	s->pinned = e->cfg.cpus_near &&

@@ -36,7 +36,8 @@ struct mpib_lane_qp;
 /* A rail as seen by one shard, which has a device context of its own for it. */
 struct mpib_rail {
 	const struct mpib_verbs *verbs;
-	struct ibv_context *ctx;
+	struct ibv_context *ctx; /* NULL: none was to be had at the start, the
+				    rail is away, and so are channel and cq */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool lost; /* device failed, see recovery/lost.c; shard thread */

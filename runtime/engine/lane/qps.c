@@ -91,7 +91,8 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 
 	memset(out, 0, sizeof(*out));
 	/* Ask the port now: its GID may change when the link flaps. */
-	rail->verbs->query_port(rail->ctx, rail->port_num, &port);
+	if (rail->ctx)
+		rail->verbs->query_port(rail->ctx, rail->port_num, &port);
 	memcpy(out->gid, port.gid.raw, sizeof(out->gid));
 	out->lid = port.lid;
 	out->mtu = (uint8_t)port.mtu;

@@ -11,6 +11,11 @@
 
 #include "engine/shard.h"
 
+/* down.c: the rail's device did not answer, at the start of the engine: it is
+ * away then. False: rc is of another cause, or the rail may not be away. */
+bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc);
+/* Open the shard's rails, but for those. 0, or -errno and why. */
+int mpib_rails_open(struct mpib_shard *s, char *why, size_t why_len);
 /* Bit per rail that the shard has lost. */
 uint8_t mpib_shard_absent(const struct mpib_shard *s);
 /* 0, or -ENETDOWN and a last error if the shard has no rail left. */

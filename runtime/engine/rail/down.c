@@ -3,7 +3,8 @@
  * Ports at the start of the engine. A port that is down makes its rail away, as
  * if its device had failed (absent.h): it is used by the process that takes over
  * once the port is up. A node that just booted is so never taken for one with
- * fewer rails. Control thread, before the shards run.
+ * fewer rails. Nor is one with a device that does not answer, of which no context
+ * need be there. Control thread, before the shards run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,13 +12,65 @@
 #include "base/event.h"
 #include "engine/rail/absent.h"
 
+bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
+{
+	const struct mpib_engine_inherited *h = s->engine->cfg.inherited;
+
+	/* Lanes that are taken over may use the rail. */
+	if (rc != -EIO || (h && !h->empty))
+		return false;
+	s->rail[r].port.state = IBV_PORT_NOP;
+	return true;
+}
+
+/* What every lane says of every rail, though the device never told it. */
+static void down_assume(struct mpib_shard *s)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		struct mpib_port_info *port = &s->rail[r].port;
+		const struct mpib_rail *other =
+			&s->rail[s->engine->cfg.rails - 1 - r];
+
+		if (s->rail[r].ctx)
+			continue;
+		port->mtu = other->ctx ? other->port.mtu : IBV_MTU_1024;
+		port->link_layer = other->ctx ? other->port.link_layer
+					      : IBV_LINK_LAYER_ETHERNET;
+	}
+}
+
+int mpib_rails_open(struct mpib_shard *s, char *why, size_t why_len)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		int rc = mpib_rail_open(&s->rail[r], mpib_rail_spec(s, r),
+					65536, why, why_len);
+
+		if (rc < 0 && !mpib_rail_silent(s, r, rc)) {
+			while (r-- > 0)
+				mpib_rail_close(&s->rail[r]);
+			return rc;
+		}
+	}
+	*why = '\0';
+	down_assume(s);
+	return 0;
+}
+
 static void down_tell(const struct mpib_shard *s, unsigned r)
 {
 	unsigned number = mpib_rail_number(s, r);
 	struct mpib_event_about about = { .rails = 1u << number };
 
 	/* All shards of a device see the same port. */
-	if (s->index % s->engine->cfg.shards == 0)
+	if (s->index % s->engine->cfg.shards)
+		return;
+	if (s->rail[r].port.state == IBV_PORT_NOP)
+		mpib_event(MPIB_LOG_WARN, "rail_down", &about,
+			   "rail %u (%s): the device does not answer, the rail "
+			   "is away until it does (its firmware may hang: see "
+			   "dmesg)",
+			   number, mpib_rail_spec(s, r)->name);
+	else
 		mpib_event(
 			MPIB_LOG_WARN, "rail_down", &about,
 			"rail %u (%s): the port is down, the rail is away "

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "engine/shard.h"
+#include "engine/rail/absent.h"
 #include "verbs/explain.h"
 #include "verbs/soft/soft.h"
 
@@ -27,7 +27,7 @@ static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 {
 	const struct mpib_rail *rail = s->rail;
 
-	if (s->engine->cfg.rails < 2 ||
+	if (s->engine->cfg.rails < 2 || !rail[0].ctx || !rail[1].ctx ||
 	    rail[0].port.link_layer == rail[1].port.link_layer)
 		return 0;
 	snprintf(why, why_len,
@@ -186,15 +186,28 @@ static void settle_routing(struct mpib_engine *e)
 	}
 }
 
+static bool all_silent(struct mpib_shard *s, unsigned r, int rc)
+{
+	bool silent = false;
+
+	for (unsigned i = 0; i < s->engine->cfg.shards; i++)
+		silent = mpib_rail_silent(&s[i], r, rc);
+	return silent;
+}
+
 /* s: the first of the device's shards. */
 static int probe_device(struct mpib_shard *s, char *why, size_t why_len)
 {
 	int rc = check_pair(s, why, why_len);
 
 	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++) {
+		if (!s->rail[r].ctx)
+			continue;
 		rc = check_limits(s, r, why, why_len);
 		if (rc == 0)
 			rc = probe_one(s, r, why, why_len);
+		if (rc < 0 && all_silent(s, r, rc))
+			rc = 0;
 	}
 	return rc;
 }

@@ -32,7 +32,10 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 	const char *call = "ibv_open_device";
 	int rc;
 
-	*rail = (struct mpib_rail){ .verbs = v, .port_num = spec->port };
+	*rail = (struct mpib_rail){ .verbs = v,
+				    .port_num = spec->port,
+				    .port.numa_node = -1,
+				    .budget.size = cqe };
 	rc = v->open(spec, &rail->ctx);
 	if (rc < 0)
 		goto err_why;

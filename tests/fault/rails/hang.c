@@ -4,8 +4,8 @@
  * calls that take its time: the call does not return until the test is through
  * with it. The rail is given up, the control thread does its other work, checked
  * traffic goes over the other rail without an error; and when the call returns at
- * last, what it made is thrown away and the device is closed like any other. The
- * devices are those of fake_ibv.h, called through libibverbs' provider.
+ * last, what it made is thrown away and the device is closed like any other. Where
+ * that is so from the start, the rail is away as if its port were down. The devices are those of fake_ibv.h, called through libibverbs' provider.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -22,11 +22,13 @@
 #define MESSAGES 16 /* of each connection */
 /* How long a call is waited for, while one hangs and else. */
 #define WAIT_MS 500
+#define START_MS 2000 /* of the calls of every device */
 #define LONG_MS 600000
 
 static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t limit;
+static unsigned hung = 1; /* the rail, of node 0 */
 
 static void in_time(const char *what)
 {
@@ -46,10 +48,10 @@ static void move(const char *what)
 
 static void look_dead(struct node *node, void *arg)
 {
-	*(bool *)arg = node->engine->shard[0].rail[1].dead;
+	*(bool *)arg = node->engine->shard[0].rail[hung].dead;
 }
 
-/* SUP of node 0 hangs, and nothing else. The control thread says so itself. */
+/* That rail hangs, and nothing else. The control thread says so itself. */
 static void until_given_up(const char *what)
 {
 	bool dead = false;
@@ -60,7 +62,7 @@ static void until_given_up(const char *what)
 		in_time(what);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		while (node_live(&nodes.node[i]) != 1) {
+		while (node_live(&nodes.node[i]) != 1u << !hung) {
 			traffic_turn(&traffic, true);
 			in_time(what);
 		}
@@ -167,6 +169,35 @@ static void play(const char *call, void (*provoke)(void))
 	printf("%s hangs: the rail is lost, the other carries on\n", call);
 }
 
+/* At the start, in a call that every device must answer: the rail is away. */
+static void play_start(unsigned rail, const char *call)
+{
+	struct mpib_engine_config cfg;
+
+	limit = now_ns() + LIMIT_MS * MS;
+	mpib_engine_config_init(&cfg);
+	mpib_hca_wait_ms = START_MS;
+	hung = rail;
+	fake_ibv_hang(rail ? "fake_1" : "fake_0", call);
+	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
+	mpib_hca_wait_ms = LONG_MS;
+	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
+	nodes_start(&nodes);
+	until_given_up(call);
+	move(call);
+	until_asleep(call);
+	if (mpib_engine_lost(nodes.node[0].engine) != 1u << rail)
+		die("%s: one rail alone is not lost", call);
+
+	fake_ibv_release();
+	nodes_close(&nodes);
+	while (fake_ibv_contexts() > 0) {
+		usleep(1000);
+		in_time("devices are closed");
+	}
+	printf("%s hangs at the start: the other rail serves\n", call);
+}
+
 int main(void)
 {
 	setenv("MPIB_TEST_RAILS",
@@ -176,6 +207,10 @@ int main(void)
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		die("no memory");
+	play_start(0, "ibv_open_device");
+	play_start(1, "ibv_open_device");
+	play_start(1, "ibv_query_port");
+	play_start(1, "ibv_create_qp");
 	play("ibv_reg_mr", do_reg);
 	play("ibv_dereg_mr", do_dereg);
 	play("ERR", do_fence);
