@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # second.sh BUILD: two nodes with a wire for each rail, in network namespaces. The
 # wire of SOUT, whose address the peer link has, is cut: the link is there again by
-# that of SUP, and back by SOUT's when that of SUP is cut, while a job goes on.
-# Where the link goes, and that there is one, the kernel says.
+# that of SUP, and back by SOUT's when that of SUP is cut, while a job goes on. An
+# upgrade moves the second address of one to where its settings now say. Where the
+# link goes, and that there is one, the kernel says.
 set -uo pipefail
 build=$(realpath "$1")
 if [ "${2:-}" != inside ]; then
@@ -35,6 +36,10 @@ goes_by() {
 	[ "$(links | awk '$3 ~ /:24790$/ || $4 ~ /:24790$/' | wc -l)" -eq 1 ] &&
 		links | has -F "$1:"
 }
+# listens ADDRESS: node 0's proxy.
+listens() {
+	ip netns exec node0 ss -Hltn | has -F "$1:24790"
+}
 # cut WIRE ADDRESS: and the link goes there.
 cut_wire() {
 	ip -n node0 link set "w$1" down
@@ -53,7 +58,9 @@ for wire in 0 1; do
 	done
 done
 for node in 0 1; do
-	ip netns exec "node$node" "$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
+	touch "$dir/conf$node"
+	ip netns exec "node$node" "$build/proxy/mpib-proxy" --config "$dir/conf$node" \
+		--run-dir "$dir/n$node" \
 		--sout "soft:192.0.2.$((1 + node))" \
 		--sup "soft:192.0.2.$((129 + node))" \
 		>"$dir/out$node" 2>"$dir/log$node" &
@@ -77,6 +84,15 @@ ctl upgrade >/dev/null || fail "the proxy is not upgraded"
 cut_wire 1 192.0.2.2
 moves SOUT
 ip -n node0 link set w1 up
+moves SUP
+
+ip -n node0 address add 192.0.2.150/25 dev w1
+printf '[peer]\naddr = 192.0.2.1,192.0.2.150\n' >"$dir/conf0"
+ctl upgrade >/dev/null || complain "the proxy is not upgraded with another address"
+listens 192.0.2.150 || complain "it does not listen where it is to"
+listens 192.0.2.129 && complain "it listens where it did"
+cut_wire 0 192.0.2.130
+links | has -F 192.0.2.150: || complain "the link is not by the new address: $(links)"
 moves SUP
 
 kill -INT "$perf"
