@@ -40,8 +40,11 @@ static bool filter_parse_one(struct mpib_hca_filter_port *p, const char *text,
 	if (port < -1 || port == 0 || port > UINT8_MAX ||
 	    (colon && port < 0 && at == end))
 		return false;
-	if (filter_number(&at, end) < -1 || filter_number(&at, end) < -1 ||
-	    at < end)
+	for (int i = 0; i < 2; i++) { /* rail, plane */
+		if (filter_number(&at, end) < -1)
+			return false;
+	}
+	if (at < end)
 		return false;
 	memcpy(p->name, text, name);
 	p->name[name] = '\0';
