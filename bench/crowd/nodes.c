@@ -137,22 +137,23 @@ static void on_region(void *arg, int status)
 static void open_part(struct crowd *c, struct mpib_tenant *tenant, unsigned i)
 {
 	struct rig_node *n = &c->part[i];
+	struct rig_user *u = &n->user[0];
 	struct mpib_mr_attr attr = { .len = CROWD_BYTES, .dmabuf_fd = -1 };
 	bool ready = false;
 
 	n->engine = c->engine;
-	n->tenant = tenant;
+	u->tenant = tenant;
 	n->threaded = true;
 	n->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	n->submit = peer_shared(sizeof(*n->submit));
-	n->reply = peer_shared(sizeof(*n->reply));
+	u->submit = peer_shared(sizeof(*u->submit));
+	u->reply = peer_shared(sizeof(*u->reply));
 	n->mem = peer_shared(CROWD_BYTES);
 	attr.addr = n->mem;
-	crowd_must(engine_client_open(tenant, i + 1, n->submit, n->reply,
-				      n->bell, &n->engine_client),
+	crowd_must(engine_client_open(tenant, i + 1, u->submit, u->reply,
+				      n->bell, &u->engine_client),
 		   "client", "");
 	crowd_must(
-		mpib_mr_add(n->engine_client, &attr, &n->mr, on_region, &ready),
+		mpib_mr_add(u->engine_client, &attr, &u->mr, on_region, &ready),
 		"region", "");
 	while (!ready)
 		mpib_engine_dispatch(c->engine);
@@ -202,6 +203,7 @@ static void open_node(struct crowd *c, unsigned i)
 	struct mpib_inquirer asked = { .asked = crowd_on_asked };
 	struct crowd_node *n = &c->node[i];
 	struct rig_node *part = &c->part[i / SHARE];
+	struct rig_user *user = &part->user[0];
 	struct mpib_broker_opts opts = {
 		.loop = &c->loop,
 		.engine = c->engine,
@@ -220,17 +222,18 @@ static void open_node(struct crowd *c, unsigned i)
 	mpib_loop_del(&c->loop, &n->broker->engine_watch);
 	n->client = (struct peer_client){
 		.uid = getuid(),
-		.tenant = part->tenant,
-		.engine_client = part->engine_client,
-		.reply = part->reply,
+		.tenant = user->tenant,
+		.engine_client = user->engine_client,
+		.reply = user->reply,
 	};
 	n->end = (struct rig_end){
 		.node = part,
+		.user = user,
 		.index = first_of(i),
-		.completion = part->reply->completion[first_of(i)],
+		.completion = user->reply->completion[first_of(i)],
 		.ring = {
-			.slot = part->submit->ring[first_of(i)],
-			.head = &part->reply->conn[first_of(i)].head,
+			.slot = user->submit->ring[first_of(i)],
+			.head = &user->reply->conn[first_of(i)].head,
 			.mask = MPIB_RING_SLOTS - 1,
 		},
 	};

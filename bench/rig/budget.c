@@ -3,7 +3,7 @@
  * Two engines in one process, turned by hand, for bench/budget: callgrind
  * counts the instructions of budget_sender() and budget_receiver() alone.
  *
- *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS]
+ *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS [BUSY [USERS]]]
  *
  * prints the turns of either node a message.
  *
@@ -11,7 +11,10 @@
  *
  * Between turns the process sleeps, so that each turn finds what the kernel has
  * moved meanwhile, and the number of turns follows from the work, not from
- * timing. There are IDLE pairs of connections beside the one that is used.
+ * timing. There are IDLE pairs of connections beside the one that is used. With
+ * BUSY messages go over so many pairs, INFLIGHT on each connection and both
+ * ways, so that either node is sender and receiver; a message counts once. The
+ * pairs are dealt out to USERS tenants.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,17 +72,27 @@ static bool all_done(struct rig_end *e, unsigned n)
 	return n == 0;
 }
 
-/* Post n messages at both ends and turn both nodes until all are over. */
-static void batch(uint32_t size, unsigned n)
+static void post(struct rig_end *e, enum mpib_op op, uint32_t size, unsigned n)
 {
-	struct rig_end *tx = &node[0].tx[0], *rx = &node[1].rx[0];
+	for (unsigned i = 0; i < n; i++)
+		rig_post(e, op, i, (uint64_t)i * size, size);
+}
 
-	for (unsigned i = 0; i < n; i++)
-		rig_post(rx, MPIB_OP_RECV, i, (uint64_t)i * size, size);
-	for (unsigned i = 0; i < n; i++)
-		rig_post(tx, MPIB_OP_SEND, i, (uint64_t)i * size, size);
-	while (!all_done(rx, n) || !all_done(tx, n))
-		turn_both();
+/* Post n messages at both ends of the first pairs, from `ways` of the nodes, and
+ * turn both nodes until all are over. */
+static void batch(uint32_t size, unsigned n, unsigned pairs, unsigned ways)
+{
+	for (unsigned i = 0; i < ways * pairs; i++)
+		post(&node[!(i % ways)].rx[i / ways], MPIB_OP_RECV, size, n);
+	for (unsigned i = 0; i < ways * pairs; i++)
+		post(&node[i % ways].tx[i / ways], MPIB_OP_SEND, size, n);
+	for (unsigned i = 0; i < ways * pairs; i++) {
+		struct rig_end *tx = &node[i % ways].tx[i / ways];
+		struct rig_end *rx = &node[!(i % ways)].rx[i / ways];
+
+		while (!all_done(rx, n) || !all_done(tx, n))
+			turn_both();
+	}
 }
 
 static void connect_both(void)
@@ -96,10 +109,11 @@ int main(int argc, char **argv)
 {
 	struct rig_card *cards = peer_shared(2 * sizeof(*cards));
 	struct mpib_engine_config cfg;
-	unsigned messages, inflight, idle;
+	unsigned messages, inflight, idle, busy = 0, users = 1, step;
 	uint32_t size;
 
-	peer_args(argc, argv, 5, 6, "NET SIZE MESSAGES INFLIGHT IDLE [RAILS]");
+	peer_args(argc, argv, 5, 8,
+		  "NET SIZE MESSAGES INFLIGHT IDLE [RAILS [BUSY [USERS]]]");
 	size = (uint32_t)peer_size("SIZE", argv[2], 0, 1 << 30);
 	messages = (unsigned)peer_size("MESSAGES", argv[3], 1, UINT32_MAX / 2);
 	inflight = (unsigned)peer_size("INFLIGHT", argv[4], 0, MPIB_REQUESTS);
@@ -110,16 +124,23 @@ int main(int argc, char **argv)
 	if (argc > 6)
 		cfg.rails =
 			(unsigned)peer_size("RAILS", argv[6], 1, MPIB_RAILS);
+	if (argc > 7)
+		busy = (unsigned)peer_size("BUSY", argv[7], 1, RIG_CONNS - 1);
+	if (argc > 8)
+		users = (unsigned)peer_size("USERS", argv[8], 1, RIG_USERS);
+	if (busy % users || busy / users > MPIB_CONNS_MAX / 2)
+		peer_wrong("USERS does not divide BUSY, or has too many each");
 	cfg.mode = MPIB_MODE_ADAPTIVE; /* what mpib-proxy begins with */
 	for (unsigned i = 0; i < 2; i++)
-		rig_open_as(&node[i], i, argv[1], false, idle + 1,
-			    (size_t)size * inflight + 4096, cards, &cfg,
-			    MPIB_PATH_UNKNOWN);
+		rig_open_users(&node[i], i, argv[1], users,
+			       busy ? busy : idle + 1,
+			       (size_t)size * inflight + 4096, cards, &cfg);
 	connect_both();
 	if (inflight == 0)
 		idle_turns(messages);
-	for (unsigned i = 0; inflight && i < messages; i += inflight)
-		batch(size, inflight);
+	step = inflight * (busy ? 2 * busy : 1);
+	for (unsigned i = 0; inflight && i < messages; i += step)
+		batch(size, inflight, busy ? busy : 1, busy ? 2 : 1);
 	peer_say("turns_sender", (double)turns[0] / messages);
 	peer_say("turns_receiver", (double)turns[1] / messages);
 	_exit(0); /* do not measure tearing down */

@@ -107,61 +107,96 @@ void rig_open(struct rig_node *n, unsigned me, const char *net, bool threaded,
 		    MPIB_PATH_UNKNOWN);
 }
 
-void rig_open_as(struct rig_node *n, unsigned me, const char *net,
-		 bool threaded, unsigned conns, size_t mem,
-		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
-		 enum mpib_path path)
+/* The user with number uid has a region that is the node's memory. */
+static void open_user(struct rig_node *n, unsigned uid, size_t mem)
 {
-	struct mpib_mr_attr attr = { .len = mem, .dmabuf_fd = -1 };
+	struct mpib_mr_attr attr = { .addr = n->mem,
+				     .len = mem,
+				     .dmabuf_fd = -1 };
+	struct rig_user *u = &n->user[uid];
 	bool ready = false;
 
-	memset(n, 0, sizeof(*n));
-	n->me = me;
-	n->conns = conns;
-	n->threaded = threaded;
-	n->mine = &cards[me];
-	n->theirs = &cards[!me];
-	n->path = path;
-	open_engine(n, net, cfg);
-	n->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	n->submit = zeroed(sizeof(*n->submit));
-	n->reply = zeroed(sizeof(*n->reply));
-	n->mem = zeroed(mem);
-	memset(n->mem, (int)me, mem);
-	must(mpib_tenant_get(n->engine, 0, 0, &n->tenant), "tenant", "");
-	must(engine_client_open(n->tenant, me + 1, n->submit, n->reply, n->bell,
-				&n->engine_client),
+	u->submit = zeroed(sizeof(*u->submit));
+	u->reply = zeroed(sizeof(*u->reply));
+	must(mpib_tenant_get(n->engine, 0, uid, &u->tenant), "tenant", "");
+	must(engine_client_open(u->tenant, 2 * uid + n->me + 1, u->submit,
+				u->reply, uid == 0 ? n->bell : -1,
+				&u->engine_client),
 	     "client", "");
-	attr.addr = n->mem;
-	must(mpib_mr_add(n->engine_client, &attr, &n->mr, set_flag, &ready),
+	must(mpib_mr_add(u->engine_client, &attr, &u->mr, set_flag, &ready),
 	     "region", "");
 	while (!ready)
 		rig_turn(n);
 }
 
-static void make_end(struct rig_node *n, unsigned index, bool sender,
+static void open_node(struct rig_node *n, const char *net, size_t mem,
+		      struct rig_card cards[2],
+		      const struct mpib_engine_config *cfg)
+{
+	n->mine = &cards[n->me];
+	n->theirs = &cards[!n->me];
+	open_engine(n, net, cfg);
+	n->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	n->mem = zeroed(mem);
+	memset(n->mem, (int)n->me, mem);
+	for (unsigned i = 0; i < n->users; i++)
+		open_user(n, i, mem);
+}
+
+void rig_open_as(struct rig_node *n, unsigned me, const char *net,
+		 bool threaded, unsigned conns, size_t mem,
+		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
+		 enum mpib_path path)
+{
+	memset(n, 0, sizeof(*n));
+	n->me = me;
+	n->users = 1;
+	n->conns = conns;
+	n->threaded = threaded;
+	n->path = path;
+	open_node(n, net, mem, cards, cfg);
+}
+
+void rig_open_users(struct rig_node *n, unsigned me, const char *net,
+		    unsigned users, unsigned conns, size_t mem,
+		    struct rig_card cards[2],
+		    const struct mpib_engine_config *cfg)
+{
+	memset(n, 0, sizeof(*n));
+	n->me = me;
+	n->users = users;
+	n->conns = conns;
+	n->path = MPIB_PATH_UNKNOWN;
+	open_node(n, net, mem, cards, cfg);
+}
+
+/* An end of pair i, back: of its connection from node 1 to node 0. */
+static void make_end(struct rig_node *n, unsigned i, unsigned back,
 		     struct rig_end *e)
 {
-	must(engine_conn_create(n->engine_client, index, sender, n->lane,
-				&e->conn),
+	unsigned each = n->conns / n->users;
+	struct rig_user *u = &n->user[i / each];
+
+	e->index = 2 * (i % each) + back;
+	must(engine_conn_create(u->engine_client, e->index, back == n->me,
+				u->lane, &e->conn),
 	     "connection", "");
-	engine_conn_local(e->conn, &n->mine->conn[index]);
+	engine_conn_local(e->conn, &n->mine->conn[2 * i + back]);
 	e->node = n;
-	e->index = index;
-	e->completion = n->reply->completion[index];
+	e->user = u;
+	e->completion = u->reply->completion[e->index];
 	e->ring = (struct mpib_producer){
-		.slot = n->submit->ring[index],
-		.head = &n->reply->conn[index].head,
+		.slot = u->submit->ring[e->index],
+		.head = &u->reply->conn[e->index].head,
 		.mask = MPIB_RING_SLOTS - 1,
 	};
 }
 
-/* Connection 2 i goes from node 0 to node 1, connection 2 i + 1 back. */
 static void make_conns(struct rig_node *n)
 {
 	for (unsigned i = 0; i < n->conns; i++) {
-		make_end(n, 2 * i + n->me, true, &n->tx[i]);
-		make_end(n, 2 * i + !n->me, false, &n->rx[i]);
+		make_end(n, i, n->me, &n->tx[i]);
+		make_end(n, i, !n->me, &n->rx[i]);
 	}
 }
 
@@ -187,7 +222,7 @@ static void start_sending(struct rig_node *n)
 
 	for (unsigned i = 0; i < n->conns; i++)
 		engine_conn_start(n->tx[i].conn,
-				  &n->theirs->conn[n->tx[i].index]);
+				  &n->theirs->conn[2 * i + n->me]);
 	must(mpib_engine_snapshot(n->engine, got_snapshot, &there), "snapshot",
 	     "");
 	while (!there)
@@ -199,27 +234,35 @@ static void start_receiving(struct rig_node *n)
 {
 	for (unsigned i = 0; i < n->conns; i++)
 		engine_conn_start(n->rx[i].conn,
-				  &n->theirs->conn[n->rx[i].index]);
+				  &n->theirs->conn[2 * i + !n->me]);
 	for (int i = 0; i < 8; i++)
 		rig_turn(n);
 }
 
-static void connect_lane(struct rig_node *n)
+static void connect_lanes(struct rig_node *n)
 {
 	char why[200] = "";
 
-	must(mpib_lane_connect(n->lane, &n->theirs->lane, why, sizeof(why)),
-	     "lane", why);
+	for (unsigned i = 0; i < n->users; i++)
+		must(mpib_lane_connect(n->user[i].lane, &n->theirs->lane[i],
+				       why, sizeof(why)),
+		     "lane", why);
 	make_conns(n);
 	say(n, SAID_CONNS);
 }
 
-static void create_lane(struct rig_node *n, const struct mpib_lane_info *want)
+/* want: what node 0 has said of its lanes; NULL: this is node 0. */
+static void create_lanes(struct rig_node *n, const struct mpib_lane_info *want)
 {
-	must(mpib_lane_create(n->tenant, want ? 0 : MPIB_IMM_V2, n->path, want,
-			      &n->lane),
-	     "lane", "");
-	mpib_lane_local(n->lane, &n->mine->lane);
+	for (unsigned i = 0; i < n->users; i++) {
+		struct rig_user *u = &n->user[i];
+
+		must(mpib_lane_create(u->tenant, want ? 0 : MPIB_IMM_V2,
+				      n->path, want ? &want[i] : NULL,
+				      &u->lane),
+		     "lane", "");
+		mpib_lane_local(u->lane, &n->mine->lane[i]);
+	}
 	say(n, SAID_LANE);
 }
 
@@ -232,11 +275,11 @@ bool rig_connect(struct rig_node *n)
 	switch (atomic_load_explicit(&n->mine->said, memory_order_relaxed)) {
 	case SAID_NOTHING:
 		if (n->me == 0 || there >= SAID_LANE)
-			create_lane(n, n->me ? &n->theirs->lane : NULL);
+			create_lanes(n, n->me ? n->theirs->lane : NULL);
 		return true;
 	case SAID_LANE:
 		if (there >= SAID_LANE)
-			connect_lane(n);
+			connect_lanes(n);
 		return true;
 	case SAID_CONNS:
 		if (there >= SAID_CONNS)
@@ -259,13 +302,13 @@ void rig_close(struct rig_node *n)
 void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 	      uint32_t len)
 {
-	struct mpib_summary *sum = &e->node->submit->summary;
+	struct mpib_summary *sum = &e->user->submit->summary;
 	struct mpib_desc d = {
 		.op = (uint8_t)op,
 		.req = (uint8_t)req,
 		.n = 1,
 		.gen = ++e->next_gen,
-		.mr = e->node->mr,
+		.mr = e->user->mr,
 		.off = off,
 		.len = len,
 		.total = len,

@@ -16,40 +16,47 @@
 #include "engine/engine.h"
 
 #define RIG_CONNS 1024 /* pairs of connections, one each way */
+#define RIG_USERS 16
 
 /* What one node tells the other. Each member is written once and then published
  * by `said`. */
 struct rig_card {
-	struct mpib_lane_info lane;
-	struct engine_conn_info conn[2 * RIG_CONNS];
+	struct mpib_lane_info lane[RIG_USERS];
+	struct engine_conn_info conn[2 * RIG_CONNS]; /* by pair */
 	_Atomic int said; /* how much is published, see rig.c */
 };
 
 /* One end of a connection. */
 struct rig_end {
 	struct rig_node *node;
+	struct rig_user *user;
 	struct engine_conn *conn;
 	struct mpib_producer ring;
 	const struct mpib_completion *completion;
-	uint32_t index;
+	uint32_t index; /* of the user's connections */
 	uint32_t gen[MPIB_REQUESTS]; /* last generation, by request */
 	uint32_t next_gen;
 };
 
-struct rig_node {
-	unsigned me; /* 0 or 1 */
-	unsigned conns;
-	enum mpib_path path; /* to the other node */
-	bool threaded; /* the shard has a thread, else rig_turn() drives it */
-	struct mpib_engine *engine;
+/* A user of a node: a tenant with one client, on a lane of its own. */
+struct rig_user {
 	struct mpib_tenant *tenant;
 	struct engine_client *engine_client;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
-	int bell;
 	struct mpib_lane *lane;
-	char *mem;
 	uint32_t mr;
+};
+
+struct rig_node {
+	unsigned me; /* 0 or 1 */
+	unsigned conns, users; /* the pairs are dealt out to the users */
+	enum mpib_path path; /* to the other node */
+	bool threaded; /* the shard has a thread, else rig_turn() drives it */
+	struct mpib_engine *engine;
+	struct rig_user user[RIG_USERS];
+	int bell;
+	char *mem; /* a region of each user */
 	struct rig_card *mine, *theirs;
 	struct rig_end tx[RIG_CONNS], rx[RIG_CONNS];
 };
@@ -65,6 +72,11 @@ void rig_open_as(struct rig_node *n, unsigned me, const char *net,
 		 bool threaded, unsigned conns, size_t mem,
 		 struct rig_card cards[2], const struct mpib_engine_config *cfg,
 		 enum mpib_path path);
+/* The same for several users, who have conns / users pairs each. */
+void rig_open_users(struct rig_node *n, unsigned me, const char *net,
+		    unsigned users, unsigned conns, size_t mem,
+		    struct rig_card cards[2],
+		    const struct mpib_engine_config *cfg);
 /* Take one step if the other node is ready for it. False when connected. */
 bool rig_connect(struct rig_node *n);
 void rig_close(struct rig_node *n);
