@@ -74,7 +74,8 @@ static int engine_watch_rail(struct mpib_engine *e,
 	struct epoll_event ev = { .events = EPOLLIN };
 	int bell;
 
-	if (!rail->ctx)
+	/* Nobody reads the events of one that is away from the start. */
+	if (!rail->ctx || rail->dead)
 		return 0;
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, rail->ctx->async_fd, &ev) < 0)
 		return -errno;
@@ -348,7 +349,7 @@ const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail)
 {
 	struct mpib_rail *r = engine_rail(engine, rail);
 
-	if (r->verbs != &mpib_verbs_soft)
+	if (r->verbs != &mpib_verbs_soft || !r->ctx)
 		return r->verbs->name;
 	return strcmp(mpib_soft_engine_name(r->ctx), "epoll")
 		       ? "soft (io_uring)"

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 
 #include "base/event.h"
 #include "engine/rail/absent.h"
@@ -87,8 +88,12 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	rail->up = rail->port.state == IBV_PORT_ACTIVE;
 	rail->down = rail->dead = rail->lost = !rail->up;
 	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
-	if (!rail->up)
-		down_tell(s, r);
+	if (rail->up)
+		return;
+	/* Nobody would read the event that a device which fails leaves there. */
+	if (rail->ctx)
+		epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
+	down_tell(s, r);
 }
 
 int mpib_engine_settle_ports(struct mpib_engine *e, char *why, size_t why_len)
