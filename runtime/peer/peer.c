@@ -276,6 +276,9 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 			   : "peer %s: link is up%s",
 		   p->label, by);
 	mpib_timer_disarm(p->broker->loop, &p->away);
+	/* It has none, whatever a handle said. */
+	if (p->version < MPIB_PEER_VERSION_SECOND)
+		p->second = in6addr_any;
 	mpib_second_patience(p, link, false);
 	mpib_second_tell(p);
 	while ((c = TAILQ_FIRST(&p->waiting))) {

@@ -105,8 +105,8 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	struct in6_addr addr;
 
 	memcpy(&addr, handle->second, sizeof(addr));
-	if (p->broker->key.set && is_new(p) && !is_there(&p->second) &&
-	    is_there(&addr) && mpib_peer_at(p->broker, &addr))
+	if (p->broker->key.set && is_new(p) && is_there(&addr) &&
+	    mpib_peer_at(p->broker, &addr))
 		p->second = addr;
 }
 
