@@ -107,7 +107,8 @@ static int admit(const struct mpib_agent *a, const char *sock, gid_t group)
 	    admit_user(sock, a->user) == 0)
 		return 0;
 	/* Who may not give it that group serves root and itself alone. */
-	if (fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
+	if (getegid() != group &&
+	    fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
 		     AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	return fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0660, 0) < 0 ? -errno : 0;
