@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -66,7 +67,7 @@ static int teardown(void **state)
 		char path[64];
 
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		unlink(path);
+		remove(path);
 	}
 	rmdir(dir);
 	munmap(heard, 4096);
@@ -210,6 +211,7 @@ static int be_bad(void *arg)
 static void an_agent_gone_bad_hurts_nobody(void **state)
 {
 	pid_t pid;
+	int status;
 
 	(void)state;
 	attack_needs_root();
@@ -218,8 +220,10 @@ static void an_agent_gone_bad_hurts_nobody(void **state)
 		skip();
 	}
 	pid = tenant_begin(getpwnam(AGENT)->pw_uid, be_bad, NULL);
-	while (atomic_load(heard) < HEARD)
+	while (atomic_load(heard) < HEARD) {
+		assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
 		victim_goes_on(victim, 16);
+	}
 	victim_goes_on(victim, 64);
 	child_kill(pid);
 	print_message("proxies called the agent %u times\n", *heard);

@@ -62,7 +62,31 @@ static char *map_memfd(int *fd)
 	return p;
 }
 
-/* Opens and closes connections, accepted or not, of both nodes. */
+/* A connection, accepted or not, of which all, some or nothing is closed. */
+static bool open_one(struct mpib_client *c, struct mpib_client *to,
+		     uint64_t *rng)
+{
+	struct mpib_conn *tx = NULL, *rx = NULL;
+	struct mpib_listener *l;
+	struct mpib_handle h;
+
+	if (mpib_listen(to, &h, &l) < 0)
+		return false;
+	if (mpib_connect(c, &h, -1, &tx) >= 0 && draw(rng, 4) &&
+	    mpib_accept(l, &rx) >= 0 && draw(rng, 2)) {
+		for (unsigned n = 0; n < 100 && !mpib_ready(tx); n++)
+			usleep(100);
+	}
+	if (draw(rng, 2))
+		mpib_close_listen(l);
+	if (rx && draw(rng, 2))
+		mpib_close(rx);
+	if (tx && draw(rng, 2))
+		mpib_close(tx);
+	return true;
+}
+
+/* Opens and closes connections of both nodes. */
 static int open_and_close(void *arg)
 {
 	uint64_t rng = 1;
@@ -71,26 +95,10 @@ static int open_and_close(void *arg)
 	for (;;) {
 		struct mpib_client *c = tenant_attach(&node[draw(&rng, 2)]);
 		struct mpib_client *to = tenant_attach(&node[draw(&rng, 2)]);
-		struct mpib_listener *l;
-		struct mpib_handle h;
 
 		for (unsigned i = 0; c && to && i < 32; i++) {
-			struct mpib_conn *tx = NULL, *rx = NULL;
-
-			if (mpib_listen(to, &h, &l) < 0)
+			if (!open_one(c, to, &rng))
 				break;
-			if (mpib_connect(c, &h, -1, &tx) >= 0 &&
-			    draw(&rng, 4) && mpib_accept(l, &rx) >= 0 &&
-			    draw(&rng, 2))
-				for (unsigned n = 0; n < 100 && !mpib_ready(tx);
-				     n++)
-					usleep(100);
-			if (draw(&rng, 2))
-				mpib_close_listen(l);
-			if (rx && draw(&rng, 2))
-				mpib_close(rx);
-			if (tx && draw(&rng, 2))
-				mpib_close(tx);
 		}
 		if (c)
 			mpib_detach(c);
@@ -230,6 +238,7 @@ static int stop_and_kill(void *arg)
 	static int (*const doing[])(void *) = { open_and_close,
 						register_and_take_away,
 						write_over_rings };
+	const pid_t self = getpid();
 	uint64_t rng = 5;
 
 	for (;;) {
@@ -239,6 +248,8 @@ static int stop_and_kill(void *arg)
 			return 1;
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != self)
+				_exit(1);
 			_exit(doing[draw(&rng, 3)](arg));
 		}
 		draw(&rng, 3);

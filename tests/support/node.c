@@ -232,6 +232,7 @@ void child_kill(pid_t pid)
 	if (!WIFSIGNALED(status))
 		fail_msg("a child ended by itself with %d",
 			 WEXITSTATUS(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
 void node_kill(struct node *node)
