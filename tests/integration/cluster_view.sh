@@ -113,7 +113,6 @@ for node in 2 0; do
 	ctl "$node" upgrade >/dev/null || fail "upgrade of node $node"
 	await answer || fail "after the upgrade: $(ctl 0 cluster)"
 done
-pids[new0]=$(ctl 0 info -o pid) pids[new2]=$(ctl 2 info -o pid)
 
 # A node that is gone is no peer any more once nothing waits for it, and who was
 # never asked is no fault.

@@ -88,11 +88,11 @@ moves SUP
 
 ip -n node0 address add 192.0.2.150/25 dev w1
 printf '[peer]\naddr = 192.0.2.1,192.0.2.150\n' >"$dir/conf0"
-ctl upgrade >/dev/null || complain "the proxy is not upgraded with another address"
-listens 192.0.2.150 || complain "it does not listen where it is to"
-listens 192.0.2.129 && complain "it listens where it did"
+ctl upgrade >/dev/null || fail "the proxy is not upgraded with another address"
+listens 192.0.2.150 || fail "it does not listen where it is to"
+listens 192.0.2.129 && fail "it listens where it did"
 cut_wire 0 192.0.2.130
-links | has -F 192.0.2.150: || complain "the link is not by the new address: $(links)"
+links | has -F 192.0.2.150: || fail "the link is not by the new address: $(links)"
 moves SUP
 
 kill -INT "$perf"

@@ -20,7 +20,7 @@ net_claim() {
 		[ $((i % 100)) -lt 99 ] || sleep 0.1
 	done
 	[ "$i" -lt 60000 ] || {
-		echo "no network of 127.128 to 127.227 is free (fuser -v /tmp/mpib-net.*)" >&2
+		echo "no network of 127.128 to 127.227 is free (fuser -v /tmp/mpib-net.*), or /tmp cannot be written" >&2
 		exit 1
 	}
 	net_files+=("$file")
@@ -30,6 +30,7 @@ net_claim() {
 
 # net_release: for those who leave nothing behind, once nothing of theirs runs.
 net_release() {
-	rm -f "${net_files[@]}"
+	rm -f "${net_files[@]}" 2>/dev/null
+	net_files=()
 }
 net_claim
