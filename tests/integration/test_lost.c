@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device that is gone: what is made before its event is there, and what its
- * connections still had to write.
+ * A device that is gone, or a rail that failed: what is made before its event is
+ * there, and what its connections still had to write.
  */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "engine/conn/conn.h"
+#include "engine/recovery/stop.h"
 #include "engine_pair.h"
 #include "test.h"
 #include "verbs/soft/soft.h"
@@ -91,15 +92,31 @@ the_first_device_memory_is_registered_though_a_device_is_gone(void **state)
 	first_device_memory_without_a_device(1);
 }
 
+/* Node 1's end fails over. Its peer is played here. */
+static struct mpib_lane *settled_lane(void)
+{
+	struct mpib_lane *lane = pair.node[1].lane;
+
+	lane->failover = true;
+	mpib_lane_established(lane);
+	return lane;
+}
+
+static void peer_fenced(struct mpib_lane *lane, unsigned rail)
+{
+	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
+					 .rail = (uint8_t)rail };
+
+	assert_true(mpib_lane_receive(lane, &m));
+}
+
 /* There was no WR for it until the turn before the device is lost. */
 static void a_last_write_does_not_go_by_the_rail_that_is_lost(void **state)
 {
-	struct mpib_lane *lane = pair.node[1].lane;
+	struct mpib_lane *lane = settled_lane();
 	bool stopped = false;
 	unsigned home, left;
 
-	/* Not settled, so that it waits for no fence with the peer. */
-	lane->failover = true;
 	pair_transfer(&pair, &tx, &rx, 1, BYTES, BYTES, 1);
 	home = engine_conn_home(rx.conn);
 	assert_true(rx.conn->wrote & 1u << home);
@@ -113,8 +130,36 @@ static void a_last_write_does_not_go_by_the_rail_that_is_lost(void **state)
 	shard()->wrs.left = left;
 	take_away(home);
 	mpib_async_turn(shard());
+	peer_fenced(lane, home);
 	pair_until(&pair, &stopped);
 	lane->failover = false;
+}
+
+/* The peer had them by the other rail, and does not look at them again. */
+static void an_ack_does_not_only_go_with_cts_that_are_posted_again(void **state)
+{
+	struct mpib_sender *s = &tx.conn->tx;
+	struct mpib_receiver *r = &rx.conn->rx;
+	uint32_t gen;
+
+	(void)state;
+	pair.node[0].lane->delivered = pair.node[1].lane->delivered = true;
+	for (uint8_t i = 0; i < 3; i++)
+		pair_post(&rx, MPIB_OP_RECV, i, pair.node[1].mr,
+			  PAIR_RX + i * BYTES, BYTES, 7);
+	while (r->cts_posted < 3)
+		mpib_shard_turn(shard());
+	gen = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, BYTES, 7);
+	/* Here completions alone are looked at, so that no ack is written. */
+	while (s->cts_seen < 3 || r->tail < 1) {
+		mpib_shard_turn(&pair.node[0].engine->shard[0]);
+		mpib_cq_turn(shard());
+	}
+	/* As after a fence, find_lost.c. */
+	r->acked = MPIB_NOT_ACKED;
+	r->cts_again = 1;
+	mpib_receiver_post_cts(rx.conn);
+	assert_int_equal(pair_wait(&pair, &tx, 0, gen), BYTES);
 }
 
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -124,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		t(the_first_device_memory_is_registered_though_a_device_is_gone),
 		t(a_last_write_does_not_go_by_the_rail_that_is_lost),
+		t(an_ack_does_not_only_go_with_cts_that_are_posted_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,8 +92,13 @@ static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
 	struct mpib_cts *cts = f->tables.out;
 	size_t at = first % MPIB_SLOTS;
 
-	if (f->lane->delivered)
-		cts[at + n - 1].ended = f->rx.acked = f->rx.tail;
+	if (f->lane->delivered) {
+		cts[at + n - 1].ended = f->rx.tail;
+		/* Those posted again the peer may have seen by another rail, and
+		 * looks at none twice: then the ack goes alone. */
+		if (first >= f->rx.cts_posted)
+			f->rx.acked = f->rx.tail;
+	}
 	f->n[home].cts += n;
 	f->lane->n[home].cts += n;
 	f->shard->rail[home].n.n.cts += n;
