@@ -135,6 +135,30 @@ static void a_last_write_does_not_go_by_the_rail_that_is_lost(void **state)
 	lane->failover = false;
 }
 
+/* The control thread has not heard of it yet. What was written by that rail, an
+ * ack for one, may be lost, and only the fence's bitmaps tell the peer. */
+static void who_stops_waits_for_the_fence_of_a_rail_that_failed(void **state)
+{
+	struct mpib_lane *lane = settled_lane();
+	bool stopped = false;
+	unsigned home;
+
+	(void)state;
+	pair_transfer(&pair, &tx, &rx, 1, BYTES, BYTES, 1);
+	home = engine_conn_home(rx.conn);
+	assert_true(rx.conn->wrote & 1u << home);
+	assert_true(mpib_lane_fault(lane, home, MPIB_CAUSE_ERROR));
+	engine_conn_stop(rx.conn, -ECONNABORTED, set_flag, &stopped);
+	for (unsigned i = 0; i < 8; i++) {
+		mpib_shard_turn(&pair.node[0].engine->shard[0]);
+		mpib_shard_turn(shard());
+	}
+	assert_false(rx.conn->stopped);
+	peer_fenced(lane, home);
+	pair_until(&pair, &stopped);
+	lane->failover = false;
+}
+
 /* The peer had them by the other rail, and does not look at them again. */
 static void an_ack_does_not_only_go_with_cts_that_are_posted_again(void **state)
 {
@@ -170,6 +194,7 @@ int main(void)
 		t(the_first_device_memory_is_registered_though_a_device_is_gone),
 		t(a_last_write_does_not_go_by_the_rail_that_is_lost),
 		t(an_ack_does_not_only_go_with_cts_that_are_posted_again),
+		t(who_stops_waits_for_the_fence_of_a_rail_that_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

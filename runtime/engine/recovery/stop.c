@@ -63,6 +63,8 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	fault = mpib_xcalloc(sizeof(*fault));
 	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
 	stop->fault_ns = mpib_now_ns();
+	/* Its fence is sure to come, mpib_rail_on_stop(), unless it has been. */
+	lane->fencing |= lane->open & (uint8_t)(1u << rail);
 	close_rail(lane, rail);
 	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
 	return true;
