@@ -70,7 +70,15 @@ heard() {
 	[ "$(line 0 192.0.2.1)" = "192.0.2.1 leaf-1a" ] &&
 		[ "$(line 1 192.0.2.2)" = "192.0.2.2 leaf1b" ]
 }
-await heard || fail "$(line 0 192.0.2.1) $(line 1 192.0.2.2)"
+await heard || {
+	fail "$(line 0 192.0.2.1) $(line 1 192.0.2.2)"
+	for name in node0 leaf0 node1 leaf1; do
+		lldp "$name" show interfaces
+		lldp "$name" show statistics
+		ip -n "$name" link
+		tail -n 30 "$dir/$name.log"
+	done
+}
 ip -n node1 address add 198.51.100.2/24 dev port
 line 1 | has '^198.51.100.2 leaf1b$' || fail "its own address: $(line 1)"
 for node in 0 1; do
