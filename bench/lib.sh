@@ -73,7 +73,7 @@ bench_nodes() {
 	for ((i = 0; i < n; i++)); do
 		rm -rf "$dir/n$i" "$dir/out$i"
 		${bench_cpus[$i]:+taskset -c "${bench_cpus[$i]}"} \
-			"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
+			"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$i" \
 			--sout "soft:$net.$((2 * bench_set)).$((i + 1))" \
 			--sup "soft:$net.$((2 * bench_set + 1)).$((i + 1))" \
 			"$@" >"$dir/out$i" 2>"$dir/log$i" &

@@ -8,7 +8,7 @@ declare -A pids
 . "$(dirname "$0")/../support/scratch.sh"
 proxy() {
 	rm -f "$dir/n$1.out"
-	"$build/proxy/mpib-proxy" --run-dir "$dir/n$1" --mode advanced \
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" --mode advanced \
 		--agent-dir "$dir/agent" --sout "soft:$net.$((1 + $1))" \
 		--sup "soft:$net.$((11 + $1))" \
 		>"$dir/n$1.out" 2>>"$dir/n$1.log" &

@@ -7,7 +7,7 @@ build=$1
 net=${net%.*} # bench-tax and bench-budget choose the third byte
 
 for node in 0 1; do
-	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
 		--sout "soft:$net.6.$((node + 1))" \
 		--sup "soft:$net.7.$((node + 1))" \
 		>"$dir/out$node" 2>"$dir/log$node" &

@@ -7,7 +7,7 @@ build=$1
 . "$(dirname "$0")/../support/scratch.sh"
 net=${net%.*} # bench-crowd chooses third bytes from 200 on
 
-"$build/proxy/mpib-proxy" --run-dir "$dir/n0" --sout "soft:$net.8.1" \
+"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" --sout "soft:$net.8.1" \
 	--sup "soft:$net.9.1" --mode static --sup-bw 512 --fault yes \
 	>"$dir/out" 2>"$dir/log" &
 pids=($!)

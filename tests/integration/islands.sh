@@ -14,7 +14,7 @@ net=${net%.*} # islands differ in their third byte
 proxy() {
 	local name=$1 island=$2 host=$3
 	shift 3
-	"$build/proxy/mpib-proxy" --run-dir "$dir/$name" \
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/$name" \
 		--sout "soft:$net.$island.$host" \
 		--sup "soft:$net.$((island + 10)).$host" "$@" \
 		>"$dir/$name.out" 2>"$dir/$name.log" &

@@ -7,7 +7,7 @@ build=$1
 . "$(dirname "$0")/../support/scratch.sh"
 
 for node in 0 1; do
-	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" \
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
 		--sout "soft:$net.$((1 + node))" \
 		--sup "soft:$net.$((11 + node))" \
 		>"$dir/out$node" 2>"$dir/log$node" &

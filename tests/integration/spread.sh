@@ -9,7 +9,7 @@ build=$1
 
 # proxy NAME HOST MODE
 proxy() {
-	"$build/proxy/mpib-proxy" --run-dir "$dir/$1" --sout "soft:$net.$2" \
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/$1" --sout "soft:$net.$2" \
 		--sup "soft:$net.1$2" --lane-spread "$3" --lane-frag 4096 \
 		>"$dir/$1.out" 2>"$dir/$1.log" &
 	pids+=($!)

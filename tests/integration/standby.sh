@@ -24,7 +24,7 @@ rests() {
 }
 
 for node in 0 1; do
-	"$build/proxy/mpib-proxy" --run-dir "$dir/n$node" --fault yes \
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" --fault yes \
 		--sout "soft:$net.$((1 + node))" --sup "soft:$net.$((11 + node))" \
 		--device-layout each --peer-addr "$net.$((1 + node))" \
 		>"$dir/out$node" 2>"$dir/log$node" &

@@ -52,7 +52,7 @@ for node in 0 1; do
 		where+=(--device
 			"soft:$net.$((1 + 100 * node + i)),soft:$net.$((51 + 100 * node + i))")
 	done
-	"${built[$node]}/proxy/mpib-proxy" --run-dir "$dir/n$node" "${where[@]}" \
+	"${built[$node]}/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" "${where[@]}" \
 		--peer-addr "$net.$((node + 1))" \
 		${proxy_args[@]+"${proxy_args[@]}"} \
 		>"$dir/out$node" 2>"$dir/log$node" &

@@ -23,7 +23,7 @@ nodes_start() {
 		sout[i]=$net.$((nodes_set * 4 + i * 2 + 1))
 		sup[i]=$net.$((nodes_set * 4 + i * 2 + 2))
 		rm -rf "$dir/n$i" "$dir/out$i"
-		"$build/proxy/mpib-proxy" --run-dir "$dir/n$i" \
+		"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$i" \
 			--sout "soft:${sout[$i]}" --sup "soft:${sup[$i]}" \
 			"$@" >"$dir/out$i" 2>"$dir/proxy$i.log" &
 		pids[i]=$!
