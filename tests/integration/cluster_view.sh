@@ -61,19 +61,25 @@ await answer || fail "not all answer"
 # Who differs is told, by the setting's name, and it is the only one.
 [ "$(of 1 differs)" = '["failover.hold_down"]' ] || fail "differs: $(of 1 differs)"
 [ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
-[ "$(ctl 0 cluster --quiet -o peer | wc -l)" -eq 1 ] || fail "--quiet"
+# Beside load there may be one for a moment whose requests are late.
+others_are_well() {
+	[ "$(ctl 0 cluster --quiet -o peer | wc -l)" -eq 1 ] &&
+		has '^3 well, 1 not' < <(ctl 0 cluster)
+}
+await others_are_well || fail "--quiet: $(ctl 0 cluster --quiet) $(ctl 0 cluster)"
 status 1 -s "$dir/n0" cluster
 has 'settings differ, failover.hold_down' <"$dir/out" || fail "$(cat "$dir/out")"
 has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
-has '^3 well, 1 not' <"$dir/out" || fail "$(cat "$dir/out")"
 # Rates were told; from here on links are all that is needed.
 for node in 1 2 3; do
 	kill "${pids[perf$node]}"
 	wait "${pids[perf$node]}" 2>/dev/null
 done
 # Asked of that one, the same from its side.
-ctl 1 cluster >"$dir/out" # it has a link with node 0 alone
-has '^1 well, 1 not' <"$dir/out" || fail "node 1: $(cat "$dir/out")"
+seen_by_1() { # it has a link with node 0 alone
+	has '^1 well, 1 not' < <(ctl 1 cluster)
+}
+await seen_by_1 || fail "node 1: $(ctl 1 cluster)"
 # The numbers are those that the node itself tells.
 [ "$(of 2 version)" = "$(ctl 2 info -o version)" ] || fail "version"
 has '^peer,self,' < <(ctl 0 cluster --csv) || fail "--csv"

@@ -40,6 +40,12 @@ goes_by() {
 listens() {
 	ip netns exec node0 ss -Hltn | has -F "$1:24790"
 }
+has_link() {
+	links | has -F "$1:"
+}
+deaf() {
+	! listens "$1"
+}
 # cut WIRE ADDRESS: and the link goes there.
 cut_wire() {
 	ip -n node0 link set "w$1" down
@@ -75,7 +81,7 @@ perf=$!
 pids+=("$perf")
 
 moves SOUT
-goes_by 192.0.2.2 || fail "at first the link is: $(links)"
+await goes_by 192.0.2.2 || fail "at first the link is: $(links)"
 cut_wire 0 192.0.2.130
 moves SUP
 ip -n node0 link set w0 up
@@ -89,10 +95,10 @@ moves SUP
 ip -n node0 address add 192.0.2.150/25 dev w1
 printf '[peer]\naddr = 192.0.2.1,192.0.2.150\n' >"$dir/conf0"
 ctl upgrade >/dev/null || fail "the proxy is not upgraded with another address"
-listens 192.0.2.150 || fail "it does not listen where it is to"
-listens 192.0.2.129 && fail "it listens where it did"
+await listens 192.0.2.150 || fail "it does not listen where it is to"
+await deaf 192.0.2.129 || fail "it listens where it did"
 cut_wire 0 192.0.2.130
-links | has -F 192.0.2.150: || fail "the link is not by the new address: $(links)"
+await has_link 192.0.2.150 || fail "the link is not by the new address: $(links)"
 moves SUP
 
 kill -INT "$perf"

@@ -13,7 +13,7 @@ net_claim() {
 		[ -e "$file" ] || (umask 022 && set -C && : >"$file") 2>/dev/null
 		if { exec {net_lock}<"$file"; } 2>/dev/null; then
 			# Not one that its last holder removed meanwhile.
-			flock -n "$net_lock" && [ "$file" -ef "/dev/fd/$net_lock" ] &&
+			flock -n "$net_lock" && [ "$file" -ef "/proc/self/fd/$net_lock" ] &&
 				break
 			exec {net_lock}<&-
 		fi
