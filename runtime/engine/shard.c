@@ -51,20 +51,24 @@ void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status)
 int mpib_shard_turn(struct mpib_shard *s)
 {
 	uint64_t now = mpib_now_ns();
-	int work;
+	int work = 0;
 
 	*(s->busy ? &s->n.busy_ns : &s->n.idle_ns) += now - s->now;
 	s->now = now;
-	work = mpib_mailbox_run(&s->mailbox);
+	if (mpib_mailbox_rang(&s->mailbox))
+		work = mpib_mailbox_run(&s->mailbox);
 	/* The CQs last: polling a CQ is what makes the software HCA send, so
 	 * WRs posted earlier in this turn leave in this turn. */
 	work += mpib_submit_poll(s);
 	if (!TAILQ_EMPTY(&s->flushing))
 		work += mpib_flush_turn(s);
-	work += mpib_sched_turn(s);
+	s->drr_wake_ns = UINT64_MAX;
+	if (!TAILQ_EMPTY(&s->cts) || !TAILQ_EMPTY(&s->drrs.active))
+		work += mpib_sched_turn(s);
 	if (!TAILQ_EMPTY(&s->ack_pending))
 		work += mpib_ack_write_turn(s);
-	mpib_qp_flush(s);
+	if (mpib_qp_queued(s))
+		mpib_qp_flush(s);
 	work += mpib_cq_turn(s);
 	if (!TAILQ_EMPTY(&s->waiting))
 		work += mpib_ack_read_turn(s);
@@ -74,7 +78,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 		work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);
-	mpib_qp_flush(s); /* probes, and what handling a fault queued */
+	if (mpib_qp_queued(s))
+		mpib_qp_flush(s); /* probes, and what handling a fault queued */
 
 	s->n.turns++;
 	s->busy = work > 0;

@@ -229,6 +229,11 @@ void mpib_qp_ring(struct mpib_lane_qp *q);
 /* Post the WRs that this turn queued, one ibv_post_send() per QP; then act on
  * those that were refused. */
 void mpib_qp_flush(struct mpib_shard *s);
+/* Whether mpib_qp_flush() has anything to do. */
+static inline bool mpib_qp_queued(const struct mpib_shard *s)
+{
+	return !LIST_EMPTY(&s->dirty) || s->refused;
+}
 /* recovery/break.c: treat QPs whose ibv_post_send() failed as faults of their
  * rail. */
 void mpib_lanes_refused(struct mpib_shard *s);

@@ -58,7 +58,6 @@ int mpib_sched_turn(struct mpib_shard *s)
 	int posted = TAILQ_EMPTY(&s->cts) ? 0 : post_cts(s);
 	struct mpib_drr_turn t;
 
-	s->drr_wake_ns = UINT64_MAX;
 	if (TAILQ_EMPTY(&s->drrs.active))
 		return posted;
 	t = (struct mpib_drr_turn){

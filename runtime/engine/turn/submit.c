@@ -125,7 +125,7 @@ static int serve_remembered(struct mpib_shard *s)
 int mpib_submit_poll(struct mpib_shard *s)
 {
 	struct engine_client *a;
-	int taken = serve_remembered(s);
+	int taken = TAILQ_EMPTY(&s->submitting) ? 0 : serve_remembered(s);
 
 	TAILQ_FOREACH(a, &s->clients, link)
 	taken += serve_client(a);
