@@ -38,11 +38,16 @@ static void on_called(void *ctx, struct mpib_link *link)
 	mpib_link_send(link, &hello);
 }
 
-/* The peer is called again soon and will say the same: warn once. */
+/* The peer is called again soon, at each of its addresses by turns, and will say the
+ * same there: warn once. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
-	if (strncmp(p->last_error, why, sizeof(p->last_error) - 1))
+	char *told = p->told[p->by_second];
+
+	if (strncmp(told, why, sizeof(p->told[0]) - 1)) {
 		mpib_warn("peer %s: %s", p->label, why);
+		snprintf(told, sizeof(p->told[0]), "%s", why);
+	}
 	mpib_peer_cut(p, why);
 }
 

@@ -76,6 +76,7 @@ struct mpib_peer {
 	bool resuming; /* what the peer lacks of what was sent is not known */
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
+	char told[2][128]; /* what was warned of calls to each address */
 	struct peer_lane_list lanes;
 	unsigned lane_count, conns; /* connections with this peer */
 	struct peer_conn_list waiting; /* connections that wait for the link */

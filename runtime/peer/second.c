@@ -3,9 +3,10 @@
  * A proxy has the address that names it, and may have a second one, of another
  * interface, at which it takes calls, too. Each end tells the other its second
  * over a link that stands; before there was one, a handle has it, where the
- * cluster's key proves who answers and who calls. A link is still one: when it breaks, or is silent for a
- * part of what a peer may be, calls go to both addresses by turns, from the
- * caller's own first or second, until the peer's time is up. Control thread.
+ * cluster's key proves who answers and who calls. A link is still one: when it
+ * breaks, or is silent for a part of what a peer may be, calls go to both
+ * addresses by turns, from the caller's own first or second, until the peer's
+ * time is up. Control thread.
  */
 #include <string.h>
 

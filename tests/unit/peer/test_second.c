@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "peer/internal.h"
 #include "rig.h"
 #include "test.h"
@@ -267,7 +268,8 @@ static void begin_by_second(struct rig *rig, struct client **a,
 	struct mpib_handle handle;
 	uint32_t id;
 
-	rig_up(rig, 0);
+	if (!rig->node[0].broker)
+		rig_up(rig, 0);
 	rig_up(rig, 1);
 	*a = rig_client(rig, 0, 1000, 0);
 	*b = rig_client(rig, 1, 1000, 0);
@@ -304,6 +306,32 @@ static void without_a_key_one_never_reached_is_called_at_its_first(void **state)
 	assert_int_equal(b->node->broker->refused_count, 0);
 	assert_int_equal(greeted(rig, 0x7f180002u, 0x7f170002u),
 			 MPIB_PEER_REFUSED);
+}
+
+static unsigned warnings;
+
+static void count(enum mpib_log_level level, const char *line)
+{
+	(void)line;
+	warnings += level == MPIB_LOG_WARN;
+}
+
+/* One of the caller's, one of the called. */
+static void what_is_wrong_there_is_told_once(void **state)
+{
+	const struct mpib_cluster_key other = { true, "other" };
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	mpib_log_set_level(MPIB_LOG_WARN);
+	mpib_log_set_sink(count);
+	rig->key = (struct mpib_cluster_key){ true, "cluster" };
+	rig_up(rig, 0);
+	rig->key = other;
+	begin_by_second(rig, &a, &b);
+	mpib_log_set_sink(NULL);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_PENDING);
+	assert_in_range(warnings, 1, 2);
 }
 
 /* As after a hand-over to a process whose settings name another. */
@@ -343,6 +371,7 @@ int main(void)
 		TWO(one_in_no_network_of_peers_is_not_called),
 		TWO(a_flood_at_one_leaves_the_other_to_peers),
 		TWO(one_never_reached_is_called_at_both),
+		TWO(what_is_wrong_there_is_told_once),
 		TWO(without_a_key_one_never_reached_is_called_at_its_first),
 		TWO(peers_go_where_the_second_address_has_moved),
 	};
