@@ -33,7 +33,7 @@ bool mpib_qp_probe(struct mpib_lane_qp *q)
 
 /* The QP is in ERR: WRs are flushed in order, so the completion of a WR posted
  * now comes last. */
-static void post_last(struct mpib_lane_qp *q)
+static bool post_last(struct mpib_lane_qp *q)
 {
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = mpib_wr_tag(MPIB_WR_DRAIN, 0, 0),
@@ -42,7 +42,7 @@ static void post_last(struct mpib_lane_qp *q)
 	};
 
 	if (q->last)
-		return; /* nothing was posted since */
+		return true; /* nothing was posted since */
 	mpib_qp_ring(q); /* queued WRs go ahead of the last one */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
@@ -50,14 +50,18 @@ static void post_last(struct mpib_lane_qp *q)
 		q->last = true;
 		mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
 	}
+	return q->last;
 }
 
-void mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
+bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 {
+	bool posted = true;
+
 	if (!(lane->held & 1u << rail) || lane->shard->rail[rail].lost)
-		return;
+		return true;
 	for (unsigned i = 0; i < lane->qps[rail]; i++)
-		post_last(&lane->qp[rail][i]);
+		posted = post_last(&lane->qp[rail][i]) && posted;
+	return posted;
 }
 
 bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)

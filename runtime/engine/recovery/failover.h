@@ -109,6 +109,7 @@ struct mpib_rail_stop {
 	struct mpib_call *probed; /* answered when all probes completed */
 	unsigned probes; /* without a completion yet */
 	uint64_t fault_ns; /* when the fault was found; 0: no fault */
+	bool told; /* the bitmaps are made: what arrives now has not arrived */
 };
 
 /* What the watchdog knows of one rail of a lane; times in ns. */

@@ -2,8 +2,8 @@
 /*
  * The shard thread's part in stopping a rail of a lane and in starting it
  * again: post no more, drain the QPs, and in the very step in which the rail is
- * drained make the receive bitmaps. No completion of the rail can come after
- * that step, so the bitmaps stay true.
+ * drained make the receive bitmaps. No completion of the rail counts after that
+ * step, so the bitmaps stay true.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -138,6 +138,7 @@ void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
 	lane->stop[rail].drained = NULL;
 	job = call->what;
 	stop_bitmap(lane, &job->bitmaps);
+	lane->stop[rail].told = true;
 	mpib_call_done(lane->shard, call, 0);
 }
 
@@ -165,7 +166,9 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	lane->fencing |= (uint8_t)(1u << rail);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->stop[rail].drained = call;
-	mpib_rail_post_last(lane, rail);
+	/* A device that has gone takes no last WR: what has arrived counts. */
+	if (!mpib_rail_post_last(lane, rail))
+		mpib_cq_drain(lane->shard);
 	mpib_rail_check_stopped(lane, rail);
 }
 
@@ -180,6 +183,7 @@ void mpib_rail_on_connect(struct mpib_msg *msg)
 	memset(&lane->watch[job->rail], 0, sizeof(lane->watch[0]));
 	mpib_lane_hold_rail(lane, job->rail);
 	stop->fault_ns = 0;
+	stop->told = false;
 	stop->probed = call;
 	stop->probes = lane->qps[job->rail];
 	for (unsigned i = 0; i < lane->qps[job->rail]; i++) {

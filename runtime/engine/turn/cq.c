@@ -111,6 +111,10 @@ static void cq_received(struct mpib_shard *s, unsigned r,
 	}
 	rail->n.n.rx_imms++;
 	q->lane->n[r].rx_imms++;
+	if (__builtin_expect(q->lane->stop[r].told, 0)) {
+		rail->n.stale_imms++;
+		return;
+	}
 	if (__builtin_expect(q->lane->numbered, 0) &&
 	    cq_waits(s, q, imm, wc->byte_len))
 		return;
@@ -208,6 +212,7 @@ static void cq_sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	if (q) {
 		q->lane->n[r].tx_cqes++;
 		mpib_qp_retire(q, wc->wr_id);
+		fenced = q->lane->stop[r].told; /* it was found lost, or not */
 		if (!ok)
 			fenced = send_failed(q, f, r, wc);
 		if (mpib_wr_kind(wc->wr_id) == MPIB_WR_SPREAD)
