@@ -9,9 +9,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 enum {
 	START,
-	STOP
+	STOP,
+	UPDATE,
+	UPDATE_AND_STOP
 };
 
 #define WRITE_WITH_IMM 1 /* enum ibv_wr_opcode */
@@ -72,28 +76,49 @@ static bool profile_begin(struct watched *w, unsigned number, unsigned rail,
 	return taken;
 }
 
-static void profile_end(struct watched *w, unsigned rail)
+static void profile_end(struct watched *w, struct mpib_profiled *data)
 {
+	void **event;
+
 	for (unsigned i = 0; i < w->n; i++) {
-		if (w->event[i][rail])
-			profile_profiler()(&w->event[i][rail], STOP,
+		event = &w->event[i][data->rail];
+		if (*event)
+			profile_profiler()(event, UPDATE_AND_STOP,
 					   w->phandle[i], NCCL_PROFILER_IB_V1,
-					   NULL);
-		w->event[i][rail] = NULL;
+					   data);
+		*event = NULL;
 	}
 }
 
 /* Begin or end the event of a rail as its report says. False when no profiler
  * took the event. */
-static bool profile_look(struct watched *w, unsigned number, unsigned rail,
-			 const struct mpib_rail_report *r, bool over)
+static bool profile_look(struct watched *w, const struct mpib_request *req,
+			 unsigned rail, const struct mpib_rail_report *r,
+			 bool over)
 {
+	struct mpib_report_times t;
+	struct mpib_profiled data;
+
 	if (r->state == MPIB_RAIL_IDLE)
 		return true;
-	if (!w->begun[rail] && !profile_begin(w, number, rail, r))
+	if (!w->begun[rail] &&
+	    !profile_begin(w, mpib_request_slot(req), rail, r))
 		return false;
-	if (over || r->state == MPIB_RAIL_DONE)
-		profile_end(w, rail);
+	if (!over && r->state != MPIB_RAIL_DONE)
+		return true;
+	mpib_request_times(req, &t);
+	data = (struct mpib_profiled){
+		.magic = MPIB_PROFILED_MAGIC,
+		.size = sizeof(data),
+		.rail = rail,
+		.bytes = r->bytes,
+		.submitted_ns = t.submitted_ns,
+		.posted_ns = t.rail[rail].posted_ns,
+		.done_ns = t.rail[rail].done_ns,
+		.over_ns = t.over_ns,
+		.seen_ns = over ? mpib_now_ns() : 0,
+	};
+	profile_end(w, &data);
 	return true;
 }
 
@@ -123,8 +148,7 @@ static void on_test(struct net_profile *p, struct watched *w,
 		return;
 	mpib_request_rails(req, report);
 	for (unsigned r = 0; taken && r < MPIB_RAILS; r++)
-		taken = profile_look(w, mpib_request_slot(req), r, &report[r],
-				     over);
+		taken = profile_look(w, req, r, &report[r], over);
 	if (over || !taken)
 		w->n = 0;
 	if (!taken)

@@ -297,6 +297,9 @@ int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 /* What each rail has done for the request so far. report has room for two. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
+/* When that was. A proxy that is older knows less. */
+void mpib_request_times(const struct mpib_request *req,
+			struct mpib_report_times *times);
 /* A number from 0 to 31 that no other outstanding request of the same
  * connection has. */
 unsigned mpib_request_slot(const struct mpib_request *req);

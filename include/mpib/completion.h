@@ -11,9 +11,11 @@
  * (receive). As progress grows the client reuses (send) or empties (receive)
  * that part of its staging window.
  *
- * rail[] says what each rail did for a request that asked for a report. These
- * words hold no generation: they belong to the request once progress has its
- * generation, because the shard clears rail[] before it writes that.
+ * rail[] says what each rail did for a request that asked for a report, and the
+ * stamps when. These hold no generation: they belong to the request once progress
+ * has its generation, because the shard clears them before it writes that. Stamps
+ * lie where sizes of a larger group would: there are none of a request of more
+ * than MPIB_STAMPED_MAX buffers.
  */
 #ifndef MPIB_COMPLETION_H
 #define MPIB_COMPLETION_H
@@ -23,13 +25,26 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define MPIB_STAMPED_MAX 3
+
+/* When something first happened, by mpib_stamp_of(); 0: not yet, or not known. */
+struct mpib_stamps {
+	uint32_t of_sizes[MPIB_STAMPED_MAX];
+	_Atomic uint32_t over; /* word was written */
+	_Atomic uint32_t posted[MPIB_RAILS], done[MPIB_RAILS];
+};
+
 struct mpib_completion {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word;
 	_Atomic uint64_t progress;
-	/* Bytes per buffer of a receive. With -EMSGSIZE size[0] is what was
-	 * sent and size[1] what was posted. Valid once word has the request's
-	 * generation. */
-	uint32_t size[MPIB_GROUP_MAX];
+	union {
+		/* Bytes per buffer of a receive. With -EMSGSIZE size[0] is what
+		 * was sent and size[1] what was posted. Valid once word has the
+		 * request's generation. */
+		uint32_t size[MPIB_GROUP_MAX];
+		/* With MPIB_OP_REPORT and MPIB_FEATURE_STAMPS. */
+		struct mpib_stamps at;
+	};
 	/* Only for requests with MPIB_OP_REPORT, see
 	 * mpib_completion_report(). */
 	_Atomic uint64_t rail[MPIB_RAILS];
@@ -98,10 +113,16 @@ static inline bool mpib_completion_marked(const struct mpib_completion *c,
 static inline void mpib_completion_watch(struct mpib_completion *c,
 					 uint32_t gen)
 {
-	for (unsigned rail = 0; rail < MPIB_RAILS; rail++)
+	for (unsigned rail = 0; rail < MPIB_RAILS; rail++) {
 		atomic_store_explicit(&c->rail[rail], 0, memory_order_relaxed);
+		atomic_store_explicit(&c->at.posted[rail], 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&c->at.done[rail], 0,
+				      memory_order_relaxed);
+	}
+	atomic_store_explicit(&c->at.over, 0, memory_order_relaxed);
 	/* The release in mpib_completion_advance() pairs with the acquire in
-	 * mpib_completion_rail(): a client that sees this generation sees no
+	 * mpib_completion_reported(): a client that sees this generation sees no
 	 * older report. */
 	mpib_completion_advance(c, gen, 0);
 }
@@ -120,6 +141,16 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 			      memory_order_relaxed);
 }
 
+/* Wait-free. Any thread of the client. True when reports and stamps are those of
+ * the request of this generation. */
+static inline bool mpib_completion_reported(const struct mpib_completion *c,
+					    uint32_t gen)
+{
+	/* Acquire pairs with the release in mpib_completion_watch(). */
+	return atomic_load_explicit(&c->progress, memory_order_acquire) >> 32 ==
+	       gen;
+}
+
 /* Wait-free. Any thread of the client. The report of one rail, idle if the
  * request has none. */
 static inline struct mpib_rail_report
@@ -129,9 +160,7 @@ mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 	struct mpib_rail_report r = { MPIB_RAIL_IDLE, 0, 0 };
 	uint64_t word;
 
-	/* Acquire pairs with the release in mpib_completion_watch(). */
-	if (atomic_load_explicit(&c->progress, memory_order_acquire) >> 32 !=
-	    gen)
+	if (!mpib_completion_reported(c, gen))
 		return r;
 	/* Relaxed: each word is complete in itself. */
 	word = atomic_load_explicit(&c->rail[rail], memory_order_relaxed);
@@ -141,6 +170,47 @@ mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 	return r;
 }
 
+/* A time of CLOCK_MONOTONIC in units of 64 ns, modulo 2^32, which is 274 s. */
+static inline uint32_t mpib_stamp_of(uint64_t ns)
+{
+	uint32_t stamp = (uint32_t)(ns >> 6);
+
+	return stamp ? stamp : 1;
+}
+
+/* The time of a stamp that was made in the 137 s before now; 0 of stamp 0. */
+static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
+{
+	uint32_t age = (uint32_t)(now >> 6) - stamp;
+
+	if (!stamp)
+		return 0;
+	/* now was read before the stamp was made. */
+	if (age >> 31)
+		return now;
+	return ((now >> 6) - age) << 6;
+}
+
+/* Wait-free. Shard only, for a request that is reported and has no more than
+ * MPIB_STAMPED_MAX buffers. */
+static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
+{
+	/* Relaxed: over is released with word; the others are complete in
+	 * themselves, and whoever reads a 0 looks again. */
+	atomic_store_explicit(stamp, mpib_stamp_of(ns), memory_order_relaxed);
+}
+
+/* Wait-free. Any thread of the client, once progress has the request's
+ * generation. */
+static inline uint64_t mpib_completion_time(const _Atomic uint32_t *stamp,
+					    uint64_t now)
+{
+	/* Relaxed: see mpib_completion_stamp(). */
+	return mpib_stamp_ns(atomic_load_explicit(stamp, memory_order_relaxed),
+			     now);
+}
+
 MPIB_ABI_ASSERT(sizeof(struct mpib_completion) == 64);
+MPIB_ABI_ASSERT(sizeof(struct mpib_stamps) == 32);
 
 #endif

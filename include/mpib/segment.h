@@ -153,6 +153,7 @@ struct mpib_reply_conn {
 #define MPIB_FEATURE_ASK 2u /* a send may begin with a question, see ring.h */
 #define MPIB_FEATURE_REPORT 4u /* MPIB_OP_REPORT may be used */
 #define MPIB_FEATURE_FLUSH 8u /* MPIB_OP_FLUSH may be used */
+#define MPIB_FEATURE_STAMPS 16u /* reports have stamps, see completion.h */
 
 struct mpib_reply {
 	uint64_t magic;

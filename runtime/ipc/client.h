@@ -110,6 +110,7 @@ struct mpib_request {
 	bool asks, asked;
 	bool cancelled; /* its region was deregistered before the copy */
 	bool watched; /* the profiler wants per-rail reports */
+	uint64_t submitted; /* watched: when it was posted, ns */
 	uint16_t parts; /* in the window */
 	uint32_t pos; /* bytes pushed */
 	struct mpib_buffer buf[MPIB_GROUP_MAX];

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "ipc/client.h"
 
 /* MPIB_REPORT_LATER watches a request each so many tests that found nothing. */
@@ -42,6 +43,7 @@ void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r)
 		return;
 	r->plain[0] |= MPIB_OP_REPORT;
 	r->watched = r->slow = true;
+	r->submitted = mpib_now_ns();
 }
 
 void mpib_report_drop(struct mpib_request *r)
@@ -85,6 +87,35 @@ void mpib_request_rails(const struct mpib_request *req,
 			report[r] = mpib_completion_rail(req->completion, r,
 							 req->gen);
 	}
+}
+
+/* The stamps of r's completion, whose progress has r's generation. */
+static void read_stamps(const struct mpib_stamps *at,
+			struct mpib_report_times *t)
+{
+	uint64_t now = mpib_now_ns();
+
+	t->over_ns = mpib_completion_time(&at->over, now);
+	for (unsigned i = 0; i < MPIB_RAILS; i++) {
+		t->rail[i].posted_ns =
+			mpib_completion_time(&at->posted[i], now);
+		t->rail[i].done_ns = mpib_completion_time(&at->done[i], now);
+	}
+}
+
+void mpib_request_times(const struct mpib_request *req,
+			struct mpib_report_times *times)
+{
+	const struct mpib_client *c = req->conn->client;
+
+	*times = (struct mpib_report_times){ 0 };
+	if (req->flush || !req->watched)
+		return;
+	times->submitted_ns = req->submitted;
+	if (c->forks == mpib_forks && req->n <= MPIB_STAMPED_MAX &&
+	    c->reply->features & MPIB_FEATURE_STAMPS &&
+	    mpib_completion_reported(req->completion, req->gen))
+		read_stamps(&req->completion->at, times);
 }
 
 unsigned mpib_request_slot(const struct mpib_request *req)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NCCL's profiler callback, played by the test: an event for each QP that a
- * request used, begun and ended once, with the bytes that went there; and
- * silence where no profiler takes them.
+ * request used, begun and ended once, with the bytes that went there and the times
+ * at which it did; and silence where no profiler takes them.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <mpib/report.h>
 
 #include "nccl_abi.h"
 #include "node.h"
@@ -26,13 +29,43 @@ static char *from, *to;
 /* What the callback saw. */
 static struct seen {
 	bool taken; /* a profiler is loaded */
-	unsigned starts, stops, wrong;
+	unsigned starts, stops, wrong, undone;
 	uint64_t bytes; /* of the events of the phandle asked for */
 	unsigned of_send, of_recv, of_each[3];
+	uint64_t of_each_send[3]; /* bytes */
 	int qp[16];
+	struct mpib_profiled last[2]; /* of a receive, of a send */
 } seen;
 
-static int send_ph, recv_ph, each_ph[3]; /* only their addresses matter */
+/* Only their addresses matter. */
+static int send_ph, recv_ph, each_ph[3], each_send_ph[3];
+
+static bool is_send(const int *ph)
+{
+	return ph == &send_ph || (ph >= each_send_ph && ph < each_send_ph + 3);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The end of an event. */
+static void look_at_times(const void *phandle, const struct mpib_profiled *d)
+{
+	uint64_t now = now_ns();
+
+	seen.stops++;
+	seen.wrong += d->magic != MPIB_PROFILED_MAGIC ||
+		      d->size != sizeof(*d) || d->rail > 1;
+	seen.wrong += d->submitted_ns > now || d->posted_ns > now ||
+		      d->done_ns > now || d->over_ns > now || d->seen_ns > now;
+	seen.undone += !d->done_ns;
+	seen.last[is_send(phandle)] = *d;
+}
 
 static enum nccl_result profiler(void **event, int type, void *phandle,
 				 int64_t plugin_id, void *data)
@@ -40,20 +73,23 @@ static enum nccl_result profiler(void **event, int type, void *phandle,
 	const struct nccl_profiler_ib_v1 *d = data;
 
 	seen.wrong += plugin_id != NCCL_PROFILER_IB_V1 ||
-		      (phandle != &send_ph && phandle != &recv_ph &&
+		      (!is_send(phandle) && phandle != &recv_ph &&
 		       phandle != &each_ph[0] && phandle != &each_ph[2]);
-	if (type == 1) {
-		seen.stops++;
+	if (type == 3) {
 		seen.wrong += *event != &seen;
+		look_at_times(phandle, data);
 		return NCCL_SUCCESS;
 	}
 	seen.wrong += type != 0 || d->type != NCCL_PROFILE_QP;
 	seen.qp[seen.starts++ % 16] = d->qp.qpNum;
 	seen.wrong += d->qp.wr_id > 31 || d->qp.device > 1 ||
-		      d->qp.opcode != (phandle == &send_ph);
-	for (unsigned i = 0; i < 3; i++)
+		      d->qp.opcode != is_send(phandle);
+	for (unsigned i = 0; i < 3; i++) {
 		seen.of_each[i] += phandle == &each_ph[i];
-	if (phandle == &send_ph) {
+		if (phandle == &each_send_ph[i])
+			seen.of_each_send[i] += d->qp.length;
+	}
+	if (is_send(phandle)) {
 		seen.of_send++;
 		seen.bytes += d->qp.length;
 	} else {
@@ -66,11 +102,7 @@ static enum nccl_result profiler(void **event, int type, void *phandle,
 static void quiet(enum nccl_log_level level, unsigned long flags,
 		  const char *where, int line, const char *fmt, ...)
 {
-	(void)level;
-	(void)flags;
-	(void)where;
-	(void)line;
-	(void)fmt;
+	(void)level, (void)flags, (void)where, (void)line, (void)fmt;
 }
 
 static void *reg(void *comm, void **mh)
@@ -156,20 +188,35 @@ static void finish(void *req)
 		assert_int_equal(net->test(req, &done, NULL), NCCL_SUCCESS);
 }
 
-static void move(size_t size)
+static void *begin_recv(void **phandles)
 {
-	void *sreq = NULL, *rreq = NULL, *addr = to, *ph = &recv_ph;
+	void *req = NULL, *addr = to;
 	size_t room = MEM;
 	int tag = 0;
 
-	while (!rreq)
+	while (!req)
 		assert_int_equal(net->irecv(recv_comm, 1, &addr, &room, &tag,
-					    &recv_mh, &ph, &rreq),
+					    &recv_mh, phandles, &req),
 				 NCCL_SUCCESS);
-	while (!sreq)
-		assert_int_equal(net->isend(send_comm, from, size, 0, send_mh,
-					    &send_ph, &sreq),
+	return req;
+}
+
+static void *begin_send(size_t size, int tag, void *phandle)
+{
+	void *req = NULL;
+
+	while (!req)
+		assert_int_equal(net->isend(send_comm, from, size, tag, send_mh,
+					    phandle, &req),
 				 NCCL_SUCCESS);
+	return req;
+}
+
+static void move(size_t size)
+{
+	void *ph = &recv_ph, *rreq = begin_recv(&ph);
+	void *sreq = begin_send(size, 0, &send_ph);
+
 	finish(rreq);
 	finish(sreq);
 	assert_memory_equal(from, to, size);
@@ -205,21 +252,13 @@ static void every_request_is_told_once_a_profiler_is_there(void **state)
 /* Tests that find nothing, as NCCL makes by the thousand. */
 static void wait_in_vain(unsigned tests)
 {
-	void *rreq = NULL, *sreq = NULL, *addr = to, *ph = &recv_ph;
-	size_t room = MEM;
-	int tag = 0, done = 0;
+	void *ph = &recv_ph, *rreq = begin_recv(&ph), *sreq;
+	int done = 0;
 
-	while (!rreq)
-		assert_int_equal(net->irecv(recv_comm, 1, &addr, &room, &tag,
-					    &recv_mh, &ph, &rreq),
-				 NCCL_SUCCESS);
 	for (unsigned i = 0; i < tests; i++)
 		assert_int_equal(net->test(rreq, &done, NULL), NCCL_SUCCESS);
 	assert_int_equal(done, 0);
-	while (!sreq)
-		assert_int_equal(net->isend(send_comm, from, 64, 0, send_mh,
-					    &send_ph, &sreq),
-				 NCCL_SUCCESS);
+	sreq = begin_send(64, 0, &send_ph);
 	finish(rreq);
 	finish(sreq);
 }
@@ -247,52 +286,86 @@ static void without_a_profiler_it_is_asked_again_much_later(void **state)
 
 static void requests_without_a_handle_are_not_told(void **state)
 {
-	void *sreq = NULL, *rreq = NULL, *addr = to;
-	size_t room = MEM;
-	int tag = 0;
+	void *rreq, *sreq;
 
 	seen.taken = true;
-	while (!rreq)
-		assert_int_equal(net->irecv(recv_comm, 1, &addr, &room, &tag,
-					    &recv_mh, NULL, &rreq),
-				 NCCL_SUCCESS);
-	while (!sreq)
-		assert_int_equal(net->isend(send_comm, from, 64, 0, send_mh,
-					    NULL, &sreq),
-				 NCCL_SUCCESS);
+	rreq = begin_recv(NULL);
+	sreq = begin_send(64, 0, NULL);
 	finish(rreq);
 	finish(sreq);
 	assert_int_equal(seen.starts, 0);
 }
 
-static void each_buffer_of_a_receive_has_its_events(void **state)
+/* Within the 64 ns that times of the proxy are told in. */
+static bool in_order(uint64_t first, uint64_t then)
 {
-	void *rreq = NULL, *sreq[3] = { NULL };
+	return first && then && first < then + 64;
+}
+
+/* Requests of a connection end in order: with the second the first is over, of
+ * which the plugin has seen nothing yet. */
+static void times_are_those_of_the_proxy(void **state)
+{
+	const struct mpib_profiled *recv = &seen.last[0];
+	const struct mpib_profiled *send = &seen.last[1];
+	void *ph = &recv_ph, *rreq[2], *sreq[2];
+	uint64_t begun, then;
+
+	seen.taken = true;
+	move(64); /* the first request asks whether somebody takes them */
+	begun = now_ns();
+	for (int i = 0; i < 2; i++) {
+		rreq[i] = begin_recv(&ph);
+		sreq[i] = begin_send(64, 0, &send_ph);
+	}
+	finish(rreq[1]);
+	finish(sreq[1]);
+	then = now_ns();
+	finish(rreq[0]);
+	finish(sreq[0]);
+	assert_int_equal(seen.wrong, 0);
+	assert_true(in_order(begun, recv->submitted_ns));
+	assert_true(in_order(recv->submitted_ns, send->submitted_ns));
+	assert_true(in_order(send->submitted_ns, send->posted_ns));
+	assert_true(in_order(send->posted_ns, send->done_ns));
+	assert_true(in_order(send->done_ns, send->over_ns));
+	assert_true(in_order(recv->posted_ns, recv->done_ns));
+	assert_true(in_order(send->posted_ns, recv->done_ns));
+	assert_true(in_order(recv->done_ns, recv->over_ns));
+	/* A profiler that notes when it is called has times after then. */
+	assert_true(in_order(send->over_ns, then));
+	assert_true(in_order(recv->over_ns, then));
+	assert_true(in_order(then, recv->seen_ns));
+	assert_true(in_order(recv->seen_ns, send->seen_ns));
+}
+
+/* A receive of three buffers, of which the second has no handle. */
+static void each_buffer_of_a_group_has_its_events(void **state)
+{
+	void *rreq = NULL, *sreq[3];
 	void *addr[3] = { to, to + MIB, to + 2 * MIB };
 	void *mh[3] = { recv_mh, recv_mh, recv_mh };
 	void *ph[3] = { &each_ph[0], NULL, &each_ph[2] };
-	size_t room[3] = { MIB, MIB, MIB };
+	size_t room[3] = { MIB, MIB, MIB }, size[3] = { 64, 100000, MIB };
 	int tag[3] = { 4, 5, 6 };
 
 	seen.taken = true;
+	move(64);
 	while (!rreq)
 		assert_int_equal(net->irecv(recv_comm, 3, addr, room, tag, mh,
 					    ph, &rreq),
 				 NCCL_SUCCESS);
-	for (int i = 0; i < 3; i++) {
-		while (!sreq[i])
-			assert_int_equal(net->isend(send_comm, from, MIB,
-						    tag[i], send_mh, &send_ph,
-						    &sreq[i]),
-					 NCCL_SUCCESS);
-	}
+	for (int i = 0; i < 3; i++)
+		sreq[i] = begin_send(size[i], tag[i], &each_send_ph[i]);
 	finish(rreq);
 	for (int i = 0; i < 3; i++)
 		finish(sreq[i]);
 	assert_int_equal(seen.wrong, 0);
-	assert_true(seen.of_each[0] > 0);
-	assert_int_equal(seen.of_each[2], seen.of_each[0]);
+	assert_true(seen.of_each[0] && seen.of_each[2] == seen.of_each[0]);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(seen.of_each_send[i], size[i]);
 	assert_int_equal(seen.stops, seen.starts);
+	assert_int_equal(seen.undone, 0);
 }
 
 #define COMM_TEST(f) cmocka_unit_test_setup_teardown(f, open_comms, close_comms)
@@ -302,7 +375,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		COMM_TEST(each_qp_of_a_request_is_an_event),
 		COMM_TEST(every_request_is_told_once_a_profiler_is_there),
-		COMM_TEST(each_buffer_of_a_receive_has_its_events),
+		COMM_TEST(times_are_those_of_the_proxy),
+		COMM_TEST(each_buffer_of_a_group_has_its_events),
 		COMM_TEST(without_a_profiler_it_is_asked_again_much_later),
 		COMM_TEST(requests_without_a_handle_are_not_told),
 	};

@@ -154,10 +154,12 @@ static bool end_open(struct sim_end *e, struct sim_rng *r)
 static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
 {
 	struct mpib_rail_report report[MPIB_RAILS];
+	struct mpib_report_times times;
 
 	(void)user;
 	(void)what;
 	mpib_request_rails(req, report);
+	mpib_request_times(req, &times);
 }
 
 static bool check_ready(struct sim_end *e)

@@ -119,8 +119,10 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 		if (s->state == MPIB_SLOT_CANCELLED)
 			continue;
 		s->posted = now;
-		mpib_report_post(f, s->req, engine_conn_home(f),
-				 engine_conn_cts_qp(f)->qpn, 0);
+		/* One IMM a rail answers all buffers of a group. */
+		if (s->idx == 0)
+			mpib_report_post(f, s->req, engine_conn_home(f),
+					 engine_conn_cts_qp(f)->qpn, 0);
 		if (!r->posted)
 			mpib_record(f, MPIB_TIME_SUBMIT_POST, now - r->since);
 		r->posted = true;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Per-rail reports for requests submitted with MPIB_OP_REPORT: the shard thread
- * writes into the request's completion what each rail carries of the request.
+ * writes into the request's completion what each rail carries of the request, and
+ * when it was posted and done. Of any other request they cost a look.
  */
 #ifndef MPIB_ENGINE_REPORT_H
 #define MPIB_ENGINE_REPORT_H
 
 #include "engine/conn/conn.h"
 
+/* Of a request that has a report: report.c. */
+void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
+			uint32_t qpn, uint32_t bytes);
+void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
+			   uint32_t qpn, uint32_t bytes);
+void mpib_report_finished(struct engine_conn *f, unsigned req);
+
 /* A chain with bytes of req was posted to a rail. */
 static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn, uint32_t bytes)
 {
-	struct engine_request *r = &f->req[req];
-
-	if (__builtin_expect(!r->report, 1))
-		return;
-	r->chains[rail]++;
-	r->rail[rail].state = MPIB_RAIL_POSTED;
-	r->rail[rail].qpn = qpn;
-	r->rail[rail].bytes += bytes;
-	mpib_completion_report(&f->completion[req], rail, &r->rail[rail]);
+	if (__builtin_expect(f->req[req].report, 0))
+		mpib_report_posted(f, req, rail, qpn, bytes);
 }
 
 /* One of the chains of req completed on a rail. For a receive qpn and bytes are
@@ -28,17 +29,15 @@ static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 static inline void mpib_report_done(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn, uint32_t bytes)
 {
-	struct engine_request *r = &f->req[req];
+	if (__builtin_expect(f->req[req].report, 0))
+		mpib_report_completed(f, req, rail, qpn, bytes);
+}
 
-	if (__builtin_expect(!r->report, 1) || !r->active)
-		return;
-	r->chains[rail] -= r->chains[rail] > 0;
-	if (r->chains[rail] == 0)
-		r->rail[rail].state = MPIB_RAIL_DONE;
-	if (qpn)
-		r->rail[rail].qpn = qpn;
-	r->rail[rail].bytes += bytes;
-	mpib_completion_report(&f->completion[req], rail, &r->rail[rail]);
+/* The completion of req is about to be written. */
+static inline void mpib_report_over(struct engine_conn *f, unsigned req)
+{
+	if (__builtin_expect(f->req[req].report, 0))
+		mpib_report_finished(f, req);
 }
 
 #endif

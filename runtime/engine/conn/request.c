@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "engine/conn/conn.h"
+#include "engine/conn/report.h"
 #include "engine/measure/count.h"
 
 int engine_conn_hold(struct engine_conn *f, const struct mpib_desc *d,
@@ -80,6 +81,7 @@ void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
 		mpib_record(f, MPIB_TIME_SUBMIT_DONE, f->shard->now - r->since);
 	for (unsigned i = 0; i < n; i++)
 		f->completion[req].size[i] = sizes[i];
+	mpib_report_over(f, req);
 	mpib_completion_finish(&f->completion[req], r->gen, result);
 	MPIB_TRACE(complete, f->client->id, f->index, req, result,
 		   f->shard->now - r->since);

@@ -32,13 +32,12 @@ static void note_imm(struct engine_conn *f, uint8_t imm)
 	f->tx.released = false;
 }
 
-/* A report does not say which rail carried which request's bytes of a group. */
 static void report_posts(struct engine_conn *f, unsigned r, uint32_t qpn,
-			 const struct op_range *share, unsigned n,
-			 uint32_t bytes)
+			 const struct op_range *share, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		mpib_report_post(f, share[i].req, r, qpn, n == 1 ? bytes : 0);
+		mpib_report_post(f, share[i].req, r, qpn,
+				 mpib_range_bytes(&share[i], r));
 }
 
 void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
@@ -82,7 +81,7 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 		    chain[r].bytes > f->lane->frag)
 			mpib_choice_posted(&f->lane->choice[r], chain[r].bytes);
 		f->shard->data_rail = r;
-		report_posts(f, r, q->qpn, share, n, chain[r].bytes);
+		report_posts(f, r, q->qpn, share, n);
 		if (__builtin_expect(spread & 1u << r, 0))
 			mpib_chain_spread(f, &chain[r], q, number);
 		else

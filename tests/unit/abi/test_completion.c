@@ -128,6 +128,46 @@ static void a_rails_report_of_another_generation_says_nothing(void **state)
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).bytes, 0);
 }
 
+static void stamps_are_times_within_64_ns(void **state)
+{
+	/* The counter of 64 ns comes round between the two. */
+	const uint64_t turn = (uint64_t)1 << 38,
+		       at[] = { 12345678901, turn * 5 - 1, turn * 5,
+				turn * 5 + 63, turn * 5 + 64 };
+	struct mpib_completion c = { 0 };
+
+	(void)state;
+	assert_int_equal(mpib_stamp_ns(0, turn), 0);
+	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		uint64_t now = at[i] + 100000000000, got;
+
+		mpib_completion_watch(&c, i + 1);
+		assert_int_equal(mpib_completion_time(&c.at.over, now), 0);
+		mpib_completion_stamp(&c.at.over, at[i]);
+		got = mpib_completion_time(&c.at.over, now);
+		/* Stamp 0 means none, so that one is told a step late. */
+		assert_in_range(got + 64, at[i] + 1, at[i] + 128);
+	}
+	/* It was made after now was read. */
+	mpib_completion_stamp(&c.at.over, turn + 6400);
+	assert_int_equal(mpib_completion_time(&c.at.over, turn), turn);
+}
+
+static void stamps_leave_the_sizes_of_small_groups(void **state)
+{
+	struct mpib_completion c = { .size = { 1, 2, 3 } };
+
+	(void)state;
+	mpib_completion_watch(&c, 5);
+	mpib_completion_stamp(&c.at.over, 64);
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		mpib_completion_stamp(&c.at.posted[r], 640);
+		mpib_completion_stamp(&c.at.done[r], 6400);
+	}
+	for (unsigned i = 0; i < MPIB_STAMPED_MAX; i++)
+		assert_int_equal(c.size[i], i + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +179,8 @@ int main(void)
 		cmocka_unit_test(a_rails_report_keeps_all_its_bits),
 		cmocka_unit_test(
 			a_rails_report_of_another_generation_says_nothing),
+		cmocka_unit_test(stamps_are_times_within_64_ns),
+		cmocka_unit_test(stamps_leave_the_sizes_of_small_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

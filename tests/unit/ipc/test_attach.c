@@ -156,6 +156,7 @@ static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 			      struct mpib_listener *listener)
 {
 	struct mpib_rail_report rails[MPIB_RAILS] = { { .bytes = 1 } };
+	struct mpib_report_times times = { .over_ns = 1 };
 	struct mpib_device_info device;
 	struct mpib_node_info info;
 	struct mpib_region *region;
@@ -173,6 +174,8 @@ static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 	wrong |= mpib_report(conn, MPIB_REPORT_OFF, watch, NULL) != -EOWNERDEAD;
 	mpib_request_rails(r, rails);
 	wrong |= rails[0].state != MPIB_RAIL_IDLE || rails[0].bytes;
+	mpib_request_times(r, &times);
+	wrong |= times.over_ns || times.rail[0].posted_ns;
 	wrong |= mpib_request_slot(r) != 0;
 	wrong |= mpib_request_buffers(r) != 1;
 	mpib_close_listen(listener);
