@@ -32,8 +32,7 @@ bool mpib_bell_heard(struct mpib_bell *bell)
 {
 	uint64_t count;
 
-	/* Relaxed: a ring missed here makes fd readable and wakes the owner. */
-	if (atomic_load_explicit(&bell->dirty, memory_order_relaxed) == 0)
+	if (!mpib_bell_rang(bell))
 		return false;
 	/* No count yet: the ringer is about to write it, and the owner will
 	 * hear the same ring once more. */

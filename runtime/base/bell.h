@@ -34,6 +34,13 @@ void mpib_bell_fini(struct mpib_bell *bell);
  * if the owner has heard all earlier rings, else none. */
 void mpib_bell_ring(struct mpib_bell *bell);
 
+/* Those who may call mpib_bell_heard(). Whether that may return true. Relaxed: a
+ * ring missed here makes fd readable and wakes the owner. */
+static inline bool mpib_bell_rang(const struct mpib_bell *bell)
+{
+	return atomic_load_explicit(&bell->dirty, memory_order_relaxed) != 0;
+}
+
 /*
  * Owner only, or several threads that take turns under a lock. Whether there
  * was a ring since the last call. A thread that rings after this returned, with

@@ -41,13 +41,6 @@ void mpib_mailbox_fini(struct mpib_mailbox *mb);
 void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 		       mpib_msg_fn *fn);
 
-/* Owner only. Whether mpib_mailbox_run() may find any; a message that this
- * misses makes the bell's fd readable. */
-static inline bool mpib_mailbox_rang(const struct mpib_mailbox *mb)
-{
-	return atomic_load_explicit(&mb->bell.dirty, memory_order_relaxed);
-}
-
 /* Owner only. Runs all messages that wait and returns how many. No system call
  * if there is none. */
 int mpib_mailbox_run(struct mpib_mailbox *mb);

@@ -55,7 +55,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 
 	*(s->busy ? &s->n.busy_ns : &s->n.idle_ns) += now - s->now;
 	s->now = now;
-	if (mpib_mailbox_rang(&s->mailbox))
+	if (mpib_bell_rang(&s->mailbox.bell))
 		work = mpib_mailbox_run(&s->mailbox);
 	/* The CQs last: polling a CQ is what makes the software HCA send, so
 	 * WRs posted earlier in this turn leave in this turn. */

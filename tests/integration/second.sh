@@ -31,17 +31,17 @@ ctl() {
 links() {
 	ip netns exec node0 ss -Htn state established '( sport = 24790 or dport = 24790 )'
 }
+has_link() {
+	links | has -F "$1:"
+}
 # goes_by ADDRESS: node 1's, of the one link.
 goes_by() {
 	[ "$(links | awk '$3 ~ /:24790$/ || $4 ~ /:24790$/' | wc -l)" -eq 1 ] &&
-		links | has -F "$1:"
+		has_link "$1"
 }
 # listens ADDRESS: node 0's proxy.
 listens() {
 	ip netns exec node0 ss -Hltn | has -F "$1:24790"
-}
-has_link() {
-	links | has -F "$1:"
 }
 deaf() {
 	! listens "$1"

@@ -136,7 +136,6 @@ static void stamps_are_times_within_64_ns(void **state)
 				turn * 5 + 63, turn * 5 + 64 };
 	struct mpib_completion c = { 0 };
 
-	(void)state;
 	assert_int_equal(mpib_stamp_ns(0, turn), 0);
 	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		uint64_t now = at[i] + 100000000000, got;
@@ -157,7 +156,6 @@ static void stamps_leave_the_sizes_of_small_groups(void **state)
 {
 	struct mpib_completion c = { .size = { 1, 2, 3 } };
 
-	(void)state;
 	mpib_completion_watch(&c, 5);
 	mpib_completion_stamp(&c.at.over, 64);
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
