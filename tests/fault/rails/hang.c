@@ -5,7 +5,8 @@
  * with it. The rail is given up, the control thread does its other work, checked
  * traffic goes over the other rail without an error; and when the call returns at
  * last, what it made is thrown away and the device is closed like any other. Where
- * that is so from the start, the rail is away as if its port were down. The devices are those of fake_ibv.h, called through libibverbs' provider.
+ * that is so from the start, the rail is away as if its port were down. The devices
+ * are those of fake_ibv.h, called through libibverbs' provider.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -134,6 +135,25 @@ static void do_fence(void)
 		die("there is no QP to kill");
 }
 
+/* What the calls made is closed, and only after that the device can be opened. */
+static void until_healthy(const char *device)
+{
+	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_RDMA,
+				       .port = 1 };
+	struct ibv_context *ctx;
+
+	snprintf(spec.name, sizeof(spec.name), "%s", device);
+	while (mpib_verbs_hca.open(&spec, &ctx) < 0) {
+		usleep(1000);
+		in_time("the device is opened");
+	}
+	mpib_verbs_hca.close(ctx);
+	while (fake_ibv_contexts() > 0) {
+		usleep(1000);
+		in_time("devices are closed");
+	}
+}
+
 static void play(const char *call, void (*provoke)(void))
 {
 	struct mpib_engine_config cfg;
@@ -162,10 +182,7 @@ static void play(const char *call, void (*provoke)(void))
 
 	fake_ibv_release();
 	nodes_close(&nodes);
-	while (fake_ibv_contexts() > 0) {
-		usleep(1000);
-		in_time("devices are closed");
-	}
+	until_healthy("fake_1");
 	printf("%s hangs: the rail is lost, the other carries on\n", call);
 }
 
@@ -203,10 +220,7 @@ static void play_start(unsigned rail, const char *call)
 
 	fake_ibv_release();
 	nodes_close(&nodes);
-	while (fake_ibv_contexts() > 0) {
-		usleep(1000);
-		in_time("devices are closed");
-	}
+	until_healthy(rail ? "fake_1" : "fake_0");
 	printf("%s hangs at the start: the other rail serves\n", call);
 }
 
