@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <mpib/control.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,26 +21,6 @@
 
 static struct perf_plug plug;
 static void *send_comm, *recv_comm, *send_mh, *recv_mh;
-
-static void quiet(enum nccl_log_level level, unsigned long flags,
-		  const char *where, int line, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
-
-static void quiet(enum nccl_log_level level, unsigned long flags,
-		  const char *where, int line, const char *fmt, ...)
-{
-	va_list ap;
-
-	(void)flags;
-	(void)where;
-	(void)line;
-	if (level != NCCL_LOG_WARN)
-		return;
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-}
 
 static void must(enum nccl_result res, const char *call)
 {
@@ -139,7 +118,7 @@ int main(int argc, char **argv)
 	if (perf_plug_load(&plug, argv[1], 12) < 0)
 		return 1;
 	net = plug.table;
-	must(perf_plug_init(&plug, quiet), "init");
+	must(perf_plug_init(&plug, perf_plug_warn), "init");
 	connect_self();
 	from = reg(net, send_comm, &send_mh);
 	to = reg(net, recv_comm, &recv_mh);

@@ -96,6 +96,38 @@ measure_mpib() {
 	latency noop
 }
 
+# NCCL's net_ib finds the software HCA by the name of the drop-in, of one device.
+as_peer() {
+	MPIB_SOFT_DEVICES=soft0=$net.100.1 NCCL_SOCKET_IFNAME=lo \
+		LD_LIBRARY_PATH=$build/runtime/softverbs/dropin \
+		NCCL_IB_MERGE_NICS=0 NCCL_GIN_TYPE=2 "$@"
+}
+
+# eight ROW OPTION...: a ring and an all-to-all of the sizes that eight_sizes has.
+eight() {
+	local row=$1 pattern
+	shift
+	wanted "$row" || return 0
+	for pattern in ring alltoall; do
+		run_perf "$row" "$@" --pin --pattern "$pattern" --min 64K --max 16M \
+			--factor 4 --iters 3 --warmup 1 || return
+		while read -r size key v; do
+			[ "$key" = busbw ] && emit "$row" "$pattern@$size" "$v"
+		done <"$dir/rows"
+	done
+}
+
+measure_peer() {
+	local mpib=(--plugin "$plugin" --nodes "$dir/n0,$dir/n1"
+		--ranks-per-node 4 --order block)
+
+	[ -n "$peer" ] || return 0
+	as_peer plugin_rows peer --plugin "$peer" --ranks-per-node 2
+	eight eight_private "${mpib[@]}"
+	as_peer eight eight_peer --plugin "$peer" --ranks-per-node 8
+	eight eight_shared "${mpib[@]}" --memory sealed
+}
+
 measure_plugins() {
 	local i
 	for i in "${!plugins[@]}"; do

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,6 +108,22 @@ enum nccl_result perf_plug_properties(struct perf_plug *p, int dev)
 		TAKE_PROPS(12);
 	}
 	return res;
+}
+
+void perf_plug_warn(enum nccl_log_level level, unsigned long flags,
+		    const char *where, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)flags;
+	(void)where;
+	(void)line;
+	if (level != NCCL_LOG_WARN)
+		return;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
 }
 
 enum nccl_result perf_plug_init(struct perf_plug *p, nccl_log_fn log)

@@ -21,6 +21,11 @@ struct perf_plug {
 	int speed, max_recvs;
 };
 
+/* Prints warnings alone, to stderr: for perf_plug_init(). */
+void perf_plug_warn(enum nccl_log_level level, unsigned long flags,
+		    const char *where, int line, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
 /* Load the plugin at path. abi 0 takes the newest version that the plugin has.
  * 0, or -EINVAL after a line on stderr. */
 int perf_plug_load(struct perf_plug *p, const char *path, int abi);

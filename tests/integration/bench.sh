@@ -55,4 +55,8 @@ positive "lat_p50" bench-tax "$net" polled lat 100
 positive "turns_sender turns_receiver" bench-budget "$net" 4K 32 8 3
 # Both ways over six pairs of connections, of three tenants.
 positive "turns_sender turns_receiver" bench-budget "$net" 8 96 4 0 2 6 3
+plugin=$build/plugin/libnccl-net-mpib.so
+export MPIB_RUN_DIR=$dir/n0
+positive "turns_sender turns_receiver" bench-plug "$plugin" 64K 16 8
+positive "turns_sender turns_receiver" bench-plug "$plugin" 64K 16 8 shared
 exit "$failed"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's own Socket transport as a plugin, for what measures plugins:
-// mpib-perf --plugin, bench/compare --socket.
+// A transport of NCCL's own, BUILTIN, as a plugin, for what measures plugins:
+// mpib-perf --plugin, bench/compare --socket and --peer, bench/budget --peer.
 #include <nccl.h>
 #include <nccl_net.h>
 
-extern ncclNet_t ncclNetSocket;
+extern ncclNet_t BUILTIN;
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
 #define TABLE ncclNetPlugin_v12
@@ -21,7 +21,7 @@ namespace
 // Before the table is looked for.
 __attribute__((constructor)) void begin()
 {
-	TABLE = ncclNetSocket;
+	TABLE = BUILTIN;
 }
 
 } // namespace

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both ends of a connection of an ncclNet plugin in one process, turned by hand,
+ * for bench/budget --peer: callgrind counts the instructions of budget_sender()
+ * and budget_receiver() alone, by object file.
+ *
+ *   bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared]
+ *
+ * prints the turns of either end a message. shared: the memory is a descriptor
+ * that the plugin registers, as it does a GPU's. A turn is what NCCL's proxy thread
+ * does: the posts that are due, then a test of each request under way. Between
+ * turns the process sleeps, so that each turn finds what was moved meanwhile.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "peers/args.h"
+#include "peers/peer.h"
+#include "perf/plug.h"
+
+#define PAUSE_US 1000
+#define INFLIGHT_MAX 32
+
+/* What one end has of the batch under way. */
+struct plug_end {
+	void *comm, *mr;
+	char *mem;
+	unsigned posted, done, turns;
+	void *req[INFLIGHT_MAX];
+};
+
+static struct perf_plug plug;
+static struct plug_end tx, rx;
+static uint32_t size;
+static unsigned inflight;
+
+static void must(enum nccl_result res, const char *call)
+{
+	if (res != NCCL_SUCCESS)
+		peer_die("%s: error %d", call, (int)res);
+}
+
+/* Requests may end in any order; one that has ended is NULL. */
+static void test_all(struct plug_end *e)
+{
+	for (unsigned i = 0; i < e->posted; i++) {
+		int done = 0;
+
+		if (!e->req[i])
+			continue;
+		must(perf_plug_test(&plug, e->req[i], &done, NULL), "test");
+		if (!done)
+			continue;
+		e->req[i] = NULL;
+		e->done++;
+	}
+}
+
+/* budget_sender() and budget_receiver() are not inlined, so that callgrind,
+ * which is told these names, can count them alone. */
+__attribute__((noinline)) static void budget_sender(void)
+{
+	while (tx.posted < inflight) {
+		void *req = NULL;
+
+		must(perf_plug_isend(&plug, tx.comm,
+				     tx.mem + (size_t)tx.posted * size, size, 0,
+				     tx.mr, &req),
+		     "isend");
+		if (!req)
+			break; /* its receive is not known yet */
+		tx.req[tx.posted++] = req;
+	}
+	test_all(&tx);
+	tx.turns++; /* after it: a tail call would hide the name */
+}
+
+__attribute__((noinline)) static void budget_receiver(void)
+{
+	while (rx.posted < inflight) {
+		void *data = rx.mem + (size_t)rx.posted * size, *req = NULL;
+		size_t most = size;
+		int tag = 0;
+
+		must(perf_plug_irecv(&plug, rx.comm, 1, &data, &most, &tag,
+				     &rx.mr, &req),
+		     "irecv");
+		if (!req)
+			break;
+		rx.req[rx.posted++] = req;
+	}
+	test_all(&rx);
+	rx.turns++; /* after it: a tail call would hide the name */
+}
+
+static void batch(void)
+{
+	tx.posted = tx.done = rx.posted = rx.done = 0;
+	while (tx.done < inflight || rx.done < inflight) {
+		budget_receiver();
+		usleep(PAUSE_US);
+		budget_sender();
+		usleep(PAUSE_US);
+	}
+}
+
+static void connect_self(void)
+{
+	char handle[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
+	void *listening;
+
+	must(perf_plug_listen(&plug, 0, handle, &listening), "listen");
+	while (!tx.comm || !rx.comm) {
+		if (!tx.comm)
+			must(perf_plug_connect(&plug, 0, handle, &tx.comm),
+			     "connect");
+		if (!rx.comm)
+			must(perf_plug_accept(&plug, listening, &rx.comm),
+			     "accept");
+	}
+	must(perf_plug_close_listen(&plug, listening), "closeListen");
+}
+
+/* A sealed memfd. */
+static int memory_fd(size_t bytes)
+{
+	int fd = memfd_create("bench-plug", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
+		    0)
+		peer_die("memfd: %s", strerror(errno));
+	return fd;
+}
+
+static void give_memory(struct plug_end *e, bool shared, int fill)
+{
+	size_t bytes = (size_t)size * inflight + 4096;
+	int fd = memory_fd(bytes);
+
+	e->mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (e->mem == MAP_FAILED)
+		peer_die("no memory for %zu bytes: %s", bytes, strerror(errno));
+	memset(e->mem, fill, bytes);
+	if (shared)
+		must(perf_plug_reg_fd(&plug, e->comm, e->mem, bytes, fd,
+				      &e->mr),
+		     "regMrDmaBuf");
+	else
+		must(perf_plug_reg(&plug, e->comm, e->mem, bytes, &e->mr),
+		     "regMr");
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	bool shared = argc > 5 && !strcmp(argv[5], "shared");
+	unsigned messages;
+
+	peer_args(argc, argv, 4, 5, "PLUGIN SIZE MESSAGES INFLIGHT [shared]");
+	if (argc > 5 && !shared)
+		peer_wrong("%s is not shared", argv[5]);
+	size = (uint32_t)peer_size("SIZE", argv[2], 1, 1 << 24);
+	messages = (unsigned)peer_size("MESSAGES", argv[3], 1, INT_MAX);
+	inflight = (unsigned)peer_size("INFLIGHT", argv[4], 1, INFLIGHT_MAX);
+	if (perf_plug_load(&plug, argv[1], 0) < 0)
+		return 1;
+	must(perf_plug_init(&plug, perf_plug_warn), "init");
+	if (plug.devices < 1)
+		peer_die("%s has no device", argv[1]);
+	connect_self();
+	give_memory(&tx, shared, 1);
+	give_memory(&rx, shared, 2);
+	for (unsigned i = 0; i < messages; i += inflight)
+		batch();
+	if (memcmp(tx.mem, rx.mem, (size_t)size * inflight))
+		peer_die("what was received is not what was sent");
+	peer_say("turns_sender", (double)tx.turns / messages);
+	peer_say("turns_receiver", (double)rx.turns / messages);
+	_exit(0); /* do not measure tearing down */
+}
