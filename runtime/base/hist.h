@@ -30,7 +30,9 @@ struct mpib_hist_counts {
 	uint64_t bucket[MPIB_HIST_BUCKETS];
 };
 
-/* Wait-free. Index of the bucket that ns falls into. */
+/* Wait-free. Index of the bucket that ns falls into: four an octave, by the
+ * highest bits, of which the first is a 1, so that the first bucket of the octave
+ * of 2^top would be number 4 top - 31 and the bits begin at 4. */
 static inline unsigned mpib_hist_index(uint64_t ns)
 {
 	unsigned top;
@@ -39,10 +41,10 @@ static inline unsigned mpib_hist_index(uint64_t ns)
 		return 0;
 	if (ns >= 1ull << MPIB_HIST_HIGH_BITS)
 		return MPIB_HIST_BUCKETS - 1;
-	top = 63u - (unsigned)__builtin_clzll(ns);
-	return 1 + ((top - MPIB_HIST_LOW_BITS) << MPIB_HIST_SUB_BITS) +
-	       ((unsigned)(ns >> (top - MPIB_HIST_SUB_BITS)) &
-		((1u << MPIB_HIST_SUB_BITS) - 1));
+	top = (unsigned)__builtin_clzll(ns) ^ 63u;
+	return (top << MPIB_HIST_SUB_BITS) +
+	       (unsigned)(ns >> (top - MPIB_HIST_SUB_BITS)) -
+	       ((MPIB_HIST_LOW_BITS + 1) << MPIB_HIST_SUB_BITS) + 1;
 }
 
 /* Wait-free. The recording thread only: there is no second writer, so no

@@ -10,21 +10,26 @@
 #include "base/trace.h"
 #include "engine/conn/conn.h"
 
+static inline void mpib_count_chain(struct mpib_rail_counts *n, unsigned wrs,
+				    uint32_t bytes, bool imm)
+{
+	n->posts++;
+	n->tx_wrs += wrs;
+	n->tx_bytes += bytes;
+	n->tx_imms += imm;
+}
+
 /* A chain of wrs WRs with bytes of payload was posted to q for f; imm: the
  * chain ends with a WRITE_WITH_IMM. */
 static inline void mpib_count_post(struct engine_conn *f,
 				   struct mpib_lane_qp *q, unsigned wrs,
 				   uint32_t bytes, bool imm)
 {
-	struct mpib_rail_counts *n[] = { &f->n[q->rail], &q->lane->n[q->rail],
-					 &f->shard->rail[q->rail].n.n };
+	unsigned rail = q->rail;
 
-	for (unsigned i = 0; i < 3; i++) {
-		n[i]->posts++;
-		n[i]->tx_wrs += wrs;
-		n[i]->tx_bytes += bytes;
-		n[i]->tx_imms += imm;
-	}
+	mpib_count_chain(&f->n[rail], wrs, bytes, imm);
+	mpib_count_chain(&f->lane->n[rail], wrs, bytes, imm);
+	mpib_count_chain(&f->shard->rail[rail].n.n, wrs, bytes, imm);
 	MPIB_TRACE(post, f->client->id, f->index, q->rail, q->qpn, wrs, bytes,
 		   imm);
 }
