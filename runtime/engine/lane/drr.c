@@ -161,21 +161,29 @@ static void drr_grant(struct mpib_drr_class *n)
 
 	n->granted = true;
 	n->parent->grants++;
-	n->credit += quantum;
-	if (n->credit > quantum || n->alone)
-		n->credit = quantum;
+	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
-/* The leaf and all its ancestors pay for a send op. */
-static void drr_charge(struct mpib_drr_class *leaf, int64_t bytes)
+/* The leaf and all its ancestors pay for a send op. Returns the lowest of them
+ * that can pay for no more, NULL if all can. */
+static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
+					 int64_t bytes)
 {
-	for (struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
+	struct mpib_drr_class *n, *up, *broke = NULL;
+
+	for (n = leaf; (up = n->parent); n = up) {
 		n->credit -= bytes + MPIB_DRR_OP;
 		if (n->credit <= 0 && n->alone)
 			drr_grant(n);
-		if (rate_of(n))
+		else if (n->credit <= 0 && !broke)
+			broke = n;
+		if (__builtin_expect(rate_of(n) != 0, 0)) {
 			n->tokens -= bytes << TOKEN_SHIFT;
+			if (n->tokens <= 0 && !broke)
+				broke = n;
+		}
 	}
+	return broke;
 }
 
 enum drr_outcome {
@@ -197,26 +205,31 @@ static bool all_can_pay(const struct mpib_drr_class *n)
 	return !n->parent;
 }
 
+/* The leaf posted nothing, for the reason that is MPIB_DRR_*. */
+static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
+				     struct mpib_drr_turn *t, int64_t why)
+{
+	if (why == MPIB_DRR_IDLE)
+		mpib_drr_idle(leaf);
+	t->shut |= why == MPIB_DRR_WINDOW_FULL;
+	return why == MPIB_DRR_BLOCKED || why == MPIB_DRR_WINDOW_FULL ? KEEP
+								      : OVER;
+}
+
 static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
 				   struct mpib_drr_turn *t)
 {
 	while (t->left > 0) {
 		int64_t done = t->step(leaf);
+		const struct mpib_drr_class *broke;
 
-		if (done == MPIB_DRR_IDLE)
-			mpib_drr_idle(leaf);
-		t->shut |= done == MPIB_DRR_WINDOW_FULL;
-		if (done == MPIB_DRR_BLOCKED || done == MPIB_DRR_WINDOW_FULL)
-			return KEEP;
 		if (done <= 0)
-			return OVER;
+			return leaf_stopped(leaf, t, done);
 		t->left--;
 		t->posted++;
-		drr_charge(leaf, done - 1);
-		if (!can_pay(leaf))
-			return OVER;
-		if (!all_can_pay(leaf->parent))
-			return STOP;
+		broke = drr_charge(leaf, done - 1);
+		if (broke)
+			return broke == leaf ? OVER : STOP;
 	}
 	return STOP;
 }
@@ -311,10 +324,34 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 	return kept ? KEEP : OVER;
 }
 
+/* The leaf that has no active sibling, nor has any of its ancestors, with a
+ * quantum for each, as round_of() would give them; NULL: there is choice, or a
+ * limit. */
+static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
+{
+	struct mpib_drr_class *n = TAILQ_FIRST(&root->active), *below;
+
+	for (; n && !TAILQ_NEXT(n, link) && !rate_of(n); n = below) {
+		n->alone = true;
+		if (!n->granted || n->credit <= 0)
+			drr_grant(n);
+		below = TAILQ_FIRST(&n->active);
+		if (!below)
+			return n;
+	}
+	return NULL;
+}
+
 void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 {
+	struct mpib_drr_class *only = only_leaf(root);
 	int rounds = 0;
 
+	t->in_debt = t->shut = false;
+	if (only) {
+		serve_leaf(only, t);
+		return;
+	}
 	do {
 		t->in_debt = t->shut = false;
 		round_of(root, t);

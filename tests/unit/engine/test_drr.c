@@ -349,6 +349,21 @@ static void weights_may_change_at_any_time(void **state)
 	assert_int_equal(f.root.children, 0);
 }
 
+/* A turn has 160 KiB at this weight: what of it was used alone is used. */
+static void company_ends_the_turn_of_who_was_alone(void **state)
+{
+	struct leaf *a = add(0, &f.tenant[0], 10), *b;
+
+	f.room = PIECE;
+	turns(1);
+	assert_int_equal(a->bytes, PIECE);
+	b = add(1, &f.tenant[0], 10);
+	f.room = 3 * PIECE;
+	turns(1);
+	assert_int_equal(a->bytes, 3 * PIECE);
+	assert_int_equal(b->bytes, PIECE);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -369,6 +384,7 @@ int main(void)
 		TEST(a_limit_that_is_lifted_holds_no_longer),
 		TEST(it_is_contended_only_between_tenants_or_weights),
 		TEST(weights_may_change_at_any_time),
+		TEST(company_ends_the_turn_of_who_was_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
