@@ -9,7 +9,8 @@
 #include "engine/lane/spread.h"
 #include "engine/measure/count.h"
 
-static void send_op_add_share(struct engine_conn *f, struct send_op *p,
+/* True: the share's request is reported. */
+static bool send_op_add_share(struct engine_conn *f, struct send_op *p,
 			      const struct op_range *share)
 {
 	struct engine_request *r = &f->req[share->req];
@@ -21,6 +22,7 @@ static void send_op_add_share(struct engine_conn *f, struct send_op *p,
 		mpib_mr_ref(share->mr);
 	p->n++;
 	f->tx.share[f->tx.share_head++ % SEND_SHARES] = *share;
+	return r->report;
 }
 
 static void note_imm(struct engine_conn *f, uint8_t imm)
@@ -32,12 +34,42 @@ static void note_imm(struct engine_conn *f, uint8_t imm)
 	f->tx.released = false;
 }
 
-static void report_posts(struct engine_conn *f, unsigned r, uint32_t qpn,
+static void report_posts(struct engine_conn *f, uint8_t stripes,
 			 const struct op_range *share, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		mpib_report_post(f, share[i].req, r, qpn,
-				 mpib_range_bytes(&share[i], r));
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		uint32_t qpn = engine_conn_qp(f, r, f->tx.cts_next)->qpn;
+
+		for (unsigned i = 0; i < n && stripes & 1u << r; i++)
+			mpib_report_post(f, share[i].req, r, qpn,
+					 mpib_range_bytes(&share[i], r));
+	}
+}
+
+/* The rail's part of the send op with this number: a chain, which may be
+ * empty. */
+static void post_stripe(struct engine_conn *f, uint32_t number, unsigned r,
+			struct mpib_chain *chain)
+{
+	struct mpib_lane *lane = f->lane;
+	struct send_op *p = &f->tx.op[number];
+	struct mpib_lane_qp *q;
+
+	p->stripe[r].posted = 0;
+	p->stripe[r].bytes = 0;
+	if (chain->wrs.n == 0)
+		return;
+	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
+			  f->shard->now);
+	if (lane->spread == MPIB_SPREAD_AUTO && chain->bytes > lane->frag)
+		mpib_choice_posted(&lane->choice[r], chain->bytes);
+	f->shard->data_rail = r;
+	q = engine_conn_qp(f, r, p->slot);
+	if (__builtin_expect(p->c.spread & 1u << r, 0))
+		mpib_chain_spread(f, chain, q, number);
+	else
+		mpib_chain_post(f, chain, q,
+				mpib_wr_tag(MPIB_WR_OP, f->id, number));
 }
 
 void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
@@ -46,17 +78,11 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 {
 	uint32_t number = f->tx.op_head++ % SEND_OPS;
 	struct send_op *p = &f->tx.op[number];
-	uint8_t stripes = 0;
+	uint8_t stripes = (chain[MPIB_RAIL_SOUT].wrs.n > 0) << MPIB_RAIL_SOUT |
+			  (chain[MPIB_RAIL_SUP].wrs.n > 0) << MPIB_RAIL_SUP;
+	bool report = false;
 
 	mpib_unstall(f);
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		stripes |= (uint8_t)((chain[r].wrs.n > 0) << r);
-		p->stripe[r].posted = 0;
-		p->stripe[r].bytes = 0;
-		if (chain[r].wrs.n)
-			mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
-					  chain[r].bytes, f->shard->now);
-	}
 	p->before =
 		mpib_adapt_posted(&f->lane->adapt, chain[MPIB_RAIL_SOUT].bytes,
 				  chain[MPIB_RAIL_SUP].bytes);
@@ -69,25 +95,14 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 	p->n = 0;
 	p->first = f->tx.share_head;
 	for (unsigned i = 0; i < n; i++)
-		send_op_add_share(f, p, &share[i]);
+		report |= send_op_add_share(f, p, &share[i]);
 	if (imm)
 		note_imm(f, imm);
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		struct mpib_lane_qp *q = engine_conn_qp(f, r, f->tx.cts_next);
-
-		if (chain[r].wrs.n == 0)
-			continue;
-		if (f->lane->spread == MPIB_SPREAD_AUTO &&
-		    chain[r].bytes > f->lane->frag)
-			mpib_choice_posted(&f->lane->choice[r], chain[r].bytes);
-		f->shard->data_rail = r;
-		report_posts(f, r, q->qpn, share, n);
-		if (__builtin_expect(spread & 1u << r, 0))
-			mpib_chain_spread(f, &chain[r], q, number);
-		else
-			mpib_chain_post(f, &chain[r], q,
-					mpib_wr_tag(MPIB_WR_OP, f->id, number));
-	}
+	post_stripe(f, number, MPIB_RAIL_SOUT, &chain[MPIB_RAIL_SOUT]);
+	if (f->lane->rails > 1)
+		post_stripe(f, number, MPIB_RAIL_SUP, &chain[MPIB_RAIL_SUP]);
+	if (__builtin_expect(report, 0))
+		report_posts(f, stripes, share, n);
 }
 
 struct mpib_record *mpib_sender_record(struct engine_conn *f)

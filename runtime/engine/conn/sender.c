@@ -168,6 +168,8 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 
 /* What one step for a receive of one buffer does. */
 struct step {
+	uint64_t from; /* where they lie */
+	uint32_t at; /* offset from the address in the CTS */
 	uint32_t len; /* bytes of this send op */
 	uint32_t rail[MPIB_RAILS];
 	uint8_t data; /* rails with bytes of this send op */
@@ -191,11 +193,14 @@ static void sender_plan(struct engine_conn *f, const struct send_range *e,
 	uint32_t ext_end = e->pos + e->len;
 	uint32_t end = part_end < ext_end ? part_end : ext_end;
 	struct mpib_split_ask ask = { e->total, tx->pos, end - tx->pos, NULL };
-	bool whole;
 
-	*s = (struct step){ .len = end - tx->pos,
+	*s = (struct step){ .from = e->addr + (tx->pos - e->pos),
+			    .at = tx->pos - cts->pos,
+			    .len = end - tx->pos,
 			    .ends_message = end == e->total };
-	mpib_split(f, &ask, s->rail);
+	s->rail[MPIB_RAIL_SOUT] = s->len;
+	if (f->lane->rails > 1)
+		mpib_split(f, &ask, s->rail);
 	s->data = rails_with_bytes(s->rail);
 	if (end != part_end && !s->ends_message) {
 		s->spread =
@@ -211,9 +216,8 @@ static void sender_plan(struct engine_conn *f, const struct send_range *e,
 	/* The receiver knows the size by byte_len alone if each rail's bytes
 	 * are the payload of its IMM, and if the end of the message does not
 	 * look like a full slot that more parts follow. */
-	whole = tx->pos == cts->pos && !s->apart;
 	s->record =
-		!whole ||
+		s->at > 0 || s->apart ||
 		(s->ends_message && end == part_end && part_end < cts->total) ||
 		(f->lane->imm_version == MPIB_IMM_V1 &&
 		 mpib_size_q(s->len) == MPIB_IMM_SIZEQ_SENTINEL);
@@ -242,8 +246,8 @@ static void sender_build(struct engine_conn *f, const struct send_range *e,
 		struct mpib_record *mine = r == leader ? rec : NULL;
 		struct mpib_span span = {
 			.mr = e->mr,
-			.from = e->addr + (f->tx.pos - e->pos) + off,
-			.to = cts->addr + (f->tx.pos - cts->pos) + off,
+			.from = s->from + off,
+			.to = cts->addr + s->at + off,
 			.rkey = cts->rkey[r],
 			.len = s->rail[r],
 		};
@@ -309,8 +313,7 @@ static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 		return sender_refuse(f, cts);
 	if (__builtin_expect(mpib_is_question(e), 0))
 		return sender_promise(f);
-	if (f->tx.pos < e->pos || f->tx.pos < cts->pos ||
-	    f->tx.pos > cts->pos + cts->len || f->tx.pos > e->pos + e->len) {
+	if (f->tx.pos - e->pos > e->len || f->tx.pos - cts->pos > cts->len) {
 		engine_conn_break(f, -EPROTO, "parts out of order");
 		return 0;
 	}
@@ -321,8 +324,8 @@ static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 	sender_build(f, e, cts, &s, chain);
 	share = (struct op_range){
 		.mr = e->mr,
-		.from = e->addr + (f->tx.pos - e->pos),
-		.at = f->tx.pos - cts->pos,
+		.from = s.from,
+		.at = s.at,
 		.len = s.len,
 		.sup = s.rail[MPIB_RAIL_SUP],
 		.req = e->req,

@@ -96,11 +96,13 @@ void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 void mpib_qp_post(struct mpib_lane_qp *q, const struct mpib_wr_chain *c,
 		  uint64_t rest, uint64_t last)
 {
+	struct ibv_send_wr *wr = &c->first->wr;
+
 	doorbell_is_due(q);
-	for (struct ibv_send_wr *wr = &c->first->wr; wr; wr = wr->next)
+	for (; wr->next; wr = wr->next)
 		wr->wr_id = rest | (++q->posted & 0xffffff);
-	c->last->wr.wr_id = last | (q->posted & 0xffffff);
-	if (c->last->wr.send_flags & IBV_SEND_SIGNALED)
+	wr->wr_id = last | (++q->posted & 0xffffff);
+	if (wr->send_flags & IBV_SEND_SIGNALED)
 		q->asked = q->posted;
 	mpib_wr_chain_join(&q->chain, c);
 	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, c->n);

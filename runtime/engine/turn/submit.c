@@ -100,7 +100,7 @@ static int serve_client(struct engine_client *a)
 
 /* Serve each ring on shard->submitting once: stop at the old tail, for a ring
  * that is not emptied is queued again. */
-static int serve_remembered(struct mpib_shard *s)
+__attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next,
 		*last = TAILQ_LAST(&s->submitting, engine_conn_list);
