@@ -143,15 +143,19 @@ static void cancel_rest(struct engine_conn *f, unsigned req)
 bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 			  struct mpib_record *rec)
 {
-	const struct mpib_record *table = f->tables.in;
+	const struct mpib_record *entry = f->tables.in;
 
-	*rec = table[number % MPIB_SLOTS];
+	entry += number % MPIB_SLOTS;
+	/* Relaxed: most slots have none; what counts is the copy's. */
+	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
+		return false;
+	*rec = *entry;
 	return rec->seq == number + 1;
 }
 
 static void count_rx(struct engine_conn *f, const uint64_t *rail)
 {
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+	for (unsigned r = 0; r < f->lane->rails; r++) {
 		f->n[r].rx_bytes += rail[r];
 		f->lane->n[r].rx_bytes += rail[r];
 		f->shard->rail[r].n.n.rx_bytes += rail[r];
@@ -234,7 +238,8 @@ static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 		engine_conn_progress(f, s->req, end);
 		return 0;
 	}
-	cancel_rest(f, s->req);
+	if (r->multipart)
+		cancel_rest(f, s->req);
 	engine_conn_finish(f, s->req, (int32_t)end, &end, 1);
 	return 0;
 }
