@@ -143,8 +143,6 @@ static void say_cpu(const struct bench *b, const char *row, double unit,
 static void connect_all(struct bench *b, struct crowd_memory *mem,
 			struct crowd_memory lane)
 {
-	size_t receiver =
-		offsetof(struct engine_conn, rx) + sizeof(struct mpib_receiver);
 	struct crowd_cpu cpu = crowd_cpu(&b->proxy);
 	unsigned n = b->w->nodes;
 	uint64_t begun = peer_ns();
@@ -153,7 +151,8 @@ static void connect_all(struct bench *b, struct crowd_memory *mem,
 	crowd_connect(&b->c, 1, CROWD_SENDERS);
 	one = grown(b, (CROWD_SENDERS - 1) * n, mem);
 	say_memory("sender", one,
-		   sizeof(struct engine_conn) + sizeof(struct peer_conn));
+		   engine_conn_bytes(true, MPIB_TABLE_SLOTS) +
+			   sizeof(struct peer_conn));
 	/* The first connection came with its lane. */
 	lane.anon -= one.anon;
 	lane.shared -= one.shared;
@@ -161,7 +160,9 @@ static void connect_all(struct bench *b, struct crowd_memory *mem,
 		   sizeof(struct mpib_lane) + sizeof(struct peer_lane));
 	crowd_connect(&b->c, CROWD_SENDERS, CROWD_CLIENTS);
 	one = grown(b, (CROWD_CLIENTS - CROWD_SENDERS) * n, mem);
-	say_memory("receiver", one, receiver + sizeof(struct peer_conn));
+	say_memory("receiver", one,
+		   engine_conn_bytes(false, MPIB_TABLE_SLOTS) +
+			   sizeof(struct peer_conn));
 	peer_say("conns_s", seconds_since(begun));
 	say_cpu(b, "conns", 1e6 / n / (CROWD_CLIENTS - 1), &cpu);
 }

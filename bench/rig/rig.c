@@ -179,7 +179,7 @@ static void make_end(struct rig_node *n, unsigned i, unsigned back,
 
 	e->index = 2 * (i % each) + back;
 	must(engine_conn_create(u->engine_client, e->index, back == n->me,
-				u->lane, &e->conn),
+				MPIB_TABLE_SLOTS, u->lane, &e->conn),
 	     "connection", "");
 	engine_conn_local(e->conn, &n->mine->conn[2 * i + back]);
 	e->node = n;

@@ -34,6 +34,12 @@
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
 
+/* Entries of the CTS and the record table of a connection, as its two proxies
+ * agreed: so many slots are in use at once. With a peer of before protocol 12
+ * there are MPIB_SLOTS. Fewer hold all requests there may be of one buffer each,
+ * or MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; more of them wait in the ring. */
+#define MPIB_TABLE_SLOTS 64u
+
 static inline uint32_t mpib_imm_slot(uint32_t imm)
 {
 	return imm & 0xff;
@@ -80,7 +86,7 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 }
 
 /*
- * A CTS: written by the receiver with RDMA WRITE into entry (seq - 1) % 256 of
+ * A CTS: written by the receiver with RDMA WRITE into entry (seq - 1) % entries of
  * the sender's CTS table. seq comes last in the structure, so that it is placed
  * last. seq is 1 + the slot's 64-bit sequence number and so names the lap as
  * well. A receive of n buffers takes n consecutive entries. A receive in parts
@@ -145,5 +151,10 @@ MPIB_ABI_ASSERT(offsetof(struct mpib_cts, ended) == 40);
 MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_e2e_ack) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
+/* An IMM's 8 bits tell the slots in use apart, and 2^64 is a whole number of
+ * laps. */
+MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS <= MPIB_SLOTS);
+MPIB_ABI_ASSERT((MPIB_TABLE_SLOTS & (MPIB_TABLE_SLOTS - 1)) == 0);
+MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS >= MPIB_REQUESTS + MPIB_GROUP_MAX);
 
 #endif

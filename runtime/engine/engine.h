@@ -365,16 +365,15 @@ void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 struct engine_conn_info {
 	uint32_t id; /* the receiver's connection number, for IMM v2 */
 	uint32_t rkey[MPIB_RAILS];
+	uint32_t slots; /* entries of that table, and of the peer's */
 	uint64_t addr; /* CTS table of a sender, record table of a receiver */
 };
 
-/*
- * Make a connection for index of the client's connections, with zeroed and
- * registered CTS and record tables. client and lane belong to the same tenant.
- * -errno.
- */
+/* Make a connection for index of the client's connections, with zeroed and
+ * registered CTS and record tables of so many entries, MPIB_TABLE_SLOTS or
+ * MPIB_SLOTS. client and lane belong to the same tenant. -errno. */
 int engine_conn_create(struct engine_client *client, uint32_t index,
-		       bool sender, struct mpib_lane *lane,
+		       bool sender, uint32_t slots, struct mpib_lane *lane,
 		       struct engine_conn **conn);
 void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);

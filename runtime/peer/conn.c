@@ -4,6 +4,7 @@
  * the rest of its life. Control thread.
  */
 #include <errno.h>
+#include <mpib/wire.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -144,10 +145,12 @@ void peer_conn_linked(struct peer_conn *c)
 	TAILQ_INSERT_TAIL(&c->lane->waiting, c, entry);
 }
 
-static int conn_make_conn(struct peer_conn *c, struct engine_conn_info *info)
+/* With tables of so many entries. */
+static int conn_make_conn(struct peer_conn *c, uint32_t slots,
+			  struct engine_conn_info *info)
 {
 	int rc = engine_conn_create(c->client->engine_client, c->index,
-				    c->sender, c->lane->lane, &c->conn);
+				    c->sender, slots, c->lane->lane, &c->conn);
 
 	if (rc < 0) {
 		c->conn = NULL;
@@ -171,7 +174,11 @@ void peer_conn_laned(struct peer_conn *c)
 	int rc;
 
 	c->state = PEER_CONN_OPEN;
-	rc = conn_make_conn(c, &m.conn);
+	rc = conn_make_conn(c,
+			    c->peer->version < MPIB_PEER_VERSION_SLOTS
+				    ? MPIB_SLOTS
+				    : MPIB_TABLE_SLOTS,
+			    &m.conn);
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no tables for a connection: %s",
 			       mpib_engine_last_error(c->broker->engine, rc));
@@ -211,7 +218,7 @@ void mpib_accept_begin(struct peer_conn *c,
 	peer_conn_set_peer(c, w->peer);
 	peer_lane_join(w->lane, c);
 	c->state = PEER_CONN_READY;
-	rc = conn_make_conn(c, &m.conn);
+	rc = conn_make_conn(c, w->conn.slots, &m.conn);
 	if (rc < 0) {
 		m.type = MPIB_PEER_CONN_REJECT;
 		m.error = rc;
@@ -228,21 +235,28 @@ void mpib_accept_begin(struct peer_conn *c,
 	peer_conn_set_state(c, MPIB_CONN_READY);
 }
 
-static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
+/* False: with other tables than ours. */
+static bool on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
+	struct engine_conn_info own;
+
 	c->offered = false;
 	c->known = true;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
 		peer_conn_step(c); /* closed meanwhile: tell the peer */
-		return;
+		return true;
 	}
+	engine_conn_local(c->conn, &own);
+	if (m->conn.slots != own.slots)
+		return false;
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->recalled = false;
 	c->state = PEER_CONN_READY;
 	engine_conn_start(c->conn, &m->conn);
 	peer_conn_want_hint(c);
 	peer_conn_set_state(c, MPIB_CONN_READY);
+	return true;
 }
 
 static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
@@ -291,7 +305,7 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (!c || c->peer != p)
 		return true;
 	if (m->type == MPIB_PEER_CONN_ACCEPT && c->offered && m->from != 0)
-		on_accepted(c, m);
+		sound = on_accepted(c, m);
 	else if (m->type == MPIB_PEER_CONN_REJECT && c->offered)
 		on_rejected(c, m);
 	else if (m->type == MPIB_PEER_CONN_CLOSE && c->known && !c->asked)

@@ -49,11 +49,15 @@ static void get_key(struct mpib_decoder *r, struct mpib_peer_msg *m)
 	k->serial = mpib_get64(r);
 }
 
+#define SLOTS_SHIFT 20
+
+MPIB_ABI_ASSERT(MPIB_WIRE_CONNS_MAX == 1u << SLOTS_SHIFT);
+
 static void put_conn(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 {
 	const struct engine_conn_info *f = &m->conn;
 
-	mpib_put32(w, f->id);
+	mpib_put32(w, f->id | (f->slots % MPIB_SLOTS) << SLOTS_SHIFT);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_put32(w, f->rkey[r]);
 	mpib_put64(w, f->addr);
@@ -62,13 +66,17 @@ static void put_conn(struct mpib_encoder *w, const struct mpib_peer_msg *m)
 static void get_conn(struct mpib_decoder *r, struct mpib_peer_msg *m)
 {
 	struct engine_conn_info *f = &m->conn;
+	uint32_t id = mpib_get32(r);
 
-	f->id = mpib_get32(r);
+	f->id = id % MPIB_WIRE_CONNS_MAX;
+	f->slots = id >> SLOTS_SHIFT;
+	if (f->slots == 0)
+		f->slots = MPIB_SLOTS;
+	else if (f->slots != MPIB_TABLE_SLOTS)
+		r->failed = true;
 	for (unsigned i = 0; i < MPIB_RAILS; i++)
 		f->rkey[i] = mpib_get32(r);
 	f->addr = mpib_get64(r);
-	if (f->id >= MPIB_WIRE_CONNS_MAX)
-		r->failed = true;
 }
 
 static void put_why(struct mpib_encoder *w, const struct mpib_peer_msg *m)

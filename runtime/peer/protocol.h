@@ -45,6 +45,11 @@
  *   SECOND       address: where the sender takes peer links, too, on the port of
  *                its first, or ::. From version 11 on, when a link is up
  *
+ * A connection is its number, the key and the address of its tables; from version
+ * 12 on CONN_OPEN says in bits 31..20 of the number how many entries these have,
+ * MPIB_TABLE_SLOTS, and CONN_ACCEPT and CONN_MOVED repeat it. 0, as before, is
+ * MPIB_SLOTS.
+ *
  * In a cluster with a key (auth.h) every message that an end sends after its
  * WELCOME or READY is encrypted and sealed: 16 bytes after the message, counted in
  * its length, which is not encrypted. In a cluster without a key challenges and proofs are zeros.
@@ -60,10 +65,12 @@
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 9u
-#define MPIB_PEER_VERSION 11u
-/* The first versions with ASK and REPORT, and with SECOND. */
+#define MPIB_PEER_VERSION 12u
+/* The first versions with ASK and REPORT, with SECOND, and with tables of
+ * MPIB_TABLE_SLOTS entries. */
 #define MPIB_PEER_VERSION_ASK 10u
 #define MPIB_PEER_VERSION_SECOND 11u
+#define MPIB_PEER_VERSION_SLOTS 12u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {

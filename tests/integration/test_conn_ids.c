@@ -28,7 +28,8 @@ static void one_more_than_a_shard_can_have(void **state)
 	memset(s->conn_ids, 0xff, ENGINE_CONNS_MAX / 8);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(engine_conn_create(n->engine_client, 7, i & 1,
-						    n->lane, &more),
+						    MPIB_TABLE_SLOTS, n->lane,
+						    &more),
 				 -ENOSPC);
 		why = mpib_engine_last_error(n->engine, -ENOSPC);
 		if (!strstr(why, "262144 connections") ||
@@ -39,9 +40,9 @@ static void one_more_than_a_shard_can_have(void **state)
 	s->conn_ids[ENGINE_CONNS_MAX / 64 - 1] &= ~(1ull << 62);
 	pair_connect(&pair, 7, 0, &tx, &rx);
 	assert_int_equal(tx.conn->id, ENGINE_CONNS_MAX - 2);
-	assert_int_equal(
-		engine_conn_create(n->engine_client, 8, true, n->lane, &more),
-		-ENOSPC);
+	assert_int_equal(engine_conn_create(n->engine_client, 8, true,
+					    MPIB_TABLE_SLOTS, n->lane, &more),
+			 -ENOSPC);
 	/* The id is of 18 bits, and travels: the far end answers to it. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
 	pair_close(&pair);

@@ -107,10 +107,12 @@ static void open_both(uint32_t window, uint32_t part)
 	lend_window(&tx);
 	lend_window(&rx);
 	assert_int_equal(engine_conn_create(tx.engine, 0, true,
-					    pair.node[0].lane, &tx.shard),
+					    MPIB_TABLE_SLOTS, pair.node[0].lane,
+					    &tx.shard),
 			 0);
 	assert_int_equal(engine_conn_create(rx.engine, 0, false,
-					    pair.node[1].lane, &rx.shard),
+					    MPIB_TABLE_SLOTS, pair.node[1].lane,
+					    &rx.shard),
 			 0);
 	engine_conn_local(tx.shard, &a);
 	engine_conn_local(rx.shard, &b);

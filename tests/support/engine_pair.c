@@ -234,11 +234,11 @@ void pair_close(struct pair *p)
 }
 
 static void make_end(struct pair_node *n, uint32_t index, bool sender,
-		     struct pair_end *e)
+		     uint32_t slots, struct pair_end *e)
 {
 	memset(e, 0, sizeof(*e));
 	assert_int_equal(engine_conn_create(n->engine_client, index, sender,
-					    n->lane, &e->conn),
+					    slots, n->lane, &e->conn),
 			 0);
 	e->submit = n->submit;
 	e->reply = n->reply;
@@ -253,10 +253,16 @@ static void make_end(struct pair_node *n, uint32_t index, bool sender,
 void pair_connect(struct pair *p, uint32_t index, unsigned from,
 		  struct pair_end *tx, struct pair_end *rx)
 {
+	pair_connect_of(p, index, from, MPIB_TABLE_SLOTS, tx, rx);
+}
+
+void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
+		     uint32_t slots, struct pair_end *tx, struct pair_end *rx)
+{
 	struct engine_conn_info a, b;
 
-	make_end(&p->node[from], index, true, tx);
-	make_end(&p->node[!from], index, false, rx);
+	make_end(&p->node[from], index, true, slots, tx);
+	make_end(&p->node[!from], index, false, slots, rx);
 	engine_conn_local(tx->conn, &a);
 	engine_conn_local(rx->conn, &b);
 	engine_conn_start(rx->conn, &a);

@@ -78,6 +78,9 @@ void pair_until(struct pair *p, const bool *flag);
 /* Create the connection `index` from node `from` to the other node. */
 void pair_connect(struct pair *p, uint32_t index, unsigned from,
 		  struct pair_end *tx, struct pair_end *rx);
+/* The same with tables of so many entries. */
+void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
+		     uint32_t slots, struct pair_end *tx, struct pair_end *rx);
 
 /* Push one descriptor. Returns the generation of the request. */
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,

@@ -45,7 +45,7 @@ struct mpib_lane {
 struct engine_conn {
 	struct engine_client *engine_client;
 	struct mpib_lane *lane;
-	uint32_t index;
+	uint32_t index, slots;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
 	int error; /* of the first stop */
 	uint32_t hint; /* slot + 1, as last set */
@@ -75,6 +75,7 @@ struct mpib_engine {
 	bool hold; /* run no callback */
 	unsigned seed; /* not 0: run one random callback per dispatch */
 	int fail_lane, fail_connect, fail_conn; /* -errno of the next call */
+	uint32_t wrong_slots; /* of its connections, whatever was asked */
 	struct fake_old old[FAKE_OLD];
 	unsigned olds, sweeps; /* sweeps: snapshots asked for */
 };

@@ -214,7 +214,7 @@ void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 }
 
 int engine_conn_create(struct engine_client *engine_client, uint32_t index,
-		       bool sender, struct mpib_lane *lane,
+		       bool sender, uint32_t slots, struct mpib_lane *lane,
 		       struct engine_conn **conn)
 {
 	struct mpib_engine *e = engine_client->tenant->engine;
@@ -237,6 +237,7 @@ int engine_conn_create(struct engine_client *engine_client, uint32_t index,
 	f->lane = lane;
 	f->index = index;
 	f->sender = sender;
+	f->slots = e->wrong_slots ? e->wrong_slots : slots;
 	f->addr = next_addr;
 	next_addr += 0x1000;
 	TAILQ_INSERT_TAIL(&conns, f, link);
@@ -247,7 +248,9 @@ int engine_conn_create(struct engine_client *engine_client, uint32_t index,
 void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info)
 {
-	*info = (struct engine_conn_info){ .id = 1, .addr = conn->addr };
+	*info = (struct engine_conn_info){ .id = 1,
+					   .slots = conn->slots,
+					   .addr = conn->addr };
 }
 
 /* Whether connection from may still write into the memory of connection to. */
@@ -273,6 +276,9 @@ void engine_conn_start(struct engine_conn *conn,
 	fake_expect(!conn->started && !conn->stopping,
 		    "a connection started late");
 	fake_expect(conn->lane->connected, "a connection started on no lane");
+	fake_expect(conn->slots == remote->slots ||
+			    conn->lane->tenant->engine->wrong_slots,
+		    "a connection of two sizes of tables");
 	conn->started = true;
 	TAILQ_FOREACH(f, &conns, link)
 	{

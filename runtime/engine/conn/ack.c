@@ -40,10 +40,15 @@ void mpib_ack_leave(struct engine_conn *f)
 	TAILQ_REMOVE(list_of(f), f, ack_link);
 }
 
+/* Where the end-to-end acks lie in either table. */
+static size_t ack_at(const struct engine_conn *f)
+{
+	return f->slots * sizeof(struct mpib_cts);
+}
+
 bool mpib_ack_write(struct engine_conn *f)
 {
-	struct mpib_e2e_ack *d =
-		(void *)((char *)f->tables.out + MPIB_TABLE_WORDS);
+	struct mpib_e2e_ack *d = (void *)((char *)f->tables.out + ack_at(f));
 	unsigned home = engine_conn_home(f);
 
 	if (!f->lane->delivered || f->rx.acked == f->rx.tail)
@@ -54,7 +59,7 @@ bool mpib_ack_write(struct engine_conn *f)
 	f->rx.acked = d->ended[home] = f->rx.tail;
 	/* Each rail has a place of its own in the peer's table: acks on two
 	 * rails may overtake each other. */
-	mpib_unsignaled_write(f, MPIB_TABLE_WORDS + home * sizeof(d->ended[0]),
+	mpib_unsignaled_write(f, ack_at(f) + home * sizeof(d->ended[0]),
 			      sizeof(d->ended[0]));
 	return true;
 }
@@ -92,7 +97,7 @@ int mpib_ack_write_turn(struct mpib_shard *s)
 static uint64_t ack_newest(struct engine_conn *f)
 {
 	const struct mpib_e2e_ack *d =
-		(const void *)((const char *)f->tables.in + MPIB_TABLE_WORDS);
+		(const void *)((const char *)f->tables.in + ack_at(f));
 	const struct mpib_cts *cts = f->tables.in;
 	struct mpib_sender *tx = &f->tx;
 	uint64_t acked = tx->acked;
@@ -107,7 +112,7 @@ static uint64_t ack_newest(struct engine_conn *f)
 	if (tx->cts_seen < tx->cts_next)
 		tx->cts_seen = tx->cts_next; /* mpib_sender_cts() took theirs */
 	for (;; tx->cts_seen++) {
-		const struct mpib_cts *c = &cts[tx->cts_seen % MPIB_SLOTS];
+		const struct mpib_cts *c = &cts[mpib_entry_of(f, tx->cts_seen)];
 
 		/* Acquire: seq is placed last, see mpib_sender_cts(). */
 		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) !=
@@ -124,7 +129,7 @@ int mpib_ack_read(struct engine_conn *f)
 
 	/* The ack may be ahead of cts_next: by slots that the receiver
 	 * cancelled because their message ended earlier. */
-	if (acked > f->tx.cts_next + MPIB_SLOTS) {
+	if (acked > f->tx.cts_next + f->slots) {
 		engine_conn_break(f, -EPROTO,
 				  "peer %s claims to have what was not sent",
 				  f->lane->peer);

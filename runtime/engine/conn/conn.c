@@ -116,25 +116,41 @@ static void init_ring(struct engine_conn *f)
 	atomic_store_explicit(&f->reply->grouped, 0, memory_order_relaxed);
 }
 
-/* A receiving connection takes a fifth of the memory of a sending one: it is
- * allocated without the rest of the union. */
-static size_t conn_bytes(bool sender)
+/* A connection is allocated without the rest of the union that it does not
+ * use. */
+size_t engine_conn_bytes(bool sender, uint32_t slots)
 {
-	return sender ? sizeof(struct engine_conn)
+	return sender ? offsetof(struct engine_conn, tx) +
+				sizeof(struct mpib_sender)
 		      : offsetof(struct engine_conn, rx) +
-				sizeof(struct mpib_receiver);
+				sizeof(struct mpib_receiver) +
+				slots * sizeof(struct mpib_slot);
+}
+
+/* The end-to-end ack lies behind the sender's CTS, and behind those that the
+ * receiver copies there. */
+static void size_tables(struct engine_conn *f)
+{
+	uint32_t bytes = f->slots * (uint32_t)sizeof(struct mpib_cts);
+	uint32_t ack = sizeof(struct mpib_e2e_ack);
+
+	f->tables.in_bytes = bytes + (f->is_sender ? ack : 0);
+	f->tables.out_bytes = bytes + (f->is_sender ? 0 : ack);
 }
 
 static int conn_make(struct engine_client *client, uint32_t index, bool sender,
-		     struct mpib_lane *lane, uint32_t id,
+		     uint32_t slots, struct mpib_lane *lane, uint32_t id,
 		     struct engine_conn **conn)
 {
 	struct mpib_shard *s = client->shard;
-	struct engine_conn *f = calloc(1, conn_bytes(sender));
+	struct engine_conn *f = calloc(1, engine_conn_bytes(sender, slots));
 	int rc;
 
 	if (!f)
 		return -ENOMEM;
+	f->is_sender = sender;
+	f->slots = slots;
+	size_tables(f);
 	rc = mpib_tables_get(client->tenant, &f->tables);
 	if (rc < 0)
 		goto err_free;
@@ -143,7 +159,6 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->client = client;
 	f->lane = lane;
 	f->index = index;
-	f->is_sender = sender;
 	f->local_rank = f->remote_rank = -1;
 	f->home = mpib_policy_home(lane);
 	f->hint_slot = UINT32_MAX;
@@ -162,7 +177,7 @@ err_free:
 }
 
 int engine_conn_create(struct engine_client *client, uint32_t index,
-		       bool sender, struct mpib_lane *lane,
+		       bool sender, uint32_t slots, struct mpib_lane *lane,
 		       struct engine_conn **conn)
 {
 	struct mpib_shard *s = client->shard;
@@ -175,7 +190,7 @@ int engine_conn_create(struct engine_client *client, uint32_t index,
 			"shard %u has %u connections (close some, or raise "
 			"proxy.threads)",
 			s->index, ENGINE_CONNS_MAX);
-	rc = conn_make(client, index, sender, lane, id, conn);
+	rc = conn_make(client, index, sender, slots, lane, id, conn);
 	if (rc < 0)
 		give_conn_id(s, id);
 	return rc;
@@ -187,7 +202,8 @@ int engine_conn_restore(struct engine_client *client, uint32_t index,
 			struct engine_conn **conn)
 {
 	int rc = take_this_id(client->shard, id)
-			 ? conn_make(client, index, sender, lane, id, conn)
+			 ? conn_make(client, index, sender, remote->slots, lane,
+				     id, conn)
 			 : -EEXIST;
 
 	if (rc < 0)
@@ -204,6 +220,7 @@ void engine_conn_local(const struct engine_conn *conn,
 	*info = (struct engine_conn_info){
 		.id = conn->id,
 		.rkey = { conn->tables.rkey[0], conn->tables.rkey[1] },
+		.slots = conn->slots,
 		.addr = (uint64_t)(uintptr_t)conn->tables.in,
 	};
 }

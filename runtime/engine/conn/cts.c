@@ -15,7 +15,7 @@ void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 {
 	struct mpib_cts *cts = f->tables.out;
 
-	cts += f->rx.next % MPIB_SLOTS;
+	cts += mpib_entry_of(f, f->rx.next);
 	*cts = (struct mpib_cts){
 		.addr = addr,
 		.len = d->len,
@@ -33,9 +33,10 @@ void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 
 /* How many entries from slot first on lie together in the table, up to end: one
  * WRITE carries them. */
-static unsigned cts_run(uint64_t first, uint64_t end)
+static unsigned cts_run(const struct engine_conn *f, uint64_t first,
+			uint64_t end)
 {
-	uint64_t n = end - first, edge = MPIB_SLOTS - first % MPIB_SLOTS;
+	uint64_t n = end - first, edge = f->slots - mpib_entry_of(f, first);
 
 	return (unsigned)(n < edge ? n : edge);
 }
@@ -90,7 +91,7 @@ static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	unsigned home = engine_conn_home(f);
 	struct mpib_cts *cts = f->tables.out;
-	size_t at = first % MPIB_SLOTS;
+	size_t at = mpib_entry_of(f, first);
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
@@ -113,7 +114,7 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	uint64_t now = f->shard->now, i = first;
 
 	for (i = i < f->rx.tail ? f->rx.tail : i; i < first + n; i++) {
-		struct mpib_slot *s = &f->rx.slot[i % MPIB_SLOTS];
+		struct mpib_slot *s = mpib_slot_at(f, i);
 		struct engine_request *r = &f->req[s->req];
 
 		if (s->state == MPIB_SLOT_CANCELLED)
@@ -138,7 +139,7 @@ static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 	int posted = 0;
 
 	while (*next != end && !f->broken) {
-		unsigned n = cts_run(*next, end);
+		unsigned n = cts_run(f, *next, end);
 
 		if (!open || mpib_qp_room(q) == 0) {
 			mpib_stall(f, MPIB_STALL_SQ);

@@ -10,16 +10,11 @@
 #include "engine/conn/report.h"
 #include "engine/measure/count.h"
 
-static struct mpib_slot *slot_at(struct engine_conn *f, uint64_t number)
-{
-	return &f->rx.slot[number % MPIB_SLOTS];
-}
-
 /* Room for the slots of the largest group. A slot is reused only after the peer
  * has read its CTS, hence freed, not tail. */
 bool mpib_receiver_room(const struct engine_conn *f)
 {
-	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= MPIB_SLOTS &&
+	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= f->slots &&
 	       mpib_flush_room(f);
 }
 
@@ -37,7 +32,7 @@ static bool receiver_well_formed(const struct mpib_desc *d)
 static void open_slot(struct engine_conn *f, const struct mpib_desc *d,
 		      struct mpib_mr *mr, uint64_t addr)
 {
-	struct mpib_slot *s = slot_at(f, f->rx.next);
+	struct mpib_slot *s = mpib_slot_at(f, f->rx.next);
 
 	mpib_cts_write(f, d, mr, addr);
 	*s = (struct mpib_slot){
@@ -130,7 +125,7 @@ static void receiver_release(struct mpib_slot *s)
 static void cancel_rest(struct engine_conn *f, unsigned req)
 {
 	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
-		struct mpib_slot *s = slot_at(f, i);
+		struct mpib_slot *s = mpib_slot_at(f, i);
 
 		if (s->req != req || s->state != MPIB_SLOT_POSTED)
 			break;
@@ -145,7 +140,7 @@ bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 {
 	const struct mpib_record *entry = f->tables.in;
 
-	entry += number % MPIB_SLOTS;
+	entry += mpib_entry_of(f, number);
 	/* Relaxed: most slots have none; what counts is the copy's. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
 		return false;
@@ -166,7 +161,7 @@ static void count_rx(struct engine_conn *f, const uint64_t *rail)
 static void free_slots(struct engine_conn *f, struct mpib_slot *s)
 {
 	for (unsigned i = 0, n = s->n; i < n; i++) {
-		struct mpib_slot *m = slot_at(f, f->rx.tail + i);
+		struct mpib_slot *m = mpib_slot_at(f, f->rx.tail + i);
 
 		receiver_release(m);
 		m->state = MPIB_SLOT_FREE;
@@ -179,7 +174,7 @@ static int end_group(struct engine_conn *f, struct mpib_slot *s,
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < s->n; i++) {
-		if (rec->size[i] > slot_at(f, f->rx.tail + i)->len)
+		if (rec->size[i] > mpib_slot_at(f, f->rx.tail + i)->len)
 			return -EPROTO;
 		sum += rec->size[i];
 	}
@@ -283,7 +278,7 @@ static void end_slots(struct engine_conn *f)
 	struct mpib_receiver *rx = &f->rx;
 
 	while (rx->tail != rx->next && !f->broken) {
-		struct mpib_slot *s = slot_at(f, rx->tail);
+		struct mpib_slot *s = mpib_slot_at(f, rx->tail);
 		unsigned n = s->n;
 
 		if (s->state == MPIB_SLOT_CANCELLED) {
@@ -318,7 +313,7 @@ static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
 	uint32_t mask = mpib_imm_mask(imm), slot = mpib_imm_slot(imm);
 	uint64_t number =
 		f->rx.tail + ((slot - (uint32_t)f->rx.tail) & (MPIB_SLOTS - 1));
-	struct mpib_slot *s = slot_at(f, number);
+	struct mpib_slot *s = mpib_slot_at(f, number);
 
 	if (number >= f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
 	    mask == 0 || mask >= 1u << f->lane->rails || !(mask & 1u << rail) ||
@@ -360,7 +355,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 
 void mpib_receiver_drop(struct engine_conn *f)
 {
-	for (unsigned i = 0; i < MPIB_SLOTS; i++) {
+	for (unsigned i = 0; i < f->slots; i++) {
 		receiver_release(&f->rx.slot[i]);
 		f->rx.slot[i].state = MPIB_SLOT_FREE;
 	}
@@ -370,7 +365,7 @@ void mpib_receiver_drop(struct engine_conn *f)
 
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 {
-	for (unsigned i = 0; i < MPIB_SLOTS; i++) {
+	for (unsigned i = 0; i < f->slots; i++) {
 		if (f->rx.slot[i].mr == mr)
 			return true;
 	}

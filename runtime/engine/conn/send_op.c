@@ -109,7 +109,7 @@ struct mpib_record *mpib_sender_record(struct engine_conn *f)
 {
 	struct mpib_record *rec = f->tables.out;
 
-	rec += f->tx.cts_next % MPIB_SLOTS;
+	rec += mpib_entry_of(f, f->tx.cts_next);
 	*rec = (struct mpib_record){ .seq = f->tx.cts_next + 1, .n = 1 };
 	return rec;
 }

@@ -103,7 +103,7 @@ bool mpib_sender_cts(struct engine_conn *f, uint64_t slot, struct mpib_cts *cts)
 {
 	const struct mpib_cts *entry = f->tables.in;
 
-	entry += slot % MPIB_SLOTS;
+	entry += mpib_entry_of(f, slot);
 	/* Acquire: the device places seq last, after the rest of the entry. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
 		return false;

@@ -193,11 +193,11 @@ MPIB_SERIAL_SIZE(struct mpib_slot, 48);
 static void conn_slot(struct mpib_serial *p, struct engine_conn *f,
 		      uint64_t number)
 {
-	struct mpib_slot *s = &f->rx.slot[number % MPIB_SLOTS];
+	struct mpib_slot *s = mpib_slot_at(f, number);
 	struct mpib_cts *cts = f->tables.out;
 	uint32_t state = s->state, n = s->n;
 
-	cts += number % MPIB_SLOTS;
+	cts += mpib_entry_of(f, number);
 	mpib_serial_count(p, &state, MPIB_SLOT_CANCELLED);
 	mpib_serial_count(p, &n, MPIB_GROUP_MAX);
 	s->state = (uint8_t)state;
@@ -216,7 +216,7 @@ static void conn_slot(struct mpib_serial *p, struct engine_conn *f,
 		cts->rkey[r] = s->mr->rkey[r];
 }
 
-MPIB_SERIAL_SIZE(struct mpib_receiver, 14144);
+MPIB_SERIAL_SIZE(struct mpib_receiver, 1856);
 static void conn_members(struct mpib_serial *p, struct mpib_receiver *rx)
 {
 	uint32_t got = rx->group_got;
@@ -239,7 +239,7 @@ static void conn_receiver(struct mpib_serial *p, struct engine_conn *f)
 	mpib_serial_u32(p, &rx->msg);
 	conn_members(p, rx);
 	mpib_flushes_serialize(p, f);
-	if (rx->next - rx->tail > MPIB_SLOTS ||
+	if (rx->next - rx->tail > f->slots ||
 	    rx->cts_posted - rx->tail > rx->next - rx->tail) {
 		mpib_serial_fail(p, "slots out of their range");
 		return;
@@ -268,6 +268,9 @@ static void remote_end(struct mpib_serial *p, struct engine_conn_info *r)
 	for (unsigned i = 0; i < MPIB_RAILS; i++)
 		mpib_serial_u32(p, &r->rkey[i]);
 	mpib_serial_u64(p, &r->addr);
+	mpib_serial_u32(p, &r->slots);
+	if (r->slots != MPIB_TABLE_SLOTS && r->slots != MPIB_SLOTS)
+		mpib_serial_fail(p, "tables of %u entries", r->slots);
 }
 
 /* The connection's share among the connections of its client. */
@@ -293,8 +296,8 @@ static void conn_body(struct mpib_serial *p, struct engine_conn *f)
 	mpib_serial_count(p, &f->outstanding, MPIB_REQUESTS);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
 		conn_request(p, &f->req[i]);
-	mpib_serial_raw(p, f->tables.in, MPIB_TABLE_BYTES);
-	mpib_serial_raw(p, f->tables.out, MPIB_TABLE_BYTES);
+	mpib_serial_raw(p, f->tables.in, f->tables.in_bytes);
+	mpib_serial_raw(p, f->tables.out, f->tables.out_bytes);
 	if (f->is_sender)
 		conn_sender(p, f);
 	else
@@ -344,7 +347,7 @@ static void on_moved(struct mpib_msg *msg)
 
 	f->remote = m->remote;
 	if (f->is_sender) {
-		memset(f->tables.in, 0, MPIB_TABLE_BYTES);
+		memset(f->tables.in, 0, f->tables.in_bytes);
 		f->tx.moved = true;
 		f->tx.cts_seen = f->tx.cts_next;
 		f->tx.group.stale = f->tx.group.n > 0;
@@ -361,7 +364,8 @@ bool engine_conn_moved(struct engine_conn *conn,
 	const struct mpib_lane *lane = conn->lane;
 	struct move *m;
 
-	if (remote->id != conn->remote.id || !lane->failover)
+	if (remote->id != conn->remote.id || remote->slots != conn->slots ||
+	    !lane->failover)
 		return false;
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (lane->ctl.rail[r].fence.state == MPIB_FENCE_LIVE)

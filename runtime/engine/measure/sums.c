@@ -85,11 +85,12 @@ static unsigned sender_holds(const struct mpib_sender *tx)
 	return n;
 }
 
-static unsigned receiver_holds(const struct mpib_receiver *rx)
+static unsigned receiver_holds(const struct engine_conn *f)
 {
+	const struct mpib_receiver *rx = &f->rx;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < MPIB_SLOTS; i++)
+	for (unsigned i = 0; i < f->slots; i++)
 		n += rx->slot[i].mr != NULL;
 	for (unsigned i = 0; i < MPIB_FLUSHES; i++)
 		n += rx->flush.at[i].mr != NULL;
@@ -105,7 +106,7 @@ static bool regions_fit(const struct engine_client *a, struct mpib_sum *out)
 
 		if (f)
 			holds += f->is_sender ? sender_holds(&f->tx)
-					      : receiver_holds(&f->rx);
+					      : receiver_holds(f);
 	}
 	for (unsigned h = 0; h < MPIB_MRS_MAX; h++)
 		refs += a->mr_made[h] ? a->mr_made[h]->refs : 0;

@@ -20,11 +20,15 @@ struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;
 	uint64_t free; /* bit per pair of tables */
 	uint64_t used; /* of those: written to since they were mapped */
+	size_t each; /* bytes of a pair */
 	char *mem;
 	struct ibv_mr *mr[MPIB_RAILS];
 };
 
-#define SLAB_BYTES (2 * MPIB_TABLE_BYTES * MPIB_TABLES_PER_SLAB)
+static size_t slab_bytes(const struct mpib_slab *slab)
+{
+	return slab->each * MPIB_TABLES_PER_SLAB;
+}
 
 static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 {
@@ -32,11 +36,11 @@ static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 		if (slab->mr[r])
 			t->shard->rail[r].verbs->dereg_mr(slab->mr[r]);
 	}
-	munmap(slab->mem, SLAB_BYTES);
+	munmap(slab->mem, slab_bytes(slab));
 	free(slab);
 }
 
-static int new_slab(struct mpib_tenant *t)
+static int new_slab(struct mpib_tenant *t, size_t each)
 {
 	struct mpib_slab *slab = calloc(1, sizeof(*slab));
 	int rc;
@@ -44,20 +48,22 @@ static int new_slab(struct mpib_tenant *t)
 	if (!slab)
 		return -ENOMEM;
 	slab->free = UINT64_MAX;
-	slab->mem = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE,
+	slab->each = each;
+	slab->mem = mmap(NULL, slab_bytes(slab), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (slab->mem == MAP_FAILED) {
 		free(slab);
 		return -ENOMEM;
 	}
-	mpib_numa_prefer(slab->mem, SLAB_BYTES, mpib_shard_node(t->shard));
+	mpib_numa_prefer(slab->mem, slab_bytes(slab),
+			 mpib_shard_node(t->shard));
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
 		if (t->shard->rail[r].dead)
 			continue;
 		/* No relaxed ordering: the seq of a CTS must land after the
 		 * rest of the CTS. */
 		rc = t->shard->rail[r].verbs->reg_mr(
-			t->pd[r], slab->mem, SLAB_BYTES,
+			t->pd[r], slab->mem, slab_bytes(slab),
 			(uint64_t)(uintptr_t)slab->mem,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 			&slab->mr[r]);
@@ -73,13 +79,13 @@ err_slab:
 	return rc;
 }
 
-static struct mpib_slab *slab_with_room(struct mpib_tenant *t)
+static struct mpib_slab *slab_with_room(struct mpib_tenant *t, size_t each)
 {
 	struct mpib_slab *slab;
 
 	LIST_FOREACH(slab, &t->slabs, link)
 	{
-		if (slab->free)
+		if (slab->free && slab->each == each)
 			return slab;
 	}
 	return NULL;
@@ -87,25 +93,26 @@ static struct mpib_slab *slab_with_room(struct mpib_tenant *t)
 
 int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
 {
-	struct mpib_slab *slab = slab_with_room(t);
+	size_t each = (size_t)tables->in_bytes + tables->out_bytes;
+	struct mpib_slab *slab = slab_with_room(t, each);
 	unsigned i;
 	int rc;
 
 	if (!slab) {
-		rc = new_slab(t);
+		rc = new_slab(t, each);
 		if (rc < 0)
 			return rc;
-		slab = slab_with_room(t);
+		slab = slab_with_room(t, each);
 	}
 	i = (unsigned)__builtin_ctzll(slab->free);
 	slab->free &= ~(1ull << i);
 	tables->slab = slab;
 	tables->index = i;
-	tables->in = slab->mem + (size_t)2 * i * MPIB_TABLE_BYTES;
-	tables->out = (char *)tables->in + MPIB_TABLE_BYTES;
+	tables->in = slab->mem + i * each;
+	tables->out = (char *)tables->in + tables->in_bytes;
 	/* New memory is zero already. */
 	if (slab->used & 1ull << i)
-		mpib_zero_words(tables->in, 2 * MPIB_TABLE_BYTES);
+		mpib_zero_words(tables->in, each);
 	slab->used |= 1ull << i;
 	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
 		tables->lkey[r] = slab->mr[r] ? slab->mr[r]->lkey : 0;

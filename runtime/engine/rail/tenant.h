@@ -11,18 +11,18 @@
 #include "engine/rail/loopback.h"
 #include "engine/shard.h"
 
-/* A connection has two tables: the peer writes one by RDMA, and our own RDMA
- * writes read the other. The end-to-end ack lies behind the entries. */
-#define MPIB_TABLE_BYTES ((size_t)MPIB_SLOTS * 64 + 64)
-#define MPIB_TABLE_WORDS ((size_t)MPIB_SLOTS * 64)
 #define MPIB_TABLES_PER_SLAB 64
 
 struct mpib_slab; /* registered memory for the tables of 64 connections */
 
+/* A connection has two tables: the peer writes one by RDMA, and our own RDMA
+ * writes read the other. */
 struct mpib_tables {
 	struct mpib_slab *slab;
 	unsigned index;
-	void *in, *out; /* MPIB_TABLE_BYTES each */
+	uint32_t in_bytes, out_bytes; /* whole cache lines; set by the caller of
+					 mpib_tables_get() */
+	void *in, *out;
 	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS];
 };
 

@@ -65,7 +65,7 @@ static struct mpib_record *record_of(struct engine_conn *f,
 {
 	struct mpib_record *rec = f->tables.out;
 
-	rec += p->slot % MPIB_SLOTS;
+	rec += mpib_entry_of(f, p->slot);
 	if (rec->seq == p->slot + 1)
 		return rec;
 	*rec = (struct mpib_record){ .seq = p->slot + 1, .n = 1 };
@@ -240,7 +240,7 @@ bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	uint64_t number =
 		rx->tail +
 		((mpib_imm_slot(imm) - (uint32_t)rx->tail) & (MPIB_SLOTS - 1));
-	struct mpib_slot *s = &rx->slot[number % MPIB_SLOTS];
+	struct mpib_slot *s = mpib_slot_at(f, number);
 	uint8_t all = (uint8_t)((1u << f->lane->rails) - 1);
 	struct mpib_record rec;
 

@@ -88,7 +88,7 @@ static void bitmap_of_receiver(struct engine_conn *f,
 	a->conn = f->id;
 	a->first = rx->bitmap_tail = rx->tail;
 	for (uint64_t i = rx->tail; i < rx->cts_posted; i++) {
-		const struct mpib_slot *s = &rx->slot[i % MPIB_SLOTS];
+		const struct mpib_slot *s = mpib_slot_at(f, i);
 		unsigned bit = (unsigned)(i - rx->tail) * MPIB_RAILS;
 		uint8_t seen = s->seen;
 
@@ -110,7 +110,7 @@ static void bitmap_of_sender(struct engine_conn *f, struct mpib_recv_bitmap *a)
 	a->conn = f->remote.id;
 	a->sender = true;
 	a->first = f->tx.cts_next;
-	while (a->first - f->tx.cts_next < MPIB_SLOTS &&
+	while (a->first - f->tx.cts_next < f->slots &&
 	       mpib_sender_cts(f, a->first, &cts))
 		a->first++;
 }

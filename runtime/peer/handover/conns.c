@@ -52,6 +52,7 @@ static void pending_connect(struct mpib_broker_serialize *x,
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_serial_u32(p, &w->conn.rkey[r]);
 	mpib_serial_u64(p, &w->conn.addr);
+	mpib_serial_u32(p, &w->conn.slots);
 	if (p->packing)
 		return;
 	if (!w->lane || p->failed) {

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an end of a connection takes of memory, and how many receives it holds in
+ * it: with tables of either size the receives that do not fit wait in the ring,
+ * and each message arrives, lap after lap.
+ */
+#include <mpib/segment.h>
+
+#include "engine/conn/conn.h"
+#include "engine_pair.h"
+#include "test.h"
+
+#define KIB 1024u
+#define ROOM 512u /* of a receive */
+#define GROUPS_MAX MPIB_REQUESTS
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static int teardown(void **state)
+{
+	if (pair.node[0].engine)
+		pair_close(&pair);
+	pair.node[0].engine = NULL;
+	return 0;
+}
+
+static void open_with(uint32_t slots, uint8_t imm_version)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 512;
+	cfg.completion = MPIB_COMPLETION_DELIVERED;
+	pair_open(&pair, &cfg, imm_version);
+	pair_connect_of(&pair, 3, 0, slots, &tx, &rx);
+}
+
+static uint32_t taken_by(const struct engine_conn *f)
+{
+	return (uint32_t)engine_conn_bytes(f->is_sender, f->slots) +
+	       f->tables.in_bytes + f->tables.out_bytes +
+	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
+}
+
+/* docs/performance.md, "A thousand nodes". The peer's proxy and the allocator
+ * add a few hundred bytes. */
+static void an_end_takes_so_much(void **state)
+{
+	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
+	assert_in_range(taken_by(rx.conn), 1, 24 * KIB);
+	assert_in_range(taken_by(tx.conn), 1, 34 * KIB);
+}
+
+static uint64_t place_of(unsigned req, unsigned idx)
+{
+	return (req * MPIB_GROUP_MAX + idx) * ROOM;
+}
+
+static void post_receive(uint8_t req, uint32_t gen, unsigned buffers)
+{
+	for (unsigned i = 0; i < buffers; i++) {
+		const struct mpib_desc d = {
+			.op = MPIB_OP_RECV,
+			.req = req,
+			.idx = (uint8_t)i,
+			.n = (uint8_t)buffers,
+			.gen = gen,
+			.mr = pair.node[1].mr,
+			.tag = (int32_t)i,
+			.off = PAIR_RX + place_of(req, i),
+			.len = ROOM,
+			.total = ROOM,
+		};
+
+		pair_push(&rx, &d);
+	}
+}
+
+static bool is_over(const struct pair_end *e, uint8_t req, uint32_t gen)
+{
+	int32_t result;
+
+	if (!mpib_completion_poll(pair_completion(e, req), gen, &result))
+		return false;
+	assert_true(result >= 0);
+	return true;
+}
+
+static void turns(unsigned n)
+{
+	while (n-- > 0)
+		pair_turn(&pair);
+}
+
+/* Answer the receives of req, buffer by buffer. */
+static void answer(uint8_t req, unsigned buffers)
+{
+	for (unsigned i = 0; i < buffers; i++) {
+		uint32_t gen = pair_post(&tx, MPIB_OP_SEND, (uint8_t)i,
+					 pair.node[0].mr, place_of(req, i),
+					 ROOM, (int32_t)i);
+
+		if (buffers == 1)
+			assert_int_equal(pair_wait(&pair, &tx, 0, gen), ROOM);
+	}
+	for (unsigned i = 0; i < buffers; i++)
+		assert_int_equal(pair_wait(&pair, &tx, (uint8_t)i,
+					   tx.gen - (buffers - 1) + i),
+				 ROOM);
+}
+
+/* So many receives of so many buffers are posted before the first send; held:
+ * how many of their slots the tables have by then. */
+static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
+{
+	static unsigned seed;
+	uint32_t gen = ++rx.gen;
+	char *from = pair.node[0].mem, *to = pair.node[1].mem + PAIR_RX;
+
+	pair_fill(from, GROUPS_MAX * MPIB_GROUP_MAX * ROOM, ++seed);
+	memset(to, 0, GROUPS_MAX * MPIB_GROUP_MAX * ROOM);
+	for (unsigned r = 0; r < receives; r++) {
+		post_receive((uint8_t)r, gen, buffers);
+		turns(4);
+	}
+	assert_int_equal(rx.conn->rx.next - rx.conn->rx.tail, held);
+	assert_int_equal(rx.conn->rx.cts_posted, rx.conn->rx.next);
+	for (unsigned r = 0; r < receives; r++) {
+		answer((uint8_t)r, buffers);
+		assert_true(is_over(&rx, (uint8_t)r, gen));
+		for (unsigned i = 0; i < buffers; i++)
+			assert_memory_equal(from + place_of(r, i),
+					    to + place_of(r, i), ROOM);
+	}
+	turns(16); /* the last end-to-end ack */
+	assert_int_equal(rx.conn->rx.next, rx.conn->rx.tail);
+	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
+}
+
+static void receives_beyond_the_tables_wait_in_the_ring(void **state)
+{
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		open_with(MPIB_TABLE_SLOTS, v);
+		/* All laps of an IMM's 8 bits, and a few of the tables'. */
+		for (unsigned lap = 0; lap < 12; lap++) {
+			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
+			far_ahead(8, 8, 64);
+			far_ahead(16, 8, 64);
+			far_ahead(20, 5, 60);
+		}
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+/* As with a peer of before protocol 12. */
+static void tables_of_before_hold_all_receives(void **state)
+{
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		open_with(MPIB_SLOTS, v);
+		for (unsigned lap = 0; lap < 4; lap++) {
+			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
+			far_ahead(MPIB_REQUESTS, 8, MPIB_SLOTS);
+			far_ahead(20, 5, 100);
+		}
+		pair_close(&pair);
+	}
+	pair.node[0].engine = NULL;
+}
+
+/* Tables of both sizes at once: one does not lie in the other. */
+static void connections_of_both_sizes_go_side_by_side(void **state)
+{
+	struct pair_end tx2, rx2;
+
+	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t slots = i & 1 ? MPIB_TABLE_SLOTS : MPIB_SLOTS;
+
+		pair_connect_of(&pair, 4 + i, 0, slots, &tx2, &rx2);
+		for (unsigned m = 0; m < 2 * MPIB_SLOTS; m++)
+			pair_transfer(&pair, &tx2, &rx2, (uint8_t)(m % 4),
+				      1 + m * 7, 8192, m);
+		far_ahead(16, 8, 64);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(an_end_takes_so_much, teardown),
+		cmocka_unit_test_teardown(
+			receives_beyond_the_tables_wait_in_the_ring, teardown),
+		cmocka_unit_test_teardown(tables_of_before_hold_all_receives,
+					  teardown),
+		cmocka_unit_test_teardown(
+			connections_of_both_sizes_go_side_by_side, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
