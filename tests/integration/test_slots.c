@@ -43,13 +43,15 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* docs/performance.md, "A thousand nodes". The peer's proxy and the allocator
- * add a few hundred bytes. */
+/* docs/performance.md, "A thousand nodes": of 24 KiB this leaves the broker's part
+ * of it, and the allocator, so many bytes. */
+#define BESIDE 768u
+
 static void an_end_takes_so_much(void **state)
 {
 	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
-	assert_in_range(taken_by(rx.conn), 1, 24 * KIB);
-	assert_in_range(taken_by(tx.conn), 1, 34 * KIB);
+	assert_in_range(taken_by(rx.conn), 1, 24 * KIB - BESIDE);
+	assert_in_range(taken_by(tx.conn), 1, 24 * KIB - BESIDE);
 }
 
 static uint64_t place_of(unsigned req, unsigned idx)

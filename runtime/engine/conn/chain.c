@@ -127,8 +127,7 @@ static struct ibv_send_wr *add_record(struct engine_conn *f,
 				      struct mpib_chain *c, unsigned rail,
 				      const struct mpib_record *record)
 {
-	const struct mpib_record *table = f->tables.out;
-	uint64_t off = (uint64_t)(record - table) * sizeof(*record);
+	uint64_t off = mpib_entry_of(f, record->seq - 1) * sizeof(*record);
 	struct ibv_send_wr *wr =
 		chain_add(f, c, (uint64_t)(uintptr_t)record, sizeof(*record),
 			  f->tables.lkey[rail]);

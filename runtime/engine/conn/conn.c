@@ -121,21 +121,22 @@ static void init_ring(struct engine_conn *f)
 size_t engine_conn_bytes(bool sender, uint32_t slots)
 {
 	return sender ? offsetof(struct engine_conn, tx) +
-				sizeof(struct mpib_sender)
+				sizeof(struct mpib_sender) + slots
 		      : offsetof(struct engine_conn, rx) +
 				sizeof(struct mpib_receiver) +
 				slots * sizeof(struct mpib_slot);
 }
 
 /* The end-to-end ack lies behind the sender's CTS, and behind those that the
- * receiver copies there. */
+ * receiver copies there. A sender writes one record a send op at most. */
 static void size_tables(struct engine_conn *f)
 {
-	uint32_t bytes = f->slots * (uint32_t)sizeof(struct mpib_cts);
-	uint32_t ack = sizeof(struct mpib_e2e_ack);
+	uint32_t cts = f->slots * (uint32_t)sizeof(struct mpib_cts) +
+		       (uint32_t)sizeof(struct mpib_e2e_ack);
+	uint32_t record = sizeof(struct mpib_record);
 
-	f->tables.in_bytes = bytes + (f->is_sender ? ack : 0);
-	f->tables.out_bytes = bytes + (f->is_sender ? 0 : ack);
+	f->tables.in_bytes = f->is_sender ? cts : f->slots * record;
+	f->tables.out_bytes = f->is_sender ? SEND_OPS * record : cts;
 }
 
 static int conn_make(struct engine_client *client, uint32_t index, bool sender,

@@ -82,6 +82,10 @@ static inline struct mpib_slot *mpib_slot_at(struct engine_conn *f,
 {
 	return &f->rx.slot[mpib_entry_of(f, slot)];
 }
+static inline uint8_t *mpib_ended_at(struct engine_conn *f, uint64_t slot)
+{
+	return &f->tx.ended[mpib_entry_of(f, slot)];
+}
 /* Shard. A sender has something to post. */
 static inline void engine_conn_make_ready(struct engine_conn *f)
 {
@@ -166,16 +170,16 @@ send_op_share(struct engine_conn *f, const struct send_op *p, unsigned i)
 	return &f->tx.share[send_op_index(p, i)];
 }
 
-/* There is room for one more send op, of a whole group if need be. */
+/* There is room for one more send op, of the whole group if one is answered. */
 static inline bool send_op_free(struct engine_conn *f)
 {
 	const struct mpib_sender *tx = &f->tx;
 	uint32_t ops = tx->op_head - tx->op_tail;
 
-	return ops == 0 ||
-	       (ops < SEND_OPS &&
-		tx->share_head - send_op_at(f, tx->op_tail)->first <=
-			SEND_SHARES - MPIB_GROUP_MAX);
+	return ops == 0 || (ops < SEND_OPS &&
+			    tx->share_head - send_op_at(f, tx->op_tail)->first +
+					    (tx->group.n ? tx->group.n : 1) <=
+				    SEND_SHARES);
 }
 
 static inline struct send_range *mpib_sender_oldest(struct engine_conn *f)
@@ -196,10 +200,18 @@ bool mpib_match_none(const struct engine_conn *f);
  * The receive being answered is over. */
 void mpib_match_forget(struct engine_conn *f, uint8_t req);
 
-/* The send has no bytes yet: its client waits until the receive is there. */
-static inline bool mpib_is_question(const struct send_range *e)
+/* Size of the send that the range is of. */
+static inline uint32_t mpib_total_of(const struct engine_conn *f,
+				     const struct send_range *e)
 {
-	return e->len == 0 && e->total > 0;
+	return f->req[e->req].total;
+}
+
+/* The send has no bytes yet: its client waits until the receive is there. */
+static inline bool mpib_is_question(const struct engine_conn *f,
+				    const struct send_range *e)
+{
+	return e->len == 0 && mpib_total_of(f, e) > 0;
 }
 
 /* sender.c and send_op.c, for group.c */

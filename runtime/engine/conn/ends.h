@@ -7,7 +7,6 @@
 #ifndef MPIB_ENGINE_ENDS_H
 #define MPIB_ENGINE_ENDS_H
 
-#include <mpib/report.h>
 #include <mpib/ring.h>
 #include <mpib/wire.h>
 
@@ -34,9 +33,8 @@ struct engine_request {
 	uint32_t fed; /* bytes the client described so far */
 	uint32_t done; /* bytes in order */
 	uint64_t since; /* shard->now when the first descriptor came */
-	/* With report only: what the client is told of each rail, and the
-	 * chains of the request that are in flight on each. */
-	struct mpib_rail_report rail[MPIB_RAILS];
+	/* With report only: the chains of the request that are in flight. What
+	 * the client is told of each rail is in its completion alone. */
 	uint16_t chains[MPIB_RAILS];
 };
 
@@ -45,7 +43,7 @@ struct send_range {
 	int32_t tag;
 	struct mpib_mr *mr; /* NULL when len is 0 */
 	uint64_t addr;
-	uint32_t len, pos, total;
+	uint32_t len, pos;
 };
 
 /* The grouped receive that the sender is answering. */
@@ -72,10 +70,6 @@ struct mpib_sender {
 	struct op_range share[SEND_SHARES];
 	uint32_t share_head;
 	uint32_t lost; /* send ops with stripes to be replayed */
-	/* By slot, for slots that may not have ended: 2 bits for the stripes
-	 * whose IMM was posted, 2 for the rail that carries each of these
-	 * IMMs, then MPIB_ENDED_RELEASED. */
-	uint8_t ended[MPIB_SLOTS];
 	uint64_t cts_next; /* first slot not answered */
 	uint64_t cts_seen; /* CTS before this were read for end-to-end acks */
 	uint64_t acked; /* the largest end-to-end ack that the peer wrote */
@@ -94,6 +88,10 @@ struct mpib_sender {
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
 	bool moved; /* the peer's proxy was handed over: old CTS come again */
+	/* By slot, engine_conn.slots of them, for those that may not have ended:
+	 * 2 bits for the stripes whose IMM was posted, 2 for the rail that
+	 * carries each of these IMMs, then MPIB_ENDED_RELEASED. */
+	uint8_t ended[];
 };
 
 enum mpib_slot_state {

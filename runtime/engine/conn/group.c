@@ -121,7 +121,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	struct mpib_group *g = &f->tx.group;
 	struct send_range *e = mpib_sender_oldest(f);
-	const struct mpib_split_ask ask = { e->total, e->pos, e->len, NULL };
+	const struct mpib_split_ask ask = { mpib_total_of(f, e), e->pos, e->len,
+					    NULL };
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	struct op_range whole;
 	uint8_t mask, spread;
@@ -139,8 +140,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	g->size[i] += len;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		g->rail[r] += rail[r];
-	group_take(g, i, e, g->size[i] == e->total);
-	if (g->size[i] == e->total)
+	group_take(g, i, e, g->size[i] == mpib_total_of(f, e));
+	if (g->size[i] == mpib_total_of(f, e))
 		mpib_count_messages(f, 1);
 	mpib_sender_pop(f);
 	return (uint64_t)len + 1;
@@ -156,7 +157,8 @@ static unsigned cut_held(struct engine_conn *f, struct op_range *held,
 
 	for (unsigned i = 0; i < g->n; i++) {
 		const struct send_range *e = &g->range[i];
-		const struct mpib_split_ask ask = { e->total, 0, e->len, sum };
+		const struct mpib_split_ask ask = { g->size[i], 0, e->len,
+						    sum };
 		uint32_t rail[MPIB_RAILS];
 
 		if (!(g->held & 1u << i))
@@ -197,7 +199,7 @@ static void close_group(struct engine_conn *f)
 	struct mpib_group *g = &f->tx.group;
 
 	for (unsigned i = 1; i < g->n; i++)
-		f->tx.ended[(f->tx.cts_next + i) % MPIB_SLOTS] = 0;
+		*mpib_ended_at(f, f->tx.cts_next + i) = 0;
 	f->tx.cts_next += g->n;
 	f->tx.msg++;
 	g->n = g->held = 0;
@@ -287,27 +289,27 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		}
 		e = mpib_sender_oldest(f);
 		i = buffer_of(g, e);
-		if (e->total > g->cts[i].total) {
+		if (mpib_total_of(f, e) > g->cts[i].total) {
 			engine_conn_break(f, -EMSGSIZE,
 					  "send of %u bytes is larger than the "
 					  "posted receive of %u bytes",
-					  e->total, g->cts[i].total);
+					  mpib_total_of(f, e), g->cts[i].total);
 			return 0;
 		}
-		if (mpib_is_question(e)) {
+		if (mpib_is_question(f, e)) {
 			group_take(g, (unsigned)i, e, false);
 			engine_conn_progress(f, e->req, 0);
 			mpib_sender_pop(f);
 			continue;
 		}
-		if (e->len != e->total || e->len > HELD_MAX ||
+		if (e->len != mpib_total_of(f, e) || e->len > HELD_MAX ||
 		    f->req[e->req].multipart) /* was a question */
 			return write_part(f, (unsigned)i);
 
 		/* range[i] takes over the range's reference on its region. */
 		group_take(g, (unsigned)i, e, true);
 		g->range[i] = *e;
-		g->size[i] = e->total;
+		g->size[i] = mpib_total_of(f, e);
 		g->held |= (uint8_t)(1u << i);
 		f->tx.range_tail++;
 	}

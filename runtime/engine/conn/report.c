@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report says: see report.h. Shard thread. */
+/* What a report says: see report.h. It is added to where the client reads it, in
+ * the reply segment, which no client can write. Shard thread. */
 #include "engine/conn/report.h"
 
 #include "base/clock.h"
@@ -14,16 +15,17 @@ void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
 {
 	struct engine_request *r = &f->req[req];
 	struct mpib_completion *c = &f->completion[req];
+	struct mpib_rail_report told = mpib_completion_rail(c, rail, r->gen);
 
 	r->chains[rail]++;
-	r->rail[rail].state = MPIB_RAIL_POSTED;
-	r->rail[rail].qpn = qpn;
-	r->rail[rail].bytes += bytes;
+	told.state = MPIB_RAIL_POSTED;
+	told.qpn = qpn;
+	told.bytes += bytes;
 	/* Relaxed: this shard wrote it. */
 	if (has_stamps(r) &&
 	    !atomic_load_explicit(&c->at.posted[rail], memory_order_relaxed))
 		mpib_completion_stamp(&c->at.posted[rail], mpib_now_ns());
-	mpib_completion_report(c, rail, &r->rail[rail]);
+	mpib_completion_report(c, rail, &told);
 }
 
 void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
@@ -31,18 +33,20 @@ void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 {
 	struct engine_request *r = &f->req[req];
 	struct mpib_completion *c = &f->completion[req];
+	struct mpib_rail_report told;
 
 	if (!r->active)
 		return;
+	told = mpib_completion_rail(c, rail, r->gen);
 	r->chains[rail] -= r->chains[rail] > 0;
 	if (r->chains[rail] == 0)
-		r->rail[rail].state = MPIB_RAIL_DONE;
+		told.state = MPIB_RAIL_DONE;
 	if (qpn)
-		r->rail[rail].qpn = qpn;
-	r->rail[rail].bytes += bytes;
+		told.qpn = qpn;
+	told.bytes += bytes;
 	if (has_stamps(r) && r->chains[rail] == 0)
 		mpib_completion_stamp(&c->at.done[rail], mpib_now_ns());
-	mpib_completion_report(c, rail, &r->rail[rail]);
+	mpib_completion_report(c, rail, &told);
 }
 
 void mpib_report_finished(struct engine_conn *f, unsigned req)

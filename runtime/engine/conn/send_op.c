@@ -28,7 +28,7 @@ static bool send_op_add_share(struct engine_conn *f, struct send_op *p,
 static void note_imm(struct engine_conn *f, uint8_t imm)
 {
 	/* At first stripe k is carried by rail k. */
-	f->tx.ended[f->tx.cts_next % MPIB_SLOTS] =
+	*mpib_ended_at(f, f->tx.cts_next) =
 		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS) |
 		(uint8_t)(f->tx.released ? MPIB_ENDED_RELEASED : 0);
 	f->tx.released = false;
@@ -109,7 +109,7 @@ struct mpib_record *mpib_sender_record(struct engine_conn *f)
 {
 	struct mpib_record *rec = f->tables.out;
 
-	rec += mpib_entry_of(f, f->tx.cts_next);
+	rec += f->tx.op_head % SEND_OPS;
 	*rec = (struct mpib_record){ .seq = f->tx.cts_next + 1, .n = 1 };
 	return rec;
 }

@@ -6,6 +6,8 @@
 #ifndef MPIB_ENGINE_CONN_SEND_OP_H
 #define MPIB_ENGINE_CONN_SEND_OP_H
 
+#include <mpib/abi.h>
+
 #include "engine/split/tracker.h"
 #include "failover/stripes.h"
 
@@ -13,8 +15,8 @@ struct mpib_mr;
 
 /* In flight at once: a send op and one range are enough for a request that is
  * not staged, and a connection has MPIB_REQUESTS of them. */
-#define SEND_OPS 64
-#define SEND_SHARES 128
+#define SEND_OPS MPIB_REQUESTS
+#define SEND_SHARES MPIB_REQUESTS
 
 /* Bytes of one request in a send op: where they lie and where they go, kept so
  * that a replay can post them again. */

@@ -61,11 +61,9 @@ int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d)
 	    (d->pos > 0 || r->fed == 0))
 		return 1; /* the request failed, the client feeds it still */
 
-	e = (struct send_range){ .req = d->req,
-				 .tag = d->tag,
-				 .len = d->len,
-				 .pos = d->pos,
-				 .total = d->total };
+	e = (struct send_range){
+		.req = d->req, .tag = d->tag, .len = d->len, .pos = d->pos
+	};
 	rc = engine_conn_hold(f, d, &e.mr, &e.addr);
 	if (rc < 0)
 		return rc;
@@ -130,7 +128,7 @@ static bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
 		}
 		if (ahead == 0)
 			return true;
-		tx->ended[tx->cts_next++ % MPIB_SLOTS] = 0;
+		*mpib_ended_at(f, tx->cts_next++) = 0;
 	}
 	return false;
 }
@@ -146,7 +144,7 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 	struct send_range *e = mpib_sender_oldest(f);
 	unsigned home = engine_conn_home(f);
 	uint8_t mask = (uint8_t)(1u << home), req = e->req;
-	uint32_t sizes[2] = { e->total, cts->total };
+	uint32_t sizes[2] = { mpib_total_of(f, e), cts->total };
 	struct mpib_record *rec;
 
 	if (!mpib_sender_may_post(f, mask, 0, 1, none))
@@ -154,7 +152,7 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 
 	rec = mpib_sender_record(f);
 	rec->status = -EMSGSIZE;
-	rec->size[0] = e->total;
+	rec->size[0] = mpib_total_of(f, e);
 	mpib_chain_imm(f, &chain[home], home,
 		       mpib_sender_imm(f, home, mask, true, 0), rec);
 	mpib_sender_post(f, chain, NULL, 0, mask, 0);
@@ -192,12 +190,13 @@ static void sender_plan(struct engine_conn *f, const struct send_range *e,
 	uint32_t part_end = cts->pos + cts->len;
 	uint32_t ext_end = e->pos + e->len;
 	uint32_t end = part_end < ext_end ? part_end : ext_end;
-	struct mpib_split_ask ask = { e->total, tx->pos, end - tx->pos, NULL };
+	struct mpib_split_ask ask = { mpib_total_of(f, e), tx->pos,
+				      end - tx->pos, NULL };
 
 	*s = (struct step){ .from = e->addr + (tx->pos - e->pos),
 			    .at = tx->pos - cts->pos,
 			    .len = end - tx->pos,
-			    .ends_message = end == e->total };
+			    .ends_message = end == mpib_total_of(f, e) };
 	s->rail[MPIB_RAIL_SOUT] = s->len;
 	if (f->lane->rails > 1)
 		mpib_split(f, &ask, s->rail);
@@ -226,7 +225,7 @@ static void sender_plan(struct engine_conn *f, const struct send_range *e,
 static void fill_record(struct engine_conn *f, const struct send_range *e,
 			const struct step *s, struct mpib_record *rec)
 {
-	rec->size[0] = e->total;
+	rec->size[0] = mpib_total_of(f, e);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		rec->rail[r] = f->tx.rail[r] + s->rail[r];
 }
@@ -309,9 +308,9 @@ static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 	struct op_range share;
 	struct step s;
 
-	if (e->total > cts->total)
+	if (mpib_total_of(f, e) > cts->total)
 		return sender_refuse(f, cts);
-	if (__builtin_expect(mpib_is_question(e), 0))
+	if (__builtin_expect(mpib_is_question(f, e), 0))
 		return sender_promise(f);
 	if (f->tx.pos - e->pos > e->len || f->tx.pos - cts->pos > cts->len) {
 		engine_conn_break(f, -EPROTO, "parts out of order");

@@ -12,7 +12,7 @@
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 
-MPIB_SERIAL_SIZE(struct engine_request, 72);
+MPIB_SERIAL_SIZE(struct engine_request, 48);
 static void conn_request(struct mpib_serial *p, struct engine_request *r)
 {
 	mpib_serial_u32(p, &r->gen);
@@ -26,15 +26,8 @@ static void conn_request(struct mpib_serial *p, struct engine_request *r)
 	mpib_serial_u32(p, &r->fed);
 	mpib_serial_u32(p, &r->done);
 	mpib_serial_u64(p, &r->since); /* CLOCK_MONOTONIC: the same for both */
-	for (unsigned i = 0; i < MPIB_RAILS; i++) {
-		uint8_t state = (uint8_t)r->rail[i].state;
-
-		mpib_serial_u8(p, &state);
-		r->rail[i].state = (enum mpib_rail_state)state;
-		mpib_serial_u32(p, &r->rail[i].qpn);
-		mpib_serial_u32(p, &r->rail[i].bytes);
+	for (unsigned i = 0; i < MPIB_RAILS; i++)
 		mpib_serial_u16(p, &r->chains[i]);
-	}
 }
 
 /* The number of the request that a send range, a send op's share or a slot
@@ -47,7 +40,7 @@ static void conn_owner(struct mpib_serial *p, uint8_t *req)
 	*req = (uint8_t)n;
 }
 
-MPIB_SERIAL_SIZE(struct send_range, 40);
+MPIB_SERIAL_SIZE(struct send_range, 32);
 static void conn_range(struct mpib_serial *p, struct engine_conn *f,
 		       struct send_range *e)
 {
@@ -55,7 +48,6 @@ static void conn_range(struct mpib_serial *p, struct engine_conn *f,
 	mpib_serial_i32(p, &e->tag);
 	mpib_serial_u32(p, &e->len);
 	mpib_serial_u32(p, &e->pos);
-	mpib_serial_u32(p, &e->total);
 	mpib_place_serialize(p, f, &e->mr, &e->addr, e->len);
 }
 
@@ -116,7 +108,7 @@ static void conn_op(struct mpib_serial *p, struct engine_conn *f,
 		mpib_serial_fail(p, "a piece is still under way");
 }
 
-MPIB_SERIAL_SIZE(struct mpib_group, 896);
+MPIB_SERIAL_SIZE(struct mpib_group, 832);
 static void conn_group(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -152,7 +144,7 @@ static void index_pair(struct mpib_serial *p, uint32_t *tail, uint32_t *head,
 	*head = *tail;
 }
 
-MPIB_SERIAL_SIZE(struct mpib_sender, 15080);
+MPIB_SERIAL_SIZE(struct mpib_sender, 7592);
 static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -165,7 +157,7 @@ static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 	for (uint32_t i = tx->op_tail; i != tx->op_head; i++)
 		conn_op(p, f, &tx->op[i % SEND_OPS]);
 	mpib_serial_u32(p, &tx->lost);
-	mpib_serial_raw(p, tx->ended, sizeof(tx->ended));
+	mpib_serial_raw(p, tx->ended, f->slots);
 	mpib_serial_u64(p, &tx->cts_next);
 	mpib_serial_u64(p, &tx->acked);
 	mpib_serial_u32(p, &tx->msg);

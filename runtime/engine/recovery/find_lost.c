@@ -73,17 +73,19 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 	uint8_t pending[MPIB_SLOTS] = { 0 };
 
 	/* Older slots have ended at both ends. */
-	if (s + MPIB_SLOTS < f->tx.cts_next)
-		s = f->tx.cts_next - MPIB_SLOTS;
+	if (s + f->slots < f->tx.cts_next)
+		s = f->tx.cts_next - f->slots;
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
 		const struct send_op *p = send_op_at(f, i);
 
-		pending[p->slot % MPIB_SLOTS] |= p->c.imm & p->c.pending;
+		if (p->slot >= s)
+			pending[mpib_entry_of(f, p->slot)] |=
+				p->c.imm & p->c.pending;
 	}
 	for (; s < f->tx.cts_next; s++) {
-		uint8_t e = f->tx.ended[s % MPIB_SLOTS];
+		uint8_t e = *mpib_ended_at(f, s);
 		uint8_t missing = e & (uint8_t)~seen_of(a, s) &
-				  (uint8_t)~pending[s % MPIB_SLOTS];
+				  (uint8_t)~pending[mpib_entry_of(f, s)];
 
 		if (f->lane->delivered && !(e & MPIB_ENDED_RELEASED))
 			continue;
@@ -126,7 +128,7 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 static void skip_cancelled(struct engine_conn *f, uint64_t first)
 {
 	while (f->tx.cts_next < first)
-		f->tx.ended[f->tx.cts_next++ % MPIB_SLOTS] = 0;
+		*mpib_ended_at(f, f->tx.cts_next++) = 0;
 }
 
 static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)

@@ -59,13 +59,25 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 	return true;
 }
 
-/* The slot's completion record; made now if the first post needed none. */
+/* The send op that has the IMM of p's slot: p, or one posted later. Only a peer
+ * that lies of what it has makes that none; then it is p. */
+static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
+{
+	unsigned first = (unsigned)(p - f->tx.op), i = first;
+
+	while (!f->tx.op[i].c.imm && (i + 1) % SEND_OPS != first)
+		i = (i + 1) % SEND_OPS;
+	return f->tx.op[i].c.imm ? i : first;
+}
+
+/* The slot's completion record; made now if the first post needed none, as a
+ * slot of several send ops always does. */
 static struct mpib_record *record_of(struct engine_conn *f,
 				     const struct send_op *p)
 {
 	struct mpib_record *rec = f->tables.out;
 
-	rec += mpib_entry_of(f, p->slot);
+	rec += ender_of(f, p);
 	if (rec->seq == p->slot + 1)
 		return rec;
 	*rec = (struct mpib_record){ .seq = p->slot + 1, .n = 1 };
@@ -133,7 +145,7 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 		f->tx.group.mask |= (uint8_t)((f->tx.group.n > 0) << q);
 	}
 	for (unsigned k = 0; p->c.imm && k < MPIB_RAILS; k++) {
-		uint8_t *e = &f->tx.ended[p->slot % MPIB_SLOTS];
+		uint8_t *e = mpib_ended_at(f, p->slot);
 
 		if (again & 1u << k)
 			*e = (*e & (uint8_t) ~(1u << MPIB_RAILS << k)) |
