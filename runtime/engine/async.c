@@ -139,7 +139,7 @@ static void on_srq_limit(struct mpib_msg *msg)
 
 	s->rail[l->rail].n.srq_limits++;
 	/* mpib_srq_turn() may have filled the SRQ meanwhile. */
-	if (l->tenant->srq_posted[l->rail] < s->engine->cfg.srq_low &&
+	if (l->tenant->srq_posted[l->rail] < mpib_srq_low(l->tenant, l->rail) &&
 	    mpib_srq_fill(l->tenant, l->rail) == 0)
 		s->rail[l->rail].n.srq_refills++;
 	mpib_call_done(s, call, 0);

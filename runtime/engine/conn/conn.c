@@ -28,6 +28,8 @@ static void on_start(struct mpib_msg *msg)
 	f->lane->nconns++;
 	if (f->is_sender)
 		mpib_drr_enter(&f->drr);
+	else
+		s->srq_short = true; /* before a peer knows of a slot */
 	if (f->lane->broken)
 		engine_conn_break(f, -ECONNRESET, "its lane is down");
 	/* The client may have pushed descriptors and set the summary bit before
@@ -167,6 +169,8 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->hint = s->engine->cfg.mode == MPIB_MODE_ADAPTIVE ? MPIB_HINT_OWN : 0;
 	mpib_drr_init(&f->drr, &client->drr);
 	TAILQ_INIT(&f->stops);
+	if (!sender)
+		mpib_srq_joined(client->tenant);
 	s->conns_made++;
 	mpib_times_watch(f);
 	*conn = f;
@@ -260,6 +264,8 @@ static void conn_destroyed(void *arg, int status)
 
 	mpib_times_close(d->conn);
 	mpib_tables_put(d->conn->client->tenant, &d->conn->tables);
+	if (!d->conn->is_sender)
+		mpib_srq_left(d->conn->client->tenant);
 	give_conn_id(s, d->conn->id);
 	s->conns_made--;
 	free(d->conn);

@@ -34,8 +34,7 @@ static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 	{
 		sum.receives += t->srq_posted[r];
 		sum.sends += t->loop[r].inflight;
-		if (t->promised[r])
-			sum.promised += s->engine->cfg.srq_high;
+		sum.promised += t->promised[r];
 	}
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tenants: a protection domain and a shared receive queue per rail, and
+ * Tenants: a protection domain and a shared receive queue per rail (srq.c), and
  * registered slabs for the tables of the tenant's connections. The control
- * thread makes and frees them; the shard thread fills the receive queues.
+ * thread makes and frees them.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/copy.h"
-#include "base/log.h"
 #include "base/numa.h"
 #include "engine/rail/absent.h"
 #include "engine/rail/tenant.h"
@@ -127,64 +124,6 @@ void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->slab->free |= 1ull << tables->index;
 }
 
-int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
-{
-	uint32_t high = t->shard->engine->cfg.srq_high;
-	struct ibv_recv_wr wr[32], *bad;
-
-	while (t->srq_posted[rail] < high) {
-		uint32_t n = high - t->srq_posted[rail];
-		struct mpib_budget *budget = &t->shard->rail[rail].budget;
-
-		if (n > 32)
-			n = 32;
-		if (!mpib_budget_receive(budget, n))
-			return -ENOSPC;
-		memset(wr, 0, n * sizeof(wr[0]));
-		for (uint32_t i = 0; i + 1 < n; i++)
-			wr[i].next = &wr[i + 1];
-		if (ibv_post_srq_recv(t->srq[rail], wr, &bad)) {
-			mpib_budget_received(budget, n);
-			return -EIO;
-		}
-		t->srq_posted[rail] += n;
-	}
-	return 0;
-}
-
-void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
-{
-	struct mpib_shard *s = t->shard;
-
-	assert(t->srq_posted[rail] > 0);
-	if (--t->srq_posted[rail] < s->engine->cfg.srq_low)
-		s->srq_short = true;
-	mpib_budget_received(&s->rail[rail].budget, 1);
-}
-
-int mpib_srq_turn(struct mpib_shard *s)
-{
-	const struct mpib_engine_config *cfg = &s->engine->cfg;
-	struct mpib_tenant *t;
-	int filled = 0;
-
-	s->srq_short = false;
-	TAILQ_FOREACH(t, &s->tenants, link)
-	{
-		for (unsigned r = 0; r < cfg->rails; r++) {
-			if (t->srq_posted[r] >= cfg->srq_low || !t->srq[r])
-				continue;
-			if (mpib_srq_fill(t, r) < 0) {
-				s->srq_short = true;
-				continue;
-			}
-			s->rail[r].n.srq_refills++;
-			filled++;
-		}
-	}
-	return filled;
-}
-
 static void free_tenant(struct mpib_tenant *t)
 {
 	struct mpib_slab *slab;
@@ -201,9 +140,7 @@ static void free_tenant(struct mpib_tenant *t)
 			rail->verbs->destroy_srq(t->srq[r]);
 		if (t->pd[r])
 			rail->verbs->dealloc_pd(t->pd[r]);
-		if (t->promised[r])
-			mpib_budget_release(&rail->budget,
-					    t->shard->engine->cfg.srq_high);
+		mpib_budget_release(&rail->budget, t->promised[r]);
 	}
 	free(t);
 }
@@ -235,36 +172,22 @@ static void tenant_added(void *arg, int status)
 	mpib_tenant_put(t);
 }
 
-void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
-{
-	struct mpib_shard *s = t->shard;
-	struct ibv_srq_attr attr = { .srq_limit = s->engine->cfg.srq_low / 2 };
-	int rc;
-
-	if (attr.srq_limit == 0)
-		return;
-	rc = s->rail[rail].verbs->modify_srq(t->srq[rail], &attr,
-					     IBV_SRQ_LIMIT);
-	/* Not every device has SRQ limits; mpib_srq_turn() suffices. */
-	if (rc < 0)
-		mpib_debug("rail %u: no SRQ limit: %s", rail, strerror(-rc));
-}
-
 static int tenant_make_rail(struct mpib_tenant *t, unsigned r)
 {
 	struct mpib_shard *s = t->shard;
+	uint32_t high = s->engine->cfg.srq_high;
 	struct ibv_srq_init_attr attr = {
 		.srq_context = t,
-		.attr = { .max_wr = s->engine->cfg.srq_high, .max_sge = 1 },
+		.attr = { .max_wr = mpib_srq_size(s, r), .max_sge = 1 },
 	};
 	struct mpib_rail *rail = &s->rail[r];
 	int rc;
 
-	rc = mpib_budget_promise(&rail->budget, s->engine->cfg.srq_high);
+	rc = mpib_budget_promise(&rail->budget, high);
 	if (rc < 0)
 		return mpib_last_error_crowded(s, r,
 					       "the receives of another user");
-	t->promised[r] = true;
+	t->promised[r] = high;
 	rc = rail->verbs->alloc_pd(rail->ctx, &t->pd[r]);
 	if (rc < 0)
 		return mpib_rail_made(s, r, "ibv_alloc_pd", rc);
@@ -309,6 +232,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	t->refs = 2; /* the caller's and that of on_add() */
 	LIST_INIT(&t->slabs);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
+		atomic_init(&t->srq_low[r], engine->cfg.srq_low);
 		rc = s->rail[r].dead ? 0 : tenant_make_rail(t, r);
 		if (rc < 0) {
 			free_tenant(t);

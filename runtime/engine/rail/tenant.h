@@ -34,7 +34,11 @@ struct mpib_tenant {
 			  is on its way */
 	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the device is away, absent.h */
 	struct ibv_srq *srq[MPIB_RAILS];
-	bool promised[MPIB_RAILS]; /* places in the CQ, see budget.h */
+	uint32_t promised[MPIB_RAILS]; /* places in the CQ, see budget.h */
+	unsigned receivers; /* control thread: connections that receive */
+	/* srq.low, and more for receivers; so much more is in a full SRQ. Written
+	 * by the control thread. */
+	_Atomic uint32_t srq_low[MPIB_RAILS];
 	uint32_t srq_posted[MPIB_RAILS]; /* shard */
 	struct mpib_loopback loop[MPIB_RAILS];
 	void *answers; /* where the loop-back QPs read to; NULL: none is made */
@@ -43,12 +47,27 @@ struct mpib_tenant {
 	struct mpib_tenant *next; /* control thread's list */
 };
 
-/* Shard thread: refill each SRQ that is below srq_low up to srq_high. */
+/* What NCCL has in flight on a connection. So many more receives are in the SRQ
+ * for each that receives. */
+#define MPIB_SRQ_PER_CONN 8u
+
+/* Shard thread: fewer receives are too few. */
+static inline uint32_t mpib_srq_low(const struct mpib_tenant *t, unsigned rail)
+{
+	return atomic_load_explicit(&t->srq_low[rail], memory_order_relaxed);
+}
+
+/* Fill each SRQ that has too few. */
 int mpib_srq_turn(struct mpib_shard *s);
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
 /* A completion used up a receive of the SRQ. */
 void mpib_srq_taken(struct mpib_tenant *t, unsigned rail);
 /* Control thread, from here on. */
+/* Receives that an SRQ is made for. */
+uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail);
+/* A connection that receives was made, and is freed. */
+void mpib_srq_joined(struct mpib_tenant *t);
+void mpib_srq_left(struct mpib_tenant *t);
 /* One more reference, for a caller that has one already. */
 void mpib_tenant_hold(struct mpib_tenant *t);
 /* Have the device raise SRQ_LIMIT_REACHED when fewer than half of srq_low
