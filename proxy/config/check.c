@@ -158,6 +158,18 @@ static int check_srq(struct mpib_config *cfg, char *why)
 	return -EINVAL;
 }
 
+/* Clients take no window that would not begin each part on 128 bytes. */
+static int check_window(struct mpib_config *cfg, char *why)
+{
+	if (cfg->window % MPIB_ALIGN == 0)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s: client.window = %u is no multiple of 128 (give %u)",
+		 mpib_config_origin(cfg, "client", "window"), cfg->window,
+		 cfg->window / MPIB_ALIGN * MPIB_ALIGN);
+	return -EINVAL;
+}
+
 static int check_part(struct mpib_config *cfg, char *why)
 {
 	if (cfg->part % MPIB_ALIGN == 0 && cfg->part <= cfg->window)
@@ -274,11 +286,11 @@ static check_fn *const texts[] = { mpib_config_http, check_peer_addr,
 				   check_key };
 
 static check_fn *const checks[] = {
-	mpib_config_rails,  check_ports,    check_threads,
-	check_nets,	    check_networks, check_classes,
-	mpib_config_policy, check_shares,   check_srq,
-	check_signals,	    check_part,	    check_quota_requests,
-	check_quota_fds,
+	mpib_config_rails,    check_ports,     check_threads,
+	check_nets,	      check_networks,  check_classes,
+	mpib_config_policy,   check_shares,    check_srq,
+	check_signals,	      check_window,    check_part,
+	check_quota_requests, check_quota_fds,
 };
 
 static int check_each(check_fn *const *list, size_t n, struct mpib_config *cfg,

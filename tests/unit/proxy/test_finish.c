@@ -128,6 +128,9 @@ static void what_no_connection_could_live_with_is_refused(void **state)
 		  "quota.requests = 31 is less than the 32" },
 		{ "quota", "fds", "6", "quota.fds = 6 is less than the 7" },
 		{ "quota", "fds", "0", NULL },
+		{ "client", "window", "1000000",
+		  "here: client.window = 1000000 is no multiple of 128 (give "
+		  "999936)" },
 	};
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
