@@ -16,7 +16,8 @@
 
 static unsigned draws = 24, first = 1, ends;
 static uint64_t dice;
-static struct pair pair;
+/* Of one user, and of another one on shards of its own. */
+static struct pair pair, more;
 static struct mpib_config cfg;
 static char drawn[2048];
 
@@ -28,22 +29,72 @@ static uint64_t draw(uint64_t n)
 	return dice % n;
 }
 
-/* Of the engine, but for what a pair that is turned by hand has no say in, what
- * the software HCA has not, and what a clock would have to be waited for. */
-static bool matters(const struct mpib_setting *s)
-{
-	static const char *const not [] = { "proxy", "hca",   "failover",
-					    "log",   "agent", "share" };
+/* Settings that are not drawn, and why. A setting that is in no row is drawn. */
+static const struct {
+	const char *keys, *why;
+} apart[] = {
+	{ "run.dir run.group run.user peer.key_file log.level log.format "
+	  "log.events proxy.daemon proxy.core proxy.seccomp metrics.listen "
+	  "metrics.cert metrics.key metrics.token_file metrics.hosts "
+	  "limit.readers",
+	  "of the process and its sockets, which no message passes" },
+	{ "hca.sout hca.sup hca.gid_net hca.filter hca.speed device.layout "
+	  "proxy.pin",
+	  "which rails there are; here they are two addresses, or one "
+	  "(unit/test_rails, unit/test_layout, unit/test_near)" },
+	{ "peer.addr peer.port peer.networks peer.silence client.answer "
+	  "client.connect_timeout",
+	  "of the peer link and of clients, and the lane is there already "
+	  "(unit/test_broker, unit/test_deadline)" },
+	{ "failover.enable failover.hold_down failover.grace failover.readopt "
+	  "fault.enable",
+	  "both ends agree on a fence over the peer link, and one has to wait "
+	  "for clocks: the simulator draws them (tests/sim/sim_plan.c)" },
+	{ "agent.dir agent.user",
+	  "no agent is there (integration/test_hints)" },
+	{ "island.prefix island.networks",
+	  "the lane is told the path, which is drawn (unit/test_island)" },
+	{ "qp.timeout qp.retry_cnt qp.rnr_retry",
+	  "retries that run out end a connection, as whoever limits them "
+	  "wants, and here one node's turn may last for longer than any "
+	  "(unit/test_rdma_lane)" },
+	{ "qp.pkey_index",
+	  "the software HCA has one key; more are refused by the probe" },
+	{ "qp.traffic_classes", "what a client may ask for, and here none asks "
+				"(unit/test_finish)" },
+	{ "client.request_timeout",
+	  "a clock, which ends what is not done (integration/test_late)" },
+	{ "client.window client.part client.huge_pages",
+	  "of memory that is copied: integration/test_staged draws them" },
+	{ "limit.clients limit.regions limit.memory quota.clients "
+	  "quota.connections quota.requests quota.listeners quota.lanes "
+	  "quota.regions quota.memory quota.pool quota.fds quota.messages",
+	  "refuse what is asked for, before a message is "
+	  "(fault/quotas, integration/test_quota)" },
+	{ "share.rules share.limit share.threads",
+	  "rates, which a clock would have to be waited for, and places "
+	  "(integration/test_shares, unit/test_place)" },
+};
 
-	if (s->offset < offsetof(struct mpib_config, engine) ||
-	    s->type == MPIB_SET_TEXT || !strcmp(s->key, "pkey_index"))
-		return !strcmp(s->flag, "lanes");
-	for (unsigned i = 0; i < sizeof(not ) / sizeof(not [0]); i++) {
-		if (!strcmp(s->section, not [i]))
-			return false;
+#define ROWS (sizeof(apart) / sizeof(apart[0]))
+
+/* NULL: it is drawn. */
+static const char *why_apart(const struct mpib_setting *s)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s.%s", s->section, s->key);
+	for (unsigned i = 0; i < ROWS; i++) {
+		const char *at = strstr(apart[i].keys, name);
+		size_t n = strlen(name);
+
+		for (; at; at = strstr(at + 1, name)) {
+			if ((at == apart[i].keys || at[-1] == ' ') &&
+			    (at[n] == ' ' || at[n] == '\0'))
+				return apart[i].why;
+		}
 	}
-	return s->offset < offsetof(struct mpib_config, engine) +
-				   sizeof(struct mpib_engine_config);
+	return NULL;
 }
 
 /* An end of the range, near one, or anything by its magnitude. */
@@ -89,24 +140,21 @@ static bool draw_settings(void)
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft:127.0.0.1");
 	snprintf(cfg.sup, sizeof(cfg.sup), "%s",
 		 draw(3) ? "soft:127.0.0.2" : "none");
-	snprintf(cfg.island_networks, sizeof(cfg.island_networks),
-		 "127.0.0.0/8");
-	snprintf(drawn, sizeof(drawn), " --sup %s", cfg.sup);
+	/* Without islands mode auto is another one, and vanilla is refused. */
+	if (draw(2))
+		snprintf(cfg.island_networks, sizeof(cfg.island_networks),
+			 "127.0.0.0/8");
+	snprintf(drawn, sizeof(drawn), " --sup %s --island-networks %s",
+		 cfg.sup, cfg.island_networks);
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		if (matters(&mpib_settings[i]) && draw(3) == 0)
+		if (!why_apart(&mpib_settings[i]) && draw(3) == 0)
 			set(&mpib_settings[i]);
 	}
-	if (mpib_config_finish(&cfg, why) < 0)
-		return false;
-	/* Retries that run out end a connection, as whoever limits them wants,
-	 * and here the turn of one node may last for longer than any of them. */
-	cfg.engine.rnr_retry = 7;
-	cfg.engine.timeout = 20;
-	cfg.engine.retry_cnt = 7;
-	return true;
+	return mpib_config_finish(&cfg, why) == 0;
 }
 
 static struct {
+	struct pair *of;
 	struct pair_end tx, rx;
 	uint32_t sent[MPIB_REQUESTS], got[MPIB_REQUESTS];
 	uint32_t len[MPIB_REQUESTS];
@@ -121,8 +169,8 @@ static uint64_t place(unsigned c, unsigned req, bool receive)
 
 static void post(unsigned c, unsigned req, uint32_t len)
 {
-	struct pair_node *to = &pair.node[!end[c].from];
-	struct pair_node *from = &pair.node[end[c].from];
+	struct pair_node *to = &end[c].of->node[!end[c].from];
+	struct pair_node *from = &end[c].of->node[end[c].from];
 
 	end[c].len[req] = len;
 	pair_fill(from->mem + place(c, req, false), len, c + req + len);
@@ -134,6 +182,7 @@ static void post(unsigned c, unsigned req, uint32_t len)
 
 static void finish(unsigned c, unsigned req)
 {
+	const struct pair_node *node = end[c].of->node;
 	uint32_t len = end[c].len[req];
 
 	if (!end[c].got[req])
@@ -144,9 +193,8 @@ static void finish(unsigned c, unsigned req)
 	assert_int_equal(
 		pair_wait(&pair, &end[c].tx, (uint8_t)req, end[c].sent[req]),
 		len);
-	assert_memory_equal(pair.node[end[c].from].mem + place(c, req, false),
-			    pair.node[!end[c].from].mem + place(c, req, true),
-			    len);
+	assert_memory_equal(node[end[c].from].mem + place(c, req, false),
+			    node[!end[c].from].mem + place(c, req, true), len);
 	end[c].got[req] = 0;
 }
 
@@ -170,28 +218,68 @@ static void run_traffic(void)
 	}
 }
 
+/* A node that only receives has nothing but CTS in its send queues. */
+static void connect_all(bool both_ways, bool two_users)
+{
+	for (unsigned c = 0; c < ends; c++) {
+		end[c].of = two_users && c == 1 ? &more : &pair;
+		end[c].from = both_ways && c == ENDS - 1;
+		pair_connect(end[c].of, c, end[c].from, &end[c].tx, &end[c].rx);
+	}
+}
+
 static void one_draw(unsigned seed)
 {
-	bool both_ways;
+	bool private, two_users;
 
 	dice = 0x9e3779b97f4a7c15ull * (seed + 1);
 	if (!draw_settings())
 		return;
 	/* A failure is told without the seed. */
 	print_message("seed %u:%s\n", seed, drawn);
-	pair_open_on(&pair, &cfg.engine,
-		     cfg.lanes == MPIB_LANES_PRIVATE ? MPIB_IMM_V1
-						     : MPIB_IMM_V2,
-		     MPIB_PATH_INTRA);
-	ends = cfg.lanes == MPIB_LANES_PRIVATE ? 1 : ENDS;
-	/* A node that only receives has nothing but CTS in its send queues. */
-	both_ways = draw(2);
-	for (unsigned c = 0; c < ends; c++) {
-		end[c].from = both_ways && c == ENDS - 1;
-		pair_connect(&pair, c, end[c].from, &end[c].tx, &end[c].rx);
-	}
+	private = cfg.lanes == MPIB_LANES_PRIVATE;
+	pair_open_on(&pair, &cfg.engine, private ? MPIB_IMM_V1 : MPIB_IMM_V2,
+		     draw(2) ? MPIB_PATH_INTRA : MPIB_PATH_INTER);
+	ends = private ? 1 : ENDS;
+	/* Longer receive queues leave room for one on a shard: test_budget. */
+	two_users = !private && cfg.engine.srq_high <= 16384 && draw(2);
+	if (two_users)
+		pair_join_on(&pair, &more, 1, (unsigned)draw(cfg.engine.shards),
+			     (unsigned)draw(cfg.engine.shards));
+	connect_all(draw(2), two_users);
 	run_traffic();
 	pair_close(&pair);
+	if (two_users)
+		pair_leave(&more);
+}
+
+/* A new setting of the engine is drawn, any other needs a row. */
+static void each_setting_is_drawn_or_apart(void **state)
+{
+	unsigned keys = 0, names = 0;
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+		bool engine =
+			s->offset >= offsetof(struct mpib_config, engine) &&
+			s->offset < offsetof(struct mpib_config, engine) +
+					    sizeof(cfg.engine);
+
+		keys += why_apart(s) != NULL;
+		/* These become the engine's, or the lane's. */
+		if (!strcmp(s->flag, "mode") || !strcmp(s->flag, "lanes"))
+			engine = true;
+		if (!why_apart(s) && (!engine || s->type == MPIB_SET_TEXT))
+			fail_msg("%s.%s is not the engine's: say why it is not "
+				 "drawn",
+				 s->section, s->key);
+	}
+	for (unsigned i = 0; i < ROWS; i++) {
+		names++;
+		for (const char *at = apart[i].keys; *at; at++)
+			names += *at == ' ';
+	}
+	assert_int_equal(keys, names);
 }
 
 static void what_is_not_refused_carries_traffic(void **state)
@@ -203,6 +291,7 @@ static void what_is_not_refused_carries_traffic(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_setting_is_drawn_or_apart),
 		cmocka_unit_test(what_is_not_refused_carries_traffic),
 	};
 
