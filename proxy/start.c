@@ -93,7 +93,7 @@ static void fill_view(struct mpib_proxy *p)
 				      sizeof(rail->name));
 		mpib_config_rail_label(&p->cfg, r, rail->label,
 				       sizeof(rail->label));
-		slash = strrchr(port.pci_path, '/');
+		slash = strrchr(mpib_engine_place(p->engine, r), '/');
 		snprintf(rail->pci, sizeof(rail->pci), "%.15s",
 			 slash ? slash + 1 : "");
 		rail->standby = p->cfg.standby &&

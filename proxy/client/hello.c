@@ -122,12 +122,12 @@ static void describe_rail(struct proxy_clients *all, unsigned i,
 	struct mpib_port_info port;
 
 	mpib_config_rail_name(cfg, i, rail->name, sizeof(rail->name));
+	snprintf(rail->pci_path, sizeof(rail->pci_path), "%.127s",
+		 mpib_engine_place(all->engine, i));
 	if (mpib_engine_port(all->engine, i, &port) < 0)
 		return;
 	rail->speed_mbps = (uint32_t)port.speed_mbps;
 	rail->up = port.state == IBV_PORT_ACTIVE;
-	snprintf(rail->pci_path, sizeof(rail->pci_path), "%.127s",
-		 port.pci_path);
 }
 
 static void hello_no_device(struct proxy_client *s,

@@ -340,6 +340,11 @@ int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 	return r->ctx ? r->verbs->query_port(r->ctx, r->port_num, info) : -EIO;
 }
 
+const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail)
+{
+	return engine_rail(engine, rail)->port.pci_path;
+}
+
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard)
 {
 	return mpib_shard_node(&engine->shard[shard]);

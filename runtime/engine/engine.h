@@ -5,15 +5,13 @@
  * turn ends in a callback, which mpib_engine_dispatch() runs on the control
  * thread. Objects are freed by their last callback, never earlier.
  *
- *   engine      the shard threads, and for each of them the rails of its device,
- *               opened anew
+ *   engine      the shard threads, each of which opens its device's rails
  *   device      one or two rails with shards of their own; what a client
  *               attaches to
  *   tenant      one uid on one shard: a PD and an SRQ per rail
  *   client      one attached process on its shard
  *   mr          one registered region of a client
- *   lane        all QPs between a tenant here and the same tenant on a peer's
- *               shard
+ *   lane        all QPs between a tenant here and the same on a peer's shard
  *   connection  one end, sending or receiving, of a connection on a lane
  */
 #ifndef MPIB_ENGINE_ENGINE_H
@@ -192,6 +190,8 @@ int mpib_engine_status_fd(const struct mpib_engine *engine);
  * devices. This one queries the port, so the GID is the present one. -errno. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
+/* Its /sys path, also of a device that does not answer; empty if none. */
+const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
 /* Bit per rail that failed for good: once its HCA is back, only a new engine
  * (after a hand-over) can use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);

@@ -12,6 +12,7 @@
 
 #include "base/event.h"
 #include "engine/rail/absent.h"
+#include "verbs/rdma/rdma.h"
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
 {
@@ -24,7 +25,8 @@ bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
 	return true;
 }
 
-/* What every lane says of every rail, though the device never told it. */
+/* What every lane says of every rail, and where the rail is, though the device
+ * never told it. */
 static void down_assume(struct mpib_shard *s)
 {
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
@@ -34,6 +36,8 @@ static void down_assume(struct mpib_shard *s)
 
 		if (s->rail[r].ctx)
 			continue;
+		if (mpib_rail_spec(s, r)->provider == MPIB_PROVIDER_RDMA)
+			mpib_rdma_place(mpib_rail_spec(s, r), port);
 		port->mtu = other->ctx ? other->port.mtu : IBV_MTU_1024;
 		port->link_layer = other->ctx ? other->port.link_layer
 					      : IBV_LINK_LAYER_ETHERNET;
@@ -96,12 +100,27 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	down_tell(s, r);
 }
 
+/* A port or a device that changed between the shards' opens is away for all of
+ * them, for clients of the device have any of them. */
+static void down_agree(struct mpib_shard *s, unsigned r)
+{
+	const struct mpib_shard *first = s - s->index % s->engine->cfg.shards;
+	uint8_t state = IBV_PORT_ACTIVE;
+
+	for (unsigned i = 0; i < s->engine->cfg.shards; i++) {
+		if (first[i].rail[r].port.state != IBV_PORT_ACTIVE)
+			state = first[i].rail[r].port.state;
+	}
+	s->rail[r].port.state = state;
+}
+
 int mpib_engine_settle_ports(struct mpib_engine *e, char *why, size_t why_len)
 {
 	for (unsigned i = 0; i < e->shards; i++) {
 		struct mpib_shard *s = &e->shard[i];
 
 		for (unsigned r = 0; r < e->cfg.rails; r++) {
+			down_agree(s, r);
 			down_settle(s, r);
 			/* Lanes that are taken over may use the rail. */
 			if (s->rail[r].up || !e->cfg.inherited ||

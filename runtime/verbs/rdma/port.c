@@ -49,11 +49,11 @@ static unsigned port_lanes(uint8_t width)
 	}
 }
 
-static FILE *open_attr(const struct ibv_context *ctx, const char *name)
+static FILE *open_attr(const struct ibv_device *device, const char *name)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64];
 
-	snprintf(path, sizeof(path), "%s/%s", ctx->device->ibdev_path, name);
+	snprintf(path, sizeof(path), "%s/%s", device->ibdev_path, name);
 	return fopen(path, "re");
 }
 
@@ -66,7 +66,7 @@ static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 	FILE *f;
 
 	snprintf(name, sizeof(name), "ports/%u/rate", port);
-	f = open_attr(ctx, name);
+	f = open_attr(ctx->device, name);
 	if (!f)
 		return 0;
 	if (fgets(text, sizeof(text), f))
@@ -84,9 +84,9 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 	return mbps ? mbps : sysfs_mbps(ctx, port);
 }
 
-static int numa_node(const struct ibv_context *ctx)
+static int numa_node(const struct ibv_device *device)
 {
-	FILE *f = open_attr(ctx, "device/numa_node");
+	FILE *f = open_attr(device, "device/numa_node");
 	char text[16] = "", *end;
 	long node;
 
@@ -100,16 +100,38 @@ static int numa_node(const struct ibv_context *ctx)
 }
 
 /* The device's path in /sys; empty for a device without one, as soft-RoCE. */
-static void pci_path(const struct ibv_context *ctx, char *buf, size_t len)
+static void pci_path(const struct ibv_device *device, char *buf, size_t len)
 {
 	char path[IBV_SYSFS_PATH_MAX + 16], *real;
 
-	snprintf(path, sizeof(path), "%s/device", ctx->device->ibdev_path);
+	snprintf(path, sizeof(path), "%s/device", device->ibdev_path);
 	real = realpath(path, NULL);
 	buf[0] = '\0';
 	if (real && strlen(real) < len)
 		memcpy(buf, real, strlen(real) + 1);
 	free(real);
+}
+
+static void port_place(const struct ibv_device *device,
+		       struct mpib_port_info *info)
+{
+	info->numa_node = numa_node(device);
+	pci_path(device, info->pci_path, sizeof(info->pci_path));
+}
+
+void mpib_rdma_place(const struct mpib_rail_spec *spec,
+		     struct mpib_port_info *info)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	info->numa_node = -1;
+	info->pci_path[0] = '\0';
+	for (int i = 0; list && list[i]; i++) {
+		if (!strcmp(ibv_get_device_name(list[i]), spec->name))
+			port_place(list[i], info);
+	}
+	if (list)
+		ibv_free_device_list(list);
 }
 
 int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
@@ -135,8 +157,7 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	out.max_cqe = (uint32_t)dev.max_cqe;
 	out.max_srq_wr = (uint32_t)dev.max_srq_wr;
 	out.pkeys = attr.pkey_tbl_len;
-	out.numa_node = numa_node(ctx);
-	pci_path(ctx, out.pci_path, sizeof(out.pci_path));
+	port_place(ctx->device, &out);
 	rc = mpib_rdma_choose_gid(ctx, port, &attr, &out);
 	/* A port that is down may have no GID: report success and the state,
 	 * which tells the caller more than -EADDRNOTAVAIL. */

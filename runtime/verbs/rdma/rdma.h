@@ -39,6 +39,11 @@ struct mpib_rdma_port {
  * that says so. Control thread. */
 int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max);
 
+/* What the kernel says of where a device is, which needs no answer of the device:
+ * info's numa_node and pci_path, -1 and empty if nothing. Any thread. */
+void mpib_rdma_place(const struct mpib_rail_spec *spec,
+		     struct mpib_port_info *info);
+
 /* Write to buf the names of this machine's RDMA devices, "mlx5_0, mlx5_1", or
  * why they cannot be listed. Any thread. */
 void mpib_rdma_device_names(char *buf, size_t len);

@@ -4,7 +4,11 @@
  * devices finds at start, and what it says when that will not do.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/rail/tenant.h"
 #include "engine/shard.h"
@@ -140,6 +144,48 @@ static void a_port_that_is_down_makes_its_rail_away(void **state)
 	assert_null(t->srq[1]);
 }
 
+static void the_next_open_fails(void)
+{
+	fake_ibv.fail = "ibv_open_device";
+	fake_ibv.error = EIO;
+	fake_ibv.times = 1;
+}
+
+/* SOUT did not answer the first shard, and was well again for the second. */
+static void shards_of_a_device_agree_which_rails_are_away(void **state)
+{
+	cfg.shards = 2;
+	the_next_open_fails();
+	if (start() < 0)
+		fail_msg("%s", why);
+	assert_null(engine->shard[0].rail[0].ctx);
+	assert_non_null(engine->shard[1].rail[0].ctx);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(engine->shard[i].rail[0].dead);
+		assert_false(engine->shard[i].rail[1].dead);
+	}
+	assert_false(engine->rail_up[0]);
+	assert_int_equal(mpib_engine_lost(engine), 1);
+}
+
+/* NCCL asks where SOUT is, and finds the nearest GPU by it. */
+static void a_device_that_does_not_answer_has_its_place(void **state)
+{
+	char dir[] = "/tmp/mpib-place-XXXXXX", at[64];
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(at, sizeof(at), "%s/device", dir);
+	assert_int_equal(mkdir(at, 0700), 0);
+	snprintf(sout->ibv.ibdev_path, sizeof(sout->ibv.ibdev_path), "%s", dir);
+	the_next_open_fails();
+	if (start() < 0)
+		fail_msg("%s", why);
+	assert_string_equal(mpib_engine_place(engine, 0), at);
+	assert_string_equal(mpib_engine_place(engine, 1), "");
+	rmdir(at);
+	rmdir(dir);
+}
+
 static void with_both_ports_down_users_are_told(void **state)
 {
 	struct mpib_tenant *t;
@@ -246,6 +292,8 @@ int main(void)
 		t(a_device_that_may_not_be_opened_names_the_right),
 		t(a_port_that_the_device_has_not_is_told),
 		t(a_port_that_is_down_makes_its_rail_away),
+		t(shards_of_a_device_agree_which_rails_are_away),
+		t(a_device_that_does_not_answer_has_its_place),
 		t(with_both_ports_down_users_are_told),
 		t(a_port_without_a_gid_is_told),
 		t(two_link_layers_are_refused),
