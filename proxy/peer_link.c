@@ -10,7 +10,7 @@
 #include "peer/broker.h"
 #include "start.h"
 
-/* The SOUT rail's IPv4 address, network order; 0: none. */
+/* The SOUT rail's IPv4 address, network order; 0: none, or it is not known. */
 static uint32_t sout_address(struct mpib_proxy *p)
 {
 	struct mpib_port_info port;
@@ -20,6 +20,15 @@ static uint32_t sout_address(struct mpib_proxy *p)
 		return 0;
 	memcpy(&gid, port.gid.raw, sizeof(gid));
 	return mpib_address_ip(&gid);
+}
+
+static const char *what_sout_lacks(struct mpib_proxy *p)
+{
+	struct mpib_port_info port;
+
+	return mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) < 0
+		       ? "does not answer"
+		       : "has no IPv4 address";
 }
 
 /* The peer link's address: as configured; on the software HCA that of SOUT; else
@@ -42,8 +51,9 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 	if (mpib_address_ip(addr))
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
-		 "peer link: rail SOUT has no IPv4 address, and this machine "
-		 "has no default route (give --peer-addr)");
+		 "peer link: rail SOUT %s, and this machine has no default "
+		 "route (give --peer-addr)",
+		 what_sout_lacks(p));
 	return -EADDRNOTAVAIL;
 }
 
@@ -58,9 +68,10 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 	if (*ip || !mpib_islands_given(&p->cfg.islands))
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
-		 "islands: neither rail SOUT nor the peer link has an IPv4 "
-		 "address to tell this node's island by (give --peer-addr, or "
-		 "no island.prefix and island.networks)");
+		 "islands: rail SOUT %s, and the peer link has no IPv4 address "
+		 "to tell this node's island by (give --peer-addr, or no "
+		 "island.prefix and island.networks)",
+		 what_sout_lacks(p));
 	return -EADDRNOTAVAIL;
 }
 
