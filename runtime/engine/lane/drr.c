@@ -10,6 +10,7 @@
 
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
+#define FILL_NS (5 * NS) /* longer at the greatest rate is beyond 63 bits */
 #define RATE_MIN 10000 /* bytes/s; tokens per ns would be too coarse below */
 #define ROUNDS 64 /* bound of the rounds in one call, to work off debts */
 
@@ -140,7 +141,7 @@ static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 	int64_t most = (int64_t)(per_ns * MPIB_DRR_BURST_NS);
 
 	n->filled_ns = t->now_ns;
-	n->tokens += (int64_t)(per_ns * (ns < 10 * NS ? ns : 10 * NS));
+	n->tokens += (int64_t)(per_ns * (ns < FILL_NS ? ns : FILL_NS));
 	if (n->tokens > most)
 		n->tokens = most;
 	if (n->tokens > 0)
