@@ -146,6 +146,39 @@ static void numbers_are_whole_and_in_range(void **state)
 	assert_int_equal(set("qp", "traffic_class", "-2"), -EINVAL);
 }
 
+/* Numbers up to their ends and no further, in whole words. */
+static void numbers_end_where_they_are_said_to(void **state)
+{
+	static const struct {
+		const char *section, *key, *most;
+	} row[] = {
+		{ "qp", "rnr_retry", "7" },
+		{ "qp", "min_rnr_timer", "31" },
+		{ "share", "limit", "10000000" },
+	};
+	static const char *const wrong[] = { "-1",  "",	  " ",	"1G",
+					     "1.5", "0x", "1 2" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		const char *section = row[i].section, *key = row[i].key;
+		char more[32];
+
+		snprintf(more, sizeof(more), "%lld", atoll(row[i].most) + 1);
+		assert_int_equal(set(section, key, more), -EINVAL);
+		assert_why(more);
+		assert_int_equal(set(section, key, "0"), 0);
+		assert_int_equal(set(section, key, row[i].most), 0);
+		for (unsigned k = 0; k < sizeof(wrong) / sizeof(*wrong); k++) {
+			if (set(section, key, wrong[k]) != -EINVAL)
+				fail_msg("%s.%s took \"%s\"", section, key,
+					 wrong[k]);
+		}
+	}
+	assert_int_equal(cfg.engine.rnr_retry, 7);
+	assert_int_equal(cfg.engine.min_rnr_timer, 31);
+	assert_int_equal(cfg.share_limit, 10000000);
+}
+
 static void sizes_take_binary_units(void **state)
 {
 	assert_int_equal(set("client", "window", "1M"), 0);
@@ -309,6 +342,7 @@ int main(void)
 		SCRATCH_TEST(a_line_too_long_is_told),
 		SCRATCH_TEST(a_bad_value_keeps_the_old_one),
 		SCRATCH_TEST(numbers_are_whole_and_in_range),
+		SCRATCH_TEST(numbers_end_where_they_are_said_to),
 		SCRATCH_TEST(sizes_take_binary_units),
 		SCRATCH_TEST(a_choice_lists_its_values),
 		SCRATCH_TEST(text_too_long_is_refused),

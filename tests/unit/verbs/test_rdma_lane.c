@@ -194,11 +194,12 @@ static void the_timers_are_those_of_the_settings(void **state)
 {
 	cfg.timeout = 17;
 	cfg.retry_cnt = 5;
+	cfg.rnr_retry = 6;
 	cfg.min_rnr_timer = 3;
 	connected_with(0);
 	assert_int_equal(fake_ibv.rts.timeout, 17);
 	assert_int_equal(fake_ibv.rts.retry_cnt, 5);
-	assert_int_equal(fake_ibv.rts.rnr_retry, 7);
+	assert_int_equal(fake_ibv.rts.rnr_retry, 6);
 	assert_int_equal(fake_ibv.rtr.min_rnr_timer, 3);
 }
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proxy/client/share.c: share.limit, and the rules that go before it, as the
+ * engine's limiter gets them. What a limiter does with a rate is in test_shares.
+ */
+#include "client/client.h"
+#include "engine/conn/conn.h"
+#include "engine_pair.h"
+#include "test.h"
+
+#define UID 1000
+
+static struct pair pair, more;
+static struct mpib_config cfg;
+static struct proxy_clients all;
+static struct proxy_client client[2];
+
+/* A client of the user on a shard of node 0, as the proxy has it. */
+static void add(struct proxy_client *s, const struct pair *p, unsigned shard)
+{
+	*s = (struct proxy_client){
+		.all = &all,
+		.uid = UID,
+		.state = PROXY_CLIENT_LIVE,
+		.peer_client = { .tenant = p->node[0].tenant,
+				 .engine_client = p->node[0].engine_client,
+				 .shard = shard },
+	};
+	TAILQ_INSERT_TAIL(&all.list, s, link);
+}
+
+static int setup(void **state)
+{
+	struct mpib_engine_config engine;
+
+	mpib_engine_config_init(&engine);
+	engine.shards = 2;
+	pair_open(&pair, &engine, MPIB_IMM_V2);
+	pair_join_on(&pair, &more, 1, 1, 1);
+	mpib_config_init(&cfg);
+	all = (struct proxy_clients){ .cfg = &cfg };
+	TAILQ_INIT(&all.list);
+	add(&client[0], &pair, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	pair_close(&pair);
+	pair_leave(&more);
+	return 0;
+}
+
+static uint64_t rate_of(const struct pair *p)
+{
+	mpib_shares_apply(&all);
+	return atomic_load(&p->node[0].tenant->drr.rate);
+}
+
+static void set_limit(const char *mbits)
+{
+	char why[MPIB_WHY_MAX];
+
+	assert_int_equal(mpib_config_set(&cfg,
+					 mpib_config_find("share", "limit"),
+					 mbits, "test", why),
+			 0);
+}
+
+static void a_limit_is_the_engines_rate(void **state)
+{
+	assert_int_equal(rate_of(&pair), 0);
+	set_limit("1");
+	assert_int_equal(rate_of(&pair), 125000);
+	set_limit("10000000");
+	assert_int_equal(rate_of(&pair), 1250000000000);
+	set_limit("0");
+	assert_int_equal(rate_of(&pair), 0);
+}
+
+static void shards_share_a_users_limit(void **state)
+{
+	set_limit("1");
+	add(&client[1], &more, 1);
+	assert_int_equal(rate_of(&pair), 62500);
+	assert_int_equal(rate_of(&more), 62500);
+	client[1].peer_client.shard = 0;
+	assert_int_equal(rate_of(&pair), 125000);
+}
+
+/* Also one that says nothing of a limit, which then is none. */
+static void a_rule_goes_before_the_limit(void **state)
+{
+	char why[100];
+
+	set_limit("7");
+	assert_int_equal(mpib_share_parse(&cfg.shares, "uid=1000:limit=3", why,
+					  sizeof(why)),
+			 0);
+	assert_int_equal(rate_of(&pair), 375000);
+	assert_int_equal(mpib_share_parse(&cfg.shares, "uid=1000:weight=3", why,
+					  sizeof(why)),
+			 0);
+	assert_int_equal(rate_of(&pair), 0);
+	assert_int_equal(mpib_share_parse(&cfg.shares, "uid=1001:limit=3", why,
+					  sizeof(why)),
+			 0);
+	assert_int_equal(rate_of(&pair), 875000);
+}
+
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		t(a_limit_is_the_engines_rate),
+		t(shards_share_a_users_limit),
+		t(a_rule_goes_before_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
