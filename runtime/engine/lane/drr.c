@@ -161,7 +161,7 @@ static void drr_grant(struct mpib_drr_class *n)
 	int64_t quantum = quantum_of(n);
 
 	n->granted = true;
-	n->parent->grants++;
+	n->left_at = ++n->parent->grants;
 	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
@@ -295,6 +295,22 @@ static void skip_rounds(struct mpib_drr_class *p)
 	}
 }
 
+/* The turn of n is over, one of several. If it posted nothing, although it could
+ * have paid, it keeps its place, and its credit until the others had a round. */
+static void drr_over(struct mpib_drr_class *n, bool posted)
+{
+	struct mpib_drr_class *p = n->parent;
+	bool waits = !posted && !TAILQ_EMPTY(&n->active) && can_pay(n);
+
+	if (waits && p->grants - n->left_at < p->children - 1)
+		return;
+	n->granted = false;
+	if (waits)
+		return;
+	TAILQ_REMOVE(&p->active, n, link);
+	TAILQ_INSERT_TAIL(&p->active, n, link);
+}
+
 /* Visit each active child of p once. Children whose turn is over go to the end
  * of the list, so the first is the one that has waited longest. */
 static enum drr_outcome round_of(struct mpib_drr_class *p,
@@ -306,17 +322,15 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 	unsigned posted = t->posted;
 
 	for (n = TAILQ_FIRST(&p->active); n; n = next) {
+		unsigned before = t->posted;
 		enum drr_outcome o;
 
 		next = n == last ? NULL : TAILQ_NEXT(n, link);
 		n->alone = alone;
 		o = drr_visit(n, t);
 		kept |= o == KEEP;
-		if (o == OVER && n->on && !alone) {
-			n->granted = false;
-			TAILQ_REMOVE(&p->active, n, link);
-			TAILQ_INSERT_TAIL(&p->active, n, link);
-		}
+		if (o == OVER && n->on && !alone)
+			drr_over(n, t->posted != before);
 		if (o == STOP || t->left == 0 || !all_can_pay(p))
 			return STOP;
 	}

@@ -10,6 +10,10 @@
  * A limit is a bucket of tokens filled by time: a class without tokens is
  * passed over, whatever its credit.
  *
+ * A class none of whose leaves can post, as they have no clear-to-send yet, keeps
+ * its place and its credit, and has its next quantum when the others had theirs.
+ * They are served meanwhile; but when the clear-to-send is there, it is first.
+ *
  * A leaf that lacks room which other leaves want, too, and says so with
  * MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL, keeps its place in the order and
  * its credit, so that it gets the next room.
@@ -45,7 +49,8 @@ struct mpib_drr_class {
 	uint32_t leaves; /* root: leaves that entered */
 	_Atomic bool weighted; /* root: some weight is not MPIB_DRR_WEIGHT */
 	uint32_t grants; /* quanta given to children, so far */
-	uint32_t left_at; /* parent's grants when the class became idle */
+	uint32_t
+		left_at; /* parent's grants at its own, or when it became idle */
 	int64_t credit; /* bytes; below 0: debt */
 	bool on; /* on the parent's list of active children */
 	bool granted; /* got the quantum of this round */
