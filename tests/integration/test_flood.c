@@ -270,8 +270,10 @@ static void what_a_message_takes_beside_a_flood(void **state)
 	/* What a kernel beside load delivers late may be some of it. */
 	assert_true(took[0].flooded * 100 < took[0].n);
 	assert_true(took[1].flooded > took[1].n);
-	/* It waits for no more than the turn under way, whatever the flood. */
-	assert_true(took[1].turns <= 2 * took[0].turns);
+	/* It waits for no more than the turn under way, whatever the flood: of
+	 * which a turn moves what one socket of each rail takes. */
+	assert_true(took[1].turns * 10 <= 11 * took[0].turns);
+	assert_true(took[1].flooded <= 30 * took[1].n);
 }
 
 int main(void)

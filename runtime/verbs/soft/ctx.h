@@ -86,6 +86,8 @@ struct soft_ctx {
 	uint8_t *ahead; /* SOFT_AHEAD bytes per op; few are ever touched */
 
 	uint64_t turn;
+	uint64_t shared_until; /* the turn; see wire/share.c */
+	const struct soft_pd *served; /* last; only the address is compared */
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
 	uint64_t idle_min;
@@ -165,6 +167,12 @@ int soft_gone_watch(struct soft_ctx *ctx);
 void soft_gone_look(struct soft_ctx *ctx);
 /* Lose the device for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
+
+/* Whether QPs of several protection domains lately moved anything. */
+static inline bool soft_is_shared(const struct soft_ctx *ctx)
+{
+	return ctx->turn < ctx->shared_until;
+}
 
 /* Whether the engine is to watch the port, which it then does until somebody
  * comes. */

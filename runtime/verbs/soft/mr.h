@@ -15,6 +15,7 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
+	uint64_t turn; /* of the context, when a socket of its QPs was served */
 };
 
 struct soft_mr {

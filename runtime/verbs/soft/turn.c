@@ -163,16 +163,23 @@ static bool conn_has_work(struct soft_conn *conn)
 
 static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
 {
-	struct soft_conn *conn, *last = TAILQ_LAST(&ctx->ready, soft_conn_list);
+	struct soft_conn *conn, *next,
+		*last = TAILQ_LAST(&ctx->ready, soft_conn_list);
 	bool send = !ctx->fault.rate_bytes_per_s || now >= ctx->rate_at;
-	bool more = last;
 
-	while (more && ctx->nops + 2 <= SOFT_OPS &&
-	       (conn = TAILQ_FIRST(&ctx->ready))) {
-		more = conn != last;
+	for (conn = TAILQ_FIRST(&ctx->ready); conn && ctx->nops + 2 <= SOFT_OPS;
+	     conn = next) {
+		struct soft_pd *pd = conn->qp ? conn->qp->pd : NULL;
+		unsigned before = ctx->nops;
+
+		next = conn == last ? NULL : TAILQ_NEXT(conn, ready_link);
+		if (soft_share_over(conn))
+			continue;
 		TAILQ_REMOVE(&ctx->ready, conn, ready_link);
 		conn->queued = false;
 		conn_ops(ctx, conn, send);
+		if (pd && ctx->nops > before)
+			soft_share_take(ctx, pd);
 		/* turn_finish() queues conns with an operation again; this one
 		 * may have none. */
 		if (conn_has_work(conn))

@@ -20,6 +20,7 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
+#define SOFT_SHARED_BYTES (128u << 10) /* while soft_is_shared() */
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
 #define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */
 #define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
@@ -32,6 +33,7 @@
 #define SOFT_ACCEPT_EVERY 250000ull
 
 struct soft_ctx;
+struct soft_pd;
 struct soft_qp;
 
 enum soft_item_kind {
@@ -138,6 +140,13 @@ int soft_stream_gather(struct soft_conn *conn, struct soft_op *op,
 /* Set conn->last to the rest of a segment that is partly sent and a BYE. */
 void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
+
+/* share.c */
+/* Whether conn has to wait for the next turn: protection domains share the device,
+ * and that of its QP was served in this one. */
+bool soft_share_over(const struct soft_conn *conn);
+/* A socket of a QP of pd was served in this turn. */
+void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
 
 /* conn.c: from creation to close. */
 struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,

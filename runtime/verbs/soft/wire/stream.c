@@ -12,6 +12,7 @@
 
 #include "base/bus.h"
 #include "base/copy.h"
+#include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
@@ -30,6 +31,8 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 	memcpy(op->ahead, conn->kept, conn->rlen);
 	op->iov[0].iov_base = op->ahead + conn->rlen;
 	op->iov[0].iov_len = SOFT_AHEAD - conn->rlen;
+	if (soft_is_shared(conn->ctx) && op->iov[0].iov_len > SOFT_SHARED_BYTES)
+		op->iov[0].iov_len = SOFT_SHARED_BYTES;
 	op->asked = op->iov[0].iov_len;
 	memset(&op->msg, 0, sizeof(op->msg));
 	op->msg.msg_iov = op->iov;
