@@ -78,11 +78,34 @@ static void conn_end_on_stopped(void *arg, int status)
 	peer_conn_step(c);
 }
 
-/* The peer did not stop its writes; only killing the lane can. */
+static uint64_t close_ns(const struct peer_conn *c)
+{
+	return c->lane->key.serial ? MPIB_CLOSE_PRIVATE_NS
+				   : MPIB_CLOSE_SHARED_NS;
+}
+
+/* Whether nothing was heard of the peer in that time: its link stands still, or is
+ * made again. */
+static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
+{
+	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
+}
+
+/* The peer did not stop its writes; only killing the lane can. One that is not
+ * heard has as long as a peer may be silent, and all its time to answer once it is
+ * heard again. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
+	bool was_unheard = c->unheard;
+	uint64_t ns = close_ns(c);
 
+	c->unheard = conn_end_unheard(c->peer, ns);
+	if ((c->unheard || was_unheard) &&
+	    ++c->waited * ns < c->broker->silence_s * MPIB_SEC) {
+		mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
+		return;
+	}
 	mpib_warn("peer %s: connection %u does not come to its end, its lane "
 		  "is cut",
 		  c->peer->label, c->index);
@@ -92,13 +115,12 @@ static void on_silence(void *arg)
 
 static void conn_end_stop(struct peer_conn *c)
 {
-	uint64_t ns = c->lane->key.serial ? MPIB_CLOSE_PRIVATE_NS
-					  : MPIB_CLOSE_SHARED_NS;
-
 	c->stopping = true;
+	c->unheard = false;
+	c->waited = 0;
 	mpib_agent_del(c->hint);
 	c->hint = NULL;
-	mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
+	mpib_timer_arm(c->broker->loop, &c->timer, close_ns(c), on_silence, c);
 	/* The peer's answer tells whether it had begun to write. */
 	if (c->offered && !c->recalled)
 		conn_end_tell(c, MPIB_PEER_CONN_CANCEL, c->id);

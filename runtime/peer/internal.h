@@ -27,9 +27,8 @@
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
 /* The time a peer has to be reached and to make a lane. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
-/* The time a peer whose link lives has to answer a close before it loses the
- * lane. A shared lane carries other connections, so it gets more time; a link
- * that dies takes its lanes with it much sooner. */
+/* The time a peer that is heard has to answer a close before it loses the lane. A
+ * shared lane carries other connections, so it gets more time. */
 #define MPIB_CLOSE_SHARED_NS (10 * MPIB_SEC)
 #define MPIB_CLOSE_PRIVATE_NS (2 * MPIB_SEC)
 
@@ -146,10 +145,11 @@ struct peer_conn {
 		       answered */
 	bool known; /* their_id is set: the peer may write to this end */
 	bool dropped; /* the client closed it */
-	bool stopping, stopped;
+	bool stopping, stopped, destroying;
 	bool close_sent, asked; /* CONN_CLOSE sent; received */
 	bool quiet; /* the peer cannot write to this end any more */
-	bool destroying;
+	bool unheard; /* the peer was, when its time to answer was up */
+	unsigned waited; /* for it, how many times its time to answer */
 	struct mpib_timer timer;
 	int error;
 	char why[240];

@@ -298,6 +298,59 @@ static void without_a_word_for_long_enough_the_lanes_are_lost(void **state)
 	rig_connect(rig, a, 1, b, 1);
 }
 
+static void private_pair(struct rig *rig, struct client **a, struct client **b)
+{
+	rig->private_lanes = true;
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, 0);
+	rig_connect(rig, *a, 0, *b, 0);
+}
+
+/* Turns of the first node alone, while time goes by for all. */
+static void one_alone(struct rig *rig, unsigned seconds)
+{
+	for (unsigned s = 0; s < seconds; s++) {
+		while (mpib_loop_turn(&rig->node[0].loop, 0) > 0)
+			;
+		rig_advance(rig, MPIB_SEC);
+	}
+}
+
+/* Its peer is not heard, and has longer to answer than one that is. */
+static void a_close_outlasts_a_link_that_stands_still(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	private_pair(rig, &a, &b);
+	assert_int_equal(mpib_broker_drop(a->node->broker, &a->client, 0), 0);
+	one_alone(rig, 8);
+	assert_int_equal(fake_lanes(&a->node->engine), 1);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_FREE);
+	assert_int_equal(rig_error(b, 0), -ECONNRESET);
+	assert_non_null(strstr(mpib_broker_why(&b->client, 0),
+			       "it closed the connection"));
+}
+
+/* Its peer is heard, and does not answer. */
+static void a_close_without_an_answer_takes_its_lane(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	private_pair(rig, &a, &b);
+	assert_int_equal(mpib_broker_drop(a->node->broker, &a->client, 0), 0);
+	for (unsigned s = 0; s < 3; s++) {
+		one_alone(rig, 1);
+		TAILQ_FIRST(&a->node->broker->peers)->link->silent = 0;
+	}
+	rig_settle(rig);
+	assert_int_equal(fake_lanes(&a->node->engine), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +375,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			without_a_word_for_long_enough_the_lanes_are_lost,
 			rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_close_outlasts_a_link_that_stands_still, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_close_without_an_answer_takes_its_lane, rig_setup,
+			rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
