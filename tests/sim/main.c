@@ -309,7 +309,9 @@ static struct options read_options(int argc, char **argv)
 		{ "fresh", no_argument, NULL, 'r' },
 		{ 0 },
 	};
-	struct options o = { .from = 1, .seeds = 20, .messages = 1000 };
+	struct options o = { .from = SIM_NEW_FROM,
+			     .seeds = 20,
+			     .messages = 1000 };
 	int opt;
 
 	o.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);

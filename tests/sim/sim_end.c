@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One end of a line from opening to closing; sim_line.c moves its messages. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <mpib/completion.h>
 
@@ -20,10 +23,35 @@ static size_t mem_size(const struct sim_end *e)
 	return (size_t)(e->sends ? l->ahead : l->window) * l->group * l->room;
 }
 
+static bool is_gpu(const struct sim_end *e)
+{
+	return e->sends ? e->line->plan->tx_gpu : e->line->plan->rx_gpu;
+}
+
+/* A sealed memfd is taken in place of a dma-buf. */
+static int get_gpu_memory(struct sim_end *e)
+{
+	size_t size = mem_size(e);
+	int fd = memfd_create("gpu", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		sim_fail("a GPU has no memory: %s", strerror(errno));
+	e->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (e->mem == MAP_FAILED)
+		sim_fail("a GPU's memory is not mapped: %s", strerror(errno));
+	rc = mpib_reg_fd(e->rank->client, e->mem, size, 0, fd, MPIB_REG_DMABUF,
+			 &e->region);
+	close(fd);
+	return rc;
+}
+
 static int get_memory(struct sim_end *e)
 {
 	struct mpib_client *c = e->rank->client;
 
+	if (is_gpu(e))
+		return get_gpu_memory(e);
 	e->mem = is_direct(e) ? mpib_mem_alloc(c, mem_size(e))
 			      : malloc(mem_size(e));
 	if (!e->mem)
@@ -39,7 +67,9 @@ static void end_close(struct sim_end *e)
 		mpib_close_listen(e->listener);
 	if (e->region)
 		mpib_dereg(e->region);
-	if (e->mem && is_direct(e))
+	if (e->mem && is_gpu(e))
+		munmap(e->mem, mem_size(e));
+	else if (e->mem && is_direct(e))
 		mpib_mem_free(e->rank->client, e->mem);
 	else
 		free(e->mem);
@@ -116,6 +146,7 @@ static void begin(struct sim_end *e)
 	memset(e->req, 0, sizeof(e->req));
 	memset(e->ended, 0, sizeof(e->ended));
 	memset(e->poisoned, 0, sizeof(e->poisoned));
+	e->arrived = e->flushing = false;
 	e->open = true;
 }
 

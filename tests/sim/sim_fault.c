@@ -9,7 +9,6 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
-#define CROWD 100 /* strangers, who leave no room for each other */
 #define LOOKS_EVERY (10 * SIM_S) /* an operator, where devices stay unused */
 #define NEXT_STOPS (90 * SIM_S) /* longer than the one before it waits */
 
@@ -42,6 +41,23 @@ static void stop_proxy(const struct sim_fault *f)
 
 	if (proxy)
 		sim_proc_stop(proxy, sim_now + f->lasts);
+}
+
+static uint64_t lasts(const struct sim_fault *f)
+{
+	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
+		return 40 * f->lasts;
+	/* Longer than the grace, now and then. */
+	if (f->kind == SIM_FAULT_BOTH_DOWN)
+		return 10 * f->lasts;
+	/* Longer than a peer may be silent, now and then. Who has not reached it
+	 * before knows of its other address by the cluster's key alone. */
+	if (f->kind == SIM_FAULT_NETWORK)
+		return (plan->hard || plan->key ? 200 : 14) * f->lasts;
+	/* In the middle of a hand-over. */
+	if (f->kind == SIM_FAULT_KILL_NEXT || f->kind == SIM_FAULT_STOP_NEXT)
+		return f->lasts / 100;
+	return f->lasts;
 }
 
 static unsigned number_of(const struct sim_fault *f)
@@ -100,12 +116,17 @@ static void strike_more(const struct sim_fault *f)
 		sim_visit_tool(f->node, sim_hca_draw(1ull << 36));
 		break;
 	case SIM_FAULT_STRANGER:
-		for (unsigned i = 0; i < (f->rail ? CROWD : 1); i++)
+		for (unsigned i = 0; i < (f->rail ? plan->crowd : 1); i++)
 			sim_visit_stranger(f->node, f->other,
-					   sim_hca_draw(1ull << 48));
+					   sim_hca_draw(1ull << 48),
+					   plan->listens);
 		break;
 	case SIM_FAULT_STOP_NEXT:
 		upgrade(f->node);
+		break;
+	case SIM_FAULT_NETWORK:
+		sim_device_link(sim_device(f->node, f->rail), false);
+		sim_net_port(f->node, f->rail, sim_now + lasts(f));
 		break;
 	case SIM_FAULT_HANG:
 		sim_device_hang(sim_device(f->node, f->rail),
@@ -144,6 +165,9 @@ static void strike_hard(const struct sim_fault *f)
 	case SIM_FAULT_SHORT:
 		sim_node_short(f->node, true);
 		break;
+	case SIM_FAULT_TERM:
+		sim_node_term(f->node);
+		break;
 	default:
 		break;
 	}
@@ -152,10 +176,13 @@ static void strike_hard(const struct sim_fault *f)
 static void strike_device(struct sim_fault *f)
 {
 	struct sim_device *d = sim_device(f->node, f->rail);
+	uint64_t later;
 
 	switch (f->kind) {
 	case SIM_FAULT_DEVICE:
-		sim_device_lose(d, sim_hca_draw(plan->told_late));
+		later = sim_hca_draw(plan->told_late);
+		sim_device_lose_at(d, (unsigned)sim_hca_draw(plan->calls),
+				   later);
 		break;
 	case SIM_FAULT_FORGETS:
 		d->forgets = true;
@@ -224,6 +251,7 @@ static void heal(const struct sim_fault *f)
 
 	switch (f->kind) {
 	case SIM_FAULT_DOWN:
+	case SIM_FAULT_NETWORK:
 		sim_device_link(d, true);
 		break;
 	case SIM_FAULT_HOLE:
@@ -236,12 +264,14 @@ static void heal(const struct sim_fault *f)
 	case SIM_FAULT_DEVICE:
 	case SIM_FAULT_FORGETS:
 		d->there = true;
+		d->calls = 0;
 		break;
 	case SIM_FAULT_BOTH_DOWN:
 		for (unsigned r = 0; r < plan->rails; r++)
 			sim_device_link(sim_device(f->node, r), true);
 		break;
 	case SIM_FAULT_KILL_PROXY:
+	case SIM_FAULT_TERM:
 		if (!sim_node_any(f->node))
 			sim_node_start(f->node);
 		break;
@@ -287,19 +317,6 @@ static void on_heal(void *arg)
 	heal(f);
 	if (--left == 0)
 		sim_event_arm(&looks, sim_now + LOOKS_EVERY, on_look, NULL);
-}
-
-static uint64_t lasts(const struct sim_fault *f)
-{
-	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
-		return 40 * f->lasts;
-	/* Longer than the grace, now and then. */
-	if (f->kind == SIM_FAULT_BOTH_DOWN)
-		return 10 * f->lasts;
-	/* In the middle of a hand-over. */
-	if (f->kind == SIM_FAULT_KILL_NEXT || f->kind == SIM_FAULT_STOP_NEXT)
-		return f->lasts / 100;
-	return f->lasts;
 }
 
 static void on_strike(void *arg)

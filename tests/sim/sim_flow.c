@@ -13,6 +13,7 @@
 
 static struct sim_rng chance;
 static uint64_t cut_until[SIM_NODES][SIM_NODES];
+static uint64_t dead_until[SIM_NODES][SIM_NETS];
 static uint64_t slow_until, slow_ns;
 static struct sim_flow *flows[FLOWS]; /* TCP's, for resets */
 
@@ -51,9 +52,25 @@ void sim_net_slow(uint64_t until, uint64_t ns)
 	slow_ns = ns;
 }
 
-bool sim_net_open(unsigned a, unsigned b)
+void sim_net_port(unsigned node, unsigned net, uint64_t until)
 {
-	return a >= SIM_NODES || b >= SIM_NODES || cut_until[a][b] <= sim_now;
+	dead_until[node][net] = until;
+}
+
+/* 10.100.0.1 is the first node's in the first network. */
+static bool is_dead(const struct sockaddr_in *addr)
+{
+	unsigned net = (ntohl(addr->sin_addr.s_addr) >> 16 & 0xff) - 100;
+
+	return net < SIM_NETS && dead_until[sim_net_node(addr)][net] > sim_now;
+}
+
+bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
+{
+	unsigned a = sim_net_node(from), b = sim_net_node(to);
+
+	return a >= SIM_NODES || b >= SIM_NODES ||
+	       (cut_until[a][b] <= sim_now && !is_dead(from) && !is_dead(to));
 }
 
 struct sim_chunk *sim_chunk_new(const void *bytes, size_t len)
@@ -91,8 +108,8 @@ static struct sim_flow *flow_new(struct sim_sock *from, struct sim_sock *to)
 	f->writer = from;
 	f->reader = to;
 	f->inet = from->domain == AF_INET;
-	f->from = f->inet ? sim_net_node(&from->addr) : 0;
-	f->to = f->inet ? sim_net_node(&to->addr) : 0;
+	f->from = from->addr;
+	f->to = to->addr;
 	for (unsigned i = 0; f->inet && i < FLOWS; i++) {
 		if (!flows[i]) {
 			flows[i] = f;
@@ -171,8 +188,9 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	for (unsigned i = 0; i < FLOWS; i++) {
 		struct sim_flow *f = flows[i];
 
-		if (!f || f->from != a || f->to != b || f->ended ||
-		    !f->writer || !f->writer->out)
+		if (!f || sim_net_node(&f->from) != a ||
+		    sim_net_node(&f->to) != b || f->ended || !f->writer ||
+		    !f->writer->out)
 			continue;
 		sim_flow_reset(f->writer, ECONNRESET);
 		n++;
@@ -219,7 +237,7 @@ static void on_arrival(void *arg)
 
 	if (!c)
 		return;
-	if (!sim_net_open(f->from, f->to)) {
+	if (!sim_net_open(&f->from, &f->to)) {
 		if (!out_of_patience(f, c))
 			sim_event_arm(&f->event, sim_now + AGAIN, on_arrival,
 				      f);

@@ -35,6 +35,7 @@ struct sim_device *sim_device(unsigned node, unsigned rail)
 			devices[n][r].node = n;
 			devices[n][r].rail = r;
 			devices[n][r].there = true;
+			TAILQ_INIT(&devices[n][r].posted);
 			LIST_INIT(&devices[n][r].contexts);
 		}
 	}
@@ -144,11 +145,21 @@ static void on_tells(void *arg)
 	}
 }
 
+void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later)
+{
+	d->calls = calls;
+	d->told_late = later;
+	if (!calls)
+		sim_device_lose(d, later);
+}
+
 void sim_device_lose(struct sim_device *d, uint64_t later)
 {
 	struct sim_ctx *ctx;
 
 	d->there = false;
+	d->calls = 0;
+	sim_posted_push(d);
 	LIST_FOREACH(ctx, &d->contexts, link)
 	{
 		if (!ctx->dead)

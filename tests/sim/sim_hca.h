@@ -24,6 +24,7 @@
 #define SIM_READS 16
 
 struct sim_proc;
+TAILQ_HEAD(sim_posted_list, sim_posted);
 
 /* What is wrong with a device now. All of it may be changed at any time. */
 struct sim_device {
@@ -34,10 +35,14 @@ struct sim_device {
 	bool forgets; /* acknowledges WRITEs that it does not place */
 	uint64_t lag_until, lag; /* messages take up to so much longer */
 	struct sim_event tells; /* its contexts that they are lost */
+	unsigned calls; /* the last of so many finds it gone; 0: of none */
+	uint64_t told_late; /* when it goes by that */
 	uint64_t forgotten; /* messages */
 	/* Its firmware answers no call before; whose process knows that. */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
+	struct sim_posted_list posted; /* on their way to a GPU's memory */
+	struct sim_event places;
 	LIST_HEAD(, sim_ctx) contexts;
 };
 
@@ -72,6 +77,9 @@ struct sim_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
 	int access;
+	bool is_gpu; /* its memory is a GPU's, of map_len bytes at map */
+	void *map;
+	size_t map_len;
 };
 
 struct sim_channel {
@@ -163,12 +171,16 @@ static inline bool sim_answered(enum ibv_wr_opcode op)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
+/* The devices can register a GPU's memory. */
+void sim_hca_dmabuf(bool on);
 uint64_t sim_hca_draw(uint64_t n);
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Its port's cable, its life. */
 void sim_device_link(struct sim_device *d, bool up);
 /* Its event may come so much later. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
+/* The same when so many calls have asked its firmware for something. */
+void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
 /* sim_hca_hang.c: its firmware answers no call until then. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
 /* A process has ended: its contexts go as the kernel takes them. */
@@ -212,6 +224,14 @@ int sim_dereg_mr(struct ibv_mr *mr);
 /* Where a range is; NULL: no region of pd allows access to all of it. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
+/* Write there for the peer, at, which sim_mr_at() gave for the remote key. */
+void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
+		  const uint8_t *bytes, size_t len);
+
+/* sim_hca_posted.c: a write into a GPU's memory; all that are on their way arrive. */
+void sim_posted_write(struct sim_device *d, uint8_t *to, const uint8_t *bytes,
+		      size_t len);
+void sim_posted_push(struct sim_device *d);
 
 /* sim_hca_cq.c */
 int sim_create_channel(struct ibv_context *c, struct ibv_comp_channel **ch);

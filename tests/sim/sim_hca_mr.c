@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 
 /* What a remote key has that a local one has not. */
 #define REMOTE 0x5a000000u
+
+static bool has_dmabuf;
 
 int sim_alloc_pd(struct ibv_context *c, struct ibv_pd **pd)
 {
@@ -78,19 +81,41 @@ static bool there(void *addr, size_t len, int access)
 	return rc == 0;
 }
 
+static int enter(struct ibv_pd *pd, struct sim_mr *mr)
+{
+	struct sim_ctx *ctx = sim_ctx(pd->context);
+
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.lkey =
+		(place(ctx, mr) << 8 | (uint32_t)sim_hca_draw(256)) & 0xffffff;
+	mr->ibv.rkey = mr->ibv.lkey | REMOTE;
+	((struct sim_pd *)pd)->refs++;
+	ctx->mrs++;
+	return 0;
+}
+
+static int check_range(uint64_t at, size_t len, uint64_t iova, int access)
+{
+	int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	return !len || at + len < at || iova + len < iova ||
+			       (access & writes &&
+				!(access & IBV_ACCESS_LOCAL_WRITE))
+		       ? -EINVAL
+		       : 0;
+}
+
 int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 	       int access, struct ibv_mr **out)
 {
-	struct sim_ctx *ctx = sim_ctx(pd->context);
-	int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	int rc = check_range((uintptr_t)addr, len, iova, access);
 	struct sim_mr *mr;
 
-	if (ctx->dead)
+	if (sim_ctx(pd->context)->dead)
 		return -EIO;
-	if (!len || (uintptr_t)addr + len < (uintptr_t)addr ||
-	    iova + len < iova ||
-	    (access & writes && !(access & IBV_ACCESS_LOCAL_WRITE)))
-		return -EINVAL;
+	if (rc < 0)
+		return rc;
 	if (!there(addr, len, access))
 		return -EFAULT;
 	if (sim_short())
@@ -98,43 +123,78 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;
-	mr->ibv.context = pd->context;
-	mr->ibv.pd = pd;
 	mr->ibv.addr = addr;
 	mr->ibv.length = len;
 	mr->iova = iova;
 	mr->access = access;
-	mr->ibv.lkey =
-		(place(ctx, mr) << 8 | (uint32_t)sim_hca_draw(256)) & 0xffffff;
-	mr->ibv.rkey = mr->ibv.lkey | REMOTE;
-	((struct sim_pd *)pd)->refs++;
-	ctx->mrs++;
 	*out = &mr->ibv;
-	return 0;
+	return enter(pd, mr);
+}
+
+void sim_hca_dmabuf(bool on)
+{
+	has_dmabuf = on;
 }
 
 int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
-		      uint64_t iova, int fd, int access, struct ibv_mr **mr)
+		      uint64_t iova, int fd, int access, struct ibv_mr **out)
 {
-	(void)pd;
-	(void)offset;
-	(void)len;
-	(void)iova;
-	(void)fd;
-	(void)access;
-	(void)mr;
-	return -EOPNOTSUPP;
+	const uint64_t skip = offset % (uint64_t)sysconf(_SC_PAGESIZE);
+	int rc = check_range(offset, len, iova, access);
+	struct sim_mr *mr;
+
+	if (!has_dmabuf)
+		return -EOPNOTSUPP;
+	if (fd < 0)
+		return -EBADF;
+	if (sim_ctx(pd->context)->dead)
+		return -EIO;
+	if (rc < 0)
+		return rc;
+	if (sim_short())
+		return -ENOMEM;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	mr->is_gpu = true;
+	mr->map_len = len + skip;
+	mr->map = mmap(NULL, mr->map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       fd, (off_t)(offset - skip));
+	if (mr->map == MAP_FAILED) {
+		free(mr);
+		return -ENOMEM;
+	}
+	mr->ibv.addr = (char *)mr->map + skip;
+	mr->ibv.length = len;
+	mr->iova = iova;
+	mr->access = access;
+	*out = &mr->ibv;
+	return enter(pd, mr);
 }
 
-int sim_dereg_mr(struct ibv_mr *mr)
+int sim_dereg_mr(struct ibv_mr *ibv)
 {
-	struct sim_ctx *ctx = sim_ctx(mr->context);
+	struct sim_ctx *ctx = sim_ctx(ibv->context);
+	struct sim_mr *mr = (struct sim_mr *)ibv;
 
-	ctx->mr[mr->lkey >> 8] = NULL;
-	((struct sim_pd *)mr->pd)->refs--;
+	ctx->mr[ibv->lkey >> 8] = NULL;
+	((struct sim_pd *)ibv->pd)->refs--;
 	ctx->mrs--;
+	if (mr->is_gpu) {
+		sim_posted_push(ctx->device);
+		munmap(mr->map, mr->map_len);
+	}
 	free(mr);
 	return 0;
+}
+
+void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
+		  const uint8_t *bytes, size_t len)
+{
+	if (ctx->mr[(key & 0xffffff) >> 8]->is_gpu)
+		sim_posted_write(ctx->device, at, bytes, len);
+	else
+		memmove(at, bytes, len);
 }
 
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,

@@ -236,6 +236,7 @@ static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 		abort();
 	status = remote(w, to, &at);
 	if (status == IBV_WC_SUCCESS && sim_answered(w->op)) {
+		sim_posted_push(to->ctx->device);
 		if (at)
 			memcpy(bytes, at, w->len);
 		if (sim_atomic(w->op))
@@ -247,7 +248,7 @@ static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 		if (!gather(qp, w, bytes))
 			status = IBV_WC_LOC_PROT_ERR;
 		else if (at)
-			memmove(at, bytes, w->len);
+			sim_mr_write(to->ctx, w->rkey, at, bytes, w->len);
 		if (status == IBV_WC_SUCCESS && takes_receive(w))
 			status = complete(w, to, bytes);
 	}
@@ -272,7 +273,7 @@ static void tear(struct sim_qp *qp, struct sim_wqe *w)
 	if (!bytes)
 		abort();
 	if (at && gather(qp, w, bytes))
-		memmove(at, bytes, sim_hca_draw(w->len));
+		sim_mr_write(to->ctx, w->rkey, at, bytes, sim_hca_draw(w->len));
 	free(bytes);
 }
 

@@ -161,27 +161,50 @@ static void check_message(const struct sim_end *e, const size_t *size)
 	}
 }
 
+/* Whether what the oldest receive got is where the GPU sees it; 1: it is, 0: not
+ * yet, or -errno. */
+static int flushed(struct sim_end *e)
+{
+	int done = 0, rc;
+
+	if (!e->flushing) {
+		rc = mpib_iflush(e->conn, buffer(e, e->done, 0), e->region,
+				 &e->flush);
+		if (rc < 0)
+			return rc;
+		e->flushing = true;
+	}
+	if (!e->flush)
+		return 1;
+	rc = mpib_test(e->flush, &done, NULL);
+	return rc < 0 ? rc : done;
+}
+
 static bool take_receive(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
 	unsigned w = (unsigned)(e->done % l->window);
-	size_t size[SIM_GROUP];
-	int done = 0, rc;
+	int done = e->arrived, rc = 0;
 
 	if (e->done == e->posted)
 		return false;
-	rc = mpib_test(e->req[w], &done, size);
+	if (!done)
+		rc = mpib_test(e->req[w], &done, e->size);
+	e->arrived = done;
+	if (rc == 0 && done && l->rx_gpu)
+		rc = done = flushed(e);
 	if (rc < 0) {
 		sim_end_fail(e, "a receive", rc);
 		return true;
 	}
 	if (!done)
 		return false;
-	check_message(e, size);
+	check_message(e, e->size);
 	for (unsigned k = 0; k < l->group; k++)
-		e->line->bytes += size[k];
+		e->line->bytes += e->size[k];
 	memset(buffer(e, e->done, 0), SCRIBBLE, (size_t)l->group * l->room);
 	e->poisoned[w] = true;
+	e->arrived = e->flushing = false;
 	e->done++;
 	e->line->messages++;
 	return true;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "config/options.h"
 #include "handover/spawn.h"
+#include "handover/takeover.h"
 #include "peer/internal.h"
 #include "proxy.h"
 #include "sim_file.h"
@@ -27,12 +28,11 @@ struct run {
 	bool serves, killed;
 	struct run *from; /* whom it takes over from */
 	struct mpib_proxy *proxy;
+	char *argv[SIM_ARGV];
 };
 
 static const struct sim_plan *plan;
 static char dirs[SIM_PLAN_NODES][80];
-static char args[SIM_PLAN_NODES][SIM_ARGS + 8][96];
-static char *argvs[SIM_PLAN_NODES][SIM_ARGS + 9];
 static struct run *runs[PROCS];
 static unsigned run_count, upgrades;
 static struct sim_event restart[SIM_PLAN_NODES];
@@ -90,35 +90,27 @@ static void on_ended(struct sim_proc *proc)
 	supervise(r->node);
 }
 
-static int argc_of(unsigned node)
-{
-	int n = 0;
-
-	while (argvs[node][n])
-		n++;
-	return n;
-}
-
 static int start_proxy(struct run *r, struct mpib_proxy *p,
 		       struct mpib_takeover *t)
 {
 	static char *env[] = { NULL };
-	char **argv = argvs[r->node];
 	enum mpib_action action;
 	char why[MPIB_WHY_MAX] = "";
-	int rc;
+	int argc = sim_args(r->node, r->from != NULL, r->argv), rc;
 
 	if (r->sock >= 0) {
 		t->sock = sim_fd_give(r->sock);
 		r->sock = -1;
 		p->takeover = t;
 	}
-	mpib_upgrade_init(&p->upgrade, p, argv);
+	mpib_upgrade_init(&p->upgrade, p, r->argv);
 	mpib_config_init(&p->cfg);
 	p->cfg.takes_over = p->takeover != NULL;
-	rc = mpib_options_read(&p->cfg, argc_of(r->node), argv, env, "/dev",
-			       &action, why);
-	if (rc < 0)
+	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
+			       why);
+	if (rc < 0 && p->takeover)
+		mpib_takeover_refuse(t, why);
+	else if (rc < 0)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)
 		rc = mpib_proxy_start(p, why);
@@ -200,28 +192,6 @@ int __wrap_mpib_spawn_guard(int inherited, bool daemon, int *link)
 	return 0;
 }
 
-static void make_args(unsigned node)
-{
-	unsigned n = 0;
-
-	snprintf(args[node][n++], 96, "mpib-proxy");
-	snprintf(args[node][n++], 96, "--config=/dev/null");
-	snprintf(args[node][n++], 96, "--run-dir=%s", dirs[node]);
-	snprintf(args[node][n++], 96, "--sout=rdma:sim%u_0:1", node);
-	if (plan->rails > 1)
-		snprintf(args[node][n++], 96, "--sup=rdma:sim%u_1:1", node);
-	else
-		snprintf(args[node][n++], 96, "--sup=none");
-	snprintf(args[node][n++], 96, "--log-level=%s",
-		 sim_verbose ? "debug" : "info");
-	for (unsigned i = 0; i < plan->args; i++)
-		snprintf(args[node][n++], 96, "%s", plan->arg[i]);
-	if (plan->odd && node == 0)
-		snprintf(args[node][n++], 96, "%s", plan->odd);
-	for (unsigned i = 0; i < n; i++)
-		argvs[node][i] = args[node][i];
-}
-
 void sim_nodes_start(const struct sim_plan *p)
 {
 	plan = p;
@@ -229,7 +199,7 @@ void sim_nodes_start(const struct sim_plan *p)
 	mpib_log_set_sink(on_line);
 	for (unsigned n = 0; n < plan->nodes; n++) {
 		snprintf(dirs[n], sizeof(dirs[n]), "node%u", n);
-		make_args(n);
+		sim_args_make(plan, n, dirs[n]);
 		sim_node_start(n);
 	}
 }
@@ -318,6 +288,14 @@ void sim_node_kill(unsigned node)
 			continue;
 		runs[i]->killed = true;
 		sim_proc_end(runs[i]->proc, SIGKILL);
+	}
+}
+
+void sim_node_term(unsigned node)
+{
+	for (unsigned i = 0; i < run_count; i++) {
+		if (runs[i]->node == node && !runs[i]->proc->over)
+			sim_proc_signal(runs[i]->proc, SIGTERM);
 	}
 }
 

@@ -9,6 +9,13 @@
 struct mpib_engine;
 struct mpib_proxy;
 
+#define SIM_ARGV (SIM_ARGS + 10)
+
+/* sim_args.c: what the node's proxies are started with. */
+void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir);
+/* The same, in argv, and how many; a process that takes over may have others. */
+int sim_args(unsigned node, bool takes_over, char **argv);
+
 /* The run directories are made in the present directory, a real one. */
 void sim_nodes_start(const struct sim_plan *plan);
 void sim_node_start(unsigned node);
@@ -34,6 +41,8 @@ struct sim_usage {
 bool sim_node_usage(unsigned node, struct sim_usage *u);
 /* Kill all that the node has of proxies. */
 void sim_node_kill(unsigned node);
+/* SIGTERM to all proxies that it has. */
+void sim_node_term(unsigned node);
 /* Its proxies are short of descriptors, see sim_short(); or not any more. */
 void sim_node_short(unsigned node, bool on);
 /* Kill the one that gets ready to take over, if there is one. */
@@ -52,7 +61,8 @@ void sim_node_tell(unsigned node, const char *fmt, ...)
 void sim_nodes_ask(const char *command);
 /* sim_visit.c: a stranger from another node calls its peer port; a tool asks its
  * stats socket. What they say is by chance. */
-void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance);
+void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
+			unsigned most_ms);
 void sim_visit_tool(unsigned node, uint64_t chance);
 /* sim_sums.c: what the proxy's engine counts is what there is. */
 void sim_sums_check(struct mpib_engine *engine);

@@ -25,6 +25,7 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_STRANGER] = "stranger calls",
 	[SIM_FAULT_STOP_NEXT] = "next proxy stopped",
 	[SIM_FAULT_HANG] = "device hangs",
+	[SIM_FAULT_NETWORK] = "network gone",
 	[SIM_FAULT_KILL_PROXY] = "proxy killed",
 	[SIM_FAULT_KILL_RANK] = "rank killed",
 	[SIM_FAULT_RESET] = "peer link reset",
@@ -33,6 +34,7 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_KILL_NEXT] = "next proxy killed",
 	[SIM_FAULT_HALF] = "peer link half open",
 	[SIM_FAULT_SHORT] = "descriptors short",
+	[SIM_FAULT_TERM] = "proxy told to stop",
 };
 
 const char *sim_fault_name(enum sim_fault_kind kind)
@@ -206,7 +208,7 @@ static bool takes_rail(enum sim_fault_kind kind)
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 				     struct sim_rng *r)
 {
-	unsigned hard = SIM_FAULT_KINDS - SIM_FAULT_SOFT;
+	unsigned hard = SIM_FAULT_HARD_DRAWN - SIM_FAULT_SOFT;
 	enum sim_fault_kind kind = (enum sim_fault_kind)sim_draw(
 		r, SIM_FAULT_DRAWN + (p->hard ? hard : 0));
 
@@ -252,6 +254,8 @@ void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 	p->seed = seed;
 	sim_rng_seed(&r, seed, "plan");
 	p->hard = sim_chance(&r, 3);
+	p->crowd = 100;
+	p->listens = 2000;
 	draw_ranks(p, &r);
 	draw_lane(p, &r);
 	draw_rest(p, &r);
@@ -289,15 +293,20 @@ void sim_plan_shrink(struct sim_plan *p, const struct sim_smaller *s)
 		p->preempt = 0;
 }
 
+static const char *memory_name(bool gpu, bool direct)
+{
+	return gpu ? " GPU" : direct ? " direct" : "";
+}
+
 static void print_line(const struct sim_line_plan *l, unsigned number)
 {
 	fprintf(stderr,
 		"  line %u: rank %u%s -> %u%s: %u messages of %u x <= %u "
 		"bytes, %u at once; %u sent ahead%s%s, %u receives more, %u "
 		"connections, %.3f ms%s\n",
-		number, l->from, l->tx_direct ? " direct" : "", l->to,
-		l->rx_direct ? " direct" : "", l->messages, l->group, l->room,
-		l->window, l->ahead, l->eager ? " by tag" : "",
+		number, l->from, memory_name(l->tx_gpu, l->tx_direct), l->to,
+		memory_name(l->rx_gpu, l->rx_direct), l->messages, l->group,
+		l->room, l->window, l->ahead, l->eager ? " by tag" : "",
 		l->watched ? " watched" : "", l->extra, l->lives,
 		(double)l->span / 1e6, l->rx_spans ? " at both ends" : "");
 }

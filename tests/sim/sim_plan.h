@@ -18,6 +18,11 @@
 #define SIM_GROUP 8
 #define SIM_WINDOW 32 /* messages of an end */
 
+/* Seeds below it have the plans that they had when it was set, so that those that
+ * found something still stand for it. Fresh ones, of which a second has 1000, are
+ * above. */
+#define SIM_NEW_FROM 1795443800000
+
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
 	SIM_FAULT_DOWN, /* a port */
@@ -41,6 +46,7 @@ enum sim_fault_kind {
 	SIM_FAULT_STRANGER, /* calls the proxy, and is no peer */
 	SIM_FAULT_STOP_NEXT, /* the proxy that takes over stops */
 	SIM_FAULT_HANG, /* a device's firmware answers no call for a while */
+	SIM_FAULT_NETWORK, /* a port, and what of the peer links goes by it */
 	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
 	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,
@@ -51,6 +57,9 @@ enum sim_fault_kind {
 	SIM_FAULT_KILL_NEXT, /* the proxy that takes over, in the middle */
 	SIM_FAULT_HALF, /* one way of a peer link loses all */
 	SIM_FAULT_SHORT, /* a node's proxies get no descriptors or regions */
+	SIM_FAULT_HARD_DRAWN, /* behind those that sim_plan.c draws */
+	SIM_FAULT_TERM =
+		SIM_FAULT_HARD_DRAWN, /* a node's proxies are to stop */
 	SIM_FAULT_KINDS,
 };
 
@@ -74,6 +83,7 @@ struct sim_line_plan {
 	uint64_t span; /* ns over which its messages are posted */
 	bool rx_spans; /* by the receiver, too */
 	bool tx_direct, rx_direct; /* memory that needs no copy */
+	bool tx_gpu, rx_gpu; /* a GPU's, which needs none either */
 };
 
 struct sim_plan {
@@ -88,7 +98,14 @@ struct sim_plan {
 	uint64_t
 		starts; /* ns at most from the first rank's start to a rank's */
 	uint64_t told_late; /* ns at most from a device's death to its event */
+	unsigned calls; /* that a device to die answers yet, at most; 0: none */
 	unsigned old_nodes; /* a bit each: peers of the release before */
+	bool gpus; /* a line may have their memory */
+	bool nexts; /* who takes over may have other settings */
+	bool memory; /* what is short of descriptors is of memory, too */
+	unsigned
+		crowd; /* strangers at once, who leave no room for each other */
+	unsigned listens; /* ms at most that one of them stays */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];

@@ -237,6 +237,139 @@ static void draw_again(struct sim_plan *p)
 		draw_odd(p, &r);
 }
 
+/* A port of a node, whose peer links have the other's: both are never gone at
+ * once where nobody may notice. */
+static void draw_network(struct sim_plan *p, struct sim_rng *r)
+{
+	uint64_t at = 0;
+
+	if (p->rails == 1 && !p->hard)
+		return;
+	for (unsigned n = 1 + (unsigned)sim_draw(r, 3); n > 0; n--) {
+		struct sim_fault *f;
+
+		at += sim_draw_wide(r, 1, 300 * SIM_MS);
+		f = add_fault(p, r, SIM_FAULT_NETWORK, at);
+		if (f && !p->hard)
+			f->rail = p->seed % 2;
+	}
+}
+
+/* Two nodes' rails fail, and one of them or both are upgraded in the midst of it,
+ * while what they tell each other is late. */
+static void draw_mix(struct sim_plan *p, struct sim_rng *r)
+{
+	static const enum sim_fault_kind kinds[] = {
+		SIM_FAULT_QP,	SIM_FAULT_QP,	   SIM_FAULT_DOWN,
+		SIM_FAULT_FLAP, SIM_FAULT_UPGRADE, SIM_FAULT_UPGRADE_BOTH,
+		SIM_FAULT_SLOW, SIM_FAULT_QP_LAG
+	};
+	unsigned node = (unsigned)sim_draw(r, p->nodes);
+	unsigned other = (node + 1) % p->nodes;
+	uint64_t at = sim_draw_wide(r, 1, 50 * SIM_MS);
+
+	if (p->rails == 1 && !p->hard)
+		return;
+	sim_plan_arg(p, "--failover-hold-down=1");
+	for (unsigned n = 4 + (unsigned)sim_draw(r, 12); n > 0; n--) {
+		struct sim_fault *f =
+			add_fault(p, r, kinds[sim_draw(r, 8)], at);
+
+		if (!f)
+			return;
+		f->node = sim_chance(r, 2) ? node : other;
+		f->other = f->node == node ? other : node;
+		f->lasts = sim_draw_wide(r, SIM_US, 100 * SIM_MS);
+		at += sim_draw_wide(r, SIM_US, 20 * SIM_MS);
+	}
+}
+
+/* Which lines have the memory of GPUs. */
+static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
+{
+	p->gpus = true;
+	for (unsigned i = 0; i < p->lines; i++) {
+		struct sim_line_plan *l = &p->line[i];
+
+		l->tx_gpu = sim_chance(r, 3);
+		l->rx_gpu = sim_chance(r, 2);
+		l->tx_direct |= l->tx_gpu;
+		l->rx_direct |= l->rx_gpu;
+	}
+}
+
+/* An upgrade while the node's peers do not answer and connections are made. */
+static void draw_press(struct sim_plan *p, struct sim_rng *r)
+{
+	unsigned node = (unsigned)sim_draw(r, p->nodes);
+	uint64_t at = sim_draw_wide(r, 1, 100 * SIM_MS);
+
+	for (unsigned n = 0; n < p->nodes; n++) {
+		struct sim_fault *f;
+
+		if (n == node)
+			continue;
+		f = add_fault(p, r, SIM_FAULT_CUT, at);
+		if (!f)
+			return;
+		f->node = node;
+		f->other = n;
+		f->lasts = sim_draw_wide(r, 50 * SIM_MS, 250 * SIM_MS);
+	}
+	if (add_fault(p, r, SIM_FAULT_UPGRADE,
+		      at + sim_draw_wide(r, 1, 300 * SIM_MS)))
+		p->fault[p->faults - 1].node = node;
+	p->late = SIM_S;
+	p->starts = 300 * SIM_MS;
+}
+
+/* A device goes in the midst of what is made of it, as lanes are from the start
+ * on. */
+static void draw_calls(struct sim_plan *p, struct sim_rng *r)
+{
+	struct sim_fault *f;
+
+	if (p->rails == 1 && !p->hard)
+		return;
+	p->calls = 1 + (unsigned)sim_draw(r, 60);
+	f = add_fault(p, r, SIM_FAULT_DEVICE, sim_draw(r, SIM_MS));
+	if (f && !p->hard)
+		f->rail = p->seed % 2;
+}
+
+static void draw_terms(struct sim_plan *p, struct sim_rng *r)
+{
+	for (unsigned n = 1 + (unsigned)sim_draw(r, 2); n > 0; n--)
+		add_fault(p, r, SIM_FAULT_TERM,
+			  sim_draw_wide(r, 1, 300 * SIM_MS));
+}
+
+/* What seeds before SIM_NEW_FROM do not have. */
+static void draw_new(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "new");
+	if (sim_chance(&r, 4))
+		draw_network(p, &r);
+	if (sim_chance(&r, 4))
+		draw_gpus(p, &r);
+	if (sim_chance(&r, 4))
+		draw_mix(p, &r);
+	p->nexts = sim_chance(&r, 4);
+	if (sim_chance(&r, 4)) {
+		p->crowd = 600;
+		p->listens = 8000;
+	}
+	if (p->hard && sim_chance(&r, 6))
+		draw_press(p, &r);
+	if (p->hard && sim_chance(&r, 4))
+		draw_terms(p, &r);
+	p->memory = sim_chance(&r, 2);
+	if (sim_chance(&r, 3))
+		draw_calls(p, &r);
+}
+
 void sim_plan_draw_more(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -246,4 +379,6 @@ void sim_plan_draw_more(struct sim_plan *p)
 		draw_operator(p, &r);
 	draw_late(p, &r);
 	draw_again(p);
+	if (p->seed >= SIM_NEW_FROM)
+		draw_new(p);
 }

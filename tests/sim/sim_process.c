@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -22,6 +23,25 @@ bool sim_short(void)
 		return false;
 	errno = EMFILE;
 	return true;
+}
+
+static bool short_of_memory;
+
+void sim_short_of_memory(bool on)
+{
+	short_of_memory = on;
+}
+
+/* The product's alone, see CMakeLists.txt. */
+void *__wrap_calloc(size_t n, size_t size)
+{
+	const struct sim_proc *p = short_of_memory ? sim_proc_self() : NULL;
+
+	if (p && p->is_short && sim_by_chance(4)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return calloc(n, size);
 }
 
 pid_t __wrap_getpid(void)

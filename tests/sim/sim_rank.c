@@ -14,6 +14,8 @@
 #define LOOK_MOST (40 * SIM_US)
 #define LOOKS 256
 #define DOUBLED_MOST 5
+/* Attaches in vain, after which a rank waits longer for its proxy. */
+#define REFUSALS 1000
 
 static const struct sim_plan *plan;
 static struct sim_rank ranks[SIM_RANKS];
@@ -136,9 +138,10 @@ static void rank_rest(unsigned idle, struct sim_rng *r)
 /* False: it may never attach. */
 static bool rank_waits(struct sim_rank *rank)
 {
-	if (plan->quotas && ++rank->refused == SIM_REFUSALS)
+	rank->refused++;
+	if (plan->quotas && rank->refused == SIM_REFUSALS)
 		return false;
-	sim_wait(sim_now + SIM_MS);
+	sim_wait(sim_now + (rank->refused < REFUSALS ? 1 : 100) * SIM_MS);
 	return true;
 }
 

@@ -42,6 +42,10 @@ struct sim_end {
 	struct mpib_conn *conn;
 	char *mem;
 	struct mpib_region *region;
+	/* The oldest receive has ended, and is flushed if it is in a GPU's memory. */
+	bool arrived, flushing;
+	size_t size[SIM_GROUP];
+	struct mpib_request *flush;
 	/* Messages; of a sender's group, sends posted of each. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];

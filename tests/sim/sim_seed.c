@@ -94,6 +94,8 @@ static void seed_all(void)
 	sim_threads_seed(plan->seed);
 	sim_net_seed(plan->seed);
 	sim_hca_seed(plan->seed);
+	sim_hca_dmabuf(plan->gpus);
+	sim_short_of_memory(plan->memory);
 	sim_pace.step_most = plan->step_most;
 	sim_pace.preempt = plan->preempt;
 }

@@ -216,8 +216,7 @@ static void on_dial(void *arg)
 {
 	struct sim_sock *s = arg, *listener;
 
-	if (!sim_net_open(sim_net_node(&s->addr),
-			  sim_net_node(&s->peer_addr))) {
+	if (!sim_net_open(&s->addr, &s->peer_addr)) {
 		sim_event_arm(&s->dial, sim_now + SIM_S, on_dial, s);
 		return;
 	}

@@ -14,6 +14,7 @@
 #include "sim_world.h"
 
 #define SIM_NODES 8
+#define SIM_NETS 2 /* a node has an address in each */
 #define SIM_CHUNK_FDS 256
 
 /* What one call sent. */
@@ -36,7 +37,7 @@ struct sim_flow {
 	bool ended; /* the writer sends no more */
 	bool eof; /* and the reader has been told */
 	bool inet;
-	unsigned from, to; /* nodes */
+	struct sockaddr_in from, to;
 	struct sim_event event;
 };
 
@@ -81,7 +82,9 @@ void sim_net_seed(uint64_t seed);
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);
 /* What a sends to b. */
 void sim_net_half(unsigned a, unsigned b, uint64_t until);
-bool sim_net_open(unsigned a, unsigned b);
+/* Nothing passes at the node's port of that network. */
+void sim_net_port(unsigned node, unsigned net, uint64_t until);
+bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to);
 /* Every link between the two is reset; returns how many. */
 unsigned sim_net_reset(unsigned a, unsigned b);
 /* Until then each chunk takes up to so much longer. */

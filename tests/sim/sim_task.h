@@ -89,6 +89,8 @@ void sim_proc_signal(struct sim_proc *proc, int signo);
 bool sim_by_chance(unsigned of);
 /* The present process is short, and this call has bad luck: errno is EMFILE. */
 bool sim_short(void);
+/* Whoever is short of descriptors is of memory, too. */
+void sim_short_of_memory(bool on);
 /* The time of day is another from now on. Monotonic time goes on. */
 void sim_clock_jump(int64_t ns);
 

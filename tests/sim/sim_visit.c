@@ -18,7 +18,7 @@
 #define PORT 24790
 
 struct visit {
-	unsigned node, from;
+	unsigned node, from, most_ms;
 	uint64_t chance;
 };
 
@@ -126,7 +126,7 @@ static void *stranger(void *arg)
 	n = words(v, frame);
 	if (n)
 		__wrap_send(fd, frame, n, MSG_DONTWAIT);
-	listen_to(fd, (unsigned)(v->chance >> 16) % 2000);
+	listen_to(fd, (unsigned)(v->chance >> 16) % v->most_ms);
 	__wrap_close(fd);
 	free(v);
 	__wrap__exit(0);
@@ -176,10 +176,14 @@ static struct visit *visit_new(unsigned node, unsigned from, uint64_t chance)
 	return v;
 }
 
-void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance)
+void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
+			unsigned most_ms)
 {
+	struct visit *v = visit_new(node, from, chance);
+
+	v->most_ms = most_ms;
 	sim_task_new(sim_proc_new("stranger", from, 1234), "stranger", stranger,
-		     visit_new(node, from, chance));
+		     v);
 }
 
 void sim_visit_tool(unsigned node, uint64_t chance)
