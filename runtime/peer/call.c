@@ -93,6 +93,11 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
+	/* A call that connected to nothing for long had no precedence. It has
+	 * again: were the peer's to be taken, too, each end would keep the link
+	 * that the other cuts, and a session that the other does not know. */
+	if (mpib_peer_we_are_lower(p))
+		mpib_hello_overtaken(p);
 	begin_session(p);
 	send_ready(p, p->link);
 	p->version = p->answer.version;

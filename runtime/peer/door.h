@@ -54,6 +54,8 @@ extern const struct mpib_link_events mpib_hello_events;
 /* Whether somebody who says that it is the peer has been welcomed and has not
  * proved it yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
+/* This node's own call came first: drop those that have been. */
+void mpib_hello_overtaken(struct mpib_peer *p);
 
 /* door.c */
 /* Listen at this node's addresses. -errno and why: not at the first; without the

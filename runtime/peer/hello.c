@@ -19,18 +19,23 @@
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
-bool mpib_hello_expected(const struct mpib_peer *p)
+static struct mpib_pending_peer *hello_of(const struct mpib_peer *p)
 {
-	const struct mpib_pending_peer *s;
+	struct mpib_pending_peer *s;
 
 	TAILQ_FOREACH(s, &p->broker->pending_peers, entry)
 	{
 		if (s->welcomed && s->self == p->called &&
 		    mpib_address_same(&s->node.addr, &p->node.addr) &&
 		    s->node.port == p->node.port)
-			return true;
+			return s;
 	}
-	return false;
+	return NULL;
+}
+
+bool mpib_hello_expected(const struct mpib_peer *p)
+{
+	return hello_of(p) != NULL;
 }
 
 /* Frees all but the link. */
@@ -53,6 +58,14 @@ void mpib_hello_drop(struct mpib_pending_peer *s)
 {
 	mpib_link_close(s->link);
 	pending_peer_free(s);
+}
+
+void mpib_hello_overtaken(struct mpib_peer *p)
+{
+	struct mpib_pending_peer *s;
+
+	while ((s = hello_of(p)))
+		mpib_hello_drop(s);
 }
 
 /* A caller that is refused calls again and again, and anybody as often as he
