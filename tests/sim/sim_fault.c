@@ -43,6 +43,23 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
+/* Longer than a peer may be silent, now and then. Who has not reached it before
+ * knows of its other address by the cluster's key alone; and an upgrade, as also
+ * a device that comes back is, waits 2 s for what the peer has to answer. */
+static unsigned network_lasts(void)
+{
+	static const enum sim_fault_kind upgrades[] = {
+		SIM_FAULT_UPGRADE, SIM_FAULT_UPGRADE_BOTH, SIM_FAULT_STOP_NEXT,
+		SIM_FAULT_DEVICE,  SIM_FAULT_FORGETS,	   SIM_FAULT_HANG
+	};
+
+	for (unsigned i = 0; !plan->hard && i < 6; i++) {
+		if (sim_plan_has(plan, upgrades[i]))
+			return 1;
+	}
+	return plan->hard || plan->key ? 200 : 14;
+}
+
 static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
@@ -50,10 +67,8 @@ static uint64_t lasts(const struct sim_fault *f)
 	/* Longer than the grace, now and then. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
-	/* Longer than a peer may be silent, now and then. Who has not reached it
-	 * before knows of its other address by the cluster's key alone. */
 	if (f->kind == SIM_FAULT_NETWORK)
-		return (plan->hard || plan->key ? 200 : 14) * f->lasts;
+		return network_lasts() * f->lasts;
 	/* In the middle of a hand-over. */
 	if (f->kind == SIM_FAULT_KILL_NEXT || f->kind == SIM_FAULT_STOP_NEXT)
 		return f->lasts / 100;

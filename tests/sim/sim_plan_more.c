@@ -250,7 +250,10 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 
 		at += sim_draw_wide(r, 1, 300 * SIM_MS);
 		f = add_fault(p, r, SIM_FAULT_NETWORK, at);
-		if (f && !p->hard)
+		if (!f)
+			return;
+		f->lasts = sim_draw_wide(r, 50 * SIM_MS, 500 * SIM_MS);
+		if (!p->hard)
 			f->rail = p->seed % 2;
 	}
 }
@@ -298,6 +301,8 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
+#define OPENS 8 /* connections of a line, where they come and go all the time */
+
 /* An upgrade while the node's peers do not answer and connections are made. */
 static void draw_press(struct sim_plan *p, struct sim_rng *r)
 {
@@ -321,6 +326,12 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 		p->fault[p->faults - 1].node = node;
 	p->late = SIM_S;
 	p->starts = 300 * SIM_MS;
+	for (unsigned i = 0; i < p->lines; i++) {
+		struct sim_line_plan *l = &p->line[i];
+
+		l->messages = l->messages * l->lives / OPENS + 1;
+		l->lives = OPENS;
+	}
 }
 
 /* A device goes in the midst of what is made of it, as lanes are from the start
