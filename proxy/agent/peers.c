@@ -48,7 +48,7 @@ static void peers_row(struct mpib_agent_peers *p, const json_t *row,
 		      uint64_t now_s)
 {
 	const char *sout = json_string_value(json_object_get(row, "sout"));
-	double age = json_number_value(json_object_get(row, "age_s"));
+	double age = mpib_json_real(row, "age_s");
 	struct mpib_agent_peer one = {
 		.sick = peers_mask(json_object_get(row, "sick")),
 		.maintenance = peers_mask(json_object_get(row, "maintenance")),

@@ -5,11 +5,6 @@
 
 #include "ctl/dial.h"
 
-static uint64_t stats_num(const json_t *o, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(o, key));
-}
-
 static void take_row(struct mpib_agent_policy *p, uint64_t pid,
 		     const json_t *row)
 {
@@ -28,17 +23,17 @@ static void take_row(struct mpib_agent_policy *p, uint64_t pid,
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		const json_t *rail = json_object_get(rails, key[r]);
 
-		sample.acked_bytes[r] = stats_num(rail, "acked_bytes");
-		sample.busy_ns[r] = stats_num(rail, "busy_ns");
-		s->rtt_ns[r] = stats_num(rail, "rtt_ns");
+		sample.acked_bytes[r] = mpib_json_num(rail, "acked_bytes");
+		sample.busy_ns[r] = mpib_json_num(rail, "busy_ns");
+		s->rtt_ns[r] = mpib_json_num(rail, "rtt_ns");
 	}
-	s->client = (uint32_t)stats_num(row, "client");
-	s->index = (uint32_t)stats_num(row, "index");
+	s->client = (uint32_t)mpib_json_num(row, "client");
+	s->index = (uint32_t)mpib_json_num(row, "index");
 	if (!s->known) {
 		/* Rules of users and classes may be for it from now on. */
 		s->known = true;
-		s->uid = (uid_t)stats_num(row, "uid");
-		s->class = (uint8_t)stats_num(row, "traffic_class");
+		s->uid = (uid_t)mpib_json_num(row, "uid");
+		s->class = (uint8_t)mpib_json_num(row, "traffic_class");
 		s->choice.rule = NULL;
 	}
 	s->choice.balance = mpib_agent_balance(s, &sample);
@@ -56,7 +51,7 @@ bool mpib_agent_look(struct mpib_agent_policy *p, const char *run_dir,
 	if (rc == MPIB_EXIT_OK)
 		rc = mpib_dial_ask(&d, "why", &rows);
 	if (rc == MPIB_EXIT_OK) {
-		uint64_t pid = stats_num(d.greeting, "pid");
+		uint64_t pid = mpib_json_num(d.greeting, "pid");
 
 		json_array_foreach(rows, i, row) take_row(p, pid, row);
 	} else {

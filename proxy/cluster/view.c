@@ -105,25 +105,14 @@ static json_t *view_rails(const struct mpib_node_report *r)
 	return list;
 }
 
-static json_t *view_mask(uint8_t mask)
-{
-	json_t *list = json_array();
-
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (mask & 1u << r)
-			json_array_append_new(list,
-					      json_string(mpib_rail_name(r)));
-	}
-	return list;
-}
-
 json_t *mpib_cluster_word(const struct mpib_agent_word *w)
 {
 	if (!w->there)
 		return json_null();
-	return json_pack("{so so so ss}", "sick", view_mask(w->sick),
-			 "congested", view_mask(w->congested), "maintenance",
-			 view_mask(w->maintenance), "island", w->island);
+	return json_pack("{so so so ss}", "sick", mpib_view_rail_names(w->sick),
+			 "congested", mpib_view_rail_names(w->congested),
+			 "maintenance", mpib_view_rail_names(w->maintenance),
+			 "island", w->island);
 }
 
 static void judge_agent(const struct mpib_agent_word *w, json_t *notes)

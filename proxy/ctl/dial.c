@@ -259,3 +259,20 @@ int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
 	}
 	return rc;
 }
+
+uint64_t mpib_json_num(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+double mpib_json_real(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+const char *mpib_json_str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Exit status of every tool. */
@@ -53,5 +54,10 @@ int mpib_dial_answer(struct mpib_dial *d, json_t **data);
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
 /* Send a command whose answer is text up to "# EOF"; copy the text to out. */
 int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out);
+
+/* A member of an answer; 0 or "" where there is none of that type. */
+uint64_t mpib_json_num(const json_t *o, const char *key);
+double mpib_json_real(const json_t *o, const char *key); /* an integer, too */
+const char *mpib_json_str(const json_t *o, const char *key);
 
 #endif

@@ -97,14 +97,9 @@ struct rate {
 	double uptime, tx[RAILS], rx[RAILS];
 };
 
-static double follow_num(const json_t *o, const char *key)
-{
-	return json_number_value(json_object_get(o, key));
-}
-
 static void print_sample(const json_t *data, struct rate *was, unsigned line)
 {
-	struct rate now = { .uptime = follow_num(data, "uptime_s") };
+	struct rate now = { .uptime = mpib_json_real(data, "uptime_s") };
 	double dt = now.uptime - was->uptime;
 	unsigned rails = 0;
 	const json_t *r;
@@ -122,8 +117,8 @@ static void print_sample(const json_t *data, struct rate *was, unsigned line)
 			json_string_value(json_object_get(r, "name")), "SUP");
 
 		rails |= 1u << sup;
-		now.tx[sup] += follow_num(r, "tx_bytes");
-		now.rx[sup] += follow_num(r, "rx_bytes");
+		now.tx[sup] += mpib_json_real(r, "tx_bytes");
+		now.rx[sup] += mpib_json_real(r, "rx_bytes");
 	}
 	for (i = 0; i < RAILS; i++) {
 		char tx[16], rx[16];
@@ -139,7 +134,7 @@ static void print_sample(const json_t *data, struct rate *was, unsigned line)
 	if (line)
 		printf("  %7zu  %6.0f\n",
 		       json_array_size(json_object_get(data, "clients")),
-		       follow_num(data, "last_event"));
+		       mpib_json_real(data, "last_event"));
 	*was = now;
 }
 

@@ -316,8 +316,7 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call)
 		       ", up %.0f s\n",
 		       json_string_value(json_object_get(d.greeting, "mpib")),
 		       json_integer_value(json_object_get(d.greeting, "pid")),
-		       json_number_value(
-			       json_object_get(d.greeting, "uptime_s")));
+		       mpib_json_real(d.greeting, "uptime_s"));
 	mpib_dial_close(&d);
 	return mpib_ctl_finish(rc);
 }

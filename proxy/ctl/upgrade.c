@@ -28,26 +28,20 @@ static int upgrade_ask(const struct mpib_ctl_call *call, const char *line,
 	return rc;
 }
 
-static const char *text_of(const json_t *data, const char *key)
-{
-	const char *text = json_string_value(json_object_get(data, key));
-
-	return text ? text : "";
-}
-
 /* data is NULL when the old process hung up and the new one does not serve yet;
  * then the hand-over is not over. */
 static bool upgrade_over(const json_t *data)
 {
-	const char *state = text_of(data, "state");
+	const char *state = mpib_json_str(data, "state");
 
 	return !strcmp(state, "done") || !strcmp(state, "failed");
 }
 
 static int upgrade_finish(const struct mpib_ctl_call *call, const json_t *data)
 {
-	if (!strcmp(text_of(data, "state"), "failed"))
-		return mpib_ctl_fail(MPIB_EXIT_FAILED, text_of(data, "error"));
+	if (!strcmp(mpib_json_str(data, "state"), "failed"))
+		return mpib_ctl_fail(MPIB_EXIT_FAILED,
+				     mpib_json_str(data, "error"));
 	if (call->json) {
 		json_dumpf(data, stdout, JSON_INDENT(2) | MPIB_JSON_DIGITS);
 		putchar('\n');
@@ -55,8 +49,7 @@ static int upgrade_finish(const struct mpib_ctl_call *call, const json_t *data)
 		printf("mpib-proxy was upgraded, pid %" JSON_INTEGER_FORMAT
 		       ", traffic stood still for %.1f ms\n",
 		       json_integer_value(json_object_get(data, "pid")),
-		       json_number_value(json_object_get(data, "blackout_s")) *
-			       1000);
+		       mpib_json_real(data, "blackout_s") * 1000);
 	}
 	return MPIB_EXIT_OK;
 }

@@ -7,20 +7,19 @@
 
 static bool is_sout(const json_t *rail)
 {
-	return !strcmp(mpib_doctor_str(rail, "name"), "SOUT");
+	return !strcmp(mpib_json_str(rail, "name"), "SOUT");
 }
 
 /* The first SOUT before the i-th rail that is on the same port. NULL: none. */
 static const json_t *sout_twice(const struct mpib_doctor *d, size_t i)
 {
-	const char *dev =
-		mpib_doctor_str(json_array_get(d->rails, i), "device");
+	const char *dev = mpib_json_str(json_array_get(d->rails, i), "device");
 
 	for (size_t j = 0; j < i; j++) {
 		const json_t *other = json_array_get(d->rails, j);
 
 		if (is_sout(other) &&
-		    !strcmp(mpib_doctor_str(other, "device"), dev))
+		    !strcmp(mpib_json_str(other, "device"), dev))
 			return other;
 	}
 	return NULL;
@@ -29,9 +28,8 @@ static const json_t *sout_twice(const struct mpib_doctor *d, size_t i)
 /* The speed of a port that is down says nothing. */
 static uint64_t devices_speed(const json_t *rail)
 {
-	return is_sout(rail) &&
-			       !strcmp(mpib_doctor_str(rail, "state"), "active")
-		       ? mpib_doctor_num(rail, "speed_mbps")
+	return is_sout(rail) && !strcmp(mpib_json_str(rail, "state"), "active")
+		       ? mpib_json_num(rail, "speed_mbps")
 		       : 0;
 }
 
@@ -76,7 +74,7 @@ void mpib_check_devices(struct mpib_doctor *d)
 				  "%s and %s are both %s",
 				  mpib_doctor_label(other),
 				  mpib_doctor_label(rail),
-				  mpib_doctor_str(rail, "device"));
+				  mpib_json_str(rail, "device"));
 	}
 	check_speeds(d);
 	if (souts > 1)

@@ -38,7 +38,7 @@ static void doctor_wrap(const char *text, unsigned at)
 
 static enum mpib_verdict doctor_verdict(const json_t *finding)
 {
-	const char *status = mpib_doctor_str(finding, "status");
+	const char *status = mpib_json_str(finding, "status");
 	enum mpib_verdict v = MPIB_OK;
 
 	while (v < MPIB_FAIL && strcmp(verdicts[v], status) != 0)
@@ -51,7 +51,7 @@ static void doctor_print(const json_t *finding, bool colour)
 	static const char *const shade[] = { "32", "36", "33", "31" };
 	enum mpib_verdict v = doctor_verdict(finding);
 	const char *fix = json_string_value(json_object_get(finding, "fix"));
-	const char *check = mpib_doctor_str(finding, "check");
+	const char *check = mpib_json_str(finding, "check");
 
 	if (colour)
 		printf("\033[%sm%-4s\033[0m", shade[v], verdicts[v]);

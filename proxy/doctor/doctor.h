@@ -40,9 +40,6 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A member of an answer; 0 or "" where there is none of that type. */
-uint64_t mpib_doctor_num(const json_t *o, const char *key);
-const char *mpib_doctor_str(const json_t *o, const char *key);
 /* What a rail is called: "gpu1.SUP", where there is one device "SUP". */
 const char *mpib_doctor_label(const json_t *rail);
 /* Whether none of the rails before the i-th is on the same port: devices share

@@ -23,34 +23,21 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 					what, "fix", fix));
 }
 
-uint64_t mpib_doctor_num(const json_t *o, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(o, key));
-}
-
-const char *mpib_doctor_str(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
 const char *mpib_doctor_label(const json_t *rail)
 {
-	const char *label = mpib_doctor_str(rail, "label");
+	const char *label = mpib_json_str(rail, "label");
 
 	/* A proxy from before devices gives none. */
-	return *label ? label : mpib_doctor_str(rail, "name");
+	return *label ? label : mpib_json_str(rail, "name");
 }
 
 bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i)
 {
-	const char *own =
-		mpib_doctor_str(json_array_get(d->rails, i), "device");
+	const char *own = mpib_json_str(json_array_get(d->rails, i), "device");
 
 	for (size_t j = 0; j < i; j++) {
-		if (!strcmp(mpib_doctor_str(json_array_get(d->rails, j),
-					    "device"),
+		if (!strcmp(mpib_json_str(json_array_get(d->rails, j),
+					  "device"),
 			    own))
 			return false;
 	}

@@ -229,7 +229,7 @@ static void loop_judge(struct mpib_doctor *d, const struct loop *l,
 
 static void loop_rail(struct mpib_doctor *d, const json_t *rail)
 {
-	const char *spec = mpib_doctor_str(rail, "device"), *status = NULL;
+	const char *spec = mpib_json_str(rail, "device"), *status = NULL;
 	char check[64], why[256];
 	struct loop l = { 0 };
 	uint64_t ns = 0;

@@ -16,7 +16,7 @@ void mpib_check_socket(struct mpib_doctor *d)
 	if (d->reached == MPIB_EXIT_OK) {
 		mpib_find(d, MPIB_OK, "socket", NULL,
 			  "%s: pid %" PRIu64 " answers", d->socket,
-			  mpib_doctor_num(d->greeting, "pid"));
+			  mpib_json_num(d->greeting, "pid"));
 		return;
 	}
 	/* d->why is "what: why (remedy)": take it apart. */
@@ -30,17 +30,17 @@ void mpib_check_socket(struct mpib_doctor *d)
 
 void mpib_check_versions(struct mpib_doctor *d)
 {
-	const char *proxy = mpib_doctor_str(d->greeting, "mpib");
+	const char *proxy = mpib_json_str(d->greeting, "mpib");
 
 	if (!d->info)
 		return;
-	if (mpib_doctor_num(d->info, "abi") != MPIB_ABI_VERSION)
+	if (mpib_json_num(d->info, "abi") != MPIB_ABI_VERSION)
 		mpib_find(d, MPIB_FAIL, "versions",
 			  "install mpib-proxy and plugin of one version and "
 			  "restart the proxy",
 			  "the proxy speaks client ABI %" PRIu64
 			  ", what is installed here %u",
-			  mpib_doctor_num(d->info, "abi"), MPIB_ABI_VERSION);
+			  mpib_json_num(d->info, "abi"), MPIB_ABI_VERSION);
 	else if (strcmp(proxy, MPIB_VERSION) != 0)
 		mpib_find(d, MPIB_NOTE, "versions",
 			  "replace it under the running jobs: mpibctl upgrade",
@@ -55,23 +55,23 @@ void mpib_check_versions(struct mpib_doctor *d)
 static void check_gid(struct mpib_doctor *d, const char *check,
 		      const json_t *rail)
 {
-	const char *gid = mpib_doctor_str(rail, "gid");
+	const char *gid = mpib_json_str(rail, "gid");
 
 	if (!*gid || !strcmp(gid, "::"))
 		mpib_find(d, MPIB_FAIL, check,
 			  "give its network interface an address",
-			  "%s has no GID", mpib_doctor_str(rail, "device"));
+			  "%s has no GID", mpib_json_str(rail, "device"));
 	else if (!strncmp(gid, "fe80:", 5))
 		mpib_find(d, MPIB_WARN, check,
 			  "give its network interface an IPv4 address (RoCEv2)",
 			  "GID %s of %s reaches its own link only", gid,
-			  mpib_doctor_str(rail, "device"));
+			  mpib_json_str(rail, "device"));
 }
 
 static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 {
-	const char *dev = mpib_doctor_str(rail, "device");
-	bool up = !strcmp(mpib_doctor_str(rail, "state"), "active");
+	const char *dev = mpib_json_str(rail, "device");
+	bool up = !strcmp(mpib_json_str(rail, "state"), "active");
 	char check[64];
 
 	snprintf(check, sizeof(check), "rail %.48s", mpib_doctor_label(rail));
@@ -83,11 +83,11 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 	if (new_port)
 		check_gid(d, check, rail);
 	/* They may be of a fault that was mended long ago. */
-	if (mpib_doctor_num(rail, "cqe_errors"))
+	if (mpib_json_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",
 			  "%" PRIu64 " completions of %s bore an error",
-			  mpib_doctor_num(rail, "cqe_errors"), dev);
+			  mpib_json_num(rail, "cqe_errors"), dev);
 	if (!new_port)
 		return;
 	if (!strncmp(dev, "rdma:", 5))
@@ -118,8 +118,8 @@ bool mpib_doctor_has_rail(const struct mpib_doctor *d, const char *prefix)
 	bool found = false;
 	size_t i;
 
-	json_array_foreach(d->rails, i, rail) found |= !strncmp(
-		mpib_doctor_str(rail, "device"), prefix, strlen(prefix));
+	json_array_foreach(d->rails, i, rail) found |=
+		!strncmp(mpib_json_str(rail, "device"), prefix, strlen(prefix));
 	return found;
 }
 
@@ -133,9 +133,9 @@ void mpib_check_rails(struct mpib_doctor *d)
 	json_array_foreach(d->rails, i, rail)
 	{
 		check_rail(d, rail, mpib_doctor_new_port(d, i));
-		differ |= mtu && mpib_doctor_num(rail, "mtu") != mtu;
-		mtu = mpib_doctor_num(rail, "mtu");
-		sup |= !strcmp(mpib_doctor_str(rail, "name"), "SUP");
+		differ |= mtu && mpib_json_num(rail, "mtu") != mtu;
+		mtu = mpib_json_num(rail, "mtu");
+		sup |= !strcmp(mpib_json_str(rail, "name"), "SUP");
 	}
 	if (differ)
 		mpib_find(d, MPIB_WARN, "rails",
@@ -182,7 +182,7 @@ void mpib_check_lanes(struct mpib_doctor *d)
  * it, not against that of the job. */
 void mpib_check_memlock(struct mpib_doctor *d)
 {
-	uint64_t pid = mpib_doctor_num(d->greeting, "pid");
+	uint64_t pid = mpib_json_num(d->greeting, "pid");
 	char path[64], line[256], soft[32];
 	bool found = false;
 	FILE *f;

@@ -144,7 +144,7 @@ static void check_acs(struct mpib_doctor *d, const char *check, const char *dev)
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail)
 {
 	char check[64], dev[64], fw[64];
-	const char *spec = mpib_doctor_str(rail, "device"), *colon;
+	const char *spec = mpib_json_str(rail, "device"), *colon;
 	unsigned port = 1;
 
 	snprintf(check, sizeof(check), "rail %.48s", mpib_doctor_label(rail));
@@ -153,7 +153,7 @@ void mpib_check_port(struct mpib_doctor *d, const json_t *rail)
 	colon = strchr(spec + strlen("rdma:"), ':');
 	if (colon)
 		port = (unsigned)strtoul(colon + 1, NULL, 10);
-	check_rate(d, check, dev, port, mpib_doctor_num(rail, "expected_mbps"));
+	check_rate(d, check, dev, port, mpib_json_num(rail, "expected_mbps"));
 	check_pci(d, check, dev);
 	check_iommu(d, check, dev);
 	check_acs(d, check, dev);
@@ -161,12 +161,12 @@ void mpib_check_port(struct mpib_doctor *d, const json_t *rail)
 			   d->sysfs, dev))
 		mpib_find(d, MPIB_OK, check, NULL, "%s has firmware %s", dev,
 			  fw);
-	if (mpib_doctor_num(rail, "mtu") < 4096)
+	if (mpib_json_num(rail, "mtu") < 4096)
 		mpib_find(d, MPIB_WARN, check,
 			  "raise the MTU of its network interface to 4200 or "
 			  "more",
 			  "%s has an RDMA MTU of %" PRIu64 ", not 4096", dev,
-			  mpib_doctor_num(rail, "mtu"));
+			  mpib_json_num(rail, "mtu"));
 }
 
 static bool port_about(const struct mpib_doctor *d, const json_t *rail,
@@ -174,7 +174,7 @@ static bool port_about(const struct mpib_doctor *d, const json_t *rail,
 {
 	char dev[64];
 
-	return sscanf(mpib_doctor_str(rail, "device"), "rdma:%63[^:]", dev) ==
+	return sscanf(mpib_json_str(rail, "device"), "rdma:%63[^:]", dev) ==
 		       1 &&
 	       mpib_read_line(line, len, "%s/class/infiniband/%s/%s", d->sysfs,
 			      dev, file);

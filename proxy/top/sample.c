@@ -41,17 +41,9 @@ double top_num(const json_t *o, const char *key)
 	char first[32];
 
 	if (!dot)
-		return json_number_value(json_object_get(o, key));
+		return mpib_json_real(o, key);
 	snprintf(first, sizeof(first), "%.*s", (int)(dot - key), key);
-	return json_number_value(
-		json_object_get(json_object_get(o, first), dot + 1));
-}
-
-const char *top_str(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
+	return mpib_json_real(json_object_get(o, first), dot + 1);
 }
 
 const json_t *top_match(const json_t *list, const json_t *like, const char *a,

@@ -16,7 +16,6 @@ void top_sample_free(struct top_sample *s);
 
 /* The number at key of o; key is "tx_bytes" or "tx_bytes.sup". 0 if missing. */
 double top_num(const json_t *o, const char *key);
-const char *top_str(const json_t *o, const char *key);
 /* The row of list that equals `like` in the fields a and b (b may be NULL), or
  * NULL. */
 const json_t *top_match(const json_t *list, const json_t *like, const char *a,

@@ -46,7 +46,7 @@ static void screen_remember(struct screen *s)
 	}
 	json_array_foreach(s->span.now.rails, i, r)
 	{
-		bool sup = !strcmp(top_str(r, "name"), "SUP");
+		bool sup = !strcmp(mpib_json_str(r, "name"), "SUP");
 
 		s->history[sup][HISTORY - 1] +=
 			top_rate(&s->span, json_array_get(s->span.was.rails, i),
@@ -95,7 +95,7 @@ static void draw_history(const struct screen *s, int y, unsigned rail)
 
 		high = v > high ? v : high;
 	}
-	mvprintw(y, 0, "%-5.5s", top_str(r, "name"));
+	mvprintw(y, 0, "%-5.5s", mpib_json_str(r, "name"));
 	for (unsigned i = 0; i < HISTORY; i++) {
 		double v = s->history[rail][i];
 		unsigned level = (unsigned)(v * 8 / high + (v > 0 ? 0.99 : 0));

@@ -81,14 +81,14 @@ static void fill_rail(const struct top_span *s, const json_t *r,
 	double tx = top_rate(s, was, r, "tx_bytes");
 	double rated = top_num(r, "speed_mbps") * 125000;
 
-	tabs_set_text(
-		row, 0,
-		top_str(r, json_object_get(r, "label") ? "label" : "name"));
-	tabs_set_text(row, 1, top_str(r, "device"));
+	tabs_set_text(row, 0,
+		      mpib_json_str(r, json_object_get(r, "label") ? "label"
+								   : "name"));
+	tabs_set_text(row, 1, mpib_json_str(r, "device"));
 	tabs_set_text(row, 2,
 		      json_is_true(json_object_get(r, "drained"))
 			      ? "drained"
-			      : top_str(r, "state"));
+			      : mpib_json_str(r, "state"));
 	set_int(row, 3, top_num(r, "qps"));
 	tabs_set_bytes(row, 4, tx);
 	tabs_set_bytes(row, 5, top_rate(s, was, r, "rx_bytes"));
@@ -106,7 +106,7 @@ static void fill_client(const struct top_span *s, const json_t *c,
 	double sup = top_rate(s, was, c, "tx_bytes.sup");
 
 	set_int(row, 0, top_num(c, "id"));
-	tabs_set_text(row, 1, top_str(c, "name"));
+	tabs_set_text(row, 1, mpib_json_str(c, "name"));
 	set_int(row, 2, top_num(c, "pid"));
 	set_int(row, 3, top_num(c, "uid"));
 	set_int(row, 4, top_num(c, "connections"));
@@ -144,12 +144,12 @@ static void fill_conn(const struct top_span *s, const json_t *c,
 {
 	const json_t *was = top_match(json_object_get(s->was.conns, "open"), c,
 				      "client", "index");
-	bool sends = !strcmp(top_str(c, "direction"), "send");
+	bool sends = !strcmp(mpib_json_str(c, "direction"), "send");
 
 	set_int(row, 0, top_num(c, "client"));
 	set_int(row, 1, top_num(c, "index"));
-	tabs_set_text(row, 2, top_str(c, "direction"));
-	tabs_set_text(row, 3, top_str(c, "peer"));
+	tabs_set_text(row, 2, mpib_json_str(c, "direction"));
+	tabs_set_text(row, 3, mpib_json_str(c, "peer"));
 	set_ranks(row, 4, c);
 	tabs_set_bytes(
 		row, 5,
@@ -288,7 +288,7 @@ void top_summary(const struct top_span *s, char *buf, size_t width)
 		buf, width + 1,
 		"mpib %s up %u:%02u:%02u  %.0f clients %.0f conns  tx %s/s  rx "
 		"%s/s  busy %.0f%%",
-		top_str(s->now.info, "version"), up / 3600, up / 60 % 60,
+		mpib_json_str(s->now.info, "version"), up / 3600, up / 60 % 60,
 		up % 60, top_num(s->now.info, "clients"),
 		top_num(s->now.info, "connections"), tx, rx, tabs_busy(s));
 }

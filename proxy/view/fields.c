@@ -77,3 +77,15 @@ void mpib_view_item(struct mpib_view_part *part, json_t *value)
 	part->listed = true;
 	mpib_view_dump(part, value);
 }
+
+json_t *mpib_view_rail_names(uint8_t mask)
+{
+	json_t *list = json_array();
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (mask & 1u << r)
+			json_array_append_new(list,
+					      json_string(mpib_rail_name(r)));
+	}
+	return list;
+}

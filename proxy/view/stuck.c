@@ -4,18 +4,6 @@
 
 #include "view/fields.h"
 
-static json_t *stuck_rails(uint8_t mask)
-{
-	json_t *list = json_array();
-
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (mask & 1u << r)
-			json_array_append_new(list,
-					      json_string(mpib_rail_name(r)));
-	}
-	return list;
-}
-
 static json_t *stuck_request(const struct mpib_view *v,
 			     const struct mpib_snap_request *q)
 {
@@ -34,8 +22,9 @@ static json_t *stuck_request(const struct mpib_view *v,
 		"local_rank", mpib_field_rank(f->local_rank), "remote_rank",
 		mpib_field_rank(f->remote_rank), "age_s",
 		(double)q->age_ns / 1e9, "bytes", (json_int_t)q->bytes, "done",
-		(json_int_t)q->done, "rails", stuck_rails(q->rails), "last",
-		mpib_last_word(q->last), "text", mpib_last_text(q->last));
+		(json_int_t)q->done, "rails", mpib_view_rail_names(q->rails),
+		"last", mpib_last_word(q->last), "text",
+		mpib_last_text(q->last));
 }
 
 struct adding {

@@ -94,6 +94,8 @@ json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 		       uint32_t client);
 /* Requests of the snapshot that are at least older_ns old, oldest first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
+/* The names of the rails in a mask. */
+json_t *mpib_view_rail_names(uint8_t mask);
 /* The events of base/event.h's journal with a number above since. */
 json_t *mpib_view_events(const struct mpib_view *v, uint64_t since);
 

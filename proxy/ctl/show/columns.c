@@ -21,18 +21,6 @@ static bool column_shown(const struct mpib_column *c)
 	return c->when != MPIB_WHEN_NO_RATES || show_wide || !show_rates;
 }
 
-uint64_t mpib_json_num(const json_t *o, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(o, key));
-}
-
-const char *mpib_json_str(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
 /* The sum of a field {"sout": n, "sup": n}. */
 static uint64_t columns_both(const json_t *row, const char *key)
 {

@@ -7,9 +7,7 @@
 #ifndef MPIB_CTL_COLUMNS_H
 #define MPIB_CTL_COLUMNS_H
 
-#include <jansson.h>
-#include <stdint.h>
-
+#include "ctl/dial.h"
 #include "ctl/show/table.h"
 
 /* Format row's field key into a cell of t's last row. */
@@ -37,10 +35,6 @@ void mpib_columns_show(bool wide, bool rates);
 mpib_cell_fn mpib_cell_text, mpib_cell_number, mpib_cell_bytes, mpib_cell_count,
 	mpib_cell_bytes_sout, mpib_cell_bytes_sup, mpib_cell_bytes_both,
 	mpib_cell_number_both, mpib_cell_rate;
-
-uint64_t mpib_json_num(const json_t *o, const char *key);
-/* "" where the field is no string. */
-const char *mpib_json_str(const json_t *o, const char *key);
 
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns);
 void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,

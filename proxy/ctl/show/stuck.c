@@ -4,14 +4,8 @@
 
 #include <string.h>
 
+#include "ctl/dial.h"
 #include "ctl/show/table.h"
-
-static const char *stuck_str(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
 
 static void set_num(struct mpib_table *t, unsigned column, const json_t *n)
 {
@@ -44,14 +38,14 @@ static void stuck_add(struct mpib_table *t, const json_t *q)
 	mpib_table_row(t);
 	mpib_table_set(t, 0, "%.1f s",
 		       json_real_value(json_object_get(q, "age_s")));
-	mpib_table_set(t, 1, "%s", stuck_str(q, "direction"));
+	mpib_table_set(t, 1, "%s", mpib_json_str(q, "direction"));
 	set_num(t, 2, json_object_get(q, "pid"));
 	set_num(t, 3, json_object_get(q, "local_rank"));
 	set_num(t, 4, json_object_get(q, "remote_rank"));
-	mpib_table_set(t, 5, "%s", stuck_str(q, "peer"));
+	mpib_table_set(t, 5, "%s", mpib_json_str(q, "peer"));
 	set_rails(t, 6, json_object_get(q, "rails"));
-	mpib_table_set(t, 7, "%s", stuck_str(q, "last"));
-	mpib_table_set(t, 8, "%s", stuck_str(q, "job_id"));
+	mpib_table_set(t, 7, "%s", mpib_json_str(q, "last"));
+	mpib_table_set(t, 8, "%s", mpib_json_str(q, "job_id"));
 }
 
 void mpib_ctl_print_stuck(const json_t *data, unsigned width, FILE *out)

@@ -234,7 +234,7 @@ static void views_source(struct mpib_table *t, unsigned column,
 static void views_age(struct mpib_table *t, unsigned column, const json_t *row,
 		      const char *key)
 {
-	double s = json_number_value(json_object_get(row, key));
+	double s = mpib_json_real(row, key);
 
 	if (s < 100)
 		mpib_table_set(t, column, "%.1f s", s);

@@ -54,8 +54,7 @@ static void cluster_age(struct mpib_table *t, unsigned column,
 			const json_t *row, const char *key)
 {
 	if (json_object_get(row, "version"))
-		mpib_table_set(t, column, "%.1f s",
-			       json_number_value(json_object_get(row, key)));
+		mpib_table_set(t, column, "%.1f s", mpib_json_real(row, key));
 }
 
 static size_t cluster_join(char *buf, size_t len, size_t at, const json_t *list)
@@ -111,13 +110,13 @@ void mpib_ctl_print_cluster(const json_t *data, unsigned width, FILE *out)
 	mpib_columns_print(cluster, json_object_get(data, "nodes"), width, out);
 	fprintf(out, "%" PRIu64 " well, %" PRIu64 " not; asked in %.2f s\n",
 		mpib_json_num(data, "well"), mpib_json_num(data, "faulty"),
-		json_number_value(json_object_get(data, "took_s")));
+		mpib_json_real(data, "took_s"));
 	if (json_is_object(slowest))
 		fprintf(out,
 			"slowest: %s to %s, %.1f Gb/s while busy, round trip "
 			"%.0f us\n",
 			mpib_json_str(slowest, "from"),
 			mpib_json_str(slowest, "to"),
-			json_number_value(json_object_get(slowest, "gbps")),
+			mpib_json_real(slowest, "gbps"),
 			(double)mpib_json_num(slowest, "rtt_ns") / 1e3);
 }

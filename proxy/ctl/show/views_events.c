@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/dial.h"
 #include "ctl/show/views.h"
 
 /* Print text from column at on; lines after the first start at indent. */
@@ -34,7 +35,7 @@ static void print_event(const json_t *e, unsigned width, FILE *out)
 {
 	const char *level = json_string_value(json_object_get(e, "level"));
 	const char *text = json_string_value(json_object_get(e, "text"));
-	time_t when = (time_t)json_number_value(json_object_get(e, "time"));
+	time_t when = (time_t)mpib_json_real(e, "time");
 	char clock[16] = "";
 	struct tm tm;
 	int at;

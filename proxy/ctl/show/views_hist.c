@@ -2,15 +2,11 @@
 /* mpibctl hist: a line per latency histogram, or one histogram as bars. */
 #include <string.h>
 
+#include "ctl/dial.h"
 #include "ctl/show/table.h"
 #include "ctl/show/views.h"
 
 #define BAR 40
-
-static double views_hist_num(const json_t *o, const char *key)
-{
-	return json_number_value(json_object_get(o, key));
-}
 
 /* Write ns with three digits and a unit, as in "1.23 ms". */
 static const char *views_hist_duration(double ns, char *buf, size_t len)
@@ -41,7 +37,7 @@ static void views_hist_add(struct mpib_table *t, const json_t *h,
 {
 	static const char *const keys[] = { "p50_ns", "p90_ns", "p99_ns",
 					    "p999_ns", "max_ns" };
-	double count = views_hist_num(h, "count");
+	double count = mpib_json_real(h, "count");
 	char text[16];
 
 	mpib_table_row(t);
@@ -49,7 +45,7 @@ static void views_hist_add(struct mpib_table *t, const json_t *h,
 	mpib_table_set(t, 1, "%s",
 		       mpib_human_count((uint64_t)count, text, sizeof(text)));
 	for (unsigned i = 0; i < 5 && count > 0; i++)
-		set_duration(t, 2 + i, views_hist_num(h, keys[i]));
+		set_duration(t, 2 + i, mpib_json_real(h, keys[i]));
 }
 
 static void print_lines(const json_t *list, const char *first, unsigned width,
@@ -70,8 +66,8 @@ static void print_lines(const json_t *list, const char *first, unsigned width,
 
 		if (!name) {
 			snprintf(conn, sizeof(conn), "%.0f/%.0f %s",
-				 views_hist_num(h, "client"),
-				 views_hist_num(h, "index"),
+				 mpib_json_real(h, "client"),
+				 mpib_json_real(h, "index"),
 				 json_string_value(json_object_get(h, "peer")));
 			name = conn;
 		}

@@ -9,7 +9,7 @@
 static void hour_time(struct mpib_table *t, unsigned column, const json_t *row,
 		      const char *key)
 {
-	time_t at = (time_t)json_number_value(json_object_get(row, key));
+	time_t at = (time_t)mpib_json_real(row, key);
 	char text[16];
 	struct tm tm;
 
@@ -75,7 +75,7 @@ static void hour_down(struct mpib_table *t, unsigned column, const json_t *row,
 static void hour_oldest(struct mpib_table *t, unsigned column,
 			const json_t *row, const char *key)
 {
-	double s = json_number_value(json_object_get(row, key));
+	double s = mpib_json_real(row, key);
 
 	mpib_table_set(t, column, s < 1 ? "%.3f" : "%.0f", s);
 }

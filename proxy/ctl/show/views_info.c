@@ -90,6 +90,5 @@ void mpib_ctl_print_upgrade(const json_t *data, unsigned width, FILE *out)
 		mpib_json_num(data, "count"), mpib_json_num(data, "readopted"));
 	if (!strcmp(state, "done"))
 		fprintf(out, "traffic     stood still for %.1f ms\n",
-			json_number_value(json_object_get(data, "blackout_s")) *
-				1000);
+			mpib_json_real(data, "blackout_s") * 1000);
 }

@@ -128,7 +128,7 @@ void mpib_ctl_print_clients(const json_t *data, unsigned width, FILE *out)
 static void job_time(struct mpib_table *t, unsigned column, const json_t *row,
 		     const char *key)
 {
-	time_t at = (time_t)json_number_value(json_object_get(row, key));
+	time_t at = (time_t)mpib_json_real(row, key);
 	char text[24];
 	struct tm tm;
 

@@ -157,7 +157,7 @@ static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
 	assert_found(&d, "OK", "settings", "would start");
 	assert_int_equal(json_array_size(d.rails), 1);
 	assert_int_equal(
-		mpib_doctor_num(json_array_get(d.rails, 0), "expected_mbps"),
+		mpib_json_num(json_array_get(d.rails, 0), "expected_mbps"),
 		400000);
 	assert_found(&d, "WARN", "rail SOUT", "software HCA");
 	assert_found(&d, "OK", "loop SOUT", "right");
@@ -257,7 +257,7 @@ static void what_a_start_would_refuse_is_told(void **state)
 	assert_found(&d, "FAIL", "settings", "/etc/mpib/mpib.conf: a is b");
 	assert_found(&d, "FAIL", "settings", "more");
 	first = json_array_get(d.findings, 0);
-	assert_string_equal(mpib_doctor_str(first, "fix"), "do c");
+	assert_string_equal(mpib_json_str(first, "fix"), "do c");
 	mpib_check_rails(&d);
 	mpib_check_numa(&d);
 	assert_int_equal(json_array_size(d.findings), 2);
