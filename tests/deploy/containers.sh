@@ -11,15 +11,10 @@ here=$(dirname "$0")
 . "$here/../support/addr.sh"
 dir=$(mktemp -d /tmp/mpib-containers.XXXXXX)
 chmod 755 "$dir" # the root of a user namespace is somebody else here
-failed=0
 end() {
 	trap - EXIT INT TERM
 	pod_end
 	rm -rf "$dir"
-}
-fail() {
-	echo "FAIL: $*"
-	failed=1
 }
 . "$here/images.sh"
 trap end EXIT

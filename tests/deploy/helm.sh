@@ -9,11 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 chart=$source/proxy/packaging/helm/mpib-proxy
 dir=$(mktemp -d /tmp/mpib-helm.XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-failed=0
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
+. "$(dirname "$0")/../support/lines.sh"
 skip() {
 	echo "SKIPPED: the Helm chart, as $*"
 	exit 77

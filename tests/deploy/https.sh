@@ -14,7 +14,7 @@ ldd "$build/proxy/mpib-proxy" | has libmicrohttpd || {
 	echo "SKIPPED: HTTPS, as this build is without libmicrohttpd"
 	exit 77
 }
-. "$(dirname "$0")/../integration/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
 	-subj /CN=node0 -days 2 \
 	-addext "subjectAltName=IP:$net.1,DNS:node0" \
@@ -61,7 +61,7 @@ ask 200 "${bearer[@]}" --resolve "node0:${at#*:}:$net.1" \
 ask 403 "${bearer[@]}" -H 'Host: evil.example' "https://$at/metrics"
 ask 000 "http://$at/metrics" # who speaks no TLS hears nothing
 # Handed over, with its files: the certificate may be another one by then.
-"$build/proxy/mpibctl" -s "$dir/n0" upgrade >"$dir/answer" 2>&1 ||
+ctl upgrade >"$dir/answer" 2>&1 ||
 	fail "upgrade: $(<"$dir/answer")"
 served() {
 	curl -s --cacert "$dir/cert" "${bearer[@]}" "https://$at/metrics" |
@@ -85,7 +85,6 @@ promtool check config "$dir/prometheus.yml" >"$dir/answer" 2>&1 ||
 	fail "promtool: $(<"$dir/answer")"
 prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/tsdb" \
 	--web.listen-address="$net.9:9090" --log.level=warn >"$dir/prometheus" 2>&1 &
-pids+=($!)
 # query EXPRESSION: whether it has a result.
 query() {
 	curl -s --get --data-urlencode "query=$1" \
@@ -96,6 +95,6 @@ await query 'mpib_rail_up{job="mpib", rail="SUP"} == 1' || fail "no metrics"
 await query 'ALERTS{alertname="MpibRailSoftware"}' || fail "software rails are fine"
 query 'ALERTS{alertname="MpibProxyDown"}' && fail "the proxy is dead"
 kill -9 "$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' \
-	<("$build/proxy/mpibctl" -s "$dir/n0" -j info) | head -n 1)"
+	<(ctl -j info) | head -n 1)"
 await query 'ALERTS{alertname="MpibProxyDown"}' || fail "a dead proxy is no alert"
 exit "$failed"

@@ -14,11 +14,6 @@ done
 . "$here/../support/namespaces.sh"
 enter_namespaces "islands by LLDP" "$build" "$source"
 . "$here/../support/lines.sh"
-failed=0
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
 dir=$(mktemp -d /tmp/mpib-lldp.XXXXXX)
 trap 'exec 2>/dev/null; kill -9 -1; umount -l /run; rm -rf "$dir"' EXIT
 mount -t tmpfs -o mode=755 none /run

@@ -7,7 +7,7 @@ if ! command -v python3 >/dev/null; then
 	echo "SKIPPED: the Python module, as there is no python3"
 	exit 77
 fi
-. "$(dirname "$0")/../integration/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 pair_start
 pair_traffic 1
 export PYTHONPATH=$source/proxy/python MPIB_RUN_DIR=$dir/n0 PYTHONDONTWRITEBYTECODE=1

@@ -24,11 +24,6 @@ ip link add slurm0 type veth peer name slurm1 && ip link set slurm0 up &&
 }
 net=127.0.0
 dir=$(mktemp -d /tmp/mpib-slurm.XXXXXX)
-failed=0
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
 end() {
 	cp "$dir"/*.log "${MPIB_SLURM_LOGS:-$dir}" 2>/dev/null
 	exec 2>/dev/null

@@ -4,16 +4,10 @@
 # rails move between two looks is in the agent's ratio, to the byte.
 set -uo pipefail
 build=$1
-declare -A pids
-. "$(dirname "$0")/../support/scratch.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 proxy() {
-	rm -f "$dir/n$1.out"
-	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" --mode advanced \
-		--agent-dir "$dir/agent" --sout "soft:$net.$((1 + $1))" \
-		--sup "soft:$net.$((11 + $1))" \
-		>"$dir/n$1.out" 2>>"$dir/n$1.log" &
-	pids[n$1]=$!
-	ready "n$1"
+	node "$1" --mode advanced --agent-dir "$dir/agent"
+	nodes_ready "$1"
 }
 agent() {
 	rm -f "$dir/agent.out"
@@ -28,14 +22,12 @@ end() {
 	wait "${pids[$2]}" 2>/dev/null
 }
 traffic() {
-	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-		--nodes "$dir/n0,$dir/n1" --pattern stream --min 1M --max 1M \
-		--steady 100s --timeout 90 >"$dir/perf" 2>&1 &
-	pids[perf]=$!
+	job perf "0 1" --pattern stream --min 1M --max 1M --steady 100s \
+		--timeout 90
 }
 
 moved() {
-	"$build/proxy/mpibctl" -s "$dir/n0" rails -o tx_bytes | tr '\n' ' '
+	ctl rails -o tx_bytes | tr '\n' ' '
 }
 # SOUT and SUP between two looks.
 look() {
@@ -56,7 +48,7 @@ expect() {
 		}
 		kill -0 "${pids[perf]}" 2>/dev/null || break
 	done
-	cat "$dir/perf" "$dir/n0.log" "$dir/agent.log"
+	cat "$dir/perf" "$dir/log0" "$dir/agent.log"
 	fail "$1: SOUT and SUP moved $seen"
 }
 
@@ -70,7 +62,7 @@ end -9 agent
 expect "agent killed" '$2 == 0'
 agent weights 1:3
 expect "weights 1:3" '$2 == 3 * $1'
-"$build/proxy/mpibctl" -s "$dir/n0" why
+ctl why
 end -TERM agent
 agent drain sout
 expect "drain sout" '$1 == 0'
@@ -96,8 +88,8 @@ await later || fail "the status stands still"
 
 # The proxies are restarted, the agent is not.
 end -9 perf
-end -TERM n0
-end -TERM n1
+end -TERM 0
+end -TERM 1
 proxy 0
 proxy 1
 traffic

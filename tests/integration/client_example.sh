@@ -4,8 +4,8 @@
 # pkg-config as somebody outside does it.
 set -uo pipefail
 build=$1 source=$2
-# shellcheck source=pair.sh
-. "$(dirname "$0")/pair.sh"
+# shellcheck source=../support/nodes.sh
+. "$(dirname "$0")/../support/nodes.sh"
 
 example=$source/docs/example/send.c
 for part in send receive main; do

@@ -4,14 +4,10 @@
 # hand-overs of who asks and of who is asked.
 set -uo pipefail
 build=$1
-declare -A pids
-. "$(dirname "$0")/../support/scratch.sh"
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
-}
+. "$(dirname "$0")/../support/nodes.sh"
 # The field $2 of the node $1, as node 0 is told it.
 of() {
-	ctl 0 cluster -o "peer,$2" |
+	ctl cluster -o "peer,$2" |
 		awk -F '\t' -v p="$net.$((1 + $1)):" 'index($1, p) == 1 { print $2 }'
 }
 status() { # WANTED ARGUMENTS...
@@ -27,34 +23,23 @@ status() { # WANTED ARGUMENTS...
 for node in 0 1 2 3; do
 	own=()
 	[ "$node" -eq 1 ] && own=(--failover-hold-down 777)
-	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
-		--sout "soft:$net.$((1 + node))" \
-		--sup "soft:$net.$((11 + node))" \
-		--metrics-listen "127.0.0.1:0" "${own[@]}" \
-		>"$dir/n$node.out" 2>"$dir/n$node.log" &
-	pids[n$node]=$!
+	node "$node" --metrics-listen "127.0.0.1:0" "${own[@]}"
 done
-for node in 0 1 2 3; do
-	await_ready "$dir/n$node.out" "${pids[n$node]}" && continue
-	cat "$dir/n$node.log"
-	exit 1
-done
+nodes_ready 0 1 2 3
 # A node without peers is one alone, and well.
 status 0 -s "$dir/n0" cluster
 has '^1 well, 0 not' <"$dir/out" || fail "alone: $(cat "$dir/out")"
 
 for node in 1 2 3; do
-	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-		--nodes "$dir/n0,$dir/n$node" --pattern sendrecv --min 1M \
-		--max 1M --steady 250s --timeout 290 >"$dir/perf$node" 2>&1 &
-	pids[perf$node]=$!
+	job "perf$node" "0 $node" --pattern sendrecv --min 1M --max 1M \
+		--steady 250s --timeout 290
 done
 moves() {
-	[ "$(ctl 0 peers -o rx_bytes.sout | awk '$1 > 4e6' | wc -l)" -eq 3 ]
+	[ "$(ctl peers -o rx_bytes.sout | awk '$1 > 4e6' | wc -l)" -eq 3 ]
 }
 await moves || fail "no bytes move"
 answer() { # all three
-	[ "$(ctl 0 cluster -o state | grep -c answered)" -eq 4 ]
+	[ "$(ctl cluster -o state | grep -c answered)" -eq 4 ]
 }
 await answer || fail "not all answer"
 
@@ -63,10 +48,10 @@ await answer || fail "not all answer"
 [ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
 # Beside load there may be one for a moment whose requests are late.
 others_are_well() {
-	[ "$(ctl 0 cluster --quiet -o peer | wc -l)" -eq 1 ] &&
-		has '^3 well, 1 not' < <(ctl 0 cluster)
+	[ "$(ctl cluster --quiet -o peer | wc -l)" -eq 1 ] &&
+		has '^3 well, 1 not' < <(ctl cluster)
 }
-await others_are_well || fail "--quiet: $(ctl 0 cluster --quiet) $(ctl 0 cluster)"
+await others_are_well || fail "--quiet: $(ctl cluster --quiet) $(ctl cluster)"
 status 1 -s "$dir/n0" cluster
 has 'settings differ, failover.hold_down' <"$dir/out" || fail "$(cat "$dir/out")"
 has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
@@ -77,25 +62,25 @@ for node in 1 2 3; do
 done
 # Asked of that one, the same from its side.
 seen_by_1() { # it has a link with node 0 alone
-	has '^1 well, 1 not' < <(ctl 1 cluster)
+	has '^1 well, 1 not' < <(ctl_of 1 cluster)
 }
-await seen_by_1 || fail "node 1: $(ctl 1 cluster)"
+await seen_by_1 || fail "node 1: $(ctl_of 1 cluster)"
 # The numbers are those that the node itself tells.
-[ "$(of 2 version)" = "$(ctl 2 info -o version)" ] || fail "version"
-has '^peer,self,' < <(ctl 0 cluster --csv) || fail "--csv"
-has '"slowest"' < <(ctl 0 cluster -j) || fail "-j"
+[ "$(of 2 version)" = "$(ctl_of 2 info -o version)" ] || fail "version"
+has '^peer,self,' < <(ctl cluster --csv) || fail "--csv"
+has '"slowest"' < <(ctl cluster -j) || fail "-j"
 
 # A rail that is down and one that is drained.
-ctl 2 rails drain SUP >/dev/null || fail "drain"
+ctl_of 2 rails drain SUP >/dev/null || fail "drain"
 drained() {
 	[ "$(of 2 notes)" = '["SUP drained"]' ]
 }
 await drained || fail "drained: $(of 2 notes)"
-ctl 2 rails resume SUP >/dev/null
+ctl_of 2 rails resume SUP >/dev/null
 
 # One that stands still is named within the bound, with since when; the others
 # answer as ever.
-kill -STOP "${pids[n3]}"
+kill -STOP "${pids[3]}"
 silent() {
 	[ "$(of 3 state)" = silent ]
 }
@@ -103,12 +88,12 @@ await silent || fail "state of who stands still: $(of 3 state)"
 # Again after a while: nobody waits for it any more.
 [ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
 has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"
-kill -CONT "${pids[n3]}"
-await answer || fail "node 3 does not come back: $(ctl 0 cluster)"
+kill -CONT "${pids[3]}"
+await answer || fail "node 3 does not come back: $(ctl cluster)"
 
 # A hundred readers at once are one question for each peer.
 for ((i = 0; i < 100; i++)); do
-	ctl 0 cluster -o state >"$dir/reader.$i" &
+	ctl cluster -o state >"$dir/reader.$i" &
 	readers[i]=$!
 done
 wait "${readers[@]}"
@@ -116,12 +101,12 @@ wait "${readers[@]}"
 
 # Who is asked is handed over, then who asks.
 for node in 2 0; do
-	ctl "$node" upgrade >/dev/null || fail "upgrade of node $node"
-	await answer || fail "after the upgrade: $(ctl 0 cluster)"
+	ctl_of "$node" upgrade >/dev/null || fail "upgrade of node $node"
+	await answer || fail "after the upgrade: $(ctl cluster)"
 done
 
 # A node that is gone is no peer any more once nothing waits for it, and who was
 # never asked is no fault.
 status 3 -s "$dir/none" cluster
-[ "$failed" -eq 0 ] || tail -n 20 "$dir"/n?.log
+[ "$failed" -eq 0 ] || tail -n 20 "$dir"/log?
 exit "$failed"

@@ -3,13 +3,10 @@
 # tables again and again, whole lines in a pipe, help of one noun.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 long=$(for uid in {1001..1012}; do printf 'uid=%s:weight=5,' "$uid"; done)
 pair_start --share-rules "${long%,}"
 pair_traffic 2
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
-}
 
 # What was changed, how the last hand-over ended and that there is nothing are
 # sentences of their own.

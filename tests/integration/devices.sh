@@ -5,15 +5,12 @@
 # lost. A fault is played on a rail of one device alone. Another number of devices cannot take over.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/../support/scratch.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
 # An upgraded proxy is a child of the first, which ends with it.
 trap 'kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) 2>/dev/null
 	scratch_end' EXIT
 
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
-}
 # file NODE DEVICES
 file() {
 	for ((i = 0; i < $2; i++)); do
@@ -28,21 +25,16 @@ for node in 0 1; do
 	"$build/proxy/mpib-proxy" --config "$dir/conf$node" \
 		--run-dir "$dir/n$node" --peer-addr "$net.$((1 + 100 * node))" \
 		>"$dir/out$node" 2>"$dir/log$node" &
-	pids+=($!)
+	pids[$node]=$!
 done
-for node in 0 1; do
-	await_ready "$dir/out$node" "${pids[$node]}"
-done
+nodes_ready 0 1
 grep -q '^ready .* devices 3 gpu0.SOUT ' "$dir/out0" ||
 	fail "the ready line is $(cat "$dir/out0" "$dir/log0")"
 [ "$(ctl devices -o net | tr '\n' ' ')" = "gpu0 gpu1 gpu2 " ] ||
 	fail "the devices are $(ctl devices -o net)"
 
-"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-	--nodes "$dir/n0,$dir/n1" --ranks-per-node 2 --channels 3 --dev all \
-	--chunk 64K --min 384K --max 384K --steady 600s --timeout 120 >"$dir/perf" 2>&1 &
-perf=$!
-pids+=("$perf")
+job perf "0 1" --ranks-per-node 2 --channels 3 --dev all --chunk 64K \
+	--min 384K --max 384K --steady 600s --timeout 120
 
 for i in 0 1 2; do
 	moves "gpu$i.SUP"
@@ -85,8 +77,8 @@ grep -q 'there are 2 devices now and were 3' "$dir/upgrade" ||
 	fail "the upgrade is refused by: $(cat "$dir/upgrade")"
 moves gpu2.SOUT
 
-kill -INT "$perf"
-wait "$perf"
+kill -INT "${pids[perf]}"
+wait "${pids[perf]}"
 grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
 grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' "$dir"/log? &&
 	fail "a sanitizer spoke"

@@ -7,11 +7,7 @@ set -uo pipefail
 build=$(realpath "$1")
 top=$(mktemp -d /tmp/mpib-hardened.XXXXXX)
 trap 'rm -rf "$top"' EXIT
-failed=0
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
+. "$(dirname "$0")/../support/lines.sh"
 
 # lacks FILE: a word for each thing that it has not.
 lacks() {

@@ -4,14 +4,11 @@
 # an upgrade and a kill, and a follower that misses none and sees none twice.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 pair_start --log-events "$dir/events"
 # Ranks say whose they are, as under Slurm.
 export SLURM_JOB_ID=77 SLURM_STEP_ID=0
 pair_traffic 1
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
-}
 last() {
 	ctl -j events | sed -n 's/.*"last": \([0-9]*\).*/\1/p'
 }
@@ -49,7 +46,7 @@ for bad in "$dir/none" "$dir/out0"; do
 done
 
 ctl -j events follow >"$dir/followed" 2>"$dir/follower" &
-pids+=($!)
+follower=$!
 await grep -q '"kind":"client_attaches"' "$dir/followed"
 first=$(last)
 before=$(rows)
@@ -65,7 +62,7 @@ ctl -j events | has -E '"level": "(warn|error)"' && fail "a planned upgrade warn
 
 [ "$(ctl jobs -o label,attached,ended)" = $'slurm 77.0\t1\t-' ] || fail "jobs: $(ctl -j jobs)"
 ctl clients --wide | has 'slurm 77.0' || fail "whose client: $(ctl clients --wide)"
-kill "${pids[2]}"
+kill "${pids[perf]}"
 over() {
 	[ "$(ctl jobs -o attached)" = 0 ]
 }
@@ -84,19 +81,15 @@ gone() {
 	! kill -0 "$pid" 2>/dev/null
 }
 await gone
-rm "$dir/out0"
-"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" \
-	--sout "soft:$net.1" --sup "soft:$net.11" --log-events "$dir/events" \
-	>"$dir/out0" 2>>"$dir/log0" &
-pids+=($!)
-await_ready "$dir/out0" $! || fail "it does not start again: $(<"$dir/log0")"
+node 0 --log-events "$dir/events"
+nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "counts from $(last), not on from $first"
 ctl events | has 'goes on with' || fail "what was before the kill is gone"
 ctl counters --since "$dir/mark" >"$dir/o" 2>"$dir/err"
 [ $? -eq 1 ] && grep -q 'restarted' "$dir/err" || fail "a mark of before: $(<"$dir/err")"
 ctl rails drain SUP >"$dir/o" || fail "drain"
 # A follower that had no answer for three seconds has ended, and says so.
-if kill -0 "${pids[3]}" 2>/dev/null; then
+if kill -0 "$follower" 2>/dev/null; then
 	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
 else
 	echo "the follower gave up: $(<"$dir/follower")"

@@ -4,7 +4,7 @@
 # What a host does wrong is told where the report is, and ends the test there.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 pair_start
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
 quick=(--plugin "$plugin" -b 4K -e 64K -f 4 -n 5 -w 1 --timeout 100)
@@ -13,8 +13,8 @@ quick=(--plugin "$plugin" -b 4K -e 64K -f 4 -n 5 -w 1 --timeout 100)
 serve() {
 	MPIB_RUN_DIR=$dir/n$1 "$perf" --server --listen "$net.$2" --port 0 \
 		--plugin "$3" --timeout 100 >"$dir/server$2" 2>&1 &
-	pids+=($!)
-	await_ready "$dir/server$2" $! ||
+	server=$!
+	await_ready "$dir/server$2" $server ||
 		fail "server $2 is not ready: $(<"$dir/server$2")"
 	port=$(sed -n 's/^ready: port //p' "$dir/server$2")
 }
@@ -43,7 +43,6 @@ grep -q '^# 6 ranks on ' "$dir/ring" || fail "not six ranks"
 MPIB_RUN_DIR=$dir/n0 "$perf" --plugin "$plugin" --timeout 100 \
 	--client "$second" -b 64K -e 64K --steady 1000s >"$dir/steady" 2>&1 &
 steady=$!
-pids+=("$steady")
 await grep -q ' s of 65536 bytes: ' "$dir/steady" ||
 	fail "a long run is silent: $(<"$dir/steady")"
 kill -INT "$steady"
@@ -105,7 +104,6 @@ client gone --client "$net.5:9" && fail "a test without its server passes"
 grep -q "^mpib-perf: host $net.5:9: port 9: Connection refused (start" \
 	"$dir/gone" || fail "gone: $(<"$dir/gone")"
 serve 1 6 "$plugin"
-server=${pids[-1]}
 client killed --client "$net.6:$port" --steady 100s &
 killed=$!
 await grep -q 'test begins' "$dir/server6"

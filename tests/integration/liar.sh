@@ -5,7 +5,7 @@
 # ends with 0.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 export LIAR_PLUGIN=$build/plugin/libnccl-net-mpib.so LIAR_LOG=$dir/lies
 pair_start
 

@@ -11,7 +11,7 @@ for need in chromium chromedriver curl; do
 	echo "SKIPPED: the live page, as $need is not installed"
 	exit 77
 done
-. "$(dirname "$0")/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 
 pair_start --metrics-listen 127.0.0.1:0
 http=$(sed -n 's/^ready .* http //p' "$dir/out0")
@@ -66,7 +66,6 @@ rounds=$(cat "$dir"/rounds/* | grep -o '"took_s":[0-9.]*' | sort | uniq -c)
 
 # A user data directory of its own: nobody's profile is touched.
 chromedriver --port=0 >"$dir/driver" 2>&1 &
-pids+=($!)
 await grep -q 'started successfully on port' "$dir/driver"
 port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' "$dir/driver")
 session=

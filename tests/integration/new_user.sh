@@ -5,7 +5,7 @@
 set -uo pipefail
 build=$1 source=$2
 top=$(mktemp -d /tmp/mpib-user.XXXXXX)
-failed=0
+. "$(dirname "$0")/../support/lines.sh"
 cleanup() {
 	[ -n "${proxy:-}" ] && kill "$proxy" && wait "$proxy"
 	rm -rf "$top"
@@ -17,11 +17,6 @@ chmod 755 "$top"
 cp "$build/proxy/mpibctl" "$top/"
 export PATH=$top:$PATH
 unset MPIB_RUN_DIR NCCL_NET_PLUGIN
-
-fail() {
-	echo "$*"
-	failed=1
-}
 
 # refused STATUS COMMAND...
 refused() {
@@ -83,7 +78,6 @@ mpibctl -s "$none" doctor >"$top/out"
 grep -q '^FAIL  socket' "$top/out" || fail "doctor does not find it missing"
 
 . "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
 MPIB_SUPBW=1 MPIB_AGENT_DIR=$top/agent \
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
 	--sout "soft:$net.1" --sup "soft:$net.2" >"$top/proxy.out" 2>&1 &

@@ -9,11 +9,6 @@ umask 022
 build=$(realpath "$1")
 top=$(mktemp -d /tmp/mpib-deb.XXXXXX)
 trap 'rm -rf "$top"' EXIT
-failed=0
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
 
 if ! command -v dpkg-shlibdeps >/dev/null; then
 	echo "SKIPPED: packages, as this is no Debian (no dpkg-shlibdeps)"

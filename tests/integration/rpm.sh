@@ -11,11 +11,6 @@ if ! command -v rpmbuild >/dev/null; then
 fi
 top=$(mktemp -d /tmp/mpib-rpm.XXXXXX)
 trap 'rm -rf "$top"' EXIT
-failed=0
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
 version=$("$build/bench/mpib-perf" --version | sed 's/.* //')
 spec=$source/proxy/packaging/rpm/mpib.spec
 grep -qx "%{!?version_mpib: %define version_mpib $version}" "$spec" ||

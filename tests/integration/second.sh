@@ -18,13 +18,8 @@ dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 . "$(dirname "$0")/../support/rails.sh"
 mount -t tmpfs none /run && mkdir /run/netns || exit 1
 pids=()
-failed=0
 trap 'exec 2>/dev/null; kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) "${pids[@]}" 2>/dev/null; wait
 	rm -rf "$dir"' EXIT
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
 }

@@ -4,15 +4,12 @@
 # and stands still again once it is back; also in a process that took over.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/../support/scratch.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
 # An upgraded proxy is a child of the first, which ends with it.
 trap 'kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) 2>/dev/null
 	scratch_end' EXIT
 
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
-}
 # rests RAIL: while its device sends on.
 rests() {
 	local was
@@ -24,29 +21,17 @@ rests() {
 }
 
 for node in 0 1; do
-	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" --fault yes \
-		--sout "soft:$net.$((1 + node))" --sup "soft:$net.$((11 + node))" \
-		--device-layout each --peer-addr "$net.$((1 + node))" \
-		>"$dir/out$node" 2>"$dir/log$node" &
-	pids+=($!)
+	node $node --fault yes --device-layout each \
+		--peer-addr "$net.$((1 + node))"
 done
-for node in 0 1; do
-	for _ in $(seq 1200); do
-		grep -q '^ready' "$dir/out$node" && break
-		sleep 0.05
-	done
-done
+nodes_ready 0 1
 grep -q '^ready .* devices 2 0.SOUT ' "$dir/out0" ||
 	fail "the ready line is $(cat "$dir/out0" "$dir/log0")"
 ctl devices -o why | grep 'each of 2 HCAs, its neighbour in reserve' >/dev/null ||
 	fail "devices: $(ctl devices)"
 
-"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-	--nodes "$dir/n0,$dir/n1" --ranks-per-node 2 --channels 2 --dev all \
-	--chunk 64K --min 384K --max 384K --steady 600s --timeout 120 \
-	>"$dir/perf" 2>&1 &
-perf=$!
-pids+=("$perf")
+job perf "0 1" --ranks-per-node 2 --channels 2 --dev all \
+	--chunk 64K --min 384K --max 384K --steady 600s --timeout 120
 
 rests 0.SUP
 rests 1.SUP
@@ -74,8 +59,8 @@ rests 1.SUP
 ctl rails drain 1.sout >/dev/null || fail "1.SOUT is not drained"
 moves 1.SUP
 
-kill -INT "$perf"
-wait "$perf"
+kill -INT "${pids[perf]}"
+wait "${pids[perf]}"
 grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
 grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' "$dir"/log? &&
 	fail "a sanitizer spoke"

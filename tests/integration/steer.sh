@@ -5,17 +5,10 @@
 # port sicken, it goes on.
 set -uo pipefail
 build=$1
-declare -A pids
-. "$(dirname "$0")/../support/scratch.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 proxy() {
-	rm -f "$dir/n$1.out"
-	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
-		--mode adaptive --agent-dir "$dir/agent" --failover=no \
-		--fault=yes --sout "soft:$net.$((1 + $1))" \
-		--sup "soft:$net.$((11 + $1))" \
-		>"$dir/n$1.out" 2>>"$dir/n$1.log" &
-	pids[n$1]=$!
-	ready "n$1"
+	node "$1" --mode adaptive --agent-dir "$dir/agent" --failover=no --fault=yes
+	nodes_ready "$1"
 }
 agent() {
 	rm -f "$dir/agent.out"
@@ -30,13 +23,8 @@ end() {
 	wait "${pids[$2]}" 2>/dev/null
 }
 traffic() {
-	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-		--nodes "$dir/n0,$dir/n1" --pattern stream --min 1M --max 1M \
-		--steady 200s --timeout 250 >"$dir/perf" 2>&1 &
-	pids[perf]=$!
-}
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
+	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
+		--timeout 250
 }
 status() {
 	"$build/proxy/mpib-agent" status --dir "$dir/agent"
@@ -58,7 +46,7 @@ expect() {
 		}
 		lives "${pids[perf]}" || break
 	done
-	cat "$dir/perf" "$dir/n0.log" "$dir/agent.log"
+	cat "$dir/perf" "$dir/log0" "$dir/agent.log"
 	status
 	fail "$1: SOUT and SUP moved $seen"
 }
@@ -200,7 +188,7 @@ done
 expect "sick" '$2 == 0'
 told "the status" 'SUP left: mlx5_1/1: symbol_error' ctl agent
 ctl fault play qp-kill SUP 1 >/dev/null || fail "no fault"
-told "the fault" 'rehearsal: qp-kill on SUP is over' cat "$dir/n0.log"
+told "the fault" 'rehearsal: qp-kill on SUP is over' cat "$dir/log0"
 expect "saved" '$1 > 0 && $2 == 0'
 lives "${pids[perf]}" || fail "the job died with a QP it left"
 

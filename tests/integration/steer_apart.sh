@@ -4,17 +4,7 @@
 # each is split. An agent that knows which job is which keeps them apart.
 set -uo pipefail
 build=$1
-declare -A pids
-. "$(dirname "$0")/../support/scratch.sh"
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
-}
-job() { # NAME NODE PATTERN BYTES
-	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-		--nodes "$dir/n0,$dir/n$2" --pattern "$3" --min "$4" \
-		--max "$4" --steady 200s --timeout 250 >"$dir/$1" 2>&1 &
-	pids[$1]=$!
-}
+. "$(dirname "$0")/../support/nodes.sh"
 # Messages to node $1.
 messages() {
 	ctl peers -o peer,messages | awk -v to="$net.$((1 + $1)):" \
@@ -44,21 +34,15 @@ while_bulk_moves() {
 }
 
 for node in 0 1 2; do
-	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
-		--mode adaptive --agent-dir "$dir/agent$node" --fault=yes \
-		--sout "soft:$net.$((1 + node))" \
-		--sup "soft:$net.$((11 + node))" \
-		>"$dir/n$node.out" 2>"$dir/n$node.log" &
-	pids[n$node]=$!
+	node $node --mode adaptive --agent-dir "$dir/agent$node" --fault=yes
 done
-for node in 0 1 2; do
-	ready n$node
-done
+nodes_ready 0 1 2
 for rail in SOUT SUP; do
 	ctl fault play rate=100 $rail 600 >/dev/null || fail "no rate"
 done
-job bulk 1 stream 4M
-job short 2 pingpong 64
+lasting=(--steady 200s --timeout 250)
+job bulk "0 1" --pattern stream --min 4M --max 4M "${lasting[@]}"
+job short "0 2" --pattern pingpong --min 64 --max 64 "${lasting[@]}"
 await passed 8000000 100 || fail "the jobs do not start"
 read -r -a alone < <(while_bulk_moves)
 

@@ -4,33 +4,24 @@
 # again when it is off the list; so nothing is under way there when the rail goes.
 set -uo pipefail
 build=$1
-declare -A pids
-. "$(dirname "$0")/../support/scratch.sh"
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
-}
+. "$(dirname "$0")/../support/nodes.sh"
 told() { # FIELD of node 1, as node 0 is told it
-	ctl 0 cluster -o "peer,$1" |
+	ctl cluster -o "peer,$1" |
 		awk -F '\t' -v p="$net.2:" 'index($1, p) == 1 { print $2 }'
 }
 # SUP's share of what node 0 sends, and who says so.
 split() {
-	ctl 0 why -o source,sup_bw | sort -u
+	ctl why -o source,sup_bw | sort -u
 }
 is() { # WANTED COMMAND...
 	[ "$("${@:2}")" = "$1" ]
 }
 
 for node in 0 1; do
-	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
-		--mode adaptive --agent-dir "$dir/agent$node" \
-		--sout "soft:$net.$((1 + node))" \
-		--sup "soft:$net.$((11 + node))" \
-		>"$dir/n$node.out" 2>"$dir/n$node.log" &
-	pids[n$node]=$!
+	node $node --mode adaptive --agent-dir "$dir/agent$node"
 done
+nodes_ready 0 1
 for node in 0 1; do
-	ready "n$node"
 	: >"$dir/windows$node"
 	echo "maintenance $dir/windows$node" >"$dir/conf$node"
 	echo "$net.0/24 island$node" >"$dir/islands$node"
@@ -42,10 +33,7 @@ for node in 0 1; do
 done
 ready a0
 ready a1
-"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-	--nodes "$dir/n0,$dir/n1" --pattern sendrecv --min 1M --max 1M \
-	--steady 250s --timeout 290 >"$dir/perf" 2>&1 &
-pids[perf]=$!
+job perf "0 1" --pattern sendrecv --min 1M --max 1M --steady 250s --timeout 290
 
 # Each is told the other's island, before anything is wrong.
 named() {
@@ -60,14 +48,14 @@ echo "all sup 2020-01-01T00:00:00Z 2099-01-01T00:00:00Z" >"$dir/windows1"
 await is $'hint\t0' split || fail "in maintenance: $(split)"
 is '["SUP"]' told agent.maintenance || fail "$(told agent)"
 is '["SUP in maintenance"]' told notes || fail "$(told notes)"
-has 'SUP left: maintenance at the peer' < <(ctl 0 agent) ||
-	fail "the agent does not say why: $(ctl 0 agent)"
+has 'SUP left: maintenance at the peer' < <(ctl agent) ||
+	fail "the agent does not say why: $(ctl agent)"
 # Nothing new goes there.
 sup() {
-	ctl 0 rails -o name,tx_bytes | awk '$1 == "SUP" { print $2 }'
+	ctl rails -o name,tx_bytes | awk '$1 == "SUP" { print $2 }'
 }
 sout() {
-	ctl 0 rails -o name,tx_bytes | awk '$1 == "SOUT" { print $2 }'
+	ctl rails -o name,tx_bytes | awk '$1 == "SOUT" { print $2 }'
 }
 still() {
 	local a b
@@ -92,5 +80,5 @@ await adaptive || fail "after: $(split)"
 # What an agent said is gone with it.
 kill "${pids[a1]}"
 await is - told agent || fail "the agent is gone: $(told agent)"
-[ "$failed" -eq 0 ] || tail -n 20 "$dir"/*.log "$dir/perf"
+[ "$failed" -eq 0 ] || tail -n 20 "$dir"/log? "$dir"/*.log "$dir/perf"
 exit "$failed"

@@ -2,8 +2,7 @@
 # top.sh BUILD: mpib-top beside traffic, in batch mode and on a terminal.
 set -uo pipefail
 build=$1
-here=$(dirname "$0")
-. "$here/pair.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 top=$build/proxy/mpib-top
 
 # What a new user tries.

@@ -1,5 +1,11 @@
 # shellcheck shell=bash
-# Sourced by scripts that look for lines and wait for things.
+# Sourced by scripts that look for lines and wait for things. They end with $failed,
+# which fail sets.
+failed=0
+fail() {
+	echo "FAIL: $*"
+	failed=1
+}
 
 # has GREP-ARGUMENT...: whether standard input has such a line. All of it is read,
 # which grep -q at the end of a pipe does not: its writer then dies of SIGPIPE,

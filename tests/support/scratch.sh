@@ -3,7 +3,6 @@
 # $net, and what they put into pids, a list or by name, ends with them, as $dir does.
 # They end with $failed, which fail sets.
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX) || exit 1
-failed=0
 
 scratch_end() {
 	local pid
@@ -19,11 +18,6 @@ scratch_end() {
 trap scratch_end EXIT
 . "$(dirname "${BASH_SOURCE[0]}")/addr.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/lines.sh"
-
-fail() {
-	echo "FAIL: $*"
-	failed=1
-}
 
 # ready NAME: pids[NAME], which writes to $dir/NAME.out and .log, is; else all ends.
 ready() {
